@@ -1,0 +1,76 @@
+package v1
+
+import "fmt"
+
+// Error is a refusal that a client is told about. Its Message never holds an
+// internal path or a secret.
+type Error struct {
+	Code    Code
+	Message string
+}
+
+// Error is the message.
+func (e *Error) Error() string { return e.Message }
+
+// Is makes errors.Is(err, &Error{Code: c}) true for every error of that code.
+func (e *Error) Is(target error) bool {
+	t, ok := target.(*Error)
+	return ok && t.Code == e.Code && t.Message == ""
+}
+
+// Errorf makes an Error.
+func Errorf(code Code, format string, args ...any) *Error {
+	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// Code is the stable, machine-readable name of a refusal, told in the header
+// X-Error-Code. Package server maps each to a status.
+type Code string
+
+// The codes of refusals that do not come from HTTP itself.
+const (
+	InvalidRequest    Code = "invalid_request"
+	InvalidPath       Code = "invalid_path"
+	InvalidArchive    Code = "invalid_archive"
+	ContainerNotFound Code = "container_not_found"
+	VolumeNotFound    Code = "volume_not_found"
+	PortNotFound      Code = "port_not_found"
+	TokenNotFound     Code = "token_not_found"
+	PathNotFound      Code = "path_not_found"
+	NoPorts           Code = "no_available_ports"
+	PortExists        Code = "port_exists"
+	PortNotInPool     Code = "port_not_in_pool"
+	StillInstalling   Code = "container_installing"
+	ContainerExists   Code = "container_exists"
+	ContainerDeleting Code = "container_deleting"
+	NotRunning        Code = "container_not_running"
+	PortBound         Code = "port_bound"
+	VolumeInUse       Code = "volume_in_use"
+	AmbiguousVolume   Code = "ambiguous_volume_id"
+	FileExists        Code = "file_exists"
+	Precondition      Code = "precondition_failed"
+	SizeLimit         Code = "size_limit_exceeded"
+	ImageNotFound     Code = "image_not_found"
+	StoreFailed       Code = "store_failed"
+	WriteDenied       Code = "write_denied"
+	Unavailable       Code = "unavailable"
+)
+
+// The refusals whose text the interface fixes.
+var (
+	ErrContainerNotFound = &Error{ContainerNotFound, "Container not found"}
+	ErrVolumeNotFound    = &Error{VolumeNotFound, "Volume not found"}
+	ErrPortNotFound      = &Error{PortNotFound, "Port not found in pool"}
+	ErrInvalidPath       = &Error{InvalidPath, "Invalid path: path traversal detected"}
+	ErrStillInstalling   = &Error{StillInstalling, "Cannot rebind network while container is installing"}
+	ErrPortExists        = &Error{PortExists, "Port already exists in pool"}
+	ErrPortNotInPool     = &Error{PortNotInPool, "Invalid port binding: port not in network pool"}
+	ErrImageNotFound     = &Error{ImageNotFound, "Failed to create Docker container: image not found"}
+	ErrStoreFailed       = &Error{StoreFailed, "Database operation failed"}
+	ErrWriteDenied       = &Error{WriteDenied, "Failed to write file: permission denied"}
+	ErrNoPorts           = &Error{NoPorts, "No available ports in pool"}
+	ErrContainerExists   = &Error{ContainerExists, "Container already exists"}
+	ErrAmbiguousVolume   = &Error{AmbiguousVolume, "Ambiguous volume id"}
+	ErrNotRunning        = &Error{NotRunning, "Container is not running"}
+	ErrSizeLimit         = &Error{SizeLimit, "Volume size limit exceeded"}
+)

@@ -1,0 +1,20 @@
+package v1
+
+import "time"
+
+// The kinds of Event that are stored. Others (console, stats, logs, gap) exist
+// only on sockets.
+const (
+	EventState   = "event"          // Data is a Phase
+	EventMessage = "daemon_message" // Data is a sentence
+)
+
+// Event is one stored transition. It is kept in the same transaction as the
+// status that it reports.
+type Event struct {
+	Seq       uint64    `json:"seq"` // node-wide, from 1, without gaps
+	Time      time.Time `json:"time"`
+	Container string    `json:"container"` // internal_id
+	Event     string    `json:"event"`
+	Data      string    `json:"data"`
+}

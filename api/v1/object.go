@@ -1,0 +1,63 @@
+package v1
+
+import "time"
+
+// Object is one stored resource: what a client asked for and what berth observed.
+type Object[S, T any] struct {
+	Meta   Meta `json:"meta"`
+	Spec   S    `json:"spec"`
+	Status T    `json:"status"`
+}
+
+// Meta is what the store knows about an object.
+type Meta struct {
+	ID         string    `json:"id"`
+	Generation uint64    `json:"generation"` // counts changes of Spec, from 1
+	Revision   uint64    `json:"revision"`   // the store's revision at the last change of either half
+	CreatedAt  time.Time `json:"created_at"`
+	UpdatedAt  time.Time `json:"updated_at"`
+	Deleted    bool      `json:"deleted,omitempty"` // asked to go; gone once its controller says so
+}
+
+// Condition is one fact about an object that a client may wait for or show.
+type Condition struct {
+	Type    string    `json:"type"`    // what the fact is about, such as ImageAvailable
+	Status  string    `json:"status"`  // True, False or Unknown
+	Reason  string    `json:"reason"`  // one word for machines
+	Message string    `json:"message"` // one sentence for people
+	Since   time.Time `json:"since"`   // when Status last changed
+}
+
+// The values of Condition.Status.
+const (
+	True    = "True"
+	False   = "False"
+	Unknown = "Unknown"
+)
+
+// SetCondition puts c into list in the place of the one of its type. Since is
+// kept while the status stays the same, and is now otherwise.
+func SetCondition(list []Condition, c Condition, now time.Time) []Condition {
+	c.Since = now
+	for i, old := range list {
+		if old.Type != c.Type {
+			continue
+		}
+		if old.Status == c.Status {
+			c.Since = old.Since
+		}
+		list[i] = c
+		return list
+	}
+	return append(list, c)
+}
+
+// FindCondition returns the condition of a type, or the zero Condition.
+func FindCondition(list []Condition, kind string) Condition {
+	for _, c := range list {
+		if c.Type == kind {
+			return c
+		}
+	}
+	return Condition{}
+}

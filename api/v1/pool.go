@@ -1,0 +1,35 @@
+package v1
+
+import "fmt"
+
+// Pool is the part of the network port pool that has one address and protocol.
+// One object holds all of its ports, so that ranges of 65,535 ports are one
+// write. Its id is PoolID(ip, protocol).
+type Pool = Object[PoolSpec, PoolStatus]
+
+// PoolSpec is which ports are in the pool, flagged as used, and claimed.
+type PoolSpec struct {
+	IP       string         `json:"ip"` // canonical literal
+	Protocol string         `json:"protocol"`
+	Ports    PortSet        `json:"ports"`
+	Flagged  PortSet        `json:"flagged"`          // in_use
+	Claims   map[int]string `json:"claims,omitempty"` // port to internal_id
+}
+
+// PoolStatus is what the firewall's controller did.
+type PoolStatus struct {
+	Allowed PortSet `json:"allowed"`          // ports whose allow rule is in force
+	State   string  `json:"state,omitempty"`  // applied, unavailable or disabled; empty: not looked at yet
+	Reason  string  `json:"reason,omitempty"` // of a state that is not applied
+}
+
+// The states of a pool entry's firewall rule.
+const (
+	FirewallApplied     = "applied"
+	FirewallPending     = "pending"
+	FirewallUnavailable = "unavailable"
+	FirewallDisabled    = "disabled"
+)
+
+// PoolID is the id of the Pool of an address and a protocol.
+func PoolID(ip, protocol string) string { return fmt.Sprintf("%s-%s", protocol, ip) }

@@ -1,0 +1,135 @@
+package runtime
+
+import (
+	"errors"
+	"time"
+)
+
+// Errors that a caller can act on. An error that is none of these says nothing
+// about the container: look again.
+var (
+	ErrNotFound      = errors.New("container not found")
+	ErrImageNotFound = errors.New("image not found")          // on the host, or after a pull: in its registry
+	ErrDenied        = errors.New("registry denied access")   // wrong or missing credentials
+	ErrUnavailable   = errors.New("engine is unavailable")    // it did not answer
+	ErrPortTaken     = errors.New("port is taken")            // by a process or container that is not ours
+	ErrBadCommand    = errors.New("command cannot be run")    // no such program, or not executable
+	ErrMountMissing  = errors.New("mount source is missing")  // a bind's directory is not there
+	ErrInvalid       = errors.New("engine refused the spec")  // a value it will never take
+	ErrForeign       = errors.New("name is taken by another") // a container that is not of this store
+	ErrNotRunning    = errors.New("container is not running") // input or a signal for the dead
+	ErrStalled       = errors.New("pull made no progress")    // for the stall limit
+)
+
+// Role is what a container is for.
+type Role string
+
+// The roles of a container: the installer runs once, the server runs on demand.
+const (
+	Install Role = "install"
+	Server  Role = "server"
+)
+
+// Name names one container. The name in the engine is derived from it and from
+// the store's id, so a container made just before a crash is found again after it.
+type Name struct {
+	ID   string // the client's internal_id
+	Role Role
+}
+
+// State is what an engine knows of a container. The zero State is "there is none".
+type State struct {
+	ContainerID string // the engine's
+	Stamp       string // of the spec that it was made from
+	Running     bool   // also while paused
+	Paused      bool
+	Pid         int
+	StartedAt   time.Time // zero: never started
+	FinishedAt  time.Time // zero: never ended
+	ExitCode    int
+	OOMKilled   bool
+	Error       string // the engine's, of a start that failed
+	Live        Live   // the limits in force
+	TTY         bool
+}
+
+// Live is the limits that an engine can change while a container runs. A
+// limit can be changed live, but neither appear nor vanish: 0 stays 0.
+type Live struct {
+	Memory int64   // bytes; 0 is none
+	Swap   int64   // bytes beside memory
+	CPU    float64 // cores; 0 is none
+	Pids   int64
+	Cpuset string
+}
+
+// Spec is what an engine needs to make a container. Everything else about it,
+// what hardens it above all, is the engine package's own and the same for all.
+type Spec struct {
+	Name       Name
+	Stamp      string
+	Image      string
+	Command    []string // nil: the image's own
+	Env        []string // KEY=value, sorted
+	Mounts     []Mount
+	Ports      []Port
+	Live       Live
+	IOWeight   uint16
+	User       string
+	Workdir    string
+	TTY        bool
+	StopSignal string
+	Labels     map[string]string // the client's; never io.berth.*
+}
+
+// Mount makes a host directory visible in a container. A missing Source is an
+// error, never a new directory.
+type Mount struct {
+	Source, Target string
+	ReadOnly       bool
+}
+
+// Port publishes a container port on the host.
+type Port struct {
+	IP            string
+	Port          int
+	ContainerPort int
+	Protocol      string
+}
+
+// Auth is a registry's credentials. The zero Auth is none.
+type Auth struct{ Username, Password string }
+
+// Progress is how far a pull is.
+type Progress struct {
+	Layers, Done   int   // layers in all, and ready ones
+	Current, Total int64 // bytes, of the layers whose size is known
+}
+
+// Line is a line of a container's output, without its line end.
+type Line struct {
+	Time    time.Time // the engine's, ns
+	Data    []byte    // any bytes
+	Partial bool      // the line goes on in the next one
+}
+
+// Stats is what a container uses. Counters grow from the start of its run.
+type Stats struct {
+	Read        time.Time
+	CPU         time.Duration // used since the start
+	Memory      int64         // bytes, without cache
+	MemoryLimit int64         // bytes; the host's memory if there is none
+	NetworkRx   int64         // bytes
+	NetworkTx   int64
+	BlockRead   int64
+	BlockWrite  int64
+	Pids        int64
+}
+
+// Found is one container in an engine's list of this store's containers.
+type Found struct {
+	Name        Name
+	ContainerID string
+	Running     bool
+	CreatedAt   time.Time
+}
