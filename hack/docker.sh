@@ -1,0 +1,116 @@
+#!/usr/bin/env bash
+# Finds a Docker engine for the tests, or gets and starts one.
+#
+#   hack/docker.sh         ensure the tools and a running engine; print its host
+#   hack/docker.sh tools   ensure only the tools that tests need
+#
+# It can be called again at any time, and by several callers at once. Messages
+# go to stderr; stdout carries the engine's host and nothing else:
+#   export DOCKER_HOST=$(hack/docker.sh)
+# Environment: DOCKER_HOST (an engine that answers there is used as it is),
+# BERTH_DOCKER_WAIT (seconds to wait for a new engine, default 60).
+set -euo pipefail
+
+socket=/var/run/docker.sock
+wait_seconds=${BERTH_DOCKER_WAIT:-60}
+run_dir=${TMPDIR:-/tmp}
+log=/var/log/berth-dockerd.log
+# One lock for everybody on the machine, whatever TMPDIR says.
+lock=/tmp/berth-docker.lock
+
+say() { echo "docker.sh: $*" >&2; }
+die() { say "$*"; exit 1; }
+
+# answers HOST: does an engine answer a ping there?
+answers() {
+	case $1 in
+	unix://*) curl -fsS --max-time 5 --unix-socket "${1#unix://}" http://engine/_ping ;;
+	tcp://*) curl -fsS --max-time 5 "http://${1#tcp://}/_ping" ;;
+	*) return 1 ;;
+	esac >/dev/null 2>&1
+}
+
+engine() {
+	local host
+	for host in ${DOCKER_HOST:-} "unix://$socket"; do
+		if answers "$host"; then
+			echo "$host"
+			return 0
+		fi
+	done
+	return 1
+}
+
+# The programs of a Debian package, to see whether it is there without asking dpkg.
+programs='curl:curl busybox:busybox-static docker-registry:docker-registry iptables:iptables
+ip:iproute2 nsenter:util-linux flock:util-linux unzip:unzip zip:zip bzip2:bzip2 xz:xz-utils htpasswd:apache2-utils
+mkfs.ext4:e2fsprogs ps:procps'
+
+missing() {
+	local pair
+	for pair in $programs $*; do
+		command -v "${pair%%:*}" >/dev/null || echo "${pair#*:}"
+	done | sort -u
+}
+
+# A file of the package says whether busybox is the static one.
+static_busybox() { [ -e /usr/share/doc/busybox-static ] || ! command -v ldd >/dev/null || ! ldd "$(command -v busybox)" >/dev/null 2>&1; }
+
+install_missing() {
+	local wanted
+	wanted=$(missing "$@")
+	command -v busybox >/dev/null && ! static_busybox && wanted="$wanted busybox-static"
+	[ -z "${wanted//[[:space:]]/}" ] && return 0
+	[ "$(id -u)" = 0 ] || die "not root: install these yourself, then call again:" $wanted
+	command -v apt-get >/dev/null || die "no apt-get here: install these with your package manager, then call again:" $wanted
+	say "installing" $wanted
+	export DEBIAN_FRONTEND=noninteractive
+	apt-get -q update >&2 || say "apt-get update failed; trying the lists that are there"
+	# Debian would start services of its own; the engine is started here, so that it is the same everywhere.
+	apt-get -q install -y --no-install-recommends $wanted >&2 || die "apt-get could not install:" $wanted
+}
+
+start_engine() {
+	[ "$(id -u)" = 0 ] || die "no engine answers at ${DOCKER_HOST:-unix://$socket}, and only root can start one: start it yourself (sudo systemctl start docker) and see that you are in its group"
+	[ -w "$(dirname "$log")" ] || log=$run_dir/berth-dockerd.log
+	# A pid file that was left by a killed engine can name any process by now.
+	if [ -e /var/run/docker.pid ] && ! grep -qs dockerd "/proc/$(cat /var/run/docker.pid)/comm"; then
+		rm -f /var/run/docker.pid
+	fi
+	if ! pgrep -x dockerd >/dev/null || [ ! -e /var/run/docker.pid ]; then
+		say "starting dockerd, log in $log"
+		# Descriptor 9 is the lock: the engine must not keep it.
+		setsid nohup dockerd --host "unix://$socket" >>"$log" 2>&1 </dev/null 9>&- &
+	fi
+	local deadline=$((SECONDS + wait_seconds))
+	until answers "unix://$socket"; do
+		if ! pgrep -x dockerd >/dev/null && [ "$SECONDS" -gt $((deadline - wait_seconds + 3)) ]; then
+			tail -n 20 "$log" >&2
+			die "dockerd ended; the end of its log ($log) is above"
+		fi
+		if [ "$SECONDS" -ge "$deadline" ]; then
+			tail -n 20 "$log" >&2
+			die "dockerd did not answer within $wait_seconds s; the end of its log ($log) is above"
+		fi
+		sleep 0.2
+	done
+	echo "unix://$socket"
+}
+
+main() {
+	if command -v flock >/dev/null; then
+		exec 9>"$lock" || die "cannot write $lock"
+		flock -w 600 9 || die "another docker.sh has held $lock for 10 minutes"
+	fi
+	case ${1:-engine} in
+	tools) install_missing ;;
+	engine)
+		engine && return 0
+		install_missing dockerd:docker.io
+		engine || start_engine
+		;;
+	*) die "usage: hack/docker.sh [tools]" ;;
+	esac
+}
+
+main "$@"
