@@ -9,7 +9,7 @@ import (
 )
 
 // Duration is a time.Duration written as text: Go's units plus d and w, which
-// combine ("1d12h"). In JSON and YAML it may also be a number of seconds.
+// combine ("1d12h"). In JSON it may also be a number of seconds.
 type Duration time.Duration
 
 var daysAndWeeks = regexp.MustCompile(`([0-9]+(?:\.[0-9]+)?)([dw])`)

@@ -1,0 +1,161 @@
+package v1
+
+import "encoding/json"
+
+// Config is everything that an operator can set. Its YAML keys, joined with
+// dots, are the names that faults, flags and restart_required use.
+type Config struct {
+	Server        ServerConfig        `yaml:"server" json:"server"`
+	Authorization AuthorizationConfig `yaml:"authorization" json:"authorization"`
+	Remote        RemoteConfig        `yaml:"remote" json:"remote"`
+	Storage       StorageConfig       `yaml:"storage" json:"storage"`
+	Docker        DockerConfig        `yaml:"docker" json:"docker"`
+	Firewall      FirewallConfig      `yaml:"firewall" json:"firewall"`
+	Reconcile     ReconcileConfig     `yaml:"reconcile" json:"reconcile"`
+	Events        EventsConfig        `yaml:"events" json:"events"`
+	Metrics       MetricsConfig       `yaml:"metrics" json:"metrics"`
+	Log           LogConfig           `yaml:"log" json:"log"`
+}
+
+// ServerConfig is where and how the daemon listens.
+type ServerConfig struct {
+	Host           string    `yaml:"host" json:"host"`
+	Port           int       `yaml:"port" json:"port"` // 0: any free one
+	TLS            TLSConfig `yaml:"tls" json:"tls"`
+	BodyLimit      Size      `yaml:"body_limit" json:"body_limit"`           // of a JSON body
+	AllowedOrigins []string  `yaml:"allowed_origins" json:"allowed_origins"` // of browsers: scheme://host[:port]
+	TrustedProxies []string  `yaml:"trusted_proxies" json:"trusted_proxies"` // CIDRs
+}
+
+// TLSConfig is the files of a certificate and its key, in PEM. Both empty: no TLS.
+type TLSConfig struct {
+	Cert string `yaml:"cert" json:"cert"`
+	Key  string `yaml:"key" json:"key"`
+}
+
+// Enabled says whether the daemon speaks TLS.
+func (t TLSConfig) Enabled() bool { return t.Cert != "" || t.Key != "" }
+
+// AuthorizationConfig is who may use the interface.
+type AuthorizationConfig struct {
+	Enabled       bool     `yaml:"enabled" json:"enabled"`
+	AllowInsecure bool     `yaml:"allow_insecure" json:"allow_insecure"` // not Enabled, beyond loopback
+	Token         Secret   `yaml:"token" json:"token"`                   // the administrator's
+	MaxTTL        Duration `yaml:"max_ttl" json:"max_ttl"`               // of minted tokens
+}
+
+// RemoteConfig is the panel that is told of every transition.
+type RemoteConfig struct {
+	Enabled bool   `yaml:"enabled" json:"enabled"`
+	URL     string `yaml:"url" json:"url"`
+	Token   Secret `yaml:"token" json:"token"`
+	Node    string `yaml:"node" json:"node"` // this host's name in what is sent; empty: its hostname
+}
+
+// StorageConfig is where things are kept, and how large files may be.
+type StorageConfig struct {
+	DataPath       string `yaml:"data_path" json:"data_path"`
+	VolumesPath    string `yaml:"volumes_path" json:"volumes_path"` // Complete fills it in
+	MaxFileSize    Size   `yaml:"max_file_size" json:"max_file_size"`
+	MaxExtractSize Size   `yaml:"max_extract_size" json:"max_extract_size"`
+	UID            int    `yaml:"uid" json:"uid"` // owner of files made through the API; -1: the daemon's own
+	GID            int    `yaml:"gid" json:"gid"`
+}
+
+// DockerConfig is the engine, and what every container gets.
+type DockerConfig struct {
+	Host          string              `yaml:"host" json:"host"`                     // empty: DOCKER_HOST, or the engine's usual socket
+	AllowedMounts []string            `yaml:"allowed_mounts" json:"allowed_mounts"` // host directories that mounts may lie under
+	Registries    map[string]Registry `yaml:"registries" json:"registries"`         // by host
+	Network       string              `yaml:"network" json:"network"`               // empty: a bridge of berth's own
+	PidsLimit     int64               `yaml:"pids_limit" json:"pids_limit"`
+	LogMaxSize    Size                `yaml:"log_max_size" json:"log_max_size"` // of one file of Docker's log
+	LogMaxFiles   int                 `yaml:"log_max_files" json:"log_max_files"`
+}
+
+// Registry is the credentials for one registry.
+type Registry struct {
+	Username string `yaml:"username" json:"username"`
+	Password Secret `yaml:"password" json:"password"`
+}
+
+// FirewallConfig is who writes the allow rules of the port pool.
+type FirewallConfig struct {
+	Backend string `yaml:"backend" json:"backend"` // auto, iptables or none
+}
+
+// ReconcileConfig is the pace of the controllers.
+type ReconcileConfig struct {
+	Workers    int           `yaml:"workers" json:"workers"`
+	Resync     Duration      `yaml:"resync" json:"resync"`
+	CreateWait Duration      `yaml:"create_wait" json:"create_wait"` // for the image verdict
+	Backoff    BackoffConfig `yaml:"backoff" json:"backoff"`
+}
+
+// BackoffConfig is how failures are spaced.
+type BackoffConfig struct {
+	Initial    Duration `yaml:"initial" json:"initial"`
+	Max        Duration `yaml:"max" json:"max"`
+	ResetAfter Duration `yaml:"reset_after" json:"reset_after"` // healthy for so long: crashes count from 0
+}
+
+// EventsConfig is how many transitions are kept: whichever is less.
+type EventsConfig struct {
+	Retention Duration `yaml:"retention" json:"retention"`
+	Max       int      `yaml:"max" json:"max"`
+}
+
+// MetricsConfig is who may read the metrics.
+type MetricsConfig struct {
+	Public bool `yaml:"public" json:"public"`
+}
+
+// LogConfig is how the daemon logs.
+type LogConfig struct {
+	Level  string `yaml:"level" json:"level"`   // debug, info, warn or error
+	Format string `yaml:"format" json:"format"` // auto, text or json
+}
+
+// Shown is the configuration as the interface tells it, tokens in clear. It is
+// for the administrator alone, and never for a log.
+type Shown struct {
+	Version       string             `json:"version"`
+	Server        ShownServer        `json:"server"`
+	Authorization ShownAuthorization `json:"authorization"`
+	Remote        ShownRemote        `json:"remote"`
+}
+
+// ShownServer is the server part of Shown.
+type ShownServer struct {
+	Host string `json:"host"`
+	Port int    `json:"port"`
+}
+
+// ShownAuthorization is the authorization part of Shown.
+type ShownAuthorization struct {
+	Enabled bool  `json:"enabled"`
+	Token   Clear `json:"token"`
+}
+
+// ShownRemote is the remote part of Shown.
+type ShownRemote struct {
+	Enabled bool   `json:"enabled"`
+	URL     string `json:"url"`
+	Token   Clear  `json:"token"`
+}
+
+// Clear is a Secret that JSON shows. Anything else prints it as ***.
+type Clear struct{ Secret }
+
+// MarshalJSON writes the value.
+func (c Clear) MarshalJSON() ([]byte, error) { return json.Marshal(c.Reveal()) }
+
+// Show is what GET /remote/config answers. version is the daemon's.
+func (c Config) Show(version string) Shown {
+	return Shown{
+		Version:       version,
+		Server:        ShownServer{c.Server.Host, c.Server.Port},
+		Authorization: ShownAuthorization{c.Authorization.Enabled, Clear{c.Authorization.Token}},
+		Remote:        ShownRemote{c.Remote.Enabled, c.Remote.URL, Clear{c.Remote.Token}},
+	}
+}

@@ -1,0 +1,47 @@
+package v1
+
+import (
+	"path/filepath"
+	"time"
+)
+
+// Defaults is the configuration of an empty file. It has no token: there is no
+// default for a secret.
+func Defaults() Config {
+	const day = Duration(24 * time.Hour)
+	return Config{
+		Server:        ServerConfig{Host: "0.0.0.0", Port: 8070, BodyLimit: MiB},
+		Authorization: AuthorizationConfig{Enabled: true, MaxTTL: 30 * day},
+		Storage: StorageConfig{
+			DataPath:    "/var/lib/berth",
+			MaxFileSize: 100 * MiB, MaxExtractSize: 10 * GiB,
+			UID: -1, GID: -1,
+		},
+		Docker:   DockerConfig{PidsLimit: 512, LogMaxSize: 20 * MiB, LogMaxFiles: 2},
+		Firewall: FirewallConfig{Backend: BackendAuto},
+		Reconcile: ReconcileConfig{
+			Workers: 8, Resync: Duration(time.Minute), CreateWait: Duration(2 * time.Second),
+			Backoff: BackoffConfig{
+				Initial:    Duration(500 * time.Millisecond),
+				Max:        Duration(5 * time.Minute),
+				ResetAfter: Duration(10 * time.Minute),
+			},
+		},
+		Events: EventsConfig{Retention: 7 * day, Max: 100_000},
+		Log:    LogConfig{Level: "info", Format: "auto"},
+	}
+}
+
+// Complete fills in what follows from other values.
+func (c *Config) Complete() {
+	if c.Storage.VolumesPath == "" {
+		c.Storage.VolumesPath = filepath.Join(c.Storage.DataPath, "volumes")
+	}
+}
+
+// The backends of the firewall.
+const (
+	BackendAuto     = "auto" // iptables where it works, else none
+	BackendIPTables = "iptables"
+	BackendNone     = "none"
+)

@@ -1,0 +1,79 @@
+package v1
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Size is a number of bytes, written as text with a unit ("1MiB") or as a plain number.
+type Size int64
+
+// The binary units of Size.
+const (
+	KiB Size = 1 << (10 * (iota + 1))
+	MiB
+	GiB
+	TiB
+)
+
+// units are tried from the first to the last, so the longer suffix stands first.
+var units = []struct {
+	suffix string
+	bytes  Size
+}{
+	{"TiB", TiB}, {"GiB", GiB}, {"MiB", MiB}, {"KiB", KiB},
+	{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}, {"KB", 1e3},
+	{"T", TiB}, {"G", GiB}, {"M", MiB}, {"K", KiB}, {"k", KiB}, {"B", 1}, {"", 1},
+}
+
+// ParseSize reads "1MiB", "1.5 GiB", "500MB" or "1048576". A single letter is the binary unit.
+func ParseSize(text string) (Size, error) {
+	for _, u := range units {
+		number, ok := strings.CutSuffix(strings.TrimSpace(text), u.suffix)
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+		bytes := n * float64(u.bytes)
+		if err != nil || !(bytes >= 0 && bytes < math.MaxInt64) || strings.ContainsAny(number, "xXpP_eE") {
+			break
+		}
+		return Size(bytes), nil
+	}
+	return 0, fmt.Errorf("%q is not a size such as 512KiB, 1MiB or 10GiB", text)
+}
+
+// String is the size in the largest binary unit that shows it exactly.
+func (s Size) String() string {
+	for _, u := range units[:4] {
+		if s != 0 && s%u.bytes == 0 {
+			return strconv.FormatInt(int64(s/u.bytes), 10) + u.suffix
+		}
+	}
+	return strconv.FormatInt(int64(s), 10)
+}
+
+// MarshalText writes what String shows.
+func (s Size) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText reads what ParseSize reads.
+func (s *Size) UnmarshalText(b []byte) error {
+	v, err := ParseSize(string(b))
+	*s = v
+	return err
+}
+
+// UnmarshalJSON reads a text or a number of bytes.
+func (s *Size) UnmarshalJSON(b []byte) error {
+	if len(b) > 0 && b[0] != '"' {
+		return s.UnmarshalText(b)
+	}
+	var text string
+	if err := json.Unmarshal(b, &text); err != nil {
+		return err
+	}
+	return s.UnmarshalText([]byte(text))
+}
