@@ -1,0 +1,142 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"k8s.io/client-go/util/workqueue"
+)
+
+// Loop is a Reconciler with its sources, work queue and workers.
+type Loop struct {
+	Name       string
+	Reconciler Reconciler
+	Watch      []Source // what the outside world did: the key is looked at again
+	Wish       []Source // what a client asked: the key is looked at now, its failures forgotten
+	Workers    int
+	BackOff    func() backoff.BackOff // a fresh schedule that never ends; see BackOff
+	Drain      time.Duration          // how long a step under way may go on after the end; 0 is 8 s
+	Log        *slog.Logger
+	Metrics    *Metrics // nil records nothing
+}
+
+type queue = workqueue.TypedRateLimitingInterface[string]
+
+// Run works until ctx ends. Then it takes no new key, lets the steps under way
+// finish, and cancels those that do not finish within Drain.
+func (l *Loop) Run(ctx context.Context) {
+	q := workqueue.NewTypedRateLimitingQueueWithConfig(
+		workqueue.TypedRateLimiter[string](&limiter{fresh: l.BackOff, failing: map[string]schedule{}}),
+		workqueue.TypedRateLimitingQueueConfig[string]{Name: l.Name, MetricsProvider: l.Metrics.queues()},
+	)
+	l.Metrics.begin(l.Name)
+	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+
+	var wg sync.WaitGroup
+	for _, s := range l.Watch {
+		wg.Go(func() { l.feed(ctx, s, q.Add) })
+	}
+	for _, s := range l.Wish {
+		wg.Go(func() { l.feed(ctx, s, func(key string) { q.Forget(key); q.Add(key) }) })
+	}
+	for range max(1, l.Workers) {
+		wg.Go(func() {
+			for l.next(ctx, work, q) {
+			}
+		})
+	}
+	<-ctx.Done()
+	late := time.AfterFunc(l.drain(), cancel)
+	defer late.Stop()
+	q.ShutDown()
+	wg.Wait()
+}
+
+func (l *Loop) drain() time.Duration {
+	if l.Drain > 0 {
+		return l.Drain
+	}
+	return 8 * time.Second
+}
+
+// feed runs one source, and runs it again with backoff when it breaks.
+func (l *Loop) feed(ctx context.Context, s Source, notify func(string)) {
+	b := l.BackOff()
+	for ctx.Err() == nil {
+		began := time.Now()
+		err := s(ctx, notify)
+		if ctx.Err() != nil {
+			return
+		}
+		if time.Since(began) > time.Minute {
+			b.Reset()
+		}
+		wait := b.NextBackOff()
+		l.Log.Warn("source broke", "controller", l.Name, "err", err, "retry_in", wait)
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+	}
+}
+
+// next is the main loop's body: one key, one call, one verdict. It is false
+// once the queue is shut down. What is still queued at the end of ctx is left:
+// the next process lists every key first.
+func (l *Loop) next(ctx, work context.Context, q queue) bool {
+	key, shutdown := q.Get()
+	if shutdown {
+		return false
+	}
+	defer q.Done(key)
+	if ctx.Err() != nil {
+		return true
+	}
+	began := time.Now()
+	res, err := l.reconcile(work, key)
+	l.Metrics.observe(l.Name, l.requeue(q, key, res, err), time.Since(began))
+	return true
+}
+
+// requeue is the retry policy. It returns the verdict's name.
+func (l *Loop) requeue(q queue, key string, res Result, err error) string {
+	var terminal terminalError
+	switch {
+	case errors.As(err, &terminal):
+		q.Forget(key)
+		l.Log.Error("reconcile gave up until the next change", "controller", l.Name, "key", key, "err", err)
+		return resultTerminal
+	case err != nil:
+		q.AddRateLimited(key)
+		l.Log.Warn("reconcile failed", "controller", l.Name, "key", key, "err", err, "failures", q.NumRequeues(key))
+		return resultError
+	case res.Again:
+		q.Forget(key)
+		q.Add(key)
+		return resultAgain
+	case res.After > 0:
+		q.Forget(key)
+		q.AddAfter(key, res.After)
+		return resultAfter
+	}
+	q.Forget(key)
+	return resultSettled
+}
+
+// reconcile turns a panic into an error, so that one bad object cannot stop the daemon.
+func (l *Loop) reconcile(ctx context.Context, key string) (res Result, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+			l.Log.Error("reconcile panicked", "controller", l.Name, "key", key, "panic", p, "stack", string(debug.Stack()))
+		}
+	}()
+	return l.Reconciler.Reconcile(ctx, key)
+}

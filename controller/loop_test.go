@@ -1,0 +1,278 @@
+package controller_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
+
+	"berth/controller"
+)
+
+// script is a Reconciler that answers with what a test says, and notes when it was asked.
+type script struct {
+	mu     sync.Mutex
+	began  time.Time
+	at     []time.Duration
+	answer func(n int, key string) (controller.Result, error)
+}
+
+func (s *script) Reconcile(_ context.Context, key string) (controller.Result, error) {
+	s.mu.Lock()
+	s.at = append(s.at, time.Since(s.began))
+	n := len(s.at)
+	s.mu.Unlock()
+	return s.answer(n, key)
+}
+
+// run lets a loop work for a while inside a synctest bubble.
+func run(t *testing.T, s *script, during func(watch, wish func(string))) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	watch, wish := make(chan string), make(chan string)
+	s.began = time.Now()
+	l := &controller.Loop{
+		Name: "test", Reconciler: s, Workers: 2,
+		Watch:   []controller.Source{from(watch)},
+		Wish:    []controller.Source{from(wish)},
+		BackOff: controller.BackOff(time.Second, time.Minute),
+		Log:     slog.New(slog.NewTextHandler(io.Discard, nil)),
+	}
+	done := make(chan struct{})
+	go func() { defer close(done); l.Run(ctx) }()
+	during(func(k string) { watch <- k }, func(k string) { wish <- k })
+	cancel()
+	<-done
+}
+
+func from(keys <-chan string) controller.Source {
+	return func(ctx context.Context, notify func(string)) error {
+		for {
+			select {
+			case <-ctx.Done():
+				return nil
+			case k := <-keys:
+				notify(k)
+			}
+		}
+	}
+}
+
+func (s *script) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.at)
+}
+
+func TestFailureIsRetriedWithGrowingWaitsUntilItSettles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{answer: func(n int, _ string) (controller.Result, error) {
+			if n < 5 {
+				return controller.Result{}, errors.New("no")
+			}
+			return controller.Result{}, nil
+		}}
+		run(t, s, func(watch, _ func(string)) { watch("a"); time.Sleep(time.Hour) })
+		require.Len(t, s.at, 5)
+		for i := 2; i < 5; i++ {
+			gap, before := s.at[i]-s.at[i-1], s.at[i-1]-s.at[i-2]
+			require.Greater(t, gap, before, "wait %d", i)
+		}
+	})
+}
+
+func TestWishForgetsFailuresAndWatchDoesNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{answer: func(int, string) (controller.Result, error) { return controller.Result{}, errors.New("no") }}
+		run(t, s, func(watch, wish func(string)) {
+			watch("a")
+			time.Sleep(10 * time.Minute) // the wait is a minute by now
+			n := s.count()
+			wish("a")
+			time.Sleep(10 * time.Second) // at once, then after about 1, 2, 4 s
+			require.GreaterOrEqual(t, s.count()-n, 3)
+
+			time.Sleep(10 * time.Minute)
+			n = s.count()
+			watch("a")
+			time.Sleep(10 * time.Second) // at once, and the long wait goes on
+			require.LessOrEqual(t, s.count()-n, 2)
+			require.GreaterOrEqual(t, s.count()-n, 1)
+		})
+	})
+}
+
+func TestTerminalErrorWaitsForTheNextSignal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{answer: func(int, string) (controller.Result, error) {
+			return controller.Result{}, controller.Terminal(errors.New("never"))
+		}}
+		run(t, s, func(watch, _ func(string)) {
+			watch("a")
+			time.Sleep(time.Hour)
+			require.Equal(t, 1, s.count())
+			watch("a")
+			synctest.Wait()
+			require.Equal(t, 2, s.count())
+		})
+	})
+}
+
+func TestAgainAndAfter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{answer: func(n int, _ string) (controller.Result, error) {
+			return []controller.Result{{Again: true}, {After: time.Minute}, {}}[n-1], nil
+		}}
+		run(t, s, func(watch, _ func(string)) { watch("a"); time.Sleep(time.Hour) })
+		require.Equal(t, []time.Duration{0, 0, time.Minute}, s.at)
+	})
+}
+
+func TestPanicHarmsNoOtherKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		good := 0
+		s := &script{answer: func(_ int, key string) (controller.Result, error) {
+			if key == "bad" {
+				panic("broken record")
+			}
+			good++
+			return controller.Result{}, nil
+		}}
+		run(t, s, func(watch, _ func(string)) {
+			watch("bad")
+			time.Sleep(5 * time.Second)
+			watch("good")
+			synctest.Wait()
+		})
+		require.Equal(t, 1, good)
+	})
+}
+
+// TestOneKeyIsNeverWorkedOnTwiceAtOnce signals a key while it is worked on.
+func TestOneKeyIsNeverWorkedOnTwiceAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		busy, most := 0, 0
+		s := &script{answer: func(int, string) (controller.Result, error) {
+			mu.Lock()
+			busy++
+			most = max(most, busy)
+			mu.Unlock()
+			time.Sleep(time.Second)
+			mu.Lock()
+			busy--
+			mu.Unlock()
+			return controller.Result{}, nil
+		}}
+		run(t, s, func(watch, _ func(string)) {
+			for range 20 {
+				watch("a")
+				time.Sleep(100 * time.Millisecond)
+			}
+			time.Sleep(10 * time.Second)
+		})
+		require.Equal(t, 1, most)
+		require.LessOrEqual(t, len(s.at), 4, "signals while it is worked on are one signal")
+	})
+}
+
+func TestShutdownFinishesTheStepUnderWayAndCancelsALateOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, tc := range []struct{ needs, waits time.Duration }{{3 * time.Second, 3 * time.Second}, {time.Hour, 8 * time.Second}} {
+			ctx, cancel := context.WithCancel(t.Context())
+			finished := false
+			l := &controller.Loop{Name: "t", Workers: 1, BackOff: controller.BackOff(time.Second, time.Minute),
+				Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+				Watch: []controller.Source{func(ctx context.Context, notify func(string)) error {
+					notify("a")
+					<-ctx.Done()
+					return nil
+				}},
+				Reconciler: reconcileFunc(func(ctx context.Context, _ string) (controller.Result, error) {
+					select {
+					case <-time.After(tc.needs):
+						finished = true
+					case <-ctx.Done():
+					}
+					return controller.Result{Again: true}, nil
+				})}
+			done := make(chan struct{})
+			go func() { defer close(done); l.Run(ctx) }()
+			synctest.Wait()
+			began := time.Now()
+			cancel()
+			<-done
+			require.Equal(t, tc.waits, time.Since(began))
+			require.Equal(t, tc.needs < time.Minute, finished)
+		}
+	})
+}
+
+type reconcileFunc func(context.Context, string) (controller.Result, error)
+
+func (f reconcileFunc) Reconcile(ctx context.Context, key string) (controller.Result, error) {
+	return f(ctx, key)
+}
+
+func TestSourceThatBreaksIsRunAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		runs := 0
+		l := &controller.Loop{Name: "t", BackOff: controller.BackOff(time.Second, time.Minute),
+			Log:        slog.New(slog.NewTextHandler(io.Discard, nil)),
+			Reconciler: reconcileFunc(func(context.Context, string) (controller.Result, error) { return controller.Result{}, nil }),
+			Watch: []controller.Source{func(ctx context.Context, notify func(string)) error {
+				if runs++; runs < 4 {
+					return errors.New("stream ended")
+				}
+				<-ctx.Done()
+				return nil
+			}}}
+		l.Run(ctx)
+		require.Equal(t, 4, runs)
+	})
+}
+
+func TestMetricsStartAtZeroAndCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reg := prometheus.NewRegistry()
+		ctx, cancel := context.WithCancel(t.Context())
+		key := make(chan string)
+		l := &controller.Loop{Name: "container", Metrics: controller.NewMetrics(reg), BackOff: controller.BackOff(time.Second, time.Minute),
+			Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Watch: []controller.Source{from(key)},
+			Reconciler: reconcileFunc(func(context.Context, string) (controller.Result, error) { return controller.Result{}, nil })}
+		done := make(chan struct{})
+		go func() { defer close(done); l.Run(ctx) }()
+		synctest.Wait()
+		require.NoError(t, testutil.GatherAndCompare(reg, strings.NewReader(metricsText("0")), "berth_reconcile_total"))
+		n, err := testutil.GatherAndCount(reg, "workqueue_depth", "workqueue_adds_total", "workqueue_retries_total")
+		require.NoError(t, err)
+		require.Equal(t, 3, n)
+		key <- "a"
+		synctest.Wait()
+		require.NoError(t, testutil.GatherAndCompare(reg, strings.NewReader(metricsText("1")), "berth_reconcile_total"))
+		cancel()
+		<-done
+	})
+}
+
+func metricsText(settled string) string {
+	return `# HELP berth_reconcile_total Reconciles, by controller and result.
+# TYPE berth_reconcile_total counter
+berth_reconcile_total{controller="container",result="after"} 0
+berth_reconcile_total{controller="container",result="again"} 0
+berth_reconcile_total{controller="container",result="error"} 0
+berth_reconcile_total{controller="container",result="settled"} ` + settled + `
+berth_reconcile_total{controller="container",result="terminal"} 0
+`
+}

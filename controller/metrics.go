@@ -1,0 +1,70 @@
+package controller
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/util/workqueue"
+)
+
+// The verdicts of a reconcile, the values of the label result.
+const (
+	resultSettled  = "settled"
+	resultAgain    = "again"
+	resultAfter    = "after"
+	resultError    = "error"
+	resultTerminal = "terminal"
+)
+
+// Metrics are shared by every Loop of a process. A nil *Metrics records nothing.
+type Metrics struct {
+	total   *prometheus.CounterVec
+	seconds *prometheus.HistogramVec
+	queue   *queueMetrics
+}
+
+// NewMetrics registers the reconcile metrics and client-go's workqueue metrics
+// with reg.
+func NewMetrics(reg prometheus.Registerer) *Metrics {
+	m := &Metrics{
+		total: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "berth_reconcile_total",
+			Help: "Reconciles, by controller and result.",
+		}, []string{"controller", "result"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "berth_reconcile_duration_seconds",
+			Help:    "Time that one reconcile took, by controller.",
+			Buckets: prometheus.ExponentialBuckets(0.0005, 4, 9),
+		}, []string{"controller"}),
+		queue: newQueueMetrics(reg),
+	}
+	reg.MustRegister(m.total, m.seconds)
+	return m
+}
+
+// begin shows every series of a controller at 0, so that rates exist before
+// the first event.
+func (m *Metrics) begin(name string) {
+	if m == nil {
+		return
+	}
+	for _, r := range []string{resultSettled, resultAgain, resultAfter, resultError, resultTerminal} {
+		m.total.WithLabelValues(name, r)
+	}
+	m.seconds.WithLabelValues(name)
+}
+
+func (m *Metrics) observe(name, result string, took time.Duration) {
+	if m == nil {
+		return
+	}
+	m.total.WithLabelValues(name, result).Inc()
+	m.seconds.WithLabelValues(name).Observe(took.Seconds())
+}
+
+func (m *Metrics) queues() workqueue.MetricsProvider {
+	if m == nil {
+		return nil
+	}
+	return m.queue
+}

@@ -1,0 +1,56 @@
+package controller
+
+import (
+	"context"
+	"time"
+)
+
+// Reconciler drives one object toward its spec, a step at a time.
+//
+// It is told only which object to look at, never what happened to it. It must
+// not wait: what takes long is begun, noted and looked at again.
+type Reconciler interface {
+	Reconcile(ctx context.Context, key string) (Result, error)
+}
+
+// Result says when to look again. The zero Result means that the object is
+// settled until a source names it.
+type Result struct {
+	Again bool          // there is a next step: look again at once
+	After time.Duration // else look again after this time, if above 0
+}
+
+// Source tells which keys may have changed, until ctx ends. It lists all keys
+// first, each time it is run. An error makes the Loop run it again.
+type Source func(ctx context.Context, notify func(key string)) error
+
+// Terminal marks an error that a retry cannot help. The key waits for the next
+// signal, the resync at the latest.
+func Terminal(err error) error { return terminalError{err} }
+
+type terminalError struct{ error }
+
+func (e terminalError) Unwrap() error { return e.error }
+
+// Every is a source that names all keys of list again and again: the resync
+// that makes up for every signal that was lost.
+func Every(period time.Duration, list func() ([]string, error)) Source {
+	return func(ctx context.Context, notify func(string)) error {
+		tick := time.NewTicker(period)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-tick.C:
+			}
+			keys, err := list()
+			if err != nil {
+				return err
+			}
+			for _, k := range keys {
+				notify(k)
+			}
+		}
+	}
+}
