@@ -2,6 +2,7 @@ package v1
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"net/url"
 	"path/filepath"
@@ -131,7 +132,8 @@ func (d DockerConfig) validate(f *Faults) {
 	for i, path := range d.AllowedMounts {
 		f.directory(fmt.Sprintf("docker.allowed_mounts[%d]", i), path)
 	}
-	for host, r := range d.Registries {
+	for _, host := range slices.Sorted(maps.Keys(d.Registries)) {
+		r := d.Registries[host]
 		key := "docker.registries." + host
 		f.check(registryPattern.MatchString(host), key, "must be the name of a host, with or without a port")
 		f.check(r.Username != "" && r.Password != "", key, "needs a username and a password")
