@@ -18,6 +18,7 @@ var (
 	ErrInvalid       = errors.New("engine refused the spec")  // a value it will never take
 	ErrForeign       = errors.New("name is taken by another") // a container that is not of this store
 	ErrNotRunning    = errors.New("container is not running") // input or a signal for the dead
+	ErrRunning       = errors.New("container is running")     // and must be ended before it is removed or replaced
 	ErrStalled       = errors.New("pull made no progress")    // for the stall limit
 )
 
@@ -68,6 +69,7 @@ type Live struct {
 type Spec struct {
 	Name       Name
 	Stamp      string
+	Revision   uint64 // the store's when the container was asked for; kept in the label io.berth.revision
 	Image      string
 	Command    []string // nil: the image's own
 	Env        []string // KEY=value, sorted
@@ -132,4 +134,17 @@ type Found struct {
 	ContainerID string
 	Running     bool
 	CreatedAt   time.Time
+	Revision    uint64 // of its Spec
+}
+
+// Target is a run whose console is to be read.
+type Target struct {
+	ID          string // internal_id
+	Role        Role
+	ContainerID string
+	StartedAt   time.Time // the engine's, of this run
+	Running     bool
+	TTY         bool
+	Pattern     string    // of a server: RE2, matched per line; empty: matched at once
+	From        time.Time // berth's clock before the start was tried: no line of this run is older
 }

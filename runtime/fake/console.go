@@ -1,0 +1,117 @@
+package fake
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"berth/runtime"
+)
+
+// byID finds a container by the engine's id.
+func (c *core) byID(containerID string) (runtime.Name, *box) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for n, b := range c.boxes {
+		if b.state.ContainerID == containerID {
+			return n, b
+		}
+	}
+	return runtime.Name{}, nil
+}
+
+// Logs calls each with the lines after since, and goes on with those to come
+// while the container runs if follow is set.
+func (e *Engine) Logs(ctx context.Context, containerID string, since time.Time, follow bool, each func(runtime.Line) error) error {
+	n, b := e.byID(containerID)
+	if err := e.before(ctx, "logs", n); err != nil {
+		return err
+	}
+	if b == nil {
+		return fmt.Errorf("logs of %s: %w", containerID, runtime.ErrNotFound)
+	}
+	for {
+		lines, running, changed := e.pending(b, since)
+		for _, l := range lines {
+			if err := each(l); err != nil {
+				return err
+			}
+			since = l.Time
+		}
+		if len(lines) > 0 {
+			continue
+		}
+		if !follow || !running {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if err := e.before(ctx, "logs", n); err != nil {
+			return err
+		}
+	}
+}
+
+func (c *core) pending(b *box, since time.Time) (lines []runtime.Line, running bool, changed <-chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, l := range b.lines {
+		if l.Time.After(since) {
+			lines = b.lines[i:len(b.lines):len(b.lines)]
+			break
+		}
+	}
+	return lines, b.state.Running, b.changed
+}
+
+// Input writes to the standard input of a container.
+func (e *Engine) Input(ctx context.Context, containerID string, data []byte) error {
+	n, b := e.byID(containerID)
+	err := e.do(ctx, "input", n, func() error {
+		if b == nil || !b.state.Running {
+			return runtime.ErrNotRunning
+		}
+		b.inputs = append(b.inputs, string(data))
+		return nil
+	})
+	if err == nil && e.OnInput != nil {
+		e.OnInput(n, data)
+	}
+	return err
+}
+
+// Stats returns what World.SetStats set, or figures made up from the clock.
+func (e *Engine) Stats(ctx context.Context, containerID string) (s runtime.Stats, err error) {
+	n, b := e.byID(containerID)
+	err = e.do(ctx, "stats", n, func() error {
+		if b == nil {
+			return runtime.ErrNotFound
+		}
+		if !b.state.Running {
+			return runtime.ErrNotRunning
+		}
+		s = b.figures(e.now())
+		return nil
+	})
+	if err != nil {
+		return runtime.Stats{}, err
+	}
+	return s, nil
+}
+
+func (b *box) figures(now time.Time) runtime.Stats {
+	if b.stats != nil {
+		s := *b.stats
+		s.Read = now
+		return s
+	}
+	limit := b.state.Live.Memory
+	if limit == 0 {
+		limit = 8 << 30
+	}
+	up := max(now.Sub(b.state.StartedAt), 0)
+	return runtime.Stats{Read: now, CPU: up / 2, Memory: 32 << 20, MemoryLimit: limit, Pids: 1}
+}

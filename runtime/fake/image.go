@@ -1,0 +1,102 @@
+package fake
+
+import (
+	"context"
+	"fmt"
+
+	"berth/runtime"
+)
+
+// pull is how the pulls of an image go.
+type pull struct {
+	err  error
+	gate chan struct{} // a pull waits until it is closed; nil: not
+}
+
+// HasImage tells whether an image is on the host.
+func (e *Engine) HasImage(ctx context.Context, ref string) (has bool, err error) {
+	err = e.do(ctx, "hasimage", runtime.Name{ID: ref}, func() error {
+		has = e.images[ref]
+		return nil
+	})
+	return has && err == nil, err
+}
+
+// Pull brings an image to the host.
+func (e *Engine) Pull(ctx context.Context, ref string, _ runtime.Auth, progress func(runtime.Progress)) error {
+	n := runtime.Name{ID: ref}
+	if err := e.before(ctx, "pull", n); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	p := e.pulls[ref]
+	e.mu.Unlock()
+	report(progress, runtime.Progress{Layers: 1, Total: 100})
+	if err := p.wait(ctx); err != nil {
+		return err
+	}
+	if p.err != nil {
+		return fmt.Errorf("pull image %s: %w", ref, p.err)
+	}
+	e.AddImage(ref)
+	report(progress, runtime.Progress{Layers: 1, Done: 1, Current: 100, Total: 100})
+	return e.after("pull", n)
+}
+
+func (p pull) wait(ctx context.Context) error {
+	if p.gate == nil {
+		return nil
+	}
+	select {
+	case <-p.gate:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func report(progress func(runtime.Progress), p runtime.Progress) {
+	if progress != nil {
+		progress(p)
+	}
+}
+
+// AddImage puts an image on the host.
+func (w *World) AddImage(ref string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.images[ref] = true
+}
+
+// RemoveImage takes an image from the host.
+func (w *World) RemoveImage(ref string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.images, ref)
+}
+
+// RefusePull makes pulls of ref end with err; nil lets them succeed again.
+func (w *World) RefusePull(ref string, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p := w.pulls[ref]
+	p.err = err
+	w.pulls[ref] = p
+}
+
+// HoldPull makes pulls of ref wait until release is called, which may be done once.
+func (w *World) HoldPull(ref string) (release func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p := w.pulls[ref]
+	p.gate = make(chan struct{})
+	w.pulls[ref] = p
+	return func() {
+		close(p.gate)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		now := w.pulls[ref]
+		now.gate = nil
+		w.pulls[ref] = now
+	}
+}

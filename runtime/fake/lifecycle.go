@@ -1,0 +1,250 @@
+package fake
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"berth/runtime"
+)
+
+// Create makes a container that does not run, or adopts the one that was made
+// from the same stamp.
+func (e *Engine) Create(ctx context.Context, s runtime.Spec) (id string, err error) {
+	err = e.do(ctx, "create", s.Name, func() error {
+		id, err = e.create(s)
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	return id, nil
+}
+
+func (c *core) create(s runtime.Spec) (string, error) {
+	b, there := c.boxes[s.Name]
+	switch {
+	case c.foreign[s.Name]:
+		return "", runtime.ErrForeign
+	case there && b.state.Stamp == s.Stamp:
+		return b.state.ContainerID, nil
+	case there && b.state.Running:
+		return "", runtime.ErrRunning
+	case !c.images[s.Image]:
+		return "", runtime.ErrImageNotFound
+	case s.Live.Memory != 0 && s.Live.Memory < 6<<20:
+		return "", fmt.Errorf("%w: memory is below 6 MiB", runtime.ErrInvalid)
+	}
+	if err := c.mounts(s); err != nil {
+		return "", err
+	}
+	c.made++
+	id := fmt.Sprintf("%064x", c.made)
+	c.boxes[s.Name] = &box{
+		spec:    s,
+		state:   runtime.State{ContainerID: id, Stamp: s.Stamp, Live: s.Live, TTY: s.TTY},
+		created: c.tick(),
+		changed: make(chan struct{}),
+	}
+	c.change(s.Name)
+	return id, nil
+}
+
+func (c *core) mounts(s runtime.Spec) error {
+	for _, m := range s.Mounts {
+		if c.missing[m.Source] {
+			return fmt.Errorf("%w: %s", runtime.ErrMountMissing, m.Source)
+		}
+	}
+	return nil
+}
+
+// Start lets a container run.
+func (e *Engine) Start(ctx context.Context, n runtime.Name) error {
+	if err := e.before(ctx, "start", n); err != nil {
+		return err
+	}
+	if err := e.start(n); err != nil {
+		return err
+	}
+	return e.after("start", n)
+}
+
+func (e *Engine) start(n runtime.Name) error {
+	e.mu.Lock()
+	s, begun, err := e.run(n)
+	e.mu.Unlock()
+	if err != nil {
+		return fmt.Errorf("start %s: %w", describe(n), err)
+	}
+	if begun && e.OnStart != nil {
+		e.OnStart(s)
+	}
+	return nil
+}
+
+// run begins a run of n; begun is false if there is one already.
+func (c *core) run(n runtime.Name) (s runtime.Spec, begun bool, err error) {
+	b, ok := c.boxes[n]
+	if !ok {
+		return s, false, runtime.ErrNotFound
+	}
+	if b.state.Running {
+		return b.spec, false, nil
+	}
+	if err := c.runnable(b.spec); err != nil {
+		b.state.Error = err.Error()
+		return s, false, err
+	}
+	b.state.Running, b.state.StartedAt, b.state.Pid = true, c.tick(), 1000+c.made
+	b.state.ExitCode, b.state.OOMKilled, b.state.Error = 0, false, ""
+	c.change(n)
+	return b.spec, true, nil
+}
+
+func (c *core) runnable(s runtime.Spec) error {
+	if err := c.mounts(s); err != nil {
+		return err
+	}
+	if len(s.Command) > 0 && c.bad[s.Command[0]] {
+		return fmt.Errorf("%w: %s", runtime.ErrBadCommand, s.Command[0])
+	}
+	for _, p := range s.Ports {
+		if c.bound(p, s.Name) {
+			return fmt.Errorf("%w: %s:%d/%s", runtime.ErrPortTaken, p.IP, p.Port, p.Protocol)
+		}
+	}
+	return nil
+}
+
+func (c *core) bound(p runtime.Port, by runtime.Name) bool {
+	p.ContainerPort = 0
+	if c.ports[p] {
+		return true
+	}
+	for n, b := range c.boxes {
+		if n == by || !b.state.Running {
+			continue
+		}
+		for _, q := range b.spec.Ports {
+			q.ContainerPort = 0
+			if q == p {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// end ends a run of n; it does nothing if there is none.
+func (c *core) end(n runtime.Name, code int, oom bool) {
+	b, ok := c.boxes[n]
+	if !ok || !b.state.Running {
+		return
+	}
+	b.state.Running, b.state.Paused, b.state.Pid = false, false, 0
+	b.state.ExitCode, b.state.OOMKilled, b.state.FinishedAt = code, oom, c.tick()
+	c.change(n)
+}
+
+// Signal sends a signal. HUP, INT, QUIT and TERM end a container unless
+// World.Deafen was called.
+func (e *Engine) Signal(ctx context.Context, n runtime.Name, signal string) error {
+	return e.do(ctx, "signal", n, func() error {
+		number, ok := signals[strings.TrimPrefix(strings.ToUpper(signal), "SIG")]
+		if !ok {
+			return fmt.Errorf("%w: signal %s", runtime.ErrInvalid, signal)
+		}
+		b, ok := e.boxes[n]
+		if !ok {
+			return runtime.ErrNotFound
+		}
+		if !b.state.Running {
+			return nil
+		}
+		b.signals = append(b.signals, signal)
+		if number == 9 || number != 0 && !b.deaf {
+			e.end(n, 128+number, false)
+		}
+		return nil
+	})
+}
+
+// signals are those that an engine takes; 0 is one that ends nothing.
+var signals = map[string]int{"HUP": 1, "INT": 2, "QUIT": 3, "KILL": 9, "TERM": 15, "USR1": 0, "USR2": 0, "WINCH": 0, "CONT": 0}
+
+// Kill ends a container at once.
+func (e *Engine) Kill(ctx context.Context, n runtime.Name) error {
+	return e.do(ctx, "kill", n, func() error {
+		e.end(n, 137, false)
+		return nil
+	})
+}
+
+// Remove forgets a container that does not run.
+func (e *Engine) Remove(ctx context.Context, n runtime.Name) error {
+	return e.do(ctx, "remove", n, func() error {
+		b, ok := e.boxes[n]
+		if !ok {
+			return nil
+		}
+		if b.state.Running {
+			return runtime.ErrRunning
+		}
+		e.forget(n)
+		return nil
+	})
+}
+
+// forget drops n and wakes its readers, who find it gone.
+func (c *core) forget(n runtime.Name) {
+	c.change(n)
+	delete(c.boxes, n)
+}
+
+// Update changes limits; 0 leaves one as it is.
+func (e *Engine) Update(ctx context.Context, n runtime.Name, l runtime.Live) error {
+	return e.do(ctx, "update", n, func() error {
+		b, ok := e.boxes[n]
+		if !ok {
+			return runtime.ErrNotFound
+		}
+		if l.Memory != 0 && l.Memory < 6<<20 {
+			return fmt.Errorf("%w: memory is below 6 MiB", runtime.ErrInvalid)
+		}
+		b.state.Live = merge(b.state.Live, l)
+		e.change(n)
+		return nil
+	})
+}
+
+func merge(old, l runtime.Live) runtime.Live {
+	if l.Memory != 0 {
+		old.Memory, old.Swap = l.Memory, l.Swap
+	}
+	if l.CPU != 0 {
+		old.CPU = l.CPU
+	}
+	if l.Pids != 0 {
+		old.Pids = l.Pids
+	}
+	if l.Cpuset != "" {
+		old.Cpuset = l.Cpuset
+	}
+	return old
+}
+
+// Unpause lets a paused container go on.
+func (e *Engine) Unpause(ctx context.Context, n runtime.Name) error {
+	return e.do(ctx, "unpause", n, func() error {
+		b, ok := e.boxes[n]
+		if !ok {
+			return runtime.ErrNotFound
+		}
+		if b.state.Paused {
+			b.state.Paused = false
+			e.change(n)
+		}
+		return nil
+	})
+}
