@@ -18,9 +18,27 @@ const (
 
 // Metrics are shared by every Loop of a process. A nil *Metrics records nothing.
 type Metrics struct {
-	total   *prometheus.CounterVec
-	seconds *prometheus.HistogramVec
-	queue   *queueMetrics
+	total    *prometheus.CounterVec
+	seconds  *prometheus.HistogramVec
+	repaired *prometheus.CounterVec
+	queue    *queueMetrics
+}
+
+// Kinds says which values Repaired will be given, so that they show at 0.
+func (m *Metrics) Kinds(kinds ...string) {
+	if m == nil {
+		return
+	}
+	for _, k := range kinds {
+		m.repaired.WithLabelValues(k)
+	}
+}
+
+// Repaired counts one change that was made behind berth's back and put right.
+func (m *Metrics) Repaired(kind string) {
+	if m != nil {
+		m.repaired.WithLabelValues(kind).Inc()
+	}
 }
 
 // NewMetrics registers the reconcile metrics and client-go's workqueue metrics
@@ -36,9 +54,13 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Help:    "Time that one reconcile took, by controller.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 4, 9),
 		}, []string{"controller"}),
+		repaired: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "berth_drift_repaired_total",
+			Help: "Changes made behind berth's back that were put right, by kind.",
+		}, []string{"kind"}),
 		queue: newQueueMetrics(reg),
 	}
-	reg.MustRegister(m.total, m.seconds)
+	reg.MustRegister(m.total, m.seconds, m.repaired)
 	return m
 }
 

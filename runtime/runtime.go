@@ -42,6 +42,7 @@ type Name struct {
 type State struct {
 	ContainerID string // the engine's
 	Stamp       string // of the spec that it was made from
+	Revision    uint64 // of its Spec
 	Running     bool   // also while paused
 	Paused      bool
 	Pid         int
