@@ -1,0 +1,91 @@
+package stream
+
+import (
+	"fmt"
+	"time"
+
+	"berth/api/v1"
+)
+
+// batch is what one call of Next hands out. Its memory is used again by the next.
+type batch struct {
+	nodeWide bool
+	lost     func(lines int64)
+	now      func() time.Time
+
+	buf       []byte
+	start     int // in buf, of the message being made
+	out       []Message
+	first     time.Time // of the first line in it
+	fragments []*fragment
+	disk      []byte
+}
+
+// keepBuffer is how much memory a listener keeps between two calls, in bytes.
+const keepBuffer = 32 << 10
+
+func (b *batch) reset() {
+	if cap(b.buf) > keepBuffer {
+		b.buf = nil
+	}
+	b.buf, b.out, b.first, b.disk = b.buf[:0], b.out[:0], time.Time{}, nil
+	clear(b.fragments)
+}
+
+// size is how large the message being made is, in bytes.
+func (b *batch) size() int { return len(b.buf) - b.start }
+
+func (b *batch) begin(container string, message bool) {
+	b.start = len(b.buf)
+	event := EventConsole
+	if message {
+		event = v1.EventMessage
+	}
+	if !b.nodeWide {
+		container = ""
+	}
+	b.buf = appendHead(b.buf, event, container)
+	b.buf = append(b.buf, `,"data":"`...)
+	b.out = append(b.out, Message{Event: event})
+}
+
+func (b *batch) end(first, last time.Time) {
+	if b.first.IsZero() {
+		b.first = first
+	}
+	b.buf = appendFoot(append(b.buf, '"'), last, 0)
+	b.out[len(b.out)-1].JSON = b.buf[b.start:len(b.buf):len(b.buf)]
+	b.start = len(b.buf)
+}
+
+// dropped says how many lines the client missed.
+func (b *batch) dropped(container string, lines int64) {
+	b.lost(lines)
+	now := b.now()
+	b.begin(container, true)
+	b.buf = fmt.Appendf(b.buf, "%d console lines were dropped: this client reads too slowly", lines)
+	b.end(now, now)
+}
+
+// read reads a block of a journal between two offsets; nothing if it is not there.
+func (b *batch) read(f files, segs []segment, from, to int64) []byte {
+	for _, s := range segs {
+		if from < s.start || from >= min(s.end, to) {
+			continue
+		}
+		file, err := f.open(s)
+		if err != nil {
+			return nil
+		}
+		defer file.Close()
+		if b.disk == nil {
+			b.disk = make([]byte, blockSize)
+		}
+		n, err := file.ReadAt(b.disk[:min(blockSize, min(s.end, to)-from)], from-s.start)
+		if err != nil {
+			return nil
+		}
+		return b.disk[:n]
+	}
+	return nil
+}

@@ -1,0 +1,161 @@
+package stream
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// cursor is where a listener is in a console.
+type cursor struct {
+	log   *log
+	l     *Listener
+	from  position    // where it began
+	ready atomic.Bool // it stands in the listener's list of what has news
+
+	// Next's own.
+	pos  position
+	held []byte
+}
+
+// attach puts a new cursor at the end of a console.
+func (g *log) attach(l *Listener) *cursor {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	c := &cursor{log: g, l: l, from: g.end, pos: g.end}
+	g.cursors[c] = struct{}{}
+	g.watched.Add(1)
+	return c
+}
+
+func (g *log) detach(c *cursor) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if _, there := g.cursors[c]; !there {
+		return
+	}
+	delete(g.cursors, c)
+	g.watched.Add(-1)
+	if len(g.cursors) == 0 {
+		g.ring = ring{}
+	}
+}
+
+// wake tells the listener that the console has news. It never waits.
+func (c *cursor) wake() {
+	if !c.ready.Swap(true) {
+		c.l.hasNews(c)
+	}
+}
+
+// view is what a console has for a cursor.
+type view struct {
+	end       position
+	fragments []*fragment // from the ring; none: read the journal up to limit
+	limit     position
+	segs      []segment
+}
+
+func (c *cursor) look(scratch []*fragment) view {
+	g := c.log
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	v := view{end: g.end, limit: g.end}
+	if c.pos.line == g.end.line {
+		return v
+	}
+	var ok bool
+	if v.fragments, ok = g.ring.from(c.pos, maxPiece, scratch); ok {
+		return v
+	}
+	if len(g.ring.list) > 0 {
+		v.limit = g.ring.list[0].from
+	}
+	v.segs = append(v.segs, g.segs...)
+	return v
+}
+
+// read appends the console's next piece to what Next hands out.
+func (c *cursor) read(to *batch) {
+	v := c.look(to.fragments[:0])
+	to.fragments = v.fragments
+	switch {
+	case c.pos.line == v.end.line:
+		return
+	case len(v.fragments) > 0:
+		c.fromRing(to, v.fragments)
+	case !c.fromJournal(to, v):
+		to.dropped(c.log.id, v.limit.line-c.pos.line)
+		c.pos, c.held = v.limit, nil
+	}
+	if c.pos.line != v.end.line {
+		c.wake()
+	}
+}
+
+// fromRing hands out fragments that are next to each other as one message.
+func (c *cursor) fromRing(to *batch, list []*fragment) {
+	if list[0].message {
+		list = list[:1]
+	}
+	for i, f := range list {
+		if f.message && i > 0 {
+			list = list[:i]
+			break
+		}
+	}
+	to.begin(c.log.id, list[0].message)
+	for _, f := range list {
+		to.buf = append(to.buf, f.text...)
+	}
+	last := list[len(list)-1]
+	to.end(list[0].first, last.last)
+	c.pos, c.held = last.to, nil
+}
+
+// fromJournal reads what the ring has no more. It is false when the journal
+// has it no more either, or the cursor is too far behind.
+func (c *cursor) fromJournal(to *batch, v view) bool {
+	g := c.log
+	if lag := max(int64(g.files.count-1)*g.size, g.size/2); v.end.off-c.pos.off > lag {
+		return false
+	}
+	block := to.read(g.files, v.segs, c.pos.off, v.limit.off)
+	var first, last time.Time
+	for to.size() < maxPiece {
+		l, size, ok := nextRecord(block)
+		if size == 0 || (l.Message && !first.IsZero()) {
+			break
+		}
+		block = block[size:]
+		c.pos = position{c.pos.line + 1, c.pos.off + int64(size)}
+		if !ok {
+			continue
+		}
+		if first.IsZero() {
+			first = l.Time
+			to.begin(g.id, l.Message)
+		}
+		to.buf = appendLine(to.buf, l, c.held)
+		c.held, last = heldBack(l, c.held), l.Time
+		if l.Message {
+			break
+		}
+	}
+	if first.IsZero() {
+		return false
+	}
+	to.end(first, last)
+	return true
+}
+
+// release lets go of every cursor: the console is removed.
+func (g *log) release() {
+	g.mu.Lock()
+	cursors := g.cursors
+	g.cursors = map[*cursor]struct{}{}
+	g.watched.Store(0)
+	g.mu.Unlock()
+	for c := range cursors {
+		c.l.drop(c)
+	}
+}

@@ -1,0 +1,191 @@
+package stream
+
+import (
+	"log/slog"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Hub is every console and everybody who listens.
+type Hub struct {
+	dir     string
+	options Options
+	log     *slog.Logger
+	dropped prometheus.Counter
+
+	mu        sync.Mutex // taken before a log's and a listener's; never held over the disk
+	logs      map[string]map[string]*log
+	listeners map[string]map[*Listener]struct{} // by internal_id; the empty one is node-wide
+	count     int
+	changed   chan struct{} // closed when somebody begins or ends to listen
+	closed    bool
+}
+
+// New makes a hub that keeps its journals in <dir>/<internal_id>/.
+func New(dir string, o Options) *Hub {
+	o = o.withDefaults()
+	h := &Hub{
+		dir:     dir,
+		options: o,
+		log:     o.Log,
+		dropped: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "berth_console_lines_dropped_total",
+			Help: "Console lines that a listener was too slow for.",
+		}),
+		logs:      map[string]map[string]*log{},
+		listeners: map[string]map[*Listener]struct{}{},
+		changed:   make(chan struct{}),
+	}
+	if o.Registerer != nil {
+		o.Registerer.MustRegister(h.dropped)
+	}
+	return h
+}
+
+// Listen begins to listen to a container, or with an empty id to all of them.
+// The state events and lines of the time before are not in what Next hands out.
+// Its error is ErrFull, ErrClosed, or that the journal cannot be read.
+func (h *Hub) Listen(id string) (*Listener, error) {
+	var logs []*log
+	if id != "" {
+		for _, role := range roles {
+			g, err := h.console(id, role)
+			if err != nil {
+				return nil, err
+			}
+			logs = append(logs, g)
+		}
+	}
+	l := &Listener{hub: h, id: id, stats: map[string]*queued{}, signal: make(chan struct{}, 1)}
+	l.batch = batch{nodeWide: id == "", now: h.options.Now, lost: func(n int64) { h.dropped.Add(float64(n)) }}
+	return l, h.register(l, logs)
+}
+
+func (h *Hub) register(l *Listener, logs []*log) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.closed:
+		return ErrClosed
+	case h.count >= h.options.Listeners, len(h.listeners[l.id]) >= h.options.PerContainer:
+		return ErrFull
+	}
+	if h.listeners[l.id] == nil {
+		h.listeners[l.id] = map[*Listener]struct{}{}
+	}
+	h.listeners[l.id][l] = struct{}{}
+	h.count++
+	if l.id == "" {
+		for _, consoles := range h.logs {
+			for _, g := range consoles {
+				logs = append(logs, g)
+			}
+		}
+	}
+	for _, g := range logs {
+		l.join(g.attach(l))
+	}
+	h.tellChanged()
+	return nil
+}
+
+// remove forgets a listener. It may be called again.
+func (h *Hub) remove(l *Listener) {
+	h.mu.Lock()
+	if _, there := h.listeners[l.id][l]; there {
+		delete(h.listeners[l.id], l)
+		if len(h.listeners[l.id]) == 0 {
+			delete(h.listeners, l.id)
+		}
+		h.count--
+		h.tellChanged()
+	}
+	h.mu.Unlock()
+	for _, c := range l.leave() {
+		c.log.detach(c)
+	}
+}
+
+func (h *Hub) tellChanged() {
+	close(h.changed)
+	h.changed = make(chan struct{})
+}
+
+// Watched says which containers are listened to, and whether somebody listens
+// to all. Changed is closed when that may be different.
+func (h *Hub) Watched() (ids []string, all bool, changed <-chan struct{}) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for id := range h.listeners {
+		if id != "" {
+			ids = append(ids, id)
+		}
+	}
+	return ids, len(h.listeners[""]) > 0, h.changed
+}
+
+// Listeners is how many there are.
+func (h *Hub) Listeners() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.count
+}
+
+// Close ends every listener with ErrClosed, and takes no more.
+func (h *Hub) Close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed = true
+	for _, set := range h.listeners {
+		for l := range set {
+			l.end(ErrClosed)
+		}
+	}
+}
+
+// audience is who listens to a container.
+func (h *Hub) audience(id string) []*Listener {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var list []*Listener
+	for l := range h.listeners[id] {
+		list = append(list, l)
+	}
+	for l := range h.listeners[""] {
+		list = append(list, l)
+	}
+	return list
+}
+
+// console returns a console, and finds out where its journal ends when it is
+// asked for the first time.
+func (h *Hub) console(id, role string) (*log, error) {
+	h.mu.Lock()
+	g := h.logs[id][role]
+	h.mu.Unlock()
+	if g != nil {
+		return g, nil
+	}
+	if err := checkName(id, role); err != nil {
+		return nil, err
+	}
+	f := files{dir: h.path(id), role: role, count: h.options.Files}
+	g, err := loadLog(id, f, h.options.FileSize)
+	if err != nil {
+		return nil, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if other := h.logs[id][role]; other != nil { // somebody was faster
+		return other, nil
+	}
+	if h.logs[id] == nil {
+		h.logs[id] = map[string]*log{}
+	}
+	h.logs[id][role] = g
+	for l := range h.listeners[""] {
+		l.join(g.attach(l))
+	}
+	return g, nil
+}

@@ -1,0 +1,62 @@
+package stream_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"berth/api/stream"
+	"berth/api/v1"
+)
+
+var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// line is the i-th line of a console, a millisecond after the one before.
+func line(i int) v1.Line {
+	return v1.Line{Time: epoch.Add(time.Duration(i) * time.Millisecond), Data: fmt.Appendf(nil, "line %d", i)}
+}
+
+func lines(from, to int) []v1.Line {
+	var list []v1.Line
+	for i := from; i < to; i++ {
+		list = append(list, line(i))
+	}
+	return list
+}
+
+type message struct {
+	Event, Container, Data string
+	Time                   time.Time
+	Seq                    uint64
+	CPU                    float64 `json:"cpu_usage"`
+}
+
+func decode(t *testing.T, m stream.Message) message {
+	t.Helper()
+	var got message
+	require.True(t, json.Valid(m.JSON), "%q", m.JSON)
+	require.NoError(t, json.Unmarshal(m.JSON, &got))
+	return got
+}
+
+func TestListenerGetsHistoryThenLiveLines(t *testing.T) {
+	h := stream.New(t.TempDir(), stream.Options{})
+	_, err := h.Begin("mc", v1.ServerConsole, "c1")
+	require.NoError(t, err)
+	require.NoError(t, h.Append("mc", v1.ServerConsole, lines(0, 10)))
+	l, err := h.Listen("mc")
+	require.NoError(t, err)
+	defer l.Close()
+	require.NoError(t, h.Append("mc", v1.ServerConsole, lines(10, 12)))
+	past, err := l.History(3)
+	require.NoError(t, err)
+	require.Equal(t, lines(7, 10), past)
+	out, err := l.Next(t.Context())
+	require.NoError(t, err)
+	require.Len(t, out, 1)
+	require.Equal(t, "line 10\nline 11\n", decode(t, out[0]).Data)
+	require.Equal(t, line(11).Time, decode(t, out[0]).Time)
+}

@@ -1,0 +1,235 @@
+package stream
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"berth/api/v1"
+)
+
+// Listener is one client of the hub. Next is for one goroutine; the other
+// methods are for any.
+type Listener struct {
+	hub *Hub
+	id  string // of the container; empty: node-wide
+
+	mu      sync.Mutex // held for a few words of memory only
+	cursors []*cursor
+	news    []*cursor // that have something to read, in the order in which they got it
+	events  []*queued // state events, oldest first
+	after   uint64    // events up to it are not wanted
+	stats   map[string]*queued
+	err     error // what ended it
+	signal  chan struct{}
+
+	// Next's own.
+	batch batch
+	all   []Message
+}
+
+// queued is a message that is the same for all listeners that get it.
+type queued struct {
+	at   time.Time
+	msg  Message
+	wide Message // with its container
+}
+
+// After says that state events up to a sequence number are not wanted: the
+// client has them. It is called before Next.
+func (l *Listener) After(seq uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.after = max(l.after, seq)
+	l.events = slices.DeleteFunc(l.events, func(q *queued) bool { return q.msg.Seq <= l.after })
+}
+
+// Next waits until something is there and returns all that is waiting, up to
+// some 256 KiB. What it returned before is no longer valid. Its error is ctx's,
+// ErrSlow, ErrGone or ErrClosed; the last two come when all else was handed out.
+func (l *Listener) Next(ctx context.Context) ([]Message, error) {
+	for {
+		if out, err := l.take(); len(out) > 0 || err != nil {
+			return out, err
+		}
+		select {
+		case <-l.signal:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// Close ends the listener. Next returns ErrClosed then.
+func (l *Listener) Close() {
+	l.hub.remove(l)
+	l.end(ErrClosed)
+}
+
+// History returns the last n lines before the ones that Next hands out, of both
+// consoles of the container, oldest first. A node-wide listener has none.
+func (l *Listener) History(n int) ([]v1.Line, error) {
+	l.mu.Lock()
+	cursors := slices.Clone(l.cursors)
+	l.mu.Unlock()
+	if l.id == "" {
+		return nil, nil
+	}
+	var lines []v1.Line
+	for _, c := range cursors {
+		some, err := c.log.tail(n, time.Time{}, c.from.off)
+		if err != nil {
+			return nil, err
+		}
+		lines = merge(lines, some)
+	}
+	return lines[max(0, len(lines)-n):], nil
+}
+
+// merge puts the lines of two consoles in the order of their times.
+func merge(a, b []v1.Line) []v1.Line {
+	if len(a) == 0 {
+		return b
+	}
+	all := append(a, b...)
+	slices.SortStableFunc(all, func(a, b v1.Line) int { return a.Time.Compare(b.Time) })
+	return all
+}
+
+// take gathers what is waiting. State events come before newer lines.
+func (l *Listener) take() ([]Message, error) {
+	events, stats, err := l.grab()
+	if err == ErrSlow {
+		return nil, err
+	}
+	l.batch.reset()
+	for room := l.waiting(); room > 0 && len(l.batch.buf) < maxTake; room-- {
+		if c := l.nextNews(); c != nil {
+			c.read(&l.batch)
+		}
+	}
+	l.all = l.all[:0]
+	older := 0
+	for older < len(events) && !events[older].at.After(l.batch.first) {
+		older++
+	}
+	l.add(events[:older])
+	l.all = append(l.all, l.batch.out...)
+	l.add(events[older:])
+	l.add(stats)
+	if len(l.all) > 0 {
+		return l.all, nil
+	}
+	return nil, err
+}
+
+func (l *Listener) add(list []*queued) {
+	for _, q := range list {
+		if l.id == "" {
+			l.all = append(l.all, q.wide)
+		} else {
+			l.all = append(l.all, q.msg)
+		}
+	}
+}
+
+func (l *Listener) grab() (events, stats []*queued, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	events, l.events = l.events, nil
+	for id, q := range l.stats {
+		stats = append(stats, q)
+		delete(l.stats, id)
+	}
+	return events, stats, l.err
+}
+
+func (l *Listener) waiting() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.news)
+}
+
+func (l *Listener) nextNews() *cursor {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.news) == 0 {
+		return nil
+	}
+	c := l.news[0]
+	l.news[0] = nil
+	l.news = l.news[1:]
+	c.ready.Store(false)
+	return c
+}
+
+func (l *Listener) hasNews(c *cursor) {
+	l.mu.Lock()
+	if l.err == nil {
+		l.news = append(l.news, c)
+	}
+	l.mu.Unlock()
+	l.wake()
+}
+
+func (l *Listener) wake() {
+	select {
+	case l.signal <- struct{}{}:
+	default:
+	}
+}
+
+func (l *Listener) putEvent(q *queued) {
+	l.mu.Lock()
+	switch {
+	case l.err != nil, q.msg.Seq != 0 && q.msg.Seq <= l.after:
+		l.mu.Unlock()
+		return
+	case len(l.events) >= maxEvents:
+		l.err, l.events = ErrSlow, nil
+	default:
+		l.events = append(l.events, q)
+	}
+	l.mu.Unlock()
+	l.wake()
+}
+
+func (l *Listener) putStats(id string, q *queued) {
+	l.mu.Lock()
+	if l.err == nil {
+		l.stats[id] = q
+	}
+	l.mu.Unlock()
+	l.wake()
+}
+
+// end makes Next return err once it has handed out what is waiting.
+func (l *Listener) end(err error) {
+	l.mu.Lock()
+	if l.err == nil {
+		l.err = err
+	}
+	l.mu.Unlock()
+	l.wake()
+}
+
+func (l *Listener) join(c *cursor) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cursors = append(l.cursors, c)
+}
+
+func (l *Listener) leave() []*cursor {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	cursors := l.cursors
+	l.cursors = nil
+	return cursors
+}
+
+func (l *Listener) drop(c *cursor) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cursors = slices.DeleteFunc(l.cursors, func(other *cursor) bool { return other == c })
+}

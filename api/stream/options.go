@@ -1,0 +1,62 @@
+package stream
+
+import (
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// What ends a Listener, and what Listen refuses.
+var (
+	ErrSlow   = errors.New("listener is too slow for its state events") // the client can resume by sequence number
+	ErrGone   = errors.New("container is deleted")
+	ErrClosed = errors.New("hub is closed")
+	ErrFull   = errors.New("too many listeners")
+)
+
+// Options of a Hub. The zero Options work.
+type Options struct {
+	FileSize     int64 // bytes of a journal file, at which it is rotated; 0: 20 MiB
+	Files        int   // files kept of a console, the one being written included; 0: 2
+	Listeners    int   // in all; 0: 2048
+	PerContainer int   // of one container, and node-wide ones; 0: 256
+	Registerer   prometheus.Registerer
+	Log          *slog.Logger
+	Now          func() time.Time
+}
+
+// Bounds that hold in every berth.
+const (
+	maxData   = 32 << 10  // bytes of a record; a longer line becomes several partial ones
+	maxPiece  = 64 << 10  // bytes of output in one console message, before it is encoded
+	maxTake   = 256 << 10 // bytes that Next hands out at once, about
+	maxRing   = 256 << 10 // bytes of encoded output kept in memory per console that is listened to
+	maxEvents = 1024      // state events waiting for a listener
+	maxTail   = 10000     // lines of history
+	tailBytes = 4 << 20   // bytes of history
+	blockSize = 128 << 10 // read from a journal at once; a record always fits
+)
+
+func (o Options) withDefaults() Options {
+	if o.FileSize <= 0 {
+		o.FileSize = 20 << 20
+	}
+	if o.Files <= 0 {
+		o.Files = 2
+	}
+	if o.Listeners <= 0 {
+		o.Listeners = 2048
+	}
+	if o.PerContainer <= 0 {
+		o.PerContainer = 256
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return o
+}

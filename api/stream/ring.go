@@ -1,0 +1,136 @@
+package stream
+
+import (
+	"sort"
+	"time"
+
+	"berth/api/v1"
+)
+
+// fragment is some lines of a console that were written together. It does not
+// change once it is in a ring, so listeners share it.
+type fragment struct {
+	from, to position
+	first    time.Time // of its first line
+	last     time.Time // of its last line
+	text     []byte    // the lines as the inside of a JSON string
+	message  bool      // said by berth
+}
+
+// builder makes the records of a batch of lines, and its fragments if somebody listens.
+type builder struct {
+	text    bool // make fragments
+	records []byte
+	lines   int64
+	held    []byte // see log.held
+	open    *fragment
+	done    []*fragment
+}
+
+func (b *builder) add(l v1.Line) {
+	b.records = appendRecord(b.records, l)
+	b.lines++
+	if b.text {
+		b.addText(l)
+	}
+	b.held = heldBack(l, b.held)
+	if b.open != nil {
+		b.open.to = position{b.lines, int64(len(b.records))}
+		b.open.last = l.Time
+	}
+}
+
+func (b *builder) addText(l v1.Line) {
+	if b.open != nil && (b.open.message != l.Message || len(b.open.text) >= maxPiece || l.Message) {
+		b.close()
+	}
+	if b.open == nil {
+		b.open = &fragment{first: l.Time, message: l.Message}
+		if n := len(b.done); n > 0 {
+			b.open.from = b.done[n-1].to
+		}
+	}
+	b.open.text = appendLine(b.open.text, l, b.held)
+}
+
+func (b *builder) close() {
+	if b.open != nil {
+		b.done = append(b.done, b.open)
+		b.open = nil
+	}
+}
+
+// appendLine appends a line as the inside of a JSON string. Held is the
+// beginning of a rune that the line before has left.
+func appendLine(b []byte, l v1.Line, held []byte) []byte {
+	data := l.Data
+	if len(held) > 0 && !l.Message {
+		data = append(held[:len(held):len(held)], data...)
+	}
+	switch {
+	case l.Message:
+		return appendText(b, data)
+	case l.Partial:
+		return appendText(b, data[:len(data)-runeTail(data)])
+	}
+	return append(appendText(b, data), '\\', 'n')
+}
+
+// heldBack is what appendLine leaves of a line for the next one.
+func heldBack(l v1.Line, held []byte) []byte {
+	if l.Message {
+		return held
+	}
+	if !l.Partial {
+		return nil
+	}
+	if len(l.Data) < 4 {
+		l.Data = append(held[:len(held):len(held)], l.Data...)
+	}
+	return append([]byte(nil), l.Data[len(l.Data)-runeTail(l.Data):]...)
+}
+
+// ring is the newest fragments of a console, without a hole between them.
+type ring struct {
+	list []*fragment
+	size int
+}
+
+// push adds a batch that was written between two positions.
+func (r *ring) push(b *builder, from, end position) {
+	if len(b.done) == 0 || (len(r.list) > 0 && r.list[len(r.list)-1].to != from) {
+		*r = ring{}
+	}
+	for _, f := range b.done {
+		f.from = position{from.line + f.from.line, min(from.off+f.from.off, end.off)}
+		f.to = position{from.line + f.to.line, min(from.off+f.to.off, end.off)}
+		r.list = append(r.list, f)
+		r.size += f.cost()
+	}
+	drop := 0
+	for r.size > maxRing && drop < len(r.list)-1 {
+		r.size -= r.list[drop].cost()
+		r.list[drop] = nil
+		drop++
+	}
+	r.list = r.list[drop:]
+}
+
+// cost is the memory that a fragment takes, in bytes, about.
+func (f *fragment) cost() int { return cap(f.text) + 160 }
+
+// from finds the fragments that begin at a position, up to a size in bytes. It
+// is false if the ring does not reach back to it.
+func (r *ring) from(at position, size int, to []*fragment) ([]*fragment, bool) {
+	i := sort.Search(len(r.list), func(i int) bool { return r.list[i].from.line >= at.line })
+	if i == len(r.list) || r.list[i].from != at {
+		return to, false
+	}
+	for _, f := range r.list[i:] {
+		to = append(to, f)
+		if size -= len(f.text); size <= 0 {
+			break
+		}
+	}
+	return to, true
+}

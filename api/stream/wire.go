@@ -1,0 +1,140 @@
+package stream
+
+import (
+	"encoding/json"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"berth/api/v1"
+)
+
+// The events that exist only on sockets, beside v1.EventState and v1.EventMessage.
+const (
+	EventConsole = "console"
+	EventLogs    = "logs"
+	EventStats   = "stats"
+	EventGap     = "gap"
+)
+
+// Message is one message for a socket.
+type Message struct {
+	Event string
+	Seq   uint64 // of a stored transition, else 0
+	JSON  []byte // the whole of it, one text frame; valid until the next call of Next
+}
+
+// Encode makes a message's JSON. Container is left out when empty, seq when 0.
+// Bytes of data that are no UTF-8 become U+FFFD.
+func Encode(event, container string, data []byte, at time.Time, seq uint64) []byte {
+	b := make([]byte, 0, len(data)+len(data)/8+128)
+	b = appendHead(b, event, container)
+	b = append(b, `,"data":"`...)
+	b = appendText(b, data)
+	b = append(b, '"')
+	return appendFoot(b, at, seq)
+}
+
+// EncodeEvent makes the JSON of a stored transition, with its container if the
+// socket is node-wide.
+func EncodeEvent(e v1.Event, nodeWide bool) []byte {
+	container := ""
+	if nodeWide {
+		container = e.Container
+	}
+	return Encode(e.Event, container, []byte(e.Data), e.Time, e.Seq)
+}
+
+// EncodeStats makes the JSON of a stats message. Container is left out when empty.
+func EncodeStats(container string, s v1.Stats, at time.Time) []byte {
+	fields, err := json.Marshal(s)
+	if err != nil { // a figure that is no number
+		fields = []byte("{}")
+	}
+	b := appendHead(make([]byte, 0, len(fields)+128), EventStats, container)
+	if fields = fields[1 : len(fields)-1]; len(fields) > 0 {
+		b = append(append(b, ','), fields...)
+	}
+	return appendFoot(b, at, 0)
+}
+
+func appendHead(b []byte, event, container string) []byte {
+	b = append(b, `{"event":"`...)
+	b = append(b, event...)
+	b = append(b, '"')
+	if container != "" {
+		b = append(b, `,"container":"`...)
+		b = appendText(b, []byte(container))
+		b = append(b, '"')
+	}
+	return b
+}
+
+func appendFoot(b []byte, at time.Time, seq uint64) []byte {
+	b = append(b, `,"time":"`...)
+	b = at.UTC().AppendFormat(b, time.RFC3339Nano)
+	b = append(b, '"')
+	if seq != 0 {
+		b = append(b, `,"seq":`...)
+		b = strconv.AppendUint(b, seq, 10)
+	}
+	return append(b, '}')
+}
+
+const hexDigits = "0123456789abcdef"
+
+// appendText appends data as the inside of a JSON string.
+func appendText(b, data []byte) []byte {
+	plain := 0
+	for i := 0; i < len(data); {
+		c := data[i]
+		if c >= ' ' && c < utf8.RuneSelf && c != '"' && c != '\\' {
+			i++
+			continue
+		}
+		size := 1
+		if c >= utf8.RuneSelf {
+			var r rune
+			if r, size = utf8.DecodeRune(data[i:]); r != utf8.RuneError || size > 1 {
+				i += size
+				continue
+			}
+		}
+		b = append(b, data[plain:i]...)
+		b = appendEscape(b, c)
+		i += size
+		plain = i
+	}
+	return append(b, data[plain:]...)
+}
+
+func appendEscape(b []byte, c byte) []byte {
+	switch {
+	case c >= utf8.RuneSelf:
+		return append(b, "\uFFFD"...)
+	case c == '"', c == '\\':
+		return append(b, '\\', c)
+	case c == '\n':
+		return append(b, '\\', 'n')
+	case c == '\r':
+		return append(b, '\\', 'r')
+	case c == '\t':
+		return append(b, '\\', 't')
+	}
+	return append(b, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+}
+
+// runeTail is how many bytes at the end of data begin a rune that goes on elsewhere.
+func runeTail(data []byte) int {
+	for n := 1; n < utf8.UTFMax && n <= len(data); n++ {
+		c := data[len(data)-n]
+		if !utf8.RuneStart(c) {
+			continue
+		}
+		if c >= utf8.RuneSelf && !utf8.FullRune(data[len(data)-n:]) {
+			return n
+		}
+		return 0
+	}
+	return 0
+}
