@@ -1,0 +1,76 @@
+package main
+
+import (
+	"crypto/rand"
+	_ "embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+//go:embed config.tmpl.yaml
+var configTemplate string
+
+// newToken is a fresh access token.
+func newToken() string {
+	var b [16]byte
+	rand.Read(b[:]) // never fails: it ends the process first
+	return "berth_" + hex.EncodeToString(b[:])
+}
+
+// renderConfig is a commented configuration with a fresh token.
+func renderConfig(dataPath string) string {
+	return strings.NewReplacer("<token>", newToken(), "<data_path>", dataPath).Replace(configTemplate)
+}
+
+// writeConfig writes a new configuration to path, whole or not at all, mode
+// 0600. A file that stands there is fs.ErrExist; with force it is kept beside
+// the new one as <path>.bak.
+func writeConfig(path, dataPath string, force bool) error {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	temporary, err := writeTemporary(dir, renderConfig(dataPath))
+	if err != nil {
+		return err
+	}
+	defer os.Remove(temporary)
+	if force {
+		if err := os.Rename(path, path+".bak"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	if err := os.Link(temporary, path); err != nil {
+		if errors.Is(err, fs.ErrExist) {
+			return fmt.Errorf("%s: %w", path, fs.ErrExist)
+		}
+		return err
+	}
+	return syncDir(dir)
+}
+
+// writeTemporary makes a durable file of mode 0600, and returns its name.
+func writeTemporary(dir, text string) (string, error) {
+	f, err := os.CreateTemp(dir, ".berth-*.yaml")
+	if err != nil {
+		return "", err
+	}
+	_, err = f.WriteString(text)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return "", errors.Join(err, os.Remove(f.Name()))
+	}
+	return f.Name(), nil
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
