@@ -1,0 +1,130 @@
+package enginetest
+
+import (
+	"archive/tar"
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+const busyboxTag = "berth-test/busybox:1"
+
+// Busybox makes sure that the shared engine has an image with every applet of
+// busybox (sh, sleep, seq, cat…) and an empty /home/container, and returns its
+// reference. Its command is sh.
+func Busybox(t testing.TB) string {
+	t.Helper()
+	return Shared(t).Busybox(t)
+}
+
+// Busybox is the function Busybox for this engine.
+func (c *Client) Busybox(t testing.TB) string {
+	t.Helper()
+	defer alone(t, "berth-busybox.lock")()
+	if status, _ := c.Do(t, http.MethodGet, "/images/"+busyboxTag+"/json", nil); status != http.StatusOK {
+		c.Import(t, busyboxTag, BusyboxTar(t), `CMD ["sh"]`)
+	}
+	return busyboxTag
+}
+
+// Import makes an image from a tar of its root and from lines of a Dockerfile.
+func (c *Client) Import(t testing.TB, ref string, root []byte, changes ...string) {
+	t.Helper()
+	repository, tag, _ := strings.Cut(ref, ":")
+	query := url.Values{"fromSrc": {"-"}, "repo": {repository}, "tag": {tag}, "changes": changes}
+	noError(t, c.Must(t, http.MethodPost, "/images/create?"+query.Encode(), bytes.NewReader(root)))
+}
+
+// Push gives an image of this engine the name "<registry>/<name>" and pushes
+// it there, without credentials if user is empty. It removes that name from the
+// engine again, and returns it.
+func (c *Client) Push(t testing.TB, image, registry, name, user, password string) (ref string) {
+	t.Helper()
+	ref = registry + "/" + name
+	repository, tag := ref[:strings.LastIndex(ref, ":")], name[strings.LastIndex(name, ":")+1:]
+	c.Must(t, http.MethodPost, "/images/"+image+"/tag?repo="+url.QueryEscape(repository)+"&tag="+tag, nil)
+	defer c.RemoveImage(t, ref)
+	auth, err := json.Marshal(map[string]string{"username": user, "password": password})
+	if err != nil {
+		t.Fatal(err)
+	}
+	noError(t, c.Must(t, http.MethodPost, "/images/"+repository+"/push?tag="+tag, nil,
+		"X-Registry-Auth", base64.URLEncoding.EncodeToString(auth)))
+	return ref
+}
+
+// RemoveImage takes one name of an image away. It is no error if there is none.
+func (c *Client) RemoveImage(t testing.TB, ref string) {
+	t.Helper()
+	if status, answer := c.Do(t, http.MethodDelete, "/images/"+ref, nil); status >= 500 {
+		t.Errorf("engine: remove image %s: %d %s", ref, status, answer)
+	}
+}
+
+// noError fails the test if a stream of messages holds an error.
+func noError(t testing.TB, stream []byte) {
+	t.Helper()
+	if bytes.Contains(stream, []byte(`"error"`)) {
+		t.Fatalf("engine: %s", stream)
+	}
+}
+
+// BusyboxTar returns the root of an image with the host's static busybox.
+func BusyboxTar(t testing.TB) []byte {
+	t.Helper()
+	program, err := os.ReadFile("/bin/busybox")
+	if err != nil {
+		t.Fatalf("%v: run hack/docker.sh tools", err)
+	}
+	list, err := exec.Command("/bin/busybox", "--list").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var root bytes.Buffer
+	w := tar.NewWriter(&root)
+	put := func(h tar.Header, data []byte) {
+		h.Size = int64(len(data))
+		if err := w.WriteHeader(&h); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, dir := range []string{"bin/", "etc/", "home/", "home/container/", "proc/", "sys/", "dev/"} {
+		put(tar.Header{Typeflag: tar.TypeDir, Name: dir, Mode: 0o755}, nil)
+	}
+	put(tar.Header{Typeflag: tar.TypeDir, Name: "tmp/", Mode: 0o1777}, nil)
+	put(tar.Header{Typeflag: tar.TypeReg, Name: "etc/passwd", Mode: 0o644}, []byte("root:x:0:0:root:/root:/bin/sh\nplayer:x:1000:1000::/home/container:/bin/sh\n"))
+	put(tar.Header{Typeflag: tar.TypeReg, Name: "bin/busybox", Mode: 0o755}, program)
+	for applet := range strings.FieldsSeq(string(list)) {
+		if applet != "busybox" {
+			put(tar.Header{Typeflag: tar.TypeSymlink, Name: "bin/" + applet, Linkname: "busybox"}, nil)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return root.Bytes()
+}
+
+// alone waits until no other test process on this machine holds a lock.
+func alone(t testing.TB, lock string) (release func()) {
+	t.Helper()
+	f, err := os.OpenFile("/tmp/"+lock, os.O_CREATE|os.O_RDWR, 0o666)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	return func() { _ = f.Close() }
+}

@@ -1,0 +1,108 @@
+package enginetest
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// Registry is an image registry of a test's own on a loopback port. Engines on
+// this machine take it without TLS.
+type Registry struct {
+	Addr           string // host:port, the first part of its images' names
+	User, Password string // empty: it takes everybody
+}
+
+// StartRegistry starts a registry that takes everybody. It ends with the test.
+func StartRegistry(t testing.TB) *Registry {
+	t.Helper()
+	return startRegistry(t, &Registry{}, "")
+}
+
+// StartLockedRegistry starts a registry that takes only one user.
+func StartLockedRegistry(t testing.TB, user, password string) *Registry {
+	t.Helper()
+	line, err := exec.Command("htpasswd", "-Bbn", user, password).Output()
+	if err != nil {
+		t.Fatalf("htpasswd: %v: run hack/docker.sh tools", err)
+	}
+	file := filepath.Join(t.TempDir(), "htpasswd")
+	if err := os.WriteFile(file, line, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	auth := fmt.Sprintf("auth: {htpasswd: {realm: test, path: %q}}\n", file)
+	return startRegistry(t, &Registry{User: user, Password: password}, auth)
+}
+
+// Push pushes an image of c under a name such as "server:1", and returns its
+// full reference. The image's new name is not left on the engine.
+func (r *Registry) Push(t testing.TB, c *Client, image, name string) (ref string) {
+	t.Helper()
+	return c.Push(t, image, r.Addr, name, r.User, r.Password)
+}
+
+func startRegistry(t testing.TB, r *Registry, auth string) *Registry {
+	t.Helper()
+	dir := t.TempDir()
+	r.Addr = freePort(t)
+	config := fmt.Sprintf("version: 0.1\nlog: {level: error}\nstorage: {filesystem: {rootdirectory: %q}, delete: {enabled: true}}\nhttp: {addr: %q}\n%s",
+		dir, r.Addr, auth)
+	file := filepath.Join(t.TempDir(), "registry.yml")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	start(t, exec.Command("docker-registry", "serve", file))
+	until(t, 20*time.Second, "registry answers", func() bool {
+		answer, err := http.Get("http://" + r.Addr + "/v2/")
+		if err != nil {
+			return false
+		}
+		_ = answer.Body.Close()
+		return answer.StatusCode == http.StatusOK || answer.StatusCode == http.StatusUnauthorized
+	})
+	return r
+}
+
+// freePort returns a loopback address that was free a moment ago.
+func freePort(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// start runs a program until the test's end.
+func start(t testing.TB, cmd *exec.Cmd) {
+	t.Helper()
+	if err := cmd.Start(); err != nil {
+		t.Fatalf("%v: run hack/docker.sh tools", err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+}
+
+// until polls a condition of another process, which nothing announces.
+func until(t testing.TB, limit time.Duration, what string, done func() bool) {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	late := time.NewTimer(limit)
+	defer late.Stop()
+	for !done() {
+		select {
+		case <-tick.C:
+		case <-late.C:
+			t.Fatalf("waited %s in vain: %s", limit, what)
+		}
+	}
+}
