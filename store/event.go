@@ -1,0 +1,98 @@
+package store
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	v1 "berth/api/v1"
+)
+
+const (
+	eventPrefix = "event/"
+	eventsKey   = "meta/events"
+)
+
+func eventKey(seq uint64) string {
+	return string(binary.BigEndian.AppendUint64([]byte(eventPrefix), seq))
+}
+
+// Emit stores a transition in this update, with the next Seq and the time of
+// the update, and returns it with both. If that fails the whole update does.
+func Emit(tx *Tx, e v1.Event) v1.Event {
+	oldest, newest, err := tx.eventRange()
+	if err != nil {
+		tx.fail(err)
+		return e
+	}
+	e.Seq, e.Time = newest+1, tx.now
+	b, err := json.Marshal(e)
+	if err == nil {
+		err = errors.Join(tx.set(eventKey(e.Seq), b), tx.setNumbers(eventsKey, oldest, e.Seq))
+	}
+	if err != nil {
+		tx.fail(fmt.Errorf("transition of %s: %w", e.Container, err))
+		return e
+	}
+	tx.events = append(tx.events, e)
+	return e
+}
+
+// eventRange is the oldest and the newest seq. Where none is kept, oldest is
+// the one after newest.
+func (tx *Tx) eventRange() (oldest, newest uint64, err error) {
+	oldest = 1
+	err = tx.numbers(eventsKey, &oldest, &newest)
+	return oldest, newest, err
+}
+
+// EventRange returns the seqs of the oldest and the newest transition that is
+// kept, or 0, 0 when none is.
+func EventRange(tx *Tx) (oldest, newest uint64) {
+	oldest, newest, err := tx.eventRange()
+	tx.fail(err)
+	if err != nil || oldest > newest {
+		return 0, 0
+	}
+	return oldest, newest
+}
+
+// ReadEvents returns up to limit transitions after seq since, oldest first. It
+// returns ErrCompacted when the one after since is no longer kept, or when since
+// is newer than every transition: then it is from another store.
+func ReadEvents(tx *Tx, since uint64, limit int) ([]v1.Event, error) {
+	oldest, newest, err := tx.eventRange()
+	if err != nil {
+		return nil, err
+	}
+	if since+1 < oldest || since > newest {
+		return nil, fmt.Errorf("transition %d: %w: %d to %d are kept", since+1, ErrCompacted, oldest, newest)
+	}
+	var list []v1.Event
+	if limit <= 0 || since == newest {
+		return nil, nil
+	}
+	for key, value := range tx.scan(eventPrefix, eventKey(since+1), true) {
+		if list = append(list, tx.decodeEvent(key, value)); len(list) == limit {
+			break
+		}
+	}
+	return list, tx.err
+}
+
+// decodeEvent stands in for a transition that cannot be read, so that it
+// neither stalls those after it nor leaves a gap.
+func (tx *Tx) decodeEvent(key string, value []byte) (e v1.Event) {
+	err := json.Unmarshal(value, &e)
+	if err == nil {
+		return e
+	}
+	seq := eventSeq(key)
+	tx.store.log.Error("transition cannot be read", "seq", seq, "err", err)
+	return v1.Event{Seq: seq, Time: tx.now, Event: v1.EventMessage, Data: "a stored transition cannot be read"}
+}
+
+func eventSeq(key string) uint64 {
+	return binary.BigEndian.Uint64([]byte(key[len(eventPrefix):]))
+}

@@ -1,0 +1,67 @@
+package store
+
+import (
+	"sort"
+	"sync"
+)
+
+// ring keeps the most recent items. Every item has a position, counted from the
+// first one ever. Readers copy what they want and then wait on a channel that
+// is closed when there is more, so that they hold nothing while they wait.
+type ring[T any] struct {
+	mu    sync.RWMutex
+	items []T
+	first uint64 // position of the oldest item kept
+	next  uint64 // position of the next item
+	lost  T      // the item before the oldest one kept
+	more  chan struct{}
+}
+
+func newRing[T any](size int, next uint64, lost T) *ring[T] {
+	return &ring[T]{items: make([]T, size), first: next, next: next, lost: lost, more: make(chan struct{})}
+}
+
+func (r *ring[T]) append(items ...T) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	size := uint64(len(r.items))
+	for _, item := range items {
+		if r.next-r.first == size {
+			r.lost = r.items[r.first%size]
+			r.first++
+		}
+		r.items[r.next%size] = item
+		r.next++
+	}
+	close(r.more)
+	r.more = make(chan struct{})
+}
+
+// from returns up to limit items from pos on, and a channel that is closed when
+// there are more than now. It is false if pos is no longer kept, or not yet.
+func (r *ring[T]) from(pos uint64, limit int) (items []T, more <-chan struct{}, ok bool) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if pos < r.first || pos > r.next {
+		return nil, nil, false
+	}
+	end := min(r.next, pos+uint64(limit))
+	size := uint64(len(r.items))
+	items = make([]T, 0, end-pos)
+	for ; pos < end; pos++ {
+		items = append(items, r.items[pos%size])
+	}
+	return items, r.more, true
+}
+
+// search returns the position after the newest item for which seen is true, and
+// the item before the oldest one kept.
+func (r *ring[T]) search(seen func(T) bool) (pos uint64, lost T) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	size := uint64(len(r.items))
+	n := sort.Search(int(r.next-r.first), func(i int) bool {
+		return !seen(r.items[(r.first+uint64(i))%size])
+	})
+	return r.first + uint64(n), r.lost
+}

@@ -1,0 +1,81 @@
+package store
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+)
+
+const (
+	metaPrefix  = "meta/"
+	schemaKey   = "meta/schema"
+	idKey       = "meta/id"
+	revisionKey = "meta/revision"
+)
+
+// migration brings a store from one version to the next. It may use several
+// updates, and it may be cut off: it is run again from its beginning then.
+type migration func(*Store) error
+
+// migrations[i] makes version i+2 of version i+1. The newest version is one
+// more than there are of them.
+var migrations []migration
+
+// migrate makes a new store, or brings an old one up to date.
+func (s *Store) migrate(steps []migration) error {
+	newest := uint64(len(steps) + 1)
+	version, err := s.schema()
+	if err != nil {
+		return err
+	}
+	if version == 0 {
+		return s.Update(func(tx *Tx) error { return tx.make(newest) })
+	}
+	if version > newest {
+		return fmt.Errorf("%w: it has version %d, this one knows up to %d; start the newer one", ErrNewer, version, newest)
+	}
+	for ; version < newest; version++ {
+		s.log.Info("migrating the store", "from", version, "to", version+1)
+		if err := steps[version-1](s); err != nil {
+			return fmt.Errorf("migrate from version %d: %w", version, err)
+		}
+		err := s.Update(func(tx *Tx) error { return tx.setNumbers(schemaKey, version+1) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// schema is the version of the store, and 0 if it is empty. It also reads the id.
+func (s *Store) schema() (version uint64, err error) {
+	err = s.View(func(tx *Tx) error {
+		if version, err = tx.number(schemaKey); err != nil {
+			return err
+		}
+		err := tx.read(idKey, func(b []byte) error {
+			s.id = string(b)
+			return nil
+		})
+		if version != 0 && err == nil {
+			return nil
+		}
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+		for key := range tx.scan("", "", false) {
+			return fmt.Errorf("%w: it holds %q but not what it is; restore a backup, or move its directory away to begin anew (containers of the old store are left alone then)", ErrDamaged, key)
+		}
+		return tx.err
+	})
+	return version, err
+}
+
+// make is what a new store begins with.
+func (tx *Tx) make(version uint64) error {
+	b := make([]byte, 16)
+	rand.Read(b) // never fails
+	tx.store.id = hex.EncodeToString(b)
+	return errors.Join(tx.setNumbers(schemaKey, version), tx.set(idKey, []byte(tx.store.id)))
+}

@@ -1,0 +1,86 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	v1 "berth/api/v1"
+)
+
+// Source notifies the id of every object of the collection, and then of each
+// one that changes in one of the ways what; none given means all. Its shape is
+// that of a controller's source. When it has fallen behind it begins again with
+// all objects. It ends with nil when ctx does, and with ErrClosed.
+func (c Collection[S, T]) Source(s *Store, what ...What) func(ctx context.Context, notify func(id string)) error {
+	return func(ctx context.Context, notify func(string)) error {
+		for {
+			err := c.follow(ctx, s, what, notify)
+			if !errors.Is(err, ErrCompacted) {
+				return err
+			}
+		}
+	}
+}
+
+func (c Collection[S, T]) follow(ctx context.Context, s *Store, what []What, notify func(string)) error {
+	var ids []string
+	var rev uint64
+	err := s.View(func(tx *Tx) error {
+		ids, rev = c.IDs(tx), tx.Revision()
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		notify(id)
+	}
+	for ch, err := range s.Watch(ctx, rev) {
+		if err != nil {
+			return err
+		}
+		if ch.Kind == c.kind && (len(what) == 0 || slices.Contains(what, ch.What)) {
+			notify(ch.ID)
+		}
+	}
+	return nil
+}
+
+// Await waits until done says so of the object, and returns it. It looks at the
+// object as it is, and again after each change of it. It returns ErrNotFound
+// when the object is not there or goes, and ctx's error, with the object as last
+// seen, when ctx ends first.
+func (c Collection[S, T]) Await(ctx context.Context, s *Store, id string, done func(v1.Object[S, T]) bool) (v1.Object[S, T], error) {
+	for {
+		var o v1.Object[S, T]
+		var rev uint64
+		err := s.View(func(tx *Tx) (err error) {
+			rev = tx.Revision()
+			o, err = c.Get(tx, id)
+			return err
+		})
+		if err != nil || done(o) {
+			return o, err
+		}
+		if err := c.awaitChange(ctx, s, id, rev); err != nil {
+			return o, err
+		}
+	}
+}
+
+// awaitChange waits for the next change of one object after revision rev.
+func (c Collection[S, T]) awaitChange(ctx context.Context, s *Store, id string, rev uint64) error {
+	for ch, err := range s.Watch(ctx, rev) {
+		if errors.Is(err, ErrCompacted) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if ch.Kind == c.kind && ch.ID == id {
+			return nil
+		}
+	}
+	return ctx.Err()
+}

@@ -1,0 +1,89 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	v1 "berth/api/v1"
+)
+
+func openIn(t testing.TB, dir string) *Store {
+	t.Helper()
+	s, err := Open(dir, Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
+}
+
+func create(s *Store, id string) error {
+	return s.Update(func(tx *Tx) error {
+		return Containers.Create(tx, id, v1.ContainerSpec{Image: "image:" + id})
+	})
+}
+
+func TestGroupCommitUnderManyWriters(t *testing.T) {
+	s := openIn(t, t.TempDir())
+	const writers, each = 64, 4
+	broken := errors.New("broken")
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() {
+			for i := range each {
+				id := fmt.Sprintf("w%d-%d", w, i)
+				if err := create(s, id); err != nil {
+					t.Error(err)
+				}
+				err := s.Update(func(tx *Tx) error {
+					if err := Containers.Create(tx, "lost-"+id, v1.ContainerSpec{}); err != nil {
+						return err
+					}
+					return broken
+				})
+				if !errors.Is(err, broken) {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	require.EqualValues(t, writers*each, s.Revision())
+	require.NoError(t, s.View(func(tx *Tx) error {
+		list, err := Containers.List(tx)
+		require.NoError(t, err)
+		require.Len(t, list, writers*each)
+		require.Equal(t, s.Revision(), tx.Revision())
+		seen := map[uint64]bool{}
+		for _, o := range list {
+			require.Equal(t, "image:"+o.Meta.ID, o.Spec.Image)
+			seen[o.Meta.Revision] = true
+		}
+		require.Len(t, seen, writers*each)
+		return nil
+	}))
+}
+
+func TestReopen(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(dir, Options{})
+	require.NoError(t, err)
+	for i := range 10 {
+		require.NoError(t, create(s, strconv.Itoa(i)))
+	}
+	id := s.ID()
+	require.Len(t, id, 32)
+	require.NoError(t, s.Close())
+	require.ErrorIs(t, create(s, "late"), ErrClosed)
+	require.ErrorIs(t, s.View(func(*Tx) error { return nil }), ErrClosed)
+	require.ErrorIs(t, s.Writable(), ErrClosed)
+
+	s = openIn(t, dir)
+	require.Equal(t, id, s.ID())
+	require.EqualValues(t, 10, s.Revision())
+	require.NoError(t, create(s, "more"))
+	require.EqualValues(t, 11, s.Revision())
+}

@@ -1,0 +1,56 @@
+package store
+
+import (
+	"time"
+)
+
+// trimChunk is how many transitions go in one update.
+const trimChunk = 1000
+
+// TrimEvents removes the transitions that are older than before, and all but
+// the newest keep. It does so in several updates, and returns how many it has
+// removed. Seqs go on from where they were.
+func (s *Store) TrimEvents(before time.Time, keep int) (removed int, err error) {
+	for {
+		n := 0
+		err := s.Update(func(tx *Tx) (err error) {
+			n, err = tx.trimEvents(before, uint64(max(keep, 0)))
+			return err
+		})
+		if err != nil {
+			return removed, err
+		}
+		removed += n
+		if n < trimChunk {
+			return removed, nil
+		}
+	}
+}
+
+// trimEvents removes one chunk. It begins at the oldest one kept: a scan from
+// the start of the prefix would pass all that was ever removed.
+func (tx *Tx) trimEvents(before time.Time, keep uint64) (int, error) {
+	oldest, newest, err := tx.eventRange()
+	if err != nil || oldest > newest {
+		return 0, err
+	}
+	var keys []string
+	next := oldest
+	for key, value := range tx.scan(eventPrefix, eventKey(oldest), true) {
+		e := tx.decodeEvent(key, value)
+		if len(keys) == trimChunk || e.Seq+keep > newest && !e.Time.Before(before) {
+			break
+		}
+		keys = append(keys, key)
+		next = e.Seq + 1
+	}
+	if tx.err != nil || len(keys) == 0 {
+		return 0, tx.err
+	}
+	for _, key := range keys {
+		if err := tx.remove(key); err != nil {
+			return 0, err
+		}
+	}
+	return len(keys), tx.setNumbers(eventsKey, next, newest)
+}

@@ -1,0 +1,89 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"runtime/debug"
+)
+
+// maxBatch is how many updates share one commit.
+const maxBatch = 256
+
+var errGoexit = errors.New("update ended its goroutine instead of returning")
+
+// op is one call of Update on its way through the writer.
+type op struct {
+	fn   func(*Tx) error
+	tx   *Tx
+	err  error
+	tied bool // it may have read what its batch had not committed yet
+	done chan error
+}
+
+// Update runs fn and keeps all of its changes, or none if it returns an error
+// or panics. They are on the disk when Update returns. fn runs once at most, on
+// the writer's goroutine, and must not wait for anything: every other update
+// waits for it. It must not call Update.
+//
+// Errors: fn's own; ErrTooBig; ErrClosed; else one that wraps ErrFailed.
+func (s *Store) Update(fn func(*Tx) error) error {
+	o := &op{fn: fn, done: make(chan error, 1)}
+	select {
+	case s.ops <- o:
+		return <-o.done
+	case <-s.closing:
+		return ErrClosed
+	}
+}
+
+// write is the one goroutine that writes.
+func (s *Store) write() {
+	b := &batch{s: s, rev: s.rev.Load()}
+	ended := false
+	defer func() {
+		if ended {
+			close(s.written)
+			return
+		}
+		b.abandon(fmt.Errorf("%w: %w", ErrFailed, errGoexit))
+		go s.write()
+	}()
+	for {
+		select {
+		case o := <-s.ops:
+			b.add(o)
+			s.gather(b)
+			b.commit()
+		case <-s.closing:
+			ended = true
+			return
+		}
+	}
+}
+
+// gather adds the updates that wait already. It never waits for more.
+func (s *Store) gather(b *batch) {
+	for range maxBatch - 1 {
+		select {
+		case o := <-s.ops:
+			b.add(o)
+		default:
+			return
+		}
+	}
+}
+
+// run calls the update's function and leaves its verdict in o.err.
+func (o *op) run() {
+	defer o.tx.end()
+	defer func() {
+		if p := recover(); p != nil {
+			o.err = fmt.Errorf("update panicked: %v", p)
+			o.tx.store.log.Error("update panicked", "panic", p, "stack", string(debug.Stack()))
+		}
+	}()
+	o.err = o.fn(o.tx)
+	if o.err == nil {
+		o.err = o.tx.err
+	}
+}
