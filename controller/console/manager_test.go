@@ -1,0 +1,172 @@
+package console_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"berth/api/stream"
+	"berth/api/v1"
+	"berth/controller/console"
+	"berth/runtime"
+)
+
+// engine is a small engine in memory: it keeps the output of containers.
+type engine struct {
+	mu         sync.Mutex
+	containers map[string]*container
+	down       error // every call ends with it
+	reads      int
+	inputs     []string
+}
+
+type container struct {
+	lines   []runtime.Line
+	ended   bool
+	changed chan struct{}
+	cut     error // streams end with it
+}
+
+func newEngine() *engine { return &engine{containers: map[string]*container{}} }
+
+func (e *engine) change(id string, fn func(*container)) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	c := e.containers[id]
+	if c == nil {
+		c = &container{changed: make(chan struct{})}
+		e.containers[id] = c
+	}
+	fn(c)
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+func (e *engine) print(id string, data ...string) {
+	e.change(id, func(c *container) {
+		for _, d := range data {
+			at := time.Now()
+			if n := len(c.lines); n > 0 && !at.After(c.lines[n-1].Time) {
+				at = c.lines[n-1].Time.Add(1)
+			}
+			c.lines = append(c.lines, runtime.Line{Time: at, Data: []byte(d)})
+		}
+	})
+}
+
+func (e *engine) end(id string) { e.change(id, func(c *container) { c.ended = true }) }
+
+func (e *engine) remove(id string) {
+	e.end(id)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.containers, id)
+}
+
+// cut ends the streams of a container with an error, and says nothing about it.
+func (e *engine) cut(id string) {
+	e.change(id, func(c *container) { c.cut = fmt.Errorf("unexpected EOF") })
+}
+
+func (e *engine) Logs(ctx context.Context, id string, since time.Time, follow bool, each func(runtime.Line) error) error {
+	e.mu.Lock()
+	e.reads++
+	e.mu.Unlock()
+	at := 0
+	for {
+		e.mu.Lock()
+		c, down := e.containers[id], e.down
+		if down != nil || c == nil {
+			e.mu.Unlock()
+			if down != nil {
+				return down
+			}
+			return runtime.ErrNotFound
+		}
+		lines, ended, changed, cut := c.lines[at:], c.ended, c.changed, c.cut
+		c.cut = nil
+		at = len(c.lines)
+		e.mu.Unlock()
+		if cut != nil {
+			return cut
+		}
+		for _, l := range lines {
+			if !l.Time.After(since) {
+				continue
+			}
+			if err := each(l); err != nil {
+				return err
+			}
+		}
+		if ended || !follow {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (e *engine) Input(_ context.Context, id string, data []byte) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.inputs = append(e.inputs, id+": "+string(data))
+	return nil
+}
+
+// life runs a test in a bubble with a manager that works.
+func life(t *testing.T, test func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager)) {
+	t.Helper()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		e, h := newEngine(), stream.New(dir, stream.Options{})
+		m := console.New(e, h, console.Options{})
+		ctx, cancel := context.WithCancel(t.Context())
+		var done sync.WaitGroup
+		done.Go(func() { m.Run(ctx) })
+		test(t, e, h, m)
+		cancel()
+		done.Wait()
+	})
+}
+
+func texts(t *testing.T, h *stream.Hub, id string) []string {
+	t.Helper()
+	lines, err := h.Tail(id, v1.ServerConsole, 10000, time.Time{})
+	require.NoError(t, err)
+	var list []string
+	for _, l := range lines {
+		list = append(list, string(l.Data))
+	}
+	return list
+}
+
+func target(containerID string) console.Target {
+	now := time.Now()
+	return console.Target{ID: "mc", Role: runtime.Server, ContainerID: containerID, StartedAt: now, From: now}
+}
+
+func TestPumpKeepsWhatAContainerPrints(t *testing.T) {
+	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
+		tgt := target("c1")
+		e.print("c1", "a", "b")
+		m.Follow(tgt)
+		m.Follow(tgt)
+		synctest.Wait()
+		require.Equal(t, []string{"a", "b"}, texts(t, h, "mc"))
+		e.print("c1", "c")
+		synctest.Wait()
+		require.Equal(t, []string{"a", "b", "c"}, texts(t, h, "mc"))
+		e.print("c1", "d")
+		e.end("c1")
+		synctest.Wait()
+		require.Equal(t, []string{"a", "b", "c", "d"}, texts(t, h, "mc"))
+	})
+}

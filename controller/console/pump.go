@@ -1,0 +1,243 @@
+package console
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"berth/api/v1"
+	"berth/runtime"
+)
+
+type line = runtime.Line
+
+const (
+	maxPiece  = 16 << 10 // bytes of a line that are kept as one; a longer one becomes several
+	minWait   = 100 * time.Millisecond
+	maxWait   = 5 * time.Second
+	goodRead  = 10 * time.Second // a stream that lived so long has worked
+	lastTries = 3                // for a container that another one has replaced
+)
+
+// pump reads one console.
+type pump struct {
+	m     *Manager
+	k     key
+	s     *state // its channels; the rest is the manager's
+	match *matcher
+	gapTo time.Time // the end of the gap that was told last
+	log   *slog.Logger
+}
+
+// pump reads a console until there is nothing more to read, or ctx ends.
+func (m *Manager) pump(ctx context.Context, k key) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	p := &pump{m: m, k: k, log: m.log.With("container", k.id, "role", string(k.role))}
+	for {
+		s, t, ok := m.take(k, cancel)
+		if !ok {
+			return
+		}
+		p.s = s
+		gone := p.read(ctx, t)
+		if !m.finish(ctx, k, t, gone) {
+			return
+		}
+	}
+}
+
+// take begins the pump's next read. It is false when the pump is to end.
+func (m *Manager) take(k key, cancel context.CancelFunc) (*state, Target, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.state(k)
+	s.cancel = cancel
+	if s.leaving {
+		s.pumping, s.cancel = false, nil
+		s.tell()
+		return s, Target{}, false
+	}
+	return s, s.target, true
+}
+
+// finish notes what was read, and says whether there is more to read.
+func (m *Manager) finish(ctx context.Context, k key, t Target, gone bool) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.consoles[k]
+	cut := ctx.Err() != nil
+	if !cut {
+		s.read, s.final = t.run(), t.Ended || gone
+	}
+	more := !cut && (s.target.run() != t.run() || (s.drain && !s.final))
+	if !more {
+		s.pumping, s.cancel = false, nil
+	}
+	s.tell()
+	return more
+}
+
+// read reads a run's output to its end, over as many streams as it takes. Gone
+// says that there is no more to get.
+func (p *pump) read(ctx context.Context, t Target) (gone bool) {
+	whole := false
+	defer func() {
+		if err := p.m.sink.End(p.k.id, p.role(), whole); err != nil {
+			p.log.Warn("console is not closed", "error", err)
+		}
+	}()
+	wait, tries := minWait, 0
+	for ctx.Err() == nil {
+		began := time.Now()
+		err := p.stream(ctx, t)
+		switch {
+		case err == nil:
+			whole = true
+			return false
+		case errors.Is(err, runtime.ErrNotFound):
+			return true
+		case p.replaced(t):
+			if tries++; tries > lastTries {
+				return true
+			}
+		}
+		p.log.Debug("console stream has ended, reading goes on", "error", err)
+		if time.Since(began) > goodRead {
+			wait = minWait
+		}
+		p.pause(ctx, wait)
+		wait = min(2*wait, maxWait)
+	}
+	return false
+}
+
+// replaced says whether another container has taken the place of t's.
+func (p *pump) replaced(t Target) bool {
+	return p.target().ContainerID != t.ContainerID
+}
+
+func (p *pump) target() Target {
+	p.m.mu.Lock()
+	defer p.m.mu.Unlock()
+	return p.s.target
+}
+
+func (p *pump) pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d/2 + rand.N(d))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-p.s.retry:
+	case <-ctx.Done():
+	}
+}
+
+// stream reads one stream of the engine. It is nil at the end of the container's output.
+func (p *pump) stream(ctx context.Context, t Target) error {
+	r, err := p.resume(ctx, t)
+	if err != nil {
+		return err
+	}
+	b := newBuffer()
+	var writer sync.WaitGroup
+	writer.Go(func() { p.write(ctx, b) })
+	defer writer.Wait()
+	defer b.close()
+	return p.m.engine.Logs(ctx, t.ContainerID, r.since, !t.Ended, func(l line) error {
+		if t.TTY && !l.Partial {
+			l.Data = bytes.TrimSuffix(l.Data, []byte{'\r'})
+		}
+		return pieces(l, func(l v1.Line) error {
+			if r.repeated(l) {
+				return nil
+			}
+			return b.put(ctx, l)
+		})
+	})
+}
+
+// pieces cuts a line into what is kept as one record.
+func pieces(l line, each func(v1.Line) error) error {
+	for len(l.Data) > maxPiece {
+		if err := each(v1.Line{Time: l.Time, Data: l.Data[:maxPiece], Partial: true}); err != nil {
+			return err
+		}
+		l.Data = l.Data[maxPiece:]
+	}
+	return each(v1.Line{Time: l.Time, Data: l.Data, Partial: l.Partial})
+}
+
+// write writes what is in a buffer until it is closed and empty.
+func (p *pump) write(ctx context.Context, b *buffer) {
+	var lines []v1.Line
+	p.look(ctx, nil)
+	for {
+		var more bool
+		if lines, more = b.take(lines[:0]); len(lines) > 0 {
+			p.append(lines)
+			p.look(ctx, lines)
+			if cap(lines) > keepBytes/64 {
+				lines = nil
+			}
+			continue
+		}
+		if !more {
+			return
+		}
+		select {
+		case <-b.filled:
+		case <-p.s.rescan:
+			p.look(ctx, nil)
+		}
+	}
+}
+
+// look looks for the start pattern. When the run or its pattern is another than
+// before, it begins with what the journal has of the run.
+func (p *pump) look(ctx context.Context, lines []v1.Line) {
+	t := p.target()
+	if p.k.role != runtime.Server {
+		return
+	}
+	if !p.match.of(t) {
+		p.match, lines = newMatcher(t), nil
+		if p.match.re == nil {
+			return
+		}
+		err := p.m.sink.Since(ctx, p.k.id, p.role(), p.match.from, func(l v1.Line) bool {
+			return !p.found(l)
+		})
+		if err != nil && ctx.Err() == nil {
+			p.log.Warn("start pattern is not looked for in what was printed before", "error", err)
+		}
+	}
+	for _, l := range lines {
+		p.found(l)
+	}
+}
+
+func (p *pump) found(l v1.Line) bool {
+	if !p.match.add(l) {
+		return false
+	}
+	p.m.match(p.k, p.match.run, p.match.pattern)
+	return true
+}
+
+func (p *pump) append(lines []v1.Line) {
+	if err := p.m.sink.Append(p.k.id, p.role(), lines); err != nil {
+		p.log.Warn("console lines are not kept", "error", err)
+	}
+}
+
+func (p *pump) role() string {
+	if p.k.role == runtime.Install {
+		return v1.InstallConsole
+	}
+	return v1.ServerConsole
+}

@@ -1,0 +1,120 @@
+package console
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"time"
+
+	"berth/api/v1"
+)
+
+// slack is how far behind the last line a stream is asked for again. Lines of
+// stdout and stderr may be out of order by a little.
+const slack = time.Second
+
+// resume is where a stream begins, and what it will repeat.
+type resume struct {
+	since time.Time      // exclusive; zero: from the beginning
+	until time.Time      // no line after it is repeated
+	seen  map[uint64]int // how often each line is in the journal already
+	seed  maphash.Seed
+}
+
+// resume finds out where to go on, and tells of what cannot be read any more.
+func (p *pump) resume(ctx context.Context, t Target) (*resume, error) {
+	last, err := p.m.sink.Begin(p.k.id, p.role(), t.ContainerID)
+	if err != nil {
+		return nil, err
+	}
+	if last.Container != "" && last.Container != t.ContainerID {
+		if !last.Whole {
+			p.tellGap(last.Last, t.from(), "its container is gone")
+		}
+		return &resume{}, nil // nothing of this container is here yet
+	}
+	if last.Last.IsZero() {
+		return &resume{}, nil
+	}
+	p.lookForGap(ctx, t, last.Last)
+	return p.repeat(ctx, last.Last)
+}
+
+// repeat remembers the lines that a stream will bring again.
+func (p *pump) repeat(ctx context.Context, last time.Time) (*resume, error) {
+	since := last
+	if now := time.Now(); since.After(now) { // the clock was set back
+		since = now
+	}
+	since = since.Add(-slack)
+	r := &resume{since: since.Add(-1), until: last, seen: map[uint64]int{}, seed: maphash.MakeSeed()}
+	err := p.m.sink.Since(ctx, p.k.id, p.role(), since, func(l v1.Line) bool {
+		if !l.Message {
+			r.seen[r.hash(l)]++
+		}
+		return true
+	})
+	return r, err
+}
+
+// repeated says whether a line is in the journal already.
+func (r *resume) repeated(l v1.Line) bool {
+	if len(r.seen) == 0 {
+		return false
+	}
+	if l.Time.After(r.until.Add(slack)) {
+		r.seen = nil
+		return false
+	}
+	h := r.hash(l)
+	n := r.seen[h]
+	if n == 0 {
+		return false
+	}
+	if n--; n == 0 {
+		delete(r.seen, h)
+	} else {
+		r.seen[h] = n
+	}
+	return true
+}
+
+func (r *resume) hash(l v1.Line) uint64 {
+	var h maphash.Hash
+	h.SetSeed(r.seed)
+	var at [9]byte
+	binary.LittleEndian.PutUint64(at[:], uint64(l.Time.UnixNano()))
+	if l.Partial {
+		at[8] = 1
+	}
+	h.Write(at[:])
+	h.Write(l.Data)
+	return h.Sum64()
+}
+
+// lookForGap tells of lines that the engine has thrown away before they were
+// read: then its oldest is newer than the last one here.
+func (p *pump) lookForGap(ctx context.Context, t Target, last time.Time) {
+	var oldest time.Time
+	err := p.m.engine.Logs(ctx, t.ContainerID, time.Time{}, false, func(l line) error {
+		oldest = l.Time
+		return errEnough
+	})
+	if !errors.Is(err, errEnough) || !oldest.After(last) || oldest.Equal(p.gapTo) {
+		return
+	}
+	p.gapTo = oldest
+	p.tellGap(last, oldest, "the engine did not keep it")
+}
+
+var errEnough = errors.New("enough was read")
+
+// tellGap puts a message in the place of lines that are lost. Its time is just
+// after the last line, so that it does not stand for a later one on resuming.
+func (p *pump) tellGap(from, to time.Time, why string) {
+	text := fmt.Sprintf("console output between %s and %s is missing: %s",
+		from.UTC().Format(time.RFC3339), to.UTC().Format(time.RFC3339), why)
+	p.append([]v1.Line{{Time: from.Add(1), Data: []byte(text), Message: true}})
+}

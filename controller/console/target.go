@@ -1,0 +1,67 @@
+package console
+
+import (
+	"context"
+	"time"
+
+	"berth/api/v1"
+	"berth/runtime"
+)
+
+// Target is a run whose output is wanted.
+type Target struct {
+	ID          string // internal_id
+	Role        runtime.Role
+	ContainerID string    // the engine's
+	StartedAt   time.Time // the engine's
+	Ended       bool      // it runs no more: what is left is read once
+	TTY         bool
+	Pattern     string    // RE2, matched per line; empty: none
+	From        time.Time // berth's clock before the start was tried: lines of this run are not older
+}
+
+// key names a console.
+type key struct {
+	id   string
+	role runtime.Role
+}
+
+// run tells one run of a container from another.
+type run struct {
+	containerID string
+	startedAt   int64
+}
+
+func (t Target) key() key { return key{t.ID, t.Role} }
+
+func (t Target) run() run { return run{t.ContainerID, t.StartedAt.UnixNano()} }
+
+// from is the time that no line of the run is older than.
+func (t Target) from() time.Time {
+	if t.From.IsZero() && !t.StartedAt.IsZero() {
+		return t.StartedAt.Add(-time.Second)
+	}
+	return t.From
+}
+
+// Engine is what a console needs of an engine.
+type Engine interface {
+	Logs(ctx context.Context, containerID string, since time.Time, follow bool, each func(runtime.Line) error) error
+	Input(ctx context.Context, containerID string, data []byte) error
+}
+
+// Sink keeps lines and hands them to whoever listens. A console is written by
+// one goroutine at a time. Role is v1.ServerConsole or v1.InstallConsole.
+type Sink interface {
+	// Begin says where the journal ends, and notes which container is read now.
+	Begin(id, role, containerID string) (v1.Resume, error)
+	// Append adds lines, and keeps none of their bytes. After an error they were
+	// handed on, but not kept.
+	Append(id, role string, lines []v1.Line) error
+	// End lets go of the console. Whole: all that the container printed is kept.
+	End(id, role string, whole bool) error
+	// Since hands out the lines from a time on, oldest first, until each is false.
+	Since(ctx context.Context, id, role string, since time.Time, each func(v1.Line) bool) error
+	// Remove forgets all of a container's lines.
+	Remove(id string) error
+}
