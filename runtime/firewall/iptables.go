@@ -1,0 +1,122 @@
+package firewall
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"unicode"
+)
+
+const chainPrefix = "BERTH-INPUT-"
+
+// iptables keeps the rules in a chain of its own, jumped to from INPUT. It asks
+// the host each time and remembers nothing.
+type iptables struct {
+	chain   string
+	comment string
+	asked   bool
+	command func(ctx context.Context, name, input string, args ...string) (string, error)
+	log     *slog.Logger
+
+	mu        sync.Mutex
+	strangers map[string]bool // chains of other stores that were reported
+}
+
+func newIPTables(storeID string, log *slog.Logger) *iptables {
+	id := strings.Map(func(r rune) rune {
+		if r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) {
+			return -1
+		}
+		return r
+	}, storeID)
+	id = id[:min(8, len(id))]
+	return &iptables{
+		chain: chainPrefix + id, comment: "berth " + id,
+		command: run, log: log, strangers: map[string]bool{},
+	}
+}
+
+// Sync reads the table, and changes it in one step if it is not as wanted.
+func (t *iptables) Sync(ctx context.Context, v6 bool, want []Rule) (bool, error) {
+	tool := "iptables"
+	if v6 {
+		tool = "ip6tables"
+	}
+	saved, err := t.command(ctx, tool+"-save", "", "-t", "filter")
+	if err != nil {
+		return false, t.classify(err)
+	}
+	if strings.Contains(saved, "is incompatible") { // said with exit code 0
+		return false, &Unavailable{Reason: tool + " cannot read the filter table: it was made by another tool", asked: t.asked}
+	}
+	have := t.parse(saved)
+	t.report(tool, have.others)
+	script := t.script(have, rulesOf(want))
+	if script == "" {
+		return false, nil
+	}
+	if _, err := t.command(ctx, tool+"-restore", script, "--noflush", "--wait", "5"); err != nil {
+		return false, t.classify(err)
+	}
+	return true, nil
+}
+
+// report tells once of each chain that another store left or uses.
+func (t *iptables) report(tool string, others []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, chain := range others {
+		if key := tool + " " + chain; !t.strangers[key] {
+			t.strangers[key] = true
+			t.log.Info("a chain of another store is left alone", "tool", tool, "chain", chain)
+		}
+	}
+}
+
+// script is what makes the table as wanted in one step, or empty if it is.
+func (t *iptables) script(have table, want []rule) string {
+	if len(want) == 0 {
+		return t.removal(have)
+	}
+	var b strings.Builder
+	if !have.chain || !slices.Equal(have.rules, want) {
+		b.WriteString(t.emptied())
+		for _, r := range want {
+			b.WriteString("-A " + t.chain + r.spec() + t.tag() + " -j ACCEPT\n")
+		}
+	}
+	if jump := "INPUT" + t.tag() + " -j " + t.chain; !slices.Equal(have.jumps, []string{jump}) {
+		b.WriteString(t.withoutJumps(have) + "-I INPUT 1" + strings.TrimPrefix(jump, "INPUT") + "\n")
+	}
+	return transaction(b.String())
+}
+
+// removal takes the chain away, and what leads to it.
+func (t *iptables) removal(have table) string {
+	if !have.chain {
+		return ""
+	}
+	return transaction(t.emptied() + t.withoutJumps(have) + "-X " + t.chain + "\n")
+}
+
+// emptied is the line that makes the chain, or empties it.
+func (t *iptables) emptied() string { return ":" + t.chain + " - [0:0]\n" }
+
+func (t *iptables) withoutJumps(have table) string {
+	var b strings.Builder
+	for _, jump := range have.jumps {
+		b.WriteString("-D " + jump + "\n")
+	}
+	return b.String()
+}
+
+func (t *iptables) tag() string { return ` -m comment --comment "` + t.comment + `"` }
+
+func transaction(changes string) string {
+	if changes == "" {
+		return ""
+	}
+	return "*filter\n" + changes + "COMMIT\n"
+}
