@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"strings"
 	"time"
 
@@ -53,16 +52,16 @@ func open(dir string, o Options, steps []migration) (*Store, error) {
 	return s, nil
 }
 
-// openDisk opens Badger.
+// openDisk opens Badger, once the directory looks as if that can do no harm.
 func (s *Store) openDisk(dir string, minFree uint64) (err error) {
 	if dir != "" {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return fmt.Errorf("%w: %w", ErrFailed, err)
-		}
 		if minFree == 0 {
 			minFree = defaultMinFree
 		}
 		s.disk = &disk{dir: dir, minFree: minFree}
+		if err := s.disk.enter(); err != nil {
+			return err
+		}
 	}
 	s.db, err = openBadger(badgerOptions(dir, s.log))
 	return err
@@ -70,30 +69,56 @@ func (s *Store) openDisk(dir string, minFree uint64) (err error) {
 
 // start begins to write, and makes the store one of this version.
 func (s *Store) start(dir string, steps []migration) error {
-	if err := s.load(); err != nil {
+	version, err := s.load(dir)
+	if err != nil {
 		close(s.written)
 		return err
 	}
 	s.changes = newRing(keptChanges, 0, Change{Revision: s.rev.Load()})
 	go s.write()
-	if err := s.migrate(steps); err != nil {
+	if err := s.migrate(version, steps); err != nil || dir == "" {
 		return err
 	}
-	return s.disk.prepare()
+	if err := s.identify(dir); err != nil {
+		return err
+	}
+	s.disk.settle()
+	return nil
 }
 
-// load reads the numbers that the store goes on from.
-func (s *Store) load() error {
-	return s.View(func(tx *Tx) error {
+// identify gives the store its mark. One without a mark gets a new id.
+func (s *Store) identify(dir string) (err error) {
+	known, err := checkMark(dir, s.id, s.rev.Load())
+	if err == nil && !known && s.rev.Load() > 0 {
+		s.log.Warn("the store has no mark: it is taken as it is, under a new id")
+		err = s.Update(func(tx *Tx) error { return tx.makeID() })
+	}
+	if err == nil {
+		s.mark, err = newMark(dir, s.id, s.rev.Load(), s.log)
+	}
+	return err
+}
+
+// load reads what the store goes on from, and its version: 0 if it is new.
+func (s *Store) load(dir string) (version uint64, err error) {
+	err = s.View(func(tx *Tx) error {
 		rev, err := tx.number(revisionKey)
 		if err != nil {
 			return err
 		}
 		_, newest, err := tx.eventRange()
+		if err != nil {
+			return err
+		}
 		s.rev.Store(rev)
 		s.events = newRing(keptEvents, newest, v1.Event{})
+		version, err = s.schema(tx)
 		return err
 	})
+	if err == nil && dir != "" {
+		_, err = checkMark(dir, s.id, s.rev.Load())
+	}
+	return version, err
 }
 
 func badgerOptions(dir string, log *slog.Logger) badger.Options {
@@ -107,7 +132,7 @@ func badgerOptions(dir string, log *slog.Logger) badger.Options {
 	if dir == "" {
 		return o.WithInMemory(true).
 			WithCompression(options.None).WithBlockCacheSize(0).
-			WithNumCompactors(0).WithNumLevelZeroTables(1 << 20).WithNumLevelZeroTablesStall(1 << 20)
+			WithNumCompactors(0).WithNumLevelZeroTables(1 << 20).WithNumLevelZeroTablesStall(1<<20 + 1)
 	}
 	return o.WithSyncWrites(true).
 		WithBlockCacheSize(8 << 20).WithIndexCacheSize(4 << 20).
@@ -125,7 +150,7 @@ func openBadger(o badger.Options) (*badger.DB, error) {
 	case err == nil:
 		return db, nil
 	case strings.Contains(err.Error(), "Cannot acquire directory lock"):
-		return nil, fmt.Errorf("%w in %s: ask the running daemon through its API, or stop it first", ErrLocked, o.Dir)
+		return nil, locked(o.Dir)
 	}
 	return nil, fmt.Errorf("%w: %s cannot be opened: %w; move it away or restore a backup", ErrFailed, o.Dir, err)
 }

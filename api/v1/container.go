@@ -120,7 +120,7 @@ type ContainerStatus struct {
 
 	Installed     uint64 `json:"installed"`                // the last installation that came to an end
 	InstallFailed bool   `json:"install_failed,omitempty"` // it ended badly
-	InstallID     string `json:"install_id,omitempty"`     // the engine's, of the installer under way
+	InstallID     string `json:"install_id,omitempty"`     // the engine's, of an installer that has ended and is to be removed
 	InstallBegun  uint64 `json:"install_begun,omitempty"`  // the last installation noted as begun
 
 	Ran           uint64     `json:"ran"`                     // the last run noted as begun

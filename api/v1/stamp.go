@@ -11,10 +11,11 @@ import (
 // was made from an older spec.
 //
 // A limit that only changes its value is changed live; one that appears or
-// vanishes needs a new container (platform.md: 0 means unchanged to Docker).
+// vanishes needs a new container (platform.md: 0 means unchanged to Docker). A
+// new installation starts from a new container too.
 func (s ContainerSpec) Stamp() string {
 	type limits struct{ Memory, CPU, Pids, Cpuset bool }
-	return stamp(s.Image, s.VolumeID, s.StartupCommand, s.Ports, s.Env, s.User, s.Workdir, s.TTY,
+	return stamp(s.Install, s.Image, s.VolumeID, s.StartupCommand, s.Ports, s.Env, s.User, s.Workdir, s.TTY,
 		s.Labels, s.Mounts, s.Stop.Signal, s.Limits.IOWeight,
 		limits{s.Limits.Memory > 0, s.Limits.CPU > 0, s.Limits.Pids > 0, s.Cpuset != ""})
 }

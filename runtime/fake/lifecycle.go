@@ -42,7 +42,7 @@ func (c *core) create(s runtime.Spec) (string, error) {
 	id := fmt.Sprintf("%064x", c.made)
 	c.boxes[s.Name] = &box{
 		spec:    s,
-		state:   runtime.State{ContainerID: id, Stamp: s.Stamp, Live: s.Live, TTY: s.TTY},
+		state:   runtime.State{ContainerID: id, Stamp: s.Stamp, Revision: s.Revision, Live: s.Live, TTY: s.TTY},
 		created: c.tick(),
 		changed: make(chan struct{}),
 	}

@@ -1,0 +1,52 @@
+# berth: `make help` lists what there is to do.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+GO      = $(shell hack/go.sh)
+VERSION := 0.1.0
+LDFLAGS := -s -w -X main.version=$(VERSION)
+# The flags of one benchmark run; BENCH=. runs them all.
+BENCH   ?= .
+LINT    := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.8.0
+export CGO_ENABLED ?= 0
+export DOCKER_HOST
+
+.PHONY: help run build test race stress lint bench demo check clean
+
+help: ## list the targets
+	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## build bin/berth, one static binary
+	@$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/berth ./cmd/berth
+
+run: build ## get what is missing, build, and serve on :8070
+	@hack/docker.sh >/dev/null
+	@exec bin/berth serve
+
+test: build ## run every test, those on a real engine included
+	@hack/docker.sh >/dev/null
+	@$(GO) vet ./...
+	@$(GO) test -timeout 20m ./...
+
+race: ## run the tests with the race detector
+	@hack/docker.sh >/dev/null
+	@CGO_ENABLED=1 $(GO) test -race -timeout 40m ./...
+
+stress: ## run the tests of controller and store 50 times with the race detector
+	@CGO_ENABLED=1 $(GO) test -race -count=50 -timeout 60m ./controller/... ./store/...
+
+lint: ## look for mistakes with golangci-lint and gofmt
+	@test -z "$$(gofmt -l . | tee /dev/stderr)"
+	@$(GO) run $(LINT) run ./...
+
+bench: build ## measure berth against the bare Docker API and its other yardsticks
+	@hack/docker.sh >/dev/null
+	@$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -timeout 60m ./...
+
+demo: ## play the main job against the running daemon
+	@hack/demo.sh
+
+check: lint race ## lint, and test with the race detector
+
+clean: ## remove what was built
+	@rm -rf bin .cache

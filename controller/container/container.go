@@ -1,0 +1,121 @@
+package container
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	v1 "berth/api/v1"
+	"berth/controller"
+	"berth/runtime"
+	"berth/store"
+)
+
+// CrashBackOff is how long a run that keeps ending by itself waits for the next.
+type CrashBackOff struct {
+	Initial    time.Duration // after the first crash; doubles
+	Max        time.Duration
+	ResetAfter time.Duration // a run this long makes the next crash the first
+}
+
+// Reconciler drives one container at a time, a step a call.
+type Reconciler struct {
+	Store   *store.Store
+	Engine  Engine
+	Console Console
+	Pulls   *Puller
+	Orphans *Orphans
+	Crash   CrashBackOff
+	BootID  string                             // of the host
+	Volume  func(volumeID string) (dir string) // where a volume is
+	Auth    func(registry string) runtime.Auth // credentials of docker.registries
+	Metrics *controller.Metrics
+	Log     *slog.Logger
+}
+
+// The three ways in which a step ends well.
+var (
+	settled = controller.Result{}
+	again   = controller.Result{Again: true}
+)
+
+func lookAfter(d time.Duration) controller.Result {
+	return controller.Result{After: max(d, time.Millisecond)}
+}
+
+// Reconcile takes one step for the container with this internal_id.
+func (r *Reconciler) Reconcile(ctx context.Context, id string) (controller.Result, error) {
+	c, err := r.load(id)
+	if errors.Is(err, store.ErrNotFound) {
+		return r.Orphans.look(ctx, r, id)
+	}
+	if err != nil {
+		return settled, err
+	}
+	o, err := r.observe(ctx, c)
+	if err != nil {
+		return settled, err
+	}
+	s := step{Reconciler: r, c: c, o: o}
+	return s.take(ctx, Plan(c, o))
+}
+
+func (r *Reconciler) load(id string) (c v1.Container, err error) {
+	err = r.Store.View(func(tx *store.Tx) error {
+		c, err = store.Containers.Get(tx, id)
+		return err
+	})
+	return c, err
+}
+
+// observe looks at the host. It asks only what Plan needs: an idle container
+// costs one inspect.
+func (r *Reconciler) observe(ctx context.Context, c v1.Container) (o Observed, err error) {
+	o = Observed{Now: time.Now(), BootID: r.BootID}
+	if o.Server, err = r.inspect(ctx, serverName(c.Meta.ID)); err != nil {
+		return o, err
+	}
+	installing := c.Status.Installed != c.Spec.Install
+	if installing || c.Status.InstallID != "" || c.Meta.Deleted {
+		if o.Install, err = r.inspect(ctx, installerName(c.Meta.ID)); err != nil {
+			return o, err
+		}
+	}
+	if installing && !exists(o.Install) && !c.Meta.Deleted {
+		if o.Image, err = r.Engine.HasImage(ctx, c.Spec.Image); err != nil {
+			return o, err
+		}
+	}
+	r.listen(c, &o)
+	return o, nil
+}
+
+// listen sees that the console of what runs is read.
+func (r *Reconciler) listen(c v1.Container, o *Observed) {
+	if o.Install.Running {
+		r.Console.Follow(installerTarget(c, o.Install))
+	}
+	if o.Server.Running {
+		r.Console.Follow(serverTarget(c, o.Server))
+		o.Matched = r.Console.Matched(c.Meta.ID, o.Server.ContainerID, o.Server.StartedAt)
+	}
+}
+
+func (r *Reconciler) inspect(ctx context.Context, n runtime.Name) (runtime.State, error) {
+	s, err := r.Engine.Inspect(ctx, n)
+	if errors.Is(err, runtime.ErrNotFound) {
+		return runtime.State{}, nil
+	}
+	return s, err
+}
+
+func serverTarget(c v1.Container, s runtime.State) runtime.Target {
+	return runtime.Target{ID: c.Meta.ID, Role: runtime.Server, ContainerID: s.ContainerID, StartedAt: s.StartedAt,
+		Running: s.Running, TTY: s.TTY, Pattern: c.Spec.StartPattern, From: c.Status.StartNotedAt}
+}
+
+func installerTarget(c v1.Container, s runtime.State) runtime.Target {
+	return runtime.Target{ID: c.Meta.ID, Role: runtime.Install, ContainerID: s.ContainerID, StartedAt: s.StartedAt,
+		Running: s.Running, TTY: s.TTY}
+}

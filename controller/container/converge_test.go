@@ -1,0 +1,142 @@
+package container_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	v1 "berth/api/v1"
+	"berth/runtime"
+	"berth/store"
+)
+
+// TestConverges starts from random pasts, in which any call of the engine fails
+// before or after it took effect and the daemon dies between any two steps, and
+// wants the same end as with no trouble at all.
+func TestConverges(t *testing.T) {
+	for seed := range uint64(300) {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { converge(t, seed) })
+		})
+	}
+}
+
+func converge(t *testing.T, seed uint64) {
+	w := newWorld(t)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	trouble := true
+	fail := func(text string) func(string, runtime.Name) error {
+		return func(string, runtime.Name) error {
+			if trouble && rng.IntN(8) == 0 {
+				return errors.New(text)
+			}
+			return nil
+		}
+	}
+	w.engine.Fail, w.engine.After = fail("nothing was done"), fail("it was done, and the answer was lost")
+	ended := map[runtime.Role]string{} // the stamp of the last that ended well
+	exit := func(n runtime.Name, code int) {
+		if s := w.engine.State(n); s.Running {
+			ended[n.Role] = s.Stamp
+		}
+		w.engine.Exit(n, code)
+	}
+	w.create(nil)
+	for range 250 {
+		w.disturb(rng, exit)
+		time.Sleep(time.Duration(rng.IntN(2000)) * time.Millisecond)
+	}
+	trouble = false
+	if rng.IntN(2) == 0 {
+		w.wish(on)
+	}
+	for range 100 {
+		w.step()
+		exit(installer, 0) // an installation ends by itself
+		time.Sleep(time.Minute)
+	}
+	w.checkEnd(seed, ended)
+}
+
+// disturb lets one thing happen: mostly a step, else a wish or something from outside.
+func (w *world) disturb(rng *rand.Rand, exit func(runtime.Name, int)) {
+	switch rng.IntN(50) {
+	case 0, 1:
+		w.wish(on)
+	case 2:
+		w.wish(off)
+	case 3:
+		w.wish(kill)
+	case 4:
+		w.wish(func(s *v1.ContainerSpec) { s.Install++; off(s) })
+	case 5:
+		w.wish(func(s *v1.ContainerSpec) {
+			s.Ports = append(s.Ports, v1.Port{IP: "127.0.0.1", Port: 1000 + len(s.Ports), Protocol: "tcp"})
+		})
+	case 6, 7, 8, 9:
+		exit(installer, 0)
+	case 10:
+		exit(server, rng.IntN(2))
+	case 11:
+		w.engine.Vanish(server)
+	case 12:
+		w.engine.Pause(server)
+	case 13:
+		_ = w.engine.StartOutside(server)
+	default:
+		w.step()
+	}
+}
+
+func (w *world) step() {
+	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+	defer cancel()
+	_, _ = w.rec.Reconcile(ctx, "mc")
+}
+
+// checkEnd compares what was asked, what is said and what is so.
+func (w *world) checkEnd(seed uint64, ended map[runtime.Role]string) {
+	w.t.Helper()
+	c, server := w.get(), w.engine.State(server)
+	on := c.Spec.Power == v1.PowerOn
+	for what, ok := range map[string]bool{
+		"the installation asked for is the last that ended": c.Status.Installed == c.Spec.Install && !c.Status.InstallFailed && ended[runtime.Install] == c.Spec.InstallStamp(),
+		"no installer is left":                              w.engine.State(installer).ContainerID == "",
+		"it runs only if asked":                             !server.Running || on,
+		"it runs, or it has run and ended well":             server.Running || !on || c.Status.Ran == c.Spec.Run && c.Status.Phase == v1.Exit && c.Status.NextRetryAt == nil,
+		"it runs as asked":                                  !server.Running || c.Status.Ran == c.Spec.Run,
+		"it is made as asked":                               server.ContainerID != "" && (server.Running || server.Stamp == c.Spec.Stamp()),
+		"it is said to run if it runs":                      server.Running == (c.Status.Phase == v1.Running),
+		"it is not paused":                                  !server.Paused,
+		"its newest spec was seen":                          c.Status.ObservedGeneration == c.Meta.Generation,
+		"its id is the engine's":                            c.Status.ContainerID == server.ContainerID,
+	} {
+		require.True(w.t, ok, "seed %d: not so: %s\nspec %+v\nstatus %+v\nserver %+v\nops %v", seed, what, c.Spec, c.Status, server, w.engine.Ops())
+	}
+	w.checkHistory(seed)
+}
+
+// checkHistory wants every transition to be one that can follow the last.
+func (w *world) checkHistory(seed uint64) {
+	w.t.Helper()
+	before := map[string]string{
+		"installing": "  exit ready failed ", "ready": " installing ", "starting": " ready exit ",
+		"running": " starting ", "stopping": " starting running exit ready ", "exit": " starting running stopping ",
+	}
+	last := ""
+	for _, p := range w.told() {
+		require.Contains(w.t, before[p], " "+last+" ", "seed %d: %s after %q", seed, p, last)
+		last = p
+	}
+	require.NoError(w.t, w.store.View(func(tx *store.Tx) error {
+		c, err := store.Containers.Get(tx, "mc")
+		require.Equal(w.t, last, string(c.Status.Phase))
+		return err
+	}))
+}

@@ -1,0 +1,244 @@
+package container_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	v1 "berth/api/v1"
+	"berth/runtime"
+	"berth/store"
+)
+
+func TestCrashesBackOffAndAHealthyRunResets(t *testing.T) {
+	live(t, func(w *world) {
+		w.installed(nil)
+		w.wish(on)
+		for i, wait := range []time.Duration{10, 20, 40, 80, 160, 300, 300} {
+			w.engine.Exit(server, 1)
+			c := w.want(v1.Exit)
+			require.Equal(t, wait*time.Second, c.Status.NextRetryAt.Sub(c.Status.Since), "crash %d", i+1)
+			time.Sleep(wait*time.Second - time.Second)
+			w.want(v1.Exit)
+			time.Sleep(2 * time.Second)
+			c = w.want(v1.Running)
+			require.Equal(t, i+1, c.Status.RestartCount)
+			require.Nil(t, c.Status.NextRetryAt)
+		}
+		time.Sleep(10 * time.Minute)
+		w.engine.Exit(server, 1)
+		c := w.want(v1.Exit)
+		require.Equal(t, 10*time.Second, c.Status.NextRetryAt.Sub(c.Status.Since))
+
+		w.wish(on) // a wish waits for nothing, and counts anew
+		require.Zero(t, w.want(v1.Running).Status.RestartCount)
+	})
+}
+
+func TestKillEndsACrashLoop(t *testing.T) {
+	live(t, func(w *world) {
+		w.installed(nil)
+		w.wish(on)
+		w.engine.Exit(server, 1)
+		w.wish(kill)
+		time.Sleep(time.Hour)
+		w.want(v1.Exit)
+		require.Equal(t, 1, w.count("start", server))
+	})
+}
+
+func TestRestartPolicies(t *testing.T) {
+	for _, tc := range []struct {
+		mode string
+		code int
+		want v1.Phase
+	}{
+		{v1.RestartNever, 0, v1.Exit}, {v1.RestartNever, 1, v1.Exit},
+		{v1.RestartOnFailure, 0, v1.Exit}, {v1.RestartOnFailure, 1, v1.Running},
+		{v1.RestartAlways, 0, v1.Running}, {v1.RestartAlways, 1, v1.Running},
+	} {
+		live(t, func(w *world) {
+			w.installed(func(s *v1.ContainerSpec) { s.RestartPolicy.Mode = tc.mode })
+			w.wish(on)
+			w.engine.Exit(server, tc.code)
+			c := w.want(v1.Exit)
+			require.Equal(t, tc.code, *c.Status.ExitCode)
+			time.Sleep(time.Minute)
+			require.Equal(t, tc.want, w.get().Status.Phase, "%s after %d", tc.mode, tc.code)
+			require.Equal(t, v1.PowerOn, c.Spec.Power)
+		})
+	}
+}
+
+func TestOutOfMemoryIsTold(t *testing.T) {
+	live(t, func(w *world) {
+		w.installed(nil)
+		w.wish(on)
+		w.engine.OOM(server)
+		c := w.want(v1.Exit)
+		require.True(t, c.Status.OOMKilled)
+		require.Contains(t, c.Status.Message, "memory")
+	})
+}
+
+// TestDrift changes things behind berth's back, with the daemon up and down.
+func TestDrift(t *testing.T) {
+	for _, up := range []bool{true, false} {
+		for name, tc := range map[string]struct {
+			power   v1.Power
+			outside func(w *world)
+			soon    v1.Phase // before any backoff
+			later   v1.Phase
+		}{
+			"removed":             {v1.PowerOn, func(w *world) { w.engine.Vanish(server) }, v1.Running, v1.Running},
+			"killed":              {v1.PowerOn, func(w *world) { w.engine.Exit(server, 137) }, v1.Exit, v1.Running},
+			"stopped":             {v1.PowerOn, func(w *world) { w.engine.Exit(server, 0) }, v1.Exit, v1.Exit},
+			"killed and removed":  {v1.PowerOn, func(w *world) { w.engine.Exit(server, 137); synctest.Wait(); w.engine.Vanish(server) }, v1.Running, v1.Running},
+			"paused":              {v1.PowerOn, func(w *world) { w.engine.Pause(server) }, v1.Running, v1.Running},
+			"started, wanted off": {v1.PowerOff, func(w *world) { _ = w.engine.StartOutside(server) }, v1.Exit, v1.Exit},
+			"removed while off":   {v1.PowerOff, func(w *world) { w.engine.Vanish(server) }, v1.Exit, v1.Exit},
+		} {
+			t.Run(name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w := newWorld(t)
+					stop := w.run()
+					w.installed(nil)
+					w.wish(on)
+					if tc.power == v1.PowerOff {
+						w.wish(off)
+					}
+					if !up {
+						stop()
+					}
+					tc.outside(w)
+					if !up {
+						stop = w.run()
+					}
+					w.want(tc.soon)
+					require.Equal(t, tc.soon == v1.Running, w.engine.State(server).Running)
+					require.False(t, w.engine.State(server).Paused)
+					require.NotEmpty(t, w.engine.State(server).ContainerID, "one stands ready")
+					time.Sleep(time.Minute)
+					w.want(tc.later)
+					stop()
+				})
+			})
+		}
+	}
+}
+
+func TestADaemonThatComesBackRestartsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		stop := w.run()
+		w.installed(nil)
+		w.wish(on)
+		before := w.engine.State(server)
+		stop()
+		stop = w.run()
+		time.Sleep(time.Hour)
+		w.want(v1.Running)
+		require.Equal(t, before, w.engine.State(server))
+		stop()
+	})
+}
+
+func TestAHostThatBootedStartsWhatRanAlsoAfterACleanEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		stop := w.run()
+		w.installed(func(s *v1.ContainerSpec) { s.RestartPolicy.Mode = v1.RestartNever })
+		w.wish(on)
+		stop()
+		w.engine.Exit(server, 0) // the host's shutdown ended it
+		w.rec.BootID = "next"
+		stop = w.run()
+		w.want(v1.Running)
+		stop()
+	})
+}
+
+func TestAnEngineThatIsAwayFlipsNoState(t *testing.T) {
+	live(t, func(w *world) {
+		w.installed(nil)
+		w.wish(on)
+		n := len(w.told())
+		w.engine.Host().Down()
+		time.Sleep(10 * time.Minute)
+		w.want(v1.Running)
+		w.wish(off) // intents are taken meanwhile
+		w.engine.Host().Up()
+		time.Sleep(6 * time.Minute)
+		w.want(v1.Exit)
+		require.Equal(t, []string{"stopping", "exit"}, w.told()[n:])
+	})
+}
+
+func TestATakenPortIsToldAndTheStartSucceedsOnceItIsFree(t *testing.T) {
+	live(t, func(w *world) {
+		w.installed(func(s *v1.ContainerSpec) {
+			s.Ports = []v1.Port{{IP: "127.0.0.1", Port: 25565, Protocol: "tcp"}}
+			s.RestartPolicy.Mode = v1.RestartNever
+		})
+		w.engine.Host().TakePort("127.0.0.1", 25565, "tcp")
+		w.wish(on)
+		c := w.want(v1.Exit)
+		require.Equal(t, "PortTaken", v1.FindCondition(c.Status.Conditions, v1.Started).Reason)
+		require.NotNil(t, c.Status.NextRetryAt)
+		w.engine.Host().FreePort("127.0.0.1", 25565, "tcp")
+		time.Sleep(11 * time.Second)
+		w.want(v1.Running)
+	})
+}
+
+func TestAMissingVolumeRefusesTheStart(t *testing.T) {
+	live(t, func(w *world) {
+		w.installed(nil)
+		w.engine.Host().LoseDirectory("/volumes/v")
+		w.wish(on)
+		c := w.want(v1.Exit)
+		require.Equal(t, "VolumeMissing", v1.FindCondition(c.Status.Conditions, v1.Started).Reason)
+		w.engine.Host().RestoreDirectory("/volumes/v")
+		time.Sleep(11 * time.Second)
+		w.want(v1.Running)
+	})
+}
+
+func TestOrphansGoAfterAGraceAndNewerOnesStay(t *testing.T) {
+	live(t, func(w *world) {
+		old, young := runtime.Name{ID: "old", Role: runtime.Server}, runtime.Name{ID: "young", Role: runtime.Server}
+		w.installed(nil) // raises the store's revision
+		_, err := w.engine.Create(t.Context(), runtime.Spec{Name: old, Image: "i", Revision: 1})
+		require.NoError(t, err)
+		_, err = w.engine.Create(t.Context(), runtime.Spec{Name: young, Image: "i", Revision: 1 << 40})
+		require.NoError(t, err)
+		require.NoError(t, w.engine.StartOutside(old))
+		require.NoError(t, w.engine.StartOutside(young))
+		time.Sleep(50 * time.Second)
+		synctest.Wait()
+		require.True(t, w.engine.State(old).Running, "reported first")
+		time.Sleep(20 * time.Second)
+		synctest.Wait()
+		require.Empty(t, w.engine.State(old).ContainerID)
+		require.True(t, w.engine.State(young).Running, "the store may be an old copy")
+	})
+}
+
+func TestABrokenRecordStallsNoOther(t *testing.T) {
+	live(t, func(w *world) {
+		w.engine.Fail = func(_ string, n runtime.Name) error {
+			if n.ID == "bad" {
+				panic("broken")
+			}
+			return nil
+		}
+		require.NoError(t, w.store.Update(func(tx *store.Tx) error {
+			return store.Containers.Create(tx, "bad", v1.ContainerSpec{Image: "i", VolumeID: "b", Install: 1})
+		}))
+		w.installed(nil)
+		w.wish(on)
+		w.want(v1.Running)
+	})
+}

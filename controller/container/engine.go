@@ -1,0 +1,47 @@
+package container
+
+import (
+	"context"
+	"time"
+
+	"berth/runtime"
+)
+
+// Engine is what this package needs of a container engine. Every method can be
+// called again after a crash, and does nothing if its work is already done.
+type Engine interface {
+	Observer
+	Maker
+	Driver
+}
+
+// Observer looks. Its errors are no absence, but for runtime.ErrNotFound.
+type Observer interface {
+	Inspect(ctx context.Context, n runtime.Name) (runtime.State, error)
+	List(ctx context.Context) ([]runtime.Found, error)
+	HasImage(ctx context.Context, ref string) (bool, error)
+}
+
+// Maker makes, changes and removes containers.
+type Maker interface {
+	Create(ctx context.Context, s runtime.Spec) (containerID string, err error)
+	Update(ctx context.Context, n runtime.Name, l runtime.Live) error
+	Remove(ctx context.Context, n runtime.Name) error
+}
+
+// Driver lets containers run and end.
+type Driver interface {
+	Start(ctx context.Context, n runtime.Name) error
+	Signal(ctx context.Context, n runtime.Name, signal string) error
+	Kill(ctx context.Context, n runtime.Name) error
+	Unpause(ctx context.Context, n runtime.Name) error
+}
+
+// Console reads what containers print. See package console.
+type Console interface {
+	Follow(t runtime.Target)
+	Matched(id, containerID string, startedAt time.Time) bool
+	Drain(ctx context.Context, t runtime.Target) error
+	Input(ctx context.Context, id string, data []byte) error
+	Forget(id string) error
+}

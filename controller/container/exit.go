@@ -1,0 +1,145 @@
+package container
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	v1 "berth/api/v1"
+	"berth/controller"
+	"berth/runtime"
+)
+
+// ending is a step that ends a run, or tells how it ended.
+type ending struct{ step }
+
+func (s ending) take(ctx context.Context, a Action) (controller.Result, error) {
+	n := serverName(s.c.Meta.ID)
+	switch a {
+	case NoteStopping:
+		return again, s.note(func(st *v1.ContainerStatus, now time.Time) {
+			if st.Phase == v1.Exit || st.Phase == v1.Ready {
+				s.Metrics.Repaired("started")
+			}
+			st.Phase, st.StopNotedAt, st.StopSent = v1.Stopping, now, false
+		})
+	case SendStop:
+		return again, s.sendStop(ctx, n)
+	case KillServer:
+		return again, s.Engine.Kill(ctx, n)
+	}
+	return again, s.noteExit()
+}
+
+// sendStop asks a container to end. A command that its console does not take
+// is followed by the signal.
+func (s ending) sendStop(ctx context.Context, n runtime.Name) error {
+	err := errors.New("no command")
+	if s.c.Spec.Stop.Command != "" {
+		err = s.Console.Input(ctx, s.c.Meta.ID, []byte(s.c.Spec.Stop.Command))
+	}
+	if err != nil {
+		err = s.Engine.Signal(ctx, n, stopSignal(s.c.Spec))
+	}
+	if err != nil {
+		return s.trouble(err)
+	}
+	return s.note(func(st *v1.ContainerStatus, _ time.Time) { st.StopSent = true })
+}
+
+// noteExit tells the end of a run, which the engine has said, and decides about
+// the next one.
+func (s ending) noteExit() error {
+	if exists(s.o.Server) {
+		s.Console.Follow(serverTarget(s.c, s.o.Server)) // what was printed while berth was away
+	}
+	return s.note(func(st *v1.ContainerStatus, now time.Time) {
+		stopped := st.Phase == v1.Stopping
+		st.Phase, st.StopNotedAt, st.StopSent = v1.Exit, time.Time{}, false
+		switch {
+		case vanished(s.c, s.o.Server):
+			st.Message = "the container was removed from outside"
+		case !startIsPending(s.c, s.o.Server):
+			s.ended(st)
+		}
+		if !stopped && s.c.Spec.Power == v1.PowerOn && st.Ran == s.c.Spec.Run {
+			s.retry(st, now)
+		}
+	}, s.exitSentence()...)
+}
+
+// ended keeps how the engine says that the run ended.
+func (s ending) ended(st *v1.ContainerStatus) {
+	o := s.o.Server
+	st.StartedAt, st.FinishedAt = &o.StartedAt, &o.FinishedAt
+	st.ExitCode, st.OOMKilled = &o.ExitCode, o.OOMKilled
+	if o.OOMKilled {
+		st.Message = "the container ran out of memory"
+	}
+}
+
+func (s ending) exitSentence() []string {
+	if s.o.Server.OOMKilled && !vanished(s.c, s.o.Server) {
+		return []string{"the container ran out of memory"}
+	}
+	return nil
+}
+
+// retry sets when the policy lets a run that ended by itself begin again. What
+// the host or somebody else took away is no end of its own: it begins at once.
+func (s ending) retry(st *v1.ContainerStatus, now time.Time) {
+	if vanished(s.c, s.o.Server) || st.BootID != s.BootID {
+		st.NextRetryAt = &now
+		return
+	}
+	failed := s.o.Server.ExitCode != 0 || s.o.Server.OOMKilled
+	mode := s.c.Spec.RestartPolicy.Mode
+	if mode == v1.RestartNever || mode != v1.RestartAlways && !failed {
+		st.NextRetryAt = nil
+		return
+	}
+	if s.o.Server.FinishedAt.Sub(s.o.Server.StartedAt) >= s.Crash.ResetAfter {
+		st.Crashes = 0
+	}
+	s.nextCrash(st, now)
+}
+
+// nextCrash counts one more crash and sets the retry: Initial doubling to Max.
+func (s ending) nextCrash(st *v1.ContainerStatus, now time.Time) {
+	wait := s.Crash.Initial << min(st.Crashes, 20)
+	st.Crashes++
+	at := now.Add(min(wait, s.Crash.Max))
+	st.NextRetryAt = &at
+}
+
+// startFailure names the reasons for which an engine does not start a
+// container. Anything else is no verdict, and tried again.
+func startFailure(err error) (reason string, known bool) {
+	switch {
+	case errors.Is(err, runtime.ErrPortTaken):
+		return "PortTaken", true
+	case errors.Is(err, runtime.ErrBadCommand):
+		return "BadCommand", true
+	case errors.Is(err, runtime.ErrMountMissing):
+		return "VolumeMissing", true
+	case errors.Is(err, runtime.ErrInvalid):
+		return "InvalidSpec", true
+	}
+	return "", false
+}
+
+// noteStartFailure tells why a run did not begin. It is tried again with the
+// backoff of a crash, also where the policy is never: it was no run.
+func (s ending) noteStartFailure(reason string, err error) error {
+	text := fmt.Sprintf("cannot start: %s", err)
+	return s.note(func(st *v1.ContainerStatus, now time.Time) {
+		st.Phase, st.Message = v1.Exit, text
+		if reason == "BadCommand" {
+			code := 127 // the shell's convention for what cannot be run
+			st.ExitCode = &code
+		}
+		set(st, now, v1.Started, v1.False, reason, text)
+		s.nextCrash(st, now)
+	}, text)
+}

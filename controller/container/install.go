@@ -1,0 +1,151 @@
+package container
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	v1 "berth/api/v1"
+	"berth/controller"
+	"berth/runtime"
+	"berth/store"
+)
+
+// installing is a step of an installation.
+type installing struct{ step }
+
+// How long an installation waits before it looks whether the volume is free.
+const volumeBusyWait = time.Second
+
+func (s installing) take(ctx context.Context, a Action) (controller.Result, error) {
+	n := installerName(s.c.Meta.ID)
+	switch a {
+	case NoteInstalling:
+		return s.noteInstalling()
+	case PullImage:
+		return s.pull(s.c.Spec.Image)
+	case MakeInstaller:
+		return s.makeInstaller(ctx)
+	case StartInstaller:
+		return s.startInstaller(ctx, n)
+	case KillInstaller:
+		return again, s.Engine.Kill(ctx, n)
+	case FinishInstall:
+		return again, s.finishInstall()
+	}
+	return again, s.removeInstaller(ctx, n)
+}
+
+// noteInstalling begins an installation, unless another one works on the volume:
+// the store's one writer sees to it that only one of two gets through.
+func (s installing) noteInstalling() (controller.Result, error) {
+	busy := ""
+	err := s.Store.Update(func(tx *store.Tx) (err error) {
+		if busy, err = s.installerOfVolume(tx); err != nil || busy != "" {
+			return err
+		}
+		return s.noteIn(tx, func(st *v1.ContainerStatus, now time.Time) {
+			st.Phase, st.InstallBegun, st.BootID = v1.Installing, s.c.Spec.Install, s.BootID
+			st.InstallFailed, st.ExitCode, st.OOMKilled = false, nil, false
+			st.NextRetryAt, st.RestartCount, st.Crashes = nil, 0, 0
+			st.Conditions = nil
+			set(st, now, v1.Installed, v1.Unknown, "Installing", "the installation is under way")
+		})
+	})
+	if err != nil || busy == "" {
+		return again, err
+	}
+	text := fmt.Sprintf("waits for the installation of container %s, which uses the same volume", busy)
+	if s.c.Status.Message != text {
+		err = s.note(func(st *v1.ContainerStatus, _ time.Time) { st.Message = text })
+	}
+	return lookAfter(volumeBusyWait), err
+}
+
+// installerOfVolume is the container whose installation works on the same
+// volume, if there is one.
+func (s installing) installerOfVolume(tx *store.Tx) (string, error) {
+	all, err := store.Containers.List(tx)
+	for _, c := range all {
+		if c.Meta.ID != s.c.Meta.ID && c.Spec.VolumeID == s.c.Spec.VolumeID && c.Status.InstallBegun > c.Status.Installed {
+			return c.Meta.ID, nil
+		}
+	}
+	return "", err
+}
+
+func (s installing) makeInstaller(ctx context.Context) (controller.Result, error) {
+	_, err := s.Engine.Create(ctx, installerSpec(s.c, s.Volume(s.c.Spec.VolumeID)))
+	switch {
+	case errors.Is(err, runtime.ErrImageNotFound):
+		return s.pull(installImage(s.c.Spec))
+	case errors.Is(err, runtime.ErrInvalid), errors.Is(err, runtime.ErrBadCommand):
+		return again, s.failInstall("InvalidSpec", err.Error())
+	case err != nil:
+		return settled, s.trouble(err)
+	}
+	return again, s.note(func(st *v1.ContainerStatus, now time.Time) {
+		set(st, now, v1.ImageAvailable, v1.True, "Present", "the image is on the host")
+	})
+}
+
+func (s installing) startInstaller(ctx context.Context, n runtime.Name) (controller.Result, error) {
+	err := s.Engine.Start(ctx, n)
+	switch {
+	case errors.Is(err, runtime.ErrBadCommand), errors.Is(err, runtime.ErrInvalid):
+		return again, s.failInstall("CannotStart", err.Error())
+	case err != nil:
+		return settled, s.trouble(err)
+	}
+	return again, nil
+}
+
+// finishInstall notes how an installation ended. Only exit code 0 is ready; no
+// script at all is ready too.
+func (s installing) finishInstall() error {
+	in := s.o.Install
+	switch {
+	case !exists(in):
+		return s.note(s.installed)
+	case in.FinishedAt.Sub(in.StartedAt) >= installTimeout(s.c.Spec):
+		return s.failInstall("TimedOut", fmt.Sprintf("the installation took longer than %s", installTimeout(s.c.Spec)))
+	case in.OOMKilled:
+		return s.failInstall("OutOfMemory", "the installation ran out of memory")
+	case in.ExitCode != 0:
+		return s.failInstall("ExitCode", fmt.Sprintf("the install script ended with exit code %d", in.ExitCode))
+	}
+	return s.note(s.installed)
+}
+
+func (s installing) installed(st *v1.ContainerStatus, now time.Time) {
+	st.Phase, st.Installed, st.InstallFailed = v1.Ready, s.c.Spec.Install, false
+	st.InstallID = s.o.Install.ContainerID
+	st.StartedAt, st.FinishedAt = nil, nil
+	set(st, now, v1.ImageAvailable, v1.True, "Present", "the image is on the host")
+	set(st, now, v1.Installed, v1.True, "Done", "the installation ended with exit code 0")
+}
+
+// failInstall ends an installation for good; reinstall is the way on.
+func (s installing) failInstall(reason, message string) error {
+	return s.note(func(st *v1.ContainerStatus, now time.Time) {
+		st.Phase, st.Installed, st.InstallFailed, st.Message = v1.Failed, s.c.Spec.Install, true, message
+		st.InstallID = s.o.Install.ContainerID
+		if s.o.Install.FinishedAt.After(s.o.Install.StartedAt) {
+			code := s.o.Install.ExitCode
+			st.ExitCode, st.OOMKilled = &code, s.o.Install.OOMKilled
+		}
+		set(st, now, v1.Installed, v1.False, reason, message)
+	}, message)
+}
+
+// removeInstaller cleans up, once its log is kept.
+func (s installing) removeInstaller(ctx context.Context, n runtime.Name) error {
+	if exists(s.o.Install) {
+		s.drain(ctx, installerTarget(s.c, s.o.Install))
+	}
+	if err := s.Engine.Remove(ctx, n); err != nil {
+		return err
+	}
+	return s.note(func(st *v1.ContainerStatus, _ time.Time) { st.InstallID, st.Message = "", s.c.Status.Message })
+}

@@ -1,0 +1,222 @@
+package container_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	v1 "berth/api/v1"
+	"berth/runtime"
+	"berth/store"
+)
+
+func TestLife(t *testing.T) {
+	live(t, func(w *world) {
+		w.create(nil)
+		w.want(v1.Installing)
+		w.engine.Exit(installer, 0)
+		c := w.want(v1.Ready)
+		require.NotEmpty(t, c.Status.ContainerID, "one stands ready before the first start")
+		require.False(t, w.engine.State(server).Running)
+		require.Empty(t, w.engine.State(installer).ContainerID, "the installer is cleaned up")
+
+		w.console.held = true
+		w.wish(on)
+		w.want(v1.Starting)
+		w.console.held = false
+		w.wish(func(s *v1.ContainerSpec) { s.Labels = nil; s.StartPattern = "x" })
+		w.want(v1.Running)
+
+		w.wish(off) // the fake ends at a signal
+		c = w.want(v1.Exit)
+		require.Equal(t, []string{"SIGTERM"}, w.engine.Signals(server))
+		require.NotNil(t, c.Status.ExitCode)
+		require.Equal(t, c.Meta.Generation, c.Status.ObservedGeneration)
+		require.Equal(t, []string{"installing", "ready", "starting", "running", "stopping", "exit"}, w.told())
+		require.Equal(t, 1, w.count("start", server))
+	})
+}
+
+func TestInstallThatFailsIsFailedAndReinstallIsTheWayOn(t *testing.T) {
+	live(t, func(w *world) {
+		w.create(on) // the wish is kept
+		w.engine.Exit(installer, 7)
+		c := w.want(v1.Failed)
+		require.Equal(t, 7, *c.Status.ExitCode)
+		require.Equal(t, v1.Failed, c.Status.InstallState())
+		require.Contains(t, c.Status.Message, "exit code 7")
+		require.Zero(t, w.count("start", server))
+
+		w.wish(func(s *v1.ContainerSpec) { s.Install++ })
+		w.want(v1.Installing)
+		w.engine.Exit(installer, 0)
+		w.want(v1.Running)
+		require.Equal(t, []string{"installing", "failed", "installing", "ready", "starting", "running"}, w.told())
+	})
+}
+
+func TestInstallThatTakesTooLongIsKilledAndFailed(t *testing.T) {
+	live(t, func(w *world) {
+		w.create(func(s *v1.ContainerSpec) { s.InstallTimeout = v1.Duration(time.Minute) })
+		time.Sleep(59 * time.Second)
+		w.want(v1.Installing)
+		time.Sleep(2 * time.Second)
+		require.Contains(t, w.want(v1.Failed).Status.Message, "longer than 1m0s")
+	})
+}
+
+func TestMissingImageFailsForGoodAndAnUnreachableRegistryDoesNot(t *testing.T) {
+	live(t, func(w *world) {
+		w.engine.RefusePull("gone", runtime.ErrImageNotFound)
+		w.create(func(s *v1.ContainerSpec) { s.Image = "gone" })
+		c := w.want(v1.Failed)
+		require.Equal(t, v1.ReasonImageNotFound, v1.FindCondition(c.Status.Conditions, v1.ImageAvailable).Reason)
+
+		w.engine.RefusePull("far", errors.New("no route to registry"))
+		w.wish(func(s *v1.ContainerSpec) { s.Image = "far"; s.Install++ })
+		require.Contains(t, w.want(v1.Installing).Status.Message, "no route")
+		w.engine.RefusePull("far", nil)
+		time.Sleep(time.Hour)
+		w.want(v1.Installing)
+		w.engine.Exit(installer, 0)
+		w.want(v1.Ready)
+	})
+}
+
+func TestOnePullServesManyAndHoldsNoOther(t *testing.T) {
+	live(t, func(w *world) {
+		release := w.engine.HoldPull("slow")
+		for _, id := range []string{"a", "b"} {
+			require.NoError(t, w.store.Update(func(tx *store.Tx) error {
+				return store.Containers.Create(tx, id, v1.ContainerSpec{Image: "slow", VolumeID: id, Install: 1, Power: v1.PowerOff})
+			}))
+		}
+		w.installed(nil)
+		w.wish(on)
+		w.want(v1.Running)
+		release()
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		require.Equal(t, 1, w.count("pull", runtime.Name{ID: "slow"}))
+		for _, id := range []string{"a", "b"} {
+			require.NotEmpty(t, w.engine.State(runtime.Name{ID: id, Role: runtime.Server}).ContainerID)
+		}
+	})
+}
+
+func TestOneInstallationAtATimePerVolume(t *testing.T) {
+	live(t, func(w *world) {
+		w.create(nil)
+		other := runtime.Name{ID: "other", Role: runtime.Install}
+		require.NoError(t, w.store.Update(func(tx *store.Tx) error {
+			return store.Containers.Create(tx, "other", v1.ContainerSpec{Image: "i", VolumeID: "v", InstallScript: "x", Install: 1, Power: v1.PowerOff})
+		}))
+		time.Sleep(time.Minute)
+		require.False(t, w.engine.State(other).Running)
+		w.engine.Exit(installer, 0)
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		require.True(t, w.engine.State(other).Running)
+	})
+}
+
+func TestStopEndsWithAKillWhenTheContainerIsDeaf(t *testing.T) {
+	live(t, func(w *world) {
+		w.installed(nil)
+		w.wish(on)
+		w.engine.Deafen(server)
+		w.wish(func(s *v1.ContainerSpec) { off(s); s.Stop.Timeout = v1.Duration(20 * time.Second) })
+		time.Sleep(19 * time.Second)
+		w.want(v1.Stopping)
+		time.Sleep(2 * time.Second)
+		w.want(v1.Exit)
+		require.Equal(t, 1, w.count("kill", server))
+		require.Equal(t, 1, w.count("signal", server))
+	})
+}
+
+func TestStopByCommand(t *testing.T) {
+	live(t, func(w *world) {
+		w.engine.OnInput = func(n runtime.Name, data []byte) {
+			if string(data) == "save-and-quit" {
+				w.engine.Exit(n, 0)
+			}
+		}
+		w.installed(func(s *v1.ContainerSpec) { s.Stop.Command = "save-and-quit" })
+		w.wish(on)
+		w.wish(off)
+		w.want(v1.Exit)
+		require.Empty(t, w.engine.Signals(server))
+	})
+}
+
+func TestKillOverridesAStopUnderWay(t *testing.T) {
+	live(t, func(w *world) {
+		w.installed(nil)
+		w.wish(on)
+		w.engine.Deafen(server)
+		w.wish(off)
+		w.want(v1.Stopping)
+		w.wish(kill)
+		w.want(v1.Exit)
+	})
+}
+
+func TestKillThenStartAtOnceLosesNeither(t *testing.T) {
+	live(t, func(w *world) {
+		w.installed(nil)
+		w.wish(on)
+		require.NoError(t, w.store.Update(func(tx *store.Tx) error {
+			return store.Containers.SetSpec(tx, "mc", func(s *v1.ContainerSpec) error { kill(s); on(s); return nil })
+		}))
+		c := w.want(v1.Running)
+		require.EqualValues(t, 2, c.Status.Ran)
+		require.Equal(t, 1, w.count("kill", server))
+		require.Equal(t, 2, w.count("start", server))
+		require.Equal(t, []string{"installing", "ready", "starting", "running", "exit", "starting", "running"}, w.told())
+	})
+}
+
+func TestDelete(t *testing.T) {
+	live(t, func(w *world) {
+		w.installed(nil)
+		w.wish(on)
+		require.NoError(t, w.store.Update(func(tx *store.Tx) error { return store.Containers.Delete(tx, "mc") }))
+		require.True(t, w.gone())
+		require.Empty(t, w.engine.State(server).ContainerID)
+		require.Equal(t, "deleting", w.told()[len(w.told())-1])
+	})
+}
+
+func TestReinstallStopsFirstAndMakesTheContainerAnew(t *testing.T) {
+	live(t, func(w *world) {
+		w.installed(nil)
+		w.wish(on)
+		first := w.engine.State(server).ContainerID
+		w.wish(func(s *v1.ContainerSpec) { s.Install++; off(s) })
+		w.want(v1.Installing)
+		w.engine.Exit(installer, 0)
+		c := w.want(v1.Ready)
+		require.NotEqual(t, first, c.Status.ContainerID)
+		require.Equal(t, []string{"installing", "ready", "starting", "running", "stopping", "exit", "installing", "ready"}, w.told())
+	})
+}
+
+func TestLimitsChangeLiveAndARebindMakesAnew(t *testing.T) {
+	live(t, func(w *world) {
+		w.installed(func(s *v1.ContainerSpec) { s.Limits.Memory = 64 << 20 })
+		w.wish(on)
+		first := w.engine.State(server)
+		w.wish(func(s *v1.ContainerSpec) { s.Limits.Memory = 128 << 20 })
+		require.Equal(t, int64(128<<20), w.engine.State(server).Live.Memory)
+		require.Equal(t, first.StartedAt, w.engine.State(server).StartedAt, "not restarted")
+
+		w.wish(func(s *v1.ContainerSpec) { s.Ports = []v1.Port{{IP: "127.0.0.1", Port: 1, Protocol: "tcp"}}; s.Run++ })
+		w.want(v1.Running)
+		require.NotEqual(t, first.ContainerID, w.engine.State(server).ContainerID)
+		require.Equal(t, 1, w.engine.Spec(server).Ports[0].ContainerPort)
+	})
+}

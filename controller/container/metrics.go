@@ -1,0 +1,49 @@
+package container
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	v1 "berth/api/v1"
+	"berth/controller"
+	"berth/store"
+)
+
+// driftKinds are what can be repaired that somebody changed behind berth's back.
+var driftKinds = []string{"removed", "started", "paused", "limits", "orphan"}
+
+// Register shows this controller's metrics: berth_containers, counted from the
+// store at each scrape, and its kinds of drift.
+func Register(reg prometheus.Registerer, m *controller.Metrics, s *store.Store) {
+	m.Kinds(driftKinds...)
+	reg.MustRegister(phaseCollector{s, prometheus.NewDesc("berth_containers", "Containers, by state.", []string{"state"}, nil)})
+}
+
+type phaseCollector struct {
+	store *store.Store
+	desc  *prometheus.Desc
+}
+
+// Describe is part of prometheus.Collector.
+func (p phaseCollector) Describe(ch chan<- *prometheus.Desc) { ch <- p.desc }
+
+// Collect counts the containers by phase.
+func (p phaseCollector) Collect(ch chan<- prometheus.Metric) {
+	count := map[v1.Phase]int{}
+	err := p.store.View(func(tx *store.Tx) error {
+		all, err := store.Containers.List(tx)
+		for _, c := range all {
+			if c.Status.Phase == "" {
+				c.Status.Phase = v1.Installing
+			}
+			count[c.Status.Phase]++
+		}
+		return err
+	})
+	if err != nil {
+		ch <- prometheus.NewInvalidMetric(p.desc, err)
+		return
+	}
+	for _, phase := range v1.Phases {
+		ch <- prometheus.MustNewConstMetric(p.desc, prometheus.GaugeValue, float64(count[phase]), string(phase))
+	}
+}

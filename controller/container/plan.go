@@ -1,0 +1,205 @@
+package container
+
+import (
+	"time"
+
+	v1 "berth/api/v1"
+	"berth/runtime"
+)
+
+// Observed is what the host says about one container.
+type Observed struct {
+	Now     time.Time
+	BootID  string        // of the host; changes when it boots
+	Server  runtime.State // zero: there is none
+	Install runtime.State // looked at only while an installation is wanted or not cleaned up
+	Image   bool          // the image is on the host; looked at only before an installation
+	Matched bool          // the console has matched the start pattern in this run
+	Full    bool          // the volume is over its limit, and the grace is over
+}
+
+// Plan picks the next step. It reads nothing and changes nothing.
+func Plan(c v1.Container, o Observed) Step {
+	switch {
+	case c.Meta.Deleted:
+		return planDelete(c, o)
+	case o.Server.Paused:
+		return do(Unpause)
+	case c.Status.Installed != c.Spec.Install:
+		return planInstall(c, o)
+	case c.Status.InstallID != "":
+		return do(RemoveInstaller)
+	case c.Status.InstallFailed:
+		return planOff(c, o)
+	case c.Spec.Power == v1.PowerOn && !o.Full:
+		return planOn(c, o)
+	}
+	return planOff(c, o)
+}
+
+func planDelete(c v1.Container, o Observed) Step {
+	switch {
+	case c.Status.Phase != v1.Deleting:
+		return do(NoteDeleting)
+	case o.Server.Paused:
+		return do(Unpause)
+	case o.Server.Running:
+		return do(KillServer)
+	case exists(o.Server):
+		return do(RemoveServer)
+	case o.Install.Running:
+		return do(KillInstaller)
+	case exists(o.Install):
+		return do(RemoveInstaller)
+	}
+	return do(Forget)
+}
+
+func planInstall(c v1.Container, o Observed) Step {
+	switch {
+	case o.Server.Running && c.Status.Phase == v1.Installing:
+		return do(KillServer) // from outside: no run of ours
+	case o.Server.Running:
+		return planStop(c, o)
+	case active(c.Status.Phase):
+		return do(NoteExit)
+	case c.Status.InstallBegun != c.Spec.Install:
+		return do(NoteInstalling)
+	case exists(o.Install) && o.Install.Stamp != c.Spec.InstallStamp():
+		return endInstaller(o)
+	case exists(o.Install):
+		return planInstaller(c, o)
+	case !o.Image:
+		return do(PullImage)
+	case c.Spec.InstallScript == "":
+		return do(FinishInstall)
+	}
+	return do(MakeInstaller)
+}
+
+// planInstaller is for the installer of the installation that is wanted.
+func planInstaller(c v1.Container, o Observed) Step {
+	deadline := o.Install.StartedAt.Add(installTimeout(c.Spec))
+	switch {
+	case o.Install.StartedAt.IsZero():
+		return do(StartInstaller)
+	case !o.Install.Running && cutOff(c, o):
+		return do(RemoveInstaller) // and begin anew
+	case !o.Install.Running:
+		return do(FinishInstall)
+	case !o.Now.Before(deadline):
+		return do(KillInstaller)
+	}
+	return await(AwaitInstall, deadline)
+}
+
+func endInstaller(o Observed) Step {
+	if o.Install.Running {
+		return do(KillInstaller)
+	}
+	return do(RemoveInstaller)
+}
+
+func planOff(c v1.Container, o Observed) Step {
+	switch {
+	case o.Server.Running:
+		return planStop(c, o)
+	case active(c.Status.Phase):
+		return do(NoteExit)
+	case c.Status.InstallFailed:
+		return do(Rest)
+	}
+	return prepare(c, o, do(Rest))
+}
+
+func planOn(c v1.Container, o Observed) Step {
+	switch {
+	case o.Server.Running && c.Status.Ran != c.Spec.Run:
+		return planStop(c, o) // an older run, or one from outside
+	case o.Server.Running:
+		return planRunning(c, o)
+	case c.Status.Phase == v1.Starting && startIsPending(c, o.Server):
+		return prepare(c, o, do(StartServer)) // noted, and not done
+	case active(c.Status.Phase):
+		return do(NoteExit)
+	case c.Status.Ran != c.Spec.Run:
+		return prepare(c, o, do(StartServer))
+	case c.Status.NextRetryAt == nil:
+		return prepare(c, o, do(Rest)) // it ended by itself, and stays so
+	case o.Now.Before(*c.Status.NextRetryAt) && !vanished(c, o.Server):
+		return prepare(c, o, await(AwaitRetry, *c.Status.NextRetryAt))
+	}
+	return prepare(c, o, do(StartServer))
+}
+
+// planRunning is for the run that is wanted.
+func planRunning(c v1.Container, o Observed) Step {
+	switch {
+	case limitsDiffer(c.Spec, o.Server.Live):
+		return do(UpdateLimits)
+	case c.Status.Phase == v1.Running:
+		return do(Rest)
+	case c.Status.Phase != v1.Starting:
+		return do(NoteStarting) // begun from outside, as wanted
+	case o.Matched:
+		return do(NoteRunning)
+	}
+	return do(AwaitMatch)
+}
+
+// planStop ends a run: with grace, unless a kill or a deletion asked for it.
+func planStop(c v1.Container, o Observed) Step {
+	deadline := c.Status.StopNotedAt.Add(stopTimeout(c.Spec))
+	switch {
+	case c.Spec.KillRun > 0 && c.Status.Ran <= c.Spec.KillRun:
+		return do(KillServer)
+	case c.Status.Phase != v1.Stopping:
+		return do(NoteStopping)
+	case !o.Now.Before(deadline):
+		return do(KillServer)
+	case !c.Status.StopSent:
+		return do(SendStop)
+	}
+	return await(AwaitStop, deadline)
+}
+
+// prepare sees that a container stands ready that was made from the spec, so
+// that a start is nothing but a start; then comes next.
+func prepare(c v1.Container, o Observed, next Step) Step {
+	switch {
+	case !exists(o.Server):
+		return do(MakeServer)
+	case o.Server.Stamp != c.Spec.Stamp():
+		return do(RemoveServer)
+	case limitsDiffer(c.Spec, o.Server.Live):
+		return do(UpdateLimits)
+	case next.Do == Rest && o.Server.ContainerID != c.Status.ContainerID:
+		return do(NoteMade)
+	}
+	return next
+}
+
+func exists(s runtime.State) bool { return s.ContainerID != "" }
+
+// active says whether a phase tells of a run that has not ended.
+func active(p v1.Phase) bool { return p == v1.Starting || p == v1.Running || p == v1.Stopping }
+
+// startIsPending says whether the start that was noted has not happened: the
+// engine shows the same last start as before it, or another container, of
+// which nothing was started.
+func startIsPending(c v1.Container, server runtime.State) bool {
+	return server.StartedAt.IsZero() ||
+		server.ContainerID == c.Status.ContainerID && server.StartedAt.Equal(c.Status.StartedBefore)
+}
+
+// vanished says whether the container of the last run is gone, removed behind
+// berth's back.
+func vanished(c v1.Container, server runtime.State) bool {
+	return c.Status.ContainerID != "" && server.ContainerID != c.Status.ContainerID
+}
+
+// cutOff says whether the host went down under the installer: that is no
+// verdict about the installation.
+func cutOff(c v1.Container, o Observed) bool {
+	return o.Install.ExitCode != 0 && c.Status.BootID != o.BootID
+}

@@ -1,0 +1,206 @@
+package container_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	v1 "berth/api/v1"
+	. "berth/controller/container"
+	"berth/runtime"
+)
+
+var (
+	t0 = time.Unix(100, 0)
+	t1 = time.Unix(200, 0)
+	t2 = time.Unix(300, 0) // now
+)
+
+type row struct {
+	name   string
+	spec   func(*v1.ContainerSpec)
+	status func(*v1.ContainerStatus)
+	seen   func(*Observed)
+	want   Action
+}
+
+// wanted is a container that is installed and wanted on, and has begun its
+// first run, told as running.
+func wanted() v1.Container {
+	spec := v1.ContainerSpec{Image: "i", InstallScript: "true", Install: 1, Run: 1, Power: v1.PowerOn}
+	return v1.Container{Meta: v1.Meta{ID: "mc"}, Spec: spec, Status: v1.ContainerStatus{
+		Phase: v1.Running, Installed: 1, InstallBegun: 1, Ran: 1, ContainerID: "a", StartedBefore: t0}}
+}
+
+func running(c v1.Container) Observed {
+	return Observed{Now: t2, Server: runtime.State{ContainerID: "a", Stamp: c.Spec.Stamp(), Running: true, StartedAt: t1}}
+}
+
+func check(t *testing.T, rows []row) {
+	t.Helper()
+	for _, tc := range rows {
+		t.Run(tc.name, func(t *testing.T) {
+			c := wanted()
+			if tc.spec != nil {
+				tc.spec(&c.Spec)
+			}
+			if tc.status != nil {
+				tc.status(&c.Status)
+			}
+			o := running(c)
+			if tc.seen != nil {
+				tc.seen(&o)
+			}
+			require.Equal(t, tc.want.String(), Plan(c, o).Do.String())
+		})
+	}
+}
+
+func none(o *Observed)    { o.Server = runtime.State{} }
+func stopped(o *Observed) { o.Server.Running = false }
+func fresh(o *Observed)   { o.Server.Running, o.Server.StartedAt = false, time.Time{} }
+func stale(o *Observed)   { o.Server.Running, o.Server.Stamp = false, "old" }
+
+func is(p v1.Phase) func(*v1.ContainerStatus) {
+	return func(s *v1.ContainerStatus) { s.Phase = p }
+}
+
+func off(s *v1.ContainerSpec) { s.Power = v1.PowerOff }
+
+func TestPlanOn(t *testing.T) {
+	check(t, []row{
+		{"it runs as wanted", nil, nil, nil, Rest},
+		{"not told yet", nil, is(v1.Starting), nil, AwaitMatch},
+		{"ready", nil, is(v1.Starting), func(o *Observed) { o.Matched = true }, NoteRunning},
+		{"started from outside after its exit", nil, is(v1.Exit), nil, NoteStarting},
+		{"limits changed", func(s *v1.ContainerSpec) { s.Limits.Memory = 1 << 30 }, nil, func(o *Observed) { o.Server.Live.Memory = 1 << 29 }, UpdateLimits},
+		{"a stamp alone restarts nothing", nil, nil, func(o *Observed) { o.Server.Stamp = "of another version of berth" }, Rest},
+		{"paused from outside", nil, nil, func(o *Observed) { o.Server.Paused = true }, Unpause},
+		{"restart", func(s *v1.ContainerSpec) { s.Run = 2 }, nil, nil, NoteStopping},
+		{"its old run has ended", func(s *v1.ContainerSpec) { s.Run = 2 }, is(v1.Stopping), stopped, NoteExit},
+		{"and the new one begins", func(s *v1.ContainerSpec) { s.Run = 2 }, is(v1.Exit), stopped, StartServer},
+		{"in a new container if the spec needs one", func(s *v1.ContainerSpec) { s.Run = 2 }, is(v1.Exit), stale, RemoveServer},
+		{"none is there", func(s *v1.ContainerSpec) { s.Run = 2 }, is(v1.Exit), none, MakeServer},
+		{"start noted, not done", nil, is(v1.Starting), func(o *Observed) { stopped(o); o.Server.StartedAt = t0 }, StartServer},
+		{"start noted, and its container vanished", nil, is(v1.Starting), none, MakeServer},
+		{"start noted, done and over at once", nil, is(v1.Starting), stopped, NoteExit},
+		{"it ended", nil, nil, stopped, NoteExit},
+		{"it vanished", nil, nil, none, NoteExit},
+		{"it ended for good", nil, is(v1.Exit), stopped, Rest},
+		{"made again, not started, after it ended for good and was removed", nil, is(v1.Exit), none, MakeServer},
+		{"killed for a restart", func(s *v1.ContainerSpec) { s.Run, s.KillRun = 2, 1 }, nil, nil, KillServer},
+		{"the disk is full", nil, nil, func(o *Observed) { o.Full = true }, NoteStopping},
+	})
+}
+
+func TestPlanRetry(t *testing.T) {
+	due := func(at time.Time) func(*v1.ContainerStatus) {
+		return func(s *v1.ContainerStatus) { s.Phase, s.NextRetryAt = v1.Exit, &at }
+	}
+	check(t, []row{
+		{"not due", nil, due(t2.Add(time.Second)), stopped, AwaitRetry},
+		{"due", nil, due(t2), stopped, StartServer},
+		{"vanished meanwhile", nil, due(t2.Add(time.Second)), none, MakeServer},
+		{"made again after it vanished: no wait", nil, due(t2.Add(time.Second)), func(o *Observed) { fresh(o); o.Server.ContainerID = "b" }, StartServer},
+		{"a new wish waits for nothing", func(s *v1.ContainerSpec) { s.Run = 2 }, due(t2.Add(time.Hour)), stopped, StartServer},
+		{"kill ends the loop", off, due(t2), stopped, Rest},
+	})
+	c := wanted()
+	at := t2.Add(time.Second)
+	c.Status.Phase, c.Status.NextRetryAt = v1.Exit, &at
+	o := running(c)
+	o.Server.Running = false
+	require.Equal(t, at, Plan(c, o).LookAt)
+}
+
+func TestPlanOff(t *testing.T) {
+	killed := func(s *v1.ContainerSpec) { s.Power, s.KillRun = v1.PowerOff, 1 }
+	check(t, []row{
+		{"stop", off, nil, nil, NoteStopping},
+		{"signal not sent", off, func(s *v1.ContainerStatus) { s.Phase, s.StopNotedAt = v1.Stopping, t2 }, nil, SendStop},
+		{"signal sent", off, func(s *v1.ContainerStatus) { s.Phase, s.StopNotedAt, s.StopSent = v1.Stopping, t2, true }, nil, AwaitStop},
+		{"its time is over", off, func(s *v1.ContainerStatus) {
+			s.Phase, s.StopNotedAt, s.StopSent = v1.Stopping, t2.Add(-30*time.Second), true
+		}, nil, KillServer},
+		{"kill", killed, nil, nil, KillServer},
+		{"kill during a stop", killed, is(v1.Stopping), nil, KillServer},
+		{"dead", off, is(v1.Stopping), stopped, NoteExit},
+		{"told", off, is(v1.Exit), stopped, Rest},
+		{"started from outside", off, is(v1.Exit), nil, NoteStopping},
+		{"paused: a signal would wait for ever", off, is(v1.Exit), func(o *Observed) { o.Server.Paused = true }, Unpause},
+		{"called off before it began", off, is(v1.Starting), fresh, NoteExit},
+		{"one stands ready for the next start", off, is(v1.Ready), none, MakeServer},
+		{"made from the newest spec", off, is(v1.Ready), stale, RemoveServer},
+	})
+	c := wanted()
+	c.Spec.Power, c.Spec.Stop.Timeout = v1.PowerOff, v1.Duration(time.Minute)
+	c.Status.Phase, c.Status.StopNotedAt, c.Status.StopSent = v1.Stopping, t2, true
+	require.Equal(t, t2.Add(time.Minute), Plan(c, running(c)).LookAt)
+}
+
+func TestPlanInstall(t *testing.T) {
+	again := func(s *v1.ContainerSpec) { s.Install = 2 }
+	begun := func(s *v1.ContainerStatus) { s.Phase, s.InstallBegun = v1.Installing, 2 }
+	installer := func(change func(*runtime.State)) func(*Observed) {
+		return func(o *Observed) {
+			o.Server = runtime.State{}
+			c := wanted()
+			c.Spec.Install = 2
+			o.Install = runtime.State{ContainerID: "x", Stamp: c.Spec.InstallStamp(), Running: true, StartedAt: t1}
+			if change != nil {
+				change(&o.Install)
+			}
+		}
+	}
+	check(t, []row{
+		{"the server is stopped first", again, nil, nil, NoteStopping},
+		{"its end is told", again, nil, stopped, NoteExit},
+		{"it is told", again, is(v1.Exit), stopped, NoteInstalling},
+		{"no image", again, begun, none, PullImage},
+		{"image", again, begun, func(o *Observed) { none(o); o.Image = true }, MakeInstaller},
+		{"image, and nothing to run", func(s *v1.ContainerSpec) { again(s); s.InstallScript = "" }, begun, func(o *Observed) { none(o); o.Image = true }, FinishInstall},
+		{"made", again, begun, installer(func(s *runtime.State) { s.Running, s.StartedAt = false, time.Time{} }), StartInstaller},
+		{"runs", again, begun, installer(nil), AwaitInstall},
+		{"runs too long", again, begun, installer(func(s *runtime.State) { s.StartedAt = t2.Add(-time.Hour) }), KillInstaller},
+		{"ended", again, begun, installer(func(s *runtime.State) { s.Running = false }), FinishInstall},
+		{"the host went down under it", again, begun, func(o *Observed) {
+			installer(func(s *runtime.State) { s.Running, s.ExitCode = false, 255 })(o)
+			o.BootID = "next"
+		}, RemoveInstaller},
+		{"an older one runs", again, begun, installer(func(s *runtime.State) { s.Stamp = "old" }), KillInstaller},
+		{"an older one ended", again, begun, installer(func(s *runtime.State) { s.Stamp, s.Running = "old", false }), RemoveInstaller},
+		{"the server was started from outside meanwhile", again, begun, func(o *Observed) { o.Server.Running = true }, KillServer},
+		{"cleaned up before anything else", nil, func(s *v1.ContainerStatus) { s.Phase, s.InstallID = v1.Ready, "x" }, stopped, RemoveInstaller},
+		{"failed: nothing is started", nil, func(s *v1.ContainerStatus) { s.Phase, s.InstallFailed = v1.Failed, true }, none, Rest},
+		{"failed: nothing stays running", nil, func(s *v1.ContainerStatus) { s.Phase, s.InstallFailed = v1.Failed, true }, nil, NoteStopping},
+	})
+}
+
+func TestPlanDelete(t *testing.T) {
+	c := wanted()
+	c.Meta.Deleted = true
+	o := running(c)
+	o.Server.Paused = true
+	o.Install = runtime.State{ContainerID: "x", Running: true}
+	var got []string
+	for a := Rest; a != Forget && len(got) < 20; {
+		a = Plan(c, o).Do
+		got = append(got, a.String())
+		switch a {
+		case NoteDeleting:
+			c.Status.Phase = v1.Deleting
+		case Unpause:
+			o.Server.Paused = false
+		case KillServer:
+			o.Server.Running = false
+		case RemoveServer:
+			o.Server = runtime.State{}
+		case KillInstaller:
+			o.Install.Running = false
+		case RemoveInstaller:
+			o.Install = runtime.State{}
+		}
+	}
+	require.Equal(t, []string{"note deleting", "unpause", "kill server", "remove server", "kill installer", "remove installer", "forget"}, got)
+}

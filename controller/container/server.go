@@ -1,0 +1,133 @@
+package container
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	v1 "berth/api/v1"
+	"berth/controller"
+	"berth/runtime"
+)
+
+// serving is a step that makes, changes or starts the server container.
+type serving struct{ step }
+
+// How long the rest of a container's log may take to be read before it is
+// removed: a worker is held for one short call.
+const drainTimeout = 2 * time.Second
+
+func (s serving) take(ctx context.Context, a Action) (controller.Result, error) {
+	n := serverName(s.c.Meta.ID)
+	switch a {
+	case MakeServer:
+		return s.makeServer(ctx)
+	case NoteMade:
+		return again, s.note(func(st *v1.ContainerStatus, _ time.Time) { st.ContainerID = s.o.Server.ContainerID })
+	case RemoveServer:
+		s.drain(ctx, serverTarget(s.c, s.o.Server))
+		return again, s.Engine.Remove(ctx, n)
+	case UpdateLimits:
+		return s.updateLimits(ctx, n)
+	case StartServer:
+		return s.startServer(ctx, n)
+	case NoteStarting:
+		return again, s.note(func(st *v1.ContainerStatus, now time.Time) {
+			s.adopt(st)
+			st.Phase, st.StartNotedAt = v1.Starting, s.o.Server.StartedAt.Add(-time.Second)
+		})
+	case NoteRunning:
+		return settled, s.note(func(st *v1.ContainerStatus, now time.Time) {
+			s.adopt(st)
+			st.Phase, st.NextRetryAt = v1.Running, nil
+			set(st, now, v1.Started, v1.True, "Running", "the container runs")
+		})
+	case Unpause:
+		s.Metrics.Repaired("paused")
+		return again, s.Engine.Unpause(ctx, n)
+	}
+	return settled, controller.Terminal(fmt.Errorf("container %s: no action %d", s.c.Meta.ID, a))
+}
+
+// adopt keeps what the engine says of the run that goes on.
+func (s serving) adopt(st *v1.ContainerStatus) {
+	began := s.o.Server.StartedAt
+	st.ContainerID, st.StartedAt, st.BootID = s.o.Server.ContainerID, &began, s.BootID
+	st.FinishedAt, st.ExitCode, st.OOMKilled = nil, nil, false
+}
+
+func (s serving) makeServer(ctx context.Context) (controller.Result, error) {
+	if s.c.Status.ContainerID != "" && s.c.Spec.Power == v1.PowerOn && s.c.Status.Ran == s.c.Spec.Run {
+		s.Metrics.Repaired("removed")
+	}
+	_, err := s.Engine.Create(ctx, serverSpec(s.c, s.Volume(s.c.Spec.VolumeID)))
+	switch {
+	case errors.Is(err, runtime.ErrImageNotFound):
+		return s.pull(s.c.Spec.Image)
+	case errors.Is(err, runtime.ErrInvalid), errors.Is(err, runtime.ErrBadCommand):
+		return settled, controller.Terminal(s.trouble(err))
+	case err != nil:
+		return settled, s.trouble(err)
+	}
+	return again, nil
+}
+
+// updateLimits changes limits live. What an engine accepts and does not apply
+// is told, and not tried for ever.
+func (s serving) updateLimits(ctx context.Context, n runtime.Name) (controller.Result, error) {
+	if err := s.Engine.Update(ctx, n, limits(s.c.Spec)); err != nil {
+		return settled, s.trouble(fmt.Errorf("change limits: %w", err))
+	}
+	now, err := s.inspect(ctx, n)
+	if err == nil && exists(now) && limitsDiffer(s.c.Spec, now.Live) {
+		err = controller.Terminal(s.trouble(fmt.Errorf("the engine did not apply the limits of container %s", s.c.Meta.ID)))
+	}
+	return again, err
+}
+
+// startServer notes a start before it tries it, so that a crash between the two
+// neither loses nor doubles it.
+func (s serving) startServer(ctx context.Context, n runtime.Name) (controller.Result, error) {
+	if !s.startNoted() {
+		if err := s.note(s.starting); err != nil {
+			return settled, err
+		}
+	}
+	err := s.Engine.Start(ctx, n)
+	if reason, known := startFailure(err); known {
+		return again, ending{s.step}.noteStartFailure(reason, err)
+	}
+	if err != nil {
+		return settled, s.trouble(err)
+	}
+	return again, nil
+}
+
+func (s serving) startNoted() bool {
+	st := s.c.Status
+	return st.Phase == v1.Starting && st.Ran == s.c.Spec.Run &&
+		st.ContainerID == s.o.Server.ContainerID && st.StartedBefore.Equal(s.o.Server.StartedAt)
+}
+
+func (s serving) starting(st *v1.ContainerStatus, now time.Time) {
+	switch {
+	case st.Ran != s.c.Spec.Run: // a wish
+		st.RestartCount, st.Crashes = 0, 0
+	case st.Phase != v1.Starting: // the policy
+		st.RestartCount++
+	}
+	st.Phase, st.Ran, st.StartNotedAt, st.BootID = v1.Starting, s.c.Spec.Run, now, s.BootID
+	st.ContainerID, st.StartedBefore = s.o.Server.ContainerID, s.o.Server.StartedAt
+	st.StartedAt, st.FinishedAt, st.ExitCode, st.OOMKilled, st.NextRetryAt = nil, nil, nil, false, nil
+}
+
+// drain keeps the rest of a console before its container goes. What cannot be
+// read in time is lost, and must not keep the container.
+func (s step) drain(ctx context.Context, t runtime.Target) {
+	ctx, cancel := context.WithTimeout(ctx, drainTimeout)
+	defer cancel()
+	if err := s.Console.Drain(ctx, t); err != nil {
+		s.Log.Warn("the end of a console was not read", "container", t.ID, "role", t.Role, "err", err)
+	}
+}

@@ -1,0 +1,38 @@
+package container
+
+import (
+	"context"
+
+	"berth/controller"
+	"berth/runtime"
+	"berth/store"
+)
+
+// Watcher streams hints about containers that changed; see runtime/engine.go.
+type Watcher interface {
+	Watch(ctx context.Context, listed func([]runtime.Found), notify func(runtime.Name)) error
+}
+
+// Watch is a source of what happens in the engine. It calls listed after each
+// complete list, the first of which makes the daemon ready.
+func Watch(e Watcher, listed func()) controller.Source {
+	return func(ctx context.Context, notify func(string)) error {
+		return e.Watch(ctx, func(found []runtime.Found) {
+			for _, f := range found {
+				notify(f.Name.ID)
+			}
+			listed()
+		}, func(n runtime.Name) { notify(n.ID) })
+	}
+}
+
+// IDs lists every container, for the resync.
+func IDs(s *store.Store) func() ([]string, error) {
+	return func() (ids []string, err error) {
+		err = s.View(func(tx *store.Tx) error {
+			ids = store.Containers.IDs(tx)
+			return nil
+		})
+		return ids, err
+	}
+}

@@ -1,0 +1,134 @@
+package container
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mattn/go-shellwords"
+
+	v1 "berth/api/v1"
+	"berth/runtime"
+)
+
+// What a container sees its volume as, and what holds where the spec is silent.
+const (
+	home                  = "/home/container"
+	defaultInstallTimeout = time.Hour
+	defaultStopTimeout    = 30 * time.Second
+	defaultStopSignal     = "SIGTERM"
+)
+
+func installTimeout(s v1.ContainerSpec) time.Duration {
+	if s.InstallTimeout > 0 {
+		return time.Duration(s.InstallTimeout)
+	}
+	return defaultInstallTimeout
+}
+
+func stopTimeout(s v1.ContainerSpec) time.Duration {
+	if s.Stop.Timeout > 0 {
+		return time.Duration(s.Stop.Timeout)
+	}
+	return defaultStopTimeout
+}
+
+func stopSignal(s v1.ContainerSpec) string {
+	if s.Stop.Signal != "" {
+		return s.Stop.Signal
+	}
+	return defaultStopSignal
+}
+
+func serverName(id string) runtime.Name    { return runtime.Name{ID: id, Role: runtime.Server} }
+func installerName(id string) runtime.Name { return runtime.Name{ID: id, Role: runtime.Install} }
+
+// common is what the containers of both roles share.
+func common(c v1.Container, volume string) runtime.Spec {
+	s := c.Spec
+	return runtime.Spec{
+		Revision: c.Meta.Revision,
+		Env:      environment(s.Env),
+		Mounts:   mounts(s, volume),
+		Live:     limits(s),
+		IOWeight: s.Limits.IOWeight,
+		User:     s.User,
+		Workdir:  home,
+	}
+}
+
+func serverSpec(c v1.Container, volume string) runtime.Spec {
+	spec, s := common(c, volume), c.Spec
+	spec.Name, spec.Stamp = serverName(c.Meta.ID), s.Stamp()
+	spec.Image, spec.Command = s.Image, command(s.StartupCommand)
+	spec.TTY, spec.Labels, spec.StopSignal = s.TTY, s.Labels, s.Stop.Signal
+	if s.Workdir != "" {
+		spec.Workdir = s.Workdir
+	}
+	for _, p := range s.Ports {
+		if p.ContainerPort == 0 {
+			p.ContainerPort = p.Port
+		}
+		spec.Ports = append(spec.Ports, runtime.Port{IP: p.IP, Port: p.Port, ContainerPort: p.ContainerPort, Protocol: p.Protocol})
+	}
+	return spec
+}
+
+func installerSpec(c v1.Container, volume string) runtime.Spec {
+	spec, s := common(c, volume), c.Spec
+	spec.Name, spec.Stamp = installerName(c.Meta.ID), s.InstallStamp()
+	spec.Image, spec.Command = installImage(s), []string{"/bin/sh", "-c", s.InstallScript}
+	return spec
+}
+
+func installImage(s v1.ContainerSpec) string {
+	if s.InstallImage != "" {
+		return s.InstallImage
+	}
+	return s.Image
+}
+
+// command splits a command line as a shell does. With operators or variables in
+// it, or quotes that do not end, a shell is left to run it. Empty is the
+// image's own command.
+func command(line string) []string {
+	if strings.TrimSpace(line) == "" {
+		return nil
+	}
+	words, err := shellwords.Parse(line)
+	if err != nil || strings.ContainsAny(line, "|&;<>()$`\n*?[") {
+		return []string{"/bin/sh", "-c", line}
+	}
+	return words
+}
+
+func environment(env map[string]string) []string {
+	list := make([]string, 0, len(env))
+	for k, v := range env {
+		list = append(list, k+"="+v)
+	}
+	slices.Sort(list)
+	return list
+}
+
+func mounts(s v1.ContainerSpec, volume string) []runtime.Mount {
+	list := []runtime.Mount{{Source: volume, Target: home}}
+	for _, m := range s.Mounts {
+		list = append(list, runtime.Mount{Source: m.Source, Target: m.Target, ReadOnly: m.ReadOnly})
+	}
+	return list
+}
+
+func limits(s v1.ContainerSpec) runtime.Live {
+	return runtime.Live{Memory: s.Limits.Memory, Swap: s.Limits.Swap, CPU: s.Limits.CPU, Pids: s.Limits.Pids, Cpuset: s.Cpuset}
+}
+
+// limitsDiffer says whether a limit of the spec is in force with another value.
+// What the spec leaves open is the engine's default, and not compared.
+func limitsDiffer(s v1.ContainerSpec, live runtime.Live) bool {
+	want := limits(s)
+	return want.Memory > 0 && (want.Memory != live.Memory || want.Swap != live.Swap) ||
+		want.CPU > 0 && want.CPU != live.CPU ||
+		want.Pids > 0 && want.Pids != live.Pids ||
+		want.Cpuset != "" && want.Cpuset != live.Cpuset
+}

@@ -1,0 +1,61 @@
+package container
+
+import "time"
+
+// Step is one move toward the spec, or a wait.
+type Step struct {
+	Do     Action
+	LookAt time.Time // of a wait: look again then, if no signal came before
+}
+
+func do(a Action) Step { return Step{Do: a} }
+
+func await(a Action, at time.Time) Step { return Step{Do: a, LookAt: at} }
+
+// Action is what a Step does.
+type Action uint8
+
+// The actions. Each is safe to repeat, and to be cut short.
+const (
+	Rest Action = iota // nothing to do until something changes
+
+	NoteInstalling  // an installation is wanted: say so
+	PullImage       // the image is not on the host
+	MakeInstaller   // make the install container
+	StartInstaller  // start it
+	AwaitInstall    // it runs
+	KillInstaller   // it took too long, or is not wanted any more
+	FinishInstall   // it has ended: note how
+	RemoveInstaller // it is of no more use
+
+	MakeServer   // make the server container
+	NoteMade     // it stands ready: show its id
+	RemoveServer // it was made from an older spec
+	UpdateLimits // change its limits live
+
+	StartServer  // note the start, then try it
+	NoteStarting // it was started from outside, as wanted
+	AwaitMatch   // it runs, and has not matched its start pattern
+	NoteRunning  // it has
+	Unpause      // it was paused from outside
+
+	NoteStopping // it must end: say so
+	SendStop     // send the signal or the command
+	AwaitStop    // it was asked to end
+	KillServer   // end it without grace
+	NoteExit     // it has ended: note how
+	AwaitRetry   // it will be started again
+
+	NoteDeleting // it is to go: say so
+	Forget       // nothing is left on the host: purge the object
+)
+
+var actionNames = [...]string{
+	"rest", "note installing", "pull image", "make installer", "start installer", "await install",
+	"kill installer", "finish install", "remove installer", "make server", "note made", "remove server", "update limits",
+	"start server", "note starting", "await match", "note running", "unpause", "note stopping", "send stop",
+	"await stop", "kill server", "note exit", "await retry", "note deleting", "forget",
+}
+
+// String is the action in words.
+func (a Action) String() string { return actionNames[a] }

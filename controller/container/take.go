@@ -1,0 +1,58 @@
+package container
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	v1 "berth/api/v1"
+	"berth/controller"
+	"berth/store"
+)
+
+// step is one step being taken: the container as it was loaded, and as it was seen.
+type step struct {
+	*Reconciler
+	c v1.Container
+	o Observed
+}
+
+// take acts on one step and notes what came of it.
+func (s step) take(ctx context.Context, next Step) (controller.Result, error) {
+	switch next.Do {
+	case Rest, AwaitMatch:
+		return settled, s.seen()
+	case AwaitInstall, AwaitStop, AwaitRetry:
+		return lookAfter(next.LookAt.Sub(s.o.Now)), s.seen()
+	case NoteInstalling, PullImage, MakeInstaller, StartInstaller, KillInstaller, FinishInstall, RemoveInstaller:
+		return installing{s}.take(ctx, next.Do)
+	case NoteStopping, SendStop, KillServer, NoteExit:
+		return ending{s}.take(ctx, next.Do)
+	case NoteDeleting:
+		return again, s.note(phase(v1.Deleting))
+	case Forget:
+		return settled, s.forget()
+	}
+	return serving{s}.take(ctx, next.Do)
+}
+
+// seen notes that the newest spec was looked at, and asks for nothing more.
+func (s step) seen() error {
+	if s.c.Status.ObservedGeneration == s.c.Meta.Generation {
+		return nil
+	}
+	return s.note(func(st *v1.ContainerStatus, _ time.Time) {
+		st.Message = s.c.Status.Message
+		if s.c.Spec.Power == v1.PowerOff {
+			st.NextRetryAt = nil
+		}
+	})
+}
+
+// forget is the end of a container: nothing of it is left on the host.
+func (s step) forget() error {
+	if err := s.Console.Forget(s.c.Meta.ID); err != nil {
+		return fmt.Errorf("container %s: %w", s.c.Meta.ID, err)
+	}
+	return s.Store.Update(func(tx *store.Tx) error { return store.Containers.Purge(tx, s.c.Meta.ID) })
+}

@@ -1,0 +1,171 @@
+package container_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	v1 "berth/api/v1"
+	"berth/controller"
+	"berth/controller/container"
+	"berth/runtime"
+	"berth/runtime/fake"
+	"berth/store"
+)
+
+var (
+	server    = runtime.Name{ID: "mc", Role: runtime.Server}
+	installer = runtime.Name{ID: "mc", Role: runtime.Install}
+)
+
+// console is a Console whose every run matches at once, unless held.
+type console struct {
+	engine *fake.Engine
+	held   bool
+	follow []runtime.Target
+	drains int
+}
+
+func (c *console) Follow(t runtime.Target)                     { c.follow = append(c.follow, t) }
+func (c *console) Matched(string, string, time.Time) bool      { return !c.held }
+func (c *console) Drain(context.Context, runtime.Target) error { c.drains++; return nil }
+func (c *console) Forget(string) error                         { return nil }
+func (c *console) Input(ctx context.Context, id string, b []byte) error {
+	return c.engine.Input(ctx, c.engine.State(runtime.Name{ID: id, Role: runtime.Server}).ContainerID, b)
+}
+
+// world is a store, an engine in memory and a running container loop, all in
+// one synctest bubble.
+type world struct {
+	t       *testing.T
+	store   *store.Store
+	engine  *fake.Engine
+	console *console
+	rec     *container.Reconciler
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	s, err := store.Open("", store.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	e := fake.New(nil)
+	e.AddImage("i")
+	log := slog.New(slog.NewTextHandler(io.Discard, nil))
+	c := &console{engine: e}
+	return &world{t: t, store: s, engine: e, console: c, rec: &container.Reconciler{
+		Store: s, Engine: e, Console: c, Log: log,
+		Pulls:   container.NewPuller(e, 2, log),
+		Orphans: &container.Orphans{Grace: time.Minute, Log: log},
+		Crash:   container.CrashBackOff{Initial: 10 * time.Second, Max: 5 * time.Minute, ResetAfter: 10 * time.Minute},
+		BootID:  "boot", Volume: func(id string) string { return "/volumes/" + id },
+		Auth: func(string) runtime.Auth { return runtime.Auth{} },
+	}}
+}
+
+// live runs a test with a world whose loop runs.
+func live(t *testing.T, test func(w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.run()()
+		test(w)
+	})
+}
+
+// run starts the daemon's part that this package is; stop ends it.
+func (w *world) run() (stop func()) {
+	ctx, cancel := context.WithCancel(w.t.Context())
+	loop := &controller.Loop{Name: "container", Reconciler: w.rec, Workers: 4, Log: w.rec.Log,
+		BackOff: controller.BackOff(500*time.Millisecond, 5*time.Minute),
+		Wish:    []controller.Source{store.Containers.Source(w.store, store.SpecChanged)},
+		Watch: []controller.Source{container.Watch(w.engine, func() {}), w.rec.Pulls.Source,
+			controller.Every(time.Minute, container.IDs(w.store))}}
+	done := make(chan struct{}, 2)
+	go func() { loop.Run(ctx); done <- struct{}{} }()
+	go func() { w.rec.Pulls.Run(ctx); done <- struct{}{} }()
+	return func() { cancel(); <-done; <-done }
+}
+
+func (w *world) create(change func(*v1.ContainerSpec)) {
+	w.t.Helper()
+	spec := v1.ContainerSpec{Image: "i", VolumeID: "v", InstallScript: "true", Install: 1, Power: v1.PowerOff,
+		RestartPolicy: v1.RestartPolicy{Mode: v1.RestartOnFailure}}
+	if change != nil {
+		change(&spec)
+	}
+	require.NoError(w.t, w.store.Update(func(tx *store.Tx) error { return store.Containers.Create(tx, "mc", spec) }))
+	synctest.Wait()
+}
+
+// installed makes a container that is ready.
+func (w *world) installed(change func(*v1.ContainerSpec)) {
+	w.t.Helper()
+	w.create(change)
+	w.engine.Exit(installer, 0)
+	w.want(v1.Ready)
+}
+
+func (w *world) wish(change func(*v1.ContainerSpec)) {
+	w.t.Helper()
+	require.NoError(w.t, w.store.Update(func(tx *store.Tx) error {
+		return store.Containers.SetSpec(tx, "mc", func(s *v1.ContainerSpec) error { change(s); return nil })
+	}))
+	synctest.Wait()
+}
+
+func on(s *v1.ContainerSpec)   { s.Power = v1.PowerOn; s.Run++ }
+func kill(s *v1.ContainerSpec) { s.Power, s.KillRun = v1.PowerOff, s.Run }
+
+// get is the container's record once nothing moves any more.
+func (w *world) get() v1.Container {
+	w.t.Helper()
+	synctest.Wait()
+	var c v1.Container
+	require.NoError(w.t, w.store.View(func(tx *store.Tx) (err error) { c, err = store.Containers.Get(tx, "mc"); return err }))
+	return c
+}
+
+func (w *world) want(p v1.Phase) v1.Container {
+	w.t.Helper()
+	c := w.get()
+	require.Equal(w.t, p, c.Status.Phase, "message %q, engine %v", c.Status.Message, w.engine.Ops())
+	return c
+}
+
+func (w *world) gone() bool {
+	synctest.Wait()
+	return errors.Is(w.store.View(func(tx *store.Tx) error { _, err := store.Containers.Get(tx, "mc"); return err }), store.ErrNotFound)
+}
+
+// told is every state event so far.
+func (w *world) told() (phases []string) {
+	w.t.Helper()
+	require.NoError(w.t, w.store.View(func(tx *store.Tx) error {
+		events, err := store.ReadEvents(tx, 0, 1000)
+		for i, e := range events {
+			require.Equal(w.t, uint64(i+1), e.Seq)
+			if e.Event == v1.EventState {
+				phases = append(phases, e.Data)
+			}
+		}
+		return err
+	}))
+	return phases
+}
+
+// count is how often the engine was asked to do op to n.
+func (w *world) count(op string, n runtime.Name) (times int) {
+	for _, o := range w.engine.Ops() {
+		if o.Op == op && o.Name == n {
+			times++
+		}
+	}
+	return times
+}
