@@ -1,0 +1,81 @@
+package console
+
+import (
+	"context"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"berth/runtime"
+)
+
+// Collector gives what each running container uses to Prometheus. It measures
+// when it is scraped, so the series of a container end with it.
+type Collector struct {
+	fleet  Fleet
+	meter  Meter
+	series []series
+}
+
+type series struct {
+	desc  *prometheus.Desc
+	kind  prometheus.ValueType
+	value func(runtime.Stats) float64
+}
+
+// NewCollector makes a collector; it is for the caller to register.
+func NewCollector(f Fleet, m Meter) *Collector {
+	c := &Collector{fleet: f, meter: m}
+	counter, gauge := prometheus.CounterValue, prometheus.GaugeValue
+	c.add("cpu_seconds_total", "CPU time used by the run.", counter, func(s runtime.Stats) float64 { return s.CPU.Seconds() })
+	c.add("memory_bytes", "Memory used, without cache.", gauge, func(s runtime.Stats) float64 { return float64(s.Memory) })
+	c.add("memory_limit_bytes", "Memory limit; the host's memory if there is none.", gauge, func(s runtime.Stats) float64 { return float64(s.MemoryLimit) })
+	c.add("network_receive_bytes_total", "Bytes received by the run.", counter, func(s runtime.Stats) float64 { return float64(s.NetworkRx) })
+	c.add("network_transmit_bytes_total", "Bytes sent by the run.", counter, func(s runtime.Stats) float64 { return float64(s.NetworkTx) })
+	c.add("fs_read_bytes_total", "Bytes read from block devices by the run.", counter, func(s runtime.Stats) float64 { return float64(s.BlockRead) })
+	c.add("fs_write_bytes_total", "Bytes written to block devices by the run.", counter, func(s runtime.Stats) float64 { return float64(s.BlockWrite) })
+	return c
+}
+
+func (c *Collector) add(name, help string, kind prometheus.ValueType, value func(runtime.Stats) float64) {
+	desc := prometheus.NewDesc("berth_container_"+name, help, []string{"container"}, nil)
+	c.series = append(c.series, series{desc, kind, value})
+}
+
+// Describe is prometheus.Collector's.
+func (c *Collector) Describe(to chan<- *prometheus.Desc) {
+	for _, s := range c.series {
+		to <- s.desc
+	}
+}
+
+// Collect is prometheus.Collector's. Containers that cannot be measured in five
+// seconds are left out.
+func (c *Collector) Collect(to chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), sampleLimit)
+	defer cancel()
+	for id, stats := range c.measure(ctx) {
+		for _, s := range c.series {
+			to <- prometheus.MustNewConstMetric(s.desc, s.kind, s.value(stats), id)
+		}
+	}
+}
+
+func (c *Collector) measure(ctx context.Context) map[string]runtime.Stats {
+	var mu sync.Mutex
+	all := map[string]runtime.Stats{}
+	each(c.fleet.RunningIDs(), func(id string) {
+		containerID, _, ok := c.fleet.Running(id)
+		if !ok {
+			return
+		}
+		stats, err := c.meter.Stats(ctx, containerID)
+		if err != nil {
+			return // it has ended, or the engine does not answer: no series
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		all[id] = stats
+	})
+	return all
+}

@@ -1,0 +1,135 @@
+package cgroup
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"path/filepath"
+	"strconv"
+)
+
+// number reads a file that holds one number. "max" is none: 0.
+func number(path string) (int64, error) {
+	text, err := readFile(path)
+	if err != nil {
+		return 0, err
+	}
+	text = bytes.TrimSpace(text)
+	if string(text) == "max" {
+		return 0, nil
+	}
+	n, err := integer(text)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", path, err)
+	}
+	return n, nil
+}
+
+// integer reads a number; one that is larger than an int64 is the largest.
+func integer(text []byte) (int64, error) {
+	n, err := strconv.ParseUint(string(text), 10, 64)
+	return int64(min(n, math.MaxInt64)), err
+}
+
+// field reads the number behind a key, in a file of "key number" lines.
+func field(path, key string) (int64, error) {
+	text, err := readFile(path)
+	if err != nil {
+		return 0, err
+	}
+	for line := range bytes.Lines(text) {
+		rest, ok := bytes.CutPrefix(line, []byte(key+" "))
+		if ok {
+			return integer(bytes.TrimSpace(rest))
+		}
+	}
+	return 0, fmt.Errorf("%s: no %s", path, key)
+}
+
+// blkio sums "8:0 Read 4096" lines over all devices.
+func blkio(group string) (read, write int64, err error) {
+	for _, name := range []string{"blkio.throttle.io_service_bytes_recursive", "blkio.throttle.io_service_bytes"} {
+		text, err := readFile(filepath.Join(group, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return 0, 0, err
+		}
+		for line := range bytes.Lines(text) {
+			f := bytes.Fields(line)
+			if len(f) != 3 {
+				continue
+			}
+			n, _ := integer(f[2])
+			switch string(f[1]) {
+			case "Read":
+				read += n
+			case "Write":
+				write += n
+			}
+		}
+		return read, write, nil
+	}
+	return 0, 0, nil
+}
+
+// iostat sums "8:0 rbytes=4096 wbytes=0 ..." lines over all devices.
+func iostat(path string) (read, write int64, err error) {
+	text, err := readFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, 0, nil
+	}
+	if err != nil {
+		return 0, 0, err
+	}
+	for word := range bytes.FieldsSeq(text) {
+		key, value, _ := bytes.Cut(word, []byte{'='})
+		n, _ := integer(value)
+		switch string(key) {
+		case "rbytes":
+			read += n
+		case "wbytes":
+			write += n
+		}
+	}
+	return read, write, nil
+}
+
+// network sums what all interfaces but the loopback have received and sent, as
+// a process sees them.
+func network(path string) (rx, tx int64, err error) {
+	text, err := readFile(path)
+	if err != nil {
+		return 0, 0, err
+	}
+	for line := range bytes.Lines(text) {
+		name, counters, ok := bytes.Cut(line, []byte{':'})
+		f := bytes.Fields(counters)
+		if !ok || len(f) < 9 || string(bytes.TrimSpace(name)) == "lo" {
+			continue
+		}
+		in, _ := integer(f[0])
+		out, _ := integer(f[8])
+		rx, tx = rx+in, tx+out
+	}
+	return rx, tx, nil
+}
+
+// hostMemory is the memory of the host in bytes, 0 if that cannot be known.
+func hostMemory(proc string) int64 {
+	text, err := readFile(filepath.Join(proc, "meminfo"))
+	if err != nil {
+		return 0
+	}
+	for line := range bytes.Lines(text) {
+		f := bytes.Fields(line)
+		if len(f) >= 2 && string(f[0]) == "MemTotal:" {
+			n, _ := integer(f[1])
+			return n << 10
+		}
+	}
+	return 0
+}

@@ -1,0 +1,204 @@
+package cgroup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"berth/runtime"
+)
+
+// Source takes stats of a container, by the engine's id.
+type Source interface {
+	Stats(ctx context.Context, containerID string) (runtime.Stats, error)
+}
+
+// Reader reads stats from files, and asks another source for containers that
+// have none here.
+type Reader struct {
+	cgroups string // where the kernel's hierarchies are mounted
+	proc    string
+	next    Source
+	unified bool  // cgroup v2
+	memory  int64 // the host's, bytes
+
+	mu    sync.Mutex
+	found map[string]string // path below a hierarchy, by the engine's id
+}
+
+// maxFound is how many containers are remembered before all are forgotten:
+// finding one again costs some reads.
+const maxFound = 4096
+
+// New makes a reader of the host's files. Next may be nil: then a container
+// without files is runtime.ErrNotRunning.
+func New(next Source) *Reader { return newReader("/sys/fs/cgroup", "/proc", next) }
+
+func newReader(cgroups, proc string, next Source) *Reader {
+	_, err := os.Stat(filepath.Join(cgroups, "cgroup.controllers"))
+	return &Reader{
+		cgroups: cgroups,
+		proc:    proc,
+		next:    next,
+		unified: err == nil,
+		memory:  hostMemory(proc),
+		found:   map[string]string{},
+	}
+}
+
+// Stats returns what a container uses. Its error is the next source's.
+func (r *Reader) Stats(ctx context.Context, containerID string) (runtime.Stats, error) {
+	if path, ok := r.find(containerID); ok {
+		if s, err := r.read(path); err == nil {
+			return s, nil
+		}
+		r.forget(containerID)
+	}
+	if r.next == nil {
+		return runtime.Stats{}, fmt.Errorf("stats of container %s: %w", containerID, runtime.ErrNotRunning)
+	}
+	return r.next.Stats(ctx, containerID)
+}
+
+func (r *Reader) find(id string) (path string, ok bool) {
+	r.mu.Lock()
+	path, ok = r.found[id]
+	r.mu.Unlock()
+	if ok || id == "" || filepath.Base(id) != id {
+		return path, ok
+	}
+	// The engine's two ways to name the group of a container.
+	for _, path := range []string{"docker/" + id, "system.slice/docker-" + id + ".scope"} {
+		if _, err := os.Stat(r.group("memory", path)); err == nil {
+			r.remember(id, path)
+			return path, true
+		}
+	}
+	return "", false
+}
+
+func (r *Reader) remember(id, path string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.found) >= maxFound {
+		clear(r.found)
+	}
+	r.found[id] = path
+}
+
+func (r *Reader) forget(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.found, id)
+}
+
+// group is a container's directory in a hierarchy. In v2 there is but one.
+func (r *Reader) group(controller, path string) string {
+	if r.unified {
+		return filepath.Join(r.cgroups, path)
+	}
+	return filepath.Join(r.cgroups, controller, path)
+}
+
+// process is one of a container's processes. It is asked for each time: its
+// number may be another's by the next. A container that has none does not run.
+func (r *Reader) process(path string) (string, error) {
+	text, err := readFile(filepath.Join(r.group("memory", path), "cgroup.procs"))
+	if err != nil {
+		return "", err
+	}
+	pid, _, _ := strings.Cut(string(text), "\n")
+	if pid == "" || pid == "0" { // none, or one of another pid namespace
+		return "", fs.ErrNotExist
+	}
+	return pid, nil
+}
+
+func (r *Reader) read(path string) (runtime.Stats, error) {
+	s := runtime.Stats{Read: time.Now()}
+	pid, err := r.process(path)
+	if err != nil {
+		return s, err
+	}
+	s.NetworkRx, s.NetworkTx, err = network(filepath.Join(r.proc, pid, "net/dev"))
+	if err != nil {
+		return s, err
+	}
+	if r.unified {
+		err = r.readV2(path, &s)
+	} else {
+		err = r.readV1(path, &s)
+	}
+	if s.MemoryLimit <= 0 || (r.memory > 0 && s.MemoryLimit > r.memory) {
+		s.MemoryLimit = r.memory
+	}
+	return s, err
+}
+
+// readV1 reads the files of each controller. Block i/o and processes are left
+// out where their controller is.
+func (r *Reader) readV1(path string, s *runtime.Stats) error {
+	memory := r.group("memory", path)
+	usage, err := number(filepath.Join(memory, "memory.usage_in_bytes"))
+	if err != nil {
+		return err
+	}
+	cache, err := field(filepath.Join(memory, "memory.stat"), "total_inactive_file")
+	if err != nil {
+		return err
+	}
+	cpu, err := number(filepath.Join(r.group("cpuacct", path), "cpuacct.usage"))
+	if err != nil {
+		return err
+	}
+	s.CPU, s.Memory = time.Duration(cpu), max(usage-cache, 0)
+	if s.MemoryLimit, err = number(filepath.Join(memory, "memory.limit_in_bytes")); err != nil {
+		return err
+	}
+	s.Pids, err = optional(number(filepath.Join(r.group("pids", path), "pids.current")))
+	if err != nil {
+		return err
+	}
+	s.BlockRead, s.BlockWrite, err = blkio(r.group("blkio", path))
+	return err
+}
+
+func (r *Reader) readV2(path string, s *runtime.Stats) error {
+	group := r.group("", path)
+	usage, err := number(filepath.Join(group, "memory.current"))
+	if err != nil {
+		return err
+	}
+	cache, err := field(filepath.Join(group, "memory.stat"), "inactive_file")
+	if err != nil {
+		return err
+	}
+	cpu, err := field(filepath.Join(group, "cpu.stat"), "usage_usec")
+	if err != nil {
+		return err
+	}
+	s.CPU, s.Memory = time.Duration(cpu)*time.Microsecond, max(usage-cache, 0)
+	if s.MemoryLimit, err = number(filepath.Join(group, "memory.max")); err != nil {
+		return err
+	}
+	s.Pids, err = optional(number(filepath.Join(group, "pids.current")))
+	if err != nil {
+		return err
+	}
+	s.BlockRead, s.BlockWrite, err = iostat(filepath.Join(group, "io.stat"))
+	return err
+}
+
+// optional makes 0 of a file that is not there.
+func optional(n int64, err error) (int64, error) {
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	return n, err
+}
