@@ -54,6 +54,7 @@ const (
 	StoreFailed       Code = "store_failed"
 	WriteDenied       Code = "write_denied"
 	Unavailable       Code = "unavailable"
+	DiskFull          Code = "disk_full"
 )
 
 // The refusals whose text the interface fixes.
@@ -73,4 +74,5 @@ var (
 	ErrAmbiguousVolume   = &Error{AmbiguousVolume, "Ambiguous volume id"}
 	ErrNotRunning        = &Error{NotRunning, "Container is not running"}
 	ErrSizeLimit         = &Error{SizeLimit, "Volume size limit exceeded"}
+	ErrDiskFull          = &Error{DiskFull, "Failed to write file: no space left on the host"}
 )

@@ -1,0 +1,123 @@
+package volume
+
+import (
+	"io/fs"
+	"sync"
+	"syscall"
+
+	v1 "berth/api/v1"
+)
+
+// blockSize is what space on disk is counted in.
+const blockSize = 4096
+
+// account keeps what a volume uses, without walking it: a scan sets it now and
+// then, and each operation adds what it made. So what a tenant writes is seen
+// at the next scan, and what the API writes at once.
+type account struct {
+	mu    sync.Mutex
+	known bool  // a scan, or the last one before a restart, has set used
+	used  int64 // bytes on disk
+	held  int64 // bytes of operations under way
+	limit int64 // 0 is none
+}
+
+func (m *Manager) account(id string) *account {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	a := m.usages[id]
+	if a == nil {
+		a = &account{}
+		m.usages[id] = a
+	}
+	return a
+}
+
+// SetLimit bounds the volume to limit bytes, 0 for no bound. Size is what it
+// used when it was last measured; it counts until the first scan.
+func (m *Manager) SetLimit(id string, limit, size int64) {
+	a := m.account(id)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.limit = max(0, limit)
+	if !a.known {
+		a.known, a.used = true, a.used+size
+	}
+}
+
+// Used is what the volume uses, in bytes on disk, as far as is known without
+// looking.
+func (m *Manager) Used(id string) int64 {
+	a := m.account(id)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return max(0, a.used)
+}
+
+// fits refuses n more bytes that are over the limit.
+func (a *account) fits(n int64) error { return a.hold(n, 0) }
+
+// hold is fits; what fits and is to be kept until it is settled is kept.
+func (a *account) hold(n, keep int64) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.limit > 0 && a.used+a.held+n > a.limit {
+		return v1.ErrSizeLimit
+	}
+	a.held += keep
+	return nil
+}
+
+// settle adds what an operation has made or, negative, removed.
+func (a *account) settle(n int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.used += n
+}
+
+// measured sets what a scan has found.
+func (a *account) measured(n int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.known, a.used = true, n
+}
+
+// share is the part of a volume's space that one operation makes use of.
+type share struct {
+	a      *account
+	credit int64 // bytes that the operation will free in the end
+	n      int64
+}
+
+// grow takes n more bytes, or is v1.ErrSizeLimit.
+func (s *share) grow(n int64) error {
+	if err := s.a.hold(n-s.credit, n); err != nil {
+		return err
+	}
+	s.n += n
+	return nil
+}
+
+// end gives the space back. What stays of it is settled apart.
+func (s *share) end() {
+	s.a.mu.Lock()
+	defer s.a.mu.Unlock()
+	s.a.held -= s.n
+	s.n = 0
+}
+
+// onDisk is what a file occupies. One of several hard links occupies nothing
+// by itself.
+func onDisk(info fs.FileInfo) int64 {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return info.Size()
+	}
+	if st.Nlink > 1 && !info.IsDir() {
+		return 0
+	}
+	return st.Blocks * 512
+}
+
+// roundUp is what n bytes of a file will occupy.
+func roundUp(n int64) int64 { return (n + blockSize - 1) / blockSize * blockSize }

@@ -1,0 +1,162 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"syscall"
+
+	v1 "berth/api/v1"
+)
+
+// on opens a volume, runs one operation on it, and turns its error into the
+// refusal of p.
+func (m *Manager) on(ctx context.Context, id, p string, do func(*tree) error) error {
+	t, err := m.open(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	return refuse(p, do(t))
+}
+
+// Mkdir makes the folder p and those above it. One that exists is left as it is.
+func (m *Manager) Mkdir(ctx context.Context, id, p string) error {
+	p, err := clean(p)
+	if err != nil {
+		return err
+	}
+	return m.on(ctx, id, p, func(t *tree) error {
+		f, err := t.mkdirs(p)
+		if errors.Is(err, fs.ErrNotExist) { // a link that leads nowhere
+			return exists(p)
+		}
+		if err == nil {
+			f.close()
+		}
+		return err
+	})
+}
+
+// Delete removes p and all that is in it. It is out of sight at once; when ctx
+// ends before it is all removed, Sweep does the rest.
+func (m *Manager) Delete(ctx context.Context, id, p string) error {
+	p, err := cleanEntry(p)
+	if err != nil {
+		return err
+	}
+	return m.on(ctx, id, p, func(t *tree) error { return t.delete(ctx, p) })
+}
+
+func (t *tree) delete(ctx context.Context, p string) error {
+	dir, err := newFolder(t.Root, path.Dir(p))
+	if err != nil {
+		return err
+	}
+	defer dir.close()
+	top, err := newFolder(t.Root, root)
+	if err != nil {
+		return err
+	}
+	defer top.close()
+	x := t.newTemp()
+	defer x.release()
+	if err := dir.moveNew(path.Base(p), top, x.name); err != nil {
+		return err
+	}
+	r := reaper{root: t.Root, prefix: x.name}
+	err = r.run(ctx)
+	t.used.settle(-r.freed)
+	return errors.Join(err, dir.dir.Sync())
+}
+
+// Rename moves src to dst, where nothing may stand; folders above dst are made.
+func (m *Manager) Rename(ctx context.Context, id, src, dst string) error {
+	src, err := cleanEntry(src)
+	if err != nil {
+		return err
+	}
+	dst, err = cleanEntry(dst)
+	if err != nil {
+		return err
+	}
+	return m.on(ctx, id, dst, func(t *tree) error { return t.rename(src, dst) })
+}
+
+func (t *tree) rename(src, dst string) error {
+	info, err := t.Lstat(src)
+	if err != nil {
+		return refuse(src, err)
+	}
+	if err := notIntoItself(info, src, dst, "move"); err != nil {
+		return err
+	}
+	from, err := newFolder(t.Root, path.Dir(src))
+	if err != nil {
+		return refuse(src, err)
+	}
+	defer from.close()
+	to, base, err := t.parent(dst)
+	if err != nil {
+		return err
+	}
+	defer to.close()
+	err = from.moveNew(path.Base(src), to, base)
+	if errors.Is(err, fs.ErrNotExist) {
+		return notFound(src)
+	}
+	if errors.Is(err, syscall.EINVAL) { // a link led into src
+		return intoItself("move")
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(to.dir.Sync(), from.dir.Sync())
+}
+
+func notIntoItself(info fs.FileInfo, src, dst, verb string) error {
+	switch {
+	case src == dst:
+		return exists(dst)
+	case info.IsDir() && within(dst, src):
+		return intoItself(verb)
+	}
+	return nil
+}
+
+func intoItself(verb string) error {
+	return v1.Errorf(v1.InvalidRequest, "Cannot %s a folder into itself", verb)
+}
+
+// Chmod sets the permission bits of p, 0 to 0777. It follows no link: a link
+// has no mode of its own and is refused.
+func (m *Manager) Chmod(ctx context.Context, id, p string, mode fs.FileMode) error {
+	p, err := cleanEntry(p)
+	if err != nil {
+		return err
+	}
+	if mode != mode.Perm() {
+		return v1.Errorf(v1.InvalidRequest, "mode: must be between 0 and 0777")
+	}
+	return m.on(ctx, id, p, func(t *tree) error {
+		dir, err := newFolder(t.Root, path.Dir(p))
+		if err != nil {
+			return err
+		}
+		defer dir.close()
+		return chmod(dir.Root, path.Base(p), mode)
+	})
+}
+
+func chmod(dir *os.Root, name string, mode fs.FileMode) error {
+	info, err := dir.Lstat(name)
+	if err != nil {
+		return err
+	}
+	if info.Mode()&fs.ModeSymlink != 0 {
+		return v1.ErrInvalidPath
+	}
+	return dir.Chmod(name, mode)
+}

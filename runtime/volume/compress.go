@@ -1,0 +1,251 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+
+	v1 "berth/api/v1"
+)
+
+// Compress makes an archive of what c names. It appears under its name when it
+// is whole and durable; the archive itself and what berth keeps in a volume are
+// left out. Links are kept as links, but those that point outside the volume
+// are left out and counted; so, uncounted, are sockets, FIFOs and devices.
+func (m *Manager) Compress(ctx context.Context, id string, c v1.Compression) (v1.Archive, error) {
+	job, err := newPacking(c)
+	if err != nil {
+		return v1.Archive{}, err
+	}
+	out := v1.Archive{Path: job.out}
+	err = m.on(ctx, id, job.out, func(t *tree) error {
+		if _, err := t.Lstat(job.out); err == nil {
+			return exists(job.out)
+		}
+		job.t = t
+		return job.run(&out)
+	})
+	return out, err
+}
+
+// packing is one compression under way.
+type packing struct {
+	t       *tree
+	format  string
+	folder  string   // that the names in the archive are relative to
+	paths   []string // from folder; sorted, none within another
+	out     string   // from the volume's root
+	pack    packer
+	skipped int
+	entries int
+	inodes  map[inode]string // names of files with several hard links
+}
+
+func newPacking(c v1.Compression) (*packing, error) {
+	p := &packing{format: c.Format, folder: root, inodes: map[inode]string{}}
+	if p.format == "" {
+		p.format = "tar.gz"
+	}
+	if !slices.Contains(v1.Formats, p.format) {
+		return nil, v1.Errorf(v1.InvalidRequest, "format: must be one of %s", strings.Join(v1.Formats, ", "))
+	}
+	var err error
+	if c.Folder != "" {
+		if p.folder, err = clean(c.Folder); err != nil {
+			return nil, err
+		}
+	}
+	name, err := cleanEntry(c.Output)
+	if err != nil || strings.HasSuffix(c.Output, "/") {
+		return nil, v1.ErrInvalidPath
+	}
+	if p.out, err = cleanEntry(path.Join(p.folder, name) + "." + p.format); err != nil {
+		return nil, err
+	}
+	p.paths, err = distinct(c.Paths)
+	return p, err
+}
+
+// distinct cleans paths and leaves out those that are within another.
+func distinct(paths []string) ([]string, error) {
+	var list []string
+	for _, p := range paths {
+		p, err := clean(p)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, p)
+	}
+	slices.SortFunc(list, func(a, b string) int { return len(a) - len(b) })
+	var kept []string
+	for _, p := range list {
+		if !slices.ContainsFunc(kept, func(k string) bool { return within(p, k) }) {
+			kept = append(kept, p)
+		}
+	}
+	slices.Sort(kept)
+	return kept, nil
+}
+
+func (p *packing) run(out *v1.Archive) error {
+	dir, err := openFolder(p.t.Root, p.folder)
+	if err != nil {
+		return refuse(p.folder, err)
+	}
+	defer dir.Close()
+	x := p.t.newTemp()
+	sh := &share{a: p.t.used}
+	defer func() { x.drop(); sh.end() }()
+	f, err := x.create()
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	w := &sink{f: f, share: sh, end: p.t.ctx}
+	if p.pack, err = newPacker(p.format, w, p.t.m); err != nil {
+		return err
+	}
+	err = errors.Join(p.all(dir), p.pack.close())
+	if w.err != nil { // why it went wrong, rather than what followed from it
+		return w.err
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if err != nil {
+		return err
+	}
+	out.Size, out.Skipped = w.n, p.skipped
+	return p.t.publish(x, p.out, sh)
+}
+
+// all packs every path that was asked for.
+func (p *packing) all(dir *os.Root) error {
+	if len(p.paths) == 0 {
+		return p.below(dir, "", 0)
+	}
+	for _, name := range p.paths {
+		if err := p.named(dir, name); err != nil {
+			return refuse(path.Join(p.folder, name), err)
+		}
+	}
+	return nil
+}
+
+// named packs one path: the links on the way to it are followed.
+func (p *packing) named(dir *os.Root, name string) error {
+	if name == root {
+		return p.below(dir, "", 0)
+	}
+	in, err := openFolder(dir, path.Dir(name))
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	info, err := in.Lstat(path.Base(name))
+	if err != nil {
+		return err
+	}
+	it := item{in: in, name: path.Base(name), path: name, info: info}
+	if info.Mode()&fs.ModeSymlink != 0 {
+		if _, err := dir.Stat(name); escapes(err) || errors.Is(err, syscall.ELOOP) {
+			return err
+		}
+	}
+	if err := p.visit(it); err != nil || !info.IsDir() {
+		return err
+	}
+	sub, err := openFolder(in, it.name)
+	if err != nil {
+		return err
+	}
+	defer sub.Close()
+	return p.below(sub, name+"/", strings.Count(name, "/")+1)
+}
+
+func (p *packing) below(dir *os.Root, up string, level int) error {
+	w := walker{end: p.t.ctx, depth: p.t.m.opt.Limits.Depth, visit: p.visit, hidden: p.t.hidden(p.folder),
+		deep: func(item) error {
+			return v1.Errorf(v1.InvalidRequest, "Folders are nested more than %d deep", p.t.m.opt.Limits.Depth)
+		}}
+	return w.walk(dir, up, level)
+}
+
+// visit packs one entry.
+func (p *packing) visit(it item) error {
+	if p.entries++; p.entries > p.t.m.opt.Limits.Entries {
+		return v1.Errorf(v1.SizeLimit, "Too many files: an archive may have %d", p.t.m.opt.Limits.Entries)
+	}
+	switch it.info.Mode().Type() {
+	case fs.ModeDir:
+		return p.pack.add(it.path+"/", "", it.info, nil)
+	case fs.ModeSymlink:
+		return p.link(it)
+	case 0:
+		return ignoreChanged(p.file(it))
+	}
+	p.entries--
+	return nil
+}
+
+func (p *packing) link(it item) error {
+	target, err := it.in.Readlink(it.name)
+	if err != nil {
+		return ignoreMissing(err)
+	}
+	if !inside(path.Join(p.folder, it.path), target) {
+		p.skipped++
+		return nil
+	}
+	return p.pack.add(it.path, target, it.info, nil)
+}
+
+// errChanged says that an entry is no longer what its folder's list said.
+var errChanged = errors.New("changed while it was read")
+
+func ignoreChanged(err error) error {
+	if errors.Is(err, errChanged) {
+		return nil
+	}
+	return err
+}
+
+func (p *packing) file(it item) error {
+	f, err := openRegular(it.in, it.name)
+	var refused *v1.Error
+	if errors.As(err, &refused) || errors.Is(err, fs.ErrNotExist) || escapes(err) {
+		return errChanged
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if first := p.seen(it.path, info); first != "" {
+		return p.pack.link(it.path, first, info)
+	}
+	return p.pack.add(it.path, "", info, &holeReader{file: f, end: p.t.ctx, size: info.Size()})
+}
+
+// seen gives the name under which the same file was packed before, if its
+// format knows hard links. A million of them are remembered.
+func (p *packing) seen(name string, info fs.FileInfo) string {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || st.Nlink < 2 || p.format == "zip" {
+		return ""
+	}
+	id := inode{uint64(st.Dev), st.Ino}
+	first, known := p.inodes[id]
+	if !known && len(p.inodes) < scanLinks {
+		p.inodes[id] = name
+	}
+	return first
+}

@@ -1,0 +1,16 @@
+// Package volume works on the files of volumes: one directory each, below one
+// base directory.
+//
+// Every operation opens the volume's directory as an os.Root and goes on from
+// that handle alone, so neither a path of a client nor a link that a tenant
+// swaps at any moment can lead out. Metadata calls never follow the last link
+// of a path; content may be reached through links that stay inside. FIFOs,
+// sockets and devices are never opened.
+//
+// What is made is made under a temporary name in the volume's root folder, and
+// renamed into place when it is whole. Temporary names are hidden and refused
+// as paths; Sweep removes those that a crash left behind.
+//
+// Refusals are errors of api/v1. It must not know who asks, nor what a volume
+// is for; a path has passed v1.CheckPath before it is used.
+package volume

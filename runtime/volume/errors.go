@@ -1,0 +1,61 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"syscall"
+
+	v1 "berth/api/v1"
+)
+
+// refuse turns what the file system said about path into the refusal that a
+// client is told. What is no fault of the request stays as it is.
+func refuse(path string, err error) error {
+	var known *v1.Error
+	switch {
+	case err == nil, errors.As(err, &known),
+		errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	case escapes(err), is(err, syscall.ELOOP, syscall.ENAMETOOLONG, syscall.EINVAL, syscall.EXDEV):
+		return v1.ErrInvalidPath
+	case is(err, fs.ErrNotExist, syscall.ENOTDIR):
+		return notFound(path)
+	case is(err, syscall.ENOSPC, syscall.EDQUOT):
+		return v1.ErrDiskFull
+	case is(err, fs.ErrPermission, syscall.EROFS):
+		return v1.ErrWriteDenied
+	case is(err, fs.ErrExist, syscall.EISDIR):
+		return exists(path)
+	}
+	return err
+}
+
+func notFound(path string) error { return v1.Errorf(v1.PathNotFound, "Path not found: %s", path) }
+
+func exists(path string) error {
+	return v1.Errorf(v1.FileExists, "File already exists at path: %s", path)
+}
+
+func damaged(format string, args ...any) error { return v1.Errorf(v1.InvalidArchive, format, args...) }
+
+func is(err error, targets ...error) bool {
+	for _, t := range targets {
+		if errors.Is(err, t) {
+			return true
+		}
+	}
+	return false
+}
+
+// escapes says whether an os.Root refused a path that leaves it. The standard
+// library exports no value for this; a test holds its text.
+func escapes(err error) bool {
+	for err != nil {
+		if err.Error() == "path escapes from parent" {
+			return true
+		}
+		err = errors.Unwrap(err)
+	}
+	return false
+}

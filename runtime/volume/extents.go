@@ -1,0 +1,94 @@
+package volume
+
+import (
+	"errors"
+	"io"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// eachExtent calls f for the parts of file, up to size, that hold data; what
+// lies between is holes. Each part is at most 64 MiB, so that the operation's
+// end is seen in time. A file system that knows no holes has one part.
+func eachExtent(file *os.File, size int64, f func(off, n int64) error) error {
+	const most = 64 << 20
+	for off := int64(0); off < size; {
+		begin, err := file.Seek(off, unix.SEEK_DATA)
+		if errors.Is(err, syscall.ENXIO) {
+			return nil // holes up to the end
+		}
+		end := size
+		if err != nil {
+			begin = off
+		} else if end, err = file.Seek(begin, unix.SEEK_HOLE); err != nil {
+			end = size
+		}
+		end = min(end, size)
+		for begin < end {
+			n := min(end-begin, most)
+			if err := f(begin, n); err != nil {
+				return err
+			}
+			begin += n
+		}
+		off = max(end, off+1)
+	}
+	return nil
+}
+
+// holeReader reads a file as its extents say: holes are zeros that no disk is
+// asked for. A file that shrinks meanwhile ends in zeros, one that grows is cut.
+type holeReader struct {
+	file *os.File
+	end  func() error
+	pos  int64
+	size int64
+	data int64 // the extent that pos is in, or the next one
+	stop int64 // its end
+}
+
+func (h *holeReader) Read(p []byte) (int, error) {
+	if err := h.end(); err != nil {
+		return 0, err
+	}
+	if h.pos >= h.size {
+		return 0, io.EOF
+	}
+	if h.pos >= h.stop {
+		h.next()
+	}
+	p = p[:min(int64(len(p)), h.size-h.pos)]
+	if h.pos < h.data {
+		p = p[:min(int64(len(p)), h.data-h.pos)]
+		clear(p)
+		h.pos += int64(len(p))
+		return len(p), nil
+	}
+	p = p[:min(int64(len(p)), h.stop-h.pos)]
+	n, err := h.file.ReadAt(p, h.pos)
+	if errors.Is(err, io.EOF) {
+		clear(p[n:])
+		n, err = len(p), nil
+	}
+	h.pos += int64(n)
+	return n, err
+}
+
+// next finds the extent at or after pos.
+func (h *holeReader) next() {
+	h.data, h.stop = h.size, h.size
+	begin, err := h.file.Seek(h.pos, unix.SEEK_DATA)
+	if errors.Is(err, syscall.ENXIO) {
+		return
+	}
+	if err != nil {
+		h.data = h.pos
+		return
+	}
+	h.data = min(begin, h.size)
+	if end, err := h.file.Seek(begin, unix.SEEK_HOLE); err == nil {
+		h.stop = min(end, h.size)
+	}
+}

@@ -1,0 +1,84 @@
+package volume
+
+import (
+	"errors"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// folder is an open folder: as a root for its entries, and as a file for what
+// an os.Root cannot do, renaming without replacing and fsync.
+type folder struct {
+	*os.Root
+	dir *os.File
+}
+
+func newFolder(r *os.Root, p string) (*folder, error) {
+	d, err := openFolder(r, p)
+	if err != nil {
+		return nil, err
+	}
+	f, err := d.OpenFile(root, dirFlags, 0)
+	if err != nil {
+		d.Close()
+		return nil, err
+	}
+	return &folder{Root: d, dir: f}, nil
+}
+
+func (f *folder) close() {
+	f.dir.Close()
+	f.Root.Close()
+}
+
+// moveTo renames the entry old of f to the entry name of dst. The names are
+// single components, so the handles alone decide where they are. Flags are
+// those of renameat2; a file system without them gives EINVAL.
+func (f *folder) moveTo(old string, dst *folder, name string, flags uint) error {
+	for {
+		err := unix.Renameat2(int(f.dir.Fd()), old, int(dst.dir.Fd()), name, flags)
+		if err != syscall.EINTR {
+			return wrap("rename", name, err)
+		}
+	}
+}
+
+// moveNew is moveTo that replaces nothing: EEXIST.
+func (f *folder) moveNew(old string, dst *folder, name string) error {
+	err := f.moveTo(old, dst, name, unix.RENAME_NOREPLACE)
+	if !errors.Is(err, syscall.EINVAL) {
+		return err
+	}
+	if _, err := dst.Lstat(name); err == nil {
+		return wrap("rename", name, syscall.EEXIST)
+	}
+	return f.moveTo(old, dst, name, 0)
+}
+
+// syncDir makes the names in r durable.
+func syncDir(r *os.Root) error {
+	d, err := r.OpenFile(root, dirFlags, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// syncAll makes all that was made on r's file system durable: for many files
+// it is far cheaper than one fsync each.
+func syncAll(r *os.Root) error {
+	d, err := r.OpenFile(root, dirFlags, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(unix.Syncfs(int(d.Fd())), d.Close())
+}
+
+func wrap(op, name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &os.PathError{Op: op, Path: name, Err: err}
+}

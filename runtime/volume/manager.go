@@ -1,0 +1,155 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	v1 "berth/api/v1"
+)
+
+// Options are the same for all volumes.
+type Options struct {
+	UID, GID int // owner of what the API makes; -1 is the daemon's own
+	Limits   Limits
+}
+
+// Limits bound what one operation may make. 0 takes the default.
+type Limits struct {
+	ExtractBytes int64 // bytes that an archive may unfold to; 10 GiB
+	Entries      int   // entries of an archive, either way; 1,000,000
+	Depth        int   // folders inside folders, of an archive, a copy or a search; 256
+	Ratio        int64 // bytes out per byte of the archive, above 64 MiB; 10,000
+	Found        int   // results of a search; 1,000
+}
+
+// Manager works on the volumes below one base directory. It is safe for
+// concurrent use.
+type Manager struct {
+	base string
+	opt  Options
+	bufs sync.Pool // of *[]byte
+
+	mu     sync.Mutex
+	temps  map[string]bool     // temporary names in use
+	usages map[string]*account // by volume id
+}
+
+// New makes a Manager of the volumes in base, a directory that is made when it
+// is missing, with mode 0700.
+func New(base string, opt Options) (*Manager, error) {
+	if err := os.MkdirAll(base, 0o700); err != nil {
+		return nil, fmt.Errorf("volumes: %w", err)
+	}
+	base, err := filepath.Abs(base)
+	if err != nil {
+		return nil, fmt.Errorf("volumes: %w", err)
+	}
+	opt.Limits.fill()
+	m := &Manager{base: base, opt: opt, temps: map[string]bool{}, usages: map[string]*account{}}
+	m.bufs.New = func() any { b := make([]byte, 256<<10); return &b }
+	return m, nil
+}
+
+func (l *Limits) fill() {
+	setDefault(&l.ExtractBytes, 10<<30)
+	setDefault(&l.Entries, 1_000_000)
+	setDefault(&l.Depth, 256)
+	setDefault(&l.Ratio, 10_000)
+	setDefault(&l.Found, 1000)
+}
+
+func setDefault[N int | int64](n *N, d N) {
+	if *n <= 0 {
+		*n = d
+	}
+}
+
+// Path is where the volume is on this host.
+func (m *Manager) Path(id string) string { return filepath.Join(m.base, id) }
+
+// Ensure makes the volume's directory, 0700, if there is nothing at its place.
+// It is for volumes that were never made before.
+func (m *Manager) Ensure(id string) error {
+	base, err := m.openBase(id)
+	if err != nil {
+		return err
+	}
+	defer base.Close()
+	err = base.Mkdir(id, 0o700)
+	if errors.Is(err, fs.ErrExist) {
+		return m.Check(id)
+	}
+	if err != nil {
+		return fmt.Errorf("volume %s: %w", id, err)
+	}
+	if uid, gid := m.owner(); uid >= 0 || gid >= 0 {
+		err = base.Lchown(id, uid, gid)
+	}
+	if err := errors.Join(err, syncDir(base)); err != nil {
+		return fmt.Errorf("volume %s: %w", id, err)
+	}
+	return nil
+}
+
+// Check says whether the volume's directory can be used: ErrDirectoryMissing
+// of v1, ErrNotADirectory, or nil.
+func (m *Manager) Check(id string) error {
+	t, err := m.open(context.Background(), id)
+	if err != nil {
+		return err
+	}
+	t.close()
+	return nil
+}
+
+// Remove takes the volume's directory away with all that is in it. When ctx
+// ends first, or after a crash, the next call goes on.
+func (m *Manager) Remove(ctx context.Context, id string) error {
+	base, err := m.openBase(id)
+	if err != nil {
+		return err
+	}
+	defer base.Close()
+	gone := ".removing-" + id
+	if err := base.Rename(id, gone); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("volume %s: %w", id, err)
+	}
+	r := reaper{root: base, prefix: gone}
+	if err := r.run(ctx); err != nil {
+		return fmt.Errorf("volume %s: %w", id, err)
+	}
+	m.mu.Lock()
+	delete(m.usages, id)
+	m.mu.Unlock()
+	return syncDir(base)
+}
+
+// openBase opens the base directory, for the sake of one volume.
+func (m *Manager) openBase(id string) (*os.Root, error) {
+	if id == "" || id[0] == '.' || strings.ContainsAny(id, "/\\\x00") {
+		return nil, v1.ErrVolumeNotFound
+	}
+	base, err := os.OpenRoot(m.base)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, v1.ErrDirectoryMissing
+	}
+	return base, err
+}
+
+// owner is what Lchown and Chown of new files want; -1 changes nothing.
+func (m *Manager) owner() (uid, gid int) {
+	uid, gid = m.opt.UID, m.opt.GID
+	if uid == os.Geteuid() {
+		uid = -1
+	}
+	if gid == os.Getegid() {
+		gid = -1
+	}
+	return uid, gid
+}

@@ -1,0 +1,116 @@
+package volume
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"os"
+	"strings"
+)
+
+// tempPrefix begins the names of what is not whole yet, in the root folder of
+// a volume. 128 random bits follow, so no name of a tenant collides by chance.
+const tempPrefix = ".berth-tmp-"
+
+func isTemp(name string) bool {
+	rest, ok := strings.CutPrefix(name, tempPrefix)
+	return ok && len(rest) >= 32 && strings.Trim(rest[:32], "0123456789abcdef") == ""
+}
+
+// temp is a temporary entry in the root folder of a volume. It is removed by
+// drop, whatever is at its name then, so what was moved away stays.
+type temp struct {
+	t    *tree
+	name string
+}
+
+func (t *tree) newTemp() *temp {
+	var b [16]byte
+	rand.Read(b[:])
+	name := tempPrefix + hex.EncodeToString(b[:])
+	t.m.mu.Lock()
+	t.m.temps[name] = true
+	t.m.mu.Unlock()
+	return &temp{t: t, name: name}
+}
+
+// create makes the entry a file of ours with mode 0644.
+func (x *temp) create() (*os.File, error) {
+	f, err := x.t.OpenFile(x.name, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := x.t.finish(f, 0o644); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// mkdir makes the entry a folder of ours.
+func (x *temp) mkdir() (*folder, error) {
+	if err := x.t.Mkdir(x.name, 0o700); err != nil {
+		return nil, err
+	}
+	if err := x.t.own(x.t.Root, x.name); err != nil {
+		return nil, err
+	}
+	return newFolder(x.t.Root, x.name)
+}
+
+// finish gives a new file its mode and its owner.
+func (t *tree) finish(f *os.File, mode fs.FileMode) error {
+	if uid, gid := t.m.owner(); uid >= 0 || gid >= 0 {
+		if err := f.Chown(uid, gid); err != nil {
+			return err
+		}
+	}
+	return f.Chmod(mode)
+}
+
+// drop removes what is left of the entry and gives its name back. It works on
+// after the operation's end; what it cannot remove is left to Sweep.
+func (x *temp) drop() (freed int64) {
+	r := reaper{root: x.t.Root, prefix: x.name}
+	err := r.run(context.Background())
+	x.release()
+	_ = err // Sweep finds it
+	return r.freed
+}
+
+func (x *temp) release() {
+	x.t.m.mu.Lock()
+	delete(x.t.m.temps, x.name)
+	x.t.m.mu.Unlock()
+}
+
+// Sweep removes the temporary entries that a crash left in the volume.
+func (m *Manager) Sweep(ctx context.Context, id string) error {
+	t, err := m.open(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	var left []string
+	err = eachName(t.Root, func(name string) error {
+		if isTemp(name) && !m.inUse(name) {
+			left = append(left, name)
+		}
+		return ctx.Err()
+	})
+	for _, name := range left {
+		r := reaper{root: t.Root, prefix: name}
+		err = errors.Join(err, r.run(ctx))
+	}
+	return err
+}
+
+// inUse says whether an operation under way made the temporary name. What a
+// reaper moves up begins with the name that it reaps.
+func (m *Manager) inUse(name string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.temps[name[:len(tempPrefix)+32]]
+}

@@ -1,0 +1,163 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"syscall"
+
+	v1 "berth/api/v1"
+)
+
+// tree is one volume, open for one operation.
+type tree struct {
+	*os.Root
+	m    *Manager
+	ctx  func() error // the operation's end, as an error
+	used *account
+}
+
+// dirFlags open a folder and nothing else, so that a FIFO cannot block.
+const dirFlags = os.O_RDONLY | syscall.O_DIRECTORY | syscall.O_NONBLOCK
+
+// open opens a volume. A link or a file in the place of its directory is
+// v1.ErrNotADirectory, also when it was put there in this moment.
+func (m *Manager) open(ctx context.Context, id string) (*tree, error) {
+	base, err := m.openBase(id)
+	if err != nil {
+		return nil, err
+	}
+	defer base.Close()
+	before, err := base.Lstat(id)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, v1.ErrDirectoryMissing
+	case err != nil:
+		return nil, err
+	case !before.IsDir():
+		return nil, v1.ErrNotADirectory
+	}
+	r, err := openFolder(base, id)
+	if err != nil {
+		return nil, err
+	}
+	after, err := r.Lstat(root)
+	if err != nil || !os.SameFile(before, after) {
+		r.Close()
+		return nil, v1.ErrNotADirectory
+	}
+	return &tree{Root: r, m: m, ctx: ctx.Err, used: m.account(id)}, nil
+}
+
+func (t *tree) close() { t.Root.Close() }
+
+// openFolder opens a folder below r. Unlike r.OpenRoot it never opens, and so
+// never blocks on, anything else that stands at name.
+func openFolder(r *os.Root, name string) (*os.Root, error) { return r.OpenRoot(name + "/.") }
+
+// follow gives the path that content at p has when the links at its end are
+// followed, so that the link stays when the content is replaced.
+func (t *tree) follow(p string) (string, error) {
+	for range 40 {
+		info, err := t.Lstat(p)
+		if is(err, fs.ErrNotExist, syscall.ENOTDIR) {
+			return p, nil
+		}
+		if err != nil {
+			return "", err
+		}
+		if info.Mode()&fs.ModeSymlink == 0 {
+			return p, nil
+		}
+		target, err := t.Readlink(p)
+		if err != nil {
+			return "", err
+		}
+		if target == "" || target[0] == '/' {
+			return "", v1.ErrInvalidPath
+		}
+		p = path.Dir(p) + "/" + target // not cleaned: the folder may be a link
+	}
+	return "", syscall.ELOOP
+}
+
+// parent opens the folder that name is in, and makes it and those above it
+// when they are missing. The folder's handle and the last component of name
+// are what is left to work with.
+func (t *tree) parent(name string) (*folder, string, error) {
+	dir, base := split(name)
+	if base == "" || base == "." || base == ".." {
+		return nil, "", v1.ErrInvalidPath
+	}
+	f, err := t.mkdirs(dir)
+	return f, base, err
+}
+
+// mkdirs opens the folder dir, and makes what is missing of it.
+func (t *tree) mkdirs(dir string) (*folder, error) {
+	f, err := newFolder(t.Root, dir)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return f, standsInTheWay(t, dir, err)
+	}
+	made := ""
+	for i := range len(dir) + 1 {
+		if i < len(dir) && dir[i] != '/' || i == 0 {
+			continue
+		}
+		made = dir[:i]
+		if err := t.mkdir(made); err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, standsInTheWay(t, made, err)
+		}
+	}
+	f, err = newFolder(t.Root, dir)
+	return f, standsInTheWay(t, dir, err)
+}
+
+// standsInTheWay makes the refusal of a folder below something that is none.
+func standsInTheWay(t *tree, dir string, err error) error {
+	if !errors.Is(err, syscall.ENOTDIR) {
+		return err
+	}
+	for i := range len(dir) + 1 {
+		if i < len(dir) && dir[i] != '/' || i == 0 {
+			continue
+		}
+		if info, err := t.Stat(dir[:i]); err == nil && !info.IsDir() {
+			return exists(dir[:i])
+		}
+	}
+	return err
+}
+
+// mkdir makes one folder with the mode and owner of what the API makes, and
+// makes its name durable.
+func (t *tree) mkdir(p string) error {
+	if err := t.used.fits(blockSize); err != nil {
+		return err
+	}
+	if err := t.Mkdir(p, 0o755); err != nil {
+		return err
+	}
+	t.used.settle(blockSize)
+	err := t.own(t.Root, p)
+	if err == nil {
+		err = t.Chmod(p, 0o755) // whatever the daemon's umask is
+	}
+	up, oerr := newFolder(t.Root, path.Dir(p))
+	if oerr != nil {
+		return errors.Join(err, oerr)
+	}
+	defer up.close()
+	return errors.Join(err, up.dir.Sync())
+}
+
+// own gives the entry name of r to the configured owner.
+func (t *tree) own(r *os.Root, name string) error {
+	uid, gid := t.m.owner()
+	if uid < 0 && gid < 0 {
+		return nil
+	}
+	return r.Lchown(name, uid, gid)
+}

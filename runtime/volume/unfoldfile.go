@@ -1,0 +1,115 @@
+package volume
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+
+	v1 "berth/api/v1"
+)
+
+// ratioFrom is how many bytes an archive may unfold to whatever its size.
+const ratioFrom = 64 << 20
+
+// file makes a regular file. Its mode can have no set-uid, set-gid or sticky
+// bit, for only the permissions are taken.
+func (u *unfolding) file(in *os.Root, base string, e unfolded) error {
+	if e.size > u.t.m.opt.Limits.ExtractBytes-u.bytes {
+		return u.tooMuch()
+	}
+	f, err := in.OpenFile(base, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := u.pour(f, e.content); err != nil {
+		return err
+	}
+	if err := errors.Join(u.t.finish(f, e.mode.Perm()), f.Close()); err != nil {
+		return err
+	}
+	if e.time.IsZero() {
+		return nil
+	}
+	return in.Chtimes(base, e.time, e.time)
+}
+
+func (u *unfolding) tooMuch() error {
+	return v1.Errorf(v1.SizeLimit, "Archive unfolds to more than %d bytes", u.t.m.opt.Limits.ExtractBytes)
+}
+
+// pour writes content to f, and counts each piece before it is written. Blocks
+// of zeros become holes.
+func (u *unfolding) pour(f *os.File, content io.Reader) error {
+	buf := u.t.m.bufs.Get().(*[]byte)
+	defer u.t.m.bufs.Put(buf)
+	var size int64
+	hole := false
+	for {
+		n, end := fillBuffer(content, *buf)
+		if end != nil && !errors.Is(end, io.EOF) {
+			return u.src.damage(end)
+		}
+		if err := u.count(int64(n)); err != nil {
+			return err
+		}
+		var err error
+		if hole, err = writeSparse(f, (*buf)[:n], size); err != nil {
+			return err
+		}
+		size += int64(n)
+		if end == nil {
+			continue
+		}
+		if hole {
+			return f.Truncate(size)
+		}
+		return nil
+	}
+}
+
+// count refuses what is over a limit.
+func (u *unfolding) count(n int64) error {
+	limits := u.t.m.opt.Limits
+	u.bytes += n
+	if u.bytes > limits.ExtractBytes {
+		return u.tooMuch()
+	}
+	if u.bytes > ratioFrom && u.bytes/limits.Ratio > u.src.size {
+		return v1.Errorf(v1.SizeLimit, "Archive unfolds to more than %d times its size", limits.Ratio)
+	}
+	if err := u.t.ctx(); err != nil {
+		return err
+	}
+	return u.share.grow(roundUp(n))
+}
+
+// writeSparse writes p at off, leaving out whole blocks of zeros, and says
+// whether p ended with one.
+func writeSparse(f *os.File, p []byte, off int64) (hole bool, err error) {
+	var zeros [blockSize]byte
+	begin := 0
+	for at := 0; at+blockSize <= len(p); at += blockSize {
+		if p[at] != 0 || !bytes.Equal(p[at:at+blockSize], zeros[:]) {
+			hole = false
+			continue
+		}
+		if err := writeAt(f, p[begin:at], off+int64(begin)); err != nil {
+			return false, err
+		}
+		begin, hole = at+blockSize, true
+	}
+	if begin < len(p) {
+		hole = false
+	}
+	return hole, writeAt(f, p[begin:], off+int64(begin))
+}
+
+func writeAt(f *os.File, p []byte, off int64) error {
+	if len(p) == 0 {
+		return nil
+	}
+	_, err := f.WriteAt(p, off)
+	return err
+}

@@ -1,0 +1,138 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+)
+
+// Write makes content the file at p: under a temporary name first, durable,
+// and then in the place of what was there. Folders above it are made. On any
+// failure, of content too, what was there stays as it was.
+func (m *Manager) Write(ctx context.Context, id, p string, content io.Reader) error {
+	p, err := cleanEntry(p)
+	if err != nil {
+		return err
+	}
+	t, err := m.open(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	return refuse(p, t.write(p, content))
+}
+
+func (t *tree) write(p string, content io.Reader) error {
+	name, err := t.follow(p)
+	if err != nil {
+		return err
+	}
+	dst, base, err := t.parent(name)
+	if err != nil {
+		return err
+	}
+	defer dst.close()
+	old, err := dst.Lstat(base)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		old = nil
+	case err != nil:
+		return err
+	case old.IsDir():
+		return exists(p)
+	}
+	top, err := newFolder(t.Root, root)
+	if err != nil {
+		return err
+	}
+	defer top.close()
+	return t.replace(top, dst, base, old, content)
+}
+
+// replace puts a new file with content in the place of base in dst.
+func (t *tree) replace(top, dst *folder, base string, old fs.FileInfo, content io.Reader) error {
+	x := t.newTemp()
+	defer x.release()
+	sh := &share{a: t.used}
+	if old != nil {
+		sh.credit = onDisk(old)
+	}
+	defer sh.end()
+	made, err := t.fill(x, content, sh)
+	if err == nil {
+		err = top.moveTo(x.name, dst, base, 0)
+	}
+	if err != nil {
+		return errors.Join(err, ignoreMissing(t.Remove(x.name)))
+	}
+	t.used.settle(made - sh.credit)
+	return dst.dir.Sync()
+}
+
+// fill makes the temporary file with content, durable, and says what it
+// occupies.
+func (t *tree) fill(x *temp, content io.Reader, sh *share) (int64, error) {
+	f, err := x.create()
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	if err := t.pour(f, content, sh); err != nil {
+		return 0, err
+	}
+	if err := f.Sync(); err != nil {
+		return 0, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return onDisk(info), f.Close()
+}
+
+// pour copies src to f until its end or the operation's, counting each piece
+// before it is written.
+func (t *tree) pour(f *os.File, src io.Reader, sh *share) error {
+	buf := t.m.bufs.Get().(*[]byte)
+	defer t.m.bufs.Put(buf)
+	for {
+		if err := t.ctx(); err != nil {
+			return err
+		}
+		n, end := fillBuffer(src, *buf)
+		if n > 0 {
+			if err := sh.grow(roundUp(int64(n))); err != nil {
+				return err
+			}
+			if _, err := f.Write((*buf)[:n]); err != nil {
+				return err
+			}
+		}
+		if errors.Is(end, io.EOF) {
+			return nil
+		}
+		if end != nil {
+			return end
+		}
+	}
+}
+
+// fillBuffer reads until buf is full or src ends. Unlike io.ReadFull it tells
+// a source that was cut off from one that is at its end.
+func fillBuffer(src io.Reader, buf []byte) (n int, err error) {
+	for n < len(buf) && err == nil {
+		var k int
+		k, err = src.Read(buf[n:])
+		n += k
+	}
+	return n, err
+}
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
