@@ -47,7 +47,7 @@ type State struct {
 	Paused      bool
 	Pid         int
 	StartedAt   time.Time // zero: never started
-	FinishedAt  time.Time // zero: never ended
+	FinishedAt  time.Time // zero: never ended; a moment before StartedAt if it ended at once
 	ExitCode    int
 	OOMKilled   bool
 	Error       string // the engine's, of a start that failed

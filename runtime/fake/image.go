@@ -10,6 +10,7 @@ import (
 // pull is how the pulls of an image go.
 type pull struct {
 	err  error
+	auth *runtime.Auth // that its registry wants; nil: it takes everybody
 	gate chan struct{} // a pull waits until it is closed; nil: not
 }
 
@@ -23,7 +24,7 @@ func (e *Engine) HasImage(ctx context.Context, ref string) (has bool, err error)
 }
 
 // Pull brings an image to the host.
-func (e *Engine) Pull(ctx context.Context, ref string, _ runtime.Auth, progress func(runtime.Progress)) error {
+func (e *Engine) Pull(ctx context.Context, ref string, auth runtime.Auth, progress func(runtime.Progress)) error {
 	n := runtime.Name{ID: ref}
 	if err := e.before(ctx, "pull", n); err != nil {
 		return err
@@ -34,6 +35,9 @@ func (e *Engine) Pull(ctx context.Context, ref string, _ runtime.Auth, progress 
 	report(progress, runtime.Progress{Layers: 1, Total: 100})
 	if err := p.wait(ctx); err != nil {
 		return err
+	}
+	if p.err == nil && p.auth != nil && *p.auth != auth {
+		p.err = runtime.ErrDenied
 	}
 	if p.err != nil {
 		return fmt.Errorf("pull image %s: %w", ref, p.err)
@@ -81,6 +85,15 @@ func (w *World) RefusePull(ref string, err error) {
 	defer w.mu.Unlock()
 	p := w.pulls[ref]
 	p.err = err
+	w.pulls[ref] = p
+}
+
+// RequireAuth makes pulls of ref end with runtime.ErrDenied without these credentials.
+func (w *World) RequireAuth(ref string, auth runtime.Auth) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p := w.pulls[ref]
+	p.auth = &auth
 	w.pulls[ref] = p
 }
 

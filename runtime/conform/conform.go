@@ -1,0 +1,191 @@
+package conform
+
+import (
+	"context"
+	"crypto/rand"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"berth/runtime"
+)
+
+// Engine is all that is tested.
+type Engine interface {
+	looks
+	makes
+	changes
+	images
+	console
+}
+
+type looks interface {
+	Inspect(ctx context.Context, n runtime.Name) (runtime.State, error)
+	List(ctx context.Context) ([]runtime.Found, error)
+	Watch(ctx context.Context, listed func([]runtime.Found), notify func(runtime.Name)) error
+}
+
+type makes interface {
+	Create(ctx context.Context, s runtime.Spec) (containerID string, err error)
+	Start(ctx context.Context, n runtime.Name) error
+	Signal(ctx context.Context, n runtime.Name, signal string) error
+	Kill(ctx context.Context, n runtime.Name) error
+	Remove(ctx context.Context, n runtime.Name) error
+}
+
+type changes interface {
+	Update(ctx context.Context, n runtime.Name, l runtime.Live) error
+	Unpause(ctx context.Context, n runtime.Name) error
+}
+
+type images interface {
+	HasImage(ctx context.Context, ref string) (bool, error)
+	Pull(ctx context.Context, ref string, auth runtime.Auth, progress func(runtime.Progress)) error
+}
+
+type console interface {
+	Logs(ctx context.Context, containerID string, since time.Time, follow bool, each func(runtime.Line) error) error
+	Input(ctx context.Context, containerID string, data []byte) error
+	Stats(ctx context.Context, containerID string) (runtime.Stats, error)
+}
+
+// The commands of the suite's containers. A fake plays them.
+var (
+	Sleeps     = []string{"sleep", "100000"}                                        // until a signal
+	ExitsWith3 = []string{"sh", "-c", "exit 3"}                                     // at once
+	SaysThree  = []string{"sh", "-c", "echo one; echo two; echo three"}             // and exits with 0
+	SaysOne    = []string{"sh", "-c", "echo one; sleep 100000"}                     // and goes on
+	Echoes     = []string{"cat"}                                                    // its input, line by line
+	EatsMemory = []string{"sh", "-c", "x=x; while true; do x=$x$x$x$x$x; done"}     // until there is none
+	Ignores    = []string{"sh", "-c", "trap '' TERM; while true; do sleep 1; done"} // TERM
+)
+
+// Harness is one engine and its host.
+type Harness struct {
+	Engine Engine
+	Image  string // on the host
+
+	Pullable string // in a registry, not on the host
+	Missing  string // not on the host, and its registry says that there is none
+	Locked   string // its registry wants Auth
+	Auth     runtime.Auth
+
+	Dir     func(t *testing.T) string                  // makes a directory of the host
+	DropDir func(t *testing.T, dir string)             // removes it
+	Port    func(t *testing.T) int                     // free on 127.0.0.1
+	Occupy  func(t *testing.T, port int) (free func()) // takes a TCP port of 127.0.0.1
+
+	Pause   func(t *testing.T, n runtime.Name) // behind the engine's back
+	Vanish  func(t *testing.T, n runtime.Name)
+	Outside func(t *testing.T, n runtime.Name)                    // starts it
+	Foreign func(t *testing.T, n runtime.Name) (untouched func()) // takes its name in the engine
+}
+
+// Run runs the suite.
+func Run(t *testing.T, h *Harness) {
+	for name, test := range map[string]func(*testing.T, *Harness){
+		"absent":                    absent,
+		"create":                    create,
+		"create again":              createAgain,
+		"create at once":            createAtOnce,
+		"create another":            createAnother,
+		"roles":                     roles,
+		"start":                     start,
+		"kill":                      kill,
+		"signal":                    signal,
+		"remove":                    remove,
+		"exit code":                 exitCode,
+		"out of memory":             outOfMemory,
+		"mount missing":             mountMissing,
+		"port taken":                portTaken,
+		"update":                    update,
+		"update refused":            updateRefused,
+		"paused":                    paused,
+		"vanished":                  vanished,
+		"started outside":           startedOutside,
+		"foreign":                   foreign,
+		"list":                      list,
+		"watch":                     watch,
+		"logs":                      logs,
+		"logs follow":               logsFollow,
+		"logs of what is not there": logsOfNothing,
+		"input":                     input,
+		"input to the dead":         inputToTheDead,
+		"stats":                     stats,
+		"image":                     image,
+		"pull":                      pull,
+		"pull refused":              pullRefused,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, h)
+		})
+	}
+}
+
+// spec returns the spec of a new server container.
+func (h *Harness) spec(command []string) runtime.Spec {
+	name := runtime.Name{ID: "c" + strings.ToLower(rand.Text()[:12]), Role: runtime.Server}
+	return runtime.Spec{Name: name, Stamp: "1", Image: h.Image, Command: command}
+}
+
+// made creates a container, and ends and removes it with the test.
+func (h *Harness) made(t *testing.T, s runtime.Spec) (id string) {
+	t.Helper()
+	id, err := h.Engine.Create(t.Context(), s)
+	require.NoError(t, err)
+	h.clean(t, s.Name)
+	return id
+}
+
+func (h *Harness) clean(t *testing.T, n runtime.Name) {
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		require.NoError(t, h.Engine.Kill(ctx, n))
+		require.NoError(t, h.Engine.Remove(ctx, n))
+	})
+}
+
+// started creates and starts a container.
+func (h *Harness) started(t *testing.T, s runtime.Spec) (id string) {
+	t.Helper()
+	id = h.made(t, s)
+	require.NoError(t, h.Engine.Start(t.Context(), s.Name))
+	return id
+}
+
+// look inspects a container that must be there.
+func (h *Harness) look(t *testing.T, n runtime.Name) runtime.State {
+	t.Helper()
+	s, err := h.Engine.Inspect(t.Context(), n)
+	require.NoError(t, err)
+	return s
+}
+
+// ended waits for the end of a run.
+func (h *Harness) ended(t *testing.T, n runtime.Name) (s runtime.State) {
+	t.Helper()
+	await(t, "the end of a run", func() bool {
+		s = h.look(t, n)
+		return !s.Running && !s.StartedAt.IsZero()
+	})
+	return s
+}
+
+// await looks again until done, which nothing announces.
+func await(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	late := time.NewTimer(30 * time.Second)
+	defer late.Stop()
+	for !done() {
+		select {
+		case <-again.C:
+		case <-late.C:
+			require.Fail(t, "waited in vain for "+what)
+		}
+	}
+}

@@ -1,0 +1,118 @@
+package conform
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"berth/runtime"
+)
+
+// read collects the lines after since.
+func (h *Harness) read(t *testing.T, id string, since time.Time, follow bool) (lines []runtime.Line) {
+	t.Helper()
+	require.NoError(t, h.Engine.Logs(t.Context(), id, since, follow, func(l runtime.Line) error {
+		lines = append(lines, l)
+		return nil
+	}))
+	return lines
+}
+
+func texts(lines []runtime.Line) string {
+	var all []string
+	for _, l := range lines {
+		all = append(all, string(l.Data))
+	}
+	return strings.Join(all, " ")
+}
+
+func logs(t *testing.T, h *Harness) {
+	for _, tty := range []bool{false, true} {
+		s := h.spec(SaysThree)
+		s.TTY = tty
+		id := h.started(t, s)
+		h.ended(t, s.Name)
+		lines := h.read(t, id, time.Time{}, false)
+		require.Equal(t, "one two three", texts(lines))
+		require.True(t, lines[1].Time.After(lines[0].Time))
+		require.WithinDuration(t, time.Now(), lines[0].Time, time.Hour)
+		require.Equal(t, "two three", texts(h.read(t, id, lines[0].Time, false)), "since is exclusive")
+		require.Empty(t, h.read(t, id, lines[2].Time, true))
+
+		stop := errors.New("enough")
+		require.ErrorIs(t, h.Engine.Logs(t.Context(), id, time.Time{}, false, func(runtime.Line) error { return stop }), stop)
+		require.NoError(t, h.Engine.Start(t.Context(), s.Name))
+		h.ended(t, s.Name)
+		require.Equal(t, "one two three", texts(h.read(t, id, lines[2].Time, false)), "the lines of the next run alone")
+	}
+}
+
+func logsFollow(t *testing.T, h *Harness) {
+	s := h.spec(SaysOne)
+	id := h.started(t, s)
+	first, ended := make(chan runtime.Line, 10), make(chan error, 1)
+	go func() {
+		ended <- h.Engine.Logs(t.Context(), id, time.Time{}, true, func(l runtime.Line) error {
+			first <- l
+			return nil
+		})
+	}()
+	require.Equal(t, "one", string((<-first).Data))
+	require.Empty(t, ended, "it goes on while the container runs")
+	require.NoError(t, h.Engine.Kill(t.Context(), s.Name))
+	require.NoError(t, <-ended, "and ends with it")
+	require.Empty(t, first)
+}
+
+func logsOfNothing(t *testing.T, h *Harness) {
+	s := h.spec(SaysOne)
+	id := h.made(t, s)
+	require.Empty(t, h.read(t, id, time.Time{}, true))
+	require.NoError(t, h.Engine.Remove(t.Context(), s.Name))
+	err := h.Engine.Logs(t.Context(), id, time.Time{}, false, func(runtime.Line) error { return nil })
+	require.ErrorIs(t, err, runtime.ErrNotFound)
+}
+
+func input(t *testing.T, h *Harness) {
+	s := h.spec(Echoes)
+	id := h.started(t, s)
+	for _, line := range []string{"say hi\n", "say ho\n"} {
+		require.NoError(t, h.Engine.Input(t.Context(), id, []byte(line)))
+	}
+	var said string
+	await(t, "an echo", func() bool {
+		said = texts(h.read(t, id, time.Time{}, false))
+		return strings.HasSuffix(said, "ho")
+	})
+	require.Equal(t, "say hi say ho", said)
+	require.True(t, h.look(t, s.Name).Running, "its input stays open")
+}
+
+func inputToTheDead(t *testing.T, h *Harness) {
+	s := h.spec(Echoes)
+	id := h.made(t, s)
+	require.ErrorIs(t, h.Engine.Input(t.Context(), id, []byte("hi\n")), runtime.ErrNotRunning)
+}
+
+func stats(t *testing.T, h *Harness) {
+	s := h.spec(Sleeps)
+	s.Live.Memory = 64 << 20
+	id := h.made(t, s)
+	_, err := h.Engine.Stats(t.Context(), id)
+	require.ErrorIs(t, err, runtime.ErrNotRunning)
+	require.NoError(t, h.Engine.Start(t.Context(), s.Name))
+	got, err := h.Engine.Stats(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, int64(64<<20), got.MemoryLimit)
+	require.Positive(t, got.Memory)
+	require.LessOrEqual(t, got.Memory, got.MemoryLimit)
+	require.Positive(t, got.Pids)
+	require.WithinDuration(t, time.Now(), got.Read, time.Minute)
+	require.NoError(t, h.Engine.Kill(t.Context(), s.Name))
+	require.NoError(t, h.Engine.Remove(t.Context(), s.Name))
+	_, err = h.Engine.Stats(t.Context(), id)
+	require.ErrorIs(t, err, runtime.ErrNotFound)
+}

@@ -1,0 +1,45 @@
+package conform
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"berth/runtime"
+)
+
+func image(t *testing.T, h *Harness) {
+	has, err := h.Engine.HasImage(t.Context(), h.Image)
+	require.NoError(t, err)
+	require.True(t, has)
+	has, err = h.Engine.HasImage(t.Context(), h.Missing)
+	require.NoError(t, err)
+	require.False(t, has)
+	s := h.spec(Sleeps)
+	s.Image = h.Missing
+	_, err = h.Engine.Create(t.Context(), s)
+	require.ErrorIs(t, err, runtime.ErrImageNotFound, "create never pulls")
+}
+
+func pull(t *testing.T, h *Harness) {
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, h.Engine.Pull(cancelled, h.Pullable, runtime.Auth{}, nil), context.Canceled)
+	var last runtime.Progress
+	require.NoError(t, h.Engine.Pull(t.Context(), h.Pullable, runtime.Auth{}, func(p runtime.Progress) { last = p }))
+	require.Equal(t, last.Layers, last.Done)
+	require.Equal(t, last.Total, last.Current)
+	has, err := h.Engine.HasImage(t.Context(), h.Pullable)
+	require.NoError(t, err)
+	require.True(t, has)
+	require.NoError(t, h.Engine.Pull(t.Context(), h.Pullable, runtime.Auth{}, nil), "again")
+}
+
+func pullRefused(t *testing.T, h *Harness) {
+	require.ErrorIs(t, h.Engine.Pull(t.Context(), h.Missing, runtime.Auth{}, nil), runtime.ErrImageNotFound)
+	require.ErrorIs(t, h.Engine.Pull(t.Context(), h.Locked, runtime.Auth{}, nil), runtime.ErrDenied)
+	wrong := runtime.Auth{Username: h.Auth.Username, Password: "wrong"}
+	require.ErrorIs(t, h.Engine.Pull(t.Context(), h.Locked, wrong, nil), runtime.ErrDenied)
+	require.NoError(t, h.Engine.Pull(t.Context(), h.Locked, h.Auth, nil))
+}

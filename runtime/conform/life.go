@@ -1,0 +1,154 @@
+package conform
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"berth/runtime"
+)
+
+func absent(t *testing.T, h *Harness) {
+	n, e := h.spec(Sleeps).Name, h.Engine
+	_, err := e.Inspect(t.Context(), n)
+	require.ErrorIs(t, err, runtime.ErrNotFound)
+	require.ErrorIs(t, e.Start(t.Context(), n), runtime.ErrNotFound)
+	require.ErrorIs(t, e.Signal(t.Context(), n, "TERM"), runtime.ErrNotFound)
+	require.ErrorIs(t, e.Update(t.Context(), n, runtime.Live{CPU: 1}), runtime.ErrNotFound)
+	require.ErrorIs(t, e.Unpause(t.Context(), n), runtime.ErrNotFound)
+	require.NoError(t, e.Kill(t.Context(), n))
+	require.NoError(t, e.Remove(t.Context(), n))
+}
+
+func create(t *testing.T, h *Harness) {
+	s := h.spec(Sleeps)
+	s.TTY = true
+	s.Live = runtime.Live{Memory: 64 << 20, Swap: 8 << 20, CPU: 0.5, Pids: 50, Cpuset: "0"}
+	id := h.made(t, s)
+	require.NotEmpty(t, id)
+	require.Equal(t, runtime.State{ContainerID: id, Stamp: "1", Live: s.Live, TTY: true}, h.look(t, s.Name))
+}
+
+func createAgain(t *testing.T, h *Harness) {
+	s := h.spec(Sleeps)
+	id := h.started(t, s)
+	before := h.look(t, s.Name)
+	again, err := h.Engine.Create(t.Context(), s)
+	require.NoError(t, err)
+	require.Equal(t, id, again)
+	require.Equal(t, before, h.look(t, s.Name), "the one that runs was adopted as it is")
+}
+
+func createAtOnce(t *testing.T, h *Harness) {
+	s := h.spec(Sleeps)
+	h.clean(t, s.Name)
+	var made [8]string
+	var errs [8]error
+	var all sync.WaitGroup
+	for i := range made {
+		all.Go(func() { made[i], errs[i] = h.Engine.Create(t.Context(), s) })
+	}
+	all.Wait()
+	id := h.look(t, s.Name).ContainerID
+	for i := range made {
+		require.NoError(t, errs[i])
+		require.Equal(t, id, made[i])
+	}
+}
+
+func createAnother(t *testing.T, h *Harness) {
+	s := h.spec(Sleeps)
+	first := h.started(t, s)
+	s.Stamp = "2"
+	_, err := h.Engine.Create(t.Context(), s)
+	require.ErrorIs(t, err, runtime.ErrRunning)
+	require.True(t, h.look(t, s.Name).Running)
+
+	require.NoError(t, h.Engine.Kill(t.Context(), s.Name))
+	second, err := h.Engine.Create(t.Context(), s)
+	require.NoError(t, err)
+	require.NotEqual(t, first, second)
+	require.Equal(t, "2", h.look(t, s.Name).Stamp)
+}
+
+func roles(t *testing.T, h *Harness) {
+	s := h.spec(Sleeps)
+	install := s
+	install.Name.Role = runtime.Install
+	require.NotEqual(t, h.started(t, s), h.made(t, install))
+	require.True(t, h.look(t, s.Name).Running)
+	require.False(t, h.look(t, install.Name).Running)
+	require.NoError(t, h.Engine.Remove(t.Context(), install.Name))
+	require.True(t, h.look(t, s.Name).Running)
+}
+
+func start(t *testing.T, h *Harness) {
+	s := h.spec(Sleeps)
+	h.started(t, s)
+	first := h.look(t, s.Name)
+	require.True(t, first.Running)
+	require.NotZero(t, first.Pid)
+	require.False(t, first.StartedAt.IsZero())
+	require.NoError(t, h.Engine.Start(t.Context(), s.Name))
+	require.Equal(t, first, h.look(t, s.Name), "a second start changes nothing")
+}
+
+func kill(t *testing.T, h *Harness) {
+	s := h.spec(Ignores)
+	h.started(t, s)
+	require.NoError(t, h.Engine.Kill(t.Context(), s.Name))
+	dead := h.look(t, s.Name)
+	require.False(t, dead.Running, "it is dead when Kill returns")
+	require.Equal(t, 137, dead.ExitCode)
+	require.False(t, dead.OOMKilled)
+	require.NoError(t, h.Engine.Kill(t.Context(), s.Name))
+	require.NoError(t, h.Engine.Start(t.Context(), s.Name))
+	again := h.look(t, s.Name)
+	require.True(t, again.StartedAt.After(dead.StartedAt))
+	require.Zero(t, again.ExitCode)
+}
+
+func signal(t *testing.T, h *Harness) {
+	s := h.spec(Sleeps)
+	h.started(t, s)
+	require.ErrorIs(t, h.Engine.Signal(t.Context(), s.Name, "SIGNONSENSE"), runtime.ErrInvalid)
+	require.True(t, h.look(t, s.Name).Running)
+	require.NoError(t, h.Engine.Signal(t.Context(), s.Name, "SIGTERM"))
+	require.Equal(t, 143, h.ended(t, s.Name).ExitCode)
+	require.NoError(t, h.Engine.Signal(t.Context(), s.Name, "SIGTERM"))
+}
+
+func remove(t *testing.T, h *Harness) {
+	s := h.spec(Sleeps)
+	h.started(t, s)
+	require.ErrorIs(t, h.Engine.Remove(t.Context(), s.Name), runtime.ErrRunning)
+	require.True(t, h.look(t, s.Name).Running)
+	require.NoError(t, h.Engine.Kill(t.Context(), s.Name))
+	require.NoError(t, h.Engine.Remove(t.Context(), s.Name))
+	_, err := h.Engine.Inspect(t.Context(), s.Name)
+	require.ErrorIs(t, err, runtime.ErrNotFound)
+	require.NoError(t, h.Engine.Remove(t.Context(), s.Name))
+}
+
+func exitCode(t *testing.T, h *Harness) {
+	s := h.spec(ExitsWith3)
+	h.started(t, s)
+	first := h.ended(t, s.Name)
+	require.Equal(t, 3, first.ExitCode)
+	// Docker notes a start when it has begun: what ends at once ends before it.
+	require.WithinDuration(t, first.StartedAt, first.FinishedAt, 10*time.Second)
+	require.Zero(t, first.Pid)
+	require.NoError(t, h.Engine.Start(t.Context(), s.Name))
+	require.True(t, h.ended(t, s.Name).StartedAt.After(first.StartedAt))
+}
+
+func outOfMemory(t *testing.T, h *Harness) {
+	s := h.spec(EatsMemory)
+	s.Live.Memory = 16 << 20
+	h.started(t, s)
+	require.NotZero(t, h.ended(t, s.Name).ExitCode)
+	// Docker hears of the reason apart from the end, and may say it later.
+	await(t, "the reason of its end", func() bool { return h.look(t, s.Name).OOMKilled })
+}

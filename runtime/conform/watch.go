@@ -1,0 +1,73 @@
+package conform
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"berth/runtime"
+)
+
+func list(t *testing.T, h *Harness) {
+	s := h.spec(Sleeps)
+	id := h.started(t, s)
+	rest := h.spec(Sleeps)
+	rest.Name.Role = runtime.Install
+	h.made(t, rest)
+	found, err := h.Engine.List(t.Context())
+	require.NoError(t, err)
+	seen := map[runtime.Name]runtime.Found{}
+	for _, f := range found {
+		seen[f.Name] = f
+	}
+	require.Equal(t, id, seen[s.Name].ContainerID)
+	require.True(t, seen[s.Name].Running)
+	require.WithinDuration(t, time.Now(), seen[s.Name].CreatedAt, time.Hour)
+	require.Contains(t, seen, rest.Name)
+	require.False(t, seen[rest.Name].Running)
+}
+
+// watch runs a Watch, and waits for the news of every kind of change.
+func watch(t *testing.T, h *Harness) {
+	before := h.spec(Sleeps)
+	h.made(t, before)
+	listed, news := make(chan []runtime.Found, 1), make(chan runtime.Name, 1000)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- h.Engine.Watch(ctx, func(f []runtime.Found) { listed <- f }, func(n runtime.Name) { news <- n })
+	}()
+	var names []runtime.Name
+	for _, f := range <-listed {
+		names = append(names, f.Name)
+	}
+	require.Contains(t, names, before.Name)
+
+	s := h.spec(Sleeps)
+	told := func(what string) {
+		t.Helper()
+		for late := time.After(10 * time.Second); ; {
+			select {
+			case n := <-news:
+				if n == s.Name {
+					return
+				}
+			case <-late:
+				require.Fail(t, "not notified of "+what)
+			}
+		}
+	}
+	h.made(t, s)
+	told("its creation")
+	require.NoError(t, h.Engine.Start(t.Context(), s.Name))
+	told("its start")
+	require.NoError(t, h.Engine.Kill(t.Context(), s.Name))
+	told("its end")
+	require.NoError(t, h.Engine.Remove(t.Context(), s.Name))
+	told("its removal")
+	cancel()
+	require.True(t, errors.Is(<-ended, context.Canceled))
+}

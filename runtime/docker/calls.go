@@ -1,0 +1,139 @@
+package docker
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/docker/docker/client"
+)
+
+// operation is one kind of call: its name in metrics, how long it may take,
+// and what it waits for.
+type operation struct {
+	name  string
+	limit time.Duration
+	lane  laneName
+}
+
+type laneName int
+
+// The lanes of calls. No gain in start throughput was measured above 4 at a
+// time on 2 cores, and each start then takes longer.
+const (
+	free  laneName = iota // waits for nothing: reads
+	heavy                 // create, start, remove
+	kills                 // must not wait behind starts
+	lanes
+)
+
+var (
+	opPing    = operation{"ping", 5 * time.Second, free}
+	opInspect = operation{"inspect", 10 * time.Second, free}
+	opList    = operation{"list", 20 * time.Second, free}
+	opImage   = operation{"image", 10 * time.Second, free}
+	opNetwork = operation{"network", 30 * time.Second, free}
+	opCreate  = operation{"create", time.Minute, heavy}
+	opStart   = operation{"start", 2 * time.Minute, heavy}
+	opRemove  = operation{"remove", time.Minute, heavy}
+	opKill    = operation{"kill", 40 * time.Second, kills}
+	opSignal  = operation{"signal", 20 * time.Second, kills}
+	opUpdate  = operation{"update", 20 * time.Second, free}
+	opUnpause = operation{"unpause", 20 * time.Second, free}
+	opStats   = operation{"stats", 20 * time.Second, free}
+	opInput   = operation{"input", 10 * time.Second, free}
+	opPull    = operation{"pull", 0, free} // streams: a stall limit instead of a deadline
+)
+
+// operations is all of them, for the metrics.
+var operations = []operation{
+	opPing, opInspect, opList, opImage, opNetwork, opCreate, opStart, opRemove,
+	opKill, opSignal, opUpdate, opUnpause, opStats, opInput, opPull,
+}
+
+// calls gives every call its deadline, its slot, its metric and its error.
+type calls struct {
+	cli     *client.Client
+	metrics *metrics
+	slots   [lanes]chan struct{}
+	good    atomic.Int64 // Unix ns, of the last inspect that was answered
+	bad     atomic.Int64 // and of the last that was not
+}
+
+func newCalls(cli *client.Client, m *metrics) *calls {
+	c := &calls{cli: cli, metrics: m}
+	c.slots[heavy] = make(chan struct{}, 4)
+	c.slots[kills] = make(chan struct{}, 8)
+	return c
+}
+
+// do makes one call on what. The wait for a slot does not count against its
+// deadline. Errors wrap what classify finds in them.
+func (c *calls) do(ctx context.Context, op operation, what string, call func(context.Context) error) error {
+	leave, err := c.enter(ctx, op.lane)
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", op.name, what, err)
+	}
+	defer leave()
+	limited, cancel := ctx, context.CancelFunc(func() {})
+	if op.limit > 0 {
+		limited, cancel = context.WithTimeout(ctx, op.limit)
+	}
+	defer cancel()
+	began := time.Now()
+	err = c.negotiated(limited, call)
+	c.note(ctx, op, time.Since(began), err)
+	return explain(ctx, op, what, err)
+}
+
+// negotiated makes a call once the API's version is agreed on. Without this a
+// failed negotiation is ignored by the client, and an older engine then
+// refuses requests that are right.
+func (c *calls) negotiated(ctx context.Context, call func(context.Context) error) error {
+	if err := c.cli.NewVersionError(ctx, "1.25", "berth"); err != nil {
+		return err
+	}
+	return call(ctx)
+}
+
+func (c *calls) enter(ctx context.Context, lane laneName) (leave func(), err error) {
+	slot := c.slots[lane]
+	if slot == nil {
+		return func() {}, ctx.Err()
+	}
+	select {
+	case slot <- struct{}{}:
+		return func() { <-slot }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (c *calls) note(ctx context.Context, op operation, took time.Duration, err error) {
+	if err != nil && ctx.Err() != nil {
+		return // the caller left; that says nothing about the engine
+	}
+	r := resultOf(err)
+	c.metrics.requests.WithLabelValues(op.name, r).Observe(took.Seconds())
+	if op.name != opInspect.name {
+		return
+	}
+	if r == unavailable {
+		c.bad.Store(time.Now().UnixNano())
+	} else {
+		c.good.Store(time.Now().UnixNano())
+	}
+}
+
+// silent tells for how long inspects have gone unanswered, if the last one did.
+func (c *calls) silent() (time.Duration, bool) {
+	good, bad := c.good.Load(), c.bad.Load()
+	if bad <= good {
+		return 0, false
+	}
+	if good == 0 {
+		good = bad
+	}
+	return time.Since(time.Unix(0, good)), true
+}

@@ -1,0 +1,100 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/docker/docker/client"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"berth/runtime"
+)
+
+// Config is what an Engine needs to know. Only StoreID has no default.
+type Config struct {
+	Host        string        // of the engine, as in DOCKER_HOST; empty: DOCKER_HOST, else the local socket
+	StoreID     string        // of the store whose containers these are
+	Network     string        // that containers are attached to; made if there is none. Empty: berth
+	PidsLimit   int64         // processes of a container whose spec names none; 0: 512
+	LogMaxSize  int64         // bytes of one of Docker's log files; 0: 20 MiB
+	LogMaxFiles int           // of them per container; 0: 2
+	StallLimit  time.Duration // for which a pull may make no progress; 0: 2 minutes
+}
+
+func (c Config) withDefaults() Config {
+	if c.Network == "" {
+		c.Network = "berth"
+	}
+	if c.PidsLimit == 0 {
+		c.PidsLimit = 512
+	}
+	if c.LogMaxSize == 0 {
+		c.LogMaxSize = 20 << 20
+	}
+	if c.LogMaxFiles == 0 {
+		c.LogMaxFiles = 2
+	}
+	if c.StallLimit == 0 {
+		c.StallLimit = 2 * time.Minute
+	}
+	return c
+}
+
+// Engine drives the containers of one store. It can be used by many goroutines.
+type Engine struct {
+	cfg   Config
+	cli   *client.Client
+	calls *calls
+	ids   *ids
+	net   *network
+	log   *slog.Logger
+}
+
+// New returns an Engine. It does not talk to Docker, which may be away.
+func New(c Config, r prometheus.Registerer, log *slog.Logger) (*Engine, error) {
+	if c.StoreID == "" {
+		return nil, errors.New("docker: no store id")
+	}
+	options := []client.Opt{client.FromEnv, client.WithAPIVersionNegotiation()}
+	if c.Host != "" {
+		options = append(options, client.WithHost(c.Host))
+	}
+	cli, err := client.NewClientWithOpts(options...)
+	if err != nil {
+		return nil, fmt.Errorf("docker: %w", err)
+	}
+	c = c.withDefaults()
+	calls := newCalls(cli, newMetrics(r))
+	return &Engine{cfg: c, cli: cli, calls: calls, ids: newIDs(), net: newNetwork(c.Network, cli, calls, log), log: log}, nil
+}
+
+// Ping asks whether the engine answers at all. Any failure is ErrUnavailable.
+func (e *Engine) Ping(ctx context.Context) error {
+	err := e.calls.do(ctx, opPing, "engine", func(ctx context.Context) error {
+		_, err := e.cli.Ping(ctx)
+		return err
+	})
+	if err != nil && !errors.Is(err, runtime.ErrUnavailable) {
+		return fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)
+	}
+	return err
+}
+
+// Ready tells why the engine cannot be relied on, or nil. A ping is not
+// enough: while containerd hangs, pings and lists are answered, and inspects
+// are not. So the last inspect that came to an end must have been answered.
+func (e *Engine) Ready(ctx context.Context) error {
+	if err := e.Ping(ctx); err != nil {
+		return err
+	}
+	if since, ok := e.calls.silent(); ok {
+		return fmt.Errorf("%w: inspects were last answered %s ago", runtime.ErrUnavailable, since.Round(time.Second))
+	}
+	return nil
+}
+
+// Close drops the connections to the engine that are idle.
+func (e *Engine) Close() error { return e.cli.Close() }

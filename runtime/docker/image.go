@@ -1,0 +1,142 @@
+package docker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/docker/docker/api/types/image"
+	"github.com/docker/docker/api/types/registry"
+
+	"berth/runtime"
+)
+
+// HasImage tells whether an image is on the host.
+func (e *Engine) HasImage(ctx context.Context, ref string) (bool, error) {
+	err := e.calls.do(ctx, opImage, ref, func(ctx context.Context) error {
+		_, err := e.cli.ImageInspect(ctx, ref)
+		return err
+	})
+	if errors.Is(err, runtime.ErrImageNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Pull brings an image to the host, and tells progress about it. It takes as
+// long as it makes progress. It must be called with a context that outlives
+// the request that asked for it: the engine stops a pull whose client leaves.
+func (e *Engine) Pull(ctx context.Context, ref string, auth runtime.Auth, progress func(runtime.Progress)) error {
+	options := image.PullOptions{}
+	if auth != (runtime.Auth{}) {
+		encoded, err := registry.EncodeAuthConfig(registry.AuthConfig{Username: auth.Username, Password: auth.Password})
+		if err != nil {
+			return fmt.Errorf("pull %s: credentials: %w", ref, err)
+		}
+		options.RegistryAuth = encoded
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stall := time.AfterFunc(e.cfg.StallLimit, func() { cancel(runtime.ErrStalled) })
+	defer stall.Stop()
+	err := e.calls.do(ctx, opPull, ref, func(ctx context.Context) error {
+		return e.pull(ctx, ref, options, func(p runtime.Progress) {
+			stall.Reset(e.cfg.StallLimit)
+			if progress != nil {
+				progress(p)
+			}
+		})
+	})
+	if err != nil && errors.Is(context.Cause(ctx), runtime.ErrStalled) {
+		return fmt.Errorf("pull %s: %w for %s", ref, runtime.ErrStalled, e.cfg.StallLimit)
+	}
+	return err
+}
+
+func (e *Engine) pull(ctx context.Context, ref string, options image.PullOptions, moved func(runtime.Progress)) error {
+	body, err := e.cli.ImagePull(ctx, ref, options)
+	if err != nil {
+		return refusal(err)
+	}
+	defer body.Close()
+	return refusal(readPull(body, moved))
+}
+
+// pullMessage is one of the stream that the engine answers a pull with.
+type pullMessage struct {
+	ID     string `json:"id"`
+	Status string `json:"status"`
+	Error  string `json:"error"`
+	Detail struct {
+		Current int64 `json:"current"`
+		Total   int64 `json:"total"`
+	} `json:"progressDetail"`
+}
+
+// readPull reads to the end of the stream, which is the end of the pull.
+func readPull(body io.Reader, moved func(runtime.Progress)) error {
+	decoder, layers := json.NewDecoder(body), layers{}
+	for {
+		var m pullMessage
+		switch err := decoder.Decode(&m); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)
+		case m.Error != "":
+			return errors.New(m.Error)
+		}
+		if layers.note(m) {
+			moved(layers.progress())
+		}
+	}
+}
+
+// layers is how far each layer of an image is.
+type layers map[string]layer
+
+type layer struct {
+	status         string
+	current, total int64
+}
+
+// note takes a message in, and tells whether anything moved. The engine's
+// waiting for its next try is no progress.
+func (l layers) note(m pullMessage) bool {
+	if strings.HasPrefix(m.Status, "Retrying") {
+		return false
+	}
+	if m.ID == "" || strings.HasPrefix(m.Status, "Pulling from") {
+		return true
+	}
+	now := l[m.ID]
+	old := now
+	now.status = m.Status
+	switch m.Status {
+	case "Downloading":
+		now.current, now.total = m.Detail.Current, m.Detail.Total
+	case "Verifying Checksum", "Download complete":
+		now.current = now.total
+	case "Extracting": // its figures are the position in the same bytes again
+		l[m.ID] = now
+		return true
+	}
+	l[m.ID] = now
+	return now != old
+}
+
+func (l layers) progress() (p runtime.Progress) {
+	for _, one := range l {
+		p.Layers++
+		if one.status == "Pull complete" || one.status == "Already exists" {
+			p.Done++
+		}
+		p.Current += one.current
+		p.Total += one.total
+	}
+	return p
+}

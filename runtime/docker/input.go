@@ -1,0 +1,91 @@
+package docker
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"berth/runtime"
+)
+
+// Input writes to the standard input of a container, and returns when the
+// engine has taken all of it. Only the input is attached: an attach that reads
+// output could hold the container up. The input stays open behind it.
+func (e *Engine) Input(ctx context.Context, containerID string, data []byte) error {
+	c, err := e.ours(ctx, containerID)
+	if err != nil {
+		return err
+	}
+	if !c.State.Running || c.State.Paused {
+		return fmt.Errorf("input of container %s: %w", containerID, runtime.ErrNotRunning)
+	}
+	return e.calls.do(ctx, opInput, "container "+containerID, func(ctx context.Context) error {
+		return e.write(ctx, containerID, data)
+	})
+}
+
+// write does what the client's own attach does, but keeps to its deadline: that
+// one waits for the engine's answer for as long as it takes.
+func (e *Engine) write(ctx context.Context, id string, data []byte) error {
+	conn, err := e.cli.Dialer()(ctx)
+	if err != nil {
+		return fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)
+	}
+	defer conn.Close()
+	if deadline, ok := ctx.Deadline(); ok {
+		_ = conn.SetDeadline(deadline)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	r, err := upgrade(conn, "/v"+e.cli.ClientVersion()+"/containers/"+id+"/attach?stream=1&stdin=1")
+	if err != nil {
+		return err
+	}
+	if _, err := conn.Write(data); err != nil {
+		return timely(err)
+	}
+	if half, ok := conn.(interface{ CloseWrite() error }); ok {
+		if err := half.CloseWrite(); err != nil {
+			return timely(err)
+		}
+		// The engine closes its side when the container's input has everything.
+		_, err = io.Copy(io.Discard, r)
+	}
+	return timely(err)
+}
+
+func upgrade(conn net.Conn, path string) (io.Reader, error) {
+	request, err := http.NewRequest(http.MethodPost, "http://docker"+path, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Connection", "Upgrade")
+	request.Header.Set("Upgrade", "tcp")
+	if err := request.Write(conn); err != nil {
+		return nil, timely(err)
+	}
+	r := bufio.NewReader(conn)
+	answer, err := http.ReadResponse(r, request)
+	if err != nil {
+		return nil, timely(err)
+	}
+	if answer.StatusCode == http.StatusSwitchingProtocols || answer.StatusCode == http.StatusOK {
+		return r, nil
+	}
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, 4<<10))
+	return nil, fmt.Errorf("attach answered %d: %s", answer.StatusCode, text)
+}
+
+// timely tells a connection that broke or timed out as the engine being away.
+func timely(err error) error {
+	var broken net.Error
+	if errors.As(err, &broken) {
+		return fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)
+	}
+	return err
+}

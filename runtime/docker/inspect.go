@@ -1,0 +1,93 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/filters"
+
+	"berth/runtime"
+)
+
+// errNotOurs is that a container has the name of one of ours. For everybody
+// but Create, there is none.
+var errNotOurs = fmt.Errorf("%w: another has its name", runtime.ErrNotFound)
+
+// Inspect returns what the engine knows of n. A container that took its name
+// but is not of this store is not n.
+func (e *Engine) Inspect(ctx context.Context, n runtime.Name) (runtime.State, error) {
+	c, err := e.find(ctx, n)
+	if err != nil {
+		return runtime.State{}, err
+	}
+	return state(c), nil
+}
+
+// find looks for n by the id that it had, by its name, and by its labels, as
+// somebody may have renamed it: a second one must not be made beside it.
+func (e *Engine) find(ctx context.Context, n runtime.Name) (c container.InspectResponse, err error) {
+	if id, known := e.ids.get(n); known {
+		if c, err = e.inspect(ctx, n, id); !errors.Is(err, runtime.ErrNotFound) {
+			return c, err
+		}
+		e.ids.drop(n, id)
+	}
+	if c, err = e.inspect(ctx, n, engineName(e.cfg.StoreID, n)); !errors.Is(err, runtime.ErrNotFound) {
+		return c, err
+	}
+	found, err := e.list(ctx, filters.Arg("label", labelContainer+"="+n.ID), filters.Arg("label", labelRole+"="+string(n.Role)))
+	if err != nil {
+		return c, err
+	}
+	if len(found) == 0 {
+		return c, fmt.Errorf("inspect %s: %w", describe(n), runtime.ErrNotFound)
+	}
+	return e.inspect(ctx, n, found[0].ContainerID)
+}
+
+// inspect asks for one container by name or id, and remembers it if it is n.
+func (e *Engine) inspect(ctx context.Context, n runtime.Name, ref string) (c container.InspectResponse, err error) {
+	err = e.calls.do(ctx, opInspect, describe(n), func(ctx context.Context) error {
+		c, err = e.cli.ContainerInspect(ctx, ref)
+		return err
+	})
+	switch {
+	case err != nil:
+		return c, err
+	case c.ContainerJSONBase == nil || c.ID == "" || c.State == nil || c.Config == nil:
+		return c, fmt.Errorf("inspect %s: %w: its answer is no container", describe(n), runtime.ErrUnavailable)
+	}
+	if whose, ours := nameOf(e.cfg.StoreID, c.Config.Labels); !ours || whose != n {
+		return c, fmt.Errorf("inspect %s: %w", describe(n), errNotOurs)
+	}
+	e.ids.put(n, c.ID)
+	return c, nil
+}
+
+// List returns the containers of this store, of both roles.
+func (e *Engine) List(ctx context.Context) ([]runtime.Found, error) { return e.list(ctx) }
+
+func (e *Engine) list(ctx context.Context, more ...filters.KeyValuePair) ([]runtime.Found, error) {
+	args := filters.NewArgs(append(more, filters.Arg("label", labelStore+"="+e.cfg.StoreID))...)
+	var all []container.Summary
+	err := e.calls.do(ctx, opList, "containers", func(ctx context.Context) (err error) {
+		all, err = e.cli.ContainerList(ctx, container.ListOptions{All: true, Filters: args})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	found := make([]runtime.Found, 0, len(all))
+	for _, c := range all {
+		n, ours := nameOf(e.cfg.StoreID, c.Labels)
+		if !ours {
+			continue
+		}
+		running := c.State == container.StateRunning || c.State == container.StatePaused
+		found = append(found, runtime.Found{Name: n, ContainerID: c.ID, Running: running, CreatedAt: time.Unix(c.Created, 0)})
+	}
+	return found, nil
+}

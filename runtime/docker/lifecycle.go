@@ -1,0 +1,104 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/docker/docker/api/types/container"
+
+	"berth/runtime"
+)
+
+// Start lets a container run. It does nothing if it runs.
+func (e *Engine) Start(ctx context.Context, n runtime.Name) error {
+	start := func(ctx context.Context, id string) error {
+		return e.cli.ContainerStart(ctx, id, container.StartOptions{})
+	}
+	err := e.act(ctx, opStart, n, start)
+	if errors.Is(err, errNoNetwork) {
+		if err := e.net.again(ctx); err != nil {
+			return err
+		}
+		err = e.act(ctx, opStart, n, start)
+	}
+	return err
+}
+
+// Signal sends a signal. It does nothing if the container does not run.
+func (e *Engine) Signal(ctx context.Context, n runtime.Name, signal string) error {
+	err := e.act(ctx, opSignal, n, func(ctx context.Context, id string) error {
+		return e.cli.ContainerKill(ctx, id, signal)
+	})
+	return except(err, errNotRunning)
+}
+
+// Kill sends SIGKILL, and returns when the container is dead. It does nothing
+// if it does not run, or there is none. The engine's own answer waits for the
+// death, so nothing is asked after it.
+func (e *Engine) Kill(ctx context.Context, n runtime.Name) error {
+	err := e.act(ctx, opKill, n, func(ctx context.Context, id string) error {
+		return e.cli.ContainerKill(ctx, id, "KILL")
+	})
+	return except(err, errNotRunning, runtime.ErrNotFound)
+}
+
+// Remove removes a container that does not run, and the volumes without a name
+// that its image declared, which nothing else can use: each new container gets
+// its own. What is mounted from the host stays. It does nothing if there is none.
+func (e *Engine) Remove(ctx context.Context, n runtime.Name) error {
+	err := e.act(ctx, opRemove, n, func(ctx context.Context, id string) error {
+		err := e.cli.ContainerRemove(ctx, id, container.RemoveOptions{RemoveVolumes: true})
+		if err == nil {
+			e.ids.drop(n, id)
+		}
+		return err
+	})
+	return except(err, runtime.ErrNotFound)
+}
+
+// Update changes the limits of a container, running or not. 0 leaves one as it
+// is; memory and swap are changed together.
+func (e *Engine) Update(ctx context.Context, n runtime.Name, l runtime.Live) error {
+	return e.act(ctx, opUpdate, n, func(ctx context.Context, id string) error {
+		_, err := e.cli.ContainerUpdate(ctx, id, container.UpdateConfig{Resources: resources(l)})
+		return err
+	})
+}
+
+// Unpause lets a paused container go on. It does nothing if it is not paused.
+func (e *Engine) Unpause(ctx context.Context, n runtime.Name) error {
+	err := e.act(ctx, opUnpause, n, e.cli.ContainerUnpause)
+	return except(err, errNotPaused, errNotRunning)
+}
+
+// act makes a call on the container n by its id, which is known to be ours.
+// One whose id is out of date is looked for once.
+func (e *Engine) act(ctx context.Context, op operation, n runtime.Name, call func(ctx context.Context, id string) error) error {
+	for range 2 {
+		id, known := e.ids.get(n)
+		if !known {
+			c, err := e.find(ctx, n)
+			if err != nil {
+				return err
+			}
+			id = c.ID
+		}
+		err := e.calls.do(ctx, op, describe(n), func(ctx context.Context) error { return call(ctx, id) })
+		if !errors.Is(err, runtime.ErrNotFound) {
+			return err
+		}
+		e.ids.drop(n, id)
+	}
+	return fmt.Errorf("%s %s: %w", op.name, describe(n), runtime.ErrNotFound)
+}
+
+// except returns err, or nil if it is one of those that mean "already done".
+func except(err error, done ...error) error {
+	for _, d := range done {
+		if errors.Is(err, d) {
+			return nil
+		}
+	}
+	return err
+}

@@ -1,0 +1,84 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/docker/docker/api/types/container"
+
+	"berth/runtime"
+)
+
+// Logs calls each with the lines of a container after since, and with those to
+// come while it runs if follow is set. It reads the engine's log and not an
+// attach: a reader of an attach that is slow stops the container's process.
+func (e *Engine) Logs(ctx context.Context, containerID string, since time.Time, follow bool, each func(runtime.Line) error) error {
+	c, err := e.ours(ctx, containerID)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	body, err := e.openLogs(ctx, cancel, containerID, since, follow)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	if c.Config.Tty {
+		err = readTTY(body, each)
+	} else {
+		err = readFrames(body, each)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, errBroken):
+		return fmt.Errorf("logs of %s: %w: %w", containerID, runtime.ErrUnavailable, err)
+	}
+	return err
+}
+
+// openLogs has a deadline for the answer to begin, and none for its end.
+func (e *Engine) openLogs(ctx context.Context, cancel func(), id string, since time.Time, follow bool) (io.ReadCloser, error) {
+	options := container.LogsOptions{ShowStdout: true, ShowStderr: true, Timestamps: true, Follow: follow, Since: after(since)}
+	late := time.AfterFunc(opInspect.limit, cancel)
+	body, err := e.cli.ContainerLogs(ctx, id, options)
+	if late.Stop() {
+		return body, explain(ctx, operation{name: "logs"}, id, err)
+	}
+	if err == nil {
+		_ = body.Close()
+	}
+	return nil, fmt.Errorf("logs of %s: %w", id, runtime.ErrUnavailable)
+}
+
+// after makes the engine's inclusive since exclusive.
+func after(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	t = t.Add(time.Nanosecond)
+	return fmt.Sprintf("%d.%09d", t.Unix(), t.Nanosecond())
+}
+
+// ours inspects a container by the engine's id; one that is not of this store
+// is not found.
+func (e *Engine) ours(ctx context.Context, containerID string) (c container.InspectResponse, err error) {
+	err = e.calls.do(ctx, opInspect, "container "+containerID, func(ctx context.Context) error {
+		c, err = e.cli.ContainerInspect(ctx, containerID)
+		return err
+	})
+	switch {
+	case err != nil:
+		return c, err
+	case c.ContainerJSONBase == nil || c.State == nil || c.Config == nil:
+		return c, fmt.Errorf("container %s: %w: its answer is no container", containerID, runtime.ErrUnavailable)
+	}
+	if _, ours := nameOf(e.cfg.StoreID, c.Config.Labels); !ours {
+		return c, fmt.Errorf("container %s: %w", containerID, runtime.ErrNotFound)
+	}
+	return c, nil
+}

@@ -1,0 +1,78 @@
+package docker
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"strings"
+	"sync"
+
+	"berth/runtime"
+)
+
+// The labels of every container of ours, and the prefix that no client's may have.
+const (
+	labelStore     = "io.berth.store"
+	labelContainer = "io.berth.container"
+	labelRole      = "io.berth.role"
+	labelSpec      = "io.berth.spec"
+	labelPrefix    = "io.berth."
+)
+
+// engineName is the name in Docker. Two stores on one engine do not meet.
+func engineName(storeID string, n runtime.Name) string {
+	sum := sha256.Sum256([]byte(storeID))
+	return "berth-" + hex.EncodeToString(sum[:4]) + "-" + string(n.Role) + "-" + n.ID
+}
+
+// describe is the name in errors and logs.
+func describe(n runtime.Name) string { return string(n.Role) + " container " + n.ID }
+
+// labels returns a client's labels and ours.
+func labels(storeID string, s runtime.Spec) map[string]string {
+	all := make(map[string]string, len(s.Labels)+4)
+	maps.Copy(all, s.Labels)
+	maps.DeleteFunc(all, func(key, _ string) bool { return strings.HasPrefix(key, labelPrefix) })
+	all[labelStore] = storeID
+	all[labelContainer] = s.Name.ID
+	all[labelRole] = string(s.Name.Role)
+	all[labelSpec] = s.Stamp
+	return all
+}
+
+// nameOf returns whose container one is; ok is false if it is not of this store.
+func nameOf(storeID string, labels map[string]string) (n runtime.Name, ok bool) {
+	n = runtime.Name{ID: labels[labelContainer], Role: runtime.Role(labels[labelRole])}
+	return n, labels[labelStore] == storeID && n.ID != "" && (n.Role == runtime.Server || n.Role == runtime.Install)
+}
+
+// ids remembers the engine's ids of containers that carry our labels. Labels
+// never change, so an id in it is ours for as long as it exists.
+type ids struct {
+	mu sync.Mutex
+	of map[runtime.Name]string
+}
+
+func newIDs() *ids { return &ids{of: map[runtime.Name]string{}} }
+
+func (i *ids) get(n runtime.Name) (id string, ok bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	id, ok = i.of[n]
+	return id, ok
+}
+
+func (i *ids) put(n runtime.Name, id string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.of[n] = id
+}
+
+// drop forgets id, unless n has another one by now.
+func (i *ids) drop(n runtime.Name, id string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.of[n] == id {
+		delete(i.of, n)
+	}
+}

@@ -1,0 +1,47 @@
+package docker
+
+import (
+	"time"
+
+	"github.com/docker/docker/api/types/container"
+
+	"berth/runtime"
+)
+
+// state translates an inspect.
+func state(c container.InspectResponse) runtime.State {
+	s := runtime.State{ContainerID: c.ID}
+	if c.Config != nil {
+		s.Stamp, s.TTY = c.Config.Labels[labelSpec], c.Config.Tty
+	}
+	if c.HostConfig != nil {
+		s.Live = live(c.HostConfig.Resources)
+	}
+	if c.State == nil {
+		return s
+	}
+	s.Running, s.Paused, s.Pid = c.State.Running, c.State.Paused, c.State.Pid
+	s.StartedAt, s.FinishedAt = when(c.State.StartedAt), when(c.State.FinishedAt)
+	s.ExitCode, s.OOMKilled, s.Error = c.State.ExitCode, c.State.OOMKilled, c.State.Error
+	return s
+}
+
+func live(r container.Resources) runtime.Live {
+	l := runtime.Live{Memory: r.Memory, CPU: float64(r.NanoCPUs) / 1e9, Cpuset: r.CpusetCpus}
+	if r.Memory > 0 && r.MemorySwap > r.Memory {
+		l.Swap = r.MemorySwap - r.Memory
+	}
+	if r.PidsLimit != nil && *r.PidsLimit > 0 {
+		l.Pids = *r.PidsLimit
+	}
+	return l
+}
+
+// when reads a time; Docker says "never" with the year 1, which is the zero time.
+func when(text string) time.Time {
+	t, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil || t.Year() <= 1 {
+		return time.Time{}
+	}
+	return t
+}

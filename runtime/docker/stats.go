@@ -1,0 +1,69 @@
+package docker
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/docker/docker/api/types/container"
+
+	"berth/runtime"
+)
+
+// Stats returns what a container uses now. Counters are the engine's; their
+// differences are the caller's to make.
+func (e *Engine) Stats(ctx context.Context, containerID string) (runtime.Stats, error) {
+	var answer container.StatsResponse
+	err := e.calls.do(ctx, opStats, "container "+containerID, func(ctx context.Context) error {
+		reader, err := e.cli.ContainerStatsOneShot(ctx, containerID)
+		if err != nil {
+			return err
+		}
+		defer reader.Body.Close()
+		return json.NewDecoder(reader.Body).Decode(&answer)
+	})
+	if err != nil {
+		return runtime.Stats{}, err
+	}
+	// Of a container that does not run, the engine sends a sample of the year 1.
+	if answer.Read.Year() <= 1 {
+		return runtime.Stats{}, fmt.Errorf("stats of container %s: %w", containerID, runtime.ErrNotRunning)
+	}
+	return stats(answer), nil
+}
+
+func stats(a container.StatsResponse) runtime.Stats {
+	s := runtime.Stats{
+		Read:        a.Read,
+		CPU:         time.Duration(a.CPUStats.CPUUsage.TotalUsage),
+		Memory:      memory(a.MemoryStats),
+		MemoryLimit: int64(a.MemoryStats.Limit),
+		Pids:        int64(a.PidsStats.Current),
+	}
+	for _, n := range a.Networks {
+		s.NetworkRx += int64(n.RxBytes)
+		s.NetworkTx += int64(n.TxBytes)
+	}
+	for _, b := range a.BlkioStats.IoServiceBytesRecursive {
+		switch strings.ToLower(b.Op) {
+		case "read":
+			s.BlockRead += int64(b.Value)
+		case "write":
+			s.BlockWrite += int64(b.Value)
+		}
+	}
+	return s
+}
+
+// memory is what docker stats shows: usage without the page cache that the
+// kernel would give up first. The first key is cgroup v1's, the second v2's.
+func memory(m container.MemoryStats) int64 {
+	for _, key := range []string{"total_inactive_file", "inactive_file"} {
+		if cache, ok := m.Stats[key]; ok && cache < m.Usage {
+			return int64(m.Usage - cache)
+		}
+	}
+	return int64(m.Usage)
+}

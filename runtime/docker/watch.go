@@ -1,0 +1,78 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/docker/docker/api/types/events"
+	"github.com/docker/docker/api/types/filters"
+
+	"berth/runtime"
+)
+
+// watched are the events that can change what Inspect answers.
+var watched = []events.Action{
+	events.ActionCreate, events.ActionStart, events.ActionRestart, events.ActionDie, events.ActionOOM,
+	events.ActionDestroy, events.ActionPause, events.ActionUnPause, events.ActionRename, events.ActionUpdate,
+}
+
+// Watch subscribes, lists, calls listed, and then notify for each event of a
+// container of this store. It returns an error when the stream ends, which says
+// nothing about any container: watch again. notify should not take long.
+func (e *Engine) Watch(outer context.Context, listed func([]runtime.Found), notify func(runtime.Name)) error {
+	ctx, cancel := context.WithCancel(outer)
+	// Negotiates, so that the stream does not begin with another API version.
+	if err := e.Ping(ctx); err != nil {
+		cancel()
+		return err
+	}
+	// The engine answers a moment before it listens to itself; since closes the gap.
+	late := time.AfterFunc(opPing.limit, cancel)
+	messages, errs := e.cli.Events(ctx, events.ListOptions{Since: instant(time.Now()), Filters: e.eventFilter()})
+	late.Stop()
+	defer func() {
+		cancel()
+		for range errs { // the client's goroutine has ended when this is closed
+		}
+	}()
+	found, err := e.List(ctx)
+	if err != nil {
+		return err
+	}
+	listed(found)
+	for {
+		select {
+		case m := <-messages:
+			if n, ours := nameOf(e.cfg.StoreID, m.Actor.Attributes); ours {
+				notify(n)
+			}
+		case err := <-errs:
+			return ended(outer, err)
+		}
+	}
+}
+
+func (e *Engine) eventFilter() filters.Args {
+	args := filters.NewArgs(filters.Arg("type", string(events.ContainerEventType)), filters.Arg("label", labelStore+"="+e.cfg.StoreID))
+	for _, action := range watched {
+		args.Add("event", string(action))
+	}
+	return args
+}
+
+func ended(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err == nil:
+		err = errors.New("stream is closed")
+	}
+	return fmt.Errorf("watch: %w: %w", runtime.ErrUnavailable, err)
+}
+
+func instant(t time.Time) string {
+	return strconv.FormatInt(t.Unix(), 10) + "." + fmt.Sprintf("%09d", t.Nanosecond())
+}

@@ -1,0 +1,59 @@
+package fake_test
+
+import (
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"berth/runtime"
+	"berth/runtime/conform"
+	"berth/runtime/fake"
+)
+
+func TestConform(t *testing.T) {
+	e := fake.New(nil)
+	e.AddImage("img")
+	e.RefusePull("none", runtime.ErrImageNotFound)
+	e.RequireAuth("locked", runtime.Auth{Username: "me", Password: "secret"})
+	e.OnStart = func(s runtime.Spec) { play(e, s) }
+	e.OnInput = func(n runtime.Name, data []byte) { e.Say(n, string(data)) }
+	var ports, dirs atomic.Int64
+	host := e.Host()
+	conform.Run(t, &conform.Harness{
+		Engine: e, Image: "img", Pullable: "pullable", Missing: "none",
+		Locked: "locked", Auth: runtime.Auth{Username: "me", Password: "secret"},
+		Dir:     func(*testing.T) string { return "/dir" + strings.Repeat("x", int(dirs.Add(1))) },
+		DropDir: func(_ *testing.T, dir string) { host.LoseDirectory(dir) },
+		Port:    func(*testing.T) int { return 20000 + int(ports.Add(1)) },
+		Occupy: func(_ *testing.T, port int) func() {
+			host.TakePort("127.0.0.1", port, "tcp")
+			return func() { host.FreePort("127.0.0.1", port, "tcp") }
+		},
+		Pause:   func(_ *testing.T, n runtime.Name) { e.Pause(n) },
+		Vanish:  func(_ *testing.T, n runtime.Name) { e.Vanish(n) },
+		Outside: func(t *testing.T, n runtime.Name) { require.NoError(t, e.StartOutside(n)) },
+		Foreign: func(_ *testing.T, n runtime.Name) func() {
+			host.Foreign(n)
+			return func() {}
+		},
+	})
+}
+
+// play does what the suite's commands do.
+func play(e *fake.Engine, s runtime.Spec) {
+	switch command := strings.Join(s.Command, " "); command {
+	case strings.Join(conform.ExitsWith3, " "):
+		e.Exit(s.Name, 3)
+	case strings.Join(conform.SaysThree, " "):
+		e.Say(s.Name, "one\ntwo\nthree\n")
+		e.Exit(s.Name, 0)
+	case strings.Join(conform.SaysOne, " "):
+		e.Say(s.Name, "one\n")
+	case strings.Join(conform.EatsMemory, " "):
+		e.OOM(s.Name)
+	case strings.Join(conform.Ignores, " "):
+		e.Deafen(s.Name)
+	}
+}
