@@ -1,0 +1,156 @@
+package intent_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"berth/api/intent"
+	v1 "berth/api/v1"
+)
+
+func (w *world) apply(id string, wish intent.Wish, o intent.ApplyOptions) (intent.Applied, error) {
+	return intent.ApplyContainer(w.store, intent.Policy{}, id, wish, o)
+}
+
+func TestApplyCreates(t *testing.T) {
+	w := newWorld(t)
+	wish := intent.Wish{Spec: w.spec(1000)}
+	wish.Spec.Power = v1.PowerOn
+	w.unchanged(func() {
+		done, err := w.apply("mc", wish, intent.ApplyOptions{DryRun: true})
+		require.NoError(t, err)
+		require.Equal(t, []intent.Action{{Action: "create", Reason: "there is no such container"}, {Action: "start", Reason: "power is running"}}, done.Actions)
+	})
+	done, err := w.apply("mc", wish, intent.ApplyOptions{})
+	require.NoError(t, err)
+	require.True(t, done.Created)
+	require.EqualValues(t, 1, w.get("mc").Spec.Install)
+	require.EqualValues(t, 1, w.get("mc").Spec.Run)
+	require.Equal(t, "mc", w.port(1000, "tcp").Container)
+	w.unchanged(func() {
+		done, err := w.apply("mc", wish, intent.ApplyOptions{})
+		require.NoError(t, err)
+		require.False(t, done.Created || done.Changed())
+	})
+}
+
+func TestApplyChanges(t *testing.T) {
+	running := func(w *world) {
+		w.create("mc", 1000)
+		w.installed("mc")
+		require.NoError(w.t, intent.StartContainer(w.store, "mc"))
+		w.ran("mc", v1.Running)
+	}
+	for name, c := range map[string]struct {
+		change  func(*intent.Wish)
+		actions []intent.Action
+		run     uint64
+		power   v1.Power
+	}{
+		"nothing": {func(*intent.Wish) {}, nil, 1, v1.PowerOn},
+		"live": {func(w *intent.Wish) { w.Spec.StartPattern = "done" },
+			[]intent.Action{{Action: "update", Reason: "start_pattern changed"}}, 1, v1.PowerOn},
+		"re-create": {func(w *intent.Wish) { w.Spec.Image, w.Spec.Ports = "other:1", tcp(1001) },
+			[]intent.Action{{Action: "recreate", Reason: "image, ports changed"}}, 2, v1.PowerOn},
+		"stop": {func(w *intent.Wish) { w.Spec.Power = v1.PowerOff },
+			[]intent.Action{{Action: "stop", Reason: "power is stopped"}}, 1, v1.PowerOff},
+		"stop and re-create": {func(w *intent.Wish) { w.Spec.Power, w.Spec.User = v1.PowerOff, "x" },
+			[]intent.Action{{Action: "recreate", Reason: "user changed"}, {Action: "stop", Reason: "power is stopped"}}, 1, v1.PowerOff},
+		"script": {func(w *intent.Wish) { w.KeepScript, w.Spec.InstallScript = false, "true" },
+			[]intent.Action{{Action: "update", Reason: "install_script changed"}}, 1, v1.PowerOn},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			running(w)
+			wish := intent.Wish{Spec: w.spec(1000), KeepScript: true}
+			c.change(&wish)
+			w.unchanged(func() {
+				dry, err := w.apply("mc", wish, intent.ApplyOptions{DryRun: true})
+				require.NoError(t, err)
+				require.Equal(t, c.actions, dry.Actions)
+			})
+			done, err := w.apply("mc", wish, intent.ApplyOptions{})
+			require.NoError(t, err)
+			require.Equal(t, c.actions, done.Actions)
+			spec := w.get("mc").Spec
+			require.Equal(t, c.run, spec.Run)
+			require.Equal(t, c.power, spec.Power)
+			require.EqualValues(t, 1, spec.Install)
+			for port := 1000; port < 1002; port++ {
+				require.Equal(t, spec.Ports[0].Port == port, w.port(port, "tcp").Container == "mc")
+			}
+			w.unchanged(func() {
+				again, err := w.apply("mc", wish, intent.ApplyOptions{})
+				require.NoError(t, err)
+				require.False(t, again.Changed())
+			})
+		})
+	}
+}
+
+func TestApplyKeepsTheScript(t *testing.T) {
+	w := newWorld(t)
+	spec := w.spec()
+	spec.InstallScript = "secret"
+	require.NoError(t, intent.CreateContainer(w.store, intent.Policy{}, "mc", spec))
+	w.unchanged(func() {
+		_, err := w.apply("mc", intent.Wish{Spec: w.spec(), KeepScript: true}, intent.ApplyOptions{})
+		require.NoError(t, err)
+	})
+	_, err := w.apply("mc", intent.Wish{Spec: w.spec()}, intent.ApplyOptions{})
+	require.NoError(t, err)
+	require.Empty(t, w.get("mc").Spec.InstallScript)
+}
+
+func TestApplyStartsWhatIsOff(t *testing.T) {
+	w := newWorld(t)
+	w.create("mc")
+	w.installed("mc")
+	wish := intent.Wish{Spec: w.spec()}
+	wish.Spec.Power, wish.Spec.Image = v1.PowerOn, "other:1"
+	_, err := w.apply("mc", wish, intent.ApplyOptions{})
+	require.NoError(t, err)
+	require.EqualValues(t, 1, w.get("mc").Spec.Run, "one run, not two")
+	w.ran("mc", v1.Exit)
+	w.unchanged(func() {
+		_, err := w.apply("mc", wish, intent.ApplyOptions{})
+		require.NoError(t, err, "a run that ended by itself stays ended")
+	})
+}
+
+func TestApplyIfMatch(t *testing.T) {
+	w := newWorld(t)
+	refused := v1.Errorf(v1.Precondition, "If-Match does not name the container's resource_version")
+	_, err := w.apply("mc", intent.Wish{Spec: w.spec()}, intent.ApplyOptions{IfMatch: "*"})
+	require.Equal(t, refused, err, "there is none to match")
+	w.create("mc")
+	revision := w.get("mc").Meta.Revision
+	for header, ok := range map[string]bool{
+		"*": true, fmt.Sprint(revision): true, fmt.Sprintf(`"%d"`, revision): true, fmt.Sprintf(`"1", "%d"`, revision): true,
+		fmt.Sprint(revision - 1): false, `""`: false, "x": false,
+	} {
+		_, err := w.apply("mc", intent.Wish{Spec: w.spec()}, intent.ApplyOptions{IfMatch: header})
+		require.Equal(t, ok, err == nil, header)
+	}
+	w.installed("mc")
+	_, err = w.apply("mc", intent.Wish{Spec: w.spec()}, intent.ApplyOptions{IfMatch: fmt.Sprint(revision)})
+	require.Equal(t, refused, err, "the status has changed since")
+}
+
+func TestApplyRefusals(t *testing.T) {
+	w := newWorld(t)
+	w.create("other", 1005)
+	w.unchanged(func() {
+		_, err := w.apply("mc", intent.Wish{Spec: w.spec(1005)}, intent.ApplyOptions{})
+		require.EqualError(t, err, "Port is already bound by container other")
+		_, err = w.apply("mc", intent.Wish{Spec: w.spec(5)}, intent.ApplyOptions{DryRun: true})
+		require.Equal(t, v1.ErrPortNotInPool, err)
+		_, err = w.apply("mc", intent.Wish{}, intent.ApplyOptions{})
+		require.EqualError(t, err, "image: is required; volume_id: is required")
+	})
+	require.NoError(t, intent.DeleteContainer(w.store, "other", false))
+	_, err := w.apply("other", intent.Wish{Spec: w.spec()}, intent.ApplyOptions{})
+	require.ErrorIs(t, err, &v1.Error{Code: v1.ContainerDeleting})
+}

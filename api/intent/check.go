@@ -1,0 +1,171 @@
+package intent
+
+import (
+	"math"
+	"regexp"
+	"strings"
+	"time"
+
+	v1 "berth/api/v1"
+)
+
+// The bounds of a container's fields.
+const (
+	minMemory  = 6 << 20 // bytes; the engine's own minimum
+	minCPU     = 0.01    // cores; the engine's own minimum
+	maxCPU     = 4096
+	maxCommand = 128_000 // bytes; the kernel takes 128 KiB for one argument
+	maxImage   = 512     // bytes
+	maxPattern = 4096    // bytes
+	maxStop    = time.Hour
+	maxInstall = 30 * 24 * time.Hour
+)
+
+var (
+	internalID = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,62}$`)
+	imageRef   = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.:/@-]*$`)
+	cpuList    = regexp.MustCompile(`^[0-9]{1,4}(-[0-9]{1,4})?(,[0-9]{1,4}(-[0-9]{1,4})?)*$`)
+	userName   = regexp.MustCompile(`^[a-zA-Z0-9_][a-zA-Z0-9_.-]*(:[a-zA-Z0-9_][a-zA-Z0-9_.-]*)?$`)
+	signalName = regexp.MustCompile(`^SIG(HUP|INT|QUIT|ABRT|KILL|USR1|USR2|ALRM|TERM|CONT|WINCH|PWR|RTMIN(\+[0-9]{1,2})?)$`)
+)
+
+// IsContainerID says whether id may be the internal_id of a container.
+func IsContainerID(id string) bool { return internalID.MatchString(id) }
+
+func checkID(f *Faults, field, id string) {
+	switch {
+	case id == "":
+		f.Add(field, "is required")
+	case !internalID.MatchString(id):
+		f.Add(field, "must be 1 to 63 letters, digits, _, . or -, and begin with a letter or digit")
+	}
+}
+
+// CheckContainer notes every fault of a container's id and spec in f, and
+// brings spec into its one canonical form: addresses, defaults, and nothing
+// that is empty but not absent.
+func CheckContainer(f *Faults, p Policy, id string, spec *v1.ContainerSpec) {
+	checkID(f, "internal_id", id)
+	checkImage(f, "image", spec.Image, true)
+	if spec.VolumeID == "" {
+		f.Add("volume_id", "is required")
+	}
+	checkText(f, "startup_command", spec.StartupCommand)
+	checkPattern(f, spec.StartPattern)
+	checkInstall(f, spec)
+	spec.Ports = CheckBindings(f, spec.Ports)
+	checkLimits(f, spec.Limits)
+	checkProcess(f, spec)
+	checkMaps(f, spec)
+	checkMounts(f, p, spec)
+	checkStop(f, &spec.Stop)
+	checkRestart(f, &spec.RestartPolicy)
+	checkRegistry(f, p, spec.RegistryAuth)
+	switch spec.Power {
+	case "", v1.PowerOn, v1.PowerOff:
+	default:
+		f.Add("power", "must be running or stopped")
+	}
+}
+
+func checkImage(f *Faults, field, image string, required bool) {
+	switch {
+	case image == "" && required:
+		f.Add(field, "is required")
+	case image != "" && (len(image) > maxImage || !imageRef.MatchString(image)):
+		f.Add(field, "must be an image reference such as debian:12")
+	}
+}
+
+func checkText(f *Faults, field, text string) {
+	switch {
+	case strings.ContainsRune(text, 0):
+		f.Add(field, "must not hold NUL")
+	case len(text) > maxCommand:
+		f.Add(field, "must be at most %d bytes", maxCommand)
+	}
+}
+
+func checkPattern(f *Faults, pattern string) {
+	if len(pattern) > maxPattern {
+		f.Add("start_pattern", "must be at most %d bytes", maxPattern)
+		return
+	}
+	if _, err := regexp.Compile(pattern); err != nil {
+		f.Add("start_pattern", "must be an RE2 expression: %s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+	}
+}
+
+func checkInstall(f *Faults, spec *v1.ContainerSpec) {
+	checkText(f, "install_script", spec.InstallScript)
+	checkImage(f, "install_image", spec.InstallImage, false)
+	if d := time.Duration(spec.InstallTimeout); d < 0 || d > maxInstall {
+		f.Add("install_timeout", "must be between 0s and 30d")
+	}
+}
+
+func checkLimits(f *Faults, l v1.Limits) {
+	if l.Memory != 0 && l.Memory < minMemory {
+		f.Add("limits.memory", "must be 0 or at least %d bytes (6 MiB)", minMemory)
+	}
+	if math.IsNaN(l.CPU) || math.IsInf(l.CPU, 0) || l.CPU != 0 && (l.CPU < minCPU || l.CPU > maxCPU) {
+		f.Add("limits.cpu", "must be 0 or between %v and %d cores", minCPU, maxCPU)
+	}
+	if l.Swap < 0 {
+		f.Add("limits.swap", "must not be negative")
+	}
+	if l.Swap > 0 && l.Memory == 0 {
+		f.Add("limits.swap", "needs limits.memory")
+	}
+	if l.Pids < 0 {
+		f.Add("limits.pids", "must not be negative")
+	}
+	if l.Disk < 0 {
+		f.Add("limits.disk", "must not be negative")
+	}
+	if l.IOWeight != 0 && (l.IOWeight < 10 || l.IOWeight > 1000) {
+		f.Add("limits.io_weight", "must be 0 or between 10 and 1000")
+	}
+}
+
+func checkProcess(f *Faults, spec *v1.ContainerSpec) {
+	if spec.Cpuset != "" && !cpuList.MatchString(spec.Cpuset) {
+		f.Add("cpuset", "must be a list of cpus such as 0-2,4")
+	}
+	if spec.User != "" && !userName.MatchString(spec.User) {
+		f.Add("user", "must be a name or number, or user:group")
+	}
+	if spec.Workdir != "" && !absolute(spec.Workdir) {
+		f.Add("workdir", "must be an absolute path")
+	}
+}
+
+func checkStop(f *Faults, s *v1.Stop) {
+	if s.Command != "" && s.Signal != "" {
+		f.Add("stop", "must have a command or a signal, not both")
+	}
+	checkText(f, "stop.command", s.Command)
+	if s.Signal != "" {
+		name := strings.ToUpper(s.Signal)
+		if !strings.HasPrefix(name, "SIG") {
+			name = "SIG" + name
+		}
+		if !signalName.MatchString(name) {
+			f.Add("stop.signal", "must be a signal's name such as SIGTERM or SIGINT")
+		}
+		s.Signal = name
+	}
+	if d := time.Duration(s.Timeout); d < 0 || d > maxStop {
+		f.Add("stop.timeout", "must be between 0s and 1h")
+	}
+}
+
+func checkRestart(f *Faults, r *v1.RestartPolicy) {
+	switch r.Mode {
+	case "":
+		r.Mode = v1.RestartOnFailure
+	case v1.RestartNever, v1.RestartOnFailure, v1.RestartAlways:
+	default:
+		f.Add("restart_policy.mode", "must be never, on-failure or always")
+	}
+}

@@ -1,0 +1,127 @@
+package intent
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	v1 "berth/api/v1"
+)
+
+// home is where the volume is in every container.
+const home = "/home/container"
+
+// maxList bounds the entries of a list or map of a spec.
+const maxList = 1000
+
+// CheckBindings notes every fault of port bindings in f, and returns them with
+// canonical addresses. The result is never nil.
+func CheckBindings(f *Faults, ports []v1.Port) []v1.Port {
+	checked := make([]v1.Port, 0, len(ports))
+	seen := map[v1.Port]bool{}
+	if len(ports) > maxList {
+		f.Add("ports", "must be at most %d", maxList)
+		return checked
+	}
+	for i, p := range ports {
+		at := fmt.Sprintf("ports[%d]", i)
+		p.IP = checkIP(f, at+".ip", p.IP)
+		checkPort(f, at+".port", p.Port)
+		checkProtocol(f, at+".protocol", p.Protocol)
+		if p.ContainerPort != 0 {
+			checkPort(f, at+".container_port", p.ContainerPort)
+		}
+		if p.ContainerPort == p.Port {
+			p.ContainerPort = 0
+		}
+		key := v1.Port{IP: p.IP, Port: p.Port, Protocol: p.Protocol}
+		if seen[key] {
+			f.Add(at, "is the same binding twice")
+		}
+		seen[key] = true
+		checked = append(checked, p)
+	}
+	return checked
+}
+
+// checkMaps looks at env and labels.
+func checkMaps(f *Faults, spec *v1.ContainerSpec) {
+	spec.Env, spec.Labels = absent(spec.Env), absent(spec.Labels)
+	checkMap(f, "env", spec.Env)
+	checkMap(f, "labels", spec.Labels)
+	for _, key := range slices.Sorted(maps.Keys(spec.Env)) {
+		if strings.Contains(key, "=") {
+			f.Add("env."+key, "must not hold =")
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(spec.Labels)) {
+		if strings.HasPrefix(key, "io.berth.") {
+			f.Add("labels."+key, "must not begin with io.berth.")
+		}
+	}
+}
+
+// absent makes an empty map nil, so that both are stored the same.
+func absent(m map[string]string) map[string]string {
+	if len(m) == 0 {
+		return nil
+	}
+	return m
+}
+
+func checkMap(f *Faults, field string, m map[string]string) {
+	if len(m) > maxList {
+		f.Add(field, "must be at most %d", maxList)
+		return
+	}
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		if key == "" || strings.ContainsRune(key, 0) {
+			f.Add(field, "must have names that are not empty and hold no NUL")
+		}
+		checkText(f, field+"."+key, m[key])
+	}
+}
+
+func checkMounts(f *Faults, p Policy, spec *v1.ContainerSpec) {
+	if len(spec.Mounts) > maxList {
+		f.Add("mounts", "must be at most %d", maxList)
+		return
+	}
+	if len(spec.Mounts) == 0 {
+		spec.Mounts = nil
+	}
+	targets := map[string]bool{home: true}
+	for i := range spec.Mounts {
+		m := &spec.Mounts[i]
+		at := fmt.Sprintf("mounts[%d]", i)
+		if !absolute(m.Source) {
+			f.Add(at+".source", "must be an absolute path")
+		} else if m.Source = path.Clean(m.Source); !p.mayMount(m.Source) {
+			f.Add(at+".source", "must be below a directory of docker.allowed_mounts")
+		}
+		if !absolute(m.Target) || path.Clean(m.Target) == "/" {
+			f.Add(at+".target", "must be an absolute path other than /")
+			continue
+		}
+		m.Target = path.Clean(m.Target)
+		if targets[m.Target] {
+			f.Add(at+".target", "is mounted twice")
+		}
+		targets[m.Target] = true
+	}
+}
+
+// absolute says whether p is an absolute path without "..", NUL or a colon,
+// which the engine's short form would read as a separator.
+func absolute(p string) bool {
+	return strings.HasPrefix(p, "/") && !strings.ContainsAny(p, "\x00:") &&
+		!slices.Contains(strings.Split(p, "/"), "..") && len(p) <= v1.MaxPath
+}
+
+func checkRegistry(f *Faults, p Policy, host string) {
+	if host != "" && !slices.Contains(p.Registries, host) {
+		f.Add("registry_auth", "must be a host of docker.registries")
+	}
+}

@@ -1,0 +1,121 @@
+package intent
+
+import (
+	"errors"
+
+	v1 "berth/api/v1"
+	"berth/store"
+)
+
+// errDeleting is the refusal of every verb on a container that is on its way out.
+var errDeleting = &v1.Error{Code: v1.ContainerDeleting, Message: "Container is being deleted"}
+
+// FindContainer returns a container, also one that is being deleted.
+func FindContainer(tx *store.Tx, id string) (v1.Container, error) {
+	o, err := store.Containers.Get(tx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return o, v1.ErrContainerNotFound
+	}
+	return o, err
+}
+
+// living returns a container that is not being deleted.
+func living(tx *store.Tx, id string) (v1.Container, error) {
+	o, err := FindContainer(tx, id)
+	if err == nil && o.Meta.Deleted {
+		return o, errDeleting
+	}
+	return o, err
+}
+
+// CreateContainer stores a new container, claims its ports, and asks for its
+// installation. With power "running" it is started after it.
+func CreateContainer(s *store.Store, p Policy, id string, spec v1.ContainerSpec) error {
+	var f Faults
+	CheckContainer(&f, p, id, &spec)
+	if err := f.Err(); err != nil {
+		return err
+	}
+	return s.Update(func(tx *store.Tx) error {
+		volume, err := FindVolume(tx, spec.VolumeID)
+		if err != nil {
+			return err
+		}
+		if _, err := FindContainer(tx, id); err == nil {
+			return v1.ErrContainerExists
+		} else if !errors.Is(err, v1.ErrContainerNotFound) {
+			return err
+		}
+		if err := checkPorts(tx, id, spec.Ports); err != nil {
+			return err
+		}
+		spec.VolumeID = volume.Meta.ID
+		return create(tx, id, newborn(spec))
+	})
+}
+
+// newborn is the spec of a container that is not stored yet.
+func newborn(spec v1.ContainerSpec) v1.ContainerSpec {
+	spec.Install, spec.Run, spec.KillRun = 1, 0, 0
+	if spec.Power == v1.PowerOn {
+		spec.Run = 1
+	} else {
+		spec.Power = v1.PowerOff
+	}
+	return spec
+}
+
+func create(tx *store.Tx, id string, spec v1.ContainerSpec) error {
+	if err := claim(tx, id, nil, spec.Ports); err != nil {
+		return err
+	}
+	return store.Containers.Create(tx, id, spec)
+}
+
+// DeleteContainer asks for a container to go: it is killed and removed, and its
+// ports are free from now on. With volume set its volume goes with it, unless
+// another container uses it. A repeated call changes nothing.
+func DeleteContainer(s *store.Store, id string, volume bool) error {
+	return s.Update(func(tx *store.Tx) error {
+		o, err := FindContainer(tx, id)
+		if err != nil {
+			return err
+		}
+		if volume {
+			if err := deleteVolumeOf(tx, o); err != nil {
+				return err
+			}
+		}
+		if o.Meta.Deleted {
+			return nil
+		}
+		if err := claim(tx, id, o.Spec.Ports, nil); err != nil {
+			return err
+		}
+		err = store.Containers.SetSpec(tx, id, func(s *v1.ContainerSpec) error {
+			s.Power, s.KillRun = v1.PowerOff, s.Run
+			return nil
+		})
+		return errors.Join(err, store.Containers.Delete(tx, id))
+	})
+}
+
+// deleteVolumeOf asks for the volume of container o to go. Its controller
+// removes nothing while a container is left that uses it.
+func deleteVolumeOf(tx *store.Tx, o v1.Container) error {
+	users, err := VolumeUsers(tx)
+	if err != nil {
+		return err
+	}
+	for _, by := range users[o.Spec.VolumeID] {
+		if by != o.Meta.ID {
+			return errVolumeInUse(by)
+		}
+	}
+	if _, err := getVolume(tx, o.Spec.VolumeID); errors.Is(err, v1.ErrVolumeNotFound) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	return store.Volumes.Delete(tx, o.Spec.VolumeID)
+}

@@ -1,0 +1,207 @@
+package intent_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"berth/api/intent"
+	v1 "berth/api/v1"
+	"berth/store"
+)
+
+func TestCreateStoresTheSpecAndClaimsItsPorts(t *testing.T) {
+	w := newWorld(t)
+	spec := w.spec(1000, 1001)
+	spec.VolumeID = w.volume[:8]
+	spec.Power = v1.PowerOn
+	spec.Run, spec.Install, spec.KillRun = 7, 7, 7
+	require.NoError(t, intent.CreateContainer(w.store, intent.Policy{}, "mc", spec))
+
+	o := w.get("mc")
+	require.Equal(t, w.volume, o.Spec.VolumeID, "the full id is stored")
+	require.Equal(t, v1.PowerOn, o.Spec.Power)
+	require.EqualValues(t, 1, o.Spec.Run)
+	require.EqualValues(t, 1, o.Spec.Install)
+	require.Zero(t, o.Spec.KillRun)
+	require.Equal(t, v1.RestartOnFailure, o.Spec.RestartPolicy.Mode)
+	for _, port := range []int{1000, 1001} {
+		require.Equal(t, "mc", w.port(port, "tcp").Container)
+		require.True(t, w.port(port, "tcp").InUse)
+	}
+	require.Empty(t, w.port(1000, "udp").Container)
+}
+
+func TestCreateRefusals(t *testing.T) {
+	w := newWorld(t)
+	w.create("taken", 1005)
+	for name, c := range map[string]struct {
+		id     string
+		change func(*v1.ContainerSpec)
+		want   error
+	}{
+		"exists":          {"taken", func(*v1.ContainerSpec) {}, v1.ErrContainerExists},
+		"no volume":       {"a", func(s *v1.ContainerSpec) { s.VolumeID = "ffffffff" }, v1.ErrVolumeNotFound},
+		"no such uuid":    {"a", func(s *v1.ContainerSpec) { s.VolumeID = "nonsense" }, v1.ErrVolumeNotFound},
+		"not in pool":     {"a", func(s *v1.ContainerSpec) { s.Ports = tcp(99) }, v1.ErrPortNotInPool},
+		"wrong address":   {"a", func(s *v1.ContainerSpec) { s.Ports = []v1.Port{{IP: "10.0.0.2", Port: 1000, Protocol: "tcp"}} }, v1.ErrPortNotInPool},
+		"bound":           {"a", func(s *v1.ContainerSpec) { s.Ports = tcp(1000, 1005) }, v1.Errorf(v1.PortBound, "Port is already bound by container taken")},
+		"volume first":    {"taken", func(s *v1.ContainerSpec) { s.VolumeID = "ffffffff" }, v1.ErrVolumeNotFound},
+		"exists first":    {"taken", func(s *v1.ContainerSpec) { s.Ports = tcp(99) }, v1.ErrContainerExists},
+		"pool over bound": {"a", func(s *v1.ContainerSpec) { s.Ports = tcp(1005, 99) }, v1.ErrPortNotInPool},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := w.spec(1000)
+			c.change(&spec)
+			w.unchanged(func() {
+				require.Equal(t, c.want, intent.CreateContainer(w.store, intent.Policy{}, c.id, spec))
+			})
+		})
+	}
+}
+
+func TestFaultsOfEachField(t *testing.T) {
+	for field, change := range map[string]func(*v1.ContainerSpec){
+		"image":                   func(s *v1.ContainerSpec) { s.Image = "-v" },
+		"volume_id":               func(s *v1.ContainerSpec) { s.VolumeID = "" },
+		"startup_command":         func(s *v1.ContainerSpec) { s.StartupCommand = "a\x00b" },
+		"start_pattern":           func(s *v1.ContainerSpec) { s.StartPattern = "(" },
+		"install_script":          func(s *v1.ContainerSpec) { s.InstallScript = strings.Repeat("x", 200_000) },
+		"install_image":           func(s *v1.ContainerSpec) { s.InstallImage = "a b" },
+		"install_timeout":         func(s *v1.ContainerSpec) { s.InstallTimeout = -1 },
+		"ports[0].ip":             func(s *v1.ContainerSpec) { s.Ports[0].IP = "010.0.0.1" },
+		"ports[0].port":           func(s *v1.ContainerSpec) { s.Ports[0].Port = 65536 },
+		"ports[1].protocol":       func(s *v1.ContainerSpec) { s.Ports[1].Protocol = "TCP" },
+		"ports[1].container_port": func(s *v1.ContainerSpec) { s.Ports[1].ContainerPort = -1 },
+		"ports[1]":                func(s *v1.ContainerSpec) { s.Ports[1] = s.Ports[0] },
+		"limits.memory":           func(s *v1.ContainerSpec) { s.Limits.Memory = 6<<20 - 1 },
+		"limits.cpu":              func(s *v1.ContainerSpec) { s.Limits.CPU = math.Inf(1) },
+		"limits.swap":             func(s *v1.ContainerSpec) { s.Limits.Swap = 1 },
+		"limits.pids":             func(s *v1.ContainerSpec) { s.Limits.Pids = -1 },
+		"limits.disk":             func(s *v1.ContainerSpec) { s.Limits.Disk = -1 },
+		"limits.io_weight":        func(s *v1.ContainerSpec) { s.Limits.IOWeight = 9 },
+		"env.A=B":                 func(s *v1.ContainerSpec) { s.Env = map[string]string{"A=B": "c"} },
+		"env":                     func(s *v1.ContainerSpec) { s.Env = map[string]string{"": "c"} },
+		"labels.io.berth.store":   func(s *v1.ContainerSpec) { s.Labels = map[string]string{"io.berth.store": "c"} },
+		"cpuset":                  func(s *v1.ContainerSpec) { s.Cpuset = "0;1" },
+		"user":                    func(s *v1.ContainerSpec) { s.User = "a b" },
+		"workdir":                 func(s *v1.ContainerSpec) { s.Workdir = "home" },
+		"mounts[0].source":        func(s *v1.ContainerSpec) { s.Mounts = []v1.Mount{{Source: "/srv/../etc", Target: "/x"}} },
+		"mounts[1].source": func(s *v1.ContainerSpec) {
+			s.Mounts = []v1.Mount{{Source: "/srv/maps", Target: "/x"}, {Source: "/srv2", Target: "/y"}}
+		},
+		"mounts[0].target":    func(s *v1.ContainerSpec) { s.Mounts = []v1.Mount{{Source: "/srv", Target: "/home/container/"}} },
+		"stop":                func(s *v1.ContainerSpec) { s.Stop = v1.Stop{Command: "stop", Signal: "SIGINT"} },
+		"stop.signal":         func(s *v1.ContainerSpec) { s.Stop.Signal = "SIGNAL" },
+		"stop.timeout":        func(s *v1.ContainerSpec) { s.Stop.Timeout = -1 },
+		"restart_policy.mode": func(s *v1.ContainerSpec) { s.RestartPolicy.Mode = "sometimes" },
+		"registry_auth":       func(s *v1.ContainerSpec) { s.RegistryAuth = "other.example" },
+		"power":               func(s *v1.ContainerSpec) { s.Power = "on" },
+	} {
+		t.Run(field, func(t *testing.T) {
+			spec := v1.ContainerSpec{Image: "busybox", VolumeID: "x", Ports: tcp(1000, 1001)}
+			policy := intent.Policy{AllowedMounts: []string{"/srv"}, Registries: []string{"r.example"}}
+			var none intent.Faults
+			intent.CheckContainer(&none, policy, "mc", &spec)
+			require.NoError(t, none.Err())
+
+			change(&spec)
+			var f intent.Faults
+			intent.CheckContainer(&f, policy, "mc", &spec)
+			require.ErrorIs(t, f.Err(), &v1.Error{Code: v1.InvalidRequest})
+			require.True(t, strings.HasPrefix(f.Err().Error(), field+": "), f.Err().Error())
+			require.NotContains(t, f.Err().Error(), "; ", "one fault only")
+		})
+	}
+}
+
+func TestGoodSpecsPass(t *testing.T) {
+	spec := v1.ContainerSpec{
+		Image: "ghcr.io/a/b:1@sha256:0123", VolumeID: "x", StartPattern: `\[Server\] Done \(`,
+		Ports:  []v1.Port{{IP: "::ffff:10.0.0.1", Port: 1000, Protocol: "tcp", ContainerPort: 1000}},
+		Limits: v1.Limits{Memory: 6 << 20, CPU: 0.5, Swap: 1, Pids: 1, Disk: 1, IOWeight: 10},
+		Env:    map[string]string{}, Labels: map[string]string{"a": "b"}, Cpuset: "0-2,4", User: "1000:1000", Workdir: "/x",
+		Mounts: []v1.Mount{{Source: "/srv/", Target: "/data/"}}, Stop: v1.Stop{Signal: "int"},
+		RegistryAuth: "r.example", Power: v1.PowerOn,
+	}
+	var f intent.Faults
+	intent.CheckContainer(&f, intent.Policy{AllowedMounts: []string{"/srv"}, Registries: []string{"r.example"}}, "A1_.-", &spec)
+	require.NoError(t, f.Err())
+	require.Equal(t, v1.Port{IP: "10.0.0.1", Port: 1000, Protocol: "tcp"}, spec.Ports[0])
+	require.Nil(t, spec.Env)
+	require.Equal(t, v1.Mount{Source: "/srv", Target: "/data"}, spec.Mounts[0])
+	require.Equal(t, "SIGINT", spec.Stop.Signal)
+}
+
+func TestAllFaultsAtOnce(t *testing.T) {
+	var f intent.Faults
+	intent.CheckContainer(&f, intent.Policy{}, "-", &v1.ContainerSpec{Ports: []v1.Port{{}}})
+	require.Equal(t, "internal_id: must be 1 to 63 letters, digits, _, . or -, and begin with a letter or digit; "+
+		"image: is required; volume_id: is required; ports[0].ip: must be an IPv4 or IPv6 address; "+
+		"ports[0].port: must be between 1 and 65535; ports[0].protocol: must be tcp or udp", f.Err().Error())
+}
+
+func TestDeleteReleasesClaimsAndForcesPowerOff(t *testing.T) {
+	w := newWorld(t)
+	w.create("mc", 1000)
+	w.installed("mc")
+	require.NoError(t, intent.StartContainer(w.store, "mc"))
+	require.NoError(t, intent.DeleteContainer(w.store, "mc", false))
+
+	o := w.get("mc")
+	require.True(t, o.Meta.Deleted)
+	require.Equal(t, v1.PowerOff, o.Spec.Power)
+	require.Equal(t, o.Spec.Run, o.Spec.KillRun)
+	require.Empty(t, w.port(1000, "tcp").Container)
+	require.False(t, w.port(1000, "tcp").InUse)
+	w.unchanged(func() { require.NoError(t, intent.DeleteContainer(w.store, "mc", false)) })
+	require.Equal(t, v1.ErrContainerExists, intent.CreateContainer(w.store, intent.Policy{}, "mc", w.spec()))
+	w.create("next", 1000)
+	require.NoError(t, intent.DeleteContainer(w.store, "mc", false))
+	require.Equal(t, "next", w.port(1000, "tcp").Container, "a repeated delete takes nothing from others")
+	require.Equal(t, v1.ErrContainerNotFound, intent.DeleteContainer(w.store, "none", false))
+}
+
+func TestVerbsOnADeletedContainer(t *testing.T) {
+	w := newWorld(t)
+	w.create("mc", 1000)
+	require.NoError(t, intent.DeleteContainer(w.store, "mc", false))
+	for name, verb := range verbs(w) {
+		w.unchanged(func() {
+			require.ErrorIs(t, verb("mc"), &v1.Error{Code: v1.ContainerDeleting}, name)
+			require.Equal(t, v1.ErrContainerNotFound, verb("none"), name)
+		})
+	}
+}
+
+func verbs(w *world) map[string]func(string) error {
+	return map[string]func(string) error{
+		"start":     func(id string) error { return intent.StartContainer(w.store, id) },
+		"stop":      func(id string) error { return intent.StopContainer(w.store, id) },
+		"kill":      func(id string) error { return intent.KillContainer(w.store, id) },
+		"restart":   func(id string) error { return intent.RestartContainer(w.store, id) },
+		"reinstall": func(id string) error { return intent.ReinstallContainer(w.store, id, intent.Reinstallation{}) },
+		"rebind":    func(id string) error { return intent.RebindNetwork(w.store, id, tcp(1001)) },
+	}
+}
+
+func TestDeleteWithVolume(t *testing.T) {
+	w := newWorld(t)
+	w.create("a")
+	w.create("b")
+	require.EqualError(t, intent.DeleteVolume(w.store, w.volume), "Volume is in use by container a")
+	require.EqualError(t, intent.DeleteContainer(w.store, "a", true), "Volume is in use by container b")
+	require.False(t, w.get("a").Meta.Deleted)
+	require.NoError(t, intent.DeleteContainer(w.store, "b", false))
+	require.EqualError(t, intent.DeleteContainer(w.store, "a", true), "Volume is in use by container b", "until it is gone")
+	require.NoError(t, w.store.Update(func(tx *store.Tx) error { return store.Containers.Purge(tx, "b") }))
+	require.NoError(t, intent.DeleteContainer(w.store, "a", true))
+	require.NoError(t, w.store.View(func(tx *store.Tx) error {
+		o, err := store.Volumes.Get(tx, w.volume)
+		require.True(t, o.Meta.Deleted)
+		return err
+	}))
+	require.NoError(t, intent.DeleteContainer(w.store, "a", true), "again")
+}

@@ -1,0 +1,101 @@
+package intent_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"berth/api/intent"
+	v1 "berth/api/v1"
+	"berth/store"
+)
+
+// world is a store with a volume and a pool of ports 1000 to 1009 of both
+// protocols on 10.0.0.1.
+type world struct {
+	t      *testing.T
+	store  *store.Store
+	volume string
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	s, err := store.Open("", store.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	w := &world{t: t, store: s}
+	w.volume, err = intent.CreateVolume(s, 0)
+	require.NoError(t, err)
+	for _, protocol := range []string{"tcp", "udp"} {
+		var f intent.Faults
+		wanted := intent.CheckPorts(&f, "10.0.0.1", "1000-1009", protocol)
+		require.NoError(t, f.Err())
+		require.NoError(t, intent.AddPorts(s, wanted))
+	}
+	return w
+}
+
+func tcp(ports ...int) []v1.Port {
+	var list []v1.Port
+	for _, port := range ports {
+		list = append(list, v1.Port{IP: "10.0.0.1", Port: port, Protocol: "tcp"})
+	}
+	return list
+}
+
+func (w *world) spec(ports ...int) v1.ContainerSpec {
+	return v1.ContainerSpec{Image: "busybox:1", VolumeID: w.volume, Ports: tcp(ports...)}
+}
+
+func (w *world) create(id string, ports ...int) {
+	w.t.Helper()
+	require.NoError(w.t, intent.CreateContainer(w.store, intent.Policy{}, id, w.spec(ports...)))
+}
+
+func (w *world) get(id string) v1.Container {
+	w.t.Helper()
+	var o v1.Container
+	require.NoError(w.t, w.store.View(func(tx *store.Tx) (err error) {
+		o, err = store.Containers.Get(tx, id)
+		return err
+	}))
+	return o
+}
+
+// observe plays the controller.
+func (w *world) observe(id string, change func(*v1.ContainerStatus)) {
+	w.t.Helper()
+	require.NoError(w.t, w.store.Update(func(tx *store.Tx) error {
+		return store.Containers.SetStatus(tx, id, change)
+	}))
+}
+
+// installed makes the wanted installation a success.
+func (w *world) installed(id string) {
+	install := w.get(id).Spec.Install
+	w.observe(id, func(s *v1.ContainerStatus) { s.Phase, s.Installed = v1.Ready, install })
+}
+
+// ran makes the wanted run begin, and puts it into a phase.
+func (w *world) ran(id string, phase v1.Phase) {
+	run := w.get(id).Spec.Run
+	w.observe(id, func(s *v1.ContainerStatus) { s.Phase, s.Ran = phase, run })
+}
+
+func (w *world) port(port int, protocol string) intent.PortEntry {
+	w.t.Helper()
+	var e intent.PortEntry
+	require.NoError(w.t, w.store.View(func(tx *store.Tx) (err error) {
+		e, err = intent.GetPort(tx, intent.PortRef{IP: "10.0.0.1", Port: port, Protocol: protocol})
+		return err
+	}))
+	return e
+}
+
+// unchanged runs do and says that the store did not change.
+func (w *world) unchanged(do func()) {
+	w.t.Helper()
+	before := w.store.Revision()
+	do()
+	require.Equal(w.t, before, w.store.Revision(), "the store has changed")
+}

@@ -1,0 +1,193 @@
+package intent
+
+import (
+	"errors"
+	"fmt"
+
+	v1 "berth/api/v1"
+	"berth/store"
+)
+
+// PortRef names ports of the pool. An empty protocol means both.
+type PortRef struct {
+	IP       string
+	Port     int
+	Protocol string
+}
+
+// ids are the pools that a reference may be about.
+func (r PortRef) ids() []string {
+	if r.Protocol != "" {
+		return []string{v1.PoolID(r.IP, r.Protocol)}
+	}
+	return []string{v1.PoolID(r.IP, protocols[0]), v1.PoolID(r.IP, protocols[1])}
+}
+
+// CheckPort notes the faults of one whole reference and makes its address canonical.
+func CheckPort(f *Faults, r *PortRef) {
+	ip := checkIP(f, "ip", r.IP)
+	checkPort(f, "port", r.Port)
+	checkProtocol(f, "protocol", r.Protocol)
+	r.IP = ip
+}
+
+// AddPort puts one port into the pool.
+func AddPort(s *store.Store, r PortRef) error {
+	var f Faults
+	CheckPort(&f, &r)
+	if err := f.Err(); err != nil {
+		return err
+	}
+	var set v1.PortSet
+	set.Add(r.Port)
+	return s.Update(func(tx *store.Tx) error { return addPorts(tx, r.IP, r.Protocol, set) })
+}
+
+// CheckPorts reads ranges such as "25565-25600,30000" of an address into what
+// AddPorts takes, and notes their faults.
+func CheckPorts(f *Faults, ip, ranges, protocol string) v1.PoolSpec {
+	ip = checkIP(f, "ip", ip)
+	set := parseRanges(f, "ports", ranges)
+	checkProtocol(f, "protocol", protocol)
+	return v1.PoolSpec{IP: ip, Protocol: protocol, Ports: set}
+}
+
+// AddPorts puts every port that passed CheckPorts into the pool, or none of them.
+func AddPorts(s *store.Store, wanted v1.PoolSpec) error {
+	return s.Update(func(tx *store.Tx) error {
+		return addPorts(tx, wanted.IP, wanted.Protocol, wanted.Ports)
+	})
+}
+
+func addPorts(tx *store.Tx, ip, protocol string, set v1.PortSet) error {
+	id := v1.PoolID(ip, protocol)
+	err := store.Pools.SetSpec(tx, id, func(p *v1.PoolSpec) error {
+		for port := range set.All() {
+			if p.Ports.Has(port) {
+				return v1.ErrPortExists
+			}
+			p.Ports.Add(port)
+		}
+		return nil
+	})
+	if !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	return store.Pools.Create(tx, id, v1.PoolSpec{IP: ip, Protocol: protocol, Ports: set})
+}
+
+// UsePort sets the flag of every port that r names.
+func UsePort(s *store.Store, r PortRef, inUse bool) error {
+	return eachPool(s, r, func(p *v1.PoolSpec) error {
+		if inUse {
+			p.Flagged.Add(r.Port)
+		} else {
+			p.Flagged.Remove(r.Port)
+		}
+		return nil
+	})
+}
+
+// DeletePort takes every port that r names out of the pool, or none if one is
+// held by a container.
+func DeletePort(s *store.Store, r PortRef) error {
+	return eachPool(s, r, func(p *v1.PoolSpec) error {
+		if holder := p.Claims[r.Port]; holder != "" {
+			return errPortBound(holder)
+		}
+		p.Ports.Remove(r.Port)
+		p.Flagged.Remove(r.Port)
+		return nil
+	})
+}
+
+// eachPool changes the pools that have the port of r, in one transaction.
+func eachPool(s *store.Store, r PortRef, change func(*v1.PoolSpec) error) error {
+	return s.Update(func(tx *store.Tx) error {
+		found := false
+		for _, id := range r.ids() {
+			err := store.Pools.SetSpec(tx, id, func(p *v1.PoolSpec) error {
+				if !p.Ports.Has(r.Port) {
+					return nil
+				}
+				found = true
+				return change(p)
+			})
+			if err != nil && !errors.Is(err, store.ErrNotFound) {
+				return err
+			}
+		}
+		if !found {
+			return v1.ErrPortNotFound
+		}
+		return nil
+	})
+}
+
+// Skipped is a port that could not be deleted because a container holds it.
+type Skipped struct {
+	PortRef
+	Container string
+}
+
+// CheckRefs notes the faults of references, whose protocols may be empty, and
+// makes their addresses canonical.
+func CheckRefs(f *Faults, refs []PortRef) {
+	for i := range refs {
+		r := &refs[i]
+		at := fmt.Sprintf("ports[%d].", i)
+		r.IP = checkIP(f, at+"ip", r.IP)
+		checkPort(f, at+"port", r.Port)
+		if r.Protocol != "" {
+			checkProtocol(f, at+"protocol", r.Protocol)
+		}
+	}
+}
+
+// DeletePorts takes out of the pool what it can of references that passed
+// CheckRefs: ports that are not in the pool are ignored, those that a container
+// holds are skipped.
+func DeletePorts(s *store.Store, refs []PortRef) (deleted int, skipped []Skipped, err error) {
+	byPool := map[string]v1.PortSet{}
+	for _, r := range refs {
+		for _, id := range r.ids() {
+			set := byPool[id]
+			set.Add(r.Port)
+			byPool[id] = set
+		}
+	}
+	err = s.Update(func(tx *store.Tx) error {
+		for id, ports := range byPool {
+			err := store.Pools.SetSpec(tx, id, func(p *v1.PoolSpec) error {
+				n, held := drop(p, ports)
+				deleted += n
+				skipped = append(skipped, held...)
+				return nil
+			})
+			if err != nil && !errors.Is(err, store.ErrNotFound) {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, nil, err
+	}
+	sortSkipped(skipped)
+	return deleted, skipped, nil
+}
+
+// drop takes ports out of one pool.
+func drop(p *v1.PoolSpec, ports v1.PortSet) (deleted int, held []Skipped) {
+	for port := range ports.All() {
+		switch holder := p.Claims[port]; {
+		case holder != "":
+			held = append(held, Skipped{PortRef{p.IP, port, p.Protocol}, holder})
+		case p.Ports.Has(port):
+			p.Ports.Remove(port)
+			p.Flagged.Remove(port)
+			deleted++
+		}
+	}
+	return deleted, held
+}

@@ -1,0 +1,157 @@
+package intent
+
+import (
+	v1 "berth/api/v1"
+	"berth/store"
+)
+
+// verb changes the spec of a container that is not being deleted.
+func verb(s *store.Store, id string, change func(v1.ContainerStatus, *v1.ContainerSpec, bool)) error {
+	return s.Update(func(tx *store.Tx) error {
+		o, err := living(tx, id)
+		if err != nil {
+			return err
+		}
+		return store.Containers.SetSpec(tx, id, func(spec *v1.ContainerSpec) error {
+			change(o.Status, spec, o.Status.ObservedGeneration >= o.Meta.Generation)
+			return nil
+		})
+	})
+}
+
+// StartContainer asks for a run. While one is wanted that has not ended, it
+// changes nothing.
+func StartContainer(s *store.Store, id string) error {
+	return verb(s, id, func(status v1.ContainerStatus, spec *v1.ContainerSpec, seen bool) {
+		if spec.Power == v1.PowerOn && !ended(status, *spec, seen) {
+			return
+		}
+		spec.Power = v1.PowerOn
+		spec.Run++
+	})
+}
+
+// RestartContainer asks for a new run after a graceful stop of the one there
+// is. While a run is wanted that has not begun, it changes nothing.
+func RestartContainer(s *store.Store, id string) error {
+	return verb(s, id, func(status v1.ContainerStatus, spec *v1.ContainerSpec, seen bool) {
+		pending := status.Ran != spec.Run && !ended(status, *spec, seen)
+		if spec.Power == v1.PowerOn && pending {
+			return
+		}
+		spec.Power = v1.PowerOn
+		spec.Run++
+	})
+}
+
+// StopContainer asks for the run to end gracefully.
+func StopContainer(s *store.Store, id string) error {
+	return verb(s, id, func(_ v1.ContainerStatus, spec *v1.ContainerSpec, _ bool) {
+		spec.Power = v1.PowerOff
+	})
+}
+
+// KillContainer asks for the run to end at once, whatever else is under way.
+func KillContainer(s *store.Store, id string) error {
+	return verb(s, id, func(_ v1.ContainerStatus, spec *v1.ContainerSpec, _ bool) {
+		spec.Power, spec.KillRun = v1.PowerOff, spec.Run
+	})
+}
+
+// ended says whether the run that spec wants is over: it began and ended, or
+// it failed for good and the status knows this very spec.
+func ended(status v1.ContainerStatus, spec v1.ContainerSpec, seen bool) bool {
+	switch status.Phase {
+	case v1.Exit:
+		return status.Ran == spec.Run
+	case v1.Failed:
+		return !status.InstallFailed && (seen || status.Ran == spec.Run)
+	}
+	return false
+}
+
+// installing says whether an installation is wanted that has not come to its end.
+func installing(o v1.Container) bool {
+	return o.Status.Phase == v1.Installing || o.Status.Installed < o.Spec.Install
+}
+
+// Reinstallation is what a new installation changes. What is nil stays.
+type Reinstallation struct{ Image, Script *string }
+
+// CheckReinstallation notes the faults of r.
+func CheckReinstallation(f *Faults, r Reinstallation) {
+	if r.Image != nil {
+		checkImage(f, "image", *r.Image, true)
+	}
+	if r.Script != nil {
+		checkText(f, "install_script", *r.Script)
+	}
+}
+
+// ReinstallContainer asks for a new installation, and for power off. One that
+// is under way is begun anew.
+func ReinstallContainer(s *store.Store, id string, r Reinstallation) error {
+	var f Faults
+	CheckReinstallation(&f, r)
+	if err := f.Err(); err != nil {
+		return err
+	}
+	return verb(s, id, func(_ v1.ContainerStatus, spec *v1.ContainerSpec, _ bool) {
+		spec.Install++
+		spec.Power = v1.PowerOff
+		if r.Image != nil {
+			spec.Image = *r.Image
+		}
+		if r.Script != nil {
+			spec.InstallScript = *r.Script
+		}
+	})
+}
+
+// RebindNetwork gives a container other ports. A run that has not ended is
+// restarted gracefully with them.
+func RebindNetwork(s *store.Store, id string, ports []v1.Port) error {
+	var f Faults
+	ports = CheckBindings(&f, ports)
+	if err := f.Err(); err != nil {
+		return err
+	}
+	return s.Update(func(tx *store.Tx) error {
+		o, err := living(tx, id)
+		if err != nil {
+			return err
+		}
+		if installing(o) {
+			return v1.ErrStillInstalling
+		}
+		if err := checkPorts(tx, id, ports); err != nil {
+			return err
+		}
+		spec := o.Spec
+		spec.Ports = ports
+		return change(tx, o, rerun(o, spec))
+	})
+}
+
+// change stores the new spec of a container and moves its claims.
+func change(tx *store.Tx, o v1.Container, spec v1.ContainerSpec) error {
+	if err := claim(tx, o.Meta.ID, o.Spec.Ports, spec.Ports); err != nil {
+		return err
+	}
+	return store.Containers.SetSpec(tx, o.Meta.ID, func(s *v1.ContainerSpec) error {
+		*s = spec
+		return nil
+	})
+}
+
+// rerun asks for a new run if spec needs another container than the one that
+// the run of o was made from. The run is raised also when it has not begun: it
+// may be about to, with the old spec.
+func rerun(o v1.Container, spec v1.ContainerSpec) v1.ContainerSpec {
+	seen := o.Status.ObservedGeneration >= o.Meta.Generation
+	if spec.Power == v1.PowerOn && o.Spec.Power == v1.PowerOn &&
+		spec.Stamp() != o.Spec.Stamp() && !ended(o.Status, o.Spec, seen) {
+		spec.Run++
+	}
+	return spec
+}

@@ -1,0 +1,58 @@
+package intent_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"berth/api/intent"
+	v1 "berth/api/v1"
+	"berth/store"
+)
+
+func find(t *testing.T, s *store.Store, text string) (id string, err error) {
+	t.Helper()
+	err = s.View(func(tx *store.Tx) error {
+		o, err := intent.FindVolume(tx, text)
+		id = o.Meta.ID
+		return err
+	})
+	return id, err
+}
+
+func TestFindVolume(t *testing.T) {
+	w := newWorld(t)
+	for _, n := range []int{1, 2} {
+		id := fmt.Sprintf("abcdef01-0000-4000-8000-00000000000%d", n)
+		require.NoError(t, w.store.Update(func(tx *store.Tx) error {
+			return store.Volumes.Create(tx, id, v1.VolumeSpec{})
+		}))
+		got, err := find(t, w.store, id)
+		require.NoError(t, err)
+		require.Equal(t, id, got)
+	}
+	_, err := find(t, w.store, "abcdef01")
+	require.Equal(t, v1.ErrAmbiguousVolume, err)
+	got, err := find(t, w.store, w.volume[:8])
+	require.NoError(t, err)
+	require.Equal(t, w.volume, got)
+	for _, text := range []string{"", w.volume[:7], w.volume[:9], "zzzzzzzz", "../../..", "00000000-0000-0000-0000-000000000000"} {
+		_, err := find(t, w.store, text)
+		require.Equal(t, v1.ErrVolumeNotFound, err, text)
+	}
+	require.NoError(t, intent.DeleteVolume(w.store, "abcdef01-0000-4000-8000-000000000001"))
+	got, err = find(t, w.store, "ABCDEF01")
+	require.NoError(t, err, "the other one is on its way out")
+	require.Equal(t, "abcdef01-0000-4000-8000-000000000002", got)
+	_, err = find(t, w.store, "abcdef01-0000-4000-8000-000000000001")
+	require.Equal(t, v1.ErrVolumeNotFound, err)
+	require.Equal(t, v1.ErrVolumeNotFound, intent.DeleteVolume(w.store, "abcdef01-0000-4000-8000-000000000001"))
+}
+
+func TestCreateVolume(t *testing.T) {
+	w := newWorld(t)
+	require.Regexp(t, `^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`, w.volume)
+	_, err := intent.CreateVolume(w.store, -1)
+	require.EqualError(t, err, "size_limit: must not be negative")
+}
