@@ -1,0 +1,143 @@
+package server
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"mime"
+	"strings"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"berth/api/intent"
+)
+
+// The time that a client has to send a body.
+const (
+	bodyTimeout  = 30 * time.Second // a JSON body, whole
+	chunkTimeout = 30 * time.Second // the next bytes of a streamed one
+)
+
+// decode reads the JSON body of a request into out. It refuses the whole of it
+// with every fault at once; faults of what the fields mean are the caller's,
+// who passes f on to the checks of package intent for them.
+func (s *Server) decode(c *fiber.Ctx, out any, f *intent.Faults) error {
+	if err := checkMediaType(c); err != nil {
+		return err
+	}
+	raw, err := readBody(c, int64(s.settings.Current().Server.BodyLimit))
+	if err != nil {
+		return err
+	}
+	unmarshal(raw, out, f)
+	return nil
+}
+
+// decodeStrict is decode for a body whose fields need no further check.
+func (s *Server) decodeStrict(c *fiber.Ctx, out any) error {
+	var f intent.Faults
+	if err := s.decode(c, out, &f); err != nil {
+		return err
+	}
+	return f.Err()
+}
+
+// checkMediaType refuses every encoding, and every type but JSON. None is JSON.
+func checkMediaType(c *fiber.Ctx) error {
+	if c.Get(fiber.HeaderContentEncoding) != "" {
+		return errMediaType
+	}
+	header := c.Get(fiber.HeaderContentType)
+	if header == "" {
+		return nil
+	}
+	kind, params, err := mime.ParseMediaType(header)
+	charset := strings.ToLower(params["charset"])
+	if err != nil || kind != fiber.MIMEApplicationJSON || charset != "" && charset != "utf-8" {
+		return errMediaType
+	}
+	return nil
+}
+
+// readBody reads a body of at most limit bytes.
+func readBody(c *fiber.Ctx, limit int64) ([]byte, error) {
+	if int64(c.Request().Header.ContentLength()) > limit {
+		return nil, errTooLarge
+	}
+	stream := c.Context().RequestBodyStream()
+	if stream == nil {
+		return nil, nil
+	}
+	if conn := c.Context().Conn(); conn != nil {
+		if err := conn.SetReadDeadline(time.Now().Add(bodyTimeout)); err != nil {
+			return nil, err
+		}
+	}
+	var b bytes.Buffer
+	n, err := b.ReadFrom(io.LimitReader(stream, limit+1))
+	switch {
+	case n > limit:
+		return nil, errTooLarge
+	case isTimeout(err):
+		return nil, errTimeout
+	case err != nil:
+		return nil, errMalformed
+	}
+	return b.Bytes(), nil
+}
+
+// upload is a request's body for a handler that streams it. Its client has to
+// go on sending: a pause longer than chunkTimeout is an error.
+func upload(c *fiber.Ctx) io.Reader {
+	stream := c.Context().RequestBodyStream()
+	if stream == nil {
+		return bytes.NewReader(nil)
+	}
+	return readerFunc(func(p []byte) (int, error) {
+		if conn := c.Context().Conn(); conn != nil {
+			if err := conn.SetReadDeadline(time.Now().Add(chunkTimeout)); err != nil {
+				return 0, err
+			}
+		}
+		n, err := stream.Read(p)
+		if isTimeout(err) {
+			err = errTimeout
+		}
+		return n, err
+	})
+}
+
+type readerFunc func([]byte) (int, error)
+
+// Read calls the function.
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+func isTimeout(err error) bool {
+	var t interface{ Timeout() bool }
+	return errors.As(err, &t) && t.Timeout()
+}
+
+// drainLimit bounds what is read and thrown away of a body that no handler wanted.
+const drainLimit = 64 << 10
+
+// drain makes sure that what is left of a body is not taken for the next
+// request on the connection: it is read, or the connection ends.
+func drain(c *fiber.Ctx) {
+	stream := c.Context().RequestBodyStream()
+	if stream == nil || c.Context().Hijacked() {
+		return
+	}
+	length := c.Request().Header.ContentLength()
+	if length > drainLimit {
+		c.Context().SetConnectionClose()
+		return
+	}
+	if conn := c.Context().Conn(); conn != nil {
+		_ = conn.SetReadDeadline(time.Now().Add(time.Second))
+	}
+	n, err := io.Copy(io.Discard, io.LimitReader(stream, drainLimit+1))
+	if n > drainLimit || err != nil {
+		c.Context().SetConnectionClose()
+	}
+}

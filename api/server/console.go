@@ -1,0 +1,184 @@
+package server
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	v1 "berth/api/v1"
+	"berth/store"
+)
+
+// The bounds of what is read back.
+const (
+	defaultTail   = 150
+	maxTail       = 10_000
+	defaultEvents = 1000
+	maxEvents     = 10_000
+)
+
+func (s *Server) consoleRoutes() []route {
+	return []route{
+		post("/containers/:id/command", v1.ScopeConsole, s.sendCommand),
+		get("/containers/:id/logs", v1.ScopeRead, s.logs("")),
+		get("/containers/:id/install-logs", v1.ScopeRead, s.logs(v1.InstallConsole)),
+		get("/containers/:id/stats", v1.ScopeRead, s.getStats),
+		get("/events", v1.ScopeRead, s.listEvents),
+	}
+}
+
+func (s *Server) sendCommand(c *fiber.Ctx) error {
+	var body struct {
+		Command string `json:"command" wire:"required"`
+	}
+	if err := s.decodeStrict(c, &body); err != nil {
+		return err
+	}
+	o, err := s.findContainer(c)
+	if err != nil {
+		return err
+	}
+	if s.deps.Console == nil {
+		return errUnavailable
+	}
+	if err := s.deps.Console.Send(c.Context(), o.Meta.ID, line(body.Command)); err != nil {
+		return err
+	}
+	return ok(c, acceptedBody{"Command sent", o.Meta.ID})
+}
+
+// line is a command as a console reads it.
+func line(command string) []byte {
+	return []byte(strings.TrimRight(command, "\r\n") + "\n")
+}
+
+type linesBody struct {
+	Lines []v1.Line `json:"lines"`
+}
+
+// logs is the handler of the history of one console, or of both.
+func (s *Server) logs(role string) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		tail, err := intQuery(c, "tail", defaultTail, maxTail)
+		if err != nil {
+			return err
+		}
+		since, isTime := parseTime(c.Query("since"))
+		if !isTime {
+			return v1.Errorf(v1.InvalidRequest, "since: must be a time (RFC 3339, or unix seconds)")
+		}
+		o, err := s.findContainer(c)
+		if err != nil {
+			return err
+		}
+		lines, err := s.hub.Tail(o.Meta.ID, role, tail, since)
+		if err != nil {
+			return err
+		}
+		return ok(c, linesBody{append([]v1.Line{}, lines...)})
+	}
+}
+
+// intQuery is a parameter between 0 and most.
+func intQuery(c *fiber.Ctx, name string, absent, most int) (int, error) {
+	text := c.Query(name)
+	if text == "" {
+		return absent, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 31)
+	if err != nil || int(n) > most {
+		return 0, v1.Errorf(v1.InvalidRequest, "%s: must be a number between 0 and %d", name, most)
+	}
+	return int(n), nil
+}
+
+// seqQuery is the parameter since of events; given says whether it is there.
+func seqQuery(c *fiber.Ctx) (seq uint64, given bool, err error) {
+	text := c.Query("since")
+	if text == "" {
+		return 0, false, nil
+	}
+	seq, err = strconv.ParseUint(text, 10, 63)
+	if err != nil {
+		return 0, false, v1.Errorf(v1.InvalidRequest, "since: must be the seq of an event")
+	}
+	return seq, true, nil
+}
+
+// parseTime reads a time: RFC 3339, or unix seconds. None is the beginning.
+func parseTime(text string) (time.Time, bool) {
+	if text == "" {
+		return time.Time{}, true
+	}
+	// A plus sign that was not escaped in the URL has become a blank.
+	at, err := time.Parse(time.RFC3339Nano, strings.ReplaceAll(text, " ", "+"))
+	if err == nil {
+		return at, true
+	}
+	seconds, err := strconv.ParseInt(text, 10, 40)
+	return time.Unix(seconds, 0), err == nil && seconds >= 0
+}
+
+func (s *Server) getStats(c *fiber.Ctx) error {
+	o, err := s.findContainer(c)
+	if err != nil {
+		return err
+	}
+	if s.deps.Stats == nil {
+		return errUnavailable
+	}
+	stats, err := s.deps.Stats.Stats(c.Context(), o.Meta.ID)
+	if err != nil {
+		return err
+	}
+	return ok(c, stats)
+}
+
+type eventsBody struct {
+	Events []v1.Event `json:"events"`
+	Oldest uint64     `json:"oldest"` // seq of the oldest that is kept; 0: none
+	Newest uint64     `json:"newest"`
+}
+
+// listEvents tells the stored transitions after ?since=. What is older than
+// kept is left out: then oldest is more than since+1.
+func (s *Server) listEvents(c *fiber.Ctx) error {
+	limit, err := intQuery(c, "limit", defaultEvents, maxEvents)
+	if err != nil {
+		return err
+	}
+	since, _, err := seqQuery(c)
+	if err != nil {
+		return err
+	}
+	body := eventsBody{Events: []v1.Event{}}
+	caller := callerOf(c)
+	err = s.store.View(func(tx *store.Tx) error {
+		body.Oldest, body.Newest = store.EventRange(tx)
+		list, err := readEvents(tx, since, limit)
+		for _, e := range list {
+			if caller.Sees(e.Container) {
+				body.Events = append(body.Events, e)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return ok(c, body)
+}
+
+// readEvents is store.ReadEvents from the oldest on that is kept.
+func readEvents(tx *store.Tx, since uint64, limit int) ([]v1.Event, error) {
+	oldest, newest := store.EventRange(tx)
+	switch {
+	case newest == 0:
+		return nil, nil
+	case since > newest:
+		return nil, nil
+	}
+	return store.ReadEvents(tx, max(since, oldest-1), limit)
+}

@@ -1,0 +1,82 @@
+package server
+
+import (
+	"berth/api/intent"
+	v1 "berth/api/v1"
+)
+
+// containerBody is a container as a client sends it, to create or to apply. The
+// fields of the state response that nobody can set may be sent back.
+type containerBody struct {
+	InternalID     string            `json:"internal_id"`
+	Image          string            `json:"image"`
+	VolumeID       string            `json:"volume_id"`
+	StartupCommand string            `json:"startup_command"`
+	StartPattern   string            `json:"start_pattern"`
+	InstallScript  *string           `json:"install_script"`
+	InstallImage   string            `json:"install_image"`
+	InstallTimeout v1.Duration       `json:"install_timeout"`
+	Ports          []bindingBody     `json:"ports"`
+	Limits         v1.Limits         `json:"limits"`
+	Env            map[string]string `json:"env"`
+	Cpuset         string            `json:"cpuset"`
+	User           string            `json:"user"`
+	Workdir        string            `json:"workdir"`
+	TTY            *bool             `json:"tty"`
+	Labels         map[string]string `json:"labels"`
+	Mounts         []v1.Mount        `json:"mounts"`
+	Stop           v1.Stop           `json:"stop"`
+	RestartPolicy  v1.RestartPolicy  `json:"restart_policy"`
+	RegistryAuth   string            `json:"registry_auth"`
+	Power          v1.Power          `json:"power"`
+
+	ContainerID        ignored `json:"container_id"`
+	InstallState       ignored `json:"install_state"`
+	State              ignored `json:"state"`
+	Mount              ignored `json:"mount"`
+	CreatedAt          ignored `json:"created_at"`
+	UpdatedAt          ignored `json:"updated_at"`
+	Generation         ignored `json:"generation"`
+	ObservedGeneration ignored `json:"observed_generation"`
+	ResourceVersion    ignored `json:"resource_version"`
+	Conditions         ignored `json:"conditions"`
+	ExitCode           ignored `json:"exit_code"`
+	OOMKilled          ignored `json:"oom_killed"`
+	RestartCount       ignored `json:"restart_count"`
+	NextRetryAt        ignored `json:"next_retry_at"`
+	StartedAt          ignored `json:"started_at"`
+	Message            ignored `json:"message"`
+}
+
+// bindingBody is a port binding.
+type bindingBody struct {
+	IP            string `json:"ip" wire:"required"`
+	Port          int    `json:"port" wire:"required"`
+	Protocol      string `json:"protocol" wire:"required"`
+	ContainerPort int    `json:"container_port"`
+}
+
+func bindings(list []bindingBody) []v1.Port {
+	ports := make([]v1.Port, len(list))
+	for i, p := range list {
+		ports[i] = v1.Port(p)
+	}
+	return ports
+}
+
+// wish is what the body asks for.
+func (b containerBody) wish() intent.Wish {
+	spec := v1.ContainerSpec{
+		Image: b.Image, VolumeID: b.VolumeID,
+		StartupCommand: b.StartupCommand, StartPattern: b.StartPattern,
+		InstallImage: b.InstallImage, InstallTimeout: b.InstallTimeout,
+		Ports: bindings(b.Ports), Limits: b.Limits, Env: b.Env,
+		Cpuset: b.Cpuset, User: b.User, Workdir: b.Workdir, TTY: b.TTY == nil || *b.TTY,
+		Labels: b.Labels, Mounts: b.Mounts, Stop: b.Stop, RestartPolicy: b.RestartPolicy,
+		RegistryAuth: b.RegistryAuth, Power: b.Power,
+	}
+	if b.InstallScript != nil {
+		spec.InstallScript = *b.InstallScript
+	}
+	return intent.Wish{Spec: spec, KeepScript: b.InstallScript == nil}
+}

@@ -1,0 +1,153 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"berth/api/intent"
+	v1 "berth/api/v1"
+	"berth/store"
+)
+
+// purgeWait bounds how long a refused creation waits for its record to be gone.
+const purgeWait = 5 * time.Second
+
+// createContainer stores the wish, and waits a moment for a verdict on the image.
+func (s *Server) createContainer(c *fiber.Ctx) error {
+	var body containerBody
+	var f intent.Faults
+	if err := s.decode(c, &body, &f); err != nil {
+		return err
+	}
+	spec := body.wish().Spec
+	intent.CheckContainer(&f, s.policy(), body.InternalID, &spec)
+	if err := f.Err(); err != nil {
+		return err
+	}
+	if err := s.checkCreation(c, body.InternalID, spec.VolumeID); err != nil {
+		return err
+	}
+	if err := intent.CreateContainer(s.store, s.policy(), body.InternalID, spec); err != nil {
+		return err
+	}
+	if err := s.imageVerdict(c.Context(), body.InternalID); err != nil {
+		return err
+	}
+	return ok(c, struct {
+		acceptedBody
+		State v1.Phase `json:"state"`
+	}{acceptedBody{"Container creation started", body.InternalID}, v1.Installing})
+}
+
+// checkCreation keeps a token that is limited to some containers from creating
+// others, and from volumes that are not theirs.
+func (s *Server) checkCreation(c *fiber.Ctx, id, volume string) error {
+	caller := callerOf(c)
+	if !caller.Limited() {
+		return nil
+	}
+	if !caller.Sees(id) {
+		return v1.ErrContainerNotFound
+	}
+	return s.store.View(func(tx *store.Tx) error {
+		o, err := intent.FindVolume(tx, volume)
+		if err != nil {
+			return err
+		}
+		users, err := intent.VolumeUsers(tx)
+		if err == nil && !seesOne(caller, users[o.Meta.ID]) {
+			return v1.ErrVolumeNotFound
+		}
+		return err
+	})
+}
+
+// imageVerdict waits for the image of a new container to be found or not, for
+// as long as reconcile.create_wait. Without a verdict the creation goes on. A
+// container whose image does not exist is taken back.
+func (s *Server) imageVerdict(ctx context.Context, id string) error {
+	wait := time.Duration(s.settings.Current().Reconcile.CreateWait)
+	waiting, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	o, err := store.Containers.Await(waiting, s.store, id, func(o v1.Container) bool {
+		return v1.FindCondition(o.Status.Conditions, v1.ImageAvailable).Status != ""
+	})
+	verdict := v1.FindCondition(o.Status.Conditions, v1.ImageAvailable)
+	if err != nil || verdict.Status != v1.False || verdict.Reason != v1.ReasonImageNotFound {
+		return nil
+	}
+	if err := intent.DeleteContainer(s.store, id, false); err != nil && !errors.Is(err, v1.ErrContainerNotFound) {
+		return err
+	}
+	going, cancel := context.WithTimeout(ctx, purgeWait)
+	defer cancel()
+	_, _ = store.Containers.Await(going, s.store, id, func(v1.Container) bool { return false })
+	return v1.ErrImageNotFound
+}
+
+type actionBody struct {
+	Action string `json:"action"`
+	Reason string `json:"reason"`
+}
+
+// applyContainer makes a container what the body says.
+func (s *Server) applyContainer(c *fiber.Ctx) error {
+	id, body, err := s.applyBody(c)
+	if err != nil {
+		return err
+	}
+	dryRun, err := boolQuery(c, "dry_run")
+	if err != nil {
+		return err
+	}
+	o := intent.ApplyOptions{IfMatch: c.Get(fiber.HeaderIfMatch), DryRun: dryRun}
+	done, err := intent.ApplyContainer(s.store, s.policy(), id, body.wish(), o)
+	switch {
+	case err != nil:
+		return err
+	case dryRun:
+		return ok(c, changes(done))
+	}
+	after, err := s.findContainer(c)
+	if err != nil {
+		return err
+	}
+	status := fiber.StatusOK
+	if done.Created {
+		status = fiber.StatusCreated
+	}
+	c.Set(fiber.HeaderETag, etag(after))
+	return reply(c, status, s.view(after))
+}
+
+// applyBody reads and checks what is to be applied.
+func (s *Server) applyBody(c *fiber.Ctx) (id string, body containerBody, err error) {
+	var f intent.Faults
+	if err := s.decode(c, &body, &f); err != nil {
+		return "", body, err
+	}
+	id = param(c, "id")
+	if body.InternalID != "" && body.InternalID != id {
+		f.Add("internal_id", "must be the one of the URL")
+	}
+	spec := body.wish().Spec
+	intent.CheckContainer(&f, s.policy(), id, &spec)
+	if err := f.Err(); err != nil {
+		return "", body, err
+	}
+	return id, body, s.checkCreation(c, id, spec.VolumeID)
+}
+
+func changes(done intent.Applied) any {
+	list := make([]actionBody, len(done.Actions))
+	for i, a := range done.Actions {
+		list[i] = actionBody(a)
+	}
+	return struct {
+		Changed bool         `json:"changed"`
+		Actions []actionBody `json:"actions"`
+	}{done.Changed(), list}
+}

@@ -1,0 +1,208 @@
+package server
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/gofiber/fiber/v2"
+
+	"berth/api/intent"
+	v1 "berth/api/v1"
+	"berth/store"
+)
+
+func (s *Server) containerRoutes() []route {
+	const one = "/containers/:id"
+	return []route{
+		post("/containers", v1.ScopeAdmin, s.createContainer),
+		get("/containers", v1.ScopeRead, s.listContainers),
+		get(one, v1.ScopeRead, s.getContainer),
+		put(one, v1.ScopeAdmin, s.applyContainer),
+		del(one, v1.ScopeAdmin, s.deleteContainer),
+		post(one+"/start", v1.ScopePower, s.verb("Container start initiated", intent.StartContainer)),
+		post(one+"/stop", v1.ScopePower, s.verb("Container stop initiated", intent.StopContainer)),
+		post(one+"/kill", v1.ScopePower, s.verb("Container kill initiated", intent.KillContainer)),
+		post(one+"/restart", v1.ScopePower, s.verb("Container restart initiated", intent.RestartContainer)),
+		post(one+"/reinstall", v1.ScopeAdmin, s.reinstallContainer),
+		post(one+"/rebind-network", v1.ScopeNetwork, s.rebindNetwork),
+	}
+}
+
+type acceptedBody struct {
+	Message    string `json:"message"`
+	InternalID string `json:"internal_id"`
+}
+
+// containerID is the container that a request's path names. What is no name,
+// or not for the caller, is not found.
+func containerID(c *fiber.Ctx) (string, error) {
+	id := param(c, "id")
+	if !intent.IsContainerID(id) || !callerOf(c).Sees(id) {
+		return "", v1.ErrContainerNotFound
+	}
+	return id, nil
+}
+
+// findContainer is the container that a request's path names.
+func (s *Server) findContainer(c *fiber.Ctx) (o v1.Container, err error) {
+	id, err := containerID(c)
+	if err != nil {
+		return o, err
+	}
+	err = s.store.View(func(tx *store.Tx) (err error) {
+		o, err = intent.FindContainer(tx, id)
+		return err
+	})
+	return o, err
+}
+
+func (s *Server) view(o v1.Container) containerView {
+	return viewOf(o, s.volumePath(o.Spec.VolumeID))
+}
+
+func (s *Server) getContainer(c *fiber.Ctx) error {
+	o, err := s.findContainer(c)
+	if err != nil {
+		return err
+	}
+	c.Set(fiber.HeaderETag, etag(o))
+	return ok(c, s.view(o))
+}
+
+// listContainers tells the containers that have every label asked for.
+func (s *Server) listContainers(c *fiber.Ctx) error {
+	want, err := labelQuery(c)
+	if err != nil {
+		return err
+	}
+	body := containersBody{Containers: []summaryView{}}
+	caller := callerOf(c)
+	err = s.store.View(func(tx *store.Tx) error {
+		list, err := store.Containers.List(tx)
+		for _, o := range list {
+			if caller.Sees(o.Meta.ID) && hasLabels(o.Spec.Labels, want) {
+				body.Containers = append(body.Containers, summaryOf(o))
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return ok(c, body)
+}
+
+// labelQuery reads the parameters label, each "name=value" or just "name".
+func labelQuery(c *fiber.Ctx) ([]string, error) {
+	var want []string
+	for _, text := range c.Context().QueryArgs().PeekMulti("label") {
+		if name, _, _ := strings.Cut(string(text), "="); name == "" {
+			return nil, v1.Errorf(v1.InvalidRequest, "label: must be name=value or a name")
+		}
+		want = append(want, string(text))
+	}
+	return want, nil
+}
+
+func hasLabels(labels map[string]string, want []string) bool {
+	for _, text := range want {
+		name, value, valued := strings.Cut(text, "=")
+		if have, there := labels[name]; !there || valued && have != value {
+			return false
+		}
+	}
+	return true
+}
+
+// verb is the handler of a wish that has no body.
+func (s *Server) verb(message string, wish func(*store.Store, string) error) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		id, err := containerID(c)
+		if err != nil {
+			return err
+		}
+		if err := wish(s.store, id); err != nil {
+			return err
+		}
+		return ok(c, acceptedBody{message, id})
+	}
+}
+
+func (s *Server) reinstallContainer(c *fiber.Ctx) error {
+	var body struct {
+		Image         *string `json:"image"`
+		InstallScript *string `json:"install_script"`
+	}
+	var f intent.Faults
+	if err := s.decode(c, &body, &f); err != nil {
+		return err
+	}
+	r := intent.Reinstallation{Image: body.Image, Script: body.InstallScript}
+	intent.CheckReinstallation(&f, r)
+	if err := f.Err(); err != nil {
+		return err
+	}
+	id, err := containerID(c)
+	if err != nil {
+		return err
+	}
+	if err := intent.ReinstallContainer(s.store, id, r); err != nil {
+		return err
+	}
+	return ok(c, acceptedBody{"Container reinstallation initiated", id})
+}
+
+func (s *Server) rebindNetwork(c *fiber.Ctx) error {
+	var body struct {
+		Ports []bindingBody `json:"ports" wire:"required"`
+	}
+	var f intent.Faults
+	if err := s.decode(c, &body, &f); err != nil {
+		return err
+	}
+	ports := intent.CheckBindings(&f, bindings(body.Ports))
+	if err := f.Err(); err != nil {
+		return err
+	}
+	id, err := containerID(c)
+	if err != nil {
+		return err
+	}
+	if err := intent.RebindNetwork(s.store, id, ports); err != nil {
+		return err
+	}
+	return ok(c, acceptedBody{"Container network rebinding initiated", id})
+}
+
+// deleteContainer asks for a container to go, and with ?volume=true for its volume too.
+func (s *Server) deleteContainer(c *fiber.Ctx) error {
+	volume, err := boolQuery(c, "volume")
+	if err != nil {
+		return err
+	}
+	id, err := containerID(c)
+	if err != nil {
+		return err
+	}
+	if err := intent.DeleteContainer(s.store, id, volume); err != nil {
+		return err
+	}
+	return ok(c, messageBody{"Container deletion initiated"})
+}
+
+func boolQuery(c *fiber.Ctx, name string) (bool, error) {
+	switch c.Query(name) {
+	case "", "false", "0":
+		return false, nil
+	case "true", "1":
+		return true, nil
+	}
+	return false, v1.Errorf(v1.InvalidRequest, "%s: must be true or false", name)
+}
+
+// policy is what the configuration permits now.
+func (s *Server) policy() intent.Policy {
+	docker := s.settings.Current().Docker
+	return intent.Policy{AllowedMounts: docker.AllowedMounts, Registries: slices.Collect(maps.Keys(docker.Registries))}
+}

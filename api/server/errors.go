@@ -1,0 +1,135 @@
+package server
+
+import (
+	"errors"
+	"log/slog"
+	"net"
+	"os"
+
+	"github.com/gofiber/fiber/v2"
+
+	"berth/api/intent"
+	v1 "berth/api/v1"
+	"berth/store"
+)
+
+// The refusals that come from HTTP itself, and not from what is stored.
+var (
+	errVendor      = &v1.Error{Code: "invalid_vendor_header", Message: "Invalid vendor header"}
+	errOrigin      = &v1.Error{Code: "origin_denied", Message: "Origin is not allowed"}
+	errRoute       = &v1.Error{Code: "route_not_found", Message: "Route not found"}
+	errMethod      = &v1.Error{Code: "method_not_allowed", Message: "Method not allowed"}
+	errTimeout     = &v1.Error{Code: "request_timeout", Message: "Request timed out"}
+	errTooLarge    = &v1.Error{Code: "body_too_large", Message: "Request body is too large"}
+	errMediaType   = &v1.Error{Code: "unsupported_media_type", Message: "Request body must be JSON without a content encoding"}
+	errHeaders     = &v1.Error{Code: "headers_too_large", Message: "Request headers are too large"}
+	errMalformed   = &v1.Error{Code: "malformed_request", Message: "Malformed request"}
+	errUpgrade     = &v1.Error{Code: "upgrade_required", Message: "WebSocket upgrade required"}
+	errBusy        = &v1.Error{Code: "too_many_listeners", Message: "Too many WebSocket connections"}
+	errInternal    = &v1.Error{Code: "internal", Message: "Internal server error"}
+	errUnavailable = &v1.Error{Code: v1.Unavailable, Message: "Service is not available"}
+)
+
+// statuses maps each code to its status. A code that is not here is 500.
+var statuses = map[v1.Code]int{
+	v1.InvalidRequest:           400,
+	v1.InvalidPath:              400,
+	v1.InvalidArchive:           400,
+	v1.PortExists:               400,
+	v1.PortNotInPool:            400,
+	v1.StillInstalling:          400,
+	errMalformed.Code:           400,
+	intent.ErrUnauthorized.Code: 401,
+	errVendor.Code:              403,
+	errOrigin.Code:              403,
+	intent.ErrScope.Code:        403,
+	v1.ContainerNotFound:        404,
+	v1.VolumeNotFound:           404,
+	v1.PortNotFound:             404,
+	v1.TokenNotFound:            404,
+	v1.PathNotFound:             404,
+	v1.NoPorts:                  404,
+	errRoute.Code:               404,
+	errMethod.Code:              405,
+	errTimeout.Code:             408,
+	v1.ContainerExists:          409,
+	v1.ContainerDeleting:        409,
+	v1.NotRunning:               409,
+	v1.PortBound:                409,
+	v1.VolumeInUse:              409,
+	v1.AmbiguousVolume:          409,
+	v1.FileExists:               409,
+	v1.Precondition:             412,
+	errTooLarge.Code:            413,
+	v1.SizeLimit:                413,
+	errMediaType.Code:           415,
+	errUpgrade.Code:             426,
+	errHeaders.Code:             431,
+	v1.ImageNotFound:            500,
+	v1.StoreFailed:              500,
+	v1.WriteDenied:              500,
+	errInternal.Code:            500,
+	v1.Unavailable:              503,
+	errBusy.Code:                503,
+}
+
+// refusal is what a client is told of err. An error that is not meant for
+// clients becomes a constant text; known is false then, and it is for the log.
+func refusal(err error) (told *v1.Error, known bool) {
+	var fault *fiber.Error
+	var network net.Error
+	switch {
+	case errors.As(err, &told):
+		return told, true
+	case errors.Is(err, store.ErrFailed):
+		return v1.ErrStoreFailed, false
+	case errors.As(err, &fault):
+		return ofHTTP(fault.Code), true
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &network) && network.Timeout():
+		return errTimeout, true
+	}
+	return errInternal, false
+}
+
+// ofHTTP replaces the library's texts, which may repeat what the client sent.
+func ofHTTP(status int) *v1.Error {
+	switch status {
+	case 404:
+		return errRoute
+	case 405:
+		return errMethod
+	case 408:
+		return errTimeout
+	case 413:
+		return errTooLarge
+	case 426:
+		return errUpgrade
+	case 431:
+		return errHeaders
+	case 500:
+		return errInternal
+	}
+	return errMalformed
+}
+
+// fail answers a request with err.
+func (s *Server) fail(c *fiber.Ctx, err error) error {
+	told, known := refusal(err)
+	status, ok := statuses[told.Code]
+	if !ok {
+		status = 500
+	}
+	if !known {
+		s.log.Error("request failed", slog.String("request", requestID(c)),
+			slog.String("route", c.Route().Path), slog.Any("error", err))
+	}
+	if status == 408 || status == 413 {
+		c.Context().SetConnectionClose()
+	}
+	c.Set("X-Error-Code", string(told.Code))
+	return reply(c, status, errorBody{told.Message})
+}
+
+type errorBody struct {
+	Error string `json:"error"`
+}

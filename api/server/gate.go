@@ -1,0 +1,138 @@
+package server
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/gofiber/fiber/v2"
+
+	"berth/api/intent"
+)
+
+// vendorType is the media type that a request accepts.
+const vendorType = "application/vnd.berthv1+json"
+
+// The keys of what is known of a request.
+const (
+	callerKey  = "caller"
+	routeKey   = "route"
+	requestKey = "request"
+)
+
+// gate checks the token, then the vendor header, before anything is said about
+// the route.
+func (s *Server) gate(c *fiber.Ctx) error {
+	r := s.specialRoute(c.Method(), c.Path())
+	if r.public {
+		return c.Next()
+	}
+	caller, err := s.authenticate(c, r)
+	if err != nil {
+		return err
+	}
+	if !r.anyAccept && !acceptsVendor(c) {
+		return errVendor
+	}
+	c.Locals(callerKey, caller)
+	return c.Next()
+}
+
+// specialRoute is the route of a path if it is not guarded like the rest, or
+// the zero route.
+func (s *Server) specialRoute(method, path string) route {
+	if method == fiber.MethodHead {
+		method = fiber.MethodGet
+	}
+	for _, r := range s.special {
+		if r.method == method && samePath(r.path, path) {
+			if r.path == metricsPath && s.settings.Current().Metrics.Public {
+				r.public = true
+			}
+			return r
+		}
+	}
+	return route{}
+}
+
+// samePath says whether path is one of pattern, as the router sees it.
+func samePath(pattern, path string) bool {
+	want := strings.Split(pattern, "/")
+	have := strings.Split(strings.TrimRight(path, "/"), "/")
+	if len(want) != len(have) {
+		return false
+	}
+	for i := range want {
+		if want[i] != have[i] && (!strings.HasPrefix(want[i], ":") || have[i] == "") {
+			return false
+		}
+	}
+	return true
+}
+
+// authenticate tells who asks.
+func (s *Server) authenticate(c *fiber.Ctx, r route) (intent.Caller, error) {
+	auth := s.settings.Current().Authorization
+	if !auth.Enabled {
+		return intent.Administrator(), nil
+	}
+	secret := bearer(c.Get(fiber.HeaderAuthorization))
+	if secret == "" && r.queryToken {
+		secret = c.Query("token")
+	}
+	caller, err := intent.Authenticate(s.store, auth.Token, secret)
+	if errors.Is(err, intent.ErrUnauthorized) {
+		s.failures.note(s.clientIP(c))
+	}
+	return caller, err
+}
+
+// bearer is the token of an Authorization header.
+func bearer(header string) string {
+	const scheme = "bearer "
+	if len(header) < len(scheme) || !strings.EqualFold(header[:len(scheme)], scheme) {
+		return ""
+	}
+	return strings.TrimSpace(header[len(scheme):])
+}
+
+// acceptsVendor says whether an Accept header names the vendor type.
+func acceptsVendor(c *fiber.Ctx) bool {
+	for _, header := range c.Request().Header.PeekAll(fiber.HeaderAccept) {
+		for part := range strings.SplitSeq(string(header), ",") {
+			kind, _, _ := strings.Cut(part, ";")
+			if strings.EqualFold(strings.TrimSpace(kind), vendorType) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// guard is the handler of a route behind the check of the token's scope. A
+// token of a single use is spent here: from now on its request is answered by
+// the route, whatever the answer.
+func (s *Server) guard(r route) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		c.Locals(routeKey, r.path)
+		if s.specialRoute(c.Method(), c.Path()).public {
+			return r.handle(c)
+		}
+		caller := callerOf(c)
+		if !caller.May(r.scope) || r.nodeWide && caller.Limited() {
+			return intent.ErrScope
+		}
+		if err := intent.Spend(s.store, caller); err != nil {
+			if errors.Is(err, intent.ErrUnauthorized) {
+				s.failures.note(s.clientIP(c))
+			}
+			return err
+		}
+		return r.handle(c)
+	}
+}
+
+// callerOf is who asks. Without a caller nothing is allowed.
+func callerOf(c *fiber.Ctx) intent.Caller {
+	caller, _ := c.Locals(callerKey).(intent.Caller)
+	return caller
+}

@@ -1,0 +1,79 @@
+package server
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/prometheus/common/expfmt"
+
+	"berth/api"
+	v1 "berth/api/v1"
+)
+
+const metricsPath = "/metrics"
+
+// publicRoutes are those that need no token, and the metrics.
+func (s *Server) publicRoutes() []route {
+	metrics := node(get(metricsPath, v1.ScopeRead, s.getMetrics))
+	metrics.anyAccept = true
+	return []route{
+		open(get("/api/v1/public/ping", "", s.ping)),
+		open(get("/healthz", "", s.healthz)),
+		open(get("/readyz", "", s.readyz)),
+		open(get("/openapi.yaml", "", s.document)),
+		metrics,
+	}
+}
+
+type statusBody struct {
+	Status  string `json:"status"`
+	Message string `json:"message,omitempty"`
+}
+
+func (s *Server) ping(c *fiber.Ctx) error {
+	return ok(c, statusBody{"ok", "berth is running"})
+}
+
+func (s *Server) healthz(c *fiber.Ctx) error { return ok(c, statusBody{Status: "ok"}) }
+
+// readyz says whether the daemon can carry out wishes.
+func (s *Server) readyz(c *fiber.Ctx) error {
+	var reasons []string
+	if err := s.store.Writable(); err != nil {
+		reasons = append(reasons, "store is not writable")
+	}
+	if s.deps.Ready != nil {
+		reasons = append(reasons, s.deps.Ready()...)
+	}
+	if len(reasons) > 0 {
+		return v1.Errorf(v1.Unavailable, "Not ready: %s", strings.Join(reasons, "; "))
+	}
+	return ok(c, statusBody{Status: "ok"})
+}
+
+func (s *Server) document(c *fiber.Ctx) error {
+	c.Set(fiber.HeaderContentType, "application/yaml")
+	return c.Send(api.Document)
+}
+
+// getMetrics is every metric in Prometheus' text form.
+func (s *Server) getMetrics(c *fiber.Ctx) error {
+	if s.deps.Gatherer == nil {
+		return errUnavailable
+	}
+	families, err := s.deps.Gatherer.Gather()
+	if err != nil && len(families) == 0 {
+		return err
+	}
+	format := expfmt.NewFormat(expfmt.TypeTextPlain)
+	var b bytes.Buffer
+	encoder := expfmt.NewEncoder(&b, format)
+	for _, family := range families {
+		if err := encoder.Encode(family); err != nil {
+			return err
+		}
+	}
+	c.Set(fiber.HeaderContentType, string(format))
+	return c.Send(b.Bytes())
+}

@@ -1,0 +1,194 @@
+package server
+
+import (
+	"github.com/gofiber/fiber/v2"
+
+	"berth/api/intent"
+	v1 "berth/api/v1"
+	"berth/store"
+)
+
+func (s *Server) portRoutes() []route {
+	return []route{
+		node(post("/network/ports", v1.ScopeNetwork, s.addPort)),
+		get("/network/ports", v1.ScopeRead, s.listPorts),
+		node(post("/network/ports/bulk", v1.ScopeNetwork, s.addPorts)),
+		node(post("/network/ports/bulk-delete", v1.ScopeNetwork, s.deletePorts)),
+		get("/network/ports/random", v1.ScopeRead, s.randomPort),
+		get("/network/ports/:ip/:port", v1.ScopeRead, s.getPort),
+		node(del("/network/ports/:ip/:port", v1.ScopeNetwork, s.deletePort)),
+		node(put("/network/ports/:ip/:port/use", v1.ScopeNetwork, s.usePort)),
+	}
+}
+
+// portBody is a port of the pool.
+type portBody struct {
+	IP        string       `json:"ip"`
+	Port      int          `json:"port"`
+	Protocol  string       `json:"protocol"`
+	InUse     bool         `json:"in_use"`
+	Container *string      `json:"container"`
+	Firewall  firewallBody `json:"firewall"`
+}
+
+type firewallBody struct {
+	State  string  `json:"state"`
+	Reason *string `json:"reason"`
+}
+
+// bodyOfPort is how a port is told to caller, who is not told of containers
+// that are not his.
+func bodyOfPort(e intent.PortEntry, caller intent.Caller) portBody {
+	b := portBody{e.IP, e.Port, e.Protocol, e.InUse, nil, firewallBody{e.Firewall.State, orNull(e.Firewall.Reason)}}
+	if caller.Sees(e.Container) {
+		b.Container = orNull(e.Container)
+	}
+	return b
+}
+
+// orNull is text, or null if there is none.
+func orNull(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+func (s *Server) addPort(c *fiber.Ctx) error {
+	var body struct {
+		IP       string `json:"ip" wire:"required"`
+		Port     int    `json:"port" wire:"required"`
+		Protocol string `json:"protocol" wire:"required"`
+	}
+	var f intent.Faults
+	if err := s.decode(c, &body, &f); err != nil {
+		return err
+	}
+	ref := intent.PortRef(body)
+	intent.CheckPort(&f, &ref)
+	if err := f.Err(); err != nil {
+		return err
+	}
+	if err := intent.AddPort(s.store, ref); err != nil {
+		return err
+	}
+	return ok(c, struct {
+		messageBody
+		IP       string `json:"ip"`
+		Port     int    `json:"port"`
+		Protocol string `json:"protocol"`
+	}{messageBody{"Port added to pool"}, ref.IP, ref.Port, ref.Protocol})
+}
+
+func (s *Server) addPorts(c *fiber.Ctx) error {
+	var body struct {
+		IP       string `json:"ip" wire:"required"`
+		Ports    string `json:"ports" wire:"required"`
+		Protocol string `json:"protocol" wire:"required"`
+	}
+	var f intent.Faults
+	if err := s.decode(c, &body, &f); err != nil {
+		return err
+	}
+	wanted := intent.CheckPorts(&f, body.IP, body.Ports, body.Protocol)
+	if err := f.Err(); err != nil {
+		return err
+	}
+	if err := intent.AddPorts(s.store, wanted); err != nil {
+		return err
+	}
+	return ok(c, struct {
+		messageBody
+		AddedCount int `json:"added_count"`
+	}{messageBody{"Ports added to pool"}, wanted.Ports.Len()})
+}
+
+// portRef is the port that a request's path names. What is no port there is
+// not in the pool.
+func portRef(c *fiber.Ctx) (intent.PortRef, error) {
+	ip, isIP := intent.CanonicalIP(param(c, "ip"))
+	port, isPort := intent.ParsePort(param(c, "port"))
+	if !isIP || !isPort {
+		return intent.PortRef{}, v1.ErrPortNotFound
+	}
+	protocol, err := protocolQuery(c)
+	return intent.PortRef{IP: ip, Port: port, Protocol: protocol}, err
+}
+
+// protocolQuery is the parameter protocol; empty is any.
+func protocolQuery(c *fiber.Ctx) (string, error) {
+	protocol := c.Query("protocol")
+	if protocol != "" && protocol != "tcp" && protocol != "udp" {
+		return "", v1.Errorf(v1.InvalidRequest, "protocol: must be tcp or udp")
+	}
+	return protocol, nil
+}
+
+func (s *Server) getPort(c *fiber.Ctx) error {
+	ref, err := portRef(c)
+	if err != nil {
+		return err
+	}
+	return s.answerPort(c, func(tx *store.Tx) (intent.PortEntry, error) { return intent.GetPort(tx, ref) })
+}
+
+func (s *Server) randomPort(c *fiber.Ctx) error {
+	protocol, err := protocolQuery(c)
+	if err != nil {
+		return err
+	}
+	ip := c.Query("ip")
+	if ip != "" {
+		canonical, isIP := intent.CanonicalIP(ip)
+		if !isIP {
+			return v1.Errorf(v1.InvalidRequest, "ip: must be an IPv4 or IPv6 address")
+		}
+		ip = canonical
+	}
+	return s.answerPort(c, func(tx *store.Tx) (intent.PortEntry, error) { return intent.RandomPort(tx, ip, protocol) })
+}
+
+func (s *Server) answerPort(c *fiber.Ctx, find func(*store.Tx) (intent.PortEntry, error)) error {
+	var e intent.PortEntry
+	err := s.store.View(func(tx *store.Tx) (err error) {
+		e, err = find(tx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return ok(c, bodyOfPort(e, callerOf(c)))
+}
+
+func (s *Server) usePort(c *fiber.Ctx) error {
+	var body struct {
+		InUse bool `json:"in_use" wire:"required"`
+	}
+	if err := s.decodeStrict(c, &body); err != nil {
+		return err
+	}
+	ref, err := portRef(c)
+	if err != nil {
+		return err
+	}
+	if err := intent.UsePort(s.store, ref, body.InUse); err != nil {
+		return err
+	}
+	return ok(c, struct {
+		messageBody
+		IP    string `json:"ip"`
+		Port  int    `json:"port"`
+		InUse bool   `json:"in_use"`
+	}{messageBody{"Port usage updated"}, ref.IP, ref.Port, body.InUse})
+}
+
+func (s *Server) deletePort(c *fiber.Ctx) error {
+	ref, err := portRef(c)
+	if err != nil {
+		return err
+	}
+	if err := intent.DeletePort(s.store, ref); err != nil {
+		return err
+	}
+	return ok(c, messageBody{"Port removed from pool"})
+}

@@ -1,0 +1,87 @@
+package server
+
+import (
+	"bufio"
+	"encoding/json"
+
+	"github.com/gofiber/fiber/v2"
+
+	"berth/api/intent"
+	v1 "berth/api/v1"
+	"berth/store"
+)
+
+type skippedBody struct {
+	IP        string `json:"ip"`
+	Port      int    `json:"port"`
+	Protocol  string `json:"protocol"`
+	Container string `json:"container"`
+}
+
+func (s *Server) deletePorts(c *fiber.Ctx) error {
+	var body struct {
+		Ports []struct {
+			IP       string `json:"ip" wire:"required"`
+			Port     int    `json:"port" wire:"required"`
+			Protocol string `json:"protocol"`
+		} `json:"ports" wire:"required"`
+	}
+	var f intent.Faults
+	if err := s.decode(c, &body, &f); err != nil {
+		return err
+	}
+	refs := make([]intent.PortRef, len(body.Ports))
+	for i, p := range body.Ports {
+		refs[i] = intent.PortRef(p)
+	}
+	intent.CheckRefs(&f, refs)
+	if err := f.Err(); err != nil {
+		return err
+	}
+	deleted, skipped, err := intent.DeletePorts(s.store, refs)
+	if err != nil {
+		return err
+	}
+	list := make([]skippedBody, len(skipped))
+	for i, p := range skipped {
+		list[i] = skippedBody{p.IP, p.Port, p.Protocol, p.Container}
+	}
+	return ok(c, struct {
+		messageBody
+		DeletedCount int           `json:"deleted_count"`
+		Skipped      []skippedBody `json:"skipped"`
+	}{messageBody{"Ports removed from pool"}, deleted, list})
+}
+
+// listPorts streams the pool: it may be hundreds of thousands of ports.
+func (s *Server) listPorts(c *fiber.Ctx) error {
+	var pools []v1.Pool
+	err := s.store.View(func(tx *store.Tx) (err error) {
+		pools, err = intent.Pools(tx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	caller := callerOf(c)
+	c.Set(fiber.HeaderContentType, fiber.MIMEApplicationJSON)
+	c.Context().SetBodyStreamWriter(func(w *bufio.Writer) { writePorts(w, pools, caller) })
+	return nil
+}
+
+// writePorts writes {"ports": [...]}. An error of w stays with it, and ends the
+// connection when it is flushed.
+func writePorts(w *bufio.Writer, pools []v1.Pool, caller intent.Caller) {
+	_, err := w.WriteString(`{"ports":[`)
+	first := true
+	intent.Entries(pools, func(e intent.PortEntry) bool {
+		if !first {
+			_ = w.WriteByte(',')
+		}
+		first = false
+		text, _ := json.Marshal(bodyOfPort(e, caller)) // plain data: it cannot fail
+		_, err = w.Write(text)
+		return err == nil
+	})
+	_, _ = w.WriteString(`]}`)
+}

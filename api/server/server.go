@@ -1,0 +1,106 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"berth/api/stream"
+	"berth/store"
+)
+
+// The time that a client has for its part.
+const (
+	headerTimeout = 10 * time.Second // the first byte of a request, then its headers
+	idleTimeout   = 2 * time.Minute  // between two requests
+	writeTimeout  = 30 * time.Second // to take one chunk of an answer
+)
+
+// headerLimit bounds the headers of a request, in bytes.
+const headerLimit = 16 << 10
+
+// Server answers the interface.
+type Server struct {
+	deps     Deps
+	store    *store.Store
+	settings Settings
+	hub      *stream.Hub
+	log      *slog.Logger
+	app      *fiber.App
+	metrics  *metrics
+	failures *failures
+	sockets  *sockets
+	special  []route // those that are not guarded like the rest
+}
+
+// New makes a Server. It does nothing until Listen.
+func New(d Deps) *Server {
+	if d.Log == nil {
+		d.Log = slog.New(slog.DiscardHandler)
+	}
+	if d.Registerer == nil {
+		d.Registerer = prometheus.NewRegistry()
+	}
+	s := &Server{deps: d, store: d.Store, settings: d.Settings, hub: d.Hub, log: d.Log}
+	s.metrics = newMetrics(d.Registerer)
+	s.failures = newFailures(d.Log, s.metrics.failures)
+	s.sockets = newSockets(s.metrics.sockets)
+	s.app = fiber.New(fiber.Config{
+		Immutable:                    true, // without it stored strings are overwritten by later requests
+		CaseSensitive:                true,
+		StreamRequestBody:            true, // limits are ours: readBody and upload
+		DisablePreParseMultipartForm: true,
+		BodyLimit:                    math.MaxInt,
+		ReadBufferSize:               headerLimit,
+		ReadTimeout:                  headerTimeout,
+		IdleTimeout:                  idleTimeout,
+		DisableStartupMessage:        true,
+		ErrorHandler:                 s.fail,
+	})
+	s.app.Server().CloseOnShutdown = true
+	s.app.Use(s.observe, s.gate)
+	s.register(s.routes())
+	return s
+}
+
+// register puts routes into the router.
+func (s *Server) register(list []route) {
+	for _, r := range list {
+		s.app.Add(r.method, r.path, s.guard(r))
+		if r.method == fiber.MethodGet && !r.upgrade {
+			s.app.Add(fiber.MethodHead, r.path, s.guard(r))
+		}
+		if r.public || r.anyAccept || r.queryToken {
+			s.special = append(s.special, r)
+		}
+	}
+}
+
+// Listen answers connections of ln until Shutdown, and closes ln.
+func (s *Server) Listen(ln net.Listener) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	var watching sync.WaitGroup
+	watching.Go(func() { s.watch(ctx) })
+	defer watching.Wait()
+	defer cancel()
+	err := s.app.Listener(newListener(ln, s.deps.ConnsPerIP))
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// Shutdown takes no new requests, closes every WebSocket with 1001, and waits
+// until those under way have been answered or ctx ends.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.sockets.closeAll()
+	err := s.app.ShutdownWithContext(ctx)
+	return errors.Join(err, s.sockets.wait(ctx))
+}

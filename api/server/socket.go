@@ -1,0 +1,200 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/fasthttp/websocket"
+	"github.com/valyala/fasthttp"
+
+	"berth/api/intent"
+	"berth/api/stream"
+	v1 "berth/api/v1"
+)
+
+type fasthttpCtx = fasthttp.RequestCtx
+
+// The bounds of a socket.
+const (
+	readLimit    = 64 << 10 // bytes of a client's message
+	maxAnswers   = 16       // answers to a client's messages that wait to be sent
+	pingEvery    = 25 * time.Second
+	pongWait     = 60 * time.Second
+	socketWrite  = 30 * time.Second // for one message
+	closeTimeout = time.Second      // to take the close frame
+)
+
+// socket is one WebSocket. Its run is the only goroutine that writes messages;
+// one reads what the client sends, and one fetches what the hub has.
+type socket struct {
+	server     *Server
+	caller     intent.Caller
+	tokenID    string    // whose revocation ends it; empty: none
+	configured v1.Secret // the configured token, if it was opened with it
+	container  string    // empty: the whole node
+	tail       int
+	since      uint64
+	replay     bool
+	log        *slog.Logger
+
+	ws       *websocket.Conn
+	listener *stream.Listener
+	answers  chan []byte
+
+	stopOnce sync.Once
+	ended    chan struct{} // closed by stop
+	code     int           // of the close frame; set before ended is closed
+	reason   string
+}
+
+// stop ends the socket with a close frame. Only the first call counts.
+func (k *socket) stop(code int, reason string) {
+	k.stopOnce.Do(func() {
+		k.code, k.reason = code, reason
+		close(k.ended)
+	})
+}
+
+// run is the life of a socket, from the upgrade to the end of the connection.
+func (k *socket) run(ws *websocket.Conn) {
+	k.ws = ws
+	defer func() {
+		if p := recover(); p != nil {
+			k.log.Error("socket panicked", slog.String("panic", fmt.Sprint(p)), slog.String("stack", string(debug.Stack())))
+		}
+		_ = ws.Close()
+	}()
+	if !k.server.sockets.add(k) {
+		k.stop(websocket.CloseGoingAway, "shutting down")
+		k.sendClose()
+		return
+	}
+	defer k.server.sockets.remove(k)
+	listener, err := k.server.hub.Listen(k.container)
+	if err != nil {
+		k.stop(websocket.CloseTryAgainLater, "too many listeners")
+		k.sendClose()
+		return
+	}
+	k.listener = listener
+	defer listener.Close()
+	k.live()
+}
+
+// live greets the client, and then carries messages both ways until one side ends.
+func (k *socket) live() {
+	ctx, cancel := context.WithCancel(context.Background())
+	var others sync.WaitGroup
+	defer others.Wait()
+	defer cancel()
+	defer func() { _ = k.ws.Close() }() // ends the reader
+	if k.caller.TokenID != "" {
+		expiry := time.AfterFunc(time.Until(k.caller.ExpiresAt), func() {
+			k.stop(websocket.ClosePolicyViolation, "token has expired")
+		})
+		defer expiry.Stop()
+	}
+	others.Go(func() { k.read(ctx) })
+	if err := k.greet(); err != nil {
+		k.stopFor(err)
+		k.sendClose()
+		return
+	}
+	batches, done := make(chan []stream.Message), make(chan struct{})
+	others.Go(func() { k.fetch(ctx, batches, done) })
+	k.stopFor(k.write(batches, done))
+	k.sendClose()
+}
+
+// stopFor ends the socket for an error; nil and a broken connection need no reason.
+func (k *socket) stopFor(err error) {
+	switch {
+	case errors.Is(err, stream.ErrSlow):
+		k.stop(websocket.CloseTryAgainLater, "too slow for state events; resume with since")
+	case errors.Is(err, stream.ErrGone):
+		k.stop(websocket.CloseNormalClosure, "container is deleted")
+	case errors.Is(err, stream.ErrClosed):
+		k.stop(websocket.CloseGoingAway, "shutting down")
+	case err != nil && errors.Is(err, errGreeting):
+		k.log.Error("socket failed", slog.Any("error", err))
+		k.stop(websocket.CloseInternalServerErr, "internal error")
+	}
+	k.stop(websocket.CloseNormalClosure, "")
+}
+
+// sendClose sends the close frame, if the client still takes it.
+func (k *socket) sendClose() {
+	frame := websocket.FormatCloseMessage(k.code, k.reason)
+	_ = k.ws.WriteControl(websocket.CloseMessage, frame, time.Now().Add(closeTimeout))
+}
+
+// fetch hands over what the hub has, batch by batch. A batch is valid until it
+// is done with.
+func (k *socket) fetch(ctx context.Context, batches chan<- []stream.Message, done <-chan struct{}) {
+	for {
+		batch, err := k.listener.Next(ctx)
+		if err != nil {
+			k.stopFor(err)
+			return
+		}
+		select {
+		case batches <- batch:
+		case <-ctx.Done():
+			return
+		}
+		select {
+		case <-done:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// write sends everything, until the socket is stopped or the connection breaks.
+func (k *socket) write(batches <-chan []stream.Message, done chan<- struct{}) error {
+	ping := time.NewTicker(pingEvery)
+	defer ping.Stop()
+	for {
+		var err error
+		select {
+		case <-k.ended:
+			return nil
+		case batch := <-batches:
+			err = k.sendAll(batch)
+			done <- struct{}{}
+		case answer := <-k.answers:
+			err = k.send(answer)
+		case <-ping.C:
+			err = k.ws.WriteControl(websocket.PingMessage, nil, time.Now().Add(socketWrite))
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (k *socket) sendAll(batch []stream.Message) error {
+	for _, m := range batch {
+		if err := k.send(m.JSON); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (k *socket) send(message []byte) error {
+	select {
+	case <-k.ended:
+		return nil
+	default:
+	}
+	if err := k.ws.SetWriteDeadline(time.Now().Add(socketWrite)); err != nil {
+		return err
+	}
+	return k.ws.WriteMessage(websocket.TextMessage, message)
+}

@@ -1,0 +1,178 @@
+package server
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"berth/api/stream"
+	v1 "berth/api/v1"
+	"berth/store"
+)
+
+// errGreeting is a failure of ours before the first live message.
+var errGreeting = errors.New("greeting failed")
+
+// replayPiece is how many transitions are read at once.
+const replayPiece = 500
+
+// greet sends what the client missed, the current state, and the last lines.
+// The listener is there already, so nothing falls between this and what is live.
+func (k *socket) greet() error {
+	if err := k.missed(); err != nil {
+		return err
+	}
+	current, newest, err := k.current()
+	if err != nil {
+		return fmt.Errorf("%w: %w", errGreeting, err)
+	}
+	k.listener.After(newest)
+	for _, message := range current {
+		if err := k.send(message); err != nil {
+			return err
+		}
+	}
+	if k.container == "" || k.tail == 0 {
+		return nil
+	}
+	lines, err := k.listener.History(k.tail)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errGreeting, err)
+	}
+	return k.send(encodeLogs("", lines))
+}
+
+// missed sends the stored transitions after since, if the client asked for
+// them. The last ones may come while it sends: those are current's.
+func (k *socket) missed() error {
+	if !k.replay {
+		return nil
+	}
+	since, gap, err := k.replayFrom()
+	if err != nil {
+		return fmt.Errorf("%w: %w", errGreeting, err)
+	}
+	if gap != nil {
+		if err := k.send(gap); err != nil {
+			return err
+		}
+	}
+	for {
+		list, err := k.events(since)
+		if err != nil {
+			return fmt.Errorf("%w: %w", errGreeting, err)
+		}
+		if len(list) == 0 {
+			k.since = since
+			return nil
+		}
+		since = list[len(list)-1].Seq
+		if err := k.sendEvents(list); err != nil {
+			return err
+		}
+	}
+}
+
+// replayFrom is where the replay begins, and the message that says that
+// something before it is missing.
+func (k *socket) replayFrom() (since uint64, gap []byte, err error) {
+	var oldest, newest uint64
+	err = k.server.store.View(func(tx *store.Tx) error {
+		oldest, newest = store.EventRange(tx)
+		return nil
+	})
+	first := max(oldest, 1)
+	if k.since+1 >= first && k.since <= newest {
+		return k.since, nil, err
+	}
+	return first - 1, stream.Encode(stream.EventGap, "", strconv.AppendUint(nil, first, 10), time.Now(), 0), err
+}
+
+func (k *socket) events(since uint64) (list []v1.Event, err error) {
+	err = k.server.store.View(func(tx *store.Tx) error {
+		list, err = readEvents(tx, since, replayPiece)
+		return err
+	})
+	return list, err
+}
+
+func (k *socket) sendEvents(list []v1.Event) error {
+	for _, e := range list {
+		if k.container != "" && e.Container != k.container {
+			continue
+		}
+		if err := k.send(stream.EncodeEvent(e, k.container == "")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// current is one message with the state of each container, preceded by the
+// transitions that the replay has not seen yet, and the newest transition that
+// they know. All are of one view.
+func (k *socket) current() (messages [][]byte, newest uint64, err error) {
+	err = k.server.store.View(func(tx *store.Tx) error {
+		_, newest = store.EventRange(tx)
+		if k.replay {
+			list, err := readEvents(tx, k.since, int(newest-min(newest, k.since)))
+			if err != nil {
+				return err
+			}
+			for _, e := range list {
+				if k.container == "" || e.Container == k.container {
+					messages = append(messages, stream.EncodeEvent(e, k.container == ""))
+				}
+			}
+		}
+		states, err := k.states(tx)
+		messages = append(messages, states...)
+		return err
+	})
+	return messages, newest, err
+}
+
+func (k *socket) states(tx *store.Tx) (messages [][]byte, err error) {
+	var list []v1.Container
+	if k.container == "" {
+		list, err = store.Containers.List(tx)
+	} else {
+		var o v1.Container
+		o, err = store.Containers.Get(tx, k.container)
+		list = []v1.Container{o}
+	}
+	for _, o := range list {
+		name := ""
+		if k.container == "" {
+			name = o.Meta.ID
+		}
+		at := o.Status.Since
+		if at.IsZero() {
+			at = o.Meta.CreatedAt
+		}
+		messages = append(messages, stream.Encode(v1.EventState, name, []byte(toldPhase(o)), at, o.Status.Seq))
+	}
+	return messages, err
+}
+
+// toldPhase is the phase of the last transition that was told.
+func toldPhase(o v1.Container) v1.Phase {
+	if o.Status.Phase == "" {
+		return v1.Installing
+	}
+	return o.Status.Phase
+}
+
+// encodeLogs is one logs message. An empty container is left out.
+func encodeLogs(container string, lines []v1.Line) []byte {
+	var text bytes.Buffer
+	for _, l := range lines {
+		text.Write(l.Data)
+		if !l.Partial {
+			text.WriteByte('\n')
+		}
+	}
+	return stream.Encode(stream.EventLogs, container, text.Bytes(), time.Now(), 0)
+}

@@ -1,0 +1,96 @@
+package server
+
+import (
+	"log/slog"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/fasthttp/websocket"
+	"github.com/gofiber/fiber/v2"
+
+	v1 "berth/api/v1"
+)
+
+func (s *Server) socketRoutes() []route {
+	one := link(get("/ws/:id", v1.ScopeRead, s.openContainer))
+	all := node(link(get("/ws", v1.ScopeRead, s.openNode)))
+	one.upgrade, all.upgrade = true, true
+	return []route{one, all}
+}
+
+func (s *Server) openContainer(c *fiber.Ctx) error {
+	o, err := s.findContainer(c)
+	if err != nil {
+		return err
+	}
+	return s.openSocket(c, o.Meta.ID)
+}
+
+func (s *Server) openNode(c *fiber.Ctx) error { return s.openSocket(c, "") }
+
+// buffers are shared by the sockets, which need one only while they write.
+var buffers sync.Pool
+
+// openSocket turns a request into a socket of a container, or of the node.
+func (s *Server) openSocket(c *fiber.Ctx, container string) error {
+	if !s.originAllowed(c) {
+		return errOrigin
+	}
+	if !websocket.FastHTTPIsWebSocketUpgrade(c.Context()) {
+		return errUpgrade
+	}
+	k, err := s.newSocket(c, container)
+	if err != nil {
+		return err
+	}
+	upgrader := websocket.FastHTTPUpgrader{
+		ReadBufferSize: 1024, WriteBufferSize: 4096, WriteBufferPool: &buffers,
+		CheckOrigin: func(*fasthttpCtx) bool { return true }, // done above
+		Error:       func(*fasthttpCtx, int, error) {},       // answered by fail
+	}
+	if err := upgrader.Upgrade(c.Context(), k.run); err != nil {
+		return errMalformed
+	}
+	return nil
+}
+
+// newSocket reads what a request wants to hear.
+func (s *Server) newSocket(c *fiber.Ctx, container string) (*socket, error) {
+	tail, err := intQuery(c, "tail", defaultTail, maxTail)
+	if err != nil {
+		return nil, err
+	}
+	since, replay, err := seqQuery(c)
+	if err != nil {
+		return nil, err
+	}
+	caller := callerOf(c)
+	k := &socket{
+		server: s, caller: caller, container: container, tail: tail, since: since, replay: replay,
+		configured: s.configuredToken(caller.TokenID),
+		log:        s.log.With(slog.String("request", requestID(c))),
+		answers:    make(chan []byte, maxAnswers),
+		ended:      make(chan struct{}),
+	}
+	if !caller.SingleUse { // a spent token is gone, its socket lives on
+		k.tokenID = caller.TokenID
+	}
+	return k, nil
+}
+
+// originAllowed says whether a page may open a socket: one of this host, or of
+// an allowed origin. Who sends no Origin is no browser.
+func (s *Server) originAllowed(c *fiber.Ctx) bool {
+	origin := c.Get(fiber.HeaderOrigin)
+	if origin == "" {
+		return true
+	}
+	allowed := s.settings.Current().Server.AllowedOrigins
+	if slices.ContainsFunc(allowed, func(a string) bool { return a == "*" || strings.EqualFold(a, origin) }) {
+		return true
+	}
+	u, err := url.Parse(origin)
+	return err == nil && u.Host != "" && strings.EqualFold(u.Host, string(c.Context().Host()))
+}

@@ -1,0 +1,84 @@
+package server
+
+import (
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"berth/api/intent"
+	v1 "berth/api/v1"
+	"berth/store"
+)
+
+func (s *Server) tokenRoutes() []route {
+	return []route{
+		post("/auth/tokens", v1.ScopeAdmin, s.mintToken),
+		node(get("/auth/tokens", v1.ScopeAdmin, s.listTokens)),
+		node(del("/auth/tokens/:token", v1.ScopeAdmin, s.revokeToken)),
+	}
+}
+
+func (s *Server) mintToken(c *fiber.Ctx) error {
+	var body struct {
+		TTL         *string    `json:"ttl"`
+		RemoveOnUse bool       `json:"remove_on_use"`
+		Scopes      []v1.Scope `json:"scopes"`
+		Containers  []string   `json:"containers"`
+	}
+	var f intent.Faults
+	if err := s.decode(c, &body, &f); err != nil {
+		return err
+	}
+	r := intent.TokenRequest{TTL: body.TTL, SingleUse: body.RemoveOnUse, Scopes: body.Scopes, Containers: body.Containers,
+		MaxTTL: time.Duration(s.settings.Current().Authorization.MaxTTL)}
+	intent.CheckToken(&f, r)
+	if err := f.Err(); err != nil {
+		return err
+	}
+	secret, expires, err := intent.MintToken(s.store, callerOf(c), r)
+	if err != nil {
+		return err
+	}
+	return ok(c, struct {
+		Token     string `json:"token"`
+		ExpiresAt string `json:"expires_at"`
+	}{secret.Reveal(), iso(expires)})
+}
+
+// iso is a time as the interface writes one.
+func iso(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+type tokenBody struct {
+	ID          string     `json:"id"`
+	Scopes      []v1.Scope `json:"scopes"`
+	Containers  []string   `json:"containers"`
+	ExpiresAt   string     `json:"expires_at"`
+	RemoveOnUse bool       `json:"remove_on_use"`
+}
+
+type tokensBody struct {
+	Tokens []tokenBody `json:"tokens"`
+}
+
+func (s *Server) listTokens(c *fiber.Ctx) error {
+	body := tokensBody{Tokens: []tokenBody{}}
+	err := s.store.View(func(tx *store.Tx) error {
+		list, err := intent.ListTokens(tx)
+		for _, o := range list {
+			body.Tokens = append(body.Tokens, tokenBody{o.Meta.ID, o.Spec.Scopes,
+				append([]string{}, o.Spec.Containers...), iso(o.Spec.ExpiresAt), o.Spec.RemoveOnUse})
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return ok(c, body)
+}
+
+func (s *Server) revokeToken(c *fiber.Ctx) error {
+	if err := intent.RevokeToken(s.store, param(c, "token")); err != nil {
+		return err
+	}
+	return ok(c, messageBody{"Token revoked"})
+}

@@ -1,0 +1,164 @@
+package server
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"berth/api/intent"
+	v1 "berth/api/v1"
+	"berth/store"
+)
+
+// volumeWait bounds how long the answer waits for a new volume's directory.
+const volumeWait = 2 * time.Second
+
+func (s *Server) volumeRoutes() []route {
+	return []route{
+		node(post("/volumes", v1.ScopeAdmin, s.createVolume)),
+		get("/volumes", v1.ScopeRead, s.listVolumes),
+		get("/volumes/:volume", v1.ScopeRead, s.getVolume),
+		del("/volumes/:volume", v1.ScopeAdmin, s.deleteVolume),
+	}
+}
+
+type newVolumeBody struct {
+	VolumeID string `json:"volume_id"`
+	Path     string `json:"path"`
+}
+
+type volumeBody struct {
+	newVolumeBody
+	Size      int64    `json:"size"`
+	SizeLimit int64    `json:"size_limit"`
+	CreatedAt int64    `json:"created_at"`
+	UsedBy    []string `json:"used_by"`
+}
+
+type volumesBody struct {
+	Volumes []volumeBody `json:"volumes"`
+}
+
+type messageBody struct {
+	Message string `json:"message"`
+}
+
+// createVolume answers when the directory is there, or at the latest after
+// volumeWait: it will be, whatever happens.
+func (s *Server) createVolume(c *fiber.Ctx) error {
+	var body struct {
+		SizeLimit int64 `json:"size_limit"`
+	}
+	if err := s.decodeStrict(c, &body); err != nil {
+		return err
+	}
+	id, err := intent.CreateVolume(s.store, body.SizeLimit)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(c.Context(), volumeWait)
+	defer cancel()
+	_, _ = store.Volumes.Await(ctx, s.store, id, func(v v1.Volume) bool { return v.Status.Created })
+	return reply(c, fiber.StatusCreated, newVolumeBody{id, s.volumePath(id)})
+}
+
+// volumePath is where a volume is on the host.
+func (s *Server) volumePath(id string) string {
+	return filepath.Join(s.settings.Current().Storage.VolumesPath, id)
+}
+
+// findVolume is the volume that a request's path names, if its caller may see
+// it, and the containers that use it.
+func (s *Server) findVolume(c *fiber.Ctx, tx *store.Tx) (v1.Volume, []string, error) {
+	volume, err := intent.FindVolume(tx, param(c, "volume"))
+	if err != nil {
+		return volume, nil, err
+	}
+	users, err := intent.VolumeUsers(tx)
+	if err != nil {
+		return volume, nil, err
+	}
+	by := users[volume.Meta.ID]
+	if !seesOne(callerOf(c), by) {
+		return volume, nil, v1.ErrVolumeNotFound
+	}
+	return volume, by, nil
+}
+
+// volumeID is the full id of the volume that a request's path names.
+func (s *Server) volumeID(c *fiber.Ctx) (id string, err error) {
+	err = s.store.View(func(tx *store.Tx) error {
+		if !callerOf(c).Limited() { // then nobody needs to know who uses it
+			volume, err := intent.FindVolume(tx, param(c, "volume"))
+			id = volume.Meta.ID
+			return err
+		}
+		volume, _, err := s.findVolume(c, tx)
+		id = volume.Meta.ID
+		return err
+	})
+	return id, err
+}
+
+// seesOne says whether the caller may see what these containers use.
+func seesOne(caller intent.Caller, containers []string) bool {
+	return !caller.Limited() || slices.ContainsFunc(containers, caller.Sees)
+}
+
+func (s *Server) volumeBody(v v1.Volume, by []string) volumeBody {
+	return volumeBody{
+		newVolumeBody: newVolumeBody{v.Meta.ID, s.volumePath(v.Meta.ID)},
+		Size:          v.Status.Size,
+		SizeLimit:     v.Spec.SizeLimit,
+		CreatedAt:     v.Meta.CreatedAt.Unix(),
+		UsedBy:        append([]string{}, by...),
+	}
+}
+
+func (s *Server) getVolume(c *fiber.Ctx) error {
+	var body volumeBody
+	err := s.store.View(func(tx *store.Tx) error {
+		volume, by, err := s.findVolume(c, tx)
+		body = s.volumeBody(volume, by)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return ok(c, body)
+}
+
+func (s *Server) listVolumes(c *fiber.Ctx) error {
+	body := volumesBody{Volumes: []volumeBody{}}
+	err := s.store.View(func(tx *store.Tx) error {
+		list, err := store.Volumes.List(tx)
+		if err != nil {
+			return err
+		}
+		users, err := intent.VolumeUsers(tx)
+		for _, v := range list {
+			if by := users[v.Meta.ID]; !v.Meta.Deleted && seesOne(callerOf(c), by) {
+				body.Volumes = append(body.Volumes, s.volumeBody(v, by))
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return ok(c, body)
+}
+
+func (s *Server) deleteVolume(c *fiber.Ctx) error {
+	id, err := s.volumeID(c)
+	if err != nil {
+		return err
+	}
+	if err := intent.DeleteVolume(s.store, id); err != nil {
+		return err
+	}
+	return ok(c, messageBody{"Volume deleted successfully"})
+}
