@@ -19,7 +19,7 @@ type PoolSpec struct {
 // PoolStatus is what the firewall's controller did.
 type PoolStatus struct {
 	Allowed PortSet `json:"allowed"`          // ports whose allow rule is in force
-	State   string  `json:"state,omitempty"`  // applied, unavailable or disabled; empty: not looked at yet
+	State   string  `json:"state,omitempty"`  // of the last sync, also pending; empty: not looked at yet
 	Reason  string  `json:"reason,omitempty"` // of a state that is not applied
 }
 

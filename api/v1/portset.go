@@ -58,6 +58,23 @@ func (s PortSet) All() iter.Seq[int] {
 	}
 }
 
+// Equal says whether both sets hold the same ports.
+func (s PortSet) Equal(o PortSet) bool {
+	for i := range max(len(s.words), len(o.words)) {
+		var a, b uint64
+		if i < len(s.words) {
+			a = s.words[i]
+		}
+		if i < len(o.words) {
+			b = o.words[i]
+		}
+		if a != b {
+			return false
+		}
+	}
+	return true
+}
+
 // Clone returns a set that shares nothing with s.
 func (s PortSet) Clone() PortSet { return PortSet{append([]uint64(nil), s.words...)} }
 

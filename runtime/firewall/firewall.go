@@ -33,7 +33,7 @@ type Unavailable struct {
 }
 
 // Error is the reason.
-func (u *Unavailable) Error() string { return "firewall: " + u.Reason }
+func (u *Unavailable) Error() string { return u.Reason }
 
 // State is "disabled" where the operator wants no rules, else "unavailable".
 func (u *Unavailable) State() string {

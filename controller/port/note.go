@@ -1,0 +1,83 @@
+package port
+
+import (
+	"errors"
+	"slices"
+
+	v1 "berth/api/v1"
+	"berth/store"
+)
+
+// noteChunk is how many pools are noted in one update. A status may take 11 KiB.
+const noteChunk = 64
+
+// outcome is what a sync says about every pool of its family.
+type outcome struct {
+	state, reason string
+	known         bool // which rules are in force
+	err           error
+}
+
+func outcomeOf(err error) outcome {
+	var refusal Refusal
+	switch {
+	case err == nil:
+		return outcome{state: v1.FirewallApplied, known: true}
+	case errors.As(err, &refusal):
+		return outcome{state: refusal.State(), reason: refusal.Error(), known: true, err: err}
+	}
+	return outcome{state: v1.FirewallPending, reason: err.Error(), err: err}
+}
+
+// note stores the outcome with every pool, and forgets the pools that are
+// empty, and were when the rules were made of them.
+func (r *reconciler) note(pools []v1.Pool, o outcome) error {
+	for chunk := range slices.Chunk(pools, noteChunk) {
+		told := false
+		err := r.store.Update(func(tx *store.Tx) error {
+			for _, p := range chunk {
+				changed, err := noteOne(tx, p, o)
+				if err != nil {
+					return err
+				}
+				told = told || changed
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if told && o.err != nil {
+			r.log.Warn("firewall rules are not in force", "state", o.state, "reason", o.reason)
+		}
+	}
+	return nil
+}
+
+// noteOne says whether the state or the reason is a new one. synced is the pool
+// as it was when the rules were made of it; it may have changed since.
+func noteOne(tx *store.Tx, synced v1.Pool, o outcome) (changed bool, err error) {
+	now, err := store.Pools.Get(tx, synced.Meta.ID)
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if o.known && isEmpty(synced) && isEmpty(now) {
+		return false, store.Pools.Purge(tx, synced.Meta.ID)
+	}
+	changed = now.Status.State != o.state || now.Status.Reason != o.reason
+	return changed, store.Pools.SetStatus(tx, synced.Meta.ID, func(s *v1.PoolStatus) {
+		s.State, s.Reason = o.state, o.reason
+		switch {
+		case o.err == nil:
+			s.Allowed = synced.Spec.Ports.Clone()
+		case o.known:
+			s.Allowed = v1.PortSet{}
+		}
+	})
+}
+
+// isEmpty says that a pool can be forgotten. Nothing can be claimed of it.
+func isEmpty(p v1.Pool) bool { return p.Spec.Ports.Len() == 0 && len(p.Spec.Claims) == 0 }

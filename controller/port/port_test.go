@@ -1,0 +1,340 @@
+package port
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	v1 "berth/api/v1"
+	"berth/controller"
+	"berth/store"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// wall is a Firewall in memory that can be flushed, and made to fail.
+type wall struct {
+	mu    sync.Mutex
+	rules map[bool][]Rule // by family: true is IPv6
+	err   error
+	syncs int
+	hook  func() // runs in the middle of a Sync
+}
+
+func (w *wall) Sync(_ context.Context, v6 bool, want []Rule) (bool, error) {
+	if w.hook != nil {
+		w.hook()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.syncs++
+	if w.err != nil {
+		return false, w.err
+	}
+	changed := !cmp.Equal(w.rules[v6], want, cmp.Comparer(func(a, b Rule) bool { return a == b }))
+	w.rules[v6] = want
+	return changed, nil
+}
+
+func (w *wall) fail(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.err = err
+}
+
+func (w *wall) text() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var out []string
+	for _, r := range append(append([]Rule{}, w.rules[false]...), w.rules[true]...) {
+		out = append(out, fmt.Sprintf("%s/%s:%d-%d", r.Protocol, r.IP, r.First, r.Last))
+	}
+	return strings.Join(out, " ")
+}
+
+// refusal is an error as package firewall makes them.
+type refusal struct {
+	state string
+	retry bool
+}
+
+func (r refusal) Error() string { return "because" }
+func (r refusal) State() string { return r.state }
+func (r refusal) Retry() bool   { return r.retry }
+
+// world is a running controller.
+type world struct {
+	*testing.T
+	store *store.Store
+	wall  *wall
+	r     *reconciler
+	reg   *prometheus.Registry
+	log   *lockedBuilder
+}
+
+type lockedBuilder struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *lockedBuilder) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuilder) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	s, err := store.Open("", store.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	w := &world{T: t, store: s, wall: &wall{rules: map[bool][]Rule{}}, reg: prometheus.NewRegistry(), log: &lockedBuilder{}}
+	w.r = w.loop().Reconciler.(*reconciler)
+	return w
+}
+
+func (w *world) loop() *controller.Loop {
+	if w.r != nil {
+		w.reg = prometheus.NewRegistry()
+	}
+	return New(Options{Store: w.store, Firewall: w.wall, Resync: 10 * time.Millisecond,
+		BackOff: controller.BackOff(time.Millisecond, 10*time.Millisecond),
+		Log:     slog.New(slog.NewTextHandler(w.log, nil)), Metrics: controller.NewMetrics(w.reg)})
+}
+
+// set makes or changes a pool, as package intent does.
+func (w *world) set(ip, protocol string, ports ...int) string {
+	w.Helper()
+	var set v1.PortSet
+	for _, p := range ports {
+		set.Add(p)
+	}
+	id := v1.PoolID(ip, protocol)
+	require.NoError(w, w.store.Update(func(tx *store.Tx) error {
+		if _, err := store.Pools.Get(tx, id); err == nil {
+			return store.Pools.SetSpec(tx, id, func(s *v1.PoolSpec) error { s.Ports = set; return nil })
+		}
+		return store.Pools.Create(tx, id, v1.PoolSpec{IP: ip, Protocol: protocol, Ports: set})
+	}))
+	return id
+}
+
+func (w *world) get(id string) (p v1.Pool, err error) {
+	err = w.store.View(func(tx *store.Tx) (err error) {
+		p, err = store.Pools.Get(tx, id)
+		return err
+	})
+	return p, err
+}
+
+func (w *world) status(id string) (ports int, state, reason string) {
+	w.Helper()
+	p, err := w.get(id)
+	require.NoError(w, err)
+	return p.Status.Allowed.Len(), p.Status.State, p.Status.Reason
+}
+
+func (w *world) reconcile(key string) error {
+	_, err := w.r.Reconcile(w.Context(), key)
+	return err
+}
+
+func (w *world) repaired() float64 {
+	return gathered(w.T, w.reg, "berth_drift_repaired_total", "firewall")
+}
+
+func gathered(t *testing.T, g prometheus.Gatherer, name, label string) float64 {
+	t.Helper()
+	families, err := g.Gather()
+	require.NoError(t, err)
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if f.GetName() == name && m.GetLabel()[0].GetValue() == label {
+				return m.GetCounter().GetValue()
+			}
+		}
+	}
+	t.Fatalf("no metric %s %s", name, label)
+	return 0
+}
+
+func TestAFamilyIsSyncedAsOneSet(t *testing.T) {
+	w := newWorld(t)
+	tcp := w.set("0.0.0.0", "tcp", 1, 2, 3, 65535)
+	udp := w.set("10.0.0.1", "udp", 7)
+	six := w.set("fd00::1", "tcp", 80)
+	require.NoError(t, w.reconcile(keyV4))
+	require.Equal(t, "tcp/0.0.0.0:1-3 tcp/0.0.0.0:65535-65535 udp/10.0.0.1:7-7", w.wall.text())
+	n, state, reason := w.status(tcp)
+	require.Equal(t, []any{4, v1.FirewallApplied, ""}, []any{n, state, reason})
+	n, state, _ = w.status(udp)
+	require.Equal(t, []any{1, v1.FirewallApplied}, []any{n, state})
+	_, state, _ = w.status(six)
+	require.Empty(t, state, "the other family was not looked at")
+	require.NoError(t, w.reconcile(keyV6))
+	require.Contains(t, w.wall.text(), "tcp/fd00::1:80-80")
+	require.Zero(t, w.repaired())
+}
+
+func TestAnEmptyPoolIsForgottenOnceItsRulesAreGone(t *testing.T) {
+	w := newWorld(t)
+	id := w.set("::", "udp", 9)
+	require.NoError(t, w.reconcile(keyV6))
+	w.set("::", "udp")
+	w.wall.fail(errors.New("busy"))
+	require.Error(t, w.reconcile(keyV6))
+	_, err := w.get(id)
+	require.NoError(t, err, "kept while its rule may be in force")
+	w.wall.fail(nil)
+	require.NoError(t, w.reconcile(keyV6))
+	_, err = w.get(id)
+	require.ErrorIs(t, err, store.ErrNotFound)
+	require.Empty(t, w.wall.text())
+}
+
+func TestAPoolThatChangesDuringASyncIsNotForgotten(t *testing.T) {
+	w := newWorld(t)
+	id := w.set("0.0.0.0", "tcp")
+	w.wall.hook = func() { w.set("0.0.0.0", "tcp", 5) }
+	require.NoError(t, w.reconcile(keyV4))
+	n, _, _ := w.status(id)
+	require.Zero(t, n, "its rule is not in force yet")
+	w.wall.hook = func() { w.set("0.0.0.0", "tcp") }
+	require.NoError(t, w.reconcile(keyV4))
+	n, _, _ = w.status(id)
+	require.Equal(t, 1, n, "kept while its rule is in force")
+	w.wall.hook = nil
+	require.NoError(t, w.reconcile(keyV4))
+	_, err := w.get(id)
+	require.ErrorIs(t, err, store.ErrNotFound)
+}
+
+func TestDriftIsCountedAndANewPoolIsNot(t *testing.T) {
+	w := newWorld(t)
+	w.set("0.0.0.0", "tcp", 1)
+	require.NoError(t, w.reconcile(keyV4))
+	require.NoError(t, w.reconcile(keyV4))
+	require.Zero(t, w.repaired())
+	w.wall.rules = map[bool][]Rule{}
+	require.NoError(t, w.reconcile(keyV4))
+	require.Equal(t, 1.0, w.repaired())
+	w.set("0.0.0.0", "tcp", 1, 2)
+	require.NoError(t, w.reconcile(keyV4))
+	w.set("0.0.0.0", "tcp")
+	require.NoError(t, w.reconcile(keyV4))
+	require.Equal(t, 1.0, w.repaired())
+}
+
+func TestARefusalIsNotedAndThePoolGoesOn(t *testing.T) {
+	for _, row := range []refusal{
+		{v1.FirewallDisabled, false}, {v1.FirewallUnavailable, false}, {v1.FirewallUnavailable, true},
+	} {
+		w := newWorld(t)
+		id := w.set("0.0.0.0", "tcp", 1)
+		require.NoError(t, w.reconcile(keyV4))
+		w.wall.fail(fmt.Errorf("sync: %w", row))
+		for range 3 {
+			require.Equal(t, row.retry, w.reconcile(keyV4) != nil)
+		}
+		n, state, reason := w.status(id)
+		require.Equal(t, []any{0, row.state, "because"}, []any{n, state, reason})
+		require.Equal(t, 1, strings.Count(w.log.String(), "not in force"), "told once")
+		w.set("0.0.0.0", "tcp")
+		require.NoError(t, w.reconcile(keyV4), "nothing is wanted, so nothing is refused")
+		_, err := w.get(id)
+		require.ErrorIs(t, err, store.ErrNotFound)
+	}
+}
+
+func TestAPassingErrorSaysNothingAboutTheRulesInForce(t *testing.T) {
+	w := newWorld(t)
+	id := w.set("0.0.0.0", "tcp", 1)
+	require.NoError(t, w.reconcile(keyV4))
+	w.wall.fail(errors.New("locked"))
+	require.ErrorContains(t, w.reconcile(keyV4), "locked")
+	n, state, reason := w.status(id)
+	require.Equal(t, []any{1, v1.FirewallPending, "locked"}, []any{n, state, reason})
+}
+
+func TestTheLoopFollowsThePoolsAndRepairs(t *testing.T) {
+	w := newWorld(t)
+	w.wall.rules[true] = []Rule{{Protocol: "tcp", IP: netip.MustParseAddr("::"), First: 1, Last: 1}}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); w.loop().Run(ctx) }()
+	defer func() { cancel(); <-done }()
+	eventually := func(text string) {
+		t.Helper()
+		require.Eventually(t, func() bool { return w.wall.text() == text }, 10*time.Second, time.Millisecond, text)
+	}
+	eventually("") // of an entry that went while the daemon was down
+	w.set("fd00::1", "udp", 53)
+	eventually("udp/fd00::1:53-53")
+	w.set("10.0.0.1", "tcp", 53)
+	eventually("tcp/10.0.0.1:53-53 udp/fd00::1:53-53")
+	id := v1.PoolID("10.0.0.1", "tcp")
+	require.Eventually(t, func() bool { n, _, _ := w.status(id); return n == 1 }, 10*time.Second, time.Millisecond)
+	w.wall.mu.Lock()
+	w.wall.rules = map[bool][]Rule{}
+	w.wall.mu.Unlock()
+	eventually("tcp/10.0.0.1:53-53 udp/fd00::1:53-53")
+	w.set("10.0.0.1", "tcp")
+	eventually("udp/fd00::1:53-53")
+	require.Eventually(t, func() bool { _, err := w.get(id); return errors.Is(err, store.ErrNotFound) }, 10*time.Second, time.Millisecond)
+}
+
+func TestManyPoolsAreNotedInChunks(t *testing.T) {
+	w := newWorld(t)
+	for i := range 200 {
+		w.set(fmt.Sprintf("10.0.%d.1", i), "tcp", 1, 65535)
+	}
+	require.NoError(t, w.reconcile(keyV4))
+	n, state, _ := w.status(v1.PoolID("10.0.199.1", "tcp"))
+	require.Equal(t, []any{2, v1.FirewallApplied}, []any{n, state})
+}
+
+func TestPortsAreCounted(t *testing.T) {
+	w := newWorld(t)
+	id := w.set("0.0.0.0", "tcp", 1, 2, 3)
+	require.NoError(t, w.store.Update(func(tx *store.Tx) error {
+		return store.Pools.SetSpec(tx, id, func(s *v1.PoolSpec) error { s.Flagged.Add(2); return nil })
+	}))
+	require.NoError(t, testutil.CollectAndCompare(NewCollector(w.store), strings.NewReader(`
+# HELP berth_ports Ports of the pool, by the flag in_use.
+# TYPE berth_ports gauge
+berth_ports{in_use="false"} 2
+berth_ports{in_use="true"} 1
+`)))
+}
+
+func TestAWholePoolIsTwoRules(t *testing.T) {
+	var all v1.PortSet
+	for p := 1; p <= 65535; p++ {
+		all.Add(p)
+	}
+	got := rules([]v1.Pool{
+		{Spec: v1.PoolSpec{IP: "0.0.0.0", Protocol: "udp", Ports: all}},
+		{Spec: v1.PoolSpec{IP: "0.0.0.0", Protocol: "tcp", Ports: all}},
+		{Spec: v1.PoolSpec{IP: "nonsense", Protocol: "tcp", Ports: all}},
+	})
+	any4 := netip.IPv4Unspecified()
+	require.Equal(t, []Rule{{"tcp", any4, 1, 65535}, {"udp", any4, 1, 65535}}, got)
+}
