@@ -144,7 +144,7 @@ type Target struct {
 	Role        Role
 	ContainerID string
 	StartedAt   time.Time // the engine's, of this run
-	Running     bool
+	Ended       bool      // it runs no more: what is left is read once
 	TTY         bool
 	Pattern     string    // of a server: RE2, matched per line; empty: matched at once
 	From        time.Time // berth's clock before the start was tried: no line of this run is older

@@ -112,10 +112,10 @@ func (r *Reconciler) inspect(ctx context.Context, n runtime.Name) (runtime.State
 
 func serverTarget(c v1.Container, s runtime.State) runtime.Target {
 	return runtime.Target{ID: c.Meta.ID, Role: runtime.Server, ContainerID: s.ContainerID, StartedAt: s.StartedAt,
-		Running: s.Running, TTY: s.TTY, Pattern: c.Spec.StartPattern, From: c.Status.StartNotedAt}
+		Ended: !s.Running, TTY: s.TTY, Pattern: c.Spec.StartPattern, From: c.Status.StartNotedAt}
 }
 
 func installerTarget(c v1.Container, s runtime.State) runtime.Target {
 	return runtime.Target{ID: c.Meta.ID, Role: runtime.Install, ContainerID: s.ContainerID, StartedAt: s.StartedAt,
-		Running: s.Running, TTY: s.TTY}
+		Ended: !s.Running, TTY: s.TTY}
 }

@@ -20,7 +20,7 @@ import (
 // before or after it took effect and the daemon dies between any two steps, and
 // wants the same end as with no trouble at all.
 func TestConverges(t *testing.T) {
-	for seed := range uint64(300) {
+	for seed := range uint64(100) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { converge(t, seed) })
 		})
@@ -48,7 +48,7 @@ func converge(t *testing.T, seed uint64) {
 		w.engine.Exit(n, code)
 	}
 	w.create(nil)
-	for range 250 {
+	for range 150 {
 		w.disturb(rng, exit)
 		time.Sleep(time.Duration(rng.IntN(2000)) * time.Millisecond)
 	}
@@ -56,7 +56,7 @@ func converge(t *testing.T, seed uint64) {
 	if rng.IntN(2) == 0 {
 		w.wish(on)
 	}
-	for range 100 {
+	for range 60 {
 		w.step()
 		exit(installer, 0) // an installation ends by itself
 		time.Sleep(time.Minute)

@@ -227,13 +227,15 @@ func TestOrphansGoAfterAGraceAndNewerOnesStay(t *testing.T) {
 }
 
 func TestABrokenRecordStallsNoOther(t *testing.T) {
-	live(t, func(w *world) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
 		w.engine.Fail = func(_ string, n runtime.Name) error {
 			if n.ID == "bad" {
 				panic("broken")
 			}
 			return nil
 		}
+		defer w.run()()
 		require.NoError(t, w.store.Update(func(tx *store.Tx) error {
 			return store.Containers.Create(tx, "bad", v1.ContainerSpec{Image: "i", VolumeID: "b", Install: 1})
 		}))

@@ -43,5 +43,5 @@ type Console interface {
 	Matched(id, containerID string, startedAt time.Time) bool
 	Drain(ctx context.Context, t runtime.Target) error
 	Input(ctx context.Context, id string, data []byte) error
-	Forget(id string) error
+	Forget(ctx context.Context, id string) error
 }

@@ -31,7 +31,7 @@ func (s step) take(ctx context.Context, next Step) (controller.Result, error) {
 	case NoteDeleting:
 		return again, s.note(phase(v1.Deleting))
 	case Forget:
-		return settled, s.forget()
+		return settled, s.forget(ctx)
 	}
 	return serving{s}.take(ctx, next.Do)
 }
@@ -50,8 +50,8 @@ func (s step) seen() error {
 }
 
 // forget is the end of a container: nothing of it is left on the host.
-func (s step) forget() error {
-	if err := s.Console.Forget(s.c.Meta.ID); err != nil {
+func (s step) forget(ctx context.Context) error {
+	if err := s.Console.Forget(ctx, s.c.Meta.ID); err != nil {
 		return fmt.Errorf("container %s: %w", s.c.Meta.ID, err)
 	}
 	return s.Store.Update(func(tx *store.Tx) error { return store.Containers.Purge(tx, s.c.Meta.ID) })
