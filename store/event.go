@@ -58,6 +58,14 @@ func EventRange(tx *Tx) (oldest, newest uint64) {
 	return oldest, newest
 }
 
+// LastEvent returns the seq of the newest transition ever stored, whether it is
+// still kept or not, or 0.
+func LastEvent(tx *Tx) uint64 {
+	_, newest, err := tx.eventRange()
+	tx.fail(err)
+	return newest
+}
+
 // ReadEvents returns up to limit transitions after seq since, oldest first. It
 // returns ErrCompacted when the one after since is no longer kept, or when since
 // is newer than every transition: then it is from another store.

@@ -1,0 +1,88 @@
+package event
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	v1 "berth/api/v1"
+	"berth/store"
+)
+
+// other is the label of a transition to a word that is not known.
+const other = "other"
+
+// Counter counts the transitions that are stored while it runs.
+type Counter struct {
+	store *store.Store
+	total *prometheus.CounterVec
+	seen  uint64
+}
+
+// NewCounter registers berth_events_total with reg. Its label event is the state
+// that a transition tells, or daemon_message. It counts what is stored from now on.
+func NewCounter(s *store.Store, reg prometheus.Registerer) (*Counter, error) {
+	c := &Counter{store: s, total: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "berth_events_total",
+		Help: "Transitions stored, by the state that they tell, or daemon_message.",
+	}, []string{"event"})}
+	for _, p := range v1.Phases {
+		c.total.WithLabelValues(string(p))
+	}
+	c.total.WithLabelValues(v1.EventMessage)
+	if err := reg.Register(c.total); err != nil {
+		return nil, err
+	}
+	return c, s.View(func(tx *store.Tx) error {
+		c.seen = store.LastEvent(tx)
+		return nil
+	})
+}
+
+// Run counts until ctx ends or the store is closed.
+func (c *Counter) Run(ctx context.Context) error {
+	for {
+		err := c.count(ctx)
+		if !errors.Is(err, store.ErrCompacted) {
+			return err
+		}
+		if err := c.skip(); err != nil {
+			return err
+		}
+	}
+}
+
+func (c *Counter) count(ctx context.Context) error {
+	for e, err := range c.store.Events(ctx, c.seen) {
+		if err != nil {
+			return err
+		}
+		c.seen = e.Seq
+		c.total.WithLabelValues(label(e)).Inc()
+	}
+	return nil
+}
+
+// skip goes on after what is no longer kept.
+func (c *Counter) skip() error {
+	return c.store.View(func(tx *store.Tx) error {
+		c.seen = store.LastEvent(tx)
+		if oldest, _ := store.EventRange(tx); oldest > 0 {
+			c.seen = oldest - 1
+		}
+		return nil
+	})
+}
+
+// label keeps the number of series bounded, whatever is stored.
+func label(e v1.Event) string {
+	switch {
+	case e.Event == v1.EventMessage:
+		return v1.EventMessage
+	case e.Event == v1.EventState && slices.Contains(v1.Phases, v1.Phase(e.Data)):
+		return e.Data
+	}
+	return other
+}

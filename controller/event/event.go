@@ -1,0 +1,61 @@
+package event
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	v1 "berth/api/v1"
+	"berth/controller"
+	"berth/store"
+)
+
+const (
+	key    = "retention"
+	period = time.Minute // between two looks
+)
+
+// New is the controller that trims the transitions of s. settings is asked at
+// each look, so that a change is followed without a restart.
+func New(s *store.Store, settings func() v1.Config, log *slog.Logger, m *controller.Metrics) *controller.Loop {
+	return &controller.Loop{
+		Name:       "event",
+		Reconciler: &reconciler{store: s, settings: settings, log: log},
+		Watch:      []controller.Source{once},
+		Workers:    1,
+		BackOff:    controller.BackOff(time.Second, period),
+		Log:        log,
+		Metrics:    m,
+	}
+}
+
+// once names the key at the start. From then on each look asks for the next.
+func once(ctx context.Context, notify func(string)) error {
+	notify(key)
+	<-ctx.Done()
+	return nil
+}
+
+type reconciler struct {
+	store    *store.Store
+	settings func() v1.Config
+	log      *slog.Logger
+}
+
+// Reconcile removes what is too old or too much.
+func (r *reconciler) Reconcile(context.Context, string) (controller.Result, error) {
+	keep := r.settings().Events
+	var now time.Time
+	err := r.store.View(func(tx *store.Tx) error {
+		now = tx.Now()
+		return nil
+	})
+	if err != nil {
+		return controller.Result{}, err
+	}
+	removed, err := r.store.TrimEvents(now.Add(-time.Duration(keep.Retention)), keep.Max)
+	if removed > 0 {
+		r.log.Debug("old transitions were removed", "count", removed)
+	}
+	return controller.Result{After: period}, err
+}
