@@ -93,13 +93,13 @@ func (m *Manager) Follow(t Target) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s := m.state(t.key())
+	s := m.state(keyOf(t))
 	if s.leaving {
 		return
 	}
-	m.aim(t.key(), s, t)
-	if !t.Ended || s.read != t.run() {
-		m.begin(t.key(), s)
+	m.aim(keyOf(t), s, t)
+	if !t.Ended || s.read != runOf(t) {
+		m.begin(keyOf(t), s)
 	}
 }
 
@@ -107,11 +107,11 @@ func (m *Manager) Follow(t Target) {
 func (m *Manager) aim(k key, s *state, t Target) {
 	was := s.target
 	s.target = t
-	if was.run() != t.run() || was.Pattern != t.Pattern {
+	if runOf(was) != runOf(t) || was.Pattern != t.Pattern {
 		s.matched = t.Pattern == ""
 		signal(s.rescan)
 	}
-	if was.run() != t.run() || was.Ended != t.Ended {
+	if runOf(was) != runOf(t) || was.Ended != t.Ended {
 		s.drain = false
 		signal(s.retry)
 	}
@@ -175,16 +175,16 @@ func (m *Manager) Drain(ctx context.Context, t Target) error {
 func (m *Manager) drain(t Target) (changed <-chan struct{}, done bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s := m.state(t.key())
-	if s.leaving || (s.read == t.run() && s.final) {
+	s := m.state(keyOf(t))
+	if s.leaving || (s.read == runOf(t) && s.final) {
 		return nil, true
 	}
-	if s.target.Pattern != "" && s.target.run() == t.run() && t.Pattern == "" {
+	if s.target.Pattern != "" && runOf(s.target) == runOf(t) && t.Pattern == "" {
 		t.Pattern, t.From = s.target.Pattern, s.target.From
 	}
-	m.aim(t.key(), s, t)
+	m.aim(keyOf(t), s, t)
 	s.drain = true
-	m.begin(t.key(), s)
+	m.begin(keyOf(t), s)
 	return s.changed, false
 }
 
@@ -194,7 +194,7 @@ func (m *Manager) Matched(id, containerID string, startedAt time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.consoles[key{id, runtime.Server}]
-	return s != nil && s.matched && s.target.run() == run{containerID, startedAt.UnixNano()}
+	return s != nil && s.matched && runOf(s.target) == run{containerID, startedAt.UnixNano()}
 }
 
 // Running returns the engine's id of a container's running server, and when it
@@ -312,7 +312,7 @@ func (m *Manager) match(k key, r run, pattern string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.consoles[k]
-	if s == nil || s.matched || s.target.run() != r || s.target.Pattern != pattern {
+	if s == nil || s.matched || runOf(s.target) != r || s.target.Pattern != pattern {
 		return
 	}
 	s.matched = true

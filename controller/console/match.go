@@ -22,7 +22,7 @@ type matcher struct {
 
 // newMatcher makes the matcher of a target. A pattern that is none never matches.
 func newMatcher(t Target) *matcher {
-	m := &matcher{run: t.run(), pattern: t.Pattern, from: t.from()}
+	m := &matcher{run: runOf(t), pattern: t.Pattern, from: fromOf(t)}
 	if t.Pattern != "" {
 		m.re, _ = regexp.Compile(t.Pattern) // admission has refused a bad one
 	}
@@ -31,7 +31,7 @@ func newMatcher(t Target) *matcher {
 
 // of says whether this is the matcher of a target.
 func (m *matcher) of(t Target) bool {
-	return m != nil && m.run == t.run() && m.pattern == t.Pattern
+	return m != nil && m.run == runOf(t) && m.pattern == t.Pattern
 }
 
 // add looks at a line. It is true once: when the pattern has matched.

@@ -72,9 +72,9 @@ func (m *Manager) finish(ctx context.Context, k key, t Target, gone bool) bool {
 	s := m.consoles[k]
 	cut := ctx.Err() != nil
 	if !cut {
-		s.read, s.final = t.run(), t.Ended || gone
+		s.read, s.final = runOf(t), t.Ended || gone
 	}
-	more := !cut && (s.target.run() != t.run() || (s.drain && !s.final))
+	more := !cut && (runOf(s.target) != runOf(t) || (s.drain && !s.final))
 	if !more {
 		s.pumping, s.cancel = false, nil
 	}

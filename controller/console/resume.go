@@ -31,7 +31,7 @@ func (p *pump) resume(ctx context.Context, t Target) (*resume, error) {
 	}
 	if last.Container != "" && last.Container != t.ContainerID {
 		if !last.Whole {
-			p.tellGap(last.Last, t.from(), "its container is gone")
+			p.tellGap(last.Last, fromOf(t), "its container is gone")
 		}
 		return &resume{}, nil // nothing of this container is here yet
 	}

@@ -9,16 +9,7 @@ import (
 )
 
 // Target is a run whose output is wanted.
-type Target struct {
-	ID          string // internal_id
-	Role        runtime.Role
-	ContainerID string    // the engine's
-	StartedAt   time.Time // the engine's
-	Ended       bool      // it runs no more: what is left is read once
-	TTY         bool
-	Pattern     string    // RE2, matched per line; empty: none
-	From        time.Time // berth's clock before the start was tried: lines of this run are not older
-}
+type Target = runtime.Target
 
 // key names a console.
 type key struct {
@@ -32,12 +23,12 @@ type run struct {
 	startedAt   int64
 }
 
-func (t Target) key() key { return key{t.ID, t.Role} }
+func keyOf(t Target) key { return key{t.ID, t.Role} }
 
-func (t Target) run() run { return run{t.ContainerID, t.StartedAt.UnixNano()} }
+func runOf(t Target) run { return run{t.ContainerID, t.StartedAt.UnixNano()} }
 
 // from is the time that no line of the run is older than.
-func (t Target) from() time.Time {
+func fromOf(t Target) time.Time {
 	if t.From.IsZero() && !t.StartedAt.IsZero() {
 		return t.StartedAt.Add(-time.Second)
 	}

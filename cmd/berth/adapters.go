@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"time"
+
+	v1 "berth/api/v1"
+	"berth/controller/console"
+	"berth/runtime"
+	"berth/store"
+)
+
+// readyLimit bounds how long a look at the engine's health may take.
+const readyLimit = 2 * time.Second
+
+// volumePath is where a volume's directory is.
+func (d *daemon) volumePath(id string) string {
+	return filepath.Join(d.settings.Current().Storage.VolumesPath, id)
+}
+
+// diskUsage is the size of a container's volume, as last measured.
+func (d *daemon) diskUsage(id string) (bytes int64, known bool) {
+	err := d.store.View(func(tx *store.Tx) error {
+		c, err := store.Containers.Get(tx, id)
+		if err != nil {
+			return err
+		}
+		v, err := store.Volumes.Get(tx, c.Spec.VolumeID)
+		bytes = v.Status.Size
+		return err
+	})
+	return bytes, err == nil
+}
+
+// tellEvents hands stored transitions to those who listen, as they come. What
+// was stored before is read from the store by who wants it.
+func (d *daemon) tellEvents(ctx context.Context) error {
+	for ctx.Err() == nil {
+		var newest uint64
+		err := d.store.View(func(tx *store.Tx) error {
+			_, newest = store.EventRange(tx)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		for e, err := range d.store.Events(ctx, newest) {
+			if err != nil {
+				d.log.Error("transitions were missed by sockets", "after", newest, "err", err)
+				break
+			}
+			newest = e.Seq
+			d.hub.Event(e)
+		}
+	}
+	return nil
+}
+
+// unready names why wishes cannot be carried out now.
+func (d *daemon) unready() (reasons []string) {
+	ctx, cancel := context.WithTimeout(context.Background(), readyLimit)
+	defer cancel()
+	if err := d.store.Writable(); err != nil {
+		reasons = append(reasons, "store: not writable")
+		d.log.Error("the store cannot be written", "err", err)
+	}
+	if err := d.engine.Ready(ctx); err != nil {
+		reasons = append(reasons, "engine: does not answer")
+	}
+	if !d.listed.Load() {
+		reasons = append(reasons, "engine: its containers were not listed yet")
+	}
+	return reasons
+}
+
+// input is the console as package server needs it.
+type input struct{ consoles *console.Manager }
+
+// Send writes to a running container's standard input.
+func (i input) Send(ctx context.Context, id string, data []byte) error {
+	err := i.consoles.Input(ctx, id, data)
+	if errors.Is(err, runtime.ErrNotRunning) || errors.Is(err, runtime.ErrNotFound) {
+		return v1.ErrNotRunning
+	}
+	return err
+}
+
+// stats is the sampler as package server needs it.
+type stats struct{ sampler *console.Sampler }
+
+// Stats measures a running container.
+func (s stats) Stats(ctx context.Context, id string) (v1.Stats, error) {
+	sample, err := s.sampler.Sample(ctx, id)
+	if errors.Is(err, runtime.ErrNotRunning) || errors.Is(err, runtime.ErrNotFound) {
+		return sample, v1.ErrNotRunning
+	}
+	return sample, err
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"berth/api/server"
+	"berth/api/stream"
+	"berth/controller"
+	"berth/controller/console"
+	"berth/runtime/cgroup"
+	"berth/runtime/docker"
+	"berth/runtime/volume"
+	"berth/store"
+)
+
+// daemon is every part of a running berth.
+type daemon struct {
+	settings *Settings
+	log      *slog.Logger
+	metrics  *prometheus.Registry
+
+	store    *store.Store
+	engine   *docker.Engine
+	volumes  *volume.Manager
+	hub      *stream.Hub
+	consoles *console.Manager
+	sampler  *console.Sampler
+	server   *server.Server
+
+	listed atomic.Bool                 // the engine's containers were listed once
+	parts  []func(ctx context.Context) // what runs until the end, all at once
+}
+
+// newDaemon makes every part; none works before run.
+func newDaemon(s *Settings, log *slog.Logger) (*daemon, error) {
+	d := &daemon{settings: s, log: log, metrics: prometheus.NewRegistry()}
+	d.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	c := s.Current()
+	var err error
+	d.store, err = store.Open(filepath.Join(c.Storage.DataPath, "store"), store.Options{Registerer: d.metrics, Log: log})
+	if err != nil {
+		return nil, err
+	}
+	if err := d.assemble(); err != nil {
+		return nil, errors.Join(err, d.store.Close())
+	}
+	return d, nil
+}
+
+// assemble makes what stands on the store.
+func (d *daemon) assemble() error {
+	if err := d.makeRuntime(); err != nil {
+		return err
+	}
+	d.makeConsoles()
+	shared := controller.NewMetrics(d.metrics)
+	if err := d.makeLoops(shared); err != nil {
+		return err
+	}
+	d.makeServer()
+	return nil
+}
+
+// makeRuntime makes what acts on the host.
+func (d *daemon) makeRuntime() (err error) {
+	c := d.settings.Current()
+	d.engine, err = docker.New(docker.Config{Host: c.Docker.Host, StoreID: d.store.ID(), Network: c.Docker.Network,
+		PidsLimit: c.Docker.PidsLimit, LogMaxSize: int64(c.Docker.LogMaxSize), LogMaxFiles: c.Docker.LogMaxFiles}, d.metrics, d.log)
+	if err != nil {
+		return err
+	}
+	d.volumes, err = volume.New(c.Storage.VolumesPath, volume.Options{UID: c.Storage.UID, GID: c.Storage.GID})
+	return err
+}
+
+// makeConsoles makes what reads consoles and measures containers.
+func (d *daemon) makeConsoles() {
+	dir := filepath.Join(d.settings.Current().Storage.DataPath, "console")
+	d.hub = stream.New(dir, stream.Options{Registerer: d.metrics, Log: d.log})
+	d.consoles = console.New(d.engine, d.hub, console.Options{Log: d.log})
+	meter := cgroup.New(d.engine)
+	d.sampler = console.NewSampler(d.consoles, meter, d.hub, console.SamplerOptions{Disk: d.diskUsage, Log: d.log})
+	d.metrics.MustRegister(console.NewCollector(d.consoles, meter))
+	d.part("consoles", d.consoles.Run)
+	d.part("stats", d.sampler.Run)
+	d.part("events", d.tellEvents)
+}
+
+func (d *daemon) makeServer() {
+	d.server = server.New(server.Deps{Store: d.store, Settings: d.settings, Hub: d.hub, Files: d.volumes,
+		Console: input{d.consoles}, Stats: stats{d.sampler}, Ready: d.unready,
+		Registerer: d.metrics, Gatherer: d.metrics, Log: d.log, Version: version})
+}
+
+// part adds something that runs until the end. Only a fault of berth's own lets
+// it end earlier; that is told.
+func (d *daemon) part(name string, run func(context.Context) error) {
+	d.parts = append(d.parts, func(ctx context.Context) {
+		if err := run(ctx); err != nil && ctx.Err() == nil {
+			d.log.Error("a part ended", "part", name, "err", err)
+		}
+	})
+}
+
+func (d *daemon) loop(l *controller.Loop) {
+	d.parts = append(d.parts, l.Run)
+}

@@ -1,0 +1,32 @@
+package main
+
+import (
+	"io"
+	"log/slog"
+	"os"
+
+	v1 "berth/api/v1"
+)
+
+// newLog makes the daemon's log. Its level follows level, also later.
+func newLog(c v1.LogConfig, level *slog.LevelVar, out *os.File) *slog.Logger {
+	setLevel(level, c.Level)
+	o := &slog.HandlerOptions{Level: level}
+	if c.Format == "text" || c.Format == "auto" && isTerminal(out) {
+		return slog.New(slog.NewTextHandler(out, o))
+	}
+	return slog.New(slog.NewJSONHandler(io.Writer(out), o))
+}
+
+// setLevel takes a level that the configuration has checked.
+func setLevel(level *slog.LevelVar, name string) {
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(name)); err == nil {
+		level.Set(l)
+	}
+}
+
+func isTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"berth/controller"
+	"berth/controller/container"
+	"berth/controller/event"
+	"berth/controller/port"
+	"berth/controller/token"
+	"berth/runtime"
+	"berth/runtime/firewall"
+	"berth/store"
+)
+
+// What a run that keeps crashing waits at first, how long a container without a
+// record is kept, and how many images are fetched at once.
+const (
+	firstCrashWait = 10 * time.Second
+	orphanGrace    = 5 * time.Minute
+	pullWorkers    = 3
+)
+
+// makeLoops makes the controllers.
+func (d *daemon) makeLoops(m *controller.Metrics) error {
+	rules, err := firewall.New(d.settings.Current().Firewall.Backend, d.store.ID(), d.log)
+	if err != nil {
+		return err
+	}
+	d.loop(d.containerLoop(m))
+	d.loop(port.New(port.Options{Store: d.store, Firewall: rules, Resync: d.resync(), BackOff: d.backOff(), Log: d.log, Metrics: m}))
+	d.metrics.MustRegister(port.NewCollector(d.store))
+	d.loop(token.New(d.store, d.log, m))
+	d.loop(event.New(d.store, d.settings.Current, d.log, m))
+	counter, err := event.NewCounter(d.store, d.metrics)
+	if err != nil {
+		return err
+	}
+	d.part("event counter", counter.Run)
+	return nil
+}
+
+func (d *daemon) containerLoop(m *controller.Metrics) *controller.Loop {
+	container.Register(d.metrics, m, d.store)
+	pulls := container.NewPuller(d.engine, pullWorkers, d.log)
+	d.part("image pulls", func(ctx context.Context) error { pulls.Run(ctx); return nil })
+	c := d.settings.Current().Reconcile
+	return &controller.Loop{
+		Name: "container",
+		Reconciler: &container.Reconciler{
+			Store: d.store, Engine: d.engine, Console: d.consoles, Pulls: pulls,
+			Orphans: &container.Orphans{Grace: orphanGrace, Log: d.log},
+			Crash: container.CrashBackOff{Initial: firstCrashWait, Max: time.Duration(c.Backoff.Max),
+				ResetAfter: time.Duration(c.Backoff.ResetAfter)},
+			BootID: bootID(), Volume: d.volumePath, Auth: d.registryAuth, Metrics: m, Log: d.log,
+		},
+		Wish: []controller.Source{store.Containers.Source(d.store, store.SpecChanged)},
+		Watch: []controller.Source{
+			container.Watch(d.engine, func() { d.listed.Store(true) }),
+			d.consoles.Source, pulls.Source,
+			controller.Every(d.resync(), container.IDs(d.store)),
+		},
+		Workers: c.Workers, BackOff: d.backOff(), Log: d.log, Metrics: m,
+	}
+}
+
+func (d *daemon) resync() time.Duration { return time.Duration(d.settings.Current().Reconcile.Resync) }
+
+func (d *daemon) backOff() func() backoff.BackOff {
+	b := d.settings.Current().Reconcile.Backoff
+	return controller.BackOff(time.Duration(b.Initial), time.Duration(b.Max))
+}
+
+// registryAuth is the credentials that a spec refers to by their registry's host.
+func (d *daemon) registryAuth(host string) runtime.Auth {
+	r := d.settings.Current().Docker.Registries[host]
+	return runtime.Auth{Username: r.Username, Password: r.Password.Reveal()}
+}
+
+// bootID changes when the host boots. Without one, every start of berth counts
+// as no boot.
+func bootID() string {
+	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(id))
+}

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// version is set by the build.
+var version = "0.0.0"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := newRootCommand(os.Environ()).ExecuteContext(ctx)
+	if err == nil {
+		return
+	}
+	if !errors.Is(err, errReported) {
+		fmt.Fprintln(os.Stderr, "berth:", err)
+	}
+	os.Exit(1) //nolint:gocritic // the context ends with the process
+}
+
+func newRootCommand(environ []string) *cobra.Command {
+	root := &cobra.Command{
+		Use:           "berth",
+		Short:         "Runs a hosting panel's containers on this host, and keeps them as the panel wants them",
+		Version:       version,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.PersistentFlags().StringP("output", "o", "text", "how to print data: text or json")
+	l := newLoader(root, environ)
+	root.AddCommand(newServeCommand(l), newConfigCommand(l))
+	return root
+}

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	v1 "berth/api/v1"
+)
+
+// shutdownLimit is how long open requests may take at the end; the steps under
+// way have their own limit, and both fit into 10 s.
+const shutdownLimit = 5 * time.Second
+
+func newServeCommand(l *loader) *cobra.Command {
+	return &cobra.Command{
+		Use:   "serve",
+		Short: "Run the daemon",
+		Long: "Run the daemon until SIGTERM or Ctrl-C; containers run on after it. SIGHUP reads the configuration\n" +
+			"again. Where there is no configuration, one is written with a fresh token, as `berth config init` does.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return serve(cmd.Context(), l, cmd.ErrOrStderr()) },
+	}
+}
+
+func serve(ctx context.Context, l *loader, out io.Writer) error {
+	first, made, err := l.loadOrInit()
+	if err != nil {
+		return err
+	}
+	level := new(slog.LevelVar)
+	log := newLog(first.config.Log, level, os.Stderr)
+	for _, w := range first.warnings {
+		log.Warn(w)
+	}
+	settings := newSettings(first, l.load, func(c v1.Config) { setLevel(level, c.Log.Level) })
+	d, err := newDaemon(settings, log)
+	if err != nil {
+		return err
+	}
+	ln, err := listen(settings)
+	if err != nil {
+		return errors.Join(err, d.store.Close())
+	}
+	welcome(out, first, made, ln.Addr())
+	hup := make(chan os.Signal, 1)
+	signal.Notify(hup, syscall.SIGHUP)
+	defer signal.Stop(hup)
+	return d.run(ctx, ln, hup)
+}
+
+// listen opens the port. With TLS the certificate is that of the last reload.
+func listen(s *Settings) (net.Listener, error) {
+	c := s.Current()
+	ln, err := net.Listen("tcp", net.JoinHostPort(c.Server.Host, strconv.Itoa(c.Server.Port)))
+	if err != nil {
+		return nil, fmt.Errorf("listen: %w; set server.host and server.port to an address of this host that is free", err)
+	}
+	if !c.Server.TLS.Enabled() {
+		return ln, nil
+	}
+	return tls.NewListener(ln, &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.GetCertificate}), nil
+}
+
+// welcome tells a person who started berth by hand what to do next. The token
+// itself is not printed: what is on a screen ends up in logs.
+func welcome(out io.Writer, l loaded, made bool, addr net.Addr) {
+	if made {
+		fmt.Fprintf(out, "berth wrote a configuration with a fresh token to %s\n", l.path)
+	}
+	scheme := "http"
+	if l.config.Server.TLS.Enabled() {
+		scheme = "https"
+	}
+	host := addr.String()
+	if tcp, ok := addr.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
+		host = net.JoinHostPort("127.0.0.1", strconv.Itoa(tcp.Port))
+	}
+	fmt.Fprintf(out, "berth %s serves on %s\n  token:   authorization.token in %s\n  try:     make demo, or: curl %s://%s/api/v1/public/ping\n",
+		version, addr, l.path, scheme, host)
+}
+
+// run serves until ctx ends, then stops everything in the reverse order: first
+// no new wishes, then no new steps, then the consoles, the store last.
+func (d *daemon) run(ctx context.Context, ln net.Listener, hup <-chan os.Signal) error {
+	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var parts sync.WaitGroup
+	for _, part := range d.parts {
+		parts.Go(func() { part(work) })
+	}
+	served := make(chan error, 1)
+	go func() { served <- d.server.Listen(ln) }()
+	err := d.wait(ctx, served, hup)
+	d.log.Info("stopping; containers run on")
+	stop, done := context.WithTimeout(context.Background(), shutdownLimit)
+	defer done()
+	if shutdown := d.server.Shutdown(stop); shutdown != nil {
+		d.log.Warn("some requests were cut off", "err", shutdown)
+	}
+	cancel()
+	parts.Wait()
+	d.hub.Close()
+	return errors.Join(err, d.engine.Close(), d.store.Close())
+}
+
+// wait returns when the daemon is to stop.
+func (d *daemon) wait(ctx context.Context, served <-chan error, hup <-chan os.Signal) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-served:
+			return fmt.Errorf("serve: %w", err)
+		case <-hup:
+			d.reload()
+		}
+	}
+}
+
+func (d *daemon) reload() {
+	waiting, err := d.settings.Reload()
+	if err != nil {
+		d.log.Error("the configuration was not reloaded; the old one stays in force", "err", err)
+		return
+	}
+	d.log.Info("the configuration was reloaded", "restart_required", waiting)
+}
