@@ -2,6 +2,7 @@ package stream
 
 import (
 	"fmt"
+	"sync"
 	"time"
 
 	"berth/api/v1"
@@ -12,13 +13,14 @@ type batch struct {
 	nodeWide bool
 	lost     func(lines int64)
 	now      func() time.Time
+	blocks   *sync.Pool // of *[]byte, blockSize each
 
 	buf       []byte
 	start     int // in buf, of the message being made
 	out       []Message
 	first     time.Time // of the first line in it
 	fragments []*fragment
-	disk      []byte
+	disk      *[]byte // of blocks
 }
 
 // keepBuffer is how much memory a listener keeps between two calls, in bytes.
@@ -28,8 +30,16 @@ func (b *batch) reset() {
 	if cap(b.buf) > keepBuffer {
 		b.buf = nil
 	}
-	b.buf, b.out, b.first, b.disk = b.buf[:0], b.out[:0], time.Time{}, nil
+	b.buf, b.out, b.first = b.buf[:0], b.out[:0], time.Time{}
+}
+
+// release gives back what is needed while a batch is made only.
+func (b *batch) release() {
 	clear(b.fragments)
+	if b.disk != nil {
+		b.blocks.Put(b.disk)
+		b.disk = nil
+	}
 }
 
 // size is how large the message being made is, in bytes.
@@ -79,13 +89,13 @@ func (b *batch) read(f files, segs []segment, from, to int64) []byte {
 		}
 		defer file.Close()
 		if b.disk == nil {
-			b.disk = make([]byte, blockSize)
+			b.disk = b.blocks.Get().(*[]byte)
 		}
-		n, err := file.ReadAt(b.disk[:min(blockSize, min(s.end, to)-from)], from-s.start)
+		n, err := file.ReadAt((*b.disk)[:min(blockSize, min(s.end, to)-from)], from-s.start)
 		if err != nil {
 			return nil
 		}
-		return b.disk[:n]
+		return (*b.disk)[:n]
 	}
 	return nil
 }

@@ -65,16 +65,16 @@ func measure(file *os.File) (segment, error) {
 		return segment{}, err
 	}
 	end := info.Size()
-	for rec, err := range backward(file, 0, end, blockSize) {
+	for b := (backward{r: file, to: end}); ; {
+		rec, more, err := b.next()
 		if err != nil {
 			return segment{}, err
 		}
-		if _, _, ok := parseHeader(rec.data); ok && rec.whole {
-			break
+		if _, _, ok := parseHeader(rec.data); !more || (ok && rec.whole) {
+			return segment{info: info, end: end}, nil
 		}
 		end = rec.off
 	}
-	return segment{info: info, end: end}, nil
 }
 
 // open finds a segment's file under the name that it has by now. Files move
@@ -143,34 +143,45 @@ type found struct {
 
 // backward walks the records between two offsets of a file, the last one first,
 // and reads block by block.
-func backward(r io.ReaderAt, from, to int64, block int) func(func(found, error) bool) {
-	return func(yield func(found, error) bool) {
-		var rest []byte // the beginning of a record whose end is read
-		whole := false  // a line feed follows rest
-		for to > from {
-			n := min(int64(block), to-from)
-			buf := make([]byte, n, n+int64(len(rest)))
-			if _, err := r.ReadAt(buf, to-n); err != nil {
-				yield(found{}, err)
-				return
+type backward struct {
+	r        io.ReaderAt
+	from, to int64  // what is not read yet
+	rest     []byte // read and not handed out; it begins at to
+	ended    bool   // a line feed follows rest
+}
+
+const backwardBlock = 64 << 10
+
+// next returns the record before the last one. It is false at the beginning.
+func (b *backward) next() (found, bool, error) {
+	for {
+		i := bytes.LastIndexByte(b.rest, '\n')
+		switch {
+		case i >= 0:
+			f := found{data: b.rest[i+1:], off: b.to + int64(i) + 1, whole: b.ended}
+			b.rest, b.ended = b.rest[:i], true
+			if f.whole || len(f.data) > 0 {
+				return f, true, nil
 			}
-			to -= n
-			rest = append(buf, rest...)
-			for {
-				i := bytes.LastIndexByte(rest, '\n')
-				if i < 0 {
-					break
-				}
-				if tail := rest[i+1:]; len(tail) > 0 || whole {
-					if !yield(found{data: tail, off: to + int64(i) + 1, whole: whole}, nil) {
-						return
-					}
-				}
-				rest, whole = rest[:i], true
+		case b.to > b.from:
+			if err := b.fill(); err != nil {
+				return found{}, false, err
 			}
-		}
-		if len(rest) > 0 || whole {
-			yield(found{data: rest, off: from, whole: whole}, nil)
+		default:
+			f := found{data: b.rest, off: b.from, whole: b.ended}
+			b.rest, b.ended = nil, false
+			return f, f.whole || len(f.data) > 0, nil
 		}
 	}
+}
+
+func (b *backward) fill() error {
+	n := min(backwardBlock, b.to-b.from)
+	block := make([]byte, n, n+int64(len(b.rest)))
+	if _, err := b.r.ReadAt(block, b.to-n); err != nil {
+		return err
+	}
+	b.to -= n
+	b.rest = append(block, b.rest...)
+	return nil
 }

@@ -13,6 +13,7 @@ type Hub struct {
 	options Options
 	log     *slog.Logger
 	dropped prometheus.Counter
+	blocks  sync.Pool
 
 	mu        sync.Mutex // taken before a log's and a listener's; never held over the disk
 	logs      map[string]map[string]*log
@@ -37,6 +38,7 @@ func New(dir string, o Options) *Hub {
 		listeners: map[string]map[*Listener]struct{}{},
 		changed:   make(chan struct{}),
 	}
+	h.blocks.New = func() any { b := make([]byte, blockSize); return &b }
 	if o.Registerer != nil {
 		o.Registerer.MustRegister(h.dropped)
 	}
@@ -58,7 +60,7 @@ func (h *Hub) Listen(id string) (*Listener, error) {
 		}
 	}
 	l := &Listener{hub: h, id: id, stats: map[string]*queued{}, signal: make(chan struct{}, 1)}
-	l.batch = batch{nodeWide: id == "", now: h.options.Now, lost: func(n int64) { h.dropped.Add(float64(n)) }}
+	l.batch = batch{nodeWide: id == "", now: h.options.Now, blocks: &h.blocks, lost: func(n int64) { h.dropped.Add(float64(n)) }}
 	return l, h.register(l, logs)
 }
 

@@ -35,7 +35,11 @@ func (h *Hub) Begin(id, role, container string) (v1.Resume, error) {
 	if err != nil {
 		return v1.Resume{}, err
 	}
-	return g.begin(container)
+	resume, err := g.begin(container)
+	if err != nil { // a note is a hint: a full disk must not stop the console
+		h.log.Warn("console has no note of its container", "container", id, "error", err)
+	}
+	return resume, nil
 }
 
 // Append adds lines to a console, in the journal and for who listens; the first

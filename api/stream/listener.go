@@ -46,7 +46,7 @@ func (l *Listener) After(seq uint64) {
 }
 
 // Next waits until something is there and returns all that is waiting, up to
-// some 256 KiB. What it returned before is no longer valid. Its error is ctx's,
+// some 64 KiB. What it returned before is no longer valid. Its error is ctx's,
 // ErrSlow, ErrGone or ErrClosed; the last two come when all else was handed out.
 func (l *Listener) Next(ctx context.Context) ([]Message, error) {
 	for {
@@ -104,11 +104,14 @@ func (l *Listener) take() ([]Message, error) {
 		return nil, err
 	}
 	l.batch.reset()
-	for room := l.waiting(); room > 0 && len(l.batch.buf) < maxTake; room-- {
-		if c := l.nextNews(); c != nil {
-			c.read(&l.batch)
+	for len(l.batch.buf) < maxTake {
+		c := l.nextNews()
+		if c == nil {
+			break
 		}
+		c.read(&l.batch)
 	}
+	l.batch.release()
 	l.all = l.all[:0]
 	older := 0
 	for older < len(events) && !events[older].at.After(l.batch.first) {
@@ -143,12 +146,6 @@ func (l *Listener) grab() (events, stats []*queued, err error) {
 		delete(l.stats, id)
 	}
 	return events, stats, l.err
-}
-
-func (l *Listener) waiting() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.news)
 }
 
 func (l *Listener) nextNews() *cursor {

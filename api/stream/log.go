@@ -98,30 +98,54 @@ func (g *log) finish(whole bool) error {
 // append writes lines and hands them to whoever listens. What cannot be written
 // is handed on all the same.
 func (g *log) append(lines []v1.Line) error {
-	g.mu.Lock()
-	from := g.end
-	g.mu.Unlock()
-	if g.missing != (gap{}) {
-		lines = append([]v1.Line{g.missing.line()}, lines...)
+	err := g.tellMissing()
+	b := g.build(lines)
+	from := g.position()
+	off := from.off
+	if err == nil {
+		off, err = g.write(b.records, from.off)
 	}
-	b := builder{records: g.buf[:0], text: g.watched.Load() > 0, held: g.held}
+	if err != nil {
+		g.lose(lines)
+	}
+	g.publish(b, from, position{from.line + b.lines, off}, lines[len(lines)-1].Time)
+	return err
+}
+
+// tellMissing puts a message in the place of what could not be written before.
+func (g *log) tellMissing() error {
+	if g.missing == (gap{}) {
+		return nil
+	}
+	l := g.missing.line()
+	b := g.build([]v1.Line{l})
+	from := g.position()
+	off, err := g.write(b.records, from.off)
+	if err != nil {
+		return err
+	}
+	g.missing = gap{}
+	g.publish(b, from, position{from.line + b.lines, off}, l.Time)
+	return nil
+}
+
+func (g *log) build(lines []v1.Line) *builder {
+	b := &builder{records: g.buf[:0], text: g.watched.Load() > 0, held: g.held}
 	for _, l := range lines {
 		split(l, b.add)
 	}
 	b.close()
 	g.held = b.held
-	off, err := g.write(b.records, from.off)
-	if err != nil {
-		g.lose(lines)
-		off = from.off
-	} else {
-		g.missing = gap{}
-	}
 	if g.buf = b.records; cap(g.buf) > maxPiece {
 		g.buf = nil // what a flood needed is not kept
 	}
-	g.publish(&b, from, position{from.line + b.lines, off}, lines[len(lines)-1].Time)
-	return err
+	return b
+}
+
+func (g *log) position() position {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.end
 }
 
 func (g *log) lose(lines []v1.Line) {

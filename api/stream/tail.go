@@ -16,7 +16,7 @@ import (
 // since, oldest first; fewer, if they are more than tailBytes. It reads
 // backwards, so its cost is that of what it returns.
 func (g *log) tail(n int, since time.Time, upto int64) ([]v1.Line, error) {
-	t := tailer{left: min(n, maxTail), since: since, room: tailBytes}
+	t := tailer{left: max(min(n, maxTail), 0), since: since, room: tailBytes}
 	for _, s := range slices.Backward(g.segments()) {
 		if t.done || s.start >= upto {
 			continue
@@ -54,13 +54,12 @@ func (t *tailer) segment(f files, s segment, upto int64) error {
 		return err
 	}
 	defer file.Close()
-	for rec, err := range backward(file, 0, min(s.end, upto)-s.start, 64<<10) {
-		if err != nil {
+	for b := (backward{r: file, to: min(s.end, upto) - s.start}); !t.done; {
+		rec, more, err := b.next()
+		if err != nil || !more {
 			return err
 		}
-		if t.add(rec.data); t.done {
-			return nil
-		}
+		t.add(rec.data)
 	}
 	return nil
 }
