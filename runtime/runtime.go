@@ -111,7 +111,7 @@ type Progress struct {
 
 // Line is a line of a container's output, without its line end.
 type Line struct {
-	Time    time.Time // the engine's, ns
+	Time    time.Time // the engine's, ns; the pieces of one line share it
 	Data    []byte    // any bytes
 	Partial bool      // the line goes on in the next one
 }
@@ -135,7 +135,6 @@ type Found struct {
 	ContainerID string
 	Running     bool
 	CreatedAt   time.Time
-	Revision    uint64 // of its Spec
 }
 
 // Target is a run whose console is to be read.

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"maps"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -16,6 +17,7 @@ const (
 	labelContainer = "io.berth.container"
 	labelRole      = "io.berth.role"
 	labelSpec      = "io.berth.spec"
+	labelRevision  = "io.berth.revision"
 	labelPrefix    = "io.berth."
 )
 
@@ -30,13 +32,14 @@ func describe(n runtime.Name) string { return string(n.Role) + " container " + n
 
 // labels returns a client's labels and ours.
 func labels(storeID string, s runtime.Spec) map[string]string {
-	all := make(map[string]string, len(s.Labels)+4)
+	all := make(map[string]string, len(s.Labels)+5)
 	maps.Copy(all, s.Labels)
 	maps.DeleteFunc(all, func(key, _ string) bool { return strings.HasPrefix(key, labelPrefix) })
 	all[labelStore] = storeID
 	all[labelContainer] = s.Name.ID
 	all[labelRole] = string(s.Name.Role)
 	all[labelSpec] = s.Stamp
+	all[labelRevision] = strconv.FormatUint(s.Revision, 10)
 	return all
 }
 

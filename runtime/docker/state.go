@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/docker/docker/api/types/container"
@@ -13,6 +14,7 @@ func state(c container.InspectResponse) runtime.State {
 	s := runtime.State{ContainerID: c.ID}
 	if c.Config != nil {
 		s.Stamp, s.TTY = c.Config.Labels[labelSpec], c.Config.Tty
+		s.Revision, _ = strconv.ParseUint(c.Config.Labels[labelRevision], 10, 64) // none is 0: older than any store
 	}
 	if c.HostConfig != nil {
 		s.Live = live(c.HostConfig.Resources)
