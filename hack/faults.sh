@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Breaks Plan by hand, one fault at a time, in a copy of the tree, and wants its
+# tests to fall each time. A fault that no test sees is printed, and fails.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+go=$(hack/go.sh)
+copy=$(mktemp -d)
+trap 'rm -rf "$copy"' EXIT
+tar -c --exclude=./bin --exclude=./.git --exclude=./.cache . | tar -x -C "$copy"
+plan=controller/container/plan.go
+
+# name | text in plan.go | what stands there instead
+faults='a restart does not end the old run|case o.Server.Running \&\& c.Status.Ran != c.Spec.Run:|case false:
+a start that was noted counts as done|case c.Status.Phase == v1.Starting \&\& startIsPending(c, o.Server):|case false:
+a run that ended for good is started again|case c.Status.NextRetryAt == nil:|case false:
+the backoff is not waited for|case o.Now.Before(\*c.Status.NextRetryAt) \&\& !vanished(c, o.Server):|case false:
+a kill waits for the grace|case c.Spec.KillRun > 0 \&\& c.Status.Ran <= c.Spec.KillRun:|case false:
+a deaf container is never killed|case !o.Now.Before(deadline):|case false:
+the server runs on during an installation|case o.Server.Running \&\& c.Status.Phase == v1.Installing:|case false:
+an old installer counts as the new one|case exists(o.Install) \&\& o.Install.Stamp != c.Spec.InstallStamp():|case false:
+a failed installation is started|case c.Status.InstallFailed:|case false:
+a container of an old spec is started|case o.Server.Stamp != c.Spec.Stamp():|case false:
+running is told before the pattern matched|case o.Matched:|case true:
+an installer that is left over stays|case c.Status.InstallID != "":|case false:
+a signal is sent to what is frozen|case o.Server.Paused:|case false:
+the record goes before the container|case o.Server.Running:|case false:'
+
+missed=0 tried=0
+while IFS='|' read -r name from to; do
+	grep -q "$(printf '%s' "$from" | sed 's/\\&/\&/g')" $plan || { echo "no such text in Plan any more: $name"; missed=$((missed + 1)); continue; }
+	sed "s|$from|$to|" $plan >"$copy/$plan"
+	tried=$((tried + 1))
+	if (cd "$copy" && "$go" test -vet=off -failfast ./controller/container) >"$copy/out" 2>&1; then
+		echo "NOT SEEN  $name"
+		missed=$((missed + 1))
+	else
+		echo "seen      $name: $(grep -m1 -oE '^ *--- FAIL: [^ ]+' "$copy/out" | sed 's/.*FAIL: //' || true)"
+	fi
+	cp $plan "$copy/$plan"
+done <<<"$faults"
+echo "$tried faults, $missed missed"
+[ $missed = 0 ]
