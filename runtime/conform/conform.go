@@ -53,13 +53,13 @@ type console interface {
 
 // The commands of the suite's containers. A fake plays them.
 var (
-	Sleeps     = []string{"sleep", "100000"}                                        // until a signal
-	ExitsWith3 = []string{"sh", "-c", "exit 3"}                                     // at once
-	SaysThree  = []string{"sh", "-c", "echo one; echo two; echo three"}             // and exits with 0
-	SaysOne    = []string{"sh", "-c", "echo one; sleep 100000"}                     // and goes on
-	Echoes     = []string{"cat"}                                                    // its input, line by line
-	EatsMemory = []string{"sh", "-c", "x=x; while true; do x=$x$x$x$x$x; done"}     // until there is none
-	Ignores    = []string{"sh", "-c", "trap '' TERM; while true; do sleep 1; done"} // TERM
+	Sleeps     = []string{"sleep", "100000"}                                                       // until a signal
+	ExitsWith3 = []string{"sh", "-c", "exit 3"}                                                    // at once
+	SaysThree  = []string{"sh", "-c", "echo one; echo two; echo three"}                            // and exits with 0
+	SaysOne    = []string{"sh", "-c", "echo one; sleep 100000"}                                    // and goes on
+	Echoes     = []string{"cat"}                                                                   // its input, line by line
+	EatsMemory = []string{"sh", "-c", "(x=x; while true; do x=$x$x$x$x$x; done); sleep 1; exit 9"} // until its child is killed
+	Ignores    = []string{"sh", "-c", "trap '' TERM; while true; do sleep 1; done"}                // TERM
 )
 
 // Harness is one engine and its host.

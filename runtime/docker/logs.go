@@ -15,14 +15,32 @@ import (
 // Logs calls each with the lines of a container after since, and with those to
 // come while it runs if follow is set. It reads the engine's log and not an
 // attach: a reader of an attach that is slow stops the container's process.
+//
+// When a followed stream ends, what is left is read once more: the engine ends
+// it as soon as the container does, at times before the last lines are out.
 func (e *Engine) Logs(ctx context.Context, containerID string, since time.Time, follow bool, each func(runtime.Line) error) error {
 	c, err := e.ours(ctx, containerID)
 	if err != nil {
 		return err
 	}
+	noted := func(l runtime.Line) error {
+		since = l.Time
+		return each(l)
+	}
+	if !follow {
+		return e.readLogs(ctx, c, since, false, each)
+	}
+	if err := e.readLogs(ctx, c, since, true, noted); err != nil {
+		return err
+	}
+	return except(e.readLogs(ctx, c, since, false, noted), runtime.ErrNotFound)
+}
+
+// readLogs reads one stream to its end.
+func (e *Engine) readLogs(ctx context.Context, c container.InspectResponse, since time.Time, follow bool, each func(runtime.Line) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	body, err := e.openLogs(ctx, cancel, containerID, since, follow)
+	body, err := e.openLogs(ctx, cancel, c.ID, since, follow)
 	if err != nil {
 		return err
 	}
@@ -36,7 +54,7 @@ func (e *Engine) Logs(ctx context.Context, containerID string, since time.Time, 
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.Is(err, errBroken):
-		return fmt.Errorf("logs of %s: %w: %w", containerID, runtime.ErrUnavailable, err)
+		return fmt.Errorf("logs of %s: %w: %w", c.ID, runtime.ErrUnavailable, err)
 	}
 	return err
 }

@@ -26,9 +26,8 @@ var refusals = []reading{
 	{"no basic auth credentials", runtime.ErrDenied},
 	{"incorrect username or password", runtime.ErrDenied},
 	{"authentication required", runtime.ErrDenied},
-	{"access to the resource is denied", runtime.ErrDenied},
-	{"access denied", runtime.ErrDenied},
-	{"denied: ", runtime.ErrDenied},
+	{"permission denied", nil}, // of a file of the engine's
+	{"denied", runtime.ErrDenied},
 }
 
 // reading is what a message means that contains part; nil is nothing to act on.

@@ -1,0 +1,110 @@
+package docker
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"berth/runtime"
+)
+
+func (r rig) read(t *testing.T, id string, since time.Time, follow bool) (lines []runtime.Line) {
+	t.Helper()
+	require.NoError(t, r.Logs(t.Context(), id, since, follow, func(l runtime.Line) error {
+		lines = append(lines, l)
+		return nil
+	}))
+	return lines
+}
+
+func same(a, b runtime.Line) bool {
+	return a.Time.Equal(b.Time) && a.Partial == b.Partial && bytes.Equal(a.Data, b.Data)
+}
+
+// whole joins the pieces of lines.
+func whole(lines []runtime.Line) (all []string) {
+	var one bytes.Buffer
+	for _, l := range lines {
+		one.Write(l.Data)
+		if !l.Partial {
+			all = append(all, one.String())
+			one.Reset()
+		}
+	}
+	return all
+}
+
+func TestLongLinesComeInPieces(t *testing.T) {
+	for _, tty := range []bool{false, true} {
+		t.Run(fmt.Sprintf("tty=%t", tty), func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			long := `head -c %d /dev/zero | tr '\0' x; echo "$1"; `
+			s := r.spec("long", "echo before; "+fmt.Sprintf(long, 50000)+fmt.Sprintf(long, 16384)+fmt.Sprintf(long, 200000)+"echo after")
+			s.TTY = tty
+			id := r.run(t, s)
+			lines := r.read(t, id, time.Time{}, true)
+			want := []string{"before", strings.Repeat("x", 50000), strings.Repeat("x", 16384), strings.Repeat("x", 200000), "after"}
+			require.True(t, slices.Equal(want, whole(lines)), "pieces make up the lines")
+			for i, l := range lines {
+				require.LessOrEqual(t, len(l.Data), pieceSize)
+				if i > 0 {
+					require.False(t, l.Time.Before(lines[i-1].Time))
+				}
+			}
+			for i, l := range lines {
+				later := lines[i+1:]
+				for len(later) > 0 && !later[0].Time.After(l.Time) {
+					require.True(t, l.Partial, "only the pieces of one line share a time")
+					later = later[1:]
+				}
+				require.True(t, slices.EqualFunc(later, r.read(t, id, l.Time, false), same), "resuming after line %d", i)
+			}
+		})
+	}
+}
+
+// A prompt without a line end stands right before the next run's first line.
+func TestRunsAreToldApartInOneRead(t *testing.T) {
+	for _, tty := range []bool{false, true} {
+		r := newRig(t)
+		s := r.spec("prompt", "echo begin; printf 'what now? '; exit 0")
+		s.TTY = tty
+		id := r.run(t, s)
+		require.Equal(t, []string{"begin", "what now? "}, whole(r.read(t, id, time.Time{}, true)))
+		require.NoError(t, r.Start(t.Context(), s.Name))
+		r.read(t, id, time.Time{}, true)
+		lines := r.read(t, id, time.Time{}, false)
+		require.Equal(t, []string{"begin", "what now? ", "begin", "what now? "}, whole(lines), "tty %t", tty)
+		require.Len(t, r.read(t, id, lines[1].Time, false), 2)
+	}
+}
+
+func TestABurstIsReadOnceAndInOrder(t *testing.T) {
+	r := newRig(t)
+	s := r.spec("burst", "seq 1 20000; sleep 1000")
+	s.TTY = true
+	id := r.run(t, s)
+	var since time.Time
+	enough := errors.New("enough")
+	for next := 1; next <= 20000; {
+		stop := next + 1777
+		err := r.Logs(t.Context(), id, since, true, func(l runtime.Line) error {
+			require.Equal(t, strconv.Itoa(next), string(l.Data))
+			require.True(t, l.Time.After(since))
+			since = l.Time
+			if next++; next == stop || next > 20000 {
+				return enough
+			}
+			return nil
+		})
+		require.ErrorIs(t, err, enough)
+	}
+}

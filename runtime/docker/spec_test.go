@@ -1,0 +1,96 @@
+package docker
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+
+	"berth/runtime"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func full(role runtime.Role) runtime.Spec {
+	return runtime.Spec{
+		Name:  runtime.Name{ID: "mc", Role: role},
+		Stamp: "5f2b", Revision: 7,
+		Image:   "ghcr.io/example/java:21",
+		Command: []string{"java", "-jar", "server.jar"},
+		Env:     []string{"EULA=true", "TZ=UTC"},
+		Mounts: []runtime.Mount{
+			{Source: "/var/lib/berth/volumes/v", Target: "/home/container"},
+			{Source: "/srv/maps", Target: "/maps", ReadOnly: true},
+		},
+		Ports: []runtime.Port{
+			{IP: "0.0.0.0", Port: 25565, ContainerPort: 25565, Protocol: "tcp"},
+			{IP: "::1", Port: 25565, ContainerPort: 25565, Protocol: "tcp"},
+			{IP: "127.0.0.1", Port: 19132, Protocol: "udp"},
+		},
+		Live:       runtime.Live{Memory: 1 << 30, Swap: 1 << 28, CPU: 1.5, Pids: 100, Cpuset: "0-1"},
+		IOWeight:   500,
+		User:       "1000:1000",
+		Workdir:    "/home/container",
+		TTY:        true,
+		StopSignal: "SIGINT",
+		Labels:     map[string]string{"panel": "x", "io.berth.store": "forged", "io.berth.more": "forged"},
+	}
+}
+
+func TestContainersAreBuiltAsTheGoldenFilesSay(t *testing.T) {
+	c := Config{StoreID: "store-1"}.withDefaults()
+	for name, s := range map[string]runtime.Spec{
+		"server":  full(runtime.Server),
+		"install": full(runtime.Install),
+		"least":   {Name: runtime.Name{ID: "least", Role: runtime.Server}, Image: "busybox"},
+	} {
+		config, host := build(c, s)
+		got, err := json.MarshalIndent(map[string]any{"Name": engineName(c.StoreID, s.Name), "Config": config, "HostConfig": host}, "", "  ")
+		require.NoError(t, err)
+		file := filepath.Join("testdata", name+".golden.json")
+		if *update {
+			require.NoError(t, os.MkdirAll("testdata", 0o755))
+			require.NoError(t, os.WriteFile(file, append(got, '\n'), 0o644))
+		}
+		want, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.Empty(t, cmp.Diff(string(want), string(got)+"\n"), name)
+	}
+}
+
+func TestNothingThatASpecSaysLoosensAContainer(t *testing.T) {
+	for _, s := range []runtime.Spec{full(runtime.Server), full(runtime.Install), {}} {
+		config, host := build(Config{StoreID: "store-1"}.withDefaults(), s)
+		require.False(t, host.Privileged)
+		require.False(t, host.NetworkMode.IsHost() || host.PidMode.IsHost() || host.IpcMode.IsHost() || host.UTSMode.IsHost() || host.CgroupnsMode.IsHost())
+		require.Empty(t, host.UsernsMode)
+		require.Empty(t, host.Devices)
+		require.Empty(t, host.DeviceRequests)
+		require.Empty(t, host.Binds)
+		require.Empty(t, host.VolumesFrom)
+		require.Equal(t, []string{"ALL"}, []string(host.CapDrop))
+		require.NotContains(t, strings.Join(host.CapAdd, " "), "SYS_")
+		require.Equal(t, []string{"no-new-privileges"}, host.SecurityOpt)
+		require.Positive(t, *host.PidsLimit)
+		require.True(t, host.Memory == 0 || host.MemorySwap == host.Memory+s.Live.Swap)
+		require.Equal(t, "store-1", config.Labels[labelStore])
+		require.NotContains(t, config.Labels, "io.berth.more")
+	}
+}
+
+func TestNamesOfTwoStoresAndRolesDiffer(t *testing.T) {
+	seen := map[string]bool{}
+	for _, store := range []string{"a", "b"} {
+		for _, n := range []runtime.Name{{ID: "x", Role: runtime.Server}, {ID: "x", Role: runtime.Install}, {ID: "install-x", Role: runtime.Server}} {
+			name := engineName(store, n)
+			require.False(t, seen[name], name)
+			require.Regexp(t, `^[a-zA-Z0-9][a-zA-Z0-9_.-]+$`, name)
+			seen[name] = true
+		}
+	}
+}

@@ -1,0 +1,262 @@
+package docker
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"berth/runtime"
+)
+
+var mc = runtime.Name{ID: "mc", Role: runtime.Server}
+
+// stub is an Engine whose Docker is a function. It negotiates by itself.
+func stub(t *testing.T, answer http.HandlerFunc) *Engine {
+	t.Helper()
+	socket := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", socket)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	server := &http.Server{Handler: ping(answer), BaseContext: func(net.Listener) context.Context { return ctx }}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = server.Serve(l)
+	}()
+	e, err := New(Config{Host: "unix://" + socket, StoreID: "s", StallLimit: 50 * time.Millisecond}, nil, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		cancel()
+		_ = server.Close()
+		<-done
+		require.NoError(t, e.Close())
+	})
+	return e
+}
+
+func ping(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/_ping") {
+			w.Header().Set("Api-Version", "1.41")
+			return
+		}
+		next(w, r)
+	}
+}
+
+// hang answers when the client leaves or the test ends.
+func hang(r *http.Request) { <-r.Context().Done() }
+
+func message404(w http.ResponseWriter, text string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusNotFound)
+	fmt.Fprintf(w, `{"message":%q}`, text)
+}
+
+// A proxy in front of the engine that has gone mad must not look like a host
+// without containers.
+func TestOnlyTheEnginesOwnWordsMakeAnAbsence(t *testing.T) {
+	for name, answer := range map[string]http.HandlerFunc{
+		"404":         http.NotFound,
+		"404 as json": func(w http.ResponseWriter, _ *http.Request) { message404(w, "page not found") },
+		"500":         func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "No", http.StatusInternalServerError) },
+		"empty":       func(http.ResponseWriter, *http.Request) {},
+		"garbage":     func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "\x00<html>") },
+		"object":      func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{}") },
+		"reset":       func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+		"list is broken": func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasSuffix(r.URL.Path, "/containers/json") {
+				http.NotFound(w, r)
+				return
+			}
+			message404(w, "No such container: x")
+		},
+	} {
+		e := stub(t, answer)
+		_, err := e.Inspect(t.Context(), mc)
+		require.Error(t, err, name)
+		require.NotErrorIs(t, err, runtime.ErrNotFound, name)
+		for _, act := range []func(context.Context, runtime.Name) error{e.Start, e.Kill, e.Remove} {
+			err = act(t.Context(), mc)
+			require.Error(t, err, name)
+			require.NotErrorIs(t, err, runtime.ErrNotFound, name)
+		}
+		_, err = e.HasImage(t.Context(), "x")
+		require.True(t, err != nil || name == "object", name)
+	}
+}
+
+func TestAnEngineThatIsAwayIsUnavailable(t *testing.T) {
+	e, err := New(Config{Host: "unix://" + filepath.Join(t.TempDir(), "none"), StoreID: "s"}, nil, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	require.ErrorIs(t, e.Ping(t.Context()), runtime.ErrUnavailable)
+	require.ErrorIs(t, e.Ready(t.Context()), runtime.ErrUnavailable)
+	_, err = e.Inspect(t.Context(), mc)
+	require.ErrorIs(t, err, runtime.ErrUnavailable)
+	_, err = e.Create(t.Context(), runtime.Spec{Name: mc})
+	require.ErrorIs(t, err, runtime.ErrUnavailable)
+	require.ErrorIs(t, e.Watch(t.Context(), func([]runtime.Found) {}, func(runtime.Name) {}), runtime.ErrUnavailable)
+	require.ErrorIs(t, e.Pull(t.Context(), "x:1", runtime.Auth{}, nil), runtime.ErrUnavailable)
+	require.ErrorIs(t, e.Logs(t.Context(), "x", time.Time{}, true, nil), runtime.ErrUnavailable)
+	require.ErrorIs(t, e.Input(t.Context(), "x", nil), runtime.ErrUnavailable)
+}
+
+// describeMC is the engine's answer to an inspect of a running server mc.
+const describeMC = `{"Id":"cid","State":{"Running":true},"Config":{"Labels":{"io.berth.store":"s","io.berth.container":"mc","io.berth.role":"server"}}}`
+
+// Everything that starts and pulls hangs; inspects and kills are answered.
+func TestNothingWaitsBehindPullsAndStarts(t *testing.T) {
+	var hanging atomic.Int64
+	e := stub(t, func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/images/create"), strings.HasSuffix(r.URL.Path, "/start"):
+			hanging.Add(1)
+			hang(r)
+		case strings.HasSuffix(r.URL.Path, "/json"):
+			fmt.Fprint(w, describeMC)
+		default:
+			w.WriteHeader(http.StatusNoContent)
+		}
+	})
+	e.cfg.StallLimit = time.Hour
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 100)
+	for range 20 {
+		go func() { done <- e.Start(ctx, mc) }()
+		go func() { done <- e.Pull(ctx, "x:1", runtime.Auth{}, nil) }()
+	}
+	require.Eventually(t, func() bool { return hanging.Load() == 20+int64(cap(e.calls.slots[heavy])) }, 10*time.Second, time.Millisecond,
+		"all pulls, and as many starts as there are slots")
+	_, err := e.Inspect(t.Context(), mc)
+	require.NoError(t, err)
+	require.NoError(t, e.Kill(t.Context(), mc))
+	require.NoError(t, e.Signal(t.Context(), mc, "TERM"))
+	require.Len(t, done, 0)
+	cancel()
+	for range 40 {
+		require.ErrorIs(t, <-done, context.Canceled)
+	}
+}
+
+func TestACallHasADeadline(t *testing.T) {
+	e := stub(t, func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/json") {
+			fmt.Fprint(w, describeMC)
+			return
+		}
+		hang(r)
+	})
+	short := opInspect
+	short.limit = time.Millisecond
+	err := e.calls.do(t.Context(), short, "mc", func(ctx context.Context) error {
+		_, err := e.cli.ContainerTop(ctx, "mc", nil)
+		return err
+	})
+	require.ErrorIs(t, err, runtime.ErrUnavailable)
+	for _, op := range operations {
+		require.True(t, op.limit > 0 || op.name == "pull", op.name)
+	}
+	// An attach that is never answered keeps to it as well.
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	require.Error(t, e.Input(ctx, "cid", []byte("x")))
+}
+
+func TestReadyNeedsAnsweredInspects(t *testing.T) {
+	var hangs atomic.Bool
+	e := stub(t, func(w http.ResponseWriter, r *http.Request) {
+		if hangs.Load() {
+			panic(http.ErrAbortHandler)
+		}
+		fmt.Fprint(w, describeMC)
+	})
+	require.NoError(t, e.Ready(t.Context()), "before the first inspect, a ping is enough")
+	hangs.Store(true)
+	_, err := e.Inspect(t.Context(), mc)
+	require.ErrorIs(t, err, runtime.ErrUnavailable)
+	require.NoError(t, e.Ping(t.Context()))
+	require.ErrorIs(t, e.Ready(t.Context()), runtime.ErrUnavailable)
+	hangs.Store(false)
+	_, err = e.Inspect(t.Context(), mc)
+	require.NoError(t, err)
+	require.NoError(t, e.Ready(t.Context()))
+}
+
+func TestAPullThatStallsIsCut(t *testing.T) {
+	e := stub(t, func(w http.ResponseWriter, r *http.Request) {
+		for i := range 5 {
+			fmt.Fprintf(w, `{"id":"l","status":"Downloading","progressDetail":{"current":%d,"total":10}}`, i)
+			w.(http.Flusher).Flush()
+		}
+		for { // waiting for the next try is no progress
+			if _, err := fmt.Fprint(w, `{"id":"l","status":"Retrying in 1 second"}`); err != nil || r.Context().Err() != nil {
+				return
+			}
+			w.(http.Flusher).Flush()
+		}
+	})
+	var last runtime.Progress
+	err := e.Pull(t.Context(), "x:1", runtime.Auth{}, func(p runtime.Progress) { last = p })
+	require.ErrorIs(t, err, runtime.ErrStalled)
+	require.Equal(t, runtime.Progress{Layers: 1, Current: 4, Total: 10}, last)
+}
+
+func TestAPullThatBreaksIsNoPull(t *testing.T) {
+	e := stub(t, func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"status":"Pulling from x","id":"1"}`)
+		w.(http.Flusher).Flush()
+		panic(http.ErrAbortHandler)
+	})
+	require.ErrorIs(t, e.Pull(t.Context(), "x:1", runtime.Auth{}, nil), runtime.ErrUnavailable)
+}
+
+func TestMetricsStartAtZero(t *testing.T) {
+	r := prometheus.NewRegistry()
+	newMetrics(r)
+	count, err := testutil.GatherAndCount(r, "berth_engine_request_duration_seconds")
+	require.NoError(t, err)
+	require.Equal(t, 3*len(operations), count)
+}
+
+func TestStreamsLeaveNothingBehind(t *testing.T) {
+	clean := goleak.IgnoreCurrent()
+	t.Cleanup(func() { goleak.VerifyNone(t, clean) })
+	e := stub(t, func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/containers/json"):
+			fmt.Fprint(w, "[]")
+		case strings.HasSuffix(r.URL.Path, "/json"):
+			fmt.Fprint(w, describeMC)
+		default:
+			w.WriteHeader(http.StatusOK)
+			w.(http.Flusher).Flush()
+			hang(r)
+		}
+	})
+	for range 3 {
+		ctx, cancel := context.WithCancel(t.Context())
+		listed, ended := make(chan struct{}), make(chan error, 2)
+		go func() {
+			ended <- e.Watch(ctx, func([]runtime.Found) { close(listed) }, func(runtime.Name) {})
+		}()
+		go func() {
+			ended <- e.Logs(ctx, "cid", time.Time{}, true, func(runtime.Line) error { return nil })
+		}()
+		<-listed
+		cancel()
+		require.ErrorIs(t, <-ended, context.Canceled)
+		require.ErrorIs(t, <-ended, context.Canceled)
+	}
+}
