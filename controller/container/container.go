@@ -46,7 +46,7 @@ func lookAfter(d time.Duration) controller.Result {
 
 // Reconcile takes one step for the container with this internal_id.
 func (r *Reconciler) Reconcile(ctx context.Context, id string) (controller.Result, error) {
-	c, err := r.load(id)
+	c, over, err := r.load(id)
 	if errors.Is(err, store.ErrNotFound) {
 		return r.Orphans.look(ctx, r, id)
 	}
@@ -54,6 +54,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, id string) (controller.Resul
 		return settled, err
 	}
 	o, err := r.observe(ctx, c)
+	o.Over = over
 	if err != nil {
 		return settled, err
 	}
@@ -61,12 +62,22 @@ func (r *Reconciler) Reconcile(ctx context.Context, id string) (controller.Resul
 	return s.take(ctx, Plan(c, o))
 }
 
-func (r *Reconciler) load(id string) (c v1.Container, err error) {
-	err = r.Store.View(func(tx *store.Tx) error {
-		c, err = store.Containers.Get(tx, id)
+// load reads a container, and whether its volume was over its limit when it was
+// last measured.
+func (r *Reconciler) load(id string) (c v1.Container, over bool, err error) {
+	err = r.Store.View(func(tx *store.Tx) (err error) {
+		if c, err = store.Containers.Get(tx, id); err != nil {
+			return err
+		}
+		v, err := store.Volumes.Get(tx, c.Spec.VolumeID)
+		if errors.Is(err, store.ErrNotFound) {
+			return nil // its directory is another matter, and the engine's to refuse
+		}
+		limit := diskLimit(c.Spec, v.Spec)
+		over = limit > 0 && v.Status.Size > limit
 		return err
 	})
-	return c, err
+	return c, over, err
 }
 
 // observe looks at the host. It asks only what Plan needs: an idle container

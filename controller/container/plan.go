@@ -15,7 +15,7 @@ type Observed struct {
 	Install runtime.State // looked at only while an installation is wanted or not cleaned up
 	Image   bool          // the image is on the host; looked at only before an installation
 	Matched bool          // the console has matched the start pattern in this run
-	Full    bool          // the volume is over its limit, and the grace is over
+	Over    bool          // the volume holds more than its limit
 }
 
 // Plan picks the next step. It reads nothing and changes nothing.
@@ -23,6 +23,8 @@ func Plan(c v1.Container, o Observed) Step {
 	switch {
 	case c.Meta.Deleted:
 		return planDelete(c, o)
+	case o.Over != pressed(c):
+		return do(NotePressure)
 	case o.Server.Paused:
 		return do(Unpause)
 	case c.Status.Installed != c.Spec.Install:
@@ -31,8 +33,10 @@ func Plan(c v1.Container, o Observed) Step {
 		return do(RemoveInstaller)
 	case c.Status.InstallFailed:
 		return planOff(c, o)
-	case c.Spec.Power == v1.PowerOn && !o.Full:
+	case c.Spec.Power == v1.PowerOn && !pressed(c):
 		return planOn(c, o)
+	case c.Spec.Power == v1.PowerOn && o.Server.Running && o.Now.Before(pressureEnd(c)):
+		return await(AwaitSpace, pressureEnd(c))
 	}
 	return planOff(c, o)
 }
@@ -196,6 +200,16 @@ func startIsPending(c v1.Container, server runtime.State) bool {
 // berth's back.
 func vanished(c v1.Container, server runtime.State) bool {
 	return c.Status.ContainerID != "" && server.ContainerID != c.Status.ContainerID
+}
+
+// pressed says whether the volume is known to be over its limit: what runs is
+// ended after a grace, and nothing is started.
+func pressed(c v1.Container) bool {
+	return v1.FindCondition(c.Status.Conditions, v1.DiskPressure).Status == v1.True
+}
+
+func pressureEnd(c v1.Container) time.Time {
+	return v1.FindCondition(c.Status.Conditions, v1.DiskPressure).Since.Add(pressureGrace)
 }
 
 // cutOff says whether the host went down under the installer: that is no

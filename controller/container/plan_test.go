@@ -66,6 +66,12 @@ func is(p v1.Phase) func(*v1.ContainerStatus) {
 	return func(s *v1.ContainerStatus) { s.Phase = p }
 }
 
+func pressedSince(at time.Time) func(*v1.ContainerStatus) {
+	return func(s *v1.ContainerStatus) {
+		s.Conditions = []v1.Condition{{Type: v1.DiskPressure, Status: v1.True, Since: at}}
+	}
+}
+
 func off(s *v1.ContainerSpec) { s.Power = v1.PowerOff }
 
 func TestPlanOn(t *testing.T) {
@@ -90,7 +96,14 @@ func TestPlanOn(t *testing.T) {
 		{"it ended for good", nil, is(v1.Exit), stopped, Rest},
 		{"made again, not started, after it ended for good and was removed", nil, is(v1.Exit), none, MakeServer},
 		{"killed for a restart", func(s *v1.ContainerSpec) { s.Run, s.KillRun = 2, 1 }, nil, nil, KillServer},
-		{"the disk is full", nil, nil, func(o *Observed) { o.Full = true }, NoteStopping},
+		{"the volume is over its limit", nil, nil, func(o *Observed) { o.Over = true }, NotePressure},
+		{"and has been for a moment", nil, pressedSince(t2.Add(-time.Minute)), func(o *Observed) { o.Over = true }, AwaitSpace},
+		{"and longer", nil, pressedSince(t2.Add(-2 * time.Minute)), func(o *Observed) { o.Over = true }, NoteStopping},
+		{"and nothing is started meanwhile", func(s *v1.ContainerSpec) { s.Run = 2 }, func(s *v1.ContainerStatus) {
+			pressedSince(t2)(s)
+			s.Phase = v1.Exit
+		}, func(o *Observed) { stopped(o); o.Over = true }, Rest},
+		{"it is not any more", nil, pressedSince(t2), nil, NotePressure},
 	})
 }
 

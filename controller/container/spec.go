@@ -17,6 +17,7 @@ const (
 	defaultInstallTimeout = time.Hour
 	defaultStopTimeout    = 30 * time.Second
 	defaultStopSignal     = "SIGTERM"
+	pressureGrace         = 2 * time.Minute // to make space before a run is ended
 )
 
 func installTimeout(s v1.ContainerSpec) time.Duration {

@@ -46,6 +46,9 @@ const (
 	NoteExit     // it has ended: note how
 	AwaitRetry   // it will be started again
 
+	NotePressure // the volume is over its limit, or no longer: say so
+	AwaitSpace   // it is, and what runs has a grace
+
 	NoteDeleting // it is to go: say so
 	Forget       // nothing is left on the host: purge the object
 )
@@ -54,7 +57,7 @@ var actionNames = [...]string{
 	"rest", "note installing", "pull image", "make installer", "start installer", "await install",
 	"kill installer", "finish install", "remove installer", "make server", "note made", "remove server", "update limits",
 	"start server", "note starting", "await match", "note running", "unpause", "note stopping", "send stop",
-	"await stop", "kill server", "note exit", "await retry", "note deleting", "forget",
+	"await stop", "kill server", "note exit", "await retry", "note pressure", "await space", "note deleting", "forget",
 }
 
 // String is the action in words.

@@ -22,12 +22,14 @@ func (s step) take(ctx context.Context, next Step) (controller.Result, error) {
 	switch next.Do {
 	case Rest, AwaitMatch:
 		return settled, s.seen()
-	case AwaitInstall, AwaitStop, AwaitRetry:
+	case AwaitInstall, AwaitStop, AwaitRetry, AwaitSpace:
 		return lookAfter(next.LookAt.Sub(s.o.Now)), s.seen()
 	case NoteInstalling, PullImage, MakeInstaller, StartInstaller, KillInstaller, FinishInstall, RemoveInstaller:
 		return installing{s}.take(ctx, next.Do)
 	case NoteStopping, SendStop, KillServer, NoteExit:
 		return ending{s}.take(ctx, next.Do)
+	case NotePressure:
+		return again, s.notePressure()
 	case NoteDeleting:
 		return again, s.note(phase(v1.Deleting))
 	case Forget:

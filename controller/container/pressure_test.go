@@ -1,0 +1,37 @@
+package container_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	v1 "berth/api/v1"
+	"berth/store"
+)
+
+func TestAVolumeOverItsLimitEndsARunAfterAGrace(t *testing.T) {
+	live(t, func(w *world) {
+		require.NoError(t, w.store.Update(func(tx *store.Tx) error {
+			return store.Volumes.Create(tx, "v", v1.VolumeSpec{SizeLimit: 1000})
+		}))
+		size := func(bytes int64) {
+			require.NoError(t, w.store.Update(func(tx *store.Tx) error {
+				return store.Volumes.SetStatus(tx, "v", func(s *v1.VolumeStatus) { s.Size = bytes })
+			}))
+			time.Sleep(61 * time.Second) // the next resync
+		}
+		w.installed(func(s *v1.ContainerSpec) { s.Limits.Disk = 2000 })
+		w.wish(on)
+		size(1001) // the smaller limit counts
+		c := w.want(v1.Running)
+		require.Equal(t, v1.True, v1.FindCondition(c.Status.Conditions, v1.DiskPressure).Status)
+		time.Sleep(2 * time.Minute)
+		w.want(v1.Exit)
+		w.wish(on)
+		time.Sleep(time.Hour)
+		w.want(v1.Exit)
+		size(1000)
+		require.Equal(t, v1.False, v1.FindCondition(w.want(v1.Running).Status.Conditions, v1.DiskPressure).Status)
+	})
+}
