@@ -23,12 +23,12 @@ type batch struct {
 	disk      *[]byte // of blocks
 }
 
-// keepBuffer is how much memory a listener keeps between two calls, in bytes.
+// keepBuffer is how much memory a listener keeps when little is printed, in bytes.
 const keepBuffer = 32 << 10
 
 func (b *batch) reset() {
-	if cap(b.buf) > keepBuffer {
-		b.buf = nil
+	if cap(b.buf) > keepBuffer && len(b.buf) < keepBuffer/4 {
+		b.buf = nil // a flood is over
 	}
 	b.buf, b.out, b.first = b.buf[:0], b.out[:0], time.Time{}
 }

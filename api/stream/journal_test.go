@@ -49,7 +49,7 @@ func begin(t *testing.T, h *stream.Hub, container string) v1.Resume {
 func TestJournalIsReadByAnotherHub(t *testing.T) {
 	dir := t.TempDir()
 	h := stream.New(dir, stream.Options{})
-	require.Equal(t, v1.Resume{}, begin(t, h, "c1"))
+	require.Equal(t, v1.Resume{Fresh: true}, begin(t, h, "c1"))
 	write(t, h, lines(0, 100))
 
 	killed := stream.New(dir, stream.Options{})
@@ -59,9 +59,14 @@ func TestJournalIsReadByAnotherHub(t *testing.T) {
 	require.NoError(t, killed.End("mc", server, true))
 
 	ended := stream.New(dir, stream.Options{})
-	require.Equal(t, v1.Resume{Last: line(109).Time, Container: "c1", Whole: true}, begin(t, ended, "c2"))
+	require.Equal(t, v1.Resume{Last: line(109).Time, Container: "c1", Whole: true, Fresh: true}, begin(t, ended, "c2"))
 	require.Equal(t, lines(0, 110), tail(t, ended, 1000))
-	require.Equal(t, v1.Resume{Last: line(109).Time, Container: "c2"}, begin(t, ended, "c2"))
+
+	fresh := stream.New(dir, stream.Options{})
+	require.Equal(t, v1.Resume{Last: line(109).Time, Container: "c2", Fresh: true}, begin(t, fresh, "c2"))
+	late := v1.Line{Time: line(200).Time, Data: []byte("later")}
+	write(t, fresh, []v1.Line{late, line(150), {Time: line(300).Time, Data: []byte("said"), Message: true}})
+	require.Equal(t, v1.Resume{Last: late.Time, Container: "c2"}, begin(t, stream.New(dir, stream.Options{}), "c2"))
 }
 
 func TestJournalIsPrivate(t *testing.T) {

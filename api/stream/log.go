@@ -26,7 +26,7 @@ type log struct {
 	mu      sync.Mutex // never held over the disk
 	segs    []segment  // oldest first
 	end     position
-	last    time.Time // of the last line
+	last    time.Time // of the newest line; the writer alone changes it
 	note    note
 	ring    ring
 	cursors map[*cursor]struct{}
@@ -51,30 +51,53 @@ func loadLog(id string, f files, size int64) (*log, error) {
 	if len(segs) > 0 {
 		g.end.off = segs[len(segs)-1].end
 	}
-	lines, err := g.tail(1, time.Time{}, g.end.off)
+	lines, err := g.tail(lastLines, time.Time{}, g.end.off)
 	if err != nil {
 		return nil, fmt.Errorf("console of container %s: %w", id, err)
 	}
-	if len(lines) > 0 {
-		g.last = lines[0].Time
-	}
+	g.last = newest(time.Time{}, lines)
 	return g, nil
+}
+
+// lastLines is how many lines are looked at to find the last time: lines of
+// stdout and stderr may be out of order by a little.
+const lastLines = 64
+
+// newest is the latest time of lines that are the container's.
+func newest(last time.Time, lines []v1.Line) time.Time {
+	for _, l := range lines {
+		if !l.Message && l.Time.After(last) {
+			last = l.Time
+		}
+	}
+	return last
 }
 
 // begin notes which of the engine's containers is read from now on.
 func (g *log) begin(container string) (v1.Resume, error) {
 	g.mu.Lock()
 	was, last := g.note, g.last
-	g.note = note{container: container}
+	now := note{container: container, after: was.after}
+	if was.container != container {
+		now.after = unixNano(last)
+	}
+	g.note = now
 	g.mu.Unlock()
-	resume := v1.Resume{Last: last, Container: was.container, Whole: was.whole}
-	if was == (note{container: container}) {
+	resume := v1.Resume{Last: last, Container: was.container, Whole: was.whole, Fresh: unixNano(last) <= now.after}
+	if was == now {
 		return resume, nil
 	}
 	if err := os.MkdirAll(g.files.dir, 0o700); err != nil {
 		return resume, err
 	}
-	return resume, note{container: container}.write(g.files.notePath())
+	return resume, now.write(g.files.notePath())
+}
+
+func unixNano(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixNano()
 }
 
 // finish lets go of the file.
@@ -108,7 +131,7 @@ func (g *log) append(lines []v1.Line) error {
 	if err != nil {
 		g.lose(lines)
 	}
-	g.publish(b, from, position{from.line + b.lines, off}, lines[len(lines)-1].Time)
+	g.publish(b, from, position{from.line + b.lines, off}, newest(g.last, lines))
 	return err
 }
 
@@ -125,7 +148,7 @@ func (g *log) tellMissing() error {
 		return err
 	}
 	g.missing = gap{}
-	g.publish(b, from, position{from.line + b.lines, off}, l.Time)
+	g.publish(b, from, position{from.line + b.lines, off}, g.last)
 	return nil
 }
 

@@ -3,7 +3,6 @@ package stream
 import (
 	"fmt"
 	"os"
-	"strings"
 )
 
 // A note beside a journal says which of the engine's containers was read last,
@@ -11,6 +10,7 @@ import (
 type note struct {
 	container string
 	whole     bool
+	after     int64 // lines of it are newer, Unix ns; 0: there was none before
 }
 
 func readNote(path string) note {
@@ -18,11 +18,14 @@ func readNote(path string) note {
 	if err != nil {
 		return note{}
 	}
-	words := strings.Fields(string(text))
-	if len(words) != 2 || (words[1] != "open" && words[1] != "whole") {
+	var n note
+	var state string
+	_, err = fmt.Sscanf(string(text), "%s %s %d\n", &n.container, &state, &n.after)
+	if err != nil || (state != "open" && state != "whole") {
 		return note{}
 	}
-	return note{container: words[0], whole: words[1] == "whole"}
+	n.whole = state == "whole"
+	return n
 }
 
 func (n note) write(path string) error {
@@ -30,5 +33,5 @@ func (n note) write(path string) error {
 	if n.whole {
 		state = "whole"
 	}
-	return os.WriteFile(path, fmt.Appendf(nil, "%s %s\n", n.container, state), 0o600)
+	return os.WriteFile(path, fmt.Appendf(nil, "%s %s %d\n", n.container, state, n.after), 0o600)
 }

@@ -29,7 +29,8 @@ func (l Line) MarshalJSON() ([]byte, error) {
 
 // Resume is where a console's journal ends.
 type Resume struct {
-	Last      time.Time // of the last line; zero: there is none
+	Last      time.Time // of the newest line; zero: there is none
 	Container string    // the engine's id of the one that was read last; empty: none
-	Whole     bool      // and all that it printed is there
+	Whole     bool      // all that that one printed is there
+	Fresh     bool      // no line is there of the one that is read now
 }

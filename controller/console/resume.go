@@ -29,13 +29,10 @@ func (p *pump) resume(ctx context.Context, t Target) (*resume, error) {
 	if err != nil {
 		return nil, err
 	}
-	if last.Container != "" && last.Container != t.ContainerID {
-		if !last.Whole {
-			p.tellGap(last.Last, fromOf(t), "its container is gone")
-		}
-		return &resume{}, nil // nothing of this container is here yet
+	if last.Container != "" && last.Container != t.ContainerID && !last.Whole {
+		p.tellGap(last.Last, fromOf(t), "its container is gone")
 	}
-	if last.Last.IsZero() {
+	if last.Fresh {
 		return &resume{}, nil
 	}
 	p.lookForGap(ctx, t, last.Last)
@@ -111,10 +108,12 @@ func (p *pump) lookForGap(ctx context.Context, t Target, last time.Time) {
 
 var errEnough = errors.New("enough was read")
 
-// tellGap puts a message in the place of lines that are lost. Its time is just
-// after the last line, so that it does not stand for a later one on resuming.
+// tellGap puts a message in the place of lines that are lost.
 func (p *pump) tellGap(from, to time.Time, why string) {
-	text := fmt.Sprintf("console output between %s and %s is missing: %s",
-		from.UTC().Format(time.RFC3339), to.UTC().Format(time.RFC3339), why)
-	p.append([]v1.Line{{Time: from.Add(1), Data: []byte(text), Message: true}})
+	between := "before " + to.UTC().Format(time.RFC3339)
+	if !from.IsZero() {
+		between = fmt.Sprintf("between %s and %s", from.UTC().Format(time.RFC3339), to.UTC().Format(time.RFC3339))
+	}
+	text := fmt.Sprintf("console output %s is missing: %s", between, why)
+	p.append([]v1.Line{{Time: to, Data: []byte(text), Message: true}})
 }

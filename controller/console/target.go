@@ -27,7 +27,7 @@ func keyOf(t Target) key { return key{t.ID, t.Role} }
 
 func runOf(t Target) run { return run{t.ContainerID, t.StartedAt.UnixNano()} }
 
-// from is the time that no line of the run is older than.
+// fromOf is the time that no line of the run is older than.
 func fromOf(t Target) time.Time {
 	if t.From.IsZero() && !t.StartedAt.IsZero() {
 		return t.StartedAt.Add(-time.Second)

@@ -1,0 +1,434 @@
+package console_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"berth/api/stream"
+	"berth/api/v1"
+	"berth/controller/console"
+	"berth/runtime"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestPumpKeepsWhatAContainerPrints(t *testing.T) {
+	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
+		tgt := target("c1")
+		e.print("c1", "a", "b")
+		m.Follow(tgt)
+		m.Follow(tgt)
+		synctest.Wait()
+		require.Equal(t, []string{"a", "b"}, texts(t, h, "mc"))
+		e.print("c1", "c")
+		synctest.Wait()
+		require.Equal(t, []string{"a", "b", "c"}, texts(t, h, "mc"))
+		e.print("c1", "d")
+		e.end("c1")
+		synctest.Wait()
+		require.Equal(t, []string{"a", "b", "c", "d"}, texts(t, h, "mc"))
+	})
+}
+
+func TestPumpGoesOnAfterAStreamIsCut(t *testing.T) {
+	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
+		m.Follow(target("c1"))
+		var want []string
+		for i := range 20 {
+			want = append(want, fmt.Sprint(i))
+			e.print("c1", want[i])
+			if i%3 == 0 {
+				e.cut("c1")
+			}
+			synctest.Wait()
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Equal(t, want, texts(t, h, "mc"))
+	})
+}
+
+// TestPumpGoesOnInAnyOrderOfTimes has lines whose times are equal, or older than
+// the one before, as those of stdout and stderr can be.
+func TestPumpGoesOnInAnyOrderOfTimes(t *testing.T) {
+	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
+		at := time.Now()
+		say := func(ns int, data string) {
+			e.change("c1", func(c *container) {
+				c.lines = append(c.lines, runtime.Line{Time: at.Add(time.Duration(ns)), Data: []byte(data)})
+			})
+		}
+		say(100, "a")
+		m.Follow(target("c1"))
+		synctest.Wait()
+		e.cut("c1")
+		say(100, "b")
+		say(100, "a") // the same again: printed twice
+		say(90, "c")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Equal(t, []string{"a", "b", "a", "c"}, texts(t, h, "mc"))
+		e.cut("c1")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Equal(t, []string{"a", "b", "a", "c"}, texts(t, h, "mc"))
+	})
+}
+
+func TestPumpWaitsForAnEngineThatIsAway(t *testing.T) {
+	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
+		e.print("c1", "a")
+		e.down = runtime.ErrUnavailable
+		m.Follow(target("c1"))
+		time.Sleep(10 * time.Minute)
+		e.mu.Lock()
+		reads := e.reads
+		e.down = nil
+		e.mu.Unlock()
+		require.Less(t, reads, 400, "it waits between two tries")
+		require.Greater(t, reads, 50)
+		time.Sleep(10 * time.Second)
+		require.Equal(t, []string{"a"}, texts(t, h, "mc"))
+	})
+}
+
+func TestLaterRunsAndContainersComeBehind(t *testing.T) {
+	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
+		first := target("c1")
+		m.Follow(first)
+		e.print("c1", "1")
+		synctest.Wait()
+		e.print("c1", "2")
+		e.end("c1") // and before the pump or anybody else sees it, it runs again
+		e.change("c1", func(c *container) { c.ended = false })
+		second := first
+		second.StartedAt = first.StartedAt.Add(time.Second)
+		m.Follow(second)
+		e.print("c1", "3")
+		synctest.Wait()
+		e.print("c1", "4")
+		e.end("c1")
+		synctest.Wait()
+		second.Ended = true
+		m.Follow(second)
+		require.NoError(t, m.Drain(t.Context(), second))
+		e.remove("c1")
+		time.Sleep(time.Second)
+		e.print("c2", "5")
+		m.Follow(target("c2"))
+		synctest.Wait()
+		require.Equal(t, []string{"1", "2", "3", "4", "5"}, texts(t, h, "mc"))
+	})
+}
+
+func TestAContainerThatEndedUnseenIsReadOnce(t *testing.T) {
+	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
+		e.print("c1", "a")
+		e.end("c1")
+		tgt := target("c1")
+		tgt.Ended = true
+		m.Follow(tgt)
+		synctest.Wait()
+		require.Equal(t, []string{"a"}, texts(t, h, "mc"))
+		before := e.reads
+		m.Follow(tgt)
+		synctest.Wait()
+		require.Equal(t, before, e.reads)
+		_, _, running := m.Running("mc")
+		require.False(t, running)
+	})
+}
+
+func TestAWrongEndIsNotTheEndWhileItRuns(t *testing.T) {
+	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
+		tgt := target("c1")
+		e.print("c1", "a")
+		e.end("c1")
+		m.Follow(tgt)
+		synctest.Wait()
+		e.change("c1", func(c *container) { c.ended = false }) // the engine was wrong
+		e.print("c1", "b")
+		synctest.Wait()
+		require.Equal(t, []string{"a"}, texts(t, h, "mc"))
+		m.Follow(tgt)
+		synctest.Wait()
+		require.Equal(t, []string{"a", "b"}, texts(t, h, "mc"))
+	})
+}
+
+func TestAGapIsToldOnce(t *testing.T) {
+	for name, fault := range map[string]func(e *engine, tgt *console.Target){
+		"the container is another": func(e *engine, tgt *console.Target) {
+			e.remove("c1")
+			e.print("c2", "new")
+			tgt.ContainerID = "c2"
+		},
+		"its log was rotated": func(e *engine, _ *console.Target) {
+			e.change("c1", func(c *container) { c.lines = nil })
+			e.print("c1", "new")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
+				tgt := target("c1")
+				m.Follow(tgt)
+				e.print("c1", "old")
+				synctest.Wait()
+				e.cut("c1")
+				synctest.Wait()
+				time.Sleep(time.Millisecond)
+				fault(e, &tgt)
+				tgt.StartedAt = tgt.StartedAt.Add(time.Second)
+				m.Follow(tgt)
+				time.Sleep(time.Minute)
+				for range 3 {
+					e.cut(tgt.ContainerID)
+					m.Follow(tgt)
+					time.Sleep(time.Minute)
+				}
+				got := texts(t, h, "mc")
+				require.Len(t, got, 3, "%q", got)
+				require.Equal(t, "old", got[0])
+				require.Contains(t, got[1], "console output between ")
+				require.Contains(t, got[1], " is missing")
+				require.Equal(t, "new", got[2])
+			})
+		})
+	}
+}
+
+func TestAContainerWhoseLogCannotBeReadHoldsNobodyUp(t *testing.T) {
+	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
+		m.Follow(target("c1"))
+		broken := func(c *container) { c.broken = true }
+		e.change("c1", broken)
+		e.cut("c1")
+		time.Sleep(time.Minute)
+		e.print("c2", "a")
+		m.Follow(target("c2"))
+		time.Sleep(time.Minute)
+		got := texts(t, h, "mc")
+		require.Len(t, got, 2)
+		require.Contains(t, got[0], "is missing")
+		require.Equal(t, "a", got[1])
+	})
+}
+
+func TestLongLinesComeInPieces(t *testing.T) {
+	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
+		long := strings.Repeat("0123456789", 30_000)
+		e.print("c1", long, "b")
+		tgt := target("c1")
+		m.Follow(tgt)
+		synctest.Wait()
+		e.cut("c1")
+		time.Sleep(time.Minute)
+		require.Equal(t, []string{long, "b"}, texts(t, h, "mc"))
+	})
+}
+
+func TestDrainWaitsForWhatTheEngineHas(t *testing.T) {
+	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
+		tgt := target("c1")
+		m.Follow(tgt)
+		e.print("c1", "a")
+		synctest.Wait()
+		e.mu.Lock()
+		e.down = runtime.ErrUnavailable
+		e.mu.Unlock()
+		e.print("c1", "b")
+		e.end("c1")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		require.ErrorIs(t, m.Drain(ctx, tgt), context.DeadlineExceeded)
+		require.Equal(t, []string{"a"}, texts(t, h, "mc"))
+		e.mu.Lock()
+		e.down = nil
+		e.mu.Unlock()
+		require.NoError(t, m.Drain(t.Context(), tgt))
+		require.Equal(t, []string{"a", "b"}, texts(t, h, "mc"))
+		reads := e.reads
+		require.NoError(t, m.Drain(t.Context(), tgt))
+		require.Equal(t, reads, e.reads)
+		require.NoError(t, m.Drain(t.Context(), console.Target{ID: "mc", Role: runtime.Install}))
+		gone := tgt
+		gone.ContainerID = "c9"
+		require.NoError(t, m.Drain(t.Context(), gone), "one that is gone has nothing more")
+	})
+}
+
+func TestInputGoesToTheRunningServer(t *testing.T) {
+	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
+		require.ErrorIs(t, m.Input(t.Context(), "mc", []byte("x")), runtime.ErrNotRunning)
+		installer := target("i1")
+		installer.Role = runtime.Install
+		m.Follow(installer)
+		require.ErrorIs(t, m.Input(t.Context(), "mc", []byte("x")), runtime.ErrNotRunning)
+		e.print("c1")
+		tgt := target("c1")
+		m.Follow(tgt)
+		require.NoError(t, m.Input(t.Context(), "mc", []byte("say hi")))
+		require.NoError(t, m.Input(t.Context(), "mc", []byte("stop\n")))
+		require.Equal(t, []string{"c1: say hi\n", "c1: stop\n"}, e.inputs)
+		tgt.Ended = true
+		m.Follow(tgt)
+		require.ErrorIs(t, m.Input(t.Context(), "mc", []byte("x")), runtime.ErrNotRunning)
+		e.end("c1")
+	})
+}
+
+func TestForgetEndsPumpsAndRemovesTheJournal(t *testing.T) {
+	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
+		e.print("c1", "a")
+		m.Follow(target("c1"))
+		synctest.Wait()
+		require.NoError(t, m.Forget(t.Context(), "mc"))
+		require.NoError(t, m.Forget(t.Context(), "mc"))
+		require.Empty(t, texts(t, h, "mc"))
+		require.Empty(t, m.RunningIDs())
+		e.print("c1", "b")
+		synctest.Wait()
+		require.Empty(t, texts(t, h, "mc"))
+		e.print("c2", "c")
+		m.Follow(target("c2")) // a new container of that name
+		synctest.Wait()
+		require.Equal(t, []string{"c"}, texts(t, h, "mc"))
+	})
+}
+
+// TestNothingIsLostOrDoubledWhateverHappens lets berth be killed, streams be cut
+// and the engine be away at random, while a container prints and is restarted
+// and made again. Everything is in the journal once, in order.
+func TestNothingIsLostOrDoubledWhateverHappens(t *testing.T) {
+	for seed := range uint64(12) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { anyPast(t, rand.New(rand.NewPCG(seed, 5))) })
+	}
+}
+
+func anyPast(t *testing.T, dice *rand.Rand) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		e := newEngine()
+		w := &world{t: t, e: e, dir: dir, tgt: target("c0")}
+		e.print("c0")
+		w.boot()
+		defer func() { w.kill() }()
+		for range 400 {
+			w.step(dice)
+		}
+		w.mend()
+		time.Sleep(time.Minute)
+		got := texts(t, w.hub, "mc")
+		require.Empty(t, slices.DeleteFunc(slices.Clone(got), func(s string) bool { return !strings.Contains(s, "missing") }))
+		require.Equal(t, w.want[max(0, len(w.want)-10_000):], got)
+	})
+}
+
+// world is berth and an engine, and what was printed.
+type world struct {
+	t    *testing.T
+	e    *engine
+	dir  string
+	tgt  console.Target
+	want []string
+	hub  *stream.Hub
+	m    *console.Manager
+	kill func()
+}
+
+func (w *world) boot() {
+	w.hub = stream.New(w.dir, stream.Options{})
+	w.m = console.New(w.e, w.hub, console.Options{})
+	ctx, cancel := context.WithCancel(context.Background())
+	var done sync.WaitGroup
+	m := w.m
+	done.Go(func() { m.Run(ctx) })
+	w.kill = func() { cancel(); done.Wait() }
+	w.m.Follow(w.tgt)
+}
+
+func (w *world) step(dice *rand.Rand) {
+	switch dice.IntN(14) {
+	case 0:
+		w.e.cut(w.tgt.ContainerID)
+	case 1:
+		w.kill()
+		w.boot()
+	case 2:
+		w.mend()
+	case 3:
+		w.e.mu.Lock()
+		w.e.down = runtime.ErrUnavailable
+		w.e.mu.Unlock()
+		w.e.cut(w.tgt.ContainerID)
+	case 4:
+		w.restart()
+	case 5:
+		w.remake()
+	case 6:
+		time.Sleep(time.Duration(dice.Int64N(int64(3 * time.Second))))
+	case 7:
+		w.m.Follow(w.tgt)
+	case 8:
+		synctest.Wait()
+	default:
+		for range dice.IntN(20) {
+			text := fmt.Sprint(len(w.want))
+			w.want = append(w.want, text)
+			w.e.print(w.tgt.ContainerID, text)
+		}
+	}
+}
+
+func (w *world) mend() {
+	w.e.mu.Lock()
+	w.e.down = nil
+	w.e.mu.Unlock()
+	w.m.Follow(w.tgt)
+}
+
+// restart ends a run and begins another in the same container.
+func (w *world) restart() {
+	w.e.end(w.tgt.ContainerID)
+	w.e.change(w.tgt.ContainerID, func(c *container) { c.ended = false })
+	w.tgt.StartedAt = time.Now()
+	w.m.Follow(w.tgt)
+}
+
+// remake removes the container, as the reconciler does it, and makes another.
+func (w *world) remake() {
+	w.mend()
+	w.e.end(w.tgt.ContainerID)
+	require.NoError(w.t, w.m.Drain(w.t.Context(), w.tgt))
+	w.e.remove(w.tgt.ContainerID)
+	time.Sleep(time.Millisecond)
+	w.tgt = target(fmt.Sprintf("c%d", len(w.want)))
+	w.e.print(w.tgt.ContainerID)
+	w.m.Follow(w.tgt)
+}
+
+func TestInstallersHaveAJournalOfTheirOwn(t *testing.T) {
+	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
+		e.print("i1", "installed")
+		tgt := target("i1")
+		tgt.Role = runtime.Install
+		m.Follow(tgt)
+		synctest.Wait()
+		require.Empty(t, texts(t, h, "mc"))
+		lines, err := h.Tail("mc", v1.InstallConsole, 10, time.Time{})
+		require.NoError(t, err)
+		require.Len(t, lines, 1)
+		require.Equal(t, "installed", string(lines[0].Data))
+		e.end("i1")
+	})
+}
