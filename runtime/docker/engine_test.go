@@ -2,6 +2,7 @@ package docker
 
 import (
 	"crypto/rand"
+	"encoding/json"
 	"log/slog"
 	"net"
 	"os"
@@ -31,13 +32,22 @@ func newRig(t *testing.T, change ...func(*Config)) rig {
 	for _, f := range change {
 		f(&c)
 	}
-	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	e, err := New(c, prometheus.NewRegistry(), log)
+	client.CleanStore(t, c.StoreID)
+	return open(t, client, c)
+}
+
+// twin is another daemon on the same store, which has seen nothing yet.
+func (r rig) twin(t *testing.T) rig {
+	t.Helper()
+	return open(t, r.client, r.cfg)
+}
+
+func open(t *testing.T, client *enginetest.Client, c Config) rig {
+	t.Helper()
+	e, err := New(c, prometheus.NewRegistry(), slog.New(slog.NewTextHandler(t.Output(), nil)))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, e.Close()) })
-	r := rig{Engine: e, client: client, image: client.Busybox(t)}
-	client.CleanStore(t, c.StoreID)
-	return r
+	return rig{Engine: e, client: client, image: client.Busybox(t)}
 }
 
 // spec returns the spec of a server container that runs a shell script.
@@ -109,4 +119,9 @@ func listen(t *testing.T, port int) (bound int, free func()) {
 	l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port))
 	require.NoError(t, err)
 	return l.Addr().(*net.TCPAddr).Port, func() { _ = l.Close() }
+}
+
+func decodeInto(t *testing.T, answer []byte, into any) {
+	t.Helper()
+	require.NoError(t, json.Unmarshal(answer, into))
 }

@@ -1,0 +1,184 @@
+package docker
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"berth/hack/enginetest"
+	"berth/runtime"
+)
+
+func TestARenamedContainerIsStillTheOne(t *testing.T) {
+	r := newRig(t)
+	s := r.spec("renamed", "sleep 1000")
+	id := r.run(t, s)
+	require.Equal(t, 204, r.client.Act(t, id, "rename?name="+r.cfg.StoreID+"-elsewhere"))
+	fresh := r.twin(t)
+	for _, e := range []*Engine{r.Engine, fresh.Engine} {
+		got, err := e.Inspect(t.Context(), s.Name)
+		require.NoError(t, err)
+		require.Equal(t, id, got.ContainerID)
+	}
+	require.NoError(t, fresh.Kill(t.Context(), s.Name))
+	require.NoError(t, fresh.Remove(t.Context(), s.Name))
+	_, found := r.client.Inspect(t, id)
+	require.False(t, found)
+}
+
+func TestAnOutsidersReplacementIsFound(t *testing.T) {
+	r := newRig(t)
+	s := r.spec("replaced", "sleep 1000")
+	old := r.run(t, s)
+	r.client.Remove(t, old)
+	fresh := r.twin(t)
+	id, err := fresh.Create(t.Context(), s)
+	require.NoError(t, err)
+	require.NoError(t, r.Start(t.Context(), s.Name), "by an id that is out of date")
+	got, err := r.Inspect(t.Context(), s.Name)
+	require.NoError(t, err)
+	require.Equal(t, id, got.ContainerID)
+	require.True(t, got.Running)
+}
+
+func TestTheNetworkIsMadeAndMadeAgain(t *testing.T) {
+	c := enginetest.Shared(t)
+	name := fmt.Sprintf("berth-test-%d", time.Now().UnixNano())
+	r := newRig(t, func(c *Config) { c.Network = name })
+	t.Cleanup(func() {
+		r.client.CleanStore(t, r.cfg.StoreID)
+		c.Must(t, http.MethodDelete, "/networks/"+name, nil)
+	})
+	var made [4]error
+	done := make(chan struct{})
+	for i := range made {
+		go func() {
+			_, made[i] = r.Create(t.Context(), r.spec(fmt.Sprint("net", i), "sleep 1000"))
+			done <- struct{}{}
+		}()
+	}
+	for range made {
+		<-done
+	}
+	for _, err := range made {
+		require.NoError(t, err)
+	}
+	var networks []map[string]any
+	list := func() int {
+		networks = nil
+		decodeInto(t, c.Must(t, http.MethodGet, `/networks?filters={"name":["`+name+`"]}`, nil), &networks)
+		return len(networks)
+	}
+	require.Equal(t, 1, list())
+	require.Equal(t, false, networks[0]["EnableIPv6"])
+	require.Equal(t, map[string]any{optionICC: "false"}, networks[0]["Options"])
+
+	c.Must(t, http.MethodDelete, "/networks/"+name, nil)
+	require.NoError(t, r.Start(t.Context(), r.spec("net0", "").Name), "the network went missing under a container")
+	require.Equal(t, 1, list())
+	one, _ := c.Inspect(t, r.realName(r.spec("net0", "").Name))
+	require.Equal(t, name, one.HostConfig.NetworkMode)
+}
+
+func TestContainersOfTheNetworkAreApart(t *testing.T) {
+	r := newRig(t)
+	r.run(t, r.spec("listens", "nc -ll -p 7777 -e echo hello"))
+	one, _ := r.client.Inspect(t, r.realName(r.spec("listens", "").Name))
+	networks := one.Raw["NetworkSettings"].(map[string]any)["Networks"].(map[string]any)
+	ip := networks["berth-test"].(map[string]any)["IPAddress"].(string)
+	require.NotEmpty(t, ip)
+	require.Eventually(t, func() bool {
+		conn, err := net.Dial("tcp", ip+":7777")
+		return err == nil && conn.Close() == nil
+	}, 10*time.Second, 10*time.Millisecond, "the host reaches it")
+	id := r.run(t, r.spec("tries", "nc -w 1 "+ip+" 7777 </dev/null >/dev/null 2>&1 && echo reached || echo refused"))
+	require.Equal(t, []string{"refused"}, whole(r.read(t, id, time.Time{}, true)))
+}
+
+// What a tenant is, seen from inside.
+func TestATenantIsConfined(t *testing.T) {
+	r := newRig(t)
+	script := `grep -E '^(CapEff|CapBnd|NoNewPrivs|Seccomp):' /proc/self/status; mknod /tmp/d b 7 0 || echo no mknod; cat /proc/1/comm; env | grep -c -i berth`
+	id := r.run(t, r.spec("confined", script))
+	text := strings.Join(whole(r.read(t, id, time.Time{}, true)), "\n")
+	// CHOWN 0, DAC_OVERRIDE 1, FOWNER 3, KILL 5, SETGID 6, SETUID 7, NET_BIND_SERVICE 10
+	require.Regexp(t, `CapEff:\s+00000000000004eb`, text)
+	require.Regexp(t, `CapBnd:\s+00000000000004eb`, text)
+	require.Regexp(t, `NoNewPrivs:\s+1`, text)
+	require.Regexp(t, `Seccomp:\s+2`, text)
+	require.Contains(t, text, "no mknod")
+	require.Contains(t, text, "docker-init")
+	require.True(t, strings.HasSuffix(text, "\n0"), text)
+}
+
+func TestPullsShowProgressAndVerdicts(t *testing.T) {
+	r := newRig(t)
+	registry := enginetest.StartRegistry(t)
+	unique := r.cfg.StoreID + "/own:1"
+	r.client.Import(t, unique, enginetest.BusyboxTar(t), "LABEL only="+r.cfg.StoreID)
+	ref := registry.Push(t, r.client, unique, "own:1")
+	r.client.RemoveImage(t, unique)
+	t.Cleanup(func() { r.client.RemoveImage(t, ref) })
+	has, err := r.HasImage(t.Context(), ref)
+	require.NoError(t, err)
+	require.False(t, has)
+	require.NoError(t, r.Pull(t.Context(), ref, runtime.Auth{}, nil))
+	has, err = r.HasImage(t.Context(), ref)
+	require.NoError(t, err)
+	require.True(t, has)
+
+	began := time.Now()
+	require.ErrorIs(t, r.Pull(t.Context(), registry.Addr+"/none:1", runtime.Auth{}, nil), runtime.ErrImageNotFound)
+	require.ErrorIs(t, r.Pull(t.Context(), ref+"9", runtime.Auth{}, nil), runtime.ErrImageNotFound)
+	require.Less(t, time.Since(began), 2*time.Second, "a client waits for this verdict")
+	require.ErrorIs(t, r.Pull(t.Context(), "NOT::valid", runtime.Auth{}, nil), runtime.ErrInvalid)
+
+	err = r.Pull(t.Context(), "127.0.0.1:1/none:1", runtime.Auth{}, nil) // nothing listens there
+	require.ErrorContains(t, err, "connection refused")
+	for _, sentinel := range []error{runtime.ErrImageNotFound, runtime.ErrDenied, runtime.ErrUnavailable, runtime.ErrInvalid} {
+		require.NotErrorIs(t, err, sentinel, "an unreachable registry says nothing about the image")
+	}
+}
+
+func TestAnExitIsNotMistakenForAFreshRun(t *testing.T) {
+	r := newRig(t)
+	s := r.spec("quick", "exit 7")
+	r.run(t, s)
+	require.Eventually(t, func() bool {
+		got, err := r.Inspect(t.Context(), s.Name)
+		return err == nil && !got.Running && got.ExitCode == 7 && !got.FinishedAt.IsZero()
+	}, 10*time.Second, 5*time.Millisecond)
+}
+
+func TestInputIsTakenInOrderAndWhole(t *testing.T) {
+	r := newRig(t)
+	for _, tty := range []bool{false, true} {
+		s := r.spec(fmt.Sprint("input-", tty), "stty -echo 2>/dev/null; echo ready; while read -r x; do echo got $x; done")
+		s.TTY = tty
+		id := r.run(t, s)
+		var got []string
+		ctx, cancel := context.WithCancel(t.Context())
+		lines, ended := make(chan string, 1000), make(chan error, 1)
+		go func() {
+			ended <- r.Logs(ctx, id, time.Time{}, true, func(l runtime.Line) error {
+				lines <- string(l.Data)
+				return nil
+			})
+		}()
+		require.Equal(t, "ready", <-lines)
+		for i := range 50 {
+			require.NoError(t, r.Input(t.Context(), id, fmt.Appendf(nil, "line %d\n", i)))
+		}
+		for i := range 50 {
+			require.Equal(t, fmt.Sprintf("got line %d", i), <-lines, got)
+		}
+		cancel()
+		require.ErrorIs(t, <-ended, context.Canceled)
+	}
+}
