@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"berth/controller/container"
 	"berth/controller/event"
 	"berth/controller/port"
+	"berth/controller/remote"
 	"berth/controller/token"
 	"berth/runtime"
 	"berth/runtime/firewall"
@@ -42,6 +44,22 @@ func (d *daemon) makeLoops(m *controller.Metrics) error {
 		return err
 	}
 	d.part("event counter", counter.Run)
+	return d.makeRemote()
+}
+
+// makeRemote makes the sender of transitions to the panel. It runs always, and
+// follows the configuration.
+func (d *daemon) makeRemote() error {
+	host, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("hostname: %w", err)
+	}
+	sender, err := remote.New(remote.Options{Store: d.store, Settings: d.settings.Current, Hostname: host,
+		Version: version, Registerer: d.metrics, Log: d.log})
+	if err != nil {
+		return err
+	}
+	d.part("remote", sender.Run)
 	return nil
 }
 
