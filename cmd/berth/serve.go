@@ -22,7 +22,7 @@ import (
 
 // shutdownLimit is how long open requests may take at the end; the steps under
 // way have their own limit, and both fit into 10 s.
-const shutdownLimit = 5 * time.Second
+const shutdownLimit = 3 * time.Second
 
 func newServeCommand(l *loader) *cobra.Command {
 	return &cobra.Command{
