@@ -12,7 +12,8 @@ import (
 
 // Copy copies a file or a folder to dst, where nothing may stand; folders above
 // dst are made. The copy appears when it is whole. Modes, times and links are
-// kept; sockets, FIFOs and devices are left out.
+// kept; sockets, FIFOs and devices are left out. As with Decompress, the content
+// of a folder's copy is durable when the kernel has written it.
 func (m *Manager) Copy(ctx context.Context, id, src, dst string) error {
 	src, err := clean(src)
 	if err != nil {
@@ -49,12 +50,9 @@ func (t *tree) copy(src, dst string) error {
 	x := t.newTemp()
 	sh := &share{a: t.used}
 	defer func() { x.drop(); sh.end() }()
-	c := copier{t: t, share: sh}
+	c := copier{t: t, share: sh, single: !info.IsDir()}
 	if err := c.entry(in.Root, base, src, t.Root, x.name, 0); err != nil {
 		return refuse(src, err)
-	}
-	if err := syncAll(t.Root); err != nil {
-		return err
 	}
 	return t.publish(x, dst, sh)
 }
@@ -81,8 +79,9 @@ func (t *tree) publish(x *temp, dst string, sh *share) error {
 
 // copier copies entries from one folder to another, both of them handles.
 type copier struct {
-	t     *tree
-	share *share
+	t      *tree
+	share  *share
+	single bool // one file is all there is to copy
 }
 
 // entry copies the entry name of in to the name as of out. P is its path from
@@ -178,6 +177,12 @@ func (c *copier) file(in *os.Root, name string, out *os.Root, as string, info fs
 		return err
 	}
 	if err := errors.Join(dst.Truncate(info.Size()), c.t.finish(dst, info.Mode().Perm())); err != nil {
+		return err
+	}
+	if c.single {
+		err = dst.Sync()
+	}
+	if err != nil {
 		return err
 	}
 	return out.Chtimes(as, info.ModTime(), info.ModTime())

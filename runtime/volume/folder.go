@@ -66,16 +66,6 @@ func syncDir(r *os.Root) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// syncAll makes all that was made on r's file system durable: for many files
-// it is far cheaper than one fsync each.
-func syncAll(r *os.Root) error {
-	d, err := r.OpenFile(root, dirFlags, 0)
-	if err != nil {
-		return err
-	}
-	return errors.Join(unix.Syncfs(int(d.Fd())), d.Close())
-}
-
 func wrap(op, name string, err error) error {
 	if err == nil {
 		return nil

@@ -7,8 +7,9 @@ import (
 
 // The bounds of a scan: handles held, deep folders and hard links noted.
 const (
-	scanDepth = 128
+	scanDepth = 32
 	scanDeep  = 10_000
+	scanPath  = 1 << 20 // bytes of a path
 	scanLinks = 1 << 20
 )
 
@@ -54,7 +55,7 @@ func (s *scan) from(dir string) error {
 	}
 	defer r.Close()
 	w := walker{end: s.t.ctx, depth: scanDepth, visit: s.add, deep: func(it item) error {
-		if len(s.deep) >= scanDeep {
+		if len(s.deep) >= scanDeep || len(dir) > scanPath {
 			return errTooDeep
 		}
 		s.deep = append(s.deep, dir+"/"+it.path)

@@ -1,0 +1,148 @@
+package volume_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/klauspost/pgzip"
+	"github.com/stretchr/testify/require"
+
+	v1 "berth/api/v1"
+	"berth/runtime/volume"
+)
+
+const id = "11111111-2222-3333-4444-555555555555"
+
+func open(b *testing.B) (*volume.Manager, string) {
+	m, err := volume.New(b.TempDir(), volume.Options{UID: -1, GID: -1})
+	require.NoError(b, err)
+	require.NoError(b, m.Ensure(id))
+	return m, m.Path(id)
+}
+
+// mixed plants a tree of about 200 MiB: text, half-compressible and random
+// files of 1 KiB to 4 MiB, as a game server's folder has them.
+func mixed(b *testing.B, dir string) int64 {
+	const want = 200 << 20
+	r := rand.New(rand.NewPCG(1, 2))
+	words := make([]string, 2000)
+	for i := range words {
+		words[i] = fmt.Sprintf("%x", r.Uint64()>>(r.IntN(40)+8))
+	}
+	var total int64
+	for i := 0; total < want; i++ {
+		p := filepath.Join(dir, fmt.Sprintf("d%d/e%d/f%d", i/400, i/40%10, i))
+		require.NoError(b, os.MkdirAll(filepath.Dir(p), 0o755))
+		size := 1 << (10 + r.IntN(10))
+		if i%50 == 0 {
+			size = 4 << 20
+		}
+		data := content(r, words, size, i%4)
+		require.NoError(b, os.WriteFile(p, data, 0o644))
+		total += int64(len(data))
+	}
+	return total
+}
+
+// content is text, a mix, or noise.
+func content(r *rand.Rand, words []string, size, kind int) []byte {
+	var buf bytes.Buffer
+	for buf.Len() < size {
+		if kind == 0 || kind == 1 && r.IntN(2) == 0 {
+			var noise [64]byte
+			for k := range noise {
+				noise[k] = byte(r.Uint32())
+			}
+			buf.Write(noise[:])
+			continue
+		}
+		fmt.Fprintf(&buf, "%s=%s %d\n", words[r.IntN(len(words))], words[r.IntN(len(words))], r.IntN(1000))
+	}
+	return buf.Bytes()[:size]
+}
+
+// BenchmarkCompress makes a tar.gz of 200 MiB: by GNU tar and gzip -6, by pgzip
+// alone from a tar in memory, and by berth.
+func BenchmarkCompress(b *testing.B) {
+	m, dir := open(b)
+	total := mixed(b, dir)
+	out := filepath.Join(b.TempDir(), "out.tar.gz")
+	b.Run("gnu", func(b *testing.B) {
+		b.SetBytes(total)
+		for b.Loop() {
+			cmd := exec.Command("tar", "-I", "gzip -6", "-cf", out, ".")
+			cmd.Dir = dir
+			require.NoError(b, cmd.Run())
+		}
+		report(b, out, total)
+	})
+	b.Run("pgzip", func(b *testing.B) {
+		data, err := exec.Command("tar", "-C", dir, "-cf", "-", ".").Output()
+		require.NoError(b, err)
+		b.SetBytes(total)
+		for b.Loop() {
+			f, err := os.Create(out)
+			require.NoError(b, err)
+			z, err := pgzip.NewWriterLevel(f, 3)
+			require.NoError(b, err)
+			_, err = io.Copy(z, bytes.NewReader(data))
+			require.NoError(b, err)
+			require.NoError(b, z.Close())
+			require.NoError(b, f.Close())
+		}
+		report(b, out, total)
+	})
+	b.Run("berth", func(b *testing.B) {
+		b.SetBytes(total)
+		for b.Loop() {
+			a, err := m.Compress(b.Context(), id, v1.Compression{Output: "out"})
+			require.NoError(b, err)
+			require.NoError(b, os.Rename(filepath.Join(dir, a.Path), out))
+		}
+		report(b, out, total)
+	})
+}
+
+// report tells how small it became.
+func report(b *testing.B, out string, total int64) {
+	info, err := os.Stat(out)
+	require.NoError(b, err)
+	b.ReportMetric(float64(info.Size())/float64(total), "ratio")
+}
+
+// BenchmarkDecompress unfolds a tar.gz of 200 MiB.
+func BenchmarkDecompress(b *testing.B) {
+	m, dir := open(b)
+	src := b.TempDir()
+	total := mixed(b, src)
+	archive := filepath.Join(dir, "in.tar.gz")
+	require.NoError(b, exec.Command("tar", "-C", src, "-czf", archive, ".").Run())
+	b.Run("gnu", func(b *testing.B) {
+		b.SetBytes(total)
+		for b.Loop() {
+			b.StopTimer()
+			out := filepath.Join(dir, "out")
+			require.NoError(b, os.RemoveAll(out))
+			require.NoError(b, os.Mkdir(out, 0o755))
+			exec.Command("sync").Run()
+			b.StartTimer()
+			require.NoError(b, exec.Command("tar", "-C", out, "-xzf", archive).Run())
+		}
+	})
+	b.Run("berth", func(b *testing.B) {
+		b.SetBytes(total)
+		for b.Loop() {
+			b.StopTimer()
+			require.NoError(b, os.RemoveAll(filepath.Join(dir, "out")))
+			exec.Command("sync").Run()
+			b.StartTimer()
+			require.NoError(b, m.Decompress(b.Context(), id, "in.tar.gz", "out"))
+		}
+	})
+}

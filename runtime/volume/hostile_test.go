@@ -1,0 +1,201 @@
+package volume_test
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+
+	v1 "berth/api/v1"
+)
+
+// hostileTexts break the path rules as text.
+var hostileTexts = []string{
+	"", "..", "../x", "a/../b", "a/..", "..a", "a..b", "dir/../../outside/secret", "./..",
+	"/", "/etc/passwd", "//x", `\x`, `\\host\share`, `C:`, `C:\x`, "c:/x", "z:x",
+	"a\x00b", "\x00", "a\nb", "a\tb", "\x7f", "a\u0085b", "\xff\xfe", "a/\xc0\xae\xc0\xae/b",
+	strings.Repeat("n", 256), "dir/" + strings.Repeat("n", 256), strings.Repeat("a/", 2049),
+	".berth-tmp-" + strings.Repeat("0", 32), "./.berth-tmp-" + strings.Repeat("a", 32) + "/x",
+}
+
+// plantLinks makes the links by which a tenant may try to lead out, and gives
+// the paths that go through them. Last is whether the link is the path's end.
+func plantLinks(t testing.TB, b box) (through, last []string) {
+	t.Helper()
+	rel := "../../outside"
+	links := map[string]string{
+		"abs-file": b.outside + "/secret", "abs-folder": b.outside,
+		"rel-file": rel + "/secret", "rel-folder": rel,
+		"chain": "chain2", "chain2": "dir/chain3", "dir/chain3": "../rel-folder",
+		"loop": "loop2", "loop2": "loop", "self": "self",
+		"new-out": rel + "/new", "up": "..", "dir/up": "../..", "root": "/", "proc": "/proc/self/root",
+		"dots": "dir/./../../../outside",
+	}
+	b.put(t, "dir/file", "mine")
+	for name, target := range links {
+		require.NoError(t, os.Symlink(target, filepath.Join(b.dir, name)))
+		last = append(last, name)
+		if name != "abs-file" && name != "rel-file" && name != "new-out" {
+			through = append(through, name+"/secret", name+"/folder/secret", name+"/new")
+		}
+	}
+	return append(through, "up/outside/secret", "dir/up/outside/folder", "root/etc/passwd", "proc/etc/passwd"), last
+}
+
+// field is one path field of one operation.
+type field struct {
+	name   string
+	follow bool // the end of the path is followed, or must be no link
+	call   func(ctx context.Context, b box, p string) error
+}
+
+// fields are all path fields there are.
+var fields = []field{
+	{"write", true, func(ctx context.Context, b box, p string) error {
+		return b.Write(ctx, id, p, strings.NewReader("hostile"))
+	}},
+	{"open", true, func(ctx context.Context, b box, p string) error {
+		f, err := b.Open(ctx, id, p)
+		if err == nil {
+			defer f.Close()
+			if data, _ := io.ReadAll(f); strings.Contains(string(data), "secret") {
+				return nil
+			}
+			return v1.ErrInvalidPath
+		}
+		return err
+	}},
+	{"list", true, func(ctx context.Context, b box, p string) error { _, err := b.List(ctx, id, p); return err }},
+	{"mkdir", true, func(ctx context.Context, b box, p string) error { return b.Mkdir(ctx, id, p) }},
+	{"delete", false, func(ctx context.Context, b box, p string) error { return b.Delete(ctx, id, p) }},
+	{"rename source", false, func(ctx context.Context, b box, p string) error { return b.Rename(ctx, id, p, "taken") }},
+	{"rename destination", false, func(ctx context.Context, b box, p string) error { return b.Rename(ctx, id, "dir/file", p) }},
+	{"copy source", true, func(ctx context.Context, b box, p string) error { return b.Copy(ctx, id, p, "taken") }},
+	{"copy destination", false, func(ctx context.Context, b box, p string) error { return b.Copy(ctx, id, "dir/file", p) }},
+	{"chmod", true, func(ctx context.Context, b box, p string) error { return b.Chmod(ctx, id, p, 0o777) }},
+	{"search", true, func(ctx context.Context, b box, p string) error { _, err := b.Search(ctx, id, p, "secret"); return err }},
+	{"compress output", false, func(ctx context.Context, b box, p string) error {
+		_, err := b.Compress(ctx, id, v1.Compression{Output: p, Paths: []string{"dir"}})
+		return err
+	}},
+	{"compress folder", true, func(ctx context.Context, b box, p string) error {
+		if p == "" {
+			return v1.ErrInvalidPath // counts as absent
+		}
+		_, err := b.Compress(ctx, id, v1.Compression{Output: "taken", Folder: p})
+		return err
+	}},
+	{"compress paths", true, func(ctx context.Context, b box, p string) error {
+		_, err := b.Compress(ctx, id, v1.Compression{Output: "taken", Paths: []string{"dir/file", p}})
+		return err
+	}},
+	{"decompress archive", true, func(ctx context.Context, b box, p string) error { return b.Decompress(ctx, id, p, "dir") }},
+	{"decompress destination", true, func(ctx context.Context, b box, p string) error { return b.Decompress(ctx, id, "a.tar", p) }},
+}
+
+func TestHostilePaths(t *testing.T) {
+	for _, f := range fields {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			b := newBox(t, options())
+			through, last := plantLinks(t, b)
+			run(t, b.dir, "tar", "-cf", "a.tar", "dir/file")
+			volume, outside := tree(t, b.dir, false), tree(t, b.outside, true)
+			for _, p := range append(hostileTexts, through...) {
+				require.Equal(t, "invalid_path", code(f.call(t.Context(), b, p)), "%q", p)
+			}
+			if f.follow {
+				for _, p := range last {
+					require.Equal(t, "invalid_path", code(f.call(t.Context(), b, p)), "%q", p)
+				}
+			}
+			require.Empty(t, cmp.Diff(volume, tree(t, b.dir, false)), "nothing came of it")
+			require.Empty(t, cmp.Diff(outside, tree(t, b.outside, true)))
+		})
+	}
+}
+
+// TestHostileLinksAtTheEnd is about the operations that act on a link itself.
+func TestHostileLinksAtTheEnd(t *testing.T) {
+	for _, f := range fields {
+		if f.follow {
+			continue
+		}
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			b := newBox(t, options())
+			_, last := plantLinks(t, b)
+			outside := tree(t, b.outside, true)
+			for _, p := range last {
+				_ = f.call(t.Context(), b, p)
+				_ = os.RemoveAll(filepath.Join(b.dir, "taken"))
+				_ = os.WriteFile(filepath.Join(b.dir, "dir/file"), []byte("mine"), 0o644)
+			}
+			require.Empty(t, cmp.Diff(outside, tree(t, b.outside, true)))
+			for name, what := range tree(t, b.dir, false) {
+				require.NotContains(t, what, " 6 bytes", "a secret came in at %s", name)
+			}
+		})
+	}
+}
+
+// TestSpecialFilesNeverBlock has a FIFO, a socket and a device under every name
+// that an operation may open.
+func TestSpecialFilesNeverBlock(t *testing.T) {
+	makers := map[string]func(p string) error{
+		"fifo":   func(p string) error { return syscall.Mkfifo(p, 0o666) },
+		"device": func(p string) error { return syscall.Mknod(p, syscall.S_IFCHR|0o666, 1<<8|3) },
+		"socket": func(p string) error { return syscall.Mknod(p, syscall.S_IFSOCK|0o666, 0) },
+	}
+	for kind, mk := range makers {
+		for _, f := range fields {
+			t.Run(kind+" "+f.name, func(t *testing.T) {
+				b := newBox(t, options())
+				b.put(t, "dir/file", "mine")
+				run(t, b.dir, "tar", "-cf", "a.tar", "dir/file")
+				require.NoError(t, mk(filepath.Join(b.dir, "special")))
+				require.NoError(t, mk(filepath.Join(b.dir, "dir/special")))
+				for _, p := range []string{"special/x", "special", "dir"} {
+					done := begin(func() { _ = f.call(t.Context(), b, p) })
+					select {
+					case <-done:
+					case <-time.After(20 * time.Second):
+						t.Fatal("it blocks")
+					}
+				}
+			})
+		}
+	}
+}
+
+// begin runs f apart and closes the channel at its end.
+func begin(f func()) chan struct{} {
+	done := make(chan struct{})
+	go func() { f(); close(done) }()
+	return done
+}
+
+func TestSpecialFilesAreNotOpened(t *testing.T) {
+	b := newBox(t, options())
+	require.NoError(t, syscall.Mkfifo(filepath.Join(b.dir, "fifo"), 0o666))
+	b.put(t, "file", "1")
+	for _, f := range fields {
+		switch f.name {
+		case "open", "copy source", "decompress archive":
+			require.Equal(t, "invalid_request", code(f.call(t.Context(), b, "fifo")), f.name)
+		case "list", "search":
+			require.Equal(t, "path_not_found", code(f.call(t.Context(), b, "fifo")), f.name)
+		}
+	}
+	a, err := b.Compress(t.Context(), id, v1.Compression{Output: "a", Format: "tar"})
+	require.NoError(t, err)
+	require.NoError(t, b.Decompress(t.Context(), id, a.Path, "out"))
+	require.Equal(t, map[string]string{"file": "-rw-r--r-- 1 bytes, 83dcefb7"}, tree(t, filepath.Join(b.dir, "out"), false))
+}

@@ -1,0 +1,296 @@
+package volume_test
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+
+	v1 "berth/api/v1"
+	"berth/runtime/volume"
+)
+
+// part is one entry of a hostile archive.
+type part struct {
+	name string
+	kind byte // a type of package tar; 0 is a file
+	to   string
+	data string
+	mode int64
+}
+
+func file(name string) part         { return part{name: name, data: "hostile"} }
+func folder(name string) part       { return part{name: name, kind: tar.TypeDir, mode: 0o755} }
+func link(name, to string) part     { return part{name: name, kind: tar.TypeSymlink, to: to} }
+func hard(name, to string) part     { return part{name: name, kind: tar.TypeLink, to: to} }
+func node(name string, k byte) part { return part{name: name, kind: k} }
+
+// hostileArchives are refused with the code, and leave nothing.
+var hostileArchives = []struct {
+	name  string
+	code  string
+	parts []part
+}{
+	{"dots", "invalid_path", []part{file("ok"), file("../escape")}},
+	{"dots inside", "invalid_path", []part{file("a/../../escape")}},
+	{"dots that stay", "invalid_path", []part{file("a/../b")}},
+	{"dots folder", "invalid_path", []part{folder("../escape/")}},
+	{"absolute", "invalid_path", []part{file("/tmp/berth-escape")}},
+	{"absolute folder", "invalid_path", []part{folder("/")}},
+	{"drive", "invalid_path", []part{file(`C:\escape`)}},
+	{"drive with slashes", "invalid_path", []part{file("c:/escape")}},
+	{"backslash", "invalid_path", []part{file(`\escape`)}},
+	{"backslash dots", "invalid_path", []part{file(`..\escape`)}},
+	{"backslash dots inside", "invalid_path", []part{file(`a\..\..\escape`)}},
+	{"long component", "invalid_path", []part{file(strings.Repeat("n", 256))}},
+	{"long name", "invalid_path", []part{file(strings.Repeat("n/", 2100) + "n")}},
+	{"the root as a file", "invalid_path", []part{file("./.")}},
+	{"link to outside", "invalid_path", []part{file("ok"), link("l", "/etc/passwd")}},
+	{"link above", "invalid_path", []part{link("l", "../../../outside")}},
+	{"link above the volume from below", "invalid_path", []part{folder("d/"), link("d/l", "../../../../x")}},
+	{"link to nothing", "invalid_path", []part{link("l", "")}},
+	{"through a new link", "invalid_path", []part{folder("d/"), link("l", "d"), file("l/through")}},
+	{"through a new link that leads out", "invalid_path", []part{link("l", ".."), file("l/escape")}},
+	{"folder through a new link", "invalid_path", []part{link("l", ".."), folder("l/")}},
+	{"through a chain", "invalid_path", []part{link("a", "b"), link("b", ".."), file("a/escape")}},
+	{"hard link to outside", "invalid_path", []part{hard("h", "../../outside/secret")}},
+	{"hard link to absolute", "invalid_path", []part{hard("h", "/etc/passwd")}},
+	{"hard link to nothing", "invalid_archive", []part{hard("h", "none")}},
+	{"hard link to a link", "invalid_archive", []part{link("l", "victim"), hard("h", "l")}},
+	{"hard link through a link", "invalid_archive", []part{link("l", "folder"), hard("h", "l/x")}},
+	{"hard link to the volume", "invalid_archive", []part{hard("h", "victim")}},
+	{"character device", "invalid_archive", []part{file("ok"), node("n", tar.TypeChar)}},
+	{"block device", "invalid_archive", []part{node("n", tar.TypeBlock)}},
+	{"fifo", "invalid_archive", []part{node("n", tar.TypeFifo)}},
+	{"file as folder", "invalid_archive", []part{file("f"), file("f/x")}},
+	{"folder as file", "invalid_archive", []part{file("d/x"), file("d")}},
+	{"deep", "size_limit_exceeded", []part{file(strings.Repeat("d/", 40) + "f")}},
+	{"deep folder", "size_limit_exceeded", []part{folder(strings.Repeat("d/", 41))}},
+	{"many", "size_limit_exceeded", many(60)},
+	{"large", "size_limit_exceeded", []part{{name: "f", data: strings.Repeat("x", 1<<20+1)}}},
+	{"large together", "size_limit_exceeded", []part{
+		{name: "f", data: strings.Repeat("x", 1<<19)}, {name: "g", data: strings.Repeat("x", 1<<19)}, file("h")}},
+	{"not into a file", "file_exists", []part{file("ok"), file("folder")}},
+	{"not into a folder", "file_exists", []part{file("ok"), file("victim/x")}},
+}
+
+func many(n int) (list []part) {
+	for i := range n {
+		list = append(list, file(strings.Repeat("f", i+1)))
+	}
+	return list
+}
+
+var smallLimits = volume.Options{UID: -1, GID: -1,
+	Limits: volume.Limits{ExtractBytes: 1 << 20, Entries: 50, Depth: 40}}
+
+func TestHostileArchives(t *testing.T) {
+	for _, format := range v1.Formats {
+		for _, c := range hostileArchives {
+			if format == "zip" && c.parts[len(c.parts)-1].kind == tar.TypeLink {
+				continue // a zip knows no hard links
+			}
+			t.Run(format+"/"+c.name, func(t *testing.T) {
+				t.Parallel()
+				b := newBox(t, smallLimits)
+				b.put(t, "dest/victim", "mine")
+				b.put(t, "dest/folder/x", "mine")
+				b.put(t, "victim", "mine")
+				archive := pack(t, format, c.parts)
+				b.put(t, "a", string(archive))
+				before, outside := tree(t, b.dir, true), tree(t, b.outside, true)
+				for _, dest := range []string{"dest", "new/dest", "."} {
+					if c.code == "file_exists" && dest != "dest" {
+						continue
+					}
+					require.Equal(t, c.code, code(b.Decompress(t.Context(), id, "a", dest)), dest)
+				}
+				require.Empty(t, cmp.Diff(before, tree(t, b.dir, true)), "it leaves nothing")
+				require.Empty(t, cmp.Diff(outside, tree(t, b.outside, true)))
+				require.NoFileExists(t, "/tmp/berth-escape")
+			})
+		}
+	}
+}
+
+// pack makes an archive that says whatever its parts say.
+func pack(t testing.TB, format string, parts []part) []byte {
+	t.Helper()
+	if format == "zip" {
+		return packZip(t, parts)
+	}
+	var buf bytes.Buffer
+	w := tar.NewWriter(&buf)
+	for _, p := range parts {
+		h := &tar.Header{Name: p.name, Typeflag: p.kind, Linkname: p.to, Mode: p.mode, Size: int64(len(p.data)), Format: tar.FormatPAX}
+		if p.kind == 0 {
+			h.Typeflag = tar.TypeReg
+		}
+		require.NoError(t, w.WriteHeader(h))
+		_, err := w.Write([]byte(p.data))
+		require.NoError(t, err)
+	}
+	require.NoError(t, w.Close())
+	switch format {
+	case "tar.gz":
+		return filter(t, buf.Bytes(), "gzip", "-1")
+	case "tar.bz2":
+		return filter(t, buf.Bytes(), "bzip2", "-1")
+	}
+	return buf.Bytes()
+}
+
+func packZip(t testing.TB, parts []part) []byte {
+	t.Helper()
+	types := map[byte]fs.FileMode{tar.TypeDir: fs.ModeDir, tar.TypeSymlink: fs.ModeSymlink,
+		tar.TypeChar: fs.ModeDevice | fs.ModeCharDevice, tar.TypeBlock: fs.ModeDevice, tar.TypeFifo: fs.ModeNamedPipe}
+	var buf bytes.Buffer
+	w := zip.NewWriter(&buf)
+	for _, p := range parts {
+		h := &zip.FileHeader{Name: p.name, Method: zip.Deflate}
+		h.SetMode(types[p.kind] | fs.FileMode(p.mode))
+		if p.kind == tar.TypeDir {
+			h.Method = zip.Store
+		}
+		f, err := w.CreateHeader(h)
+		require.NoError(t, err)
+		_, err = f.Write([]byte(p.data + p.to))
+		require.NoError(t, err)
+	}
+	require.NoError(t, w.Close())
+	return buf.Bytes()
+}
+
+func filter(t testing.TB, data []byte, tool string, args ...string) []byte {
+	t.Helper()
+	cmd := exec.Command(tool, args...)
+	cmd.Stdin = bytes.NewReader(data)
+	out, err := cmd.Output()
+	require.NoError(t, err)
+	return out
+}
+
+func TestStrippedModes(t *testing.T) {
+	for _, format := range v1.Formats {
+		b := newBox(t, options())
+		parts := []part{{name: "suid", data: "x", mode: 0o6755}, {name: "sticky/", kind: tar.TypeDir, mode: 0o3777}}
+		b.put(t, "a", string(pack(t, format, parts)))
+		require.NoError(t, b.Decompress(t.Context(), id, "a", "out"))
+		for name, mode := range map[string]fs.FileMode{"suid": 0o755, "sticky": 0o777 | fs.ModeDir} {
+			info, err := os.Stat(filepath.Join(b.dir, "out", name))
+			require.NoError(t, err)
+			require.Equal(t, mode, info.Mode(), format)
+		}
+	}
+}
+
+func TestDamagedArchives(t *testing.T) {
+	for _, format := range v1.Formats {
+		t.Run(format, func(t *testing.T) {
+			b := newBox(t, options())
+			whole := pack(t, format, []part{{name: "a", data: strings.Repeat("some text ", 5000)}, file("b/c"), folder("d/")})
+			damaged := map[string][]byte{
+				"empty": nil, "text": []byte(strings.Repeat("no archive\n", 100)), "short": whole[:10],
+				"half": whole[:len(whole)/2], "magic": append([]byte("PK\x03\x04"), whole[:100]...),
+				"gzip of text": filter(t, []byte("just text"), "gzip"),
+			}
+			if format != "tar" { // which has no checksum of its content
+				for _, at := range []int{len(whole) / 2, len(whole) / 3} {
+					flipped := bytes.Clone(whole)
+					flipped[at] ^= 0x55
+					damaged["flipped"] = flipped
+				}
+			}
+			if format == "tar.gz" || format == "tar.bz2" {
+				damaged["last bytes"] = whole[:len(whole)-3]
+			}
+			for name, data := range damaged {
+				b.put(t, "a", string(data))
+				require.Equal(t, "invalid_archive", code(b.Decompress(t.Context(), id, "a", "out")), name)
+				require.Equal(t, []string{"a"}, b.names(t), name)
+			}
+		})
+	}
+}
+
+// TestBombs unfolds archives that are far larger inside.
+func TestBombs(t *testing.T) {
+	b := newBox(t, volume.Options{UID: -1, GID: -1, Limits: volume.Limits{ExtractBytes: 200 << 20, Ratio: 2000}})
+	for _, c := range []struct{ format, tool string }{{"tar.gz", "gzip"}, {"tar.bz2", "bzip2"}} {
+		src := t.TempDir()
+		f, err := os.Create(filepath.Join(src, "zeros"))
+		require.NoError(t, err)
+		require.NoError(t, f.Truncate(300<<20))
+		require.NoError(t, f.Close())
+		run(t, src, "sh", "-c", "tar -c zeros | "+c.tool+" > "+filepath.Join(b.dir, "a"))
+		require.Equal(t, "size_limit_exceeded", code(b.Decompress(t.Context(), id, "a", "out")))
+	}
+	run(t, b.dir, "sh", "-c", "head -c 100M /dev/zero > z; tar -c z | bzip2 > a; rm z")
+	err := b.Decompress(t.Context(), id, "a", "out")
+	require.EqualError(t, err, "Archive unfolds to more than 2000 times its size")
+	require.Equal(t, []string{"a"}, b.names(t))
+}
+
+func TestMerge(t *testing.T) {
+	for _, format := range v1.Formats {
+		b := newBox(t, options())
+		b.put(t, "dest/keep", "mine")
+		b.put(t, "dest/sub/keep", "mine")
+		b.put(t, "dest/sub/replace", "old")
+		require.NoError(t, os.Symlink("keep", filepath.Join(b.dir, "dest/sub/link")))
+		b.put(t, "a", string(pack(t, format, []part{
+			{name: "sub/replace", data: "new"}, {name: "sub/link", data: "new"}, {name: "sub/more/x", data: "x"}, file("./top"),
+			{name: "top", data: "the last one counts"}})))
+		require.NoError(t, b.Decompress(t.Context(), id, "a", "dest"))
+		require.Equal(t, "mine", b.get(t, "dest/keep"))
+		require.Equal(t, "mine", b.get(t, "dest/sub/keep"), "not written through the link")
+		require.Equal(t, "new", b.get(t, "dest/sub/replace"))
+		require.Equal(t, "new", b.get(t, "dest/sub/link"))
+		require.Equal(t, "x", b.get(t, "dest/sub/more/x"))
+		require.Equal(t, "the last one counts", b.get(t, "dest/top"))
+		require.Len(t, b.names(t), 10, "nothing temporary is left")
+	}
+}
+
+func TestSkippedLinks(t *testing.T) {
+	for _, format := range v1.Formats {
+		b := newBox(t, options())
+		plantLinks(t, b)
+		require.NoError(t, os.Symlink("dir/file", filepath.Join(b.dir, "in")))
+		require.NoError(t, syscall.Mkfifo(filepath.Join(b.dir, "fifo"), 0o666))
+		a, err := b.Compress(t.Context(), id, v1.Compression{Format: format, Output: "a"})
+		require.NoError(t, err)
+		require.Positive(t, a.Skipped)
+		require.NoError(t, b.Decompress(t.Context(), id, a.Path, "out"), "what it made it takes")
+		require.Equal(t, "mine", b.get(t, "out/in"))
+		list, err := b.List(t.Context(), id, "out")
+		require.NoError(t, err)
+		for _, e := range list {
+			require.NotContains(t, []string{"a." + format, "abs-file", "rel-folder", "fifo"}, e.Name)
+		}
+	}
+}
+
+func TestTimesInZips(t *testing.T) {
+	b := newBox(t, options())
+	var buf bytes.Buffer
+	w := zip.NewWriter(&buf)
+	_, err := w.CreateHeader(&zip.FileHeader{Name: "dos", ModifiedDate: 0x5a21, ModifiedTime: 0x6000})
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	b.put(t, "a", string(buf.Bytes()))
+	require.NoError(t, b.Decompress(t.Context(), id, "a", "out"))
+	info, err := os.Stat(filepath.Join(b.dir, "out/dos"))
+	require.NoError(t, err)
+	require.Equal(t, time.Date(2025, 1, 1, 12, 0, 0, 0, time.UTC), info.ModTime().UTC())
+}

@@ -1,0 +1,146 @@
+package volume_test
+
+import (
+	"context"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	v1 "berth/api/v1"
+)
+
+// raceTime is how long the races run; BERTH_LONG takes the full minute.
+func raceTime() time.Duration {
+	if os.Getenv("BERTH_LONG") != "" {
+		return time.Minute
+	}
+	return 2 * time.Second
+}
+
+// TestRaceForAFolder swaps a folder and a link to outside, as fast as a tenant
+// can, under 8 clients that use every path field. What is outside must neither
+// change nor come in.
+func TestRaceForAFolder(t *testing.T) {
+	b := newBox(t, options())
+	b.put(t, "dir/file", "mine")
+	b.put(t, "swap/secret", "inner")
+	b.put(t, "swap/folder/secret", "inner")
+	run(t, b.dir, "sh", "-c", "mkdir x && echo new > x/f && tar -cf a.tar x/f && cp a.tar swap/a.tar && rm -r x")
+	run(t, b.outside, "cp", filepath.Join(b.dir, "a.tar"), "a.tar")
+	require.NoError(t, os.Symlink("../../outside", filepath.Join(b.dir, "other")))
+	outside := tree(t, b.outside, false)
+
+	ctx, cancel := context.WithTimeout(t.Context(), raceTime())
+	defer cancel()
+	var wg sync.WaitGroup
+	var swaps, calls, leaks atomic.Int64
+	wg.Go(func() {
+		dir, err := os.Open(b.dir)
+		if err != nil {
+			return
+		}
+		defer dir.Close()
+		for ctx.Err() == nil {
+			if unix.Renameat2(int(dir.Fd()), "swap", int(dir.Fd()), "other", unix.RENAME_EXCHANGE) == nil {
+				swaps.Add(1)
+			}
+		}
+	})
+	for seed := range uint64(8) {
+		wg.Go(func() { client(ctx, b, rand.New(rand.NewPCG(seed, 0)), &calls, &leaks) })
+	}
+	wg.Wait()
+	t.Logf("%d swaps, %d calls, %d leaks", swaps.Load(), calls.Load(), leaks.Load())
+	require.Greater(t, swaps.Load(), int64(100))
+	require.Greater(t, calls.Load(), int64(100))
+	require.Zero(t, leaks.Load())
+	require.Empty(t, cmp.Diff(outside, tree(t, b.outside, false)))
+	for name, what := range tree(t, b.dir, false) {
+		require.NotContains(t, what, "6 bytes, 5fd8dbf6", "the secret came in at %s", name)
+	}
+}
+
+// client calls every path field at random, and looks for the secret in what it gets.
+func client(ctx context.Context, b box, r *rand.Rand, calls, leaks *atomic.Int64) {
+	paths := []string{"swap/secret", "swap/folder/secret", "swap/new", "swap", "swap/folder", "swap/a.tar", "swap/new/deep/er"}
+	for ctx.Err() == nil {
+		p := paths[r.IntN(len(paths))]
+		f := fields[r.IntN(len(fields))]
+		calls.Add(1)
+		switch f.name {
+		case "delete", "rename source":
+			continue // they would take the folder away for good
+		case "open":
+			if file, err := b.Open(ctx, id, p); err == nil {
+				data, _ := io.ReadAll(file)
+				file.Close()
+				if strings.Contains(string(data), "secret") {
+					leaks.Add(1)
+				}
+			}
+		default:
+			_ = f.call(ctx, b, p)
+		}
+		_ = b.Delete(ctx, id, "taken")
+		_ = b.Delete(ctx, id, "taken.tar.gz")
+	}
+}
+
+// TestRaceForAnEntry swaps a file, a link to outside and a FIFO under readers,
+// archives and copies.
+func TestRaceForAnEntry(t *testing.T) {
+	b := newBox(t, options())
+	b.put(t, "d/entry", "inner")
+	require.NoError(t, os.Symlink("../../../outside/secret", filepath.Join(b.dir, "d/link")))
+	require.NoError(t, unix.Mkfifo(filepath.Join(b.dir, "d/fifo"), 0o666))
+	ctx, cancel := context.WithTimeout(t.Context(), raceTime())
+	defer cancel()
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for i := 0; ctx.Err() == nil; i++ {
+			other := []string{"d/link", "d/fifo"}[i%2]
+			_ = unix.Renameat2(unix.AT_FDCWD, filepath.Join(b.dir, "d/entry"), unix.AT_FDCWD, filepath.Join(b.dir, other), unix.RENAME_EXCHANGE)
+		}
+	})
+	for range 4 {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				readers(ctx, t, b)
+			}
+		})
+	}
+	wg.Wait()
+	for name, what := range tree(t, b.dir, false) {
+		require.NotContains(t, what, "6 bytes, 5fd8dbf6", "the secret came in at %s", name)
+	}
+}
+
+func readers(ctx context.Context, t *testing.T, b box) {
+	if f, err := b.Open(ctx, id, "d/entry"); err == nil {
+		data, _ := io.ReadAll(f)
+		f.Close()
+		if string(data) == "secret" {
+			t.Error("read from outside")
+		}
+	}
+	name := "out" + time.Now().Format("150405.000000000")
+	_ = b.Copy(ctx, id, "d", name)
+	if a, err := b.Compress(ctx, id, v1.Compression{Output: name, Folder: "d", Format: "tar"}); err == nil {
+		data, _ := os.ReadFile(filepath.Join(b.dir, a.Path))
+		if strings.Contains(string(data), "secret\x00") {
+			t.Error("packed from outside")
+		}
+		_ = b.Delete(ctx, id, a.Path)
+	}
+	_ = b.Delete(ctx, id, name)
+}
