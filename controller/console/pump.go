@@ -16,11 +16,12 @@ import (
 type line = runtime.Line
 
 const (
-	maxPiece  = 16 << 10 // bytes of a line that are kept as one; a longer one becomes several
-	minWait   = 100 * time.Millisecond
-	maxWait   = 5 * time.Second
-	goodRead  = 10 * time.Second // a stream that lived so long has worked
-	lastTries = 3                // for a container that another one has replaced
+	maxPiece    = 16 << 10 // bytes of a line that are kept as one; a longer one becomes several
+	maxLookBack = 16 << 20 // bytes of a journal that are searched for a start pattern
+	minWait     = 100 * time.Millisecond
+	maxWait     = 5 * time.Second
+	goodRead    = 10 * time.Second // a stream that lived so long has worked
+	lastTries   = 3                // for a container that another one has replaced
 )
 
 // pump reads one console.
@@ -209,15 +210,23 @@ func (p *pump) look(ctx context.Context, lines []v1.Line) {
 		if p.match.re == nil {
 			return
 		}
-		err := p.m.sink.Since(ctx, p.k.id, p.role(), p.match.from, func(l v1.Line) bool {
-			return !p.found(l)
-		})
-		if err != nil && ctx.Err() == nil {
-			p.log.Warn("start pattern is not looked for in what was printed before", "error", err)
-		}
+		p.lookBack(ctx)
 	}
 	for _, l := range lines {
 		p.found(l)
+	}
+}
+
+// lookBack looks at what the journal has of the run. What is there was mostly
+// looked at before, so it need not be all of a long one.
+func (p *pump) lookBack(ctx context.Context) {
+	left := maxLookBack
+	err := p.m.sink.Since(ctx, p.k.id, p.role(), p.match.from, func(l v1.Line) bool {
+		left -= len(l.Data)
+		return left > 0 && !p.found(l)
+	})
+	if err != nil && ctx.Err() == nil {
+		p.log.Warn("start pattern is not looked for in what was printed before", "error", err)
 	}
 }
 

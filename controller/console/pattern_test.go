@@ -1,0 +1,156 @@
+package console_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"berth/api/stream"
+	"berth/controller/console"
+	"berth/runtime"
+)
+
+// listening gathers what a manager's Source notifies.
+type listening struct {
+	mu  sync.Mutex
+	ids []string
+}
+
+func (l *listening) notify(id string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ids = append(l.ids, id)
+}
+
+func (l *listening) take() []string {
+	synctest.Wait()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	ids := l.ids
+	l.ids = nil
+	slices.Sort(ids)
+	return ids
+}
+
+func matched(m *console.Manager, t console.Target) bool {
+	return m.Matched(t.ID, t.ContainerID, t.StartedAt)
+}
+
+func TestPatternMatchesOnceAndIsNotified(t *testing.T) {
+	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var told listening
+		go m.Source(ctx, told.notify)
+		tgt := target("c1")
+		tgt.Pattern = "^Done"
+		e.print("c1", "loading")
+		require.False(t, matched(m, tgt))
+		m.Follow(tgt)
+		require.Empty(t, told.take())
+		require.False(t, matched(m, tgt))
+		e.print("c1", "\x1b[32mDone\x1b[0m", "Done")
+		require.Equal(t, []string{"mc"}, told.take())
+		require.True(t, matched(m, tgt))
+		e.cut("c1")
+		time.Sleep(time.Minute)
+		m.Follow(tgt)
+		require.True(t, matched(m, tgt))
+		require.Empty(t, told.take())
+
+		next := tgt
+		next.StartedAt, next.From = time.Now().Add(time.Second), time.Now()
+		require.False(t, matched(m, next))
+		m.Follow(next)
+		require.Empty(t, told.take())
+		require.False(t, matched(m, next), "the run before has matched, not this one")
+		require.False(t, matched(m, tgt), "that run is over")
+		e.print("c1", "Done")
+		require.Equal(t, []string{"mc"}, told.take())
+		require.True(t, matched(m, next))
+
+		var late listening
+		go m.Source(ctx, late.notify)
+		require.Equal(t, []string{"mc"}, late.take(), "a new source is told of all")
+		e.end("c1")
+	})
+}
+
+func TestEmptyPatternMatchesAtOnce(t *testing.T) {
+	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
+		e.print("c1")
+		tgt := target("c1")
+		require.False(t, matched(m, tgt))
+		m.Follow(tgt)
+		require.True(t, matched(m, tgt))
+		e.end("c1")
+	})
+}
+
+func TestPatternIsFoundInWhatIsInTheJournal(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		e := newEngine()
+		tgt := target("c1")
+		tgt.Pattern = "^Done"
+		old := tgt
+		old.Pattern = ""
+		e.print("c1", "Done", "more")
+		run := func(follow console.Target, test func(m *console.Manager)) {
+			m := console.New(e, stream.New(dir, stream.Options{}), console.Options{})
+			ctx, cancel := context.WithCancel(t.Context())
+			var done sync.WaitGroup
+			done.Go(func() { m.Run(ctx) })
+			m.Follow(follow)
+			synctest.Wait()
+			test(m)
+			cancel()
+			done.Wait()
+		}
+		run(old, func(*console.Manager) {}) // berth is killed before it has told anybody
+		time.Sleep(time.Hour)
+		run(tgt, func(m *console.Manager) { require.True(t, matched(m, tgt)) })
+		later := tgt
+		later.From = time.Now()
+		run(later, func(m *console.Manager) {
+			require.False(t, matched(m, later))
+			other := later
+			other.From, other.Pattern = tgt.From, "more"
+			m.Follow(other) // the client has changed the pattern
+			synctest.Wait()
+			require.True(t, matched(m, other))
+		})
+		e.end("c1")
+	})
+}
+
+func TestFirstLinesMayBeOlderThanTheStart(t *testing.T) {
+	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
+		tgt := target("c1")
+		tgt.Pattern = "Done"
+		tgt.StartedAt = tgt.From.Add(time.Second)
+		e.print("c1", "Done")
+		m.Follow(tgt)
+		synctest.Wait()
+		require.True(t, matched(m, tgt))
+		e.end("c1")
+	})
+}
+
+func TestInstallersMatchNothing(t *testing.T) {
+	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
+		tgt := target("i1")
+		tgt.Role, tgt.Pattern = runtime.Install, "Done"
+		e.print("i1", "Done")
+		m.Follow(tgt)
+		synctest.Wait()
+		require.False(t, matched(m, tgt))
+		require.Empty(t, m.RunningIDs())
+		e.end("i1")
+	})
+}

@@ -1,0 +1,236 @@
+package console_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
+
+	"berth/api/v1"
+	"berth/controller/console"
+	"berth/runtime"
+)
+
+// fleet is containers that run, and what they use: each half a core.
+type fleet struct {
+	mu      sync.Mutex
+	started map[string]time.Time
+	asked   map[string]int
+	err     error
+}
+
+func newFleet(ids ...string) *fleet {
+	f := &fleet{started: map[string]time.Time{}, asked: map[string]int{}}
+	for _, id := range ids {
+		f.started[id] = time.Now()
+	}
+	return f
+}
+
+func (f *fleet) Running(id string) (string, time.Time, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	at, ok := f.started[id]
+	return "engine-" + id, at, ok
+}
+
+func (f *fleet) RunningIDs() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var ids []string
+	for id := range f.started {
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+func (f *fleet) Stats(_ context.Context, containerID string) (runtime.Stats, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	id := strings.TrimPrefix(containerID, "engine-")
+	f.asked[id]++
+	return runtime.Stats{
+		Read: time.Now(), CPU: time.Since(f.started[id]) / 2, Memory: 1, MemoryLimit: 2,
+		NetworkRx: 3, NetworkTx: 4, BlockRead: 5, BlockWrite: 6, Pids: 7,
+	}, f.err
+}
+
+func (f *fleet) stop(id string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.started, id)
+}
+
+func (f *fleet) took() map[string]int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	asked := f.asked
+	f.asked = map[string]int{}
+	return asked
+}
+
+// audience is who listens, and what was handed to them.
+type audience struct {
+	mu      sync.Mutex
+	ids     []string
+	all     bool
+	changed chan struct{}
+	got     map[string][]v1.Stats
+}
+
+func (a *audience) Watched() ([]string, bool, <-chan struct{}) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.ids, a.all, a.changed
+}
+
+func (a *audience) Stats(id string, s v1.Stats) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.got[id] = append(a.got[id], s)
+}
+
+func (a *audience) listen(all bool, ids ...string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.ids, a.all = ids, all
+	close(a.changed)
+	a.changed = make(chan struct{})
+}
+
+func (a *audience) heard() map[string]int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	n := map[string]int{}
+	for id, list := range a.got {
+		n[id] = len(list)
+	}
+	a.got = map[string][]v1.Stats{}
+	return n
+}
+
+func sampling(t *testing.T, test func(t *testing.T, f *fleet, a *audience, s *console.Sampler)) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet("a", "b", "c")
+		a := &audience{changed: make(chan struct{}), got: map[string][]v1.Stats{}}
+		s := console.NewSampler(f, f, a, console.SamplerOptions{Disk: func(id string) (int64, bool) { return 9, id == "a" }})
+		ctx, cancel := context.WithCancel(t.Context())
+		var done sync.WaitGroup
+		done.Go(func() { s.Run(ctx) })
+		test(t, f, a, s)
+		cancel()
+		done.Wait()
+	})
+}
+
+func TestStatsAreTakenOnlyWhileSomebodyListens(t *testing.T) {
+	sampling(t, func(t *testing.T, f *fleet, a *audience, _ *console.Sampler) {
+		time.Sleep(time.Hour)
+		require.Empty(t, f.took())
+		a.listen(false, "a", "gone")
+		time.Sleep(10*time.Second + 500*time.Millisecond)
+		require.Equal(t, map[string]int{"a": 11}, a.heard())
+		require.Equal(t, map[string]int{"a": 12}, f.took())
+		a.listen(true)
+		time.Sleep(10 * time.Second)
+		require.Equal(t, map[string]int{"a": 10, "b": 10, "c": 10}, a.heard())
+		f.stop("b")
+		f.took()
+		time.Sleep(10 * time.Second)
+		require.Equal(t, map[string]int{"a": 10, "c": 10}, a.heard())
+		a.listen(false)
+		synctest.Wait()
+		f.took()
+		time.Sleep(time.Hour)
+		require.Empty(t, f.took())
+	})
+}
+
+func TestSampleIsWhatAContainerUsesNow(t *testing.T) {
+	sampling(t, func(t *testing.T, f *fleet, a *audience, s *console.Sampler) {
+		time.Sleep(time.Minute)
+		got, err := s.Sample(t.Context(), "a")
+		require.NoError(t, err)
+		disk := int64(9)
+		require.Equal(t, v1.Stats{
+			CPUUsage: 50, MemoryUsage: 1, MemoryLimit: 2, NetworkRx: 3, NetworkTx: 4,
+			BlockRead: 5, BlockWrite: 6, Pids: 7, Uptime: 60, DiskUsage: &disk,
+		}, got)
+		require.Equal(t, map[string]int{"a": 2}, f.took())
+		_, err = s.Sample(t.Context(), "a")
+		require.NoError(t, err)
+		require.Empty(t, f.took(), "a fresh reading is an answer")
+		time.Sleep(5 * time.Second)
+		got, err = s.Sample(t.Context(), "a")
+		require.NoError(t, err)
+		require.Equal(t, 50.0, got.CPUUsage)
+		require.Equal(t, map[string]int{"a": 1}, f.took(), "there is one to compare with")
+
+		got, err = s.Sample(t.Context(), "b")
+		require.NoError(t, err)
+		require.Nil(t, got.DiskUsage)
+		_, err = s.Sample(t.Context(), "gone")
+		require.ErrorIs(t, err, runtime.ErrNotRunning)
+		f.err = errors.New("away")
+		_, err = s.Sample(t.Context(), "c")
+		require.ErrorIs(t, err, f.err)
+		require.Empty(t, s.Samples(t.Context(), []string{"c"}))
+	})
+}
+
+func TestSamplesOfAllTakeAFifthOfASecond(t *testing.T) {
+	sampling(t, func(t *testing.T, f *fleet, a *audience, s *console.Sampler) {
+		for i := range 100 {
+			f.started[fmt.Sprint(i)] = time.Now()
+		}
+		time.Sleep(time.Second)
+		began := time.Now()
+		all := s.Samples(t.Context(), nil)
+		require.Len(t, all, 103)
+		require.Equal(t, 50.0, all["77"].CPUUsage)
+		require.LessOrEqual(t, time.Since(began), time.Second/4)
+		require.Len(t, s.Samples(t.Context(), []string{"a", "gone"}), 1)
+	})
+}
+
+func TestANewRunIsNotComparedWithTheOldOne(t *testing.T) {
+	sampling(t, func(t *testing.T, f *fleet, a *audience, s *console.Sampler) {
+		time.Sleep(time.Minute)
+		_, err := s.Sample(t.Context(), "a")
+		require.NoError(t, err)
+		f.started["a"] = time.Now()
+		time.Sleep(time.Second)
+		got, err := s.Sample(t.Context(), "a")
+		require.NoError(t, err)
+		require.Equal(t, 50.0, got.CPUUsage)
+		require.EqualValues(t, 1, got.Uptime)
+	})
+}
+
+func TestCollectorHasASeriesOfEachRunningContainer(t *testing.T) {
+	f := newFleet("a")
+	c := console.NewCollector(f, f)
+	require.NoError(t, testutil.CollectAndCompare(c, strings.NewReader(`
+# HELP berth_container_memory_bytes Memory used, without cache.
+# TYPE berth_container_memory_bytes gauge
+berth_container_memory_bytes{container="a"} 1
+# HELP berth_container_network_transmit_bytes_total Bytes sent by the run.
+# TYPE berth_container_network_transmit_bytes_total counter
+berth_container_network_transmit_bytes_total{container="a"} 4
+`), "berth_container_memory_bytes", "berth_container_network_transmit_bytes_total"))
+	require.Equal(t, 7, testutil.CollectAndCount(c))
+	problems, err := testutil.CollectAndLint(c)
+	require.NoError(t, err)
+	require.Empty(t, problems)
+	f.stop("a")
+	require.Zero(t, testutil.CollectAndCount(c))
+	require.NoError(t, prometheus.NewRegistry().Register(c))
+}
