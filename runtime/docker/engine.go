@@ -49,6 +49,7 @@ type Engine struct {
 	cli   *client.Client
 	calls *calls
 	ids   *ids
+	meter *meter
 	net   *network
 	log   *slog.Logger
 }
@@ -68,7 +69,10 @@ func New(c Config, r prometheus.Registerer, log *slog.Logger) (*Engine, error) {
 	}
 	c = c.withDefaults()
 	calls := newCalls(cli, newMetrics(r))
-	return &Engine{cfg: c, cli: cli, calls: calls, ids: newIDs(), net: newNetwork(c.Network, cli, calls, log), log: log}, nil
+	return &Engine{
+		cfg: c, cli: cli, calls: calls, ids: newIDs(), meter: newMeter(),
+		net: newNetwork(c.Network, cli, calls, log), log: log,
+	}, nil
 }
 
 // Ping asks whether the engine answers at all. Any failure is ErrUnavailable.

@@ -25,7 +25,7 @@ type rig struct {
 	image  string
 }
 
-func newRig(t *testing.T, change ...func(*Config)) rig {
+func newRig(t testing.TB, change ...func(*Config)) rig {
 	t.Helper()
 	client := enginetest.Shared(t)
 	c := Config{Host: client.Host(), StoreID: "test-" + strings.ToLower(rand.Text()[:10]), Network: "berth-test"}
@@ -42,7 +42,7 @@ func (r rig) twin(t *testing.T) rig {
 	return open(t, r.client, r.cfg)
 }
 
-func open(t *testing.T, client *enginetest.Client, c Config) rig {
+func open(t testing.TB, client *enginetest.Client, c Config) rig {
 	t.Helper()
 	e, err := New(c, prometheus.NewRegistry(), slog.New(slog.NewTextHandler(t.Output(), nil)))
 	require.NoError(t, err)

@@ -51,6 +51,7 @@ func (e *Engine) Remove(ctx context.Context, n runtime.Name) error {
 		err := e.cli.ContainerRemove(ctx, id, container.RemoveOptions{RemoveVolumes: true})
 		if err == nil {
 			e.ids.drop(n, id)
+			e.meter.forget(id)
 		}
 		return err
 	})

@@ -12,9 +12,28 @@ import (
 	"berth/runtime"
 )
 
-// Stats returns what a container uses now. Counters are the engine's; their
-// differences are the caller's to make.
+// Stats returns what a container uses now. Counters grow from the start of its
+// run; their differences are the caller's to make.
 func (e *Engine) Stats(ctx context.Context, containerID string) (runtime.Stats, error) {
+	if s, ok := e.meter.read(containerID); ok {
+		return s, nil
+	}
+	c, err := e.ours(ctx, containerID)
+	if err != nil {
+		return runtime.Stats{}, err
+	}
+	if !c.State.Running {
+		return runtime.Stats{}, fmt.Errorf("stats of container %s: %w", containerID, runtime.ErrNotRunning)
+	}
+	e.meter.note(containerID, c.State.Pid)
+	if s, ok := e.meter.read(containerID); ok {
+		return s, nil
+	}
+	return e.askStats(ctx, containerID)
+}
+
+// askStats asks the engine.
+func (e *Engine) askStats(ctx context.Context, containerID string) (runtime.Stats, error) {
 	var answer container.StatsResponse
 	err := e.calls.do(ctx, opStats, "container "+containerID, func(ctx context.Context) error {
 		reader, err := e.cli.ContainerStatsOneShot(ctx, containerID)
@@ -60,10 +79,16 @@ func stats(a container.StatsResponse) runtime.Stats {
 // memory is what docker stats shows: usage without the page cache that the
 // kernel would give up first. The first key is cgroup v1's, the second v2's.
 func memory(m container.MemoryStats) int64 {
-	for _, key := range []string{"total_inactive_file", "inactive_file"} {
-		if cache, ok := m.Stats[key]; ok && cache < m.Usage {
-			return int64(m.Usage - cache)
-		}
+	cache, first := m.Stats["total_inactive_file"]
+	if !first {
+		cache = m.Stats["inactive_file"]
 	}
-	return int64(m.Usage)
+	return without(int64(cache), int64(m.Usage))
+}
+
+func without(cache, usage int64) int64 {
+	if cache < usage {
+		return usage - cache
+	}
+	return usage
 }
