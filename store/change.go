@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	v1 "berth/api/v1"
@@ -111,9 +110,9 @@ func (tx *Tx) has(key string) error {
 	return tx.read(key, func([]byte) error { return nil })
 }
 
-// note tells the watchers of a change, once.
+// note tells the watchers of a change, and of the same one in a row once.
 func (tx *Tx) note(c Change) {
-	if !slices.Contains(tx.changes, c) {
+	if n := len(tx.changes); n == 0 || tx.changes[n-1] != c {
 		tx.changes = append(tx.changes, c)
 	}
 }

@@ -29,6 +29,12 @@ type disk struct {
 	reserved  bool
 }
 
+// settle takes room right after Badger was opened, as far as there is any.
+func (d *disk) settle() {
+	_ = d.allocate()
+	d.reserved = d.reserve() == nil
+}
+
 // check says why nothing may be written now.
 func (d *disk) check() error {
 	if d == nil {
@@ -140,7 +146,12 @@ func (d *disk) reserve() error {
 		return err
 	}
 	defer f.Close()
-	return fallocate(f, reserveSize)
+	for size := int64(reserveSize); size >= memTableSize; size -= memTableSize {
+		if err = fallocate(f, size); err == nil {
+			return nil
+		}
+	}
+	return err
 }
 
 // release gives the reserve up.

@@ -63,7 +63,13 @@ func (s *Store) openDisk(dir string, minFree uint64) (err error) {
 			return err
 		}
 	}
-	s.db, err = openBadger(badgerOptions(dir, s.log))
+	o := badgerOptions(dir, s.log)
+	if dir != "" {
+		if err := verify(o); err != nil {
+			return err
+		}
+	}
+	s.db, err = openBadger(o)
 	return err
 }
 

@@ -8,7 +8,6 @@ import (
 )
 
 const (
-	metaPrefix  = "meta/"
 	schemaKey   = "meta/schema"
 	idKey       = "meta/id"
 	revisionKey = "meta/revision"
@@ -23,14 +22,12 @@ type migration func(*Store) error
 var migrations []migration
 
 // migrate makes a new store, or brings an old one up to date.
-func (s *Store) migrate(steps []migration) error {
+func (s *Store) migrate(version uint64, steps []migration) error {
 	newest := uint64(len(steps) + 1)
-	version, err := s.schema()
-	if err != nil {
-		return err
-	}
 	if version == 0 {
-		return s.Update(func(tx *Tx) error { return tx.make(newest) })
+		return s.Update(func(tx *Tx) error {
+			return errors.Join(tx.setNumbers(schemaKey, newest), tx.makeID())
+		})
 	}
 	if version > newest {
 		return fmt.Errorf("%w: it has version %d, this one knows up to %d; start the newer one", ErrNewer, version, newest)
@@ -49,33 +46,30 @@ func (s *Store) migrate(steps []migration) error {
 }
 
 // schema is the version of the store, and 0 if it is empty. It also reads the id.
-func (s *Store) schema() (version uint64, err error) {
-	err = s.View(func(tx *Tx) error {
-		if version, err = tx.number(schemaKey); err != nil {
-			return err
-		}
-		err := tx.read(idKey, func(b []byte) error {
-			s.id = string(b)
-			return nil
-		})
-		if version != 0 && err == nil {
-			return nil
-		}
-		if err != nil && !errors.Is(err, ErrNotFound) {
-			return err
-		}
-		for key := range tx.scan("", "", false) {
-			return fmt.Errorf("%w: it holds %q but not what it is; restore a backup, or move its directory away to begin anew (containers of the old store are left alone then)", ErrDamaged, key)
-		}
-		return tx.err
+func (s *Store) schema(tx *Tx) (version uint64, err error) {
+	if version, err = tx.number(schemaKey); err != nil {
+		return 0, err
+	}
+	err = tx.read(idKey, func(b []byte) error {
+		s.id = string(b)
+		return nil
 	})
-	return version, err
+	if version != 0 && err == nil {
+		return version, nil
+	}
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return 0, err
+	}
+	for key := range tx.scan("", "", false) {
+		return 0, fmt.Errorf("%w: it holds %q but not what it is; restore a backup, or move its directory away to begin anew (containers of the old store are left alone then)", ErrDamaged, key)
+	}
+	return 0, tx.err
 }
 
-// make is what a new store begins with.
-func (tx *Tx) make(version uint64) error {
+// makeID gives the store a new id.
+func (tx *Tx) makeID() error {
 	b := make([]byte, 16)
 	rand.Read(b) // never fails
 	tx.store.id = hex.EncodeToString(b)
-	return errors.Join(tx.setNumbers(schemaKey, version), tx.set(idKey, []byte(tx.store.id)))
+	return tx.set(idKey, []byte(tx.store.id))
 }

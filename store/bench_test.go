@@ -1,0 +1,119 @@
+package store
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	v1 "berth/api/v1"
+)
+
+// populated has n containers of a usual size.
+func populated(b *testing.B, dir string, n int) *Store {
+	s := openIn(b, dir)
+	spec := v1.ContainerSpec{
+		Image: "ghcr.io/games/java:21", StartupCommand: strings.Repeat("x", 200), InstallScript: strings.Repeat("y", 2000),
+		Ports: []v1.Port{{IP: "0.0.0.0", Port: 25565, Protocol: "tcp"}}, Env: map[string]string{"EULA": "true"},
+	}
+	for i := range n {
+		id := fmt.Sprintf("server-%04d", i)
+		require.NoError(b, s.Update(func(tx *Tx) error { return Containers.Create(tx, id, spec) }))
+		require.NoError(b, setPhase(s, id, v1.Ready))
+	}
+	return s
+}
+
+func BenchmarkSetStatus(b *testing.B) {
+	for _, clients := range []int{1, 16, 128} {
+		b.Run(fmt.Sprintf("sync-%d-clients", clients), func(b *testing.B) {
+			s := populated(b, b.TempDir(), 500)
+			var n atomic.Int64
+			b.SetParallelism(max(1, clients/2)) // of two processors
+			b.ReportAllocs()
+			b.ResetTimer()
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					i := n.Add(1)
+					err := s.Update(func(tx *Tx) error {
+						return Containers.SetStatus(tx, fmt.Sprintf("server-%04d", i%500), func(st *v1.ContainerStatus) { st.Seq = uint64(i) })
+					})
+					if err != nil {
+						b.Error(err)
+					}
+				}
+			})
+		})
+	}
+}
+
+func BenchmarkGet(b *testing.B) {
+	s := populated(b, b.TempDir(), 1000)
+	b.ReportAllocs()
+	for b.Loop() {
+		require.NoError(b, s.View(func(tx *Tx) error {
+			_, err := Containers.Get(tx, "server-0500")
+			return err
+		}))
+	}
+}
+
+func BenchmarkList1000(b *testing.B) {
+	s := populated(b, b.TempDir(), 1000)
+	b.ReportAllocs()
+	for b.Loop() {
+		require.NoError(b, s.View(func(tx *Tx) error {
+			list, err := Containers.List(tx)
+			require.Len(b, list, 1000)
+			return err
+		}))
+	}
+}
+
+func BenchmarkIDs1000(b *testing.B) {
+	s := populated(b, b.TempDir(), 1000)
+	b.ReportAllocs()
+	for b.Loop() {
+		require.NoError(b, s.View(func(tx *Tx) error {
+			require.Len(b, Containers.IDs(tx), 1000)
+			return nil
+		}))
+	}
+}
+
+// BenchmarkOpen opens a store of 1,000 containers and 50,000 transitions.
+func BenchmarkOpen(b *testing.B) {
+	dir := b.TempDir()
+	s := populated(b, dir, 1000)
+	for range 50 {
+		require.NoError(b, emit(s, 1000))
+	}
+	require.NoError(b, s.Close())
+	for b.Loop() {
+		s, err := Open(dir, Options{})
+		require.NoError(b, err)
+		b.StopTimer()
+		require.NoError(b, s.Close())
+		b.StartTimer()
+	}
+}
+
+func BenchmarkReadEventsAfterTrim(b *testing.B) {
+	s := openIn(b, b.TempDir())
+	for range 100 {
+		require.NoError(b, emit(s, 1000))
+	}
+	_, err := s.TrimEvents(s.time(), 1000)
+	require.NoError(b, err)
+	_, newest := uint64(0), uint64(100_000)
+	b.ResetTimer()
+	for b.Loop() {
+		require.NoError(b, s.View(func(tx *Tx) error {
+			list, err := ReadEvents(tx, newest-1000, 1)
+			require.Len(b, list, 1)
+			return err
+		}))
+	}
+}

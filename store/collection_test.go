@@ -1,0 +1,188 @@
+package store
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	v1 "berth/api/v1"
+)
+
+// modelled is what a volume should look like.
+type modelled struct {
+	meta   v1.Meta
+	spec   v1.VolumeSpec
+	status v1.VolumeStatus
+}
+
+// model does in maps what the store does on the disk.
+type model struct {
+	s       *Store
+	now     time.Time
+	rev     uint64
+	objects map[string]*modelled
+}
+
+// step runs change on the store, and then same on the model if it should
+// succeed. changes says whether a revision is spent.
+func (m *model) step(t *rapid.T, want error, changes bool, change func(*Tx) error, same func()) {
+	m.now = m.now.Add(time.Second)
+	err := m.s.Update(change)
+	require.ErrorIs(t, err, want)
+	if want == nil && changes {
+		m.rev++
+		same()
+	}
+	require.Equal(t, m.rev, m.s.Revision())
+}
+
+func (m *model) touch(o *modelled) { o.meta.Revision, o.meta.UpdatedAt = m.rev, m.now }
+
+func missing(o *modelled) error {
+	if o == nil {
+		return ErrNotFound
+	}
+	return nil
+}
+
+var modelIDs = rapid.SampledFrom([]string{"a", "a-b", "a.b", "b", "ab", "z"})
+
+func (m *model) Create(t *rapid.T) {
+	id, spec := modelIDs.Draw(t, "id"), v1.VolumeSpec{SizeLimit: rapid.Int64Range(0, 2).Draw(t, "limit")}
+	var want error
+	if m.objects[id] != nil {
+		want = ErrExists
+	}
+	m.step(t, want, true, func(tx *Tx) error { return Volumes.Create(tx, id, spec) }, func() {
+		o := &modelled{meta: v1.Meta{ID: id, Generation: 1, CreatedAt: m.now}, spec: spec}
+		m.touch(o)
+		m.objects[id] = o
+	})
+}
+
+func (m *model) SetSpec(t *rapid.T) {
+	id, limit := modelIDs.Draw(t, "id"), rapid.Int64Range(0, 2).Draw(t, "limit")
+	o := m.objects[id]
+	change := func(spec *v1.VolumeSpec) error { spec.SizeLimit = limit; return nil }
+	m.step(t, missing(o), o != nil && o.spec.SizeLimit != limit, func(tx *Tx) error { return Volumes.SetSpec(tx, id, change) }, func() {
+		o.spec.SizeLimit = limit
+		o.meta.Generation++
+		m.touch(o)
+	})
+}
+
+func (m *model) SetStatus(t *rapid.T) {
+	id, size := modelIDs.Draw(t, "id"), rapid.Int64Range(0, 2).Draw(t, "size")
+	o := m.objects[id]
+	change := func(status *v1.VolumeStatus) { status.Size = size }
+	m.step(t, missing(o), o != nil && o.status.Size != size, func(tx *Tx) error { return Volumes.SetStatus(tx, id, change) }, func() {
+		o.status.Size = size
+		m.touch(o)
+	})
+}
+
+func (m *model) Delete(t *rapid.T) {
+	id := modelIDs.Draw(t, "id")
+	o := m.objects[id]
+	m.step(t, missing(o), o != nil && !o.meta.Deleted, func(tx *Tx) error { return Volumes.Delete(tx, id) }, func() {
+		o.meta.Deleted = true
+		m.touch(o)
+	})
+}
+
+func (m *model) Purge(t *rapid.T) {
+	id := modelIDs.Draw(t, "id")
+	m.step(t, nil, m.objects[id] != nil, func(tx *Tx) error { return Volumes.Purge(tx, id) }, func() { delete(m.objects, id) })
+}
+
+func (m *model) FailAfterwards(t *rapid.T) {
+	broken := errors.New("broken")
+	m.step(t, broken, false, func(tx *Tx) error {
+		for _, id := range Volumes.IDs(tx) {
+			require.NoError(t, Volumes.Purge(tx, id))
+		}
+		require.Empty(t, Volumes.IDs(tx), "an update sees its own writes")
+		require.NoError(t, Volumes.Create(tx, "new", v1.VolumeSpec{}))
+		require.Equal(t, []string{"new"}, Volumes.IDs(tx))
+		return broken
+	}, nil)
+}
+
+// Check compares everything. rapid calls it after each step.
+func (m *model) Check(t *rapid.T) {
+	var want []v1.Volume
+	for _, o := range m.objects {
+		want = append(want, v1.Volume{Meta: o.meta, Spec: o.spec, Status: o.status})
+	}
+	slices.SortFunc(want, func(a, b v1.Volume) int { return strings.Compare(a.Meta.ID, b.Meta.ID) })
+	compare := func(tx *Tx) error {
+		list, err := Volumes.List(tx)
+		require.NoError(t, err)
+		require.Empty(t, cmp.Diff(want, list))
+		var ids []string
+		for _, o := range want {
+			ids = append(ids, o.Meta.ID)
+			got, err := Volumes.Get(tx, o.Meta.ID)
+			require.NoError(t, err)
+			require.Empty(t, cmp.Diff(o, got))
+		}
+		require.Equal(t, ids, Volumes.IDs(tx))
+		return nil
+	}
+	require.NoError(t, m.s.View(compare))
+	require.NoError(t, m.s.Update(compare))
+}
+
+func TestCollectionAgainstModel(t *testing.T) {
+	m := &model{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	var err error
+	m.s, err = Open("", Options{Now: func() time.Time { return m.now }})
+	require.NoError(t, err)
+	defer m.s.Close()
+	rapid.Check(t, func(t *rapid.T) {
+		require.NoError(t, m.s.Update(func(tx *Tx) error {
+			for _, id := range Volumes.IDs(tx) {
+				require.NoError(t, Volumes.Purge(tx, id))
+			}
+			return nil
+		}))
+		m.rev, m.objects = m.s.Revision(), map[string]*modelled{}
+		actions := rapid.StateMachineActions(m)
+		actions[""] = m.Check
+		delete(actions, "Check")
+		t.Repeat(actions)
+	})
+}
+
+func TestUpdateSeesItselfAndTheRestOfItsBatch(t *testing.T) {
+	s := openIn(t, "")
+	require.NoError(t, s.Update(func(tx *Tx) error {
+		require.NoError(t, Containers.Create(tx, "a", v1.ContainerSpec{Image: "one"}))
+		require.NoError(t, Containers.SetSpec(tx, "a", func(c *v1.ContainerSpec) error { c.Image = "two"; return nil }))
+		o, err := Containers.Get(tx, "a")
+		require.NoError(t, err)
+		require.Equal(t, "two", o.Spec.Image)
+		require.EqualValues(t, 2, o.Meta.Generation)
+		require.Equal(t, tx.Revision(), o.Meta.Revision)
+		return nil
+	}))
+	require.EqualValues(t, 1, s.Revision())
+	for _, id := range []string{"", "a/b"} {
+		require.Error(t, create(s, id))
+	}
+	require.Error(t, s.View(func(tx *Tx) error { return Containers.Create(tx, "b", v1.ContainerSpec{}) }))
+	refused := errors.New("refused")
+	err := s.Update(func(tx *Tx) error {
+		return Containers.SetSpec(tx, "a", func(c *v1.ContainerSpec) error { c.Image = "three"; return refused })
+	})
+	require.ErrorIs(t, err, refused)
+	_, err = Containers.Await(t.Context(), s, "none", func(v1.Container) bool { return true })
+	require.ErrorIs(t, err, ErrNotFound)
+	require.ErrorContains(t, err, "container none: not found")
+}

@@ -1,0 +1,145 @@
+package store
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	v1 "berth/api/v1"
+)
+
+// smallDisk mounts a file system of its own.
+func smallDisk(t *testing.T, size string) string {
+	dir := t.TempDir()
+	require.NoError(t, unix.Mount("tmpfs", dir, "tmpfs", 0, "size="+size))
+	t.Cleanup(func() { require.NoError(t, unix.Unmount(dir, 0)) })
+	return dir
+}
+
+// fill takes all the room that is left.
+func fill(t *testing.T, dir string) (filler string) {
+	filler = filepath.Join(dir, "filler")
+	f, err := os.Create(filler)
+	require.NoError(t, err)
+	defer f.Close()
+	block := make([]byte, 64<<10)
+	for err == nil {
+		_, err = f.Write(block)
+	}
+	require.ErrorIs(t, err, unix.ENOSPC)
+	return filler
+}
+
+func createBig(s *Store, id, script string) error {
+	return s.Update(func(tx *Tx) error {
+		return Containers.Create(tx, id, v1.ContainerSpec{InstallScript: script})
+	})
+}
+
+// noise is text that cannot be compressed.
+func noise() string {
+	b := make([]byte, 200<<10)
+	rand.Read(b)
+	return base64.StdEncoding.EncodeToString(b)
+}
+
+func TestFullDiskRefusesUpdatesUntilThereIsRoom(t *testing.T) {
+	disk := smallDisk(t, "112m")
+	dir := filepath.Join(disk, "store")
+	s, err := Open(dir, Options{MinFree: 16 << 20})
+	require.NoError(t, err)
+	require.NoError(t, createBig(s, "before", noise()))
+	rev := s.Revision()
+
+	filler := fill(t, disk)
+	err = createBig(s, "during", noise())
+	require.ErrorIs(t, err, ErrFailed)
+	require.ErrorIs(t, err, ErrDiskFull)
+	require.ErrorContains(t, err, "disk is full")
+	require.ErrorIs(t, s.Writable(), ErrDiskFull)
+	require.Equal(t, rev, s.Revision())
+	require.NoError(t, s.View(func(tx *Tx) error {
+		_, err := Containers.Get(tx, "before")
+		require.Equal(t, []string{"before"}, Containers.IDs(tx))
+		return err
+	}))
+
+	require.NoError(t, os.Remove(filler))
+	require.NoError(t, s.Writable())
+	require.NoError(t, createBig(s, "after", noise()))
+	require.Equal(t, rev+1, s.Revision())
+	require.NoError(t, s.Close())
+}
+
+func TestFullDiskUnderLoadKillsNothing(t *testing.T) {
+	disk := smallDisk(t, "96m")
+	dir := filepath.Join(disk, "store")
+	s, err := Open(dir, Options{MinFree: 32 << 20})
+	require.NoError(t, err)
+	kept := 0
+	script := noise()
+	for err == nil { // until the store itself has filled the disk
+		script = script[1000:] + script[:1000]
+		if err = createBig(s, strconv.Itoa(kept), script); err == nil {
+			kept++
+		}
+	}
+	require.ErrorIs(t, err, ErrDiskFull)
+	require.Greater(t, kept, 40)
+	fill(t, disk)
+	require.NoError(t, s.Close(), "the reserve has room for the last table")
+
+	fill(t, disk)
+	_, err = Open(dir, Options{MinFree: 32 << 20})
+	require.ErrorIs(t, err, ErrDiskFull, "a start without any room is refused, not killed")
+	require.NoError(t, os.Remove(filepath.Join(disk, "filler")))
+	s, err = Open(dir, Options{MinFree: 1 << 20})
+	require.NoError(t, err)
+	require.EqualValues(t, kept, s.Revision())
+	require.NoError(t, s.View(func(tx *Tx) error {
+		require.Len(t, Containers.IDs(tx), kept)
+		return nil
+	}))
+	require.NoError(t, s.Close())
+}
+
+func TestStartAfterAKillOnAFullDisk(t *testing.T) {
+	disk := smallDisk(t, "112m")
+	dir := filepath.Join(disk, "store")
+	cmd := child(t, "write", dir)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	_, err = out.Read(make([]byte, 1))
+	require.NoError(t, err)
+	require.NoError(t, cmd.Process.Kill())
+	_ = cmd.Wait() // "signal: killed"
+	fill(t, disk)
+
+	s, err := Open(dir, Options{MinFree: 16 << 20})
+	require.NoError(t, err)
+	require.NotZero(t, s.Revision())
+	require.ErrorIs(t, create(s, "none"), ErrDiskFull)
+	require.NoError(t, s.Close())
+}
+
+func TestDirectoryThatIsGoneRefusesUpdates(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	s, err := Open(dir, Options{})
+	require.NoError(t, err)
+	require.NoError(t, create(s, "a"))
+	moved := dir + "-moved"
+	require.NoError(t, os.Rename(dir, moved))
+	require.ErrorIs(t, create(s, "b"), ErrFailed)
+	require.True(t, errors.Is(s.Writable(), ErrFailed))
+	require.NoError(t, os.Rename(moved, dir))
+	require.NoError(t, create(s, "c"))
+	require.NoError(t, s.Close())
+}

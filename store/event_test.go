@@ -1,0 +1,217 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	v1 "berth/api/v1"
+)
+
+func emit(s *Store, n int) error {
+	return s.Update(func(tx *Tx) error {
+		for i := range n {
+			Emit(tx, v1.Event{Container: "mc", Event: v1.EventState, Data: fmt.Sprint(i)})
+		}
+		return nil
+	})
+}
+
+// rangeOf is the range of the transitions that are kept.
+func rangeOf(t *testing.T, s *Store) (oldest, newest uint64) {
+	require.NoError(t, s.View(func(tx *Tx) error {
+		oldest, newest = EventRange(tx)
+		return nil
+	}))
+	return oldest, newest
+}
+
+func read(s *Store, since uint64, limit int) (list []v1.Event, err error) {
+	err = s.View(func(tx *Tx) (err error) {
+		list, err = ReadEvents(tx, since, limit)
+		return err
+	})
+	return list, err
+}
+
+func TestTransitionsHaveNoGap(t *testing.T) {
+	s := openIn(t, t.TempDir())
+	s.events = newRing(16, 0, v1.Event{}) // so that followers fall back to the disk
+	const writers, each = 16, 20
+	require.NoError(t, emit(s, 8))
+	var all sync.WaitGroup
+	for f := range 8 {
+		all.Go(func() {
+			want := uint64(f) // each from another one on
+			for e, err := range s.Events(t.Context(), want) {
+				want++
+				if err != nil || e.Seq != want || e.Container == "" {
+					t.Errorf("follower %d: want %d, got %+v, %v", f, want, e, err)
+					return
+				}
+				if want == writers*each {
+					return
+				}
+			}
+		})
+	}
+	broken := errors.New("broken")
+	for w := range writers {
+		all.Go(func() {
+			for i := range each {
+				if w == 0 && i < 8 {
+					continue // emitted before
+				}
+				err := s.Update(func(tx *Tx) error {
+					e := Emit(tx, v1.Event{Container: "mc"})
+					if e.Seq == 0 || !e.Time.Equal(tx.Now()) {
+						t.Errorf("emitted %+v", e)
+					}
+					if rand.IntN(3) == 0 {
+						return broken
+					}
+					return nil
+				})
+				if errors.Is(err, broken) {
+					err = emit(s, 1)
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	require.Zero(t, s.Revision(), "no object changed")
+	list, err := read(s, 0, 1000)
+	require.NoError(t, err)
+	require.Len(t, list, writers*each)
+	for i, e := range list {
+		require.EqualValues(t, i+1, e.Seq)
+	}
+}
+
+func TestReadTransitions(t *testing.T) {
+	s := openIn(t, "")
+	oldest, newest := rangeOf(t, s)
+	require.Equal(t, [2]uint64{0, 0}, [2]uint64{oldest, newest})
+	list, err := read(s, 0, 10)
+	require.NoError(t, err)
+	require.Empty(t, list)
+
+	require.NoError(t, emit(s, 10))
+	list, err = read(s, 3, 4)
+	require.NoError(t, err)
+	require.Len(t, list, 4)
+	require.EqualValues(t, 4, list[0].Seq)
+	require.Equal(t, "3", list[0].Data)
+	list, err = read(s, 10, 4)
+	require.NoError(t, err)
+	require.Empty(t, list)
+	_, err = read(s, 11, 4)
+	require.ErrorIs(t, err, ErrCompacted, "from another store")
+	require.NoError(t, s.Update(func(tx *Tx) error {
+		Emit(tx, v1.Event{Data: "own"})
+		list, err := ReadEvents(tx, 9, 10)
+		require.NoError(t, err)
+		require.Len(t, list, 2, "an update sees its own")
+		require.Equal(t, "own", list[1].Data)
+		return nil
+	}))
+}
+
+func TestTrimKeepsTheNewestAndTheYoung(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	dir := t.TempDir()
+	o := Options{Now: func() time.Time { return now }}
+	s, err := Open(dir, o)
+	require.NoError(t, err)
+	trim := func(before time.Time, keep, want int) {
+		t.Helper()
+		removed, err := s.TrimEvents(before, keep)
+		require.NoError(t, err)
+		require.Equal(t, want, removed)
+	}
+	require.NoError(t, emit(s, 1500))
+	require.NoError(t, emit(s, 1500))
+	now = now.Add(time.Hour)
+	require.NoError(t, emit(s, 100))
+
+	trim(now.Add(-2*time.Hour), 5000, 0)
+	trim(now.Add(-2*time.Hour), 600, 2500)
+	oldest, newest := rangeOf(t, s)
+	require.Equal(t, [2]uint64{2501, 3100}, [2]uint64{oldest, newest})
+	_, err = read(s, 2499, 1)
+	require.ErrorIs(t, err, ErrCompacted)
+	list, err := read(s, 2500, 1)
+	require.NoError(t, err)
+	require.EqualValues(t, 2501, list[0].Seq)
+	for _, err := range s.Events(t.Context(), 100) {
+		require.ErrorIs(t, err, ErrCompacted)
+	}
+
+	trim(now, 600, 500)
+	oldest, newest = rangeOf(t, s)
+	require.Equal(t, [2]uint64{3001, 3100}, [2]uint64{oldest, newest})
+	trim(now.Add(time.Hour), 600, 100)
+	oldest, newest = rangeOf(t, s)
+	require.Equal(t, [2]uint64{0, 0}, [2]uint64{oldest, newest})
+	require.NoError(t, s.Close())
+
+	s, err = Open(dir, o)
+	require.NoError(t, err)
+	require.NoError(t, emit(s, 1))
+	oldest, newest = rangeOf(t, s)
+	require.Equal(t, [2]uint64{3101, 3101}, [2]uint64{oldest, newest}, "seqs go on")
+	_, err = read(s, 3099, 1)
+	require.ErrorIs(t, err, ErrCompacted)
+	require.NoError(t, s.Close())
+}
+
+func TestFollowersOfAReopenedStoreReadTheDiskFirst(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(dir, Options{})
+	require.NoError(t, err)
+	require.NoError(t, emit(s, 600))
+	require.NoError(t, s.Close())
+	s = openIn(t, dir)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	want := uint64(0)
+	for e, err := range s.Events(ctx, 0) {
+		require.NoError(t, err)
+		want++
+		require.Equal(t, want, e.Seq)
+		switch want {
+		case 600:
+			require.NoError(t, emit(s, 3))
+		case 603:
+			cancel()
+		}
+	}
+	require.EqualValues(t, 603, want)
+}
+
+func TestCursors(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(dir, Options{})
+	require.NoError(t, err)
+	require.NoError(t, s.Update(func(tx *Tx) error {
+		require.Zero(t, Cursor(tx, "remote"))
+		return SetCursor(tx, "remote", 1<<40)
+	}))
+	require.NoError(t, s.Close())
+	s = openIn(t, dir)
+	require.NoError(t, s.View(func(tx *Tx) error {
+		require.EqualValues(t, 1<<40, Cursor(tx, "remote"))
+		require.Zero(t, Cursor(tx, "other"))
+		return nil
+	}))
+	require.Zero(t, s.Revision())
+}
