@@ -1,6 +1,7 @@
 package enginetest
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -86,7 +87,7 @@ func (c *Client) CreateRaw(t testing.TB, name string, body map[string]any) (id s
 	t.Helper()
 	var made struct{ ID string }
 	decode(t, c.Must(t, http.MethodPost, "/containers/create?name="+url.QueryEscape(name), body), &made)
-	t.Cleanup(func() { c.Remove(t, made.ID) })
+	t.Cleanup(func() { c.ifAlive(func() { c.Remove(t, made.ID) }) })
 	return made.ID
 }
 
@@ -125,7 +126,14 @@ func (c *Client) CleanStore(t testing.TB, storeID string) {
 		}
 	}
 	clean()
-	t.Cleanup(clean)
+	t.Cleanup(func() { c.ifAlive(clean) })
+}
+
+// ifAlive cleans up in an engine that was not ended by its test.
+func (c *Client) ifAlive(clean func()) {
+	if c.Ping(context.Background()) == nil {
+		clean()
+	}
 }
 
 func decode(t testing.TB, answer []byte, into any) {
