@@ -3,10 +3,8 @@ package console_test
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
-	"slices"
+	"os"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,7 +18,13 @@ import (
 	"berth/runtime"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if text := os.Getenv(helperJob); text != "" {
+		fmt.Fprintln(os.Stderr, help(text))
+		os.Exit(1)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 func TestPumpKeepsWhatAContainerPrints(t *testing.T) {
 	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
@@ -304,117 +308,6 @@ func TestForgetEndsPumpsAndRemovesTheJournal(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, []string{"c"}, texts(t, h, "mc"))
 	})
-}
-
-// TestNothingIsLostOrDoubledWhateverHappens lets berth be killed, streams be cut
-// and the engine be away at random, while a container prints and is restarted
-// and made again. Everything is in the journal once, in order.
-func TestNothingIsLostOrDoubledWhateverHappens(t *testing.T) {
-	for seed := range uint64(12) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) { anyPast(t, rand.New(rand.NewPCG(seed, 5))) })
-	}
-}
-
-func anyPast(t *testing.T, dice *rand.Rand) {
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		e := newEngine()
-		w := &world{t: t, e: e, dir: dir, tgt: target("c0")}
-		e.print("c0")
-		w.boot()
-		defer func() { w.kill() }()
-		for range 400 {
-			w.step(dice)
-		}
-		w.mend()
-		time.Sleep(time.Minute)
-		got := texts(t, w.hub, "mc")
-		require.Empty(t, slices.DeleteFunc(slices.Clone(got), func(s string) bool { return !strings.Contains(s, "missing") }))
-		require.Equal(t, w.want[max(0, len(w.want)-10_000):], got)
-	})
-}
-
-// world is berth and an engine, and what was printed.
-type world struct {
-	t    *testing.T
-	e    *engine
-	dir  string
-	tgt  console.Target
-	want []string
-	hub  *stream.Hub
-	m    *console.Manager
-	kill func()
-}
-
-func (w *world) boot() {
-	w.hub = stream.New(w.dir, stream.Options{})
-	w.m = console.New(w.e, w.hub, console.Options{})
-	ctx, cancel := context.WithCancel(context.Background())
-	var done sync.WaitGroup
-	m := w.m
-	done.Go(func() { m.Run(ctx) })
-	w.kill = func() { cancel(); done.Wait() }
-	w.m.Follow(w.tgt)
-}
-
-func (w *world) step(dice *rand.Rand) {
-	switch dice.IntN(14) {
-	case 0:
-		w.e.cut(w.tgt.ContainerID)
-	case 1:
-		w.kill()
-		w.boot()
-	case 2:
-		w.mend()
-	case 3:
-		w.e.mu.Lock()
-		w.e.down = runtime.ErrUnavailable
-		w.e.mu.Unlock()
-		w.e.cut(w.tgt.ContainerID)
-	case 4:
-		w.restart()
-	case 5:
-		w.remake()
-	case 6:
-		time.Sleep(time.Duration(dice.Int64N(int64(3 * time.Second))))
-	case 7:
-		w.m.Follow(w.tgt)
-	case 8:
-		synctest.Wait()
-	default:
-		for range dice.IntN(20) {
-			text := fmt.Sprint(len(w.want))
-			w.want = append(w.want, text)
-			w.e.print(w.tgt.ContainerID, text)
-		}
-	}
-}
-
-func (w *world) mend() {
-	w.e.mu.Lock()
-	w.e.down = nil
-	w.e.mu.Unlock()
-	w.m.Follow(w.tgt)
-}
-
-// restart ends a run and begins another in the same container.
-func (w *world) restart() {
-	w.e.end(w.tgt.ContainerID)
-	w.e.change(w.tgt.ContainerID, func(c *container) { c.ended = false })
-	w.tgt.StartedAt = time.Now()
-	w.m.Follow(w.tgt)
-}
-
-// remake removes the container, as the reconciler does it, and makes another.
-func (w *world) remake() {
-	w.mend()
-	w.e.end(w.tgt.ContainerID)
-	require.NoError(w.t, w.m.Drain(w.t.Context(), w.tgt))
-	w.e.remove(w.tgt.ContainerID)
-	time.Sleep(time.Millisecond)
-	w.tgt = target(fmt.Sprintf("c%d", len(w.want)))
-	w.e.print(w.tgt.ContainerID)
-	w.m.Follow(w.tgt)
 }
 
 func TestInstallersHaveAJournalOfTheirOwn(t *testing.T) {

@@ -1,0 +1,162 @@
+package console_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"berth/api/stream"
+	"berth/api/v1"
+	"berth/controller/console"
+	"berth/hack/enginetest"
+	"berth/runtime"
+	"berth/runtime/docker"
+)
+
+// helperJob in the environment makes the test's program a berth that does
+// nothing but read consoles, until it is killed.
+const helperJob = "BERTH_CONSOLE_HELPER"
+
+type job struct {
+	Store, Dir string
+	Targets    []runtime.Target
+}
+
+// help reads the consoles of a job.
+func help(text string) error {
+	var j job
+	if err := json.Unmarshal([]byte(text), &j); err != nil {
+		return err
+	}
+	e, err := docker.New(docker.Config{StoreID: j.Store}, prometheus.NewRegistry(), slog.Default())
+	if err != nil {
+		return err
+	}
+	m := console.New(e, stream.New(j.Dir, stream.Options{}), console.Options{})
+	for _, t := range j.Targets {
+		m.Follow(t)
+	}
+	return m.Run(context.Background())
+}
+
+// counter prints 0 to n-1 at some lines a second, and ends.
+func counter(n, rate int) []string {
+	burst := max(1, rate/50)
+	script := fmt.Sprintf(`i=0; while [ $i -lt %d ]; do j=0; while [ $j -lt %d ] && [ $i -lt %d ]; do echo "line $i"; i=$((i+1)); j=$((j+1)); done; sleep %f; done`,
+		n, burst, n, float64(burst)/float64(rate))
+	return []string{"/bin/sh", "-c", script}
+}
+
+// TestNothingIsLostWhenBerthIsKilled kills berth 25 times while 20 containers,
+// with and without a terminal, print at 1 to 5,000 lines a second.
+func TestNothingIsLostWhenBerthIsKilled(t *testing.T) {
+	engine := enginetest.Shared(t)
+	image := engine.Busybox(t)
+	j := job{Store: "console-" + uuid.NewString(), Dir: t.TempDir()}
+	rates := []int{1, 50, 200, 500, 5000}
+	want := map[string]int{}
+	for i := range 20 {
+		id, rate := fmt.Sprintf("c%d", i), rates[i%len(rates)]
+		want[id] = min(20_000, rate*12)
+		j.Targets = append(j.Targets, start(t, engine, image, j.Store, id, i%2 == 0, counter(want[id], rate)))
+	}
+	kills := 0
+	for seen := journalSize(t, j.Dir); kills < 25; kills++ {
+		more := seen + 1 + rand.Int64N(200_000)
+		kill := helper(t, j)
+		require.Eventually(t, func() bool {
+			seen = journalSize(t, j.Dir)
+			return seen >= more || allEnded(t, engine, j.Targets)
+		}, time.Minute, time.Millisecond)
+		kill()
+	}
+	require.Eventually(t, func() bool { return allEnded(t, engine, j.Targets) }, 2*time.Minute, 50*time.Millisecond)
+	defer helper(t, j)()
+	for id, n := range want {
+		var got []string
+		require.Eventually(t, func() bool {
+			got = journal(t, j.Dir, id)
+			return len(got) >= n
+		}, time.Minute, 20*time.Millisecond, "%s: %d of %d", id, len(got), n)
+		require.Len(t, got, n, id)
+		for i, text := range got {
+			require.Equal(t, fmt.Sprintf("line %d", i), text, id)
+		}
+	}
+}
+
+func start(t *testing.T, engine *enginetest.Client, image, store, id string, tty bool, cmd []string) runtime.Target {
+	t.Helper()
+	from := time.Now()
+	containerID := engine.CreateRaw(t, "console-"+uuid.NewString(), map[string]any{
+		"Image": image, "Cmd": cmd, "Tty": tty, "OpenStdin": true,
+		"Labels": map[string]string{"io.berth.store": store, "io.berth.container": id, "io.berth.role": "server"},
+		"HostConfig": map[string]any{
+			"NetworkMode": "none", "Init": true,
+			"LogConfig": map[string]any{"Type": "json-file", "Config": map[string]string{"max-size": "20m", "max-file": "2"}},
+		},
+	})
+	engine.Must(t, "POST", "/containers/"+containerID+"/start", nil)
+	c, found := engine.Inspect(t, containerID)
+	require.True(t, found)
+	return runtime.Target{ID: id, Role: runtime.Server, ContainerID: containerID, StartedAt: c.State.StartedAt, TTY: tty, From: from}
+}
+
+// helper starts a berth; kill is SIGKILL.
+func helper(t *testing.T, j job) (kill func()) {
+	t.Helper()
+	text, err := json.Marshal(j)
+	require.NoError(t, err)
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), helperJob+"="+string(text))
+	cmd.Stderr = os.Stderr
+	require.NoError(t, cmd.Start())
+	return func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}
+}
+
+func journalSize(t *testing.T, dir string) (size int64) {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(dir, "*", "server.log*"))
+	require.NoError(t, err)
+	for _, name := range names {
+		if info, err := os.Stat(name); err == nil {
+			size += info.Size()
+		}
+	}
+	return size
+}
+
+func allEnded(t *testing.T, engine *enginetest.Client, targets []runtime.Target) bool {
+	t.Helper()
+	for _, tgt := range targets {
+		if c, found := engine.Inspect(t, tgt.ContainerID); found && c.State.Running {
+			return false
+		}
+	}
+	return true
+}
+
+// journal reads all of a console that another process writes.
+func journal(t *testing.T, dir, id string) (list []string) {
+	t.Helper()
+	h := stream.New(dir, stream.Options{})
+	require.NoError(t, h.Since(t.Context(), id, "server", time.Time{}, func(l v1.Line) bool {
+		list = append(list, string(l.Data))
+		return true
+	}))
+	return list
+}
