@@ -69,10 +69,8 @@ func readBody(c *fiber.Ctx, limit int64) ([]byte, error) {
 	if stream == nil {
 		return nil, nil
 	}
-	if conn := c.Context().Conn(); conn != nil {
-		if err := conn.SetReadDeadline(time.Now().Add(bodyTimeout)); err != nil {
-			return nil, err
-		}
+	if err := setReadDeadline(c, bodyTimeout); err != nil {
+		return nil, err
 	}
 	var b bytes.Buffer
 	n, err := b.ReadFrom(io.LimitReader(stream, limit+1))
@@ -95,10 +93,8 @@ func upload(c *fiber.Ctx) io.Reader {
 		return bytes.NewReader(nil)
 	}
 	return readerFunc(func(p []byte) (int, error) {
-		if conn := c.Context().Conn(); conn != nil {
-			if err := conn.SetReadDeadline(time.Now().Add(chunkTimeout)); err != nil {
-				return 0, err
-			}
+		if err := setReadDeadline(c, chunkTimeout); err != nil {
+			return 0, err
 		}
 		n, err := stream.Read(p)
 		if isTimeout(err) {
@@ -118,8 +114,11 @@ func isTimeout(err error) bool {
 	return errors.As(err, &t) && t.Timeout()
 }
 
-// drainLimit bounds what is read and thrown away of a body that no handler wanted.
-const drainLimit = 64 << 10
+// The bounds of what is read and thrown away of a body that no handler wanted.
+const (
+	drainLimit   = 64 << 10 // bytes
+	drainTimeout = time.Second
+)
 
 // drain makes sure that what is left of a body is not taken for the next
 // request on the connection: it is read, or the connection ends.
@@ -128,16 +127,26 @@ func drain(c *fiber.Ctx) {
 	if stream == nil || c.Context().Hijacked() {
 		return
 	}
-	length := c.Request().Header.ContentLength()
-	if length > drainLimit {
-		c.Context().SetConnectionClose()
+	whole := false
+	if c.Request().Header.ContentLength() <= drainLimit {
+		_ = setReadDeadline(c, drainTimeout)
+		n, err := io.Copy(io.Discard, io.LimitReader(stream, drainLimit+1))
+		whole = n <= drainLimit && err == nil
+	}
+	if whole {
 		return
 	}
-	if conn := c.Context().Conn(); conn != nil {
-		_ = conn.SetReadDeadline(time.Now().Add(time.Second))
+	c.Context().SetConnectionClose()
+	if own, is := c.Context().Conn().(*conn); is {
+		own.linger.Store(true)
 	}
-	n, err := io.Copy(io.Discard, io.LimitReader(stream, drainLimit+1))
-	if n > drainLimit || err != nil {
-		c.Context().SetConnectionClose()
+}
+
+// setReadDeadline gives the client some time for what it sends next.
+func setReadDeadline(c *fiber.Ctx, d time.Duration) error {
+	conn := c.Context().Conn()
+	if conn == nil { // in a test without a network
+		return nil
 	}
+	return conn.SetReadDeadline(time.Now().Add(d))
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"strconv"
 	"strings"
 	"time"
@@ -43,7 +44,9 @@ func (s *Server) sendCommand(c *fiber.Ctx) error {
 	if s.deps.Console == nil {
 		return errUnavailable
 	}
-	if err := s.deps.Console.Send(c.Context(), o.Meta.ID, line(body.Command)); err != nil {
+	ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
+	defer cancel()
+	if err := s.deps.Console.Send(ctx, o.Meta.ID, line(body.Command)); err != nil {
 		return err
 	}
 	return ok(c, acceptedBody{"Command sent", o.Meta.ID})
@@ -129,7 +132,9 @@ func (s *Server) getStats(c *fiber.Ctx) error {
 	if s.deps.Stats == nil {
 		return errUnavailable
 	}
-	stats, err := s.deps.Stats.Stats(c.Context(), o.Meta.ID)
+	ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
+	defer cancel()
+	stats, err := s.deps.Stats.Stats(ctx, o.Meta.ID)
 	if err != nil {
 		return err
 	}

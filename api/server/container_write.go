@@ -33,7 +33,7 @@ func (s *Server) createContainer(c *fiber.Ctx) error {
 	if err := intent.CreateContainer(s.store, s.policy(), body.InternalID, spec); err != nil {
 		return err
 	}
-	if err := s.imageVerdict(c.Context(), body.InternalID); err != nil {
+	if err := s.imageVerdict(body.InternalID); err != nil {
 		return err
 	}
 	return ok(c, struct {
@@ -68,9 +68,9 @@ func (s *Server) checkCreation(c *fiber.Ctx, id, volume string) error {
 // imageVerdict waits for the image of a new container to be found or not, for
 // as long as reconcile.create_wait. Without a verdict the creation goes on. A
 // container whose image does not exist is taken back.
-func (s *Server) imageVerdict(ctx context.Context, id string) error {
+func (s *Server) imageVerdict(id string) error {
 	wait := time.Duration(s.settings.Current().Reconcile.CreateWait)
-	waiting, cancel := context.WithTimeout(ctx, wait)
+	waiting, cancel := context.WithTimeout(context.Background(), wait)
 	defer cancel()
 	o, err := store.Containers.Await(waiting, s.store, id, func(o v1.Container) bool {
 		return v1.FindCondition(o.Status.Conditions, v1.ImageAvailable).Status != ""
@@ -82,7 +82,7 @@ func (s *Server) imageVerdict(ctx context.Context, id string) error {
 	if err := intent.DeleteContainer(s.store, id, false); err != nil && !errors.Is(err, v1.ErrContainerNotFound) {
 		return err
 	}
-	going, cancel := context.WithTimeout(ctx, purgeWait)
+	going, cancel := context.WithTimeout(context.Background(), purgeWait)
 	defer cancel()
 	_, _ = store.Containers.Await(going, s.store, id, func(v1.Container) bool { return false })
 	return v1.ErrImageNotFound

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -47,4 +48,8 @@ type Deps struct {
 	Log        *slog.Logger
 	Version    string
 	ConnsPerIP int // connections at once from one address; 0: 4096
+
+	// HeaderTimeout is the time for the first byte of a request, and then for its
+	// headers; 0: 10 s.
+	HeaderTimeout time.Duration
 }

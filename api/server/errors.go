@@ -81,7 +81,7 @@ func refusal(err error) (told *v1.Error, known bool) {
 	switch {
 	case errors.As(err, &told):
 		return told, true
-	case errors.Is(err, store.ErrFailed):
+	case errors.Is(err, store.ErrFailed), errors.Is(err, store.ErrClosed), errors.Is(err, store.ErrTooBig):
 		return v1.ErrStoreFailed, false
 	case errors.As(err, &fault):
 		return ofHTTP(fault.Code), true
@@ -125,6 +125,9 @@ func (s *Server) fail(c *fiber.Ctx, err error) error {
 	}
 	if status == 408 || status == 413 {
 		c.Context().SetConnectionClose()
+	}
+	if requestID(c) == "" { // a request that never got as far as observe
+		c.Set("X-Request-Id", newRequestID())
 	}
 	c.Set("X-Error-Code", string(told.Code))
 	return reply(c, status, errorBody{told.Message})

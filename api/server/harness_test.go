@@ -89,6 +89,11 @@ func (c *console) Stats(_ context.Context, id string) (v1.Stats, error) {
 
 func newHarness(t *testing.T) *harness {
 	t.Helper()
+	return newHarnessWith(t, func(*Deps) {})
+}
+
+func newHarnessWith(t *testing.T, change func(*Deps)) *harness {
+	t.Helper()
 	db, err := store.Open("", store.Options{})
 	require.NoError(t, err)
 	h := &harness{t: t, store: db, registry: prometheus.NewRegistry(), console: &console{}, client: &http.Client{Timeout: 20 * time.Second}}
@@ -99,8 +104,10 @@ func newHarness(t *testing.T) *harness {
 	config.Complete()
 	h.settings = &settings{config: config}
 	h.hub = stream.New(t.TempDir(), stream.Options{})
-	h.server = New(Deps{Store: db, Settings: h.settings, Hub: h.hub, Console: h.console, Stats: h.console,
-		Registerer: h.registry, Gatherer: h.registry, Version: "1.2.3"})
+	deps := Deps{Store: db, Settings: h.settings, Hub: h.hub, Console: h.console, Stats: h.console,
+		Registerer: h.registry, Gatherer: h.registry, Version: "1.2.3"}
+	change(&deps)
+	h.server = New(deps)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	h.base = "http://" + ln.Addr().String()
@@ -277,3 +284,6 @@ func (h *harness) storeNow() (now time.Time) {
 	require.NoError(h.t, h.store.View(func(tx *store.Tx) error { now = tx.Now(); return nil }))
 	return now.Add(-time.Hour)
 }
+
+// refuseStore makes every later update fail: the store is closed.
+func (h *harness) refuseStore() { require.NoError(h.t, h.store.Close()) }

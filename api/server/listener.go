@@ -4,6 +4,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -18,14 +19,15 @@ type listener struct {
 	max int
 
 	mu   sync.Mutex
-	open map[string]int // by address
+	open map[string]int     // by address
+	all  map[*conn]struct{} // all of them
 }
 
 func newListener(ln net.Listener, max int) *listener {
 	if max <= 0 {
 		max = defaultConnsPerIP
 	}
-	return &listener{Listener: ln, max: max, open: map[string]int{}}
+	return &listener{Listener: ln, max: max, open: map[string]int{}, all: map[*conn]struct{}{}}
 }
 
 // Accept returns the next connection that is not one too many.
@@ -36,8 +38,10 @@ func (l *listener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		address := host(c.RemoteAddr())
-		if l.add(address) {
-			return &conn{Conn: c, done: sync.OnceFunc(func() { l.remove(address) })}, nil
+		own := &conn{Conn: c}
+		own.done = sync.OnceFunc(func() { l.remove(own, address) })
+		if l.add(own, address) {
+			return own, nil
 		}
 		_ = c.Close()
 	}
@@ -51,28 +55,65 @@ func host(a net.Addr) string {
 	return name
 }
 
-func (l *listener) add(address string) bool {
+func (l *listener) add(c *conn, address string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.open[address] >= l.max {
 		return false
 	}
 	l.open[address]++
+	l.all[c] = struct{}{}
 	return true
 }
 
-func (l *listener) remove(address string) {
+func (l *listener) remove(c *conn, address string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	delete(l.all, c)
 	if l.open[address]--; l.open[address] <= 0 {
 		delete(l.open, address)
 	}
 }
 
+// Close takes no more connections, and closes those on which nothing has come
+// yet: the library would wait for them when it shuts down.
+func (l *listener) Close() error {
+	err := l.Listener.Close()
+	l.mu.Lock()
+	var unused []*conn
+	for c := range l.all {
+		if !c.used.Load() {
+			unused = append(unused, c)
+		}
+	}
+	l.mu.Unlock()
+	for _, c := range unused {
+		_ = c.Close()
+	}
+	return err
+}
+
+// The bounds of a lingering close.
+const (
+	lingerTime  = 2 * time.Second
+	lingerBytes = 64 << 20
+)
+
 // conn is a connection whose client has to take each chunk within writeTimeout.
 type conn struct {
 	net.Conn
-	done func()
+	done   func()
+	used   atomic.Bool // something has come
+	linger atomic.Bool // the client is still sending what nobody reads
+}
+
+// Read notes that something has come.
+func (c *conn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if n > 0 && !c.used.Load() {
+		c.used.Store(true)
+	}
+	return n, err
 }
 
 // Write gives the whole of p one deadline.
@@ -102,8 +143,15 @@ func (c *conn) ReadFrom(r io.Reader) (int64, error) {
 	}
 }
 
-// Close closes the connection and counts it out, once.
+// Close closes the connection and counts it out, once. If the client is still
+// sending, a plain close would make its system throw away the answer: so first
+// only our side is closed, and for a while what comes is read and thrown away.
 func (c *conn) Close() error {
+	if half, can := c.Conn.(interface{ CloseWrite() error }); can && c.linger.Swap(false) {
+		_ = half.CloseWrite()
+		_ = c.SetReadDeadline(time.Now().Add(lingerTime))
+		_, _ = io.CopyN(io.Discard, c.Conn, lingerBytes)
+	}
 	c.done()
 	return c.Conn.Close()
 }

@@ -6,11 +6,13 @@ import (
 	"log/slog"
 	"math"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/valyala/fasthttp"
 
 	"berth/api/stream"
 	"berth/store"
@@ -48,6 +50,9 @@ func New(d Deps) *Server {
 	if d.Registerer == nil {
 		d.Registerer = prometheus.NewRegistry()
 	}
+	if d.HeaderTimeout == 0 {
+		d.HeaderTimeout = headerTimeout
+	}
 	s := &Server{deps: d, store: d.Store, settings: d.Settings, hub: d.Hub, log: d.Log}
 	s.metrics = newMetrics(d.Registerer)
 	s.failures = newFailures(d.Log, s.metrics.failures)
@@ -59,12 +64,13 @@ func New(d Deps) *Server {
 		DisablePreParseMultipartForm: true,
 		BodyLimit:                    math.MaxInt,
 		ReadBufferSize:               headerLimit,
-		ReadTimeout:                  headerTimeout,
+		ReadTimeout:                  d.HeaderTimeout,
 		IdleTimeout:                  idleTimeout,
 		DisableStartupMessage:        true,
 		ErrorHandler:                 s.fail,
 	})
 	s.app.Server().CloseOnShutdown = true
+	s.app.Server().Handler = knownMethods(s.app.Server().Handler)
 	s.app.Use(s.observe, s.gate)
 	s.register(s.routes())
 	return s
@@ -103,4 +109,21 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.sockets.closeAll()
 	err := s.app.ShutdownWithContext(ctx)
 	return errors.Join(err, s.sockets.wait(ctx))
+}
+
+// knownMethods answers methods that the router does not know, which it would
+// answer with a text of its own.
+func knownMethods(next fasthttp.RequestHandler) fasthttp.RequestHandler {
+	return func(ctx *fasthttp.RequestCtx) {
+		if slices.Contains(fiber.DefaultMethods, string(ctx.Method())) {
+			next(ctx)
+			return
+		}
+		ctx.SetStatusCode(fasthttp.StatusBadRequest)
+		ctx.SetContentType(fiber.MIMEApplicationJSON)
+		ctx.Response.Header.Set("X-Error-Code", string(errMalformed.Code))
+		ctx.Response.Header.Set("X-Request-Id", newRequestID())
+		ctx.SetBodyString(`{"error":"` + errMalformed.Message + `"}`)
+		ctx.SetConnectionClose()
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -27,6 +28,7 @@ const (
 	pongWait     = 60 * time.Second
 	socketWrite  = 30 * time.Second // for one message
 	closeTimeout = time.Second      // to take the close frame
+	stopTimeout  = 3 * time.Second  // from stop to a connection that is closed, whatever hangs
 )
 
 // socket is one WebSocket. Its run is the only goroutine that writes messages;
@@ -50,6 +52,7 @@ type socket struct {
 	ended    chan struct{} // closed by stop
 	code     int           // of the close frame; set before ended is closed
 	reason   string
+	abort    *time.Timer
 }
 
 // stop ends the socket with a close frame. Only the first call counts.
@@ -57,6 +60,7 @@ func (k *socket) stop(code int, reason string) {
 	k.stopOnce.Do(func() {
 		k.code, k.reason = code, reason
 		close(k.ended)
+		k.abort = time.AfterFunc(stopTimeout, func() { k.hangUp(false) })
 	})
 }
 
@@ -67,7 +71,9 @@ func (k *socket) run(ws *websocket.Conn) {
 		if p := recover(); p != nil {
 			k.log.Error("socket panicked", slog.String("panic", fmt.Sprint(p)), slog.String("stack", string(debug.Stack())))
 		}
-		_ = ws.Close()
+		k.stop(websocket.CloseInternalServerErr, "internal error")
+		k.hangUp(true)
+		k.abort.Stop()
 	}()
 	if !k.server.sockets.add(k) {
 		k.stop(websocket.CloseGoingAway, "shutting down")
@@ -91,8 +97,8 @@ func (k *socket) live() {
 	ctx, cancel := context.WithCancel(context.Background())
 	var others sync.WaitGroup
 	defer others.Wait()
+	defer k.hangUp(true) // ends the reader
 	defer cancel()
-	defer func() { _ = k.ws.Close() }() // ends the reader
 	if k.caller.TokenID != "" {
 		expiry := time.AfterFunc(time.Until(k.caller.ExpiresAt), func() {
 			k.stop(websocket.ClosePolicyViolation, "token has expired")
@@ -131,6 +137,19 @@ func (k *socket) stopFor(err error) {
 func (k *socket) sendClose() {
 	frame := websocket.FormatCloseMessage(k.code, k.reason)
 	_ = k.ws.WriteControl(websocket.CloseMessage, frame, time.Now().Add(closeTimeout))
+}
+
+// hangUp closes the connection; gently, so that a close frame that was just
+// sent arrives.
+func (k *socket) hangUp(gently bool) {
+	c := k.ws.NetConn()
+	if hijacked, is := c.(interface{ UnsafeConn() net.Conn }); is {
+		c = hijacked.UnsafeConn() // its own Close does nothing
+	}
+	if own, is := c.(*conn); is {
+		own.linger.Store(gently)
+	}
+	_ = c.Close()
 }
 
 // fetch hands over what the hub has, batch by batch. A batch is valid until it

@@ -59,7 +59,7 @@ func (s *Server) createVolume(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(c.Context(), volumeWait)
+	ctx, cancel := context.WithTimeout(context.Background(), volumeWait)
 	defer cancel()
 	_, _ = store.Volumes.Await(ctx, s.store, id, func(v v1.Volume) bool { return v.Status.Created })
 	return reply(c, fiber.StatusCreated, newVolumeBody{id, s.volumePath(id)})

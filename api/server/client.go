@@ -1,0 +1,73 @@
+package server
+
+import (
+	"context"
+	"net"
+	"syscall"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+	"golang.org/x/sys/unix"
+)
+
+// leftCheck is how often a long request looks whether its client is still there.
+const leftCheck = 250 * time.Millisecond
+
+// while is a context for the work of one request, which ends when its client
+// leaves. The library's own context does not, and must not be used for work:
+// it belongs to the next request as soon as this one is answered.
+func while(c *fiber.Ctx) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.Background())
+	raw := rawConn(c.Context().Conn())
+	if raw == nil {
+		return ctx, cancel
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(leftCheck)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			if left(raw) {
+				cancel()
+				return
+			}
+		}
+	}()
+	return ctx, func() { cancel(); <-done }
+}
+
+// rawConn is the socket below a connection, or nil.
+func rawConn(c net.Conn) syscall.RawConn {
+	if own, is := c.(*conn); is {
+		c = own.Conn
+	}
+	if tls, is := c.(interface{ NetConn() net.Conn }); is {
+		c = tls.NetConn()
+	}
+	tcp, is := c.(syscall.Conn)
+	if !is {
+		return nil
+	}
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return nil
+	}
+	return raw
+}
+
+// left says whether the other side has closed the connection. It takes nothing
+// of what it may have sent.
+func left(raw syscall.RawConn) (gone bool) {
+	err := raw.Control(func(fd uintptr) {
+		set := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
+		n, err := unix.Poll(set, 0)
+		gone = err == nil && n > 0 && set[0].Revents != 0
+	})
+	return gone || err != nil
+}

@@ -1,0 +1,256 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/stretchr/testify/require"
+
+	v1 "berth/api/v1"
+)
+
+// raw is a connection on which a test writes what it likes.
+type raw struct {
+	t *testing.T
+	net.Conn
+	r *bufio.Reader
+}
+
+func (h *harness) dial() *raw {
+	h.t.Helper()
+	c, err := net.Dial("tcp", strings.TrimPrefix(h.base, "http://"))
+	require.NoError(h.t, err)
+	require.NoError(h.t, c.SetDeadline(time.Now().Add(20*time.Second)))
+	h.t.Cleanup(func() { _ = c.Close() })
+	return &raw{h.t, c, bufio.NewReader(c)}
+}
+
+func (r *raw) send(text string) {
+	r.t.Helper()
+	_, err := io.WriteString(r.Conn, strings.ReplaceAll(text, "\n", "\r\n"))
+	require.NoError(r.t, err)
+}
+
+// answer reads one response.
+func (r *raw) answer() (int, string) {
+	r.t.Helper()
+	resp, err := http.ReadResponse(r.r, nil)
+	require.NoError(r.t, err)
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(r.t, err)
+	return resp.StatusCode, string(body)
+}
+
+const headers = "Host: x\nAuthorization: Bearer " + adminToken + "\nAccept: application/vnd.berthv1+json\n"
+
+func TestMalformedRequestsGetConstantTexts(t *testing.T) {
+	h := newHarness(t)
+	for text, want := range map[string]string{
+		"GARBAGE-secret\n\n":                                                `400 {"error":"Malformed request"}`,
+		"GET / HTTP/1.1\nbad header secret\n\n":                             `400 {"error":"Malformed request"}`,
+		"BREW /containers HTTP/1.1\n" + headers + "\n":                      `400 {"error":"Malformed request"}`,
+		"GET / HTTP/1.1\nX: " + strings.Repeat("s", 64<<10) + "\n\n":        `431 {"error":"Request headers are too large"}`,
+		"POST /auth/tokens HTTP/1.1\n" + headers + "Content-Length: -5\n\n": `400 {"error":"Malformed request"}`,
+		"GET /containers/%zz HTTP/1.1\n" + headers + "\n":                   `404 {"error":"Container not found"}`,
+		"GET /network/ports/%zz/1 HTTP/1.1\n" + headers + "\n":              `404 {"error":"Port not found in pool"}`,
+	} {
+		c := h.dial()
+		c.send(text)
+		status, body := c.answer()
+		require.Equal(t, want, fmt.Sprint(status, " ", body), text)
+	}
+}
+
+// TestARefusedBodyIsNotTheNextRequest sends a request whose body looks like
+// another one, to handlers that do not read it.
+func TestARefusedBodyIsNotTheNextRequest(t *testing.T) {
+	h := newHarness(t)
+	h.container("mc", h.volume())
+	hidden := "POST /containers/mc/start HTTP/1.1\n" + headers + "\n"
+	hidden = strings.ReplaceAll(hidden, "\n", "\r\n") + strings.Repeat(" ", 20<<10)
+	for _, head := range []string{
+		"POST /nowhere HTTP/1.1\n" + headers,
+		"POST /containers HTTP/1.1\nHost: x\n",
+		"POST /containers/mc/kill HTTP/1.1\n" + headers,
+		"GET /healthz HTTP/1.1\n" + headers,
+		"POST /auth/tokens HTTP/1.1\n" + headers + "Content-Encoding: gzip\n",
+	} {
+		for _, length := range []string{fmt.Sprintf("Content-Length: %d\n\n", len(hidden)), "Transfer-Encoding: chunked\n\n"} {
+			c := h.dial()
+			c.send(head + length)
+			if strings.HasPrefix(length, "Transfer") {
+				c.send(fmt.Sprintf("%x\n", len(hidden)))
+				_, err := io.WriteString(c.Conn, hidden)
+				require.NoError(t, err)
+				c.send("\n0\n\n")
+			} else {
+				_, err := io.WriteString(c.Conn, hidden)
+				require.NoError(t, err)
+			}
+			c.answer()
+			c.send("GET /healthz HTTP/1.1\nHost: x\n\n")
+			status, body := c.answer()
+			require.Equal(t, `200 {"status":"ok"}`, fmt.Sprint(status, " ", body), head)
+		}
+	}
+	require.Equal(t, "stopped", h.must("GET", "/containers/mc", nil).json["power"])
+}
+
+func TestALargeBodyThatNobodyReadsEndsTheConnection(t *testing.T) {
+	h := newHarness(t)
+	c := h.dial()
+	c.send("POST /nowhere HTTP/1.1\n" + headers + "Content-Length: 100000000\n\n")
+	c.send(strings.Repeat("x", 16<<10))
+	status, _ := c.answer()
+	require.Equal(t, 404, status)
+	_, err := c.r.ReadByte()
+	require.Error(t, err)
+}
+
+func TestStuckClientsGet408(t *testing.T) {
+	h := newHarnessWith(t, func(d *Deps) { d.HeaderTimeout = 200 * time.Millisecond })
+	for _, text := range []string{
+		"GET /containers HTTP/1.1\nHost:",
+		"POST /auth/tokens HTTP/1.1\n" + headers + "Content-Length: 100\n\n{",
+	} {
+		c := h.dial()
+		c.send(text)
+		status, body := c.answer()
+		require.Equal(t, `408 {"error":"Request timed out"}`, fmt.Sprint(status, " ", body))
+		_, err := c.r.ReadByte()
+		require.Error(t, err, "the connection is closed")
+	}
+}
+
+func TestConnectionsPerAddress(t *testing.T) {
+	h := newHarnessWith(t, func(d *Deps) { d.ConnsPerIP = 3 })
+	ping := "GET /healthz HTTP/1.1\nHost: x\n\n"
+	var open []*raw
+	for range 3 {
+		c := h.dial()
+		c.send(ping)
+		c.answer()
+		open = append(open, c)
+	}
+	over := h.dial()
+	_, err := over.r.ReadByte()
+	require.Error(t, err, "one too many is closed")
+	require.NoError(t, open[0].Close())
+	require.Eventually(t, func() bool {
+		c, err := net.Dial("tcp", strings.TrimPrefix(h.base, "http://"))
+		if err != nil {
+			return false
+		}
+		defer c.Close()
+		_, _ = io.WriteString(c, strings.ReplaceAll(ping, "\n", "\r\n"))
+		_, err = http.ReadResponse(bufio.NewReader(c), nil)
+		return err == nil
+	}, 5*time.Second, 10*time.Millisecond)
+}
+
+// lines is a log that a test reads.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func TestAPanicIs500(t *testing.T) {
+	log := &lines{}
+	h := newHarnessWith(t, func(d *Deps) { d.Log = slog.New(slog.NewTextHandler(log, nil)) })
+	h.server.register([]route{get("/panic", v1.ScopeRead, func(*fiber.Ctx) error { panic("at /secret/path") })})
+	a := h.do(request{method: "GET", path: "/panic"})
+	require.Equal(t, 500, a.status)
+	require.Equal(t, `{"error":"Internal server error"}`, a.raw)
+	require.Contains(t, log.String(), "at /secret/path")
+	require.Equal(t, 200, h.do(request{method: "GET", path: "/healthz"}).status)
+}
+
+func TestAFailedStoreIs500(t *testing.T) {
+	h := newHarness(t)
+	h.refuseStore()
+	h.refuse(500, "Database operation failed", "POST", "/network/ports", object{"ip": "::", "port": 1, "protocol": "tcp"})
+}
+
+func TestFailuresAreLoggedSparinglyAndWithoutTheToken(t *testing.T) {
+	log := &lines{}
+	h := newHarnessWith(t, func(d *Deps) { d.Log = slog.New(slog.NewTextHandler(log, nil)) })
+	h.settings.change(func(c *v1.Config) { c.Server.TrustedProxies = []string{"127.0.0.0/8"} })
+	for range 20 {
+		h.do(request{method: "GET", path: "/containers", token: "berth_feedfacefeedfacefeedfacefeedface", header: http.Header{"X-Forwarded-For": {"6.6.6.6, 9.9.9.9"}}})
+	}
+	text := log.String()
+	require.LessOrEqual(t, strings.Count(text, "authorization failed"), 2)
+	require.Contains(t, text, "address=9.9.9.9", "the hop before the trusted proxy")
+	require.NotContains(t, text, "feedface")
+}
+
+func TestForwardedForIsNotBelievedFromOthers(t *testing.T) {
+	log := &lines{}
+	h := newHarnessWith(t, func(d *Deps) { d.Log = slog.New(slog.NewTextHandler(log, nil)) })
+	h.do(request{method: "GET", path: "/containers", token: "x", header: http.Header{"X-Forwarded-For": {"9.9.9.9"}}})
+	require.Contains(t, log.String(), "address=127.0.0.1")
+}
+
+func TestShutdownEndsListen(t *testing.T) {
+	h := newHarness(t)
+	h.do(request{method: "GET", path: "/healthz"})
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	began := time.Now()
+	require.NoError(t, h.server.Shutdown(ctx))
+	require.Less(t, time.Since(began), 5*time.Second)
+	_, err := h.client.Get(h.base + "/healthz")
+	require.Error(t, err)
+}
+
+func TestWorkEndsWhenItsClientLeaves(t *testing.T) {
+	h := newHarness(t)
+	ended := make(chan error, 1)
+	began := make(chan struct{})
+	h.server.register([]route{post("/work", v1.ScopeRead, func(c *fiber.Ctx) error {
+		ctx, cancel := while(c)
+		defer cancel()
+		close(began)
+		<-ctx.Done()
+		ended <- ctx.Err()
+		return nil
+	})})
+	c := h.dial()
+	c.send("POST /work HTTP/1.1\n" + headers + "\n")
+	<-began
+	c.send("GET /healthz HTTP/1.1\n") // what follows is not the end
+	select {
+	case <-ended:
+		t.Fatal("it has ended while its client is there")
+	case <-time.After(3 * leftCheck):
+	}
+	require.NoError(t, c.Close())
+	select {
+	case err := <-ended:
+		require.ErrorIs(t, err, context.Canceled)
+	case <-time.After(5 * time.Second):
+		t.Fatal("it goes on without its client")
+	}
+}

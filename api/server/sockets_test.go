@@ -1,0 +1,389 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fasthttp/websocket"
+	"github.com/stretchr/testify/require"
+
+	"berth/api/stream"
+	v1 "berth/api/v1"
+	"berth/store"
+)
+
+// ws is a client's end of a socket.
+type ws struct {
+	t *testing.T
+	*websocket.Conn
+}
+
+func (h *harness) open(path string) *ws {
+	h.t.Helper()
+	c, resp, err := h.dialSocket(path, http.Header{"Authorization": {"Bearer " + adminToken}})
+	require.NoError(h.t, err)
+	require.Equal(h.t, 101, resp.StatusCode)
+	return c
+}
+
+func (h *harness) dialSocket(path string, header http.Header) (*ws, *http.Response, error) {
+	c, resp, err := websocket.DefaultDialer.Dial(strings.Replace(h.base, "http", "ws", 1)+path, header)
+	if err != nil {
+		return nil, resp, err
+	}
+	h.t.Cleanup(func() { _ = c.Close() })
+	require.NoError(h.t, c.SetReadDeadline(time.Now().Add(15*time.Second)))
+	return &ws{h.t, c}, resp, nil
+}
+
+// next is the next message, its time checked and taken out.
+func (c *ws) next() object {
+	c.t.Helper()
+	_, raw, err := c.ReadMessage()
+	require.NoError(c.t, err)
+	var m object
+	require.NoError(c.t, json.Unmarshal(raw, &m), string(raw))
+	at, err := time.Parse(time.RFC3339Nano, m["time"].(string))
+	require.NoError(c.t, err)
+	require.WithinDuration(c.t, time.Now(), at, time.Hour)
+	delete(m, "time")
+	return m
+}
+
+func (c *ws) send(event, data string) {
+	c.t.Helper()
+	require.NoError(c.t, c.WriteJSON(object{"event": event, "data": data}))
+}
+
+// closed is the code with which the server closes, after what it still sends.
+func (c *ws) closed() (int, string) {
+	c.t.Helper()
+	for {
+		_, _, err := c.ReadMessage()
+		if err == nil {
+			continue
+		}
+		end, is := err.(*websocket.CloseError)
+		require.True(c.t, is, "%v", err)
+		return end.Code, end.Text
+	}
+}
+
+func state(phase v1.Phase, seq int) object {
+	m := object{"event": "event", "data": string(phase)}
+	if seq > 0 {
+		m["seq"] = float64(seq)
+	}
+	return m
+}
+
+func (h *harness) ready(id string) {
+	h.container(id, h.volume())
+	h.phase(id, v1.Installing)
+	h.phase(id, v1.Ready)
+}
+
+func TestSocketOfAContainer(t *testing.T) {
+	h := newHarness(t)
+	h.ready("mc")
+	h.print("mc", v1.ServerConsole, "one", "two")
+	c := h.open("/ws/mc?tail=1")
+	require.Equal(t, state(v1.Ready, 2), c.next())
+	require.Equal(t, object{"event": "logs", "data": "two\n"}, c.next())
+	h.phase("mc", v1.Starting)
+	require.Equal(t, state(v1.Starting, 3), c.next())
+	h.print("mc", v1.ServerConsole, "three")
+	require.Equal(t, object{"event": "console", "data": "three\n"}, c.next())
+	h.hub.Stats("mc", v1.Stats{CPUUsage: 7})
+	m := c.next()
+	require.Equal(t, "stats", m["event"])
+	require.Equal(t, 7.0, m["cpu_usage"])
+	for _, field := range []string{"memory_usage", "memory_limit", "network_rx", "network_tx", "block_read", "block_write"} {
+		require.Contains(t, m, field)
+	}
+}
+
+func TestSocketBeforeTheFirstStatus(t *testing.T) {
+	h := newHarness(t)
+	h.container("mc", h.volume())
+	c := h.open("/ws/mc/?tail=0")
+	require.Equal(t, state(v1.Installing, 0), c.next())
+	h.phase("mc", v1.Installing)
+	require.Equal(t, state(v1.Installing, 1), c.next(), "no logs with tail=0")
+}
+
+func TestSocketReplay(t *testing.T) {
+	h := newHarness(t)
+	h.ready("mc")
+	h.ready("other")
+	h.phase("mc", v1.Starting)
+	c := h.open("/ws/mc?since=1&tail=0")
+	require.Equal(t, state(v1.Ready, 2), c.next())
+	require.Equal(t, state(v1.Starting, 5), c.next())
+	require.Equal(t, state(v1.Starting, 5), c.next(), "then the current state")
+	h.phase("mc", v1.Running)
+	require.Equal(t, state(v1.Running, 6), c.next())
+
+	_, err := h.store.TrimEvents(h.storeNow(), 2)
+	require.NoError(t, err)
+	c = h.open("/ws/mc?since=1&tail=0")
+	require.Equal(t, object{"event": "gap", "data": "5"}, c.next())
+	require.Equal(t, state(v1.Starting, 5), c.next())
+	require.Equal(t, state(v1.Running, 6), c.next())
+	require.Equal(t, state(v1.Running, 6), c.next())
+	c = h.open("/ws/mc?since=99&tail=0")
+	require.Equal(t, "gap", c.next()["event"], "a number of another store")
+	c = h.open("/ws/mc?since=6&tail=0")
+	require.Equal(t, state(v1.Running, 6), c.next(), "nothing was missed")
+}
+
+// TestReplayHasNoHole connects, again and again, while transitions are made.
+func TestReplayHasNoHole(t *testing.T) {
+	h := newHarness(t)
+	h.ready("mc")
+	const count = 400
+	var writing sync.WaitGroup
+	writing.Go(func() {
+		for i := range count {
+			h.phase("mc", v1.Phases[i%2+2])
+		}
+	})
+	for range 10 {
+		c := h.open("/ws/mc?since=0&tail=0")
+		current := false
+		for want := 1.0; want <= count+2; {
+			seq := c.next()["seq"].(float64)
+			if seq == want-1 && !current {
+				current = true // the current state repeats the last one, once
+				continue
+			}
+			require.Equal(t, want, seq)
+			want++
+		}
+		require.NoError(t, c.Close())
+	}
+	writing.Wait()
+}
+
+func TestSocketOfTheNode(t *testing.T) {
+	h := newHarness(t)
+	h.ready("a")
+	h.ready("b")
+	h.print("a", v1.ServerConsole, "old")
+	c := h.open("/ws?since=3")
+	with := func(m object, id string) object { m["container"] = id; return m }
+	require.Equal(t, with(state(v1.Ready, 4), "b"), c.next())
+	require.Equal(t, with(state(v1.Ready, 2), "a"), c.next())
+	require.Equal(t, with(state(v1.Ready, 4), "b"), c.next())
+	h.print("b", v1.ServerConsole, "new")
+	require.Equal(t, object{"event": "console", "data": "new\n", "container": "b"}, c.next())
+	c.send("power", "start")
+	require.Equal(t, object{"event": "daemon_message", "data": "Message must name a container"}, c.next())
+	require.NoError(t, c.WriteJSON(object{"event": "power", "data": "start", "container": "a"}))
+	require.NoError(t, c.WriteJSON(object{"event": "request_stats", "container": "a"}))
+	require.Equal(t, "a", c.next()["container"])
+	require.Equal(t, "running", h.must("GET", "/containers/a", nil).json["power"])
+}
+
+func TestClientMessages(t *testing.T) {
+	h := newHarness(t)
+	h.ready("mc")
+	h.print("mc", v1.ServerConsole, "one", "two")
+	c := h.open("/ws/mc?tail=0")
+	c.next()
+	said := func(text string) object { return object{"event": "daemon_message", "data": text} }
+	c.send("request_logs", "1")
+	require.Equal(t, object{"event": "logs", "data": "two\n"}, c.next())
+	c.send("request_stats", "")
+	require.Equal(t, 12.5, c.next()["cpu_usage"])
+	c.send("send_command", "say hi")
+	for data, power := range map[string]string{"start": "running", "stop": "stopped", "restart": "running", "kill": "stopped"} {
+		c.send("power", data)
+		c.send("request_stats", "")
+		c.next()
+		require.Equal(t, power, h.must("GET", "/containers/mc", nil).json["power"], data)
+	}
+	require.Equal(t, []string{"mc say hi\n"}, h.console.all())
+	require.NoError(t, c.WriteMessage(websocket.TextMessage, []byte("{not json")))
+	require.Equal(t, said("Message must be a JSON object with event and data"), c.next())
+	c.send("power", "explode")
+	require.Equal(t, said("data: must be start, stop, kill or restart"), c.next())
+	c.send("request_logs", "-1")
+	require.Equal(t, said("data: must be a number between 0 and 10000"), c.next())
+	c.send("dance", "")
+	require.Equal(t, said("Unknown event: must be send_command, power, request_logs or request_stats"), c.next())
+}
+
+func TestSocketScopes(t *testing.T) {
+	h := newHarness(t)
+	h.ready("mc")
+	token := h.mint(object{"scopes": []string{"read"}})
+	c, _, err := h.dialSocket("/ws/mc?tail=0&token="+token, nil)
+	require.NoError(t, err)
+	c.next()
+	for _, event := range []string{"send_command", "power"} {
+		c.send(event, "start")
+		require.Equal(t, object{"event": "daemon_message", "data": "Token scope does not allow this operation"}, c.next())
+	}
+	require.Empty(t, h.console.all())
+}
+
+func TestSocketRefusals(t *testing.T) {
+	h := newHarness(t)
+	h.ready("mc")
+	admin := http.Header{"Authorization": {"Bearer " + adminToken}}
+	for path, want := range map[string]int{"/ws/none": 404, "/ws/mc?tail=x": 400, "/ws/mc?since=x": 400, "/ws/mc/x": 403} {
+		_, resp, err := h.dialSocket(path, admin)
+		require.Error(t, err)
+		require.Equal(t, want, resp.StatusCode, path)
+	}
+	_, resp, _ := h.dialSocket("/ws/mc", nil)
+	require.Equal(t, 401, resp.StatusCode)
+	a := h.do(request{method: "GET", path: "/ws/mc", accept: "-"})
+	require.Equal(t, 426, a.status)
+	require.Equal(t, "upgrade_required", a.header.Get("X-Error-Code"))
+}
+
+func TestOrigin(t *testing.T) {
+	h := newHarness(t)
+	h.ready("mc")
+	h.settings.change(func(c *v1.Config) { c.Server.AllowedOrigins = []string{"https://panel.example"} })
+	for origin, ok := range map[string]bool{
+		"https://panel.example": true, h.base: true, "http://panel.example": false, "https://evil.example": false, "null": false,
+		"https://panel.example.evil.example": false,
+	} {
+		_, resp, err := h.dialSocket("/ws/mc", http.Header{"Authorization": {"Bearer " + adminToken}, "Origin": {origin}})
+		require.Equal(t, ok, err == nil, origin)
+		if !ok {
+			require.Equal(t, 403, resp.StatusCode)
+		}
+	}
+}
+
+func TestASingleUseOpensOneSocket(t *testing.T) {
+	h := newHarness(t)
+	h.ready("mc")
+	token := h.mint(object{"remove_on_use": true})
+	c, _, err := h.dialSocket("/ws/mc?tail=0&token="+token, nil)
+	require.NoError(t, err)
+	c.next()
+	_, resp, err := h.dialSocket("/ws/mc?token="+token, nil)
+	require.Error(t, err)
+	require.Equal(t, 401, resp.StatusCode)
+	h.server.recheck()
+	c.send("request_stats", "")
+	require.Equal(t, "stats", c.next()["event"], "its socket lives on")
+}
+
+func TestWhatClosesASocket(t *testing.T) {
+	for name, c := range map[string]struct {
+		token  object
+		do     func(h *harness)
+		code   int
+		reason string
+	}{
+		"expiry": {object{"ttl": "1s"}, func(*harness) {}, 1008, "token has expired"},
+		"revocation": {object{}, func(h *harness) {
+			list := h.must("GET", "/auth/tokens", nil).json["tokens"].([]any)
+			h.must("DELETE", "/auth/tokens/"+list[0].(map[string]any)["id"].(string), nil)
+		}, 1008, "token is revoked"},
+		"deletion": {object{}, func(h *harness) {
+			h.must("DELETE", "/containers/mc", nil)
+			require.NoError(h.t, h.store.Update(func(tx *store.Tx) error { return store.Containers.Purge(tx, "mc") }))
+		}, 1000, "container is deleted"},
+		"deletion, told by the hub": {object{}, func(h *harness) { require.NoError(h.t, h.hub.Remove("mc")) }, 1000, "container is deleted"},
+		"shutdown": {object{}, func(h *harness) {
+			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+			defer cancel()
+			require.NoError(h.t, h.server.Shutdown(ctx))
+		}, 1001, "shutting down"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			h.ready("mc")
+			socket, _, err := h.dialSocket("/ws/mc?tail=0&token="+h.mint(c.token), nil)
+			require.NoError(t, err)
+			socket.next()
+			began := time.Now()
+			c.do(h)
+			code, reason := socket.closed()
+			require.Equal(t, fmt.Sprint(c.code, c.reason), fmt.Sprint(code, reason))
+			require.Less(t, time.Since(began), 5*time.Second)
+		})
+	}
+}
+
+func TestAReplacedConfiguredTokenEndsItsSockets(t *testing.T) {
+	h := newHarness(t)
+	h.ready("mc")
+	c := h.open("/ws/mc?tail=0")
+	c.next()
+	h.settings.change(func(c *v1.Config) { c.Authorization.Token = "berth_ffffffffffffffffffffffffffffffff" })
+	code, _ := c.closed()
+	require.Equal(t, 1008, code)
+}
+
+func TestALargeMessageEndsTheSocket(t *testing.T) {
+	h := newHarness(t)
+	h.ready("mc")
+	c := h.open("/ws/mc?tail=0")
+	c.next()
+	c.send("send_command", strings.Repeat("x", 65<<10))
+	code, _ := c.closed()
+	require.Equal(t, 1009, code)
+}
+
+func TestTooManyListeners(t *testing.T) {
+	h := newHarness(t)
+	h.hub = stream.New(t.TempDir(), stream.Options{PerContainer: 1})
+	h.server.hub = h.hub
+	h.ready("mc")
+	first := h.open("/ws/mc?tail=0")
+	first.next()
+	code, _ := h.open("/ws/mc").closed()
+	require.Equal(t, 1013, code)
+	require.NoError(t, first.Close())
+	require.Eventually(t, func() bool { return h.hub.Listeners() == 0 }, 5*time.Second, 5*time.Millisecond)
+	require.Equal(t, "event", h.open("/ws/mc").next()["event"])
+}
+
+// TestAClientThatNeverReads is closed with 1013 once its state events do not fit.
+func TestASlowClientGets1013(t *testing.T) {
+	h := newHarness(t)
+	h.ready("mc")
+	slow := h.open("/ws/mc?tail=0")
+	slow.next()
+	good := h.open("/ws/mc?tail=0")
+	good.next()
+	big := strings.Repeat("x", 30<<10)
+	for range 400 { // more than the system's buffers take
+		h.print("mc", v1.ServerConsole, big)
+	}
+	for i := range 1500 {
+		h.hub.Event(v1.Event{Seq: uint64(10 + i), Container: "mc", Event: v1.EventState, Data: "ready", Time: time.Now()})
+		if i%100 == 0 {
+			for m := good.next(); m["seq"] != float64(10+i); m = good.next() {
+			}
+		}
+	}
+	code, _ := slow.closed()
+	require.Equal(t, 1013, code)
+}
+
+func TestNothingIsLeftBehind(t *testing.T) {
+	h := newHarness(t)
+	h.ready("mc")
+	for range 50 {
+		c := h.open("/ws/mc")
+		c.next()
+		require.NoError(t, c.Close())
+	}
+	require.Eventually(t, func() bool { return h.hub.Listeners() == 0 && h.server.sockets.none() }, 5*time.Second, 5*time.Millisecond)
+	require.Contains(t, h.do(request{method: "GET", path: "/metrics", accept: "-"}).raw, "berth_websocket_connections 0")
+}
