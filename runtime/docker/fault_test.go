@@ -1,0 +1,95 @@
+package docker
+
+import (
+	"context"
+	"log/slog"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"berth/hack/enginetest"
+	"berth/runtime"
+)
+
+// own is a rig on an engine that the test may kill.
+func own(t *testing.T, options ...string) (rig, *enginetest.Isolated) {
+	t.Helper()
+	i := enginetest.StartIsolated(t, options...)
+	e, err := New(Config{Host: i.Host(), StoreID: "own"}, prometheus.NewRegistry(), slog.New(slog.NewTextHandler(t.Output(), nil)))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, e.Close()) })
+	return rig{Engine: e, client: i.Client, image: i.Busybox(t)}, i
+}
+
+func TestAnEngineThatIsKilledEndsNoRun(t *testing.T) {
+	r, i := own(t, "--live-restore")
+	s := r.spec("counts", "n=0; while true; do n=$((n+1)); echo $n; usleep 2000; done")
+	s.TTY = true
+	id := r.run(t, s)
+	before, err := r.Inspect(t.Context(), s.Name)
+	require.NoError(t, err)
+
+	listed, watched := make(chan struct{}), make(chan error, 1)
+	go func() {
+		watched <- r.Watch(t.Context(), func([]runtime.Found) { close(listed) }, func(runtime.Name) {})
+	}()
+	<-listed
+	next, since, reached := 1, time.Time{}, make(chan int, 1<<20)
+	follow := func() error {
+		return r.Logs(t.Context(), id, since, true, func(l runtime.Line) error {
+			require.Equal(t, strconv.Itoa(next), string(l.Data))
+			reached <- next
+			next, since = next+1, l.Time
+			return nil
+		})
+	}
+	followed := make(chan error, 1)
+	go func() { followed <- follow() }()
+	for <-reached < 50 {
+	}
+	i.Kill9(t)
+	require.ErrorIs(t, <-followed, runtime.ErrUnavailable, "this is not the end of the run")
+	require.ErrorIs(t, <-watched, runtime.ErrUnavailable)
+	_, err = r.Inspect(t.Context(), s.Name)
+	require.ErrorIs(t, err, runtime.ErrUnavailable)
+	require.NotErrorIs(t, err, runtime.ErrNotFound)
+
+	i.Start(t)
+	after, err := r.Inspect(t.Context(), s.Name)
+	require.NoError(t, err)
+	require.Equal(t, before, after)
+	last := next + 50
+	go func() { followed <- follow() }()
+	for <-reached < last {
+	}
+	require.NoError(t, r.Kill(t.Context(), s.Name))
+	require.NoError(t, <-followed, "and this is, without a line missing")
+}
+
+// While containerd hangs, pings and lists are answered.
+func TestAHangBehindTheEngineIsSeen(t *testing.T) {
+	r, i := own(t)
+	s := r.spec("hangs", "sleep 1000")
+	r.run(t, s)
+	_, err := r.Inspect(t.Context(), s.Name)
+	require.NoError(t, err)
+	i.FreezeContainerd(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	require.ErrorIs(t, r.Kill(ctx, s.Name), context.DeadlineExceeded)
+	_, err = r.List(t.Context())
+	require.NoError(t, err)
+	_, err = r.Inspect(t.Context(), s.Name)
+	require.ErrorIs(t, err, runtime.ErrUnavailable)
+	require.NoError(t, r.Ping(t.Context()))
+	require.ErrorIs(t, r.Ready(t.Context()), runtime.ErrUnavailable)
+	i.Thaw(t)
+	require.NoError(t, r.Kill(t.Context(), s.Name))
+	got, err := r.Inspect(t.Context(), s.Name)
+	require.NoError(t, err)
+	require.False(t, got.Running)
+	require.NoError(t, r.Ready(t.Context()))
+}
