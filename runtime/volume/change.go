@@ -13,8 +13,8 @@ import (
 
 // on opens a volume, runs one operation on it, and turns its error into the
 // refusal of p.
-func (m *Manager) on(ctx context.Context, id, p string, do func(*tree) error) error {
-	t, err := m.open(ctx, id)
+func (f Files) on(ctx context.Context, id, p string, do func(*tree) error) error {
+	t, err := f.m.open(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -23,18 +23,18 @@ func (m *Manager) on(ctx context.Context, id, p string, do func(*tree) error) er
 }
 
 // Mkdir makes the folder p and those above it. One that exists is left as it is.
-func (m *Manager) Mkdir(ctx context.Context, id, p string) error {
+func (f Files) Mkdir(ctx context.Context, id, p string) error {
 	p, err := clean(p)
 	if err != nil {
 		return err
 	}
-	return m.on(ctx, id, p, func(t *tree) error {
-		f, err := t.mkdirs(p)
+	return f.on(ctx, id, p, func(t *tree) error {
+		dir, err := t.mkdirs(p)
 		if errors.Is(err, fs.ErrNotExist) { // a link that leads nowhere
 			return exists(p)
 		}
 		if err == nil {
-			f.close()
+			dir.close()
 		}
 		return err
 	})
@@ -42,12 +42,12 @@ func (m *Manager) Mkdir(ctx context.Context, id, p string) error {
 
 // Delete removes p and all that is in it. It is out of sight at once; when ctx
 // ends before it is all removed, Sweep does the rest.
-func (m *Manager) Delete(ctx context.Context, id, p string) error {
+func (f Files) Delete(ctx context.Context, id, p string) error {
 	p, err := cleanEntry(p)
 	if err != nil {
 		return err
 	}
-	return m.on(ctx, id, p, func(t *tree) error { return t.delete(ctx, p) })
+	return f.on(ctx, id, p, func(t *tree) error { return t.delete(ctx, p) })
 }
 
 func (t *tree) delete(ctx context.Context, p string) error {
@@ -73,7 +73,7 @@ func (t *tree) delete(ctx context.Context, p string) error {
 }
 
 // Rename moves src to dst, where nothing may stand; folders above dst are made.
-func (m *Manager) Rename(ctx context.Context, id, src, dst string) error {
+func (f Files) Rename(ctx context.Context, id, src, dst string) error {
 	src, err := cleanEntry(src)
 	if err != nil {
 		return err
@@ -82,7 +82,7 @@ func (m *Manager) Rename(ctx context.Context, id, src, dst string) error {
 	if err != nil {
 		return err
 	}
-	return m.on(ctx, id, dst, func(t *tree) error { return t.rename(src, dst) })
+	return f.on(ctx, id, dst, func(t *tree) error { return t.rename(src, dst) })
 }
 
 func (t *tree) rename(src, dst string) error {
@@ -132,7 +132,7 @@ func intoItself(verb string) error {
 
 // Chmod sets the permission bits of p, 0 to 0777. It follows no link: a link
 // has no mode of its own and is refused.
-func (m *Manager) Chmod(ctx context.Context, id, p string, mode fs.FileMode) error {
+func (f Files) Chmod(ctx context.Context, id, p string, mode fs.FileMode) error {
 	p, err := cleanEntry(p)
 	if err != nil {
 		return err
@@ -140,7 +140,7 @@ func (m *Manager) Chmod(ctx context.Context, id, p string, mode fs.FileMode) err
 	if mode != mode.Perm() {
 		return v1.Errorf(v1.InvalidRequest, "mode: must be between 0 and 0777")
 	}
-	return m.on(ctx, id, p, func(t *tree) error {
+	return f.on(ctx, id, p, func(t *tree) error {
 		dir, err := newFolder(t.Root, path.Dir(p))
 		if err != nil {
 			return err

@@ -17,13 +17,13 @@ import (
 // is whole and durable; the archive itself and what berth keeps in a volume are
 // left out. Links are kept as links, but those that point outside the volume
 // are left out and counted; so, uncounted, are sockets, FIFOs and devices.
-func (m *Manager) Compress(ctx context.Context, id string, c v1.Compression) (v1.Archive, error) {
+func (f Files) Compress(ctx context.Context, id string, c v1.Compression) (v1.Archive, error) {
 	job, err := newPacking(c)
 	if err != nil {
 		return v1.Archive{}, err
 	}
 	out := v1.Archive{Path: job.out}
-	err = m.on(ctx, id, job.out, func(t *tree) error {
+	err = f.on(ctx, id, job.out, func(t *tree) error {
 		if _, err := t.Lstat(job.out); err == nil {
 			return exists(job.out)
 		}

@@ -14,7 +14,7 @@ import (
 // dst are made. The copy appears when it is whole. Modes, times and links are
 // kept; sockets, FIFOs and devices are left out. As with Decompress, the content
 // of a folder's copy is durable when the kernel has written it.
-func (m *Manager) Copy(ctx context.Context, id, src, dst string) error {
+func (f Files) Copy(ctx context.Context, id, src, dst string) error {
 	src, err := clean(src)
 	if err != nil {
 		return err
@@ -23,7 +23,7 @@ func (m *Manager) Copy(ctx context.Context, id, src, dst string) error {
 	if err != nil {
 		return err
 	}
-	return m.on(ctx, id, dst, func(t *tree) error { return t.copy(src, dst) })
+	return f.on(ctx, id, dst, func(t *tree) error { return t.copy(src, dst) })
 }
 
 func (t *tree) copy(src, dst string) error {

@@ -21,7 +21,7 @@ import (
 // folder nothing is moved. The names are durable then, the content when the
 // kernel has written it: an fsync of each file would take longer than all else,
 // and the archive is still there.
-func (m *Manager) Decompress(ctx context.Context, id, archive, dest string) error {
+func (f Files) Decompress(ctx context.Context, id, archive, dest string) error {
 	archive, err := cleanEntry(archive)
 	if err != nil {
 		return err
@@ -30,7 +30,7 @@ func (m *Manager) Decompress(ctx context.Context, id, archive, dest string) erro
 	if err != nil {
 		return err
 	}
-	return m.on(ctx, id, dest, func(t *tree) error { return t.decompress(archive, dest) })
+	return f.on(ctx, id, dest, func(t *tree) error { return t.decompress(archive, dest) })
 }
 
 func (t *tree) decompress(archive, dest string) error {
@@ -66,7 +66,7 @@ func (t *tree) decompress(archive, dest string) error {
 	if err := u.leave(0); err != nil {
 		return err
 	}
-	if err := t.settleIn(x, stage, dest); err != nil {
+	if err := settleIn(t, x, stage, dest); err != nil {
 		return err
 	}
 	moved = true

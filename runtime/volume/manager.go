@@ -28,8 +28,8 @@ type Limits struct {
 	Found        int   // results of a search; 1,000
 }
 
-// Manager works on the volumes below one base directory. It is safe for
-// concurrent use.
+// Manager keeps the volumes below one base directory, and knows what they use.
+// It is safe for concurrent use.
 type Manager struct {
 	base string
 	opt  Options
@@ -39,6 +39,12 @@ type Manager struct {
 	temps  map[string]bool     // temporary names in use
 	usages map[string]*account // by volume id
 }
+
+// Files works on what is in the volumes of a Manager.
+type Files struct{ m *Manager }
+
+// Files gives what works on the files of m's volumes.
+func (m *Manager) Files() Files { return Files{m} }
 
 // New makes a Manager of the volumes in base, a directory that is made when it
 // is missing, with mode 0700.

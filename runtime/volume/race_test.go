@@ -81,19 +81,27 @@ func client(ctx context.Context, b box, r *rand.Rand, calls, leaks *atomic.Int64
 		case "delete", "rename source":
 			continue // they would take the folder away for good
 		case "open":
-			if file, err := b.Open(ctx, id, p); err == nil {
-				data, _ := io.ReadAll(file)
-				file.Close()
-				if strings.Contains(string(data), "secret") {
-					leaks.Add(1)
-				}
-			}
+			leaks.Add(leak(ctx, b, p))
 		default:
 			_ = f.call(ctx, b, p)
 		}
 		_ = b.Delete(ctx, id, "taken")
 		_ = b.Delete(ctx, id, "taken.tar.gz")
 	}
+}
+
+// leak is 1 if a file can be read that holds the secret.
+func leak(ctx context.Context, b box, p string) int64 {
+	file, err := b.Open(ctx, id, p)
+	if err != nil {
+		return 0
+	}
+	defer file.Close()
+	data, _ := io.ReadAll(file)
+	if strings.Contains(string(data), "secret") {
+		return 1
+	}
+	return 0
 }
 
 // TestRaceForAnEntry swaps a file, a link to outside and a FIFO under readers,

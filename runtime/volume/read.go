@@ -16,18 +16,17 @@ import (
 
 // List gives the entries of the folder p, folders first, sorted by name. What
 // berth itself keeps in a volume is left out.
-func (m *Manager) List(ctx context.Context, id, p string) ([]v1.FileEntry, error) {
+func (f Files) List(ctx context.Context, id, p string) ([]v1.FileEntry, error) {
 	p, err := clean(p)
 	if err != nil {
 		return nil, err
 	}
-	t, err := m.open(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	defer t.close()
-	list, err := t.list(p)
-	return list, refuse(p, err)
+	var list []v1.FileEntry
+	err = f.on(ctx, id, p, func(t *tree) (err error) {
+		list, err = t.list(p)
+		return err
+	})
+	return list, err
 }
 
 func (t *tree) list(p string) ([]v1.FileEntry, error) {
@@ -79,18 +78,18 @@ func kind(info fs.FileInfo) string {
 
 // Open opens the regular file at p to be read. Links are followed as long as
 // they stay in the volume; nothing but a regular file is ever opened.
-func (m *Manager) Open(ctx context.Context, id, p string) (*os.File, error) {
+func (f Files) Open(ctx context.Context, id, p string) (*os.File, error) {
 	p, err := cleanEntry(p)
 	if err != nil {
 		return nil, err
 	}
-	t, err := m.open(ctx, id)
+	t, err := f.m.open(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	defer t.close()
-	f, err := openRegular(t.Root, p)
-	return f, refuseRead(p, err)
+	file, err := openRegular(t.Root, p)
+	return file, refuseRead(p, err)
 }
 
 // openRegular looks before it opens, and again at what it has opened: had a

@@ -15,7 +15,7 @@ var errEnough = errors.New("enough found")
 // Search gives what is below the folder p and has query in its name, in any
 // case; with * or ? in it query is a pattern of the whole name. It ends at
 // Limits.Found results, sorted by path.
-func (m *Manager) Search(ctx context.Context, id, p, query string) ([]v1.FoundFile, error) {
+func (f Files) Search(ctx context.Context, id, p, query string) ([]v1.FoundFile, error) {
 	p, err := clean(p)
 	if err != nil {
 		return nil, err
@@ -25,14 +25,14 @@ func (m *Manager) Search(ctx context.Context, id, p, query string) ([]v1.FoundFi
 		return nil, err
 	}
 	found := []v1.FoundFile{}
-	err = m.on(ctx, id, p, func(t *tree) error {
+	err = f.on(ctx, id, p, func(t *tree) error {
 		r, err := openFolder(t.Root, p)
 		if err != nil {
 			return err
 		}
 		defer r.Close()
 		up := strings.TrimPrefix(p+"/", "./")
-		w := walker{end: t.ctx, depth: m.opt.Limits.Depth, hidden: t.hidden(p),
+		w := walker{end: t.ctx, depth: f.m.opt.Limits.Depth, hidden: t.hidden(p),
 			deep: func(item) error { return nil },
 			visit: func(it item) error {
 				if !match(it.name) {
@@ -40,7 +40,7 @@ func (m *Manager) Search(ctx context.Context, id, p, query string) ([]v1.FoundFi
 				}
 				e := entry(it.name, it.info)
 				found = append(found, v1.FoundFile{Path: up + it.path, Type: e.Type, Size: e.Size})
-				if len(found) == m.opt.Limits.Found {
+				if len(found) == f.m.opt.Limits.Found {
 					return errEnough
 				}
 				return nil

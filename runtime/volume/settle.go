@@ -11,9 +11,9 @@ import (
 
 // settleIn moves what was unfolded in the temporary folder to dest. On failure
 // all that was moved is moved back.
-func (t *tree) settleIn(x *temp, stage *folder, dest string) error {
+func settleIn(t *tree, x *temp, stage *folder, dest string) error {
 	if _, err := t.Stat(dest); errors.Is(err, fs.ErrNotExist) {
-		err := t.settleWhole(x, dest)
+		err := settleWhole(t, x, dest)
 		if !errors.Is(err, fs.ErrExist) {
 			return err
 		}
@@ -34,7 +34,7 @@ func (t *tree) settleIn(x *temp, stage *folder, dest string) error {
 }
 
 // settleWhole makes the temporary folder dest itself.
-func (t *tree) settleWhole(x *temp, dest string) error {
+func settleWhole(t *tree, x *temp, dest string) error {
 	to, base, err := t.parent(dest)
 	if err != nil {
 		return err

@@ -22,6 +22,7 @@ const id = "11111111-2222-3333-4444-555555555555"
 // box is one volume with its directory, and a directory outside it.
 type box struct {
 	*volume.Manager
+	volume.Files
 	dir, outside string
 }
 
@@ -35,7 +36,7 @@ func newBoxIn(t testing.TB, top string, opt volume.Options) box {
 	m, err := volume.New(filepath.Join(top, "volumes"), opt)
 	require.NoError(t, err)
 	require.NoError(t, m.Ensure(id))
-	b := box{m, m.Path(id), filepath.Join(top, "outside")}
+	b := box{m, m.Files(), m.Path(id), filepath.Join(top, "outside")}
 	require.NoError(t, os.MkdirAll(filepath.Join(b.outside, "folder"), 0o755))
 	for _, name := range []string{"secret", "folder/secret"} {
 		require.NoError(t, os.WriteFile(filepath.Join(b.outside, name), []byte("secret"), 0o600))
@@ -90,7 +91,7 @@ func TestDirectory(t *testing.T) {
 	m, err := volume.New(filepath.Join(t.TempDir(), "a", "volumes"), options())
 	require.NoError(t, err)
 	require.ErrorIs(t, m.Check(id), v1.ErrDirectoryMissing)
-	_, err = m.List(t.Context(), id, ".")
+	_, err = m.Files().List(t.Context(), id, ".")
 	require.ErrorIs(t, err, v1.ErrDirectoryMissing)
 	require.NoError(t, m.Ensure(id))
 	require.NoError(t, m.Ensure(id), "again")
@@ -109,7 +110,7 @@ func TestDirectory(t *testing.T) {
 			require.NoError(t, put(m.Path(id)))
 			require.ErrorIs(t, m.Check(id), v1.ErrNotADirectory)
 			require.ErrorIs(t, m.Ensure(id), v1.ErrNotADirectory)
-			require.ErrorIs(t, m.Write(t.Context(), id, "x", strings.NewReader("x")), v1.ErrNotADirectory)
+			require.ErrorIs(t, m.Files().Write(t.Context(), id, "x", strings.NewReader("x")), v1.ErrNotADirectory)
 		})
 	}
 	for _, bad := range []string{"", ".", "..", "../x", "a/b", ".removing-x", "a\x00"} {

@@ -11,17 +11,12 @@ import (
 // Write makes content the file at p: under a temporary name first, durable,
 // and then in the place of what was there. Folders above it are made. On any
 // failure, of content too, what was there stays as it was.
-func (m *Manager) Write(ctx context.Context, id, p string, content io.Reader) error {
+func (f Files) Write(ctx context.Context, id, p string, content io.Reader) error {
 	p, err := cleanEntry(p)
 	if err != nil {
 		return err
 	}
-	t, err := m.open(ctx, id)
-	if err != nil {
-		return err
-	}
-	defer t.close()
-	return refuse(p, t.write(p, content))
+	return f.on(ctx, id, p, func(t *tree) error { return t.write(p, content) })
 }
 
 func (t *tree) write(p string, content io.Reader) error {
@@ -48,11 +43,11 @@ func (t *tree) write(p string, content io.Reader) error {
 		return err
 	}
 	defer top.close()
-	return t.replace(top, dst, base, old, content)
+	return replace(t, top, dst, base, old, content)
 }
 
 // replace puts a new file with content in the place of base in dst.
-func (t *tree) replace(top, dst *folder, base string, old fs.FileInfo, content io.Reader) error {
+func replace(t *tree, top, dst *folder, base string, old fs.FileInfo, content io.Reader) error {
 	x := t.newTemp()
 	defer x.release()
 	sh := &share{a: t.used}
@@ -79,7 +74,7 @@ func (t *tree) fill(x *temp, content io.Reader, sh *share) (int64, error) {
 		return 0, err
 	}
 	defer f.Close()
-	if err := t.pour(f, content, sh); err != nil {
+	if err := pour(t, f, content, sh); err != nil {
 		return 0, err
 	}
 	if err := f.Sync(); err != nil {
@@ -94,7 +89,7 @@ func (t *tree) fill(x *temp, content io.Reader, sh *share) (int64, error) {
 
 // pour copies src to f until its end or the operation's, counting each piece
 // before it is written.
-func (t *tree) pour(f *os.File, src io.Reader, sh *share) error {
+func pour(t *tree, f *os.File, src io.Reader, sh *share) error {
 	buf := t.m.bufs.Get().(*[]byte)
 	defer t.m.bufs.Put(buf)
 	for {

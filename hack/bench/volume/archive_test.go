@@ -101,7 +101,7 @@ func BenchmarkCompress(b *testing.B) {
 	b.Run("berth", func(b *testing.B) {
 		b.SetBytes(total)
 		for b.Loop() {
-			a, err := m.Compress(b.Context(), id, v1.Compression{Output: "out"})
+			a, err := m.Files().Compress(b.Context(), id, v1.Compression{Output: "out"})
 			require.NoError(b, err)
 			require.NoError(b, os.Rename(filepath.Join(dir, a.Path), out))
 		}
@@ -142,7 +142,7 @@ func BenchmarkDecompress(b *testing.B) {
 			require.NoError(b, os.RemoveAll(filepath.Join(dir, "out")))
 			exec.Command("sync").Run()
 			b.StartTimer()
-			require.NoError(b, m.Decompress(b.Context(), id, "in.tar.gz", "out"))
+			require.NoError(b, m.Files().Decompress(b.Context(), id, "in.tar.gz", "out"))
 		}
 	})
 }
