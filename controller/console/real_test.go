@@ -29,8 +29,8 @@ import (
 const helperJob = "BERTH_CONSOLE_HELPER"
 
 type job struct {
-	Store, Dir string
-	Targets    []runtime.Target
+	Store, Dir, Host string
+	Targets          []runtime.Target
 }
 
 // help reads the consoles of a job.
@@ -39,7 +39,7 @@ func help(text string) error {
 	if err := json.Unmarshal([]byte(text), &j); err != nil {
 		return err
 	}
-	e, err := docker.New(docker.Config{StoreID: j.Store}, prometheus.NewRegistry(), slog.Default())
+	e, err := docker.New(docker.Config{Host: j.Host, StoreID: j.Store}, prometheus.NewRegistry(), slog.Default())
 	if err != nil {
 		return err
 	}
@@ -83,10 +83,16 @@ func TestNothingIsLostWhenBerthIsKilled(t *testing.T) {
 	}
 	require.Eventually(t, func() bool { return allEnded(t, engine, j.Targets) }, 2*time.Minute, 50*time.Millisecond)
 	defer helper(t, j)()
+	requireWhole(t, j.Dir, want)
+}
+
+// requireWhole waits until the journals hold each counter to its end, once.
+func requireWhole(t *testing.T, dir string, want map[string]int) {
+	t.Helper()
 	for id, n := range want {
 		var got []string
 		require.Eventually(t, func() bool {
-			got = journal(t, j.Dir, id)
+			got = journal(t, dir, id)
 			return len(got) >= n
 		}, time.Minute, 20*time.Millisecond, "%s: %d of %d", id, len(got), n)
 		require.Len(t, got, n, id)
@@ -94,6 +100,37 @@ func TestNothingIsLostWhenBerthIsKilled(t *testing.T) {
 			require.Equal(t, fmt.Sprintf("line %d", i), text, id)
 		}
 	}
+}
+
+// TestNothingIsLostWhenTheEngineIsKilled kills and terminates an engine with
+// live-restore six times while berth reads.
+func TestNothingIsLostWhenTheEngineIsKilled(t *testing.T) {
+	engine := enginetest.StartIsolated(t, "--live-restore")
+	image := engine.Busybox(t)
+	j := job{Store: "console-" + uuid.NewString(), Dir: t.TempDir(), Host: engine.Host()}
+	rates := []int{1, 200, 2000}
+	want := map[string]int{}
+	for i := range 6 {
+		id, rate := fmt.Sprintf("c%d", i), rates[i/2]
+		want[id] = rate * 15
+		j.Targets = append(j.Targets, start(t, engine.Client, image, j.Store, id, i%2 == 0, counter(want[id], rate)))
+	}
+	defer helper(t, j)()
+	for i, seen := 0, int64(0); i < 6; i++ {
+		more := seen + 20_000
+		require.Eventually(t, func() bool {
+			seen = journalSize(t, j.Dir)
+			return seen >= more
+		}, time.Minute, 10*time.Millisecond)
+		if i%2 == 0 {
+			engine.Kill9(t)
+		} else {
+			engine.Terminate(t)
+		}
+		engine.Start(t)
+	}
+	require.Eventually(t, func() bool { return allEnded(t, engine.Client, j.Targets) }, 2*time.Minute, 50*time.Millisecond)
+	requireWhole(t, j.Dir, want)
 }
 
 func start(t *testing.T, engine *enginetest.Client, image, store, id string, tty bool, cmd []string) runtime.Target {
