@@ -96,7 +96,7 @@ func (s serving) startServer(ctx context.Context, n runtime.Name) (controller.Re
 	}
 	err := s.Engine.Start(ctx, n)
 	if reason, known := startFailure(err); known {
-		return again, ending{s.step}.noteStartFailure(reason, err)
+		return again, ending(s).noteStartFailure(reason, err)
 	}
 	if err != nil {
 		return settled, s.trouble(err)
