@@ -30,6 +30,10 @@ const (
 
 // add runs an update and takes its writes into the batch.
 func (b *batch) add(o *op) {
+	if err := b.s.fault.Load(); err != nil {
+		o.done <- *err
+		return
+	}
 	if b.txn == nil {
 		b.txn = b.s.db.NewTransaction(true)
 	}
@@ -147,9 +151,6 @@ func (b *batch) store() error {
 	if b.err != nil || b.count == 0 {
 		return b.err
 	}
-	if err := b.s.fault.Load(); err != nil {
-		return *err
-	}
 	if err := b.s.disk.prepare(); err != nil {
 		return fmt.Errorf("%w: %w", ErrFailed, err)
 	}
@@ -160,7 +161,7 @@ func (b *batch) store() error {
 		}
 	}
 	began := time.Now()
-	err := commit(b.txn)
+	err := b.s.commit(b.txn)
 	b.s.metrics.observe(time.Since(began))
 	if err != nil {
 		return b.s.broken(err)

@@ -11,28 +11,27 @@ import (
 )
 
 // Badger writes through sparse memory maps: where the disk has no room for a
-// page, the kernel kills the process. So room is taken beforehand. Each log has
-// its blocks allocated, an update is refused while little is free, and a reserve
-// is given up for what Badger writes when it is closed and opened.
+// page, the kernel kills the process. So room is taken beforehand. The logs have
+// their blocks allocated; an update is refused while so little is free that the
+// tables written because of it might not fit, even if somebody else fills the
+// disk meanwhile; and a reserve is given up for what Badger writes when it is
+// closed and opened.
 
 const (
-	defaultMinFree = 64 << 20
-	reserveName    = "RESERVE"
-	reserveSize    = 3 * memTableSize // a table for each memtable, and a new log
+	leastMinFree = 32 << 20
+	mostMinFree  = 256 << 20
+	reserveName  = "RESERVE"
+	reserveSize  = 3 * memTableSize // a table for each memtable, and a new log
 )
 
 // disk looks after the room for one store. A nil disk has room for everything.
 type disk struct {
-	dir       string
-	minFree   uint64
-	allocated map[string]bool // the logs whose blocks are allocated; the writer's own
-	reserved  bool
-}
+	dir     string
+	minFree uint64 // bytes; 0: a twentieth of the disk, between the two bounds above
 
-// settle takes room right after Badger was opened, as far as there is any.
-func (d *disk) settle() {
-	_ = d.allocate()
-	d.reserved = d.reserve() == nil
+	// The writer's own.
+	allocated map[string]bool // the logs whose blocks are allocated
+	reserved  bool
 }
 
 // check says why nothing may be written now.
@@ -53,11 +52,14 @@ func (d *disk) free() (uint64, error) {
 	if st.Flags&unix.ST_RDONLY != 0 {
 		return 0, unix.EROFS
 	}
-	free := st.Bavail * uint64(st.Bsize)
-	if free < d.minFree {
-		return 0, fmt.Errorf("%w: %d bytes are free, %d are needed", ErrDiskFull, free, d.minFree)
+	free, need := st.Bavail*uint64(st.Bsize), d.minFree
+	if need == 0 {
+		need = min(max(st.Blocks*uint64(st.Bsize)/20, leastMinFree), mostMinFree)
 	}
-	return free - d.minFree, nil
+	if free < need {
+		return 0, fmt.Errorf("%w: %d bytes are free, %d are needed", ErrDiskFull, free, need)
+	}
+	return free - need, nil
 }
 
 // prepare makes sure that there is room for a commit. It is the writer's.
@@ -65,17 +67,17 @@ func (d *disk) prepare() error {
 	if d == nil {
 		return nil
 	}
-	free, err := d.free()
+	spare, err := d.free()
 	if err != nil {
 		return err
 	}
-	if err := d.allocate(); err != nil {
+	if err := d.allocate(); err != nil || d.reserved {
 		return err
 	}
-	if !d.reserved && free > reserveSize {
-		d.reserved = d.reserve() == nil
+	if spare < reserveSize {
+		return fmt.Errorf("%w: no room for a reserve of %d bytes", ErrDiskFull, reserveSize)
 	}
-	return nil
+	return d.reserve()
 }
 
 // allocate gives blocks to the logs that Badger has begun since the last time.
@@ -120,11 +122,7 @@ func allocateFile(path string) error {
 		return err
 	}
 	size := min(st.Size(), memTableSize*3/2) // a log is changed once it holds memTableSize
-	err = fallocate(f, size)
-	if errors.Is(err, unix.ENOSPC) {
-		return fmt.Errorf("%w: %s", ErrDiskFull, filepath.Base(path))
-	}
-	return err
+	return fallocate(f, size)
 }
 
 // fallocate does nothing on a file system that cannot.
@@ -133,8 +131,11 @@ func fallocate(f *os.File, size int64) error {
 		return nil
 	}
 	err := unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, 0, size)
-	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
+	switch {
+	case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.ENOSYS):
 		return nil
+	case errors.Is(err, unix.ENOSPC):
+		return fmt.Errorf("%w: %s", ErrDiskFull, filepath.Base(f.Name()))
 	}
 	return err
 }
@@ -146,12 +147,11 @@ func (d *disk) reserve() error {
 		return err
 	}
 	defer f.Close()
-	for size := int64(reserveSize); size >= memTableSize; size -= memTableSize {
-		if err = fallocate(f, size); err == nil {
-			return nil
-		}
+	if err := fallocate(f, reserveSize); err != nil {
+		return err
 	}
-	return err
+	d.reserved = true
+	return nil
 }
 
 // release gives the reserve up.

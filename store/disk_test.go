@@ -6,9 +6,12 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
+	"time"
 
+	"github.com/dgraph-io/badger/v4"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
@@ -35,6 +38,15 @@ func fill(t *testing.T, dir string) (filler string) {
 	}
 	require.ErrorIs(t, err, unix.ENOSPC)
 	return filler
+}
+
+// requireQuiet waits until Badger has written the tables of the last updates.
+func requireQuiet(t *testing.T, s *Store) {
+	require.Eventually(t, func() bool {
+		logs, err := filepath.Glob(filepath.Join(s.disk.dir, "*.mem"))
+		busy := slices.ContainsFunc(s.db.Levels(), func(l badger.LevelInfo) bool { return l.Adjusted >= 1 })
+		return err == nil && len(logs) == 1 && !busy
+	}, 20*time.Second, 10*time.Millisecond)
 }
 
 func createBig(s *Store, id, script string) error {
@@ -93,6 +105,7 @@ func TestFullDiskUnderLoadKillsNothing(t *testing.T) {
 	}
 	require.ErrorIs(t, err, ErrDiskFull)
 	require.Greater(t, kept, 40)
+	requireQuiet(t, s)
 	fill(t, disk)
 	require.NoError(t, s.Close(), "the reserve has room for the last table")
 

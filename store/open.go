@@ -29,6 +29,7 @@ func open(dir string, o Options, steps []migration) (*Store, error) {
 	s := &Store{
 		now:     o.Now,
 		log:     o.Log,
+		commit:  commit,
 		ops:     make(chan *op),
 		closing: make(chan struct{}),
 		written: make(chan struct{}),
@@ -55,9 +56,6 @@ func open(dir string, o Options, steps []migration) (*Store, error) {
 // openDisk opens Badger, once the directory looks as if that can do no harm.
 func (s *Store) openDisk(dir string, minFree uint64) (err error) {
 	if dir != "" {
-		if minFree == 0 {
-			minFree = defaultMinFree
-		}
 		s.disk = &disk{dir: dir, minFree: minFree}
 		if err := s.disk.enter(); err != nil {
 			return err
@@ -85,11 +83,7 @@ func (s *Store) start(dir string, steps []migration) error {
 	if err := s.migrate(version, steps); err != nil || dir == "" {
 		return err
 	}
-	if err := s.identify(dir); err != nil {
-		return err
-	}
-	s.disk.settle()
-	return nil
+	return s.identify(dir)
 }
 
 // identify gives the store its mark. One without a mark gets a new id.
@@ -142,7 +136,7 @@ func badgerOptions(dir string, log *slog.Logger) badger.Options {
 	}
 	return o.WithSyncWrites(true).
 		WithBlockCacheSize(8 << 20).WithIndexCacheSize(4 << 20).
-		WithNumCompactors(2)
+		WithNumCompactors(2).WithNumLevelZeroTables(3)
 }
 
 // openBadger opens the database. After a kill -9 in the wrong moment the first

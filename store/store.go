@@ -19,7 +19,7 @@ type Options struct {
 	Now        func() time.Time      // nil: time.Now
 	Registerer prometheus.Registerer // nil: no metrics
 	Log        *slog.Logger          // nil: silent
-	MinFree    uint64                // bytes that must stay free on the disk for an update; 0: 64 MiB
+	MinFree    uint64                // bytes that must stay free on the disk for an update; 0: a twentieth of it, 32 to 256 MiB
 }
 
 const (
@@ -36,6 +36,7 @@ type Store struct {
 	log     *slog.Logger
 	metrics *metrics
 	id      string
+	commit  func(*badger.Txn) error // that of Badger, but in a test
 
 	rev     atomic.Uint64         // written by the writer only
 	fault   atomic.Pointer[error] // a commit failed: nothing is written any more

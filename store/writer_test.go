@@ -9,8 +9,10 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/dgraph-io/badger/v4"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	v1 "berth/api/v1"
 )
@@ -148,14 +150,13 @@ func TestFailedCommitKeepsNothingAndEndsWriting(t *testing.T) {
 			t.Errorf("watched %+v, %v", c, err)
 		}
 	})
-	require.NoError(t, s.db.Close()) // now every commit fails
+	s.commit = func(*badger.Txn) error { return unix.EIO }
 	for range 2 {
-		err := s.Update(func(tx *Tx) error {
-			tx.note(Change{Kind: "container", ID: "b"})
-			return tx.set("container/b/spec", []byte("{}"))
-		})
+		err := create(s, "b")
 		require.ErrorIs(t, err, ErrFailed)
+		require.ErrorIs(t, err, unix.EIO)
 		require.EqualValues(t, 1, s.Revision())
+		require.Equal(t, []string{"a"}, ids(t, s))
 		require.ErrorIs(t, s.Writable(), ErrFailed)
 	}
 	cancel()
