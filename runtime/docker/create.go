@@ -54,7 +54,7 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-func (e *Engine) create(ctx context.Context, s runtime.Spec) (id string, err error) {
+func (e *core) create(ctx context.Context, s runtime.Spec) (id string, err error) {
 	config, host := build(e.cfg, s)
 	err = e.calls.do(ctx, opCreate, describe(s.Name), func(ctx context.Context) error {
 		made, err := e.cli.ContainerCreate(ctx, config, host, nil, nil, engineName(e.cfg.StoreID, s.Name))
@@ -68,7 +68,7 @@ func (e *Engine) create(ctx context.Context, s runtime.Spec) (id string, err err
 	return id, err
 }
 
-func (e *Engine) warn(n runtime.Name, made container.CreateResponse) {
+func (e *core) warn(n runtime.Name, made container.CreateResponse) {
 	for _, w := range made.Warnings {
 		e.log.Warn("engine warned", "container", n.ID, "role", n.Role, "warning", w)
 	}
@@ -76,7 +76,7 @@ func (e *Engine) warn(n runtime.Name, made container.CreateResponse) {
 
 // yield deals with the container that has the name of s: it is adopted, or
 // removed so that the name is free and id is empty, or is not ours.
-func (e *Engine) yield(ctx context.Context, s runtime.Spec) (id string, err error) {
+func (e *core) yield(ctx context.Context, s runtime.Spec) (id string, err error) {
 	name := engineName(e.cfg.StoreID, s.Name)
 	c, err := e.inspect(ctx, s.Name, name)
 	switch {
@@ -91,5 +91,5 @@ func (e *Engine) yield(ctx context.Context, s runtime.Spec) (id string, err erro
 	case c.State.Running:
 		return "", fmt.Errorf("create %s: one of another spec: %w", describe(s.Name), runtime.ErrRunning)
 	}
-	return "", e.Remove(ctx, s.Name)
+	return "", e.remove(ctx, s.Name)
 }

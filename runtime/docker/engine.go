@@ -44,7 +44,10 @@ func (c Config) withDefaults() Config {
 }
 
 // Engine drives the containers of one store. It can be used by many goroutines.
-type Engine struct {
+type Engine struct{ *core }
+
+// core is what an Engine works with.
+type core struct {
 	cfg   Config
 	cli   *client.Client
 	calls *calls
@@ -69,10 +72,10 @@ func New(c Config, r prometheus.Registerer, log *slog.Logger) (*Engine, error) {
 	}
 	c = c.withDefaults()
 	calls := newCalls(cli, newMetrics(r))
-	return &Engine{
+	return &Engine{&core{
 		cfg: c, cli: cli, calls: calls, ids: newIDs(), meter: newMeter(),
 		net: newNetwork(c.Network, cli, calls, log), log: log,
-	}, nil
+	}}, nil
 }
 
 // Ping asks whether the engine answers at all. Any failure is ErrUnavailable.

@@ -57,7 +57,7 @@ func (e *Engine) Pull(ctx context.Context, ref string, auth runtime.Auth, progre
 	return err
 }
 
-func (e *Engine) pull(ctx context.Context, ref string, options image.PullOptions, moved func(runtime.Progress)) error {
+func (e *core) pull(ctx context.Context, ref string, options image.PullOptions, moved func(runtime.Progress)) error {
 	body, err := e.cli.ImagePull(ctx, ref, options)
 	if err != nil {
 		return refusal(err)

@@ -31,7 +31,7 @@ func (e *Engine) Input(ctx context.Context, containerID string, data []byte) err
 
 // write does what the client's own attach does, but keeps to its deadline: that
 // one waits for the engine's answer for as long as it takes.
-func (e *Engine) write(ctx context.Context, id string, data []byte) error {
+func (e *core) write(ctx context.Context, id string, data []byte) error {
 	conn, err := e.cli.Dialer()(ctx)
 	if err != nil {
 		return fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)

@@ -28,7 +28,7 @@ func (e *Engine) Inspect(ctx context.Context, n runtime.Name) (runtime.State, er
 
 // find looks for n by the id that it had, by its name, and by its labels, as
 // somebody may have renamed it: a second one must not be made beside it.
-func (e *Engine) find(ctx context.Context, n runtime.Name) (c container.InspectResponse, err error) {
+func (e *core) find(ctx context.Context, n runtime.Name) (c container.InspectResponse, err error) {
 	if id, known := e.ids.get(n); known {
 		if c, err = e.inspect(ctx, n, id); !errors.Is(err, runtime.ErrNotFound) {
 			return c, err
@@ -49,7 +49,7 @@ func (e *Engine) find(ctx context.Context, n runtime.Name) (c container.InspectR
 }
 
 // inspect asks for one container by name or id, and remembers it if it is n.
-func (e *Engine) inspect(ctx context.Context, n runtime.Name, ref string) (c container.InspectResponse, err error) {
+func (e *core) inspect(ctx context.Context, n runtime.Name, ref string) (c container.InspectResponse, err error) {
 	err = e.calls.do(ctx, opInspect, describe(n), func(ctx context.Context) error {
 		c, err = e.cli.ContainerInspect(ctx, ref)
 		return err
@@ -70,7 +70,7 @@ func (e *Engine) inspect(ctx context.Context, n runtime.Name, ref string) (c con
 // List returns the containers of this store, of both roles.
 func (e *Engine) List(ctx context.Context) ([]runtime.Found, error) { return e.list(ctx) }
 
-func (e *Engine) list(ctx context.Context, more ...filters.KeyValuePair) ([]runtime.Found, error) {
+func (e *core) list(ctx context.Context, more ...filters.KeyValuePair) ([]runtime.Found, error) {
 	args := filters.NewArgs(append(more, filters.Arg("label", labelStore+"="+e.cfg.StoreID))...)
 	var all []container.Summary
 	err := e.calls.do(ctx, opList, "containers", func(ctx context.Context) (err error) {

@@ -46,7 +46,9 @@ func (e *Engine) Kill(ctx context.Context, n runtime.Name) error {
 // Remove removes a container that does not run, and the volumes without a name
 // that its image declared, which nothing else can use: each new container gets
 // its own. What is mounted from the host stays. It does nothing if there is none.
-func (e *Engine) Remove(ctx context.Context, n runtime.Name) error {
+func (e *Engine) Remove(ctx context.Context, n runtime.Name) error { return e.remove(ctx, n) }
+
+func (e *core) remove(ctx context.Context, n runtime.Name) error {
 	err := e.act(ctx, opRemove, n, func(ctx context.Context, id string) error {
 		err := e.cli.ContainerRemove(ctx, id, container.RemoveOptions{RemoveVolumes: true})
 		if err == nil {
@@ -75,7 +77,7 @@ func (e *Engine) Unpause(ctx context.Context, n runtime.Name) error {
 
 // act makes a call on the container n by its id, which is known to be ours.
 // One whose id is out of date is looked for once.
-func (e *Engine) act(ctx context.Context, op operation, n runtime.Name, call func(ctx context.Context, id string) error) error {
+func (e *core) act(ctx context.Context, op operation, n runtime.Name, call func(ctx context.Context, id string) error) error {
 	for range 2 {
 		id, known := e.ids.get(n)
 		if !known {

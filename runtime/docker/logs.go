@@ -37,7 +37,7 @@ func (e *Engine) Logs(ctx context.Context, containerID string, since time.Time, 
 }
 
 // readLogs reads one stream to its end.
-func (e *Engine) readLogs(ctx context.Context, c container.InspectResponse, since time.Time, follow bool, each func(runtime.Line) error) error {
+func (e *core) readLogs(ctx context.Context, c container.InspectResponse, since time.Time, follow bool, each func(runtime.Line) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	body, err := e.openLogs(ctx, cancel, c.ID, since, follow)
@@ -60,7 +60,7 @@ func (e *Engine) readLogs(ctx context.Context, c container.InspectResponse, sinc
 }
 
 // openLogs has a deadline for the answer to begin, and none for its end.
-func (e *Engine) openLogs(ctx context.Context, cancel func(), id string, since time.Time, follow bool) (io.ReadCloser, error) {
+func (e *core) openLogs(ctx context.Context, cancel func(), id string, since time.Time, follow bool) (io.ReadCloser, error) {
 	options := container.LogsOptions{ShowStdout: true, ShowStderr: true, Timestamps: true, Follow: follow, Since: after(since)}
 	late := time.AfterFunc(opInspect.limit, cancel)
 	body, err := e.cli.ContainerLogs(ctx, id, options)
@@ -84,7 +84,7 @@ func after(t time.Time) string {
 
 // ours inspects a container by the engine's id; one that is not of this store
 // is not found.
-func (e *Engine) ours(ctx context.Context, containerID string) (c container.InspectResponse, err error) {
+func (e *core) ours(ctx context.Context, containerID string) (c container.InspectResponse, err error) {
 	err = e.calls.do(ctx, opInspect, "container "+containerID, func(ctx context.Context) error {
 		c, err = e.cli.ContainerInspect(ctx, containerID)
 		return err

@@ -33,7 +33,7 @@ func (e *Engine) Stats(ctx context.Context, containerID string) (runtime.Stats, 
 }
 
 // askStats asks the engine.
-func (e *Engine) askStats(ctx context.Context, containerID string) (runtime.Stats, error) {
+func (e *core) askStats(ctx context.Context, containerID string) (runtime.Stats, error) {
 	var answer container.StatsResponse
 	err := e.calls.do(ctx, opStats, "container "+containerID, func(ctx context.Context) error {
 		reader, err := e.cli.ContainerStatsOneShot(ctx, containerID)

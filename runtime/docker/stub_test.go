@@ -35,7 +35,7 @@ func stub(t *testing.T, answer http.HandlerFunc) *Engine {
 		defer close(done)
 		_ = server.Serve(l)
 	}()
-	e, err := New(Config{Host: "unix://" + socket, StoreID: "s", StallLimit: 50 * time.Millisecond}, nil, slog.New(slog.DiscardHandler))
+	e, err := New(Config{Host: "unix://" + socket, StoreID: "s", StallLimit: time.Hour}, nil, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		cancel()
@@ -130,7 +130,7 @@ func TestNothingWaitsBehindPullsAndStarts(t *testing.T) {
 			w.WriteHeader(http.StatusNoContent)
 		}
 	})
-	e.cfg.StallLimit = time.Hour
+
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 100)
 	for range 20 {
@@ -207,6 +207,7 @@ func TestAPullThatStallsIsCut(t *testing.T) {
 			w.(http.Flusher).Flush()
 		}
 	})
+	e.cfg.StallLimit = 50 * time.Millisecond
 	var last runtime.Progress
 	err := e.Pull(t.Context(), "x:1", runtime.Auth{}, func(p runtime.Progress) { last = p })
 	require.ErrorIs(t, err, runtime.ErrStalled)

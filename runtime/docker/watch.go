@@ -55,7 +55,7 @@ func (e *Engine) Watch(outer context.Context, listed func([]runtime.Found), noti
 	}
 }
 
-func (e *Engine) eventFilter() filters.Args {
+func (e *core) eventFilter() filters.Args {
 	args := filters.NewArgs(filters.Arg("type", string(events.ContainerEventType)), filters.Arg("label", labelStore+"="+e.cfg.StoreID))
 	for _, action := range watched {
 		args.Add("event", string(action))
