@@ -15,6 +15,7 @@ import (
 	"berth/controller/port"
 	"berth/controller/remote"
 	"berth/controller/token"
+	"berth/controller/volume"
 	"berth/runtime"
 	"berth/runtime/firewall"
 	"berth/store"
@@ -26,6 +27,7 @@ const (
 	firstCrashWait = 10 * time.Second
 	orphanGrace    = 5 * time.Minute
 	pullWorkers    = 3
+	volumeWorkers  = 2
 )
 
 // makeLoops makes the controllers.
@@ -35,6 +37,7 @@ func (d *daemon) makeLoops(m *controller.Metrics) error {
 		return err
 	}
 	d.loop(d.containerLoop(m))
+	d.loop(d.volumeLoop(m))
 	d.loop(port.New(port.Options{Store: d.store, Firewall: rules, Resync: d.resync(), BackOff: d.backOff(), Log: d.log, Metrics: m}))
 	d.metrics.MustRegister(port.NewCollector(d.store))
 	d.loop(token.New(d.store, d.log, m))
@@ -84,6 +87,18 @@ func (d *daemon) containerLoop(m *controller.Metrics) *controller.Loop {
 			controller.Every(d.resync(), container.IDs(d.store)),
 		},
 		Workers: c.Workers, BackOff: d.backOff(), Log: d.log, Metrics: m,
+	}
+}
+
+func (d *daemon) volumeLoop(m *controller.Metrics) *controller.Loop {
+	uses := volume.NewUses(d.store)
+	scanner := &volume.Scanner{Store: d.store, Directories: d.volumes, Log: d.log}
+	return &controller.Loop{
+		Name:       "volume",
+		Reconciler: &volume.Reconciler{Store: d.store, Directories: d.volumes, Uses: uses},
+		Wish:       []controller.Source{store.Volumes.Source(d.store, store.SpecChanged)},
+		Watch:      []controller.Source{uses.Source(), scanner.Source(), controller.Every(d.resync(), volume.IDs(d.store))},
+		Workers:    volumeWorkers, BackOff: d.backOff(), Log: d.log, Metrics: m,
 	}
 }
 

@@ -1,0 +1,93 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	v1 "berth/api/v1"
+	"berth/controller"
+	"berth/store"
+)
+
+// What measuring may cost: volumes are walked one after the other, with a rest
+// as long as the walk times restFactor between two.
+const (
+	scanPeriod  = 5 * time.Minute
+	scanLimit   = 10 * time.Minute // of one walk
+	restFactor  = 3
+	restAtLeast = 20 * time.Millisecond
+)
+
+// Scanner measures what volumes use, again and again. What the API writes is
+// counted without it; it finds what containers write.
+type Scanner struct {
+	Store       *store.Store
+	Directories Directories
+	Log         *slog.Logger
+}
+
+// Source measures every volume in turn and names it when it is done.
+func (s *Scanner) Source() controller.Source {
+	return func(ctx context.Context, notify func(string)) error {
+		for ctx.Err() == nil {
+			began := time.Now()
+			ids, err := s.ids()
+			if err != nil {
+				return err
+			}
+			for _, id := range ids {
+				s.scan(ctx, id)
+				notify(id)
+			}
+			rest(ctx, scanPeriod-time.Since(began))
+		}
+		return nil
+	}
+}
+
+func (s *Scanner) ids() (ids []string, err error) {
+	err = s.Store.View(func(tx *store.Tx) error {
+		all, err := store.Volumes.List(tx)
+		for _, v := range all {
+			if v.Status.Created && !v.Meta.Deleted {
+				ids = append(ids, v.Meta.ID)
+			}
+		}
+		return err
+	})
+	return ids, err
+}
+
+func (s *Scanner) scan(ctx context.Context, id string) {
+	began := time.Now()
+	limited, cancel := context.WithTimeout(ctx, scanLimit)
+	defer cancel()
+	_, err := s.Directories.Scan(limited, id)
+	known := errors.Is(err, v1.ErrDirectoryMissing) || errors.Is(err, v1.ErrNotADirectory) // told by its condition
+	if err != nil && ctx.Err() == nil && !known {
+		s.Log.Warn("a volume could not be measured", "volume", id, "err", err)
+	}
+	rest(ctx, max(restAtLeast, restFactor*time.Since(began)))
+}
+
+func rest(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(max(d, restAtLeast))
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}
+
+// IDs lists every volume, for the resync.
+func IDs(s *store.Store) func() ([]string, error) {
+	return func() (ids []string, err error) {
+		err = s.View(func(tx *store.Tx) error {
+			ids = store.Volumes.IDs(tx)
+			return nil
+		})
+		return ids, err
+	}
+}
