@@ -40,7 +40,7 @@ func (d *daemon) tellEvents(ctx context.Context) error {
 	for ctx.Err() == nil {
 		var newest uint64
 		err := d.store.View(func(tx *store.Tx) error {
-			_, newest = store.EventRange(tx)
+			newest = store.LastEvent(tx)
 			return nil
 		})
 		if err != nil {

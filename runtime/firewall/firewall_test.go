@@ -261,6 +261,9 @@ func TestRulesArePackedByAddressAndProtocol(t *testing.T) {
 		want = append(want, allow("tcp", "::", port, port))
 	}
 	want = append(want, allow("udp", "::", 40, 50), allow("udp", "::", 60, 60), allow("udp", "::1", 60, 60))
+	for port := 10; port <= 80; port += 10 {
+		want = append(want, allow("udp", "::2", port, port+1))
+	}
 	var got []string
 	for _, r := range rulesOf(want) {
 		got = append(got, r.spec())
@@ -270,6 +273,8 @@ func TestRulesArePackedByAddressAndProtocol(t *testing.T) {
 		" -p tcp -m tcp --dport 31",
 		" -p udp -m multiport --dports 40:50,60",
 		" -d ::1 -p udp -m udp --dport 60",
+		" -d ::2 -p udp -m multiport --dports 10:11,20:21,30:31,40:41,50:51,60:61,70:71",
+		" -d ::2 -p udp -m udp --dport 80:81",
 	}, got)
 }
 
