@@ -34,8 +34,8 @@ type ref struct {
 }
 
 const (
-	bufferBytes = 1 << 20 // put waits above it
-	bufferLines = 16 << 10
+	bufferBytes = 256 << 10 // put waits above it
+	bufferLines = 4 << 10
 	keepBytes   = 32 << 10 // of memory that is kept for later
 )
 

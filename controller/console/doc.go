@@ -3,7 +3,7 @@
 // start pattern. The Sampler takes stats while somebody asks for them.
 //
 // A pump resumes where the journal ends, after a restart of berth or of the
-// engine and after a re-creation. It asks for a second more than it needs and
+// engine and after a re-creation. It asks for a little more than it needs and
 // leaves out what is in the journal, so lines whose times are equal or out of
 // order are neither lost nor doubled. It never waits for a listener. The end of
 // a stream says nothing about the container unless the engine says so.

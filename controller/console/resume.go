@@ -13,7 +13,7 @@ import (
 
 // slack is how far behind the last line a stream is asked for again. Lines of
 // stdout and stderr may be out of order by a little.
-const slack = time.Second
+const slack = 200 * time.Millisecond
 
 // resume is where a stream begins, and what it will repeat.
 type resume struct {

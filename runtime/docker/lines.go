@@ -23,6 +23,8 @@ const (
 	// pieceSize is where the engine cuts a line that is too long. Each piece is
 	// a message of its own, with its own time and without a line end.
 	pieceSize = 16 << 10
+	// readBuffer is what a stream reads at once, in bytes. Each running container has one.
+	readBuffer = 16 << 10
 	// stampSize is the length of the time in front of each message, always
 	// with nine digits and in UTC: 2006-01-02T15:04:05.000000000Z
 	stampSize = 30
@@ -31,7 +33,7 @@ const (
 // readFrames reads the log of a container without a terminal: each message is
 // a frame whose header tells its length.
 func readFrames(r io.Reader, each func(runtime.Line) error) error {
-	buffered := bufio.NewReaderSize(r, 64<<10)
+	buffered := bufio.NewReaderSize(r, readBuffer)
 	var header [8]byte
 	for {
 		switch _, err := io.ReadFull(buffered, header[:]); {
@@ -81,7 +83,7 @@ func stamp(b []byte) (at time.Time, rest []byte, ok bool) {
 // frame: one ends with its line end, or in the middle of a line where the next
 // time stands, after a whole piece or where a run ended without a line end.
 func readTTY(r io.Reader, each func(runtime.Line) error) error {
-	t := terminal{r: bufio.NewReaderSize(r, 64<<10), each: each}
+	t := terminal{r: bufio.NewReaderSize(r, readBuffer), each: each}
 	for {
 		if err := t.next(); err == errEnd {
 			return nil
