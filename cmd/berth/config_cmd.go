@@ -17,8 +17,8 @@ var errReported = errors.New("faults were reported")
 
 // newConfigCommand is `berth config`.
 func newConfigCommand(l *loader) *cobra.Command {
-	cmd := &cobra.Command{Use: "config", Short: "Write and check the configuration"}
-	cmd.AddCommand(newConfigInit(l), newConfigCheck(l))
+	cmd := &cobra.Command{Use: "config", Short: "Write, check and show the configuration"}
+	cmd.AddCommand(newConfigInit(l), newConfigCheck(l), newConfigShow(l), newConfigCurl(l))
 	return cmd
 }
 

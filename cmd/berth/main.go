@@ -36,7 +36,9 @@ func newRootCommand(environ []string) *cobra.Command {
 		SilenceUsage:  true,
 	}
 	root.PersistentFlags().StringP("output", "o", "text", "how to print data: text or json")
+	root.PersistentPreRunE = checkOutput
 	l := newLoader(root, environ)
 	root.AddCommand(newServeCommand(l), newConfigCommand(l))
+	addClient(root, &cli{loader: l})
 	return root
 }
