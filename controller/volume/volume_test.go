@@ -1,0 +1,212 @@
+package volume_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	v1 "berth/api/v1"
+	"berth/controller"
+	"berth/controller/volume"
+	"berth/store"
+)
+
+// disk is Directories in memory.
+type disk struct {
+	mu     sync.Mutex
+	state  map[string]error // nil: usable; absent: never made
+	made   int
+	limits map[string]int64
+	used   int64
+	slow   int // how often a removal runs out of time
+	gone   []string
+}
+
+func (d *disk) Ensure(id string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.made++
+	if err, there := d.state[id]; there {
+		return err
+	}
+	d.state[id] = nil
+	return nil
+}
+
+func (d *disk) Check(id string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.state[id]
+}
+
+func (d *disk) Remove(ctx context.Context, id string) error {
+	d.mu.Lock()
+	slow := d.slow > 0
+	d.slow--
+	d.mu.Unlock()
+	if slow {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.gone = append(d.gone, id)
+	return nil
+}
+
+func (d *disk) SetLimit(id string, limit, _ int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.limits[id] = limit
+}
+
+func (d *disk) Used(string) int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.used
+}
+
+func (d *disk) Scan(context.Context, string) (int64, error) { return d.Used(""), nil }
+
+func (d *disk) removed() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.gone
+}
+
+func (d *disk) set(change func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	change()
+}
+
+type world struct {
+	t     *testing.T
+	store *store.Store
+	disk  *disk
+}
+
+func live(t *testing.T, test func(w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s, err := store.Open("", store.Options{})
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, s.Close()) })
+		w := &world{t, s, &disk{state: map[string]error{}, limits: map[string]int64{}}}
+		log := slog.New(slog.DiscardHandler)
+		uses := volume.NewUses(s)
+		scanner := &volume.Scanner{Store: s, Directories: w.disk, Log: log}
+		l := &controller.Loop{Name: "volume", Workers: 2, Log: log, BackOff: controller.BackOff(time.Second, time.Minute),
+			Reconciler: &volume.Reconciler{Store: s, Directories: w.disk, Uses: uses},
+			Wish:       []controller.Source{store.Volumes.Source(s, store.SpecChanged)},
+			Watch:      []controller.Source{uses.Source(), scanner.Source(), controller.Every(time.Minute, volume.IDs(s))}}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); l.Run(ctx) }()
+		defer func() { cancel(); <-done }()
+		test(w)
+	})
+}
+
+func (w *world) update(fn func(*store.Tx) error) {
+	w.t.Helper()
+	require.NoError(w.t, w.store.Update(fn))
+	synctest.Wait()
+}
+
+func (w *world) create(limit int64) {
+	w.t.Helper()
+	w.update(func(tx *store.Tx) error { return store.Volumes.Create(tx, "v", v1.VolumeSpec{SizeLimit: limit}) })
+}
+
+func (w *world) get() (v v1.Volume, err error) {
+	synctest.Wait()
+	err = w.store.View(func(tx *store.Tx) error { v, err = store.Volumes.Get(tx, "v"); return err })
+	return v, err
+}
+
+func (w *world) reason() string {
+	w.t.Helper()
+	v, err := w.get()
+	require.NoError(w.t, err)
+	return v1.FindCondition(v.Status.Conditions, v1.DirectoryReady).Reason
+}
+
+func TestADirectoryIsMadeOnceAndNeverAgain(t *testing.T) {
+	live(t, func(w *world) {
+		w.create(0)
+		require.Equal(t, "Ready", w.reason())
+		for reason, err := range map[string]error{"DirectoryMissing": v1.ErrDirectoryMissing, "NotADirectory": v1.ErrNotADirectory} {
+			w.disk.set(func() { w.disk.state["v"] = err })
+			time.Sleep(2 * time.Minute)
+			require.Equal(t, reason, w.reason())
+			w.disk.set(func() { w.disk.state["v"] = nil })
+			time.Sleep(2 * time.Minute)
+			require.Equal(t, "Ready", w.reason())
+		}
+		w.disk.set(func() { require.Equal(t, 1, w.disk.made) })
+	})
+}
+
+func TestAPassingFailureIsToldAndTriedAgain(t *testing.T) {
+	live(t, func(w *world) {
+		w.disk.set(func() { w.disk.state["v"] = errors.New("read-only file system") })
+		w.create(0)
+		require.Equal(t, "Failed", w.reason())
+		w.disk.set(func() { w.disk.state["v"] = nil })
+		time.Sleep(2 * time.Minute)
+		require.Equal(t, "Ready", w.reason())
+	})
+}
+
+func TestAVolumeGoesAfterItsContainersInSlices(t *testing.T) {
+	live(t, func(w *world) {
+		w.create(0)
+		w.update(func(tx *store.Tx) error { return store.Containers.Create(tx, "mc", v1.ContainerSpec{VolumeID: "v"}) })
+		w.update(func(tx *store.Tx) error { return store.Volumes.Delete(tx, "v") })
+		time.Sleep(time.Minute)
+		require.Empty(t, w.disk.removed(), "a container uses it")
+
+		w.disk.set(func() { w.disk.slow = 3 })
+		w.update(func(tx *store.Tx) error { return store.Containers.Purge(tx, "mc") })
+		time.Sleep(time.Minute)
+		require.Equal(t, []string{"v"}, w.disk.removed())
+		_, err := w.get()
+		require.ErrorIs(t, err, store.ErrNotFound)
+	})
+}
+
+func TestTheSmallestLimitCounts(t *testing.T) {
+	live(t, func(w *world) {
+		w.create(1000)
+		limit := func() int64 { w.disk.mu.Lock(); defer w.disk.mu.Unlock(); return w.disk.limits["v"] }
+		require.EqualValues(t, 1000, limit())
+		disk := func(bytes int64) {
+			w.update(func(tx *store.Tx) error {
+				return store.Containers.SetSpec(tx, "mc", func(s *v1.ContainerSpec) error { s.Limits.Disk = bytes; return nil })
+			})
+		}
+		w.update(func(tx *store.Tx) error { return store.Containers.Create(tx, "mc", v1.ContainerSpec{VolumeID: "v"}) })
+		disk(500)
+		require.EqualValues(t, 500, limit())
+		disk(2000)
+		require.EqualValues(t, 1000, limit())
+	})
+}
+
+func TestWhatContainersWriteIsMeasured(t *testing.T) {
+	live(t, func(w *world) {
+		w.create(0)
+		w.disk.set(func() { w.disk.used = 4096 })
+		time.Sleep(6 * time.Minute)
+		v, err := w.get()
+		require.NoError(t, err)
+		require.EqualValues(t, 4096, v.Status.Size)
+	})
+}
