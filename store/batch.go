@@ -18,6 +18,7 @@ type batch struct {
 	rev     uint64      // of the last update that changed an object
 	count   int64       // keys in txn
 	size    int64       // bytes in txn, as Badger estimates them
+	removed []string
 	changes []Change
 	events  []v1.Event
 	err     error // the batch cannot be committed
@@ -96,6 +97,7 @@ func (b *batch) take(o *op, count, size int64) {
 		var err error
 		if value == nil {
 			err = b.txn.Delete([]byte(key))
+			b.removed = append(b.removed, key)
 		} else {
 			err = b.txn.Set([]byte(key), value)
 		}
@@ -189,6 +191,7 @@ func (s *Store) broken(err error) error {
 
 // publish tells the watchers what is now on the disk.
 func (s *Store) publish(b *batch) {
+	s.cache.drop(b.removed)
 	if len(b.changes) > 0 {
 		s.rev.Store(b.rev)
 		s.mark.set(b.rev)

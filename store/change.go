@@ -33,7 +33,7 @@ func (c Collection[S, T]) Create(tx *Tx, id string, spec S) error {
 // ErrNotFound, or the error of change. A change that leaves the spec as it was
 // writes nothing.
 func (c Collection[S, T]) SetSpec(tx *Tx, id string, change func(*S) error) error {
-	h, old, err := readHalf[S](tx, c.specKey(id))
+	h, old, err := changeHalf[S](tx, c.specKey(id))
 	if err != nil {
 		return c.wrap(id, err)
 	}
@@ -55,7 +55,7 @@ func (c Collection[S, T]) SetStatus(tx *Tx, id string, change func(*T)) error {
 	if err := tx.has(c.specKey(id)); err != nil {
 		return c.wrap(id, err)
 	}
-	h, old, err := readHalf[T](tx, c.statusKey(id))
+	h, old, err := changeHalf[T](tx, c.statusKey(id))
 	if errors.Is(err, ErrNotFound) {
 		old, err = json.Marshal(h.Value)
 	}
@@ -74,7 +74,7 @@ func (c Collection[S, T]) SetStatus(tx *Tx, id string, change func(*T)) error {
 // Delete asks for the object to go, or returns ErrNotFound. Its controller
 // purges it when nothing is left of it. Asking again changes nothing.
 func (c Collection[S, T]) Delete(tx *Tx, id string) error {
-	h, value, err := readHalf[S](tx, c.specKey(id))
+	h, value, err := changeHalf[S](tx, c.specKey(id))
 	if err != nil || h.Meta.Deleted {
 		return c.wrap(id, err)
 	}
@@ -107,7 +107,8 @@ func (c Collection[S, T]) write(tx *Tx, id string, what What, key string, meta v
 
 // has returns nil if the key is there, and ErrNotFound if it is not.
 func (tx *Tx) has(key string) error {
-	return tx.read(key, func([]byte) error { return nil })
+	_, err := tx.find(key)
+	return err
 }
 
 // note tells the watchers of a change, and of the same one in a row once.

@@ -11,16 +11,20 @@ import (
 
 // The kinds of objects.
 var (
-	Containers = Collection[v1.ContainerSpec, v1.ContainerStatus]{"container"}
-	Volumes    = Collection[v1.VolumeSpec, v1.VolumeStatus]{"volume"}
-	Pools      = Collection[v1.PoolSpec, v1.PoolStatus]{"pool"}
-	Tokens     = Collection[v1.TokenSpec, v1.TokenStatus]{"token"}
+	Containers = Collection[v1.ContainerSpec, v1.ContainerStatus]{"container", cloneContainerSpec, cloneContainerStatus}
+	Volumes    = Collection[v1.VolumeSpec, v1.VolumeStatus]{"volume", cloneVolumeSpec, cloneVolumeStatus}
+	Pools      = Collection[v1.PoolSpec, v1.PoolStatus]{"pool", clonePoolSpec, clonePoolStatus}
+	Tokens     = Collection[v1.TokenSpec, v1.TokenStatus]{"token", cloneTokenSpec, cloneTokenStatus}
 )
 
 // Collection reads and writes the objects of one kind. What it returns is the
 // caller's own. Errors name the object; those that it does not state itself
 // wrap ErrFailed.
-type Collection[S, T any] struct{ kind string }
+type Collection[S, T any] struct {
+	kind        string
+	cloneSpec   func(S) S
+	cloneStatus func(T) T
+}
 
 // Kind is the word that Change.Kind holds for this collection.
 func (c Collection[S, T]) Kind() string { return c.kind }
@@ -37,11 +41,11 @@ func (c Collection[S, T]) wrap(id string, err error) error {
 
 // Get returns one object, or ErrNotFound.
 func (c Collection[S, T]) Get(tx *Tx, id string) (v1.Object[S, T], error) {
-	spec, _, err := readHalf[S](tx, c.specKey(id))
+	spec, err := readHalf(tx, c.specKey(id), c.cloneSpec)
 	if err != nil {
 		return v1.Object[S, T]{}, c.wrap(id, err)
 	}
-	status, _, err := readHalf[T](tx, c.statusKey(id))
+	status, err := readHalf(tx, c.statusKey(id), c.cloneStatus)
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return v1.Object[S, T]{}, c.wrap(id, err)
 	}
@@ -63,8 +67,8 @@ func join[S, T any](spec half[S], status half[T]) v1.Object[S, T] {
 func (c Collection[S, T]) IDs(tx *Tx) []string {
 	var ids []string
 	prefix := c.kind + "/"
-	for key := range tx.scan(prefix, prefix, false) {
-		if id, ok := strings.CutSuffix(key[len(prefix):], "/spec"); ok {
+	for e := range tx.scan(prefix, prefix) {
+		if id, ok := strings.CutSuffix(e.key[len(prefix):], "/spec"); ok {
 			ids = append(ids, id)
 		}
 	}
@@ -75,44 +79,40 @@ func (c Collection[S, T]) IDs(tx *Tx) []string {
 // List returns every object, sorted by id, in one pass over the kind. One that
 // cannot be decoded is left out and logged, so that it stalls no other.
 func (c Collection[S, T]) List(tx *Tx) ([]v1.Object[S, T], error) {
-	l := lister[S, T]{tx: tx}
+	var list []v1.Object[S, T]
 	prefix := c.kind + "/"
-	for key, value := range tx.scan(prefix, prefix, true) {
-		id, part, _ := strings.Cut(key[len(prefix):], "/")
-		l.add(id, part, value)
+	for e := range tx.scan(prefix, prefix) {
+		var err error
+		if list, err = c.collect(tx, list, e); err != nil {
+			tx.store.log.Error("object cannot be read", "key", e.key, "err", err)
+		}
 	}
 	if tx.err != nil {
 		return nil, fmt.Errorf("list %s: %w", c.kind, tx.err)
 	}
-	slices.SortFunc(l.list, func(a, b v1.Object[S, T]) int { return strings.Compare(a.Meta.ID, b.Meta.ID) })
-	return l.list, nil
+	slices.SortFunc(list, func(a, b v1.Object[S, T]) int { return strings.Compare(a.Meta.ID, b.Meta.ID) })
+	return list, nil
 }
 
-// lister joins halves as they come: the spec of an object, then its status.
-type lister[S, T any] struct {
-	tx   *Tx
-	list []v1.Object[S, T]
-}
-
-func (l *lister[S, T]) add(id, part string, value []byte) {
-	var err error
-	switch {
-	case part == "spec":
-		var spec half[S]
-		if spec, err = decode[S](value); err == nil {
-			spec.Meta.ID = id
-			l.list = append(l.list, join(spec, half[T]{}))
+// collect adds a half to the list: the spec of an object comes before its
+// status. An object that has lost a half to an error is not in the list.
+func (c Collection[S, T]) collect(tx *Tx, list []v1.Object[S, T], e entry) ([]v1.Object[S, T], error) {
+	id, part, _ := strings.Cut(e.key[len(c.kind)+1:], "/")
+	if part == "spec" {
+		spec, err := load(tx, e, c.cloneSpec)
+		if err != nil {
+			return list, err
 		}
-	case len(l.list) > 0 && l.list[len(l.list)-1].Meta.ID == id:
-		var status half[T]
-		last := &l.list[len(l.list)-1]
-		if status, err = decode[T](value); err != nil {
-			l.list = l.list[:len(l.list)-1]
-		} else {
-			*last = join(half[S]{last.Meta, last.Spec}, status)
-		}
+		return append(list, join(spec, half[T]{})), nil
 	}
+	last := len(list) - 1
+	if last < 0 || list[last].Meta.ID != id {
+		return list, nil
+	}
+	status, err := load(tx, e, c.cloneStatus)
 	if err != nil {
-		l.tx.store.log.Error("object cannot be read", "id", id, "half", part, "err", err)
+		return list[:last], err
 	}
+	list[last] = join(half[S]{list[last].Meta, list[last].Spec}, status)
+	return list, nil
 }

@@ -81,8 +81,8 @@ func ReadEvents(tx *Tx, since uint64, limit int) ([]v1.Event, error) {
 	if limit <= 0 || since == newest {
 		return nil, nil
 	}
-	for key, value := range tx.scan(eventPrefix, eventKey(since+1), true) {
-		if list = append(list, tx.decodeEvent(key, value)); len(list) == limit {
+	for entry := range tx.scan(eventPrefix, eventKey(since+1)) {
+		if list = append(list, tx.decodeEvent(entry)); len(list) == limit {
 			break
 		}
 	}
@@ -91,12 +91,12 @@ func ReadEvents(tx *Tx, since uint64, limit int) ([]v1.Event, error) {
 
 // decodeEvent stands in for a transition that cannot be read, so that it
 // neither stalls those after it nor leaves a gap.
-func (tx *Tx) decodeEvent(key string, value []byte) (e v1.Event) {
-	err := json.Unmarshal(value, &e)
+func (tx *Tx) decodeEvent(entry entry) (e v1.Event) {
+	err := entry.read(func(b []byte) error { return json.Unmarshal(b, &e) })
 	if err == nil {
 		return e
 	}
-	seq := eventSeq(key)
+	seq := eventSeq(entry.key)
 	tx.store.log.Error("transition cannot be read", "seq", seq, "err", err)
 	return v1.Event{Seq: seq, Time: tx.now, Event: v1.EventMessage, Data: "a stored transition cannot be read"}
 }

@@ -14,13 +14,45 @@ type half[V any] struct {
 	Value V
 }
 
-// readHalf returns a half, and the bytes of its value as they are stored.
-func readHalf[V any](tx *Tx, key string) (h half[V], value []byte, err error) {
-	err = tx.read(key, func(b []byte) error {
+// readHalf returns a half that is the caller's own.
+func readHalf[V any](tx *Tx, key string, clone func(V) V) (h half[V], err error) {
+	e, err := tx.find(key)
+	if err != nil {
+		return h, err
+	}
+	return load(tx, e, clone)
+}
+
+// load decodes a half, or takes it from the cache. An update does not: Badger's
+// versions do not tell apart what its batch has written.
+func load[V any](tx *Tx, e entry, clone func(V) V) (h half[V], err error) {
+	if tx.update {
+		h, _, err = decodeEntry[V](e)
+		return h, err
+	}
+	version := e.item.Version()
+	if kept, ok := tx.store.cache.get(e.key, version).(*half[V]); ok {
+		return half[V]{kept.Meta, clone(kept.Value)}, nil
+	}
+	if h, _, err = decodeEntry[V](e); err == nil {
+		tx.store.cache.put(e.key, version, &half[V]{h.Meta, clone(h.Value)})
+	}
+	return h, err
+}
+
+// changeHalf returns a half to change, and the bytes of its value as stored.
+func changeHalf[V any](tx *Tx, key string) (h half[V], value []byte, err error) {
+	e, err := tx.find(key)
+	if err != nil {
+		return h, nil, err
+	}
+	return decodeEntry[V](e)
+}
+
+func decodeEntry[V any](e entry) (h half[V], value []byte, err error) {
+	err = e.read(func(b []byte) error {
 		_, v, _ := bytes.Cut(b, []byte{'\n'})
-		if tx.update {
-			value = bytes.Clone(v)
-		}
+		value = bytes.Clone(v)
 		h, err = decode[V](b)
 		return err
 	})

@@ -60,8 +60,8 @@ func (s *Store) schema(tx *Tx) (version uint64, err error) {
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return 0, err
 	}
-	for key := range tx.scan("", "", false) {
-		return 0, fmt.Errorf("%w: it holds %q but not what it is; restore a backup, or move its directory away to begin anew (containers of the old store are left alone then)", ErrDamaged, key)
+	for e := range tx.scan("", "") {
+		return 0, fmt.Errorf("%w: it holds %q but not what it is; restore a backup, or move its directory away to begin anew (containers of the old store are left alone then)", ErrDamaged, e.key)
 	}
 	return 0, tx.err
 }

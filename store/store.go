@@ -36,6 +36,7 @@ type Store struct {
 	log     *slog.Logger
 	metrics *metrics
 	id      string
+	cache   cache
 	commit  func(*badger.Txn) error // that of Badger, but in a test
 
 	rev     atomic.Uint64         // written by the writer only

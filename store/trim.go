@@ -36,12 +36,12 @@ func (tx *Tx) trimEvents(before time.Time, keep uint64) (int, error) {
 	}
 	var keys []string
 	next := oldest
-	for key, value := range tx.scan(eventPrefix, eventKey(oldest), true) {
-		e := tx.decodeEvent(key, value)
+	for entry := range tx.scan(eventPrefix, eventKey(oldest)) {
+		e := tx.decodeEvent(entry)
 		if len(keys) == trimChunk || e.Seq+keep > newest && !e.Time.Before(before) {
 			break
 		}
-		keys = append(keys, key)
+		keys = append(keys, entry.key)
 		next = e.Seq + 1
 	}
 	if tx.err != nil || len(keys) == 0 {

@@ -4,9 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"iter"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/dgraph-io/badger/v4"
@@ -52,23 +49,48 @@ func (tx *Tx) fail(err error) {
 	}
 }
 
-// read hands the value of key to fn, which must not keep it. It returns
-// ErrNotFound, or fn's error, or one that wraps ErrFailed.
-func (tx *Tx) read(key string, fn func([]byte) error) error {
+// entry is a key that is there. It is good until the scan goes on, or until the
+// transaction ends.
+type entry struct {
+	key  string
+	own  []byte       // what this update has written, or
+	item *badger.Item // what is stored
+}
+
+// read hands the value to fn, which must not keep it.
+func (e entry) read(fn func([]byte) error) error {
+	if e.item == nil {
+		return fn(e.own)
+	}
+	return e.item.Value(fn)
+}
+
+// find looks a key up. It returns ErrNotFound, or an error that wraps ErrFailed.
+func (tx *Tx) find(key string) (entry, error) {
 	if v, ok := tx.writes[key]; ok {
 		if v == nil {
-			return ErrNotFound
+			return entry{}, ErrNotFound
 		}
-		return fn(v)
+		return entry{key: key, own: v}, nil
 	}
 	item, err := get(tx.txn, key)
 	if errors.Is(err, badger.ErrKeyNotFound) {
-		return ErrNotFound
+		return entry{}, ErrNotFound
 	}
 	if err != nil {
-		return fmt.Errorf("%w: read %q: %w", ErrFailed, key, err)
+		return entry{}, fmt.Errorf("%w: read %q: %w", ErrFailed, key, err)
 	}
-	return item.Value(fn)
+	return entry{key: key, item: item}, nil
+}
+
+// read hands the value of key to fn, which must not keep it. It returns
+// ErrNotFound, or fn's error, or one that wraps ErrFailed.
+func (tx *Tx) read(key string, fn func([]byte) error) error {
+	e, err := tx.find(key)
+	if err != nil {
+		return err
+	}
+	return e.read(fn)
 }
 
 // get turns a panic of Badger, which a failed commit can leave behind, into an error.
@@ -122,81 +144,4 @@ func (tx *Tx) setNumbers(key string, ns ...uint64) error {
 		b = binary.BigEndian.AppendUint64(b, n)
 	}
 	return tx.set(key, b)
-}
-
-// scan yields the keys that begin with prefix, from the key from on, in order.
-// Values are nil unless wanted, and must not be kept. No other scan of the same
-// update may run inside of it.
-func (tx *Tx) scan(prefix, from string, values bool) iter.Seq2[string, []byte] {
-	return func(yield func(string, []byte) bool) {
-		it, err := iterate(tx.txn, prefix)
-		if err != nil {
-			tx.fail(err)
-			return
-		}
-		defer it.Close()
-		own := tx.own(prefix, from)
-		for it.Seek([]byte(from)); it.Valid(); it.Next() {
-			key := string(it.Item().Key())
-			for len(own) > 0 && own[0] < key {
-				if !tx.yieldOwn(own[0], yield) {
-					return
-				}
-				own = own[1:]
-			}
-			if len(own) > 0 && own[0] == key {
-				continue // what this update wrote hides what was there
-			}
-			if !tx.yieldItem(key, it.Item(), values, yield) {
-				return
-			}
-		}
-		for _, key := range own {
-			if !tx.yieldOwn(key, yield) {
-				return
-			}
-		}
-	}
-}
-
-func iterate(txn *badger.Txn, prefix string) (it *badger.Iterator, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: badger panicked: %v", ErrFailed, p)
-		}
-	}()
-	// Values lie beside their keys: prefetching them would only start goroutines.
-	return txn.NewIterator(badger.IteratorOptions{Prefix: []byte(prefix)}), nil
-}
-
-// own lists the keys that this update wrote or deleted.
-func (tx *Tx) own(prefix, from string) (keys []string) {
-	for key := range tx.writes {
-		if strings.HasPrefix(key, prefix) && key >= from {
-			keys = append(keys, key)
-		}
-	}
-	slices.Sort(keys)
-	return keys
-}
-
-func (tx *Tx) yieldOwn(key string, yield func(string, []byte) bool) bool {
-	v := tx.writes[key]
-	return v == nil || yield(key, v)
-}
-
-func (tx *Tx) yieldItem(key string, item *badger.Item, values bool, yield func(string, []byte) bool) bool {
-	if !values {
-		return yield(key, nil)
-	}
-	more := false
-	err := item.Value(func(v []byte) error {
-		more = yield(key, v)
-		return nil
-	})
-	if err != nil {
-		tx.fail(fmt.Errorf("%w: read %q: %w", ErrFailed, key, err))
-		return false
-	}
-	return more
 }
