@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -172,13 +173,23 @@ func TestInputIsTakenInOrderAndWhole(t *testing.T) {
 			})
 		}()
 		require.Equal(t, "ready", <-lines)
+		open := descriptors(t)
 		for i := range 50 {
 			require.NoError(t, r.Input(t.Context(), id, fmt.Appendf(nil, "line %d\n", i)))
 		}
 		for i := range 50 {
 			require.Equal(t, fmt.Sprintf("got line %d", i), <-lines, got)
 		}
+		require.Less(t, descriptors(t), open+10, "each attach is closed")
 		cancel()
 		require.ErrorIs(t, <-ended, context.Canceled)
 	}
+}
+
+// descriptors counts the open files of this process.
+func descriptors(t *testing.T) int {
+	t.Helper()
+	all, err := os.ReadDir("/proc/self/fd")
+	require.NoError(t, err)
+	return len(all)
 }

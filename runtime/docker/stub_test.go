@@ -139,10 +139,12 @@ func TestNothingWaitsBehindPullsAndStarts(t *testing.T) {
 	}
 	require.Eventually(t, func() bool { return hanging.Load() == 20+int64(cap(e.calls.slots[heavy])) }, 10*time.Second, time.Millisecond,
 		"all pulls, and as many starts as there are slots")
-	_, err := e.Inspect(t.Context(), mc)
+	soon, tooLate := context.WithTimeout(t.Context(), 10*time.Second)
+	defer tooLate()
+	_, err := e.Inspect(soon, mc)
 	require.NoError(t, err)
-	require.NoError(t, e.Kill(t.Context(), mc))
-	require.NoError(t, e.Signal(t.Context(), mc, "TERM"))
+	require.NoError(t, e.Kill(soon, mc))
+	require.NoError(t, e.Signal(soon, mc, "TERM"))
 	require.Len(t, done, 0)
 	cancel()
 	for range 40 {
