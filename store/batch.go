@@ -45,7 +45,7 @@ func (b *batch) add(o *op) {
 	if o.err != nil || len(o.tx.writes) == 0 {
 		return
 	}
-	count, size, err := o.tx.weigh()
+	count, size, err := weigh(o.tx.writes)
 	if err == nil && !b.fits(0, 0, count, size) {
 		err = fmt.Errorf("%w: %d keys, %d bytes", ErrTooBig, count, size)
 	}
@@ -80,9 +80,9 @@ func (b *batch) split(o *op) bool {
 	return true
 }
 
-// weigh is how much of a Badger transaction the update takes.
-func (tx *Tx) weigh() (count, size int64, err error) {
-	for key, value := range tx.writes {
+// weigh is how much of a Badger transaction the writes take.
+func weigh(writes map[string][]byte) (count, size int64, err error) {
+	for key, value := range writes {
 		if len(value) > maxValue {
 			return 0, 0, fmt.Errorf("%w: %q has %d bytes", ErrTooBig, key, len(value))
 		}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
@@ -29,9 +30,8 @@ type disk struct {
 	dir     string
 	minFree uint64 // bytes; 0: a twentieth of the disk, between the two bounds above
 
-	// The writer's own.
-	allocated map[string]bool // the logs whose blocks are allocated
-	reserved  bool
+	allocated map[string]bool // the logs whose blocks are allocated; the writer's own
+	reserved  atomic.Bool     // read by all
 }
 
 // check says why nothing may be written now.
@@ -39,27 +39,24 @@ func (d *disk) check() error {
 	if d == nil {
 		return nil
 	}
-	_, err := d.free()
-	return err
-}
-
-// free is how many bytes are free beyond those that must stay so.
-func (d *disk) free() (uint64, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(d.dir, &st); err != nil {
-		return 0, fmt.Errorf("statfs: %w", err)
+		return fmt.Errorf("statfs: %w", err)
 	}
 	if st.Flags&unix.ST_RDONLY != 0 {
-		return 0, unix.EROFS
+		return unix.EROFS
 	}
 	free, need := st.Bavail*uint64(st.Bsize), d.minFree
 	if need == 0 {
 		need = min(max(st.Blocks*uint64(st.Bsize)/20, leastMinFree), mostMinFree)
 	}
-	if free < need {
-		return 0, fmt.Errorf("%w: %d bytes are free, %d are needed", ErrDiskFull, free, need)
+	if !d.reserved.Load() {
+		need += reserveSize
 	}
-	return free - need, nil
+	if free < need {
+		return fmt.Errorf("%w: %d bytes are free, %d are needed", ErrDiskFull, free, need)
+	}
+	return nil
 }
 
 // prepare makes sure that there is room for a commit. It is the writer's.
@@ -67,15 +64,11 @@ func (d *disk) prepare() error {
 	if d == nil {
 		return nil
 	}
-	spare, err := d.free()
-	if err != nil {
+	if err := d.check(); err != nil {
 		return err
 	}
-	if err := d.allocate(); err != nil || d.reserved {
+	if err := d.allocate(); err != nil || d.reserved.Load() {
 		return err
-	}
-	if spare < reserveSize {
-		return fmt.Errorf("%w: no room for a reserve of %d bytes", ErrDiskFull, reserveSize)
 	}
 	return d.reserve()
 }
@@ -150,7 +143,7 @@ func (d *disk) reserve() error {
 	if err := fallocate(f, reserveSize); err != nil {
 		return err
 	}
-	d.reserved = true
+	d.reserved.Store(true)
 	return nil
 }
 
@@ -158,6 +151,6 @@ func (d *disk) reserve() error {
 func (d *disk) release() {
 	if d != nil {
 		_ = os.Remove(filepath.Join(d.dir, reserveName))
-		d.reserved = false
+		d.reserved.Store(false)
 	}
 }

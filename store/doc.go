@@ -15,6 +15,8 @@
 // A kind is container, volume, pool or token; an id never holds a slash. Half an
 // object is two lines of JSON: Meta, then the value.
 //
+// Beside the files of Badger lie MARK (mark.go) and RESERVE (disk.go).
+//
 // One goroutine writes. It puts the updates that wait into one transaction of
 // Badger, commits it to the disk, tells the watchers, and only then answers. So
 // revisions and seqs have no gaps, and watchers see changes in the order they

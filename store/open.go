@@ -91,7 +91,7 @@ func (s *Store) identify(dir string) (err error) {
 	known, err := checkMark(dir, s.id, s.rev.Load())
 	if err == nil && !known && s.rev.Load() > 0 {
 		s.log.Warn("the store has no mark: it is taken as it is, under a new id")
-		err = s.Update(func(tx *Tx) error { return tx.makeID() })
+		err = s.Update(makeID)
 	}
 	if err == nil {
 		s.mark, err = newMark(dir, s.id, s.rev.Load(), s.log)
@@ -112,7 +112,7 @@ func (s *Store) load(dir string) (version uint64, err error) {
 		}
 		s.rev.Store(rev)
 		s.events = newRing(keptEvents, newest, v1.Event{})
-		version, err = s.schema(tx)
+		version, s.id, err = schema(tx)
 		return err
 	})
 	if err == nil && dir != "" {

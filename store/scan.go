@@ -20,7 +20,7 @@ func (tx *Tx) scan(prefix, from string) iter.Seq[entry] {
 			return
 		}
 		defer it.Close()
-		own := tx.own(prefix, from)
+		own := within(tx.writes, prefix, from)
 		for it.Seek([]byte(from)); it.Valid(); it.Next() {
 			key := string(it.Item().Key())
 			for len(own) > 0 && own[0] < key {
@@ -54,9 +54,9 @@ func iterate(txn *badger.Txn, prefix string) (it *badger.Iterator, err error) {
 	return txn.NewIterator(badger.IteratorOptions{Prefix: []byte(prefix)}), nil
 }
 
-// own lists the keys that this update wrote or deleted.
-func (tx *Tx) own(prefix, from string) (keys []string) {
-	for key := range tx.writes {
+// within lists the keys that an update wrote or deleted, in order.
+func within(writes map[string][]byte, prefix, from string) (keys []string) {
+	for key := range writes {
 		if strings.HasPrefix(key, prefix) && key >= from {
 			keys = append(keys, key)
 		}

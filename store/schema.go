@@ -26,7 +26,7 @@ func (s *Store) migrate(version uint64, steps []migration) error {
 	newest := uint64(len(steps) + 1)
 	if version == 0 {
 		return s.Update(func(tx *Tx) error {
-			return errors.Join(tx.setNumbers(schemaKey, newest), tx.makeID())
+			return errors.Join(tx.setNumbers(schemaKey, newest), makeID(tx))
 		})
 	}
 	if version > newest {
@@ -45,29 +45,29 @@ func (s *Store) migrate(version uint64, steps []migration) error {
 	return nil
 }
 
-// schema is the version of the store, and 0 if it is empty. It also reads the id.
-func (s *Store) schema(tx *Tx) (version uint64, err error) {
+// schema is the version of the store, and 0 if it is empty; and its id.
+func schema(tx *Tx) (version uint64, id string, err error) {
 	if version, err = tx.number(schemaKey); err != nil {
-		return 0, err
+		return 0, "", err
 	}
 	err = tx.read(idKey, func(b []byte) error {
-		s.id = string(b)
+		id = string(b)
 		return nil
 	})
 	if version != 0 && err == nil {
-		return version, nil
+		return version, id, nil
 	}
 	if err != nil && !errors.Is(err, ErrNotFound) {
-		return 0, err
+		return 0, "", err
 	}
 	for e := range tx.scan("", "") {
-		return 0, fmt.Errorf("%w: it holds %q but not what it is; restore a backup, or move its directory away to begin anew (containers of the old store are left alone then)", ErrDamaged, e.key)
+		return 0, "", fmt.Errorf("%w: it holds %q but not what it is; restore a backup, or move its directory away to begin anew (containers of the old store are left alone then)", ErrDamaged, e.key)
 	}
-	return 0, tx.err
+	return 0, "", tx.err
 }
 
 // makeID gives the store a new id.
-func (tx *Tx) makeID() error {
+func makeID(tx *Tx) error {
 	b := make([]byte, 16)
 	rand.Read(b) // never fails
 	tx.store.id = hex.EncodeToString(b)

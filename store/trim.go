@@ -14,7 +14,7 @@ func (s *Store) TrimEvents(before time.Time, keep int) (removed int, err error) 
 	for {
 		n := 0
 		err := s.Update(func(tx *Tx) (err error) {
-			n, err = tx.trimEvents(before, uint64(max(keep, 0)))
+			n, err = trimEvents(tx, before, uint64(max(keep, 0)))
 			return err
 		})
 		if err != nil {
@@ -29,7 +29,7 @@ func (s *Store) TrimEvents(before time.Time, keep int) (removed int, err error) 
 
 // trimEvents removes one chunk. It begins at the oldest one kept: a scan from
 // the start of the prefix would pass all that was ever removed.
-func (tx *Tx) trimEvents(before time.Time, keep uint64) (int, error) {
+func trimEvents(tx *Tx, before time.Time, keep uint64) (int, error) {
 	oldest, newest, err := tx.eventRange()
 	if err != nil || oldest > newest {
 		return 0, err

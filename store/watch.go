@@ -31,7 +31,7 @@ const pieceSize = 256
 // view), or ErrClosed. After a restart nothing older is kept.
 func (s *Store) Watch(ctx context.Context, since uint64) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
-		pos, ok := s.position(since)
+		pos, ok := position(s.changes, since)
 		if !ok {
 			yield(Change{}, ErrCompacted)
 			return
@@ -60,8 +60,8 @@ func (s *Store) Watch(ctx context.Context, since uint64) iter.Seq2[Change, error
 
 // position is that of the first change after revision since. It is false if
 // such changes are no longer kept.
-func (s *Store) position(since uint64) (uint64, bool) {
-	pos, lost := s.changes.search(func(c Change) bool { return c.Revision <= since })
+func position(changes *ring[Change], since uint64) (uint64, bool) {
+	pos, lost := changes.search(func(c Change) bool { return c.Revision <= since })
 	return pos, since >= lost.Revision
 }
 

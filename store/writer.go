@@ -52,7 +52,7 @@ func (s *Store) write() {
 		select {
 		case o := <-s.ops:
 			b.add(o)
-			s.gather(b)
+			b.gather()
 			b.commit()
 		case <-s.closing:
 			ended = true
@@ -62,10 +62,10 @@ func (s *Store) write() {
 }
 
 // gather adds the updates that wait already. It never waits for more.
-func (s *Store) gather(b *batch) {
+func (b *batch) gather() {
 	for range maxBatch - 1 {
 		select {
-		case o := <-s.ops:
+		case o := <-b.s.ops:
 			b.add(o)
 		default:
 			return
