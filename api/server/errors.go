@@ -63,6 +63,7 @@ var statuses = map[v1.Code]int{
 	errTooLarge.Code:            413,
 	v1.SizeLimit:                413,
 	errMediaType.Code:           415,
+	errRange.Code:               416,
 	errUpgrade.Code:             426,
 	errHeaders.Code:             431,
 	v1.ImageNotFound:            500,
@@ -71,6 +72,7 @@ var statuses = map[v1.Code]int{
 	errInternal.Code:            500,
 	v1.Unavailable:              503,
 	errBusy.Code:                503,
+	v1.DiskFull:                 507,
 }
 
 // refusal is what a client is told of err. An error that is not meant for

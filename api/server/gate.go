@@ -118,7 +118,7 @@ func (s *Server) guard(r route) fiber.Handler {
 			return r.handle(c)
 		}
 		caller := callerOf(c)
-		if !caller.May(r.scope) || r.nodeWide && caller.Limited() {
+		if !caller.May(r.scope) && (r.orScope == "" || !caller.May(r.orScope)) || r.nodeWide && caller.Limited() {
 			return intent.ErrScope
 		}
 		if err := intent.Spend(s.store, caller); err != nil {

@@ -10,6 +10,7 @@ import (
 type route struct {
 	method, path string
 	scope        v1.Scope // that a token needs
+	orScope      v1.Scope // that does as well; empty: none
 	handle       fiber.Handler
 
 	public     bool // no token, no vendor header

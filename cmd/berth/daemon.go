@@ -76,7 +76,8 @@ func (d *daemon) makeRuntime() (err error) {
 	if err != nil {
 		return err
 	}
-	d.volumes, err = volume.New(c.Storage.VolumesPath, volume.Options{UID: c.Storage.UID, GID: c.Storage.GID})
+	d.volumes, err = volume.New(c.Storage.VolumesPath, volume.Options{UID: c.Storage.UID, GID: c.Storage.GID,
+		Limits: volume.Limits{ExtractBytes: int64(c.Storage.MaxExtractSize)}})
 	return err
 }
 
@@ -94,7 +95,7 @@ func (d *daemon) makeConsoles() {
 }
 
 func (d *daemon) makeServer() {
-	d.server = server.New(server.Deps{Store: d.store, Settings: d.settings, Hub: d.hub, Files: d.volumes,
+	d.server = server.New(server.Deps{Store: d.store, Settings: d.settings, Hub: d.hub, Files: d.volumes.Files(),
 		Console: input{d.consoles}, Stats: stats{d.sampler}, Ready: d.unready,
 		Registerer: d.metrics, Gatherer: d.metrics, Log: d.log, Version: version})
 }

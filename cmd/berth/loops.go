@@ -97,7 +97,7 @@ func (d *daemon) volumeLoop(m *controller.Metrics) *controller.Loop {
 		Name:       "volume",
 		Reconciler: &volume.Reconciler{Store: d.store, Directories: d.volumes, Uses: uses},
 		Wish:       []controller.Source{store.Volumes.Source(d.store, store.SpecChanged)},
-		Watch:      []controller.Source{uses.Source(), scanner.Source(), controller.Every(d.resync(), volume.IDs(d.store))},
+		Watch:      []controller.Source{uses.Source(), scanner.Source(), d.volumes.Changed, controller.Every(d.resync(), volume.IDs(d.store))},
 		Workers:    volumeWorkers, BackOff: d.backOff(), Log: d.log, Metrics: m,
 	}
 }

@@ -20,6 +20,9 @@ type account struct {
 	used  int64 // bytes on disk
 	held  int64 // bytes of operations under way
 	limit int64 // 0 is none
+	swept bool  // what a crash left was removed
+
+	changed func() // is called without mu held
 }
 
 func (m *Manager) account(id string) *account {
@@ -27,7 +30,7 @@ func (m *Manager) account(id string) *account {
 	defer m.mu.Unlock()
 	a := m.usages[id]
 	if a == nil {
-		a = &account{}
+		a = &account{changed: func() { m.changed(id) }}
 		m.usages[id] = a
 	}
 	return a
@@ -71,15 +74,28 @@ func (a *account) hold(n, keep int64) error {
 // settle adds what an operation has made or, negative, removed.
 func (a *account) settle(n int64) {
 	a.mu.Lock()
-	defer a.mu.Unlock()
 	a.used += n
+	a.mu.Unlock()
+	a.changed()
 }
 
 // measured sets what a scan has found.
 func (a *account) measured(n int64) {
 	a.mu.Lock()
-	defer a.mu.Unlock()
 	a.known, a.used = true, n
+	a.mu.Unlock()
+}
+
+func (a *account) isSwept() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.swept
+}
+
+func (a *account) setSwept() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.swept = true
 }
 
 // share is the part of a volume's space that one operation makes use of.

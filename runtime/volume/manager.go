@@ -38,6 +38,8 @@ type Manager struct {
 	mu     sync.Mutex
 	temps  map[string]bool     // temporary names in use
 	usages map[string]*account // by volume id
+	news   map[string]bool     // volumes whose use has changed since Changed told of it
+	wake   chan struct{}
 }
 
 // Files works on what is in the volumes of a Manager.
@@ -57,7 +59,8 @@ func New(base string, opt Options) (*Manager, error) {
 		return nil, fmt.Errorf("volumes: %w", err)
 	}
 	opt.Limits.fill()
-	m := &Manager{base: base, opt: opt, temps: map[string]bool{}, usages: map[string]*account{}}
+	m := &Manager{base: base, opt: opt, temps: map[string]bool{}, usages: map[string]*account{},
+		news: map[string]bool{}, wake: make(chan struct{}, 1)}
 	m.bufs.New = func() any { b := make([]byte, 256<<10); return &b }
 	return m, nil
 }

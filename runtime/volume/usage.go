@@ -26,13 +26,20 @@ type scan struct {
 
 // Scan measures what the volume occupies on disk, in bytes, by walking it, and
 // sets what is known of its use. Hard links count once. It reads nothing but
-// metadata, and goes on while a tenant changes the tree.
+// metadata, and goes on while a tenant changes the tree. The first scan of a
+// process sweeps the volume before.
 func (m *Manager) Scan(ctx context.Context, id string) (int64, error) {
 	t, err := m.open(ctx, id)
 	if err != nil {
 		return 0, err
 	}
 	defer t.close()
+	if !t.used.isSwept() {
+		if err := m.Sweep(ctx, id); err != nil {
+			return 0, err
+		}
+		t.used.setSwept()
+	}
 	s := scan{t: t, links: map[inode]bool{}, deep: []string{root}}
 	for len(s.deep) > 0 {
 		last := len(s.deep) - 1

@@ -1,0 +1,219 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"strconv"
+	"strings"
+
+	"github.com/gofiber/fiber/v2"
+
+	"berth/api/intent"
+	v1 "berth/api/v1"
+)
+
+type filesBody struct {
+	Files []v1.FileEntry `json:"files"`
+}
+
+type foundBody struct {
+	Files []v1.FoundFile `json:"files"`
+}
+
+type pathBody struct {
+	Message string `json:"message"`
+	Path    string `json:"path"`
+}
+
+type movedBody struct {
+	Message     string `json:"message"`
+	Source      string `json:"source"`
+	Destination string `json:"destination"`
+}
+
+func (s *Server) listFiles(c *fiber.Ctx) error {
+	path, err := folderQuery(c)
+	if err != nil {
+		return err
+	}
+	var body filesBody
+	err = s.onVolume(c, func(ctx context.Context, f Files, id string) (err error) {
+		body.Files, err = f.List(ctx, id, path)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return ok(c, body)
+}
+
+func (s *Server) searchFiles(c *fiber.Ctx) error {
+	path, err := folderQuery(c)
+	if err != nil {
+		return err
+	}
+	query := c.Query("query")
+	if query == "" {
+		return v1.Errorf(v1.InvalidRequest, "query: is required")
+	}
+	var body foundBody
+	err = s.onVolume(c, func(ctx context.Context, f Files, id string) (err error) {
+		body.Files, err = f.Search(ctx, id, path, query)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return ok(c, body)
+}
+
+// largeWrites is how many large JSON bodies are unpacked at once.
+const largeWrites = 2
+
+// writeFile is the handler of a file that comes as JSON. Its body may be larger
+// than any other, and takes several times its size in memory, so only a few
+// large ones are unpacked at once.
+func (s *Server) writeFile() fiber.Handler {
+	large := make(chan struct{}, largeWrites)
+	return func(c *fiber.Ctx) error {
+		config := s.settings.Current()
+		limit := int64(config.Storage.MaxFileSize)
+		raw, err := readLarge(c, limit+limit/4+int64(config.Server.BodyLimit))
+		if err != nil {
+			return err
+		}
+		if len(raw) > int(config.Server.BodyLimit) {
+			large <- struct{}{}
+			defer func() { <-large }()
+		}
+		var body struct {
+			Path    string `json:"path" wire:"required"`
+			Content string `json:"content" wire:"required"`
+		}
+		var f intent.Faults
+		unmarshal(raw, &body, &f)
+		if err := f.Err(); err != nil {
+			return err
+		}
+		if err := v1.CheckPath(body.Path); err != nil {
+			return err
+		}
+		if int64(len(body.Content)) > limit {
+			return errTooLarge
+		}
+		return s.write(c, body.Path, strings.NewReader(body.Content))
+	}
+}
+
+func (s *Server) write(c *fiber.Ctx, path string, content io.Reader) error {
+	err := s.onVolume(c, func(ctx context.Context, f Files, id string) error {
+		return f.Write(ctx, id, path, content)
+	})
+	if err != nil {
+		return err
+	}
+	return ok(c, pathBody{"File written successfully", path})
+}
+
+// readLarge reads a JSON body for which the client has no time limit, as long
+// as it goes on sending.
+func readLarge(c *fiber.Ctx, limit int64) ([]byte, error) {
+	if err := checkMediaType(c); err != nil {
+		return nil, err
+	}
+	if int64(c.Request().Header.ContentLength()) > limit {
+		return nil, errTooLarge
+	}
+	raw, err := io.ReadAll(io.LimitReader(wholeBody(c), limit+1))
+	switch {
+	case int64(len(raw)) > limit:
+		return nil, errTooLarge
+	case errors.Is(err, error(errTimeout)):
+		return nil, errTimeout
+	case err != nil:
+		return nil, errMalformed
+	}
+	return raw, nil
+}
+
+// onPath answers an operation on one path that comes as JSON.
+func (s *Server) onPath(c *fiber.Ctx, path, message string, do func(ctx context.Context, f Files, id string) error) error {
+	if err := checkPaths(path); err != nil {
+		return err
+	}
+	if err := s.onVolume(c, do); err != nil {
+		return err
+	}
+	return ok(c, pathBody{message, path})
+}
+
+func (s *Server) makeFolder(c *fiber.Ctx) error {
+	var body struct {
+		Path string `json:"path" wire:"required"`
+	}
+	if err := s.decodeStrict(c, &body); err != nil {
+		return err
+	}
+	return s.onPath(c, body.Path, "Folder created successfully", func(ctx context.Context, f Files, id string) error {
+		return f.Mkdir(ctx, id, body.Path)
+	})
+}
+
+func (s *Server) deleteFile(c *fiber.Ctx) error {
+	path := c.Query("path")
+	return s.onPath(c, path, "Deleted successfully", func(ctx context.Context, f Files, id string) error {
+		return f.Delete(ctx, id, path)
+	})
+}
+
+func (s *Server) chmodFile(c *fiber.Ctx) error {
+	var body struct {
+		Path string `json:"path" wire:"required"`
+		Mode string `json:"mode" wire:"required"`
+	}
+	var faults intent.Faults
+	if err := s.decode(c, &body, &faults); err != nil {
+		return err
+	}
+	mode, err := strconv.ParseUint(body.Mode, 8, 32)
+	if (err != nil || mode > 0o777) && !faults.Any() {
+		faults.Add("mode", "must be an octal number up to 0777, as a string")
+	}
+	if err := faults.Err(); err != nil {
+		return err
+	}
+	return s.onPath(c, body.Path, "Mode changed successfully", func(ctx context.Context, f Files, id string) error {
+		return f.Chmod(ctx, id, body.Path, fs.FileMode(mode))
+	})
+}
+
+// move answers an operation from one path to another.
+func (s *Server) move(c *fiber.Ctx, message string, do func(f Files) func(ctx context.Context, id, source, destination string) error) error {
+	var body struct {
+		Source      string `json:"source" wire:"required"`
+		Destination string `json:"destination" wire:"required"`
+	}
+	if err := s.decodeStrict(c, &body); err != nil {
+		return err
+	}
+	if err := checkPaths(body.Source, body.Destination); err != nil {
+		return err
+	}
+	err := s.onVolume(c, func(ctx context.Context, f Files, id string) error {
+		return do(f)(ctx, id, body.Source, body.Destination)
+	})
+	if err != nil {
+		return err
+	}
+	return ok(c, movedBody{message, body.Source, body.Destination})
+}
+
+func (s *Server) copyFile(c *fiber.Ctx) error {
+	return s.move(c, "Copied successfully", func(f Files) func(context.Context, string, string, string) error { return f.Copy })
+}
+
+func (s *Server) renameFile(c *fiber.Ctx) error {
+	return s.move(c, "Renamed successfully", func(f Files) func(context.Context, string, string, string) error { return f.Rename })
+}

@@ -1,0 +1,195 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"mime"
+	"net/http"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	v1 "berth/api/v1"
+)
+
+var errRange = &v1.Error{Code: "range_not_satisfiable", Message: "Range not satisfiable"}
+
+// uploadFile takes a file as the body of a request, of any size, in constant
+// memory.
+func (s *Server) uploadFile(c *fiber.Ctx) error {
+	name := c.Query("path")
+	if c.Get(fiber.HeaderContentEncoding) != "" {
+		return errMediaType
+	}
+	if err := v1.CheckPath(name); err != nil {
+		return err
+	}
+	return s.write(c, name, wholeBody(c))
+}
+
+// wholeBody is upload for a body that has to be as long as its header says: the
+// library takes one that was cut off for one at its end.
+func wholeBody(c *fiber.Ctx) io.Reader {
+	body, left := upload(c), int64(c.Request().Header.ContentLength())
+	if left < 0 {
+		return body // in chunks, which tell
+	}
+	return readerFunc(func(p []byte) (int, error) {
+		n, err := body.Read(p)
+		left -= int64(n)
+		if err == io.EOF && left > 0 {
+			err = io.ErrUnexpectedEOF
+		}
+		return n, err
+	})
+}
+
+// download answers with a file, or the part of it that Range names.
+func (s *Server) download(c *fiber.Ctx) error {
+	name := c.Query("path")
+	if err := v1.CheckPath(name); err != nil {
+		return err
+	}
+	var file *os.File
+	err := s.onVolume(c, func(ctx context.Context, f Files, id string) (err error) {
+		file, err = f.Open(ctx, id, name)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	info, err := file.Stat()
+	if err == nil {
+		err = s.serve(c, file, info, path.Base(name))
+	}
+	if err != nil {
+		file.Close()
+	}
+	return err
+}
+
+// serve takes the file over unless it returns an error.
+func (s *Server) serve(c *fiber.Ctx, file *os.File, info fs.FileInfo, name string) error {
+	tag := fileTag(info)
+	changed := info.ModTime().UTC().Format(http.TimeFormat)
+	c.Set(fiber.HeaderETag, tag)
+	c.Set(fiber.HeaderLastModified, changed)
+	c.Set(fiber.HeaderAcceptRanges, "bytes")
+	c.Set(fiber.HeaderCacheControl, "private, no-cache")
+	if matches(c.Get(fiber.HeaderIfNoneMatch), tag) {
+		c.Status(fiber.StatusNotModified)
+		return file.Close()
+	}
+	c.Set(fiber.HeaderContentType, fiber.MIMEOctetStream)
+	c.Set(fiber.HeaderXContentTypeOptions, "nosniff")
+	c.Set(fiber.HeaderContentDisposition, disposition(name))
+	from, n := int64(0), info.Size()
+	if use := c.Get(fiber.HeaderIfRange); use == "" || use == tag || use == changed {
+		part, ok := parseRange(c.Get(fiber.HeaderRange), info.Size())
+		if !ok {
+			c.Set(fiber.HeaderContentRange, fmt.Sprintf("bytes */%d", info.Size()))
+			return errRange
+		}
+		if part != nil {
+			from, n = part.from, part.n
+			c.Status(fiber.StatusPartialContent)
+			c.Set(fiber.HeaderContentRange, fmt.Sprintf("bytes %d-%d/%d", from, from+n-1, info.Size()))
+		}
+	}
+	if _, err := file.Seek(from, io.SeekStart); err != nil {
+		return err
+	}
+	c.Context().SetBodyStream(&fileBody{LimitedReader: io.LimitedReader{R: file, N: n}, file: file}, int(n))
+	return nil
+}
+
+// fileBody is a part of a file as the body of an answer, which closes it. It
+// goes from the file to the socket without a copy in memory where it can.
+type fileBody struct {
+	io.LimitedReader
+	file *os.File
+}
+
+// WriteTo sends what is left.
+func (b *fileBody) WriteTo(w io.Writer) (int64, error) {
+	if buffered, is := w.(*bufio.Writer); is {
+		if err := buffered.Flush(); err != nil {
+			return 0, err
+		}
+		return buffered.ReadFrom(&b.LimitedReader)
+	}
+	return io.Copy(w, &b.LimitedReader)
+}
+
+// Close closes the file.
+func (b *fileBody) Close() error { return b.file.Close() }
+
+// fileTag is an ETag that changes with the content of a file: berth replaces files whole, and what
+// a container writes changes the time.
+func fileTag(info fs.FileInfo) string {
+	var inode uint64
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		inode = st.Ino
+	}
+	return fmt.Sprintf(`"%x-%x-%x"`, inode, info.ModTime().UnixNano()/int64(time.Nanosecond), info.Size())
+}
+
+// matches says whether an If-None-Match header names the tag.
+func matches(header, tag string) bool {
+	for part := range strings.SplitSeq(header, ",") {
+		part = strings.TrimSpace(part)
+		if part == "*" || strings.TrimPrefix(part, "W/") == tag {
+			return true
+		}
+	}
+	return false
+}
+
+// disposition makes a browser save the file under its name.
+func disposition(name string) string {
+	value := mime.FormatMediaType("attachment", map[string]string{"filename": name})
+	if value == "" {
+		return "attachment"
+	}
+	return value
+}
+
+type byteRange struct{ from, n int64 }
+
+// parseRange reads a Range header of one range. What is none, or several, is
+// not honoured: nil. One that names nothing of size bytes is not ok.
+func parseRange(header string, size int64) (part *byteRange, ok bool) {
+	spec, is := strings.CutPrefix(header, "bytes=")
+	first, last, two := strings.Cut(strings.TrimSpace(spec), "-")
+	if !is || !two || strings.Contains(spec, ",") {
+		return nil, true
+	}
+	if first == "" {
+		n, err := strconv.ParseInt(last, 10, 64)
+		if err != nil || n < 0 {
+			return nil, true
+		}
+		n = min(n, size)
+		return &byteRange{size - n, n}, n > 0
+	}
+	from, err := strconv.ParseInt(first, 10, 64)
+	if err != nil || from < 0 {
+		return nil, true
+	}
+	to := size - 1
+	if last != "" {
+		if to, err = strconv.ParseInt(last, 10, 64); err != nil || to < from {
+			return nil, true
+		}
+		to = min(to, size-1)
+	}
+	return &byteRange{from, to - from + 1}, from < size
+}
