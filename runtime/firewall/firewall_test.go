@@ -61,21 +61,33 @@ func TestPacketsComeInAsTheRulesSay(t *testing.T) {
 				}
 				return ports
 			}
-			require.Empty(t, open(), "the policy drops")
+			// A busy machine may answer too late once: that is tried again.
+			is := func(want, why string) {
+				t.Helper()
+				got := open()
+				for range 5 {
+					if got == want {
+						break
+					}
+					got = open()
+				}
+				require.Equal(t, want, got, why)
+			}
+			is("", "the policy drops")
 			rules := []Rule{allow("tcp", f.any, 7001, 7001), allow("udp", f.ip, 7000, 7002)}
 			require.True(t, sync(rules...))
-			require.Equal(t, " tcp7001 udp7001 udp7002", open())
+			is(" tcp7001 udp7001 udp7002", "as the rules say")
 			require.False(t, sync(rules...), "nothing is left to do")
 
 			host.sh(t, f.tool+" -F")
-			require.Empty(t, open(), "a flush closes")
+			is("", "a flush closes")
 			require.True(t, sync(rules...), "and is repaired")
-			require.Equal(t, " tcp7001 udp7001 udp7002", open())
+			is(" tcp7001 udp7001 udp7002", "as before")
 
 			require.True(t, sync(rules[0]))
-			require.Equal(t, " tcp7001", open())
+			is(" tcp7001", "a rule goes alone")
 			require.True(t, sync())
-			require.Empty(t, open())
+			is("", "the last rule is gone")
 			require.Empty(t, host.berthLines(t, f.tool), "the chain goes with the last rule")
 			require.False(t, sync())
 		})
@@ -87,7 +99,11 @@ func TestARuleIsForItsAddressAlone(t *testing.T) {
 	serve(t, host, "7001")
 	_, err := host.sync(backend(t, "auto"), false, []Rule{allow("tcp", "10.99.0.3", 7001, 7001)})
 	require.NoError(t, err)
-	require.True(t, reach(t, client, "tcp", "10.99.0.3:7001"))
+	reached := false
+	for range 5 {
+		reached = reached || reach(t, client, "tcp", "10.99.0.3:7001")
+	}
+	require.True(t, reached)
 	require.False(t, reach(t, client, "tcp", "10.99.0.1:7001"))
 }
 

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	v1 "berth/api/v1"
+)
+
+func TestFilesWithNothingInThemAreTheDefaults(t *testing.T) {
+	for _, text := range []string{"", "\n", "# nothing\n", "---\n", "---\n...\n", "~", "null"} {
+		c := v1.Defaults()
+		require.Empty(t, decodeYAML(strings.NewReader(text), &c), "%q", text)
+		require.Equal(t, v1.Defaults(), c)
+	}
+}
+
+func FuzzDecodeYAML(f *testing.F) {
+	f.Add(configTemplate)
+	for _, row := range badFiles {
+		f.Add(row.text)
+	}
+	f.Add("<<: *a")
+	f.Add("? {a: b}\n: c")
+	f.Add("&a [*a]")
+	f.Fuzz(func(t *testing.T, text string) {
+		c := v1.Defaults()
+		c.Authorization.Token = fileToken
+		if len(decodeYAML(strings.NewReader(text), &c)) == 0 {
+			c.Complete()
+			_ = c.Validate().Error()
+		}
+	})
+}
