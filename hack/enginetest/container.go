@@ -38,8 +38,8 @@ type Container struct {
 		PidsLimit   int64
 	}
 	Mounts []struct {
-		Type, Source, Destination string
-		RW                        bool
+		Type, Name, Source, Destination string
+		RW                              bool
 	}
 	NetworkSettings struct {
 		Ports map[string][]struct{ HostIp, HostPort string }

@@ -53,6 +53,7 @@ type core struct {
 	calls *calls
 	ids   *ids
 	meter *meter
+	ooms  *ooms
 	net   *network
 	log   *slog.Logger
 }
@@ -73,7 +74,7 @@ func New(c Config, r prometheus.Registerer, log *slog.Logger) (*Engine, error) {
 	c = c.withDefaults()
 	calls := newCalls(cli, newMetrics(r))
 	return &Engine{&core{
-		cfg: c, cli: cli, calls: calls, ids: newIDs(), meter: newMeter(),
+		cfg: c, cli: cli, calls: calls, ids: newIDs(), meter: newMeter(), ooms: newOOMs(),
 		net: newNetwork(c.Network, cli, calls, log), log: log,
 	}}, nil
 }

@@ -23,7 +23,9 @@ func (e *Engine) Inspect(ctx context.Context, n runtime.Name) (runtime.State, er
 	if err != nil {
 		return runtime.State{}, err
 	}
-	return state(c), nil
+	s := state(c)
+	s.OOMKilled = s.OOMKilled || !s.Running && e.ooms.since(s.ContainerID, s.StartedAt)
+	return s, nil
 }
 
 // find looks for n by the id that it had, by its name, and by its labels, as

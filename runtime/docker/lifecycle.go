@@ -54,6 +54,7 @@ func (e *core) remove(ctx context.Context, n runtime.Name) error {
 		if err == nil {
 			e.ids.drop(n, id)
 			e.meter.forget(id)
+			e.ooms.forget(id)
 		}
 		return err
 	})

@@ -193,3 +193,29 @@ func descriptors(t *testing.T) int {
 	require.NoError(t, err)
 	return len(all)
 }
+
+// Each new container would leave one behind that nothing can use.
+func TestVolumesWithoutANameGoWithTheirContainer(t *testing.T) {
+	r := newRig(t)
+	image := "berth-test/" + strings.ToLower(r.cfg.StoreID) + ":1"
+	r.client.Import(t, image, enginetest.BusyboxTar(t), "VOLUME /data")
+	t.Cleanup(func() { r.client.RemoveImage(t, image) })
+	host := t.TempDir()
+	s := r.spec("anonymous", "echo kept > /home/container/file; sleep 1000")
+	s.Image, s.Mounts = image, []runtime.Mount{{Source: host, Target: "/home/container"}}
+	id := r.run(t, s)
+	one, _ := r.client.Inspect(t, id)
+	var volume string
+	for _, m := range one.Mounts {
+		if m.Type == "volume" {
+			volume = m.Name
+		}
+	}
+	require.NotEmpty(t, volume)
+	require.Eventually(t, func() bool { _, err := os.Stat(host + "/file"); return err == nil }, 10*time.Second, 10*time.Millisecond)
+	require.NoError(t, r.Kill(t.Context(), s.Name))
+	require.NoError(t, r.Remove(t.Context(), s.Name))
+	status, _ := r.client.Do(t, http.MethodGet, "/volumes/"+volume, nil)
+	require.Equal(t, 404, status)
+	require.FileExists(t, host+"/file", "what is the host's stays")
+}

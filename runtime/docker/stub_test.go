@@ -263,3 +263,40 @@ func TestStreamsLeaveNothingBehind(t *testing.T) {
 		require.ErrorIs(t, <-ended, context.Canceled)
 	}
 }
+
+// The engine may hear of it after the end of the run, and then says so by an event alone.
+func TestALateWordOfMemoryIsKept(t *testing.T) {
+	const attributes = `"Actor":{"ID":"cid","Attributes":{"io.berth.store":"s","io.berth.container":"mc","io.berth.role":"server"}}`
+	started := time.Unix(1000, 0).UTC()
+	e := stub(t, func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/containers/json"):
+			fmt.Fprint(w, "[]")
+		case strings.HasSuffix(r.URL.Path, "/events"):
+			fmt.Fprintf(w, `{"Type":"container","Action":"oom",%s,"timeNano":%d}`, attributes, time.Unix(1001, 0).UnixNano())
+			w.(http.Flusher).Flush()
+			hang(r)
+		default:
+			state := fmt.Sprintf(`"State":{"Running":false,"ExitCode":137,"StartedAt":%q}`, started.Format(time.RFC3339Nano))
+			fmt.Fprint(w, strings.Replace(describeMC, `"State":{"Running":true}`, state, 1))
+		}
+	})
+	got, err := e.Inspect(t.Context(), mc)
+	require.NoError(t, err)
+	require.False(t, got.OOMKilled)
+	ctx, cancel := context.WithCancel(t.Context())
+	told, ended := make(chan runtime.Name, 1), make(chan error, 1)
+	go func() {
+		ended <- e.Watch(ctx, func([]runtime.Found) {}, func(n runtime.Name) { told <- n })
+	}()
+	require.Equal(t, mc, <-told)
+	got, err = e.Inspect(t.Context(), mc)
+	require.NoError(t, err)
+	require.True(t, got.OOMKilled)
+	started = time.Unix(1002, 0).UTC()
+	got, err = e.Inspect(t.Context(), mc)
+	require.NoError(t, err)
+	require.False(t, got.OOMKilled, "that was the run before")
+	cancel()
+	require.ErrorIs(t, <-ended, context.Canceled)
+}

@@ -46,13 +46,27 @@ func (e *Engine) Watch(outer context.Context, listed func([]runtime.Found), noti
 	for {
 		select {
 		case m := <-messages:
-			if n, ours := nameOf(e.cfg.StoreID, m.Actor.Attributes); ours {
-				notify(n)
-			}
+			e.told(m, notify)
 		case err := <-errs:
 			return ended(outer, err)
 		}
 	}
+}
+
+// told passes an event on.
+func (e *core) told(m events.Message, notify func(runtime.Name)) {
+	n, ours := nameOf(e.cfg.StoreID, m.Actor.Attributes)
+	if !ours {
+		return
+	}
+	switch m.Action {
+	case events.ActionOOM:
+		e.ooms.note(m.Actor.ID, time.Unix(0, m.TimeNano))
+	case events.ActionDestroy:
+		e.ooms.forget(m.Actor.ID)
+		e.meter.forget(m.Actor.ID)
+	}
+	notify(n)
 }
 
 func (e *core) eventFilter() filters.Args {
