@@ -59,7 +59,7 @@ type report struct {
 }
 
 func newConfigCheck(l *loader) *cobra.Command {
-	return &cobra.Command{
+	return l.keyFlags(&cobra.Command{
 		Use:          "check [path]",
 		Short:        "Name everything that is wrong with the configuration",
 		Args:         cobra.MaximumNArgs(1),
@@ -79,7 +79,7 @@ func newConfigCheck(l *loader) *cobra.Command {
 			cmd.SilenceErrors = true
 			return errReported
 		},
-	}
+	})
 }
 
 // text is the report, a line for each thing.

@@ -40,8 +40,7 @@ type loaded struct {
 	warnings    []string
 }
 
-// newLoader adds --config, and a flag for every key but secrets, to cmd and to
-// its children.
+// newLoader adds --config to cmd and its children.
 func newLoader(cmd *cobra.Command, environ []string) *loader {
 	l := &loader{flags: map[string]string{}, env: map[string]string{}, root: os.Geteuid() == 0}
 	for _, pair := range environ {
@@ -49,17 +48,23 @@ func newLoader(cmd *cobra.Command, environ []string) *loader {
 			l.env[name] = value
 		}
 	}
-	flags := cmd.PersistentFlags()
-	flags.StringVar(&l.configFlag, "config", "", "configuration file (default $BERTH_CONFIG, else "+defaultConfigPath+")")
+	cmd.PersistentFlags().StringVar(&l.configFlag, "config", "",
+		"configuration file (default $"+envPrefix+"CONFIG, else "+defaultConfigPath+")")
+	return l
+}
+
+// keyFlags adds to cmd a flag for every key but secrets, and returns cmd.
+func (l *loader) keyFlags(cmd *cobra.Command) *cobra.Command {
 	for key := range leaves(new(v1.Config)) {
-		if !key.secret() {
-			flags.Var(override{key, l.flags}, key.key, "set "+key.key+" of the configuration")
-			if key.value.Kind() == reflect.Bool {
-				flags.Lookup(key.key).NoOptDefVal = "true"
-			}
+		if key.secret() {
+			continue
+		}
+		cmd.Flags().Var(override{key, l.flags}, key.key, "overrides "+key.key+" of the configuration")
+		if key.value.Kind() == reflect.Bool {
+			cmd.Flags().Lookup(key.key).NoOptDefVal = "true"
 		}
 	}
-	return l
+	return cmd
 }
 
 // override is the flag of one key.
@@ -70,7 +75,17 @@ type override struct {
 
 func (o override) String() string { return o.into[o.leaf.key] }
 
-func (o override) Type() string { return o.leaf.value.Kind().String() }
+func (o override) Type() string {
+	switch o.leaf.value.Interface().(type) {
+	case v1.Size:
+		return "size"
+	case v1.Duration:
+		return "duration"
+	case []string:
+		return "list"
+	}
+	return o.leaf.value.Kind().String()
+}
 
 func (o override) Set(text string) error {
 	if err := o.leaf.set(text); err != nil {

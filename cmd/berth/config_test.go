@@ -30,6 +30,7 @@ func newTestLoader(t *testing.T, env []string, args ...string) *loader {
 	t.Helper()
 	cmd := &cobra.Command{Use: "berth", RunE: func(*cobra.Command, []string) error { return nil }}
 	l := newLoader(cmd, env)
+	l.keyFlags(cmd)
 	cmd.SetArgs(args)
 	require.NoError(t, cmd.Execute())
 	return l
@@ -183,9 +184,10 @@ func TestFaultsOfTheEnvironment(t *testing.T) {
 
 func TestSecretsAreNotFlagsAndNotInFaults(t *testing.T) {
 	cmd := &cobra.Command{}
-	newLoader(cmd, nil)
+	newLoader(cmd, nil).keyFlags(cmd)
+	require.NotNil(t, cmd.Flags().Lookup("server.port"))
 	for _, key := range []string{"authorization.token", "remote.token", "docker.registries"} {
-		require.Nil(t, cmd.PersistentFlags().Lookup(key), key)
+		require.Nil(t, cmd.Flags().Lookup(key), key)
 	}
 	const secret = "top-secret-value"
 	for key := range leaves(new(v1.Config)) {

@@ -25,14 +25,14 @@ import (
 const shutdownLimit = 3 * time.Second
 
 func newServeCommand(l *loader) *cobra.Command {
-	return &cobra.Command{
+	return l.keyFlags(&cobra.Command{
 		Use:   "serve",
 		Short: "Run the daemon",
 		Long: "Run the daemon until SIGTERM or Ctrl-C; containers run on after it. SIGHUP reads the configuration\n" +
 			"again. Where there is no configuration, one is written with a fresh token, as `berth config init` does.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return serve(cmd.Context(), l, cmd.ErrOrStderr()) },
-	}
+	})
 }
 
 func serve(ctx context.Context, l *loader, out io.Writer) error {
