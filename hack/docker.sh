@@ -71,7 +71,6 @@ install_missing() {
 }
 
 start_engine() {
-	[ "$(id -u)" = 0 ] || die "no engine answers at ${DOCKER_HOST:-unix://$socket}, and only root can start one: start it yourself (sudo systemctl start docker) and see that you are in its group"
 	[ -w "$(dirname "$log")" ] || log=$run_dir/berth-dockerd.log
 	# A pid file that was left by a killed engine can name any process by now.
 	if [ -e /var/run/docker.pid ] && ! grep -qs dockerd "/proc/$(cat /var/run/docker.pid)/comm"; then
@@ -97,17 +96,27 @@ start_engine() {
 	echo "unix://$socket"
 }
 
+# alone makes callers wait for each other: two must not install or start at once.
+alone() {
+	command -v flock >/dev/null || return 0
+	exec 9>>"$lock" || die "cannot write $lock"
+	flock -w 600 9 || die "another docker.sh has held $lock for 10 minutes"
+}
+
 main() {
-	if command -v flock >/dev/null; then
-		exec 9>"$lock" || die "cannot write $lock"
-		flock -w 600 9 || die "another docker.sh has held $lock for 10 minutes"
-	fi
 	case ${1:-engine} in
-	tools) install_missing ;;
+	tools)
+		[ -z "$(missing)" ] && return 0
+		[ "$(id -u)" = 0 ] && alone
+		install_missing
+		;;
 	engine)
 		engine && return 0
+		[ "$(id -u)" = 0 ] || die "no engine answers at ${DOCKER_HOST:-unix://$socket}, and only root can start one: start it (sudo systemctl start docker, or sudo $0) and see that you are in the group docker"
+		alone
+		engine && return 0 # another caller was faster
 		install_missing dockerd:docker.io
-		engine || start_engine
+		start_engine
 		;;
 	*) die "usage: hack/docker.sh [tools]" ;;
 	esac

@@ -88,11 +88,17 @@ func explain(ctx context.Context, op operation, what string, err error) error {
 	case ctx.Err() != nil:
 		return fmt.Errorf("%s %s: %w", op.name, what, ctx.Err())
 	case means == nil, errors.Is(err, means):
-		return fmt.Errorf("%s %s: %w", op.name, what, err)
+		return fmt.Errorf("%s %s: %w", op.name, what, said{err})
 	default:
 		return fmt.Errorf("%s %s: %w: %s", op.name, what, means, detail(err))
 	}
 }
+
+// said is an error of the engine's in its own words alone.
+type said struct{ error }
+
+func (s said) Error() string { return detail(s.error) }
+func (s said) Unwrap() error { return s.error }
 
 // detail is the engine's own message without what every message carries.
 func detail(err error) string {

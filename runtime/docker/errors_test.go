@@ -93,6 +93,10 @@ func TestErrorsNameTheThing(t *testing.T) {
 	err := explain(t.Context(), opStart, "server container mc", answer(cerrdefs.ErrInternal, text))
 	require.EqualError(t, err, "start server container mc: port is taken: Bind for 0.0.0.0:25565 failed: port is already allocated")
 
+	err = explain(t.Context(), opPull, "x:1", answer(cerrdefs.ErrInternal, "dial tcp: connection refused"))
+	require.EqualError(t, err, "pull x:1: dial tcp: connection refused")
+	require.True(t, cerrdefs.IsInternal(err))
+
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	err = explain(ctx, opStart, "x", context.DeadlineExceeded)
