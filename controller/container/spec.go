@@ -1,6 +1,7 @@
 package container
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -129,7 +130,7 @@ func limits(s v1.ContainerSpec) runtime.Live {
 func limitsDiffer(s v1.ContainerSpec, live runtime.Live) bool {
 	want := limits(s)
 	return want.Memory > 0 && (want.Memory != live.Memory || want.Swap != live.Swap) ||
-		want.CPU > 0 && want.CPU != live.CPU ||
+		want.CPU > 0 && math.Round(want.CPU*1e9) != math.Round(live.CPU*1e9) || // an engine counts billionths
 		want.Pids > 0 && want.Pids != live.Pids ||
 		want.Cpuset != "" && want.Cpuset != live.Cpuset
 }
