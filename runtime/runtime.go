@@ -60,7 +60,7 @@ type State struct {
 type Live struct {
 	Memory int64   // bytes; 0 is none
 	Swap   int64   // bytes beside memory
-	CPU    float64 // cores; 0 is none
+	CPU    float64 // cores, in billionths; 0 is none
 	Pids   int64
 	Cpuset string
 }

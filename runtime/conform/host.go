@@ -50,6 +50,10 @@ func update(t *testing.T, h *Harness) {
 	want.Live = runtime.Live{Memory: 96 << 20, Swap: 16 << 20, CPU: 1.5, Pids: 60, Cpuset: "0"}
 	require.Equal(t, want, h.look(t, s.Name), "the same run, other limits")
 
+	require.NoError(t, h.Engine.Update(t.Context(), s.Name, runtime.Live{CPU: 1.0 / 3}))
+	want.Live.CPU = 0.333333333
+	require.Equal(t, want, h.look(t, s.Name), "an engine counts billionths of a cpu")
+
 	require.NoError(t, h.Engine.Update(t.Context(), s.Name, runtime.Live{Memory: 32 << 20}))
 	want.Live.Memory, want.Live.Swap = 32<<20, 0
 	require.Equal(t, want.Live, h.look(t, s.Name).Live, "memory and swap go together")

@@ -3,6 +3,7 @@ package fake
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 
 	"berth/runtime"
@@ -42,7 +43,7 @@ func (c *core) create(s runtime.Spec) (string, error) {
 	id := fmt.Sprintf("%064x", c.made)
 	c.boxes[s.Name] = &box{
 		spec:    s,
-		state:   runtime.State{ContainerID: id, Stamp: s.Stamp, Revision: s.Revision, Live: s.Live, TTY: s.TTY},
+		state:   runtime.State{ContainerID: id, Stamp: s.Stamp, Revision: s.Revision, Live: counted(s.Live), TTY: s.TTY},
 		created: c.tick(),
 		changed: make(chan struct{}),
 	}
@@ -218,12 +219,18 @@ func (e *Engine) Update(ctx context.Context, n runtime.Name, l runtime.Live) err
 	})
 }
 
+// counted is what an engine makes of limits: it counts billionths of a cpu.
+func counted(l runtime.Live) runtime.Live {
+	l.CPU = math.Round(l.CPU*1e9) / 1e9
+	return l
+}
+
 func merge(old, l runtime.Live) runtime.Live {
 	if l.Memory != 0 {
 		old.Memory, old.Swap = l.Memory, l.Swap
 	}
 	if l.CPU != 0 {
-		old.CPU = l.CPU
+		old.CPU = counted(l).CPU
 	}
 	if l.Pids != 0 {
 		old.Pids = l.Pids
