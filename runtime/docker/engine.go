@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/client"
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -62,6 +63,10 @@ type core struct {
 func New(c Config, r prometheus.Registerer, log *slog.Logger) (*Engine, error) {
 	if c.StoreID == "" {
 		return nil, errors.New("docker: no store id")
+	}
+	// Any of these would put containers into a namespace that is not their own.
+	if m := container.NetworkMode(c.Network); m.IsHost() || m.IsContainer() {
+		return nil, fmt.Errorf("docker: network %q is not a network of its own", c.Network)
 	}
 	options := []client.Opt{client.FromEnv, client.WithAPIVersionNegotiation()}
 	if c.Host != "" {

@@ -83,6 +83,15 @@ func TestNothingThatASpecSaysLoosensAContainer(t *testing.T) {
 	}
 }
 
+func TestANetworkOfTheHostIsRefused(t *testing.T) {
+	for _, network := range []string{"host", "container:abc"} {
+		_, err := New(Config{StoreID: "s", Network: network}, nil, nil)
+		require.Error(t, err, network)
+	}
+	_, err := New(Config{}, nil, nil)
+	require.Error(t, err, "whose containers?")
+}
+
 func TestNamesOfTwoStoresAndRolesDiffer(t *testing.T) {
 	seen := map[string]bool{}
 	for _, store := range []string{"a", "b"} {
