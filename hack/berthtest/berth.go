@@ -1,0 +1,202 @@
+package berthtest
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"berth/hack/enginetest"
+)
+
+// Options are what a test's berth has beside the defaults of Start.
+type Options struct {
+	Config string   // more of the configuration, in YAML; not server, authorization, storage and firewall
+	Env    []string // more of the environment, "KEY=value"
+}
+
+// Berth is a daemon with a configuration, a data directory and a port of its own.
+type Berth struct {
+	*Client
+	Config string // path of its configuration
+	Data   string // its data directory
+	Engine *enginetest.Client
+
+	t      testing.TB
+	env    []string
+	logs   string // path of its log
+	cmd    *exec.Cmd
+	exited chan struct{} // closed when cmd has ended
+}
+
+// Start starts a daemon and waits until it is ready. It and its containers end
+// with the test.
+func Start(t testing.TB, o Options) *Berth {
+	t.Helper()
+	b := Prepare(t, o)
+	b.Run(t)
+	b.Ready(t)
+	return b
+}
+
+// Prepare makes everything that Start does, but starts nothing.
+func Prepare(t testing.TB, o Options) *Berth {
+	t.Helper()
+	dir := t.TempDir()
+	port := FreePort(t)
+	token := NewToken()
+	b := &Berth{
+		Client: NewClient(t, fmt.Sprintf("127.0.0.1:%d", port), token),
+		Config: filepath.Join(dir, "berth.yaml"), Data: filepath.Join(dir, "data"), logs: filepath.Join(dir, "log"),
+		Engine: enginetest.Shared(t), t: t, env: o.Env,
+	}
+	b.WriteConfig(t, fmt.Sprintf("server: {host: 127.0.0.1, port: %d}\nauthorization: {token: %s}\n"+
+		"storage: {data_path: %s}\nfirewall: {backend: none}\n%s\n", port, token, b.Data, o.Config))
+	t.Cleanup(b.end)
+	return b
+}
+
+// NewToken is a fresh access token.
+func NewToken() string {
+	var b [16]byte
+	rand.Read(b[:]) // never fails
+	return "berth_" + hex.EncodeToString(b[:])
+}
+
+// WriteConfig replaces the configuration.
+func (b *Berth) WriteConfig(t testing.TB, text string) {
+	t.Helper()
+	if err := os.WriteFile(b.Config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Run starts the daemon, and waits for nothing.
+func (b *Berth) Run(t testing.TB) {
+	t.Helper()
+	log, err := os.OpenFile(b.logs, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	cmd := exec.Command(Binary(t), "serve", "--config", b.Config)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Env = append(append(os.Environ(), "DOCKER_HOST="+b.Engine.Host()), b.env...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	exited := make(chan struct{})
+	go func() {
+		defer close(exited)
+		_ = cmd.Wait()
+	}()
+	b.cmd, b.exited = cmd, exited
+}
+
+// Ready waits until /readyz says yes.
+func (b *Berth) Ready(t testing.TB) {
+	t.Helper()
+	b.Answers(t, "/readyz")
+}
+
+// Answers waits until a public path answers 200.
+func (b *Berth) Answers(t testing.TB, path string) {
+	t.Helper()
+	Until(t, 60*time.Second, "berth answers "+path, func() bool {
+		if b.ended() {
+			t.Fatalf("berth ended:\n%s", b.Log())
+		}
+		answer, err := b.Try(context.Background(), "GET", path, nil)
+		return err == nil && answer.Status == 200
+	})
+}
+
+// Pid is the daemon's.
+func (b *Berth) Pid() int { return b.cmd.Process.Pid }
+
+// Log is all that the daemon has logged, over all of its lives.
+func (b *Berth) Log() string {
+	text, err := os.ReadFile(b.logs)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+// Kill9 kills the daemon, and nothing else.
+func (b *Berth) Kill9(t testing.TB) {
+	t.Helper()
+	b.Signal(t, syscall.SIGKILL)
+	<-b.exited
+}
+
+// Restart kills the daemon, starts it again, and waits until it is ready.
+func (b *Berth) Restart(t testing.TB) {
+	t.Helper()
+	b.Kill9(t)
+	b.Run(t)
+	b.Ready(t)
+}
+
+// Term asks the daemon to end. It returns how long that took and the exit code.
+func (b *Berth) Term(t testing.TB) (took time.Duration, code int) {
+	t.Helper()
+	began := time.Now()
+	b.Signal(t, syscall.SIGTERM)
+	return b.Exit(t, began)
+}
+
+// Exit waits until the daemon has ended. It returns the time from began and the exit code.
+func (b *Berth) Exit(t testing.TB, began time.Time) (took time.Duration, code int) {
+	t.Helper()
+	late := time.NewTimer(30 * time.Second)
+	defer late.Stop()
+	select {
+	case <-b.exited:
+	case <-late.C:
+		t.Fatalf("berth does not end:\n%s", tail(b.Log()))
+	}
+	return time.Since(began), b.cmd.ProcessState.ExitCode()
+}
+
+// Signal sends the daemon a signal.
+func (b *Berth) Signal(t testing.TB, s syscall.Signal) {
+	t.Helper()
+	if err := b.cmd.Process.Signal(s); err != nil {
+		t.Fatalf("berth: signal %s: %v\n%s", s, err, tail(b.Log()))
+	}
+}
+
+func (b *Berth) ended() bool {
+	select {
+	case <-b.exited:
+		return true
+	default:
+		return false
+	}
+}
+
+// Store is the id of the daemon's store, which its containers carry as a label.
+func (b *Berth) Store() string {
+	text, _ := os.ReadFile(filepath.Join(b.Data, "store", "MARK"))
+	id, _, _ := strings.Cut(string(text), " ")
+	return id
+}
+
+// Containers are the engine's containers of this store; with an id only those
+// of that internal_id.
+func (b *Berth) Containers(t testing.TB, id string) []enginetest.Listed {
+	t.Helper()
+	labels := []string{"io.berth.store=" + b.Store()}
+	if id != "" {
+		labels = append(labels, "io.berth.container="+id)
+	}
+	return b.Engine.ByLabel(t, labels...)
+}

@@ -1,0 +1,54 @@
+package berthtest
+
+import (
+	"strings"
+)
+
+// forbidden are the texts that no log may hold, beside the token.
+var forbidden = []string{"DATA RACE", "panic", "Authorization", "Bearer"}
+
+// end ends the daemon with its containers, and looks at what it leaves.
+func (b *Berth) end() {
+	if b.cmd != nil && !b.ended() {
+		b.searchMetrics()
+		_ = b.cmd.Process.Kill()
+		<-b.exited
+	}
+	log := b.Log()
+	for _, text := range append(forbidden, b.Token) {
+		if strings.Contains(log, text) {
+			b.t.Errorf("the log holds %q:\n%s", text, around(log, text))
+		}
+	}
+	b.removeContainers()
+	if b.t.Failed() {
+		b.t.Logf("the end of berth's log:\n%s", tail(log))
+	}
+}
+
+// searchMetrics looks for the token in what a monitor reads.
+func (b *Berth) searchMetrics() {
+	answer, err := b.Try(b.background(), "GET", "/metrics", nil)
+	if err == nil && (answer.Status != 200 || strings.Contains(string(answer.Body), strings.TrimPrefix(b.Token, "berth_"))) {
+		b.t.Errorf("GET /metrics: %d, or it shows the token", answer.Status)
+	}
+}
+
+func (b *Berth) removeContainers() {
+	if b.Store() == "" {
+		return
+	}
+	for _, one := range b.Containers(b.t, "") {
+		if found, ok := b.Engine.Inspect(b.t, one.ID); ok && strings.Contains(strings.Join(found.Config.Env, " "), b.Token) {
+			b.t.Errorf("container %v has the token in its environment", one.Names)
+		}
+		b.Engine.Remove(b.t, one.ID)
+	}
+}
+
+func tail(log string) string { return log[max(0, len(log)-6000):] }
+
+func around(log, text string) string {
+	at := strings.Index(log, text)
+	return log[max(0, at-1000):min(len(log), at+2000)]
+}

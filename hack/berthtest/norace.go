@@ -1,0 +1,10 @@
+//go:build !race
+
+package berthtest
+
+const (
+	raceSuffix = ""
+	cgo        = "0"
+)
+
+var raceFlags []string

@@ -1,0 +1,10 @@
+//go:build race
+
+package berthtest
+
+const (
+	raceSuffix = "-race"
+	cgo        = "1"
+)
+
+var raceFlags = []string{"-race"}
