@@ -1,0 +1,246 @@
+package hack_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"berth/hack/enginetest"
+)
+
+// block is a fenced block of commands in the README.
+type block struct {
+	line  int // where it begins
+	lines []string
+}
+
+const readme = "../README.md"
+
+// blocks are those that a reader can paste: fenced as sh.
+func blocks(t *testing.T) (list []block) {
+	t.Helper()
+	text, err := os.ReadFile(readme)
+	require.NoError(t, err)
+	var open *block
+	for i, line := range strings.Split(string(text), "\n") {
+		switch {
+		case line == "```sh":
+			open = &block{line: i + 1}
+		case strings.HasPrefix(line, "```") && open != nil:
+			list = append(list, *open)
+			open = nil
+		case open != nil:
+			open.lines = append(open.lines, line)
+		}
+	}
+	require.Nil(t, open, "a block does not end")
+	require.Greater(t, len(list), 5)
+	return list
+}
+
+// want is what the block says that its commands print: lines that begin with
+// "#> ", in which … stands for anything.
+func (b block) want() (list []*regexp.Regexp) {
+	for _, line := range b.lines {
+		if text, is := strings.CutPrefix(line, "#> "); is {
+			list = append(list, regexp.MustCompile("(?s)"+strings.ReplaceAll(regexp.QuoteMeta(text), "…", ".*?")))
+		}
+	}
+	return list
+}
+
+// reader is a new user: a tree with its own bin, a home, a configuration that
+// does not exist yet, and free ports.
+type reader struct {
+	t    *testing.T
+	tree string
+	env  []string
+	port map[string]string // a port of the README to the one here
+}
+
+func newReader(t *testing.T) *reader {
+	t.Helper()
+	r := &reader{t: t, tree: t.TempDir(), port: map[string]string{"8070": freePort(t), "25565": freePort(t)}}
+	entries, err := os.ReadDir("..")
+	require.NoError(t, err)
+	for _, e := range entries {
+		if e.Name() != "bin" && e.Name() != ".git" {
+			from, err := filepath.Abs(filepath.Join("..", e.Name()))
+			require.NoError(t, err)
+			require.NoError(t, os.Symlink(from, filepath.Join(r.tree, e.Name())))
+		}
+	}
+	home := t.TempDir()
+	r.env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "DOCKER_HOST=" + enginetest.Shared(t).Host(),
+		"BERTH_CONFIG=" + filepath.Join(home, "berth.yaml"), "BERTH_STORAGE_DATA_PATH=" + filepath.Join(home, "data"),
+		"BERTH_SERVER_PORT=" + r.port["8070"], "BERTH_SERVER_HOST=127.0.0.1", "BERTH_FIREWALL_BACKEND=none"}
+	build := exec.Command("go", "build", "-o", filepath.Join(r.tree, "bin", "berth"), "./cmd/berth")
+	build.Dir = ".."
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return r
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer ln.Close()
+	return strconv.Itoa(ln.Addr().(*net.TCPAddr).Port)
+}
+
+// serve runs the daemon until the test ends, as make run does.
+func (r *reader) serve() {
+	r.t.Helper()
+	var log bytes.Buffer
+	daemon := exec.Command(filepath.Join(r.tree, "bin", "berth"), "serve")
+	daemon.Env, daemon.Dir = r.env, r.tree
+	daemon.Stdout, daemon.Stderr = &log, &log
+	require.NoError(r.t, daemon.Start())
+	r.t.Cleanup(func() {
+		r.clean()
+		_ = daemon.Process.Signal(syscall.SIGTERM)
+		_ = daemon.Wait()
+		if r.t.Failed() {
+			r.t.Logf("the daemon's log:\n%s", log.String())
+		}
+		require.NotRegexp(r.t, "berth_[0-9a-f]{32}", log.String(), "a token in the log")
+	})
+	require.Eventually(r.t, func() bool { return ready("http://127.0.0.1:" + r.port["8070"] + "/readyz") }, 30*time.Second, 50*time.Millisecond)
+}
+
+// clean deletes what a failure has left on the shared engine.
+func (r *reader) clean() {
+	cmd := exec.Command("bash", "-c", `for id in $(bin/berth containers | tail -n +2 | cut -d" " -f1); do
+		bin/berth delete "$id" --volume && bin/berth wait "$id" deleted --timeout 30s; done`)
+	cmd.Env, cmd.Dir = r.env, r.tree
+	if out, err := cmd.CombinedOutput(); err != nil {
+		r.t.Logf("containers may be left: %v\n%s", err, out)
+	}
+}
+
+func ready(url string) bool {
+	response, err := http.Get(url)
+	if err != nil {
+		return false
+	}
+	defer response.Body.Close()
+	_, err = io.Copy(io.Discard, response.Body)
+	return err == nil && response.StatusCode == http.StatusOK
+}
+
+// run runs all blocks in one shell, as somebody does who pastes them one after
+// the other, and returns what each has printed.
+func (r *reader) run(all []block) []string {
+	r.t.Helper()
+	const mark = "::block "
+	script := "exec 2>&1\n"
+	for i, b := range all {
+		script += fmt.Sprintf("echo; echo '%s%d'\n%s\n", mark, i, strings.Join(b.lines, "\n"))
+	}
+	for from, to := range r.port {
+		script = strings.ReplaceAll(script, from, to)
+	}
+	ctx, cancel := context.WithTimeout(r.t.Context(), 5*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", script)
+	cmd.Env, cmd.Dir = r.env, r.tree
+	out, err := cmd.Output()
+	printed := make([]string, len(all))
+	current := 0
+	for scan := bufio.NewScanner(bytes.NewReader(out)); scan.Scan(); {
+		if n, is := strings.CutPrefix(scan.Text(), mark); is {
+			current, _ = strconv.Atoi(n)
+			continue
+		}
+		printed[current] += scan.Text() + "\n"
+	}
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		r.t.Fatalf("the block at line %d of the README fails: %v\n%s", all[current].line, exit, printed[current])
+	}
+	require.NoError(r.t, err)
+	return printed
+}
+
+// TestREADME does what the README says, as a new user would.
+func TestREADME(t *testing.T) {
+	r := newReader(t)
+	r.serve()
+	all := blocks(t)
+	for i, printed := range r.run(all) {
+		rest := printed
+		for from, to := range r.port {
+			rest = strings.ReplaceAll(rest, to, from)
+		}
+		for _, want := range all[i].want() {
+			at := want.FindStringIndex(rest)
+			require.NotNil(t, at, "block at line %d: %s is not in\n%s", all[i].line, want, printed)
+			rest = rest[at[1]:]
+		}
+		require.NotRegexp(t, "berth_[0-9a-f]{32}", printed, "a token on the screen")
+	}
+	r.nothingIsLeft()
+	r.metricsExist()
+}
+
+// nothingIsLeft says that the README ends with an empty host.
+func (r *reader) nothingIsLeft() {
+	r.t.Helper()
+	for path, want := range map[string]string{"/containers": `{"containers":[]}`, "/volumes": `{"volumes":[]}`, "/network/ports": `{"ports":[]}`} {
+		require.Eventually(r.t, func() bool { return strings.TrimSpace(r.get(path)) == want }, 20*time.Second, 100*time.Millisecond, path)
+	}
+}
+
+// get asks the daemon as the README does.
+func (r *reader) get(path string) string {
+	r.t.Helper()
+	cmd := exec.Command("bash", "-c", `curl -K <(bin/berth config curl) "http://127.0.0.1:$BERTH_SERVER_PORT$0"`, path)
+	cmd.Env, cmd.Dir = r.env, r.tree
+	out, err := cmd.Output()
+	require.NoError(r.t, err)
+	return string(out)
+}
+
+// metricsExist says that what the README alerts on is there.
+func (r *reader) metricsExist() {
+	r.t.Helper()
+	text, err := os.ReadFile(readme)
+	require.NoError(r.t, err)
+	metrics := r.get("/metrics")
+	names := regexp.MustCompile("`((?:berth|workqueue)_[a-z_]+)[`{]").FindAllStringSubmatch(string(text), -1)
+	require.Greater(r.t, len(names), 5)
+	for _, name := range names {
+		require.Contains(r.t, metrics, "# TYPE "+name[1]+" ")
+	}
+}
+
+// TestREADMELinks says that every file that the README and the decisions link to is there.
+func TestREADMELinks(t *testing.T) {
+	files, err := filepath.Glob("adr/*.md")
+	require.NoError(t, err)
+	link := regexp.MustCompile(`\]\(([^)#:]+)\)`)
+	for _, file := range append(files, readme) {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, found := range link.FindAllStringSubmatch(string(text), -1) {
+			require.FileExists(t, filepath.Join(filepath.Dir(file), found[1]), "linked from %s", file)
+		}
+	}
+}
