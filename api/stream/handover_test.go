@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -192,6 +194,34 @@ func collect(t *testing.T, r *prometheus.Registry) prometheus.Collector {
 	c := prometheus.NewCounter(prometheus.CounterOpts{Name: "x"})
 	c.Add(families[0].GetMetric()[0].GetCounter().GetValue())
 	return c
+}
+
+// TestSlowClientIsToldOfLinesThatCouldNotBeWritten has lines that are neither in
+// the journal nor in memory when a client comes to read them.
+func TestSlowClientIsToldOfLinesThatCouldNotBeWritten(t *testing.T) {
+	dir := t.TempDir()
+	h := stream.New(dir, stream.Options{})
+	l := listen(t, h, "mc")
+	write(t, h, lines(0, 10))
+	blocked, hidden := filepath.Join(dir, "mc"), filepath.Join(dir, "hidden")
+	require.NoError(t, h.End("mc", server, false))
+	require.NoError(t, os.Rename(blocked, hidden))
+	require.NoError(t, os.WriteFile(blocked, nil, 0o600))
+	const n = 50_000
+	for i := 10; i < n; i += 1000 {
+		require.Error(t, h.Append("mc", server, lines(i, min(i+1000, n))))
+	}
+	require.NoError(t, os.Remove(blocked))
+	require.NoError(t, os.Rename(hidden, blocked))
+	write(t, h, lines(n, n+10))
+	var r reader
+	for len(r.lines) == 0 || r.lines[len(r.lines)-1] != fmt.Sprintf("line %d", n+9) {
+		require.True(t, r.next(t.Context(), t, l))
+	}
+	require.Equal(t, n+10, len(r.lines)+r.dropped)
+	require.Positive(t, r.dropped)
+	require.Equal(t, numbered(0, 10), r.lines[:10])
+	require.Equal(t, numbered(n+10-len(r.lines)+10, n+10), r.lines[10:])
 }
 
 func TestNodeWideListenerGetsEveryConsole(t *testing.T) {

@@ -90,7 +90,8 @@ func heldBack(l v1.Line, held []byte) []byte {
 	return append([]byte(nil), l.Data[len(l.Data)-runeTail(l.Data):]...)
 }
 
-// ring is the newest fragments of a console, without a hole between them.
+// ring is the newest fragments of a console. A batch that is pushed without any
+// empties it, so there is no hole between them.
 type ring struct {
 	list []*fragment
 	size int
@@ -98,7 +99,7 @@ type ring struct {
 
 // push adds a batch that was written between two positions.
 func (r *ring) push(b *builder, from, end position) {
-	if len(b.done) == 0 || (len(r.list) > 0 && r.list[len(r.list)-1].to != from) {
+	if len(b.done) == 0 { // made while nobody listened yet
 		*r = ring{}
 	}
 	for _, f := range b.done {

@@ -75,8 +75,8 @@ func (b *buffer) close() {
 	signal(b.filled)
 }
 
-// take returns all that is in, appended to lines, and whether more may come.
-// The bytes are valid until the next take.
+// take returns all that is in, appended to lines, and whether more may come
+// after it. The bytes are valid until the next take.
 func (b *buffer) take(lines []v1.Line) (_ []v1.Line, more bool) {
 	b.mu.Lock()
 	taken, more := b.fill, !b.closed
@@ -88,7 +88,7 @@ func (b *buffer) take(lines []v1.Line) (_ []v1.Line, more bool) {
 		lines = append(lines, v1.Line{Time: r.at, Data: taken.bytes[from:r.end:r.end], Partial: r.partial})
 		from = r.end
 	}
-	return lines, more || len(lines) > 0
+	return lines, more
 }
 
 func (s store) cleared() store {

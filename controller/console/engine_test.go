@@ -31,6 +31,7 @@ type container struct {
 	changed chan struct{}
 	cut     error // the next stream, or the one that is read, ends with it
 	broken  bool  // each stream ends with an error
+	deaf    bool  // each that follows does
 }
 
 func newEngine() *engine { return &engine{containers: map[string]*container{}} }
@@ -94,7 +95,7 @@ func (e *engine) Logs(ctx context.Context, id string, since time.Time, follow bo
 		}
 		lines, ended, changed, cut := c.lines[at:], c.ended, c.changed, c.cut
 		c.cut = nil
-		if c.broken {
+		if c.broken || (c.deaf && follow) {
 			cut = fmt.Errorf("log is damaged")
 		}
 		at = len(c.lines)

@@ -34,7 +34,6 @@ type state struct {
 	target  Target
 	pumping bool
 	cancel  context.CancelFunc // of the pump; nil until it has begun
-	drain   bool               // a read that began after the run's end is wanted
 	read    run                // the run whose output was read to its end
 	final   bool               // by a read that began after that end
 	matched bool               // target's pattern
@@ -111,8 +110,7 @@ func (m *Manager) aim(k key, s *state, t Target) {
 		s.matched = t.Pattern == ""
 		signal(s.rescan)
 	}
-	if runOf(was) != runOf(t) || was.Ended != t.Ended {
-		s.drain = false
+	if s.pumping && (runOf(was) != runOf(t) || was.Ended != t.Ended) {
 		signal(s.retry)
 	}
 }
@@ -183,7 +181,6 @@ func (m *Manager) drain(t Target) (changed <-chan struct{}, done bool) {
 		t.Pattern, t.From = s.target.Pattern, s.target.From
 	}
 	m.aim(keyOf(t), s, t)
-	s.drain = true
 	m.begin(keyOf(t), s)
 	return s.changed, false
 }

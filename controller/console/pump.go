@@ -45,8 +45,8 @@ func (m *Manager) pump(ctx context.Context, k key) {
 			return
 		}
 		p.s = s
-		gone := p.read(ctx, t)
-		if !m.finish(ctx, k, t, gone) {
+		p.read(ctx, t)
+		if !m.finish(ctx, k, t) {
 			return
 		}
 	}
@@ -67,15 +67,15 @@ func (m *Manager) take(k key, cancel context.CancelFunc) (*state, Target, bool) 
 }
 
 // finish notes what was read, and says whether there is more to read.
-func (m *Manager) finish(ctx context.Context, k key, t Target, gone bool) bool {
+func (m *Manager) finish(ctx context.Context, k key, t Target) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.consoles[k]
 	cut := ctx.Err() != nil
 	if !cut {
-		s.read, s.final = runOf(t), t.Ended || gone
+		s.read, s.final = runOf(t), t.Ended
 	}
-	more := !cut && (runOf(s.target) != runOf(t) || (s.drain && !s.final))
+	more := !cut && runOf(s.target) != runOf(t)
 	if !more {
 		s.pumping, s.cancel = false, nil
 	}
@@ -83,9 +83,9 @@ func (m *Manager) finish(ctx context.Context, k key, t Target, gone bool) bool {
 	return more
 }
 
-// read reads a run's output to its end, over as many streams as it takes. Gone
-// says that there is no more to get.
-func (p *pump) read(ctx context.Context, t Target) (gone bool) {
+// read reads a run's output to its end, over as many streams as it takes, or
+// until there is no more to get.
+func (p *pump) read(ctx context.Context, t Target) {
 	whole := false
 	defer func() {
 		if err := p.m.sink.End(p.k.id, p.role(), whole); err != nil {
@@ -99,12 +99,12 @@ func (p *pump) read(ctx context.Context, t Target) (gone bool) {
 		switch {
 		case err == nil:
 			whole = true
-			return false
+			return
 		case errors.Is(err, runtime.ErrNotFound):
-			return true
+			return
 		case p.replaced(t):
 			if tries++; tries > lastTries {
-				return true
+				return
 			}
 		}
 		p.log.Debug("console stream has ended, reading goes on", "error", err)
@@ -114,7 +114,6 @@ func (p *pump) read(ctx context.Context, t Target) (gone bool) {
 		p.pause(ctx, wait)
 		wait = min(2*wait, maxWait)
 	}
-	return false
 }
 
 // replaced says whether another container has taken the place of t's.

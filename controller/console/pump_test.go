@@ -73,6 +73,7 @@ func TestPumpGoesOnInAnyOrderOfTimes(t *testing.T) {
 			})
 		}
 		say(100, "a")
+		time.Sleep(time.Minute)
 		m.Follow(target("c1"))
 		synctest.Wait()
 		e.cut("c1")
@@ -192,8 +193,11 @@ func TestAGapIsToldOnce(t *testing.T) {
 				synctest.Wait()
 				time.Sleep(time.Millisecond)
 				fault(e, &tgt)
+				e.change(tgt.ContainerID, func(c *container) { c.deaf = true })
 				tgt.StartedAt = tgt.StartedAt.Add(time.Second)
 				m.Follow(tgt)
+				time.Sleep(time.Minute)
+				e.change(tgt.ContainerID, func(c *container) { c.deaf = false })
 				time.Sleep(time.Minute)
 				for range 3 {
 					e.cut(tgt.ContainerID)
@@ -268,6 +272,39 @@ func TestDrainWaitsForWhatTheEngineHas(t *testing.T) {
 		gone := tgt
 		gone.ContainerID = "c9"
 		require.NoError(t, m.Drain(t.Context(), gone), "one that is gone has nothing more")
+	})
+}
+
+// TestDrainTrustsNoEndThatWasSeenBefore has an engine that ended a stream too early.
+func TestDrainTrustsNoEndThatWasSeenBefore(t *testing.T) {
+	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
+		tgt := target("c1")
+		e.print("c1", "a")
+		e.end("c1")
+		m.Follow(tgt)
+		synctest.Wait()
+		e.print("c1", "b")
+		require.NoError(t, m.Drain(t.Context(), tgt))
+		require.Equal(t, []string{"a", "b"}, texts(t, h, "mc"))
+	})
+}
+
+func TestANewRunDoesNotWaitForTheBackoff(t *testing.T) {
+	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
+		tgt := target("c1")
+		e.print("c1", "a")
+		e.down = runtime.ErrUnavailable
+		m.Follow(tgt)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		e.mu.Lock()
+		e.down = nil
+		e.mu.Unlock()
+		tgt.StartedAt = time.Now()
+		m.Follow(tgt)
+		synctest.Wait()
+		require.Equal(t, []string{"a"}, texts(t, h, "mc"))
+		e.end("c1")
 	})
 }
 
