@@ -1,8 +1,10 @@
 package store
 
 import (
+	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -116,4 +118,29 @@ func BenchmarkReadEventsAfterTrim(b *testing.B) {
 			return err
 		}))
 	}
+}
+
+// BenchmarkEvents10000Followers is one transition seen by 10,000 followers.
+func BenchmarkEvents10000Followers(b *testing.B) {
+	s := openIn(b, b.TempDir())
+	const followers = 10_000
+	var seen, all sync.WaitGroup
+	ctx, cancel := context.WithCancel(b.Context())
+	for range followers {
+		all.Go(func() {
+			for _, err := range s.Events(ctx, 0) {
+				if err != nil {
+					b.Error(err)
+				}
+				seen.Done()
+			}
+		})
+	}
+	for b.Loop() {
+		seen.Add(followers)
+		require.NoError(b, emit(s, 1))
+		seen.Wait()
+	}
+	cancel()
+	all.Wait()
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -86,4 +87,33 @@ func TestReopen(t *testing.T) {
 	require.EqualValues(t, 10, s.Revision())
 	require.NoError(t, create(s, "more"))
 	require.EqualValues(t, 11, s.Revision())
+}
+
+func TestCloseWaitsForViews(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := Open("", Options{})
+		require.NoError(t, err)
+		require.NoError(t, create(s, "a"))
+		release, closed, viewed := make(chan struct{}), make(chan error, 1), make(chan error, 1)
+		go func() {
+			viewed <- s.View(func(tx *Tx) error {
+				<-release
+				_, err := Containers.Get(tx, "a")
+				return err
+			})
+		}()
+		synctest.Wait()
+		go func() { closed <- s.Close() }()
+		synctest.Wait()
+		require.Empty(t, closed, "a view is under way")
+		require.ErrorIs(t, s.View(func(*Tx) error { return nil }), ErrClosed)
+		close(release)
+		require.NoError(t, <-viewed)
+		require.NoError(t, <-closed)
+		require.NoError(t, s.Close())
+	})
+}
+
+func TestCommitsAreSynced(t *testing.T) {
+	require.True(t, openIn(t, t.TempDir()).db.Opts().SyncWrites)
 }

@@ -164,6 +164,25 @@ func TestFailedCommitKeepsNothingAndEndsWriting(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
+func TestFailedCommitIsToldToAllThatSawIt(t *testing.T) {
+	s := openIn(t, "")
+	s.commit = func(*badger.Txn) error { return unix.EIO }
+	none := errors.New("none of a store's business")
+	errs := together(t, s,
+		func(*Tx) error { return nil },
+		func(*Tx) error { return none },
+		createOp("a", 10),
+		func(*Tx) error { return nil },
+		createOp("a", 10),
+	)
+	require.NoError(t, errs[0])
+	require.ErrorIs(t, errs[1], none)
+	for _, err := range errs[2:] {
+		require.ErrorIs(t, err, ErrFailed)
+	}
+	require.Empty(t, ids(t, s))
+}
+
 func TestCommitsAreMeasured(t *testing.T) {
 	r := prometheus.NewRegistry()
 	s, err := Open("", Options{Registerer: r})
