@@ -31,6 +31,8 @@ func (s step) pull(image string) (controller.Result, error) {
 		return s.noImage(v1.ReasonImageNotFound, p.Err)
 	case errors.Is(p.Err, runtime.ErrDenied):
 		return s.noImage("ImageDenied", p.Err)
+	case errors.Is(p.Err, runtime.ErrInvalid):
+		return s.noImage("ImageInvalid", p.Err)
 	}
 	return settled, s.trouble(p.Err)
 }

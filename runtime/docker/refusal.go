@@ -8,8 +8,8 @@ import (
 )
 
 // refusals is what the messages of a pull mean. The first that is contained
-// decides. Anything else, an unreachable registry above all, says nothing
-// about the image.
+// decides. Anything else, a registry that exists and cannot be reached above
+// all, says nothing about the image.
 //
 // Docker's own registry answers "repository does not exist or may require
 // 'docker login'" to whoever may not know; for its caller there is no such
@@ -20,6 +20,7 @@ var refusals = []reading{
 	{"name unknown", runtime.ErrImageNotFound},
 	{"repository name not known", runtime.ErrImageNotFound},
 	{"no matching manifest", runtime.ErrImageNotFound}, // none for this machine's platform
+	{": no such host", runtime.ErrImageNotFound}, // its registry does not exist: hack/adr/0013
 	{"invalid reference format", runtime.ErrInvalid},
 	{"toomanyrequests", nil}, // a quota; a later pull may succeed
 	{"unauthorized", runtime.ErrDenied},
