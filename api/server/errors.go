@@ -25,7 +25,6 @@ var (
 	errHeaders     = &v1.Error{Code: "headers_too_large", Message: "Request headers are too large"}
 	errMalformed   = &v1.Error{Code: "malformed_request", Message: "Malformed request"}
 	errUpgrade     = &v1.Error{Code: "upgrade_required", Message: "WebSocket upgrade required"}
-	errBusy        = &v1.Error{Code: "too_many_listeners", Message: "Too many WebSocket connections"}
 	errInternal    = &v1.Error{Code: "internal", Message: "Internal server error"}
 	errUnavailable = &v1.Error{Code: v1.Unavailable, Message: "Service is not available"}
 )
@@ -71,7 +70,6 @@ var statuses = map[v1.Code]int{
 	v1.WriteDenied:              500,
 	errInternal.Code:            500,
 	v1.Unavailable:              503,
-	errBusy.Code:                503,
 	v1.DiskFull:                 507,
 }
 

@@ -88,8 +88,7 @@ func (s *Server) onVolume(c *fiber.Ctx, do func(ctx context.Context, f Files, id
 	}
 	ctx, cancel := while(c)
 	defer cancel()
-	stop := context.AfterFunc(c.Context(), cancel) // which ends with the server
-	defer stop()
+	defer s.underway.begin(cancel)()
 	err = do(ctx, s.deps.Files, id)
 	if errors.Is(err, v1.ErrDirectoryMissing) && s.madeJustNow(ctx, id) {
 		err = do(ctx, s.deps.Files, id)

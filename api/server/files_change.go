@@ -80,7 +80,7 @@ func (s *Server) writeFile() fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		config := s.settings.Current()
 		limit := int64(config.Storage.MaxFileSize)
-		raw, err := readLarge(c, limit+limit/4+int64(config.Server.BodyLimit))
+		raw, err := readLarge(c, 2*limit+int64(config.Server.BodyLimit))
 		if err != nil {
 			return err
 		}

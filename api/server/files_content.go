@@ -40,12 +40,28 @@ func (s *Server) uploadFile(c *fiber.Ctx) error {
 func wholeBody(c *fiber.Ctx) io.Reader {
 	body, left := upload(c), int64(c.Request().Header.ContentLength())
 	if left < 0 {
-		return body // in chunks, which tell
+		return inChunks(c, body)
 	}
 	return readerFunc(func(p []byte) (int, error) {
 		n, err := body.Read(p)
 		left -= int64(n)
 		if err == io.EOF && left > 0 {
+			err = io.ErrUnexpectedEOF
+		}
+		return n, err
+	})
+}
+
+// inChunks is the same for a body in chunks, whose last chunk says that it is
+// the last: if the connection has ended by then, it did not come.
+func inChunks(c *fiber.Ctx, body io.Reader) io.Reader {
+	own, is := c.Context().Conn().(*conn)
+	if !is {
+		return body
+	}
+	return readerFunc(func(p []byte) (int, error) {
+		n, err := body.Read(p)
+		if err == io.EOF && own.over.Load() {
 			err = io.ErrUnexpectedEOF
 		}
 		return n, err

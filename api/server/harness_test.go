@@ -19,6 +19,7 @@ import (
 	"berth/api/intent"
 	"berth/api/stream"
 	v1 "berth/api/v1"
+	"berth/hack/openapitest"
 	"berth/store"
 )
 
@@ -193,6 +194,9 @@ func (h *harness) do(r request) answer {
 	a := answer{status: resp.StatusCode, header: resp.Header, raw: string(raw)}
 	if bytes.HasPrefix(raw, []byte("{")) {
 		require.NoError(h.t, json.Unmarshal(raw, &a.json), a.raw)
+	}
+	if r.path != "/panic" {
+		openapitest.Check(h.t, req, resp, raw)
 	}
 	require.NotEmpty(h.t, resp.Header.Get("X-Request-Id"))
 	if a.status >= 400 {

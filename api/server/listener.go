@@ -21,6 +21,9 @@ type listener struct {
 	mu   sync.Mutex
 	open map[string]int     // by address
 	all  map[*conn]struct{} // all of them
+
+	closeOnce sync.Once
+	closeErr  error
 }
 
 func newListener(ln net.Listener, max int) *listener {
@@ -78,6 +81,11 @@ func (l *listener) remove(c *conn, address string) {
 // Close takes no more connections, and closes those on which nothing has come
 // yet: the library would wait for them when it shuts down.
 func (l *listener) Close() error {
+	l.closeOnce.Do(func() { l.closeErr = l.close() })
+	return l.closeErr
+}
+
+func (l *listener) close() error {
 	err := l.Listener.Close()
 	l.mu.Lock()
 	var unused []*conn
@@ -104,6 +112,7 @@ type conn struct {
 	net.Conn
 	done   func()
 	used   atomic.Bool // something has come
+	over   atomic.Bool // nothing more will come
 	linger atomic.Bool // the client is still sending what nobody reads
 }
 
@@ -112,6 +121,9 @@ func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if n > 0 && !c.used.Load() {
 		c.used.Store(true)
+	}
+	if err == io.EOF {
+		c.over.Store(true)
 	}
 	return n, err
 }

@@ -39,7 +39,12 @@ type Server struct {
 	metrics  *metrics
 	failures *failures
 	sockets  *sockets
+	underway underway
 	special  []route // those that are not guarded like the rest
+
+	mu       sync.Mutex
+	shut     bool // Shutdown was called
+	listener *listener
 }
 
 // New makes a Server. It does nothing until Listen.
@@ -96,17 +101,42 @@ func (s *Server) Listen(ln net.Listener) error {
 	watching.Go(func() { s.watch(ctx) })
 	defer watching.Wait()
 	defer cancel()
-	err := s.app.Listener(newListener(ln, s.deps.ConnsPerIP))
+	own := newListener(ln, s.deps.ConnsPerIP)
+	if !s.takeListener(own) {
+		return own.Close()
+	}
+	err := s.app.Listener(own)
 	if errors.Is(err, net.ErrClosed) {
 		return nil
 	}
 	return err
 }
 
+// takeListener keeps the listener for Shutdown, unless that has come already.
+func (s *Server) takeListener(own *listener) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listener = own
+	return !s.shut
+}
+
+// stopListening takes no new connections, and will not in any later Listen. The
+// library alone would forget it when Listen has only just begun.
+func (s *Server) stopListening() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.shut = true
+	if s.listener != nil {
+		_ = s.listener.Close() // told by Listen
+	}
+}
+
 // Shutdown takes no new requests, closes every WebSocket with 1001, and waits
 // until those under way have been answered or ctx ends.
 func (s *Server) Shutdown(ctx context.Context) error {
+	s.stopListening()
 	s.sockets.closeAll()
+	s.underway.end()
 	err := s.app.ShutdownWithContext(ctx)
 	return errors.Join(err, s.sockets.wait(ctx))
 }

@@ -1,0 +1,46 @@
+package server
+
+import (
+	"context"
+	"sync"
+)
+
+// underway is every file operation under way. The zero value is ready to use.
+type underway struct {
+	mu     sync.Mutex
+	set    map[int]context.CancelFunc
+	last   int
+	ending bool
+}
+
+// begin notes an operation, which is told of the server's end by cancel. Done
+// has to be called at its own end.
+func (u *underway) begin(cancel context.CancelFunc) (done func()) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.ending {
+		cancel()
+	}
+	if u.set == nil {
+		u.set = map[int]context.CancelFunc{}
+	}
+	u.last++
+	n := u.last
+	u.set[n] = cancel
+	return func() {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		delete(u.set, n)
+	}
+}
+
+// end tells every operation, and those to come, that the server ends: they stop
+// and clean up.
+func (u *underway) end() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.ending = true
+	for _, cancel := range u.set {
+		cancel()
+	}
+}

@@ -1,0 +1,62 @@
+package server
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	v1 "berth/api/v1"
+	"berth/hack/openapitest"
+)
+
+// TestTheDocumentAndTheRouterAgree in both directions, and about scopes.
+func TestTheDocumentAndTheRouterAgree(t *testing.T) {
+	h := newHarness(t)
+	routed := map[string]bool{}
+	for _, r := range h.server.app.GetRoutes(true) {
+		if r.Method != http.MethodHead {
+			routed[r.Method+" "+braces(r.Path)] = true
+		}
+	}
+	require.Equal(t, openapitest.Routes(t), routed)
+	doc := openapitest.Document(t)
+	for _, r := range h.server.routes() {
+		operation := doc.Paths.Value(braces(r.path)).GetOperation(r.method)
+		scope, _ := operation.Extensions["x-scope"].(string)
+		require.Equal(t, string(r.scope), scope, r.path)
+		require.Equal(t, r.public, operation.Security != nil && len(*operation.Security) == 0, r.path)
+	}
+}
+
+// braces turns :id into {id}.
+func braces(path string) string {
+	parts := strings.Split(path, "/")
+	for i, part := range parts {
+		if name, is := strings.CutPrefix(part, ":"); is {
+			parts[i] = "{" + name + "}"
+		}
+	}
+	return strings.Join(parts, "/")
+}
+
+// TestEveryCodeIsInTheDocument says so of the codes that the server knows.
+func TestEveryCodeIsInTheDocument(t *testing.T) {
+	listed := map[v1.Code]bool{}
+	for _, code := range openapitest.Document(t).Components.Headers["ErrorCode"].Value.Schema.Value.Enum {
+		listed[v1.Code(code.(string))] = true
+	}
+	for code := range statuses {
+		require.True(t, listed[code], code)
+		delete(listed, code)
+	}
+	require.Empty(t, listed, "codes that nobody uses")
+}
+
+func TestTheDocumentIsServed(t *testing.T) {
+	h := newHarness(t)
+	a := h.do(request{method: "GET", path: "/openapi.yaml", token: "-", accept: "-"})
+	require.Equal(t, "application/yaml", a.header.Get("Content-Type"))
+	require.True(t, strings.HasPrefix(a.raw, "openapi: 3.0.3"))
+}

@@ -1,0 +1,138 @@
+package openapitest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+
+	"berth/api"
+)
+
+// load reads the document, once.
+var load = sync.OnceValues(func() (*openapi3.T, error) {
+	doc, err := openapi3.NewLoader().LoadFromData(api.Document)
+	if err != nil {
+		return nil, err
+	}
+	return doc, doc.Validate(context.Background())
+})
+
+// Document is the OpenAPI document, which is valid.
+func Document(t testing.TB) *openapi3.T {
+	t.Helper()
+	doc, err := load()
+	if err != nil {
+		t.Fatalf("openapi.yaml: %v", err)
+	}
+	return doc
+}
+
+// Routes are the endpoints of the document, as "GET /volumes/{volume}".
+func Routes(t testing.TB) map[string]bool {
+	t.Helper()
+	all := map[string]bool{}
+	for path, item := range Document(t).Paths.Map() {
+		for method := range item.Operations() {
+			all[method+" "+path] = true
+		}
+	}
+	return all
+}
+
+// Check fails t unless the document allows this response to this request. body
+// is the whole body of resp, which may have been read.
+func Check(t testing.TB, req *http.Request, resp *http.Response, body []byte) {
+	t.Helper()
+	name := req.Method + " " + req.URL.Path
+	if err := check(Document(t), req, resp, body); err != nil {
+		t.Errorf("%s: answer %d is not in openapi.yaml: %v\n%.500s", name, resp.StatusCode, err, body)
+	}
+}
+
+func check(doc *openapi3.T, req *http.Request, resp *http.Response, body []byte) error {
+	if resp.StatusCode >= 400 && req.Method != http.MethodHead {
+		if err := checkError(resp, body); err != nil {
+			return err
+		}
+	}
+	path, item := find(doc, req.URL.EscapedPath())
+	if item == nil {
+		return oneOf(resp, 401, 403, 404)
+	}
+	operation := item.GetOperation(req.Method)
+	if operation == nil {
+		if req.Method == http.MethodHead {
+			return nil
+		}
+		return oneOf(resp, 401, 403, 405)
+	}
+	options := &openapi3filter.Options{IncludeResponseStatus: true, MultiError: true}
+	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind != "application/json" {
+		options.ExcludeResponseBody = true
+	}
+	return openapi3filter.ValidateResponse(req.Context(), &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: &openapi3filter.RequestValidationInput{
+			Request: req,
+			Route:   &routers.Route{Spec: doc, Path: path, PathItem: item, Method: req.Method, Operation: operation},
+		},
+		Status: resp.StatusCode, Header: resp.Header, Body: io.NopCloser(bytes.NewReader(body)), Options: options,
+	})
+}
+
+// checkError says whether body is exactly {"error": text}.
+func checkError(resp *http.Response, body []byte) error {
+	var fields map[string]any
+	if err := json.Unmarshal(body, &fields); err != nil {
+		return err
+	}
+	text, _ := fields["error"].(string)
+	if len(fields) != 1 || text == "" || resp.Header.Get("X-Error-Code") == "" {
+		return errors.New("an error is {\"error\": text} with an X-Error-Code")
+	}
+	return nil
+}
+
+func oneOf(resp *http.Response, statuses ...int) error {
+	for _, s := range statuses {
+		if resp.StatusCode == s {
+			return nil
+		}
+	}
+	return errors.New("there is no such route")
+}
+
+// find is the path of the document that a request's path is one of; of several
+// the one with the fewest parameters.
+func find(doc *openapi3.T, path string) (found string, item *openapi3.PathItem) {
+	have := strings.Split(strings.TrimRight(path, "/"), "/")
+	for pattern, candidate := range doc.Paths.Map() {
+		if matches(strings.Split(pattern, "/"), have) &&
+			(item == nil || strings.Count(pattern, "{") < strings.Count(found, "{")) {
+			found, item = pattern, candidate
+		}
+	}
+	return found, item
+}
+
+func matches(want, have []string) bool {
+	if len(want) != len(have) {
+		return false
+	}
+	for i := range want {
+		if want[i] != have[i] && (!strings.HasPrefix(want[i], "{") || have[i] == "") {
+			return false
+		}
+	}
+	return true
+}
