@@ -1,0 +1,6 @@
+// Package life measures berth against the bare Docker API, alternating in one
+// run and with the same container settings: starts, kills, fifty containers at
+// once, and how soon a killed daemon serves again.
+//
+//	go test -run '^$' -bench . -benchtime 25x ./hack/bench/life
+package life

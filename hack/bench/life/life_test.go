@@ -1,0 +1,206 @@
+package life
+
+import (
+	"fmt"
+	"net/http"
+	"reflect"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"berth/hack/berthtest"
+	"berth/hack/enginetest"
+)
+
+const (
+	many     = 50
+	twinName = "berth-bench-twin"
+)
+
+// limited is the settings of every container here.
+func limited(more berthtest.Spec) berthtest.Spec {
+	spec := berthtest.Spec{"limits": map[string]any{"memory": 64 << 20, "cpu": 1}}
+	for k, v := range more {
+		spec[k] = v
+	}
+	return spec
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+func median(of []float64) float64 {
+	slices.Sort(of)
+	return of[len(of)/2]
+}
+
+// report shows the medians of what berth and the bare API took, and their ratio.
+func report(b *testing.B, what string, berth, bare []float64) {
+	b.Helper()
+	b.ReportMetric(median(berth), what+"-berth-ms")
+	b.ReportMetric(median(bare), what+"-bare-ms")
+	b.ReportMetric(median(berth)/median(bare), what+"-ratio")
+	b.ReportMetric(0, "ns/op")
+}
+
+// twinOf is the settings of a container of berth's, read back by inspect, for
+// the bare API.
+func twinOf(of enginetest.Container) map[string]any {
+	spec := map[string]any{"HostConfig": of.Raw["HostConfig"]}
+	for k, v := range of.Raw["Config"].(map[string]any) {
+		if k != "Labels" && k != "Hostname" {
+			spec[k] = v
+		}
+	}
+	return spec
+}
+
+// verb posts a verb and measures until the state is told on a socket.
+func verb(b *testing.B, d *berthtest.Berth, s *berthtest.Socket, verb, state string) float64 {
+	b.Helper()
+	heard := len(s.Messages())
+	began := time.Now()
+	d.Verb(b, "mc", verb)
+	m, _ := s.Event(b, heard, "mc", state)
+	return milliseconds(m.Read.Sub(began))
+}
+
+func bareVerb(b *testing.B, e *enginetest.Client, verb string) float64 {
+	b.Helper()
+	began := time.Now()
+	e.Must(b, http.MethodPost, "/containers/"+twinName+"/"+verb, nil)
+	return milliseconds(time.Since(began))
+}
+
+// BenchmarkStartAndKill alternates: POST start to the event running against the
+// engine's own start, and POST kill to exit against its own kill.
+func BenchmarkStartAndKill(b *testing.B) {
+	d := berthtest.Start(b, berthtest.Options{})
+	s := d.Listen(b, "/ws")
+	d.Made(b, "mc", limited(nil))
+	mine, _ := d.Engine.Inspect(b, d.Container(b, "mc").ContainerID)
+	d.Engine.Must(b, http.MethodPost, "/containers/create?name="+twinName, twinOf(mine))
+	defer d.Engine.Do(b, http.MethodDelete, "/containers/"+twinName+"?force=1", nil)
+	bare, _ := d.Engine.Inspect(b, twinName)
+	require.True(b, reflect.DeepEqual(mine.Raw["HostConfig"], bare.Raw["HostConfig"]), "the same settings")
+
+	var starts, bareStarts, kills, bareKills []float64
+	for b.Loop() {
+		starts = append(starts, verb(b, d, s, "start", "running"))
+		bareStarts = append(bareStarts, bareVerb(b, d.Engine, "start"))
+		kills = append(kills, verb(b, d, s, "kill", "exit"))
+		bareKills = append(bareKills, bareVerb(b, d.Engine, "kill"))
+	}
+	report(b, "start", starts, bareStarts)
+	report(b, "kill", kills, bareKills)
+}
+
+// BenchmarkFifty creates and starts fifty containers at once, against the bare
+// API with eight workers.
+func BenchmarkFifty(b *testing.B) {
+	d := berthtest.Start(b, berthtest.Options{})
+	d.Made(b, "model", limited(nil))
+	model, _ := d.Engine.Inspect(b, d.Container(b, "model").ContainerID)
+	var mine, bare []float64
+	for b.Loop() {
+		mine = append(mine, fifty(b, d))
+		for i := range many {
+			d.Delete(b, fmt.Sprintf("m%d", i))
+		}
+		bare = append(bare, bareFifty(b, d.Engine, twinOf(model)))
+		for i := range many {
+			d.Engine.Must(b, http.MethodDelete, fmt.Sprintf("/containers/%s-%d?force=1", twinName, i), nil)
+		}
+	}
+	b.ReportMetric(many*1000/median(mine), "berth/s")
+	b.ReportMetric(many*1000/median(bare), "bare/s")
+	b.ReportMetric(median(bare)/median(mine), "rate-ratio")
+	b.ReportMetric(0, "ns/op")
+}
+
+func fifty(b *testing.B, d *berthtest.Berth) float64 {
+	b.Helper()
+	s := d.Listen(b, "/ws")
+	defer s.Close()
+	bodies := make([]berthtest.Spec, many)
+	for i := range bodies {
+		bodies[i] = d.Body(b, fmt.Sprintf("m%d", i), limited(berthtest.Spec{"power": "running"}))
+	}
+	began := time.Now()
+	var wg sync.WaitGroup
+	for _, body := range bodies {
+		wg.Go(func() { d.Post(b, "/containers", body) })
+	}
+	s.Await(b, "all run", func(all []berthtest.Message) bool {
+		n := 0
+		for _, m := range all {
+			if m.Event == "event" && m.Data == "running" {
+				n++
+			}
+		}
+		return n == many
+	})
+	took := time.Since(began)
+	wg.Wait()
+	return milliseconds(took)
+}
+
+func bareFifty(b *testing.B, e *enginetest.Client, spec map[string]any) float64 {
+	b.Helper()
+	todo := make(chan string, many)
+	for i := range many {
+		todo <- fmt.Sprintf("%s-%d", twinName, i)
+	}
+	close(todo)
+	began := time.Now()
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for name := range todo {
+				e.Must(b, http.MethodPost, "/containers/create?name="+name, spec)
+				e.Must(b, http.MethodPost, "/containers/"+name+"/start", nil)
+			}
+		})
+	}
+	wg.Wait()
+	return milliseconds(time.Since(began))
+}
+
+// BenchmarkComeBack kills a daemon with fifty running containers, starts it
+// again, and measures until it answers, is ready, and says that all run.
+func BenchmarkComeBack(b *testing.B) {
+	d := berthtest.Start(b, berthtest.Options{})
+	fifty(b, d)
+	var ping, ready, all []float64
+	for b.Loop() {
+		d.Kill9(b)
+		began := time.Now()
+		d.Run(b)
+		d.Answers(b, "/api/v1/public/ping")
+		ping = append(ping, milliseconds(time.Since(began)))
+		d.Ready(b)
+		ready = append(ready, milliseconds(time.Since(began)))
+		berthtest.Until(b, time.Minute, "all run", func() bool { return running(b, d) == many })
+		all = append(all, milliseconds(time.Since(began)))
+	}
+	b.ReportMetric(median(ping), "ping-ms")
+	b.ReportMetric(median(ready), "ready-ms")
+	b.ReportMetric(median(all), "all-running-ms")
+	b.ReportMetric(0, "ns/op")
+}
+
+func running(b *testing.B, d *berthtest.Berth) (n int) {
+	b.Helper()
+	var list struct {
+		Containers []struct{ State string }
+	}
+	d.Get(b, "/containers", &list)
+	for _, c := range list.Containers {
+		if c.State == "running" {
+			n++
+		}
+	}
+	return n
+}
