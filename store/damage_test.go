@@ -67,12 +67,13 @@ func TestDamageIsRefusedWithInstructions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			require.NoError(t, os.CopyFS(dir, os.DirFS(whole)))
+			table := one(t, dir, "*.sst")
 			damage(t, dir)
 			_, err := Open(dir, Options{})
 			require.ErrorIs(t, err, ErrDamaged)
 			require.ErrorContains(t, err, "restore a backup")
 			if name == "manifest deleted" {
-				require.FileExists(t, one(t, dir, "*.sst"), "what is left is left alone")
+				require.FileExists(t, table, "what is left is left alone")
 			}
 		})
 	}

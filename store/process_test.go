@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -141,6 +142,7 @@ func TestSecondProcessIsToldWhoHoldsTheStore(t *testing.T) {
 	require.Contains(t, string(out), "locked\n")
 	require.Contains(t, string(out), "another berth holds the store")
 	require.Contains(t, string(out), "stop it first")
+	require.FileExists(t, filepath.Join(dir, reserveName), "the other process has touched nothing")
 	require.NoError(t, create(s, "still-works"))
 	_, err = Open(dir, Options{})
 	require.ErrorIs(t, err, ErrLocked)
