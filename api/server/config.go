@@ -6,7 +6,10 @@ import (
 	v1 "berth/api/v1"
 )
 
-func (s *Server) configRoutes() []route {
+// configuration answers what is about the configuration.
+type configuration struct{ *Server }
+
+func (s configuration) routes() []route {
 	return []route{
 		node(get("/remote/config", v1.ScopeAdmin, s.getConfig)),
 		node(post("/remote/config/reload", v1.ScopeAdmin, s.reloadConfig)),
@@ -14,11 +17,11 @@ func (s *Server) configRoutes() []route {
 }
 
 // getConfig tells the configuration, tokens in clear.
-func (s *Server) getConfig(c *fiber.Ctx) error {
+func (s configuration) getConfig(c *fiber.Ctx) error {
 	return ok(c, s.settings.Current().Show(s.deps.Version))
 }
 
-func (s *Server) reloadConfig(c *fiber.Ctx) error {
+func (s configuration) reloadConfig(c *fiber.Ctx) error {
 	restart, err := s.settings.Reload()
 	if err != nil {
 		return v1.Errorf(v1.InvalidRequest, "%s", err)

@@ -20,7 +20,10 @@ const (
 	maxEvents     = 10_000
 )
 
-func (s *Server) consoleRoutes() []route {
+// consoles answers what containers print, use and have gone through.
+type consoles struct{ *Server }
+
+func (s consoles) routes() []route {
 	return []route{
 		post("/containers/:id/command", v1.ScopeConsole, s.sendCommand),
 		get("/containers/:id/logs", v1.ScopeRead, s.logs("")),
@@ -30,7 +33,7 @@ func (s *Server) consoleRoutes() []route {
 	}
 }
 
-func (s *Server) sendCommand(c *fiber.Ctx) error {
+func (s consoles) sendCommand(c *fiber.Ctx) error {
 	var body struct {
 		Command string `json:"command" wire:"required"`
 	}
@@ -62,7 +65,7 @@ type linesBody struct {
 }
 
 // logs is the handler of the history of one console, or of both.
-func (s *Server) logs(role string) fiber.Handler {
+func (s consoles) logs(role string) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		tail, err := intQuery(c, "tail", defaultTail, maxTail)
 		if err != nil {
@@ -124,7 +127,7 @@ func parseTime(text string) (time.Time, bool) {
 	return time.Unix(seconds, 0), err == nil && seconds >= 0
 }
 
-func (s *Server) getStats(c *fiber.Ctx) error {
+func (s consoles) getStats(c *fiber.Ctx) error {
 	o, err := s.findContainer(c)
 	if err != nil {
 		return err
@@ -149,7 +152,7 @@ type eventsBody struct {
 
 // listEvents tells the stored transitions after ?since=. What is older than
 // kept is left out: then oldest is more than since+1.
-func (s *Server) listEvents(c *fiber.Ctx) error {
+func (s consoles) listEvents(c *fiber.Ctx) error {
 	limit, err := intQuery(c, "limit", defaultEvents, maxEvents)
 	if err != nil {
 		return err

@@ -16,7 +16,7 @@ import (
 const purgeWait = 5 * time.Second
 
 // createContainer stores the wish, and waits a moment for a verdict on the image.
-func (s *Server) createContainer(c *fiber.Ctx) error {
+func (s containers) createContainer(c *fiber.Ctx) error {
 	var body containerBody
 	var f intent.Faults
 	if err := s.decode(c, &body, &f); err != nil {
@@ -44,7 +44,7 @@ func (s *Server) createContainer(c *fiber.Ctx) error {
 
 // checkCreation keeps a token that is limited to some containers from creating
 // others, and from volumes that are not theirs.
-func (s *Server) checkCreation(c *fiber.Ctx, id, volume string) error {
+func (s containers) checkCreation(c *fiber.Ctx, id, volume string) error {
 	caller := callerOf(c)
 	if !caller.Limited() {
 		return nil
@@ -68,7 +68,7 @@ func (s *Server) checkCreation(c *fiber.Ctx, id, volume string) error {
 // imageVerdict waits for the image of a new container to be found or not, for
 // as long as reconcile.create_wait. Without a verdict the creation goes on. A
 // container whose image does not exist is taken back.
-func (s *Server) imageVerdict(id string) error {
+func (s containers) imageVerdict(id string) error {
 	wait := time.Duration(s.settings.Current().Reconcile.CreateWait)
 	waiting, cancel := context.WithTimeout(context.Background(), wait)
 	defer cancel()
@@ -94,7 +94,7 @@ type actionBody struct {
 }
 
 // applyContainer makes a container what the body says.
-func (s *Server) applyContainer(c *fiber.Ctx) error {
+func (s containers) applyContainer(c *fiber.Ctx) error {
 	id, body, err := s.applyBody(c)
 	if err != nil {
 		return err
@@ -124,7 +124,7 @@ func (s *Server) applyContainer(c *fiber.Ctx) error {
 }
 
 // applyBody reads and checks what is to be applied.
-func (s *Server) applyBody(c *fiber.Ctx) (id string, body containerBody, err error) {
+func (s containers) applyBody(c *fiber.Ctx) (id string, body containerBody, err error) {
 	var f intent.Faults
 	if err := s.decode(c, &body, &f); err != nil {
 		return "", body, err

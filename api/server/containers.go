@@ -12,7 +12,10 @@ import (
 	"berth/store"
 )
 
-func (s *Server) containerRoutes() []route {
+// containers answers what is about containers, but for their consoles.
+type containers struct{ *Server }
+
+func (s containers) routes() []route {
 	const one = "/containers/:id"
 	return []route{
 		post("/containers", v1.ScopeAdmin, s.createContainer),
@@ -57,11 +60,11 @@ func (s *Server) findContainer(c *fiber.Ctx) (o v1.Container, err error) {
 	return o, err
 }
 
-func (s *Server) view(o v1.Container) containerView {
+func (s containers) view(o v1.Container) containerView {
 	return viewOf(o, s.volumePath(o.Spec.VolumeID))
 }
 
-func (s *Server) getContainer(c *fiber.Ctx) error {
+func (s containers) getContainer(c *fiber.Ctx) error {
 	o, err := s.findContainer(c)
 	if err != nil {
 		return err
@@ -71,7 +74,7 @@ func (s *Server) getContainer(c *fiber.Ctx) error {
 }
 
 // listContainers tells the containers that have every label asked for.
-func (s *Server) listContainers(c *fiber.Ctx) error {
+func (s containers) listContainers(c *fiber.Ctx) error {
 	want, err := labelQuery(c)
 	if err != nil {
 		return err
@@ -116,7 +119,7 @@ func hasLabels(labels map[string]string, want []string) bool {
 }
 
 // verb is the handler of a wish that has no body.
-func (s *Server) verb(message string, wish func(*store.Store, string) error) fiber.Handler {
+func (s containers) verb(message string, wish func(*store.Store, string) error) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		id, err := containerID(c)
 		if err != nil {
@@ -129,7 +132,7 @@ func (s *Server) verb(message string, wish func(*store.Store, string) error) fib
 	}
 }
 
-func (s *Server) reinstallContainer(c *fiber.Ctx) error {
+func (s containers) reinstallContainer(c *fiber.Ctx) error {
 	var body struct {
 		Image         *string `json:"image"`
 		InstallScript *string `json:"install_script"`
@@ -153,7 +156,7 @@ func (s *Server) reinstallContainer(c *fiber.Ctx) error {
 	return ok(c, acceptedBody{"Container reinstallation initiated", id})
 }
 
-func (s *Server) rebindNetwork(c *fiber.Ctx) error {
+func (s containers) rebindNetwork(c *fiber.Ctx) error {
 	var body struct {
 		Ports []bindingBody `json:"ports" wire:"required"`
 	}
@@ -176,7 +179,7 @@ func (s *Server) rebindNetwork(c *fiber.Ctx) error {
 }
 
 // deleteContainer asks for a container to go, and with ?volume=true for its volume too.
-func (s *Server) deleteContainer(c *fiber.Ctx) error {
+func (s containers) deleteContainer(c *fiber.Ctx) error {
 	volume, err := boolQuery(c, "volume")
 	if err != nil {
 		return err
@@ -202,7 +205,7 @@ func boolQuery(c *fiber.Ctx, name string) (bool, error) {
 }
 
 // policy is what the configuration permits now.
-func (s *Server) policy() intent.Policy {
+func (s containers) policy() intent.Policy {
 	docker := s.settings.Current().Docker
 	return intent.Policy{AllowedMounts: docker.AllowedMounts, Registries: slices.Collect(maps.Keys(docker.Registries))}
 }

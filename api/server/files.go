@@ -48,8 +48,11 @@ type Files interface {
 	Archiver
 }
 
-// fileRoutes are the routes of volumes' files.
-func (s *Server) fileRoutes() []route {
+// files answers what is about the files of volumes.
+type files struct{ volumes }
+
+// routes are the routes of volumes' files.
+func (s files) routes() []route {
 	const files = "/volumes/:volume/files"
 	return []route{
 		readable(get(files, v1.ScopeFiles, s.listFiles)),
@@ -78,7 +81,7 @@ const madeWait = 5 * time.Second
 
 // onVolume does something with the files of the volume that a request's path
 // names. Its context ends when the client leaves or the server is shut down.
-func (s *Server) onVolume(c *fiber.Ctx, do func(ctx context.Context, f Files, id string) error) error {
+func (s files) onVolume(c *fiber.Ctx, do func(ctx context.Context, f Files, id string) error) error {
 	id, err := s.volumeID(c)
 	if err != nil {
 		return err
@@ -104,7 +107,7 @@ func (s *Server) onVolume(c *fiber.Ctx, do func(ctx context.Context, f Files, id
 
 // madeJustNow waits for the directory of a volume that was never made, and says
 // whether it was one.
-func (s *Server) madeJustNow(ctx context.Context, id string) bool {
+func (s files) madeJustNow(ctx context.Context, id string) bool {
 	ctx, cancel := context.WithTimeout(ctx, madeWait)
 	defer cancel()
 	waited := false

@@ -23,7 +23,7 @@ type unfoldedBody struct {
 	Destination string `json:"destination"`
 }
 
-func (s *Server) compress(c *fiber.Ctx) error {
+func (s files) compress(c *fiber.Ctx) error {
 	var body struct {
 		Format string   `json:"format"`
 		Output string   `json:"output_name" wire:"required"`
@@ -59,7 +59,7 @@ func (s *Server) compress(c *fiber.Ctx) error {
 	return ok(c, archiveBody{"Compressed successfully", archive.Path, archive.Size, archive.Skipped})
 }
 
-func (s *Server) decompress(c *fiber.Ctx) error {
+func (s files) decompress(c *fiber.Ctx) error {
 	var body struct {
 		ArchivePath string `json:"archive_path" wire:"required"`
 		Destination string `json:"destination" wire:"required"`

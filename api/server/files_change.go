@@ -33,7 +33,7 @@ type movedBody struct {
 	Destination string `json:"destination"`
 }
 
-func (s *Server) listFiles(c *fiber.Ctx) error {
+func (s files) listFiles(c *fiber.Ctx) error {
 	path, err := folderQuery(c)
 	if err != nil {
 		return err
@@ -49,7 +49,7 @@ func (s *Server) listFiles(c *fiber.Ctx) error {
 	return ok(c, body)
 }
 
-func (s *Server) searchFiles(c *fiber.Ctx) error {
+func (s files) searchFiles(c *fiber.Ctx) error {
 	path, err := folderQuery(c)
 	if err != nil {
 		return err
@@ -75,7 +75,7 @@ const largeWrites = 2
 // writeFile is the handler of a file that comes as JSON. Its body may be larger
 // than any other, and takes several times its size in memory, so only a few
 // large ones are unpacked at once.
-func (s *Server) writeFile() fiber.Handler {
+func (s files) writeFile() fiber.Handler {
 	large := make(chan struct{}, largeWrites)
 	return func(c *fiber.Ctx) error {
 		config := s.settings.Current()
@@ -107,7 +107,7 @@ func (s *Server) writeFile() fiber.Handler {
 	}
 }
 
-func (s *Server) write(c *fiber.Ctx, path string, content io.Reader) error {
+func (s files) write(c *fiber.Ctx, path string, content io.Reader) error {
 	err := s.onVolume(c, func(ctx context.Context, f Files, id string) error {
 		return f.Write(ctx, id, path, content)
 	})
@@ -139,7 +139,7 @@ func readLarge(c *fiber.Ctx, limit int64) ([]byte, error) {
 }
 
 // onPath answers an operation on one path that comes as JSON.
-func (s *Server) onPath(c *fiber.Ctx, path, message string, do func(ctx context.Context, f Files, id string) error) error {
+func (s files) onPath(c *fiber.Ctx, path, message string, do func(ctx context.Context, f Files, id string) error) error {
 	if err := checkPaths(path); err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ func (s *Server) onPath(c *fiber.Ctx, path, message string, do func(ctx context.
 	return ok(c, pathBody{message, path})
 }
 
-func (s *Server) makeFolder(c *fiber.Ctx) error {
+func (s files) makeFolder(c *fiber.Ctx) error {
 	var body struct {
 		Path string `json:"path" wire:"required"`
 	}
@@ -161,14 +161,14 @@ func (s *Server) makeFolder(c *fiber.Ctx) error {
 	})
 }
 
-func (s *Server) deleteFile(c *fiber.Ctx) error {
+func (s files) deleteFile(c *fiber.Ctx) error {
 	path := c.Query("path")
 	return s.onPath(c, path, "Deleted successfully", func(ctx context.Context, f Files, id string) error {
 		return f.Delete(ctx, id, path)
 	})
 }
 
-func (s *Server) chmodFile(c *fiber.Ctx) error {
+func (s files) chmodFile(c *fiber.Ctx) error {
 	var body struct {
 		Path string `json:"path" wire:"required"`
 		Mode string `json:"mode" wire:"required"`
@@ -190,7 +190,7 @@ func (s *Server) chmodFile(c *fiber.Ctx) error {
 }
 
 // move answers an operation from one path to another.
-func (s *Server) move(c *fiber.Ctx, message string, do func(f Files) func(ctx context.Context, id, source, destination string) error) error {
+func (s files) move(c *fiber.Ctx, message string, do func(f Files) func(ctx context.Context, id, source, destination string) error) error {
 	var body struct {
 		Source      string `json:"source" wire:"required"`
 		Destination string `json:"destination" wire:"required"`
@@ -210,10 +210,10 @@ func (s *Server) move(c *fiber.Ctx, message string, do func(f Files) func(ctx co
 	return ok(c, movedBody{message, body.Source, body.Destination})
 }
 
-func (s *Server) copyFile(c *fiber.Ctx) error {
+func (s files) copyFile(c *fiber.Ctx) error {
 	return s.move(c, "Copied successfully", func(f Files) func(context.Context, string, string, string) error { return f.Copy })
 }
 
-func (s *Server) renameFile(c *fiber.Ctx) error {
+func (s files) renameFile(c *fiber.Ctx) error {
 	return s.move(c, "Renamed successfully", func(f Files) func(context.Context, string, string, string) error { return f.Rename })
 }

@@ -24,7 +24,7 @@ var errRange = &v1.Error{Code: "range_not_satisfiable", Message: "Range not sati
 
 // uploadFile takes a file as the body of a request, of any size, in constant
 // memory.
-func (s *Server) uploadFile(c *fiber.Ctx) error {
+func (s files) uploadFile(c *fiber.Ctx) error {
 	name := c.Query("path")
 	if c.Get(fiber.HeaderContentEncoding) != "" {
 		return errMediaType
@@ -69,7 +69,7 @@ func inChunks(c *fiber.Ctx, body io.Reader) io.Reader {
 }
 
 // download answers with a file, or the part of it that Range names.
-func (s *Server) download(c *fiber.Ctx) error {
+func (s files) download(c *fiber.Ctx) error {
 	name := c.Query("path")
 	if err := v1.CheckPath(name); err != nil {
 		return err
@@ -93,7 +93,7 @@ func (s *Server) download(c *fiber.Ctx) error {
 }
 
 // serve takes the file over unless it returns an error.
-func (s *Server) serve(c *fiber.Ctx, file *os.File, info fs.FileInfo, name string) error {
+func (s files) serve(c *fiber.Ctx, file *os.File, info fs.FileInfo, name string) error {
 	tag := fileTag(info)
 	changed := info.ModTime().UTC().Format(http.TimeFormat)
 	c.Set(fiber.HeaderETag, tag)

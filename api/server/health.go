@@ -13,8 +13,11 @@ import (
 
 const metricsPath = "/metrics"
 
-// publicRoutes are those that need no token, and the metrics.
-func (s *Server) publicRoutes() []route {
+// health answers the public routes, and the metrics.
+type health struct{ *Server }
+
+// routes are those that need no token, and the metrics.
+func (s health) routes() []route {
 	metrics := node(get(metricsPath, v1.ScopeRead, s.getMetrics))
 	metrics.anyAccept = true
 	return []route{
@@ -31,14 +34,14 @@ type statusBody struct {
 	Message string `json:"message,omitempty"`
 }
 
-func (s *Server) ping(c *fiber.Ctx) error {
+func (s health) ping(c *fiber.Ctx) error {
 	return ok(c, statusBody{"ok", "berth is running"})
 }
 
-func (s *Server) healthz(c *fiber.Ctx) error { return ok(c, statusBody{Status: "ok"}) }
+func (s health) healthz(c *fiber.Ctx) error { return ok(c, statusBody{Status: "ok"}) }
 
 // readyz says whether the daemon can carry out wishes.
-func (s *Server) readyz(c *fiber.Ctx) error {
+func (s health) readyz(c *fiber.Ctx) error {
 	var reasons []string
 	if err := s.store.Writable(); err != nil {
 		reasons = append(reasons, "store is not writable")
@@ -52,13 +55,13 @@ func (s *Server) readyz(c *fiber.Ctx) error {
 	return ok(c, statusBody{Status: "ok"})
 }
 
-func (s *Server) document(c *fiber.Ctx) error {
+func (s health) document(c *fiber.Ctx) error {
 	c.Set(fiber.HeaderContentType, "application/yaml")
 	return c.Send(api.Document)
 }
 
 // getMetrics is every metric in Prometheus' text form.
-func (s *Server) getMetrics(c *fiber.Ctx) error {
+func (s health) getMetrics(c *fiber.Ctx) error {
 	if s.deps.Gatherer == nil {
 		return errUnavailable
 	}

@@ -8,7 +8,10 @@ import (
 	"berth/store"
 )
 
-func (s *Server) portRoutes() []route {
+// ports answers what is about the pool.
+type ports struct{ *Server }
+
+func (s ports) routes() []route {
 	return []route{
 		node(post("/network/ports", v1.ScopeNetwork, s.addPort)),
 		get("/network/ports", v1.ScopeRead, s.listPorts),
@@ -54,7 +57,7 @@ func orNull(text string) *string {
 	return &text
 }
 
-func (s *Server) addPort(c *fiber.Ctx) error {
+func (s ports) addPort(c *fiber.Ctx) error {
 	var body struct {
 		IP       string `json:"ip" wire:"required"`
 		Port     int    `json:"port" wire:"required"`
@@ -80,7 +83,7 @@ func (s *Server) addPort(c *fiber.Ctx) error {
 	}{messageBody{"Port added to pool"}, ref.IP, ref.Port, ref.Protocol})
 }
 
-func (s *Server) addPorts(c *fiber.Ctx) error {
+func (s ports) addPorts(c *fiber.Ctx) error {
 	var body struct {
 		IP       string `json:"ip" wire:"required"`
 		Ports    string `json:"ports" wire:"required"`
@@ -124,7 +127,7 @@ func protocolQuery(c *fiber.Ctx) (string, error) {
 	return protocol, nil
 }
 
-func (s *Server) getPort(c *fiber.Ctx) error {
+func (s ports) getPort(c *fiber.Ctx) error {
 	ref, err := portRef(c)
 	if err != nil {
 		return err
@@ -132,7 +135,7 @@ func (s *Server) getPort(c *fiber.Ctx) error {
 	return s.answerPort(c, func(tx *store.Tx) (intent.PortEntry, error) { return intent.GetPort(tx, ref) })
 }
 
-func (s *Server) randomPort(c *fiber.Ctx) error {
+func (s ports) randomPort(c *fiber.Ctx) error {
 	protocol, err := protocolQuery(c)
 	if err != nil {
 		return err
@@ -148,7 +151,7 @@ func (s *Server) randomPort(c *fiber.Ctx) error {
 	return s.answerPort(c, func(tx *store.Tx) (intent.PortEntry, error) { return intent.RandomPort(tx, ip, protocol) })
 }
 
-func (s *Server) answerPort(c *fiber.Ctx, find func(*store.Tx) (intent.PortEntry, error)) error {
+func (s ports) answerPort(c *fiber.Ctx, find func(*store.Tx) (intent.PortEntry, error)) error {
 	var e intent.PortEntry
 	err := s.store.View(func(tx *store.Tx) (err error) {
 		e, err = find(tx)
@@ -160,7 +163,7 @@ func (s *Server) answerPort(c *fiber.Ctx, find func(*store.Tx) (intent.PortEntry
 	return ok(c, bodyOfPort(e, callerOf(c)))
 }
 
-func (s *Server) usePort(c *fiber.Ctx) error {
+func (s ports) usePort(c *fiber.Ctx) error {
 	var body struct {
 		InUse bool `json:"in_use" wire:"required"`
 	}
@@ -182,7 +185,7 @@ func (s *Server) usePort(c *fiber.Ctx) error {
 	}{messageBody{"Port usage updated"}, ref.IP, ref.Port, body.InUse})
 }
 
-func (s *Server) deletePort(c *fiber.Ctx) error {
+func (s ports) deletePort(c *fiber.Ctx) error {
 	ref, err := portRef(c)
 	if err != nil {
 		return err

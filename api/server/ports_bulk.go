@@ -18,7 +18,7 @@ type skippedBody struct {
 	Container string `json:"container"`
 }
 
-func (s *Server) deletePorts(c *fiber.Ctx) error {
+func (s ports) deletePorts(c *fiber.Ctx) error {
 	var body struct {
 		Ports []struct {
 			IP       string `json:"ip" wire:"required"`
@@ -54,7 +54,7 @@ func (s *Server) deletePorts(c *fiber.Ctx) error {
 }
 
 // listPorts streams the pool: it may be hundreds of thousands of ports.
-func (s *Server) listPorts(c *fiber.Ctx) error {
+func (s ports) listPorts(c *fiber.Ctx) error {
 	var pools []v1.Pool
 	err := s.store.View(func(tx *store.Tx) (err error) {
 		pools, err = intent.Pools(tx)

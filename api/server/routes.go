@@ -22,15 +22,15 @@ type route struct {
 
 // routes are all endpoints.
 func (s *Server) routes() []route {
-	list := s.publicRoutes()
-	list = append(list, s.tokenRoutes()...)
-	list = append(list, s.volumeRoutes()...)
-	list = append(list, s.fileRoutes()...)
-	list = append(list, s.portRoutes()...)
-	list = append(list, s.containerRoutes()...)
-	list = append(list, s.consoleRoutes()...)
-	list = append(list, s.socketRoutes()...)
-	return append(list, s.configRoutes()...)
+	list := health{s}.routes()
+	list = append(list, tokens{s}.routes()...)
+	list = append(list, volumes{s}.routes()...)
+	list = append(list, files{volumes{s}}.routes()...)
+	list = append(list, ports{s}.routes()...)
+	list = append(list, containers{s}.routes()...)
+	list = append(list, consoles{s}.routes()...)
+	list = append(list, listening{s}.routes()...)
+	return append(list, configuration{s}.routes()...)
 }
 
 func get(path string, scope v1.Scope, h fiber.Handler) route {

@@ -98,7 +98,7 @@ func (s *Server) register(list []route) {
 func (s *Server) Listen(ln net.Listener) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	var watching sync.WaitGroup
-	watching.Go(func() { s.watch(ctx) })
+	watching.Go(func() { listening{s}.watch(ctx) })
 	defer watching.Wait()
 	defer cancel()
 	own := newListener(ln, s.deps.ConnsPerIP)

@@ -105,8 +105,8 @@ func (k *socket) live() {
 		})
 		defer expiry.Stop()
 	}
-	others.Go(func() { k.read(ctx) })
-	if err := k.greet(); err != nil {
+	others.Go(func() { reading{k}.read(ctx) })
+	if err := (greeting{k}).greet(); err != nil {
 		k.stopFor(err)
 		k.sendClose()
 		return

@@ -12,6 +12,9 @@ import (
 	"berth/store"
 )
 
+// greeting is what a client is sent before the first live message.
+type greeting struct{ *socket }
+
 // errGreeting is a failure of ours before the first live message.
 var errGreeting = errors.New("greeting failed")
 
@@ -20,7 +23,7 @@ const replayPiece = 500
 
 // greet sends what the client missed, the current state, and the last lines.
 // The listener is there already, so nothing falls between this and what is live.
-func (k *socket) greet() error {
+func (k greeting) greet() error {
 	if err := k.missed(); err != nil {
 		return err
 	}
@@ -46,7 +49,7 @@ func (k *socket) greet() error {
 
 // missed sends the stored transitions after since, if the client asked for
 // them. The last ones may come while it sends: those are current's.
-func (k *socket) missed() error {
+func (k greeting) missed() error {
 	if !k.replay {
 		return nil
 	}
@@ -77,7 +80,7 @@ func (k *socket) missed() error {
 
 // replayFrom is where the replay begins, and the message that says that
 // something before it is missing.
-func (k *socket) replayFrom() (since uint64, gap []byte, err error) {
+func (k greeting) replayFrom() (since uint64, gap []byte, err error) {
 	var oldest, newest uint64
 	err = k.server.store.View(func(tx *store.Tx) error {
 		oldest, newest = store.EventRange(tx)
@@ -90,7 +93,7 @@ func (k *socket) replayFrom() (since uint64, gap []byte, err error) {
 	return first - 1, stream.Encode(stream.EventGap, "", strconv.AppendUint(nil, first, 10), time.Now(), 0), err
 }
 
-func (k *socket) events(since uint64) (list []v1.Event, err error) {
+func (k greeting) events(since uint64) (list []v1.Event, err error) {
 	err = k.server.store.View(func(tx *store.Tx) error {
 		list, err = readEvents(tx, since, replayPiece)
 		return err
@@ -98,7 +101,7 @@ func (k *socket) events(since uint64) (list []v1.Event, err error) {
 	return list, err
 }
 
-func (k *socket) sendEvents(list []v1.Event) error {
+func (k greeting) sendEvents(list []v1.Event) error {
 	for _, e := range list {
 		if k.container != "" && e.Container != k.container {
 			continue
@@ -113,7 +116,7 @@ func (k *socket) sendEvents(list []v1.Event) error {
 // current is one message with the state of each container, preceded by the
 // transitions that the replay has not seen yet, and the newest transition that
 // they know. All are of one view.
-func (k *socket) current() (messages [][]byte, newest uint64, err error) {
+func (k greeting) current() (messages [][]byte, newest uint64, err error) {
 	err = k.server.store.View(func(tx *store.Tx) error {
 		_, newest = store.EventRange(tx)
 		if k.replay {
@@ -134,7 +137,7 @@ func (k *socket) current() (messages [][]byte, newest uint64, err error) {
 	return messages, newest, err
 }
 
-func (k *socket) states(tx *store.Tx) (messages [][]byte, err error) {
+func (k greeting) states(tx *store.Tx) (messages [][]byte, err error) {
 	var list []v1.Container
 	if k.container == "" {
 		list, err = store.Containers.List(tx)

@@ -13,14 +13,17 @@ import (
 	v1 "berth/api/v1"
 )
 
-func (s *Server) socketRoutes() []route {
+// listening opens sockets, and closes those that may not go on.
+type listening struct{ *Server }
+
+func (s listening) routes() []route {
 	one := link(get("/ws/:id", v1.ScopeRead, s.openContainer))
 	all := node(link(get("/ws", v1.ScopeRead, s.openNode)))
 	one.upgrade, all.upgrade = true, true
 	return []route{one, all}
 }
 
-func (s *Server) openContainer(c *fiber.Ctx) error {
+func (s listening) openContainer(c *fiber.Ctx) error {
 	o, err := s.findContainer(c)
 	if err != nil {
 		return err
@@ -28,13 +31,13 @@ func (s *Server) openContainer(c *fiber.Ctx) error {
 	return s.openSocket(c, o.Meta.ID)
 }
 
-func (s *Server) openNode(c *fiber.Ctx) error { return s.openSocket(c, "") }
+func (s listening) openNode(c *fiber.Ctx) error { return s.openSocket(c, "") }
 
 // buffers are shared by the sockets, which need one only while they write.
 var buffers sync.Pool
 
 // openSocket turns a request into a socket of a container, or of the node.
-func (s *Server) openSocket(c *fiber.Ctx, container string) error {
+func (s listening) openSocket(c *fiber.Ctx, container string) error {
 	if !s.originAllowed(c) {
 		return errOrigin
 	}
@@ -57,7 +60,7 @@ func (s *Server) openSocket(c *fiber.Ctx, container string) error {
 }
 
 // newSocket reads what a request wants to hear.
-func (s *Server) newSocket(c *fiber.Ctx, container string) (*socket, error) {
+func (s listening) newSocket(c *fiber.Ctx, container string) (*socket, error) {
 	tail, err := intQuery(c, "tail", defaultTail, maxTail)
 	if err != nil {
 		return nil, err
@@ -68,7 +71,7 @@ func (s *Server) newSocket(c *fiber.Ctx, container string) (*socket, error) {
 	}
 	caller := callerOf(c)
 	k := &socket{
-		server: s, caller: caller, container: container, tail: tail, since: since, replay: replay,
+		server: s.Server, caller: caller, container: container, tail: tail, since: since, replay: replay,
 		configured: s.configuredToken(caller.TokenID),
 		log:        s.log.With(slog.String("request", requestID(c))),
 		answers:    make(chan []byte, maxAnswers),
@@ -82,7 +85,7 @@ func (s *Server) newSocket(c *fiber.Ctx, container string) (*socket, error) {
 
 // originAllowed says whether a page may open a socket: one of this host, or of
 // an allowed origin. Who sends no Origin is no browser.
-func (s *Server) originAllowed(c *fiber.Ctx) bool {
+func (s listening) originAllowed(c *fiber.Ctx) bool {
 	origin := c.Get(fiber.HeaderOrigin)
 	if origin == "" {
 		return true

@@ -15,6 +15,9 @@ import (
 	"berth/store"
 )
 
+// reading is the half of a socket that takes what its client sends.
+type reading struct{ *socket }
+
 // clientMessage is what a client may send. Container is for the socket of the
 // node, where it is required.
 type clientMessage struct {
@@ -24,7 +27,7 @@ type clientMessage struct {
 }
 
 // read takes the client's messages until the connection ends.
-func (k *socket) read(ctx context.Context) {
+func (k reading) read(ctx context.Context) {
 	k.ws.SetReadLimit(readLimit)
 	alive := func(string) error { return k.ws.SetReadDeadline(time.Now().Add(pongWait)) }
 	k.ws.SetPongHandler(alive)
@@ -41,7 +44,7 @@ func (k *socket) read(ctx context.Context) {
 	}
 }
 
-func (k *socket) stopRead(err error) {
+func (k reading) stopRead(err error) {
 	if errors.Is(err, websocket.ErrReadLimit) {
 		k.stop(websocket.CloseMessageTooBig, "message is too big")
 	}
@@ -50,7 +53,7 @@ func (k *socket) stopRead(err error) {
 
 // answer queues a message for this client. It waits while the queue is full, so
 // that a client who asks faster than he reads waits for himself.
-func (k *socket) answer(ctx context.Context, message []byte) bool {
+func (k reading) answer(ctx context.Context, message []byte) bool {
 	select {
 	case k.answers <- message:
 		return true
@@ -61,7 +64,7 @@ func (k *socket) answer(ctx context.Context, message []byte) bool {
 }
 
 // handle carries out one message, and returns the answer to it; nil is none.
-func (k *socket) handle(ctx context.Context, raw []byte) []byte {
+func (k reading) handle(ctx context.Context, raw []byte) []byte {
 	var m clientMessage
 	if err := json.Unmarshal(raw, &m); err != nil {
 		return k.say(k.container, "Message must be a JSON object with event and data")
@@ -82,7 +85,7 @@ func (k *socket) handle(ctx context.Context, raw []byte) []byte {
 	return answer
 }
 
-func (k *socket) carryOut(ctx context.Context, m clientMessage) ([]byte, error) {
+func (k reading) carryOut(ctx context.Context, m clientMessage) ([]byte, error) {
 	if !k.caller.Sees(m.Container) || !intent.IsContainerID(m.Container) {
 		return nil, v1.ErrContainerNotFound
 	}
@@ -107,12 +110,12 @@ func (k *socket) carryOut(ctx context.Context, m clientMessage) ([]byte, error) 
 }
 
 // say is a message of berth's to this client.
-func (k *socket) say(container, text string) []byte {
+func (k reading) say(container, text string) []byte {
 	return stream.Encode(v1.EventMessage, k.named(container), []byte(text), time.Now(), 0)
 }
 
 // named is the container that a message names: on the node's socket only.
-func (k *socket) named(container string) string {
+func (k reading) named(container string) string {
 	if k.container != "" {
 		return ""
 	}
@@ -122,7 +125,7 @@ func (k *socket) named(container string) string {
 // commandTimeout bounds how long a line may take to reach its container.
 const commandTimeout = 10 * time.Second
 
-func (k *socket) command(ctx context.Context, m clientMessage) error {
+func (k reading) command(ctx context.Context, m clientMessage) error {
 	if !k.caller.May(v1.ScopeConsole) {
 		return intent.ErrScope
 	}
@@ -134,7 +137,7 @@ func (k *socket) command(ctx context.Context, m clientMessage) error {
 	return k.server.deps.Console.Send(ctx, m.Container, line(m.Data))
 }
 
-func (k *socket) power(m clientMessage) error {
+func (k reading) power(m clientMessage) error {
 	if !k.caller.May(v1.ScopePower) {
 		return intent.ErrScope
 	}
@@ -151,7 +154,7 @@ func (k *socket) power(m clientMessage) error {
 	return v1.Errorf(v1.InvalidRequest, "data: must be start, stop, kill or restart")
 }
 
-func (k *socket) logs(m clientMessage) ([]byte, error) {
+func (k reading) logs(m clientMessage) ([]byte, error) {
 	tail := defaultTail
 	if m.Data != "" {
 		n, err := strconv.ParseUint(m.Data, 10, 31)
@@ -164,7 +167,7 @@ func (k *socket) logs(m clientMessage) ([]byte, error) {
 	return encodeLogs(k.named(m.Container), lines), err
 }
 
-func (k *socket) stats(ctx context.Context, m clientMessage) ([]byte, error) {
+func (k reading) stats(ctx context.Context, m clientMessage) ([]byte, error) {
 	if k.server.deps.Stats == nil {
 		return nil, errUnavailable
 	}

@@ -92,7 +92,7 @@ const recheckEvery = 2 * time.Second
 
 // watch closes the sockets whose token is no longer valid or whose container is
 // gone, until ctx ends.
-func (s *Server) watch(ctx context.Context) {
+func (s listening) watch(ctx context.Context) {
 	tick := time.NewTicker(recheckEvery)
 	defer tick.Stop()
 	for {
@@ -106,7 +106,7 @@ func (s *Server) watch(ctx context.Context) {
 }
 
 // recheck looks at the token and the container of every socket.
-func (s *Server) recheck() {
+func (s listening) recheck() {
 	if s.sockets.none() {
 		return
 	}
@@ -131,7 +131,7 @@ func (s *Server) recheck() {
 }
 
 // configuredToken is the token in force of a caller who has presented it.
-func (s *Server) configuredToken(tokenID string) v1.Secret {
+func (s listening) configuredToken(tokenID string) v1.Secret {
 	auth := s.settings.Current().Authorization
 	if tokenID != "" || !auth.Enabled {
 		return ""

@@ -276,7 +276,7 @@ func TestASingleUseOpensOneSocket(t *testing.T) {
 	_, resp, err := h.dialSocket("/ws/mc?token="+token, nil)
 	require.Error(t, err)
 	require.Equal(t, 401, resp.StatusCode)
-	h.server.recheck()
+	listening{h.server}.recheck()
 	c.send("request_stats", "")
 	require.Equal(t, "stats", c.next()["event"], "its socket lives on")
 }

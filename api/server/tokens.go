@@ -10,7 +10,10 @@ import (
 	"berth/store"
 )
 
-func (s *Server) tokenRoutes() []route {
+// tokens answers what is about tokens.
+type tokens struct{ *Server }
+
+func (s tokens) routes() []route {
 	return []route{
 		post("/auth/tokens", v1.ScopeAdmin, s.mintToken),
 		node(get("/auth/tokens", v1.ScopeAdmin, s.listTokens)),
@@ -18,7 +21,7 @@ func (s *Server) tokenRoutes() []route {
 	}
 }
 
-func (s *Server) mintToken(c *fiber.Ctx) error {
+func (s tokens) mintToken(c *fiber.Ctx) error {
 	var body struct {
 		TTL         *string    `json:"ttl"`
 		RemoveOnUse bool       `json:"remove_on_use"`
@@ -60,7 +63,7 @@ type tokensBody struct {
 	Tokens []tokenBody `json:"tokens"`
 }
 
-func (s *Server) listTokens(c *fiber.Ctx) error {
+func (s tokens) listTokens(c *fiber.Ctx) error {
 	body := tokensBody{Tokens: []tokenBody{}}
 	err := s.store.View(func(tx *store.Tx) error {
 		list, err := intent.ListTokens(tx)
@@ -76,7 +79,7 @@ func (s *Server) listTokens(c *fiber.Ctx) error {
 	return ok(c, body)
 }
 
-func (s *Server) revokeToken(c *fiber.Ctx) error {
+func (s tokens) revokeToken(c *fiber.Ctx) error {
 	if err := intent.RevokeToken(s.store, param(c, "token")); err != nil {
 		return err
 	}

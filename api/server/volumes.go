@@ -16,7 +16,10 @@ import (
 // volumeWait bounds how long the answer waits for a new volume's directory.
 const volumeWait = 2 * time.Second
 
-func (s *Server) volumeRoutes() []route {
+// volumes answers what is about volumes, but for their files.
+type volumes struct{ *Server }
+
+func (s volumes) routes() []route {
 	return []route{
 		node(post("/volumes", v1.ScopeAdmin, s.createVolume)),
 		get("/volumes", v1.ScopeRead, s.listVolumes),
@@ -48,7 +51,7 @@ type messageBody struct {
 
 // createVolume answers when the directory is there, or at the latest after
 // volumeWait: it will be, whatever happens.
-func (s *Server) createVolume(c *fiber.Ctx) error {
+func (s volumes) createVolume(c *fiber.Ctx) error {
 	var body struct {
 		SizeLimit int64 `json:"size_limit"`
 	}
@@ -72,7 +75,7 @@ func (s *Server) volumePath(id string) string {
 
 // findVolume is the volume that a request's path names, if its caller may see
 // it, and the containers that use it.
-func (s *Server) findVolume(c *fiber.Ctx, tx *store.Tx) (v1.Volume, []string, error) {
+func (s volumes) findVolume(c *fiber.Ctx, tx *store.Tx) (v1.Volume, []string, error) {
 	volume, err := intent.FindVolume(tx, param(c, "volume"))
 	if err != nil {
 		return volume, nil, err
@@ -89,7 +92,7 @@ func (s *Server) findVolume(c *fiber.Ctx, tx *store.Tx) (v1.Volume, []string, er
 }
 
 // volumeID is the full id of the volume that a request's path names.
-func (s *Server) volumeID(c *fiber.Ctx) (id string, err error) {
+func (s volumes) volumeID(c *fiber.Ctx) (id string, err error) {
 	err = s.store.View(func(tx *store.Tx) error {
 		if !callerOf(c).Limited() { // then nobody needs to know who uses it
 			volume, err := intent.FindVolume(tx, param(c, "volume"))
@@ -108,7 +111,7 @@ func seesOne(caller intent.Caller, containers []string) bool {
 	return !caller.Limited() || slices.ContainsFunc(containers, caller.Sees)
 }
 
-func (s *Server) volumeBody(v v1.Volume, by []string) volumeBody {
+func (s volumes) volumeBody(v v1.Volume, by []string) volumeBody {
 	return volumeBody{
 		newVolumeBody: newVolumeBody{v.Meta.ID, s.volumePath(v.Meta.ID)},
 		Size:          v.Status.Size,
@@ -118,7 +121,7 @@ func (s *Server) volumeBody(v v1.Volume, by []string) volumeBody {
 	}
 }
 
-func (s *Server) getVolume(c *fiber.Ctx) error {
+func (s volumes) getVolume(c *fiber.Ctx) error {
 	var body volumeBody
 	err := s.store.View(func(tx *store.Tx) error {
 		volume, by, err := s.findVolume(c, tx)
@@ -131,7 +134,7 @@ func (s *Server) getVolume(c *fiber.Ctx) error {
 	return ok(c, body)
 }
 
-func (s *Server) listVolumes(c *fiber.Ctx) error {
+func (s volumes) listVolumes(c *fiber.Ctx) error {
 	body := volumesBody{Volumes: []volumeBody{}}
 	err := s.store.View(func(tx *store.Tx) error {
 		list, err := store.Volumes.List(tx)
@@ -152,7 +155,7 @@ func (s *Server) listVolumes(c *fiber.Ctx) error {
 	return ok(c, body)
 }
 
-func (s *Server) deleteVolume(c *fiber.Ctx) error {
+func (s volumes) deleteVolume(c *fiber.Ctx) error {
 	id, err := s.volumeID(c)
 	if err != nil {
 		return err
