@@ -1,11 +1,6 @@
 package main
 
-import (
-	"strings"
-
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
-)
+import "github.com/spf13/cobra"
 
 // addClient adds the commands that speak to a running daemon.
 func addClient(root *cobra.Command, c *cli) {
@@ -21,17 +16,4 @@ func addClient(root *cobra.Command, c *cli) {
 		cmd.GroupID = client
 		root.AddCommand(cmd)
 	}
-	help := root.HelpFunc()
-	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
-		hideKeys(cmd)
-		help(cmd, args)
-	})
-}
-
-// hideKeys keeps the forty keys of the configuration, which every command takes
-// as flags, out of the help of all but serve.
-func hideKeys(cmd *cobra.Command) {
-	cmd.Root().PersistentFlags().VisitAll(func(f *pflag.Flag) {
-		f.Hidden = strings.Contains(f.Name, ".") && cmd.Name() != "serve"
-	})
 }

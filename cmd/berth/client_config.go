@@ -13,7 +13,7 @@ import (
 
 // newConfigShow tells the configuration that serve would run with.
 func newConfigShow(l *loader) *cobra.Command {
-	return &cobra.Command{
+	return l.keyFlags(&cobra.Command{
 		Use:   "show [key]...",
 		Short: "Print the configuration in force after file, environment and flags, without its secrets",
 		Long: "Print the configuration that `berth serve` would run with: the file, the environment over it, the flags\n" +
@@ -37,7 +37,7 @@ func newConfigShow(l *loader) *cobra.Command {
 				}
 			})
 		},
-	}
+	})
 }
 
 func printKeys(cmd *cobra.Command, c *v1.Config, keys []string) error {
