@@ -164,7 +164,10 @@ func (s consoles) listEvents(c *fiber.Ctx) error {
 	body := eventsBody{Events: []v1.Event{}}
 	caller := callerOf(c)
 	err = s.store.View(func(tx *store.Tx) error {
-		body.Oldest, body.Newest = store.EventRange(tx)
+		body.Oldest, body.Newest = keptEvents(tx)
+		if body.Oldest > body.Newest {
+			body.Oldest = 0
+		}
 		list, err := readEvents(tx, since, limit)
 		for _, e := range list {
 			if caller.Sees(e.Container) {
@@ -179,13 +182,20 @@ func (s consoles) listEvents(c *fiber.Ctx) error {
 	return ok(c, body)
 }
 
+// keptEvents is the seqs of the oldest transition that is kept and of the newest
+// that there ever was. Where none is kept, oldest is the one after newest.
+func keptEvents(tx *store.Tx) (oldest, newest uint64) {
+	newest = store.LastEvent(tx)
+	if oldest, _ = store.EventRange(tx); oldest == 0 {
+		oldest = newest + 1
+	}
+	return oldest, newest
+}
+
 // readEvents is store.ReadEvents from the oldest on that is kept.
 func readEvents(tx *store.Tx, since uint64, limit int) ([]v1.Event, error) {
-	oldest, newest := store.EventRange(tx)
-	switch {
-	case newest == 0:
-		return nil, nil
-	case since > newest:
+	oldest, newest := keptEvents(tx)
+	if since >= newest {
 		return nil, nil
 	}
 	return store.ReadEvents(tx, max(since, oldest-1), limit)

@@ -43,11 +43,10 @@ func (s health) healthz(c *fiber.Ctx) error { return ok(c, statusBody{Status: "o
 // readyz says whether the daemon can carry out wishes.
 func (s health) readyz(c *fiber.Ctx) error {
 	var reasons []string
-	if err := s.store.Writable(); err != nil {
-		reasons = append(reasons, "store is not writable")
-	}
 	if s.deps.Ready != nil {
-		reasons = append(reasons, s.deps.Ready()...)
+		reasons = s.deps.Ready()
+	} else if err := s.store.Writable(); err != nil {
+		reasons = []string{"store: not writable"}
 	}
 	if len(reasons) > 0 {
 		return v1.Errorf(v1.Unavailable, "Not ready: %s", strings.Join(reasons, "; "))

@@ -83,14 +83,13 @@ func (k greeting) missed() error {
 func (k greeting) replayFrom() (since uint64, gap []byte, err error) {
 	var oldest, newest uint64
 	err = k.server.store.View(func(tx *store.Tx) error {
-		oldest, newest = store.EventRange(tx)
+		oldest, newest = keptEvents(tx)
 		return nil
 	})
-	first := max(oldest, 1)
-	if k.since+1 >= first && k.since <= newest {
+	if k.since+1 >= oldest && k.since <= newest {
 		return k.since, nil, err
 	}
-	return first - 1, stream.Encode(stream.EventGap, "", strconv.AppendUint(nil, first, 10), time.Now(), 0), err
+	return oldest - 1, stream.Encode(stream.EventGap, "", strconv.AppendUint(nil, oldest, 10), time.Now(), 0), err
 }
 
 func (k greeting) events(since uint64) (list []v1.Event, err error) {
@@ -118,7 +117,7 @@ func (k greeting) sendEvents(list []v1.Event) error {
 // they know. All are of one view.
 func (k greeting) current() (messages [][]byte, newest uint64, err error) {
 	err = k.server.store.View(func(tx *store.Tx) error {
-		_, newest = store.EventRange(tx)
+		_, newest = keptEvents(tx)
 		if k.replay {
 			list, err := readEvents(tx, k.since, int(newest-min(newest, k.since)))
 			if err != nil {

@@ -141,6 +141,14 @@ func TestSocketReplay(t *testing.T) {
 	require.Equal(t, "gap", c.next()["event"], "a number of another store")
 	c = h.open("/ws/mc?since=6&tail=0")
 	require.Equal(t, state(v1.Running, 6), c.next(), "nothing was missed")
+	_, err = h.store.TrimEvents(time.Now().Add(time.Hour), 0)
+	require.NoError(t, err)
+	c = h.open("/ws/mc?since=6&tail=0")
+	require.Equal(t, state(v1.Running, 6), c.next(), "nor when none is kept")
+	c = h.open("/ws/mc?since=5&tail=0")
+	require.Equal(t, object{"event": "gap", "data": "7"}, c.next())
+	require.Equal(t, state(v1.Running, 6), c.next())
+	require.Equal(t, 6.0, h.must("GET", "/events", nil).json["newest"])
 }
 
 // TestReplayHasNoHole connects, again and again, while transitions are made.
