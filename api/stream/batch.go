@@ -24,7 +24,7 @@ type batch struct {
 }
 
 // keepBuffer is how much memory a listener keeps when little is printed, in bytes.
-const keepBuffer = 32 << 10
+const keepBuffer = 16 << 10
 
 func (b *batch) reset() {
 	if cap(b.buf) > keepBuffer && len(b.buf) < keepBuffer/4 {

@@ -46,7 +46,7 @@ func (l *Listener) After(seq uint64) {
 }
 
 // Next waits until something is there and returns all that is waiting, up to
-// some 64 KiB. What it returned before is no longer valid. Its error is ctx's,
+// some 32 KiB. What it returned before is no longer valid. Its error is ctx's,
 // ErrSlow, ErrGone or ErrClosed; the last two come when all else was handed out.
 func (l *Listener) Next(ctx context.Context) ([]Message, error) {
 	for {

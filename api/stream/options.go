@@ -30,8 +30,8 @@ type Options struct {
 // Bounds that hold in every berth.
 const (
 	maxData   = 32 << 10  // bytes of a record; a longer line becomes several partial ones
-	maxPiece  = 32 << 10  // bytes at which a console message is long enough
-	maxTake   = 48 << 10  // bytes at which Next hands out what it has; a client that does not read holds them
+	maxPiece  = 16 << 10  // bytes at which a console message is long enough
+	maxTake   = 16 << 10  // bytes at which Next hands out what it has; a client that does not read holds them
 	maxRing   = 256 << 10 // bytes of encoded output kept in memory per console that is listened to
 	maxEvents = 1024      // state events waiting for a listener
 	maxTail   = 10000     // lines of history

@@ -1,0 +1,158 @@
+package console_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"berth/hack/berthtest"
+)
+
+func spec(command string) berthtest.Spec {
+	return berthtest.Spec{"startup_command": command, "tty": false}
+}
+
+// touch makes a file in a container's volume.
+func touch(b *testing.B, c berthtest.Container, name string) {
+	b.Helper()
+	require.NoError(b, os.WriteFile(filepath.Join(c.Mount.Source, name), nil, 0o600))
+}
+
+func exists(c berthtest.Container, name string) bool {
+	_, err := os.Stat(filepath.Join(c.Mount.Source, name))
+	return err == nil
+}
+
+// BenchmarkBurst prints 100,000 lines at once to one client.
+func BenchmarkBurst(b *testing.B) {
+	const n = 100_000
+	d := berthtest.Start(b, berthtest.Options{})
+	for i := range b.N {
+		id := fmt.Sprintf("burst%d", i)
+		c := d.Started(b, id, spec(flood(n)))
+		l := listen(b, d, id)
+		began := time.Now()
+		touch(b, c, "go")
+		berthtest.Within(time.Minute, func() bool { return l.lines.Load() >= n })
+		b.ReportMetric(float64(l.lines.Load())/n*100, "%delivered")
+		b.ReportMetric(time.Since(began).Seconds(), "s/burst")
+	}
+}
+
+// BenchmarkFifty has 50 clients at a container that prints 2,000 lines a second.
+func BenchmarkFifty(b *testing.B) {
+	d := berthtest.Start(b, berthtest.Options{})
+	for i := range b.N {
+		id := fmt.Sprintf("fifty%d", i)
+		d.Started(b, id, spec(printer(2000)))
+		var clients []*client
+		for range 50 {
+			clients = append(clients, listen(b, d, id))
+		}
+		wait(2 * time.Second)
+		for _, c := range clients {
+			c.reset()
+		}
+		began, used := time.Now(), cpu(b, d.Pid())
+		wait(10 * time.Second)
+		took := time.Since(began).Seconds()
+		used = cpu(b, d.Pid()) - used
+		var ages []time.Duration
+		least, most := int64(1<<60), int64(0)
+		for _, c := range clients {
+			n, some := c.reset()
+			least, most = min(least, n), max(most, n)
+			ages = append(ages, some...)
+			require.Zero(b, c.dropped.Load())
+		}
+		b.ReportMetric(float64(least)/took, "lines/s-least")
+		b.ReportMetric(float64(most)/took, "lines/s-most")
+		b.ReportMetric(used.Seconds()/took*100, "%core")
+		report(b, "", ages)
+		d.Verb(b, id, "kill")
+	}
+}
+
+// BenchmarkStuck has a hundred clients that never read, beside one that does,
+// at a container that prints 1,000 lines a second.
+func BenchmarkStuck(b *testing.B) {
+	d := berthtest.Start(b, berthtest.Options{})
+	for i := range b.N {
+		id := fmt.Sprintf("stuck%d", i)
+		d.Started(b, id, spec(printer(1000)))
+		good := listen(b, d, id)
+		alone := measure(b, good, "alone-")
+		before := rss(b, d.Pid())
+		for range 100 {
+			conn := dial(b, d, id)
+			defer conn.Close()
+		}
+		beside := measure(b, good, "beside-")
+		b.ReportMetric(beside/alone*100, "%rate")
+		b.ReportMetric(rss(b, d.Pid())-before, "MiB-grown")
+		d.Verb(b, id, "kill")
+	}
+}
+
+// measure listens for a while, and returns lines a second.
+func measure(b *testing.B, c *client, name string) float64 {
+	wait(time.Second)
+	c.reset()
+	began := time.Now()
+	wait(10 * time.Second)
+	n, ages := c.reset()
+	report(b, name, ages)
+	return float64(n) / time.Since(began).Seconds()
+}
+
+// BenchmarkFlood compares how long a container takes to print 300,000 lines with
+// nobody listening and with a hundred clients that never read.
+func BenchmarkFlood(b *testing.B) {
+	d := berthtest.Start(b, berthtest.Options{})
+	for i := range b.N {
+		took := map[int]time.Duration{}
+		for _, stuck := range []int{0, 100, 0, 100} {
+			id := fmt.Sprintf("flood%d-%d-%d", i, stuck, len(took))
+			c := d.Started(b, id, spec(flood(300_000)))
+			before := rss(b, d.Pid())
+			for range stuck {
+				conn := dial(b, d, id)
+				defer conn.Close()
+			}
+			began := time.Now()
+			touch(b, c, "go")
+			berthtest.Within(time.Minute, func() bool { return exists(c, "done") })
+			took[stuck] += time.Since(began)
+			wait(2 * time.Second)
+			b.ReportMetric(rss(b, d.Pid())-before, fmt.Sprintf("MiB-grown-%d", stuck))
+			d.Delete(b, id)
+		}
+		b.ReportMetric(took[0].Seconds()/2, "s-alone")
+		b.ReportMetric(took[100].Seconds()/2, "s-with-100")
+	}
+}
+
+// BenchmarkYes has a client at a quiet container while others run yes, with a
+// client at each.
+func BenchmarkYes(b *testing.B) {
+	d := berthtest.Start(b, berthtest.Options{})
+	for i := range b.N {
+		id, loud := fmt.Sprintf("quiet%d", i), fmt.Sprintf("yes%d", i)
+		d.Started(b, id, spec(printer(100)))
+		quiet := listen(b, d, id)
+		measure(b, quiet, "alone-")
+		d.Started(b, loud, spec("yes"))
+		l := listen(b, d, loud)
+		measure(b, quiet, "beside-")
+		b.ReportMetric(float64(l.lines.Load())/11, "yes-lines/s")
+		d.Verb(b, loud, "kill")
+		d.Verb(b, id, "kill")
+	}
+}
+
+// wait lets time pass: what is measured goes on meanwhile.
+func wait(d time.Duration) { <-time.After(d) }
