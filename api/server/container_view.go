@@ -123,6 +123,16 @@ type summaryView struct {
 	Labels       map[string]string `json:"labels"`
 }
 
+// measuredView is a container in a list with what it uses; null if it does not run.
+type measuredView struct {
+	summaryView
+	Stats *v1.Stats `json:"stats"`
+}
+
+type measuredBody struct {
+	Containers []measuredView `json:"containers"`
+}
+
 type containersBody struct {
 	Containers []summaryView `json:"containers"`
 }

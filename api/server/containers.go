@@ -1,9 +1,11 @@
 package server
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/gofiber/fiber/v2"
 
@@ -73,9 +75,14 @@ func (s containers) getContainer(c *fiber.Ctx) error {
 	return ok(c, s.view(o))
 }
 
-// listContainers tells the containers that have every label asked for.
+// listContainers tells the containers that have every label asked for, and with
+// ?stats=true what they use.
 func (s containers) listContainers(c *fiber.Ctx) error {
 	want, err := labelQuery(c)
+	if err != nil {
+		return err
+	}
+	measured, err := boolQuery(c, "stats")
 	if err != nil {
 		return err
 	}
@@ -92,6 +99,34 @@ func (s containers) listContainers(c *fiber.Ctx) error {
 	})
 	if err != nil {
 		return err
+	}
+	if measured {
+		return s.listMeasured(c, body.Containers)
+	}
+	return ok(c, body)
+}
+
+// samplesTimeout bounds how long a list waits for what its containers use.
+const samplesTimeout = 5 * time.Second
+
+// listMeasured answers a list with what each container uses.
+func (s containers) listMeasured(c *fiber.Ctx, list []summaryView) error {
+	if s.deps.Stats == nil {
+		return errUnavailable
+	}
+	ids := make([]string, len(list))
+	for i, v := range list {
+		ids[i] = v.InternalID
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), samplesTimeout)
+	defer cancel()
+	samples := s.deps.Stats.Samples(ctx, ids)
+	body := measuredBody{make([]measuredView, len(list))}
+	for i, v := range list {
+		body.Containers[i].summaryView = v
+		if sample, runs := samples[v.InternalID]; runs {
+			body.Containers[i].Stats = &sample
+		}
 	}
 	return ok(c, body)
 }

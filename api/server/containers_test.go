@@ -215,6 +215,10 @@ func TestConsoleRoutes(t *testing.T) {
 	require.Equal(t, 12.5, h.must("GET", "/containers/mc/stats", nil).json["cpu_usage"])
 	require.NotContains(t, h.must("GET", "/containers/mc/stats", nil).json, "event")
 	h.refuse(409, "Container is not running", "GET", "/containers/stopped/stats", nil)
+	list := h.must("GET", "/containers?stats=true", nil).json["containers"].([]any)
+	require.Equal(t, 12.5, list[0].(map[string]any)["stats"].(map[string]any)["cpu_usage"])
+	require.Contains(t, list[1], "stats")
+	require.Nil(t, list[1].(map[string]any)["stats"])
 	h.print("mc", v1.InstallConsole, "installed")
 	h.print("mc", v1.ServerConsole, "one", "two", "three")
 	texts := func(path string) (list []any) {

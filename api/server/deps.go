@@ -31,6 +31,8 @@ type Console interface {
 type Stats interface {
 	// Stats is the latest sample of a container; v1.ErrNotRunning if it does not run.
 	Stats(ctx context.Context, internalID string) (v1.Stats, error)
+	// Samples is the latest sample of each of these containers that runs.
+	Samples(ctx context.Context, internalIDs []string) map[string]v1.Stats
 }
 
 // Deps is what a Server is made of. Store, Settings and Hub are required; what

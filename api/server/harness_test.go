@@ -88,6 +88,16 @@ func (c *console) Stats(_ context.Context, id string) (v1.Stats, error) {
 	return v1.Stats{CPUUsage: 12.5, MemoryUsage: 1024}, nil
 }
 
+func (c *console) Samples(ctx context.Context, ids []string) map[string]v1.Stats {
+	all := map[string]v1.Stats{}
+	for _, id := range ids {
+		if sample, err := c.Stats(ctx, id); err == nil {
+			all[id] = sample
+		}
+	}
+	return all
+}
+
 func newHarness(t *testing.T) *harness {
 	t.Helper()
 	return newHarnessWith(t, func(*Deps) {})

@@ -98,3 +98,8 @@ func (s stats) Stats(ctx context.Context, id string) (v1.Stats, error) {
 	}
 	return sample, err
 }
+
+// Samples measures those of some containers that run.
+func (s stats) Samples(ctx context.Context, ids []string) map[string]v1.Stats {
+	return s.sampler.Samples(ctx, ids)
+}
