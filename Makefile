@@ -17,6 +17,7 @@ help: ## list the targets
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build bin/berth, one static binary
+	@[ -e bin/berth ] || echo "building bin/berth; the first time this takes a minute or two"
 	@$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/berth ./cmd/berth
 
 run: build ## get what is missing, build, and serve on :8070
