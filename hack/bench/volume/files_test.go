@@ -1,0 +1,81 @@
+package volume_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// BenchmarkList lists 10,000 entries: bare ReadDir and Lstat, and berth.
+func BenchmarkList(b *testing.B) {
+	m, dir := open(b)
+	for i := range 10_000 {
+		require.NoError(b, os.WriteFile(filepath.Join(dir, fmt.Sprintf("some file %d.txt", i)), nil, 0o644))
+	}
+	b.Run("bare", func(b *testing.B) {
+		for b.Loop() {
+			list, err := os.ReadDir(dir)
+			require.NoError(b, err)
+			for _, e := range list {
+				if _, err := os.Lstat(filepath.Join(dir, e.Name())); err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+	})
+	b.Run("berth", func(b *testing.B) {
+		for b.Loop() {
+			list, err := m.Files().List(b.Context(), id, ".")
+			require.NoError(b, err)
+			require.Len(b, list, 10_000)
+		}
+	})
+}
+
+// BenchmarkWrite writes 1 KiB over a file: bare temporary file, fsync and
+// rename; the same with the fsync of the folder that makes the new name last;
+// and berth, which does the latter. They take turns, for the disk is shared.
+func BenchmarkWrite(b *testing.B) {
+	m, dir := open(b)
+	data := bytes.Repeat([]byte("x"), 1024)
+	require.NoError(b, os.Mkdir(filepath.Join(dir, "sub"), 0o755))
+	sub := filepath.Join(dir, "sub")
+	b.Run("bare", func(b *testing.B) {
+		for b.Loop() {
+			require.NoError(b, bare(sub, data, false))
+		}
+	})
+	b.Run("bare and folder", func(b *testing.B) {
+		for b.Loop() {
+			require.NoError(b, bare(sub, data, true))
+		}
+	})
+	b.Run("berth", func(b *testing.B) {
+		for b.Loop() {
+			require.NoError(b, m.Files().Write(b.Context(), id, "sub/file", bytes.NewReader(data)))
+		}
+	})
+}
+
+// bare is how anybody would write a file that must be whole.
+func bare(dir string, data []byte, folder bool) error {
+	f, err := os.CreateTemp(dir, "tmp")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Sync(), f.Close(), os.Rename(f.Name(), filepath.Join(dir, "file")))
+	if err != nil || !folder {
+		return err
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
