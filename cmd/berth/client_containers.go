@@ -78,11 +78,13 @@ func newContainersCommand(c *cli) *cobra.Command {
 }
 
 func newSendCommand(c *cli) *cobra.Command {
-	return c.command(&cobra.Command{
-		Use:                   "send <id> <command>...",
-		Short:                 "Write a line to a container's console",
-		Example:               "  berth send survival say good evening",
-		Args:                  cobra.MinimumNArgs(2),
+	cmd := c.command(&cobra.Command{
+		Use:     "send [flags] <id> <command>...",
+		Short:   "Write a line to a container's console",
+		Long:    "Write a line to a container's console. Everything after the id is the line, what begins with a dash included.",
+		Example: "  berth send survival say good evening",
+		Args:    cobra.MinimumNArgs(2),
+
 		DisableFlagsInUseLine: true,
 	}, func(cmd *cobra.Command, api *client, args []string) error {
 		body := map[string]string{"command": strings.Join(args[1:], " ")}
@@ -92,6 +94,8 @@ func newSendCommand(c *cli) *cobra.Command {
 		}
 		return say(cmd, raw, "%s: command sent", args[0])
 	})
+	cmd.Flags().SetInterspersed(false)
+	return cmd
 }
 
 func newDeleteCommand(c *cli) *cobra.Command {

@@ -30,7 +30,7 @@ func (c *client) follow(ctx context.Context, path string, each func(m message, r
 	if err != nil {
 		return err
 	}
-	defer ws.Close()
+	defer func() { _ = ws.Close() }()
 	defer context.AfterFunc(ctx, func() { _ = ws.Close() })()
 	err = read(ws, each)
 	var closed *websocket.CloseError

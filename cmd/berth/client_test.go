@@ -39,7 +39,8 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	f.asked = append(f.asked, strings.TrimSpace(key+" "+string(body)))
 	f.mu.Unlock()
-	status, text := 200, ""
+	var text string
+	status := 200
 	answer, known := f.answers[key]
 	switch {
 	case r.Header.Get("Authorization") != "Bearer "+clientToken:
@@ -97,7 +98,7 @@ var exchanges = map[string]struct {
 	"stop mc":            {map[string]string{"POST /containers/mc/stop": `200 {"message":"done"}`}, "", "mc: done"},
 	"kill mc":            {map[string]string{"POST /containers/mc/kill": `200 {"message":"done"}`}, "", "mc: done"},
 	"restart mc":         {map[string]string{"POST /containers/mc/restart": `200 {"message":"done"}`}, "", "mc: done"},
-	"send mc say hi":     {map[string]string{"POST /containers/mc/command": `200 {}`}, `POST /containers/mc/command {"command":"say hi"}`, "mc: command sent"},
+	"send mc say -n hi":  {map[string]string{"POST /containers/mc/command": `200 {}`}, `POST /containers/mc/command {"command":"say -n hi"}`, "mc: command sent"},
 	"delete mc":          {map[string]string{"DELETE /containers/mc": `200 {"message":"going"}`}, "", "mc: going"},
 	"delete ../x":        {map[string]string{"DELETE /containers/..%2Fx": `200 {"message":"going"}`}, "", "../x: going"},
 	"delete mc --volume": {map[string]string{"DELETE /containers/mc?volume=true": `200 {"message":"going"}`}, "", "mc: going"},
@@ -135,7 +136,7 @@ func TestWhatEachCommandAsksAndPrints(t *testing.T) {
 			require.Equal(t, want, strings.Join(f.asked, "\n"))
 			require.Contains(t, strings.Join(strings.Fields(out), " "), x.text)
 
-			out, _, err = command(t, f.env(), append(strings.Fields(line), "-o", "json")...)
+			out, _, err = command(t, f.env(), append([]string{"-o", "json"}, strings.Fields(line)...)...)
 			require.NoError(t, err)
 			for decoder := json.NewDecoder(strings.NewReader(out)); decoder.More(); {
 				require.NoError(t, decoder.Decode(new(any)), out)
