@@ -65,7 +65,7 @@ func (s *Socket) read() {
 		_, raw, err := s.conn.ReadMessage()
 		if err != nil {
 			var closed *websocket.CloseError
-			if errors.As(err, &closed) {
+			if errors.As(err, &closed) && closed.Code != websocket.CloseAbnormalClosure {
 				s.code = closed.Code
 			}
 			return
@@ -110,9 +110,9 @@ func (s *Socket) Await(t testing.TB, what string, done func([]Message) bool) {
 	defer late.Stop()
 	for {
 		s.mu.Lock()
-		ok, change := done(s.all), s.change
+		all, change := s.all, s.change
 		s.mu.Unlock()
-		if ok {
+		if done(all) {
 			return
 		}
 		select {
@@ -177,7 +177,9 @@ func (s *Socket) Ended(t testing.TB) (code int) {
 func (s *Socket) text() string {
 	var b strings.Builder
 	for _, m := range s.Messages() {
-		b.WriteString(m.Raw + "\n")
+		if m.Event != "stats" {
+			b.WriteString(m.Raw + "\n")
+		}
 	}
 	return b.String()
 }

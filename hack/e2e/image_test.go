@@ -1,0 +1,57 @@
+package e2e_test
+
+import (
+	"fmt"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"berth/hack/berthtest"
+	"berth/hack/enginetest"
+)
+
+func TestMissingImage(t *testing.T) {
+	t.Parallel()
+	b := berthtest.Start(t, berthtest.Options{})
+	registry, port := enginetest.StartRegistry(t), b.Port(t)
+	began := time.Now()
+	body := b.Body(t, "mc", berthtest.Spec{"image": registry.Addr + "/nope:1", "ports": []any{port}, "install_script": "true"})
+	got := b.Do(t, "POST", "/containers", body)
+	took := time.Since(began)
+	require.Equal(t, 500, got.Status, string(got.Body))
+	require.JSONEq(t, wrong("Failed to create Docker container: image not found"), string(got.Body))
+	require.Less(t, took, 3*time.Second, "within create_wait and the answer's way")
+	require.Equal(t, 404, b.Do(t, "GET", "/containers/mc", nil).Status, "no record is left")
+	require.Equal(t, berthtest.Entry{Binding: port}, b.Pool(t)[port.String()], "no claim is left")
+	require.Empty(t, b.Containers(t, ""), "no container is left")
+	t.Logf("verdict after %s", took.Round(time.Millisecond))
+
+	body["image"] = registry.Push(t, b.Engine, enginetest.Busybox(t), "yes:1")
+	t.Cleanup(func() { b.Engine.RemoveImage(t, body["image"].(string)) })
+	b.Create(t, "mc", body)
+	b.State(t, "mc", "ready") // the same id, pulled from the registry
+}
+
+// TestNoVerdictOnTheImage: a registry that is silent or away says nothing about
+// the image. The creation is accepted, and goes on when the registry does.
+func TestNoVerdictOnTheImage(t *testing.T) {
+	t.Parallel()
+	b := berthtest.Start(t, berthtest.Options{Config: "reconcile: {create_wait: 700ms}"})
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = silent.Close() })
+	for id, registry := range map[string]string{"silent": silent.Addr().String(), "away": fmt.Sprintf("127.0.0.1:%d", berthtest.FreePort(t))} {
+		body := b.Body(t, id, berthtest.Spec{"image": registry + "/yes:1"})
+		began := time.Now()
+		answer := b.Post(t, "/containers", body)
+		require.Less(t, time.Since(began), 5*time.Second)
+		holds(t, fmt.Sprintf(`{"message":"*","internal_id":%q,"state":"installing"}`, id), answer.Body, id)
+		c := b.Await(t, id, "a message", func(c berthtest.Container) bool { return c.Message != "" })
+		require.Equal(t, "installing", c.State, c.Message)
+		t.Logf("%s: %s", id, c.Message)
+		b.Restart(t)
+		b.Delete(t, id)
+	}
+}

@@ -1,0 +1,216 @@
+package e2e_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"berth/hack/berthtest"
+)
+
+// wish is something that is under way while the daemon is killed.
+type wish struct {
+	name    string
+	spec    berthtest.Spec
+	running bool                                              // it runs before the wish; else it is ready
+	do      func(t *testing.T, b *berthtest.Berth, w *victim) // nil: the creation itself is the wish
+	state   string                                            // in the end; empty: gone
+	files   map[string]int                                    // how often what runs in the container counted itself
+}
+
+// slowly counts each installation, and takes a while.
+const slowly = `echo >> installs; sleep 0.4; echo done`
+
+var wishes = []wish{
+	{"install", berthtest.Spec{"install_script": slowly}, false, nil, "ready", map[string]int{"installs": 1}},
+	{"install and run", berthtest.Spec{"install_script": slowly, "power": "running"}, false, nil, "running", map[string]int{"installs": 1, "runs": 1}},
+	{"start", nil, false, verb("start"), "running", map[string]int{"runs": 1}},
+	{"run on", nil, true, func(*testing.T, *berthtest.Berth, *victim) {}, "running", map[string]int{"runs": 1, "stops": 0}},
+	{"stop", nil, true, verb("stop"), "exit", map[string]int{"runs": 1, "stops": 1}},
+	{"kill", nil, true, verb("kill"), "exit", map[string]int{"runs": 1, "stops": 0}},
+	{"restart", nil, true, verb("restart"), "running", map[string]int{"runs": 2, "stops": 1}},
+	{"rebind", nil, true, rebind, "running", map[string]int{"runs": 2, "stops": 1}},
+	{"reinstall", berthtest.Spec{"install_script": slowly}, true, reinstall, "ready", map[string]int{"installs": 2, "runs": 1, "stops": 1}},
+	{"delete", nil, true, remove, "", nil},
+	{"delete while installing", berthtest.Spec{"install_script": "sleep 100"}, false, nil, "", nil},
+}
+
+// victim is one container with its wish.
+type victim struct {
+	wish
+	id, volume string
+	port       berthtest.Binding // that it has in the end
+	old        berthtest.Binding // that it had before
+	pid        int               // before the wish
+	startedAt  time.Time
+}
+
+func verb(v string) func(*testing.T, *berthtest.Berth, *victim) {
+	return func(t *testing.T, b *berthtest.Berth, w *victim) { t.Helper(); b.Verb(t, w.id, v) }
+}
+
+func rebind(t *testing.T, b *berthtest.Berth, w *victim) {
+	t.Helper()
+	w.old, w.port = w.port, b.Port(t)
+	b.Post(t, "/containers/"+w.id+"/rebind-network", map[string]any{"ports": []any{w.port}})
+}
+
+func reinstall(t *testing.T, b *berthtest.Berth, w *victim) {
+	t.Helper()
+	b.Post(t, "/containers/"+w.id+"/reinstall", map[string]any{})
+}
+
+func remove(t *testing.T, b *berthtest.Berth, w *victim) {
+	t.Helper()
+	b.Must(t, "DELETE", "/containers/"+w.id, nil)
+}
+
+// TestKilledInTheMiddle makes every wish at once, kills the daemon a moment
+// later, and again while it comes back. Then every wish is carried out, once.
+func TestKilledInTheMiddle(t *testing.T) {
+	t.Parallel()
+	b, random := berthtest.Start(t, berthtest.Options{}), dice(t)
+	for round := range rounds(3, 40) {
+		list := victims(t, b, round)
+		for _, w := range list {
+			w.begin(t, b)
+		}
+		for kill := range 1 + random.IntN(3) {
+			after := moment(random)
+			pause(after)
+			t.Logf("round %d, kill %d after %s", round, kill, after)
+			b.Kill9(t)
+			b.Run(t)
+			b.Answers(t, "/healthz")
+		}
+		b.Ready(t)
+		for _, w := range list {
+			w.check(t, b)
+		}
+		for _, w := range list {
+			w.clean(t, b)
+		}
+		require.Empty(t, b.Containers(t, ""), "nothing is left on the engine")
+	}
+}
+
+// moment is any time while wishes are carried out; half of them are short.
+func moment(random *rand.Rand) time.Duration {
+	if random.IntN(2) == 0 {
+		return time.Duration(random.IntN(60)) * time.Millisecond
+	}
+	return time.Duration(random.IntN(1500)) * time.Millisecond
+}
+
+// victims brings a container for each wish to where the wish begins.
+func victims(t *testing.T, b *berthtest.Berth, round int) (list []*victim) {
+	t.Helper()
+	for i, w := range wishes {
+		v := &victim{wish: w, id: fmt.Sprintf("r%d-%d", round, i), volume: b.Volume(t), port: b.Port(t)}
+		list = append(list, v)
+		if w.do == nil {
+			continue
+		}
+		body := v.body()
+		if w.running {
+			body["power"] = "running"
+		}
+		b.Create(t, v.id, body)
+	}
+	for _, v := range list {
+		if v.do == nil {
+			continue
+		}
+		b.Await(t, v.id, "its wish can begin", func(c berthtest.Container) bool {
+			return c.ContainerID != "" && (c.State == "running" || !v.running && c.State == "ready")
+		})
+		v.pid, v.startedAt = v.process(t, b)
+	}
+	return list
+}
+
+func (w *victim) body() berthtest.Spec {
+	body := berthtest.Spec{"volume_id": w.volume, "ports": []any{w.port}, "startup_command": polite, "start_pattern": "up"}
+	for k, v := range w.spec {
+		body[k] = v
+	}
+	return body
+}
+
+func (w *victim) begin(t *testing.T, b *berthtest.Berth) {
+	t.Helper()
+	if w.do != nil {
+		w.do(t, b, w)
+		return
+	}
+	b.Create(t, w.id, w.body())
+	if w.state == "" {
+		remove(t, b, w)
+	}
+}
+
+// process is the process of the server container, and when the engine started it.
+func (w *victim) process(t *testing.T, b *berthtest.Berth) (pid int, at time.Time) {
+	t.Helper()
+	one, _ := b.Engine.Inspect(t, b.Container(t, w.id).ContainerID)
+	return one.State.Pid, one.State.StartedAt
+}
+
+func (w *victim) check(t *testing.T, b *berthtest.Berth) {
+	t.Helper()
+	if w.state == "" {
+		b.Gone(t, w.id)
+		require.Empty(t, b.Containers(t, w.id), w.name)
+		require.NoDirExists(t, filepath.Join(b.Data, "console", w.id), w.name)
+		require.Equal(t, berthtest.Entry{Binding: w.port}, b.Pool(t)[w.port.String()], w.name)
+		return
+	}
+	c := b.Await(t, w.id, w.name+" is carried out", func(c berthtest.Container) bool {
+		return c.State == w.state && c.ObservedGeneration == c.Generation && onlyServer(t, b, w.id)
+	})
+	for file, times := range w.files {
+		require.Equal(t, times, c.Count(file), "%s: %s of %s", w.name, file, w.id)
+	}
+	require.Equal(t, []berthtest.Binding{w.port}, c.Ports, w.name)
+	require.Equal(t, berthtest.Entry{Binding: w.port, InUse: true, Container: w.id}, b.Pool(t)[w.port.String()], w.name)
+	if w.old.Port != 0 {
+		require.Equal(t, berthtest.Entry{Binding: w.old}, b.Pool(t)[w.old.String()], w.name)
+	}
+	if w.name == "run on" {
+		pid, at := w.process(t, b)
+		require.Equal(t, w.pid, pid, "the same process")
+		require.Equal(t, w.startedAt, at, "and not started again")
+	}
+}
+
+// onlyServer says whether exactly one container of id is on the engine, and is
+// the server. Never is there more than one of a role.
+func onlyServer(t *testing.T, b *berthtest.Berth, id string) bool {
+	t.Helper()
+	roles := map[string]int{}
+	for _, c := range b.Containers(t, id) {
+		role := c.Labels["io.berth.role"]
+		roles[role]++
+		require.Equal(t, 1, roles[role], "%s containers of %s", role, id)
+	}
+	return len(roles) == 1 && roles["server"] == 1
+}
+
+// clean deletes the container with its volume, and its ports.
+func (w *victim) clean(t *testing.T, b *berthtest.Berth) {
+	t.Helper()
+	if w.state != "" {
+		b.Must(t, "DELETE", "/containers/"+w.id+"?volume=true", nil)
+		b.Gone(t, w.id)
+		berthtest.Until(t, wait, "its volume is gone", func() bool {
+			_, err := os.Stat(filepath.Join(b.Data, "volumes", w.volume))
+			return os.IsNotExist(err)
+		})
+	}
+	b.Must(t, "DELETE", fmt.Sprintf("/network/ports/%s/%d", w.port.IP, w.port.Port), nil)
+}

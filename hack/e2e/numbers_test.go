@@ -1,0 +1,63 @@
+package e2e_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"berth/hack/berthtest"
+)
+
+// stored is a transition as GET /events tells it.
+type stored struct {
+	Seq                    uint64
+	Time                   string
+	Container, Event, Data string
+}
+
+func events(t *testing.T, b *berthtest.Berth) (all []stored) {
+	t.Helper()
+	var body struct{ Events []stored }
+	b.Get(t, "/events?limit=10000", &body)
+	return body.Events
+}
+
+// checkNumbers says whether a node-wide socket that was open from the beginning
+// heard every stored transition, once, in order, with numbers without a gap,
+// and as GET tells them; and whether the last one of each container is its state.
+func checkNumbers(t *testing.T, b *berthtest.Berth, s *berthtest.Socket) {
+	t.Helper()
+	all := events(t, b)
+	newest := all[len(all)-1].Seq
+	s.Await(t, "the newest transition", func(heard []berthtest.Message) bool { return lastSeq(heard) >= newest })
+	var heard []berthtest.Message
+	for _, m := range s.Messages() {
+		if m.Seq > 0 && m.Seq <= newest {
+			heard = append(heard, m)
+		}
+	}
+	require.Len(t, heard, len(all))
+	last := map[string]string{}
+	for i, e := range all {
+		require.EqualValues(t, i+1, e.Seq, "numbers without a gap")
+		m := heard[i]
+		require.Equal(t, e, stored{m.Seq, m.Time.Format(timeFormat), m.Container, m.Event, m.Data})
+		if e.Event == "event" {
+			last[e.Container] = e.Data
+		}
+	}
+	var list struct{ Containers []berthtest.Container }
+	b.Get(t, "/containers", &list)
+	for _, c := range list.Containers {
+		require.Equal(t, last[c.InternalID], c.State, c.InternalID)
+	}
+}
+
+const timeFormat = "2006-01-02T15:04:05.999999999Z07:00"
+
+func lastSeq(all []berthtest.Message) (seq uint64) {
+	for _, m := range all {
+		seq = max(seq, m.Seq)
+	}
+	return seq
+}

@@ -1,0 +1,124 @@
+package e2e_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"berth/hack/berthtest"
+	"berth/hack/enginetest"
+)
+
+// interference is what somebody else does to a container with the engine's own
+// commands, and what becomes of it.
+type interference struct {
+	name  string
+	power string                                                             // the wish: running or stopped
+	act   func(t *testing.T, e *enginetest.Client, id string)                // from outside
+	told  string                                                             // the first state that tells of it; empty: none
+	end   string                                                             // the state in the end
+	right func(before, now enginetest.Container, c berthtest.Container) bool // what the engine and GET show in the end
+}
+
+// outside acts through the engine's API.
+func outside(action string) func(*testing.T, *enginetest.Client, string) {
+	return func(t *testing.T, e *enginetest.Client, id string) {
+		t.Helper()
+		require.Equal(t, 204, e.Act(t, id, action), action)
+	}
+}
+
+func replaced(before, now enginetest.Container, _ berthtest.Container) bool {
+	return now.ID != before.ID && now.State.Running
+}
+
+func retried(_, now enginetest.Container, c berthtest.Container) bool {
+	return !now.State.Running && c.NextRetryAt != nil && c.Power == "running"
+}
+
+func same(before, now enginetest.Container, _ berthtest.Container) bool {
+	return now.State.Running && !now.State.Paused && now.State.Pid == before.State.Pid && now.State.StartedAt.Equal(before.State.StartedAt)
+}
+
+func off(_, now enginetest.Container, _ berthtest.Container) bool { return !now.State.Running }
+
+var interferences = []interference{
+	{"removed", "running", func(t *testing.T, e *enginetest.Client, id string) { e.Remove(t, id) }, "exit", "running", replaced},
+	{"killed", "running", outside("kill"), "exit", "exit", retried},
+	{"stopped", "running", outside("stop?t=5"), "exit", "exit", retried},
+	{"paused", "running", outside("pause"), "", "running", same},
+	{"renamed", "running", func(t *testing.T, e *enginetest.Client, id string) {
+		outside("rename?name=berth-e2e-"+id[:12])(t, e, id)
+	}, "", "running", same},
+	{"started", "stopped", outside("start"), "stopping", "exit", off},
+	{"removed while off", "stopped", func(t *testing.T, e *enginetest.Client, id string) { e.Remove(t, id) }, "", "ready",
+		func(before, now enginetest.Container, _ berthtest.Container) bool {
+			return now.ID != before.ID && now.ID != ""
+		}},
+}
+
+func TestInterferenceFromOutside(t *testing.T) {
+	t.Parallel()
+	up, down := berthtest.Start(t, berthtest.Options{}), berthtest.Start(t, berthtest.Options{})
+	for _, c := range interferences {
+		t.Run(c.name, func(t *testing.T) {
+			t.Run("up", func(t *testing.T) { c.whileUp(t, up) })
+			t.Run("down", func(t *testing.T) { c.whileDown(t, down) })
+		})
+	}
+}
+
+// whileUp interferes while the daemon looks on, and measures until it tells.
+func (c interference) whileUp(t *testing.T, b *berthtest.Berth) {
+	id, before := c.begin(t, b)
+	s := b.Listen(t, "/ws/"+id+"?tail=0")
+	s.Await(t, "the first state", func(all []berthtest.Message) bool { return len(all) > 0 })
+	began := time.Now()
+	c.act(t, b.Engine, before.ID)
+	acted := time.Now()
+	if c.told != "" {
+		m, _ := s.Event(t, 1, id, c.told)
+		t.Logf("told %s after the engine's answer, %s after the act began",
+			m.Read.Sub(acted).Round(time.Millisecond), m.Read.Sub(began).Round(time.Millisecond))
+		require.Less(t, m.Read.Sub(acted), 2*time.Second)
+	}
+	c.check(t, b, id, before)
+	if c.told == "" {
+		t.Logf("right %s after the engine's answer", time.Since(acted).Round(time.Millisecond))
+	}
+}
+
+// whileDown interferes while the daemon is not there.
+func (c interference) whileDown(t *testing.T, b *berthtest.Berth) {
+	id, before := c.begin(t, b)
+	b.Kill9(t)
+	c.act(t, b.Engine, before.ID)
+	b.Run(t)
+	b.Ready(t)
+	ready := time.Now()
+	c.check(t, b, id, before)
+	t.Logf("right %s after the daemon was ready", time.Since(ready).Round(time.Millisecond))
+}
+
+// begin makes a container that is as wanted.
+func (c interference) begin(t *testing.T, b *berthtest.Berth) (id string, before enginetest.Container) {
+	t.Helper()
+	id = "c-" + berthtest.NewToken()[6:14]
+	b.Create(t, id, berthtest.Spec{"power": c.power})
+	state := map[string]string{"running": "running", "stopped": "ready"}[c.power]
+	now := b.Await(t, id, state, func(c berthtest.Container) bool { return c.State == state && c.ContainerID != "" })
+	before, found := b.Engine.Inspect(t, now.ContainerID)
+	require.True(t, found)
+	t.Cleanup(func() { b.Delete(t, id) })
+	return id, before
+}
+
+// check waits until everything is as it must be in the end.
+func (c interference) check(t *testing.T, b *berthtest.Berth, id string, before enginetest.Container) {
+	t.Helper()
+	b.Await(t, id, c.name+" is right", func(now berthtest.Container) bool {
+		one, _ := b.Engine.Inspect(t, now.ContainerID)
+		return now.State == c.end && c.right(before, one, now) && onlyServer(t, b, id)
+	})
+}

@@ -1,0 +1,59 @@
+package e2e_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"berth/hack/berthtest"
+)
+
+// TestAWishIsNeverLost kills a container and starts it as soon as its exit is
+// told. exit is told when the engine says dead, so the start is a new run.
+func TestAWishIsNeverLost(t *testing.T) {
+	t.Parallel()
+	b := berthtest.Start(t, berthtest.Options{})
+	before := b.Started(t, "mc", berthtest.Spec{"startup_command": `echo >> runs; sleep 100000`})
+	s := b.Listen(t, "/ws/mc?tail=0")
+	tries, at := rounds(25, 200), 0
+	var slowest time.Duration
+	for range tries {
+		var exit, running berthtest.Message
+		b.Verb(t, "mc", "kill")
+		exit, at = s.Event(t, at, "mc", "exit")
+		one, _ := b.Engine.Inspect(t, before.ContainerID)
+		require.False(t, one.State.Running, "exit is told only when the engine says dead")
+		b.Verb(t, "mc", "start")
+		running, at = s.Event(t, at, "mc", "running")
+		slowest = max(slowest, running.Read.Sub(exit.Read))
+		one, _ = b.Engine.Inspect(t, before.ContainerID)
+		require.True(t, one.State.Running)
+	}
+	require.Equal(t, 1+tries, b.Container(t, "mc").Count("runs"))
+	t.Logf("%d of %d end running; slowest exit to running %s", tries, tries, slowest.Round(time.Millisecond))
+}
+
+// TestEveryPairOfVerbs posts two verbs one right after the other: the second
+// one decides, and nothing is left half done.
+func TestEveryPairOfVerbs(t *testing.T) {
+	t.Parallel()
+	b, random := berthtest.Start(t, berthtest.Options{}), dice(t)
+	verbs := map[string]string{"start": "running", "stop": "exit", "kill": "exit", "restart": "running"}
+	b.Started(t, "mc", berthtest.Spec{"startup_command": polite, "start_pattern": "up"})
+	for range rounds(1, 10) {
+		for first := range verbs {
+			for second, end := range verbs {
+				b.Verb(t, "mc", first)
+				after := time.Duration(random.IntN(200)) * time.Millisecond
+				pause(after)
+				b.Verb(t, "mc", second)
+				c := b.Await(t, "mc", first+" and "+second, func(c berthtest.Container) bool {
+					return c.State == end && c.ObservedGeneration == c.Generation
+				})
+				one, _ := b.Engine.Inspect(t, c.ContainerID)
+				require.Equal(t, end == "running", one.State.Running, "%s, %s later %s", first, after, second)
+			}
+		}
+	}
+}
