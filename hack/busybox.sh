@@ -60,7 +60,7 @@ if ! engine "/images/$image:$tag/json" >/dev/null 2>&1; then
 		[ "$applet" = busybox ] || ln -s busybox "$root/bin/$applet"
 	done
 	echo 'root:x:0:0:root:/root:/bin/sh' >"$root/etc/passwd"
-	tar -C "$root" -c . | engine "/images/create?fromSrc=-&repo=$image&tag=$tag" -X POST \
+	tar -C "$root" -c . | engine "/images/create?fromSrc=-&repo=$image&tag=$tag&changes=CMD%20%5B%22sh%22%5D" -X POST \
 		-H 'Content-Type: application/x-tar' --data-binary @- >/dev/null || die "the engine did not take the image"
 	engine "/images/$image:$tag/json" >/dev/null || die "the engine did not keep the image"
 fi
