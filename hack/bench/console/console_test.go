@@ -114,25 +114,28 @@ func measure(b *testing.B, c *client, name string) float64 {
 func BenchmarkFlood(b *testing.B) {
 	d := berthtest.Start(b, berthtest.Options{})
 	for i := range b.N {
-		took := map[int]time.Duration{}
-		for _, stuck := range []int{0, 100, 0, 100} {
-			id := fmt.Sprintf("flood%d-%d-%d", i, stuck, len(took))
+		took, used := map[int]time.Duration{}, map[int]time.Duration{}
+		for j, stuck := range []int{0, 100, 0, 100} {
+			id := fmt.Sprintf("flood%d-%d", i, j)
 			c := d.Started(b, id, spec(flood(300_000)))
 			before := rss(b, d.Pid())
 			for range stuck {
 				conn := dial(b, d, id)
 				defer conn.Close()
 			}
-			began := time.Now()
+			began, busy := time.Now(), cpu(b, d.Pid())
 			touch(b, c, "go")
 			berthtest.Within(time.Minute, func() bool { return exists(c, "done") })
 			took[stuck] += time.Since(began)
 			wait(2 * time.Second)
+			used[stuck] += cpu(b, d.Pid()) - busy
 			b.ReportMetric(rss(b, d.Pid())-before, fmt.Sprintf("MiB-grown-%d", stuck))
 			d.Delete(b, id)
 		}
-		b.ReportMetric(took[0].Seconds()/2, "s-alone")
-		b.ReportMetric(took[100].Seconds()/2, "s-with-100")
+		for _, stuck := range []int{0, 100} {
+			b.ReportMetric(took[stuck].Seconds()/2, fmt.Sprintf("s-with-%d", stuck))
+			b.ReportMetric(used[stuck].Seconds()/2, fmt.Sprintf("cpu-s-with-%d", stuck))
+		}
 	}
 }
 
