@@ -74,7 +74,7 @@ free_port() {
 clean() {
 	[ -n "${logs:-}" ] && kill "$logs" 2>/dev/null && wait "$logs" 2>/dev/null
 	[ -n "${KEEP:-}" ] && return
-	[ -n "${id:-}" ] && api -X DELETE "$url/containers/$id?volume=true" -o /dev/null 2>/dev/null
+	[ -n "${volume:-}" ] && { api -X DELETE "$url/containers/$id?volume=true" || api -X DELETE "$url/volumes/$volume"; } >/dev/null 2>&1
 	[ -n "${port:-}" ] && api -X DELETE "$url/network/ports/127.0.0.1/$port" -o /dev/null 2>/dev/null
 	return 0
 }
@@ -146,7 +146,7 @@ else
 	sent DELETE "/containers/$id?volume=true"
 	"$berth" wait "$id" deleted --timeout 1m | indent
 	sent DELETE "/network/ports/127.0.0.1/$port"
-	id='' port=''
+	volume='' port=''
 fi
 echo
 echo "${green}The demo is done.$plain"
