@@ -25,22 +25,25 @@ run: build ## get what is missing, build, and serve on :8070
 	@exec bin/berth serve
 
 test: build ## run every test, those on a real engine included
+	@hack/docker.sh tools
 	@hack/docker.sh >/dev/null
 	@$(GO) vet ./...
 	@$(GO) test -timeout 20m ./...
 
-race: ## run the tests with the race detector
+race: ## run the tests with the race detector (needs gcc)
+	@hack/docker.sh tools
 	@hack/docker.sh >/dev/null
 	@CGO_ENABLED=1 $(GO) test -race -timeout 40m ./...
 
-stress: ## run the tests of controller and store 50 times with the race detector
-	@CGO_ENABLED=1 $(GO) test -race -count=50 -timeout 60m ./controller/... ./store/...
+stress: ## run the tests of the loop, the plan and the store 50 times with the race detector
+	@CGO_ENABLED=1 $(GO) test -race -count=50 -timeout 60m ./controller ./controller/container ./store
 
 lint: ## look for mistakes with golangci-lint and gofmt
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"
 	@$(GO) run $(LINT) run ./...
 
 bench: build ## measure berth against the bare Docker API and its other yardsticks
+	@hack/docker.sh tools
 	@hack/docker.sh >/dev/null
 	@$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -timeout 60m ./...
 

@@ -70,12 +70,17 @@ install_missing() {
 	apt-get -q install -y --no-install-recommends $wanted >&2 || die "apt-get could not install:" $wanted
 }
 
+# stale NAME FILE: removes a pid file whose process is not NAME.
+stale() {
+	[ -e "$2" ] || return 0
+	grep -qsx "$1" "/proc/$(cat "$2")/comm" || rm -f "$2"
+}
+
 start_engine() {
 	[ -w "$(dirname "$log")" ] || log=$run_dir/berth-dockerd.log
 	# A pid file that was left by a killed engine can name any process by now.
-	if [ -e /var/run/docker.pid ] && ! grep -qs dockerd "/proc/$(cat /var/run/docker.pid)/comm"; then
-		rm -f /var/run/docker.pid
-	fi
+	stale dockerd /var/run/docker.pid
+	stale containerd /var/run/docker/containerd/containerd.pid
 	if ! pgrep -x dockerd >/dev/null || [ ! -e /var/run/docker.pid ]; then
 		say "starting dockerd, log in $log"
 		# Descriptor 9 is the lock: the engine must not keep it.
