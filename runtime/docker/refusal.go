@@ -20,7 +20,7 @@ var refusals = []reading{
 	{"name unknown", runtime.ErrImageNotFound},
 	{"repository name not known", runtime.ErrImageNotFound},
 	{"no matching manifest", runtime.ErrImageNotFound}, // none for this machine's platform
-	{": no such host", runtime.ErrImageNotFound},       // its registry does not exist: hack/adr/0013
+	{": no such host", runtime.ErrImageNotFound},       // its registry does not exist: hack/adr/0014
 	{"invalid reference format", runtime.ErrInvalid},
 	{"toomanyrequests", nil}, // a quota; a later pull may succeed
 	{"unauthorized", runtime.ErrDenied},
