@@ -56,7 +56,7 @@ func (t *tree) delete(ctx context.Context, p string) error {
 		return err
 	}
 	defer dir.close()
-	top, err := newFolder(t.Root, root)
+	top, err := t.top()
 	if err != nil {
 		return err
 	}

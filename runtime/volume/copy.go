@@ -65,7 +65,7 @@ func (t *tree) publish(x *temp, dst string, sh *share) error {
 		return err
 	}
 	defer to.close()
-	top, err := newFolder(t.Root, root)
+	top, err := t.top()
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,8 @@ import (
 // an os.Root cannot do, renaming without replacing and fsync.
 type folder struct {
 	*os.Root
-	dir *os.File
+	dir    *os.File
+	shared bool // the root is another's to close
 }
 
 func newFolder(r *os.Root, p string) (*folder, error) {
@@ -30,7 +31,18 @@ func newFolder(r *os.Root, p string) (*folder, error) {
 
 func (f *folder) close() {
 	f.dir.Close()
-	f.Root.Close()
+	if !f.shared {
+		f.Root.Close()
+	}
+}
+
+// top is the root folder of the volume.
+func (t *tree) top() (*folder, error) {
+	dir, err := t.OpenFile(root, dirFlags, 0)
+	if err != nil {
+		return nil, err
+	}
+	return &folder{Root: t.Root, dir: dir, shared: true}, nil
 }
 
 // moveTo renames the entry old of f to the entry name of dst. The names are

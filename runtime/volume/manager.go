@@ -59,6 +59,12 @@ func New(base string, opt Options) (*Manager, error) {
 		return nil, fmt.Errorf("volumes: %w", err)
 	}
 	opt.Limits.fill()
+	if opt.UID == os.Geteuid() {
+		opt.UID = -1
+	}
+	if opt.GID == os.Getegid() {
+		opt.GID = -1
+	}
 	m := &Manager{base: base, opt: opt, temps: map[string]bool{}, usages: map[string]*account{},
 		news: map[string]bool{}, wake: make(chan struct{}, 1)}
 	m.bufs.New = func() any { b := make([]byte, 256<<10); return &b }
@@ -152,13 +158,4 @@ func (m *Manager) openBase(id string) (*os.Root, error) {
 }
 
 // owner is what Lchown and Chown of new files want; -1 changes nothing.
-func (m *Manager) owner() (uid, gid int) {
-	uid, gid = m.opt.UID, m.opt.GID
-	if uid == os.Geteuid() {
-		uid = -1
-	}
-	if gid == os.Getegid() {
-		gid = -1
-	}
-	return uid, gid
-}
+func (m *Manager) owner() (uid, gid int) { return m.opt.UID, m.opt.GID }

@@ -36,6 +36,7 @@ type sink struct {
 	share *share
 	end   func() error
 	n     int64
+	early int64 // how much the disk was asked to take
 	err   error
 }
 
@@ -53,8 +54,15 @@ func (s *sink) Write(p []byte) (int, error) {
 		_, s.err = s.f.Write(p)
 	}
 	s.n += int64(len(p))
+	if s.n-s.early >= earlyPart {
+		writeEarly(s.f, s.early, s.n-s.early)
+		s.early = s.n
+	}
 	return len(p), nil
 }
+
+// earlyPart is how much the disk is asked to take at once.
+const earlyPart = 4 << 20
 
 func newPacker(format string, w *sink, m *Manager) (packer, error) {
 	switch format {

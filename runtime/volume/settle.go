@@ -40,7 +40,7 @@ func settleWhole(t *tree, x *temp, dest string) error {
 		return err
 	}
 	defer to.close()
-	top, err := newFolder(t.Root, root)
+	top, err := t.top()
 	if err != nil {
 		return err
 	}

@@ -39,7 +39,7 @@ func (m *Manager) open(ctx context.Context, id string) (*tree, error) {
 	case !before.IsDir():
 		return nil, v1.ErrNotADirectory
 	}
-	r, err := openFolder(base, id)
+	r, err := base.OpenRoot(id) // no tenant is above its volume: nothing but an operator can swap it
 	if err != nil {
 		return nil, err
 	}

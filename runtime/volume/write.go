@@ -20,30 +20,44 @@ func (f Files) Write(ctx context.Context, id, p string, content io.Reader) error
 }
 
 func (t *tree) write(p string, content io.Reader) error {
-	name, err := t.follow(p)
-	if err != nil {
-		return err
+	dst, base, old, err := t.place(p)
+	if err == nil && old != nil && old.Mode()&fs.ModeSymlink != 0 {
+		dst.close()
+		var name string
+		if name, err = t.follow(p); err != nil {
+			return err
+		}
+		dst, base, old, err = t.place(name)
 	}
-	dst, base, err := t.parent(name)
 	if err != nil {
 		return err
 	}
 	defer dst.close()
-	old, err := dst.Lstat(base)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		old = nil
-	case err != nil:
-		return err
-	case old.IsDir():
+	if old != nil && old.IsDir() {
 		return exists(p)
 	}
-	top, err := newFolder(t.Root, root)
+	top, err := t.top()
 	if err != nil {
 		return err
 	}
 	defer top.close()
 	return replace(t, top, dst, base, old, content)
+}
+
+// place opens the folder that p is in, made if need be, and looks at what is
+// there under p's last component; nil is nothing.
+func (t *tree) place(p string) (dst *folder, base string, old fs.FileInfo, err error) {
+	if dst, base, err = t.parent(p); err != nil {
+		return nil, "", nil, err
+	}
+	old, err = dst.Lstat(base)
+	if errors.Is(err, fs.ErrNotExist) {
+		return dst, base, nil, nil
+	}
+	if err != nil {
+		dst.close()
+	}
+	return dst, base, old, err
 }
 
 // replace puts a new file with content in the place of base in dst.

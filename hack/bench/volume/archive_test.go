@@ -2,6 +2,7 @@ package volume_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -28,7 +29,7 @@ func open(b *testing.B) (*volume.Manager, string) {
 
 // mixed plants a tree of about 200 MiB: text, half-compressible and random
 // files of 1 KiB to 4 MiB, as a game server's folder has them.
-func mixed(b *testing.B, dir string) int64 {
+func mixed(b *testing.B, dir string) {
 	const want = 200 << 20
 	r := rand.New(rand.NewPCG(1, 2))
 	words := make([]string, 2000)
@@ -47,7 +48,6 @@ func mixed(b *testing.B, dir string) int64 {
 		require.NoError(b, os.WriteFile(p, data, 0o644))
 		total += int64(len(data))
 	}
-	return total
 }
 
 // content is text, a mix, or noise.
@@ -68,81 +68,54 @@ func content(r *rand.Rand, words []string, size, kind int) []byte {
 }
 
 // BenchmarkCompress makes a tar.gz of 200 MiB: by GNU tar and gzip -6, by pgzip
-// alone from a tar in memory, and by berth.
+// alone from a tar in memory, and by berth, which makes it durable too.
 func BenchmarkCompress(b *testing.B) {
 	m, dir := open(b)
-	total := mixed(b, dir)
+	mixed(b, dir)
 	out := filepath.Join(b.TempDir(), "out.tar.gz")
-	b.Run("gnu", func(b *testing.B) {
-		b.SetBytes(total)
-		for b.Loop() {
+	data, err := exec.Command("tar", "-C", dir, "-cf", "-", ".").Output()
+	require.NoError(b, err)
+	turns(b,
+		contender{name: "gnu", do: func() {
 			cmd := exec.Command("tar", "-I", "gzip -6", "-cf", out, ".")
 			cmd.Dir = dir
 			require.NoError(b, cmd.Run())
-		}
-		report(b, out, total)
-	})
-	b.Run("pgzip", func(b *testing.B) {
-		data, err := exec.Command("tar", "-C", dir, "-cf", "-", ".").Output()
-		require.NoError(b, err)
-		b.SetBytes(total)
-		for b.Loop() {
+		}},
+		contender{name: "pgzip", do: func() {
 			f, err := os.Create(out)
 			require.NoError(b, err)
 			z, err := pgzip.NewWriterLevel(f, 3)
 			require.NoError(b, err)
 			_, err = io.Copy(z, bytes.NewReader(data))
-			require.NoError(b, err)
-			require.NoError(b, z.Close())
-			require.NoError(b, f.Close())
-		}
-		report(b, out, total)
-	})
-	b.Run("berth", func(b *testing.B) {
-		b.SetBytes(total)
-		for b.Loop() {
+			require.NoError(b, errors.Join(err, z.Close(), f.Close()))
+		}},
+		contender{name: "berth", do: func() {
 			a, err := m.Files().Compress(b.Context(), id, v1.Compression{Output: "out"})
 			require.NoError(b, err)
 			require.NoError(b, os.Rename(filepath.Join(dir, a.Path), out))
-		}
-		report(b, out, total)
-	})
-}
-
-// report tells how small it became.
-func report(b *testing.B, out string, total int64) {
-	info, err := os.Stat(out)
-	require.NoError(b, err)
-	b.ReportMetric(float64(info.Size())/float64(total), "ratio")
+		}},
+	)
 }
 
 // BenchmarkDecompress unfolds a tar.gz of 200 MiB.
 func BenchmarkDecompress(b *testing.B) {
 	m, dir := open(b)
 	src := b.TempDir()
-	total := mixed(b, src)
+	mixed(b, src)
 	archive := filepath.Join(dir, "in.tar.gz")
 	require.NoError(b, exec.Command("tar", "-C", src, "-czf", archive, ".").Run())
-	b.Run("gnu", func(b *testing.B) {
-		b.SetBytes(total)
-		for b.Loop() {
-			b.StopTimer()
-			out := filepath.Join(dir, "out")
-			require.NoError(b, os.RemoveAll(out))
+	out := filepath.Join(dir, "out")
+	clean := func() {
+		require.NoError(b, os.RemoveAll(out))
+		require.NoError(b, exec.Command("sync", "-f", dir).Run())
+	}
+	turns(b,
+		contender{name: "gnu", before: clean, do: func() {
 			require.NoError(b, os.Mkdir(out, 0o755))
-			exec.Command("sync").Run()
-			b.StartTimer()
 			require.NoError(b, exec.Command("tar", "-C", out, "-xzf", archive).Run())
-		}
-	})
-	b.Run("berth", func(b *testing.B) {
-		b.SetBytes(total)
-		for b.Loop() {
-			b.StopTimer()
-			require.NoError(b, os.RemoveAll(filepath.Join(dir, "out")))
-			exec.Command("sync").Run()
-			b.StartTimer()
+		}},
+		contender{name: "berth", before: clean, do: func() {
 			require.NoError(b, m.Files().Decompress(b.Context(), id, "in.tar.gz", "out"))
-		}
-	})
+		}},
+	)
 }

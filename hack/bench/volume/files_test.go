@@ -17,8 +17,8 @@ func BenchmarkList(b *testing.B) {
 	for i := range 10_000 {
 		require.NoError(b, os.WriteFile(filepath.Join(dir, fmt.Sprintf("some file %d.txt", i)), nil, 0o644))
 	}
-	b.Run("bare", func(b *testing.B) {
-		for b.Loop() {
+	turns(b,
+		contender{name: "bare", do: func() {
 			list, err := os.ReadDir(dir)
 			require.NoError(b, err)
 			for _, e := range list {
@@ -26,15 +26,13 @@ func BenchmarkList(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
-		}
-	})
-	b.Run("berth", func(b *testing.B) {
-		for b.Loop() {
+		}},
+		contender{name: "berth", do: func() {
 			list, err := m.Files().List(b.Context(), id, ".")
 			require.NoError(b, err)
 			require.Len(b, list, 10_000)
-		}
-	})
+		}},
+	)
 }
 
 // BenchmarkWrite writes 1 KiB over a file: bare temporary file, fsync and
@@ -45,21 +43,13 @@ func BenchmarkWrite(b *testing.B) {
 	data := bytes.Repeat([]byte("x"), 1024)
 	require.NoError(b, os.Mkdir(filepath.Join(dir, "sub"), 0o755))
 	sub := filepath.Join(dir, "sub")
-	b.Run("bare", func(b *testing.B) {
-		for b.Loop() {
-			require.NoError(b, bare(sub, data, false))
-		}
-	})
-	b.Run("bare and folder", func(b *testing.B) {
-		for b.Loop() {
-			require.NoError(b, bare(sub, data, true))
-		}
-	})
-	b.Run("berth", func(b *testing.B) {
-		for b.Loop() {
+	turns(b,
+		contender{name: "bare", do: func() { require.NoError(b, bare(sub, data, false)) }},
+		contender{name: "bare+folder", do: func() { require.NoError(b, bare(sub, data, true)) }},
+		contender{name: "berth", do: func() {
 			require.NoError(b, m.Files().Write(b.Context(), id, "sub/file", bytes.NewReader(data)))
-		}
-	})
+		}},
+	)
 }
 
 // bare is how anybody would write a file that must be whole.
