@@ -73,7 +73,9 @@ func (s containers) imageVerdict(id string) error {
 	waiting, cancel := context.WithTimeout(context.Background(), wait)
 	defer cancel()
 	o, err := store.Containers.Await(waiting, s.store, id, func(o v1.Container) bool {
-		return v1.FindCondition(o.Status.Conditions, v1.ImageAvailable).Status != ""
+		// Unknown is a pull under way, and no verdict.
+		status := v1.FindCondition(o.Status.Conditions, v1.ImageAvailable).Status
+		return status == v1.True || status == v1.False
 	})
 	verdict := v1.FindCondition(o.Status.Conditions, v1.ImageAvailable)
 	if err != nil || verdict.Status != v1.False || verdict.Reason != v1.ReasonImageNotFound {
