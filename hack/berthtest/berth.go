@@ -20,6 +20,7 @@ import (
 type Options struct {
 	Config string   // more of the configuration, in YAML; not server, authorization, storage and firewall
 	Env    []string // more of the environment, "KEY=value"
+	Data   string   // its data directory; empty: one of the test's own
 }
 
 // Berth is a daemon with a configuration, a data directory and a port of its own.
@@ -56,6 +57,9 @@ func Prepare(t testing.TB, o Options) *Berth {
 		Client: NewClient(t, fmt.Sprintf("127.0.0.1:%d", port), token),
 		Config: filepath.Join(dir, "berth.yaml"), Data: filepath.Join(dir, "data"), logs: filepath.Join(dir, "log"),
 		Engine: enginetest.Shared(t), t: t, env: o.Env,
+	}
+	if o.Data != "" {
+		b.Data = o.Data
 	}
 	b.WriteConfig(t, fmt.Sprintf("server: {host: 127.0.0.1, port: %d}\nauthorization: {token: %s}\n"+
 		"storage: {data_path: %s}\nfirewall: {backend: none}\n%s\n", port, token, b.Data, o.Config))

@@ -1,0 +1,63 @@
+package e2e_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"berth/hack/berthtest"
+)
+
+// smallDisk is a directory on a file system of its own, of this many bytes.
+func smallDisk(t *testing.T, options string) string {
+	t.Helper()
+	dir := t.TempDir()
+	require.NoError(t, unix.Mount("berth-e2e", dir, "tmpfs", 0, options), "mounting needs root")
+	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+	return dir
+}
+
+// TestFullDisk fills the disk that the store is on: changes are refused, all
+// else goes on, and when there is room again so do changes.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	dir := smallDisk(t, "size=192m")
+	b := berthtest.Start(t, berthtest.Options{Data: filepath.Join(dir, "data")})
+	c := b.Started(t, "mc", nil)
+	before, _ := b.Engine.Inspect(t, c.ContainerID)
+	pid := b.Pid()
+
+	filler := filepath.Join(dir, "filler")
+	fill(t, filler)
+	for _, request := range []string{"POST /volumes", "POST /containers/mc/restart", "DELETE /containers/mc"} {
+		walk(t, b, nil, []row{{request, "", 500, wrong("Database operation failed")}})
+	}
+	require.Equal(t, "running", b.Container(t, "mc").State)
+	require.Equal(t, 503, b.Do(t, "GET", "/readyz", nil).Status)
+	require.Equal(t, 200, b.Do(t, "GET", "/healthz", nil).Status)
+
+	require.NoError(t, os.Remove(filler))
+	b.Ready(t)
+	require.Equal(t, pid, b.Pid(), "the daemon did not end")
+	after, _ := b.Engine.Inspect(t, c.ContainerID)
+	require.Equal(t, before.State.Pid, after.State.Pid, "nor did the container")
+	b.Verb(t, "mc", "kill")
+	b.State(t, "mc", "exit")
+	b.Volume(t)
+}
+
+// fill writes until there is no room.
+func fill(t *testing.T, path string) {
+	t.Helper()
+	f, err := os.Create(path)
+	require.NoError(t, err)
+	defer f.Close()
+	piece := make([]byte, 1<<20)
+	for err == nil {
+		_, err = f.Write(piece)
+	}
+	require.ErrorIs(t, err, unix.ENOSPC)
+}

@@ -1,0 +1,100 @@
+package e2e_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"berth/hack/berthtest"
+)
+
+// TestACrashIsRetried: a run that fails is begun again after a visible wait.
+func TestACrashIsRetried(t *testing.T) {
+	t.Parallel()
+	b := berthtest.Start(t, berthtest.Options{})
+	b.Create(t, "mc", berthtest.Spec{"startup_command": `echo >> runs; [ $(wc -l < runs) = 1 ] && { sleep 0.3; exit 3; }; sleep 100000`, "power": "running"})
+	c := b.State(t, "mc", "exit")
+	require.NotNil(t, c.NextRetryAt)
+	require.WithinDuration(t, time.Now().Add(10*time.Second), *c.NextRetryAt, 3*time.Second)
+	require.Equal(t, 3, *c.ExitCode)
+	require.Equal(t, "running", c.Power)
+	b.Restart(t) // the wait is kept
+	require.Equal(t, c.NextRetryAt, b.Container(t, "mc").NextRetryAt)
+	c = b.State(t, "mc", "running")
+	require.Equal(t, 1, c.RestartCount)
+	require.Nil(t, c.NextRetryAt)
+	require.Equal(t, 2, c.Count("runs"))
+}
+
+// TestOutOfMemory is told apart from a kill.
+func TestOutOfMemory(t *testing.T) {
+	t.Parallel()
+	b := berthtest.Start(t, berthtest.Options{})
+	s := b.Listen(t, "/ws")
+	b.Create(t, "mc", berthtest.Spec{"startup_command": "tail /dev/zero", "power": "running", "limits": map[string]any{"memory": 16 << 20},
+		"restart_policy": map[string]any{"mode": "never"}})
+	c := b.State(t, "mc", "exit")
+	require.True(t, c.OOMKilled)
+	require.Contains(t, c.Message, "out of memory")
+	s.Next(t, 0, "the message", says("daemon_message", "out of memory"))
+	b.Started(t, "other", nil)
+	b.Verb(t, "other", "kill")
+	c = b.State(t, "other", "exit")
+	require.False(t, c.OOMKilled)
+	require.Equal(t, 137, *c.ExitCode)
+}
+
+// TestAFrozenDaemonFreezesNobody: while the daemon is stopped containers run on
+// at full speed, though they print a lot; then nothing is missing.
+func TestAFrozenDaemonFreezesNobody(t *testing.T) {
+	t.Parallel()
+	b := berthtest.Start(t, berthtest.Options{})
+	wide := strings.Repeat("x", 1000)
+	c := b.Started(t, "mc", berthtest.Spec{"startup_command": `i=0; while :; do i=$((i+1)); echo "` + wide + ` tick $i"; echo >> n; [ $((i%20)) = 0 ] && usleep 20000; done`})
+	b.Signal(t, syscall.SIGSTOP)
+	before := c.Count("n")
+	berthtest.Until(t, wait, "the container runs on", func() bool { return c.Count("n") > before+2000 })
+	b.Signal(t, syscall.SIGCONT)
+	b.Verb(t, "mc", "kill")
+	b.State(t, "mc", "exit")
+	list := journal(t, b, "mc")
+	noGap(t, "journal", list)
+	require.InDelta(t, c.Count("n"), list[len(list)-1], 1, "killed between the two, perhaps")
+}
+
+// TestForeignContainersAreLeftAlone: what carries no label of this store is not
+// touched, even where it stands in the way.
+func TestForeignContainersAreLeftAlone(t *testing.T) {
+	t.Parallel()
+	b := berthtest.Start(t, berthtest.Options{})
+	sum := sha256.Sum256([]byte(b.Store()))
+	name := "berth-" + hex.EncodeToString(sum[:4]) + "-server-mc"
+	body := b.Body(t, "mc", nil)
+	foreign := map[string]any{"Image": body["image"], "Cmd": []string{"sleep", "100000"}}
+	other := b.Engine.CreateRaw(t, "", map[string]any{"Image": body["image"], "Cmd": []string{"sleep", "100000"}, "Labels": map[string]string{
+		"io.berth.store": "another", "io.berth.container": "mc", "io.berth.role": "server"}})
+	inTheWay := b.Engine.CreateRaw(t, name, foreign)
+	for _, id := range []string{other, inTheWay} {
+		require.Equal(t, 204, b.Engine.Act(t, id, "start"))
+	}
+	b.Post(t, "/containers", body)
+	c := b.Await(t, "mc", "it says what is in the way", func(c berthtest.Container) bool { return c.Message != "" })
+	t.Log(c.Message)
+	b.Restart(t)
+	b.Must(t, "DELETE", "/containers/mc", nil)
+	b.Gone(t, "mc")
+	for _, id := range []string{other, inTheWay} {
+		one, found := b.Engine.Inspect(t, id)
+		require.True(t, found)
+		require.True(t, one.State.Running, "untouched")
+	}
+	b.Create(t, "mc", body)
+	b.Await(t, "mc", "it is in the way again", func(c berthtest.Container) bool { return c.Message != "" })
+	b.Engine.Remove(t, inTheWay)
+	b.Await(t, "mc", "it goes on when the way is free", func(c berthtest.Container) bool { return c.ContainerID != "" })
+}
