@@ -11,12 +11,14 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	kflate "github.com/klauspost/compress/flate"
 	"github.com/klauspost/pgzip"
 )
 
 // gzipLevel trades some size for speed: a panel waits for the archive.
-const gzipLevel = 3
+const gzipLevel = 2
 
 // packer writes one archive. After an error only close may be called.
 type packer interface {
@@ -55,7 +57,8 @@ func (s *sink) Write(p []byte) (int, error) {
 	}
 	s.n += int64(len(p))
 	if s.n-s.early >= earlyPart {
-		writeEarly(s.f, s.early, s.n-s.early)
+		// A hint, which does not wait: it leaves little to the fsync in the end.
+		_ = unix.SyncFileRange(int(s.f.Fd()), s.early, s.n-s.early, unix.SYNC_FILE_RANGE_WRITE)
 		s.early = s.n
 	}
 	return len(p), nil

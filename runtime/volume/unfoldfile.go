@@ -6,22 +6,11 @@ import (
 	"io"
 	"os"
 
-	"golang.org/x/sys/unix"
-
 	v1 "berth/api/v1"
 )
 
 // ratioFrom is how many bytes an archive may unfold to whatever its size.
 const ratioFrom = 64 << 20
-
-// earlyFrom is the size of a piece that the disk is asked to take at once.
-const earlyFrom = 64 << 10
-
-// writeEarly lets the disk begin with a piece, so that a large archive neither
-// fills the page cache nor is long in danger. It does not wait: it is a hint.
-func writeEarly(f *os.File, off, n int64) {
-	_ = unix.SyncFileRange(int(f.Fd()), off, n, unix.SYNC_FILE_RANGE_WRITE)
-}
 
 // file makes a regular file. Its mode can have no set-uid, set-gid or sticky
 // bit, for only the permissions are taken.
@@ -70,9 +59,6 @@ func (u *unfolding) pour(f *os.File, content io.Reader) error {
 			return err
 		}
 		size += int64(n)
-		if n >= earlyFrom {
-			writeEarly(f, size-int64(n), int64(n))
-		}
 		if end == nil {
 			continue
 		}

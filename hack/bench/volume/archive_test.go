@@ -84,7 +84,7 @@ func BenchmarkCompress(b *testing.B) {
 		contender{name: "pgzip", do: func() {
 			f, err := os.Create(out)
 			require.NoError(b, err)
-			z, err := pgzip.NewWriterLevel(f, 3)
+			z, err := pgzip.NewWriterLevel(f, 2) // berth's level
 			require.NoError(b, err)
 			_, err = io.Copy(z, bytes.NewReader(data))
 			require.NoError(b, errors.Join(err, z.Close(), f.Close()))
