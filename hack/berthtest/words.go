@@ -52,7 +52,7 @@ type Entry struct {
 type Spec map[string]any
 
 // Volume makes a volume.
-func (b *Berth) Volume(t testing.TB) (id string) {
+func (b *Client) Volume(t testing.TB) (id string) {
 	t.Helper()
 	var v struct {
 		VolumeID string `json:"volume_id"`
@@ -62,7 +62,7 @@ func (b *Berth) Volume(t testing.TB) (id string) {
 }
 
 // Port puts a free port of 127.0.0.1 into the pool.
-func (b *Berth) Port(t testing.TB) Binding {
+func (b *Client) Port(t testing.TB) Binding {
 	t.Helper()
 	p := Binding{"127.0.0.1", FreePort(t), "tcp"}
 	b.Post(t, "/network/ports", p)
@@ -71,13 +71,13 @@ func (b *Berth) Port(t testing.TB) Binding {
 
 // Create makes a container of busybox with a volume of its own, unless spec
 // says otherwise. Its command is given to a shell.
-func (b *Berth) Create(t testing.TB, id string, spec Spec) {
+func (b *Client) Create(t testing.TB, id string, spec Spec) {
 	t.Helper()
 	b.Post(t, "/containers", b.Body(t, id, spec))
 }
 
 // Body is what Create sends.
-func (b *Berth) Body(t testing.TB, id string, spec Spec) Spec {
+func (b *Client) Body(t testing.TB, id string, spec Spec) Spec {
 	t.Helper()
 	body := Spec{"internal_id": id, "startup_command": "sleep 100000"}
 	for k, v := range spec {
@@ -93,21 +93,21 @@ func (b *Berth) Body(t testing.TB, id string, spec Spec) Spec {
 }
 
 // Made is Create, and waits until the container is ready and stands made.
-func (b *Berth) Made(t testing.TB, id string, spec Spec) {
+func (b *Client) Made(t testing.TB, id string, spec Spec) {
 	t.Helper()
 	b.Create(t, id, spec)
 	b.Await(t, id, "ready", func(c Container) bool { return c.State == "ready" && c.ContainerID != "" })
 }
 
 // Container is the state of a container.
-func (b *Berth) Container(t testing.TB, id string) (c Container) {
+func (b *Client) Container(t testing.TB, id string) (c Container) {
 	t.Helper()
 	b.Get(t, "/containers/"+id, &c)
 	return c
 }
 
 // Await waits until GET shows what is wanted.
-func (b *Berth) Await(t testing.TB, id, what string, done func(Container) bool) (c Container) {
+func (b *Client) Await(t testing.TB, id, what string, done func(Container) bool) (c Container) {
 	t.Helper()
 	if !Within(90*time.Second, func() bool { c = b.Container(t, id); return done(c) }) {
 		text, _ := json.Marshal(c)
@@ -117,19 +117,19 @@ func (b *Berth) Await(t testing.TB, id, what string, done func(Container) bool) 
 }
 
 // State waits until a container is in a state.
-func (b *Berth) State(t testing.TB, id, state string) Container {
+func (b *Client) State(t testing.TB, id, state string) Container {
 	t.Helper()
 	return b.Await(t, id, state, func(c Container) bool { return c.State == state })
 }
 
 // Verb posts an action without a body: start, stop, kill, restart.
-func (b *Berth) Verb(t testing.TB, id, verb string) {
+func (b *Client) Verb(t testing.TB, id, verb string) {
 	t.Helper()
 	b.Post(t, "/containers/"+id+"/"+verb, nil)
 }
 
 // Started creates a container and waits until it runs.
-func (b *Berth) Started(t testing.TB, id string, spec Spec) Container {
+func (b *Client) Started(t testing.TB, id string, spec Spec) Container {
 	t.Helper()
 	body := Spec{"power": "running"}
 	for k, v := range spec {
@@ -140,14 +140,14 @@ func (b *Berth) Started(t testing.TB, id string, spec Spec) Container {
 }
 
 // Delete deletes a container and waits until it is gone.
-func (b *Berth) Delete(t testing.TB, id string) {
+func (b *Client) Delete(t testing.TB, id string) {
 	t.Helper()
 	b.Must(t, "DELETE", "/containers/"+id, nil)
 	b.Gone(t, id)
 }
 
 // Gone waits until a container is unknown.
-func (b *Berth) Gone(t testing.TB, id string) {
+func (b *Client) Gone(t testing.TB, id string) {
 	t.Helper()
 	Until(t, 60*time.Second, "container "+id+" is gone", func() bool {
 		return b.Do(t, "GET", "/containers/"+id, nil).Status == 404
@@ -155,7 +155,7 @@ func (b *Berth) Gone(t testing.TB, id string) {
 }
 
 // Pool is the port pool, by "ip:port/protocol".
-func (b *Berth) Pool(t testing.TB) map[string]Entry {
+func (b *Client) Pool(t testing.TB) map[string]Entry {
 	t.Helper()
 	var body struct{ Ports []Entry }
 	b.Get(t, "/network/ports", &body)
