@@ -129,7 +129,6 @@ func TestSocketReplay(t *testing.T) {
 	require.Equal(t, state(v1.Starting, 5), c.next(), "then the current state")
 	h.phase("mc", v1.Running)
 	require.Equal(t, state(v1.Running, 6), c.next())
-
 	_, err := h.store.TrimEvents(h.storeNow(), 2)
 	require.NoError(t, err)
 	c = h.open("/ws/mc?since=1&tail=0")
