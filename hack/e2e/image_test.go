@@ -22,7 +22,7 @@ func TestMissingImage(t *testing.T) {
 	took := time.Since(began)
 	require.Equal(t, 500, got.Status, string(got.Body))
 	require.JSONEq(t, wrong("Failed to create Docker container: image not found"), string(got.Body))
-	require.Less(t, took, 3*time.Second, "within create_wait and the answer's way")
+	require.Less(t, took, 5*time.Second, "within create_wait and the answer's way")
 	require.Equal(t, 404, b.Do(t, "GET", "/containers/mc", nil).Status, "no record is left")
 	require.Equal(t, berthtest.Entry{Binding: port}, b.Pool(t)[port.String()], "no claim is left")
 	require.Empty(t, b.Containers(t, ""), "no container is left")

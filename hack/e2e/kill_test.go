@@ -75,7 +75,7 @@ func remove(t *testing.T, b *berthtest.Berth, w *victim) {
 func TestKilledInTheMiddle(t *testing.T) {
 	t.Parallel()
 	b, random := berthtest.Start(t, berthtest.Options{}), dice(t)
-	for round := range rounds(3, 40) {
+	for round := range rounds(3, 20) {
 		list := victims(t, b, round)
 		for _, w := range list {
 			w.begin(t, b)

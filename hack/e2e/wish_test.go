@@ -14,7 +14,7 @@ import (
 func TestAWishIsNeverLost(t *testing.T) {
 	t.Parallel()
 	b := berthtest.Start(t, berthtest.Options{})
-	before := b.Started(t, "mc", berthtest.Spec{"startup_command": `echo >> runs; sleep 100000`})
+	before := b.Started(t, "mc", berthtest.Spec{"startup_command": `echo >> runs; echo up; sleep 100000`, "start_pattern": "up"})
 	s := b.Listen(t, "/ws/mc?tail=0")
 	tries, at := rounds(25, 200), 0
 	var slowest time.Duration
