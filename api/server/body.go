@@ -43,13 +43,14 @@ func (s *Server) decodeStrict(c *fiber.Ctx, out any) error {
 	return f.Err()
 }
 
-// checkMediaType refuses every encoding, and every type but JSON. None is JSON.
+// checkMediaType refuses every encoding, and every type but JSON. None is JSON,
+// and no body has no type.
 func checkMediaType(c *fiber.Ctx) error {
 	if c.Get(fiber.HeaderContentEncoding) != "" {
 		return errMediaType
 	}
 	header := c.Get(fiber.HeaderContentType)
-	if header == "" {
+	if header == "" || c.Request().Header.ContentLength() == 0 {
 		return nil
 	}
 	kind, params, err := mime.ParseMediaType(header)

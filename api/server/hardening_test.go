@@ -178,8 +178,8 @@ func (l *lines) String() string {
 
 func TestAPanicIs500(t *testing.T) {
 	log := &lines{}
-	h := newHarnessWith(t, func(d *Deps) { d.Log = slog.New(slog.NewTextHandler(log, nil)) })
-	h.server.register([]route{get("/panic", v1.ScopeRead, func(*fiber.Ctx) error { panic("at /secret/path") })})
+	h := newHarnessWith(t, func(d *Deps) { d.Log = slog.New(slog.NewTextHandler(log, nil)) },
+		get("/panic", v1.ScopeRead, func(*fiber.Ctx) error { panic("at /secret/path") }))
 	a := h.do(request{method: "GET", path: "/panic"})
 	require.Equal(t, 500, a.status)
 	require.Equal(t, `{"error":"Internal server error"}`, a.raw)
@@ -226,17 +226,16 @@ func TestShutdownEndsListen(t *testing.T) {
 }
 
 func TestWorkEndsWhenItsClientLeaves(t *testing.T) {
-	h := newHarness(t)
 	ended := make(chan error, 1)
 	began := make(chan struct{})
-	h.server.register([]route{post("/work", v1.ScopeRead, func(c *fiber.Ctx) error {
+	h := newHarnessWith(t, func(*Deps) {}, post("/work", v1.ScopeRead, func(c *fiber.Ctx) error {
 		ctx, cancel := while(c)
 		defer cancel()
 		close(began)
 		<-ctx.Done()
 		ended <- ctx.Err()
 		return nil
-	})})
+	}))
 	c := h.dial()
 	c.send("POST /work HTTP/1.1\n" + headers + "\n")
 	<-began

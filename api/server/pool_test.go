@@ -109,7 +109,7 @@ func TestAPoolOfEverything(t *testing.T) {
 	for _, protocol := range []string{"tcp", "udp"} {
 		h.must("POST", "/network/ports/bulk", object{"ip": "0.0.0.0", "ports": "1-65535", "protocol": protocol})
 	}
-	require.Len(t, h.must("GET", "/network/ports", nil).json["ports"], 131070)
+	require.Equal(t, 131070, strings.Count(h.must("GET", "/network/ports", nil).raw, `"port":`))
 	deleted := 0.0
 	for first := 1; first <= 65535; first += 20000 {
 		var list []string
