@@ -186,14 +186,30 @@ func TestSpecialFilesAreNotOpened(t *testing.T) {
 	b := newBox(t, options())
 	require.NoError(t, syscall.Mkfifo(filepath.Join(b.dir, "fifo"), 0o666))
 	b.put(t, "file", "1")
-	for _, f := range fields {
-		switch f.name {
-		case "open", "copy source", "decompress archive":
-			require.Equal(t, "invalid_request", code(f.call(t.Context(), b, "fifo")), f.name)
-		case "list", "search":
-			require.Equal(t, "path_not_found", code(f.call(t.Context(), b, "fifo")), f.name)
+	opened := begin(func() { // it waits for somebody who opens the other end
+		if f, err := os.OpenFile(filepath.Join(b.dir, "fifo"), os.O_WRONLY, 0); err == nil {
+			f.Close()
+		}
+	})
+	for range 20 {
+		for _, f := range fields {
+			switch f.name {
+			case "open", "copy source", "decompress archive":
+				require.Equal(t, "invalid_request", code(f.call(t.Context(), b, "fifo")), f.name)
+			case "list", "search":
+				require.Equal(t, "path_not_found", code(f.call(t.Context(), b, "fifo")), f.name)
+			}
 		}
 	}
+	select {
+	case <-opened:
+		t.Fatal("the FIFO was opened")
+	default:
+	}
+	end, err := os.OpenFile(filepath.Join(b.dir, "fifo"), os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	require.NoError(t, err)
+	<-opened
+	require.NoError(t, end.Close())
 	a, err := b.Compress(t.Context(), id, v1.Compression{Output: "a", Format: "tar"})
 	require.NoError(t, err)
 	require.NoError(t, b.Decompress(t.Context(), id, a.Path, "out"))
