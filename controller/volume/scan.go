@@ -14,7 +14,8 @@ import (
 // What measuring may cost: volumes are walked one after the other, with a rest
 // as long as the walk times restFactor between two.
 const (
-	scanPeriod  = 5 * time.Minute
+	scanPeriod  = time.Minute      // of volumes with a limit
+	scanEvery   = 5                // of the others, in periods
 	scanLimit   = 10 * time.Minute // of one walk
 	restFactor  = 3
 	restAtLeast = 20 * time.Millisecond
@@ -25,15 +26,17 @@ const (
 type Scanner struct {
 	Store       *store.Store
 	Directories Directories
+	Uses        *Uses
 	Log         *slog.Logger
 }
 
-// Source measures every volume in turn and names it when it is done.
+// Source measures every volume in turn, those with a limit more often, and names
+// each when it is done.
 func (s *Scanner) Source() controller.Source {
 	return func(ctx context.Context, notify func(string)) error {
-		for ctx.Err() == nil {
+		for period := 0; ctx.Err() == nil; period++ {
 			began := time.Now()
-			ids, err := s.ids()
+			ids, err := s.ids(period%scanEvery == 0)
 			if err != nil {
 				return err
 			}
@@ -47,11 +50,12 @@ func (s *Scanner) Source() controller.Source {
 	}
 }
 
-func (s *Scanner) ids() (ids []string, err error) {
+// ids lists the volumes that can be measured: all, or those with a limit.
+func (s *Scanner) ids(all bool) (ids []string, err error) {
 	err = s.Store.View(func(tx *store.Tx) error {
-		all, err := store.Volumes.List(tx)
-		for _, v := range all {
-			if v.Status.Created && !v.Meta.Deleted {
+		list, err := store.Volumes.List(tx)
+		for _, v := range list {
+			if v.Status.Created && !v.Meta.Deleted && (all || s.Uses.limit(v) > 0) {
 				ids = append(ids, v.Meta.ID)
 			}
 		}
