@@ -120,7 +120,7 @@ func TestImageVerdict(t *testing.T) {
 	t.Cleanup(func() { cancel(); <-ended })
 	go func() { // the controller: an image is there unless its name is "missing"
 		defer close(ended)
-		_ = store.Containers.Source(h.store, store.SpecChanged)(ctx, func(id string) { _ = h.store.Update(func(tx *store.Tx) error { return judge(tx, id) }) })
+		_ = store.Containers.Source(h.store)(ctx, func(id string) { _ = h.store.Update(func(tx *store.Tx) error { return judge(tx, id) }) })
 	}()
 	body := object{"internal_id": "mc", "image": "missing", "volume_id": volume, "ports": []object{binding(1000)}}
 	h.refuse(500, "Failed to create Docker container: image not found", "POST", "/containers", body)
@@ -141,7 +141,10 @@ func judge(tx *store.Tx, id string) error {
 	}
 	return store.Containers.SetStatus(tx, id, func(s *v1.ContainerStatus) {
 		c := v1.Condition{Type: v1.ImageAvailable, Status: v1.True}
-		if o.Spec.Image == "missing" {
+		switch {
+		case v1.FindCondition(s.Conditions, v1.ImageAvailable).Status == "":
+			c.Status, c.Reason = v1.Unknown, "Pulling"
+		case o.Spec.Image == "missing":
 			c.Status, c.Reason = v1.False, v1.ReasonImageNotFound
 		}
 		s.Conditions = v1.SetCondition(s.Conditions, c, tx.Now())

@@ -17,6 +17,7 @@ const (
 	callerKey  = "caller"
 	routeKey   = "route"
 	requestKey = "request"
+	publicKey  = "public" // it needs no caller
 )
 
 // gate checks the token, then the vendor header, before anything is said about
@@ -24,6 +25,7 @@ const (
 func (s *Server) gate(c *fiber.Ctx) error {
 	r := s.specialRoute(c.Method(), c.Path())
 	if r.public {
+		c.Locals(publicKey, true)
 		return c.Next()
 	}
 	caller, err := s.authenticate(c, r)
@@ -114,7 +116,7 @@ func acceptsVendor(c *fiber.Ctx) bool {
 func (s *Server) guard(r route) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		c.Locals(routeKey, r.path)
-		if s.specialRoute(c.Method(), c.Path()).public {
+		if public, _ := c.Locals(publicKey).(bool); public {
 			return r.handle(c)
 		}
 		caller := callerOf(c)
