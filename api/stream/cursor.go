@@ -9,8 +9,9 @@ import (
 type cursor struct {
 	log   *log
 	l     *Listener
-	from  position    // where it began
-	ready atomic.Bool // it stands in the listener's list of what has news
+	from  position     // where it began
+	ready atomic.Bool  // it stands in the listener's list of what has news
+	done  atomic.Int64 // lines that need not be kept in memory for it
 
 	// Next's own.
 	pos  position
@@ -22,6 +23,7 @@ func (g *log) attach(l *Listener) *cursor {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	c := &cursor{log: g, l: l, from: g.end, pos: g.end}
+	c.done.Store(g.end.line)
 	g.cursors[c] = struct{}{}
 	g.watched.Add(1)
 	return c
@@ -36,7 +38,7 @@ func (g *log) detach(c *cursor) {
 	delete(g.cursors, c)
 	g.watched.Add(-1)
 	if len(g.cursors) == 0 {
-		g.ring = ring{}
+		g.ring.clear()
 	}
 }
 
@@ -87,6 +89,7 @@ func (c *cursor) read(to *batch) {
 		to.dropped(c.log.id, v.limit.line-c.pos.line)
 		c.pos, c.held = v.limit, nil
 	}
+	c.done.Store(c.pos.line)
 	if c.pos.line != v.end.line {
 		c.wake()
 	}
@@ -153,6 +156,7 @@ func (g *log) release() {
 	g.mu.Lock()
 	cursors := g.cursors
 	g.cursors = map[*cursor]struct{}{}
+	g.ring.grow(-g.ring.size) // what is still read goes with its readers
 	g.watched.Store(0)
 	g.mu.Unlock()
 	for c := range cursors {

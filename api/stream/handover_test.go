@@ -60,7 +60,7 @@ func numbered(from, to int) []string {
 // consoles are written and rotated: history and live lines together are every
 // line once, in order.
 func TestHandOverLosesAndDoublesNothing(t *testing.T) {
-	h := stream.New(t.TempDir(), stream.Options{FileSize: 1 << 20, Files: 3})
+	h := stream.New(t.TempDir(), stream.Options{FileSize: 1 << 20, Files: 3, Memory: 8 << 10})
 	const n, clients = 20_000, 40
 	rounds := make(chan int, n)
 	var all sync.WaitGroup
@@ -130,7 +130,7 @@ func assertEqual(t *testing.T, want, got []string) {
 // TestOneClientGetsAHundredThousandLinesAtOnce lets a client begin to read only
 // when all is printed: it is far behind what is kept in memory.
 func TestOneClientGetsAHundredThousandLinesAtOnce(t *testing.T) {
-	h := stream.New(t.TempDir(), stream.Options{})
+	h := stream.New(t.TempDir(), stream.Options{Memory: 100 << 10})
 	l, err := h.Listen("mc")
 	require.NoError(t, err)
 	defer l.Close()
@@ -150,7 +150,7 @@ func TestOneClientGetsAHundredThousandLinesAtOnce(t *testing.T) {
 // again and again: what it got and what it was told of is every line.
 func TestSlowClientIsToldHowManyLinesItMissed(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	h := stream.New(t.TempDir(), stream.Options{FileSize: 64 << 10, Registerer: registry})
+	h := stream.New(t.TempDir(), stream.Options{FileSize: 64 << 10, Memory: 16 << 10, Registerer: registry})
 	slow, err := h.Listen("mc")
 	require.NoError(t, err)
 	defer slow.Close()
@@ -200,7 +200,7 @@ func collect(t *testing.T, r *prometheus.Registry) prometheus.Collector {
 // the journal nor in memory when a client comes to read them.
 func TestSlowClientIsToldOfLinesThatCouldNotBeWritten(t *testing.T) {
 	dir := t.TempDir()
-	h := stream.New(dir, stream.Options{})
+	h := stream.New(dir, stream.Options{Memory: 100 << 10})
 	l := listen(t, h, "mc")
 	write(t, h, lines(0, 10))
 	blocked, hidden := filepath.Join(dir, "mc"), filepath.Join(dir, "hidden")

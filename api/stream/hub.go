@@ -3,6 +3,7 @@ package stream
 import (
 	"log/slog"
 	"sync"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -13,7 +14,8 @@ type Hub struct {
 	options Options
 	log     *slog.Logger
 	dropped prometheus.Counter
-	blocks  sync.Pool
+	blocks  sync.Pool    // see batch
+	rings   atomic.Int64 // bytes in all rings
 
 	mu        sync.Mutex // taken before a log's and a listener's; never held over the disk
 	logs      map[string]map[string]*log
@@ -173,7 +175,7 @@ func (h *Hub) console(id, role string) (*log, error) {
 		return nil, err
 	}
 	f := files{dir: h.path(id), role: role, count: h.options.Files}
-	g, err := loadLog(id, f, h.options.FileSize)
+	g, err := loadLog(id, f, h.options.FileSize, ring{max: h.options.Memory, all: &h.rings})
 	if err != nil {
 		return nil, err
 	}

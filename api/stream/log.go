@@ -42,12 +42,12 @@ type log struct {
 type gap struct{ from, to time.Time }
 
 // loadLog reads where a console's journal ends. It changes nothing.
-func loadLog(id string, f files, size int64) (*log, error) {
+func loadLog(id string, f files, size int64, r ring) (*log, error) {
 	segs, err := f.load()
 	if err != nil {
 		return nil, fmt.Errorf("console of container %s: %w", id, err)
 	}
-	g := &log{id: id, files: f, size: size, segs: segs, note: readNote(f.notePath()), cursors: map[*cursor]struct{}{}}
+	g := &log{id: id, files: f, size: size, segs: segs, note: readNote(f.notePath()), ring: r, cursors: map[*cursor]struct{}{}}
 	if len(segs) > 0 {
 		g.end.off = segs[len(segs)-1].end
 	}
@@ -269,11 +269,13 @@ func (g *log) publish(b *builder, from, end position, last time.Time) {
 		g.segs[n-1].end = end.off
 	}
 	if len(g.cursors) == 0 {
-		g.ring = ring{}
+		g.ring.clear()
 		return
 	}
-	g.ring.push(b, from, end)
+	read := end.line
 	for c := range g.cursors {
+		read = min(read, c.done.Load())
 		c.wake()
 	}
+	g.ring.push(b, from, end, read)
 }

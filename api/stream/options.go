@@ -20,6 +20,7 @@ var (
 type Options struct {
 	FileSize     int64 // bytes of a journal file, at which it is rotated; 0: 20 MiB
 	Files        int   // files kept of a console, the one being written included; 0: 2
+	Memory       int   // bytes of output kept for the slowest listener of a console; 0: 4 MiB
 	Listeners    int   // in all; 0: 2048
 	PerContainer int   // of one container, and node-wide ones; 0: 256
 	Registerer   prometheus.Registerer
@@ -32,7 +33,8 @@ const (
 	maxData   = 32 << 10  // bytes of a record; a longer line becomes several partial ones
 	maxPiece  = 16 << 10  // bytes at which a console message is long enough
 	maxTake   = 16 << 10  // bytes at which Next hands out what it has; a client that does not read holds them
-	maxRing   = 256 << 10 // bytes of encoded output kept in memory per console that is listened to
+	minRing   = 64 << 10  // bytes of output that each console may keep in memory, unless Memory is less
+	allRings  = 8 << 20   // bytes of it in all, above which no console keeps more than minRing
 	maxEvents = 1024      // state events waiting for a listener
 	maxTail   = 10000     // lines of history
 	tailBytes = 4 << 20   // bytes of history
@@ -45,6 +47,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Files <= 0 {
 		o.Files = 2
+	}
+	if o.Memory <= 0 {
+		o.Memory = 4 << 20
 	}
 	if o.Listeners <= 0 {
 		o.Listeners = 2048

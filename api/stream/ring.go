@@ -2,6 +2,7 @@ package stream
 
 import (
 	"sort"
+	"sync/atomic"
 	"time"
 
 	"berth/api/v1"
@@ -90,31 +91,49 @@ func heldBack(l v1.Line, held []byte) []byte {
 	return append([]byte(nil), l.Data[len(l.Data)-runeTail(l.Data):]...)
 }
 
-// ring is the newest fragments of a console. A batch that is pushed without any
-// empties it, so there is no hole between them.
+// ring is the newest fragments of a console, as far as a cursor may want them. A
+// batch that is pushed without any empties it, so there is no hole between them.
 type ring struct {
 	list []*fragment
-	size int
+	size int           // bytes, about
+	max  int           // of size
+	all  *atomic.Int64 // sizes of all rings of a hub
 }
 
-// push adds a batch that was written between two positions.
-func (r *ring) push(b *builder, from, end position) {
+// push adds a batch that was written between two positions. Read is the line up
+// to which every cursor is.
+func (r *ring) push(b *builder, from, end position, read int64) {
 	if len(b.done) == 0 { // made while nobody listened yet
-		*r = ring{}
+		r.clear()
 	}
 	for _, f := range b.done {
 		f.from = position{from.line + f.from.line, min(from.off+f.from.off, end.off)}
 		f.to = position{from.line + f.to.line, min(from.off+f.to.off, end.off)}
 		r.list = append(r.list, f)
-		r.size += f.cost()
+		r.grow(f.cost())
 	}
 	drop := 0
-	for r.size > maxRing && drop < len(r.list)-1 {
-		r.size -= r.list[drop].cost()
+	for drop < len(r.list)-1 && (r.tooLarge() || r.list[drop].to.line <= read) {
+		r.grow(-r.list[drop].cost())
 		r.list[drop] = nil
 		drop++
 	}
 	r.list = r.list[drop:]
+}
+
+// tooLarge says whether the ring takes more than its share.
+func (r *ring) tooLarge() bool {
+	return r.size > r.max || (r.size > minRing && r.all.Load() > allRings)
+}
+
+func (r *ring) grow(bytes int) {
+	r.size += bytes
+	r.all.Add(int64(bytes))
+}
+
+func (r *ring) clear() {
+	r.grow(-r.size)
+	r.list = nil
 }
 
 // cost is the memory that a fragment takes, in bytes, about.
