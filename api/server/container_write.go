@@ -90,6 +90,13 @@ func (s containers) imageVerdict(id string) error {
 	return v1.ErrImageNotFound
 }
 
+// judged says whether it is known of a container's image that it can be used or
+// not. While it is being pulled it is not.
+func judged(o v1.Container) bool {
+	status := v1.FindCondition(o.Status.Conditions, v1.ImageAvailable).Status
+	return status == v1.True || status == v1.False
+}
+
 type actionBody struct {
 	Action string `json:"action"`
 	Reason string `json:"reason"`

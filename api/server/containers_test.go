@@ -131,6 +131,14 @@ func TestImageVerdict(t *testing.T) {
 	h.must("GET", "/containers/mc", nil)
 }
 
+func TestJudged(t *testing.T) {
+	for status, want := range map[string]bool{"": false, v1.Unknown: false, v1.True: true, v1.False: true} {
+		var o v1.Container
+		o.Status.Conditions = []v1.Condition{{Type: v1.ImageAvailable, Status: status}}
+		require.Equal(t, want, judged(o), status)
+	}
+}
+
 func judge(tx *store.Tx, id string) error {
 	o, err := store.Containers.Get(tx, id)
 	switch {
