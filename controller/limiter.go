@@ -13,6 +13,24 @@ type limiter struct {
 
 	mu      sync.Mutex
 	failing map[string]schedule
+	rounds  map[string]int // steps in a row, of keys that took one after the other
+}
+
+func newLimiter(fresh func() backoff.BackOff) *limiter {
+	return &limiter{fresh: fresh, failing: map[string]schedule{}, rounds: map[string]int{}}
+}
+
+// again counts one more step in a row, and says whether there are too many. A
+// step that succeeds ends the failures before it.
+func (l *limiter) again(key string) (tooOften bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.rounds[key]++
+	if l.rounds[key] > mostAgain {
+		return true
+	}
+	delete(l.failing, key)
+	return false
 }
 
 type schedule struct {
@@ -38,6 +56,7 @@ func (l *limiter) Forget(key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.failing, key)
+	delete(l.rounds, key)
 }
 
 // NumRequeues counts the failures of key since it was last forgotten.

@@ -24,15 +24,35 @@ type Loop struct {
 	Drain      time.Duration          // how long a step under way may go on after the end; 0 is 6 s
 	Log        *slog.Logger
 	Metrics    *Metrics // nil records nothing
+
+	limiter *limiter
 }
 
 type queue = workqueue.TypedRateLimitingInterface[string]
 
+// What bounds a key that would otherwise keep a worker busy for nothing.
+const (
+	dampFirst = 50 * time.Millisecond // a failing key waits so long after a signal, doubling with its failures
+	dampMost  = 5 * time.Second
+	mostAgain = 30 // steps in a row without a rest, then the key counts as failing
+)
+
+// signal lets a key be looked at again. One that fails waits a little: its own
+// attempts may be what causes the signals.
+func signal(q queue, key string) {
+	if n := q.NumRequeues(key); n > 0 {
+		q.AddAfter(key, min(dampFirst<<min(n, 10), dampMost))
+		return
+	}
+	q.Add(key)
+}
+
 // Run works until ctx ends. Then it takes no new key, lets the steps under way
 // finish, and cancels those that do not finish within Drain.
 func (l *Loop) Run(ctx context.Context) {
+	l.limiter = newLimiter(l.BackOff)
 	q := workqueue.NewTypedRateLimitingQueueWithConfig(
-		workqueue.TypedRateLimiter[string](&limiter{fresh: l.BackOff, failing: map[string]schedule{}}),
+		workqueue.TypedRateLimiter[string](l.limiter),
 		workqueue.TypedRateLimitingQueueConfig[string]{Name: l.Name, MetricsProvider: l.Metrics.queues()},
 	)
 	l.Metrics.begin(l.Name)
@@ -41,7 +61,7 @@ func (l *Loop) Run(ctx context.Context) {
 
 	var wg sync.WaitGroup
 	for _, s := range l.Watch {
-		wg.Go(func() { l.feed(ctx, s, q.Add) })
+		wg.Go(func() { l.feed(ctx, s, func(key string) { signal(q, key) }) })
 	}
 	for _, s := range l.Wish {
 		wg.Go(func() { l.feed(ctx, s, func(key string) { q.Forget(key); q.Add(key) }) })
@@ -110,15 +130,18 @@ func (l *Loop) requeue(q queue, key string, res Result, err error) string {
 	var terminal terminalError
 	switch {
 	case errors.As(err, &terminal):
-		q.Forget(key)
+		l.limiter.When(key) // counts as failing, and is not scheduled
 		l.Log.Error("reconcile gave up until the next change", "controller", l.Name, "key", key, "err", err)
 		return resultTerminal
 	case err != nil:
 		q.AddRateLimited(key)
 		l.Log.Warn("reconcile failed", "controller", l.Name, "key", key, "err", err, "failures", q.NumRequeues(key))
 		return resultError
+	case res.Again && l.limiter.again(key):
+		q.AddRateLimited(key)
+		l.Log.Warn("reconcile goes round in circles", "controller", l.Name, "key", key)
+		return resultError
 	case res.Again:
-		q.Forget(key)
 		q.Add(key)
 		return resultAgain
 	case res.After > 0:
