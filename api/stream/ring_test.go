@@ -65,7 +65,7 @@ func TestWhatEverybodyHasReadIsNotKept(t *testing.T) {
 	flood(t, h, "mc")
 	require.Greater(t, h.rings.Load(), int64(1<<20))
 	for range 200 {
-		if l.cursors[0].done.Load() == l.cursors[0].log.end.line {
+		if c := l.cursors[1]; c.done.Load() == c.log.end.line { // the server's
 			break
 		}
 		_, err := l.Next(t.Context())
