@@ -26,7 +26,7 @@ const (
 )
 
 // headerLimit bounds the headers of a request, in bytes.
-const headerLimit = 16 << 10
+const headerLimit = 8 << 10
 
 // Server answers the interface.
 type Server struct {
