@@ -25,8 +25,9 @@ const (
 	writeTimeout  = 30 * time.Second // to take one chunk of an answer
 )
 
-// headerLimit bounds the headers of a request, in bytes.
-const headerLimit = 8 << 10
+// headerLimit bounds the headers of a request, in bytes. A path of 4 KiB in a URL
+// is three times as long when each byte of it is escaped.
+const headerLimit = 16 << 10
 
 // Server answers the interface.
 type Server struct {

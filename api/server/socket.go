@@ -27,6 +27,7 @@ const (
 	pingEvery    = 25 * time.Second
 	pongWait     = 60 * time.Second
 	socketWrite  = 30 * time.Second // for one message
+	sendBuffer   = 128 << 10        // bytes that the system keeps for a client that does not read, instead of megabytes
 	closeTimeout = time.Second      // to take the close frame
 	stopTimeout  = 3 * time.Second  // from stop to a connection that is closed, whatever hangs
 )
@@ -142,14 +143,32 @@ func (k *socket) sendClose() {
 // hangUp closes the connection; gently, so that a close frame that was just
 // sent arrives.
 func (k *socket) hangUp(gently bool) {
-	c := k.ws.NetConn()
-	if hijacked, is := c.(interface{ UnsafeConn() net.Conn }); is {
-		c = hijacked.UnsafeConn() // its own Close does nothing
-	}
+	c := k.below()
 	if own, is := c.(*conn); is {
 		own.linger.Store(gently)
 	}
 	_ = c.Close()
+}
+
+// below is the connection that the library has wrapped; the wrapping's own
+// Close does nothing.
+func (k *socket) below() net.Conn {
+	c := k.ws.NetConn()
+	if hijacked, is := c.(interface{ UnsafeConn() net.Conn }); is {
+		return hijacked.UnsafeConn()
+	}
+	return c
+}
+
+// keepLittle bounds what the system keeps for the client, before it is slow.
+func (k *socket) keepLittle() {
+	own, is := k.below().(*conn)
+	if !is {
+		return
+	}
+	if c, can := own.Conn.(interface{ SetWriteBuffer(int) error }); can {
+		_ = c.SetWriteBuffer(sendBuffer) // a larger one does no harm
+	}
 }
 
 // fetch hands over what the hub has, batch by batch. A batch is valid until it
