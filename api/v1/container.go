@@ -122,20 +122,22 @@ type ContainerStatus struct {
 	InstallFailed bool   `json:"install_failed,omitempty"` // it ended badly
 	InstallID     string `json:"install_id,omitempty"`     // the engine's, of an installer that has ended and is to be removed
 	InstallBegun  uint64 `json:"install_begun,omitempty"`  // the last installation noted as begun
+	InstallVolume string `json:"install_volume,omitempty"` // the volume that it works on
 
-	Ran           uint64     `json:"ran"`                     // the last run noted as begun
-	StartedBefore time.Time  `json:"started_before,omitzero"` // the engine's StartedAt seen before it
-	StartNotedAt  time.Time  `json:"start_noted_at,omitzero"` // berth's clock, before the start was tried
-	StartedAt     *time.Time `json:"started_at,omitempty"`    // the engine's
-	FinishedAt    *time.Time `json:"finished_at,omitempty"`   // the engine's
-	StopNotedAt   time.Time  `json:"stop_noted_at,omitzero"`  // the graceful stop under way was noted then
-	StopSent      bool       `json:"stop_sent,omitempty"`     // and its signal or command was sent
-	ExitCode      *int       `json:"exit_code,omitempty"`     // of the last run, or of a failed installation
-	OOMKilled     bool       `json:"oom_killed,omitempty"`    // the last run ran out of memory
-	RestartCount  int        `json:"restart_count,omitempty"` // restarts by policy since the wish
-	Crashes       int        `json:"crashes,omitempty"`       // in a row, for the backoff
-	NextRetryAt   *time.Time `json:"next_retry_at,omitempty"` // of a restart by policy, or of a failed step
-	BootID        string     `json:"boot_id,omitempty"`       // of the host, when the run began
+	Ran           uint64     `json:"ran"`                      // the last run noted as begun
+	StartedBefore time.Time  `json:"started_before,omitzero"`  // the engine's StartedAt seen before it
+	StartNotedAt  time.Time  `json:"start_noted_at,omitzero"`  // berth's clock, before the start was tried
+	StartedAt     *time.Time `json:"started_at,omitempty"`     // the engine's
+	FinishedAt    *time.Time `json:"finished_at,omitempty"`    // the engine's
+	StopNotedAt   time.Time  `json:"stop_noted_at,omitzero"`   // the graceful stop under way was noted then
+	StopSent      bool       `json:"stop_sent,omitempty"`      // and its signal or command was sent
+	ExitCode      *int       `json:"exit_code,omitempty"`      // of the last run, or of a failed installation
+	OOMKilled     bool       `json:"oom_killed,omitempty"`     // the last run ran out of memory
+	RestartCount  int        `json:"restart_count,omitempty"`  // restarts by policy since the wish
+	Crashes       int        `json:"crashes,omitempty"`        // in a row, for the backoff
+	LimitsRefused string     `json:"limits_refused,omitempty"` // the attempt to change limits that the engine did not carry out
+	NextRetryAt   *time.Time `json:"next_retry_at,omitempty"`  // of a restart by policy, or of a failed step
+	BootID        string     `json:"boot_id,omitempty"`        // of the host, when the run began
 }
 
 // InstallState is the part of the phase that the interface calls install_state.
@@ -154,6 +156,7 @@ const (
 	ImageAvailable = "ImageAvailable" // the image is on the host
 	Installed      = "Installed"      // the installation ended with exit code 0
 	Started        = "Started"        // the engine could start it
+	LimitsApplied  = "LimitsApplied"  // the engine has put the limits in force
 	DiskPressure   = "DiskPressure"   // the volume is over its limit
 )
 

@@ -22,11 +22,12 @@ import (
 )
 
 // What a run that keeps crashing waits at first, how long a container without a
-// record is kept, and how many images are fetched at once.
+// record is kept, and how much is done at once.
 const (
 	firstCrashWait = 10 * time.Second
 	orphanGrace    = 5 * time.Minute
 	pullWorkers    = 3
+	heavyCalls     = 4 // an engine on two cores starts no more at once, only slower
 	volumeWorkers  = 2
 )
 
@@ -70,20 +71,22 @@ func (d *daemon) containerLoop(m *controller.Metrics) *controller.Loop {
 	container.Register(d.metrics, m, d.store)
 	pulls := container.NewPuller(d.engine, pullWorkers, d.log)
 	d.part("image pulls", func(ctx context.Context) error { pulls.Run(ctx); return nil })
+	slots, outage := container.NewSlots(min(heavyCalls, max(1, d.settings.Current().Reconcile.Workers/2))), &container.Outage{}
 	c := d.settings.Current().Reconcile
 	return &controller.Loop{
 		Name: "container",
 		Reconciler: &container.Reconciler{
 			Store: d.store, Engine: d.engine, Console: d.consoles, Pulls: pulls,
 			Orphans: &container.Orphans{Grace: orphanGrace, Log: d.log},
+			Slots:   slots, Outage: outage,
 			Crash: container.CrashBackOff{Initial: firstCrashWait, Max: time.Duration(c.Backoff.Max),
 				ResetAfter: time.Duration(c.Backoff.ResetAfter)},
 			BootID: bootID(), Volume: d.volumePath, Auth: d.registryAuth, Metrics: m, Log: d.log,
 		},
 		Wish: []controller.Source{store.Containers.Source(d.store, store.SpecChanged)},
 		Watch: []controller.Source{
-			container.Watch(d.engine, func() { d.listed.Store(true) }),
-			d.consoles.Source, pulls.Source,
+			container.Watch(d.engine, outage, func() { d.listed.Store(true) }),
+			d.consoles.Source, pulls.Source, slots.Source,
 			controller.Every(d.resync(), container.IDs(d.store)),
 		},
 		Workers: c.Workers, BackOff: d.backOff(), Log: d.log, Metrics: m,

@@ -26,6 +26,8 @@ type Reconciler struct {
 	Console Console
 	Pulls   *Puller
 	Orphans *Orphans
+	Slots   *Slots
+	Outage  *Outage
 	Crash   CrashBackOff
 	BootID  string                             // of the host
 	Volume  func(volumeID string) (dir string) // where a volume is
@@ -53,13 +55,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, id string) (controller.Resul
 	if err != nil {
 		return settled, err
 	}
+	r.Orphans.forget(id)
 	o, err := r.observe(ctx, c)
 	o.Over = over
 	if err != nil {
 		return settled, err
 	}
 	s := step{Reconciler: r, c: c, o: o}
-	return s.take(ctx, Plan(c, o))
+	return s.takeIfFree(ctx, Plan(c, o))
 }
 
 // load reads a container, and whether its volume was over its limit when it was
@@ -98,6 +101,8 @@ func (r *Reconciler) observe(ctx context.Context, c v1.Container) (o Observed, e
 			return o, err
 		}
 	}
+	o.Lost = r.Outage.took(o.Server)
+	o.InstallLost = r.Outage.took(o.Install)
 	r.listen(c, &o)
 	return o, nil
 }

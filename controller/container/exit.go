@@ -63,7 +63,11 @@ func (s ending) noteExit() error {
 		case !startIsPending(s.c, s.o.Server):
 			s.ended(st)
 		}
-		if !stopped && s.c.Spec.Power == v1.PowerOn && st.Ran == s.c.Spec.Run {
+		switch {
+		case s.c.Spec.Power != v1.PowerOn || st.Ran != s.c.Spec.Run:
+		case stopped: // for want of space: it goes on when there is some
+			st.NextRetryAt = &now
+		default:
 			s.retry(st, now)
 		}
 	}, s.exitSentence()...)
@@ -74,13 +78,13 @@ func (s ending) ended(st *v1.ContainerStatus) {
 	o := s.o.Server
 	st.StartedAt, st.FinishedAt = &o.StartedAt, &o.FinishedAt
 	st.ExitCode, st.OOMKilled = &o.ExitCode, o.OOMKilled
-	if o.OOMKilled {
+	if o.OOMKilled && o.ExitCode != 0 {
 		st.Message = "the container ran out of memory"
 	}
 }
 
 func (s ending) exitSentence() []string {
-	if s.o.Server.OOMKilled && !vanished(s.c, s.o.Server) {
+	if s.o.Server.OOMKilled && s.o.Server.ExitCode != 0 && !vanished(s.c, s.o.Server) {
 		return []string{"the container ran out of memory"}
 	}
 	return nil
@@ -89,11 +93,11 @@ func (s ending) exitSentence() []string {
 // retry sets when the policy lets a run that ended by itself begin again. What
 // the host or somebody else took away is no end of its own: it begins at once.
 func (s ending) retry(st *v1.ContainerStatus, now time.Time) {
-	if vanished(s.c, s.o.Server) || st.BootID != s.BootID {
+	if vanished(s.c, s.o.Server) || s.o.Lost || st.BootID != s.BootID {
 		st.NextRetryAt = &now
 		return
 	}
-	failed := s.o.Server.ExitCode != 0 || s.o.Server.OOMKilled
+	failed := s.o.Server.ExitCode != 0
 	mode := s.c.Spec.RestartPolicy.Mode
 	if mode == v1.RestartNever || mode != v1.RestartAlways && !failed {
 		st.NextRetryAt = nil

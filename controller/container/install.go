@@ -47,6 +47,7 @@ func (s installing) noteInstalling() (controller.Result, error) {
 		}
 		return s.noteIn(tx, func(st *v1.ContainerStatus, now time.Time) {
 			st.Phase, st.InstallBegun, st.BootID = v1.Installing, s.c.Spec.Install, s.BootID
+			st.InstallVolume = s.c.Spec.VolumeID
 			st.InstallFailed, st.ExitCode, st.OOMKilled = false, nil, false
 			st.NextRetryAt, st.RestartCount, st.Crashes = nil, 0, 0
 			st.Conditions = nil
@@ -68,7 +69,7 @@ func (s installing) noteInstalling() (controller.Result, error) {
 func (s installing) installerOfVolume(tx *store.Tx) (string, error) {
 	all, err := store.Containers.List(tx)
 	for _, c := range all {
-		if c.Meta.ID != s.c.Meta.ID && c.Spec.VolumeID == s.c.Spec.VolumeID && c.Status.InstallBegun > c.Status.Installed {
+		if c.Meta.ID != s.c.Meta.ID && c.Status.InstallVolume == s.c.Spec.VolumeID && c.Status.InstallBegun > c.Status.Installed {
 			return c.Meta.ID, nil
 		}
 	}
@@ -110,7 +111,7 @@ func (s installing) finishInstall() error {
 		return s.note(s.installed)
 	case in.FinishedAt.Sub(in.StartedAt) >= installTimeout(s.c.Spec):
 		return s.failInstall("TimedOut", fmt.Sprintf("the installation took longer than %s", installTimeout(s.c.Spec)))
-	case in.OOMKilled:
+	case in.OOMKilled && in.ExitCode != 0:
 		return s.failInstall("OutOfMemory", "the installation ran out of memory")
 	case in.ExitCode != 0:
 		return s.failInstall("ExitCode", fmt.Sprintf("the install script ended with exit code %d", in.ExitCode))

@@ -9,13 +9,15 @@ import (
 
 // Observed is what the host says about one container.
 type Observed struct {
-	Now     time.Time
-	BootID  string        // of the host; changes when it boots
-	Server  runtime.State // zero: there is none
-	Install runtime.State // looked at only while an installation is wanted or not cleaned up
-	Image   bool          // the image is on the host; looked at only before an installation
-	Matched bool          // the console has matched the start pattern in this run
-	Over    bool          // the volume holds more than its limit
+	Now         time.Time
+	BootID      string        // of the host; changes when it boots
+	Server      runtime.State // zero: there is none
+	Install     runtime.State // looked at only while an installation is wanted or not cleaned up
+	Image       bool          // the image is on the host; looked at only before an installation
+	Matched     bool          // the console has matched the start pattern in this run
+	Lost        bool          // the server ended while the engine was away
+	InstallLost bool          // so did the installer
+	Over        bool          // the volume holds more than its limit
 }
 
 // Plan picks the next step. It reads nothing and changes nothing.
@@ -25,12 +27,12 @@ func Plan(c v1.Container, o Observed) Step {
 		return planDelete(c, o)
 	case o.Over != pressed(c):
 		return do(NotePressure)
-	case o.Server.Paused:
+	case o.Server.Paused, o.Install.Paused:
 		return do(Unpause)
 	case c.Status.Installed != c.Spec.Install:
 		return planInstall(c, o)
 	case c.Status.InstallID != "":
-		return do(RemoveInstaller)
+		return endInstaller(o)
 	case c.Status.InstallFailed:
 		return planOff(c, o)
 	case c.Spec.Power == v1.PowerOn && !pressed(c):
@@ -45,7 +47,7 @@ func planDelete(c v1.Container, o Observed) Step {
 	switch {
 	case c.Status.Phase != v1.Deleting:
 		return do(NoteDeleting)
-	case o.Server.Paused:
+	case o.Server.Paused, o.Install.Paused:
 		return do(Unpause)
 	case o.Server.Running:
 		return do(KillServer)
@@ -67,7 +69,7 @@ func planInstall(c v1.Container, o Observed) Step {
 		return planStop(c, o)
 	case active(c.Status.Phase):
 		return do(NoteExit)
-	case c.Status.InstallBegun != c.Spec.Install:
+	case c.Status.InstallBegun != c.Spec.Install, c.Status.InstallVolume != c.Spec.VolumeID:
 		return do(NoteInstalling)
 	case exists(o.Install) && o.Install.Stamp != c.Spec.InstallStamp():
 		return endInstaller(o)
@@ -130,7 +132,7 @@ func planOn(c v1.Container, o Observed) Step {
 		return prepare(c, o, do(StartServer))
 	case c.Status.NextRetryAt == nil:
 		return prepare(c, o, do(Rest)) // it ended by itself, and stays so
-	case o.Now.Before(*c.Status.NextRetryAt) && !vanished(c, o.Server):
+	case o.Now.Before(*c.Status.NextRetryAt) && !vanished(c, o.Server) && !clockWentBack(c, o):
 		return prepare(c, o, await(AwaitRetry, *c.Status.NextRetryAt))
 	}
 	return prepare(c, o, do(StartServer))
@@ -139,7 +141,7 @@ func planOn(c v1.Container, o Observed) Step {
 // planRunning is for the run that is wanted.
 func planRunning(c v1.Container, o Observed) Step {
 	switch {
-	case limitsDiffer(c.Spec, o.Server.Live):
+	case limitsDue(c, o.Server):
 		return do(UpdateLimits)
 	case c.Status.Phase == v1.Running:
 		return do(Rest)
@@ -159,7 +161,7 @@ func planStop(c v1.Container, o Observed) Step {
 		return do(KillServer)
 	case c.Status.Phase != v1.Stopping:
 		return do(NoteStopping)
-	case !o.Now.Before(deadline):
+	case !o.Now.Before(deadline), clockWentBack(c, o):
 		return do(KillServer)
 	case !c.Status.StopSent:
 		return do(SendStop)
@@ -175,7 +177,7 @@ func prepare(c v1.Container, o Observed, next Step) Step {
 		return do(MakeServer)
 	case o.Server.Stamp != c.Spec.Stamp():
 		return do(RemoveServer)
-	case limitsDiffer(c.Spec, o.Server.Live):
+	case limitsDue(c, o.Server):
 		return do(UpdateLimits)
 	case next.Do == Rest && o.Server.ContainerID != c.Status.ContainerID:
 		return do(NoteMade)
@@ -212,8 +214,19 @@ func pressureEnd(c v1.Container) time.Time {
 	return v1.FindCondition(c.Status.Conditions, v1.DiskPressure).Since.Add(pressureGrace)
 }
 
-// cutOff says whether the host went down under the installer: that is no
+// cutOff says whether the host or the engine went down under the installer: that is no
 // verdict about the installation.
 func cutOff(c v1.Container, o Observed) bool {
-	return o.Install.ExitCode != 0 && c.Status.BootID != o.BootID
+	return o.Install.ExitCode != 0 && (c.Status.BootID != o.BootID || o.InstallLost)
 }
+
+// limitsDue says whether a limit is to be changed live. What this engine did
+// not apply to this container once is not tried again, nor does it keep it from
+// running.
+func limitsDue(c v1.Container, server runtime.State) bool {
+	return limitsDiffer(c.Spec, server.Live) && c.Status.LimitsRefused != limitsTry(c, server)
+}
+
+// clockWentBack says whether the host's clock is before the last transition:
+// then no wait that was begun by it ends in time.
+func clockWentBack(c v1.Container, o Observed) bool { return o.Now.Before(c.Status.Since) }

@@ -28,7 +28,7 @@ type row struct {
 // wanted is a container that is installed and wanted on, and has begun its
 // first run, told as running.
 func wanted() v1.Container {
-	spec := v1.ContainerSpec{Image: "i", InstallScript: "true", Install: 1, Run: 1, Power: v1.PowerOn}
+	spec := v1.ContainerSpec{Image: "i", VolumeID: "v", InstallScript: "true", Install: 1, Run: 1, Power: v1.PowerOn}
 	return v1.Container{Meta: v1.Meta{ID: "mc"}, Spec: spec, Status: v1.ContainerStatus{
 		Phase: v1.Running, Installed: 1, InstallBegun: 1, Ran: 1, ContainerID: "a", StartedBefore: t0}}
 }
@@ -81,6 +81,8 @@ func TestPlanOn(t *testing.T) {
 		{"ready", nil, is(v1.Starting), func(o *Observed) { o.Matched = true }, NoteRunning},
 		{"started from outside after its exit", nil, is(v1.Exit), nil, NoteStarting},
 		{"limits changed", func(s *v1.ContainerSpec) { s.Limits.Memory = 1 << 30 }, nil, func(o *Observed) { o.Server.Live.Memory = 1 << 29 }, UpdateLimits},
+		{"limits that the engine did not apply", func(s *v1.ContainerSpec) { s.Limits.Memory = 1 << 30 }, func(s *v1.ContainerStatus) { s.LimitsRefused = "0/a" }, nil, Rest},
+		{"limits of another container", func(s *v1.ContainerSpec) { s.Limits.Memory = 1 << 30 }, func(s *v1.ContainerStatus) { s.LimitsRefused = "0/b" }, nil, UpdateLimits},
 		{"a stamp alone restarts nothing", nil, nil, func(o *Observed) { o.Server.Stamp = "of another version of berth" }, Rest},
 		{"paused from outside", nil, nil, func(o *Observed) { o.Server.Paused = true }, Unpause},
 		{"restart", func(s *v1.ContainerSpec) { s.Run = 2 }, nil, nil, NoteStopping},
@@ -133,6 +135,9 @@ func TestPlanOff(t *testing.T) {
 		{"stop", off, nil, nil, NoteStopping},
 		{"signal not sent", off, func(s *v1.ContainerStatus) { s.Phase, s.StopNotedAt = v1.Stopping, t2 }, nil, SendStop},
 		{"signal sent", off, func(s *v1.ContainerStatus) { s.Phase, s.StopNotedAt, s.StopSent = v1.Stopping, t2, true }, nil, AwaitStop},
+		{"the clock went back", off, func(s *v1.ContainerStatus) {
+			s.Phase, s.StopNotedAt, s.StopSent, s.Since = v1.Stopping, t2.Add(time.Hour), true, t2.Add(time.Hour)
+		}, nil, KillServer},
 		{"its time is over", off, func(s *v1.ContainerStatus) {
 			s.Phase, s.StopNotedAt, s.StopSent = v1.Stopping, t2.Add(-30*time.Second), true
 		}, nil, KillServer},
@@ -154,7 +159,7 @@ func TestPlanOff(t *testing.T) {
 
 func TestPlanInstall(t *testing.T) {
 	again := func(s *v1.ContainerSpec) { s.Install = 2 }
-	begun := func(s *v1.ContainerStatus) { s.Phase, s.InstallBegun = v1.Installing, 2 }
+	begun := func(s *v1.ContainerStatus) { s.Phase, s.InstallBegun, s.InstallVolume = v1.Installing, 2, "v" }
 	installer := func(change func(*runtime.State)) func(*Observed) {
 		return func(o *Observed) {
 			o.Server = runtime.State{}
@@ -176,6 +181,8 @@ func TestPlanInstall(t *testing.T) {
 		{"made", again, begun, installer(func(s *runtime.State) { s.Running, s.StartedAt = false, time.Time{} }), StartInstaller},
 		{"runs", again, begun, installer(nil), AwaitInstall},
 		{"runs too long", again, begun, installer(func(s *runtime.State) { s.StartedAt = t2.Add(-time.Hour) }), KillInstaller},
+		{"it is on another volume now", func(s *v1.ContainerSpec) { again(s); s.VolumeID = "w" }, begun, none, NoteInstalling},
+		{"paused from outside", again, begun, installer(func(s *runtime.State) { s.Paused = true }), Unpause},
 		{"ended", again, begun, installer(func(s *runtime.State) { s.Running = false }), FinishInstall},
 		{"the host went down under it", again, begun, func(o *Observed) {
 			installer(func(s *runtime.State) { s.Running, s.ExitCode = false, 255 })(o)
@@ -184,6 +191,14 @@ func TestPlanInstall(t *testing.T) {
 		{"an older one runs", again, begun, installer(func(s *runtime.State) { s.Stamp = "old" }), KillInstaller},
 		{"an older one ended", again, begun, installer(func(s *runtime.State) { s.Stamp, s.Running = "old", false }), RemoveInstaller},
 		{"the server was started from outside meanwhile", again, begun, func(o *Observed) { o.Server.Running = true }, KillServer},
+		{"one that is left over runs", nil, func(s *v1.ContainerStatus) { s.Phase, s.InstallID = v1.Ready, "x" }, func(o *Observed) {
+			stopped(o)
+			o.Install = runtime.State{ContainerID: "x", Running: true}
+		}, KillInstaller},
+		{"the engine went down under it", again, begun, func(o *Observed) {
+			installer(func(s *runtime.State) { s.Running, s.ExitCode = false, 137 })(o)
+			o.InstallLost = true
+		}, RemoveInstaller},
 		{"cleaned up before anything else", nil, func(s *v1.ContainerStatus) { s.Phase, s.InstallID = v1.Ready, "x" }, stopped, RemoveInstaller},
 		{"failed: nothing is started", nil, func(s *v1.ContainerStatus) { s.Phase, s.InstallFailed = v1.Failed, true }, none, Rest},
 		{"failed: nothing stays running", nil, func(s *v1.ContainerStatus) { s.Phase, s.InstallFailed = v1.Failed, true }, nil, NoteStopping},

@@ -45,6 +45,9 @@ func (s serving) take(ctx context.Context, a Action) (controller.Result, error) 
 		})
 	case Unpause:
 		s.Metrics.Repaired("paused")
+		if s.o.Install.Paused {
+			n = installerName(s.c.Meta.ID)
+		}
 		return again, s.Engine.Unpause(ctx, n)
 	}
 	return settled, controller.Terminal(fmt.Errorf("container %s: no action %d", s.c.Meta.ID, a))
@@ -76,14 +79,27 @@ func (s serving) makeServer(ctx context.Context) (controller.Result, error) {
 // updateLimits changes limits live. What an engine accepts and does not apply
 // is told, and not tried for ever.
 func (s serving) updateLimits(ctx context.Context, n runtime.Name) (controller.Result, error) {
-	if err := s.Engine.Update(ctx, n, limits(s.c.Spec)); err != nil {
-		return settled, s.trouble(fmt.Errorf("change limits: %w", err))
+	err := s.Engine.Update(ctx, n, limits(s.c.Spec))
+	if errors.Is(err, runtime.ErrUnavailable) {
+		return settled, s.trouble(err)
 	}
-	now, err := s.inspect(ctx, n)
-	if err == nil && exists(now) && limitsDiffer(s.c.Spec, now.Live) {
-		err = controller.Terminal(s.trouble(fmt.Errorf("the engine did not apply the limits of container %s", s.c.Meta.ID)))
+	now, look := s.inspect(ctx, n)
+	if look != nil || !exists(now) || !limitsDiffer(s.c.Spec, now.Live) {
+		return again, look
 	}
-	return again, err
+	text := "the engine did not apply the limits"
+	if err != nil {
+		text += ": " + err.Error()
+	}
+	return again, s.note(func(st *v1.ContainerStatus, at time.Time) {
+		st.Message, st.LimitsRefused = text, limitsTry(s.c, now)
+		set(st, at, v1.LimitsApplied, v1.False, "Refused", text)
+	}, text)
+}
+
+// limitsTry names one attempt to change the limits of one container.
+func limitsTry(c v1.Container, server runtime.State) string {
+	return fmt.Sprintf("%d/%s", c.Meta.Generation, server.ContainerID)
 }
 
 // startServer notes a start before it tries it, so that a crash between the two

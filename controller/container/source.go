@@ -2,6 +2,7 @@ package container
 
 import (
 	"context"
+	"time"
 
 	"berth/controller"
 	"berth/runtime"
@@ -15,9 +16,13 @@ type Watcher interface {
 
 // Watch is a source of what happens in the engine. It calls listed after each
 // complete list, the first of which makes the daemon ready.
-func Watch(e Watcher, listed func()) controller.Source {
+//
+// The time between the end of a stream and the next list is kept in o.
+func Watch(e Watcher, o *Outage, listed func()) controller.Source {
 	return func(ctx context.Context, notify func(string)) error {
+		defer func() { o.begin(time.Now()) }()
 		return e.Watch(ctx, func(found []runtime.Found) {
+			o.end(time.Now())
 			for _, f := range found {
 				notify(f.Name.ID)
 			}

@@ -17,6 +17,18 @@ type step struct {
 	o Observed
 }
 
+// takeIfFree takes a step that needs a slot only when there is one.
+func (s step) takeIfFree(ctx context.Context, next Step) (controller.Result, error) {
+	if !next.Do.heavy() {
+		return s.take(ctx, next)
+	}
+	if !s.Slots.take(s.c.Meta.ID) {
+		return lookAfter(slotWait), nil
+	}
+	defer s.Slots.give()
+	return s.take(ctx, next)
+}
+
 // take acts on one step and notes what came of it.
 func (s step) take(ctx context.Context, next Step) (controller.Result, error) {
 	switch next.Do {
@@ -53,6 +65,7 @@ func (s step) seen() error {
 
 // forget is the end of a container: nothing of it is left on the host.
 func (s step) forget(ctx context.Context) error {
+	s.Pulls.Forget(s.c.Meta.ID)
 	if err := s.Console.Forget(ctx, s.c.Meta.ID); err != nil {
 		return fmt.Errorf("container %s: %w", s.c.Meta.ID, err)
 	}

@@ -61,8 +61,9 @@ func newWorld(t *testing.T) *world {
 		Store: s, Engine: e, Console: c, Log: log,
 		Pulls:   container.NewPuller(e, 2, log),
 		Orphans: &container.Orphans{Grace: time.Minute, Log: log},
-		Crash:   container.CrashBackOff{Initial: 10 * time.Second, Max: 5 * time.Minute, ResetAfter: 10 * time.Minute},
-		BootID:  "boot", Volume: func(id string) string { return "/volumes/" + id },
+		Slots:   container.NewSlots(4), Outage: &container.Outage{},
+		Crash:  container.CrashBackOff{Initial: 10 * time.Second, Max: 5 * time.Minute, ResetAfter: 10 * time.Minute},
+		BootID: "boot", Volume: func(id string) string { return "/volumes/" + id },
 		Auth: func(string) runtime.Auth { return runtime.Auth{} },
 	}}
 }
@@ -80,10 +81,10 @@ func live(t *testing.T, test func(w *world)) {
 // run starts the daemon's part that this package is; stop ends it.
 func (w *world) run() (stop func()) {
 	ctx, cancel := context.WithCancel(w.t.Context())
-	loop := &controller.Loop{Name: "container", Reconciler: w.rec, Workers: 4, Log: w.rec.Log,
+	loop := &controller.Loop{Name: "container", Reconciler: w.rec, Workers: 8, Log: w.rec.Log,
 		BackOff: controller.BackOff(500*time.Millisecond, 5*time.Minute),
 		Wish:    []controller.Source{store.Containers.Source(w.store, store.SpecChanged)},
-		Watch: []controller.Source{container.Watch(w.engine, func() {}), w.rec.Pulls.Source,
+		Watch: []controller.Source{container.Watch(w.engine, w.rec.Outage, func() {}), w.rec.Pulls.Source, w.rec.Slots.Source,
 			controller.Every(time.Minute, container.IDs(w.store))}}
 	done := make(chan struct{}, 2)
 	go func() { loop.Run(ctx); done <- struct{}{} }()

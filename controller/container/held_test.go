@@ -1,0 +1,144 @@
+package container_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	v1 "berth/api/v1"
+	"berth/runtime"
+	"berth/store"
+)
+
+func TestAKillWaitsForNoOtherContainersStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		hang := false
+		w.engine.Fail = func(op string, n runtime.Name) error {
+			if hang && op == "start" && n.ID != "mc" {
+				time.Sleep(time.Minute)
+			}
+			return nil
+		}
+		defer w.run()()
+		w.installed(nil)
+		w.wish(on)
+		hang = true
+		for i := range 24 {
+			require.NoError(t, w.store.Update(func(tx *store.Tx) error {
+				id := fmt.Sprintf("other%d", i)
+				return store.Containers.Create(tx, id, v1.ContainerSpec{Image: "i", VolumeID: id, Install: 1, Run: 1, Power: v1.PowerOn})
+			}))
+		}
+		time.Sleep(time.Second) // four of them are being started
+		began := time.Now()
+		w.wish(kill)
+		w.want(v1.Exit)
+		require.Less(t, time.Since(began), time.Second)
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		for i := range 24 {
+			require.True(t, w.engine.State(runtime.Name{ID: fmt.Sprintf("other%d", i), Role: runtime.Server}).Running)
+		}
+	})
+}
+
+func TestWhatTheEngineTookDownRunsAgainAlsoAfterACleanEnd(t *testing.T) {
+	for _, mode := range []string{v1.RestartNever, v1.RestartOnFailure} {
+		live(t, func(w *world) {
+			w.installed(func(s *v1.ContainerSpec) { s.RestartPolicy.Mode = mode })
+			w.wish(on)
+			w.engine.Host().Down()
+			time.Sleep(5 * time.Second)
+			w.engine.Exit(server, 0)
+			time.Sleep(5 * time.Second)
+			w.engine.Host().Up()
+			time.Sleep(10 * time.Second)
+			w.want(v1.Running)
+			require.Equal(t, []string{"running", "exit", "starting", "running"}, w.told()[3:])
+		})
+	}
+}
+
+func TestAnInstallationThatTheEngineTookDownBeginsAnew(t *testing.T) {
+	live(t, func(w *world) {
+		w.create(nil)
+		w.engine.Host().Down()
+		time.Sleep(5 * time.Second)
+		w.engine.Exit(installer, 137)
+		w.engine.Host().Up()
+		time.Sleep(10 * time.Second)
+		w.want(v1.Installing)
+		require.True(t, w.engine.State(installer).Running)
+		w.engine.Exit(installer, 0)
+		w.want(v1.Ready)
+	})
+}
+
+func TestAFailingPullBacksOff(t *testing.T) {
+	live(t, func(w *world) {
+		w.engine.RefusePull("far", errors.New("connection refused"))
+		w.create(func(s *v1.ContainerSpec) { s.Image = "far" })
+		time.Sleep(time.Hour)
+		n := w.count("pull", runtime.Name{ID: "far"})
+		require.Less(t, n, 25)
+		require.Greater(t, n, 10)
+		require.Contains(t, w.want(v1.Installing).Status.Message, "connection refused; tried again at")
+	})
+}
+
+func TestAnImageThatWasPrunedIsNotAskedForAllTheTime(t *testing.T) {
+	live(t, func(w *world) {
+		w.installed(nil)
+		w.engine.RemoveImage("i")
+		w.engine.RefusePull("i", runtime.ErrImageNotFound)
+		w.engine.Vanish(server)
+		time.Sleep(time.Hour)
+		require.Less(t, w.count("pull", runtime.Name{ID: "i"}), 80) // the resync asks each minute
+		w.engine.AddImage("i")
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		require.NotEmpty(t, w.engine.State(server).ContainerID)
+	})
+}
+
+func TestAPullsEndIsNotToldToALaterContainerOfTheSameID(t *testing.T) {
+	live(t, func(w *world) {
+		release := w.engine.HoldPull("late")
+		w.engine.RefusePull("late", runtime.ErrImageNotFound)
+		w.create(func(s *v1.ContainerSpec) { s.Image = "late" })
+		require.NoError(t, w.store.Update(func(tx *store.Tx) error { return store.Containers.Delete(tx, "mc") }))
+		require.True(t, w.gone())
+		release()
+		time.Sleep(time.Hour)
+		w.engine.RefusePull("late", nil)
+		w.create(func(s *v1.ContainerSpec) { s.Image = "late" })
+		time.Sleep(time.Minute)
+		w.engine.Exit(installer, 0)
+		w.want(v1.Ready)
+	})
+}
+
+func TestALimitThatTheEngineRefusesIsToldOnceAndBlocksNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.engine.Fail = func(op string, _ runtime.Name) error {
+			if op == "update" {
+				return runtime.ErrInvalid
+			}
+			return nil
+		}
+		defer w.run()()
+		w.installed(func(s *v1.ContainerSpec) { s.Limits.Memory = 64 << 20 })
+		w.wish(func(s *v1.ContainerSpec) { s.Limits.Memory = 128 << 20 })
+		w.wish(on)
+		c := w.want(v1.Running)
+		require.Equal(t, v1.False, v1.FindCondition(c.Status.Conditions, v1.LimitsApplied).Status)
+		time.Sleep(time.Hour)
+		require.LessOrEqual(t, w.count("update", server), 2, "once for each spec")
+	})
+}
