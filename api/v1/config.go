@@ -58,7 +58,8 @@ type StorageConfig struct {
 	VolumesPath    string `yaml:"volumes_path" json:"volumes_path"` // Complete fills it in
 	MaxFileSize    Size   `yaml:"max_file_size" json:"max_file_size"`
 	MaxExtractSize Size   `yaml:"max_extract_size" json:"max_extract_size"`
-	UID            int    `yaml:"uid" json:"uid"` // owner of files made through the API; -1: the daemon's own
+	HardLimit      string `yaml:"hard_limit" json:"hard_limit"` // auto or none
+	UID            int    `yaml:"uid" json:"uid"`               // owner of files made through the API; -1: the daemon's own
 	GID            int    `yaml:"gid" json:"gid"`
 }
 

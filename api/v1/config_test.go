@@ -69,6 +69,7 @@ var faults = []struct {
 	{"storage.volumes_path", func(c *Config) { c.Storage.VolumesPath = "/.." }},
 	{"storage.volumes_path", func(c *Config) { c.Storage.VolumesPath = "/a\x00b" }},
 	{"storage.max_file_size", func(c *Config) { c.Storage.MaxFileSize = 0 }},
+	{"storage.hard_limit", func(c *Config) { c.Storage.HardLimit = "some" }},
 	{"storage.max_extract_size", func(c *Config) { c.Storage.MaxExtractSize = -1 }},
 	{"storage.uid", func(c *Config) { c.Storage.UID = -2 }},
 	{"storage.gid", func(c *Config) { c.Storage.GID = 1<<32 - 1 }},

@@ -14,7 +14,7 @@ func Defaults() Config {
 		Authorization: AuthorizationConfig{Enabled: true, MaxTTL: 30 * day},
 		Storage: StorageConfig{
 			DataPath:    "/var/lib/berth",
-			MaxFileSize: 100 * MiB, MaxExtractSize: 10 * GiB,
+			MaxFileSize: 100 * MiB, MaxExtractSize: 10 * GiB, HardLimit: HardLimitNone,
 			UID: -1, GID: -1,
 		},
 		Docker:   DockerConfig{PidsLimit: 512, LogMaxSize: 20 * MiB, LogMaxFiles: 2},

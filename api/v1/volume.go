@@ -15,5 +15,12 @@ type VolumeStatus struct {
 	Conditions []Condition `json:"conditions,omitempty"`
 }
 
+// The values of storage.hard_limit: whether a new volume with a limit gets a file
+// system of its own, where the host can.
+const (
+	HardLimitAuto = "auto"
+	HardLimitNone = "none"
+)
+
 // DirectoryReady is a volume's condition: its directory is there and usable.
 const DirectoryReady = "DirectoryReady"

@@ -12,6 +12,7 @@ import (
 
 	"berth/api/server"
 	"berth/api/stream"
+	v1 "berth/api/v1"
 	"berth/controller"
 	"berth/controller/console"
 	"berth/runtime/cgroup"
@@ -77,7 +78,11 @@ func (d *daemon) makeRuntime() (err error) {
 		return err
 	}
 	d.volumes, err = volume.New(c.Storage.VolumesPath, volume.Options{UID: c.Storage.UID, GID: c.Storage.GID,
-		Limits: volume.Limits{ExtractBytes: int64(c.Storage.MaxExtractSize)}})
+		Limits:    volume.Limits{ExtractBytes: int64(c.Storage.MaxExtractSize)},
+		HardLimit: c.Storage.HardLimit == v1.HardLimitAuto})
+	if err == nil && c.Storage.HardLimit == v1.HardLimitAuto && d.volumes.HardLimit() != nil {
+		d.log.Warn("limits of volumes are only soft on this host", "reason", d.volumes.HardLimit())
+	}
 	return err
 }
 

@@ -86,6 +86,13 @@ func (a *account) measured(n int64) {
 	a.mu.Unlock()
 }
 
+// bound is the limit in bytes; 0 is none.
+func (a *account) bound() int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.limit
+}
+
 func (a *account) isSwept() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

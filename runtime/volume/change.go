@@ -19,7 +19,11 @@ func (f Files) on(ctx context.Context, id, p string, do func(*tree) error) error
 		return err
 	}
 	defer t.close()
-	return refuse(p, do(t))
+	err = refuse(p, do(t))
+	if errors.Is(err, v1.ErrDiskFull) && f.m.images.holds(id) {
+		return v1.ErrSizeLimit // its own disk is full, not the host's
+	}
+	return err
 }
 
 // Mkdir makes the folder p and those above it. One that exists is left as it is.

@@ -17,6 +17,10 @@ import (
 type Options struct {
 	UID, GID int // owner of what the API makes; -1 is the daemon's own
 	Limits   Limits
+
+	// HardLimit gives a new volume that has a limit a file system of its own, if
+	// the host can: see Manager.HardLimit.
+	HardLimit bool
 }
 
 // Limits bound what one operation may make. 0 takes the default.
@@ -34,6 +38,9 @@ type Manager struct {
 	base string
 	opt  Options
 	bufs sync.Pool // of *[]byte
+
+	images *images
+	noHard error // why limits are only soft here
 
 	mu     sync.Mutex
 	temps  map[string]bool     // temporary names in use
@@ -68,8 +75,19 @@ func New(base string, opt Options) (*Manager, error) {
 	m := &Manager{base: base, opt: opt, temps: map[string]bool{}, usages: map[string]*account{},
 		news: map[string]bool{}, wake: make(chan struct{}, 1)}
 	m.bufs.New = func() any { b := make([]byte, 256<<10); return &b }
+	if m.images, err = openImages(base); err != nil {
+		return nil, err
+	}
+	m.noHard = errors.New("it is not asked for")
+	if opt.HardLimit {
+		m.noHard = m.images.probe(context.Background())
+	}
 	return m, nil
 }
+
+// HardLimit says why limits are only soft on this host; nil: they are hard, for
+// volumes that are made with one.
+func (m *Manager) HardLimit() error { return m.noHard }
 
 func (l *Limits) fill() {
 	setDefault(&l.ExtractBytes, 10<<30)
@@ -100,6 +118,11 @@ func (m *Manager) Ensure(id string) error {
 	if errors.Is(err, fs.ErrExist) {
 		return m.Check(id)
 	}
+	if limit := m.account(id).bound(); err == nil && limit > 0 && m.noHard == nil {
+		if err = m.images.make(context.Background(), id, limit); err != nil {
+			err = errors.Join(err, m.images.remove(id), base.Remove(id))
+		}
+	}
 	if err != nil {
 		return fmt.Errorf("volume %s: %w", id, err)
 	}
@@ -115,6 +138,11 @@ func (m *Manager) Ensure(id string) error {
 // Check says whether the volume's directory can be used: ErrDirectoryMissing
 // of v1, ErrNotADirectory, or nil.
 func (m *Manager) Check(id string) error {
+	if m.images.holds(id) {
+		if err := m.images.fit(context.Background(), id, m.account(id).bound()); err != nil {
+			return fmt.Errorf("volume %s: %w", id, err)
+		}
+	}
 	t, err := m.open(context.Background(), id)
 	if err != nil {
 		return err
@@ -131,6 +159,11 @@ func (m *Manager) Remove(ctx context.Context, id string) error {
 		return err
 	}
 	defer base.Close()
+	if m.images.holds(id) {
+		if err := m.images.remove(id); err != nil {
+			return fmt.Errorf("volume %s: %w", id, err)
+		}
+	}
 	gone := ".removing-" + id
 	if err := base.Rename(id, gone); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("volume %s: %w", id, err)

@@ -38,6 +38,8 @@ func (m *Manager) open(ctx context.Context, id string) (*tree, error) {
 		return nil, err
 	case !before.IsDir():
 		return nil, v1.ErrNotADirectory
+	case m.images.holds(id) && !m.images.mounted(id):
+		return nil, v1.ErrDirectoryMissing
 	}
 	r, err := base.OpenRoot(id) // no tenant is above its volume: nothing but an operator can swap it
 	if err != nil {
