@@ -21,7 +21,7 @@ type Loop struct {
 	Wish       []Source // what a client asked: the key is looked at now, its failures forgotten
 	Workers    int
 	BackOff    func() backoff.BackOff // a fresh schedule that never ends; see BackOff
-	Drain      time.Duration          // how long a step under way may go on after the end; 0 is 6 s
+	Drain      time.Duration          // how long a step under way may go on after the end; 0 is 5 s
 	Log        *slog.Logger
 	Metrics    *Metrics // nil records nothing
 
@@ -83,7 +83,7 @@ func (l *Loop) drain() time.Duration {
 	if l.Drain > 0 {
 		return l.Drain
 	}
-	return 6 * time.Second
+	return 5 * time.Second
 }
 
 // feed runs one source, and runs it again with backoff when it breaks.

@@ -187,7 +187,7 @@ func TestOneKeyIsNeverWorkedOnTwiceAtOnce(t *testing.T) {
 
 func TestShutdownFinishesTheStepUnderWayAndCancelsALateOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for _, tc := range []struct{ needs, waits time.Duration }{{3 * time.Second, 3 * time.Second}, {time.Hour, 6 * time.Second}} {
+		for _, tc := range []struct{ needs, waits time.Duration }{{3 * time.Second, 3 * time.Second}, {time.Hour, 5 * time.Second}} {
 			ctx, cancel := context.WithCancel(t.Context())
 			finished := false
 			l := &controller.Loop{Name: "t", Workers: 1, BackOff: controller.BackOff(time.Second, time.Minute),

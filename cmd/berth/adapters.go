@@ -12,8 +12,11 @@ import (
 	"berth/store"
 )
 
-// readyLimit bounds how long a look at the engine's health may take.
-const readyLimit = 2 * time.Second
+// How often the engine is asked how it is, and from when on no answer is one.
+const (
+	healthEvery = time.Second
+	healthOld   = 5 * time.Second
+)
 
 // volumePath is where a volume's directory is.
 func (d *daemon) volumePath(id string) string {
@@ -58,15 +61,33 @@ func (d *daemon) tellEvents(ctx context.Context) error {
 	return nil
 }
 
+// health is how the engine was when it was last asked.
+type health struct {
+	at  time.Time
+	err error
+}
+
+// watchHealth asks the engine how it is, again and again, so that nobody who
+// wants to know waits for an engine that hangs.
+func (d *daemon) watchHealth(ctx context.Context) error {
+	for ctx.Err() == nil {
+		d.health.Store(&health{time.Now(), d.engine.Ready(ctx)})
+		select {
+		case <-ctx.Done():
+		case <-time.After(healthEvery):
+		}
+	}
+	return nil
+}
+
 // unready names why wishes cannot be carried out now.
 func (d *daemon) unready() (reasons []string) {
-	ctx, cancel := context.WithTimeout(context.Background(), readyLimit)
-	defer cancel()
 	if err := d.store.Writable(); err != nil {
 		reasons = append(reasons, "store: not writable")
 		d.log.Error("the store cannot be written", "err", err)
 	}
-	if err := d.engine.Ready(ctx); err != nil {
+	h := d.health.Load()
+	if h == nil || h.err != nil || time.Since(h.at) > healthOld {
 		reasons = append(reasons, "engine: does not answer")
 	}
 	if !d.listed.Load() {

@@ -35,6 +35,7 @@ type daemon struct {
 	sampler  *console.Sampler
 	server   *server.Server
 
+	health atomic.Pointer[health]      // of the engine; nil: it was not asked yet
 	listed atomic.Bool                 // the engine's containers were listed once
 	parts  []func(ctx context.Context) // what runs until the end, all at once
 }
@@ -97,6 +98,7 @@ func (d *daemon) makeConsoles() {
 	d.part("consoles", d.consoles.Run)
 	d.part("stats", d.sampler.Run)
 	d.part("events", d.tellEvents)
+	d.part("engine health", d.watchHealth)
 }
 
 func (d *daemon) makeServer() {

@@ -27,12 +27,17 @@ var (
 var texts = []reading{
 	{"bind source path does not exist", runtime.ErrMountMissing},
 	{"unable to find user", runtime.ErrInvalid},
+	{"cannot allocate memory", nil}, // of the host: the next try may succeed
+	{"no space left on device", nil},
+	{"resource temporarily unavailable", nil},
+	{"too many open files", nil},
 	{"oci runtime create failed", runtime.ErrBadCommand},
 	{"oci runtime error", runtime.ErrBadCommand},
 	{"no such image", runtime.ErrImageNotFound},
 	{"no such container", runtime.ErrNotFound},
 	{"port is already allocated", runtime.ErrPortTaken},
 	{"address already in use", runtime.ErrPortTaken},
+	{"cannot assign requested address", runtime.ErrPortTaken}, // the host has no such address now
 	{"cannot remove a running container", runtime.ErrRunning},
 	{"container is running: stop the container", runtime.ErrRunning},
 	{"is not paused", errNotPaused},
