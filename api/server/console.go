@@ -8,6 +8,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"berth/api/intent"
 	v1 "berth/api/v1"
 	"berth/store"
 )
@@ -168,18 +169,30 @@ func (s consoles) listEvents(c *fiber.Ctx) error {
 		if body.Oldest > body.Newest {
 			body.Oldest = 0
 		}
-		list, err := readEvents(tx, since, limit)
-		for _, e := range list {
-			if caller.Sees(e.Container) {
-				body.Events = append(body.Events, e)
-			}
-		}
+		body.Events, err = visibleEvents(tx, caller, since, limit)
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	return ok(c, body)
+}
+
+// visibleEvents are the first transitions after since that the caller may see.
+func visibleEvents(tx *store.Tx, caller intent.Caller, since uint64, limit int) ([]v1.Event, error) {
+	visible := []v1.Event{}
+	for len(visible) < limit {
+		list, err := readEvents(tx, since, limit)
+		if err != nil || len(list) == 0 {
+			return visible, err
+		}
+		for _, e := range list {
+			if since = e.Seq; caller.Sees(e.Container) && len(visible) < limit {
+				visible = append(visible, e)
+			}
+		}
+	}
+	return visible, nil
 }
 
 // keptEvents is the seqs of the oldest transition that is kept and of the newest

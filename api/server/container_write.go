@@ -72,11 +72,7 @@ func (s containers) imageVerdict(id string) error {
 	wait := time.Duration(s.settings.Current().Reconcile.CreateWait)
 	waiting, cancel := context.WithTimeout(context.Background(), wait)
 	defer cancel()
-	o, err := store.Containers.Await(waiting, s.store, id, func(o v1.Container) bool {
-		// Unknown is a pull under way, and no verdict.
-		status := v1.FindCondition(o.Status.Conditions, v1.ImageAvailable).Status
-		return status == v1.True || status == v1.False
-	})
+	o, err := store.Containers.Await(waiting, s.store, id, judged)
 	verdict := v1.FindCondition(o.Status.Conditions, v1.ImageAvailable)
 	if err != nil || verdict.Status != v1.False || verdict.Reason != v1.ReasonImageNotFound {
 		return nil

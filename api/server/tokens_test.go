@@ -192,3 +192,18 @@ func TestMetrics(t *testing.T) {
 	h.settings.change(func(c *v1.Config) { c.Metrics.Public = true })
 	require.Equal(t, 200, h.do(request{method: "GET", path: "/metrics", token: "-", accept: "-"}).status)
 }
+
+func TestALimitedTokenReadsOnPastTheEventsOfOthers(t *testing.T) {
+	h := newHarness(t)
+	h.container("other", h.volume())
+	h.container("mine", h.volume())
+	for range 5 {
+		h.phase("other", v1.Starting)
+		h.phase("other", v1.Exit)
+	}
+	h.phase("mine", v1.Installing)
+	answer := h.do(request{method: "GET", path: "/events?limit=1", token: h.mint(object{"containers": []string{"mine"}})})
+	events := answer.json["events"].([]any)
+	require.Len(t, events, 1)
+	require.Equal(t, "mine", events[0].(map[string]any)["container"])
+}
