@@ -69,6 +69,22 @@ func TestJournalIsReadByAnotherHub(t *testing.T) {
 	require.Equal(t, v1.Resume{Last: late.Time, Container: "c2"}, begin(t, stream.New(dir, stream.Options{}), "c2"))
 }
 
+// TestALostNoteHidesNoLines has lines of a container, but no note that they are its.
+func TestALostNoteHidesNoLines(t *testing.T) {
+	for _, note := range []string{"", "c1", "c1 open\n", "what is this\n"} {
+		dir := t.TempDir()
+		h := stream.New(dir, stream.Options{})
+		begin(t, h, "c1")
+		write(t, h, lines(0, 3))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "mc", "server.run"), []byte(note), 0o600))
+		for range 2 {
+			r := begin(t, stream.New(dir, stream.Options{}), "c1")
+			require.False(t, r.Fresh)
+			require.Equal(t, line(2).Time, r.Last)
+		}
+	}
+}
+
 func TestJournalIsPrivate(t *testing.T) {
 	dir := t.TempDir()
 	h := stream.New(dir, stream.Options{})

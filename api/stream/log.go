@@ -78,7 +78,7 @@ func (g *log) begin(container string) (v1.Resume, error) {
 	g.mu.Lock()
 	was, last := g.note, g.last
 	now := note{container: container, after: was.after}
-	if was.container != container {
+	if was.container != "" && was.container != container { // without a note, what is there may be of this one
 		now.after = unixNano(last)
 	}
 	g.note = now

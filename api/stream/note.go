@@ -28,10 +28,14 @@ func readNote(path string) note {
 	return n
 }
 
+// write replaces the note in one step: berth may be killed at any time.
 func (n note) write(path string) error {
 	state := "open"
 	if n.whole {
 		state = "whole"
 	}
-	return os.WriteFile(path, fmt.Appendf(nil, "%s %s %d\n", n.container, state, n.after), 0o600)
+	if err := os.WriteFile(path+".new", fmt.Appendf(nil, "%s %s %d\n", n.container, state, n.after), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -70,7 +72,7 @@ func (w *world) boot() {
 }
 
 func (w *world) step(dice *rand.Rand) {
-	switch dice.IntN(14) {
+	switch dice.IntN(15) {
 	case 0:
 		w.e.cut(w.tgt.ContainerID)
 	case 1:
@@ -93,6 +95,10 @@ func (w *world) step(dice *rand.Rand) {
 		w.m.Follow(w.tgt)
 	case 8:
 		synctest.Wait()
+	case 9:
+		w.kill()
+		_ = os.WriteFile(filepath.Join(w.dir, "mc", "server.run"), nil, 0o600) // a note that a power cut has torn
+		w.boot()
 	default:
 		for range dice.IntN(20) {
 			text := fmt.Sprint(len(w.want))

@@ -95,10 +95,10 @@ func requireWhole(t *testing.T, dir string, want map[string]int) {
 			got = journal(t, dir, id)
 			return len(got) >= n
 		}, time.Minute, 20*time.Millisecond, "%s: %d of %d", id, len(got), n)
-		require.Len(t, got, n, id)
 		for i, text := range got {
 			require.Equal(t, fmt.Sprintf("line %d", i), text, id)
 		}
+		require.Equal(t, n, len(got), id)
 	}
 }
 

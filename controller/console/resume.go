@@ -35,7 +35,9 @@ func (p *pump) resume(ctx context.Context, t Target) (*resume, error) {
 	if last.Fresh {
 		return &resume{}, nil
 	}
-	p.lookForGap(ctx, t, last.Last)
+	if !last.Last.Before(fromOf(t)) { // else no line of this run was read yet
+		p.lookForGap(ctx, t, last.Last)
+	}
 	return p.repeat(ctx, last.Last)
 }
 
