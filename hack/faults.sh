@@ -13,16 +13,16 @@ plan=controller/container/plan.go
 faults='a restart does not end the old run|case o.Server.Running \&\& c.Status.Ran != c.Spec.Run:|case false:
 a start that was noted counts as done|case c.Status.Phase == v1.Starting \&\& startIsPending(c, o.Server):|case false:
 a run that ended for good is started again|case c.Status.NextRetryAt == nil:|case false:
-the backoff is not waited for|case o.Now.Before(\*c.Status.NextRetryAt) \&\& !vanished(c, o.Server):|case false:
+the backoff is not waited for|case o.Now.Before(\*c.Status.NextRetryAt) \&\& !vanished(c, o.Server) \&\& !clockWentBack(c, o):|case false:
 a kill waits for the grace|case c.Spec.KillRun > 0 \&\& c.Status.Ran <= c.Spec.KillRun:|case false:
-a deaf container is never killed|case !o.Now.Before(deadline):|case false:
+a deaf container is never killed|case !o.Now.Before(deadline), clockWentBack(c, o):|case false:
 the server runs on during an installation|case o.Server.Running \&\& c.Status.Phase == v1.Installing:|case false:
 an old installer counts as the new one|case exists(o.Install) \&\& o.Install.Stamp != c.Spec.InstallStamp():|case false:
 a failed installation is started|case c.Status.InstallFailed:|case false:
 a container of an old spec is started|case o.Server.Stamp != c.Spec.Stamp():|case false:
 running is told before the pattern matched|case o.Matched:|case true:
 an installer that is left over stays|case c.Status.InstallID != "":|case false:
-a signal is sent to what is frozen|case o.Server.Paused:|case false:
+a signal is sent to what is frozen|case o.Server.Paused, o.Install.Paused:|case false:
 the record goes before the container|case o.Server.Running:|case false:'
 
 missed=0 tried=0
