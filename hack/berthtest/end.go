@@ -2,6 +2,8 @@ package berthtest
 
 import (
 	"strings"
+	"syscall"
+	"time"
 )
 
 // forbidden are the texts that no log may hold, beside the token.
@@ -11,8 +13,7 @@ var forbidden = []string{"DATA RACE", "panic", "Authorization", "Bearer"}
 func (b *Berth) end() {
 	if b.cmd != nil && !b.ended() {
 		b.searchMetrics()
-		_ = b.cmd.Process.Kill()
-		<-b.exited
+		b.stop()
 	}
 	log := b.Log()
 	for _, text := range append(forbidden, b.Token) {
@@ -24,6 +25,18 @@ func (b *Berth) end() {
 	if b.t.Failed() {
 		b.t.Logf("the end of berth's log:\n%s", tail(log))
 	}
+}
+
+// stop lets the daemon finish what it has asked the engine for, so that nothing
+// is made after the containers were removed.
+func (b *Berth) stop() {
+	_ = b.cmd.Process.Signal(syscall.SIGCONT)
+	_ = b.cmd.Process.Signal(syscall.SIGTERM)
+	if !Within(15*time.Second, b.ended) {
+		b.t.Error("berth does not end when it is asked to")
+		_ = b.cmd.Process.Kill()
+	}
+	<-b.exited
 }
 
 // searchMetrics looks for the token in what a monitor reads.

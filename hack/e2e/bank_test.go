@@ -137,15 +137,36 @@ func (k *bank) audit(t *testing.T) {
 	var list struct{ Containers []berthtest.Container }
 	k.b.Get(t, "/containers", &list)
 	for _, c := range list.Containers {
-		for _, p := range k.b.Container(t, c.InternalID).Ports {
+		now := k.b.Container(t, c.InternalID)
+		for _, p := range now.Ports {
 			require.Empty(t, claimed[p.String()], "%s has two owners", p)
 			claimed[p.String()] = c.InternalID
 		}
-		berthtest.Until(t, wait, "its server stands ready", func() bool { return onlyServer(t, k.b, c.InternalID) })
+		berthtest.Until(t, wait, "its server stands ready, with its ports", func() bool {
+			return onlyServer(t, k.b, c.InternalID) && publishes(t, k.b, now)
+		})
 	}
 	for name, entry := range k.b.Pool(t) {
 		require.Equal(t, claimed[name], entry.Container, name)
 		require.Equal(t, entry.Container != "", entry.InUse, name)
 	}
 	require.Len(t, k.b.Containers(t, ""), len(list.Containers), "no container without a record")
+}
+
+// publishes says whether the server container was made with the ports of its spec.
+func publishes(t *testing.T, b *berthtest.Berth, c berthtest.Container) bool {
+	t.Helper()
+	list := b.Containers(t, c.InternalID)
+	if len(list) != 1 {
+		return false
+	}
+	one, _ := b.Engine.Inspect(t, list[0].ID)
+	host, _ := one.Raw["HostConfig"].(map[string]any)
+	bound, _ := host["PortBindings"].(map[string]any)
+	for _, p := range c.Ports {
+		if bound[fmt.Sprintf("%d/%s", p.Port, p.Protocol)] == nil {
+			return false
+		}
+	}
+	return len(bound) == len(c.Ports)
 }
