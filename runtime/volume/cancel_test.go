@@ -66,7 +66,7 @@ func TestClientLeaves(t *testing.T) {
 
 // leave counts the points at which call could be left.
 func leave(t *testing.T, call func(context.Context) error, before []string, b box) (left int) {
-	for n := int64(0); n < 100_000; n = n*3/2 + 1 {
+	for n := int64(0); n < 100_000; n = n*2 + 1 {
 		ctx := &after{Context: t.Context()}
 		ctx.n.Store(n)
 		if err := call(ctx); err == nil {
