@@ -24,8 +24,8 @@ func (d *daemon) volumePath(id string) string {
 }
 
 // diskUsage is the size of a container's volume, as last measured.
-func (d *daemon) diskUsage(id string) (bytes int64, known bool) {
-	err := d.store.View(func(tx *store.Tx) error {
+func diskUsage(s *store.Store, id string) (bytes int64, known bool) {
+	err := s.View(func(tx *store.Tx) error {
 		c, err := store.Containers.Get(tx, id)
 		if err != nil {
 			return err

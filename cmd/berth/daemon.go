@@ -93,7 +93,8 @@ func (d *daemon) makeConsoles() {
 	d.hub = stream.New(dir, stream.Options{Registerer: d.metrics, Log: d.log})
 	d.consoles = console.New(d.engine, d.hub, console.Options{Log: d.log})
 	meter := cgroup.New(d.engine)
-	d.sampler = console.NewSampler(d.consoles, meter, d.hub, console.SamplerOptions{Disk: d.diskUsage, Log: d.log})
+	disk := func(id string) (int64, bool) { return diskUsage(d.store, id) }
+	d.sampler = console.NewSampler(d.consoles, meter, d.hub, console.SamplerOptions{Disk: disk, Log: d.log})
 	d.metrics.MustRegister(console.NewCollector(d.consoles, meter))
 	d.part("consoles", d.consoles.Run)
 	d.part("stats", d.sampler.Run)

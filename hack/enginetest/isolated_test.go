@@ -4,6 +4,7 @@ import (
 	"os"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -51,7 +52,7 @@ func TestLiveRestoreKeepsContainers(t *testing.T) {
 func TestAFrozenEngineThaws(t *testing.T) {
 	e := enginetest.StartIsolated(t)
 	e.Freeze(t)
-	require.Error(t, e.Ping(t.Context()))
+	require.Eventually(t, func() bool { return e.Ping(t.Context()) != nil }, 10*time.Second, time.Millisecond, "a stop takes effect a moment later")
 	e.Thaw(t)
 	require.NoError(t, e.Ping(t.Context()))
 	e.FreezeContainerd(t)
