@@ -84,25 +84,26 @@ func (r *Reconciler) load(id string) (c v1.Container, over bool, err error) {
 }
 
 // observe looks at the host. It asks only what Plan needs: an idle container
-// costs one inspect.
+// costs one inspect, and what was never noted as begun is not looked for.
 func (r *Reconciler) observe(ctx context.Context, c v1.Container) (o Observed, err error) {
 	o = Observed{Now: time.Now(), BootID: r.BootID}
-	if o.Server, err = r.inspect(ctx, serverName(c.Meta.ID)); err != nil {
-		return o, err
-	}
 	installing := c.Status.Installed != c.Spec.Install
-	if installing || c.Status.InstallID != "" || c.Meta.Deleted {
+	if c.Meta.Deleted || c.Status.Installed > 0 {
+		if o.Server, err = r.inspect(ctx, serverName(c.Meta.ID)); err != nil {
+			return o, err
+		}
+	}
+	if c.Meta.Deleted || c.Status.InstallID != "" || installing && c.Status.InstallBegun > 0 {
 		if o.Install, err = r.inspect(ctx, installerName(c.Meta.ID)); err != nil {
 			return o, err
 		}
 	}
-	if installing && !exists(o.Install) && !c.Meta.Deleted {
+	if installing && c.Status.InstallBegun == c.Spec.Install && !exists(o.Install) && !c.Meta.Deleted {
 		if o.Image, err = r.Engine.HasImage(ctx, c.Spec.Image); err != nil {
 			return o, err
 		}
 	}
-	o.Lost = r.Outage.took(o.Server)
-	o.InstallLost = r.Outage.took(o.Install)
+	o.Lost, o.InstallLost = r.Outage.took(o.Server), r.Outage.took(o.Install)
 	r.listen(c, &o)
 	return o, nil
 }
