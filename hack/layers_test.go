@@ -37,15 +37,14 @@ var allowed = map[string]string{
 
 // only says which package alone may import a library.
 var only = map[string]string{
-	"github.com/docker/docker":      "runtime/docker",
-	"github.com/dgraph-io/badger":   "store",
-	"github.com/gofiber/fiber":      "api/server",
-	"github.com/gofiber/contrib":    "api/server",
-	"k8s.io/client-go":              "controller",
-	"github.com/coreos/go-iptables": "runtime/firewall",
-	"github.com/klauspost/pgzip":    "runtime/volume",
-	"github.com/dsnet/compress":     "runtime/volume",
-	"github.com/spf13/cobra":        "cmd/berth",
+	"github.com/docker/docker":    "runtime/docker",
+	"github.com/dgraph-io/badger": "store",
+	"github.com/gofiber/fiber":    "api/server",
+	"github.com/gofiber/contrib":  "api/server",
+	"k8s.io/client-go":            "controller",
+	"github.com/klauspost/pgzip":  "runtime/volume",
+	"github.com/dsnet/compress":   "runtime/volume",
+	"github.com/spf13/cobra":      "cmd/berth",
 }
 
 type pkg struct {

@@ -11,14 +11,11 @@ import (
 	"time"
 
 	"github.com/fasthttp/websocket"
-	"github.com/valyala/fasthttp"
 
 	"berth/api/intent"
 	"berth/api/stream"
 	v1 "berth/api/v1"
 )
-
-type fasthttpCtx = fasthttp.RequestCtx
 
 // The bounds of a socket.
 const (

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/fasthttp/websocket"
+	"github.com/gofiber/contrib/websocket"
 	"github.com/gofiber/fiber/v2"
 
 	v1 "berth/api/v1"
@@ -41,19 +41,17 @@ func (s listening) openSocket(c *fiber.Ctx, container string) error {
 	if !s.originAllowed(c) {
 		return errOrigin
 	}
-	if !websocket.FastHTTPIsWebSocketUpgrade(c.Context()) {
+	if !websocket.IsWebSocketUpgrade(c) {
 		return errUpgrade
 	}
 	k, err := s.newSocket(c, container)
 	if err != nil {
 		return err
 	}
-	upgrader := websocket.FastHTTPUpgrader{
-		ReadBufferSize: 1024, WriteBufferSize: 4096, WriteBufferPool: &buffers,
-		CheckOrigin: func(*fasthttpCtx) bool { return true }, // done above
-		Error:       func(*fasthttpCtx, int, error) {},       // answered by fail
-	}
-	if err := upgrader.Upgrade(c.Context(), k.run); err != nil {
+	upgrade := websocket.New(func(conn *websocket.Conn) { k.run(conn.Conn) }, websocket.Config{
+		ReadBufferSize: 1024, WriteBufferSize: 4096, WriteBufferPool: &buffers, // the origin was checked above
+	})
+	if err := upgrade(c); err != nil {
 		return errMalformed
 	}
 	return nil
