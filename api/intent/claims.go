@@ -59,7 +59,7 @@ func claim(tx *store.Tx, id string, had, has []v1.Port) error {
 			move(s, id, c.release, c.take)
 			return nil
 		})
-		if err != nil && !(errors.Is(err, store.ErrNotFound) && len(c.take) == 0) {
+		if err != nil && (!errors.Is(err, store.ErrNotFound) || len(c.take) > 0) {
 			return err
 		}
 	}

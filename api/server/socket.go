@@ -65,6 +65,7 @@ func (k *socket) stop(code int, reason string) {
 // run is the life of a socket, from the upgrade to the end of the connection.
 func (k *socket) run(ws *websocket.Conn) {
 	k.ws = ws
+	k.keepLittle()
 	defer func() {
 		if p := recover(); p != nil {
 			k.log.Error("socket panicked", slog.String("panic", fmt.Sprint(p)), slog.String("stack", string(debug.Stack())))

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"berth/api/v1"
+	v1 "berth/api/v1"
 )
 
 // batch is what one call of Next hands out. Its memory is used again by the next.

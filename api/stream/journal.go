@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"berth/api/v1"
+	v1 "berth/api/v1"
 )
 
 var roles = []string{v1.InstallConsole, v1.ServerConsole}

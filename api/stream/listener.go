@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"berth/api/v1"
+	v1 "berth/api/v1"
 )
 
 // Listener is one client of the hub. Next is for one goroutine; the other

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"berth/api/v1"
+	v1 "berth/api/v1"
 )
 
 // buffer stands between the goroutine that reads a stream and the one that

@@ -5,7 +5,7 @@ import (
 	"regexp"
 	"time"
 
-	"berth/api/v1"
+	v1 "berth/api/v1"
 )
 
 // maxMatch is how much of a line is looked at, in bytes. The end of a longer one is not.

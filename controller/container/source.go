@@ -20,7 +20,11 @@ type Watcher interface {
 // The time between the end of a stream and the next list is kept in o.
 func Watch(e Watcher, o *Outage, listed func()) controller.Source {
 	return func(ctx context.Context, notify func(string)) error {
-		defer func() { o.begin(time.Now()) }()
+		defer func() {
+			if ctx.Err() == nil { // berth's own end is none of the engine's
+				o.begin(time.Now())
+			}
+		}()
 		return e.Watch(ctx, func(found []runtime.Found) {
 			o.end(time.Now())
 			for _, f := range found {

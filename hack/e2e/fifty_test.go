@@ -44,7 +44,6 @@ func TestFiftyAtOnce(t *testing.T) {
 			known.Round(time.Millisecond), time.Since(began).Round(time.Millisecond))
 		require.Equal(t, before, processes(t, b), "the same processes, not started again")
 	}
-	s = b.Listen(t, "/ws")
 	for id := range before {
 		b.Must(t, "DELETE", "/containers/"+id, nil)
 	}

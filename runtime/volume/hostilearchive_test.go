@@ -288,7 +288,7 @@ func TestTimesInZips(t *testing.T) {
 	_, err := w.CreateHeader(&zip.FileHeader{Name: "dos", ModifiedDate: 0x5a21, ModifiedTime: 0x6000})
 	require.NoError(t, err)
 	require.NoError(t, w.Close())
-	b.put(t, "a", string(buf.Bytes()))
+	b.put(t, "a", buf.String())
 	require.NoError(t, b.Decompress(t.Context(), id, "a", "out"))
 	info, err := os.Stat(filepath.Join(b.dir, "out/dos"))
 	require.NoError(t, err)

@@ -103,7 +103,7 @@ func (t *tree) mkdirs(dir string) (*folder, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return f, standsInTheWay(t, dir, err)
 	}
-	made := ""
+	var made string
 	for i := range len(dir) + 1 {
 		if i < len(dir) && dir[i] != '/' || i == 0 {
 			continue

@@ -45,7 +45,7 @@ func (u *unfolding) pour(f *os.File, content io.Reader) error {
 	buf := u.t.m.bufs.Get().(*[]byte)
 	defer u.t.m.bufs.Put(buf)
 	var size int64
-	hole := false
+	var hole bool
 	for {
 		n, end := fillBuffer(content, *buf)
 		if end != nil && !errors.Is(end, io.EOF) {
