@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"berth/api/v1"
+	v1 "berth/api/v1"
 )
 
 // position is a place in a console: how many lines were written since it was

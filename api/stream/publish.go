@@ -1,6 +1,6 @@
 package stream
 
-import "berth/api/v1"
+import v1 "berth/api/v1"
 
 // Event hands a stored transition to who listens to its container and to all.
 // It never waits. Events are published in the order of their numbers.

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"time"
 
-	"berth/api/v1"
+	v1 "berth/api/v1"
 )
 
 // A record of a journal is a line of text:

@@ -32,7 +32,7 @@ func newFolder(r *os.Root, p string) (*folder, error) {
 func (f *folder) close() {
 	f.dir.Close()
 	if !f.shared {
-		f.Root.Close()
+		f.Close()
 	}
 }
 

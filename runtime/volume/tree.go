@@ -53,7 +53,7 @@ func (m *Manager) open(ctx context.Context, id string) (*tree, error) {
 	return &tree{Root: r, m: m, ctx: ctx.Err, used: m.account(id)}, nil
 }
 
-func (t *tree) close() { t.Root.Close() }
+func (t *tree) close() { t.Close() }
 
 // openFolder opens a folder below r. Unlike r.OpenRoot it never opens, and so
 // never blocks on, anything else that stands at name.
