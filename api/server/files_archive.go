@@ -27,7 +27,7 @@ func (s files) compress(c *fiber.Ctx) error {
 	var body struct {
 		Format string   `json:"format"`
 		Output string   `json:"output_name" wire:"required"`
-		Path   string   `json:"path"`
+		Path   *string  `json:"path"`
 		Paths  []string `json:"paths"`
 	}
 	var faults intent.Faults
@@ -40,17 +40,16 @@ func (s files) compress(c *fiber.Ctx) error {
 	if err := faults.Err(); err != nil {
 		return err
 	}
-	if err := checkPaths(append([]string{body.Output}, body.Paths...)...); err != nil {
-		return err
+	folder := "."
+	if body.Path != nil {
+		folder = *body.Path
 	}
-	if body.Path != "" {
-		if err := checkPaths(body.Path); err != nil {
-			return err
-		}
+	if err := checkPaths(append([]string{folder, body.Output}, body.Paths...)...); err != nil {
+		return err
 	}
 	var archive v1.Archive
 	err := s.onVolume(c, func(ctx context.Context, f Files, id string) (err error) {
-		archive, err = f.Compress(ctx, id, v1.Compression{Format: body.Format, Output: body.Output, Folder: body.Path, Paths: body.Paths})
+		archive, err = f.Compress(ctx, id, v1.Compression{Format: body.Format, Output: body.Output, Folder: folder, Paths: body.Paths})
 		return err
 	})
 	if err != nil {

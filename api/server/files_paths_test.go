@@ -1,0 +1,205 @@
+package server
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+
+	"berth/hack/openapitest"
+)
+
+// hostilePaths break the path rules as text.
+var hostilePaths = []string{
+	"", "..", "../x", "a/../b", "a/..", "..a", "a..b", "dir/../../outside/secret", "./..",
+	"/", "/etc/passwd", "//x", `\x`, `\\host\share`, `C:`, `C:\x`, "c:/x", "z:x",
+	"a\x00b", "\x00", "a\nb", "a\tb", "\x7f", "a\u0085b",
+	strings.Repeat("n", 256), "dir/" + strings.Repeat("n", 256), strings.Repeat("a/", 2049),
+	".berth-tmp-" + strings.Repeat("0", 32), "./.berth-tmp-" + strings.Repeat("a", 32) + "/x",
+}
+
+// invalidUTF8 can stand in a URL only: JSON that holds it is no JSON.
+var invalidUTF8 = []string{"\xff\xfe", "a/\xc0\xae\xc0\xae/b"}
+
+// hostileLinks lead out of the volume, through the links of newPathHarness.
+var hostileLinks = []string{"etc/passwd", "etc/new", "up/x", "up/volumes", "chain/outside/secret", "loop/x"}
+
+// pathField is one path field of one endpoint. At "path" in a URL empty is the
+// same as absent; emptyIsRoot says that it may be.
+type pathField struct {
+	method, endpoint, name string
+	body                   func(p string) object // nil: the field is in the URL
+	emptyIsRoot            bool
+}
+
+var pathFields = []pathField{
+	{"GET", "files", "path", nil, true},
+	{"GET", "files/search", "path", nil, true},
+	{"GET", "files/content", "path", nil, false},
+	{"PUT", "files/content", "path", nil, false},
+	{"DELETE", "files", "path", nil, false},
+	{"POST", "files", "path", func(p string) object { return object{"path": p, "content": "x"} }, false},
+	{"POST", "folders", "path", func(p string) object { return object{"path": p} }, false},
+	{"POST", "copy", "source", func(p string) object { return object{"source": p, "destination": "d"} }, false},
+	{"POST", "copy", "destination", func(p string) object { return object{"source": "dir", "destination": p} }, false},
+	{"POST", "rename", "source", func(p string) object { return object{"source": p, "destination": "d"} }, false},
+	{"POST", "rename", "destination", func(p string) object { return object{"source": "dir", "destination": p} }, false},
+	{"POST", "chmod", "path", func(p string) object { return object{"path": p, "mode": "0777"} }, false},
+	{"POST", "compress", "output_name", func(p string) object { return object{"output_name": p} }, false},
+	{"POST", "compress", "path", func(p string) object { return object{"output_name": "d", "path": p} }, false},
+	{"POST", "compress", "paths", func(p string) object { return object{"output_name": "d", "paths": []string{"dir", p}} }, false},
+	{"POST", "decompress", "archive_path", func(p string) object { return object{"archive_path": p, "destination": "d"} }, false},
+	{"POST", "decompress", "destination", func(p string) object { return object{"archive_path": "a.tar", "destination": p} }, false},
+}
+
+func (f pathField) send(h *fileHarness, p string) answer {
+	h.t.Helper()
+	if f.body != nil {
+		return h.call(f.method, h.at(f.endpoint), f.body(p))
+	}
+	return h.call(f.method, h.at(f.endpoint, "query", "secret", "path", p), nil)
+}
+
+// newPathHarness has an archive that can be unfolded, and links to outside.
+func newPathHarness(t *testing.T) *fileHarness {
+	h := newFileHarness(t)
+	h.put("dir/file", "mine")
+	h.must("POST", h.at("compress"), object{"format": "tar", "output_name": "a"})
+	for name, target := range map[string]string{"etc": "/etc", "up": "../..", "chain": "dir/chain", "dir/chain": "../up", "loop": "loop"} {
+		require.NoError(t, os.Symlink(target, filepath.Join(h.dir, name)))
+	}
+	outside := filepath.Join(h.dir, "../../outside")
+	require.NoError(t, os.Mkdir(outside, 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(outside, "secret"), []byte("secret"), 0o600))
+	return h
+}
+
+// around is everything in the volume and next to it, with its mode and content.
+func (h *fileHarness) around() map[string]string {
+	h.t.Helper()
+	all := map[string]string{}
+	top := filepath.Join(h.dir, "../..")
+	require.NoError(h.t, filepath.WalkDir(top, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil && d.Type().IsRegular() {
+			var data []byte
+			data, err = os.ReadFile(p)
+			all[p] = string(data)
+		}
+		all[p] += " " + info.Mode().String()
+		return err
+	}))
+	return all
+}
+
+// TestHostilePathsOverHTTP gives every path field of every endpoint every
+// hostile path: it is refused by one text, and nothing comes of it.
+func TestHostilePathsOverHTTP(t *testing.T) {
+	for _, f := range pathFields {
+		t.Run(f.method+" "+f.endpoint+" "+f.name, func(t *testing.T) {
+			h := newPathHarness(t)
+			before := h.around()
+			list := append(hostilePaths[:len(hostilePaths):len(hostilePaths)], hostileLinks...)
+			if f.body == nil {
+				list = append(list, invalidUTF8...)
+			}
+			for _, p := range list {
+				a := f.send(h, p)
+				if p == "" && f.emptyIsRoot {
+					require.Equal(t, 200, a.status, a.raw)
+					continue
+				}
+				require.Equal(t, 400, a.status, "%.60q: %s", p, a.raw)
+				require.Equal(t, traversal, a.json["error"], "%.60q", p)
+				require.Equal(t, "invalid_path", a.header.Get("X-Error-Code"), "%.60q", p)
+			}
+			require.Empty(t, cmp.Diff(before, h.around()))
+		})
+	}
+}
+
+// TestEveryPathFieldIsTried holds the table against the OpenAPI document.
+func TestEveryPathFieldIsTried(t *testing.T) {
+	tried, there := map[string]bool{}, map[string]bool{}
+	for _, f := range pathFields {
+		tried[f.method+" "+f.endpoint+" "+f.name] = true
+	}
+	isPath := map[string]bool{"path": true, "paths": true, "source": true, "destination": true, "archive_path": true, "output_name": true}
+	known := map[string]bool{"content": true, "mode": true, "format": true, "query": true, "token": true}
+	for path, item := range openapitest.Document(t).Paths.Map() {
+		endpoint, ofVolume := strings.CutPrefix(path, "/volumes/{volume}/")
+		if !ofVolume {
+			continue
+		}
+		for method, operation := range item.Operations() {
+			for _, name := range fieldsOf(operation) {
+				require.True(t, isPath[name] || known[name], "%s %s has a field %s: is it a path?", method, path, name)
+				if isPath[name] {
+					there[method+" "+endpoint+" "+name] = true
+				}
+			}
+		}
+	}
+	require.Equal(t, there, tried)
+}
+
+// fieldsOf are the names of what a client can send, in the URL or as JSON.
+func fieldsOf(operation *openapi3.Operation) (names []string) {
+	for _, p := range operation.Parameters {
+		if p.Value.In == openapi3.ParameterInQuery {
+			names = append(names, p.Value.Name)
+		}
+	}
+	if operation.RequestBody == nil {
+		return names
+	}
+	if media := operation.RequestBody.Value.Content.Get("application/json"); media != nil {
+		for name := range media.Schema.Value.Properties {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// TestTheRootAsAPath: "." is the root where a folder is meant, absent and null
+// too where a path is optional; nowhere else.
+func TestTheRootAsAPath(t *testing.T) {
+	h := newPathHarness(t)
+	h.must("GET", h.at("files", "path", "."), nil)
+	h.must("GET", h.at("files/search", "query", "file", "path", "."), nil)
+	h.must("POST", h.at("folders"), object{"path": "."})
+	h.must("POST", h.at("decompress"), object{"archive_path": "a.tar", "destination": "."})
+	for _, body := range []object{
+		{}, {"path": "."}, {"path": nil}, {"paths": nil}, {"paths": []string{}}, {"paths": []string{"."}},
+	} {
+		body["output_name"] = "made"
+		a := h.must("POST", h.at("compress"), body)
+		require.Equal(t, "made.tar.gz", a.json["archive_path"], body)
+		h.must("DELETE", h.at("files", "path", "made.tar.gz"), nil)
+	}
+	before := h.around()
+	for _, f := range pathFields {
+		switch f.method + " " + f.endpoint + " " + f.name {
+		case "GET files path", "GET files/search path", "POST folders path", "POST compress path", "POST compress paths",
+			"POST decompress destination":
+			continue
+		case "POST copy source":
+			h.refuse(400, "Cannot copy a folder into itself", "POST", h.at("copy"), f.body("."))
+			continue
+		}
+		for _, p := range []string{".", "./", "./."} {
+			a := f.send(h, p)
+			require.Equal(t, 400, a.status, "%s %s %s of %s: %s", f.method, f.endpoint, f.name, p, a.raw)
+			require.Equal(t, traversal, a.json["error"])
+		}
+	}
+	require.Empty(t, cmp.Diff(before, h.around()))
+}
