@@ -39,21 +39,44 @@ func (d *disk) check() error {
 	if d == nil {
 		return nil
 	}
-	var st unix.Statfs_t
-	if err := unix.Statfs(d.dir, &st); err != nil {
-		return fmt.Errorf("statfs: %w", err)
+	st, err := d.state()
+	if err != nil {
+		return err
 	}
-	if st.Flags&unix.ST_RDONLY != 0 {
-		return unix.EROFS
-	}
-	free, need := st.Bavail*uint64(st.Bsize), d.minFree
+	need := d.minFree
 	if need == 0 {
 		need = min(max(st.Blocks*uint64(st.Bsize)/20, leastMinFree), mostMinFree)
 	}
 	if !d.reserved.Load() {
 		need += reserveSize
 	}
-	if free < need {
+	return enough(st, need)
+}
+
+// room says why so many bytes cannot be written now.
+func (d *disk) room(need uint64) error {
+	if d == nil {
+		return nil
+	}
+	st, err := d.state()
+	if err != nil {
+		return err
+	}
+	return enough(st, need)
+}
+
+func (d *disk) state() (st unix.Statfs_t, err error) {
+	if err := unix.Statfs(d.dir, &st); err != nil {
+		return st, fmt.Errorf("statfs: %w", err)
+	}
+	if st.Flags&unix.ST_RDONLY != 0 {
+		return st, unix.EROFS
+	}
+	return st, nil
+}
+
+func enough(st unix.Statfs_t, need uint64) error {
+	if free := st.Bavail * uint64(st.Bsize); free < need {
 		return fmt.Errorf("%w: %d bytes are free, %d are needed", ErrDiskFull, free, need)
 	}
 	return nil

@@ -47,6 +47,9 @@ type Store struct {
 	ops     chan *op
 	closing chan struct{}
 	written chan struct{} // closed when the writer has ended
+	grown   chan struct{} // the compactor is to look
+	since   int64         // bytes written since it was told; the writer's own
+	merges  sync.WaitGroup
 
 	mu     sync.RWMutex // guards closed, so that no view begins after Close has
 	closed bool
@@ -109,6 +112,7 @@ func (s *Store) Close() error {
 	}
 	close(s.closing)
 	<-s.written
+	s.merges.Wait()
 	s.views.Wait()
 	s.metrics.unregister()
 	s.disk.release()

@@ -1,0 +1,65 @@
+package store
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// newTables is how many tables nobody has merged yet.
+func newTables(s *Store) int { return s.db.Levels()[0].NumTables }
+
+func requireMerged(t *testing.T, s *Store) {
+	t.Helper()
+	require.Eventually(t, func() bool { return newTables(s) < compactAt }, 20*time.Second, 10*time.Millisecond)
+}
+
+func TestTablesAreMergedAsTheyAreWritten(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(dir, Options{})
+	require.NoError(t, err)
+	script, most := noise(), 0
+	for i := range 20 * memTableSize / len(script) {
+		script = script[1000:] + script[:1000]
+		require.NoError(t, createBig(s, "same", script), i)
+		require.NoError(t, s.Update(func(tx *Tx) error { return Containers.Purge(tx, "same") }))
+		most = max(most, newTables(s))
+	}
+	require.Greater(t, most, 1, "tables were written")
+	require.Less(t, most, 15, "writes never waited for the merging")
+	requireMerged(t, s)
+	require.NoError(t, s.Close())
+}
+
+func TestTablesOfManyStartsAreMerged(t *testing.T) {
+	dir := t.TempDir()
+	for i := range 10 {
+		s, err := Open(dir, Options{})
+		require.NoError(t, err)
+		require.NoError(t, createBig(s, strconv.Itoa(i), "x"))
+		requireMerged(t, s)
+		require.NoError(t, s.Close())
+	}
+	s, err := Open(dir, Options{})
+	require.NoError(t, err)
+	require.NoError(t, s.View(func(tx *Tx) error {
+		require.Len(t, Containers.IDs(tx), 10)
+		return nil
+	}))
+	require.NoError(t, s.Close())
+}
+
+func TestTablesAreNotMergedWithoutRoom(t *testing.T) {
+	disk := smallDisk(t, "112m")
+	s, err := Open(disk+"/store", Options{})
+	require.NoError(t, err)
+	fill(t, disk)
+	require.ErrorIs(t, s.disk.room(1), ErrDiskFull)
+	require.NoError(t, s.disk.room(0))
+	require.NoError(t, s.Close())
+	require.NoError(t, unix.Mount("", disk, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
+	require.ErrorIs(t, s.disk.room(0), unix.EROFS)
+}
