@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"sort"
+	"strings"
 	"syscall"
 
 	v1 "berth/api/v1"
@@ -100,59 +102,57 @@ func (t *tree) parent(name string) (*folder, string, error) {
 // mkdirs opens the folder dir, and makes what is missing of it.
 func (t *tree) mkdirs(dir string) (*folder, error) {
 	f, err := newFolder(t.Root, dir)
-	if !errors.Is(err, fs.ErrNotExist) {
-		return f, standsInTheWay(t, dir, err)
+	if !is(err, fs.ErrNotExist, syscall.ENOTDIR) {
+		return f, err
 	}
-	var made string
-	for i := range len(dir) + 1 {
-		if i < len(dir) && dir[i] != '/' || i == 0 {
-			continue
-		}
-		made = dir[:i]
-		if err := t.mkdir(made); err != nil && !errors.Is(err, fs.ErrExist) {
-			return nil, standsInTheWay(t, made, err)
+	parts := strings.FieldsFunc(dir, func(c rune) bool { return c == '/' })
+	there := t.folders(parts)
+	if there < len(parts) {
+		next := strings.Join(parts[:there+1], "/")
+		if info, err := t.Stat(next); err == nil && !info.IsDir() {
+			return nil, exists(next)
 		}
 	}
-	f, err = newFolder(t.Root, dir)
-	return f, standsInTheWay(t, dir, err)
+	f, err = newFolder(t.Root, "./"+strings.Join(parts[:there], "/")) // not cleaned: a folder may be a link
+	for _, name := range parts[there:] {
+		if err != nil {
+			return nil, err
+		}
+		up := f
+		f, err = t.mkdir(up, name)
+		up.close()
+	}
+	return f, err
 }
 
-// standsInTheWay makes the refusal of a folder below something that is none.
-func standsInTheWay(t *tree, dir string, err error) error {
-	if !errors.Is(err, syscall.ENOTDIR) {
-		return err
-	}
-	for i := range len(dir) + 1 {
-		if i < len(dir) && dir[i] != '/' || i == 0 {
-			continue
-		}
-		if info, err := t.Stat(dir[:i]); err == nil && !info.IsDir() {
-			return exists(dir[:i])
-		}
-	}
-	return err
+// folders is how many of the first parts of a path are folders. Each look goes
+// down from the root, so there are few of them.
+func (t *tree) folders(parts []string) int {
+	return sort.Search(len(parts), func(n int) bool {
+		info, err := t.Stat(strings.Join(parts[:n+1], "/"))
+		return err != nil || !info.IsDir()
+	})
 }
 
-// mkdir makes one folder with the mode and owner of what the API makes, and
-// makes its name durable.
-func (t *tree) mkdir(p string) error {
-	if err := t.used.fits(blockSize); err != nil {
-		return err
+// mkdir opens the folder name in up. If it is missing it is made with the mode
+// and owner of what the API makes, and its name is made durable.
+func (t *tree) mkdir(up *folder, name string) (*folder, error) {
+	if err := errors.Join(t.ctx(), t.used.fits(blockSize)); err != nil {
+		return nil, err
 	}
-	if err := t.Mkdir(p, 0o755); err != nil {
-		return err
+	err := up.Mkdir(name, 0o755)
+	if errors.Is(err, fs.ErrExist) {
+		return newFolder(up.Root, name)
+	}
+	if err != nil {
+		return nil, err
 	}
 	t.used.settle(blockSize)
-	err := t.own(t.Root, p)
-	if err == nil {
-		err = t.Chmod(p, 0o755) // whatever the daemon's umask is
+	// The mode is set again, whatever the daemon's umask is.
+	if err := errors.Join(t.own(up.Root, name), up.Chmod(name, 0o755), up.dir.Sync()); err != nil {
+		return nil, err
 	}
-	up, oerr := newFolder(t.Root, path.Dir(p))
-	if oerr != nil {
-		return errors.Join(err, oerr)
-	}
-	defer up.close()
-	return errors.Join(err, up.dir.Sync())
+	return newFolder(up.Root, name)
 }
 
 // own gives the entry name of r to the configured owner.
