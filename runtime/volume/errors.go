@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"slices"
 	"syscall"
 
 	v1 "berth/api/v1"
@@ -54,6 +55,9 @@ func escapes(err error) bool {
 	for err != nil {
 		if err.Error() == "path escapes from parent" {
 			return true
+		}
+		if all, joined := err.(interface{ Unwrap() []error }); joined {
+			return slices.ContainsFunc(all.Unwrap(), escapes)
 		}
 		err = errors.Unwrap(err)
 	}

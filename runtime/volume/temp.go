@@ -60,7 +60,7 @@ func (x *temp) mkdir() (*folder, error) {
 	return newFolder(x.t.Root, x.name)
 }
 
-// finish gives a new file its mode and its owner.
+// finish gives a new file or folder its mode and its owner.
 func (t *tree) finish(f *os.File, mode fs.FileMode) error {
 	if uid, gid := t.m.owner(); uid >= 0 || gid >= 0 {
 		if err := f.Chown(uid, gid); err != nil {

@@ -148,11 +148,16 @@ func (t *tree) mkdir(up *folder, name string) (*folder, error) {
 		return nil, err
 	}
 	t.used.settle(blockSize)
-	// The mode is set again, whatever the daemon's umask is.
-	if err := errors.Join(t.own(up.Root, name), up.Chmod(name, 0o755), up.dir.Sync()); err != nil {
+	f, err := newFolder(up.Root, name)
+	if err != nil {
 		return nil, err
 	}
-	return newFolder(up.Root, name)
+	// The mode is set again, whatever the daemon's umask is.
+	if err := errors.Join(t.finish(f.dir, 0o755), up.dir.Sync()); err != nil {
+		f.close()
+		return nil, err
+	}
+	return f, nil
 }
 
 // own gives the entry name of r to the configured owner.
