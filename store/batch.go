@@ -191,7 +191,7 @@ func (s *Store) broken(err error) error {
 
 // publish tells the watchers what is now on the disk.
 func (s *Store) publish(b *batch) {
-	s.grow(b.size)
+	s.merger.wrote(b.size)
 	s.cache.drop(b.removed)
 	if len(b.changes) > 0 {
 		s.rev.Store(b.rev)

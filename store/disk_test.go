@@ -6,12 +6,10 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"testing"
 	"time"
 
-	"github.com/dgraph-io/badger/v4"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
@@ -40,13 +38,16 @@ func fill(t *testing.T, dir string) (filler string) {
 	return filler
 }
 
-// requireQuiet waits until Badger has written the tables of the last updates.
+// requireQuiet waits until Badger has written the tables of the last updates,
+// and lets nothing be merged from then on.
 func requireQuiet(t *testing.T, s *Store) {
 	require.Eventually(t, func() bool {
 		logs, err := filepath.Glob(filepath.Join(s.disk.dir, "*.mem"))
-		busy := slices.ContainsFunc(s.db.Levels(), func(l badger.LevelInfo) bool { return l.Adjusted >= 1 })
-		return err == nil && len(logs) == 1 && !busy
+		waiting := newTables(s) >= mergeAt && s.disk.room(mergeRoom(s)) == nil
+		return err == nil && len(logs) == 1 && !waiting
 	}, 20*time.Second, 10*time.Millisecond)
+	s.merger.close()
+	s.merger = nil
 }
 
 func createBig(s *Store, id, script string) error {

@@ -33,7 +33,6 @@ func open(dir string, o Options, steps []migration) (*Store, error) {
 		ops:     make(chan *op),
 		closing: make(chan struct{}),
 		written: make(chan struct{}),
-		grown:   make(chan struct{}, 1),
 	}
 	if s.now == nil {
 		s.now = time.Now
@@ -80,10 +79,10 @@ func (s *Store) start(dir string, steps []migration) error {
 		return err
 	}
 	s.changes = newRing(keptChanges, 0, Change{Revision: s.rev.Load()})
-	go s.write()
 	if dir != "" {
-		s.merges.Go(s.compactor)
+		s.merger = newMerger(s.db, s.disk, s.log)
 	}
+	go s.write()
 	if err := s.migrate(version, steps); err != nil || dir == "" {
 		return err
 	}
@@ -140,7 +139,7 @@ func badgerOptions(dir string, log *slog.Logger) badger.Options {
 	}
 	return o.WithSyncWrites(true).
 		WithBlockCacheSize(8 << 20).WithIndexCacheSize(4 << 20).
-		WithNumCompactors(0).WithNumLevelZeroTables(compactAt - 1) // Flatten merges more than these
+		WithNumCompactors(0).WithNumLevelZeroTables(mergeAt - 1) // see merger.go; Flatten merges more than these
 }
 
 // openBadger opens the database. After a kill -9 in the wrong moment the first

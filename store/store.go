@@ -30,8 +30,9 @@ const (
 // Store is an open store.
 type Store struct {
 	db      *badger.DB
-	disk    *disk // nil in memory
-	mark    *mark // nil in memory
+	disk    *disk   // nil in memory
+	mark    *mark   // nil in memory
+	merger  *merger // nil in memory
 	now     func() time.Time
 	log     *slog.Logger
 	metrics *metrics
@@ -47,9 +48,6 @@ type Store struct {
 	ops     chan *op
 	closing chan struct{}
 	written chan struct{} // closed when the writer has ended
-	grown   chan struct{} // the compactor is to look
-	since   int64         // bytes written since it was told; the writer's own
-	merges  sync.WaitGroup
 
 	mu     sync.RWMutex // guards closed, so that no view begins after Close has
 	closed bool
@@ -112,7 +110,7 @@ func (s *Store) Close() error {
 	}
 	close(s.closing)
 	<-s.written
-	s.merges.Wait()
+	s.merger.close()
 	s.views.Wait()
 	s.metrics.unregister()
 	s.disk.release()

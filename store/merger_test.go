@@ -9,12 +9,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// mergeRoom is what a merge needs on the disk.
+func mergeRoom(s *Store) (need uint64) {
+	for _, l := range s.db.Levels() {
+		need += uint64(l.Size)
+	}
+	return need + reserveSize
+}
+
 // newTables is how many tables nobody has merged yet.
 func newTables(s *Store) int { return s.db.Levels()[0].NumTables }
 
 func requireMerged(t *testing.T, s *Store) {
 	t.Helper()
-	require.Eventually(t, func() bool { return newTables(s) < compactAt }, 20*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return newTables(s) < mergeAt }, 20*time.Second, 10*time.Millisecond)
 }
 
 func TestTablesAreMergedAsTheyAreWritten(t *testing.T) {

@@ -1,0 +1,88 @@
+package store
+
+import (
+	"log/slog"
+	"sync"
+
+	"github.com/dgraph-io/badger/v4"
+)
+
+// merger merges Badger's tables. Badger's own compactors look for work twenty
+// times a second each, which is most of what an idle berth would use. So there
+// are none: what was written says when to look. One table is added per
+// memTableSize written and per start; writes would wait at 15 of them.
+type merger struct {
+	db    *badger.DB
+	disk  *disk
+	log   *slog.Logger
+	since int64         // bytes written since it was last told to look; the writer's own
+	grown chan struct{} // it is to look
+	end   chan struct{}
+	ended sync.WaitGroup
+}
+
+const (
+	mergeAt   = 3                // new tables
+	lookEvery = memTableSize / 8 // bytes written
+)
+
+// newMerger begins to merge.
+func newMerger(db *badger.DB, d *disk, log *slog.Logger) *merger {
+	m := &merger{db: db, disk: d, log: log, grown: make(chan struct{}, 1), end: make(chan struct{})}
+	m.ended.Go(m.run)
+	return m
+}
+
+func (m *merger) run() {
+	for {
+		if err := m.merge(); err != nil {
+			m.log.Warn("tables of the store are not merged; it is tried again after more writes", "err", err)
+		}
+		select {
+		case <-m.grown:
+		case <-m.end:
+			return
+		}
+	}
+}
+
+// merge merges all tables if there are enough new ones, and room: they are
+// written anew before the old ones go.
+func (m *merger) merge() error {
+	levels := m.db.Levels()
+	if levels[0].NumTables < mergeAt {
+		return nil
+	}
+	var size int64
+	for _, l := range levels {
+		size += l.Size
+	}
+	if err := m.disk.room(uint64(size) + reserveSize); err != nil {
+		return err
+	}
+	return m.db.Flatten(1)
+}
+
+// wrote counts what was written, and has the merger look from time to time. It
+// is the writer's. In memory nothing is merged.
+func (m *merger) wrote(size int64) {
+	if m == nil {
+		return
+	}
+	if m.since += size; m.since < lookEvery {
+		return
+	}
+	m.since = 0
+	select {
+	case m.grown <- struct{}{}:
+	default:
+	}
+}
+
+// close waits for the merge under way.
+func (m *merger) close() {
+	if m != nil {
+		close(m.end)
+		m.ended.Wait()
+	}
+}
