@@ -106,7 +106,7 @@ func (t *tree) mkdirs(dir string) (*folder, error) {
 		return f, err
 	}
 	parts := strings.FieldsFunc(dir, func(c rune) bool { return c == '/' })
-	there := t.folders(parts)
+	there := folders(t.Root, parts)
 	if there < len(parts) {
 		next := strings.Join(parts[:there+1], "/")
 		if info, err := t.Stat(next); err == nil && !info.IsDir() {
@@ -127,9 +127,9 @@ func (t *tree) mkdirs(dir string) (*folder, error) {
 
 // folders is how many of the first parts of a path are folders. Each look goes
 // down from the root, so there are few of them.
-func (t *tree) folders(parts []string) int {
+func folders(r *os.Root, parts []string) int {
 	return sort.Search(len(parts), func(n int) bool {
-		info, err := t.Stat(strings.Join(parts[:n+1], "/"))
+		info, err := r.Stat(strings.Join(parts[:n+1], "/"))
 		return err != nil || !info.IsDir()
 	})
 }
