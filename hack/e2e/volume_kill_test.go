@@ -1,0 +1,251 @@
+package e2e_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+
+	"berth/hack/berthtest"
+)
+
+// half is a long operation on a volume of its own, which is killed in its middle.
+type half struct {
+	name    string
+	prepare func(t *testing.T, dir string)
+	begin   func(ctx context.Context, b *berthtest.Berth, at string) error // nil: it was done
+	volume  string
+	before  map[string]string
+	ended   chan error
+}
+
+// halves are long enough that no moment of a test is after their end.
+var halves = []half{
+	{name: "upload", prepare: prepareOld, begin: uploadSlowly("old/file")},
+	{name: "upload new", prepare: prepareOld, begin: uploadSlowly("old/new")},
+	{name: "compress", prepare: prepareTree, begin: func(ctx context.Context, b *berthtest.Berth, at string) error {
+		return done(b.Try(ctx, "POST", at+"/compress", map[string]any{"output_name": "made", "format": "tar.bz2"}))
+	}},
+	{name: "decompress into a new folder", prepare: prepareArchive, begin: func(ctx context.Context, b *berthtest.Berth, at string) error {
+		return done(b.Try(ctx, "POST", at+"/decompress", map[string]any{"archive_path": "in.tar.gz", "destination": "made/here"}))
+	}},
+	{name: "decompress over what is there", prepare: prepareArchive, begin: func(ctx context.Context, b *berthtest.Berth, at string) error {
+		return done(b.Try(ctx, "POST", at+"/decompress", map[string]any{"archive_path": "in.tar.gz", "destination": "."}))
+	}},
+}
+
+func done(answer berthtest.Answer, err error) error {
+	if err == nil && answer.Status != 200 {
+		err = fmt.Errorf("%d %s", answer.Status, answer.Body)
+	}
+	return err
+}
+
+func prepareOld(t *testing.T, dir string) {
+	t.Helper()
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "old/empty"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "old/file"), bytes.Repeat([]byte("old"), 10_000), 0o640))
+	require.NoError(t, os.Link(filepath.Join(dir, "old/file"), filepath.Join(dir, "old/again")))
+	require.NoError(t, os.Symlink("file", filepath.Join(dir, "old/link")))
+}
+
+// prepareTree has 48 MiB that cannot be compressed: 3 s and more of work.
+func prepareTree(t *testing.T, dir string) {
+	t.Helper()
+	prepareOld(t, dir)
+	random := rand.NewChaCha8([32]byte{})
+	for i := range 48 {
+		data := make([]byte, 1<<20)
+		_, _ = random.Read(data)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("old/%02d", i)), data, 0o644))
+	}
+}
+
+// prepareArchive has an archive that replaces all that is there, and then goes
+// on for 4 GiB.
+func prepareArchive(t *testing.T, dir string) {
+	t.Helper()
+	prepareOld(t, dir)
+	const member, members = 64 << 20, 64
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	w := tar.NewWriter(z)
+	for i := range 500 {
+		require.NoError(t, w.WriteHeader(&tar.Header{Name: fmt.Sprintf("old/%03d", i), Mode: 0o600, Typeflag: tar.TypeReg}))
+	}
+	require.NoError(t, w.WriteHeader(&tar.Header{Name: "old/file", Mode: 0o600, Size: 3}))
+	_, err := w.Write([]byte("new"))
+	require.NoError(t, err)
+	require.NoError(t, w.WriteHeader(&tar.Header{Name: "zeros", Mode: 0o600, Size: member * members}))
+	require.NoError(t, z.Close())
+
+	var zeros bytes.Buffer // a gzip can be followed by another one
+	z = gzip.NewWriter(&zeros)
+	_, err = z.Write(make([]byte, member))
+	require.NoError(t, errors.Join(err, z.Close()))
+	packed.Write(bytes.Repeat(zeros.Bytes(), members+1)) // the last is a tar's end
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "in.tar.gz"), packed.Bytes(), 0o644))
+}
+
+// uploadSlowly sends 8 MiB, and then a few bytes now and then, for ever.
+func uploadSlowly(path string) func(ctx context.Context, b *berthtest.Berth, at string) error {
+	return func(ctx context.Context, b *berthtest.Berth, at string) error {
+		body, w := io.Pipe()
+		defer body.Close()
+		go func() {
+			_, err := w.Write(bytes.Repeat([]byte("new"), 8<<20/3))
+			for err == nil {
+				pause(5 * time.Millisecond)
+				_, err = w.Write([]byte("new"))
+			}
+		}()
+		request, err := http.NewRequestWithContext(ctx, "PUT", "http://"+b.Addr+at+"/files/content?path="+path, body)
+		if err != nil {
+			return err
+		}
+		request.Header.Set("Authorization", "Bearer "+b.Token)
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return err
+		}
+		return response.Body.Close()
+	}
+}
+
+// TestKilledAmidFileOperations kills the daemon while it extracts, compresses
+// and takes uploads. What was there is there, nothing else is ever seen, and
+// what was half-done is taken away.
+func TestKilledAmidFileOperations(t *testing.T) {
+	t.Parallel()
+	b, random := berthtest.Start(t, berthtest.Options{}), dice(t)
+	list := append([]half(nil), halves...)
+	for i := range list {
+		h := &list[i]
+		h.volume = b.Volume(t)
+		h.prepare(t, h.dir(b))
+		h.before = everything(t, h.dir(b))
+	}
+	for round := range rounds(2, 20) {
+		for i := range list {
+			h := &list[i]
+			h.ended = make(chan error, 1)
+			go func() { h.ended <- h.begin(t.Context(), b, "/volumes/"+h.volume) }()
+		}
+		for i := range list {
+			berthtest.Until(t, wait, list[i].name+" is under way", func() bool { return temps(t, list[i].dir(b)) > 0 })
+		}
+		after := time.Duration(random.IntN(700)) * time.Millisecond
+		pause(after)
+		b.Kill9(t)
+		t.Logf("round %d: killed after %s", round, after)
+		for i := range list {
+			require.Error(t, <-list[i].ended, "%s was done before it was killed", list[i].name)
+			require.Positive(t, temps(t, list[i].dir(b)), "%s was under way", list[i].name)
+		}
+		b.Run(t)
+		b.Ready(t)
+		for i := range list {
+			list[i].check(t, b)
+		}
+	}
+}
+
+func (h *half) dir(b *berthtest.Berth) string { return filepath.Join(b.Data, "volumes", h.volume) }
+
+// check looks from the first moment on at what clients see, and in the end at
+// the directory itself.
+func (h *half) check(t *testing.T, b *berthtest.Berth) {
+	t.Helper()
+	var body struct{ Files []struct{ Name, Path string } }
+	for _, request := range []string{"/files", "/files/search?query=berth-tmp", "/files/search?query=zeros"} {
+		body.Files = nil
+		b.Get(t, "/volumes/"+h.volume+request, &body)
+		for _, f := range body.Files {
+			require.Contains(t, h.before, f.Name+f.Path, "%s is seen of %s", request, h.name)
+		}
+	}
+	berthtest.Until(t, wait, "what was left of "+h.name+" is gone", func() bool { return temps(t, h.dir(b)) == 0 })
+	require.Empty(t, cmp.Diff(h.before, everything(t, h.dir(b))), h.name)
+	var v struct{ Size int64 }
+	if !berthtest.Within(wait, func() bool { b.Get(t, "/volumes/"+h.volume, &v); return v.Size == occupied(t, h.dir(b)) }) {
+		t.Fatalf("%s: size is %d, a walk says %d", h.name, v.Size, occupied(t, h.dir(b)))
+	}
+}
+
+// temps is how many names of what is under way are in a volume.
+func temps(t *testing.T, dir string) (n int) {
+	t.Helper()
+	list, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	for _, e := range list {
+		if strings.HasPrefix(e.Name(), ".berth-tmp-") {
+			n++
+		}
+	}
+	return n
+}
+
+// everything is what is below dir, with its mode, time and content.
+func everything(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	require.NoError(t, filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+		if err != nil || p == dir {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		name := strings.TrimPrefix(p, dir+"/")
+		all[name] = info.Mode().String()
+		switch {
+		case d.Type().IsRegular():
+			data, err := os.ReadFile(p)
+			all[name] += fmt.Sprintf(" %s %x", info.ModTime(), sha256.Sum256(data))
+			return err
+		case d.Type()&fs.ModeSymlink != 0:
+			target, err := os.Readlink(p)
+			all[name] += " " + target
+			return err
+		}
+		return nil
+	}))
+	return all
+}
+
+// occupied is what a walk says a directory takes on the disk, each file once.
+func occupied(t *testing.T, dir string) (bytes int64) {
+	t.Helper()
+	seen := map[uint64]bool{}
+	require.NoError(t, filepath.WalkDir(dir, func(p string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		var st syscall.Stat_t
+		if err := syscall.Lstat(p, &st); err != nil {
+			return err
+		}
+		if !seen[st.Ino] {
+			seen[st.Ino], bytes = true, bytes+st.Blocks*512
+		}
+		return nil
+	}))
+	return bytes
+}
