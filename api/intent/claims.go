@@ -7,11 +7,6 @@ import (
 	"berth/store"
 )
 
-// errPortBound is the refusal of a port that a container holds.
-func errPortBound(container string) error {
-	return v1.Errorf(v1.PortBound, "Port is already bound by container %s", container)
-}
-
 // checkPorts says whether container id may bind ports: each is in the pool, and
 // no other container holds it.
 func checkPorts(tx *store.Tx, id string, ports []v1.Port) error {

@@ -56,7 +56,9 @@ func TestCreateRefusals(t *testing.T) {
 			spec := w.spec(1000)
 			c.change(&spec)
 			w.unchanged(func() {
-				require.Equal(t, c.want, intent.CreateContainer(w.store, intent.Policy{}, c.id, spec))
+				var told *v1.Error
+				require.ErrorAs(t, intent.CreateContainer(w.store, intent.Policy{}, c.id, spec), &told)
+				require.Equal(t, c.want, told)
 			})
 		})
 	}

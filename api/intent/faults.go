@@ -18,10 +18,12 @@ type Faults struct {
 }
 
 // Add notes a fault of a field, such as "ports[1].port". Only the first fault
-// of a field is kept.
+// of a field is kept, and none of what is inside it.
 func (f *Faults) Add(field, format string, args ...any) {
-	if f.fields[field] {
-		return
+	for i := range len(field) + 1 {
+		if (i == len(field) || field[i] == '.' || field[i] == '[') && f.fields[field[:i]] {
+			return
+		}
 	}
 	if f.fields == nil {
 		f.fields = map[string]bool{}

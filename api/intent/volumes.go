@@ -105,7 +105,3 @@ func DeleteVolume(s *store.Store, id string) error {
 		return store.Volumes.Delete(tx, o.Meta.ID)
 	})
 }
-
-func errVolumeInUse(container string) error {
-	return v1.Errorf(v1.VolumeInUse, "Volume is in use by container %s", container)
-}

@@ -21,7 +21,8 @@ const (
 
 // decode reads the JSON body of a request into out. It refuses the whole of it
 // with every fault at once; faults of what the fields mean are the caller's,
-// who passes f on to the checks of package intent for them.
+// who passes f on to the checks of package intent for them. Of what is no JSON
+// object nothing can be said about fields: that fault stands alone.
 func (s *Server) decode(c *fiber.Ctx, out any, f *intent.Faults) error {
 	if err := checkMediaType(c); err != nil {
 		return err
@@ -30,7 +31,9 @@ func (s *Server) decode(c *fiber.Ctx, out any, f *intent.Faults) error {
 	if err != nil {
 		return err
 	}
-	unmarshal(raw, out, f)
+	if !unmarshal(raw, out, f) {
+		return f.Err()
+	}
 	return nil
 }
 

@@ -21,22 +21,24 @@ type ignored struct{}
 
 // unmarshal reads a JSON object into the struct that out points to, and notes
 // in f everything that is wrong with it. A field is optional unless its tag is
-// wire:"required"; null is absent. No body at all is an empty object.
-func unmarshal(raw []byte, out any, f *intent.Faults) {
+// wire:"required"; null is absent. No body at all is an empty object. It returns
+// false if there is no object to read.
+func unmarshal(raw []byte, out any, f *intent.Faults) bool {
 	var tree any = map[string]any{}
 	if len(bytes.TrimSpace(raw)) > 0 {
 		var err error
 		if tree, err = parse(raw); err != nil {
 			f.Add("body", "%s", err)
-			return
+			return false
 		}
 	}
 	fields, isObject := tree.(map[string]any)
 	if !isObject {
 		f.Add("body", "must be an object")
-		return
+		return false
 	}
 	fillStruct(reflect.ValueOf(out).Elem(), fields, "", f)
+	return true
 }
 
 // parse reads one JSON value and nothing after it.

@@ -114,7 +114,7 @@ func ofHTTP(status int) *v1.Error {
 
 // fail answers a request with err.
 func (s *Server) fail(c *fiber.Ctx, err error) error {
-	told, known := refusal(err)
+	told, known := refusal(callerOf(c).ToldTo(err))
 	status, ok := statuses[told.Code]
 	if !ok {
 		status = 500

@@ -58,7 +58,9 @@ func TestMalformedRequestsGetConstantTexts(t *testing.T) {
 	for text, want := range map[string]string{
 		"GARBAGE-secret\n\n":                                                `400 {"error":"Malformed request"}`,
 		"GET / HTTP/1.1\nbad header secret\n\n":                             `400 {"error":"Malformed request"}`,
-		"BREW /containers HTTP/1.1\n" + headers + "\n":                      `400 {"error":"Malformed request"}`,
+		"BREW /containers HTTP/1.1\nHost: x\n\n":                            `401 {"error":"Missing or invalid authorization token"}`,
+		"BREW /nowhere HTTP/1.1\n" + headers + "\n":                         `404 {"error":"Route not found"}`,
+		"BREW /containers HTTP/1.1\n" + headers + "\n":                      `405 {"error":"Method not allowed"}`,
 		"GET / HTTP/1.1\nX: " + strings.Repeat("s", 64<<10) + "\n\n":        `431 {"error":"Request headers are too large"}`,
 		"POST /auth/tokens HTTP/1.1\n" + headers + "Content-Length: -5\n\n": `400 {"error":"Malformed request"}`,
 		"GET /containers/%zz HTTP/1.1\n" + headers + "\n":                   `404 {"error":"Container not found"}`,

@@ -302,3 +302,9 @@ func (h *harness) storeNow() (now time.Time) {
 
 // refuseStore makes every later update fail: the store is closed.
 func (h *harness) refuseStore() { require.NoError(h.t, h.store.Close()) }
+
+// purge plays the end of a deletion.
+func (h *harness) purge(id string) {
+	h.t.Helper()
+	require.NoError(h.t, h.store.Update(func(tx *store.Tx) error { return store.Containers.Purge(tx, id) }))
+}

@@ -110,6 +110,11 @@ func TestOrderOfChecks(t *testing.T) {
 		{"vendor before route", request{method: "GET", path: "/nowhere", accept: "-"}, 403},
 		{"route", request{method: "GET", path: "/nowhere"}, 404},
 		{"method", request{method: "PATCH", path: "/containers/none"}, 405},
+		{"unknown method before token", request{method: "BREW", path: "/containers", token: "x"}, 401},
+		{"unknown method before vendor", request{method: "BREW", path: "/containers", accept: "-"}, 403},
+		{"unknown method, unknown route", request{method: "BREW", path: "/nowhere"}, 404},
+		{"unknown method", request{method: "BREW", path: "/containers"}, 405},
+		{"unknown method in lower case", request{method: "get", path: "/containers"}, 405},
 		{"case", request{method: "GET", path: "/Containers"}, 404},
 		{"body before resource", request{method: "POST", path: "/containers/none/rebind-network", body: bad}, 400},
 		{"media type before resource", request{method: "POST", path: "/containers/none/rebind-network", body: "{}", header: http.Header{"Content-Type": {"text/plain"}}}, 415},
@@ -118,8 +123,10 @@ func TestOrderOfChecks(t *testing.T) {
 	} {
 		require.Equal(t, c.status, h.do(c.r).status, c.name)
 	}
-	a := h.do(request{method: "PATCH", path: "/containers/mc"})
-	require.ElementsMatch(t, []string{"GET", "HEAD", "PUT", "DELETE"}, strings.Split(a.header.Get("Allow"), ", "))
+	for _, method := range []string{"PATCH", "TRACE", "BREW"} {
+		a := h.do(request{method: method, path: "/containers/mc"})
+		require.ElementsMatch(t, []string{"GET", "HEAD", "PUT", "DELETE"}, strings.Split(a.header.Get("Allow"), ", "), method)
+	}
 }
 
 func TestSegmentsAreDecodedOnce(t *testing.T) {
@@ -129,6 +136,21 @@ func TestSegmentsAreDecodedOnce(t *testing.T) {
 	require.Equal(t, 404, h.do(request{method: "GET", path: "/containers/a%252Eb-c"}).status)
 	require.Equal(t, 404, h.do(request{method: "GET", path: "/containers/a.b-c%2Flogs"}).status)
 	require.Equal(t, v1.PowerOff, v1.Power(h.must("GET", "/containers/a.b-c/", nil).json["power"].(string)))
+	for path, status := range map[string]int{
+		"/%63ontainers": 200, "/%63ontainer%73/a%2Eb%2dc": 200, "/containers/a.b-c/%6Cogs": 200, "/%6eetwork/ports/%72andom": 404,
+		"/%2563ontainers": 404, "/containers%2Fa.b-c": 404, "/%43ontainers": 404, "/containers/%": 404, "/containers/a.b-c%": 404,
+		"/containers/x/%2E%2E/a.b-c": 404, "/containers/%61%25": 404,
+	} {
+		c := h.dial()
+		c.send("GET " + path + " HTTP/1.1\n" + headers + "\n")
+		got, body := c.answer()
+		require.Equal(t, status, got, "%s: %s", path, body)
+	}
+	require.Equal(t, 401, h.do(request{method: "GET", path: "/%63ontainers", token: "-"}).status)
+	c := h.dial()
+	c.send("GET /%68ealthz HTTP/1.1\nHost: x\n\n")
+	status, _ := c.answer()
+	require.Equal(t, 200, status, "public, however it is written")
 }
 
 func TestAuthorizationCanBeOff(t *testing.T) {

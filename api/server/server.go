@@ -6,13 +6,11 @@ import (
 	"log/slog"
 	"math"
 	"net"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/valyala/fasthttp"
 
 	"berth/api/stream"
 	"berth/store"
@@ -76,7 +74,7 @@ func New(d Deps) *Server {
 		ErrorHandler:                 s.fail,
 	})
 	s.app.Server().CloseOnShutdown = true
-	s.app.Server().Handler = knownMethods(s.app.Server().Handler)
+	s.app.Server().Handler = canonical(s.app.Server().Handler)
 	s.app.Use(s.observe, s.gate)
 	s.register(s.routes())
 	return s
@@ -140,21 +138,4 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.underway.end()
 	err := s.app.ShutdownWithContext(ctx)
 	return errors.Join(err, s.sockets.wait(ctx))
-}
-
-// knownMethods answers methods that the router does not know, which it would
-// answer with a text of its own.
-func knownMethods(next fasthttp.RequestHandler) fasthttp.RequestHandler {
-	return func(ctx *fasthttp.RequestCtx) {
-		if slices.Contains(fiber.DefaultMethods, string(ctx.Method())) {
-			next(ctx)
-			return
-		}
-		ctx.SetStatusCode(fasthttp.StatusBadRequest)
-		ctx.SetContentType(fiber.MIMEApplicationJSON)
-		ctx.Response.Header.Set("X-Error-Code", string(errMalformed.Code))
-		ctx.Response.Header.Set("X-Request-Id", newRequestID())
-		ctx.SetBodyString(`{"error":"` + errMalformed.Message + `"}`)
-		ctx.SetConnectionClose()
-	}
 }

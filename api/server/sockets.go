@@ -111,7 +111,9 @@ func (s listening) recheck() {
 		return
 	}
 	tokens, containers := map[string]bool{"": true}, map[string]bool{"": true}
+	var now time.Time
 	err := s.store.View(func(tx *store.Tx) error {
+		now = tx.Now()
 		for _, id := range store.Tokens.IDs(tx) {
 			tokens[id] = true
 		}
@@ -126,6 +128,10 @@ func (s listening) recheck() {
 	auth := s.settings.Current().Authorization
 	s.sockets.end(websocket.ClosePolicyViolation, "token is revoked", func(k *socket) bool {
 		return !tokens[k.tokenID] || k.configured != "" && auth.Enabled && k.configured != auth.Token
+	})
+	// Each socket has a timer for this; but a timer knows nothing of a clock that was set.
+	s.sockets.end(websocket.ClosePolicyViolation, "token has expired", func(k *socket) bool {
+		return k.caller.TokenID != "" && !now.Before(k.caller.ExpiresAt)
 	})
 	s.sockets.end(websocket.CloseNormalClosure, "container is deleted", func(k *socket) bool { return !containers[k.container] })
 }

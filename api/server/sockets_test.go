@@ -299,7 +299,8 @@ func TestWhatClosesASocket(t *testing.T) {
 		code   int
 		reason string
 	}{
-		"expiry": {object{"ttl": "1s"}, func(*harness) {}, 1008, "token has expired"},
+		"expiry":                  {object{"ttl": "1s"}, func(*harness) {}, 1008, "token has expired"},
+		"expiry of a spent token": {object{"ttl": "1s", "remove_on_use": true}, func(*harness) {}, 1008, "token has expired"},
 		"revocation": {object{}, func(h *harness) {
 			list := h.must("GET", "/auth/tokens", nil).json["tokens"].([]any)
 			h.must("DELETE", "/auth/tokens/"+list[0].(map[string]any)["id"].(string), nil)
@@ -328,16 +329,6 @@ func TestWhatClosesASocket(t *testing.T) {
 			require.Less(t, time.Since(began), 5*time.Second)
 		})
 	}
-}
-
-func TestAReplacedConfiguredTokenEndsItsSockets(t *testing.T) {
-	h := newHarness(t)
-	h.ready("mc")
-	c := h.open("/ws/mc?tail=0")
-	c.next()
-	h.settings.change(func(c *v1.Config) { c.Authorization.Token = "berth_ffffffffffffffffffffffffffffffff" })
-	code, _ := c.closed()
-	require.Equal(t, 1008, code)
 }
 
 func TestALargeMessageEndsTheSocket(t *testing.T) {

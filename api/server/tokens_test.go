@@ -1,6 +1,7 @@
 package server
 
 import (
+	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
@@ -156,6 +157,17 @@ func TestATokenOfSomeContainers(t *testing.T) {
 	require.Equal(t, "Container not found", do("POST", "/containers", strings.Replace(body, "%", "third", 1)).json["error"])
 	require.Equal(t, "Volume not found", do("PUT", "/containers/mine", `{"image":"i","volume_id":"`+other+`"}`).json["error"])
 	require.Equal(t, 404, do("POST", "/auth/tokens", `{"containers":["other"]}`).status)
+	taken := `{"ports":[{"ip":"127.0.0.1","port":1001,"protocol":"tcp"}]}`
+	a := do("POST", "/containers/mine/rebind-network", taken)
+	require.Equal(t, []any{409, "port_bound", "Port is already bound by another container"},
+		[]any{a.status, a.header.Get("X-Error-Code"), a.json["error"]}, "no name of what it may not see")
+	h.refuse(409, "Port is already bound by container other", "POST", "/containers/mine/rebind-network", json.RawMessage(taken))
+	h.container("also", mine)
+	require.Equal(t, []any{"mine"}, do("GET", "/volumes/"+mine, "").json["used_by"])
+	require.Equal(t, []any{"mine"}, do("GET", "/volumes", "").json["volumes"].([]any)[0].(map[string]any)["used_by"])
+	require.Equal(t, []any{"also", "mine"}, h.must("GET", "/volumes/"+mine, nil).json["used_by"])
+	require.Equal(t, "Volume is in use by another container", do("DELETE", "/volumes/"+mine, "").json["error"])
+	h.refuse(409, "Volume is in use by container also", "DELETE", "/volumes/"+mine, nil)
 	require.Equal(t, 200, do("POST", "/auth/tokens", `{"containers":["mine"]}`).status)
 }
 
@@ -206,4 +218,14 @@ func TestALimitedTokenReadsOnPastTheEventsOfOthers(t *testing.T) {
 	events := answer.json["events"].([]any)
 	require.Len(t, events, 1)
 	require.Equal(t, "mine", events[0].(map[string]any)["container"])
+}
+
+func TestAReplacedConfiguredTokenEndsItsSockets(t *testing.T) {
+	h := newHarness(t)
+	h.ready("mc")
+	c := h.open("/ws/mc?tail=0")
+	c.next()
+	h.settings.change(func(c *v1.Config) { c.Authorization.Token = "berth_ffffffffffffffffffffffffffffffff" })
+	code, _ := c.closed()
+	require.Equal(t, 1008, code)
 }

@@ -111,13 +111,21 @@ func seesOne(caller intent.Caller, containers []string) bool {
 	return !caller.Limited() || slices.ContainsFunc(containers, caller.Sees)
 }
 
-func (s volumes) volumeBody(v v1.Volume, by []string) volumeBody {
+// volumeBody is how a volume is told to caller, who is not told of containers
+// that are not his.
+func (s volumes) volumeBody(v v1.Volume, by []string, caller intent.Caller) volumeBody {
+	seen := []string{}
+	for _, id := range by {
+		if caller.Sees(id) {
+			seen = append(seen, id)
+		}
+	}
 	return volumeBody{
 		newVolumeBody: newVolumeBody{v.Meta.ID, s.volumePath(v.Meta.ID)},
 		Size:          v.Status.Size,
 		SizeLimit:     v.Spec.SizeLimit,
 		CreatedAt:     v.Meta.CreatedAt.Unix(),
-		UsedBy:        append([]string{}, by...),
+		UsedBy:        seen,
 	}
 }
 
@@ -125,7 +133,7 @@ func (s volumes) getVolume(c *fiber.Ctx) error {
 	var body volumeBody
 	err := s.store.View(func(tx *store.Tx) error {
 		volume, by, err := s.findVolume(c, tx)
-		body = s.volumeBody(volume, by)
+		body = s.volumeBody(volume, by, callerOf(c))
 		return err
 	})
 	if err != nil {
@@ -144,7 +152,7 @@ func (s volumes) listVolumes(c *fiber.Ctx) error {
 		users, err := intent.VolumeUsers(tx)
 		for _, v := range list {
 			if by := users[v.Meta.ID]; !v.Meta.Deleted && seesOne(callerOf(c), by) {
-				body.Volumes = append(body.Volumes, s.volumeBody(v, by))
+				body.Volumes = append(body.Volumes, s.volumeBody(v, by, callerOf(c)))
 			}
 		}
 		return err

@@ -1,7 +1,9 @@
 package port
 
 import (
+	"context"
 	"errors"
+	"log/slog"
 	"slices"
 
 	v1 "berth/api/v1"
@@ -16,6 +18,15 @@ type outcome struct {
 	state, reason string
 	known         bool // which rules are in force
 	err           error
+}
+
+// level is how loud it is that rules are not in force: an operator who turned
+// the firewall off knows.
+func (o outcome) level() slog.Level {
+	if o.state == v1.FirewallDisabled {
+		return slog.LevelInfo
+	}
+	return slog.LevelWarn
 }
 
 func outcomeOf(err error) outcome {
@@ -48,7 +59,7 @@ func (r *reconciler) note(pools []v1.Pool, o outcome) error {
 			return err
 		}
 		if told && o.err != nil {
-			r.log.Warn("firewall rules are not in force", "state", o.state, "reason", o.reason)
+			r.log.Log(context.Background(), o.level(), "firewall rules are not in force", "state", o.state, "reason", o.reason)
 		}
 	}
 	return nil

@@ -257,6 +257,8 @@ func TestARefusalIsNotedAndThePoolGoesOn(t *testing.T) {
 		n, state, reason := w.status(id)
 		require.Equal(t, []any{0, row.state, "because"}, []any{n, state, reason})
 		require.Equal(t, 1, strings.Count(w.log.String(), "not in force"), "told once")
+		level := map[bool]string{true: "level=INFO", false: "level=WARN"}[row.state == v1.FirewallDisabled]
+		require.Contains(t, w.log.String(), level+` msg="firewall rules are not in force"`)
 		w.set("0.0.0.0", "tcp")
 		require.NoError(t, w.reconcile(keyV4), "nothing is wanted, so nothing is refused")
 		_, err := w.get(id)
