@@ -14,7 +14,7 @@ import (
 
 // How often the engine is asked how it is, and from when on no answer is one.
 const (
-	healthEvery = time.Second
+	healthEvery = 2 * time.Second
 	healthOld   = 5 * time.Second
 )
 

@@ -24,7 +24,7 @@ const (
 	// a message of its own, with its own time and without a line end.
 	pieceSize = 16 << 10
 	// readBuffer is what a stream reads at once, in bytes. Each running container has one.
-	readBuffer = 16 << 10
+	readBuffer = 4 << 10
 	// stampSize is the length of the time in front of each message, always
 	// with nine digits and in UTC: 2006-01-02T15:04:05.000000000Z
 	stampSize = 30

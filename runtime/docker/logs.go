@@ -19,33 +19,48 @@ import (
 // When a followed stream ends, what is left is read once more: the engine ends
 // it as soon as the container does, at times before the last lines are out.
 func (e *Engine) Logs(ctx context.Context, containerID string, since time.Time, follow bool, each func(runtime.Line) error) error {
-	c, err := e.ours(ctx, containerID)
+	l, err := e.logOf(ctx, containerID)
 	if err != nil {
 		return err
 	}
-	noted := func(l runtime.Line) error {
-		since = l.Time
-		return each(l)
+	noted := func(line runtime.Line) error {
+		since = line.Time
+		return each(line)
 	}
 	if !follow {
-		return e.readLogs(ctx, c, since, false, each)
+		return e.readLog(ctx, l, since, false, each)
 	}
-	if err := e.readLogs(ctx, c, since, true, noted); err != nil {
+	if err := e.readLog(ctx, l, since, true, noted); err != nil {
 		return err
 	}
-	return except(e.readLogs(ctx, c, since, false, noted), runtime.ErrNotFound)
+	return except(e.readLog(ctx, l, since, false, noted), runtime.ErrNotFound)
 }
 
-// readLogs reads one stream to its end.
-func (e *core) readLogs(ctx context.Context, c container.InspectResponse, since time.Time, follow bool, each func(runtime.Line) error) error {
+// containerLog is the log of a container. It is all that is kept of an inspect
+// for as long as the log is read.
+type containerLog struct {
+	id  string // of the container
+	tty bool
+}
+
+func (e *core) logOf(ctx context.Context, containerID string) (containerLog, error) {
+	c, err := e.ours(ctx, containerID)
+	if err != nil {
+		return containerLog{}, err
+	}
+	return containerLog{c.ID, c.Config.Tty}, nil
+}
+
+// readLog reads one stream to its end.
+func (e *core) readLog(ctx context.Context, l containerLog, since time.Time, follow bool, each func(runtime.Line) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	body, err := e.openLogs(ctx, cancel, c.ID, since, follow)
+	body, err := e.openLogs(ctx, cancel, l.id, since, follow)
 	if err != nil {
 		return err
 	}
 	defer body.Close()
-	if c.Config.Tty {
+	if l.tty {
 		err = readTTY(body, each)
 	} else {
 		err = readFrames(body, each)
@@ -54,7 +69,7 @@ func (e *core) readLogs(ctx context.Context, c container.InspectResponse, since 
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.Is(err, errBroken):
-		return fmt.Errorf("logs of %s: %w: %w", c.ID, runtime.ErrUnavailable, err)
+		return fmt.Errorf("logs of %s: %w: %w", l.id, runtime.ErrUnavailable, err)
 	}
 	return err
 }
