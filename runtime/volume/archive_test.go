@@ -61,6 +61,12 @@ func plantSpecial(t testing.TB, dir string) {
 	in := func(name string) string { return filepath.Join(dir, name) }
 	require.NoError(t, os.MkdirAll(in("empty/folder"), 0o755))
 	require.NoError(t, os.Chmod(in("empty/folder"), 0o711))
+	require.NoError(t, os.Mkdir(in("odd"), 0o755))
+	for i, name := range oddNames {
+		require.NoError(t, os.WriteFile(in("odd/"+name), []byte(name), 0o600))
+		require.NoError(t, os.Chmod(in("odd/"+name), oddModes[i%len(oddModes)]))
+		require.NoError(t, os.Symlink(name, in(fmt.Sprint("odd/to ", i))))
+	}
 	require.NoError(t, os.WriteFile(in("zero"), nil, 0o644))
 	require.NoError(t, os.Symlink("zero", in("link")))
 	require.NoError(t, os.Symlink("../empty", in("empty/up")))

@@ -121,7 +121,7 @@ func (p *packing) run(out *v1.Archive) error {
 		return err
 	}
 	out.Size, out.Skipped = w.n, p.skipped
-	return p.t.publish(x, p.out, sh)
+	return x.publish(p.out, sh)
 }
 
 // all packs every path that was asked for.

@@ -54,27 +54,7 @@ func (t *tree) copy(src, dst string) error {
 	if err := c.entry(in.Root, base, src, t.Root, x.name, 0); err != nil {
 		return refuse(src, err)
 	}
-	return t.publish(x, dst, sh)
-}
-
-// publish moves a whole temporary entry to dst, where nothing may stand, and
-// counts what it took of sh.
-func (t *tree) publish(x *temp, dst string, sh *share) error {
-	to, base, err := t.parent(dst)
-	if err != nil {
-		return err
-	}
-	defer to.close()
-	top, err := t.top()
-	if err != nil {
-		return err
-	}
-	defer top.close()
-	if err := top.moveNew(x.name, to, base); err != nil {
-		return err
-	}
-	t.used.settle(sh.n)
-	return to.dir.Sync()
+	return x.publish(dst, sh)
 }
 
 // copier copies entries from one folder to another, both of them handles.

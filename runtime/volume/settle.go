@@ -13,8 +13,10 @@ import (
 // all that was moved is moved back.
 func settleIn(t *tree, x *temp, stage *folder, dest string) error {
 	if _, err := t.Stat(dest); errors.Is(err, fs.ErrNotExist) {
-		err := settleWhole(t, x, dest)
-		if !errors.Is(err, fs.ErrExist) {
+		if err := stage.dir.Chmod(0o755); err != nil {
+			return err
+		}
+		if err := x.appear(dest); !errors.Is(err, fs.ErrExist) {
 			return err
 		}
 	}
@@ -29,27 +31,6 @@ func settleIn(t *tree, x *temp, stage *folder, dest string) error {
 	}
 	if err := g.move(stage, to, ""); err != nil {
 		return errors.Join(err, g.undo())
-	}
-	return to.dir.Sync()
-}
-
-// settleWhole makes the temporary folder dest itself.
-func settleWhole(t *tree, x *temp, dest string) error {
-	to, base, err := t.parent(dest)
-	if err != nil {
-		return err
-	}
-	defer to.close()
-	top, err := t.top()
-	if err != nil {
-		return err
-	}
-	defer top.close()
-	if err := t.Chmod(x.name, 0o755); err != nil {
-		return err
-	}
-	if err := top.moveNew(x.name, to, base); err != nil {
-		return err
 	}
 	return to.dir.Sync()
 }

@@ -60,6 +60,34 @@ func (x *temp) mkdir() (*folder, error) {
 	return newFolder(x.t.Root, x.name)
 }
 
+// appear moves the entry, which is whole, to dst, where nothing may stand.
+// Folders above dst are made.
+func (x *temp) appear(dst string) error {
+	to, base, err := x.t.parent(dst)
+	if err != nil {
+		return err
+	}
+	defer to.close()
+	top, err := x.t.top()
+	if err != nil {
+		return err
+	}
+	defer top.close()
+	if err := top.moveNew(x.name, to, base); err != nil {
+		return err
+	}
+	return to.dir.Sync()
+}
+
+// publish is appear, and counts what the entry took of sh.
+func (x *temp) publish(dst string, sh *share) error {
+	err := x.appear(dst)
+	if err == nil {
+		x.t.used.settle(sh.n)
+	}
+	return err
+}
+
 // finish gives a new file or folder its mode and its owner.
 func (t *tree) finish(f *os.File, mode fs.FileMode) error {
 	if uid, gid := t.m.owner(); uid >= 0 || gid >= 0 {
