@@ -77,6 +77,7 @@ func NewToken() string {
 // WriteConfig replaces the configuration.
 func (b *Berth) WriteConfig(t testing.TB, text string) {
 	t.Helper()
+	b.secrets.addConfig(text)
 	if err := os.WriteFile(b.Config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -137,6 +138,7 @@ func (b *Berth) Log() string {
 // Kill9 kills the daemon, and nothing else.
 func (b *Berth) Kill9(t testing.TB) {
 	t.Helper()
+	b.searchProcess()
 	b.Signal(t, syscall.SIGKILL)
 	<-b.exited
 }

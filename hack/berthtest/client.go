@@ -20,15 +20,16 @@ type Client struct {
 	Addr  string // host:port
 	Token string
 
-	t    testing.TB
-	http *http.Client
+	t       testing.TB
+	http    *http.Client
+	secrets *secrets
 }
 
 // NewClient makes a client of the daemon at addr.
 func NewClient(t testing.TB, addr, token string) *Client {
 	transport := &http.Transport{MaxIdleConnsPerHost: 16}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &Client{Addr: addr, Token: token, t: t, http: &http.Client{Transport: transport, Timeout: 60 * time.Second}}
+	return &Client{Addr: addr, Token: token, t: t, http: &http.Client{Transport: transport, Timeout: 60 * time.Second}, secrets: newSecrets()}
 }
 
 // Answer is a response that was read to its end.
@@ -68,7 +69,9 @@ func (c *Client) Try(ctx context.Context, method, path string, body any, header 
 		return Answer{}, err
 	}
 	openapitest.Check(c.t, request, response, answer)
-	return Answer{response.StatusCode, response.Header, answer}, nil
+	whole := Answer{response.StatusCode, response.Header, answer}
+	c.secrets.answered(whole)
+	return whole, nil
 }
 
 // Do is Try that fails the test if there is no answer.

@@ -6,17 +6,20 @@ import (
 	"time"
 )
 
-// forbidden are the texts that no log may hold, beside the token.
+// forbidden are the texts that no log may hold, beside every secret.
 var forbidden = []string{"DATA RACE", "panic", "Authorization", "Bearer"}
 
 // end ends the daemon with its containers, and looks at what it leaves.
 func (b *Berth) end() {
 	if b.cmd != nil && !b.ended() {
 		b.searchMetrics()
+		b.searchProcess()
 		b.stop()
 	}
 	log := b.Log()
-	for _, text := range append(forbidden, b.Token) {
+	b.secrets.search(b.t, "the log", log)
+	b.secrets.searchRefusals(b.t)
+	for _, text := range forbidden {
 		if strings.Contains(log, text) {
 			b.t.Errorf("the log holds %q:\n%s", text, around(log, text))
 		}
@@ -39,22 +42,12 @@ func (b *Berth) stop() {
 	<-b.exited
 }
 
-// searchMetrics looks for the token in what a monitor reads.
-func (b *Berth) searchMetrics() {
-	answer, err := b.Try(b.background(), "GET", "/metrics", nil)
-	if err == nil && (answer.Status != 200 || strings.Contains(string(answer.Body), strings.TrimPrefix(b.Token, "berth_"))) {
-		b.t.Errorf("GET /metrics: %d, or it shows the token", answer.Status)
-	}
-}
-
 func (b *Berth) removeContainers() {
 	if b.Store() == "" {
 		return
 	}
 	for _, one := range b.Containers(b.t, "") {
-		if found, ok := b.Engine.Inspect(b.t, one.ID); ok && strings.Contains(strings.Join(found.Config.Env, " "), b.Token) {
-			b.t.Errorf("container %v has the token in its environment", one.Names)
-		}
+		b.searchContainer(one.ID)
 		b.Engine.Remove(b.t, one.ID)
 	}
 }

@@ -14,38 +14,50 @@ import (
 	"berth/hack/enginetest"
 )
 
-// TestPortBank lets eight clients create, rebind and delete over few ports while
-// the daemon is killed. In the end each claim belongs to exactly one living
-// spec, and what was answered is so.
+// TestPortBank lets 16 clients create, rebind and delete over few ports while
+// the daemon is killed: for a minute in the long form. Whenever the daemon has
+// come back, and in the end, each claim belongs to exactly one living spec, no
+// port has two owners, and the flags say so. What was answered is so.
 func TestPortBank(t *testing.T) {
 	t.Parallel()
 	b, random := berthtest.Start(t, berthtest.Options{}), dice(t)
 	bank := &bank{b: b, volume: b.Volume(t), image: enginetest.Busybox(t)}
-	for range 12 {
+	for range 20 {
 		bank.ports = append(bank.ports, b.Port(t))
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
-	clients := make([]*customer, 8)
+	clients := make([]*customer, 16)
 	for i := range clients {
-		clients[i] = &customer{bank: bank, id: fmt.Sprintf("c%d", i), random: newDice(random.Uint64())}
+		clients[i] = &customer{bank: bank, id: fmt.Sprintf("c%d", i), random: newDice(random.Uint64()), answers: map[int]int{}}
 		wg.Go(func() { clients[i].trade(ctx) })
 	}
-	for range rounds(4, 40) {
+	kills, began := 0, time.Now()
+	for time.Since(began) < time.Duration(rounds(3, 60))*time.Second {
 		pause(time.Duration(300+random.IntN(1200)) * time.Millisecond)
 		b.Kill9(t)
 		b.Run(t)
 		b.Ready(t)
+		kills++
+		bank.audit(t)
 	}
 	stop()
 	wg.Wait()
-	deals := 0
+	traded := time.Since(began)
+	answers := map[int]int{}
 	for _, c := range clients {
 		c.settle(t)
-		deals += c.deals
+		for status, n := range c.answers {
+			answers[status] += n
+		}
 	}
 	bank.audit(t)
-	t.Logf("%d accepted requests by %d clients", deals, len(clients))
+	bank.servers(t)
+	t.Logf("%d clients for %s: %d kills, answers by status (0: none) %v, %d audits, %d violations",
+		len(clients), traded.Round(time.Second), kills, answers, bank.audits, len(bank.violations))
+	require.NotZero(t, answers[200])
+	require.NotZero(t, answers[409], "there were conflicts")
+	require.Empty(t, bank.violations)
 }
 
 // bank is a pool of ports that customers take and give back.
@@ -54,14 +66,18 @@ type bank struct {
 	volume string
 	image  string
 	ports  []berthtest.Binding
+
+	open       sync.RWMutex // held by a request; an audit shuts the bank
+	audits     int
+	violations []string
 }
 
 // customer is a client with one container.
 type customer struct {
 	*bank
-	id     string
-	random *rand.Rand
-	deals  int // requests that were answered 2xx
+	id      string
+	random  *rand.Rand
+	answers map[int]int // by status; 0: none
 
 	sure bool                // the last request was answered
 	has  bool                // if sure: the container is there
@@ -79,7 +95,7 @@ func (c *customer) trade(ctx context.Context) {
 			c.ask(ctx, "POST", "/containers", berthtest.Spec{"internal_id": c.id, "image": c.image, "volume_id": c.volume,
 				"startup_command": "sleep 1000", "ports": ports}, func() { c.has, c.want = true, ports })
 		case 2:
-			c.ask(ctx, "POST", "/containers/"+c.id+"/rebind-network", map[string]any{"ports": ports}, func() { c.want = ports })
+			c.ask(ctx, "POST", "/containers/"+c.id+"/rebind-network", map[string]any{"ports": ports}, func() { c.has, c.want = true, ports })
 		case 3:
 			c.ask(ctx, "DELETE", "/containers/"+c.id, nil, func() { c.has, c.want = false, nil })
 		}
@@ -99,12 +115,16 @@ func (c *customer) pick() []berthtest.Binding {
 // ask sends a request that does not end with ctx. A refusal changes nothing; no
 // answer leaves it open what was done.
 func (c *customer) ask(ctx context.Context, method, path string, body any, done func()) {
+	c.open.RLock()
+	defer c.open.RUnlock()
 	answer, err := c.b.Try(context.WithoutCancel(ctx), method, path, body)
+	c.answers[answer.Status]++
 	switch {
 	case err != nil:
 		c.sure = false
+		pause(5 * time.Millisecond)
 	case answer.Status < 300:
-		c.deals, c.sure = c.deals+1, true
+		c.sure = true
 		done()
 	}
 }
@@ -130,27 +150,72 @@ func (c *customer) settle(t *testing.T) {
 	}
 }
 
-// audit says whether claims and specs agree.
+// audit notes where claims, flags and specs do not agree. No request is under
+// way meanwhile; and what the controllers do changes no claim.
 func (k *bank) audit(t *testing.T) {
 	t.Helper()
+	k.open.Lock()
+	defer k.open.Unlock()
+	k.audits++
 	claimed := map[string]string{}
+	for _, c := range k.living(t) {
+		for _, p := range c.Ports {
+			if other := claimed[p.String()]; other != "" {
+				k.wrong("%s is bound by %s and by %s", p, other, c.InternalID)
+			}
+			claimed[p.String()] = c.InternalID
+		}
+	}
+	pool := k.b.Pool(t)
+	if len(pool) != len(k.ports) {
+		k.wrong("the pool has %d ports, not %d", len(pool), len(k.ports))
+	}
+	for name, entry := range pool {
+		if entry.Container != claimed[name] {
+			k.wrong("%s is claimed by %q, and bound by %q", name, entry.Container, claimed[name])
+		}
+		if entry.InUse != (entry.Container != "") {
+			k.wrong("%s is claimed by %q, and in_use is %v", name, entry.Container, entry.InUse)
+		}
+		delete(claimed, name)
+	}
+	for name, id := range claimed {
+		k.wrong("%s of %s is not in the pool", name, id)
+	}
+}
+
+func (k *bank) wrong(format string, args ...any) {
+	k.violations = append(k.violations, fmt.Sprintf(format, args...))
+}
+
+// living are the containers that are not being deleted: those have no claims.
+func (k *bank) living(t *testing.T) (all []berthtest.Container) {
+	t.Helper()
 	var list struct{ Containers []berthtest.Container }
 	k.b.Get(t, "/containers", &list)
 	for _, c := range list.Containers {
-		now := k.b.Container(t, c.InternalID)
-		for _, p := range now.Ports {
-			require.Empty(t, claimed[p.String()], "%s has two owners", p)
-			claimed[p.String()] = c.InternalID
+		answer := k.b.Do(t, "GET", "/containers/"+c.InternalID, nil)
+		if answer.Status == 404 { // its deletion has come to its end
+			continue
 		}
+		answer.Decode(t, &c)
+		if c.State != "deleting" {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// servers says whether the engine has what the specs say, and nothing else.
+func (k *bank) servers(t *testing.T) {
+	t.Helper()
+	all := k.living(t)
+	for _, c := range all {
 		berthtest.Until(t, wait, "its server stands ready, with its ports", func() bool {
-			return onlyServer(t, k.b, c.InternalID) && publishes(t, k.b, now)
+			return onlyServer(t, k.b, c.InternalID) && publishes(t, k.b, c)
 		})
 	}
-	for name, entry := range k.b.Pool(t) {
-		require.Equal(t, claimed[name], entry.Container, name)
-		require.Equal(t, entry.Container != "", entry.InUse, name)
-	}
-	require.Len(t, k.b.Containers(t, ""), len(list.Containers), "no container without a record")
+	require.Len(t, k.b.Containers(t, ""), len(all), "no container without a record")
 }
 
 // publishes says whether the server container was made with the ports of its spec.
