@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"runtime"
 	"syscall"
 	"time"
 
@@ -19,6 +20,11 @@ import (
 
 // gzipLevel trades some size for speed: a panel waits for the archive.
 const gzipLevel = 2
+
+// gzipBlock is how much is compressed at once. Two blocks more than there are
+// cores are under way, so that none waits while files are opened or the disk is
+// slow.
+const gzipBlock = 1 << 20
 
 // packer writes one archive. After an error only close may be called.
 type packer interface {
@@ -77,6 +83,9 @@ func newPacker(format string, w *sink, m *Manager) (packer, error) {
 		return newTarPacker(newBzip2(w), m), nil
 	}
 	z, err := pgzip.NewWriterLevel(w, gzipLevel)
+	if err == nil {
+		err = z.SetConcurrency(gzipBlock, runtime.GOMAXPROCS(0)+2)
+	}
 	if err != nil {
 		return nil, err
 	}
