@@ -46,6 +46,9 @@ func (b *batch) add(o *op) {
 		return
 	}
 	count, size, err := weigh(o.tx.writes)
+	if err == nil {
+		err = b.room(o, count, size)
+	}
 	if err == nil && !b.fits(0, 0, count, size) {
 		err = fmt.Errorf("%w: %d keys, %d bytes", ErrTooBig, count, size)
 	}
@@ -57,6 +60,15 @@ func (b *batch) add(o *op) {
 		return
 	}
 	b.take(o, count, size)
+}
+
+// room says why the disk has no room for an update.
+func (b *batch) room(o *op, count, size int64) error {
+	err := b.s.disk.check()
+	if err == nil || (o.must && b.s.disk.has(b.count+count, b.size+size)) {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", ErrFailed, err)
 }
 
 // fits says whether a transaction of Badger holds so much, and the revision.
@@ -153,7 +165,7 @@ func (b *batch) store() error {
 	if b.err != nil || b.count == 0 {
 		return b.err
 	}
-	if err := b.s.disk.prepare(); err != nil {
+	if err := b.s.disk.prepare(b.count, b.size); err != nil {
 		return fmt.Errorf("%w: %w", ErrFailed, err)
 	}
 	if len(b.changes) > 0 {

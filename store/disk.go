@@ -15,7 +15,8 @@ import (
 // page, the kernel kills the process. So room is taken beforehand. The logs have
 // their blocks allocated; an update is refused while so little is free that the
 // tables written because of it might not fit, even if somebody else fills the
-// disk meanwhile; and a reserve is given up for what Badger writes when it is
+// disk meanwhile, unless it has to go on and fits into the log that is there;
+// and a reserve is given up for what Badger writes when it is
 // closed and opened.
 
 const (
@@ -30,7 +31,10 @@ type disk struct {
 	dir     string
 	minFree uint64 // bytes; 0: a twentieth of the disk, between the two bounds above
 
-	allocated map[string]bool // the logs whose blocks are allocated; the writer's own
+	// The writer's own:
+	allocated map[string]bool // the logs whose blocks are allocated
+	logged    int64           // bytes that are in use of the one that is written to, at most
+	last      int64           // of these those of the last commit
 	reserved  atomic.Bool     // read by all
 }
 
@@ -82,16 +86,28 @@ func enough(st unix.Statfs_t, need uint64) error {
 	return nil
 }
 
+// has says whether the log that Badger writes to has room for so much, so that
+// nothing has to be written but that. It is the writer's.
+func (d *disk) has(count, size int64) bool {
+	const most = memTableSize / 4 * 3 // at memTableSize it is changed for another
+	return d != nil && d.reserved.Load() && d.logged+logSize(count, size) < most
+}
+
+// logSize is more than so many keys and bytes take in a log, and in memory.
+func logSize(count, size int64) int64 { return size + 256*(count+2) }
+
 // prepare makes sure that there is room for a commit. It is the writer's.
-func (d *disk) prepare() error {
+func (d *disk) prepare(count, size int64) error {
 	if d == nil {
 		return nil
 	}
-	if err := d.check(); err != nil {
+	if err := d.allocate(); err != nil {
 		return err
 	}
-	if err := d.allocate(); err != nil || d.reserved.Load() {
-		return err
+	d.last = logSize(count, size)
+	d.logged += d.last
+	if d.reserved.Load() {
+		return nil
 	}
 	return d.reserve()
 }
@@ -111,6 +127,9 @@ func (d *disk) allocate() error {
 		if !d.allocated[name] {
 			if err := allocateFile(filepath.Join(d.dir, name)); err != nil {
 				return err
+			}
+			if strings.HasSuffix(name, ".mem") {
+				d.logged = d.last // it was begun for the last commit
 			}
 		}
 		seen[name] = true

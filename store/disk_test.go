@@ -124,6 +124,44 @@ func TestFullDiskUnderLoadKillsNothing(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
+func TestFullDiskLetsThroughWhatMust(t *testing.T) {
+	disk := smallDisk(t, "112m")
+	dir := filepath.Join(disk, "store")
+	s, err := Open(dir, Options{MinFree: 16 << 20})
+	require.NoError(t, err)
+	require.NoError(t, createBig(s, "mc", "x"))
+	filler := fill(t, disk)
+
+	note := func(i int) func(*Tx) error {
+		return func(tx *Tx) error {
+			Emit(tx, v1.Event{Container: "mc", Event: v1.EventState, Data: string(v1.Exit)})
+			return Containers.SetStatus(tx, "mc", func(st *v1.ContainerStatus) { st.Message = strconv.Itoa(i) })
+		}
+	}
+	kept := 0
+	for err == nil {
+		require.ErrorIs(t, s.Update(note(0)), ErrDiskFull)
+		if err = s.MustUpdate(note(kept + 1)); err == nil {
+			kept++
+		}
+	}
+	require.ErrorIs(t, err, ErrDiskFull, "what is there is used up, and nobody is killed")
+	require.Greater(t, kept, 3000)
+
+	require.NoError(t, os.Remove(filler))
+	require.NoError(t, s.Update(note(kept+1)))
+	require.NoError(t, s.Close())
+	s, err = Open(dir, Options{})
+	require.NoError(t, err)
+	require.NoError(t, s.View(func(tx *Tx) error {
+		require.EqualValues(t, kept+1, LastEvent(tx))
+		c, err := Containers.Get(tx, "mc")
+		require.Equal(t, strconv.Itoa(kept+1), c.Status.Message)
+		return err
+	}))
+	require.NoError(t, s.Close())
+}
+
 func TestStartAfterAKillOnAFullDisk(t *testing.T) {
 	disk := smallDisk(t, "112m")
 	dir := filepath.Join(disk, "store")

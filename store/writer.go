@@ -14,6 +14,7 @@ var errGoexit = errors.New("update ended its goroutine instead of returning")
 // op is one call of Update on its way through the writer.
 type op struct {
 	fn   func(*Tx) error
+	must bool // it goes on while the disk is full
 	tx   *Tx
 	err  error
 	tied bool // it may have read what its batch had not committed yet
@@ -27,7 +28,17 @@ type op struct {
 //
 // Errors: fn's own; ErrTooBig; ErrClosed; else one that wraps ErrFailed.
 func (s *Store) Update(fn func(*Tx) error) error {
-	o := &op{fn: fn, done: make(chan error, 1)}
+	return s.submit(&op{fn: fn, done: make(chan error, 1)})
+}
+
+// MustUpdate is Update for the little that has to go on while the disk is full:
+// ending a run, and noting what became of one. It takes the room that Badger
+// has already: some thousand small updates.
+func (s *Store) MustUpdate(fn func(*Tx) error) error {
+	return s.submit(&op{fn: fn, must: true, done: make(chan error, 1)})
+}
+
+func (s *Store) submit(o *op) error {
 	select {
 	case s.ops <- o:
 		return <-o.done

@@ -6,17 +6,25 @@ import (
 )
 
 // verb changes the spec of a container that is not being deleted.
-func verb(s *store.Store, id string, change func(v1.ContainerStatus, *v1.ContainerSpec, bool)) error {
-	return s.Update(func(tx *store.Tx) error {
+func verb(s *store.Store, id string, change act) error { return s.Update(change.of(id)) }
+
+// end is verb for what ends a run: it goes on while the disk is full.
+func end(s *store.Store, id string, change act) error { return s.MustUpdate(change.of(id)) }
+
+// act is what a verb does to a spec; seen says whether the status knows it.
+type act func(status v1.ContainerStatus, spec *v1.ContainerSpec, seen bool)
+
+func (a act) of(id string) func(*store.Tx) error {
+	return func(tx *store.Tx) error {
 		o, err := living(tx, id)
 		if err != nil {
 			return err
 		}
 		return store.Containers.SetSpec(tx, id, func(spec *v1.ContainerSpec) error {
-			change(o.Status, spec, o.Status.ObservedGeneration >= o.Meta.Generation)
+			a(o.Status, spec, o.Status.ObservedGeneration >= o.Meta.Generation)
 			return nil
 		})
-	})
+	}
 }
 
 // StartContainer asks for a run. While one is wanted that has not ended, it
@@ -46,14 +54,14 @@ func RestartContainer(s *store.Store, id string) error {
 
 // StopContainer asks for the run to end gracefully.
 func StopContainer(s *store.Store, id string) error {
-	return verb(s, id, func(_ v1.ContainerStatus, spec *v1.ContainerSpec, _ bool) {
+	return end(s, id, func(_ v1.ContainerStatus, spec *v1.ContainerSpec, _ bool) {
 		spec.Power = v1.PowerOff
 	})
 }
 
 // KillContainer asks for the run to end at once, whatever else is under way.
 func KillContainer(s *store.Store, id string) error {
-	return verb(s, id, func(_ v1.ContainerStatus, spec *v1.ContainerSpec, _ bool) {
+	return end(s, id, func(_ v1.ContainerStatus, spec *v1.ContainerSpec, _ bool) {
 		spec.Power, spec.KillRun = v1.PowerOff, spec.Run
 	})
 }

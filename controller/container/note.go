@@ -11,7 +11,7 @@ import (
 // with its number in the status; so is every sentence of say. The message of an
 // earlier step goes, unless change sets one.
 func (s step) note(change func(st *v1.ContainerStatus, now time.Time), say ...string) error {
-	return s.Store.Update(func(tx *store.Tx) error {
+	return s.Store.MustUpdate(func(tx *store.Tx) error {
 		return s.noteIn(tx, change, say...)
 	})
 }

@@ -20,13 +20,14 @@ func smallDisk(t *testing.T, options string) string {
 	return dir
 }
 
-// TestFullDisk fills the disk that the store is on: changes are refused, all
-// else goes on, and when there is room again so do changes.
+// TestFullDisk fills the disk that the store is on: a kill and all that reads
+// goes on, changes are refused, and when there is room again they go on too.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	dir := smallDisk(t, "size=192m")
 	b := berthtest.Start(t, berthtest.Options{Data: filepath.Join(dir, "data")})
 	c := b.Started(t, "mc", nil)
+	b.Started(t, "other", nil)
 	before, _ := b.Engine.Inspect(t, c.ContainerID)
 	pid := b.Pid()
 
@@ -36,6 +37,9 @@ func TestFullDisk(t *testing.T) {
 		walk(t, b, nil, []row{{request, "", 500, wrong("Database operation failed")}})
 	}
 	require.Equal(t, "running", b.Container(t, "mc").State)
+	b.Verb(t, "other", "kill")
+	b.State(t, "other", "exit")
+	walk(t, b, nil, []row{{"POST /containers/other/start", "", 500, wrong("Database operation failed")}})
 	require.Equal(t, 503, b.Do(t, "GET", "/readyz", nil).Status)
 	require.Equal(t, 200, b.Do(t, "GET", "/healthz", nil).Status)
 
