@@ -83,16 +83,15 @@ func resident(b *testing.B) int64 {
 	return kb << 10
 }
 
-// peak reports how far memory grew while run ran, of both ends together.
-func peak(b *testing.B, run func()) {
-	base, most := resident(b), int64(0)
+// most is how much memory there was at most while run ran, of both ends together.
+func most(b *testing.B, run func()) (bytes int64) {
 	done := make(chan struct{})
 	var watch sync.WaitGroup
 	watch.Go(func() {
 		tick := time.NewTicker(10 * time.Millisecond)
 		defer tick.Stop()
 		for {
-			most = max(most, resident(b))
+			bytes = max(bytes, resident(b))
 			select {
 			case <-done:
 				return
@@ -103,7 +102,15 @@ func peak(b *testing.B, run func()) {
 	run()
 	close(done)
 	watch.Wait()
-	b.ReportMetric(float64(most-base)/(1<<20), "MiB-grown")
+	return bytes
+}
+
+// transfers lets a bare connection and berth take turns, and reports how far
+// memory grew while berth worked.
+func transfers(b *testing.B, bare, berth func()) {
+	base, peak := resident(b), int64(0)
+	turns(b, contender{name: "bare", do: bare}, contender{name: "berth", do: func() { peak = max(peak, most(b, berth)) }})
+	b.ReportMetric(float64(peak-base)/(1<<20), "MiB-grown")
 }
 
 // bareListener takes one connection after the other and hands it to do.
@@ -141,28 +148,17 @@ func BenchmarkUpload(b *testing.B) {
 		_, werr := c.Write([]byte("k"))
 		return errors.Join(err, f.Sync(), f.Close(), werr)
 	})
-	b.Run("bare", func(b *testing.B) {
-		b.SetBytes(transfer)
-		for b.Loop() {
-			c, err := net.Dial("tcp", address)
-			require.NoError(b, err)
-			f, err := os.Open(src)
-			require.NoError(b, err)
-			_, err = io.Copy(c, f)
-			require.NoError(b, errors.Join(err, c.(*net.TCPConn).CloseWrite()))
-			_, err = io.ReadAll(c)
-			require.NoError(b, errors.Join(err, f.Close(), c.Close()))
-		}
-	})
 	url := serve(b, m)
-	b.Run("berth", func(b *testing.B) {
-		b.SetBytes(transfer)
-		peak(b, func() {
-			for b.Loop() {
-				put(b, url, src)
-			}
-		})
-	})
+	transfers(b, func() {
+		c, err := net.Dial("tcp", address)
+		require.NoError(b, err)
+		f, err := os.Open(src)
+		require.NoError(b, err)
+		_, err = io.Copy(c, f)
+		require.NoError(b, errors.Join(err, c.(*net.TCPConn).CloseWrite()))
+		_, err = io.ReadAll(c)
+		require.NoError(b, errors.Join(err, f.Close(), c.Close()))
+	}, func() { put(b, url, src) })
 }
 
 func put(b *testing.B, url, src string) {
@@ -192,27 +188,18 @@ func BenchmarkDownload(b *testing.B) {
 		return errors.Join(err, f.Close())
 	})
 	buf := make([]byte, 256<<10)
-	b.Run("bare", func(b *testing.B) {
-		b.SetBytes(transfer)
-		for b.Loop() {
-			c, err := net.Dial("tcp", address)
-			require.NoError(b, err)
-			n, err := io.CopyBuffer(io.Discard, struct{ io.Reader }{c}, buf)
-			require.NoError(b, errors.Join(err, c.Close()))
-			require.EqualValues(b, transfer, n)
-		}
-	})
 	url := serve(b, m)
-	b.Run("berth", func(b *testing.B) {
-		b.SetBytes(transfer)
-		peak(b, func() {
-			for b.Loop() {
-				resp, err := http.Get(url)
-				require.NoError(b, err)
-				n, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, resp.Body, buf)
-				require.NoError(b, errors.Join(err, resp.Body.Close()))
-				require.EqualValues(b, transfer, n)
-			}
-		})
+	transfers(b, func() {
+		c, err := net.Dial("tcp", address)
+		require.NoError(b, err)
+		n, err := io.CopyBuffer(io.Discard, struct{ io.Reader }{c}, buf)
+		require.NoError(b, errors.Join(err, c.Close()))
+		require.EqualValues(b, transfer, n)
+	}, func() {
+		resp, err := http.Get(url)
+		require.NoError(b, err)
+		n, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, resp.Body, buf)
+		require.NoError(b, errors.Join(err, resp.Body.Close()))
+		require.EqualValues(b, transfer, n)
 	})
 }
