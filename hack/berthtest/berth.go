@@ -138,7 +138,7 @@ func (b *Berth) Log() string {
 // Kill9 kills the daemon, and nothing else.
 func (b *Berth) Kill9(t testing.TB) {
 	t.Helper()
-	b.searchProcess()
+	searchProcess(b)
 	b.Signal(t, syscall.SIGKILL)
 	<-b.exited
 }

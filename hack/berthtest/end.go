@@ -12,8 +12,8 @@ var forbidden = []string{"DATA RACE", "panic", "Authorization", "Bearer"}
 // end ends the daemon with its containers, and looks at what it leaves.
 func (b *Berth) end() {
 	if b.cmd != nil && !b.ended() {
-		b.searchMetrics()
-		b.searchProcess()
+		searchMetrics(b)
+		searchProcess(b)
 		b.stop()
 	}
 	log := b.Log()
@@ -47,7 +47,7 @@ func (b *Berth) removeContainers() {
 		return
 	}
 	for _, one := range b.Containers(b.t, "") {
-		b.searchContainer(one.ID)
+		searchContainer(b, one.ID)
 		b.Engine.Remove(b.t, one.ID)
 	}
 }

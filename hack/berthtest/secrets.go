@@ -74,15 +74,11 @@ func (s *secrets) searchRefusals(t testing.TB) {
 	s.search(t, "a refusal", strings.Join(all, "\n"))
 }
 
-// Secret tells b of a secret that no answer and no configuration shows. It is
-// looked for like those.
-func (b *Berth) Secret(text string) { b.secrets.add(text) }
-
-// Search looks for every secret in a text that the test has found somewhere.
-func (b *Berth) Search(t testing.TB, where, text string) { b.secrets.search(t, where, text) }
+// Search looks for every secret of b in a text that the test has found somewhere.
+func Search(t testing.TB, b *Berth, where, text string) { b.secrets.search(t, where, text) }
 
 // searchProcess looks into what everybody on the host may read of the daemon.
-func (b *Berth) searchProcess() {
+func searchProcess(b *Berth) {
 	for _, file := range []string{"environ", "cmdline"} {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", b.Pid(), file))
 		if err == nil { // else it has just ended
@@ -92,7 +88,7 @@ func (b *Berth) searchProcess() {
 }
 
 // searchMetrics looks into what a monitor reads.
-func (b *Berth) searchMetrics() {
+func searchMetrics(b *Berth) {
 	answer, err := b.Try(b.background(), "GET", "/metrics", nil)
 	if err != nil {
 		return // the test has made it so
@@ -104,7 +100,7 @@ func (b *Berth) searchMetrics() {
 }
 
 // searchContainer looks into everything that the engine tells of a container.
-func (b *Berth) searchContainer(id string) {
+func searchContainer(b *Berth, id string) {
 	if found, ok := b.Engine.Inspect(b.t, id); ok {
 		text, err := json.Marshal(found.Raw)
 		if err != nil {

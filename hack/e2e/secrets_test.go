@@ -44,7 +44,7 @@ func TestNoSecretIsFoundAnywhere(t *testing.T) {
 
 	for _, path := range []string{"/containers", "/containers/mc", "/containers/no", "/containers/mc/logs", "/containers/mc/install-logs", "/events",
 		"/network/ports", "/volumes", "/auth/tokens", "/healthz", "/readyz", "/openapi.yaml"} {
-		b.Search(t, path, string(b.Do(t, "GET", path, nil).Body))
+		berthtest.Search(t, b, path, string(b.Do(t, "GET", path, nil).Body))
 	}
 	require.Contains(t, string(b.Do(t, "GET", "/containers/mc/logs", nil).Body), "HOME=", "the container has told its environment")
 	b.Restart(t)
@@ -94,7 +94,7 @@ func misplaced(t *testing.T, b *berthtest.Berth, secret string) {
 		require.NoError(t, os.WriteFile(b.Config, []byte(text), 0o600))
 		answer := b.Do(t, "POST", "/remote/config/reload", nil)
 		require.Equal(t, 400, answer.Status, "%s: %s", change[1], answer.Body)
-		b.Search(t, "the refusal of "+change[1], string(answer.Body))
+		berthtest.Search(t, b, "the refusal of "+change[1], string(answer.Body))
 	}
 	b.WriteConfig(t, string(good))
 	b.Must(t, "POST", "/remote/config/reload", nil)
@@ -111,7 +111,7 @@ func inspected(t *testing.T, b *berthtest.Berth) {
 		text, err := json.Marshal(found.Raw)
 		require.NoError(t, err)
 		require.Contains(t, string(text), "io.berth.store")
-		b.Search(t, "container "+one.ID, string(text))
+		berthtest.Search(t, b, "container "+one.ID, string(text))
 	}
 }
 
@@ -128,7 +128,7 @@ func inFiles(t *testing.T, b *berthtest.Berth) (files int) {
 			return nil
 		}
 		files++
-		b.Search(t, path, string(text))
+		berthtest.Search(t, b, path, string(text))
 		return err
 	})
 	require.NoError(t, err)
