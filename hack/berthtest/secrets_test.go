@@ -22,12 +22,12 @@ func (r *recorder) Errorf(format string, args ...any) {
 // TestSecretsAreFound: a search that cannot find would prove nothing.
 func TestSecretsAreFound(t *testing.T) {
 	s := newSecrets()
-	s.addConfig("authorization: {enabled: true, token: berth_aa11}\nremote:\n  token: \"panel's\"\n" +
+	s.addConfig("authorization: {enabled: true, token: berth_aa11cc33}\nremote:\n  token: \"panel-own's\"\n" +
 		"docker: {registries: {\"r:5000\": {username: u, password: pass-word}}}\n")
 	s.answered(Answer{200, nil, []byte(`{"token":"berth_bb22","expires_at":"x"}`)})
 	s.answered(Answer{404, http.Header{"X": {"y"}}, []byte(`{"error":"no bb22 here"}`)})
 	for text, want := range map[string]int{
-		"nothing": 0, "a berth_aa11 b": 1, "AUTH=aa11": 1, "pass-word and bb22": 2, "panel": 1, "berth_": 0,
+		"nothing": 0, "a berth_aa11cc33 b": 1, "AUTH=aa11cc33": 1, "pass-word and bb22": 2, "panel-own": 1, "berth_": 0,
 	} {
 		r := &recorder{TB: t}
 		s.search(r, "a place", text)
