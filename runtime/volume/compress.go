@@ -44,6 +44,7 @@ type packing struct {
 	skipped int
 	entries int
 	inodes  map[inode]string // names of files with several hard links
+	held    int64            // bytes that these take
 }
 
 func newPacking(c v1.Compression) (*packing, error) {
@@ -235,8 +236,12 @@ func (p *packing) file(it item) error {
 	return p.pack.add(it.path, "", info, &holeReader{file: f, end: p.t.ctx, size: info.Size()})
 }
 
+// inodeHeld is what is kept of a file with several hard links beside its name.
+const inodeHeld = 64
+
 // seen gives the name under which the same file was packed before, if its
-// format knows hard links. A million of them are remembered.
+// format knows hard links. Names that would take too much memory are forgotten:
+// the file is packed again.
 func (p *packing) seen(name string, info fs.FileInfo) string {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || st.Nlink < 2 || p.format == "zip" {
@@ -244,8 +249,9 @@ func (p *packing) seen(name string, info fs.FileInfo) string {
 	}
 	id := inode{uint64(st.Dev), st.Ino}
 	first, known := p.inodes[id]
-	if !known && len(p.inodes) < scanLinks {
+	if need := inodeHeld + int64(len(name)); !known && p.held+need <= p.t.m.opt.Limits.Held {
 		p.inodes[id] = name
+		p.held += need
 	}
 	return first
 }

@@ -11,6 +11,11 @@
 // renamed into place when it is whole. Temporary names are hidden and refused
 // as paths; Sweep removes those that a crash left behind.
 //
+// Memory does not grow with a volume: trees are walked and archives read and
+// written as streams. What a format or a walk has to keep of the names in a
+// volume is bounded by Limits.Held; past it a zip is refused (about 400,000
+// files), and hard links are packed as files.
+//
 // Refusals are errors of api/v1. It must not know who asks, nor what a volume
 // is for; a path has passed v1.CheckPath before it is used.
 package volume

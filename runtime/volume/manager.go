@@ -30,6 +30,7 @@ type Limits struct {
 	Depth        int   // folders inside folders, of an archive, a copy or a search; 256
 	Ratio        int64 // bytes out per byte of the archive, above 64 MiB; 10,000
 	Found        int   // results of a search; 1,000
+	Held         int64 // bytes of memory for names that have to be kept; 128 MiB
 }
 
 // Manager keeps the volumes below one base directory, and knows what they use.
@@ -95,6 +96,7 @@ func (l *Limits) fill() {
 	setDefault(&l.Depth, 256)
 	setDefault(&l.Ratio, 10_000)
 	setDefault(&l.Found, 1000)
+	setDefault(&l.Held, 128<<20)
 }
 
 func setDefault[N int | int64](n *N, d N) {

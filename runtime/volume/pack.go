@@ -16,6 +16,8 @@ import (
 
 	kflate "github.com/klauspost/compress/flate"
 	"github.com/klauspost/pgzip"
+
+	v1 "berth/api/v1"
 )
 
 // gzipLevel trades some size for speed: a panel waits for the archive.
@@ -135,12 +137,16 @@ func header(name string, info fs.FileInfo) *tar.Header {
 	return h
 }
 
-// zipPacker writes a zip, whose writer keeps about 300 bytes an entry until the
-// end for the directory that the format has there.
+// zipPacker writes a zip. The format has a directory at its end, and its writer
+// keeps that until then; held is about what it takes.
 type zipPacker struct {
-	zw *zip.Writer
-	m  *Manager
+	zw   *zip.Writer
+	m    *Manager
+	held int64 // bytes
 }
+
+// zipEntryHeld is what the writer keeps of an entry beside its name.
+const zipEntryHeld = 256
 
 func newZipPacker(w io.Writer, m *Manager) *zipPacker {
 	zw := zip.NewWriter(w)
@@ -151,6 +157,9 @@ func newZipPacker(w io.Writer, m *Manager) *zipPacker {
 }
 
 func (p *zipPacker) add(name, target string, info fs.FileInfo, content io.Reader) error {
+	if p.held += zipEntryHeld + int64(len(name)); p.held > p.m.opt.Limits.Held {
+		return v1.Errorf(v1.SizeLimit, "Too many files for a zip, whose list is kept in memory: another format can hold them")
+	}
 	h := &zip.FileHeader{Name: name, Modified: info.ModTime().Truncate(time.Second), Method: zip.Store}
 	h.SetMode(info.Mode() & (fs.ModePerm | fs.ModeType))
 	if content != nil && info.Size() > 0 {

@@ -5,11 +5,10 @@ import (
 	"syscall"
 )
 
-// The bounds of a scan: handles held, deep folders and hard links noted.
+// The bounds of a scan: handles held, and hard links noted. Limits.Held bounds
+// the paths of deep folders.
 const (
 	scanDepth = 32
-	scanDeep  = 10_000
-	scanPath  = 1 << 20 // bytes of a path
 	scanLinks = 1 << 20
 )
 
@@ -22,6 +21,7 @@ type scan struct {
 	bytes int64
 	links map[inode]bool
 	deep  []string // folders to come, from the volume's root
+	held  int64    // bytes of their paths
 }
 
 // Scan measures what the volume occupies on disk, in bytes, by walking it, and
@@ -40,17 +40,34 @@ func (m *Manager) Scan(ctx context.Context, id string) (int64, error) {
 		}
 		t.used.setSwept()
 	}
-	s := scan{t: t, links: map[inode]bool{}, deep: []string{root}}
+	s := scan{t: t, links: map[inode]bool{}}
+	if err := s.later(root); err != nil {
+		return 0, err
+	}
 	for len(s.deep) > 0 {
 		last := len(s.deep) - 1
 		dir := s.deep[last]
 		s.deep = s.deep[:last]
+		s.held -= deepHeld + int64(len(dir))
 		if err := s.from(dir); err != nil {
 			return 0, err
 		}
 	}
 	t.used.measured(s.bytes)
 	return s.bytes, nil
+}
+
+// deepHeld is what is kept of a deep folder beside its path.
+const deepHeld = 32
+
+// later notes a folder to be walked, if there is room for its path: a tenant
+// can make very many with very long ones.
+func (s *scan) later(dir string) error {
+	if s.held += deepHeld + int64(len(dir)); s.held > s.t.m.opt.Limits.Held {
+		return errTooDeep
+	}
+	s.deep = append(s.deep, dir)
+	return nil
 }
 
 // from walks a part of the tree that is scanDepth deep, and notes what is
@@ -62,11 +79,7 @@ func (s *scan) from(dir string) error {
 	}
 	defer r.Close()
 	w := walker{end: s.t.ctx, depth: scanDepth, visit: s.add, deep: func(it item) error {
-		if len(s.deep) >= scanDeep || len(dir) > scanPath {
-			return errTooDeep
-		}
-		s.deep = append(s.deep, dir+"/"+it.path)
-		return nil
+		return s.later(dir + "/" + it.path)
 	}}
 	if dir == root {
 		info, err := r.Lstat(root)

@@ -1,0 +1,75 @@
+package volume_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	v1 "berth/api/v1"
+	"berth/runtime/volume"
+)
+
+// TestNamesInMemoryAreBounded: what a tenant names its files cannot take more
+// than a fixed part of the daemon's memory.
+func TestNamesInMemoryAreBounded(t *testing.T) {
+	opt := options()
+	opt.Limits = volume.Limits{Held: 32 << 10}
+	b := newBox(t, opt)
+	ctx := t.Context()
+	long := strings.Repeat("n", 240)
+	for i := range 60 { // 60 times about 500 bytes, and the names of their folder
+		b.put(t, fmt.Sprint("some/", long, i), "x")
+	}
+	a, err := b.Compress(ctx, id, v1.Compression{Output: "fits", Format: "zip"})
+	require.NoError(t, err)
+	require.NoError(t, b.Delete(ctx, id, a.Path))
+	for i := range 60 {
+		require.NoError(t, os.Link(filepath.Join(b.dir, fmt.Sprint("some/", long, i)), filepath.Join(b.dir, fmt.Sprint("some/more", long, i))))
+	}
+	before := tree(t, b.dir, true)
+	_, err = b.Compress(ctx, id, v1.Compression{Output: "a", Format: "zip"})
+	require.Equal(t, "size_limit_exceeded", code(err))
+	require.Equal(t, before, tree(t, b.dir, true), "it leaves nothing")
+
+	opt.Limits.Held = 5 << 10 // fewer than all of the hard links are remembered
+	b = box{reopen(t, b, opt), b.Files, b.dir, b.outside}
+	b.Files = b.Manager.Files()
+	a, err = b.Compress(ctx, id, v1.Compression{Output: "a", Format: "tar"})
+	require.NoError(t, err)
+	require.NoError(t, b.Decompress(ctx, id, a.Path, "out"))
+	require.Equal(t, tree(t, filepath.Join(b.dir, "some"), true), tree(t, filepath.Join(b.dir, "out/some"), true))
+
+	again := 0
+	for i := range 60 {
+		info, err := os.Stat(filepath.Join(b.dir, fmt.Sprint("out/some/", long, i)))
+		require.NoError(t, err)
+		if info.Sys().(*syscall.Stat_t).Nlink == 1 {
+			again++
+		}
+	}
+	require.Less(t, again, 60, "some are links again")
+	require.Positive(t, again, "some were forgotten")
+
+	deep := strings.TrimSuffix(strings.Repeat("d/", 40), "/")
+	require.NoError(t, b.Mkdir(ctx, id, deep))
+	_, err = b.Scan(ctx, id)
+	require.NoError(t, err)
+	for i := range 60 { // at the depth from which on paths are kept
+		require.NoError(t, os.MkdirAll(filepath.Join(b.dir, deep[:61], fmt.Sprint(long, i), "x"), 0o755))
+	}
+	_, err = b.Scan(ctx, id)
+	require.ErrorContains(t, err, "nested too deeply")
+}
+
+// reopen is a manager of the same volumes with other options.
+func reopen(t *testing.T, b box, opt volume.Options) *volume.Manager {
+	t.Helper()
+	m, err := volume.New(filepath.Dir(b.dir), opt)
+	require.NoError(t, err)
+	return m
+}
