@@ -134,7 +134,7 @@ func (b *batch) take(o *op, count, size int64) {
 func (b *batch) commit() error {
 	err := b.store()
 	if err == nil {
-		b.s.publish(b)
+		b.publish()
 	}
 	for _, o := range b.ops {
 		if err != nil && o.tied {
@@ -202,7 +202,8 @@ func (s *Store) broken(err error) error {
 }
 
 // publish tells the watchers what is now on the disk.
-func (s *Store) publish(b *batch) {
+func (b *batch) publish() {
+	s := b.s
 	s.merger.wrote(b.size)
 	s.cache.drop(b.removed)
 	if len(b.changes) > 0 {

@@ -28,17 +28,17 @@ type op struct {
 //
 // Errors: fn's own; ErrTooBig; ErrClosed; else one that wraps ErrFailed.
 func (s *Store) Update(fn func(*Tx) error) error {
-	return s.submit(&op{fn: fn, done: make(chan error, 1)})
+	return (&op{fn: fn, done: make(chan error, 1)}).submit(s)
 }
 
 // MustUpdate is Update for the little that has to go on while the disk is full:
 // ending a run, and noting what became of one. It takes the room that Badger
 // has already: some thousand small updates.
 func (s *Store) MustUpdate(fn func(*Tx) error) error {
-	return s.submit(&op{fn: fn, must: true, done: make(chan error, 1)})
+	return (&op{fn: fn, must: true, done: make(chan error, 1)}).submit(s)
 }
 
-func (s *Store) submit(o *op) error {
+func (o *op) submit(s *Store) error {
 	select {
 	case s.ops <- o:
 		return <-o.done
