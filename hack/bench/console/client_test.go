@@ -133,11 +133,12 @@ func cpu(b *testing.B, pid int) time.Duration {
 	return time.Duration(user+system) * 10 * time.Millisecond
 }
 
-// printer prints lines of 80 bytes at a rate, in bursts every 10 ms or so.
+// printer prints lines of 80 bytes at a rate or a little more, in bursts every
+// 12 ms or so: to sleep for 10 takes a process of its own.
 func printer(rate int) string {
-	burst := max(1, rate/100)
+	burst := max(1, rate/80)
 	line := strings.Repeat("x", 79)
-	return fmt.Sprintf(`while :; do j=0; while [ $j -lt %d ]; do echo %s; j=$((j+1)); done; usleep %d; done`, burst, line, 1_000_000*burst/rate)
+	return fmt.Sprintf(`while :; do j=0; while [ $j -lt %d ]; do echo %s; j=$((j+1)); done; usleep %d; done`, burst, line, 1_000_000*burst/rate-2_500)
 }
 
 // flood prints a number of lines at once when the file go is there, and then

@@ -57,7 +57,7 @@ func BenchmarkFifty(b *testing.B) {
 		for _, c := range clients {
 			c.reset()
 		}
-		began, used := time.Now(), cpu(b, d.Pid())
+		began, used, printed := time.Now(), cpu(b, d.Pid()), journal(b, d, id)
 		wait(10 * time.Second)
 		took := time.Since(began).Seconds()
 		used = cpu(b, d.Pid()) - used
@@ -69,6 +69,7 @@ func BenchmarkFifty(b *testing.B) {
 			ages = append(ages, some...)
 			require.Zero(b, c.dropped.Load())
 		}
+		b.ReportMetric(float64(least)/float64(journal(b, d, id)-printed)*100, "%delivered")
 		b.ReportMetric(float64(least)/took, "lines/s-least")
 		b.ReportMetric(float64(most)/took, "lines/s-most")
 		b.ReportMetric(used.Seconds()/took*100, "%core")
