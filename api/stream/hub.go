@@ -141,9 +141,21 @@ func (h *Hub) Close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.closed = true
+	h.endAll(ErrClosed)
+}
+
+// Missed says that transitions were stored which Event was not called for. Every
+// listener ends with ErrSlow: its client resumes from what is stored.
+func (h *Hub) Missed() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.endAll(ErrSlow)
+}
+
+func (h *Hub) endAll(err error) {
 	for _, set := range h.listeners {
 		for l := range set {
-			l.end(ErrClosed)
+			l.end(err)
 		}
 	}
 }

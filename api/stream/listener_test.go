@@ -80,6 +80,20 @@ func TestEventsAreNeverDropped(t *testing.T) {
 	require.ErrorIs(t, err, stream.ErrSlow)
 }
 
+func TestListenersThatMissedEventsResume(t *testing.T) {
+	h := stream.New(t.TempDir(), stream.Options{})
+	one, node := listen(t, h, "mc"), listen(t, h, "")
+	h.Event(event(1, "running"))
+	h.Missed()
+	for _, l := range []*stream.Listener{one, node} {
+		_, err := l.Next(t.Context())
+		require.ErrorIs(t, err, stream.ErrSlow)
+	}
+	later := listen(t, h, "mc")
+	h.Event(event(9, "exit"))
+	require.EqualValues(t, 9, next(t, later)[0].Seq)
+}
+
 func TestOnlyTheNewestStatsWait(t *testing.T) {
 	h := stream.New(t.TempDir(), stream.Options{Now: func() time.Time { return epoch }})
 	l := listen(t, h, "mc")

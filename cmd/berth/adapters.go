@@ -41,17 +41,14 @@ func diskUsage(s *store.Store, id string) (bytes int64, known bool) {
 // was stored before is read from the store by who wants it.
 func (d *daemon) tellEvents(ctx context.Context) error {
 	for ctx.Err() == nil {
-		var newest uint64
-		err := d.store.View(func(tx *store.Tx) error {
-			newest = store.LastEvent(tx)
-			return nil
-		})
+		newest, err := lastEvent(d.store)
 		if err != nil {
 			return err
 		}
+		d.hub.Missed() // what was stored up to newest is told to nobody here
 		for e, err := range d.store.Events(ctx, newest) {
 			if err != nil {
-				d.log.Error("transitions were missed by sockets", "after", newest, "err", err)
+				d.log.Error("sockets are closed, for their clients to resume: transitions were not told", "after", newest, "err", err)
 				break
 			}
 			newest = e.Seq
@@ -59,6 +56,14 @@ func (d *daemon) tellEvents(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+func lastEvent(s *store.Store) (seq uint64, err error) {
+	err = s.View(func(tx *store.Tx) error {
+		seq = store.LastEvent(tx)
+		return nil
+	})
+	return seq, err
 }
 
 // health is how the engine was when it was last asked.
