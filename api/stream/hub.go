@@ -141,7 +141,7 @@ func (h *Hub) Close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.closed = true
-	h.endAll(ErrClosed)
+	endAll(h.listeners, ErrClosed)
 }
 
 // Missed says that transitions were stored which Event was not called for. Every
@@ -149,11 +149,11 @@ func (h *Hub) Close() {
 func (h *Hub) Missed() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.endAll(ErrSlow)
+	endAll(h.listeners, ErrSlow)
 }
 
-func (h *Hub) endAll(err error) {
-	for _, set := range h.listeners {
+func endAll(listeners map[string]map[*Listener]struct{}, err error) {
+	for _, set := range listeners {
 		for l := range set {
 			l.end(err)
 		}
