@@ -5,13 +5,14 @@ SHELL := /bin/bash
 GO      = $(shell hack/go.sh)
 VERSION := 0.1.0
 LDFLAGS := -s -w -X main.version=$(VERSION)
-# The flags of one benchmark run; BENCH=. runs them all.
-BENCH   ?= .
+# Which benchmarks run, and how long a fuzz test does: make fuzz FUZZTIME=1h
+BENCH    ?= .
+FUZZTIME ?= 60s
 LINT    := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.8.0
 export CGO_ENABLED ?= 0
 export DOCKER_HOST
 
-.PHONY: help run build test race stress lint bench demo check clean
+.PHONY: help run build test race stress fuzz lint bench demo check clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,6 +38,14 @@ race: ## run the tests with the race detector (needs gcc)
 
 stress: ## run the tests of the loop, the plan and the store 50 times with the race detector
 	@CGO_ENABLED=1 $(GO) test -race -count=50 -timeout 60m ./controller ./controller/container ./store
+
+fuzz: ## fuzz paths, archives, bodies and the rest for 60 s each, or FUZZTIME
+	@grep -rl --include='*_test.go' '^func Fuzz' . | while read -r file; do \
+		for name in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' "$$file"); do \
+			echo "$$name for $(FUZZTIME), in $$(dirname "$$file")"; \
+			$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "./$$(dirname "$$file")" </dev/null || exit 1; \
+		done; \
+	done
 
 lint: ## look for mistakes with golangci-lint and gofmt
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"berth/api/stream"
-	"berth/api/v1"
+	v1 "berth/api/v1"
 )
 
 // BenchmarkFanOut has clients that count the bytes they are given; an operation

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"berth/api/stream"
-	"berth/api/v1"
+	v1 "berth/api/v1"
 )
 
 // reader gathers what a listener hands out.

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"berth/api/stream"
-	"berth/api/v1"
+	v1 "berth/api/v1"
 )
 
 var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"berth/api/v1"
+	v1 "berth/api/v1"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

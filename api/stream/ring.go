@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"berth/api/v1"
+	v1 "berth/api/v1"
 )
 
 // fragment is some lines of a console that were written together. It does not

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"berth/api/v1"
+	v1 "berth/api/v1"
 )
 
 // flood writes a MiB to a console.

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"berth/api/v1"
+	v1 "berth/api/v1"
 )
 
 // tail reads the last n lines that end before an offset and are not older than

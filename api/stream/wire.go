@@ -6,7 +6,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"berth/api/v1"
+	v1 "berth/api/v1"
 )
 
 // The events that exist only on sockets, beside v1.EventState and v1.EventMessage.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"berth/api/v1"
+	v1 "berth/api/v1"
 )
 
 func TestMatchSeesALineAsATerminalShowsIt(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"berth/api/v1"
+	v1 "berth/api/v1"
 	"berth/runtime"
 )
 

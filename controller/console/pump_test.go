@@ -13,7 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"berth/api/stream"
-	"berth/api/v1"
+	v1 "berth/api/v1"
 	"berth/controller/console"
 	"berth/runtime"
 )

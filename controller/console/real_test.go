@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"berth/api/stream"
-	"berth/api/v1"
+	v1 "berth/api/v1"
 	"berth/controller/console"
 	"berth/hack/enginetest"
 	"berth/runtime"

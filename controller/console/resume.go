@@ -8,7 +8,7 @@ import (
 	"hash/maphash"
 	"time"
 
-	"berth/api/v1"
+	v1 "berth/api/v1"
 )
 
 // slack is how far behind the last line a stream is asked for again. Lines of

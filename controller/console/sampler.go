@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"berth/api/v1"
+	v1 "berth/api/v1"
 	"berth/runtime"
 )
 

@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 
-	"berth/api/v1"
+	v1 "berth/api/v1"
 	"berth/controller/console"
 	"berth/runtime"
 )

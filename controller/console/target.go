@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"berth/api/v1"
+	v1 "berth/api/v1"
 	"berth/runtime"
 )
 
