@@ -19,7 +19,7 @@ import (
 )
 
 // BenchmarkHundred runs a hundred containers: with nobody listening, with one
-// client at all of them, and with a hundred of Docker's own stats streams
+// client at all of them, without berth, and with a hundred of Docker's own stats streams
 // instead. The figures are percent of a core, of berth and of the engine.
 func BenchmarkHundred(b *testing.B) {
 	own := enginetest.StartIsolated(b) // others do not disturb it
@@ -40,6 +40,12 @@ func BenchmarkHundred(b *testing.B) {
 		wait(20 * time.Second)
 		use(b, d, engine, "idle-")
 		b.ReportMetric(rss(b, d.Pid()), "MiB-idle")
+		d.Term(b)
+		began, used := time.Now(), sum(b, engine)
+		wait(20 * time.Second)
+		b.ReportMetric((sum(b, engine)-used).Seconds()/time.Since(began).Seconds()*100, "alone-engine-%")
+		d.Run(b)
+		d.Ready(b)
 		all := dial(b, d, "")
 		go func() { _, _ = io.Copy(io.Discard, all.NetConn()) }()
 		use(b, d, engine, "watched-")
