@@ -86,18 +86,39 @@ func DeleteContainer(s *store.Store, id string, volume bool) error {
 				return err
 			}
 		}
-		if o.Meta.Deleted {
-			return nil
-		}
-		if err := claim(tx, id, o.Spec.Ports, nil); err != nil {
+		return deleteContainer(tx, o)
+	})
+}
+
+// TakeBackContainer deletes a container because of its image. One that has got
+// another image meanwhile stays, and so does another one of its id.
+func TakeBackContainer(s *store.Store, judged v1.Container) (taken bool, err error) {
+	err = s.Update(func(tx *store.Tx) error {
+		o, err := FindContainer(tx, judged.Meta.ID)
+		taken = err == nil && o.Meta.CreatedAt.Equal(judged.Meta.CreatedAt) && o.Spec.Image == judged.Spec.Image
+		if !taken {
 			return err
 		}
-		err = store.Containers.SetSpec(tx, id, func(s *v1.ContainerSpec) error {
-			s.Power, s.KillRun = v1.PowerOff, s.Run
-			return nil
-		})
-		return errors.Join(err, store.Containers.Delete(tx, id))
+		return deleteContainer(tx, o)
 	})
+	if errors.Is(err, v1.ErrContainerNotFound) {
+		return true, nil
+	}
+	return taken, err
+}
+
+func deleteContainer(tx *store.Tx, o v1.Container) error {
+	if o.Meta.Deleted {
+		return nil
+	}
+	if err := claim(tx, o.Meta.ID, o.Spec.Ports, nil); err != nil {
+		return err
+	}
+	err := store.Containers.SetSpec(tx, o.Meta.ID, func(s *v1.ContainerSpec) error {
+		s.Power, s.KillRun = v1.PowerOff, s.Run
+		return nil
+	})
+	return errors.Join(err, store.Containers.Delete(tx, o.Meta.ID))
 }
 
 // deleteVolumeOf asks for the volume of container o to go. Its controller

@@ -4,6 +4,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -164,6 +165,36 @@ func TestDeleteReleasesClaimsAndForcesPowerOff(t *testing.T) {
 	require.NoError(t, intent.DeleteContainer(w.store, "mc", false))
 	require.Equal(t, "next", w.port(1000, "tcp").Container, "a repeated delete takes nothing from others")
 	require.Equal(t, v1.ErrContainerNotFound, intent.DeleteContainer(w.store, "none", false))
+}
+
+func TestTakeBackSparesWhatIsAnother(t *testing.T) {
+	w := newWorld(t)
+	w.create("mc", 1000)
+	judged := w.get("mc")
+	other := judged
+	other.Meta.CreatedAt = other.Meta.CreatedAt.Add(-time.Second)
+	w.unchanged(func() {
+		taken, err := intent.TakeBackContainer(w.store, other)
+		require.NoError(t, err)
+		require.False(t, taken, "made again since")
+	})
+	other = judged
+	other.Spec.Image = "missing"
+	w.unchanged(func() {
+		taken, err := intent.TakeBackContainer(w.store, other)
+		require.NoError(t, err)
+		require.False(t, taken, "has another image now")
+	})
+	require.NoError(t, intent.StartContainer(w.store, "mc"))
+	taken, err := intent.TakeBackContainer(w.store, judged)
+	require.NoError(t, err)
+	require.True(t, taken, "a wish to start it changes nothing about its image")
+	require.True(t, w.get("mc").Meta.Deleted)
+	require.Empty(t, w.port(1000, "tcp").Container)
+	other.Meta.ID = "none"
+	taken, err = intent.TakeBackContainer(w.store, other)
+	require.NoError(t, err)
+	require.True(t, taken, "somebody deleted it")
 }
 
 func TestVerbsOnADeletedContainer(t *testing.T) {

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -77,7 +76,7 @@ func (s containers) imageVerdict(id string) error {
 	if err != nil || verdict.Status != v1.False || verdict.Reason != v1.ReasonImageNotFound {
 		return nil
 	}
-	if err := intent.DeleteContainer(s.store, id, false); err != nil && !errors.Is(err, v1.ErrContainerNotFound) {
+	if taken, err := intent.TakeBackContainer(s.store, o); err != nil || !taken {
 		return err
 	}
 	going, cancel := context.WithTimeout(context.Background(), purgeWait)
