@@ -17,7 +17,8 @@ import (
 // attach: a reader of an attach that is slow stops the container's process.
 //
 // When a followed stream ends, what is left is read once more: the engine ends
-// it as soon as the container does, at times before the last lines are out.
+// it as soon as the container does, at times before the last lines are out. A
+// stream that ends before its run does is runtime.ErrUnavailable.
 func (e *Engine) Logs(ctx context.Context, containerID string, since time.Time, follow bool, each func(runtime.Line) error) error {
 	l, err := e.logOf(ctx, containerID)
 	if err != nil {
@@ -33,7 +34,19 @@ func (e *Engine) Logs(ctx context.Context, containerID string, since time.Time, 
 	if err := e.readLog(ctx, l, since, true, noted); err != nil {
 		return err
 	}
+	if err := e.ended(ctx, l); err != nil {
+		return except(err, runtime.ErrNotFound)
+	}
 	return except(e.readLog(ctx, l, since, false, noted), runtime.ErrNotFound)
+}
+
+// ended is an error while the run that a log was opened in goes on.
+func (e *core) ended(ctx context.Context, l containerLog) error {
+	now, err := e.logOf(ctx, l.id)
+	if err == nil && now.run != "" && now.run == l.run {
+		return fmt.Errorf("logs of %s: %w: the stream ended before the container did", l.id, runtime.ErrUnavailable)
+	}
+	return err
 }
 
 // containerLog is the log of a container. It is all that is kept of an inspect
@@ -41,6 +54,7 @@ func (e *Engine) Logs(ctx context.Context, containerID string, since time.Time, 
 type containerLog struct {
 	id  string // of the container
 	tty bool
+	run string // when the run began, as the engine writes it; empty if none runs
 }
 
 func (e *core) logOf(ctx context.Context, containerID string) (containerLog, error) {
@@ -48,7 +62,11 @@ func (e *core) logOf(ctx context.Context, containerID string) (containerLog, err
 	if err != nil {
 		return containerLog{}, err
 	}
-	return containerLog{c.ID, c.Config.Tty}, nil
+	l := containerLog{id: c.ID, tty: c.Config.Tty}
+	if c.State.Running {
+		l.run = c.State.StartedAt
+	}
+	return l, nil
 }
 
 // readLog reads one stream to its end.

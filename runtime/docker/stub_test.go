@@ -300,3 +300,27 @@ func TestALateWordOfMemoryIsKept(t *testing.T) {
 	cancel()
 	require.ErrorIs(t, <-ended, context.Canceled)
 }
+
+// An engine that shuts down, and a proxy before one, end their streams in good order.
+func TestALogThatEndsBeforeItsRunIsNoEnd(t *testing.T) {
+	var over atomic.Bool
+	read := 0
+	e := stub(t, func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/logs"):
+			read++
+		case over.Load():
+			fmt.Fprint(w, strings.Replace(describeMC, "true", "false", 1))
+		default:
+			fmt.Fprint(w, strings.Replace(describeMC, `true`, `true,"StartedAt":"2026-01-02T03:04:05Z"`, 1))
+		}
+	})
+	logs := func() error {
+		return e.Logs(t.Context(), "cid", time.Time{}, true, func(runtime.Line) error { return nil })
+	}
+	require.ErrorIs(t, logs(), runtime.ErrUnavailable)
+	require.Equal(t, 1, read)
+	over.Store(true)
+	require.NoError(t, logs())
+	require.Equal(t, 3, read, "what was left is read once more")
+}
