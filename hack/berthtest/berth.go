@@ -83,6 +83,9 @@ func (b *Berth) WriteConfig(t testing.TB, text string) {
 	}
 }
 
+// Env adds to the environment of the daemons that are run from now on: "KEY=value".
+func (b *Berth) Env(more ...string) { b.env = append(b.env, more...) }
+
 // Run starts the daemon, and waits for nothing.
 func (b *Berth) Run(t testing.TB) {
 	t.Helper()

@@ -1,0 +1,199 @@
+package e2e_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"berth/hack/berthtest"
+	"berth/hack/enginetest"
+)
+
+// misbehaviours are what an engine, or a proxy before it, does wrong. Each is
+// asked for while five wishes are given, and then ended.
+var misbehaviours = []struct {
+	name  string
+	fault enginetest.Fault
+	hits  func(*http.Request) bool
+}{
+	{"resets", enginetest.Reset, enginetest.All},
+	{"is slow", enginetest.Delay, enginetest.All},
+	{"hangs", enginetest.Hang, enginetest.All},
+	{"hangs at starts", enginetest.Hang, enginetest.Act("/start")},
+	{"answers 500", enginetest.Answer(500, "application/json", `{"message":"no"}`), enginetest.All},
+	{"answers 404", enginetest.Answer(404, "text/plain", "404 page not found"), enginetest.All},
+	{"answers garbage", enginetest.Answer(200, "text/html", "\x00<html>"), enginetest.All},
+	{"answers an object", enginetest.Answer(200, "application/json", "{}"), enginetest.All},
+	{"refuses what changes", enginetest.Answer(500, "application/json", `{"message":"no"}`), enginetest.Act("POST", "DELETE")},
+	{"loses the answers of creations", enginetest.Lose, enginetest.Act("/create")},
+	{"loses the answers of starts", enginetest.Lose, enginetest.Act("/start")},
+	{"loses the answers of kills", enginetest.Lose, enginetest.Act("/kill")},
+	{"loses the answers of removals", enginetest.Lose, enginetest.Act("DELETE")},
+}
+
+// TestAnEngineThatMisbehaves: whatever the engine answers, no wish is refused or
+// lost, nothing is doubled, and nobody's container is told to have ended.
+func TestAnEngineThatMisbehaves(t *testing.T) {
+	t.Parallel()
+	b := berthtest.Prepare(t, berthtest.Options{Config: "reconcile: {create_wait: 100ms, backoff: {max: 2s}}"})
+	proxy := enginetest.StartProxy(t, b.Engine)
+	b.Env("DOCKER_HOST=" + proxy.Host())
+	b.Run(t)
+	b.Ready(t)
+	s := b.Listen(t, "/ws")
+	b.Started(t, "bystander", nil)
+	before := processes(t, b)["bystander"]
+	for i, m := range misbehaviours {
+		w := newErrand(t, b, i)
+		proxy.Inject(m.fault, m.hits)
+		w.give(t, b)
+		berthtest.Until(t, wait, "the engine "+m.name, func() bool { return proxy.Injected() > 0 })
+		pause(500 * time.Millisecond) // for what comes of it
+		injected := proxy.Clear()
+		cleared := time.Now()
+		w.check(t, b)
+		t.Logf("the engine %s: %d times; all is as wished %s later", m.name, injected, time.Since(cleared).Round(time.Millisecond))
+		require.Equal(t, before, processes(t, b)["bystander"], m.name)
+	}
+	require.Equal(t, []string{"installing", "ready", "starting", "running"}, s.States("bystander"))
+	checkNumbers(t, b, s)
+}
+
+// errand is a wish of each verb, and a creation.
+type errand struct {
+	created, started, killed, restarted, deleted string
+
+	restartedBefore string // its process
+}
+
+func newErrand(t *testing.T, b *berthtest.Berth, i int) *errand {
+	t.Helper()
+	id := func(what string) string { return fmt.Sprintf("%s-%d", what, i) }
+	w := &errand{created: id("create"), started: id("start"), killed: id("kill"), restarted: id("restart"), deleted: id("delete")}
+	b.Made(t, w.started, nil)
+	for _, running := range []string{w.killed, w.restarted, w.deleted} {
+		b.Started(t, running, nil)
+	}
+	w.restartedBefore = processes(t, b)[w.restarted]
+	return w
+}
+
+// give gives the wishes, all of which berth takes.
+func (w *errand) give(t *testing.T, b *berthtest.Berth) {
+	t.Helper()
+	b.Verb(t, w.started, "start")
+	b.Verb(t, w.killed, "kill")
+	b.Verb(t, w.restarted, "restart")
+	b.Must(t, "DELETE", "/containers/"+w.deleted, nil)
+	b.Create(t, w.created, berthtest.Spec{"power": "running"})
+}
+
+// check waits until all wishes are fulfilled, once, and cleans up.
+func (w *errand) check(t *testing.T, b *berthtest.Berth) {
+	t.Helper()
+	b.Gone(t, w.deleted)
+	b.State(t, w.killed, "exit")
+	b.State(t, w.started, "running")
+	b.State(t, w.created, "running")
+	b.Await(t, w.restarted, "another run", func(c berthtest.Container) bool {
+		now := processes(t, b)[w.restarted]
+		return c.State == "running" && now != "" && now != w.restartedBefore
+	})
+	for _, id := range []string{w.killed, w.started, w.created, w.restarted} {
+		require.True(t, onlyServer(t, b, id), id)
+		b.Delete(t, id)
+	}
+}
+
+// TestTheEngineIsKilled kills and terminates an engine under a berth, which
+// takes errand meanwhile. With live-restore containers run on and berth touches
+// none; without it they end with the engine and are started again.
+func TestTheEngineIsKilled(t *testing.T) {
+	t.Parallel()
+	for _, live := range []bool{true, false} {
+		t.Run(fmt.Sprintf("live-restore=%t", live), func(t *testing.T) {
+			t.Parallel()
+			var options []string
+			if live {
+				options = []string{"--live-restore"}
+			}
+			engine := enginetest.StartIsolated(t, options...)
+			b := berthOn(t, engine)
+			n := rounds(10, 50)
+			for i := range n {
+				b.Create(t, fmt.Sprintf("m%02d", i), berthtest.Spec{"image": engine.Busybox(t), "power": "running"})
+			}
+			berthtest.Until(t, 2*wait, "all run", func() bool { return countRunning(t, b) == n })
+			for round := range rounds(2, 6) {
+				outage(t, b, engine, live, n, round)
+			}
+		})
+	}
+}
+
+// berthOn is a berth on an engine of the test's own.
+func berthOn(t *testing.T, engine *enginetest.Isolated) *berthtest.Berth {
+	t.Helper()
+	b := berthtest.Prepare(t, berthtest.Options{})
+	b.Engine = engine.Client
+	b.Run(t)
+	b.Ready(t)
+	return b
+}
+
+// outage ends the engine and begins it again.
+func outage(t *testing.T, b *berthtest.Berth, engine *enginetest.Isolated, live bool, n, round int) {
+	t.Helper()
+	before, body := processes(t, b), b.Body(t, fmt.Sprintf("late-%d", round), berthtest.Spec{"image": engine.Busybox(t), "power": "running"})
+	late := fmt.Sprintf("late-%d", round)
+	if round%2 == 0 {
+		engine.Kill9(t)
+	} else {
+		engine.Terminate(t)
+	}
+	b.Post(t, "/containers", body)
+	berthtest.Until(t, wait, "it is told", func() bool {
+		return strings.Contains(string(b.Do(t, "GET", "/readyz", nil).Body), "engine: does not answer")
+	})
+	engine.Start(t)
+	began := time.Now()
+	b.State(t, late, "running")
+	berthtest.Until(t, 2*wait, "all run", func() bool { return countRunning(t, b) == n+1 && len(processes(t, b)) == n+1 })
+	t.Logf("round %d: all run %s after the engine was back", round, time.Since(began).Round(time.Millisecond))
+	b.Delete(t, late)
+	after := processes(t, b)
+	for id := range before {
+		require.True(t, onlyServer(t, b, id), id)
+		require.Equal(t, live, before[id] == after[id], id)
+	}
+}
+
+// TestTheEngineFreezes: while containerd hangs an engine answers pings and
+// lists. berth tells that it is not ready, answers, and takes wishes.
+func TestTheEngineFreezes(t *testing.T) {
+	t.Parallel()
+	engine := enginetest.StartIsolated(t)
+	b := berthOn(t, engine)
+	b.Started(t, "mc", berthtest.Spec{"image": engine.Busybox(t)})
+	before := processes(t, b)
+	engine.FreezeContainerd(t)
+	b.Verb(t, "mc", "kill")
+	began := time.Now()
+	berthtest.Until(t, 2*wait, "it is told", func() bool { return b.Do(t, "GET", "/readyz", nil).Status == 503 })
+	t.Logf("not ready %s after the freeze", time.Since(began).Round(time.Millisecond))
+	require.NotEqual(t, "exit", b.Container(t, "mc").State, "nobody has seen it end")
+	b.Verb(t, "mc", "start")
+	engine.Thaw(t)
+	began = time.Now()
+	b.Ready(t)
+	b.Await(t, "mc", "another run", func(c berthtest.Container) bool {
+		now := processes(t, b)["mc"]
+		return c.State == "running" && now != "" && now != before["mc"]
+	})
+	t.Logf("as wished %s after the thaw", time.Since(began).Round(time.Millisecond))
+	require.True(t, onlyServer(t, b, "mc"))
+}
