@@ -39,7 +39,7 @@ var misbehaviours = []struct {
 // lost, nothing is doubled, and nobody's container is told to have ended.
 func TestAnEngineThatMisbehaves(t *testing.T) {
 	t.Parallel()
-	b := berthtest.Prepare(t, berthtest.Options{Config: "reconcile: {create_wait: 100ms, backoff: {max: 2s}}"})
+	b := berthtest.Prepare(t, berthtest.Options{Config: "reconcile: {create_wait: 100ms, resync: 1s, backoff: {max: 2s}}"})
 	proxy := enginetest.StartProxy(t, b.Engine)
 	b.Env("DOCKER_HOST=" + proxy.Host())
 	b.Run(t)
@@ -52,7 +52,8 @@ func TestAnEngineThatMisbehaves(t *testing.T) {
 		proxy.Inject(m.fault, m.hits)
 		w.give(t, b)
 		berthtest.Until(t, wait, "the engine "+m.name, func() bool { return proxy.Injected() > 0 })
-		pause(500 * time.Millisecond) // for what comes of it
+		pause(1500 * time.Millisecond) // for what comes of it, a resync included
+		w.nothingUntrue(t, b)
 		injected := proxy.Clear()
 		cleared := time.Now()
 		w.check(t, b)
@@ -67,7 +68,7 @@ func TestAnEngineThatMisbehaves(t *testing.T) {
 type errand struct {
 	created, started, killed, restarted, deleted string
 
-	restartedBefore string // its process
+	before map[string]string // the processes
 }
 
 func newErrand(t *testing.T, b *berthtest.Berth, i int) *errand {
@@ -78,7 +79,7 @@ func newErrand(t *testing.T, b *berthtest.Berth, i int) *errand {
 	for _, running := range []string{w.killed, w.restarted, w.deleted} {
 		b.Started(t, running, nil)
 	}
-	w.restartedBefore = processes(t, b)[w.restarted]
+	w.before = processes(t, b)
 	return w
 }
 
@@ -92,6 +93,23 @@ func (w *errand) give(t *testing.T, b *berthtest.Berth) {
 	b.Create(t, w.created, berthtest.Spec{"power": "running"})
 }
 
+// nothingUntrue says that berth tells no end that has not come.
+func (w *errand) nothingUntrue(t *testing.T, b *berthtest.Berth) {
+	t.Helper()
+	var list struct{ Containers []berthtest.Container }
+	b.Get(t, "/containers", &list)
+	told := map[string]string{}
+	for _, c := range list.Containers {
+		told[c.InternalID] = c.State
+	}
+	alive := processes(t, b)
+	for id, process := range w.before {
+		if alive[id] == process {
+			require.Contains(t, []string{"running", "stopping", "deleting"}, told[id], id)
+		}
+	}
+}
+
 // check waits until all wishes are fulfilled, once, and cleans up.
 func (w *errand) check(t *testing.T, b *berthtest.Berth) {
 	t.Helper()
@@ -101,7 +119,7 @@ func (w *errand) check(t *testing.T, b *berthtest.Berth) {
 	b.State(t, w.created, "running")
 	b.Await(t, w.restarted, "another run", func(c berthtest.Container) bool {
 		now := processes(t, b)[w.restarted]
-		return c.State == "running" && now != "" && now != w.restartedBefore
+		return c.State == "running" && now != "" && now != w.before[w.restarted]
 	})
 	for _, id := range []string{w.killed, w.started, w.created, w.restarted} {
 		require.True(t, onlyServer(t, b, id), id)
