@@ -41,6 +41,8 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		"any free port":     {[]string{"BERTH_CONFIG=" + secret, "BERTH_SERVER_PORT=0"}, "status", "name it with --url"},
 		"no TLS there":      {append(f.env(), "BERTH_URL="+strings.Replace(f.server.URL, "http", "https", 1)), "status", "see whether the address and http or https are right"},
 		"arguments":         {f.env(), "start", "usage: berth start <id>..."},
+		"a misspelt token":  {f.env(), "token revoek x", `unknown command "revoek" for "berth token"`},
+		"a misspelt config": {f.env(), "config chekc", `unknown command "chekc" for "berth config"`},
 		"output":            {f.env(), "status -o yaml", "-o must be text or json"},
 		"unlasting state":   {f.env(), "wait mc starting", "no state that lasts"},
 		"a lost file":       {f.env(), "apply -f /does/not/exist", "no such file"},

@@ -10,9 +10,8 @@ import (
 )
 
 func newTokenCommand(c *cli) *cobra.Command {
-	cmd := &cobra.Command{Use: "token", Short: "Create, list and revoke access tokens"}
-	cmd.AddCommand(newTokenCreate(c), newTokenList(c), newTokenRevoke(c))
-	return cmd
+	return group(&cobra.Command{Use: "token", Short: "Create, list and revoke access tokens"},
+		newTokenCreate(c), newTokenList(c), newTokenRevoke(c))
 }
 
 func newTokenCreate(c *cli) *cobra.Command {

@@ -17,9 +17,8 @@ var errReported = errors.New("faults were reported")
 
 // newConfigCommand is `berth config`.
 func newConfigCommand(l *loader) *cobra.Command {
-	cmd := &cobra.Command{Use: "config", Short: "Write, check and show the configuration"}
-	cmd.AddCommand(newConfigInit(l), newConfigCheck(l), newConfigShow(l), newConfigCurl(l))
-	return cmd
+	return group(&cobra.Command{Use: "config", Short: "Write, check and show the configuration"},
+		newConfigInit(l), newConfigCheck(l), newConfigShow(l), newConfigCurl(l))
 }
 
 func newConfigInit(l *loader) *cobra.Command {

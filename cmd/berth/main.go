@@ -42,3 +42,12 @@ func newRootCommand(environ []string) *cobra.Command {
 	addClient(root, &cli{loader: l})
 	return root
 }
+
+// group makes cmd a command that only holds others: alone it tells which there
+// are, and a misspelt one is a mistake, which must not look like a success.
+func group(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
+	cmd.AddCommand(commands...)
+	cmd.Args = cobra.NoArgs
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	return cmd
+}
