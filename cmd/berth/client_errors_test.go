@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -134,6 +135,23 @@ func TestWaiting(t *testing.T) {
 	require.ErrorContains(t, err, "b is not exit in time: it is exit", "the newest wish was not looked at yet")
 	_, _, err = command(t, f.env(), "wait", "c", "exit")
 	require.ErrorContains(t, err, "c: Route not found")
+}
+
+// TestWaitingEndsDuringALook: the time is up while the daemon is asked once more.
+func TestWaitingEndsDuringALook(t *testing.T) {
+	var looks atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if looks.Add(1) > 1 {
+			<-r.Context().Done()
+			return
+		}
+		_, _ = w.Write([]byte(oneContainer))
+	}))
+	defer server.Close()
+	_, _, err := command(t, []string{"BERTH_URL=" + server.URL, "BERTH_TOKEN=" + clientToken}, "wait", "mc", "running", "--timeout", "500ms")
+	require.ErrorContains(t, err, "mc is not running in time: it is exit")
+	_, _, err = command(t, []string{"BERTH_URL=" + server.URL, "BERTH_TOKEN=" + clientToken}, "wait", "mc", "running", "--timeout", "50ms")
+	require.ErrorContains(t, err, "did not answer in time")
 }
 
 func TestASilentDaemonIsGivenUp(t *testing.T) {

@@ -44,14 +44,14 @@ func newWaitCommand(c *cli) *cobra.Command {
 func (c *client) wait(ctx context.Context, cmd *cobra.Command, id, want string) error {
 	tick := time.NewTicker(waitEvery)
 	defer tick.Stop()
-	last := state{State: "not there"}
+	var last state
 	for {
 		var s state
 		raw, err := c.get(ctx, containerPath(id), &s)
 		switch {
 		case want == gone && isStatus(err, http.StatusNotFound):
 			return say(cmd, []byte(`{"state":"deleted"}`), "%s is deleted", id)
-		case err != nil && !errors.Is(err, context.DeadlineExceeded):
+		case err != nil && (ctx.Err() == nil || last.State == ""): // else the time is up during a look
 			return fmt.Errorf("%s: %w", id, err)
 		case err == nil && s.State == want && s.Observed >= s.Generation:
 			return say(cmd, raw, "%s is %s", id, want)
