@@ -17,7 +17,7 @@ func newConfigShow(l *loader) *cobra.Command {
 		Use:   "show [key]...",
 		Short: "Print the configuration in force after file, environment and flags, without its secrets",
 		Long: "Print the configuration that `berth serve` would run with: the file, the environment over it, the flags\n" +
-			"over that. Secrets show as ***. With keys, only their values, one a line.",
+			"over that. Secrets show as ***. With keys, only their values, one a line; with -o json an object of them.",
 		Example: "  berth config show\n  berth config show storage.data_path server.port",
 		RunE: func(cmd *cobra.Command, keys []string) error {
 			got, err := l.load()
@@ -25,7 +25,7 @@ func newConfigShow(l *loader) *cobra.Command {
 				return err
 			}
 			if len(keys) > 0 {
-				return printKeys(cmd, &got.config, keys)
+				return showKeys(cmd, &got.config, keys)
 			}
 			raw, err := json.Marshal(got.config)
 			if err != nil {
@@ -40,19 +40,20 @@ func newConfigShow(l *loader) *cobra.Command {
 	})
 }
 
-func printKeys(cmd *cobra.Command, c *v1.Config, keys []string) error {
-	values := map[string]string{}
+func showKeys(cmd *cobra.Command, c *v1.Config, keys []string) error {
+	all, asked, text := map[string]leaf{}, map[string]any{}, ""
 	for key := range leaves(c) {
-		values[key.key] = key.text()
+		all[key.key] = key
 	}
 	for _, key := range keys {
-		value, known := values[key]
+		l, known := all[key]
 		if !known {
 			return fmt.Errorf("%s is not a key of the configuration: `berth config show` lists them", key)
 		}
-		fmt.Fprintln(cmd.OutOrStdout(), value)
+		asked[key] = l.value.Interface() // secrets hide themselves
+		text += l.text() + "\n"
 	}
-	return nil
+	return answer(cmd, asked, strings.TrimSuffix(text, "\n"))
 }
 
 // text is the key's value as the environment would set it; a secret's is hidden.

@@ -117,4 +117,7 @@ func TestConfigShowHidesSecrets(t *testing.T) {
 	out, _, err := command(t, env, "config", "show", "reconcile.resync", "server.allowed_origins", "authorization.token", "docker.registries", "server.port")
 	require.NoError(t, err)
 	require.Equal(t, "30s\nhttps://a,https://b\n***\n***\n8070\n", out)
+	out, _, err = command(t, env, "config", "show", "-o", "json", "log.level", "server.port", "authorization.token")
+	require.NoError(t, err)
+	require.JSONEq(t, `{"log.level": "info", "server.port": 8070, "authorization.token": "***"}`, out)
 }
