@@ -44,6 +44,8 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		"arguments":         {f.env(), "start", "usage: berth start <id>..."},
 		"a misspelt token":  {f.env(), "token revoek x", `unknown command "revoek" for "berth token"`},
 		"a misspelt config": {f.env(), "config chekc", `unknown command "chekc" for "berth config"`},
+		"fewer than none":   {f.env(), "events -n -4", "must not be negative"},
+		"before the first":  {f.env(), "events --since -5", "must not be negative"},
 		"output":            {f.env(), "status -o yaml", "-o must be text or json"},
 		"unlasting state":   {f.env(), "wait mc starting", "no state that lasts"},
 		"a lost file":       {f.env(), "apply -f /does/not/exist", "no such file"},

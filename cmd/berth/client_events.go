@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -31,6 +32,9 @@ func newEventsCommand(c *cli) *cobra.Command {
 			"state or a message. With -f go on with what comes.",
 		Example: "  berth events -n 20\n  berth events -f --since 1200",
 	}, func(cmd *cobra.Command, api *client, _ []string) error {
+		if last < 0 || since < 0 && cmd.Flags().Changed("since") {
+			return errors.New("--last and --since must not be negative")
+		}
 		from, err := api.firstEvent(cmd.Context(), since, last)
 		if err != nil {
 			return err
@@ -54,7 +58,7 @@ func (c *client) firstEvent(ctx context.Context, since int64, last int) (uint64,
 	}
 	var list eventList
 	_, err := c.get(ctx, "/events?limit=1", &list)
-	return list.Newest - min(list.Newest, uint64(max(0, last))), err
+	return list.Newest - min(list.Newest, uint64(last)), err
 }
 
 // events prints the stored ones after from.
