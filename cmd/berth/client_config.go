@@ -22,7 +22,7 @@ func newConfigShow(l *loader) *cobra.Command {
 		RunE: func(cmd *cobra.Command, keys []string) error {
 			got, err := l.load()
 			if err != nil {
-				return err
+				return l.named(err)
 			}
 			if len(keys) > 0 {
 				return showKeys(cmd, &got.config, keys)

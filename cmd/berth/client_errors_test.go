@@ -46,6 +46,8 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		"a misspelt config": {f.env(), "config chekc", `unknown command "chekc" for "berth config"`},
 		"fewer than none":   {f.env(), "events -n -4", "must not be negative"},
 		"before the first":  {f.env(), "events --since -5", "must not be negative"},
+		"serve's file":      {[]string{"BERTH_CONFIG=" + bad}, "serve", bad + ": server.prot:"},
+		"show's file":       {[]string{"BERTH_CONFIG=" + bad}, "config show", bad + ": server.prot:"},
 		"output":            {f.env(), "status -o yaml", "-o must be text or json"},
 		"unlasting state":   {f.env(), "wait mc starting", "no state that lasts"},
 		"a lost file":       {f.env(), "apply -f /does/not/exist", "no such file"},

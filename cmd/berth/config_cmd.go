@@ -93,6 +93,9 @@ func (r report) text() string {
 	if r.Valid {
 		return text + r.Path + " is valid"
 	}
+	if len(r.Faults) == 1 {
+		return text + r.Path + " has 1 fault"
+	}
 	return text + fmt.Sprintf("%s has %d faults", r.Path, len(r.Faults))
 }
 

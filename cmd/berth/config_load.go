@@ -116,6 +116,15 @@ func (l *loader) load() (loaded, error) {
 	return out, err
 }
 
+// named adds to faults which file they are in, or had to be.
+func (l *loader) named(err error) error {
+	var faults v1.Faults
+	if errors.As(err, &faults) {
+		return fmt.Errorf("%s: %w", l.path(), err)
+	}
+	return err
+}
+
 // loadOrInit is load, but writes a file where there is none; made says so.
 // Where none can be written the environment and the flags have to do.
 func (l *loader) loadOrInit() (out loaded, made bool, err error) {
@@ -140,6 +149,9 @@ func (l *loader) read(file io.Reader) (loaded, error) {
 	c := v1.Defaults()
 	c.Storage.DataPath = l.dataPath()
 	faults := decodeYAML(io.LimitReader(file, maxConfigFile), &c)
+	if len(faults) == 1 && faults[0].Key == "" {
+		return loaded{path: l.path()}, faults // it is no mapping: what else is missing says nothing
+	}
 	faults = append(faults, l.overlay(&c)...)
 	c.Complete()
 	out := loaded{config: c, path: l.path()}

@@ -289,6 +289,12 @@ func TestCheckPrintsEveryFault(t *testing.T) {
 		"fault: authorization.token: is required: `berth config init` writes a file with a fresh one\n"+
 		"fault: log.level: must be one of debug, info, warn, error\n"+path+" has 3 faults\n", out)
 
+	broken := writeFile(t, "server: {port: 1")
+	out, err = runConfig("check", broken)
+	require.Error(t, err)
+	require.Contains(t, out, "fault: line 1: ")
+	require.Contains(t, out, broken+" has 1 fault\n")
+
 	out, err = runConfig("check", "-o", "json", path)
 	require.Error(t, err)
 	var got report

@@ -47,7 +47,7 @@ func serve(ctx context.Context, l *loader, out io.Writer) error {
 	}
 	first, made, err := l.loadOrInit()
 	if err != nil {
-		return err
+		return l.named(err)
 	}
 	level := new(slog.LevelVar)
 	log := newLog(first.config.Log, level, os.Stderr)
