@@ -27,14 +27,15 @@ const maxAnswer = 64 << 20
 type client struct {
 	base  *url.URL
 	token v1.Secret
-	from  string      // what named the address and the token, for a person
+	at    string      // what named the address, for a person
+	from  string      // what named the token
 	tls   *tls.Config // nil: the system's
 	http  *http.Client
 }
 
-func newClient(base *url.URL, token v1.Secret, from string, config *tls.Config) *client {
+func newClient(base *url.URL, token v1.Secret, at, from string, config *tls.Config) *client {
 	transport := &http.Transport{TLSClientConfig: config, Proxy: http.ProxyFromEnvironment}
-	return &client{base: base, token: token, from: from, tls: config,
+	return &client{base: base, token: token, at: at, from: from, tls: config,
 		http: &http.Client{Transport: transport, Timeout: clientTimeout}}
 }
 
@@ -132,11 +133,11 @@ func (c *client) explain(err error) error {
 		return err
 	case errors.As(err, &op) && op.Op == "dial":
 		return fmt.Errorf("no daemon answers at %s (from %s): %w; start it with make run or berth serve, or name another with --url or --config",
-			c.base, c.from, op.Err)
+			c.base, c.at, op.Err)
 	case errors.As(err, &failed) && failed.Timeout():
 		return fmt.Errorf("the daemon at %s did not answer in time", c.base)
 	case failed != nil:
-		return fmt.Errorf("%s (from %s): %w; see whether the address and http or https are right", c.base, c.from, failed.Err)
+		return fmt.Errorf("%s (from %s): %w; see whether the address and http or https are right", c.base, c.at, failed.Err)
 	}
 	return err
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -64,14 +63,18 @@ func explained(check cobra.PositionalArgs) cobra.PositionalArgs {
 // connect makes a client of the flags, the environment and the configuration.
 // With an address and a token at hand no configuration is needed.
 func (c *cli) connect() (*client, error) {
-	address, token := cmp.Or(c.url, c.loader.env[envURL]), v1.Secret(c.loader.env[envToken])
+	address, at := c.address()
+	token := v1.Secret(c.loader.env[envToken])
 	if address != "" && token != "" {
 		base, err := parseURL(address)
-		return newClient(base, token, envToken, nil), err
+		return newClient(base, token, at, envToken, nil), err
 	}
 	l, err := c.loader.load()
 	if err != nil {
 		return nil, c.missing(err)
+	}
+	if address == "" {
+		at = l.path
 	}
 	base, err := daemonURL(l.config.Server)
 	if address != "" {
@@ -89,7 +92,15 @@ func (c *cli) connect() (*client, error) {
 	} else {
 		from = envToken
 	}
-	return newClient(base, token, from, trust(l)), nil
+	return newClient(base, token, at, from, trust(l)), nil
+}
+
+// address is what the flag or the environment says of it, and which of them.
+func (c *cli) address() (text, at string) {
+	if c.url != "" {
+		return c.url, "--url"
+	}
+	return c.loader.env[envURL], envURL
 }
 
 // missing says what to do about a configuration that cannot be read.

@@ -33,6 +33,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		"no configuration":  {[]string{"BERTH_CONFIG=/does/not/exist.yaml"}, "status", "there is no configuration at /does/not/exist.yaml: start the daemon (make run)"},
 		"bad configuration": {[]string{"BERTH_CONFIG=" + bad}, "status", bad + ": server.prot:"},
 		"no daemon":         {[]string{"BERTH_CONFIG=" + own}, "status", "no daemon answers at http://127.0.0.1:1 (from " + own + ")"},
+		"no such address":   {[]string{"BERTH_CONFIG=" + own}, "status --url http://127.0.0.1:2", "no daemon answers at http://127.0.0.1:2 (from --url)"},
 		"not of berth":      {f.env(), "containers", "does not speak as berth does"},
 		"no text":           {f.env(), "volumes", "500 Internal Server Error"},
 		"wrong token":       {append(f.env(), "BERTH_TOKEN=berth_x"), "containers", "the token came from BERTH_TOKEN"},
@@ -116,9 +117,9 @@ func TestItsOwnCertificateIsTrusted(t *testing.T) {
 	l.config.Server.TLS.Cert = filepath.Join(dir, "cert")
 	base, err := url.Parse(strings.Replace(server.URL, "127.0.0.1", "localhost", 1))
 	require.NoError(t, err)
-	_, err = newClient(base, clientToken, "a test", trust(l)).get(t.Context(), "/volumes", nil)
+	_, err = newClient(base, clientToken, "a test", "a test", trust(l)).get(t.Context(), "/volumes", nil)
 	require.NoError(t, err)
-	_, err = newClient(base, clientToken, "a test", nil).get(t.Context(), "/volumes", nil)
+	_, err = newClient(base, clientToken, "a test", "a test", nil).get(t.Context(), "/volumes", nil)
 	require.ErrorContains(t, err, "certificate")
 }
 
@@ -170,7 +171,7 @@ func TestASilentDaemonIsGivenUp(t *testing.T) {
 	defer close(release)
 	base, err := url.Parse(server.URL)
 	require.NoError(t, err)
-	c := newClient(base, clientToken, "a test", nil)
+	c := newClient(base, clientToken, "a test", "a test", nil)
 	c.http.Timeout = 20 * time.Millisecond
 	_, err = c.get(context.Background(), "/volumes", nil)
 	require.ErrorContains(t, err, "did not answer in time")
