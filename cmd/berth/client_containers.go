@@ -17,6 +17,7 @@ var verbs = []verb{
 	{"stop", "Stop containers gracefully", "Stop containers gracefully: by their stop command or signal, and by force after its timeout."},
 	{"kill", "End containers at once", "End containers at once. It overrides whatever else is under way."},
 	{"restart", "Stop containers gracefully, then start them", "Stop containers gracefully, then start them, also those that do not run."},
+	{"reinstall", "Run the installation of containers again", "Stop containers, and run their installation again in their volume. They stay stopped after it."},
 }
 
 func newVerbCommands(c *cli) (commands []*cobra.Command) {

@@ -98,6 +98,7 @@ var exchanges = map[string]struct {
 	"stop mc":            {map[string]string{"POST /containers/mc/stop": `200 {"message":"done"}`}, "", "mc: done"},
 	"kill mc":            {map[string]string{"POST /containers/mc/kill": `200 {"message":"done"}`}, "", "mc: done"},
 	"restart mc":         {map[string]string{"POST /containers/mc/restart": `200 {"message":"done"}`}, "", "mc: done"},
+	"reinstall mc":       {map[string]string{"POST /containers/mc/reinstall": `200 {"message":"done"}`}, "", "mc: done"},
 	"send mc say -n hi":  {map[string]string{"POST /containers/mc/command": `200 {}`}, `POST /containers/mc/command {"command":"say -n hi"}`, "mc: command sent"},
 	"delete mc":          {map[string]string{"DELETE /containers/mc": `200 {"message":"going"}`}, "", "mc: going"},
 	"delete ../x":        {map[string]string{"DELETE /containers/..%2Fx": `200 {"message":"going"}`}, "", "../x: going"},
