@@ -21,7 +21,8 @@ import (
 
 // TestErrorsSayWhatToDo runs commands that cannot succeed.
 func TestErrorsSayWhatToDo(t *testing.T) {
-	f := newFakeAPI(t, map[string]string{"GET /readyz": "200 pong", "GET /containers": "200 pong", "GET /volumes": "500 <html>"})
+	f := newFakeAPI(t, map[string]string{"GET /readyz": "200 pong", "GET /containers": "200 pong", "GET /volumes": "500 <html>",
+		"POST /network/ports/bulk-delete": `200 {"deleted_count":1,"skipped":[{"ip":"::","port":2,"protocol":"tcp","container":"mc"}]}`})
 	own := writeFile(t, "authorization: {token: "+clientToken+"}\nserver: {port: 1}\n")
 	bad := writeFile(t, "authorization: {token: "+clientToken+"}\nserver: {prot: 1}\n")
 	secret := writeFile(t, "authorization: {token: "+clientToken+"}\n")
@@ -49,6 +50,8 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		"before the first":  {f.env(), "events --since -5", "must not be negative"},
 		"serve's file":      {[]string{"BERTH_CONFIG=" + bad}, "serve", bad + ": server.prot:"},
 		"show's file":       {[]string{"BERTH_CONFIG=" + bad}, "config show", bad + ": server.prot:"},
+		"ports that stay":   {f.env(), "ports delete :: 1-2", "1 are held by containers, and stay: the first is 2/tcp, by mc"},
+		"no ports":          {f.env(), "ports delete :: 2-1", "ports: must be ports and ranges"},
 		"output":            {f.env(), "status -o yaml", "-o must be text or json"},
 		"unlasting state":   {f.env(), "wait mc starting", "no state that lasts"},
 		"a lost file":       {f.env(), "apply -f /does/not/exist", "no such file"},

@@ -2,12 +2,17 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
+
+	"berth/api/intent"
 )
 
 type poolPort struct {
@@ -71,11 +76,15 @@ func newPortsAdd(c *cli) *cobra.Command {
 func newPortsDelete(c *cli) *cobra.Command {
 	var protocol string
 	cmd := c.command(&cobra.Command{
-		Use:     "delete <ip> <port>",
-		Short:   "Delete a port from the pool that no container holds",
-		Example: "  berth ports delete 0.0.0.0 25565 --protocol udp",
+		Use:     "delete <ip> <ports>",
+		Short:   "Delete ports from the pool that no container holds",
+		Long:    "Delete ports from the pool that no container holds. Of ranges, those that are not in it are passed over.",
+		Example: "  berth ports delete 0.0.0.0 25565 --protocol udp\n  berth ports delete 0.0.0.0 25565-25600,30000",
 		Args:    cobra.ExactArgs(2),
 	}, func(cmd *cobra.Command, api *client, args []string) error {
+		if strings.ContainsAny(args[1], "-,") {
+			return api.deletePorts(cmd, args[0], args[1], protocol)
+		}
 		path := "/network/ports/" + url.PathEscape(args[0]) + "/" + url.PathEscape(args[1])
 		if protocol != "" {
 			path += "?protocol=" + url.QueryEscape(protocol)
@@ -88,4 +97,45 @@ func newPortsDelete(c *cli) *cobra.Command {
 	})
 	cmd.Flags().StringVar(&protocol, "protocol", "", "tcp or udp (default both)")
 	return cmd
+}
+
+// deletedAtOnce is how many ports one request names: it has to fit into
+// server.body_limit.
+const deletedAtOnce = 4000
+
+// deletePorts deletes ranges. What a container holds stays, and is an error
+// when the others are gone.
+func (c *client) deletePorts(cmd *cobra.Command, ip, ranges, protocol string) error {
+	var f intent.Faults
+	set := intent.CheckPorts(&f, ip, ranges, cmp.Or(protocol, "tcp")).Ports
+	if err := f.Err(); err != nil {
+		return err
+	}
+	var refs []map[string]any
+	for port := range set.All() {
+		ref := map[string]any{"ip": ip, "port": port}
+		if protocol != "" {
+			ref["protocol"] = protocol
+		}
+		refs = append(refs, ref)
+	}
+	var held []poolPort
+	for part := range slices.Chunk(refs, deletedAtOnce) {
+		var body struct {
+			Deleted int `json:"deleted_count"`
+			Skipped []poolPort
+		}
+		raw, err := c.call(cmd.Context(), http.MethodPost, "/network/ports/bulk-delete", map[string]any{"ports": part}, &body)
+		if err == nil {
+			err = say(cmd, raw, "%d deleted", body.Deleted)
+		}
+		if err != nil {
+			return err
+		}
+		held = append(held, body.Skipped...)
+	}
+	if len(held) > 0 {
+		return fmt.Errorf("%d are held by containers, and stay: the first is %d/%s, by %s", len(held), held[0].Port, held[0].Protocol, held[0].Container)
+	}
+	return nil
 }
