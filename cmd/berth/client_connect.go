@@ -37,6 +37,7 @@ type run func(cmd *cobra.Command, api *client, args []string) error
 func (c *cli) command(cmd *cobra.Command, do run) *cobra.Command {
 	cmd.Flags().StringVar(&c.url, "url", "", "address of the daemon (default $"+envURL+", else that of the configuration)")
 	cmd.Args = explained(cmd.Args)
+	cmd.ValidArgsFunction = cobra.NoFileCompletions // no argument is a file; flags may be
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		api, err := c.connect()
 		if err != nil {

@@ -148,6 +148,14 @@ func TestWhatEachCommandAsksAndPrints(t *testing.T) {
 	}
 }
 
+func TestCompletionOffersNoFiles(t *testing.T) {
+	for line, want := range map[string]string{"start ": ":4\n", "logs ": ":4\n", "status -o ": "text\njson\n:4\n", "apply -f ": ":0\n", "config check ": ":0\n"} {
+		out, _, err := command(t, nil, append([]string{"__complete"}, strings.Split(line, " ")...)...)
+		require.NoError(t, err)
+		require.Equal(t, want, out, line)
+	}
+}
+
 func orElse(text, other string) string {
 	if text == "" {
 		return other

@@ -36,6 +36,7 @@ func newRootCommand(environ []string) *cobra.Command {
 		SilenceUsage:  true,
 	}
 	root.PersistentFlags().StringP("output", "o", "text", "how to print data: text or json")
+	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]cobra.Completion{"text", "json"}, cobra.ShellCompDirectiveNoFileComp)) // it exists
 	root.PersistentPreRunE = checkOutput
 	l := newLoader(root, environ)
 	root.AddCommand(newServeCommand(l), newConfigCommand(l))
