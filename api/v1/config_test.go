@@ -80,6 +80,7 @@ var faults = []struct {
 		c.Docker.Registries = map[string]Registry{"https://x": {Username: "u", Password: "p"}}
 	}},
 	{"docker.network", func(c *Config) { c.Docker.Network = "-x" }},
+	{"docker.network", func(c *Config) { c.Docker.Network = "host" }},
 	{"docker.pids_limit", func(c *Config) { c.Docker.PidsLimit = 0 }},
 	{"docker.log_max_size", func(c *Config) { c.Docker.LogMaxSize = KiB }},
 	{"docker.log_max_files", func(c *Config) { c.Docker.LogMaxFiles = 0 }},

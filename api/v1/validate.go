@@ -139,7 +139,8 @@ func (d DockerConfig) validate(f *Faults) {
 		f.check(registryPattern.MatchString(host), key, "must be the name of a host, with or without a port")
 		f.check(r.Username != "" && r.Password != "", key, "needs a username and a password")
 	}
-	f.check(d.Network == "" || networkPattern.MatchString(d.Network), "docker.network", "must be the name of a network")
+	f.check(d.Network == "" || networkPattern.MatchString(d.Network) && d.Network != "host", "docker.network",
+		"must be the name of a network, and not the host's")
 	f.check(d.PidsLimit > 0, "docker.pids_limit", "must be above 0")
 	f.check(d.LogMaxSize >= 64*KiB, "docker.log_max_size", "must be at least 64KiB")
 	f.check(d.LogMaxFiles > 0 && d.LogMaxFiles <= 1000, "docker.log_max_files", "must be between 1 and 1000")
