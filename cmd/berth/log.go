@@ -4,6 +4,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"time"
 
 	v1 "berth/api/v1"
 )
@@ -11,7 +12,7 @@ import (
 // newLog makes the daemon's log. Its level follows level, also later.
 func newLog(c v1.LogConfig, level *slog.LevelVar, out *os.File) *slog.Logger {
 	setLevel(level, c.Level)
-	o := &slog.HandlerOptions{Level: level}
+	o := &slog.HandlerOptions{Level: level, ReplaceAttr: spellDuration}
 	if c.Format == "text" || c.Format == "auto" && isTerminal(out) {
 		return slog.New(slog.NewTextHandler(out, o))
 	}
@@ -29,4 +30,12 @@ func setLevel(level *slog.LevelVar, name string) {
 func isTerminal(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// spellDuration writes 1.5s where JSON would have a number of nanoseconds.
+func spellDuration(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().Round(time.Millisecond).String())
+	}
+	return a
 }
