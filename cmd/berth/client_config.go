@@ -1,6 +1,8 @@
 package main
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -75,7 +77,8 @@ func newConfigCurl(l *loader) *cobra.Command {
 		Use:   "curl",
 		Short: "Print options for curl -K: the token and the vendor header",
 		Long: "Print options for curl -K: the token and the vendor header, and that an error's status fails. So the token\n" +
-			"stands neither in a command line nor in a shell's history.",
+			"stands neither in a command line nor in a shell's history. With server.tls the daemon's own certificate is\n" +
+			"accepted, and no other, whatever name it is for and whoever has signed it.",
 		Example: "  curl -K <(berth config curl) http://127.0.0.1:8070/containers",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -85,6 +88,9 @@ func newConfigCurl(l *loader) *cobra.Command {
 				return err
 			}
 			out := "silent\nshow-error\nfail-with-body\n"
+			if api.tls != nil {
+				out += pin(l)
+			}
 			for name, values := range api.headers() {
 				out += fmt.Sprintf("header = %q\n", name+": "+values[0])
 			}
@@ -92,4 +98,15 @@ func newConfigCurl(l *loader) *cobra.Command {
 			return err
 		},
 	}
+}
+
+// pin makes curl take the certificate of the configuration and no other. The
+// name in it is not that of the loopback, and often nobody has signed it.
+func pin(l *loader) string {
+	got, err := l.load()
+	if err != nil || got.certificate == nil || got.certificate.Leaf == nil {
+		return ""
+	}
+	sum := sha256.Sum256(got.certificate.Leaf.RawSubjectPublicKeyInfo)
+	return "insecure\npinnedpubkey = \"sha256//" + base64.StdEncoding.EncodeToString(sum[:]) + "\"\n"
 }

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"crypto/tls"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -101,6 +103,35 @@ func TestCurlOptions(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, out, "header = \"Authorization: Bearer "+clientToken+"\"\n")
 	require.Contains(t, out, "header = \"Accept: Application/vnd.berthv1+json\"\n")
+}
+
+// TestCurlTakesThePinnedCertificate runs curl against a daemon whose
+// certificate nobody has signed, and one that has got in its place.
+func TestCurlTakesThePinnedCertificate(t *testing.T) {
+	dir := t.TempDir()
+	writePair(t, dir, 1)
+	pair, err := tls.LoadX509KeyPair(dir+"/cert.pem", dir+"/key.pem")
+	require.NoError(t, err)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("hello")) }))
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
+	server.StartTLS()
+	defer server.Close()
+	path := writeFile(t, "authorization: {token: "+clientToken+"}\nserver: {tls: {cert: "+dir+"/cert.pem, key: "+dir+"/key.pem}}\n")
+	curl := func() (string, error) {
+		options, _, err := command(t, []string{"BERTH_CONFIG=" + path}, "config", "curl")
+		require.NoError(t, err)
+		cmd := exec.CommandContext(t.Context(), "curl", "-K", "-", server.URL)
+		cmd.Stdin = strings.NewReader(options)
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	out, err := curl()
+	require.NoError(t, err, out)
+	require.Equal(t, "hello", out)
+	writePair(t, dir, 2)
+	out, err = curl()
+	require.Error(t, err)
+	require.Contains(t, out, "pinned")
 }
 
 func TestConfigShowHidesSecrets(t *testing.T) {

@@ -89,16 +89,16 @@ func welcome(out io.Writer, l loaded, made bool, addr net.Addr) {
 	if made {
 		fmt.Fprintf(out, "berth wrote a configuration with a fresh token to %s\n", l.path)
 	}
-	scheme := "http"
+	curl := "curl http"
 	if l.config.Server.TLS.Enabled() {
-		scheme = "https"
+		curl = "curl -k https" // the certificate is for another name; no token is sent
 	}
 	host := addr.String()
 	if tcp, ok := addr.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
 		host = net.JoinHostPort("127.0.0.1", strconv.Itoa(tcp.Port))
 	}
-	fmt.Fprintf(out, "berth %s serves on %s\n  token:   authorization.token in %s\n  try:     make demo, or: curl %s://%s/api/v1/public/ping\n",
-		version, addr, l.path, scheme, host)
+	fmt.Fprintf(out, "berth %s serves on %s\n  token:   authorization.token in %s\n  try:     make demo, or: %s://%s/api/v1/public/ping\n",
+		version, addr, l.path, curl, host)
 }
 
 // run serves until ctx ends, then stops everything in the reverse order: first
