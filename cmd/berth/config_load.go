@@ -138,7 +138,7 @@ func (l *loader) loadOrInit() (out loaded, made bool, err error) {
 		return out, writeErr == nil, err
 	}
 	if out, err = l.read(strings.NewReader("")); err != nil {
-		return out, false, fmt.Errorf("%w (and no configuration could be written: %w)", err, writeErr)
+		return out, false, fmt.Errorf("%w (and no configuration could be written: %w; name a place for it with --config or BERTH_CONFIG)", err, writeErr)
 	}
 	out.warnings = append(out.warnings, fmt.Sprintf("no configuration could be written: %v", writeErr))
 	return out, false, nil

@@ -230,6 +230,7 @@ func TestWhereNoFileCanBeWrittenTheEnvironmentHasToDo(t *testing.T) {
 	path := "/proc/none/berth.yaml"
 	_, _, err := newTestLoader(t, nil, "--config", path).loadOrInit()
 	require.ErrorContains(t, err, "authorization.token")
+	require.ErrorContains(t, err, "name a place for it with --config or BERTH_CONFIG")
 	env := []string{"BERTH_AUTHORIZATION_TOKEN=" + fileToken}
 	got, made, err := newTestLoader(t, env, "--config", path).loadOrInit()
 	require.NoError(t, err)
