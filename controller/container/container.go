@@ -88,7 +88,7 @@ func (r *Reconciler) load(id string) (c v1.Container, over bool, err error) {
 func (r *Reconciler) observe(ctx context.Context, c v1.Container) (o Observed, err error) {
 	o = Observed{Now: time.Now(), BootID: r.BootID}
 	installing := c.Status.Installed != c.Spec.Install
-	if c.Meta.Deleted || c.Status.Installed > 0 {
+	if c.Meta.Deleted || c.Status.InstallBegun > 0 {
 		if o.Server, err = r.inspect(ctx, serverName(c.Meta.ID)); err != nil {
 			return o, err
 		}
@@ -99,13 +99,27 @@ func (r *Reconciler) observe(ctx context.Context, c v1.Container) (o Observed, e
 		}
 	}
 	if installing && c.Status.InstallBegun == c.Spec.Install && !exists(o.Install) && !c.Meta.Deleted {
-		if o.Image, err = r.Engine.HasImage(ctx, c.Spec.Image); err != nil {
+		if o.Missing, err = r.missing(ctx, c.Spec); err != nil {
 			return o, err
 		}
 	}
 	o.Lost, o.InstallLost = r.Outage.took(o.Server), r.Outage.took(o.Install)
 	r.listen(c, &o)
 	return o, nil
+}
+
+// missing is the first image that an installation needs and the host has not.
+func (r *Reconciler) missing(ctx context.Context, s v1.ContainerSpec) (string, error) {
+	images := []string{s.Image}
+	if s.InstallScript != "" && installImage(s) != s.Image {
+		images = append(images, installImage(s))
+	}
+	for _, image := range images {
+		if has, err := r.Engine.HasImage(ctx, image); err != nil || !has {
+			return image, err
+		}
+	}
+	return "", nil
 }
 
 // listen sees that the console of what runs is read.

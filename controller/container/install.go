@@ -22,9 +22,9 @@ func (s installing) take(ctx context.Context, a Action) (controller.Result, erro
 	n := installerName(s.c.Meta.ID)
 	switch a {
 	case NoteInstalling:
-		return s.noteInstalling()
+		return again, s.noteInstalling()
 	case PullImage:
-		return s.pull(s.c.Spec.Image)
+		return s.pull(s.o.Missing)
 	case MakeInstaller:
 		return s.makeInstaller(ctx)
 	case StartInstaller:
@@ -32,36 +32,56 @@ func (s installing) take(ctx context.Context, a Action) (controller.Result, erro
 	case KillInstaller:
 		return again, s.Engine.Kill(ctx, n)
 	case FinishInstall:
-		return again, s.finishInstall()
+		return s.finishInstall()
 	}
 	return again, s.removeInstaller(ctx, n)
 }
 
-// noteInstalling begins an installation, unless another one works on the volume:
-// the store's one writer sees to it that only one of two gets through.
-func (s installing) noteInstalling() (controller.Result, error) {
+// noteInstalling begins an installation. It takes no volume yet: a pull that
+// does not succeed must not keep others from theirs.
+func (s installing) noteInstalling() error {
+	return s.note(func(st *v1.ContainerStatus, now time.Time) {
+		if st.InstallBegun <= st.Installed {
+			st.InstallVolume = "" // else the installer before may be at work on it
+		}
+		st.Phase, st.InstallBegun, st.BootID = v1.Installing, s.c.Spec.Install, s.BootID
+		st.InstallFailed, st.ExitCode, st.OOMKilled = false, nil, false
+		st.NextRetryAt, st.RestartCount, st.Crashes = nil, 0, 0
+		st.Conditions = nil
+		set(st, now, v1.Installed, v1.Unknown, "Installing", "the installation is under way")
+	})
+}
+
+// onVolume notes a change that needs the volume, unless another installation
+// works on it: the store's one writer sees to it that only one of two gets
+// through. It is false when it has to be tried again.
+func (s installing) onVolume(change func(*v1.ContainerStatus, time.Time)) (free bool, err error) {
 	busy := ""
-	err := s.Store.Update(func(tx *store.Tx) (err error) {
+	err = s.Store.Update(func(tx *store.Tx) (err error) {
 		if busy, err = s.installerOfVolume(tx); err != nil || busy != "" {
 			return err
 		}
 		return s.noteIn(tx, func(st *v1.ContainerStatus, now time.Time) {
-			st.Phase, st.InstallBegun, st.BootID = v1.Installing, s.c.Spec.Install, s.BootID
 			st.InstallVolume = s.c.Spec.VolumeID
-			st.InstallFailed, st.ExitCode, st.OOMKilled = false, nil, false
-			st.NextRetryAt, st.RestartCount, st.Crashes = nil, 0, 0
-			st.Conditions = nil
-			set(st, now, v1.Installed, v1.Unknown, "Installing", "the installation is under way")
+			imagePresent(st, now)
+			change(st, now)
 		})
 	})
 	if err != nil || busy == "" {
-		return again, err
+		return err == nil, err
 	}
 	text := fmt.Sprintf("waits for the installation of container %s, which uses the same volume", busy)
 	if s.c.Status.Message != text {
-		err = s.note(func(st *v1.ContainerStatus, _ time.Time) { st.Message = text })
+		err = s.note(func(st *v1.ContainerStatus, now time.Time) {
+			imagePresent(st, now)
+			st.Message = text
+		})
 	}
-	return lookAfter(volumeBusyWait), err
+	return false, err
+}
+
+func imagePresent(st *v1.ContainerStatus, now time.Time) {
+	set(st, now, v1.ImageAvailable, v1.True, "Present", "the image is on the host")
 }
 
 // installerOfVolume is the container whose installation works on the same
@@ -77,6 +97,11 @@ func (s installing) installerOfVolume(tx *store.Tx) (string, error) {
 }
 
 func (s installing) makeInstaller(ctx context.Context) (controller.Result, error) {
+	if s.c.Status.InstallVolume != s.c.Spec.VolumeID {
+		if free, err := s.onVolume(func(*v1.ContainerStatus, time.Time) {}); err != nil || !free {
+			return lookAfter(volumeBusyWait), err
+		}
+	}
 	_, err := s.Engine.Create(ctx, installerSpec(s.c, s.Volume(s.c.Spec.VolumeID)))
 	switch {
 	case errors.Is(err, runtime.ErrImageNotFound):
@@ -86,9 +111,7 @@ func (s installing) makeInstaller(ctx context.Context) (controller.Result, error
 	case err != nil:
 		return settled, s.trouble(err)
 	}
-	return again, s.note(func(st *v1.ContainerStatus, now time.Time) {
-		set(st, now, v1.ImageAvailable, v1.True, "Present", "the image is on the host")
-	})
+	return again, nil
 }
 
 func (s installing) startInstaller(ctx context.Context, n runtime.Name) (controller.Result, error) {
@@ -102,28 +125,35 @@ func (s installing) startInstaller(ctx context.Context, n runtime.Name) (control
 	return again, nil
 }
 
-// finishInstall notes how an installation ended. Only exit code 0 is ready; no
-// script at all is ready too.
-func (s installing) finishInstall() error {
-	in := s.o.Install
+// finishInstall notes how an installation ended. No script at all is ready.
+func (s installing) finishInstall() (controller.Result, error) {
+	if exists(s.o.Install) {
+		return again, s.noteVerdict(s.o.Install)
+	}
+	if free, err := s.onVolume(s.installed); err != nil || !free {
+		return lookAfter(volumeBusyWait), err
+	}
+	return again, nil
+}
+
+// noteVerdict judges an installer that has ended. Only exit code 0 is ready.
+func (s installing) noteVerdict(in runtime.State) error {
 	switch {
-	case !exists(in):
+	case installed(s.c, in):
 		return s.note(s.installed)
 	case in.FinishedAt.Sub(in.StartedAt) >= installTimeout(s.c.Spec):
 		return s.failInstall("TimedOut", fmt.Sprintf("the installation took longer than %s", installTimeout(s.c.Spec)))
-	case in.OOMKilled && in.ExitCode != 0:
+	case in.OOMKilled:
 		return s.failInstall("OutOfMemory", "the installation ran out of memory")
-	case in.ExitCode != 0:
-		return s.failInstall("ExitCode", fmt.Sprintf("the install script ended with exit code %d", in.ExitCode))
 	}
-	return s.note(s.installed)
+	return s.failInstall("ExitCode", fmt.Sprintf("the install script ended with exit code %d", in.ExitCode))
 }
 
 func (s installing) installed(st *v1.ContainerStatus, now time.Time) {
 	st.Phase, st.Installed, st.InstallFailed = v1.Ready, s.c.Spec.Install, false
-	st.InstallID = s.o.Install.ContainerID
+	st.InstallID, st.ContainerID = s.o.Install.ContainerID, s.o.Server.ContainerID
 	st.StartedAt, st.FinishedAt = nil, nil
-	set(st, now, v1.ImageAvailable, v1.True, "Present", "the image is on the host")
+	imagePresent(st, now)
 	set(st, now, v1.Installed, v1.True, "Done", "the installation ended with exit code 0")
 }
 

@@ -123,6 +123,52 @@ func TestOneInstallationAtATimePerVolume(t *testing.T) {
 	})
 }
 
+// TestAVolumeIsTakenWhenTheImageIsThere: what has no image yet keeps nobody from
+// the volume, and is judged while somebody else installs on it.
+func TestAVolumeIsTakenWhenTheImageIsThere(t *testing.T) {
+	live(t, func(w *world) {
+		release := w.engine.HoldPull("slow")
+		w.engine.RefusePull("nowhere", runtime.ErrImageNotFound)
+		create := func(id, image, installImage string) {
+			require.NoError(t, w.store.Update(func(tx *store.Tx) error {
+				return store.Containers.Create(tx, id, v1.ContainerSpec{Image: image, InstallImage: installImage, VolumeID: "v",
+					InstallScript: "x", Install: 1, Power: v1.PowerOff})
+			}))
+		}
+		create("pulls", "slow", "")
+		create("pulls-installer", "i", "slow")
+		synctest.Wait()
+		w.create(nil)
+		require.True(t, w.engine.State(installer).Running)
+		create("missing", "nowhere", "")
+		create("waits", "i", "")
+		synctest.Wait()
+		require.Equal(t, v1.ReasonImageNotFound, v1.FindCondition(w.getOf("missing").Status.Conditions, v1.ImageAvailable).Reason)
+		waits := w.getOf("waits").Status
+		require.Contains(t, waits.Message, "installation of container mc")
+		require.Equal(t, v1.True, v1.FindCondition(waits.Conditions, v1.ImageAvailable).Status)
+		release()
+		w.engine.Exit(installer, 0)
+		for range 3 { // one after the other
+			time.Sleep(5 * time.Second)
+			synctest.Wait()
+			running := 0
+			for _, id := range []string{"waits", "pulls", "pulls-installer"} {
+				n := runtime.Name{ID: id, Role: runtime.Install}
+				if w.engine.State(n).Running {
+					running++
+					w.engine.Exit(n, 0)
+				}
+			}
+			require.Equal(t, 1, running)
+		}
+		time.Sleep(5 * time.Second)
+		for _, id := range []string{"waits", "pulls", "pulls-installer"} {
+			require.Equal(t, v1.Ready, w.getOf(id).Status.Phase, id)
+		}
+	})
+}
+
 func TestStopEndsWithAKillWhenTheContainerIsDeaf(t *testing.T) {
 	live(t, func(w *world) {
 		w.installed(nil)

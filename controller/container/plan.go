@@ -13,7 +13,7 @@ type Observed struct {
 	BootID      string        // of the host; changes when it boots
 	Server      runtime.State // zero: there is none
 	Install     runtime.State // looked at only while an installation is wanted or not cleaned up
-	Image       bool          // the image is on the host; looked at only before an installation
+	Missing     string        // an image that is not on the host; looked at only before an installation
 	Matched     bool          // the console has matched the start pattern in this run
 	Lost        bool          // the server ended while the engine was away
 	InstallLost bool          // so did the installer
@@ -69,16 +69,16 @@ func planInstall(c v1.Container, o Observed) Step {
 		return planStop(c, o)
 	case active(c.Status.Phase):
 		return do(NoteExit)
-	case c.Status.InstallBegun != c.Spec.Install, c.Status.InstallVolume != c.Spec.VolumeID:
+	case c.Status.InstallBegun != c.Spec.Install:
 		return do(NoteInstalling)
 	case exists(o.Install) && o.Install.Stamp != c.Spec.InstallStamp():
 		return endInstaller(o)
 	case exists(o.Install):
 		return planInstaller(c, o)
-	case !o.Image:
+	case o.Missing != "":
 		return do(PullImage)
 	case c.Spec.InstallScript == "":
-		return do(FinishInstall)
+		return prepare(c, o, do(FinishInstall))
 	}
 	return do(MakeInstaller)
 }
@@ -91,12 +91,19 @@ func planInstaller(c v1.Container, o Observed) Step {
 		return do(StartInstaller)
 	case !o.Install.Running && cutOff(c, o):
 		return do(RemoveInstaller) // and begin anew
+	case !o.Install.Running && installed(c, o.Install):
+		return prepare(c, o, do(FinishInstall)) // what is ready has its container
 	case !o.Install.Running:
 		return do(FinishInstall)
 	case !o.Now.Before(deadline):
 		return do(KillInstaller)
 	}
 	return await(AwaitInstall, deadline)
+}
+
+// installed says whether an installer that has ended did its work.
+func installed(c v1.Container, in runtime.State) bool {
+	return in.ExitCode == 0 && in.FinishedAt.Sub(in.StartedAt) < installTimeout(c.Spec)
 }
 
 func endInstaller(o Observed) Step {

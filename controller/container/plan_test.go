@@ -175,15 +175,28 @@ func TestPlanInstall(t *testing.T) {
 		{"the server is stopped first", again, nil, nil, NoteStopping},
 		{"its end is told", again, nil, stopped, NoteExit},
 		{"it is told", again, is(v1.Exit), stopped, NoteInstalling},
-		{"no image", again, begun, none, PullImage},
-		{"image", again, begun, func(o *Observed) { none(o); o.Image = true }, MakeInstaller},
-		{"image, and nothing to run", func(s *v1.ContainerSpec) { again(s); s.InstallScript = "" }, begun, func(o *Observed) { none(o); o.Image = true }, FinishInstall},
+		{"no image", again, begun, func(o *Observed) { none(o); o.Missing = "i" }, PullImage},
+		{"image", again, begun, none, MakeInstaller},
+		{"image, and nothing to run", func(s *v1.ContainerSpec) { again(s); s.InstallScript = "" }, begun, none, MakeServer},
+		{"nothing to run, and all is made", func(s *v1.ContainerSpec) { again(s); s.InstallScript = "" }, begun, stopped, FinishInstall},
 		{"made", again, begun, installer(func(s *runtime.State) { s.Running, s.StartedAt = false, time.Time{} }), StartInstaller},
 		{"runs", again, begun, installer(nil), AwaitInstall},
 		{"runs too long", again, begun, installer(func(s *runtime.State) { s.StartedAt = t2.Add(-time.Hour) }), KillInstaller},
-		{"it is on another volume now", func(s *v1.ContainerSpec) { again(s); s.VolumeID = "w" }, begun, none, NoteInstalling},
+		{"it is on another volume now", func(s *v1.ContainerSpec) { again(s); s.VolumeID = "w" }, begun, installer(nil), KillInstaller},
 		{"paused from outside", again, begun, installer(func(s *runtime.State) { s.Paused = true }), Unpause},
-		{"ended", again, begun, installer(func(s *runtime.State) { s.Running = false }), FinishInstall},
+		{"ended", again, begun, installer(func(s *runtime.State) { s.Running = false }), MakeServer},
+		{"ended, and all is made", again, begun, func(o *Observed) {
+			server := o.Server
+			installer(func(s *runtime.State) { s.Running = false })(o)
+			o.Server = server
+			stopped(o)
+		}, FinishInstall},
+		{"ended, and an older server stands", again, begun, func(o *Observed) {
+			installer(func(s *runtime.State) { s.Running = false })(o)
+			o.Server = runtime.State{ContainerID: "a", Stamp: "old"}
+		}, RemoveServer},
+		{"ended badly", again, begun, installer(func(s *runtime.State) { s.Running, s.ExitCode = false, 1 }), FinishInstall},
+		{"ended too late", again, begun, installer(func(s *runtime.State) { s.Running, s.FinishedAt = false, t1.Add(time.Hour) }), FinishInstall},
 		{"the host went down under it", again, begun, func(o *Observed) {
 			installer(func(s *runtime.State) { s.Running, s.ExitCode = false, 255 })(o)
 			o.BootID = "next"

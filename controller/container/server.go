@@ -69,6 +69,9 @@ func (s serving) makeServer(ctx context.Context) (controller.Result, error) {
 	case errors.Is(err, runtime.ErrImageNotFound):
 		return s.pull(s.c.Spec.Image)
 	case errors.Is(err, runtime.ErrInvalid), errors.Is(err, runtime.ErrBadCommand):
+		if s.c.Status.Installed != s.c.Spec.Install {
+			return again, installing(s).failInstall("InvalidSpec", err.Error())
+		}
 		return settled, controller.Terminal(s.trouble(err))
 	case err != nil:
 		return settled, s.trouble(err)

@@ -125,9 +125,13 @@ func kill(s *v1.ContainerSpec) { s.Power, s.KillRun = v1.PowerOff, s.Run }
 // get is the container's record once nothing moves any more.
 func (w *world) get() v1.Container {
 	w.t.Helper()
+	return w.getOf("mc")
+}
+
+func (w *world) getOf(id string) (c v1.Container) {
+	w.t.Helper()
 	synctest.Wait()
-	var c v1.Container
-	require.NoError(w.t, w.store.View(func(tx *store.Tx) (err error) { c, err = store.Containers.Get(tx, "mc"); return err }))
+	require.NoError(w.t, w.store.View(func(tx *store.Tx) (err error) { c, err = store.Containers.Get(tx, id); return err }))
 	return c
 }
 
