@@ -64,7 +64,7 @@ func (b *batch) add(o *op) {
 
 // room says why the disk has no room for an update.
 func (b *batch) room(o *op, count, size int64) error {
-	err := b.s.disk.check()
+	err := room(b.s)
 	if err == nil || (o.must && b.s.disk.has(b.count+count, b.size+size)) {
 		return nil
 	}

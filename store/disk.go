@@ -89,12 +89,21 @@ func enough(st unix.Statfs_t, need uint64) error {
 // has says whether the log that Badger writes to has room for so much, so that
 // nothing has to be written but that. It is the writer's.
 func (d *disk) has(count, size int64) bool {
-	const most = memTableSize / 4 * 3 // at memTableSize it is changed for another
+	const most = memTableSize / 16 * 15 // at memTableSize it is changed for another
 	return d != nil && d.reserved.Load() && d.logged+logSize(count, size) < most
 }
 
-// logSize is more than so many keys and bytes take in a log, and in memory.
-func logSize(count, size int64) int64 { return size + 256*(count+2) }
+// worn says whether the log has little room left for what must be written on a
+// full disk. It is the writer's.
+func (d *disk) worn() bool {
+	const most = memTableSize / 8 * 5
+	return d != nil && d.logged > most && d.allocate() == nil && d.logged > most
+}
+
+// logSize is more than so many keys and bytes take in a log, and in memory:
+// there a key takes some 40 bytes that Badger's estimate does not have, and a
+// commit some 60.
+func logSize(count, size int64) int64 { return size + 64*(count+2) }
 
 // prepare makes sure that there is room for a commit. It is the writer's.
 func (d *disk) prepare(count, size int64) error {

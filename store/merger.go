@@ -1,8 +1,11 @@
 package store
 
 import (
+	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/dgraph-io/badger/v4"
 )
@@ -10,20 +13,24 @@ import (
 // merger merges Badger's tables. Badger's own compactors look for work twenty
 // times a second each, which is most of what an idle berth would use. So there
 // are none: what was written says when to look. One table is added per
-// memTableSize written and per start; writes would wait at 15 of them.
+// log written and per start. At 15 of them Badger would have a commit wait for
+// the merging, without an end if that cannot go on: updates are refused before.
 type merger struct {
 	db    *badger.DB
 	disk  *disk
 	log   *slog.Logger
-	since int64         // bytes written since it was last told to look; the writer's own
-	grown chan struct{} // it is to look
+	since int64                 // bytes written since it was last told to look; the writer's own
+	grown chan struct{}         // it is to look
+	fault atomic.Pointer[error] // there are too many tables, and why they are not merged
 	end   chan struct{}
 	ended sync.WaitGroup
 }
 
 const (
-	mergeAt   = 3                // new tables
-	lookEvery = memTableSize / 8 // bytes written
+	mergeAt    = 3                // new tables
+	refuseAt   = 10               // new tables; two logs may become tables yet
+	lookEvery  = memTableSize / 8 // bytes written
+	retryAfter = time.Second      // nothing may be written any more that has it look
 )
 
 // newMerger begins to merge.
@@ -34,16 +41,46 @@ func newMerger(db *badger.DB, d *disk, log *slog.Logger) *merger {
 }
 
 func (m *merger) run() {
+	failed := false
 	for {
-		if err := m.merge(); err != nil {
-			m.log.Warn("tables of the store are not merged; it is tried again after more writes", "err", err)
+		err := m.merge()
+		if err != nil && !failed {
+			m.log.Warn("tables of the store are not merged; it is tried again and again", "err", err)
+		}
+		m.judge(err)
+		failed = err != nil
+		var again <-chan time.Time
+		if failed {
+			again = time.After(retryAfter)
 		}
 		select {
 		case <-m.grown:
+		case <-again:
 		case <-m.end:
 			return
 		}
 	}
+}
+
+// judge notes what a merge came to.
+func (m *merger) judge(err error) {
+	if err == nil || m.db.Levels()[0].NumTables < refuseAt {
+		m.fault.Store(nil)
+		return
+	}
+	err = fmt.Errorf("tables cannot be merged: %w", err)
+	m.fault.Store(&err)
+}
+
+// check says why nothing may be written now.
+func (m *merger) check() error {
+	if m == nil {
+		return nil
+	}
+	if err := m.fault.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
 // merge merges all tables if there are enough new ones, and room: they are

@@ -92,10 +92,18 @@ func (s *Store) Writable() error {
 	if err := s.fault.Load(); err != nil {
 		return *err
 	}
-	if err := s.disk.check(); err != nil {
+	if err := room(s); err != nil {
 		return fmt.Errorf("%w: %w", ErrFailed, err)
 	}
 	return nil
+}
+
+// room says why nothing may be written now but what must.
+func room(s *Store) error {
+	if err := s.disk.check(); err != nil {
+		return err
+	}
+	return s.merger.check()
 }
 
 // Close waits for the update and the views under way, ends all watches, and
