@@ -32,23 +32,31 @@ func (p *pump) resume(ctx context.Context, t Target) (*resume, error) {
 	if last.Container != "" && last.Container != t.ContainerID && !last.Whole {
 		p.tellGap(last.Last, fromOf(t), "its container is gone")
 	}
+	if setBack(last, t) {
+		return p.repeat(ctx, time.Time{}, last.Last)
+	}
 	if last.Fresh {
 		return &resume{}, nil
 	}
 	if !last.Last.Before(fromOf(t)) { // else no line of this run was read yet
 		p.lookForGap(ctx, t, last.Last)
 	}
-	return p.repeat(ctx, last.Last)
+	return p.repeat(ctx, last.Last.Add(-slack), last.Last)
 }
 
-// repeat remembers the lines that a stream will bring again.
-func (p *pump) repeat(ctx context.Context, last time.Time) (*resume, error) {
-	since := last
-	if now := time.Now(); since.After(now) { // the clock was set back
-		since = now
+// setBack says whether the clock was set back, so that lines which are not read
+// yet may be older than ones that are: then all that the engine has is read
+// again, and told by itself from what is in the journal.
+func setBack(last v1.Resume, t Target) bool {
+	return last.Last.After(time.Now()) || last.Fresh && last.Last.After(fromOf(t))
+}
+
+// repeat remembers the lines that a stream will bring again: from since to last.
+func (p *pump) repeat(ctx context.Context, since, last time.Time) (*resume, error) {
+	r := &resume{until: last, seen: map[uint64]int{}, seed: maphash.MakeSeed()}
+	if !since.IsZero() {
+		r.since = since.Add(-1)
 	}
-	since = since.Add(-slack)
-	r := &resume{since: since.Add(-1), until: last, seen: map[uint64]int{}, seed: maphash.MakeSeed()}
 	err := p.m.sink.Since(ctx, p.k.id, p.role(), since, func(l v1.Line) bool {
 		if !l.Message {
 			r.seen[r.hash(l)]++

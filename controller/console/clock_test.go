@@ -1,0 +1,76 @@
+package console_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"berth/api/stream"
+	"berth/controller/console"
+	"berth/runtime"
+)
+
+// printAt prints at a time of a clock that is set.
+func (e *engine) printAt(id string, at time.Time, data ...string) {
+	e.change(id, func(c *container) {
+		for i, d := range data {
+			c.lines = append(c.lines, runtime.Line{Time: at.Add(time.Duration(i)), Data: []byte(d)})
+		}
+	})
+}
+
+// What is printed after the clock was set back by an hour is there once, also
+// what is printed while the engine's stream is away.
+func TestTheClockIsSetBackInARun(t *testing.T) {
+	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
+		e.printAt("c1", time.Now().Add(time.Hour), "a", "b")
+		m.Follow(target("c1"))
+		synctest.Wait()
+		e.printAt("c1", time.Now(), "c", "d")
+		synctest.Wait()
+		away(t, e, m, "c1", func() { e.printAt("c1", time.Now(), "e") })
+		require.Equal(t, []string{"a", "b", "c", "d", "e"}, texts(t, h, "mc"))
+		away(t, e, m, "c1", func() { e.printAt("c1", time.Now(), "f") })
+		require.Equal(t, []string{"a", "b", "c", "d", "e", "f"}, texts(t, h, "mc"))
+	})
+}
+
+func TestTheClockIsSetBackBetweenContainers(t *testing.T) {
+	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
+		old := target("c1")
+		e.printAt("c1", time.Now().Add(time.Hour), "a", "b")
+		m.Follow(old)
+		e.end("c1")
+		require.NoError(t, m.Drain(t.Context(), old))
+		e.remove("c1")
+		next := target("c2")
+		e.printAt("c2", time.Now(), "c", "d")
+		m.Follow(next)
+		synctest.Wait()
+		away(t, e, m, "c2", func() { e.printAt("c2", time.Now(), "e") })
+		require.Equal(t, []string{"a", "b", "c", "d", "e"}, texts(t, h, "mc"))
+		time.Sleep(2 * time.Hour) // the clock is where it was, and nothing was printed
+		away(t, e, m, "c2", func() { e.printAt("c2", time.Now(), "f") })
+		require.Equal(t, []string{"a", "b", "c", "d", "e", "f"}, texts(t, h, "mc"))
+	})
+}
+
+// away has the engine be away for some seconds.
+func away(t *testing.T, e *engine, m *console.Manager, id string, meanwhile func()) {
+	t.Helper()
+	down := func(err error) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.down = err
+	}
+	down(runtime.ErrUnavailable)
+	e.cut(id)
+	time.Sleep(5 * time.Second)
+	meanwhile()
+	time.Sleep(5 * time.Second)
+	down(nil)
+	time.Sleep(10 * time.Second)
+	synctest.Wait()
+}
