@@ -24,20 +24,58 @@ func (e *Engine) Logs(ctx context.Context, containerID string, since time.Time, 
 	if err != nil {
 		return err
 	}
-	noted := func(line runtime.Line) error {
-		since = line.Time
-		return each(line)
-	}
 	if !follow {
 		return e.readLog(ctx, l, since, false, each)
 	}
-	if err := e.readLog(ctx, l, since, true, noted); err != nil {
+	h := handed{each: each, since: since}
+	if err := e.readLog(ctx, l, since, true, h.first); err != nil {
 		return err
 	}
 	if err := e.ended(ctx, l); err != nil {
 		return except(err, runtime.ErrNotFound)
 	}
-	return except(e.readLog(ctx, l, since, false, noted), runtime.ErrNotFound)
+	return except(e.readLog(ctx, l, h.since, false, h.again), runtime.ErrNotFound)
+}
+
+// handed is what a stream handed on, as far as a second one from since on brings
+// it again. All pieces of a long line have the time of its beginning, which is
+// before that of what the other stream printed meanwhile; so a time alone does
+// not say what was handed on.
+type handed struct {
+	each   func(runtime.Line) error
+	since  time.Time // right before newest
+	newest time.Time
+	equal  int // lines of that time
+	older  int // lines that came later, with an earlier time
+}
+
+func (h *handed) first(line runtime.Line) error {
+	switch {
+	case line.Time.After(h.newest):
+		h.newest, h.since, h.equal, h.older = line.Time, line.Time.Add(-1), 1, 0
+	case line.Time.Equal(h.newest):
+		h.equal++
+	default:
+		h.older++
+	}
+	return h.each(line)
+}
+
+// again leaves out what was handed on. Some engines bring older lines that stand
+// behind a newer one, and some do not.
+func (h *handed) again(line runtime.Line) error {
+	count := &h.equal
+	switch {
+	case line.Time.After(h.newest):
+		return h.each(line)
+	case line.Time.Before(h.newest):
+		count = &h.older
+	}
+	if *count > 0 {
+		*count--
+		return nil
+	}
+	return h.each(line)
 }
 
 // ended is an error while the run that a log was opened in goes on.

@@ -108,3 +108,25 @@ func TestABurstIsReadOnceAndInOrder(t *testing.T) {
 		require.ErrorIs(t, err, enough)
 	}
 }
+
+// The pieces of a long line have the time of its beginning, also where the other
+// stream has printed since.
+func TestALongLineAmidTheOtherStreamIsReadOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	long := `head -c 20000 /dev/zero | tr '\0' x; `
+	id := r.run(t, r.spec("amid", long+"sleep 0.2; echo other >&2; sleep 0.2; "+long+"echo"))
+	count := func(lines []runtime.Line) (size, others int) {
+		for _, l := range lines {
+			if string(l.Data) == "other" {
+				others++
+			} else {
+				size += len(l.Data)
+			}
+		}
+		return size, others
+	}
+	size, others := count(r.read(t, id, time.Time{}, true))
+	require.Equal(t, 40000, size)
+	require.Equal(t, 1, others)
+}

@@ -2,7 +2,9 @@ package docker
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -323,4 +325,37 @@ func TestALogThatEndsBeforeItsRunIsNoEnd(t *testing.T) {
 	over.Store(true)
 	require.NoError(t, logs())
 	require.Equal(t, 3, read, "what was left is read once more")
+}
+
+// The engine may end a stream between the pieces of a long line, which all have
+// one time. A second read begins at the first line that is not too old.
+func TestWhatIsLeftOfALongLineIsReadOnceMore(t *testing.T) {
+	const early, late = "2026-01-02T03:04:05.000000000Z", "2026-01-02T03:04:06.000000000Z"
+	frame := func(w io.Writer, at, text string) {
+		text = at + " " + text
+		fmt.Fprintf(w, "\x01\x00\x00\x00%s%s", binary.BigEndian.AppendUint32(nil, uint32(len(text))), text)
+	}
+	piece := strings.Repeat("x", pieceSize)
+	e := stub(t, func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasSuffix(r.URL.Path, "/logs") {
+			fmt.Fprint(w, strings.Replace(describeMC, "true", "false", 1))
+			return
+		}
+		again := r.URL.Query().Get("follow") == ""
+		if !again {
+			frame(w, early, piece)
+		}
+		frame(w, late, "other\n")
+		frame(w, early, piece)
+		if again {
+			frame(w, early, piece)
+			frame(w, late, "end\n")
+		}
+	})
+	var got []int
+	require.NoError(t, e.Logs(t.Context(), "cid", time.Time{}, true, func(l runtime.Line) error {
+		got = append(got, len(l.Data))
+		return nil
+	}))
+	require.Equal(t, []int{pieceSize, len("other"), pieceSize, pieceSize, len("end")}, got)
 }
