@@ -71,6 +71,6 @@ func away(t *testing.T, e *engine, m *console.Manager, id string, meanwhile func
 	meanwhile()
 	time.Sleep(5 * time.Second)
 	down(nil)
-	time.Sleep(10 * time.Second)
+	time.Sleep(time.Minute) // all backoffs are over
 	synctest.Wait()
 }

@@ -266,3 +266,22 @@ func TestLimitsChangeLiveAndARebindMakesAnew(t *testing.T) {
 		require.Equal(t, 1, w.engine.Spec(server).Ports[0].ContainerPort)
 	})
 }
+
+// A client that begins to listen while its container goes must not listen to
+// nothing for ever.
+func TestTheConsoleIsForgottenBeforeAndAfterTheRecord(t *testing.T) {
+	live(t, func(w *world) {
+		w.installed(nil)
+		var left []int
+		w.console.forgot = func() {
+			require.NoError(t, w.store.View(func(tx *store.Tx) error {
+				left = append(left, len(store.Containers.IDs(tx)))
+				return nil
+			}))
+		}
+		require.NoError(t, w.store.Update(func(tx *store.Tx) error { return store.Containers.Delete(tx, "mc") }))
+		require.True(t, w.gone())
+		synctest.Wait()
+		require.Equal(t, []int{1, 0}, left)
+	})
+}

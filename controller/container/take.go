@@ -63,11 +63,22 @@ func (s step) seen() error {
 	})
 }
 
-// forget is the end of a container: nothing of it is left on the host.
+// forget is the end of a container: nothing of it is left on the host. Who began
+// to listen to its console before it was purged is told that it is gone, too.
 func (s step) forget(ctx context.Context) error {
 	s.Pulls.Forget(s.c.Meta.ID)
+	if err := s.forgetConsole(ctx); err != nil {
+		return err
+	}
+	if err := s.Store.Update(func(tx *store.Tx) error { return store.Containers.Purge(tx, s.c.Meta.ID) }); err != nil {
+		return err
+	}
+	return s.forgetConsole(ctx)
+}
+
+func (s step) forgetConsole(ctx context.Context) error {
 	if err := s.Console.Forget(ctx, s.c.Meta.ID); err != nil {
 		return fmt.Errorf("container %s: %w", s.c.Meta.ID, err)
 	}
-	return s.Store.Update(func(tx *store.Tx) error { return store.Containers.Purge(tx, s.c.Meta.ID) })
+	return nil
 }

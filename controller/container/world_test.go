@@ -28,12 +28,18 @@ var (
 type console struct {
 	engine *fake.Engine
 	held   bool
+	forgot func()
 }
 
 func (c *console) Follow(runtime.Target)                       {}
 func (c *console) Matched(string, string, time.Time) bool      { return !c.held }
 func (c *console) Drain(context.Context, runtime.Target) error { return nil }
-func (c *console) Forget(context.Context, string) error        { return nil }
+func (c *console) Forget(context.Context, string) error {
+	if c.forgot != nil {
+		c.forgot()
+	}
+	return nil
+}
 func (c *console) Input(ctx context.Context, id string, b []byte) error {
 	return c.engine.Input(ctx, c.engine.State(runtime.Name{ID: id, Role: runtime.Server}).ContainerID, b)
 }
