@@ -31,6 +31,7 @@ type pump struct {
 	s     *state // its channels; the rest is the manager's
 	match *matcher
 	gapTo time.Time // the end of the gap that was told last
+	open  time.Time // of a long line whose end was not read: its next piece will have this time
 	log   *slog.Logger
 }
 
@@ -92,6 +93,7 @@ func (p *pump) read(ctx context.Context, t Target) {
 			p.log.Warn("console is not closed", "error", err)
 		}
 	}()
+	p.open = time.Time{}
 	wait, tries := minWait, 0
 	for ctx.Err() == nil {
 		began := time.Now()
@@ -152,6 +154,7 @@ func (p *pump) stream(ctx context.Context, t Target) error {
 		if t.TTY && !l.Partial {
 			l.Data = bytes.TrimSuffix(l.Data, []byte{'\r'})
 		}
+		p.noteOpen(l)
 		return pieces(l, func(l v1.Line) error {
 			if r.repeated(l) {
 				return nil
@@ -159,6 +162,17 @@ func (p *pump) stream(ctx context.Context, t Target) error {
 			return b.put(ctx, l)
 		})
 	})
+}
+
+// noteOpen keeps the time of a line that goes on. The engine gives all of its
+// pieces that time, whatever the other stream has printed since.
+func (p *pump) noteOpen(l line) {
+	switch {
+	case l.Partial:
+		p.open = l.Time
+	case l.Time.Equal(p.open):
+		p.open = time.Time{}
+	}
 }
 
 // pieces cuts a line into what is kept as one record.

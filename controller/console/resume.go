@@ -41,7 +41,11 @@ func (p *pump) resume(ctx context.Context, t Target) (*resume, error) {
 	if !last.Last.Before(fromOf(t)) { // else no line of this run was read yet
 		p.lookForGap(ctx, t, last.Last)
 	}
-	return p.repeat(ctx, last.Last.Add(-slack), last.Last)
+	since := last.Last
+	if !p.open.IsZero() && p.open.Before(since) {
+		since = p.open
+	}
+	return p.repeat(ctx, since.Add(-slack), last.Last)
 }
 
 // setBack says whether the clock was set back, so that lines which are not read
