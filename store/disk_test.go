@@ -45,7 +45,7 @@ func requireQuiet(t *testing.T, s *Store) {
 		logs, err := filepath.Glob(filepath.Join(s.disk.dir, "*.mem"))
 		waiting := newTables(s) >= mergeAt && s.disk.room(mergeRoom(s)) == nil
 		return err == nil && len(logs) == 1 && !waiting
-	}, 20*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 	s.merger.close()
 	s.merger = nil
 }

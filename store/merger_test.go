@@ -22,7 +22,7 @@ func newTables(s *Store) int { return s.db.Levels()[0].NumTables }
 
 func requireMerged(t *testing.T, s *Store) {
 	t.Helper()
-	require.Eventually(t, func() bool { return newTables(s) < mergeAt }, 20*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return newTables(s) < mergeAt }, time.Minute, 10*time.Millisecond)
 }
 
 func TestTablesAreMergedAsTheyAreWritten(t *testing.T) {

@@ -88,7 +88,7 @@ func TestNothingIsLostWhenBerthIsKilled(t *testing.T) {
 		require.Eventually(t, func() bool {
 			seen = journalSize(t, j.Dir)
 			return seen >= more || allEnded(t, engine, j.Targets)
-		}, time.Minute, time.Millisecond)
+		}, 3*time.Minute, time.Millisecond)
 		kill()
 	}
 	require.Eventually(t, func() bool { return allEnded(t, engine, j.Targets) }, 2*time.Minute, 50*time.Millisecond)
@@ -112,10 +112,10 @@ func requireCount(t *testing.T, id string, got []string, n int) {
 	require.Len(t, got, n, id)
 }
 
-// awaitJournal reads a journal until it is whole, for a minute at most.
+// awaitJournal reads a journal until it is whole, for three minutes at most.
 func awaitJournal(t *testing.T, dir, id string, whole func([]string) bool) (got []string) {
 	t.Helper()
-	for late := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	for late := time.Now().Add(3 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		if got = journal(t, dir, id); whole(got) || time.Now().After(late) {
 			return got
 		}
@@ -139,7 +139,7 @@ func TestNothingIsLostWhenTheEngineIsKilled(t *testing.T) {
 		require.Eventually(t, func() bool {
 			seen = journalSize(t, j.Dir)
 			return seen >= more
-		}, time.Minute, 10*time.Millisecond)
+		}, 3*time.Minute, 10*time.Millisecond)
 		if i%2 == 0 {
 			engine.Kill9(t)
 		} else {

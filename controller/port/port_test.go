@@ -285,7 +285,7 @@ func TestTheLoopFollowsThePoolsAndRepairs(t *testing.T) {
 	defer func() { cancel(); <-done }()
 	eventually := func(text string) {
 		t.Helper()
-		require.Eventually(t, func() bool { return w.wall.text() == text }, 10*time.Second, time.Millisecond, text)
+		require.Eventually(t, func() bool { return w.wall.text() == text }, time.Minute, time.Millisecond, text)
 	}
 	eventually("") // of an entry that went while the daemon was down
 	w.set("fd00::1", "udp", 53)
@@ -293,14 +293,14 @@ func TestTheLoopFollowsThePoolsAndRepairs(t *testing.T) {
 	w.set("10.0.0.1", "tcp", 53)
 	eventually("tcp/10.0.0.1:53-53 udp/fd00::1:53-53")
 	id := v1.PoolID("10.0.0.1", "tcp")
-	require.Eventually(t, func() bool { n, _, _ := w.status(id); return n == 1 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { n, _, _ := w.status(id); return n == 1 }, time.Minute, time.Millisecond)
 	w.wall.mu.Lock()
 	w.wall.rules = map[bool][]Rule{}
 	w.wall.mu.Unlock()
 	eventually("tcp/10.0.0.1:53-53 udp/fd00::1:53-53")
 	w.set("10.0.0.1", "tcp")
 	eventually("udp/fd00::1:53-53")
-	require.Eventually(t, func() bool { _, err := w.get(id); return errors.Is(err, store.ErrNotFound) }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { _, err := w.get(id); return errors.Is(err, store.ErrNotFound) }, time.Minute, time.Millisecond)
 }
 
 func TestManyPoolsAreNotedInChunks(t *testing.T) {

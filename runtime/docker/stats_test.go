@@ -15,7 +15,7 @@ import (
 // The kernel's files and the engine tell the same.
 func TestStatsAreThoseOfTheEngine(t *testing.T) {
 	r := newRig(t)
-	s := r.spec("stats", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; dd if=/dev/zero of=/dev/shm/x bs=1M count=20 2>/dev/null; echo done; cat")
+	s := r.spec("stats", "i=0; while [ ! -e /ran ] && [ $i -lt 100000 ]; do i=$((i+1)); done; touch /ran; dd if=/dev/zero of=/dev/shm/x bs=1M count=20 2>/dev/null; echo done; cat")
 	id := r.run(t, s)
 	enough := errors.New("enough")
 	require.ErrorIs(t, r.Logs(t.Context(), id, time.Time{}, true, func(runtime.Line) error { return enough }), enough)
