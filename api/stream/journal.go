@@ -66,8 +66,9 @@ func (h *Hub) End(id, role string, whole bool) error {
 	return g.finish(whole)
 }
 
-// Since hands out the records of a console from a time on, oldest first, until
-// each is false. Data is valid during the call only.
+// Since hands out the records of a console in their order, until each is false:
+// the first that is not older than since, and all behind it; a few of these may
+// be older, as Docker's are. Data is valid during the call only.
 func (h *Hub) Since(ctx context.Context, id, role string, since time.Time, each func(v1.Line) bool) error {
 	g, err := h.console(id, role)
 	if err != nil {

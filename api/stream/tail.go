@@ -99,8 +99,8 @@ func join(records []v1.Line) []v1.Line {
 	return lines
 }
 
-// since hands out the records from a time on, oldest first, until each is
-// false. Data is valid during the call only.
+// since hands out the first record that is not older than a time and all behind
+// it, until each is false. Data is valid during the call only.
 func (g *log) since(ctx context.Context, since time.Time, each func(v1.Line) bool) error {
 	segs := g.segments()
 	first, off := 0, int64(0)
@@ -114,9 +114,11 @@ func (g *log) since(ctx context.Context, since time.Time, each func(v1.Line) boo
 			break
 		}
 	}
+	begun := false
 	for i := first; i < len(segs); i++ {
 		more, err := g.forward(ctx, segs[i], off, func(l v1.Line) bool {
-			return l.Time.Before(since) || each(l)
+			begun = begun || !l.Time.Before(since)
+			return !begun || each(l)
 		})
 		if err != nil || !more {
 			return err

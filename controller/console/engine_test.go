@@ -22,6 +22,7 @@ type engine struct {
 	containers map[string]*container
 	down       error // every call ends with it
 	reads      int
+	newer      bool // since is where a stream begins; else it leaves out every older line
 	inputs     []string
 }
 
@@ -106,6 +107,9 @@ func (e *engine) Logs(ctx context.Context, id string, since time.Time, follow bo
 		for _, l := range lines {
 			if !l.Time.After(since) {
 				continue
+			}
+			if e.newer {
+				since = time.Time{}
 			}
 			if err := each(l); err != nil {
 				return err

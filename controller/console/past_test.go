@@ -33,6 +33,7 @@ func anyPast(t *testing.T, dice *rand.Rand) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine()
+		e.newer = dice.IntN(2) == 0
 		w := &world{t: t, e: e, dir: dir, tgt: target("c0")}
 		e.print("c0")
 		w.boot()

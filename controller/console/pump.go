@@ -236,7 +236,7 @@ func (p *pump) lookBack(ctx context.Context) {
 	left := maxLookBack
 	err := p.m.sink.Since(ctx, p.k.id, p.role(), p.match.from, func(l v1.Line) bool {
 		left -= len(l.Data)
-		return left > 0 && !p.found(l)
+		return left > 0 && (l.Time.Before(p.match.from) || !p.found(l))
 	})
 	if err != nil && ctx.Err() == nil {
 		p.log.Warn("start pattern is not looked for in what was printed before", "error", err)

@@ -92,28 +92,35 @@ func TestPumpGoesOnInAnyOrderOfTimes(t *testing.T) {
 
 // All pieces of a long line have the time of its beginning.
 func TestPumpGoesOnInALongLineAmidTheOtherStream(t *testing.T) {
-	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
-		begin := time.Now()
-		say := func(at time.Time, data string, partial bool) {
-			e.change("c1", func(c *container) {
-				c.lines = append(c.lines, runtime.Line{Time: at, Data: []byte(data), Partial: partial})
-			})
-		}
-		say(begin, "long ", true)
-		time.Sleep(time.Minute)
-		say(time.Now(), "other", false)
-		m.Follow(target("c1"))
-		synctest.Wait()
-		e.cut("c1")
-		say(begin, "goes on ", true)
-		say(begin, "ends", false)
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		e.cut("c1")
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		require.Equal(t, "long other goes on ends", strings.Join(texts(t, h, "mc"), " "))
-	})
+	for _, newer := range []bool{false, true} {
+		life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
+			e.newer = newer
+			goOnInALongLine(t, e, h, m)
+		})
+	}
+}
+
+func goOnInALongLine(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
+	begin := time.Now()
+	say := func(at time.Time, data string, partial bool) {
+		e.change("c1", func(c *container) {
+			c.lines = append(c.lines, runtime.Line{Time: at, Data: []byte(data), Partial: partial})
+		})
+	}
+	say(begin, "long ", true)
+	time.Sleep(time.Minute)
+	say(time.Now(), "other", false)
+	m.Follow(target("c1"))
+	synctest.Wait()
+	e.cut("c1")
+	say(begin, "goes on ", true)
+	say(begin, "ends", false)
+	time.Sleep(time.Minute)
+	synctest.Wait()
+	e.cut("c1")
+	time.Sleep(time.Minute)
+	synctest.Wait()
+	require.Equal(t, "long other goes on ends", strings.Join(texts(t, h, "mc"), " "))
 }
 
 func TestPumpWaitsForAnEngineThatIsAway(t *testing.T) {

@@ -51,7 +51,8 @@ type Sink interface {
 	Append(id, role string, lines []v1.Line) error
 	// End lets go of the console. Whole: all that the container printed is kept.
 	End(id, role string, whole bool) error
-	// Since hands out the lines from a time on, oldest first, until each is false.
+	// Since hands out the first line that is not older than a time and all behind
+	// it, until each is false.
 	Since(ctx context.Context, id, role string, since time.Time, each func(v1.Line) bool) error
 	// Remove forgets all of a container's lines.
 	Remove(id string) error
