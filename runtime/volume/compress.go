@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"slices"
@@ -83,14 +84,27 @@ func distinct(paths []string) ([]string, error) {
 		list = append(list, p)
 	}
 	slices.SortFunc(list, func(a, b string) int { return len(a) - len(b) })
-	var kept []string
+	kept := map[string]bool{}
 	for _, p := range list {
-		if !slices.ContainsFunc(kept, func(k string) bool { return within(p, k) }) {
-			kept = append(kept, p)
+		if !withinAny(p, kept) {
+			kept[p] = true
 		}
 	}
-	slices.Sort(kept)
-	return kept, nil
+	return slices.Sorted(maps.Keys(kept)), nil
+}
+
+// withinAny says whether p is one of folders or below one. It takes the length
+// of p, however many folders there are: a request may name very many.
+func withinAny(p string, folders map[string]bool) bool {
+	if folders[root] || folders[p] {
+		return true
+	}
+	for i := range len(p) {
+		if p[i] == '/' && folders[p[:i]] {
+			return true
+		}
+	}
+	return false
 }
 
 func (p *packing) run(out *v1.Archive) error {

@@ -53,6 +53,9 @@ func (t *tree) decompress(archive, dest string) error {
 			t.used.settle(-freed)
 		}
 	}()
+	if err := sh.grow(blockSize); err != nil {
+		return err
+	}
 	stage, err := x.mkdir()
 	if err != nil {
 		return err

@@ -7,6 +7,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	v1 "berth/api/v1"
 )
 
 // settleIn moves what was unfolded in the temporary folder to dest. On failure
@@ -40,13 +42,18 @@ type merge struct {
 	t        *tree
 	from, to *os.Root
 	done     []moved
+	held     int64 // bytes that done takes
 }
 
-// moved is one entry that was moved, or swapped with the one in its place.
+// moved is one entry that was moved, or swapped with the one in its place. All
+// of a folder share the text of its path, which may be long.
 type moved struct {
-	path string
-	swap bool
+	up, name string
+	swap     bool
 }
+
+// movedHeld is what is kept of a moved entry beside its name.
+const movedHeld = 64
 
 // check refuses a file where there is a folder, or a folder where there is a
 // file, before anything is moved.
@@ -109,15 +116,19 @@ func (g *merge) one(from, to *folder, name, up string) error {
 	if err := g.t.ctx(); err != nil {
 		return err
 	}
+	if g.held += movedHeld + int64(len(name)); g.held > g.t.m.opt.Limits.Held {
+		return v1.Errorf(v1.SizeLimit, "Too many files to merge with a folder that exists: unfold into a new one")
+	}
 	err := from.moveNew(name, to, name)
 	if !errors.Is(err, fs.ErrExist) {
-		return g.note(moved{path: up + name}, err)
+		return g.note(moved{up: up, name: name}, err)
 	}
 	here, err := from.Lstat(name)
 	if err != nil {
 		return err
 	}
 	if here.IsDir() {
+		g.held += int64(len(up) + len(name))
 		return g.both(from.Root, to.Root, name, func(from, to *folder) error {
 			return g.move(from, to, up+name+"/")
 		})
@@ -126,7 +137,7 @@ func (g *merge) one(from, to *folder, name, up string) error {
 	if errors.Is(err, syscall.EINVAL) { // a file system that cannot swap: it stays replaced
 		return from.moveTo(name, to, name, 0)
 	}
-	return g.note(moved{path: up + name, swap: true}, err)
+	return g.note(moved{up: up, name: name, swap: true}, err)
 }
 
 func (g *merge) note(m moved, err error) error {
@@ -145,7 +156,7 @@ func (g *merge) undo() (err error) {
 }
 
 func (g *merge) back(m moved) error {
-	dir, base := split(m.path)
+	dir, base := root+"/"+m.up, m.name
 	from, err := newFolder(g.from, dir)
 	if err != nil {
 		return err

@@ -56,6 +56,9 @@ func (u *unfolding) add(e unfolded) error {
 		return err
 	}
 	e.name = path.Clean(e.name)
+	if first, _, _ := strings.Cut(path.Join(u.dest, e.name), "/"); isTemp(first) {
+		return v1.ErrInvalidPath
+	}
 	if e.mode.IsDir() {
 		return u.folder(e)
 	}

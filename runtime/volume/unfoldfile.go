@@ -76,13 +76,18 @@ func (u *unfolding) count(n int64) error {
 	if u.bytes > limits.ExtractBytes {
 		return u.tooMuch()
 	}
-	if u.bytes > ratioFrom && u.bytes/limits.Ratio > u.src.size {
-		return v1.Errorf(v1.SizeLimit, "Archive unfolds to more than %d times its size", limits.Ratio)
-	}
-	if err := u.t.ctx(); err != nil {
+	if err := errors.Join(u.ratio(u.bytes), u.t.ctx()); err != nil {
 		return err
 	}
 	return u.share.grow(roundUp(n))
+}
+
+// ratio refuses n bytes that are too many for the size of the archive.
+func (u *unfolding) ratio(n int64) error {
+	if most := u.t.m.opt.Limits.Ratio; n > ratioFrom && n/most > u.src.size {
+		return v1.Errorf(v1.SizeLimit, "Archive unfolds to more than %d times its size", most)
+	}
+	return nil
 }
 
 // writeSparse writes p at off, leaving out whole blocks of zeros, and says

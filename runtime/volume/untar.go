@@ -16,7 +16,7 @@ const headroom = 4096
 // it is checked too.
 func (u *unfolding) tar(r io.Reader) error {
 	limits := u.t.m.opt.Limits
-	all := &bounded{r: r, left: limits.ExtractBytes + headroom*int64(limits.Entries)}
+	all := &bounded{u: u, r: r, left: limits.ExtractBytes + headroom*int64(limits.Entries)}
 	tr := tar.NewReader(all)
 	for {
 		h, err := tr.Next()
@@ -57,16 +57,29 @@ func tarEntry(h *tar.Header, content io.Reader) (unfolded, error) {
 	return e, nil
 }
 
-// bounded is a reader that refuses to go on after a number of bytes.
+// bounded reads a tar, and refuses to go on after a number of bytes, when they
+// are too many for the size of the archive, and at the operation's end: what is
+// no content of a file is counted nowhere else, and a few bytes of the archive
+// may be gigabytes of it.
 type bounded struct {
+	u    *unfolding
 	r    io.Reader
+	n    int64
 	left int64
 }
 
 func (b *bounded) Read(p []byte) (int, error) {
+	if err := b.u.t.ctx(); err != nil {
+		b.u.src.err = err // not a fault of the archive
+		return 0, err
+	}
 	n, err := b.r.Read(p)
+	b.n += int64(n)
 	if b.left -= int64(n); b.left < 0 {
 		return 0, v1.Errorf(v1.SizeLimit, "Archive unfolds to more than is allowed")
+	}
+	if refused := b.u.ratio(b.n); refused != nil {
+		return 0, refused
 	}
 	return n, err
 }

@@ -70,14 +70,26 @@ func replace(t *tree, top, dst *folder, base string, old fs.FileInfo, content io
 	}
 	defer sh.end()
 	made, err := t.fill(x, content, sh)
+	var freed int64
 	if err == nil {
+		freed = occupied(dst, base)
 		err = top.moveTo(x.name, dst, base, 0)
 	}
 	if err != nil {
 		return errors.Join(err, ignoreMissing(t.Remove(x.name)))
 	}
-	t.used.settle(made - sh.credit)
+	t.used.settle(made - freed)
 	return dst.dir.Sync()
+}
+
+// occupied is what is replaced now: since old was looked at, others may have
+// replaced or removed it, and have counted that.
+func occupied(dst *folder, base string) int64 {
+	info, err := dst.Lstat(base)
+	if err != nil {
+		return 0
+	}
+	return onDisk(info)
 }
 
 // fill makes the temporary file with content, durable, and says what it

@@ -1,0 +1,177 @@
+package volume_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	v1 "berth/api/v1"
+	"berth/runtime/volume"
+)
+
+// TestManyPathsToPack names as many paths as a request has room for. Looking at
+// each pair of them takes half an hour; a request takes no such time to refuse.
+func TestManyPathsToPack(t *testing.T) {
+	b := newBox(t, options())
+	b.put(t, "a/b/c", "x")
+	b.put(t, "ab", "x")
+	paths := []string{"ab", "a/b/c", "a/b", "./a/b", "a/b/c"}
+	for i := range 200_000 {
+		paths = append(paths, fmt.Sprintf("%05x", i))
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := b.Compress(t.Context(), id, v1.Compression{Output: "a", Paths: paths})
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		require.EqualError(t, err, "Path not found: 00000")
+	case <-time.After(time.Minute):
+		t.Fatal("it takes too long")
+	}
+	_, err := b.Compress(t.Context(), id, v1.Compression{Output: "few", Format: "tar", Paths: paths[:5]})
+	require.NoError(t, err)
+	var names []string
+	r := tar.NewReader(strings.NewReader(b.get(t, "few.tar")))
+	for h, err := r.Next(); err == nil; h, err = r.Next() {
+		names = append(names, h.Name)
+	}
+	require.Equal(t, []string{"a/b/", "a/b/c", "ab"}, names)
+}
+
+// globals is a tar of n blocks that are the content of no file.
+func globals(t *testing.T, n int) []byte {
+	var one, all bytes.Buffer
+	w := tar.NewWriter(&one)
+	require.NoError(t, w.WriteHeader(&tar.Header{Typeflag: tar.TypeXGlobalHeader, PAXRecords: map[string]string{"comment": "x"}}))
+	require.NoError(t, w.Flush())
+	for all.Len() < n*512 {
+		all.Write(one.Bytes())
+	}
+	return all.Bytes()
+}
+
+// TestBombsOutsideFiles unfolds archives whose bytes are no file's: what comes
+// after the end of the tar, and headers of nothing.
+func TestBombsOutsideFiles(t *testing.T) {
+	b := newBox(t, volume.Options{UID: -1, GID: -1, Limits: volume.Limits{Ratio: 100}})
+	src := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(src, "globals"), globals(t, 150_000), 0o600))
+	for name, feed := range map[string]string{"after the end": "head -c 70M /dev/zero", "headers of nothing": "cat globals"} {
+		for _, tool := range []string{"gzip", "bzip2"} {
+			run(t, src, "sh", "-c", feed+" | "+tool+" > "+filepath.Join(b.dir, "a"))
+			require.EqualError(t, b.Decompress(t.Context(), id, "a", "out"), "Archive unfolds to more than 100 times its size", name)
+			require.Equal(t, []string{"a"}, b.names(t))
+		}
+	}
+}
+
+// TestClientLeavesABomb: the end of an operation is seen also while the archive
+// itself needs not be read any further.
+func TestClientLeavesABomb(t *testing.T) {
+	b := newBox(t, options())
+	run(t, b.dir, "sh", "-c", "head -c 60M /dev/zero | bzip2 > a")
+	ctx := &after{Context: t.Context()}
+	ctx.n.Store(20)
+	require.ErrorIs(t, b.Decompress(ctx, id, "a", "out"), context.Canceled)
+	require.Equal(t, []string{"a"}, b.names(t))
+}
+
+// TestAMergeIsBounded merges more files, further down, than there is room for
+// their names: all is as it was.
+func TestAMergeIsBounded(t *testing.T) {
+	opt := options()
+	opt.Limits.Held = 32 << 10
+	b := newBox(t, opt)
+	deep := strings.Repeat(strings.Repeat("d", 200)+"/", 12)
+	files := func(n int) (parts []part) {
+		for i := range n {
+			parts = append(parts, file(fmt.Sprint(deep, i)))
+		}
+		return parts
+	}
+	b.put(t, "dest/"+deep+"10", "mine")
+	b.put(t, "few", string(pack(t, "tar", files(50))))
+	b.put(t, "many", string(pack(t, "tar", files(400))))
+	before := tree(t, b.dir, true)
+	require.Equal(t, "size_limit_exceeded", code(b.Decompress(t.Context(), id, "many", "dest")))
+	require.Equal(t, before, tree(t, b.dir, true), "it leaves nothing")
+	require.NoError(t, b.Decompress(t.Context(), id, "few", "dest"))
+	require.Equal(t, "hostile", b.get(t, "dest/"+deep+"10"))
+	require.NoError(t, b.Decompress(t.Context(), id, "many", "new"), "a whole folder is one move")
+}
+
+// TestOverwritesAtOnce: what is replaced was there once, and is taken off once.
+func TestOverwritesAtOnce(t *testing.T) {
+	b := newBox(t, options())
+	ctx := t.Context()
+	b.SetLimit(id, 10<<20, 0)
+	require.NoError(t, b.Write(ctx, id, "other", content(1<<20)))
+	require.NoError(t, b.Write(ctx, id, "f", content(8<<20)))
+	var uploads []*io.PipeWriter
+	ended := make(chan error, 5)
+	for range cap(ended) {
+		r, w := io.Pipe()
+		go func() { ended <- b.Write(ctx, id, "f", r) }()
+		_, err := w.Write([]byte("x")) // it has looked at what it will replace
+		require.NoError(t, err)
+		uploads = append(uploads, w)
+	}
+	for _, w := range uploads {
+		require.NoError(t, w.Close())
+		require.NoError(t, <-ended)
+	}
+	used := b.Used(id)
+	measured, err := b.Scan(ctx, id)
+	require.NoError(t, err)
+	require.InDelta(t, measured, used, 8<<10)
+	require.NoError(t, b.Write(ctx, id, "f", content(512<<10)))
+
+	r, w := io.Pipe()
+	go func() { ended <- b.Write(ctx, id, "f", r) }()
+	_, err = w.Write([]byte("x"))
+	require.NoError(t, err)
+	require.NoError(t, b.Delete(ctx, id, "f"))
+	require.NoError(t, w.Close())
+	require.NoError(t, <-ended)
+	require.InDelta(t, measured, b.Used(id), 8<<10)
+}
+
+// TestUnfoldingTakesNothingOff unfolds the same again and again: each leaves the
+// volume as large as it was.
+func TestUnfoldingTakesNothingOff(t *testing.T) {
+	b := newBox(t, options())
+	ctx := t.Context()
+	b.put(t, "a.tar", string(pack(t, "tar", []part{file("x")})))
+	require.NoError(t, b.Decompress(ctx, id, "a.tar", "."))
+	measured, err := b.Scan(ctx, id)
+	require.NoError(t, err)
+	for range 50 {
+		require.NoError(t, b.Decompress(ctx, id, "a.tar", "."))
+	}
+	require.InDelta(t, measured, b.Used(id), 4<<10)
+}
+
+// TestTemporaryNamesInArchives are nobody's: what stood there could be neither
+// seen nor removed.
+func TestTemporaryNamesInArchives(t *testing.T) {
+	b := newBox(t, options())
+	hidden := ".berth-tmp-" + strings.Repeat("0", 32)
+	for _, p := range []part{file(hidden), file("./" + hidden + "/x"), folder(hidden + "/")} {
+		b.put(t, "a", string(pack(t, "tar", []part{file("ok"), p})))
+		require.ErrorIs(t, b.Decompress(t.Context(), id, "a", "."), v1.ErrInvalidPath)
+		require.Equal(t, []string{"a"}, b.names(t))
+		require.NoError(t, b.Decompress(t.Context(), id, "a", "elsewhere"), "below another folder it is a name like others")
+		require.NoError(t, b.Delete(t.Context(), id, "elsewhere"))
+	}
+}
