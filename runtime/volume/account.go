@@ -20,7 +20,7 @@ type account struct {
 	used  int64 // bytes on disk
 	held  int64 // bytes of operations under way
 	limit int64 // 0 is none
-	swept bool  // what a crash left was removed
+	swept bool  // what a crash, or a removal that was cut off, left was removed
 
 	changed func() // is called without mu held
 }
@@ -99,10 +99,10 @@ func (a *account) isSwept() bool {
 	return a.swept
 }
 
-func (a *account) setSwept() {
+func (a *account) setSwept(swept bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.swept = true
+	a.swept = swept
 }
 
 // share is the part of a volume's space that one operation makes use of.

@@ -45,7 +45,7 @@ func (f Files) Mkdir(ctx context.Context, id, p string) error {
 }
 
 // Delete removes p and all that is in it. It is out of sight at once; when ctx
-// ends before it is all removed, Sweep does the rest.
+// ends before it is all removed, the next scan does the rest.
 func (f Files) Delete(ctx context.Context, id, p string) error {
 	p, err := cleanEntry(p)
 	if err != nil {
@@ -71,7 +71,9 @@ func (t *tree) delete(ctx context.Context, p string) error {
 		return err
 	}
 	r := reaper{root: t.Root, prefix: x.name}
-	err = r.run(ctx)
+	if err = r.run(ctx); err != nil {
+		t.used.setSwept(false)
+	}
 	t.used.settle(-r.freed)
 	return errors.Join(err, dir.dir.Sync())
 }

@@ -9,7 +9,7 @@
 //
 // What is made is made under a temporary name in the volume's root folder, and
 // renamed into place when it is whole. Temporary names are hidden and refused
-// as paths; Sweep removes those that a crash left behind.
+// as paths; Sweep removes those that were left behind.
 //
 // Memory does not grow with a volume: trees are walked and archives read and
 // written as streams. What a format or a walk has to keep of the names in a

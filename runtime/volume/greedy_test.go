@@ -103,9 +103,10 @@ func TestAMergeIsBounded(t *testing.T) {
 	b.put(t, "dest/"+deep+"10", "mine")
 	b.put(t, "few", string(pack(t, "tar", files(50))))
 	b.put(t, "many", string(pack(t, "tar", files(400))))
-	before := tree(t, b.dir, true)
+	before := b.names(t)
 	require.Equal(t, "size_limit_exceeded", code(b.Decompress(t.Context(), id, "many", "dest")))
-	require.Equal(t, before, tree(t, b.dir, true), "it leaves nothing")
+	require.Equal(t, before, b.names(t), "it leaves nothing")
+	require.Equal(t, "mine", b.get(t, "dest/"+deep+"10"))
 	require.NoError(t, b.Decompress(t.Context(), id, "few", "dest"))
 	require.Equal(t, "hostile", b.get(t, "dest/"+deep+"10"))
 	require.NoError(t, b.Decompress(t.Context(), id, "many", "new"), "a whole folder is one move")
@@ -174,4 +175,20 @@ func TestTemporaryNamesInArchives(t *testing.T) {
 		require.NoError(t, b.Decompress(t.Context(), id, "a", "elsewhere"), "below another folder it is a name like others")
 		require.NoError(t, b.Delete(t.Context(), id, "elsewhere"))
 	}
+}
+
+// TestALongListIsBounded: a folder may have more files than there is room for.
+func TestALongListIsBounded(t *testing.T) {
+	opt := options()
+	opt.Limits.Held = 16 << 10
+	b := newBox(t, opt)
+	for i := range 60 {
+		b.put(t, fmt.Sprint("fits/", strings.Repeat("n", 100), i), "")
+		b.put(t, fmt.Sprint("many/", strings.Repeat("n", 200), i), "")
+	}
+	list, err := b.List(t.Context(), id, "fits")
+	require.NoError(t, err)
+	require.Len(t, list, 60)
+	_, err = b.List(t.Context(), id, "many")
+	require.Equal(t, "size_limit_exceeded", code(err))
 }

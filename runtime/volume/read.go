@@ -29,19 +29,25 @@ func (f Files) List(ctx context.Context, id, p string) ([]v1.FileEntry, error) {
 	return list, err
 }
 
+// entryHeld is what a list takes for an entry beside its name.
+const entryHeld = 96
+
 func (t *tree) list(p string) ([]v1.FileEntry, error) {
 	d, err := openFolder(t.Root, p)
 	if err != nil {
 		return nil, err
 	}
 	defer d.Close()
-	list := []v1.FileEntry{}
+	list, held := []v1.FileEntry{}, int64(0)
 	err = eachName(d, func(name string) error {
 		if p == root && isTemp(name) {
 			return nil
 		}
 		if err := t.ctx(); err != nil {
 			return err
+		}
+		if held += entryHeld + int64(len(name)); held > t.m.opt.Limits.Held {
+			return v1.Errorf(v1.SizeLimit, "Folder has too many files to list: search finds them")
 		}
 		info, err := d.Lstat(name)
 		if err == nil {

@@ -99,12 +99,14 @@ func (t *tree) finish(f *os.File, mode fs.FileMode) error {
 }
 
 // drop removes what is left of the entry and gives its name back. It works on
-// after the operation's end; what it cannot remove is left to Sweep.
+// after the operation's end; what it cannot remove is left to the next scan.
 func (x *temp) drop() (freed int64) {
 	r := reaper{root: x.t.Root, prefix: x.name}
 	err := r.run(context.Background())
 	x.release()
-	_ = err // Sweep finds it
+	if err != nil {
+		x.t.used.setSwept(false)
+	}
 	return r.freed
 }
 

@@ -27,7 +27,7 @@ type scan struct {
 // Scan measures what the volume occupies on disk, in bytes, by walking it, and
 // sets what is known of its use. Hard links count once. It reads nothing but
 // metadata, and goes on while a tenant changes the tree. The first scan of a
-// process sweeps the volume before.
+// process, and the one after a removal that was cut off, sweeps the volume before.
 func (m *Manager) Scan(ctx context.Context, id string) (int64, error) {
 	t, err := m.open(ctx, id)
 	if err != nil {
@@ -35,10 +35,11 @@ func (m *Manager) Scan(ctx context.Context, id string) (int64, error) {
 	}
 	defer t.close()
 	if !t.used.isSwept() {
+		t.used.setSwept(true) // before it is: what is left behind meanwhile is for the next scan
 		if err := m.Sweep(ctx, id); err != nil {
+			t.used.setSwept(false)
 			return 0, err
 		}
-		t.used.setSwept()
 	}
 	s := scan{t: t, links: map[inode]bool{}}
 	if err := s.later(root); err != nil {
