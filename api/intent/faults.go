@@ -7,19 +7,28 @@ import (
 	v1 "berth/api/v1"
 )
 
-// maxFaults bounds how many faults one message tells.
-const maxFaults = 20
+// maxFaults bounds how many faults one message tells, and keptFaults how many
+// are told apart: a body of a megabyte may have a million.
+const (
+	maxFaults  = 20
+	keptFaults = 1000
+)
 
 // Faults collects what is wrong with a request, field by field, so that a
 // client is told all of it at once. Its zero value is empty.
 type Faults struct {
 	texts  []string
 	fields map[string]bool
+	over   int // how many more than keptFaults
 }
 
 // Add notes a fault of a field, such as "ports[1].port". Only the first fault
 // of a field is kept, and none of what is inside it.
 func (f *Faults) Add(field, format string, args ...any) {
+	if len(f.texts) == keptFaults {
+		f.over++
+		return
+	}
 	for i := range len(field) + 1 {
 		if (i == len(field) || field[i] == '.' || field[i] == '[') && f.fields[field[:i]] {
 			return
@@ -41,7 +50,7 @@ func (f *Faults) Err() error {
 		return nil
 	}
 	texts := f.texts
-	if over := len(texts) - maxFaults; over > 0 {
+	if over := len(texts) + f.over - maxFaults; over > 0 {
 		texts = append(texts[:maxFaults:maxFaults], fmt.Sprintf("and %d more", over))
 	}
 	return &v1.Error{Code: v1.InvalidRequest, Message: strings.Join(texts, "; ")}
