@@ -182,7 +182,7 @@ func (s consoles) listEvents(c *fiber.Ctx) error {
 func visibleEvents(tx *store.Tx, caller intent.Caller, since uint64, limit int) ([]v1.Event, error) {
 	visible := []v1.Event{}
 	for len(visible) < limit {
-		list, err := readEvents(tx, since, limit)
+		list, err := readEvents(tx, since, max(limit, defaultEvents)) // few may be visible
 		if err != nil || len(list) == 0 {
 			return visible, err
 		}
