@@ -32,7 +32,9 @@ func (s tokens) mintToken(c *fiber.Ctx) error {
 	if err := s.decode(c, &body, &f); err != nil {
 		return err
 	}
-	r := intent.TokenRequest{TTL: body.TTL, SingleUse: body.RemoveOnUse, Scopes: body.Scopes, Containers: body.Containers,
+	// A token of one use must not become one of many.
+	single := body.RemoveOnUse || callerOf(c).SingleUse
+	r := intent.TokenRequest{TTL: body.TTL, SingleUse: single, Scopes: body.Scopes, Containers: body.Containers,
 		MaxTTL: time.Duration(s.settings.Current().Authorization.MaxTTL)}
 	intent.CheckToken(&f, r)
 	if err := f.Err(); err != nil {
