@@ -20,7 +20,6 @@ import (
 // The bounds of a socket.
 const (
 	readLimit    = 64 << 10 // bytes of a client's message
-	maxAnswers   = 16       // answers to a client's messages that wait to be sent
 	pingEvery    = 25 * time.Second
 	pongWait     = 60 * time.Second
 	socketWrite  = 30 * time.Second // for one message
@@ -44,7 +43,7 @@ type socket struct {
 
 	ws       *websocket.Conn
 	listener *stream.Listener
-	answers  chan []byte
+	answers  chan []byte // without room: one answer may be megabytes
 
 	stopOnce sync.Once
 	ended    chan struct{} // closed by stop

@@ -72,7 +72,7 @@ func (s listening) newSocket(c *fiber.Ctx, container string) (*socket, error) {
 		server: s.Server, caller: caller, container: container, tail: tail, since: since, replay: replay,
 		configured: s.configuredToken(caller.TokenID),
 		log:        s.log.With(slog.String("request", requestID(c))),
-		answers:    make(chan []byte, maxAnswers),
+		answers:    make(chan []byte),
 		ended:      make(chan struct{}),
 	}
 	if !caller.SingleUse { // a spent token is gone, its socket lives on

@@ -51,8 +51,8 @@ func (k reading) stopRead(err error) {
 	k.stop(websocket.CloseNormalClosure, "")
 }
 
-// answer queues a message for this client. It waits while the queue is full, so
-// that a client who asks faster than he reads waits for himself.
+// answer hands over a message for this client. It waits until the one before is
+// sent, so that a client who asks faster than he reads waits for himself.
 func (k reading) answer(ctx context.Context, message []byte) bool {
 	select {
 	case k.answers <- message:
