@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"errors"
 	"io"
 	"io/fs"
 	"strconv"
@@ -73,14 +72,20 @@ func (s files) searchFiles(c *fiber.Ctx) error {
 const largeWrites = 2
 
 // writeFile is the handler of a file that comes as JSON. Its body may be larger
-// than any other, and takes several times its size in memory, so only a few
-// large ones are unpacked at once.
+// than any other, and takes several times its size in memory: so of the large
+// ones only one a volume is read at once, and only a few are unpacked.
 func (s files) writeFile() fiber.Handler {
 	large := make(chan struct{}, largeWrites)
 	return func(c *fiber.Ctx) error {
 		config := s.settings.Current()
 		limit := int64(config.Storage.MaxFileSize)
-		raw, err := readLarge(c, 2*limit+int64(config.Server.BodyLimit))
+		sent := largeBody{c: c, small: int64(config.Server.BodyLimit), limit: 2*limit + int64(config.Server.BodyLimit)}
+		leave := func() {}
+		defer func() { leave() }()
+		raw, err := sent.read(func() {
+			id, _ := s.volumeID(c) // all that are not found share a queue
+			leave = s.writes.enter(id)
+		})
 		if err != nil {
 			return err
 		}
@@ -115,27 +120,6 @@ func (s files) write(c *fiber.Ctx, path string, content io.Reader) error {
 		return err
 	}
 	return ok(c, pathBody{"File written successfully", path})
-}
-
-// readLarge reads a JSON body for which the client has no time limit, as long
-// as it goes on sending.
-func readLarge(c *fiber.Ctx, limit int64) ([]byte, error) {
-	if err := checkMediaType(c); err != nil {
-		return nil, err
-	}
-	if int64(c.Request().Header.ContentLength()) > limit {
-		return nil, errTooLarge
-	}
-	raw, err := io.ReadAll(io.LimitReader(wholeBody(c), limit+1))
-	switch {
-	case int64(len(raw)) > limit:
-		return nil, errTooLarge
-	case errors.Is(err, error(errTimeout)):
-		return nil, errTimeout
-	case err != nil:
-		return nil, errMalformed
-	}
-	return raw, nil
 }
 
 // onPath answers an operation on one path that comes as JSON.

@@ -39,6 +39,7 @@ type Server struct {
 	failures *failures
 	sockets  *sockets
 	underway underway
+	writes   queues  // of large files that come as JSON, by volume
 	special  []route // those that are not guarded like the rest
 
 	mu       sync.Mutex

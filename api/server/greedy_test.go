@@ -1,0 +1,149 @@
+package server
+
+import (
+	"fmt"
+	"net"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	v1 "berth/api/v1"
+	"berth/store"
+)
+
+// grown is how much more of the heap is in use than before, in MiB.
+func grown(before runtime.MemStats) int64 {
+	var now runtime.MemStats
+	runtime.ReadMemStats(&now)
+	return (int64(now.HeapAlloc) - int64(before.HeapAlloc)) >> 20
+}
+
+func heapNow() (m runtime.MemStats) {
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m
+}
+
+// waiting is how many requests are in a volume's queue.
+func (q *queues) waiting(volume string) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if one := q.all[volume]; one != nil {
+		return one.users
+	}
+	return 0
+}
+
+// TestLargeWritesWaitForTheirVolume: of the large bodies for one volume one at a
+// time is kept in memory. Other volumes, and small bodies, do not wait for it.
+func TestLargeWritesWaitForTheirVolume(t *testing.T) {
+	h := newFileHarness(t)
+	h.settings.change(func(c *v1.Config) { c.Server.BodyLimit = 1 << 10 })
+	text := func(name string) string {
+		return `{"path":"` + name + `","content":"` + strings.Repeat("x", 100<<10) + `"}`
+	}
+	// The library calls no handler before it has 8 KiB of a body.
+	slow, err := net.Dial("tcp", strings.TrimPrefix(h.base, "http://"))
+	require.NoError(t, err)
+	defer slow.Close()
+	first := text("first")
+	_, err = fmt.Fprintf(slow, "POST %s HTTP/1.1\r\nHost: x\r\nAccept: Application/vnd.berthv1+json\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s",
+		h.at("files"), adminToken, len(first), first[:20<<10])
+	require.NoError(t, err)
+	inLine := func(n int) {
+		require.Eventually(t, func() bool { return h.server.writes.waiting(h.id) == n }, 10*time.Second, time.Millisecond)
+	}
+	inLine(1)
+	second := make(chan answer, 1)
+	go func() { second <- h.do(request{method: "POST", path: h.at("files"), body: text("second")}) }()
+	inLine(2)
+
+	h.must("POST", h.at("files"), object{"path": "small", "content": "x"})
+	other := h.volume()
+	require.NoError(t, h.manager.Ensure(other))
+	require.Equal(t, 200, h.do(request{method: "POST", path: "/volumes/" + other + "/files", body: text("other")}).status)
+	require.Equal(t, 404, h.do(request{method: "POST", path: "/volumes/00000000/files", body: text("none")}).status)
+	require.NoFileExists(t, h.dir+"/second")
+
+	_, err = slow.Write([]byte(first[20<<10:]))
+	require.NoError(t, err)
+	require.Equal(t, 200, (<-second).status)
+	require.Len(t, h.get("first"), 100<<10)
+	inLine(0)
+	require.Empty(t, h.server.writes.all)
+}
+
+// TestManyFaultsCostLittle sends a body that has a million.
+func TestManyFaultsCostLittle(t *testing.T) {
+	h := newHarness(t)
+	body := `{"ports":[` + strings.Repeat("{},", 300_000) + `{}]}`
+	before := heapNow()
+	a := h.do(request{method: "POST", path: "/containers/mc/rebind-network", body: body})
+	require.Equal(t, 400, a.status)
+	require.Contains(t, a.raw, "ports[0].ip: is required; ports[0].port: is required;")
+	require.Contains(t, a.raw, "; and 899984 more")
+	var after runtime.MemStats
+	runtime.ReadMemStats(&after)
+	require.Less(t, (after.TotalAlloc-before.TotalAlloc)>>20, uint64(240))
+}
+
+// TestLogsThatNobodyReads: a client that asks for the history again and again,
+// and reads none of it, holds a few times 4 MiB.
+func TestLogsThatNobodyReads(t *testing.T) {
+	h := newHarness(t)
+	h.ready("mc")
+	for range 150 {
+		h.print("mc", v1.ServerConsole, strings.Repeat("x", 30<<10))
+	}
+	c := h.open("/ws/mc?tail=0")
+	c.next()
+	before := heapNow()
+	for range 40 {
+		c.send("request_logs", "10000")
+	}
+	require.Never(t, func() bool { return grown(before) > 64 }, 2*time.Second, 5*time.Millisecond)
+	for range 40 {
+		m := c.next()
+		require.Equal(t, "logs", m["event"])
+		require.Greater(t, len(m["data"].(string)), 3<<20)
+	}
+}
+
+// TestFewEventsAmongMany: a token that sees few of the transitions does not make
+// a search of its own out of each.
+func TestFewEventsAmongMany(t *testing.T) {
+	h := newHarness(t)
+	h.ready("mc")
+	for range 20 {
+		require.NoError(t, h.store.Update(func(tx *store.Tx) error {
+			for range 1000 {
+				store.Emit(tx, v1.Event{Container: "other", Event: v1.EventState, Data: "x"})
+			}
+			return nil
+		}))
+	}
+	token := h.mint(object{"containers": []string{"mc"}})
+	before := heapNow()
+	a := h.do(request{method: "GET", path: "/events?since=10&limit=1", token: token})
+	require.Empty(t, a.json["events"])
+	var after runtime.MemStats
+	runtime.ReadMemStats(&after)
+	require.Less(t, after.Mallocs-before.Mallocs, uint64(20*20_000), "a few for each transition")
+}
+
+// TestATokenOfOneUseMintsNoOther that has more.
+func TestATokenOfOneUseMintsNoOther(t *testing.T) {
+	h := newHarness(t)
+	first := h.mint(object{"remove_on_use": true})
+	for _, wish := range []string{"{}", `{"remove_on_use":false}`} {
+		a := h.do(request{method: "POST", path: "/auth/tokens", token: first, body: wish})
+		require.Equal(t, 200, a.status)
+		require.Equal(t, 401, h.do(request{method: "GET", path: "/containers", token: first}).status)
+		first = a.json["token"].(string)
+	}
+	require.Equal(t, 200, h.do(request{method: "GET", path: "/containers", token: first}).status)
+	require.Equal(t, 401, h.do(request{method: "GET", path: "/containers", token: first}).status)
+}
