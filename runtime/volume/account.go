@@ -1,6 +1,7 @@
 package volume
 
 import (
+	"context"
 	"io/fs"
 	"sync"
 	"syscall"
@@ -23,6 +24,22 @@ type account struct {
 	swept bool  // what a crash, or a removal that was cut off, left was removed
 
 	changed func() // is called without mu held
+
+	archives chan struct{} // those that are being made or unfolded
+}
+
+// archivesAtOnce is how many archives of one volume are made or unfolded at
+// once, for each takes tens of megabytes of memory. More wait for them.
+const archivesAtOnce = 2
+
+// archive waits until one more archive may be made or unfolded.
+func (a *account) archive(ctx context.Context) (done func(), err error) {
+	select {
+	case a.archives <- struct{}{}:
+		return func() { <-a.archives }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 func (m *Manager) account(id string) *account {
@@ -30,7 +47,7 @@ func (m *Manager) account(id string) *account {
 	defer m.mu.Unlock()
 	a := m.usages[id]
 	if a == nil {
-		a = &account{changed: func() { m.changed(id) }}
+		a = &account{changed: func() { m.changed(id) }, archives: make(chan struct{}, archivesAtOnce)}
 		m.usages[id] = a
 	}
 	return a

@@ -25,6 +25,11 @@ func (f Files) Compress(ctx context.Context, id string, c v1.Compression) (v1.Ar
 	}
 	out := v1.Archive{Path: job.out}
 	err = f.on(ctx, id, job.out, func(t *tree) error {
+		done, err := t.used.archive(ctx)
+		if err != nil {
+			return err
+		}
+		defer done()
 		if _, err := t.Lstat(job.out); err == nil {
 			return exists(job.out)
 		}
