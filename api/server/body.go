@@ -101,8 +101,11 @@ func upload(c *fiber.Ctx) io.Reader {
 			return 0, err
 		}
 		n, err := stream.Read(p)
-		if isTimeout(err) {
+		switch {
+		case isTimeout(err):
 			err = errTimeout
+		case err != nil && err != io.EOF: // chunks that are none, or a broken connection
+			err = errMalformed
 		}
 		return n, err
 	})

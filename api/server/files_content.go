@@ -185,7 +185,7 @@ type byteRange struct{ from, n int64 }
 func parseRange(header string, size int64) (part *byteRange, ok bool) {
 	spec, is := strings.CutPrefix(header, "bytes=")
 	first, last, two := strings.Cut(strings.TrimSpace(spec), "-")
-	if !is || !two || strings.Contains(spec, ",") {
+	if !is || !two || strings.ContainsAny(spec, ",+") {
 		return nil, true
 	}
 	if first == "" {

@@ -114,8 +114,13 @@ func TestUploadThatIsCutOffKeepsTheOldContent(t *testing.T) {
 		"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n",
 		"Transfer-Encoding: chunked\r\n\r\n50\r\nhello\r\n",
 		"Transfer-Encoding: chunked\r\n\r\nnonsense\r\n",
+		"Transfer-Encoding: chunked\r\n\r\n-1\r\nhello\r\n0\r\n\r\n",
+		"Transfer-Encoding: chunked\r\n\r\n7fffffffffffffff\r\nhello\r\n0\r\n\r\n",
+		"Transfer-Encoding: chunked\r\n\r\n5\r\nhello!\r\n0\r\n\r\n",
 	} {
-		require.NotContains(t, h.raw(head+body), "200", "%.40q", body)
+		answer := h.raw(head + body)
+		require.NotContains(t, answer, "200", "%.40q", body)
+		require.NotContains(t, answer, " 500 ", "%.40q", body)
 		require.Equal(t, "old", h.get("f"))
 		list, err := os.ReadDir(h.dir)
 		require.NoError(t, err)

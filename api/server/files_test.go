@@ -148,6 +148,8 @@ func TestDownload(t *testing.T) {
 		{"Range", "bytes=1-2,4-5", "0123456789", "", 200},
 		{"Range", "bytes=5-2", "0123456789", "", 200},
 		{"Range", "lines=1-2", "0123456789", "", 200},
+		{"Range", "bytes=+5-", "0123456789", "", 200},
+		{"Range", "bytes=5-+7", "0123456789", "", 200},
 		{"Range", "bytes=10-", `{"error":"Range not satisfiable"}`, "bytes */10", 416},
 		{"If-None-Match", tag, "", "", 304},
 		{"If-None-Match", `"other", ` + tag, "", "", 304},
