@@ -3,6 +3,7 @@ package intent
 import (
 	"math"
 	"regexp"
+	"regexp/syntax"
 	"strings"
 	"time"
 
@@ -17,6 +18,7 @@ const (
 	maxCommand = 128_000 // bytes; the kernel takes 128 KiB for one argument
 	maxImage   = 512     // bytes
 	maxPattern = 4096    // bytes
+	maxSteps   = 10_000  // of a pattern that is compiled
 	maxStop    = time.Hour
 	maxInstall = 30 * 24 * time.Hour
 )
@@ -91,8 +93,15 @@ func checkPattern(f *Faults, pattern string) {
 		f.Add("start_pattern", "must be at most %d bytes", maxPattern)
 		return
 	}
-	if _, err := regexp.Compile(pattern); err != nil {
+	tree, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
 		f.Add("start_pattern", "must be an RE2 expression: %s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+		return
+	}
+	// Every byte of output is matched against all of it. Repeats are written
+	// out, so a short pattern may be millions of steps.
+	if steps, err := syntax.Compile(tree.Simplify()); err != nil || len(steps.Inst) > maxSteps {
+		f.Add("start_pattern", "must be at most %d steps: repeat less in it", maxSteps)
 	}
 }
 
