@@ -54,12 +54,17 @@ type bindingBody struct {
 	Port          int    `json:"port" wire:"required"`
 	Protocol      string `json:"protocol" wire:"required"`
 	ContainerPort int    `json:"container_port"`
+
+	// A pool entry as it is told may be sent back.
+	InUse     ignored `json:"in_use"`
+	Container ignored `json:"container"`
+	Firewall  ignored `json:"firewall"`
 }
 
 func bindings(list []bindingBody) []v1.Port {
 	ports := make([]v1.Port, len(list))
 	for i, p := range list {
-		ports[i] = v1.Port(p)
+		ports[i] = v1.Port{IP: p.IP, Port: p.Port, Protocol: p.Protocol, ContainerPort: p.ContainerPort}
 	}
 	return ports
 }

@@ -62,12 +62,17 @@ func (s ports) addPort(c *fiber.Ctx) error {
 		IP       string `json:"ip" wire:"required"`
 		Port     int    `json:"port" wire:"required"`
 		Protocol string `json:"protocol" wire:"required"`
+
+		// A pool entry as it is told may be sent back.
+		InUse     ignored `json:"in_use"`
+		Container ignored `json:"container"`
+		Firewall  ignored `json:"firewall"`
 	}
 	var f intent.Faults
 	if err := s.decode(c, &body, &f); err != nil {
 		return err
 	}
-	ref := intent.PortRef(body)
+	ref := intent.PortRef{IP: body.IP, Port: body.Port, Protocol: body.Protocol}
 	intent.CheckPort(&f, &ref)
 	if err := f.Err(); err != nil {
 		return err

@@ -24,6 +24,11 @@ func (s ports) deletePorts(c *fiber.Ctx) error {
 			IP       string `json:"ip" wire:"required"`
 			Port     int    `json:"port" wire:"required"`
 			Protocol string `json:"protocol"`
+
+			// A pool entry as it is told may be sent back.
+			InUse     ignored `json:"in_use"`
+			Container ignored `json:"container"`
+			Firewall  ignored `json:"firewall"`
 		} `json:"ports" wire:"required"`
 	}
 	var f intent.Faults
@@ -32,7 +37,7 @@ func (s ports) deletePorts(c *fiber.Ctx) error {
 	}
 	refs := make([]intent.PortRef, len(body.Ports))
 	for i, p := range body.Ports {
-		refs[i] = intent.PortRef(p)
+		refs[i] = intent.PortRef{IP: p.IP, Port: p.Port, Protocol: p.Protocol}
 	}
 	intent.CheckRefs(&f, refs)
 	if err := f.Err(); err != nil {
