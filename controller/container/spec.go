@@ -2,6 +2,7 @@ package container
 
 import (
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -20,6 +21,9 @@ const (
 	defaultStopSignal     = "SIGTERM"
 	pressureGrace         = 2 * time.Minute // to make space before a run is ended
 )
+
+// assignment is a word that sets a variable for the command behind it.
+var assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
 
 func installTimeout(s v1.ContainerSpec) time.Duration {
 	if s.InstallTimeout > 0 {
@@ -79,7 +83,7 @@ func serverSpec(c v1.Container, volume string) runtime.Spec {
 func installerSpec(c v1.Container, volume string) runtime.Spec {
 	spec, s := common(c, volume), c.Spec
 	spec.Name, spec.Stamp = installerName(c.Meta.ID), s.InstallStamp()
-	spec.Image, spec.Command = installImage(s), []string{"/bin/sh", "-c", s.InstallScript}
+	spec.Image, spec.Command = installImage(s), []string{"/bin/sh", "-c", strings.ReplaceAll(s.InstallScript, "\r\n", "\n")}
 	return spec
 }
 
@@ -91,14 +95,14 @@ func installImage(s v1.ContainerSpec) string {
 }
 
 // command splits a command line as a shell does. With operators or variables in
-// it, or quotes that do not end, a shell is left to run it. Empty is the
-// image's own command.
+// it, quotes that do not end, or what only a shell can begin with, a shell is
+// left to run it. Empty is the image's own command.
 func command(line string) []string {
 	if strings.TrimSpace(line) == "" {
 		return nil
 	}
 	words, err := shellwords.Parse(line)
-	if err != nil || strings.ContainsAny(line, "|&;<>()$`\n*?[") {
+	if err != nil || len(words) == 0 || strings.ContainsAny(line, "|&;<>()$`\n*?[") || words[0] == "exec" || assignment.MatchString(words[0]) {
 		return []string{"/bin/sh", "-c", line}
 	}
 	return words
