@@ -65,9 +65,9 @@ func MintToken(s *store.Store, minter Caller, r TokenRequest) (v1.Secret, time.T
 	return secret, spec.ExpiresAt, err
 }
 
-// expiry is in whole seconds, rounded up, and never after the minter's.
+// expiry is never after the minter's.
 func expiry(now time.Time, ttl time.Duration, minter time.Time) time.Time {
-	end := now.UTC().Add(ttl + time.Second - 1).Truncate(time.Second)
+	end := now.UTC().Add(ttl)
 	if !minter.IsZero() && minter.Before(end) {
 		return minter
 	}

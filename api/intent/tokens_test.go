@@ -42,6 +42,7 @@ func mint(t *testing.T, s *store.Store, minter intent.Caller, r intent.TokenRequ
 
 func TestMintAndAuthenticate(t *testing.T) {
 	s, c := clockedStore(t)
+	c.forward(600 * time.Millisecond)
 	ttl := "90s"
 	r := intent.TokenRequest{TTL: &ttl, Scopes: []v1.Scope{v1.ScopeRead}, Containers: []string{"mc"}, MaxTTL: time.Hour}
 	secret, expires, err := intent.MintToken(s, intent.Administrator(), r)
@@ -60,7 +61,10 @@ func TestMintAndAuthenticate(t *testing.T) {
 		require.NotContains(t, o.Spec.Hash, strings.TrimPrefix(secret.Reveal(), "berth_"))
 		return err
 	}))
-	c.forward(90 * time.Second)
+	c.forward(90*time.Second - 1)
+	_, err = intent.Authenticate(s, configured, secret.Reveal())
+	require.NoError(t, err)
+	c.forward(1)
 	_, err = intent.Authenticate(s, configured, secret.Reveal())
 	require.Equal(t, intent.ErrUnauthorized, err, "expired")
 }

@@ -50,8 +50,8 @@ func (s tokens) mintToken(c *fiber.Ctx) error {
 	}{secret.Reveal(), iso(expires)})
 }
 
-// iso is a time as the interface writes one.
-func iso(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+// iso is a time as the interface writes one: in whole seconds, rounded up.
+func iso(t time.Time) string { return t.UTC().Add(time.Second - 1).Format(time.RFC3339) }
 
 type tokenBody struct {
 	ID          string     `json:"id"`

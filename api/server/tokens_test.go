@@ -28,6 +28,7 @@ func TestMintToken(t *testing.T) {
 	expires, err := time.Parse("2006-01-02T15:04:05Z", a.json["expires_at"].(string))
 	require.NoError(t, err)
 	require.WithinDuration(t, time.Now().Add(2*time.Hour), expires, 5*time.Second)
+	require.Equal(t, "2026-01-02T03:04:06Z", iso(time.Date(2026, 1, 2, 3, 4, 5, 1, time.UTC)), "it ends no later than it is told to")
 	token := a.json["token"].(string)
 	require.Equal(t, 200, h.do(request{method: "GET", path: "/containers", token: token}).status)
 	require.Equal(t, 401, h.do(request{method: "GET", path: "/containers?token=" + token, token: "-"}).status, "not in a URL")
