@@ -78,11 +78,6 @@ func ended(status v1.ContainerStatus, spec v1.ContainerSpec, seen bool) bool {
 	return false
 }
 
-// installing says whether an installation is wanted that has not come to its end.
-func installing(o v1.Container) bool {
-	return o.Status.Phase == v1.Installing || o.Status.Installed < o.Spec.Install
-}
-
 // Reinstallation is what a new installation changes. What is nil stays.
 type Reinstallation struct{ Image, Script *string }
 
@@ -129,7 +124,7 @@ func RebindNetwork(s *store.Store, id string, ports []v1.Port) error {
 		if err != nil {
 			return err
 		}
-		if installing(o) {
+		if v1.IsInstalling(o) {
 			return v1.ErrStillInstalling
 		}
 		if err := checkPorts(tx, id, ports); err != nil {

@@ -14,7 +14,7 @@ const home = "/home/container"
 // script is not told.
 type containerView struct {
 	InternalID     string    `json:"internal_id"`
-	ContainerID    *string   `json:"container_id"`
+	ContainerID    string    `json:"container_id"` // empty until the engine has made one
 	VolumeID       string    `json:"volume_id"`
 	Image          string    `json:"image"`
 	StartupCommand string    `json:"startup_command"`
@@ -58,13 +58,13 @@ type mountView struct {
 	Target string `json:"target"`
 }
 
-// phase is the state that a client is told: what was wanted counts until the
-// first status is there.
+// phase is the state that a client is told. An installation or a deletion that
+// is wanted counts as soon as it is.
 func phase(o v1.Container) v1.Phase {
 	switch {
 	case o.Meta.Deleted:
 		return v1.Deleting
-	case o.Status.Phase == "":
+	case v1.IsInstalling(o) && !o.Status.Phase.Active():
 		return v1.Installing
 	}
 	return o.Status.Phase
@@ -73,9 +73,9 @@ func phase(o v1.Container) v1.Phase {
 func viewOf(o v1.Container, volumePath string) containerView {
 	spec, status := o.Spec, o.Status
 	return containerView{
-		InternalID: o.Meta.ID, ContainerID: orNull(status.ContainerID), VolumeID: spec.VolumeID,
+		InternalID: o.Meta.ID, ContainerID: status.ContainerID, VolumeID: spec.VolumeID,
 		Image: spec.Image, StartupCommand: spec.StartupCommand, StartPattern: spec.StartPattern,
-		InstallState: status.InstallState(), Ports: append([]v1.Port{}, spec.Ports...), Limits: spec.Limits,
+		InstallState: v1.InstallStateOf(o), Ports: append([]v1.Port{}, spec.Ports...), Limits: spec.Limits,
 		Mount:     mountView{volumePath, home},
 		CreatedAt: o.Meta.CreatedAt.Unix(), UpdatedAt: o.Meta.UpdatedAt.Unix(),
 
@@ -114,7 +114,7 @@ func etag(o v1.Container) string { return strconv.Quote(strconv.FormatUint(o.Met
 // summaryView is a container in a list.
 type summaryView struct {
 	InternalID   string            `json:"internal_id"`
-	ContainerID  *string           `json:"container_id"`
+	ContainerID  string            `json:"container_id"` // empty until the engine has made one
 	InstallState v1.Phase          `json:"install_state"`
 	Image        string            `json:"image"`
 	State        v1.Phase          `json:"state"`
@@ -138,6 +138,6 @@ type containersBody struct {
 }
 
 func summaryOf(o v1.Container) summaryView {
-	return summaryView{o.Meta.ID, orNull(o.Status.ContainerID), o.Status.InstallState(), o.Spec.Image,
+	return summaryView{o.Meta.ID, o.Status.ContainerID, v1.InstallStateOf(o), o.Spec.Image,
 		phase(o), o.Spec.Power, o.Spec.VolumeID, orEmpty(o.Spec.Labels)}
 }

@@ -27,7 +27,7 @@ func TestCreateContainer(t *testing.T) {
 	require.NotEmpty(t, got.header.Get("ETag"))
 	require.Equal(t, `"`+got.json["resource_version"].(string)+`"`, got.header.Get("ETag"))
 	state := object{
-		"internal_id": "mc", "container_id": nil, "volume_id": volume, "image": "busybox:1", "startup_command": "sh -c 'sleep 1'",
+		"internal_id": "mc", "container_id": "", "volume_id": volume, "image": "busybox:1", "startup_command": "sh -c 'sleep 1'",
 		"start_pattern": "Done", "install_state": "installing", "state": "installing", "power": "stopped", "generation": 1.0, "observed_generation": 0.0,
 		"exit_code": nil, "oom_killed": false, "restart_count": 0.0, "next_retry_at": nil, "started_at": nil, "message": nil,
 		"ports": []any{map[string]any{"ip": "127.0.0.1", "port": 1000.0, "protocol": "tcp"}}, "conditions": []any{}, "tty": true,
@@ -44,7 +44,7 @@ func TestCreateContainer(t *testing.T) {
 
 	list := h.must("GET", "/containers", nil).json["containers"].([]any)
 	require.Len(t, list, 1)
-	summary := object{"internal_id": "mc", "container_id": nil, "install_state": "installing", "image": "busybox:1"}
+	summary := object{"internal_id": "mc", "container_id": "", "install_state": "installing", "image": "busybox:1"}
 	for field, want := range summary {
 		require.Equal(t, want, list[0].(map[string]any)[field])
 	}
@@ -108,6 +108,21 @@ func TestVerbsAndTheirAnswers(t *testing.T) {
 	require.Equal(t, "deleting", h.must("GET", "/containers/mc", nil).json["state"])
 	h.refuse(409, "Container is being deleted", "POST", "/containers/mc/start", nil)
 	h.refuse(409, "Container already exists", "POST", "/containers", object{"internal_id": "mc", "image": "b", "volume_id": h.volume()})
+}
+
+// TestAReinstallationCountsFromItsAnswerOn: who polls for ready must not see the old one.
+func TestAReinstallationCountsFromItsAnswerOn(t *testing.T) {
+	h := newHarness(t)
+	h.container("mc", h.volume())
+	for before, state := range map[v1.Phase]string{v1.Ready: "installing", v1.Exit: "installing", v1.Failed: "installing", v1.Running: "running"} {
+		h.phase("mc", before)
+		h.must("POST", "/containers/mc/reinstall", nil)
+		for _, got := range []object{h.must("GET", "/containers/mc", nil).json,
+			h.must("GET", "/containers", nil).json["containers"].([]any)[0].(object)} {
+			require.Equal(t, "installing", got["install_state"], before)
+			require.Equal(t, state, got["state"], before)
+		}
+	}
 }
 
 func TestImageVerdict(t *testing.T) {

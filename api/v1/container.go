@@ -24,6 +24,9 @@ const (
 // Phases lists every phase, in the order of a container's life.
 var Phases = []Phase{Installing, Ready, Starting, Running, Stopping, Exit, Failed, Deleting}
 
+// Active says whether a phase tells of a run that has not ended.
+func (p Phase) Active() bool { return p == Starting || p == Running || p == Stopping }
+
 // ContainerSpec is what the client asked for. Verbs are ordinals: "restart"
 // raises Run, "reinstall" raises Install, "kill" sets KillRun to Run. So a wish
 // survives a crash and is carried out once.
@@ -140,12 +143,18 @@ type ContainerStatus struct {
 	BootID        string     `json:"boot_id,omitempty"`        // of the host, when the run began
 }
 
-// InstallState is the part of the phase that the interface calls install_state.
-func (c ContainerStatus) InstallState() Phase {
+// IsInstalling says whether an installation is wanted that has not come to its end.
+func IsInstalling(c Container) bool {
+	return c.Status.Phase == Installing || c.Status.Installed < c.Spec.Install
+}
+
+// InstallStateOf is what the interface calls install_state: from the wish for an
+// installation to its end it is Installing, then Ready or Failed.
+func InstallStateOf(c Container) Phase {
 	switch {
-	case c.Phase == Installing, c.Phase == "":
+	case IsInstalling(c):
 		return Installing
-	case c.Installed == 0, c.InstallFailed:
+	case c.Status.InstallFailed:
 		return Failed
 	}
 	return Ready

@@ -46,7 +46,7 @@ func TestInstallThatFailsIsFailedAndReinstallIsTheWayOn(t *testing.T) {
 		w.engine.Exit(installer, 7)
 		c := w.want(v1.Failed)
 		require.Equal(t, 7, *c.Status.ExitCode)
-		require.Equal(t, v1.Failed, c.Status.InstallState())
+		require.Equal(t, v1.Failed, v1.InstallStateOf(c))
 		require.Contains(t, c.Status.Message, "exit code 7")
 		require.Zero(t, w.count("start", server))
 

@@ -67,7 +67,7 @@ func planInstall(c v1.Container, o Observed) Step {
 		return do(KillServer) // from outside: no run of ours
 	case o.Server.Running:
 		return planStop(c, o)
-	case active(c.Status.Phase):
+	case c.Status.Phase.Active():
 		return do(NoteExit)
 	case c.Status.InstallBegun != c.Spec.Install:
 		return do(NoteInstalling)
@@ -117,7 +117,7 @@ func planOff(c v1.Container, o Observed) Step {
 	switch {
 	case o.Server.Running:
 		return planStop(c, o)
-	case active(c.Status.Phase):
+	case c.Status.Phase.Active():
 		return do(NoteExit)
 	case c.Status.InstallFailed:
 		return do(Rest)
@@ -133,7 +133,7 @@ func planOn(c v1.Container, o Observed) Step {
 		return planRunning(c, o)
 	case c.Status.Phase == v1.Starting && startIsPending(c, o.Server):
 		return prepare(c, o, do(StartServer)) // noted, and not done
-	case active(c.Status.Phase):
+	case c.Status.Phase.Active():
 		return do(NoteExit)
 	case c.Status.Ran != c.Spec.Run:
 		return prepare(c, o, do(StartServer))
@@ -193,9 +193,6 @@ func prepare(c v1.Container, o Observed, next Step) Step {
 }
 
 func exists(s runtime.State) bool { return s.ContainerID != "" }
-
-// active says whether a phase tells of a run that has not ended.
-func active(p v1.Phase) bool { return p == v1.Starting || p == v1.Running || p == v1.Stopping }
 
 // startIsPending says whether the start that was noted has not happened: the
 // engine shows the same last start as before it, or another container, of

@@ -96,7 +96,9 @@ func (b *Client) Body(t testing.TB, id string, spec Spec) Spec {
 func (b *Client) Made(t testing.TB, id string, spec Spec) {
 	t.Helper()
 	b.Create(t, id, spec)
-	b.Await(t, id, "ready", func(c Container) bool { return c.State == "ready" && c.ContainerID != "" })
+	if c := b.State(t, id, "ready"); c.ContainerID == "" {
+		t.Fatalf("container %s is ready and not made", id)
+	}
 }
 
 // Container is the state of a container.
