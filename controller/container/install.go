@@ -32,7 +32,7 @@ func (s installing) take(ctx context.Context, a Action) (controller.Result, erro
 	case KillInstaller:
 		return again, s.Engine.Kill(ctx, n)
 	case FinishInstall:
-		return s.finishInstall()
+		return s.finishInstall(ctx)
 	}
 	return again, s.removeInstaller(ctx, n)
 }
@@ -126,8 +126,10 @@ func (s installing) startInstaller(ctx context.Context, n runtime.Name) (control
 }
 
 // finishInstall notes how an installation ended. No script at all is ready.
-func (s installing) finishInstall() (controller.Result, error) {
+// What the script printed is told before.
+func (s installing) finishInstall(ctx context.Context) (controller.Result, error) {
 	if exists(s.o.Install) {
+		s.drain(ctx, installerTarget(s.c, s.o.Install))
 		return again, s.noteVerdict(s.o.Install)
 	}
 	if free, err := s.onVolume(s.installed); err != nil || !free {
