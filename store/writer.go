@@ -86,7 +86,7 @@ func renewLog(s *Store) {
 			return
 		}
 		if err := fillLog(s); err != nil {
-			s.broken(err)
+			_ = s.broken(err) // for whoever writes next
 			return
 		}
 	}
