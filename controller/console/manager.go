@@ -35,7 +35,7 @@ type state struct {
 	pumping bool
 	cancel  context.CancelFunc // of the pump; nil until it has begun
 	read    run                // the run whose output was read to its end
-	final   bool               // by a read that began after that end
+	final   bool               // and that was all: the engine said so, or the read began after the end
 	matched bool               // target's pattern
 	leaving bool               // Forget waits
 	retry   chan struct{}      // do not wait for the backoff

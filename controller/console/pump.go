@@ -46,8 +46,8 @@ func (m *Manager) pump(ctx context.Context, k key) {
 			return
 		}
 		p.s = s
-		p.read(ctx, t)
-		if !m.finish(ctx, k, t) {
+		whole := p.read(ctx, t)
+		if !m.finish(ctx, k, t, whole) {
 			return
 		}
 	}
@@ -67,14 +67,14 @@ func (m *Manager) take(k key, cancel context.CancelFunc) (*state, Target, bool) 
 	return s, s.target, true
 }
 
-// finish notes what was read, and says whether there is more to read.
-func (m *Manager) finish(ctx context.Context, k key, t Target) bool {
+// finish notes what was read, to its end or not, and says whether there is more to read.
+func (m *Manager) finish(ctx context.Context, k key, t Target, whole bool) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.consoles[k]
 	cut := ctx.Err() != nil
 	if !cut {
-		s.read, s.final = runOf(t), t.Ended
+		s.read, s.final = runOf(t), whole || t.Ended
 	}
 	more := !cut && runOf(s.target) != runOf(t)
 	if !more {
@@ -85,9 +85,8 @@ func (m *Manager) finish(ctx context.Context, k key, t Target) bool {
 }
 
 // read reads a run's output to its end, over as many streams as it takes, or
-// until there is no more to get.
-func (p *pump) read(ctx context.Context, t Target) {
-	whole := false
+// until there is no more to get: then it is not whole.
+func (p *pump) read(ctx context.Context, t Target) (whole bool) {
 	defer func() {
 		if err := p.m.sink.End(p.k.id, p.role(), whole); err != nil {
 			p.log.Warn("console is not closed", "error", err)
@@ -100,13 +99,12 @@ func (p *pump) read(ctx context.Context, t Target) {
 		err := p.stream(ctx, t)
 		switch {
 		case err == nil:
-			whole = true
-			return
+			return true
 		case errors.Is(err, runtime.ErrNotFound):
-			return
+			return false
 		case p.replaced(t):
 			if tries++; tries > lastTries {
-				return
+				return false
 			}
 		}
 		p.log.Debug("console stream has ended, reading goes on", "error", err)
@@ -116,6 +114,7 @@ func (p *pump) read(ctx context.Context, t Target) {
 		p.pause(ctx, wait)
 		wait = min(2*wait, maxWait)
 	}
+	return false
 }
 
 // replaced says whether another container has taken the place of t's.

@@ -308,17 +308,18 @@ func TestDrainWaitsForWhatTheEngineHas(t *testing.T) {
 	})
 }
 
-// TestDrainTrustsNoEndThatWasSeenBefore has an engine that ended a stream too early.
-func TestDrainTrustsNoEndThatWasSeenBefore(t *testing.T) {
+// TestDrainTrustsAnEndThatTheEngineTold: that of a stream which broke it does not.
+func TestDrainTrustsAnEndThatTheEngineTold(t *testing.T) {
 	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
 		tgt := target("c1")
 		e.print("c1", "a")
-		e.end("c1")
 		m.Follow(tgt)
 		synctest.Wait()
 		e.print("c1", "b")
+		e.end("c1")
 		require.NoError(t, m.Drain(t.Context(), tgt))
 		require.Equal(t, []string{"a", "b"}, texts(t, h, "mc"))
+		require.Equal(t, 1, e.reads)
 	})
 }
 

@@ -88,12 +88,12 @@ func (r *Reconciler) load(id string) (c v1.Container, over bool, err error) {
 func (r *Reconciler) observe(ctx context.Context, c v1.Container) (o Observed, err error) {
 	o = Observed{Now: time.Now(), BootID: r.BootID}
 	installing := c.Status.Installed != c.Spec.Install
-	if c.Meta.Deleted || c.Status.InstallBegun > 0 {
+	if c.Meta.Deleted || c.Status.Installed > 0 {
 		if o.Server, err = r.inspect(ctx, serverName(c.Meta.ID)); err != nil {
 			return o, err
 		}
 	}
-	if c.Meta.Deleted || c.Status.InstallID != "" || installing && c.Status.InstallBegun > 0 {
+	if c.Meta.Deleted || c.Status.InstallID != "" || installing && c.Status.InstallVolume != "" {
 		if o.Install, err = r.inspect(ctx, installerName(c.Meta.ID)); err != nil {
 			return o, err
 		}

@@ -70,14 +70,18 @@ func (s installing) onVolume(change func(*v1.ContainerStatus, time.Time)) (free 
 	if err != nil || busy == "" {
 		return err == nil, err
 	}
+	return false, s.noteBusy(busy)
+}
+
+func (s installing) noteBusy(busy string) error {
 	text := fmt.Sprintf("waits for the installation of container %s, which uses the same volume", busy)
-	if s.c.Status.Message != text {
-		err = s.note(func(st *v1.ContainerStatus, now time.Time) {
-			imagePresent(st, now)
-			st.Message = text
-		})
+	if s.c.Status.Message == text {
+		return nil
 	}
-	return false, err
+	return s.note(func(st *v1.ContainerStatus, now time.Time) {
+		imagePresent(st, now)
+		st.Message = text
+	})
 }
 
 func imagePresent(st *v1.ContainerStatus, now time.Time) {
@@ -128,21 +132,68 @@ func (s installing) startInstaller(ctx context.Context, n runtime.Name) (control
 // finishInstall notes how an installation ended. No script at all is ready.
 // What the script printed is told before.
 func (s installing) finishInstall(ctx context.Context) (controller.Result, error) {
-	if exists(s.o.Install) {
-		s.drain(ctx, installerTarget(s.c, s.o.Install))
-		return again, s.noteVerdict(s.o.Install)
+	in := s.o.Install
+	if !exists(in) {
+		return s.finishWithout(ctx)
 	}
-	if free, err := s.onVolume(s.installed); err != nil || !free {
+	s.drain(ctx, installerTarget(s.c, in))
+	if !installed(s.c, in) {
+		return again, s.noteFailure(in)
+	}
+	made, r, err := s.withServer(ctx)
+	if made == nil {
+		return r, err
+	}
+	return again, s.note(made.installed)
+}
+
+// finishWithout is for an installation without a script, which waits for those
+// of others all the same: what is ready may be started.
+func (s installing) finishWithout(ctx context.Context) (controller.Result, error) {
+	busy, err := s.busy()
+	if err != nil {
+		return settled, err
+	}
+	if busy != "" {
+		return lookAfter(volumeBusyWait), s.noteBusy(busy)
+	}
+	made, r, err := s.withServer(ctx)
+	if made == nil {
+		return r, err
+	}
+	if free, err := s.onVolume(made.installed); err != nil || !free {
 		return lookAfter(volumeBusyWait), err
 	}
 	return again, nil
 }
 
-// noteVerdict judges an installer that has ended. Only exit code 0 is ready.
-func (s installing) noteVerdict(in runtime.State) error {
+// withServer makes the server container, if there is none. It returns the step
+// as it goes on then; nil if there is still none, and what is next.
+func (s installing) withServer(ctx context.Context) (*installing, controller.Result, error) {
+	if exists(s.o.Server) {
+		return &s, again, nil
+	}
+	id, r, err := serving(s).create(ctx)
+	if id == "" {
+		return nil, r, err
+	}
+	s.o.Server.ContainerID = id
+	return &s, again, nil
+}
+
+// busy is the container whose installation works on the same volume, looked up
+// before anything is made for nothing.
+func (s installing) busy() (id string, err error) {
+	err = s.Store.View(func(tx *store.Tx) error {
+		id, err = s.installerOfVolume(tx)
+		return err
+	})
+	return id, err
+}
+
+// noteFailure says why an installation did not go well.
+func (s installing) noteFailure(in runtime.State) error {
 	switch {
-	case installed(s.c, in):
-		return s.note(s.installed)
 	case in.FinishedAt.Sub(in.StartedAt) >= installTimeout(s.c.Spec):
 		return s.failInstall("TimedOut", fmt.Sprintf("the installation took longer than %s", installTimeout(s.c.Spec)))
 	case in.OOMKilled:

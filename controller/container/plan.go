@@ -78,7 +78,7 @@ func planInstall(c v1.Container, o Observed) Step {
 	case o.Missing != "":
 		return do(PullImage)
 	case c.Spec.InstallScript == "":
-		return prepare(c, o, do(FinishInstall))
+		return finishInstall(c, o)
 	}
 	return do(MakeInstaller)
 }
@@ -92,13 +92,22 @@ func planInstaller(c v1.Container, o Observed) Step {
 	case !o.Install.Running && cutOff(c, o):
 		return do(RemoveInstaller) // and begin anew
 	case !o.Install.Running && installed(c, o.Install):
-		return prepare(c, o, do(FinishInstall)) // what is ready has its container
+		return finishInstall(c, o)
 	case !o.Install.Running:
 		return do(FinishInstall)
 	case !o.Now.Before(deadline):
 		return do(KillInstaller)
 	}
 	return await(AwaitInstall, deadline)
+}
+
+// finishInstall is for an installation that went well. What is ready has its
+// container, made from the spec.
+func finishInstall(c v1.Container, o Observed) Step {
+	if exists(o.Server) && o.Server.Stamp != c.Spec.Stamp() {
+		return do(RemoveServer)
+	}
+	return do(FinishInstall)
 }
 
 // installed says whether an installer that has ended did its work.

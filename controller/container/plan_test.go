@@ -177,14 +177,14 @@ func TestPlanInstall(t *testing.T) {
 		{"it is told", again, is(v1.Exit), stopped, NoteInstalling},
 		{"no image", again, begun, func(o *Observed) { none(o); o.Missing = "i" }, PullImage},
 		{"image", again, begun, none, MakeInstaller},
-		{"image, and nothing to run", func(s *v1.ContainerSpec) { again(s); s.InstallScript = "" }, begun, none, MakeServer},
+		{"image, and nothing to run", func(s *v1.ContainerSpec) { again(s); s.InstallScript = "" }, begun, none, FinishInstall},
 		{"nothing to run, and all is made", func(s *v1.ContainerSpec) { again(s); s.InstallScript = "" }, begun, stopped, FinishInstall},
 		{"made", again, begun, installer(func(s *runtime.State) { s.Running, s.StartedAt = false, time.Time{} }), StartInstaller},
 		{"runs", again, begun, installer(nil), AwaitInstall},
 		{"runs too long", again, begun, installer(func(s *runtime.State) { s.StartedAt = t2.Add(-time.Hour) }), KillInstaller},
 		{"it is on another volume now", func(s *v1.ContainerSpec) { again(s); s.VolumeID = "w" }, begun, installer(nil), KillInstaller},
 		{"paused from outside", again, begun, installer(func(s *runtime.State) { s.Paused = true }), Unpause},
-		{"ended", again, begun, installer(func(s *runtime.State) { s.Running = false }), MakeServer},
+		{"ended", again, begun, installer(func(s *runtime.State) { s.Running = false }), FinishInstall},
 		{"ended, and all is made", again, begun, func(o *Observed) {
 			server := o.Server
 			installer(func(s *runtime.State) { s.Running = false })(o)

@@ -61,22 +61,31 @@ func (s serving) adopt(st *v1.ContainerStatus) {
 }
 
 func (s serving) makeServer(ctx context.Context) (controller.Result, error) {
+	_, r, err := s.create(ctx)
+	return r, err
+}
+
+// create makes the server container. Without an id there is none, and the
+// result says what is next.
+func (s serving) create(ctx context.Context) (id string, r controller.Result, err error) {
 	if s.c.Status.ContainerID != "" && s.c.Spec.Power == v1.PowerOn && s.c.Status.Ran == s.c.Spec.Run {
 		s.Metrics.Repaired("removed")
 	}
-	_, err := s.Engine.Create(ctx, serverSpec(s.c, s.Volume(s.c.Spec.VolumeID)))
+	id, err = s.Engine.Create(ctx, serverSpec(s.c, s.Volume(s.c.Spec.VolumeID)))
+	invalid := errors.Is(err, runtime.ErrInvalid) || errors.Is(err, runtime.ErrBadCommand)
 	switch {
+	case err == nil:
+		return id, again, nil
 	case errors.Is(err, runtime.ErrImageNotFound):
-		return s.pull(s.c.Spec.Image)
-	case errors.Is(err, runtime.ErrInvalid), errors.Is(err, runtime.ErrBadCommand):
-		if s.c.Status.Installed != s.c.Spec.Install {
-			return again, installing(s).failInstall("InvalidSpec", err.Error())
-		}
-		return settled, controller.Terminal(s.trouble(err))
-	case err != nil:
-		return settled, s.trouble(err)
+		r, err = s.pull(s.c.Spec.Image)
+	case invalid && s.c.Status.Installed != s.c.Spec.Install:
+		r, err = again, installing(s).failInstall("InvalidSpec", err.Error())
+	case invalid:
+		err = controller.Terminal(s.trouble(err))
+	default:
+		err = s.trouble(err)
 	}
-	return again, nil
+	return "", r, err
 }
 
 // updateLimits changes limits live. What an engine accepts and does not apply

@@ -70,7 +70,7 @@ func (s *Slots) Source(ctx context.Context, notify func(id string)) error {
 // heavy says whether an action needs a slot.
 func (a Action) heavy() bool {
 	switch a {
-	case MakeInstaller, StartInstaller, RemoveInstaller, MakeServer, RemoveServer, StartServer:
+	case MakeInstaller, StartInstaller, FinishInstall, RemoveInstaller, MakeServer, RemoveServer, StartServer:
 		return true
 	}
 	return false

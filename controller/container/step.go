@@ -25,7 +25,7 @@ const (
 	StartInstaller  // start it
 	AwaitInstall    // it runs
 	KillInstaller   // it took too long, or is not wanted any more
-	FinishInstall   // it has ended: note how
+	FinishInstall   // it has ended: make the server container, and note how it ended
 	RemoveInstaller // it is of no more use
 
 	MakeServer   // make the server container
