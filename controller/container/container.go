@@ -98,7 +98,7 @@ func (r *Reconciler) observe(ctx context.Context, c v1.Container) (o Observed, e
 			return o, err
 		}
 	}
-	if installing && c.Status.InstallBegun == c.Spec.Install && !exists(o.Install) && !c.Meta.Deleted {
+	if installing && !imageNoted(c) && !exists(o.Install) && !c.Meta.Deleted {
 		if o.Missing, err = r.missing(ctx, c.Spec); err != nil {
 			return o, err
 		}
@@ -106,6 +106,12 @@ func (r *Reconciler) observe(ctx context.Context, c v1.Container) (o Observed, e
 	o.Lost, o.InstallLost = r.Outage.took(o.Server), r.Outage.took(o.Install)
 	r.listen(c, &o)
 	return o, nil
+}
+
+// imageNoted says whether the images of the installation under way were seen. If
+// one has gone since, making a container tells.
+func imageNoted(c v1.Container) bool {
+	return c.Status.InstallBegun == c.Spec.Install && v1.FindCondition(c.Status.Conditions, v1.ImageAvailable).Status == v1.True
 }
 
 // missing is the first image that an installation needs and the host has not.

@@ -49,6 +49,9 @@ func (s installing) noteInstalling() error {
 		st.NextRetryAt, st.RestartCount, st.Crashes = nil, 0, 0
 		st.Conditions = nil
 		set(st, now, v1.Installed, v1.Unknown, "Installing", "the installation is under way")
+		if s.o.Missing == "" {
+			imagePresent(st, now) // who creates it waits for this word
+		}
 	})
 }
 
@@ -177,6 +180,7 @@ func (s installing) withServer(ctx context.Context) (*installing, controller.Res
 	if id == "" {
 		return nil, r, err
 	}
+	s.giveSlot() // a commit is not the engine's work
 	s.o.Server.ContainerID = id
 	return &s, again, nil
 }

@@ -3,6 +3,7 @@ package container
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	v1 "berth/api/v1"
@@ -15,6 +16,8 @@ type step struct {
 	*Reconciler
 	c v1.Container
 	o Observed
+
+	giveSlot func() // when the engine's heavy work is done; called at the end in any case
 }
 
 // takeIfFree takes a step that needs a slot only when there is one.
@@ -25,7 +28,8 @@ func (s step) takeIfFree(ctx context.Context, next Step) (controller.Result, err
 	if !s.Slots.take(s.c.Meta.ID) {
 		return lookAfter(slotWait), nil
 	}
-	defer s.Slots.give()
+	s.giveSlot = sync.OnceFunc(s.Slots.give)
+	defer s.giveSlot()
 	return s.take(ctx, next)
 }
 
