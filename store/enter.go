@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -44,6 +45,10 @@ func (d *disk) sweep(e os.DirEntry) {
 	}
 }
 
+// lockWait is how long a lock is waited for. A berth that is killed while it
+// begins a tool leaves a process that holds the lock until the tool runs.
+const lockWait = time.Second
+
 // lockable looks at the lock that Badger takes on the directory.
 func (d *disk) lockable() error {
 	f, err := os.Open(d.dir)
@@ -51,11 +56,15 @@ func (d *disk) lockable() error {
 		return fmt.Errorf("%w: %w", ErrFailed, err)
 	}
 	defer f.Close()
-	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if errors.Is(err, unix.EWOULDBLOCK) {
-		return locked(d.dir)
+	for until := time.Now().Add(lockWait); ; time.Sleep(lockWait / 50) {
+		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if !errors.Is(err, unix.EWOULDBLOCK) {
+			return nil
+		}
+		if time.Now().After(until) {
+			return locked(d.dir)
+		}
 	}
-	return nil
 }
 
 func locked(dir string) error {

@@ -173,3 +173,22 @@ func TestWithoutFileDescriptorsUpdatesAreRefusedUntilThereAreSome(t *testing.T) 
 	require.NoError(t, err)
 	require.Equal(t, "opened\ntrue <nil>\n<nil> 1 <nil>\n", string(out))
 }
+
+// TestALockIsWaitedFor: whoever holds it may be about to end.
+func TestALockIsWaitedFor(t *testing.T) {
+	dir := t.TempDir()
+	holder := child(t, "open", dir)
+	in, err := holder.StdinPipe()
+	require.NoError(t, err)
+	out, err := holder.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, holder.Start())
+	line, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, "opened\n", line)
+	require.NoError(t, in.Close()) // it ends now
+	s, err := Open(dir, Options{})
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+	_ = holder.Wait()
+}
