@@ -23,7 +23,9 @@ a container of an old spec is started|case o.Server.Stamp != c.Spec.Stamp():|cas
 running is told before the pattern matched|case o.Matched:|case true:
 an installer that is left over stays|case c.Status.InstallID != "":|case false:
 a signal is sent to what is frozen|case o.Server.Paused, o.Install.Paused:|case false:
-the record goes before the container|case o.Server.Running:|case false:'
+the record goes before the container|case o.Server.Running:|case false:
+a missing image is not pulled|case o.Missing != "":|case false:
+ready is told with a server of an old spec|if exists(o.Server) \&\& o.Server.Stamp != c.Spec.Stamp() {|if false {'
 
 missed=0 tried=0
 while IFS='|' read -r name from to; do

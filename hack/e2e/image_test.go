@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"fmt"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,8 +18,11 @@ func TestMissingImage(t *testing.T) {
 	// More than the usual 2 s, for a machine that is busy with other tests.
 	b := berthtest.Start(t, berthtest.Options{Config: "reconcile: {create_wait: 30s}"})
 	registry, port := enginetest.StartRegistry(t), b.Port(t)
+	// What is installed on the same volume meanwhile is in nobody's way.
+	b.Create(t, "busy", berthtest.Spec{"install_script": "sleep 100000"})
+	volume := b.Container(t, "busy").VolumeID
 	began := time.Now()
-	body := b.Body(t, "mc", berthtest.Spec{"image": registry.Addr + "/nope:1", "ports": []any{port}, "install_script": "true"})
+	body := b.Body(t, "mc", berthtest.Spec{"image": registry.Addr + "/nope:1", "ports": []any{port}, "install_script": "true", "volume_id": volume})
 	got := b.Do(t, "POST", "/containers", body)
 	took := time.Since(began)
 	require.Equal(t, 500, got.Status, string(got.Body))
@@ -26,12 +30,14 @@ func TestMissingImage(t *testing.T) {
 	require.Less(t, took, 20*time.Second, "at the verdict, not when the wait is over")
 	require.Equal(t, 404, b.Do(t, "GET", "/containers/mc", nil).Status, "no record is left")
 	require.Equal(t, berthtest.Entry{Binding: port}, b.Pool(t)[port.String()], "no claim is left")
-	require.Empty(t, b.Containers(t, ""), "no container is left")
+	require.Empty(t, b.Containers(t, "mc"), "no container is left")
 	t.Logf("verdict after %s", took.Round(time.Millisecond))
 
 	body["image"] = registry.Push(t, b.Engine, enginetest.Busybox(t), "yes:1")
 	t.Cleanup(func() { b.Engine.RemoveImage(t, body["image"].(string)) })
 	b.Create(t, "mc", body)
+	b.Await(t, "mc", "its turn", func(c berthtest.Container) bool { return strings.Contains(c.Message, "installation of container busy") })
+	b.Delete(t, "busy")
 	b.State(t, "mc", "ready") // the same id, pulled from the registry
 }
 
