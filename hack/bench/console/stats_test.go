@@ -42,7 +42,7 @@ func BenchmarkHundred(b *testing.B) {
 		b.ReportMetric(rss(b, d.Pid()), "MiB-idle")
 		d.Term(b)
 		began, used := time.Now(), sum(b, engine)
-		wait(20 * time.Second)
+		wait(window)
 		b.ReportMetric((sum(b, engine)-used).Seconds()/time.Since(began).Seconds()*100, "alone-engine-%")
 		d.Run(b)
 		d.Ready(b)
@@ -56,12 +56,15 @@ func BenchmarkHundred(b *testing.B) {
 	}
 }
 
-// use measures what berth and the engine use for 20 seconds.
+// window is how long each measurement takes: one resync falls into it.
+const window = time.Minute
+
+// use measures what berth and the engine use.
 func use(b *testing.B, d *berthtest.Berth, engine []int, name string) {
 	b.Helper()
 	wait(3 * time.Second)
 	began, berth, others := time.Now(), cpu(b, d.Pid()), sum(b, engine)
-	wait(20 * time.Second)
+	wait(window)
 	percent := func(used time.Duration) float64 { return used.Seconds() / time.Since(began).Seconds() * 100 }
 	b.ReportMetric(percent(cpu(b, d.Pid())-berth), name+"berth-%")
 	b.ReportMetric(percent(sum(b, engine)-others), name+"engine-%")
