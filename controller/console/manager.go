@@ -23,9 +23,9 @@ type Manager struct {
 
 	mu       sync.Mutex // held for a few words of memory only
 	consoles map[key]*state
-	todo     []key               // whose pump is to be begun
-	begun    chan struct{}       // there is something in todo
-	news     map[string]struct{} // ids whose pattern matched, for Source
+	waiting  []key               // whose pump is to be begun
+	begun    chan struct{}       // there is something in waiting
+	news     map[string]struct{} // ids whose pattern matched or whose end was read, for Source
 	told     chan struct{}       // there is something in news
 }
 
@@ -37,6 +37,7 @@ type state struct {
 	read    run                // the run whose output was read to its end
 	final   bool               // and that was all: the engine said so, or the read began after the end
 	matched bool               // target's pattern
+	awaited bool               // Heard was asked: Source tells when it is read
 	leaving bool               // Forget waits
 	retry   chan struct{}      // do not wait for the backoff
 	rescan  chan struct{}      // the pattern or the run is another
@@ -64,7 +65,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	var pumps sync.WaitGroup
 	defer pumps.Wait()
 	for {
-		for _, k := range m.takeTodo() {
+		for _, k := range takeWaiting(m) {
 			pumps.Go(func() { m.pump(ctx, k) })
 		}
 		select {
@@ -75,12 +76,12 @@ func (m *Manager) Run(ctx context.Context) error {
 	}
 }
 
-func (m *Manager) takeTodo() []key {
+func takeWaiting(m *Manager) []key {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	todo := m.todo
-	m.todo = nil
-	return todo
+	waiting := m.waiting
+	m.waiting = nil
+	return waiting
 }
 
 // Follow sees to it that a run's output is read. It does not wait, and does
@@ -121,7 +122,7 @@ func (m *Manager) begin(k key, s *state) {
 		return
 	}
 	s.pumping = true
-	m.todo = append(m.todo, k)
+	m.waiting = append(m.waiting, k)
 	signal(m.begun)
 }
 
@@ -148,6 +149,21 @@ func signal(c chan struct{}) {
 	case c <- struct{}{}:
 	default:
 	}
+}
+
+// Heard says whether all that an ended run printed is in the journal. If not it
+// is read, and Source tells when it was. It does not wait.
+func (m *Manager) Heard(t Target) bool {
+	t.Ended = true
+	_, done := m.drain(t)
+	if !done {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		s := m.state(keyOf(t))
+		s.awaited = true
+		done = s.read == runOf(t) && s.final
+	}
+	return done
 }
 
 // Drain waits until all that the engine has of an ended container is in the
@@ -271,8 +287,8 @@ func (m *Manager) leave(ctx context.Context, k key) error {
 }
 
 // Source notifies the id of each container whose start pattern matched: first
-// of all that have, then of each that does. It runs until ctx ends, and once at
-// a time.
+// of all that have, then of each that does; and of those that Heard was asked
+// about in vain, once they are. It runs until ctx ends, and once at a time.
 func (m *Manager) Source(ctx context.Context, notify func(id string)) error {
 	m.mu.Lock()
 	for k, s := range m.consoles {

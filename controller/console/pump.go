@@ -76,6 +76,11 @@ func (m *Manager) finish(ctx context.Context, k key, t Target, whole bool) bool 
 	if !cut {
 		s.read, s.final = runOf(t), whole || t.Ended
 	}
+	if s.final && s.awaited {
+		s.awaited = false
+		m.news[k.id] = struct{}{}
+		signal(m.told)
+	}
 	more := !cut && runOf(s.target) != runOf(t)
 	if !more {
 		s.pumping, s.cancel = false, nil

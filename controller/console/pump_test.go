@@ -308,21 +308,6 @@ func TestDrainWaitsForWhatTheEngineHas(t *testing.T) {
 	})
 }
 
-// TestDrainTrustsAnEndThatTheEngineTold: that of a stream which broke it does not.
-func TestDrainTrustsAnEndThatTheEngineTold(t *testing.T) {
-	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
-		tgt := target("c1")
-		e.print("c1", "a")
-		m.Follow(tgt)
-		synctest.Wait()
-		e.print("c1", "b")
-		e.end("c1")
-		require.NoError(t, m.Drain(t.Context(), tgt))
-		require.Equal(t, []string{"a", "b"}, texts(t, h, "mc"))
-		require.Equal(t, 1, e.reads)
-	})
-}
-
 func TestANewRunDoesNotWaitForTheBackoff(t *testing.T) {
 	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
 		tgt := target("c1")

@@ -22,6 +22,7 @@ import (
 	"berth/api/stream"
 	v1 "berth/api/v1"
 	"berth/controller/console"
+	"berth/hack/berthtest"
 	"berth/hack/enginetest"
 	"berth/runtime"
 	"berth/runtime/docker"
@@ -118,11 +119,11 @@ func requireCount(t *testing.T, id string, got []string, n int) {
 // awaitJournal reads a journal until it is whole, for three minutes at most.
 func awaitJournal(t *testing.T, dir, id string, whole func([]string) bool) (got []string) {
 	t.Helper()
-	for late := time.Now().Add(3 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		if got = journal(t, dir, id); whole(got) || time.Now().After(late) {
-			return got
-		}
-	}
+	berthtest.Within(3*time.Minute, func() bool {
+		got = journal(t, dir, id)
+		return whole(got)
+	})
+	return got
 }
 
 // TestNothingIsLostWhenTheEngineIsKilled kills and terminates an engine with

@@ -128,7 +128,7 @@ func (r *Reconciler) missing(ctx context.Context, s v1.ContainerSpec) (string, e
 	return "", nil
 }
 
-// listen sees that the console of what runs is read.
+// listen sees that the console of what runs is read, and to its end.
 func (r *Reconciler) listen(c v1.Container, o *Observed) {
 	if o.Install.Running {
 		r.Console.Follow(installerTarget(c, o.Install))
@@ -136,6 +136,12 @@ func (r *Reconciler) listen(c v1.Container, o *Observed) {
 	if o.Server.Running {
 		r.Console.Follow(serverTarget(c, o.Server))
 		o.Matched = r.Console.Matched(c.Meta.ID, o.Server.ContainerID, o.Server.StartedAt)
+	}
+	switch phase := c.Status.Phase; {
+	case phase.Active() && exists(o.Server) && !o.Server.Running:
+		o.Heard = r.Console.Heard(serverTarget(c, o.Server))
+	case phase == v1.Installing && exists(o.Install) && !o.Install.Running:
+		o.Heard = r.Console.Heard(installerTarget(c, o.Install))
 	}
 }
 

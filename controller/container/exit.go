@@ -29,7 +29,7 @@ func (s ending) take(ctx context.Context, a Action) (controller.Result, error) {
 	case KillServer:
 		return again, s.Engine.Kill(ctx, n)
 	}
-	return again, s.noteExit(ctx)
+	return again, s.noteExit()
 }
 
 // sendStop asks a container to end. A command that its console does not take
@@ -49,10 +49,10 @@ func (s ending) sendStop(ctx context.Context, n runtime.Name) error {
 }
 
 // noteExit tells the end of a run, which the engine has said, and decides about
-// the next one. What the run printed is told before.
-func (s ending) noteExit(ctx context.Context) error {
+// the next one.
+func (s ending) noteExit() error {
 	if exists(s.o.Server) {
-		s.drain(ctx, serverTarget(s.c, s.o.Server))
+		s.Console.Follow(serverTarget(s.c, s.o.Server)) // what was printed while berth was away
 	}
 	return s.note(func(st *v1.ContainerStatus, now time.Time) {
 		stopped := st.Phase == v1.Stopping

@@ -133,13 +133,11 @@ func (s installing) startInstaller(ctx context.Context, n runtime.Name) (control
 }
 
 // finishInstall notes how an installation ended. No script at all is ready.
-// What the script printed is told before.
 func (s installing) finishInstall(ctx context.Context) (controller.Result, error) {
 	in := s.o.Install
 	if !exists(in) {
 		return s.finishWithout(ctx)
 	}
-	s.drain(ctx, installerTarget(s.c, in))
 	if !installed(s.c, in) {
 		return again, s.noteFailure(in)
 	}

@@ -15,6 +15,7 @@ type Observed struct {
 	Install     runtime.State // looked at only while an installation is wanted or not cleaned up
 	Missing     string        // an image that is not on the host; looked at only before an installation
 	Matched     bool          // the console has matched the start pattern in this run
+	Heard       bool          // what a run that has ended printed was read; looked at only before its end is told
 	Lost        bool          // the server ended while the engine was away
 	InstallLost bool          // so did the installer
 	Over        bool          // the volume holds more than its limit
@@ -68,7 +69,7 @@ func planInstall(c v1.Container, o Observed) Step {
 	case o.Server.Running:
 		return planStop(c, o)
 	case c.Status.Phase.Active():
-		return do(NoteExit)
+		return end(o, o.Server, NoteExit)
 	case c.Status.InstallBegun != c.Spec.Install:
 		return do(NoteInstalling)
 	case exists(o.Install) && o.Install.Stamp != c.Spec.InstallStamp():
@@ -94,7 +95,7 @@ func planInstaller(c v1.Container, o Observed) Step {
 	case !o.Install.Running && installed(c, o.Install):
 		return finishInstall(c, o)
 	case !o.Install.Running:
-		return do(FinishInstall)
+		return end(o, o.Install, FinishInstall)
 	case !o.Now.Before(deadline):
 		return do(KillInstaller)
 	}
@@ -107,7 +108,19 @@ func finishInstall(c v1.Container, o Observed) Step {
 	if exists(o.Server) && o.Server.Stamp != c.Spec.Stamp() {
 		return do(RemoveServer)
 	}
-	return do(FinishInstall)
+	return end(o, o.Install, FinishInstall)
+}
+
+// lastWords is how long the end of a run is kept back for what it printed last.
+const lastWords = time.Second
+
+// end tells of the end of a run once what it printed was read, or could have been.
+func end(o Observed, run runtime.State, tell Action) Step {
+	late := run.FinishedAt.Add(lastWords)
+	if exists(run) && !o.Heard && !o.Now.Before(run.FinishedAt) && o.Now.Before(late) {
+		return await(AwaitOutput, late)
+	}
+	return do(tell)
 }
 
 // installed says whether an installer that has ended did its work.
@@ -127,7 +140,7 @@ func planOff(c v1.Container, o Observed) Step {
 	case o.Server.Running:
 		return planStop(c, o)
 	case c.Status.Phase.Active():
-		return do(NoteExit)
+		return end(o, o.Server, NoteExit)
 	case c.Status.InstallFailed:
 		return do(Rest)
 	}
@@ -143,7 +156,7 @@ func planOn(c v1.Container, o Observed) Step {
 	case c.Status.Phase == v1.Starting && startIsPending(c, o.Server):
 		return prepare(c, o, do(StartServer)) // noted, and not done
 	case c.Status.Phase.Active():
-		return do(NoteExit)
+		return end(o, o.Server, NoteExit)
 	case c.Status.Ran != c.Spec.Run:
 		return prepare(c, o, do(StartServer))
 	case c.Status.NextRetryAt == nil:

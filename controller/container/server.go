@@ -14,8 +14,8 @@ import (
 // serving is a step that makes, changes or starts the server container.
 type serving struct{ step }
 
-// How long the rest of a container's log may take to be read before its end is
-// told, and before it is removed: a worker is held for one short call.
+// How long the rest of a container's log may take to be read before it is
+// removed: a worker is held for one short call.
 const drainTimeout = time.Second
 
 func (s serving) take(ctx context.Context, a Action) (controller.Result, error) {
@@ -150,8 +150,8 @@ func (s serving) starting(st *v1.ContainerStatus, now time.Time) {
 	st.StartedAt, st.FinishedAt, st.ExitCode, st.OOMKilled, st.NextRetryAt = nil, nil, nil, false, nil
 }
 
-// drain sees that the rest of a console is kept before its end is told, or its
-// container goes. What cannot be read in time must keep neither.
+// drain keeps the rest of a console before its container goes. What cannot be
+// read in time is lost, and must not keep the container.
 func (s step) drain(ctx context.Context, t runtime.Target) {
 	ctx, cancel := context.WithTimeout(ctx, drainTimeout)
 	defer cancel()

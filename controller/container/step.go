@@ -42,6 +42,7 @@ const (
 	NoteStopping // it must end: say so
 	SendStop     // send the signal or the command
 	AwaitStop    // it was asked to end
+	AwaitOutput  // it has ended, and its last output is being read
 	KillServer   // end it without grace
 	NoteExit     // it has ended: note how
 	AwaitRetry   // it will be started again
@@ -57,7 +58,7 @@ var actionNames = [...]string{
 	"rest", "note installing", "pull image", "make installer", "start installer", "await install",
 	"kill installer", "finish install", "remove installer", "make server", "note made", "remove server", "update limits",
 	"start server", "note starting", "await match", "note running", "unpause", "note stopping", "send stop",
-	"await stop", "kill server", "note exit", "await retry", "note pressure", "await space", "note deleting", "forget",
+	"await stop", "await output", "kill server", "note exit", "await retry", "note pressure", "await space", "note deleting", "forget",
 }
 
 // String is the action in words.

@@ -38,7 +38,7 @@ func (s step) take(ctx context.Context, next Step) (controller.Result, error) {
 	switch next.Do {
 	case Rest, AwaitMatch:
 		return settled, s.seen()
-	case AwaitInstall, AwaitStop, AwaitRetry, AwaitSpace:
+	case AwaitInstall, AwaitStop, AwaitOutput, AwaitRetry, AwaitSpace:
 		return lookAfter(next.LookAt.Sub(s.o.Now)), s.seen()
 	case NoteInstalling, PullImage, MakeInstaller, StartInstaller, KillInstaller, FinishInstall, RemoveInstaller:
 		return installing{s}.take(ctx, next.Do)

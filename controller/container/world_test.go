@@ -33,6 +33,7 @@ type console struct {
 
 func (c *console) Follow(runtime.Target)                       {}
 func (c *console) Matched(string, string, time.Time) bool      { return !c.held }
+func (c *console) Heard(runtime.Target) bool                   { return true }
 func (c *console) Drain(context.Context, runtime.Target) error { return nil }
 func (c *console) Forget(context.Context, string) error {
 	if c.forgot != nil {
