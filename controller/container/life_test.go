@@ -285,3 +285,23 @@ func TestTheConsoleIsForgottenBeforeAndAfterTheRecord(t *testing.T) {
 		require.Equal(t, []int{1, 0}, left)
 	})
 }
+
+// TestASpecIsNotObservedWhileAnEndIsKeptBack: the phase is that of a run that
+// has ended, and must not look like what the newer wish came to.
+func TestASpecIsNotObservedWhileAnEndIsKeptBack(t *testing.T) {
+	live(t, func(w *world) {
+		w.installed(nil)
+		w.wish(on)
+		w.want(v1.Running)
+		w.console.unread = true
+		w.wish(kill)
+		w.wish(on)
+		c := w.want(v1.Running)
+		require.False(t, w.engine.State(server).Running)
+		require.Less(t, c.Status.ObservedGeneration, c.Meta.Generation)
+		time.Sleep(time.Minute)
+		c = w.want(v1.Running)
+		require.True(t, w.engine.State(server).Running)
+		require.Equal(t, c.Meta.Generation, c.Status.ObservedGeneration)
+	})
+}

@@ -157,12 +157,12 @@ func TestPlanOff(t *testing.T) {
 	require.Equal(t, t2.Add(time.Minute), Plan(c, running(c)).LookAt)
 }
 
-// The end of a run is told when what it printed was read, or a second after it.
+// The end of a run is told when what it printed was read, or ten seconds after it.
 func TestPlanLastWords(t *testing.T) {
 	check(t, []row{
-		{"its last words are being read", off, is(v1.Stopping), func(o *Observed) { stopped(o); o.Server.FinishedAt = t2.Add(-time.Second / 2) }, AwaitOutput},
-		{"they were read", off, is(v1.Stopping), func(o *Observed) { stopped(o); o.Server.FinishedAt, o.Heard = t2.Add(-time.Second/2), true }, NoteExit},
-		{"they take too long", off, is(v1.Stopping), func(o *Observed) { stopped(o); o.Server.FinishedAt = t2.Add(-time.Second) }, NoteExit},
+		{"its last words are being read", off, is(v1.Stopping), func(o *Observed) { stopped(o); o.Server.FinishedAt = t2.Add(-9 * time.Second) }, AwaitOutput},
+		{"they were read", off, is(v1.Stopping), func(o *Observed) { stopped(o); o.Server.FinishedAt, o.Heard = t2.Add(-9*time.Second), true }, NoteExit},
+		{"they take too long", off, is(v1.Stopping), func(o *Observed) { stopped(o); o.Server.FinishedAt = t2.Add(-10 * time.Second) }, NoteExit},
 		{"it ended by a clock that was ahead", off, is(v1.Stopping), func(o *Observed) { stopped(o); o.Server.FinishedAt = t2.Add(time.Hour) }, NoteExit},
 		{"so of an installer", func(s *v1.ContainerSpec) { s.Install = 2 }, func(s *v1.ContainerStatus) { s.Phase, s.InstallBegun = v1.Installing, 2 }, func(o *Observed) {
 			c := wanted()

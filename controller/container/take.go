@@ -38,8 +38,10 @@ func (s step) take(ctx context.Context, next Step) (controller.Result, error) {
 	switch next.Do {
 	case Rest, AwaitMatch:
 		return settled, s.seen()
-	case AwaitInstall, AwaitStop, AwaitOutput, AwaitRetry, AwaitSpace:
+	case AwaitInstall, AwaitStop, AwaitRetry, AwaitSpace:
 		return lookAfter(next.LookAt.Sub(s.o.Now)), s.seen()
+	case AwaitOutput: // the phase is that of a run that is over: it must not pass for what the spec came to
+		return lookAfter(next.LookAt.Sub(s.o.Now)), nil
 	case NoteInstalling, PullImage, MakeInstaller, StartInstaller, KillInstaller, FinishInstall, RemoveInstaller:
 		return installing{s}.take(ctx, next.Do)
 	case NoteStopping, SendStop, KillServer, NoteExit:

@@ -24,16 +24,18 @@ var (
 	installer = runtime.Name{ID: "mc", Role: runtime.Install}
 )
 
-// console is a Console whose every run matches at once, unless held.
+// console is a Console whose every run matches at once, unless held, and is
+// read at once, unless unread.
 type console struct {
 	engine *fake.Engine
 	held   bool
+	unread bool
 	forgot func()
 }
 
 func (c *console) Follow(runtime.Target)                       {}
 func (c *console) Matched(string, string, time.Time) bool      { return !c.held }
-func (c *console) Heard(runtime.Target) bool                   { return true }
+func (c *console) Heard(runtime.Target) bool                   { return !c.unread }
 func (c *console) Drain(context.Context, runtime.Target) error { return nil }
 func (c *console) Forget(context.Context, string) error {
 	if c.forgot != nil {
