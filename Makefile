@@ -29,12 +29,12 @@ test: build ## run every test, those on a real engine included
 	@hack/docker.sh tools
 	@hack/docker.sh >/dev/null
 	@$(GO) vet ./...
-	@$(GO) test -count=1 -timeout 20m ./... # never cached: the engine, the kernel and the disk are what is tested
+	@$(GO) test -count=1 -timeout 40m ./... # never cached: the engine, the kernel and the disk are what is tested
 
 race: ## run the tests with the race detector (needs gcc)
 	@hack/docker.sh tools
 	@hack/docker.sh >/dev/null
-	@CGO_ENABLED=1 $(GO) test -race -count=1 -timeout 40m ./...
+	@CGO_ENABLED=1 $(GO) test -race -count=1 -timeout 80m ./...
 
 stress: ## run the tests of the loop, the plan and the store 50 times with the race detector
 	@CGO_ENABLED=1 $(GO) test -race -count=50 -timeout 60m ./controller ./controller/container ./store

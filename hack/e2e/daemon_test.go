@@ -43,7 +43,7 @@ func TestTerminateLeavesContainersRunning(t *testing.T) {
 	sockets := []*berthtest.Socket{b.Listen(t, "/ws"), b.Listen(t, "/ws/mc")}
 	took, code := b.Term(t)
 	require.Zero(t, code, b.Log())
-	require.Less(t, took, 10*time.Second)
+	require.Less(t, took, 20*time.Second)
 	for _, s := range sockets {
 		require.Equal(t, 1001, s.Ended(t))
 	}

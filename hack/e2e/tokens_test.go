@@ -121,19 +121,19 @@ func outcome(first, second, done int) string {
 func TestASocketEndsWithItsToken(t *testing.T) {
 	t.Parallel()
 	b := berthtest.Start(t, berthtest.Options{})
-	for _, body := range []string{`{"ttl":"2s","remove_on_use":true}`, `{"ttl":"2s","remove_on_use":false}`} {
+	for _, body := range []string{`{"ttl":"5s","remove_on_use":true}`, `{"ttl":"5s","remove_on_use":false}`} {
 		asked := time.Now()
 		m := mint(t, b, body)
 		minted := time.Now()
 		expires, err := time.Parse(time.RFC3339, m.ExpiresAt)
 		require.NoError(t, err)
-		require.WithinDuration(t, minted.Add(2*time.Second), expires, 2*time.Second)
+		require.WithinDuration(t, minted.Add(5*time.Second), expires, 2*time.Second)
 		socket, _, err := b.Dial("/ws?token="+m.Token, nil)
 		require.NoError(t, err)
 		t.Cleanup(socket.Close)
 		require.Equal(t, 1008, socket.Ended(t))
-		require.Greater(t, time.Since(asked), 2*time.Second, "not before it expires")
-		require.Less(t, time.Since(minted), 7*time.Second)
+		require.Greater(t, time.Since(asked), 5*time.Second, "not before it expires")
+		require.Less(t, time.Since(minted), 20*time.Second)
 	}
 	berthtest.Until(t, wait, "none is counted as open", func() bool { return metric(t, b, "berth_websocket_connections") == 0 })
 }

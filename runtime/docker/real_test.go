@@ -137,7 +137,7 @@ func TestPullsShowProgressAndVerdicts(t *testing.T) {
 	began := time.Now()
 	require.ErrorIs(t, r.Pull(t.Context(), registry.Addr+"/none:1", runtime.Auth{}, nil), runtime.ErrImageNotFound)
 	require.ErrorIs(t, r.Pull(t.Context(), ref+"9", runtime.Auth{}, nil), runtime.ErrImageNotFound)
-	require.Less(t, time.Since(began), 10*time.Second, "a client waits for this verdict")
+	require.Less(t, time.Since(began), 30*time.Second, "a client waits for this verdict")
 	require.ErrorIs(t, r.Pull(t.Context(), "NOT::valid", runtime.Auth{}, nil), runtime.ErrInvalid)
 
 	err = r.Pull(t.Context(), "127.0.0.1:1/none:1", runtime.Auth{}, nil) // nothing listens there

@@ -190,7 +190,7 @@ func TestAWholePoolIsFast(t *testing.T) {
 		require.NoError(t, err)
 		require.False(t, changed)
 		t.Logf("%s: written in %v, compared in %v", name, wrote, time.Since(began)-wrote)
-		require.Less(t, wrote, 5*time.Second)
+		require.Less(t, wrote, 20*time.Second)
 	}
 }
 
