@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 
@@ -36,6 +37,41 @@ func TestHeardDoesNotWait(t *testing.T) {
 		require.Equal(t, "mc", <-told)
 		require.True(t, m.Heard(tgt))
 		require.Equal(t, []string{"a"}, texts(t, h, "mc"))
+	})
+}
+
+// TestHeardWaitsForNoFlood: its end is told without the rest, and the next run
+// is listened to anew.
+func TestHeardWaitsForNoFlood(t *testing.T) {
+	life(t, func(t *testing.T, e *engine, _ *stream.Hub, m *console.Manager) {
+		told := make(chan string, 10)
+		tgt := target("c1")
+		m.Follow(tgt)
+		e.print("c1", "a")
+		go func() { _ = m.Source(t.Context(), func(id string) { told <- id }) }()
+		synctest.Wait()
+		for len(told) > 0 {
+			<-told // its empty pattern
+		}
+		require.False(t, m.Heard(tgt))
+		flood := slices.Repeat([]string{"y"}, 9_000)
+		e.print("c1", flood...)
+		synctest.Wait()
+		require.Empty(t, told)
+		require.False(t, m.Heard(tgt))
+		e.print("c1", flood...)
+		require.Equal(t, "mc", <-told)
+		require.True(t, m.Heard(tgt))
+		e.print("c1", flood...)
+		synctest.Wait()
+		require.Empty(t, told, "once is enough")
+		e.print("c2", "b")
+		require.False(t, m.Heard(target("c2")))
+		e.end("c1")
+		e.end("c2")
+		require.Equal(t, "mc", <-told)
+		synctest.Wait()
+		require.True(t, m.Heard(target("c2")))
 	})
 }
 

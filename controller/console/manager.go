@@ -38,6 +38,7 @@ type state struct {
 	final   bool               // and that was all: the engine said so, or the read began after the end
 	matched bool               // target's pattern
 	awaited bool               // Heard was asked: Source tells when it is read
+	wordy   int                // what was read since then; see heed
 	leaving bool               // Forget waits
 	retry   chan struct{}      // do not wait for the backoff
 	rescan  chan struct{}      // the pattern or the run is another
@@ -111,6 +112,9 @@ func (m *Manager) aim(k key, s *state, t Target) {
 		s.matched = t.Pattern == ""
 		signal(s.rescan)
 	}
+	if runOf(was) != runOf(t) {
+		s.awaited, s.wordy = false, 0
+	}
 	if s.pumping && (runOf(was) != runOf(t) || was.Ended != t.Ended) {
 		signal(s.retry)
 	}
@@ -151,8 +155,9 @@ func signal(c chan struct{}) {
 	}
 }
 
-// Heard says whether all that an ended run printed is in the journal. If not it
-// is read, and Source tells when it was. It does not wait.
+// Heard says whether all that an ended run printed is in the journal, or enough
+// of it: maxWordy of a flood. If not it is read, and Source tells when it was.
+// It does not wait.
 func (m *Manager) Heard(t Target) bool {
 	t.Ended = true
 	_, done := m.drain(t)
@@ -160,8 +165,8 @@ func (m *Manager) Heard(t Target) bool {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		s := m.state(keyOf(t))
-		s.awaited = true
-		done = s.read == runOf(t) && s.final
+		done = s.read == runOf(t) && s.final || s.wordy > maxWordy
+		s.awaited = !done
 	}
 	return done
 }

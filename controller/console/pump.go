@@ -22,6 +22,7 @@ const (
 	maxWait     = 5 * time.Second
 	goodRead    = 10 * time.Second // a stream that lived so long has worked
 	lastTries   = 3                // for a container that another one has replaced
+	maxWordy    = 1 << 20          // bytes that a run's end is kept back for, with 100 for each line
 )
 
 // pump reads one console.
@@ -199,6 +200,7 @@ func (p *pump) write(ctx context.Context, b *buffer) {
 		if lines, more = b.take(lines[:0]); len(lines) > 0 {
 			p.append(lines)
 			p.look(ctx, lines)
+			p.heed(lines)
 			if cap(lines) > keepBytes/64 {
 				lines = nil
 			}
@@ -258,6 +260,24 @@ func (p *pump) found(l v1.Line) bool {
 func (p *pump) append(lines []v1.Line) {
 	if err := p.m.sink.Append(p.k.id, p.role(), lines); err != nil {
 		p.log.Warn("console lines are not kept", "error", err)
+	}
+}
+
+// heed counts what is read while the end of a run is kept back for it. A flood
+// may be far behind: its end is told without the rest.
+func (p *pump) heed(lines []v1.Line) {
+	p.m.mu.Lock()
+	defer p.m.mu.Unlock()
+	if !p.s.awaited {
+		return
+	}
+	for _, l := range lines {
+		p.s.wordy += len(l.Data) + 100
+	}
+	if p.s.wordy > maxWordy {
+		p.s.awaited = false
+		p.m.news[p.k.id] = struct{}{}
+		signal(p.m.told)
 	}
 }
 
