@@ -85,7 +85,7 @@ func TestScan(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, f.Truncate(1<<40))
 	require.NoError(t, f.Close())
-	deep(t, b.dir, 300, 100_000)
+	deep(t, b.dir, long, 300, 100_000)
 	size, err := b.Scan(t.Context(), id)
 	require.NoError(t, err)
 	require.InDelta(t, 200_000+300*4096, size, 40_000)
@@ -95,14 +95,16 @@ func TestScan(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
+// long is a name that makes a path too long soon. Beware of very many: go test
+// logs every path that is opened, and keeps the log.
+var long = strings.Repeat("d", 200)
+
 // deep makes n folders inside each other, too long for any path, with a file in
-// the last. A few hundred will do: go test logs every path that is opened, and
-// keeps the log, which grows with the square of n.
-func deep(t testing.TB, dir string, n, size int) {
+// the last.
+func deep(t testing.TB, dir, name string, n, size int) {
 	t.Helper()
 	fd, err := unix.Open(dir, unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	require.NoError(t, err)
-	name := strings.Repeat("d", 200)
 	for range n {
 		require.NoError(t, unix.Mkdirat(fd, name, 0o755))
 		next, err := unix.Openat(fd, name, unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -121,7 +123,7 @@ func deep(t testing.TB, dir string, n, size int) {
 func TestDeepTree(t *testing.T) {
 	b := newBox(t, options())
 	require.NoError(t, os.Mkdir(filepath.Join(b.dir, "x"), 0o755))
-	deep(t, filepath.Join(b.dir, "x"), 500, 10)
+	deep(t, filepath.Join(b.dir, "x"), "d", 4096, 10)
 	_, err := b.Scan(t.Context(), id)
 	require.NoError(t, err)
 	found, err := b.Search(t.Context(), id, ".", "file")
@@ -185,7 +187,7 @@ func TestRemove(t *testing.T) {
 	for i := range 3000 {
 		b.put(t, fmt.Sprintf("d%d/f%d", i%10, i), "")
 	}
-	deep(t, b.dir, 300, 1)
+	deep(t, b.dir, long, 300, 1)
 	require.NoError(t, os.Symlink(b.outside, filepath.Join(b.dir, "link")))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
