@@ -34,26 +34,39 @@ func TestAWishIsNeverLost(t *testing.T) {
 	t.Logf("%d of %d end running; slowest exit to running %s", tries, tries, slowest.Round(time.Millisecond))
 }
 
+// verbs are the states that each comes to.
+var verbs = map[string]string{"start": "running", "stop": "exit", "kill": "exit", "restart": "running"}
+
 // TestEveryPairOfVerbs posts two verbs one right after the other: the second
-// one decides, and nothing is left half done.
+// one decides, and nothing is left half done, also when the daemon is killed in
+// between.
 func TestEveryPairOfVerbs(t *testing.T) {
 	t.Parallel()
 	b, random := berthtest.Start(t, berthtest.Options{}), dice(t)
-	verbs := map[string]string{"start": "running", "stop": "exit", "kill": "exit", "restart": "running"}
 	b.Started(t, "mc", berthtest.Spec{"startup_command": polite, "start_pattern": "up"})
-	for range rounds(1, 10) {
+	for round := range rounds(2, 10) {
 		for first := range verbs {
-			for second, end := range verbs {
-				b.Verb(t, "mc", first)
-				after := time.Duration(random.IntN(200)) * time.Millisecond
-				pause(after)
-				b.Verb(t, "mc", second)
-				c := b.Await(t, "mc", first+" and "+second, func(c berthtest.Container) bool {
-					return c.State == end && c.ObservedGeneration == c.Generation
-				})
-				one, _ := b.Engine.Inspect(t, c.ContainerID)
-				require.Equal(t, end == "running", one.State.Running, "%s, %s later %s", first, after, second)
+			for second := range verbs {
+				pairOfVerbs(t, b, first, second, time.Duration(random.IntN(500))*time.Millisecond, round%2 == 1, round%4 == 3)
 			}
 		}
 	}
+}
+
+func pairOfVerbs(t *testing.T, b *berthtest.Berth, first, second string, after time.Duration, killBetween, killBehind bool) {
+	t.Helper()
+	b.Verb(t, "mc", first)
+	pause(after)
+	if killBetween {
+		b.Restart(t)
+	}
+	b.Verb(t, "mc", second)
+	if killBehind {
+		b.Restart(t)
+	}
+	c := b.Await(t, "mc", first+" and "+second, func(c berthtest.Container) bool {
+		return c.State == verbs[second] && c.ObservedGeneration == c.Generation
+	})
+	one, _ := b.Engine.Inspect(t, c.ContainerID)
+	require.Equal(t, verbs[second] == "running", one.State.Running, "%s, %s later %s; killed: %t, %t", first, after, second, killBetween, killBehind)
 }
