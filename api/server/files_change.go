@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"io/fs"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -32,20 +33,29 @@ type movedBody struct {
 	Destination string `json:"destination"`
 }
 
+// largeList is how many files make a list large. One large list of a volume is
+// kept in memory at once, until its client has it.
+const largeList = 10_000
+
 func (s files) listFiles(c *fiber.Ctx) error {
 	path, err := folderQuery(c)
 	if err != nil {
 		return err
 	}
-	var body filesBody
-	err = s.onVolume(c, func(ctx context.Context, f Files, id string) (err error) {
-		body.Files, err = f.List(ctx, id, path)
-		return err
+	return s.onVolume(c, func(ctx context.Context, f Files, id string) error {
+		leave := s.lists.enter(id)
+		defer func() { leave() }()
+		list, err := f.List(ctx, id, path)
+		if err != nil {
+			return err
+		}
+		if len(list) <= largeList {
+			return ok(c, filesBody{list})
+		}
+		streamed(c, "files", slices.Values(list), leave)
+		leave = func() {}
+		return nil
 	})
-	if err != nil {
-		return err
-	}
-	return ok(c, body)
 }
 
 func (s files) searchFiles(c *fiber.Ctx) error {

@@ -1,8 +1,10 @@
 package server
 
 import (
+	"encoding/json"
 	"fmt"
 	"net"
+	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -74,6 +76,43 @@ func TestLargeWritesWaitForTheirVolume(t *testing.T) {
 	require.Len(t, h.get("first"), 100<<10)
 	inLine(0)
 	require.Empty(t, h.server.writes.all)
+}
+
+// TestLargeListsWaitForTheirVolume: of the large lists of a volume's files one at
+// a time is kept in memory, until its client has it or leaves.
+func TestLargeListsWaitForTheirVolume(t *testing.T) {
+	h := newFileHarness(t)
+	const many = 3 * largeList
+	for i := range many { // 7 MiB of names: more than the system keeps for a client
+		require.NoError(t, os.WriteFile(fmt.Sprintf("%s/%0240d", h.dir, i), nil, 0o600))
+	}
+	slow, err := net.Dial("tcp", strings.TrimPrefix(h.base, "http://"))
+	require.NoError(t, err)
+	defer slow.Close()
+	_, err = fmt.Fprintf(slow, "GET %s HTTP/1.1\r\nHost: x\r\nAccept: Application/vnd.berthv1+json\r\nAuthorization: Bearer %s\r\n\r\n",
+		h.at("files", "path", "."), adminToken)
+	require.NoError(t, err)
+	inLine := func(n int) {
+		require.Eventually(t, func() bool { return h.server.lists.waiting(h.id) == n }, 10*time.Second, time.Millisecond)
+	}
+	_, err = slow.Read(make([]byte, 1))
+	require.NoError(t, err)
+	inLine(1)
+	second := make(chan answer, 1)
+	go func() { second <- h.do(request{method: "GET", path: h.at("files", "path", ".")}) }()
+	inLine(2)
+
+	other := h.volume()
+	require.NoError(t, h.manager.Ensure(other))
+	require.Equal(t, 200, h.do(request{method: "GET", path: "/volumes/" + other + "/files?path=."}).status)
+
+	require.NoError(t, slow.Close())
+	a := <-second
+	require.Equal(t, 200, a.status)
+	var body filesBody
+	require.NoError(t, json.Unmarshal([]byte(a.raw), &body))
+	require.Len(t, body.Files, many)
+	inLine(0)
 }
 
 // TestManyFaultsCostLittle sends a body that has a million.

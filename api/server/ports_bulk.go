@@ -1,9 +1,6 @@
 package server
 
 import (
-	"bufio"
-	"encoding/json"
-
 	"github.com/gofiber/fiber/v2"
 
 	"berth/api/intent"
@@ -69,24 +66,8 @@ func (s ports) listPorts(c *fiber.Ctx) error {
 		return err
 	}
 	caller := callerOf(c)
-	c.Set(fiber.HeaderContentType, fiber.MIMEApplicationJSON)
-	c.Context().SetBodyStreamWriter(func(w *bufio.Writer) { writePorts(w, pools, caller) })
+	streamed(c, "ports", func(yield func(portBody) bool) {
+		intent.Entries(pools, func(e intent.PortEntry) bool { return yield(bodyOfPort(e, caller)) })
+	}, func() {})
 	return nil
-}
-
-// writePorts writes {"ports": [...]}. An error of w stays with it, and ends the
-// connection when it is flushed.
-func writePorts(w *bufio.Writer, pools []v1.Pool, caller intent.Caller) {
-	_, err := w.WriteString(`{"ports":[`)
-	first := true
-	intent.Entries(pools, func(e intent.PortEntry) bool {
-		if !first {
-			_ = w.WriteByte(',')
-		}
-		first = false
-		text, _ := json.Marshal(bodyOfPort(e, caller)) // plain data: it cannot fail
-		_, err = w.Write(text)
-		return err == nil
-	})
-	_, _ = w.WriteString(`]}`)
 }

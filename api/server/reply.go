@@ -1,7 +1,10 @@
 package server
 
 import (
+	"bufio"
 	"encoding/json"
+	"fmt"
+	"iter"
 	"net/url"
 
 	"github.com/gofiber/fiber/v2"
@@ -20,6 +23,34 @@ func reply(c *fiber.Ctx, status int, v any) error {
 
 // ok answers 200 with v as JSON.
 func ok(c *fiber.Ctx, v any) error { return reply(c, fiber.StatusOK, v) }
+
+// streamed answers 200 with {"name": [...]}, written as it is made: the list may
+// be very long. done is called when it was sent, or the client has left.
+func streamed[T any](c *fiber.Ctx, name string, list iter.Seq[T], done func()) {
+	c.Set(fiber.HeaderContentType, fiber.MIMEApplicationJSON)
+	c.Context().SetBodyStreamWriter(func(w *bufio.Writer) {
+		defer done()
+		writeList(w, name, list)
+	})
+}
+
+// writeList writes {"name": [...]}. An error of w stays with it, and ends the
+// connection when it is flushed.
+func writeList[T any](w *bufio.Writer, name string, list iter.Seq[T]) {
+	_, _ = fmt.Fprintf(w, `{%q:[`, name)
+	first := true
+	for one := range list {
+		if !first {
+			_ = w.WriteByte(',')
+		}
+		first = false
+		text, _ := json.Marshal(one) // plain data: it cannot fail
+		if _, err := w.Write(text); err != nil {
+			return
+		}
+	}
+	_, _ = w.WriteString(`]}`)
+}
 
 // param is a segment of the path, percent-decoded once. What cannot be decoded
 // is empty, and no name is.

@@ -40,6 +40,7 @@ type Server struct {
 	sockets  *sockets
 	underway underway
 	writes   queues  // of large files that come as JSON, by volume
+	lists    queues  // of files, by volume
 	special  []route // those that are not guarded like the rest
 
 	mu       sync.Mutex
