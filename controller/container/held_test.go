@@ -142,3 +142,17 @@ func TestALimitThatTheEngineRefusesIsToldOnceAndBlocksNothing(t *testing.T) {
 		require.LessOrEqual(t, w.count("update", server), 2, "once for each spec")
 	})
 }
+
+// An image that is gone after the script fails the installation too; its
+// installer is of no more use.
+func TestAnImageThatIsGoneAfterTheScriptLeavesNoInstaller(t *testing.T) {
+	live(t, func(w *world) {
+		w.create(nil)
+		w.engine.RemoveImage("i")
+		w.engine.RefusePull("i", runtime.ErrImageNotFound)
+		w.engine.Exit(installer, 0)
+		c := w.want(v1.Failed)
+		require.Equal(t, v1.ReasonImageNotFound, v1.FindCondition(c.Status.Conditions, v1.Installed).Reason)
+		require.Empty(t, w.engine.State(installer).ContainerID)
+	})
+}

@@ -214,15 +214,19 @@ func (s installing) installed(st *v1.ContainerStatus, now time.Time) {
 
 // failInstall ends an installation for good; reinstall is the way on.
 func (s installing) failInstall(reason, message string) error {
-	return s.note(func(st *v1.ContainerStatus, now time.Time) {
-		st.Phase, st.Installed, st.InstallFailed, st.Message = v1.Failed, s.c.Spec.Install, true, message
-		st.InstallID = s.o.Install.ContainerID
-		if s.o.Install.FinishedAt.After(s.o.Install.StartedAt) {
-			code := s.o.Install.ExitCode
-			st.ExitCode, st.OOMKilled = &code, s.o.Install.OOMKilled
-		}
-		set(st, now, v1.Installed, v1.False, reason, message)
-	}, message)
+	return s.note(func(st *v1.ContainerStatus, now time.Time) { s.failed(st, now, reason, message) }, message)
+}
+
+// failed is the end of an installation for good. An installer that is there is
+// named, so that it is removed.
+func (s step) failed(st *v1.ContainerStatus, now time.Time, reason, message string) {
+	st.Phase, st.Installed, st.InstallFailed, st.Message = v1.Failed, s.c.Spec.Install, true, message
+	st.InstallID = s.o.Install.ContainerID
+	if s.o.Install.FinishedAt.After(s.o.Install.StartedAt) {
+		code := s.o.Install.ExitCode
+		st.ExitCode, st.OOMKilled = &code, s.o.Install.OOMKilled
+	}
+	set(st, now, v1.Installed, v1.False, reason, message)
 }
 
 // removeInstaller cleans up, once its log is kept.

@@ -59,8 +59,7 @@ func (s step) notePull(image string, p runtime.Progress) error {
 func (s step) noImage(reason string, err error) error {
 	s.Pulls.Forget(s.c.Meta.ID)
 	return s.note(func(st *v1.ContainerStatus, now time.Time) {
-		st.Phase, st.Installed, st.InstallFailed, st.Message = v1.Failed, s.c.Spec.Install, true, err.Error()
 		set(st, now, v1.ImageAvailable, v1.False, reason, err.Error())
-		set(st, now, v1.Installed, v1.False, reason, err.Error())
+		s.failed(st, now, reason, err.Error())
 	}, err.Error())
 }
