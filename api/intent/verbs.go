@@ -11,8 +11,8 @@ func verb(s *store.Store, id string, change act) error { return s.Update(change.
 // end is verb for what ends a run: it goes on while the disk is full.
 func end(s *store.Store, id string, change act) error { return s.MustUpdate(change.of(id)) }
 
-// act is what a verb does to a spec; seen says whether the status knows it.
-type act func(status v1.ContainerStatus, spec *v1.ContainerSpec, seen bool)
+// act is what a verb does to a spec.
+type act func(status v1.ContainerStatus, spec *v1.ContainerSpec)
 
 func (a act) of(id string) func(*store.Tx) error {
 	return func(tx *store.Tx) error {
@@ -21,7 +21,7 @@ func (a act) of(id string) func(*store.Tx) error {
 			return err
 		}
 		return store.Containers.SetSpec(tx, id, func(spec *v1.ContainerSpec) error {
-			a(o.Status, spec, o.Status.ObservedGeneration >= o.Meta.Generation)
+			a(o.Status, spec)
 			return nil
 		})
 	}
@@ -30,8 +30,8 @@ func (a act) of(id string) func(*store.Tx) error {
 // StartContainer asks for a run. While one is wanted that has not ended, it
 // changes nothing.
 func StartContainer(s *store.Store, id string) error {
-	return verb(s, id, func(status v1.ContainerStatus, spec *v1.ContainerSpec, seen bool) {
-		if spec.Power == v1.PowerOn && !ended(status, *spec, seen) {
+	return verb(s, id, func(status v1.ContainerStatus, spec *v1.ContainerSpec) {
+		if spec.Power == v1.PowerOn && !ended(status, *spec) {
 			return
 		}
 		spec.Power = v1.PowerOn
@@ -42,9 +42,8 @@ func StartContainer(s *store.Store, id string) error {
 // RestartContainer asks for a new run after a graceful stop of the one there
 // is. While a run is wanted that has not begun, it changes nothing.
 func RestartContainer(s *store.Store, id string) error {
-	return verb(s, id, func(status v1.ContainerStatus, spec *v1.ContainerSpec, seen bool) {
-		pending := status.Ran != spec.Run && !ended(status, *spec, seen)
-		if spec.Power == v1.PowerOn && pending {
+	return verb(s, id, func(status v1.ContainerStatus, spec *v1.ContainerSpec) {
+		if spec.Power == v1.PowerOn && status.Ran != spec.Run {
 			return
 		}
 		spec.Power = v1.PowerOn
@@ -54,28 +53,21 @@ func RestartContainer(s *store.Store, id string) error {
 
 // StopContainer asks for the run to end gracefully.
 func StopContainer(s *store.Store, id string) error {
-	return end(s, id, func(_ v1.ContainerStatus, spec *v1.ContainerSpec, _ bool) {
+	return end(s, id, func(_ v1.ContainerStatus, spec *v1.ContainerSpec) {
 		spec.Power = v1.PowerOff
 	})
 }
 
 // KillContainer asks for the run to end at once, whatever else is under way.
 func KillContainer(s *store.Store, id string) error {
-	return end(s, id, func(_ v1.ContainerStatus, spec *v1.ContainerSpec, _ bool) {
+	return end(s, id, func(_ v1.ContainerStatus, spec *v1.ContainerSpec) {
 		spec.Power, spec.KillRun = v1.PowerOff, spec.Run
 	})
 }
 
-// ended says whether the run that spec wants is over: it began and ended, or
-// it failed for good and the status knows this very spec.
-func ended(status v1.ContainerStatus, spec v1.ContainerSpec, seen bool) bool {
-	switch status.Phase {
-	case v1.Exit:
-		return status.Ran == spec.Run
-	case v1.Failed:
-		return !status.InstallFailed && (seen || status.Ran == spec.Run)
-	}
-	return false
+// ended says whether the run that spec wants has begun and ended.
+func ended(status v1.ContainerStatus, spec v1.ContainerSpec) bool {
+	return status.Phase == v1.Exit && status.Ran == spec.Run
 }
 
 // Reinstallation is what a new installation changes. What is nil stays.
@@ -99,7 +91,7 @@ func ReinstallContainer(s *store.Store, id string, r Reinstallation) error {
 	if err := f.Err(); err != nil {
 		return err
 	}
-	return verb(s, id, func(_ v1.ContainerStatus, spec *v1.ContainerSpec, _ bool) {
+	return verb(s, id, func(_ v1.ContainerStatus, spec *v1.ContainerSpec) {
 		spec.Install++
 		spec.Power = v1.PowerOff
 		if r.Image != nil {
@@ -151,9 +143,8 @@ func change(tx *store.Tx, o v1.Container, spec v1.ContainerSpec) error {
 // the run of o was made from. The run is raised also when it has not begun: it
 // may be about to, with the old spec.
 func rerun(o v1.Container, spec v1.ContainerSpec) v1.ContainerSpec {
-	seen := o.Status.ObservedGeneration >= o.Meta.Generation
 	if spec.Power == v1.PowerOn && o.Spec.Power == v1.PowerOn &&
-		spec.Stamp() != o.Spec.Stamp() && !ended(o.Status, o.Spec, seen) {
+		spec.Stamp() != o.Spec.Stamp() && !ended(o.Status, o.Spec) {
 		spec.Run++
 	}
 	return spec

@@ -46,8 +46,6 @@ func TestVerbs(t *testing.T) {
 			"start": {on, 4, 0}, "restart": {on, 4, 0}, "stop": {off, 4, 0}, "kill": {off, 4, 4}}},
 		"install failed": {v1.ContainerStatus{Phase: v1.Failed, Installed: 1, InstallFailed: true, ObservedGeneration: 99}, on, 1, map[string]wish{
 			"start": {on, 1, 0}, "restart": {on, 1, 0}, "stop": {off, 1, 0}, "kill": {off, 1, 1}}},
-		"start failed for good": {v1.ContainerStatus{Phase: v1.Failed, Installed: 1, Ran: 1}, on, 1, map[string]wish{
-			"start": {on, 2, 0}, "restart": {on, 2, 0}, "stop": {off, 1, 0}, "kill": {off, 1, 1}}},
 	}
 	for name, situation := range situations {
 		for verb, want := range situation.want {
