@@ -10,9 +10,6 @@ import (
 	v1 "berth/api/v1"
 )
 
-// home is where the volume is in every container.
-const home = "/home/container"
-
 // maxList bounds the entries of a list or map of a spec.
 const maxList = 1000
 
@@ -92,7 +89,7 @@ func checkMounts(f *Faults, p Policy, spec *v1.ContainerSpec) {
 	if len(spec.Mounts) == 0 {
 		spec.Mounts = nil
 	}
-	targets := map[string]bool{home: true}
+	targets := map[string]bool{v1.Home: true}
 	for i := range spec.Mounts {
 		m := &spec.Mounts[i]
 		at := fmt.Sprintf("mounts[%d]", i)

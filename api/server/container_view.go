@@ -7,9 +7,6 @@ import (
 	v1 "berth/api/v1"
 )
 
-// home is where a volume is in a container.
-const home = "/home/container"
-
 // containerView is the state of a container as a client sees it. The install
 // script is not told.
 type containerView struct {
@@ -76,7 +73,7 @@ func viewOf(o v1.Container, volumePath string) containerView {
 		InternalID: o.Meta.ID, ContainerID: status.ContainerID, VolumeID: spec.VolumeID,
 		Image: spec.Image, StartupCommand: spec.StartupCommand, StartPattern: spec.StartPattern,
 		InstallState: v1.InstallStateOf(o), Ports: append([]v1.Port{}, spec.Ports...), Limits: spec.Limits,
-		Mount:     mountView{volumePath, home},
+		Mount:     mountView{volumePath, v1.Home},
 		CreatedAt: o.Meta.CreatedAt.Unix(), UpdatedAt: o.Meta.UpdatedAt.Unix(),
 
 		State: phase(o), Power: spec.Power,

@@ -27,6 +27,9 @@ var Phases = []Phase{Installing, Ready, Starting, Running, Stopping, Exit, Faile
 // Active says whether a phase tells of a run that has not ended.
 func (p Phase) Active() bool { return p == Starting || p == Running || p == Stopping }
 
+// Home is where a container sees its volume.
+const Home = "/home/container"
+
 // ContainerSpec is what the client asked for. Verbs are ordinals: "restart"
 // raises Run, "reinstall" raises Install, "kill" sets KillRun to Run. So a wish
 // survives a crash and is carried out once.
@@ -139,7 +142,7 @@ type ContainerStatus struct {
 	RestartCount  int        `json:"restart_count,omitempty"`  // restarts by policy since the wish
 	Crashes       int        `json:"crashes,omitempty"`        // in a row, for the backoff
 	LimitsRefused string     `json:"limits_refused,omitempty"` // the attempt to change limits that the engine did not carry out
-	NextRetryAt   *time.Time `json:"next_retry_at,omitempty"`  // of a restart by policy, or of a failed step
+	NextRetryAt   *time.Time `json:"next_retry_at,omitempty"`  // of a restart by policy, or of a start that failed
 	BootID        string     `json:"boot_id,omitempty"`        // of the host, when the run began
 }
 

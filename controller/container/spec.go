@@ -13,9 +13,8 @@ import (
 	"berth/runtime"
 )
 
-// What a container sees its volume as, and what holds where the spec is silent.
+// What holds where the spec is silent.
 const (
-	home                  = "/home/container"
 	defaultInstallTimeout = time.Hour
 	defaultStopTimeout    = 30 * time.Second
 	defaultStopSignal     = "SIGTERM"
@@ -59,7 +58,7 @@ func common(c v1.Container, volume string) runtime.Spec {
 		Live:     limits(s),
 		IOWeight: s.Limits.IOWeight,
 		User:     s.User,
-		Workdir:  home,
+		Workdir:  v1.Home,
 	}
 }
 
@@ -118,7 +117,7 @@ func environment(env map[string]string) []string {
 }
 
 func mounts(s v1.ContainerSpec, volume string) []runtime.Mount {
-	list := []runtime.Mount{{Source: volume, Target: home}}
+	list := []runtime.Mount{{Source: volume, Target: v1.Home}}
 	for _, m := range s.Mounts {
 		list = append(list, runtime.Mount{Source: m.Source, Target: m.Target, ReadOnly: m.ReadOnly})
 	}
