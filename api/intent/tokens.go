@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"time"
 
@@ -25,8 +24,6 @@ type TokenRequest struct {
 }
 
 const defaultTTL = time.Hour
-
-var tokenPattern = regexp.MustCompile(`^berth_[0-9a-f]{32}$`)
 
 // CheckToken notes the faults of a request, and returns how long the token is to live.
 func CheckToken(f *Faults, r TokenRequest) time.Duration {
@@ -53,9 +50,7 @@ func MintToken(s *store.Store, minter Caller, r TokenRequest) (v1.Secret, time.T
 	if err := within(minter, spec); err != nil {
 		return "", time.Time{}, err
 	}
-	var b [16]byte
-	rand.Read(b[:]) // never fails, as its documentation says
-	secret := v1.Secret("berth_" + hex.EncodeToString(b[:]))
+	secret := NewSecret()
 	id, hash := digest(secret.Reveal())
 	spec.Hash = hash
 	err := s.Update(func(tx *store.Tx) error {
@@ -63,6 +58,13 @@ func MintToken(s *store.Store, minter Caller, r TokenRequest) (v1.Secret, time.T
 		return store.Tokens.Create(tx, id, spec)
 	})
 	return secret, spec.ExpiresAt, err
+}
+
+// NewSecret is a fresh access token: berth_ and 128 random bits in hex.
+func NewSecret() v1.Secret {
+	var b [16]byte
+	rand.Read(b[:]) // never fails, as its documentation says
+	return v1.Secret("berth_" + hex.EncodeToString(b[:]))
 }
 
 // expiry is never after the minter's.
@@ -139,7 +141,7 @@ func Authenticate(s *store.Store, admin v1.Secret, secret string) (Caller, error
 	if _, want := digest(admin.Reveal()); admin != "" && same(hash, want) {
 		return Administrator(), nil
 	}
-	if !tokenPattern.MatchString(secret) {
+	if !v1.IsToken(secret) {
 		return Caller{}, ErrUnauthorized
 	}
 	var c Caller

@@ -1,30 +1,23 @@
 package main
 
 import (
-	"crypto/rand"
 	_ "embed"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"berth/api/intent"
 )
 
 //go:embed config.tmpl.yaml
 var configTemplate string
 
-// newToken is a fresh access token.
-func newToken() string {
-	var b [16]byte
-	rand.Read(b[:]) // never fails: it ends the process first
-	return "berth_" + hex.EncodeToString(b[:])
-}
-
 // renderConfig is a commented configuration with a fresh token.
 func renderConfig(dataPath string) string {
-	return strings.NewReplacer("<token>", newToken(), "<data_path>", dataPath).Replace(configTemplate)
+	return strings.NewReplacer("<token>", intent.NewSecret().Reveal(), "<data_path>", dataPath).Replace(configTemplate)
 }
 
 // writeConfig writes a new configuration to path, whole or not at all, mode
