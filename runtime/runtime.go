@@ -94,10 +94,10 @@ type Mount struct {
 
 // Port publishes a container port on the host.
 type Port struct {
-	IP            string
-	Port          int
+	IP            string // of the host
+	Port          int    // of the host
 	ContainerPort int
-	Protocol      string
+	Protocol      string // tcp or udp
 }
 
 // Auth is a registry's credentials. The zero Auth is none.

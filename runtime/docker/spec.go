@@ -94,11 +94,7 @@ func binds(mounts []runtime.Mount) []mount.Mount {
 func publish(ports []runtime.Port) (nat.PortSet, nat.PortMap) {
 	exposed, bindings := nat.PortSet{}, nat.PortMap{}
 	for _, p := range ports {
-		inside := p.ContainerPort
-		if inside == 0 {
-			inside = p.Port
-		}
-		port := nat.Port(strconv.Itoa(inside) + "/" + p.Protocol)
+		port := nat.Port(strconv.Itoa(p.ContainerPort) + "/" + p.Protocol)
 		exposed[port] = struct{}{}
 		bindings[port] = append(bindings[port], nat.PortBinding{HostIP: p.IP, HostPort: strconv.Itoa(p.Port)})
 	}

@@ -30,7 +30,7 @@ func full(role runtime.Role) runtime.Spec {
 		Ports: []runtime.Port{
 			{IP: "0.0.0.0", Port: 25565, ContainerPort: 25565, Protocol: "tcp"},
 			{IP: "::1", Port: 25565, ContainerPort: 25565, Protocol: "tcp"},
-			{IP: "127.0.0.1", Port: 19132, Protocol: "udp"},
+			{IP: "127.0.0.1", Port: 19132, ContainerPort: 19132, Protocol: "udp"},
 		},
 		Live:       runtime.Live{Memory: 1 << 30, Swap: 1 << 28, CPU: 1.5, Pids: 100, Cpuset: "0-1"},
 		IOWeight:   500,
