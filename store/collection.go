@@ -26,9 +26,6 @@ type Collection[S, T any] struct {
 	cloneStatus func(T) T
 }
 
-// Kind is the word that Change.Kind holds for this collection.
-func (c Collection[S, T]) Kind() string { return c.kind }
-
 func (c Collection[S, T]) specKey(id string) string   { return c.kind + "/" + id + "/spec" }
 func (c Collection[S, T]) statusKey(id string) string { return c.kind + "/" + id + "/status" }
 

@@ -6,6 +6,7 @@
 //	meta/schema            version of this drawing; a change of it is a migration
 //	meta/id                the random id of the store, made once
 //	meta/revision          revision of the last change of an object
+//	meta/filler            zeros that nobody reads (writer.go)
 //	meta/events            seq of the oldest transition kept, seq of the newest
 //	<kind>/<id>/spec       what a client asked for; only api/intent writes it
 //	<kind>/<id>/status     what was observed; only the kind's controller writes it

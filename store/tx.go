@@ -116,7 +116,8 @@ func (tx *Tx) set(key string, value []byte) error {
 
 func (tx *Tx) remove(key string) error { return tx.set(key, nil) }
 
-// numbers reads a key that holds numbers. A key that is not there leaves them 0.
+// numbers reads a key that holds numbers. A key that is not there leaves them
+// as they are.
 func (tx *Tx) numbers(key string, to ...*uint64) error {
 	err := tx.read(key, func(b []byte) error {
 		if len(b) != 8*len(to) {

@@ -4,8 +4,8 @@
 // A console has one writer, the pump, which appends to the journal and never
 // waits for a listener. A listener has no queue of lines, only a cursor: it reads
 // from a small ring of what was written last, encoded once for all, and from the
-// journal when it is behind the ring. So a client that never reads costs a few
-// hundred bytes, and a slow one loses nothing until it is a whole journal file
+// journal when it is behind the ring. So a client that never reads costs its
+// position and one batch of some 32 KiB at most, and a slow one loses nothing until it is a whole journal file
 // behind; then it jumps ahead and is told how many lines it missed.
 //
 // Order: lines of one console come in the order of the journal, state events in

@@ -73,9 +73,10 @@ func (s *Scanner) scan(ctx context.Context, id string) {
 	if err != nil && ctx.Err() == nil && !known {
 		s.Log.Warn("a volume could not be measured", "volume", id, "err", err)
 	}
-	rest(ctx, max(restAtLeast, restFactor*time.Since(began)))
+	rest(ctx, restFactor*time.Since(began))
 }
 
+// rest waits for d, restAtLeast at the least, or until ctx ends.
 func rest(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(max(d, restAtLeast))
 	defer t.Stop()

@@ -75,10 +75,6 @@ func (i *Isolated) Start(t testing.TB) {
 // Pid returns the pid of dockerd.
 func (i *Isolated) Pid() int { return i.cmd.Process.Pid }
 
-// Netns returns the path of the network namespace that published ports are in:
-// nsenter --net=<path> reaches them.
-func (i *Isolated) Netns() string { return "/run/netns/" + i.netns }
-
 // Log returns the end of dockerd's log.
 func (i *Isolated) Log(t testing.TB) string {
 	text, err := os.ReadFile(filepath.Join(i.dir, "log"))
