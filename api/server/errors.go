@@ -121,7 +121,7 @@ func (s *Server) fail(c *fiber.Ctx, err error) error {
 	}
 	if !known {
 		s.log.Error("request failed", slog.String("request", requestID(c)),
-			slog.String("route", c.Route().Path), slog.Any("error", err))
+			slog.String("route", c.Route().Path), slog.Any("err", err))
 	}
 	if status == 408 || status == 413 {
 		c.Context().SetConnectionClose()

@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/gofiber/fiber/v2"
 
@@ -148,14 +147,14 @@ func (b *fileBody) WriteTo(w io.Writer) (int64, error) {
 // Close closes the file.
 func (b *fileBody) Close() error { return b.file.Close() }
 
-// fileTag is an ETag that changes with the content of a file: berth replaces files whole, and what
-// a container writes changes the time.
+// fileTag is an ETag that changes with the content of a file: berth replaces
+// files whole, and what a container writes changes the time.
 func fileTag(info fs.FileInfo) string {
 	var inode uint64
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		inode = st.Ino
 	}
-	return fmt.Sprintf(`"%x-%x-%x"`, inode, info.ModTime().UnixNano()/int64(time.Nanosecond), info.Size())
+	return fmt.Sprintf(`"%x-%x-%x"`, inode, info.ModTime().UnixNano(), info.Size())
 }
 
 // matches says whether an If-None-Match header names the tag.

@@ -125,7 +125,7 @@ func (k *socket) stopFor(err error) {
 	case errors.Is(err, stream.ErrClosed):
 		k.stop(websocket.CloseGoingAway, "shutting down")
 	case err != nil && errors.Is(err, errGreeting):
-		k.log.Error("socket failed", slog.Any("error", err))
+		k.log.Error("socket failed", slog.Any("err", err))
 		k.stop(websocket.CloseInternalServerErr, "internal error")
 	}
 	k.stop(websocket.CloseNormalClosure, "")

@@ -78,7 +78,7 @@ func (k reading) handle(ctx context.Context, raw []byte) []byte {
 	if err != nil {
 		told, known := refusal(err)
 		if !known {
-			k.log.Error("socket message failed", "event", m.Event, "error", err)
+			k.log.Error("socket message failed", "event", m.Event, "err", err)
 		}
 		return k.say(m.Container, told.Message)
 	}

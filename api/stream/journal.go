@@ -37,7 +37,7 @@ func (h *Hub) Begin(id, role, container string) (v1.Resume, error) {
 	}
 	resume, err := g.begin(container)
 	if err != nil { // a note is a hint: a full disk must not stop the console
-		h.log.Warn("console has no note of its container", "container", id, "error", err)
+		h.log.Warn("console has no note of its container", "container", id, "err", err)
 	}
 	return resume, nil
 }

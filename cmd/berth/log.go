@@ -1,7 +1,6 @@
 package main
 
 import (
-	"io"
 	"log/slog"
 	"os"
 	"time"
@@ -16,7 +15,7 @@ func newLog(c v1.LogConfig, level *slog.LevelVar, out *os.File) *slog.Logger {
 	if c.Format == "text" || c.Format == "auto" && isTerminal(out) {
 		return slog.New(slog.NewTextHandler(out, o))
 	}
-	return slog.New(slog.NewJSONHandler(io.Writer(out), o))
+	return slog.New(slog.NewJSONHandler(out, o))
 }
 
 // setLevel takes a level that the configuration has checked.

@@ -95,7 +95,7 @@ func (m *Manager) finish(ctx context.Context, k key, t Target, whole bool) bool 
 func (p *pump) read(ctx context.Context, t Target) (whole bool) {
 	defer func() {
 		if err := p.m.sink.End(p.k.id, p.role(), whole); err != nil {
-			p.log.Warn("console is not closed", "error", err)
+			p.log.Warn("console is not closed", "err", err)
 		}
 	}()
 	p.open = time.Time{}
@@ -113,7 +113,7 @@ func (p *pump) read(ctx context.Context, t Target) (whole bool) {
 				return false
 			}
 		}
-		p.log.Debug("console stream has ended, reading goes on", "error", err)
+		p.log.Debug("console stream has ended, reading goes on", "err", err)
 		if time.Since(began) > goodRead {
 			wait = minWait
 		}
@@ -245,7 +245,7 @@ func (p *pump) lookBack(ctx context.Context) {
 		return left > 0 && (l.Time.Before(p.match.from) || !p.found(l))
 	})
 	if err != nil && ctx.Err() == nil {
-		p.log.Warn("start pattern is not looked for in what was printed before", "error", err)
+		p.log.Warn("start pattern is not looked for in what was printed before", "err", err)
 	}
 }
 
@@ -259,7 +259,7 @@ func (p *pump) found(l v1.Line) bool {
 
 func (p *pump) append(lines []v1.Line) {
 	if err := p.m.sink.Append(p.k.id, p.role(), lines); err != nil {
-		p.log.Warn("console lines are not kept", "error", err)
+		p.log.Warn("console lines are not kept", "err", err)
 	}
 }
 

@@ -155,7 +155,7 @@ func (s *Sampler) Samples(ctx context.Context, ids []string) map[string]v1.Stats
 	each(ids, func(id string) {
 		stats, err := s.answer(ctx, id)
 		if err != nil {
-			s.log.Debug("stats are not taken", "container", id, "error", err)
+			s.log.Debug("stats are not taken", "container", id, "err", err)
 			return
 		}
 		mu.Lock()
