@@ -23,6 +23,18 @@ func (c Collection[S, T]) Source(s *Store, what ...What) func(ctx context.Contex
 	}
 }
 
+// Lister lists the id of every object of the collection each time it is called.
+// Its shape is what a controller's resync asks for.
+func (c Collection[S, T]) Lister(s *Store) func() ([]string, error) {
+	return func() (ids []string, err error) {
+		err = s.View(func(tx *Tx) error {
+			ids = c.IDs(tx)
+			return nil
+		})
+		return ids, err
+	}
+}
+
 func (c Collection[S, T]) follow(ctx context.Context, s *Store, what []What, notify func(string)) error {
 	var ids []string
 	var rev uint64

@@ -87,7 +87,7 @@ func (d *daemon) containerLoop(m *controller.Metrics) *controller.Loop {
 		Watch: []controller.Source{
 			container.Watch(d.engine, outage, func() { d.listed.Store(true) }),
 			d.consoles.Source, pulls.Source, slots.Source,
-			controller.Every(d.resync(), container.IDs(d.store)),
+			controller.Every(d.resync(), store.Containers.Lister(d.store)),
 		},
 		Workers: c.Workers, BackOff: d.backOff(), Log: d.log, Metrics: m,
 	}
@@ -100,7 +100,7 @@ func (d *daemon) volumeLoop(m *controller.Metrics) *controller.Loop {
 		Name:       "volume",
 		Reconciler: &volume.Reconciler{Store: d.store, Directories: d.volumes, Uses: uses},
 		Wish:       []controller.Source{store.Volumes.Source(d.store, store.SpecChanged)},
-		Watch:      []controller.Source{uses.Source(), scanner.Source(), d.volumes.Changed, controller.Every(d.resync(), volume.IDs(d.store))},
+		Watch:      []controller.Source{uses.Source(), scanner.Source(), d.volumes.Changed, controller.Every(d.resync(), store.Volumes.Lister(d.store))},
 		Workers:    volumeWorkers, BackOff: d.backOff(), Log: d.log, Metrics: m,
 	}
 }

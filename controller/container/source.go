@@ -6,7 +6,6 @@ import (
 
 	"berth/controller"
 	"berth/runtime"
-	"berth/store"
 )
 
 // Watcher streams hints about containers that changed; see runtime/engine.go.
@@ -32,16 +31,5 @@ func Watch(e Watcher, o *Outage, listed func()) controller.Source {
 			}
 			listed()
 		}, func(n runtime.Name) { notify(n.ID) })
-	}
-}
-
-// IDs lists every container, for the resync.
-func IDs(s *store.Store) func() ([]string, error) {
-	return func() (ids []string, err error) {
-		err = s.View(func(tx *store.Tx) error {
-			ids = store.Containers.IDs(tx)
-			return nil
-		})
-		return ids, err
 	}
 }

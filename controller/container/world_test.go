@@ -94,7 +94,7 @@ func (w *world) run() (stop func()) {
 		BackOff: controller.BackOff(500*time.Millisecond, 5*time.Minute),
 		Wish:    []controller.Source{store.Containers.Source(w.store, store.SpecChanged)},
 		Watch: []controller.Source{container.Watch(w.engine, w.rec.Outage, func() {}), w.rec.Pulls.Source, w.rec.Slots.Source,
-			controller.Every(time.Minute, container.IDs(w.store))}}
+			controller.Every(time.Minute, store.Containers.Lister(w.store))}}
 	done := make(chan struct{}, 2)
 	go func() { loop.Run(ctx); done <- struct{}{} }()
 	go func() { w.rec.Pulls.Run(ctx); done <- struct{}{} }()

@@ -85,14 +85,3 @@ func rest(ctx context.Context, d time.Duration) {
 	case <-t.C:
 	}
 }
-
-// IDs lists every volume, for the resync.
-func IDs(s *store.Store) func() ([]string, error) {
-	return func() (ids []string, err error) {
-		err = s.View(func(tx *store.Tx) error {
-			ids = store.Volumes.IDs(tx)
-			return nil
-		})
-		return ids, err
-	}
-}

@@ -105,7 +105,7 @@ func live(t *testing.T, test func(w *world)) {
 		l := &controller.Loop{Name: "volume", Workers: 2, Log: log, BackOff: controller.BackOff(time.Second, time.Minute),
 			Reconciler: &volume.Reconciler{Store: s, Directories: w.disk, Uses: uses},
 			Wish:       []controller.Source{store.Volumes.Source(s, store.SpecChanged)},
-			Watch:      []controller.Source{uses.Source(), scanner.Source(), controller.Every(time.Minute, volume.IDs(s))}}
+			Watch:      []controller.Source{uses.Source(), scanner.Source(), controller.Every(time.Minute, store.Volumes.Lister(s))}}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); l.Run(ctx) }()
