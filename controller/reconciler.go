@@ -32,6 +32,16 @@ type terminalError struct{ error }
 
 func (e terminalError) Unwrap() error { return e.error }
 
+// Once is a source that names one key at the start. From then on each Result
+// says when to look again.
+func Once(key string) Source {
+	return func(ctx context.Context, notify func(string)) error {
+		notify(key)
+		<-ctx.Done()
+		return nil
+	}
+}
+
 // Every is a source that names all keys of list again and again: the resync
 // that makes up for every signal that was lost.
 func Every(period time.Duration, list func() ([]string, error)) Source {

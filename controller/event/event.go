@@ -21,19 +21,12 @@ func New(s *store.Store, settings func() v1.Config, log *slog.Logger, m *control
 	return &controller.Loop{
 		Name:       "event",
 		Reconciler: &reconciler{store: s, settings: settings, log: log},
-		Watch:      []controller.Source{once},
+		Watch:      []controller.Source{controller.Once(key)},
 		Workers:    1,
 		BackOff:    controller.BackOff(time.Second, period),
 		Log:        log,
 		Metrics:    m,
 	}
-}
-
-// once names the key at the start. From then on each look asks for the next.
-func once(ctx context.Context, notify func(string)) error {
-	notify(key)
-	<-ctx.Done()
-	return nil
 }
 
 type reconciler struct {

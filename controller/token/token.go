@@ -26,19 +26,12 @@ func New(s *store.Store, log *slog.Logger, m *controller.Metrics) *controller.Lo
 	return &controller.Loop{
 		Name:       "token",
 		Reconciler: &reconciler{store: s, log: log},
-		Watch:      []controller.Source{once},
+		Watch:      []controller.Source{controller.Once(key)},
 		Workers:    1,
 		BackOff:    controller.BackOff(retryFirst, longest),
 		Log:        log,
 		Metrics:    m,
 	}
-}
-
-// once names the key at the start. From then on each look says when the next is.
-func once(ctx context.Context, notify func(string)) error {
-	notify(key)
-	<-ctx.Done()
-	return nil
 }
 
 type reconciler struct {
