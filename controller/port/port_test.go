@@ -210,6 +210,14 @@ func TestAnEmptyPoolIsForgottenOnceItsRulesAreGone(t *testing.T) {
 	require.Empty(t, w.wall.text())
 }
 
+func TestRulesThatAPoolHasLeftBehindAreNoDrift(t *testing.T) {
+	w := newWorld(t)
+	w.wall.rules[false] = []Rule{{Protocol: "tcp", IP: netip.MustParseAddr("0.0.0.0"), First: 1, Last: 1}}
+	require.NoError(t, w.reconcile(keyV4))
+	require.Empty(t, w.wall.text())
+	require.Zero(t, w.repaired(), "berth was ended between the removal and its sync")
+}
+
 func TestAPoolThatChangesDuringASyncIsNotForgotten(t *testing.T) {
 	w := newWorld(t)
 	id := w.set("0.0.0.0", "tcp")
