@@ -45,13 +45,11 @@ type State struct {
 	Revision    uint64 // of its Spec
 	Running     bool   // also while paused
 	Paused      bool
-	Pid         int
 	StartedAt   time.Time // zero: never started
 	FinishedAt  time.Time // zero: never ended; a moment before StartedAt if it ended at once
 	ExitCode    int
 	OOMKilled   bool
-	Error       string // the engine's, of a start that failed
-	Live        Live   // the limits in force
+	Live        Live // the limits in force
 	TTY         bool
 }
 
@@ -133,8 +131,6 @@ type Stats struct {
 type Found struct {
 	Name        Name
 	ContainerID string
-	Running     bool
-	CreatedAt   time.Time
 }
 
 // Target is a run whose console is to be read.

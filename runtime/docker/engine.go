@@ -53,7 +53,6 @@ type core struct {
 	cli   *client.Client
 	calls *calls
 	ids   *ids
-	meter *meter
 	ooms  *ooms
 	net   *network
 	log   *slog.Logger
@@ -79,7 +78,7 @@ func New(c Config, r prometheus.Registerer, log *slog.Logger) (*Engine, error) {
 	c = c.withDefaults()
 	calls := newCalls(cli, newMetrics(r))
 	return &Engine{&core{
-		cfg: c, cli: cli, calls: calls, ids: newIDs(), meter: newMeter(), ooms: newOOMs(),
+		cfg: c, cli: cli, calls: calls, ids: newIDs(), ooms: newOOMs(),
 		net: newNetwork(c.Network, cli, calls, log), log: log,
 	}}, nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/filters"
@@ -88,8 +87,7 @@ func (e *core) list(ctx context.Context, more ...filters.KeyValuePair) ([]runtim
 		if !ours {
 			continue
 		}
-		running := c.State == container.StateRunning || c.State == container.StatePaused
-		found = append(found, runtime.Found{Name: n, ContainerID: c.ID, Running: running, CreatedAt: time.Unix(c.Created, 0)})
+		found = append(found, runtime.Found{Name: n, ContainerID: c.ID})
 	}
 	return found, nil
 }

@@ -53,7 +53,6 @@ func (e *core) remove(ctx context.Context, n runtime.Name) error {
 		err := e.cli.ContainerRemove(ctx, id, container.RemoveOptions{RemoveVolumes: true})
 		if err == nil {
 			e.ids.drop(n, id)
-			e.meter.forget(id)
 			e.ooms.forget(id)
 		}
 		return err

@@ -22,9 +22,9 @@ func state(c container.InspectResponse) runtime.State {
 	if c.State == nil {
 		return s
 	}
-	s.Running, s.Paused, s.Pid = c.State.Running, c.State.Paused, c.State.Pid
+	s.Running, s.Paused = c.State.Running, c.State.Paused
 	s.StartedAt, s.FinishedAt = when(c.State.StartedAt), when(c.State.FinishedAt)
-	s.ExitCode, s.OOMKilled, s.Error = c.State.ExitCode, c.State.OOMKilled, c.State.Error
+	s.ExitCode, s.OOMKilled = c.State.ExitCode, c.State.OOMKilled
 	return s
 }
 

@@ -13,11 +13,9 @@ import (
 )
 
 // Stats returns what a container uses now. Counters grow from the start of its
-// run; their differences are the caller's to make.
+// run; their differences are the caller's to make. It takes up to a second, and
+// the engine answers one after the other: package cgroup is asked before it.
 func (e *Engine) Stats(ctx context.Context, containerID string) (runtime.Stats, error) {
-	if s, ok := e.meter.read(containerID); ok {
-		return s, nil
-	}
 	c, err := e.ours(ctx, containerID)
 	if err != nil {
 		return runtime.Stats{}, err
@@ -25,17 +23,8 @@ func (e *Engine) Stats(ctx context.Context, containerID string) (runtime.Stats, 
 	if !c.State.Running {
 		return runtime.Stats{}, fmt.Errorf("stats of container %s: %w", containerID, runtime.ErrNotRunning)
 	}
-	e.meter.note(containerID, c.State.Pid)
-	if s, ok := e.meter.read(containerID); ok {
-		return s, nil
-	}
-	return e.askStats(ctx, containerID)
-}
-
-// askStats asks the engine.
-func (e *core) askStats(ctx context.Context, containerID string) (runtime.Stats, error) {
 	var answer container.StatsResponse
-	err := e.calls.do(ctx, opStats, "container "+containerID, func(ctx context.Context) error {
+	err = e.calls.do(ctx, opStats, "container "+containerID, func(ctx context.Context) error {
 		reader, err := e.cli.ContainerStatsOneShot(ctx, containerID)
 		if err != nil {
 			return err
@@ -83,12 +72,8 @@ func memory(m container.MemoryStats) int64 {
 	if !first {
 		cache = m.Stats["inactive_file"]
 	}
-	return without(int64(cache), int64(m.Usage))
-}
-
-func without(cache, usage int64) int64 {
-	if cache < usage {
-		return usage - cache
+	if cache < m.Usage {
+		return int64(m.Usage - cache)
 	}
-	return usage
+	return int64(m.Usage)
 }

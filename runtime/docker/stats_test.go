@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"berth/runtime"
+	"berth/runtime/cgroup"
 )
 
 // The kernel's files and the engine tell the same.
@@ -19,13 +20,9 @@ func TestStatsAreThoseOfTheEngine(t *testing.T) {
 	id := r.run(t, s)
 	enough := errors.New("enough")
 	require.ErrorIs(t, r.Logs(t.Context(), id, time.Time{}, true, func(runtime.Line) error { return enough }), enough)
-	_, ok := r.meter.read(id)
-	require.False(t, ok, "not before its process is known")
-	quick, err := r.Stats(t.Context(), id)
-	require.NoError(t, err)
-	_, ok = r.meter.read(id)
-	require.True(t, ok, "the kernel's files can be read here")
-	asked, err := r.askStats(t.Context(), id)
+	quick, err := cgroup.New(nil).Stats(t.Context(), id)
+	require.NoError(t, err, "the kernel's files can be read here")
+	asked, err := r.Stats(t.Context(), id)
 	require.NoError(t, err)
 
 	require.Equal(t, asked.MemoryLimit, quick.MemoryLimit)
@@ -44,13 +41,6 @@ func TestStatsAreThoseOfTheEngine(t *testing.T) {
 	again, err := r.Stats(t.Context(), id)
 	require.NoError(t, err)
 	require.Less(t, again.CPU, quick.CPU, "counters begin anew with a run")
-}
-
-func TestAForeignProcessIsNotMeasured(t *testing.T) {
-	m := newMeter()
-	m.note("cid", 1)
-	_, ok := m.read("cid")
-	require.False(t, ok)
 }
 
 func TestTheEnginesStatsAreRead(t *testing.T) {

@@ -64,7 +64,6 @@ func (e *core) told(m events.Message, notify func(runtime.Name)) {
 		e.ooms.note(m.Actor.ID, time.Unix(0, m.TimeNano))
 	case events.ActionDestroy:
 		e.ooms.forget(m.Actor.ID)
-		e.meter.forget(m.Actor.ID)
 	}
 	notify(n)
 }

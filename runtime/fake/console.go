@@ -74,7 +74,6 @@ func (e *Engine) Input(ctx context.Context, containerID string, data []byte) err
 		if b == nil || !b.state.Running {
 			return runtime.ErrNotRunning
 		}
-		b.inputs = append(b.inputs, string(data))
 		return nil
 	})
 	if err == nil && e.OnInput != nil {
@@ -83,7 +82,7 @@ func (e *Engine) Input(ctx context.Context, containerID string, data []byte) err
 	return err
 }
 
-// Stats returns what World.SetStats set, or figures made up from the clock.
+// Stats returns figures made up from the clock.
 func (e *Engine) Stats(ctx context.Context, containerID string) (s runtime.Stats, err error) {
 	n, b := e.byID(containerID)
 	err = e.do(ctx, "stats", n, func() error {
@@ -103,11 +102,6 @@ func (e *Engine) Stats(ctx context.Context, containerID string) (s runtime.Stats
 }
 
 func (b *box) figures(now time.Time) runtime.Stats {
-	if b.stats != nil {
-		s := *b.stats
-		s.Read = now
-		return s
-	}
 	limit := b.state.Live.Memory
 	if limit == 0 {
 		limit = 8 << 30

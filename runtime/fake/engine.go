@@ -62,11 +62,8 @@ type Op struct {
 type box struct {
 	spec    runtime.Spec
 	state   runtime.State
-	created time.Time
 	lines   []runtime.Line
-	inputs  []string
 	signals []string
-	stats   *runtime.Stats
 	deaf    bool          // to signals other than KILL
 	changed chan struct{} // closed at every change, then replaced
 }
@@ -176,7 +173,7 @@ func (e *Engine) List(ctx context.Context) (found []runtime.Found, err error) {
 func (c *core) list() []runtime.Found {
 	found := make([]runtime.Found, 0, len(c.boxes))
 	for n, b := range c.boxes {
-		found = append(found, runtime.Found{Name: n, ContainerID: b.state.ContainerID, Running: b.state.Running, CreatedAt: b.created})
+		found = append(found, runtime.Found{Name: n, ContainerID: b.state.ContainerID})
 	}
 	sort.Slice(found, func(i, j int) bool {
 		a, b := found[i].Name, found[j].Name

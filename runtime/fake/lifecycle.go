@@ -44,7 +44,6 @@ func (c *core) create(s runtime.Spec) (string, error) {
 	c.boxes[s.Name] = &box{
 		spec:    s,
 		state:   runtime.State{ContainerID: id, Stamp: s.Stamp, Revision: s.Revision, Live: counted(s.Live), TTY: s.TTY},
-		created: c.tick(),
 		changed: make(chan struct{}),
 	}
 	c.change(s.Name)
@@ -94,11 +93,10 @@ func (c *core) run(n runtime.Name) (s runtime.Spec, begun bool, err error) {
 		return b.spec, false, nil
 	}
 	if err := c.runnable(b.spec); err != nil {
-		b.state.Error = err.Error()
 		return s, false, err
 	}
-	b.state.Running, b.state.StartedAt, b.state.Pid = true, c.tick(), 1000+c.made
-	b.state.ExitCode, b.state.OOMKilled, b.state.Error = 0, false, ""
+	b.state.Running, b.state.StartedAt = true, c.tick()
+	b.state.ExitCode, b.state.OOMKilled = 0, false
 	c.change(n)
 	return b.spec, true, nil
 }
@@ -143,7 +141,7 @@ func (c *core) end(n runtime.Name, code int, oom bool) {
 	if !ok || !b.state.Running {
 		return
 	}
-	b.state.Running, b.state.Paused, b.state.Pid = false, false, 0
+	b.state.Running, b.state.Paused = false, false
 	b.state.ExitCode, b.state.OOMKilled, b.state.FinishedAt = code, oom, c.tick()
 	c.change(n)
 }

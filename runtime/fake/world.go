@@ -73,15 +73,6 @@ func (w *World) Say(n runtime.Name, text string) {
 	b.changed = make(chan struct{})
 }
 
-// SetStats makes s the answer of Stats for n, but for its time.
-func (w *World) SetStats(n runtime.Name, s runtime.Stats) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if b, ok := w.boxes[n]; ok {
-		b.stats = &s
-	}
-}
-
 // State returns what Inspect would, without Fail being asked; the zero State
 // if there is none.
 func (w *World) State(n runtime.Name) runtime.State {
@@ -101,16 +92,6 @@ func (w *World) Spec(n runtime.Name) runtime.Spec {
 		return b.spec
 	}
 	return runtime.Spec{}
-}
-
-// Inputs returns what was written to the standard input of n.
-func (w *World) Inputs(n runtime.Name) []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if b, ok := w.boxes[n]; ok {
-		return slices.Clone(b.inputs)
-	}
-	return nil
 }
 
 // Signals returns the signals that n got.
