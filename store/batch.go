@@ -83,7 +83,6 @@ func (b *batch) split(o *op) bool {
 	b.ops = b.ops[:len(b.ops)-1]
 	err := b.commit()
 	b.ops = append(b.ops, o)
-	o.tied = false
 	if err != nil {
 		o.err = err
 		return false
