@@ -85,10 +85,14 @@ func (d *daemon) watchHealth(ctx context.Context) error {
 	return nil
 }
 
-// unready names why wishes cannot be carried out now.
+// unready names why wishes cannot be carried out now. Everybody may ask, so what
+// is wrong with the store is logged when it begins, not each time.
 func (d *daemon) unready() (reasons []string) {
-	if err := d.store.Writable(); err != nil {
+	err := d.store.Writable()
+	if err != nil {
 		reasons = append(reasons, "store: not writable")
+	}
+	if told := d.unwritable.Swap(err != nil); err != nil && !told {
 		d.log.Error("the store cannot be written", "err", err)
 	}
 	h := d.health.Load()

@@ -35,9 +35,10 @@ type daemon struct {
 	sampler  *console.Sampler
 	server   *server.Server
 
-	health atomic.Pointer[health]      // of the engine; nil: it was not asked yet
-	listed atomic.Bool                 // the engine's containers were listed once
-	parts  []func(ctx context.Context) // what runs until the end, all at once
+	health     atomic.Pointer[health]      // of the engine; nil: it was not asked yet
+	listed     atomic.Bool                 // the engine's containers were listed once
+	unwritable atomic.Bool                 // the store, when unready was last asked
+	parts      []func(ctx context.Context) // what runs until the end, all at once
 }
 
 // newDaemon makes every part; none works before run.
