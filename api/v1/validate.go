@@ -103,7 +103,7 @@ func (a AuthorizationConfig) validate(f *Faults, host string) {
 		"is required: `berth config init` writes a file with a fresh one")
 	f.check(a.Token == "" || IsToken(a.Token.Reveal()), "authorization.token", "must be berth_ and 32 lowercase hex digits")
 	f.check(a.MaxTTL >= Duration(time.Second), "authorization.max_ttl", "must be at least 1s")
-	f.check(a.Enabled || a.AllowInsecure || isLoopback(host), "authorization.enabled",
+	f.check(a.Enabled || a.AllowInsecure || IsLoopback(host), "authorization.enabled",
 		"false needs a loopback server.host, or authorization.allow_insecure: true")
 }
 
@@ -170,7 +170,8 @@ func isOrigin(text string) bool {
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && text == u.Scheme+"://"+u.Host
 }
 
-func isLoopback(host string) bool {
+// IsLoopback says whether host names this machine and no other.
+func IsLoopback(host string) bool {
 	addr, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && addr.Unmap().IsLoopback()
 }

@@ -80,7 +80,7 @@ func (c *cli) connect() (*client, error) {
 	base, err := daemonURL(l.config.Server)
 	if address != "" {
 		base, err = parseURL(address)
-		if err == nil && !isLoopback(base.Hostname()) {
+		if err == nil && !v1.IsLoopback(base.Hostname()) {
 			err = fmt.Errorf("the token of %s is not sent to another host: set %s to one of %s", l.path, envToken, base)
 		}
 	}
@@ -139,11 +139,6 @@ func daemonURL(c v1.ServerConfig) (*url.URL, error) {
 		base.Scheme = "https"
 	}
 	return base, nil
-}
-
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // trust makes a client take the daemon's own certificate, whatever name it is
