@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"time"
 
 	v1 "berth/api/v1"
@@ -17,11 +16,6 @@ const (
 	healthEvery = 2 * time.Second
 	healthOld   = 5 * time.Second
 )
-
-// volumePath is where a volume's directory is.
-func (d *daemon) volumePath(id string) string {
-	return filepath.Join(d.settings.Current().Storage.VolumesPath, id)
-}
 
 // diskUsage is the size of a container's volume, as last measured.
 func diskUsage(s *store.Store, id string) (bytes int64, known bool) {

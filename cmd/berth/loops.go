@@ -81,7 +81,7 @@ func (d *daemon) containerLoop(m *controller.Metrics) *controller.Loop {
 			Slots:   slots, Outage: outage,
 			Crash: container.CrashBackOff{Initial: firstCrashWait, Max: time.Duration(c.Backoff.Max),
 				ResetAfter: time.Duration(c.Backoff.ResetAfter)},
-			BootID: bootID(), Volume: d.volumePath, Auth: d.registryAuth, Metrics: m, Log: d.log,
+			BootID: bootID(), Volume: d.volumes.Path, Auth: d.registryAuth, Metrics: m, Log: d.log,
 		},
 		Wish: []controller.Source{store.Containers.Source(d.store, store.SpecChanged)},
 		Watch: []controller.Source{
