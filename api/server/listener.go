@@ -22,15 +22,16 @@ type listener struct {
 	open map[string]int     // by address
 	all  map[*conn]struct{} // all of them
 
-	closeOnce sync.Once
-	closeErr  error
+	closing func() error // close, once
 }
 
 func newListener(ln net.Listener, max int) *listener {
 	if max <= 0 {
 		max = defaultConnsPerIP
 	}
-	return &listener{Listener: ln, max: max, open: map[string]int{}, all: map[*conn]struct{}{}}
+	l := &listener{Listener: ln, max: max, open: map[string]int{}, all: map[*conn]struct{}{}}
+	l.closing = sync.OnceValue(l.close)
+	return l
 }
 
 // Accept returns the next connection that is not one too many.
@@ -80,10 +81,7 @@ func (l *listener) remove(c *conn, address string) {
 
 // Close takes no more connections, and closes those on which nothing has come
 // yet: the library would wait for them when it shuts down.
-func (l *listener) Close() error {
-	l.closeOnce.Do(func() { l.closeErr = l.close() })
-	return l.closeErr
-}
+func (l *listener) Close() error { return l.closing() }
 
 func (l *listener) close() error {
 	err := l.Listener.Close()
