@@ -32,7 +32,9 @@ type Applied struct {
 func (a Applied) Changed() bool { return len(a.Actions) > 0 }
 
 // ApplyContainer makes container id what wish says. It is created if there is
-// none. The same wish twice changes nothing the second time.
+// none. The same wish twice changes nothing the second time. Its refusals are
+// those of CreateContainer but for v1.ErrContainerExists, and the codes
+// Precondition and ContainerDeleting.
 func ApplyContainer(s *store.Store, p Policy, id string, wish Wish, o ApplyOptions) (Applied, error) {
 	var f Faults
 	CheckContainer(&f, p, id, &wish.Spec)

@@ -10,7 +10,8 @@ import (
 // errDeleting is the refusal of every verb on a container that is on its way out.
 var errDeleting = &v1.Error{Code: v1.ContainerDeleting, Message: "Container is being deleted"}
 
-// FindContainer returns a container, also one that is being deleted.
+// FindContainer returns a container, also one that is being deleted, or
+// v1.ErrContainerNotFound.
 func FindContainer(tx *store.Tx, id string) (v1.Container, error) {
 	o, err := store.Containers.Get(tx, id)
 	if errors.Is(err, store.ErrNotFound) {
@@ -29,7 +30,9 @@ func living(tx *store.Tx, id string) (v1.Container, error) {
 }
 
 // CreateContainer stores a new container, claims its ports, and asks for its
-// installation. With power "running" it is started after it.
+// installation. With power "running" it is started after it. Its refusals are
+// the faults of the spec, v1.ErrVolumeNotFound, v1.ErrAmbiguousVolume,
+// v1.ErrContainerExists, v1.ErrPortNotInPool and the code PortBound.
 func CreateContainer(s *store.Store, p Policy, id string, spec v1.ContainerSpec) error {
 	var f Faults
 	CheckContainer(&f, p, id, &spec)
@@ -74,7 +77,8 @@ func create(tx *store.Tx, id string, spec v1.ContainerSpec) error {
 
 // DeleteContainer asks for a container to go: it is killed and removed, and its
 // ports are free from now on. With volume set its volume goes with it, unless
-// another container uses it. A repeated call changes nothing.
+// another container uses it: then the code is VolumeInUse, and nothing is
+// changed. A repeated call changes nothing.
 func DeleteContainer(s *store.Store, id string, volume bool) error {
 	return s.Update(func(tx *store.Tx) error {
 		o, err := FindContainer(tx, id)

@@ -31,7 +31,7 @@ func CheckPort(f *Faults, r *PortRef) {
 	r.IP = ip
 }
 
-// AddPort puts one port into the pool.
+// AddPort puts one port into the pool, or is v1.ErrPortExists.
 func AddPort(s *store.Store, r PortRef) error {
 	var f Faults
 	CheckPort(&f, &r)
@@ -52,7 +52,8 @@ func CheckPorts(f *Faults, ip, ranges, protocol string) v1.PoolSpec {
 	return v1.PoolSpec{IP: ip, Protocol: protocol, Ports: set}
 }
 
-// AddPorts puts every port that passed CheckPorts into the pool, or none of them.
+// AddPorts puts every port that passed CheckPorts into the pool, or none of
+// them: v1.ErrPortExists.
 func AddPorts(s *store.Store, wanted v1.PoolSpec) error {
 	return s.Update(func(tx *store.Tx) error {
 		return addPorts(tx, wanted.IP, wanted.Protocol, wanted.Ports)
@@ -76,7 +77,7 @@ func addPorts(tx *store.Tx, ip, protocol string, set v1.PortSet) error {
 	return store.Pools.Create(tx, id, v1.PoolSpec{IP: ip, Protocol: protocol, Ports: set})
 }
 
-// UsePort sets the flag of every port that r names.
+// UsePort sets the flag of every port that r names, or is v1.ErrPortNotFound.
 func UsePort(s *store.Store, r PortRef, inUse bool) error {
 	return eachPool(s, r, func(p *v1.PoolSpec) error {
 		if inUse {
@@ -89,7 +90,7 @@ func UsePort(s *store.Store, r PortRef, inUse bool) error {
 }
 
 // DeletePort takes every port that r names out of the pool, or none if one is
-// held by a container.
+// held by a container. Its refusals are v1.ErrPortNotFound and the code PortBound.
 func DeletePort(s *store.Store, r PortRef) error {
 	return eachPool(s, r, func(p *v1.PoolSpec) error {
 		if holder := p.Claims[r.Port]; holder != "" {

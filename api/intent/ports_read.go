@@ -39,7 +39,8 @@ func entry(o v1.Pool, port int) PortEntry {
 	return e
 }
 
-// GetPort returns a port of the pool: of both protocols the one of tcp.
+// GetPort returns a port of the pool, of both protocols the one of tcp, or
+// v1.ErrPortNotFound.
 func GetPort(tx *store.Tx, r PortRef) (PortEntry, error) {
 	for _, id := range r.ids() {
 		o, err := store.Pools.Get(tx, id)
@@ -74,7 +75,7 @@ func Entries(pools []v1.Pool, yield func(PortEntry) bool) {
 }
 
 // RandomPort picks one of the ports that are neither flagged nor held, each as
-// likely as any other. An empty ip or protocol means any.
+// likely as any other, or is v1.ErrNoPorts. An empty ip or protocol means any.
 func RandomPort(tx *store.Tx, ip, protocol string) (PortEntry, error) {
 	pools, err := store.Pools.List(tx)
 	if err != nil {

@@ -196,7 +196,8 @@ func ListTokens(tx *store.Tx) ([]v1.Token, error) {
 	}), err
 }
 
-// RevokeToken makes a token invalid at once.
+// RevokeToken makes a token invalid at once; the code TokenNotFound says that
+// there is none.
 func RevokeToken(s *store.Store, id string) error {
 	return s.Update(func(tx *store.Tx) error {
 		if _, err := store.Tokens.Get(tx, id); errors.Is(err, store.ErrNotFound) {

@@ -5,6 +5,9 @@ import (
 	"berth/store"
 )
 
+// The refusals of every verb are v1.ErrContainerNotFound and the code
+// ContainerDeleting.
+
 // verb changes the spec of a container that is not being deleted.
 func verb(s *store.Store, id string, change act) error { return s.Update(change.of(id)) }
 
@@ -104,7 +107,8 @@ func ReinstallContainer(s *store.Store, id string, r Reinstallation) error {
 }
 
 // RebindNetwork gives a container other ports. A run that has not ended is
-// restarted gracefully with them.
+// restarted gracefully with them. Its refusals are those of a verb, the faults of
+// the ports, v1.ErrStillInstalling, v1.ErrPortNotInPool and the code PortBound.
 func RebindNetwork(s *store.Store, id string, ports []v1.Port) error {
 	var f Faults
 	ports = CheckBindings(&f, ports)

@@ -37,7 +37,8 @@ func newUUID() string {
 }
 
 // FindVolume returns the volume whose UUID is text or begins with it. A volume
-// that was asked to go is not found.
+// that was asked to go is not found: v1.ErrVolumeNotFound. A beginning that
+// several have is v1.ErrAmbiguousVolume.
 func FindVolume(tx *store.Tx, text string) (v1.Volume, error) {
 	text = strings.ToLower(text)
 	switch {
@@ -88,7 +89,8 @@ func VolumeUsers(tx *store.Tx) (map[string][]string, error) {
 	return users, err
 }
 
-// DeleteVolume asks for a volume to go. One that a container uses stays.
+// DeleteVolume asks for a volume to go. One that a container uses stays: the
+// code is VolumeInUse. One that is not there is v1.ErrVolumeNotFound.
 func DeleteVolume(s *store.Store, id string) error {
 	return s.Update(func(tx *store.Tx) error {
 		o, err := getVolume(tx, id)
