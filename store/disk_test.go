@@ -20,7 +20,8 @@ import (
 func smallDisk(t *testing.T, size string) string {
 	dir := t.TempDir()
 	require.NoError(t, unix.Mount("tmpfs", dir, "tmpfs", 0, "size="+size))
-	t.Cleanup(func() { require.NoError(t, unix.Unmount(dir, 0)) })
+	// Detached: a test that fails may have left a store open in it.
+	t.Cleanup(func() { require.NoError(t, unix.Unmount(dir, unix.MNT_DETACH)) })
 	return dir
 }
 
@@ -105,7 +106,7 @@ func TestFullDiskUnderLoadKillsNothing(t *testing.T) {
 		}
 	}
 	require.ErrorIs(t, err, ErrDiskFull)
-	require.Greater(t, kept, 40)
+	require.Greater(t, kept*len(script), memTableSize, "a log was used up, and is a table")
 	requireQuiet(t, s)
 	fill(t, disk)
 	require.NoError(t, s.Close(), "the reserve has room for the last table")

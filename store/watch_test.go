@@ -58,7 +58,8 @@ func TestWatchFromAnyRevision(t *testing.T) {
 	for i := range 250 {
 		id := strconv.Itoa(i)
 		require.NoError(t, s.Update(func(tx *Tx) error {
-			return errors.Join(Containers.Create(tx, id, v1.ContainerSpec{}), Volumes.Create(tx, id, v1.VolumeSpec{}))
+			return errors.Join(Containers.Create(tx, id, v1.ContainerSpec{}), Volumes.Create(tx, id, v1.VolumeSpec{}),
+				Volumes.Delete(tx, id)) // told with the creation: it is the same change
 		}))
 	}
 	for _, since := range []uint64{200, 201, 248, 249} {
