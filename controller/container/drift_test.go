@@ -206,6 +206,18 @@ func TestAMissingVolumeRefusesTheStart(t *testing.T) {
 	})
 }
 
+func TestACommandThatCannotBeRunEndsAsAShellSays(t *testing.T) {
+	live(t, func(w *world) {
+		w.installed(func(s *v1.ContainerSpec) { s.StartupCommand = "nonsense --now" })
+		w.engine.Host().BreakProgram("nonsense")
+		w.wish(on)
+		c := w.want(v1.Exit)
+		require.Equal(t, 127, *c.Status.ExitCode)
+		require.Equal(t, "BadCommand", v1.FindCondition(c.Status.Conditions, v1.Started).Reason)
+		require.NotNil(t, c.Status.NextRetryAt)
+	})
+}
+
 func TestOrphansGoAfterAGraceAndNewerOnesStay(t *testing.T) {
 	live(t, func(w *world) {
 		old, young := runtime.Name{ID: "old", Role: runtime.Server}, runtime.Name{ID: "young", Role: runtime.Server}
