@@ -148,7 +148,7 @@ func (l *loader) loadOrInit() (out loaded, made bool, err error) {
 func (l *loader) read(file io.Reader) (loaded, error) {
 	c := v1.Defaults()
 	c.Storage.DataPath = l.dataPath()
-	faults := decodeYAML(io.LimitReader(file, maxConfigFile), &c)
+	faults := decodeYAML(file, &c)
 	if len(faults) == 1 && faults[0].Key == "" {
 		return loaded{path: l.path()}, faults // it is no mapping: what else is missing says nothing
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -16,9 +17,16 @@ import (
 // repeated key is a fault, and so is a value of the wrong type. Faults name the
 // key and the line, never the value, which may be a secret.
 func decodeYAML(r io.Reader, c *v1.Config) v1.Faults {
+	text, err := io.ReadAll(io.LimitReader(r, maxConfigFile+1))
+	if err != nil {
+		return v1.Faults{{Message: err.Error()}}
+	}
+	if len(text) > maxConfigFile {
+		return v1.Faults{{Message: fmt.Sprintf("is larger than %s", v1.Size(maxConfigFile))}}
+	}
 	var document, another yaml.Node
-	decoder := yaml.NewDecoder(r)
-	err := decoder.Decode(&document)
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	err = decoder.Decode(&document)
 	if errors.Is(err, io.EOF) {
 		return nil
 	}

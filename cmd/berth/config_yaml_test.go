@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -15,6 +17,14 @@ func TestFilesWithNothingInThemAreTheDefaults(t *testing.T) {
 		require.Empty(t, decodeYAML(strings.NewReader(text), &c), "%q", text)
 		require.Equal(t, v1.Defaults(), c)
 	}
+}
+
+func TestALargeFileIsRefusedAndNotCutOff(t *testing.T) {
+	text := "# " + strings.Repeat("x", maxConfigFile) + "\nserver: {port: 1}\n"
+	path := filepath.Join(t.TempDir(), "berth.yaml")
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	_, err := (&loader{configFlag: path, env: map[string]string{"BERTH_AUTHORIZATION_TOKEN": fileToken}}).load()
+	require.ErrorContains(t, err, "larger than")
 }
 
 func FuzzDecodeYAML(f *testing.F) {
