@@ -59,8 +59,8 @@ type Live struct {
 	Memory int64   // bytes; 0 is none
 	Swap   int64   // bytes beside memory
 	CPU    float64 // cores, in billionths; 0 is none
-	Pids   int64
-	Cpuset string
+	Pids   int64   // processes and threads; 0 is the engine package's default
+	Cpuset string  // such as 0-2,4; empty is all
 }
 
 // Spec is what an engine needs to make a container. Everything else about it,
@@ -75,18 +75,18 @@ type Spec struct {
 	Mounts     []Mount
 	Ports      []Port
 	Live       Live
-	IOWeight   uint16
-	User       string
-	Workdir    string
+	IOWeight   uint16 // 10 to 1000; 0 is the engine's default
+	User       string // name or number, with :group or not; empty: the image's
+	Workdir    string // absolute
 	TTY        bool
-	StopSignal string
+	StopSignal string            // such as SIGINT; empty: the image's
 	Labels     map[string]string // the client's; never io.berth.*
 }
 
 // Mount makes a host directory visible in a container. A missing Source is an
 // error, never a new directory.
 type Mount struct {
-	Source, Target string
+	Source, Target string // absolute paths, of the host and in the container
 	ReadOnly       bool
 }
 
@@ -120,11 +120,11 @@ type Stats struct {
 	CPU         time.Duration // used since the start
 	Memory      int64         // bytes, without cache
 	MemoryLimit int64         // bytes; the host's memory if there is none
-	NetworkRx   int64         // bytes
-	NetworkTx   int64
-	BlockRead   int64
-	BlockWrite  int64
-	Pids        int64
+	NetworkRx   int64         // bytes received
+	NetworkTx   int64         // bytes sent
+	BlockRead   int64         // bytes
+	BlockWrite  int64         // bytes
+	Pids        int64         // processes and threads
 }
 
 // Found is one container in an engine's list of this store's containers.

@@ -44,9 +44,9 @@ type ContainerSpec struct {
 	Ports          []Port            `json:"ports"`
 	Limits         Limits            `json:"limits"`
 	Env            map[string]string `json:"env,omitempty"`
-	Cpuset         string            `json:"cpuset,omitempty"`
-	User           string            `json:"user,omitempty"`
-	Workdir        string            `json:"workdir,omitempty"`
+	Cpuset         string            `json:"cpuset,omitempty"`  // such as 0-2,4; empty: all
+	User           string            `json:"user,omitempty"`    // name or number, with :group or not; empty: the image's
+	Workdir        string            `json:"workdir,omitempty"` // absolute; empty: Home
 	TTY            bool              `json:"tty"`
 	Labels         map[string]string `json:"labels,omitempty"`
 	Mounts         []Mount           `json:"mounts,omitempty"`
@@ -89,8 +89,8 @@ type Limits struct {
 
 // Mount makes a directory of the host visible in a container.
 type Mount struct {
-	Source   string `json:"source"`
-	Target   string `json:"target"`
+	Source   string `json:"source"` // absolute path of the host
+	Target   string `json:"target"` // absolute path in the container
 	ReadOnly bool   `json:"read_only,omitempty"`
 }
 
