@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"berth/api/intent"
@@ -17,7 +18,7 @@ var configTemplate string
 
 // renderConfig is a commented configuration with a fresh token.
 func renderConfig(dataPath string) string {
-	return strings.NewReplacer("<token>", intent.NewSecret().Reveal(), "<data_path>", dataPath).Replace(configTemplate)
+	return strings.NewReplacer("<token>", intent.NewSecret().Reveal(), "<data_path>", strconv.Quote(dataPath)).Replace(configTemplate)
 }
 
 // writeConfig writes a new configuration to path, whole or not at all, mode

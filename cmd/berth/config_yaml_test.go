@@ -19,6 +19,14 @@ func TestFilesWithNothingInThemAreTheDefaults(t *testing.T) {
 	}
 }
 
+func TestAWrittenFileKeepsWhateverPathItIsGiven(t *testing.T) {
+	for _, want := range []string{"/home/a b/berth", "/home/a #b/berth", "/home/a: b/berth", `/home/"a\\b"/berth`, "/home/ä/berth"} {
+		c := v1.Defaults()
+		require.Empty(t, decodeYAML(strings.NewReader(renderConfig(want)), &c), want)
+		require.Equal(t, want, c.Storage.DataPath)
+	}
+}
+
 func TestALargeFileIsRefusedAndNotCutOff(t *testing.T) {
 	text := "# " + strings.Repeat("x", maxConfigFile) + "\nserver: {port: 1}\n"
 	path := filepath.Join(t.TempDir(), "berth.yaml")
