@@ -1,0 +1,28 @@
+package docker
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestACallerWhoLeavesSaysNothingOfTheEngine(t *testing.T) {
+	c := newCalls(nil, newMetrics(nil))
+	left, cancel := context.WithCancel(t.Context())
+	cancel()
+	c.note(left, opInspect, time.Second, context.DeadlineExceeded)
+	_, silent := c.silent()
+	require.False(t, silent)
+
+	c.note(t.Context(), opInspect, time.Second, context.DeadlineExceeded)
+	_, silent = c.silent()
+	require.True(t, silent, "an inspect that is not answered in time")
+	c.note(left, opInspect, time.Second, context.Canceled)
+	_, silent = c.silent()
+	require.True(t, silent, "no answer came since")
+	c.note(t.Context(), opInspect, time.Second, nil)
+	_, silent = c.silent()
+	require.False(t, silent)
+}
