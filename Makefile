@@ -12,7 +12,7 @@ LINT    := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.8.0
 export CGO_ENABLED ?= 0
 export DOCKER_HOST
 
-.PHONY: help run build test race stress fuzz lint bench demo check clean
+.PHONY: help run build test race stress fuzz lint bench demo faults check clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,6 +58,9 @@ bench: build ## measure berth against the bare Docker API and its other yardstic
 
 demo: ## play the main job against the running daemon
 	@hack/demo.sh
+
+faults: ## break the plan by hand, and want a test to fall each time
+	@hack/faults.sh
 
 check: lint race ## lint, and test with the race detector
 
