@@ -1,11 +1,13 @@
 package store
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/base64"
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -125,6 +127,73 @@ func TestFullDiskUnderLoadKillsNothing(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
+// note is what the container controller writes at the end of a run.
+func note(i int) func(*Tx) error {
+	return func(tx *Tx) error {
+		Emit(tx, v1.Event{Container: "mc", Event: v1.EventState, Data: string(v1.Exit)})
+		return Containers.SetStatus(tx, "mc", func(st *v1.ContainerStatus) { st.Message = strconv.Itoa(i) })
+	}
+}
+
+// The disk may fill up however much of the log is used.
+func TestFullDiskLetsThroughWhatMustAtAnyTime(t *testing.T) {
+	for _, written := range []int{1, 12, 19, 20, 24, 28, 29, 30, 45} { // some 270 KB each
+		t.Run(strconv.Itoa(written), func(t *testing.T) {
+			disk := smallDisk(t, "128m")
+			s, err := Open(filepath.Join(disk, "store"), Options{MinFree: 16 << 20})
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, s.Close()) })
+			require.NoError(t, createBig(s, "mc", "x"))
+			script := noise()
+			for i := range written {
+				script = script[1000:] + script[:1000]
+				require.NoError(t, createBig(s, strconv.Itoa(i), script))
+			}
+			require.NoError(t, s.Update(func(*Tx) error { return nil })) // the writer has done what it does behind an update
+			fill(t, disk)
+			kept := 0
+			for ; err == nil && kept <= 3000; kept++ {
+				err = s.MustUpdate(note(kept))
+			}
+			require.NoError(t, err, "after %d", kept)
+		})
+	}
+}
+
+// usedOf is how much of the log that Badger writes to is used: the rest is zeros.
+func usedOf(dir string) (int, error) {
+	logs, err := filepath.Glob(filepath.Join(dir, "*.mem"))
+	if err != nil || len(logs) == 0 {
+		return 0, errors.Join(err, os.ErrNotExist)
+	}
+	text, err := os.ReadFile(slices.Max(logs))
+	return len(bytes.TrimRight(text, "\x00")), err
+}
+
+func TestLogIsNeverFullerThanItIsTakenFor(t *testing.T) {
+	dir := t.TempDir()
+	s := openIn(t, dir)
+	require.NoError(t, createBig(s, "mc", "x"))
+	script := noise()
+	for i := range 1200 {
+		id := strconv.Itoa(i)
+		require.NoError(t, s.Update(note(i)))
+		require.NoError(t, createBig(s, id, script[:(i%7)*(i%11)*200]))
+		require.NoError(t, s.Update(func(tx *Tx) error { return Containers.Purge(tx, id) }))
+		if i%40 != 0 {
+			continue
+		}
+		var taken, used int
+		require.NoError(t, s.Update(func(*Tx) (err error) { // on the writer's goroutine
+			taken = int(s.disk.logged)
+			used, err = usedOf(dir)
+			return err
+		}))
+		require.LessOrEqual(t, used, taken)
+		require.Less(t, taken, memTableSize)
+	}
+}
+
 func TestFullDiskLetsThroughWhatMust(t *testing.T) {
 	disk := smallDisk(t, "112m")
 	dir := filepath.Join(disk, "store")
@@ -133,12 +202,6 @@ func TestFullDiskLetsThroughWhatMust(t *testing.T) {
 	require.NoError(t, createBig(s, "mc", "x"))
 	filler := fill(t, disk)
 
-	note := func(i int) func(*Tx) error {
-		return func(tx *Tx) error {
-			Emit(tx, v1.Event{Container: "mc", Event: v1.EventState, Data: string(v1.Exit)})
-			return Containers.SetStatus(tx, "mc", func(st *v1.ContainerStatus) { st.Message = strconv.Itoa(i) })
-		}
-	}
 	kept := 0
 	for err == nil {
 		require.ErrorIs(t, s.Update(note(0)), ErrDiskFull)

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"os"
+	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
@@ -58,6 +60,31 @@ func TestTablesOfManyStartsAreMerged(t *testing.T) {
 		return nil
 	}))
 	require.NoError(t, s.Close())
+}
+
+func TestUpdatesAreRefusedBeforeTheyWaitForAMerge(t *testing.T) {
+	s := openIn(t, t.TempDir())
+	s.merger.close()
+	away := filepath.Join(t.TempDir(), "away") // nothing can be merged until it is there
+	s.merger = newMerger(s.db, &disk{dir: away}, s.log)
+	script := noise()
+	var err error
+	for err == nil {
+		script = script[1000:] + script[:1000]
+		if err = createBig(s, "same", script); err == nil {
+			err = s.Update(func(tx *Tx) error { return Containers.Purge(tx, "same") })
+		}
+	}
+	require.ErrorIs(t, err, ErrFailed)
+	require.ErrorContains(t, err, "tables cannot be merged")
+	require.GreaterOrEqual(t, newTables(s), refuseAt)
+	require.Less(t, newTables(s), 15, "at which Badger would have a commit wait")
+	require.Error(t, s.Writable())
+
+	require.NoError(t, os.Mkdir(away, 0o700))
+	require.Eventually(t, func() bool { return s.Writable() == nil }, time.Minute, 10*time.Millisecond)
+	require.NoError(t, create(s, "after"))
+	requireMerged(t, s)
 }
 
 func TestTablesAreNotMergedWithoutRoom(t *testing.T) {
