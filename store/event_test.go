@@ -126,6 +126,21 @@ func TestReadTransitions(t *testing.T) {
 	}))
 }
 
+func TestAFollowerWhoEndsIsToldNothingMore(t *testing.T) {
+	s := openIn(t, "")
+	require.NoError(t, emit(s, 10))
+	ctx, cancel := context.WithCancel(t.Context())
+	var told []uint64
+	for e, err := range s.Events(ctx, 0) {
+		require.NoError(t, err)
+		told = append(told, e.Seq)
+		if e.Seq == 3 {
+			cancel()
+		}
+	}
+	require.Equal(t, []uint64{1, 2, 3}, told)
+}
+
 func TestTrimKeepsTheNewestAndTheYoung(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	dir := t.TempDir()

@@ -197,6 +197,13 @@ func TestTheSmallestLimitCounts(t *testing.T) {
 		require.EqualValues(t, 500, limit())
 		disk(2000)
 		require.EqualValues(t, 1000, limit())
+
+		w.update(func(tx *store.Tx) error {
+			return store.Volumes.SetSpec(tx, "v", func(s *v1.VolumeSpec) error { s.SizeLimit = 0; return nil })
+		})
+		require.EqualValues(t, 2000, limit(), "the container's, where the volume has none")
+		disk(0)
+		require.Zero(t, limit())
 	})
 }
 
