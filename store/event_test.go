@@ -130,6 +130,7 @@ func TestAFollowerWhoEndsIsToldNothingMore(t *testing.T) {
 	s := openIn(t, "")
 	require.NoError(t, emit(s, 10))
 	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	var told []uint64
 	for e, err := range s.Events(ctx, 0) {
 		require.NoError(t, err)

@@ -58,5 +58,6 @@ func TestAnErrorIsKnownByItsCodeOrByItself(t *testing.T) {
 	require.True(t, errors.Is(err, &v1.Error{Code: v1.PathNotFound}))
 	require.False(t, errors.Is(err, &v1.Error{Code: v1.FileExists}))
 	require.False(t, errors.Is(v1.ErrSizeLimit, v1.ErrDiskFull))
-	require.False(t, errors.Is(v1.ErrVolumeNotFound, &v1.Error{Code: v1.VolumeNotFound, Message: "another text"}))
+	another := &v1.Error{Code: v1.VolumeNotFound, Message: "another text"}
+	require.False(t, errors.Is(another, v1.ErrVolumeNotFound))
 }
