@@ -150,6 +150,7 @@ func TestFullDiskLetsThroughWhatMustAtAnyTime(t *testing.T) {
 				require.NoError(t, createBig(s, strconv.Itoa(i), script))
 			}
 			require.NoError(t, s.Update(func(*Tx) error { return nil })) // the writer has done what it does behind an update
+			requireQuiet(t, s)
 			fill(t, disk)
 			kept := 0
 			for ; err == nil && kept <= 3000; kept++ {
