@@ -128,14 +128,18 @@ const (
 )
 
 // drain makes sure that what is left of a body is not taken for the next
-// request on the connection: it is read, or the connection ends.
+// request on the connection: it is read, or the connection ends. Where a body
+// whose chunks are broken ends, nobody can say: fail has ended the connection.
 func drain(c *fiber.Ctx) {
 	stream := c.Context().RequestBodyStream()
 	if stream == nil || c.Context().Hijacked() {
 		return
 	}
 	whole := false
-	if c.Request().Header.ContentLength() <= drainLimit {
+	if twoLengths(c) {
+		c.Context().SetConnectionClose()
+	}
+	if !c.Context().Response.ConnectionClose() && c.Request().Header.ContentLength() <= drainLimit {
 		_ = setReadDeadline(c, drainTimeout)
 		n, err := io.Copy(io.Discard, io.LimitReader(stream, drainLimit+1))
 		whole = n <= drainLimit && err == nil
@@ -147,6 +151,13 @@ func drain(c *fiber.Ctx) {
 	if own, is := c.Context().Conn().(*conn); is {
 		own.linger.Store(true)
 	}
+}
+
+// twoLengths says whether a body in chunks has a Content-Length as well: a proxy
+// may have gone by that, and RFC 9112 wants the connection to end.
+func twoLengths(c *fiber.Ctx) bool {
+	header := &c.Request().Header
+	return header.ContentLength() < 0 && bytes.Contains(bytes.ToLower(header.RawHeaders()), []byte("content-length:"))
 }
 
 // setReadDeadline gives the client some time for what it sends next.

@@ -123,7 +123,7 @@ func (s *Server) fail(c *fiber.Ctx, err error) error {
 		s.log.Error("request failed", slog.String("request", requestID(c)),
 			slog.String("route", c.Route().Path), slog.Any("err", err))
 	}
-	if status == 408 || status == 413 {
+	if status == 408 || status == 413 || told.Code == errMalformed.Code {
 		c.Context().SetConnectionClose()
 	}
 	if requestID(c) == "" { // a request that never got as far as observe

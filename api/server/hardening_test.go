@@ -108,6 +108,31 @@ func TestARefusedBodyIsNotTheNextRequest(t *testing.T) {
 	require.Equal(t, "stopped", h.must("GET", "/containers/mc", nil).json["power"])
 }
 
+// TestAnUnclearBodyEndsTheConnection sends a body of which nobody can say where
+// it ends, and another request behind it.
+func TestAnUnclearBodyEndsTheConnection(t *testing.T) {
+	h := newFileHarness(t)
+	upload := "PUT " + h.at("files/content", "path", "a") + " HTTP/1.1\n"
+	for _, head := range []string{upload, "POST /auth/tokens HTTP/1.1\n", "POST /nowhere HTTP/1.1\n"} {
+		for text, status := range map[string]int{
+			"Transfer-Encoding: chunked\n\n-0\n\n":                     400,
+			"Transfer-Encoding: chunked\n\n0x2\n{}\n0\n\n":             400,
+			"Transfer-Encoding: chunked\n\n 2\n{}\n0\n\n":              400,
+			"Content-Length: 4\nTransfer-Encoding: chunked\n\n0\n\n":   200,
+			"Transfer-Encoding: chunked\ncontent-length: 9\n\n0\n\n\n": 200,
+		} {
+			c := h.dial()
+			c.send(head + headers + text + "GET /healthz HTTP/1.1\nHost: x\n\n")
+			got, _ := c.answer()
+			if head != "POST /nowhere HTTP/1.1\n" {
+				require.Equal(t, status, got, head+text)
+			}
+			_, err := c.r.ReadByte()
+			require.Error(t, err, head+text)
+		}
+	}
+}
+
 func TestALargeBodyThatNobodyReadsEndsTheConnection(t *testing.T) {
 	h := newHarness(t)
 	c := h.dial()
