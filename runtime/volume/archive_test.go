@@ -68,6 +68,7 @@ func plantSpecial(t testing.TB, dir string) {
 		require.NoError(t, os.Symlink(name, in(fmt.Sprint("odd/to ", i))))
 	}
 	require.NoError(t, os.WriteFile(in("zero"), nil, 0o644))
+	require.NoError(t, os.WriteFile(in("padded"), append([]byte("zeros to a round size"), make([]byte, 1<<20-21)...), 0o644))
 	require.NoError(t, os.Symlink("zero", in("link")))
 	require.NoError(t, os.Symlink("../empty", in("empty/up")))
 	require.NoError(t, os.Symlink("nowhere", in("dangling")))

@@ -54,9 +54,11 @@ func (u *unfolding) pour(f *os.File, content io.Reader) error {
 		if err := u.count(int64(n)); err != nil {
 			return err
 		}
-		var err error
-		if hole, err = writeSparse(f, (*buf)[:n], size); err != nil {
-			return err
+		if n > 0 { // some contents tell their end after their last piece, which may have been a hole
+			var err error
+			if hole, err = writeSparse(f, (*buf)[:n], size); err != nil {
+				return err
+			}
 		}
 		size += int64(n)
 		if end == nil {
