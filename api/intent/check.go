@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/distribution/reference"
+
 	v1 "berth/api/v1"
 )
 
@@ -25,7 +27,6 @@ const (
 
 var (
 	internalID = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,62}$`)
-	imageRef   = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.:/@-]*$`)
 	cpuList    = regexp.MustCompile(`^[0-9]{1,4}(-[0-9]{1,4})?(,[0-9]{1,4}(-[0-9]{1,4})?)*$`)
 	userName   = regexp.MustCompile(`^[a-zA-Z0-9_][a-zA-Z0-9_.-]*(:[a-zA-Z0-9_][a-zA-Z0-9_.-]*)?$`)
 	signalName = regexp.MustCompile(`^SIG(HUP|INT|QUIT|ABRT|KILL|USR1|USR2|ALRM|TERM|CONT|WINCH|PWR|RTMIN(\+[0-9]{1,2})?)$`)
@@ -74,9 +75,16 @@ func checkImage(f *Faults, field, image string, required bool) {
 	switch {
 	case image == "" && required:
 		f.Add(field, "is required")
-	case image != "" && (len(image) > maxImage || !imageRef.MatchString(image)):
+	case image != "" && !isImage(image):
 		f.Add(field, "must be an image reference such as debian:12")
 	}
+}
+
+// isImage says whether the engine can look for image: one whose name it does not
+// take is never found.
+func isImage(image string) bool {
+	_, err := reference.ParseAnyReference(image)
+	return err == nil && len(image) <= maxImage
 }
 
 func checkText(f *Faults, field, text string) {

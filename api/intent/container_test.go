@@ -122,7 +122,7 @@ func TestFaultsOfEachField(t *testing.T) {
 
 func TestGoodSpecsPass(t *testing.T) {
 	spec := v1.ContainerSpec{
-		Image: "ghcr.io/a/b:1@sha256:0123", VolumeID: "x", StartPattern: `\[Server\] Done \(`,
+		Image: "ghcr.io/a/b:1@sha256:" + strings.Repeat("0123", 16), VolumeID: "x", StartPattern: `\[Server\] Done \(`,
 		Ports:  []v1.Port{{IP: "::ffff:10.0.0.1", Port: 1000, Protocol: "tcp", ContainerPort: 1000}},
 		Limits: v1.Limits{Memory: 6 << 20, CPU: 0.5, Swap: 1, Pids: 1, Disk: 1, IOWeight: 10},
 		Env:    map[string]string{}, Labels: map[string]string{"a": "b"}, Cpuset: "0-2,4", User: "1000:1000", Workdir: "/x",

@@ -71,7 +71,7 @@ func text(n int) string { return strconv.Quote(strings.Repeat("x", n)) }
 
 // specs are the fields of a container, of creation and of apply.
 var specs = append([]field{
-	{"image", "a string", true, map[string]string{`""`: required, `"-x"`: badImage, `"a b"`: badImage, text(513): badImage}},
+	{"image", "a string", true, map[string]string{`""`: required, `"-x"`: badImage, `"a b"`: badImage, `"Debian:12"`: badImage, `"a:b:c"`: badImage, `"a@sha256:0"`: badImage, `"http://a"`: badImage, text(513): badImage}},
 	{"volume_id", "a string", true, map[string]string{`""`: required}},
 	{"startup_command", "a string", false, map[string]string{`"a\u0000"`: badNUL, text(128_001): "must be at most 128000 bytes"}},
 	{"start_pattern", "a string", false, map[string]string{`"("`: "must be an RE2 expression: missing closing ): `(`", text(4097): "must be at most 4096 bytes"}},
