@@ -262,6 +262,21 @@ func TestMerge(t *testing.T) {
 	}
 }
 
+// TestConflictsNameThePath says which file is in the way, as all else does: by
+// its path in the volume.
+func TestConflictsNameThePath(t *testing.T) {
+	for _, format := range v1.Formats {
+		b := newBox(t, options())
+		b.put(t, "dest/sub/x", "a file")
+		b.put(t, "y", "a file")
+		b.put(t, "a", string(pack(t, format, []part{file("sub/x/z"), file("y/z")})))
+		for dest, path := range map[string]string{"dest": "dest/sub/x", ".": "y", "y/new": "y", "dest/sub/x/new/too": "dest/sub/x"} {
+			require.EqualError(t, b.Decompress(t.Context(), id, "a", dest), "File already exists at path: "+path, dest)
+			require.Len(t, b.names(t), 5, "nothing was moved")
+		}
+	}
+}
+
 func TestSkippedLinks(t *testing.T) {
 	for _, format := range v1.Formats {
 		b := newBox(t, options())

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -14,7 +15,7 @@ import (
 // settleIn moves what was unfolded in the temporary folder to dest. On failure
 // all that was moved is moved back.
 func settleIn(t *tree, x *temp, stage *folder, dest string) error {
-	if _, err := t.Stat(dest); errors.Is(err, fs.ErrNotExist) {
+	if _, err := t.Stat(dest); is(err, fs.ErrNotExist, syscall.ENOTDIR) {
 		if err := stage.dir.Chmod(0o755); err != nil {
 			return err
 		}
@@ -28,7 +29,7 @@ func settleIn(t *tree, x *temp, stage *folder, dest string) error {
 	}
 	defer to.close()
 	g := merge{t: t, from: stage.Root, to: to.Root}
-	if err := g.check(stage.Root, to.Root, ""); err != nil {
+	if err := g.check(stage.Root, to.Root, dest); err != nil {
 		return err
 	}
 	if err := g.move(stage, to, ""); err != nil {
@@ -56,7 +57,7 @@ type moved struct {
 const movedHeld = 64
 
 // check refuses a file where there is a folder, or a folder where there is a
-// file, before anything is moved.
+// file, before anything is moved. Up is the path of to in the volume.
 func (g *merge) check(from, to *os.Root, up string) error {
 	return eachName(from, func(name string) error {
 		there, err := to.Lstat(name)
@@ -71,13 +72,13 @@ func (g *merge) check(from, to *os.Root, up string) error {
 			return err
 		}
 		if here.IsDir() != there.IsDir() {
-			return exists(up + name)
+			return exists(path.Join(up, name))
 		}
 		if !here.IsDir() {
 			return g.t.ctx()
 		}
 		return g.both(from, to, name, func(from, to *folder) error {
-			return g.check(from.Root, to.Root, up+name+"/")
+			return g.check(from.Root, to.Root, path.Join(up, name))
 		})
 	})
 }
