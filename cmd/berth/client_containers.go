@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -33,18 +34,26 @@ func newVerbCommands(c *cli) (commands []*cobra.Command) {
 	return commands
 }
 
+// run asks for each of ids in turn. One that is not there keeps none of the
+// others from it: who kills three wants the two dead that there are.
 func (v verb) run(cmd *cobra.Command, api *client, ids []string) error {
+	var missing error
 	for _, id := range ids {
 		var body struct{ Message string }
 		raw, err := api.call(cmd.Context(), http.MethodPost, containerPath(id)+"/"+v.name, nil, &body)
 		if err != nil {
-			return fmt.Errorf("%s %s: %w", v.name, id, err)
+			told := errors.Join(missing, fmt.Errorf("%s %s: %w", v.name, id, err))
+			if !isStatus(err, http.StatusNotFound) {
+				return told
+			}
+			missing = told
+			continue
 		}
 		if err := say(cmd, raw, "%s: %s", id, body.Message); err != nil {
 			return err
 		}
 	}
-	return nil
+	return missing
 }
 
 func newContainersCommand(c *cli) *cobra.Command {

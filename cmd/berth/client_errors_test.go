@@ -66,6 +66,13 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	}
 }
 
+func TestAMissingContainerKeepsNoOtherFromAVerb(t *testing.T) {
+	f := newFakeAPI(t, map[string]string{"POST /containers/mc/kill": `200 {"message":"done"}`, "POST /containers/sick/kill": `500 {"error":"Internal server error"}`})
+	out, _, err := command(t, f.env(), "kill", "nope", "mc", "neither", "sick", "mc")
+	require.EqualError(t, err, "kill nope: Route not found\nkill neither: Route not found\nkill sick: Internal server error")
+	require.Equal(t, "mc: done\n", out)
+}
+
 func TestAConfigurationThatMayNotBeRead(t *testing.T) {
 	err := (&cli{loader: newTestLoader(t, []string{"BERTH_CONFIG=/etc/x.yaml"})}).missing(os.ErrPermission)
 	require.ErrorContains(t, err, "/etc/x.yaml may not be read by you: use sudo, or set BERTH_URL and BERTH_TOKEN")
