@@ -31,6 +31,9 @@ func (s files) uploadFile(c *fiber.Ctx) error {
 	if err := v1.CheckPath(name); err != nil {
 		return err
 	}
+	if c.Get(fiber.HeaderContentRange) != "" { // taken for the whole, a part would cut the file
+		return v1.Errorf(v1.InvalidRequest, "Content-Range: must be absent: a file is uploaded whole")
+	}
 	return s.write(c, name, wholeBody(c))
 }
 
