@@ -74,6 +74,9 @@ var faults = []struct {
 	{"storage.uid", func(c *Config) { c.Storage.UID = -2 }},
 	{"storage.gid", func(c *Config) { c.Storage.GID = 1<<32 - 1 }},
 	{"docker.host", func(c *Config) { c.Docker.Host = "docker.sock" }},
+	{"docker.host", func(c *Config) { c.Docker.Host = "unix://run/docker.sock" }},
+	{"docker.host", func(c *Config) { c.Docker.Host = "tcp://" }},
+	{"docker.host", func(c *Config) { c.Docker.Host = "ssh://root@host" }},
 	{"docker.allowed_mounts[0]", func(c *Config) { c.Docker.AllowedMounts = []string{"/"} }},
 	{"docker.registries.ghcr.io", func(c *Config) { c.Docker.Registries = map[string]Registry{"ghcr.io": {Username: "u"}} }},
 	{"docker.registries.https://x", func(c *Config) {

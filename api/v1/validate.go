@@ -127,9 +127,24 @@ func (s StorageConfig) validate(f *Faults) {
 	f.check(s.GID >= -1 && s.GID < 1<<32-1, "storage.gid", "must be a group id, or -1 for the daemon's own")
 }
 
+// isEngine says whether the engine's client can reach host. What it does not know,
+// ssh:// say, it takes for tcp://.
+func isEngine(host string) bool {
+	u, err := url.Parse(host)
+	if err != nil {
+		return false
+	}
+	switch u.Scheme {
+	case "unix":
+		return u.Host == "" && len(u.Path) > 1
+	case "tcp", "http", "https":
+		return u.Host != ""
+	}
+	return false
+}
+
 func (d DockerConfig) validate(f *Faults) {
-	u, err := url.Parse(d.Host)
-	f.check(d.Host == "" || err == nil && u.Scheme != "", "docker.host", "must be a URL such as unix:///var/run/docker.sock")
+	f.check(d.Host == "" || isEngine(d.Host), "docker.host", "must be a URL such as unix:///var/run/docker.sock or tcp://127.0.0.1:2375")
 	for i, path := range d.AllowedMounts {
 		f.directory(fmt.Sprintf("docker.allowed_mounts[%d]", i), path)
 	}
