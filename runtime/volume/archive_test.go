@@ -169,6 +169,21 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
+// TestZerosComeBack takes nothing for a bomb that it has made itself.
+func TestZerosComeBack(t *testing.T) {
+	for _, format := range v1.Formats {
+		b := newBox(t, options())
+		require.NoError(t, os.WriteFile(filepath.Join(b.dir, "zeros"), nil, 0o644))
+		require.NoError(t, os.Truncate(filepath.Join(b.dir, "zeros"), 200<<20))
+		a, err := b.Compress(t.Context(), id, v1.Compression{Format: format, Output: "a"})
+		require.NoError(t, err)
+		require.NoError(t, b.Decompress(t.Context(), id, a.Path, "out"), format)
+		info, err := os.Stat(filepath.Join(b.dir, "out/zeros"))
+		require.NoError(t, err)
+		require.Equal(t, int64(200<<20), info.Size(), format)
+	}
+}
+
 func sparseAgain(t testing.TB, p string) {
 	t.Helper()
 	var st unix.Stat_t

@@ -28,7 +28,7 @@ type Limits struct {
 	ExtractBytes int64 // bytes that an archive may unfold to; 10 GiB
 	Entries      int   // entries of an archive, either way; 1,000,000
 	Depth        int   // folders inside folders, of an archive, a copy or a search; 256
-	Ratio        int64 // bytes out per byte of the archive, above 64 MiB; 10,000
+	Ratio        int64 // bytes out per byte of the archive, above 64 MiB; 20,000
 	Found        int   // results of a search; 1,000
 	Held         int64 // bytes of memory for names that have to be kept; 128 MiB
 }
@@ -94,7 +94,7 @@ func (l *Limits) fill() {
 	setDefault(&l.ExtractBytes, 10<<30)
 	setDefault(&l.Entries, 1_000_000)
 	setDefault(&l.Depth, 256)
-	setDefault(&l.Ratio, 10_000)
+	setDefault(&l.Ratio, 20_000) // our own tar.bz2 of zeros is 1 : 18,750
 	setDefault(&l.Found, 1000)
 	setDefault(&l.Held, 128<<20)
 }
