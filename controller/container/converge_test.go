@@ -126,7 +126,7 @@ func (w *world) checkEnd(seed uint64, ended map[runtime.Role]string) {
 func (w *world) checkHistory(seed uint64) {
 	w.t.Helper()
 	before := map[string]string{
-		"installing": "  exit ready failed ", "ready": " installing ", "starting": " ready exit ",
+		"installing": "  exit ready failed ", "ready": " installing ", "starting": " ready exit running ",
 		"running": " starting ", "stopping": " starting running exit ready ", "exit": " starting running stopping ",
 	}
 	last := ""

@@ -256,3 +256,21 @@ func TestABrokenRecordStallsNoOther(t *testing.T) {
 		w.want(v1.Running)
 	})
 }
+
+// TestARunThatSomebodyElseBeganAnewIsTold: its end was not seen.
+func TestARunThatSomebodyElseBeganAnewIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		stop := w.run()
+		w.installed(nil)
+		w.wish(on)
+		stop()
+		w.engine.Exit(server, 1)
+		require.NoError(t, w.engine.StartOutside(server))
+		stop = w.run()
+		defer func() { stop() }()
+		c := w.want(v1.Running)
+		require.Equal(t, []string{"running", "starting", "running"}, w.told()[3:])
+		require.WithinDuration(t, w.engine.State(server).StartedAt, *c.Status.StartedAt, 0)
+	})
+}

@@ -152,8 +152,8 @@ func planOff(c v1.Container, o Observed) Step {
 
 func planOn(c v1.Container, o Observed) Step {
 	switch {
-	case o.Server.Running && c.Status.Ran != c.Spec.Run:
-		return planStop(c, o) // an older run, or one from outside
+	case o.Server.Running && (c.Status.Ran != c.Spec.Run || c.Status.Phase == v1.Stopping && c.Status.StopSent):
+		return planStop(c, o) // an older run, one from outside, or one that was asked to end before there was space
 	case o.Server.Running:
 		return planRunning(c, o)
 	case c.Status.Phase == v1.Starting && startIsPending(c, o.Server):
@@ -175,7 +175,7 @@ func planRunning(c v1.Container, o Observed) Step {
 	switch {
 	case limitsDue(c, o.Server):
 		return do(UpdateLimits)
-	case c.Status.Phase == v1.Running:
+	case c.Status.Phase == v1.Running && sameRun(c, o.Server):
 		return do(Rest)
 	case c.Status.Phase != v1.Starting:
 		return do(NoteStarting) // begun from outside, as wanted
@@ -225,6 +225,11 @@ func exists(s runtime.State) bool { return s.ContainerID != "" }
 func startIsPending(c v1.Container, server runtime.State) bool {
 	return server.StartedAt.IsZero() ||
 		server.ContainerID == c.Status.ContainerID && server.StartedAt.Equal(c.Status.StartedBefore)
+}
+
+// sameRun says whether the run that was told as running is the one that goes on.
+func sameRun(c v1.Container, server runtime.State) bool {
+	return c.Status.StartedAt == nil || c.Status.StartedAt.Equal(server.StartedAt)
 }
 
 // vanished says whether the container of the last run is gone, removed behind

@@ -85,6 +85,10 @@ func TestPlanOn(t *testing.T) {
 		{"limits of another container", func(s *v1.ContainerSpec) { s.Limits.Memory = 1 << 30 }, func(s *v1.ContainerStatus) { s.LimitsRefused = "0/b" }, nil, UpdateLimits},
 		{"a stamp alone restarts nothing", nil, nil, func(o *Observed) { o.Server.Stamp = "of another version of berth" }, Rest},
 		{"paused from outside", nil, nil, func(o *Observed) { o.Server.Paused = true }, Unpause},
+		{"restarted from outside", nil, func(s *v1.ContainerStatus) { s.StartedAt = &t0 }, nil, NoteStarting},
+		{"asked to end for want of space, and there is some now", nil, func(s *v1.ContainerStatus) {
+			s.Phase, s.StopNotedAt, s.StopSent = v1.Stopping, t2, true
+		}, nil, AwaitStop},
 		{"restart", func(s *v1.ContainerSpec) { s.Run = 2 }, nil, nil, NoteStopping},
 		{"its old run has ended", func(s *v1.ContainerSpec) { s.Run = 2 }, is(v1.Stopping), stopped, NoteExit},
 		{"and the new one begins", func(s *v1.ContainerSpec) { s.Run = 2 }, is(v1.Exit), stopped, StartServer},
