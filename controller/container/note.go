@@ -20,6 +20,10 @@ func (s step) noteIn(tx *store.Tx, change func(st *v1.ContainerStatus, now time.
 	return store.Containers.SetStatus(tx, s.c.Meta.ID, func(st *v1.ContainerStatus) {
 		before := st.Phase
 		st.ObservedGeneration, st.Message = s.c.Meta.Generation, ""
+		if s.c.Spec.Power == v1.PowerOff {
+			st.NextRetryAt = nil
+		}
+		s.mend(st, tx.Now())
 		change(st, tx.Now())
 		for _, text := range say {
 			store.Emit(tx, v1.Event{Container: s.c.Meta.ID, Event: v1.EventMessage, Data: text})
@@ -31,16 +35,35 @@ func (s step) noteIn(tx *store.Tx, change func(st *v1.ContainerStatus, now time.
 	})
 }
 
+// mend takes back conditions that the container which is there has overcome.
+func (s step) mend(st *v1.ContainerStatus, now time.Time) {
+	server := s.o.Server
+	if !exists(server) || server.Stamp != s.c.Spec.Stamp() {
+		return
+	}
+	if v1.FindCondition(st.Conditions, v1.ImageAvailable).Status == v1.Unknown {
+		imagePresent(st, now)
+	}
+	if v1.FindCondition(st.Conditions, v1.LimitsApplied).Status == v1.False && !limitsDiffer(s.c.Spec, server.Live) {
+		set(st, now, v1.LimitsApplied, v1.True, "Applied", "the limits are in force")
+	}
+}
+
 // phase is a change of nothing but the phase.
 func phase(p v1.Phase) func(*v1.ContainerStatus, time.Time) {
 	return func(st *v1.ContainerStatus, _ time.Time) { st.Phase = p }
+}
+
+// told says whether a message was noted already, with the newest spec.
+func (s step) told(text string) bool {
+	return s.c.Status.Message == text && s.c.Status.ObservedGeneration == s.c.Meta.Generation
 }
 
 // trouble notes why a step does not succeed, once, and hands the error back for
 // the retry.
 func (s step) trouble(err error) error {
 	text := err.Error()
-	if s.c.Status.Message == text {
+	if s.told(text) {
 		return err
 	}
 	noted := s.note(func(st *v1.ContainerStatus, _ time.Time) { st.Message = text })

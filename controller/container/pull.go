@@ -35,7 +35,7 @@ func (s step) pull(image string) (controller.Result, error) {
 // notePullFailure tells why there is no image yet, and when it is tried again.
 func (s step) notePullFailure(p Pull) error {
 	text := fmt.Sprintf("%s; tried again at %s", p.Err, p.RetryAt.UTC().Format(time.TimeOnly))
-	if s.c.Status.Message == text {
+	if s.told(text) {
 		return nil
 	}
 	return s.note(func(st *v1.ContainerStatus, now time.Time) {
@@ -46,7 +46,7 @@ func (s step) notePullFailure(p Pull) error {
 
 func (s step) notePull(image string, p runtime.Progress) error {
 	text := fmt.Sprintf("pulling image %s: %d of %d layers, %d of %d MiB", image, p.Done, p.Layers, p.Current>>20, p.Total>>20)
-	if s.c.Status.Message == text {
+	if s.told(text) {
 		return nil
 	}
 	return s.note(func(st *v1.ContainerStatus, now time.Time) {

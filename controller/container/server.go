@@ -96,8 +96,12 @@ func (s serving) updateLimits(ctx context.Context, n runtime.Name) (controller.R
 		return settled, s.trouble(err)
 	}
 	now, look := s.inspect(ctx, n)
-	if look != nil || !exists(now) || !limitsDiffer(s.c.Spec, now.Live) {
+	if look != nil || !exists(now) {
 		return again, look
+	}
+	s.o.Server = now
+	if !limitsDiffer(s.c.Spec, now.Live) {
+		return again, s.note(func(*v1.ContainerStatus, time.Time) {}) // what was said of an earlier try is over
 	}
 	text := "the engine did not apply the limits"
 	if err != nil {

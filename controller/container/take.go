@@ -61,12 +61,7 @@ func (s step) seen() error {
 	if s.c.Status.ObservedGeneration == s.c.Meta.Generation {
 		return nil
 	}
-	return s.note(func(st *v1.ContainerStatus, _ time.Time) {
-		st.Message = s.c.Status.Message
-		if s.c.Spec.Power == v1.PowerOff {
-			st.NextRetryAt = nil
-		}
-	})
+	return s.note(func(st *v1.ContainerStatus, _ time.Time) { st.Message = s.c.Status.Message })
 }
 
 // forget is the end of a container: nothing of it is left on the host. Who began

@@ -1,0 +1,108 @@
+package container_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	v1 "berth/api/v1"
+	"berth/runtime"
+)
+
+func TestNoRetryIsShownOfWhatIsOff(t *testing.T) {
+	live(t, func(w *world) {
+		w.installed(nil)
+		w.wish(on)
+		w.engine.Exit(server, 1)
+		require.NotNil(t, w.want(v1.Exit).Status.NextRetryAt)
+		w.wish(func(s *v1.ContainerSpec) { off(s); s.Workdir = "/x" })
+		c := w.want(v1.Exit)
+		require.Nil(t, c.Status.NextRetryAt)
+	})
+}
+
+func TestLimitsThatAreInForceAfterAllAreTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		refuse := true
+		w.engine.Fail = func(op string, _ runtime.Name) error {
+			if op == "update" && refuse {
+				return runtime.ErrInvalid
+			}
+			return nil
+		}
+		defer w.run()()
+		w.installed(func(s *v1.ContainerSpec) { s.Limits.Memory = 64 << 20 })
+		w.wish(on)
+		w.wish(func(s *v1.ContainerSpec) { s.Limits.Memory = 128 << 20 })
+		c := w.want(v1.Running)
+		require.Equal(t, v1.False, v1.FindCondition(c.Status.Conditions, v1.LimitsApplied).Status)
+		refuse = false
+		w.wish(func(s *v1.ContainerSpec) { s.Limits.Memory = 256 << 20 })
+		c = w.want(v1.Running)
+		require.Equal(t, v1.True, v1.FindCondition(c.Status.Conditions, v1.LimitsApplied).Status)
+		require.Empty(t, c.Status.Message)
+	})
+}
+
+func TestAnImageThatIsThereAfterAllIsTold(t *testing.T) {
+	live(t, func(w *world) {
+		w.engine.RefusePull("gone", runtime.ErrImageNotFound)
+		w.installed(nil)
+		w.wish(func(s *v1.ContainerSpec) { s.Image = "gone" })
+		time.Sleep(time.Minute)
+		require.Equal(t, v1.Unknown, v1.FindCondition(w.want(v1.Ready).Status.Conditions, v1.ImageAvailable).Status)
+		w.wish(func(s *v1.ContainerSpec) { s.Image = "i" })
+		c := w.want(v1.Ready)
+		require.Equal(t, v1.True, v1.FindCondition(c.Status.Conditions, v1.ImageAvailable).Status)
+		require.Empty(t, c.Status.Message)
+	})
+}
+
+func TestNoTroubleIsToldThatIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		refuse := true
+		w.engine.Fail = func(op string, _ runtime.Name) error {
+			if op == "update" && refuse {
+				return runtime.ErrUnavailable
+			}
+			return nil
+		}
+		defer w.run()()
+		w.installed(func(s *v1.ContainerSpec) { s.Limits.Memory = 64 << 20 })
+		w.wish(on)
+		w.wish(func(s *v1.ContainerSpec) { s.Limits.Memory = 128 << 20 })
+		c := w.want(v1.Running)
+		require.NotEmpty(t, c.Status.Message)
+		refuse = false
+		time.Sleep(10 * time.Minute)
+		c = w.want(v1.Running)
+		require.Empty(t, c.Status.Message)
+	})
+}
+
+// TestANewSpecIsObservedAlsoInOldTrouble: what there is to say is the same.
+func TestANewSpecIsObservedAlsoInOldTrouble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.engine.Fail = func(op string, n runtime.Name) error {
+			if op == "create" && n == server {
+				return runtime.ErrUnavailable
+			}
+			return nil
+		}
+		defer w.run()()
+		w.create(nil)
+		w.engine.Exit(installer, 0)
+		for range 2 {
+			time.Sleep(time.Minute)
+			c := w.want(v1.Installing)
+			require.Equal(t, runtime.ErrUnavailable.Error(), c.Status.Message)
+			require.Equal(t, c.Meta.Generation, c.Status.ObservedGeneration)
+			w.wish(on)
+		}
+	})
+}
