@@ -76,14 +76,16 @@ func (s installing) onVolume(change func(*v1.ContainerStatus, time.Time)) (free 
 	return false, s.noteBusy(busy)
 }
 
+// noteBusy says who is waited for. There is no installer now, so the volume that
+// it had before a change of the spec is free for others.
 func (s installing) noteBusy(busy string) error {
 	text := fmt.Sprintf("waits for the installation of container %s, which uses the same volume", busy)
-	if s.c.Status.Message == text {
+	if s.told(text) {
 		return nil
 	}
 	return s.note(func(st *v1.ContainerStatus, now time.Time) {
 		imagePresent(st, now)
-		st.Message = text
+		st.Message, st.InstallVolume = text, ""
 	})
 }
 
@@ -229,7 +231,8 @@ func (s step) failed(st *v1.ContainerStatus, now time.Time, reason, message stri
 	set(st, now, v1.Installed, v1.False, reason, message)
 }
 
-// removeInstaller cleans up, once its log is kept.
+// removeInstaller cleans up, once its log is kept. What comes after it, begins
+// in this boot of the host.
 func (s installing) removeInstaller(ctx context.Context, n runtime.Name) error {
 	if exists(s.o.Install) {
 		s.drain(ctx, installerTarget(s.c, s.o.Install))
@@ -237,5 +240,10 @@ func (s installing) removeInstaller(ctx context.Context, n runtime.Name) error {
 	if err := s.Engine.Remove(ctx, n); err != nil {
 		return err
 	}
-	return s.note(func(st *v1.ContainerStatus, _ time.Time) { st.InstallID, st.Message = "", s.c.Status.Message })
+	return s.note(func(st *v1.ContainerStatus, _ time.Time) {
+		st.InstallID, st.Message = "", s.c.Status.Message
+		if st.Installed != s.c.Spec.Install {
+			st.BootID = s.BootID
+		}
+	})
 }

@@ -1,0 +1,68 @@
+package container_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	v1 "berth/api/v1"
+	"berth/runtime"
+	"berth/store"
+)
+
+// An apply may change the image while the script runs.
+func TestNoInstallerIsLeftWhenTheServersImageIsRefused(t *testing.T) {
+	live(t, func(w *world) {
+		w.engine.RefusePull("gone", runtime.ErrImageNotFound)
+		w.create(nil)
+		w.wish(func(s *v1.ContainerSpec) { s.Image = "gone" })
+		w.engine.Exit(installer, 0)
+		time.Sleep(time.Minute)
+		w.want(v1.Failed)
+		require.Empty(t, w.engine.State(installer).ContainerID)
+	})
+}
+
+func TestABadInstallationAfterABootIsTriedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		stop := w.run()
+		w.create(nil)
+		stop()
+		w.engine.Exit(installer, 137)
+		w.rec.BootID = "next"
+		stop = w.run()
+		defer func() { stop() }()
+		w.want(v1.Installing)
+		for range 5 {
+			w.engine.Exit(installer, 3)
+			synctest.Wait()
+		}
+		require.Equal(t, 2, w.count("start", installer))
+		w.want(v1.Failed)
+	})
+}
+
+func TestTwoInstallationsThatSwapTheirVolumesWaitNotForEachOther(t *testing.T) {
+	live(t, func(w *world) {
+		w.create(nil)
+		other := runtime.Name{ID: "other", Role: runtime.Install}
+		require.NoError(t, w.store.Update(func(tx *store.Tx) error {
+			return store.Containers.Create(tx, "other", v1.ContainerSpec{Image: "i", VolumeID: "v2", InstallScript: "x", Install: 1, Power: v1.PowerOff})
+		}))
+		synctest.Wait()
+		require.True(t, w.engine.State(other).Running)
+		require.NoError(t, w.store.Update(func(tx *store.Tx) error {
+			if err := store.Containers.SetSpec(tx, "mc", func(s *v1.ContainerSpec) error { s.VolumeID = "v2"; return nil }); err != nil {
+				return err
+			}
+			return store.Containers.SetSpec(tx, "other", func(s *v1.ContainerSpec) error { s.VolumeID = "v"; return nil })
+		}))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.True(t, w.engine.State(installer).Running, w.get().Status.Message+"; "+w.getOf("other").Status.Message)
+		require.True(t, w.engine.State(other).Running)
+	})
+}
