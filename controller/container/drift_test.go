@@ -274,3 +274,47 @@ func TestARunThatSomebodyElseBeganAnewIsTold(t *testing.T) {
 		require.WithinDuration(t, w.engine.State(server).StartedAt, *c.Status.StartedAt, 0)
 	})
 }
+
+// TestAStartFromOutsideBringsNoOlderSpecBack: an apply to what has ended waits
+// for no run to end.
+func TestAStartFromOutsideBringsNoOlderSpecBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		stop := w.run()
+		w.installed(nil)
+		w.wish(on)
+		w.engine.Exit(server, 0)
+		w.want(v1.Exit)
+		stop()
+		w.wish(func(s *v1.ContainerSpec) { s.Workdir = "/new" })
+		require.NoError(t, w.engine.StartOutside(server))
+		stop = w.run()
+		defer func() { stop() }()
+		w.want(v1.Running)
+		require.Equal(t, "/new", w.engine.Spec(server).Workdir)
+		require.Equal(t, []string{"exit", "stopping", "exit", "starting", "running"}, w.told()[4:])
+	})
+}
+
+// TestARetryBringsNoOlderSpecBack: the spec changes after it was looked at, and
+// before the start is noted.
+func TestARetryBringsNoOlderSpecBack(t *testing.T) {
+	live(t, func(w *world) {
+		w.installed(nil)
+		w.wish(on)
+		w.engine.Exit(server, 1)
+		due := *w.want(v1.Exit).Status.NextRetryAt
+		w.engine.Fail = func(op string, n runtime.Name) error {
+			if op != "inspect" || time.Now().Before(due) {
+				return nil
+			}
+			w.engine.Fail = nil
+			return w.store.Update(func(tx *store.Tx) error {
+				return store.Containers.SetSpec(tx, "mc", func(s *v1.ContainerSpec) error { s.Workdir = "/new"; return nil })
+			})
+		}
+		time.Sleep(time.Minute)
+		w.want(v1.Running)
+		require.Equal(t, "/new", w.engine.Spec(server).Workdir)
+	})
+}

@@ -152,8 +152,8 @@ func planOff(c v1.Container, o Observed) Step {
 
 func planOn(c v1.Container, o Observed) Step {
 	switch {
-	case o.Server.Running && (c.Status.Ran != c.Spec.Run || c.Status.Phase == v1.Stopping && c.Status.StopSent):
-		return planStop(c, o) // an older run, one from outside, or one that was asked to end before there was space
+	case o.Server.Running && notWanted(c, o.Server):
+		return planStop(c, o)
 	case o.Server.Running:
 		return planRunning(c, o)
 	case c.Status.Phase == v1.Starting && startIsPending(c, o.Server):
@@ -168,6 +168,14 @@ func planOn(c v1.Container, o Observed) Step {
 		return prepare(c, o, await(AwaitRetry, *c.Status.NextRetryAt))
 	}
 	return prepare(c, o, do(StartServer))
+}
+
+// notWanted says whether what runs is to end although a run is wanted: it is an
+// older run, it was asked to end before there was space again, or somebody else
+// began it in a container that was made from an older spec.
+func notWanted(c v1.Container, server runtime.State) bool {
+	return c.Status.Ran != c.Spec.Run || c.Status.Phase == v1.Stopping ||
+		!c.Status.Phase.Active() && server.Stamp != c.Spec.Stamp()
 }
 
 // planRunning is for the run that is wanted.

@@ -85,6 +85,7 @@ func TestPlanOn(t *testing.T) {
 		{"limits of another container", func(s *v1.ContainerSpec) { s.Limits.Memory = 1 << 30 }, func(s *v1.ContainerStatus) { s.LimitsRefused = "0/b" }, nil, UpdateLimits},
 		{"a stamp alone restarts nothing", nil, nil, func(o *Observed) { o.Server.Stamp = "of another version of berth" }, Rest},
 		{"paused from outside", nil, nil, func(o *Observed) { o.Server.Paused = true }, Unpause},
+		{"started from outside, made from an older spec", nil, is(v1.Exit), func(o *Observed) { o.Server.Stamp = "old" }, NoteStopping},
 		{"restarted from outside", nil, func(s *v1.ContainerStatus) { s.StartedAt = &t0 }, nil, NoteStarting},
 		{"asked to end for want of space, and there is some now", nil, func(s *v1.ContainerStatus) {
 			s.Phase, s.StopNotedAt, s.StopSent = v1.Stopping, t2, true

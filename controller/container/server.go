@@ -9,6 +9,7 @@ import (
 	v1 "berth/api/v1"
 	"berth/controller"
 	"berth/runtime"
+	"berth/store"
 )
 
 // serving is a step that makes, changes or starts the server container.
@@ -122,8 +123,8 @@ func limitsTry(c v1.Container, server runtime.State) string {
 // neither loses nor doubles it.
 func (s serving) startServer(ctx context.Context, n runtime.Name) (controller.Result, error) {
 	if !s.startNoted() {
-		if err := s.note(s.starting); err != nil {
-			return settled, err
+		if noted, err := s.noteStart(); err != nil || !noted {
+			return again, err
 		}
 	}
 	err := s.Engine.Start(ctx, n)
@@ -134,6 +135,20 @@ func (s serving) startServer(ctx context.Context, n runtime.Name) (controller.Re
 		return settled, s.trouble(err)
 	}
 	return again, nil
+}
+
+// noteStart notes a start, unless the spec has changed since it was loaded: who
+// changed it saw no run that had to end for it.
+func (s serving) noteStart() (noted bool, err error) {
+	err = s.Store.MustUpdate(func(tx *store.Tx) error {
+		now, err := store.Containers.Get(tx, s.c.Meta.ID)
+		noted = err == nil && now.Meta.Generation == s.c.Meta.Generation
+		if !noted {
+			return err
+		}
+		return s.noteIn(tx, s.starting)
+	})
+	return noted, err
 }
 
 func (s serving) startNoted() bool {
