@@ -74,12 +74,15 @@ func (s serving) create(ctx context.Context) (id string, r controller.Result, er
 	}
 	id, err = s.Engine.Create(ctx, serverSpec(s.c, s.Volume(s.c.Spec.VolumeID)))
 	invalid := errors.Is(err, runtime.ErrInvalid) || errors.Is(err, runtime.ErrBadCommand)
+	installs := s.c.Status.Installed != s.c.Spec.Install
 	switch {
 	case err == nil:
 		return id, again, nil
 	case errors.Is(err, runtime.ErrImageNotFound):
 		r, err = s.pull(s.c.Spec.Image)
-	case invalid && s.c.Status.Installed != s.c.Spec.Install:
+	case installs && errors.Is(err, runtime.ErrRunning): // from outside: no run of ours
+		r, err = again, s.Engine.Kill(ctx, serverName(s.c.Meta.ID))
+	case invalid && installs:
 		r, err = again, installing(s).failInstall("InvalidSpec", err.Error())
 	case invalid:
 		err = controller.Terminal(s.trouble(err))
