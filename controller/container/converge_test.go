@@ -57,7 +57,7 @@ func converge(t *testing.T, seed uint64) {
 		w.wish(on)
 	}
 	for range 60 {
-		w.step()
+		w.step("mc")
 		exit(installer, 0) // an installation ends by itself
 		time.Sleep(time.Minute)
 	}
@@ -90,14 +90,14 @@ func (w *world) disturb(rng *rand.Rand, exit func(runtime.Name, int)) {
 	case 13:
 		_ = w.engine.StartOutside(server)
 	default:
-		w.step()
+		w.step("mc")
 	}
 }
 
-func (w *world) step() {
+func (w *world) step(id string) {
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
 	defer cancel()
-	_, _ = w.rec.Reconcile(ctx, "mc")
+	_, _ = w.rec.Reconcile(ctx, id)
 }
 
 // checkEnd compares what was asked, what is said and what is so.

@@ -1,0 +1,196 @@
+package container_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"berth/api/intent"
+	v1 "berth/api/v1"
+	"berth/runtime"
+	"berth/store"
+)
+
+// TestWalk is TestConverges with more of everything: containers that share
+// volumes, every wish of a client, images and space that come and go, a host
+// that boots, and all of it also in the middle of a step. Then the trouble ends,
+// and each container is what was asked for, says so, and rests.
+func TestWalk(t *testing.T) {
+	seeds := uint64(40)
+	if os.Getenv("BERTH_LONG") != "" {
+		seeds = 5000
+	}
+	for seed := range seeds {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { walk(t, seed) })
+		})
+	}
+}
+
+var walkers = []string{"a", "b", "c"}
+
+// walker is a world in which things happen at random.
+type walker struct {
+	*world
+	*rand.Rand
+	volumes []string
+	trouble bool
+	within  bool // something happens in the middle of a step
+}
+
+func walk(t *testing.T, seed uint64) {
+	w := &walker{world: newWorld(t), Rand: rand.New(rand.NewPCG(seed, 2))}
+	w.engine.Fail, w.engine.After = w.fault("nothing was done"), w.fault("it was done, and the answer was lost")
+	for range 2 {
+		id, err := intent.CreateVolume(w.store, 1000)
+		require.NoError(t, err)
+		w.volumes = append(w.volumes, id)
+	}
+	go w.rec.Pulls.Run(t.Context())
+	for range 2 {
+		w.trouble = true
+		for range 300 {
+			w.act(w.pick(walkers...))
+			time.Sleep(time.Duration(w.IntN(1500)) * time.Millisecond)
+			synctest.Wait()
+		}
+		w.trouble = false
+		w.rest()
+	}
+}
+
+func (w *walker) pick(of ...string) string { return of[w.IntN(len(of))] }
+
+// fault lets a call of the engine fail, and before that something else happen.
+func (w *walker) fault(text string) func(string, runtime.Name) error {
+	return func(op string, n runtime.Name) error {
+		if !w.trouble || op == "pull" {
+			return nil
+		}
+		if !w.within && w.IntN(8) == 0 {
+			w.within = true
+			w.act(n.ID)
+			w.within = false
+		}
+		if w.IntN(10) == 0 {
+			return fmt.Errorf("%s: %w", text, runtime.ErrUnavailable)
+		}
+		return nil
+	}
+}
+
+// act lets one thing happen: mostly a step, else a wish or something from outside.
+func (w *walker) act(id string) {
+	server, installer := runtime.Name{ID: id, Role: runtime.Server}, runtime.Name{ID: id, Role: runtime.Install}
+	acts := []func(){
+		func() { _ = intent.StartContainer(w.store, id) },
+		func() { _ = intent.StopContainer(w.store, id) },
+		func() { _ = intent.KillContainer(w.store, id) },
+		func() { _ = intent.RestartContainer(w.store, id) },
+		func() { _ = intent.ReinstallContainer(w.store, id, intent.Reinstallation{}) },
+		func() { _ = intent.DeleteContainer(w.store, id, w.IntN(8) == 0) },
+		func() { w.apply(id) }, func() { w.apply(id) }, func() { w.apply(id) },
+		func() { w.engine.Exit(server, w.IntN(2)) },
+		func() { w.engine.Exit(installer, w.IntN(2)) }, func() { w.engine.Exit(installer, 0) }, func() { w.engine.Exit(installer, 0) },
+		func() { w.engine.Vanish(server) },
+		func() { w.engine.Vanish(installer) },
+		func() { _ = w.engine.StartOutside(server) },
+		func() { _ = w.engine.StartOutside(installer) },
+		func() { w.engine.Exit(server, 1); _ = w.engine.StartOutside(server) },
+		func() { w.engine.Pause(server); w.engine.Pause(installer) },
+		func() { w.engine.Deafen(server) },
+		func() { w.engine.RemoveImage("i") },
+		func() { w.engine.RefusePull("j", errors.New(w.pick("no route", "no answer"))) },
+		func() { w.fill(int64(w.IntN(2) * 2000)) },
+		func() { w.boot() },
+		func() { w.console.held, w.console.unread = w.IntN(2) == 0, w.IntN(4) == 0 },
+	}
+	if !w.within && w.IntN(4) > 0 {
+		w.step(id)
+		return
+	}
+	acts[w.IntN(len(acts))]()
+}
+
+func (w *walker) apply(id string) {
+	_, _ = intent.ApplyContainer(w.store, intent.Policy{}, id, intent.Wish{Spec: v1.ContainerSpec{
+		Image: w.pick("i", "i", "j"), InstallImage: w.pick("", "", "j"), VolumeID: w.pick(w.volumes...), InstallScript: w.pick("", "true"),
+		Workdir: w.pick("", "/a", "/b"), Limits: v1.Limits{Memory: int64(w.IntN(3)) << 26}, Power: v1.Power(w.pick("", "running", "stopped")),
+		RestartPolicy: v1.RestartPolicy{Mode: v1.RestartOnFailure}}}, intent.ApplyOptions{})
+}
+
+// fill lets a volume hold so many bytes of its 1000.
+func (w *walker) fill(size int64) {
+	_ = w.store.Update(func(tx *store.Tx) error {
+		return store.Volumes.SetStatus(tx, w.pick(w.volumes...), func(s *v1.VolumeStatus) { s.Size = size })
+	})
+}
+
+func (w *walker) boot() {
+	w.rec.BootID += "+"
+	for _, id := range walkers {
+		w.engine.Exit(runtime.Name{ID: id, Role: runtime.Server}, w.IntN(2))
+		w.engine.Exit(runtime.Name{ID: id, Role: runtime.Install}, 137)
+	}
+}
+
+// rest ends the trouble, and looks at what comes of it.
+func (w *walker) rest() {
+	w.console.held, w.console.unread = false, false
+	w.engine.AddImage("i")
+	w.engine.RefusePull("j", nil)
+	for range 20 {
+		w.fill(0) // all of them
+	}
+	ops := 0
+	for minute := range 90 {
+		if minute == 80 {
+			ops = len(w.engine.Ops())
+		}
+		for _, id := range walkers {
+			for range 15 {
+				w.step(id)
+			}
+			w.engine.Exit(runtime.Name{ID: id, Role: runtime.Install}, 0)
+		}
+		time.Sleep(time.Minute)
+	}
+	for _, id := range walkers {
+		w.checkRest(id)
+	}
+	require.Len(w.t, w.engine.Ops(), ops, "it rests")
+}
+
+func (w *walker) checkRest(id string) {
+	var c v1.Container
+	err := w.store.View(func(tx *store.Tx) (err error) { c, err = store.Containers.Get(tx, id); return err })
+	server := w.engine.State(runtime.Name{ID: id, Role: runtime.Server})
+	st, on := c.Status, c.Spec.Power == v1.PowerOn
+	is := func(kind string) string { return v1.FindCondition(st.Conditions, kind).Status }
+	ended := st.Phase == v1.Exit && st.ExitCode != nil && *st.ExitCode == 0 && st.NextRetryAt == nil
+	rules := map[string]bool{
+		"its newest spec was seen":            st.ObservedGeneration == c.Meta.Generation && st.Installed == c.Spec.Install,
+		"it runs only if asked":               !server.Running || on && !st.InstallFailed && st.Ran == c.Spec.Run,
+		"it runs, or has ended well":          server.Running || !on || st.InstallFailed || ended && st.Ran == c.Spec.Run,
+		"it is made as asked":                 st.InstallFailed || server.Stamp == c.Spec.Stamp() && server.Live.Memory == c.Spec.Limits.Memory,
+		"it is said to run if it runs":        server.Running == (st.Phase == v1.Running) && !server.Paused,
+		"it is the run that is told":          !server.Running || st.StartedAt != nil && st.StartedAt.Equal(server.StartedAt),
+		"its id is the engine's":              st.InstallFailed || st.ContainerID == server.ContainerID,
+		"nothing is said that is over":        st.NextRetryAt == nil && (st.Message == "" || !server.Running) && is(v1.DiskPressure) != v1.True,
+		"its image is there, its limits, too": st.InstallFailed || is(v1.ImageAvailable) == v1.True && is(v1.LimitsApplied) != v1.False,
+	}
+	if errors.Is(err, store.ErrNotFound) {
+		rules = map[string]bool{"nothing is left": server.ContainerID == ""}
+	}
+	rules["no installer is left"] = w.engine.State(runtime.Name{ID: id, Role: runtime.Install}).ContainerID == ""
+	for what, ok := range rules {
+		require.True(w.t, ok, "%s: not so: %s\nspec %+v\nmeta %+v\nstatus %+v\nserver %+v", id, what, c.Spec, c.Meta, st, server)
+	}
+}
