@@ -296,25 +296,31 @@ func TestAStartFromOutsideBringsNoOlderSpecBack(t *testing.T) {
 	})
 }
 
-// TestARetryBringsNoOlderSpecBack: the spec changes after it was looked at, and
-// before the start is noted.
-func TestARetryBringsNoOlderSpecBack(t *testing.T) {
-	live(t, func(w *world) {
-		w.installed(nil)
-		w.wish(on)
-		w.engine.Exit(server, 1)
-		due := *w.want(v1.Exit).Status.NextRetryAt
-		w.engine.Fail = func(op string, n runtime.Name) error {
-			if op != "inspect" || time.Now().Before(due) {
-				return nil
-			}
-			w.engine.Fail = nil
-			return w.store.Update(func(tx *store.Tx) error {
-				return store.Containers.SetSpec(tx, "mc", func(s *v1.ContainerSpec) error { s.Workdir = "/new"; return nil })
+// TestARunThatBeginsBringsNoOlderSpecBack: the spec changes after it was looked
+// at, and before the start is noted.
+func TestARunThatBeginsBringsNoOlderSpecBack(t *testing.T) {
+	for name, begin := range map[string]func(w *world){
+		"by the policy": func(*world) {},
+		"from outside":  func(w *world) { _ = w.engine.StartOutside(server) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			live(t, func(w *world) {
+				w.installed(nil)
+				w.wish(on)
+				w.engine.Exit(server, 1)
+				due := *w.want(v1.Exit).Status.NextRetryAt
+				time.Sleep(time.Until(due) - 1)
+				w.engine.Fail = func(op string, n runtime.Name) error {
+					w.engine.Fail = nil
+					return w.store.Update(func(tx *store.Tx) error {
+						return store.Containers.SetSpec(tx, "mc", func(s *v1.ContainerSpec) error { s.Workdir = "/new"; return nil })
+					})
+				}
+				begin(w)
+				time.Sleep(time.Minute)
+				w.want(v1.Running)
+				require.Equal(t, "/new", w.engine.Spec(server).Workdir)
 			})
-		}
-		time.Sleep(time.Minute)
-		w.want(v1.Running)
-		require.Equal(t, "/new", w.engine.Spec(server).Workdir)
-	})
+		})
+	}
 }

@@ -34,10 +34,11 @@ func (s serving) take(ctx context.Context, a Action) (controller.Result, error) 
 	case StartServer:
 		return s.startServer(ctx, n)
 	case NoteStarting:
-		return again, s.note(func(st *v1.ContainerStatus, now time.Time) {
+		_, err := s.noteStart(func(st *v1.ContainerStatus, _ time.Time) {
 			s.adopt(st)
 			st.Phase, st.StartNotedAt = v1.Starting, s.o.Server.StartedAt.Add(-time.Second)
 		})
+		return again, err
 	case NoteRunning:
 		return settled, s.note(func(st *v1.ContainerStatus, now time.Time) {
 			s.adopt(st)
@@ -126,7 +127,7 @@ func limitsTry(c v1.Container, server runtime.State) string {
 // neither loses nor doubles it.
 func (s serving) startServer(ctx context.Context, n runtime.Name) (controller.Result, error) {
 	if !s.startNoted() {
-		if noted, err := s.noteStart(); err != nil || !noted {
+		if noted, err := s.noteStart(s.starting); err != nil || !noted {
 			return again, err
 		}
 	}
@@ -142,14 +143,14 @@ func (s serving) startServer(ctx context.Context, n runtime.Name) (controller.Re
 
 // noteStart notes a start, unless the spec has changed since it was loaded: who
 // changed it saw no run that had to end for it.
-func (s serving) noteStart() (noted bool, err error) {
+func (s serving) noteStart(change func(*v1.ContainerStatus, time.Time)) (noted bool, err error) {
 	err = s.Store.MustUpdate(func(tx *store.Tx) error {
 		now, err := store.Containers.Get(tx, s.c.Meta.ID)
 		noted = err == nil && now.Meta.Generation == s.c.Meta.Generation
 		if !noted {
 			return err
 		}
-		return s.noteIn(tx, s.starting)
+		return s.noteIn(tx, change)
 	})
 	return noted, err
 }
