@@ -65,10 +65,13 @@ func (s ending) noteExit() error {
 		}
 		switch {
 		case s.c.Spec.Power != v1.PowerOn || st.Ran != s.c.Spec.Run:
-		case stopped: // for want of space: it goes on when there is some
+		case stopped: // for want of space, or of the newest spec: it goes on when there is some
 			st.NextRetryAt = &now
 		default:
 			s.retry(st, now)
+		}
+		if s.c.Spec.Power == v1.PowerOn && pressed(s.c) {
+			st.Message = "the volume is over its limit: the container goes on when there is space"
 		}
 	}, s.exitSentence()...)
 }
