@@ -10,7 +10,10 @@ tar -c --exclude=./bin --exclude=./.git --exclude=./.cache . | tar -x -C "$copy"
 plan=controller/container/plan.go
 
 # name | text in plan.go | what stands there instead
-faults='a restart does not end the old run|case o.Server.Running \&\& c.Status.Ran != c.Spec.Run:|case false:
+faults='a restart does not end the old run|return c.Status.Ran != c.Spec.Run|return false
+what was asked to end counts as wanted|c.Status.Phase == v1.Stopping|false
+what began from an older spec goes on|!c.Status.Phase.Active() \&\& server.Stamp != c.Spec.Stamp()|false
+a run that somebody else began is not told|case c.Status.Phase == v1.Running \&\& sameRun(c, o.Server):|case c.Status.Phase == v1.Running:
 a start that was noted counts as done|case c.Status.Phase == v1.Starting \&\& startIsPending(c, o.Server):|case false:
 a run that ended for good is started again|case c.Status.NextRetryAt == nil:|case false:
 the backoff is not waited for|case o.Now.Before(\*c.Status.NextRetryAt) \&\& !vanished(c, o.Server) \&\& !clockWentBack(c, o):|case false:
