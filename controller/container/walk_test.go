@@ -23,9 +23,9 @@ import (
 // that boots, and all of it also in the middle of a step. Then the trouble ends,
 // and each container is what was asked for, says so, and rests.
 func TestWalk(t *testing.T) {
-	seeds := uint64(40)
+	seeds := uint64(25)
 	if os.Getenv("BERTH_LONG") != "" {
-		seeds = 5000
+		seeds = 2000
 	}
 	for seed := range seeds {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
@@ -71,7 +71,7 @@ func (w *walker) pick(of ...string) string { return of[w.IntN(len(of))] }
 // fault lets a call of the engine fail, and before that something else happen.
 func (w *walker) fault(text string) func(string, runtime.Name) error {
 	return func(op string, n runtime.Name) error {
-		if !w.trouble || op == "pull" {
+		if op == "pull" || !w.trouble {
 			return nil
 		}
 		if !w.within && w.IntN(8) == 0 {
@@ -150,12 +150,12 @@ func (w *walker) rest() {
 		w.fill(0) // all of them
 	}
 	ops := 0
-	for minute := range 90 {
-		if minute == 80 {
+	for minute := range 40 {
+		if minute == 35 {
 			ops = len(w.engine.Ops())
 		}
 		for _, id := range walkers {
-			for range 15 {
+			for range 6 {
 				w.step(id)
 			}
 			w.engine.Exit(runtime.Name{ID: id, Role: runtime.Install}, 0)
