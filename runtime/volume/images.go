@@ -1,6 +1,7 @@
 package volume
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -158,10 +159,8 @@ func (i *images) fit(ctx context.Context, id string, limit int64) error {
 
 // device is the loop device of an image, or empty.
 func (i *images) device(ctx context.Context, id string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, imageTime)
-	defer cancel()
-	out, err := exec.CommandContext(ctx, "losetup", "-n", "-O", "NAME", "-j", i.file(id)).Output()
-	device, _, _ := strings.Cut(string(out), "\n")
+	out, err := output(ctx, "losetup", "-n", "-O", "NAME", "-j", i.file(id))
+	device, _, _ := strings.Cut(out, "\n")
 	return device, err
 }
 
@@ -207,14 +206,23 @@ func (i *images) remove(id string) error {
 	return nil
 }
 
-// tool runs one of the system's tools. It inherits no environment but the path.
+// tool runs one of the system's tools; see output.
 func tool(ctx context.Context, name string, args ...string) error {
+	_, err := output(ctx, name, args...)
+	return err
+}
+
+// output is what one of the system's tools says. It inherits no environment: the
+// daemon's may hold tokens.
+func output(ctx context.Context, name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, imageTime)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C"}
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s: %w: %s", name, err, strings.TrimSpace(string(out)))
+	var out, said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &said
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("%s: %w: %s", name, err, strings.TrimSpace(said.String()+out.String()))
 	}
-	return nil
+	return out.String(), nil
 }

@@ -102,7 +102,14 @@ func (g *merge) both(from, to *os.Root, name string, do func(from, to *folder) e
 // already the two are swapped, so that it can be undone.
 func (g *merge) move(from, to *folder, up string) error {
 	var names []string // all of them first: the folder changes on the way
-	if err := eachName(from.Root, func(name string) error { names = append(names, name); return nil }); err != nil {
+	err := eachName(from.Root, func(name string) error {
+		if g.held += movedHeld + int64(len(name)); g.held > g.t.m.opt.Limits.Held {
+			return v1.Errorf(v1.SizeLimit, "Too many files to merge with a folder that exists: unfold into a new one")
+		}
+		names = append(names, name)
+		return g.t.ctx()
+	})
+	if err != nil {
 		return err
 	}
 	for _, name := range names {
@@ -116,9 +123,6 @@ func (g *merge) move(from, to *folder, up string) error {
 func (g *merge) one(from, to *folder, name, up string) error {
 	if err := g.t.ctx(); err != nil {
 		return err
-	}
-	if g.held += movedHeld + int64(len(name)); g.held > g.t.m.opt.Limits.Held {
-		return v1.Errorf(v1.SizeLimit, "Too many files to merge with a folder that exists: unfold into a new one")
 	}
 	err := from.moveNew(name, to, name)
 	if !errors.Is(err, fs.ErrExist) {
