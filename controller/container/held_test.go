@@ -126,12 +126,7 @@ func TestAPullsEndIsNotToldToALaterContainerOfTheSameID(t *testing.T) {
 func TestALimitThatTheEngineRefusesIsToldOnceAndBlocksNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.engine.Fail = func(op string, _ runtime.Name) error {
-			if op == "update" {
-				return runtime.ErrInvalid
-			}
-			return nil
-		}
+		w.refuse("update", server, runtime.ErrInvalid)
 		defer w.run()()
 		w.installed(func(s *v1.ContainerSpec) { s.Limits.Memory = 64 << 20 })
 		w.wish(func(s *v1.ContainerSpec) { s.Limits.Memory = 128 << 20 })
@@ -145,14 +140,3 @@ func TestALimitThatTheEngineRefusesIsToldOnceAndBlocksNothing(t *testing.T) {
 
 // An image that is gone after the script fails the installation too; its
 // installer is of no more use.
-func TestAnImageThatIsGoneAfterTheScriptLeavesNoInstaller(t *testing.T) {
-	live(t, func(w *world) {
-		w.create(nil)
-		w.engine.RemoveImage("i")
-		w.engine.RefusePull("i", runtime.ErrImageNotFound)
-		w.engine.Exit(installer, 0)
-		c := w.want(v1.Failed)
-		require.Equal(t, v1.ReasonImageNotFound, v1.FindCondition(c.Status.Conditions, v1.Installed).Reason)
-		require.Empty(t, w.engine.State(installer).ContainerID)
-	})
-}

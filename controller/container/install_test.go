@@ -20,7 +20,8 @@ func TestNoInstallerIsLeftWhenTheServersImageIsRefused(t *testing.T) {
 		w.wish(func(s *v1.ContainerSpec) { s.Image = "gone" })
 		w.engine.Exit(installer, 0)
 		time.Sleep(time.Minute)
-		w.want(v1.Failed)
+		c := w.want(v1.Failed)
+		require.Equal(t, v1.ReasonImageNotFound, v1.FindCondition(c.Status.Conditions, v1.Installed).Reason)
 		require.Empty(t, w.engine.State(installer).ContainerID)
 	})
 }

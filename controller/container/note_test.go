@@ -26,20 +26,14 @@ func TestNoRetryIsShownOfWhatIsOff(t *testing.T) {
 func TestLimitsThatAreInForceAfterAllAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		refuse := true
-		w.engine.Fail = func(op string, _ runtime.Name) error {
-			if op == "update" && refuse {
-				return runtime.ErrInvalid
-			}
-			return nil
-		}
+		agree := w.refuse("update", server, runtime.ErrInvalid)
 		defer w.run()()
 		w.installed(func(s *v1.ContainerSpec) { s.Limits.Memory = 64 << 20 })
 		w.wish(on)
 		w.wish(func(s *v1.ContainerSpec) { s.Limits.Memory = 128 << 20 })
 		c := w.want(v1.Running)
 		require.Equal(t, v1.False, v1.FindCondition(c.Status.Conditions, v1.LimitsApplied).Status)
-		refuse = false
+		agree()
 		w.wish(func(s *v1.ContainerSpec) { s.Limits.Memory = 256 << 20 })
 		c = w.want(v1.Running)
 		require.Equal(t, v1.True, v1.FindCondition(c.Status.Conditions, v1.LimitsApplied).Status)
@@ -64,20 +58,14 @@ func TestAnImageThatIsThereAfterAllIsTold(t *testing.T) {
 func TestNoTroubleIsToldThatIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		refuse := true
-		w.engine.Fail = func(op string, _ runtime.Name) error {
-			if op == "update" && refuse {
-				return runtime.ErrUnavailable
-			}
-			return nil
-		}
+		agree := w.refuse("update", server, runtime.ErrUnavailable)
 		defer w.run()()
 		w.installed(func(s *v1.ContainerSpec) { s.Limits.Memory = 64 << 20 })
 		w.wish(on)
 		w.wish(func(s *v1.ContainerSpec) { s.Limits.Memory = 128 << 20 })
 		c := w.want(v1.Running)
 		require.NotEmpty(t, c.Status.Message)
-		refuse = false
+		agree()
 		time.Sleep(10 * time.Minute)
 		c = w.want(v1.Running)
 		require.Empty(t, c.Status.Message)
@@ -88,12 +76,7 @@ func TestNoTroubleIsToldThatIsOver(t *testing.T) {
 func TestANewSpecIsObservedAlsoInOldTrouble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.engine.Fail = func(op string, n runtime.Name) error {
-			if op == "create" && n == server {
-				return runtime.ErrUnavailable
-			}
-			return nil
-		}
+		w.refuse("create", server, runtime.ErrUnavailable)
 		defer w.run()()
 		w.create(nil)
 		w.engine.Exit(installer, 0)

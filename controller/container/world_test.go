@@ -101,6 +101,18 @@ func (w *world) run() (stop func()) {
 	return func() { cancel(); <-done; <-done }
 }
 
+// refuse lets each op on n end with err until agree is called. It is called
+// before run.
+func (w *world) refuse(op string, n runtime.Name, err error) (agree func()) {
+	w.engine.Fail = func(o string, m runtime.Name) error {
+		if o == op && m == n {
+			return err
+		}
+		return nil
+	}
+	return func() { err = nil }
+}
+
 func (w *world) create(change func(*v1.ContainerSpec)) {
 	w.t.Helper()
 	spec := v1.ContainerSpec{Image: "i", VolumeID: "v", InstallScript: "true", Install: 1, Power: v1.PowerOff,
