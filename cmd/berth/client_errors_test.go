@@ -19,8 +19,8 @@ import (
 	v1 "berth/api/v1"
 )
 
-// TestErrorsSayWhatToDo runs commands that cannot succeed.
-func TestErrorsSayWhatToDo(t *testing.T) {
+// TestErrorsSayHowToGoOn runs commands that cannot succeed.
+func TestErrorsSayHowToGoOn(t *testing.T) {
 	f := newFakeAPI(t, map[string]string{"GET /readyz": "200 pong", "GET /containers": "200 pong", "GET /volumes": "500 <html>",
 		"POST /network/ports/bulk-delete": `200 {"deleted_count":1,"skipped":[{"ip":"::","port":2,"protocol":"tcp","container":"mc"}]}`})
 	own := writeFile(t, "authorization: {token: "+clientToken+"}\nserver: {port: 1}\n")

@@ -226,7 +226,7 @@ func TestAMissingFileIsMadeOnce(t *testing.T) {
 	require.Equal(t, first.config.Authorization.Token, again.config.Authorization.Token)
 }
 
-func TestWhereNoFileCanBeWrittenTheEnvironmentHasToDo(t *testing.T) {
+func TestWhereNoFileCanBeWrittenTheEnvironmentIsNamed(t *testing.T) {
 	path := "/proc/none/berth.yaml"
 	_, _, err := newTestLoader(t, nil, "--config", path).loadOrInit()
 	require.ErrorContains(t, err, "authorization.token")

@@ -149,16 +149,16 @@ func fifty(b *testing.B, d *berthtest.Berth) float64 {
 
 func bareFifty(b *testing.B, e *enginetest.Client, spec map[string]any) float64 {
 	b.Helper()
-	todo := make(chan string, many)
+	names := make(chan string, many)
 	for i := range many {
-		todo <- fmt.Sprintf("%s-%d", twinName, i)
+		names <- fmt.Sprintf("%s-%d", twinName, i)
 	}
-	close(todo)
+	close(names)
 	began := time.Now()
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			for name := range todo {
+			for name := range names {
 				e.Must(b, http.MethodPost, "/containers/create?name="+name, spec)
 				e.Must(b, http.MethodPost, "/containers/"+name+"/start", nil)
 			}
