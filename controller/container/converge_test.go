@@ -39,7 +39,8 @@ func converge(t *testing.T, seed uint64) {
 			return nil
 		}
 	}
-	w.engine.Fail, w.engine.After = fail("nothing was done"), fail("it was done, and the answer was lost")
+	w.engine.Fail(fail("nothing was done"))
+	w.engine.After(fail("it was done, and the answer was lost"))
 	ended := map[runtime.Role]string{} // the stamp of the last that ended well
 	exit := func(n runtime.Name, code int) {
 		if s := w.engine.State(n); s.Running {

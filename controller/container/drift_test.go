@@ -241,12 +241,12 @@ func TestOrphansGoAfterAGraceAndNewerOnesStay(t *testing.T) {
 func TestABrokenRecordStallsNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.engine.Fail = func(_ string, n runtime.Name) error {
+		w.engine.Fail(func(_ string, n runtime.Name) error {
 			if n.ID == "bad" {
 				panic("broken")
 			}
 			return nil
-		}
+		})
 		defer w.run()()
 		require.NoError(t, w.store.Update(func(tx *store.Tx) error {
 			return store.Containers.Create(tx, "bad", v1.ContainerSpec{Image: "i", VolumeID: "b", Install: 1})
@@ -310,12 +310,12 @@ func TestARunThatBeginsBringsNoOlderSpecBack(t *testing.T) {
 				w.engine.Exit(server, 1)
 				due := *w.want(v1.Exit).Status.NextRetryAt
 				time.Sleep(time.Until(due) - 1)
-				w.engine.Fail = func(op string, n runtime.Name) error {
-					w.engine.Fail = nil
+				w.engine.Fail(func(string, runtime.Name) error {
+					w.engine.Fail(nil)
 					return w.store.Update(func(tx *store.Tx) error {
 						return store.Containers.SetSpec(tx, "mc", func(s *v1.ContainerSpec) error { s.Workdir = "/new"; return nil })
 					})
-				}
+				})
 				begin(w)
 				time.Sleep(time.Minute)
 				w.want(v1.Running)

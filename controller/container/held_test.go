@@ -17,17 +17,15 @@ import (
 func TestAKillWaitsForNoOtherContainersStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		hang := false
-		w.engine.Fail = func(op string, n runtime.Name) error {
-			if hang && op == "start" && n.ID != "mc" {
-				time.Sleep(time.Minute)
-			}
-			return nil
-		}
 		defer w.run()()
 		w.installed(nil)
 		w.wish(on)
-		hang = true
+		w.engine.Fail(func(op string, n runtime.Name) error {
+			if op == "start" && n.ID != "mc" {
+				time.Sleep(time.Minute)
+			}
+			return nil
+		})
 		for i := range 24 {
 			require.NoError(t, w.store.Update(func(tx *store.Tx) error {
 				id := fmt.Sprintf("other%d", i)

@@ -72,17 +72,17 @@ func TestTwoInstallationsThatSwapTheirVolumesWaitNotForEachOther(t *testing.T) {
 // to its creation was lost, then the spec changed, and somebody started it.
 func TestAServerThatIsNotKnownYetAndRunsKeepsNoInstallationFromItsEnd(t *testing.T) {
 	live(t, func(w *world) {
-		w.engine.After = func(op string, n runtime.Name) error {
+		w.engine.After(func(op string, n runtime.Name) error {
 			if op != "create" || n != server {
 				return nil
 			}
-			w.engine.After = nil
+			w.engine.After(nil)
 			require.NoError(t, w.engine.StartOutside(server))
 			require.NoError(t, w.store.Update(func(tx *store.Tx) error {
 				return store.Containers.SetSpec(tx, "mc", func(s *v1.ContainerSpec) error { s.Workdir = "/new"; return nil })
 			}))
 			return runtime.ErrUnavailable
-		}
+		})
 		w.create(nil)
 		w.engine.Exit(installer, 0)
 		time.Sleep(time.Minute)

@@ -47,7 +47,8 @@ type walker struct {
 
 func walk(t *testing.T, seed uint64) {
 	w := &walker{world: newWorld(t), Rand: rand.New(rand.NewPCG(seed, 2))}
-	w.engine.Fail, w.engine.After = w.fault("nothing was done"), w.fault("it was done, and the answer was lost")
+	w.engine.Fail(w.fault("nothing was done"))
+	w.engine.After(w.fault("it was done, and the answer was lost"))
 	for range 2 {
 		id, err := intent.CreateVolume(w.store, 1000)
 		require.NoError(t, err)

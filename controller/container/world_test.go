@@ -101,16 +101,15 @@ func (w *world) run() (stop func()) {
 	return func() { cancel(); <-done; <-done }
 }
 
-// refuse lets each op on n end with err until agree is called. It is called
-// before run.
+// refuse lets each op on n end with err until agree is called.
 func (w *world) refuse(op string, n runtime.Name, err error) (agree func()) {
-	w.engine.Fail = func(o string, m runtime.Name) error {
+	w.engine.Fail(func(o string, m runtime.Name) error {
 		if o == op && m == n {
 			return err
 		}
 		return nil
-	}
-	return func() { err = nil }
+	})
+	return func() { w.engine.Fail(nil) }
 }
 
 func (w *world) create(change func(*v1.ContainerSpec)) {

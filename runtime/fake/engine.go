@@ -11,18 +11,12 @@ import (
 	"berth/runtime"
 )
 
-// Engine is a container engine in memory. Make one with New. The functions
+// Engine is a container engine in memory. Make one with New. OnStart and OnInput
 // are set before the engine is used, and are called without any lock held, so
 // they may call the engine and its World.
 type Engine struct {
 	*World
 
-	// Fail, if set, is asked before every operation; its error is the answer,
-	// and nothing happens. op is the method's name in lower case.
-	Fail func(op string, n runtime.Name) error
-	// After, if set, is asked after every operation that succeeded; its error
-	// is the answer although it took effect.
-	After func(op string, n runtime.Name) error
 	// OnStart, if set, is what a container does when it has been started. It
 	// may make lines with Say, and end it with Exit.
 	OnStart func(s runtime.Spec)
@@ -47,10 +41,17 @@ type core struct {
 	bad      map[string]bool       // programs that cannot be run
 	watchers map[*watcher]bool
 	ops      []Op
+	failing  Fault
+	losing   Fault
 	down     error
 	made     int       // containers so far, for their ids
 	last     time.Time // the newest time handed out
 }
+
+// Fault is asked about an operation, and answers it with its error; nil is none.
+// It is called without any lock held, so it may call the engine and its World. op
+// is the method's name in lower case.
+type Fault func(op string, n runtime.Name) error
 
 // Op is one operation that was tried to change something.
 type Op struct {
@@ -106,21 +107,24 @@ func (e *Engine) before(ctx context.Context, op string, n runtime.Name) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if e.Fail != nil {
-		if err := e.Fail(op, n); err != nil {
-			return err
-		}
+	if err := e.ask(&e.failing, op, n); err != nil {
+		return err
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.down
 }
 
-func (e *Engine) after(op string, n runtime.Name) error {
-	if e.After == nil {
+func (e *Engine) after(op string, n runtime.Name) error { return e.ask(&e.losing, op, n) }
+
+func (e *Engine) ask(f *Fault, op string, n runtime.Name) error {
+	e.mu.Lock()
+	fault := *f
+	e.mu.Unlock()
+	if fault == nil {
 		return nil
 	}
-	return e.After(op, n)
+	return fault(op, n)
 }
 
 func describe(n runtime.Name) string {

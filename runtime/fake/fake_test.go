@@ -26,19 +26,19 @@ func made(t *testing.T, e *fake.Engine) string {
 func TestFailHappensBeforeAndAfterEffect(t *testing.T) {
 	e, boom := fake.New(nil), errors.New("boom")
 	made(t, e)
-	e.Fail = func(op string, _ runtime.Name) error {
+	e.Fail(func(op string, _ runtime.Name) error {
 		if op == "start" {
 			return boom
 		}
 		return nil
-	}
+	})
 	require.ErrorIs(t, e.Start(t.Context(), mc), boom)
 	require.False(t, e.State(mc).Running)
-	e.Fail = nil
-	e.After = func(op string, n runtime.Name) error {
+	e.Fail(nil)
+	e.After(func(op string, n runtime.Name) error {
 		require.Equal(t, mc, n)
 		return boom
-	}
+	})
 	require.ErrorIs(t, e.Start(t.Context(), mc), boom)
 	require.True(t, e.State(mc).Running, "the start took effect although its answer was lost")
 	require.Equal(t, []fake.Op{{Op: "create", Name: mc}, {Op: "start", Name: mc}, {Op: "start", Name: mc}}, e.Ops())

@@ -7,6 +7,22 @@ import (
 	"berth/runtime"
 )
 
+// Fail has f asked before every operation, until it is called again: nothing
+// happens if f answers. Nil is nobody.
+func (w *World) Fail(f Fault) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.failing = f
+}
+
+// After has f asked after every operation that succeeded, until it is called
+// again: what f answers took effect all the same. Nil is nobody.
+func (w *World) After(f Fault) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.losing = f
+}
+
 // Exit ends the run of n from within. It does nothing if there is none.
 func (w *World) Exit(n runtime.Name, code int) {
 	w.mu.Lock()
