@@ -38,7 +38,7 @@ func (h *harness) dialSocket(path string, header http.Header) (*ws, *http.Respon
 		return nil, resp, err
 	}
 	h.t.Cleanup(func() { _ = c.Close() })
-	require.NoError(h.t, c.SetReadDeadline(time.Now().Add(15*time.Second)))
+	require.NoError(h.t, c.SetReadDeadline(time.Now().Add(time.Minute)))
 	return &ws{h.t, c}, resp, nil
 }
 
