@@ -113,6 +113,8 @@ func TestLargeListsWaitForTheirVolume(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(a.raw), &body))
 	require.Len(t, body.Files, many)
 	inLine(0)
+	require.Equal(t, 200, h.do(request{method: "HEAD", path: h.at("files", "path", ".")}).status)
+	inLine(0) // also when nobody wants the list itself
 }
 
 // TestManyFaultsCostLittle sends a body that has a million.
