@@ -48,6 +48,7 @@ func lookAfter(d time.Duration) controller.Result {
 
 // Reconcile takes one step for the container with this internal_id.
 func (r *Reconciler) Reconcile(ctx context.Context, id string) (controller.Result, error) {
+	defer r.Slots.pass(id)
 	c, over, err := r.load(id)
 	if errors.Is(err, store.ErrNotFound) {
 		return r.Orphans.look(ctx, r, id)

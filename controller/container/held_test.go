@@ -14,33 +14,57 @@ import (
 	"berth/store"
 )
 
+// crowd is 24 containers, of which four are being started, a minute each.
+func crowd(w *world) (ids []string) {
+	w.engine.Fail(func(op string, n runtime.Name) error {
+		if op == "start" && n.ID != "mc" {
+			time.Sleep(time.Minute)
+		}
+		return nil
+	})
+	for i := range 24 {
+		id := fmt.Sprintf("other%d", i)
+		ids = append(ids, id)
+		require.NoError(w.t, w.store.Update(func(tx *store.Tx) error {
+			return store.Containers.Create(tx, id, v1.ContainerSpec{Image: "i", VolumeID: id, Install: 1, Power: v1.PowerOff})
+		}))
+	}
+	time.Sleep(time.Second)
+	for _, id := range ids {
+		w.wishOf(id, on)
+	}
+	return ids
+}
+
 func TestAKillWaitsForNoOtherContainersStart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		defer w.run()()
+	live(t, func(w *world) {
 		w.installed(nil)
 		w.wish(on)
-		w.engine.Fail(func(op string, n runtime.Name) error {
-			if op == "start" && n.ID != "mc" {
-				time.Sleep(time.Minute)
-			}
-			return nil
-		})
-		for i := range 24 {
-			require.NoError(t, w.store.Update(func(tx *store.Tx) error {
-				id := fmt.Sprintf("other%d", i)
-				return store.Containers.Create(tx, id, v1.ContainerSpec{Image: "i", VolumeID: id, Install: 1, Run: 1, Power: v1.PowerOn})
-			}))
-		}
-		time.Sleep(time.Second) // four of them are being started
+		ids := crowd(w)
 		began := time.Now()
 		w.wish(kill)
 		w.want(v1.Exit)
 		require.Less(t, time.Since(began), time.Second)
 		time.Sleep(10 * time.Minute)
-		synctest.Wait()
-		for i := range 24 {
-			require.True(t, w.engine.State(runtime.Name{ID: fmt.Sprintf("other%d", i), Role: runtime.Server}).Running)
+		for _, id := range ids {
+			require.Equal(t, v1.Running, w.getOf(id).Status.Phase)
+		}
+	})
+}
+
+func TestWhoDoesNotStartAnyMoreLeavesItsTurnToTheNext(t *testing.T) {
+	live(t, func(w *world) {
+		want := map[string]v1.Phase{}
+		for i, id := range crowd(w) {
+			want[id] = v1.Running
+			if i%2 == 0 && w.getOf(id).Status.Phase == v1.Ready {
+				w.wishOf(id, func(s *v1.ContainerSpec) { s.Power = v1.PowerOff })
+				want[id] = v1.Ready
+			}
+		}
+		time.Sleep(10 * time.Minute)
+		for id, phase := range want {
+			require.Equal(t, phase, w.getOf(id).Status.Phase)
 		}
 	})
 }

@@ -3,65 +3,91 @@ package container
 import (
 	"context"
 	"sync"
-	"time"
 )
 
 // Slots bound how many of an engine's heavy calls, which make, start or remove
 // a container, are under way at once. Nobody waits for one on a worker, so a
-// kill never waits behind the starts of others: who gets none is named again
-// when one is free.
+// kill never waits behind the starts of others: who gets none takes a place in
+// a row, and is named when a slot is kept for it. What can start comes first:
+// of many that are made and started at once, the first run soon.
 type Slots struct {
-	mu      sync.Mutex
-	free    int
-	waiting []string // ids, in the order in which they asked
-	queued  map[string]bool
-	notify  func(id string)
+	mu     sync.Mutex
+	free   int
+	starts []string        // ids that ask for a start, in the order in which they asked
+	others []string        // ids that ask for something else
+	inRow  map[string]bool // the ids of both rows
+	named  map[string]bool // ids for which a slot is kept
+	notify func(id string) // nil before Source runs
 }
-
-// slotWait is when who got no slot looks again without having been named.
-const slotWait = 2 * time.Second
 
 // NewSlots makes n slots.
 func NewSlots(n int) *Slots {
-	return &Slots{free: n, queued: map[string]bool{}, notify: func(string) {}}
+	return &Slots{free: n, inRow: map[string]bool{}, named: map[string]bool{}}
 }
 
-// take gets a slot, or a place in the row.
-func (s *Slots) take(id string) bool {
+// take gets a slot for an action, or a place in its row.
+func (s *Slots) take(id string, a Action) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.free > 0 {
+	switch {
+	case s.named[id]:
+		delete(s.named, id)
+		return true
+	case s.free > 0:
 		s.free--
 		return true
-	}
-	if !s.queued[id] {
-		s.queued[id] = true
-		s.waiting = append(s.waiting, id)
+	case !s.inRow[id]:
+		s.inRow[id] = true
+		row := s.row(a.starts())
+		*row = append(*row, id)
 	}
 	return false
 }
 
-// give gives a slot back and names who may have it.
+func (s *Slots) row(starts bool) *[]string {
+	if starts {
+		return &s.starts
+	}
+	return &s.others
+}
+
+// give hands a slot on to the first that waits.
 func (s *Slots) give() {
 	s.mu.Lock()
-	s.free++
-	n := min(s.free, len(s.waiting))
-	next := s.waiting[:n:n]
-	s.waiting = s.waiting[n:]
-	for _, id := range next {
-		delete(s.queued, id)
+	defer s.mu.Unlock()
+	row := s.row(len(s.starts) > 0)
+	if len(*row) == 0 {
+		s.free++
+		return
 	}
-	notify := s.notify
-	s.mu.Unlock()
-	for _, id := range next {
-		notify(id)
+	id := (*row)[0]
+	*row = (*row)[1:]
+	delete(s.inRow, id)
+	s.named[id] = true
+	if s.notify != nil {
+		s.notify(id)
 	}
 }
 
-// Source names who may try again.
+// pass hands on a slot that was kept for id and that it did not take: it has
+// nothing heavy to do any more, or is gone.
+func (s *Slots) pass(id string) {
+	s.mu.Lock()
+	named := s.named[id]
+	delete(s.named, id)
+	s.mu.Unlock()
+	if named {
+		s.give()
+	}
+}
+
+// Source names those for whom a slot is kept.
 func (s *Slots) Source(ctx context.Context, notify func(id string)) error {
 	s.mu.Lock()
 	s.notify = notify
+	for id := range s.named {
+		notify(id)
+	}
 	s.mu.Unlock()
 	<-ctx.Done()
 	return nil
@@ -75,3 +101,6 @@ func (a Action) heavy() bool {
 	}
 	return false
 }
+
+// starts says whether an action lets a container run.
+func (a Action) starts() bool { return a == StartInstaller || a == StartServer }

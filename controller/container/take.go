@@ -25,8 +25,8 @@ func (s step) takeIfFree(ctx context.Context, next Step) (controller.Result, err
 	if !next.Do.heavy() {
 		return s.take(ctx, next)
 	}
-	if !s.Slots.take(s.c.Meta.ID) {
-		return lookAfter(slotWait), nil
+	if !s.Slots.take(s.c.Meta.ID, next.Do) {
+		return settled, nil // until it is named
 	}
 	s.giveSlot = sync.OnceFunc(s.Slots.give)
 	defer s.giveSlot()

@@ -133,8 +133,13 @@ func (w *world) installed(change func(*v1.ContainerSpec)) {
 
 func (w *world) wish(change func(*v1.ContainerSpec)) {
 	w.t.Helper()
+	w.wishOf("mc", change)
+}
+
+func (w *world) wishOf(id string, change func(*v1.ContainerSpec)) {
+	w.t.Helper()
 	require.NoError(w.t, w.store.Update(func(tx *store.Tx) error {
-		return store.Containers.SetSpec(tx, "mc", func(s *v1.ContainerSpec) error { change(s); return nil })
+		return store.Containers.SetSpec(tx, id, func(s *v1.ContainerSpec) error { change(s); return nil })
 	}))
 	synctest.Wait()
 }
