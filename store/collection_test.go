@@ -186,3 +186,27 @@ func TestUpdateSeesItselfAndTheRestOfItsBatch(t *testing.T) {
 	require.ErrorIs(t, err, ErrNotFound)
 	require.ErrorContains(t, err, "container none: not found")
 }
+
+func TestWhatABatchHasWrittenIsNotTakenFromTheCache(t *testing.T) {
+	s := openIn(t, "")
+	require.NoError(t, create(s, "a"))
+	var seen []string
+	read := func(tx *Tx) error {
+		o, err := Containers.Get(tx, "a")
+		list, _ := Containers.List(tx)
+		seen = append(seen, o.Spec.Image, list[0].Spec.Image)
+		return err
+	}
+	change := func(to string) func(tx *Tx) error {
+		return func(tx *Tx) error {
+			return Containers.SetSpec(tx, "a", func(c *v1.ContainerSpec) error { c.Image = to; return nil })
+		}
+	}
+	require.NoError(t, s.Update(change("one")))
+	require.NoError(t, s.View(read)) // caches it, at the version that the next batch reads at
+	for _, err := range together(t, s, read, change("two"), read) {
+		require.NoError(t, err)
+	}
+	require.NoError(t, s.View(read))
+	require.Equal(t, []string{"one", "one", "one", "one", "two", "two", "two", "two"}, seen)
+}

@@ -23,10 +23,10 @@ func readHalf[V any](tx *Tx, key string, clone func(V) V) (h half[V], err error)
 	return load(tx, e, clone)
 }
 
-// load decodes a half, or takes it from the cache. An update does not: Badger's
-// versions do not tell apart what its batch has written.
+// load decodes a half, or takes it from the cache. What is not committed yet is
+// not cached: it is this update's own, or has the version that its batch reads at.
 func load[V any](tx *Tx, e entry, clone func(V) V) (h half[V], err error) {
-	if tx.update {
+	if e.item == nil || tx.update && e.item.Version() >= tx.txn.ReadTs() {
 		h, _, err = decodeEntry[V](e)
 		return h, err
 	}
