@@ -14,21 +14,27 @@ import (
 	"berth/store"
 )
 
-// crowd is 24 containers, of which four are being started, a minute each.
-func crowd(w *world) (ids []string) {
+// others makes 24 containers, on which an operation of the engine takes a time.
+func others(w *world, spec v1.ContainerSpec, takes map[string]time.Duration) (ids []string) {
 	w.engine.Fail(func(op string, n runtime.Name) error {
-		if op == "start" && n.ID != "mc" {
-			time.Sleep(time.Minute)
+		if n.ID != "mc" {
+			time.Sleep(takes[op])
 		}
 		return nil
 	})
 	for i := range 24 {
 		id := fmt.Sprintf("other%d", i)
 		ids = append(ids, id)
-		require.NoError(w.t, w.store.Update(func(tx *store.Tx) error {
-			return store.Containers.Create(tx, id, v1.ContainerSpec{Image: "i", VolumeID: id, Install: 1, Power: v1.PowerOff})
-		}))
+		spec.VolumeID = id
+		require.NoError(w.t, w.store.Update(func(tx *store.Tx) error { return store.Containers.Create(tx, id, spec) }))
 	}
+	return ids
+}
+
+// crowd is 24 containers, of which four are being started, a minute each.
+func crowd(w *world) (ids []string) {
+	spec := v1.ContainerSpec{Image: "i", Install: 1, Power: v1.PowerOff}
+	ids = others(w, spec, map[string]time.Duration{"start": time.Minute})
 	time.Sleep(time.Second)
 	for _, id := range ids {
 		w.wishOf(id, on)
@@ -65,6 +71,25 @@ func TestWhoDoesNotStartAnyMoreLeavesItsTurnToTheNext(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		for id, phase := range want {
 			require.Equal(t, phase, w.getOf(id).Status.Phase)
+		}
+	})
+}
+
+func TestTheFirstOfManyRunsBeforeTheLastIsMade(t *testing.T) {
+	live(t, func(w *world) {
+		spec := v1.ContainerSpec{Image: "i", Install: 1, Run: 1, Power: v1.PowerOn}
+		ids := others(w, spec, map[string]time.Duration{"create": time.Second, "start": time.Second})
+		time.Sleep(4500 * time.Millisecond) // four at once: 24 are made in six seconds
+		run := 0
+		for _, id := range ids {
+			if w.getOf(id).Status.Phase == v1.Running {
+				run++
+			}
+		}
+		require.GreaterOrEqual(t, run, 4)
+		time.Sleep(20 * time.Second)
+		for _, id := range ids {
+			require.Equal(t, v1.Running, w.getOf(id).Status.Phase)
 		}
 	})
 }
@@ -159,6 +184,3 @@ func TestALimitThatTheEngineRefusesIsToldOnceAndBlocksNothing(t *testing.T) {
 		require.LessOrEqual(t, w.count("update", server), 2, "once for each spec")
 	})
 }
-
-// An image that is gone after the script fails the installation too; its
-// installer is of no more use.
