@@ -27,7 +27,7 @@ const (
 	firstCrashWait = 10 * time.Second
 	orphanGrace    = 5 * time.Minute
 	pullWorkers    = 3
-	heavyCalls     = 4 // an engine on two cores starts no more at once, only slower
+	heavyCalls     = 8 // fewer leave two processors idle while starts wait for the kernel and the disk
 	volumeWorkers  = 2
 )
 
@@ -71,7 +71,7 @@ func (d *daemon) containerLoop(m *controller.Metrics) *controller.Loop {
 	container.Register(d.metrics, m, d.store)
 	pulls := container.NewPuller(d.engine, pullWorkers, d.log)
 	d.part("image pulls", func(ctx context.Context) error { pulls.Run(ctx); return nil })
-	slots, outage := container.NewSlots(min(heavyCalls, max(1, d.settings.Current().Reconcile.Workers/2))), &container.Outage{}
+	slots, outage := container.NewSlots(heavyCalls), &container.Outage{}
 	c := d.settings.Current().Reconcile
 	return &controller.Loop{
 		Name: "container",
@@ -89,7 +89,8 @@ func (d *daemon) containerLoop(m *controller.Metrics) *controller.Loop {
 			d.consoles.Source, pulls.Source, slots.Source,
 			controller.Every(d.resync(), store.Containers.Lister(d.store)),
 		},
-		Workers: c.Workers, BackOff: d.backOff(), Log: d.log, Metrics: m,
+		Workers: c.Workers + heavyCalls, // a kill finds one that no start holds
+		BackOff: d.backOff(), Log: d.log, Metrics: m,
 	}
 }
 

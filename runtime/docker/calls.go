@@ -2,48 +2,34 @@ package docker
 
 import (
 	"context"
-	"fmt"
 	"sync/atomic"
 	"time"
 
 	"github.com/docker/docker/client"
 )
 
-// operation is one kind of call: its name in metrics, how long it may take,
-// and what it waits for.
+// operation is one kind of call: its name in metrics, and how long it may take.
 type operation struct {
 	name  string
 	limit time.Duration
-	lane  laneName
 }
 
-type laneName int
-
-// The lanes of calls. No gain in start throughput was measured above 4 at a
-// time on 2 cores, and each start then takes longer.
-const (
-	free  laneName = iota // waits for nothing: reads
-	heavy                 // create, start, remove
-	kills                 // must not wait behind starts
-	lanes
-)
-
 var (
-	opPing    = operation{"ping", 5 * time.Second, free}
-	opInspect = operation{"inspect", 10 * time.Second, free}
-	opList    = operation{"list", 20 * time.Second, free}
-	opImage   = operation{"image", 10 * time.Second, free}
-	opNetwork = operation{"network", 30 * time.Second, free}
-	opCreate  = operation{"create", time.Minute, heavy}
-	opStart   = operation{"start", 2 * time.Minute, heavy}
-	opRemove  = operation{"remove", time.Minute, heavy}
-	opKill    = operation{"kill", 40 * time.Second, kills}
-	opSignal  = operation{"signal", 20 * time.Second, kills}
-	opUpdate  = operation{"update", 20 * time.Second, free}
-	opUnpause = operation{"unpause", 20 * time.Second, free}
-	opStats   = operation{"stats", 20 * time.Second, free}
-	opInput   = operation{"input", 10 * time.Second, free}
-	opPull    = operation{"pull", 0, free} // streams: a stall limit instead of a deadline
+	opPing    = operation{"ping", 5 * time.Second}
+	opInspect = operation{"inspect", 10 * time.Second}
+	opList    = operation{"list", 20 * time.Second}
+	opImage   = operation{"image", 10 * time.Second}
+	opNetwork = operation{"network", 30 * time.Second}
+	opCreate  = operation{"create", time.Minute}
+	opStart   = operation{"start", 2 * time.Minute}
+	opRemove  = operation{"remove", time.Minute}
+	opKill    = operation{"kill", 40 * time.Second}
+	opSignal  = operation{"signal", 20 * time.Second}
+	opUpdate  = operation{"update", 20 * time.Second}
+	opUnpause = operation{"unpause", 20 * time.Second}
+	opStats   = operation{"stats", 20 * time.Second}
+	opInput   = operation{"input", 10 * time.Second}
+	opPull    = operation{"pull", 0} // streams: a stall limit instead of a deadline
 )
 
 // operations is all of them, for the metrics.
@@ -52,37 +38,27 @@ var operations = []operation{
 	opKill, opSignal, opUpdate, opUnpause, opStats, opInput, opPull,
 }
 
-// calls gives every call its deadline, its slot, its metric and its error.
+// calls gives every call its deadline, its metric and its error.
 type calls struct {
 	cli     *client.Client
 	metrics *metrics
-	slots   [lanes]chan struct{}
 	good    atomic.Int64 // Unix ns, of the last inspect that was answered
 	bad     atomic.Int64 // and of the last that was not
 }
 
 func newCalls(cli *client.Client, m *metrics) *calls {
-	c := &calls{cli: cli, metrics: m}
-	c.slots[heavy] = make(chan struct{}, 4)
-	c.slots[kills] = make(chan struct{}, 8)
-	return c
+	return &calls{cli: cli, metrics: m}
 }
 
-// do makes one call on what. The wait for a slot does not count against its
-// deadline. Errors wrap what classify finds in them.
+// do makes one call on what. Errors wrap what classify finds in them.
 func (c *calls) do(ctx context.Context, op operation, what string, call func(context.Context) error) error {
-	leave, err := c.enter(ctx, op.lane)
-	if err != nil {
-		return fmt.Errorf("%s %s: %w", op.name, what, err)
-	}
-	defer leave()
 	limited, cancel := ctx, context.CancelFunc(func() {})
 	if op.limit > 0 {
 		limited, cancel = context.WithTimeout(ctx, op.limit)
 	}
 	defer cancel()
 	began := time.Now()
-	err = c.negotiated(limited, call)
+	err := c.negotiated(limited, call)
 	c.note(ctx, op, time.Since(began), err)
 	return explain(ctx, op, what, err)
 }
@@ -95,19 +71,6 @@ func (c *calls) negotiated(ctx context.Context, call func(context.Context) error
 		return err
 	}
 	return call(ctx)
-}
-
-func (c *calls) enter(ctx context.Context, lane laneName) (leave func(), err error) {
-	slot := c.slots[lane]
-	if slot == nil {
-		return func() {}, ctx.Err()
-	}
-	select {
-	case slot <- struct{}{}:
-		return func() { <-slot }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
 }
 
 func (c *calls) note(ctx context.Context, op operation, took time.Duration, err error) {

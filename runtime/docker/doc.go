@@ -7,9 +7,8 @@
 // container that was not seen to carry this store's label. Containers without
 // that label are never touched.
 //
-// Every call has a deadline of its own; Pull, Logs and Watch stream. Create,
-// Start and Remove share a few slots, Kill and Signal have others, and reads,
-// pulls and streams need none, so nothing waits behind a pull.
+// Every call has a deadline of its own; Pull, Logs and Watch stream. No call
+// waits for another: how many are made at once is the caller's to bound.
 //
 // It must not know of HTTP, the store, or what a client wants.
 package docker
