@@ -46,24 +46,33 @@ func lookAfter(d time.Duration) controller.Result {
 	return controller.Result{After: max(d, time.Millisecond)}
 }
 
-// Reconcile takes one step for the container with this internal_id.
+// Reconcile takes one step for the container with this internal_id, or two: what
+// was made is started.
 func (r *Reconciler) Reconcile(ctx context.Context, id string) (controller.Result, error) {
 	defer r.Slots.pass(id)
-	c, over, err := r.load(id)
+	s, next, err := r.next(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
 		return r.Orphans.look(ctx, r, id)
 	}
-	if err != nil {
-		return settled, err
-	}
 	r.Orphans.forget(id)
-	o, err := r.observe(ctx, c)
-	o.Over = over
 	if err != nil {
 		return settled, err
 	}
-	s := step{Reconciler: r, c: c, o: o}
-	return s.takeIfFree(ctx, Plan(c, o))
+	return s.takeIfFree(ctx, next)
+}
+
+// next looks at a container and plans its next step.
+func (r *Reconciler) next(ctx context.Context, id string) (step, Step, error) {
+	c, over, err := r.load(id)
+	if err != nil {
+		return step{}, Step{}, err
+	}
+	o, err := r.observe(ctx, c)
+	if err != nil {
+		return step{}, Step{}, err
+	}
+	o.Over = over
+	return step{Reconciler: r, c: c, o: o}, Plan(c, o), nil
 }
 
 // load reads a container, and whether its volume was over its limit when it was

@@ -94,6 +94,32 @@ func TestTheFirstOfManyRunsBeforeTheLastIsMade(t *testing.T) {
 	})
 }
 
+func TestAStartWaitsForNoneThatIsOnlyMade(t *testing.T) {
+	live(t, func(w *world) {
+		w.installed(nil)
+		others(w, v1.ContainerSpec{Image: "i", Install: 1, Power: v1.PowerOff}, map[string]time.Duration{"create": time.Minute})
+		time.Sleep(time.Second) // four are being made, twenty wait for it
+		w.wish(on)
+		time.Sleep(time.Minute)
+		w.want(v1.Running)
+	})
+}
+
+func TestWhatWasMadeStartsWithTheSameSlot(t *testing.T) {
+	live(t, func(w *world) {
+		w.engine.Fail(func(op string, _ runtime.Name) error {
+			if op == "create" {
+				time.Sleep(30 * time.Second)
+			}
+			return nil
+		})
+		w.create(func(s *v1.ContainerSpec) { s.InstallScript, s.Power, s.Run = "", v1.PowerOn, 1 })
+		others(w, v1.ContainerSpec{Image: "i", Install: 1, Power: v1.PowerOff}, map[string]time.Duration{"create": time.Minute})
+		time.Sleep(31 * time.Second) // no other slot is free yet, and twenty wait for one
+		w.want(v1.Running)
+	})
+}
+
 func TestWhatTheEngineTookDownRunsAgainAlsoAfterACleanEnd(t *testing.T) {
 	for _, mode := range []string{v1.RestartNever, v1.RestartOnFailure} {
 		live(t, func(w *world) {

@@ -180,7 +180,6 @@ func (s installing) withServer(ctx context.Context) (*installing, controller.Res
 	if id == "" {
 		return nil, r, err
 	}
-	s.giveSlot() // a commit is not the engine's work
 	s.o.Server.ContainerID = id
 	return &s, again, nil
 }

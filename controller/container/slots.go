@@ -102,5 +102,8 @@ func (a Action) heavy() bool {
 	return false
 }
 
+// makes says whether an action makes a container, which may be to run.
+func (a Action) makes() bool { return a == MakeInstaller || a == FinishInstall || a == MakeServer }
+
 // starts says whether an action lets a container run.
 func (a Action) starts() bool { return a == StartInstaller || a == StartServer }

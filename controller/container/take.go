@@ -3,7 +3,6 @@ package container
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	v1 "berth/api/v1"
@@ -16,11 +15,10 @@ type step struct {
 	*Reconciler
 	c v1.Container
 	o Observed
-
-	giveSlot func() // when the engine's heavy work is done; called at the end in any case
 }
 
-// takeIfFree takes a step that needs a slot only when there is one.
+// takeIfFree takes a step that needs a slot only when there is one. What was made
+// and is to run is started with the same slot.
 func (s step) takeIfFree(ctx context.Context, next Step) (controller.Result, error) {
 	if !next.Do.heavy() {
 		return s.take(ctx, next)
@@ -28,8 +26,15 @@ func (s step) takeIfFree(ctx context.Context, next Step) (controller.Result, err
 	if !s.Slots.take(s.c.Meta.ID, next.Do) {
 		return settled, nil // until it is named
 	}
-	s.giveSlot = sync.OnceFunc(s.Slots.give)
-	defer s.giveSlot()
+	defer s.Slots.give()
+	res, err := s.take(ctx, next)
+	if err != nil || !res.Again || !next.Do.makes() {
+		return res, err
+	}
+	s, next, err = s.next(ctx, s.c.Meta.ID)
+	if err != nil || !next.Do.starts() {
+		return again, err
+	}
 	return s.take(ctx, next)
 }
 
