@@ -20,7 +20,7 @@ package runtime
 //	Remove(ctx, Name) error                           never a running one; nil if there is none
 //	Update(ctx, Name, Live) error                     changes limits
 //	Unpause(ctx, Name) error                          nil if it is not paused
-//	Logs(ctx, containerID string, since time.Time, follow bool, each func(Line) error) error
+//	Logs(ctx, t Target, since time.Time, each func(Line) error) error
 //	                                                  streams; since is exclusive; nil at the container's end
 //	Input(ctx, containerID string, data []byte) error ErrNotRunning
 //	Stats(ctx, containerID string) (Stats, error)     ErrNotFound, ErrNotRunning

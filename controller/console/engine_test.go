@@ -76,7 +76,8 @@ func (e *engine) cut(id string) {
 	e.change(id, func(c *container) { c.cut = fmt.Errorf("unexpected EOF") })
 }
 
-func (e *engine) Logs(ctx context.Context, id string, since time.Time, follow bool, each func(runtime.Line) error) error {
+func (e *engine) Logs(ctx context.Context, t runtime.Target, since time.Time, each func(runtime.Line) error) error {
+	id, follow := t.ContainerID, !t.Ended
 	e.mu.Lock()
 	e.reads++
 	e.mu.Unlock()

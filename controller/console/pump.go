@@ -155,7 +155,7 @@ func (p *pump) stream(ctx context.Context, t Target) error {
 	writer.Go(func() { p.write(ctx, b) })
 	defer writer.Wait()
 	defer b.close()
-	return p.m.engine.Logs(ctx, t.ContainerID, r.since, !t.Ended, func(l line) error {
+	return p.m.engine.Logs(ctx, t, r.since, func(l line) error {
 		if t.TTY && !l.Partial {
 			l.Data = bytes.TrimSuffix(l.Data, []byte{'\r'})
 		}

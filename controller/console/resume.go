@@ -109,7 +109,8 @@ func (r *resume) hash(l v1.Line) uint64 {
 // read: then its oldest is newer than the last one here.
 func (p *pump) lookForGap(ctx context.Context, t Target, last time.Time) {
 	var oldest time.Time
-	err := p.m.engine.Logs(ctx, t.ContainerID, time.Time{}, false, func(l line) error {
+	t.Ended = true // what is there is enough
+	err := p.m.engine.Logs(ctx, t, time.Time{}, func(l line) error {
 		oldest = l.Time
 		return errEnough
 	})

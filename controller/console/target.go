@@ -37,7 +37,7 @@ func fromOf(t Target) time.Time {
 
 // Engine is what a console needs of an engine.
 type Engine interface {
-	Logs(ctx context.Context, containerID string, since time.Time, follow bool, each func(runtime.Line) error) error
+	Logs(ctx context.Context, t runtime.Target, since time.Time, each func(runtime.Line) error) error
 	Input(ctx context.Context, containerID string, data []byte) error
 }
 

@@ -46,7 +46,7 @@ type images interface {
 }
 
 type console interface {
-	Logs(ctx context.Context, containerID string, since time.Time, follow bool, each func(runtime.Line) error) error
+	Logs(ctx context.Context, t runtime.Target, since time.Time, each func(runtime.Line) error) error
 	Input(ctx context.Context, containerID string, data []byte) error
 	Stats(ctx context.Context, containerID string) (runtime.Stats, error)
 }

@@ -11,10 +11,17 @@ import (
 	"berth/runtime"
 )
 
-// read collects the lines after since.
-func (h *Harness) read(t *testing.T, id string, since time.Time, follow bool) (lines []runtime.Line) {
+// run is the run of n that goes on, or that was the last.
+func (h *Harness) run(t *testing.T, n runtime.Name, follow bool) runtime.Target {
 	t.Helper()
-	require.NoError(t, h.Engine.Logs(t.Context(), id, since, follow, func(l runtime.Line) error {
+	s := h.look(t, n)
+	return runtime.Target{ContainerID: s.ContainerID, StartedAt: s.StartedAt, TTY: s.TTY, Ended: !follow}
+}
+
+// read collects the lines after since.
+func (h *Harness) read(t *testing.T, n runtime.Name, since time.Time, follow bool) (lines []runtime.Line) {
+	t.Helper()
+	require.NoError(t, h.Engine.Logs(t.Context(), h.run(t, n, follow), since, func(l runtime.Line) error {
 		lines = append(lines, l)
 		return nil
 	}))
@@ -33,29 +40,30 @@ func logs(t *testing.T, h *Harness) {
 	for _, tty := range []bool{false, true} {
 		s := h.spec(SaysThree)
 		s.TTY = tty
-		id := h.started(t, s)
+		h.started(t, s)
 		h.ended(t, s.Name)
-		lines := h.read(t, id, time.Time{}, false)
+		lines := h.read(t, s.Name, time.Time{}, false)
 		require.Equal(t, "one two three", texts(lines))
 		require.True(t, lines[1].Time.After(lines[0].Time))
 		require.WithinDuration(t, time.Now(), lines[0].Time, time.Hour)
-		require.Equal(t, "two three", texts(h.read(t, id, lines[0].Time, false)), "since is exclusive")
-		require.Empty(t, h.read(t, id, lines[2].Time, true))
+		require.Equal(t, "two three", texts(h.read(t, s.Name, lines[0].Time, false)), "since is exclusive")
+		require.Empty(t, h.read(t, s.Name, lines[2].Time, true))
 
 		stop := errors.New("enough")
-		require.ErrorIs(t, h.Engine.Logs(t.Context(), id, time.Time{}, false, func(runtime.Line) error { return stop }), stop)
+		require.ErrorIs(t, h.Engine.Logs(t.Context(), h.run(t, s.Name, false), time.Time{}, func(runtime.Line) error { return stop }), stop)
 		require.NoError(t, h.Engine.Start(t.Context(), s.Name))
 		h.ended(t, s.Name)
-		require.Equal(t, "one two three", texts(h.read(t, id, lines[2].Time, false)), "the lines of the next run alone")
+		require.Equal(t, "one two three", texts(h.read(t, s.Name, lines[2].Time, false)), "the lines of the next run alone")
 	}
 }
 
 func logsFollow(t *testing.T, h *Harness) {
 	s := h.spec(SaysOne)
-	id := h.started(t, s)
+	h.started(t, s)
 	first, ended := make(chan runtime.Line, 10), make(chan error, 1)
+	run := h.run(t, s.Name, true)
 	go func() {
-		ended <- h.Engine.Logs(t.Context(), id, time.Time{}, true, func(l runtime.Line) error {
+		ended <- h.Engine.Logs(t.Context(), run, time.Time{}, func(l runtime.Line) error {
 			first <- l
 			return nil
 		})
@@ -69,10 +77,11 @@ func logsFollow(t *testing.T, h *Harness) {
 
 func logsOfNothing(t *testing.T, h *Harness) {
 	s := h.spec(SaysOne)
-	id := h.made(t, s)
-	require.Empty(t, h.read(t, id, time.Time{}, true))
+	h.made(t, s)
+	require.Empty(t, h.read(t, s.Name, time.Time{}, true))
+	run := h.run(t, s.Name, false)
 	require.NoError(t, h.Engine.Remove(t.Context(), s.Name))
-	err := h.Engine.Logs(t.Context(), id, time.Time{}, false, func(runtime.Line) error { return nil })
+	err := h.Engine.Logs(t.Context(), run, time.Time{}, func(runtime.Line) error { return nil })
 	require.ErrorIs(t, err, runtime.ErrNotFound)
 }
 
@@ -84,7 +93,7 @@ func input(t *testing.T, h *Harness) {
 	}
 	var said string
 	await(t, "an echo", func() bool {
-		said = texts(h.read(t, id, time.Time{}, false))
+		said = texts(h.read(t, s.Name, time.Time{}, false))
 		return strings.HasSuffix(said, "ho")
 	})
 	require.Equal(t, "say hi say ho", said)

@@ -38,8 +38,9 @@ func TestAnEngineThatIsKilledEndsNoRun(t *testing.T) {
 	}()
 	<-listed
 	next, since, reached := 1, time.Time{}, make(chan int, 1<<20)
+	run := r.target(t, id, true)
 	follow := func() error {
-		return r.Logs(t.Context(), id, since, true, func(l runtime.Line) error {
+		return r.Logs(t.Context(), run, since, func(l runtime.Line) error {
 			require.Equal(t, strconv.Itoa(next), string(l.Data))
 			reached <- next
 			next, since = next+1, l.Time

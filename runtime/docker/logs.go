@@ -12,29 +12,26 @@ import (
 	"berth/runtime"
 )
 
-// Logs calls each with the lines of a container after since, and with those to
-// come while it runs if follow is set. It reads the engine's log and not an
-// attach: a reader of an attach that is slow stops the container's process.
+// Logs calls each with the lines of t's container after since, and with those to
+// come while the run goes on, unless it has ended. It reads the engine's log and
+// not an attach: a reader of an attach that is slow stops the container's process.
 //
 // When a followed stream ends, what is left is read once more: the engine ends
 // it as soon as the container does, at times before the last lines are out. A
 // stream that ends before its run does is runtime.ErrUnavailable.
-func (e *Engine) Logs(ctx context.Context, containerID string, since time.Time, follow bool, each func(runtime.Line) error) error {
-	l, err := e.logOf(ctx, containerID)
-	if err != nil {
-		return err
-	}
-	if !follow {
-		return e.readLog(ctx, l, since, false, each)
+func (e *Engine) Logs(ctx context.Context, t runtime.Target, since time.Time, each func(runtime.Line) error) error {
+	if t.Ended {
+		return e.readLog(ctx, t, since, each)
 	}
 	h := handed{each: each, since: since}
-	if err := e.readLog(ctx, l, since, true, h.first); err != nil {
+	if err := e.readLog(ctx, t, since, h.first); err != nil {
 		return err
 	}
-	if err := e.ended(ctx, l); err != nil {
+	if err := e.ended(ctx, t); err != nil {
 		return except(err, runtime.ErrNotFound)
 	}
-	return except(e.readLog(ctx, l, h.since, false, h.again), runtime.ErrNotFound)
+	t.Ended = true
+	return except(e.readLog(ctx, t, h.since, h.again), runtime.ErrNotFound)
 }
 
 // handed is what a stream handed on, as far as a second one from since on brings
@@ -78,45 +75,25 @@ func (h *handed) again(line runtime.Line) error {
 	return h.each(line)
 }
 
-// ended is an error while the run that a log was opened in goes on.
-func (e *core) ended(ctx context.Context, l containerLog) error {
-	now, err := e.logOf(ctx, l.id)
-	if err == nil && now.run != "" && now.run == l.run {
-		return fmt.Errorf("logs of %s: %w: the stream ended before the container did", l.id, runtime.ErrUnavailable)
+// ended is an error while the run of t goes on.
+func (e *core) ended(ctx context.Context, t runtime.Target) error {
+	c, err := e.ours(ctx, t.ContainerID)
+	if err == nil && c.State.Running && when(c.State.StartedAt).Equal(t.StartedAt) {
+		return fmt.Errorf("logs of %s: %w: the stream ended before the container did", t.ContainerID, runtime.ErrUnavailable)
 	}
 	return err
 }
 
-// containerLog is the log of a container. It is all that is kept of an inspect
-// for as long as the log is read.
-type containerLog struct {
-	id  string // of the container
-	tty bool
-	run string // when the run began, as the engine writes it; empty if none runs
-}
-
-func (e *core) logOf(ctx context.Context, containerID string) (containerLog, error) {
-	c, err := e.ours(ctx, containerID)
-	if err != nil {
-		return containerLog{}, err
-	}
-	l := containerLog{id: c.ID, tty: c.Config.Tty}
-	if c.State.Running {
-		l.run = c.State.StartedAt
-	}
-	return l, nil
-}
-
 // readLog reads one stream to its end.
-func (e *core) readLog(ctx context.Context, l containerLog, since time.Time, follow bool, each func(runtime.Line) error) error {
+func (e *core) readLog(ctx context.Context, t runtime.Target, since time.Time, each func(runtime.Line) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	body, err := e.openLogs(ctx, cancel, l.id, since, follow)
+	body, err := e.openLogs(ctx, cancel, t, since)
 	if err != nil {
 		return err
 	}
 	defer body.Close()
-	if l.tty {
+	if t.TTY {
 		err = readTTY(body, each)
 	} else {
 		err = readFrames(body, each)
@@ -125,23 +102,23 @@ func (e *core) readLog(ctx context.Context, l containerLog, since time.Time, fol
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.Is(err, errBroken):
-		return fmt.Errorf("logs of %s: %w: %w", l.id, runtime.ErrUnavailable, err)
+		return fmt.Errorf("logs of %s: %w: %w", t.ContainerID, runtime.ErrUnavailable, err)
 	}
 	return err
 }
 
 // openLogs has a deadline for the answer to begin, and none for its end.
-func (e *core) openLogs(ctx context.Context, cancel func(), id string, since time.Time, follow bool) (io.ReadCloser, error) {
-	options := container.LogsOptions{ShowStdout: true, ShowStderr: true, Timestamps: true, Follow: follow, Since: after(since)}
+func (e *core) openLogs(ctx context.Context, cancel func(), t runtime.Target, since time.Time) (io.ReadCloser, error) {
+	options := container.LogsOptions{ShowStdout: true, ShowStderr: true, Timestamps: true, Follow: !t.Ended, Since: after(since)}
 	late := time.AfterFunc(opInspect.limit, cancel)
-	body, err := e.cli.ContainerLogs(ctx, id, options)
+	body, err := e.cli.ContainerLogs(ctx, t.ContainerID, options)
 	if late.Stop() {
-		return body, explain(ctx, operation{name: "logs"}, id, err)
+		return body, explain(ctx, operation{name: "logs"}, t.ContainerID, err)
 	}
 	if err == nil {
 		_ = body.Close()
 	}
-	return nil, fmt.Errorf("logs of %s: %w", id, runtime.ErrUnavailable)
+	return nil, fmt.Errorf("logs of %s: %w", t.ContainerID, runtime.ErrUnavailable)
 }
 
 // after makes the engine's inclusive since exclusive.

@@ -15,9 +15,17 @@ import (
 	"berth/runtime"
 )
 
+// target is the run of a container that goes on, or that was the last.
+func (r rig) target(t *testing.T, id string, follow bool) runtime.Target {
+	t.Helper()
+	c, err := r.ours(t.Context(), id)
+	require.NoError(t, err)
+	return runtime.Target{ContainerID: id, StartedAt: when(c.State.StartedAt), TTY: c.Config.Tty, Ended: !follow}
+}
+
 func (r rig) read(t *testing.T, id string, since time.Time, follow bool) (lines []runtime.Line) {
 	t.Helper()
-	require.NoError(t, r.Logs(t.Context(), id, since, follow, func(l runtime.Line) error {
+	require.NoError(t, r.Logs(t.Context(), r.target(t, id, follow), since, func(l runtime.Line) error {
 		lines = append(lines, l)
 		return nil
 	}))
@@ -96,7 +104,7 @@ func TestABurstIsReadOnceAndInOrder(t *testing.T) {
 	enough := errors.New("enough")
 	for next := 1; next <= 20000; {
 		stop := next + 1777
-		err := r.Logs(t.Context(), id, since, true, func(l runtime.Line) error {
+		err := r.Logs(t.Context(), r.target(t, id, true), since, func(l runtime.Line) error {
 			require.Equal(t, strconv.Itoa(next), string(l.Data))
 			require.True(t, l.Time.After(since))
 			since = l.Time

@@ -166,8 +166,9 @@ func TestInputIsTakenInOrderAndWhole(t *testing.T) {
 		var got []string
 		ctx, cancel := context.WithCancel(t.Context())
 		lines, ended := make(chan string, 1000), make(chan error, 1)
+		run := r.target(t, id, true)
 		go func() {
-			ended <- r.Logs(ctx, id, time.Time{}, true, func(l runtime.Line) error {
+			ended <- r.Logs(ctx, run, time.Time{}, func(l runtime.Line) error {
 				lines <- string(l.Data)
 				return nil
 			})

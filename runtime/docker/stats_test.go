@@ -19,7 +19,7 @@ func TestStatsAreThoseOfTheEngine(t *testing.T) {
 	s := r.spec("stats", "i=0; while [ ! -e /ran ] && [ $i -lt 100000 ]; do i=$((i+1)); done; touch /ran; dd if=/dev/zero of=/dev/shm/x bs=1M count=20 2>/dev/null; echo done; cat")
 	id := r.run(t, s)
 	enough := errors.New("enough")
-	require.ErrorIs(t, r.Logs(t.Context(), id, time.Time{}, true, func(runtime.Line) error { return enough }), enough)
+	require.ErrorIs(t, r.Logs(t.Context(), r.target(t, id, true), time.Time{}, func(runtime.Line) error { return enough }), enough)
 	quick, err := cgroup.New(nil).Stats(t.Context(), id)
 	require.NoError(t, err, "the kernel's files can be read here")
 	asked, err := r.Stats(t.Context(), id)

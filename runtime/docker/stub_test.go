@@ -111,7 +111,7 @@ func TestAnEngineThatIsAwayIsUnavailable(t *testing.T) {
 	require.ErrorIs(t, err, runtime.ErrUnavailable)
 	require.ErrorIs(t, e.Watch(t.Context(), func([]runtime.Found) {}, func(runtime.Name) {}), runtime.ErrUnavailable)
 	require.ErrorIs(t, e.Pull(t.Context(), "x:1", runtime.Auth{}, nil), runtime.ErrUnavailable)
-	require.ErrorIs(t, e.Logs(t.Context(), "x", time.Time{}, true, nil), runtime.ErrUnavailable)
+	require.ErrorIs(t, e.Logs(t.Context(), runtime.Target{ContainerID: "x"}, time.Time{}, nil), runtime.ErrUnavailable)
 	require.ErrorIs(t, e.Input(t.Context(), "x", nil), runtime.ErrUnavailable)
 }
 
@@ -256,7 +256,7 @@ func TestStreamsLeaveNothingBehind(t *testing.T) {
 			ended <- e.Watch(ctx, func([]runtime.Found) { close(listed) }, func(runtime.Name) {})
 		}()
 		go func() {
-			ended <- e.Logs(ctx, "cid", time.Time{}, true, func(runtime.Line) error { return nil })
+			ended <- e.Logs(ctx, runtime.Target{ContainerID: "cid"}, time.Time{}, func(runtime.Line) error { return nil })
 		}()
 		<-listed
 		cancel()
@@ -316,8 +316,9 @@ func TestALogThatEndsBeforeItsRunIsNoEnd(t *testing.T) {
 			fmt.Fprint(w, strings.Replace(describeMC, `true`, `true,"StartedAt":"2026-01-02T03:04:05Z"`, 1))
 		}
 	})
+	run := runtime.Target{ContainerID: "cid", StartedAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	logs := func() error {
-		return e.Logs(t.Context(), "cid", time.Time{}, true, func(runtime.Line) error { return nil })
+		return e.Logs(t.Context(), run, time.Time{}, func(runtime.Line) error { return nil })
 	}
 	require.ErrorIs(t, logs(), runtime.ErrUnavailable)
 	require.Equal(t, 1, read)
@@ -352,7 +353,7 @@ func TestWhatIsLeftOfALongLineIsReadOnceMore(t *testing.T) {
 		}
 	})
 	var got []int
-	require.NoError(t, e.Logs(t.Context(), "cid", time.Time{}, true, func(l runtime.Line) error {
+	require.NoError(t, e.Logs(t.Context(), runtime.Target{ContainerID: "cid"}, time.Time{}, func(l runtime.Line) error {
 		got = append(got, len(l.Data))
 		return nil
 	}))

@@ -20,15 +20,15 @@ func (c *core) byID(containerID string) (runtime.Name, *box) {
 	return runtime.Name{}, nil
 }
 
-// Logs calls each with the lines after since, and goes on with those to come
-// while the container runs if follow is set.
-func (e *Engine) Logs(ctx context.Context, containerID string, since time.Time, follow bool, each func(runtime.Line) error) error {
-	n, b := e.byID(containerID)
+// Logs calls each with the lines after since, and with those to come while the
+// container runs, unless t has ended.
+func (e *Engine) Logs(ctx context.Context, t runtime.Target, since time.Time, each func(runtime.Line) error) error {
+	n, b := e.byID(t.ContainerID)
 	if err := e.before(ctx, "logs", n); err != nil {
 		return err
 	}
 	if b == nil {
-		return fmt.Errorf("logs of %s: %w", containerID, runtime.ErrNotFound)
+		return fmt.Errorf("logs of %s: %w", t.ContainerID, runtime.ErrNotFound)
 	}
 	for {
 		lines, running, changed := e.pending(b, since)
@@ -41,7 +41,7 @@ func (e *Engine) Logs(ctx context.Context, containerID string, since time.Time, 
 		if len(lines) > 0 {
 			continue
 		}
-		if !follow || !running {
+		if t.Ended || !running {
 			return nil
 		}
 		select {

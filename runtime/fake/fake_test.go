@@ -95,7 +95,7 @@ func TestRunsDifferAlthoughTheClockStandsStill(t *testing.T) {
 
 	var got []string
 	var last time.Time
-	require.NoError(t, e.Logs(t.Context(), id, time.Time{}, false, func(l runtime.Line) error {
+	require.NoError(t, e.Logs(t.Context(), runtime.Target{ContainerID: id, Ended: true}, time.Time{}, func(l runtime.Line) error {
 		require.True(t, l.Time.After(last))
 		last, got = l.Time, append(got, string(l.Data))
 		return nil
