@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -209,13 +210,16 @@ func (k *bank) living(t *testing.T) (all []berthtest.Container) {
 // servers says whether the engine has what the specs say, and nothing else.
 func (k *bank) servers(t *testing.T) {
 	t.Helper()
-	all := k.living(t)
-	for _, c := range all {
+	known := map[string]bool{}
+	for _, c := range k.living(t) {
+		known[c.InternalID] = true
 		berthtest.Until(t, wait, "its server stands ready, with its ports", func() bool {
 			return onlyServer(t, k.b, c.InternalID) && publishes(t, k.b, c)
 		})
 	}
-	require.Len(t, k.b.Containers(t, ""), len(all), "no container without a record")
+	onlyOrphans(t, k.b, slices.DeleteFunc(k.b.Containers(t, ""), func(c enginetest.Listed) bool {
+		return known[c.Labels["io.berth.container"]]
+	}))
 }
 
 // publishes says whether the server container was made with the ports of its spec.

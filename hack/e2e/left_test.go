@@ -1,0 +1,25 @@
+package e2e_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"berth/hack/berthtest"
+	"berth/hack/enginetest"
+)
+
+// onlyOrphans sees that what is left on the engine never ran, and is reported.
+// That is what a daemon had asked for when it was killed, and its successor
+// deleted before the engine had made it: it goes after a grace (ADR 0010).
+func onlyOrphans(t *testing.T, b *berthtest.Berth, left []enginetest.Listed) {
+	t.Helper()
+	for _, c := range left {
+		id := c.Labels["io.berth.container"]
+		require.Equal(t, "created", c.State, "a container of %s is left on the engine", id)
+		report := fmt.Sprintf(`"msg":"a container has no record, and is removed after a grace","container":%q`, id)
+		berthtest.Until(t, wait, "the orphan of "+id+" is reported", func() bool { return strings.Contains(b.Log(), report) })
+	}
+}
