@@ -103,7 +103,7 @@ func (r *Reconciler) observe(ctx context.Context, c v1.Container) (o Observed, e
 			return o, err
 		}
 	}
-	if c.Meta.Deleted || c.Status.InstallID != "" || installing && c.Status.InstallVolume != "" {
+	if c.Meta.Deleted && !exists(o.Server) || c.Status.InstallID != "" || installing && c.Status.InstallVolume != "" {
 		if o.Install, err = r.inspect(ctx, installerName(c.Meta.ID)); err != nil {
 			return o, err
 		}

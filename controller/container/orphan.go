@@ -79,8 +79,12 @@ func (o *Orphans) remove(ctx context.Context, r *Reconciler, n runtime.Name, s r
 			return err
 		}
 	}
+	if err := r.Engine.Remove(ctx, n); err != nil {
+		return err
+	}
 	r.Metrics.Repaired("orphan")
-	return r.Engine.Remove(ctx, n)
+	o.Log.Warn("a container without a record was removed", "container", n.ID, "role", n.Role, "container_id", s.ContainerID)
+	return nil
 }
 
 func (o *Orphans) forget(id string) {
