@@ -25,6 +25,7 @@ a failed installation is started|case c.Status.InstallFailed:|case false:
 a container of an old spec is started|case o.Server.Stamp != c.Spec.Stamp():|case false:
 running is told before the pattern matched|case o.Matched:|case true:
 an installer that is left over stays|case c.Status.InstallID != "":|case false:
+an end for want of memory that is told late is not noted|case oomToldLate(c, o.Server):|case false:
 a signal is sent to what is frozen|case o.Server.Paused, o.Install.Paused:|case false:
 the record goes before the container|case o.Server.Running:|case false:
 a missing image is not pulled|case o.Missing != "":|case false:

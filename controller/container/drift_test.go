@@ -83,6 +83,48 @@ func TestOutOfMemoryIsTold(t *testing.T) {
 	})
 }
 
+// TestOutOfMemoryIsToldLate: the engine may say it after the end. Then the status
+// is mended, and no more: the same end, the same retry, and no second event exit.
+func TestOutOfMemoryIsToldLate(t *testing.T) {
+	live(t, func(w *world) {
+		w.installed(nil)
+		w.wish(on)
+		w.engine.Exit(server, 137)
+		before := w.want(v1.Exit).Status
+		require.False(t, before.OOMKilled)
+		w.engine.OOM(server)
+		after := w.want(v1.Exit).Status
+		require.True(t, after.OOMKilled)
+		require.Equal(t, "the container ran out of memory", after.Message)
+		before.OOMKilled, before.Message = after.OOMKilled, after.Message
+		require.Equal(t, before, after)
+		require.Equal(t, []string{after.Message}, w.events(v1.EventMessage))
+		time.Sleep(time.Minute)
+		require.False(t, w.want(v1.Running).Status.OOMKilled, "that was the run before")
+	})
+}
+
+// TestAWishIsNotObservedByWhatIsToldLate: who has asked for a start would take an
+// exit that counts as observed since for what became of it.
+func TestAWishIsNotObservedByWhatIsToldLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		stop := w.run()
+		w.installed(nil)
+		w.wish(on)
+		w.engine.Exit(server, 137)
+		w.want(v1.Exit)
+		stop()
+		w.wish(on)
+		w.engine.OOM(server)
+		_, err := w.rec.Reconcile(t.Context(), "mc")
+		require.NoError(t, err)
+		c := w.want(v1.Exit)
+		require.True(t, c.Status.OOMKilled)
+		require.Less(t, c.Status.ObservedGeneration, c.Meta.Generation)
+	})
+}
+
 // TestDrift changes things behind berth's back, with the daemon up and down.
 func TestDrift(t *testing.T) {
 	for _, up := range []bool{true, false} {

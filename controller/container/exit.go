@@ -28,6 +28,8 @@ func (s ending) take(ctx context.Context, a Action) (controller.Result, error) {
 		return again, s.sendStop(ctx, n)
 	case KillServer:
 		return again, s.Engine.Kill(ctx, n)
+	case NoteOOM:
+		return again, s.noteOOM()
 	}
 	return again, s.noteExit()
 }
@@ -73,6 +75,15 @@ func (s ending) noteExit() error {
 		if s.c.Spec.Power == v1.PowerOn && pressed(s.c) {
 			st.Message = "the volume is over its limit: the container goes on when there is space"
 		}
+	}, s.exitSentence()...)
+}
+
+// noteOOM mends what was told of an end. It is no step toward the newest spec,
+// which must not count as observed by it.
+func (s ending) noteOOM() error {
+	return s.note(func(st *v1.ContainerStatus, _ time.Time) {
+		st.ObservedGeneration = s.c.Status.ObservedGeneration
+		s.ended(st)
 	}, s.exitSentence()...)
 }
 

@@ -26,6 +26,8 @@ func Plan(c v1.Container, o Observed) Step {
 	switch {
 	case c.Meta.Deleted:
 		return planDelete(c, o)
+	case oomToldLate(c, o.Server):
+		return do(NoteOOM)
 	case o.Over != pressed(c):
 		return do(NotePressure)
 	case o.Server.Paused, o.Install.Paused:
@@ -238,6 +240,13 @@ func startIsPending(c v1.Container, server runtime.State) bool {
 // sameRun says whether the run that was told as running is the one that goes on.
 func sameRun(c v1.Container, server runtime.State) bool {
 	return c.Status.StartedAt == nil || c.Status.StartedAt.Equal(server.StartedAt)
+}
+
+// oomToldLate says whether the engine has said only after the end of a run that
+// it ran out of memory: on a busy host by some 0.3 s.
+func oomToldLate(c v1.Container, server runtime.State) bool {
+	return c.Status.Phase == v1.Exit && !c.Status.OOMKilled && server.OOMKilled &&
+		server.ContainerID == c.Status.ContainerID && c.Status.StartedAt != nil && c.Status.StartedAt.Equal(server.StartedAt)
 }
 
 // vanished says whether the container of the last run is gone, removed behind

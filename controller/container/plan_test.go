@@ -162,6 +162,23 @@ func TestPlanOff(t *testing.T) {
 	require.Equal(t, t2.Add(time.Minute), Plan(c, running(c)).LookAt)
 }
 
+// That memory ran out may be told after the end; then it is noted, once, and
+// only of the run that ended.
+func TestPlanOutOfMemory(t *testing.T) {
+	ended := func(noted bool, startedAt time.Time) func(*v1.ContainerStatus) {
+		return func(s *v1.ContainerStatus) { s.Phase, s.OOMKilled, s.StartedAt = v1.Exit, noted, &startedAt }
+	}
+	oom := func(o *Observed) { stopped(o); o.Server.OOMKilled = true }
+	check(t, []row{
+		{"told late", off, ended(false, t1), oom, NoteOOM},
+		{"also while a retry waits", nil, ended(false, t1), oom, NoteOOM},
+		{"noted", off, ended(true, t1), oom, Rest},
+		{"of a run that was not told", off, ended(false, t0), oom, Rest},
+		{"of another container", off, ended(false, t1), func(o *Observed) { oom(o); o.Server.ContainerID = "b" }, NoteMade},
+		{"before the end is told", off, func(s *v1.ContainerStatus) { ended(false, t1)(s); s.Phase = v1.Stopping }, oom, NoteExit},
+	})
+}
+
 // The end of a run is told when what it printed was read, or ten seconds after it.
 func TestPlanLastWords(t *testing.T) {
 	check(t, []row{

@@ -45,6 +45,7 @@ const (
 	AwaitOutput  // it has ended, and its last output is being read
 	KillServer   // end it without grace
 	NoteExit     // it has ended: note how
+	NoteOOM      // it ran out of memory, as the engine says now
 	AwaitRetry   // it will be started again
 
 	NotePressure // the volume is over its limit, or no longer: say so
@@ -58,7 +59,7 @@ var actionNames = [...]string{
 	"rest", "note installing", "pull image", "make installer", "start installer", "await install",
 	"kill installer", "finish install", "remove installer", "make server", "note made", "remove server", "update limits",
 	"start server", "note starting", "await match", "note running", "unpause", "note stopping", "send stop",
-	"await stop", "await output", "kill server", "note exit", "await retry", "note pressure", "await space", "note deleting", "forget",
+	"await stop", "await output", "kill server", "note exit", "note oom", "await retry", "note pressure", "await space", "note deleting", "forget",
 }
 
 // String is the action in words.

@@ -49,7 +49,7 @@ func (s step) take(ctx context.Context, next Step) (controller.Result, error) {
 		return lookAfter(next.LookAt.Sub(s.o.Now)), nil
 	case NoteInstalling, PullImage, MakeInstaller, StartInstaller, KillInstaller, FinishInstall, RemoveInstaller:
 		return installing{s}.take(ctx, next.Do)
-	case NoteStopping, SendStop, KillServer, NoteExit:
+	case NoteStopping, SendStop, KillServer, NoteExit, NoteOOM:
 		return ending{s}.take(ctx, next.Do)
 	case NotePressure:
 		return again, s.notePressure()

@@ -175,17 +175,23 @@ func (w *world) gone() bool {
 // told is every state event so far.
 func (w *world) told() (phases []string) {
 	w.t.Helper()
+	return w.events(v1.EventState)
+}
+
+// events is the data of every event of a kind so far.
+func (w *world) events(kind string) (data []string) {
+	w.t.Helper()
 	require.NoError(w.t, w.store.View(func(tx *store.Tx) error {
 		events, err := store.ReadEvents(tx, 0, 1000)
 		for i, e := range events {
 			require.Equal(w.t, uint64(i+1), e.Seq)
-			if e.Event == v1.EventState {
-				phases = append(phases, e.Data)
+			if e.Event == kind {
+				data = append(data, e.Data)
 			}
 		}
 		return err
 	}))
-	return phases
+	return data
 }
 
 // count is how often the engine was asked to do op to n.

@@ -136,13 +136,13 @@ func (c *core) bound(p runtime.Port, by runtime.Name) bool {
 }
 
 // end ends a run of n; it does nothing if there is none.
-func (c *core) end(n runtime.Name, code int, oom bool) {
+func (c *core) end(n runtime.Name, code int) {
 	b, ok := c.boxes[n]
 	if !ok || !b.state.Running {
 		return
 	}
 	b.state.Running, b.state.Paused = false, false
-	b.state.ExitCode, b.state.OOMKilled, b.state.FinishedAt = code, oom, c.tick()
+	b.state.ExitCode, b.state.OOMKilled, b.state.FinishedAt = code, false, c.tick()
 	c.change(n)
 }
 
@@ -163,7 +163,7 @@ func (e *Engine) Signal(ctx context.Context, n runtime.Name, signal string) erro
 		}
 		b.signals = append(b.signals, signal)
 		if number == 9 || number != 0 && !b.deaf {
-			e.end(n, 128+number, false)
+			e.end(n, 128+number)
 		}
 		return nil
 	})
@@ -175,7 +175,7 @@ var signals = map[string]int{"HUP": 1, "INT": 2, "QUIT": 3, "KILL": 9, "TERM": 1
 // Kill ends a container at once.
 func (e *Engine) Kill(ctx context.Context, n runtime.Name) error {
 	return e.do(ctx, "kill", n, func() error {
-		e.end(n, 137, false)
+		e.end(n, 137)
 		return nil
 	})
 }

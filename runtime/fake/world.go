@@ -27,21 +27,23 @@ func (w *World) After(f Fault) {
 func (w *World) Exit(n runtime.Name, code int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.end(n, code, false)
+	w.end(n, code)
 }
 
-// OOM ends the run of n for want of memory.
+// OOM ends the run of n for want of memory, or says that of one that has ended.
 func (w *World) OOM(n runtime.Name) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.end(n, 137, true)
+	w.end(n, 137)
+	w.boxes[n].state.OOMKilled = true
+	w.change(n)
 }
 
 // Vanish is a container removed behind berth's back, running or not.
 func (w *World) Vanish(n runtime.Name) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.end(n, 137, false)
+	w.end(n, 137)
 	w.forget(n)
 }
 
