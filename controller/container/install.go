@@ -79,7 +79,7 @@ func (s installing) onVolume(change func(*v1.ContainerStatus, time.Time)) (free 
 // noteBusy says who is waited for. There is no installer now, so the volume that
 // it had before a change of the spec is free for others.
 func (s installing) noteBusy(busy string) error {
-	text := fmt.Sprintf("waits for the installation of container %s, which uses the same volume", busy)
+	text := waitsFor(busy)
 	if s.told(text) {
 		return nil
 	}
@@ -87,6 +87,10 @@ func (s installing) noteBusy(busy string) error {
 		imagePresent(st, now)
 		st.Message, st.InstallVolume = text, ""
 	})
+}
+
+func waitsFor(id string) string {
+	return fmt.Sprintf("waits for the installation of container %s, which uses the same volume", id)
 }
 
 func imagePresent(st *v1.ContainerStatus, now time.Time) {
@@ -153,12 +157,8 @@ func (s installing) finishInstall(ctx context.Context) (controller.Result, error
 // finishWithout is for an installation without a script, which waits for those
 // of others all the same: what is ready may be started.
 func (s installing) finishWithout(ctx context.Context) (controller.Result, error) {
-	busy, err := s.busy()
-	if err != nil {
-		return settled, err
-	}
-	if busy != "" {
-		return lookAfter(volumeBusyWait), s.noteBusy(busy)
+	if waiting, err := s.waiting(); err != nil || waiting {
+		return lookAfter(volumeBusyWait), err
 	}
 	made, r, err := s.withServer(ctx)
 	if made == nil {
@@ -184,14 +184,18 @@ func (s installing) withServer(ctx context.Context) (*installing, controller.Res
 	return &s, again, nil
 }
 
-// busy is the container whose installation works on the same volume, looked up
-// before anything is made for nothing.
-func (s installing) busy() (id string, err error) {
+// waiting says whether the one that was waited for is still at work on the
+// volume: then the engine need not be asked for anything again.
+func (s installing) waiting() (busy bool, err error) {
+	if s.c.Status.Message == "" {
+		return false, nil
+	}
 	err = s.Store.View(func(tx *store.Tx) error {
-		id, err = s.installerOfVolume(tx)
+		id, err := s.installerOfVolume(tx)
+		busy = id != "" && s.told(waitsFor(id))
 		return err
 	})
-	return id, err
+	return busy, err
 }
 
 // noteFailure says why an installation did not go well.

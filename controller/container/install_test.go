@@ -68,6 +68,26 @@ func TestTwoInstallationsThatSwapTheirVolumesWaitNotForEachOther(t *testing.T) {
 	})
 }
 
+// TestWhoWaitsForAVolumeLeavesTheEngineAlone: it is polled, for as long as the
+// script of another takes.
+func TestWhoWaitsForAVolumeLeavesTheEngineAlone(t *testing.T) {
+	live(t, func(w *world) {
+		w.create(nil)
+		other := runtime.Name{ID: "other", Role: runtime.Server}
+		require.NoError(t, w.store.Update(func(tx *store.Tx) error {
+			return store.Containers.Create(tx, "other", v1.ContainerSpec{Image: "i", VolumeID: "v", Install: 1, Power: v1.PowerOff})
+		}))
+		time.Sleep(time.Minute)
+		c := w.getOf("other")
+		require.Equal(t, v1.Installing, c.Status.Phase)
+		require.Contains(t, c.Status.Message, "container mc")
+		require.Equal(t, 1, w.count("create", other))
+		w.engine.Exit(installer, 0)
+		time.Sleep(time.Second)
+		require.Equal(t, v1.Ready, w.getOf("other").Status.Phase)
+	})
+}
+
 // TestAServerThatIsNotKnownYetAndRunsKeepsNoInstallationFromItsEnd: the answer
 // to its creation was lost, then the spec changed, and somebody started it.
 func TestAServerThatIsNotKnownYetAndRunsKeepsNoInstallationFromItsEnd(t *testing.T) {

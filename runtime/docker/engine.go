@@ -10,6 +10,7 @@ import (
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/client"
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/singleflight"
 
 	"berth/runtime"
 )
@@ -49,13 +50,14 @@ type Engine struct{ *core }
 
 // core is what an Engine works with.
 type core struct {
-	cfg   Config
-	cli   *client.Client
-	calls *calls
-	ids   *ids
-	ooms  *ooms
-	net   *network
-	log   *slog.Logger
+	cfg    Config
+	cli    *client.Client
+	calls  *calls
+	images singleflight.Group // looks at images, by their references
+	ids    *ids
+	ooms   *ooms
+	net    *network
+	log    *slog.Logger
 }
 
 // New returns an Engine. It does not talk to Docker, which may be away.

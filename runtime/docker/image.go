@@ -15,11 +15,14 @@ import (
 	"berth/runtime"
 )
 
-// HasImage tells whether an image is on the host.
+// HasImage tells whether an image is on the host. Many that ask for one at the
+// same time share an answer.
 func (e *Engine) HasImage(ctx context.Context, ref string) (bool, error) {
-	err := e.calls.do(ctx, opImage, ref, func(ctx context.Context) error {
-		_, err := e.cli.ImageInspect(ctx, ref)
-		return err
+	_, err, _ := e.images.Do(ref, func() (any, error) {
+		return nil, e.calls.do(ctx, opImage, ref, func(ctx context.Context) error {
+			_, err := e.cli.ImageInspect(ctx, ref)
+			return err
+		})
 	})
 	if errors.Is(err, runtime.ErrImageNotFound) {
 		return false, nil

@@ -10,12 +10,14 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -60,6 +62,32 @@ func ping(next http.HandlerFunc) http.HandlerFunc {
 
 // hang answers when the client leaves or the test ends.
 func hang(r *http.Request) { <-r.Context().Done() }
+
+// Fifty containers that are made at once ask for their image once.
+func TestManyWhoAskForAnImageShareTheAnswer(t *testing.T) {
+	asked, answer := make(chan string, 50), make(chan struct{})
+	e := stub(t, func(w http.ResponseWriter, r *http.Request) {
+		asked <- r.URL.Path
+		<-answer
+		fmt.Fprint(w, `{"Id":"sha256:1"}`)
+	})
+	var wg sync.WaitGroup
+	look := func() {
+		has, err := e.HasImage(t.Context(), "i")
+		assert.NoError(t, err)
+		assert.True(t, has)
+	}
+	wg.Go(look)
+	first := <-asked
+	for range 49 {
+		wg.Go(look)
+	}
+	time.Sleep(50 * time.Millisecond)
+	require.Empty(t, asked)
+	close(answer)
+	wg.Wait()
+	require.Contains(t, first, "/images/i/json")
+}
 
 func message404(w http.ResponseWriter, text string) {
 	w.Header().Set("Content-Type", "application/json")
