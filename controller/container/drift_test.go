@@ -104,6 +104,25 @@ func TestOutOfMemoryIsToldLate(t *testing.T) {
 	})
 }
 
+// TestOutOfMemoryOfAChildIsToldLate: what went on without it, and ended well, has
+// the flag alone. What else is said of the container stays.
+func TestOutOfMemoryOfAChildIsToldLate(t *testing.T) {
+	live(t, func(w *world) {
+		w.installed(nil)
+		w.wish(on)
+		w.engine.Exit(server, 0)
+		w.want(v1.Exit)
+		require.NoError(t, w.store.Update(func(tx *store.Tx) error {
+			return store.Containers.SetStatus(tx, "mc", func(s *v1.ContainerStatus) { s.Message = "something else" })
+		}))
+		w.engine.OOM(server)
+		c := w.want(v1.Exit)
+		require.True(t, c.Status.OOMKilled)
+		require.Equal(t, "something else", c.Status.Message)
+		require.Empty(t, w.events(v1.EventMessage))
+	})
+}
+
 // TestAWishIsNotObservedByWhatIsToldLate: who has asked for a start would take an
 // exit that counts as observed since for what became of it.
 func TestAWishIsNotObservedByWhatIsToldLate(t *testing.T) {

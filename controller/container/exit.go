@@ -82,7 +82,7 @@ func (s ending) noteExit() error {
 // which must not count as observed by it.
 func (s ending) noteOOM() error {
 	return s.note(func(st *v1.ContainerStatus, _ time.Time) {
-		st.ObservedGeneration = s.c.Status.ObservedGeneration
+		st.ObservedGeneration, st.Message = s.c.Status.ObservedGeneration, s.c.Status.Message
 		s.ended(st)
 	}, s.exitSentence()...)
 }
@@ -92,8 +92,8 @@ func (s ending) ended(st *v1.ContainerStatus) {
 	o := s.o.Server
 	st.StartedAt, st.FinishedAt = &o.StartedAt, &o.FinishedAt
 	st.ExitCode, st.OOMKilled = &o.ExitCode, o.OOMKilled
-	if o.OOMKilled && o.ExitCode != 0 {
-		st.Message = "the container ran out of memory"
+	for _, text := range s.exitSentence() {
+		st.Message = text
 	}
 }
 

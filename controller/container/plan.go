@@ -12,7 +12,7 @@ type Observed struct {
 	Now         time.Time
 	BootID      string        // of the host; changes when it boots
 	Server      runtime.State // zero: there is none
-	Install     runtime.State // looked at only while an installation is wanted or not cleaned up, or when the server was deleted
+	Install     runtime.State // looked at only while an installation is wanted or not cleaned up, or of a deletion once the server is gone
 	Missing     string        // an image that is not on the host; looked at only before an installation
 	Matched     bool          // the console has matched the start pattern in this run
 	Heard       bool          // what a run that has ended printed was read; looked at only before its end is told

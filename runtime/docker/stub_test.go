@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	goruntime "runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -82,11 +84,18 @@ func TestManyWhoAskForAnImageShareTheAnswer(t *testing.T) {
 	for range 49 {
 		wg.Go(look)
 	}
-	time.Sleep(50 * time.Millisecond)
-	require.Empty(t, asked)
+	require.Eventually(t, func() bool { return sharing() == 50 || len(asked) > 0 }, time.Minute, time.Millisecond)
+	require.Empty(t, asked, "forty-nine wait for the answer to the first")
 	close(answer)
 	wg.Wait()
 	require.Contains(t, first, "/images/i/json")
+}
+
+// sharing is how many goroutines ask through the group.
+func sharing() int {
+	stacks := make([]byte, 1<<20)
+	stacks = stacks[:goruntime.Stack(stacks, true)]
+	return bytes.Count(stacks, []byte("singleflight.(*Group).Do("))
 }
 
 func message404(w http.ResponseWriter, text string) {
