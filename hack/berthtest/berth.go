@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -21,6 +22,7 @@ type Options struct {
 	Config string   // more of the configuration, in YAML; not server, authorization, storage and firewall
 	Env    []string // more of the environment, "KEY=value"
 	Data   string   // its data directory; empty: one of the test's own
+	Limits []string // options of prlimit, such as "--nofile=4096:4096"
 }
 
 // Berth is a daemon with a configuration, a data directory and a port of its own.
@@ -32,6 +34,7 @@ type Berth struct {
 
 	t      testing.TB
 	env    []string
+	limits []string
 	logs   string // path of its log
 	cmd    *exec.Cmd
 	exited chan struct{} // closed when cmd has ended
@@ -56,7 +59,7 @@ func Prepare(t testing.TB, o Options) *Berth {
 	b := &Berth{
 		Client: NewClient(t, fmt.Sprintf("127.0.0.1:%d", port), token),
 		Config: filepath.Join(dir, "berth.yaml"), Data: filepath.Join(dir, "data"), logs: filepath.Join(dir, "log"),
-		Engine: enginetest.Shared(t), t: t, env: o.Env,
+		Engine: enginetest.Shared(t), t: t, env: o.Env, limits: o.Limits,
 	}
 	if o.Data != "" {
 		b.Data = o.Data
@@ -94,7 +97,7 @@ func (b *Berth) Run(t testing.TB) {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	cmd := exec.Command(Binary(t), "serve", "--config", b.Config)
+	cmd := limited(b.limits, Binary(t), "serve", "--config", b.Config)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Env = append(append(os.Environ(), "DOCKER_HOST="+b.Engine.Host()), b.env...)
 	if err := cmd.Start(); err != nil {
@@ -106,6 +109,14 @@ func (b *Berth) Run(t testing.TB) {
 		_ = cmd.Wait()
 	}()
 	b.cmd, b.exited = cmd, exited
+}
+
+// limited returns a command under limits. prlimit becomes the program: they share a pid.
+func limited(limits []string, program string, args ...string) *exec.Cmd {
+	if len(limits) == 0 {
+		return exec.Command(program, args...)
+	}
+	return exec.Command("prlimit", slices.Concat(limits, []string{program}, args)...)
 }
 
 // Ready waits until /readyz says yes.
