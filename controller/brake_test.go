@@ -1,7 +1,9 @@
 package controller_test
 
 import (
+	"context"
 	"errors"
+	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -42,5 +44,28 @@ func TestGoingRoundInCirclesIsBraked(t *testing.T) {
 			time.Sleep(time.Minute)
 			require.Less(t, s.count(), 60)
 		})
+	})
+}
+
+// TestWaitingIsNeitherSuccessNorFailure: a key fails, waits, and fails again
+// each time that what it waits for is there.
+func TestWaitingIsNeitherSuccessNorFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var failed []time.Duration
+		began, waited, awaited := time.Now(), false, make(chan string, 1)
+		l := &controller.Loop{Name: "test", Log: slog.New(slog.DiscardHandler), BackOff: controller.BackOff(time.Second, time.Hour),
+			Watch: []controller.Source{controller.Once("a")}, Awaited: []controller.Source{from(awaited)},
+			Reconciler: reconcileFunc(func(context.Context, string) (controller.Result, error) {
+				if waited = !waited; waited {
+					awaited <- "a"
+					return controller.Result{Waiting: true}, nil
+				}
+				failed = append(failed, time.Since(began))
+				return controller.Result{}, errors.New("refused")
+			})}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		l.Run(ctx)
+		require.Len(t, failed, 6, "%v: 0, 1, 3, 7, 15 and 31 s", failed)
 	})
 }

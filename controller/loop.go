@@ -19,6 +19,7 @@ type Loop struct {
 	Reconciler Reconciler
 	Watch      []Source // what the outside world did: the key is looked at again
 	Wish       []Source // what a client asked: the key is looked at now, its failures forgotten
+	Awaited    []Source // what a key waited for is there: it is reconciled now, its failures kept
 	Workers    int
 	BackOff    func() backoff.BackOff // a fresh schedule that never ends; see BackOff
 	Drain      time.Duration          // how long a step under way may go on after the end; 0 is 5 s
@@ -65,6 +66,9 @@ func (l *Loop) Run(ctx context.Context) {
 	}
 	for _, s := range l.Wish {
 		wg.Go(func() { l.feed(ctx, s, func(key string) { q.Forget(key); q.Add(key) }) })
+	}
+	for _, s := range l.Awaited {
+		wg.Go(func() { l.feed(ctx, s, q.Add) })
 	}
 	for range max(1, l.Workers) {
 		wg.Go(func() {
@@ -144,6 +148,11 @@ func (l *Loop) requeue(q queue, key string, res Result, err error) string {
 	case res.Again:
 		q.Add(key)
 		return resultAgain
+	case res.Waiting:
+		if res.After > 0 {
+			q.AddAfter(key, res.After)
+		}
+		return resultWaiting
 	case res.After > 0:
 		q.Forget(key)
 		q.AddAfter(key, res.After)

@@ -274,5 +274,6 @@ berth_reconcile_total{controller="container",result="again"} 0
 berth_reconcile_total{controller="container",result="error"} 0
 berth_reconcile_total{controller="container",result="settled"} ` + settled + `
 berth_reconcile_total{controller="container",result="terminal"} 0
+berth_reconcile_total{controller="container",result="waiting"} 0
 `
 }

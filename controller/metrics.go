@@ -12,6 +12,7 @@ const (
 	resultSettled  = "settled"
 	resultAgain    = "again"
 	resultAfter    = "after"
+	resultWaiting  = "waiting"
 	resultError    = "error"
 	resultTerminal = "terminal"
 )
@@ -70,7 +71,7 @@ func (m *Metrics) begin(name string) {
 	if m == nil {
 		return
 	}
-	for _, r := range []string{resultSettled, resultAgain, resultAfter, resultError, resultTerminal} {
+	for _, r := range []string{resultSettled, resultAgain, resultAfter, resultWaiting, resultError, resultTerminal} {
 		m.total.WithLabelValues(name, r)
 	}
 	m.seconds.WithLabelValues(name)

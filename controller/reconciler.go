@@ -18,6 +18,11 @@ type Reconciler interface {
 type Result struct {
 	Again bool          // there is a next step: look again at once
 	After time.Duration // else look again after this time, if above 0
+
+	// Waiting reports that the key waits for something that others hold, such as
+	// a permit: that is neither a success nor a failure, and the backoff of
+	// earlier failures stays. A source of Loop.Awaited names the key, or After is set.
+	Waiting bool
 }
 
 // Source tells which keys may have changed, until ctx ends. It lists all keys

@@ -86,9 +86,10 @@ func (d *daemon) containerLoop(m *controller.Metrics) *controller.Loop {
 		Wish: []controller.Source{store.Containers.Source(d.store, store.SpecChanged)},
 		Watch: []controller.Source{
 			container.Watch(d.engine, outage, func() { d.listed.Store(true) }),
-			d.consoles.Source, pulls.Source, slots.Source,
+			d.consoles.Source,
 			controller.Every(d.resync(), store.Containers.Lister(d.store)),
 		},
+		Awaited: []controller.Source{pulls.Source, slots.Source},
 		Workers: c.Workers + heavyCalls, // a kill finds one that no start holds
 		BackOff: d.backOff(), Log: d.log, Metrics: m,
 	}

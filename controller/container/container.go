@@ -36,11 +36,18 @@ type Reconciler struct {
 	Log     *slog.Logger
 }
 
-// The three ways in which a step ends well.
+// The ways in which a step ends well.
 var (
 	settled = controller.Result{}
 	again   = controller.Result{Again: true}
+	queued  = controller.Result{Waiting: true} // for a permit
 )
+
+// waitFor is the result of a step that waits for what another has in hand, and
+// observes again after d.
+func waitFor(d time.Duration) controller.Result {
+	return controller.Result{Waiting: true, After: max(d, time.Millisecond)}
+}
 
 func lookAfter(d time.Duration) controller.Result {
 	return controller.Result{After: max(d, time.Millisecond)}

@@ -112,7 +112,7 @@ func (s installing) installerOfVolume(tx *store.Tx) (string, error) {
 func (s installing) makeInstaller(ctx context.Context) (controller.Result, error) {
 	if s.c.Status.InstallVolume != s.c.Spec.VolumeID {
 		if free, err := s.onVolume(func(*v1.ContainerStatus, time.Time) {}); err != nil || !free {
-			return lookAfter(volumeBusyWait), err
+			return waitFor(volumeBusyWait), err
 		}
 	}
 	_, err := s.Engine.Create(ctx, installerSpec(s.c, s.Volume(s.c.Spec.VolumeID)))
@@ -158,14 +158,14 @@ func (s installing) finishInstall(ctx context.Context) (controller.Result, error
 // of others all the same: what is ready may be started.
 func (s installing) finishWithout(ctx context.Context) (controller.Result, error) {
 	if waiting, err := s.waiting(); err != nil || waiting {
-		return lookAfter(volumeBusyWait), err
+		return waitFor(volumeBusyWait), err
 	}
 	made, r, err := s.withServer(ctx)
 	if made == nil {
 		return r, err
 	}
 	if free, err := s.onVolume(made.installed); err != nil || !free {
-		return lookAfter(volumeBusyWait), err
+		return waitFor(volumeBusyWait), err
 	}
 	return again, nil
 }

@@ -15,13 +15,14 @@ const pullLook = time.Second
 
 // pull begins to fetch an image, or looks how far that is.
 func (s step) pull(image string) (controller.Result, error) {
-	p := s.Pulls.Want(s.c.Meta.ID, image, s.Auth(s.c.Spec.RegistryAuth))
+	auth := s.Auth(s.c.Spec.RegistryAuth)
+	p := s.Pulls.Want(s.c.Meta.ID, image, auth)
 	installing := s.c.Status.Installed != s.c.Spec.Install
 	switch {
 	case !p.Done:
-		return lookAfter(pullLook), s.notePull(image, p.Progress)
-	case p.Err == nil:
-		return again, nil
+		return waitFor(pullLook), s.notePull(image, p.Progress)
+	case p.Err == nil: // and yet the engine has just not found it
+		p = s.Pulls.NotKept(image, auth)
 	case installing && errors.Is(p.Err, runtime.ErrImageNotFound):
 		return again, s.noImage(v1.ReasonImageNotFound, p.Err)
 	case installing && errors.Is(p.Err, runtime.ErrDenied):
@@ -29,7 +30,7 @@ func (s step) pull(image string) (controller.Result, error) {
 	case installing && errors.Is(p.Err, runtime.ErrInvalid):
 		return again, s.noImage("ImageInvalid", p.Err)
 	}
-	return lookAfter(time.Until(p.RetryAt)), s.notePullFailure(p)
+	return waitFor(time.Until(p.RetryAt)), s.notePullFailure(p)
 }
 
 // notePullFailure tells why there is no image yet, and when it is tried again.

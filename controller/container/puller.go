@@ -187,13 +187,36 @@ func (p *Puller) finish(key pullKey, err error) (ids []string, notify func(id st
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	job := p.jobs[key]
-	job.state.Done, job.state.Err = true, err
-	if err != nil {
-		job.failures++
-		job.state.RetryAt = time.Now().Add(min(pullFirst<<min(job.failures-1, 20), pullMost))
-	}
+	job.end(err)
 	for id := range job.waiting {
 		ids = append(ids, id)
 	}
 	return ids, p.notify
+}
+
+// errNotKept reports that the engine has pulled an image and does not have it.
+var errNotKept = errors.New("the image was pulled and is not on the host")
+
+// NotKept makes a failure of a pull that succeeded: the engine does not find the
+// image. It is pulled again at RetryAt.
+func (p *Puller) NotKept(ref string, auth runtime.Auth) Pull {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	job := p.jobs[pullKey{ref, auth}]
+	if job == nil {
+		return Pull{}
+	}
+	if job.state.Done && job.state.Err == nil {
+		job.end(errNotKept)
+	}
+	return job.state
+}
+
+// end records how a pull ended, and when one that failed may begin again.
+func (j *pullJob) end(err error) {
+	j.state.Done, j.state.Err = true, err
+	if err != nil {
+		j.failures++
+		j.state.RetryAt = time.Now().Add(min(pullFirst<<min(j.failures-1, 20), pullMost))
+	}
 }

@@ -24,7 +24,7 @@ func (s step) takeIfFree(ctx context.Context, next Step) (controller.Result, err
 		return s.take(ctx, next)
 	}
 	if !s.Slots.take(s.c.Meta.ID, next.Do) {
-		return settled, nil // until it is named
+		return queued, nil // until it is named
 	}
 	defer s.Slots.give()
 	res, err := s.take(ctx, next)

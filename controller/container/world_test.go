@@ -93,8 +93,8 @@ func (w *world) run() (stop func()) {
 	loop := &controller.Loop{Name: "container", Reconciler: w.rec, Workers: 8, Log: w.rec.Log,
 		BackOff: controller.BackOff(500*time.Millisecond, 5*time.Minute),
 		Wish:    []controller.Source{store.Containers.Source(w.store, store.SpecChanged)},
-		Watch: []controller.Source{container.Watch(w.engine, w.rec.Outage, func() {}), w.rec.Pulls.Source, w.rec.Slots.Source,
-			controller.Every(time.Minute, store.Containers.Lister(w.store))}}
+		Watch:   []controller.Source{container.Watch(w.engine, w.rec.Outage, func() {}), controller.Every(time.Minute, store.Containers.Lister(w.store))},
+		Awaited: []controller.Source{w.rec.Pulls.Source, w.rec.Slots.Source}}
 	done := make(chan struct{}, 2)
 	go func() { loop.Run(ctx); done <- struct{}{} }()
 	go func() { w.rec.Pulls.Run(ctx); done <- struct{}{} }()

@@ -100,7 +100,7 @@ func (r *Reconciler) note(id string, c v1.Condition) error {
 // is left that uses it, and then the record.
 func (r *Reconciler) remove(ctx context.Context, id string) (controller.Result, error) {
 	if r.Uses.any(id) {
-		return controller.Result{After: userWait}, nil
+		return controller.Result{Waiting: true, After: userWait}, nil
 	}
 	slice, cancel := context.WithTimeout(ctx, removeSlice)
 	defer cancel()
