@@ -12,7 +12,7 @@ LINT    := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.8.0
 export CGO_ENABLED ?= 0
 export DOCKER_HOST
 
-.PHONY: help run build test race stress fuzz lint bench demo faults check clean
+.PHONY: help run build test engines race stress fuzz lint bench demo faults check clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,6 +30,9 @@ test: build ## run every test, those on a real engine included
 	@hack/docker.sh >/dev/null
 	@$(GO) vet ./...
 	@$(GO) test -count=1 -timeout 40m ./... # never cached: the engine, the kernel and the disk are what is tested
+
+engines: ## run the engine's suites on Docker 20.10, 26.1 and 28.5 (ENGINES="bookworm trixie sid")
+	@hack/engines.sh
 
 race: ## run the tests with the race detector (needs gcc)
 	@hack/docker.sh tools

@@ -47,6 +47,7 @@ func Shared(t testing.TB) *Client {
 		t.Fatalf("no engine answers at %s (%v): run hack/docker.sh", Socket(), err)
 	}
 	t.Cleanup(c.http.CloseIdleConnections)
+	t.Logf("engine: Docker %s", c.Version(t))
 	return c
 }
 
@@ -78,6 +79,14 @@ func (c *Client) Ping(ctx context.Context) error {
 		return fmt.Errorf("ping answered %s", answer.Status)
 	}
 	return nil
+}
+
+// Version returns the engine's version, such as "28.5.2+dfsg4".
+func (c *Client) Version(t testing.TB) string {
+	t.Helper()
+	var version struct{ Version string }
+	decode(t, c.Must(t, http.MethodGet, "/version", nil), &version)
+	return version.Version
 }
 
 // Do sends a request and returns the answer. body is nil, an io.Reader sent as

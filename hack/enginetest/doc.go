@@ -4,8 +4,17 @@
 // so that what it sees does not depend on the code under test.
 //
 // An engine must answer; hack/docker.sh gets and starts one. Without it the
-// helpers fail the test and say so, they never skip.
+// helpers fail the test and name the remedy, they never skip.
 //
-// The engine is shared by all who test on this machine. Name containers
-// uniquely, and clean up only what is your own; CleanStore does that by label.
+// A test runs on another version of Docker beside an engine of that version:
+//
+//	hack/engines.sh with sid go test ./runtime/docker -run TestConform
+//
+// DOCKER_HOST is then that engine, and BERTH_ENGINE_ROOT the folder with its
+// programs, which StartIsolated uses too. bookworm is Docker 20.10, trixie
+// 26.1, sid 28.5; the first call on a machine makes the folder in two minutes.
+// One test changes versions with Root and Isolated.Use.
+//
+// The engine is shared by all tests on this machine. Name containers
+// uniquely, and remove only your own; CleanStore does that by label.
 package enginetest

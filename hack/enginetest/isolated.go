@@ -18,11 +18,14 @@ import (
 // Isolated is an engine of a test's own: own data, own socket, own containerd,
 // own network namespace. Ports of its containers are published in that
 // namespace only. It and its containers end with the test.
+//
+// It is the machine's dockerd, or that of the folder BERTH_ENGINE_ROOT.
 type Isolated struct {
 	*Client
 	dir     string // short: paths of sockets are at most 107 bytes
 	netns   string
 	options []string
+	root    *root // nil: the machine's programs
 	cmd     *exec.Cmd
 	exited  chan struct{} // closed when cmd has ended
 }
@@ -38,8 +41,23 @@ func StartIsolated(t testing.TB, options ...string) *Isolated {
 	command(t, "ip", "netns", "add", i.netns)
 	t.Cleanup(func() { i.clean(t) })
 	command(t, "nsenter", "--net=/run/netns/"+i.netns, "ip", "link", "set", "lo", "up")
+	i.Use(t, os.Getenv("BERTH_ENGINE_ROOT"))
 	i.Start(t)
+	t.Logf("own engine: Docker %s", i.Version(t))
 	return i
+}
+
+// Use sets the folder whose dockerd the next Start starts, on the same socket
+// and data; see Root. An empty path is the machine's own. No engine may run.
+func (i *Isolated) Use(t testing.TB, path string) {
+	t.Helper()
+	if i.root != nil {
+		i.root.leave()
+	}
+	i.root = nil
+	if path != "" {
+		i.root = enterRoot(t, path)
+	}
 }
 
 // Start starts the engine again after Kill9 or Terminate, and waits until it answers.
@@ -51,8 +69,10 @@ func (i *Isolated) Start(t testing.TB) {
 	}
 	defer log.Close()
 	// nsenter and not "ip netns exec", which hides the control groups.
-	args := append([]string{"--net=/run/netns/" + i.netns, "dockerd", "--host", i.Host(),
-		"--data-root", i.dir + "/data", "--exec-root", i.dir + "/exec", "--pidfile", i.dir + "/pid"}, i.options...)
+	args := append([]string{"--net=/run/netns/" + i.netns}, i.root.nsenter()...)
+	args = append(args, "dockerd", "--host", i.Host(),
+		"--data-root", i.dir+"/data", "--exec-root", i.dir+"/exec", "--pidfile", i.dir+"/pid")
+	args = append(args, i.options...)
 	cmd := exec.Command("nsenter", args...)
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
@@ -187,6 +207,7 @@ func (i *Isolated) clean(t testing.TB) {
 	}
 	i.forgetPids(t)
 	i.killShims(t)
+	i.Use(t, "")
 	i.unmount(t)
 	command(t, "ip", "netns", "delete", i.netns)
 	if err := os.RemoveAll(i.dir); err != nil {
