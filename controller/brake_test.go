@@ -63,7 +63,7 @@ func TestWaitingIsNeitherSuccessNorFailure(t *testing.T) {
 				failed = append(failed, time.Since(began))
 				return controller.Result{}, errors.New("refused")
 			})}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), 45*time.Second)
 		defer cancel()
 		l.Run(ctx)
 		require.Len(t, failed, 6, "%v: 0, 1, 3, 7, 15 and 31 s", failed)

@@ -26,6 +26,10 @@ type Loop struct {
 	Log        *slog.Logger
 	Metrics    *Metrics // nil records nothing
 
+	// Failed, if not nil, records a reconcile that failed. It is tried again at
+	// retryAt at the latest; zero: at the next signal.
+	Failed func(key string, err error, retryAt time.Time)
+
 	limiter *limiter
 }
 
@@ -135,11 +139,12 @@ func (l *Loop) requeue(q queue, key string, res Result, err error) string {
 	switch {
 	case errors.As(err, &terminal):
 		l.limiter.When(key) // counts as failing, and is not scheduled
-		l.Log.Error("reconcile gave up until the next change", "controller", l.Name, "key", key, "err", err)
+		l.failed(key, err, time.Time{})
 		return resultTerminal
 	case err != nil:
-		q.AddRateLimited(key)
-		l.Log.Warn("reconcile failed", "controller", l.Name, "key", key, "err", err, "failures", q.NumRequeues(key))
+		wait := l.limiter.When(key)
+		q.AddAfter(key, wait)
+		l.failed(key, err, time.Now().Add(wait))
 		return resultError
 	case res.Again && l.limiter.again(key):
 		q.AddRateLimited(key)
@@ -160,6 +165,17 @@ func (l *Loop) requeue(q queue, key string, res Result, err error) string {
 	}
 	q.Forget(key)
 	return resultSettled
+}
+
+// failed records a failure. Of failures in a row it logs the 1st, 2nd, 4th, 8th
+// and so on.
+func (l *Loop) failed(key string, err error, retryAt time.Time) {
+	if n := l.limiter.NumRequeues(key); n&(n-1) == 0 {
+		l.Log.Warn("reconcile failed", "controller", l.Name, "key", key, "err", err, "failures", n, "retry_at", retryAt)
+	}
+	if l.Failed != nil {
+		l.Failed(key, err, retryAt)
+	}
 }
 
 // reconcile turns a panic into an error, so that one bad object cannot stop the daemon.

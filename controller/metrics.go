@@ -22,6 +22,7 @@ type Metrics struct {
 	total    *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
 	repaired *prometheus.CounterVec
+	steps    *prometheus.CounterVec
 	queue    *queueMetrics
 }
 
@@ -42,6 +43,23 @@ func (m *Metrics) Repaired(kind string) {
 	}
 }
 
+// Steps sets the names that StepFailed will be given, so that they show at 0.
+func (m *Metrics) Steps(names ...string) {
+	if m == nil {
+		return
+	}
+	for _, name := range names {
+		m.steps.WithLabelValues(name)
+	}
+}
+
+// StepFailed counts one failure of a step.
+func (m *Metrics) StepFailed(name string) {
+	if m != nil {
+		m.steps.WithLabelValues(name).Inc()
+	}
+}
+
 // NewMetrics registers the reconcile metrics and client-go's workqueue metrics
 // with reg.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
@@ -59,9 +77,13 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Name: "berth_drift_repaired_total",
 			Help: "Changes made behind berth's back that were put right, by kind.",
 		}, []string{"kind"}),
+		steps: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "berth_step_failures_total",
+			Help: "Steps of containers that failed, by step.",
+		}, []string{"step"}),
 		queue: newQueueMetrics(reg),
 	}
-	reg.MustRegister(m.total, m.seconds, m.repaired)
+	reg.MustRegister(m.total, m.seconds, m.repaired, m.steps)
 	return m
 }
 

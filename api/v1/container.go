@@ -141,6 +141,8 @@ type ContainerStatus struct {
 	OOMKilled     bool       `json:"oom_killed,omitempty"`     // the last run ran out of memory
 	RestartCount  int        `json:"restart_count,omitempty"`  // restarts by policy since the wish
 	Crashes       int        `json:"crashes,omitempty"`        // in a row, for the backoff
+	Unrequested   bool       `json:"unrequested,omitempty"`    // the run being stopped was started from outside
+	RemovedID     string     `json:"removed_id,omitempty"`     // the engine's, of the last server container that berth removed
 	LimitsRefused string     `json:"limits_refused,omitempty"` // the attempt to change limits that the engine did not carry out
 	NextRetryAt   *time.Time `json:"next_retry_at,omitempty"`  // of a restart by policy, or of a start that failed
 	BootID        string     `json:"boot_id,omitempty"`        // of the host, when the run began
@@ -169,6 +171,7 @@ const (
 	Installed      = "Installed"      // the installation ended with exit code 0
 	Started        = "Started"        // the engine could start it
 	LimitsApplied  = "LimitsApplied"  // the engine has put the limits in force
+	Reconciled     = "Reconciled"     // the last step succeeded; absent: none has failed
 	DiskPressure   = "DiskPressure"   // the volume is over its limit
 )
 

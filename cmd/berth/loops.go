@@ -73,16 +73,16 @@ func (d *daemon) containerLoop(m *controller.Metrics) *controller.Loop {
 	d.part("image pulls", func(ctx context.Context) error { pulls.Run(ctx); return nil })
 	slots, outage := container.NewSlots(heavyCalls), &container.Outage{}
 	c := d.settings.Current().Reconcile
+	r := &container.Reconciler{
+		Store: d.store, Engine: d.engine, Console: d.consoles, Pulls: pulls,
+		Orphans: &container.Orphans{Grace: orphanGrace, Log: d.log},
+		Slots:   slots, Outage: outage,
+		Crash: container.CrashBackOff{Initial: firstCrashWait, Max: time.Duration(c.Backoff.Max),
+			ResetAfter: time.Duration(c.Backoff.ResetAfter)},
+		BootID: bootID(), Volume: d.volumes.Path, Auth: d.registryAuth, Metrics: m, Log: d.log,
+	}
 	return &controller.Loop{
-		Name: "container",
-		Reconciler: &container.Reconciler{
-			Store: d.store, Engine: d.engine, Console: d.consoles, Pulls: pulls,
-			Orphans: &container.Orphans{Grace: orphanGrace, Log: d.log},
-			Slots:   slots, Outage: outage,
-			Crash: container.CrashBackOff{Initial: firstCrashWait, Max: time.Duration(c.Backoff.Max),
-				ResetAfter: time.Duration(c.Backoff.ResetAfter)},
-			BootID: bootID(), Volume: d.volumes.Path, Auth: d.registryAuth, Metrics: m, Log: d.log,
-		},
+		Name: "container", Reconciler: r, Failed: r.Failed,
 		Wish: []controller.Source{store.Containers.Source(d.store, store.SpecChanged)},
 		Watch: []controller.Source{
 			container.Watch(d.engine, outage, func() { d.listed.Store(true) }),

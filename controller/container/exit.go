@@ -19,9 +19,7 @@ func (s ending) take(ctx context.Context, a Action) (controller.Result, error) {
 	switch a {
 	case NoteStopping:
 		return again, s.note(func(st *v1.ContainerStatus, now time.Time) {
-			if st.Phase == v1.Exit || st.Phase == v1.Ready {
-				s.Metrics.Repaired("started")
-			}
+			st.Unrequested = st.Phase == v1.Exit || st.Phase == v1.Ready
 			st.Phase, st.StopNotedAt, st.StopSent = v1.Stopping, now, false
 		})
 	case SendStop:
@@ -45,7 +43,7 @@ func (s ending) sendStop(ctx context.Context, n runtime.Name) error {
 		err = s.Engine.Signal(ctx, n, stopSignal(s.c.Spec))
 	}
 	if err != nil {
-		return s.trouble(err)
+		return err
 	}
 	return s.note(func(st *v1.ContainerStatus, _ time.Time) { st.StopSent = true })
 }
@@ -56,9 +54,9 @@ func (s ending) noteExit() error {
 	if exists(s.o.Server) {
 		s.Console.Follow(serverTarget(s.c, s.o.Server)) // what was printed while berth was away
 	}
-	return s.note(func(st *v1.ContainerStatus, now time.Time) {
+	err := s.note(func(st *v1.ContainerStatus, now time.Time) {
 		stopped := st.Phase == v1.Stopping
-		st.Phase, st.StopNotedAt, st.StopSent = v1.Exit, time.Time{}, false
+		st.Phase, st.StopNotedAt, st.StopSent, st.Unrequested = v1.Exit, time.Time{}, false, false
 		switch {
 		case vanished(s.c, s.o.Server):
 			st.Message = "the container was removed from outside"
@@ -76,6 +74,10 @@ func (s ending) noteExit() error {
 			st.Message = "the volume is over its limit: the container goes on when there is space"
 		}
 	}, s.exitSentence()...)
+	if err == nil && s.c.Status.Unrequested {
+		s.Metrics.Repaired("started")
+	}
+	return err
 }
 
 // noteOOM mends what was told of an end. It is no step toward the newest spec,

@@ -122,7 +122,7 @@ func (s installing) makeInstaller(ctx context.Context) (controller.Result, error
 	case errors.Is(err, runtime.ErrInvalid), errors.Is(err, runtime.ErrBadCommand):
 		return again, s.failInstall("InvalidSpec", err.Error())
 	case err != nil:
-		return settled, s.trouble(err)
+		return settled, err
 	}
 	return again, nil
 }
@@ -133,7 +133,7 @@ func (s installing) startInstaller(ctx context.Context, n runtime.Name) (control
 	case errors.Is(err, runtime.ErrBadCommand), errors.Is(err, runtime.ErrInvalid):
 		return again, s.failInstall("CannotStart", err.Error())
 	case err != nil:
-		return settled, s.trouble(err)
+		return settled, err
 	}
 	return again, nil
 }

@@ -15,6 +15,7 @@ var driftKinds = []string{"removed", "started", "paused", "limits", "orphan"}
 // store at each scrape, and its kinds of drift.
 func Register(reg prometheus.Registerer, m *controller.Metrics, s *store.Store) {
 	m.Kinds(driftKinds...)
+	m.Steps(append(actionNames[:], removeOrphan)...)
 	reg.MustRegister(phaseCollector{s, prometheus.NewDesc("berth_containers", "Containers, by state.", []string{"state"}, nil)})
 }
 

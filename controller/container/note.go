@@ -37,6 +37,9 @@ func (s step) noteIn(tx *store.Tx, change func(st *v1.ContainerStatus, now time.
 
 // mend takes back conditions that the container which is there has overcome.
 func (s step) mend(st *v1.ContainerStatus, now time.Time) {
+	if failing(s.c) {
+		set(st, now, v1.Reconciled, v1.True, "StepSucceeded", "the last step succeeded")
+	}
 	server := s.o.Server
 	if !exists(server) || server.Stamp != s.c.Spec.Stamp() {
 		return
@@ -57,20 +60,6 @@ func phase(p v1.Phase) func(*v1.ContainerStatus, time.Time) {
 // told says whether a message was noted already, with the newest spec.
 func (s step) told(text string) bool {
 	return s.c.Status.Message == text && s.c.Status.ObservedGeneration == s.c.Meta.Generation
-}
-
-// trouble notes why a step does not succeed, once, and hands the error back for
-// the retry.
-func (s step) trouble(err error) error {
-	text := err.Error()
-	if s.told(text) {
-		return err
-	}
-	noted := s.note(func(st *v1.ContainerStatus, _ time.Time) { st.Message = text })
-	if noted != nil {
-		s.Log.Error("the trouble of a container could not be noted", "container", s.c.Meta.ID, "err", noted)
-	}
-	return err
 }
 
 func set(st *v1.ContainerStatus, now time.Time, kind, status, reason, message string) {

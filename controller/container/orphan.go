@@ -24,6 +24,9 @@ type Orphans struct {
 	since map[string]time.Time
 }
 
+// removeOrphan is the step of Orphans in the metrics.
+const removeOrphan = "remove orphan"
+
 // look is a Reconcile for an id that the store does not know.
 func (o *Orphans) look(ctx context.Context, r *Reconciler, id string) (controller.Result, error) {
 	left, found := time.Duration(0), false
@@ -45,6 +48,7 @@ func (o *Orphans) look(ctx context.Context, r *Reconciler, id string) (controlle
 			continue
 		}
 		if err := o.remove(ctx, r, n, s); err != nil {
+			r.Metrics.StepFailed(removeOrphan)
 			return settled, err
 		}
 	}

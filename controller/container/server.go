@@ -27,8 +27,7 @@ func (s serving) take(ctx context.Context, a Action) (controller.Result, error) 
 	case NoteMade:
 		return again, s.note(func(st *v1.ContainerStatus, _ time.Time) { st.ContainerID = s.o.Server.ContainerID })
 	case RemoveServer:
-		s.drain(ctx, serverTarget(s.c, s.o.Server))
-		return again, s.Engine.Remove(ctx, n)
+		return again, s.removeServer(ctx, n)
 	case UpdateLimits:
 		return s.updateLimits(ctx, n)
 	case StartServer:
@@ -46,11 +45,7 @@ func (s serving) take(ctx context.Context, a Action) (controller.Result, error) 
 			set(st, now, v1.Started, v1.True, "Running", "the container runs")
 		})
 	case Unpause:
-		s.Metrics.Repaired("paused")
-		if s.o.Install.Paused {
-			n = installerName(s.c.Meta.ID)
-		}
-		return again, s.Engine.Unpause(ctx, n)
+		return again, s.unpause(ctx, n)
 	}
 	return settled, controller.Terminal(fmt.Errorf("container %s: no action %d", s.c.Meta.ID, a))
 }
@@ -67,17 +62,47 @@ func (s serving) makeServer(ctx context.Context) (controller.Result, error) {
 	return r, err
 }
 
+// removeServer removes the server container, and records that nobody else did.
+func (s serving) removeServer(ctx context.Context, n runtime.Name) error {
+	s.drain(ctx, serverTarget(s.c, s.o.Server))
+	if err := s.Engine.Remove(ctx, n); err != nil || s.c.Meta.Deleted {
+		return err
+	}
+	return s.note(func(st *v1.ContainerStatus, _ time.Time) {
+		st.ObservedGeneration, st.Message = s.c.Status.ObservedGeneration, s.c.Status.Message
+		st.RemovedID = s.o.Server.ContainerID
+	})
+}
+
+func (s serving) unpause(ctx context.Context, n runtime.Name) error {
+	if s.o.Install.Paused {
+		n = installerName(s.c.Meta.ID)
+	}
+	err := s.Engine.Unpause(ctx, n)
+	if err == nil {
+		s.Metrics.Repaired("paused")
+	}
+	return err
+}
+
+// removedOutside reports whether the container of the last run, which is wanted
+// again, was removed by somebody else.
+func (s serving) removedOutside() bool {
+	st := s.c.Status
+	return st.ContainerID != "" && st.ContainerID != st.RemovedID && s.c.Spec.Power == v1.PowerOn && st.Ran == s.c.Spec.Run
+}
+
 // create makes the server container. Without an id there is none, and the
 // result says what is next.
 func (s serving) create(ctx context.Context) (id string, r controller.Result, err error) {
-	if s.c.Status.ContainerID != "" && s.c.Spec.Power == v1.PowerOn && s.c.Status.Ran == s.c.Spec.Run {
-		s.Metrics.Repaired("removed")
-	}
 	id, err = s.Engine.Create(ctx, serverSpec(s.c, s.Volume(s.c.Spec.VolumeID)))
 	invalid := errors.Is(err, runtime.ErrInvalid) || errors.Is(err, runtime.ErrBadCommand)
 	installs := s.c.Status.Installed != s.c.Spec.Install
 	switch {
 	case err == nil:
+		if s.removedOutside() {
+			s.Metrics.Repaired("removed")
+		}
 		return id, again, nil
 	case errors.Is(err, runtime.ErrImageNotFound):
 		r, err = s.pull(s.c.Spec.Image)
@@ -86,9 +111,7 @@ func (s serving) create(ctx context.Context) (id string, r controller.Result, er
 	case invalid && installs:
 		r, err = again, installing(s).failInstall("InvalidSpec", err.Error())
 	case invalid:
-		err = controller.Terminal(s.trouble(err))
-	default:
-		err = s.trouble(err)
+		err = controller.Terminal(err)
 	}
 	return "", r, err
 }
@@ -98,7 +121,7 @@ func (s serving) create(ctx context.Context) (id string, r controller.Result, er
 func (s serving) updateLimits(ctx context.Context, n runtime.Name) (controller.Result, error) {
 	err := s.Engine.Update(ctx, n, limits(s.c.Spec))
 	if errors.Is(err, runtime.ErrUnavailable) {
-		return settled, s.trouble(err)
+		return settled, err
 	}
 	now, look := s.inspect(ctx, n)
 	if look != nil || !exists(now) {
@@ -136,7 +159,7 @@ func (s serving) startServer(ctx context.Context, n runtime.Name) (controller.Re
 		return again, ending(s).noteStartFailure(reason, err)
 	}
 	if err != nil {
-		return settled, s.trouble(err)
+		return settled, err
 	}
 	return again, nil
 }

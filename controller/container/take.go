@@ -38,8 +38,17 @@ func (s step) takeIfFree(ctx context.Context, next Step) (controller.Result, err
 	return s.take(ctx, next)
 }
 
-// take acts on one step and notes what came of it.
+// take acts on one step and records what came of it.
 func (s step) take(ctx context.Context, next Step) (controller.Result, error) {
+	res, err := s.act(ctx, next)
+	if err == nil || ctx.Err() != nil {
+		return res, err
+	}
+	s.Metrics.StepFailed(next.Do.String())
+	return res, stepError{s, next.Do, err}
+}
+
+func (s step) act(ctx context.Context, next Step) (controller.Result, error) {
 	switch next.Do {
 	case Rest, AwaitMatch:
 		return settled, s.seen()
@@ -61,12 +70,18 @@ func (s step) take(ctx context.Context, next Step) (controller.Result, error) {
 	return serving{s}.take(ctx, next.Do)
 }
 
-// seen notes that the newest spec was looked at, and asks for nothing more.
+// seen records that the newest spec was observed, and that no step fails.
 func (s step) seen() error {
-	if s.c.Status.ObservedGeneration == s.c.Meta.Generation {
+	failed := v1.FindCondition(s.c.Status.Conditions, v1.Reconciled)
+	over := failed.Status == v1.False
+	if s.c.Status.ObservedGeneration == s.c.Meta.Generation && !over {
 		return nil
 	}
-	return s.note(func(st *v1.ContainerStatus, _ time.Time) { st.Message = s.c.Status.Message })
+	return s.note(func(st *v1.ContainerStatus, _ time.Time) {
+		if !over || s.c.Status.Message != failed.Message {
+			st.Message = s.c.Status.Message
+		}
+	})
 }
 
 // forget is the end of a container: nothing of it is left on the host. Who began

@@ -90,7 +90,7 @@ func live(t *testing.T, test func(w *world)) {
 // run starts the daemon's part that this package is; stop ends it.
 func (w *world) run() (stop func()) {
 	ctx, cancel := context.WithCancel(w.t.Context())
-	loop := &controller.Loop{Name: "container", Reconciler: w.rec, Workers: 8, Log: w.rec.Log,
+	loop := &controller.Loop{Name: "container", Reconciler: w.rec, Failed: w.rec.Failed, Workers: 8, Log: w.rec.Log,
 		BackOff: controller.BackOff(500*time.Millisecond, 5*time.Minute),
 		Wish:    []controller.Source{store.Containers.Source(w.store, store.SpecChanged)},
 		Watch:   []controller.Source{container.Watch(w.engine, w.rec.Outage, func() {}), controller.Every(time.Minute, store.Containers.Lister(w.store))},

@@ -1,0 +1,65 @@
+package container
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	v1 "berth/api/v1"
+	"berth/store"
+)
+
+// stepError is the error of a step.
+type stepError struct {
+	step step
+	do   Action
+	err  error
+}
+
+func (e stepError) Error() string { return e.err.Error() }
+func (e stepError) Unwrap() error { return e.err }
+
+// Failed records why a step of a container failed: message, condition, and when
+// it is tried again. It is a Loop's Failed. An error of observing is none of a step.
+func (r *Reconciler) Failed(id string, err error, retryAt time.Time) {
+	var failed stepError
+	if !errors.As(err, &failed) {
+		return
+	}
+	if retryAt.IsZero() { // at the next change, or a resync
+		retryAt = time.Now().Add(r.Crash.Max)
+	}
+	if err := failed.step.recordFailure(failed.do, failed.err.Error(), retryAt); err != nil && !errors.Is(err, store.ErrNotFound) {
+		r.Log.Error("could not save the last error of a container", "container", id, "err", err, "last_error", failed.err)
+	}
+}
+
+// recordFailure writes nothing if the same is recorded already.
+func (s step) recordFailure(do Action, text string, retryAt time.Time) error {
+	return s.Store.MustUpdate(func(tx *store.Tx) error {
+		return store.Containers.SetStatus(tx, s.c.Meta.ID, func(st *v1.ContainerStatus) {
+			st.ObservedGeneration, st.Message = s.c.Meta.Generation, text
+			set(st, tx.Now(), v1.Reconciled, v1.False, do.reason(), text)
+			switch {
+			case s.c.Spec.Power != v1.PowerOn:
+				st.NextRetryAt = nil
+			case st.NextRetryAt != nil:
+				st.NextRetryAt = &retryAt
+			}
+		})
+	})
+}
+
+// failing reports whether the last step of a container failed.
+func failing(c v1.Container) bool {
+	return v1.FindCondition(c.Status.Conditions, v1.Reconciled).Status == v1.False
+}
+
+// reason is the condition's reason for a failure of a, such as KillServerFailed.
+func (a Action) reason() string {
+	var b strings.Builder
+	for word := range strings.FieldsSeq(a.String()) {
+		b.WriteString(strings.ToUpper(word[:1]) + word[1:])
+	}
+	return b.String() + "Failed"
+}
