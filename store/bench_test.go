@@ -144,3 +144,25 @@ func BenchmarkEvents10000Followers(b *testing.B) {
 	cancel()
 	all.Wait()
 }
+
+// BenchmarkUsersOf asks who uses a volume, beside n containers.
+func BenchmarkUsersOf(b *testing.B) {
+	for _, n := range []int{100, 1000, 10000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			s, err := Open("", Options{})
+			require.NoError(b, err)
+			defer s.Close()
+			for i := range n {
+				spec := v1.ContainerSpec{VolumeID: fmt.Sprintf("volume-%d", i)}
+				require.NoError(b, s.Update(func(tx *Tx) error { return Containers.Create(tx, fmt.Sprintf("c-%d", i), spec) }))
+			}
+			b.ResetTimer()
+			for range b.N {
+				require.NoError(b, s.View(func(tx *Tx) error {
+					require.Len(b, Containers.IDsBy(tx, "volume-50"), 1)
+					return nil
+				}))
+			}
+		})
+	}
+}

@@ -25,6 +25,9 @@ func (c Collection[S, T]) Create(tx *Tx, id string, spec S) error {
 	if err != nil {
 		return c.wrap(id, err)
 	}
+	if err := (index{c.kind}).move(tx, id, "", c.ref(spec)); err != nil {
+		return c.wrap(id, err)
+	}
 	meta := v1.Meta{ID: id, Generation: 1, Revision: tx.rev, CreatedAt: tx.now, UpdatedAt: tx.now}
 	return c.write(tx, id, SpecChanged, c.specKey(id), meta, value)
 }
@@ -37,11 +40,15 @@ func (c Collection[S, T]) SetSpec(tx *Tx, id string, change func(*S) error) erro
 	if err != nil {
 		return c.wrap(id, err)
 	}
+	before := c.ref(h.Value)
 	if err := change(&h.Value); err != nil {
 		return err
 	}
 	value, err := json.Marshal(h.Value)
 	if err != nil || bytes.Equal(value, old) {
+		return c.wrap(id, err)
+	}
+	if err := (index{c.kind}).move(tx, id, before, c.ref(h.Value)); err != nil {
 		return c.wrap(id, err)
 	}
 	h.Meta.Generation++
@@ -89,7 +96,7 @@ func (c Collection[S, T]) Purge(tx *Tx, id string) error {
 		return nil
 	}
 	if err == nil {
-		err = errors.Join(tx.remove(c.specKey(id)), tx.remove(c.statusKey(id)))
+		err = errors.Join(c.unindex(tx, id), tx.remove(c.specKey(id)), tx.remove(c.statusKey(id)))
 	}
 	if err == nil {
 		tx.note(Change{Kind: c.kind, ID: id, What: Purged})

@@ -35,7 +35,6 @@ func cloneVolumeStatus(s v1.VolumeStatus) v1.VolumeStatus {
 
 func clonePoolSpec(s v1.PoolSpec) v1.PoolSpec {
 	s.Ports, s.Flagged = s.Ports.Clone(), s.Flagged.Clone()
-	s.Claims = maps.Clone(s.Claims)
 	return s
 }
 

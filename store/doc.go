@@ -10,6 +10,8 @@
 //	meta/events            seq of the oldest transition kept, seq of the newest
 //	<kind>/<id>/spec       what a client asked for; only api/intent writes it
 //	<kind>/<id>/status     what was observed; only the kind's controller writes it
+//	claim/<pool>/<port>    the claim of a port, five digits; only api/intent writes it
+//	index/container/<volume>/<id>  empty: the container's spec has this volume
 //	event/<seq>            one transition, JSON
 //	cursor/<name>          the seq up to which somebody has read the transitions
 //

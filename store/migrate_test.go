@@ -2,8 +2,13 @@ package store
 
 import (
 	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
 	"testing"
 
+	"github.com/dgraph-io/badger/v4"
 	"github.com/stretchr/testify/require"
 
 	v1 "berth/api/v1"
@@ -19,9 +24,9 @@ func version(t *testing.T, s *Store) (v uint64) {
 
 func TestMigrationsRunInOrderAndOnce(t *testing.T) {
 	dir := t.TempDir()
-	s, err := Open(dir, Options{})
+	s, err := open(dir, Options{}, nil)
 	require.NoError(t, err)
-	require.EqualValues(t, len(migrations)+1, version(t, s))
+	require.EqualValues(t, 1, version(t, s))
 	require.NoError(t, create(s, "a"))
 	id := s.ID()
 	require.NoError(t, s.Close())
@@ -61,4 +66,110 @@ func TestNewStoreNeedsNoMigration(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 2, version(t, s))
 	require.NoError(t, s.Close())
+}
+
+// oldPoolSpec is what version 1 stored, byte by byte.
+const oldPoolSpec = `{"id":"tcp-10.0.0.1","generation":7,"revision":3,"created_at":"2026-01-02T03:04:05Z","updated_at":"2026-01-02T03:04:05Z"}
+{"ip":"10.0.0.1","protocol":"tcp","ports":%s,"flagged":%s,"claims":{%s}}`
+
+const oldContainerSpec = `{"id":%q,"generation":1,"revision":2,"created_at":"2026-01-02T03:04:05Z","updated_at":"2026-01-02T03:04:05Z"}
+{"image":"busybox:1","volume_id":"v-%d","ports":[{"ip":"10.0.0.1","port":%d,"protocol":"tcp"}],"install":1,"power":"stopped"}`
+
+const oldClaims = 2500
+
+// versionOne is a store of version 1: a pool with oldClaims claims, all but
+// every fifth of them flagged, a port that is flagged and not claimed, and a
+// container for every tenth claim, two to a volume.
+func versionOne(t *testing.T) string {
+	dir := t.TempDir()
+	s, err := open(dir, Options{}, nil)
+	require.NoError(t, err)
+	var ports, flagged v1.PortSet
+	claims := ""
+	for i := range oldClaims {
+		ports.Add(1 + i)
+		if i%5 != 0 {
+			flagged.Add(1 + i)
+		}
+		claims += fmt.Sprintf(`,"%d":"c-%d"`, 1+i, i)
+	}
+	ports.Add(60000)
+	flagged.Add(60000)
+	portBits, _ := ports.MarshalJSON()
+	flagBits, _ := flagged.MarshalJSON()
+	require.NoError(t, s.Update(func(tx *Tx) error {
+		tx.note(Change{Kind: "pool", ID: "tcp-10.0.0.1"})
+		return tx.set("pool/tcp-10.0.0.1/spec", fmt.Appendf(nil, oldPoolSpec, portBits, flagBits, claims[1:]))
+	}))
+	require.NoError(t, s.Update(func(tx *Tx) error {
+		for i := 0; i < oldClaims; i += 10 {
+			id := fmt.Sprintf("c-%d", i)
+			tx.note(Change{Kind: "container", ID: id})
+			if err := tx.set("container/"+id+"/spec", fmt.Appendf(nil, oldContainerSpec, id, i/20, 1+i)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	require.NoError(t, s.Close())
+	return dir
+}
+
+// requireMigrated looks for everything that versionOne had.
+func requireMigrated(t *testing.T, s *Store) {
+	require.EqualValues(t, len(migrations())+1, version(t, s))
+	require.NoError(t, s.View(func(tx *Tx) error {
+		claims := maps.Collect(Claims(tx, "tcp-10.0.0.1"))
+		require.Len(t, claims, oldClaims)
+		for i := range oldClaims {
+			require.Equal(t, v1.Claim{Container: fmt.Sprintf("c-%d", i), InUse: i%5 != 0}, claims[1+i])
+		}
+		pool, err := Pools.Get(tx, "tcp-10.0.0.1")
+		require.NoError(t, err)
+		require.Equal(t, oldClaims+1, pool.Spec.Ports.Len())
+		require.Equal(t, []int{60000}, slices.Collect(pool.Spec.Flagged.All()))
+		require.NoError(t, tx.read("pool/tcp-10.0.0.1/spec", func(b []byte) error {
+			require.NotContains(t, string(b), "claims")
+			return nil
+		}))
+		require.Equal(t, []string{"c-20", "c-30"}, Containers.IDsBy(tx, "v-1"))
+		require.Len(t, Containers.IDs(tx), oldClaims/10)
+		return nil
+	}))
+}
+
+// A kill leaves what was committed until then.
+func TestClaimsAreMovedWhereverItIsKilled(t *testing.T) {
+	fixture := versionOne(t)
+	errKilled := errors.New("killed")
+	for survived := 0; ; survived++ {
+		dir := t.TempDir()
+		require.NoError(t, os.CopyFS(dir, os.DirFS(fixture)))
+		s, err := open(dir, Options{}, nil)
+		require.NoError(t, err)
+		commits := 0
+		require.NoError(t, s.Update(func(*Tx) error {
+			s.commit = func(txn *badger.Txn) error {
+				if commits++; commits > survived {
+					return errKilled
+				}
+				return commit(txn)
+			}
+			return nil
+		}))
+		err = s.migrate(1, migrations())
+		require.NoError(t, s.Close())
+		if err == nil {
+			require.Greater(t, survived, 4, "it takes that many commits")
+			return
+		}
+		require.ErrorIs(t, err, errKilled)
+		s, err = Open(dir, Options{})
+		require.NoError(t, err)
+		requireMigrated(t, s)
+		rev := s.Revision()
+		require.NoError(t, s.Close())
+		s = openIn(t, dir)
+		require.Equal(t, rev, s.Revision(), "it runs once")
+	}
 }

@@ -18,7 +18,7 @@ const memTableSize = 8 << 20
 // Open opens the store in dir, or makes one. An empty dir keeps it in memory,
 // for tests. It returns ErrLocked, ErrDamaged, ErrNewer or ErrFailed.
 func Open(dir string, o Options) (*Store, error) {
-	s, err := open(dir, o, migrations)
+	s, err := open(dir, o, migrations())
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}

@@ -19,7 +19,7 @@ type migration func(*Store) error
 
 // migrations[i] makes version i+2 of version i+1. The newest version is one
 // more than there are of them.
-var migrations []migration
+func migrations() []migration { return []migration{claimsApart} }
 
 // migrate makes a new store, or brings an old one up to date.
 func (s *Store) migrate(version uint64, steps []migration) error {

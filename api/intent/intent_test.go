@@ -13,12 +13,12 @@ import (
 // world is a store with a volume and a pool of ports 1000 to 1009 of both
 // protocols on 10.0.0.1.
 type world struct {
-	t      *testing.T
+	t      testing.TB
 	store  *store.Store
 	volume string
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t testing.TB) *world {
 	t.Helper()
 	s, err := store.Open("", store.Options{})
 	require.NoError(t, err)

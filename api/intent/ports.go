@@ -79,42 +79,56 @@ func addPorts(tx *store.Tx, ip, protocol string, set v1.PortSet) error {
 
 // UsePort sets the flag of every port that r names, or is v1.ErrPortNotFound.
 func UsePort(s *store.Store, r PortRef, inUse bool) error {
-	return eachPool(s, r, func(p *v1.PoolSpec) error {
-		if inUse {
-			p.Flagged.Add(r.Port)
-		} else {
-			p.Flagged.Remove(r.Port)
+	return eachPool(s, r, func(tx *store.Tx, pool v1.Pool, held v1.Claim) error {
+		if held.Container != "" {
+			held.InUse = inUse
+			return store.SetClaim(tx, pool.Meta.ID, r.Port, held)
 		}
-		return nil
+		return store.Pools.SetSpec(tx, pool.Meta.ID, func(p *v1.PoolSpec) error {
+			if inUse {
+				p.Flagged.Add(r.Port)
+			} else {
+				p.Flagged.Remove(r.Port)
+			}
+			return nil
+		})
 	})
 }
 
 // DeletePort takes every port that r names out of the pool, or none if one is
 // held by a container. Its refusals are v1.ErrPortNotFound and the code PortBound.
 func DeletePort(s *store.Store, r PortRef) error {
-	return eachPool(s, r, func(p *v1.PoolSpec) error {
-		if holder := p.Claims[r.Port]; holder != "" {
-			return errPortBound(holder)
+	return eachPool(s, r, func(tx *store.Tx, pool v1.Pool, held v1.Claim) error {
+		if held.Container != "" {
+			return errPortBound(held.Container)
 		}
-		p.Ports.Remove(r.Port)
-		p.Flagged.Remove(r.Port)
-		return nil
+		return store.Pools.SetSpec(tx, pool.Meta.ID, func(p *v1.PoolSpec) error {
+			p.Ports.Remove(r.Port)
+			p.Flagged.Remove(r.Port)
+			return nil
+		})
 	})
 }
 
-// eachPool changes the pools that have the port of r, in one transaction.
-func eachPool(s *store.Store, r PortRef, change func(*v1.PoolSpec) error) error {
+// eachPool calls change, in one transaction, with each pool that has the port
+// of r, and with the claim of that port.
+func eachPool(s *store.Store, r PortRef, change func(*store.Tx, v1.Pool, v1.Claim) error) error {
 	return s.Update(func(tx *store.Tx) error {
 		found := false
 		for _, id := range r.ids() {
-			err := store.Pools.SetSpec(tx, id, func(p *v1.PoolSpec) error {
-				if !p.Ports.Has(r.Port) {
-					return nil
-				}
-				found = true
-				return change(p)
-			})
-			if err != nil && !errors.Is(err, store.ErrNotFound) {
+			pool, err := store.Pools.Get(tx, id)
+			if errors.Is(err, store.ErrNotFound) || err == nil && !pool.Spec.Ports.Has(r.Port) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			held, err := store.GetClaim(tx, id, r.Port)
+			if err != nil {
+				return err
+			}
+			found = true
+			if err := change(tx, pool, held); err != nil {
 				return err
 			}
 		}
@@ -159,15 +173,12 @@ func DeletePorts(s *store.Store, refs []PortRef) (deleted int, skipped []Skipped
 	}
 	err = s.Update(func(tx *store.Tx) error {
 		for id, ports := range byPool {
-			err := store.Pools.SetSpec(tx, id, func(p *v1.PoolSpec) error {
-				n, held := drop(p, ports)
-				deleted += n
-				skipped = append(skipped, held...)
-				return nil
-			})
-			if err != nil && !errors.Is(err, store.ErrNotFound) {
+			n, held, err := drop(tx, id, ports)
+			if err != nil {
 				return err
 			}
+			deleted += n
+			skipped = append(skipped, held...)
 		}
 		return nil
 	})
@@ -178,17 +189,26 @@ func DeletePorts(s *store.Store, refs []PortRef) (deleted int, skipped []Skipped
 	return deleted, skipped, nil
 }
 
-// drop takes ports out of one pool.
-func drop(p *v1.PoolSpec, ports v1.PortSet) (deleted int, held []Skipped) {
-	for port := range ports.All() {
-		switch holder := p.Claims[port]; {
-		case holder != "":
-			held = append(held, Skipped{PortRef{p.IP, port, p.Protocol}, holder})
-		case p.Ports.Has(port):
-			p.Ports.Remove(port)
-			p.Flagged.Remove(port)
-			deleted++
+// drop takes ports out of one pool, if there is such a pool.
+func drop(tx *store.Tx, pool string, ports v1.PortSet) (deleted int, held []Skipped, err error) {
+	err = store.Pools.SetSpec(tx, pool, func(p *v1.PoolSpec) error {
+		for port := range ports.All() {
+			c, err := store.GetClaim(tx, pool, port)
+			switch {
+			case err != nil:
+				return err
+			case c.Container != "":
+				held = append(held, Skipped{PortRef{p.IP, port, p.Protocol}, c.Container})
+			case p.Ports.Has(port):
+				p.Ports.Remove(port)
+				p.Flagged.Remove(port)
+				deleted++
+			}
 		}
+		return nil
+	})
+	if errors.Is(err, store.ErrNotFound) {
+		err = nil
 	}
-	return deleted, held
+	return deleted, held, err
 }

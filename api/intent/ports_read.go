@@ -3,6 +3,7 @@ package intent
 import (
 	"cmp"
 	"errors"
+	"maps"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
@@ -24,10 +25,10 @@ type PortEntry struct {
 // Rule is the state of a port's allow rule.
 type Rule struct{ State, Reason string }
 
-// entry is how a port of pool o is told.
-func entry(o v1.Pool, port int) PortEntry {
+// entry describes a port of pool o, which c claims if its container is set.
+func entry(o v1.Pool, port int, c v1.Claim) PortEntry {
 	e := PortEntry{IP: o.Spec.IP, Port: port, Protocol: o.Spec.Protocol,
-		InUse: o.Spec.Flagged.Has(port), Container: o.Spec.Claims[port]}
+		InUse: c.InUse || c.Container == "" && o.Spec.Flagged.Has(port), Container: c.Container}
 	switch {
 	case o.Status.Allowed.Has(port):
 		e.Firewall.State = v1.FirewallApplied
@@ -39,6 +40,12 @@ func entry(o v1.Pool, port int) PortEntry {
 	return e
 }
 
+// claimedEntry is entry, with the claim read.
+func claimedEntry(tx *store.Tx, o v1.Pool, port int) (PortEntry, error) {
+	c, err := store.GetClaim(tx, o.Meta.ID, port)
+	return entry(o, port, c), err
+}
+
 // GetPort returns a port of the pool, of both protocols the one of tcp, or
 // v1.ErrPortNotFound.
 func GetPort(tx *store.Tx, r PortRef) (PortEntry, error) {
@@ -48,31 +55,48 @@ func GetPort(tx *store.Tx, r PortRef) (PortEntry, error) {
 			return PortEntry{}, err
 		}
 		if err == nil && o.Spec.Ports.Has(r.Port) {
-			return entry(o, r.Port), nil
+			return claimedEntry(tx, o, r.Port)
 		}
 	}
 	return PortEntry{}, v1.ErrPortNotFound
 }
 
-// Pools returns every part of the pool, by address and protocol.
-func Pools(tx *store.Tx) ([]v1.Pool, error) {
-	pools, err := store.Pools.List(tx)
-	slices.SortFunc(pools, func(a, b v1.Pool) int {
-		return cmp.Or(compareIP(a.Spec.IP, b.Spec.IP), cmp.Compare(a.Spec.Protocol, b.Spec.Protocol))
-	})
-	return pools, err
+// Pool is a part of the pool with the claims of its ports.
+type Pool struct {
+	v1.Pool
+	claims map[int]v1.Claim
 }
 
-// Entries yields the ports of pools, in order, until yield says false.
-func Entries(pools []v1.Pool, yield func(PortEntry) bool) {
+// Pools returns every part of the pool, by address and protocol.
+func Pools(tx *store.Tx) ([]Pool, error) {
+	list, err := store.Pools.List(tx)
+	if err != nil {
+		return nil, err
+	}
+	pools := make([]Pool, 0, len(list))
+	for _, o := range list {
+		pools = append(pools, Pool{o, maps.Collect(store.Claims(tx, o.Meta.ID))})
+	}
+	slices.SortFunc(pools, func(a, b Pool) int {
+		return cmp.Or(compareIP(a.Spec.IP, b.Spec.IP), cmp.Compare(a.Spec.Protocol, b.Spec.Protocol))
+	})
+	return pools, nil
+}
+
+// Entries yields the ports of pools, in order, until yield returns false.
+func Entries(pools []Pool, yield func(PortEntry) bool) {
 	for _, o := range pools {
 		for port := range o.Spec.Ports.All() {
-			if !yield(entry(o, port)) {
+			if !yield(entry(o.Pool, port, o.claims[port])) {
 				return
 			}
 		}
 	}
 }
+
+// randomTries is how many ports are drawn before the claims of a pool are read:
+// as long as a tenth of it is free, that is hardly ever needed.
+const randomTries = 64
 
 // RandomPort picks one of the ports that are neither flagged nor held, each as
 // likely as any other, or is v1.ErrNoPorts. An empty ip or protocol means any.
@@ -84,42 +108,45 @@ func RandomPort(tx *store.Tx, ip, protocol string) (PortEntry, error) {
 	pools = slices.DeleteFunc(pools, func(o v1.Pool) bool {
 		return ip != "" && o.Spec.IP != ip || protocol != "" && o.Spec.Protocol != protocol
 	})
-	free := 0
-	for _, o := range pools {
-		eachFree(o.Spec, func(int) bool { free++; return true })
+	sets := make([]v1.PortSet, len(pools))
+	for i, o := range pools {
+		sets[i] = o.Spec.Ports.Without(o.Spec.Flagged)
 	}
-	if free == 0 {
-		return PortEntry{}, v1.ErrNoPorts
-	}
-	return nthFree(pools, rand.IntN(free)), nil
-}
-
-// nthFree is the free port with n free ones before it.
-func nthFree(pools []v1.Pool, n int) (found PortEntry) {
-	for _, o := range pools {
-		eachFree(o.Spec, func(port int) bool {
-			if n == 0 {
-				found = entry(o, port)
-			}
-			n--
-			return n >= 0
-		})
-		if n < 0 {
+	for range randomTries {
+		i, port := draw(sets)
+		if port < 0 {
 			break
 		}
+		if e, err := claimedEntry(tx, pools[i], port); err != nil || e.Container == "" {
+			return e, err
+		}
 	}
-	return found
+	for i, o := range pools {
+		sets[i] = sets[i].Without(store.Claimed(tx, o.Meta.ID))
+	}
+	i, port := draw(sets)
+	if port < 0 {
+		return PortEntry{}, v1.ErrNoPorts
+	}
+	return entry(pools[i], port, v1.Claim{}), nil
 }
 
-func eachFree(p v1.PoolSpec, yield func(port int) bool) {
-	for port := range p.Ports.All() {
-		if p.Flagged.Has(port) || p.Claims[port] != "" {
-			continue
-		}
-		if !yield(port) {
-			return
-		}
+// draw returns a random port of sets and which one it is of, or -1 if there is
+// none.
+func draw(sets []v1.PortSet) (set, port int) {
+	total := 0
+	for _, s := range sets {
+		total += s.Len()
 	}
+	if total == 0 {
+		return 0, -1
+	}
+	n := rand.IntN(total)
+	for n >= sets[set].Len() {
+		n -= sets[set].Len()
+		set++
+	}
+	return set, sets[set].At(n)
 }
 
 func sortSkipped(list []Skipped) {

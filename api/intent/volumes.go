@@ -78,8 +78,11 @@ func getVolume(tx *store.Tx, id string) (v1.Volume, error) {
 	return o, err
 }
 
-// VolumeUsers maps each volume to the containers that use it. A container that
-// is being deleted uses its volume until it is gone.
+// UsersOf returns the containers that use a volume. A container that is being
+// deleted uses its volume until it is gone.
+func UsersOf(tx *store.Tx, volume string) []string { return store.Containers.IDsBy(tx, volume) }
+
+// VolumeUsers is UsersOf of every volume, in one pass over all containers.
 func VolumeUsers(tx *store.Tx) (map[string][]string, error) {
 	containers, err := store.Containers.List(tx)
 	users := map[string][]string{}
@@ -97,11 +100,7 @@ func DeleteVolume(s *store.Store, id string) error {
 		if err != nil {
 			return err
 		}
-		users, err := VolumeUsers(tx)
-		if err != nil {
-			return err
-		}
-		if by := users[o.Meta.ID]; len(by) > 0 {
+		if by := UsersOf(tx, o.Meta.ID); len(by) > 0 {
 			return errVolumeInUse(by[0])
 		}
 		return store.Volumes.Delete(tx, o.Meta.ID)

@@ -56,11 +56,10 @@ func (s containers) checkCreation(c *fiber.Ctx, id, volume string) error {
 		if err != nil {
 			return err
 		}
-		users, err := intent.VolumeUsers(tx)
-		if err == nil && !seesOne(caller, users[o.Meta.ID]) {
+		if !seesOne(caller, intent.UsersOf(tx, o.Meta.ID)) {
 			return v1.ErrVolumeNotFound
 		}
-		return err
+		return nil
 	})
 }
 

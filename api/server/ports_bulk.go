@@ -4,7 +4,6 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"berth/api/intent"
-	v1 "berth/api/v1"
 	"berth/store"
 )
 
@@ -57,7 +56,7 @@ func (s ports) deletePorts(c *fiber.Ctx) error {
 
 // listPorts streams the pool: it may be hundreds of thousands of ports.
 func (s ports) listPorts(c *fiber.Ctx) error {
-	var pools []v1.Pool
+	var pools []intent.Pool
 	err := s.store.View(func(tx *store.Tx) (err error) {
 		pools, err = intent.Pools(tx)
 		return err

@@ -80,11 +80,7 @@ func (s volumes) findVolume(c *fiber.Ctx, tx *store.Tx) (v1.Volume, []string, er
 	if err != nil {
 		return volume, nil, err
 	}
-	users, err := intent.VolumeUsers(tx)
-	if err != nil {
-		return volume, nil, err
-	}
-	by := users[volume.Meta.ID]
+	by := intent.UsersOf(tx, volume.Meta.ID)
 	if !seesOne(callerOf(c), by) {
 		return volume, nil, v1.ErrVolumeNotFound
 	}

@@ -7,13 +7,20 @@ import "fmt"
 // write. Its id is PoolID(ip, protocol).
 type Pool = Object[PoolSpec, PoolStatus]
 
-// PoolSpec is which ports are in the pool, flagged as used, and claimed.
+// PoolSpec holds the ports of the pool and the in_use flags of those that no
+// container has claimed. Its size is bounded: two sets of 8 KiB.
 type PoolSpec struct {
-	IP       string         `json:"ip"` // canonical literal
-	Protocol string         `json:"protocol"`
-	Ports    PortSet        `json:"ports"`
-	Flagged  PortSet        `json:"flagged"`          // in_use
-	Claims   map[int]string `json:"claims,omitempty"` // port to internal_id
+	IP       string  `json:"ip"` // canonical literal
+	Protocol string  `json:"protocol"`
+	Ports    PortSet `json:"ports"`
+	Flagged  PortSet `json:"flagged"` // in_use, of ports without a claim
+}
+
+// Claim is the hold of one container on one port of a pool. Each is stored on
+// its own, beside the pool.
+type Claim struct {
+	Container string `json:"container"` // internal_id
+	InUse     bool   `json:"in_use"`    // the flag of a port that is claimed
 }
 
 // PoolStatus is what the firewall's controller did.

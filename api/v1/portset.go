@@ -58,6 +58,30 @@ func (s PortSet) All() iter.Seq[int] {
 	}
 }
 
+// Without returns the ports of s that are not in o.
+func (s PortSet) Without(o PortSet) PortSet {
+	left := s.Clone()
+	for i := range min(len(left.words), len(o.words)) {
+		left.words[i] &^= o.words[i]
+	}
+	return left
+}
+
+// At returns the port that has n lower ones in the set, or -1 if there is none.
+func (s PortSet) At(n int) int {
+	for i, w := range s.words {
+		if count := bits.OnesCount64(w); n >= count {
+			n -= count
+			continue
+		}
+		for range n {
+			w &= w - 1
+		}
+		return i<<6 + bits.TrailingZeros64(w)
+	}
+	return -1
+}
+
 // Equal says whether both sets hold the same ports.
 func (s PortSet) Equal(o PortSet) bool {
 	for i := range max(len(s.words), len(o.words)) {

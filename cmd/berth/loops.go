@@ -97,7 +97,7 @@ func (d *daemon) containerLoop(m *controller.Metrics) *controller.Loop {
 
 func (d *daemon) volumeLoop(m *controller.Metrics) *controller.Loop {
 	uses := volume.NewUses(d.store)
-	scanner := &volume.Scanner{Store: d.store, Directories: d.volumes, Uses: uses, Log: d.log}
+	scanner := &volume.Scanner{Store: d.store, Directories: d.volumes, Log: d.log}
 	return &controller.Loop{
 		Name:       "volume",
 		Reconciler: &volume.Reconciler{Store: d.store, Directories: d.volumes, Uses: uses},

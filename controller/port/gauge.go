@@ -27,8 +27,9 @@ func (g gauge) Collect(out chan<- prometheus.Metric) {
 		pools, err := store.Pools.List(tx)
 		for _, p := range pools {
 			all += p.Spec.Ports.Len()
-			for port := range p.Spec.Flagged.All() {
-				if p.Spec.Ports.Has(port) {
+			flagged += p.Spec.Flagged.Len() // of ports without a claim
+			for _, c := range store.Claims(tx, p.Meta.ID) {
+				if c.InUse {
 					flagged++
 				}
 			}

@@ -90,5 +90,6 @@ func noteOne(tx *store.Tx, synced v1.Pool, o outcome) (changed bool, err error) 
 	})
 }
 
-// isEmpty says that a pool can be forgotten. Nothing can be claimed of it.
-func isEmpty(p v1.Pool) bool { return p.Spec.Ports.Len() == 0 && len(p.Spec.Claims) == 0 }
+// isEmpty reports whether a pool can be forgotten. A port that is claimed is
+// never taken out of its pool, so an empty pool has no claims.
+func isEmpty(p v1.Pool) bool { return p.Spec.Ports.Len() == 0 }

@@ -26,7 +26,6 @@ const (
 type Scanner struct {
 	Store       *store.Store
 	Directories Directories
-	Uses        *Uses
 	Log         *slog.Logger
 }
 
@@ -54,12 +53,19 @@ func (s *Scanner) Source() controller.Source {
 func (s *Scanner) ids(all bool) (ids []string, err error) {
 	err = s.Store.View(func(tx *store.Tx) error {
 		list, err := store.Volumes.List(tx)
+		if err != nil {
+			return err
+		}
 		for _, v := range list {
-			if v.Status.Created && !v.Meta.Deleted && (all || s.Uses.limit(v) > 0) {
+			limit, err := limitOf(tx, v)
+			if err != nil {
+				return err
+			}
+			if v.Status.Created && !v.Meta.Deleted && (all || limit > 0) {
 				ids = append(ids, v.Meta.ID)
 			}
 		}
-		return err
+		return nil
 	})
 	return ids, err
 }

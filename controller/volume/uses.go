@@ -10,22 +10,17 @@ import (
 	"berth/store"
 )
 
-// Uses knows which containers use which volume, so that a volume's reconcile
-// need not read every container. It follows the store as a source.
+// Uses knows which containers use which volume, and follows the store as a
+// source of the volumes that are affected by a change of a container.
 type Uses struct {
 	store *store.Store
 
 	mu sync.Mutex
-	by map[string]use // by internal_id
-}
-
-type use struct {
-	volume string
-	disk   int64 // limits.disk, bytes
+	of map[string]string // the volume of each container, by internal_id
 }
 
 // NewUses makes a Uses that knows nothing until Source runs.
-func NewUses(s *store.Store) *Uses { return &Uses{store: s, by: map[string]use{}} }
+func NewUses(s *store.Store) *Uses { return &Uses{store: s, of: map[string]string{}} }
 
 // Source names the volumes of containers that are new, changed or gone.
 func (u *Uses) Source() controller.Source {
@@ -44,46 +39,48 @@ func (u *Uses) Source() controller.Source {
 
 // look reads one container. An error of the store leaves what was known.
 func (u *Uses) look(id string) (before, after string) {
-	var now use
 	err := u.store.View(func(tx *store.Tx) error {
 		c, err := store.Containers.Get(tx, id)
-		now = use{c.Spec.VolumeID, c.Spec.Limits.Disk}
+		after = c.Spec.VolumeID
 		return err
 	})
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	before = u.by[id].volume
+	before = u.of[id]
 	switch {
 	case err == nil:
-		u.by[id] = now
+		u.of[id] = after
 	case errors.Is(err, store.ErrNotFound):
-		delete(u.by, id)
+		delete(u.of, id)
 	}
-	return before, now.volume
+	return before, after
 }
 
 // any asks the store itself: a directory must not go while the source lags.
 func (u *Uses) any(volume string) bool {
 	used := false
 	err := u.store.View(func(tx *store.Tx) error {
-		all, err := store.Containers.List(tx)
-		for _, c := range all {
-			used = used || c.Spec.VolumeID == volume
-		}
-		return err
+		used = len(store.Containers.IDsBy(tx, volume)) > 0
+		return nil
 	})
 	return used || err != nil
 }
 
-// limit is the smallest of the volume's limit and those of its containers; 0 is none.
-func (u *Uses) limit(v v1.Volume) int64 {
-	u.mu.Lock()
-	defer u.mu.Unlock()
+// limitOf returns the smallest of the volume's limit and those of its
+// containers, in bytes; 0 is none. A container that cannot be read has none.
+func limitOf(tx *store.Tx, v v1.Volume) (int64, error) {
 	limit := v.Spec.SizeLimit
-	for _, use := range u.by {
-		if use.volume == v.Meta.ID && use.disk > 0 && (limit == 0 || use.disk < limit) {
-			limit = use.disk
+	for _, id := range store.Containers.IDsBy(tx, v.Meta.ID) {
+		c, err := store.Containers.Get(tx, id)
+		if errors.Is(err, store.ErrDamaged) {
+			continue
+		}
+		if err != nil {
+			return 0, err
+		}
+		if disk := c.Spec.Limits.Disk; disk > 0 && (limit == 0 || disk < limit) {
+			limit = disk
 		}
 	}
-	return limit
+	return limit, nil
 }

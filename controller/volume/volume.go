@@ -36,7 +36,7 @@ var settled = controller.Result{}
 
 // Reconcile takes one step for the volume with this id.
 func (r *Reconciler) Reconcile(ctx context.Context, id string) (controller.Result, error) {
-	v, err := r.load(id)
+	v, limit, err := r.load(id)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return settled, nil
@@ -45,7 +45,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, id string) (controller.Resul
 	case v.Meta.Deleted:
 		return r.remove(ctx, id)
 	}
-	r.Directories.SetLimit(id, r.Uses.limit(v), v.Status.Size)
+	r.Directories.SetLimit(id, limit, v.Status.Size)
 	condition, err := r.directory(v)
 	if err != nil {
 		return settled, errors.Join(err, r.note(id, condition))
@@ -53,12 +53,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, id string) (controller.Resul
 	return settled, r.note(id, condition)
 }
 
-func (r *Reconciler) load(id string) (v v1.Volume, err error) {
+// load returns a volume and its limit in bytes.
+func (r *Reconciler) load(id string) (v v1.Volume, limit int64, err error) {
 	err = r.Store.View(func(tx *store.Tx) error {
-		v, err = store.Volumes.Get(tx, id)
+		if v, err = store.Volumes.Get(tx, id); err == nil {
+			limit, err = limitOf(tx, v)
+		}
 		return err
 	})
-	return v, err
+	return v, limit, err
 }
 
 // directory makes the directory if it was never made, and looks at it otherwise.

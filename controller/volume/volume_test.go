@@ -101,7 +101,7 @@ func live(t *testing.T, test func(w *world)) {
 		w := &world{t, s, &disk{state: map[string]error{}, limits: map[string]int64{}}}
 		log := slog.New(slog.DiscardHandler)
 		uses := volume.NewUses(s)
-		scanner := &volume.Scanner{Store: s, Directories: w.disk, Uses: uses, Log: log}
+		scanner := &volume.Scanner{Store: s, Directories: w.disk, Log: log}
 		l := &controller.Loop{Name: "volume", Workers: 2, Log: log, BackOff: controller.BackOff(time.Second, time.Minute),
 			Reconciler: &volume.Reconciler{Store: s, Directories: w.disk, Uses: uses},
 			Wish:       []controller.Source{store.Volumes.Source(s, store.SpecChanged)},

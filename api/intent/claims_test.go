@@ -1,0 +1,106 @@
+package intent_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"berth/api/intent"
+	v1 "berth/api/v1"
+	"berth/store"
+)
+
+// wide has every port of 10.0.0.9 in its pool.
+func wide(w *world) {
+	w.t.Helper()
+	var f intent.Faults
+	all := intent.CheckPorts(&f, "10.0.0.9", "1-65535", "tcp")
+	require.NoError(w.t, f.Err())
+	require.NoError(w.t, intent.AddPorts(w.store, all))
+}
+
+// bound is a spec with n ports of 10.0.0.9, from first on.
+func (w *world) bound(first, n int) v1.ContainerSpec {
+	spec := w.spec()
+	for port := first; port < first+n; port++ {
+		spec.Ports = append(spec.Ports, v1.Port{IP: "10.0.0.9", Port: port, Protocol: "tcp"})
+	}
+	return spec
+}
+
+// claim lets containers claim the first n ports of 10.0.0.9.
+func (w *world) claim(n int) {
+	w.t.Helper()
+	const each = 1000
+	for first := 1; first <= n; first += each {
+		id := fmt.Sprintf("%s-%05d", strings.Repeat("x", 57), first)
+		spec := w.bound(first, min(each, n+1-first))
+		require.NoError(w.t, intent.CreateContainer(w.store, intent.Policy{}, id, spec), "%d ports are claimed", first-1)
+	}
+}
+
+func TestEveryPortOfAnAddressCanBeClaimed(t *testing.T) {
+	w := newWorld(t)
+	wide(w)
+	w.claim(65535)
+	require.NoError(t, w.store.View(func(tx *store.Tx) error {
+		_, err := intent.RandomPort(tx, "10.0.0.9", "tcp")
+		require.Equal(t, v1.ErrNoPorts, err)
+		return nil
+	}))
+	require.Empty(t, w.audit())
+}
+
+func TestTheFlagOfAClaimedPortGoesWithTheClaim(t *testing.T) {
+	w := newWorld(t)
+	ref := intent.PortRef{IP: "10.0.0.1", Port: 1001, Protocol: "tcp"}
+	look := func() (inUse bool, by string) { e := w.port(1001, "tcp"); return e.InUse, e.Container }
+	require.NoError(t, intent.UsePort(w.store, ref, true))
+	w.create("mc", 1001)
+	inUse, by := look()
+	require.True(t, inUse)
+	require.Equal(t, "mc", by)
+
+	require.NoError(t, intent.UsePort(w.store, ref, false))
+	inUse, by = look()
+	require.False(t, inUse)
+	require.Equal(t, "mc", by, "a flag is no claim")
+	require.NoError(t, intent.UsePort(w.store, ref, true))
+	require.NoError(t, intent.DeleteContainer(w.store, "mc", false))
+	inUse, by = look()
+	require.False(t, inUse, "also one that was set by hand before")
+	require.Empty(t, by)
+}
+
+// BenchmarkCreate creates and deletes a container beside others.
+func BenchmarkCreate(b *testing.B) {
+	for _, claims := range []int{0, 1000, 10000, 20000} {
+		b.Run(fmt.Sprintf("claims-%d", claims), func(b *testing.B) {
+			w := newWorld(b)
+			wide(w)
+			w.claim(claims)
+			b.ResetTimer()
+			for i := range b.N {
+				id := fmt.Sprintf("new-%d", i)
+				require.NoError(b, intent.CreateContainer(w.store, intent.Policy{}, id, w.bound(30000+i%30000, 1)))
+				require.NoError(b, intent.DeleteContainer(w.store, id, false))
+			}
+		})
+	}
+}
+
+// BenchmarkRandomPort picks a port beside 20,000 claims.
+func BenchmarkRandomPort(b *testing.B) {
+	w := newWorld(b)
+	wide(w)
+	w.claim(20000)
+	b.ResetTimer()
+	for range b.N {
+		require.NoError(b, w.store.View(func(tx *store.Tx) error {
+			_, err := intent.RandomPort(tx, "10.0.0.9", "tcp")
+			return err
+		}))
+	}
+}

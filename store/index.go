@@ -1,0 +1,72 @@
+package store
+
+import (
+	"strings"
+
+	v1 "berth/api/v1"
+)
+
+// index has a key for each object of a kind whose spec refers to something.
+type index struct{ kind string }
+
+// volumeOf is what a container refers to.
+func volumeOf(s v1.ContainerSpec) string { return s.VolumeID }
+
+// noRef is for specs that refer to nothing.
+func noRef[S any](S) string { return "" }
+
+func (x index) key(ref, id string) string { return "index/" + x.kind + "/" + ref + "/" + id }
+
+// move takes an object from one ref to another. An empty one is none.
+func (x index) move(tx *Tx, id, from, to string) error {
+	if from == to {
+		return nil
+	}
+	if from != "" {
+		if err := tx.remove(x.key(from, id)); err != nil {
+			return err
+		}
+	}
+	if to == "" {
+		return nil
+	}
+	return tx.set(x.key(to, id), []byte{})
+}
+
+// purge searches the whole index for an object, and removes it.
+func (x index) purge(tx *Tx, id string) error {
+	var keys []string
+	prefix := "index/" + x.kind + "/"
+	for e := range tx.scan(prefix, prefix) {
+		if strings.HasSuffix(e.key, "/"+id) {
+			keys = append(keys, e.key)
+		}
+	}
+	for _, key := range keys {
+		if err := tx.remove(key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// IDsBy returns the ids of the objects whose spec refers to ref, sorted: the
+// containers that use a volume. It costs as much as there are of them, however
+// many objects there are.
+func (c Collection[S, T]) IDsBy(tx *Tx, ref string) (ids []string) {
+	prefix := index{c.kind}.key(ref, "")
+	for e := range tx.scan(prefix, prefix) {
+		ids = append(ids, e.key[len(prefix):])
+	}
+	return ids
+}
+
+// unindex removes an object from the index of its kind, also one whose spec
+// cannot be decoded.
+func (c Collection[S, T]) unindex(tx *Tx, id string) error {
+	h, _, err := changeHalf[S](tx, c.specKey(id))
+	if err != nil {
+		return index{c.kind}.purge(tx, id)
+	}
+	return index{c.kind}.move(tx, id, c.ref(h.Value), "")
+}

@@ -1,0 +1,42 @@
+package store
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	v1 "berth/api/v1"
+)
+
+func TestIndexFollowsEverySpec(t *testing.T) {
+	s := openIn(t, t.TempDir())
+	use := func(id, volume string) func(*Tx) error {
+		return func(tx *Tx) error {
+			return Containers.SetSpec(tx, id, func(c *v1.ContainerSpec) error { c.VolumeID = volume; return nil })
+		}
+	}
+	users := func(volume string) (ids []string) {
+		require.NoError(t, s.View(func(tx *Tx) error { ids = Containers.IDsBy(tx, volume); return nil }))
+		return ids
+	}
+	for _, id := range []string{"b", "a", "c"} {
+		require.NoError(t, s.Update(func(tx *Tx) error {
+			defer func() { require.Contains(t, Containers.IDsBy(tx, "v1"), id, "within the update too") }()
+			return Containers.Create(tx, id, v1.ContainerSpec{VolumeID: "v1"})
+		}))
+	}
+	require.Equal(t, []string{"a", "b", "c"}, users("v1"))
+	require.NoError(t, s.Update(use("b", "v2")))
+	require.NoError(t, s.Update(use("c", "")))
+	require.Equal(t, []string{"a"}, users("v1"))
+	require.Equal(t, []string{"b"}, users("v2"))
+	require.NoError(t, s.Update(func(tx *Tx) error { return Containers.Delete(tx, "a") }))
+	require.Equal(t, []string{"a"}, users("v1"), "one that is asked to go uses its volume")
+	require.NoError(t, s.Update(func(tx *Tx) error { return Containers.Purge(tx, "a") }))
+	require.Empty(t, users("v1"))
+
+	require.NoError(t, s.Update(func(tx *Tx) error { return tx.set("container/b/spec", []byte("{}\n{cut")) }))
+	require.Equal(t, []string{"b"}, users("v2"), "one that cannot be read too")
+	require.NoError(t, s.Update(func(tx *Tx) error { return Containers.Purge(tx, "b") }))
+	require.Empty(t, users("v2"))
+}
