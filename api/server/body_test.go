@@ -162,3 +162,32 @@ func TestBodyLimit(t *testing.T) {
 	require.Equal(t, "Request body is too large", a.json["error"])
 	require.Equal(t, 413, h.do(request{method: "POST", path: "/auth/tokens", body: body(1 << 20)}).status)
 }
+
+func TestMeasure(t *testing.T) {
+	for raw, want := range map[string][2]int{
+		`5`: {1, 0}, `[]`: {1, 1}, ` [ ] `: {1, 1}, `[1]`: {2, 1}, `{"a":1,"b":[1,{}]}`: {5, 3}, `["[{,",1]`: {3, 1}, `["\",[",1]`: {3, 1}, `[[[`: {3, 3}, `"`: {1, 0}, ``: {1, 0},
+	} {
+		values, depth := measure([]byte(raw))
+		require.Equal(t, want, [2]int{values, depth}, raw)
+	}
+}
+
+// TestBodiesThatAreTooMuch: what is too deep or has too many values is refused as
+// a whole, in the text too.
+func TestBodiesThatAreTooMuch(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"status":` + strings.Repeat("[", 63) + strings.Repeat("]", 63) + `,"text":"a"}`: "",
+		`{"status":` + strings.Repeat("[", 64) + strings.Repeat("]", 64) + `,"text":"a"}`: "body: must be nested at most 64 deep",
+		`{"text":"a","x":[` + strings.Repeat("0,", maxValues) + `0]}`:                     "body: must hold at most 200000 values",
+		strings.Repeat(`{"":0},`, maxValues):                                              "body: must hold at most 200000 values",
+		strings.Repeat(`[`, 1<<20):                                                        "body: must be nested at most 64 deep",
+	} {
+		var f intent.Faults
+		unmarshal([]byte(body), &sample{}, &f)
+		got := ""
+		if err := f.Err(); err != nil {
+			got = err.Error()
+		}
+		require.Equal(t, want, got, clip(body))
+	}
+}

@@ -47,10 +47,7 @@ func rawConn(c net.Conn) syscall.RawConn {
 	if own, is := c.(*conn); is {
 		c = own.Conn
 	}
-	if tls, is := c.(interface{ NetConn() net.Conn }); is {
-		c = tls.NetConn()
-	}
-	tcp, is := c.(syscall.Conn)
+	tcp, is := plain(c).(syscall.Conn)
 	if !is {
 		return nil
 	}

@@ -2,15 +2,11 @@ package server
 
 import (
 	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"reflect"
 	"slices"
 	"strconv"
-	"unicode/utf8"
 
 	"berth/api/intent"
 	v1 "berth/api/v1"
@@ -19,63 +15,58 @@ import (
 // ignored is the type of a field that may be sent, and is not read.
 type ignored struct{}
 
-// unmarshal reads a JSON object into the struct that out points to, and notes
-// in f everything that is wrong with it. A field is optional unless its tag is
+// unmarshal reads a JSON object into the struct that out points to, and adds to
+// f everything that is wrong with it. A field is optional unless its tag is
 // wire:"required"; null is absent. No body at all is an empty object. It returns
 // false if there is no object to read.
+//
+// It builds nothing but out: a field that nobody knows, or that is ignored, is
+// skipped.
 func unmarshal(raw []byte, out any, f *intent.Faults) bool {
-	var tree any = map[string]any{}
-	if len(bytes.TrimSpace(raw)) > 0 {
-		var err error
-		if tree, err = parse(raw); err != nil {
-			f.Add("body", "%s", err)
-			return false
-		}
+	if len(bytes.TrimSpace(raw)) == 0 {
+		raw = []byte("{}")
 	}
-	fields, isObject := tree.(map[string]any)
-	if !isObject {
+	if err := checkJSON(raw); err != nil {
+		f.Add("body", "%s", err)
+		return false
+	}
+	value := trimJSON(raw)
+	if value[0] != '{' {
 		f.Add("body", "must be an object")
 		return false
 	}
-	fillStruct(reflect.ValueOf(out).Elem(), fields, "", f)
+	fillStruct(reflect.ValueOf(out).Elem(), value, "", f)
 	return true
 }
 
-// parse reads one JSON value and nothing after it.
-func parse(raw []byte) (any, error) {
-	if !utf8.Valid(raw) {
-		return nil, errors.New("must be UTF-8")
-	}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	var tree any
-	if err := d.Decode(&tree); err != nil {
-		return nil, errors.New("is not JSON")
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return nil, errors.New("has data after the JSON value")
-	}
-	return tree, nil
-}
-
-func fillStruct(v reflect.Value, fields map[string]any, path string, f *intent.Faults) {
-	known := map[string]bool{}
+func fillStruct(v reflect.Value, object []byte, path string, f *intent.Faults) {
+	sent := make([][]byte, v.NumField()) // by field: the last value of that name
+	index := make(map[string]int, v.NumField())
 	for i := range v.NumField() {
+		index[jsonName(v.Type().Field(i))] = i
+	}
+	var unknown map[string]bool
+	for name, value := range members(object) {
+		if i, known := index[name]; known {
+			sent[i] = value
+			continue
+		}
+		if unknown == nil {
+			unknown = map[string]bool{}
+		}
+		unknown[name] = true
+	}
+	for i, value := range sent {
 		field := v.Type().Field(i)
-		name := jsonName(field)
-		known[name] = true
-		data, sent := fields[name]
 		switch {
-		case sent && data != nil:
-			fill(v.Field(i), data, join(path, name), f)
+		case value != nil && !isNull(value):
+			fill(v.Field(i), value, join(path, jsonName(field)), f)
 		case field.Tag.Get("wire") == "required":
-			f.Add(join(path, name), "is required")
+			f.Add(join(path, jsonName(field)), "is required")
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		if !known[name] {
-			f.Add(join(path, clip(name)), "unknown field")
-		}
+	for _, name := range slices.Sorted(maps.Keys(unknown)) {
+		f.Add(join(path, clip(name)), "unknown field")
 	}
 }
 
@@ -111,99 +102,98 @@ var (
 	durationType = reflect.TypeFor[v1.Duration]()
 )
 
-func fill(v reflect.Value, data any, path string, f *intent.Faults) {
+func fill(v reflect.Value, value []byte, path string, f *intent.Faults) {
 	switch v.Type() {
 	case ignoredType:
 		return
 	case durationType:
-		fillDuration(v, data, path, f)
+		if v.Addr().Interface().(*v1.Duration).UnmarshalJSON(value) != nil {
+			f.Add(path, "must be a duration such as 90s, 1h30m or 7d")
+		}
 		return
 	}
 	switch v.Kind() {
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
-		fill(v.Elem(), data, path, f)
+		fill(v.Elem(), value, path, f)
 	case reflect.Struct:
-		if fields, isObject := data.(map[string]any); isObject {
-			fillStruct(v, fields, path, f)
+		if value[0] == '{' {
+			fillStruct(v, value, path, f)
 		} else {
 			f.Add(path, "must be an object")
 		}
 	case reflect.Slice:
-		fillSlice(v, data, path, f)
+		fillSlice(v, value, path, f)
 	case reflect.Map:
-		fillMap(v, data, path, f)
+		fillMap(v, value, path, f)
 	default:
-		fillScalar(v, data, path, f)
+		fillScalar(v, value, path, f)
 	}
 }
 
-func fillDuration(v reflect.Value, data any, path string, f *intent.Faults) {
-	text, err := json.Marshal(data)
-	if err == nil {
-		err = v.Addr().Interface().(*v1.Duration).UnmarshalJSON(text)
-	}
-	if err != nil {
-		f.Add(path, "must be a duration such as 90s, 1h30m or 7d")
-	}
-}
-
-func fillSlice(v reflect.Value, data any, path string, f *intent.Faults) {
-	list, isArray := data.([]any)
-	if !isArray {
+func fillSlice(v reflect.Value, value []byte, path string, f *intent.Faults) {
+	if value[0] != '[' {
 		f.Add(path, "must be an array")
 		return
 	}
-	v.Set(reflect.MakeSlice(v.Type(), len(list), len(list)))
-	for i, element := range list {
+	n := 0
+	for range elements(value) {
+		n++
+	}
+	v.Set(reflect.MakeSlice(v.Type(), n, n))
+	i := 0
+	for element := range elements(value) {
 		fill(v.Index(i), element, fmt.Sprintf("%s[%d]", path, i), f)
+		i++
 	}
 }
 
 // fillMap reads a map from string to string.
-func fillMap(v reflect.Value, data any, path string, f *intent.Faults) {
-	fields, isObject := data.(map[string]any)
-	if !isObject {
+func fillMap(v reflect.Value, value []byte, path string, f *intent.Faults) {
+	if value[0] != '{' {
 		f.Add(path, "must be an object")
 		return
 	}
+	fields := maps.Collect(members(value))
 	v.Set(reflect.MakeMap(v.Type()))
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		value := reflect.New(v.Type().Elem()).Elem()
-		fill(value, fields[name], join(path, clip(name)), f)
-		v.SetMapIndex(reflect.ValueOf(name), value)
+		element := reflect.New(v.Type().Elem()).Elem()
+		fill(element, fields[name], join(path, clip(name)), f)
+		v.SetMapIndex(reflect.ValueOf(name), element)
 	}
 }
 
-func fillScalar(v reflect.Value, data any, path string, f *intent.Faults) {
-	number, _ := data.(json.Number)
+func fillScalar(v reflect.Value, value []byte, path string, f *intent.Faults) {
+	number := ""
+	if value[0] == '-' || '0' <= value[0] && value[0] <= '9' {
+		number = string(value)
+	}
 	switch v.Kind() {
 	case reflect.String:
-		if text, isString := data.(string); isString {
-			v.SetString(text)
+		if value[0] != '"' {
+			f.Add(path, "must be a string")
 			return
 		}
-		f.Add(path, "must be a string")
+		v.SetString(unquote(value))
 	case reflect.Bool:
-		if b, isBool := data.(bool); isBool {
-			v.SetBool(b)
-			return
+		if value[0] != 't' && value[0] != 'f' {
+			f.Add(path, "must be true or false")
 		}
-		f.Add(path, "must be true or false")
+		v.SetBool(value[0] == 't')
 	case reflect.Float64:
-		n, err := strconv.ParseFloat(string(number), 64)
+		n, err := strconv.ParseFloat(number, 64)
 		if err != nil {
 			f.Add(path, "must be a number")
 		}
 		v.SetFloat(n)
 	case reflect.Uint16:
-		n, err := strconv.ParseUint(string(number), 10, 16)
+		n, err := strconv.ParseUint(number, 10, 16)
 		if err != nil {
 			f.Add(path, "must be an integer between 0 and 65535")
 		}
 		v.SetUint(n)
 	default:
-		n, err := strconv.ParseInt(string(number), 10, 64)
+		n, err := strconv.ParseInt(number, 10, 64)
 		if err != nil {
 			f.Add(path, "must be an integer")
 		}

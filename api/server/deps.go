@@ -49,7 +49,7 @@ type Deps struct {
 	Gatherer   prometheus.Gatherer
 	Log        *slog.Logger
 	Version    string
-	ConnsPerIP int // connections at once from one address; 0: 4096
+	ConnsPerIP int // connections at once from one address, until they had a valid token; 0: 512
 
 	// HeaderTimeout is the time for the first byte of a request, and then for its
 	// headers; 0: 10 s.

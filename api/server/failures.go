@@ -64,6 +64,11 @@ func (s *Server) clientIP(c *fiber.Ctx) string {
 	return address
 }
 
+// trusted reports whether an address is one of a trusted proxy.
+func (s *Server) trusted(address string) bool {
+	return within(s.settings.Current().Server.TrustedProxies, address)
+}
+
 // within says whether an address is in one of the networks.
 func within(networks []string, address string) bool {
 	ip, err := netip.ParseAddr(address)

@@ -85,6 +85,9 @@ func (s *Server) authenticate(c *fiber.Ctx, r route) (intent.Caller, error) {
 	if errors.Is(err, intent.ErrUnauthorized) {
 		s.failures.note(s.clientIP(c))
 	}
+	if own, is := c.Context().Conn().(*conn); is && err == nil {
+		own.all.prove(own, caller.TokenID)
+	}
 	return caller, err
 }
 

@@ -159,30 +159,29 @@ func TestStuckClientsGet408(t *testing.T) {
 	}
 }
 
+// TestConnectionsPerAddress: one too many closes the oldest without a token.
 func TestConnectionsPerAddress(t *testing.T) {
 	h := newHarnessWith(t, func(d *Deps) { d.ConnsPerIP = 3 })
-	ping := "GET /healthz HTTP/1.1\nHost: x\n\n"
-	var open []*raw
-	for range 3 {
-		c := h.dial()
-		c.send(ping)
+	ask := func(c *raw, head string) {
+		c.send("GET /network/ports HTTP/1.1\n" + head + "\n")
 		c.answer()
+	}
+	good := h.dial()
+	ask(good, headers)
+	var open []*raw
+	for range 5 {
+		c := h.dial()
+		ask(c, "Host: x\n")
 		open = append(open, c)
 	}
-	over := h.dial()
-	_, err := over.r.ReadByte()
-	require.Error(t, err, "one too many is closed")
-	require.NoError(t, open[0].Close())
-	require.Eventually(t, func() bool {
-		c, err := net.Dial("tcp", strings.TrimPrefix(h.base, "http://"))
-		if err != nil {
-			return false
-		}
-		defer c.Close()
-		_, _ = io.WriteString(c, strings.ReplaceAll(ping, "\n", "\r\n"))
-		_, err = http.ReadResponse(bufio.NewReader(c), nil)
-		return err == nil
-	}, 5*time.Second, 10*time.Millisecond)
+	for i, c := range open[:2] {
+		_, err := c.r.ReadByte()
+		require.Error(t, err, i)
+	}
+	for _, c := range open[2:] {
+		ask(c, headers)
+	}
+	ask(good, headers)
 }
 
 // lines is a log that a test reads.

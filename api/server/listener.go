@@ -1,81 +1,86 @@
 package server
 
 import (
-	"io"
+	"errors"
+	"log/slog"
 	"net"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
-// defaultConnsPerIP is far above what a panel needs, and far below what a
-// machine can bear.
-const defaultConnsPerIP = 4096
+// The time between two tries to accept a connection, when the first has failed.
+const (
+	acceptRetryMin = 5 * time.Millisecond
+	acceptRetryMax = 500 * time.Millisecond
+)
 
-// listener closes connections of an address that has too many, and gives each
-// write of the others a deadline.
+// acceptLogEvery spaces the log lines about connections that could not be accepted.
+const acceptLogEvery = 10 * time.Second
+
+// listener accepts connections until it is closed. No error ends it: those of a
+// process or host without free handles or memory (EMFILE, ENFILE, ENOBUFS,
+// ENOMEM) pass, and of others nobody knows that they do not.
 type listener struct {
 	net.Listener
-	max int
-
-	mu   sync.Mutex
-	open map[string]int     // by address
-	all  map[*conn]struct{} // all of them
-
+	conns   *connections
+	log     *slog.Logger
+	closed  chan struct{}
 	closing func() error // close, once
+
+	failed int       // tries since the last log line
+	logged time.Time // when that was
 }
 
-func newListener(ln net.Listener, max int) *listener {
-	if max <= 0 {
-		max = defaultConnsPerIP
-	}
-	l := &listener{Listener: ln, max: max, open: map[string]int{}, all: map[*conn]struct{}{}}
+func newListener(ln net.Listener, conns *connections, log *slog.Logger) *listener {
+	l := &listener{Listener: ln, conns: conns, log: log, closed: make(chan struct{})}
 	l.closing = sync.OnceValue(l.close)
 	return l
 }
 
-// Accept returns the next connection that is not one too many.
+// Accept returns the next connection. Its only error is net.ErrClosed.
 func (l *listener) Accept() (net.Conn, error) {
+	delay := acceptRetryMin
 	for {
 		c, err := l.Listener.Accept()
-		if err != nil {
+		if errors.Is(err, net.ErrClosed) {
 			return nil, err
 		}
-		address := host(c.RemoteAddr())
-		own := &conn{Conn: c}
-		own.done = sync.OnceFunc(func() { l.remove(own, address) })
-		if l.add(own, address) {
+		if err != nil {
+			l.conns.trim()
+			l.logFailure(err)
+			if !l.pause(delay) {
+				return nil, net.ErrClosed
+			}
+			delay = min(2*delay, acceptRetryMax)
+			continue
+		}
+		delay = acceptRetryMin
+		own := &conn{Conn: c, all: l.conns}
+		if l.conns.add(own) {
 			return own, nil
 		}
-		_ = c.Close()
 	}
 }
 
-func host(a net.Addr) string {
-	name, _, err := net.SplitHostPort(a.String())
-	if err != nil {
-		return a.String()
+// logFailure logs an error of Accept, unless it has logged one just now.
+func (l *listener) logFailure(err error) {
+	l.failed++
+	if time.Since(l.logged) < acceptLogEvery {
+		return
 	}
-	return name
+	l.log.Error("could not accept a connection; trying again", "err", err, "tries", l.failed)
+	l.failed, l.logged = 0, time.Now()
 }
 
-func (l *listener) add(c *conn, address string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.open[address] >= l.max {
+// pause waits. It returns false if the listener is closed.
+func (l *listener) pause(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-l.closed:
 		return false
-	}
-	l.open[address]++
-	l.all[c] = struct{}{}
-	return true
-}
-
-func (l *listener) remove(c *conn, address string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.all, c)
-	if l.open[address]--; l.open[address] <= 0 {
-		delete(l.open, address)
+	case <-timer.C:
+		return true
 	}
 }
 
@@ -84,84 +89,10 @@ func (l *listener) remove(c *conn, address string) {
 func (l *listener) Close() error { return l.closing() }
 
 func (l *listener) close() error {
+	close(l.closed)
 	err := l.Listener.Close()
-	l.mu.Lock()
-	var unused []*conn
-	for c := range l.all {
-		if !c.used.Load() {
-			unused = append(unused, c)
-		}
-	}
-	l.mu.Unlock()
-	for _, c := range unused {
+	for _, c := range l.conns.unused() {
 		_ = c.Close()
 	}
 	return err
-}
-
-// The bounds of a lingering close.
-const (
-	lingerTime  = 2 * time.Second
-	lingerBytes = 64 << 20
-)
-
-// conn is a connection whose client has to take each chunk within writeTimeout.
-type conn struct {
-	net.Conn
-	done   func()
-	used   atomic.Bool // something has come
-	over   atomic.Bool // nothing more will come
-	linger atomic.Bool // the client is still sending what nobody reads
-}
-
-// Read notes that something has come.
-func (c *conn) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	if n > 0 && !c.used.Load() {
-		c.used.Store(true)
-	}
-	if err == io.EOF {
-		c.over.Store(true)
-	}
-	return n, err
-}
-
-// Write gives the whole of p one deadline.
-func (c *conn) Write(p []byte) (int, error) {
-	if err := c.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
-		return 0, err
-	}
-	return c.Conn.Write(p)
-}
-
-// ReadFrom sends a file without a copy in memory, with a deadline for each part of it.
-func (c *conn) ReadFrom(r io.Reader) (int64, error) {
-	const part = 1 << 20
-	var sent int64
-	for {
-		if err := c.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
-			return sent, err
-		}
-		n, err := io.CopyN(c.Conn, r, part)
-		sent += n
-		if err == io.EOF {
-			return sent, nil
-		}
-		if err != nil {
-			return sent, err
-		}
-	}
-}
-
-// Close closes the connection and counts it out, once. If the client is still
-// sending, a plain close would make its system throw away the answer: so first
-// only our side is closed, and for a while what comes is read and thrown away.
-func (c *conn) Close() error {
-	if half, can := c.Conn.(interface{ CloseWrite() error }); can && c.linger.Swap(false) {
-		_ = half.CloseWrite()
-		_ = c.SetReadDeadline(time.Now().Add(lingerTime))
-		_, _ = io.CopyN(io.Discard, c.Conn, lingerBytes)
-	}
-	c.done()
-	return c.Conn.Close()
 }

@@ -102,7 +102,7 @@ func (s *Server) Listen(ln net.Listener) error {
 	watching.Go(func() { listening{s}.watch(ctx) })
 	defer watching.Wait()
 	defer cancel()
-	own := newListener(ln, s.deps.ConnsPerIP)
+	own := newListener(ln, newConnections(s.deps.ConnsPerIP, s.trusted), s.log)
 	if !s.takeListener(own) {
 		return own.Close()
 	}

@@ -1,0 +1,103 @@
+package e2e_test
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"berth/hack/berthtest"
+)
+
+// TestHalfOpenConnectionsEndNothing opens more connections than berth may have
+// handles, from three addresses and without a token.
+func TestHalfOpenConnectionsEndNothing(t *testing.T) {
+	t.Parallel()
+	b := berthtest.Start(t, berthtest.Options{})
+	handles := limitHandles(t, b, 120)
+	opened := 0
+	for i := range 3 * handles {
+		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(2+i%3))}, Timeout: 10 * time.Second}
+		c, err := dialer.Dial("tcp", b.Addr)
+		if err != nil {
+			continue
+		}
+		opened++
+		t.Cleanup(func() { _ = c.Close() })
+		_, _ = c.Write([]byte("GET /healthz HTTP/1.1\r\nHost:"))
+	}
+	require.Greater(t, opened, handles)
+	for range 20 {
+		b.Must(t, "GET", "/containers", nil, "Connection", "close")
+		b.Must(t, "GET", "/readyz", nil)
+	}
+	require.Equal(t, 201, b.Post(t, "/volumes", nil).Status, "the store and the volumes have handles left")
+}
+
+// TestNoHandleIsLeft takes every handle from berth for a while.
+func TestNoHandleIsLeft(t *testing.T) {
+	t.Parallel()
+	b := berthtest.Start(t, berthtest.Options{})
+	before := handleLimit(t, b)
+	setHandleLimit(t, b, 3)
+	var waiting []net.Conn
+	for range 5 {
+		c, err := net.Dial("tcp", b.Addr)
+		require.NoError(t, err)
+		waiting = append(waiting, c)
+	}
+	berthtest.Until(t, 30*time.Second, "berth logs that it has no handle", func() bool {
+		return strings.Contains(b.Log(), "could not accept a connection")
+	})
+	setHandleLimit(t, b, before)
+	for _, c := range waiting {
+		require.NoError(t, c.Close())
+	}
+	b.Ready(t)
+	b.Must(t, "GET", "/containers", nil)
+}
+
+// TestAllHandlesAreUsed starts berth with a soft limit far below the hard one.
+func TestAllHandlesAreUsed(t *testing.T) {
+	t.Parallel()
+	var own unix.Rlimit
+	require.NoError(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &own))
+	b := berthtest.Start(t, berthtest.Options{})
+	require.Equal(t, own.Max, handleLimit(t, b))
+}
+
+// limitHandles leaves berth as many handles as it has, and some more.
+func limitHandles(t *testing.T, b *berthtest.Berth, more int) (limit int) {
+	t.Helper()
+	open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", b.Pid()))
+	require.NoError(t, err)
+	limit = len(open) + more
+	setHandleLimit(t, b, uint64(limit))
+	return limit
+}
+
+func setHandleLimit(t *testing.T, b *berthtest.Berth, n uint64) {
+	t.Helper()
+	limit := unix.Rlimit{Cur: n, Max: handleMax(t, b)}
+	require.NoError(t, unix.Prlimit(b.Pid(), unix.RLIMIT_NOFILE, &limit, nil))
+}
+
+// handleLimit is berth's soft limit of handles.
+func handleLimit(t *testing.T, b *berthtest.Berth) uint64 {
+	t.Helper()
+	var limit unix.Rlimit
+	require.NoError(t, unix.Prlimit(b.Pid(), unix.RLIMIT_NOFILE, nil, &limit))
+	return limit.Cur
+}
+
+func handleMax(t *testing.T, b *berthtest.Berth) uint64 {
+	t.Helper()
+	var limit unix.Rlimit
+	require.NoError(t, unix.Prlimit(b.Pid(), unix.RLIMIT_NOFILE, nil, &limit))
+	return limit.Max
+}
