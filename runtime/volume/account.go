@@ -161,3 +161,6 @@ func onDisk(info fs.FileInfo) int64 {
 
 // roundUp is what n bytes of a file will occupy.
 func roundUp(n int64) int64 { return (n + blockSize - 1) / blockSize * blockSize }
+
+// share begins an operation that makes use of the volume's space.
+func (t *tree) share() *share { return &share{a: t.used} }

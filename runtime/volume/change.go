@@ -67,14 +67,14 @@ func (t *tree) delete(ctx context.Context, p string) error {
 	defer top.close()
 	x := t.newTemp()
 	defer x.release()
-	if err := dir.moveNew(path.Base(p), top, x.name); err != nil {
+	if err := dir.fd().moveNew(path.Base(p), top.fd(), x.name); err != nil {
 		return err
 	}
-	r := reaper{root: t.Root, prefix: x.name}
-	if err = r.run(ctx); err != nil {
+	freed, err := reap(ctx, top.fd(), x.name)
+	if err != nil {
 		t.used.setSwept(false)
 	}
-	t.used.settle(-r.freed)
+	t.used.settle(-freed)
 	return errors.Join(err, dir.dir.Sync())
 }
 
@@ -109,7 +109,7 @@ func (t *tree) rename(src, dst string) error {
 		return err
 	}
 	defer to.close()
-	err = from.moveNew(path.Base(src), to, base)
+	err = from.fd().moveNew(path.Base(src), to.fd(), base)
 	if errors.Is(err, fs.ErrNotExist) {
 		return notFound(src)
 	}

@@ -119,7 +119,7 @@ func (p *packing) run(out *v1.Archive) error {
 	}
 	defer dir.Close()
 	x := p.t.newTemp()
-	sh := &share{a: p.t.used}
+	sh := p.t.share()
 	defer func() { x.drop(); sh.end() }()
 	f, err := x.create()
 	if err != nil {
@@ -147,7 +147,7 @@ func (p *packing) run(out *v1.Archive) error {
 // all packs every path that was asked for.
 func (p *packing) all(dir *os.Root) error {
 	if len(p.paths) == 0 {
-		return p.below(dir, "", 0)
+		return p.named(dir, root)
 	}
 	for _, name := range p.paths {
 		if err := p.named(dir, name); err != nil {
@@ -160,18 +160,28 @@ func (p *packing) all(dir *os.Root) error {
 // named packs one path: the links on the way to it are followed.
 func (p *packing) named(dir *os.Root, name string) error {
 	if name == root {
-		return p.below(dir, "", 0)
+		all, err := openDirfd(dir, root)
+		if err != nil {
+			return err
+		}
+		defer all.close()
+		return p.below(all, "", 0)
 	}
-	in, err := openFolder(dir, path.Dir(name))
+	in, err := openDirfd(dir, path.Dir(name))
 	if err != nil {
 		return err
 	}
-	defer in.Close()
-	info, err := in.Lstat(path.Base(name))
+	defer in.close()
+	s, err := newDescent(in)
 	if err != nil {
 		return err
 	}
-	it := item{in: in, name: path.Base(name), path: name, info: info}
+	base := path.Base(name)
+	info, err := in.lstat(base)
+	if err != nil {
+		return err
+	}
+	it := item{in: in, name: base, info: info, at: s, up: strings.TrimSuffix(name, base)}
 	if info.Mode()&fs.ModeSymlink != 0 {
 		if _, err := dir.Stat(name); escapes(err) || errors.Is(err, syscall.ELOOP) {
 			return err
@@ -180,15 +190,15 @@ func (p *packing) named(dir *os.Root, name string) error {
 	if err := p.visit(it); err != nil || !info.IsDir() {
 		return err
 	}
-	sub, err := openFolder(in, it.name)
+	sub, err := in.open(base)
 	if err != nil {
 		return err
 	}
-	defer sub.Close()
+	defer sub.close()
 	return p.below(sub, name+"/", strings.Count(name, "/")+1)
 }
 
-func (p *packing) below(dir *os.Root, up string, level int) error {
+func (p *packing) below(dir *dirfd, up string, level int) error {
 	w := walker{end: p.t.ctx, depth: p.t.m.opt.Limits.Depth, visit: p.visit, hidden: p.t.hidden(p.folder),
 		deep: func(item) error {
 			return v1.Errorf(v1.InvalidRequest, "Folders are nested more than %d deep", p.t.m.opt.Limits.Depth)
@@ -203,7 +213,7 @@ func (p *packing) visit(it item) error {
 	}
 	switch it.info.Mode().Type() {
 	case fs.ModeDir:
-		return p.pack.add(it.path+"/", "", it.info, nil)
+		return p.pack.add(it.path()+"/", "", it.info, nil)
 	case fs.ModeSymlink:
 		return p.link(it)
 	case 0:
@@ -214,45 +224,31 @@ func (p *packing) visit(it item) error {
 }
 
 func (p *packing) link(it item) error {
-	target, err := it.in.Readlink(it.name)
+	target, err := it.in.readlink(it.name)
 	if err != nil {
-		return ignoreMissing(err)
+		return ignoreChanged(changed(err))
 	}
-	if !inside(path.Join(p.folder, it.path), target) {
+	if !inside(path.Join(p.folder, it.path()), target) {
 		p.skipped++
 		return nil
 	}
-	return p.pack.add(it.path, target, it.info, nil)
-}
-
-// errChanged says that an entry is no longer what its folder's list said.
-var errChanged = errors.New("changed while it was read")
-
-func ignoreChanged(err error) error {
-	if errors.Is(err, errChanged) {
-		return nil
-	}
-	return err
+	return p.pack.add(it.path(), target, it.info, nil)
 }
 
 func (p *packing) file(it item) error {
-	f, err := openRegular(it.in, it.name)
-	var refused *v1.Error
-	if errors.As(err, &refused) || errors.Is(err, fs.ErrNotExist) || escapes(err) {
-		return errChanged
-	}
+	f, err := it.in.openRegular(it.name)
 	if err != nil {
-		return err
+		return changed(err)
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
 		return err
 	}
-	if first := p.seen(it.path, info); first != "" {
-		return p.pack.link(it.path, first, info)
+	if first := p.seen(it.path(), info); first != "" {
+		return p.pack.link(it.path(), first, info)
 	}
-	return p.pack.add(it.path, "", info, &holeReader{file: f, end: p.t.ctx, size: info.Size()})
+	return p.pack.add(it.path(), "", info, &holeReader{file: f, end: p.t.ctx, size: info.Size()})
 }
 
 // inodeHeld is what is kept of a file with several hard links beside its name.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 
 	v1 "berth/api/v1"
 )
@@ -41,122 +42,177 @@ func (t *tree) copy(src, dst string) error {
 	if _, err := t.Lstat(dst); err == nil {
 		return exists(dst)
 	}
-	dir, base := split(src)
-	in, err := newFolder(t.Root, dir)
-	if err != nil {
-		return refuse(src, err)
-	}
-	defer in.close()
 	x := t.newTemp()
-	sh := &share{a: t.used}
+	sh := t.share()
 	defer func() { x.drop(); sh.end() }()
-	c := copier{t: t, share: sh, single: !info.IsDir()}
-	if err := c.entry(in.Root, base, src, t.Root, x.name, 0); err != nil {
+	top, err := openDirfd(t.Root, root)
+	if err != nil {
+		return err
+	}
+	defer top.close()
+	out, err := newDescent(top)
+	if err != nil {
+		return err
+	}
+	defer out.close()
+	c := copier{t: t, share: sh, out: out, as: x.name}
+	if err := c.run(src, info.IsDir()); err != nil {
 		return refuse(src, err)
 	}
 	return x.publish(dst, sh)
 }
 
-// copier copies entries from one folder to another, both of them handles.
+// copier copies a tree: it follows the walk through it by a descent of its own
+// through the copy.
 type copier struct {
-	t      *tree
-	share  *share
-	single bool // one file is all there is to copy
+	t       *tree
+	share   *share
+	out     *descent
+	as      string // name of the copy, until it is whole
+	src     string // the walk's start, from the volume's root
+	single  bool   // one file is all there is to copy
+	entries int
 }
 
-// entry copies the entry name of in to the name as of out. P is its path from
-// the volume's root.
-func (c *copier) entry(in *os.Root, name, p string, out *os.Root, as string, level int) error {
-	if err := c.t.ctx(); err != nil {
-		return err
+// run copies src, a path from the volume's root.
+func (c *copier) run(src string, folder bool) error {
+	if folder {
+		in, err := openDirfd(c.t.Root, src)
+		if err != nil {
+			return err
+		}
+		defer in.close()
+		c.src = src
+		return c.below(in)
 	}
-	info, err := in.Lstat(name)
+	dir, base := split(src)
+	in, err := openDirfd(c.t.Root, dir)
 	if err != nil {
 		return err
 	}
-	switch info.Mode().Type() {
-	case fs.ModeDir:
-		return c.folder(in, name, p, out, as, info, level)
-	case fs.ModeSymlink:
-		return c.link(in, name, p, out, as)
-	case 0:
-		return c.file(in, name, out, as, info)
+	defer in.close()
+	s, err := newDescent(in)
+	if err != nil {
+		return err
 	}
-	if level == 0 {
-		return notAFile(p)
+	info, err := in.lstat(base)
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() && info.Mode()&fs.ModeSymlink == 0 {
+		return notAFile(src)
+	}
+	c.src, c.single = dir, true
+	return c.visit(item{in: in, name: base, info: info, at: s}, c.as)
+}
+
+// below copies the folder in with all that is in it.
+func (c *copier) below(in *dirfd) error {
+	info, err := in.file.Stat()
+	if err == nil {
+		err = c.folder(c.as, info)
+	}
+	if err != nil {
+		return err
+	}
+	limit := c.t.m.opt.Limits.Depth
+	w := walker{end: c.t.ctx, depth: limit,
+		hidden: func(_ bool, name string) bool { return isTemp(name) && c.t.m.inUse(name) },
+		visit:  func(it item) error { return ignoreChanged(c.visit(it, it.name)) },
+		left:   func(depth int) error { return c.leave(depth + 1) },
+		deep: func(item) error {
+			return v1.Errorf(v1.InvalidRequest, "Folders are nested more than %d deep", limit)
+		}}
+	if err := w.walk(in, "", 0); err != nil {
+		return err
+	}
+	return c.leave(0)
+}
+
+// visit copies one entry under the name as.
+func (c *copier) visit(it item, as string) error {
+	if c.entries++; c.entries > c.t.m.opt.Limits.Entries {
+		return v1.Errorf(v1.SizeLimit, "Too many files: a copy may have %d", c.t.m.opt.Limits.Entries)
+	}
+	switch it.info.Mode().Type() {
+	case fs.ModeDir:
+		return c.folder(as, it.info)
+	case fs.ModeSymlink:
+		return c.link(it, as)
+	case 0:
+		return c.file(it, as)
 	}
 	return nil
 }
 
-func (c *copier) folder(in *os.Root, name, p string, out *os.Root, as string, info fs.FileInfo, level int) error {
-	if level >= c.t.m.opt.Limits.Depth {
-		return v1.Errorf(v1.InvalidRequest, "Folders are nested more than %d deep", level)
-	}
+// folder makes a folder and goes into it.
+func (c *copier) folder(as string, info fs.FileInfo) error {
 	if err := c.share.grow(blockSize); err != nil {
 		return err
 	}
-	if err := out.Mkdir(as, 0o700); err != nil {
+	if err := c.out.dir().mkdir(as); err != nil {
 		return err
 	}
-	from, err := openFolder(in, name)
-	if err != nil {
+	if err := c.out.enter(as); err != nil {
 		return err
 	}
-	defer from.Close()
-	to, err := openFolder(out, as)
-	if err != nil {
-		return err
-	}
-	defer to.Close()
-	err = eachName(from, func(child string) error {
-		if isTemp(child) && c.t.m.inUse(child) {
-			return nil
-		}
-		return ignoreMissing(c.entry(from, child, p+"/"+child, to, child, level+1))
-	})
-	return errors.Join(err, c.t.keep(out, as, info.Mode(), info))
+	c.out.last().mode, c.out.last().time = info.Mode(), info.ModTime()
+	return nil
 }
 
-// keep gives an entry the mode and time of what it was made from, and its owner.
-func (t *tree) keep(r *os.Root, name string, mode fs.FileMode, info fs.FileInfo) error {
-	return errors.Join(
-		t.own(r, name),
-		r.Chmod(name, mode.Perm()),
-		r.Chtimes(name, info.ModTime(), info.ModTime()),
-	)
+// leave leaves the folders of the copy that are deeper than depth.
+func (c *copier) leave(depth int) (err error) {
+	for c.out.depth() > depth && err == nil {
+		err = c.t.leave(c.out)
+	}
+	return err
+}
+
+// leave gives the last folder of s its owner, its mode and its time, and goes to
+// the one above. What is made in a folder would change its time.
+func (t *tree) leave(s *descent) error {
+	name, mode, changed := s.last().name, s.last().mode, s.last().time
+	if err := t.finish(s.dir().file, mode.Perm()); err != nil {
+		return err
+	}
+	if err := s.leave(); err != nil || changed.IsZero() {
+		return err
+	}
+	return s.dir().chtimes(name, changed)
 }
 
 // link copies a link as it is. One that leads out of the volume is left out.
-func (c *copier) link(in *os.Root, name, p string, out *os.Root, as string) error {
-	target, err := in.Readlink(name)
+func (c *copier) link(it item, as string) error {
+	target, err := it.in.readlink(it.name)
 	if err != nil {
-		return err
+		return changed(err)
 	}
-	if !inside(p, target) {
+	if !inside(path.Join(c.src, it.path()), target) {
 		return nil
 	}
-	if err := out.Symlink(target, as); err != nil {
+	if err := c.out.dir().symlink(target, as); err != nil {
 		return err
 	}
-	return c.t.own(out, as)
+	return c.t.own(c.out.dir(), as)
 }
 
-func (c *copier) file(in *os.Root, name string, out *os.Root, as string, info fs.FileInfo) error {
-	src, err := openRegular(in, name)
+func (c *copier) file(it item, as string) error {
+	src, err := it.in.openRegular(it.name)
 	if err != nil {
-		return err
+		return changed(err)
 	}
 	defer src.Close()
-	dst, err := out.OpenFile(as, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	dst, err := c.out.dir().create(as)
 	if err != nil {
 		return err
 	}
 	defer dst.Close()
-	err = eachExtent(src, info.Size(), func(off, n int64) error { return c.part(src, dst, off, n) })
+	size := it.info.Size()
+	err = eachExtent(src, size, func(off, n int64) error { return c.part(src, dst, off, n) })
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(dst.Truncate(info.Size()), c.t.finish(dst, info.Mode().Perm())); err != nil {
+	if err := errors.Join(dst.Truncate(size), c.t.finish(dst, it.info.Mode().Perm())); err != nil {
 		return err
 	}
 	if c.single {
@@ -165,7 +221,7 @@ func (c *copier) file(in *os.Root, name string, out *os.Root, as string, info fs
 	if err != nil {
 		return err
 	}
-	return out.Chtimes(as, info.ModTime(), info.ModTime())
+	return c.out.dir().chtimes(as, it.info.ModTime())
 }
 
 // part copies n bytes at off, in the kernel where it can.

@@ -50,7 +50,7 @@ func (t *tree) decompress(archive, dest string) error {
 		return exists(dest)
 	}
 	x := t.newTemp()
-	sh := &share{a: t.used}
+	sh := t.share()
 	// What is left of the temporary folder by then is what was replaced.
 	moved := false
 	defer func() {
@@ -68,8 +68,12 @@ func (t *tree) decompress(archive, dest string) error {
 		return err
 	}
 	defer stage.close()
-	u := &unfolding{t: t, share: sh, dest: dest, levels: []level{{Root: stage.Root}}}
-	defer u.leave(0)
+	at, err := newDescent(stage.fd())
+	if err != nil {
+		return err
+	}
+	defer at.close()
+	u := &unfolding{t: t, share: sh, dest: dest, stage: stage.Root, at: at}
 	if err := u.archive(f); err != nil {
 		return err
 	}

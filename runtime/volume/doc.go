@@ -3,9 +3,10 @@
 //
 // Every operation opens the volume's directory as an os.Root and goes on from
 // that handle alone, so neither a path of a client nor a link that a tenant
-// swaps at any moment can lead out. Metadata calls never follow the last link
-// of a path; content may be reached through links that stay inside. FIFOs,
-// sockets and devices are never opened.
+// swaps at any moment can lead out. Below the paths of clients it works with open
+// folders and single names, and holds a few handles at any depth. Metadata calls
+// never follow the last link of a path; content may be reached through links that
+// stay inside. FIFOs, sockets and devices are never opened.
 //
 // What is made is made under a temporary name in the volume's root folder, and
 // renamed into place when it is whole. Temporary names are hidden and refused

@@ -22,12 +22,39 @@ func refuse(path string, err error) error {
 		return v1.ErrInvalidPath
 	case is(err, fs.ErrNotExist, syscall.ENOTDIR):
 		return notFound(path)
+	case errors.Is(err, errMoved):
+		return v1.Errorf(v1.InvalidRequest, "Folders were moved during the operation: try again")
 	case is(err, syscall.ENOSPC, syscall.EDQUOT):
 		return v1.ErrDiskFull
 	case is(err, fs.ErrPermission, syscall.EROFS):
 		return v1.ErrWriteDenied
 	case is(err, fs.ErrExist, syscall.EISDIR):
 		return exists(path)
+	}
+	return err
+}
+
+// errChanged reports that an entry is no longer what its folder's list said. It
+// keeps the cause.
+type errChanged struct{ error }
+
+// Unwrap returns the cause.
+func (e errChanged) Unwrap() error { return e.error }
+
+// changed makes errChanged of what an entry answers that was removed, or replaced
+// by something of another kind, since it was seen.
+func changed(err error) error {
+	var refused *v1.Error
+	if errors.As(err, &refused) || is(err, fs.ErrNotExist, syscall.ELOOP, syscall.EINVAL, syscall.ENXIO) {
+		return errChanged{err}
+	}
+	return err
+}
+
+func ignoreChanged(err error) error {
+	var changed errChanged
+	if errors.As(err, &changed) {
+		return nil
 	}
 	return err
 }

@@ -45,29 +45,28 @@ func (t *tree) top() (*folder, error) {
 	return &folder{Root: t.Root, dir: dir, shared: true}, nil
 }
 
-// moveTo renames the entry old of f to the entry name of dst. The names are
-// single components, so the handles alone decide where they are. Flags are
-// those of renameat2; a file system without them gives EINVAL.
-func (f *folder) moveTo(old string, dst *folder, name string, flags uint) error {
-	for {
-		err := unix.Renameat2(int(f.dir.Fd()), old, int(dst.dir.Fd()), name, flags)
-		if err != syscall.EINTR {
-			return wrap("rename", name, err)
-		}
-	}
+// moveTo renames the entry old to the entry name of dst. Flags are those of
+// renameat2; a file system without them gives EINVAL.
+func (d *dirfd) moveTo(old string, dst *dirfd, name string, flags uint) error {
+	return dst.at("rename", name, func(to int) error {
+		return d.at("rename", old, func(from int) error { return unix.Renameat2(from, old, to, name, flags) })
+	})
 }
 
 // moveNew is moveTo that replaces nothing: EEXIST.
-func (f *folder) moveNew(old string, dst *folder, name string) error {
-	err := f.moveTo(old, dst, name, unix.RENAME_NOREPLACE)
+func (d *dirfd) moveNew(old string, dst *dirfd, name string) error {
+	err := d.moveTo(old, dst, name, unix.RENAME_NOREPLACE)
 	if !errors.Is(err, syscall.EINVAL) {
 		return err
 	}
-	if _, err := dst.Lstat(name); err == nil {
+	if _, err := dst.lstat(name); err == nil {
 		return wrap("rename", name, syscall.EEXIST)
 	}
-	return f.moveTo(old, dst, name, 0)
+	return d.moveTo(old, dst, name, 0)
 }
+
+// fd is the folder as a dirfd, which shares its handle.
+func (f *folder) fd() *dirfd { return &dirfd{f.dir} }
 
 // syncDir makes the names in r durable.
 func syncDir(r *os.Root) error {

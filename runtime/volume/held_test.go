@@ -55,13 +55,11 @@ func TestNamesInMemoryAreBounded(t *testing.T) {
 	require.Less(t, again, 60, "some are links again")
 	require.Positive(t, again, "some were forgotten")
 
-	deep := strings.TrimSuffix(strings.Repeat("d/", 40), "/")
-	require.NoError(t, b.Mkdir(ctx, id, deep))
+	deep(t, b.dir, long, 10, 1)
 	_, err = b.Scan(ctx, id)
 	require.NoError(t, err)
-	for i := range 60 { // at the depth from which on paths are kept
-		require.NoError(t, os.MkdirAll(filepath.Join(b.dir, deep[:61], fmt.Sprint(long, i), "x"), 0o755))
-	}
+	require.NoError(t, os.Mkdir(filepath.Join(b.dir, "deeper"), 0o755))
+	deep(t, filepath.Join(b.dir, "deeper"), long, 60, 1)
 	_, err = b.Scan(ctx, id)
 	require.ErrorContains(t, err, "nested too deeply")
 }

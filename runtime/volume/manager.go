@@ -170,14 +170,24 @@ func (m *Manager) Remove(ctx context.Context, id string) error {
 	if err := base.Rename(id, gone); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("volume %s: %w", id, err)
 	}
-	r := reaper{root: base, prefix: gone}
-	if err := r.run(ctx); err != nil {
+	if err := removeFrom(ctx, base, gone); err != nil {
 		return fmt.Errorf("volume %s: %w", id, err)
 	}
 	m.mu.Lock()
 	delete(m.usages, id)
 	m.mu.Unlock()
 	return syncDir(base)
+}
+
+// removeFrom removes the entry gone of base with all that is in it, and what an
+// older berth has moved up from it.
+func removeFrom(ctx context.Context, base *os.Root, gone string) error {
+	all, err := openDirfd(base, root)
+	if err != nil {
+		return err
+	}
+	defer all.close()
+	return sweep(ctx, all, func(name string) bool { return name == gone || strings.HasPrefix(name, gone+"-") })
 }
 
 // openBase opens the base directory, for the sake of one volume.

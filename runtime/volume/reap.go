@@ -3,130 +3,116 @@ package volume
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
-	"os"
-	"strings"
 	"syscall"
 )
 
-// chunk is how many names of a folder are read at once.
-const chunk = 512
+// emptyTries is how often a folder is emptied into which a tenant goes on
+// putting something.
+const emptyTries = 8
 
-// handsDeep is how many folders inside each other are held open at once.
-const handsDeep = 48
-
-// reaper removes the entries of root whose names begin with prefix. It holds
-// few handles and little memory whatever the tree's depth and breadth: folders
-// that are too deep are moved up to root under prefix and a number. A tenant
-// may change the tree all the while.
+// reaper removes trees. It holds few handles and little memory whatever a tree's
+// depth and breadth. Every call has the handle of an open folder and a single
+// name, and follows no link; so a tenant may rename and swap folders all the
+// while, and nothing but what is in the volume is removed.
 type reaper struct {
-	root   *os.Root
-	prefix string
-	freed  int64 // bytes on disk
-	moved  int
+	ctx   context.Context
+	freed int64 // bytes on disk
 }
 
-// run works until nothing is left or ctx ends; it can be run again.
-func (r *reaper) run(ctx context.Context) error {
-	for {
-		var names []string
-		err := eachName(r.root, func(name string) error {
-			if strings.HasPrefix(name, r.prefix) && len(names) < chunk {
-				names = append(names, name)
-			}
-			return ctx.Err()
-		})
-		if err != nil || len(names) == 0 {
-			return err
-		}
-		for _, name := range names {
-			if err := r.remove(ctx, r.root, name, "", 0); err != nil {
-				return err
-			}
-		}
-	}
-}
-
-// remove removes one entry; up is the path from root to its folder.
-func (r *reaper) remove(ctx context.Context, in *os.Root, name, up string, depth int) error {
-	info, err := in.Lstat(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
+// remove removes the entry name of d with all that is in it. When ctx ends first
+// it can be called again.
+func (r *reaper) remove(d *dirfd, name string) error {
+	s, err := newDescent(d)
 	if err != nil {
 		return err
 	}
-	if !info.IsDir() {
-		err = in.Remove(name)
-	} else if depth < handsDeep {
-		err = r.empty(ctx, in, name, up+name, depth)
-	} else {
-		r.moved++
-		return r.root.Rename(up+name, fmt.Sprintf("%s-%d-%d", r.prefix, os.Getpid(), r.moved))
-	}
-	if err == nil {
-		r.freed += onDisk(info)
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
-}
-
-// empty removes a folder with what is in it. A tenant may add to it meanwhile,
-// so it is tried a few times.
-func (r *reaper) empty(ctx context.Context, in *os.Root, name, up string, depth int) (err error) {
-	for range 8 {
-		if err = syscallOf(in.Remove(name)); !errors.Is(err, syscall.ENOTEMPTY) {
-			return err
-		}
-		d, oerr := openFolder(in, name)
-		if oerr != nil {
-			return oerr
-		}
-		oerr = eachName(d, func(child string) error {
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			return r.remove(ctx, d, child, up+"/", depth+1)
-		})
-		d.Close()
-		if oerr != nil {
-			return oerr
-		}
-	}
-	return err
-}
-
-// syscallOf makes ENOTEMPTY of EEXIST, which some file systems say.
-func syscallOf(err error) error {
-	if errors.Is(err, syscall.EEXIST) {
-		return syscall.ENOTEMPTY
-	}
-	return err
-}
-
-// eachName calls f for every name in the folder r, without holding them all.
-func eachName(r *os.Root, f func(name string) error) error {
-	d, err := r.OpenFile(root, dirFlags, 0)
-	if err != nil {
+	defer s.close()
+	if err := r.one(s, name); err != nil {
 		return err
 	}
-	defer d.Close()
-	for {
-		names, err := d.Readdirnames(chunk)
-		for _, name := range names {
-			if err := f(name); err != nil {
-				return err
-			}
+	for s.depth() > 0 {
+		if err := r.ctx.Err(); err != nil {
+			return err
 		}
-		if errors.Is(err, io.EOF) {
-			return nil
+		name, err := s.last().names.read(s.dir())
+		switch {
+		case err == nil:
+			err = r.one(s, name)
+		case errors.Is(err, io.EOF):
+			err = r.leave(s)
 		}
 		if err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// one removes an entry, or goes into it.
+func (r *reaper) one(s *descent, name string) error {
+	info, err := s.dir().lstat(name)
+	if err != nil {
+		return ignoreMissing(err)
+	}
+	if !info.IsDir() {
+		return r.count(info, s.dir().unlink(name))
+	}
+	err = s.dir().rmdir(name)
+	if !errors.Is(err, syscall.ENOTEMPTY) {
+		return r.count(info, err)
+	}
+	if err := s.enter(name); err != nil {
+		return ignoreGone(err)
+	}
+	s.last().size = onDisk(info)
+	return nil
+}
+
+// leave removes the folder that s is in, whose entries are gone.
+func (r *reaper) leave(s *descent) error {
+	last := *s.last()
+	err := s.leave()
+	if errors.Is(err, errMoved) { // to elsewhere in the volume, where it may come by again
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	err = s.dir().rmdir(last.name)
+	switch {
+	case err == nil:
+		r.freed += last.size
+	case errors.Is(err, syscall.ENOTEMPTY) && last.mess < emptyTries:
+		if err := s.enter(last.name); err != nil {
+			return ignoreGone(err)
+		}
+		s.last().size, s.last().mess = last.size, last.mess+1
+		return nil
+	case errors.Is(err, syscall.ENOTDIR): // something else was put there
+		return r.one(s, last.name)
+	}
+	return ignoreMissing(err)
+}
+
+// count adds what was removed. That somebody else removed it is no error; nor is
+// it that a folder and a file were swapped: what is there now keeps the folder
+// above from being removed, which is then read again.
+func (r *reaper) count(info fs.FileInfo, err error) error {
+	if err == nil {
+		r.freed += onDisk(info)
+	}
+	if errors.Is(err, syscall.EISDIR) || errors.Is(err, syscall.ENOTDIR) {
+		return nil
+	}
+	return ignoreMissing(err)
+}
+
+// reap removes the entry name of d, and returns how many bytes on disk are free
+// by that.
+func reap(ctx context.Context, d *dirfd, name string) (freed int64, err error) {
+	r := reaper{ctx: ctx}
+	err = r.remove(d, name)
+	return r.freed, err
 }

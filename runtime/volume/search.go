@@ -26,11 +26,11 @@ func (f Files) Search(ctx context.Context, id, p, query string) ([]v1.FoundFile,
 	}
 	found := []v1.FoundFile{}
 	err = f.on(ctx, id, p, func(t *tree) error {
-		r, err := openFolder(t.Root, p)
+		r, err := openDirfd(t.Root, p)
 		if err != nil {
 			return err
 		}
-		defer r.Close()
+		defer r.close()
 		up := strings.TrimPrefix(p+"/", "./")
 		w := walker{end: t.ctx, depth: f.m.opt.Limits.Depth, hidden: t.hidden(p),
 			deep: func(item) error { return nil },
@@ -39,7 +39,7 @@ func (f Files) Search(ctx context.Context, id, p, query string) ([]v1.FoundFile,
 					return nil
 				}
 				e := entry(it.name, it.info)
-				found = append(found, v1.FoundFile{Path: up + it.path, Type: e.Type, Size: e.Size})
+				found = append(found, v1.FoundFile{Path: up + it.path(), Type: e.Type, Size: e.Size})
 				if len(found) == f.m.opt.Limits.Found {
 					return errEnough
 				}

@@ -2,8 +2,8 @@ package volume
 
 import (
 	"errors"
+	"io"
 	"io/fs"
-	"os"
 	"path"
 	"syscall"
 
@@ -28,11 +28,11 @@ func settleIn(t *tree, x *temp, stage *folder, dest string) error {
 		return err
 	}
 	defer to.close()
-	g := merge{t: t, from: stage.Root, to: to.Root}
-	if err := g.check(stage.Root, to.Root, dest); err != nil {
+	g := merge{t: t, stage: stage, dest: to}
+	if err := g.both(func() error { return g.check(dest) }); err != nil {
 		return err
 	}
-	if err := g.move(stage, to, ""); err != nil {
+	if err := g.both(func() error { return g.move("") }); err != nil {
 		return errors.Join(err, g.undo())
 	}
 	return to.dir.Sync()
@@ -40,10 +40,11 @@ func settleIn(t *tree, x *temp, stage *folder, dest string) error {
 
 // merge moves a tree into another one, a folder at a time.
 type merge struct {
-	t        *tree
-	from, to *os.Root
-	done     []moved
-	held     int64 // bytes that done takes
+	t           *tree
+	stage, dest *folder
+	from, to    *descent // the folder at hand, on either side
+	done        []moved
+	held        int64 // bytes that done takes
 }
 
 // moved is one entry that was moved, or swapped with the one in its place. All
@@ -56,53 +57,77 @@ type moved struct {
 // movedHeld is what is kept of a moved entry beside its name.
 const movedHeld = 64
 
+// both begins at the top of both trees.
+func (g *merge) both(do func() error) (err error) {
+	if g.from, err = newDescent(g.stage.fd()); err != nil {
+		return err
+	}
+	defer g.from.close()
+	if g.to, err = newDescent(g.dest.fd()); err != nil {
+		return err
+	}
+	defer g.to.close()
+	return do()
+}
+
+// in does something in the folder name of either side.
+func (g *merge) in(name string, do func() error) error {
+	if err := g.from.enter(name); err != nil {
+		return err
+	}
+	if err := g.to.enter(name); err != nil {
+		return errors.Join(err, g.from.leave())
+	}
+	if err := do(); err != nil {
+		return err
+	}
+	if err := g.from.leave(); err != nil {
+		return err
+	}
+	return g.to.leave()
+}
+
 // check refuses a file where there is a folder, or a folder where there is a
-// file, before anything is moved. Up is the path of to in the volume.
-func (g *merge) check(from, to *os.Root, up string) error {
-	return eachName(from, func(name string) error {
-		there, err := to.Lstat(name)
-		if errors.Is(err, fs.ErrNotExist) {
-			return g.t.ctx()
+// file, before anything is moved. Up is the path of the folder at hand in the
+// volume.
+func (g *merge) check(up string) error {
+	for {
+		name, err := g.from.last().names.read(g.from.dir())
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			err = errors.Join(g.t.ctx(), g.checkOne(name, up))
 		}
 		if err != nil {
 			return err
 		}
-		here, err := from.Lstat(name)
-		if err != nil {
-			return err
-		}
-		if here.IsDir() != there.IsDir() {
-			return exists(path.Join(up, name))
-		}
-		if !here.IsDir() {
-			return g.t.ctx()
-		}
-		return g.both(from, to, name, func(from, to *folder) error {
-			return g.check(from.Root, to.Root, path.Join(up, name))
-		})
-	})
+	}
 }
 
-// both opens the folder name on either side.
-func (g *merge) both(from, to *os.Root, name string, do func(from, to *folder) error) error {
-	a, err := newFolder(from, name)
+func (g *merge) checkOne(name, up string) error {
+	there, err := g.to.dir().lstat(name)
+	if err != nil {
+		return ignoreMissing(err)
+	}
+	here, err := g.from.dir().lstat(name)
 	if err != nil {
 		return err
 	}
-	defer a.close()
-	b, err := newFolder(to, name)
-	if err != nil {
-		return err
+	if here.IsDir() != there.IsDir() {
+		return exists(path.Join(up, name))
 	}
-	defer b.close()
-	return do(a, b)
+	if !here.IsDir() {
+		return nil
+	}
+	return g.in(name, func() error { return g.check(path.Join(up, name)) })
 }
 
-// move moves every entry of from to the folder to. Where there is a file
-// already the two are swapped, so that it can be undone.
-func (g *merge) move(from, to *folder, up string) error {
+// move moves every entry of the folder at hand to that of the other side. Where
+// there is a file already the two are swapped, so that it can be undone.
+func (g *merge) move(up string) error {
 	var names []string // all of them first: the folder changes on the way
-	err := eachName(from.Root, func(name string) error {
+	err := g.from.dir().each(func(name string) error {
 		if g.held += movedHeld + int64(len(name)); g.held > g.t.m.opt.Limits.Held {
 			return v1.Errorf(v1.SizeLimit, "Too many files to merge with a folder that exists: unfold into a new one")
 		}
@@ -113,30 +138,29 @@ func (g *merge) move(from, to *folder, up string) error {
 		return err
 	}
 	for _, name := range names {
-		if err := g.one(from, to, name, up); err != nil {
+		if err := g.one(name, up); err != nil {
 			return err
 		}
 	}
-	return to.dir.Sync()
+	return g.to.dir().file.Sync()
 }
 
-func (g *merge) one(from, to *folder, name, up string) error {
+func (g *merge) one(name, up string) error {
 	if err := g.t.ctx(); err != nil {
 		return err
 	}
+	from, to := g.from.dir(), g.to.dir()
 	err := from.moveNew(name, to, name)
 	if !errors.Is(err, fs.ErrExist) {
 		return g.note(moved{up: up, name: name}, err)
 	}
-	here, err := from.Lstat(name)
+	here, err := from.lstat(name)
 	if err != nil {
 		return err
 	}
 	if here.IsDir() {
 		g.held += int64(len(up) + len(name))
-		return g.both(from.Root, to.Root, name, func(from, to *folder) error {
-			return g.move(from, to, up+name+"/")
-		})
+		return g.in(name, func() error { return g.move(up + name + "/") })
 	}
 	err = from.moveTo(name, to, name, unix.RENAME_EXCHANGE)
 	if errors.Is(err, syscall.EINVAL) { // a file system that cannot swap: it stays replaced
@@ -162,12 +186,12 @@ func (g *merge) undo() (err error) {
 
 func (g *merge) back(m moved) error {
 	dir, base := root+"/"+m.up, m.name
-	from, err := newFolder(g.from, dir)
+	from, err := openDirfd(g.stage.Root, dir)
 	if err != nil {
 		return err
 	}
 	defer from.close()
-	to, err := newFolder(g.to, dir)
+	to, err := openDirfd(g.dest.Root, dir)
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"errors"
 	"io/fs"
 	"os"
 	"strings"
@@ -54,10 +53,15 @@ func (x *temp) mkdir() (*folder, error) {
 	if err := x.t.Mkdir(x.name, 0o700); err != nil {
 		return nil, err
 	}
-	if err := x.t.own(x.t.Root, x.name); err != nil {
+	f, err := newFolder(x.t.Root, x.name)
+	if err != nil {
 		return nil, err
 	}
-	return newFolder(x.t.Root, x.name)
+	if err := x.t.finish(f.dir, 0o700); err != nil {
+		f.close()
+		return nil, err
+	}
+	return f, nil
 }
 
 // appear moves the entry, which is whole, to dst, where nothing may stand.
@@ -73,7 +77,7 @@ func (x *temp) appear(dst string) error {
 		return err
 	}
 	defer top.close()
-	if err := top.moveNew(x.name, to, base); err != nil {
+	if err := top.fd().moveNew(x.name, to.fd(), base); err != nil {
 		return err
 	}
 	return to.dir.Sync()
@@ -101,13 +105,16 @@ func (t *tree) finish(f *os.File, mode fs.FileMode) error {
 // drop removes what is left of the entry and gives its name back. It works on
 // after the operation's end; what it cannot remove is left to the next scan.
 func (x *temp) drop() (freed int64) {
-	r := reaper{root: x.t.Root, prefix: x.name}
-	err := r.run(context.Background())
+	top, err := openDirfd(x.t.Root, root)
+	if err == nil {
+		freed, err = reap(context.Background(), top, x.name)
+		top.close()
+	}
 	x.release()
 	if err != nil {
 		x.t.used.setSwept(false)
 	}
-	return r.freed
+	return freed
 }
 
 func (x *temp) release() {
@@ -123,19 +130,38 @@ func (m *Manager) Sweep(ctx context.Context, id string) error {
 		return err
 	}
 	defer t.close()
-	var left []string
-	err = eachName(t.Root, func(name string) error {
-		if isTemp(name) && !m.inUse(name) {
-			left = append(left, name)
-		}
-		return ctx.Err()
-	})
-	for _, name := range left {
-		r := reaper{root: t.Root, prefix: name}
-		err = errors.Join(err, r.run(ctx))
+	top, err := openDirfd(t.Root, root)
+	if err != nil {
+		return err
 	}
-	return err
+	defer top.close()
+	return sweep(ctx, top, func(name string) bool { return isTemp(name) && !m.inUse(name) })
 }
+
+// sweep removes the entries of d that are left over, some at a time: there may be
+// very many.
+func sweep(ctx context.Context, d *dirfd, isLeft func(name string) bool) error {
+	for {
+		var left []string
+		err := d.each(func(name string) error {
+			if isLeft(name) && len(left) < sweepAtOnce {
+				left = append(left, name)
+			}
+			return ctx.Err()
+		})
+		if err != nil || len(left) == 0 {
+			return err
+		}
+		for _, name := range left {
+			if _, err := reap(ctx, d, name); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// sweepAtOnce is how many names a sweep keeps.
+const sweepAtOnce = 512
 
 // inUse says whether an operation under way made the temporary name. What a
 // reaper moves up begins with the name that it reaps.

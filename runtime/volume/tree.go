@@ -160,11 +160,11 @@ func (t *tree) mkdir(up *folder, name string) (*folder, error) {
 	return f, nil
 }
 
-// own gives the entry name of r to the configured owner.
-func (t *tree) own(r *os.Root, name string) error {
+// own gives the entry name of d to the configured owner.
+func (t *tree) own(d *dirfd, name string) error {
 	uid, gid := t.m.owner()
 	if uid < 0 && gid < 0 {
 		return nil
 	}
-	return r.Lchown(name, uid, gid)
+	return d.chown(name, uid, gid)
 }

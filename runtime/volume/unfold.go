@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"strings"
+	"syscall"
 	"time"
 
 	v1 "berth/api/v1"
@@ -18,18 +19,10 @@ type unfolding struct {
 	src     *source
 	share   *share
 	dest    string // where it will go, from the volume's root
-	levels  []level
+	stage   *os.Root
+	at      *descent // in the temporary folder, to the folder of the entry at hand
 	entries int
 	bytes   int64
-}
-
-// level is an open folder on the way to the entry at hand. Its time and mode
-// are set when it is left, for what is made in it changes them.
-type level struct {
-	*os.Root
-	name string
-	mode fs.FileMode // to be set, if known
-	time time.Time
 }
 
 // unfolded is one entry of an archive, whatever its format.
@@ -104,8 +97,8 @@ func checkName(name string, depth int) error {
 }
 
 // makeRoom removes an earlier entry of the same name: the last one counts.
-func makeRoom(in *os.Root, base, name string) error {
-	info, err := in.Lstat(base)
+func makeRoom(in *dirfd, base, name string) error {
+	info, err := in.lstat(base)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -115,7 +108,7 @@ func makeRoom(in *os.Root, base, name string) error {
 	if info.IsDir() {
 		return damaged("Archive has a folder and a file of one name: %q", name)
 	}
-	return in.Remove(base)
+	return in.unlink(base)
 }
 
 func (u *unfolding) folder(e unfolded) error {
@@ -125,7 +118,7 @@ func (u *unfolding) folder(e unfolded) error {
 	if _, err := u.enter(e.name); err != nil {
 		return err
 	}
-	last := &u.levels[len(u.levels)-1]
+	last := u.at.last()
 	last.mode, last.time = e.mode, e.time
 	return nil
 }
@@ -133,13 +126,13 @@ func (u *unfolding) folder(e unfolded) error {
 // enter opens the folder dir, from the one before: archives are mostly in the
 // order of a tree. Folders are made as needed, and links are never followed, so
 // nothing is written through a link that the archive has made.
-func (u *unfolding) enter(dir string) (*os.Root, error) {
+func (u *unfolding) enter(dir string) (*dirfd, error) {
 	var parts []string
 	if dir != root {
 		parts = strings.Split(dir, "/")
 	}
 	same := 0
-	for same < len(parts) && same+1 < len(u.levels) && u.levels[same+1].name == parts[same] {
+	for same < len(parts) && same < u.at.depth() && u.at.levels[same+1].name == parts[same] {
 		same++
 	}
 	if err := u.leave(same); err != nil {
@@ -150,17 +143,16 @@ func (u *unfolding) enter(dir string) (*os.Root, error) {
 			return nil, err
 		}
 	}
-	return u.levels[len(u.levels)-1].Root, nil
+	return u.at.dir(), nil
 }
 
-// down opens the folder name in the last level, and makes it if need be.
+// down goes into the folder name, and makes it if need be.
 func (u *unfolding) down(name string, full []string) error {
-	in := u.levels[len(u.levels)-1].Root
-	next := level{name: name}
-	err := in.Mkdir(name, 0o755)
+	mode, changed := fs.FileMode(0o755), time.Time{} // whatever the daemon's umask is
+	err := u.at.dir().mkdir(name)
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		info, err := in.Lstat(name)
+		info, err := u.at.dir().lstat(name)
 		if err != nil {
 			return err
 		}
@@ -170,60 +162,56 @@ func (u *unfolding) down(name string, full []string) error {
 		if !info.IsDir() {
 			return damaged("Archive has a folder and a file of one name: %q", strings.Join(full, "/"))
 		}
-		next.time, next.mode = info.ModTime(), info.Mode()
+		mode, changed = info.Mode(), info.ModTime()
 	case err != nil:
 		return err
 	default:
-		if err := errors.Join(u.share.grow(blockSize), u.t.own(in, name)); err != nil {
+		if err := u.share.grow(blockSize); err != nil {
 			return err
 		}
-		next.mode = 0o755 // whatever the daemon's umask is
 	}
-	if next.Root, err = openFolder(in, name); err != nil {
+	if err := u.at.enter(name); err != nil {
 		return err
 	}
-	u.levels = append(u.levels, next)
+	u.at.last().mode, u.at.last().time = mode, changed
 	return nil
 }
 
-// leave closes all levels below the first n, and the temporary folder itself.
+// leave leaves all folders below the first n.
 func (u *unfolding) leave(n int) (err error) {
-	for len(u.levels) > n+1 {
-		last := u.levels[len(u.levels)-1]
-		u.levels = u.levels[:len(u.levels)-1]
-		up := u.levels[len(u.levels)-1].Root
-		last.Close()
-		err = errors.Join(err, up.Chmod(last.name, last.mode.Perm()))
-		if !last.time.IsZero() {
-			err = errors.Join(err, up.Chtimes(last.name, last.time, last.time))
-		}
+	for u.at.depth() > n && err == nil {
+		err = u.t.leave(u.at)
 	}
 	return err
 }
 
 // link makes a symbolic link, if it stays in the volume where it will be.
-func (u *unfolding) link(in *os.Root, base string, e unfolded) error {
+func (u *unfolding) link(in *dirfd, base string, e unfolded) error {
 	if !inside(path.Join(u.dest, e.name), e.target) || strings.ContainsRune(e.target, 0) || len(e.target) > v1.MaxPath {
 		return v1.ErrInvalidPath
 	}
-	if err := in.Symlink(e.target, base); err != nil {
+	if err := in.symlink(e.target, base); err != nil {
 		return err
 	}
 	return u.t.own(in, base)
 }
 
 // hardLink links a file that the archive has made before, and nothing else.
-func (u *unfolding) hardLink(in *os.Root, base string, e unfolded) error {
+func (u *unfolding) hardLink(in *dirfd, base string, e unfolded) error {
 	if err := checkName(e.target, u.t.m.opt.Limits.Depth); err != nil {
 		return err
 	}
-	stage, first := u.levels[0].Root, path.Clean(e.target)
-	info, err := stage.Lstat(first)
-	if err != nil && !escapes(err) && !errors.Is(err, fs.ErrNotExist) {
-		return err
+	dir, first := split(path.Clean(e.target))
+	from, err := openDirfd(u.stage, dir)
+	if err == nil {
+		defer from.close()
+		var info fs.FileInfo
+		if info, err = from.lstat(first); err == nil && info.Mode().IsRegular() {
+			return hardLink(from, first, in, base)
+		}
 	}
-	if err != nil || !info.Mode().IsRegular() {
+	if err == nil || escapes(err) || is(err, fs.ErrNotExist, syscall.ENOTDIR, syscall.EINVAL) {
 		return damaged("Archive links to what it does not hold: %q", e.target)
 	}
-	return stage.Link(first, e.name)
+	return err
 }

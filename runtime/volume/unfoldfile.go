@@ -14,11 +14,11 @@ const ratioFrom = 64 << 20
 
 // file makes a regular file. Its mode can have no set-uid, set-gid or sticky
 // bit, for only the permissions are taken.
-func (u *unfolding) file(in *os.Root, base string, e unfolded) error {
+func (u *unfolding) file(in *dirfd, base string, e unfolded) error {
 	if e.size > u.t.m.opt.Limits.ExtractBytes-u.bytes {
 		return u.tooMuch()
 	}
-	f, err := in.OpenFile(base, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	f, err := in.create(base)
 	if err != nil {
 		return err
 	}
@@ -32,7 +32,7 @@ func (u *unfolding) file(in *os.Root, base string, e unfolded) error {
 	if e.time.IsZero() {
 		return nil
 	}
-	return in.Chtimes(base, e.time, e.time)
+	return in.chtimes(base, e.time)
 }
 
 func (u *unfolding) tooMuch() error {

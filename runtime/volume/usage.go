@@ -5,12 +5,9 @@ import (
 	"syscall"
 )
 
-// The bounds of a scan: handles held, and hard links noted. Limits.Held bounds
-// the paths of deep folders.
-const (
-	scanDepth = 32
-	scanLinks = 1 << 20
-)
+// scanLinks is how many hard links a scan remembers. Limits.Held bounds the names
+// of folders inside each other.
+const scanLinks = 1 << 20
 
 // inode names a file with several hard links.
 type inode struct{ dev, ino uint64 }
@@ -20,8 +17,6 @@ type scan struct {
 	t     *tree
 	bytes int64
 	links map[inode]bool
-	deep  []string // folders to come, from the volume's root
-	held  int64    // bytes of their paths
 }
 
 // Scan measures what the volume occupies on disk, in bytes, by walking it, and
@@ -42,54 +37,27 @@ func (m *Manager) Scan(ctx context.Context, id string) (int64, error) {
 		}
 	}
 	s := scan{t: t, links: map[inode]bool{}}
-	if err := s.later(root); err != nil {
+	if err := s.run(); err != nil {
 		return 0, err
-	}
-	for len(s.deep) > 0 {
-		last := len(s.deep) - 1
-		dir := s.deep[last]
-		s.deep = s.deep[:last]
-		s.held -= deepHeld + int64(len(dir))
-		if err := s.from(dir); err != nil {
-			return 0, err
-		}
 	}
 	t.used.measured(s.bytes)
 	return s.bytes, nil
 }
 
-// deepHeld is what is kept of a deep folder beside its path.
-const deepHeld = 32
-
-// later notes a folder to be walked, if there is room for its path: a tenant
-// can make very many with very long ones.
-func (s *scan) later(dir string) error {
-	if s.held += deepHeld + int64(len(dir)); s.held > s.t.m.opt.Limits.Held {
-		return errTooDeep
-	}
-	s.deep = append(s.deep, dir)
-	return nil
-}
-
-// from walks a part of the tree that is scanDepth deep, and notes what is
-// below it.
-func (s *scan) from(dir string) error {
-	r, err := openFolder(s.t.Root, dir)
+// run walks the volume.
+func (s *scan) run() error {
+	d, err := openDirfd(s.t.Root, root)
 	if err != nil {
-		return ignoreGone(err)
+		return err
 	}
-	defer r.Close()
-	w := walker{end: s.t.ctx, depth: scanDepth, visit: s.add, deep: func(it item) error {
-		return s.later(dir + "/" + it.path)
-	}}
-	if dir == root {
-		info, err := r.Lstat(root)
-		if err != nil {
-			return err
-		}
-		s.bytes += onDisk(info)
+	defer d.close()
+	info, err := d.file.Stat()
+	if err != nil {
+		return err
 	}
-	return w.walk(r, "", 0)
+	s.bytes += onDisk(info)
+	w := walker{end: s.t.ctx, held: s.t.m.opt.Limits.Held, visit: s.add, deep: func(item) error { return errTooDeep }}
+	return w.walk(d, "", 0)
 }
 
 func (s *scan) add(it item) error {

@@ -64,7 +64,7 @@ func (t *tree) place(p string) (dst *folder, base string, old fs.FileInfo, err e
 func replace(t *tree, top, dst *folder, base string, old fs.FileInfo, content io.Reader) error {
 	x := t.newTemp()
 	defer x.release()
-	sh := &share{a: t.used}
+	sh := t.share()
 	if old != nil {
 		sh.credit = onDisk(old)
 	}
@@ -73,7 +73,7 @@ func replace(t *tree, top, dst *folder, base string, old fs.FileInfo, content io
 	var freed int64
 	if err == nil {
 		freed = occupied(dst, base)
-		err = top.moveTo(x.name, dst, base, 0)
+		err = top.fd().moveTo(x.name, dst.fd(), base, 0)
 	}
 	if err != nil {
 		return errors.Join(err, ignoreMissing(t.Remove(x.name)))

@@ -1,0 +1,80 @@
+package volume
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// names reads the names in an open folder, a block at a time. Unlike package os
+// it knows at which position of the folder each name is: so the folder may be
+// closed, opened again, and read on.
+type names struct {
+	next int64  // position after the last name that was returned
+	buf  []byte // the rest of the block that was read
+	mem  []byte // nil: the position of the handle is not next
+}
+
+// namesBlock is how many bytes of a folder are read at once.
+const namesBlock = 8 << 10
+
+// The layout of linux_dirent64.
+const (
+	direntOffset = 8
+	direntLength = 16
+	direntName   = 19
+)
+
+// read returns the next name of d, or io.EOF.
+func (n *names) read(d *dirfd) (string, error) {
+	for {
+		if len(n.buf) == 0 {
+			if err := n.fill(d); err != nil {
+				return "", err
+			}
+		}
+		length := int(binary.NativeEndian.Uint16(n.buf[direntLength:]))
+		if length < direntName || length > len(n.buf) {
+			return "", errors.New("the kernel returned a broken list of names")
+		}
+		entry := n.buf[:length]
+		n.buf = n.buf[length:]
+		n.next = int64(binary.NativeEndian.Uint64(entry[direntOffset:]))
+		name, _, _ := bytes.Cut(entry[direntName:], []byte{0})
+		if s := string(name); s != "." && s != ".." {
+			return s, nil
+		}
+	}
+}
+
+func (n *names) fill(d *dirfd) error {
+	fd := int(d.file.Fd())
+	if n.mem == nil {
+		if _, err := unix.Seek(fd, n.next, io.SeekStart); err != nil {
+			return wrap("seek", d.file.Name(), err)
+		}
+		n.mem = make([]byte, namesBlock)
+	}
+	for {
+		k, err := unix.Getdents(fd, n.mem)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+			continue
+		case errors.Is(err, syscall.ENOENT): // the folder itself was removed
+			return io.EOF
+		case err != nil:
+			return wrap("readdir", d.file.Name(), err)
+		case k <= 0:
+			return io.EOF
+		}
+		n.buf = n.mem[:k]
+		return nil
+	}
+}
+
+// drop forgets the block, and keeps the position.
+func (n *names) drop() { n.buf, n.mem = nil, nil }
