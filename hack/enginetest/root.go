@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,10 +17,13 @@ import (
 // folder, which takes two minutes.
 func Root(t testing.TB, suite string) (path string) {
 	t.Helper()
-	_, file, _, _ := runtime.Caller(0)
-	script := filepath.Join(filepath.Dir(file), "..", "engines.sh")
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
+	mod, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
+	if err != nil {
+		t.Fatalf("go env GOMOD: %v", err)
+	}
+	script := filepath.Join(filepath.Dir(strings.TrimSpace(string(mod))), "hack", "engines.sh")
 	var failure bytes.Buffer
 	cmd := exec.CommandContext(ctx, script, "root", suite)
 	cmd.Stderr = &failure
