@@ -2,10 +2,9 @@ package docker
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
-
-	"github.com/docker/docker/client"
 )
 
 // operation is one kind of call: its name in metrics, and how long it may take.
@@ -40,14 +39,14 @@ var operations = []operation{
 
 // calls gives every call its deadline, its metric and its error.
 type calls struct {
-	cli     *client.Client
+	conn    *connection
 	metrics *metrics
 	good    atomic.Int64 // Unix ns, of the last inspect that was answered
 	bad     atomic.Int64 // and of the last that was not
 }
 
-func newCalls(cli *client.Client, m *metrics) *calls {
-	return &calls{cli: cli, metrics: m}
+func newCalls(conn *connection, m *metrics) *calls {
+	return &calls{conn: conn, metrics: m}
 }
 
 // do makes one call on what. Errors wrap what classify finds in them.
@@ -63,11 +62,22 @@ func (c *calls) do(ctx context.Context, op operation, what string, call func(con
 	return explain(ctx, op, what, err)
 }
 
-// negotiated makes a call once the API's version is agreed on. Without this a
-// failed negotiation is ignored by the client, and an older engine then
-// refuses requests that are right.
+// negotiated makes a call once the API's version is agreed on. An engine that
+// refuses the version has not read the request: the version is agreed on anew,
+// and the call made once more.
 func (c *calls) negotiated(ctx context.Context, call func(context.Context) error) error {
-	if err := c.cli.NewVersionError(ctx, "1.25", "berth"); err != nil {
+	cli := c.conn.client()
+	if err := agree(ctx, cli); err != nil {
+		return err
+	}
+	err := call(ctx)
+	if !errors.Is(classify(err), errVersion) {
+		return err
+	}
+	if err := c.conn.renew(cli); err != nil {
+		return err
+	}
+	if err := agree(ctx, c.conn.client()); err != nil {
 		return err
 	}
 	return call(ctx)

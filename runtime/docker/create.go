@@ -57,7 +57,7 @@ func wait(ctx context.Context, d time.Duration) error {
 func (e *core) create(ctx context.Context, s runtime.Spec) (id string, err error) {
 	config, host := build(e.cfg, s)
 	err = e.calls.do(ctx, opCreate, describe(s.Name), func(ctx context.Context) error {
-		made, err := e.cli.ContainerCreate(ctx, config, host, nil, nil, engineName(e.cfg.StoreID, s.Name))
+		made, err := e.conn.client().ContainerCreate(ctx, config, host, nil, nil, engineName(e.cfg.StoreID, s.Name))
 		if err == nil && made.ID == "" {
 			err = fmt.Errorf("%w: its answer has no id", runtime.ErrUnavailable)
 		}

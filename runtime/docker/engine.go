@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/docker/docker/api/types/container"
-	"github.com/docker/docker/client"
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/singleflight"
 
@@ -51,7 +50,7 @@ type Engine struct{ *core }
 // core is what an Engine works with.
 type core struct {
 	cfg    Config
-	cli    *client.Client
+	conn   *connection
 	calls  *calls
 	images singleflight.Group // looks at images, by their references
 	ids    *ids
@@ -69,28 +68,21 @@ func New(c Config, r prometheus.Registerer, log *slog.Logger) (*Engine, error) {
 	if m := container.NetworkMode(c.Network); m.IsHost() || m.IsContainer() {
 		return nil, fmt.Errorf("docker: network %q is not a network of its own", c.Network)
 	}
-	options := []client.Opt{client.FromEnv, client.WithAPIVersionNegotiation()}
-	if c.Host != "" {
-		options = append(options, client.WithHost(c.Host))
-	}
-	cli, err := client.NewClientWithOpts(options...)
+	conn, err := newConnection(c.Host)
 	if err != nil {
-		return nil, fmt.Errorf("docker: %w", err)
+		return nil, err
 	}
 	c = c.withDefaults()
-	calls := newCalls(cli, newMetrics(r))
+	calls := newCalls(conn, newMetrics(r))
 	return &Engine{&core{
-		cfg: c, cli: cli, calls: calls, ids: newIDs(), ooms: newOOMs(),
-		net: newNetwork(c.Network, cli, calls, log), log: log,
+		cfg: c, conn: conn, calls: calls, ids: newIDs(), ooms: newOOMs(),
+		net: newNetwork(c.Network, conn, calls, log), log: log,
 	}}, nil
 }
 
 // Ping asks whether the engine answers at all. Any failure is ErrUnavailable.
 func (e *Engine) Ping(ctx context.Context) error {
-	err := e.calls.do(ctx, opPing, "engine", func(ctx context.Context) error {
-		_, err := e.cli.Ping(ctx)
-		return err
-	})
+	err := e.calls.do(ctx, opPing, "engine", e.conn.ping)
 	if err != nil && !errors.Is(err, runtime.ErrUnavailable) {
 		return fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)
 	}
@@ -111,4 +103,4 @@ func (e *Engine) Ready(ctx context.Context) error {
 }
 
 // Close drops the connections to the engine that are idle.
-func (e *Engine) Close() error { return e.cli.Close() }
+func (e *Engine) Close() error { return e.conn.close() }

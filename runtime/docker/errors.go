@@ -48,8 +48,8 @@ var texts = []reading{
 	{"minimum memory limit", runtime.ErrInvalid},
 	{"range of cpus is", runtime.ErrInvalid},
 	{"requested cpus are not available", runtime.ErrInvalid},
-	// Of a client that did not negotiate: nothing is wrong with the spec.
-	{"client version", runtime.ErrUnavailable},
+	{"is too new. maximum supported api version", errVersion},
+	{"is too old. minimum supported api version", errVersion},
 }
 
 // classify returns what an error of Docker's client means, or nil if nothing

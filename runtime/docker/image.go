@@ -20,7 +20,7 @@ import (
 func (e *Engine) HasImage(ctx context.Context, ref string) (bool, error) {
 	_, err, _ := e.images.Do(ref, func() (any, error) {
 		return nil, e.calls.do(ctx, opImage, ref, func(ctx context.Context) error {
-			_, err := e.cli.ImageInspect(ctx, ref)
+			_, err := e.conn.client().ImageInspect(ctx, ref)
 			return err
 		})
 	})
@@ -61,7 +61,7 @@ func (e *Engine) Pull(ctx context.Context, ref string, auth runtime.Auth, progre
 }
 
 func (e *core) pull(ctx context.Context, ref string, options image.PullOptions, moved func(runtime.Progress)) error {
-	body, err := e.cli.ImagePull(ctx, ref, options)
+	body, err := e.conn.client().ImagePull(ctx, ref, options)
 	if err != nil {
 		return refusal(err)
 	}

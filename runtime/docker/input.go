@@ -32,7 +32,7 @@ func (e *Engine) Input(ctx context.Context, containerID string, data []byte) err
 // write does what the client's own attach does, but keeps to its deadline: that
 // one waits for the engine's answer for as long as it takes.
 func (e *core) write(ctx context.Context, id string, data []byte) error {
-	conn, err := e.cli.Dialer()(ctx)
+	conn, err := e.conn.client().Dialer()(ctx)
 	if err != nil {
 		return fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)
 	}
@@ -42,7 +42,7 @@ func (e *core) write(ctx context.Context, id string, data []byte) error {
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
-	r, err := upgrade(conn, "/v"+e.cli.ClientVersion()+"/containers/"+id+"/attach?stream=1&stdin=1")
+	r, err := upgrade(conn, "/v"+e.conn.client().ClientVersion()+"/containers/"+id+"/attach?stream=1&stdin=1")
 	if err != nil {
 		return err
 	}

@@ -52,7 +52,7 @@ func (e *core) find(ctx context.Context, n runtime.Name) (c container.InspectRes
 // inspect asks for one container by name or id, and remembers it if it is n.
 func (e *core) inspect(ctx context.Context, n runtime.Name, ref string) (c container.InspectResponse, err error) {
 	err = e.calls.do(ctx, opInspect, describe(n), func(ctx context.Context) error {
-		c, err = e.cli.ContainerInspect(ctx, ref)
+		c, err = e.conn.client().ContainerInspect(ctx, ref)
 		return err
 	})
 	switch {
@@ -75,7 +75,7 @@ func (e *core) list(ctx context.Context, more ...filters.KeyValuePair) ([]runtim
 	args := filters.NewArgs(append(more, filters.Arg("label", labelStore+"="+e.cfg.StoreID))...)
 	var all []container.Summary
 	err := e.calls.do(ctx, opList, "containers", func(ctx context.Context) (err error) {
-		all, err = e.cli.ContainerList(ctx, container.ListOptions{All: true, Filters: args})
+		all, err = e.conn.client().ContainerList(ctx, container.ListOptions{All: true, Filters: args})
 		return err
 	})
 	if err != nil {

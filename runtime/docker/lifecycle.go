@@ -13,7 +13,7 @@ import (
 // Start lets a container run. It does nothing if it runs.
 func (e *Engine) Start(ctx context.Context, n runtime.Name) error {
 	start := func(ctx context.Context, id string) error {
-		return e.cli.ContainerStart(ctx, id, container.StartOptions{})
+		return e.conn.client().ContainerStart(ctx, id, container.StartOptions{})
 	}
 	err := e.act(ctx, opStart, n, start)
 	if errors.Is(err, errNoNetwork) {
@@ -28,7 +28,7 @@ func (e *Engine) Start(ctx context.Context, n runtime.Name) error {
 // Signal sends a signal. It does nothing if the container does not run.
 func (e *Engine) Signal(ctx context.Context, n runtime.Name, signal string) error {
 	err := e.act(ctx, opSignal, n, func(ctx context.Context, id string) error {
-		return e.cli.ContainerKill(ctx, id, signal)
+		return e.conn.client().ContainerKill(ctx, id, signal)
 	})
 	return except(err, errNotRunning)
 }
@@ -38,7 +38,7 @@ func (e *Engine) Signal(ctx context.Context, n runtime.Name, signal string) erro
 // death, so nothing is asked after it.
 func (e *Engine) Kill(ctx context.Context, n runtime.Name) error {
 	err := e.act(ctx, opKill, n, func(ctx context.Context, id string) error {
-		return e.cli.ContainerKill(ctx, id, "KILL")
+		return e.conn.client().ContainerKill(ctx, id, "KILL")
 	})
 	return except(err, errNotRunning, runtime.ErrNotFound)
 }
@@ -50,7 +50,7 @@ func (e *Engine) Remove(ctx context.Context, n runtime.Name) error { return e.re
 
 func (e *core) remove(ctx context.Context, n runtime.Name) error {
 	err := e.act(ctx, opRemove, n, func(ctx context.Context, id string) error {
-		err := e.cli.ContainerRemove(ctx, id, container.RemoveOptions{RemoveVolumes: true})
+		err := e.conn.client().ContainerRemove(ctx, id, container.RemoveOptions{RemoveVolumes: true})
 		if err == nil {
 			e.ids.drop(n, id)
 			e.ooms.forget(id)
@@ -64,14 +64,16 @@ func (e *core) remove(ctx context.Context, n runtime.Name) error {
 // is; memory and swap are changed together.
 func (e *Engine) Update(ctx context.Context, n runtime.Name, l runtime.Live) error {
 	return e.act(ctx, opUpdate, n, func(ctx context.Context, id string) error {
-		_, err := e.cli.ContainerUpdate(ctx, id, container.UpdateConfig{Resources: resources(l)})
+		_, err := e.conn.client().ContainerUpdate(ctx, id, container.UpdateConfig{Resources: resources(l)})
 		return err
 	})
 }
 
 // Unpause lets a paused container go on. It does nothing if it is not paused.
 func (e *Engine) Unpause(ctx context.Context, n runtime.Name) error {
-	err := e.act(ctx, opUnpause, n, e.cli.ContainerUnpause)
+	err := e.act(ctx, opUnpause, n, func(ctx context.Context, id string) error {
+		return e.conn.client().ContainerUnpause(ctx, id)
+	})
 	return except(err, errNotPaused, errNotRunning)
 }
 

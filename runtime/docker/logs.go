@@ -111,7 +111,11 @@ func (e *core) readLog(ctx context.Context, t runtime.Target, since time.Time, e
 func (e *core) openLogs(ctx context.Context, cancel func(), t runtime.Target, since time.Time) (io.ReadCloser, error) {
 	options := container.LogsOptions{ShowStdout: true, ShowStderr: true, Timestamps: true, Follow: !t.Ended, Since: after(since)}
 	late := time.AfterFunc(opInspect.limit, cancel)
-	body, err := e.cli.ContainerLogs(ctx, t.ContainerID, options)
+	var body io.ReadCloser
+	err := e.calls.negotiated(ctx, func(ctx context.Context) (err error) {
+		body, err = e.conn.client().ContainerLogs(ctx, t.ContainerID, options)
+		return err
+	})
 	if late.Stop() {
 		return body, explain(ctx, operation{name: "logs"}, t.ContainerID, err)
 	}
@@ -134,7 +138,7 @@ func after(t time.Time) string {
 // is not found.
 func (e *core) ours(ctx context.Context, containerID string) (c container.InspectResponse, err error) {
 	err = e.calls.do(ctx, opInspect, "container "+containerID, func(ctx context.Context) error {
-		c, err = e.cli.ContainerInspect(ctx, containerID)
+		c, err = e.conn.client().ContainerInspect(ctx, containerID)
 		return err
 	})
 	switch {

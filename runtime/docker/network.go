@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 
 	dockernetwork "github.com/docker/docker/api/types/network"
-	"github.com/docker/docker/client"
 )
 
 // optionICC lets containers of one bridge talk to each other.
@@ -18,7 +17,7 @@ const optionICC = "com.docker.network.bridge.enable_icc"
 // IPv6 is off: it costs a third of a start.
 type network struct {
 	name  string
-	cli   *client.Client
+	conn  *connection
 	calls *calls
 	log   *slog.Logger
 
@@ -26,8 +25,8 @@ type network struct {
 	one   chan struct{} // held by the one that makes it: the engine would make two of one name
 }
 
-func newNetwork(name string, cli *client.Client, c *calls, log *slog.Logger) *network {
-	return &network{name: name, cli: cli, calls: c, log: log, one: make(chan struct{}, 1)}
+func newNetwork(name string, conn *connection, c *calls, log *slog.Logger) *network {
+	return &network{name: name, conn: conn, calls: c, log: log, one: make(chan struct{}, 1)}
 }
 
 // ensure makes the network if it was not seen yet.
@@ -64,7 +63,7 @@ func (n *network) make(ctx context.Context) error {
 	}
 	n.log.Info("making network", "network", n.name)
 	err = n.calls.do(ctx, opNetwork, n.name, func(ctx context.Context) error {
-		_, err := n.cli.NetworkCreate(ctx, n.name, dockernetwork.CreateOptions{
+		_, err := n.conn.client().NetworkCreate(ctx, n.name, dockernetwork.CreateOptions{
 			Driver:  "bridge",
 			Options: map[string]string{optionICC: "false"},
 			Labels:  map[string]string{labelPrefix + "network": "true"},
@@ -80,7 +79,7 @@ func (n *network) make(ctx context.Context) error {
 func (n *network) look(ctx context.Context) error {
 	var seen dockernetwork.Inspect
 	err := n.calls.do(ctx, opNetwork, n.name, func(ctx context.Context) (err error) {
-		seen, err = n.cli.NetworkInspect(ctx, n.name, dockernetwork.InspectOptions{})
+		seen, err = n.conn.client().NetworkInspect(ctx, n.name, dockernetwork.InspectOptions{})
 		return err
 	})
 	if err == nil && seen.Options[optionICC] != "false" {

@@ -25,7 +25,7 @@ func (e *Engine) Stats(ctx context.Context, containerID string) (runtime.Stats, 
 	}
 	var answer container.StatsResponse
 	err = e.calls.do(ctx, opStats, "container "+containerID, func(ctx context.Context) error {
-		reader, err := e.cli.ContainerStatsOneShot(ctx, containerID)
+		reader, err := e.conn.client().ContainerStatsOneShot(ctx, containerID)
 		if err != nil {
 			return err
 		}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"path/filepath"
 	goruntime "runtime"
@@ -27,43 +26,6 @@ import (
 )
 
 var mc = runtime.Name{ID: "mc", Role: runtime.Server}
-
-// stub is an Engine whose Docker is a function. It negotiates by itself.
-func stub(t *testing.T, answer http.HandlerFunc) *Engine {
-	t.Helper()
-	socket := filepath.Join(t.TempDir(), "s")
-	l, err := net.Listen("unix", socket)
-	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(context.Background())
-	server := &http.Server{Handler: ping(answer), BaseContext: func(net.Listener) context.Context { return ctx }}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = server.Serve(l)
-	}()
-	e, err := New(Config{Host: "unix://" + socket, StoreID: "s", StallLimit: time.Hour}, nil, slog.New(slog.DiscardHandler))
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		cancel()
-		_ = server.Close()
-		<-done
-		require.NoError(t, e.Close())
-	})
-	return e
-}
-
-func ping(next http.HandlerFunc) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasSuffix(r.URL.Path, "/_ping") {
-			w.Header().Set("Api-Version", "1.41")
-			return
-		}
-		next(w, r)
-	}
-}
-
-// hang answers when the client leaves or the test ends.
-func hang(r *http.Request) { <-r.Context().Done() }
 
 // Fifty containers that are made at once ask for their image once.
 func TestManyWhoAskForAnImageShareTheAnswer(t *testing.T) {
@@ -201,7 +163,7 @@ func TestACallHasADeadline(t *testing.T) {
 	short := opInspect
 	short.limit = time.Millisecond
 	err := e.calls.do(t.Context(), short, "mc", func(ctx context.Context) error {
-		_, err := e.cli.ContainerTop(ctx, "mc", nil)
+		_, err := e.conn.client().ContainerTop(ctx, "mc", nil)
 		return err
 	})
 	require.ErrorIs(t, err, runtime.ErrUnavailable)

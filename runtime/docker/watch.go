@@ -31,7 +31,7 @@ func (e *Engine) Watch(outer context.Context, listed func([]runtime.Found), noti
 	}
 	// The engine answers a moment before it listens to itself; since closes the gap.
 	late := time.AfterFunc(opPing.limit, cancel)
-	messages, errs := e.cli.Events(ctx, events.ListOptions{Since: instant(time.Now()), Filters: e.eventFilter()})
+	messages, errs := e.conn.client().Events(ctx, events.ListOptions{Since: instant(time.Now()), Filters: e.eventFilter()})
 	late.Stop()
 	defer func() {
 		cancel()
