@@ -35,6 +35,14 @@ type Loop struct {
 
 type queue = workqueue.TypedRateLimitingInterface[string]
 
+// How long a broken source waits before it runs again: doubling from sourceFirst
+// to sourceMost, and from sourceFirst again after it has worked for sourceMost.
+// Nothing is seen meanwhile, and asking costs little, so it is never long.
+const (
+	sourceFirst = 100 * time.Millisecond
+	sourceMost  = 5 * time.Second
+)
+
 // What bounds a key that would otherwise keep a worker busy for nothing.
 const (
 	dampFirst = 50 * time.Millisecond // a failing key waits so long after a signal, doubling with its failures
@@ -96,14 +104,14 @@ func (l *Loop) drain() time.Duration {
 
 // feed runs one source, and runs it again with backoff when it breaks.
 func (l *Loop) feed(ctx context.Context, s Source, notify func(string)) {
-	b := l.BackOff()
+	b := BackOff(sourceFirst, sourceMost)()
 	for ctx.Err() == nil {
 		began := time.Now()
 		err := s(ctx, notify)
 		if ctx.Err() != nil {
 			return
 		}
-		if time.Since(began) > time.Minute {
+		if time.Since(began) > sourceMost {
 			b.Reset()
 		}
 		wait := b.NextBackOff()

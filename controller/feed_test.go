@@ -1,0 +1,63 @@
+package controller_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"berth/controller"
+)
+
+// feed runs a loop whose only source breaks after each of some durations, and
+// then lasts. It returns the waits between them.
+func feed(t *testing.T, lives ...time.Duration) (waits []time.Duration) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		var ended time.Time
+		source := func(ctx context.Context, _ func(string)) error {
+			if !ended.IsZero() {
+				waits = append(waits, time.Since(ended))
+			}
+			if len(lives) == 0 {
+				cancel()
+				return nil
+			}
+			time.Sleep(lives[0])
+			lives, ended = lives[1:], time.Now()
+			return errors.New("the stream has ended")
+		}
+		l := &controller.Loop{
+			Name: "test", Reconciler: &script{}, Watch: []controller.Source{source},
+			BackOff: controller.BackOff(time.Second, 5*time.Minute), Log: slog.New(slog.DiscardHandler),
+		}
+		l.Run(ctx)
+	})
+	return waits
+}
+
+// An engine that is away for long is asked every few seconds all the same.
+func TestABrokenSourceIsAskedAgainSoon(t *testing.T) {
+	waits := feed(t, make([]time.Duration, 50)...)
+	require.Less(t, waits[0], 150*time.Millisecond)
+	for _, wait := range waits {
+		require.LessOrEqual(t, wait, 6*time.Second, "5 s and a fifth of it")
+	}
+	require.Greater(t, waits[49], 3*time.Second, "and not all the time")
+}
+
+// A proxy that cuts each stream after 30 s costs a moment each time.
+func TestASourceThatWorkedIsAskedAgainAtOnce(t *testing.T) {
+	lives := make([]time.Duration, 50)
+	for i := range lives {
+		lives[i] = 30 * time.Second
+	}
+	for _, wait := range feed(t, lives...) {
+		require.Less(t, wait, 150*time.Millisecond)
+	}
+}
