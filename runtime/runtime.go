@@ -51,6 +51,7 @@ type State struct {
 	OOMKilled   bool
 	Live        Live // the limits in force
 	TTY         bool
+	StopTimeout time.Duration // see Spec; 0: the engine's default
 }
 
 // Live is the limits that an engine can change while a container runs. A
@@ -79,8 +80,12 @@ type Spec struct {
 	User       string // name or number, with :group or not; empty: the image's
 	Workdir    string // absolute
 	TTY        bool
-	StopSignal string            // such as SIGINT; empty: the image's
-	Labels     map[string]string // the client's; never io.berth.*
+	StopSignal string // such as SIGINT; empty: the image's
+	// StopTimeout is how long an engine that shuts down leaves the container
+	// after StopSignal, in whole seconds, rounded up. 0: the engine's default,
+	// which is 10 s for Docker.
+	StopTimeout time.Duration
+	Labels      map[string]string // the client's; never io.berth.*
 }
 
 // Mount makes a host directory visible in a container. A missing Source is an

@@ -219,6 +219,8 @@ func prepare(c v1.Container, o Observed, next Step) Step {
 		return do(MakeServer)
 	case o.Server.Stamp != c.Spec.Stamp():
 		return do(RemoveServer)
+	case next.Do == StartServer && stopTimeoutDiffers(c.Spec, o.Server):
+		return do(RemoveServer) // no engine changes it in a container that exists
 	case limitsDue(c, o.Server):
 		return do(UpdateLimits)
 	case next.Do == Rest && o.Server.ContainerID != c.Status.ContainerID:

@@ -95,6 +95,15 @@ func TestPlanOn(t *testing.T) {
 		{"and the new one begins", func(s *v1.ContainerSpec) { s.Run = 2 }, is(v1.Exit), stopped, StartServer},
 		{"in a new container if the spec needs one", func(s *v1.ContainerSpec) { s.Run = 2 }, is(v1.Exit), stale, RemoveServer},
 		{"none is there", func(s *v1.ContainerSpec) { s.Run = 2 }, is(v1.Exit), none, MakeServer},
+		{"an engine's shutdown would leave it too little time", func(s *v1.ContainerSpec) {
+			s.Run, s.Stop.Timeout = 2, v1.Duration(time.Minute)
+		}, is(v1.Exit), stopped, RemoveServer},
+		{"made by a berth that set no time", func(s *v1.ContainerSpec) { s.Run = 2 }, is(v1.Exit), stopped, StartServer},
+		{"the time is rounded up by the engine", func(s *v1.ContainerSpec) {
+			s.Run, s.Stop.Timeout = 2, v1.Duration(59500*time.Millisecond)
+		}, is(v1.Exit), func(o *Observed) { stopped(o); o.Server.StopTimeout = time.Minute }, StartServer},
+		{"a changed time restarts nothing", func(s *v1.ContainerSpec) { s.Stop.Timeout = v1.Duration(time.Minute) }, nil, nil, Rest},
+		{"nor makes what rests anew", func(s *v1.ContainerSpec) { s.Stop.Timeout = v1.Duration(time.Minute) }, is(v1.Exit), stopped, Rest},
 		{"start noted, not done", nil, is(v1.Starting), func(o *Observed) { stopped(o); o.Server.StartedAt = t0 }, StartServer},
 		{"start noted, and its container vanished", nil, is(v1.Starting), none, MakeServer},
 		{"start noted, done and over at once", nil, is(v1.Starting), stopped, NoteExit},

@@ -70,6 +70,7 @@ func serverSpec(c v1.Container, volume string) runtime.Spec {
 	if s.Workdir != "" {
 		spec.Workdir = s.Workdir
 	}
+	spec.StopTimeout = stopTimeout(s)
 	for _, p := range s.Ports {
 		if p.ContainerPort == 0 {
 			p.ContainerPort = p.Port
@@ -126,6 +127,18 @@ func mounts(s v1.ContainerSpec, volume string) []runtime.Mount {
 
 func limits(s v1.ContainerSpec) runtime.Live {
 	return runtime.Live{Memory: s.Limits.Memory, Swap: s.Limits.Swap, CPU: s.Limits.CPU, Pids: s.Limits.Pids, Cpuset: s.Cpuset}
+}
+
+// stopTimeoutDiffers reports whether an engine that shuts down would leave the
+// container another time than the spec does. One that was made without a
+// timeout, by a berth that set none, counts as made with the default one: it
+// gets its timeout when it is made again for another reason.
+func stopTimeoutDiffers(s v1.ContainerSpec, server runtime.State) bool {
+	have := server.StopTimeout
+	if have == 0 {
+		have = defaultStopTimeout
+	}
+	return time.Duration(math.Ceil(stopTimeout(s).Seconds()))*time.Second != have
 }
 
 // limitsDiffer says whether a limit of the spec is in force with another value.

@@ -179,7 +179,7 @@ func await(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()
-	late := time.NewTimer(30 * time.Second)
+	late := time.NewTimer(2 * time.Minute) // a busy host is slow
 	defer late.Stop()
 	for !done() {
 		select {

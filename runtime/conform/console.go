@@ -28,6 +28,13 @@ func (h *Harness) read(t *testing.T, n runtime.Name, since time.Time, follow boo
 	return lines
 }
 
+// printed waits until a run has printed a line.
+func (h *Harness) printed(t *testing.T, n runtime.Name) {
+	t.Helper()
+	enough := errors.New("enough")
+	require.ErrorIs(t, h.Engine.Logs(t.Context(), h.run(t, n, true), time.Time{}, func(runtime.Line) error { return enough }), enough)
+}
+
 func texts(lines []runtime.Line) string {
 	var all []string
 	for _, l := range lines {

@@ -24,11 +24,11 @@ func absent(t *testing.T, h *Harness) {
 
 func create(t *testing.T, h *Harness) {
 	s := h.spec(Sleeps)
-	s.TTY, s.Revision = true, 42
+	s.TTY, s.Revision, s.StopTimeout = true, 42, 45*time.Second
 	s.Live = runtime.Live{Memory: 64 << 20, Swap: 8 << 20, CPU: 0.5, Pids: 50, Cpuset: "0"}
 	id := h.made(t, s)
 	require.NotEmpty(t, id)
-	require.Equal(t, runtime.State{ContainerID: id, Stamp: "1", Revision: 42, Live: s.Live, TTY: true}, h.look(t, s.Name))
+	require.Equal(t, runtime.State{ContainerID: id, Stamp: "1", Revision: 42, Live: s.Live, TTY: true, StopTimeout: s.StopTimeout}, h.look(t, s.Name))
 }
 
 func createAgain(t *testing.T, h *Harness) {
@@ -110,8 +110,9 @@ func kill(t *testing.T, h *Harness) {
 }
 
 func signal(t *testing.T, h *Harness) {
-	s := h.spec(Sleeps)
+	s := h.spec(SaysOne)
 	h.started(t, s)
+	h.printed(t, s.Name) // a signal is lost on a process that is not there yet
 	require.ErrorIs(t, h.Engine.Signal(t.Context(), s.Name, "SIGNONSENSE"), runtime.ErrInvalid)
 	require.True(t, h.look(t, s.Name).Running)
 	require.NoError(t, h.Engine.Signal(t.Context(), s.Name, "SIGTERM"))

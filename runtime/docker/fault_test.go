@@ -94,3 +94,20 @@ func TestAHangBehindTheEngineIsSeen(t *testing.T) {
 	require.False(t, got.Running)
 	require.NoError(t, r.Ready(t.Context()))
 }
+
+// A server that needs longer than Docker's own 10 s to save its world gets the
+// time of its spec from an engine that shuts down.
+func TestAnEngineThatEndsGivesAContainerItsTime(t *testing.T) {
+	r, i := own(t)
+	s := r.spec("saves", `trap 'usleep 10500000; exit 7' TERM; echo up; while true; do usleep 10000; done`)
+	s.StopTimeout = 30 * time.Second
+	id := r.run(t, s)
+	ctx, up := context.WithCancel(t.Context())
+	_ = r.Logs(ctx, r.target(t, id, false), time.Time{}, func(runtime.Line) error { up(); return nil })
+	i.Terminate(t)
+	i.Start(t)
+	after, err := r.Inspect(t.Context(), s.Name)
+	require.NoError(t, err)
+	require.False(t, after.Running)
+	require.Equal(t, 7, after.ExitCode, "137: it was killed")
+}

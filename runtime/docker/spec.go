@@ -3,6 +3,7 @@ package docker
 import (
 	"math"
 	"strconv"
+	"time"
 
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/mount"
@@ -33,6 +34,7 @@ func build(c Config, s runtime.Spec) (*container.Config, *container.HostConfig) 
 		Tty:          s.TTY,
 		OpenStdin:    true, // for the console; it stays open when a writer leaves
 		StopSignal:   s.StopSignal,
+		StopTimeout:  stopTimeout(s.StopTimeout),
 		ExposedPorts: exposed,
 		Labels:       labels(c.StoreID, s),
 	}
@@ -60,6 +62,15 @@ func build(c Config, s runtime.Spec) (*container.Config, *container.HostConfig) 
 	}
 	host.BlkioWeight = s.IOWeight
 	return config, host
+}
+
+// stopTimeout returns the whole seconds of a timeout, rounded up; nil for none.
+func stopTimeout(d time.Duration) *int {
+	if d <= 0 {
+		return nil
+	}
+	seconds := int(math.Ceil(d.Seconds()))
+	return &seconds
 }
 
 // resources are the limits. The engine reads 0 as none in a new container, and

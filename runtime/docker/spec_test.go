@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
@@ -37,8 +38,8 @@ func full(role runtime.Role) runtime.Spec {
 		User:       "1000:1000",
 		Workdir:    "/home/container",
 		TTY:        true,
-		StopSignal: "SIGINT",
-		Labels:     map[string]string{"panel": "x", "io.berth.store": "forged", "io.berth.more": "forged"},
+		StopSignal: "SIGINT", StopTimeout: 89500 * time.Millisecond,
+		Labels: map[string]string{"panel": "x", "io.berth.store": "forged", "io.berth.more": "forged"},
 	}
 }
 

@@ -14,6 +14,9 @@ func state(c container.InspectResponse) runtime.State {
 	s := runtime.State{ContainerID: c.ID}
 	if c.Config != nil {
 		s.Stamp, s.TTY = c.Config.Labels[labelSpec], c.Config.Tty
+		if c.Config.StopTimeout != nil {
+			s.StopTimeout = time.Duration(*c.Config.StopTimeout) * time.Second
+		}
 		s.Revision, _ = strconv.ParseUint(c.Config.Labels[labelRevision], 10, 64) // none is 0: older than any store
 	}
 	if c.HostConfig != nil {

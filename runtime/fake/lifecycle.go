@@ -42,8 +42,9 @@ func (c *core) create(s runtime.Spec) (string, error) {
 	c.made++
 	id := fmt.Sprintf("%064x", c.made)
 	c.boxes[s.Name] = &box{
-		spec:    s,
-		state:   runtime.State{ContainerID: id, Stamp: s.Stamp, Revision: s.Revision, Live: counted(s.Live), TTY: s.TTY},
+		spec: s,
+		state: runtime.State{ContainerID: id, Stamp: s.Stamp, Revision: s.Revision, Live: counted(s.Live), TTY: s.TTY,
+			StopTimeout: s.StopTimeout},
 		changed: make(chan struct{}),
 	}
 	c.change(s.Name)
