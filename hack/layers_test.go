@@ -33,6 +33,7 @@ var allowed = map[string]string{
 	"runtime/cgroup":       "runtime",
 	"runtime/volume":       "api/v1 runtime",
 	"runtime/firewall":     "runtime",
+	"runtime/hostmount":    "runtime",
 }
 
 // only says which package alone may import a library.

@@ -15,6 +15,7 @@ var (
 	ErrPortTaken     = errors.New("port is taken")            // by a process or container that is not ours
 	ErrBadCommand    = errors.New("command cannot be run")    // no such program, or not executable
 	ErrMountMissing  = errors.New("mount source is missing")  // a bind's directory is not there
+	ErrMountRefused  = errors.New("mount is refused")         // by the operator's policy, or berth cannot see to it
 	ErrInvalid       = errors.New("engine refused the spec")  // a value it will never take
 	ErrForeign       = errors.New("name is taken by another") // a container that is not of this store
 	ErrNotRunning    = errors.New("container is not running") // input or a signal for the dead
@@ -103,8 +104,9 @@ type Port struct {
 	Protocol      string // tcp or udp
 }
 
-// Auth is a registry's credentials. The zero Auth is none.
-type Auth struct{ Username, Password string }
+// Auth is a registry's credentials, for images of Host alone (of docker.io for
+// Docker's own registry). The zero Auth is none.
+type Auth struct{ Host, Username, Password string }
 
 // Progress is how far a pull is.
 type Progress struct {

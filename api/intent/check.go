@@ -2,8 +2,11 @@ package intent
 
 import (
 	"math"
+	"path"
 	"regexp"
 	"regexp/syntax"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -14,15 +17,16 @@ import (
 
 // The bounds of a container's fields.
 const (
-	minMemory  = 6 << 20 // bytes; the engine's own minimum
-	minCPU     = 0.01    // cores; the engine's own minimum
-	maxCPU     = 4096
-	maxCommand = 128_000 // bytes; the kernel takes 128 KiB for one argument
-	maxImage   = 512     // bytes
-	maxPattern = 4096    // bytes
-	maxSteps   = 10_000  // of a pattern that is compiled
-	maxStop    = time.Hour
-	maxInstall = 30 * 24 * time.Hour
+	minMemory   = 6 << 20 // bytes; the engine's own minimum
+	minCPU      = 0.01    // cores; the engine's own minimum
+	maxCPU      = 4096
+	maxUserName = 32      // characters; that of useradd
+	maxCommand  = 128_000 // bytes; the kernel takes 128 KiB for one argument
+	maxImage    = 512     // bytes
+	maxPattern  = 4096    // bytes
+	maxSteps    = 10_000  // of a pattern that is compiled
+	maxStop     = time.Hour
+	maxInstall  = 30 * 24 * time.Hour
 )
 
 var (
@@ -63,7 +67,11 @@ func CheckContainer(f *Faults, p Policy, id string, spec *v1.ContainerSpec) {
 	checkMounts(f, p, spec)
 	checkStop(f, &spec.Stop)
 	checkRestart(f, &spec.RestartPolicy)
-	checkRegistry(f, p, spec.RegistryAuth)
+	if spec.RegistryAuth != "" && !slices.Contains(p.Registries, spec.RegistryAuth) {
+		f.Add("registry_auth", "must be a host of docker.registries")
+	} else {
+		checkRegistry(f, *spec)
+	}
 	switch spec.Power {
 	case "", v1.PowerOn, v1.PowerOff:
 	default:
@@ -149,12 +157,48 @@ func checkProcess(f *Faults, spec *v1.ContainerSpec) {
 	if spec.Cpuset != "" && !cpuList.MatchString(spec.Cpuset) {
 		f.Add("cpuset", "must be a list of cpus such as 0-2,4")
 	}
-	if spec.User != "" && !userName.MatchString(spec.User) {
-		f.Add("user", "must be a name or number, or user:group")
-	}
-	if spec.Workdir != "" && !absolute(spec.Workdir) {
+	checkUser(f, spec.User)
+	switch {
+	case spec.Workdir == "":
+	case !absolute(spec.Workdir):
 		f.Add("workdir", "must be an absolute path")
+	case ofKernel(spec.Workdir):
+		f.Add("workdir", "must not be in /proc, /sys or /dev: name a directory of the image or of "+v1.Home)
 	}
+}
+
+func checkUser(f *Faults, user string) {
+	switch {
+	case user == "":
+	case !userName.MatchString(user):
+		f.Add("user", "must be a name or number, or user:group")
+	default:
+		for id := range strings.SplitSeq(user, ":") {
+			if strings.Trim(id, "0123456789") == "" && !isUnixID(id) || len(id) > maxUserName {
+				f.Add("user", "must be at most %d, or a name of at most %d characters", math.MaxInt32, maxUserName)
+				return
+			}
+		}
+	}
+}
+
+// isUnixID reports whether a number of digits is an id that engines take.
+func isUnixID(digits string) bool {
+	_, err := strconv.ParseInt(digits, 10, 32)
+	return err == nil
+}
+
+// ofKernel reports whether an absolute path of a container is not in its image or
+// volume but in what the kernel shows. The entries of /proc/self/fd may lead to
+// the host (CVE-2024-21626).
+func ofKernel(p string) bool {
+	p = path.Clean(p)
+	for _, dir := range []string{"/proc", "/sys", "/dev"} {
+		if p == dir || strings.HasPrefix(p, dir+"/") {
+			return true
+		}
+	}
+	return false
 }
 
 func checkStop(f *Faults, s *v1.Stop) {

@@ -103,6 +103,9 @@ func checkMounts(f *Faults, p Policy, spec *v1.ContainerSpec) {
 			continue
 		}
 		m.Target = path.Clean(m.Target)
+		if ofKernel(m.Target) {
+			f.Add(at+".target", "must not be in /proc, /sys or /dev")
+		}
 		if targets[m.Target] {
 			f.Add(at+".target", "is mounted twice")
 		}
@@ -115,10 +118,4 @@ func checkMounts(f *Faults, p Policy, spec *v1.ContainerSpec) {
 func absolute(p string) bool {
 	return strings.HasPrefix(p, "/") && !strings.ContainsAny(p, "\x00:") &&
 		!slices.Contains(strings.Split(p, "/"), "..") && len(p) <= v1.MaxPath
-}
-
-func checkRegistry(f *Faults, p Policy, host string) {
-	if host != "" && !slices.Contains(p.Registries, host) {
-		f.Add("registry_auth", "must be a host of docker.registries")
-	}
 }

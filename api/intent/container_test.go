@@ -120,9 +120,41 @@ func TestFaultsOfEachField(t *testing.T) {
 	}
 }
 
+// TestUsersAndWorkdirsOutOfRange are values that an engine takes, or refuses late.
+func TestUsersAndWorkdirsOutOfRange(t *testing.T) {
+	fault := func(change func(*v1.ContainerSpec)) string {
+		spec := v1.ContainerSpec{Image: "busybox", VolumeID: "x"}
+		change(&spec)
+		var f intent.Faults
+		intent.CheckContainer(&f, intent.Policy{AllowedMounts: []string{"/srv"}}, "mc", &spec)
+		if f.Err() == nil {
+			return ""
+		}
+		field, _, _ := strings.Cut(f.Err().Error(), ":")
+		return field
+	}
+	for user, field := range map[string]string{
+		"2147483648": "user", "99999999999999999999": "user", "0:2147483648": "user", "-1": "user", "1:-1": "user",
+		strings.Repeat("a", 33): "user", "a\x1bb": "user", "a/b": "user", "a:b:c": "user", ":": "user",
+		"2147483647:2147483647": "", "0": "", "www-data": "", "minecraft:games": "", "007": "",
+	} {
+		require.Equal(t, field, fault(func(s *v1.ContainerSpec) { s.User = user }), user)
+	}
+	for dir, field := range map[string]string{
+		"/proc": "workdir", "/proc/self/fd/7": "workdir", "//proc//self": "workdir", "/./sys/fs": "workdir", "/dev/fd/7": "workdir",
+		"/x/../proc": "workdir", "/": "", "/procs": "", "/home/container/proc": "",
+	} {
+		require.Equal(t, field, fault(func(s *v1.ContainerSpec) { s.Workdir = dir }), dir)
+		if dir != "/" {
+			wantTarget := strings.Replace(field, "workdir", "mounts[0].target", 1)
+			require.Equal(t, wantTarget, fault(func(s *v1.ContainerSpec) { s.Mounts = []v1.Mount{{Source: "/srv", Target: dir}} }), dir)
+		}
+	}
+}
+
 func TestGoodSpecsPass(t *testing.T) {
 	spec := v1.ContainerSpec{
-		Image: "ghcr.io/a/b:1@sha256:" + strings.Repeat("0123", 16), VolumeID: "x", StartPattern: `\[Server\] Done \(`,
+		Image: "r.example/a/b:1@sha256:" + strings.Repeat("0123", 16), VolumeID: "x", StartPattern: `\[Server\] Done \(`,
 		Ports:  []v1.Port{{IP: "::ffff:10.0.0.1", Port: 1000, Protocol: "tcp", ContainerPort: 1000}},
 		Limits: v1.Limits{Memory: 6 << 20, CPU: 0.5, Swap: 1, Pids: 1, Disk: 1, IOWeight: 10},
 		Env:    map[string]string{}, Labels: map[string]string{"a": "b"}, Cpuset: "0-2,4", User: "1000:1000", Workdir: "/x",

@@ -94,16 +94,28 @@ func ReinstallContainer(s *store.Store, id string, r Reinstallation) error {
 	if err := f.Err(); err != nil {
 		return err
 	}
-	return verb(s, id, func(_ v1.ContainerStatus, spec *v1.ContainerSpec) {
-		spec.Install++
-		spec.Power = v1.PowerOff
-		if r.Image != nil {
-			spec.Image = *r.Image
+	return s.Update(func(tx *store.Tx) error {
+		if _, err := living(tx, id); err != nil {
+			return err
 		}
-		if r.Script != nil {
-			spec.InstallScript = *r.Script
-		}
+		return store.Containers.SetSpec(tx, id, r.apply)
 	})
+}
+
+// apply changes a spec. It refuses an image from another registry than the one
+// whose credentials the spec names.
+func (r Reinstallation) apply(spec *v1.ContainerSpec) error {
+	spec.Install++
+	spec.Power = v1.PowerOff
+	if r.Image != nil {
+		spec.Image = *r.Image
+	}
+	if r.Script != nil {
+		spec.InstallScript = *r.Script
+	}
+	var f Faults
+	checkRegistry(&f, *spec)
+	return f.Err()
 }
 
 // RebindNetwork gives a container other ports. A run that has not ended is

@@ -80,6 +80,15 @@ type Registry struct {
 	Password Secret `yaml:"password" json:"password"`
 }
 
+// CanonicalRegistry returns the one name of Docker's own registry, docker.io, for
+// each of its names, and any other host as it is.
+func CanonicalRegistry(host string) string {
+	if host == "index.docker.io" || host == "registry-1.docker.io" {
+		return "docker.io"
+	}
+	return host
+}
+
 // FirewallConfig is who writes the allow rules of the port pool.
 type FirewallConfig struct {
 	Backend string `yaml:"backend" json:"backend"` // auto, iptables or none

@@ -16,8 +16,17 @@ import (
 func (s ContainerSpec) Stamp() string {
 	type limits struct{ Memory, CPU, Pids, Cpuset bool }
 	return stamp(s.Install, s.Image, s.VolumeID, s.StartupCommand, s.Ports, s.Env, s.User, s.Workdir, s.TTY,
-		s.Labels, s.Mounts, s.Stop.Signal, s.Limits.IOWeight,
+		s.Labels, pinned(s.Mounts), s.Stop.Signal, s.Limits.IOWeight,
 		limits{s.Limits.Memory > 0, s.Limits.CPU > 0, s.Limits.Pids > 0, s.Cpuset != ""})
+}
+
+// pinned is mounts in the hash: containers whose mounts the engine resolves by
+// the client's own paths, as those of older versions, are created again.
+func pinned(mounts []Mount) any {
+	if len(mounts) == 0 {
+		return mounts
+	}
+	return []any{"pinned", mounts}
 }
 
 // InstallStamp changes when the installation must be run anew.

@@ -17,9 +17,14 @@ import (
 	"berth/controller/console"
 	"berth/runtime/cgroup"
 	"berth/runtime/docker"
+	"berth/runtime/hostmount"
 	"berth/runtime/volume"
 	"berth/store"
 )
+
+// pinnedMounts is where the mounts of containers are pinned while the engine
+// mounts them: a directory for each store.
+const pinnedMounts = "/run/berth"
 
 // daemon is every part of a running berth.
 type daemon struct {
@@ -30,6 +35,7 @@ type daemon struct {
 	store    *store.Store
 	engine   *docker.Engine
 	volumes  *volume.Manager
+	mounts   *hostmount.Pinner
 	hub      *stream.Hub
 	consoles *console.Manager
 	sampler  *console.Sampler
@@ -79,6 +85,8 @@ func (d *daemon) makeRuntime() (err error) {
 	if err != nil {
 		return err
 	}
+	allowed := func() []string { return d.settings.Current().Docker.AllowedMounts }
+	d.mounts = hostmount.New(filepath.Join(pinnedMounts, d.store.ID()), allowed, d.log)
 	d.volumes, err = volume.New(c.Storage.VolumesPath, volume.Options{UID: c.Storage.UID, GID: c.Storage.GID,
 		Limits:    volume.Limits{ExtractBytes: int64(c.Storage.MaxExtractSize)},
 		HardLimit: c.Storage.HardLimit == v1.HardLimitAuto})

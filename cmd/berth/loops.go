@@ -9,6 +9,7 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 
+	v1 "berth/api/v1"
 	"berth/controller"
 	"berth/controller/container"
 	"berth/controller/event"
@@ -79,7 +80,7 @@ func (d *daemon) containerLoop(m *controller.Metrics) *controller.Loop {
 		Slots:   slots, Outage: outage,
 		Crash: container.CrashBackOff{Initial: firstCrashWait, Max: time.Duration(c.Backoff.Max),
 			ResetAfter: time.Duration(c.Backoff.ResetAfter)},
-		BootID: bootID(), Volume: d.volumes.Path, Auth: d.registryAuth, Metrics: m, Log: d.log,
+		BootID: bootID(), Volume: d.volumes.Path, Auth: d.registryAuth, Mounts: d.mounts, Metrics: m, Log: d.log,
 	}
 	return &controller.Loop{
 		Name: "container", Reconciler: r, Failed: r.Failed,
@@ -116,8 +117,11 @@ func (d *daemon) backOff() func() backoff.BackOff {
 
 // registryAuth is the credentials that a spec refers to by their registry's host.
 func (d *daemon) registryAuth(host string) runtime.Auth {
-	r := d.settings.Current().Docker.Registries[host]
-	return runtime.Auth{Username: r.Username, Password: r.Password.Reveal()}
+	r, ok := d.settings.Current().Docker.Registries[host]
+	if !ok {
+		return runtime.Auth{}
+	}
+	return runtime.Auth{Host: v1.CanonicalRegistry(host), Username: r.Username, Password: r.Password.Reveal()}
 }
 
 // bootID changes when the host boots. Without one, every start of berth counts

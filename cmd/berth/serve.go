@@ -121,7 +121,7 @@ func (d *daemon) run(ctx context.Context, ln net.Listener, hup <-chan os.Signal)
 	cancel()
 	parts.Wait()
 	d.hub.Close()
-	return errors.Join(err, d.engine.Close(), d.store.Close())
+	return errors.Join(err, d.engine.Close(), d.mounts.Close(), d.store.Close())
 }
 
 // wait returns when the daemon is to stop.

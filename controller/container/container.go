@@ -32,6 +32,7 @@ type Reconciler struct {
 	BootID  string                             // of the host
 	Volume  func(volumeID string) (dir string) // where a volume is
 	Auth    func(registry string) runtime.Auth // credentials of docker.registries
+	Mounts  Mounts
 	Metrics *controller.Metrics
 	Log     *slog.Logger
 }

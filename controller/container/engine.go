@@ -37,6 +37,12 @@ type Driver interface {
 	Unpause(ctx context.Context, n runtime.Name) error
 }
 
+// Mounts checks and pins the sources of a container's mounts while the engine
+// creates or starts it. See package hostmount.
+type Mounts interface {
+	Pin(ctx context.Context, n runtime.Name, mounts []runtime.Mount) (pinned []runtime.Mount, release func(), err error)
+}
+
 // Console reads what containers print. See package console.
 type Console interface {
 	Follow(t runtime.Target)

@@ -141,6 +141,8 @@ func startFailure(err error) (reason string, known bool) {
 		return "PortTaken", true
 	case errors.Is(err, runtime.ErrBadCommand):
 		return "BadCommand", true
+	case errors.Is(err, runtime.ErrMountRefused):
+		return reasonMountRefused, true
 	case errors.Is(err, runtime.ErrMountMissing):
 		return "VolumeMissing", true
 	case errors.Is(err, runtime.ErrInvalid):

@@ -95,7 +95,7 @@ func (s serving) removedOutside() bool {
 // create makes the server container. Without an id there is none, and the
 // result says what is next.
 func (s serving) create(ctx context.Context) (id string, r controller.Result, err error) {
-	id, err = s.Engine.Create(ctx, serverSpec(s.c, s.Volume(s.c.Spec.VolumeID)))
+	id, err = s.createMounted(ctx, serverSpec(s.c, s.Volume(s.c.Spec.VolumeID)))
 	invalid := errors.Is(err, runtime.ErrInvalid) || errors.Is(err, runtime.ErrBadCommand)
 	installs := s.c.Status.Installed != s.c.Spec.Install
 	switch {
@@ -110,6 +110,8 @@ func (s serving) create(ctx context.Context) (id string, r controller.Result, er
 		r, err = again, s.Engine.Kill(ctx, serverName(s.c.Meta.ID))
 	case invalid && installs:
 		r, err = again, installing(s).failInstall("InvalidSpec", err.Error())
+	case errors.Is(err, runtime.ErrMountRefused):
+		err = s.mountRefused(err)
 	case invalid:
 		err = controller.Terminal(err)
 	}
@@ -154,7 +156,7 @@ func (s serving) startServer(ctx context.Context, n runtime.Name) (controller.Re
 			return again, err
 		}
 	}
-	err := s.Engine.Start(ctx, n)
+	err := s.startMounted(ctx, n)
 	if reason, known := startFailure(err); known {
 		return again, ending(s).noteStartFailure(reason, err)
 	}

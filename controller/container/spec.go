@@ -54,7 +54,7 @@ func common(c v1.Container, volume string) runtime.Spec {
 	return runtime.Spec{
 		Revision: c.Meta.Revision,
 		Env:      environment(s.Env),
-		Mounts:   mounts(s, volume),
+		Mounts:   []runtime.Mount{{Source: volume, Target: v1.Home}},
 		Live:     limits(s),
 		IOWeight: s.Limits.IOWeight,
 		User:     s.User,
@@ -117,8 +117,8 @@ func environment(env map[string]string) []string {
 	return list
 }
 
-func mounts(s v1.ContainerSpec, volume string) []runtime.Mount {
-	list := []runtime.Mount{{Source: volume, Target: v1.Home}}
+// mounts returns the mounts that the client asked for, as it named them.
+func mounts(s v1.ContainerSpec) (list []runtime.Mount) {
 	for _, m := range s.Mounts {
 		list = append(list, runtime.Mount{Source: m.Source, Target: m.Target, ReadOnly: m.ReadOnly})
 	}

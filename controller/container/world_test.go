@@ -47,6 +47,16 @@ func (c *console) Input(ctx context.Context, id string, b []byte) error {
 	return c.engine.Input(ctx, c.engine.State(runtime.Name{ID: id, Role: runtime.Server}).ContainerID, b)
 }
 
+// pins lets every mount be, unless an error is set.
+type pins struct{ err error }
+
+func (p *pins) Pin(_ context.Context, _ runtime.Name, m []runtime.Mount) ([]runtime.Mount, func(), error) {
+	if p.err != nil && len(m) > 0 {
+		return nil, nil, p.err
+	}
+	return m, func() {}, nil
+}
+
 // world is a store, an engine in memory and a running container loop, all in
 // one synctest bubble.
 type world struct {
@@ -70,7 +80,7 @@ func newWorld(t *testing.T) *world {
 		Store: s, Engine: e, Console: c, Log: log,
 		Pulls:   container.NewPuller(e, 2, log),
 		Orphans: &container.Orphans{Grace: time.Minute, Log: log},
-		Slots:   container.NewSlots(4), Outage: &container.Outage{},
+		Slots:   container.NewSlots(4), Mounts: &pins{}, Outage: &container.Outage{},
 		Crash:  container.CrashBackOff{Initial: 10 * time.Second, Max: 5 * time.Minute, ResetAfter: 10 * time.Minute},
 		BootID: "boot", Volume: func(id string) string { return "/volumes/" + id },
 		Auth: func(string) runtime.Auth { return runtime.Auth{} },

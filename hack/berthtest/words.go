@@ -3,6 +3,7 @@ package berthtest
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -176,4 +177,11 @@ func (p Binding) String() string { return fmt.Sprintf("%s:%d/%s", p.IP, p.Port, 
 func (c Container) Count(name string) int {
 	text, _ := os.ReadFile(filepath.Join(c.Mount.Source, name))
 	return strings.Count(string(text), "\n")
+}
+
+// With returns s and more; the fields of more replace those of s.
+func (s Spec) With(more Spec) Spec {
+	all := maps.Clone(s)
+	maps.Copy(all, more)
+	return all
 }

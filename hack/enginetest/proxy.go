@@ -44,6 +44,14 @@ func Lose(p *Proxy, _ http.ResponseWriter, r *http.Request) {
 	panic(http.ErrAbortHandler)
 }
 
+// Before calls f and then passes a request on.
+func Before(f func()) Fault {
+	return func(p *Proxy, w http.ResponseWriter, r *http.Request) {
+		f()
+		p.pass.ServeHTTP(w, r)
+	}
+}
+
 // Answer answers everything in the same way.
 func Answer(status int, contentType, text string) Fault {
 	return func(_ *Proxy, w http.ResponseWriter, _ *http.Request) {

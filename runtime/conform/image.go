@@ -39,7 +39,9 @@ func pull(t *testing.T, h *Harness) {
 func pullRefused(t *testing.T, h *Harness) {
 	require.ErrorIs(t, h.Engine.Pull(t.Context(), h.Missing, runtime.Auth{}, nil), runtime.ErrImageNotFound)
 	require.ErrorIs(t, h.Engine.Pull(t.Context(), h.Locked, runtime.Auth{}, nil), runtime.ErrDenied)
-	wrong := runtime.Auth{Username: h.Auth.Username, Password: "wrong"}
+	wrong, elsewhere := h.Auth, h.Auth
+	wrong.Password, elsewhere.Host = "wrong", "elsewhere.example"
+	require.ErrorIs(t, h.Engine.Pull(t.Context(), h.Locked, elsewhere, nil), runtime.ErrInvalid, "credentials of another registry")
 	require.ErrorIs(t, h.Engine.Pull(t.Context(), h.Locked, wrong, nil), runtime.ErrDenied)
 	require.NoError(t, h.Engine.Pull(t.Context(), h.Locked, h.Auth, nil))
 }

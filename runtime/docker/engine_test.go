@@ -80,7 +80,7 @@ func TestConform(t *testing.T) {
 		Pullable: open.Push(t, r.client, r.image, "conform:1"),
 		Missing:  open.Addr + "/conform:none",
 		Locked:   locked.Push(t, r.client, r.image, "conform:1"),
-		Auth:     runtime.Auth{Username: "me", Password: "secret"},
+		Auth:     runtime.Auth{Host: locked.Addr, Username: "me", Password: "secret"},
 		Dir:      func(t *testing.T) string { return t.TempDir() },
 		DropDir:  func(t *testing.T, dir string) { require.NoError(t, os.RemoveAll(dir)) },
 		Port:     func(t *testing.T) int { port, free := listen(t, 0); free(); return port },

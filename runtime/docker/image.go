@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/distribution/reference"
 	"github.com/docker/docker/api/types/image"
 	"github.com/docker/docker/api/types/registry"
 
@@ -36,9 +37,9 @@ func (e *Engine) HasImage(ctx context.Context, ref string) (bool, error) {
 func (e *Engine) Pull(ctx context.Context, ref string, auth runtime.Auth, progress func(runtime.Progress)) error {
 	options := image.PullOptions{}
 	if auth != (runtime.Auth{}) {
-		encoded, err := registry.EncodeAuthConfig(registry.AuthConfig{Username: auth.Username, Password: auth.Password})
+		encoded, err := credentials(ref, auth)
 		if err != nil {
-			return fmt.Errorf("pull %s: credentials: %w", ref, err)
+			return fmt.Errorf("pull %s: %w", ref, err)
 		}
 		options.RegistryAuth = encoded
 	}
@@ -58,6 +59,19 @@ func (e *Engine) Pull(ctx context.Context, ref string, auth runtime.Auth, progre
 		return fmt.Errorf("pull %s: %w for %s", ref, runtime.ErrStalled, e.cfg.StallLimit)
 	}
 	return err
+}
+
+// credentials encodes auth for the engine, which sends it to whatever registry
+// ref names. So it is refused for an image of another registry than its own.
+func credentials(ref string, auth runtime.Auth) (string, error) {
+	name, err := reference.ParseNormalizedNamed(ref)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", runtime.ErrInvalid, err)
+	}
+	if from := reference.Domain(name); !strings.EqualFold(from, auth.Host) {
+		return "", fmt.Errorf("%w: the image is from %s, and the credentials are for %s", runtime.ErrInvalid, from, auth.Host)
+	}
+	return registry.EncodeAuthConfig(registry.AuthConfig{Username: auth.Username, Password: auth.Password, ServerAddress: auth.Host})
 }
 
 func (e *core) pull(ctx context.Context, ref string, options image.PullOptions, moved func(runtime.Progress)) error {

@@ -16,14 +16,14 @@ func TestConform(t *testing.T) {
 	e := fake.New(nil)
 	e.AddImage("img")
 	e.RefusePull("none", runtime.ErrImageNotFound)
-	e.RequireAuth("locked", runtime.Auth{Username: "me", Password: "secret"})
+	e.RequireAuth("locked", runtime.Auth{Host: "registry.example", Username: "me", Password: "secret"})
 	e.OnStart = func(s runtime.Spec) { play(e, s) }
 	e.OnInput = func(n runtime.Name, data []byte) { e.Say(n, string(data)) }
 	var ports, dirs atomic.Int64
 	host := e.Host()
 	conform.Run(t, &conform.Harness{
 		Engine: e, Image: "img", Pullable: "pullable", Missing: "none",
-		Locked: "locked", Auth: runtime.Auth{Username: "me", Password: "secret"},
+		Locked: "locked", Auth: runtime.Auth{Host: "registry.example", Username: "me", Password: "secret"},
 		Dir:     func(*testing.T) string { return "/dir" + strings.Repeat("x", int(dirs.Add(1))) },
 		DropDir: func(_ *testing.T, dir string) { host.LoseDirectory(dir) },
 		Port:    func(*testing.T) int { return 20000 + int(ports.Add(1)) },

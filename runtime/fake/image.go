@@ -36,8 +36,8 @@ func (e *Engine) Pull(ctx context.Context, ref string, auth runtime.Auth, progre
 	if err := p.wait(ctx); err != nil {
 		return err
 	}
-	if p.err == nil && p.auth != nil && *p.auth != auth {
-		p.err = runtime.ErrDenied
+	if p.err == nil && p.auth != nil {
+		p.err = refuseAuth(*p.auth, auth)
 	}
 	if p.err != nil {
 		return fmt.Errorf("pull image %s: %w", ref, p.err)
@@ -45,6 +45,17 @@ func (e *Engine) Pull(ctx context.Context, ref string, auth runtime.Auth, progre
 	e.AddImage(ref)
 	report(progress, runtime.Progress{Layers: 1, Done: 1, Current: 100, Total: 100})
 	return e.after("pull", n)
+}
+
+// refuseAuth returns why a registry's image cannot be pulled with auth.
+func refuseAuth(want, auth runtime.Auth) error {
+	switch {
+	case auth == want:
+		return nil
+	case auth != runtime.Auth{} && auth.Host != want.Host:
+		return runtime.ErrInvalid
+	}
+	return runtime.ErrDenied
 }
 
 func (p pull) wait(ctx context.Context) error {
@@ -88,7 +99,8 @@ func (w *World) RefusePull(ref string, err error) {
 	w.pulls[ref] = p
 }
 
-// RequireAuth makes pulls of ref end with runtime.ErrDenied without these credentials.
+// RequireAuth makes pulls of ref end with runtime.ErrDenied without these
+// credentials, and with runtime.ErrInvalid with those of another host.
 func (w *World) RequireAuth(ref string, auth runtime.Auth) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

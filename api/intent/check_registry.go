@@ -1,0 +1,38 @@
+package intent
+
+import (
+	"strings"
+
+	"github.com/distribution/reference"
+
+	v1 "berth/api/v1"
+)
+
+// checkRegistry adds a fault for each image of spec that is not from the
+// registry whose credentials it names: the engine would send them to the other one.
+func checkRegistry(f *Faults, spec v1.ContainerSpec) {
+	if spec.RegistryAuth == "" {
+		return
+	}
+	checkFrom(f, "image", spec.Image, spec.RegistryAuth)
+	checkFrom(f, "install_image", spec.InstallImage, spec.RegistryAuth)
+}
+
+func checkFrom(f *Faults, field, image, host string) {
+	if image == "" || !isImage(image) {
+		return // a fault of its own, or none
+	}
+	if from := registryOf(image); !strings.EqualFold(from, v1.CanonicalRegistry(host)) {
+		f.Add(field, "must be from %s, the registry that registry_auth names; it is from %s", host, from)
+	}
+}
+
+// registryOf returns the host that image is pulled from. An image that is named
+// by its id alone is from none.
+func registryOf(image string) string {
+	name, err := reference.ParseNormalizedNamed(image)
+	if err != nil {
+		return "no registry"
+	}
+	return reference.Domain(name)
+}

@@ -1,0 +1,68 @@
+package hostmount
+
+import (
+	"cmp"
+	"errors"
+	"path"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"berth/runtime"
+)
+
+// open opens source beneath the allowed directory that contains it. Links are
+// followed in the allowed directory's own path, which is the operator's, and
+// nowhere else. Of several the outermost counts: a container may have it
+// writable, and with it the names of the others.
+func open(allowed []string, source string) (handle int, err error) {
+	dir, rest, ok := within(allowed, source)
+	if !ok {
+		return 0, refused("it is not below a directory of docker.allowed_mounts")
+	}
+	root, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return 0, explain(err)
+	}
+	defer unix.Close(root)
+	handle, err = unix.Openat2(root, rest, &unix.OpenHow{
+		Flags:   unix.O_PATH | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
+	})
+	return handle, explain(err)
+}
+
+// within returns the outermost allowed directory that contains source, and the
+// path from there to it.
+func within(allowed []string, source string) (dir, rest string, ok bool) {
+	outermost := slices.SortedFunc(slices.Values(allowed), func(a, b string) int {
+		return cmp.Compare(len(path.Clean(a)), len(path.Clean(b)))
+	})
+	source = path.Clean(source)
+	for _, dir := range outermost {
+		dir = path.Clean(dir)
+		if source == dir {
+			return dir, ".", true
+		}
+		if rest, ok := strings.CutPrefix(source, strings.TrimSuffix(dir, "/")+"/"); ok {
+			return dir, rest, true
+		}
+	}
+	return "", "", false
+}
+
+// explain returns what an error of the kernel means for a mount.
+func explain(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, unix.ENOENT):
+		return runtime.ErrMountMissing
+	case errors.Is(err, unix.ELOOP), errors.Is(err, unix.EXDEV):
+		return refused("a part of the path is a link: name the directory that it leads to")
+	case errors.Is(err, unix.ENOSYS):
+		return refused("berth cannot pin it: mounts need openat2, Linux 5.6 or newer")
+	}
+	return refused("%v", err)
+}
