@@ -115,14 +115,14 @@ func (s installing) makeInstaller(ctx context.Context) (controller.Result, error
 			return waitFor(volumeBusyWait), err
 		}
 	}
-	_, err := s.createMounted(ctx, installerSpec(s.c, s.Volume(s.c.Spec.VolumeID)))
+	_, err := createMounted(ctx, s.step, installerSpec(s.c, s.Volume(s.c.Spec.VolumeID)))
 	switch {
 	case errors.Is(err, runtime.ErrImageNotFound):
 		return s.pull(installImage(s.c.Spec))
 	case errors.Is(err, runtime.ErrInvalid), errors.Is(err, runtime.ErrBadCommand):
 		return again, s.failInstall("InvalidSpec", err.Error())
 	case errors.Is(err, runtime.ErrMountRefused):
-		return settled, s.mountRefused(err)
+		return settled, refuseMount(s.step, err)
 	case err != nil:
 		return settled, err
 	}
@@ -130,10 +130,10 @@ func (s installing) makeInstaller(ctx context.Context) (controller.Result, error
 }
 
 func (s installing) startInstaller(ctx context.Context, n runtime.Name) (controller.Result, error) {
-	err := s.startMounted(ctx, n)
+	err := startMounted(ctx, s.step, n)
 	switch {
 	case errors.Is(err, runtime.ErrMountRefused):
-		return settled, s.mountRefused(err)
+		return settled, refuseMount(s.step, err)
 	case errors.Is(err, runtime.ErrMountMissing): // or the mounts have changed since it was created
 		return again, s.Engine.Remove(ctx, n)
 	case errors.Is(err, runtime.ErrBadCommand), errors.Is(err, runtime.ErrInvalid):

@@ -2,6 +2,7 @@ package container
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	v1 "berth/api/v1"
@@ -12,7 +13,7 @@ const reasonMountRefused = "MountRefused"
 
 // createMounted creates a container with the mounts of its spec beside its
 // volume. Each is checked now, whatever it was when the client asked for it.
-func (s step) createMounted(ctx context.Context, spec runtime.Spec) (id string, err error) {
+func createMounted(ctx context.Context, s step, spec runtime.Spec) (id string, err error) {
 	pinned, release, err := s.Mounts.Pin(ctx, spec.Name, mounts(s.c.Spec))
 	if err != nil {
 		return "", err
@@ -24,7 +25,7 @@ func (s step) createMounted(ctx context.Context, spec runtime.Spec) (id string, 
 
 // startMounted starts a container. An engine resolves the sources of mounts at
 // each start, so they are checked and pinned at each start too.
-func (s step) startMounted(ctx context.Context, n runtime.Name) error {
+func startMounted(ctx context.Context, s step, n runtime.Name) error {
 	_, release, err := s.Mounts.Pin(ctx, n, mounts(s.c.Spec))
 	if err != nil {
 		return err
@@ -33,19 +34,15 @@ func (s step) startMounted(ctx context.Context, n runtime.Name) error {
 	return s.Engine.Start(ctx, n)
 }
 
-// mountRefused records why a container is not created, once, and returns the
-// error for the retry.
-func (s step) mountRefused(err error) error {
+// refuseMount records a refused mount as a condition and an event, once, and
+// returns the error for the retry.
+func refuseMount(s step, err error) error {
 	text := err.Error()
 	if s.told(text) {
 		return err
 	}
-	noted := s.note(func(st *v1.ContainerStatus, now time.Time) {
+	return errors.Join(err, s.note(func(st *v1.ContainerStatus, now time.Time) {
 		st.Message = text
 		set(st, now, v1.Started, v1.False, reasonMountRefused, text)
-	}, text)
-	if noted != nil {
-		s.Log.Error("could not save the last error of a container", "container", s.c.Meta.ID, "err", noted)
-	}
-	return err
+	}, text))
 }

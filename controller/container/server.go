@@ -95,7 +95,7 @@ func (s serving) removedOutside() bool {
 // create makes the server container. Without an id there is none, and the
 // result says what is next.
 func (s serving) create(ctx context.Context) (id string, r controller.Result, err error) {
-	id, err = s.createMounted(ctx, serverSpec(s.c, s.Volume(s.c.Spec.VolumeID)))
+	id, err = createMounted(ctx, s.step, serverSpec(s.c, s.Volume(s.c.Spec.VolumeID)))
 	invalid := errors.Is(err, runtime.ErrInvalid) || errors.Is(err, runtime.ErrBadCommand)
 	installs := s.c.Status.Installed != s.c.Spec.Install
 	switch {
@@ -111,7 +111,7 @@ func (s serving) create(ctx context.Context) (id string, r controller.Result, er
 	case invalid && installs:
 		r, err = again, installing(s).failInstall("InvalidSpec", err.Error())
 	case errors.Is(err, runtime.ErrMountRefused):
-		err = s.mountRefused(err)
+		err = refuseMount(s.step, err)
 	case invalid:
 		err = controller.Terminal(err)
 	}
@@ -156,7 +156,7 @@ func (s serving) startServer(ctx context.Context, n runtime.Name) (controller.Re
 			return again, err
 		}
 	}
-	err := s.startMounted(ctx, n)
+	err := startMounted(ctx, s.step, n)
 	if reason, known := startFailure(err); known {
 		return again, ending(s).noteStartFailure(reason, err)
 	}
