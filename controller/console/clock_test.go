@@ -74,3 +74,31 @@ func away(t *testing.T, e *engine, m *console.Manager, id string, meanwhile func
 	time.Sleep(time.Minute) // all backoffs are over
 	synctest.Wait()
 }
+
+// TestTheClockIsSetBackDuringAStart: the start pattern is found all the same,
+// and not in what an earlier run printed.
+func TestTheClockIsSetBackDuringAStart(t *testing.T) {
+	for name, c := range map[string]struct{ noted, started, printed time.Duration }{ // from now
+		"before the engine starts it": {time.Hour, 0, time.Second},
+		"before it prints":            {time.Hour, time.Hour + time.Second, 0},
+		"amid what it prints":         {-2 * time.Second, -time.Second, -time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
+				now := time.Now()
+				tgt := target("c1")
+				tgt.Pattern, tgt.From, tgt.StartedAt = "^Done", now.Add(c.noted), now.Add(c.started)
+				e.change("c1", func(*container) {})
+				if c.noted < 0 {
+					e.printAt("c1", now.Add(c.noted), "loading")
+				}
+				m.Follow(tgt)
+				synctest.Wait()
+				require.False(t, matched(m, tgt))
+				e.printAt("c1", now.Add(c.printed), "Done")
+				synctest.Wait()
+				require.True(t, matched(m, tgt))
+			})
+		})
+	}
+}

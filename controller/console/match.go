@@ -16,7 +16,8 @@ type matcher struct {
 	run     run
 	pattern string
 	re      *regexp.Regexp // nil: matches nothing any more
-	from    time.Time
+	from    time.Time // no line of the run is older, unless the clock was set back
+	begun   bool      // a line of the run was read: all behind it are the run's
 	line    []byte // the beginning of a line that goes on
 }
 
@@ -36,7 +37,7 @@ func (m *matcher) of(t Target) bool {
 
 // add looks at a line. It is true once: when the pattern has matched.
 func (m *matcher) add(l v1.Line) bool {
-	if m.re == nil || l.Message || l.Time.Before(m.from) {
+	if m.re == nil || l.Message || !m.ofRun(l) {
 		return false
 	}
 	if l.Partial || len(m.line) > 0 {
@@ -52,6 +53,22 @@ func (m *matcher) add(l v1.Line) bool {
 		m.re = nil
 	}
 	return matched
+}
+
+// ofRun reports whether the run printed a line. Lines come in the order in which
+// they were printed, so their times decide only about the first one.
+func (m *matcher) ofRun(l v1.Line) bool {
+	m.begun = m.begun || !l.Time.Before(m.since())
+	return m.begun
+}
+
+// since returns the time that no line of the run is older than. It is zero while
+// the clock is behind the start: it was set back, and times decide nothing.
+func (m *matcher) since() time.Time {
+	if time.Now().Before(m.from) {
+		return time.Time{}
+	}
+	return m.from
 }
 
 // matches looks at a line as a terminal shows it: without escape sequences, and

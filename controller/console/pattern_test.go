@@ -116,7 +116,7 @@ func TestPatternIsFoundInWhatIsInTheJournal(t *testing.T) {
 		time.Sleep(time.Hour)
 		run(tgt, func(m *console.Manager) { require.True(t, matched(m, tgt)) })
 		later := tgt
-		later.From = time.Now()
+		later.From, later.StartedAt = time.Now(), time.Now()
 		run(later, func(m *console.Manager) {
 			require.False(t, matched(m, later))
 			other := later

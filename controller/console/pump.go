@@ -240,9 +240,9 @@ func (p *pump) look(ctx context.Context, lines []v1.Line) {
 // looked at before, so it need not be all of a long one.
 func (p *pump) lookBack(ctx context.Context) {
 	left := maxLookBack
-	err := p.m.sink.Since(ctx, p.k.id, p.role(), p.match.from, func(l v1.Line) bool {
+	err := p.m.sink.Since(ctx, p.k.id, p.role(), p.match.since(), func(l v1.Line) bool {
 		left -= len(l.Data)
-		return left > 0 && (l.Time.Before(p.match.from) || !p.found(l))
+		return left > 0 && !p.found(l)
 	})
 	if err != nil && ctx.Err() == nil {
 		p.log.Warn("start pattern is not looked for in what was printed before", "err", err)

@@ -27,9 +27,10 @@ func keyOf(t Target) key { return key{t.ID, t.Role} }
 
 func runOf(t Target) run { return run{t.ContainerID, t.StartedAt.UnixNano()} }
 
-// fromOf is the time that no line of the run is older than.
+// fromOf returns the time that no line of the run is older than. A start that
+// was noted after the engine carried it out was noted by another clock.
 func fromOf(t Target) time.Time {
-	if t.From.IsZero() && !t.StartedAt.IsZero() {
+	if !t.StartedAt.IsZero() && (t.From.IsZero() || t.From.After(t.StartedAt)) {
 		return t.StartedAt.Add(-time.Second)
 	}
 	return t.From
