@@ -6,6 +6,7 @@ package runtime
 //
 //	Inspect(ctx, Name) (State, error)                 ErrNotFound
 //	List(ctx) ([]Found, error)                        this store's, both roles
+//	Instance(ctx) (string, error)                     identifies the engine's process, see below; empty if the engine does not name it
 //	Watch(ctx, listed func([]Found), notify func(Name)) error
 //	                                                  streams: subscribes, lists, calls listed, then notify per event;
 //	                                                  ends with an error when the stream does
@@ -24,3 +25,8 @@ package runtime
 //	                                                  streams; since is exclusive; nil at the container's end
 //	Input(ctx, containerID string, data []byte) error ErrNotRunning
 //	Stats(ctx, containerID string) (Stats, error)     ErrNotFound, ErrNotRunning
+//
+// Instance differs after each start of the engine that ended containers. It is
+// asked over a new connection, which an engine refuses from the moment on at
+// which it begins to shut down, before it stops the first container: an exit
+// that was observed before an answer is not the engine's doing.

@@ -119,7 +119,7 @@ func deleteContainer(tx *store.Tx, o v1.Container) error {
 		return err
 	}
 	err := store.Containers.SetSpec(tx, o.Meta.ID, func(s *v1.ContainerSpec) error {
-		s.Power, s.KillRun = v1.PowerOff, s.Run
+		kill(s)
 		return nil
 	})
 	return errors.Join(err, store.Containers.Delete(tx, o.Meta.ID))

@@ -64,8 +64,16 @@ func StopContainer(s *store.Store, id string) error {
 // KillContainer asks for the run to end at once, whatever else is under way.
 func KillContainer(s *store.Store, id string) error {
 	return end(s, id, func(_ v1.ContainerStatus, spec *v1.ContainerSpec) {
-		spec.Power, spec.KillRun = v1.PowerOff, spec.Run
+		kill(spec)
 	})
+}
+
+// kill turns power off and ends the run without a grace period. Before the first
+// run it ends what somebody else has started: the run that is ended is the first
+// one then, and the next start asks for another.
+func kill(spec *v1.ContainerSpec) {
+	spec.Run = max(spec.Run, 1)
+	spec.Power, spec.KillRun = v1.PowerOff, spec.Run
 }
 
 // ended says whether the run that spec wants has begun and ended.

@@ -25,11 +25,11 @@ func TestVerbs(t *testing.T) {
 		want   map[string]wish
 	}{
 		"installing": {v1.ContainerStatus{}, off, 0, map[string]wish{
-			"start": {on, 1, 0}, "restart": {on, 1, 0}, "stop": {off, 0, 0}, "kill": {off, 0, 0}}},
+			"start": {on, 1, 0}, "restart": {on, 1, 0}, "stop": {off, 0, 0}, "kill": {off, 1, 1}}},
 		"installing, start kept": {v1.ContainerStatus{}, on, 1, map[string]wish{
 			"start": {on, 1, 0}, "restart": {on, 1, 0}, "stop": {off, 1, 0}, "kill": {off, 1, 1}}},
 		"ready": {v1.ContainerStatus{Phase: v1.Ready, Installed: 1}, off, 0, map[string]wish{
-			"start": {on, 1, 0}, "restart": {on, 1, 0}, "stop": {off, 0, 0}, "kill": {off, 0, 0}}},
+			"start": {on, 1, 0}, "restart": {on, 1, 0}, "stop": {off, 0, 0}, "kill": {off, 1, 1}}},
 		"starting": {v1.ContainerStatus{Phase: v1.Starting, Installed: 1, Ran: 1}, on, 1, map[string]wish{
 			"start": {on, 1, 0}, "restart": {on, 2, 0}, "stop": {off, 1, 0}, "kill": {off, 1, 1}}},
 		"running": {v1.ContainerStatus{Phase: v1.Running, Installed: 1, Ran: 3}, on, 3, map[string]wish{

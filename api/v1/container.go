@@ -146,6 +146,7 @@ type ContainerStatus struct {
 	LimitsRefused string     `json:"limits_refused,omitempty"` // the attempt to change limits that the engine did not carry out
 	NextRetryAt   *time.Time `json:"next_retry_at,omitempty"`  // of a restart by policy, or of a start that failed
 	BootID        string     `json:"boot_id,omitempty"`        // of the host, when the run began
+	Engine        string     `json:"engine,omitempty"`         // the instance of the engine under which the run or the installation goes on; empty: unknown
 }
 
 // IsInstalling says whether an installation is wanted that has not come to its end.

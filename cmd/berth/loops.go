@@ -77,7 +77,7 @@ func (d *daemon) containerLoop(m *controller.Metrics) *controller.Loop {
 	r := &container.Reconciler{
 		Store: d.store, Engine: d.engine, Console: d.consoles, Pulls: pulls,
 		Orphans: &container.Orphans{Grace: orphanGrace, Log: d.log},
-		Slots:   slots, Outage: outage,
+		Slots:   slots, Outage: outage, Timers: &container.Timers{}, Now: time.Now,
 		Crash: container.CrashBackOff{Initial: firstCrashWait, Max: time.Duration(c.Backoff.Max),
 			ResetAfter: time.Duration(c.Backoff.ResetAfter)},
 		BootID: bootID(), Volume: d.volumes.Path, Auth: d.registryAuth, Mounts: d.mounts, Metrics: m, Log: d.log,

@@ -16,9 +16,9 @@ type matcher struct {
 	run     run
 	pattern string
 	re      *regexp.Regexp // nil: matches nothing any more
-	from    time.Time // no line of the run is older, unless the clock was set back
-	begun   bool      // a line of the run was read: all behind it are the run's
-	line    []byte // the beginning of a line that goes on
+	from    time.Time      // no line of the run is older, unless the clock was set back
+	begun   bool           // a line of the run was read: all behind it are the run's
+	line    []byte         // the beginning of a line that goes on
 }
 
 // newMatcher makes the matcher of a target. A pattern that is none never matches.

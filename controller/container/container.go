@@ -28,6 +28,8 @@ type Reconciler struct {
 	Orphans *Orphans
 	Slots   *Slots
 	Outage  *Outage
+	Timers  *Timers
+	Now     func() time.Time // the host's clock
 	Crash   CrashBackOff
 	BootID  string                             // of the host
 	Volume  func(volumeID string) (dir string) // where a volume is
@@ -60,6 +62,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, id string) (controller.Resul
 	defer r.Slots.pass(id)
 	s, next, err := r.next(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
+		r.Timers.forget(id)
 		return r.Orphans.look(ctx, r, id)
 	}
 	r.Orphans.forget(id)
@@ -104,7 +107,7 @@ func (r *Reconciler) load(id string) (c v1.Container, over bool, err error) {
 // observe looks at the host. It asks only what Plan needs: an idle container
 // costs one inspect, and what was never noted as begun is not looked for.
 func (r *Reconciler) observe(ctx context.Context, c v1.Container) (o Observed, err error) {
-	o = Observed{Now: time.Now(), BootID: r.BootID}
+	o = Observed{Now: r.Now(), BootID: r.BootID}
 	installing := c.Status.Installed != c.Spec.Install
 	if c.Meta.Deleted || c.Status.Installed > 0 {
 		if o.Server, err = r.inspect(ctx, serverName(c.Meta.ID)); err != nil {
@@ -121,7 +124,8 @@ func (r *Reconciler) observe(ctx context.Context, c v1.Container) (o Observed, e
 			return o, err
 		}
 	}
-	o.Lost, o.InstallLost = r.Outage.took(o.Server), r.Outage.took(o.Install)
+	r.observeEngine(ctx, c, &o)
+	r.observeTimers(c, &o)
 	r.listen(c, &o)
 	return o, nil
 }

@@ -17,9 +17,15 @@ type Engine interface {
 
 // Observer looks. Its errors are no absence, but for runtime.ErrNotFound.
 type Observer interface {
+	Instancer
 	Inspect(ctx context.Context, n runtime.Name) (runtime.State, error)
 	List(ctx context.Context) ([]runtime.Found, error)
 	HasImage(ctx context.Context, ref string) (bool, error)
+}
+
+// Instancer identifies the engine over a new connection; see runtime/engine.go.
+type Instancer interface {
+	Instance(ctx context.Context) (string, error)
 }
 
 // Maker makes, changes and removes containers.

@@ -32,8 +32,9 @@ func (s ending) take(ctx context.Context, a Action) (controller.Result, error) {
 	return again, s.noteExit()
 }
 
-// sendStop asks a container to end. A command that its console does not take
-// is followed by the signal.
+// sendStop asks a container to exit. A command that its console does not take
+// is followed by the signal. The grace period begins with the first attempt that
+// the engine answers, so a signal that it refuses does not keep a run for ever.
 func (s ending) sendStop(ctx context.Context, n runtime.Name) error {
 	err := errors.New("no command")
 	if s.c.Spec.Stop.Command != "" {
@@ -41,6 +42,9 @@ func (s ending) sendStop(ctx context.Context, n runtime.Name) error {
 	}
 	if err != nil {
 		err = s.Engine.Signal(ctx, n, stopSignal(s.c.Spec))
+	}
+	if !errors.Is(err, runtime.ErrUnavailable) {
+		s.Timers.begin(s.c.Meta.ID, stopTimer, s.c.Status.StopNotedAt)
 	}
 	if err != nil {
 		return err
@@ -109,7 +113,7 @@ func (s ending) exitSentence() []string {
 // retry sets when the policy lets a run that ended by itself begin again. What
 // the host or somebody else took away is no end of its own: it begins at once.
 func (s ending) retry(st *v1.ContainerStatus, now time.Time) {
-	if vanished(s.c, s.o.Server) || s.o.Lost || st.BootID != s.BootID {
+	if vanished(s.c, s.o.Server) || lost(s.c, s.o, s.o.Lost) {
 		st.NextRetryAt = &now
 		return
 	}

@@ -110,12 +110,17 @@ func (s installing) installerOfVolume(tx *store.Tx) (string, error) {
 }
 
 func (s installing) makeInstaller(ctx context.Context) (controller.Result, error) {
-	if s.c.Status.InstallVolume != s.c.Spec.VolumeID {
-		if free, err := s.onVolume(func(*v1.ContainerStatus, time.Time) {}); err != nil || !free {
+	instance, err := s.Outage.ask(ctx, s.Engine)
+	if err != nil {
+		return settled, err
+	}
+	if s.c.Status.InstallVolume != s.c.Spec.VolumeID || s.c.Status.Engine != instance {
+		free, err := s.onVolume(func(st *v1.ContainerStatus, _ time.Time) { st.Engine = instance })
+		if err != nil || !free {
 			return waitFor(volumeBusyWait), err
 		}
 	}
-	_, err := createMounted(ctx, s.step, installerSpec(s.c, s.Volume(s.c.Spec.VolumeID)))
+	_, err = createMounted(ctx, s.step, installerSpec(s.c, s.Volume(s.c.Spec.VolumeID)))
 	switch {
 	case errors.Is(err, runtime.ErrImageNotFound):
 		return s.pull(installImage(s.c.Spec))
@@ -150,7 +155,7 @@ func (s installing) finishInstall(ctx context.Context) (controller.Result, error
 	if !exists(in) {
 		return s.finishWithout(ctx)
 	}
-	if !installed(s.c, in) {
+	if in.ExitCode != 0 {
 		return again, s.noteFailure(in)
 	}
 	made, r, err := s.withServer(ctx)
@@ -204,10 +209,14 @@ func (s installing) waiting() (busy bool, err error) {
 	return busy, err
 }
 
+// killedCode is the exit code of what SIGKILL ended.
+const killedCode = 137
+
 // noteFailure says why an installation did not go well.
 func (s installing) noteFailure(in runtime.State) error {
 	switch {
-	case in.FinishedAt.Sub(in.StartedAt) >= installTimeout(s.c.Spec):
+	case in.ExitCode == killedCode && s.o.InstallFor >= installTimeout(s.c.Spec),
+		in.FinishedAt.Sub(in.StartedAt) >= installTimeout(s.c.Spec):
 		return s.failInstall("TimedOut", fmt.Sprintf("the installation took longer than %s", installTimeout(s.c.Spec)))
 	case in.OOMKilled:
 		return s.failInstall("OutOfMemory", "the installation ran out of memory")

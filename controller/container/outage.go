@@ -1,32 +1,63 @@
 package container
 
 import (
+	"context"
 	"sync"
 	"time"
 
+	v1 "berth/api/v1"
 	"berth/runtime"
 )
 
-// outageSlack is how much earlier than its stream of events an engine may take
-// its containers down.
-const outageSlack = time.Second
+// engineWait is the time between two attempts to find out whether an engine
+// that reported an exit is about to end.
+const engineWait = time.Second
 
-// Outage is the last time that the engine was away. What ended in it was taken
-// down with the engine: that is no end of its own.
+// Outage records which instance of the engine answered last, and when the
+// engine was last away. The instance decides whether a run ended with its
+// engine. The times decide it for an engine that does not name its instance.
 type Outage struct {
 	mu       sync.Mutex
+	instance string
+	answered time.Time // when a call was begun that the engine answered over a new connection
 	from, to time.Time // to is zero while it lasts
 }
 
-// begin and end are told by Watch.
+// ask returns the engine's instance. An error says that the engine takes no new
+// connection: it is away, or about to end.
+func (o *Outage) ask(ctx context.Context, e Instancer) (instance string, err error) {
+	began := time.Now()
+	if instance, err = e.Instance(ctx); err != nil {
+		return "", err
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.instance, o.answered = instance, began
+	return instance, nil
+}
+
+// last returns the instance that answered last; empty if it is unknown.
+func (o *Outage) last() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.instance
+}
+
+// begin records that the event stream ended. The outage began with the last
+// answer: an engine stops its containers while the stream is still open.
 func (o *Outage) begin(now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.from.IsZero() || !o.to.IsZero() {
-		o.from, o.to = now.Add(-outageSlack), time.Time{}
+	if !o.from.IsZero() && o.to.IsZero() {
+		return
+	}
+	o.from, o.to = o.answered, time.Time{}
+	if o.from.IsZero() {
+		o.from = now
 	}
 }
 
+// end records that the engine's containers were listed.
 func (o *Outage) end(now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -35,10 +66,29 @@ func (o *Outage) end(now time.Time) {
 	}
 }
 
-// took says whether a container ended while the engine was away.
+// took reports whether a container exited while the engine was away.
 func (o *Outage) took(s runtime.State) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	ended := !s.Running && !s.StartedAt.IsZero() && !s.FinishedAt.IsZero()
-	return ended && !o.from.IsZero() && s.FinishedAt.After(o.from) && (o.to.IsZero() || s.FinishedAt.Before(o.to))
+	return exited(s) && !o.from.IsZero() && s.FinishedAt.After(o.from) && (o.to.IsZero() || s.FinishedAt.Before(o.to))
+}
+
+func exited(s runtime.State) bool {
+	return !s.Running && !s.StartedAt.IsZero() && !s.FinishedAt.IsZero()
+}
+
+// observeEngine asks the engine for its instance where the cause of an exit
+// decides what follows. Elsewhere the instance that answered last will do.
+func (r *Reconciler) observeEngine(ctx context.Context, c v1.Container, o *Observed) {
+	o.Lost, o.InstallLost = r.Outage.took(o.Server), r.Outage.took(o.Install)
+	o.Engine = r.Outage.last()
+	if !causeMatters(c, *o) {
+		return
+	}
+	instance, err := r.Outage.ask(ctx, r.Engine)
+	if err != nil {
+		r.Log.Info("an exit is not recorded yet: the engine takes no new connection", "container", c.Meta.ID, "err", err)
+		return
+	}
+	o.Engine, o.Confirmed = instance, true
 }

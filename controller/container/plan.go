@@ -11,14 +11,20 @@ import (
 type Observed struct {
 	Now         time.Time
 	BootID      string        // of the host; changes when it boots
+	Engine      string        // the engine's instance; changes when it starts anew and its containers ended; empty: unknown
+	Confirmed   bool          // the engine took a new connection after it reported an exit: it was not about to end
 	Server      runtime.State // zero: there is none
 	Install     runtime.State // looked at only while an installation is wanted or not cleaned up, or of a deletion once the server is gone
 	Missing     string        // an image that is not on the host; looked at only before an installation
 	Matched     bool          // the console has matched the start pattern in this run
 	Heard       bool          // what a run that has ended printed was read; looked at only before its end is told
-	Lost        bool          // the server ended while the engine was away
+	Lost        bool          // the server exited while the engine was away; decides only while instances are unknown
 	InstallLost bool          // so did the installer
 	Over        bool          // the volume holds more than its limit
+
+	StopFor     time.Duration // since the run was asked to exit; see Timers
+	InstallFor  time.Duration // since the installer was first observed running
+	PressureFor time.Duration // since the volume was first observed over its limit
 }
 
 // Plan picks the next step. It reads nothing and changes nothing.
@@ -40,8 +46,8 @@ func Plan(c v1.Container, o Observed) Step {
 		return planOff(c, o)
 	case c.Spec.Power == v1.PowerOn && !pressed(c):
 		return planOn(c, o)
-	case c.Spec.Power == v1.PowerOn && o.Server.Running && o.Now.Before(pressureEnd(c)):
-		return await(AwaitSpace, pressureEnd(c))
+	case c.Spec.Power == v1.PowerOn && o.Server.Running && o.PressureFor < pressureGrace:
+		return await(AwaitSpace, o.Now.Add(pressureGrace-o.PressureFor))
 	}
 	return planOff(c, o)
 }
@@ -88,20 +94,23 @@ func planInstall(c v1.Container, o Observed) Step {
 
 // planInstaller is for the installer of the installation that is wanted.
 func planInstaller(c v1.Container, o Observed) Step {
-	deadline := o.Install.StartedAt.Add(installTimeout(c.Spec))
 	switch {
 	case o.Install.StartedAt.IsZero():
 		return do(StartInstaller)
+	case !o.Install.Running && !o.Confirmed:
+		return await(AwaitEngine, o.Now.Add(engineWait))
 	case !o.Install.Running && cutOff(c, o):
 		return do(RemoveInstaller) // and begin anew
-	case !o.Install.Running && installed(c, o.Install):
+	case !o.Install.Running && o.Install.ExitCode == 0:
 		return finishInstall(c, o)
 	case !o.Install.Running:
 		return end(o, o.Install, FinishInstall)
-	case !o.Now.Before(deadline):
+	case otherEngine(c, o):
+		return do(NoteEngine)
+	case o.InstallFor >= installTimeout(c.Spec):
 		return do(KillInstaller)
 	}
-	return await(AwaitInstall, deadline)
+	return await(AwaitInstall, o.Now.Add(installTimeout(c.Spec)-o.InstallFor))
 }
 
 // finishInstall is for an installation that went well. What is ready has its
@@ -126,11 +135,6 @@ func end(o Observed, run runtime.State, tell Action) Step {
 		return await(AwaitOutput, late)
 	}
 	return do(tell)
-}
-
-// installed says whether an installer that has ended did its work.
-func installed(c v1.Container, in runtime.State) bool {
-	return in.ExitCode == 0 && in.FinishedAt.Sub(in.StartedAt) < installTimeout(c.Spec)
 }
 
 func endInstaller(o Observed) Step {
@@ -160,6 +164,8 @@ func planOn(c v1.Container, o Observed) Step {
 		return planRunning(c, o)
 	case c.Status.Phase == v1.Starting && startIsPending(c, o.Server):
 		return prepare(c, o, do(StartServer)) // noted, and not done
+	case c.Status.Phase.Active() && causeMatters(c, o) && !o.Confirmed:
+		return await(AwaitEngine, o.Now.Add(engineWait))
 	case c.Status.Phase.Active():
 		return end(o, o.Server, NoteExit)
 	case c.Status.Ran != c.Spec.Run:
@@ -183,6 +189,8 @@ func notWanted(c v1.Container, server runtime.State) bool {
 // planRunning is for the run that is wanted.
 func planRunning(c v1.Container, o Observed) Step {
 	switch {
+	case c.Status.Phase.Active() && otherEngine(c, o):
+		return do(NoteEngine)
 	case limitsDue(c, o.Server):
 		return do(UpdateLimits)
 	case c.Status.Phase == v1.Running && sameRun(c, o.Server):
@@ -195,20 +203,20 @@ func planRunning(c v1.Container, o Observed) Step {
 	return do(AwaitMatch)
 }
 
-// planStop ends a run: with grace, unless a kill or a deletion asked for it.
+// planStop ends a run: with a grace period, unless a kill or a deletion asked
+// for it. The grace period begins with the signal.
 func planStop(c v1.Container, o Observed) Step {
-	deadline := c.Status.StopNotedAt.Add(stopTimeout(c.Spec))
 	switch {
 	case c.Spec.KillRun > 0 && c.Status.Ran <= c.Spec.KillRun:
 		return do(KillServer)
 	case c.Status.Phase != v1.Stopping:
 		return do(NoteStopping)
-	case !o.Now.Before(deadline), clockWentBack(c, o):
+	case o.StopFor >= stopTimeout(c.Spec):
 		return do(KillServer)
 	case !c.Status.StopSent:
 		return do(SendStop)
 	}
-	return await(AwaitStop, deadline)
+	return await(AwaitStop, o.Now.Add(stopTimeout(c.Spec)-o.StopFor))
 }
 
 // prepare sees that a container stands ready that was made from the spec, so
@@ -263,15 +271,34 @@ func pressed(c v1.Container) bool {
 	return v1.FindCondition(c.Status.Conditions, v1.DiskPressure).Status == v1.True
 }
 
-func pressureEnd(c v1.Container) time.Time {
-	return v1.FindCondition(c.Status.Conditions, v1.DiskPressure).Since.Add(pressureGrace)
+// causeMatters reports whether something has exited and is to run again if it
+// did not exit by itself, but with the engine.
+func causeMatters(c v1.Container, o Observed) bool {
+	installer := c.Status.Installed != c.Spec.Install && !o.Install.StartedAt.IsZero() && !o.Install.Running
+	server := c.Spec.Power == v1.PowerOn && c.Status.Ran == c.Spec.Run && exists(o.Server) && !o.Server.Running &&
+		(c.Status.Phase == v1.Running || c.Status.Phase == v1.Starting && !startIsPending(c, o.Server))
+	return installer || server
 }
 
-// cutOff says whether the host or the engine went down under the installer: that is no
-// verdict about the installation.
-func cutOff(c v1.Container, o Observed) bool {
-	return o.Install.ExitCode != 0 && (c.Status.BootID != o.BootID || o.InstallLost)
+// lost reports whether a run ended because the host or the engine did. away is
+// whether it exited while the engine was away.
+func lost(c v1.Container, o Observed, away bool) bool {
+	if c.Status.Engine != "" && o.Engine != "" {
+		away = c.Status.Engine != o.Engine
+	}
+	return away || c.Status.BootID != o.BootID
 }
+
+// otherEngine reports whether what runs now runs under an instance of the
+// engine that is not recorded: the engine started anew and kept it.
+func otherEngine(c v1.Container, o Observed) bool {
+	return o.Engine != "" && c.Status.Engine != o.Engine
+}
+
+// cutOff reports whether the installer exited with the host or the engine: that
+// is no verdict about the installation. An exit code of 0 is none either, as an
+// engine that ends asks its containers to exit.
+func cutOff(c v1.Container, o Observed) bool { return lost(c, o, o.InstallLost) }
 
 // limitsDue says whether a limit is to be changed live. What this engine did
 // not apply to this container once is not tried again, nor does it keep it from
@@ -280,6 +307,6 @@ func limitsDue(c v1.Container, server runtime.State) bool {
 	return limitsDiffer(c.Spec, server.Live) && c.Status.LimitsRefused != limitsTry(c, server)
 }
 
-// clockWentBack says whether the host's clock is before the last transition:
-// then no wait that was begun by it ends in time.
+// clockWentBack reports whether the host's clock is before the last transition:
+// then the wait for a retry would be longer than it was meant to be.
 func clockWentBack(c v1.Container, o Observed) bool { return o.Now.Before(c.Status.Since) }

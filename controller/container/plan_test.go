@@ -34,7 +34,7 @@ func wanted() v1.Container {
 }
 
 func running(c v1.Container) Observed {
-	return Observed{Now: t2, Server: runtime.State{ContainerID: "a", Stamp: c.Spec.Stamp(), Running: true, StartedAt: t1}}
+	return Observed{Now: t2, Confirmed: true, Server: runtime.State{ContainerID: "a", Stamp: c.Spec.Stamp(), Running: true, StartedAt: t1}}
 }
 
 func check(t *testing.T, rows []row) {
@@ -57,10 +57,11 @@ func check(t *testing.T, rows []row) {
 	}
 }
 
-func none(o *Observed)    { o.Server = runtime.State{} }
-func stopped(o *Observed) { o.Server.Running = false }
-func fresh(o *Observed)   { o.Server.Running, o.Server.StartedAt = false, time.Time{} }
-func stale(o *Observed)   { o.Server.Running, o.Server.Stamp = false, "old" }
+func none(o *Observed)        { o.Server = runtime.State{} }
+func stopped(o *Observed)     { o.Server.Running = false }
+func unconfirmed(o *Observed) { stopped(o); o.Confirmed = false }
+func fresh(o *Observed)       { o.Server.Running, o.Server.StartedAt = false, time.Time{} }
+func stale(o *Observed)       { o.Server.Running, o.Server.Stamp = false, "old" }
 
 func is(p v1.Phase) func(*v1.ContainerStatus) {
 	return func(s *v1.ContainerStatus) { s.Phase = p }
@@ -108,13 +109,21 @@ func TestPlanOn(t *testing.T) {
 		{"start noted, and its container vanished", nil, is(v1.Starting), none, MakeServer},
 		{"start noted, done and over at once", nil, is(v1.Starting), stopped, NoteExit},
 		{"it ended", nil, nil, stopped, NoteExit},
+		{"it ended, and the engine may be about to", nil, nil, unconfirmed, AwaitEngine},
+		{"its start, too, was seen by the engine alone", nil, is(v1.Starting), unconfirmed, AwaitEngine},
+		{"it ended as it was asked to", nil, is(v1.Stopping), unconfirmed, NoteExit},
+		{"it ended for another run", func(s *v1.ContainerSpec) { s.Run = 2 }, nil, unconfirmed, NoteExit},
+		{"start noted, not done, and the engine may be about to end", nil, is(v1.Starting), func(o *Observed) { unconfirmed(o); o.Server.StartedAt = t0 }, StartServer},
+		{"the engine restarted and kept it", nil, nil, func(o *Observed) { o.Engine = "next" }, NoteEngine},
+		{"recorded", nil, func(s *v1.ContainerStatus) { s.Engine = "next" }, func(o *Observed) { o.Engine = "next" }, Rest},
 		{"it vanished", nil, nil, none, NoteExit},
 		{"it ended for good", nil, is(v1.Exit), stopped, Rest},
 		{"made again, not started, after it ended for good and was removed", nil, is(v1.Exit), none, MakeServer},
 		{"killed for a restart", func(s *v1.ContainerSpec) { s.Run, s.KillRun = 2, 1 }, nil, nil, KillServer},
 		{"the volume is over its limit", nil, nil, func(o *Observed) { o.Over = true }, NotePressure},
 		{"and has been for a moment", nil, pressedSince(t2.Add(-time.Minute)), func(o *Observed) { o.Over = true }, AwaitSpace},
-		{"and longer", nil, pressedSince(t2.Add(-2 * time.Minute)), func(o *Observed) { o.Over = true }, NoteStopping},
+		{"and longer", nil, pressedSince(t2.Add(-time.Minute)), func(o *Observed) { o.Over, o.PressureFor = true, 2*time.Minute }, NoteStopping},
+		{"and for long by the host's clock", nil, pressedSince(t0), func(o *Observed) { o.Over, o.Now = true, t2.Add(time.Hour) }, AwaitSpace},
 		{"and nothing is started meanwhile", func(s *v1.ContainerSpec) { s.Run = 2 }, func(s *v1.ContainerStatus) {
 			pressedSince(t2)(s)
 			s.Phase = v1.Exit
@@ -145,16 +154,19 @@ func TestPlanRetry(t *testing.T) {
 
 func TestPlanOff(t *testing.T) {
 	killed := func(s *v1.ContainerSpec) { s.Power, s.KillRun = v1.PowerOff, 1 }
+	asked := func(s *v1.ContainerStatus) { s.Phase, s.StopNotedAt, s.StopSent = v1.Stopping, t2, true }
 	check(t, []row{
 		{"stop", off, nil, nil, NoteStopping},
 		{"signal not sent", off, func(s *v1.ContainerStatus) { s.Phase, s.StopNotedAt = v1.Stopping, t2 }, nil, SendStop},
 		{"signal sent", off, func(s *v1.ContainerStatus) { s.Phase, s.StopNotedAt, s.StopSent = v1.Stopping, t2, true }, nil, AwaitStop},
 		{"the clock went back", off, func(s *v1.ContainerStatus) {
 			s.Phase, s.StopNotedAt, s.StopSent, s.Since = v1.Stopping, t2.Add(time.Hour), true, t2.Add(time.Hour)
-		}, nil, KillServer},
-		{"its time is over", off, func(s *v1.ContainerStatus) {
-			s.Phase, s.StopNotedAt, s.StopSent = v1.Stopping, t2.Add(-30*time.Second), true
-		}, nil, KillServer},
+		}, nil, AwaitStop},
+		{"the clock went ahead", off, func(s *v1.ContainerStatus) { s.Phase, s.StopNotedAt, s.StopSent = v1.Stopping, t0, true }, nil, AwaitStop},
+		{"its time is over", off, asked, func(o *Observed) { o.StopFor = 30 * time.Second }, KillServer},
+		{"its time is nearly over", off, asked, func(o *Observed) { o.StopFor = 30*time.Second - 1 }, AwaitStop},
+		{"asked long ago, and no signal was sent", off, func(s *v1.ContainerStatus) { s.Phase, s.StopNotedAt = v1.Stopping, t0 }, nil, SendStop},
+		{"its time is over, and the engine refused each signal", off, func(s *v1.ContainerStatus) { s.Phase = v1.Stopping }, func(o *Observed) { o.StopFor = time.Minute }, KillServer},
 		{"kill", killed, nil, nil, KillServer},
 		{"kill during a stop", killed, is(v1.Stopping), nil, KillServer},
 		{"dead", off, is(v1.Stopping), stopped, NoteExit},
@@ -204,20 +216,26 @@ func TestPlanLastWords(t *testing.T) {
 	})
 }
 
-func TestPlanInstall(t *testing.T) {
-	again := func(s *v1.ContainerSpec) { s.Install = 2 }
-	begun := func(s *v1.ContainerStatus) { s.Phase, s.InstallBegun, s.InstallVolume = v1.Installing, 2, "v" }
-	installer := func(change func(*runtime.State)) func(*Observed) {
-		return func(o *Observed) {
-			o.Server = runtime.State{}
-			c := wanted()
-			c.Spec.Install = 2
-			o.Install = runtime.State{ContainerID: "x", Stamp: c.Spec.InstallStamp(), Running: true, StartedAt: t1}
-			if change != nil {
-				change(&o.Install)
-			}
+func again(s *v1.ContainerSpec) { s.Install = 2 }
+
+func begun(s *v1.ContainerStatus) {
+	s.Phase, s.InstallBegun, s.InstallVolume = v1.Installing, 2, "v"
+}
+
+// installing is the installer of the second installation, which runs.
+func installing(change func(*runtime.State)) func(*Observed) {
+	return func(o *Observed) {
+		o.Server = runtime.State{}
+		c := wanted()
+		c.Spec.Install = 2
+		o.Install = runtime.State{ContainerID: "x", Stamp: c.Spec.InstallStamp(), Running: true, StartedAt: t1}
+		if change != nil {
+			change(&o.Install)
 		}
 	}
+}
+
+func TestPlanInstall(t *testing.T) {
 	check(t, []row{
 		{"the server is stopped first", again, nil, nil, NoteStopping},
 		{"its end is told", again, nil, stopped, NoteExit},
@@ -226,42 +244,63 @@ func TestPlanInstall(t *testing.T) {
 		{"image", again, begun, none, MakeInstaller},
 		{"image, and nothing to run", func(s *v1.ContainerSpec) { again(s); s.InstallScript = "" }, begun, none, FinishInstall},
 		{"nothing to run, and all is made", func(s *v1.ContainerSpec) { again(s); s.InstallScript = "" }, begun, stopped, FinishInstall},
-		{"made", again, begun, installer(func(s *runtime.State) { s.Running, s.StartedAt = false, time.Time{} }), StartInstaller},
-		{"runs", again, begun, installer(nil), AwaitInstall},
-		{"runs too long", again, begun, installer(func(s *runtime.State) { s.StartedAt = t2.Add(-time.Hour) }), KillInstaller},
-		{"it is on another volume now", func(s *v1.ContainerSpec) { again(s); s.VolumeID = "w" }, begun, installer(nil), KillInstaller},
-		{"paused from outside", again, begun, installer(func(s *runtime.State) { s.Paused = true }), Unpause},
-		{"ended", again, begun, installer(func(s *runtime.State) { s.Running = false }), FinishInstall},
+		{"made", again, begun, installing(func(s *runtime.State) { s.Running, s.StartedAt = false, time.Time{} }), StartInstaller},
+		{"runs", again, begun, installing(nil), AwaitInstall},
+		{"runs too long", again, begun, func(o *Observed) { installing(nil)(o); o.InstallFor = time.Hour }, KillInstaller},
+		{"runs too long by the host's clock", again, begun, installing(func(s *runtime.State) { s.StartedAt = t2.Add(-time.Hour) }), AwaitInstall},
+		{"it is on another volume now", func(s *v1.ContainerSpec) { again(s); s.VolumeID = "w" }, begun, installing(nil), KillInstaller},
+		{"paused from outside", again, begun, installing(func(s *runtime.State) { s.Paused = true }), Unpause},
+		{"ended", again, begun, installing(func(s *runtime.State) { s.Running = false }), FinishInstall},
 		{"ended, and all is made", again, begun, func(o *Observed) {
 			server := o.Server
-			installer(func(s *runtime.State) { s.Running = false })(o)
+			installing(func(s *runtime.State) { s.Running = false })(o)
 			o.Server = server
 			stopped(o)
 		}, FinishInstall},
 		{"ended, and an older server stands", again, begun, func(o *Observed) {
-			installer(func(s *runtime.State) { s.Running = false })(o)
+			installing(func(s *runtime.State) { s.Running = false })(o)
 			o.Server = runtime.State{ContainerID: "a", Stamp: "old"}
 		}, RemoveServer},
-		{"ended badly", again, begun, installer(func(s *runtime.State) { s.Running, s.ExitCode = false, 1 }), FinishInstall},
-		{"ended too late", again, begun, installer(func(s *runtime.State) { s.Running, s.FinishedAt = false, t1.Add(time.Hour) }), FinishInstall},
+		{"ended badly", again, begun, installing(func(s *runtime.State) { s.Running, s.ExitCode = false, 1 }), FinishInstall},
+		{"ended too late", again, begun, installing(func(s *runtime.State) { s.Running, s.FinishedAt = false, t1.Add(time.Hour) }), FinishInstall},
 		{"the host went down under it", again, begun, func(o *Observed) {
-			installer(func(s *runtime.State) { s.Running, s.ExitCode = false, 255 })(o)
+			installing(func(s *runtime.State) { s.Running, s.ExitCode = false, 255 })(o)
 			o.BootID = "next"
 		}, RemoveInstaller},
-		{"an older one runs", again, begun, installer(func(s *runtime.State) { s.Stamp = "old" }), KillInstaller},
-		{"an older one ended", again, begun, installer(func(s *runtime.State) { s.Stamp, s.Running = "old", false }), RemoveInstaller},
+		{"an older one runs", again, begun, installing(func(s *runtime.State) { s.Stamp = "old" }), KillInstaller},
+		{"an older one ended", again, begun, installing(func(s *runtime.State) { s.Stamp, s.Running = "old", false }), RemoveInstaller},
 		{"the server was started from outside meanwhile", again, begun, func(o *Observed) { o.Server.Running = true }, KillServer},
 		{"one that is left over runs", nil, func(s *v1.ContainerStatus) { s.Phase, s.InstallID = v1.Ready, "x" }, func(o *Observed) {
 			stopped(o)
 			o.Install = runtime.State{ContainerID: "x", Running: true}
 		}, KillInstaller},
 		{"the engine went down under it", again, begun, func(o *Observed) {
-			installer(func(s *runtime.State) { s.Running, s.ExitCode = false, 137 })(o)
+			installing(func(s *runtime.State) { s.Running, s.ExitCode = false, 137 })(o)
 			o.InstallLost = true
 		}, RemoveInstaller},
 		{"cleaned up before anything else", nil, func(s *v1.ContainerStatus) { s.Phase, s.InstallID = v1.Ready, "x" }, stopped, RemoveInstaller},
 		{"failed: nothing is started", nil, func(s *v1.ContainerStatus) { s.Phase, s.InstallFailed = v1.Failed, true }, none, Rest},
 		{"failed: nothing stays running", nil, func(s *v1.ContainerStatus) { s.Phase, s.InstallFailed = v1.Failed, true }, nil, NoteStopping},
+	})
+}
+
+// TestPlanInstallEngine: what an installer came to is no verdict if the engine
+// ended it.
+func TestPlanInstallEngine(t *testing.T) {
+	check(t, []row{
+		{"the engine asked it to exit, and it did with 0", again, func(s *v1.ContainerStatus) { begun(s); s.Engine = "last" }, func(o *Observed) {
+			installing(func(s *runtime.State) { s.Running = false })(o)
+			o.Engine = "next"
+		}, RemoveInstaller},
+		{"it exited while the engine was away, and the engine is the same", again, func(s *v1.ContainerStatus) { begun(s); s.Engine = "same" }, func(o *Observed) {
+			installing(func(s *runtime.State) { s.Running = false })(o)
+			o.Engine, o.InstallLost = "same", true
+		}, FinishInstall},
+		{"it ended, and the engine may be about to", again, begun, func(o *Observed) {
+			installing(func(s *runtime.State) { s.Running = false })(o)
+			o.Confirmed = false
+		}, AwaitEngine},
+		{"the engine restarted and kept it", again, begun, func(o *Observed) { installing(nil)(o); o.Engine = "next" }, NoteEngine},
 	})
 }
 

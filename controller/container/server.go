@@ -32,6 +32,8 @@ func (s serving) take(ctx context.Context, a Action) (controller.Result, error) 
 		return s.updateLimits(ctx, n)
 	case StartServer:
 		return s.startServer(ctx, n)
+	case NoteEngine:
+		return again, s.noteEngine()
 	case NoteStarting:
 		_, err := s.noteStart(func(st *v1.ContainerStatus, _ time.Time) {
 			s.adopt(st)
@@ -53,7 +55,7 @@ func (s serving) take(ctx context.Context, a Action) (controller.Result, error) 
 // adopt keeps what the engine says of the run that goes on.
 func (s serving) adopt(st *v1.ContainerStatus) {
 	began := s.o.Server.StartedAt
-	st.ContainerID, st.StartedAt, st.BootID = s.o.Server.ContainerID, &began, s.BootID
+	st.ContainerID, st.StartedAt, st.BootID, st.Engine = s.o.Server.ContainerID, &began, s.BootID, s.o.Engine
 	st.FinishedAt, st.ExitCode, st.OOMKilled = nil, nil, false
 }
 
@@ -152,6 +154,11 @@ func limitsTry(c v1.Container, server runtime.State) string {
 // neither loses nor doubles it.
 func (s serving) startServer(ctx context.Context, n runtime.Name) (controller.Result, error) {
 	if !s.startNoted() {
+		instance, err := s.Outage.ask(ctx, s.Engine)
+		if err != nil {
+			return settled, err
+		}
+		s.o.Engine = instance
 		if noted, err := s.noteStart(s.starting); err != nil || !noted {
 			return again, err
 		}
@@ -193,9 +200,19 @@ func (s serving) starting(st *v1.ContainerStatus, now time.Time) {
 	case st.Phase != v1.Starting: // the policy
 		st.RestartCount++
 	}
-	st.Phase, st.Ran, st.StartNotedAt, st.BootID = v1.Starting, s.c.Spec.Run, now, s.BootID
+	st.Phase, st.Ran, st.StartNotedAt = v1.Starting, s.c.Spec.Run, now
+	st.BootID, st.Engine = s.BootID, s.o.Engine
 	st.ContainerID, st.StartedBefore = s.o.Server.ContainerID, s.o.Server.StartedAt
 	st.StartedAt, st.FinishedAt, st.ExitCode, st.OOMKilled, st.NextRetryAt = nil, nil, nil, false, nil
+}
+
+// noteEngine records the instance of the engine under which a run goes on. It
+// is no step toward the newest spec, which must not count as observed by it.
+func (s serving) noteEngine() error {
+	return s.note(func(st *v1.ContainerStatus, _ time.Time) {
+		st.ObservedGeneration, st.Message = s.c.Status.ObservedGeneration, s.c.Status.Message
+		st.Engine = s.o.Engine
+	})
 }
 
 // drain keeps the rest of a console before its container goes. What cannot be

@@ -10,6 +10,7 @@ import (
 
 // Watcher streams hints about containers that changed; see runtime/engine.go.
 type Watcher interface {
+	Instancer
 	Watch(ctx context.Context, listed func([]runtime.Found), notify func(runtime.Name)) error
 }
 
@@ -25,6 +26,7 @@ func Watch(e Watcher, o *Outage, listed func()) controller.Source {
 			}
 		}()
 		return e.Watch(ctx, func(found []runtime.Found) {
+			_, _ = o.ask(ctx, e) // an engine that is gone again ends the stream
 			o.end(time.Now())
 			for _, f := range found {
 				notify(f.Name.ID)

@@ -34,6 +34,7 @@ const (
 	UpdateLimits // change its limits live
 
 	StartServer  // note the start, then try it
+	NoteEngine   // it runs on under another instance of the engine: record that
 	NoteStarting // it was started from outside, as wanted
 	AwaitMatch   // it runs, and has not matched its start pattern
 	NoteRunning  // it has
@@ -42,6 +43,7 @@ const (
 	NoteStopping // it must end: say so
 	SendStop     // send the signal or the command
 	AwaitStop    // it was asked to end
+	AwaitEngine  // it has exited, and the engine may be about to end
 	AwaitOutput  // it has ended, and its last output is being read
 	KillServer   // end it without grace
 	NoteExit     // it has ended: note how
@@ -58,8 +60,8 @@ const (
 var actionNames = [...]string{
 	"rest", "note installing", "pull image", "make installer", "start installer", "await install",
 	"kill installer", "finish install", "remove installer", "make server", "note made", "remove server", "update limits",
-	"start server", "note starting", "await match", "note running", "unpause", "note stopping", "send stop",
-	"await stop", "await output", "kill server", "note exit", "note oom", "await retry", "note pressure", "await space", "note deleting", "forget",
+	"start server", "note engine", "note starting", "await match", "note running", "unpause", "note stopping", "send stop",
+	"await stop", "await engine", "await output", "kill server", "note exit", "note oom", "await retry", "note pressure", "await space", "note deleting", "forget",
 }
 
 // String is the action in words.

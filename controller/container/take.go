@@ -54,6 +54,8 @@ func (s step) act(ctx context.Context, next Step) (controller.Result, error) {
 		return settled, s.seen()
 	case AwaitInstall, AwaitStop, AwaitRetry, AwaitSpace:
 		return lookAfter(next.LookAt.Sub(s.o.Now)), s.seen()
+	case AwaitEngine: // neither a success nor a failure of the container's
+		return waitFor(next.LookAt.Sub(s.o.Now)), nil
 	case AwaitOutput: // the phase is that of a run that is over: it must not pass for what the spec came to
 		return lookAfter(next.LookAt.Sub(s.o.Now)), nil
 	case NoteInstalling, PullImage, MakeInstaller, StartInstaller, KillInstaller, FinishInstall, RemoveInstaller:

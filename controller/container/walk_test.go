@@ -110,7 +110,7 @@ func (w *walker) act(id string) {
 		func() { w.engine.RemoveImage("i") },
 		func() { w.engine.RefusePull("j", errors.New(w.pick("no route", "no answer"))) },
 		func() { w.fill(int64(w.IntN(2) * 2000)) },
-		func() { w.boot() },
+		func() { w.boot() }, func() { w.restartEngine() },
 		func() { w.console.held, w.console.unread = w.IntN(2) == 0, w.IntN(4) == 0 },
 	}
 	if !w.within && w.IntN(4) > 0 {
@@ -140,6 +140,21 @@ func (w *walker) boot() {
 		w.engine.Exit(runtime.Name{ID: id, Role: runtime.Server}, w.IntN(2))
 		w.engine.Exit(runtime.Name{ID: id, Role: runtime.Install}, 137)
 	}
+}
+
+// restartEngine stops the engine gracefully. Steps go on in between.
+func (w *walker) restartEngine() {
+	host := w.engine.Host()
+	host.Shutdown(w.IntN(2) == 0)
+	for _, id := range walkers {
+		w.step(id)
+		w.engine.Exit(runtime.Name{ID: id, Role: runtime.Server}, w.IntN(2))
+		w.engine.Exit(runtime.Name{ID: id, Role: runtime.Install}, w.IntN(2))
+		w.step(id)
+	}
+	host.Down()
+	w.step(w.pick(walkers...))
+	host.Boot()
 }
 
 // rest ends the trouble, and looks at what comes of it.

@@ -80,7 +80,7 @@ func newWorld(t *testing.T) *world {
 		Store: s, Engine: e, Console: c, Log: log,
 		Pulls:   container.NewPuller(e, 2, log),
 		Orphans: &container.Orphans{Grace: time.Minute, Log: log},
-		Slots:   container.NewSlots(4), Mounts: &pins{}, Outage: &container.Outage{},
+		Slots:   container.NewSlots(4), Mounts: &pins{}, Outage: &container.Outage{}, Timers: &container.Timers{}, Now: time.Now,
 		Crash:  container.CrashBackOff{Initial: 10 * time.Second, Max: 5 * time.Minute, ResetAfter: 10 * time.Minute},
 		BootID: "boot", Volume: func(id string) string { return "/volumes/" + id },
 		Auth: func(string) runtime.Auth { return runtime.Auth{} },

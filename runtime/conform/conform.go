@@ -22,6 +22,7 @@ type Engine interface {
 }
 
 type looks interface {
+	Instance(ctx context.Context) (string, error)
 	Inspect(ctx context.Context, n runtime.Name) (runtime.State, error)
 	List(ctx context.Context) ([]runtime.Found, error)
 	Watch(ctx context.Context, listed func([]runtime.Found), notify func(runtime.Name)) error
@@ -87,6 +88,7 @@ type Harness struct {
 func Run(t *testing.T, h *Harness) {
 	for name, test := range map[string]func(*testing.T, *Harness){
 		"absent":                    absent,
+		"instance":                  instance,
 		"create":                    create,
 		"create again":              createAgain,
 		"create at once":            createAtOnce,

@@ -22,6 +22,16 @@ func absent(t *testing.T, h *Harness) {
 	require.NoError(t, e.Remove(t.Context(), n))
 }
 
+func instance(t *testing.T, h *Harness) {
+	one, err := h.Engine.Instance(t.Context())
+	require.NoError(t, err)
+	require.NotEmpty(t, one)
+	h.started(t, h.spec(Sleeps))
+	same, err := h.Engine.Instance(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, one, same)
+}
+
 func create(t *testing.T, h *Harness) {
 	s := h.spec(Sleeps)
 	s.TTY, s.Revision, s.StopTimeout = true, 42, 45*time.Second

@@ -14,26 +14,27 @@ type operation struct {
 }
 
 var (
-	opPing    = operation{"ping", 5 * time.Second}
-	opInspect = operation{"inspect", 10 * time.Second}
-	opList    = operation{"list", 20 * time.Second}
-	opImage   = operation{"image", 10 * time.Second}
-	opNetwork = operation{"network", 30 * time.Second}
-	opCreate  = operation{"create", time.Minute}
-	opStart   = operation{"start", 2 * time.Minute}
-	opRemove  = operation{"remove", time.Minute}
-	opKill    = operation{"kill", 40 * time.Second}
-	opSignal  = operation{"signal", 20 * time.Second}
-	opUpdate  = operation{"update", 20 * time.Second}
-	opUnpause = operation{"unpause", 20 * time.Second}
-	opStats   = operation{"stats", 20 * time.Second}
-	opInput   = operation{"input", 10 * time.Second}
-	opPull    = operation{"pull", 0} // streams: a stall limit instead of a deadline
+	opPing     = operation{"ping", 5 * time.Second}
+	opInstance = operation{"instance", 5 * time.Second}
+	opInspect  = operation{"inspect", 10 * time.Second}
+	opList     = operation{"list", 20 * time.Second}
+	opImage    = operation{"image", 10 * time.Second}
+	opNetwork  = operation{"network", 30 * time.Second}
+	opCreate   = operation{"create", time.Minute}
+	opStart    = operation{"start", 2 * time.Minute}
+	opRemove   = operation{"remove", time.Minute}
+	opKill     = operation{"kill", 40 * time.Second}
+	opSignal   = operation{"signal", 20 * time.Second}
+	opUpdate   = operation{"update", 20 * time.Second}
+	opUnpause  = operation{"unpause", 20 * time.Second}
+	opStats    = operation{"stats", 20 * time.Second}
+	opInput    = operation{"input", 10 * time.Second}
+	opPull     = operation{"pull", 0} // streams: a stall limit instead of a deadline
 )
 
 // operations is all of them, for the metrics.
 var operations = []operation{
-	opPing, opInspect, opList, opImage, opNetwork, opCreate, opStart, opRemove,
+	opPing, opInstance, opInspect, opList, opImage, opNetwork, opCreate, opStart, opRemove,
 	opKill, opSignal, opUpdate, opUnpause, opStats, opInput, opPull,
 }
 

@@ -44,6 +44,9 @@ type core struct {
 	failing  Fault
 	losing   Fault
 	down     error
+	closing  error // of new connections
+	instance int
+	nameless bool
 	made     int       // containers so far, for their ids
 	last     time.Time // the newest time handed out
 }
@@ -135,7 +138,7 @@ func describe(n runtime.Name) string {
 }
 
 // reads are the operations that change nothing; Ops leaves them out.
-const reads = " inspect list hasimage logs stats watch "
+const reads = " instance inspect list hasimage logs stats watch "
 
 func (c *core) record(op string, n runtime.Name) {
 	if strings.Contains(reads, " "+op+" ") {

@@ -1,12 +1,43 @@
 package fake
 
-import "berth/runtime"
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"berth/runtime"
+)
 
 // Host is the machine under an engine, for what a test does to it.
 type Host struct{ w *World }
 
 // Host returns the machine under the engine.
 func (w *World) Host() Host { return Host{w} }
+
+// Shutdown is the moment at which an engine is told to end: it takes no new
+// connection from now on, so Instance fails. Then it stops its containers, which
+// a test does with World.Exit, while watches go on; calls are answered over the
+// connections that are open, as Docker 20.10 does, unless answers is false. Down
+// ends it, and Boot begins the next one.
+func (h Host) Shutdown(answers bool) {
+	h.set(func() {
+		h.w.closing = runtime.ErrUnavailable
+		if !answers {
+			h.w.down = runtime.ErrUnavailable
+		}
+	})
+}
+
+// Boot starts an engine after Shutdown and Down, as another instance.
+func (h Host) Boot() {
+	h.set(func() {
+		h.w.down, h.w.closing = nil, nil
+		h.w.instance++
+	})
+}
+
+// Nameless makes the engine one that does not name its instance.
+func (h Host) Nameless() { h.set(func() { h.w.nameless = true }) }
 
 // Down makes every operation fail with an error that wraps
 // runtime.ErrUnavailable until Up is called. Watches end.
@@ -46,4 +77,20 @@ func (h Host) set(change func()) {
 	h.w.mu.Lock()
 	defer h.w.mu.Unlock()
 	change()
+}
+
+// Instance is an operation of the engine: it identifies the engine that runs
+// now; see Host.Shutdown.
+func (c *core) Instance(ctx context.Context) (id string, err error) {
+	c.mu.Lock()
+	fault := c.failing
+	if !c.nameless {
+		id = fmt.Sprintf("engine-%d", c.instance)
+	}
+	err = errors.Join(ctx.Err(), c.down, c.closing)
+	c.mu.Unlock()
+	if err == nil && fault != nil {
+		err = fault("instance", runtime.Name{})
+	}
+	return id, err
 }

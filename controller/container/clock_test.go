@@ -1,0 +1,178 @@
+package container_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"berth/api/intent"
+	v1 "berth/api/v1"
+	"berth/controller/container"
+	"berth/runtime"
+)
+
+// setClock sets the host's clock, which the reconciler and the engine read, by d.
+func (w *world) setClock(d time.Duration) {
+	w.rec.Now = func() time.Time { return time.Now().Add(d).Round(0) }
+}
+
+// restart ends berth and starts it anew: what it has in memory is gone.
+func (w *world) restart(stop func()) func() {
+	stop()
+	w.rec.Timers, w.rec.Outage = &container.Timers{}, &container.Outage{}
+	return w.run()
+}
+
+// TestTheClockJumpsDuringAStop: the grace period is as long as asked for.
+func TestTheClockJumpsDuringAStop(t *testing.T) {
+	for name, jump := range map[string]time.Duration{"back": -time.Hour, "ahead": time.Hour, "not": 0} {
+		t.Run(name, func(t *testing.T) {
+			live(t, func(w *world) {
+				w.installed(func(s *v1.ContainerSpec) { s.Stop.Timeout = v1.Duration(time.Minute) })
+				w.wish(on)
+				w.engine.Deafen(server)
+				w.wish(off)
+				w.want(v1.Stopping)
+				time.Sleep(10 * time.Second)
+				w.setClock(jump)
+				_, err := w.rec.Reconcile(t.Context(), "mc")
+				require.NoError(t, err)
+				time.Sleep(49 * time.Second)
+				w.want(v1.Stopping)
+				require.Zero(t, w.count("kill", server))
+				time.Sleep(2 * time.Second)
+				synctest.Wait()
+				require.Equal(t, 1, w.count("kill", server))
+			})
+		})
+	}
+}
+
+// TestAGracePeriodBeginsWithTheSignal: berth was killed between the record of
+// the stop and the signal, and comes back late.
+func TestAGracePeriodBeginsWithTheSignal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		stop := w.run()
+		w.installed(nil)
+		w.wish(on)
+		agree := w.refuse("signal", server, runtime.ErrUnavailable)
+		w.wish(off)
+		w.want(v1.Stopping)
+		stop()
+		time.Sleep(time.Hour)
+		agree()
+		stop = w.restart(func() {})
+		w.want(v1.Exit)
+		require.Equal(t, []string{"SIGTERM"}, w.engine.Signals(server))
+		require.Zero(t, w.count("kill", server))
+		stop()
+	})
+}
+
+// TestAGracePeriodBeginsAnewAfterARestart: nobody knows how long berth was away.
+func TestAGracePeriodBeginsAnewAfterARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		stop := w.run()
+		w.installed(nil)
+		w.wish(on)
+		w.engine.Deafen(server)
+		w.wish(off)
+		w.want(v1.Stopping)
+		stop = w.restart(stop)
+		time.Sleep(29 * time.Second)
+		w.want(v1.Stopping)
+		time.Sleep(2 * time.Second)
+		w.want(v1.Exit)
+		require.Equal(t, 1, w.count("kill", server))
+		require.Equal(t, []string{"SIGTERM"}, w.engine.Signals(server), "it was asked once")
+		stop()
+	})
+}
+
+// TestASignalThatIsRefusedEndsInAKill: the grace period begins with the first
+// attempt that the engine answered.
+func TestASignalThatIsRefusedEndsInAKill(t *testing.T) {
+	live(t, func(w *world) {
+		w.installed(nil)
+		w.wish(on)
+		w.refuse("signal", server, runtime.ErrInvalid)
+		w.wish(off)
+		time.Sleep(25 * time.Second)
+		w.want(v1.Stopping)
+		time.Sleep(time.Minute) // for the backoff of the attempts
+		w.want(v1.Exit)
+	})
+}
+
+// TestTheClockJumpsDuringAnInstallation: its time is measured, and exit code 0
+// is a success however late it comes.
+func TestTheClockJumpsDuringAnInstallation(t *testing.T) {
+	for name, jump := range map[string]time.Duration{"back": -24 * time.Hour, "ahead": 24 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			live(t, func(w *world) {
+				w.create(nil)
+				time.Sleep(10 * time.Minute)
+				w.setClock(jump)
+				time.Sleep(49 * time.Minute)
+				w.want(v1.Installing)
+				require.True(t, w.engine.State(installer).Running)
+				time.Sleep(2 * time.Minute)
+				c := w.want(v1.Failed)
+				require.Equal(t, "TimedOut", v1.FindCondition(c.Status.Conditions, v1.Installed).Reason)
+			})
+		})
+	}
+}
+
+// TestExitCodeZeroAfterTheInstallTimeout: berth was away when the time was over.
+func TestExitCodeZeroAfterTheInstallTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		stop := w.run()
+		w.create(nil)
+		stop()
+		time.Sleep(2 * time.Hour)
+		w.engine.Exit(installer, 0)
+		stop = w.restart(func() {})
+		w.want(v1.Ready)
+		stop()
+	})
+}
+
+// TestTheClockJumpsUnderPressure: who is asked to make space has the time for it.
+func TestTheClockJumpsUnderPressure(t *testing.T) {
+	live(t, func(w *world) {
+		size := w.limited()
+		w.installed(nil)
+		w.wish(on)
+		size(1001)
+		w.want(v1.Running)
+		w.setClock(time.Hour)
+		_, err := w.rec.Reconcile(t.Context(), "mc")
+		require.NoError(t, err)
+		time.Sleep(time.Minute)
+		w.want(v1.Running)
+		time.Sleep(2 * time.Minute)
+		w.want(v1.Exit)
+	})
+}
+
+// TestAKillBeforeTheFirstRun ends what somebody else has started without a grace
+// period, and the next start is a run all the same.
+func TestAKillBeforeTheFirstRun(t *testing.T) {
+	live(t, func(w *world) {
+		w.installed(nil)
+		w.engine.Deafen(server)
+		require.NoError(t, w.engine.StartOutside(server))
+		w.want(v1.Stopping)
+		require.NoError(t, intent.KillContainer(w.store, "mc"))
+		w.want(v1.Exit)
+		require.False(t, w.engine.State(server).Running)
+		require.NoError(t, intent.StartContainer(w.store, "mc"))
+		require.EqualValues(t, 2, w.want(v1.Running).Status.Ran)
+	})
+}

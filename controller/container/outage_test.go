@@ -1,0 +1,175 @@
+package container_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	v1 "berth/api/v1"
+	"berth/controller/container"
+)
+
+// TestGracefulEngineRestart stops the engine as Docker stops: it takes no new
+// connection, then stops each container while its event stream is open, then
+// ends. What it stopped runs again, however cleanly it exited.
+func TestGracefulEngineRestart(t *testing.T) {
+	for _, answers := range []bool{true, false} { // over connections that are open
+		for _, nameless := range []bool{true, false} {
+			for _, code := range []int{0, 143} {
+				t.Run(fmt.Sprintf("answers=%t nameless=%t code=%d", answers, nameless, code), func(t *testing.T) {
+					live(t, func(w *world) {
+						host := w.engine.Host()
+						if nameless {
+							host.Nameless()
+						}
+						w.installed(func(s *v1.ContainerSpec) { s.RestartPolicy.Mode = v1.RestartNever })
+						w.wish(on)
+						time.Sleep(time.Hour)
+						host.Shutdown(answers)
+						time.Sleep(9 * time.Second) // its stop timeout is nearly over when it exits
+						w.engine.Exit(server, code)
+						synctest.Wait()
+						time.Sleep(20 * time.Second) // others are stopped
+						w.want(v1.Running)
+						host.Down()
+						time.Sleep(10 * time.Second)
+						host.Boot()
+						time.Sleep(20 * time.Second)
+						c := w.want(v1.Running)
+						require.True(t, w.engine.State(server).Running)
+						require.EqualValues(t, 1, c.Status.RestartCount)
+						require.Equal(t, []string{"exit", "starting", "running"}, w.told()[4:])
+					})
+				})
+			}
+		}
+	}
+}
+
+// TestEngineRestartsWhileBerthIsAway: nobody saw the event stream end.
+func TestEngineRestartsWhileBerthIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		stop := w.run()
+		w.installed(func(s *v1.ContainerSpec) { s.RestartPolicy.Mode = v1.RestartNever })
+		w.wish(on)
+		stop()
+		host := w.engine.Host()
+		host.Shutdown(true)
+		w.engine.Exit(server, 0)
+		host.Down()
+		time.Sleep(time.Minute)
+		host.Boot()
+		w.rec.Outage = &container.Outage{}
+		stop = w.run()
+		w.want(v1.Running)
+		stop()
+	})
+}
+
+// TestInstallationUnderAGracefulRestart: an installer that exits with 0 because
+// the engine stopped it has installed nothing.
+func TestInstallationUnderAGracefulRestart(t *testing.T) {
+	live(t, func(w *world) {
+		w.create(nil)
+		host := w.engine.Host()
+		host.Shutdown(true)
+		w.engine.Exit(installer, 0)
+		time.Sleep(10 * time.Second)
+		w.want(v1.Installing)
+		host.Down()
+		host.Boot()
+		time.Sleep(20 * time.Second)
+		w.want(v1.Installing)
+		require.True(t, w.engine.State(installer).Running, "it begins anew")
+		w.engine.Exit(installer, 0)
+		w.want(v1.Ready)
+		require.Equal(t, 2, w.count("start", installer))
+	})
+}
+
+// TestAStopFromOutsideIsAnExit: the engine is healthy, so the policy decides.
+func TestAStopFromOutsideIsAnExit(t *testing.T) {
+	live(t, func(w *world) {
+		w.installed(nil)
+		w.wish(on)
+		w.engine.Exit(server, 0)
+		w.want(v1.Exit)
+		w.engine.Host().Shutdown(true)
+		w.engine.Host().Down()
+		time.Sleep(time.Minute)
+		w.engine.Host().Boot()
+		time.Sleep(10 * time.Minute)
+		w.want(v1.Exit)
+	})
+}
+
+// TestARestartThatKeepsContainersIsRecorded: an engine that restarts without
+// ending them says later whether it has ended one.
+func TestARestartThatKeepsContainersIsRecorded(t *testing.T) {
+	live(t, func(w *world) {
+		host := w.engine.Host()
+		w.installed(nil)
+		w.wish(on)
+		started := w.engine.State(server).StartedAt
+		for range 2 {
+			host.Down()
+			host.Boot()
+			time.Sleep(time.Minute)
+			c := w.want(v1.Running)
+			require.Equal(t, started, w.engine.State(server).StartedAt)
+			require.NotEmpty(t, c.Status.Engine)
+		}
+		w.engine.Exit(server, 0)
+		w.want(v1.Exit)
+		time.Sleep(time.Hour)
+		w.want(v1.Exit)
+	})
+}
+
+// TestAnExitBeforeAnOutageIsNotTheEngines: it was confirmed, and is recorded
+// late, for its last output.
+func TestAnExitBeforeAnOutageIsNotTheEngines(t *testing.T) {
+	live(t, func(w *world) {
+		host := w.engine.Host()
+		host.Nameless()
+		w.installed(func(s *v1.ContainerSpec) { s.RestartPolicy.Mode = v1.RestartNever })
+		w.wish(on)
+		w.console.unread = true
+		w.engine.Exit(server, 0)
+		w.want(v1.Running)
+		time.Sleep(time.Second)
+		_, err := w.rec.Reconcile(t.Context(), "mc") // the engine takes a connection after the exit
+		require.NoError(t, err)
+		host.Down()
+		time.Sleep(time.Second)
+		host.Boot()
+		time.Sleep(time.Minute)
+		w.want(v1.Exit)
+	})
+}
+
+// TestAnExitAfterAnOutageIsNotTheEngines: what exits once the engine is back has
+// exited by itself.
+func TestAnExitAfterAnOutageIsNotTheEngines(t *testing.T) {
+	for _, nameless := range []bool{true, false} {
+		live(t, func(w *world) {
+			host := w.engine.Host()
+			if nameless {
+				host.Nameless()
+			}
+			w.installed(nil)
+			w.wish(on)
+			host.Down()
+			time.Sleep(time.Minute)
+			host.Boot()
+			time.Sleep(10 * time.Minute) // the event stream is back
+			w.engine.Exit(server, 0)
+			time.Sleep(time.Hour)
+			w.want(v1.Exit)
+		})
+	}
+}

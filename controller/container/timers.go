@@ -1,0 +1,100 @@
+package container
+
+import (
+	"sync"
+	"time"
+
+	v1 "berth/api/v1"
+)
+
+// Timers measure for how long something of a container has gone on, by the
+// monotonic clock of this process: a change of the host's clock neither cuts a
+// grace period short nor draws it out. After a restart of berth what goes on is
+// measured anew: how much of a stored time was a jump of the clock is unknown.
+type Timers struct {
+	mu    sync.Mutex
+	began map[timerKey]timer
+}
+
+type timerKey struct {
+	id   string // internal_id
+	kind timerKind
+}
+
+// timerKind is what a timer measures. A container has at most one timer of each.
+type timerKind uint8
+
+const (
+	stopTimer     timerKind = iota // since the container was asked to exit
+	installTimer                   // since the installer was first observed running
+	pressureTimer                  // since the volume was first observed over its limit
+)
+
+type timer struct {
+	of time.Time // identifies what is measured among others of its kind
+	at time.Time
+}
+
+// begin begins to measure what of identifies, if that was not begun already.
+func (t *Timers) begin(id string, kind timerKind, of time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.began == nil {
+		t.began = map[timerKey]timer{}
+	}
+	k := timerKey{id, kind}
+	if old, ok := t.began[k]; !ok || !old.of.Equal(of) {
+		t.began[k] = timer{of, time.Now()}
+	}
+}
+
+// elapsed returns the time since begin; 0 if it was not called.
+func (t *Timers) elapsed(id string, kind timerKind, of time.Time) time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if old, ok := t.began[timerKey{id, kind}]; ok && old.of.Equal(of) {
+		return time.Since(old.at)
+	}
+	return 0
+}
+
+// end forgets a timer.
+func (t *Timers) end(id string, kind timerKind) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.began, timerKey{id, kind})
+}
+
+// observeTimers begins what goes on and was not begun in this process, ends
+// what is over, and returns in o for how long each has gone on.
+func (r *Reconciler) observeTimers(c v1.Container, o *Observed) {
+	id, st := c.Meta.ID, c.Status
+	switch {
+	case st.Phase != v1.Stopping:
+		r.Timers.end(id, stopTimer)
+	case st.StopSent:
+		r.Timers.begin(id, stopTimer, st.StopNotedAt)
+	}
+	o.StopFor = r.Timers.elapsed(id, stopTimer, st.StopNotedAt)
+	if o.Install.Running {
+		r.Timers.begin(id, installTimer, o.Install.StartedAt)
+	}
+	if !exists(o.Install) {
+		r.Timers.end(id, installTimer)
+	}
+	o.InstallFor = r.Timers.elapsed(id, installTimer, o.Install.StartedAt)
+	since := v1.FindCondition(st.Conditions, v1.DiskPressure).Since
+	if pressed(c) {
+		r.Timers.begin(id, pressureTimer, since)
+	} else {
+		r.Timers.end(id, pressureTimer)
+	}
+	o.PressureFor = r.Timers.elapsed(id, pressureTimer, since)
+}
+
+// forget forgets all timers of a container that is gone.
+func (t *Timers) forget(id string) {
+	for _, kind := range []timerKind{stopTimer, installTimer, pressureTimer} {
+		t.end(id, kind)
+	}
+}
