@@ -27,11 +27,11 @@ func (s *Server) decode(c *fiber.Ctx, out any, f *intent.Faults) error {
 	if err := checkMediaType(c); err != nil {
 		return err
 	}
-	raw, err := readBody(c, int64(s.settings.Current().Server.BodyLimit))
+	raw, err := s.bodies.read(c, int64(s.settings.Current().Server.BodyLimit))
 	if err != nil {
 		return err
 	}
-	if !unmarshal(raw, out, f) {
+	if !s.bodies.unmarshal(raw, out, f) {
 		return f.Err()
 	}
 	return nil
@@ -62,31 +62,6 @@ func checkMediaType(c *fiber.Ctx) error {
 		return errMediaType
 	}
 	return nil
-}
-
-// readBody reads a body of at most limit bytes.
-func readBody(c *fiber.Ctx, limit int64) ([]byte, error) {
-	if int64(c.Request().Header.ContentLength()) > limit {
-		return nil, errTooLarge
-	}
-	stream := c.Context().RequestBodyStream()
-	if stream == nil {
-		return nil, nil
-	}
-	if err := setReadDeadline(c, bodyTimeout); err != nil {
-		return nil, err
-	}
-	var b bytes.Buffer
-	n, err := b.ReadFrom(io.LimitReader(stream, limit+1))
-	switch {
-	case n > limit:
-		return nil, errTooLarge
-	case isTimeout(err):
-		return nil, errTimeout
-	case err != nil:
-		return nil, errMalformed
-	}
-	return b.Bytes(), nil
 }
 
 // upload is a request's body for a handler that streams it. Its client has to

@@ -49,7 +49,8 @@ type Deps struct {
 	Gatherer   prometheus.Gatherer
 	Log        *slog.Logger
 	Version    string
-	ConnsPerIP int // connections at once from one address, until they had a valid token; 0: 512
+	SpoolDir   string // for the content of files until its body has ended; empty: the system's
+	ConnsPerIP int    // connections at once from one address, until they had a valid token; 0: 512
 
 	// HeaderTimeout is the time for the first byte of a request, and then for its
 	// headers; 0: 10 s.

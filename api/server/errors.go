@@ -26,6 +26,7 @@ var (
 	errMalformed   = &v1.Error{Code: "malformed_request", Message: "Malformed request"}
 	errUpgrade     = &v1.Error{Code: "upgrade_required", Message: "WebSocket upgrade required"}
 	errInternal    = &v1.Error{Code: "internal", Message: "Internal server error"}
+	errBusy        = &v1.Error{Code: "busy", Message: "Too many request bodies are being received; send the request again"}
 	errUnavailable = &v1.Error{Code: v1.Unavailable, Message: "Service is not available"}
 )
 
@@ -69,6 +70,7 @@ var statuses = map[v1.Code]int{
 	v1.StoreFailed:              500,
 	v1.WriteDenied:              500,
 	errInternal.Code:            500,
+	errBusy.Code:                503,
 	v1.Unavailable:              503,
 	v1.DiskFull:                 507,
 }
@@ -112,6 +114,9 @@ func ofHTTP(status int) *v1.Error {
 	return errMalformed
 }
 
+// retryAfter is when a request that got 503 may be sent again, in seconds.
+const retryAfter = "2"
+
 // fail answers a request with err.
 func (s *Server) fail(c *fiber.Ctx, err error) error {
 	told, known := refusal(callerOf(c).ToldTo(err))
@@ -128,6 +133,9 @@ func (s *Server) fail(c *fiber.Ctx, err error) error {
 	}
 	if requestID(c) == "" { // a request that never got as far as observe
 		c.Set("X-Request-Id", newRequestID())
+	}
+	if status == fiber.StatusServiceUnavailable {
+		c.Set(fiber.HeaderRetryAfter, retryAfter)
 	}
 	c.Set("X-Error-Code", string(told.Code))
 	return reply(c, status, errorBody{told.Message})

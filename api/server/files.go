@@ -56,7 +56,7 @@ func (s files) routes() []route {
 	const files = "/volumes/:volume/files"
 	return []route{
 		readable(get(files, v1.ScopeFiles, s.listFiles)),
-		post(files, v1.ScopeFiles, s.writeFile()),
+		post(files, v1.ScopeFiles, s.writeFile),
 		del(files, v1.ScopeFiles, s.deleteFile),
 		readable(get(files+"/search", v1.ScopeFiles, s.searchFiles)),
 		link(readable(get(files+"/content", v1.ScopeFiles, s.download))),

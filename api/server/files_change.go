@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/gofiber/fiber/v2"
 
@@ -76,50 +75,6 @@ func (s files) searchFiles(c *fiber.Ctx) error {
 		return err
 	}
 	return ok(c, body)
-}
-
-// largeWrites is how many large JSON bodies are unpacked at once.
-const largeWrites = 2
-
-// writeFile is the handler of a file that comes as JSON. Its body may be larger
-// than any other, and takes several times its size in memory: so of the large
-// ones only one a volume is read at once, and only a few are unpacked.
-func (s files) writeFile() fiber.Handler {
-	large := make(chan struct{}, largeWrites)
-	return func(c *fiber.Ctx) error {
-		config := s.settings.Current()
-		limit := int64(config.Storage.MaxFileSize)
-		sent := largeBody{c: c, small: int64(config.Server.BodyLimit), limit: 2*limit + int64(config.Server.BodyLimit)}
-		leave := func() {}
-		defer func() { leave() }()
-		raw, err := sent.read(func() {
-			id, _ := s.volumeID(c) // all that are not found share a queue
-			leave = s.writes.enter(id)
-		})
-		if err != nil {
-			return err
-		}
-		if len(raw) > int(config.Server.BodyLimit) {
-			large <- struct{}{}
-			defer func() { <-large }()
-		}
-		var body struct {
-			Path    string `json:"path" wire:"required"`
-			Content string `json:"content" wire:"required"`
-		}
-		var f intent.Faults
-		unmarshal(raw, &body, &f)
-		if err := f.Err(); err != nil {
-			return err
-		}
-		if err := v1.CheckPath(body.Path); err != nil {
-			return err
-		}
-		if int64(len(body.Content)) > limit {
-			return errTooLarge
-		}
-		return s.write(c, body.Path, strings.NewReader(body.Content))
-	}
 }
 
 func (s files) write(c *fiber.Ctx, path string, content io.Reader) error {

@@ -18,6 +18,7 @@ const (
 	routeKey   = "route"
 	requestKey = "request"
 	publicKey  = "public" // it needs no caller
+	bodyKey    = "body"   // the reservation for it
 )
 
 // gate checks the token, then the vendor header, before anything is said about

@@ -39,45 +39,6 @@ func (q *queues) waiting(volume string) int {
 	return 0
 }
 
-// TestLargeWritesWaitForTheirVolume: of the large bodies for one volume one at a
-// time is kept in memory. Other volumes, and small bodies, do not wait for it.
-func TestLargeWritesWaitForTheirVolume(t *testing.T) {
-	h := newFileHarness(t)
-	h.settings.change(func(c *v1.Config) { c.Server.BodyLimit = 1 << 10 })
-	text := func(name string) string {
-		return `{"path":"` + name + `","content":"` + strings.Repeat("x", 100<<10) + `"}`
-	}
-	// The library calls no handler before it has 8 KiB of a body.
-	slow, err := net.Dial("tcp", strings.TrimPrefix(h.base, "http://"))
-	require.NoError(t, err)
-	defer slow.Close()
-	first := text("first")
-	_, err = fmt.Fprintf(slow, "POST %s HTTP/1.1\r\nHost: x\r\nAccept: Application/vnd.berthv1+json\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s",
-		h.at("files"), adminToken, len(first), first[:20<<10])
-	require.NoError(t, err)
-	inLine := func(n int) {
-		require.Eventually(t, func() bool { return h.server.writes.waiting(h.id) == n }, 10*time.Second, time.Millisecond)
-	}
-	inLine(1)
-	second := make(chan answer, 1)
-	go func() { second <- h.do(request{method: "POST", path: h.at("files"), body: text("second")}) }()
-	inLine(2)
-
-	h.must("POST", h.at("files"), object{"path": "small", "content": "x"})
-	other := h.volume()
-	require.NoError(t, h.manager.Ensure(other))
-	require.Equal(t, 200, h.do(request{method: "POST", path: "/volumes/" + other + "/files", body: text("other")}).status)
-	require.Equal(t, 404, h.do(request{method: "POST", path: "/volumes/00000000/files", body: text("none")}).status)
-	require.NoFileExists(t, h.dir+"/second")
-
-	_, err = slow.Write([]byte(first[20<<10:]))
-	require.NoError(t, err)
-	require.Equal(t, 200, (<-second).status)
-	require.Len(t, h.get("first"), 100<<10)
-	inLine(0)
-	require.Empty(t, h.server.writes.all)
-}
-
 // TestLargeListsWaitForTheirVolume: of the large lists of a volume's files one at
 // a time is kept in memory, until its client has it or leaves.
 func TestLargeListsWaitForTheirVolume(t *testing.T) {

@@ -71,6 +71,8 @@ func (s *Server) observe(c *fiber.Ctx) error {
 	if err != nil {
 		err = s.fail(c, err)
 	}
+	held, _ := c.Locals(bodyKey).(*reservation)
+	held.release()
 	drain(c)
 	name, matched := c.Locals(routeKey).(string)
 	if !matched {

@@ -39,7 +39,8 @@ type Server struct {
 	failures *failures
 	sockets  *sockets
 	underway underway
-	writes   queues  // of large files that come as JSON, by volume
+	bodies   *bodies
+	spools   budget  // of the disk, for files that come as JSON
 	lists    queues  // of files, by volume
 	special  []route // those that are not guarded like the rest
 
@@ -63,6 +64,7 @@ func New(d Deps) *Server {
 	s.metrics = newMetrics(d.Registerer)
 	s.failures = newFailures(d.Log, s.metrics.failures)
 	s.sockets = newSockets(s.metrics.sockets)
+	s.bodies = newBodies(&s.underway)
 	s.app = fiber.New(fiber.Config{
 		Immutable:                    true, // without it stored strings are overwritten by later requests
 		CaseSensitive:                true,

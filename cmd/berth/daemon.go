@@ -114,7 +114,8 @@ func (d *daemon) makeConsoles() {
 func (d *daemon) makeServer() {
 	d.server = server.New(server.Deps{Store: d.store, Settings: d.settings, Hub: d.hub, Files: d.volumes.Files(),
 		Console: input{d.consoles}, Stats: stats{d.sampler}, Ready: d.unready,
-		Registerer: d.metrics, Gatherer: d.metrics, Log: d.log, Version: version})
+		Registerer: d.metrics, Gatherer: d.metrics, Log: d.log, Version: version,
+		SpoolDir: d.settings.Current().Storage.VolumesPath})
 }
 
 // part adds something that runs until the end. Only a fault of berth's own lets

@@ -1,0 +1,222 @@
+package server
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"strconv"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// contentSplitter reads a JSON object with a field content, whose text may be far
+// larger than memory. It writes that text where the caller wants it, and puts an
+// empty string in its place: what is left is small, and checked like any body.
+// Of a body that is no JSON it only has to find that out.
+type contentSplitter struct {
+	from    *bufio.Reader
+	content *spool
+	most    int // bytes that may be left
+
+	left    bytes.Buffer
+	depth   int
+	name    []byte // the last string at depth 1, quoted
+	isValue bool   // the next token is the value of content
+	fault   badJSON
+	char    [utf8.UTFMax]byte // the last one that put wrote
+}
+
+// split returns what is left of the body. A fault of the content itself is a
+// badJSON; errTooLarge is returned at once, and so are errors of from and content.
+func (s *contentSplitter) split() ([]byte, error) {
+	for {
+		b, err := s.from.ReadByte()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if b == '"' && s.isValue {
+			s.left.WriteString(`""`)
+			err = s.takeContent()
+		} else {
+			s.left.WriteByte(b)
+			err = s.step(b)
+		}
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, err
+		}
+		if s.left.Len() > s.most {
+			return nil, errTooLarge
+		}
+	}
+	if s.fault != "" {
+		return nil, s.fault
+	}
+	return s.left.Bytes(), nil
+}
+
+// step follows the structure outside of the content.
+func (s *contentSplitter) step(b byte) error {
+	wasName := s.name
+	switch b {
+	case ' ', '\t', '\r', '\n':
+		return nil
+	case '"':
+		return s.takeString()
+	case '{', '[':
+		s.depth++
+	case '}', ']':
+		s.depth--
+	}
+	s.name = nil
+	s.isValue = b == ':' && s.depth == 1 && unquote(wasName) == "content"
+	return nil
+}
+
+// takeString keeps a string that is not the content.
+func (s *contentSplitter) takeString() error {
+	const longestName = 64 // content, each letter escaped, and more
+	s.isValue = false
+	begin := s.left.Len() - 1
+	for {
+		part, err := s.from.ReadSlice('"')
+		s.left.Write(part)
+		if s.left.Len() > s.most {
+			return errTooLarge
+		}
+		if errors.Is(err, bufio.ErrBufferFull) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		text := s.left.Bytes()[begin:]
+		if escaped(text) {
+			continue
+		}
+		s.name = nil
+		if s.depth == 1 && len(text) <= longestName {
+			s.name = bytes.Clone(text)
+		}
+		return nil
+	}
+}
+
+// escaped reports whether the last quote of a text belongs to the string that
+// its first quote begins.
+func escaped(text []byte) bool {
+	n := 0
+	for i := len(text) - 2; i > 0 && text[i] == '\\'; i-- {
+		n++
+	}
+	return n%2 == 1
+}
+
+// takeContent writes the text of the content, up to its closing quote.
+func (s *contentSplitter) takeContent() error {
+	s.isValue, s.name = false, nil
+	if err := s.content.reset(); err != nil { // the last one of a name counts
+		return err
+	}
+	for {
+		if err := s.takePlain(); err != nil {
+			return err
+		}
+		r, size, err := s.from.ReadRune()
+		switch {
+		case err != nil:
+			return err
+		case r == '"':
+			return nil
+		case r == '\\':
+			err = s.takeEscape()
+		case r == utf8.RuneError && size == 1:
+			s.fault = "must be UTF-8"
+		case r < ' ':
+			s.refuse()
+		default:
+			err = s.put(r)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// takePlain writes the bytes up to the next that needs a look, as far as they
+// are there.
+func (s *contentSplitter) takePlain() error {
+	if _, err := s.from.Peek(1); err != nil {
+		return err
+	}
+	ready, _ := s.from.Peek(s.from.Buffered()) // they are there
+	n := 0
+	for n < len(ready) && ready[n] >= ' ' && ready[n] < utf8.RuneSelf && ready[n] != '"' && ready[n] != '\\' {
+		n++
+	}
+	_, err := s.content.Write(ready[:n])
+	_, _ = s.from.Discard(n) // they are there
+	return err
+}
+
+// takeEscape writes the character of an escape, whose backslash was read.
+func (s *contentSplitter) takeEscape() error {
+	b, err := s.from.ReadByte()
+	if err != nil {
+		return err
+	}
+	if b == 'u' {
+		return s.takeUnicode()
+	}
+	const letters, meant = `"\/bfnrt`, "\"\\/\b\f\n\r\t"
+	i := bytes.IndexByte([]byte(letters), b)
+	if i < 0 {
+		s.refuse()
+		return nil
+	}
+	return s.put(rune(meant[i]))
+}
+
+// takeUnicode writes the character of \uXXXX, or of two that are a pair. Like
+// encoding/json it takes one without the other for U+FFFD.
+func (s *contentSplitter) takeUnicode() error {
+	first, err := s.from.Peek(4)
+	r, ok := hexRune(first)
+	if err != nil || !ok {
+		s.refuse()
+		return err
+	}
+	_, _ = s.from.Discard(4) // they are there
+	if !utf16.IsSurrogate(r) {
+		return s.put(r)
+	}
+	second, _ := s.from.Peek(6) // fewer are no escape
+	if len(second) == 6 && second[0] == '\\' && second[1] == 'u' {
+		low, _ := hexRune(second[2:])
+		if both := utf16.DecodeRune(r, low); both != utf8.RuneError {
+			_, _ = s.from.Discard(6) // they are there
+			return s.put(both)
+		}
+	}
+	return s.put(utf8.RuneError)
+}
+
+func hexRune(digits []byte) (r rune, ok bool) {
+	n, err := strconv.ParseUint(string(digits), 16, 16)
+	return rune(n), err == nil && len(digits) == 4
+}
+
+// refuse keeps in mind that the body is no JSON.
+func (s *contentSplitter) refuse() {
+	if s.fault == "" {
+		s.fault = "is not JSON"
+	}
+}
+
+func (s *contentSplitter) put(r rune) error {
+	_, err := s.content.Write(utf8.AppendRune(s.char[:0], r))
+	return err
+}

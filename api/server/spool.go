@@ -1,0 +1,136 @@
+package server
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	v1 "berth/api/v1"
+)
+
+// The bounds of content that is kept until its body has ended.
+const (
+	spoolMemory = 256 << 10 // bytes in memory; more goes into a file
+	spoolStep   = 1 << 20   // bytes that are reserved of the disk at a time
+	spoolFree   = 64 << 20  // bytes that stay free on the disk
+)
+
+// spool keeps the content of a file while its JSON body comes: what the body
+// says after it may refuse it, or name its path. Close gives everything back.
+type spool struct {
+	dir     string
+	limit   int64             // bytes of content
+	reserve func(int64) error // takes bytes of the disk's budget
+
+	memory   bytes.Buffer
+	file     *os.File // without a name; nil: all is in memory
+	buffered *bufio.Writer
+	size     int64
+	reserved int64
+}
+
+// Write adds to the content. It returns errTooLarge beyond the limit, and
+// v1.ErrDiskFull.
+func (s *spool) Write(p []byte) (int, error) {
+	s.size += int64(len(p))
+	if s.size > s.limit {
+		return 0, errTooLarge
+	}
+	if s.file == nil && s.memory.Len()+len(p) <= spoolMemory {
+		return s.memory.Write(p)
+	}
+	if err := s.grow(); err != nil {
+		return 0, spoolError(err)
+	}
+	n, err := s.buffered.Write(p)
+	return n, spoolError(err)
+}
+
+// grow makes sure that there is a file, and space in it.
+func (s *spool) grow() error {
+	if s.file == nil {
+		file, err := unnamed(s.dir)
+		if err != nil {
+			return err
+		}
+		s.file, s.buffered = file, bufio.NewWriterSize(file, 64<<10)
+		if _, err := s.memory.WriteTo(s.buffered); err != nil {
+			return err
+		}
+	}
+	if s.size <= s.reserved {
+		return nil
+	}
+	var disk unix.Statfs_t
+	if err := unix.Fstatfs(int(s.file.Fd()), &disk); err != nil {
+		return err
+	}
+	if disk.Bavail*uint64(disk.Bsize) < spoolFree { //nolint:gosec // a block's size is positive
+		return v1.ErrDiskFull
+	}
+	if err := s.reserve(spoolStep); err != nil {
+		return err
+	}
+	s.reserved += spoolStep
+	return nil
+}
+
+// unnamed makes a file that goes with its last handle, also when berth is killed.
+func unnamed(dir string) (*os.File, error) {
+	if dir == "" {
+		dir = os.TempDir()
+	}
+	file, err := os.OpenFile(dir, unix.O_TMPFILE|os.O_RDWR, 0o600)
+	if err == nil {
+		return file, nil
+	}
+	file, err = os.CreateTemp(dir, ".spool-*") // a file system without O_TMPFILE
+	if err != nil {
+		return nil, err
+	}
+	return file, os.Remove(file.Name())
+}
+
+func spoolError(err error) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return v1.ErrDiskFull
+	}
+	return err
+}
+
+// reset forgets the content.
+func (s *spool) reset() error {
+	s.size = 0
+	s.memory.Reset()
+	if s.file == nil {
+		return nil
+	}
+	s.buffered.Reset(s.file)
+	_, err := s.file.Seek(0, io.SeekStart)
+	return errors.Join(err, s.file.Truncate(0))
+}
+
+// reader reads the content from its begin.
+func (s *spool) reader() (io.Reader, error) {
+	if s.file == nil {
+		return bytes.NewReader(s.memory.Bytes()), nil
+	}
+	if err := s.buffered.Flush(); err != nil {
+		return nil, spoolError(err)
+	}
+	_, err := s.file.Seek(0, io.SeekStart)
+	return s.file, err
+}
+
+// Close forgets the content. What was reserved is given back by who reserved it.
+func (s *spool) Close() error {
+	if s.file == nil {
+		return nil
+	}
+	return s.file.Close()
+}
