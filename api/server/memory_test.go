@@ -59,7 +59,7 @@ func TestManyBodiesCostLittle(t *testing.T) {
 			most := peak(func() {
 				var all sync.WaitGroup
 				for i := range 100 {
-					all.Go(func() { h.post("/containers", bodies[i%3]) })
+					all.Go(func() { postBad(h, "/containers", bodies[i%3]) })
 				}
 				all.Wait()
 			})
@@ -70,8 +70,8 @@ func TestManyBodiesCostLittle(t *testing.T) {
 	}
 }
 
-// post sends a body, and takes 400 or 503 for an answer.
-func (h *harness) post(path, body string) {
+// postBad sends a body, and takes 400 or 503 for an answer.
+func postBad(h *harness, path, body string) {
 	req, err := http.NewRequest("POST", h.base+path, strings.NewReader(body))
 	if err != nil {
 		h.t.Error(err)
