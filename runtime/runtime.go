@@ -44,6 +44,7 @@ type State struct {
 	ContainerID string // the engine's
 	Stamp       string // of the spec that it was made from
 	Revision    uint64 // of its Spec
+	Incarnation string // of its Spec
 	Running     bool   // also while paused
 	Paused      bool
 	StartedAt   time.Time // zero: never started
@@ -68,20 +69,22 @@ type Live struct {
 // Spec is what an engine needs to make a container. Everything else about it,
 // what hardens it above all, is the engine package's own and the same for all.
 type Spec struct {
-	Name       Name
-	Stamp      string
-	Revision   uint64 // the store's when the container was asked for; kept in the label io.berth.revision
-	Image      string
-	Command    []string // nil: the image's own
-	Env        []string // KEY=value, sorted
-	Mounts     []Mount
-	Ports      []Port
-	Live       Live
-	IOWeight   uint16 // 10 to 1000; 0 is the engine's default
-	User       string // name or number, with :group or not; empty: the image's
-	Workdir    string // absolute
-	TTY        bool
-	StopSignal string // such as SIGINT; empty: the image's
+	Name     Name
+	Stamp    string
+	Revision uint64 // the store's when the container was asked for; kept in the label io.berth.revision
+	// Incarnation is what Revision is counted in; kept in the label io.berth.incarnation. Empty: no label.
+	Incarnation string
+	Image       string
+	Command     []string // nil: the image's own
+	Env         []string // KEY=value, sorted
+	Mounts      []Mount
+	Ports       []Port
+	Live        Live
+	IOWeight    uint16 // 10 to 1000; 0 is the engine's default
+	User        string // name or number, with :group or not; empty: the image's
+	Workdir     string // absolute
+	TTY         bool
+	StopSignal  string // such as SIGINT; empty: the image's
 	// StopTimeout is how long an engine that shuts down leaves the container
 	// after StopSignal, in whole seconds, rounded up. 0: the engine's default,
 	// which is 10 s for Docker.

@@ -105,19 +105,23 @@ func TestWhatIsNotDamageIsOpened(t *testing.T) {
 	}
 }
 
-func TestStoreWithoutMarkIsTakenUnderANewID(t *testing.T) {
-	dir := sample(t)
+// A new id would make every container another store's, and start second ones.
+func TestStoreWithoutMarkKeepsItsID(t *testing.T) {
+	dir, whole := sample(t), t.TempDir()
+	require.NoError(t, os.CopyFS(whole, os.DirFS(dir)))
+	was, old := again(t, whole)
 	flip(t, one(t, dir, "*.mem"), 100)
 	_, err := Open(dir, Options{})
 	require.ErrorContains(t, err, "remove the file MARK")
 	require.NoError(t, os.Remove(one(t, dir, markName)))
-	s, err := Open(dir, Options{})
-	require.NoError(t, err)
-	id := s.ID()
-	require.NoError(t, s.Close())
-	s = openIn(t, dir)
-	require.Equal(t, id, s.ID(), "the new id stays")
+	id, epoch := again(t, dir)
+	require.Equal(t, was, id)
+	require.NotEqual(t, old, epoch)
+	s := openIn(t, dir)
+	require.Equal(t, id, s.ID())
+	require.Equal(t, epoch, s.History.Epoch(), "the new epoch stays")
 	require.EqualValues(t, 1, s.Revision())
+	require.False(t, s.History.Remembers("", 3), "what was made after it is newer, for good")
 }
 
 func TestStoreWithoutItsNumbersIsRefused(t *testing.T) {

@@ -5,6 +5,7 @@
 //
 //	meta/schema            version of this drawing; a change of it is a migration
 //	meta/id                the random id of the store, made once
+//	meta/incarnations      the lives of the store, JSON (epoch.go)
 //	meta/revision          revision of the last change of an object
 //	meta/filler            zeros that nobody reads (writer.go)
 //	meta/events            seq of the oldest transition kept, seq of the newest

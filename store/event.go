@@ -26,7 +26,7 @@ func Emit(tx *Tx, e v1.Event) v1.Event {
 		tx.fail(err)
 		return e
 	}
-	e.Seq, e.Time = newest+1, tx.now
+	e.Seq, e.Time, e.Epoch = newest+1, tx.now, "" // the epoch is that of the reader
 	b, err := json.Marshal(e)
 	if err == nil {
 		err = errors.Join(tx.set(eventKey(e.Seq), b), tx.setNumbers(eventsKey, oldest, e.Seq))
@@ -35,6 +35,7 @@ func Emit(tx *Tx, e v1.Event) v1.Event {
 		tx.fail(fmt.Errorf("transition of %s: %w", e.Container, err))
 		return e
 	}
+	e.Epoch = tx.store.History.Epoch()
 	tx.events = append(tx.events, e)
 	return e
 }
@@ -93,12 +94,13 @@ func ReadEvents(tx *Tx, since uint64, limit int) ([]v1.Event, error) {
 // neither stalls those after it nor leaves a gap.
 func (tx *Tx) decodeEvent(entry entry) (e v1.Event) {
 	err := entry.read(func(b []byte) error { return json.Unmarshal(b, &e) })
+	e.Epoch = tx.store.History.Epoch()
 	if err == nil {
 		return e
 	}
 	seq := eventSeq(entry.key)
 	tx.store.log.Error("transition cannot be read", "seq", seq, "err", err)
-	return v1.Event{Seq: seq, Time: tx.now, Event: v1.EventMessage, Data: "a stored transition cannot be read"}
+	return v1.Event{Seq: seq, Epoch: e.Epoch, Time: tx.now, Event: v1.EventMessage, Data: "a stored transition cannot be read"}
 }
 
 func eventSeq(key string) uint64 {

@@ -34,6 +34,7 @@ func open(dir string, o Options, steps []migration) (*Store, error) {
 		closing: make(chan struct{}),
 		written: make(chan struct{}),
 	}
+	s.History = &History{store: s}
 	if s.now == nil {
 		s.now = time.Now
 	}
@@ -83,20 +84,28 @@ func (s *Store) start(dir string, steps []migration) error {
 		s.merger = newMerger(s.db, s.disk, s.log)
 	}
 	go s.write()
-	if err := s.migrate(version, steps); err != nil || dir == "" {
+	if err := s.migrate(version, steps); err != nil {
 		return err
 	}
-	return s.identify(dir)
+	return s.identify(dir, version == 0)
 }
 
-// identify gives the store its mark. One without a mark gets a new id.
-func (s *Store) identify(dir string) (err error) {
-	known, err := checkMark(dir, s.id, s.rev.Load())
-	if err == nil && !known && s.rev.Load() > 0 {
-		s.log.Warn("the store has no mark: it is taken as it is, under a new id")
-		err = s.Update(makeID)
+// identify gives the store its incarnation and its mark. A store that was copied
+// here, or whose mark was removed, may be an older copy of itself: it begins
+// another incarnation, under the id that it had, so that its containers stay its.
+func (s *Store) identify(dir string, fresh bool) (err error) {
+	found, were := own, len(s.History.all())
+	if dir != "" {
+		found, err = checkMark(dir, s.id, s.rev.Load())
 	}
-	if err == nil {
+	if err == nil && were == 0 {
+		were, err = 1, s.History.begin(0, 0)
+	}
+	if err == nil && found != own && !fresh {
+		s.log.Warn("the store was copied here, or its mark was removed: it goes on in a new epoch", "revision", s.rev.Load())
+		err = s.History.begin(were, s.rev.Load())
+	}
+	if err == nil && dir != "" {
 		s.mark, err = newMark(dir, s.id, s.rev.Load(), s.log)
 	}
 	return err
@@ -114,6 +123,10 @@ func (s *Store) load(dir string) (version uint64, err error) {
 			return err
 		}
 		s.rev.Store(rev)
+		s.History.opened = rev
+		if err := s.History.recall(tx); err != nil {
+			return err
+		}
 		s.events = newRing(keptEvents, newest, v1.Event{})
 		version, s.id, err = schema(tx)
 		return err

@@ -29,6 +29,8 @@ const (
 
 // Store is an open store.
 type Store struct {
+	History *History // what the store has been
+
 	db      *badger.DB
 	disk    *disk   // nil in memory
 	mark    *mark   // nil in memory
@@ -54,7 +56,7 @@ type Store struct {
 	views  sync.WaitGroup
 }
 
-// ID is the random id of the store, made when the store was.
+// ID is the random id of the store, made when the store was. A copy has the same.
 func (s *Store) ID() string { return s.id }
 
 // Revision is the revision of the last change of an object.

@@ -147,12 +147,14 @@ func (s consoles) getStats(c *fiber.Ctx) error {
 
 type eventsBody struct {
 	Events []v1.Event `json:"events"`
+	Epoch  string     `json:"epoch"`  // what every seq here is counted in
 	Oldest uint64     `json:"oldest"` // seq of the oldest that is kept; 0: none
 	Newest uint64     `json:"newest"`
 }
 
-// listEvents tells the stored transitions after ?since=. What is older than
-// kept is left out: then oldest is more than since+1.
+// listEvents returns the stored transitions after ?since=. What is older than
+// kept is left out: then oldest is more than since+1. A since of another ?epoch=
+// is a number of another count: then all that are kept are returned.
 func (s consoles) listEvents(c *fiber.Ctx) error {
 	limit, err := intQuery(c, "limit", defaultEvents, maxEvents)
 	if err != nil {
@@ -162,7 +164,10 @@ func (s consoles) listEvents(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	body := eventsBody{Events: []v1.Event{}}
+	body := eventsBody{Events: []v1.Event{}, Epoch: s.store.History.Epoch()}
+	if epoch := c.Query("epoch"); epoch != "" && epoch != body.Epoch {
+		since = 0
+	}
 	caller := callerOf(c)
 	err = s.store.View(func(tx *store.Tx) error {
 		body.Oldest, body.Newest = keptEvents(tx)

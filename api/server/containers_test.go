@@ -266,7 +266,7 @@ func TestConsoleRoutes(t *testing.T) {
 
 func TestEventsByREST(t *testing.T) {
 	h := newHarness(t)
-	require.JSONEq(t, `{"events":[],"oldest":0,"newest":0}`, h.must("GET", "/events", nil).raw)
+	require.JSONEq(t, `{"events":[],"epoch":"`+h.store.History.Epoch()+`","oldest":0,"newest":0}`, h.must("GET", "/events", nil).raw)
 	h.container("mc", h.volume())
 	for _, phase := range []v1.Phase{v1.Installing, v1.Ready, v1.Starting} {
 		h.phase("mc", phase)

@@ -38,6 +38,7 @@ type socket struct {
 	container  string    // empty: the whole node
 	tail       int
 	since      uint64
+	epoch      string // that since is counted in; empty: the client did not tell
 	replay     bool
 	log        *slog.Logger
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"berth/api/stream"
@@ -86,10 +85,11 @@ func (k greeting) replayFrom() (since uint64, gap []byte, err error) {
 		oldest, newest = keptEvents(tx)
 		return nil
 	})
-	if k.since+1 >= oldest && k.since <= newest {
+	epoch := k.server.store.History.Epoch()
+	if k.since+1 >= oldest && k.since <= newest && (k.epoch == "" || k.epoch == epoch) {
 		return k.since, nil, err
 	}
-	return oldest - 1, stream.Encode(stream.EventGap, "", strconv.AppendUint(nil, oldest, 10), time.Now(), 0), err
+	return oldest - 1, stream.EncodeGap(oldest, epoch, time.Now()), err
 }
 
 func (k greeting) events(since uint64) (list []v1.Event, err error) {
@@ -154,7 +154,11 @@ func (k greeting) states(tx *store.Tx) (messages [][]byte, err error) {
 		if at.IsZero() {
 			at = o.Meta.CreatedAt
 		}
-		messages = append(messages, stream.Encode(v1.EventState, name, []byte(toldPhase(o)), at, o.Status.Seq))
+		state := v1.Event{Time: at, Container: name, Event: v1.EventState, Data: string(toldPhase(o))}
+		if state.Seq = o.Status.Seq; state.Seq != 0 {
+			state.Epoch = k.server.store.History.Epoch()
+		}
+		messages = append(messages, stream.EncodeEvent(state, k.container == ""))
 	}
 	return messages, err
 }

@@ -69,7 +69,7 @@ func (s listening) newSocket(c *fiber.Ctx, container string) (*socket, error) {
 	}
 	caller := callerOf(c)
 	k := &socket{
-		server: s.Server, caller: caller, container: container, tail: tail, since: since, replay: replay,
+		server: s.Server, caller: caller, container: container, tail: tail, since: since, epoch: c.Query("epoch"), replay: replay,
 		configured: s.configuredToken(caller.TokenID),
 		log:        s.log.With(slog.String("request", requestID(c))),
 		answers:    make(chan []byte),

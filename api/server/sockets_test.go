@@ -22,6 +22,7 @@ import (
 type ws struct {
 	t *testing.T
 	*websocket.Conn
+	epoch string
 }
 
 func (h *harness) open(path string) *ws {
@@ -39,7 +40,7 @@ func (h *harness) dialSocket(path string, header http.Header) (*ws, *http.Respon
 	}
 	h.t.Cleanup(func() { _ = c.Close() })
 	require.NoError(h.t, c.SetReadDeadline(time.Now().Add(time.Minute)))
-	return &ws{h.t, c}, resp, nil
+	return &ws{h.t, c, h.store.History.Epoch()}, resp, nil
 }
 
 // next is the next message, its time checked and taken out.
@@ -53,6 +54,10 @@ func (c *ws) next() object {
 	require.NoError(c.t, err)
 	require.WithinDuration(c.t, time.Now(), at, time.Hour)
 	delete(m, "time")
+	if m["seq"] != nil || m["event"] == "gap" {
+		require.Equal(c.t, c.epoch, m["epoch"])
+	}
+	delete(m, "epoch")
 	return m
 }
 

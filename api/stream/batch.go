@@ -63,7 +63,7 @@ func (b *batch) end(first, last time.Time) {
 	if b.first.IsZero() {
 		b.first = first
 	}
-	b.buf = appendFoot(append(b.buf, '"'), last, 0)
+	b.buf = appendFoot(append(b.buf, '"'), last, 0, "")
 	b.out[len(b.out)-1].JSON = b.buf[b.start:len(b.buf):len(b.buf)]
 	b.start = len(b.buf)
 }

@@ -27,12 +27,22 @@ type Message struct {
 // Encode makes a message's JSON. Container is left out when empty, seq when 0.
 // Bytes of data that are no UTF-8 become U+FFFD.
 func Encode(event, container string, data []byte, at time.Time, seq uint64) []byte {
+	return encode(event, container, data, at, seq, "")
+}
+
+// EncodeGap makes the JSON of a gap: what was before the seq oldest is not kept,
+// or was counted in another epoch.
+func EncodeGap(oldest uint64, epoch string, at time.Time) []byte {
+	return encode(EventGap, "", strconv.AppendUint(nil, oldest, 10), at, 0, epoch)
+}
+
+func encode(event, container string, data []byte, at time.Time, seq uint64, epoch string) []byte {
 	b := make([]byte, 0, len(data)+len(data)/8+128)
 	b = appendHead(b, event, container)
 	b = append(b, `,"data":"`...)
 	b = appendText(b, data)
 	b = append(b, '"')
-	return appendFoot(b, at, seq)
+	return appendFoot(b, at, seq, epoch)
 }
 
 // EncodeEvent makes the JSON of a stored transition, with its container if the
@@ -42,7 +52,7 @@ func EncodeEvent(e v1.Event, nodeWide bool) []byte {
 	if nodeWide {
 		container = e.Container
 	}
-	return Encode(e.Event, container, []byte(e.Data), e.Time, e.Seq)
+	return encode(e.Event, container, []byte(e.Data), e.Time, e.Seq, e.Epoch)
 }
 
 // EncodeStats makes the JSON of a stats message. Container is left out when empty.
@@ -55,7 +65,7 @@ func EncodeStats(container string, s v1.Stats, at time.Time) []byte {
 	if fields = fields[1 : len(fields)-1]; len(fields) > 0 {
 		b = append(append(b, ','), fields...)
 	}
-	return appendFoot(b, at, 0)
+	return appendFoot(b, at, 0, "")
 }
 
 func appendHead(b []byte, event, container string) []byte {
@@ -70,13 +80,17 @@ func appendHead(b []byte, event, container string) []byte {
 	return b
 }
 
-func appendFoot(b []byte, at time.Time, seq uint64) []byte {
+func appendFoot(b []byte, at time.Time, seq uint64, epoch string) []byte {
 	b = append(b, `,"time":"`...)
 	b = at.UTC().AppendFormat(b, time.RFC3339Nano)
 	b = append(b, '"')
 	if seq != 0 {
 		b = append(b, `,"seq":`...)
 		b = strconv.AppendUint(b, seq, 10)
+	}
+	if epoch != "" {
+		b = append(b, `,"epoch":"`...)
+		b = append(appendText(b, []byte(epoch)), '"')
 	}
 	return append(b, '}')
 }

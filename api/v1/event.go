@@ -12,7 +12,8 @@ const (
 // Event is one stored transition. It is kept in the same transaction as the
 // status that it reports.
 type Event struct {
-	Seq       uint64    `json:"seq"` // node-wide, from 1, without gaps
+	Seq       uint64    `json:"seq"`             // node-wide, from 1, without gaps
+	Epoch     string    `json:"epoch,omitempty"` // what Seq is counted in: the store and its incarnation; not stored
 	Time      time.Time `json:"time"`
 	Container string    `json:"container"` // internal_id
 	Event     string    `json:"event"`

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"strconv"
 	"time"
 
@@ -18,6 +20,7 @@ const eventPage = 1000
 
 type eventList struct {
 	Events         []v1.Event
+	Epoch          string
 	Oldest, Newest uint64
 }
 
@@ -25,6 +28,7 @@ func newEventsCommand(c *cli) *cobra.Command {
 	var follow bool
 	var last int
 	var since int64
+	var epoch string
 	cmd := c.command(&cobra.Command{
 		Use:   "events",
 		Short: "Print what happened to the containers",
@@ -35,10 +39,14 @@ func newEventsCommand(c *cli) *cobra.Command {
 		if last < 0 || since < 0 && cmd.Flags().Changed("since") {
 			return errors.New("--last and --since must not be negative")
 		}
+		if epoch != "" && since < 0 {
+			return errors.New("--epoch needs --since: it says what that number is counted in")
+		}
 		from, err := api.firstEvent(cmd.Context(), since, last)
 		if err != nil {
 			return err
 		}
+		from.epoch = cmp.Or(epoch, from.epoch)
 		if follow {
 			return api.followEvents(cmd, from)
 		}
@@ -47,25 +55,49 @@ func newEventsCommand(c *cli) *cobra.Command {
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what comes")
 	cmd.Flags().IntVarP(&last, "last", "n", 50, "how many of the past")
 	cmd.Flags().Int64Var(&since, "since", -1, "those after this number, however many")
+	cmd.Flags().StringVar(&epoch, "epoch", "", "the epoch of that number; if the daemon's store is in another, all are printed")
 	cmd.MarkFlagsMutuallyExclusive("last", "since")
 	return cmd
 }
 
-// firstEvent is the number after which printing begins.
-func (c *client) firstEvent(ctx context.Context, since int64, last int) (uint64, error) {
+// place is a number and the epoch that it is counted in; empty is any.
+type place struct {
+	seq   uint64
+	epoch string
+}
+
+func (p place) query() string {
+	text := "since=" + strconv.FormatUint(p.seq, 10)
+	if p.epoch != "" {
+		text += "&epoch=" + url.QueryEscape(p.epoch)
+	}
+	return text
+}
+
+// flags are what a command goes on from here with.
+func (p place) flags() string {
+	text := "--since " + strconv.FormatUint(p.seq, 10)
+	if p.epoch != "" {
+		text += " --epoch " + p.epoch
+	}
+	return text
+}
+
+// firstEvent is the place after which printing begins.
+func (c *client) firstEvent(ctx context.Context, since int64, last int) (place, error) {
 	if since >= 0 {
-		return uint64(since), nil
+		return place{seq: uint64(since)}, nil
 	}
 	var list eventList
 	_, err := c.get(ctx, "/events?limit=1", &list)
-	return list.Newest - min(list.Newest, uint64(last)), err
+	return place{list.Newest - min(list.Newest, uint64(last)), list.Epoch}, err
 }
 
 // events prints the stored ones after from.
-func (c *client) events(cmd *cobra.Command, from uint64) error {
+func (c *client) events(cmd *cobra.Command, from place) error {
 	for {
 		var list eventList
-		path := fmt.Sprintf("/events?since=%d&limit=%d", from, eventPage)
+		path := fmt.Sprintf("/events?%s&limit=%d", from.query(), eventPage)
 		raw, err := c.get(cmd.Context(), path, &list)
 		if err != nil {
 			return err
@@ -78,7 +110,7 @@ func (c *client) events(cmd *cobra.Command, from uint64) error {
 		if err != nil || len(list.Events) < eventPage {
 			return err
 		}
-		from = list.Events[len(list.Events)-1].Seq
+		from = place{list.Events[len(list.Events)-1].Seq, list.Epoch}
 	}
 }
 
@@ -94,16 +126,23 @@ func printEvents(out io.Writer, events []v1.Event) error {
 
 // followEvents prints those after from, and what comes. The current states that
 // a socket begins with are repetitions, and left out.
-func (c *client) followEvents(cmd *cobra.Command, from uint64) error {
-	err := c.follow(cmd.Context(), "/ws?since="+strconv.FormatUint(from, 10), func(m message, raw []byte) error {
+func (c *client) followEvents(cmd *cobra.Command, from place) error {
+	err := c.follow(cmd.Context(), "/ws?"+from.query(), func(m message, raw []byte) error {
+		if m.Epoch != "" && m.Epoch != from.epoch {
+			if from.epoch != "" {
+				_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "berth: the daemon's store was restored: numbers are counted in another epoch now")
+				from.seq = 0
+			}
+			from.epoch = m.Epoch
+		}
 		if m.Event == "gap" {
 			_, err := fmt.Fprintf(cmd.ErrOrStderr(), "berth: what was before number %s is no longer kept\n", m.Data)
 			return err
 		}
-		if m.Seq <= from {
+		if m.Seq <= from.seq {
 			return nil
 		}
-		from = m.Seq
+		from.seq = m.Seq
 		if asJSON(cmd) {
 			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s\n", raw)
 			return err
@@ -111,7 +150,7 @@ func (c *client) followEvents(cmd *cobra.Command, from uint64) error {
 		return printEvents(cmd.OutOrStdout(), []v1.Event{{Seq: m.Seq, Time: m.Time.In(time.Local), Container: m.Container, Event: m.Event, Data: m.Data}})
 	})
 	if err != nil {
-		return fmt.Errorf("%w; go on with berth events -f --since %d", err, from)
+		return fmt.Errorf("%w; go on with berth events -f %s", err, from.flags())
 	}
 	return nil
 }

@@ -21,6 +21,7 @@ type message struct {
 	Data      string    `json:"data"`
 	Time      time.Time `json:"time"`
 	Seq       uint64    `json:"seq"`
+	Epoch     string    `json:"epoch"`
 }
 
 // follow hands every message of a WebSocket to each, until the daemon closes it

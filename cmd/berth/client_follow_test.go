@@ -71,6 +71,20 @@ func TestFollowingEvents(t *testing.T) {
 	require.EqualError(t, err, "the daemon closed the stream: too slow; go on with berth events -f --since 6")
 }
 
+// TestFollowingEventsOfARestoredStore: the same numbers are others then.
+func TestFollowingEventsOfARestoredStore(t *testing.T) {
+	env, asked := newFakeSocket(t, websocket.CloseTryAgainLater, "too slow",
+		`{"event":"gap","data":"1","epoch":"s-2"}`, `{"event":"event","container":"a","data":"ready","seq":4,"epoch":"s-2"}`)
+	out, said, err := command(t, env, "events", "-f", "--since", "9", "--epoch", "s-1")
+	require.Equal(t, "/ws?since=9&epoch=s-1", *asked)
+	require.Regexp(t, `^ +4 .* a +ready\n$`, out)
+	require.Contains(t, said, "the daemon's store was restored")
+	require.EqualError(t, err, "the daemon closed the stream: too slow; go on with berth events -f --since 4 --epoch s-2")
+
+	_, _, err = command(t, env, "events", "--epoch", "s-1")
+	require.ErrorContains(t, err, "--epoch needs --since")
+}
+
 func TestApply(t *testing.T) {
 	f := newFakeAPI(t, map[string]string{
 		"PUT /containers/mc":              `201 {"state":"installing","power":"running"}`,

@@ -172,7 +172,18 @@ func (r *Reconciler) inspect(ctx context.Context, n runtime.Name) (runtime.State
 	if errors.Is(err, runtime.ErrNotFound) {
 		return runtime.State{}, nil
 	}
+	if err == nil {
+		if _, err := r.Store.History.Witness(s.Incarnation, s.Revision); err != nil { // the next look tries again
+			r.Log.Warn("the new epoch of the store could not be stored", "container", n.ID, "err", err)
+		}
+	}
 	return s, err
+}
+
+// made adds to a spec which incarnation of the store its revision is of.
+func (r *Reconciler) made(s runtime.Spec) runtime.Spec {
+	s.Incarnation = r.Store.History.Incarnation()
+	return s
 }
 
 func serverTarget(c v1.Container, s runtime.State) runtime.Target {

@@ -279,26 +279,6 @@ func TestACommandThatCannotBeRunEndsAsAShellSays(t *testing.T) {
 	})
 }
 
-func TestOrphansGoAfterAGraceAndNewerOnesStay(t *testing.T) {
-	live(t, func(w *world) {
-		old, young := runtime.Name{ID: "old", Role: runtime.Server}, runtime.Name{ID: "young", Role: runtime.Server}
-		w.installed(nil) // raises the store's revision
-		_, err := w.engine.Create(t.Context(), runtime.Spec{Name: old, Image: "i", Revision: 1})
-		require.NoError(t, err)
-		_, err = w.engine.Create(t.Context(), runtime.Spec{Name: young, Image: "i", Revision: 1 << 40})
-		require.NoError(t, err)
-		require.NoError(t, w.engine.StartOutside(old))
-		require.NoError(t, w.engine.StartOutside(young))
-		time.Sleep(50 * time.Second)
-		synctest.Wait()
-		require.True(t, w.engine.State(old).Running, "reported first")
-		time.Sleep(20 * time.Second)
-		synctest.Wait()
-		require.Empty(t, w.engine.State(old).ContainerID)
-		require.True(t, w.engine.State(young).Running, "the store may be an old copy")
-	})
-}
-
 func TestABrokenRecordStallsNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -20,7 +20,7 @@ func createMounted(ctx context.Context, s step, spec runtime.Spec) (id string, e
 	}
 	defer release()
 	spec.Mounts = append(spec.Mounts, pinned...)
-	return s.Engine.Create(ctx, spec)
+	return s.Engine.Create(ctx, s.made(spec))
 }
 
 // startMounted starts a container. An engine resolves the sources of mounts at

@@ -14,8 +14,8 @@ import (
 // that a hanging engine made long after it was asked to. Each is reported
 // first, and goes after a grace.
 //
-// A container that was asked for at a later revision than the store has is none:
-// then the store is an older copy, and what it does not know is kept.
+// A container that was asked for at a revision that the store does not remember
+// is none: the store is an older copy, and what it never knew is kept for good.
 type Orphans struct {
 	Grace time.Duration
 	Log   *slog.Logger
@@ -38,8 +38,8 @@ func (o *Orphans) look(ctx context.Context, r *Reconciler, id string) (controlle
 		if !exists(s) {
 			continue
 		}
-		if s.Revision > r.Store.Revision() {
-			o.Log.Error("a container is newer than the store, which must be an old copy: it is kept; remove it by hand if it is not wanted",
+		if !r.Store.History.Remembers(s.Incarnation, s.Revision) {
+			o.Log.Error("a container is newer than the store, which is an older copy: it is kept; remove it by hand if it is not wanted",
 				"container", id, "role", n.Role, "container_id", s.ContainerID)
 			continue
 		}

@@ -20,6 +20,7 @@ type batch struct {
 // message is a transition, or a gap, as the sockets tell it.
 type message struct {
 	Seq       uint64    `json:"seq,omitempty"`
+	Epoch     string    `json:"epoch"` // what Seq, or the seq in Data of a gap, is counted in
 	Time      time.Time `json:"time"`
 	Container string    `json:"container,omitempty"`
 	Event     string    `json:"event"`
@@ -47,7 +48,7 @@ func (s *Sender) next() (b batch, err error) {
 		cursor := store.Cursor(tx, cursorName)
 		events, err := store.ReadEvents(tx, cursor, s.limit)
 		if errors.Is(err, store.ErrCompacted) {
-			b = gap(tx, cursor)
+			b = gap(tx, cursor, s.store.History.Epoch())
 			return nil
 		}
 		b = batch{last: cursor}
@@ -61,17 +62,17 @@ func (s *Sender) next() (b batch, err error) {
 }
 
 func messageOf(e v1.Event) message {
-	return message{Seq: e.Seq, Time: e.Time, Container: e.Container, Event: e.Event, Data: e.Data}
+	return message{Seq: e.Seq, Epoch: e.Epoch, Time: e.Time, Container: e.Container, Event: e.Event, Data: e.Data}
 }
 
 // gap is the jump to the oldest transition that is kept.
-func gap(tx *store.Tx, cursor uint64) batch {
+func gap(tx *store.Tx, cursor uint64, epoch string) batch {
 	oldest, _ := store.EventRange(tx)
 	if oldest == 0 {
 		oldest = store.LastEvent(tx) + 1
 	}
 	b := batch{
-		messages: []message{{Time: tx.Now(), Event: eventGap, Data: strconv.FormatUint(oldest, 10)}},
+		messages: []message{{Epoch: epoch, Time: tx.Now(), Event: eventGap, Data: strconv.FormatUint(oldest, 10)}},
 		last:     oldest - 1,
 	}
 	if b.last > cursor {

@@ -26,7 +26,7 @@ func TestEveryTransitionIsToldInOrder(t *testing.T) {
 		require.Len(t, first.Events, maxBatch)
 		require.Equal(t, "Bearer "+secret, first.token)
 		e := first.Events[1]
-		require.Equal(t, message{Seq: 2, Time: e.Time, Container: "c1", Event: "event", Data: "running"}, e)
+		require.Equal(t, message{Epoch: w.store.History.Epoch(), Seq: 2, Time: e.Time, Container: "c1", Event: "event", Data: "running"}, e)
 		require.False(t, e.Time.IsZero())
 		require.Zero(t, w.metric("berth_remote_lag_events", ""))
 	})
@@ -136,7 +136,7 @@ func TestAGapIsToldAndTheRestFollows(t *testing.T) {
 		w.panel.set(always(200))
 		w.pass(time.Hour)
 		got := w.panel.taken[20:]
-		require.Equal(t, message{Time: got[0].Time, Event: "gap", Data: "2971"}, got[0])
+		require.Equal(t, message{Epoch: w.store.History.Epoch(), Time: got[0].Time, Event: "gap", Data: "2971"}, got[0])
 		require.Equal(t, uint64(2971), got[1].Seq)
 		require.Equal(t, uint64(3020), got[len(got)-1].Seq)
 		require.Len(t, got, 51)

@@ -34,11 +34,11 @@ func instance(t *testing.T, h *Harness) {
 
 func create(t *testing.T, h *Harness) {
 	s := h.spec(Sleeps)
-	s.TTY, s.Revision, s.StopTimeout = true, 42, 45*time.Second
+	s.TTY, s.Revision, s.Incarnation, s.StopTimeout = true, 42, "5eed0001", 45*time.Second
 	s.Live = runtime.Live{Memory: 64 << 20, Swap: 8 << 20, CPU: 0.5, Pids: 50, Cpuset: "0"}
 	id := h.made(t, s)
 	require.NotEmpty(t, id)
-	require.Equal(t, runtime.State{ContainerID: id, Stamp: "1", Revision: 42, Live: s.Live, TTY: true, StopTimeout: s.StopTimeout}, h.look(t, s.Name))
+	require.Equal(t, runtime.State{ContainerID: id, Stamp: "1", Revision: 42, Incarnation: "5eed0001", Live: s.Live, TTY: true, StopTimeout: s.StopTimeout}, h.look(t, s.Name))
 }
 
 func createAgain(t *testing.T, h *Harness) {

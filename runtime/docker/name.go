@@ -18,6 +18,7 @@ const (
 	labelRole      = "io.berth.role"
 	labelSpec      = "io.berth.spec"
 	labelRevision  = "io.berth.revision"
+	labelLife      = "io.berth.incarnation"
 	labelPrefix    = "io.berth."
 )
 
@@ -32,7 +33,7 @@ func describe(n runtime.Name) string { return string(n.Role) + " container " + n
 
 // labels returns a client's labels and ours.
 func labels(storeID string, s runtime.Spec) map[string]string {
-	all := make(map[string]string, len(s.Labels)+5)
+	all := make(map[string]string, len(s.Labels)+6)
 	maps.Copy(all, s.Labels)
 	maps.DeleteFunc(all, func(key, _ string) bool { return strings.HasPrefix(key, labelPrefix) })
 	all[labelStore] = storeID
@@ -40,6 +41,9 @@ func labels(storeID string, s runtime.Spec) map[string]string {
 	all[labelRole] = string(s.Name.Role)
 	all[labelSpec] = s.Stamp
 	all[labelRevision] = strconv.FormatUint(s.Revision, 10)
+	if s.Incarnation != "" {
+		all[labelLife] = s.Incarnation
+	}
 	return all
 }
 

@@ -17,6 +17,7 @@ func state(c container.InspectResponse) runtime.State {
 		if c.Config.StopTimeout != nil {
 			s.StopTimeout = time.Duration(*c.Config.StopTimeout) * time.Second
 		}
+		s.Incarnation = c.Config.Labels[labelLife]
 		s.Revision, _ = strconv.ParseUint(c.Config.Labels[labelRevision], 10, 64) // none is 0: older than any store
 	}
 	if c.HostConfig != nil {

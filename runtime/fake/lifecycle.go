@@ -44,7 +44,7 @@ func (c *core) create(s runtime.Spec) (string, error) {
 	c.boxes[s.Name] = &box{
 		spec: s,
 		state: runtime.State{ContainerID: id, Stamp: s.Stamp, Revision: s.Revision, Live: counted(s.Live), TTY: s.TTY,
-			StopTimeout: s.StopTimeout},
+			StopTimeout: s.StopTimeout, Incarnation: s.Incarnation},
 		changed: make(chan struct{}),
 	}
 	c.change(s.Name)

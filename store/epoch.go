@@ -1,0 +1,119 @@
+package store
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+)
+
+const historyKey = "meta/incarnations"
+
+// incarnation is one life of a store. A store that was copied back goes on from
+// an older revision, and counts up again to numbers that were given out before:
+// so it begins another incarnation.
+type incarnation struct {
+	ID   string `json:"id"`   // random
+	From uint64 `json:"from"` // the revision that it went on from
+}
+
+// History knows the incarnations of a store, the present one last.
+type History struct {
+	store  *Store
+	list   atomic.Pointer[[]incarnation] // replaced, never changed
+	opened uint64                        // the revision at which the store was
+}
+
+func (h *History) all() []incarnation {
+	if list := h.list.Load(); list != nil {
+		return *list
+	}
+	return nil
+}
+
+// Incarnation is the random id of the present incarnation.
+func (h *History) Incarnation() string {
+	all := h.all()
+	if len(all) == 0 {
+		return ""
+	}
+	return all[len(all)-1].ID
+}
+
+// Epoch names what revisions and seqs are counted in: the store and its
+// incarnation. It survives restarts and kills, and changes when the store turns
+// out to be an older copy of itself: then the same number is another one.
+func (h *History) Epoch() string { return h.store.id + "-" + h.Incarnation() }
+
+// Remembers reports whether the store, or what it is a copy of, was at a
+// revision of an incarnation. An empty incarnation is the first one. What it
+// does not remember was made by a store that went another way.
+func (h *History) Remembers(incarnation string, revision uint64) bool {
+	all := h.all()
+	for i, in := range all {
+		if in.ID != incarnation && (incarnation != "" || i > 0) {
+			continue
+		}
+		if i+1 < len(all) {
+			return revision <= all[i+1].From
+		}
+		return revision <= h.store.Revision()
+	}
+	return false
+}
+
+// Witness is Remembers for what was found on the host. If it was made in the
+// present incarnation, at a revision that the store has not reached, then the
+// store is an older copy, and nothing else showed that: it begins another
+// incarnation, from the revision at which it was opened.
+func (h *History) Witness(incarnation string, revision uint64) (known bool, err error) {
+	if h.Remembers(incarnation, revision) {
+		return true, nil
+	}
+	all := h.all()
+	present := incarnation == h.Incarnation() || incarnation == "" && len(all) == 1
+	if !present {
+		return false, nil
+	}
+	h.store.log.Error("the store is an older copy: something was made at a revision that it has not reached; it goes on in a new epoch",
+		"revision", h.store.Revision(), "seen", revision)
+	return false, h.begin(len(all), h.opened)
+}
+
+// recall reads the incarnations.
+func (h *History) recall(tx *Tx) error {
+	var list []incarnation
+	err := tx.read(historyKey, func(b []byte) error { return json.Unmarshal(b, &list) })
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w: %q: %w", ErrFailed, ErrDamaged, historyKey, err)
+	}
+	h.list.Store(&list)
+	return nil
+}
+
+// begin begins an incarnation from a revision on, unless there are not just so
+// many: then somebody else has begun it.
+func (h *History) begin(were int, from uint64) error {
+	id := make([]byte, 4)
+	rand.Read(id) // never fails
+	var list []incarnation
+	err := h.store.Update(func(tx *Tx) error {
+		now := h.all()
+		if len(now) != were {
+			return nil
+		}
+		list = append(slices.Clone(now), incarnation{ID: hex.EncodeToString(id), From: from})
+		b, err := json.Marshal(list)
+		return errors.Join(err, tx.set(historyKey, b))
+	})
+	if err == nil && list != nil {
+		h.list.Store(&list)
+	}
+	return err
+}
