@@ -8,11 +8,13 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 # Which benchmarks run, and how long a fuzz test does: make fuzz FUZZTIME=1h
 BENCH    ?= .
 FUZZTIME ?= 60s
+# How long make soak attacks
+SOAK     ?= 30m
 LINT    := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.8.0
 export CGO_ENABLED ?= 0
 export DOCKER_HOST
 
-.PHONY: help run build test engines race stress fuzz lint bench demo faults check clean
+.PHONY: help run build test engines race stress soak fuzz lint bench demo faults check clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +43,11 @@ race: ## run the tests with the race detector (needs gcc)
 
 stress: ## run the tests of the loop, the plan and the store 50 times with the race detector
 	@CGO_ENABLED=1 $(GO) test -race -count=50 -timeout 60m ./controller ./controller/container ./store
+
+soak: ## attack berth with everything at once for SOAK (30m), and show what a good tenant notices
+	@hack/docker.sh tools
+	@hack/docker.sh >/dev/null
+	@BERTH_SOAK=$(SOAK) $(GO) test -count=1 -v -timeout 3h ./hack/soak
 
 fuzz: ## fuzz paths, archives, bodies and the rest for 60 s each, or FUZZTIME
 	@grep -rl --include='*_test.go' '^func Fuzz' . | while read -r file; do \

@@ -1,0 +1,11 @@
+// Package soak holds one test: a real berth under every attack and every outage
+// at once. A hostile tenant uses a token with every scope of its own container,
+// clients hold and drip connections, the panel is slow, and the engine is
+// terminated and killed by turns. Meanwhile a good tenant starts and kills its
+// container. The daemon must not exit, and its memory and its handles stay bounded.
+//
+//	BERTH_SOAK=30m   how long the attack lasts; 40s without it
+//
+// The test bounds no time: it logs the start latencies of the good tenant, alone
+// and under attack, for a person to compare (make soak).
+package soak

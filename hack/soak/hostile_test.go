@@ -1,0 +1,156 @@
+package soak_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"berth/hack/berthtest"
+	"berth/hack/enginetest"
+)
+
+// hostileScript is what the tenant runs inside its container: deep trees, links
+// that change their target, many small files, unlinked open files, a file of
+// 8 TiB without blocks, and floods of output with control bytes.
+const hostileScript = `
+d=deep; i=0; while [ $i -lt 250 ]; do d=$d/d; i=$((i+1)); done; mkdir -p $d
+truncate -s 8T sparse
+while :; do
+  ln -sfn / swap; ln -sfn /etc swap; mkdir -p real; rm -f swap; mv real swap 2>/dev/null; rm -rf swap
+  i=0; while [ $i -lt 500 ]; do : > small.$i; i=$((i+1)); done; rm -f small.*
+  dd if=/dev/zero of=held bs=1M count=8 2>/dev/null; exec 3<held; rm -f held
+  seq 1 20000; i=0; while [ $i -lt 200 ]; do printf '\001\002\033[2J\n'; i=$((i+1)); done
+  usleep 300000
+done`
+
+// hostileTenant has root in its volume, and a token with every scope that is
+// limited to its container.
+type hostileTenant struct {
+	addr, token, volume string
+	http                *http.Client
+	requests, refused   atomic.Int64
+}
+
+func newHostileTenant(t *testing.T, b *berthtest.Berth, engine *enginetest.Isolated) *hostileTenant {
+	t.Helper()
+	c := b.Started(t, "evil", berthtest.Spec{"image": engine.Busybox(t), "startup_command": hostileScript, "tty": false,
+		"limits": map[string]any{"memory": 96 << 20, "cpu": 0.3}, "restart_policy": map[string]any{"mode": "always"}})
+	var token struct{ Token string }
+	b.Post(t, "/auth/tokens", map[string]any{"ttl": "24h", "containers": []string{"evil"},
+		"scopes": []string{"read", "power", "console", "files", "network", "admin"}}).Decode(t, &token)
+	transport := &http.Transport{MaxIdleConnsPerHost: 64}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &hostileTenant{addr: b.Addr, token: token.Token, volume: c.VolumeID,
+		http: &http.Client{Transport: transport, Timeout: 20 * time.Second}}
+}
+
+// attack runs every attack until ctx ends. Each is paced: the machine is to be
+// shared by the daemon and its attackers, not filled by the attackers alone.
+func (h *hostileTenant) attack(ctx context.Context, group *sync.WaitGroup) {
+	attacks := map[time.Duration][]func(context.Context){
+		500 * time.Millisecond: {h.spendWrongTokens, h.mintTokens, h.changePower},
+		2 * time.Second:        {h.searchDeepTree, h.sendLargeBodies, h.readLogs, h.archiveSparseFile, h.applySpecs},
+		5 * time.Second:        {h.openSilentSockets, h.dripUploads, h.holdConnections},
+	}
+	for pace, list := range attacks {
+		for _, one := range list {
+			group.Go(func() {
+				for ctx.Err() == nil {
+					one(ctx)
+					sleep(ctx, pace)
+				}
+			})
+		}
+	}
+}
+
+func (h *hostileTenant) summary() string {
+	return fmt.Sprintf("%d hostile requests, %d of them refused", h.requests.Load(), h.refused.Load())
+}
+
+// send sends a request and reads its answer to the end.
+func (h *hostileTenant) send(ctx context.Context, method, path string, body io.Reader, token string) {
+	request, err := http.NewRequestWithContext(ctx, method, "http://"+h.addr+path, body)
+	if err != nil {
+		return
+	}
+	request.Header.Set("Authorization", "Bearer "+token)
+	request.Header.Set("Accept", berthtest.Vendor)
+	h.requests.Add(1)
+	response, err := h.http.Do(request)
+	if err != nil {
+		h.refused.Add(1)
+		return
+	}
+	defer response.Body.Close()
+	_, _ = io.Copy(io.Discard, response.Body)
+	if response.StatusCode >= 400 {
+		h.refused.Add(1)
+	}
+}
+
+// parallel runs one request n times at once.
+func parallel(n int, one func()) {
+	var all sync.WaitGroup
+	for range n {
+		all.Go(one)
+	}
+	all.Wait()
+}
+
+func (h *hostileTenant) files(path string) string { return "/volumes/" + h.volume + path }
+
+func (h *hostileTenant) searchDeepTree(ctx context.Context) {
+	parallel(45, func() { h.send(ctx, "GET", h.files("/files/search?query=zzz"), nil, h.token) })
+}
+
+func (h *hostileTenant) sendLargeBodies(ctx context.Context) {
+	body := []byte(`{` + strings.Repeat(`"":0,`, 200_000) + `"x":0}`)
+	parallel(20, func() {
+		h.send(ctx, "POST", "/containers/evil/rebind-network", bytes.NewReader(body), h.token)
+		h.send(ctx, "POST", h.files("/files"), bytes.NewReader(body), h.token)
+	})
+}
+
+func (h *hostileTenant) readLogs(ctx context.Context) {
+	parallel(20, func() { h.send(ctx, "GET", "/containers/evil/logs?tail=10000", nil, h.token) })
+}
+
+func (h *hostileTenant) archiveSparseFile(ctx context.Context) {
+	body := `{"format":"tar.gz","output_name":"loot","paths":["sparse"]}`
+	parallel(4, func() { h.send(ctx, "POST", h.files("/compress"), strings.NewReader(body), h.token) })
+	h.send(ctx, "POST", h.files("/copy"), strings.NewReader(`{"source":"sparse","destination":"sparse2"}`), h.token)
+	h.send(ctx, "DELETE", h.files("/files?path=loot.tar.gz"), nil, h.token)
+	h.send(ctx, "DELETE", h.files("/files?path=sparse2"), nil, h.token)
+}
+
+func (h *hostileTenant) applySpecs(ctx context.Context) {
+	spec := `{"image":"berth-test/busybox:1","volume_id":%q,"mounts":[{"source":"/","target":"/host"}]}`
+	h.send(ctx, "PUT", "/containers/evil", strings.NewReader(fmt.Sprintf(spec, h.volume)), h.token)
+	h.send(ctx, "POST", "/containers/good/kill", nil, h.token)
+	h.send(ctx, "DELETE", "/containers/good?volume=true", nil, h.token)
+	h.send(ctx, "GET", "/remote/config", nil, h.token)
+}
+
+func (h *hostileTenant) changePower(ctx context.Context) {
+	for _, verb := range []string{"start", "restart", "start"} {
+		h.send(ctx, "POST", "/containers/evil/"+verb, nil, h.token)
+	}
+	h.send(ctx, "POST", "/containers/evil/command", strings.NewReader(`{"command":"x"}`), h.token)
+	sleep(ctx, 5*time.Second) // so that it also runs
+}
+
+func (h *hostileTenant) mintTokens(ctx context.Context) {
+	parallel(5, func() { h.send(ctx, "POST", "/auth/tokens", strings.NewReader(`{"ttl":"1m"}`), h.token) })
+}
+
+func (h *hostileTenant) spendWrongTokens(ctx context.Context) {
+	parallel(10, func() { h.send(ctx, "GET", "/containers", nil, berthtest.NewToken()) })
+}
