@@ -141,6 +141,7 @@ type Stats struct {
 type Found struct {
 	Name        Name
 	ContainerID string
+	Mounts      []string // the host's directories that it mounts, running or not
 }
 
 // Target is a run whose console is to be read.

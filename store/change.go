@@ -69,9 +69,13 @@ func (c Collection[S, T]) SetStatus(tx *Tx, id string, change func(*T)) error {
 	if err != nil {
 		return c.wrap(id, err)
 	}
+	before := c.held(h.Value)
 	change(&h.Value)
 	value, err := json.Marshal(h.Value)
 	if err != nil || bytes.Equal(value, old) {
+		return c.wrap(id, err)
+	}
+	if err := holding(c.kind).hold(tx, id, before, c.held(h.Value)); err != nil {
 		return c.wrap(id, err)
 	}
 	meta := v1.Meta{ID: id, Revision: tx.rev, UpdatedAt: tx.now}

@@ -11,10 +11,10 @@ import (
 
 // The kinds of objects.
 var (
-	Containers = Collection[v1.ContainerSpec, v1.ContainerStatus]{"container", cloneContainerSpec, cloneContainerStatus, volumeOf}
-	Volumes    = Collection[v1.VolumeSpec, v1.VolumeStatus]{"volume", cloneVolumeSpec, cloneVolumeStatus, noRef[v1.VolumeSpec]}
-	Pools      = Collection[v1.PoolSpec, v1.PoolStatus]{"pool", clonePoolSpec, clonePoolStatus, noRef[v1.PoolSpec]}
-	Tokens     = Collection[v1.TokenSpec, v1.TokenStatus]{"token", cloneTokenSpec, cloneTokenStatus, noRef[v1.TokenSpec]}
+	Containers = Collection[v1.ContainerSpec, v1.ContainerStatus]{"container", cloneContainerSpec, cloneContainerStatus, volumeOf, v1.ContainerStatus.Volumes}
+	Volumes    = Collection[v1.VolumeSpec, v1.VolumeStatus]{"volume", cloneVolumeSpec, cloneVolumeStatus, noRef[v1.VolumeSpec], noRefs[v1.VolumeStatus]}
+	Pools      = Collection[v1.PoolSpec, v1.PoolStatus]{"pool", clonePoolSpec, clonePoolStatus, noRef[v1.PoolSpec], noRefs[v1.PoolStatus]}
+	Tokens     = Collection[v1.TokenSpec, v1.TokenStatus]{"token", cloneTokenSpec, cloneTokenStatus, noRef[v1.TokenSpec], noRefs[v1.TokenStatus]}
 )
 
 // Collection reads and writes the objects of one kind. What it returns is the
@@ -24,7 +24,8 @@ type Collection[S, T any] struct {
 	kind        string
 	cloneSpec   func(S) S
 	cloneStatus func(T) T
-	ref         func(S) string // what a spec refers to, for IDsBy; empty: nothing
+	ref         func(S) string   // what a spec refers to, for IDsBy; empty: nothing
+	held        func(T) []string // what a status refers to, for VolumeHolders
 }
 
 func (c Collection[S, T]) specKey(id string) string   { return c.kind + "/" + id + "/spec" }

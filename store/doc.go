@@ -13,6 +13,7 @@
 //	<kind>/<id>/status     what was observed; only the kind's controller writes it
 //	claim/<pool>/<port>    the claim of a port, five digits; only api/intent writes it
 //	index/container/<volume>/<id>  empty: the container's spec has this volume
+//	index/container-status/<volume>/<id>  empty: its container on the engine may mount this volume
 //	event/<seq>            one transition, JSON
 //	cursor/<name>          the seq up to which somebody has read the transitions
 //

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"errors"
+	"slices"
 	"strings"
 
 	v1 "berth/api/v1"
@@ -11,6 +13,9 @@ type index struct{ kind string }
 
 // volumeOf is what a container refers to.
 func volumeOf(s v1.ContainerSpec) string { return s.VolumeID }
+
+// noRefs is for statuses that refer to nothing.
+func noRefs[T any](T) []string { return nil }
 
 // noRef is for specs that refer to nothing.
 func noRef[S any](S) string { return "" }
@@ -61,12 +66,58 @@ func (c Collection[S, T]) IDsBy(tx *Tx, ref string) (ids []string) {
 	return ids
 }
 
+// VolumeHolders returns the ids of the containers whose status names a volume,
+// sorted: their containers on the engine may have it mounted.
+func VolumeHolders(tx *Tx, volume string) (ids []string) {
+	prefix := holding(Containers.kind).key(volume, "")
+	for e := range tx.scan(prefix, prefix) {
+		ids = append(ids, e.key[len(prefix):])
+	}
+	return ids
+}
+
+// holding is the index of what the statuses of a kind refer to.
+func holding(kind string) index { return index{kind + "-status"} }
+
+// hold keeps the index of what statuses refer to. All of after is written: it
+// is absent where an older version of berth wrote the status.
+func (x index) hold(tx *Tx, id string, before, after []string) error {
+	for _, ref := range before {
+		if slices.Contains(after, ref) {
+			continue
+		}
+		if err := x.move(tx, id, ref, ""); err != nil {
+			return err
+		}
+	}
+	for _, ref := range after {
+		if err := x.move(tx, id, "", ref); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // unindex removes an object from the index of its kind, also one whose spec
 // cannot be decoded.
 func (c Collection[S, T]) unindex(tx *Tx, id string) error {
+	if err := unhold(tx, c, id); err != nil {
+		return err
+	}
 	h, _, err := changeHalf[S](tx, c.specKey(id))
 	if err != nil {
 		return index{c.kind}.purge(tx, id)
 	}
 	return index{c.kind}.move(tx, id, c.ref(h.Value), "")
+}
+
+func unhold[S, T any](tx *Tx, c Collection[S, T], id string) error {
+	h, _, err := changeHalf[T](tx, c.statusKey(id))
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return nil
+	case err != nil:
+		return holding(c.kind).purge(tx, id)
+	}
+	return holding(c.kind).hold(tx, id, c.held(h.Value), nil)
 }

@@ -40,3 +40,32 @@ func TestIndexFollowsEverySpec(t *testing.T) {
 	require.NoError(t, s.Update(func(tx *Tx) error { return Containers.Purge(tx, "b") }))
 	require.Empty(t, users("v2"))
 }
+
+func TestIndexFollowsEveryStatus(t *testing.T) {
+	s := openIn(t, t.TempDir())
+	status := func(change func(*v1.ContainerStatus)) {
+		require.NoError(t, s.Update(func(tx *Tx) error { return Containers.SetStatus(tx, "a", change) }))
+	}
+	holders := func(volume string) (ids []string) {
+		require.NoError(t, s.View(func(tx *Tx) error { ids = VolumeHolders(tx, volume); return nil }))
+		return ids
+	}
+	require.NoError(t, s.Update(func(tx *Tx) error { return Containers.Create(tx, "a", v1.ContainerSpec{VolumeID: "v3"}) }))
+	status(func(st *v1.ContainerStatus) { st.InstallVolume, st.InstallBegun = "v1", 1 })
+	require.Equal(t, []string{"a"}, holders("v1"))
+	status(func(st *v1.ContainerStatus) { st.ServerVolume, st.InstallID, st.Installed = "v2", "x", 1 })
+	require.Equal(t, []string{"a"}, holders("v1"), "the installer is there")
+	require.Equal(t, []string{"a"}, holders("v2"))
+	status(func(st *v1.ContainerStatus) { st.InstallID = "" })
+	require.Empty(t, holders("v1"))
+	require.Empty(t, holders("v3"), "that is the spec's")
+
+	key := holding(Containers.kind).key("v2", "a")
+	require.NoError(t, s.Update(func(tx *Tx) error { return tx.remove(key) }))
+	status(func(st *v1.ContainerStatus) { st.Message = "of an older version's record" })
+	require.Equal(t, []string{"a"}, holders("v2"))
+
+	require.NoError(t, s.Update(func(tx *Tx) error { return tx.set("container/a/status", []byte("{}\n{cut")) }))
+	require.NoError(t, s.Update(func(tx *Tx) error { return Containers.Purge(tx, "a") }))
+	require.Empty(t, holders("v2"))
+}

@@ -128,7 +128,7 @@ func deleteContainer(tx *store.Tx, o v1.Container) error {
 // deleteVolumeOf asks for the volume of container o to go. Its controller
 // removes nothing while a container is left that uses it.
 func deleteVolumeOf(tx *store.Tx, o v1.Container) error {
-	for _, by := range UsersOf(tx, o.Spec.VolumeID) {
+	for _, by := range HoldersOf(tx, o.Spec.VolumeID) {
 		if by != o.Meta.ID {
 			return errVolumeInUse(by)
 		}

@@ -82,6 +82,13 @@ func getVolume(tx *store.Tx, id string) (v1.Volume, error) {
 // deleted uses its volume until it is gone.
 func UsersOf(tx *store.Tx, volume string) []string { return store.Containers.IDsBy(tx, volume) }
 
+// HoldersOf returns the containers that a volume may not be removed under: those
+// that use it, and those whose containers on the engine were made with it and
+// are not known to be gone.
+func HoldersOf(tx *store.Tx, volume string) []string {
+	return append(UsersOf(tx, volume), store.VolumeHolders(tx, volume)...)
+}
+
 // VolumeUsers is UsersOf of every volume, in one pass over all containers.
 func VolumeUsers(tx *store.Tx) (map[string][]string, error) {
 	containers, err := store.Containers.List(tx)
@@ -92,15 +99,15 @@ func VolumeUsers(tx *store.Tx) (map[string][]string, error) {
 	return users, err
 }
 
-// DeleteVolume asks for a volume to go. One that a container uses stays: the
-// code is VolumeInUse. One that is not there is v1.ErrVolumeNotFound.
+// DeleteVolume asks for a volume to go. One that a container uses, or still has
+// mounted, stays: the code is VolumeInUse. One that is not there is v1.ErrVolumeNotFound.
 func DeleteVolume(s *store.Store, id string) error {
 	return s.Update(func(tx *store.Tx) error {
 		o, err := getVolume(tx, id)
 		if err != nil {
 			return err
 		}
-		if by := UsersOf(tx, o.Meta.ID); len(by) > 0 {
+		if by := HoldersOf(tx, o.Meta.ID); len(by) > 0 {
 			return errVolumeInUse(by[0])
 		}
 		return store.Volumes.Delete(tx, o.Meta.ID)

@@ -130,6 +130,8 @@ type ContainerStatus struct {
 	InstallBegun  uint64 `json:"install_begun,omitempty"`  // the last installation noted as begun
 	InstallVolume string `json:"install_volume,omitempty"` // the volume that it works on
 
+	ServerVolume string `json:"server_volume,omitempty"` // the volume that the engine's server container mounts; recorded before it is made
+
 	Ran           uint64     `json:"ran"`                      // the last run noted as begun
 	StartedBefore time.Time  `json:"started_before,omitzero"`  // the engine's StartedAt seen before it
 	StartNotedAt  time.Time  `json:"start_noted_at,omitzero"`  // berth's clock, before the start was tried
@@ -152,6 +154,19 @@ type ContainerStatus struct {
 // IsInstalling says whether an installation is wanted that has not come to its end.
 func IsInstalling(c Container) bool {
 	return c.Status.Phase == Installing || c.Status.Installed < c.Spec.Install
+}
+
+// Volumes returns the volumes that the engine's containers may have mounted: the
+// server's, and the installer's until it is removed.
+func (s ContainerStatus) Volumes() []string {
+	var list []string
+	if s.ServerVolume != "" {
+		list = append(list, s.ServerVolume)
+	}
+	if s.InstallVolume != "" && s.InstallVolume != s.ServerVolume && (s.InstallBegun > s.Installed || s.InstallID != "") {
+		list = append(list, s.InstallVolume)
+	}
+	return list
 }
 
 // InstallStateOf is what the interface calls install_state: from the wish for an

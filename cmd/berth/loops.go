@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -101,11 +102,24 @@ func (d *daemon) volumeLoop(m *controller.Metrics) *controller.Loop {
 	scanner := &volume.Scanner{Store: d.store, Directories: d.volumes, Log: d.log}
 	return &controller.Loop{
 		Name:       "volume",
-		Reconciler: &volume.Reconciler{Store: d.store, Directories: d.volumes, Uses: uses},
+		Reconciler: &volume.Reconciler{Store: d.store, Directories: d.volumes, Uses: uses, Mounted: d.mountedBy},
 		Wish:       []controller.Source{store.Volumes.Source(d.store, store.SpecChanged)},
 		Watch:      []controller.Source{uses.Source(), scanner.Source(), d.volumes.Changed, controller.Every(d.resync(), store.Volumes.Lister(d.store))},
 		Workers:    volumeWorkers, BackOff: d.backOff(), Log: d.log, Metrics: m,
 	}
+}
+
+// mountedBy returns the internal_id of a container of this store that mounts a
+// volume, running or not; empty if the engine has none.
+func (d *daemon) mountedBy(ctx context.Context, volumeID string) (string, error) {
+	found, err := d.engine.List(ctx)
+	dir := d.volumes.Path(volumeID)
+	for _, f := range found {
+		if slices.Contains(f.Mounts, dir) {
+			return f.Name.ID, nil
+		}
+	}
+	return "", err
 }
 
 func (d *daemon) resync() time.Duration { return time.Duration(d.settings.Current().Reconcile.Resync) }

@@ -14,12 +14,12 @@ import (
 )
 
 // setClock sets the host's clock, which the reconciler and the engine read, by d.
-func (w *world) setClock(d time.Duration) {
+func setClock(w *world, d time.Duration) {
 	w.rec.Now = func() time.Time { return time.Now().Add(d).Round(0) }
 }
 
 // restart ends berth and starts it anew: what it has in memory is gone.
-func (w *world) restart(stop func()) func() {
+func restart(w *world, stop func()) func() {
 	stop()
 	w.rec.Timers, w.rec.Outage = &container.Timers{}, &container.Outage{}
 	return w.run()
@@ -36,7 +36,7 @@ func TestTheClockJumpsDuringAStop(t *testing.T) {
 				w.wish(off)
 				w.want(v1.Stopping)
 				time.Sleep(10 * time.Second)
-				w.setClock(jump)
+				setClock(w, jump)
 				_, err := w.rec.Reconcile(t.Context(), "mc")
 				require.NoError(t, err)
 				time.Sleep(49 * time.Second)
@@ -64,7 +64,7 @@ func TestAGracePeriodBeginsWithTheSignal(t *testing.T) {
 		stop()
 		time.Sleep(time.Hour)
 		agree()
-		stop = w.restart(func() {})
+		stop = restart(w, func() {})
 		w.want(v1.Exit)
 		require.Equal(t, []string{"SIGTERM"}, w.engine.Signals(server))
 		require.Zero(t, w.count("kill", server))
@@ -82,7 +82,7 @@ func TestAGracePeriodBeginsAnewAfterARestart(t *testing.T) {
 		w.engine.Deafen(server)
 		w.wish(off)
 		w.want(v1.Stopping)
-		stop = w.restart(stop)
+		stop = restart(w, stop)
 		time.Sleep(29 * time.Second)
 		w.want(v1.Stopping)
 		time.Sleep(2 * time.Second)
@@ -116,7 +116,7 @@ func TestTheClockJumpsDuringAnInstallation(t *testing.T) {
 			live(t, func(w *world) {
 				w.create(nil)
 				time.Sleep(10 * time.Minute)
-				w.setClock(jump)
+				setClock(w, jump)
 				time.Sleep(49 * time.Minute)
 				w.want(v1.Installing)
 				require.True(t, w.engine.State(installer).Running)
@@ -137,7 +137,7 @@ func TestExitCodeZeroAfterTheInstallTimeout(t *testing.T) {
 		stop()
 		time.Sleep(2 * time.Hour)
 		w.engine.Exit(installer, 0)
-		stop = w.restart(func() {})
+		stop = restart(w, func() {})
 		w.want(v1.Ready)
 		stop()
 	})
@@ -151,7 +151,7 @@ func TestTheClockJumpsUnderPressure(t *testing.T) {
 		w.wish(on)
 		size(1001)
 		w.want(v1.Running)
-		w.setClock(time.Hour)
+		setClock(w, time.Hour)
 		_, err := w.rec.Reconcile(t.Context(), "mc")
 		require.NoError(t, err)
 		time.Sleep(time.Minute)

@@ -109,7 +109,7 @@ func (r *Reconciler) load(id string) (c v1.Container, over bool, err error) {
 func (r *Reconciler) observe(ctx context.Context, c v1.Container) (o Observed, err error) {
 	o = Observed{Now: r.Now(), BootID: r.BootID}
 	installing := c.Status.Installed != c.Spec.Install
-	if c.Meta.Deleted || c.Status.Installed > 0 {
+	if c.Meta.Deleted || c.Status.Installed > 0 || c.Status.ServerVolume != "" {
 		if o.Server, err = r.inspect(ctx, serverName(c.Meta.ID)); err != nil {
 			return o, err
 		}

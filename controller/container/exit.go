@@ -88,7 +88,7 @@ func (s ending) noteExit() error {
 // which must not count as observed by it.
 func (s ending) noteOOM() error {
 	return s.note(func(st *v1.ContainerStatus, _ time.Time) {
-		st.ObservedGeneration, st.Message = s.c.Status.ObservedGeneration, s.c.Status.Message
+		s.keepObserved(st)
 		s.ended(st)
 	}, s.exitSentence()...)
 }

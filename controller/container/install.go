@@ -59,8 +59,12 @@ func (s installing) noteInstalling() error {
 // works on it: the store's one writer sees to it that only one of two gets
 // through. It is false when it has to be tried again.
 func (s installing) onVolume(change func(*v1.ContainerStatus, time.Time)) (free bool, err error) {
-	busy := ""
+	busy, changed := "", false
 	err = s.Store.Update(func(tx *store.Tx) (err error) {
+		now, err := store.Containers.Get(tx, s.c.Meta.ID)
+		if changed = now.Meta.Generation != s.c.Meta.Generation; err != nil || changed {
+			return err // the volume may be on its way out
+		}
 		if busy, err = s.installerOfVolume(tx); err != nil || busy != "" {
 			return err
 		}
@@ -71,7 +75,7 @@ func (s installing) onVolume(change func(*v1.ContainerStatus, time.Time)) (free 
 		})
 	})
 	if err != nil || busy == "" {
-		return err == nil, err
+		return err == nil && !changed, err
 	}
 	return false, s.noteBusy(busy)
 }

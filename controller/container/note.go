@@ -52,6 +52,12 @@ func (s step) mend(st *v1.ContainerStatus, now time.Time) {
 	}
 }
 
+// keepObserved is for a record that is no step toward the newest spec: it must
+// not count as observed by it, nor lose its message.
+func (s step) keepObserved(st *v1.ContainerStatus) {
+	st.ObservedGeneration, st.Message = s.c.Status.ObservedGeneration, s.c.Status.Message
+}
+
 // phase is a change of nothing but the phase.
 func phase(p v1.Phase) func(*v1.ContainerStatus, time.Time) {
 	return func(st *v1.ContainerStatus, _ time.Time) { st.Phase = p }

@@ -35,7 +35,7 @@ func (s serving) take(ctx context.Context, a Action) (controller.Result, error) 
 	case NoteEngine:
 		return again, s.noteEngine()
 	case NoteStarting:
-		_, err := s.noteStart(func(st *v1.ContainerStatus, _ time.Time) {
+		_, err := s.recordUnchanged(func(st *v1.ContainerStatus, _ time.Time) {
 			s.adopt(st)
 			st.Phase, st.StartNotedAt = v1.Starting, s.o.Server.StartedAt.Add(-time.Second)
 		})
@@ -71,8 +71,8 @@ func (s serving) removeServer(ctx context.Context, n runtime.Name) error {
 		return err
 	}
 	return s.note(func(st *v1.ContainerStatus, _ time.Time) {
-		st.ObservedGeneration, st.Message = s.c.Status.ObservedGeneration, s.c.Status.Message
-		st.RemovedID = s.o.Server.ContainerID
+		s.keepObserved(st)
+		st.RemovedID, st.ServerVolume = s.o.Server.ContainerID, ""
 	})
 }
 
@@ -97,6 +97,9 @@ func (s serving) removedOutside() bool {
 // create makes the server container. Without an id there is none, and the
 // result says what is next.
 func (s serving) create(ctx context.Context) (id string, r controller.Result, err error) {
+	if recorded, err := s.recordVolume(); err != nil || !recorded {
+		return "", again, err
+	}
 	id, err = createMounted(ctx, s.step, serverSpec(s.c, s.Volume(s.c.Spec.VolumeID)))
 	invalid := errors.Is(err, runtime.ErrInvalid) || errors.Is(err, runtime.ErrBadCommand)
 	installs := s.c.Status.Installed != s.c.Spec.Install
@@ -159,7 +162,7 @@ func (s serving) startServer(ctx context.Context, n runtime.Name) (controller.Re
 			return settled, err
 		}
 		s.o.Engine = instance
-		if noted, err := s.noteStart(s.starting); err != nil || !noted {
+		if noted, err := s.recordUnchanged(s.starting); err != nil || !noted {
 			return again, err
 		}
 	}
@@ -173,9 +176,24 @@ func (s serving) startServer(ctx context.Context, n runtime.Name) (controller.Re
 	return again, nil
 }
 
-// noteStart notes a start, unless the spec has changed since it was loaded: who
-// changed it saw no run that had to end for it.
-func (s serving) noteStart(change func(*v1.ContainerStatus, time.Time)) (noted bool, err error) {
+// recordVolume records which volume the server container will mount, before it
+// is made: the volume may not be removed until the engine says that the container
+// is gone. It returns false if the spec has changed since it was loaded: its
+// volume may be on its way out.
+func (s serving) recordVolume() (recorded bool, err error) {
+	if s.c.Status.ServerVolume == s.c.Spec.VolumeID {
+		return true, nil
+	}
+	return s.recordUnchanged(func(st *v1.ContainerStatus, _ time.Time) {
+		s.keepObserved(st)
+		st.ServerVolume = s.c.Spec.VolumeID
+	})
+}
+
+// recordUnchanged records what a step is about to do, unless the spec has changed
+// since it was loaded: a client that changed it saw no run that had to end for
+// it, and no volume that was to be mounted.
+func (s serving) recordUnchanged(change func(*v1.ContainerStatus, time.Time)) (noted bool, err error) {
 	err = s.Store.MustUpdate(func(tx *store.Tx) error {
 		now, err := store.Containers.Get(tx, s.c.Meta.ID)
 		noted = err == nil && now.Meta.Generation == s.c.Meta.Generation
@@ -210,7 +228,7 @@ func (s serving) starting(st *v1.ContainerStatus, now time.Time) {
 // is no step toward the newest spec, which must not count as observed by it.
 func (s serving) noteEngine() error {
 	return s.note(func(st *v1.ContainerStatus, _ time.Time) {
-		st.ObservedGeneration, st.Message = s.c.Status.ObservedGeneration, s.c.Status.Message
+		s.keepObserved(st)
 		st.Engine = s.o.Engine
 	})
 }

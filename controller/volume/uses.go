@@ -60,7 +60,7 @@ func (u *Uses) look(id string) (before, after string) {
 func (u *Uses) any(volume string) bool {
 	used := false
 	err := u.store.View(func(tx *store.Tx) error {
-		used = len(store.Containers.IDsBy(tx, volume)) > 0
+		used = len(store.Containers.IDsBy(tx, volume))+len(store.VolumeHolders(tx, volume)) > 0
 		return nil
 	})
 	return used || err != nil

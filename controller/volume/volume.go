@@ -3,6 +3,7 @@ package volume
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	v1 "berth/api/v1"
@@ -30,6 +31,7 @@ type Reconciler struct {
 	Store       *store.Store
 	Directories Directories
 	Uses        *Uses
+	Mounted     func(ctx context.Context, id string) (by string, err error) // a container of the engine's that mounts it; empty: none
 }
 
 var settled = controller.Result{}
@@ -105,9 +107,17 @@ func (r *Reconciler) remove(ctx context.Context, id string) (controller.Result, 
 	if r.Uses.any(id) {
 		return controller.Result{Waiting: true, After: userWait}, nil
 	}
+	// The engine decides: a container may be there that no record knows.
+	by, err := r.Mounted(ctx, id)
+	if err != nil {
+		return settled, err
+	}
+	if by != "" {
+		return settled, fmt.Errorf("volume %s: its directory stays while container %s has it mounted", id, by)
+	}
 	slice, cancel := context.WithTimeout(ctx, removeSlice)
 	defer cancel()
-	err := r.Directories.Remove(slice, id)
+	err = r.Directories.Remove(slice, id)
 	if err != nil && slice.Err() != nil && ctx.Err() == nil {
 		return controller.Result{Again: true}, nil
 	}

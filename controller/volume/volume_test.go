@@ -26,6 +26,14 @@ type disk struct {
 	used   int64
 	slow   int // how often a removal runs out of time
 	gone   []string
+	by     string // who has each volume mounted
+	away   error  // the engine is
+}
+
+func (d *disk) mounted(context.Context, string) (string, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.by, d.away
 }
 
 func (d *disk) Ensure(id string) error {
@@ -103,7 +111,7 @@ func live(t *testing.T, test func(w *world)) {
 		uses := volume.NewUses(s)
 		scanner := &volume.Scanner{Store: s, Directories: w.disk, Log: log}
 		l := &controller.Loop{Name: "volume", Workers: 2, Log: log, BackOff: controller.BackOff(time.Second, time.Minute),
-			Reconciler: &volume.Reconciler{Store: s, Directories: w.disk, Uses: uses},
+			Reconciler: &volume.Reconciler{Store: s, Directories: w.disk, Uses: uses, Mounted: w.disk.mounted},
 			Wish:       []controller.Source{store.Volumes.Source(s, store.SpecChanged)},
 			Watch:      []controller.Source{uses.Source(), scanner.Source(), controller.Every(time.Minute, store.Volumes.Lister(s))}}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -215,5 +223,24 @@ func TestWhatContainersWriteIsMeasured(t *testing.T) {
 		v, err := w.get()
 		require.NoError(t, err)
 		require.EqualValues(t, 4096, v.Status.Size)
+	})
+}
+
+// TestADirectoryStaysWhileItIsMounted: the engine decides, also of a container
+// that no record knows, and one that does not answer decides nothing.
+func TestADirectoryStaysWhileItIsMounted(t *testing.T) {
+	live(t, func(w *world) {
+		w.disk.set(func() { w.disk.by, w.disk.away = "", errors.New("engine is unavailable") })
+		w.update(func(tx *store.Tx) error { return store.Volumes.Create(tx, "v", v1.VolumeSpec{}) })
+		w.update(func(tx *store.Tx) error { return store.Volumes.Delete(tx, "v") })
+		time.Sleep(10 * time.Minute)
+		require.Empty(t, w.disk.removed())
+		w.disk.set(func() { w.disk.by, w.disk.away = "orphan", nil })
+		time.Sleep(10 * time.Minute)
+		require.Empty(t, w.disk.removed())
+		w.disk.set(func() { w.disk.by = "" })
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		require.Equal(t, []string{"v"}, w.disk.removed())
 	})
 }

@@ -16,6 +16,7 @@ func list(t *testing.T, h *Harness) {
 	id := h.started(t, s)
 	rest := h.spec(Sleeps)
 	rest.Name.Role = runtime.Install
+	rest.Mounts = []runtime.Mount{{Source: h.Dir(t), Target: "/here"}}
 	h.made(t, rest)
 	found, err := h.Engine.List(t.Context())
 	require.NoError(t, err)
@@ -25,6 +26,8 @@ func list(t *testing.T, h *Harness) {
 	}
 	require.Equal(t, id, seen[s.Name].ContainerID)
 	require.Contains(t, seen, rest.Name)
+	require.Empty(t, seen[s.Name].Mounts)
+	require.Equal(t, []string{rest.Mounts[0].Source}, seen[rest.Name].Mounts, "also of one that never ran")
 }
 
 // watch runs a Watch, and waits for the news of every kind of change.

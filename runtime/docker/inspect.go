@@ -87,7 +87,11 @@ func (e *core) list(ctx context.Context, more ...filters.KeyValuePair) ([]runtim
 		if !ours {
 			continue
 		}
-		found = append(found, runtime.Found{Name: n, ContainerID: c.ID})
+		one := runtime.Found{Name: n, ContainerID: c.ID}
+		for _, m := range c.Mounts {
+			one.Mounts = append(one.Mounts, m.Source)
+		}
+		found = append(found, one)
 	}
 	return found, nil
 }

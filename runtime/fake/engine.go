@@ -180,7 +180,11 @@ func (e *Engine) List(ctx context.Context) (found []runtime.Found, err error) {
 func (c *core) list() []runtime.Found {
 	found := make([]runtime.Found, 0, len(c.boxes))
 	for n, b := range c.boxes {
-		found = append(found, runtime.Found{Name: n, ContainerID: b.state.ContainerID})
+		one := runtime.Found{Name: n, ContainerID: b.state.ContainerID}
+		for _, m := range b.spec.Mounts {
+			one.Mounts = append(one.Mounts, m.Source)
+		}
+		found = append(found, one)
 	}
 	sort.Slice(found, func(i, j int) bool {
 		a, b := found[i].Name, found[j].Name
