@@ -14,9 +14,10 @@ import (
 var allowed = map[string]string{
 	"api":                  "",
 	"api/v1":               "",
+	"api/auth":             "api/v1 store",
 	"api/intent":           "api/v1 store",
 	"api/stream":           "api/v1",
-	"api/server":           "api api/v1 api/intent api/stream store",
+	"api/server":           "api api/v1 api/auth api/intent api/stream store",
 	"store":                "api/v1",
 	"controller":           "",
 	"controller/container": "api/v1 controller runtime store",

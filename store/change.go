@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/google/uuid"
+
 	v1 "berth/api/v1"
 )
 
@@ -28,7 +30,7 @@ func (c Collection[S, T]) Create(tx *Tx, id string, spec S) error {
 	if err := (index{c.kind}).move(tx, id, "", c.ref(spec)); err != nil {
 		return c.wrap(id, err)
 	}
-	meta := v1.Meta{ID: id, Generation: 1, Revision: tx.rev, CreatedAt: tx.now, UpdatedAt: tx.now}
+	meta := v1.Meta{ID: id, UID: uuid.NewString(), Generation: 1, Revision: tx.rev, CreatedAt: tx.now, UpdatedAt: tx.now}
 	return c.write(tx, id, SpecChanged, c.specKey(id), meta, value)
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -27,6 +28,7 @@ type model struct {
 	now     time.Time
 	rev     uint64
 	objects map[string]*modelled
+	uids    map[string]bool // of every creation
 }
 
 // step runs change on the store, and then same on the model if it should
@@ -114,8 +116,29 @@ func (m *model) FailAfterwards(t *rapid.T) {
 	}, nil)
 }
 
+// learnUIDs takes over the UIDs of objects that were created since. No two
+// creations have the same.
+func (m *model) learnUIDs(t *rapid.T) {
+	require.NoError(t, m.s.View(func(tx *Tx) error {
+		for id, o := range m.objects {
+			stored, err := Volumes.Get(tx, id)
+			if err != nil {
+				return err
+			}
+			if o.meta.UID != "" {
+				continue
+			}
+			require.NoError(t, uuid.Validate(stored.Meta.UID))
+			require.False(t, m.uids[stored.Meta.UID])
+			o.meta.UID, m.uids[stored.Meta.UID] = stored.Meta.UID, true
+		}
+		return nil
+	}))
+}
+
 // Check compares everything. rapid calls it after each step.
 func (m *model) Check(t *rapid.T) {
+	m.learnUIDs(t)
 	var want []v1.Volume
 	for _, o := range m.objects {
 		want = append(want, v1.Volume{Meta: o.meta, Spec: o.spec, Status: o.status})
@@ -152,7 +175,7 @@ func TestCollectionAgainstModel(t *testing.T) {
 			}
 			return nil
 		}))
-		m.rev, m.objects = m.s.Revision(), map[string]*modelled{}
+		m.rev, m.objects, m.uids = m.s.Revision(), map[string]*modelled{}, map[string]bool{}
 		actions := rapid.StateMachineActions(m)
 		actions[""] = m.Check
 		delete(actions, "Check")

@@ -26,6 +26,9 @@ func Emit(tx *Tx, e v1.Event) v1.Event {
 		tx.fail(err)
 		return e
 	}
+	if o, err := Containers.Get(tx, e.Container); err == nil {
+		e.UID = o.Meta.UID
+	}
 	e.Seq, e.Time, e.Epoch = newest+1, tx.now, "" // the epoch is that of the reader
 	b, err := json.Marshal(e)
 	if err == nil {

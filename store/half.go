@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/google/uuid"
+
 	v1 "berth/api/v1"
 )
 
@@ -67,6 +69,9 @@ func decode[V any](b []byte) (h half[V], err error) {
 	if err = json.Unmarshal(meta, &h.Meta); err == nil {
 		err = json.Unmarshal(value, &h.Value)
 	}
+	if h.Meta.UID == "" {
+		h.Meta.UID = derivedUID(h.Meta)
+	}
 	if err != nil {
 		return h, fmt.Errorf("%w: %w: %w", ErrFailed, ErrDamaged, err)
 	}
@@ -81,4 +86,13 @@ func writeHalf(tx *Tx, key string, meta v1.Meta, value []byte) error {
 	}
 	b := make([]byte, 0, len(m)+1+len(value))
 	return tx.set(key, append(append(append(b, m...), '\n'), value...))
+}
+
+// derivedUID is the UID of an object that an older berth made: always the same,
+// and stored with the next change of its spec. A status has none.
+func derivedUID(m v1.Meta) string {
+	if m.CreatedAt.IsZero() {
+		return ""
+	}
+	return uuid.NewSHA1(uuid.NameSpaceOID, fmt.Appendf(nil, "%s %d", m.ID, m.CreatedAt.UnixNano())).String()
 }

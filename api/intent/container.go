@@ -99,7 +99,7 @@ func DeleteContainer(s *store.Store, id string, volume bool) error {
 func TakeBackContainer(s *store.Store, judged v1.Container) (taken bool, err error) {
 	err = s.Update(func(tx *store.Tx) error {
 		o, err := FindContainer(tx, judged.Meta.ID)
-		taken = err == nil && o.Meta.CreatedAt.Equal(judged.Meta.CreatedAt) && o.Spec.Image == judged.Spec.Image
+		taken = err == nil && o.Meta.UID == judged.Meta.UID && o.Spec.Image == judged.Spec.Image
 		if !taken {
 			return err
 		}

@@ -4,7 +4,6 @@ import (
 	"math"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -204,7 +203,7 @@ func TestTakeBackSparesWhatIsAnother(t *testing.T) {
 	w.create("mc", 1000)
 	judged := w.get("mc")
 	other := judged
-	other.Meta.CreatedAt = other.Meta.CreatedAt.Add(-time.Second)
+	other.Meta.UID = "another"
 	w.unchanged(func() {
 		taken, err := intent.TakeBackContainer(w.store, other)
 		require.NoError(t, err)

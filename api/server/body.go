@@ -31,6 +31,9 @@ func (s *Server) decode(c *fiber.Ctx, out any, f *intent.Faults) error {
 	if err != nil {
 		return err
 	}
+	if err := verify(s, c); err != nil {
+		return err
+	}
 	if !s.bodies.unmarshal(raw, out, f) {
 		return f.Err()
 	}

@@ -16,9 +16,10 @@ func (s configuration) routes() []route {
 	}
 }
 
-// getConfig tells the configuration, tokens in clear.
+// getConfig answers with the configuration: secrets in clear for the configured
+// token, and masked for a minted one, whatever its scopes.
 func (s configuration) getConfig(c *fiber.Ctx) error {
-	return ok(c, s.settings.Current().Show(s.deps.Version))
+	return ok(c, s.settings.Current().Show(s.deps.Version, callerOf(c).Configured))
 }
 
 func (s configuration) reloadConfig(c *fiber.Ctx) error {

@@ -64,6 +64,16 @@ func (c *conn) ReadFrom(r io.Reader) (int64, error) {
 	}
 }
 
+// abort breaks the connection at once, also under a Read or Write that waits.
+// The connection still has to be closed.
+func (c *conn) abort() {
+	raw := c.Conn
+	if tls, is := raw.(interface{ NetConn() net.Conn }); is {
+		raw = tls.NetConn() // the other's Close may wait for the client
+	}
+	_ = raw.Close()
+}
+
 // Close closes the connection and counts it out, once. If the client is still
 // sending, a plain close would make its system throw away the answer: so first
 // only our side is closed, and for a while what comes is read and thrown away.

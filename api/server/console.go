@@ -8,7 +8,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
-	"berth/api/intent"
+	"berth/api/auth"
 	v1 "berth/api/v1"
 	"berth/store"
 )
@@ -184,7 +184,7 @@ func (s consoles) listEvents(c *fiber.Ctx) error {
 }
 
 // visibleEvents are the first transitions after since that the caller may see.
-func visibleEvents(tx *store.Tx, caller intent.Caller, since uint64, limit int) ([]v1.Event, error) {
+func visibleEvents(tx *store.Tx, caller auth.Principal, since uint64, limit int) ([]v1.Event, error) {
 	visible := []v1.Event{}
 	for len(visible) < limit {
 		list, err := readEvents(tx, since, max(limit, defaultEvents)) // few may be visible
@@ -192,7 +192,7 @@ func visibleEvents(tx *store.Tx, caller intent.Caller, since uint64, limit int) 
 			return visible, err
 		}
 		for _, e := range list {
-			if since = e.Seq; caller.Sees(e.Container) && len(visible) < limit {
+			if since = e.Seq; caller.CanSee(e) && len(visible) < limit {
 				visible = append(visible, e)
 			}
 		}

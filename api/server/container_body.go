@@ -30,6 +30,7 @@ type containerBody struct {
 	RegistryAuth   string            `json:"registry_auth"`
 	Power          v1.Power          `json:"power"`
 
+	UID                ignored `json:"uid"`
 	ContainerID        ignored `json:"container_id"`
 	InstallState       ignored `json:"install_state"`
 	State              ignored `json:"state"`

@@ -11,6 +11,7 @@ import (
 // script is not told.
 type containerView struct {
 	InternalID     string    `json:"internal_id"`
+	UID            string    `json:"uid"`          // of this creation
 	ContainerID    string    `json:"container_id"` // empty until the engine has made one
 	VolumeID       string    `json:"volume_id"`
 	Image          string    `json:"image"`
@@ -70,7 +71,7 @@ func phase(o v1.Container) v1.Phase {
 func viewOf(o v1.Container, volumePath string) containerView {
 	spec, status := o.Spec, o.Status
 	return containerView{
-		InternalID: o.Meta.ID, ContainerID: status.ContainerID, VolumeID: spec.VolumeID,
+		InternalID: o.Meta.ID, UID: o.Meta.UID, ContainerID: status.ContainerID, VolumeID: spec.VolumeID,
 		Image: spec.Image, StartupCommand: spec.StartupCommand, StartPattern: spec.StartPattern,
 		InstallState: v1.InstallStateOf(o), Ports: append([]v1.Port{}, spec.Ports...), Limits: spec.Limits,
 		Mount:     mountView{volumePath, v1.Home},

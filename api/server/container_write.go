@@ -45,10 +45,10 @@ func (s containers) createContainer(c *fiber.Ctx) error {
 // others, and from volumes that are not theirs.
 func (s containers) checkCreation(c *fiber.Ctx, id, volume string) error {
 	caller := callerOf(c)
-	if !caller.Limited() {
+	if !caller.Restricted() {
 		return nil
 	}
-	if !caller.Sees(id) {
+	if !caller.CanAccess(id) {
 		return v1.ErrContainerNotFound
 	}
 	return s.store.View(func(tx *store.Tx) error {
@@ -56,7 +56,7 @@ func (s containers) checkCreation(c *fiber.Ctx, id, volume string) error {
 		if err != nil {
 			return err
 		}
-		if !seesOne(caller, intent.UsersOf(tx, o.Meta.ID)) {
+		if !caller.CanAccessAny(intent.UsersOf(tx, o.Meta.ID)) {
 			return v1.ErrVolumeNotFound
 		}
 		return nil

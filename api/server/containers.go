@@ -43,7 +43,7 @@ type acceptedBody struct {
 // or not for the caller, is not found.
 func containerID(c *fiber.Ctx) (string, error) {
 	id := param(c, "id")
-	if !intent.IsContainerID(id) || !callerOf(c).Sees(id) {
+	if !intent.IsContainerID(id) || !callerOf(c).CanAccess(id) {
 		return "", v1.ErrContainerNotFound
 	}
 	return id, nil
@@ -91,7 +91,7 @@ func (s containers) listContainers(c *fiber.Ctx) error {
 	err = s.store.View(func(tx *store.Tx) error {
 		list, err := store.Containers.List(tx)
 		for _, o := range list {
-			if caller.Sees(o.Meta.ID) && hasLabels(o.Spec.Labels, want) {
+			if caller.CanAccess(o.Meta.ID) && hasLabels(o.Spec.Labels, want) {
 				body.Containers = append(body.Containers, summaryOf(o))
 			}
 		}

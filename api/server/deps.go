@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"berth/api/auth"
 	"berth/api/stream"
 	v1 "berth/api/v1"
 	"berth/store"
@@ -14,7 +15,7 @@ import (
 
 // Settings is the configuration in force.
 type Settings interface {
-	Current() v1.Config
+	auth.Settings
 	// Reload reads the file again. It names the keys whose new value needs a
 	// restart. On an error the old configuration stays in force; the error's
 	// text is told to the administrator.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
-	"berth/api/intent"
+	"berth/api/auth"
 	v1 "berth/api/v1"
 	"berth/store"
 )
@@ -32,47 +32,49 @@ var (
 
 // statuses maps each code to its status. A code that is not here is 500.
 var statuses = map[v1.Code]int{
-	v1.InvalidRequest:           400,
-	v1.InvalidPath:              400,
-	v1.InvalidArchive:           400,
-	v1.PortExists:               400,
-	v1.PortNotInPool:            400,
-	v1.StillInstalling:          400,
-	errMalformed.Code:           400,
-	intent.ErrUnauthorized.Code: 401,
-	errVendor.Code:              403,
-	errOrigin.Code:              403,
-	intent.ErrScope.Code:        403,
-	v1.ContainerNotFound:        404,
-	v1.VolumeNotFound:           404,
-	v1.PortNotFound:             404,
-	v1.TokenNotFound:            404,
-	v1.PathNotFound:             404,
-	v1.NoPorts:                  404,
-	errRoute.Code:               404,
-	errMethod.Code:              405,
-	errTimeout.Code:             408,
-	v1.ContainerExists:          409,
-	v1.ContainerDeleting:        409,
-	v1.NotRunning:               409,
-	v1.PortBound:                409,
-	v1.VolumeInUse:              409,
-	v1.AmbiguousVolume:          409,
-	v1.FileExists:               409,
-	v1.Precondition:             412,
-	errTooLarge.Code:            413,
-	v1.SizeLimit:                413,
-	errMediaType.Code:           415,
-	errRange.Code:               416,
-	errUpgrade.Code:             426,
-	errHeaders.Code:             431,
-	v1.ImageNotFound:            500,
-	v1.StoreFailed:              500,
-	v1.WriteDenied:              500,
-	errInternal.Code:            500,
-	errBusy.Code:                503,
-	v1.Unavailable:              503,
-	v1.DiskFull:                 507,
+	v1.InvalidRequest:         400,
+	v1.InvalidPath:            400,
+	v1.InvalidArchive:         400,
+	v1.PortExists:             400,
+	v1.PortNotInPool:          400,
+	v1.StillInstalling:        400,
+	errMalformed.Code:         400,
+	auth.ErrUnauthorized.Code: 401,
+	errVendor.Code:            403,
+	errOrigin.Code:            403,
+	auth.ErrScope.Code:        403,
+	v1.ContainerNotFound:      404,
+	v1.VolumeNotFound:         404,
+	v1.PortNotFound:           404,
+	v1.TokenNotFound:          404,
+	v1.PathNotFound:           404,
+	v1.NoPorts:                404,
+	errRoute.Code:             404,
+	errMethod.Code:            405,
+	errTimeout.Code:           408,
+	v1.ContainerExists:        409,
+	v1.ContainerDeleting:      409,
+	v1.NotRunning:             409,
+	v1.PortBound:              409,
+	v1.VolumeInUse:            409,
+	v1.AmbiguousVolume:        409,
+	v1.FileExists:             409,
+	v1.Precondition:           412,
+	errTooLarge.Code:          413,
+	v1.SizeLimit:              413,
+	errMediaType.Code:         415,
+	errRange.Code:             416,
+	errUpgrade.Code:           426,
+	v1.TooManyTokens:          429,
+	v1.TooManySessions:        429,
+	errHeaders.Code:           431,
+	v1.ImageNotFound:          500,
+	v1.StoreFailed:            500,
+	v1.WriteDenied:            500,
+	errInternal.Code:          500,
+	errBusy.Code:              503,
+	v1.Unavailable:            503,
+	v1.DiskFull:               507,
 }
 
 // refusal is what a client is told of err. An error that is not meant for
@@ -119,7 +121,7 @@ const retryAfter = "2"
 
 // fail answers a request with err.
 func (s *Server) fail(c *fiber.Ctx, err error) error {
-	told, known := refusal(callerOf(c).ToldTo(err))
+	told, known := refusal(callerOf(c).Redact(err))
 	status, ok := statuses[told.Code]
 	if !ok {
 		status = 500

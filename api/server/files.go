@@ -10,6 +10,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"berth/api/auth"
 	v1 "berth/api/v1"
 	"berth/store"
 )
@@ -91,12 +92,19 @@ func (s files) onVolume(c *fiber.Ctx, do func(ctx context.Context, f Files, id s
 	}
 	ctx, cancel := while(c)
 	defer cancel()
-	defer s.underway.begin(cancel)()
+	ctx, done, err := beginOperation(s.Server, c, ctx, id)
+	if err != nil {
+		return err
+	}
+	defer done()
 	err = do(ctx, s.deps.Files, id)
 	if errors.Is(err, v1.ErrDirectoryMissing) && s.madeJustNow(ctx, id) {
 		err = do(ctx, s.deps.Files, id)
 	}
+	ended := context.Cause(ctx)
 	switch {
+	case err != nil && (errors.Is(ended, auth.ErrUnauthorized) || errors.Is(ended, v1.ErrVolumeNotFound)):
+		return ended
 	case errors.Is(err, context.Canceled):
 		return errUnavailable // nobody reads it, unless the server is shut down
 	case errors.Is(err, io.ErrUnexpectedEOF):

@@ -77,25 +77,33 @@ func (s files) download(c *fiber.Ctx) error {
 		return err
 	}
 	var file *os.File
+	var volume string
 	err := s.onVolume(c, func(ctx context.Context, f Files, id string) (err error) {
+		volume = id
 		file, err = f.Open(ctx, id, name)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	info, err := file.Stat()
-	if err == nil {
-		err = s.serve(c, file, info, path.Base(name))
-	}
+	done, err := beginDownload(s.Server, c, onVolumeOf(volume))
 	if err != nil {
 		file.Close()
+		return err
+	}
+	body := &fileBody{file: file, done: done}
+	info, err := file.Stat()
+	if err == nil {
+		err = s.serve(c, body, info, path.Base(name))
+	}
+	if err != nil {
+		body.Close()
 	}
 	return err
 }
 
-// serve takes the file over unless it returns an error.
-func (s files) serve(c *fiber.Ctx, file *os.File, info fs.FileInfo, name string) error {
+// serve takes the body over unless it returns an error.
+func (s files) serve(c *fiber.Ctx, body *fileBody, info fs.FileInfo, name string) error {
 	tag := fileTag(info)
 	changed := info.ModTime().UTC().Format(http.TimeFormat)
 	c.Set(fiber.HeaderETag, tag)
@@ -104,7 +112,7 @@ func (s files) serve(c *fiber.Ctx, file *os.File, info fs.FileInfo, name string)
 	c.Set(fiber.HeaderCacheControl, "private, no-cache")
 	if matches(c.Get(fiber.HeaderIfNoneMatch), tag) {
 		c.Status(fiber.StatusNotModified)
-		return file.Close()
+		return body.Close()
 	}
 	c.Set(fiber.HeaderContentType, fiber.MIMEOctetStream)
 	c.Set(fiber.HeaderXContentTypeOptions, "nosniff")
@@ -122,10 +130,11 @@ func (s files) serve(c *fiber.Ctx, file *os.File, info fs.FileInfo, name string)
 			c.Set(fiber.HeaderContentRange, fmt.Sprintf("bytes %d-%d/%d", from, from+n-1, info.Size()))
 		}
 	}
-	if _, err := file.Seek(from, io.SeekStart); err != nil {
+	if _, err := body.file.Seek(from, io.SeekStart); err != nil {
 		return err
 	}
-	c.Context().SetBodyStream(&fileBody{LimitedReader: io.LimitedReader{R: file, N: n}, file: file}, int(n))
+	body.LimitedReader = io.LimitedReader{R: body.file, N: n}
+	c.Context().SetBodyStream(body, int(n))
 	return nil
 }
 
@@ -134,6 +143,7 @@ func (s files) serve(c *fiber.Ctx, file *os.File, info fs.FileInfo, name string)
 type fileBody struct {
 	io.LimitedReader
 	file *os.File
+	done func() // ends its session
 }
 
 // WriteTo sends what is left.
@@ -147,8 +157,11 @@ func (b *fileBody) WriteTo(w io.Writer) (int64, error) {
 	return io.Copy(w, &b.LimitedReader)
 }
 
-// Close closes the file.
-func (b *fileBody) Close() error { return b.file.Close() }
+// Close closes the file, and ends the session.
+func (b *fileBody) Close() error {
+	b.done()
+	return b.file.Close()
+}
 
 // fileTag is an ETag that changes with the content of a file: berth replaces
 // files whole, and what a container writes changes the time.

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// underway is every file operation under way. The zero value is ready to use.
+// underway is everything that a shutdown cancels and that is no session. The zero value is ready to use.
 type underway struct {
 	mu     sync.Mutex
 	set    map[int]context.CancelFunc
@@ -13,7 +13,7 @@ type underway struct {
 	ending bool
 }
 
-// begin notes an operation, which is told of the server's end by cancel. Done
+// begin takes in an operation, which the shutdown of the server cancels. Done
 // has to be called at its own end.
 func (u *underway) begin(cancel context.CancelFunc) (done func()) {
 	u.mu.Lock()

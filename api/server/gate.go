@@ -2,11 +2,13 @@ package server
 
 import (
 	"errors"
+	"log/slog"
 	"strings"
 
 	"github.com/gofiber/fiber/v2"
 
-	"berth/api/intent"
+	"berth/api/auth"
+	"berth/store"
 )
 
 // vendorType is the media type that a request accepts.
@@ -15,6 +17,7 @@ const vendorType = "application/vnd.berthv1+json"
 // The keys of what is known of a request.
 const (
 	callerKey  = "caller"
+	sessionKey = "session" // it has one, which ends later than the handler
 	routeKey   = "route"
 	requestKey = "request"
 	publicKey  = "public" // it needs no caller
@@ -72,18 +75,14 @@ func samePath(pattern, path string) bool {
 	return true
 }
 
-// authenticate tells who asks.
-func (s *Server) authenticate(c *fiber.Ctx, r route) (intent.Caller, error) {
-	auth := s.settings.Current().Authorization
-	if !auth.Enabled {
-		return intent.Administrator(), nil
-	}
+// authenticate returns the principal of a request.
+func (s *Server) authenticate(c *fiber.Ctx, r route) (auth.Principal, error) {
 	secret := bearer(c.Get(fiber.HeaderAuthorization))
 	if secret == "" && r.queryToken {
 		secret = c.Query("token")
 	}
-	caller, err := intent.Authenticate(s.store, auth.Token, secret)
-	if errors.Is(err, intent.ErrUnauthorized) {
+	caller, err := auth.Authenticate(s.store, s.settings.Current().Authorization, secret)
+	if errors.Is(err, auth.ErrUnauthorized) {
 		s.failures.note(s.clientIP(c))
 	}
 	if own, is := c.Context().Conn().(*conn); is && err == nil {
@@ -124,21 +123,49 @@ func (s *Server) guard(r route) fiber.Handler {
 			return r.handle(c)
 		}
 		caller := callerOf(c)
-		if !caller.May(r.scope) && (r.orScope == "" || !caller.May(r.orScope)) || r.nodeWide && caller.Limited() {
-			return intent.ErrScope
+		if !caller.HasScope(r.scope) && (r.orScope == "" || !caller.HasScope(r.orScope)) || r.nodeWide && caller.Restricted() {
+			return auth.ErrScope
 		}
-		if err := intent.Spend(s.store, caller); err != nil {
-			if errors.Is(err, intent.ErrUnauthorized) {
+		if err := auth.Spend(s.store, caller); err != nil {
+			if errors.Is(err, auth.ErrUnauthorized) {
 				s.failures.note(s.clientIP(c))
 			}
 			return err
 		}
-		return r.handle(c)
+		err := r.handle(c)
+		if caller.SingleUse && c.Locals(sessionKey) == nil {
+			forget(s, caller)
+		}
+		return err
 	}
 }
 
-// callerOf is who asks. Without a caller nothing is allowed.
-func callerOf(c *fiber.Ctx) intent.Caller {
-	caller, _ := c.Locals(callerKey).(intent.Caller)
+// forget removes the record of a spent token. One that cannot be removed now
+// expires.
+func forget(s *Server, p auth.Principal) {
+	if err := auth.Forget(s.store, p); err != nil {
+		s.log.Warn("a spent token is kept until it expires", slog.String("token", p.TokenID), slog.Any("err", err))
+	}
+}
+
+// verify checks the token of a request again: its body may have taken longer
+// than the token was valid, or than its container was there.
+func verify(s *Server, c *fiber.Ctx) error {
+	if public, _ := c.Locals(publicKey).(bool); public {
+		return nil
+	}
+	return s.store.View(func(tx *store.Tx) error {
+		p, err := callerOf(c).Verify(tx, s.settings.Current().Authorization)
+		if err == nil {
+			c.Locals(callerKey, p)
+		}
+		return err
+	})
+}
+
+// callerOf returns the principal of a request. The zero one, which is that of
+// a request without any, has no scope.
+func callerOf(c *fiber.Ctx) auth.Principal {
+	caller, _ := c.Locals(callerKey).(auth.Principal)
 	return caller
 }

@@ -30,6 +30,16 @@ type settings struct {
 	mu     sync.Mutex
 	config v1.Config
 	reload func() ([]string, error)
+	next   chan struct{}
+}
+
+func (s *settings) Changed() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.next == nil {
+		s.next = make(chan struct{})
+	}
+	return s.next
 }
 
 func (s *settings) Current() v1.Config {
@@ -44,6 +54,10 @@ func (s *settings) change(f func(*v1.Config)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f(&s.config)
+	if s.next != nil {
+		close(s.next)
+		s.next = nil
+	}
 }
 
 // harness is a server on a loopback port, on a real store in memory.

@@ -3,6 +3,7 @@ package server
 import (
 	"github.com/gofiber/fiber/v2"
 
+	"berth/api/auth"
 	"berth/api/intent"
 	v1 "berth/api/v1"
 	"berth/store"
@@ -41,9 +42,9 @@ type firewallBody struct {
 
 // bodyOfPort is how a port is told to caller, who is not told of containers
 // that are not his.
-func bodyOfPort(e intent.PortEntry, caller intent.Caller) portBody {
+func bodyOfPort(e intent.PortEntry, caller auth.Principal) portBody {
 	b := portBody{e.IP, e.Port, e.Protocol, e.InUse, nil, firewallBody{e.Firewall.State, orNull(e.Firewall.Reason)}}
-	if caller.Sees(e.Container) {
+	if caller.CanAccess(e.Container) {
 		b.Container = orNull(e.Container)
 	}
 	return b

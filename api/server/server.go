@@ -12,6 +12,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"berth/api/auth"
 	"berth/api/stream"
 	"berth/store"
 )
@@ -37,7 +38,7 @@ type Server struct {
 	app      *fiber.App
 	metrics  *metrics
 	failures *failures
-	sockets  *sockets
+	sessions *auth.Sessions
 	underway underway
 	bodies   *bodies
 	spools   budget  // of the disk, for files that come as JSON
@@ -63,7 +64,7 @@ func New(d Deps) *Server {
 	s := &Server{deps: d, store: d.Store, settings: d.Settings, hub: d.Hub, log: d.Log}
 	s.metrics = newMetrics(d.Registerer)
 	s.failures = newFailures(d.Log, s.metrics.failures)
-	s.sockets = newSockets(s.metrics.sockets)
+	s.sessions = auth.NewSessions(d.Store, d.Settings)
 	s.bodies = newBodies(&s.underway)
 	s.app = fiber.New(fiber.Config{
 		Immutable:                    true, // without it stored strings are overwritten by later requests
@@ -101,7 +102,7 @@ func (s *Server) register(list []route) {
 func (s *Server) Listen(ln net.Listener) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	var watching sync.WaitGroup
-	watching.Go(func() { listening{s}.watch(ctx) })
+	watching.Go(func() { s.sessions.Run(ctx) })
 	defer watching.Wait()
 	defer cancel()
 	own := newListener(ln, newConnections(s.deps.ConnsPerIP, s.trusted), s.log)
@@ -138,8 +139,8 @@ func (s *Server) stopListening() {
 // until those under way have been answered or ctx ends.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stopListening()
-	s.sockets.closeAll()
+	s.sessions.Close()
 	s.underway.end()
 	err := s.app.ShutdownWithContext(ctx)
-	return errors.Join(err, s.sockets.wait(ctx))
+	return errors.Join(err, s.sessions.Wait(ctx))
 }

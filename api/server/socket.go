@@ -12,9 +12,8 @@ import (
 
 	"github.com/fasthttp/websocket"
 
-	"berth/api/intent"
+	"berth/api/auth"
 	"berth/api/stream"
-	v1 "berth/api/v1"
 )
 
 // The bounds of a socket.
@@ -31,16 +30,15 @@ const (
 // socket is one WebSocket. Its run is the only goroutine that writes messages;
 // one reads what the client sends, and one fetches what the hub has.
 type socket struct {
-	server     *Server
-	caller     intent.Caller
-	tokenID    string    // whose revocation ends it; empty: none
-	configured v1.Secret // the configured token, if it was opened with it
-	container  string    // empty: the whole node
-	tail       int
-	since      uint64
-	epoch      string // that since is counted in; empty: the client did not tell
-	replay     bool
-	log        *slog.Logger
+	server    *Server
+	caller    auth.Principal
+	container string // empty: the whole node
+	uid       string // of the container
+	tail      int
+	since     uint64
+	epoch     string // that since is counted in; empty: the client did not send one
+	replay    bool
+	log       *slog.Logger
 
 	ws       *websocket.Conn
 	listener *stream.Listener
@@ -74,15 +72,17 @@ func (k *socket) run(ws *websocket.Conn) {
 		k.hangUp(true)
 		k.abort.Stop()
 	}()
-	if !k.server.sockets.add(k) {
-		k.stop(websocket.CloseGoingAway, "shutting down")
+	defer forget(k.server, k.caller)
+	done, err := k.begin()
+	if err != nil {
+		k.end(err)
 		k.sendClose()
 		return
 	}
-	defer k.server.sockets.remove(k)
+	defer done()
 	listener, err := k.server.hub.Listen(k.container)
 	if err != nil {
-		k.stop(websocket.CloseTryAgainLater, "too many listeners")
+		k.stop(websocket.CloseTryAgainLater, "container or node has too many open sockets: close some")
 		k.sendClose()
 		return
 	}
@@ -98,12 +98,6 @@ func (k *socket) live() {
 	defer others.Wait()
 	defer k.hangUp(true) // ends the reader
 	defer cancel()
-	if k.caller.TokenID != "" {
-		expiry := time.AfterFunc(time.Until(k.caller.ExpiresAt), func() {
-			k.stop(websocket.ClosePolicyViolation, "token has expired")
-		})
-		defer expiry.Stop()
-	}
 	others.Go(func() { reading{k}.read(ctx) })
 	if err := (greeting{k}).greet(); err != nil {
 		k.stopFor(err)

@@ -28,16 +28,16 @@ func (s listening) openContainer(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return s.openSocket(c, o.Meta.ID)
+	return s.openSocket(c, o.Meta)
 }
 
-func (s listening) openNode(c *fiber.Ctx) error { return s.openSocket(c, "") }
+func (s listening) openNode(c *fiber.Ctx) error { return s.openSocket(c, v1.Meta{}) }
 
 // buffers are shared by the sockets, which need one only while they write.
 var buffers sync.Pool
 
 // openSocket turns a request into a socket of a container, or of the node.
-func (s listening) openSocket(c *fiber.Ctx, container string) error {
+func (s listening) openSocket(c *fiber.Ctx, container v1.Meta) error {
 	if !s.originAllowed(c) {
 		return errOrigin
 	}
@@ -54,11 +54,12 @@ func (s listening) openSocket(c *fiber.Ctx, container string) error {
 	if err := upgrade(c); err != nil {
 		return errMalformed
 	}
+	c.Locals(sessionKey, true)
 	return nil
 }
 
 // newSocket reads what a request wants to hear.
-func (s listening) newSocket(c *fiber.Ctx, container string) (*socket, error) {
+func (s listening) newSocket(c *fiber.Ctx, container v1.Meta) (*socket, error) {
 	tail, err := intQuery(c, "tail", defaultTail, maxTail)
 	if err != nil {
 		return nil, err
@@ -67,18 +68,12 @@ func (s listening) newSocket(c *fiber.Ctx, container string) (*socket, error) {
 	if err != nil {
 		return nil, err
 	}
-	caller := callerOf(c)
-	k := &socket{
-		server: s.Server, caller: caller, container: container, tail: tail, since: since, epoch: c.Query("epoch"), replay: replay,
-		configured: s.configuredToken(caller.TokenID),
-		log:        s.log.With(slog.String("request", requestID(c))),
-		answers:    make(chan []byte),
-		ended:      make(chan struct{}),
-	}
-	if !caller.SingleUse { // a spent token is gone, its socket lives on
-		k.tokenID = caller.TokenID
-	}
-	return k, nil
+	return &socket{
+		server: s.Server, caller: callerOf(c), container: container.ID, uid: container.UID, tail: tail, since: since, epoch: c.Query("epoch"), replay: replay,
+		log:     s.log.With(slog.String("request", requestID(c))),
+		answers: make(chan []byte),
+		ended:   make(chan struct{}),
+	}, nil
 }
 
 // originAllowed says whether a page may open a socket: one of this host, or of

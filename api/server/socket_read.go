@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/fasthttp/websocket"
 
+	"berth/api/auth"
 	"berth/api/intent"
 	"berth/api/stream"
 	v1 "berth/api/v1"
@@ -21,9 +23,36 @@ type reading struct{ *socket }
 // clientMessage is what a client may send. Container is for the socket of the
 // node, where it is required.
 type clientMessage struct {
-	Event     string `json:"event"`
-	Data      string `json:"data"`
-	Container string `json:"container"`
+	Event     string  `json:"event"`
+	Data      *string `json:"data"` // nil: absent
+	Container string  `json:"container"`
+}
+
+// errMessage is the refusal of a message that is no JSON object.
+var errMessage = v1.Errorf(v1.InvalidRequest, "Message must be a JSON object with event and data")
+
+// parseMessage reads one message, or returns a refusal that names the field.
+func parseMessage(raw []byte) (m clientMessage, err error) {
+	if !bytes.HasPrefix(bytes.TrimLeft(raw, " \t\r\n"), []byte("{")) {
+		return m, errMessage
+	}
+	var wrong *json.UnmarshalTypeError
+	err = json.Unmarshal(raw, &m)
+	switch {
+	case errors.As(err, &wrong):
+		return m, v1.Errorf(v1.InvalidRequest, "%s: must be a string", wrong.Field)
+	case err != nil:
+		return m, errMessage
+	}
+	return m, nil
+}
+
+// data is the data of a message that must have it. An empty text is one.
+func (m clientMessage) data() (string, error) {
+	if m.Data == nil {
+		return "", v1.Errorf(v1.InvalidRequest, "data: is required")
+	}
+	return *m.Data, nil
 }
 
 // read takes the client's messages until the connection ends.
@@ -65,9 +94,9 @@ func (k reading) answer(ctx context.Context, message []byte) bool {
 
 // handle carries out one message, and returns the answer to it; nil is none.
 func (k reading) handle(ctx context.Context, raw []byte) []byte {
-	var m clientMessage
-	if err := json.Unmarshal(raw, &m); err != nil {
-		return k.say(k.container, "Message must be a JSON object with event and data")
+	m, err := parseMessage(raw)
+	if err != nil {
+		return k.say(k.container, err.Error())
 	}
 	if k.container != "" {
 		m.Container = k.container
@@ -86,27 +115,41 @@ func (k reading) handle(ctx context.Context, raw []byte) []byte {
 }
 
 func (k reading) carryOut(ctx context.Context, m clientMessage) ([]byte, error) {
-	if !k.caller.Sees(m.Container) || !intent.IsContainerID(m.Container) {
-		return nil, v1.ErrContainerNotFound
-	}
-	err := k.server.store.View(func(tx *store.Tx) error {
-		_, err := intent.FindContainer(tx, m.Container)
-		return err
-	})
+	caller, err := k.admit(m.Container)
 	if err != nil {
 		return nil, err
 	}
 	switch m.Event {
 	case "send_command":
-		return nil, k.command(ctx, m)
+		return nil, k.command(ctx, caller, m)
 	case "power":
-		return nil, k.power(m)
+		return nil, k.power(caller, m)
 	case "request_logs":
 		return k.logs(m)
 	case "request_stats":
 		return k.stats(ctx, m)
 	}
 	return nil, v1.Errorf(v1.InvalidRequest, "Unknown event: must be send_command, power, request_logs or request_stats")
+}
+
+// admit verifies the token of the socket as it is now, and that it may access a
+// container.
+func (k reading) admit(container string) (p auth.Principal, err error) {
+	if !intent.IsContainerID(container) {
+		return p, v1.ErrContainerNotFound
+	}
+	err = k.server.store.View(func(tx *store.Tx) error {
+		if p, err = k.caller.Verify(tx, k.server.settings.Current().Authorization); err != nil {
+			k.end(err)
+			return err
+		}
+		if !p.CanAccess(container) || k.check(tx, p) != nil {
+			return v1.ErrContainerNotFound
+		}
+		_, err := intent.FindContainer(tx, container)
+		return err
+	})
+	return p, err
 }
 
 // say is a message of berth's to this client.
@@ -125,23 +168,31 @@ func (k reading) named(container string) string {
 // commandTimeout bounds how long a line may take to reach its container.
 const commandTimeout = 10 * time.Second
 
-func (k reading) command(ctx context.Context, m clientMessage) error {
-	if !k.caller.May(v1.ScopeConsole) {
-		return intent.ErrScope
+func (k reading) command(ctx context.Context, caller auth.Principal, m clientMessage) error {
+	if !caller.HasScope(v1.ScopeConsole) {
+		return auth.ErrScope
+	}
+	text, err := m.data()
+	if err != nil {
+		return err
 	}
 	if k.server.deps.Console == nil {
 		return errUnavailable
 	}
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
-	return k.server.deps.Console.Send(ctx, m.Container, line(m.Data))
+	return k.server.deps.Console.Send(ctx, m.Container, line(text))
 }
 
-func (k reading) power(m clientMessage) error {
-	if !k.caller.May(v1.ScopePower) {
-		return intent.ErrScope
+func (k reading) power(caller auth.Principal, m clientMessage) error {
+	if !caller.HasScope(v1.ScopePower) {
+		return auth.ErrScope
 	}
-	switch m.Data {
+	verb, err := m.data()
+	if err != nil {
+		return err
+	}
+	switch verb {
 	case "start":
 		return intent.StartContainer(k.server.store, m.Container)
 	case "stop":
@@ -156,8 +207,8 @@ func (k reading) power(m clientMessage) error {
 
 func (k reading) logs(m clientMessage) ([]byte, error) {
 	tail := defaultTail
-	if m.Data != "" {
-		n, err := strconv.ParseUint(m.Data, 10, 31)
+	if m.Data != nil && *m.Data != "" {
+		n, err := strconv.ParseUint(*m.Data, 10, 31)
 		if err != nil || n > maxTail {
 			return nil, v1.Errorf(v1.InvalidRequest, "data: must be a number between 0 and %d", maxTail)
 		}

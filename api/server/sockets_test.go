@@ -232,6 +232,19 @@ func TestClientMessages(t *testing.T) {
 	require.Equal(t, said("data: must be start, stop, kill or restart"), c.next())
 	c.send("request_logs", "-1")
 	require.Equal(t, said("data: must be a number between 0 and 10000"), c.next())
+	for _, m := range []object{{"event": "send_command"}, {"event": "send_command", "data": nil}, {"event": "power"}} {
+		require.NoError(t, c.WriteJSON(m))
+		require.Equal(t, said("data: is required"), c.next(), m)
+	}
+	for _, raw := range []string{`{"event":"send_command","data":5}`, `{"event":"request_logs","data":[1]}`, `{"event":5}`, `[]`, `null`, `"x"`,
+		`{"event":"send_command","data":"x"} {}`} {
+		require.NoError(t, c.WriteMessage(websocket.TextMessage, []byte(raw)))
+		require.Equal(t, "daemon_message", c.next()["event"], raw)
+	}
+	c.send("send_command", "")
+	c.send("request_stats", "")
+	c.next()
+	require.Equal(t, []string{"mc say hi\n", "mc \n"}, h.console.all(), "an empty line is one that was sent")
 	c.send("dance", "")
 	require.Equal(t, said("Unknown event: must be send_command, power, request_logs or request_stats"), c.next())
 }
@@ -266,22 +279,6 @@ func TestSocketRefusals(t *testing.T) {
 	require.Equal(t, "upgrade_required", a.header.Get("X-Error-Code"))
 }
 
-func TestOrigin(t *testing.T) {
-	h := newHarness(t)
-	h.ready("mc")
-	h.settings.change(func(c *v1.Config) { c.Server.AllowedOrigins = []string{"https://panel.example"} })
-	for origin, ok := range map[string]bool{
-		"https://panel.example": true, h.base: true, "http://panel.example": false, "https://evil.example": false, "null": false,
-		"https://panel.example.evil.example": false,
-	} {
-		_, resp, err := h.dialSocket("/ws/mc", http.Header{"Authorization": {"Bearer " + adminToken}, "Origin": {origin}})
-		require.Equal(t, ok, err == nil, origin)
-		if !ok {
-			require.Equal(t, 403, resp.StatusCode)
-		}
-	}
-}
-
 func TestASingleUseOpensOneSocket(t *testing.T) {
 	h := newHarness(t)
 	h.ready("mc")
@@ -292,7 +289,6 @@ func TestASingleUseOpensOneSocket(t *testing.T) {
 	_, resp, err := h.dialSocket("/ws/mc?token="+token, nil)
 	require.Error(t, err)
 	require.Equal(t, 401, resp.StatusCode)
-	listening{h.server}.recheck()
 	c.send("request_stats", "")
 	require.Equal(t, "stats", c.next()["event"], "its socket lives on")
 }
@@ -391,6 +387,6 @@ func TestNothingIsLeftBehind(t *testing.T) {
 		c.next()
 		require.NoError(t, c.Close())
 	}
-	require.Eventually(t, func() bool { return h.hub.Listeners() == 0 && h.server.sockets.none() }, 5*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return h.hub.Listeners() == 0 && h.server.sessions.Len() == 0 }, 5*time.Second, 5*time.Millisecond)
 	require.Contains(t, h.do(request{method: "GET", path: "/metrics", accept: "-"}).raw, "berth_websocket_connections 0")
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"berth/api/auth"
 	"berth/api/intent"
 	v1 "berth/api/v1"
 	"berth/store"
@@ -32,15 +33,14 @@ func (s tokens) mintToken(c *fiber.Ctx) error {
 	if err := s.decode(c, &body, &f); err != nil {
 		return err
 	}
-	// A token of one use must not become one of many.
-	single := body.RemoveOnUse || callerOf(c).SingleUse
-	r := intent.TokenRequest{TTL: body.TTL, SingleUse: single, Scopes: body.Scopes, Containers: body.Containers,
-		MaxTTL: time.Duration(s.settings.Current().Authorization.MaxTTL)}
-	intent.CheckToken(&f, r)
+	settings := s.settings.Current().Authorization
+	ttl := intent.CheckToken(&f, intent.TokenRequest{TTL: body.TTL, Scopes: body.Scopes, Containers: body.Containers,
+		MaxTTL: time.Duration(settings.MaxTTL)})
 	if err := f.Err(); err != nil {
 		return err
 	}
-	secret, expires, err := intent.MintToken(s.store, callerOf(c), r)
+	grant := auth.Grant{TTL: ttl, SingleUse: body.RemoveOnUse, Scopes: body.Scopes, Containers: body.Containers}
+	secret, expires, err := auth.Mint(s.store, settings, callerOf(c), grant)
 	if err != nil {
 		return err
 	}
@@ -59,6 +59,16 @@ type tokenBody struct {
 	Containers  []string   `json:"containers"`
 	ExpiresAt   string     `json:"expires_at"`
 	RemoveOnUse bool       `json:"remove_on_use"`
+	Spent       bool       `json:"spent"`  // its single use is still open
+	Parent      *string    `json:"parent"` // id of the token that it was minted with; null: the configured token
+}
+
+func bodyOfToken(o v1.Token) tokenBody {
+	containers := []string{}
+	for _, ref := range o.Spec.Containers {
+		containers = append(containers, ref.ID)
+	}
+	return tokenBody{o.Meta.ID, o.Spec.Scopes, containers, iso(o.Spec.ExpiresAt), o.Spec.RemoveOnUse, o.Spec.Spent, orNull(o.Spec.Parent)}
 }
 
 type tokensBody struct {
@@ -68,10 +78,9 @@ type tokensBody struct {
 func (s tokens) listTokens(c *fiber.Ctx) error {
 	body := tokensBody{Tokens: []tokenBody{}}
 	err := s.store.View(func(tx *store.Tx) error {
-		list, err := intent.ListTokens(tx)
+		list, err := auth.List(tx, s.settings.Current().Authorization)
 		for _, o := range list {
-			body.Tokens = append(body.Tokens, tokenBody{o.Meta.ID, o.Spec.Scopes,
-				append([]string{}, o.Spec.Containers...), iso(o.Spec.ExpiresAt), o.Spec.RemoveOnUse})
+			body.Tokens = append(body.Tokens, bodyOfToken(o))
 		}
 		return err
 	})
@@ -82,7 +91,7 @@ func (s tokens) listTokens(c *fiber.Ctx) error {
 }
 
 func (s tokens) revokeToken(c *fiber.Ctx) error {
-	if err := intent.RevokeToken(s.store, param(c, "token")); err != nil {
+	if err := auth.Revoke(s.store, param(c, "token")); err != nil {
 		return err
 	}
 	return ok(c, messageBody{"Token revoked"})

@@ -3,11 +3,11 @@ package server
 import (
 	"context"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
 
+	"berth/api/auth"
 	"berth/api/intent"
 	v1 "berth/api/v1"
 	"berth/store"
@@ -81,7 +81,7 @@ func (s volumes) findVolume(c *fiber.Ctx, tx *store.Tx) (v1.Volume, []string, er
 		return volume, nil, err
 	}
 	by := intent.UsersOf(tx, volume.Meta.ID)
-	if !seesOne(callerOf(c), by) {
+	if !callerOf(c).CanAccessAny(by) {
 		return volume, nil, v1.ErrVolumeNotFound
 	}
 	return volume, by, nil
@@ -90,7 +90,7 @@ func (s volumes) findVolume(c *fiber.Ctx, tx *store.Tx) (v1.Volume, []string, er
 // volumeID is the full id of the volume that a request's path names.
 func (s volumes) volumeID(c *fiber.Ctx) (id string, err error) {
 	err = s.store.View(func(tx *store.Tx) error {
-		if !callerOf(c).Limited() { // then nobody needs to know who uses it
+		if !callerOf(c).Restricted() { // then nobody needs to know who uses it
 			volume, err := intent.FindVolume(tx, param(c, "volume"))
 			id = volume.Meta.ID
 			return err
@@ -102,17 +102,12 @@ func (s volumes) volumeID(c *fiber.Ctx) (id string, err error) {
 	return id, err
 }
 
-// seesOne says whether the caller may see what these containers use.
-func seesOne(caller intent.Caller, containers []string) bool {
-	return !caller.Limited() || slices.ContainsFunc(containers, caller.Sees)
-}
-
 // volumeBody is how a volume is told to caller, who is not told of containers
 // that are not his.
-func (s volumes) volumeBody(v v1.Volume, by []string, caller intent.Caller) volumeBody {
+func (s volumes) volumeBody(v v1.Volume, by []string, caller auth.Principal) volumeBody {
 	seen := []string{}
 	for _, id := range by {
-		if caller.Sees(id) {
+		if caller.CanAccess(id) {
 			seen = append(seen, id)
 		}
 	}
@@ -147,7 +142,7 @@ func (s volumes) listVolumes(c *fiber.Ctx) error {
 		}
 		users, err := intent.VolumeUsers(tx)
 		for _, v := range list {
-			if by := users[v.Meta.ID]; !v.Meta.Deleted && seesOne(callerOf(c), by) {
+			if by := users[v.Meta.ID]; !v.Meta.Deleted && callerOf(c).CanAccessAny(by) {
 				body.Volumes = append(body.Volumes, s.volumeBody(v, by, callerOf(c)))
 			}
 		}

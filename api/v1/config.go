@@ -126,8 +126,8 @@ type LogConfig struct {
 	Format string `yaml:"format" json:"format"` // auto, text or json
 }
 
-// Shown is the configuration as the interface tells it, tokens in clear. It is
-// for the administrator alone, and never for a log.
+// Shown is the configuration as GET /remote/config answers it. It is for the
+// administrator alone, and never for a log.
 type Shown struct {
 	Version       string             `json:"version"`
 	Server        ShownServer        `json:"server"`
@@ -160,12 +160,19 @@ type Clear struct{ Secret }
 // MarshalJSON writes the value.
 func (c Clear) MarshalJSON() ([]byte, error) { return json.Marshal(c.Reveal()) }
 
-// Show is what GET /remote/config answers. version is the daemon's.
-func (c Config) Show(version string) Shown {
+// Show returns what GET /remote/config answers. version is the daemon's. Secrets
+// are masked unless clear is true.
+func (c Config) Show(version string, clear bool) Shown {
+	token := func(s Secret) Clear {
+		if !clear {
+			s = Secret(s.String())
+		}
+		return Clear{s}
+	}
 	return Shown{
 		Version:       version,
 		Server:        ShownServer{c.Server.Host, c.Server.Port},
-		Authorization: ShownAuthorization{c.Authorization.Enabled, Clear{c.Authorization.Token}},
-		Remote:        ShownRemote{c.Remote.Enabled, c.Remote.URL, Clear{c.Remote.Token}},
+		Authorization: ShownAuthorization{c.Authorization.Enabled, token(c.Authorization.Token)},
+		Remote:        ShownRemote{c.Remote.Enabled, c.Remote.URL, token(c.Remote.Token)},
 	}
 }

@@ -134,13 +134,13 @@ func TestSecretsAreShownOnlyWhereAsked(t *testing.T) {
 	c.Remote.Token = "panel-secret"
 	c.Docker.Registries = map[string]Registry{"ghcr.io": {Username: "u", Password: "pass-word"}}
 	var logged strings.Builder
-	slog.New(slog.NewJSONHandler(&logged, nil)).Info("x", "config", c, "shown", fmt.Sprintf("%v %+v %#v", c, c.Show("1.2.3"), c))
+	slog.New(slog.NewJSONHandler(&logged, nil)).Info("x", "config", c, "shown", fmt.Sprintf("%v %+v %#v", c, c.Show("1.2.3", true), c))
 	masked, err := json.Marshal(c)
 	require.NoError(t, err)
 	for _, secret := range []string{testToken, "panel-secret", "pass-word"} {
 		require.NotContains(t, logged.String()+string(masked), secret)
 	}
-	shown, err := json.Marshal(c.Show("1.2.3"))
+	shown, err := json.Marshal(c.Show("1.2.3", true))
 	require.NoError(t, err)
 	require.JSONEq(t, `{"version":"1.2.3","server":{"host":"0.0.0.0","port":8070},
 		"authorization":{"enabled":true,"token":"`+testToken+`"},

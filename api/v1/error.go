@@ -18,6 +18,19 @@ func (e *Error) Is(target error) bool {
 	return ok && t.Code == e.Code && t.Message == ""
 }
 
+// HeldError is the refusal of something that a container holds. It is Full for
+// whoever may access the container, and Redacted for others.
+type HeldError struct {
+	Container      string
+	Full, Redacted *Error
+}
+
+// Error names the container.
+func (e *HeldError) Error() string { return e.Full.Error() }
+
+// Unwrap returns the refusal that names the container.
+func (e *HeldError) Unwrap() error { return e.Full }
+
 // Errorf makes an Error.
 func Errorf(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
@@ -55,6 +68,8 @@ const (
 	WriteDenied       Code = "write_denied"
 	Unavailable       Code = "unavailable"
 	DiskFull          Code = "disk_full"
+	TooManyTokens     Code = "too_many_tokens"
+	TooManySessions   Code = "too_many_sessions"
 )
 
 // The refusals whose text the interface fixes.

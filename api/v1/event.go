@@ -15,7 +15,8 @@ type Event struct {
 	Seq       uint64    `json:"seq"`             // node-wide, from 1, without gaps
 	Epoch     string    `json:"epoch,omitempty"` // what Seq is counted in: the store and its incarnation; not stored
 	Time      time.Time `json:"time"`
-	Container string    `json:"container"` // internal_id
+	Container string    `json:"container"`     // internal_id
+	UID       string    `json:"uid,omitempty"` // of the container; empty: stored by an older berth
 	Event     string    `json:"event"`
 	Data      string    `json:"data"`
 }

@@ -12,8 +12,9 @@ type Object[S, T any] struct {
 // Meta is what the store knows about an object.
 type Meta struct {
 	ID         string    `json:"id"`
-	Generation uint64    `json:"generation"` // counts changes of Spec, from 1
-	Revision   uint64    `json:"revision"`   // the store's revision at the last change of either half
+	UID        string    `json:"uid,omitempty"` // UUID of this creation: a later object of the same ID has another
+	Generation uint64    `json:"generation"`    // counts changes of Spec, from 1
+	Revision   uint64    `json:"revision"`      // the store's revision at the last change of either half
 	CreatedAt  time.Time `json:"created_at"`
 	UpdatedAt  time.Time `json:"updated_at"`
 	Deleted    bool      `json:"deleted,omitempty"` // asked to go; gone once its controller says so

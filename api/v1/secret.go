@@ -1,5 +1,10 @@
 package v1
 
+import (
+	"crypto/sha256"
+	"encoding/hex"
+)
+
 // Secret is a text that no log or message may show: it prints as ***. Its JSON
 // and YAML forms are masked too; use Reveal where the value itself is meant.
 type Secret string
@@ -22,3 +27,13 @@ func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // Reveal is the value.
 func (s Secret) Reveal() string { return string(s) }
+
+// Hash returns the hex SHA-256 of the value.
+func (s Secret) Hash() string {
+	sum := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(sum[:])
+}
+
+// Fingerprint returns the first 32 hex digits of Hash, which identify the secret
+// and do not reveal it.
+func (s Secret) Fingerprint() string { return s.Hash()[:32] }

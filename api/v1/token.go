@@ -8,11 +8,21 @@ type Token = Object[TokenSpec, TokenStatus]
 
 // TokenSpec is what a token may do.
 type TokenSpec struct {
-	Hash        string    `json:"hash"` // hex SHA-256 of the secret
-	ExpiresAt   time.Time `json:"expires_at"`
-	RemoveOnUse bool      `json:"remove_on_use,omitempty"`
-	Scopes      []Scope   `json:"scopes"`
-	Containers  []string  `json:"containers,omitempty"` // empty: all
+	Hash        string         `json:"hash"`             // hex SHA-256 of the secret
+	Issuer      string         `json:"issuer,omitempty"` // fingerprint of the configured token that it descends from; empty: made by an older berth, and not valid
+	Parent      string         `json:"parent,omitempty"` // id of the token that it was minted with; empty: the configured token
+	ExpiresAt   time.Time      `json:"expires_at"`
+	RemoveOnUse bool           `json:"remove_on_use,omitempty"`
+	Spent       bool           `json:"spent,omitempty"` // its single use has begun
+	Scopes      []Scope        `json:"scopes"`
+	Containers  []ContainerRef `json:"container_refs,omitempty"` // empty: all
+	Minted      int            `json:"minted,omitempty"`         // tokens that were minted with it; of one that the configured token minted, those minted with them too
+}
+
+// ContainerRef names one creation of a container.
+type ContainerRef struct {
+	ID  string `json:"id"`  // internal_id
+	UID string `json:"uid"` // Meta.UID
 }
 
 // TokenStatus is empty: nothing is observed about a token.

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"berth/api/intent"
+	"berth/api/auth"
 )
 
 //go:embed config.tmpl.yaml
@@ -18,7 +18,7 @@ var configTemplate string
 
 // renderConfig is a commented configuration with a fresh token.
 func renderConfig(dataPath string) string {
-	return strings.NewReplacer("<token>", intent.NewSecret().Reveal(), "<data_path>", strconv.Quote(dataPath)).Replace(configTemplate)
+	return strings.NewReplacer("<token>", auth.NewSecret().Reveal(), "<data_path>", strconv.Quote(dataPath)).Replace(configTemplate)
 }
 
 // writeConfig writes a new configuration to path, whole or not at all, mode

@@ -40,6 +40,7 @@ type Settings struct {
 	reloading sync.Mutex
 	current   atomic.Pointer[loaded]
 	changed   func(v1.Config)
+	next      atomic.Pointer[chan struct{}] // closed when current changes
 }
 
 // newSettings puts first in force. changed, if any, is called with every later
@@ -47,8 +48,14 @@ type Settings struct {
 func newSettings(first loaded, load func() (loaded, error), changed func(v1.Config)) *Settings {
 	s := &Settings{load: load, changed: changed}
 	s.current.Store(&first)
+	next := make(chan struct{})
+	s.next.Store(&next)
 	return s
 }
+
+// Changed returns a channel that is closed when Current has changed. Ask for it
+// before Current, so that no change is missed.
+func (s *Settings) Changed() <-chan struct{} { return *s.next.Load() }
 
 // Current is the configuration in force. A key that waits for a restart still
 // has its old value. Its lists and maps must not be changed.
@@ -98,6 +105,8 @@ func (s *Settings) swap(next loaded) ([]string, error) {
 		next.certificate = s.current.Load().certificate
 	}
 	s.current.Store(&next)
+	later := make(chan struct{})
+	close(*s.next.Swap(&later))
 	return waiting, nil
 }
 

@@ -17,11 +17,36 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+const first, second = v1.Secret("berth_1"), v1.Secret("berth_2")
+
+// settings is a configuration whose token a test replaces.
+type settings struct {
+	token v1.Secret
+	next  chan struct{}
+}
+
+func newSettings() *settings { return &settings{first, make(chan struct{})} }
+
+func (s *settings) Current() v1.Config {
+	return v1.Config{Authorization: v1.AuthorizationConfig{Token: s.token}}
+}
+
+func (s *settings) Changed() <-chan struct{} { return s.next }
+
+// rotate replaces the token while the controller waits.
+func (s *settings) rotate(token v1.Secret) {
+	synctest.Wait()
+	last := s.next
+	s.token, s.next = token, make(chan struct{})
+	close(last)
+	synctest.Wait()
+}
+
 // mint stores a token that lives for ttl.
 func mint(t *testing.T, s *store.Store, id string, ttl time.Duration) {
 	t.Helper()
 	require.NoError(t, s.Update(func(tx *store.Tx) error {
-		return store.Tokens.Create(tx, id, v1.TokenSpec{Hash: id, ExpiresAt: tx.Now().Add(ttl)})
+		return store.Tokens.Create(tx, id, v1.TokenSpec{Hash: id, Issuer: first.Fingerprint(), ExpiresAt: tx.Now().Add(ttl)})
 	}))
 }
 
@@ -35,14 +60,15 @@ func ids(t *testing.T, s *store.Store) (list []string) {
 }
 
 // life runs the controller in a bubble of synctest.
-func life(t *testing.T, during func(s *store.Store)) {
+func life(t *testing.T, during func(s *store.Store, inForce *settings)) {
 	synctest.Test(t, func(t *testing.T) {
+		inForce := newSettings()
 		s, err := store.Open("", store.Options{})
 		require.NoError(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
-		go func() { defer close(done); New(s, slog.New(slog.DiscardHandler), nil).Run(ctx) }()
-		during(s)
+		go func() { defer close(done); New(s, inForce, slog.New(slog.DiscardHandler), nil).Run(ctx) }()
+		during(s, inForce)
 		cancel()
 		<-done
 		require.NoError(t, s.Close())
@@ -56,7 +82,7 @@ func pass(d time.Duration) {
 }
 
 func TestTokensGoWhenTheyExpire(t *testing.T) {
-	life(t, func(s *store.Store) {
+	life(t, func(s *store.Store, _ *settings) {
 		mint(t, s, "a", 10*time.Second)
 		mint(t, s, "b", 30*time.Second)
 		mint(t, s, "c", time.Hour)
@@ -74,7 +100,7 @@ func TestTheNextLookIsAtTheNextExpiry(t *testing.T) {
 		s, err := store.Open("", store.Options{})
 		require.NoError(t, err)
 		defer s.Close()
-		r := &reconciler{store: s, log: slog.New(slog.DiscardHandler)}
+		r := &reconciler{store: s, settings: newSettings(), log: slog.New(slog.DiscardHandler)}
 		for _, row := range []struct{ ttl, after time.Duration }{
 			{0, time.Minute}, {time.Hour, time.Minute}, {10 * time.Second, 10 * time.Second}, {time.Millisecond, time.Second},
 		} {
@@ -87,11 +113,11 @@ func TestTheNextLookIsAtTheNextExpiry(t *testing.T) {
 }
 
 func TestThousandsGoInChunks(t *testing.T) {
-	life(t, func(s *store.Store) {
+	life(t, func(s *store.Store, _ *settings) {
 		for n := range 5 {
 			require.NoError(t, s.Update(func(tx *store.Tx) error {
 				for i := range 300 {
-					spec := v1.TokenSpec{ExpiresAt: tx.Now().Add(time.Second)}
+					spec := v1.TokenSpec{Issuer: first.Fingerprint(), ExpiresAt: tx.Now().Add(time.Second)}
 					if err := store.Tokens.Create(tx, fmt.Sprint(n, "-", i), spec); err != nil {
 						return err
 					}
@@ -112,10 +138,38 @@ func TestATokenIsLookedAtAgainBeforeItGoes(t *testing.T) {
 		defer s.Close()
 		mint(t, s, "renewed", time.Hour)
 		require.NoError(t, s.Update(func(tx *store.Tx) error {
-			n, err := purge(tx, []string{"renewed", "used up meanwhile"})
-			require.Zero(t, n)
-			return err
+			r := &reconciler{settings: newSettings()}
+			return r.purge(tx, []string{"renewed", "used up meanwhile"})
 		}))
 		require.Equal(t, []string{"renewed"}, ids(t, s))
+	})
+}
+
+func TestTokensOfAReplacedTokenDoNotComeBack(t *testing.T) {
+	life(t, func(s *store.Store, inForce *settings) {
+		mint(t, s, "old", time.Hour)
+		inForce.rotate(second)
+		require.Empty(t, ids(t, s))
+		inForce.rotate(first)
+		require.Empty(t, ids(t, s))
+	})
+}
+
+func TestWhatWasMintedWithARevokedTokenGoes(t *testing.T) {
+	life(t, func(s *store.Store, _ *settings) {
+		require.NoError(t, s.Update(func(tx *store.Tx) error {
+			for _, of := range [][2]string{{"root", ""}, {"z", "root"}, {"a", "z"}, {"b", "a"}, {"other", ""}} {
+				spec := v1.TokenSpec{Issuer: first.Fingerprint(), Parent: of[1], ExpiresAt: tx.Now().Add(time.Hour)}
+				if err := store.Tokens.Create(tx, of[0], spec); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+		pass(time.Minute)
+		require.Len(t, ids(t, s), 5)
+		require.NoError(t, s.Update(func(tx *store.Tx) error { return store.Tokens.Purge(tx, "root") }))
+		pass(time.Minute)
+		require.Equal(t, []string{"other"}, ids(t, s))
 	})
 }

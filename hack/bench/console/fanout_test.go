@@ -131,6 +131,7 @@ type settings struct{ config v1.Config }
 
 func (s settings) Current() v1.Config        { return s.config }
 func (s settings) Reload() ([]string, error) { return nil, nil }
+func (settings) Changed() <-chan struct{}    { return nil }
 
 // berth is the real server and hub, with a store in memory. What is published
 // is written to a journal first.

@@ -33,6 +33,7 @@ type fixed struct{ config v1.Config }
 
 func (f fixed) Current() v1.Config        { return f.config }
 func (f fixed) Reload() ([]string, error) { return nil, nil }
+func (fixed) Changed() <-chan struct{}    { return nil }
 
 // serve starts a berth server with one volume, and gives the URL of its file f.
 func serve(b *testing.B, m *volume.Manager) string {

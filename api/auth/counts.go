@@ -1,0 +1,59 @@
+package auth
+
+import v1 "berth/api/v1"
+
+// The most sessions that minted tokens may have open at once: with one token and
+// those minted with it, of one container, and in all. Each is below what a hub
+// or the host bears, so that the configured token finds room.
+const (
+	perToken     = 64
+	perContainer = 192  // of a hub's 256
+	perNode      = 1536 // of a hub's 2048
+)
+
+// counts is how many sessions minted tokens have open.
+type counts struct {
+	roots      map[string]int // by the id of the first token of the line
+	containers map[string]int // listeners, by internal_id
+	all        int
+}
+
+func newCounts() counts { return counts{roots: map[string]int{}, containers: map[string]int{}} }
+
+// add counts a session, or refuses it.
+func (c *counts) add(k *Session) error {
+	if k.Principal.TokenID == "" {
+		return nil
+	}
+	switch {
+	case c.roots[k.Principal.root] >= perToken:
+		return v1.Errorf(v1.TooManySessions, "Token has %d open sockets and transfers, the most for one token: close some", perToken)
+	case k.Container != "" && c.containers[k.Container] >= perContainer:
+		return v1.Errorf(v1.TooManySessions, "Container has %d open sockets, the most for minted tokens: close some", perContainer)
+	case c.all >= perNode:
+		return v1.Errorf(v1.TooManySessions, "Minted tokens have %d open sockets and transfers, the most in all: try again later", perNode)
+	}
+	c.change(k, 1)
+	return nil
+}
+
+func (c *counts) remove(k *Session) {
+	if k.Principal.TokenID != "" {
+		c.change(k, -1)
+	}
+}
+
+func (c *counts) change(k *Session, by int) {
+	c.all += by
+	add(c.roots, k.Principal.root, by)
+	if k.Container != "" {
+		add(c.containers, k.Container, by)
+	}
+}
+
+// add changes a count, and forgets one that is 0.
+func add(m map[string]int, key string, by int) {
+	if m[key] += by; m[key] == 0 {
+		delete(m, key)
+	}
+}

@@ -1,0 +1,131 @@
+package auth
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"slices"
+	"time"
+
+	v1 "berth/api/v1"
+	"berth/store"
+)
+
+// maxMinted is how many tokens may be minted with one token and with those
+// minted with it, together. The configured token may mint any number.
+const maxMinted = 1000
+
+// Grant is what a token that is minted allows.
+type Grant struct {
+	TTL        time.Duration
+	SingleUse  bool
+	Scopes     []v1.Scope // nil: the minter's
+	Containers []string   // nil: the minter's
+}
+
+// Mint makes a token that allows no more and lives no longer than its minter. It
+// returns the secret, which is stored nowhere. The token is bound to the
+// containers that exist now, not to later ones of the same internal_id. Its
+// refusals are ErrScope, v1.ErrContainerNotFound, ErrRevoked, ErrExpired and the
+// code TooManyTokens.
+func Mint(s *store.Store, c v1.AuthorizationConfig, minter Principal, g Grant) (v1.Secret, time.Time, error) {
+	secret := NewSecret()
+	spec := v1.TokenSpec{Hash: secret.Hash(), Issuer: c.Token.Fingerprint(), Parent: minter.TokenID,
+		RemoveOnUse: g.SingleUse || minter.SingleUse, // a token of one use must not become one of many
+		Scopes:      g.Scopes}
+	if spec.Scopes == nil {
+		spec.Scopes = minter.Scopes
+	}
+	if slices.ContainsFunc(spec.Scopes, func(scope v1.Scope) bool { return !minter.HasScope(scope) }) {
+		return "", time.Time{}, ErrScope
+	}
+	err := s.Update(func(tx *store.Tx) error {
+		minter, err := minter.Verify(tx, c)
+		if err != nil {
+			return err
+		}
+		if spec.Containers, err = bind(tx, minter, g.Containers); err != nil {
+			return err
+		}
+		if err := countMinted(tx, minter); err != nil {
+			return err
+		}
+		spec.ExpiresAt = expiry(tx.Now(), g.TTL, minter.ExpiresAt)
+		return store.Tokens.Create(tx, secret.Fingerprint(), spec)
+	})
+	return secret, spec.ExpiresAt, err
+}
+
+// NewSecret returns a fresh access token: berth_ and 128 random bits in hex.
+func NewSecret() v1.Secret {
+	var b [16]byte
+	rand.Read(b[:]) // never fails, as its documentation says
+	return v1.Secret("berth_" + hex.EncodeToString(b[:]))
+}
+
+// bind returns the containers of these internal_ids as they are now; those of
+// the minter if none is given.
+func bind(tx *store.Tx, minter Principal, ids []string) ([]v1.ContainerRef, error) {
+	if ids == nil {
+		return minter.Bound, nil
+	}
+	var refs []v1.ContainerRef
+	for _, id := range ids {
+		if !minter.CanAccess(id) {
+			return nil, v1.ErrContainerNotFound
+		}
+		o, err := store.Containers.Get(tx, id)
+		if errors.Is(err, store.ErrNotFound) {
+			return nil, v1.ErrContainerNotFound
+		}
+		if err != nil {
+			return nil, err
+		}
+		refs = append(refs, v1.ContainerRef{ID: id, UID: o.Meta.UID})
+	}
+	return refs, nil
+}
+
+// countMinted bounds the tokens below one that was minted with the configured
+// token, in number and in depth.
+func countMinted(tx *store.Tx, minter Principal) error {
+	if minter.TokenID == "" {
+		return nil
+	}
+	depth := 1
+	for id := minter.TokenID; id != minter.root; depth++ {
+		o, err := find(tx, id)
+		if err != nil {
+			return err
+		}
+		id = o.Spec.Parent
+	}
+	if depth >= maxDepth {
+		return v1.Errorf(v1.TooManyTokens, "Token is the %dth in a line of tokens minted with one another: mint with the first of them", depth)
+	}
+	ids := []string{minter.root}
+	if minter.root != minter.TokenID {
+		ids = append(ids, minter.TokenID)
+	}
+	for _, id := range ids {
+		err := store.Tokens.SetSpec(tx, id, func(spec *v1.TokenSpec) error {
+			if spec.Minted++; spec.Minted > maxMinted {
+				return v1.Errorf(v1.TooManyTokens, "Token has minted %d tokens: mint with another one", maxMinted)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// expiry is never after the minter's.
+func expiry(now time.Time, ttl time.Duration, minter time.Time) time.Time {
+	end := now.UTC().Add(ttl)
+	if !minter.IsZero() && minter.Before(end) {
+		return minter
+	}
+	return end
+}

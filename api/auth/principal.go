@@ -1,0 +1,115 @@
+package auth
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	v1 "berth/api/v1"
+	"berth/store"
+)
+
+// The refusals of a token.
+var (
+	ErrUnauthorized = &v1.Error{Code: "unauthorized", Message: "Missing or invalid authorization token"}
+	ErrScope        = &v1.Error{Code: "scope_denied", Message: "Token scope does not allow this operation"}
+)
+
+// The reasons why a token that was valid is not any more. Both wrap ErrUnauthorized.
+var (
+	ErrRevoked = fmt.Errorf("token is revoked: %w", ErrUnauthorized)
+	ErrExpired = fmt.Errorf("token has expired: %w", ErrUnauthorized)
+)
+
+// Principal is whoever sent a request: what its token allows.
+type Principal struct {
+	TokenID    string     // empty: the configured token, or authorization is disabled
+	Configured bool       // the configured token was presented
+	Scopes     []v1.Scope // never empty
+	ExpiresAt  time.Time  // zero: never
+	SingleUse  bool
+
+	// Bound is the containers that the token was minted for; empty: all.
+	Bound []v1.ContainerRef
+
+	present []string // internal_ids of Bound that are still the same containers
+	issuer  string   // fingerprint of the configured token
+	root    string   // id of the first minted token in the line of parents
+}
+
+// administrator is the principal of the configured token.
+func administrator(presented bool, issuer string) Principal {
+	return Principal{Scopes: v1.Scopes, Configured: presented, issuer: issuer}
+}
+
+// HasScope reports whether the principal has a scope.
+func (p Principal) HasScope(s v1.Scope) bool {
+	return slices.Contains(p.Scopes, v1.ScopeAdmin) || slices.Contains(p.Scopes, s)
+}
+
+// Restricted reports whether the principal may access some containers only.
+func (p Principal) Restricted() bool { return len(p.Bound) > 0 }
+
+// CanAccess reports whether the principal may access the container that had this
+// internal_id when the principal was last verified. What it may not access does
+// not exist for it.
+func (p Principal) CanAccess(container string) bool {
+	return !p.Restricted() || slices.Contains(p.present, container)
+}
+
+// CanAccessAny reports whether the principal may access one of some containers.
+func (p Principal) CanAccessAny(containers []string) bool {
+	return !p.Restricted() || slices.ContainsFunc(containers, p.CanAccess)
+}
+
+// CanSee reports whether an event is about a container that the principal may
+// access, and not about an earlier one of the same internal_id.
+func (p Principal) CanSee(e v1.Event) bool {
+	return !p.Restricted() || p.CanAccess(e.Container) && slices.Contains(p.Bound, v1.ContainerRef{ID: e.Container, UID: e.UID})
+}
+
+// CanAccessVolume reports whether one of the containers that the principal may
+// access uses a volume. id is the full one.
+func (p Principal) CanAccessVolume(tx *store.Tx, id string) (bool, error) {
+	if !p.Restricted() {
+		return true, nil
+	}
+	for _, container := range p.present {
+		o, err := store.Containers.Get(tx, container)
+		if err == nil && o.Spec.VolumeID == id {
+			return true, nil
+		}
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+// Redact returns err without the name of a container that the principal may not access.
+func (p Principal) Redact(err error) error {
+	var held *v1.HeldError
+	if errors.As(err, &held) && !p.CanAccess(held.Container) {
+		return held.Redacted
+	}
+	return err
+}
+
+// resolve finds out which of the bound containers are still there.
+func (p Principal) resolve(tx *store.Tx) (Principal, error) {
+	p.present = nil
+	for _, ref := range p.Bound {
+		o, err := store.Containers.Get(tx, ref.ID)
+		if errors.Is(err, store.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return p, err
+		}
+		if o.Meta.UID == ref.UID {
+			p.present = append(p.present, ref.ID)
+		}
+	}
+	return p, nil
+}

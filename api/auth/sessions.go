@@ -1,0 +1,266 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	v1 "berth/api/v1"
+	"berth/store"
+)
+
+// Settings is the configuration in force.
+type Settings interface {
+	Current() v1.Config
+	// Changed returns a channel that is closed when Current has changed.
+	Changed() <-chan struct{}
+}
+
+// Reasons why a session ends, beside ErrRevoked and ErrExpired.
+var (
+	ErrGone     = errors.New("container is deleted")
+	ErrShutdown = errors.New("shutting down")
+)
+
+// Session is something that a request has opened and that lasts longer than the
+// check of its token: a socket, a download, an upload.
+type Session struct {
+	Principal Principal
+	Container string // internal_id that it is a listener of; empty: none
+
+	// Check reports by an error that the session must end, although its token is
+	// valid. p is the principal as it is now. nil: nothing more to check.
+	Check func(tx *store.Tx, p Principal) error
+
+	// End ends the session for a reason. It is called once at most, and not after
+	// the session is done. It must not wait, nor call a method of Sessions.
+	End func(reason error)
+
+	ended bool
+}
+
+// Sessions is every open session. It ends those whose token is revoked, rotated
+// or expired, and those whose own check fails, within a second.
+type Sessions struct {
+	store    *store.Store
+	settings Settings
+	dirty    chan struct{} // something changed that a session may depend on
+
+	mu     sync.Mutex // held over End too, and never over the store
+	set    map[*Session]struct{}
+	counts counts
+	closed bool
+	all    sync.WaitGroup
+}
+
+// NewSessions returns a Sessions without any. It ends nothing until Run.
+func NewSessions(s *store.Store, settings Settings) *Sessions {
+	return &Sessions{store: s, settings: settings, dirty: make(chan struct{}, 1), set: map[*Session]struct{}{}, counts: newCounts()}
+}
+
+// Begin takes a session in, and returns what has to be called at its end. Its
+// refusals are those of Verify and of the session's Check, ErrShutdown, and the
+// code TooManySessions.
+func (r *Sessions) Begin(k *Session) (done func(), err error) {
+	if err := r.add(k); err != nil {
+		return nil, err
+	}
+	// Only now: what changes from here on is seen by Run.
+	ends, err := r.failing([]*Session{k})
+	if err == nil && len(ends) > 0 {
+		err = ends[k]
+	}
+	if err != nil {
+		r.remove(k)
+		return nil, err
+	}
+	return sync.OnceFunc(func() { r.remove(k) }), nil
+}
+
+func (r *Sessions) add(k *Session) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return ErrShutdown
+	}
+	if err := r.counts.add(k); err != nil {
+		return err
+	}
+	r.set[k] = struct{}{}
+	r.all.Add(1)
+	return nil
+}
+
+func (r *Sessions) remove(k *Session) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.set, k)
+	r.counts.remove(k)
+	r.all.Done()
+}
+
+// Len returns how many sessions are open.
+func (r *Sessions) Len() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.set)
+}
+
+// Close ends every session with ErrShutdown, and takes no more.
+func (r *Sessions) Close() {
+	r.mu.Lock()
+	r.closed = true
+	r.mu.Unlock()
+	for _, k := range r.open() {
+		r.end(k, ErrShutdown)
+	}
+}
+
+// Wait returns when no session is open, or ctx ends.
+func (r *Sessions) Wait(ctx context.Context) error {
+	done := make(chan struct{})
+	go func() {
+		r.all.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// open returns the sessions that have not been ended.
+func (r *Sessions) open() []*Session {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	list := make([]*Session, 0, len(r.set))
+	for k := range r.set {
+		if !k.ended {
+			list = append(list, k)
+		}
+	}
+	return list
+}
+
+func (r *Sessions) end(k *Session, reason error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, open := r.set[k]; open && !k.ended {
+		k.ended = true
+		k.End(reason)
+	}
+}
+
+// How often expiry is checked, and how long changes are gathered before the
+// sessions are verified again: a flood of them costs no more than that.
+const (
+	expiryEvery = 250 * time.Millisecond
+	gatherFor   = 50 * time.Millisecond
+)
+
+// Run ends sessions until ctx ends or the store is closed. It watches tokens,
+// containers and the configuration; expiry is compared with the clock, which may
+// be set.
+func (r *Sessions) Run(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	var sources sync.WaitGroup
+	defer sources.Wait()
+	defer cancel()
+	sources.Go(func() { _ = store.Tokens.Source(r.store, store.SpecChanged, store.Purged)(ctx, r.changed) })
+	sources.Go(func() { _ = store.Containers.Source(r.store, store.SpecChanged, store.Purged)(ctx, r.changed) })
+	tick := time.NewTicker(expiryEvery)
+	defer tick.Stop()
+	for {
+		settings := r.settings.Changed()
+		r.verify()
+		gather := time.After(gatherFor)
+		for again := false; !again; {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				r.expire()
+			case <-settings:
+				again = true
+			case <-r.dirty:
+				again = true
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-gather:
+		}
+	}
+}
+
+func (r *Sessions) changed(string) {
+	select {
+	case r.dirty <- struct{}{}:
+	default:
+	}
+}
+
+// verify ends the sessions that are not valid any more. What cannot be read says
+// nothing about them: it is tried again.
+func (r *Sessions) verify() {
+	list := r.open()
+	ends, err := r.failing(list)
+	if err != nil {
+		r.changed("")
+		return
+	}
+	for k, reason := range ends {
+		r.end(k, reason)
+	}
+}
+
+// failing returns those of some sessions that must end, each with the reason. It
+// fails if the store cannot be read.
+func (r *Sessions) failing(list []*Session) (ends map[*Session]error, err error) {
+	if len(list) == 0 {
+		return nil, nil
+	}
+	c := r.settings.Current().Authorization
+	ends = map[*Session]error{}
+	err = r.store.View(func(tx *store.Tx) error {
+		for _, k := range list {
+			p, err := k.Principal.Verify(tx, c)
+			if err == nil && k.Check != nil {
+				err = k.Check(tx, p)
+			}
+			if errors.Is(err, store.ErrFailed) {
+				return err
+			}
+			if err != nil {
+				ends[k] = err
+			}
+		}
+		return nil
+	})
+	return ends, err
+}
+
+// expire ends the sessions whose token has expired by now.
+func (r *Sessions) expire() {
+	list := r.open()
+	if len(list) == 0 {
+		return
+	}
+	var now time.Time
+	err := r.store.View(func(tx *store.Tx) error {
+		now = tx.Now()
+		return nil
+	})
+	if err != nil {
+		return
+	}
+	for _, k := range list {
+		if at := k.Principal.ExpiresAt; !at.IsZero() && !now.Before(at) {
+			r.end(k, ErrExpired)
+		}
+	}
+}

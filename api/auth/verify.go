@@ -1,0 +1,144 @@
+package auth
+
+import (
+	"crypto/subtle"
+	"errors"
+
+	v1 "berth/api/v1"
+	"berth/store"
+)
+
+// maxDepth is how many tokens may be minted with one another, one by the other.
+const maxDepth = 8
+
+// Authenticate returns the principal that presents secret. It does not spend a
+// token of a single use: that is Spend's. Its refusal is ErrUnauthorized.
+func Authenticate(s *store.Store, c v1.AuthorizationConfig, secret string) (Principal, error) {
+	hash := v1.Secret(secret).Hash()
+	issuer := c.Token.Fingerprint()
+	presented := c.Token != "" && same(hash, c.Token.Hash())
+	if presented || !c.Enabled {
+		return administrator(presented, issuer), nil
+	}
+	if !v1.IsToken(secret) {
+		return Principal{}, ErrUnauthorized
+	}
+	var p Principal
+	err := s.View(func(tx *store.Tx) error {
+		o, root, err := valid(tx, v1.Secret(secret).Fingerprint(), issuer)
+		if err != nil {
+			return err
+		}
+		if !same(hash, o.Spec.Hash) || o.Spec.Spent {
+			return ErrUnauthorized
+		}
+		p, err = principalOf(o, root).resolve(tx)
+		return err
+	})
+	if errors.Is(err, ErrUnauthorized) {
+		return Principal{}, ErrUnauthorized
+	}
+	return p, err
+}
+
+func principalOf(o v1.Token, root string) Principal {
+	return Principal{TokenID: o.Meta.ID, Scopes: o.Spec.Scopes, ExpiresAt: o.Spec.ExpiresAt, SingleUse: o.Spec.RemoveOnUse,
+		Bound: o.Spec.Containers, issuer: o.Spec.Issuer, root: root}
+}
+
+// Verify returns p as it is now, or ErrRevoked or ErrExpired. A token that p
+// itself has spent is valid.
+func (p Principal) Verify(tx *store.Tx, c v1.AuthorizationConfig) (Principal, error) {
+	issuer := c.Token.Fingerprint()
+	if p.TokenID == "" {
+		if c.Enabled && p.issuer != issuer {
+			return p, ErrRevoked
+		}
+		return p, nil
+	}
+	o, root, err := valid(tx, p.TokenID, issuer)
+	if err != nil {
+		return p, err
+	}
+	return principalOf(o, root).resolve(tx)
+}
+
+// valid returns the token id if it is valid, and the first minted token in its
+// line of parents. Its refusals are ErrRevoked and ErrExpired. That a parent has
+// expired is no question: no token outlives its parent.
+func valid(tx *store.Tx, id, issuer string) (o v1.Token, root string, err error) {
+	if o, err = find(tx, id); err != nil {
+		return o, "", err
+	}
+	if !tx.Now().Before(o.Spec.ExpiresAt) {
+		return o, "", ErrExpired
+	}
+	if o.Spec.Issuer == "" || !same(o.Spec.Issuer, issuer) {
+		return o, "", ErrRevoked
+	}
+	root = id
+	for parent, depth := o.Spec.Parent, 1; parent != ""; depth++ {
+		above, err := find(tx, parent)
+		if err != nil {
+			return o, "", err
+		}
+		if depth >= maxDepth {
+			return o, "", ErrRevoked
+		}
+		root, parent = parent, above.Spec.Parent
+	}
+	return o, root, nil
+}
+
+// find returns a token, or ErrRevoked if it is not stored.
+func find(tx *store.Tx, id string) (v1.Token, error) {
+	o, err := store.Tokens.Get(tx, id)
+	if errors.Is(err, store.ErrNotFound) || err == nil && o.Meta.Deleted {
+		return o, ErrRevoked
+	}
+	return o, err
+}
+
+func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
+
+// Spend uses up a token of a single use. Of any number of principals with the
+// same token one succeeds, and the others are unauthorized. The record stays
+// until Forget, so that what the use has opened can be revoked. Other tokens are
+// not changed.
+func Spend(s *store.Store, p Principal) error {
+	if !p.SingleUse {
+		return nil
+	}
+	return s.Update(func(tx *store.Tx) error {
+		o, _, err := valid(tx, p.TokenID, p.issuer)
+		if err != nil {
+			return err
+		}
+		if o.Spec.Spent {
+			return ErrUnauthorized
+		}
+		return store.Tokens.SetSpec(tx, p.TokenID, func(spec *v1.TokenSpec) error {
+			spec.Spent = true
+			return nil
+		})
+	})
+}
+
+// Forget removes the record of a token that p has spent, once nothing is open
+// that it was spent for. A token that has minted another stays until it expires:
+// without it the other would not be valid.
+func Forget(s *store.Store, p Principal) error {
+	if !p.SingleUse {
+		return nil
+	}
+	return s.Update(func(tx *store.Tx) error {
+		o, err := find(tx, p.TokenID)
+		switch {
+		case errors.Is(err, ErrRevoked):
+			return nil
+		case err != nil || !o.Spec.Spent || o.Spec.Minted > 0:
+			return err
+		}
+		return store.Tokens.Purge(tx, p.TokenID)
+	})
+}
