@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"errors"
+	"net/netip"
 	"time"
 )
 
@@ -105,6 +106,12 @@ type Port struct {
 	Port          int    // of the host
 	ContainerPort int
 	Protocol      string // tcp or udp
+}
+
+// Bridge is the host's interface to the containers of one network, and its addresses.
+type Bridge struct {
+	Interface string // empty: there is none
+	Gateways  []netip.Addr
 }
 
 // Auth is a registry's credentials, for images of Host alone (of docker.io for

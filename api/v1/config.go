@@ -70,6 +70,7 @@ type DockerConfig struct {
 	Registries    map[string]Registry `yaml:"registries" json:"registries"`         // by host
 	Network       string              `yaml:"network" json:"network"`               // empty: a bridge of berth's own
 	PidsLimit     int64               `yaml:"pids_limit" json:"pids_limit"`
+	NofileLimit   int64               `yaml:"nofile_limit" json:"nofile_limit"` // open files of each process; 0: the engine's own
 	LogMaxSize    Size                `yaml:"log_max_size" json:"log_max_size"` // of one file of Docker's log
 	LogMaxFiles   int                 `yaml:"log_max_files" json:"log_max_files"`
 }
@@ -92,6 +93,10 @@ func CanonicalRegistry(host string) string {
 // FirewallConfig is who writes the allow rules of the port pool.
 type FirewallConfig struct {
 	Backend string `yaml:"backend" json:"backend"` // auto, iptables or none
+
+	// EgressFilter keeps containers from the provider's link-local services, the
+	// gateway of their bridge and the daemon's own port.
+	EgressFilter bool `yaml:"egress_filter" json:"egress_filter"`
 }
 
 // ReconcileConfig is the pace of the controllers.

@@ -77,6 +77,7 @@ var faults = []struct {
 	{"docker.host", func(c *Config) { c.Docker.Host = "unix://run/docker.sock" }},
 	{"docker.host", func(c *Config) { c.Docker.Host = "tcp://" }},
 	{"docker.host", func(c *Config) { c.Docker.Host = "ssh://root@host" }},
+	{"docker.nofile_limit", func(c *Config) { c.Docker.NofileLimit = 10 }},
 	{"docker.allowed_mounts[0]", func(c *Config) { c.Docker.AllowedMounts = []string{"/"} }},
 	{"docker.registries.ghcr.io", func(c *Config) { c.Docker.Registries = map[string]Registry{"ghcr.io": {Username: "u"}} }},
 	{"docker.registries.https://x", func(c *Config) {

@@ -36,6 +36,7 @@ type daemon struct {
 	engine   *docker.Engine
 	volumes  *volume.Manager
 	mounts   *hostmount.Pinner
+	egress   *egressFilter
 	hub      *stream.Hub
 	consoles *console.Manager
 	sampler  *console.Sampler
@@ -80,8 +81,13 @@ func (d *daemon) assemble() error {
 // makeRuntime makes what acts on the host.
 func (d *daemon) makeRuntime() (err error) {
 	c := d.settings.Current()
-	d.engine, err = docker.New(docker.Config{Host: c.Docker.Host, StoreID: d.store.ID(), Network: c.Docker.Network,
-		PidsLimit: c.Docker.PidsLimit, LogMaxSize: int64(c.Docker.LogMaxSize), LogMaxFiles: c.Docker.LogMaxFiles}, d.metrics, d.log)
+	d.egress = newEgressFilter(c, d.store.ID(), d.log)
+	guard := d.egress.guard
+	if !d.egress.on {
+		guard = nil
+	}
+	d.engine, err = docker.New(docker.Config{Guard: guard, Host: c.Docker.Host, StoreID: d.store.ID(), Network: c.Docker.Network,
+		PidsLimit: c.Docker.PidsLimit, NofileLimit: c.Docker.NofileLimit, LogMaxSize: int64(c.Docker.LogMaxSize), LogMaxFiles: c.Docker.LogMaxFiles}, d.metrics, d.log)
 	if err != nil {
 		return err
 	}

@@ -39,6 +39,8 @@ func (d *daemon) makeLoops(m *controller.Metrics) error {
 	if err != nil {
 		return err
 	}
+	d.part("watchdog", d.feedWatchdog)
+	d.part("egress filter", d.keepEgressFilter)
 	d.loop(d.containerLoop(m))
 	d.loop(d.volumeLoop(m))
 	d.loop(port.New(port.Options{Store: d.store, Firewall: rules, Resync: d.resync(), BackOff: d.backOff(), Log: d.log, Metrics: m}))

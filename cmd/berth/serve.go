@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	systemd "github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
 
 	v1 "berth/api/v1"
@@ -111,7 +112,9 @@ func (d *daemon) run(ctx context.Context, ln net.Listener, hup <-chan os.Signal)
 	}
 	served := make(chan error, 1)
 	go func() { served <- d.server.Listen(ln) }()
+	d.notifySystemd(systemd.SdNotifyReady)
 	err := d.wait(ctx, served, hup)
+	d.notifySystemd(systemd.SdNotifyStopping)
 	d.log.Info("stopping; containers run on")
 	stop, done := context.WithTimeout(context.Background(), shutdownLimit)
 	defer done()
@@ -139,6 +142,7 @@ func (d *daemon) wait(ctx context.Context, served <-chan error, hup <-chan os.Si
 }
 
 func (d *daemon) reload() {
+	defer d.reloading()()
 	waiting, err := d.settings.Reload()
 	if err != nil {
 		d.log.Error("the configuration was not reloaded; the old one stays in force", "err", err)

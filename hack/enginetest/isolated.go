@@ -95,6 +95,20 @@ func (i *Isolated) Start(t testing.TB) {
 // Pid returns the pid of dockerd.
 func (i *Isolated) Pid() int { return i.cmd.Process.Pid }
 
+// Netns returns the name of its network namespace.
+func (i *Isolated) Netns() string { return i.netns }
+
+// Addresses adds addresses to the loopback interface of its network namespace.
+func (i *Isolated) Addresses(addresses ...string) error {
+	for _, a := range addresses {
+		out, err := exec.Command("nsenter", "--net=/run/netns/"+i.netns, "ip", "addr", "add", a, "dev", "lo").CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("ip addr add %s: %w: %s", a, err, out)
+		}
+	}
+	return nil
+}
+
 // Log returns the end of dockerd's log.
 func (i *Isolated) Log(t testing.TB) string {
 	text, err := os.ReadFile(filepath.Join(i.dir, "log"))

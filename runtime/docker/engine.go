@@ -20,9 +20,14 @@ type Config struct {
 	StoreID     string        // of the store whose containers these are
 	Network     string        // that containers are attached to; made if there is none. Empty: berth
 	PidsLimit   int64         // processes of a container whose spec names none; 0: 512
+	NofileLimit int64         // open files of a process; 0: the engine's own
 	LogMaxSize  int64         // bytes of one of Docker's log files; 0: 20 MiB
 	LogMaxFiles int           // of them per container; 0: 2
 	StallLimit  time.Duration // for which a pull may make no progress; 0: 2 minutes
+
+	// Guard, if not nil, is called with the bridge of Network before the first
+	// container is attached to it, and after it was made again.
+	Guard func(context.Context, runtime.Bridge)
 }
 
 func (c Config) withDefaults() Config {
@@ -76,7 +81,7 @@ func New(c Config, r prometheus.Registerer, log *slog.Logger) (*Engine, error) {
 	calls := newCalls(conn, newMetrics(r))
 	return &Engine{&core{
 		cfg: c, conn: conn, calls: calls, ids: newIDs(), ooms: newOOMs(),
-		net: newNetwork(c.Network, conn, calls, log), log: log,
+		net: newNetwork(c, conn, calls, log), log: log,
 	}}, nil
 }
 
@@ -101,6 +106,9 @@ func (e *Engine) Ready(ctx context.Context) error {
 	}
 	return nil
 }
+
+// Bridge returns the bridge that containers are attached to, as it is now.
+func (e *Engine) Bridge(ctx context.Context) (runtime.Bridge, error) { return e.net.bridge(ctx) }
 
 // Close drops the connections to the engine that are idle.
 func (e *Engine) Close() error { return e.conn.close() }

@@ -1,16 +1,24 @@
 package docker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
+	"net/netip"
+	"strings"
 	"sync/atomic"
 
 	dockernetwork "github.com/docker/docker/api/types/network"
+
+	"berth/runtime"
 )
 
 // optionICC lets containers of one bridge talk to each other.
 const optionICC = "com.docker.network.bridge.enable_icc"
+
+// optionName is the name of the bridge's interface, where it is not br-<id>.
+const optionName = "com.docker.network.bridge.name"
 
 // network is the bridge that containers are attached to, made when it is first
 // needed. Its containers cannot reach each other but through published ports.
@@ -19,14 +27,15 @@ type network struct {
 	name  string
 	conn  *connection
 	calls *calls
+	guard func(context.Context, runtime.Bridge)
 	log   *slog.Logger
 
 	there atomic.Bool
 	one   chan struct{} // held by the one that makes it: the engine would make two of one name
 }
 
-func newNetwork(name string, conn *connection, c *calls, log *slog.Logger) *network {
-	return &network{name: name, conn: conn, calls: c, log: log, one: make(chan struct{}, 1)}
+func newNetwork(c Config, conn *connection, calls *calls, log *slog.Logger) *network {
+	return &network{name: c.Network, conn: conn, calls: calls, guard: c.Guard, log: log, one: make(chan struct{}, 1)}
 }
 
 // ensure makes the network if it was not seen yet.
@@ -46,8 +55,23 @@ func (n *network) ensure(ctx context.Context) error {
 	if err := n.make(ctx); err != nil {
 		return err
 	}
+	if err := n.protect(ctx); err != nil {
+		return err
+	}
 	n.there.Store(true)
 	return nil
+}
+
+// protect calls guard, before any container is attached.
+func (n *network) protect(ctx context.Context) error {
+	if n.guard == nil {
+		return nil
+	}
+	b, err := n.bridge(ctx)
+	if err == nil {
+		n.guard(ctx, b)
+	}
+	return err
 }
 
 // again is ensure for a network that has just been missed.
@@ -77,13 +101,37 @@ func (n *network) make(ctx context.Context) error {
 }
 
 func (n *network) look(ctx context.Context) error {
-	var seen dockernetwork.Inspect
-	err := n.calls.do(ctx, opNetwork, n.name, func(ctx context.Context) (err error) {
-		seen, err = n.conn.client().NetworkInspect(ctx, n.name, dockernetwork.InspectOptions{})
-		return err
-	})
+	seen, err := n.inspect(ctx)
 	if err == nil && seen.Options[optionICC] != "false" {
 		n.log.Warn("containers on this network can reach each other", "network", n.name)
 	}
 	return err
+}
+
+func (n *network) inspect(ctx context.Context) (seen dockernetwork.Inspect, err error) {
+	err = n.calls.do(ctx, opNetwork, n.name, func(ctx context.Context) (err error) {
+		seen, err = n.conn.client().NetworkInspect(ctx, n.name, dockernetwork.InspectOptions{})
+		return err
+	})
+	return seen, err
+}
+
+// bridge returns the network's bridge, without an interface if there is no
+// network or it is of another driver.
+func (n *network) bridge(ctx context.Context) (b runtime.Bridge, err error) {
+	seen, err := n.inspect(ctx)
+	if errors.Is(err, errNoNetwork) {
+		return b, nil
+	}
+	if err != nil || seen.Driver != "bridge" {
+		return b, err
+	}
+	b.Interface = cmp.Or(seen.Options[optionName], "br-"+seen.ID[:min(12, len(seen.ID))])
+	for _, c := range seen.IPAM.Config {
+		text, _, _ := strings.Cut(c.Gateway, "/")
+		if gateway, err := netip.ParseAddr(text); err == nil {
+			b.Gateways = append(b.Gateways, gateway)
+		}
+	}
+	return b, nil
 }

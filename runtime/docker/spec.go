@@ -21,6 +21,19 @@ import (
 // (no server needs them), FSETID (set-id bits have no effect here anyway).
 var capabilities = []string{"CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL", "NET_BIND_SERVICE", "SETGID", "SETUID"}
 
+// ulimits are those of every container. Without them a container has the
+// engine's, which are the host's or none: programs that close or count all
+// handles take minutes then, and one container can take every handle of the host.
+// Processes are bounded by the pids limit, since nproc counts those of all
+// containers with the same user. A core dump would fill the volume.
+func ulimits(c Config) []*container.Ulimit {
+	list := []*container.Ulimit{{Name: "core", Soft: 0, Hard: 0}}
+	if c.NofileLimit > 0 {
+		list = append(list, &container.Ulimit{Name: "nofile", Soft: c.NofileLimit, Hard: c.NofileLimit})
+	}
+	return list
+}
+
 // build is the one place that says what a container may do. It is the same
 // for both roles, and a pure function of its arguments.
 func build(c Config, s runtime.Spec) (*container.Config, *container.HostConfig) {
@@ -60,7 +73,7 @@ func build(c Config, s runtime.Spec) (*container.Config, *container.HostConfig) 
 	if host.PidsLimit == nil {
 		host.PidsLimit = &c.PidsLimit
 	}
-	host.BlkioWeight = s.IOWeight
+	host.BlkioWeight, host.Ulimits = s.IOWeight, ulimits(c)
 	return config, host
 }
 

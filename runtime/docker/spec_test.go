@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/docker/docker/api/types/container"
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 
@@ -44,7 +45,7 @@ func full(role runtime.Role) runtime.Spec {
 }
 
 func TestContainersAreBuiltAsTheGoldenFilesSay(t *testing.T) {
-	c := Config{StoreID: "store-1"}.withDefaults()
+	c := Config{StoreID: "store-1", NofileLimit: 16384}.withDefaults()
 	for name, s := range map[string]runtime.Spec{
 		"server":  full(runtime.Server),
 		"install": full(runtime.Install),
@@ -66,7 +67,7 @@ func TestContainersAreBuiltAsTheGoldenFilesSay(t *testing.T) {
 
 func TestNothingThatASpecSaysLoosensAContainer(t *testing.T) {
 	for _, s := range []runtime.Spec{full(runtime.Server), full(runtime.Install), {}} {
-		config, host := build(Config{StoreID: "store-1"}.withDefaults(), s)
+		config, host := build(Config{StoreID: "store-1", NofileLimit: 1000}.withDefaults(), s)
 		require.False(t, host.Privileged)
 		require.False(t, host.NetworkMode.IsHost() || host.PidMode.IsHost() || host.IpcMode.IsHost() || host.UTSMode.IsHost() || host.CgroupnsMode.IsHost())
 		require.Empty(t, host.UsernsMode)
@@ -78,6 +79,7 @@ func TestNothingThatASpecSaysLoosensAContainer(t *testing.T) {
 		require.NotContains(t, strings.Join(host.CapAdd, " "), "SYS_")
 		require.Equal(t, []string{"no-new-privileges"}, host.SecurityOpt)
 		require.Positive(t, *host.PidsLimit)
+		require.Equal(t, []*container.Ulimit{{Name: "core"}, {Name: "nofile", Soft: 1000, Hard: 1000}}, host.Ulimits)
 		require.True(t, host.Memory == 0 || host.MemorySwap == host.Memory+s.Live.Swap)
 		require.Equal(t, "store-1", config.Labels[labelStore])
 		require.NotContains(t, config.Labels, "io.berth.more")

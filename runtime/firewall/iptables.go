@@ -40,27 +40,46 @@ func newIPTables(storeID string, log *slog.Logger) *iptables {
 
 // Sync reads the table, and changes it in one step if it is not as wanted.
 func (t *iptables) Sync(ctx context.Context, v6 bool, want []Rule) (bool, error) {
-	tool := "iptables"
-	if v6 {
-		tool = "ip6tables"
-	}
-	saved, err := t.command(ctx, tool+"-save", "", "-t", "filter")
+	saved, err := t.save(ctx, v6)
 	if err != nil {
-		return false, t.classify(err)
-	}
-	if strings.Contains(saved, "is incompatible") { // said with exit code 0
-		return false, &Unavailable{Reason: tool + " cannot read the filter table: it was made by another tool", asked: t.asked}
+		return false, err
 	}
 	have := t.parse(saved)
-	t.report(tool, have.others)
+	t.report(tool(v6), have.others)
 	script := t.script(have, rulesOf(want))
 	if script == "" {
 		return false, nil
 	}
-	if _, err := t.command(ctx, tool+"-restore", script, "--noflush", "--wait", "5"); err != nil {
-		return false, t.classify(err)
+	err = t.restore(ctx, v6, script)
+	return err == nil, err
+}
+
+func tool(v6 bool) string {
+	if v6 {
+		return "ip6tables"
 	}
-	return true, nil
+	return "iptables"
+}
+
+// save returns the filter table of one family as iptables-save prints it.
+func (t *iptables) save(ctx context.Context, v6 bool) (string, error) {
+	saved, err := t.command(ctx, tool(v6)+"-save", "", "-t", "filter")
+	if err != nil {
+		return "", t.classify(err)
+	}
+	if strings.Contains(saved, "is incompatible") { // printed with exit code 0
+		return "", &Unavailable{Reason: tool(v6) + " cannot read the filter table: it was made by another tool", asked: t.asked}
+	}
+	return saved, nil
+}
+
+// restore makes the changes of script in one step.
+func (t *iptables) restore(ctx context.Context, v6 bool, script string) error {
+	_, err := t.command(ctx, tool(v6)+"-restore", script, "--noflush", "--wait", "5")
+	if err != nil {
+		return t.classify(err)
+	}
+	return nil
 }
 
 // report tells once of each chain that another store left or uses.

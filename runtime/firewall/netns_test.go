@@ -8,12 +8,15 @@ import (
 	"net"
 	"os/exec"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	berthruntime "berth/runtime"
 )
 
 // space is a network namespace of a test's own: one thread that lives in it.
@@ -143,7 +146,8 @@ func reach(t *testing.T, client *space, network, address string) bool {
 		return err
 	})
 	var timeout net.Error
-	require.True(t, err == nil || errors.As(err, &timeout) && timeout.Timeout(), "%s %s: %v", network, address, err)
+	rejected := errors.Is(err, unix.ECONNREFUSED)
+	require.True(t, err == nil || rejected || errors.As(err, &timeout) && timeout.Timeout(), "%s %s: %v", network, address, err)
 	return err == nil
 }
 
@@ -165,3 +169,16 @@ func (s *space) berthLines(t *testing.T, tool string) []string {
 	}
 	return out
 }
+
+// block runs an Egress's Block in the namespace.
+func (s *space) block(e *Egress, v6 bool, b bridge) (changed bool, err error) {
+	err = s.do(func() (err error) {
+		changed, err = e.Block(context.Background(), v6, b)
+		return err
+	})
+	return changed, err
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+type bridge = berthruntime.Bridge

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	v1 "berth/api/v1"
+	"berth/runtime"
+	"berth/runtime/firewall"
+)
+
+// egressFilter keeps firewall.Egress in force, as far as the configuration asks for it.
+type egressFilter struct {
+	rules *firewall.Egress
+	on    bool
+	log   *slog.Logger
+
+	mu   sync.Mutex
+	last string // the last thing that was logged, so that it is logged once
+}
+
+func newEgressFilter(c v1.Config, storeID string, log *slog.Logger) *egressFilter {
+	var ports []int
+	if c.Server.Port != 0 {
+		ports = append(ports, c.Server.Port)
+	}
+	return &egressFilter{
+		rules: firewall.NewEgress(storeID, ports, log), log: log,
+		on: c.Firewall.EgressFilter && c.Firewall.Backend != v1.BackendNone,
+	}
+}
+
+// guard puts the filter in force for a bridge, before its first container. What
+// fails is logged: containers start where there is no iptables, too.
+func (f *egressFilter) guard(ctx context.Context, b runtime.Bridge) {
+	if !f.on {
+		b = runtime.Bridge{} // takes the rules away
+	}
+	for _, v6 := range []bool{false, true} {
+		changed, err := f.rules.Block(ctx, v6, b)
+		var unavailable *firewall.Unavailable
+		switch {
+		case err == nil && changed && f.on:
+			f.say(slog.LevelInfo, "containers are kept from the provider's services, their gateway and this daemon", "bridge "+b.Interface)
+		case err == nil, !f.on, ctx.Err() != nil:
+		case v6 && errors.As(err, &unavailable): // a host without IPv6 has nothing to filter
+			f.log.Debug("the egress of containers is not filtered", "family", "IPv6", "err", err)
+		default:
+			f.say(slog.LevelWarn, "the egress of containers is not filtered: they may reach the provider's metadata and this daemon", err.Error())
+		}
+	}
+}
+
+// say logs a message, unless it is the last that was logged.
+func (f *egressFilter) say(level slog.Level, message, detail string) {
+	f.mu.Lock()
+	again := f.last == message+detail
+	f.last = message + detail
+	f.mu.Unlock()
+	if !again {
+		f.log.Log(context.Background(), level, message, "detail", detail)
+	}
+}
+
+// keepEgressFilter repairs the filter again and again: another tool may flush it.
+func (d *daemon) keepEgressFilter(ctx context.Context) error {
+	if !d.egress.on {
+		d.egress.guard(ctx, runtime.Bridge{}) // what an earlier configuration left
+		return nil
+	}
+	for ctx.Err() == nil {
+		if b, err := d.engine.Bridge(ctx); err == nil {
+			d.egress.guard(ctx, b)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(d.resync()):
+		}
+	}
+	return nil
+}

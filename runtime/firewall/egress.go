@@ -1,0 +1,141 @@
+package firewall
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"berth/runtime"
+)
+
+const egressPrefix = "BERTH-EGRESS-"
+
+// Egress keeps containers of a bridge from the services of the host's provider
+// (link-local addresses), from the bridge's gateway, and from ports of the host.
+// What is answered to the host passes, and so does DNS to link-local addresses,
+// which is how some providers serve it. It asks the host each time.
+type Egress struct {
+	*iptables
+	ports []int // TCP ports of this host that containers must not reach
+}
+
+// NewEgress returns the Egress of a store. ports are the daemon's own.
+func NewEgress(storeID string, ports []int, log *slog.Logger) *Egress {
+	t := newIPTables(storeID, log)
+	t.chain = egressPrefix + strings.TrimPrefix(t.chain, chainPrefix)
+	return &Egress{iptables: t, ports: ports}
+}
+
+// providers are where a host's provider answers with the host's credentials.
+func providers(v6 bool) []string {
+	if v6 {
+		return []string{"fe80::/10", "fd00:ec2::254/128"}
+	}
+	return []string{"169.254.0.0/16"}
+}
+
+// Block puts the rules for a bridge in force; one without an interface takes
+// them away. changed reports whether something had to be done. Without
+// privileges or tools the error is an *Unavailable.
+func (e *Egress) Block(ctx context.Context, v6 bool, b runtime.Bridge) (changed bool, err error) {
+	saved, err := e.save(ctx, v6)
+	if err != nil {
+		return false, err
+	}
+	have := e.parseEgress(saved)
+	var want []string
+	if b.Interface != "" {
+		want = e.rules(v6, b)
+	}
+	script := e.egressScript(have, want)
+	if script == "" {
+		return false, nil
+	}
+	err = e.restore(ctx, v6, script)
+	return err == nil, err
+}
+
+// rules are the lines of the chain, as iptables-save prints them.
+func (e *Egress) rules(v6 bool, b runtime.Bridge) (lines []string) {
+	reject := " -j REJECT --reject-with icmp-port-unreachable"
+	if v6 {
+		reject = " -j REJECT --reject-with icmp6-port-unreachable"
+	}
+	in := "-i " + b.Interface
+	add := func(match, verdict string) { lines = append(lines, match+e.tag()+verdict) }
+	add(in+" -m conntrack --ctstate RELATED,ESTABLISHED", " -j RETURN")
+	for _, to := range providers(v6) {
+		add("-d "+to+" "+in+" -p udp -m udp --dport 53", " -j RETURN")
+		add("-d "+to+" "+in+" -p tcp -m tcp --dport 53", " -j RETURN")
+		add("-d "+to+" "+in, reject)
+	}
+	for _, gateway := range b.Gateways {
+		if gateway.Is6() == v6 {
+			add(fmt.Sprintf("-d %s/%d %s", gateway, gateway.BitLen(), in), reject)
+		}
+	}
+	for _, port := range e.ports {
+		add(fmt.Sprintf("%s -p tcp -m tcp --dport %d -m addrtype --dst-type LOCAL", in, port), reject)
+	}
+	return lines
+}
+
+// egress is what matters to Egress in the output of iptables-save.
+type egress struct {
+	chain, user bool // they are there: the store's chain, and Docker's for the operator
+	rules       []string
+	jumps       []string // to the chain, from the name of the chain on that they are in
+}
+
+func (e *Egress) parseEgress(saved string) (have egress) {
+	for line := range strings.Lines(saved) {
+		line = strings.TrimSpace(line)
+		rule, isRule := strings.CutPrefix(line, "-A ")
+		switch {
+		case strings.HasPrefix(line, ":"+e.chain+" "):
+			have.chain = true
+		case strings.HasPrefix(line, ":DOCKER-USER "):
+			have.user = true
+		case isRule && strings.HasPrefix(rule, e.chain+" "):
+			have.rules = append(have.rules, strings.TrimPrefix(rule, e.chain+" "))
+		case isRule && strings.HasSuffix(rule, "-j "+e.chain):
+			have.jumps = append(have.jumps, rule)
+		}
+	}
+	return have
+}
+
+// egressScript is what makes the table as wanted in one step, or empty if it is.
+// Packets to other hosts pass DOCKER-USER before Docker's own rules accept them.
+func (e *Egress) egressScript(have egress, want []string) string {
+	var b strings.Builder
+	var jumps []string
+	if len(want) > 0 {
+		jumps = []string{"INPUT" + e.tag() + " -j " + e.chain, "FORWARD" + e.tag() + " -j " + e.chain}
+		if have.user {
+			jumps[1] = "DOCKER-USER" + e.tag() + " -j " + e.chain
+		}
+	}
+	rewrite := !slices.Equal(have.rules, want) || !have.chain && len(want) > 0
+	if rewrite {
+		b.WriteString(e.emptied())
+		for _, line := range want {
+			b.WriteString("-A " + e.chain + " " + line + "\n")
+		}
+	}
+	if !slices.Equal(slices.Sorted(slices.Values(have.jumps)), slices.Sorted(slices.Values(jumps))) {
+		for _, jump := range have.jumps {
+			b.WriteString("-D " + jump + "\n")
+		}
+		for _, jump := range jumps {
+			from, match, _ := strings.Cut(jump, " ")
+			b.WriteString("-I " + from + " 1 " + match + "\n")
+		}
+	}
+	if len(want) == 0 && have.chain {
+		b.WriteString("-X " + e.chain + "\n")
+	}
+	return transaction(b.String())
+}
