@@ -65,19 +65,19 @@ func (f *egressFilter) say(level slog.Level, message, detail string) {
 	}
 }
 
-// keepEgressFilter repairs the filter again and again: another tool may flush it.
-func (d *daemon) keepEgressFilter(ctx context.Context) error {
-	if !d.egress.on {
-		d.egress.guard(ctx, runtime.Bridge{}) // what an earlier configuration left
+// keep repairs the filter each time that every has passed: another tool may flush it.
+func (f *egressFilter) keep(ctx context.Context, bridge func(context.Context) (runtime.Bridge, error), every time.Duration) error {
+	if !f.on {
+		f.guard(ctx, runtime.Bridge{}) // what an earlier configuration left
 		return nil
 	}
 	for ctx.Err() == nil {
-		if b, err := d.engine.Bridge(ctx); err == nil {
-			d.egress.guard(ctx, b)
+		if b, err := bridge(ctx); err == nil {
+			f.guard(ctx, b)
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(d.resync()):
+		case <-time.After(every):
 		}
 	}
 	return nil

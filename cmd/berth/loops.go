@@ -39,8 +39,8 @@ func (d *daemon) makeLoops(m *controller.Metrics) error {
 	if err != nil {
 		return err
 	}
-	d.part("watchdog", d.feedWatchdog)
-	d.part("egress filter", d.keepEgressFilter)
+	d.part("watchdog", supervised{d.store, &d.health, d.log}.feedWatchdog)
+	d.part("egress filter", func(ctx context.Context) error { return d.egress.keep(ctx, d.engine.Bridge, d.resync()) })
 	d.loop(d.containerLoop(m))
 	d.loop(d.volumeLoop(m))
 	d.loop(port.New(port.Options{Store: d.store, Firewall: rules, Resync: d.resync(), BackOff: d.backOff(), Log: d.log, Metrics: m}))

@@ -112,9 +112,10 @@ func (d *daemon) run(ctx context.Context, ln net.Listener, hup <-chan os.Signal)
 	}
 	served := make(chan error, 1)
 	go func() { served <- d.server.Listen(ln) }()
-	d.notifySystemd(systemd.SdNotifyReady)
+	manager := supervised{d.store, &d.health, d.log}
+	manager.notify(systemd.SdNotifyReady)
 	err := d.wait(ctx, served, hup)
-	d.notifySystemd(systemd.SdNotifyStopping)
+	manager.notify(systemd.SdNotifyStopping)
 	d.log.Info("stopping; containers run on")
 	stop, done := context.WithTimeout(context.Background(), shutdownLimit)
 	defer done()
@@ -142,7 +143,7 @@ func (d *daemon) wait(ctx context.Context, served <-chan error, hup <-chan os.Si
 }
 
 func (d *daemon) reload() {
-	defer d.reloading()()
+	defer supervised{d.store, &d.health, d.log}.reloading()()
 	waiting, err := d.settings.Reload()
 	if err != nil {
 		d.log.Error("the configuration was not reloaded; the old one stays in force", "err", err)

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"log/slog"
+	"sync/atomic"
 	"time"
 
 	systemd "github.com/coreos/go-systemd/v22/daemon"
@@ -13,22 +15,29 @@ import (
 // its calls has a deadline.
 const healthStale = 30 * time.Second
 
-// notifySystemd sends a state to the service manager, if berth runs under one.
+// supervised notifies systemd, if berth runs under it, of what berth does.
+type supervised struct {
+	store  *store.Store
+	health *atomic.Pointer[health]
+	log    *slog.Logger
+}
+
+// notify sends a state to the service manager.
 // What cannot be sent is lost: the manager acts on its own timeouts then.
-func (d *daemon) notifySystemd(state string) {
+func (s supervised) notify(state string) {
 	if _, err := systemd.SdNotify(false, state); err != nil {
-		d.log.Warn("could not notify systemd", "state", state, "err", err)
+		s.log.Warn("could not notify systemd", "state", state, "err", err)
 	}
 }
 
 // reloading notifies systemd of a reload. The returned function notifies it of the end.
-func (d *daemon) reloading() (done func()) {
-	d.notifySystemd(systemd.SdNotifyReloading)
-	return func() { d.notifySystemd(systemd.SdNotifyReady) }
+func (s supervised) reloading() (done func()) {
+	s.notify(systemd.SdNotifyReloading)
+	return func() { s.notify(systemd.SdNotifyReady) }
 }
 
 // feedWatchdog notifies systemd that berth works, three times in each WatchdogSec.
-func (d *daemon) feedWatchdog(ctx context.Context) error {
+func (s supervised) feedWatchdog(ctx context.Context) error {
 	limit, err := systemd.SdWatchdogEnabled(false)
 	if err != nil || limit == 0 {
 		return err
@@ -40,8 +49,8 @@ func (d *daemon) feedWatchdog(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
-			if d.works() {
-				d.notifySystemd(systemd.SdNotifyWatchdog)
+			if s.works() {
+				s.notify(systemd.SdNotifyWatchdog)
 			}
 		}
 	}
@@ -50,11 +59,11 @@ func (d *daemon) feedWatchdog(ctx context.Context) error {
 // works reports whether the store's writer answers and the engine is being asked.
 // It hangs where the writer does, which is an answer to systemd too. Neither a full
 // disk nor an absent engine nor any number of clients is a reason to restart.
-func (d *daemon) works() bool {
-	_ = d.store.Update(func(*store.Tx) error { return nil })
-	h := d.health.Load()
+func (s supervised) works() bool {
+	_ = s.store.Update(func(*store.Tx) error { return nil })
+	h := s.health.Load()
 	if h != nil && time.Since(h.at) > healthStale {
-		d.log.Error("the engine is not being asked any more", "since", h.at)
+		s.log.Error("the engine is not being asked any more", "since", h.at)
 		return false
 	}
 	return true

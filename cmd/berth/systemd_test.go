@@ -7,6 +7,7 @@ import (
 	"net"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,7 +26,7 @@ func TestWatchdogIsFedWhileBerthWorks(t *testing.T) {
 	t.Setenv("WATCHDOG_USEC", "30000")
 	s, err := store.Open("", store.Options{})
 	require.NoError(t, err)
-	d := &daemon{store: s, log: slog.New(slog.DiscardHandler)}
+	d := supervised{s, &atomic.Pointer[health]{}, slog.New(slog.DiscardHandler)}
 	read := func() string {
 		b := make([]byte, 256)
 		require.NoError(t, socket.SetReadDeadline(time.Now().Add(time.Minute)))

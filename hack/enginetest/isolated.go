@@ -23,7 +23,7 @@ import (
 type Isolated struct {
 	*Client
 	dir     string // short: paths of sockets are at most 107 bytes
-	netns   string
+	Netns   string // the name of its network namespace
 	options []string
 	root    *root // nil: the machine's programs
 	cmd     *exec.Cmd
@@ -37,10 +37,10 @@ func StartIsolated(t testing.TB, options ...string) *Isolated {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := &Isolated{Client: NewClient(filepath.Join(dir, "s")), dir: dir, netns: filepath.Base(dir), options: options}
-	command(t, "ip", "netns", "add", i.netns)
+	i := &Isolated{Client: NewClient(filepath.Join(dir, "s")), dir: dir, Netns: filepath.Base(dir), options: options}
+	command(t, "ip", "netns", "add", i.Netns)
 	t.Cleanup(func() { i.clean(t) })
-	command(t, "nsenter", "--net=/run/netns/"+i.netns, "ip", "link", "set", "lo", "up")
+	command(t, "nsenter", "--net=/run/netns/"+i.Netns, "ip", "link", "set", "lo", "up")
 	i.Use(t, os.Getenv("BERTH_ENGINE_ROOT"))
 	i.Start(t)
 	t.Logf("own engine: Docker %s", i.Version(t))
@@ -69,7 +69,7 @@ func (i *Isolated) Start(t testing.TB) {
 	}
 	defer log.Close()
 	// nsenter and not "ip netns exec", which hides the control groups.
-	args := append([]string{"--net=/run/netns/" + i.netns}, i.root.nsenter()...)
+	args := append([]string{"--net=/run/netns/" + i.Netns}, i.root.nsenter()...)
 	args = append(args, "dockerd", "--host", i.Host(),
 		"--data-root", i.dir+"/data", "--exec-root", i.dir+"/exec", "--pidfile", i.dir+"/pid")
 	args = append(args, i.options...)
@@ -94,20 +94,6 @@ func (i *Isolated) Start(t testing.TB) {
 
 // Pid returns the pid of dockerd.
 func (i *Isolated) Pid() int { return i.cmd.Process.Pid }
-
-// Netns returns the name of its network namespace.
-func (i *Isolated) Netns() string { return i.netns }
-
-// Addresses adds addresses to the loopback interface of its network namespace.
-func (i *Isolated) Addresses(addresses ...string) error {
-	for _, a := range addresses {
-		out, err := exec.Command("nsenter", "--net=/run/netns/"+i.netns, "ip", "addr", "add", a, "dev", "lo").CombinedOutput()
-		if err != nil {
-			return fmt.Errorf("ip addr add %s: %w: %s", a, err, out)
-		}
-	}
-	return nil
-}
 
 // Log returns the end of dockerd's log.
 func (i *Isolated) Log(t testing.TB) string {
@@ -223,7 +209,7 @@ func (i *Isolated) clean(t testing.TB) {
 	i.killShims(t)
 	i.Use(t, "")
 	i.unmount(t)
-	command(t, "ip", "netns", "delete", i.netns)
+	command(t, "ip", "netns", "delete", i.Netns)
 	if err := os.RemoveAll(i.dir); err != nil {
 		t.Errorf("own engine: %v", err)
 	}
