@@ -18,7 +18,7 @@ type Loop struct {
 	Name       string
 	Reconciler Reconciler
 	Watch      []Source // what the outside world did: the key is looked at again
-	Wish       []Source // what a client asked: the key is looked at now, its failures forgotten
+	Wish       []Source // what a client asked: the key is reconciled before those of Watch, its failures forgotten
 	Awaited    []Source // what a key waited for is there: it is reconciled now, its failures kept
 	Workers    int
 	BackOff    func() backoff.BackOff // a fresh schedule that never ends; see BackOff
@@ -31,6 +31,7 @@ type Loop struct {
 	Failed func(key string, err error, retryAt time.Time)
 
 	limiter *limiter
+	lanes   *lanes
 }
 
 type queue = workqueue.TypedRateLimitingInterface[string]
@@ -63,11 +64,7 @@ func signal(q queue, key string) {
 // Run works until ctx ends. Then it takes no new key, lets the steps under way
 // finish, and cancels those that do not finish within Drain.
 func (l *Loop) Run(ctx context.Context) {
-	l.limiter = newLimiter(l.BackOff)
-	q := workqueue.NewTypedRateLimitingQueueWithConfig(
-		workqueue.TypedRateLimiter[string](l.limiter),
-		workqueue.TypedRateLimitingQueueConfig[string]{Name: l.Name, MetricsProvider: l.Metrics.queues()},
-	)
+	q := l.queue()
 	l.Metrics.begin(l.Name)
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -77,7 +74,7 @@ func (l *Loop) Run(ctx context.Context) {
 		wg.Go(func() { l.feed(ctx, s, func(key string) { signal(q, key) }) })
 	}
 	for _, s := range l.Wish {
-		wg.Go(func() { l.feed(ctx, s, func(key string) { q.Forget(key); q.Add(key) }) })
+		wg.Go(func() { l.feed(ctx, s, func(key string) { q.Forget(key); l.lanes.hurry(key); q.Add(key) }) })
 	}
 	for _, s := range l.Awaited {
 		wg.Go(func() { l.feed(ctx, s, q.Add) })
@@ -93,6 +90,17 @@ func (l *Loop) Run(ctx context.Context) {
 	defer late.Stop()
 	q.ShutDown()
 	wg.Wait()
+}
+
+// queue makes the work queue. The delaying queue is made with the one that it
+// stands on, which alone takes a storage.
+func (l *Loop) queue() queue {
+	l.limiter, l.lanes = newLimiter(l.BackOff), newLanes()
+	metrics := l.Metrics.queues()
+	keys := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[string]{Name: l.Name, MetricsProvider: metrics, Queue: l.lanes})
+	delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[string]{Name: l.Name, MetricsProvider: metrics, Queue: keys})
+	return workqueue.NewTypedRateLimitingQueueWithConfig(workqueue.TypedRateLimiter[string](l.limiter),
+		workqueue.TypedRateLimitingQueueConfig[string]{Name: l.Name, MetricsProvider: metrics, DelayingQueue: delaying})
 }
 
 func (l *Loop) drain() time.Duration {
@@ -135,8 +143,11 @@ func (l *Loop) next(ctx, work context.Context, q queue) bool {
 	if ctx.Err() != nil {
 		return true
 	}
-	began := time.Now()
+	began, urgent := time.Now(), l.lanes.taken(key)
 	res, err := l.reconcile(work, key)
+	if urgent && (err != nil || res.Again) {
+		l.lanes.hurry(key) // what was asked for is not done yet
+	}
 	l.Metrics.observe(l.Name, l.requeue(q, key, res, err), time.Since(began))
 	return true
 }

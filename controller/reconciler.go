@@ -47,25 +47,50 @@ func Once(key string) Source {
 	}
 }
 
+// List is a source that names all keys of list once, at the start.
+func List(list func() ([]string, error)) Source {
+	return func(ctx context.Context, notify func(string)) error {
+		keys, err := list()
+		if err != nil {
+			return err
+		}
+		for _, k := range keys {
+			notify(k)
+		}
+		<-ctx.Done()
+		return nil
+	}
+}
+
 // Every is a source that names all keys of list again and again: the resync
-// that makes up for every signal that was lost.
+// that makes up for every signal that was lost. They are spread over the period,
+// so that a host with many keys is never busy with all of them at once.
 func Every(period time.Duration, list func() ([]string, error)) Source {
 	return func(ctx context.Context, notify func(string)) error {
-		tick := time.NewTicker(period)
+		tick := time.NewTimer(0)
 		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-tick.C:
-			}
+		<-tick.C
+		for ctx.Err() == nil {
 			keys, err := list()
 			if err != nil {
 				return err
 			}
+			step := period / time.Duration(max(1, len(keys)))
+			if len(keys) == 0 {
+				keys = []string{""}
+			}
 			for _, k := range keys {
-				notify(k)
+				tick.Reset(step)
+				select {
+				case <-ctx.Done():
+					return nil
+				case <-tick.C:
+				}
+				if k != "" {
+					notify(k)
+				}
 			}
 		}
+		return nil
 	}
 }

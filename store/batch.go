@@ -105,14 +105,10 @@ func weigh(writes map[string][]byte) (count, size int64, err error) {
 
 func (b *batch) take(o *op, count, size int64) {
 	for key, value := range o.tx.writes {
-		var err error
 		if value == nil {
-			err = b.txn.Delete([]byte(key))
 			b.removed = append(b.removed, key)
-		} else {
-			err = b.txn.Set([]byte(key), value)
 		}
-		if err != nil && b.err == nil {
+		if err := write(b.txn, key, value); err != nil && b.err == nil {
 			b.err = fmt.Errorf("%w: %w", ErrFailed, err)
 		}
 	}
@@ -167,19 +163,31 @@ func (b *batch) store() error {
 	if err := b.s.disk.prepare(b.count, b.size); err != nil {
 		return fmt.Errorf("%w: %w", ErrFailed, err)
 	}
-	if len(b.changes) > 0 {
-		rev := binary.BigEndian.AppendUint64(nil, b.rev)
-		if err := b.txn.Set([]byte(revisionKey), rev); err != nil {
-			return fmt.Errorf("%w: %w", ErrFailed, err)
-		}
+	if err := b.setRevision(); err != nil {
+		return fmt.Errorf("%w: %w", ErrFailed, err)
 	}
 	began := time.Now()
 	err := b.s.commit(b.txn)
 	b.s.metrics.observe(time.Since(began))
 	if err != nil {
-		return b.s.broken(err)
+		return b.again(b.s.broken(err))
 	}
 	return nil
+}
+
+func (b *batch) setRevision() error {
+	if len(b.changes) == 0 {
+		return nil
+	}
+	return b.txn.Set([]byte(revisionKey), binary.BigEndian.AppendUint64(nil, b.rev))
+}
+
+// write puts one write of an update into a transaction; nil deletes.
+func write(txn *badger.Txn, key string, value []byte) error {
+	if value == nil {
+		return txn.Delete([]byte(key))
+	}
+	return txn.Set([]byte(key), value)
 }
 
 func commit(txn *badger.Txn) (err error) {
@@ -189,15 +197,6 @@ func commit(txn *badger.Txn) (err error) {
 		}
 	}()
 	return txn.Commit()
-}
-
-// broken ends writing for good. After a commit that failed nobody knows what
-// the disk holds, and Badger may be left without a table to write to.
-func (s *Store) broken(err error) error {
-	err = fmt.Errorf("%w: commit: %w; nothing is written until berth is started again", ErrFailed, err)
-	s.fault.Store(&err)
-	s.log.Error("store cannot be written any more", "err", err)
-	return err
 }
 
 // publish tells the watchers what is now on the disk.

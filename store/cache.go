@@ -39,6 +39,13 @@ func (c *cache) put(key string, version uint64, half any) {
 	}
 }
 
+// clear drops everything: versions are counted anew.
+func (c *cache) clear() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.halves = nil
+}
+
 func (c *cache) drop(keys []string) {
 	if len(keys) == 0 {
 		return

@@ -27,12 +27,14 @@ func (d *disk) enter() error {
 		files[filepath.Ext(e.Name())]++
 		files[e.Name()]++
 		d.sweep(e)
+		d.protect(e)
 	}
 	if files[".sst"] > 0 && files["MANIFEST"] == 0 {
 		// Badger would take the tables for leftovers, and remove them.
 		return fmt.Errorf("%w: %s has %d tables but no MANIFEST; restore a backup, or move the directory away to begin anew", ErrDamaged, d.dir, files[".sst"])
 	}
 	d.release()
+	d.allocated, d.logged, d.last = nil, 0, 0
 	return d.openable(files[".mem"])
 }
 
@@ -42,6 +44,15 @@ func (d *disk) sweep(e os.DirEntry) {
 	st, err := e.Info()
 	if err == nil && st.Size() == 0 && filepath.Ext(e.Name()) == ".mem" {
 		_ = os.Remove(filepath.Join(d.dir, e.Name()))
+	}
+}
+
+// protect takes a file's permissions from all but its owner: an older berth made
+// files with the umask that it was started with.
+func (d *disk) protect(e os.DirEntry) {
+	st, err := e.Info()
+	if err == nil && st.Mode().IsRegular() && st.Mode().Perm()&0o077 != 0 {
+		_ = os.Chmod(filepath.Join(d.dir, e.Name()), 0o600) // not ours to change: it is used as it is
 	}
 }
 

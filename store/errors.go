@@ -11,7 +11,8 @@ var (
 	ErrClosed    = errors.New("store is closed")
 
 	// ErrFailed wraps what goes wrong with the storage itself. Nothing of the
-	// update that got it was kept.
+	// update that got it was kept, unless the commit itself failed twice: then
+	// all of it may appear once the store has been opened anew.
 	ErrFailed = errors.New("store failed")
 	// ErrDiskFull comes within ErrFailed. It passes by itself when there is room again.
 	ErrDiskFull = errors.New("disk is full")

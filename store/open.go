@@ -58,18 +58,24 @@ func open(dir string, o Options, steps []migration) (*Store, error) {
 func (s *Store) openDisk(dir string, minFree uint64) (err error) {
 	if dir != "" {
 		s.disk = &disk{dir: dir, minFree: minFree}
-		if err := s.disk.enter(); err != nil {
-			return err
-		}
 	}
-	o := badgerOptions(dir, s.log)
-	if dir != "" {
-		if err := verify(o); err != nil {
-			return err
-		}
-	}
-	s.db, err = openBadger(o)
+	s.db, err = openFiles(s)
 	return err
+}
+
+// openFiles opens Badger in the directory of s, or in memory.
+func openFiles(s *Store) (*badger.DB, error) {
+	if s.disk == nil {
+		return openBadger(badgerOptions("", s.log))
+	}
+	if err := s.disk.enter(); err != nil {
+		return nil, err
+	}
+	o := badgerOptions(s.disk.dir, s.log)
+	if err := verify(o); err != nil {
+		return nil, err
+	}
+	return openBadger(o)
 }
 
 // start begins to write, and makes the store one of this version.

@@ -37,6 +37,16 @@ func (r *ring[T]) append(items ...T) {
 	r.more = make(chan struct{})
 }
 
+// restart drops everything. The next item has position next, which must be above
+// every position there was if readers are to notice.
+func (r *ring[T]) restart(next uint64, lost T) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.first, r.next, r.lost = next, next, lost
+	close(r.more)
+	r.more = make(chan struct{})
+}
+
 // from returns up to limit items from pos on, and a channel that is closed when
 // there are more than now. It is false if pos is no longer kept, or not yet.
 func (r *ring[T]) from(pos uint64, limit int) (items []T, more <-chan struct{}, ok bool) {

@@ -23,6 +23,32 @@ func (c Collection[S, T]) Source(s *Store, what ...What) func(ctx context.Contex
 	}
 }
 
+// Changes is a Source that does not begin with all objects: it notifies the id
+// of each object of c that changes after this call. When it has fallen behind it
+// notifies all of them.
+func Changes[S, T any](c Collection[S, T], s *Store, what ...What) func(ctx context.Context, notify func(id string)) error {
+	since := s.Revision()
+	return func(ctx context.Context, notify func(string)) error {
+		for {
+			err := watchKind(ctx, s, c.kind, &since, what, notify)
+			if !errors.Is(err, ErrCompacted) {
+				return err
+			}
+			var ids []string
+			err = s.View(func(tx *Tx) error {
+				ids, since = c.IDs(tx), tx.Revision()
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+			for _, id := range ids {
+				notify(id)
+			}
+		}
+	}
+}
+
 // Lister lists the id of every object of the collection each time it is called.
 // Its shape is what a controller's resync asks for.
 func (c Collection[S, T]) Lister(s *Store) func() ([]string, error) {
@@ -48,13 +74,19 @@ func (c Collection[S, T]) follow(ctx context.Context, s *Store, what []What, not
 	for _, id := range ids {
 		notify(id)
 	}
-	for ch, err := range s.Watch(ctx, rev) {
+	return watchKind(ctx, s, c.kind, &rev, what, notify)
+}
+
+// watchKind notifies the changes of a kind after a revision, and moves that.
+func watchKind(ctx context.Context, s *Store, kind string, since *uint64, what []What, notify func(string)) error {
+	for ch, err := range s.Watch(ctx, *since) {
 		if err != nil {
 			return err
 		}
-		if ch.Kind == c.kind && (len(what) == 0 || slices.Contains(what, ch.What)) {
+		if ch.Kind == kind && (len(what) == 0 || slices.Contains(what, ch.What)) {
 			notify(ch.ID)
 		}
+		*since = max(*since, ch.Revision-1) // there may be more of this revision
 	}
 	return nil
 }

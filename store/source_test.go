@@ -106,3 +106,32 @@ func TestAwaitInsideABubble(t *testing.T) {
 		require.ErrorIs(t, err, ErrNotFound)
 	})
 }
+
+func TestChangesBeginWithNothing(t *testing.T) {
+	s := openIn(t, t.TempDir())
+	require.NoError(t, create(s, "old"))
+	source := Changes(Containers, s, SpecChanged)
+	require.NoError(t, create(s, "before it runs"))
+	require.NoError(t, s.Update(func(tx *Tx) error { return SetCursor(tx, "x", 1) }))
+	for range 2 { // it breaks, and is run again
+		ctx, cancel := context.WithCancel(t.Context())
+		var got []string
+		require.NoError(t, source(ctx, func(id string) {
+			got = append(got, id)
+			cancel()
+		}))
+		require.Equal(t, []string{"before it runs"}, got)
+		cancel()
+	}
+	require.NoError(t, create(s, "new"))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var got []string
+	require.NoError(t, source(ctx, func(id string) {
+		if got = append(got, id); id == "new" {
+			cancel()
+		}
+	}))
+	require.Contains(t, got, "new")
+	require.NotContains(t, got, "old")
+}

@@ -31,10 +31,10 @@ const (
 type Store struct {
 	History *History // what the store has been
 
-	db      *badger.DB
-	disk    *disk   // nil in memory
-	mark    *mark   // nil in memory
-	merger  *merger // nil in memory
+	db      *badger.DB // nil while it is opened anew, or cannot be
+	disk    *disk      // nil in memory
+	mark    *mark      // nil in memory
+	merger  *merger    // nil in memory
 	now     func() time.Time
 	log     *slog.Logger
 	metrics *metrics
@@ -43,7 +43,7 @@ type Store struct {
 	commit  func(*badger.Txn) error // that of Badger, but in a test
 
 	rev     atomic.Uint64         // written by the writer only
-	fault   atomic.Pointer[error] // a commit failed: nothing is written any more
+	fault   atomic.Pointer[error] // a commit failed: nothing is written until the store is opened anew
 	changes *ring[Change]
 	events  *ring[v1.Event] // position p holds seq p+1
 
@@ -51,8 +51,9 @@ type Store struct {
 	closing chan struct{}
 	written chan struct{} // closed when the writer has ended
 
-	mu     sync.RWMutex // guards closed, so that no view begins after Close has
+	mu     sync.RWMutex // guards closed, db, merger and back, so that no view begins when Close or reopen has
 	closed bool
+	back   chan struct{} // closed when an attempt to open the store anew has ended
 	views  sync.WaitGroup
 }
 
@@ -65,15 +66,12 @@ func (s *Store) Revision() uint64 { return s.rev.Load() }
 // View runs fn on one consistent state. It returns fn's error, or one that
 // wraps ErrFailed if something could not be read.
 func (s *Store) View(fn func(*Tx) error) error {
-	s.mu.RLock()
-	if s.closed {
-		s.mu.RUnlock()
-		return ErrClosed
+	db, err := borrow(s)
+	if err != nil {
+		return err
 	}
-	s.views.Add(1)
-	s.mu.RUnlock()
 	defer s.views.Done()
-	txn := s.db.NewTransaction(false)
+	txn := db.NewTransaction(false)
 	defer txn.Discard()
 	tx := &Tx{store: s, txn: txn, now: s.time()}
 	defer tx.end()
@@ -105,7 +103,10 @@ func room(s *Store) error {
 	if err := s.disk.check(); err != nil {
 		return err
 	}
-	return s.merger.check()
+	s.mu.RLock()
+	m := s.merger
+	s.mu.RUnlock()
+	return m.check()
 }
 
 // Close waits for the update and the views under way, ends all watches, and
@@ -124,7 +125,10 @@ func (s *Store) Close() error {
 	s.views.Wait()
 	s.metrics.unregister()
 	s.disk.release()
-	err := s.db.Close()
+	var err error
+	if s.db != nil {
+		err = s.db.Close()
+	}
 	return errors.Join(err, s.mark.close())
 }
 

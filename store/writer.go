@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"time"
 )
 
 // maxBatch is how many updates share one commit.
@@ -59,8 +60,16 @@ func (s *Store) write() {
 		b.abandon(fmt.Errorf("%w: %w", ErrFailed, errGoexit))
 		go s.write()
 	}()
+	var retry <-chan time.Time
 	for {
+		if retry == nil && s.disk != nil && s.fault.Load() != nil {
+			retry = time.After(reopenEvery)
+		}
 		select {
+		case <-retry:
+			retry = nil
+			mend(s)
+			b.reset()
 		case o := <-s.ops:
 			b.add(o)
 			b.gather()

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"runtime"
@@ -137,31 +136,6 @@ func TestTransactionIsOverWhenItsFunctionReturns(t *testing.T) {
 	var kept *Tx
 	require.NoError(t, s.Update(func(tx *Tx) error { kept = tx; return nil }))
 	require.ErrorIs(t, SetCursor(kept, "x", 1), errReadOnly)
-}
-
-func TestFailedCommitKeepsNothingAndEndsWriting(t *testing.T) {
-	s, err := Open(t.TempDir(), Options{})
-	require.NoError(t, err)
-	require.NoError(t, create(s, "a"))
-	ctx, cancel := context.WithCancel(t.Context())
-	var watch sync.WaitGroup
-	watch.Go(func() {
-		for c, err := range s.Watch(ctx, 1) {
-			t.Errorf("watched %+v, %v", c, err)
-		}
-	})
-	s.commit = func(*badger.Txn) error { return unix.EIO }
-	for range 2 {
-		err := create(s, "b")
-		require.ErrorIs(t, err, ErrFailed)
-		require.ErrorIs(t, err, unix.EIO)
-		require.EqualValues(t, 1, s.Revision())
-		require.Equal(t, []string{"a"}, ids(t, s))
-		require.ErrorIs(t, s.Writable(), ErrFailed)
-	}
-	cancel()
-	watch.Wait()
-	require.NoError(t, s.Close())
 }
 
 func TestFailedCommitIsToldToAllThatSawIt(t *testing.T) {

@@ -87,8 +87,9 @@ func (d *daemon) containerLoop(m *controller.Metrics) *controller.Loop {
 	}
 	return &controller.Loop{
 		Name: "container", Reconciler: r, Failed: r.Failed,
-		Wish: []controller.Source{store.Containers.Source(d.store, store.SpecChanged)},
+		Wish: []controller.Source{store.Changes(store.Containers, d.store, store.SpecChanged)},
 		Watch: []controller.Source{
+			controller.List(store.Containers.Lister(d.store)), // at the start: what is asked from then on passes these
 			container.Watch(d.engine, outage, func() { d.listed.Store(true) }),
 			d.consoles.Source,
 			controller.Every(d.resync(), store.Containers.Lister(d.store)),

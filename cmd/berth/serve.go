@@ -18,6 +18,7 @@ import (
 
 	systemd "github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	v1 "berth/api/v1"
 )
@@ -46,6 +47,9 @@ func serve(ctx context.Context, l *loader, out io.Writer) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(collectAt)
 	}
+	// What libraries make (Badger's tables) is nobody else's. The modes of what
+	// is in volumes are set one by one.
+	unix.Umask(0o077)
 	first, made, err := l.loadOrInit()
 	if err != nil {
 		return l.named(err)

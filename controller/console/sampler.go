@@ -58,8 +58,9 @@ type Sampler struct {
 	disk     func(string) (int64, bool)
 	log      *slog.Logger
 
-	mu   sync.Mutex
-	last map[string]reading // by internal_id
+	mu    sync.Mutex
+	last  map[string]reading // by internal_id
+	swept time.Time          // when last was searched for old readings
 }
 
 // reading is a sample and what is made of it and the one before.
@@ -252,11 +253,13 @@ func (s *Sampler) measure(ctx context.Context, id string) (v1.Stats, error) {
 	return now.stats, nil
 }
 
-// sweep forgets readings that are too old to be of use, once they are many.
+// sweep forgets readings that are too old to be of use. It searches all of them
+// once in sampleOld, not at each reading: a round of n readings costs n.
 func (s *Sampler) sweep() {
-	if len(s.last) < 1024 {
+	if time.Since(s.swept) < sampleOld {
 		return
 	}
+	s.swept = time.Now()
 	for id, r := range s.last {
 		if time.Since(r.raw.Read) >= sampleOld {
 			delete(s.last, id)

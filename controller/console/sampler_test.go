@@ -201,6 +201,28 @@ func TestSamplesOfAllTakeAFifthOfASecond(t *testing.T) {
 	})
 }
 
+// BenchmarkSamples measures all of n running containers.
+func BenchmarkSamples(b *testing.B) {
+	for _, n := range []int{100, 1000, 10000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			var ids []string
+			for i := range n {
+				ids = append(ids, fmt.Sprintf("c-%d", i))
+			}
+			f := newFleet(ids...)
+			s := console.NewSampler(f, f, &audience{}, console.SamplerOptions{})
+			s.Samples(b.Context(), ids)
+			b.ResetTimer()
+			for range b.N {
+				b.StopTimer()
+				time.Sleep(600 * time.Millisecond) // until no reading is an answer any more
+				b.StartTimer()
+				s.Samples(b.Context(), ids)
+			}
+		})
+	}
+}
+
 func TestANewRunIsNotComparedWithTheOldOne(t *testing.T) {
 	sampling(t, func(t *testing.T, f *fleet, a *audience, s *console.Sampler) {
 		time.Sleep(time.Minute)

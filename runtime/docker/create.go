@@ -27,6 +27,9 @@ func (e *Engine) Create(ctx context.Context, s runtime.Spec) (string, error) {
 			return "", err
 		}
 		id, err := e.create(ctx, s)
+		if err != nil {
+			e.ids.doubt() // it may have been made all the same, now or later
+		}
 		switch {
 		case err == nil:
 			e.ids.put(s.Name, id)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/filters"
@@ -28,7 +29,8 @@ func (e *Engine) Inspect(ctx context.Context, n runtime.Name) (runtime.State, er
 }
 
 // find looks for n by the id that it had, by its name, and by its labels, as
-// somebody may have renamed it: a second one must not be made beside it.
+// somebody may have renamed it: a second one must not be made beside it. The
+// labels of all containers are listed for that, once a second at most.
 func (e *core) find(ctx context.Context, n runtime.Name) (c container.InspectResponse, err error) {
 	if id, known := e.ids.get(n); known {
 		if c, err = e.inspect(ctx, n, id); !errors.Is(err, runtime.ErrNotFound) {
@@ -39,14 +41,16 @@ func (e *core) find(ctx context.Context, n runtime.Name) (c container.InspectRes
 	if c, err = e.inspect(ctx, n, engineName(e.cfg.StoreID, n)); !errors.Is(err, runtime.ErrNotFound) {
 		return c, err
 	}
-	found, err := e.list(ctx, filters.Arg("label", labelContainer+"="+n.ID), filters.Arg("label", labelRole+"="+string(n.Role)))
-	if err != nil {
-		return c, err
+	if !e.ids.absent(n) {
+		if _, err := e.list(ctx); err != nil {
+			return c, err
+		}
 	}
-	if len(found) == 0 {
+	id, known := e.ids.get(n)
+	if !known {
 		return c, fmt.Errorf("inspect %s: %w", describe(n), runtime.ErrNotFound)
 	}
-	return e.inspect(ctx, n, found[0].ContainerID)
+	return e.inspect(ctx, n, id)
 }
 
 // inspect asks for one container by name or id, and remembers it if it is n.
@@ -71,8 +75,10 @@ func (e *core) inspect(ctx context.Context, n runtime.Name, ref string) (c conta
 // List returns the containers of this store, of both roles.
 func (e *Engine) List(ctx context.Context) ([]runtime.Found, error) { return e.list(ctx) }
 
-func (e *core) list(ctx context.Context, more ...filters.KeyValuePair) ([]runtime.Found, error) {
-	args := filters.NewArgs(append(more, filters.Arg("label", labelStore+"="+e.cfg.StoreID))...)
+// list also remembers the ids.
+func (e *core) list(ctx context.Context) ([]runtime.Found, error) {
+	args := filters.NewArgs(filters.Arg("label", labelStore+"="+e.cfg.StoreID))
+	asked := time.Now()
 	var all []container.Summary
 	err := e.calls.do(ctx, opList, "containers", func(ctx context.Context) (err error) {
 		all, err = e.conn.client().ContainerList(ctx, container.ListOptions{All: true, Filters: args})
@@ -93,5 +99,6 @@ func (e *core) list(ctx context.Context, more ...filters.KeyValuePair) ([]runtim
 		}
 		found = append(found, one)
 	}
+	e.ids.learn(found, asked)
 	return found, nil
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"berth/runtime"
 )
@@ -56,8 +57,40 @@ func nameOf(storeID string, labels map[string]string) (n runtime.Name, ok bool) 
 // ids remembers the engine's ids of containers that carry our labels. Labels
 // never change, so an id in it is ours for as long as it exists.
 type ids struct {
-	mu sync.Mutex
-	of map[runtime.Name]string
+	mu     sync.Mutex
+	of     map[runtime.Name]string
+	listed time.Time // when the last complete list was asked for
+	doubts time.Time // a list that was asked for before does not answer for what is not in it
+}
+
+// listFresh is how long a list answers for what is not in it. Only a container
+// that was both made and renamed by others within that time could be missed.
+const listFresh = time.Second
+
+// learn remembers a complete list that was asked for at a time.
+func (i *ids) learn(found []runtime.Found, asked time.Time) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, f := range found {
+		i.of[f.Name] = f.ContainerID
+	}
+	i.listed = asked
+}
+
+// doubt ends that a list answers for what is not in it: something may have been
+// made that is not known here.
+func (i *ids) doubt() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.doubts = time.Now()
+}
+
+// absent reports whether a list shows that there is no n.
+func (i *ids) absent(n runtime.Name) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	_, known := i.of[n]
+	return !known && i.listed.After(i.doubts) && time.Since(i.listed) < listFresh
 }
 
 func newIDs() *ids { return &ids{of: map[runtime.Name]string{}} }

@@ -1,0 +1,109 @@
+package controller_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"berth/controller"
+)
+
+// slow takes a second a key, in two steps, and remembers the order.
+type slow struct {
+	order []string
+	steps map[string]int
+}
+
+func (s *slow) Reconcile(_ context.Context, key string) (controller.Result, error) {
+	time.Sleep(time.Second)
+	s.order = append(s.order, key)
+	if s.steps[key]--; s.steps[key] > 0 {
+		return controller.Result{Again: true}, nil
+	}
+	return controller.Result{}, nil
+}
+
+// names is a source that names n keys at once.
+func names(n int) controller.Source {
+	return func(ctx context.Context, notify func(string)) error {
+		for i := range n {
+			notify(fmt.Sprintf("r-%d", i))
+		}
+		<-ctx.Done()
+		return nil
+	}
+}
+
+func runLoop(t *testing.T, r controller.Reconciler, watch, wish controller.Source) {
+	ctx, cancel := context.WithCancel(t.Context())
+	l := &controller.Loop{Name: "x", Reconciler: r, Watch: []controller.Source{watch}, Wish: []controller.Source{wish},
+		Workers: 1, BackOff: controller.BackOff(time.Second, time.Minute), Log: slog.New(slog.DiscardHandler)}
+	done := make(chan struct{})
+	go func() { defer close(done); l.Run(ctx) }()
+	t.Cleanup(func() { cancel(); <-done })
+}
+
+func TestAKillDoesNotWaitBehindAResync(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &slow{steps: map[string]int{"kill": 3, "r-900": 1}}
+		runLoop(t, r, names(1000), func(ctx context.Context, notify func(string)) error {
+			time.Sleep(1500 * time.Millisecond)
+			notify("kill")
+			notify("r-900") // one that is queued already
+			<-ctx.Done()
+			return nil
+		})
+		time.Sleep(7 * time.Second)
+		synctest.Wait()
+		require.Equal(t, []string{"r-0", "r-1", "kill", "r-900", "kill", "kill"}, r.order[:6], "each of its steps passes")
+	})
+}
+
+func TestWishesKeepNothingWaitingForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &slow{steps: map[string]int{}}
+		runLoop(t, r, names(5), func(ctx context.Context, notify func(string)) error {
+			for i := 0; ctx.Err() == nil; i++ {
+				notify(fmt.Sprintf("w-%d", i))
+				time.Sleep(500 * time.Millisecond)
+			}
+			return nil
+		})
+		time.Sleep(60 * time.Second)
+		synctest.Wait()
+		seen := map[string]int{}
+		for _, key := range r.order {
+			seen[key]++
+		}
+		for i := range 5 {
+			require.Equal(t, 1, seen[fmt.Sprintf("r-%d", i)])
+		}
+		require.Greater(t, seen["w-40"], 0)
+	})
+}
+
+func TestAResyncIsSpreadOverItsPeriod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		began := time.Now()
+		at := map[string][]time.Duration{}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_ = controller.Every(time.Minute, func() ([]string, error) { return []string{"a", "b", "c", "d"}, nil })(
+				ctx, func(key string) { at[key] = append(at[key], time.Since(began)) })
+		}()
+		time.Sleep(2*time.Minute + time.Second)
+		cancel()
+		<-done
+		require.Equal(t, map[string][]time.Duration{
+			"a": {15 * time.Second, 75 * time.Second}, "b": {30 * time.Second, 90 * time.Second},
+			"c": {45 * time.Second, 105 * time.Second}, "d": {60 * time.Second, 120 * time.Second},
+		}, at)
+	})
+}
