@@ -68,13 +68,14 @@ func checkMediaType(c *fiber.Ctx) error {
 }
 
 // upload is a request's body for a handler that streams it. Its client has to
-// go on sending: a pause longer than chunkTimeout is an error.
+// go on sending: a pause longer than chunkTimeout is an error, and so is a rate
+// below leastRate.
 func upload(c *fiber.Ctx) io.Reader {
 	stream := c.Context().RequestBodyStream()
 	if stream == nil {
 		return bytes.NewReader(nil)
 	}
-	return readerFunc(func(p []byte) (int, error) {
+	return paced(time.Now, readerFunc(func(p []byte) (int, error) {
 		if err := setReadDeadline(c, chunkTimeout); err != nil {
 			return 0, err
 		}
@@ -86,7 +87,7 @@ func upload(c *fiber.Ctx) io.Reader {
 			err = errMalformed
 		}
 		return n, err
-	})
+	}))
 }
 
 type readerFunc func([]byte) (int, error)

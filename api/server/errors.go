@@ -66,6 +66,7 @@ var statuses = map[v1.Code]int{
 	errRange.Code:             416,
 	errUpgrade.Code:           426,
 	v1.TooManyTokens:          429,
+	errOperations.Code:        429,
 	v1.TooManySessions:        429,
 	errHeaders.Code:           431,
 	v1.ImageNotFound:          500,
@@ -136,8 +137,11 @@ func (s *Server) fail(c *fiber.Ctx, err error) error {
 	if requestID(c) == "" { // a request that never got as far as observe
 		c.Set("X-Request-Id", newRequestID())
 	}
-	if status == fiber.StatusServiceUnavailable {
+	switch status {
+	case fiber.StatusServiceUnavailable:
 		c.Set(fiber.HeaderRetryAfter, retryAfter)
+	case fiber.StatusTooManyRequests:
+		c.Set(fiber.HeaderRetryAfter, operationsRetry)
 	}
 	c.Set("X-Error-Code", string(told.Code))
 	return reply(c, status, errorBody{told.Message})

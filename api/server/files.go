@@ -21,7 +21,7 @@ type FileReader interface {
 	List(ctx context.Context, volume, path string) ([]v1.FileEntry, error)
 	// Open opens a regular file and nothing else.
 	Open(ctx context.Context, volume, path string) (*os.File, error)
-	Search(ctx context.Context, volume, path, query string) ([]v1.FoundFile, error)
+	Search(ctx context.Context, volume, path, query string) (v1.SearchResult, error)
 }
 
 // FileWriter changes what is in volumes.
@@ -81,8 +81,9 @@ func readable(r route) route {
 const madeWait = 5 * time.Second
 
 // onVolume does something with the files of the volume that a request's path
-// names. Its context ends when the client leaves or the server is shut down.
-func (s files) onVolume(c *fiber.Ctx, do func(ctx context.Context, f Files, id string) error) error {
+// names, once there is a permit for it, also one of l unless that is nil. Its context
+// ends when the client leaves or the server is shut down.
+func (s files) onVolume(c *fiber.Ctx, l *limiter, do func(ctx context.Context, f Files, id string) error) error {
 	id, err := s.volumeID(c)
 	if err != nil {
 		return err
@@ -97,7 +98,11 @@ func (s files) onVolume(c *fiber.Ctx, do func(ctx context.Context, f Files, id s
 		return err
 	}
 	defer done()
-	err = do(ctx, s.deps.Files, id)
+	leave, err := enter(ctx, id, callerOf(c).TokenID, s.permits.files, l)
+	defer leave()
+	if err == nil {
+		err = do(ctx, s.deps.Files, id)
+	}
 	if errors.Is(err, v1.ErrDirectoryMissing) && s.madeJustNow(ctx, id) {
 		err = do(ctx, s.deps.Files, id)
 	}

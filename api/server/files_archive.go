@@ -48,7 +48,7 @@ func (s files) compress(c *fiber.Ctx) error {
 		return err
 	}
 	var archive v1.Archive
-	err := s.onVolume(c, func(ctx context.Context, f Files, id string) (err error) {
+	err := s.onVolume(c, s.permits.archives, func(ctx context.Context, f Files, id string) (err error) {
 		archive, err = f.Compress(ctx, id, v1.Compression{Format: body.Format, Output: body.Output, Folder: folder, Paths: body.Paths})
 		return err
 	})
@@ -69,7 +69,7 @@ func (s files) decompress(c *fiber.Ctx) error {
 	if err := checkPaths(body.ArchivePath, body.Destination); err != nil {
 		return err
 	}
-	err := s.onVolume(c, func(ctx context.Context, f Files, id string) error {
+	err := s.onVolume(c, s.permits.archives, func(ctx context.Context, f Files, id string) error {
 		return f.Decompress(ctx, id, body.ArchivePath, body.Destination)
 	})
 	if err != nil {

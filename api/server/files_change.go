@@ -1,9 +1,12 @@
 package server
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"io"
 	"io/fs"
+	"math"
 	"slices"
 	"strconv"
 
@@ -17,10 +20,6 @@ type filesBody struct {
 	Files []v1.FileEntry `json:"files"`
 }
 
-type foundBody struct {
-	Files []v1.FoundFile `json:"files"`
-}
-
 type pathBody struct {
 	Message string `json:"message"`
 	Path    string `json:"path"`
@@ -32,8 +31,8 @@ type movedBody struct {
 	Destination string `json:"destination"`
 }
 
-// largeList is how many files make a list large. One large list of a volume is
-// kept in memory at once, until its client has it.
+// largeList is how many files make a list large. A large list is not kept in
+// memory until its client has it.
 const largeList = 10_000
 
 func (s files) listFiles(c *fiber.Ctx) error {
@@ -41,9 +40,7 @@ func (s files) listFiles(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return s.onVolume(c, func(ctx context.Context, f Files, id string) error {
-		leave := s.lists.enter(id)
-		defer func() { leave() }()
+	return s.onVolume(c, s.permits.lists, func(ctx context.Context, f Files, id string) error {
 		list, err := f.List(ctx, id, path)
 		if err != nil {
 			return err
@@ -51,10 +48,39 @@ func (s files) listFiles(c *fiber.Ctx) error {
 		if len(list) <= largeList {
 			return ok(c, filesBody{list})
 		}
-		streamed(c, "files", slices.Values(list), leave)
-		leave = func() {}
-		return nil
+		return spooled(ctx, c, s.Server, id, list)
 	})
+}
+
+// spooled answers with a large list from a file: a client that reads slowly holds
+// a handle, and neither memory nor a permit that others wait for.
+func spooled(ctx context.Context, c *fiber.Ctx, s *Server, id string, list []v1.FileEntry) error {
+	leave, err := s.permits.spools.enter(ctx, id, callerOf(c).TokenID)
+	if err != nil {
+		return err
+	}
+	done, err := beginDownload(s, c, onVolumeOf(id))
+	if err != nil {
+		leave()
+		return err
+	}
+	content := &spool{dir: s.deps.SpoolDir, limit: math.MaxInt64, reserve: func(int64) error { return ctx.Err() }}
+	w := bufio.NewWriter(content)
+	writeList(w, "files", slices.Values(list))
+	err = w.Flush()
+	var body io.Reader
+	if err == nil {
+		body, err = content.reader()
+	}
+	if err != nil {
+		done()
+		leave()
+		return errors.Join(err, content.Close())
+	}
+	c.Set(fiber.HeaderContentType, fiber.MIMEApplicationJSON)
+	c.Context().SetBodyStream(&fileBody{LimitedReader: io.LimitedReader{R: body, N: content.size}, file: content.file,
+		done: func() { done(); leave() }}, int(content.size))
+	return nil
 }
 
 func (s files) searchFiles(c *fiber.Ctx) error {
@@ -66,9 +92,9 @@ func (s files) searchFiles(c *fiber.Ctx) error {
 	if query == "" {
 		return v1.Errorf(v1.InvalidRequest, "query: is required")
 	}
-	var body foundBody
-	err = s.onVolume(c, func(ctx context.Context, f Files, id string) (err error) {
-		body.Files, err = f.Search(ctx, id, path, query)
+	var body v1.SearchResult
+	err = s.onVolume(c, s.permits.walks, func(ctx context.Context, f Files, id string) (err error) {
+		body, err = f.Search(ctx, id, path, query)
 		return err
 	})
 	if err != nil {
@@ -78,7 +104,7 @@ func (s files) searchFiles(c *fiber.Ctx) error {
 }
 
 func (s files) write(c *fiber.Ctx, path string, content io.Reader) error {
-	err := s.onVolume(c, func(ctx context.Context, f Files, id string) error {
+	err := s.onVolume(c, nil, func(ctx context.Context, f Files, id string) error {
 		return f.Write(ctx, id, path, content)
 	})
 	if err != nil {
@@ -92,7 +118,7 @@ func (s files) onPath(c *fiber.Ctx, path, message string, do func(ctx context.Co
 	if err := checkPaths(path); err != nil {
 		return err
 	}
-	if err := s.onVolume(c, do); err != nil {
+	if err := s.onVolume(c, nil, do); err != nil {
 		return err
 	}
 	return ok(c, pathBody{message, path})
@@ -139,7 +165,7 @@ func (s files) chmodFile(c *fiber.Ctx) error {
 }
 
 // move answers an operation from one path to another.
-func (s files) move(c *fiber.Ctx, message string, do func(f Files) func(ctx context.Context, id, source, destination string) error) error {
+func (s files) move(c *fiber.Ctx, l *limiter, message string, do func(f Files) func(ctx context.Context, id, source, destination string) error) error {
 	var body struct {
 		Source      string `json:"source" wire:"required"`
 		Destination string `json:"destination" wire:"required"`
@@ -150,7 +176,7 @@ func (s files) move(c *fiber.Ctx, message string, do func(f Files) func(ctx cont
 	if err := checkPaths(body.Source, body.Destination); err != nil {
 		return err
 	}
-	err := s.onVolume(c, func(ctx context.Context, f Files, id string) error {
+	err := s.onVolume(c, l, func(ctx context.Context, f Files, id string) error {
 		return do(f)(ctx, id, body.Source, body.Destination)
 	})
 	if err != nil {
@@ -160,9 +186,9 @@ func (s files) move(c *fiber.Ctx, message string, do func(f Files) func(ctx cont
 }
 
 func (s files) copyFile(c *fiber.Ctx) error {
-	return s.move(c, "Copied successfully", func(f Files) func(context.Context, string, string, string) error { return f.Copy })
+	return s.move(c, s.permits.walks, "Copied successfully", func(f Files) func(context.Context, string, string, string) error { return f.Copy })
 }
 
 func (s files) renameFile(c *fiber.Ctx) error {
-	return s.move(c, "Renamed successfully", func(f Files) func(context.Context, string, string, string) error { return f.Rename })
+	return s.move(c, nil, "Renamed successfully", func(f Files) func(context.Context, string, string, string) error { return f.Rename })
 }

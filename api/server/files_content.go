@@ -78,7 +78,7 @@ func (s files) download(c *fiber.Ctx) error {
 	}
 	var file *os.File
 	var volume string
-	err := s.onVolume(c, func(ctx context.Context, f Files, id string) (err error) {
+	err := s.onVolume(c, nil, func(ctx context.Context, f Files, id string) (err error) {
 		volume = id
 		file, err = f.Open(ctx, id, name)
 		return err

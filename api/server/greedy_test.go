@@ -29,53 +29,62 @@ func heapNow() (m runtime.MemStats) {
 	return m
 }
 
-// waiting is how many requests are in a volume's queue.
-func (q *queues) waiting(volume string) int {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if one := q.all[volume]; one != nil {
-		return one.users
+// inUse is how many permits a volume has.
+func (l *limiter) inUse(volume string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if one := l.by["volume "+volume]; one != nil {
+		return one.used
 	}
 	return 0
 }
 
-// TestLargeListsWaitForTheirVolume: of the large lists of a volume's files one at
-// a time is kept in memory, until its client has it or leaves.
-func TestLargeListsWaitForTheirVolume(t *testing.T) {
+// TestASlowReaderOfAListHoldsNobodyUp: clients that take a large list and do not
+// read it hold a file each, of which a volume has a few.
+func TestASlowReaderOfAListHoldsNobodyUp(t *testing.T) {
 	h := newFileHarness(t)
 	const many = 3 * largeList
 	for i := range many { // 7 MiB of names: more than the system keeps for a client
 		require.NoError(t, os.WriteFile(fmt.Sprintf("%s/%0240d", h.dir, i), nil, 0o600))
 	}
-	slow, err := net.Dial("tcp", strings.TrimPrefix(h.base, "http://"))
-	require.NoError(t, err)
-	defer slow.Close()
-	_, err = fmt.Fprintf(slow, "GET %s HTTP/1.1\r\nHost: x\r\nAccept: Application/vnd.berthv1+json\r\nAuthorization: Bearer %s\r\n\r\n",
-		h.at("files", "path", "."), adminToken)
-	require.NoError(t, err)
-	inLine := func(n int) {
-		require.Eventually(t, func() bool { return h.server.lists.waiting(h.id) == n }, 10*time.Second, time.Millisecond)
+	all := request{method: "GET", path: h.at("files", "path", ".")}
+	sending := func(n int) {
+		require.Eventually(t, func() bool { return h.server.permits.spools.inUse(h.id) == n }, 20*time.Second, time.Millisecond)
 	}
-	_, err = slow.Read(make([]byte, 1))
-	require.NoError(t, err)
-	inLine(1)
-	second := make(chan answer, 1)
-	go func() { second <- h.do(request{method: "GET", path: h.at("files", "path", ".")}) }()
-	inLine(2)
-
+	var slow []net.Conn
+	most := h.server.permits.spools.limits.perVolume
+	for n := range most {
+		c, err := net.Dial("tcp", strings.TrimPrefix(h.base, "http://"))
+		require.NoError(t, err)
+		defer c.Close()
+		_, err = fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: x\r\nAccept: Application/vnd.berthv1+json\r\nAuthorization: Bearer %s\r\n\r\n", all.path, adminToken)
+		require.NoError(t, err)
+		_, err = c.Read(make([]byte, 1))
+		require.NoError(t, err)
+		slow = append(slow, c)
+		sending(n + 1)
+		require.Zero(t, h.server.permits.lists.inUse(h.id), "nothing is held for which others wait")
+		if n == 0 {
+			a := h.do(all)
+			require.Equal(t, 200, a.status)
+			var body filesBody
+			require.NoError(t, json.Unmarshal([]byte(a.raw), &body))
+			require.Len(t, body.Files, many)
+			sending(1)
+		}
+	}
+	a := h.do(all)
+	require.Equal(t, "429 too_many_operations 5", fmt.Sprint(a.status, " ", a.header.Get("X-Error-Code"), " ", a.header.Get("Retry-After")))
+	require.Equal(t, 200, h.do(request{method: "GET", path: h.at("files/search", "query", "x")}).status)
 	other := h.volume()
 	require.NoError(t, h.manager.Ensure(other))
 	require.Equal(t, 200, h.do(request{method: "GET", path: "/volumes/" + other + "/files?path=."}).status)
-
-	require.NoError(t, slow.Close())
-	a := <-second
-	require.Equal(t, 200, a.status)
-	var body filesBody
-	require.NoError(t, json.Unmarshal([]byte(a.raw), &body))
-	require.Len(t, body.Files, many)
-	inLine(0)
-	require.Equal(t, 200, h.do(request{method: "HEAD", path: h.at("files", "path", ".")}).status)
-	inLine(0) // also when nobody wants the list itself
+	for _, c := range slow {
+		require.NoError(t, c.Close())
+	}
+	sending(0)
+	require.Equal(t, 200, h.do(request{method: "HEAD", path: all.path}).status)
+	sending(0) // also when nobody wants the list itself
 }
 
 // TestManyFaultsCostLittle sends a body that has a million.

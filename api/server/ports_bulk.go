@@ -67,6 +67,6 @@ func (s ports) listPorts(c *fiber.Ctx) error {
 	caller := callerOf(c)
 	streamed(c, "ports", func(yield func(portBody) bool) {
 		intent.Entries(pools, func(e intent.PortEntry) bool { return yield(bodyOfPort(e, caller)) })
-	}, func() {})
+	})
 	return nil
 }

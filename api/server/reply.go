@@ -25,13 +25,10 @@ func reply(c *fiber.Ctx, status int, v any) error {
 func ok(c *fiber.Ctx, v any) error { return reply(c, fiber.StatusOK, v) }
 
 // streamed answers 200 with {"name": [...]}, written as it is made: the list may
-// be very long. done is called when it was sent, or the client has left.
-func streamed[T any](c *fiber.Ctx, name string, list iter.Seq[T], done func()) {
+// be very long.
+func streamed[T any](c *fiber.Ctx, name string, list iter.Seq[T]) {
 	c.Set(fiber.HeaderContentType, fiber.MIMEApplicationJSON)
-	c.Context().SetBodyStreamWriter(func(w *bufio.Writer) {
-		defer done()
-		writeList(w, name, list)
-	})
+	c.Context().SetBodyStreamWriter(func(w *bufio.Writer) { writeList(w, name, list) })
 }
 
 // writeList writes {"name": [...]}. An error of w stays with it, and ends the

@@ -41,8 +41,8 @@ type Server struct {
 	sessions *auth.Sessions
 	underway underway
 	bodies   *bodies
-	spools   budget  // of the disk, for files that come as JSON
-	lists    queues  // of files, by volume
+	spools   budget // of the disk, for files that come as JSON
+	permits  permits
 	special  []route // those that are not guarded like the rest
 
 	mu       sync.Mutex
@@ -66,6 +66,7 @@ func New(d Deps) *Server {
 	s.failures = newFailures(d.Log, s.metrics.failures)
 	s.sessions = auth.NewSessions(d.Store, d.Settings)
 	s.bodies = newBodies(&s.underway)
+	s.permits = newPermits()
 	s.app = fiber.New(fiber.Config{
 		Immutable:                    true, // without it stored strings are overwritten by later requests
 		CaseSensitive:                true,

@@ -17,7 +17,6 @@ import (
 const (
 	spoolMemory = 256 << 10 // bytes in memory; more goes into a file
 	spoolStep   = 1 << 20   // bytes that are reserved of the disk at a time
-	spoolFree   = 64 << 20  // bytes that stay free on the disk
 )
 
 // spool keeps the content of a file while its JSON body comes: what the body
@@ -70,7 +69,7 @@ func (s *spool) grow() error {
 	if err := unix.Fstatfs(int(s.file.Fd()), &disk); err != nil {
 		return err
 	}
-	if disk.Bavail*uint64(disk.Bsize) < spoolFree { //nolint:gosec // a block's size is positive
+	if block := int64(disk.Bsize); int64(disk.Bavail)*block < v1.DiskReserve(int64(disk.Blocks)*block)+spoolStep {
 		return v1.ErrDiskFull
 	}
 	if err := s.reserve(spoolStep); err != nil {

@@ -24,6 +24,16 @@ type FoundFile struct {
 	Size int64  `json:"size"`
 }
 
+// DiskReserve returns how many bytes of a file system of total bytes file operations
+// leave to the store: twice what it asks for itself.
+func DiskReserve(total int64) int64 { return min(max(total/10, 64<<20), 512<<20) }
+
+// SearchResult is what a search has found.
+type SearchResult struct {
+	Files     []FoundFile `json:"files"`
+	Truncated bool        `json:"truncated"` // the search ended before it had seen everything
+}
+
 // Compression is a request for an archive.
 type Compression struct {
 	Format string   // one of Formats; empty is tar.gz

@@ -95,7 +95,7 @@ func (d *daemon) makeRuntime() (err error) {
 	d.mounts = hostmount.New(filepath.Join(pinnedMounts, d.store.ID()), allowed, d.log)
 	d.volumes, err = volume.New(c.Storage.VolumesPath, volume.Options{UID: c.Storage.UID, GID: c.Storage.GID,
 		Limits:    volume.Limits{ExtractBytes: int64(c.Storage.MaxExtractSize)},
-		HardLimit: c.Storage.HardLimit == v1.HardLimitAuto})
+		HardLimit: c.Storage.HardLimit == v1.HardLimitAuto, StoreDir: c.Storage.DataPath})
 	if err == nil && c.Storage.HardLimit == v1.HardLimitAuto && d.volumes.HardLimit() != nil {
 		d.log.Warn("limits of volumes are only soft on this host", "reason", d.volumes.HardLimit())
 	}

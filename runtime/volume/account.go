@@ -1,7 +1,6 @@
 package volume
 
 import (
-	"context"
 	"io/fs"
 	"sync"
 	"syscall"
@@ -24,22 +23,6 @@ type account struct {
 	swept bool  // what a crash, or a removal that was cut off, left was removed
 
 	changed func() // is called without mu held
-
-	archives chan struct{} // those that are being made or unfolded
-}
-
-// archivesAtOnce is how many archives of one volume are made or unfolded at
-// once, for each takes tens of megabytes of memory. More wait for them.
-const archivesAtOnce = 2
-
-// archive waits until one more archive may be made or unfolded.
-func (a *account) archive(ctx context.Context) (done func(), err error) {
-	select {
-	case a.archives <- struct{}{}:
-		return func() { <-a.archives }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
 }
 
 func (m *Manager) account(id string) *account {
@@ -47,7 +30,7 @@ func (m *Manager) account(id string) *account {
 	defer m.mu.Unlock()
 	a := m.usages[id]
 	if a == nil {
-		a = &account{changed: func() { m.changed(id) }, archives: make(chan struct{}, archivesAtOnce)}
+		a = &account{changed: func() { m.changed(id) }}
 		m.usages[id] = a
 	}
 	return a
@@ -125,21 +108,33 @@ func (a *account) setSwept(swept bool) {
 // share is the part of a volume's space that one operation makes use of.
 type share struct {
 	a      *account
+	space  *space
 	credit int64 // bytes that the operation will free in the end
 	n      int64
+	flying int64 // of these those that may not be written yet
 }
 
-// grow takes n more bytes, or is v1.ErrSizeLimit.
+// grow reserves n more bytes before they are written. It is v1.ErrSizeLimit where
+// the volume has no room for them, and v1.ErrDiskFull where the host has none.
+// What was reserved before has to be written by now.
 func (s *share) grow(n int64) error {
 	if err := s.a.hold(n-s.credit, n); err != nil {
 		return err
 	}
 	s.n += n
+	written := s.flying
+	s.flying = 0
+	if err := s.space.take(n, written); err != nil {
+		return err
+	}
+	s.flying = n
 	return nil
 }
 
 // end gives the space back. What stays of it is settled apart.
 func (s *share) end() {
+	s.space.give(s.flying)
+	s.flying = 0
 	s.a.mu.Lock()
 	defer s.a.mu.Unlock()
 	s.a.held -= s.n
@@ -163,4 +158,4 @@ func onDisk(info fs.FileInfo) int64 {
 func roundUp(n int64) int64 { return (n + blockSize - 1) / blockSize * blockSize }
 
 // share begins an operation that makes use of the volume's space.
-func (t *tree) share() *share { return &share{a: t.used} }
+func (t *tree) share() *share { return &share{a: t.used, space: t.space} }

@@ -25,11 +25,6 @@ func (f Files) Compress(ctx context.Context, id string, c v1.Compression) (v1.Ar
 	}
 	out := v1.Archive{Path: job.out}
 	err = f.on(ctx, id, job.out, func(t *tree) error {
-		done, err := t.used.archive(ctx)
-		if err != nil {
-			return err
-		}
-		defer done()
 		if _, err := t.Lstat(job.out); err == nil {
 			return exists(job.out)
 		}
@@ -51,6 +46,7 @@ type packing struct {
 	entries int
 	inodes  map[inode]string // names of files with several hard links
 	held    int64            // bytes that these take
+	holes   int64            // bytes of files that are on no disk
 }
 
 func newPacking(c v1.Compression) (*packing, error) {
@@ -248,7 +244,27 @@ func (p *packing) file(it item) error {
 	if first := p.seen(it.path(), info); first != "" {
 		return p.pack.link(it.path(), first, info)
 	}
-	return p.pack.add(it.path(), "", info, &holeReader{file: f, end: p.t.ctx, size: info.Size()})
+	r := &holeReader{file: f, end: p.t.ctx, size: info.Size(), most: info.Size()}
+	sparse := max(0, info.Size()-blocks(info))
+	if left := p.t.m.opt.Limits.Holes - p.holes; sparse > left {
+		r.most = left + blocks(info)
+	}
+	if err := p.pack.add(it.path(), "", info, r); err != nil {
+		return err
+	}
+	p.holes += min(sparse, r.holes)
+	return nil
+}
+
+// blocks returns how many bytes a file has on the disk. Where the file system
+// compresses, or has allocated what was never written, that has little to do with
+// its holes.
+func blocks(info fs.FileInfo) int64 {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return info.Size()
+	}
+	return st.Blocks * 512
 }
 
 // inodeHeld is what is kept of a file with several hard links beside its name.

@@ -30,14 +30,7 @@ func (f Files) Decompress(ctx context.Context, id, archive, dest string) error {
 	if err != nil {
 		return err
 	}
-	return f.on(ctx, id, dest, func(t *tree) error {
-		done, err := t.used.archive(ctx)
-		if err != nil {
-			return err
-		}
-		defer done()
-		return t.decompress(archive, dest)
-	})
+	return f.on(ctx, id, dest, func(t *tree) error { return t.decompress(archive, dest) })
 }
 
 func (t *tree) decompress(archive, dest string) error {

@@ -7,6 +7,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	v1 "berth/api/v1"
 )
 
 // eachExtent calls f for the parts of file, up to size, that hold data; what
@@ -47,6 +49,8 @@ type holeReader struct {
 	size int64
 	data int64 // the extent that pos is in, or the next one
 	stop int64 // its end
+
+	holes, most int64 // bytes of holes so far, and how many there may be
 }
 
 func (h *holeReader) Read(p []byte) (int, error) {
@@ -58,6 +62,9 @@ func (h *holeReader) Read(p []byte) (int, error) {
 	}
 	if h.pos >= h.stop {
 		h.next()
+		if h.holes += h.data - h.pos; h.holes > h.most {
+			return 0, errHoles
+		}
 	}
 	p = p[:min(int64(len(p)), h.size-h.pos)]
 	if h.pos < h.data {
@@ -75,6 +82,9 @@ func (h *holeReader) Read(p []byte) (int, error) {
 	h.pos += int64(n)
 	return n, err
 }
+
+// errHoles refuses files whose holes would take long to write out as zeros.
+var errHoles = v1.Errorf(v1.SizeLimit, "Files have too many bytes of holes for an archive: leave out those that are sparse")
 
 // next finds the extent at or after pos.
 func (h *holeReader) next() {

@@ -4,7 +4,6 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -181,7 +180,7 @@ func TestTemporaryNamesInArchives(t *testing.T) {
 // TestALongListIsBounded: a folder may have more files than there is room for.
 func TestALongListIsBounded(t *testing.T) {
 	opt := options()
-	opt.Limits.Held = 16 << 10
+	opt.Limits.Listed = 16 << 10
 	b := newBox(t, opt)
 	for i := range 60 {
 		b.put(t, fmt.Sprint("fits/", strings.Repeat("n", 100), i), "")
@@ -192,74 +191,4 @@ func TestALongListIsBounded(t *testing.T) {
 	require.Len(t, list, 60)
 	_, err = b.List(t.Context(), id, "many")
 	require.Equal(t, "size_limit_exceeded", code(err))
-}
-
-// stuck is a context of an operation that stops at its first look at it.
-type stuck struct {
-	context.Context
-	release chan struct{}
-	there   chan struct{}
-}
-
-func (s stuck) Err() error {
-	select {
-	case s.there <- struct{}{}:
-	default:
-	}
-	<-s.release
-	return s.Context.Err()
-}
-
-// waits tells that something waits for its end.
-type waits struct {
-	context.Context
-	waiting chan struct{}
-}
-
-func (w waits) Done() <-chan struct{} {
-	select {
-	case w.waiting <- struct{}{}:
-	default:
-	}
-	return w.Context.Done()
-}
-
-// TestArchivesOfAVolumeWait for those of the same volume, each of which takes
-// memory; they hold up nothing else.
-func TestArchivesOfAVolumeWait(t *testing.T) {
-	b := newBox(t, options())
-	b.put(t, "f", "x")
-	b.put(t, "a.zip", string(pack(t, "zip", []part{file("x")})))
-	first := stuck{t.Context(), make(chan struct{}), make(chan struct{}, 1)}
-	ended := make(chan error, 3)
-	compress := func(ctx context.Context, name string) {
-		_, err := b.Compress(ctx, id, v1.Compression{Output: name, Paths: []string{"f"}})
-		ended <- err
-	}
-	go compress(first, "1")
-	<-first.there
-	second := stuck{t.Context(), first.release, make(chan struct{}, 1)}
-	go func() { ended <- b.Decompress(second, id, "a.zip", "out") }()
-	<-second.there
-
-	ctx, leave := context.WithCancel(t.Context())
-	third := waits{ctx, make(chan struct{}, 1)}
-	go compress(third, "3")
-	select {
-	case <-third.waiting:
-	case <-time.After(10 * time.Second):
-		t.Error("the third does not wait")
-	}
-	require.NoError(t, b.Write(t.Context(), id, "g", content(1)), "others do not wait")
-	const other = "99999999-2222-3333-4444-555555555555"
-	require.NoError(t, b.Ensure(other))
-	_, err := b.Compress(t.Context(), other, v1.Compression{Output: "a"})
-	require.NoError(t, err, "nor do other volumes")
-	leave()
-	require.ErrorIs(t, <-ended, context.Canceled)
-	close(first.release)
-	require.NoError(t, errors.Join(<-ended, <-ended))
-	require.NoFileExists(t, filepath.Join(b.dir, "3.tar.gz"))
-	_, err = b.Compress(t.Context(), id, v1.Compression{Output: "4"})
-	require.NoError(t, err)
 }

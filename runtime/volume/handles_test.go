@@ -19,10 +19,10 @@ import (
 const mostHandles = 32
 
 // inMemory is a folder of a file system in memory, which needs no fsync.
-func inMemory(t *testing.T) string {
+func inMemory(t *testing.T, size string) string {
 	t.Helper()
 	top := t.TempDir()
-	require.NoError(t, unix.Mount("berth-test", top, "tmpfs", 0, "size=256m"))
+	require.NoError(t, unix.Mount("berth-test", top, "tmpfs", 0, "size="+size))
 	t.Cleanup(func() { require.NoError(t, unix.Unmount(top, unix.MNT_DETACH)) })
 	return top
 }
@@ -78,7 +78,7 @@ func TestHandlesAtAnyDepth(t *testing.T) {
 	}
 	for name, call := range calls {
 		t.Run(name, func(t *testing.T) {
-			top := inMemory(t)
+			top := inMemory(t, "64m")
 			for _, depth := range []int{250, 4096} {
 				b := newBoxIn(t, top, options())
 				require.NoError(t, os.Mkdir(filepath.Join(b.dir, "in"), 0o755))
@@ -135,7 +135,7 @@ func TestParentsSwappedDuringARemoval(t *testing.T) {
 	for name, r := range removals {
 		for _, level := range []int{10, 46, 47} {
 			t.Run(fmt.Sprint(name, " ", level), func(t *testing.T) {
-				top, swaps, acted := inMemory(t), 0, true
+				top, swaps, acted := inMemory(t, "64m"), 0, true
 				for step := 1; acted; step++ {
 					b := newVictim(t, filepath.Join(top, strconv.Itoa(step)))
 					base, left := filepath.Dir(b.dir), step

@@ -128,7 +128,7 @@ func TestDeepTree(t *testing.T) {
 	require.NoError(t, err)
 	found, err := b.Search(t.Context(), id, ".", "file")
 	require.NoError(t, err)
-	require.Empty(t, found, "search ends at the limit of depth")
+	require.Empty(t, found.Files, "search ends at the limit of depth")
 	_, err = b.Compress(t.Context(), id, v1.Compression{Output: "a"})
 	require.Equal(t, "invalid_request", code(err))
 	require.Equal(t, "invalid_request", code(b.Copy(t.Context(), id, "x", "y")))

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	v1 "berth/api/v1"
 )
@@ -21,16 +22,26 @@ type Options struct {
 	// HardLimit gives a new volume that has a limit a file system of its own, if
 	// the host can: see Manager.HardLimit.
 	HardLimit bool
+
+	// StoreDir is the directory of the daemon's store. If it is on the file system
+	// of the volumes, file operations leave a reserve of free space to it, and are
+	// v1.ErrDiskFull beyond that. Empty: no reserve.
+	StoreDir string
 }
 
 // Limits bound what one operation may make. 0 takes the default.
 type Limits struct {
 	ExtractBytes int64 // bytes that an archive may unfold to; 10 GiB
-	Entries      int   // entries of an archive, either way; 1,000,000
+	Entries      int   // entries of an archive, either way, or of a copy; 1,000,000
 	Depth        int   // folders inside folders, of an archive, a copy or a search; 256
+	Searched     int   // entries that a search looks at; 1,000,000
+	Holes        int64 // bytes of holes in the files of an archive that is made; 1 GiB
 	Ratio        int64 // bytes out per byte of the archive, above 64 MiB; 20,000
 	Found        int   // results of a search; 1,000
+	Listed       int64 // bytes of memory for a list of a folder; 32 MiB
 	Held         int64 // bytes of memory for names that have to be kept; 128 MiB
+
+	SearchTime time.Duration // 10 s
 }
 
 // Manager keeps the volumes below one base directory, and knows what they use.
@@ -41,6 +52,7 @@ type Manager struct {
 	bufs sync.Pool // of *[]byte
 
 	images *images
+	space  *space
 	noHard error // why limits are only soft here
 
 	mu     sync.Mutex
@@ -79,6 +91,9 @@ func New(base string, opt Options) (*Manager, error) {
 	if m.images, err = openImages(base); err != nil {
 		return nil, err
 	}
+	if m.space, err = newSpace(base, opt.StoreDir); err != nil {
+		return nil, err
+	}
 	m.noHard = errors.New("it is not asked for")
 	if opt.HardLimit {
 		m.noHard = m.images.probe(context.Background())
@@ -95,11 +110,15 @@ func (l *Limits) fill() {
 	setDefault(&l.Entries, 1_000_000)
 	setDefault(&l.Depth, 256)
 	setDefault(&l.Ratio, 20_000) // our own tar.bz2 of zeros is 1 : 18,750
+	setDefault(&l.Searched, 1_000_000)
+	setDefault(&l.SearchTime, 10*time.Second)
+	setDefault(&l.Holes, 1<<30)
 	setDefault(&l.Found, 1000)
+	setDefault(&l.Listed, 32<<20)
 	setDefault(&l.Held, 128<<20)
 }
 
-func setDefault[N int | int64](n *N, d N) {
+func setDefault[N int | int64 | time.Duration](n *N, d N) {
 	if *n <= 0 {
 		*n = d
 	}

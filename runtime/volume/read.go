@@ -46,7 +46,7 @@ func (t *tree) list(p string) ([]v1.FileEntry, error) {
 		if err := t.ctx(); err != nil {
 			return err
 		}
-		if held += entryHeld + int64(len(name)); held > t.m.opt.Limits.Held {
+		if held += entryHeld + int64(len(name)); held > t.m.opt.Limits.Listed {
 			return v1.Errorf(v1.SizeLimit, "Folder has too many files to list: search finds them")
 		}
 		info, err := d.Lstat(name)

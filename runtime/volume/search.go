@@ -6,25 +6,32 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	v1 "berth/api/v1"
 )
 
 var errEnough = errors.New("enough found")
 
+// searchLook is how many entries a search visits between two readings of the
+// clock.
+const searchLook = 256
+
 // Search gives what is below the folder p and has query in its name, in any
 // case; with * or ? in it query is a pattern of the whole name. It ends at
-// Limits.Found results, sorted by path.
-func (f Files) Search(ctx context.Context, id, p, query string) ([]v1.FoundFile, error) {
+// Limits.Found results, after Limits.Searched entries and after Limits.SearchTime:
+// then the result is truncated. It is sorted by path.
+func (f Files) Search(ctx context.Context, id, p, query string) (v1.SearchResult, error) {
+	found := v1.SearchResult{Files: []v1.FoundFile{}}
 	p, err := clean(p)
 	if err != nil {
-		return nil, err
+		return found, err
 	}
 	match, err := matcher(query)
 	if err != nil {
-		return nil, err
+		return found, err
 	}
-	found := []v1.FoundFile{}
+	limits, began, seen := f.m.opt.Limits, time.Now(), 0
 	err = f.on(ctx, id, p, func(t *tree) error {
 		r, err := openDirfd(t.Root, p)
 		if err != nil {
@@ -32,25 +39,29 @@ func (f Files) Search(ctx context.Context, id, p, query string) ([]v1.FoundFile,
 		}
 		defer r.close()
 		up := strings.TrimPrefix(p+"/", "./")
-		w := walker{end: t.ctx, depth: f.m.opt.Limits.Depth, hidden: t.hidden(p),
+		w := walker{end: t.ctx, depth: limits.Depth, hidden: t.hidden(p),
 			deep: func(item) error { return nil },
 			visit: func(it item) error {
+				if seen++; seen > limits.Searched || seen%searchLook == 0 && time.Since(began) > limits.SearchTime {
+					return errEnough
+				}
 				if !match(it.name) {
 					return nil
 				}
-				e := entry(it.name, it.info)
-				found = append(found, v1.FoundFile{Path: up + it.path(), Type: e.Type, Size: e.Size})
-				if len(found) == f.m.opt.Limits.Found {
+				if len(found.Files) == limits.Found {
 					return errEnough
 				}
+				e := entry(it.name, it.info)
+				found.Files = append(found.Files, v1.FoundFile{Path: up + it.path(), Type: e.Type, Size: e.Size})
 				return nil
 			}}
 		return w.walk(r, "", 0)
 	})
-	if err != nil && !errors.Is(err, errEnough) {
-		return nil, refuseRead(p, err)
+	found.Truncated = errors.Is(err, errEnough)
+	if err != nil && !found.Truncated {
+		return v1.SearchResult{}, refuseRead(p, err)
 	}
-	slices.SortFunc(found, func(a, b v1.FoundFile) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(found.Files, func(a, b v1.FoundFile) int { return strings.Compare(a.Path, b.Path) })
 	return found, nil
 }
 

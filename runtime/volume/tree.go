@@ -19,6 +19,8 @@ type tree struct {
 	m    *Manager
 	ctx  func() error // the operation's end, as an error
 	used *account
+
+	space *space // that what is made here takes
 }
 
 // dirFlags open a folder and nothing else, so that a FIFO cannot block.
@@ -52,7 +54,11 @@ func (m *Manager) open(ctx context.Context, id string) (*tree, error) {
 		r.Close()
 		return nil, v1.ErrNotADirectory
 	}
-	return &tree{Root: r, m: m, ctx: ctx.Err, used: m.account(id)}, nil
+	t := &tree{Root: r, m: m, ctx: ctx.Err, used: m.account(id)}
+	if m.images.holds(id) || m.space.has(after) {
+		t.space = m.space
+	}
+	return t, nil
 }
 
 func (t *tree) close() { t.Close() }
@@ -137,7 +143,7 @@ func folders(r *os.Root, parts []string) int {
 // mkdir opens the folder name in up. If it is missing it is made with the mode
 // and owner of what the API makes, and its name is made durable.
 func (t *tree) mkdir(up *folder, name string) (*folder, error) {
-	if err := errors.Join(t.ctx(), t.used.fits(blockSize)); err != nil {
+	if err := errors.Join(t.ctx(), t.used.fits(blockSize), t.space.take(0, 0)); err != nil {
 		return nil, err
 	}
 	err := up.Mkdir(name, 0o755)

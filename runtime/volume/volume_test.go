@@ -267,7 +267,7 @@ func TestSearch(t *testing.T) {
 	found := func(p, query string) []v1.FoundFile {
 		list, err := b.Search(t.Context(), id, p, query)
 		require.NoError(t, err)
-		return list
+		return list.Files
 	}
 	require.Equal(t, []v1.FoundFile{{Path: "a/Latest.log", Type: "file", Size: 2}, {Path: "a/b/latest.log.gz", Type: "file", Size: 2}}, found(".", "LATEST"))
 	require.Equal(t, []v1.FoundFile{{Path: "a/Latest.log", Type: "file", Size: 2}}, found("a", "*.log"))
