@@ -56,4 +56,8 @@ type Deps struct {
 	// HeaderTimeout is the time for the first byte of a request, and then for its
 	// headers; 0: 10 s.
 	HeaderTimeout time.Duration
+
+	// FailureDelay is how long the answer to a wrong token waits, once an address
+	// has sent many; 0: 1 s.
+	FailureDelay time.Duration
 }

@@ -17,6 +17,9 @@ import (
 var (
 	errVendor      = &v1.Error{Code: "invalid_vendor_header", Message: "Invalid vendor header"}
 	errOrigin      = &v1.Error{Code: "origin_denied", Message: "Origin is not allowed"}
+	errPage        = &v1.Error{Code: "origin_denied", Message: "Origin is not allowed while authorization.enabled is false: name it in server.allowed_origins"}
+	errHost        = &v1.Error{Code: "host_denied", Message: "Host is not allowed while authorization.enabled is false: use localhost or a loopback address, or name the origin in server.allowed_origins"}
+	errFolded      = &v1.Error{Code: "malformed_request", Message: "Malformed request: a header is folded over several lines"}
 	errRoute       = &v1.Error{Code: "route_not_found", Message: "Route not found"}
 	errMethod      = &v1.Error{Code: "method_not_allowed", Message: "Method not allowed"}
 	errTimeout     = &v1.Error{Code: "request_timeout", Message: "Request timed out"}
@@ -42,6 +45,7 @@ var statuses = map[v1.Code]int{
 	auth.ErrUnauthorized.Code: 401,
 	errVendor.Code:            403,
 	errOrigin.Code:            403,
+	errHost.Code:              403,
 	auth.ErrScope.Code:        403,
 	v1.ContainerNotFound:      404,
 	v1.VolumeNotFound:         404,
@@ -71,10 +75,12 @@ var statuses = map[v1.Code]int{
 	errHeaders.Code:           431,
 	v1.ImageNotFound:          500,
 	v1.StoreFailed:            500,
+	v1.StoreDiskFull:          500, // the interface wants 500 for every failure of the store
 	v1.WriteDenied:            500,
 	errInternal.Code:          500,
 	errBusy.Code:              503,
 	v1.Unavailable:            503,
+	v1.EngineUnavailable:      503,
 	v1.DiskFull:               507,
 }
 
@@ -85,7 +91,9 @@ func refusal(err error) (told *v1.Error, known bool) {
 	var network net.Error
 	switch {
 	case errors.As(err, &told):
-		return told, true
+		return told, told.Code != v1.EngineUnavailable // why it is, an operator wants to read
+	case errors.Is(err, store.ErrDiskFull):
+		return v1.ErrStoreDiskFull, false
 	case errors.Is(err, store.ErrFailed), errors.Is(err, store.ErrClosed), errors.Is(err, store.ErrTooBig):
 		return v1.ErrStoreFailed, false
 	case errors.As(err, &fault):

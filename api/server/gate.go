@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"errors"
 	"log/slog"
 	"strings"
@@ -24,9 +25,21 @@ const (
 	bodyKey    = "body"   // the reservation for it
 )
 
+// folded reports whether a header goes on in a second line. Proxies read such
+// lines in different ways, and RFC 9112 lets a server refuse them.
+func folded(headers []byte) bool {
+	return bytes.Contains(headers, []byte("\n ")) || bytes.Contains(headers, []byte("\n\t"))
+}
+
 // gate checks the token, then the vendor header, before anything is said about
 // the route.
 func (s *Server) gate(c *fiber.Ctx) error {
+	if folded(c.Request().Header.RawHeaders()) {
+		return errFolded
+	}
+	if err := checkPage(c, s.settings.Current()); err != nil {
+		return err
+	}
 	r := s.specialRoute(c.Method(), c.Path())
 	if r.public {
 		c.Locals(publicKey, true)
@@ -81,11 +94,12 @@ func (s *Server) authenticate(c *fiber.Ctx, r route) (auth.Principal, error) {
 	if secret == "" && r.queryToken {
 		secret = c.Query("token")
 	}
-	caller, err := auth.Authenticate(s.store, s.settings.Current().Authorization, secret)
+	config := s.settings.Current().Authorization
+	caller, err := auth.Authenticate(s.store, config, secret)
 	if errors.Is(err, auth.ErrUnauthorized) {
-		s.failures.note(s.clientIP(c))
+		s.unauthorized(c, secret != "")
 	}
-	if own, is := c.Context().Conn().(*conn); is && err == nil {
+	if own, is := c.Context().Conn().(*conn); is && err == nil && config.Enabled {
 		own.all.prove(own, caller.TokenID)
 	}
 	return caller, err
@@ -120,15 +134,21 @@ func (s *Server) guard(r route) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		c.Locals(routeKey, r.path)
 		if public, _ := c.Locals(publicKey).(bool); public {
+			if expects(c) {
+				return nil
+			}
 			return r.handle(c)
 		}
 		caller := callerOf(c)
 		if !caller.HasScope(r.scope) && (r.orScope == "" || !caller.HasScope(r.orScope)) || r.nodeWide && caller.Restricted() {
 			return auth.ErrScope
 		}
+		if expects(c) {
+			return nil
+		}
 		if err := auth.Spend(s.store, caller); err != nil {
 			if errors.Is(err, auth.ErrUnauthorized) {
-				s.failures.note(s.clientIP(c))
+				s.unauthorized(c, true)
 			}
 			return err
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	v1 "berth/api/v1"
+	"berth/store"
 )
 
 // raw is a connection on which a test writes what it likes.
@@ -58,6 +59,9 @@ func TestMalformedRequestsGetConstantTexts(t *testing.T) {
 	for text, want := range map[string]string{
 		"GARBAGE-secret\n\n":                                                `400 {"error":"Malformed request"}`,
 		"GET / HTTP/1.1\nbad header secret\n\n":                             `400 {"error":"Malformed request"}`,
+		"GET / HTTP/1.1\n" + headers + "X: a\n b\n\n":                       `400 {"error":"Malformed request: a header is folded over several lines"}`,
+		"GET / HTTP/1.1\nX: a\n\tb\nHost: x\n\n":                            `400 {"error":"Malformed request: a header is folded over several lines"}`,
+		"GET /healthz HTTP/1.1\nHost: x\nX: a\n b\n\n":                      `400 {"error":"Malformed request: a header is folded over several lines"}`,
 		"BREW /containers HTTP/1.1\nHost: x\n\n":                            `401 {"error":"Missing or invalid authorization token"}`,
 		"BREW /nowhere HTTP/1.1\n" + headers + "\n":                         `404 {"error":"Route not found"}`,
 		"BREW /containers HTTP/1.1\n" + headers + "\n":                      `405 {"error":"Method not allowed"}`,
@@ -217,6 +221,27 @@ func TestAFailedStoreIs500(t *testing.T) {
 	h := newHarness(t)
 	h.refuseStore()
 	h.refuse(500, "Database operation failed", "POST", "/network/ports", object{"ip": "::", "port": 1, "protocol": "tcp"})
+}
+
+// TestTheCauseIsInTheCode, and in the log, but not in the text.
+func TestTheCauseIsInTheCode(t *testing.T) {
+	log := &lines{}
+	h := newHarnessWith(t, func(d *Deps) { d.Log = slog.New(slog.NewTextHandler(log, nil)) },
+		post("/full", v1.ScopeRead, func(*fiber.Ctx) error { return fmt.Errorf("%w: %w", store.ErrFailed, store.ErrDiskFull) }))
+	h.container("away", h.volume())
+	a := h.call("POST", "/containers/away/command", object{"command": "x"})
+	require.Equal(t, 503, a.status)
+	require.Equal(t, "engine_unavailable", a.header.Get("X-Error-Code"))
+	require.Equal(t, "2", a.header.Get("Retry-After"))
+	require.NotContains(t, a.raw, "secret")
+	require.Contains(t, log.String(), "/secret.sock")
+
+	c := h.dial()
+	c.send("POST /full HTTP/1.1\n" + headers + "\n")
+	resp, err := http.ReadResponse(c.r, nil)
+	require.NoError(t, err)
+	require.Equal(t, "500 store_disk_full", fmt.Sprint(resp.StatusCode, " ", resp.Header.Get("X-Error-Code")))
+	require.Contains(t, log.String(), "disk is full")
 }
 
 func TestFailuresAreLoggedSparinglyAndWithoutTheToken(t *testing.T) {

@@ -73,15 +73,19 @@ type harness struct {
 	client   *http.Client
 }
 
-// console is the input of containers that all run, but for "stopped".
+// console is the input of containers that all run, but for "stopped"; of "away"
+// the engine does not answer.
 type console struct {
 	mu   sync.Mutex
 	sent []string
 }
 
 func (c *console) Send(_ context.Context, id string, data []byte) error {
-	if id == "stopped" {
+	switch id {
+	case "stopped":
 		return v1.ErrNotRunning
+	case "away":
+		return fmt.Errorf("%w: dial unix /secret.sock", v1.ErrEngineUnavailable)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

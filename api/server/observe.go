@@ -71,6 +71,9 @@ func (s *Server) observe(c *fiber.Ctx) error {
 	if err != nil {
 		err = s.fail(c, err)
 	}
+	if passed, _ := c.Locals(continueKey).(bool); passed {
+		return err // it comes again, with its body
+	}
 	held, _ := c.Locals(bodyKey).(*reservation)
 	held.release()
 	drain(c)

@@ -61,9 +61,12 @@ func New(d Deps) *Server {
 	if d.HeaderTimeout == 0 {
 		d.HeaderTimeout = headerTimeout
 	}
+	if d.FailureDelay == 0 {
+		d.FailureDelay = failureDelay
+	}
 	s := &Server{deps: d, store: d.Store, settings: d.Settings, hub: d.Hub, log: d.Log}
 	s.metrics = newMetrics(d.Registerer)
-	s.failures = newFailures(d.Log, s.metrics.failures)
+	s.failures = newFailures(d, s.metrics.failures)
 	s.sessions = auth.NewSessions(d.Store, d.Settings)
 	s.bodies = newBodies(&s.underway)
 	s.permits = newPermits()
@@ -81,6 +84,7 @@ func New(d Deps) *Server {
 	})
 	s.app.Server().CloseOnShutdown = true
 	s.app.Server().Handler = canonical(s.app.Server().Handler)
+	s.app.Server().ExpectHandler = expect(s.app.Server().Handler)
 	s.app.Use(s.observe, s.gate)
 	s.register(s.routes())
 	return s

@@ -65,8 +65,10 @@ const (
 	SizeLimit         Code = "size_limit_exceeded"
 	ImageNotFound     Code = "image_not_found"
 	StoreFailed       Code = "store_failed"
+	StoreDiskFull     Code = "store_disk_full"
 	WriteDenied       Code = "write_denied"
 	Unavailable       Code = "unavailable"
+	EngineUnavailable Code = "engine_unavailable"
 	DiskFull          Code = "disk_full"
 	TooManyTokens     Code = "too_many_tokens"
 	TooManySessions   Code = "too_many_sessions"
@@ -83,11 +85,13 @@ var (
 	ErrPortNotInPool     = &Error{PortNotInPool, "Invalid port binding: port not in network pool"}
 	ErrImageNotFound     = &Error{ImageNotFound, "Failed to create Docker container: image not found"}
 	ErrStoreFailed       = &Error{StoreFailed, "Database operation failed"}
+	ErrStoreDiskFull     = &Error{StoreDiskFull, "Database operation failed"}
 	ErrWriteDenied       = &Error{WriteDenied, "Failed to write file: permission denied"}
 	ErrNoPorts           = &Error{NoPorts, "No available ports in pool"}
 	ErrContainerExists   = &Error{ContainerExists, "Container already exists"}
 	ErrAmbiguousVolume   = &Error{AmbiguousVolume, "Ambiguous volume id"}
 	ErrNotRunning        = &Error{NotRunning, "Container is not running"}
 	ErrSizeLimit         = &Error{SizeLimit, "Volume size limit exceeded"}
+	ErrEngineUnavailable = &Error{EngineUnavailable, "Docker does not answer; send the request again once it does"}
 	ErrDiskFull          = &Error{DiskFull, "Failed to write file: no space left on the host"}
 )

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	v1 "berth/api/v1"
@@ -84,7 +85,7 @@ func (d *daemon) watchHealth(ctx context.Context) error {
 func (d *daemon) unready() (reasons []string) {
 	err := d.store.Writable()
 	if err != nil {
-		reasons = append(reasons, "store: not writable")
+		reasons = append(reasons, storeReason(err))
 	}
 	if told := d.unwritable.Swap(err != nil); err != nil && !told {
 		d.log.Error("the store cannot be written", "err", err)
@@ -99,14 +100,29 @@ func (d *daemon) unready() (reasons []string) {
 	return reasons
 }
 
+// storeReason is why the store cannot be written, as far as everybody may know.
+func storeReason(err error) string {
+	if errors.Is(err, store.ErrDiskFull) {
+		return "store: the disk is full"
+	}
+	return "store: not writable"
+}
+
 // input is the console as package server needs it.
 type input struct{ consoles *console.Manager }
 
 // Send writes to a running container's standard input.
 func (i input) Send(ctx context.Context, id string, data []byte) error {
-	err := i.consoles.Input(ctx, id, data)
-	if errors.Is(err, runtime.ErrNotRunning) || errors.Is(err, runtime.ErrNotFound) {
+	return refusal(i.consoles.Input(ctx, id, data))
+}
+
+// refusal is err of the engine as a client gets it.
+func refusal(err error) error {
+	switch {
+	case errors.Is(err, runtime.ErrNotRunning), errors.Is(err, runtime.ErrNotFound):
 		return v1.ErrNotRunning
+	case errors.Is(err, runtime.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("%w: %w", v1.ErrEngineUnavailable, err)
 	}
 	return err
 }
@@ -117,10 +133,7 @@ type stats struct{ sampler *console.Sampler }
 // Stats measures a running container.
 func (s stats) Stats(ctx context.Context, id string) (v1.Stats, error) {
 	sample, err := s.sampler.Sample(ctx, id)
-	if errors.Is(err, runtime.ErrNotRunning) || errors.Is(err, runtime.ErrNotFound) {
-		return sample, v1.ErrNotRunning
-	}
-	return sample, err
+	return sample, refusal(err)
 }
 
 // Samples measures those of some containers that run.

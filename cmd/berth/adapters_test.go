@@ -2,12 +2,17 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"fmt"
 	"log/slog"
+	"net"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	v1 "berth/api/v1"
+	"berth/runtime"
 	"berth/store"
 )
 
@@ -23,4 +28,30 @@ func TestAStoreThatCannotBeWrittenIsLoggedOnce(t *testing.T) {
 		require.Contains(t, d.unready(), "store: not writable")
 	}
 	require.Equal(t, 1, strings.Count(log.String(), "cannot be written"))
+}
+
+func TestAFullDiskIsNamed(t *testing.T) {
+	require.Equal(t, "store: the disk is full", storeReason(fmt.Errorf("%w: %w", store.ErrFailed, store.ErrDiskFull)))
+	require.Equal(t, "store: not writable", storeReason(store.ErrFailed))
+}
+
+func TestTheEnginesRefusals(t *testing.T) {
+	require.ErrorIs(t, refusal(fmt.Errorf("input: %w", runtime.ErrNotFound)), v1.ErrNotRunning)
+	require.ErrorIs(t, refusal(fmt.Errorf("input: %w", runtime.ErrUnavailable)), v1.ErrEngineUnavailable)
+	require.ErrorIs(t, refusal(fmt.Errorf("input: %w", context.DeadlineExceeded)), v1.ErrEngineUnavailable)
+	require.NoError(t, refusal(nil))
+}
+
+// TestAPublicListenerIsWarnedOf unless it speaks TLS.
+func TestAPublicListenerIsWarnedOf(t *testing.T) {
+	for address, want := range map[string]int{"0.0.0.0": 1, "::": 1, "192.0.2.1": 1, "127.0.0.1": 0, "::1": 0} {
+		var out bytes.Buffer
+		log := slog.New(slog.NewTextHandler(&out, nil))
+		addr := &net.TCPAddr{IP: net.ParseIP(address), Port: 8070}
+		warnPublic(log, v1.Config{}, addr)
+		require.Equal(t, want, strings.Count(out.String(), "server.tls.cert"), address)
+		withTLS := v1.Config{Server: v1.ServerConfig{TLS: v1.TLSConfig{Cert: "c", Key: "k"}}}
+		warnPublic(log, withTLS, addr)
+		require.Equal(t, want, strings.Count(out.String(), "\n"), address)
+	}
 }

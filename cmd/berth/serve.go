@@ -68,6 +68,7 @@ func serve(ctx context.Context, l *loader, out io.Writer) error {
 	if err != nil {
 		return errors.Join(err, d.store.Close())
 	}
+	warnPublic(log, first.config, ln.Addr())
 	welcome(out, first, made, ln.Addr())
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
@@ -86,6 +87,17 @@ func listen(s *Settings) (net.Listener, error) {
 		return ln, nil
 	}
 	return tls.NewListener(ln, &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.GetCertificate}), nil
+}
+
+// warnPublic warns of a listener that others than this host reach, where what is
+// sent can be read on the way.
+func warnPublic(log *slog.Logger, c v1.Config, addr net.Addr) {
+	tcp, ok := addr.(*net.TCPAddr)
+	if c.Server.TLS.Enabled() || ok && tcp.IP.IsLoopback() {
+		return
+	}
+	log.Warn("berth listens on a public address without TLS: tokens and files can be read on the way; "+
+		"set server.tls.cert and server.tls.key, or set server.host to 127.0.0.1 and put a proxy with TLS in front", "address", addr.String())
 }
 
 // welcome tells a person who started berth by hand what to do next. The token

@@ -40,7 +40,10 @@ func TestFullDisk(t *testing.T) {
 	b.Verb(t, "other", "kill")
 	b.State(t, "other", "exit")
 	walk(t, b, nil, []row{{"POST /containers/other/start", "", 500, wrong("Database operation failed")}})
-	require.Equal(t, 503, b.Do(t, "GET", "/readyz", nil).Status)
+	require.Equal(t, "store_disk_full", b.Do(t, "POST", "/volumes", nil).Header.Get("X-Error-Code"))
+	unready := b.Do(t, "GET", "/readyz", nil)
+	require.Equal(t, 503, unready.Status)
+	require.Contains(t, string(unready.Body), "store: the disk is full")
 	require.Equal(t, 200, b.Do(t, "GET", "/healthz", nil).Status)
 
 	require.NoError(t, os.Remove(filler))
