@@ -369,7 +369,7 @@ func TestASlowClientGets1013(t *testing.T) {
 		h.print("mc", v1.ServerConsole, big)
 	}
 	for i := range 1500 {
-		h.hub.Event(v1.Event{Seq: uint64(10 + i), Container: "mc", Event: v1.EventState, Data: "ready", Time: time.Now()})
+		h.hub.Event(v1.Event{Seq: uint64(10 + i), Epoch: h.store.History.Epoch(), Container: "mc", Event: v1.EventState, Data: "ready", Time: time.Now()})
 		if i%100 == 0 {
 			for m := good.next(); m["seq"] != float64(10+i); m = good.next() {
 			}
