@@ -194,7 +194,7 @@ func TestUpload(t *testing.T) {
 	a = h.do(request{method: "PUT", path: h.at("files/content", "path", "parts"), body: "x", header: http.Header{"Content-Range": {"bytes 5-5/10"}}})
 	require.Equal(t, 400, a.status)
 	require.Equal(t, "0123456789", h.get("parts"))
-	h.manager.SetLimit(h.id, 1, 0)
+	h.manager.SetLimit(h.id, 1, v1.Usage{})
 	a = h.do(request{method: "PUT", path: h.at("files/content", "path", "x"), body: "x"})
 	require.Equal(t, "413 Volume size limit exceeded", fmt.Sprint(a.status, " ", a.json["error"]))
 }

@@ -16,9 +16,9 @@ type Directories interface {
 	Ensure(id string) error
 	Check(id string) error // v1.ErrDirectoryMissing, v1.ErrNotADirectory
 	Remove(ctx context.Context, id string) error
-	SetLimit(id string, limit, size int64)
-	Used(id string) int64
-	Scan(ctx context.Context, id string) (int64, error)
+	SetLimit(id string, limit int64, last v1.Usage)
+	Used(id string) v1.Usage
+	Scan(ctx context.Context, id string) (v1.Usage, error)
 }
 
 const (
@@ -47,7 +47,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, id string) (controller.Resul
 	case v.Meta.Deleted:
 		return r.remove(ctx, id)
 	}
-	r.Directories.SetLimit(id, limit, v.Status.Size)
+	r.Directories.SetLimit(id, limit, v.Status.Usage())
 	condition, err := r.directory(v)
 	if err != nil {
 		return settled, errors.Join(err, r.note(id, condition))
@@ -95,7 +95,8 @@ func (r *Reconciler) note(id string, c v1.Condition) error {
 	return r.Store.Update(func(tx *store.Tx) error {
 		return store.Volumes.SetStatus(tx, id, func(s *v1.VolumeStatus) {
 			s.Created = s.Created || c.Status == v1.True
-			s.Size = r.Directories.Used(id)
+			used := r.Directories.Used(id)
+			s.Size, s.Files = used.Bytes, used.Files
 			s.Conditions = v1.SetCondition(s.Conditions, c, tx.Now())
 		})
 	})

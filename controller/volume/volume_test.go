@@ -68,19 +68,19 @@ func (d *disk) Remove(ctx context.Context, id string) error {
 	return nil
 }
 
-func (d *disk) SetLimit(id string, limit, _ int64) {
+func (d *disk) SetLimit(id string, limit int64, _ v1.Usage) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.limits[id] = limit
 }
 
-func (d *disk) Used(string) int64 {
+func (d *disk) Used(string) v1.Usage {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.used
+	return v1.Usage{Bytes: d.used}
 }
 
-func (d *disk) Scan(context.Context, string) (int64, error) { return d.Used(""), nil }
+func (d *disk) Scan(context.Context, string) (v1.Usage, error) { return d.Used(""), nil }
 
 func (d *disk) removed() []string {
 	d.mu.Lock()

@@ -18,6 +18,7 @@ type account struct {
 	mu    sync.Mutex
 	known bool  // a scan, or the last one before a restart, has set used
 	used  int64 // bytes on disk
+	files int64 // files and folders, as last measured
 	held  int64 // bytes of operations under way
 	limit int64 // 0 is none
 	swept bool  // what a crash, or a removal that was cut off, left was removed
@@ -38,23 +39,22 @@ func (m *Manager) account(id string) *account {
 
 // SetLimit bounds the volume to limit bytes, 0 for no bound. Size is what it
 // used when it was last measured; it counts until the first scan.
-func (m *Manager) SetLimit(id string, limit, size int64) {
+func (m *Manager) SetLimit(id string, limit int64, last v1.Usage) {
 	a := m.account(id)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.limit = max(0, limit)
 	if !a.known {
-		a.known, a.used = true, a.used+size
+		a.known, a.used, a.files = true, a.used+last.Bytes, last.Files
 	}
 }
 
-// Used is what the volume uses, in bytes on disk, as far as is known without
-// looking.
-func (m *Manager) Used(id string) int64 {
+// Used is what the volume uses, as far as is known without a scan.
+func (m *Manager) Used(id string) v1.Usage {
 	a := m.account(id)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return max(0, a.used)
+	return v1.Usage{Bytes: max(0, a.used), Files: a.files}
 }
 
 // fits refuses n more bytes that are over the limit.
@@ -80,9 +80,9 @@ func (a *account) settle(n int64) {
 }
 
 // measured sets what a scan has found.
-func (a *account) measured(n int64) {
+func (a *account) measured(u v1.Usage) {
 	a.mu.Lock()
-	a.known, a.used = true, n
+	a.known, a.used, a.files = true, u.Bytes, u.Files
 	a.mu.Unlock()
 }
 
@@ -141,20 +141,24 @@ func (s *share) end() {
 	s.n = 0
 }
 
-// onDisk is what a file occupies. One of several hard links occupies nothing
-// by itself.
+// onDisk is what a file occupies, in bytes. One of several hard links occupies
+// nothing by itself. Anything else occupies a block at least, as it takes an
+// inode: nobody can make more of them than blocks.
 func onDisk(info fs.FileInfo) int64 {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
-		return info.Size()
+		return max(info.Size(), blockSize)
 	}
 	if st.Nlink > 1 && !info.IsDir() {
 		return 0
 	}
-	return st.Blocks * 512
+	return blocks(st)
 }
 
-// roundUp is what n bytes of a file will occupy.
+// blocks is what an inode occupies, in bytes, whatever its number of links.
+func blocks(st *syscall.Stat_t) int64 { return max(st.Blocks*512, blockSize) }
+
+// roundUp is what n bytes of a file will occupy, beside the block of an empty file.
 func roundUp(n int64) int64 { return (n + blockSize - 1) / blockSize * blockSize }
 
 // share begins an operation that makes use of the volume's space.

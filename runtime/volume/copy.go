@@ -190,6 +190,9 @@ func (c *copier) link(it item, as string) error {
 	if !inside(path.Join(c.src, it.path()), target) {
 		return nil
 	}
+	if err := c.share.grow(blockSize); err != nil {
+		return err
+	}
 	if err := c.out.dir().symlink(target, as); err != nil {
 		return err
 	}
@@ -207,8 +210,11 @@ func (c *copier) file(it item, as string) error {
 		return err
 	}
 	defer dst.Close()
-	size := it.info.Size()
+	size, before := it.info.Size(), c.share.n
 	err = eachExtent(src, size, func(off, n int64) error { return c.part(src, dst, off, n) })
+	if err == nil && c.share.n == before { // no data: an inode all the same
+		err = c.share.grow(blockSize)
+	}
 	if err != nil {
 		return err
 	}

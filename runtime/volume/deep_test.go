@@ -24,5 +24,5 @@ func TestDeepPaths(t *testing.T) {
 	require.Equal(t, "file_exists", code(b.Mkdir(ctx, id, deep)))
 	require.NoError(t, b.Delete(ctx, id, "a"))
 	require.Less(t, time.Since(began), 10*time.Second)
-	require.Zero(t, b.Used(id))
+	require.Zero(t, b.Used(id).Bytes)
 }

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	v1 "berth/api/v1"
 )
 
 // images keeps volumes that have a file system of their own: a sparse file with
@@ -121,6 +123,15 @@ func (i *images) mount(ctx context.Context, id string) error {
 		return errors.Join(err, os.Remove(i.place(id)))
 	}
 	return errors.Join(os.Chmod(i.place(id), 0o700), ignoreMissing(os.Remove(filepath.Join(i.place(id), "lost+found"))))
+}
+
+// used is what the volume's file system has in use.
+func (i *images) used(id string) (v1.Usage, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(i.place(id), &st); err != nil {
+		return v1.Usage{}, &os.PathError{Op: "statfs", Path: id, Err: err}
+	}
+	return v1.Usage{Bytes: int64(st.Blocks-st.Bfree) * st.Frsize, Files: int64(st.Files - st.Ffree)}, nil
 }
 
 // mounted says whether a file system other than that of the volumes' directory

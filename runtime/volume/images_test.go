@@ -22,7 +22,7 @@ func newHardBox(t *testing.T) (box, string) {
 	base := filepath.Join(t.TempDir(), "volumes")
 	m := openHard(t, base)
 	require.NoError(t, m.HardLimit())
-	m.SetLimit(id, 16<<20, 0)
+	m.SetLimit(id, 16<<20, v1.Usage{})
 	require.NoError(t, m.Ensure(id))
 	t.Cleanup(func() { require.NoError(t, openHard(t, base).Remove(context.Background(), id)) })
 	return box{m, m.Files(), m.Path(id), ""}, base
@@ -50,7 +50,7 @@ func TestHardLimit(t *testing.T) {
 	require.ErrorIs(t, b.Write(ctx, id, "more", content(2<<20)), v1.ErrSizeLimit)
 	require.Len(t, b.get(t, "a/file"), 1<<20)
 
-	b.SetLimit(id, 300<<20, 0)
+	b.SetLimit(id, 300<<20, v1.Usage{})
 	require.NoError(t, b.Check(id), "it grows, while it is mounted or with the next mount")
 	require.NoError(t, unix.Unmount(b.dir, 0))
 	require.Eventually(t, func() bool { return b.Check(id) == nil }, 20*time.Second, 20*time.Millisecond)

@@ -25,10 +25,10 @@ func content(n int) *bytes.Reader { return bytes.NewReader(bytes.Repeat([]byte{'
 func TestSizeLimit(t *testing.T) {
 	b := newBox(t, options())
 	ctx := t.Context()
-	b.SetLimit(id, 1<<20, 0)
+	b.SetLimit(id, 1<<20, v1.Usage{})
 	require.NoError(t, b.Write(ctx, id, "half", content(512<<10)))
 	require.NoError(t, b.Write(ctx, id, "half", content(1000<<10)), "what is replaced does not count")
-	used := b.Used(id)
+	used := b.Used(id).Bytes
 	require.InDelta(t, 1000<<10, used, 8192)
 	for name, call := range map[string]func() error{
 		"write":  func() error { return b.Write(ctx, id, "more", content(64<<10)) },
@@ -43,21 +43,21 @@ func TestSizeLimit(t *testing.T) {
 		require.ErrorIs(t, call(), v1.ErrSizeLimit, name)
 	}
 	require.Len(t, b.get(t, "half"), 1000<<10, "the old content is intact")
-	require.InDelta(t, used, b.Used(id), 50<<10)
+	require.InDelta(t, used, b.Used(id).Bytes, 50<<10)
 
 	b.put(t, "a.tar.gz", string(pack(t, "tar.gz", []part{{name: "x", data: strings.Repeat("x", 200<<10)}})))
 	require.ErrorIs(t, b.Decompress(ctx, id, "a.tar.gz", "out"), v1.ErrSizeLimit)
 	require.NoError(t, b.Delete(ctx, id, "half"))
-	require.Less(t, b.Used(id), int64(64<<10))
+	require.Less(t, b.Used(id).Bytes, int64(64<<10))
 	require.NoError(t, b.Decompress(ctx, id, "a.tar.gz", "out"))
-	require.InDelta(t, 200<<10, b.Used(id), 64<<10)
+	require.InDelta(t, 200<<10, b.Used(id).Bytes, 64<<10)
 }
 
 func TestUseIsThatOfAScan(t *testing.T) {
 	b := newBox(t, options())
 	ctx := t.Context()
-	b.SetLimit(id, 0, 12345)
-	require.Equal(t, int64(12345), b.Used(id), "as it was before the restart")
+	b.SetLimit(id, 0, v1.Usage{Bytes: 12345})
+	require.Equal(t, int64(12345), b.Used(id).Bytes, "as it was before the restart")
 	_, err := b.Scan(ctx, id)
 	require.NoError(t, err)
 	require.NoError(t, b.Write(ctx, id, "a/b/c", content(100_000)))
@@ -69,10 +69,10 @@ func TestUseIsThatOfAScan(t *testing.T) {
 	require.NoError(t, b.Decompress(ctx, id, "z.tar", "out"))
 	require.NoError(t, b.Decompress(ctx, id, "z.tar", "out"), "again over what is there")
 	require.NoError(t, b.Delete(ctx, id, "a"))
-	kept := b.Used(id)
+	kept := b.Used(id).Bytes
 	measured, err := b.Scan(ctx, id)
 	require.NoError(t, err)
-	require.InDelta(t, measured, kept, 16<<10)
+	require.InDelta(t, measured.Bytes, kept, 16<<10)
 	require.Equal(t, measured, b.Used(id))
 }
 
@@ -88,7 +88,7 @@ func TestScan(t *testing.T) {
 	deep(t, b.dir, long, 300, 100_000)
 	size, err := b.Scan(t.Context(), id)
 	require.NoError(t, err)
-	require.InDelta(t, 200_000+300*4096, size, 40_000)
+	require.InDelta(t, 200_000+300*4096, size.Bytes, 40_000)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = b.Scan(ctx, id)

@@ -190,6 +190,9 @@ func (u *unfolding) link(in *dirfd, base string, e unfolded) error {
 	if !inside(path.Join(u.dest, e.name), e.target) || strings.ContainsRune(e.target, 0) || len(e.target) > v1.MaxPath {
 		return v1.ErrInvalidPath
 	}
+	if err := u.share.grow(blockSize); err != nil {
+		return err
+	}
 	if err := in.symlink(e.target, base); err != nil {
 		return err
 	}

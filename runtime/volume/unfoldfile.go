@@ -23,8 +23,14 @@ func (u *unfolding) file(in *dirfd, base string, e unfolded) error {
 		return err
 	}
 	defer f.Close()
+	before := u.bytes
 	if err := u.pour(f, e.content); err != nil {
 		return err
+	}
+	if u.bytes == before {
+		if err := u.share.grow(blockSize); err != nil {
+			return err
+		}
 	}
 	if err := errors.Join(u.t.finish(f, e.mode.Perm()), f.Close()); err != nil {
 		return err

@@ -118,11 +118,16 @@ func (t *tree) fill(x *temp, content io.Reader, sh *share) (int64, error) {
 func pour(t *tree, f *os.File, src io.Reader, sh *share) error {
 	buf := t.m.bufs.Get().(*[]byte)
 	defer t.m.bufs.Put(buf)
-	for {
+	for empty := true; ; empty = false {
 		if err := t.ctx(); err != nil {
 			return err
 		}
 		n, end := fillBuffer(src, *buf)
+		if n == 0 && empty {
+			if err := sh.grow(blockSize); err != nil {
+				return err
+			}
+		}
 		if n > 0 {
 			if err := sh.grow(roundUp(int64(n))); err != nil {
 				return err

@@ -1,0 +1,115 @@
+package cgroup
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+const held = 1 << 20
+
+// ownReader sees this process as a container.
+func ownReader(t *testing.T) *Reader {
+	t.Helper()
+	cgroups, _ := host(t, map[string]string{"cgroup/memory/docker/" + id + "/cgroup.procs": fmt.Sprintf("0\n%d\n", os.Getpid())})
+	return newReader(cgroups, "/proc", nil)
+}
+
+// unlinkedFile is open, and has 1 MiB and no name.
+func unlinkedFile(t *testing.T, dir string) *os.File {
+	t.Helper()
+	f, err := os.Create(filepath.Join(dir, "f"))
+	require.NoError(t, err)
+	_, err = f.Write(make([]byte, held))
+	require.NoError(t, err)
+	require.NoError(t, f.Sync())
+	require.NoError(t, os.Remove(f.Name()))
+	return f
+}
+
+func count(t *testing.T, r *Reader, except uint64) int64 {
+	t.Helper()
+	n, err := r.Unlinked(context.Background(), id, except)
+	require.NoError(t, err)
+	return n
+}
+
+// TestUnlinkedFilesCount that are open, open twice, mapped, or of one thread.
+func TestUnlinkedFilesCount(t *testing.T) {
+	r, dir := ownReader(t), t.TempDir()
+	before := count(t, r, 0)
+	f := unlinkedFile(t, dir)
+	twice, err := unix.Dup(int(f.Fd()))
+	require.NoError(t, err)
+	require.EqualValues(t, held, count(t, r, 0)-before, "once")
+	var st unix.Stat_t
+	require.NoError(t, unix.Fstat(twice, &st))
+	require.Zero(t, count(t, r, st.Dev), "on a device that something else bounds")
+
+	mapped, err := unix.Mmap(twice, 0, held, unix.PROT_READ, unix.MAP_SHARED)
+	require.NoError(t, err)
+	require.NoError(t, unix.Close(twice))
+	require.NoError(t, f.Close())
+	require.EqualValues(t, held, count(t, r, 0)-before, "mapped alone")
+	require.NoError(t, unix.Munmap(mapped))
+	require.Equal(t, before, count(t, r, 0))
+
+	named, err := os.Create(filepath.Join(dir, "f (deleted)"))
+	require.NoError(t, err)
+	defer named.Close()
+	_, err = named.Write(make([]byte, held))
+	require.NoError(t, err)
+	memory, err := unix.MemfdCreate("m", 0)
+	require.NoError(t, err)
+	defer unix.Close(memory)
+	_, err = unix.Write(memory, make([]byte, held))
+	require.NoError(t, err)
+	require.Equal(t, before, count(t, r, 0), "neither a name that looks so, nor memory")
+}
+
+func TestHandlesOfOneThreadCount(t *testing.T) {
+	r, dir := ownReader(t), t.TempDir()
+	before := count(t, r, 0)
+	opened, end, ended := make(chan error), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		runtime.LockOSThread() // and never unlocked: the thread ends with its handles
+		if err := unix.Unshare(unix.CLONE_FILES); err != nil {
+			opened <- err
+			return
+		}
+		fd, err := unix.Open(filepath.Join(dir, "g"), unix.O_CREAT|unix.O_RDWR, 0o600)
+		if err == nil {
+			_, err = unix.Write(fd, make([]byte, held))
+		}
+		if err == nil {
+			err = unix.Fsync(fd)
+		}
+		if err == nil {
+			err = unix.Unlink(filepath.Join(dir, "g"))
+		}
+		opened <- err
+		<-end
+		_ = unix.Close(fd)
+	}()
+	require.NoError(t, <-opened)
+	require.EqualValues(t, held, count(t, r, 0)-before)
+	close(end)
+	<-ended
+}
+
+func TestUnlinkedOfWhatIsNotSeenIsZero(t *testing.T) {
+	n, err := newReader(t.TempDir(), "/proc", nil).Unlinked(t.Context(), id, 0)
+	require.NoError(t, err)
+	require.Zero(t, n)
+	ended, end := context.WithCancel(t.Context())
+	end()
+	_, err = ownReader(t).Unlinked(ended, id, 0)
+	require.ErrorIs(t, err, context.Canceled)
+}
