@@ -57,6 +57,14 @@ type State struct {
 	StopTimeout time.Duration // see Spec; 0: the engine's default
 }
 
+// Writable is where a container keeps what it writes outside its mounts.
+type Writable struct {
+	ContainerID string   // the engine's
+	Dirs        []string // directories of the host
+	Files       []string // and single files
+	Size        int64    // bytes of what has no directory that can be seen
+}
+
 // Live is the limits that an engine can change while a container runs. A
 // limit can be changed live, but neither appear nor vanish: 0 stays 0.
 type Live struct {

@@ -71,6 +71,7 @@ type DockerConfig struct {
 	Network       string              `yaml:"network" json:"network"`               // empty: a bridge of berth's own
 	PidsLimit     int64               `yaml:"pids_limit" json:"pids_limit"`
 	NofileLimit   int64               `yaml:"nofile_limit" json:"nofile_limit"` // open files of each process; 0: the engine's own
+	RootLimit     Size                `yaml:"root_limit" json:"root_limit"`     // of what a container writes outside its volume; 0 is none
 	LogMaxSize    Size                `yaml:"log_max_size" json:"log_max_size"` // of one file of Docker's log
 	LogMaxFiles   int                 `yaml:"log_max_files" json:"log_max_files"`
 }

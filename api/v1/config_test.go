@@ -86,6 +86,7 @@ var faults = []struct {
 	{"docker.network", func(c *Config) { c.Docker.Network = "-x" }},
 	{"docker.network", func(c *Config) { c.Docker.Network = "host" }},
 	{"docker.pids_limit", func(c *Config) { c.Docker.PidsLimit = 0 }},
+	{"docker.root_limit", func(c *Config) { c.Docker.RootLimit = KiB }},
 	{"docker.log_max_size", func(c *Config) { c.Docker.LogMaxSize = KiB }},
 	{"docker.log_max_files", func(c *Config) { c.Docker.LogMaxFiles = 0 }},
 	{"firewall.backend", func(c *Config) { c.Firewall.Backend = "nft" }},

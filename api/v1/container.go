@@ -83,7 +83,7 @@ type Limits struct {
 	CPU      float64 `json:"cpu"`                 // cores
 	Swap     int64   `json:"swap,omitempty"`      // bytes beside memory
 	Pids     int64   `json:"pids,omitempty"`      // processes and threads; 0: docker.pids_limit
-	Disk     int64   `json:"disk,omitempty"`      // bytes of the volume
+	Disk     int64   `json:"disk,omitempty"`      // bytes of the volume and of what is written outside it
 	IOWeight uint16  `json:"io_weight,omitempty"` // 10 to 1000
 }
 
@@ -194,4 +194,6 @@ const (
 // Reasons that code acts on.
 const (
 	ReasonImageNotFound = "ImageNotFound"
+	ReasonOverLimit     = "OverLimit"     // the volume, with what was written outside it, is over its limit
+	ReasonRootOverLimit = "RootOverLimit" // what was written outside the volume is over docker.root_limit
 )

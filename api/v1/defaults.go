@@ -17,7 +17,7 @@ func Defaults() Config {
 			MaxFileSize: 100 * MiB, MaxExtractSize: 10 * GiB, HardLimit: HardLimitNone,
 			UID: -1, GID: -1,
 		},
-		Docker:   DockerConfig{PidsLimit: 512, NofileLimit: 16384, LogMaxSize: 20 * MiB, LogMaxFiles: 2},
+		Docker:   DockerConfig{PidsLimit: 512, NofileLimit: 16384, RootLimit: 10 * GiB, LogMaxSize: 20 * MiB, LogMaxFiles: 2},
 		Firewall: FirewallConfig{Backend: BackendAuto, EgressFilter: true},
 		Reconcile: ReconcileConfig{
 			Workers: 8, Resync: Duration(time.Minute), CreateWait: Duration(2 * time.Second),

@@ -10,7 +10,7 @@ type VolumeSpec struct {
 
 // VolumeStatus is what berth observed.
 type VolumeStatus struct {
-	Created    bool        `json:"created"`        // the directory was made; from then on it is never made again
+	Created    bool        `json:"created"`         // the directory was made; from then on it is never made again
 	Size       int64       `json:"size,omitempty"`  // bytes on disk, as last measured
 	Files      int64       `json:"files,omitempty"` // files and folders, as last measured
 	Conditions []Condition `json:"conditions,omitempty"`
@@ -40,6 +40,9 @@ func FilesLimit(bytes int64) int64 {
 	}
 	return max(bytes/bytesPerFile, filesAtLeast)
 }
+
+// Add is the usage of both.
+func (u Usage) Add(v Usage) Usage { return Usage{u.Bytes + v.Bytes, u.Files + v.Files} }
 
 // Exceeds reports whether the usage is over a limit in bytes, or over its
 // FilesLimit. 0 is no limit.

@@ -15,7 +15,7 @@ import (
 // other key is read once, at start. A key that ends in a dot is a whole section.
 var liveKeys = []string{
 	"server.tls.", "server.body_limit", "server.allowed_origins", "server.trusted_proxies",
-	"authorization.token", "authorization.max_ttl", "docker.allowed_mounts", "docker.registries",
+	"authorization.token", "authorization.max_ttl", "docker.allowed_mounts", "docker.registries", "docker.root_limit",
 	"remote.", "storage.max_file_size", "reconcile.create_wait",
 	"events.", "metrics.public", "log.level",
 }

@@ -40,6 +40,7 @@ type daemon struct {
 	hub      *stream.Hub
 	consoles *console.Manager
 	sampler  *console.Sampler
+	meter    *cgroup.Reader
 	server   *server.Server
 
 	health     atomic.Pointer[health]      // of the engine; nil: it was not asked yet
@@ -107,10 +108,10 @@ func (d *daemon) makeConsoles() {
 	dir := filepath.Join(d.settings.Current().Storage.DataPath, "console")
 	d.hub = stream.New(dir, stream.Options{Registerer: d.metrics, Log: d.log})
 	d.consoles = console.New(d.engine, d.hub, console.Options{Log: d.log})
-	meter := cgroup.New(d.engine)
+	d.meter = cgroup.New(d.engine)
 	disk := func(id string) (int64, bool) { return diskUsage(d.store, id) }
-	d.sampler = console.NewSampler(d.consoles, meter, d.hub, console.SamplerOptions{Disk: disk, Log: d.log})
-	d.metrics.MustRegister(console.NewCollector(d.consoles, meter))
+	d.sampler = console.NewSampler(d.consoles, d.meter, d.hub, console.SamplerOptions{Disk: disk, Log: d.log})
+	d.metrics.MustRegister(console.NewCollector(d.consoles, d.meter))
 	d.part("consoles", d.consoles.Run)
 	d.part("stats", d.sampler.Run)
 	d.part("events", d.tellEvents)

@@ -77,10 +77,11 @@ func (d *daemon) containerLoop(m *controller.Metrics) *controller.Loop {
 	d.part("image pulls", func(ctx context.Context) error { pulls.Run(ctx); return nil })
 	slots, outage := container.NewSlots(heavyCalls), &container.Outage{}
 	c := d.settings.Current().Reconcile
+	roots := d.roots()
 	r := &container.Reconciler{
 		Store: d.store, Engine: d.engine, Console: d.consoles, Pulls: pulls,
 		Orphans: &container.Orphans{Grace: orphanGrace, Log: d.log},
-		Slots:   slots, Outage: outage, Timers: &container.Timers{}, Now: time.Now,
+		Slots:   slots, Outage: outage, Roots: roots, Timers: &container.Timers{}, Now: time.Now,
 		Crash: container.CrashBackOff{Initial: firstCrashWait, Max: time.Duration(c.Backoff.Max),
 			ResetAfter: time.Duration(c.Backoff.ResetAfter)},
 		BootID: bootID(), Volume: d.volumes.Path, Auth: d.registryAuth, Mounts: d.mounts, Metrics: m, Log: d.log,
@@ -91,7 +92,7 @@ func (d *daemon) containerLoop(m *controller.Metrics) *controller.Loop {
 		Watch: []controller.Source{
 			controller.List(store.Containers.Lister(d.store)), // at the start: what is asked from then on passes these
 			container.Watch(d.engine, outage, func() { d.listed.Store(true) }),
-			d.consoles.Source,
+			d.consoles.Source, roots.Source(),
 			controller.Every(d.resync(), store.Containers.Lister(d.store)),
 		},
 		Awaited: []controller.Source{pulls.Source, slots.Source},

@@ -30,6 +30,7 @@ type Reconciler struct {
 	Outage  *Outage
 	Timers  *Timers
 	Now     func() time.Time // the host's clock
+	Roots   *Roots
 	Crash   CrashBackOff
 	BootID  string                             // of the host
 	Volume  func(volumeID string) (dir string) // where a volume is
@@ -74,7 +75,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, id string) (controller.Resul
 
 // next looks at a container and plans its next step.
 func (r *Reconciler) next(ctx context.Context, id string) (step, Step, error) {
-	c, over, err := r.load(id)
+	c, space, err := r.load(id)
 	if err != nil {
 		return step{}, Step{}, err
 	}
@@ -82,13 +83,12 @@ func (r *Reconciler) next(ctx context.Context, id string) (step, Step, error) {
 	if err != nil {
 		return step{}, Step{}, err
 	}
-	o.Over = over
+	o.Over, o.Shed = r.pressure(c, o, space)
 	return step{Reconciler: r, c: c, o: o}, Plan(c, o), nil
 }
 
-// load reads a container, and whether its volume was over its limit when it was
-// last measured.
-func (r *Reconciler) load(id string) (c v1.Container, over bool, err error) {
+// load reads a container, and what its volume occupied when it was last measured.
+func (r *Reconciler) load(id string) (c v1.Container, s space, err error) {
 	err = r.Store.View(func(tx *store.Tx) (err error) {
 		if c, err = store.Containers.Get(tx, id); err != nil {
 			return err
@@ -97,11 +97,10 @@ func (r *Reconciler) load(id string) (c v1.Container, over bool, err error) {
 		if errors.Is(err, store.ErrNotFound) {
 			return nil // its directory is another matter, and the engine's to refuse
 		}
-		limit := diskLimit(c.Spec, v.Spec)
-		over = limit > 0 && v.Status.Size > limit
+		s = space{diskLimit(c.Spec, v.Spec), v.Status.Usage()}
 		return err
 	})
-	return c, over, err
+	return c, s, err
 }
 
 // observe looks at the host. It asks only what Plan needs: an idle container

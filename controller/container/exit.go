@@ -69,6 +69,8 @@ func (s ending) noteExit() error {
 		}
 		switch {
 		case s.c.Spec.Power != v1.PowerOn || st.Ran != s.c.Spec.Run:
+		case stopped && pressure(s.c) == v1.ReasonRootOverLimit:
+			s.nextCrash(st, now)
 		case stopped: // for want of space, or of the newest spec: it goes on when there is some
 			st.NextRetryAt = &now
 		default:

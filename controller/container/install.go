@@ -222,6 +222,8 @@ func (s installing) noteFailure(in runtime.State) error {
 	case in.ExitCode == killedCode && s.o.InstallFor >= installTimeout(s.c.Spec),
 		in.FinishedAt.Sub(in.StartedAt) >= installTimeout(s.c.Spec):
 		return s.failInstall("TimedOut", fmt.Sprintf("the installation took longer than %s", installTimeout(s.c.Spec)))
+	case in.ExitCode == killedCode && pressed(s.c) && !in.OOMKilled:
+		return s.failInstall(v1.DiskPressure, "the installation was stopped: what it wrote is over a limit of disk space")
 	case in.OOMKilled:
 		return s.failInstall("OutOfMemory", "the installation ran out of memory")
 	}

@@ -20,7 +20,8 @@ type Observed struct {
 	Heard       bool          // what a run that has ended printed was read; looked at only before its end is told
 	Lost        bool          // the server exited while the engine was away; decides only while instances are unknown
 	InstallLost bool          // so did the installer
-	Over        bool          // the volume holds more than its limit
+	Over        string        // why the container is under disk pressure, a reason; empty: it is not
+	Shed        bool          // and would not be without what the server has written outside its volume
 
 	StopFor     time.Duration // since the run was asked to exit; see Timers
 	InstallFor  time.Duration // since the installer was first observed running
@@ -34,7 +35,7 @@ func Plan(c v1.Container, o Observed) Step {
 		return planDelete(c, o)
 	case oomToldLate(c, o.Server):
 		return do(NoteOOM)
-	case o.Over != pressed(c):
+	case o.Over != pressure(c):
 		return do(NotePressure)
 	case o.Server.Paused, o.Install.Paused:
 		return do(Unpause)
@@ -46,8 +47,8 @@ func Plan(c v1.Container, o Observed) Step {
 		return planOff(c, o)
 	case c.Spec.Power == v1.PowerOn && !pressed(c):
 		return planOn(c, o)
-	case c.Spec.Power == v1.PowerOn && o.Server.Running && o.PressureFor < pressureGrace:
-		return await(AwaitSpace, o.Now.Add(pressureGrace-o.PressureFor))
+	case c.Spec.Power == v1.PowerOn && o.Server.Running && o.PressureFor < pressureLimit(c):
+		return await(AwaitSpace, o.Now.Add(pressureLimit(c)-o.PressureFor))
 	}
 	return planOff(c, o)
 }
@@ -107,10 +108,10 @@ func planInstaller(c v1.Container, o Observed) Step {
 		return end(o, o.Install, FinishInstall)
 	case otherEngine(c, o):
 		return do(NoteEngine)
-	case o.InstallFor >= installTimeout(c.Spec):
+	case installLeft(c, o) <= 0:
 		return do(KillInstaller)
 	}
-	return await(AwaitInstall, o.Now.Add(installTimeout(c.Spec)-o.InstallFor))
+	return await(AwaitInstall, o.Now.Add(installLeft(c, o)))
 }
 
 // finishInstall is for an installation that went well. What is ready has its
@@ -211,12 +212,12 @@ func planStop(c v1.Container, o Observed) Step {
 		return do(KillServer)
 	case c.Status.Phase != v1.Stopping:
 		return do(NoteStopping)
-	case o.StopFor >= stopTimeout(c.Spec):
+	case o.StopFor >= stopLimit(c):
 		return do(KillServer)
 	case !c.Status.StopSent:
 		return do(SendStop)
 	}
-	return await(AwaitStop, o.Now.Add(stopTimeout(c.Spec)-o.StopFor))
+	return await(AwaitStop, o.Now.Add(stopLimit(c)-o.StopFor))
 }
 
 // prepare sees that a container stands ready that was made from the spec, so
@@ -229,9 +230,11 @@ func prepare(c v1.Container, o Observed, next Step) Step {
 		return do(RemoveServer)
 	case next.Do == StartServer && stopTimeoutDiffers(c.Spec, o.Server):
 		return do(RemoveServer) // no engine changes it in a container that exists
+	case pressed(c) && o.Shed:
+		return do(RemoveServer) // with what it has written outside its volume
 	case limitsDue(c, o.Server):
 		return do(UpdateLimits)
-	case next.Do == Rest && o.Server.ContainerID != c.Status.ContainerID:
+	case next.Do == Rest && o.Server.ContainerID != c.Status.ContainerID, next.Do == AwaitRetry && c.Status.ContainerID == "":
 		return do(NoteMade)
 	}
 	return next
@@ -263,12 +266,6 @@ func oomToldLate(c v1.Container, server runtime.State) bool {
 // berth's back.
 func vanished(c v1.Container, server runtime.State) bool {
 	return c.Status.ContainerID != "" && server.ContainerID != c.Status.ContainerID
-}
-
-// pressed says whether the volume is known to be over its limit: what runs is
-// ended after a grace, and nothing is started.
-func pressed(c v1.Container) bool {
-	return v1.FindCondition(c.Status.Conditions, v1.DiskPressure).Status == v1.True
 }
 
 // causeMatters reports whether something has exited and is to run again if it

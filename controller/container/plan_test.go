@@ -69,9 +69,15 @@ func is(p v1.Phase) func(*v1.ContainerStatus) {
 
 func pressedSince(at time.Time) func(*v1.ContainerStatus) {
 	return func(s *v1.ContainerStatus) {
-		s.Conditions = []v1.Condition{{Type: v1.DiskPressure, Status: v1.True, Since: at}}
+		s.Conditions = []v1.Condition{{Type: v1.DiskPressure, Status: v1.True, Reason: v1.ReasonOverLimit, Since: at}}
 	}
 }
+
+func rootPressed(s *v1.ContainerStatus) {
+	s.Conditions = []v1.Condition{{Type: v1.DiskPressure, Status: v1.True, Reason: v1.ReasonRootOverLimit}}
+}
+
+func rootOver(o *Observed) { o.Over, o.Shed = v1.ReasonRootOverLimit, true }
 
 func off(s *v1.ContainerSpec) { s.Power = v1.PowerOff }
 
@@ -120,15 +126,22 @@ func TestPlanOn(t *testing.T) {
 		{"it ended for good", nil, is(v1.Exit), stopped, Rest},
 		{"made again, not started, after it ended for good and was removed", nil, is(v1.Exit), none, MakeServer},
 		{"killed for a restart", func(s *v1.ContainerSpec) { s.Run, s.KillRun = 2, 1 }, nil, nil, KillServer},
-		{"the volume is over its limit", nil, nil, func(o *Observed) { o.Over = true }, NotePressure},
-		{"and has been for a moment", nil, pressedSince(t2.Add(-time.Minute)), func(o *Observed) { o.Over = true }, AwaitSpace},
-		{"and longer", nil, pressedSince(t2.Add(-time.Minute)), func(o *Observed) { o.Over, o.PressureFor = true, 2*time.Minute }, NoteStopping},
-		{"and for long by the host's clock", nil, pressedSince(t0), func(o *Observed) { o.Over, o.Now = true, t2.Add(time.Hour) }, AwaitSpace},
+		{"the volume is over its limit", nil, nil, func(o *Observed) { o.Over = v1.ReasonOverLimit }, NotePressure},
+		{"and has been for a moment", nil, pressedSince(t2.Add(-time.Minute)), func(o *Observed) { o.Over = v1.ReasonOverLimit }, AwaitSpace},
+		{"and longer", nil, pressedSince(t2.Add(-time.Minute)), func(o *Observed) { o.Over, o.PressureFor = v1.ReasonOverLimit, 2*time.Minute }, NoteStopping},
+		{"and for long by the host's clock", nil, pressedSince(t0), func(o *Observed) { o.Over, o.Now = v1.ReasonOverLimit, t2.Add(time.Hour) }, AwaitSpace},
 		{"and nothing is started meanwhile", func(s *v1.ContainerSpec) { s.Run = 2 }, func(s *v1.ContainerStatus) {
 			pressedSince(t2)(s)
 			s.Phase = v1.Exit
-		}, func(o *Observed) { stopped(o); o.Over = true }, Rest},
+		}, func(o *Observed) { stopped(o); o.Over = v1.ReasonOverLimit }, Rest},
 		{"it is not any more", nil, pressedSince(t2), nil, NotePressure},
+		{"what it wrote outside its volume is too much", nil, pressedSince(t2), rootOver, NotePressure},
+		{"then it has no grace period", nil, rootPressed, rootOver, NoteStopping},
+		{"and little time to stop", func(s *v1.ContainerSpec) { s.Stop.Timeout = v1.Duration(time.Hour) }, func(s *v1.ContainerStatus) {
+			rootPressed(s)
+			s.Phase, s.StopSent = v1.Stopping, true
+		}, func(o *Observed) { rootOver(o); o.StopFor = 30 * time.Second }, KillServer},
+		{"and is removed with it", nil, func(s *v1.ContainerStatus) { rootPressed(s); s.Phase = v1.Exit }, func(o *Observed) { stopped(o); rootOver(o) }, RemoveServer},
 	})
 }
 

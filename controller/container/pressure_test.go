@@ -1,12 +1,17 @@
 package container_test
 
 import (
+	"context"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	v1 "berth/api/v1"
+	"berth/controller/container"
+	"berth/runtime"
 	"berth/store"
 )
 
@@ -58,5 +63,128 @@ func TestARunThatWasStoppedForWantOfSpaceGoesOn(t *testing.T) {
 		w.engine.Exit(server, 0)
 		w.want(v1.Running)
 		require.Equal(t, []string{"running", "stopping", "exit", "starting", "running"}, w.told()[3:])
+	})
+}
+
+// rooted runs test with a world in which every container has written as much
+// outside its volume as set was given last, until it is removed. The limit is 100 MiB.
+func rooted(t *testing.T, test func(w *world, set func(u v1.Usage))) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		var mu sync.Mutex
+		wrote := map[string]v1.Usage{}
+		w.rec.Roots = &container.Roots{Store: w.store, Log: w.rec.Log, Limit: func() int64 { return 100 << 20 },
+			Measure: func(_ context.Context, n runtime.Name, _ string) (container.RootUsage, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				s := w.engine.State(n)
+				if s.ContainerID == "" {
+					return container.RootUsage{}, runtime.ErrNotFound
+				}
+				return container.RootUsage{ContainerID: s.ContainerID, Usage: wrote[s.ContainerID]}, nil
+			}}
+		defer w.run()()
+		test(w, func(u v1.Usage) {
+			mu.Lock()
+			defer mu.Unlock()
+			for _, n := range []runtime.Name{server, installer} {
+				wrote[w.engine.State(n).ContainerID] = u
+			}
+		})
+	})
+}
+
+// TestARunThatFillsItsRootIsStoppedAtOnce, and its container goes with what it
+// wrote; it begins again after a wait that grows.
+func TestARunThatFillsItsRootIsStoppedAtOnce(t *testing.T) {
+	for name, u := range map[string]v1.Usage{"bytes": {Bytes: 101 << 20}, "files": {Files: v1.FilesLimit(100<<20) + 1}} {
+		t.Run(name, func(t *testing.T) {
+			rooted(t, func(w *world, set func(v1.Usage)) {
+				w.installed(func(s *v1.ContainerSpec) { s.Stop.Timeout = v1.Duration(time.Hour) })
+				w.wish(on)
+				w.want(v1.Running)
+				w.engine.Deafen(server)
+				before := w.engine.State(server).ContainerID
+				set(u)
+				time.Sleep(16 * time.Second)
+				c := w.want(v1.Stopping)
+				require.Equal(t, v1.ReasonRootOverLimit, v1.FindCondition(c.Status.Conditions, v1.DiskPressure).Reason)
+				time.Sleep(31 * time.Second)
+				c = w.want(v1.Exit)
+				after := w.engine.State(server).ContainerID
+				require.NotEqual(t, before, after)
+				require.Equal(t, after, c.Status.ContainerID, "it is shown while the container waits")
+				require.Equal(t, v1.False, v1.FindCondition(c.Status.Conditions, v1.DiskPressure).Status)
+				require.NotNil(t, c.Status.NextRetryAt)
+				time.Sleep(10 * time.Second)
+				w.want(v1.Running)
+				set(u)
+				time.Sleep(16*time.Second + time.Second)
+				require.Equal(t, 2, w.want(v1.Exit).Status.Crashes, "the next wait is longer")
+			})
+		})
+	}
+}
+
+// TestWhatIsOutsideTheVolumeCountsForItsLimit: with it the volume is over.
+func TestWhatIsOutsideTheVolumeCountsForItsLimit(t *testing.T) {
+	rooted(t, func(w *world, set func(v1.Usage)) {
+		require.NoError(t, w.store.Update(func(tx *store.Tx) error {
+			return store.Volumes.Create(tx, "v", v1.VolumeSpec{SizeLimit: 50 << 20})
+		}))
+		w.installed(nil)
+		w.wish(on)
+		set(v1.Usage{Bytes: 1<<20 + 50<<20})
+		time.Sleep(16 * time.Second)
+		w.want(v1.Running)
+		set(v1.Usage{Bytes: 1<<20 + 50<<20 + 2<<20})
+		time.Sleep(16 * time.Second)
+		c := w.want(v1.Running)
+		require.Equal(t, v1.ReasonOverLimit, v1.FindCondition(c.Status.Conditions, v1.DiskPressure).Reason)
+		before := w.engine.State(server).ContainerID
+		time.Sleep(2 * time.Minute)
+		w.want(v1.Running)
+		require.NotEqual(t, before, w.engine.State(server).ContainerID, "without what the one before it wrote")
+		require.Contains(t, w.told(), "exit")
+	})
+}
+
+func TestAnInstallerThatFillsItsRootFails(t *testing.T) {
+	rooted(t, func(w *world, set func(v1.Usage)) {
+		w.create(nil)
+		set(v1.Usage{Bytes: 101 << 20})
+		time.Sleep(16 * time.Second)
+		c := w.want(v1.Failed)
+		require.Equal(t, v1.DiskPressure, v1.FindCondition(c.Status.Conditions, v1.Installed).Reason)
+		require.Empty(t, w.engine.State(installer).ContainerID)
+		require.False(t, v1.FindCondition(c.Status.Conditions, v1.DiskPressure).Status == v1.True, "it went with the installer")
+	})
+}
+
+// TestAnInstallerThatFillsTheVolumeFails after the grace period.
+func TestAnInstallerThatFillsTheVolumeFails(t *testing.T) {
+	live(t, func(w *world) {
+		size := w.limited()
+		w.create(nil)
+		size(1001)
+		time.Sleep(50 * time.Second)
+		w.want(v1.Installing)
+		time.Sleep(90 * time.Second)
+		c := w.want(v1.Failed)
+		require.Equal(t, v1.DiskPressure, v1.FindCondition(c.Status.Conditions, v1.Installed).Reason)
+	})
+}
+
+func TestTooManyFilesArePressure(t *testing.T) {
+	live(t, func(w *world) {
+		w.limited()
+		w.installed(nil)
+		w.wish(on)
+		require.NoError(t, w.store.Update(func(tx *store.Tx) error {
+			return store.Volumes.SetStatus(tx, "v", func(s *v1.VolumeStatus) { s.Size, s.Files = 10, v1.FilesLimit(1000)+1 })
+		}))
+		time.Sleep(61 * time.Second)
+		require.Equal(t, v1.True, v1.FindCondition(w.want(v1.Running).Status.Conditions, v1.DiskPressure).Status)
 	})
 }

@@ -73,6 +73,9 @@ func (s serving) removeServer(ctx context.Context, n runtime.Name) error {
 	return s.note(func(st *v1.ContainerStatus, _ time.Time) {
 		s.keepObserved(st)
 		st.RemovedID, st.ServerVolume = s.o.Server.ContainerID, ""
+		if pressed(s.c) { // the next run waits for its time: nobody else ended the last one
+			st.ContainerID = ""
+		}
 	})
 }
 

@@ -18,7 +18,8 @@ const (
 	defaultInstallTimeout = time.Hour
 	defaultStopTimeout    = 30 * time.Second
 	defaultStopSignal     = "SIGTERM"
-	pressureGrace         = 2 * time.Minute // to make space before a run is ended
+	pressureGrace         = 2 * time.Minute  // to make space before a run is ended
+	rootStopLimit         = 30 * time.Second // for a run that is stopped for what it wrote outside its volume
 )
 
 // assignment is a word that sets a variable for the command behind it.

@@ -105,6 +105,9 @@ func (w *world) run() (stop func()) {
 		Wish:    []controller.Source{store.Containers.Source(w.store, store.SpecChanged)},
 		Watch:   []controller.Source{container.Watch(w.engine, w.rec.Outage, func() {}), controller.Every(time.Minute, store.Containers.Lister(w.store))},
 		Awaited: []controller.Source{w.rec.Pulls.Source, w.rec.Slots.Source}}
+	if w.rec.Roots != nil {
+		loop.Watch = append(loop.Watch, w.rec.Roots.Source())
+	}
 	done := make(chan struct{}, 2)
 	go func() { loop.Run(ctx); done <- struct{}{} }()
 	go func() { w.rec.Pulls.Run(ctx); done <- struct{}{} }()

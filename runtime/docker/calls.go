@@ -29,13 +29,14 @@ var (
 	opUnpause  = operation{"unpause", 20 * time.Second}
 	opStats    = operation{"stats", 20 * time.Second}
 	opInput    = operation{"input", 10 * time.Second}
+	opSize     = operation{"size", 30 * time.Second}
 	opPull     = operation{"pull", 0} // streams: a stall limit instead of a deadline
 )
 
 // operations is all of them, for the metrics.
 var operations = []operation{
 	opPing, opInstance, opInspect, opList, opImage, opNetwork, opCreate, opStart, opRemove,
-	opKill, opSignal, opUpdate, opUnpause, opStats, opInput, opPull,
+	opKill, opSignal, opUpdate, opUnpause, opStats, opInput, opSize, opPull,
 }
 
 // calls gives every call its deadline, its metric and its error.

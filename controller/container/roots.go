@@ -1,0 +1,184 @@
+package container
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	v1 "berth/api/v1"
+	"berth/controller"
+	"berth/runtime"
+	"berth/store"
+)
+
+// How often what containers write outside their volumes is measured, for how
+// long one of them, and how much is the engine's own.
+const (
+	rootPeriod  = 15 * time.Second
+	rootTimeout = 20 * time.Second
+	rootSlack   = 1 << 20
+)
+
+// RootMeter measures what a container occupies on disk outside its volume: its
+// writable layer, and files that it has open without a name anywhere. With an
+// error, the usage is a part, if it has a ContainerID.
+type RootMeter func(ctx context.Context, n runtime.Name, volumeID string) (RootUsage, error)
+
+// RootUsage is what one container of the engine occupies outside its volume.
+type RootUsage struct {
+	ContainerID string // the engine's
+	v1.Usage
+}
+
+// Roots measures what the containers that run occupy outside their volumes. A
+// nil *Roots knows of nothing.
+type Roots struct {
+	Store   *store.Store
+	Measure RootMeter
+	Limit   func() int64 // docker.root_limit, bytes; 0 is none
+	Log     *slog.Logger
+
+	mu     sync.Mutex
+	used   map[string]RootUsage // by internal_id
+	failed map[string]bool      // whether the last measurement failed, by internal_id
+}
+
+// limit is that of one container, in bytes; 0 is none.
+func (r *Roots) limit() int64 {
+	if r == nil {
+		return 0
+	}
+	return r.Limit()
+}
+
+// of returns what the run occupies outside its volume, as last measured, and
+// whether that is known.
+func (r *Roots) of(id string, run runtime.State) (u v1.Usage, known bool) {
+	if r == nil || run.StartedAt.IsZero() {
+		return v1.Usage{}, true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	used := r.used[id]
+	if used.ContainerID != run.ContainerID {
+		return v1.Usage{}, false
+	}
+	return used.Usage, true
+}
+
+// beyondSlack leaves out what an engine makes in an idle container.
+func beyondSlack(u v1.Usage) v1.Usage {
+	return v1.Usage{Bytes: max(0, u.Bytes-rootSlack), Files: u.Files}
+}
+
+// Source measures all containers that run, again and again, and names those that
+// have changed.
+func (r *Roots) Source() controller.Source {
+	return func(ctx context.Context, notify func(string)) error {
+		for ctx.Err() == nil {
+			began := time.Now()
+			running, err := r.running()
+			if err != nil {
+				return err
+			}
+			for id, target := range running {
+				if r.measure(ctx, target.name, target.volume) {
+					notify(id)
+				}
+			}
+			r.forget(running)
+			wait(ctx, max(time.Second, rootPeriod-time.Since(began)))
+		}
+		return nil
+	}
+}
+
+func wait(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}
+
+// rootTarget is what is measured.
+type rootTarget struct {
+	name   runtime.Name
+	volume string
+}
+
+// running lists what runs, by internal_id.
+func (r *Roots) running() (map[string]rootTarget, error) {
+	list := map[string]rootTarget{}
+	err := r.Store.View(func(tx *store.Tx) error {
+		all, err := store.Containers.List(tx)
+		for _, c := range all {
+			switch {
+			case c.Status.Phase.Active():
+				list[c.Meta.ID] = rootTarget{serverName(c.Meta.ID), c.Spec.VolumeID}
+			case c.Status.Phase == v1.Installing && c.Status.InstallVolume != "":
+				list[c.Meta.ID] = rootTarget{installerName(c.Meta.ID), c.Spec.VolumeID}
+			}
+		}
+		return err
+	})
+	return list, err
+}
+
+// measure measures one container, and reports whether that may change what is
+// done with it.
+func (r *Roots) measure(ctx context.Context, n runtime.Name, volume string) (changed bool) {
+	limited, cancel := context.WithTimeout(ctx, rootTimeout)
+	defer cancel()
+	u, err := r.Measure(limited, n, volume)
+	if errors.Is(err, runtime.ErrNotFound) || ctx.Err() != nil {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.used == nil {
+		r.used, r.failed = map[string]RootUsage{}, map[string]bool{}
+	}
+	if err != nil && !r.failed[n.ID] {
+		r.Log.Warn("cannot measure all that a container wrote outside its volume", "container", n.ID, "role", n.Role, "err", err)
+	}
+	r.failed[n.ID] = err != nil
+	old := r.used[n.ID]
+	if old.ContainerID != u.ContainerID {
+		old = RootUsage{} // of a container that is gone
+	}
+	if u.ContainerID == "" || err != nil && u.Bytes <= old.Bytes {
+		return false // a part is no news, unless it is more than all was
+	}
+	r.used[n.ID] = u
+	grown := u.Bytes - old.Bytes
+	return grown >= rootSlack || grown <= -rootSlack || u.Exceeds(r.Limit()) != old.Exceeds(r.Limit())
+}
+
+// forget drops what is known of containers that have no record any more.
+func (r *Roots) forget(running map[string]rootTarget) {
+	for _, id := range r.measured() {
+		if _, runs := running[id]; runs {
+			continue
+		}
+		err := r.Store.View(func(tx *store.Tx) error { _, err := store.Containers.Get(tx, id); return err })
+		if errors.Is(err, store.ErrNotFound) {
+			r.mu.Lock()
+			delete(r.used, id)
+			delete(r.failed, id)
+			r.mu.Unlock()
+		}
+	}
+}
+
+// measured is the ids of which something is known.
+func (r *Roots) measured() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Collect(maps.Keys(r.failed))
+}

@@ -1,0 +1,60 @@
+package docker
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/mount"
+
+	"berth/runtime"
+)
+
+// Writable returns where the container n keeps what it writes outside its mounts:
+// its layer, the volumes that its image declares, and the files that the engine
+// mounts at /etc/hosts and its like, which a container may write too. Where the
+// layer is no directory that can be seen from here (a remote engine, the
+// containerd image store), the engine measures it, which walks it: Size. It then
+// counts no empty files.
+func (e *Engine) Writable(ctx context.Context, n runtime.Name) (runtime.Writable, error) {
+	c, err := e.find(ctx, n)
+	if err != nil {
+		return runtime.Writable{}, err
+	}
+	w := runtime.Writable{ContainerID: c.ID}
+	for _, path := range []string{c.HostsPath, c.HostnamePath, c.ResolvConfPath} {
+		if path != "" {
+			w.Files = append(w.Files, path)
+		}
+	}
+	for _, m := range c.Mounts {
+		if m.Type == mount.TypeVolume && m.Source != "" {
+			w.Dirs = append(w.Dirs, m.Source)
+		}
+	}
+	if upper := c.GraphDriver.Data["UpperDir"]; upper != "" {
+		if _, err := os.Stat(upper); err == nil {
+			w.Dirs = append(w.Dirs, upper)
+			return w, nil
+		}
+	}
+	w.Size, err = e.layerSize(ctx, n, c.ID)
+	return w, err
+}
+
+// layerSize asks the engine for the size of a container's layer, in bytes.
+func (e *core) layerSize(ctx context.Context, n runtime.Name, id string) (int64, error) {
+	var c container.InspectResponse
+	err := e.calls.do(ctx, opSize, describe(n), func(ctx context.Context) (err error) {
+		c, _, err = e.conn.client().ContainerInspectWithRaw(ctx, id, true)
+		return err
+	})
+	switch {
+	case err != nil:
+		return 0, err
+	case c.ContainerJSONBase == nil || c.SizeRw == nil:
+		return 0, fmt.Errorf("size of %s: %w: the engine knows none", describe(n), runtime.ErrUnavailable)
+	}
+	return *c.SizeRw, nil
+}
