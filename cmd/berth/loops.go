@@ -77,7 +77,7 @@ func (d *daemon) containerLoop(m *controller.Metrics) *controller.Loop {
 	d.part("image pulls", func(ctx context.Context) error { pulls.Run(ctx); return nil })
 	slots, outage := container.NewSlots(heavyCalls), &container.Outage{}
 	c := d.settings.Current().Reconcile
-	roots := d.roots()
+	roots := newRoots(d)
 	r := &container.Reconciler{
 		Store: d.store, Engine: d.engine, Console: d.consoles, Pulls: pulls,
 		Orphans: &container.Orphans{Grace: orphanGrace, Log: d.log},

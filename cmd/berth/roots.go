@@ -10,26 +10,38 @@ import (
 	v1 "berth/api/v1"
 	"berth/controller/container"
 	"berth/runtime"
+	"berth/runtime/cgroup"
+	"berth/runtime/docker"
+	"berth/runtime/volume"
 )
 
-// roots measures what containers write outside their volumes.
-func (d *daemon) roots() *container.Roots {
-	return &container.Roots{Store: d.store, Measure: d.rootUsage, Log: d.log,
-		Limit: func() int64 { return int64(d.settings.Current().Docker.RootLimit) }}
+// newRoots makes what measures what containers write outside their volumes.
+func newRoots(d *daemon) *container.Roots {
+	m := rootMeter{engine: d.engine, volumes: d.volumes, processes: d.meter,
+		limit: func() int64 { return int64(d.settings.Current().Docker.RootLimit) }}
+	return &container.Roots{Store: d.store, Measure: m.measure, Limit: m.limit, Log: d.log}
 }
 
-// rootUsage adds up what a container occupies outside its volume. A tree that is
+// rootMeter measures what one container occupies outside its volume.
+type rootMeter struct {
+	engine    *docker.Engine
+	volumes   *volume.Manager
+	processes *cgroup.Reader
+	limit     func() int64 // docker.root_limit, bytes
+}
+
+// measure adds up what a container occupies outside its volume. A tree that is
 // over docker.root_limit is not walked to its end. What cannot be seen from here
 // is left out, but for the layer: the engine measures that.
-func (d *daemon) rootUsage(ctx context.Context, n runtime.Name, volumeID string) (container.RootUsage, error) {
-	w, err := d.engine.Writable(ctx, n)
+func (m rootMeter) measure(ctx context.Context, n runtime.Name, volumeID string) (container.RootUsage, error) {
+	w, err := m.engine.Writable(ctx, n)
 	u := container.RootUsage{ContainerID: w.ContainerID, Usage: v1.Usage{Bytes: w.Size}}
 	if err != nil {
 		return u, err
 	}
 	var errs []error
 	for _, dir := range w.Dirs {
-		part, err := d.volumes.Measure(ctx, dir, int64(d.settings.Current().Docker.RootLimit))
+		part, err := m.volumes.Measure(ctx, dir, m.limit())
 		u.Usage = u.Add(part)
 		if !errors.Is(err, os.ErrNotExist) {
 			errs = append(errs, err)
@@ -38,7 +50,7 @@ func (d *daemon) rootUsage(ctx context.Context, n runtime.Name, volumeID string)
 	for _, file := range w.Files {
 		u.Bytes += occupied(file)
 	}
-	open, err := d.meter.Unlinked(ctx, w.ContainerID, d.ownDevice(volumeID))
+	open, err := m.processes.Unlinked(ctx, w.ContainerID, ownDevice(m.volumes.Path(volumeID)))
 	u.Bytes += open
 	return u, errors.Join(append(errs, err)...)
 }
@@ -54,9 +66,8 @@ func occupied(path string) int64 {
 
 // ownDevice is the device of a volume with a file system of its own, which counts
 // itself what is open and has no name; else 0.
-func (d *daemon) ownDevice(volumeID string) uint64 {
+func ownDevice(path string) uint64 {
 	var place, base syscall.Stat_t
-	path := d.volumes.Path(volumeID)
 	if syscall.Lstat(path, &place) != nil || syscall.Lstat(filepath.Dir(path), &base) != nil || place.Dev == base.Dev {
 		return 0
 	}

@@ -126,6 +126,11 @@ func TestPlanOn(t *testing.T) {
 		{"it ended for good", nil, is(v1.Exit), stopped, Rest},
 		{"made again, not started, after it ended for good and was removed", nil, is(v1.Exit), none, MakeServer},
 		{"killed for a restart", func(s *v1.ContainerSpec) { s.Run, s.KillRun = 2, 1 }, nil, nil, KillServer},
+	})
+}
+
+func TestPlanPressure(t *testing.T) {
+	check(t, []row{
 		{"the volume is over its limit", nil, nil, func(o *Observed) { o.Over = v1.ReasonOverLimit }, NotePressure},
 		{"and has been for a moment", nil, pressedSince(t2.Add(-time.Minute)), func(o *Observed) { o.Over = v1.ReasonOverLimit }, AwaitSpace},
 		{"and longer", nil, pressedSince(t2.Add(-time.Minute)), func(o *Observed) { o.Over, o.PressureFor = v1.ReasonOverLimit, 2*time.Minute }, NoteStopping},

@@ -1,0 +1,93 @@
+package e2e_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"berth/hack/berthtest"
+)
+
+// condition is the reason of a container's condition that is True, else empty.
+func condition(t *testing.T, b *berthtest.Berth, id, kind string) string {
+	t.Helper()
+	var c struct {
+		Conditions []struct{ Type, Status, Reason string }
+	}
+	b.Get(t, "/containers/"+id, &c)
+	for _, one := range c.Conditions {
+		if one.Type == kind && one.Status == "True" {
+			return one.Reason
+		}
+	}
+	return ""
+}
+
+// TestWhatIsWrittenOutsideAVolumeIsBounded: each container takes more than it
+// may from the host, in places that no walk of its volume sees.
+func TestWhatIsWrittenOutsideAVolumeIsBounded(t *testing.T) {
+	t.Parallel()
+	const once = `[ -e /home/container/took ] || { touch /home/container/took; `
+	b := berthtest.Start(t, berthtest.Options{Config: "docker: {root_limit: 8MiB}\n"})
+	commands := map[string]string{
+		"layer":    once + "dd if=/dev/zero of=/tmp/big bs=1M count=16; }; sleep 100000",
+		"hosts":    once + "dd if=/dev/zero bs=1M count=16 >> /etc/hosts; }; sleep 100000",
+		"files":    once + "mkdir /f; cd /f; seq 4000 | xargs touch; }; sleep 100000",
+		"unlinked": once + "exec 3> x; rm x; dd if=/dev/zero bs=1M count=16 >&3; }; sleep 100000",
+	}
+	for id, command := range commands {
+		b.Create(t, id, berthtest.Spec{"power": "running", "startup_command": command, "stop": map[string]string{"timeout": "1s"}})
+	}
+	b.Started(t, "good", nil)
+	for id := range commands {
+		c := b.Await(t, id, "it was stopped, and began again without what it took", func(c berthtest.Container) bool {
+			return c.State == "running" && c.RestartCount > 0
+		})
+		require.Empty(t, condition(t, b, id, "DiskPressure"))
+		require.FileExists(t, filepath.Join(c.Mount.Source, "took"), "its volume is kept")
+	}
+	require.Zero(t, b.Container(t, "good").RestartCount)
+	var events struct {
+		Events []struct{ Container, Data string }
+	}
+	b.Get(t, "/events?limit=1000", &events)
+	told := map[string]bool{}
+	for _, e := range events.Events {
+		if e.Data == rootText {
+			told[e.Container] = true
+		}
+	}
+	require.Len(t, told, len(commands), "each is reported")
+}
+
+const rootText = "the container has written more than docker.root_limit outside its volume: it is stopped, and what it wrote there is removed"
+
+// TestADiskLimitCountsWhatHasNoSizeAndNoName: empty files, and what is open and
+// was unlinked.
+func TestADiskLimitCountsWhatHasNoSizeAndNoName(t *testing.T) {
+	t.Parallel()
+	b := berthtest.Start(t, berthtest.Options{Config: "reconcile: {resync: 2s}\n"})
+	const limit = 8 << 20
+	for id, command := range map[string]string{
+		"empty":    "mkdir f; cd f; seq 30000 | xargs touch; sleep 100000",
+		"unlinked": "exec 3> x; rm x; dd if=/dev/zero bs=1M count=12 >&3; sleep 100000",
+	} {
+		var v struct {
+			VolumeID string `json:"volume_id"`
+		}
+		b.Post(t, "/volumes", map[string]any{"size_limit": limit}).Decode(t, &v)
+		b.Create(t, id, berthtest.Spec{"power": "running", "startup_command": command, "volume_id": v.VolumeID})
+	}
+	for _, id := range []string{"empty", "unlinked"} {
+		berthtest.Until(t, 2*time.Minute, id+" is under disk pressure", func() bool {
+			return condition(t, b, id, "DiskPressure") == "OverLimit"
+		})
+	}
+	// When space is freed it goes on.
+	dir := b.Container(t, "empty").Mount.Source
+	require.NoError(t, os.RemoveAll(filepath.Join(dir, "f")))
+	berthtest.Until(t, 2*time.Minute, "empty is within its limit", func() bool { return condition(t, b, "empty", "DiskPressure") == "" })
+}
