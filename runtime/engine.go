@@ -24,7 +24,6 @@ package runtime
 //	Logs(ctx, t Target, since time.Time, each func(Line) error) error
 //	                                                  streams; since is exclusive; nil at the container's end
 //	Input(ctx, containerID string, data []byte) error ErrNotRunning
-//	Writable(ctx, Name) (Writable, error)             ErrNotFound
 //	Stats(ctx, containerID string) (Stats, error)     ErrNotFound, ErrNotRunning
 //
 // Instance differs after each start of the engine that ended containers. It is

@@ -17,14 +17,14 @@ import (
 
 // newRoots makes what measures what containers write outside their volumes.
 func newRoots(d *daemon) *container.Roots {
-	m := rootMeter{engine: d.engine, volumes: d.volumes, processes: d.meter,
+	m := rootMeter{layers: docker.NewLayers(d.engine), volumes: d.volumes, processes: d.meter,
 		limit: func() int64 { return int64(d.settings.Current().Docker.RootLimit) }}
 	return &container.Roots{Store: d.store, Measure: m.measure, Limit: m.limit, Log: d.log}
 }
 
 // rootMeter measures what one container occupies outside its volume.
 type rootMeter struct {
-	engine    *docker.Engine
+	layers    docker.Layers
 	volumes   *volume.Manager
 	processes *cgroup.Reader
 	limit     func() int64 // docker.root_limit, bytes
@@ -34,7 +34,7 @@ type rootMeter struct {
 // over docker.root_limit is not walked to its end. What cannot be seen from here
 // is left out, but for the layer: the engine measures that.
 func (m rootMeter) measure(ctx context.Context, n runtime.Name, volumeID string) (container.RootUsage, error) {
-	w, err := m.engine.Writable(ctx, n)
+	w, err := m.layers.Writable(ctx, n)
 	u := container.RootUsage{ContainerID: w.ContainerID, Usage: v1.Usage{Bytes: w.Size}}
 	if err != nil {
 		return u, err

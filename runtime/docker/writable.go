@@ -11,14 +11,20 @@ import (
 	"berth/runtime"
 )
 
+// Layers finds what containers write outside their mounts.
+type Layers struct{ e *core }
+
+// NewLayers returns the Layers of an engine's containers.
+func NewLayers(e *Engine) Layers { return Layers{e.core} }
+
 // Writable returns where the container n keeps what it writes outside its mounts:
 // its layer, the volumes that its image declares, and the files that the engine
 // mounts at /etc/hosts and its like, which a container may write too. Where the
 // layer is no directory that can be seen from here (a remote engine, the
 // containerd image store), the engine measures it, which walks it: Size. It then
 // counts no empty files.
-func (e *Engine) Writable(ctx context.Context, n runtime.Name) (runtime.Writable, error) {
-	c, err := e.find(ctx, n)
+func (l Layers) Writable(ctx context.Context, n runtime.Name) (runtime.Writable, error) {
+	c, err := l.e.find(ctx, n)
 	if err != nil {
 		return runtime.Writable{}, err
 	}
@@ -39,15 +45,15 @@ func (e *Engine) Writable(ctx context.Context, n runtime.Name) (runtime.Writable
 			return w, nil
 		}
 	}
-	w.Size, err = e.layerSize(ctx, n, c.ID)
+	w.Size, err = l.size(ctx, n, c.ID)
 	return w, err
 }
 
-// layerSize asks the engine for the size of a container's layer, in bytes.
-func (e *core) layerSize(ctx context.Context, n runtime.Name, id string) (int64, error) {
+// size asks the engine for the size of a container's layer, in bytes.
+func (l Layers) size(ctx context.Context, n runtime.Name, id string) (int64, error) {
 	var c container.InspectResponse
-	err := e.calls.do(ctx, opSize, describe(n), func(ctx context.Context) (err error) {
-		c, _, err = e.conn.client().ContainerInspectWithRaw(ctx, id, true)
+	err := l.e.calls.do(ctx, opSize, describe(n), func(ctx context.Context) (err error) {
+		c, _, err = l.e.conn.client().ContainerInspectWithRaw(ctx, id, true)
 		return err
 	})
 	switch {

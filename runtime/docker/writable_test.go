@@ -17,7 +17,7 @@ func TestWhereAContainerWritesIsKnown(t *testing.T) {
 	id := r.run(t, s)
 	var size int64
 	require.Eventually(t, func() bool {
-		w, err := r.Writable(t.Context(), s.Name)
+		w, err := NewLayers(r.Engine).Writable(t.Context(), s.Name)
 		require.NoError(t, err)
 		require.Equal(t, id, w.ContainerID)
 		size = w.Size
@@ -31,7 +31,7 @@ func TestWhereAContainerWritesIsKnown(t *testing.T) {
 		}
 		return size >= 3<<20
 	}, 20*time.Second, 50*time.Millisecond, "%d bytes were found", size)
-	size, err := r.layerSize(t.Context(), s.Name, id)
+	size, err := NewLayers(r.Engine).size(t.Context(), s.Name, id)
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, size, int64(2<<20))
 }
