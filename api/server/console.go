@@ -61,10 +61,6 @@ func line(command string) []byte {
 	return []byte(strings.TrimRight(command, "\r\n") + "\n")
 }
 
-type linesBody struct {
-	Lines []v1.Line `json:"lines"`
-}
-
 // logs is the handler of the history of one console, or of both.
 func (s consoles) logs(role string) fiber.Handler {
 	return func(c *fiber.Ctx) error {
@@ -80,11 +76,7 @@ func (s consoles) logs(role string) fiber.Handler {
 		if err != nil {
 			return err
 		}
-		lines, err := s.hub.Tail(o.Meta.ID, role, tail, since)
-		if err != nil {
-			return err
-		}
-		return ok(c, linesBody{append([]v1.Line{}, lines...)})
+		return s.sendLogs(c, o, role, tail, since)
 	}
 }
 

@@ -22,6 +22,17 @@ func onVolumeOf(id string) func(*store.Tx, auth.Principal) error {
 	}
 }
 
+// onContainer is the check of a session on one creation of a container.
+func onContainer(m v1.Meta) func(*store.Tx, auth.Principal) error {
+	return func(tx *store.Tx, _ auth.Principal) error {
+		o, err := store.Containers.Get(tx, m.ID)
+		if errors.Is(err, store.ErrNotFound) || err == nil && o.Meta.UID != m.UID {
+			return v1.ErrContainerNotFound
+		}
+		return err
+	}
+}
+
 // beginOperation begins the session of a file operation. Its context ends with
 // the session, for the session's reason. Whatever still comes from the client is
 // cut off then, unless the server shuts down: then it has a moment.

@@ -42,7 +42,7 @@ type socket struct {
 
 	ws       *websocket.Conn
 	listener *stream.Listener
-	answers  chan []byte // without room: one answer may be megabytes
+	answers  chan outgoing // unbuffered: a client that does not read waits for itself
 
 	stopOnce sync.Once
 	ended    chan struct{} // closed by stop
@@ -99,7 +99,7 @@ func (k *socket) live() {
 	defer k.hangUp(true) // ends the reader
 	defer cancel()
 	others.Go(func() { reading{k}.read(ctx) })
-	if err := (greeting{k}).greet(); err != nil {
+	if err := (greeting{k}).greet(ctx); err != nil {
 		k.stopFor(err)
 		k.sendClose()
 		return
@@ -117,6 +117,8 @@ func (k *socket) stopFor(err error) {
 		k.stop(websocket.CloseTryAgainLater, "too slow for state events; resume with since")
 	case errors.Is(err, stream.ErrGone):
 		k.stop(websocket.CloseNormalClosure, "container is deleted")
+	case errors.Is(err, errHistory):
+		k.stop(websocket.CloseTryAgainLater, errHistory.Message)
 	case errors.Is(err, stream.ErrClosed):
 		k.stop(websocket.CloseGoingAway, "shutting down")
 	case err != nil && errors.Is(err, errGreeting):
@@ -198,7 +200,7 @@ func (k *socket) write(batches <-chan []stream.Message, done chan<- struct{}) er
 			err = k.sendAll(batch)
 			done <- struct{}{}
 		case answer := <-k.answers:
-			err = k.send(answer)
+			err = answer()
 		case <-ping.C:
 			err = k.ws.WriteControl(websocket.PingMessage, nil, time.Now().Add(socketWrite))
 		}

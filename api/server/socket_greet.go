@@ -1,7 +1,7 @@
 package server
 
 import (
-	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -22,7 +22,7 @@ const replayPiece = 500
 
 // greet sends what the client missed, the current state, and the last lines.
 // The listener is there already, so nothing falls between this and what is live.
-func (k greeting) greet() error {
+func (k greeting) greet(ctx context.Context) error {
 	if err := k.missed(); err != nil {
 		return err
 	}
@@ -39,11 +39,16 @@ func (k greeting) greet() error {
 	if k.container == "" || k.tail == 0 {
 		return nil
 	}
-	lines, err := k.listener.History(k.tail)
+	waiting, cancel := context.WithTimeout(ctx, historyWait)
+	defer cancel()
+	history, err := k.listener.ReadHistory(waiting, k.tail)
+	if errors.Is(err, stream.ErrBusy) {
+		return errHistory
+	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", errGreeting, err)
 	}
-	return k.send(encodeLogs("", lines))
+	return k.sendHistory(ctx, "", history)
 }
 
 // missed sends the stored transitions after since, if the client asked for
@@ -169,16 +174,4 @@ func toldPhase(o v1.Container) v1.Phase {
 		return v1.Installing
 	}
 	return o.Status.Phase
-}
-
-// encodeLogs is one logs message. An empty container is left out.
-func encodeLogs(container string, lines []v1.Line) []byte {
-	var text bytes.Buffer
-	for _, l := range lines {
-		text.Write(l.Data)
-		if !l.Partial {
-			text.WriteByte('\n')
-		}
-	}
-	return stream.Encode(stream.EventLogs, container, text.Bytes(), time.Now(), 0)
 }

@@ -71,7 +71,7 @@ func (s listening) newSocket(c *fiber.Ctx, container v1.Meta) (*socket, error) {
 	return &socket{
 		server: s.Server, caller: callerOf(c), container: container.ID, uid: container.UID, tail: tail, since: since, epoch: c.Query("epoch"), replay: replay,
 		log:     s.log.With(slog.String("request", requestID(c))),
-		answers: make(chan []byte),
+		answers: make(chan outgoing),
 		ended:   make(chan struct{}),
 	}, nil
 }

@@ -80,11 +80,14 @@ func (k reading) stopRead(err error) {
 	k.stop(websocket.CloseNormalClosure, "")
 }
 
-// answer hands over a message for this client. It waits until the one before is
-// sent, so that a client who asks faster than he reads waits for himself.
-func (k reading) answer(ctx context.Context, message []byte) bool {
+// outgoing sends the answer to a message. Only the goroutine that writes calls it.
+type outgoing func() error
+
+// answer hands over an answer for this client. It waits until the one before is
+// sent, so that a client that sends faster than it reads waits for itself.
+func (k reading) answer(ctx context.Context, send outgoing) bool {
 	select {
-	case k.answers <- message:
+	case k.answers <- send:
 		return true
 	case <-k.ended:
 	case <-ctx.Done():
@@ -93,7 +96,7 @@ func (k reading) answer(ctx context.Context, message []byte) bool {
 }
 
 // handle carries out one message, and returns the answer to it; nil is none.
-func (k reading) handle(ctx context.Context, raw []byte) []byte {
+func (k reading) handle(ctx context.Context, raw []byte) outgoing {
 	m, err := parseMessage(raw)
 	if err != nil {
 		return k.say(k.container, err.Error())
@@ -114,7 +117,7 @@ func (k reading) handle(ctx context.Context, raw []byte) []byte {
 	return answer
 }
 
-func (k reading) carryOut(ctx context.Context, m clientMessage) ([]byte, error) {
+func (k reading) carryOut(ctx context.Context, m clientMessage) (outgoing, error) {
 	caller, err := k.admit(m.Container)
 	if err != nil {
 		return nil, err
@@ -125,7 +128,7 @@ func (k reading) carryOut(ctx context.Context, m clientMessage) ([]byte, error) 
 	case "power":
 		return nil, k.power(caller, m)
 	case "request_logs":
-		return k.logs(m)
+		return k.logs(ctx, m)
 	case "request_stats":
 		return k.stats(ctx, m)
 	}
@@ -153,8 +156,13 @@ func (k reading) admit(container string) (p auth.Principal, err error) {
 }
 
 // say is a message of berth's to this client.
-func (k reading) say(container, text string) []byte {
-	return stream.Encode(v1.EventMessage, k.named(container), []byte(text), time.Now(), 0)
+func (k reading) say(container, text string) outgoing {
+	return k.sending(stream.Encode(v1.EventMessage, k.named(container), []byte(text), time.Now(), 0))
+}
+
+// sending is the answer that is one message.
+func (k reading) sending(message []byte) outgoing {
+	return func() error { return k.send(message) }
 }
 
 // named is the container that a message names: on the node's socket only.
@@ -205,7 +213,7 @@ func (k reading) power(caller auth.Principal, m clientMessage) error {
 	return v1.Errorf(v1.InvalidRequest, "data: must be start, stop, kill or restart")
 }
 
-func (k reading) logs(m clientMessage) ([]byte, error) {
+func (k reading) logs(ctx context.Context, m clientMessage) (outgoing, error) {
 	tail := defaultTail
 	if m.Data != nil && *m.Data != "" {
 		n, err := strconv.ParseUint(*m.Data, 10, 31)
@@ -214,16 +222,23 @@ func (k reading) logs(m clientMessage) ([]byte, error) {
 		}
 		tail = int(n)
 	}
-	lines, err := k.server.hub.Tail(m.Container, "", tail, time.Time{})
-	return encodeLogs(k.named(m.Container), lines), err
+	return func() error {
+		waiting, cancel := context.WithTimeout(ctx, historyWait)
+		defer cancel()
+		history, err := k.server.hub.ReadHistory(waiting, m.Container, "", tail, time.Time{})
+		if err != nil {
+			return historyError(err)
+		}
+		return k.sendHistory(ctx, k.named(m.Container), history)
+	}, nil
 }
 
-func (k reading) stats(ctx context.Context, m clientMessage) ([]byte, error) {
+func (k reading) stats(ctx context.Context, m clientMessage) (outgoing, error) {
 	if k.server.deps.Stats == nil {
 		return nil, errUnavailable
 	}
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
 	stats, err := k.server.deps.Stats.Stats(ctx, m.Container)
-	return stream.EncodeStats(k.named(m.Container), stats, time.Now()), err
+	return k.sending(stream.EncodeStats(k.named(m.Container), stats, time.Now())), err
 }

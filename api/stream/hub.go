@@ -17,6 +17,9 @@ type Hub struct {
 	blocks  sync.Pool    // see batch
 	rings   atomic.Int64 // bytes in all rings
 
+	histories chan struct{} // one for each History that is open
+	readers   chan struct{} // one for each that reads the journal just now
+
 	mu        sync.Mutex // taken before a log's and a listener's; never held over the disk
 	logs      map[string]map[string]*log
 	listeners map[string]map[*Listener]struct{} // by internal_id; the empty one is node-wide
@@ -39,6 +42,8 @@ func New(dir string, o Options) *Hub {
 		logs:      map[string]map[string]*log{},
 		listeners: map[string]map[*Listener]struct{}{},
 		changed:   make(chan struct{}),
+		histories: make(chan struct{}, histories),
+		readers:   make(chan struct{}, diskReaders),
 	}
 	h.blocks.New = func() any { b := make([]byte, blockSize); return &b }
 	if o.Registerer != nil {

@@ -82,7 +82,7 @@ func (h *Hub) Since(ctx context.Context, id, role string, since time.Time, each 
 // order of time.
 func (h *Hub) Tail(id, role string, n int, since time.Time) ([]v1.Line, error) {
 	if role == "" {
-		return h.tailBoth(id, n, since)
+		return tailBoth(h, id, n, since)
 	}
 	g, err := h.console(id, role)
 	if err != nil {
@@ -94,7 +94,7 @@ func (h *Hub) Tail(id, role string, n int, since time.Time) ([]v1.Line, error) {
 	return g.tail(n, since, end)
 }
 
-func (h *Hub) tailBoth(id string, n int, since time.Time) ([]v1.Line, error) {
+func tailBoth(h *Hub, id string, n int, since time.Time) ([]v1.Line, error) {
 	var all []v1.Line
 	for _, role := range roles {
 		lines, err := h.Tail(id, role, n, since)

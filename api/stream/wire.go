@@ -45,6 +45,15 @@ func encode(event, container string, data []byte, at time.Time, seq uint64, epoc
 	return appendFoot(b, at, seq, epoch)
 }
 
+// AppendStart appends a message's JSON up to its data, whose pieces follow.
+// Container is left out when empty.
+func AppendStart(b []byte, event, container string) []byte {
+	return append(appendHead(b, event, container), `,"data":"`...)
+}
+
+// AppendEnd appends what follows the data.
+func AppendEnd(b []byte, at time.Time) []byte { return appendFoot(append(b, '"'), at, 0, "") }
+
 // EncodeEvent makes the JSON of a stored transition, with its container if the
 // socket is node-wide.
 func EncodeEvent(e v1.Event, nodeWide bool) []byte {

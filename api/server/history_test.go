@@ -1,0 +1,104 @@
+package server
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	v1 "berth/api/v1"
+)
+
+// heap is how many bytes are in use.
+func heap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// flooded is a container whose console holds 4 MB that JSON makes six times as long.
+func flooded(t *testing.T) *harness {
+	h := newHarness(t)
+	h.ready("mc")
+	text := strings.Repeat("\x01", 400)
+	for range 100 {
+		texts := make([]string, 100)
+		for i := range texts {
+			texts[i] = text
+		}
+		h.print("mc", v1.ServerConsole, texts...)
+	}
+	return h
+}
+
+// historyClients is how many of them do not read.
+const historyClients = 240
+
+// perHistory bounds what a client that does not read may cost: a piece of the
+// history, and the goroutines and buffers of a connection.
+const perHistory = 128 << 10
+
+func TestSocketsThatDoNotReadTheirHistory(t *testing.T) {
+	h := flooded(t)
+	before := heap()
+	for range historyClients {
+		c := h.open("/ws/mc?tail=10000")
+		c.next() // its history is on the way
+	}
+	c := h.open("/ws/mc?tail=10000")
+	c.next()
+	logs := c.next()["data"].(string)
+	require.Greater(t, len(logs), 500_000)
+	require.Less(t, len(logs), 4<<20/6+1, "what it is as encoded is bounded")
+	require.True(t, strings.HasSuffix(logs, "\x01\n"))
+	logs = ""
+	require.Less(t, heap(), before+historyClients*perHistory)
+}
+
+func TestRequestsForLogsThatDoNotRead(t *testing.T) {
+	h := flooded(t)
+	before := heap()
+	for range 200 {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(h.base, "http://"))
+		require.NoError(t, err)
+		defer conn.Close()
+		_, err = fmt.Fprintf(conn, "GET /containers/mc/logs?tail=10000 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nAccept: %s\r\n\r\n", adminToken, vendorType)
+		require.NoError(t, err)
+		resp, err := http.ReadResponse(bufio.NewReaderSize(conn, 16), nil) // the headers only; Close would read the body
+		require.NoError(t, err)
+		require.Equal(t, 200, resp.StatusCode)
+	}
+	a := h.must("GET", "/containers/mc/logs?tail=100", nil)
+	require.Len(t, a.json["lines"], 100)
+	require.Less(t, heap(), before+200*perHistory)
+}
+
+func TestATokensShareOfSockets(t *testing.T) {
+	h := newHarness(t)
+	h.ready("mc")
+	token := h.mint(object{"containers": []string{"mc"}})
+	child := mintWith(h, token, "{}").json["token"].(string)
+	for i := range 64 {
+		c, _, err := h.dialSocket("/ws/mc?tail=0&token="+[]string{token, child}[i%2], nil)
+		require.NoError(t, err)
+		c.next()
+	}
+	c, _, err := h.dialSocket("/ws/mc?tail=0&token="+token, nil)
+	require.NoError(t, err)
+	code, reason := c.closed()
+	require.Equal(t, 1013, code)
+	require.Equal(t, "Token has 64 open sockets and transfers, the most for one token: close some", reason)
+	a := h.do(request{method: "GET", path: "/containers/mc/logs", token: child})
+	require.Equal(t, []any{429, "too_many_sessions"}, []any{a.status, a.header.Get("X-Error-Code")})
+	other := h.mint(object{})
+	c, _, err = h.dialSocket("/ws/mc?tail=0&token="+other, nil)
+	require.NoError(t, err)
+	require.Equal(t, "event", c.next()["event"], "another token has its own share")
+	h.open("/ws/mc?tail=0").next()
+}
