@@ -14,7 +14,7 @@ import (
 )
 
 func newLogsCommand(c *cli) *cobra.Command {
-	var follow, install, times bool
+	var follow, install, times, raw bool
 	var lines int
 	cmd := c.command(&cobra.Command{
 		Use:   "logs <id>",
@@ -24,6 +24,9 @@ func newLogsCommand(c *cli) *cobra.Command {
 		Example: "  berth logs survival -n 500\n  berth logs survival -f\n  berth logs survival --install",
 		Args:    cobra.ExactArgs(1),
 	}, func(cmd *cobra.Command, api *client, args []string) error {
+		if raw {
+			cmd.SetOut(unfiltered(cmd.OutOrStdout()))
+		}
 		if follow {
 			return api.followLogs(cmd, args[0], lines)
 		}
@@ -37,6 +40,7 @@ func newLogsCommand(c *cli) *cobra.Command {
 	flags.BoolVarP(&follow, "follow", "f", false, "go on with what comes")
 	flags.BoolVar(&install, "install", false, "only the console of the installation")
 	flags.BoolVarP(&times, "time", "t", false, "begin each line with its time")
+	flags.BoolVar(&raw, "raw", false, "write control characters to a terminal as they are, not escaped")
 	flags.IntVarP(&lines, "lines", "n", 100, "how many lines of the past, 0 to 10000")
 	cmd.MarkFlagsMutuallyExclusive("follow", "install")
 	cmd.MarkFlagsMutuallyExclusive("follow", "time")

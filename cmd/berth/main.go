@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	v1 "berth/api/v1"
 )
 
 // version is set by the build.
@@ -17,14 +20,26 @@ var version = "0.0.0"
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	err := newRootCommand(os.Environ()).ExecuteContext(ctx)
+	root := newRootCommand(os.Environ())
+	root.SetOut(printable(os.Stdout))
+	root.SetErr(printable(os.Stderr))
+	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return
 	}
-	if !errors.Is(err, errReported) {
-		fmt.Fprintln(os.Stderr, "berth:", err)
-	}
+	reportError(cmd, err)
 	os.Exit(1) //nolint:gocritic // the context ends with the process
+}
+
+// reportError writes why a command failed: as a line of the log if it is the daemon.
+func reportError(cmd *cobra.Command, err error) {
+	switch {
+	case errors.Is(err, errReported):
+	case cmd.Name() == "serve" && !textLog(logFormat(err), os.Stderr):
+		newLog(v1.LogConfig{Format: "json"}, new(slog.LevelVar), os.Stderr).Error("berth ends", "err", err)
+	default:
+		fmt.Fprintln(cmd.ErrOrStderr(), "berth:", err)
+	}
 }
 
 func newRootCommand(environ []string) *cobra.Command {

@@ -54,8 +54,17 @@ func serve(ctx context.Context, l *loader, out io.Writer) error {
 	if err != nil {
 		return l.named(err)
 	}
+	if err := serveLoaded(ctx, l, first, made, out); err != nil {
+		return formatError{err, first.config.Log.Format}
+	}
+	return nil
+}
+
+// serveLoaded is serve with a configuration.
+func serveLoaded(ctx context.Context, l *loader, first loaded, made bool, out io.Writer) error {
 	level := new(slog.LevelVar)
 	log := newLog(first.config.Log, level, os.Stderr)
+	slog.SetDefault(log) // libraries that write to the standard logger write to it
 	for _, w := range first.warnings {
 		log.Warn(w)
 	}
@@ -69,7 +78,11 @@ func serve(ctx context.Context, l *loader, out io.Writer) error {
 		return errors.Join(err, d.store.Close())
 	}
 	warnPublic(log, first.config, ln.Addr())
-	welcome(out, first, made, ln.Addr())
+	if textLog(first.config.Log.Format, os.Stderr) {
+		welcome(out, first, made, ln.Addr())
+	} else {
+		log.Info("serving", "version", version, "address", ln.Addr().String(), "config", first.path, "config_written", made)
+	}
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)
