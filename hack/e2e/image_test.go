@@ -49,7 +49,8 @@ func TestNoVerdictOnTheImage(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = silent.Close() })
-	for id, registry := range map[string]string{"silent": silent.Addr().String(), "away": fmt.Sprintf("127.0.0.1:%d", berthtest.FreePort(t))} {
+	for id, registry := range map[string]string{"silent": silent.Addr().String(), "away": fmt.Sprintf("127.0.0.1:%d", berthtest.FreePort(t)),
+		"unknown": "no-such-registry.invalid"} {
 		body := b.Body(t, id, berthtest.Spec{"image": registry + "/yes:1"})
 		began := time.Now()
 		answer := b.Post(t, "/containers", body)
@@ -57,6 +58,11 @@ func TestNoVerdictOnTheImage(t *testing.T) {
 		holds(t, fmt.Sprintf(`{"message":"*","internal_id":%q,"state":"installing"}`, id), answer.Body, id)
 		c := b.Await(t, id, "a message", func(c berthtest.Container) bool { return c.Message != "" })
 		require.Equal(t, "installing", c.State, c.Message)
+		if id != "silent" { // which does not even refuse
+			berthtest.Until(t, wait, "a condition names the cause", func() bool {
+				return strings.Contains(string(b.Must(t, "GET", "/containers/"+id, nil).Body), `"reason":"PullFailed"`)
+			})
+		}
 		t.Logf("%s: %s", id, c.Message)
 		b.Restart(t)
 		b.Delete(t, id)

@@ -3,7 +3,6 @@ package enginetest
 import (
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,17 +15,38 @@ import (
 type Registry struct {
 	Addr           string // host:port, the first part of its images' names
 	User, Password string // empty: it takes everybody
+
+	within []string // the command that enters an engine's network namespace; nil: the test's
 }
 
 // StartRegistry starts a registry that takes everybody. It ends with the test.
 func StartRegistry(t testing.TB) *Registry {
 	t.Helper()
-	return startRegistry(t, &Registry{}, "")
+	return startRegistry(t, &Registry{Addr: freePort(t)}, "")
+}
+
+// Registry starts a registry that this engine reaches at a port of its own
+// loopback. With a user it takes only that one.
+func (i *Isolated) Registry(t testing.TB, port int, user, password string) *Registry {
+	t.Helper()
+	r := &Registry{Addr: fmt.Sprintf("127.0.0.1:%d", port), User: user, Password: password,
+		within: []string{"nsenter", "--net=/run/netns/" + i.netns}}
+	return startRegistry(t, r, locked(t, user, password))
 }
 
 // StartLockedRegistry starts a registry that takes only one user.
 func StartLockedRegistry(t testing.TB, user, password string) *Registry {
 	t.Helper()
+	r := &Registry{Addr: freePort(t), User: user, Password: password}
+	return startRegistry(t, r, locked(t, user, password))
+}
+
+// locked returns the configuration of a registry that takes only one user.
+func locked(t testing.TB, user, password string) string {
+	t.Helper()
+	if user == "" {
+		return ""
+	}
 	line, err := exec.Command("htpasswd", "-Bbn", user, password).Output()
 	if err != nil {
 		t.Fatalf("htpasswd: %v: run hack/docker.sh tools", err)
@@ -35,8 +55,7 @@ func StartLockedRegistry(t testing.TB, user, password string) *Registry {
 	if err := os.WriteFile(file, line, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	auth := fmt.Sprintf("auth: {htpasswd: {realm: test, path: %q}}\n", file)
-	return startRegistry(t, &Registry{User: user, Password: password}, auth)
+	return fmt.Sprintf("auth: {htpasswd: {realm: test, path: %q}}\n", file)
 }
 
 // Push pushes an image of c under a name such as "server:1", and returns its
@@ -49,23 +68,23 @@ func (r *Registry) Push(t testing.TB, c *Client, image, name string) (ref string
 func startRegistry(t testing.TB, r *Registry, auth string) *Registry {
 	t.Helper()
 	dir := t.TempDir()
-	r.Addr = freePort(t)
 	config := fmt.Sprintf("version: 0.1\nlog: {level: error}\nstorage: {filesystem: {rootdirectory: %q}, delete: {enabled: true}}\nhttp: {addr: %q}\n%s",
 		dir, r.Addr, auth)
 	file := filepath.Join(t.TempDir(), "registry.yml")
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	start(t, exec.Command("docker-registry", "serve", file))
+	start(t, r.command("docker-registry", "serve", file))
 	until(t, 20*time.Second, "registry answers", func() bool {
-		answer, err := http.Get("http://" + r.Addr + "/v2/")
-		if err != nil {
-			return false
-		}
-		_ = answer.Body.Close()
-		return answer.StatusCode == http.StatusOK || answer.StatusCode == http.StatusUnauthorized
+		return r.command("curl", "-s", "--max-time", "5", "http://"+r.Addr+"/v2/").Run() == nil
 	})
 	return r
+}
+
+// command runs a program where the registry is.
+func (r *Registry) command(name string, args ...string) *exec.Cmd {
+	all := append(append([]string{}, r.within...), append([]string{name}, args...)...)
+	return exec.Command(all[0], all[1:]...)
 }
 
 // freePort returns a loopback address that was free a moment ago.

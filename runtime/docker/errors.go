@@ -22,17 +22,34 @@ var (
 )
 
 // texts is what the engine's messages mean, where nothing but text tells. The
-// first that is contained decides. Those that quote what a client chose come
-// first, so that no command can pass for another error.
+// first that matches decides. Those that quote what a client chose come first,
+// so that no command can pass for another error.
+//
+// An OCI runtime fails for many reasons that pass: a cgroup that is busy, a
+// timeout, a runc that was killed. Only what never passes is a verdict.
 var texts = []reading{
 	{"bind source path does not exist", runtime.ErrMountMissing},
 	{"unable to find user", runtime.ErrInvalid},
+	{"unable to find group", runtime.ErrInvalid},
+	{"uids and gids must be in range", runtime.ErrInvalid},
+	{`oci runtime*exec: "*": executable file not found`, runtime.ErrBadCommand},
+	{`oci runtime*exec: "*": permission denied`, runtime.ErrBadCommand},
+	{`oci runtime*exec: "*": is a directory`, runtime.ErrBadCommand},
+	{`oci runtime*exec: "*": no such file or directory`, runtime.ErrBadCommand},
+	{`oci runtime*exec: "*": exec format error`, runtime.ErrBadCommand},
 	{"cannot allocate memory", nil}, // of the host: the next try may succeed
 	{"no space left on device", nil},
 	{"resource temporarily unavailable", nil},
 	{"too many open files", nil},
-	{"oci runtime create failed", runtime.ErrBadCommand},
-	{"oci runtime error", runtime.ErrBadCommand},
+	{"oci runtime*container init: mkdir *: no such file or directory", runtime.ErrInvalid}, // a workdir in /proc
+	{"oci runtime*chdir to cwd ", runtime.ErrInvalid},
+	{"oci runtime*error mounting *not a directory", runtime.ErrInvalid}, // a directory over a file
+	{"oci runtime*error mounting *inside /proc", runtime.ErrInvalid},
+	{"oci runtime*error mounting *proc-safety", runtime.ErrInvalid},
+	{"oci runtime*unable to set memory limit to * (current usage", runtime.ErrInvalid}, // runc itself needs more
+	{"oci runtime", nil},
+	{"cannot mkdir: ", runtime.ErrInvalid}, // a workdir that is a file
+	{"lstat *: not a directory", runtime.ErrInvalid},
 	{"no such image", runtime.ErrImageNotFound},
 	{"no such container", runtime.ErrNotFound},
 	{"port is already allocated", runtime.ErrPortTaken},
@@ -70,7 +87,7 @@ func classify(err error) error {
 	}
 	text := strings.ToLower(err.Error())
 	for _, t := range texts {
-		if strings.Contains(text, t.part) {
+		if t.matches(text) {
 			return t.means
 		}
 	}

@@ -76,7 +76,7 @@ func TestPullsAreClassified(t *testing.T) {
 		`Get "https://registry-1.docker.io/v2/": unauthorized: incorrect username or password`:                                                             runtime.ErrDenied,
 		`Head "https://ghcr.io/v2/x/manifests/1": denied`:                                                                                                  runtime.ErrDenied,
 		`invalid reference format: repository name must be lowercase`:                                                                                      runtime.ErrInvalid,
-		`Get "https://registry-1.docker.io/v2/": dial tcp: lookup registry-1.docker.io on 10.255.255.53:53: no such host`:                                  runtime.ErrImageNotFound,
+		`Get "https://registry-1.docker.io/v2/": dial tcp: lookup registry-1.docker.io on 10.255.255.53:53: no such host`:                                  nil,
 		`Get "https://ghcr.io/v2/": dial tcp: lookup ghcr.io on 10.0.0.1:53: server misbehaving`:                                                           nil,
 		`Get "http://127.0.0.1:5999/v2/": dial tcp 127.0.0.1:5999: connect: connection refused`:                                                            nil,
 		`Get "https://registry-1.docker.io/v2/": net/http: request canceled while waiting for connection (Client.Timeout exceeded while awaiting headers)`: nil,
@@ -85,7 +85,7 @@ func TestPullsAreClassified(t *testing.T) {
 		`open /var/lib/docker/tmp/x: permission denied`:                                                                                                    nil,
 		`write /var/lib/docker/tmp/x: no space left on device`:                                                                                             nil,
 	} {
-		err := explain(t.Context(), opPull, "ref", refusal(answer(cerrdefs.ErrInternal, text)))
+		err := explain(t.Context(), opPull, "ref", refusal("ref", answer(cerrdefs.ErrInternal, text)))
 		require.ErrorContains(t, err, text)
 		for _, sentinel := range []error{runtime.ErrImageNotFound, runtime.ErrDenied, runtime.ErrInvalid, runtime.ErrUnavailable} {
 			require.Equal(t, sentinel == means, errors.Is(err, sentinel), "%s: %v", text, sentinel)

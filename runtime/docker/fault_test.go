@@ -3,6 +3,8 @@ package docker
 import (
 	"context"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
@@ -110,4 +112,35 @@ func TestAnEngineThatEndsGivesAContainerItsTime(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, after.Running)
 	require.Equal(t, 7, after.ExitCode, "137: it was killed")
+}
+
+// Newer engines can keep images in containerd, which has words of its own for
+// what a registry answers. An older engine ignores the setting.
+func TestTheContainerdImageStore(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "daemon.json")
+	require.NoError(t, os.WriteFile(file, []byte(`{"features": {"containerd-snapshotter": true}}`), 0o600))
+	r, i := own(t, "--config-file", file)
+	open, locked := i.Registry(t, 5000, "", ""), i.Registry(t, 5001, "me", "secret")
+	there, guarded := open.Push(t, i.Client, r.image, "x:1"), locked.Push(t, i.Client, r.image, "x:1")
+	pull := func(ref string, auth runtime.Auth) error { return r.Pull(t.Context(), ref, auth, nil) }
+
+	require.ErrorIs(t, pull(open.Addr+"/x:nosuch", runtime.Auth{}), runtime.ErrImageNotFound)
+	require.ErrorIs(t, pull(open.Addr+"/nosuch:1", runtime.Auth{}), runtime.ErrImageNotFound)
+	require.ErrorIs(t, pull(guarded, runtime.Auth{}), runtime.ErrDenied)
+	require.ErrorIs(t, pull(guarded, runtime.Auth{Username: "me", Password: "wrong"}), runtime.ErrDenied)
+	for _, away := range []string{"127.0.0.1:9/denied/x:1", "denied.invalid/unauthorized/x:1"} {
+		err := pull(away, runtime.Auth{})
+		require.Error(t, err)
+		for _, verdict := range []error{runtime.ErrImageNotFound, runtime.ErrDenied, runtime.ErrInvalid} {
+			require.NotErrorIs(t, err, verdict, "a registry that cannot be reached says nothing")
+		}
+	}
+	require.NoError(t, pull(there, runtime.Auth{}))
+	require.NoError(t, pull(guarded, runtime.Auth{Username: "me", Password: "secret"}))
+	has, err := r.HasImage(t.Context(), open.Addr+"/x:nosuch")
+	require.NoError(t, err)
+	require.False(t, has)
+	s := r.spec("runs", "sleep 1000")
+	s.Image = guarded
+	r.run(t, s)
 }

@@ -77,10 +77,10 @@ func credentials(ref string, auth runtime.Auth) (string, error) {
 func (e *core) pull(ctx context.Context, ref string, options image.PullOptions, moved func(runtime.Progress)) error {
 	body, err := e.conn.client().ImagePull(ctx, ref, options)
 	if err != nil {
-		return refusal(err)
+		return refusal(ref, err)
 	}
 	defer body.Close()
-	return refusal(readPull(body, moved))
+	return refusal(ref, readPull(body, moved))
 }
 
 // pullMessage is one of the stream that the engine answers a pull with.
