@@ -16,6 +16,7 @@ type buffer struct {
 	fill   store // what is put
 	spare  store // what was taken before; its memory is used again
 	closed bool
+	whole  bool // all that was put is written
 
 	filled  chan struct{} // there is something, or it is closed
 	emptied chan struct{}
@@ -40,7 +41,7 @@ const (
 )
 
 func newBuffer() *buffer {
-	return &buffer{filled: make(chan struct{}, 1), emptied: make(chan struct{}, 1)}
+	return &buffer{whole: true, filled: make(chan struct{}, 1), emptied: make(chan struct{}, 1)}
 }
 
 // put copies a line in. It waits while too much is in.
@@ -62,9 +63,29 @@ func (b *buffer) tryPut(l v1.Line) bool {
 	if len(b.fill.bytes) >= bufferBytes || len(b.fill.refs) >= bufferLines {
 		return false
 	}
+	b.whole = false
 	b.fill.bytes = append(b.fill.bytes, l.Data...)
 	b.fill.refs = append(b.fill.refs, ref{l.Time, len(b.fill.bytes), l.Partial})
 	return true
+}
+
+// flush waits until all that was put is written, which the writer shows when it
+// finds nothing more to take. Nothing may be put meanwhile.
+func (b *buffer) flush(ctx context.Context) error {
+	for !b.written() {
+		select {
+		case <-b.emptied:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+func (b *buffer) written() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.whole
 }
 
 // close says that nothing more is put.
@@ -80,6 +101,7 @@ func (b *buffer) close() {
 func (b *buffer) take(lines []v1.Line) (_ []v1.Line, more bool) {
 	b.mu.Lock()
 	taken, more := b.fill, !b.closed
+	b.whole = len(taken.refs) == 0
 	b.fill, b.spare = b.spare.cleared(), taken
 	b.mu.Unlock()
 	signal(b.emptied)

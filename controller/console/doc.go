@@ -5,7 +5,8 @@
 // A pump resumes where the journal ends, after a restart of berth or of the
 // engine and after a re-creation. It asks for a little more than it needs and
 // leaves out what is in the journal, so lines whose times are equal or out of
-// order are neither lost nor doubled. It never waits for a listener. The end of
+// order are neither lost nor doubled. A stream that goes back in time (Docker
+// before 23 repeats a log file that it rotates) is read in the same way. It never waits for a listener. The end of
 // a stream says nothing about the container unless the engine says so.
 //
 // Level, not edge: Follow may be called any number of times, Source only says

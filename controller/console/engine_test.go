@@ -33,6 +33,7 @@ type container struct {
 	cut     error // the next stream, or the one that is read, ends with it
 	broken  bool  // each stream ends with an error
 	deaf    bool  // each that follows does
+	again   int   // the line that a stream goes back to, 0: none
 }
 
 func newEngine() *engine { return &engine{containers: map[string]*container{}} }
@@ -71,6 +72,11 @@ func (e *engine) remove(id string) {
 	delete(e.containers, id)
 }
 
+// repeat makes the streams that are read bring the lines from the n-th on again.
+func (e *engine) repeat(id string, n int) {
+	e.change(id, func(c *container) { c.again = n })
+}
+
 // cut ends the streams of a container with an error, and says nothing about it.
 func (e *engine) cut(id string) {
 	e.change(id, func(c *container) { c.cut = fmt.Errorf("unexpected EOF") })
@@ -94,6 +100,9 @@ func (e *engine) Logs(ctx context.Context, t runtime.Target, since time.Time, ea
 		}
 		if at > len(c.lines) {
 			at = 0
+		}
+		if c.again > 0 && at >= len(c.lines) {
+			at, c.again = c.again, 0
 		}
 		lines, ended, changed, cut := c.lines[at:], c.ended, c.changed, c.cut
 		c.cut = nil

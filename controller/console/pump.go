@@ -159,6 +159,11 @@ func (p *pump) stream(ctx context.Context, t Target) error {
 		if t.TTY && !l.Partial {
 			l.Data = bytes.TrimSuffix(l.Data, []byte{'\r'})
 		}
+		if r.goesBack(l, p.open) {
+			if err := p.rewind(ctx, b, r, l); err != nil {
+				return err
+			}
+		}
 		p.noteOpen(l)
 		return pieces(l, func(l v1.Line) error {
 			if r.repeated(l) {

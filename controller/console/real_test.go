@@ -194,13 +194,19 @@ func engineLog(t *testing.T, engine *enginetest.Client, tgt runtime.Target) []st
 
 func start(t *testing.T, engine *enginetest.Client, image, store, id string, tty bool, cmd []string) runtime.Target {
 	t.Helper()
+	return startLogging(t, engine, image, store, id, tty, map[string]string{"max-size": "20m", "max-file": "2"}, cmd)
+}
+
+// startLogging is start with a size and a number of the engine's log files.
+func startLogging(t *testing.T, engine *enginetest.Client, image, store, id string, tty bool, files map[string]string, cmd []string) runtime.Target {
+	t.Helper()
 	from := time.Now()
 	containerID := engine.CreateRaw(t, "console-"+uuid.NewString(), map[string]any{
 		"Image": image, "Cmd": cmd, "Tty": tty, "OpenStdin": true,
 		"Labels": map[string]string{"io.berth.store": store, "io.berth.container": id, "io.berth.role": "server"},
 		"HostConfig": map[string]any{
 			"NetworkMode": "none", "Init": true,
-			"LogConfig": map[string]any{"Type": "json-file", "Config": map[string]string{"max-size": "20m", "max-file": "2"}},
+			"LogConfig": map[string]any{"Type": "json-file", "Config": files},
 		},
 	})
 	engine.Must(t, "POST", "/containers/"+containerID+"/start", nil)

@@ -21,6 +21,9 @@ type resume struct {
 	until time.Time      // no line after it is repeated
 	seen  map[uint64]int // how often each line is in the journal already
 	seed  maphash.Seed
+
+	newest, last time.Time     // of the lines that this stream has brought
+	tolerance    time.Duration // by which a new line may be older than the one before it
 }
 
 // resume finds out where to go on, and tells of what cannot be read any more.
@@ -68,6 +71,38 @@ func (p *pump) repeat(ctx context.Context, since, last time.Time) (*resume, erro
 		return true
 	})
 	return r, err
+}
+
+// goesBack reports whether a line that a stream brings is older than the line
+// before it: it may be a repetition. Docker before 23 begins a log file anew when
+// it rotates it under a follower, and repeats all of it. The pieces of a line
+// that is open share a time, and are no repetition.
+func (r *resume) goesBack(l line, open time.Time) bool {
+	back := l.Time.Before(r.last.Add(-r.tolerance)) && !l.Time.Equal(open)
+	r.last = l.Time
+	if l.Time.After(r.newest) {
+		r.newest = l.Time
+	}
+	return back
+}
+
+// rewind makes r know the lines from l on that the stream may bring again: those
+// in the journal, once it has all that the stream has brought so far. Lines that
+// are not there are new, also where the clock was set back. If l is new, stdout
+// and stderr come out of order, and are given some tolerance from then on.
+func (p *pump) rewind(ctx context.Context, b *buffer, r *resume, l line) error {
+	if err := b.flush(ctx); err != nil {
+		return err
+	}
+	again, err := p.repeat(ctx, l.Time, r.newest)
+	if err != nil {
+		return err
+	}
+	r.seen, r.seed, r.until = again.seen, again.seed, again.until
+	if r.seen[r.hash(v1.Line{Time: l.Time, Data: l.Data, Partial: l.Partial})] == 0 {
+		r.tolerance = slack
+	}
+	return nil
 }
 
 // repeated says whether a line is in the journal already.

@@ -33,6 +33,12 @@ type Isolated struct {
 // StartIsolated starts an engine. Options are dockerd's, such as "--live-restore".
 func StartIsolated(t testing.TB, options ...string) *Isolated {
 	t.Helper()
+	return StartIsolatedOf(t, os.Getenv("BERTH_ENGINE_ROOT"), options...)
+}
+
+// StartIsolatedOf starts the engine of a folder, see Root. Empty is the machine's.
+func StartIsolatedOf(t testing.TB, root string, options ...string) *Isolated {
+	t.Helper()
 	dir, err := os.MkdirTemp("/var/tmp", "be")
 	if err != nil {
 		t.Fatal(err)
@@ -41,7 +47,7 @@ func StartIsolated(t testing.TB, options ...string) *Isolated {
 	command(t, "ip", "netns", "add", i.Netns)
 	t.Cleanup(func() { i.clean(t) })
 	command(t, "nsenter", "--net=/run/netns/"+i.Netns, "ip", "link", "set", "lo", "up")
-	i.Use(t, os.Getenv("BERTH_ENGINE_ROOT"))
+	i.Use(t, root)
 	i.Start(t)
 	t.Logf("own engine: Docker %s", i.Version(t))
 	return i
@@ -84,9 +90,14 @@ func (i *Isolated) Start(t testing.TB) {
 		_ = cmd.Wait()
 	}()
 	i.cmd, i.exited = cmd, exited
-	until(t, 60*time.Second, "own engine answers", func() bool {
+	defer func() {
+		if t.Failed() {
+			t.Logf("own engine's log:\n%s", i.Log(t))
+		}
+	}()
+	until(t, 3*time.Minute, "own engine answers", func() bool {
 		if i.ended() {
-			t.Fatalf("own engine ended:\n%s", i.Log(t))
+			t.Fatal("own engine ended")
 		}
 		return i.Ping(context.Background()) == nil
 	})

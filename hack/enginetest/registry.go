@@ -25,12 +25,12 @@ func StartRegistry(t testing.TB) *Registry {
 	return startRegistry(t, &Registry{Addr: freePort(t)}, "")
 }
 
-// Registry starts a registry that this engine reaches at a port of its own
-// loopback. With a user it takes only that one.
-func (i *Isolated) Registry(t testing.TB, port int, user, password string) *Registry {
+// StartRegistryOf starts a registry that an engine of a test's own reaches at a
+// port of its loopback. With a user it takes only that one.
+func StartRegistryOf(t testing.TB, i *Isolated, port int, user, password string) *Registry {
 	t.Helper()
 	r := &Registry{Addr: fmt.Sprintf("127.0.0.1:%d", port), User: user, Password: password,
-		within: []string{"nsenter", "--net=/run/netns/" + i.netns}}
+		within: []string{"nsenter", "--net=/run/netns/" + i.Netns}}
 	return startRegistry(t, r, locked(t, user, password))
 }
 

@@ -120,7 +120,7 @@ func TestTheContainerdImageStore(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "daemon.json")
 	require.NoError(t, os.WriteFile(file, []byte(`{"features": {"containerd-snapshotter": true}}`), 0o600))
 	r, i := own(t, "--config-file", file)
-	open, locked := i.Registry(t, 5000, "", ""), i.Registry(t, 5001, "me", "secret")
+	open, locked := enginetest.StartRegistryOf(t, i, 5000, "", ""), enginetest.StartRegistryOf(t, i, 5001, "me", "secret")
 	there, guarded := open.Push(t, i.Client, r.image, "x:1"), locked.Push(t, i.Client, r.image, "x:1")
 	pull := func(ref string, auth runtime.Auth) error { return r.Pull(t.Context(), ref, auth, nil) }
 

@@ -1,0 +1,130 @@
+package console_test
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"berth/api/stream"
+	v1 "berth/api/v1"
+	"berth/controller/console"
+	"berth/hack/enginetest"
+	"berth/runtime"
+)
+
+// Docker before 23 repeats a log file to its followers when it rotates it.
+func TestARotatedLogIsNotRepeated(t *testing.T) {
+	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
+		e.change("c1", func(*container) {}) // it is there
+		m.Follow(target("c1"))
+		var want []string
+		for round := range 5 {
+			for i := range 100 {
+				want = append(want, fmt.Sprintf("round %d line %d", round, i))
+				e.print("c1", want[len(want)-1], "the same")
+				want = append(want, "the same")
+				time.Sleep(20 * time.Millisecond)
+			}
+			synctest.Wait()
+			e.repeat("c1", 1+20*round)
+			synctest.Wait()
+			e.repeat("c1", 1+20*round) // again, with nothing new between them
+			synctest.Wait()
+			require.Equal(t, want, texts(t, h, "mc"))
+		}
+		e.print("c1", "last")
+		e.end("c1")
+		synctest.Wait()
+		require.Equal(t, append(want, "last"), texts(t, h, "mc"))
+	})
+}
+
+// New lines come behind the repeated ones in one go, before all is written.
+func TestARepetitionAmidAFlood(t *testing.T) {
+	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
+		e.change("c1", func(*container) {}) // it is there
+		m.Follow(target("c1"))
+		var want []string
+		flood := func() {
+			for range 20_000 {
+				want = append(want, fmt.Sprintf("line %d", len(want)))
+			}
+			e.print("c1", want[len(want)-20_000:]...)
+		}
+		for range 3 {
+			flood()
+			time.Sleep(time.Second)
+			synctest.Wait()
+			e.change("c1", func(c *container) { c.again = 1 })
+			flood()
+			synctest.Wait()
+			requireSame(t, want, all(t, h, "mc"))
+			time.Sleep(time.Second)
+		}
+	})
+}
+
+// all is texts for any number of lines.
+func all(t *testing.T, h *stream.Hub, id string) (list []string) {
+	t.Helper()
+	require.NoError(t, h.Since(t.Context(), id, v1.ServerConsole, time.Time{}, func(l v1.Line) bool {
+		list = append(list, string(l.Data))
+		return true
+	}))
+	return list
+}
+
+// requireSame is require.Equal for lists that are too long to be printed.
+func requireSame(t *testing.T, want, got []string) {
+	t.Helper()
+	for i := range min(len(want), len(got)) {
+		require.Equal(t, want[i], got[i], "line %d", i)
+	}
+	require.Equal(t, len(want), len(got))
+}
+
+// TestBurstsOverRotatedLogs prints 300,000 lines in three bursts into log files
+// of 10 MB on a real engine, which are rotated under the pump.
+func TestBurstsOverRotatedLogs(t *testing.T) {
+	engine := enginetest.Shared(t)
+	store, n := "console-"+uuid.NewString(), 300_000
+	script := `trap go=1 USR1; for b in 0 1 2; do seq $((b*100000)) $((b*100000+99999)); while [ -z "$go" ]; do usleep 10000; done; go=; done; sleep 100000`
+	j := job{Store: store, Dir: t.TempDir(), Host: engine.Host()}
+	j.Targets = append(j.Targets, startLogging(t, engine, engine.Busybox(t), store, "mc", false,
+		map[string]string{"max-size": "10m", "max-file": "3"}, []string{"/bin/sh", "-c", script}))
+	defer helper(t, j)()
+	var got []string
+	for burst := range 3 { // each shorter than a file: Docker leaves out a file that a follower is too slow for
+		got = awaitJournal(t, j.Dir, "mc", func(got []string) bool {
+			return len(got) > 0 && got[len(got)-1] == strconv.Itoa((burst+1)*100_000-1)
+		})
+		require.Equal(t, 204, engine.Act(t, j.Targets[0].ContainerID, "kill?signal=USR1"))
+	}
+	want := make([]string, n)
+	for i := range want {
+		want[i] = strconv.Itoa(i)
+	}
+	requireSame(t, want, got)
+}
+
+// What is printed after the clock was set back is older, and new.
+func TestLinesAfterTheClockWasSetBackAreNew(t *testing.T) {
+	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
+		e.change("c1", func(*container) {}) // it is there
+		m.Follow(target("c1"))
+		e.print("c1", "a", "b")
+		synctest.Wait()
+		e.change("c1", func(c *container) { // an hour ahead, then right again
+			now := time.Now()
+			c.lines = append(c.lines, runtime.Line{Time: now.Add(time.Hour), Data: []byte("ahead")},
+				runtime.Line{Time: now, Data: []byte("ahead")}, runtime.Line{Time: now.Add(1), Data: []byte("right")})
+		})
+		synctest.Wait()
+		require.Equal(t, []string{"a", "b", "ahead", "ahead", "right"}, texts(t, h, "mc"))
+	})
+}
