@@ -13,6 +13,7 @@ SOAK     ?= 30m
 LINT    := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.8.0
 export CGO_ENABLED ?= 0
 export DOCKER_HOST
+export ENGINES
 
 .PHONY: help run build test engines race stress soak fuzz lint bench demo faults check clean
 
