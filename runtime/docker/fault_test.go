@@ -104,8 +104,7 @@ func TestAnEngineThatEndsGivesAContainerItsTime(t *testing.T) {
 	s := r.spec("saves", `trap 'usleep 10500000; exit 7' TERM; echo up; while true; do usleep 10000; done`)
 	s.StopTimeout = 30 * time.Second
 	id := r.run(t, s)
-	ctx, up := context.WithCancel(t.Context())
-	_ = r.Logs(ctx, r.target(t, id, false), time.Time{}, func(runtime.Line) error { up(); return nil })
+	require.Eventually(t, func() bool { return len(r.read(t, id, time.Time{}, false)) > 0 }, 2*time.Minute, 10*time.Millisecond, "it is up")
 	i.Terminate(t)
 	i.Start(t)
 	after, err := r.Inspect(t.Context(), s.Name)
@@ -127,7 +126,7 @@ func TestTheContainerdImageStore(t *testing.T) {
 	require.ErrorIs(t, pull(open.Addr+"/x:nosuch", runtime.Auth{}), runtime.ErrImageNotFound)
 	require.ErrorIs(t, pull(open.Addr+"/nosuch:1", runtime.Auth{}), runtime.ErrImageNotFound)
 	require.ErrorIs(t, pull(guarded, runtime.Auth{}), runtime.ErrDenied)
-	require.ErrorIs(t, pull(guarded, runtime.Auth{Username: "me", Password: "wrong"}), runtime.ErrDenied)
+	require.ErrorIs(t, pull(guarded, runtime.Auth{Host: locked.Addr, Username: "me", Password: "wrong"}), runtime.ErrDenied)
 	for _, away := range []string{"127.0.0.1:9/denied/x:1", "denied.invalid/unauthorized/x:1"} {
 		err := pull(away, runtime.Auth{})
 		require.Error(t, err)
@@ -136,7 +135,7 @@ func TestTheContainerdImageStore(t *testing.T) {
 		}
 	}
 	require.NoError(t, pull(there, runtime.Auth{}))
-	require.NoError(t, pull(guarded, runtime.Auth{Username: "me", Password: "secret"}))
+	require.NoError(t, pull(guarded, runtime.Auth{Host: locked.Addr, Username: "me", Password: "secret"}))
 	has, err := r.HasImage(t.Context(), open.Addr+"/x:nosuch")
 	require.NoError(t, err)
 	require.False(t, has)
