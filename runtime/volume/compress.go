@@ -245,9 +245,9 @@ func (p *packing) file(it item) error {
 		return p.pack.link(it.path(), first, info)
 	}
 	r := &holeReader{file: f, end: p.t.ctx, size: info.Size(), most: info.Size()}
-	sparse := max(0, info.Size()-blocks(info))
+	sparse := max(0, info.Size()-allocated(info))
 	if left := p.t.m.opt.Limits.Holes - p.holes; sparse > left {
-		r.most = left + blocks(info)
+		r.most = left + allocated(info)
 	}
 	if err := p.pack.add(it.path(), "", info, r); err != nil {
 		return err
@@ -256,10 +256,10 @@ func (p *packing) file(it item) error {
 	return nil
 }
 
-// blocks returns how many bytes a file has on the disk. Where the file system
+// allocated returns how many bytes a file has on the disk. Where the file system
 // compresses, or has allocated what was never written, that has little to do with
 // its holes.
-func blocks(info fs.FileInfo) int64 {
+func allocated(info fs.FileInfo) int64 {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
 		return info.Size()
