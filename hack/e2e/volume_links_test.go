@@ -158,11 +158,11 @@ func (w *tenant) around(t *testing.T) map[string]string {
 	return all
 }
 
-// call sends a call for a path. It must be answered within 5 seconds, and tell
-// nothing of what is outside.
+// call sends a call for a path. It must be answered, and tell nothing of what is
+// outside.
 func (w *tenant) call(ctx context.Context, c fileCall, p string) (berthtest.Answer, error) {
 	method, endpoint, _ := strings.Cut(c.request, " ")
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	var body any
 	var header []string

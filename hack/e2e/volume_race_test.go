@@ -31,8 +31,12 @@ while :; do
 done
 `
 
-// raceTime is how long the clients race with the tenant.
-func raceTime() time.Duration { return time.Duration(rounds(3, 60)) * time.Second }
+// The work that has to be done before a race is over: it is counted, for a busy
+// host takes its time.
+func raceCalls() int64 { return int64(rounds(300, 20_000)) }
+func raceSwaps() int   { return rounds(6, 400) }
+
+const raceWait = 5 * time.Minute
 
 // TestLinksSwappedByATenant lets 8 clients use every endpoint for files while
 // the tenant's own container swaps what they name.
@@ -42,7 +46,7 @@ func TestLinksSwappedByATenant(t *testing.T) {
 	berthtest.Until(t, wait, "it swaps", func() bool { return w.container.Count("swaps") > 0 })
 	before := w.around(t)
 	random := dice(t)
-	ctx, cancel := context.WithTimeout(t.Context(), raceTime())
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var group sync.WaitGroup
 	var calls, done atomic.Int64
@@ -55,14 +59,17 @@ func TestLinksSwappedByATenant(t *testing.T) {
 			}
 		})
 	}
+	begun := w.container.Count("swaps")
+	over := berthtest.Within(raceWait, func() bool {
+		return t.Failed() || calls.Load() > raceCalls() && done.Load() > 20 && w.container.Count("swaps") > begun+raceSwaps()
+	})
+	cancel()
 	group.Wait()
 	swaps := w.container.Count("swaps")
 	w.Verb(t, "tenant", "kill")
 	w.State(t, "tenant", "exit")
 	t.Logf("%d calls, %d of them answered 200, %d swaps", calls.Load(), done.Load(), swaps*10)
-	require.Greater(t, calls.Load(), int64(200))
-	require.Greater(t, done.Load(), int64(20), "not all is refused")
-	require.Greater(t, swaps, 5)
+	require.True(t, over, "the clients and the tenant go on, and not all is refused")
 	w.noSecret(t)
 	require.Empty(t, cmp.Diff(before, w.around(t)))
 }

@@ -3,7 +3,6 @@ package volume_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -16,13 +15,11 @@ func TestDeepPaths(t *testing.T) {
 	b := newBox(t, options())
 	ctx := t.Context()
 	deep := strings.TrimSuffix(strings.Repeat("a/", v1.MaxPath/2), "/")
-	began := time.Now()
 	require.NoError(t, b.Mkdir(ctx, id, deep))
 	require.NoError(t, b.Mkdir(ctx, id, deep))
 	require.NoError(t, b.Delete(ctx, id, deep))
 	require.NoError(t, b.Write(ctx, id, deep, strings.NewReader("x")))
 	require.Equal(t, "file_exists", code(b.Mkdir(ctx, id, deep)))
 	require.NoError(t, b.Delete(ctx, id, "a"))
-	require.Less(t, time.Since(began), 10*time.Second)
 	require.Zero(t, b.Used(id).Bytes)
 }
