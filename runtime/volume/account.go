@@ -152,11 +152,11 @@ func onDisk(info fs.FileInfo) int64 {
 	if st.Nlink > 1 && !info.IsDir() {
 		return 0
 	}
-	return blocks(st)
+	return inodeBytes(st)
 }
 
-// blocks is what an inode occupies, in bytes, whatever its number of links.
-func blocks(st *syscall.Stat_t) int64 { return max(st.Blocks*512, blockSize) }
+// inodeBytes is what an inode occupies, in bytes, whatever its number of links.
+func inodeBytes(st *syscall.Stat_t) int64 { return max(st.Blocks*512, blockSize) }
 
 // roundUp is what n bytes of a file will occupy, beside the block of an empty file.
 func roundUp(n int64) int64 { return (n + blockSize - 1) / blockSize * blockSize }

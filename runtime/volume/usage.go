@@ -100,7 +100,7 @@ func (s *scan) add(it item) error {
 	if len(s.links) < scanLinks {
 		s.links[id] = true
 	}
-	return s.count(blocks(st))
+	return s.count(inodeBytes(st))
 }
 
 // count adds one file or folder of n bytes.
