@@ -18,7 +18,17 @@ a start that was noted counts as done|case c.Status.Phase == v1.Starting \&\& st
 a run that ended for good is started again|case c.Status.NextRetryAt == nil:|case false:
 the backoff is not waited for|case o.Now.Before(\*c.Status.NextRetryAt) \&\& !vanished(c, o.Server) \&\& !clockWentBack(c, o):|case false:
 a kill waits for the grace|case c.Spec.KillRun > 0 \&\& c.Status.Ran <= c.Spec.KillRun:|case false:
-a deaf container is never killed|case !o.Now.Before(deadline), clockWentBack(c, o):|case false:
+a deaf container is never killed|case o.StopFor >= stopTimeout(c.Spec):|case false:
+a grace period is over before its signal is sent|case !c.Status.StopSent:|case false:
+an installation is never over|case o.InstallFor >= installTimeout(c.Spec):|case false:
+exit code 0 is a failure|case !o.Install.Running \&\& o.Install.ExitCode == 0:|case false:
+pressure ends a run at once|o.PressureFor < pressureGrace|false
+an exit is recorded while the engine may be about to end|case c.Status.Phase.Active() \&\& causeMatters(c, o) \&\& !o.Confirmed:|case false:
+an installation is judged while the engine may be about to end|case !o.Install.Running \&\& !o.Confirmed:|case false:
+an installer that the engine ended is judged|func cutOff(c v1.Container, o Observed) bool { return lost(c, o, o.InstallLost) }|func cutOff(v1.Container, Observed) bool { return false }
+an engine that restarted while berth was away ended nothing|away = c.Status.Engine != o.Engine|away = false
+the same engine counts as another|if c.Status.Engine != "" \&\& o.Engine != "" {|if false {
+an engine that kept what runs is not recorded|case c.Status.Phase.Active() \&\& otherEngine(c, o):|case false:
 the server runs on during an installation|case o.Server.Running \&\& c.Status.Phase == v1.Installing:|case false:
 an old installer counts as the new one|case exists(o.Install) \&\& o.Install.Stamp != c.Spec.InstallStamp():|case false:
 a failed installation is started|case c.Status.InstallFailed:|case false:

@@ -68,7 +68,7 @@ func phase(o v1.Container) v1.Phase {
 	return o.Status.Phase
 }
 
-func viewOf(o v1.Container, volumePath string) containerView {
+func viewOf(o v1.Container, volumePath string, conditions []v1.Condition) containerView {
 	spec, status := o.Spec, o.Status
 	return containerView{
 		InternalID: o.Meta.ID, UID: o.Meta.UID, ContainerID: status.ContainerID, VolumeID: spec.VolumeID,
@@ -80,7 +80,7 @@ func viewOf(o v1.Container, volumePath string) containerView {
 		State: phase(o), Power: spec.Power,
 		Generation: o.Meta.Generation, ObservedGeneration: status.ObservedGeneration,
 		ResourceVersion: strconv.FormatUint(o.Meta.Revision, 10),
-		Conditions:      append([]v1.Condition{}, status.Conditions...),
+		Conditions:      conditions,
 		ExitCode:        status.ExitCode, OOMKilled: status.OOMKilled, RestartCount: status.RestartCount,
 		NextRetryAt: utc(status.NextRetryAt), StartedAt: utc(status.StartedAt), Message: orNull(status.Message),
 

@@ -45,6 +45,7 @@ type Deps struct {
 	Files      Files
 	Console    Console
 	Stats      Stats
+	Engine     func() EngineHealth
 	Ready      func() []string // reasons why the daemon is not ready; empty: it is
 	Registerer prometheus.Registerer
 	Gatherer   prometheus.Gatherer

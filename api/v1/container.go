@@ -185,10 +185,14 @@ func InstallStateOf(c Container) Phase {
 const (
 	ImageAvailable = "ImageAvailable" // the image is on the host
 	Installed      = "Installed"      // the installation ended with exit code 0
-	Started        = "Started"        // the engine could start it
+	Started        = "Started"        // a run goes on: Unknown until its start pattern matched, False after its exit
 	LimitsApplied  = "LimitsApplied"  // the engine has put the limits in force
 	Reconciled     = "Reconciled"     // the last step succeeded; absent: none has failed
 	DiskPressure   = "DiskPressure"   // the volume is over its limit
+
+	// EngineReachable is derived when it is read, and not stored: while the engine
+	// does not answer, what is stored is what was observed last.
+	EngineReachable = "EngineReachable"
 )
 
 // Reasons that code acts on.

@@ -4,18 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	v1 "berth/api/v1"
 	"berth/controller/console"
 	"berth/runtime"
 	"berth/store"
-)
-
-// How often the engine is asked how it is, and from when on no answer is one.
-const (
-	healthEvery = 2 * time.Second
-	healthOld   = 5 * time.Second
 )
 
 // diskUsage is the size of a container's volume, as last measured.
@@ -61,25 +54,6 @@ func lastEvent(s *store.Store) (seq uint64, err error) {
 	return seq, err
 }
 
-// health is how the engine was when it was last asked.
-type health struct {
-	at  time.Time
-	err error
-}
-
-// watchHealth asks the engine how it is, again and again, so that nobody who
-// wants to know waits for an engine that hangs.
-func (d *daemon) watchHealth(ctx context.Context) error {
-	for ctx.Err() == nil {
-		d.health.Store(&health{time.Now(), d.engine.Ready(ctx)})
-		select {
-		case <-ctx.Done():
-		case <-time.After(healthEvery):
-		}
-	}
-	return nil
-}
-
 // unready names why wishes cannot be carried out now. Everybody may ask, so what
 // is wrong with the store is logged when it begins, not each time.
 func (d *daemon) unready() (reasons []string) {
@@ -90,8 +64,7 @@ func (d *daemon) unready() (reasons []string) {
 	if told := d.unwritable.Swap(err != nil); err != nil && !told {
 		d.log.Error("the store cannot be written", "err", err)
 	}
-	h := d.health.Load()
-	if h == nil || h.err != nil || time.Since(h.at) > healthOld {
+	if !d.engineHealth().Reachable {
 		reasons = append(reasons, "engine: does not answer")
 	}
 	if !d.listed.Load() {

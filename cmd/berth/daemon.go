@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -43,6 +44,7 @@ type daemon struct {
 	meter    *cgroup.Reader
 	server   *server.Server
 
+	began      time.Time
 	health     atomic.Pointer[health]      // of the engine; nil: it was not asked yet
 	listed     atomic.Bool                 // the engine's containers were listed once
 	unwritable atomic.Bool                 // the store, when unready was last asked
@@ -51,7 +53,7 @@ type daemon struct {
 
 // newDaemon makes every part; none works before run.
 func newDaemon(s *Settings, log *slog.Logger) (*daemon, error) {
-	d := &daemon{settings: s, log: log, metrics: prometheus.NewRegistry()}
+	d := &daemon{settings: s, log: log, metrics: prometheus.NewRegistry(), began: time.Now()}
 	d.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	c := s.Current()
 	var err error
@@ -120,7 +122,7 @@ func (d *daemon) makeConsoles() {
 
 func (d *daemon) makeServer() {
 	d.server = server.New(server.Deps{Store: d.store, Settings: d.settings, Hub: d.hub, Files: d.volumes.Files(),
-		Console: input{d.consoles}, Stats: stats{d.sampler}, Ready: d.unready,
+		Console: input{d.consoles}, Stats: stats{d.sampler}, Ready: d.unready, Engine: d.engineHealth,
 		Registerer: d.metrics, Gatherer: d.metrics, Log: d.log, Version: version,
 		SpoolDir: d.settings.Current().Storage.VolumesPath})
 }

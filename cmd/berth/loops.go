@@ -19,6 +19,7 @@ import (
 	"berth/controller/token"
 	"berth/controller/volume"
 	"berth/runtime"
+	"berth/runtime/docker"
 	"berth/runtime/firewall"
 	"berth/store"
 )
@@ -106,24 +107,25 @@ func (d *daemon) volumeLoop(m *controller.Metrics) *controller.Loop {
 	scanner := &volume.Scanner{Store: d.store, Directories: d.volumes, Log: d.log}
 	return &controller.Loop{
 		Name:       "volume",
-		Reconciler: &volume.Reconciler{Store: d.store, Directories: d.volumes, Uses: uses, Mounted: d.mountedBy},
+		Reconciler: &volume.Reconciler{Store: d.store, Directories: d.volumes, Uses: uses, Mounted: mountedBy(d.engine, d.volumes.Path)},
 		Wish:       []controller.Source{store.Volumes.Source(d.store, store.SpecChanged)},
 		Watch:      []controller.Source{uses.Source(), scanner.Source(), d.volumes.Changed, controller.Every(d.resync(), store.Volumes.Lister(d.store))},
 		Workers:    volumeWorkers, BackOff: d.backOff(), Log: d.log, Metrics: m,
 	}
 }
 
-// mountedBy returns the internal_id of a container of this store that mounts a
-// volume, running or not; empty if the engine has none.
-func (d *daemon) mountedBy(ctx context.Context, volumeID string) (string, error) {
-	found, err := d.engine.List(ctx)
-	dir := d.volumes.Path(volumeID)
-	for _, f := range found {
-		if slices.Contains(f.Mounts, dir) {
-			return f.Name.ID, nil
+// mountedBy returns a function that returns the internal_id of a container of
+// this store that mounts a volume, running or not; empty if the engine has none.
+func mountedBy(e *docker.Engine, path func(volumeID string) string) func(context.Context, string) (string, error) {
+	return func(ctx context.Context, volumeID string) (string, error) {
+		found, err := e.List(ctx)
+		for _, f := range found {
+			if slices.Contains(f.Mounts, path(volumeID)) {
+				return f.Name.ID, nil
+			}
 		}
+		return "", err
 	}
-	return "", err
 }
 
 func (d *daemon) resync() time.Duration { return time.Duration(d.settings.Current().Reconcile.Resync) }

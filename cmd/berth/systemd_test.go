@@ -49,8 +49,8 @@ func TestWatchdogIsFedWhileBerthWorks(t *testing.T) {
 	require.NoError(t, <-fed)
 
 	require.True(t, d.works())
-	d.health.Store(&health{time.Now().Add(-healthStale), errors.New("away")})
+	d.health.Store(&health{at: time.Now().Add(-healthStale), err: errors.New("away")})
 	require.False(t, d.works(), "the loop that asks the engine has stopped")
-	d.health.Store(&health{time.Now(), errors.New("away")})
+	d.health.Store(&health{at: time.Now(), err: errors.New("away")})
 	require.True(t, d.works(), "an engine that is away is no reason to restart")
 }

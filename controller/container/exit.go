@@ -21,6 +21,7 @@ func (s ending) take(ctx context.Context, a Action) (controller.Result, error) {
 		return again, s.note(func(st *v1.ContainerStatus, now time.Time) {
 			st.Unrequested = st.Phase == v1.Exit || st.Phase == v1.Ready
 			st.Phase, st.StopNotedAt, st.StopSent = v1.Stopping, now, false
+			startedAs(st, now)
 		})
 	case SendStop:
 		return again, s.sendStop(ctx, n)
@@ -61,6 +62,7 @@ func (s ending) noteExit() error {
 	err := s.note(func(st *v1.ContainerStatus, now time.Time) {
 		stopped := st.Phase == v1.Stopping
 		st.Phase, st.StopNotedAt, st.StopSent, st.Unrequested = v1.Exit, time.Time{}, false, false
+		s.startedAfter(st, now, stopped)
 		switch {
 		case vanished(s.c, s.o.Server):
 			st.Message = "the container was removed from outside"

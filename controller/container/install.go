@@ -47,7 +47,7 @@ func (s installing) noteInstalling() error {
 		st.Phase, st.InstallBegun, st.BootID = v1.Installing, s.c.Spec.Install, s.BootID
 		st.InstallFailed, st.ExitCode, st.OOMKilled = false, nil, false
 		st.NextRetryAt, st.RestartCount, st.Crashes = nil, 0, 0
-		st.Conditions = nil
+		st.Conditions = forInstallation(st.Conditions)
 		set(st, now, v1.Installed, v1.Unknown, "Installing", "the installation is under way")
 		if s.o.Missing == "" {
 			imagePresent(st, now) // who creates it waits for this word

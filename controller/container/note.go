@@ -60,14 +60,13 @@ func (s step) keepObserved(st *v1.ContainerStatus) {
 
 // phase is a change of nothing but the phase.
 func phase(p v1.Phase) func(*v1.ContainerStatus, time.Time) {
-	return func(st *v1.ContainerStatus, _ time.Time) { st.Phase = p }
+	return func(st *v1.ContainerStatus, now time.Time) {
+		st.Phase = p
+		startedAs(st, now)
+	}
 }
 
 // told says whether a message was noted already, with the newest spec.
 func (s step) told(text string) bool {
 	return s.c.Status.Message == text && s.c.Status.ObservedGeneration == s.c.Meta.Generation
-}
-
-func set(st *v1.ContainerStatus, now time.Time, kind, status, reason, message string) {
-	st.Conditions = v1.SetCondition(st.Conditions, v1.Condition{Type: kind, Status: status, Reason: reason, Message: message}, now)
 }

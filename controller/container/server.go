@@ -35,16 +35,17 @@ func (s serving) take(ctx context.Context, a Action) (controller.Result, error) 
 	case NoteEngine:
 		return again, s.noteEngine()
 	case NoteStarting:
-		_, err := s.recordUnchanged(func(st *v1.ContainerStatus, _ time.Time) {
+		_, err := s.recordUnchanged(func(st *v1.ContainerStatus, now time.Time) {
 			s.adopt(st)
 			st.Phase, st.StartNotedAt = v1.Starting, s.o.Server.StartedAt.Add(-time.Second)
+			startedAs(st, now)
 		})
 		return again, err
 	case NoteRunning:
 		return settled, s.note(func(st *v1.ContainerStatus, now time.Time) {
 			s.adopt(st)
 			st.Phase, st.NextRetryAt = v1.Running, nil
-			set(st, now, v1.Started, v1.True, "Running", "the container runs")
+			startedAs(st, now)
 		})
 	case Unpause:
 		return again, s.unpause(ctx, n)
@@ -223,6 +224,7 @@ func (s serving) starting(st *v1.ContainerStatus, now time.Time) {
 	}
 	st.Phase, st.Ran, st.StartNotedAt = v1.Starting, s.c.Spec.Run, now
 	st.BootID, st.Engine = s.BootID, s.o.Engine
+	startedAs(st, now)
 	st.ContainerID, st.StartedBefore = s.o.Server.ContainerID, s.o.Server.StartedAt
 	st.StartedAt, st.FinishedAt, st.ExitCode, st.OOMKilled, st.NextRetryAt = nil, nil, nil, false, nil
 }

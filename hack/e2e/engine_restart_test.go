@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -32,6 +33,11 @@ func TestTheEngineRestartsGracefully(t *testing.T) {
 			b.Kill9(t)
 		}
 		engine.Terminate(t)
+		if !away {
+			berthtest.Until(t, wait, "a condition says so", func() bool {
+				return strings.Contains(string(b.Do(t, "GET", "/containers/quick", nil).Body), `"type":"EngineReachable","status":"False"`)
+			})
+		}
 		engine.Start(t)
 		if away {
 			b.Run(t)

@@ -1,0 +1,30 @@
+package server
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	v1 "berth/api/v1"
+)
+
+// TestConditionsDuringAnOutage: what ran may have exited meanwhile. What is
+// stored stays as it is.
+func TestConditionsDuringAnOutage(t *testing.T) {
+	at := time.Unix(1000, 0)
+	for started, want := range map[string]string{v1.True: v1.Unknown, v1.False: v1.False, v1.Unknown: v1.Unknown} {
+		var o v1.Container
+		o.Status.Conditions = []v1.Condition{{Type: v1.Installed, Status: v1.True}, {Type: v1.Started, Status: started, Message: "m"}}
+		for _, reachable := range []bool{true, false} {
+			s := &Server{deps: Deps{Engine: func() EngineHealth { return EngineHealth{reachable, at} }}}
+			list := s.conditionsOf(o)
+			require.Equal(t, v1.True, v1.FindCondition(list, v1.Installed).Status)
+			engine, got := v1.FindCondition(list, v1.EngineReachable), v1.FindCondition(list, v1.Started)
+			require.Equal(t, at, engine.Since)
+			require.Equal(t, map[bool]string{true: v1.True, false: v1.False}[reachable], engine.Status)
+			require.Equal(t, map[bool]string{true: started, false: want}[reachable], got.Status)
+			require.Equal(t, started, o.Status.Conditions[1].Status)
+		}
+	}
+}
