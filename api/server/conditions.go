@@ -20,12 +20,12 @@ const unreachable = "EngineUnreachable"
 // is stored is what was observed last, so while the engine does not answer
 // nobody knows whether what ran still runs. That is derived here: an outage
 // writes nothing, however many containers there are.
-func (s *Server) conditionsOf(o v1.Container) []v1.Condition {
+func conditionsOf(o v1.Container, engine func() EngineHealth) []v1.Condition {
 	list := append([]v1.Condition{}, o.Status.Conditions...)
-	if s.deps.Engine == nil {
+	if engine == nil {
 		return list
 	}
-	h := s.deps.Engine()
+	h := engine()
 	c := v1.Condition{Type: v1.EngineReachable, Status: v1.True, Reason: "Answers", Message: "the engine answers", Since: h.Since}
 	if !h.Reachable {
 		c.Status, c.Reason = v1.False, unreachable

@@ -17,8 +17,7 @@ func TestConditionsDuringAnOutage(t *testing.T) {
 		var o v1.Container
 		o.Status.Conditions = []v1.Condition{{Type: v1.Installed, Status: v1.True}, {Type: v1.Started, Status: started, Message: "m"}}
 		for _, reachable := range []bool{true, false} {
-			s := &Server{deps: Deps{Engine: func() EngineHealth { return EngineHealth{reachable, at} }}}
-			list := s.conditionsOf(o)
+			list := conditionsOf(o, func() EngineHealth { return EngineHealth{reachable, at} })
 			require.Equal(t, v1.True, v1.FindCondition(list, v1.Installed).Status)
 			engine, got := v1.FindCondition(list, v1.EngineReachable), v1.FindCondition(list, v1.Started)
 			require.Equal(t, at, engine.Since)

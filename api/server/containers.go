@@ -63,7 +63,7 @@ func (s *Server) findContainer(c *fiber.Ctx) (o v1.Container, err error) {
 }
 
 func (s containers) view(o v1.Container) containerView {
-	return viewOf(o, s.volumePath(o.Spec.VolumeID), s.conditionsOf(o))
+	return viewOf(o, s.volumePath(o.Spec.VolumeID), conditionsOf(o, s.deps.Engine))
 }
 
 func (s containers) getContainer(c *fiber.Ctx) error {
