@@ -61,7 +61,7 @@ func (s files) routes() []route {
 		del(files, v1.ScopeFiles, s.deleteFile),
 		readable(get(files+"/search", v1.ScopeFiles, s.searchFiles)),
 		link(readable(get(files+"/content", v1.ScopeFiles, s.download))),
-		link(put(files+"/content", v1.ScopeFiles, s.uploadFile)),
+		anyAccept(put(files+"/content", v1.ScopeFiles, s.uploadFile)),
 		post("/volumes/:volume/folders", v1.ScopeFiles, s.makeFolder),
 		post("/volumes/:volume/copy", v1.ScopeFiles, s.copyFile),
 		post("/volumes/:volume/rename", v1.ScopeFiles, s.renameFile),

@@ -159,6 +159,8 @@ func TestFileLinks(t *testing.T) {
 	require.Equal(t, 200, h.do(link).status)
 	require.Equal(t, 401, h.do(link).status, "it is spent")
 	up := request{method: "PUT", path: h.at("files/content", "path", "up", "token", mint()), token: "-", accept: "-", body: "x"}
+	require.Equal(t, 401, h.do(up).status, "not in the URL of an upload")
+	up.path, up.token = h.at("files/content", "path", "up"), mint()
 	require.Equal(t, 200, h.do(up).status)
 	require.Equal(t, "x", h.get("up"))
 	list := request{method: "GET", path: h.at("files", "token", mint()), token: "-"}

@@ -61,6 +61,12 @@ func node(r route) route {
 	return r
 }
 
+// anyAccept lets a route do without the vendor header.
+func anyAccept(r route) route {
+	r.anyAccept = true
+	return r
+}
+
 // link makes a route usable from a browser's link: any Accept header, and the
 // token may be in the URL.
 func link(r route) route {
