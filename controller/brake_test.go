@@ -38,7 +38,7 @@ func TestAKeyWhoseAttemptsCauseItsSignalsDoesNotSpin(t *testing.T) {
 
 func TestGoingRoundInCirclesIsBraked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &script{answer: func(int, string) (controller.Result, error) { return controller.Result{Again: true}, nil }}
+		s := &script{answer: func(int, string) (controller.Result, error) { return controller.Result{Requeue: true}, nil }}
 		run(t, s, func(watch, _ func(string)) {
 			watch("a")
 			time.Sleep(time.Minute)

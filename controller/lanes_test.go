@@ -23,7 +23,7 @@ func (s *slow) Reconcile(_ context.Context, key string) (controller.Result, erro
 	time.Sleep(time.Second)
 	s.order = append(s.order, key)
 	if s.steps[key]--; s.steps[key] > 0 {
-		return controller.Result{Again: true}, nil
+		return controller.Result{Requeue: true}, nil
 	}
 	return controller.Result{}, nil
 }
@@ -41,7 +41,7 @@ func names(n int) controller.Source {
 
 func runLoop(t *testing.T, r controller.Reconciler, watch, wish controller.Source) {
 	ctx, cancel := context.WithCancel(t.Context())
-	l := &controller.Loop{Name: "x", Reconciler: r, Watch: []controller.Source{watch}, Wish: []controller.Source{wish},
+	l := &controller.Loop{Name: "x", Reconciler: r, Watch: []controller.Source{watch}, DesiredState: []controller.Source{wish},
 		Workers: 1, BackOff: controller.BackOff(time.Second, time.Minute), Log: slog.New(slog.DiscardHandler)}
 	done := make(chan struct{})
 	go func() { defer close(done); l.Run(ctx) }()

@@ -20,9 +20,9 @@ func newLimiter(fresh func() backoff.BackOff) *limiter {
 	return &limiter{fresh: fresh, failing: map[string]schedule{}, rounds: map[string]int{}}
 }
 
-// again counts one more step in a row, and says whether there are too many. A
+// requeue counts one more step in a row, and says whether there are too many. A
 // step that succeeds ends the failures before it.
-func (l *limiter) again(key string) (tooOften bool) {
+func (l *limiter) requeue(key string) (tooOften bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.rounds[key]++

@@ -15,16 +15,16 @@ import (
 
 // Loop is a Reconciler with its sources, work queue and workers.
 type Loop struct {
-	Name       string
-	Reconciler Reconciler
-	Watch      []Source // what the outside world did: the key is looked at again
-	Wish       []Source // what a client asked: the key is reconciled before those of Watch, its failures forgotten
-	Awaited    []Source // what a key waited for is there: it is reconciled now, its failures kept
-	Workers    int
-	BackOff    func() backoff.BackOff // a fresh schedule that never ends; see BackOff
-	Drain      time.Duration          // how long a step under way may go on after the end; 0 is 5 s
-	Log        *slog.Logger
-	Metrics    *Metrics // nil records nothing
+	Name         string
+	Reconciler   Reconciler
+	Watch        []Source // what the outside world did: the key is looked at again
+	DesiredState []Source // what a client asked: the key is reconciled before those of Watch, its failures forgotten
+	Awaited      []Source // what a key waited for is there: it is reconciled now, its failures kept
+	Workers      int
+	BackOff      func() backoff.BackOff // a fresh schedule that never ends; see BackOff
+	Drain        time.Duration          // how long a step under way may go on after the end; 0 is 5 s
+	Log          *slog.Logger
+	Metrics      *Metrics // nil records nothing
 
 	// Failed, if not nil, records a reconcile that failed. It is tried again at
 	// retryAt at the latest; zero: at the next signal.
@@ -73,7 +73,7 @@ func (l *Loop) Run(ctx context.Context) {
 	for _, s := range l.Watch {
 		wg.Go(func() { l.feed(ctx, s, func(key string) { signal(q, key) }) })
 	}
-	for _, s := range l.Wish {
+	for _, s := range l.DesiredState {
 		wg.Go(func() { l.feed(ctx, s, func(key string) { q.Forget(key); l.lanes.hurry(key); q.Add(key) }) })
 	}
 	for _, s := range l.Awaited {
@@ -145,7 +145,7 @@ func (l *Loop) next(ctx, work context.Context, q queue) bool {
 	}
 	began, urgent := time.Now(), l.lanes.taken(key)
 	res, err := l.reconcile(work, key)
-	if urgent && (err != nil || res.Again) {
+	if urgent && (err != nil || res.Requeue) {
 		l.lanes.hurry(key) // what was asked for is not done yet
 	}
 	l.Metrics.observe(l.Name, l.requeue(q, key, res, err), time.Since(began))
@@ -165,21 +165,21 @@ func (l *Loop) requeue(q queue, key string, res Result, err error) string {
 		q.AddAfter(key, wait)
 		l.failed(key, err, time.Now().Add(wait))
 		return resultError
-	case res.Again && l.limiter.again(key):
+	case res.Requeue && l.limiter.requeue(key):
 		q.AddRateLimited(key)
 		l.Log.Warn("reconcile goes round in circles", "controller", l.Name, "key", key)
 		return resultError
-	case res.Again:
+	case res.Requeue:
 		q.Add(key)
 		return resultAgain
 	case res.Waiting:
-		if res.After > 0 {
-			q.AddAfter(key, res.After)
+		if res.RequeueAfter > 0 {
+			q.AddAfter(key, res.RequeueAfter)
 		}
 		return resultWaiting
-	case res.After > 0:
+	case res.RequeueAfter > 0:
 		q.Forget(key)
-		q.AddAfter(key, res.After)
+		q.AddAfter(key, res.RequeueAfter)
 		return resultAfter
 	}
 	q.Forget(key)

@@ -42,10 +42,10 @@ func run(t *testing.T, s *script, during func(watch, wish func(string))) {
 	s.began = time.Now()
 	l := &controller.Loop{
 		Name: "test", Reconciler: s, Workers: 2,
-		Watch:   []controller.Source{from(watch)},
-		Wish:    []controller.Source{from(wish)},
-		BackOff: controller.BackOff(time.Second, time.Minute),
-		Log:     slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Watch:        []controller.Source{from(watch)},
+		DesiredState: []controller.Source{from(wish)},
+		BackOff:      controller.BackOff(time.Second, time.Minute),
+		Log:          slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
 	done := make(chan struct{})
 	go func() { defer close(done); l.Run(ctx) }()
@@ -130,7 +130,7 @@ func TestTerminalErrorWaitsForTheNextSignal(t *testing.T) {
 func TestAgainAndAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{answer: func(n int, _ string) (controller.Result, error) {
-			return []controller.Result{{Again: true}, {After: time.Minute}, {}}[n-1], nil
+			return []controller.Result{{Requeue: true}, {RequeueAfter: time.Minute}, {}}[n-1], nil
 		}}
 		run(t, s, func(watch, _ func(string)) { watch("a"); time.Sleep(time.Hour) })
 		require.Equal(t, []time.Duration{0, 0, time.Minute}, s.at)
@@ -203,7 +203,7 @@ func TestShutdownFinishesTheStepUnderWayAndCancelsALateOne(t *testing.T) {
 						finished = true
 					case <-ctx.Done():
 					}
-					return controller.Result{Again: true}, nil
+					return controller.Result{Requeue: true}, nil
 				})}
 			done := make(chan struct{})
 			go func() { defer close(done); l.Run(ctx) }()

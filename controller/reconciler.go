@@ -16,8 +16,8 @@ type Reconciler interface {
 // Result says when to look again. The zero Result means that the object is
 // settled until a source names it.
 type Result struct {
-	Again bool          // there is a next step: look again at once
-	After time.Duration // else look again after this time, if above 0
+	Requeue      bool          // there is a next step: look again at once
+	RequeueAfter time.Duration // else look again after this time, if above 0
 
 	// Waiting reports that the key waits for something that others hold, such as
 	// a permit: that is neither a success nor a failure, and the backoff of

@@ -18,7 +18,7 @@ var (
 	ErrMountMissing  = errors.New("mount source is missing")  // a bind's directory is not there
 	ErrMountRefused  = errors.New("mount is refused")         // by the operator's policy, or berth cannot see to it
 	ErrInvalid       = errors.New("engine refused the spec")  // a value it will never take
-	ErrForeign       = errors.New("name is taken by another") // a container that is not of this store
+	ErrUnmanaged     = errors.New("name is taken by another") // a container that is not of this store
 	ErrNotRunning    = errors.New("container is not running") // input or a signal for the dead
 	ErrRunning       = errors.New("container is running")     // and must be ended before it is removed or replaced
 	ErrStalled       = errors.New("pull made no progress")    // for the stall limit
@@ -43,7 +43,7 @@ type Name struct {
 // State is what an engine knows of a container. The zero State is "there is none".
 type State struct {
 	ContainerID string // the engine's
-	Stamp       string // of the spec that it was made from
+	SpecHash    string // of the spec that it was made from
 	Revision    uint64 // of its Spec
 	Incarnation string // of its Spec
 	Running     bool   // also while paused
@@ -79,7 +79,7 @@ type Live struct {
 // what hardens it above all, is the engine package's own and the same for all.
 type Spec struct {
 	Name     Name
-	Stamp    string
+	SpecHash string
 	Revision uint64 // the store's when the container was asked for; kept in the label io.berth.revision
 	// Incarnation is what Revision is counted in; kept in the label io.berth.incarnation. Empty: no label.
 	Incarnation string

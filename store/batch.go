@@ -38,7 +38,7 @@ func (b *batch) add(o *op) {
 	if b.txn == nil {
 		b.txn = b.s.db.NewTransaction(true)
 	}
-	o.tied = b.count > 0
+	o.dependsOnBatch = b.count > 0
 	o.tx = &Tx{store: b.s, txn: b.txn, now: b.s.time(), update: true, rev: b.rev + 1}
 	b.ops = append(b.ops, o)
 	o.run()
@@ -47,7 +47,7 @@ func (b *batch) add(o *op) {
 	}
 	count, size, err := weigh(o.tx.writes)
 	if err == nil {
-		err = b.room(o, count, size)
+		err = b.hasSpace(o, count, size)
 	}
 	if err == nil && !b.fits(0, 0, count, size) {
 		err = fmt.Errorf("%w: %d keys, %d bytes", ErrTooBig, count, size)
@@ -62,10 +62,10 @@ func (b *batch) add(o *op) {
 	b.take(o, count, size)
 }
 
-// room says why the disk has no room for an update.
-func (b *batch) room(o *op, count, size int64) error {
-	err := room(b.s)
-	if err == nil || (o.must && b.s.disk.has(b.count+count, b.size+size)) {
+// checkFree says why the disk has no room for an update.
+func (b *batch) hasSpace(o *op, count, size int64) error {
+	err := checkFree(b.s)
+	if err == nil || (o.onFullDisk && b.s.disk.has(b.count+count, b.size+size)) {
 		return nil
 	}
 	return fmt.Errorf("%w: %w", ErrFailed, err)
@@ -73,7 +73,7 @@ func (b *batch) room(o *op, count, size int64) error {
 
 // fits says whether a transaction of Badger holds so much, and the revision.
 func (b *batch) fits(count, size, moreCount, moreSize int64) bool {
-	const spare = 64 // room for the key of the revision
+	const spare = 64 // checkFree for the key of the revision
 	return count+moreCount+1 < b.s.db.MaxBatchCount() && size+moreSize+spare < b.s.db.MaxBatchSize()
 }
 
@@ -115,7 +115,7 @@ func (b *batch) take(o *op, count, size int64) {
 	b.count += count
 	b.size += size
 	b.events = append(b.events, o.tx.events...)
-	o.tied = true
+	o.dependsOnBatch = true
 	if len(o.tx.changes) > 0 {
 		b.rev = o.tx.rev
 		for _, c := range o.tx.changes {
@@ -132,7 +132,7 @@ func (b *batch) commit() error {
 		b.publish()
 	}
 	for _, o := range b.ops {
-		if err != nil && o.tied {
+		if err != nil && o.dependsOnBatch {
 			o.err = err
 		}
 		o.done <- o.err
@@ -202,7 +202,7 @@ func commit(txn *badger.Txn) (err error) {
 // publish tells the watchers what is now on the disk.
 func (b *batch) publish() {
 	s := b.s
-	s.merger.wrote(b.size)
+	s.compactor.wrote(b.size)
 	s.cache.drop(b.removed)
 	if len(b.changes) > 0 {
 		s.rev.Store(b.rev)

@@ -9,21 +9,21 @@ const maxCached = 50_000
 // that a view need not decode what it has decoded before. Whoever puts a half in
 // or takes one out clones it.
 type cache struct {
-	mu     sync.RWMutex
-	halves map[string]cached
+	mu      sync.RWMutex
+	records map[string]cached
 }
 
 type cached struct {
 	version uint64
-	half    any
+	record  any
 }
 
 // get returns nil unless it has just this version.
 func (c *cache) get(key string, version uint64) any {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	if h := c.halves[key]; h.version == version {
-		return h.half
+	if h := c.records[key]; h.version == version {
+		return h.record
 	}
 	return nil
 }
@@ -31,11 +31,11 @@ func (c *cache) get(key string, version uint64) any {
 func (c *cache) put(key string, version uint64, half any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.halves == nil || len(c.halves) >= maxCached {
-		c.halves = map[string]cached{}
+	if c.records == nil || len(c.records) >= maxCached {
+		c.records = map[string]cached{}
 	}
-	if version > c.halves[key].version {
-		c.halves[key] = cached{version, half}
+	if version > c.records[key].version {
+		c.records[key] = cached{version, half}
 	}
 }
 
@@ -43,7 +43,7 @@ func (c *cache) put(key string, version uint64, half any) {
 func (c *cache) clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.halves = nil
+	c.records = nil
 }
 
 func (c *cache) drop(keys []string) {
@@ -53,6 +53,6 @@ func (c *cache) drop(keys []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, key := range keys {
-		delete(c.halves, key)
+		delete(c.records, key)
 	}
 }

@@ -38,7 +38,7 @@ func (c Collection[S, T]) Create(tx *Tx, id string, spec S) error {
 // ErrNotFound, or the error of change. A change that leaves the spec as it was
 // writes nothing.
 func (c Collection[S, T]) SetSpec(tx *Tx, id string, change func(*S) error) error {
-	h, old, err := changeHalf[S](tx, c.specKey(id))
+	h, old, err := changeRecord[S](tx, c.specKey(id))
 	if err != nil {
 		return c.wrap(id, err)
 	}
@@ -64,7 +64,7 @@ func (c Collection[S, T]) SetStatus(tx *Tx, id string, change func(*T)) error {
 	if err := tx.has(c.specKey(id)); err != nil {
 		return c.wrap(id, err)
 	}
-	h, old, err := changeHalf[T](tx, c.statusKey(id))
+	h, old, err := changeRecord[T](tx, c.statusKey(id))
 	if errors.Is(err, ErrNotFound) {
 		old, err = json.Marshal(h.Value)
 	}
@@ -87,7 +87,7 @@ func (c Collection[S, T]) SetStatus(tx *Tx, id string, change func(*T)) error {
 // Delete asks for the object to go, or returns ErrNotFound. Its controller
 // purges it when nothing is left of it. Asking again changes nothing.
 func (c Collection[S, T]) Delete(tx *Tx, id string) error {
-	h, value, err := changeHalf[S](tx, c.specKey(id))
+	h, value, err := changeRecord[S](tx, c.specKey(id))
 	if err != nil || h.Meta.Deleted {
 		return c.wrap(id, err)
 	}
@@ -105,16 +105,16 @@ func (c Collection[S, T]) Purge(tx *Tx, id string) error {
 		err = errors.Join(c.unindex(tx, id), tx.remove(c.specKey(id)), tx.remove(c.statusKey(id)))
 	}
 	if err == nil {
-		tx.note(Change{Kind: c.kind, ID: id, What: Purged})
+		tx.recordChange(Change{Kind: c.kind, ID: id, What: Purged})
 	}
 	return c.wrap(id, err)
 }
 
 func (c Collection[S, T]) write(tx *Tx, id string, what What, key string, meta v1.Meta, value []byte) error {
-	if err := writeHalf(tx, key, meta, value); err != nil {
+	if err := writeRecord(tx, key, meta, value); err != nil {
 		return c.wrap(id, err)
 	}
-	tx.note(Change{Kind: c.kind, ID: id, What: what})
+	tx.recordChange(Change{Kind: c.kind, ID: id, What: what})
 	return nil
 }
 
@@ -124,8 +124,8 @@ func (tx *Tx) has(key string) error {
 	return err
 }
 
-// note tells the watchers of a change, and of the same one in a row once.
-func (tx *Tx) note(c Change) {
+// recordChange tells the watchers of a change, and of the same one in a row once.
+func (tx *Tx) recordChange(c Change) {
 	if n := len(tx.changes); n == 0 || tx.changes[n-1] != c {
 		tx.changes = append(tx.changes, c)
 	}

@@ -33,7 +33,7 @@ func GetClaim(tx *Tx, pool string, port int) (c v1.Claim, err error) {
 
 // SetClaim stores the claim of one port of a pool. The zero Claim releases it.
 func SetClaim(tx *Tx, pool string, port int, c v1.Claim) error {
-	tx.note(Change{Kind: "claim", ID: pool, What: SpecChanged})
+	tx.recordChange(Change{Kind: "claim", ID: pool, What: SpecChanged})
 	if c == (v1.Claim{}) {
 		return tx.remove(claimKey(pool, port))
 	}

@@ -113,7 +113,7 @@ func TestWhatIsReadIsTheReadersOwn(t *testing.T) {
 			return nil
 		}))
 	}
-	require.Len(t, s.cache.halves, 1)
+	require.Len(t, s.cache.records, 1)
 	require.NoError(t, s.Update(func(tx *Tx) error { return Containers.Purge(tx, "a") }))
-	require.Empty(t, s.cache.halves)
+	require.Empty(t, s.cache.records)
 }

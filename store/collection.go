@@ -40,11 +40,11 @@ func (c Collection[S, T]) wrap(id string, err error) error {
 
 // Get returns one object, or ErrNotFound.
 func (c Collection[S, T]) Get(tx *Tx, id string) (v1.Object[S, T], error) {
-	spec, err := readHalf(tx, c.specKey(id), c.cloneSpec)
+	spec, err := readRecord(tx, c.specKey(id), c.cloneSpec)
 	if err != nil {
 		return v1.Object[S, T]{}, c.wrap(id, err)
 	}
-	status, err := readHalf(tx, c.statusKey(id), c.cloneStatus)
+	status, err := readRecord(tx, c.statusKey(id), c.cloneStatus)
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return v1.Object[S, T]{}, c.wrap(id, err)
 	}
@@ -52,7 +52,7 @@ func (c Collection[S, T]) Get(tx *Tx, id string) (v1.Object[S, T], error) {
 }
 
 // join makes an object of its halves. The later of the two dates it.
-func join[S, T any](spec half[S], status half[T]) v1.Object[S, T] {
+func join[S, T any](spec record[S], status record[T]) v1.Object[S, T] {
 	o := v1.Object[S, T]{Meta: spec.Meta, Spec: spec.Value, Status: status.Value}
 	o.Meta.Revision = max(spec.Meta.Revision, status.Meta.Revision)
 	if status.Meta.UpdatedAt.After(o.Meta.UpdatedAt) {
@@ -102,7 +102,7 @@ func (c Collection[S, T]) collect(tx *Tx, list []v1.Object[S, T], e entry) ([]v1
 		if err != nil {
 			return list, err
 		}
-		return append(list, join(spec, half[T]{})), nil
+		return append(list, join(spec, record[T]{})), nil
 	}
 	last := len(list) - 1
 	if last < 0 || list[last].Meta.ID != id {
@@ -112,6 +112,6 @@ func (c Collection[S, T]) collect(tx *Tx, list []v1.Object[S, T], e entry) ([]v1
 	if err != nil {
 		return list[:last], err
 	}
-	list[last] = join(half[S]{list[last].Meta, list[last].Spec}, status)
+	list[last] = join(record[S]{list[last].Meta, list[last].Spec}, status)
 	return list, nil
 }

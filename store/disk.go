@@ -57,8 +57,8 @@ func (d *disk) check() error {
 	return enough(st, need)
 }
 
-// room says why so many bytes cannot be written now.
-func (d *disk) room(need uint64) error {
+// checkFree says why so many bytes cannot be written now.
+func (d *disk) freeSpace(need uint64) error {
 	if d == nil {
 		return nil
 	}
@@ -93,9 +93,9 @@ func (d *disk) has(count, size int64) bool {
 	return d != nil && d.reserved.Load() && d.logged+logSize(count, size) < most
 }
 
-// worn says whether the log has little room left for what must be written on a
+// needsRotation says whether the log has little room left for what must be written on a
 // full disk. It is the writer's.
-func (d *disk) worn() bool {
+func (d *disk) needsRotation() bool {
 	const most = memTableSize / 8 * 5
 	return d != nil && d.logged > most && d.allocate() == nil && d.logged > most
 }

@@ -46,11 +46,11 @@ func fill(t *testing.T, dir string) (filler string) {
 func requireQuiet(t *testing.T, s *Store) {
 	require.Eventually(t, func() bool {
 		logs, err := filepath.Glob(filepath.Join(s.disk.dir, "*.mem"))
-		waiting := newTables(s) >= mergeAt && s.disk.room(mergeRoom(s)) == nil
+		waiting := newTables(s) >= compactAt && s.disk.freeSpace(mergeRoom(s)) == nil
 		return err == nil && len(logs) == 1 && !waiting
 	}, time.Minute, 10*time.Millisecond)
-	s.merger.close()
-	s.merger = nil
+	s.compactor.close()
+	s.compactor = nil
 }
 
 func createBig(s *Store, id, script string) error {
@@ -127,7 +127,7 @@ func TestFullDiskUnderLoadKillsNothing(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// note is what the container controller writes at the end of a run.
+// recordChange is what the container controller writes at the end of a run.
 func note(i int) func(*Tx) error {
 	return func(tx *Tx) error {
 		Emit(tx, v1.Event{Container: "mc", Event: v1.EventState, Data: string(v1.Exit)})

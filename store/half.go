@@ -10,14 +10,14 @@ import (
 	v1 "berth/api/v1"
 )
 
-// half is the stored half of an object: its spec or its status.
-type half[V any] struct {
+// record is the stored half of an object: its spec or its status.
+type record[V any] struct {
 	Meta  v1.Meta
 	Value V
 }
 
-// readHalf returns a half that is the caller's own.
-func readHalf[V any](tx *Tx, key string, clone func(V) V) (h half[V], err error) {
+// readRecord returns a half that is the caller's own.
+func readRecord[V any](tx *Tx, key string, clone func(V) V) (h record[V], err error) {
 	e, err := tx.find(key)
 	if err != nil {
 		return h, err
@@ -27,23 +27,23 @@ func readHalf[V any](tx *Tx, key string, clone func(V) V) (h half[V], err error)
 
 // load decodes a half, or takes it from the cache. What is not committed yet is
 // not cached: it is this update's own, or has the version that its batch reads at.
-func load[V any](tx *Tx, e entry, clone func(V) V) (h half[V], err error) {
+func load[V any](tx *Tx, e entry, clone func(V) V) (h record[V], err error) {
 	if e.item == nil || tx.update && e.item.Version() >= tx.txn.ReadTs() {
 		h, _, err = decodeEntry[V](e)
 		return h, err
 	}
 	version := e.item.Version()
-	if kept, ok := tx.store.cache.get(e.key, version).(*half[V]); ok {
-		return half[V]{kept.Meta, clone(kept.Value)}, nil
+	if kept, ok := tx.store.cache.get(e.key, version).(*record[V]); ok {
+		return record[V]{kept.Meta, clone(kept.Value)}, nil
 	}
 	if h, _, err = decodeEntry[V](e); err == nil {
-		tx.store.cache.put(e.key, version, &half[V]{h.Meta, clone(h.Value)})
+		tx.store.cache.put(e.key, version, &record[V]{h.Meta, clone(h.Value)})
 	}
 	return h, err
 }
 
-// changeHalf returns a half to change, and the bytes of its value as stored.
-func changeHalf[V any](tx *Tx, key string) (h half[V], value []byte, err error) {
+// changeRecord returns a half to change, and the bytes of its value as stored.
+func changeRecord[V any](tx *Tx, key string) (h record[V], value []byte, err error) {
 	e, err := tx.find(key)
 	if err != nil {
 		return h, nil, err
@@ -51,7 +51,7 @@ func changeHalf[V any](tx *Tx, key string) (h half[V], value []byte, err error) 
 	return decodeEntry[V](e)
 }
 
-func decodeEntry[V any](e entry) (h half[V], value []byte, err error) {
+func decodeEntry[V any](e entry) (h record[V], value []byte, err error) {
 	err = e.read(func(b []byte) error {
 		_, v, _ := bytes.Cut(b, []byte{'\n'})
 		value = bytes.Clone(v)
@@ -61,7 +61,7 @@ func decodeEntry[V any](e entry) (h half[V], value []byte, err error) {
 	return h, value, err
 }
 
-func decode[V any](b []byte) (h half[V], err error) {
+func decode[V any](b []byte) (h record[V], err error) {
 	meta, value, ok := bytes.Cut(b, []byte{'\n'})
 	if !ok {
 		return h, fmt.Errorf("%w: %w: not two lines", ErrFailed, ErrDamaged)
@@ -78,8 +78,8 @@ func decode[V any](b []byte) (h half[V], err error) {
 	return h, nil
 }
 
-// writeHalf stores meta and the encoded value.
-func writeHalf(tx *Tx, key string, meta v1.Meta, value []byte) error {
+// writeRecord stores meta and the encoded value.
+func writeRecord(tx *Tx, key string, meta v1.Meta, value []byte) error {
 	m, err := json.Marshal(meta)
 	if err != nil {
 		return err

@@ -51,9 +51,9 @@ func TestIndexFollowsEveryStatus(t *testing.T) {
 		return ids
 	}
 	require.NoError(t, s.Update(func(tx *Tx) error { return Containers.Create(tx, "a", v1.ContainerSpec{VolumeID: "v3"}) }))
-	status(func(st *v1.ContainerStatus) { st.InstallVolume, st.InstallBegun = "v1", 1 })
+	status(func(st *v1.ContainerStatus) { st.InstallVolume, st.StartedInstall = "v1", 1 })
 	require.Equal(t, []string{"a"}, holders("v1"))
-	status(func(st *v1.ContainerStatus) { st.ServerVolume, st.InstallID, st.Installed = "v2", "x", 1 })
+	status(func(st *v1.ContainerStatus) { st.ServerVolume, st.InstallID, st.ObservedInstall = "v2", "x", 1 })
 	require.Equal(t, []string{"a"}, holders("v1"), "the installer is there")
 	require.Equal(t, []string{"a"}, holders("v2"))
 	status(func(st *v1.ContainerStatus) { st.InstallID = "" })

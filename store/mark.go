@@ -13,13 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mark is a small file beside Badger's that names the store, the revision that
+// checkpoint is a small file beside Badger's that names the store, the revision that
 // was last on the disk, and when the file itself was made. Badger opens a log
 // that was cut or flipped without a word, as an older state; the mark tells. It
 // is written after each commit and not synced: after a power cut it may be
 // behind the store, never ahead. A copy of the file was made at another time
 // than the file says: so a store that was copied back is recognised.
-type mark struct {
+type checkpoint struct {
 	f      *os.File
 	id     string
 	birth  uint64
@@ -105,13 +105,13 @@ func birthOf(name string) uint64 {
 }
 
 // newMark begins to write the mark.
-func newMark(dir, id string, rev uint64, log *slog.Logger) (*mark, error) {
+func newMark(dir, id string, rev uint64, log *slog.Logger) (*checkpoint, error) {
 	name := filepath.Join(dir, markName)
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFailed, err)
 	}
-	m := &mark{f: f, id: id, birth: birthOf(name), log: log}
+	m := &checkpoint{f: f, id: id, birth: birthOf(name), log: log}
 	if err := errors.Join(m.write(rev), f.Sync(), syncDir(dir)); err != nil {
 		return nil, errors.Join(fmt.Errorf("%w: %w", ErrFailed, err), f.Close())
 	}
@@ -126,13 +126,13 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-func (m *mark) write(rev uint64) error {
+func (m *checkpoint) write(rev uint64) error {
 	_, err := m.f.WriteAt([]byte(markLine{m.id, rev, m.birth}.String()), 0)
 	return err
 }
 
 // set records that rev is on the disk. A failure only makes the mark older.
-func (m *mark) set(rev uint64) {
+func (m *checkpoint) set(rev uint64) {
 	if m == nil {
 		return
 	}
@@ -141,7 +141,7 @@ func (m *mark) set(rev uint64) {
 	}
 }
 
-func (m *mark) close() error {
+func (m *checkpoint) close() error {
 	if m == nil {
 		return nil
 	}

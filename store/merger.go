@@ -10,12 +10,12 @@ import (
 	"github.com/dgraph-io/badger/v4"
 )
 
-// merger merges Badger's tables. Badger's own compactors look for work twenty
+// compactor merges Badger's tables. Badger's own compactors look for work twenty
 // times a second each, which is most of what an idle berth would use. So there
 // are none: what was written says when to look. One table is added per
 // log written and per start. At 15 of them Badger would have a commit wait for
 // the merging, without an end if that cannot go on: updates are refused before.
-type merger struct {
+type compactor struct {
 	db    *badger.DB
 	disk  *disk
 	log   *slog.Logger
@@ -27,23 +27,23 @@ type merger struct {
 }
 
 const (
-	mergeAt    = 3                // new tables
+	compactAt  = 3                // new tables
 	refuseAt   = 10               // new tables; two logs may become tables yet
 	lookEvery  = memTableSize / 8 // bytes written
 	retryAfter = time.Second      // nothing may be written any more that has it look
 )
 
-// newMerger begins to merge.
-func newMerger(db *badger.DB, d *disk, log *slog.Logger) *merger {
-	m := &merger{db: db, disk: d, log: log, grown: make(chan struct{}, 1), end: make(chan struct{})}
+// newCompactor begins to merge.
+func newCompactor(db *badger.DB, d *disk, log *slog.Logger) *compactor {
+	m := &compactor{db: db, disk: d, log: log, grown: make(chan struct{}, 1), end: make(chan struct{})}
 	m.ended.Go(m.run)
 	return m
 }
 
-func (m *merger) run() {
+func (m *compactor) run() {
 	failed := false
 	for {
-		err := m.merge()
+		err := m.compact()
 		if err != nil && !failed {
 			m.log.Warn("tables of the store are not merged; it is tried again and again", "err", err)
 		}
@@ -63,7 +63,7 @@ func (m *merger) run() {
 }
 
 // judge notes what a merge came to.
-func (m *merger) judge(err error) {
+func (m *compactor) judge(err error) {
 	if err == nil || m.db.Levels()[0].NumTables < refuseAt {
 		m.fault.Store(nil)
 		return
@@ -73,7 +73,7 @@ func (m *merger) judge(err error) {
 }
 
 // check says why nothing may be written now.
-func (m *merger) check() error {
+func (m *compactor) check() error {
 	if m == nil {
 		return nil
 	}
@@ -83,18 +83,18 @@ func (m *merger) check() error {
 	return nil
 }
 
-// merge merges all tables if there are enough new ones, and room: they are
+// compact merges all tables if there are enough new ones, and room: they are
 // written anew before the old ones go.
-func (m *merger) merge() error {
+func (m *compactor) compact() error {
 	levels := m.db.Levels()
-	if levels[0].NumTables < mergeAt {
+	if levels[0].NumTables < compactAt {
 		return nil
 	}
 	var size int64
 	for _, l := range levels {
 		size += l.Size
 	}
-	if err := m.disk.room(uint64(size) + reserveSize); err != nil {
+	if err := m.disk.freeSpace(uint64(size) + reserveSize); err != nil {
 		return err
 	}
 	return m.db.Flatten(1)
@@ -102,7 +102,7 @@ func (m *merger) merge() error {
 
 // wrote counts what was written, and has the merger look from time to time. It
 // is the writer's. In memory nothing is merged.
-func (m *merger) wrote(size int64) {
+func (m *compactor) wrote(size int64) {
 	if m == nil {
 		return
 	}
@@ -117,7 +117,7 @@ func (m *merger) wrote(size int64) {
 }
 
 // close waits for the merge under way.
-func (m *merger) close() {
+func (m *compactor) close() {
 	if m != nil {
 		close(m.end)
 		m.ended.Wait()

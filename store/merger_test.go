@@ -24,7 +24,7 @@ func newTables(s *Store) int { return s.db.Levels()[0].NumTables }
 
 func requireMerged(t *testing.T, s *Store) {
 	t.Helper()
-	require.Eventually(t, func() bool { return newTables(s) < mergeAt }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return newTables(s) < compactAt }, time.Minute, 10*time.Millisecond)
 }
 
 func TestTablesAreMergedAsTheyAreWritten(t *testing.T) {
@@ -64,9 +64,9 @@ func TestTablesOfManyStartsAreMerged(t *testing.T) {
 
 func TestUpdatesAreRefusedBeforeTheyWaitForAMerge(t *testing.T) {
 	s := openIn(t, t.TempDir())
-	s.merger.close()
+	s.compactor.close()
 	away := filepath.Join(t.TempDir(), "away") // nothing can be merged until it is there
-	s.merger = newMerger(s.db, &disk{dir: away}, s.log)
+	s.compactor = newCompactor(s.db, &disk{dir: away}, s.log)
 	script := noise()
 	var err error
 	for err == nil {
@@ -92,9 +92,9 @@ func TestTablesAreNotMergedWithoutRoom(t *testing.T) {
 	s, err := Open(disk+"/store", Options{})
 	require.NoError(t, err)
 	fill(t, disk)
-	require.ErrorIs(t, s.disk.room(1), ErrDiskFull)
-	require.NoError(t, s.disk.room(0))
+	require.ErrorIs(t, s.disk.freeSpace(1), ErrDiskFull)
+	require.NoError(t, s.disk.freeSpace(0))
 	require.NoError(t, s.Close())
 	require.NoError(t, unix.Mount("", disk, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
-	require.ErrorIs(t, s.disk.room(0), unix.EROFS)
+	require.ErrorIs(t, s.disk.freeSpace(0), unix.EROFS)
 }

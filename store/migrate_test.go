@@ -98,13 +98,13 @@ func versionOne(t *testing.T) string {
 	portBits, _ := ports.MarshalJSON()
 	flagBits, _ := flagged.MarshalJSON()
 	require.NoError(t, s.Update(func(tx *Tx) error {
-		tx.note(Change{Kind: "pool", ID: "tcp-10.0.0.1"})
+		tx.recordChange(Change{Kind: "pool", ID: "tcp-10.0.0.1"})
 		return tx.set("pool/tcp-10.0.0.1/spec", fmt.Appendf(nil, oldPoolSpec, portBits, flagBits, claims[1:]))
 	}))
 	require.NoError(t, s.Update(func(tx *Tx) error {
 		for i := 0; i < oldClaims; i += 10 {
 			id := fmt.Sprintf("c-%d", i)
-			tx.note(Change{Kind: "container", ID: id})
+			tx.recordChange(Change{Kind: "container", ID: id})
 			if err := tx.set("container/"+id+"/spec", fmt.Appendf(nil, oldContainerSpec, id, i/20, 1+i)); err != nil {
 				return err
 			}

@@ -87,7 +87,7 @@ func (s *Store) start(dir string, steps []migration) error {
 	}
 	s.changes = newRing(keptChanges, 0, Change{Revision: s.rev.Load()})
 	if dir != "" {
-		s.merger = newMerger(s.db, s.disk, s.log)
+		s.compactor = newCompactor(s.db, s.disk, s.log)
 	}
 	go s.write()
 	if err := s.migrate(version, steps); err != nil {
@@ -158,7 +158,7 @@ func badgerOptions(dir string, log *slog.Logger) badger.Options {
 	}
 	return o.WithSyncWrites(true).
 		WithBlockCacheSize(8 << 20).WithIndexCacheSize(4 << 20).
-		WithNumCompactors(0).WithNumLevelZeroTables(mergeAt - 1) // see merger.go; Flatten merges more than these
+		WithNumCompactors(0).WithNumLevelZeroTables(compactAt - 1) // see merger.go; Flatten merges more than these
 }
 
 // openBadger opens the database. After a kill -9 in the wrong moment the first

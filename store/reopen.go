@@ -56,9 +56,9 @@ func (b *batch) again(failed error) error {
 	return nil
 }
 
-// mend opens a store anew after a batch was given up. If the batch was kept
+// repair opens a store anew after a batch was given up. If the batch was kept
 // all the same, whoever watches reads everything again.
-func mend(s *Store) {
+func repair(s *Store) {
 	newest, err := reopen(s)
 	if err != nil {
 		s.log.Debug("the store could not be opened anew; it is tried again", "err", err)
@@ -88,8 +88,8 @@ func reopen(s *Store) (newest uint64, err error) {
 	}
 	back := make(chan struct{})
 	s.mu.Lock()
-	old, merger := s.db, s.merger
-	s.db, s.merger, s.back = nil, nil, back
+	old, merger := s.db, s.compactor
+	s.db, s.compactor, s.back = nil, nil, back
 	s.mu.Unlock()
 	defer close(back)
 	merger.close()
@@ -115,7 +115,7 @@ func reopen(s *Store) (newest uint64, err error) {
 		return 0, err
 	}
 	s.mu.Lock()
-	s.db, s.merger = db, newMerger(db, s.disk, s.log)
+	s.db, s.compactor = db, newCompactor(db, s.disk, s.log)
 	s.mu.Unlock()
 	return newest, nil
 }
@@ -132,7 +132,7 @@ func closeBadger(db *badger.DB) {
 // probe returns why Badger could not be closed and opened now: that takes room,
 // and handles.
 func (d *disk) probe() error {
-	if err := d.room(2 * memTableSize); err != nil {
+	if err := d.freeSpace(2 * memTableSize); err != nil {
 		return err
 	}
 	name := filepath.Join(d.dir, "PROBE")

@@ -31,16 +31,16 @@ const (
 type Store struct {
 	History *History // what the store has been
 
-	db      *badger.DB // nil while it is opened anew, or cannot be
-	disk    *disk      // nil in memory
-	mark    *mark      // nil in memory
-	merger  *merger    // nil in memory
-	now     func() time.Time
-	log     *slog.Logger
-	metrics *metrics
-	id      string
-	cache   cache
-	commit  func(*badger.Txn) error // that of Badger, but in a test
+	db        *badger.DB  // nil while it is opened anew, or cannot be
+	disk      *disk       // nil in memory
+	mark      *checkpoint // nil in memory
+	compactor *compactor  // nil in memory
+	now       func() time.Time
+	log       *slog.Logger
+	metrics   *metrics
+	id        string
+	cache     cache
+	commit    func(*badger.Txn) error // that of Badger, but in a test
 
 	rev     atomic.Uint64         // written by the writer only
 	fault   atomic.Pointer[error] // a commit failed: nothing is written until the store is opened anew
@@ -92,19 +92,19 @@ func (s *Store) Writable() error {
 	if err := s.fault.Load(); err != nil {
 		return *err
 	}
-	if err := room(s); err != nil {
+	if err := checkFree(s); err != nil {
 		return fmt.Errorf("%w: %w", ErrFailed, err)
 	}
 	return nil
 }
 
-// room says why nothing may be written now but what must.
-func room(s *Store) error {
+// checkFree says why nothing may be written now but what must.
+func checkFree(s *Store) error {
 	if err := s.disk.check(); err != nil {
 		return err
 	}
 	s.mu.RLock()
-	m := s.merger
+	m := s.compactor
 	s.mu.RUnlock()
 	return m.check()
 }
@@ -121,7 +121,7 @@ func (s *Store) Close() error {
 	}
 	close(s.closing)
 	<-s.written
-	s.merger.close()
+	s.compactor.close()
 	s.views.Wait()
 	s.metrics.unregister()
 	s.disk.release()

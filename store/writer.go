@@ -14,12 +14,12 @@ var errGoexit = errors.New("update ended its goroutine instead of returning")
 
 // op is one call of Update on its way through the writer.
 type op struct {
-	fn   func(*Tx) error
-	must bool // it goes on while the disk is full
-	tx   *Tx
-	err  error
-	tied bool // it may have read what its batch had not committed yet
-	done chan error
+	fn             func(*Tx) error
+	onFullDisk     bool // it goes on while the disk is full
+	tx             *Tx
+	err            error
+	dependsOnBatch bool // it may have read what its batch had not committed yet
+	done           chan error
 }
 
 // Update runs fn and keeps all of its changes, or none if it returns an error
@@ -36,7 +36,7 @@ func (s *Store) Update(fn func(*Tx) error) error {
 // ending a run, and noting what became of one. It takes the room that Badger
 // has already: some thousand small updates.
 func (s *Store) MustUpdate(fn func(*Tx) error) error {
-	return (&op{fn: fn, must: true, done: make(chan error, 1)}).submit(s)
+	return (&op{fn: fn, onFullDisk: true, done: make(chan error, 1)}).submit(s)
 }
 
 func (o *op) submit(s *Store) error {
@@ -68,7 +68,7 @@ func (s *Store) write() {
 		select {
 		case <-retry:
 			retry = nil
-			mend(s)
+			repair(s)
 			b.reset()
 		case o := <-s.ops:
 			b.add(o)
@@ -88,7 +88,7 @@ func (s *Store) write() {
 func renewLog(s *Store) {
 	const most = 2 * memTableSize / fillerSize // so that it ends whatever Badger does
 	for range most {
-		if !s.disk.worn() || s.fault.Load() != nil || room(s) != nil {
+		if !s.disk.needsRotation() || s.fault.Load() != nil || checkFree(s) != nil {
 			return
 		}
 		if err := s.disk.prepare(1, fillerSize); err != nil {

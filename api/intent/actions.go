@@ -15,8 +15,8 @@ type Action struct {
 	Reason string // one sentence
 }
 
-// ordinals are no fields that a client sets.
-var ordinals = map[string]bool{"install": true, "run": true, "kill_run": true, "power": true}
+// generations are no fields that a client sets.
+var generations = map[string]bool{"install": true, "run": true, "kill_run": true, "power": true}
 
 // actions tells what leads from container old, nil for none, to the spec next.
 func actions(old *v1.Container, next v1.ContainerSpec) []Action {
@@ -30,7 +30,7 @@ func actions(old *v1.Container, next v1.ContainerSpec) []Action {
 	var list []Action
 	if changed := differing(old.Spec, next); len(changed) > 0 {
 		kind := "update"
-		if old.Spec.Stamp() != next.Stamp() {
+		if old.Spec.SpecHash() != next.SpecHash() {
 			kind = "recreate"
 		}
 		list = append(list, Action{kind, strings.Join(changed, ", ") + " changed"})
@@ -52,7 +52,7 @@ func differing(a, b v1.ContainerSpec) []string {
 	maps.Copy(all, y)
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if !ordinals[name] && x[name] != y[name] {
+		if !generations[name] && x[name] != y[name] {
 			names = append(names, name)
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"berth/store"
 )
 
-// Wish is a container as a client declares it.
-type Wish struct {
+// ApplyRequest is a container as a client declares it.
+type ApplyRequest struct {
 	Spec       v1.ContainerSpec // its ordinals are not read; an empty Power is the stored one
 	KeepScript bool             // the stored install_script stays
 }
@@ -35,8 +35,8 @@ func (a Applied) Changed() bool { return len(a.Actions) > 0 }
 // none. The same wish twice changes nothing the second time. Its refusals are
 // those of CreateContainer but for v1.ErrContainerExists, and the codes
 // Precondition and ContainerDeleting.
-func ApplyContainer(s *store.Store, p Policy, id string, wish Wish, o ApplyOptions) (Applied, error) {
-	var f Faults
+func ApplyContainer(s *store.Store, p Policy, id string, wish ApplyRequest, o ApplyOptions) (Applied, error) {
+	var f FieldErrors
 	CheckContainer(&f, p, id, &wish.Spec)
 	if err := f.Err(); err != nil {
 		return Applied{}, err
@@ -65,14 +65,14 @@ func ApplyContainer(s *store.Store, p Policy, id string, wish Wish, o ApplyOptio
 
 // admit checks wish against what is stored, and returns the spec that follows
 // from it, and the container that there is.
-func admit(tx *store.Tx, id string, wish Wish, o ApplyOptions) (v1.ContainerSpec, *v1.Container, error) {
+func admit(tx *store.Tx, id string, wish ApplyRequest, o ApplyOptions) (v1.ContainerSpec, *v1.Container, error) {
 	spec := wish.Spec
 	volume, err := FindVolume(tx, spec.VolumeID)
 	if err != nil {
 		return spec, nil, err
 	}
 	spec.VolumeID = volume.Meta.ID
-	old, err := living(tx, id)
+	old, err := findActive(tx, id)
 	exists := err == nil
 	if !exists && !errors.Is(err, v1.ErrContainerNotFound) {
 		return spec, nil, err
@@ -84,7 +84,7 @@ func admit(tx *store.Tx, id string, wish Wish, o ApplyOptions) (v1.ContainerSpec
 		return spec, nil, err
 	}
 	if !exists {
-		return newborn(spec), nil, nil
+		return initialSpec(spec), nil, nil
 	}
 	return merge(old, wish, spec), &old, nil
 }
@@ -104,14 +104,14 @@ func matches(header string, exists bool, revision uint64) bool {
 }
 
 // merge is the spec of container old after wish.
-func merge(old v1.Container, wish Wish, spec v1.ContainerSpec) v1.ContainerSpec {
-	spec.Install, spec.Run, spec.KillRun = old.Spec.Install, old.Spec.Run, old.Spec.KillRun
+func merge(old v1.Container, wish ApplyRequest, spec v1.ContainerSpec) v1.ContainerSpec {
+	spec.InstallGeneration, spec.RunGeneration, spec.KillGeneration = old.Spec.InstallGeneration, old.Spec.RunGeneration, old.Spec.KillGeneration
 	if wish.KeepScript {
 		spec.InstallScript = old.Spec.InstallScript
 	}
 	spec.Power = cmp.Or(spec.Power, old.Spec.Power)
 	if spec.Power == v1.PowerOn && old.Spec.Power != v1.PowerOn {
-		spec.Run++
+		spec.RunGeneration++
 	}
-	return rerun(old, spec)
+	return nextRun(old, spec)
 }

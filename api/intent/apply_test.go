@@ -10,13 +10,13 @@ import (
 	v1 "berth/api/v1"
 )
 
-func (w *world) apply(id string, wish intent.Wish, o intent.ApplyOptions) (intent.Applied, error) {
+func (w *world) apply(id string, wish intent.ApplyRequest, o intent.ApplyOptions) (intent.Applied, error) {
 	return intent.ApplyContainer(w.store, intent.Policy{}, id, wish, o)
 }
 
 func TestApplyCreates(t *testing.T) {
 	w := newWorld(t)
-	wish := intent.Wish{Spec: w.spec(1000)}
+	wish := intent.ApplyRequest{Spec: w.spec(1000)}
 	wish.Spec.Power = v1.PowerOn
 	w.unchanged(func() {
 		done, err := w.apply("mc", wish, intent.ApplyOptions{DryRun: true})
@@ -26,8 +26,8 @@ func TestApplyCreates(t *testing.T) {
 	done, err := w.apply("mc", wish, intent.ApplyOptions{})
 	require.NoError(t, err)
 	require.True(t, done.Created)
-	require.EqualValues(t, 1, w.get("mc").Spec.Install)
-	require.EqualValues(t, 1, w.get("mc").Spec.Run)
+	require.EqualValues(t, 1, w.get("mc").Spec.InstallGeneration)
+	require.EqualValues(t, 1, w.get("mc").Spec.RunGeneration)
 	require.Equal(t, "mc", w.port(1000, "tcp").Container)
 	w.unchanged(func() {
 		done, err := w.apply("mc", wish, intent.ApplyOptions{})
@@ -44,27 +44,27 @@ func TestApplyChanges(t *testing.T) {
 		w.ran("mc", v1.Running)
 	}
 	for name, c := range map[string]struct {
-		change  func(*intent.Wish)
+		change  func(*intent.ApplyRequest)
 		actions []intent.Action
 		run     uint64
 		power   v1.Power
 	}{
-		"nothing": {func(*intent.Wish) {}, nil, 1, v1.PowerOn},
-		"live": {func(w *intent.Wish) { w.Spec.StartPattern = "done" },
+		"nothing": {func(*intent.ApplyRequest) {}, nil, 1, v1.PowerOn},
+		"live": {func(w *intent.ApplyRequest) { w.Spec.StartPattern = "done" },
 			[]intent.Action{{Action: "update", Reason: "start_pattern changed"}}, 1, v1.PowerOn},
-		"re-create": {func(w *intent.Wish) { w.Spec.Image, w.Spec.Ports = "other:1", tcp(1001) },
+		"re-create": {func(w *intent.ApplyRequest) { w.Spec.Image, w.Spec.Ports = "other:1", tcp(1001) },
 			[]intent.Action{{Action: "recreate", Reason: "image, ports changed"}}, 2, v1.PowerOn},
-		"stop": {func(w *intent.Wish) { w.Spec.Power = v1.PowerOff },
+		"stop": {func(w *intent.ApplyRequest) { w.Spec.Power = v1.PowerOff },
 			[]intent.Action{{Action: "stop", Reason: "power is stopped"}}, 1, v1.PowerOff},
-		"stop and re-create": {func(w *intent.Wish) { w.Spec.Power, w.Spec.User = v1.PowerOff, "x" },
+		"stop and re-create": {func(w *intent.ApplyRequest) { w.Spec.Power, w.Spec.User = v1.PowerOff, "x" },
 			[]intent.Action{{Action: "recreate", Reason: "user changed"}, {Action: "stop", Reason: "power is stopped"}}, 1, v1.PowerOff},
-		"script": {func(w *intent.Wish) { w.KeepScript, w.Spec.InstallScript = false, "true" },
+		"script": {func(w *intent.ApplyRequest) { w.KeepScript, w.Spec.InstallScript = false, "true" },
 			[]intent.Action{{Action: "update", Reason: "install_script changed"}}, 1, v1.PowerOn},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			running(w)
-			wish := intent.Wish{Spec: w.spec(1000), KeepScript: true}
+			wish := intent.ApplyRequest{Spec: w.spec(1000), KeepScript: true}
 			c.change(&wish)
 			w.unchanged(func() {
 				dry, err := w.apply("mc", wish, intent.ApplyOptions{DryRun: true})
@@ -75,9 +75,9 @@ func TestApplyChanges(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, c.actions, done.Actions)
 			spec := w.get("mc").Spec
-			require.Equal(t, c.run, spec.Run)
+			require.Equal(t, c.run, spec.RunGeneration)
 			require.Equal(t, c.power, spec.Power)
-			require.EqualValues(t, 1, spec.Install)
+			require.EqualValues(t, 1, spec.InstallGeneration)
 			for port := 1000; port < 1002; port++ {
 				require.Equal(t, spec.Ports[0].Port == port, w.port(port, "tcp").Container == "mc")
 			}
@@ -96,10 +96,10 @@ func TestApplyKeepsTheScript(t *testing.T) {
 	spec.InstallScript = "secret"
 	require.NoError(t, intent.CreateContainer(w.store, intent.Policy{}, "mc", spec))
 	w.unchanged(func() {
-		_, err := w.apply("mc", intent.Wish{Spec: w.spec(), KeepScript: true}, intent.ApplyOptions{})
+		_, err := w.apply("mc", intent.ApplyRequest{Spec: w.spec(), KeepScript: true}, intent.ApplyOptions{})
 		require.NoError(t, err)
 	})
-	_, err := w.apply("mc", intent.Wish{Spec: w.spec()}, intent.ApplyOptions{})
+	_, err := w.apply("mc", intent.ApplyRequest{Spec: w.spec()}, intent.ApplyOptions{})
 	require.NoError(t, err)
 	require.Empty(t, w.get("mc").Spec.InstallScript)
 }
@@ -108,11 +108,11 @@ func TestApplyStartsWhatIsOff(t *testing.T) {
 	w := newWorld(t)
 	w.create("mc")
 	w.installed("mc")
-	wish := intent.Wish{Spec: w.spec()}
+	wish := intent.ApplyRequest{Spec: w.spec()}
 	wish.Spec.Power, wish.Spec.Image = v1.PowerOn, "other:1"
 	_, err := w.apply("mc", wish, intent.ApplyOptions{})
 	require.NoError(t, err)
-	require.EqualValues(t, 1, w.get("mc").Spec.Run, "one run, not two")
+	require.EqualValues(t, 1, w.get("mc").Spec.RunGeneration, "one run, not two")
 	w.ran("mc", v1.Exit)
 	w.unchanged(func() {
 		_, err := w.apply("mc", wish, intent.ApplyOptions{})
@@ -123,7 +123,7 @@ func TestApplyStartsWhatIsOff(t *testing.T) {
 func TestApplyIfMatch(t *testing.T) {
 	w := newWorld(t)
 	refused := v1.Errorf(v1.Precondition, "If-Match does not name the container's resource_version")
-	_, err := w.apply("mc", intent.Wish{Spec: w.spec()}, intent.ApplyOptions{IfMatch: "*"})
+	_, err := w.apply("mc", intent.ApplyRequest{Spec: w.spec()}, intent.ApplyOptions{IfMatch: "*"})
 	require.Equal(t, refused, err, "there is none to match")
 	w.create("mc")
 	revision := w.get("mc").Meta.Revision
@@ -131,11 +131,11 @@ func TestApplyIfMatch(t *testing.T) {
 		"*": true, fmt.Sprint(revision): true, fmt.Sprintf(`"%d"`, revision): true, fmt.Sprintf(`"1", "%d"`, revision): true,
 		fmt.Sprint(revision - 1): false, `""`: false, "x": false,
 	} {
-		_, err := w.apply("mc", intent.Wish{Spec: w.spec()}, intent.ApplyOptions{IfMatch: header})
+		_, err := w.apply("mc", intent.ApplyRequest{Spec: w.spec()}, intent.ApplyOptions{IfMatch: header})
 		require.Equal(t, ok, err == nil, header)
 	}
 	w.installed("mc")
-	_, err = w.apply("mc", intent.Wish{Spec: w.spec()}, intent.ApplyOptions{IfMatch: fmt.Sprint(revision)})
+	_, err = w.apply("mc", intent.ApplyRequest{Spec: w.spec()}, intent.ApplyOptions{IfMatch: fmt.Sprint(revision)})
 	require.Equal(t, refused, err, "the status has changed since")
 }
 
@@ -143,14 +143,14 @@ func TestApplyRefusals(t *testing.T) {
 	w := newWorld(t)
 	w.create("other", 1005)
 	w.unchanged(func() {
-		_, err := w.apply("mc", intent.Wish{Spec: w.spec(1005)}, intent.ApplyOptions{})
+		_, err := w.apply("mc", intent.ApplyRequest{Spec: w.spec(1005)}, intent.ApplyOptions{})
 		require.EqualError(t, err, "Port is already bound by container other")
-		_, err = w.apply("mc", intent.Wish{Spec: w.spec(5)}, intent.ApplyOptions{DryRun: true})
+		_, err = w.apply("mc", intent.ApplyRequest{Spec: w.spec(5)}, intent.ApplyOptions{DryRun: true})
 		require.Equal(t, v1.ErrPortNotInPool, err)
-		_, err = w.apply("mc", intent.Wish{}, intent.ApplyOptions{})
+		_, err = w.apply("mc", intent.ApplyRequest{}, intent.ApplyOptions{})
 		require.EqualError(t, err, "image: is required; volume_id: is required")
 	})
 	require.NoError(t, intent.DeleteContainer(w.store, "other", false))
-	_, err := w.apply("other", intent.Wish{Spec: w.spec()}, intent.ApplyOptions{})
+	_, err := w.apply("other", intent.ApplyRequest{Spec: w.spec()}, intent.ApplyOptions{})
 	require.ErrorIs(t, err, &v1.Error{Code: v1.ContainerDeleting})
 }

@@ -50,7 +50,7 @@ func (w *world) client(id string, r *rand.Rand) {
 		case 1:
 			_ = intent.RebindNetwork(w.store, id, ports)
 		case 2:
-			_, _ = intent.ApplyContainer(w.store, intent.Policy{}, id, intent.Wish{Spec: spec}, intent.ApplyOptions{})
+			_, _ = intent.ApplyContainer(w.store, intent.Policy{}, id, intent.ApplyRequest{Spec: spec}, intent.ApplyOptions{})
 		case 3:
 			_ = intent.DeleteContainer(w.store, id, false)
 		default: // its controller
@@ -64,7 +64,7 @@ func settle(tx *store.Tx, id string) error {
 	if err == nil && o.Meta.Deleted {
 		return store.Containers.Purge(tx, id)
 	}
-	return store.Containers.SetStatus(tx, id, func(s *v1.ContainerStatus) { s.Phase, s.Installed = v1.Ready, o.Spec.Install })
+	return store.Containers.SetStatus(tx, id, func(s *v1.ContainerStatus) { s.Phase, s.ObservedInstall = v1.Ready, o.Spec.InstallGeneration })
 }
 
 // audit lists what does not add up in one revision.

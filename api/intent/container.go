@@ -20,8 +20,8 @@ func FindContainer(tx *store.Tx, id string) (v1.Container, error) {
 	return o, err
 }
 
-// living returns a container that is not being deleted.
-func living(tx *store.Tx, id string) (v1.Container, error) {
+// findActive returns a container that is not being deleted.
+func findActive(tx *store.Tx, id string) (v1.Container, error) {
 	o, err := FindContainer(tx, id)
 	if err == nil && o.Meta.Deleted {
 		return o, errDeleting
@@ -34,7 +34,7 @@ func living(tx *store.Tx, id string) (v1.Container, error) {
 // the faults of the spec, v1.ErrVolumeNotFound, v1.ErrAmbiguousVolume,
 // v1.ErrContainerExists, v1.ErrPortNotInPool and the code PortBound.
 func CreateContainer(s *store.Store, p Policy, id string, spec v1.ContainerSpec) error {
-	var f Faults
+	var f FieldErrors
 	CheckContainer(&f, p, id, &spec)
 	if err := f.Err(); err != nil {
 		return err
@@ -53,15 +53,15 @@ func CreateContainer(s *store.Store, p Policy, id string, spec v1.ContainerSpec)
 			return err
 		}
 		spec.VolumeID = volume.Meta.ID
-		return create(tx, id, newborn(spec))
+		return create(tx, id, initialSpec(spec))
 	})
 }
 
-// newborn is the spec of a container that is not stored yet.
-func newborn(spec v1.ContainerSpec) v1.ContainerSpec {
-	spec.Install, spec.Run, spec.KillRun = 1, 0, 0
+// initialSpec is the spec of a container that is not stored yet.
+func initialSpec(spec v1.ContainerSpec) v1.ContainerSpec {
+	spec.InstallGeneration, spec.RunGeneration, spec.KillGeneration = 1, 0, 0
 	if spec.Power == v1.PowerOn {
-		spec.Run = 1
+		spec.RunGeneration = 1
 	} else {
 		spec.Power = v1.PowerOff
 	}

@@ -7,25 +7,25 @@ import (
 	v1 "berth/api/v1"
 )
 
-// maxFaults bounds how many faults one message tells, and keptFaults how many
+// maxErrors bounds how many faults one message tells, and keptErrors how many
 // are told apart: a body of a megabyte may have a million.
 const (
-	maxFaults  = 20
-	keptFaults = 1000
+	maxErrors  = 20
+	keptErrors = 1000
 )
 
-// Faults collects what is wrong with a request, field by field, so that a
+// FieldErrors collects what is wrong with a request, field by field, so that a
 // client is told all of it at once. Its zero value is empty.
-type Faults struct {
+type FieldErrors struct {
 	texts  []string
 	fields map[string]bool
-	over   int // how many more than keptFaults
+	over   int // how many more than keptErrors
 }
 
 // Add notes a fault of a field, such as "ports[1].port". Only the first fault
 // of a field is kept, and none of what is inside it.
-func (f *Faults) Add(field, format string, args ...any) {
-	if len(f.texts) == keptFaults {
+func (f *FieldErrors) Add(field, format string, args ...any) {
+	if len(f.texts) == keptErrors {
 		f.over++
 		return
 	}
@@ -42,16 +42,16 @@ func (f *Faults) Add(field, format string, args ...any) {
 }
 
 // Any says whether there is a fault.
-func (f *Faults) Any() bool { return len(f.texts) > 0 }
+func (f *FieldErrors) Any() bool { return len(f.texts) > 0 }
 
 // Err is a v1.Error of code InvalidRequest that tells every fault, or nil.
-func (f *Faults) Err() error {
+func (f *FieldErrors) Err() error {
 	if !f.Any() {
 		return nil
 	}
 	texts := f.texts
-	if over := len(texts) + f.over - maxFaults; over > 0 {
-		texts = append(texts[:maxFaults:maxFaults], fmt.Sprintf("and %d more", over))
+	if over := len(texts) + f.over - maxErrors; over > 0 {
+		texts = append(texts[:maxErrors:maxErrors], fmt.Sprintf("and %d more", over))
 	}
 	return &v1.Error{Code: v1.InvalidRequest, Message: strings.Join(texts, "; ")}
 }

@@ -27,7 +27,7 @@ func newWorld(t testing.TB) *world {
 	w.volume, err = intent.CreateVolume(s, 0)
 	require.NoError(t, err)
 	for _, protocol := range []string{"tcp", "udp"} {
-		var f intent.Faults
+		var f intent.FieldErrors
 		wanted := intent.CheckPorts(&f, "10.0.0.1", "1000-1009", protocol)
 		require.NoError(t, f.Err())
 		require.NoError(t, intent.AddPorts(s, wanted))
@@ -72,14 +72,14 @@ func (w *world) observe(id string, change func(*v1.ContainerStatus)) {
 
 // installed makes the wanted installation a success.
 func (w *world) installed(id string) {
-	install := w.get(id).Spec.Install
-	w.observe(id, func(s *v1.ContainerStatus) { s.Phase, s.Installed = v1.Ready, install })
+	install := w.get(id).Spec.InstallGeneration
+	w.observe(id, func(s *v1.ContainerStatus) { s.Phase, s.ObservedInstall = v1.Ready, install })
 }
 
 // ran makes the wanted run begin, and puts it into a phase.
 func (w *world) ran(id string, phase v1.Phase) {
-	run := w.get(id).Spec.Run
-	w.observe(id, func(s *v1.ContainerStatus) { s.Phase, s.Ran = phase, run })
+	run := w.get(id).Spec.RunGeneration
+	w.observe(id, func(s *v1.ContainerStatus) { s.Phase, s.ObservedRun = phase, run })
 }
 
 func (w *world) port(port int, protocol string) intent.PortEntry {

@@ -19,7 +19,7 @@ type act func(status v1.ContainerStatus, spec *v1.ContainerSpec)
 
 func (a act) of(id string) func(*store.Tx) error {
 	return func(tx *store.Tx) error {
-		o, err := living(tx, id)
+		o, err := findActive(tx, id)
 		if err != nil {
 			return err
 		}
@@ -38,7 +38,7 @@ func StartContainer(s *store.Store, id string) error {
 			return
 		}
 		spec.Power = v1.PowerOn
-		spec.Run++
+		spec.RunGeneration++
 	})
 }
 
@@ -46,11 +46,11 @@ func StartContainer(s *store.Store, id string) error {
 // is. While a run is wanted that has not begun, it changes nothing.
 func RestartContainer(s *store.Store, id string) error {
 	return verb(s, id, func(status v1.ContainerStatus, spec *v1.ContainerSpec) {
-		if spec.Power == v1.PowerOn && status.Ran != spec.Run {
+		if spec.Power == v1.PowerOn && status.ObservedRun != spec.RunGeneration {
 			return
 		}
 		spec.Power = v1.PowerOn
-		spec.Run++
+		spec.RunGeneration++
 	})
 }
 
@@ -72,20 +72,20 @@ func KillContainer(s *store.Store, id string) error {
 // run it ends what somebody else has started: the run that is ended is the first
 // one then, and the next start asks for another.
 func kill(spec *v1.ContainerSpec) {
-	spec.Run = max(spec.Run, 1)
-	spec.Power, spec.KillRun = v1.PowerOff, spec.Run
+	spec.RunGeneration = max(spec.RunGeneration, 1)
+	spec.Power, spec.KillGeneration = v1.PowerOff, spec.RunGeneration
 }
 
 // ended says whether the run that spec wants has begun and ended.
 func ended(status v1.ContainerStatus, spec v1.ContainerSpec) bool {
-	return status.Phase == v1.Exit && status.Ran == spec.Run
+	return status.Phase == v1.Exit && status.ObservedRun == spec.RunGeneration
 }
 
 // Reinstallation is what a new installation changes. What is nil stays.
 type Reinstallation struct{ Image, Script *string }
 
 // CheckReinstallation notes the faults of r.
-func CheckReinstallation(f *Faults, r Reinstallation) {
+func CheckReinstallation(f *FieldErrors, r Reinstallation) {
 	if r.Image != nil {
 		checkImage(f, "image", *r.Image, true)
 	}
@@ -97,13 +97,13 @@ func CheckReinstallation(f *Faults, r Reinstallation) {
 // ReinstallContainer asks for a new installation, and for power off. One that
 // is under way is begun anew.
 func ReinstallContainer(s *store.Store, id string, r Reinstallation) error {
-	var f Faults
+	var f FieldErrors
 	CheckReinstallation(&f, r)
 	if err := f.Err(); err != nil {
 		return err
 	}
 	return s.Update(func(tx *store.Tx) error {
-		if _, err := living(tx, id); err != nil {
+		if _, err := findActive(tx, id); err != nil {
 			return err
 		}
 		return store.Containers.SetSpec(tx, id, r.apply)
@@ -113,7 +113,7 @@ func ReinstallContainer(s *store.Store, id string, r Reinstallation) error {
 // apply changes a spec. It refuses an image from another registry than the one
 // whose credentials the spec names.
 func (r Reinstallation) apply(spec *v1.ContainerSpec) error {
-	spec.Install++
+	spec.InstallGeneration++
 	spec.Power = v1.PowerOff
 	if r.Image != nil {
 		spec.Image = *r.Image
@@ -121,7 +121,7 @@ func (r Reinstallation) apply(spec *v1.ContainerSpec) error {
 	if r.Script != nil {
 		spec.InstallScript = *r.Script
 	}
-	var f Faults
+	var f FieldErrors
 	checkRegistry(&f, *spec)
 	return f.Err()
 }
@@ -130,13 +130,13 @@ func (r Reinstallation) apply(spec *v1.ContainerSpec) error {
 // restarted gracefully with them. Its refusals are those of a verb, the faults of
 // the ports, v1.ErrStillInstalling, v1.ErrPortNotInPool and the code PortBound.
 func RebindNetwork(s *store.Store, id string, ports []v1.Port) error {
-	var f Faults
+	var f FieldErrors
 	ports = CheckBindings(&f, ports)
 	if err := f.Err(); err != nil {
 		return err
 	}
 	return s.Update(func(tx *store.Tx) error {
-		o, err := living(tx, id)
+		o, err := findActive(tx, id)
 		if err != nil {
 			return err
 		}
@@ -148,7 +148,7 @@ func RebindNetwork(s *store.Store, id string, ports []v1.Port) error {
 		}
 		spec := o.Spec
 		spec.Ports = ports
-		return change(tx, o, rerun(o, spec))
+		return change(tx, o, nextRun(o, spec))
 	})
 }
 
@@ -163,13 +163,13 @@ func change(tx *store.Tx, o v1.Container, spec v1.ContainerSpec) error {
 	})
 }
 
-// rerun asks for a new run if spec needs another container than the one that
+// nextRun asks for a new run if spec needs another container than the one that
 // the run of o was made from. The run is raised also when it has not begun: it
 // may be about to, with the old spec.
-func rerun(o v1.Container, spec v1.ContainerSpec) v1.ContainerSpec {
+func nextRun(o v1.Container, spec v1.ContainerSpec) v1.ContainerSpec {
 	if spec.Power == v1.PowerOn && o.Spec.Power == v1.PowerOn &&
-		spec.Stamp() != o.Spec.Stamp() && !ended(o.Status, o.Spec) {
-		spec.Run++
+		spec.SpecHash() != o.Spec.SpecHash() && !ended(o.Status, o.Spec) {
+		spec.RunGeneration++
 	}
 	return spec
 }

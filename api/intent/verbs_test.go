@@ -28,23 +28,23 @@ func TestVerbs(t *testing.T) {
 			"start": {on, 1, 0}, "restart": {on, 1, 0}, "stop": {off, 0, 0}, "kill": {off, 1, 1}}},
 		"installing, start kept": {v1.ContainerStatus{}, on, 1, map[string]wish{
 			"start": {on, 1, 0}, "restart": {on, 1, 0}, "stop": {off, 1, 0}, "kill": {off, 1, 1}}},
-		"ready": {v1.ContainerStatus{Phase: v1.Ready, Installed: 1}, off, 0, map[string]wish{
+		"ready": {v1.ContainerStatus{Phase: v1.Ready, ObservedInstall: 1}, off, 0, map[string]wish{
 			"start": {on, 1, 0}, "restart": {on, 1, 0}, "stop": {off, 0, 0}, "kill": {off, 1, 1}}},
-		"starting": {v1.ContainerStatus{Phase: v1.Starting, Installed: 1, Ran: 1}, on, 1, map[string]wish{
+		"starting": {v1.ContainerStatus{Phase: v1.Starting, ObservedInstall: 1, ObservedRun: 1}, on, 1, map[string]wish{
 			"start": {on, 1, 0}, "restart": {on, 2, 0}, "stop": {off, 1, 0}, "kill": {off, 1, 1}}},
-		"running": {v1.ContainerStatus{Phase: v1.Running, Installed: 1, Ran: 3}, on, 3, map[string]wish{
+		"running": {v1.ContainerStatus{Phase: v1.Running, ObservedInstall: 1, ObservedRun: 3}, on, 3, map[string]wish{
 			"start": {on, 3, 0}, "restart": {on, 4, 0}, "stop": {off, 3, 0}, "kill": {off, 3, 3}}},
-		"stopping": {v1.ContainerStatus{Phase: v1.Stopping, Installed: 1, Ran: 3}, off, 3, map[string]wish{
+		"stopping": {v1.ContainerStatus{Phase: v1.Stopping, ObservedInstall: 1, ObservedRun: 3}, off, 3, map[string]wish{
 			"start": {on, 4, 0}, "restart": {on, 4, 0}, "stop": {off, 3, 0}, "kill": {off, 3, 3}}},
-		"stopping for a restart": {v1.ContainerStatus{Phase: v1.Stopping, Installed: 1, Ran: 3}, on, 4, map[string]wish{
+		"stopping for a restart": {v1.ContainerStatus{Phase: v1.Stopping, ObservedInstall: 1, ObservedRun: 3}, on, 4, map[string]wish{
 			"start": {on, 4, 0}, "restart": {on, 4, 0}, "stop": {off, 4, 0}, "kill": {off, 4, 4}}},
-		"ended by itself": {v1.ContainerStatus{Phase: v1.Exit, Installed: 1, Ran: 3}, on, 3, map[string]wish{
+		"ended by itself": {v1.ContainerStatus{Phase: v1.Exit, ObservedInstall: 1, ObservedRun: 3}, on, 3, map[string]wish{
 			"start": {on, 4, 0}, "restart": {on, 4, 0}, "stop": {off, 3, 0}, "kill": {off, 3, 3}}},
-		"stopped": {v1.ContainerStatus{Phase: v1.Exit, Installed: 1, Ran: 3}, off, 3, map[string]wish{
+		"stopped": {v1.ContainerStatus{Phase: v1.Exit, ObservedInstall: 1, ObservedRun: 3}, off, 3, map[string]wish{
 			"start": {on, 4, 0}, "restart": {on, 4, 0}, "stop": {off, 3, 0}, "kill": {off, 3, 3}}},
-		"exit seen, start wanted": {v1.ContainerStatus{Phase: v1.Exit, Installed: 1, Ran: 3}, on, 4, map[string]wish{
+		"exit seen, start wanted": {v1.ContainerStatus{Phase: v1.Exit, ObservedInstall: 1, ObservedRun: 3}, on, 4, map[string]wish{
 			"start": {on, 4, 0}, "restart": {on, 4, 0}, "stop": {off, 4, 0}, "kill": {off, 4, 4}}},
-		"install failed": {v1.ContainerStatus{Phase: v1.Failed, Installed: 1, InstallFailed: true, ObservedGeneration: 99}, on, 1, map[string]wish{
+		"install failed": {v1.ContainerStatus{Phase: v1.Failed, ObservedInstall: 1, InstallFailed: true, ObservedGeneration: 99}, on, 1, map[string]wish{
 			"start": {on, 1, 0}, "restart": {on, 1, 0}, "stop": {off, 1, 0}, "kill": {off, 1, 1}}},
 	}
 	for name, situation := range situations {
@@ -55,7 +55,7 @@ func TestVerbs(t *testing.T) {
 				call := verbs(w)[verb]
 				require.NoError(t, call("mc"))
 				spec := w.get("mc").Spec
-				require.Equal(t, want, wish{spec.Power, spec.Run, spec.KillRun})
+				require.Equal(t, want, wish{spec.Power, spec.RunGeneration, spec.KillGeneration})
 				w.unchanged(func() { require.NoError(t, call("mc")) })
 			})
 		}
@@ -68,7 +68,7 @@ func (w *world) place(id string, power v1.Power, run uint64, status v1.Container
 	w.create(id, 1000)
 	require.NoError(w.t, w.store.Update(func(tx *store.Tx) error {
 		return store.Containers.SetSpec(tx, id, func(s *v1.ContainerSpec) error {
-			s.Power, s.Run = power, run
+			s.Power, s.RunGeneration = power, run
 			return nil
 		})
 	}))
@@ -84,7 +84,7 @@ func TestReinstall(t *testing.T) {
 	script := "echo hi"
 	require.NoError(t, intent.ReinstallContainer(w.store, "mc", intent.Reinstallation{Script: &script}))
 	spec := w.get("mc").Spec
-	require.EqualValues(t, 2, spec.Install)
+	require.EqualValues(t, 2, spec.InstallGeneration)
 	require.Equal(t, v1.PowerOff, spec.Power)
 	require.Equal(t, "busybox:1", spec.Image, "what is absent stays")
 	require.Equal(t, script, spec.InstallScript)
@@ -92,7 +92,7 @@ func TestReinstall(t *testing.T) {
 	image := "other:2"
 	require.NoError(t, intent.ReinstallContainer(w.store, "mc", intent.Reinstallation{Image: &image}))
 	spec = w.get("mc").Spec
-	require.EqualValues(t, 3, spec.Install, "one under way begins anew")
+	require.EqualValues(t, 3, spec.InstallGeneration, "one under way begins anew")
 	require.Equal(t, image, spec.Image)
 	require.Equal(t, script, spec.InstallScript)
 
@@ -113,7 +113,7 @@ func TestRebind(t *testing.T) {
 		require.Equal(t, container != "", w.port(port, "tcp").InUse, port)
 	}
 	require.Equal(t, tcp(1001, 1002, 1003), w.get("mc").Spec.Ports)
-	require.Zero(t, w.get("mc").Spec.Run, "what is off stays off")
+	require.Zero(t, w.get("mc").Spec.RunGeneration, "what is off stays off")
 
 	w.unchanged(func() {
 		require.EqualError(t, intent.RebindNetwork(w.store, "mc", tcp(1005)), "Port is already bound by container other")
@@ -134,9 +134,9 @@ func TestRebindRestartsWhatRuns(t *testing.T) {
 		w.installed("mc")
 		require.NoError(t, intent.StartContainer(w.store, "mc"))
 		w.ran("mc", phase)
-		before := w.get("mc").Spec.Run
+		before := w.get("mc").Spec.RunGeneration
 		require.NoError(t, intent.RebindNetwork(w.store, "mc", tcp(1001)))
-		require.Equal(t, restarts, w.get("mc").Spec.Run == before+1, phase)
+		require.Equal(t, restarts, w.get("mc").Spec.RunGeneration == before+1, phase)
 		w.unchanged(func() { require.NoError(t, intent.RebindNetwork(w.store, "mc", tcp(1001))) })
 	}
 }

@@ -24,10 +24,10 @@ type bodies struct {
 	budget   budget
 	patience time.Duration // how long a body waits for others
 	decoding chan struct{}
-	underway *underway
+	underway *inFlight
 }
 
-func newBodies(u *underway) *bodies {
+func newBodies(u *inFlight) *bodies {
 	return &bodies{patience: bodyWait, decoding: make(chan struct{}, decodersMax), underway: u}
 }
 
@@ -101,7 +101,7 @@ func (b *bodies) wait(c *fiber.Ctx, r *reservation, total int64) error {
 	if _, ok := r.budget.try(r.token, r.n, total); ok {
 		return nil
 	}
-	ctx, cancel := while(c)
+	ctx, cancel := withClient(c)
 	defer cancel()
 	defer b.underway.begin(cancel)()
 	ctx, done := context.WithTimeout(ctx, b.patience)
@@ -114,7 +114,7 @@ func (b *bodies) wait(c *fiber.Ctx, r *reservation, total int64) error {
 
 // unmarshal is the function of that name. Only some large bodies are decoded at
 // once, which takes milliseconds.
-func (b *bodies) unmarshal(raw []byte, out any, f *intent.Faults) bool {
+func (b *bodies) unmarshal(raw []byte, out any, f *intent.FieldErrors) bool {
 	if len(raw) > bodyFree {
 		b.decoding <- struct{}{}
 		defer func() { <-b.decoding }()

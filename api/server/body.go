@@ -23,7 +23,7 @@ const (
 // with every fault at once; faults of what the fields mean are the caller's,
 // who passes f on to the checks of package intent for them. Of what is no JSON
 // object nothing can be said about fields: that fault stands alone.
-func (s *Server) decode(c *fiber.Ctx, out any, f *intent.Faults) error {
+func (s *Server) decode(c *fiber.Ctx, out any, f *intent.FieldErrors) error {
 	if err := checkMediaType(c); err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func (s *Server) decode(c *fiber.Ctx, out any, f *intent.Faults) error {
 
 // decodeStrict is decode for a body whose fields need no further check.
 func (s *Server) decodeStrict(c *fiber.Ctx, out any) error {
-	var f intent.Faults
+	var f intent.FieldErrors
 	if err := s.decode(c, out, &f); err != nil {
 		return err
 	}

@@ -61,7 +61,7 @@ func TestUnmarshal(t *testing.T) {
 		`{"text":"a",}`:                       "body: is not JSON",
 		`{"Text":"a"}`:                        "text: is required; Text: unknown field",
 	} {
-		var f intent.Faults
+		var f intent.FieldErrors
 		var s sample
 		unmarshal([]byte(body), &s, &f)
 		got := ""
@@ -70,7 +70,7 @@ func TestUnmarshal(t *testing.T) {
 		}
 		require.Equal(t, want, got, body)
 	}
-	var f intent.Faults
+	var f intent.FieldErrors
 	unmarshal([]byte(`{"text":"a","`+strings.Repeat("x", 500)+`":1}`), &sample{}, &f)
 	require.Less(t, len(f.Err().Error()), 100, "a long name is clipped")
 }
@@ -82,7 +82,7 @@ func FuzzUnmarshal(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		var faults intent.Faults
+		var faults intent.FieldErrors
 		var got, want sample
 		unmarshal(raw, &got, &faults)
 		if faults.Any() || len(strings.TrimSpace(string(raw))) == 0 {
@@ -111,10 +111,10 @@ func repeats(raw []byte) bool {
 func FuzzContainerBody(f *testing.F) {
 	f.Add([]byte(`{"internal_id":"a","image":"b","volume_id":"c","ports":[{"ip":"::","port":1,"protocol":"tcp"}],"limits":{"cpu":0.5},"stop":{"signal":"int"},"start_pattern":"(a|b"}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		var faults intent.Faults
+		var faults intent.FieldErrors
 		var body containerBody
 		unmarshal(raw, &body, &faults)
-		spec := body.wish().Spec
+		spec := body.request().Spec
 		intent.CheckContainer(&faults, intent.Policy{}, body.InternalID, &spec)
 		if faults.Any() {
 			return
@@ -182,7 +182,7 @@ func TestBodiesThatAreTooMuch(t *testing.T) {
 		strings.Repeat(`{"":0},`, maxValues):                                              "body: must hold at most 200000 values",
 		strings.Repeat(`[`, 1<<20):                                                        "body: must be nested at most 64 deep",
 	} {
-		var f intent.Faults
+		var f intent.FieldErrors
 		unmarshal([]byte(body), &sample{}, &f)
 		got := ""
 		if err := f.Err(); err != nil {

@@ -13,10 +13,10 @@ import (
 // leftCheck is how often a long request looks whether its client is still there.
 const leftCheck = 250 * time.Millisecond
 
-// while is a context for the work of one request, which ends when its client
+// withClient is a context for the work of one request, which ends when its client
 // leaves. The library's own context does not, and must not be used for work:
 // it belongs to the next request as soon as this one is answered.
-func while(c *fiber.Ctx) (context.Context, context.CancelFunc) {
+func withClient(c *fiber.Ctx) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
 	raw := rawConn(c.Context().Conn())
 	if raw == nil {

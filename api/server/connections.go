@@ -14,7 +14,7 @@ const (
 	maxConns          = 8192 // all; fewer where the process may have few handles
 	maxConnsPerIP     = 512  // of one address, before a request on them had a valid token
 	handlesPerConn    = 3    // one for the connection, one for a file, one for everything else
-	maxStrangersShare = 4    // connections without a valid token may be a fourth of all
+	maxAnonymousShare = 4    // connections without a valid token may be a fourth of all
 	maxMintedShare    = 2    // those of minted tokens half of all; what is left is the panel's
 )
 
@@ -33,9 +33,9 @@ func handleShare() int {
 type class int
 
 const (
-	stranger class = iota // no request on it has had a valid token yet
-	minted                // the last valid token was a minted one
-	panel                 // the last valid token was the configured one
+	anonymous class = iota // no request on it has had a valid token yet
+	minted                 // the last valid token was a minted one
+	panel                  // the last valid token was the configured one
 	classes
 )
 
@@ -71,7 +71,7 @@ func newConnections(perIP int, shared func(ip string) bool) *connections {
 func (s *connections) add(c *conn) bool {
 	ip := host(c.RemoteAddr())
 	s.mu.Lock()
-	s.insert(c, owner{stranger, network(ip)})
+	s.insert(c, owner{anonymous, network(ip)})
 	var victims []*conn
 	if !s.shared(ip) && s.open[c.owner].Len() > s.perIP {
 		victims = append(victims, s.oldest(c.owner))
@@ -161,10 +161,10 @@ func (s *connections) tooMany() (victims []*conn) {
 			victims = append(victims, s.oldest(s.largest(k)))
 		}
 	}
-	over(stranger, max(total/maxStrangersShare, 1))
+	over(anonymous, max(total/maxAnonymousShare, 1))
 	over(minted, max(total/maxMintedShare, 1))
-	for _, k := range []class{stranger, minted, panel} {
-		others := s.count[stranger] + s.count[minted] + s.count[panel] - s.count[k]
+	for _, k := range []class{anonymous, minted, panel} {
+		others := s.count[anonymous] + s.count[minted] + s.count[panel] - s.count[k]
 		over(k, max(total-others, 0))
 	}
 	return victims

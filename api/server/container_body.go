@@ -70,8 +70,8 @@ func bindings(list []bindingBody) []v1.Port {
 	return ports
 }
 
-// wish is what the body asks for.
-func (b containerBody) wish() intent.Wish {
+// request is what the body asks for.
+func (b containerBody) request() intent.ApplyRequest {
 	spec := v1.ContainerSpec{
 		Image: b.Image, VolumeID: b.VolumeID,
 		StartupCommand: b.StartupCommand, StartPattern: b.StartPattern,
@@ -84,5 +84,5 @@ func (b containerBody) wish() intent.Wish {
 	if b.InstallScript != nil {
 		spec.InstallScript = *b.InstallScript
 	}
-	return intent.Wish{Spec: spec, KeepScript: b.InstallScript == nil}
+	return intent.ApplyRequest{Spec: spec, KeepScript: b.InstallScript == nil}
 }

@@ -17,11 +17,11 @@ const purgeWait = 5 * time.Second
 // createContainer stores the wish, and waits a moment for a verdict on the image.
 func (s containers) createContainer(c *fiber.Ctx) error {
 	var body containerBody
-	var f intent.Faults
+	var f intent.FieldErrors
 	if err := s.decode(c, &body, &f); err != nil {
 		return err
 	}
-	spec := body.wish().Spec
+	spec := body.request().Spec
 	intent.CheckContainer(&f, s.policy(), body.InternalID, &spec)
 	if err := f.Err(); err != nil {
 		return err
@@ -107,7 +107,7 @@ func (s containers) applyContainer(c *fiber.Ctx) error {
 		return err
 	}
 	o := intent.ApplyOptions{IfMatch: c.Get(fiber.HeaderIfMatch), DryRun: dryRun}
-	done, err := intent.ApplyContainer(s.store, s.policy(), id, body.wish(), o)
+	done, err := intent.ApplyContainer(s.store, s.policy(), id, body.request(), o)
 	switch {
 	case err != nil:
 		return err
@@ -128,7 +128,7 @@ func (s containers) applyContainer(c *fiber.Ctx) error {
 
 // applyBody reads and checks what is to be applied.
 func (s containers) applyBody(c *fiber.Ctx) (id string, body containerBody, err error) {
-	var f intent.Faults
+	var f intent.FieldErrors
 	if err := s.decode(c, &body, &f); err != nil {
 		return "", body, err
 	}
@@ -136,7 +136,7 @@ func (s containers) applyBody(c *fiber.Ctx) (id string, body containerBody, err 
 	if body.InternalID != "" && body.InternalID != id {
 		f.Add("internal_id", "must be the one of the URL")
 	}
-	spec := body.wish().Spec
+	spec := body.request().Spec
 	intent.CheckContainer(&f, s.policy(), id, &spec)
 	if err := f.Err(); err != nil {
 		return "", body, err

@@ -172,7 +172,7 @@ func (s containers) reinstallContainer(c *fiber.Ctx) error {
 		Image         *string `json:"image"`
 		InstallScript *string `json:"install_script"`
 	}
-	var f intent.Faults
+	var f intent.FieldErrors
 	if err := s.decode(c, &body, &f); err != nil {
 		return err
 	}
@@ -195,7 +195,7 @@ func (s containers) rebindNetwork(c *fiber.Ctx) error {
 	var body struct {
 		Ports []bindingBody `json:"ports" wire:"required"`
 	}
-	var f intent.Faults
+	var f intent.FieldErrors
 	if err := s.decode(c, &body, &f); err != nil {
 		return err
 	}

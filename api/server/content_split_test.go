@@ -21,7 +21,7 @@ type written struct {
 
 // whole is what a body means when it is read at once.
 func whole(raw string) (written, string) {
-	var f intent.Faults
+	var f intent.FieldErrors
 	var body written
 	unmarshal([]byte(raw), &body, &f)
 	return body, faultsOf(&f)
@@ -34,7 +34,7 @@ func split(t *testing.T, raw string) (written, string) {
 	defer content.Close()
 	s := contentSplitter{from: bufio.NewReaderSize(iotest.OneByteReader(strings.NewReader(raw)), 16), content: content, most: 1 << 20}
 	left, err := s.split()
-	var f intent.Faults
+	var f intent.FieldErrors
 	var fault badJSON
 	var body written
 	if errors.As(err, &fault) {
@@ -54,7 +54,7 @@ func split(t *testing.T, raw string) (written, string) {
 	return body, faultsOf(&f)
 }
 
-func faultsOf(f *intent.Faults) string {
+func faultsOf(f *intent.FieldErrors) string {
 	if err := f.Err(); err != nil {
 		return err.Error()
 	}

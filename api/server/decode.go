@@ -22,7 +22,7 @@ type ignored struct{}
 //
 // It builds nothing but out: a field that nobody knows, or that is ignored, is
 // skipped.
-func unmarshal(raw []byte, out any, f *intent.Faults) bool {
+func unmarshal(raw []byte, out any, f *intent.FieldErrors) bool {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		raw = []byte("{}")
 	}
@@ -39,7 +39,7 @@ func unmarshal(raw []byte, out any, f *intent.Faults) bool {
 	return true
 }
 
-func fillStruct(v reflect.Value, object []byte, path string, f *intent.Faults) {
+func fillStruct(v reflect.Value, object []byte, path string, f *intent.FieldErrors) {
 	sent := make([][]byte, v.NumField()) // by field: the last value of that name
 	index := make(map[string]int, v.NumField())
 	for i := range v.NumField() {
@@ -102,7 +102,7 @@ var (
 	durationType = reflect.TypeFor[v1.Duration]()
 )
 
-func fill(v reflect.Value, value []byte, path string, f *intent.Faults) {
+func fill(v reflect.Value, value []byte, path string, f *intent.FieldErrors) {
 	switch v.Type() {
 	case ignoredType:
 		return
@@ -131,7 +131,7 @@ func fill(v reflect.Value, value []byte, path string, f *intent.Faults) {
 	}
 }
 
-func fillSlice(v reflect.Value, value []byte, path string, f *intent.Faults) {
+func fillSlice(v reflect.Value, value []byte, path string, f *intent.FieldErrors) {
 	if value[0] != '[' {
 		f.Add(path, "must be an array")
 		return
@@ -149,7 +149,7 @@ func fillSlice(v reflect.Value, value []byte, path string, f *intent.Faults) {
 }
 
 // fillMap reads a map from string to string.
-func fillMap(v reflect.Value, value []byte, path string, f *intent.Faults) {
+func fillMap(v reflect.Value, value []byte, path string, f *intent.FieldErrors) {
 	if value[0] != '{' {
 		f.Add(path, "must be an object")
 		return
@@ -163,7 +163,7 @@ func fillMap(v reflect.Value, value []byte, path string, f *intent.Faults) {
 	}
 }
 
-func fillScalar(v reflect.Value, value []byte, path string, f *intent.Faults) {
+func fillScalar(v reflect.Value, value []byte, path string, f *intent.FieldErrors) {
 	number := ""
 	if value[0] == '-' || '0' <= value[0] && value[0] <= '9' {
 		number = string(value)

@@ -111,7 +111,7 @@ func (s *Server) unauthorized(c *fiber.Ctx, wrong bool) {
 	if !s.failures.record(s.clientIP(c), wrong) {
 		return
 	}
-	ctx, cancel := while(c)
+	ctx, cancel := withClient(c)
 	defer cancel()
 	defer s.underway.begin(cancel)()
 	if !s.failures.wait(ctx) {

@@ -77,8 +77,8 @@ func readable(r route) route {
 	return r
 }
 
-// madeWait bounds how long a file operation waits for a new volume's directory.
-const madeWait = 5 * time.Second
+// createWait bounds how long a file operation waits for a new volume's directory.
+const createWait = 5 * time.Second
 
 // onVolume does something with the files of the volume that a request's path
 // names, once there is a permit for it, also one of l unless that is nil. Its context
@@ -91,7 +91,7 @@ func (s files) onVolume(c *fiber.Ctx, l *limiter, do func(ctx context.Context, f
 	if s.deps.Files == nil {
 		return errUnavailable
 	}
-	ctx, cancel := while(c)
+	ctx, cancel := withClient(c)
 	defer cancel()
 	ctx, done, err := beginOperation(s.Server, c, ctx, id)
 	if err != nil {
@@ -103,7 +103,7 @@ func (s files) onVolume(c *fiber.Ctx, l *limiter, do func(ctx context.Context, f
 	if err == nil {
 		err = do(ctx, s.deps.Files, id)
 	}
-	if errors.Is(err, v1.ErrDirectoryMissing) && s.madeJustNow(ctx, id) {
+	if errors.Is(err, v1.ErrDirectoryMissing) && s.awaitCreated(ctx, id) {
 		err = do(ctx, s.deps.Files, id)
 	}
 	ended := context.Cause(ctx)
@@ -118,10 +118,10 @@ func (s files) onVolume(c *fiber.Ctx, l *limiter, do func(ctx context.Context, f
 	return err
 }
 
-// madeJustNow waits for the directory of a volume that was never made, and says
+// awaitCreated waits for the directory of a volume that was never made, and says
 // whether it was one.
-func (s files) madeJustNow(ctx context.Context, id string) bool {
-	ctx, cancel := context.WithTimeout(ctx, madeWait)
+func (s files) awaitCreated(ctx context.Context, id string) bool {
+	ctx, cancel := context.WithTimeout(ctx, createWait)
 	defer cancel()
 	waited := false
 	v, err := store.Volumes.Await(ctx, s.store, id, func(v v1.Volume) bool {

@@ -18,7 +18,7 @@ type archiveBody struct {
 	Skipped     int    `json:"skipped"`
 }
 
-type unfoldedBody struct {
+type extractedBody struct {
 	Message     string `json:"message"`
 	Destination string `json:"destination"`
 }
@@ -30,7 +30,7 @@ func (s files) compress(c *fiber.Ctx) error {
 		Path   *string  `json:"path"`
 		Paths  []string `json:"paths"`
 	}
-	var faults intent.Faults
+	var faults intent.FieldErrors
 	if err := s.decode(c, &body, &faults); err != nil {
 		return err
 	}
@@ -75,5 +75,5 @@ func (s files) decompress(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return ok(c, unfoldedBody{"Decompressed successfully", body.Destination})
+	return ok(c, extractedBody{"Decompressed successfully", body.Destination})
 }

@@ -148,7 +148,7 @@ func (s files) chmodFile(c *fiber.Ctx) error {
 		Path string `json:"path" wire:"required"`
 		Mode string `json:"mode" wire:"required"`
 	}
-	var faults intent.Faults
+	var faults intent.FieldErrors
 	if err := s.decode(c, &body, &faults); err != nil {
 		return err
 	}

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// underway is everything that a shutdown cancels and that is no session. The zero value is ready to use.
-type underway struct {
+// inFlight is everything that a shutdown cancels and that is no session. The zero value is ready to use.
+type inFlight struct {
 	mu     sync.Mutex
 	set    map[int]context.CancelFunc
 	last   int
@@ -15,7 +15,7 @@ type underway struct {
 
 // begin takes in an operation, which the shutdown of the server cancels. Done
 // has to be called at its own end.
-func (u *underway) begin(cancel context.CancelFunc) (done func()) {
+func (u *inFlight) begin(cancel context.CancelFunc) (done func()) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.ending {
@@ -36,7 +36,7 @@ func (u *underway) begin(cancel context.CancelFunc) (done func()) {
 
 // end tells every operation, and those to come, that the server ends: they stop
 // and clean up.
-func (u *underway) end() {
+func (u *inFlight) end() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.ending = true

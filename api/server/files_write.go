@@ -54,7 +54,7 @@ func (s files) writeFile(c *fiber.Ctx) error {
 // writeSpooled writes the file once its whole body is there and has no fault.
 func (s files) writeSpooled(c *fiber.Ctx, splitter contentSplitter) error {
 	left, err := splitter.split()
-	var f intent.Faults
+	var f intent.FieldErrors
 	var fault badJSON
 	switch {
 	case errors.As(err, &fault):

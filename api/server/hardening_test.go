@@ -280,7 +280,7 @@ func TestWorkEndsWhenItsClientLeaves(t *testing.T) {
 	ended := make(chan error, 1)
 	began := make(chan struct{})
 	h := newHarnessWith(t, func(*Deps) {}, post("/work", v1.ScopeRead, func(c *fiber.Ctx) error {
-		ctx, cancel := while(c)
+		ctx, cancel := withClient(c)
 		defer cancel()
 		close(began)
 		<-ctx.Done()

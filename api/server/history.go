@@ -89,7 +89,7 @@ func (s consoles) sendLogs(c *fiber.Ctx, o v1.Container, role string, tail int, 
 	if err != nil {
 		return err
 	}
-	waiting, stop := while(c)
+	waiting, stop := withClient(c)
 	defer stop()
 	waiting, stopWaiting := context.WithTimeout(waiting, historyWait)
 	defer stopWaiting()

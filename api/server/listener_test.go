@@ -142,7 +142,7 @@ func TestConnectionsOfOneAddress(t *testing.T) {
 		open1(s, fmt.Sprintf("2001:db8::%x:1", i))
 	}
 	require.Equal(t, 10, s.open[owner{minted, "token"}].Len())
-	require.Equal(t, 3, s.open[owner{stranger, "10.0.0.1"}].Len())
-	require.Equal(t, 10, s.open[owner{stranger, "10.0.0.9"}].Len())
-	require.Equal(t, 3, s.open[owner{stranger, "2001:db8::/64"}].Len())
+	require.Equal(t, 3, s.open[owner{anonymous, "10.0.0.1"}].Len())
+	require.Equal(t, 10, s.open[owner{anonymous, "10.0.0.9"}].Len())
+	require.Equal(t, 3, s.open[owner{anonymous, "2001:db8::/64"}].Len())
 }

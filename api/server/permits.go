@@ -6,7 +6,7 @@ type permits struct {
 	files    *limiter // everything on the files of a volume
 	walks    *limiter // searches and copies
 	archives *limiter // made or extracted: each takes tens of MB of memory
-	lists    *limiter // while they are read; they are not held while a client takes one
+	lists    *limiter // withClient they are read; they are not held while a client takes one
 	spools   *limiter // large lists that clients are taking
 }
 

@@ -69,7 +69,7 @@ func (s ports) addPort(c *fiber.Ctx) error {
 		Container ignored `json:"container"`
 		Firewall  ignored `json:"firewall"`
 	}
-	var f intent.Faults
+	var f intent.FieldErrors
 	if err := s.decode(c, &body, &f); err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (s ports) addPorts(c *fiber.Ctx) error {
 		Ports    string `json:"ports" wire:"required"`
 		Protocol string `json:"protocol" wire:"required"`
 	}
-	var f intent.Faults
+	var f intent.FieldErrors
 	if err := s.decode(c, &body, &f); err != nil {
 		return err
 	}

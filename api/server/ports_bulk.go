@@ -27,7 +27,7 @@ func (s ports) deletePorts(c *fiber.Ctx) error {
 			Firewall  ignored `json:"firewall"`
 		} `json:"ports" wire:"required"`
 	}
-	var f intent.Faults
+	var f intent.FieldErrors
 	if err := s.decode(c, &body, &f); err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ func (s *Server) routes() []route {
 	list = append(list, ports{s}.routes()...)
 	list = append(list, containers{s}.routes()...)
 	list = append(list, consoles{s}.routes()...)
-	list = append(list, listening{s}.routes()...)
+	list = append(list, sockets{s}.routes()...)
 	return append(list, configuration{s}.routes()...)
 }
 

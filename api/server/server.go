@@ -39,7 +39,7 @@ type Server struct {
 	metrics  *metrics
 	failures *failures
 	sessions *auth.Sessions
-	underway underway
+	underway inFlight
 	bodies   *bodies
 	spools   budget // of the disk, for files that come as JSON
 	permits  permits

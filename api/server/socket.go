@@ -98,8 +98,8 @@ func (k *socket) live() {
 	defer others.Wait()
 	defer k.hangUp(true) // ends the reader
 	defer cancel()
-	others.Go(func() { reading{k}.read(ctx) })
-	if err := (greeting{k}).greet(ctx); err != nil {
+	others.Go(func() { commandReader{k}.read(ctx) })
+	if err := (snapshot{k}).deliver(ctx); err != nil {
 		k.stopFor(err)
 		k.sendClose()
 		return
@@ -121,7 +121,7 @@ func (k *socket) stopFor(err error) {
 		k.stop(websocket.CloseTryAgainLater, errHistory.Message)
 	case errors.Is(err, stream.ErrClosed):
 		k.stop(websocket.CloseGoingAway, "shutting down")
-	case err != nil && errors.Is(err, errGreeting):
+	case err != nil && errors.Is(err, errSnapshot):
 		k.log.Error("socket failed", slog.Any("err", err))
 		k.stop(websocket.CloseInternalServerErr, "internal error")
 	}

@@ -11,24 +11,24 @@ import (
 	"berth/store"
 )
 
-// greeting is what a client is sent before the first live message.
-type greeting struct{ *socket }
+// snapshot is what a client is sent before the first live message.
+type snapshot struct{ *socket }
 
-// errGreeting is a failure of ours before the first live message.
-var errGreeting = errors.New("greeting failed")
+// errSnapshot is a failure of ours before the first live message.
+var errSnapshot = errors.New("greeting failed")
 
 // replayPiece is how many transitions are read at once.
 const replayPiece = 500
 
-// greet sends what the client missed, the current state, and the last lines.
+// deliver sends what the client missed, the current state, and the last lines.
 // The listener is there already, so nothing falls between this and what is live.
-func (k greeting) greet(ctx context.Context) error {
+func (k snapshot) deliver(ctx context.Context) error {
 	if err := k.missed(); err != nil {
 		return err
 	}
 	current, newest, err := k.current()
 	if err != nil {
-		return fmt.Errorf("%w: %w", errGreeting, err)
+		return fmt.Errorf("%w: %w", errSnapshot, err)
 	}
 	k.listener.After(newest)
 	for _, message := range current {
@@ -46,20 +46,20 @@ func (k greeting) greet(ctx context.Context) error {
 		return errHistory
 	}
 	if err != nil {
-		return fmt.Errorf("%w: %w", errGreeting, err)
+		return fmt.Errorf("%w: %w", errSnapshot, err)
 	}
 	return k.sendHistory(ctx, "", history)
 }
 
 // missed sends the stored transitions after since, if the client asked for
 // them. The last ones may come while it sends: those are current's.
-func (k greeting) missed() error {
+func (k snapshot) missed() error {
 	if !k.replay {
 		return nil
 	}
 	since, gap, err := k.replayFrom()
 	if err != nil {
-		return fmt.Errorf("%w: %w", errGreeting, err)
+		return fmt.Errorf("%w: %w", errSnapshot, err)
 	}
 	if gap != nil {
 		if err := k.send(gap); err != nil {
@@ -69,7 +69,7 @@ func (k greeting) missed() error {
 	for {
 		list, err := k.events(since)
 		if err != nil {
-			return fmt.Errorf("%w: %w", errGreeting, err)
+			return fmt.Errorf("%w: %w", errSnapshot, err)
 		}
 		if len(list) == 0 {
 			k.since = since
@@ -84,7 +84,7 @@ func (k greeting) missed() error {
 
 // replayFrom is where the replay begins, and the message that says that
 // something before it is missing.
-func (k greeting) replayFrom() (since uint64, gap []byte, err error) {
+func (k snapshot) replayFrom() (since uint64, gap []byte, err error) {
 	var oldest, newest uint64
 	err = k.server.store.View(func(tx *store.Tx) error {
 		oldest, newest = keptEvents(tx)
@@ -97,7 +97,7 @@ func (k greeting) replayFrom() (since uint64, gap []byte, err error) {
 	return oldest - 1, stream.EncodeGap(oldest, epoch, time.Now()), err
 }
 
-func (k greeting) events(since uint64) (list []v1.Event, err error) {
+func (k snapshot) events(since uint64) (list []v1.Event, err error) {
 	err = k.server.store.View(func(tx *store.Tx) error {
 		list, err = readEvents(tx, since, replayPiece)
 		return err
@@ -105,7 +105,7 @@ func (k greeting) events(since uint64) (list []v1.Event, err error) {
 	return list, err
 }
 
-func (k greeting) sendEvents(list []v1.Event) error {
+func (k snapshot) sendEvents(list []v1.Event) error {
 	for _, e := range list {
 		if k.container != "" && e.Container != k.container {
 			continue
@@ -120,7 +120,7 @@ func (k greeting) sendEvents(list []v1.Event) error {
 // current is one message with the state of each container, preceded by the
 // transitions that the replay has not seen yet, and the newest transition that
 // they know. All are of one view.
-func (k greeting) current() (messages [][]byte, newest uint64, err error) {
+func (k snapshot) current() (messages [][]byte, newest uint64, err error) {
 	err = k.server.store.View(func(tx *store.Tx) error {
 		_, newest = keptEvents(tx)
 		if k.replay {
@@ -141,7 +141,7 @@ func (k greeting) current() (messages [][]byte, newest uint64, err error) {
 	return messages, newest, err
 }
 
-func (k greeting) states(tx *store.Tx) (messages [][]byte, err error) {
+func (k snapshot) states(tx *store.Tx) (messages [][]byte, err error) {
 	var list []v1.Container
 	if k.container == "" {
 		list, err = store.Containers.List(tx)
@@ -159,7 +159,7 @@ func (k greeting) states(tx *store.Tx) (messages [][]byte, err error) {
 		if at.IsZero() {
 			at = o.Meta.CreatedAt
 		}
-		state := v1.Event{Time: at, Container: name, Event: v1.EventState, Data: string(toldPhase(o))}
+		state := v1.Event{Time: at, Container: name, Event: v1.EventState, Data: string(reportedPhase(o))}
 		if state.Seq = o.Status.Seq; state.Seq != 0 {
 			state.Epoch = k.server.store.History.Epoch()
 		}
@@ -168,8 +168,8 @@ func (k greeting) states(tx *store.Tx) (messages [][]byte, err error) {
 	return messages, err
 }
 
-// toldPhase is the phase of the last transition that was told.
-func toldPhase(o v1.Container) v1.Phase {
+// reportedPhase is the phase of the last transition that was told.
+func reportedPhase(o v1.Container) v1.Phase {
 	if o.Status.Phase == "" {
 		return v1.Installing
 	}

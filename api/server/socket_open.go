@@ -13,17 +13,17 @@ import (
 	v1 "berth/api/v1"
 )
 
-// listening opens sockets, and closes those that may not go on.
-type listening struct{ *Server }
+// sockets opens sockets, and closes those that may not go on.
+type sockets struct{ *Server }
 
-func (s listening) routes() []route {
+func (s sockets) routes() []route {
 	one := link(get("/ws/:id", v1.ScopeRead, s.openContainer))
 	all := node(link(get("/ws", v1.ScopeRead, s.openNode)))
 	one.upgrade, all.upgrade = true, true
 	return []route{one, all}
 }
 
-func (s listening) openContainer(c *fiber.Ctx) error {
+func (s sockets) openContainer(c *fiber.Ctx) error {
 	o, err := s.findContainer(c)
 	if err != nil {
 		return err
@@ -31,13 +31,13 @@ func (s listening) openContainer(c *fiber.Ctx) error {
 	return s.openSocket(c, o.Meta)
 }
 
-func (s listening) openNode(c *fiber.Ctx) error { return s.openSocket(c, v1.Meta{}) }
+func (s sockets) openNode(c *fiber.Ctx) error { return s.openSocket(c, v1.Meta{}) }
 
 // buffers are shared by the sockets, which need one only while they write.
 var buffers sync.Pool
 
 // openSocket turns a request into a socket of a container, or of the node.
-func (s listening) openSocket(c *fiber.Ctx, container v1.Meta) error {
+func (s sockets) openSocket(c *fiber.Ctx, container v1.Meta) error {
 	if !s.originAllowed(c) {
 		return errOrigin
 	}
@@ -59,7 +59,7 @@ func (s listening) openSocket(c *fiber.Ctx, container v1.Meta) error {
 }
 
 // newSocket reads what a request wants to hear.
-func (s listening) newSocket(c *fiber.Ctx, container v1.Meta) (*socket, error) {
+func (s sockets) newSocket(c *fiber.Ctx, container v1.Meta) (*socket, error) {
 	tail, err := intQuery(c, "tail", defaultTail, maxTail)
 	if err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (s listening) newSocket(c *fiber.Ctx, container v1.Meta) (*socket, error) {
 
 // originAllowed says whether a page may open a socket: one of this host, or of
 // an allowed origin. Who sends no Origin is no browser.
-func (s listening) originAllowed(c *fiber.Ctx) bool {
+func (s sockets) originAllowed(c *fiber.Ctx) bool {
 	origin := c.Get(fiber.HeaderOrigin)
 	if origin == "" {
 		return true

@@ -17,8 +17,8 @@ import (
 	"berth/store"
 )
 
-// reading is the half of a socket that takes what its client sends.
-type reading struct{ *socket }
+// commandReader is the half of a socket that takes what its client sends.
+type commandReader struct{ *socket }
 
 // clientMessage is what a client may send. Container is for the socket of the
 // node, where it is required.
@@ -56,7 +56,7 @@ func (m clientMessage) data() (string, error) {
 }
 
 // read takes the client's messages until the connection ends.
-func (k reading) read(ctx context.Context) {
+func (k commandReader) read(ctx context.Context) {
 	k.ws.SetReadLimit(readLimit)
 	alive := func(string) error { return k.ws.SetReadDeadline(time.Now().Add(pongWait)) }
 	k.ws.SetPongHandler(alive)
@@ -73,7 +73,7 @@ func (k reading) read(ctx context.Context) {
 	}
 }
 
-func (k reading) stopRead(err error) {
+func (k commandReader) stopRead(err error) {
 	if errors.Is(err, websocket.ErrReadLimit) {
 		k.stop(websocket.CloseMessageTooBig, "message is too big")
 	}
@@ -85,7 +85,7 @@ type outgoing func() error
 
 // answer hands over an answer for this client. It waits until the one before is
 // sent, so that a client that sends faster than it reads waits for itself.
-func (k reading) answer(ctx context.Context, send outgoing) bool {
+func (k commandReader) answer(ctx context.Context, send outgoing) bool {
 	select {
 	case k.answers <- send:
 		return true
@@ -96,28 +96,28 @@ func (k reading) answer(ctx context.Context, send outgoing) bool {
 }
 
 // handle carries out one message, and returns the answer to it; nil is none.
-func (k reading) handle(ctx context.Context, raw []byte) outgoing {
+func (k commandReader) handle(ctx context.Context, raw []byte) outgoing {
 	m, err := parseMessage(raw)
 	if err != nil {
-		return k.say(k.container, err.Error())
+		return k.reply(k.container, err.Error())
 	}
 	if k.container != "" {
 		m.Container = k.container
 	} else if m.Container == "" {
-		return k.say("", "Message must name a container")
+		return k.reply("", "Message must name a container")
 	}
-	answer, err := k.carryOut(ctx, m)
+	answer, err := k.execute(ctx, m)
 	if err != nil {
 		told, known := refusal(err)
 		if !known {
 			k.log.Error("socket message failed", "event", m.Event, "err", err)
 		}
-		return k.say(m.Container, told.Message)
+		return k.reply(m.Container, told.Message)
 	}
 	return answer
 }
 
-func (k reading) carryOut(ctx context.Context, m clientMessage) (outgoing, error) {
+func (k commandReader) execute(ctx context.Context, m clientMessage) (outgoing, error) {
 	caller, err := k.admit(m.Container)
 	if err != nil {
 		return nil, err
@@ -137,7 +137,7 @@ func (k reading) carryOut(ctx context.Context, m clientMessage) (outgoing, error
 
 // admit verifies the token of the socket as it is now, and that it may access a
 // container.
-func (k reading) admit(container string) (p auth.Principal, err error) {
+func (k commandReader) admit(container string) (p auth.Principal, err error) {
 	if !intent.IsContainerID(container) {
 		return p, v1.ErrContainerNotFound
 	}
@@ -155,18 +155,18 @@ func (k reading) admit(container string) (p auth.Principal, err error) {
 	return p, err
 }
 
-// say is a message of berth's to this client.
-func (k reading) say(container, text string) outgoing {
+// reply is a message of berth's to this client.
+func (k commandReader) reply(container, text string) outgoing {
 	return k.sending(stream.Encode(v1.EventMessage, k.named(container), []byte(text), time.Now(), 0))
 }
 
 // sending is the answer that is one message.
-func (k reading) sending(message []byte) outgoing {
+func (k commandReader) sending(message []byte) outgoing {
 	return func() error { return k.send(message) }
 }
 
 // named is the container that a message names: on the node's socket only.
-func (k reading) named(container string) string {
+func (k commandReader) named(container string) string {
 	if k.container != "" {
 		return ""
 	}
@@ -176,7 +176,7 @@ func (k reading) named(container string) string {
 // commandTimeout bounds how long a line may take to reach its container.
 const commandTimeout = 10 * time.Second
 
-func (k reading) command(ctx context.Context, caller auth.Principal, m clientMessage) error {
+func (k commandReader) command(ctx context.Context, caller auth.Principal, m clientMessage) error {
 	if !caller.HasScope(v1.ScopeConsole) {
 		return auth.ErrScope
 	}
@@ -192,7 +192,7 @@ func (k reading) command(ctx context.Context, caller auth.Principal, m clientMes
 	return k.server.deps.Console.Send(ctx, m.Container, line(text))
 }
 
-func (k reading) power(caller auth.Principal, m clientMessage) error {
+func (k commandReader) power(caller auth.Principal, m clientMessage) error {
 	if !caller.HasScope(v1.ScopePower) {
 		return auth.ErrScope
 	}
@@ -213,7 +213,7 @@ func (k reading) power(caller auth.Principal, m clientMessage) error {
 	return v1.Errorf(v1.InvalidRequest, "data: must be start, stop, kill or restart")
 }
 
-func (k reading) logs(ctx context.Context, m clientMessage) (outgoing, error) {
+func (k commandReader) logs(ctx context.Context, m clientMessage) (outgoing, error) {
 	tail := defaultTail
 	if m.Data != nil && *m.Data != "" {
 		n, err := strconv.ParseUint(*m.Data, 10, 31)
@@ -233,7 +233,7 @@ func (k reading) logs(ctx context.Context, m clientMessage) (outgoing, error) {
 	}, nil
 }
 
-func (k reading) stats(ctx context.Context, m clientMessage) (outgoing, error) {
+func (k commandReader) stats(ctx context.Context, m clientMessage) (outgoing, error) {
 	if k.server.deps.Stats == nil {
 		return nil, errUnavailable
 	}

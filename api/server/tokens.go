@@ -29,7 +29,7 @@ func (s tokens) mintToken(c *fiber.Ctx) error {
 		Scopes      []v1.Scope `json:"scopes"`
 		Containers  []string   `json:"containers"`
 	}
-	var f intent.Faults
+	var f intent.FieldErrors
 	if err := s.decode(c, &body, &f); err != nil {
 		return err
 	}

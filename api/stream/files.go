@@ -31,7 +31,7 @@ func (f files) path(i int) string {
 	return filepath.Join(f.dir, fmt.Sprintf("%s.log.%d", f.role, i))
 }
 
-func (f files) notePath() string { return filepath.Join(f.dir, f.role+".run") }
+func (f files) checkpointPath() string { return filepath.Join(f.dir, f.role+".run") }
 
 // load finds the files that are there, oldest first. What follows the last
 // whole record of the newest is left out; the writer will cut it off.

@@ -95,7 +95,7 @@ func (h *Hub) register(l *Listener, logs []*log) error {
 	for _, g := range logs {
 		l.join(g.attach(l))
 	}
-	h.tellChanged()
+	h.notifyChanged()
 	return nil
 }
 
@@ -108,7 +108,7 @@ func (h *Hub) remove(l *Listener) {
 			delete(h.listeners, l.id)
 		}
 		h.count--
-		h.tellChanged()
+		h.notifyChanged()
 	}
 	h.mu.Unlock()
 	for _, c := range l.leave() {
@@ -116,7 +116,7 @@ func (h *Hub) remove(l *Listener) {
 	}
 }
 
-func (h *Hub) tellChanged() {
+func (h *Hub) notifyChanged() {
 	close(h.changed)
 	h.changed = make(chan struct{})
 }

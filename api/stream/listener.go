@@ -15,14 +15,14 @@ type Listener struct {
 	hub *Hub
 	id  string // of the container; empty: node-wide
 
-	mu      sync.Mutex // held for a few words of memory only
-	cursors []*cursor
-	news    []*cursor // that have something to read, in the order in which they got it
-	events  []*queued // state events, oldest first
-	after   uint64    // events up to it are not wanted
-	stats   map[string]*queued
-	err     error // what ended it
-	signal  chan struct{}
+	mu        sync.Mutex // held for a few words of memory only
+	cursors   []*cursor
+	newEvents []*cursor // that have something to read, in the order in which they got it
+	events    []*queued // state events, oldest first
+	after     uint64    // events up to it are not wanted
+	stats     map[string]*queued
+	err       error // what ended it
+	signal    chan struct{}
 
 	// Next's own.
 	batch batch
@@ -151,12 +151,12 @@ func (l *Listener) grab() (events, stats []*queued, err error) {
 func (l *Listener) nextNews() *cursor {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.news) == 0 {
+	if len(l.newEvents) == 0 {
 		return nil
 	}
-	c := l.news[0]
-	l.news[0] = nil
-	l.news = l.news[1:]
+	c := l.newEvents[0]
+	l.newEvents[0] = nil
+	l.newEvents = l.newEvents[1:]
 	c.ready.Store(false)
 	return c
 }
@@ -164,7 +164,7 @@ func (l *Listener) nextNews() *cursor {
 func (l *Listener) hasNews(c *cursor) {
 	l.mu.Lock()
 	if l.err == nil {
-		l.news = append(l.news, c)
+		l.newEvents = append(l.newEvents, c)
 	}
 	l.mu.Unlock()
 	l.wake()

@@ -23,13 +23,13 @@ type log struct {
 
 	watched atomic.Int32 // cursors; while there are none, nothing is encoded
 
-	mu      sync.Mutex // never held over the disk
-	segs    []segment  // oldest first
-	end     position
-	last    time.Time // of the newest line; the writer alone changes it
-	note    note
-	ring    ring
-	cursors map[*cursor]struct{}
+	mu         sync.Mutex // never held over the disk
+	segs       []segment  // oldest first
+	end        position
+	last       time.Time // of the newest line; the writer alone changes it
+	checkpoint checkpoint
+	ring       ring
+	cursors    map[*cursor]struct{}
 
 	// The writer's own.
 	file    *os.File // nil: not open
@@ -47,7 +47,7 @@ func loadLog(id string, f files, size int64, r ring) (*log, error) {
 	if err != nil {
 		return nil, fmt.Errorf("console of container %s: %w", id, err)
 	}
-	g := &log{id: id, files: f, size: size, segs: segs, note: readNote(f.notePath()), ring: r, cursors: map[*cursor]struct{}{}}
+	g := &log{id: id, files: f, size: size, segs: segs, checkpoint: readCheckpoint(f.checkpointPath()), ring: r, cursors: map[*cursor]struct{}{}}
 	if len(segs) > 0 {
 		g.end.off = segs[len(segs)-1].end
 	}
@@ -76,12 +76,12 @@ func newest(last time.Time, lines []v1.Line) time.Time {
 // begin notes which of the engine's containers is read from now on.
 func (g *log) begin(container string) (v1.Resume, error) {
 	g.mu.Lock()
-	was, last := g.note, g.last
-	now := note{container: container, after: was.after}
+	was, last := g.checkpoint, g.last
+	now := checkpoint{container: container, after: was.after}
 	if was.container != "" && was.container != container { // without a note, what is there may be of this one
 		now.after = unixNano(last)
 	}
-	g.note = now
+	g.checkpoint = now
 	g.mu.Unlock()
 	resume := v1.Resume{Last: last, Container: was.container, Whole: was.whole, Fresh: unixNano(last) <= now.after}
 	if was == now {
@@ -90,7 +90,7 @@ func (g *log) begin(container string) (v1.Resume, error) {
 	if err := os.MkdirAll(g.files.dir, 0o700); err != nil {
 		return resume, err
 	}
-	return resume, now.write(g.files.notePath())
+	return resume, now.write(g.files.checkpointPath())
 }
 
 func unixNano(t time.Time) int64 {
@@ -112,16 +112,16 @@ func (g *log) finish(whole bool) error {
 		return err
 	}
 	g.mu.Lock()
-	g.note.whole = true
-	n := g.note
+	g.checkpoint.whole = true
+	n := g.checkpoint
 	g.mu.Unlock()
-	return errors.Join(err, n.write(g.files.notePath()))
+	return errors.Join(err, n.write(g.files.checkpointPath()))
 }
 
 // append writes lines and hands them to whoever listens. What cannot be written
 // is handed on all the same.
 func (g *log) append(lines []v1.Line) error {
-	err := g.tellMissing()
+	err := g.reportMissing()
 	b := g.build(lines)
 	from := g.position()
 	off := from.off
@@ -135,8 +135,8 @@ func (g *log) append(lines []v1.Line) error {
 	return err
 }
 
-// tellMissing puts a message in the place of what could not be written before.
-func (g *log) tellMissing() error {
+// reportMissing puts a message in the place of what could not be written before.
+func (g *log) reportMissing() error {
 	if g.missing == (gap{}) {
 		return nil
 	}

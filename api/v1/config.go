@@ -132,29 +132,29 @@ type LogConfig struct {
 	Format string `yaml:"format" json:"format"` // auto, text or json
 }
 
-// Shown is the configuration as GET /remote/config answers it. It is for the
+// ConfigView is the configuration as GET /remote/config answers it. It is for the
 // administrator alone, and never for a log.
-type Shown struct {
-	Version       string             `json:"version"`
-	Server        ShownServer        `json:"server"`
-	Authorization ShownAuthorization `json:"authorization"`
-	Remote        ShownRemote        `json:"remote"`
+type ConfigView struct {
+	Version       string            `json:"version"`
+	Server        ServerView        `json:"server"`
+	Authorization AuthorizationView `json:"authorization"`
+	Remote        RemoteView        `json:"remote"`
 }
 
-// ShownServer is the server part of Shown.
-type ShownServer struct {
+// ServerView is the server part of Shown.
+type ServerView struct {
 	Host string `json:"host"`
 	Port int    `json:"port"`
 }
 
-// ShownAuthorization is the authorization part of Shown.
-type ShownAuthorization struct {
+// AuthorizationView is the authorization part of Shown.
+type AuthorizationView struct {
 	Enabled bool  `json:"enabled"`
 	Token   Clear `json:"token"`
 }
 
-// ShownRemote is the remote part of Shown.
-type ShownRemote struct {
+// RemoteView is the remote part of Shown.
+type RemoteView struct {
 	Enabled bool   `json:"enabled"`
 	URL     string `json:"url"`
 	Token   Clear  `json:"token"`
@@ -168,17 +168,17 @@ func (c Clear) MarshalJSON() ([]byte, error) { return json.Marshal(c.Reveal()) }
 
 // Show returns what GET /remote/config answers. version is the daemon's. Secrets
 // are masked unless clear is true.
-func (c Config) Show(version string, clear bool) Shown {
+func (c Config) Show(version string, clear bool) ConfigView {
 	token := func(s Secret) Clear {
 		if !clear {
 			s = Secret(s.String())
 		}
 		return Clear{s}
 	}
-	return Shown{
+	return ConfigView{
 		Version:       version,
-		Server:        ShownServer{c.Server.Host, c.Server.Port},
-		Authorization: ShownAuthorization{c.Authorization.Enabled, token(c.Authorization.Token)},
-		Remote:        ShownRemote{c.Remote.Enabled, c.Remote.URL, token(c.Remote.Token)},
+		Server:        ServerView{c.Server.Host, c.Server.Port},
+		Authorization: AuthorizationView{c.Authorization.Enabled, token(c.Authorization.Token)},
+		Remote:        RemoteView{c.Remote.Enabled, c.Remote.URL, token(c.Remote.Token)},
 	}
 }

@@ -31,7 +31,7 @@ func (p Phase) Active() bool { return p == Starting || p == Running || p == Stop
 const Home = "/home/container"
 
 // ContainerSpec is what the client asked for. Verbs are ordinals: "restart"
-// raises Run, "reinstall" raises Install, "kill" sets KillRun to Run. So a wish
+// raises Run, "reinstall" raises Install, "kill" sets KillGeneration to Run. So a wish
 // survives a crash and is carried out once.
 type ContainerSpec struct {
 	Image          string            `json:"image"`
@@ -55,9 +55,9 @@ type ContainerSpec struct {
 	RegistryAuth   string            `json:"registry_auth,omitempty"` // a host of docker.registries
 	Power          Power             `json:"power"`
 
-	Install uint64 `json:"install"`            // the installation wanted, from 1
-	Run     uint64 `json:"run"`                // the run wanted; 0 is none yet
-	KillRun uint64 `json:"kill_run,omitempty"` // runs up to this one end without grace
+	InstallGeneration uint64 `json:"install"`            // the installation wanted, from 1
+	RunGeneration     uint64 `json:"run"`                // the run wanted; 0 is none yet
+	KillGeneration    uint64 `json:"kill_run,omitempty"` // runs up to this one end without grace
 }
 
 // Power is whether the client wants a container to run.
@@ -124,36 +124,36 @@ type ContainerStatus struct {
 	Message            string      `json:"message,omitempty"`
 	Conditions         []Condition `json:"conditions,omitempty"`
 
-	Installed     uint64 `json:"installed"`                // the last installation that came to an end
-	InstallFailed bool   `json:"install_failed,omitempty"` // it ended badly
-	InstallID     string `json:"install_id,omitempty"`     // the engine's, of an installer that has ended and is to be removed
-	InstallBegun  uint64 `json:"install_begun,omitempty"`  // the last installation noted as begun
-	InstallVolume string `json:"install_volume,omitempty"` // the volume that it works on
+	ObservedInstall uint64 `json:"installed"`                // the last installation that came to an end
+	InstallFailed   bool   `json:"install_failed,omitempty"` // it ended badly
+	InstallID       string `json:"install_id,omitempty"`     // the engine's, of an installer that has ended and is to be removed
+	StartedInstall  uint64 `json:"install_begun,omitempty"`  // the last installation noted as begun
+	InstallVolume   string `json:"install_volume,omitempty"` // the volume that it works on
 
 	ServerVolume string `json:"server_volume,omitempty"` // the volume that the engine's server container mounts; recorded before it is made
 
-	Ran           uint64     `json:"ran"`                      // the last run noted as begun
-	StartedBefore time.Time  `json:"started_before,omitzero"`  // the engine's StartedAt seen before it
-	StartNotedAt  time.Time  `json:"start_noted_at,omitzero"`  // berth's clock, before the start was tried
-	StartedAt     *time.Time `json:"started_at,omitempty"`     // the engine's
-	FinishedAt    *time.Time `json:"finished_at,omitempty"`    // the engine's
-	StopNotedAt   time.Time  `json:"stop_noted_at,omitzero"`   // the graceful stop under way was noted then
-	StopSent      bool       `json:"stop_sent,omitempty"`      // and its signal or command was sent
-	ExitCode      *int       `json:"exit_code,omitempty"`      // of the last run, or of a failed installation
-	OOMKilled     bool       `json:"oom_killed,omitempty"`     // the last run ran out of memory
-	RestartCount  int        `json:"restart_count,omitempty"`  // restarts by policy since the wish
-	Crashes       int        `json:"crashes,omitempty"`        // in a row, for the backoff
-	Unrequested   bool       `json:"unrequested,omitempty"`    // the run being stopped was started from outside
-	RemovedID     string     `json:"removed_id,omitempty"`     // the engine's, of the last server container that berth removed
-	LimitsRefused string     `json:"limits_refused,omitempty"` // the attempt to change limits that the engine did not carry out
-	NextRetryAt   *time.Time `json:"next_retry_at,omitempty"`  // of a restart by policy, or of a start that failed
-	BootID        string     `json:"boot_id,omitempty"`        // of the host, when the run began
-	Engine        string     `json:"engine,omitempty"`         // the instance of the engine under which the run or the installation goes on; empty: unknown
+	ObservedRun     uint64     `json:"ran"`                      // the last run noted as begun
+	StartedBefore   time.Time  `json:"started_before,omitzero"`  // the engine's StartedAt seen before it
+	StartRecordedAt time.Time  `json:"start_noted_at,omitzero"`  // berth's clock, before the start was tried
+	StartedAt       *time.Time `json:"started_at,omitempty"`     // the engine's
+	FinishedAt      *time.Time `json:"finished_at,omitempty"`    // the engine's
+	StopRecordedAt  time.Time  `json:"stop_noted_at,omitzero"`   // the graceful stop under way was noted then
+	StopSent        bool       `json:"stop_sent,omitempty"`      // and its signal or command was sent
+	ExitCode        *int       `json:"exit_code,omitempty"`      // of the last run, or of a failed installation
+	OOMKilled       bool       `json:"oom_killed,omitempty"`     // the last run ran out of memory
+	RestartCount    int        `json:"restart_count,omitempty"`  // restarts by policy since the wish
+	Crashes         int        `json:"crashes,omitempty"`        // in a row, for the backoff
+	Unrequested     bool       `json:"unrequested,omitempty"`    // the run being stopped was started from outside
+	RemovedID       string     `json:"removed_id,omitempty"`     // the engine's, of the last server container that berth removed
+	LimitsRefused   string     `json:"limits_refused,omitempty"` // the attempt to change limits that the engine did not carry out
+	NextRetryAt     *time.Time `json:"next_retry_at,omitempty"`  // of a restart by policy, or of a start that failed
+	BootID          string     `json:"boot_id,omitempty"`        // of the host, when the run began
+	Engine          string     `json:"engine,omitempty"`         // the instance of the engine under which the run or the installation goes on; empty: unknown
 }
 
 // IsInstalling says whether an installation is wanted that has not come to its end.
 func IsInstalling(c Container) bool {
-	return c.Status.Phase == Installing || c.Status.Installed < c.Spec.Install
+	return c.Status.Phase == Installing || c.Status.ObservedInstall < c.Spec.InstallGeneration
 }
 
 // Volumes returns the volumes that the engine's containers may have mounted: the
@@ -163,7 +163,7 @@ func (s ContainerStatus) Volumes() []string {
 	if s.ServerVolume != "" {
 		list = append(list, s.ServerVolume)
 	}
-	if s.InstallVolume != "" && s.InstallVolume != s.ServerVolume && (s.InstallBegun > s.Installed || s.InstallID != "") {
+	if s.InstallVolume != "" && s.InstallVolume != s.ServerVolume && (s.StartedInstall > s.ObservedInstall || s.InstallID != "") {
 		list = append(list, s.InstallVolume)
 	}
 	return list

@@ -6,16 +6,16 @@ import (
 	"encoding/json"
 )
 
-// Stamp changes when the server container must be made anew. It is kept in the
+// SpecHash changes when the server container must be made anew. It is kept in the
 // engine as a label, so that a container found there can be told from one that
 // was made from an older spec.
 //
 // A limit that only changes its value is changed live; one that appears or
 // vanishes needs a new container (platform.md: 0 means unchanged to Docker). A
 // new installation starts from a new container too.
-func (s ContainerSpec) Stamp() string {
+func (s ContainerSpec) SpecHash() string {
 	type limits struct{ Memory, CPU, Pids, Cpuset bool }
-	return stamp(s.Install, s.Image, s.VolumeID, s.StartupCommand, s.Ports, s.Env, s.User, s.Workdir, s.TTY,
+	return hash(s.InstallGeneration, s.Image, s.VolumeID, s.StartupCommand, s.Ports, s.Env, s.User, s.Workdir, s.TTY,
 		s.Labels, pinned(s.Mounts), s.Stop.Signal, s.Limits.IOWeight,
 		limits{s.Limits.Memory > 0, s.Limits.CPU > 0, s.Limits.Pids > 0, s.Cpuset != ""})
 }
@@ -29,12 +29,12 @@ func pinned(mounts []Mount) any {
 	return []any{"pinned", mounts}
 }
 
-// InstallStamp changes when the installation must be run anew.
-func (s ContainerSpec) InstallStamp() string {
-	return stamp(s.Install, s.VolumeID)
+// InstallHash changes when the installation must be run anew.
+func (s ContainerSpec) InstallHash() string {
+	return hash(s.InstallGeneration, s.VolumeID)
 }
 
-func stamp(parts ...any) string {
+func hash(parts ...any) string {
 	text, _ := json.Marshal(parts) // plain data: it cannot fail
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:8])

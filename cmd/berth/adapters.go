@@ -25,9 +25,9 @@ func diskUsage(s *store.Store, id string) (bytes int64, known bool) {
 	return bytes, err == nil
 }
 
-// tellEvents hands stored transitions to those who listen, as they come. What
+// pumpEvents hands stored transitions to those who listen, as they come. What
 // was stored before is read from the store by who wants it.
-func (d *daemon) tellEvents(ctx context.Context) error {
+func (d *daemon) pumpEvents(ctx context.Context) error {
 	for ctx.Err() == nil {
 		newest, err := lastEvent(d.store)
 		if err != nil {

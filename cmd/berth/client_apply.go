@@ -33,7 +33,7 @@ func newApplyCommand(c *cli) *cobra.Command {
 		if err != nil {
 			return fmt.Errorf("%s: %w", id, err)
 		}
-		return say(cmd, raw, "%s: applied; state is %s, power is %s", id, s.State, s.Power)
+		return printLine(cmd, raw, "%s: applied; state is %s, power is %s", id, s.State, s.Power)
 	})
 	cmd.Flags().StringVarP(&file, "file", "f", "", "the file; - is standard input")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only tell what would be done")

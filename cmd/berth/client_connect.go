@@ -36,7 +36,7 @@ type run func(cmd *cobra.Command, api *client, args []string) error
 // command completes a client command, which is given a client.
 func (c *cli) command(cmd *cobra.Command, do run) *cobra.Command {
 	cmd.Flags().StringVar(&c.url, "url", "", "address of the daemon (default $"+envURL+", else that of the configuration)")
-	cmd.Args = explained(cmd.Args)
+	cmd.Args = withRemedy(cmd.Args)
 	cmd.ValidArgsFunction = cobra.NoFileCompletions // no argument is a file; flags may be
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		api, err := c.connect()
@@ -48,8 +48,8 @@ func (c *cli) command(cmd *cobra.Command, do run) *cobra.Command {
 	return cmd
 }
 
-// explained adds the usage to a complaint about arguments.
-func explained(check cobra.PositionalArgs) cobra.PositionalArgs {
+// withRemedy adds the usage to a complaint about arguments.
+func withRemedy(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if check == nil {
 			check = cobra.NoArgs

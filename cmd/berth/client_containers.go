@@ -49,7 +49,7 @@ func (v verb) run(cmd *cobra.Command, api *client, ids []string) error {
 			missing = told
 			continue
 		}
-		if err := say(cmd, raw, "%s: %s", id, body.Message); err != nil {
+		if err := printLine(cmd, raw, "%s: %s", id, body.Message); err != nil {
 			return err
 		}
 	}
@@ -102,7 +102,7 @@ func newSendCommand(c *cli) *cobra.Command {
 		if err != nil {
 			return fmt.Errorf("%s: %w", args[0], err)
 		}
-		return say(cmd, raw, "%s: command sent", args[0])
+		return printLine(cmd, raw, "%s: command sent", args[0])
 	})
 	cmd.Flags().SetInterspersed(false)
 	return cmd
@@ -126,7 +126,7 @@ func newDeleteCommand(c *cli) *cobra.Command {
 		if err != nil {
 			return fmt.Errorf("%s: %w", args[0], err)
 		}
-		return say(cmd, raw, "%s: %s", args[0], body.Message)
+		return printLine(cmd, raw, "%s: %s", args[0], body.Message)
 	})
 	cmd.Flags().BoolVar(&volume, "volume", false, "delete its volume too, with everything in it")
 	return cmd

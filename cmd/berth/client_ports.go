@@ -69,7 +69,7 @@ func newPortsAdd(c *cli) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return say(cmd, raw, "%d added", body.Added)
+		return printLine(cmd, raw, "%d added", body.Added)
 	})
 }
 
@@ -93,7 +93,7 @@ func newPortsDelete(c *cli) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return say(cmd, raw, "%s/%s: deleted", net.JoinHostPort(args[0], args[1]), cmp.Or(protocol, "tcp and udp"))
+		return printLine(cmd, raw, "%s/%s: deleted", net.JoinHostPort(args[0], args[1]), cmp.Or(protocol, "tcp and udp"))
 	})
 	cmd.Flags().StringVar(&protocol, "protocol", "", "tcp or udp (default both)")
 	return cmd
@@ -106,7 +106,7 @@ const deletedAtOnce = 4000
 // deletePorts deletes ranges. What a container holds stays, and is an error
 // when the others are gone.
 func (c *client) deletePorts(cmd *cobra.Command, ip, ranges, protocol string) error {
-	var f intent.Faults
+	var f intent.FieldErrors
 	set := intent.CheckPorts(&f, ip, ranges, cmp.Or(protocol, "tcp")).Ports
 	if err := f.Err(); err != nil {
 		return err
@@ -127,7 +127,7 @@ func (c *client) deletePorts(cmd *cobra.Command, ip, ranges, protocol string) er
 		}
 		raw, err := c.call(cmd.Context(), http.MethodPost, "/network/ports/bulk-delete", map[string]any{"ports": part}, &body)
 		if err == nil {
-			err = say(cmd, raw, "%d deleted", body.Deleted)
+			err = printLine(cmd, raw, "%d deleted", body.Deleted)
 		}
 		if err != nil {
 			return err

@@ -43,8 +43,8 @@ func printJSON(out io.Writer, raw []byte) error {
 	return err
 }
 
-// say prints one sentence, or raw with -o json.
-func say(cmd *cobra.Command, raw []byte, format string, args ...any) error {
+// printLine prints one sentence, or raw with -o json.
+func printLine(cmd *cobra.Command, raw []byte, format string, args ...any) error {
 	return show(cmd, raw, func(t *table) { t.row(fmt.Sprintf(format, args...)) })
 }
 

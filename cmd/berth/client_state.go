@@ -68,8 +68,8 @@ func portText(p v1.Port) string {
 	return text
 }
 
-// note is what an operator should know beside the state.
-func (s state) note(now time.Time) string {
+// remark is what an operator should know beside the state.
+func (s state) remark(now time.Time) string {
 	var parts []string
 	if s.ExitCode != nil && s.State != string(v1.Running) {
 		parts = append(parts, fmt.Sprintf("exit code %d", *s.ExitCode))
@@ -89,7 +89,7 @@ func (s state) describe(t *table, now time.Time) {
 	t.field("state", s.State)
 	t.field("power", s.Power)
 	t.field("installed", s.InstallState)
-	t.field("note", s.note(now))
+	t.field("note", s.remark(now))
 	t.field("up", s.up(now))
 	t.field("restarts", strconv.Itoa(s.Restarts))
 	t.field("image", s.Image)

@@ -80,7 +80,7 @@ func (o overview) table(t *table, states []state) {
 	now := time.Now()
 	t.row("CONTAINER", "STATE", "POWER", "UP", "RESTARTS", "IMAGE", "PORTS", "NOTE")
 	for _, s := range states {
-		t.row(s.InternalID, s.State, s.Power, s.up(now), strconv.Itoa(s.Restarts), s.Image, s.ports(), s.note(now))
+		t.row(s.InternalID, s.State, s.Power, s.up(now), strconv.Itoa(s.Restarts), s.Image, s.ports(), s.remark(now))
 	}
 }
 

@@ -39,7 +39,7 @@ func newTokenCreate(c *cli) *cobra.Command {
 		if !asJSON(cmd) {
 			fmt.Fprintln(cmd.ErrOrStderr(), "expires at "+body.ExpiresAt)
 		}
-		return say(cmd, raw, "%s", body.Token)
+		return printLine(cmd, raw, "%s", body.Token)
 	})
 	flags := cmd.Flags()
 	flags.StringVar(&request.TTL, "ttl", "", "how long it lives, such as 90s, 8h or 7d (default 1h)")
@@ -87,6 +87,6 @@ func newTokenRevoke(c *cli) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return say(cmd, raw, "%s: revoked", args[0])
+		return printLine(cmd, raw, "%s: revoked", args[0])
 	})
 }

@@ -65,7 +65,7 @@ func newVolumesCreate(c *cli) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return say(cmd, raw, "%s", v.VolumeID)
+		return printLine(cmd, raw, "%s", v.VolumeID)
 	})
 	cmd.Flags().StringVar(&most, "size-limit", "", "how much it may hold, such as 10GiB (default no limit)")
 	return cmd
@@ -82,6 +82,6 @@ func newVolumesDelete(c *cli) *cobra.Command {
 		if err != nil {
 			return fmt.Errorf("%s: %w", args[0], err)
 		}
-		return say(cmd, raw, "%s: deleted", args[0])
+		return printLine(cmd, raw, "%s: deleted", args[0])
 	})
 }

@@ -50,13 +50,13 @@ func (c *client) wait(ctx context.Context, cmd *cobra.Command, id, want string) 
 		raw, err := c.get(ctx, containerPath(id), &s)
 		switch {
 		case want == gone && isStatus(err, http.StatusNotFound):
-			return say(cmd, []byte(`{"state":"deleted"}`), "%s is deleted", id)
+			return printLine(cmd, []byte(`{"state":"deleted"}`), "%s is deleted", id)
 		case err != nil && (ctx.Err() == nil || last.State == ""): // else the time is up during a look
 			return fmt.Errorf("%s: %w", id, err)
 		case err == nil && s.State == want && s.Observed >= s.Generation:
-			return say(cmd, raw, "%s is %s", id, want)
+			return printLine(cmd, raw, "%s is %s", id, want)
 		case err == nil && s.State == string(v1.Failed) && want != gone && s.Observed >= s.Generation:
-			return fmt.Errorf("%s is failed: %s", id, s.note(time.Now()))
+			return fmt.Errorf("%s is failed: %s", id, s.remark(time.Now()))
 		case err == nil:
 			last = s
 		}
@@ -73,7 +73,7 @@ func gaveUp(ctx context.Context, id, want string, last state) error {
 		return ctx.Err()
 	}
 	text := last.State
-	if note := last.note(time.Now()); note != "" {
+	if note := last.remark(time.Now()); note != "" {
 		text += ", " + note
 	}
 	return fmt.Errorf("%s is not %s in time: it is %s", id, want, text)

@@ -51,10 +51,10 @@ func newConfigInit(l *loader) *cobra.Command {
 
 // report is what `berth config check` found.
 type report struct {
-	Path     string    `json:"path"`
-	Valid    bool      `json:"valid"`
-	Faults   v1.Faults `json:"faults"`
-	Warnings []string  `json:"warnings"`
+	Path     string         `json:"path"`
+	Valid    bool           `json:"valid"`
+	Faults   v1.FieldErrors `json:"faults"`
+	Warnings []string       `json:"warnings"`
 }
 
 func newConfigCheck(l *loader) *cobra.Command {
@@ -68,9 +68,9 @@ func newConfigCheck(l *loader) *cobra.Command {
 				l.configFlag = args[0]
 			}
 			got, err := l.load()
-			r := report{Path: l.path(), Valid: err == nil, Faults: v1.Faults{}, Warnings: append([]string{}, got.warnings...)}
+			r := report{Path: l.path(), Valid: err == nil, Faults: v1.FieldErrors{}, Warnings: append([]string{}, got.warnings...)}
 			if err != nil && !errors.As(err, &r.Faults) {
-				r.Faults = v1.Faults{{Message: err.Error()}}
+				r.Faults = v1.FieldErrors{{Message: err.Error()}}
 			}
 			if err := answer(cmd, r, r.text()); err != nil || r.Valid {
 				return err

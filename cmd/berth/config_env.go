@@ -9,8 +9,8 @@ import (
 )
 
 // overlay sets what the environment and the flags say.
-func (l *loader) overlay(c *v1.Config) v1.Faults {
-	faults := l.strangers(c)
+func (l *loader) overlay(c *v1.Config) v1.FieldErrors {
+	faults := l.unknown(c)
 	for key := range leaves(c) {
 		name := envName(key.key)
 		text, ok := l.env[name]
@@ -21,7 +21,7 @@ func (l *loader) overlay(c *v1.Config) v1.Faults {
 			continue
 		}
 		if err := key.set(text); err != nil {
-			faults = append(faults, v1.Fault{Key: key.key, Message: err.Error() + " (from " + name + ")"})
+			faults = append(faults, v1.FieldError{Key: key.key, Message: err.Error() + " (from " + name + ")"})
 		}
 	}
 	return faults
@@ -32,20 +32,20 @@ func envName(key string) string {
 	return envPrefix + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
 }
 
-// strangers are variables that begin with a section's name and are no key: a
+// unknown are variables that begin with a section's name and are no key: a
 // misspelt one must not be lost without a word. Other BERTH_ names belong to
 // whoever set them.
-func (l *loader) strangers(c *v1.Config) v1.Faults {
+func (l *loader) unknown(c *v1.Config) v1.FieldErrors {
 	known, sections := map[string]bool{}, map[string]bool{}
 	for key := range leaves(c) {
 		section, _, _ := strings.Cut(key.key, ".")
 		known[envName(key.key)], sections[envName(section)+"_"] = true, true
 	}
-	var faults v1.Faults
+	var faults v1.FieldErrors
 	for _, name := range slices.Sorted(maps.Keys(l.env)) {
 		begins := func(section string) bool { return strings.HasPrefix(name, section) }
 		if !known[name] && slices.ContainsFunc(slices.Collect(maps.Keys(sections)), begins) {
-			faults = append(faults, v1.Fault{Message: name + " in the environment is not a key of the configuration"})
+			faults = append(faults, v1.FieldError{Message: name + " in the environment is not a key of the configuration"})
 		}
 	}
 	return faults

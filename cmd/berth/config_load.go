@@ -118,7 +118,7 @@ func (l *loader) load() (loaded, error) {
 
 // named adds to faults which file they are in, or had to be.
 func (l *loader) named(err error) error {
-	var faults v1.Faults
+	var faults v1.FieldErrors
 	if errors.As(err, &faults) {
 		return fmt.Errorf("%s: %w", l.path(), err)
 	}
@@ -160,7 +160,7 @@ func (l *loader) read(file io.Reader) (loaded, error) {
 	if c.Server.TLS.Cert != "" && c.Server.TLS.Key != "" {
 		certificate, err := tls.LoadX509KeyPair(c.Server.TLS.Cert, c.Server.TLS.Key)
 		if err != nil {
-			faults = append(faults, v1.Fault{Key: "server.tls", Message: err.Error()})
+			faults = append(faults, v1.FieldError{Key: "server.tls", Message: err.Error()})
 		}
 		out.certificate = &certificate
 	}
@@ -169,12 +169,12 @@ func (l *loader) read(file io.Reader) (loaded, error) {
 }
 
 // newFaults leaves out what is wrong with a key that could not be read at all.
-func newFaults(known, more v1.Faults) v1.Faults {
+func newFaults(known, more v1.FieldErrors) v1.FieldErrors {
 	seen := map[string]bool{}
 	for _, f := range known {
 		seen[f.Key] = true
 	}
-	var out v1.Faults
+	var out v1.FieldErrors
 	for _, f := range more {
 		if !seen[f.Key] {
 			out = append(out, f)

@@ -67,7 +67,7 @@ func TestReloadKeepsTheOldOneOnAFault(t *testing.T) {
 	before := s.Current()
 	require.NoError(t, os.WriteFile(path, []byte("log: {level: debug}\nserver: {port: x}"), 0o600))
 	_, err := s.Reload()
-	var faults v1.Faults
+	var faults v1.FieldErrors
 	require.ErrorAs(t, err, &faults)
 	require.Equal(t, before, s.Current())
 	require.NoError(t, os.Remove(path))

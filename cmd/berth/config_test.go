@@ -40,7 +40,7 @@ func newTestLoader(t *testing.T, env []string, args ...string) *loader {
 func faultKeys(t *testing.T, l *loader) []string {
 	t.Helper()
 	_, err := l.load()
-	var faults v1.Faults
+	var faults v1.FieldErrors
 	require.ErrorAs(t, err, &faults)
 	keys := make([]string, len(faults))
 	for i := range faults {

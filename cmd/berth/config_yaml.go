@@ -16,13 +16,13 @@ import (
 // decodeYAML reads a configuration file over c. It is strict: an unknown or
 // repeated key is a fault, and so is a value of the wrong type. Faults name the
 // key and the line, never the value, which may be a secret.
-func decodeYAML(r io.Reader, c *v1.Config) v1.Faults {
+func decodeYAML(r io.Reader, c *v1.Config) v1.FieldErrors {
 	text, err := io.ReadAll(io.LimitReader(r, maxConfigFile+1))
 	if err != nil {
-		return v1.Faults{{Message: err.Error()}}
+		return v1.FieldErrors{{Message: err.Error()}}
 	}
 	if len(text) > maxConfigFile {
-		return v1.Faults{{Message: fmt.Sprintf("is larger than %s", v1.Size(maxConfigFile))}}
+		return v1.FieldErrors{{Message: fmt.Sprintf("is larger than %s", v1.Size(maxConfigFile))}}
 	}
 	var document, another yaml.Node
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
@@ -31,10 +31,10 @@ func decodeYAML(r io.Reader, c *v1.Config) v1.Faults {
 		return nil
 	}
 	if err != nil {
-		return v1.Faults{{Message: strings.TrimPrefix(err.Error(), "yaml: ")}}
+		return v1.FieldErrors{{Message: strings.TrimPrefix(err.Error(), "yaml: ")}}
 	}
 	if !errors.Is(decoder.Decode(&another), io.EOF) {
-		return v1.Faults{{Message: "holds more than one document"}}
+		return v1.FieldErrors{{Message: "holds more than one document"}}
 	}
 	var w yamlWalk
 	w.section(document.Content[0], reflect.ValueOf(c).Elem(), "")
@@ -42,10 +42,10 @@ func decodeYAML(r io.Reader, c *v1.Config) v1.Faults {
 }
 
 // yamlWalk collects what is wrong while it goes through a document.
-type yamlWalk struct{ faults v1.Faults }
+type yamlWalk struct{ faults v1.FieldErrors }
 
 func (w *yamlWalk) fault(n *yaml.Node, key, message string) {
-	w.faults = append(w.faults, v1.Fault{Key: key, Message: fmt.Sprintf("%s (line %d)", message, n.Line)})
+	w.faults = append(w.faults, v1.FieldError{Key: key, Message: fmt.Sprintf("%s (line %d)", message, n.Line)})
 }
 
 // pairs calls each for the entries of a mapping. A missing value leaves what is there.

@@ -116,7 +116,7 @@ func (d *daemon) makeConsoles() {
 	d.metrics.MustRegister(console.NewCollector(d.consoles, d.meter))
 	d.part("consoles", d.consoles.Run)
 	d.part("stats", d.sampler.Run)
-	d.part("events", d.tellEvents)
+	d.part("events", d.pumpEvents)
 	d.part("engine health", d.watchHealth)
 }
 

@@ -54,7 +54,7 @@ func (f *egressFilter) guard(ctx context.Context, b runtime.Bridge) {
 	}
 }
 
-// say logs a message, unless it is the last that was logged.
+// printLine logs a message, unless it is the last that was logged.
 func (f *egressFilter) say(level slog.Level, message, detail string) {
 	f.mu.Lock()
 	again := f.last == message+detail

@@ -76,20 +76,20 @@ func (d *daemon) containerLoop(m *controller.Metrics) *controller.Loop {
 	container.Register(d.metrics, m, d.store)
 	pulls := container.NewPuller(d.engine, pullWorkers, d.log)
 	d.part("image pulls", func(ctx context.Context) error { pulls.Run(ctx); return nil })
-	slots, outage := container.NewSlots(heavyCalls), &container.Outage{}
+	slots, outage := container.NewSemaphore(heavyCalls), &container.Outage{}
 	c := d.settings.Current().Reconcile
 	roots := newRoots(d)
 	r := &container.Reconciler{
 		Store: d.store, Engine: d.engine, Console: d.consoles, Pulls: pulls,
-		Orphans: &container.Orphans{Grace: orphanGrace, Log: d.log},
-		Slots:   slots, Outage: outage, Roots: roots, Timers: &container.Timers{}, Now: time.Now,
+		Orphans:   &container.Orphans{Grace: orphanGrace, Log: d.log},
+		Semaphore: slots, Outage: outage, Roots: roots, Timers: &container.Timers{}, Now: time.Now,
 		Crash: container.CrashBackOff{Initial: firstCrashWait, Max: time.Duration(c.Backoff.Max),
 			ResetAfter: time.Duration(c.Backoff.ResetAfter)},
 		BootID: bootID(), Volume: d.volumes.Path, Auth: d.registryAuth, Mounts: d.mounts, Metrics: m, Log: d.log,
 	}
 	return &controller.Loop{
 		Name: "container", Reconciler: r, Failed: r.Failed,
-		Wish: []controller.Source{store.Changes(store.Containers, d.store, store.SpecChanged)},
+		DesiredState: []controller.Source{store.Changes(store.Containers, d.store, store.SpecChanged)},
 		Watch: []controller.Source{
 			controller.List(store.Containers.Lister(d.store)), // at the start: what is asked from then on passes these
 			container.Watch(d.engine, outage, func() { d.listed.Store(true) }),
@@ -106,11 +106,11 @@ func (d *daemon) volumeLoop(m *controller.Metrics) *controller.Loop {
 	uses := volume.NewUses(d.store)
 	scanner := &volume.Scanner{Store: d.store, Directories: d.volumes, Log: d.log}
 	return &controller.Loop{
-		Name:       "volume",
-		Reconciler: &volume.Reconciler{Store: d.store, Directories: d.volumes, Uses: uses, Mounted: mountedBy(d.engine, d.volumes.Path)},
-		Wish:       []controller.Source{store.Volumes.Source(d.store, store.SpecChanged)},
-		Watch:      []controller.Source{uses.Source(), scanner.Source(), d.volumes.Changed, controller.Every(d.resync(), store.Volumes.Lister(d.store))},
-		Workers:    volumeWorkers, BackOff: d.backOff(), Log: d.log, Metrics: m,
+		Name:         "volume",
+		Reconciler:   &volume.Reconciler{Store: d.store, Directories: d.volumes, Uses: uses, Mounted: mountedBy(d.engine, d.volumes.Path)},
+		DesiredState: []controller.Source{store.Volumes.Source(d.store, store.SpecChanged)},
+		Watch:        []controller.Source{uses.Source(), scanner.Source(), d.volumes.Changed, controller.Every(d.resync(), store.Volumes.Lister(d.store))},
+		Workers:      volumeWorkers, BackOff: d.backOff(), Log: d.log, Metrics: m,
 	}
 }
 

@@ -28,14 +28,14 @@ func TestHeardDoesNotWait(t *testing.T) {
 		e.down = runtime.ErrUnavailable
 		e.mu.Unlock()
 		e.end("c1")
-		require.False(t, m.Heard(tgt))
+		require.False(t, m.OutputComplete(tgt))
 		synctest.Wait()
 		require.Empty(t, told)
 		e.mu.Lock()
 		e.down = nil
 		e.mu.Unlock()
 		require.Equal(t, "mc", <-told)
-		require.True(t, m.Heard(tgt))
+		require.True(t, m.OutputComplete(tgt))
 		require.Equal(t, []string{"a"}, texts(t, h, "mc"))
 	})
 }
@@ -53,25 +53,25 @@ func TestHeardWaitsForNoFlood(t *testing.T) {
 		for len(told) > 0 {
 			<-told // its empty pattern
 		}
-		require.False(t, m.Heard(tgt))
+		require.False(t, m.OutputComplete(tgt))
 		flood := slices.Repeat([]string{"y"}, 9_000)
 		e.print("c1", flood...)
 		synctest.Wait()
 		require.Empty(t, told)
-		require.False(t, m.Heard(tgt))
+		require.False(t, m.OutputComplete(tgt))
 		e.print("c1", flood...)
 		require.Equal(t, "mc", <-told)
-		require.True(t, m.Heard(tgt))
+		require.True(t, m.OutputComplete(tgt))
 		e.print("c1", flood...)
 		synctest.Wait()
 		require.Empty(t, told, "once is enough")
 		e.print("c2", "b")
-		require.False(t, m.Heard(target("c2")))
+		require.False(t, m.OutputComplete(target("c2")))
 		e.end("c1")
 		e.end("c2")
 		require.Equal(t, "mc", <-told)
 		synctest.Wait()
-		require.True(t, m.Heard(target("c2")))
+		require.True(t, m.OutputComplete(target("c2")))
 	})
 }
 

@@ -25,8 +25,8 @@ type Manager struct {
 	consoles map[key]*state
 	waiting  []key               // whose pump is to be begun
 	begun    chan struct{}       // there is something in waiting
-	news     map[string]struct{} // ids whose pattern matched or whose end was read, for Source
-	told     chan struct{}       // there is something in news
+	changed  map[string]struct{} // ids whose pattern matched or whose end was read, for Source
+	reported chan struct{}       // there is something in news
 }
 
 // state is what is known of one console.
@@ -37,7 +37,7 @@ type state struct {
 	read    run                // the run whose output was read to its end
 	final   bool               // and that was all: the engine said so, or the read began after the end
 	matched bool               // target's pattern
-	awaited bool               // Heard was asked: Source tells when it is read
+	awaited bool               // OutputComplete was asked: Source tells when it is read
 	wordy   int                // what was read since then; see heed
 	leaving bool               // Forget waits
 	retry   chan struct{}      // do not wait for the backoff
@@ -56,8 +56,8 @@ func New(engine Engine, sink Sink, o Options) *Manager {
 		log:      o.Log,
 		consoles: map[key]*state{},
 		begun:    make(chan struct{}, 1),
-		news:     map[string]struct{}{},
-		told:     make(chan struct{}, 1),
+		changed:  map[string]struct{}{},
+		reported: make(chan struct{}, 1),
 	}
 }
 
@@ -143,7 +143,7 @@ func (m *Manager) state(k key) *state {
 	return s
 }
 
-func (s *state) tell() {
+func (s *state) notify() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
@@ -155,10 +155,10 @@ func signal(c chan struct{}) {
 	}
 }
 
-// Heard says whether all that an ended run printed is in the journal, or enough
+// OutputComplete says whether all that an ended run printed is in the journal, or enough
 // of it: maxWordy of a flood. If not it is read, and Source tells when it was.
 // It does not wait.
-func (m *Manager) Heard(t Target) bool {
+func (m *Manager) OutputComplete(t Target) bool {
 	t.Ended = true
 	_, done := m.drain(t)
 	if !done {
@@ -298,30 +298,30 @@ func (m *Manager) Source(ctx context.Context, notify func(id string)) error {
 	m.mu.Lock()
 	for k, s := range m.consoles {
 		if k.role == runtime.Server && s.matched {
-			m.news[k.id] = struct{}{}
+			m.changed[k.id] = struct{}{}
 		}
 	}
 	m.mu.Unlock()
 	for {
-		for _, id := range m.takeNews() {
+		for _, id := range m.takeChanged() {
 			notify(id)
 		}
 		select {
-		case <-m.told:
+		case <-m.reported:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 }
 
-func (m *Manager) takeNews() []string {
+func (m *Manager) takeChanged() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	ids := make([]string, 0, len(m.news))
-	for id := range m.news {
+	ids := make([]string, 0, len(m.changed))
+	for id := range m.changed {
 		ids = append(ids, id)
 	}
-	clear(m.news)
+	clear(m.changed)
 	return ids
 }
 
@@ -334,6 +334,6 @@ func (m *Manager) match(k key, r run, pattern string) {
 		return
 	}
 	s.matched = true
-	m.news[k.id] = struct{}{}
-	signal(m.told)
+	m.changed[k.id] = struct{}{}
+	signal(m.reported)
 }

@@ -62,7 +62,7 @@ func (m *Manager) take(k key, cancel context.CancelFunc) (*state, Target, bool) 
 	s.cancel = cancel
 	if s.leaving {
 		s.pumping, s.cancel = false, nil
-		s.tell()
+		s.notify()
 		return s, Target{}, false
 	}
 	return s, s.target, true
@@ -79,14 +79,14 @@ func (m *Manager) finish(ctx context.Context, k key, t Target, whole bool) bool 
 	}
 	if s.final && s.awaited {
 		s.awaited = false
-		m.news[k.id] = struct{}{}
-		signal(m.told)
+		m.changed[k.id] = struct{}{}
+		signal(m.reported)
 	}
 	more := !cut && runOf(s.target) != runOf(t)
 	if !more {
 		s.pumping, s.cancel = false, nil
 	}
-	s.tell()
+	s.notify()
 	return more
 }
 
@@ -164,7 +164,7 @@ func (p *pump) stream(ctx context.Context, t Target) error {
 				return err
 			}
 		}
-		p.noteOpen(l)
+		p.recordOpen(l)
 		return pieces(l, func(l v1.Line) error {
 			if r.repeated(l) {
 				return nil
@@ -174,9 +174,9 @@ func (p *pump) stream(ctx context.Context, t Target) error {
 	})
 }
 
-// noteOpen keeps the time of a line that goes on. The engine gives all of its
+// recordOpen keeps the time of a line that goes on. The engine gives all of its
 // pieces that time, whatever the other stream has printed since.
-func (p *pump) noteOpen(l line) {
+func (p *pump) recordOpen(l line) {
 	switch {
 	case l.Partial:
 		p.open = l.Time
@@ -199,13 +199,13 @@ func pieces(l line, each func(v1.Line) error) error {
 // write writes what is in a buffer until it is closed and empty.
 func (p *pump) write(ctx context.Context, b *buffer) {
 	var lines []v1.Line
-	p.look(ctx, nil)
+	p.checkPattern(ctx, nil)
 	for {
 		var more bool
 		if lines, more = b.take(lines[:0]); len(lines) > 0 {
 			p.append(lines)
-			p.look(ctx, lines)
-			p.heed(lines)
+			p.checkPattern(ctx, lines)
+			p.observe(lines)
 			if cap(lines) > keepBytes/64 {
 				lines = nil
 			}
@@ -217,14 +217,14 @@ func (p *pump) write(ctx context.Context, b *buffer) {
 		select {
 		case <-b.filled:
 		case <-p.s.rescan:
-			p.look(ctx, nil)
+			p.checkPattern(ctx, nil)
 		}
 	}
 }
 
-// look looks for the start pattern. When the run or its pattern is another than
+// checkPattern looks for the start pattern. When the run or its pattern is another than
 // before, it begins with what the journal has of the run.
-func (p *pump) look(ctx context.Context, lines []v1.Line) {
+func (p *pump) checkPattern(ctx context.Context, lines []v1.Line) {
 	t := p.target()
 	if p.k.role != runtime.Server {
 		return
@@ -268,9 +268,9 @@ func (p *pump) append(lines []v1.Line) {
 	}
 }
 
-// heed counts what is read while the end of a run is kept back for it. A flood
+// observe counts what is read while the end of a run is kept back for it. A flood
 // may be far behind: its end is told without the rest.
-func (p *pump) heed(lines []v1.Line) {
+func (p *pump) observe(lines []v1.Line) {
 	p.m.mu.Lock()
 	defer p.m.mu.Unlock()
 	if !p.s.awaited {
@@ -281,8 +281,8 @@ func (p *pump) heed(lines []v1.Line) {
 	}
 	if p.s.wordy > maxWordy {
 		p.s.awaited = false
-		p.m.news[p.k.id] = struct{}{}
-		signal(p.m.told)
+		p.m.changed[p.k.id] = struct{}{}
+		signal(p.m.reported)
 	}
 }
 

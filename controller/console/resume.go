@@ -33,7 +33,7 @@ func (p *pump) resume(ctx context.Context, t Target) (*resume, error) {
 		return nil, err
 	}
 	if last.Container != "" && last.Container != t.ContainerID && !last.Whole {
-		p.tellGap(last.Last, fromOf(t), "its container is gone")
+		p.reportGap(last.Last, fromOf(t), "its container is gone")
 	}
 	if setBack(last, t) {
 		return p.repeat(ctx, time.Time{}, last.Last)
@@ -153,13 +153,13 @@ func (p *pump) lookForGap(ctx context.Context, t Target, last time.Time) {
 		return
 	}
 	p.gapTo = oldest
-	p.tellGap(last, oldest, "the engine did not keep it")
+	p.reportGap(last, oldest, "the engine did not keep it")
 }
 
 var errEnough = errors.New("enough was read")
 
-// tellGap puts a message in the place of lines that are lost.
-func (p *pump) tellGap(from, to time.Time, why string) {
+// reportGap puts a message in the place of lines that are lost.
+func (p *pump) reportGap(from, to time.Time, why string) {
 	between := "before " + to.UTC().Format(time.RFC3339)
 	if !from.IsZero() {
 		between = fmt.Sprintf("between %s and %s", from.UTC().Format(time.RFC3339), to.UTC().Format(time.RFC3339))

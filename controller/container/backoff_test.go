@@ -39,7 +39,7 @@ func TestWaitingForAPermitKeepsTheBackoff(t *testing.T) {
 		defer w.run()()
 		require.NoError(t, w.store.Update(func(tx *store.Tx) error {
 			for i := range containers {
-				spec := v1.ContainerSpec{Image: "i", VolumeID: fmt.Sprint("v", i), InstallScript: "true", Install: 1, Power: v1.PowerOff}
+				spec := v1.ContainerSpec{Image: "i", VolumeID: fmt.Sprint("v", i), InstallScript: "true", InstallGeneration: 1, Power: v1.PowerOff}
 				if err := store.Containers.Create(tx, fmt.Sprint("c", i), spec); err != nil {
 					return err
 				}

@@ -173,6 +173,6 @@ func TestAKillBeforeTheFirstRun(t *testing.T) {
 		w.want(v1.Exit)
 		require.False(t, w.engine.State(server).Running)
 		require.NoError(t, intent.StartContainer(w.store, "mc"))
-		require.EqualValues(t, 2, w.want(v1.Running).Status.Ran)
+		require.EqualValues(t, 2, w.want(v1.Running).Status.ObservedRun)
 	})
 }

@@ -28,7 +28,7 @@ func startedAs(st *v1.ContainerStatus, now time.Time) {
 }
 
 // startedAfter is what the condition Started is after an exit: why nothing runs.
-func (s ending) startedAfter(st *v1.ContainerStatus, now time.Time, stopped bool) {
+func (s exitStep) startedAfter(st *v1.ContainerStatus, now time.Time, stopped bool) {
 	o := s.o.Server
 	reason, text := "Exited", fmt.Sprintf("the container exited with code %d", o.ExitCode)
 	switch {
@@ -42,7 +42,7 @@ func (s ending) startedAfter(st *v1.ContainerStatus, now time.Time, stopped bool
 		reason, text = "Killed", "the container was killed"
 	case s.c.Status.BootID != s.o.BootID:
 		reason, text = "HostRestarted", "the container exited with its host"
-	case lost(s.c, s.o, s.o.Lost):
+	case lost(s.c, s.o, s.o.ServerLost):
 		reason, text = "EngineRestarted", "the container exited with the engine"
 	}
 	set(st, now, v1.Started, v1.False, reason, text)

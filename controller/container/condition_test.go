@@ -88,7 +88,7 @@ func limitRows(w *world, size func(int64)) []conditionRow {
 	agree := func() {}
 	return []conditionRow{
 		{"its limit is refused", func() {
-			w.wish(func(s *v1.ContainerSpec) { s.Limits.Memory = 1 << 29; s.Run++ })
+			w.wish(func(s *v1.ContainerSpec) { s.Limits.Memory = 1 << 29; s.RunGeneration++ })
 			time.Sleep(time.Minute) // it is deaf
 			agree = w.refuse("update", server, runtime.ErrInvalid)
 			w.wish(func(s *v1.ContainerSpec) { s.Limits.Memory = 1 << 30 })
@@ -101,12 +101,12 @@ func limitRows(w *world, size func(int64)) []conditionRow {
 		{"its volume is full", func() { size(1001) }, installedAnd("True Running", v1.LimitsApplied, applied, v1.DiskPressure, "True OverLimit")},
 		{"it is stopped for it", func() { time.Sleep(5 * time.Minute) }, installedAnd("False Stopped", v1.LimitsApplied, applied, v1.DiskPressure, "True OverLimit")},
 		{"there is space", func() { size(1) }, installedAnd("True Running", v1.LimitsApplied, applied, v1.DiskPressure, "False WithinLimit")},
-		{"it is reinstalled", func() { w.wish(func(s *v1.ContainerSpec) { s.Install++; off(s) }) },
+		{"it is reinstalled", func() { w.wish(func(s *v1.ContainerSpec) { s.InstallGeneration++; off(s) }) },
 			map[string]string{v1.ImageAvailable: present, v1.Installed: "Unknown Installing", v1.DiskPressure: "False WithinLimit"}},
 		{"badly", func() { w.engine.Exit(installer, 3) },
 			map[string]string{v1.ImageAvailable: present, v1.Installed: "False ExitCode", v1.DiskPressure: "False WithinLimit"}},
 		{"it is deleted", func() {
-			w.wish(func(s *v1.ContainerSpec) { s.Install++ })
+			w.wish(func(s *v1.ContainerSpec) { s.InstallGeneration++ })
 			w.engine.Exit(installer, 0)
 			w.wish(on)
 			w.refuse("kill", server, runtime.ErrUnavailable)

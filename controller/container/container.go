@@ -21,56 +21,56 @@ type CrashBackOff struct {
 
 // Reconciler drives one container at a time, a step a call.
 type Reconciler struct {
-	Store   *store.Store
-	Engine  Engine
-	Console Console
-	Pulls   *Puller
-	Orphans *Orphans
-	Slots   *Slots
-	Outage  *Outage
-	Timers  *Timers
-	Now     func() time.Time // the host's clock
-	Roots   *Roots
-	Crash   CrashBackOff
-	BootID  string                             // of the host
-	Volume  func(volumeID string) (dir string) // where a volume is
-	Auth    func(registry string) runtime.Auth // credentials of docker.registries
-	Mounts  Mounts
-	Metrics *controller.Metrics
-	Log     *slog.Logger
+	Store     *store.Store
+	Engine    Engine
+	Console   Console
+	Pulls     *Puller
+	Orphans   *Orphans
+	Semaphore *Semaphore
+	Outage    *Outage
+	Timers    *Timers
+	Now       func() time.Time // the host's clock
+	Roots     *Roots
+	Crash     CrashBackOff
+	BootID    string                             // of the host
+	Volume    func(volumeID string) (dir string) // where a volume is
+	Auth      func(registry string) runtime.Auth // credentials of docker.registries
+	Mounts    Mounts
+	Metrics   *controller.Metrics
+	Log       *slog.Logger
 }
 
 // The ways in which a step ends well.
 var (
 	settled = controller.Result{}
-	again   = controller.Result{Again: true}
+	requeue = controller.Result{Requeue: true}
 	queued  = controller.Result{Waiting: true} // for a permit
 )
 
 // waitFor is the result of a step that waits for what another has in hand, and
 // observes again after d.
 func waitFor(d time.Duration) controller.Result {
-	return controller.Result{Waiting: true, After: max(d, time.Millisecond)}
+	return controller.Result{Waiting: true, RequeueAfter: max(d, time.Millisecond)}
 }
 
-func lookAfter(d time.Duration) controller.Result {
-	return controller.Result{After: max(d, time.Millisecond)}
+func requeueAfter(d time.Duration) controller.Result {
+	return controller.Result{RequeueAfter: max(d, time.Millisecond)}
 }
 
 // Reconcile takes one step for the container with this internal_id, or two: what
 // was made is started.
 func (r *Reconciler) Reconcile(ctx context.Context, id string) (controller.Result, error) {
-	defer r.Slots.pass(id)
+	defer r.Semaphore.handOver(id)
 	s, next, err := r.next(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
 		r.Timers.forget(id)
-		return r.Orphans.look(ctx, r, id)
+		return r.Orphans.observe(ctx, r, id)
 	}
 	r.Orphans.forget(id)
 	if err != nil {
 		return settled, err
 	}
-	return s.takeIfFree(ctx, next)
+	return s.takeWithPermit(ctx, next)
 }
 
 // next looks at a container and plans its next step.
@@ -83,7 +83,7 @@ func (r *Reconciler) next(ctx context.Context, id string) (step, Step, error) {
 	if err != nil {
 		return step{}, Step{}, err
 	}
-	o.Over, o.Shed = r.pressure(c, o, space)
+	o.OverLimit, o.Shed = r.pressure(c, o, space)
 	return step{Reconciler: r, c: c, o: o}, Plan(c, o), nil
 }
 
@@ -107,8 +107,8 @@ func (r *Reconciler) load(id string) (c v1.Container, s space, err error) {
 // costs one inspect, and what was never noted as begun is not looked for.
 func (r *Reconciler) observe(ctx context.Context, c v1.Container) (o Observed, err error) {
 	o = Observed{Now: r.Now(), BootID: r.BootID}
-	installing := c.Status.Installed != c.Spec.Install
-	if c.Meta.Deleted || c.Status.Installed > 0 || c.Status.ServerVolume != "" {
+	installing := c.Status.ObservedInstall != c.Spec.InstallGeneration
+	if c.Meta.Deleted || c.Status.ObservedInstall > 0 || c.Status.ServerVolume != "" {
 		if o.Server, err = r.inspect(ctx, serverName(c.Meta.ID)); err != nil {
 			return o, err
 		}
@@ -118,7 +118,7 @@ func (r *Reconciler) observe(ctx context.Context, c v1.Container) (o Observed, e
 			return o, err
 		}
 	}
-	if installing && !imageNoted(c) && !exists(o.Install) && !c.Meta.Deleted {
+	if installing && !imageRecorded(c) && !exists(o.Install) && !c.Meta.Deleted {
 		if o.Missing, err = r.missing(ctx, c.Spec); err != nil {
 			return o, err
 		}
@@ -129,10 +129,10 @@ func (r *Reconciler) observe(ctx context.Context, c v1.Container) (o Observed, e
 	return o, nil
 }
 
-// imageNoted says whether the images of the installation under way were seen. If
+// imageRecorded says whether the images of the installation under way were seen. If
 // one has gone since, making a container tells.
-func imageNoted(c v1.Container) bool {
-	return c.Status.InstallBegun == c.Spec.Install && v1.FindCondition(c.Status.Conditions, v1.ImageAvailable).Status == v1.True
+func imageRecorded(c v1.Container) bool {
+	return c.Status.StartedInstall == c.Spec.InstallGeneration && v1.FindCondition(c.Status.Conditions, v1.ImageAvailable).Status == v1.True
 }
 
 // missing is the first image that an installation needs and the host has not.
@@ -160,9 +160,9 @@ func (r *Reconciler) listen(c v1.Container, o *Observed) {
 	}
 	switch phase := c.Status.Phase; {
 	case phase.Active() && exists(o.Server) && !o.Server.Running:
-		o.Heard = r.Console.Heard(serverTarget(c, o.Server))
+		o.OutputComplete = r.Console.OutputComplete(serverTarget(c, o.Server))
 	case phase == v1.Installing && exists(o.Install) && !o.Install.Running:
-		o.Heard = r.Console.Heard(installerTarget(c, o.Install))
+		o.OutputComplete = r.Console.OutputComplete(installerTarget(c, o.Install))
 	}
 }
 
@@ -187,7 +187,7 @@ func (r *Reconciler) made(s runtime.Spec) runtime.Spec {
 
 func serverTarget(c v1.Container, s runtime.State) runtime.Target {
 	return runtime.Target{ID: c.Meta.ID, Role: runtime.Server, ContainerID: s.ContainerID, StartedAt: s.StartedAt,
-		Ended: !s.Running, TTY: s.TTY, Pattern: c.Spec.StartPattern, From: c.Status.StartNotedAt}
+		Ended: !s.Running, TTY: s.TTY, Pattern: c.Spec.StartPattern, From: c.Status.StartRecordedAt}
 }
 
 func installerTarget(c v1.Container, s runtime.State) runtime.Target {

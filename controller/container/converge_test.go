@@ -44,7 +44,7 @@ func converge(t *testing.T, seed uint64) {
 	ended := map[runtime.Role]string{} // the stamp of the last that ended well
 	exit := func(n runtime.Name, code int) {
 		if s := w.engine.State(n); s.Running {
-			ended[n.Role] = s.Stamp
+			ended[n.Role] = s.SpecHash
 		}
 		w.engine.Exit(n, code)
 	}
@@ -75,7 +75,7 @@ func (w *world) disturb(rng *rand.Rand, exit func(runtime.Name, int)) {
 	case 3:
 		w.wish(kill)
 	case 4:
-		w.wish(func(s *v1.ContainerSpec) { s.Install++; off(s) })
+		w.wish(func(s *v1.ContainerSpec) { s.InstallGeneration++; off(s) })
 	case 5:
 		w.wish(func(s *v1.ContainerSpec) {
 			s.Ports = append(s.Ports, v1.Port{IP: "127.0.0.1", Port: 1000 + len(s.Ports), Protocol: "tcp"})
@@ -107,12 +107,12 @@ func (w *world) checkEnd(seed uint64, ended map[runtime.Role]string) {
 	c, server := w.get(), w.engine.State(server)
 	on := c.Spec.Power == v1.PowerOn
 	for what, ok := range map[string]bool{
-		"the installation asked for is the last that ended": c.Status.Installed == c.Spec.Install && !c.Status.InstallFailed && ended[runtime.Install] == c.Spec.InstallStamp(),
+		"the installation asked for is the last that ended": c.Status.ObservedInstall == c.Spec.InstallGeneration && !c.Status.InstallFailed && ended[runtime.Install] == c.Spec.InstallHash(),
 		"no installer is left":                              w.engine.State(installer).ContainerID == "",
 		"it runs only if asked":                             !server.Running || on,
-		"it runs, or it has run and ended well":             server.Running || !on || c.Status.Ran == c.Spec.Run && c.Status.Phase == v1.Exit && c.Status.NextRetryAt == nil,
-		"it runs as asked":                                  !server.Running || c.Status.Ran == c.Spec.Run,
-		"it is made as asked":                               server.ContainerID != "" && (server.Running || server.Stamp == c.Spec.Stamp()),
+		"it runs, or it has run and ended well":             server.Running || !on || c.Status.ObservedRun == c.Spec.RunGeneration && c.Status.Phase == v1.Exit && c.Status.NextRetryAt == nil,
+		"it runs as asked":                                  !server.Running || c.Status.ObservedRun == c.Spec.RunGeneration,
+		"it is made as asked":                               server.ContainerID != "" && (server.Running || server.SpecHash == c.Spec.SpecHash()),
 		"it is said to run if it runs":                      server.Running == (c.Status.Phase == v1.Running),
 		"it is not paused":                                  !server.Paused,
 		"its newest spec was seen":                          c.Status.ObservedGeneration == c.Meta.Generation,

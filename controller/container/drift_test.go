@@ -290,7 +290,7 @@ func TestABrokenRecordStallsNoOther(t *testing.T) {
 		})
 		defer w.run()()
 		require.NoError(t, w.store.Update(func(tx *store.Tx) error {
-			return store.Containers.Create(tx, "bad", v1.ContainerSpec{Image: "i", VolumeID: "b", Install: 1})
+			return store.Containers.Create(tx, "bad", v1.ContainerSpec{Image: "i", VolumeID: "b", InstallGeneration: 1})
 		}))
 		w.installed(nil)
 		w.wish(on)

@@ -53,7 +53,7 @@ type Mounts interface {
 type Console interface {
 	Follow(t runtime.Target)
 	Matched(id, containerID string, startedAt time.Time) bool
-	Heard(t runtime.Target) bool
+	OutputComplete(t runtime.Target) bool
 	Drain(ctx context.Context, t runtime.Target) error
 	Input(ctx context.Context, id string, data []byte) error
 	Forget(ctx context.Context, id string) error

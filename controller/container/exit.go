@@ -11,32 +11,32 @@ import (
 	"berth/runtime"
 )
 
-// ending is a step that ends a run, or tells how it ended.
-type ending struct{ step }
+// exitStep is a step that ends a run, or tells how it ended.
+type exitStep struct{ step }
 
-func (s ending) take(ctx context.Context, a Action) (controller.Result, error) {
+func (s exitStep) take(ctx context.Context, a Action) (controller.Result, error) {
 	n := serverName(s.c.Meta.ID)
 	switch a {
-	case NoteStopping:
-		return again, s.note(func(st *v1.ContainerStatus, now time.Time) {
+	case RecordStopping:
+		return requeue, s.record(func(st *v1.ContainerStatus, now time.Time) {
 			st.Unrequested = st.Phase == v1.Exit || st.Phase == v1.Ready
-			st.Phase, st.StopNotedAt, st.StopSent = v1.Stopping, now, false
+			st.Phase, st.StopRecordedAt, st.StopSent = v1.Stopping, now, false
 			startedAs(st, now)
 		})
 	case SendStop:
-		return again, s.sendStop(ctx, n)
+		return requeue, s.sendStop(ctx, n)
 	case KillServer:
-		return again, s.Engine.Kill(ctx, n)
-	case NoteOOM:
-		return again, s.noteOOM()
+		return requeue, s.Engine.Kill(ctx, n)
+	case RecordOOM:
+		return requeue, s.recordOOM()
 	}
-	return again, s.noteExit()
+	return requeue, s.recordExit()
 }
 
 // sendStop asks a container to exit. A command that its console does not take
 // is followed by the signal. The grace period begins with the first attempt that
 // the engine answers, so a signal that it refuses does not keep a run for ever.
-func (s ending) sendStop(ctx context.Context, n runtime.Name) error {
+func (s exitStep) sendStop(ctx context.Context, n runtime.Name) error {
 	err := errors.New("no command")
 	if s.c.Spec.Stop.Command != "" {
 		err = s.Console.Input(ctx, s.c.Meta.ID, []byte(s.c.Spec.Stop.Command))
@@ -45,32 +45,32 @@ func (s ending) sendStop(ctx context.Context, n runtime.Name) error {
 		err = s.Engine.Signal(ctx, n, stopSignal(s.c.Spec))
 	}
 	if !errors.Is(err, runtime.ErrUnavailable) {
-		s.Timers.begin(s.c.Meta.ID, stopTimer, s.c.Status.StopNotedAt)
+		s.Timers.begin(s.c.Meta.ID, stopTimer, s.c.Status.StopRecordedAt)
 	}
 	if err != nil {
 		return err
 	}
-	return s.note(func(st *v1.ContainerStatus, _ time.Time) { st.StopSent = true })
+	return s.record(func(st *v1.ContainerStatus, _ time.Time) { st.StopSent = true })
 }
 
-// noteExit tells the end of a run, which the engine has said, and decides about
+// recordExit tells the end of a run, which the engine has said, and decides about
 // the next one.
-func (s ending) noteExit() error {
+func (s exitStep) recordExit() error {
 	if exists(s.o.Server) {
 		s.Console.Follow(serverTarget(s.c, s.o.Server)) // what was printed while berth was away
 	}
-	err := s.note(func(st *v1.ContainerStatus, now time.Time) {
+	err := s.record(func(st *v1.ContainerStatus, now time.Time) {
 		stopped := st.Phase == v1.Stopping
-		st.Phase, st.StopNotedAt, st.StopSent, st.Unrequested = v1.Exit, time.Time{}, false, false
+		st.Phase, st.StopRecordedAt, st.StopSent, st.Unrequested = v1.Exit, time.Time{}, false, false
 		s.startedAfter(st, now, stopped)
 		switch {
 		case vanished(s.c, s.o.Server):
 			st.Message = "the container was removed from outside"
 		case !startIsPending(s.c, s.o.Server):
-			s.ended(st)
+			s.recordEnd(st)
 		}
 		switch {
-		case s.c.Spec.Power != v1.PowerOn || st.Ran != s.c.Spec.Run:
+		case s.c.Spec.Power != v1.PowerOn || st.ObservedRun != s.c.Spec.RunGeneration:
 		case stopped && pressure(s.c) == v1.ReasonRootOverLimit:
 			s.nextCrash(st, now)
 		case stopped: // for want of space, or of the newest spec: it goes on when there is some
@@ -78,36 +78,36 @@ func (s ending) noteExit() error {
 		default:
 			s.retry(st, now)
 		}
-		if s.c.Spec.Power == v1.PowerOn && pressed(s.c) {
+		if s.c.Spec.Power == v1.PowerOn && underDiskPressure(s.c) {
 			st.Message = "the volume is over its limit: the container goes on when there is space"
 		}
-	}, s.exitSentence()...)
+	}, s.exitMessage()...)
 	if err == nil && s.c.Status.Unrequested {
 		s.Metrics.Repaired("started")
 	}
 	return err
 }
 
-// noteOOM mends what was told of an end. It is no step toward the newest spec,
+// recordOOM mends what was told of an end. It is no step toward the newest spec,
 // which must not count as observed by it.
-func (s ending) noteOOM() error {
-	return s.note(func(st *v1.ContainerStatus, _ time.Time) {
+func (s exitStep) recordOOM() error {
+	return s.record(func(st *v1.ContainerStatus, _ time.Time) {
 		s.keepObserved(st)
-		s.ended(st)
-	}, s.exitSentence()...)
+		s.recordEnd(st)
+	}, s.exitMessage()...)
 }
 
-// ended keeps how the engine says that the run ended.
-func (s ending) ended(st *v1.ContainerStatus) {
+// recordEnd keeps how the engine says that the run ended.
+func (s exitStep) recordEnd(st *v1.ContainerStatus) {
 	o := s.o.Server
 	st.StartedAt, st.FinishedAt = &o.StartedAt, &o.FinishedAt
 	st.ExitCode, st.OOMKilled = &o.ExitCode, o.OOMKilled
-	for _, text := range s.exitSentence() {
+	for _, text := range s.exitMessage() {
 		st.Message = text
 	}
 }
 
-func (s ending) exitSentence() []string {
+func (s exitStep) exitMessage() []string {
 	if s.o.Server.OOMKilled && s.o.Server.ExitCode != 0 && !vanished(s.c, s.o.Server) {
 		return []string{"the container ran out of memory"}
 	}
@@ -116,8 +116,8 @@ func (s ending) exitSentence() []string {
 
 // retry sets when the policy lets a run that ended by itself begin again. What
 // the host or somebody else took away is no end of its own: it begins at once.
-func (s ending) retry(st *v1.ContainerStatus, now time.Time) {
-	if vanished(s.c, s.o.Server) || lost(s.c, s.o, s.o.Lost) {
+func (s exitStep) retry(st *v1.ContainerStatus, now time.Time) {
+	if vanished(s.c, s.o.Server) || lost(s.c, s.o, s.o.ServerLost) {
 		st.NextRetryAt = &now
 		return
 	}
@@ -134,7 +134,7 @@ func (s ending) retry(st *v1.ContainerStatus, now time.Time) {
 }
 
 // nextCrash counts one more crash and sets the retry: Initial doubling to Max.
-func (s ending) nextCrash(st *v1.ContainerStatus, now time.Time) {
+func (s exitStep) nextCrash(st *v1.ContainerStatus, now time.Time) {
 	wait := s.Crash.Initial << min(st.Crashes, 20)
 	st.Crashes++
 	at := now.Add(min(wait, s.Crash.Max))
@@ -159,11 +159,11 @@ func startFailure(err error) (reason string, known bool) {
 	return "", false
 }
 
-// noteStartFailure tells why a run did not begin. It is tried again with the
+// recordStartFailure tells why a run did not begin. It is tried again with the
 // backoff of a crash, also where the policy is never: it was no run.
-func (s ending) noteStartFailure(reason string, err error) error {
+func (s exitStep) recordStartFailure(reason string, err error) error {
 	text := fmt.Sprintf("cannot start: %s", err)
-	return s.note(func(st *v1.ContainerStatus, now time.Time) {
+	return s.record(func(st *v1.ContainerStatus, now time.Time) {
 		st.Phase, st.Message = v1.Exit, text
 		if reason == "BadCommand" {
 			code := 127 // the shell's convention for what cannot be run

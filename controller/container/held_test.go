@@ -33,7 +33,7 @@ func others(w *world, spec v1.ContainerSpec, takes map[string]time.Duration) (id
 
 // crowd is 24 containers, of which four are being started, a minute each.
 func crowd(w *world) (ids []string) {
-	spec := v1.ContainerSpec{Image: "i", Install: 1, Power: v1.PowerOff}
+	spec := v1.ContainerSpec{Image: "i", InstallGeneration: 1, Power: v1.PowerOff}
 	ids = others(w, spec, map[string]time.Duration{"start": time.Minute})
 	time.Sleep(time.Second)
 	for _, id := range ids {
@@ -77,7 +77,7 @@ func TestWhoDoesNotStartAnyMoreLeavesItsTurnToTheNext(t *testing.T) {
 
 func TestTheFirstOfManyRunsBeforeTheLastIsMade(t *testing.T) {
 	live(t, func(w *world) {
-		spec := v1.ContainerSpec{Image: "i", Install: 1, Run: 1, Power: v1.PowerOn}
+		spec := v1.ContainerSpec{Image: "i", InstallGeneration: 1, RunGeneration: 1, Power: v1.PowerOn}
 		ids := others(w, spec, map[string]time.Duration{"create": time.Second, "start": time.Second})
 		time.Sleep(4500 * time.Millisecond) // four at once: 24 are made in six seconds
 		run := 0
@@ -97,7 +97,7 @@ func TestTheFirstOfManyRunsBeforeTheLastIsMade(t *testing.T) {
 func TestAStartWaitsForNoneThatIsOnlyMade(t *testing.T) {
 	live(t, func(w *world) {
 		w.installed(nil)
-		others(w, v1.ContainerSpec{Image: "i", Install: 1, Power: v1.PowerOff}, map[string]time.Duration{"create": time.Minute})
+		others(w, v1.ContainerSpec{Image: "i", InstallGeneration: 1, Power: v1.PowerOff}, map[string]time.Duration{"create": time.Minute})
 		time.Sleep(time.Second) // four are being made, twenty wait for it
 		w.wish(on)
 		time.Sleep(time.Minute)
@@ -113,8 +113,8 @@ func TestWhatWasMadeStartsWithTheSameSlot(t *testing.T) {
 			}
 			return nil
 		})
-		w.create(func(s *v1.ContainerSpec) { s.InstallScript, s.Power, s.Run = "", v1.PowerOn, 1 })
-		others(w, v1.ContainerSpec{Image: "i", Install: 1, Power: v1.PowerOff}, map[string]time.Duration{"create": time.Minute})
+		w.create(func(s *v1.ContainerSpec) { s.InstallScript, s.Power, s.RunGeneration = "", v1.PowerOn, 1 })
+		others(w, v1.ContainerSpec{Image: "i", InstallGeneration: 1, Power: v1.PowerOff}, map[string]time.Duration{"create": time.Minute})
 		time.Sleep(31 * time.Second) // no other slot is free yet, and twenty wait for one
 		w.want(v1.Running)
 	})

@@ -51,7 +51,7 @@ func TestTwoInstallationsThatSwapTheirVolumesWaitNotForEachOther(t *testing.T) {
 		w.create(nil)
 		other := runtime.Name{ID: "other", Role: runtime.Install}
 		require.NoError(t, w.store.Update(func(tx *store.Tx) error {
-			return store.Containers.Create(tx, "other", v1.ContainerSpec{Image: "i", VolumeID: "v2", InstallScript: "x", Install: 1, Power: v1.PowerOff})
+			return store.Containers.Create(tx, "other", v1.ContainerSpec{Image: "i", VolumeID: "v2", InstallScript: "x", InstallGeneration: 1, Power: v1.PowerOff})
 		}))
 		synctest.Wait()
 		require.True(t, w.engine.State(other).Running)
@@ -75,7 +75,7 @@ func TestWhoWaitsForAVolumeLeavesTheEngineAlone(t *testing.T) {
 		w.create(nil)
 		other := runtime.Name{ID: "other", Role: runtime.Server}
 		require.NoError(t, w.store.Update(func(tx *store.Tx) error {
-			return store.Containers.Create(tx, "other", v1.ContainerSpec{Image: "i", VolumeID: "v", Install: 1, Power: v1.PowerOff})
+			return store.Containers.Create(tx, "other", v1.ContainerSpec{Image: "i", VolumeID: "v", InstallGeneration: 1, Power: v1.PowerOff})
 		}))
 		time.Sleep(time.Minute)
 		c := w.getOf("other")

@@ -50,7 +50,7 @@ func TestInstallThatFailsIsFailedAndReinstallIsTheWayOn(t *testing.T) {
 		require.Contains(t, c.Status.Message, "exit code 7")
 		require.Zero(t, w.count("start", server))
 
-		w.wish(func(s *v1.ContainerSpec) { s.Install++ })
+		w.wish(func(s *v1.ContainerSpec) { s.InstallGeneration++ })
 		w.want(v1.Installing)
 		w.engine.Exit(installer, 0)
 		w.want(v1.Running)
@@ -76,7 +76,7 @@ func TestMissingImageFailsForGoodAndAnUnreachableRegistryDoesNot(t *testing.T) {
 		require.Equal(t, v1.ReasonImageNotFound, v1.FindCondition(c.Status.Conditions, v1.ImageAvailable).Reason)
 
 		w.engine.RefusePull("far", errors.New("no route to registry"))
-		w.wish(func(s *v1.ContainerSpec) { s.Image = "far"; s.Install++ })
+		w.wish(func(s *v1.ContainerSpec) { s.Image = "far"; s.InstallGeneration++ })
 		require.Contains(t, w.want(v1.Installing).Status.Message, "no route")
 		w.engine.RefusePull("far", nil)
 		time.Sleep(time.Hour)
@@ -91,7 +91,7 @@ func TestOnePullServesManyAndHoldsNoOther(t *testing.T) {
 		release := w.engine.HoldPull("slow")
 		for _, id := range []string{"a", "b"} {
 			require.NoError(t, w.store.Update(func(tx *store.Tx) error {
-				return store.Containers.Create(tx, id, v1.ContainerSpec{Image: "slow", VolumeID: id, Install: 1, Power: v1.PowerOff})
+				return store.Containers.Create(tx, id, v1.ContainerSpec{Image: "slow", VolumeID: id, InstallGeneration: 1, Power: v1.PowerOff})
 			}))
 		}
 		w.installed(nil)
@@ -112,7 +112,7 @@ func TestOneInstallationAtATimePerVolume(t *testing.T) {
 		w.create(nil)
 		other := runtime.Name{ID: "other", Role: runtime.Install}
 		require.NoError(t, w.store.Update(func(tx *store.Tx) error {
-			return store.Containers.Create(tx, "other", v1.ContainerSpec{Image: "i", VolumeID: "v", InstallScript: "x", Install: 1, Power: v1.PowerOff})
+			return store.Containers.Create(tx, "other", v1.ContainerSpec{Image: "i", VolumeID: "v", InstallScript: "x", InstallGeneration: 1, Power: v1.PowerOff})
 		}))
 		time.Sleep(time.Minute)
 		require.False(t, w.engine.State(other).Running)
@@ -132,7 +132,7 @@ func TestAVolumeIsTakenWhenTheImageIsThere(t *testing.T) {
 		create := func(id, image, installImage string) {
 			require.NoError(t, w.store.Update(func(tx *store.Tx) error {
 				return store.Containers.Create(tx, id, v1.ContainerSpec{Image: image, InstallImage: installImage, VolumeID: "v",
-					InstallScript: "x", Install: 1, Power: v1.PowerOff})
+					InstallScript: "x", InstallGeneration: 1, Power: v1.PowerOff})
 			}))
 		}
 		create("pulls", "slow", "")
@@ -219,7 +219,7 @@ func TestKillThenStartAtOnceLosesNeither(t *testing.T) {
 			return store.Containers.SetSpec(tx, "mc", func(s *v1.ContainerSpec) error { kill(s); on(s); return nil })
 		}))
 		c := w.want(v1.Running)
-		require.EqualValues(t, 2, c.Status.Ran)
+		require.EqualValues(t, 2, c.Status.ObservedRun)
 		require.Equal(t, 1, w.count("kill", server))
 		require.Equal(t, 2, w.count("start", server))
 		require.Equal(t, []string{"installing", "ready", "starting", "running", "exit", "starting", "running"}, w.told())
@@ -242,7 +242,7 @@ func TestReinstallStopsFirstAndMakesTheContainerAnew(t *testing.T) {
 		w.installed(nil)
 		w.wish(on)
 		first := w.engine.State(server).ContainerID
-		w.wish(func(s *v1.ContainerSpec) { s.Install++; off(s) })
+		w.wish(func(s *v1.ContainerSpec) { s.InstallGeneration++; off(s) })
 		w.want(v1.Installing)
 		w.engine.Exit(installer, 0)
 		c := w.want(v1.Ready)
@@ -260,7 +260,10 @@ func TestLimitsChangeLiveAndARebindMakesAnew(t *testing.T) {
 		require.Equal(t, int64(128<<20), w.engine.State(server).Live.Memory)
 		require.Equal(t, first.StartedAt, w.engine.State(server).StartedAt, "not restarted")
 
-		w.wish(func(s *v1.ContainerSpec) { s.Ports = []v1.Port{{IP: "127.0.0.1", Port: 1, Protocol: "tcp"}}; s.Run++ })
+		w.wish(func(s *v1.ContainerSpec) {
+			s.Ports = []v1.Port{{IP: "127.0.0.1", Port: 1, Protocol: "tcp"}}
+			s.RunGeneration++
+		})
 		w.want(v1.Running)
 		require.NotEqual(t, first.ContainerID, w.engine.State(server).ContainerID)
 		require.Equal(t, 1, w.engine.Spec(server).Ports[0].ContainerPort)

@@ -38,10 +38,10 @@ func startMounted(ctx context.Context, s step, n runtime.Name) error {
 // returns the error for the retry.
 func refuseMount(s step, err error) error {
 	text := err.Error()
-	if s.told(text) {
+	if s.reported(text) {
 		return err
 	}
-	return errors.Join(err, s.note(func(st *v1.ContainerStatus, now time.Time) {
+	return errors.Join(err, s.record(func(st *v1.ContainerStatus, now time.Time) {
 		st.Message = text
 		set(st, now, v1.Started, v1.False, reasonMountRefused, text)
 	}, text))

@@ -20,7 +20,7 @@ func TestMountRefusedIsRetried(t *testing.T) {
 		refusal := &pins{err: fmt.Errorf("mount of /srv/link at /maps: %w: a part of the path is a link", runtime.ErrMountRefused)}
 		w.rec.Mounts = refusal
 		w.create(func(s *v1.ContainerSpec) {
-			s.Power, s.Run = v1.PowerOn, 1
+			s.Power, s.RunGeneration = v1.PowerOn, 1
 			s.Mounts = []v1.Mount{{Source: "/srv/link", Target: "/maps"}}
 		})
 		refused := func() {

@@ -7,23 +7,23 @@ import (
 	"berth/store"
 )
 
-// note keeps what a step found out. A change of the phase is told as an event,
+// record keeps what a step found out. A change of the phase is told as an event,
 // with its number in the status; so is every sentence of say. The message of an
 // earlier step goes, unless change sets one.
-func (s step) note(change func(st *v1.ContainerStatus, now time.Time), say ...string) error {
+func (s step) record(change func(st *v1.ContainerStatus, now time.Time), say ...string) error {
 	return s.Store.MustUpdate(func(tx *store.Tx) error {
-		return s.noteIn(tx, change, say...)
+		return s.recordIn(tx, change, say...)
 	})
 }
 
-func (s step) noteIn(tx *store.Tx, change func(st *v1.ContainerStatus, now time.Time), say ...string) error {
+func (s step) recordIn(tx *store.Tx, change func(st *v1.ContainerStatus, now time.Time), say ...string) error {
 	return store.Containers.SetStatus(tx, s.c.Meta.ID, func(st *v1.ContainerStatus) {
 		before := st.Phase
 		st.ObservedGeneration, st.Message = s.c.Meta.Generation, ""
 		if s.c.Spec.Power == v1.PowerOff {
 			st.NextRetryAt = nil
 		}
-		s.mend(st, tx.Now())
+		s.clearStaleConditions(st, tx.Now())
 		change(st, tx.Now())
 		for _, text := range say {
 			store.Emit(tx, v1.Event{Container: s.c.Meta.ID, Event: v1.EventMessage, Data: text})
@@ -35,13 +35,13 @@ func (s step) noteIn(tx *store.Tx, change func(st *v1.ContainerStatus, now time.
 	})
 }
 
-// mend takes back conditions that the container which is there has overcome.
-func (s step) mend(st *v1.ContainerStatus, now time.Time) {
+// clearStaleConditions takes back conditions that the container which is there has overcome.
+func (s step) clearStaleConditions(st *v1.ContainerStatus, now time.Time) {
 	if failing(s.c) {
 		set(st, now, v1.Reconciled, v1.True, "StepSucceeded", "the last step succeeded")
 	}
 	server := s.o.Server
-	if !exists(server) || server.Stamp != s.c.Spec.Stamp() {
+	if !exists(server) || server.SpecHash != s.c.Spec.SpecHash() {
 		return
 	}
 	if v1.FindCondition(st.Conditions, v1.ImageAvailable).Status == v1.Unknown {
@@ -66,7 +66,7 @@ func phase(p v1.Phase) func(*v1.ContainerStatus, time.Time) {
 	}
 }
 
-// told says whether a message was noted already, with the newest spec.
-func (s step) told(text string) bool {
+// reported says whether a message was noted already, with the newest spec.
+func (s step) reported(text string) bool {
 	return s.c.Status.Message == text && s.c.Status.ObservedGeneration == s.c.Meta.Generation
 }

@@ -27,8 +27,8 @@ type Orphans struct {
 // removeOrphan is the step of Orphans in the metrics.
 const removeOrphan = "remove orphan"
 
-// look is a Reconcile for an id that the store does not know.
-func (o *Orphans) look(ctx context.Context, r *Reconciler, id string) (controller.Result, error) {
+// observe is a Reconcile for an id that the store does not know.
+func (o *Orphans) observe(ctx context.Context, r *Reconciler, id string) (controller.Result, error) {
 	left, found := time.Duration(0), false
 	for _, n := range []runtime.Name{serverName(id), installerName(id)} {
 		s, err := r.inspect(ctx, n)
@@ -56,7 +56,7 @@ func (o *Orphans) look(ctx context.Context, r *Reconciler, id string) (controlle
 		o.forget(id)
 	}
 	if left > 0 {
-		return lookAfter(left), nil
+		return requeueAfter(left), nil
 	}
 	return settled, nil
 }

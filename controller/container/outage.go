@@ -57,7 +57,7 @@ func (o *Outage) begin(now time.Time) {
 	}
 }
 
-// end records that the engine's containers were listed.
+// recordExit records that the engine's containers were listed.
 func (o *Outage) end(now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -66,8 +66,8 @@ func (o *Outage) end(now time.Time) {
 	}
 }
 
-// took reports whether a container exited while the engine was away.
-func (o *Outage) took(s runtime.State) bool {
+// caused reports whether a container exited while the engine was away.
+func (o *Outage) caused(s runtime.State) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return exited(s) && !o.from.IsZero() && s.FinishedAt.After(o.from) && (o.to.IsZero() || s.FinishedAt.Before(o.to))
@@ -80,7 +80,7 @@ func exited(s runtime.State) bool {
 // observeEngine asks the engine for its instance where the cause of an exit
 // decides what follows. Elsewhere the instance that answered last will do.
 func (r *Reconciler) observeEngine(ctx context.Context, c v1.Container, o *Observed) {
-	o.Lost, o.InstallLost = r.Outage.took(o.Server), r.Outage.took(o.Install)
+	o.ServerLost, o.InstallLost = r.Outage.caused(o.Server), r.Outage.caused(o.Install)
 	o.Engine = r.Outage.last()
 	if !causeMatters(c, *o) {
 		return

@@ -108,7 +108,7 @@ func TestAStopFromOutsideIsAnExit(t *testing.T) {
 }
 
 // TestARestartThatKeepsContainersIsRecorded: an engine that restarts without
-// ending them says later whether it has ended one.
+// exitStep them says later whether it has ended one.
 func TestARestartThatKeepsContainersIsRecorded(t *testing.T) {
 	live(t, func(w *world) {
 		host := w.engine.Host()

@@ -9,19 +9,19 @@ import (
 
 // Observed is what the host says about one container.
 type Observed struct {
-	Now         time.Time
-	BootID      string        // of the host; changes when it boots
-	Engine      string        // the engine's instance; changes when it starts anew and its containers ended; empty: unknown
-	Confirmed   bool          // the engine took a new connection after it reported an exit: it was not about to end
-	Server      runtime.State // zero: there is none
-	Install     runtime.State // looked at only while an installation is wanted or not cleaned up, or of a deletion once the server is gone
-	Missing     string        // an image that is not on the host; looked at only before an installation
-	Matched     bool          // the console has matched the start pattern in this run
-	Heard       bool          // what a run that has ended printed was read; looked at only before its end is told
-	Lost        bool          // the server exited while the engine was away; decides only while instances are unknown
-	InstallLost bool          // so did the installer
-	Over        string        // why the container is under disk pressure, a reason; empty: it is not
-	Shed        bool          // and would not be without what the server has written outside its volume
+	Now            time.Time
+	BootID         string        // of the host; changes when it boots
+	Engine         string        // the engine's instance; changes when it starts anew and its containers ended; empty: unknown
+	Confirmed      bool          // the engine took a new connection after it reported an exit: it was not about to end
+	Server         runtime.State // zero: there is none
+	Install        runtime.State // looked at only while an installation is wanted or not cleaned up, or of a deletion once the server is gone
+	Missing        string        // an image that is not on the host; looked at only before an installation
+	Matched        bool          // the console has matched the start pattern in this run
+	OutputComplete bool          // what a run that has ended printed was read; looked at only before its end is told
+	ServerLost     bool          // the server exited while the engine was away; decides only while instances are unknown
+	InstallLost    bool          // so did the installer
+	OverLimit      string        // why the container is under disk pressure, a reason; empty: it is not
+	Shed           bool          // and would not be without what the server has written outside its volume
 
 	StopFor     time.Duration // since the run was asked to exit; see Timers
 	InstallFor  time.Duration // since the installer was first observed running
@@ -33,19 +33,19 @@ func Plan(c v1.Container, o Observed) Step {
 	switch {
 	case c.Meta.Deleted:
 		return planDelete(c, o)
-	case oomToldLate(c, o.Server):
-		return do(NoteOOM)
-	case o.Over != pressure(c):
-		return do(NotePressure)
+	case oomReportedLate(c, o.Server):
+		return do(RecordOOM)
+	case o.OverLimit != pressure(c):
+		return do(RecordPressure)
 	case o.Server.Paused, o.Install.Paused:
 		return do(Unpause)
-	case c.Status.Installed != c.Spec.Install:
+	case c.Status.ObservedInstall != c.Spec.InstallGeneration:
 		return planInstall(c, o)
 	case c.Status.InstallID != "":
 		return endInstaller(o)
 	case c.Status.InstallFailed:
 		return planOff(c, o)
-	case c.Spec.Power == v1.PowerOn && !pressed(c):
+	case c.Spec.Power == v1.PowerOn && !underDiskPressure(c):
 		return planOn(c, o)
 	case c.Spec.Power == v1.PowerOn && o.Server.Running && o.PressureFor < pressureLimit(c):
 		return await(AwaitSpace, o.Now.Add(pressureLimit(c)-o.PressureFor))
@@ -56,7 +56,7 @@ func Plan(c v1.Container, o Observed) Step {
 func planDelete(c v1.Container, o Observed) Step {
 	switch {
 	case c.Status.Phase != v1.Deleting:
-		return do(NoteDeleting)
+		return do(RecordDeleting)
 	case o.Server.Paused, o.Install.Paused:
 		return do(Unpause)
 	case o.Server.Running:
@@ -78,10 +78,10 @@ func planInstall(c v1.Container, o Observed) Step {
 	case o.Server.Running:
 		return planStop(c, o)
 	case c.Status.Phase.Active():
-		return end(o, o.Server, NoteExit)
-	case c.Status.InstallBegun != c.Spec.Install:
-		return do(NoteInstalling)
-	case exists(o.Install) && o.Install.Stamp != c.Spec.InstallStamp():
+		return recordExit(o, o.Server, RecordExit)
+	case c.Status.StartedInstall != c.Spec.InstallGeneration:
+		return do(RecordInstalling)
+	case exists(o.Install) && o.Install.SpecHash != c.Spec.InstallHash():
 		return endInstaller(o)
 	case exists(o.Install):
 		return planInstaller(c, o)
@@ -90,7 +90,7 @@ func planInstall(c v1.Container, o Observed) Step {
 	case c.Spec.InstallScript == "":
 		return finishInstall(c, o)
 	}
-	return do(MakeInstaller)
+	return do(CreateInstaller)
 }
 
 // planInstaller is for the installer of the installation that is wanted.
@@ -100,14 +100,14 @@ func planInstaller(c v1.Container, o Observed) Step {
 		return do(StartInstaller)
 	case !o.Install.Running && !o.Confirmed:
 		return await(AwaitEngine, o.Now.Add(engineWait))
-	case !o.Install.Running && cutOff(c, o):
+	case !o.Install.Running && interrupted(c, o):
 		return do(RemoveInstaller) // and begin anew
 	case !o.Install.Running && o.Install.ExitCode == 0:
 		return finishInstall(c, o)
 	case !o.Install.Running:
-		return end(o, o.Install, FinishInstall)
+		return recordExit(o, o.Install, FinishInstall)
 	case otherEngine(c, o):
-		return do(NoteEngine)
+		return do(RecordEngine)
 	case installLeft(c, o) <= 0:
 		return do(KillInstaller)
 	}
@@ -117,22 +117,22 @@ func planInstaller(c v1.Container, o Observed) Step {
 // finishInstall is for an installation that went well. What is ready has its
 // container, made from the spec.
 func finishInstall(c v1.Container, o Observed) Step {
-	if exists(o.Server) && o.Server.Stamp != c.Spec.Stamp() {
+	if exists(o.Server) && o.Server.SpecHash != c.Spec.SpecHash() {
 		return do(RemoveServer)
 	}
-	return end(o, o.Install, FinishInstall)
+	return recordExit(o, o.Install, FinishInstall)
 }
 
-// lastWords is how long the end of a run is kept back, at most, for what it
+// outputWait is how long the end of a run is kept back, at most, for what it
 // printed last. Reading takes milliseconds, seconds on a host that is very busy.
-const lastWords = 10 * time.Second
+const outputWait = 10 * time.Second
 
-// end tells of the end of a run once what it printed was read, or could have
+// recordExit tells of the end of a run once what it printed was read, or could have
 // been. An end far ahead, by a clock that was set back, is told at once.
-func end(o Observed, run runtime.State, tell Action) Step {
-	late := run.FinishedAt.Add(lastWords)
+func recordExit(o Observed, run runtime.State, tell Action) Step {
+	late := run.FinishedAt.Add(outputWait)
 	left := late.Sub(o.Now)
-	if exists(run) && !o.Heard && left > 0 && left < 2*lastWords {
+	if exists(run) && !o.OutputComplete && left > 0 && left < 2*outputWait {
 		return await(AwaitOutput, late)
 	}
 	return do(tell)
@@ -150,7 +150,7 @@ func planOff(c v1.Container, o Observed) Step {
 	case o.Server.Running:
 		return planStop(c, o)
 	case c.Status.Phase.Active():
-		return end(o, o.Server, NoteExit)
+		return recordExit(o, o.Server, RecordExit)
 	case c.Status.InstallFailed:
 		return do(Rest)
 	}
@@ -159,7 +159,7 @@ func planOff(c v1.Container, o Observed) Step {
 
 func planOn(c v1.Container, o Observed) Step {
 	switch {
-	case o.Server.Running && notWanted(c, o.Server):
+	case o.Server.Running && shouldStop(c, o.Server):
 		return planStop(c, o)
 	case o.Server.Running:
 		return planRunning(c, o)
@@ -168,8 +168,8 @@ func planOn(c v1.Container, o Observed) Step {
 	case c.Status.Phase.Active() && causeMatters(c, o) && !o.Confirmed:
 		return await(AwaitEngine, o.Now.Add(engineWait))
 	case c.Status.Phase.Active():
-		return end(o, o.Server, NoteExit)
-	case c.Status.Ran != c.Spec.Run:
+		return recordExit(o, o.Server, RecordExit)
+	case c.Status.ObservedRun != c.Spec.RunGeneration:
 		return prepare(c, o, do(StartServer))
 	case c.Status.NextRetryAt == nil:
 		return prepare(c, o, do(Rest)) // it ended by itself, and stays so
@@ -179,27 +179,27 @@ func planOn(c v1.Container, o Observed) Step {
 	return prepare(c, o, do(StartServer))
 }
 
-// notWanted says whether what runs is to end although a run is wanted: it is an
+// shouldStop says whether what runs is to end although a run is wanted: it is an
 // older run, it was asked to end before there was space again, or somebody else
 // began it in a container that was made from an older spec.
-func notWanted(c v1.Container, server runtime.State) bool {
-	return c.Status.Ran != c.Spec.Run || c.Status.Phase == v1.Stopping ||
-		!c.Status.Phase.Active() && server.Stamp != c.Spec.Stamp()
+func shouldStop(c v1.Container, server runtime.State) bool {
+	return c.Status.ObservedRun != c.Spec.RunGeneration || c.Status.Phase == v1.Stopping ||
+		!c.Status.Phase.Active() && server.SpecHash != c.Spec.SpecHash()
 }
 
 // planRunning is for the run that is wanted.
 func planRunning(c v1.Container, o Observed) Step {
 	switch {
 	case c.Status.Phase.Active() && otherEngine(c, o):
-		return do(NoteEngine)
+		return do(RecordEngine)
 	case limitsDue(c, o.Server):
 		return do(UpdateLimits)
 	case c.Status.Phase == v1.Running && sameRun(c, o.Server):
 		return do(Rest)
 	case c.Status.Phase != v1.Starting:
-		return do(NoteStarting) // begun from outside, as wanted
+		return do(RecordStarting) // begun from outside, as wanted
 	case o.Matched:
-		return do(NoteRunning)
+		return do(RecordRunning)
 	}
 	return do(AwaitMatch)
 }
@@ -208,10 +208,10 @@ func planRunning(c v1.Container, o Observed) Step {
 // for it. The grace period begins with the signal.
 func planStop(c v1.Container, o Observed) Step {
 	switch {
-	case c.Spec.KillRun > 0 && c.Status.Ran <= c.Spec.KillRun:
+	case c.Spec.KillGeneration > 0 && c.Status.ObservedRun <= c.Spec.KillGeneration:
 		return do(KillServer)
 	case c.Status.Phase != v1.Stopping:
-		return do(NoteStopping)
+		return do(RecordStopping)
 	case o.StopFor >= stopLimit(c):
 		return do(KillServer)
 	case !c.Status.StopSent:
@@ -225,17 +225,17 @@ func planStop(c v1.Container, o Observed) Step {
 func prepare(c v1.Container, o Observed, next Step) Step {
 	switch {
 	case !exists(o.Server):
-		return do(MakeServer)
-	case o.Server.Stamp != c.Spec.Stamp():
+		return do(CreateServer)
+	case o.Server.SpecHash != c.Spec.SpecHash():
 		return do(RemoveServer)
 	case next.Do == StartServer && stopTimeoutDiffers(c.Spec, o.Server):
 		return do(RemoveServer) // no engine changes it in a container that exists
-	case pressed(c) && o.Shed:
+	case underDiskPressure(c) && o.Shed:
 		return do(RemoveServer) // with what it has written outside its volume
 	case limitsDue(c, o.Server):
 		return do(UpdateLimits)
 	case next.Do == Rest && o.Server.ContainerID != c.Status.ContainerID, next.Do == AwaitRetry && c.Status.ContainerID == "":
-		return do(NoteMade)
+		return do(RecordCreated)
 	}
 	return next
 }
@@ -255,9 +255,9 @@ func sameRun(c v1.Container, server runtime.State) bool {
 	return c.Status.StartedAt == nil || c.Status.StartedAt.Equal(server.StartedAt)
 }
 
-// oomToldLate says whether the engine has said only after the end of a run that
+// oomReportedLate says whether the engine has said only after the end of a run that
 // it ran out of memory: on a busy host by some 0.3 s.
-func oomToldLate(c v1.Container, server runtime.State) bool {
+func oomReportedLate(c v1.Container, server runtime.State) bool {
 	return c.Status.Phase == v1.Exit && !c.Status.OOMKilled && server.OOMKilled &&
 		server.ContainerID == c.Status.ContainerID && c.Status.StartedAt != nil && c.Status.StartedAt.Equal(server.StartedAt)
 }
@@ -271,8 +271,8 @@ func vanished(c v1.Container, server runtime.State) bool {
 // causeMatters reports whether something has exited and is to run again if it
 // did not exit by itself, but with the engine.
 func causeMatters(c v1.Container, o Observed) bool {
-	installer := c.Status.Installed != c.Spec.Install && !o.Install.StartedAt.IsZero() && !o.Install.Running
-	server := c.Spec.Power == v1.PowerOn && c.Status.Ran == c.Spec.Run && exists(o.Server) && !o.Server.Running &&
+	installer := c.Status.ObservedInstall != c.Spec.InstallGeneration && !o.Install.StartedAt.IsZero() && !o.Install.Running
+	server := c.Spec.Power == v1.PowerOn && c.Status.ObservedRun == c.Spec.RunGeneration && exists(o.Server) && !o.Server.Running &&
 		(c.Status.Phase == v1.Running || c.Status.Phase == v1.Starting && !startIsPending(c, o.Server))
 	return installer || server
 }
@@ -292,10 +292,10 @@ func otherEngine(c v1.Container, o Observed) bool {
 	return o.Engine != "" && c.Status.Engine != o.Engine
 }
 
-// cutOff reports whether the installer exited with the host or the engine: that
+// interrupted reports whether the installer exited with the host or the engine: that
 // is no verdict about the installation. An exit code of 0 is none either, as an
 // engine that ends asks its containers to exit.
-func cutOff(c v1.Container, o Observed) bool { return lost(c, o, o.InstallLost) }
+func interrupted(c v1.Container, o Observed) bool { return lost(c, o, o.InstallLost) }
 
 // limitsDue says whether a limit is to be changed live. What this engine did
 // not apply to this container once is not tried again, nor does it keep it from

@@ -28,13 +28,13 @@ type row struct {
 // wanted is a container that is installed and wanted on, and has begun its
 // first run, told as running.
 func wanted() v1.Container {
-	spec := v1.ContainerSpec{Image: "i", VolumeID: "v", InstallScript: "true", Install: 1, Run: 1, Power: v1.PowerOn}
+	spec := v1.ContainerSpec{Image: "i", VolumeID: "v", InstallScript: "true", InstallGeneration: 1, RunGeneration: 1, Power: v1.PowerOn}
 	return v1.Container{Meta: v1.Meta{ID: "mc"}, Spec: spec, Status: v1.ContainerStatus{
-		Phase: v1.Running, Installed: 1, InstallBegun: 1, Ran: 1, ContainerID: "a", StartedBefore: t0}}
+		Phase: v1.Running, ObservedInstall: 1, StartedInstall: 1, ObservedRun: 1, ContainerID: "a", StartedBefore: t0}}
 }
 
 func running(c v1.Container) Observed {
-	return Observed{Now: t2, Confirmed: true, Server: runtime.State{ContainerID: "a", Stamp: c.Spec.Stamp(), Running: true, StartedAt: t1}}
+	return Observed{Now: t2, Confirmed: true, Server: runtime.State{ContainerID: "a", SpecHash: c.Spec.SpecHash(), Running: true, StartedAt: t1}}
 }
 
 func check(t *testing.T, rows []row) {
@@ -61,7 +61,7 @@ func none(o *Observed)        { o.Server = runtime.State{} }
 func stopped(o *Observed)     { o.Server.Running = false }
 func unconfirmed(o *Observed) { stopped(o); o.Confirmed = false }
 func fresh(o *Observed)       { o.Server.Running, o.Server.StartedAt = false, time.Time{} }
-func stale(o *Observed)       { o.Server.Running, o.Server.Stamp = false, "old" }
+func stale(o *Observed)       { o.Server.Running, o.Server.SpecHash = false, "old" }
 
 func is(p v1.Phase) func(*v1.ContainerStatus) {
 	return func(s *v1.ContainerStatus) { s.Phase = p }
@@ -77,7 +77,7 @@ func rootPressed(s *v1.ContainerStatus) {
 	s.Conditions = []v1.Condition{{Type: v1.DiskPressure, Status: v1.True, Reason: v1.ReasonRootOverLimit}}
 }
 
-func rootOver(o *Observed) { o.Over, o.Shed = v1.ReasonRootOverLimit, true }
+func rootOver(o *Observed) { o.OverLimit, o.Shed = v1.ReasonRootOverLimit, true }
 
 func off(s *v1.ContainerSpec) { s.Power = v1.PowerOff }
 
@@ -85,63 +85,63 @@ func TestPlanOn(t *testing.T) {
 	check(t, []row{
 		{"it runs as wanted", nil, nil, nil, Rest},
 		{"not told yet", nil, is(v1.Starting), nil, AwaitMatch},
-		{"ready", nil, is(v1.Starting), func(o *Observed) { o.Matched = true }, NoteRunning},
-		{"started from outside after its exit", nil, is(v1.Exit), nil, NoteStarting},
+		{"ready", nil, is(v1.Starting), func(o *Observed) { o.Matched = true }, RecordRunning},
+		{"started from outside after its exit", nil, is(v1.Exit), nil, RecordStarting},
 		{"limits changed", func(s *v1.ContainerSpec) { s.Limits.Memory = 1 << 30 }, nil, func(o *Observed) { o.Server.Live.Memory = 1 << 29 }, UpdateLimits},
 		{"limits that the engine did not apply", func(s *v1.ContainerSpec) { s.Limits.Memory = 1 << 30 }, func(s *v1.ContainerStatus) { s.LimitsRefused = "0/a" }, nil, Rest},
 		{"limits of another container", func(s *v1.ContainerSpec) { s.Limits.Memory = 1 << 30 }, func(s *v1.ContainerStatus) { s.LimitsRefused = "0/b" }, nil, UpdateLimits},
-		{"a stamp alone restarts nothing", nil, nil, func(o *Observed) { o.Server.Stamp = "of another version of berth" }, Rest},
+		{"a stamp alone restarts nothing", nil, nil, func(o *Observed) { o.Server.SpecHash = "of another version of berth" }, Rest},
 		{"paused from outside", nil, nil, func(o *Observed) { o.Server.Paused = true }, Unpause},
-		{"started from outside, made from an older spec", nil, is(v1.Exit), func(o *Observed) { o.Server.Stamp = "old" }, NoteStopping},
-		{"restarted from outside", nil, func(s *v1.ContainerStatus) { s.StartedAt = &t0 }, nil, NoteStarting},
+		{"started from outside, made from an older spec", nil, is(v1.Exit), func(o *Observed) { o.Server.SpecHash = "old" }, RecordStopping},
+		{"restarted from outside", nil, func(s *v1.ContainerStatus) { s.StartedAt = &t0 }, nil, RecordStarting},
 		{"asked to end for want of space, and there is some now", nil, func(s *v1.ContainerStatus) {
-			s.Phase, s.StopNotedAt, s.StopSent = v1.Stopping, t2, true
+			s.Phase, s.StopRecordedAt, s.StopSent = v1.Stopping, t2, true
 		}, nil, AwaitStop},
-		{"restart", func(s *v1.ContainerSpec) { s.Run = 2 }, nil, nil, NoteStopping},
-		{"its old run has ended", func(s *v1.ContainerSpec) { s.Run = 2 }, is(v1.Stopping), stopped, NoteExit},
-		{"and the new one begins", func(s *v1.ContainerSpec) { s.Run = 2 }, is(v1.Exit), stopped, StartServer},
-		{"in a new container if the spec needs one", func(s *v1.ContainerSpec) { s.Run = 2 }, is(v1.Exit), stale, RemoveServer},
-		{"none is there", func(s *v1.ContainerSpec) { s.Run = 2 }, is(v1.Exit), none, MakeServer},
+		{"restart", func(s *v1.ContainerSpec) { s.RunGeneration = 2 }, nil, nil, RecordStopping},
+		{"its old run has ended", func(s *v1.ContainerSpec) { s.RunGeneration = 2 }, is(v1.Stopping), stopped, RecordExit},
+		{"and the new one begins", func(s *v1.ContainerSpec) { s.RunGeneration = 2 }, is(v1.Exit), stopped, StartServer},
+		{"in a new container if the spec needs one", func(s *v1.ContainerSpec) { s.RunGeneration = 2 }, is(v1.Exit), stale, RemoveServer},
+		{"none is there", func(s *v1.ContainerSpec) { s.RunGeneration = 2 }, is(v1.Exit), none, CreateServer},
 		{"an engine's shutdown would leave it too little time", func(s *v1.ContainerSpec) {
-			s.Run, s.Stop.Timeout = 2, v1.Duration(time.Minute)
+			s.RunGeneration, s.Stop.Timeout = 2, v1.Duration(time.Minute)
 		}, is(v1.Exit), stopped, RemoveServer},
-		{"made by a berth that set no time", func(s *v1.ContainerSpec) { s.Run = 2 }, is(v1.Exit), stopped, StartServer},
+		{"made by a berth that set no time", func(s *v1.ContainerSpec) { s.RunGeneration = 2 }, is(v1.Exit), stopped, StartServer},
 		{"the time is rounded up by the engine", func(s *v1.ContainerSpec) {
-			s.Run, s.Stop.Timeout = 2, v1.Duration(59500*time.Millisecond)
+			s.RunGeneration, s.Stop.Timeout = 2, v1.Duration(59500*time.Millisecond)
 		}, is(v1.Exit), func(o *Observed) { stopped(o); o.Server.StopTimeout = time.Minute }, StartServer},
 		{"a changed time restarts nothing", func(s *v1.ContainerSpec) { s.Stop.Timeout = v1.Duration(time.Minute) }, nil, nil, Rest},
 		{"nor makes what rests anew", func(s *v1.ContainerSpec) { s.Stop.Timeout = v1.Duration(time.Minute) }, is(v1.Exit), stopped, Rest},
 		{"start noted, not done", nil, is(v1.Starting), func(o *Observed) { stopped(o); o.Server.StartedAt = t0 }, StartServer},
-		{"start noted, and its container vanished", nil, is(v1.Starting), none, MakeServer},
-		{"start noted, done and over at once", nil, is(v1.Starting), stopped, NoteExit},
-		{"it ended", nil, nil, stopped, NoteExit},
+		{"start noted, and its container vanished", nil, is(v1.Starting), none, CreateServer},
+		{"start noted, done and over at once", nil, is(v1.Starting), stopped, RecordExit},
+		{"it ended", nil, nil, stopped, RecordExit},
 		{"it ended, and the engine may be about to", nil, nil, unconfirmed, AwaitEngine},
 		{"its start, too, was seen by the engine alone", nil, is(v1.Starting), unconfirmed, AwaitEngine},
-		{"it ended as it was asked to", nil, is(v1.Stopping), unconfirmed, NoteExit},
-		{"it ended for another run", func(s *v1.ContainerSpec) { s.Run = 2 }, nil, unconfirmed, NoteExit},
+		{"it ended as it was asked to", nil, is(v1.Stopping), unconfirmed, RecordExit},
+		{"it ended for another run", func(s *v1.ContainerSpec) { s.RunGeneration = 2 }, nil, unconfirmed, RecordExit},
 		{"start noted, not done, and the engine may be about to end", nil, is(v1.Starting), func(o *Observed) { unconfirmed(o); o.Server.StartedAt = t0 }, StartServer},
-		{"the engine restarted and kept it", nil, nil, func(o *Observed) { o.Engine = "next" }, NoteEngine},
+		{"the engine restarted and kept it", nil, nil, func(o *Observed) { o.Engine = "next" }, RecordEngine},
 		{"recorded", nil, func(s *v1.ContainerStatus) { s.Engine = "next" }, func(o *Observed) { o.Engine = "next" }, Rest},
-		{"it vanished", nil, nil, none, NoteExit},
+		{"it vanished", nil, nil, none, RecordExit},
 		{"it ended for good", nil, is(v1.Exit), stopped, Rest},
-		{"made again, not started, after it ended for good and was removed", nil, is(v1.Exit), none, MakeServer},
-		{"killed for a restart", func(s *v1.ContainerSpec) { s.Run, s.KillRun = 2, 1 }, nil, nil, KillServer},
+		{"made again, not started, after it ended for good and was removed", nil, is(v1.Exit), none, CreateServer},
+		{"killed for a restart", func(s *v1.ContainerSpec) { s.RunGeneration, s.KillGeneration = 2, 1 }, nil, nil, KillServer},
 	})
 }
 
 func TestPlanPressure(t *testing.T) {
 	check(t, []row{
-		{"the volume is over its limit", nil, nil, func(o *Observed) { o.Over = v1.ReasonOverLimit }, NotePressure},
-		{"and has been for a moment", nil, pressedSince(t2.Add(-time.Minute)), func(o *Observed) { o.Over = v1.ReasonOverLimit }, AwaitSpace},
-		{"and longer", nil, pressedSince(t2.Add(-time.Minute)), func(o *Observed) { o.Over, o.PressureFor = v1.ReasonOverLimit, 2*time.Minute }, NoteStopping},
-		{"and for long by the host's clock", nil, pressedSince(t0), func(o *Observed) { o.Over, o.Now = v1.ReasonOverLimit, t2.Add(time.Hour) }, AwaitSpace},
-		{"and nothing is started meanwhile", func(s *v1.ContainerSpec) { s.Run = 2 }, func(s *v1.ContainerStatus) {
+		{"the volume is over its limit", nil, nil, func(o *Observed) { o.OverLimit = v1.ReasonOverLimit }, RecordPressure},
+		{"and has been for a moment", nil, pressedSince(t2.Add(-time.Minute)), func(o *Observed) { o.OverLimit = v1.ReasonOverLimit }, AwaitSpace},
+		{"and longer", nil, pressedSince(t2.Add(-time.Minute)), func(o *Observed) { o.OverLimit, o.PressureFor = v1.ReasonOverLimit, 2*time.Minute }, RecordStopping},
+		{"and for long by the host's clock", nil, pressedSince(t0), func(o *Observed) { o.OverLimit, o.Now = v1.ReasonOverLimit, t2.Add(time.Hour) }, AwaitSpace},
+		{"and nothing is started meanwhile", func(s *v1.ContainerSpec) { s.RunGeneration = 2 }, func(s *v1.ContainerStatus) {
 			pressedSince(t2)(s)
 			s.Phase = v1.Exit
-		}, func(o *Observed) { stopped(o); o.Over = v1.ReasonOverLimit }, Rest},
-		{"it is not any more", nil, pressedSince(t2), nil, NotePressure},
-		{"what it wrote outside its volume is too much", nil, pressedSince(t2), rootOver, NotePressure},
-		{"then it has no grace period", nil, rootPressed, rootOver, NoteStopping},
+		}, func(o *Observed) { stopped(o); o.OverLimit = v1.ReasonOverLimit }, Rest},
+		{"it is not any more", nil, pressedSince(t2), nil, RecordPressure},
+		{"what it wrote outside its volume is too much", nil, pressedSince(t2), rootOver, RecordPressure},
+		{"then it has no grace period", nil, rootPressed, rootOver, RecordStopping},
 		{"and little time to stop", func(s *v1.ContainerSpec) { s.Stop.Timeout = v1.Duration(time.Hour) }, func(s *v1.ContainerStatus) {
 			rootPressed(s)
 			s.Phase, s.StopSent = v1.Stopping, true
@@ -157,9 +157,9 @@ func TestPlanRetry(t *testing.T) {
 	check(t, []row{
 		{"not due", nil, due(t2.Add(time.Second)), stopped, AwaitRetry},
 		{"due", nil, due(t2), stopped, StartServer},
-		{"vanished meanwhile", nil, due(t2.Add(time.Second)), none, MakeServer},
+		{"vanished meanwhile", nil, due(t2.Add(time.Second)), none, CreateServer},
 		{"made again after it vanished: no wait", nil, due(t2.Add(time.Second)), func(o *Observed) { fresh(o); o.Server.ContainerID = "b" }, StartServer},
-		{"a new wish waits for nothing", func(s *v1.ContainerSpec) { s.Run = 2 }, due(t2.Add(time.Hour)), stopped, StartServer},
+		{"a new wish waits for nothing", func(s *v1.ContainerSpec) { s.RunGeneration = 2 }, due(t2.Add(time.Hour)), stopped, StartServer},
 		{"kill ends the loop", off, due(t2), stopped, Rest},
 	})
 	c := wanted()
@@ -167,38 +167,38 @@ func TestPlanRetry(t *testing.T) {
 	c.Status.Phase, c.Status.NextRetryAt = v1.Exit, &at
 	o := running(c)
 	o.Server.Running = false
-	require.Equal(t, at, Plan(c, o).LookAt)
+	require.Equal(t, at, Plan(c, o).RequeueAt)
 }
 
 func TestPlanOff(t *testing.T) {
-	killed := func(s *v1.ContainerSpec) { s.Power, s.KillRun = v1.PowerOff, 1 }
-	asked := func(s *v1.ContainerStatus) { s.Phase, s.StopNotedAt, s.StopSent = v1.Stopping, t2, true }
+	killed := func(s *v1.ContainerSpec) { s.Power, s.KillGeneration = v1.PowerOff, 1 }
+	asked := func(s *v1.ContainerStatus) { s.Phase, s.StopRecordedAt, s.StopSent = v1.Stopping, t2, true }
 	check(t, []row{
-		{"stop", off, nil, nil, NoteStopping},
-		{"signal not sent", off, func(s *v1.ContainerStatus) { s.Phase, s.StopNotedAt = v1.Stopping, t2 }, nil, SendStop},
-		{"signal sent", off, func(s *v1.ContainerStatus) { s.Phase, s.StopNotedAt, s.StopSent = v1.Stopping, t2, true }, nil, AwaitStop},
+		{"stop", off, nil, nil, RecordStopping},
+		{"signal not sent", off, func(s *v1.ContainerStatus) { s.Phase, s.StopRecordedAt = v1.Stopping, t2 }, nil, SendStop},
+		{"signal sent", off, func(s *v1.ContainerStatus) { s.Phase, s.StopRecordedAt, s.StopSent = v1.Stopping, t2, true }, nil, AwaitStop},
 		{"the clock went back", off, func(s *v1.ContainerStatus) {
-			s.Phase, s.StopNotedAt, s.StopSent, s.Since = v1.Stopping, t2.Add(time.Hour), true, t2.Add(time.Hour)
+			s.Phase, s.StopRecordedAt, s.StopSent, s.Since = v1.Stopping, t2.Add(time.Hour), true, t2.Add(time.Hour)
 		}, nil, AwaitStop},
-		{"the clock went ahead", off, func(s *v1.ContainerStatus) { s.Phase, s.StopNotedAt, s.StopSent = v1.Stopping, t0, true }, nil, AwaitStop},
+		{"the clock went ahead", off, func(s *v1.ContainerStatus) { s.Phase, s.StopRecordedAt, s.StopSent = v1.Stopping, t0, true }, nil, AwaitStop},
 		{"its time is over", off, asked, func(o *Observed) { o.StopFor = 30 * time.Second }, KillServer},
 		{"its time is nearly over", off, asked, func(o *Observed) { o.StopFor = 30*time.Second - 1 }, AwaitStop},
-		{"asked long ago, and no signal was sent", off, func(s *v1.ContainerStatus) { s.Phase, s.StopNotedAt = v1.Stopping, t0 }, nil, SendStop},
+		{"asked long ago, and no signal was sent", off, func(s *v1.ContainerStatus) { s.Phase, s.StopRecordedAt = v1.Stopping, t0 }, nil, SendStop},
 		{"its time is over, and the engine refused each signal", off, func(s *v1.ContainerStatus) { s.Phase = v1.Stopping }, func(o *Observed) { o.StopFor = time.Minute }, KillServer},
 		{"kill", killed, nil, nil, KillServer},
 		{"kill during a stop", killed, is(v1.Stopping), nil, KillServer},
-		{"dead", off, is(v1.Stopping), stopped, NoteExit},
+		{"dead", off, is(v1.Stopping), stopped, RecordExit},
 		{"told", off, is(v1.Exit), stopped, Rest},
-		{"started from outside", off, is(v1.Exit), nil, NoteStopping},
+		{"started from outside", off, is(v1.Exit), nil, RecordStopping},
 		{"paused: a signal would wait for ever", off, is(v1.Exit), func(o *Observed) { o.Server.Paused = true }, Unpause},
-		{"called off before it began", off, is(v1.Starting), fresh, NoteExit},
-		{"one stands ready for the next start", off, is(v1.Ready), none, MakeServer},
+		{"called off before it began", off, is(v1.Starting), fresh, RecordExit},
+		{"one stands ready for the next start", off, is(v1.Ready), none, CreateServer},
 		{"made from the newest spec", off, is(v1.Ready), stale, RemoveServer},
 	})
 	c := wanted()
 	c.Spec.Power, c.Spec.Stop.Timeout = v1.PowerOff, v1.Duration(time.Minute)
-	c.Status.Phase, c.Status.StopNotedAt, c.Status.StopSent = v1.Stopping, t2, true
-	require.Equal(t, t2.Add(time.Minute), Plan(c, running(c)).LookAt)
+	c.Status.Phase, c.Status.StopRecordedAt, c.Status.StopSent = v1.Stopping, t2, true
+	require.Equal(t, t2.Add(time.Minute), Plan(c, running(c)).RequeueAt)
 }
 
 // That memory ran out may be told after the end; then it is noted, once, and
@@ -209,12 +209,12 @@ func TestPlanOutOfMemory(t *testing.T) {
 	}
 	oom := func(o *Observed) { stopped(o); o.Server.OOMKilled = true }
 	check(t, []row{
-		{"told late", off, ended(false, t1), oom, NoteOOM},
-		{"also while a retry waits", nil, ended(false, t1), oom, NoteOOM},
+		{"told late", off, ended(false, t1), oom, RecordOOM},
+		{"also while a retry waits", nil, ended(false, t1), oom, RecordOOM},
 		{"noted", off, ended(true, t1), oom, Rest},
 		{"of a run that was not told", off, ended(false, t0), oom, Rest},
-		{"of another container", off, ended(false, t1), func(o *Observed) { oom(o); o.Server.ContainerID = "b" }, NoteMade},
-		{"before the end is told", off, func(s *v1.ContainerStatus) { ended(false, t1)(s); s.Phase = v1.Stopping }, oom, NoteExit},
+		{"of another container", off, ended(false, t1), func(o *Observed) { oom(o); o.Server.ContainerID = "b" }, RecordCreated},
+		{"before the end is told", off, func(s *v1.ContainerStatus) { ended(false, t1)(s); s.Phase = v1.Stopping }, oom, RecordExit},
 	})
 }
 
@@ -222,31 +222,31 @@ func TestPlanOutOfMemory(t *testing.T) {
 func TestPlanLastWords(t *testing.T) {
 	check(t, []row{
 		{"its last words are being read", off, is(v1.Stopping), func(o *Observed) { stopped(o); o.Server.FinishedAt = t2.Add(-9 * time.Second) }, AwaitOutput},
-		{"they were read", off, is(v1.Stopping), func(o *Observed) { stopped(o); o.Server.FinishedAt, o.Heard = t2.Add(-9*time.Second), true }, NoteExit},
-		{"they take too long", off, is(v1.Stopping), func(o *Observed) { stopped(o); o.Server.FinishedAt = t2.Add(-10 * time.Second) }, NoteExit},
-		{"it ended by a clock that was ahead", off, is(v1.Stopping), func(o *Observed) { stopped(o); o.Server.FinishedAt = t2.Add(time.Hour) }, NoteExit},
-		{"so of an installer", func(s *v1.ContainerSpec) { s.Install = 2 }, func(s *v1.ContainerStatus) { s.Phase, s.InstallBegun = v1.Installing, 2 }, func(o *Observed) {
+		{"they were read", off, is(v1.Stopping), func(o *Observed) { stopped(o); o.Server.FinishedAt, o.OutputComplete = t2.Add(-9*time.Second), true }, RecordExit},
+		{"they take too long", off, is(v1.Stopping), func(o *Observed) { stopped(o); o.Server.FinishedAt = t2.Add(-10 * time.Second) }, RecordExit},
+		{"it ended by a clock that was ahead", off, is(v1.Stopping), func(o *Observed) { stopped(o); o.Server.FinishedAt = t2.Add(time.Hour) }, RecordExit},
+		{"so of an installer", func(s *v1.ContainerSpec) { s.InstallGeneration = 2 }, func(s *v1.ContainerStatus) { s.Phase, s.StartedInstall = v1.Installing, 2 }, func(o *Observed) {
 			c := wanted()
-			c.Spec.Install = 2
+			c.Spec.InstallGeneration = 2
 			stopped(o)
-			o.Install = runtime.State{ContainerID: "x", Stamp: c.Spec.InstallStamp(), StartedAt: t2, FinishedAt: t2}
+			o.Install = runtime.State{ContainerID: "x", SpecHash: c.Spec.InstallHash(), StartedAt: t2, FinishedAt: t2}
 		}, AwaitOutput},
 	})
 }
 
-func again(s *v1.ContainerSpec) { s.Install = 2 }
+func again(s *v1.ContainerSpec) { s.InstallGeneration = 2 }
 
 func begun(s *v1.ContainerStatus) {
-	s.Phase, s.InstallBegun, s.InstallVolume = v1.Installing, 2, "v"
+	s.Phase, s.StartedInstall, s.InstallVolume = v1.Installing, 2, "v"
 }
 
-// installing is the installer of the second installation, which runs.
+// installStep is the installer of the second installation, which runs.
 func installing(change func(*runtime.State)) func(*Observed) {
 	return func(o *Observed) {
 		o.Server = runtime.State{}
 		c := wanted()
-		c.Spec.Install = 2
-		o.Install = runtime.State{ContainerID: "x", Stamp: c.Spec.InstallStamp(), Running: true, StartedAt: t1}
+		c.Spec.InstallGeneration = 2
+		o.Install = runtime.State{ContainerID: "x", SpecHash: c.Spec.InstallHash(), Running: true, StartedAt: t1}
 		if change != nil {
 			change(&o.Install)
 		}
@@ -255,11 +255,11 @@ func installing(change func(*runtime.State)) func(*Observed) {
 
 func TestPlanInstall(t *testing.T) {
 	check(t, []row{
-		{"the server is stopped first", again, nil, nil, NoteStopping},
-		{"its end is told", again, nil, stopped, NoteExit},
-		{"it is told", again, is(v1.Exit), stopped, NoteInstalling},
+		{"the server is stopped first", again, nil, nil, RecordStopping},
+		{"its end is told", again, nil, stopped, RecordExit},
+		{"it is told", again, is(v1.Exit), stopped, RecordInstalling},
 		{"no image", again, begun, func(o *Observed) { none(o); o.Missing = "i" }, PullImage},
-		{"image", again, begun, none, MakeInstaller},
+		{"image", again, begun, none, CreateInstaller},
 		{"image, and nothing to run", func(s *v1.ContainerSpec) { again(s); s.InstallScript = "" }, begun, none, FinishInstall},
 		{"nothing to run, and all is made", func(s *v1.ContainerSpec) { again(s); s.InstallScript = "" }, begun, stopped, FinishInstall},
 		{"made", again, begun, installing(func(s *runtime.State) { s.Running, s.StartedAt = false, time.Time{} }), StartInstaller},
@@ -277,7 +277,7 @@ func TestPlanInstall(t *testing.T) {
 		}, FinishInstall},
 		{"ended, and an older server stands", again, begun, func(o *Observed) {
 			installing(func(s *runtime.State) { s.Running = false })(o)
-			o.Server = runtime.State{ContainerID: "a", Stamp: "old"}
+			o.Server = runtime.State{ContainerID: "a", SpecHash: "old"}
 		}, RemoveServer},
 		{"ended badly", again, begun, installing(func(s *runtime.State) { s.Running, s.ExitCode = false, 1 }), FinishInstall},
 		{"ended too late", again, begun, installing(func(s *runtime.State) { s.Running, s.FinishedAt = false, t1.Add(time.Hour) }), FinishInstall},
@@ -285,8 +285,8 @@ func TestPlanInstall(t *testing.T) {
 			installing(func(s *runtime.State) { s.Running, s.ExitCode = false, 255 })(o)
 			o.BootID = "next"
 		}, RemoveInstaller},
-		{"an older one runs", again, begun, installing(func(s *runtime.State) { s.Stamp = "old" }), KillInstaller},
-		{"an older one ended", again, begun, installing(func(s *runtime.State) { s.Stamp, s.Running = "old", false }), RemoveInstaller},
+		{"an older one runs", again, begun, installing(func(s *runtime.State) { s.SpecHash = "old" }), KillInstaller},
+		{"an older one ended", again, begun, installing(func(s *runtime.State) { s.SpecHash, s.Running = "old", false }), RemoveInstaller},
 		{"the server was started from outside meanwhile", again, begun, func(o *Observed) { o.Server.Running = true }, KillServer},
 		{"one that is left over runs", nil, func(s *v1.ContainerStatus) { s.Phase, s.InstallID = v1.Ready, "x" }, func(o *Observed) {
 			stopped(o)
@@ -298,12 +298,12 @@ func TestPlanInstall(t *testing.T) {
 		}, RemoveInstaller},
 		{"cleaned up before anything else", nil, func(s *v1.ContainerStatus) { s.Phase, s.InstallID = v1.Ready, "x" }, stopped, RemoveInstaller},
 		{"failed: nothing is started", nil, func(s *v1.ContainerStatus) { s.Phase, s.InstallFailed = v1.Failed, true }, none, Rest},
-		{"failed: nothing stays running", nil, func(s *v1.ContainerStatus) { s.Phase, s.InstallFailed = v1.Failed, true }, nil, NoteStopping},
+		{"failed: nothing stays running", nil, func(s *v1.ContainerStatus) { s.Phase, s.InstallFailed = v1.Failed, true }, nil, RecordStopping},
 	})
 }
 
 // TestPlanInstallEngine: what an installer came to is no verdict if the engine
-// ended it.
+// recordEnd it.
 func TestPlanInstallEngine(t *testing.T) {
 	check(t, []row{
 		{"the engine asked it to exit, and it did with 0", again, func(s *v1.ContainerStatus) { begun(s); s.Engine = "last" }, func(o *Observed) {
@@ -318,7 +318,7 @@ func TestPlanInstallEngine(t *testing.T) {
 			installing(func(s *runtime.State) { s.Running = false })(o)
 			o.Confirmed = false
 		}, AwaitEngine},
-		{"the engine restarted and kept it", again, begun, func(o *Observed) { installing(nil)(o); o.Engine = "next" }, NoteEngine},
+		{"the engine restarted and kept it", again, begun, func(o *Observed) { installing(nil)(o); o.Engine = "next" }, RecordEngine},
 	})
 }
 
@@ -333,7 +333,7 @@ func TestPlanDelete(t *testing.T) {
 		a = Plan(c, o).Do
 		got = append(got, a.String())
 		switch a {
-		case NoteDeleting:
+		case RecordDeleting:
 			c.Status.Phase = v1.Deleting
 		case Unpause:
 			o.Server.Paused = false

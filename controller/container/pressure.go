@@ -30,7 +30,7 @@ type space struct {
 // be none without what was written outside the volume.
 func (r *Reconciler) pressure(c v1.Container, o Observed, s space) (reason string, shed bool) {
 	run := o.Server
-	if exists(o.Install) && c.Status.Installed != c.Spec.Install {
+	if exists(o.Install) && c.Status.ObservedInstall != c.Spec.InstallGeneration {
 		run = o.Install
 	}
 	root, known := r.Roots.of(c.Meta.ID, run)
@@ -54,8 +54,8 @@ func pressure(c v1.Container) string {
 	return ""
 }
 
-// pressed reports whether a container is known to be under disk pressure.
-func pressed(c v1.Container) bool { return pressure(c) != "" }
+// underDiskPressure reports whether a container is known to be under disk pressure.
+func underDiskPressure(c v1.Container) bool { return pressure(c) != "" }
 
 // pressureLimit is how long what runs may make space. What is written outside
 // the volume threatens all containers of the host, and is stopped at once.
@@ -77,30 +77,30 @@ func stopLimit(c v1.Container) time.Duration {
 // installLeft is how long the installer may still run.
 func installLeft(c v1.Container, o Observed) time.Duration {
 	left := installTimeout(c.Spec) - o.InstallFor
-	if pressed(c) {
+	if underDiskPressure(c) {
 		left = min(left, pressureLimit(c)-min(o.PressureFor, o.InstallFor))
 	}
 	return left
 }
 
-// notePressure records that the container is under disk pressure, or no longer.
-func (s step) notePressure() error {
+// recordPressure records that the container is under disk pressure, or no longer.
+func (s step) recordPressure() error {
 	switch {
-	case s.o.Over == "":
-		return s.note(func(st *v1.ContainerStatus, now time.Time) {
+	case s.o.OverLimit == "":
+		return s.record(func(st *v1.ContainerStatus, now time.Time) {
 			set(st, now, v1.DiskPressure, v1.False, "WithinLimit", "the volume is within its limit")
 		}, "the volume is within its limit again")
-	case s.o.Over == v1.ReasonRootOverLimit:
-		return s.notePressed("the container has written more than docker.root_limit outside its volume: it is stopped, and what it wrote there is removed")
+	case s.o.OverLimit == v1.ReasonRootOverLimit:
+		return s.recordPressed("the container has written more than docker.root_limit outside its volume: it is stopped, and what it wrote there is removed")
 	case s.o.Shed:
-		return s.notePressed(fmt.Sprintf("the volume and what the container has written outside it are over the limit: make space, or the container is stopped in %s", pressureGrace))
+		return s.recordPressed(fmt.Sprintf("the volume and what the container has written outside it are over the limit: make space, or the container is stopped in %s", pressureGrace))
 	}
-	return s.notePressed(fmt.Sprintf("the volume is over its limit: make space, or the container is stopped in %s", pressureGrace))
+	return s.recordPressed(fmt.Sprintf("the volume is over its limit: make space, or the container is stopped in %s", pressureGrace))
 }
 
-func (s step) notePressed(text string) error {
-	return s.note(func(st *v1.ContainerStatus, now time.Time) {
+func (s step) recordPressed(text string) error {
+	return s.record(func(st *v1.ContainerStatus, now time.Time) {
 		st.Message = text
-		set(st, now, v1.DiskPressure, v1.True, s.o.Over, text)
+		set(st, now, v1.DiskPressure, v1.True, s.o.OverLimit, text)
 	}, text)
 }

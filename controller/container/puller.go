@@ -66,10 +66,10 @@ func NewPuller(engine ImagePuller, workers int, log *slog.Logger) *Puller {
 		jobs: map[pullKey]*pullJob{}, notify: func(string) {}}
 }
 
-// Want says how far the image is that container id needs, and begins to fetch
+// Request says how far the image is that container id needs, and begins to fetch
 // it. A registry's no is told each id that waited for it once; who asks anew
 // lets it be asked anew. Any other failure stands until its RetryAt.
-func (p *Puller) Want(id, ref string, auth runtime.Auth) Pull {
+func (p *Puller) Request(id, ref string, auth runtime.Auth) Pull {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	key := pullKey{ref, auth}
@@ -85,15 +85,15 @@ func (p *Puller) Want(id, ref string, auth runtime.Auth) Pull {
 		if time.Now().Before(job.state.RetryAt) {
 			return job.state
 		}
-	case job.tell(id):
+	case job.notify(id):
 		return job.state
 	}
 	return p.begin(id, key, job.failures)
 }
 
-// tell says whether id is to be told the end of the pull: once, and of a no also
+// notify says whether id is to be told the end of the pull: once, and of a no also
 // until its RetryAt, so that who asks again and again lets nothing be fetched.
-func (j *pullJob) tell(id string) bool {
+func (j *pullJob) notify(id string) bool {
 	waits, asked := j.waiting[id]
 	if asked {
 		j.waiting[id] = false
@@ -212,7 +212,7 @@ func (p *Puller) NotKept(ref string, auth runtime.Auth) Pull {
 	return job.state
 }
 
-// end records how a pull ended, and when one that failed may begin again.
+// recordExit records how a pull ended, and when one that failed may begin again.
 func (j *pullJob) end(err error) {
 	j.state.Done, j.state.Err = true, err
 	if err != nil {

@@ -7,65 +7,65 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// row is one slot, held by the container h, and what was named.
-func row(t *testing.T) (*Slots, *[]string) {
-	s, named := NewSlots(1), &[]string{}
+// queue is one slot, held by the container h, and what was named.
+func row(t *testing.T) (*Semaphore, *[]string) {
+	s, named := NewSemaphore(1), &[]string{}
 	ended, end := context.WithCancel(t.Context())
 	end()
 	require.NoError(t, s.Source(ended, func(id string) { *named = append(*named, id) }))
-	require.True(t, s.take("h", MakeServer))
+	require.True(t, s.acquire("h", CreateServer))
 	return s, named
 }
 
 func TestASlotIsKeptForWhomItIsGivenTo(t *testing.T) {
 	s, named := row(t)
-	require.False(t, s.take("a", MakeServer))
-	require.False(t, s.take("a", MakeServer), "one place each")
-	s.give()
+	require.False(t, s.acquire("a", CreateServer))
+	require.False(t, s.acquire("a", CreateServer), "one place each")
+	s.release()
 	require.Equal(t, []string{"a"}, *named)
-	require.False(t, s.take("b", StartServer), "it is a's")
-	require.True(t, s.take("a", MakeServer))
-	s.give()
-	require.True(t, s.take("b", StartServer))
-	s.give()
+	require.False(t, s.acquire("b", StartServer), "it is a's")
+	require.True(t, s.acquire("a", CreateServer))
+	s.release()
+	require.True(t, s.acquire("b", StartServer))
+	s.release()
 	require.Equal(t, []string{"a", "b"}, *named)
-	require.True(t, s.take("c", MakeServer), "nobody waits")
+	require.True(t, s.acquire("c", CreateServer), "nobody waits")
 }
 
 func TestWhatCanStartComesFirst(t *testing.T) {
 	s, named := row(t)
 	for _, id := range []string{"a", "b"} {
-		require.False(t, s.take(id, FinishInstall))
+		require.False(t, s.acquire(id, FinishInstall))
 	}
 	for _, id := range []string{"c", "d"} {
-		require.False(t, s.take(id, StartServer))
+		require.False(t, s.acquire(id, StartServer))
 	}
 	for _, id := range []string{"c", "d", "a", "b"} {
-		s.give()
+		s.release()
 		require.Equal(t, id, (*named)[len(*named)-1])
-		require.True(t, s.take(id, MakeServer))
+		require.True(t, s.acquire(id, CreateServer))
 	}
 }
 
 func TestASlotThatIsNotTakenIsPassedOn(t *testing.T) {
 	s, named := row(t)
-	require.False(t, s.take("gone", StartServer))
-	require.False(t, s.take("b", StartServer))
-	s.give()
-	s.pass("b") // for which none is kept
+	require.False(t, s.acquire("gone", StartServer))
+	require.False(t, s.acquire("b", StartServer))
+	s.release()
+	s.handOver("b") // for which none is kept
 	require.Equal(t, []string{"gone"}, *named)
-	s.pass("gone")
+	s.handOver("gone")
 	require.Equal(t, []string{"gone", "b"}, *named)
-	s.pass("b")
-	require.True(t, s.take("c", StartServer), "free again")
-	require.False(t, s.take("d", StartServer), "and one only")
+	s.handOver("b")
+	require.True(t, s.acquire("c", StartServer), "free again")
+	require.False(t, s.acquire("d", StartServer), "and one only")
 }
 
 func TestWhoIsNamedBeforeTheSourceRunsIsToldThen(t *testing.T) {
-	s := NewSlots(1)
-	require.True(t, s.take("h", StartServer))
-	require.False(t, s.take("a", StartServer))
-	s.give()
+	s := NewSemaphore(1)
+	require.True(t, s.acquire("h", StartServer))
+	require.False(t, s.acquire("a", StartServer))
+	s.release()
 	var named []string
 	ended, end := context.WithCancel(t.Context())
 	end()

@@ -65,7 +65,7 @@ func common(c v1.Container, volume string) runtime.Spec {
 
 func serverSpec(c v1.Container, volume string) runtime.Spec {
 	spec, s := common(c, volume), c.Spec
-	spec.Name, spec.Stamp = serverName(c.Meta.ID), s.Stamp()
+	spec.Name, spec.SpecHash = serverName(c.Meta.ID), s.SpecHash()
 	spec.Image, spec.Command = s.Image, command(s.StartupCommand)
 	spec.TTY, spec.Labels, spec.StopSignal = s.TTY, s.Labels, s.Stop.Signal
 	if s.Workdir != "" {
@@ -83,7 +83,7 @@ func serverSpec(c v1.Container, volume string) runtime.Spec {
 
 func installerSpec(c v1.Container, volume string) runtime.Spec {
 	spec, s := common(c, volume), c.Spec
-	spec.Name, spec.Stamp = installerName(c.Meta.ID), s.InstallStamp()
+	spec.Name, spec.SpecHash = installerName(c.Meta.ID), s.InstallHash()
 	spec.Image, spec.Command = installImage(s), []string{"/bin/sh", "-c", strings.ReplaceAll(s.InstallScript, "\r\n", "\n")}
 	return spec
 }

@@ -4,13 +4,13 @@ import "time"
 
 // Step is one move toward the spec, or a wait.
 type Step struct {
-	Do     Action
-	LookAt time.Time // of a wait: look again then, if no signal came before
+	Do        Action
+	RequeueAt time.Time // of a wait: look again then, if no signal came before
 }
 
 func do(a Action) Step { return Step{Do: a} }
 
-func await(a Action, at time.Time) Step { return Step{Do: a, LookAt: at} }
+func await(a Action, at time.Time) Step { return Step{Do: a, RequeueAt: at} }
 
 // Action is what a Step does.
 type Action uint8
@@ -19,42 +19,42 @@ type Action uint8
 const (
 	Rest Action = iota // nothing to do until something changes
 
-	NoteInstalling  // an installation is wanted: say so
-	PullImage       // the image is not on the host
-	MakeInstaller   // make the install container
-	StartInstaller  // start it
-	AwaitInstall    // it runs
-	KillInstaller   // it took too long, or is not wanted any more
-	FinishInstall   // it has ended: make the server container, and note how it ended
-	RemoveInstaller // it is of no more use
+	RecordInstalling // an installation is wanted: say so
+	PullImage        // the image is not on the host
+	CreateInstaller  // make the install container
+	StartInstaller   // start it
+	AwaitInstall     // it runs
+	KillInstaller    // it took too long, or is not wanted any more
+	FinishInstall    // it has ended: make the server container, and note how it ended
+	RemoveInstaller  // it is of no more use
 
-	MakeServer   // make the server container
-	NoteMade     // it stands ready: show its id
-	RemoveServer // it was made from an older spec
-	UpdateLimits // change its limits live
+	CreateServer  // make the server container
+	RecordCreated // it stands ready: show its id
+	RemoveServer  // it was made from an older spec
+	UpdateLimits  // change its limits live
 
-	StartServer  // note the start, then try it
-	NoteEngine   // it runs on under another instance of the engine: record that
-	NoteStarting // it was started from outside, as wanted
-	AwaitMatch   // it runs, and has not matched its start pattern
-	NoteRunning  // it has
-	Unpause      // it was paused from outside
+	StartServer    // record the start, then try it
+	RecordEngine   // it runs on under another instance of the engine: record that
+	RecordStarting // it was started from outside, as wanted
+	AwaitMatch     // it runs, and has not matched its start pattern
+	RecordRunning  // it has
+	Unpause        // it was paused from outside
 
-	NoteStopping // it must end: say so
-	SendStop     // send the signal or the command
-	AwaitStop    // it was asked to end
-	AwaitEngine  // it has exited, and the engine may be about to end
-	AwaitOutput  // it has ended, and its last output is being read
-	KillServer   // end it without grace
-	NoteExit     // it has ended: note how
-	NoteOOM      // it ran out of memory, as the engine says now
-	AwaitRetry   // it will be started again
+	RecordStopping // it must end: say so
+	SendStop       // send the signal or the command
+	AwaitStop      // it was asked to end
+	AwaitEngine    // it has exited, and the engine may be about to end
+	AwaitOutput    // it has ended, and its last output is being read
+	KillServer     // recordExit it without grace
+	RecordExit     // it has ended: note how
+	RecordOOM      // it ran out of memory, as the engine says now
+	AwaitRetry     // it will be started again
 
-	NotePressure // the volume is over its limit, or no longer: say so
-	AwaitSpace   // it is, and what runs has a grace
+	RecordPressure // the volume is over its limit, or no longer: say so
+	AwaitSpace     // it is, and what runs has a grace
 
-	NoteDeleting // it is to go: say so
-	Forget       // nothing is left on the host: purge the object
+	RecordDeleting // it is to go: say so
+	Forget         // nothing is left on the host: purge the object
 )
 
 var actionNames = [...]string{

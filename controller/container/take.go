@@ -17,28 +17,28 @@ type step struct {
 	o Observed
 }
 
-// takeIfFree takes a step that needs a slot only when there is one. What was made
+// takeWithPermit takes a step that needs a slot only when there is one. What was made
 // and is to run is started with the same slot.
-func (s step) takeIfFree(ctx context.Context, next Step) (controller.Result, error) {
-	if !next.Do.heavy() {
+func (s step) takeWithPermit(ctx context.Context, next Step) (controller.Result, error) {
+	if !next.Do.expensive() {
 		return s.take(ctx, next)
 	}
-	if !s.Slots.take(s.c.Meta.ID, next.Do) {
+	if !s.Semaphore.acquire(s.c.Meta.ID, next.Do) {
 		return queued, nil // until it is named
 	}
-	defer s.Slots.give()
+	defer s.Semaphore.release()
 	res, err := s.take(ctx, next)
-	if err != nil || !res.Again || !next.Do.makes() {
+	if err != nil || !res.Requeue || !next.Do.creates() {
 		return res, err
 	}
 	s, next, err = s.next(ctx, s.c.Meta.ID)
 	if err != nil || !next.Do.starts() {
-		return again, err
+		return requeue, err
 	}
 	return s.take(ctx, next)
 }
 
-// take acts on one step and records what came of it.
+// acquire acts on one step and records what came of it.
 func (s step) take(ctx context.Context, next Step) (controller.Result, error) {
 	res, err := s.act(ctx, next)
 	if err == nil || ctx.Err() != nil {
@@ -51,35 +51,35 @@ func (s step) take(ctx context.Context, next Step) (controller.Result, error) {
 func (s step) act(ctx context.Context, next Step) (controller.Result, error) {
 	switch next.Do {
 	case Rest, AwaitMatch:
-		return settled, s.seen()
+		return settled, s.markObserved()
 	case AwaitInstall, AwaitStop, AwaitRetry, AwaitSpace:
-		return lookAfter(next.LookAt.Sub(s.o.Now)), s.seen()
+		return requeueAfter(next.RequeueAt.Sub(s.o.Now)), s.markObserved()
 	case AwaitEngine: // neither a success nor a failure of the container's
-		return waitFor(next.LookAt.Sub(s.o.Now)), nil
+		return waitFor(next.RequeueAt.Sub(s.o.Now)), nil
 	case AwaitOutput: // the phase is that of a run that is over: it must not pass for what the spec came to
-		return lookAfter(next.LookAt.Sub(s.o.Now)), nil
-	case NoteInstalling, PullImage, MakeInstaller, StartInstaller, KillInstaller, FinishInstall, RemoveInstaller:
-		return installing{s}.take(ctx, next.Do)
-	case NoteStopping, SendStop, KillServer, NoteExit, NoteOOM:
-		return ending{s}.take(ctx, next.Do)
-	case NotePressure:
-		return again, s.notePressure()
-	case NoteDeleting:
-		return again, s.note(phase(v1.Deleting))
+		return requeueAfter(next.RequeueAt.Sub(s.o.Now)), nil
+	case RecordInstalling, PullImage, CreateInstaller, StartInstaller, KillInstaller, FinishInstall, RemoveInstaller:
+		return installStep{s}.take(ctx, next.Do)
+	case RecordStopping, SendStop, KillServer, RecordExit, RecordOOM:
+		return exitStep{s}.take(ctx, next.Do)
+	case RecordPressure:
+		return requeue, s.recordPressure()
+	case RecordDeleting:
+		return requeue, s.record(phase(v1.Deleting))
 	case Forget:
 		return settled, s.forget(ctx)
 	}
-	return serving{s}.take(ctx, next.Do)
+	return serverStep{s}.take(ctx, next.Do)
 }
 
-// seen records that the newest spec was observed, and that no step fails.
-func (s step) seen() error {
+// markObserved records that the newest spec was observed, and that no step fails.
+func (s step) markObserved() error {
 	failed := v1.FindCondition(s.c.Status.Conditions, v1.Reconciled)
 	over := failed.Status == v1.False
 	if s.c.Status.ObservedGeneration == s.c.Meta.Generation && !over {
 		return nil
 	}
-	return s.note(func(st *v1.ContainerStatus, _ time.Time) {
+	return s.record(func(st *v1.ContainerStatus, _ time.Time) {
 		if !over || s.c.Status.Message != failed.Message {
 			st.Message = s.c.Status.Message
 		}

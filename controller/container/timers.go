@@ -58,7 +58,7 @@ func (t *Timers) elapsed(id string, kind timerKind, of time.Time) time.Duration 
 	return 0
 }
 
-// end forgets a timer.
+// recordExit forgets a timer.
 func (t *Timers) end(id string, kind timerKind) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -73,9 +73,9 @@ func (r *Reconciler) observeTimers(c v1.Container, o *Observed) {
 	case st.Phase != v1.Stopping:
 		r.Timers.end(id, stopTimer)
 	case st.StopSent:
-		r.Timers.begin(id, stopTimer, st.StopNotedAt)
+		r.Timers.begin(id, stopTimer, st.StopRecordedAt)
 	}
-	o.StopFor = r.Timers.elapsed(id, stopTimer, st.StopNotedAt)
+	o.StopFor = r.Timers.elapsed(id, stopTimer, st.StopRecordedAt)
 	if o.Install.Running {
 		r.Timers.begin(id, installTimer, o.Install.StartedAt)
 	}
@@ -84,7 +84,7 @@ func (r *Reconciler) observeTimers(c v1.Container, o *Observed) {
 	}
 	o.InstallFor = r.Timers.elapsed(id, installTimer, o.Install.StartedAt)
 	since := v1.FindCondition(st.Conditions, v1.DiskPressure).Since
-	if pressed(c) {
+	if underDiskPressure(c) {
 		r.Timers.begin(id, pressureTimer, since)
 	} else {
 		r.Timers.end(id, pressureTimer)

@@ -42,7 +42,7 @@ func TestAVolumeIsHeldUntilItsServerIsGone(t *testing.T) {
 				w.installed(nil)
 				w.wish(on)
 				agree := w.refuse(op, server, runtime.ErrUnavailable)
-				w.wish(func(s *v1.ContainerSpec) { toW(s); s.Run++ })
+				w.wish(func(s *v1.ContainerSpec) { toW(s); s.RunGeneration++ })
 				if op == "create" { // then nothing is left that has it mounted
 					require.Empty(t, w.engine.State(server).ContainerID)
 					require.NoError(t, intent.DeleteVolume(w.store, "v"))

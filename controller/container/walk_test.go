@@ -121,7 +121,7 @@ func (w *walker) act(id string) {
 }
 
 func (w *walker) apply(id string) {
-	_, _ = intent.ApplyContainer(w.store, intent.Policy{}, id, intent.Wish{Spec: v1.ContainerSpec{
+	_, _ = intent.ApplyContainer(w.store, intent.Policy{}, id, intent.ApplyRequest{Spec: v1.ContainerSpec{
 		Image: w.pick("i", "i", "j"), InstallImage: w.pick("", "", "j"), VolumeID: w.pick(w.volumes...), InstallScript: w.pick("", "true"),
 		Workdir: w.pick("", "/a", "/b"), Limits: v1.Limits{Memory: int64(w.IntN(3)) << 26}, Power: v1.Power(w.pick("", "running", "stopped")),
 		RestartPolicy: v1.RestartPolicy{Mode: v1.RestartOnFailure}}}, intent.ApplyOptions{})
@@ -192,10 +192,10 @@ func (w *walker) checkRest(id string) {
 	is := func(kind string) string { return v1.FindCondition(st.Conditions, kind).Status }
 	ended := st.Phase == v1.Exit && st.ExitCode != nil && *st.ExitCode == 0 && st.NextRetryAt == nil
 	rules := map[string]bool{
-		"its newest spec was seen":            st.ObservedGeneration == c.Meta.Generation && st.Installed == c.Spec.Install,
-		"it runs only if asked":               !server.Running || on && !st.InstallFailed && st.Ran == c.Spec.Run,
-		"it runs, or has ended well":          server.Running || !on || st.InstallFailed || ended && st.Ran == c.Spec.Run,
-		"it is made as asked":                 st.InstallFailed || server.Stamp == c.Spec.Stamp() && server.Live.Memory == c.Spec.Limits.Memory,
+		"its newest spec was seen":            st.ObservedGeneration == c.Meta.Generation && st.ObservedInstall == c.Spec.InstallGeneration,
+		"it runs only if asked":               !server.Running || on && !st.InstallFailed && st.ObservedRun == c.Spec.RunGeneration,
+		"it runs, or has ended well":          server.Running || !on || st.InstallFailed || ended && st.ObservedRun == c.Spec.RunGeneration,
+		"it is made as asked":                 st.InstallFailed || server.SpecHash == c.Spec.SpecHash() && server.Live.Memory == c.Spec.Limits.Memory,
 		"it is said to run if it runs":        server.Running == (st.Phase == v1.Running) && !server.Paused,
 		"it is the run that is told":          !server.Running || st.StartedAt != nil && st.StartedAt.Equal(server.StartedAt),
 		"its id is the engine's":              st.InstallFailed || st.ContainerID == server.ContainerID,

@@ -35,7 +35,7 @@ type console struct {
 
 func (c *console) Follow(runtime.Target)                       {}
 func (c *console) Matched(string, string, time.Time) bool      { return !c.held }
-func (c *console) Heard(runtime.Target) bool                   { return !c.unread }
+func (c *console) OutputComplete(runtime.Target) bool          { return !c.unread }
 func (c *console) Drain(context.Context, runtime.Target) error { return nil }
 func (c *console) Forget(context.Context, string) error {
 	if c.forgot != nil {
@@ -78,9 +78,9 @@ func newWorld(t *testing.T) *world {
 	c := &console{engine: e}
 	return &world{t: t, store: s, engine: e, console: c, rec: &container.Reconciler{
 		Store: s, Engine: e, Console: c, Log: log,
-		Pulls:   container.NewPuller(e, 2, log),
-		Orphans: &container.Orphans{Grace: time.Minute, Log: log},
-		Slots:   container.NewSlots(4), Mounts: &pins{}, Outage: &container.Outage{}, Timers: &container.Timers{}, Now: time.Now,
+		Pulls:     container.NewPuller(e, 2, log),
+		Orphans:   &container.Orphans{Grace: time.Minute, Log: log},
+		Semaphore: container.NewSemaphore(4), Mounts: &pins{}, Outage: &container.Outage{}, Timers: &container.Timers{}, Now: time.Now,
 		Crash:  container.CrashBackOff{Initial: 10 * time.Second, Max: 5 * time.Minute, ResetAfter: 10 * time.Minute},
 		BootID: "boot", Volume: func(id string) string { return "/volumes/" + id },
 		Auth: func(string) runtime.Auth { return runtime.Auth{} },
@@ -101,10 +101,10 @@ func live(t *testing.T, test func(w *world)) {
 func (w *world) run() (stop func()) {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	loop := &controller.Loop{Name: "container", Reconciler: w.rec, Failed: w.rec.Failed, Workers: 8, Log: w.rec.Log,
-		BackOff: controller.BackOff(500*time.Millisecond, 5*time.Minute),
-		Wish:    []controller.Source{store.Containers.Source(w.store, store.SpecChanged)},
-		Watch:   []controller.Source{container.Watch(w.engine, w.rec.Outage, func() {}), controller.Every(time.Minute, store.Containers.Lister(w.store))},
-		Awaited: []controller.Source{w.rec.Pulls.Source, w.rec.Slots.Source}}
+		BackOff:      controller.BackOff(500*time.Millisecond, 5*time.Minute),
+		DesiredState: []controller.Source{store.Containers.Source(w.store, store.SpecChanged)},
+		Watch:        []controller.Source{container.Watch(w.engine, w.rec.Outage, func() {}), controller.Every(time.Minute, store.Containers.Lister(w.store))},
+		Awaited:      []controller.Source{w.rec.Pulls.Source, w.rec.Semaphore.Source}}
 	if w.rec.Roots != nil {
 		loop.Watch = append(loop.Watch, w.rec.Roots.Source())
 	}
@@ -127,7 +127,7 @@ func (w *world) refuse(op string, n runtime.Name, err error) (agree func()) {
 
 func (w *world) create(change func(*v1.ContainerSpec)) {
 	w.t.Helper()
-	spec := v1.ContainerSpec{Image: "i", VolumeID: "v", InstallScript: "true", Install: 1, Power: v1.PowerOff,
+	spec := v1.ContainerSpec{Image: "i", VolumeID: "v", InstallScript: "true", InstallGeneration: 1, Power: v1.PowerOff,
 		RestartPolicy: v1.RestartPolicy{Mode: v1.RestartOnFailure}}
 	if change != nil {
 		change(&spec)
@@ -157,8 +157,8 @@ func (w *world) wishOf(id string, change func(*v1.ContainerSpec)) {
 	synctest.Wait()
 }
 
-func on(s *v1.ContainerSpec)   { s.Power = v1.PowerOn; s.Run++ }
-func kill(s *v1.ContainerSpec) { s.Power, s.KillRun = v1.PowerOff, s.Run }
+func on(s *v1.ContainerSpec)   { s.Power = v1.PowerOn; s.RunGeneration++ }
+func kill(s *v1.ContainerSpec) { s.Power, s.KillGeneration = v1.PowerOff, s.RunGeneration }
 
 // get is the container's record once nothing moves any more.
 func (w *world) get() v1.Container {
@@ -185,7 +185,7 @@ func (w *world) gone() bool {
 	return errors.Is(w.store.View(func(tx *store.Tx) error { _, err := store.Containers.Get(tx, "mc"); return err }), store.ErrNotFound)
 }
 
-// told is every state event so far.
+// reported is every state event so far.
 func (w *world) told() (phases []string) {
 	w.t.Helper()
 	return w.events(v1.EventState)

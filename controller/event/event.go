@@ -50,5 +50,5 @@ func (r *reconciler) Reconcile(context.Context, string) (controller.Result, erro
 	if removed > 0 {
 		r.log.Debug("old transitions were removed", "count", removed)
 	}
-	return controller.Result{After: period}, err
+	return controller.Result{RequeueAfter: period}, err
 }

@@ -10,8 +10,8 @@ import (
 	"berth/store"
 )
 
-// noteChunk is how many pools are noted in one update. A status may take 11 KiB.
-const noteChunk = 64
+// recordChunk is how many pools are noted in one update. A status may take 11 KiB.
+const recordChunk = 64
 
 // outcome is what a sync says about every pool of its family.
 type outcome struct {
@@ -40,14 +40,14 @@ func outcomeOf(err error) outcome {
 	return outcome{state: v1.FirewallPending, reason: err.Error(), err: err}
 }
 
-// note stores the outcome with every pool, and forgets the pools that are
+// record stores the outcome with every pool, and forgets the pools that are
 // empty, and were when the rules were made of them.
-func (r *reconciler) note(pools []v1.Pool, o outcome) error {
-	for chunk := range slices.Chunk(pools, noteChunk) {
+func (r *reconciler) record(pools []v1.Pool, o outcome) error {
+	for chunk := range slices.Chunk(pools, recordChunk) {
 		told := false
 		err := r.store.Update(func(tx *store.Tx) error {
 			for _, p := range chunk {
-				changed, err := noteOne(tx, p, o)
+				changed, err := recordOne(tx, p, o)
 				if err != nil {
 					return err
 				}
@@ -65,9 +65,9 @@ func (r *reconciler) note(pools []v1.Pool, o outcome) error {
 	return nil
 }
 
-// noteOne says whether the state or the reason is a new one. synced is the pool
+// recordOne says whether the state or the reason is a new one. synced is the pool
 // as it was when the rules were made of it; it may have changed since.
-func noteOne(tx *store.Tx, synced v1.Pool, o outcome) (changed bool, err error) {
+func recordOne(tx *store.Tx, synced v1.Pool, o outcome) (changed bool, err error) {
 	now, err := store.Pools.Get(tx, synced.Meta.ID)
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil

@@ -65,17 +65,17 @@ func New(o Options) *controller.Loop {
 		Watch: []controller.Source{controller.Every(o.Resync, func() ([]string, error) {
 			return []string{keyV4, keyV6}, nil
 		})},
-		Wish:    []controller.Source{wishes(o.Store)},
-		Workers: 1,
-		BackOff: o.BackOff,
-		Log:     o.Log,
-		Metrics: o.Metrics,
+		DesiredState: []controller.Source{desiredState(o.Store)},
+		Workers:      1,
+		BackOff:      o.BackOff,
+		Log:          o.Log,
+		Metrics:      o.Metrics,
 	}
 }
 
-// wishes names both families, and then the family of each pool that changes. At
+// desiredState names both families, and then the family of each pool that changes. At
 // the start there may be rules and no pool.
-func wishes(s *store.Store) controller.Source {
+func desiredState(s *store.Store) controller.Source {
 	return func(ctx context.Context, notify func(string)) error {
 		notify(keyV4)
 		notify(keyV6)
@@ -110,7 +110,7 @@ func (r *reconciler) Reconcile(ctx context.Context, key string) (controller.Resu
 		r.metrics.Repaired(driftKind)
 		r.log.Warn("firewall rules were changed behind berth's back, and put right", "family", key)
 	}
-	if noteErr := r.note(pools, outcomeOf(err)); noteErr != nil {
+	if noteErr := r.record(pools, outcomeOf(err)); noteErr != nil {
 		return controller.Result{}, errors.Join(err, noteErr)
 	}
 	var refusal Refusal

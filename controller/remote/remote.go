@@ -24,7 +24,7 @@ const (
 	longestWait  = 5 * time.Minute  // between two tries
 	slowWait     = 30 * time.Second // at least, where only an operator can help
 	longestAsked = time.Hour        // that Retry-After may ask for
-	lookAgain    = time.Second      // at the settings, while there is nothing else to do
+	requeueAfter = time.Second      // at the settings, while there is nothing else to do
 	freeRefusals = 3                // transitions parked in a row before each costs a slow wait
 )
 
@@ -91,7 +91,7 @@ func (s *Sender) step(ctx context.Context) (time.Duration, error) {
 	target := s.settings().Remote
 	s.follow(target)
 	if !target.Enabled {
-		return lookAgain, nil
+		return requeueAfter, nil
 	}
 	b, err := s.next()
 	if err != nil {
@@ -104,7 +104,7 @@ func (s *Sender) step(ctx context.Context) (time.Duration, error) {
 	if ctx.Err() != nil {
 		return 0, nil // it is sent again
 	}
-	return s.settle(b, v)
+	return s.handle(b, v)
 }
 
 // follow begins anew when the settings have changed.
@@ -126,7 +126,7 @@ func (s *Sender) node(target v1.RemoteConfig) string {
 
 // pause waits, but not longer than the settings stay as they are.
 func (s *Sender) pause(ctx context.Context, wait time.Duration) {
-	tick := time.NewTicker(lookAgain)
+	tick := time.NewTicker(requeueAfter)
 	defer tick.Stop()
 	for until := time.Now().Add(wait); time.Now().Before(until); {
 		select {
@@ -145,7 +145,7 @@ func (s *Sender) pause(ctx context.Context, wait time.Duration) {
 // await returns when there is a transition after seq, and at the latest when it
 // is time to look at the settings.
 func (s *Sender) await(ctx context.Context, seq uint64) error {
-	ctx, cancel := context.WithTimeout(ctx, lookAgain)
+	ctx, cancel := context.WithTimeout(ctx, requeueAfter)
 	defer cancel()
 	for _, err := range s.store.Events(ctx, seq) {
 		if errors.Is(err, store.ErrCompacted) {

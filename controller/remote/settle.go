@@ -4,8 +4,8 @@ import (
 	"time"
 )
 
-// settle draws the consequences of an answer, and says how long to wait.
-func (s *Sender) settle(b batch, v verdict) (time.Duration, error) {
+// handle draws the consequences of an answer, and says how long to wait.
+func (s *Sender) handle(b batch, v verdict) (time.Duration, error) {
 	switch {
 	case v.reason == accepted:
 		return 0, s.accepted(b)

@@ -68,7 +68,7 @@ func (r *reconciler) Reconcile(context.Context, string) (controller.Result, erro
 	for {
 		ended, next, err := r.look()
 		if err != nil || len(ended) == 0 {
-			return controller.Result{After: next}, err
+			return controller.Result{RequeueAfter: next}, err
 		}
 		for ids := range slices.Chunk(ended, chunk) {
 			err := r.store.Update(func(tx *store.Tx) error { return r.purge(tx, ids) })

@@ -107,7 +107,7 @@ func TestTheNextLookIsAtTheNextExpiry(t *testing.T) {
 			mint(t, s, fmt.Sprint(row.ttl), row.ttl)
 			got, err := r.Reconcile(t.Context(), key)
 			require.NoError(t, err)
-			require.Equal(t, row.after, got.After)
+			require.Equal(t, row.after, got.RequeueAfter)
 		}
 	})
 }

@@ -27,7 +27,7 @@ func (u *Uses) Source() controller.Source {
 	source := store.Containers.Source(u.store, store.SpecChanged, store.Purged)
 	return func(ctx context.Context, notify func(string)) error {
 		return source(ctx, func(id string) {
-			before, after := u.look(id)
+			before, after := u.observe(id)
 			for _, volume := range []string{before, after} {
 				if volume != "" {
 					notify(volume)
@@ -37,8 +37,8 @@ func (u *Uses) Source() controller.Source {
 	}
 }
 
-// look reads one container. An error of the store leaves what was known.
-func (u *Uses) look(id string) (before, after string) {
+// observe reads one container. An error of the store leaves what was known.
+func (u *Uses) observe(id string) (before, after string) {
 	err := u.store.View(func(tx *store.Tx) error {
 		c, err := store.Containers.Get(tx, id)
 		after = c.Spec.VolumeID

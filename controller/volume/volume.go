@@ -50,9 +50,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, id string) (controller.Resul
 	r.Directories.SetLimit(id, limit, v.Status.Usage())
 	condition, err := r.directory(v)
 	if err != nil {
-		return settled, errors.Join(err, r.note(id, condition))
+		return settled, errors.Join(err, r.record(id, condition))
 	}
-	return settled, r.note(id, condition)
+	return settled, r.record(id, condition)
 }
 
 // load returns a volume and its limit in bytes.
@@ -90,8 +90,8 @@ func (r *Reconciler) directory(v v1.Volume) (v1.Condition, error) {
 	return c, err
 }
 
-// note keeps what was found out. What is known already is not written again.
-func (r *Reconciler) note(id string, c v1.Condition) error {
+// record keeps what was found out. What is known already is not written again.
+func (r *Reconciler) record(id string, c v1.Condition) error {
 	return r.Store.Update(func(tx *store.Tx) error {
 		return store.Volumes.SetStatus(tx, id, func(s *v1.VolumeStatus) {
 			s.Created = s.Created || c.Status == v1.True
@@ -106,7 +106,7 @@ func (r *Reconciler) note(id string, c v1.Condition) error {
 // is left that uses it, and then the record.
 func (r *Reconciler) remove(ctx context.Context, id string) (controller.Result, error) {
 	if r.Uses.any(id) {
-		return controller.Result{Waiting: true, After: userWait}, nil
+		return controller.Result{Waiting: true, RequeueAfter: userWait}, nil
 	}
 	// The engine decides: a container may be there that no record knows.
 	by, err := r.Mounted(ctx, id)
@@ -120,7 +120,7 @@ func (r *Reconciler) remove(ctx context.Context, id string) (controller.Result, 
 	defer cancel()
 	err = r.Directories.Remove(slice, id)
 	if err != nil && slice.Err() != nil && ctx.Err() == nil {
-		return controller.Result{Again: true}, nil
+		return controller.Result{Requeue: true}, nil
 	}
 	if err != nil {
 		return settled, err

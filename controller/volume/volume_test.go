@@ -111,9 +111,9 @@ func live(t *testing.T, test func(w *world)) {
 		uses := volume.NewUses(s)
 		scanner := &volume.Scanner{Store: s, Directories: w.disk, Log: log}
 		l := &controller.Loop{Name: "volume", Workers: 2, Log: log, BackOff: controller.BackOff(time.Second, time.Minute),
-			Reconciler: &volume.Reconciler{Store: s, Directories: w.disk, Uses: uses, Mounted: w.disk.mounted},
-			Wish:       []controller.Source{store.Volumes.Source(s, store.SpecChanged)},
-			Watch:      []controller.Source{uses.Source(), scanner.Source(), controller.Every(time.Minute, store.Volumes.Lister(s))}}
+			Reconciler:   &volume.Reconciler{Store: s, Directories: w.disk, Uses: uses, Mounted: w.disk.mounted},
+			DesiredState: []controller.Source{store.Volumes.Source(s, store.SpecChanged)},
+			Watch:        []controller.Source{uses.Source(), scanner.Source(), controller.Every(time.Minute, store.Volumes.Lister(s))}}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); l.Run(ctx) }()

@@ -96,7 +96,7 @@ func probed(t *testing.T, config docker.Config, image string, gateway func() str
 	require.NoError(t, err)
 	defer e.Close()
 	volume, name := t.TempDir(), runtime.Name{ID: "mc", Role: runtime.Server}
-	_, err = e.Create(t.Context(), runtime.Spec{Name: name, Stamp: "1", Image: image, Command: []string{"/bin/sh", "/home/container/probe"},
+	_, err = e.Create(t.Context(), runtime.Spec{Name: name, SpecHash: "1", Image: image, Command: []string{"/bin/sh", "/home/container/probe"},
 		Mounts: []runtime.Mount{{Source: volume, Target: "/home/container"}}, Workdir: "/home/container"})
 	require.NoError(t, err)
 	script := strings.ReplaceAll(probe, "GATEWAY", gateway())

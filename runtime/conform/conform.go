@@ -130,7 +130,7 @@ func Run(t *testing.T, h *Harness) {
 // spec returns the spec of a new server container.
 func (h *Harness) spec(command []string) runtime.Spec {
 	name := runtime.Name{ID: "c" + strings.ToLower(rand.Text()[:12]), Role: runtime.Server}
-	return runtime.Spec{Name: name, Stamp: "1", Image: h.Image, Command: command}
+	return runtime.Spec{Name: name, SpecHash: "1", Image: h.Image, Command: command}
 }
 
 // made creates a container, and ends and removes it with the test.

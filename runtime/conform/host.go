@@ -111,7 +111,7 @@ func foreign(t *testing.T, h *Harness) {
 	s := h.spec(Sleeps)
 	untouched := h.Foreign(t, s.Name)
 	_, err := h.Engine.Create(t.Context(), s)
-	require.ErrorIs(t, err, runtime.ErrForeign)
+	require.ErrorIs(t, err, runtime.ErrUnmanaged)
 	_, err = h.Engine.Inspect(t.Context(), s.Name)
 	require.ErrorIs(t, err, runtime.ErrNotFound)
 	require.ErrorIs(t, h.Engine.Start(t.Context(), s.Name), runtime.ErrNotFound)

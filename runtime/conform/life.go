@@ -38,7 +38,7 @@ func create(t *testing.T, h *Harness) {
 	s.Live = runtime.Live{Memory: 64 << 20, Swap: 8 << 20, CPU: 0.5, Pids: 50, Cpuset: "0"}
 	id := h.made(t, s)
 	require.NotEmpty(t, id)
-	require.Equal(t, runtime.State{ContainerID: id, Stamp: "1", Revision: 42, Incarnation: "5eed0001", Live: s.Live, TTY: true, StopTimeout: s.StopTimeout}, h.look(t, s.Name))
+	require.Equal(t, runtime.State{ContainerID: id, SpecHash: "1", Revision: 42, Incarnation: "5eed0001", Live: s.Live, TTY: true, StopTimeout: s.StopTimeout}, h.look(t, s.Name))
 }
 
 func createAgain(t *testing.T, h *Harness) {
@@ -71,7 +71,7 @@ func createAtOnce(t *testing.T, h *Harness) {
 func createAnother(t *testing.T, h *Harness) {
 	s := h.spec(Sleeps)
 	first := h.started(t, s)
-	s.Stamp = "2"
+	s.SpecHash = "2"
 	_, err := h.Engine.Create(t.Context(), s)
 	require.ErrorIs(t, err, runtime.ErrRunning)
 	require.True(t, h.look(t, s.Name).Running)
@@ -80,7 +80,7 @@ func createAnother(t *testing.T, h *Harness) {
 	second, err := h.Engine.Create(t.Context(), s)
 	require.NoError(t, err)
 	require.NotEqual(t, first, second)
-	require.Equal(t, "2", h.look(t, s.Name).Stamp)
+	require.Equal(t, "2", h.look(t, s.Name).SpecHash)
 }
 
 func roles(t *testing.T, h *Harness) {

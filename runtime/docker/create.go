@@ -84,12 +84,12 @@ func (e *core) yield(ctx context.Context, s runtime.Spec) (id string, err error)
 	c, err := e.inspect(ctx, s.Name, name)
 	switch {
 	case errors.Is(err, errNotOurs):
-		return "", fmt.Errorf("create %s: %w: %s", describe(s.Name), runtime.ErrForeign, name)
+		return "", fmt.Errorf("create %s: %w: %s", describe(s.Name), runtime.ErrUnmanaged, name)
 	case errors.Is(err, runtime.ErrNotFound):
 		return "", nil // gone since, or not yet there
 	case err != nil:
 		return "", err
-	case c.Config.Labels[labelSpec] == s.Stamp:
+	case c.Config.Labels[labelSpec] == s.SpecHash:
 		return c.ID, nil
 	case c.State.Running:
 		return "", fmt.Errorf("create %s: one of another spec: %w", describe(s.Name), runtime.ErrRunning)

@@ -52,7 +52,7 @@ func open(t testing.TB, client *enginetest.Client, c Config) rig {
 
 // spec returns the spec of a server container that runs a shell script.
 func (r rig) spec(id, script string) runtime.Spec {
-	return runtime.Spec{Name: runtime.Name{ID: id, Role: runtime.Server}, Stamp: "1", Image: r.image, Command: []string{"sh", "-c", script}}
+	return runtime.Spec{Name: runtime.Name{ID: id, Role: runtime.Server}, SpecHash: "1", Image: r.image, Command: []string{"sh", "-c", script}}
 }
 
 // run makes and starts a container.

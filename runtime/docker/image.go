@@ -107,7 +107,7 @@ func readPull(body io.Reader, moved func(runtime.Progress)) error {
 		case m.Error != "":
 			return errors.New(m.Error)
 		}
-		if layers.note(m) {
+		if layers.record(m) {
 			moved(layers.progress())
 		}
 	}
@@ -121,9 +121,9 @@ type layer struct {
 	current, total int64
 }
 
-// note takes a message in, and tells whether anything moved. The engine's
+// record takes a message in, and tells whether anything moved. The engine's
 // waiting for its next try is no progress.
-func (l layers) note(m pullMessage) bool {
+func (l layers) record(m pullMessage) bool {
 	if strings.HasPrefix(m.Status, "Retrying") {
 		return false
 	}

@@ -137,7 +137,7 @@ func (t *terminal) body() error {
 		case !errors.Is(err, bufio.ErrBufferFull):
 			return fmt.Errorf("%w: %w", errBroken, err)
 		}
-		if text, err = t.shed(text); err != nil {
+		if text, err = t.trim(text); err != nil {
 			return err
 		}
 	}
@@ -151,8 +151,8 @@ func (t *terminal) finish(text []byte) error {
 	return errEnd
 }
 
-// shed hands on the pieces of a line that does not end, so that memory is bounded.
-func (t *terminal) shed(text []byte) ([]byte, error) {
+// trim hands on the pieces of a line that does not end, so that memory is bounded.
+func (t *terminal) trim(text []byte) ([]byte, error) {
 	for len(text) > pieceSize+stampSize+1 {
 		at, rest, ok := stamp(text[pieceSize:])
 		if err := t.each(runtime.Line{Time: t.at, Data: bytes.Clone(text[:pieceSize]), Partial: true}); err != nil {

@@ -155,7 +155,7 @@ func TestProgressOfPulls(t *testing.T) {
 	step := func(id, status string, current, total int64) bool {
 		m := pullMessage{ID: id, Status: status}
 		m.Detail.Current, m.Detail.Total = current, total
-		return l.note(m)
+		return l.record(m)
 	}
 	require.True(t, step("1.20", "Pulling from library/x", 0, 0))
 	require.Zero(t, l.progress())

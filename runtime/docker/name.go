@@ -40,7 +40,7 @@ func labels(storeID string, s runtime.Spec) map[string]string {
 	all[labelStore] = storeID
 	all[labelContainer] = s.Name.ID
 	all[labelRole] = string(s.Name.Role)
-	all[labelSpec] = s.Stamp
+	all[labelSpec] = s.SpecHash
 	all[labelRevision] = strconv.FormatUint(s.Revision, 10)
 	if s.Incarnation != "" {
 		all[labelLife] = s.Incarnation

@@ -15,7 +15,7 @@ type ooms struct {
 
 func newOOMs() *ooms { return &ooms{at: map[string]time.Time{}} }
 
-func (o *ooms) note(containerID string, at time.Time) {
+func (o *ooms) record(containerID string, at time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.at[containerID] = at

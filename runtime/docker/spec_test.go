@@ -20,8 +20,8 @@ var update = flag.Bool("update", false, "write the golden files anew")
 
 func full(role runtime.Role) runtime.Spec {
 	return runtime.Spec{
-		Name:  runtime.Name{ID: "mc", Role: role},
-		Stamp: "5f2b", Revision: 7, Incarnation: "5eed0001",
+		Name:     runtime.Name{ID: "mc", Role: role},
+		SpecHash: "5f2b", Revision: 7, Incarnation: "5eed0001",
 		Image:   "ghcr.io/example/java:21",
 		Command: []string{"java", "-jar", "server.jar"},
 		Env:     []string{"EULA=true", "TZ=UTC"},

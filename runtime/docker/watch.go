@@ -46,22 +46,22 @@ func (e *Engine) Watch(outer context.Context, listed func([]runtime.Found), noti
 	for {
 		select {
 		case m := <-messages:
-			e.told(m, notify)
+			e.publish(m, notify)
 		case err := <-errs:
 			return ended(outer, err)
 		}
 	}
 }
 
-// told passes an event on.
-func (e *core) told(m events.Message, notify func(runtime.Name)) {
+// publish passes an event on.
+func (e *core) publish(m events.Message, notify func(runtime.Name)) {
 	n, ours := nameOf(e.cfg.StoreID, m.Actor.Attributes)
 	if !ours {
 		return
 	}
 	switch m.Action {
 	case events.ActionOOM:
-		e.ooms.note(m.Actor.ID, time.Unix(0, m.TimeNano))
+		e.ooms.record(m.Actor.ID, time.Unix(0, m.TimeNano))
 	case events.ActionDestroy:
 		e.ooms.forget(m.Actor.ID)
 	}

@@ -18,7 +18,7 @@ var mc = runtime.Name{ID: "mc", Role: runtime.Server}
 func made(t *testing.T, e *fake.Engine) string {
 	t.Helper()
 	e.AddImage("img")
-	id, err := e.Create(t.Context(), runtime.Spec{Name: mc, Stamp: "1", Image: "img"})
+	id, err := e.Create(t.Context(), runtime.Spec{Name: mc, SpecHash: "1", Image: "img"})
 	require.NoError(t, err)
 	return id
 }

@@ -26,8 +26,8 @@ func (c *core) create(s runtime.Spec) (string, error) {
 	b, there := c.boxes[s.Name]
 	switch {
 	case c.foreign[s.Name]:
-		return "", runtime.ErrForeign
-	case there && b.state.Stamp == s.Stamp:
+		return "", runtime.ErrUnmanaged
+	case there && b.state.SpecHash == s.SpecHash:
 		return b.state.ContainerID, nil
 	case there && b.state.Running:
 		return "", runtime.ErrRunning
@@ -43,7 +43,7 @@ func (c *core) create(s runtime.Spec) (string, error) {
 	id := fmt.Sprintf("%064x", c.made)
 	c.boxes[s.Name] = &box{
 		spec: s,
-		state: runtime.State{ContainerID: id, Stamp: s.Stamp, Revision: s.Revision, Live: counted(s.Live), TTY: s.TTY,
+		state: runtime.State{ContainerID: id, SpecHash: s.SpecHash, Revision: s.Revision, Live: counted(s.Live), TTY: s.TTY,
 			StopTimeout: s.StopTimeout, Incarnation: s.Incarnation},
 		changed: make(chan struct{}),
 	}

@@ -20,8 +20,8 @@ type iptables struct {
 	command func(ctx context.Context, name, input string, args ...string) (string, error)
 	log     *slog.Logger
 
-	mu        sync.Mutex
-	strangers map[string]bool // chains of other stores that were reported
+	mu      sync.Mutex
+	unknown map[string]bool // chains of other stores that were reported
 }
 
 func newIPTables(storeID string, log *slog.Logger) *iptables {
@@ -34,7 +34,7 @@ func newIPTables(storeID string, log *slog.Logger) *iptables {
 	id = id[:min(8, len(id))]
 	return &iptables{
 		chain: chainPrefix + id, comment: "berth " + id,
-		command: run, log: log, strangers: map[string]bool{},
+		command: run, log: log, unknown: map[string]bool{},
 	}
 }
 
@@ -87,8 +87,8 @@ func (t *iptables) report(tool string, others []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, chain := range others {
-		if key := tool + " " + chain; !t.strangers[key] {
-			t.strangers[key] = true
+		if key := tool + " " + chain; !t.unknown[key] {
+			t.unknown[key] = true
 			t.log.Info("a chain of another store is left alone", "tool", tool, "chain", chain)
 		}
 	}

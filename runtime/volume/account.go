@@ -11,10 +11,10 @@ import (
 // blockSize is what space on disk is counted in.
 const blockSize = 4096
 
-// account keeps what a volume uses, without walking it: a scan sets it now and
+// quota keeps what a volume uses, without walking it: a scan sets it now and
 // then, and each operation adds what it made. So what a tenant writes is seen
 // at the next scan, and what the API writes at once.
-type account struct {
+type quota struct {
 	mu    sync.Mutex
 	known bool  // a scan, or the last one before a restart, has set used
 	used  int64 // bytes on disk
@@ -26,12 +26,12 @@ type account struct {
 	changed func() // is called without mu held
 }
 
-func (m *Manager) account(id string) *account {
+func (m *Manager) quota(id string) *quota {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	a := m.usages[id]
 	if a == nil {
-		a = &account{changed: func() { m.changed(id) }}
+		a = &quota{changed: func() { m.changed(id) }}
 		m.usages[id] = a
 	}
 	return a
@@ -40,7 +40,7 @@ func (m *Manager) account(id string) *account {
 // SetLimit bounds the volume to limit bytes, 0 for no bound. Size is what it
 // used when it was last measured; it counts until the first scan.
 func (m *Manager) SetLimit(id string, limit int64, last v1.Usage) {
-	a := m.account(id)
+	a := m.quota(id)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.limit = max(0, limit)
@@ -51,17 +51,17 @@ func (m *Manager) SetLimit(id string, limit int64, last v1.Usage) {
 
 // Used is what the volume uses, as far as is known without a scan.
 func (m *Manager) Used(id string) v1.Usage {
-	a := m.account(id)
+	a := m.quota(id)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return v1.Usage{Bytes: max(0, a.used), Files: a.files}
 }
 
 // fits refuses n more bytes that are over the limit.
-func (a *account) fits(n int64) error { return a.hold(n, 0) }
+func (a *quota) fits(n int64) error { return a.reserve(n, 0) }
 
-// hold is fits; what fits and is to be kept until it is settled is kept.
-func (a *account) hold(n, keep int64) error {
+// reserve is fits; what fits and is to be kept until it is settled is kept.
+func (a *quota) reserve(n, keep int64) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.limit > 0 && a.used+a.held+n > a.limit {
@@ -71,8 +71,8 @@ func (a *account) hold(n, keep int64) error {
 	return nil
 }
 
-// settle adds what an operation has made or, negative, removed.
-func (a *account) settle(n int64) {
+// release adds what an operation has made or, negative, removed.
+func (a *quota) release(n int64) {
 	a.mu.Lock()
 	a.used += n
 	a.mu.Unlock()
@@ -80,34 +80,34 @@ func (a *account) settle(n int64) {
 }
 
 // measured sets what a scan has found.
-func (a *account) measured(u v1.Usage) {
+func (a *quota) measured(u v1.Usage) {
 	a.mu.Lock()
 	a.known, a.used, a.files = true, u.Bytes, u.Files
 	a.mu.Unlock()
 }
 
 // bound is the limit in bytes; 0 is none.
-func (a *account) bound() int64 {
+func (a *quota) bound() int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.limit
 }
 
-func (a *account) isSwept() bool {
+func (a *quota) isSwept() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.swept
 }
 
-func (a *account) setSwept(swept bool) {
+func (a *quota) setSwept(swept bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.swept = swept
 }
 
-// share is the part of a volume's space that one operation makes use of.
-type share struct {
-	a      *account
+// reservation is the part of a volume's space that one operation makes use of.
+type reservation struct {
+	a      *quota
 	space  *space
 	credit int64 // bytes that the operation will free in the end
 	n      int64
@@ -117,8 +117,8 @@ type share struct {
 // grow reserves n more bytes before they are written. It is v1.ErrSizeLimit where
 // the volume has no room for them, and v1.ErrDiskFull where the host has none.
 // What was reserved before has to be written by now.
-func (s *share) grow(n int64) error {
-	if err := s.a.hold(n-s.credit, n); err != nil {
+func (s *reservation) grow(n int64) error {
+	if err := s.a.reserve(n-s.credit, n); err != nil {
 		return err
 	}
 	s.n += n
@@ -132,7 +132,7 @@ func (s *share) grow(n int64) error {
 }
 
 // end gives the space back. What stays of it is settled apart.
-func (s *share) end() {
+func (s *reservation) end() {
 	s.space.give(s.flying)
 	s.flying = 0
 	s.a.mu.Lock()
@@ -161,5 +161,5 @@ func inodeBytes(st *syscall.Stat_t) int64 { return max(st.Blocks*512, blockSize)
 // roundUp is what n bytes of a file will occupy, beside the block of an empty file.
 func roundUp(n int64) int64 { return (n + blockSize - 1) / blockSize * blockSize }
 
-// share begins an operation that makes use of the volume's space.
-func (t *tree) share() *share { return &share{a: t.used, space: t.space} }
+// reservation begins an operation that makes use of the volume's space.
+func (t *tree) share() *reservation { return &reservation{a: t.used, space: t.space} }

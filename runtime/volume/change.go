@@ -74,7 +74,7 @@ func (t *tree) delete(ctx context.Context, p string) error {
 	if err != nil {
 		t.used.setSwept(false)
 	}
-	t.used.settle(-freed)
+	t.used.release(-freed)
 	return errors.Join(err, dir.dir.Sync())
 }
 

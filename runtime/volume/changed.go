@@ -35,13 +35,13 @@ func (m *Manager) Changed(ctx context.Context, notify func(id string)) error {
 			return nil
 		case <-wait.C:
 		}
-		for id := range m.takeNews() {
+		for id := range m.takeChanged() {
 			notify(id)
 		}
 	}
 }
 
-func (m *Manager) takeNews() map[string]bool {
+func (m *Manager) takeChanged() map[string]bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	news := m.news

@@ -66,7 +66,7 @@ func (t *tree) copy(src, dst string) error {
 // through the copy.
 type copier struct {
 	t       *tree
-	share   *share
+	share   *reservation
 	out     *descent
 	as      string // name of the copy, until it is whole
 	src     string // the walk's start, from the volume's root

@@ -50,7 +50,7 @@ func (t *tree) decompress(archive, dest string) error {
 		freed := x.drop()
 		sh.end()
 		if moved {
-			t.used.settle(-freed)
+			t.used.release(-freed)
 		}
 	}()
 	if err := sh.grow(blockSize); err != nil {
@@ -66,18 +66,18 @@ func (t *tree) decompress(archive, dest string) error {
 		return err
 	}
 	defer at.close()
-	u := &unfolding{t: t, share: sh, dest: dest, stage: stage.Root, at: at}
+	u := &extractor{t: t, share: sh, dest: dest, stage: stage.Root, at: at}
 	if err := u.archive(f); err != nil {
 		return err
 	}
 	if err := u.leave(0); err != nil {
 		return err
 	}
-	if err := settleIn(t, x, stage, dest); err != nil {
+	if err := commitInto(t, x, stage, dest); err != nil {
 		return err
 	}
 	moved = true
-	t.used.settle(sh.n)
+	t.used.release(sh.n)
 	return nil
 }
 
@@ -127,7 +127,7 @@ func (s *source) damage(err error) error {
 }
 
 // archive unfolds f by the format that its content shows.
-func (u *unfolding) archive(f *os.File) error {
+func (u *extractor) archive(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {
 		return err
@@ -157,7 +157,7 @@ func isOldTar(head []byte) bool {
 	return err == nil || errors.Is(err, io.EOF)
 }
 
-func (u *unfolding) gzip() error {
+func (u *extractor) gzip() error {
 	z, err := pgzip.NewReader(u.src)
 	if err != nil {
 		return u.src.damage(err)

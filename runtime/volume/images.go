@@ -67,7 +67,7 @@ func (i *images) holds(id string) bool {
 	return i.has[id]
 }
 
-func (i *images) note(id string, has bool) {
+func (i *images) record(id string, has bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.has[id] = has
@@ -101,7 +101,7 @@ func (i *images) make(ctx context.Context, id string, limit int64) error {
 	if err != nil {
 		return errors.Join(err, ignoreMissing(os.Remove(half)))
 	}
-	i.note(id, true)
+	i.record(id, true)
 	return i.mount(ctx, id)
 }
 
@@ -213,7 +213,7 @@ func (i *images) remove(id string) error {
 	if err := errors.Join(ignoreMissing(os.Remove(i.file(id))), ignoreMissing(os.Remove(i.late(id)))); err != nil {
 		return err
 	}
-	i.note(id, false)
+	i.record(id, false)
 	return nil
 }
 

@@ -56,9 +56,9 @@ type Manager struct {
 	noHard error // why limits are only soft here
 
 	mu     sync.Mutex
-	temps  map[string]bool     // temporary names in use
-	usages map[string]*account // by volume id
-	news   map[string]bool     // volumes whose use has changed since Changed told of it
+	temps  map[string]bool   // temporary names in use
+	usages map[string]*quota // by volume id
+	news   map[string]bool   // volumes whose use has changed since Changed told of it
 	wake   chan struct{}
 }
 
@@ -85,7 +85,7 @@ func New(base string, opt Options) (*Manager, error) {
 	if opt.GID == os.Getegid() {
 		opt.GID = -1
 	}
-	m := &Manager{base: base, opt: opt, temps: map[string]bool{}, usages: map[string]*account{},
+	m := &Manager{base: base, opt: opt, temps: map[string]bool{}, usages: map[string]*quota{},
 		news: map[string]bool{}, wake: make(chan struct{}, 1)}
 	m.bufs.New = func() any { b := make([]byte, 256<<10); return &b }
 	if m.images, err = openImages(base); err != nil {
@@ -139,7 +139,7 @@ func (m *Manager) Ensure(id string) error {
 	if errors.Is(err, fs.ErrExist) {
 		return m.Check(id)
 	}
-	if limit := m.account(id).bound(); err == nil && limit > 0 && m.noHard == nil {
+	if limit := m.quota(id).bound(); err == nil && limit > 0 && m.noHard == nil {
 		if err = m.images.make(context.Background(), id, limit); err != nil {
 			err = errors.Join(err, m.images.remove(id), base.Remove(id))
 		}
@@ -160,7 +160,7 @@ func (m *Manager) Ensure(id string) error {
 // of v1, ErrNotADirectory, or nil.
 func (m *Manager) Check(id string) error {
 	if m.images.holds(id) {
-		if err := m.images.fit(context.Background(), id, m.account(id).bound()); err != nil {
+		if err := m.images.fit(context.Background(), id, m.quota(id).bound()); err != nil {
 			return fmt.Errorf("volume %s: %w", id, err)
 		}
 	}

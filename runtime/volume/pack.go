@@ -43,7 +43,7 @@ type packer interface {
 // compressor that is told of an error leaves its goroutines behind.
 type sink struct {
 	f     *os.File
-	share *share
+	share *reservation
 	end   func() error
 	n     int64
 	early int64 // how much the disk was asked to take

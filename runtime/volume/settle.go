@@ -12,14 +12,14 @@ import (
 	v1 "berth/api/v1"
 )
 
-// settleIn moves what was unfolded in the temporary folder to dest. On failure
+// commitInto moves what was unfolded in the temporary folder to dest. On failure
 // all that was moved is moved back.
-func settleIn(t *tree, x *temp, stage *folder, dest string) error {
+func commitInto(t *tree, x *temp, stage *folder, dest string) error {
 	if _, err := t.Stat(dest); is(err, fs.ErrNotExist, syscall.ENOTDIR) {
 		if err := stage.dir.Chmod(0o755); err != nil {
 			return err
 		}
-		if err := x.appear(dest); !errors.Is(err, fs.ErrExist) {
+		if err := x.rename(dest); !errors.Is(err, fs.ErrExist) {
 			return err
 		}
 	}
@@ -152,7 +152,7 @@ func (g *merge) one(name, up string) error {
 	from, to := g.from.dir(), g.to.dir()
 	err := from.moveNew(name, to, name)
 	if !errors.Is(err, fs.ErrExist) {
-		return g.note(moved{up: up, name: name}, err)
+		return g.record(moved{up: up, name: name}, err)
 	}
 	here, err := from.lstat(name)
 	if err != nil {
@@ -166,10 +166,10 @@ func (g *merge) one(name, up string) error {
 	if errors.Is(err, syscall.EINVAL) { // a file system that cannot swap: it stays replaced
 		return from.moveTo(name, to, name, 0)
 	}
-	return g.note(moved{up: up, name: name, swap: true}, err)
+	return g.record(moved{up: up, name: name, swap: true}, err)
 }
 
-func (g *merge) note(m moved, err error) error {
+func (g *merge) record(m moved, err error) error {
 	if err == nil {
 		g.done = append(g.done, m)
 	}

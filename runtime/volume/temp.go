@@ -64,9 +64,9 @@ func (x *temp) mkdir() (*folder, error) {
 	return f, nil
 }
 
-// appear moves the entry, which is whole, to dst, where nothing may stand.
+// rename moves the entry, which is whole, to dst, where nothing may stand.
 // Folders above dst are made.
-func (x *temp) appear(dst string) error {
+func (x *temp) rename(dst string) error {
 	to, base, err := x.t.parent(dst)
 	if err != nil {
 		return err
@@ -84,10 +84,10 @@ func (x *temp) appear(dst string) error {
 }
 
 // publish is appear, and counts what the entry took of sh.
-func (x *temp) publish(dst string, sh *share) error {
-	err := x.appear(dst)
+func (x *temp) publish(dst string, sh *reservation) error {
+	err := x.rename(dst)
 	if err == nil {
-		x.t.used.settle(sh.n)
+		x.t.used.release(sh.n)
 	}
 	return err
 }

@@ -18,7 +18,7 @@ type tree struct {
 	*os.Root
 	m    *Manager
 	ctx  func() error // the operation's end, as an error
-	used *account
+	used *quota
 
 	space *space // that what is made here takes
 }
@@ -54,7 +54,7 @@ func (m *Manager) open(ctx context.Context, id string) (*tree, error) {
 		r.Close()
 		return nil, v1.ErrNotADirectory
 	}
-	t := &tree{Root: r, m: m, ctx: ctx.Err, used: m.account(id)}
+	t := &tree{Root: r, m: m, ctx: ctx.Err, used: m.quota(id)}
 	if m.images.holds(id) || m.space.has(after) {
 		t.space = m.space
 	}
@@ -153,7 +153,7 @@ func (t *tree) mkdir(up *folder, name string) (*folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.used.settle(blockSize)
+	t.used.release(blockSize)
 	f, err := newFolder(up.Root, name)
 	if err != nil {
 		return nil, err

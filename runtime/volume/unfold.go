@@ -13,11 +13,11 @@ import (
 	v1 "berth/api/v1"
 )
 
-// unfolding is one extraction under way, into a temporary folder.
-type unfolding struct {
+// extractor is one extraction under way, into a temporary folder.
+type extractor struct {
 	t       *tree
 	src     *source
-	share   *share
+	share   *reservation
 	dest    string // where it will go, from the volume's root
 	stage   *os.Root
 	at      *descent // in the temporary folder, to the folder of the entry at hand
@@ -25,8 +25,8 @@ type unfolding struct {
 	bytes   int64
 }
 
-// unfolded is one entry of an archive, whatever its format.
-type unfolded struct {
+// extractedEntry is one entry of an archive, whatever its format.
+type extractedEntry struct {
 	name    string
 	mode    fs.FileMode // type and permissions
 	time    time.Time
@@ -37,7 +37,7 @@ type unfolded struct {
 }
 
 // add makes one entry.
-func (u *unfolding) add(e unfolded) error {
+func (u *extractor) add(e extractedEntry) error {
 	limits := u.t.m.opt.Limits
 	if u.entries++; u.entries > limits.Entries {
 		return v1.Errorf(v1.SizeLimit, "Archive has more than %d entries", limits.Entries)
@@ -111,7 +111,7 @@ func makeRoom(in *dirfd, base, name string) error {
 	return in.unlink(base)
 }
 
-func (u *unfolding) folder(e unfolded) error {
+func (u *extractor) folder(e extractedEntry) error {
 	if e.name == root {
 		return nil
 	}
@@ -126,7 +126,7 @@ func (u *unfolding) folder(e unfolded) error {
 // enter opens the folder dir, from the one before: archives are mostly in the
 // order of a tree. Folders are made as needed, and links are never followed, so
 // nothing is written through a link that the archive has made.
-func (u *unfolding) enter(dir string) (*dirfd, error) {
+func (u *extractor) enter(dir string) (*dirfd, error) {
 	var parts []string
 	if dir != root {
 		parts = strings.Split(dir, "/")
@@ -147,7 +147,7 @@ func (u *unfolding) enter(dir string) (*dirfd, error) {
 }
 
 // down goes into the folder name, and makes it if need be.
-func (u *unfolding) down(name string, full []string) error {
+func (u *extractor) down(name string, full []string) error {
 	mode, changed := fs.FileMode(0o755), time.Time{} // whatever the daemon's umask is
 	err := u.at.dir().mkdir(name)
 	switch {
@@ -178,7 +178,7 @@ func (u *unfolding) down(name string, full []string) error {
 }
 
 // leave leaves all folders below the first n.
-func (u *unfolding) leave(n int) (err error) {
+func (u *extractor) leave(n int) (err error) {
 	for u.at.depth() > n && err == nil {
 		err = u.t.leave(u.at)
 	}
@@ -186,7 +186,7 @@ func (u *unfolding) leave(n int) (err error) {
 }
 
 // link makes a symbolic link, if it stays in the volume where it will be.
-func (u *unfolding) link(in *dirfd, base string, e unfolded) error {
+func (u *extractor) link(in *dirfd, base string, e extractedEntry) error {
 	if !inside(path.Join(u.dest, e.name), e.target) || strings.ContainsRune(e.target, 0) || len(e.target) > v1.MaxPath {
 		return v1.ErrInvalidPath
 	}
@@ -200,7 +200,7 @@ func (u *unfolding) link(in *dirfd, base string, e unfolded) error {
 }
 
 // hardLink links a file that the archive has made before, and nothing else.
-func (u *unfolding) hardLink(in *dirfd, base string, e unfolded) error {
+func (u *extractor) hardLink(in *dirfd, base string, e extractedEntry) error {
 	if err := checkName(e.target, u.t.m.opt.Limits.Depth); err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ const ratioFrom = 64 << 20
 
 // file makes a regular file. Its mode can have no set-uid, set-gid or sticky
 // bit, for only the permissions are taken.
-func (u *unfolding) file(in *dirfd, base string, e unfolded) error {
+func (u *extractor) file(in *dirfd, base string, e extractedEntry) error {
 	if e.size > u.t.m.opt.Limits.ExtractBytes-u.bytes {
 		return u.tooMuch()
 	}
@@ -24,7 +24,7 @@ func (u *unfolding) file(in *dirfd, base string, e unfolded) error {
 	}
 	defer f.Close()
 	before := u.bytes
-	if err := u.pour(f, e.content); err != nil {
+	if err := u.copyContent(f, e.content); err != nil {
 		return err
 	}
 	if u.bytes == before {
@@ -41,13 +41,13 @@ func (u *unfolding) file(in *dirfd, base string, e unfolded) error {
 	return in.chtimes(base, e.time)
 }
 
-func (u *unfolding) tooMuch() error {
+func (u *extractor) tooMuch() error {
 	return v1.Errorf(v1.SizeLimit, "Archive unfolds to more than %d bytes", u.t.m.opt.Limits.ExtractBytes)
 }
 
-// pour writes content to f, and counts each piece before it is written. Blocks
+// copyContent writes content to f, and counts each piece before it is written. Blocks
 // of zeros become holes.
-func (u *unfolding) pour(f *os.File, content io.Reader) error {
+func (u *extractor) copyContent(f *os.File, content io.Reader) error {
 	buf := u.t.m.bufs.Get().(*[]byte)
 	defer u.t.m.bufs.Put(buf)
 	var size int64
@@ -78,7 +78,7 @@ func (u *unfolding) pour(f *os.File, content io.Reader) error {
 }
 
 // count refuses what is over a limit.
-func (u *unfolding) count(n int64) error {
+func (u *extractor) count(n int64) error {
 	limits := u.t.m.opt.Limits
 	u.bytes += n
 	if u.bytes > limits.ExtractBytes {
@@ -91,7 +91,7 @@ func (u *unfolding) count(n int64) error {
 }
 
 // ratio refuses n bytes that are too many for the size of the archive.
-func (u *unfolding) ratio(n int64) error {
+func (u *extractor) ratio(n int64) error {
 	if most := u.t.m.opt.Limits.Ratio; n > ratioFrom && n/most > u.src.size {
 		return v1.Errorf(v1.SizeLimit, "Archive unfolds to more than %d times its size", most)
 	}

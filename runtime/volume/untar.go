@@ -14,7 +14,7 @@ const headroom = 4096
 
 // tar unfolds a tar, and reads r to its end, so that the checksum of what holds
 // it is checked too.
-func (u *unfolding) tar(r io.Reader) error {
+func (u *extractor) tar(r io.Reader) error {
 	limits := u.t.m.opt.Limits
 	all := &bounded{u: u, r: r, left: limits.ExtractBytes + headroom*int64(limits.Entries)}
 	tr := tar.NewReader(all)
@@ -40,8 +40,8 @@ func (u *unfolding) tar(r io.Reader) error {
 	return u.src.damage(u.t.m.drain(io.Discard, all))
 }
 
-func tarEntry(h *tar.Header, content io.Reader) (unfolded, error) {
-	e := unfolded{name: h.Name, mode: fs.FileMode(h.Mode).Perm(), time: h.ModTime, size: h.Size, target: h.Linkname}
+func tarEntry(h *tar.Header, content io.Reader) (extractedEntry, error) {
+	e := extractedEntry{name: h.Name, mode: fs.FileMode(h.Mode).Perm(), time: h.ModTime, size: h.Size, target: h.Linkname}
 	switch h.Typeflag {
 	case tar.TypeReg, tar.TypeRegA, tar.TypeCont, tar.TypeGNUSparse: //nolint:staticcheck // old archives have it
 		e.content = content
@@ -62,7 +62,7 @@ func tarEntry(h *tar.Header, content io.Reader) (unfolded, error) {
 // no content of a file is counted nowhere else, and a few bytes of the archive
 // may be gigabytes of it.
 type bounded struct {
-	u    *unfolding
+	u    *extractor
 	r    io.Reader
 	n    int64
 	left int64

@@ -15,7 +15,7 @@ import (
 )
 
 // zip unfolds a zip, entry by entry as its directory lists them.
-func (u *unfolding) zip() error {
+func (u *extractor) zip() error {
 	dir, err := openZip(u.src, u.src.size)
 	if err != nil {
 		return u.src.damage(err)
@@ -37,13 +37,13 @@ func (u *unfolding) zip() error {
 
 // zipReader reads the content of one entry after another.
 type zipReader struct {
-	u       *unfolding
+	u       *extractor
 	dir     *zipDir
 	inflate io.ReadCloser
 }
 
 func (z *zipReader) add(f zipFile) error {
-	e := unfolded{name: f.name, mode: f.mode, time: f.time, size: f.raw}
+	e := extractedEntry{name: f.name, mode: f.mode, time: f.time, size: f.raw}
 	if e.mode&fs.ModeIrregular != 0 {
 		return damaged("Archive holds what is no file, folder or link: %q", f.name)
 	}

@@ -78,7 +78,7 @@ func replace(t *tree, top, dst *folder, base string, old fs.FileInfo, content io
 	if err != nil {
 		return errors.Join(err, ignoreMissing(t.Remove(x.name)))
 	}
-	t.used.settle(made - freed)
+	t.used.release(made - freed)
 	return dst.dir.Sync()
 }
 
@@ -94,13 +94,13 @@ func occupied(dst *folder, base string) int64 {
 
 // fill makes the temporary file with content, durable, and says what it
 // occupies.
-func (t *tree) fill(x *temp, content io.Reader, sh *share) (int64, error) {
+func (t *tree) fill(x *temp, content io.Reader, sh *reservation) (int64, error) {
 	f, err := x.create()
 	if err != nil {
 		return 0, err
 	}
 	defer f.Close()
-	if err := pour(t, f, content, sh); err != nil {
+	if err := copyBytes(t, f, content, sh); err != nil {
 		return 0, err
 	}
 	if err := f.Sync(); err != nil {
@@ -113,9 +113,9 @@ func (t *tree) fill(x *temp, content io.Reader, sh *share) (int64, error) {
 	return onDisk(info), f.Close()
 }
 
-// pour copies src to f until its end or the operation's, counting each piece
+// copyContent copies src to f until its end or the operation's, counting each piece
 // before it is written.
-func pour(t *tree, f *os.File, src io.Reader, sh *share) error {
+func copyBytes(t *tree, f *os.File, src io.Reader, sh *reservation) error {
 	buf := t.m.bufs.Get().(*[]byte)
 	defer t.m.bufs.Put(buf)
 	for empty := true; ; empty = false {
