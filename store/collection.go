@@ -11,10 +11,10 @@ import (
 
 // The kinds of objects.
 var (
-	Containers = Collection[v1.ContainerSpec, v1.ContainerStatus]{"container", cloneContainerSpec, cloneContainerStatus, volumeOf, v1.ContainerStatus.Volumes}
-	Volumes    = Collection[v1.VolumeSpec, v1.VolumeStatus]{"volume", cloneVolumeSpec, cloneVolumeStatus, noRef[v1.VolumeSpec], noRefs[v1.VolumeStatus]}
-	Pools      = Collection[v1.PoolSpec, v1.PoolStatus]{"pool", clonePoolSpec, clonePoolStatus, noRef[v1.PoolSpec], noRefs[v1.PoolStatus]}
-	Tokens     = Collection[v1.TokenSpec, v1.TokenStatus]{"token", cloneTokenSpec, cloneTokenStatus, noRef[v1.TokenSpec], noRefs[v1.TokenStatus]}
+	Containers = Collection[v1.ContainerSpec, v1.ContainerStatus]{"container", v1.ContainerSpec.Clone, v1.ContainerStatus.Clone, volumeOf, v1.ContainerStatus.Volumes}
+	Volumes    = Collection[v1.VolumeSpec, v1.VolumeStatus]{"volume", v1.VolumeSpec.Clone, v1.VolumeStatus.Clone, noRef[v1.VolumeSpec], noRefs[v1.VolumeStatus]}
+	Pools      = Collection[v1.PoolSpec, v1.PoolStatus]{"pool", v1.PoolSpec.Clone, v1.PoolStatus.Clone, noRef[v1.PoolSpec], noRefs[v1.PoolStatus]}
+	Tokens     = Collection[v1.TokenSpec, v1.TokenStatus]{"token", v1.TokenSpec.Clone, v1.TokenStatus.Clone, noRef[v1.TokenSpec], noRefs[v1.TokenStatus]}
 )
 
 // Collection reads and writes the objects of one kind. What it returns is the

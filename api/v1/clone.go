@@ -1,0 +1,67 @@
+package v1
+
+import (
+	"maps"
+	"slices"
+)
+
+// The Clone methods return deep copies: a clone shares no memory with its
+// original. TestCloneIsDeep fills and compares every field.
+
+// Clone returns a deep copy of s.
+func (s ContainerSpec) Clone() ContainerSpec {
+	s.Ports = slices.Clone(s.Ports)
+	s.Env = maps.Clone(s.Env)
+	s.Labels = maps.Clone(s.Labels)
+	s.Mounts = slices.Clone(s.Mounts)
+	return s
+}
+
+// Clone returns a deep copy of s.
+func (s ContainerStatus) Clone() ContainerStatus {
+	s.Conditions = slices.Clone(s.Conditions)
+	s.StartedAt = clonePointer(s.StartedAt)
+	s.FinishedAt = clonePointer(s.FinishedAt)
+	s.ExitCode = clonePointer(s.ExitCode)
+	s.NextRetryAt = clonePointer(s.NextRetryAt)
+	return s
+}
+
+// Clone returns a deep copy of s.
+func (s VolumeSpec) Clone() VolumeSpec { return s }
+
+// Clone returns a deep copy of s.
+func (s VolumeStatus) Clone() VolumeStatus {
+	s.Conditions = slices.Clone(s.Conditions)
+	return s
+}
+
+// Clone returns a deep copy of s.
+func (s PoolSpec) Clone() PoolSpec {
+	s.Ports, s.Flagged = s.Ports.Clone(), s.Flagged.Clone()
+	return s
+}
+
+// Clone returns a deep copy of s.
+func (s PoolStatus) Clone() PoolStatus {
+	s.Allowed = s.Allowed.Clone()
+	return s
+}
+
+// Clone returns a deep copy of s.
+func (s TokenSpec) Clone() TokenSpec {
+	s.Scopes = slices.Clone(s.Scopes)
+	s.Containers = slices.Clone(s.Containers)
+	return s
+}
+
+// Clone returns a deep copy of s.
+func (s TokenStatus) Clone() TokenStatus { return s }
+
+func clonePointer[V any](p *V) *V {
+	if p == nil {
+		return nil
+	}
+	v := *p
+	return &v
+}
