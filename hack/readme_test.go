@@ -18,30 +18,34 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
 	"berth/hack/enginetest"
 )
 
-// block is a fenced block of commands in the README.
+// block is a fenced block of commands in a document.
 type block struct {
-	line  int // where it begins
+	place string // document:line
 	lines []string
 }
 
 const readme = "../README.md"
 
-// blocks are those that a reader can paste: fenced as sh.
-func blocks(t *testing.T) (list []block) {
+// pasted are the documents whose commands a reader can paste, in this order.
+var pasted = []string{readme, "docs/configuration.md", "docs/operation.md"}
+
+// blocks returns the blocks of a document that are fenced as sh.
+func blocks(t *testing.T, page string) (list []block) {
 	t.Helper()
-	text, err := os.ReadFile(readme)
+	text, err := os.ReadFile(page)
 	require.NoError(t, err)
 	var open *block
 	for i, line := range strings.Split(string(text), "\n") {
 		switch {
 		case line == "```sh":
-			open = &block{line: i + 1}
+			open = &block{place: fmt.Sprintf("%s:%d", page, i+1)}
 		case strings.HasPrefix(line, "```") && open != nil:
 			list = append(list, *open)
 			open = nil
@@ -50,7 +54,7 @@ func blocks(t *testing.T) (list []block) {
 		}
 	}
 	require.Nil(t, open, "a block does not end")
-	require.Greater(t, len(list), 5)
+	require.NotEmpty(t, list, page)
 	return list
 }
 
@@ -173,17 +177,20 @@ func (r *reader) run(all []block) []string {
 	}
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
-		r.t.Fatalf("the block at line %d of the README fails: %v\n%s", all[current].line, exit, printed[current])
+		r.t.Fatalf("the block at %s fails: %v\n%s", all[current].place, exit, printed[current])
 	}
 	require.NoError(r.t, err)
 	return printed
 }
 
-// TestREADME does what the README says, as a new user would.
+// TestREADME runs the commands of the README and of its documents, as a new user would.
 func TestREADME(t *testing.T) {
 	r := newReader(t)
 	r.serve()
-	all := blocks(t)
+	var all []block
+	for _, page := range pasted {
+		all = append(all, blocks(t, page)...)
+	}
 	for i, printed := range r.run(all) {
 		rest := printed
 		for from, to := range r.port {
@@ -191,7 +198,7 @@ func TestREADME(t *testing.T) {
 		}
 		for _, want := range all[i].want() {
 			at := want.FindStringIndex(rest)
-			require.NotNil(t, at, "block at line %d: %s is not in\n%s", all[i].line, want, printed)
+			require.NotNil(t, at, "block at %s: %s is not in\n%s", all[i].place, want, printed)
 			rest = rest[at[1]:]
 		}
 		require.NotRegexp(t, "berth_[0-9a-f]{32}", printed, "a token on the screen")
@@ -218,10 +225,10 @@ func (r *reader) get(path string) string {
 	return string(out)
 }
 
-// metricsExist says that what the README alerts on is there.
+// metricsExist requires that every metric of the table of alerts is exported.
 func (r *reader) metricsExist() {
 	r.t.Helper()
-	text, err := os.ReadFile(readme)
+	text, err := os.ReadFile("docs/operation.md")
 	require.NoError(r.t, err)
 	metrics := r.get("/metrics")
 	names := regexp.MustCompile("`((?:berth|workqueue)_[a-z_]+)[`{]").FindAllStringSubmatch(string(text), -1)
@@ -231,16 +238,27 @@ func (r *reader) metricsExist() {
 	}
 }
 
-// TestREADMELinks says that every file that the README and the decisions link to is there.
-func TestREADMELinks(t *testing.T) {
-	files, err := filepath.Glob("adr/*.md")
+// TestREADMEIsShort keeps the README to what a newcomer reads.
+func TestREADMEIsShort(t *testing.T) {
+	text, err := os.ReadFile(readme)
 	require.NoError(t, err)
-	link := regexp.MustCompile(`\]\(([^)#:]+)\)`)
-	for _, file := range append(files, readme) {
-		text, err := os.ReadFile(file)
+	lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+	require.LessOrEqual(t, len(lines), 250)
+	for i, line := range lines {
+		require.LessOrEqual(t, utf8.RuneCountInString(line), 100, "line %d: %s", i+1, line)
+	}
+}
+
+// TestLinks requires that every file that a document links to exists.
+func TestLinks(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
+	for _, page := range documents(t) {
+		text, err := os.ReadFile(page)
 		require.NoError(t, err)
 		for _, found := range link.FindAllStringSubmatch(string(text), -1) {
-			require.FileExists(t, filepath.Join(filepath.Dir(file), found[1]), "linked from %s", file)
+			path := filepath.Join(filepath.Dir(page), found[1])
+			_, err := os.Stat(path)
+			require.NoError(t, err, "linked from %s", page)
 		}
 	}
 }

@@ -13,10 +13,10 @@ import (
 
 var quoted = regexp.MustCompile("`([^`]*)`")
 
-// TestREADMENamesEveryKey compares the README's table with the code: every key,
+// TestREADMENamesEveryKey compares the table of hack/docs/configuration.md with the code: every key,
 // its default, and whether a reload changes it.
 func TestREADMENamesEveryKey(t *testing.T) {
-	text, err := os.ReadFile("../../README.md")
+	text, err := os.ReadFile("../../hack/docs/configuration.md")
 	require.NoError(t, err)
 	type row struct{ value, changes string }
 	rows := map[string]row{}
