@@ -11,18 +11,18 @@ import (
 	"berth/api/intent"
 )
 
-// The bounds of all JSON bodies together.
+// Limits on all JSON bodies together.
 const (
 	bodiesTotal = 32 << 20        // bytes at once; more where one body may have more than a fourth
-	bodyFree    = 8 << 10         // bytes of each body that do not count: the library keeps as many
-	bodyWait    = 5 * time.Second // for others to be done
-	decodersMax = 4               // bodies decoded at once: what a faulty one becomes is larger than it is
+	bodyFree    = 8 << 10         // bytes of each body that need no reservation: the HTTP library buffers as many anyway
+	bodyWait    = 5 * time.Second // for other requests to release memory
+	decodersMax = 4               // bodies decoded at once: the errors of an invalid body are larger than the body
 )
 
-// bodies are the JSON bodies that are held in memory.
+// bodies reads JSON bodies and bounds the memory that all of them use together.
 type bodies struct {
 	budget   budget
-	patience time.Duration // how long a body waits for others
+	patience time.Duration // how long a request waits for memory
 	decoding chan struct{}
 	underway *inFlight
 }
@@ -31,22 +31,22 @@ func newBodies(u *inFlight) *bodies {
 	return &bodies{patience: bodyWait, decoding: make(chan struct{}, decodersMax), underway: u}
 }
 
-// reservation is what the request of a body holds of a budget.
+// reservation is the part of a budget that one request holds.
 type reservation struct {
 	budget *budget
 	token  string
 	n      int64 // bytes
 }
 
-// release gives it back. A nil reservation holds nothing.
+// release returns the bytes to the budget. A nil reservation holds none.
 func (r *reservation) release() {
 	if r != nil {
 		r.budget.release(r.token, r.n)
 	}
 }
 
-// read reads a body of at most limit bytes. What it takes of the budget is given
-// back when the request ends.
+// read reads a body of at most limit bytes. The middleware observe releases its
+// reservation when the request ends.
 func (b *bodies) read(c *fiber.Ctx, limit int64) ([]byte, error) {
 	length := int64(c.Request().Header.ContentLength())
 	if length > limit {
@@ -62,7 +62,7 @@ func (b *bodies) read(c *fiber.Ctx, limit int64) ([]byte, error) {
 	var raw bytes.Buffer
 	_, err := raw.ReadFrom(io.LimitReader(stream, bodyFree))
 	if err == nil && raw.Len() == bodyFree {
-		if length < 0 { // it does not say how long it is
+		if length < 0 { // chunked: the length is unknown
 			length = limit
 		}
 		if err := b.reserve(c, length, limit); err != nil {
@@ -85,7 +85,8 @@ func (b *bodies) read(c *fiber.Ctx, limit int64) ([]byte, error) {
 	return raw.Bytes(), nil
 }
 
-// reserve takes n bytes for the rest of a request. most is how many one may take.
+// reserve reserves n bytes until the request ends. most is the largest
+// reservation that any one request can need.
 func (b *bodies) reserve(c *fiber.Ctx, n, most int64) error {
 	r := &reservation{budget: &b.budget, token: callerOf(c).TokenID, n: n}
 	if err := b.wait(c, r, max(bodiesTotal, 4*most)); err != nil {
@@ -95,8 +96,8 @@ func (b *bodies) reserve(c *fiber.Ctx, n, most int64) error {
 	return nil
 }
 
-// wait waits for a reservation of total bytes, but not longer than its patience, than
-// its client does, or than the server runs.
+// wait waits until r fits into a budget of total bytes. It returns errBusy after
+// b.patience, and also when the client leaves or the server shuts down.
 func (b *bodies) wait(c *fiber.Ctx, r *reservation, total int64) error {
 	if _, ok := r.budget.try(r.token, r.n, total); ok {
 		return nil
@@ -112,8 +113,8 @@ func (b *bodies) wait(c *fiber.Ctx, r *reservation, total int64) error {
 	return nil
 }
 
-// unmarshal is the function of that name. Only some large bodies are decoded at
-// once, which takes milliseconds.
+// unmarshal calls the function unmarshal. It decodes at most decodersMax bodies
+// larger than bodyFree at once; the others wait, for milliseconds.
 func (b *bodies) unmarshal(raw []byte, out any, f *intent.FieldErrors) bool {
 	if len(raw) > bodyFree {
 		b.decoding <- struct{}{}

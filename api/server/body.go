@@ -13,16 +13,16 @@ import (
 	"berth/api/intent"
 )
 
-// The time that a client has to send a body.
+// Deadlines for a client that sends a body.
 const (
-	bodyTimeout  = 30 * time.Second // a JSON body, whole
-	chunkTimeout = 30 * time.Second // the next bytes of a streamed one
+	bodyTimeout  = 30 * time.Second // for a whole JSON body
+	chunkTimeout = 30 * time.Second // for the next bytes of a streamed body
 )
 
-// decode reads the JSON body of a request into out. It refuses the whole of it
-// with every fault at once; faults of what the fields mean are the caller's,
-// who passes f on to the checks of package intent for them. Of what is no JSON
-// object nothing can be said about fields: that fault stands alone.
+// decode reads the JSON body of a request into out and adds every field error to
+// f. It returns nil even if f has errors: the caller lets package intent add its
+// own to f, so that the client receives all of them at once. If the body is not a
+// JSON object, decode returns that single error.
 func (s *Server) decode(c *fiber.Ctx, out any, f *intent.FieldErrors) error {
 	if err := checkMediaType(c); err != nil {
 		return err
@@ -40,7 +40,8 @@ func (s *Server) decode(c *fiber.Ctx, out any, f *intent.FieldErrors) error {
 	return nil
 }
 
-// decodeStrict is decode for a body whose fields need no further check.
+// decodeStrict decodes a body whose fields need no further validation, and
+// returns its field errors.
 func (s *Server) decodeStrict(c *fiber.Ctx, out any) error {
 	var f intent.FieldErrors
 	if err := s.decode(c, out, &f); err != nil {
@@ -49,8 +50,9 @@ func (s *Server) decodeStrict(c *fiber.Ctx, out any) error {
 	return f.Err()
 }
 
-// checkMediaType refuses every encoding, and every type but JSON. None is JSON,
-// and no body has no type.
+// checkMediaType returns errMediaType for a Content-Encoding and for a
+// Content-Type other than JSON in UTF-8. It ignores the type of an empty body, and
+// takes a body without a type for JSON.
 func checkMediaType(c *fiber.Ctx) error {
 	if c.Get(fiber.HeaderContentEncoding) != "" {
 		return errMediaType
@@ -67,9 +69,9 @@ func checkMediaType(c *fiber.Ctx) error {
 	return nil
 }
 
-// upload is a request's body for a handler that streams it. Its client has to
-// go on sending: a pause longer than chunkTimeout is an error, and so is a rate
-// below leastRate.
+// upload returns the body of a request as a stream. Read returns errTimeout if
+// the client pauses for longer than chunkTimeout or sends more slowly than
+// leastRate, and errMalformed if the connection or the chunked encoding breaks.
 func upload(c *fiber.Ctx) io.Reader {
 	stream := c.Context().RequestBodyStream()
 	if stream == nil {
@@ -83,7 +85,7 @@ func upload(c *fiber.Ctx) io.Reader {
 		switch {
 		case isTimeout(err):
 			err = errTimeout
-		case err != nil && err != io.EOF: // chunks that are none, or a broken connection
+		case err != nil && err != io.EOF: // invalid chunked encoding, or a broken connection
 			err = errMalformed
 		}
 		return n, err
@@ -100,15 +102,16 @@ func isTimeout(err error) bool {
 	return errors.As(err, &t) && t.Timeout()
 }
 
-// The bounds of what is read and thrown away of a body that no handler wanted.
+// Limits on reading and discarding the rest of a body that no handler read.
 const (
 	drainLimit   = 64 << 10 // bytes
 	drainTimeout = time.Second
 )
 
-// drain makes sure that what is left of a body is not taken for the next
-// request on the connection: it is read, or the connection ends. Where a body
-// whose chunks are broken ends, nobody can say: fail has ended the connection.
+// drain keeps the rest of a body from being parsed as the next request on the
+// connection: it discards the rest, or closes the connection if the rest is long.
+// The end of a body with invalid chunked encoding is unknown; fail has marked its
+// connection to be closed already.
 func drain(c *fiber.Ctx) {
 	stream := c.Context().RequestBodyStream()
 	if stream == nil || c.Context().Hijacked() {
@@ -132,17 +135,18 @@ func drain(c *fiber.Ctx) {
 	}
 }
 
-// twoLengths says whether a body in chunks has a Content-Length as well: a proxy
-// may have gone by that, and RFC 9112 wants the connection to end.
+// twoLengths reports whether a chunked request has a Content-Length as well. A
+// proxy may have used either, so RFC 9112 requires the server to close the
+// connection.
 func twoLengths(c *fiber.Ctx) bool {
 	header := &c.Request().Header
 	return header.ContentLength() < 0 && bytes.Contains(bytes.ToLower(header.RawHeaders()), []byte("content-length:"))
 }
 
-// setReadDeadline gives the client some time for what it sends next.
+// setReadDeadline sets the deadline for the client's next bytes to d from now.
 func setReadDeadline(c *fiber.Ctx, d time.Duration) error {
 	conn := c.Context().Conn()
-	if conn == nil { // in a test without a network
+	if conn == nil { // a test without a network
 		return nil
 	}
 	return conn.SetReadDeadline(time.Now().Add(d))

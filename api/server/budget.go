@@ -5,19 +5,19 @@ import (
 	"sync"
 )
 
-// budget bounds the bytes that requests hold at once. Of its total a minted
-// token may hold a fourth, and all of them three fourths: neither can keep the
-// panel from its work. The zero value is ready to use.
+// budget bounds the bytes that requests hold at once. Each minted token may hold
+// a fourth of the total and all minted tokens together three fourths, so that the
+// configured token always finds memory. The zero value is ready to use.
 type budget struct {
 	mu      sync.Mutex
 	used    int64
 	minted  int64            // part of used
 	byToken map[string]int64 // of minted tokens, by id
-	freed   chan struct{}    // closed when some are given back; nil: nobody waits
+	freed   chan struct{}    // closed by the next release; nil: no request waits
 }
 
-// reserve takes n bytes out of total for a token, the configured one if it is
-// empty. It waits for them until ctx ends.
+// reserve reserves n of total bytes for the token with this id; the configured
+// token has the empty id. It waits until the bytes are free or ctx ends.
 func (b *budget) reserve(ctx context.Context, token string, n, total int64) error {
 	for {
 		freed, ok := b.try(token, n, total)
@@ -32,8 +32,8 @@ func (b *budget) reserve(ctx context.Context, token string, n, total int64) erro
 	}
 }
 
-// try is reserve without waiting. If it fails, freed is closed once another try
-// may succeed.
+// try is like reserve but does not wait. If ok is false, another try may succeed
+// once freed is closed.
 func (b *budget) try(token string, n, total int64) (freed <-chan struct{}, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -51,7 +51,7 @@ func (b *budget) try(token string, n, total int64) (freed <-chan struct{}, ok bo
 	return nil, true
 }
 
-// release gives back what was reserved.
+// release returns n reserved bytes and wakes all requests that wait.
 func (b *budget) release(token string, n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

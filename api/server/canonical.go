@@ -9,13 +9,13 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// canonical brings a request into the one form that the router knows. Then the
-// checks of every request come in their order, also for odd ones.
+// canonical normalizes the method and the path of a request before the router
+// sees them, so that unusual requests pass the same checks in the same order.
 func canonical(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		if !slices.Contains(fiber.DefaultMethods, string(ctx.Method())) {
-			// The router answers such a method with a text of its own. TRACE is
-			// one that it knows and that no route has.
+			// Fiber answers unknown methods itself, before any middleware. It
+			// knows TRACE, and no route uses it.
 			ctx.Request.Header.SetMethod(fiber.MethodTrace)
 		}
 		if path := ctx.URI().PathOriginal(); bytes.IndexByte(path, '%') >= 0 {
@@ -25,9 +25,9 @@ func canonical(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 	}
 }
 
-// plainPath decodes the escapes of characters that need none, so that
-// /%63ontainers is /containers. All others stay for param, a % among them:
-// nothing is decoded twice, and no segment becomes two.
+// plainPath decodes the percent-encoding of unreserved characters (RFC 3986), so
+// that /%63ontainers is /containers. It leaves all other escapes, %25 and %2F
+// included, to param: nothing is decoded twice, and no segment becomes two.
 func plainPath(path []byte) []byte {
 	plain := make([]byte, 0, len(path))
 	for len(path) > 0 {
@@ -43,7 +43,8 @@ func plainPath(path []byte) []byte {
 	return plain
 }
 
-// unreserved says whether a character means the same with and without an escape.
+// unreserved reports whether c is unreserved in RFC 3986: it means the same with
+// and without percent-encoding.
 func unreserved(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || bytes.IndexByte([]byte("-._~"), c) >= 0
 }

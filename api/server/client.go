@@ -10,12 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// leftCheck is how often a long request looks whether its client is still there.
+// leftCheck is how often a long request checks whether its client has disconnected.
 const leftCheck = 250 * time.Millisecond
 
-// withClient is a context for the work of one request, which ends when its client
-// leaves. The library's own context does not, and must not be used for work:
-// it belongs to the next request as soon as this one is answered.
+// withClient returns a context that ends when the client of a request
+// disconnects. Fiber's own context must not be used for work: it does not end
+// with the client, and the next request on the connection reuses it.
 func withClient(c *fiber.Ctx) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
 	raw := rawConn(c.Context().Conn())
@@ -42,7 +42,7 @@ func withClient(c *fiber.Ctx) (context.Context, context.CancelFunc) {
 	return ctx, func() { cancel(); <-done }
 }
 
-// rawConn is the socket below a connection, or nil.
+// rawConn returns the socket below a connection, or nil if there is none.
 func rawConn(c net.Conn) syscall.RawConn {
 	if own, is := c.(*conn); is {
 		c = own.Conn
@@ -58,8 +58,8 @@ func rawConn(c net.Conn) syscall.RawConn {
 	return raw
 }
 
-// left says whether the other side has closed the connection. It takes nothing
-// of what it may have sent.
+// left reports whether the peer has closed its side of the connection. It
+// consumes no data.
 func left(raw syscall.RawConn) (gone bool) {
 	err := raw.Control(func(fd uintptr) {
 		set := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}

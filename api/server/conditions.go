@@ -7,19 +7,21 @@ import (
 	v1 "berth/api/v1"
 )
 
-// EngineHealth is whether the engine answers, and since when it does or does not.
+// EngineHealth is the observed availability of the engine. Since is the time of
+// the last change of Reachable.
 type EngineHealth struct {
 	Reachable bool
 	Since     time.Time
 }
 
-// unreachable is the reason of what is unknown while the engine does not answer.
+// unreachable is the reason of a condition that depends on an engine that does
+// not answer.
 const unreachable = "EngineUnreachable"
 
-// conditionsOf returns the conditions of a container as a client sees them. What
-// is stored is what was observed last, so while the engine does not answer
-// nobody knows whether what ran still runs. That is derived here: an outage
-// writes nothing, however many containers there are.
+// conditionsOf returns the conditions of a container as clients see them: the
+// stored ones, the last observed ones, and EngineReachable. While the engine does
+// not answer, Started becomes Unknown. This is derived on each read, so that an
+// outage writes no status, however many containers there are.
 func conditionsOf(o v1.Container, engine func() EngineHealth) []v1.Condition {
 	list := append([]v1.Condition{}, o.Status.Conditions...)
 	if engine == nil {
@@ -29,17 +31,18 @@ func conditionsOf(o v1.Container, engine func() EngineHealth) []v1.Condition {
 	c := v1.Condition{Type: v1.EngineReachable, Status: v1.True, Reason: "Answers", Message: "the engine answers", Since: h.Since}
 	if !h.Reachable {
 		c.Status, c.Reason = v1.False, unreachable
-		c.Message = "the engine does not answer: the state is the one observed last"
+		c.Message = "the engine does not answer; the container's state is the last observed one"
 		doubtStarted(list, h.Since)
 	}
 	return append(list, c)
 }
 
-// doubtStarted makes Unknown that a run goes on: it may have ended since then.
+// doubtStarted changes Started from True to Unknown: the container may have
+// exited since then.
 func doubtStarted(list []v1.Condition, since time.Time) {
 	i := slices.IndexFunc(list, func(c v1.Condition) bool { return c.Type == v1.Started })
 	if i >= 0 && list[i].Status == v1.True {
 		list[i].Status, list[i].Reason, list[i].Since = v1.Unknown, unreachable, since
-		list[i].Message = "it ran when the engine last answered"
+		list[i].Message = "the container ran when the engine last answered"
 	}
 }

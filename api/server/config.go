@@ -6,7 +6,7 @@ import (
 	v1 "berth/api/v1"
 )
 
-// configuration answers what is about the configuration.
+// configuration holds the handlers for the daemon's configuration.
 type configuration struct{ *Server }
 
 func (s configuration) routes() []route {
@@ -16,8 +16,8 @@ func (s configuration) routes() []route {
 	}
 }
 
-// getConfig answers with the configuration: secrets in clear for the configured
-// token, and masked for a minted one, whatever its scopes.
+// getConfig answers with the configuration. The configured token sees secrets in
+// clear; minted tokens see them masked, whatever their scopes.
 func (s configuration) getConfig(c *fiber.Ctx) error {
 	return ok(c, s.settings.Current().Show(s.deps.Version, callerOf(c).Configured))
 }

@@ -8,24 +8,25 @@ import (
 	"time"
 )
 
-// The bounds of a lingering close.
+// Limits on a lingering close, see conn.Close.
 const (
 	lingerTime  = 2 * time.Second
 	lingerBytes = 64 << 20
 )
 
-// conn is a connection whose client has to take each chunk within writeTimeout.
+// conn is a connection of the listener. Its client has to receive each chunk
+// within writeTimeout.
 type conn struct {
 	net.Conn
 	all    *connections
-	owner  owner         // belongs to all
-	place  *list.Element // belongs to all; nil: it was taken out
-	used   atomic.Bool   // something has come
-	over   atomic.Bool   // nothing more will come
-	linger atomic.Bool   // the client is still sending what nobody reads
+	owner  owner         // guarded by all.mu
+	place  *list.Element // guarded by all.mu; nil: no longer in all
+	used   atomic.Bool   // at least one byte was received
+	over   atomic.Bool   // the client has closed its side
+	linger atomic.Bool   // Close discards what the client still sends
 }
 
-// Read notes that something has come.
+// Read reads from the connection, and records the first byte and the end.
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if n > 0 && !c.used.Load() {
@@ -37,7 +38,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Write gives the whole of p one deadline.
+// Write writes p within writeTimeout.
 func (c *conn) Write(p []byte) (int, error) {
 	if err := c.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 		return 0, err
@@ -45,7 +46,8 @@ func (c *conn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// ReadFrom sends a file without a copy in memory, with a deadline for each part of it.
+// ReadFrom sends a file by sendfile(2) where the system can, each MiB within
+// writeTimeout.
 func (c *conn) ReadFrom(r io.Reader) (int64, error) {
 	const part = 1 << 20
 	var sent int64
@@ -64,19 +66,20 @@ func (c *conn) ReadFrom(r io.Reader) (int64, error) {
 	}
 }
 
-// abort breaks the connection at once, also under a Read or Write that waits.
-// The connection still has to be closed.
+// abort closes the underlying connection at once and interrupts Read and Write.
+// The caller must still call Close.
 func (c *conn) abort() {
 	raw := c.Conn
 	if tls, is := raw.(interface{ NetConn() net.Conn }); is {
-		raw = tls.NetConn() // the other's Close may wait for the client
+		raw = tls.NetConn() // Close of a TLS connection may wait for the client
 	}
 	_ = raw.Close()
 }
 
-// Close closes the connection and counts it out, once. If the client is still
-// sending, a plain close would make its system throw away the answer: so first
-// only our side is closed, and for a while what comes is read and thrown away.
+// Close removes the connection from the registry and closes it. If linger is set
+// the client is still sending, and a plain close would reset the connection and
+// lose the answer. So Close first closes the write side only, and discards what
+// arrives for lingerTime or lingerBytes.
 func (c *conn) Close() error {
 	if half, can := c.Conn.(interface{ CloseWrite() error }); can && c.linger.Swap(false) {
 		_ = half.CloseWrite()

@@ -9,18 +9,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The most connections at once.
+// Limits on open connections.
 const (
-	maxConns          = 8192 // all; fewer where the process may have few handles
-	maxConnsPerIP     = 512  // of one address, before a request on them had a valid token
-	handlesPerConn    = 3    // one for the connection, one for a file, one for everything else
-	maxAnonymousShare = 4    // connections without a valid token may be a fourth of all
-	maxMintedShare    = 2    // those of minted tokens half of all; what is left is the panel's
+	maxConns          = 8192 // in total; fewer if RLIMIT_NOFILE is low
+	maxConnsPerIP     = 512  // from one address, until a request on them had a valid token
+	handlesPerConn    = 3    // file descriptors: one for the connection, one for a file, one for the rest of berth
+	maxAnonymousShare = 4    // connections without a valid token may take 1/4 of the total
+	maxMintedShare    = 2    // connections of minted tokens may take 1/2; the rest is for the configured token
 )
 
-// handleShare is how many connections the process may have: a third of its
-// handles. Another third is for the files that requests open, and the last for
-// the store, the engine and the consoles. The limit may change at any time.
+// handleShare returns how many connections the process may have: a third of
+// RLIMIT_NOFILE. Another third is for files that requests open, and the last for
+// the store, the engine and the consoles. The limit may change at run time, so it
+// is read each time.
 func handleShare() int {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
@@ -29,34 +30,34 @@ func handleShare() int {
 	return int(min(maxConns, limit.Cur/handlesPerConn))
 }
 
-// class is how far a connection is trusted.
+// class is the trust level of a connection.
 type class int
 
 const (
-	anonymous class = iota // no request on it has had a valid token yet
+	anonymous class = iota // no request had a valid token yet
 	minted                 // the last valid token was a minted one
 	panel                  // the last valid token was the configured one
 	classes
 )
 
-// owner is who a connection counts for: an address, or a token.
+// owner is the party that a connection is counted for: an address or a token.
 type owner struct {
 	class class
-	name  string // address or id of the token
+	name  string // address, or id of the token
 }
 
-// connections are all that are open. When there are too many of a class, the
-// oldest one of the owner with most of them is closed, and the new one is
-// served: so nobody who opens many shuts anybody else out, also from the same
-// address.
+// connections is the registry of open connections. When a class is full, the
+// registry closes the oldest connection of the owner that has most of them, and
+// serves the new one. So a client that opens many connections cannot shut out
+// others, not even others from its own address.
 type connections struct {
-	total  func() int           // at once
-	perIP  int                  // at once of one address, without a valid token
-	shared func(ip string) bool // reports whether an address is one of many clients: a trusted proxy
+	total  func() int           // limit on all connections
+	perIP  int                  // limit per address without a valid token
+	shared func(ip string) bool // reports whether many clients share an address: a trusted proxy
 
 	mu    sync.Mutex
 	count [classes]int
-	open  map[owner]*list.List // of *conn, the oldest first
+	open  map[owner]*list.List // of *conn, oldest first
 }
 
 func newConnections(perIP int, shared func(ip string) bool) *connections {
@@ -66,8 +67,8 @@ func newConnections(perIP int, shared func(ip string) bool) *connections {
 	return &connections{total: handleShare, perIP: perIP, shared: shared, open: map[owner]*list.List{}}
 }
 
-// add takes a new connection in, and closes those that are too many. It returns
-// false if the new one is.
+// add registers a connection and closes those above a limit. It returns false if
+// the new connection is one of them.
 func (s *connections) add(c *conn) bool {
 	ip := host(c.RemoteAddr())
 	s.mu.Lock()
@@ -83,7 +84,8 @@ func (s *connections) add(c *conn) bool {
 	return served
 }
 
-// prove counts a connection for the token of a request on it.
+// prove counts a connection for the token that a request on it presented; the
+// configured token has the empty id.
 func (s *connections) prove(c *conn, tokenID string) {
 	to := owner{minted, tokenID}
 	if tokenID == "" {
@@ -101,14 +103,14 @@ func (s *connections) prove(c *conn, tokenID string) {
 	abort(victims)
 }
 
-// remove takes a connection out that is closed.
+// remove removes a closed connection.
 func (s *connections) remove(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.delete(c)
 }
 
-// trim closes what is too many since the limit has changed.
+// trim closes connections above the limits, which may have changed.
 func (s *connections) trim() {
 	s.mu.Lock()
 	victims := s.tooMany()
@@ -116,7 +118,7 @@ func (s *connections) trim() {
 	abort(victims)
 }
 
-// unused are the connections on which nothing has come yet.
+// unused returns the connections on which no byte was received yet.
 func (s *connections) unused() (unused []*conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,7 +155,7 @@ func (s *connections) delete(c *conn) {
 	s.count[c.owner.class]--
 }
 
-// tooMany takes out what is over a limit.
+// tooMany removes and returns the connections above a limit.
 func (s *connections) tooMany() (victims []*conn) {
 	total := max(s.total(), 1)
 	over := func(k class, most int) {
@@ -170,14 +172,14 @@ func (s *connections) tooMany() (victims []*conn) {
 	return victims
 }
 
-// oldest takes out the oldest connection of an owner who has one.
+// oldest removes and returns the oldest connection of an owner, which must have one.
 func (s *connections) oldest(of owner) *conn {
 	c := s.open[of].Front().Value.(*conn)
 	s.delete(c)
 	return c
 }
 
-// largest is the owner with most connections of a class of which there are some.
+// largest returns the owner with most connections of a class.
 func (s *connections) largest(k class) (most owner) {
 	n := 0
 	for of, l := range s.open {
@@ -188,14 +190,15 @@ func (s *connections) largest(k class) (most owner) {
 	return most
 }
 
-// abort closes connections that were taken out, without waiting for anything.
+// abort closes connections that were removed. It does not wait for their clients.
 func abort(victims []*conn) {
 	for _, c := range victims {
 		_ = plain(c.Conn).Close()
 	}
 }
 
-// plain is the connection below TLS: that of TLS says goodbye, and waits.
+// plain returns the connection below TLS, whose Close does not wait for a TLS alert
+// to be sent.
 func plain(c net.Conn) net.Conn {
 	if over, is := c.(interface{ NetConn() net.Conn }); is {
 		return over.NetConn()
@@ -203,7 +206,7 @@ func plain(c net.Conn) net.Conn {
 	return c
 }
 
-// host is the address of a connection's other side, without the port.
+// host returns an address without its port.
 func host(a net.Addr) string {
 	name, _, err := net.SplitHostPort(a.String())
 	if err != nil {
@@ -212,8 +215,8 @@ func host(a net.Addr) string {
 	return name
 }
 
-// network is what addresses are counted by: IPv4 addresses one by one, of IPv6
-// the 64 bits that one customer of a provider has.
+// network returns the network that an address is counted by: an IPv4 address
+// itself, or the /64 of an IPv6 address, which providers assign to one customer.
 func network(address string) string {
 	ip, err := netip.ParseAddr(address)
 	if err != nil || ip.Unmap().Is4() {

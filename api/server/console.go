@@ -13,7 +13,7 @@ import (
 	"berth/store"
 )
 
-// The bounds of what is read back.
+// Limits on console lines and events that are read back.
 const (
 	defaultTail   = 150
 	maxTail       = 10_000
@@ -21,7 +21,7 @@ const (
 	maxEvents     = 10_000
 )
 
-// consoles answers what containers print, use and have gone through.
+// consoles holds the handlers for consoles, statistics and events.
 type consoles struct{ *Server }
 
 func (s consoles) routes() []route {
@@ -56,12 +56,13 @@ func (s consoles) sendCommand(c *fiber.Ctx) error {
 	return ok(c, acceptedBody{"Command sent", o.Meta.ID})
 }
 
-// line is a command as a console reads it.
+// line returns a command with exactly one line feed at its end.
 func line(command string) []byte {
 	return []byte(strings.TrimRight(command, "\r\n") + "\n")
 }
 
-// logs is the handler of the history of one console, or of both.
+// logs returns the handler for the history of one console; role is empty for the
+// install and the server console together.
 func (s consoles) logs(role string) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		tail, err := intQuery(c, "tail", defaultTail, maxTail)
@@ -80,7 +81,7 @@ func (s consoles) logs(role string) fiber.Handler {
 	}
 }
 
-// intQuery is a parameter between 0 and most.
+// intQuery returns a query parameter between 0 and most, or absent if it is missing.
 func intQuery(c *fiber.Ctx, name string, absent, most int) (int, error) {
 	text := c.Query(name)
 	if text == "" {
@@ -93,7 +94,8 @@ func intQuery(c *fiber.Ctx, name string, absent, most int) (int, error) {
 	return int(n), nil
 }
 
-// seqQuery is the parameter since of events; given says whether it is there.
+// seqQuery returns the query parameter since, the seq of an event. given reports
+// whether it is present.
 func seqQuery(c *fiber.Ctx) (seq uint64, given bool, err error) {
 	text := c.Query("since")
 	if text == "" {
@@ -106,12 +108,12 @@ func seqQuery(c *fiber.Ctx) (seq uint64, given bool, err error) {
 	return seq, true, nil
 }
 
-// parseTime reads a time: RFC 3339, or unix seconds. None is the beginning.
+// parseTime parses a time in RFC 3339 or Unix seconds. The empty text is the zero time.
 func parseTime(text string) (time.Time, bool) {
 	if text == "" {
 		return time.Time{}, true
 	}
-	// A plus sign that was not escaped in the URL has become a blank.
+	// The query decoder turned an unescaped plus sign into a space.
 	at, err := time.Parse(time.RFC3339Nano, strings.ReplaceAll(text, " ", "+"))
 	if err == nil {
 		return at, true
@@ -139,14 +141,15 @@ func (s consoles) getStats(c *fiber.Ctx) error {
 
 type eventsBody struct {
 	Events []v1.Event `json:"events"`
-	Epoch  string     `json:"epoch"`  // what every seq here is counted in
-	Oldest uint64     `json:"oldest"` // seq of the oldest that is kept; 0: none
+	Epoch  string     `json:"epoch"`  // of every seq in this answer
+	Oldest uint64     `json:"oldest"` // seq of the oldest stored event; 0: none
 	Newest uint64     `json:"newest"`
 }
 
-// listEvents returns the stored transitions after ?since=. What is older than
-// kept is left out: then oldest is more than since+1. A since of another ?epoch=
-// is a number of another count: then all that are kept are returned.
+// listEvents answers with the stored transitions after ?since=. If some of them
+// have been removed already, oldest is greater than since+1. If ?epoch= is not the
+// epoch of this store, since has no meaning here and all stored transitions are
+// returned.
 func (s consoles) listEvents(c *fiber.Ctx) error {
 	limit, err := intQuery(c, "limit", defaultEvents, maxEvents)
 	if err != nil {
@@ -175,11 +178,11 @@ func (s consoles) listEvents(c *fiber.Ctx) error {
 	return ok(c, body)
 }
 
-// visibleEvents are the first transitions after since that the caller may see.
+// visibleEvents returns the first transitions after since that the caller may see.
 func visibleEvents(tx *store.Tx, caller auth.Principal, since uint64, limit int) ([]v1.Event, error) {
 	visible := []v1.Event{}
 	for len(visible) < limit {
-		list, err := readEvents(tx, since, max(limit, defaultEvents)) // few may be visible
+		list, err := readEvents(tx, since, max(limit, defaultEvents)) // the caller may see few of them
 		if err != nil || len(list) == 0 {
 			return visible, err
 		}
@@ -192,8 +195,8 @@ func visibleEvents(tx *store.Tx, caller auth.Principal, since uint64, limit int)
 	return visible, nil
 }
 
-// keptEvents is the seqs of the oldest transition that is kept and of the newest
-// that there ever was. Where none is kept, oldest is the one after newest.
+// keptEvents returns the seq of the oldest stored transition and that of the
+// newest ever recorded. If none is stored, oldest is newest+1.
 func keptEvents(tx *store.Tx) (oldest, newest uint64) {
 	newest = store.LastEvent(tx)
 	if oldest, _ = store.EventRange(tx); oldest == 0 {
@@ -202,7 +205,8 @@ func keptEvents(tx *store.Tx) (oldest, newest uint64) {
 	return oldest, newest
 }
 
-// readEvents is store.ReadEvents from the oldest on that is kept.
+// readEvents returns at most limit transitions after since, from the oldest
+// stored one on.
 func readEvents(tx *store.Tx, since uint64, limit int) ([]v1.Event, error) {
 	oldest, newest := keptEvents(tx)
 	if since >= newest {

@@ -5,8 +5,9 @@ import (
 	v1 "berth/api/v1"
 )
 
-// containerBody is a container as a client sends it, to create or to apply. The
-// fields of the state response that nobody can set may be sent back.
+// containerBody is the body of a request that creates or applies a container. The
+// read-only fields of a response are accepted and ignored, so that a client can
+// send a container back as it received it.
 type containerBody struct {
 	InternalID     string            `json:"internal_id"`
 	Image          string            `json:"image"`
@@ -56,7 +57,7 @@ type bindingBody struct {
 	Protocol      string `json:"protocol" wire:"required"`
 	ContainerPort int    `json:"container_port"`
 
-	// A pool entry as it is told may be sent back.
+	// Read-only fields of a pool entry, accepted and ignored.
 	InUse     ignored `json:"in_use"`
 	Container ignored `json:"container"`
 	Firewall  ignored `json:"firewall"`
@@ -70,7 +71,7 @@ func bindings(list []bindingBody) []v1.Port {
 	return ports
 }
 
-// request is what the body asks for.
+// request converts the body to a request for package intent.
 func (b containerBody) request() intent.ApplyRequest {
 	spec := v1.ContainerSpec{
 		Image: b.Image, VolumeID: b.VolumeID,

@@ -7,12 +7,12 @@ import (
 	v1 "berth/api/v1"
 )
 
-// containerView is the state of a container as a client sees it. The install
-// script is not told.
+// containerView is a container as clients see it. It has no install_script, which
+// may hold secrets.
 type containerView struct {
 	InternalID     string    `json:"internal_id"`
-	UID            string    `json:"uid"`          // of this creation
-	ContainerID    string    `json:"container_id"` // empty until the engine has made one
+	UID            string    `json:"uid"`
+	ContainerID    string    `json:"container_id"` // empty until the engine has created one
 	VolumeID       string    `json:"volume_id"`
 	Image          string    `json:"image"`
 	StartupCommand string    `json:"startup_command"`
@@ -56,8 +56,8 @@ type mountView struct {
 	Target string `json:"target"`
 }
 
-// phase is the state that a client is told. An installation or a deletion that
-// is wanted counts as soon as it is.
+// phase returns the state that clients see. A requested installation or deletion
+// shows at once, before the controller has begun it.
 func phase(o v1.Container) v1.Phase {
 	switch {
 	case o.Meta.Deleted:
@@ -106,13 +106,13 @@ func orEmpty(m map[string]string) map[string]string {
 	return m
 }
 
-// etag names the revision of a container.
+// etag returns the ETag of a container: its quoted revision.
 func etag(o v1.Container) string { return strconv.Quote(strconv.FormatUint(o.Meta.Revision, 10)) }
 
 // summaryView is a container in a list.
 type summaryView struct {
 	InternalID   string            `json:"internal_id"`
-	ContainerID  string            `json:"container_id"` // empty until the engine has made one
+	ContainerID  string            `json:"container_id"` // empty until the engine has created one
 	InstallState v1.Phase          `json:"install_state"`
 	Image        string            `json:"image"`
 	State        v1.Phase          `json:"state"`
@@ -121,7 +121,8 @@ type summaryView struct {
 	Labels       map[string]string `json:"labels"`
 }
 
-// measuredView is a container in a list with what it uses; null if it does not run.
+// measuredView is a container in a list with its resource usage; stats is null if
+// it does not run.
 type measuredView struct {
 	summaryView
 	Stats *v1.Stats `json:"stats"`

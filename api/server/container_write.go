@@ -11,10 +11,11 @@ import (
 	"berth/store"
 )
 
-// purgeWait bounds how long a refused creation waits for its record to be gone.
+// purgeWait bounds how long a failed creation waits for its record to be removed.
 const purgeWait = 5 * time.Second
 
-// createContainer stores the wish, and waits a moment for a verdict on the image.
+// createContainer stores the desired state, and waits for the result of the image
+// check for at most reconcile.create_wait.
 func (s containers) createContainer(c *fiber.Ctx) error {
 	var body containerBody
 	var f intent.FieldErrors
@@ -41,8 +42,8 @@ func (s containers) createContainer(c *fiber.Ctx) error {
 	}{acceptedBody{"Container creation started", body.InternalID}, v1.Installing})
 }
 
-// checkCreation keeps a token that is limited to some containers from creating
-// others, and from volumes that are not theirs.
+// checkCreation keeps a restricted token from creating containers other than its
+// own, and from using the volumes of other containers.
 func (s containers) checkCreation(c *fiber.Ctx, id, volume string) error {
 	caller := callerOf(c)
 	if !caller.Restricted() {
@@ -63,9 +64,10 @@ func (s containers) checkCreation(c *fiber.Ctx, id, volume string) error {
 	})
 }
 
-// imageVerdict waits for the image of a new container to be found or not, for
-// as long as reconcile.create_wait. Without a verdict the creation goes on. A
-// container whose image does not exist is taken back.
+// imageVerdict waits until the image of a new container was found or not, for at
+// most reconcile.create_wait. If the image does not exist it removes the container
+// and returns v1.ErrImageNotFound. If the result is not known in time the creation
+// continues.
 func (s containers) imageVerdict(id string) error {
 	wait := time.Duration(s.settings.Current().Reconcile.CreateWait)
 	waiting, cancel := context.WithTimeout(context.Background(), wait)
@@ -84,8 +86,8 @@ func (s containers) imageVerdict(id string) error {
 	return v1.ErrImageNotFound
 }
 
-// judged says whether it is known of a container's image that it can be used or
-// not. While it is being pulled it is not.
+// judged reports whether the image of a container is known to be available or
+// unavailable. During a pull it is not known.
 func judged(o v1.Container) bool {
 	status := v1.FindCondition(o.Status.Conditions, v1.ImageAvailable).Status
 	return status == v1.True || status == v1.False
@@ -96,7 +98,7 @@ type actionBody struct {
 	Reason string `json:"reason"`
 }
 
-// applyContainer makes a container what the body says.
+// applyContainer creates or updates a container as the body describes it.
 func (s containers) applyContainer(c *fiber.Ctx) error {
 	id, body, err := s.applyBody(c)
 	if err != nil {
@@ -126,7 +128,7 @@ func (s containers) applyContainer(c *fiber.Ctx) error {
 	return reply(c, status, s.view(after))
 }
 
-// applyBody reads and checks what is to be applied.
+// applyBody reads and validates the body of applyContainer.
 func (s containers) applyBody(c *fiber.Ctx) (id string, body containerBody, err error) {
 	var f intent.FieldErrors
 	if err := s.decode(c, &body, &f); err != nil {
@@ -134,7 +136,7 @@ func (s containers) applyBody(c *fiber.Ctx) (id string, body containerBody, err 
 	}
 	id = param(c, "id")
 	if body.InternalID != "" && body.InternalID != id {
-		f.Add("internal_id", "must be the one of the URL")
+		f.Add("internal_id", "must equal the id in the URL")
 	}
 	spec := body.request().Spec
 	intent.CheckContainer(&f, s.policy(), id, &spec)

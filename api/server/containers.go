@@ -14,7 +14,7 @@ import (
 	"berth/store"
 )
 
-// containers answers what is about containers, but for their consoles.
+// containers holds the handlers for containers, except for their consoles.
 type containers struct{ *Server }
 
 func (s containers) routes() []route {
@@ -39,8 +39,8 @@ type acceptedBody struct {
 	InternalID string `json:"internal_id"`
 }
 
-// containerID is the container that a request's path names. What is no name,
-// or not for the caller, is not found.
+// containerID returns the container id in the path of a request. An invalid id,
+// and one that the caller may not access, is v1.ErrContainerNotFound.
 func containerID(c *fiber.Ctx) (string, error) {
 	id := param(c, "id")
 	if !intent.IsContainerID(id) || !callerOf(c).CanAccess(id) {
@@ -49,7 +49,7 @@ func containerID(c *fiber.Ctx) (string, error) {
 	return id, nil
 }
 
-// findContainer is the container that a request's path names.
+// findContainer returns the container that the path of a request names.
 func (s *Server) findContainer(c *fiber.Ctx) (o v1.Container, err error) {
 	id, err := containerID(c)
 	if err != nil {
@@ -75,8 +75,8 @@ func (s containers) getContainer(c *fiber.Ctx) error {
 	return ok(c, s.view(o))
 }
 
-// listContainers tells the containers that have every label asked for, and with
-// ?stats=true what they use.
+// listContainers answers with the containers that match every ?label=, and with
+// their resource usage if ?stats=true.
 func (s containers) listContainers(c *fiber.Ctx) error {
 	want, err := labelQuery(c)
 	if err != nil {
@@ -106,10 +106,10 @@ func (s containers) listContainers(c *fiber.Ctx) error {
 	return ok(c, body)
 }
 
-// samplesTimeout bounds how long a list waits for what its containers use.
+// samplesTimeout bounds how long a list waits for resource usage.
 const samplesTimeout = 5 * time.Second
 
-// listMeasured answers a list with what each container uses.
+// listMeasured answers with a list and the resource usage of each container.
 func (s containers) listMeasured(c *fiber.Ctx, list []summaryView) error {
 	if s.deps.Stats == nil {
 		return errUnavailable
@@ -131,7 +131,7 @@ func (s containers) listMeasured(c *fiber.Ctx, list []summaryView) error {
 	return ok(c, body)
 }
 
-// labelQuery reads the parameters label, each "name=value" or just "name".
+// labelQuery returns the query parameters label, each "name=value" or "name".
 func labelQuery(c *fiber.Ctx) ([]string, error) {
 	var want []string
 	for _, text := range c.Context().QueryArgs().PeekMulti("label") {
@@ -153,14 +153,14 @@ func hasLabels(labels map[string]string, want []string) bool {
 	return true
 }
 
-// verb is the handler of a wish that has no body.
-func (s containers) verb(message string, wish func(*store.Store, string) error) fiber.Handler {
+// verb returns the handler for a request without a body.
+func (s containers) verb(message string, request func(*store.Store, string) error) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		id, err := containerID(c)
 		if err != nil {
 			return err
 		}
-		if err := wish(s.store, id); err != nil {
+		if err := request(s.store, id); err != nil {
 			return err
 		}
 		return ok(c, acceptedBody{message, id})
@@ -213,7 +213,8 @@ func (s containers) rebindNetwork(c *fiber.Ctx) error {
 	return ok(c, acceptedBody{"Container network rebinding initiated", id})
 }
 
-// deleteContainer asks for a container to go, and with ?volume=true for its volume too.
+// deleteContainer requests the deletion of a container, and with ?volume=true of
+// its volume too.
 func (s containers) deleteContainer(c *fiber.Ctx) error {
 	volume, err := boolQuery(c, "volume")
 	if err != nil {
@@ -239,7 +240,7 @@ func boolQuery(c *fiber.Ctx, name string) (bool, error) {
 	return false, v1.Errorf(v1.InvalidRequest, "%s: must be true or false", name)
 }
 
-// policy is what the configuration permits now.
+// policy returns the admission policy of the current configuration.
 func (s containers) policy() intent.Policy {
 	docker := s.settings.Current().Docker
 	return intent.Policy{AllowedMounts: docker.AllowedMounts, Registries: slices.Collect(maps.Keys(docker.Registries))}

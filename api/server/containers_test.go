@@ -204,7 +204,7 @@ func TestApply(t *testing.T) {
 	require.Equal(t, 200, h.do(request{method: "PUT", path: "/containers/mc", body: raw, header: header}).status)
 	require.Equal(t, "other:1", h.must("GET", "/containers/mc", nil).json["image"])
 	require.Equal(t, []any{}, h.must("GET", "/containers/mc", nil).json["ports"])
-	h.refuse(400, "internal_id: must be the one of the URL", "PUT", "/containers/mc", object{"internal_id": "x", "image": "a", "volume_id": volume})
+	h.refuse(400, "internal_id: must equal the id in the URL", "PUT", "/containers/mc", object{"internal_id": "x", "image": "a", "volume_id": volume})
 	h.refuse(400, "dry_run: must be true or false", "PUT", "/containers/mc?dry_run=perhaps", body)
 }
 

@@ -11,24 +11,25 @@ import (
 )
 
 // contentSplitter reads a JSON object with a field content, whose text may be far
-// larger than memory. It writes that text where the caller wants it, and puts an
-// empty string in its place: what is left is small, and checked like any body.
-// Of a body that is no JSON it only has to find that out.
+// larger than memory. It writes the decoded text to a spool and replaces it by an
+// empty string; the remaining object is small and validated like any body. It
+// need not accept only valid JSON: that validation follows.
 type contentSplitter struct {
 	from    *bufio.Reader
 	content *spool
-	most    int // bytes that may be left
+	most    int // limit on the remaining object, in bytes
 
 	left    bytes.Buffer
 	depth   int
 	name    []byte // the last string at depth 1, quoted
 	isValue bool   // the next token is the value of content
 	fault   badJSON
-	char    [utf8.UTFMax]byte // the last one that put wrote
+	char    [utf8.UTFMax]byte // buffer of put
 }
 
-// split returns what is left of the body. A fault of the content itself is a
-// badJSON; errTooLarge is returned at once, and so are errors of from and content.
+// split returns the body with an empty content. If the content itself is invalid
+// the error is a badJSON, returned after the whole body was read. It returns
+// errTooLarge and the errors of from and content at once.
 func (s *contentSplitter) split() ([]byte, error) {
 	for {
 		b, err := s.from.ReadByte()
@@ -58,7 +59,7 @@ func (s *contentSplitter) split() ([]byte, error) {
 	return s.left.Bytes(), nil
 }
 
-// step follows the structure outside of the content.
+// step tracks the JSON structure outside the content.
 func (s *contentSplitter) step(b byte) error {
 	wasName := s.name
 	switch b {
@@ -76,9 +77,9 @@ func (s *contentSplitter) step(b byte) error {
 	return nil
 }
 
-// takeString keeps a string that is not the content.
+// takeString copies a string that is not the content.
 func (s *contentSplitter) takeString() error {
-	const longestName = 64 // content, each letter escaped, and more
+	const longestName = 64 // bytes; "content" with each letter escaped has fewer
 	s.isValue = false
 	begin := s.left.Len() - 1
 	for {
@@ -105,8 +106,8 @@ func (s *contentSplitter) takeString() error {
 	}
 }
 
-// escaped reports whether the last quote of a text belongs to the string that
-// its first quote begins.
+// escaped reports whether the last quote of text is escaped, so that the string
+// does not end there.
 func escaped(text []byte) bool {
 	n := 0
 	for i := len(text) - 2; i > 0 && text[i] == '\\'; i-- {
@@ -115,10 +116,10 @@ func escaped(text []byte) bool {
 	return n%2 == 1
 }
 
-// takeContent writes the text of the content, up to its closing quote.
+// takeContent writes the decoded content to the spool, up to its closing quote.
 func (s *contentSplitter) takeContent() error {
 	s.isValue, s.name = false, nil
-	if err := s.content.reset(); err != nil { // the last one of a name counts
+	if err := s.content.reset(); err != nil { // of duplicate names the last value applies
 		return err
 	}
 	for {
@@ -146,23 +147,23 @@ func (s *contentSplitter) takeContent() error {
 	}
 }
 
-// takePlain writes the bytes up to the next that needs a look, as far as they
-// are there.
+// takePlain writes the buffered bytes up to the first that is not a printable
+// ASCII character or that ends or escapes the string.
 func (s *contentSplitter) takePlain() error {
 	if _, err := s.from.Peek(1); err != nil {
 		return err
 	}
-	ready, _ := s.from.Peek(s.from.Buffered()) // they are there
+	ready, _ := s.from.Peek(s.from.Buffered()) // cannot fail: they are buffered
 	n := 0
 	for n < len(ready) && ready[n] >= ' ' && ready[n] < utf8.RuneSelf && ready[n] != '"' && ready[n] != '\\' {
 		n++
 	}
 	_, err := s.content.Write(ready[:n])
-	_, _ = s.from.Discard(n) // they are there
+	_, _ = s.from.Discard(n) // cannot fail: they are buffered
 	return err
 }
 
-// takeEscape writes the character of an escape, whose backslash was read.
+// takeEscape writes the character of an escape sequence after its backslash.
 func (s *contentSplitter) takeEscape() error {
 	b, err := s.from.ReadByte()
 	if err != nil {
@@ -180,8 +181,8 @@ func (s *contentSplitter) takeEscape() error {
 	return s.put(rune(meant[i]))
 }
 
-// takeUnicode writes the character of \uXXXX, or of two that are a pair. Like
-// encoding/json it takes one without the other for U+FFFD.
+// takeUnicode writes the character of \uXXXX, or of a surrogate pair of two. Like
+// encoding/json it replaces a lone surrogate by U+FFFD.
 func (s *contentSplitter) takeUnicode() error {
 	first, err := s.from.Peek(4)
 	r, ok := hexRune(first)
@@ -189,15 +190,15 @@ func (s *contentSplitter) takeUnicode() error {
 		s.refuse()
 		return err
 	}
-	_, _ = s.from.Discard(4) // they are there
+	_, _ = s.from.Discard(4) // cannot fail: they were peeked
 	if !utf16.IsSurrogate(r) {
 		return s.put(r)
 	}
-	second, _ := s.from.Peek(6) // fewer are no escape
+	second, _ := s.from.Peek(6) // fewer bytes are not an escape
 	if len(second) == 6 && second[0] == '\\' && second[1] == 'u' {
 		low, _ := hexRune(second[2:])
 		if both := utf16.DecodeRune(r, low); both != utf8.RuneError {
-			_, _ = s.from.Discard(6) // they are there
+			_, _ = s.from.Discard(6) // cannot fail: they were peeked
 			return s.put(both)
 		}
 	}
@@ -209,7 +210,7 @@ func hexRune(digits []byte) (r rune, ok bool) {
 	return rune(n), err == nil && len(digits) == 4
 }
 
-// refuse keeps in mind that the body is no JSON.
+// refuse records that the body is not JSON.
 func (s *contentSplitter) refuse() {
 	if s.fault == "" {
 		s.fault = "is not JSON"

@@ -12,16 +12,15 @@ import (
 	v1 "berth/api/v1"
 )
 
-// ignored is the type of a field that may be sent, and is not read.
+// ignored is the type of a field that is accepted and not decoded.
 type ignored struct{}
 
-// unmarshal reads a JSON object into the struct that out points to, and adds to
-// f everything that is wrong with it. A field is optional unless its tag is
-// wire:"required"; null is absent. No body at all is an empty object. It returns
-// false if there is no object to read.
+// unmarshal decodes a JSON object into the struct that out points to, and adds
+// every error to f. A field is optional unless its tag is wire:"required"; null
+// counts as absent. An empty body is an empty object. It returns false if raw is
+// not a JSON object.
 //
-// It builds nothing but out: a field that nobody knows, or that is ignored, is
-// skipped.
+// It allocates only what out needs: unknown and ignored fields are skipped.
 func unmarshal(raw []byte, out any, f *intent.FieldErrors) bool {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		raw = []byte("{}")
@@ -40,7 +39,7 @@ func unmarshal(raw []byte, out any, f *intent.FieldErrors) bool {
 }
 
 func fillStruct(v reflect.Value, object []byte, path string, f *intent.FieldErrors) {
-	sent := make([][]byte, v.NumField()) // by field: the last value of that name
+	sent := make([][]byte, v.NumField()) // by field; of duplicate names the last value applies
 	index := make(map[string]int, v.NumField())
 	for i := range v.NumField() {
 		index[jsonName(v.Type().Field(i))] = i
@@ -70,7 +69,7 @@ func fillStruct(v reflect.Value, object []byte, path string, f *intent.FieldErro
 	}
 }
 
-// jsonName is the name of a struct's field on the wire.
+// jsonName returns the JSON name of a struct field.
 func jsonName(field reflect.StructField) string {
 	tag := field.Tag.Get("json")
 	for i := range len(tag) {
@@ -88,7 +87,7 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// clip bounds how much of a client's own text a message repeats.
+// clip shortens a client's text for an error message.
 func clip(name string) string {
 	const most = 64
 	if len(name) > most {
@@ -148,7 +147,7 @@ func fillSlice(v reflect.Value, value []byte, path string, f *intent.FieldErrors
 	}
 }
 
-// fillMap reads a map from string to string.
+// fillMap decodes an object into a map with string keys.
 func fillMap(v reflect.Value, value []byte, path string, f *intent.FieldErrors) {
 	if value[0] != '{' {
 		f.Add(path, "must be an object")

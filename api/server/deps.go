@@ -13,31 +13,34 @@ import (
 	"berth/store"
 )
 
-// Settings is the configuration in force.
+// Settings is the active configuration.
 type Settings interface {
 	auth.Settings
-	// Reload reads the file again. It names the keys whose new value needs a
-	// restart. On an error the old configuration stays in force; the error's
-	// text is told to the administrator.
+	// Reload reads the configuration file again and returns the keys whose new
+	// value takes effect at the next restart. On an error the old configuration
+	// stays active; the client receives the text of the error.
 	Reload() (restartRequired []string, err error)
 }
 
-// Console takes input for a running container.
+// Console sends input to running containers.
 type Console interface {
-	// Send writes data to the container's standard input; v1.ErrNotRunning if it does not run.
+	// Send writes data to the container's standard input. It returns
+	// v1.ErrNotRunning if the container does not run.
 	Send(ctx context.Context, internalID string, data []byte) error
 }
 
-// Stats tells what a container uses.
+// Stats returns the resource usage of containers.
 type Stats interface {
-	// Stats is the latest sample of a container; v1.ErrNotRunning if it does not run.
+	// Stats returns the latest sample of a container, or v1.ErrNotRunning if it
+	// does not run.
 	Stats(ctx context.Context, internalID string) (v1.Stats, error)
-	// Samples is the latest sample of each of these containers that runs.
+	// Samples returns the latest sample of each of these containers that runs.
 	Samples(ctx context.Context, internalIDs []string) map[string]v1.Stats
 }
 
-// Deps is what a Server is made of. Store, Settings and Hub are required; what
-// is nil of the others is answered with 503 where it would be needed.
+// Deps are the dependencies and settings of a Server. Store, Settings and Hub are
+// required. If Files, Console, Stats or Gatherer is nil, requests that need it are
+// answered with 503.
 type Deps struct {
 	Store      *store.Store
 	Settings   Settings
@@ -46,19 +49,19 @@ type Deps struct {
 	Console    Console
 	Stats      Stats
 	Engine     func() EngineHealth
-	Ready      func() []string // reasons why the daemon is not ready; empty: it is
+	Ready      func() []string // reasons why the daemon is not ready; empty if it is
 	Registerer prometheus.Registerer
 	Gatherer   prometheus.Gatherer
 	Log        *slog.Logger
 	Version    string
-	SpoolDir   string // for the content of files until its body has ended; empty: the system's
-	ConnsPerIP int    // connections at once from one address, until they had a valid token; 0: 512
+	SpoolDir   string // for file content until its whole body has arrived; empty: os.TempDir()
+	ConnsPerIP int    // open connections per address without a valid token; 0: 512
 
-	// HeaderTimeout is the time for the first byte of a request, and then for its
-	// headers; 0: 10 s.
+	// HeaderTimeout bounds the time to the first byte of a request, and then to the
+	// end of its headers; 0: 10 s.
 	HeaderTimeout time.Duration
 
-	// FailureDelay is how long the answer to a wrong token waits, once an address
-	// has sent many; 0: 1 s.
+	// FailureDelay is the delay of each 401 for an address that has sent many wrong
+	// tokens; 0: 1 s.
 	FailureDelay time.Duration
 }

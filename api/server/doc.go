@@ -1,11 +1,11 @@
-// Package server speaks the interface: HTTP and WebSocket, JSON in and out,
-// who may ask for what, how much, and the texts and statuses of refusals.
+// Package server is berth's HTTP and WebSocket API: routes, access control,
+// limits, JSON bodies, and the statuses and texts of errors.
 //
-// A handler decodes and checks a request, hands it to package intent or reads
-// from the store, and answers. Every check that comes before a handler is in
-// the order that the contract fixes: token, vendor header, route, scope, body.
+// A handler decodes and validates a request, passes it to package intent or reads
+// from the store, and answers. The checks before a handler have a fixed order:
+// token, vendor header, route, scope, body.
 //
-// It must not know how a wish is carried out. What it needs of the rest of
-// berth (file content, console input, the configuration) are small interfaces
-// of its own, wired in cmd.
+// It must not know how a request is carried out. It reaches the rest of berth
+// (file content, console input, the configuration) through small interfaces of its
+// own, which cmd implements.
 package server

@@ -13,7 +13,7 @@ import (
 	"berth/store"
 )
 
-// The refusals that come from HTTP itself, and not from what is stored.
+// Errors of the HTTP layer. Errors of stored objects are in packages v1 and auth.
 var (
 	errVendor      = &v1.Error{Code: "invalid_vendor_header", Message: "Invalid vendor header"}
 	errOrigin      = &v1.Error{Code: "origin_denied", Message: "Origin is not allowed"}
@@ -33,7 +33,7 @@ var (
 	errUnavailable = &v1.Error{Code: v1.Unavailable, Message: "Service is not available"}
 )
 
-// statuses maps each code to its status. A code that is not here is 500.
+// statuses maps each error code to its HTTP status. Unlisted codes are 500.
 var statuses = map[v1.Code]int{
 	v1.InvalidRequest:         400,
 	v1.InvalidPath:            400,
@@ -75,7 +75,7 @@ var statuses = map[v1.Code]int{
 	errHeaders.Code:           431,
 	v1.ImageNotFound:          500,
 	v1.StoreFailed:            500,
-	v1.StoreDiskFull:          500, // the interface wants 500 for every failure of the store
+	v1.StoreDiskFull:          500, // interface.md requires 500 for every store failure
 	v1.WriteDenied:            500,
 	errInternal.Code:          500,
 	errBusy.Code:              503,
@@ -84,14 +84,14 @@ var statuses = map[v1.Code]int{
 	v1.DiskFull:               507,
 }
 
-// refusal is what a client is told of err. An error that is not meant for
-// clients becomes a constant text; known is false then, and it is for the log.
-func refusal(err error) (told *v1.Error, known bool) {
+// refusal returns the error that a client receives for err. An internal error
+// becomes a constant text; known is false then, and the caller logs err.
+func refusal(err error) (refused *v1.Error, known bool) {
 	var fault *fiber.Error
 	var network net.Error
 	switch {
-	case errors.As(err, &told):
-		return told, told.Code != v1.EngineUnavailable // why it is, an operator wants to read
+	case errors.As(err, &refused):
+		return refused, refused.Code != v1.EngineUnavailable // the cause belongs in the log
 	case errors.Is(err, store.ErrDiskFull):
 		return v1.ErrStoreDiskFull, false
 	case errors.Is(err, store.ErrFailed), errors.Is(err, store.ErrClosed), errors.Is(err, store.ErrTooBig):
@@ -104,7 +104,8 @@ func refusal(err error) (told *v1.Error, known bool) {
 	return errInternal, false
 }
 
-// ofHTTP replaces the library's texts, which may repeat what the client sent.
+// ofHTTP returns our error for a status of the HTTP library, whose own texts may
+// repeat parts of the request.
 func ofHTTP(status int) *v1.Error {
 	switch status {
 	case 404:
@@ -125,13 +126,13 @@ func ofHTTP(status int) *v1.Error {
 	return errMalformed
 }
 
-// retryAfter is when a request that got 503 may be sent again, in seconds.
+// retryAfter is the Retry-After of a 503, in seconds.
 const retryAfter = "2"
 
 // fail answers a request with err.
 func (s *Server) fail(c *fiber.Ctx, err error) error {
-	told, known := refusal(callerOf(c).Redact(err))
-	status, ok := statuses[told.Code]
+	refused, known := refusal(callerOf(c).Redact(err))
+	status, ok := statuses[refused.Code]
 	if !ok {
 		status = 500
 	}
@@ -139,10 +140,10 @@ func (s *Server) fail(c *fiber.Ctx, err error) error {
 		s.log.Error("request failed", slog.String("request", requestID(c)),
 			slog.String("route", c.Route().Path), slog.Any("err", err))
 	}
-	if status == 408 || status == 413 || told.Code == errMalformed.Code {
+	if status == 408 || status == 413 || refused.Code == errMalformed.Code {
 		c.Context().SetConnectionClose()
 	}
-	if requestID(c) == "" { // a request that never got as far as observe
+	if requestID(c) == "" { // the request failed before observe
 		c.Set("X-Request-Id", newRequestID())
 	}
 	switch status {
@@ -151,8 +152,8 @@ func (s *Server) fail(c *fiber.Ctx, err error) error {
 	case fiber.StatusTooManyRequests:
 		c.Set(fiber.HeaderRetryAfter, operationsRetry)
 	}
-	c.Set("X-Error-Code", string(told.Code))
-	return reply(c, status, errorBody{told.Message})
+	c.Set("X-Error-Code", string(refused.Code))
+	return reply(c, status, errorBody{refused.Message})
 }
 
 type errorBody struct {

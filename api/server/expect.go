@@ -5,15 +5,16 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// The keys of a request that waits for 100 Continue.
+// Locals of a request that waits for 100 Continue.
 const (
-	expectKey   = "expect"   // its client has not sent the body yet
-	continueKey = "continue" // every check before the body was passed
+	expectKey   = "expect"   // the client has not sent the body yet
+	continueKey = "continue" // the request has passed every check before the body
 )
 
-// expect answers "Expect: 100-continue". The request passes through next up to
-// its handler: so the client is asked for its body only once its token, vendor
-// header, route and scope are known to do. Otherwise it has its answer.
+// expect answers "Expect: 100-continue". It runs the middleware of next without
+// the handler, so that the client is asked for its body only after the checks of
+// token, vendor header, route and scope. If one of them fails, the client receives
+// that error instead.
 func expect(next fasthttp.RequestHandler) func(*fasthttp.RequestCtx) int {
 	return func(ctx *fasthttp.RequestCtx) int {
 		ctx.SetUserValue(expectKey, true)
@@ -24,14 +25,15 @@ func expect(next fasthttp.RequestHandler) func(*fasthttp.RequestCtx) int {
 			ctx.Response.Reset()
 			return fasthttp.StatusContinue
 		}
-		if own, is := ctx.Conn().(*conn); is { // it may be sending already
+		if own, is := ctx.Conn().(*conn); is { // the client may be sending its body already
 			own.linger.Store(true)
 		}
 		return ctx.Response.StatusCode()
 	}
 }
 
-// expects reports whether a request waits for 100 Continue, and passes it on.
+// expects reports whether a request waits for 100 Continue. If so it records that
+// the request has passed every check, and the caller must not run the handler.
 func expects(c *fiber.Ctx) bool {
 	waits, _ := c.Locals(expectKey).(bool)
 	if waits {

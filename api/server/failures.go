@@ -13,18 +13,18 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// The bounds of what failed tokens cost.
+// Limits on requests with a missing or wrong token.
 const (
-	maxAddresses    = 1024 // counted one by one; all others are counted together
-	failuresFree    = 20   // answers at once to an address in a failureWindow
+	maxAddresses    = 1024 // counted separately; all others are counted together
+	failuresFree    = 20   // wrong tokens per address and failureWindow that are answered without delay
 	failureWindow   = time.Minute
-	failureDelay    = time.Second // that the answer to each more waits
-	failuresWaiting = 64          // answers that wait at once; more are given at once, and their connection ends
+	failureDelay    = time.Second // delay of each further answer
+	failuresWaiting = 64          // delayed answers at once; beyond it the answer is immediate and the connection is closed
 )
 
-// failures counts failed tokens, and logs them at most once a second per address.
-// An address that sends many wrong ones waits for each answer; valid tokens
-// never wait, so nobody is shut out.
+// failures counts failed authorizations, and logs them at most once a second per
+// address. Answers to an address that sends many wrong tokens are delayed. Valid
+// tokens are never delayed, so no client is locked out.
 type failures struct {
 	log     *slog.Logger
 	count   prometheus.Counter
@@ -35,10 +35,10 @@ type failures struct {
 	all map[string]*failureRecord // by network
 }
 
-// failureRecord is an address that has sent wrong tokens.
+// failureRecord counts the failures of one address.
 type failureRecord struct {
-	since  time.Time // the begin of its failureWindow
-	wrong  int       // since then
+	since  time.Time // start of its failureWindow
+	wrong  int       // wrong tokens since then
 	logged time.Time
 }
 
@@ -47,7 +47,8 @@ func newFailures(d Deps, count prometheus.Counter) *failures {
 		waiting: make(chan struct{}, failuresWaiting), all: map[string]*failureRecord{}}
 }
 
-// record counts a failed token. It reports whether the answer has to wait.
+// record counts a failed authorization. wrong is false for a missing token. It
+// reports whether the answer must be delayed.
 func (f *failures) record(address string, wrong bool) (slow bool) {
 	f.count.Inc()
 	log, slow := f.add(network(address), wrong, time.Now())
@@ -57,7 +58,7 @@ func (f *failures) record(address string, wrong bool) (slow bool) {
 	return slow
 }
 
-// add reports whether to log the failure, and whether there were many.
+// add counts a failure. It reports whether to log it, and whether to delay the answer.
 func (f *failures) add(name string, wrong bool, now time.Time) (log, slow bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -79,7 +80,7 @@ func (f *failures) of(name string, now time.Time) *failureRecord {
 		maps.DeleteFunc(f.all, func(_ string, one *failureRecord) bool { return now.Sub(one.since) >= failureWindow })
 	}
 	if f.all[name] == nil && len(f.all) >= maxAddresses {
-		name = "" // that of all others
+		name = "" // all other addresses together
 	}
 	if f.all[name] == nil {
 		f.all[name] = &failureRecord{since: now}
@@ -87,8 +88,8 @@ func (f *failures) of(name string, now time.Time) *failureRecord {
 	return f.all[name]
 }
 
-// wait waits for the time of one answer, or until ctx ends. It returns false at
-// once if too many wait already.
+// wait delays one answer, or returns when ctx ends. It returns false at once if
+// failuresWaiting answers are delayed already.
 func (f *failures) wait(ctx context.Context) bool {
 	select {
 	case f.waiting <- struct{}{}:
@@ -105,8 +106,8 @@ func (f *failures) wait(ctx context.Context) bool {
 	return true
 }
 
-// unauthorized records a request without a valid token. A wrong one waits if its
-// address has sent many.
+// unauthorized records a request without a valid token, and delays it if its
+// address has sent many wrong ones.
 func (s *Server) unauthorized(c *fiber.Ctx, wrong bool) {
 	if !s.failures.record(s.clientIP(c), wrong) {
 		return
@@ -119,8 +120,9 @@ func (s *Server) unauthorized(c *fiber.Ctx, wrong bool) {
 	}
 }
 
-// clientIP is the address that a request came from. X-Forwarded-For is believed
-// from trusted proxies only: the last address in it that is not one of theirs.
+// clientIP returns the address of the client. Behind trusted proxies it is the
+// last address in X-Forwarded-For that is not a trusted proxy; from others the
+// header is ignored.
 func (s *Server) clientIP(c *fiber.Ctx) string {
 	address := c.Context().RemoteIP().String()
 	trusted := s.settings.Current().Server.TrustedProxies
@@ -135,12 +137,12 @@ func (s *Server) clientIP(c *fiber.Ctx) string {
 	return address
 }
 
-// trusted reports whether an address is one of a trusted proxy.
+// trusted reports whether an address is in server.trusted_proxies.
 func (s *Server) trusted(address string) bool {
 	return within(s.settings.Current().Server.TrustedProxies, address)
 }
 
-// within says whether an address is in one of the networks.
+// within reports whether an address is in one of the networks.
 func within(networks []string, address string) bool {
 	ip, err := netip.ParseAddr(address)
 	if err != nil {

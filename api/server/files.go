@@ -15,8 +15,8 @@ import (
 	"berth/store"
 )
 
-// FileReader reads what is in volumes. Paths are relative to the volume's root
-// folder, "."; every refusal is a v1.Error.
+// FileReader reads the files of volumes. Paths are relative to the volume's root,
+// "."; errors meant for clients are v1.Errors.
 type FileReader interface {
 	List(ctx context.Context, volume, path string) ([]v1.FileEntry, error)
 	// Open opens a regular file and nothing else.
@@ -24,9 +24,9 @@ type FileReader interface {
 	Search(ctx context.Context, volume, path, query string) (v1.SearchResult, error)
 }
 
-// FileWriter changes what is in volumes.
+// FileWriter changes the files of volumes.
 type FileWriter interface {
-	// Write replaces a file by content, whole and durable or not at all.
+	// Write replaces a file by content, atomically and durably.
 	Write(ctx context.Context, volume, path string, content io.Reader) error
 	Mkdir(ctx context.Context, volume, path string) error
 	Copy(ctx context.Context, volume, source, destination string) error
@@ -35,24 +35,23 @@ type FileWriter interface {
 	Chmod(ctx context.Context, volume, path string, mode fs.FileMode) error
 }
 
-// Archiver makes archives in volumes and unfolds them. Both end with ctx and
-// leave nothing half-done.
+// Archiver creates and extracts archives in volumes. Both operations stop when ctx
+// ends, and remove their partial results.
 type Archiver interface {
 	Compress(ctx context.Context, volume string, c v1.Compression) (v1.Archive, error)
 	Decompress(ctx context.Context, volume, archive, destination string) error
 }
 
-// Files does what is asked of the content of volumes.
+// Files reads and changes the content of volumes.
 type Files interface {
 	FileReader
 	FileWriter
 	Archiver
 }
 
-// files answers what is about the files of volumes.
+// files holds the handlers for the files of volumes.
 type files struct{ volumes }
 
-// routes are the routes of volumes' files.
 func (s files) routes() []route {
 	const files = "/volumes/:volume/files"
 	return []route{
@@ -71,18 +70,18 @@ func (s files) routes() []route {
 	}
 }
 
-// readable lets a token use the route that may read.
+// readable admits tokens with scope read to a route as well.
 func readable(r route) route {
 	r.orScope = v1.ScopeRead
 	return r
 }
 
-// createWait bounds how long a file operation waits for a new volume's directory.
+// createWait bounds how long a file operation waits for the directory of a new volume.
 const createWait = 5 * time.Second
 
-// onVolume does something with the files of the volume that a request's path
-// names, once there is a permit for it, also one of l unless that is nil. Its context
-// ends when the client leaves or the server is shut down.
+// onVolume calls do for the volume that the path of a request names, after it got
+// a permit for file operations, and one of l unless l is nil. The context ends when
+// the client disconnects, the session ends or the server shuts down.
 func (s files) onVolume(c *fiber.Ctx, l *limiter, do func(ctx context.Context, f Files, id string) error) error {
 	id, err := s.volumeID(c)
 	if err != nil {
@@ -111,15 +110,15 @@ func (s files) onVolume(c *fiber.Ctx, l *limiter, do func(ctx context.Context, f
 	case err != nil && (errors.Is(ended, auth.ErrUnauthorized) || errors.Is(ended, v1.ErrVolumeNotFound)):
 		return ended
 	case errors.Is(err, context.Canceled):
-		return errUnavailable // nobody reads it, unless the server is shut down
+		return errUnavailable // the client is gone, or the server shuts down
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return errMalformed // the body was cut off
+		return errMalformed // the body is shorter than announced
 	}
 	return err
 }
 
-// awaitCreated waits for the directory of a volume that was never made, and says
-// whether it was one.
+// awaitCreated waits for the directory of a new volume. It reports whether the
+// directory did not exist at first and does now.
 func (s files) awaitCreated(ctx context.Context, id string) bool {
 	ctx, cancel := context.WithTimeout(ctx, createWait)
 	defer cancel()
@@ -131,7 +130,7 @@ func (s files) awaitCreated(ctx context.Context, id string) bool {
 	return err == nil && waited && v.Status.Created
 }
 
-// folderQuery is the parameter path where it names a folder: empty is the root.
+// folderQuery returns the query parameter path of a folder; the default is the root.
 func folderQuery(c *fiber.Ctx) (string, error) {
 	path := c.Query("path")
 	if path == "" {
@@ -140,7 +139,7 @@ func folderQuery(c *fiber.Ctx) (string, error) {
 	return path, v1.CheckPath(path)
 }
 
-// checkPaths applies the path rules before anything is looked up.
+// checkPaths applies the path rules, before any lookup.
 func checkPaths(paths ...string) error {
 	for _, p := range paths {
 		if err := v1.CheckPath(p); err != nil {

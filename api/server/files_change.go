@@ -31,8 +31,8 @@ type movedBody struct {
 	Destination string `json:"destination"`
 }
 
-// largeList is how many files make a list large. A large list is not kept in
-// memory until its client has it.
+// largeList is the number of entries above which a list is sent from a file
+// instead of memory.
 const largeList = 10_000
 
 func (s files) listFiles(c *fiber.Ctx) error {
@@ -52,8 +52,8 @@ func (s files) listFiles(c *fiber.Ctx) error {
 	})
 }
 
-// spooled answers with a large list from a file: a client that reads slowly holds
-// a handle, and neither memory nor a permit that others wait for.
+// spooled answers with a large list from a temporary file, so that a slow client
+// holds a file descriptor and neither memory nor a list permit.
 func spooled(ctx context.Context, c *fiber.Ctx, s *Server, id string, list []v1.FileEntry) error {
 	leave, err := s.permits.spools.enter(ctx, id, callerOf(c).TokenID)
 	if err != nil {
@@ -113,7 +113,7 @@ func (s files) write(c *fiber.Ctx, path string, content io.Reader) error {
 	return ok(c, pathBody{"File written successfully", path})
 }
 
-// onPath answers an operation on one path that comes as JSON.
+// onPath runs an operation on one path and answers with message.
 func (s files) onPath(c *fiber.Ctx, path, message string, do func(ctx context.Context, f Files, id string) error) error {
 	if err := checkPaths(path); err != nil {
 		return err
@@ -164,7 +164,7 @@ func (s files) chmodFile(c *fiber.Ctx) error {
 	})
 }
 
-// move answers an operation from one path to another.
+// move runs an operation from one path to another and answers with message.
 func (s files) move(c *fiber.Ctx, l *limiter, message string, do func(f Files) func(ctx context.Context, id, source, destination string) error) error {
 	var body struct {
 		Source      string `json:"source" wire:"required"`

@@ -21,7 +21,7 @@ import (
 
 var errRange = &v1.Error{Code: "range_not_satisfiable", Message: "Range not satisfiable"}
 
-// uploadFile takes a file as the body of a request, of any size, in constant
+// uploadFile writes the body of a request, of any size, to a file in constant
 // memory.
 func (s files) uploadFile(c *fiber.Ctx) error {
 	name := c.Query("path")
@@ -31,14 +31,14 @@ func (s files) uploadFile(c *fiber.Ctx) error {
 	if err := v1.CheckPath(name); err != nil {
 		return err
 	}
-	if c.Get(fiber.HeaderContentRange) != "" { // taken for the whole, a part would cut the file
+	if c.Get(fiber.HeaderContentRange) != "" { // RFC 9110: a server that ignored it would truncate the file
 		return v1.Errorf(v1.InvalidRequest, "Content-Range: must be absent: a file is uploaded whole")
 	}
 	return s.write(c, name, wholeBody(c))
 }
 
-// wholeBody is upload for a body that has to be as long as its header says: the
-// library takes one that was cut off for one at its end.
+// wholeBody returns the body as upload does, and io.ErrUnexpectedEOF if it is
+// shorter than its Content-Length. The HTTP library returns io.EOF for both.
 func wholeBody(c *fiber.Ctx) io.Reader {
 	body, left := upload(c), int64(c.Request().Header.ContentLength())
 	if left < 0 {
@@ -54,8 +54,8 @@ func wholeBody(c *fiber.Ctx) io.Reader {
 	})
 }
 
-// inChunks is the same for a body in chunks, whose last chunk says that it is
-// the last: if the connection has ended by then, it did not come.
+// inChunks returns io.ErrUnexpectedEOF if a chunked body ends because the client
+// closed the connection, instead of by its last chunk.
 func inChunks(c *fiber.Ctx, body io.Reader) io.Reader {
 	own, is := c.Context().Conn().(*conn)
 	if !is {
@@ -70,7 +70,7 @@ func inChunks(c *fiber.Ctx, body io.Reader) io.Reader {
 	})
 }
 
-// download answers with a file, or the part of it that Range names.
+// download answers with a file, or with the part that Range selects.
 func (s files) download(c *fiber.Ctx) error {
 	name := c.Query("path")
 	if err := v1.CheckPath(name); err != nil {
@@ -102,7 +102,7 @@ func (s files) download(c *fiber.Ctx) error {
 	return err
 }
 
-// serve takes the body over unless it returns an error.
+// serve answers with body, and closes it unless it returns an error.
 func (s files) serve(c *fiber.Ctx, body *fileBody, info fs.FileInfo, name string) error {
 	tag := fileTag(info)
 	changed := info.ModTime().UTC().Format(http.TimeFormat)
@@ -138,15 +138,15 @@ func (s files) serve(c *fiber.Ctx, body *fileBody, info fs.FileInfo, name string
 	return nil
 }
 
-// fileBody is a part of a file as the body of an answer, which closes it. It
-// goes from the file to the socket without a copy in memory where it can.
+// fileBody is an answer's body: a part of a file. The HTTP library closes it. It
+// is sent by sendfile(2) where possible.
 type fileBody struct {
 	io.LimitedReader
 	file *os.File
-	done func() // ends its session
+	done func() // ends the session of the download
 }
 
-// WriteTo sends what is left.
+// WriteTo sends the rest of the body.
 func (b *fileBody) WriteTo(w io.Writer) (int64, error) {
 	if buffered, is := w.(*bufio.Writer); is {
 		if err := buffered.Flush(); err != nil {
@@ -157,14 +157,14 @@ func (b *fileBody) WriteTo(w io.Writer) (int64, error) {
 	return io.Copy(w, &b.LimitedReader)
 }
 
-// Close closes the file, and ends the session.
+// Close ends the session and closes the file.
 func (b *fileBody) Close() error {
 	b.done()
 	return b.file.Close()
 }
 
-// fileTag is an ETag that changes with the content of a file: berth replaces
-// files whole, and what a container writes changes the time.
+// fileTag returns an ETag from inode, modification time and size. berth replaces
+// files by new inodes, and a write by a container changes the modification time.
 func fileTag(info fs.FileInfo) string {
 	var inode uint64
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
@@ -173,7 +173,7 @@ func fileTag(info fs.FileInfo) string {
 	return fmt.Sprintf(`"%x-%x-%x"`, inode, info.ModTime().UnixNano(), info.Size())
 }
 
-// matches says whether an If-None-Match header names the tag.
+// matches reports whether an If-None-Match header contains the tag.
 func matches(header, tag string) bool {
 	for part := range strings.SplitSeq(header, ",") {
 		part = strings.TrimSpace(part)
@@ -184,7 +184,8 @@ func matches(header, tag string) bool {
 	return false
 }
 
-// disposition makes a browser save the file under its name.
+// disposition returns the Content-Disposition that makes a browser save the file
+// under its name.
 func disposition(name string) string {
 	value := mime.FormatMediaType("attachment", map[string]string{"filename": name})
 	if value == "" {
@@ -195,8 +196,9 @@ func disposition(name string) string {
 
 type byteRange struct{ from, n int64 }
 
-// parseRange reads a Range header of one range. What is none, or several, is
-// not honoured: nil. One that names nothing of size bytes is not ok.
+// parseRange parses a Range header with a single range. It returns nil for an
+// absent or invalid header and for several ranges, which RFC 9110 lets a server
+// ignore. ok is false if the range selects none of the size bytes.
 func parseRange(header string, size int64) (part *byteRange, ok bool) {
 	spec, is := strings.CutPrefix(header, "bytes=")
 	first, last, two := strings.Cut(strings.TrimSpace(spec), "-")

@@ -5,7 +5,8 @@ import (
 	"sync"
 )
 
-// inFlight is everything that a shutdown cancels and that is no session. The zero value is ready to use.
+// inFlight is the set of running operations without a session. Shutdown cancels
+// them. The zero value is ready to use.
 type inFlight struct {
 	mu     sync.Mutex
 	set    map[int]context.CancelFunc
@@ -13,8 +14,8 @@ type inFlight struct {
 	ending bool
 }
 
-// begin takes in an operation, which the shutdown of the server cancels. Done
-// has to be called at its own end.
+// begin registers an operation by its cancel function; during a shutdown it
+// cancels it at once. The caller must call done when the operation ends.
 func (u *inFlight) begin(cancel context.CancelFunc) (done func()) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -34,8 +35,7 @@ func (u *inFlight) begin(cancel context.CancelFunc) (done func()) {
 	}
 }
 
-// end tells every operation, and those to come, that the server ends: they stop
-// and clean up.
+// end cancels every operation, and those that begin later.
 func (u *inFlight) end() {
 	u.mu.Lock()
 	defer u.mu.Unlock()

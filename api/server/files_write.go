@@ -11,19 +11,19 @@ import (
 	v1 "berth/api/v1"
 )
 
-// spoolsShare is how many of the largest files may be kept on disk at once,
-// before they are written.
+// spoolsShare is the size of the spool budget, in files of storage.max_file_size.
 const spoolsShare = 4
 
-// writeFile takes a file that comes as JSON. Its content goes to the disk as it
-// comes: it may be larger than any other body, and the path may follow it.
+// writeFile writes a file whose content comes in a JSON body. The content is
+// spooled to disk as it arrives: it may be far larger than any other JSON body,
+// and the path may come after it.
 func (s files) writeFile(c *fiber.Ctx) error {
 	if err := checkMediaType(c); err != nil {
 		return err
 	}
 	config := s.settings.Current()
 	most, small := int64(config.Storage.MaxFileSize), int64(config.Server.BodyLimit)
-	length, limit := int64(c.Request().Header.ContentLength()), 2*most+small // an escape may be longer than its character
+	length, limit := int64(c.Request().Header.ContentLength()), 2*most+small // escapes are longer than their characters
 	if length > limit {
 		return errTooLarge
 	}
@@ -51,7 +51,7 @@ func (s files) writeFile(c *fiber.Ctx) error {
 	return s.writeSpooled(c, contentSplitter{from: from, content: content, most: int(small)})
 }
 
-// writeSpooled writes the file once its whole body is there and has no fault.
+// writeSpooled writes the file after its whole body has arrived and is valid.
 func (s files) writeSpooled(c *fiber.Ctx, splitter contentSplitter) error {
 	left, err := splitter.split()
 	var f intent.FieldErrors
@@ -83,13 +83,13 @@ func (s files) writeSpooled(c *fiber.Ctx, splitter contentSplitter) error {
 	return s.write(c, body.Path, content)
 }
 
-// limited is a body that may have so many bytes and no more.
+// limited is a body of at most left bytes.
 type limited struct {
 	from io.Reader
 	left int64
 }
 
-// Read returns errTooLarge when there are more.
+// Read returns errTooLarge if the body is longer.
 func (l *limited) Read(p []byte) (int, error) {
 	n, err := l.from.Read(p)
 	if l.left -= int64(n); l.left < 0 {

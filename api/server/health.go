@@ -13,10 +13,9 @@ import (
 
 const metricsPath = "/metrics"
 
-// health answers the public routes, and the metrics.
+// health holds the handlers of the public routes and of /metrics.
 type health struct{ *Server }
 
-// routes are those that need no token, and the metrics.
 func (s health) routes() []route {
 	metrics := node(get(metricsPath, v1.ScopeRead, s.getMetrics))
 	metrics.anyAccept = true
@@ -40,7 +39,7 @@ func (s health) ping(c *fiber.Ctx) error {
 
 func (s health) healthz(c *fiber.Ctx) error { return ok(c, statusBody{Status: "ok"}) }
 
-// readyz says whether the daemon can carry out wishes.
+// readyz reports whether the daemon can carry out requests.
 func (s health) readyz(c *fiber.Ctx) error {
 	var reasons []string
 	if s.deps.Ready != nil {
@@ -59,7 +58,7 @@ func (s health) document(c *fiber.Ctx) error {
 	return c.Send(api.Document)
 }
 
-// getMetrics is every metric in Prometheus' text form.
+// getMetrics answers with all metrics in the Prometheus text format.
 func (s health) getMetrics(c *fiber.Ctx) error {
 	if s.deps.Gatherer == nil {
 		return errUnavailable

@@ -13,16 +13,16 @@ import (
 	v1 "berth/api/v1"
 )
 
-// The time that history may take: to be opened, and to be taken by its client.
+// Time limits of console history.
 const (
-	historyWait = 10 * time.Second
-	historyTime = 2 * time.Minute
+	historyWait = 10 * time.Second // to open it
+	historyTime = 2 * time.Minute  // for the client to receive it
 )
 
-// errHistory is the refusal of history that is not opened in time.
+// errHistory is the error for history that could not be opened within historyWait.
 var errHistory = v1.Errorf(v1.Unavailable, "Too many clients read console history: try again")
 
-// historyError turns an error of package stream into a refusal.
+// historyError returns the client's error for an error of package stream.
 func historyError(err error) error {
 	if errors.Is(err, stream.ErrBusy) {
 		return errHistory
@@ -30,19 +30,19 @@ func historyError(err error) error {
 	return err
 }
 
-// logsBody is the body of an answer with lines, read from the journal as the
-// client takes it.
+// logsBody is an answer's body with console lines. It reads the journal as fast
+// as the client receives.
 type logsBody struct {
 	history *stream.History
 	cancel  context.CancelFunc
-	ctx     context.Context // of the answer, which outlives its handler
-	done    func()          // ends its session
+	ctx     context.Context // the body outlives its handler; Read has no context
+	done    func()          // ends the session
 	piece   []byte
-	left    []byte // of piece
-	stage   int    // 0: nothing is read; 1: lines; 2: everything
+	left    []byte // the unread part of piece
+	stage   int    // 0: nothing was read; 1: reading lines; 2: complete
 }
 
-// Read reads what is next of {"lines": [...]}.
+// Read reads the next bytes of {"lines": [...]}.
 func (b *logsBody) Read(p []byte) (int, error) {
 	for len(b.left) == 0 {
 		if err := b.fill(); err != nil {
@@ -83,7 +83,7 @@ func (b *logsBody) Close() error {
 	return nil
 }
 
-// sendLogs answers with the last lines of a container.
+// sendLogs answers with the last lines of a container's console.
 func (s consoles) sendLogs(c *fiber.Ctx, o v1.Container, role string, tail int, since time.Time) error {
 	done, err := beginDownload(s.Server, c, onContainer(o.Meta))
 	if err != nil {
@@ -104,8 +104,8 @@ func (s consoles) sendLogs(c *fiber.Ctx, o v1.Container, role string, tail int, 
 	return nil
 }
 
-// sendHistory sends a logs message in pieces, as frames of one message. An empty
-// container is left out.
+// sendHistory sends console history as one logs message of several frames. The
+// message names the container unless it is empty. sendHistory closes x.
 func (k *socket) sendHistory(ctx context.Context, container string, x *stream.History) error {
 	defer x.Close()
 	ctx, cancel := context.WithTimeout(ctx, historyTime)
@@ -129,7 +129,7 @@ func (k *socket) sendHistory(ctx context.Context, container string, x *stream.Hi
 	return w.Close()
 }
 
-// sendPiece sends a part of a message, until the socket is stopped or ctx ends.
+// sendPiece sends a part of a message, unless the socket is stopped or ctx has ended.
 func (k *socket) sendPiece(ctx context.Context, w io.Writer, piece []byte) error {
 	select {
 	case <-k.ended:
@@ -146,5 +146,5 @@ func (k *socket) sendPiece(ctx context.Context, w io.Writer, piece []byte) error
 	return err
 }
 
-// errStopped ends a message that is being sent when its socket is stopped.
+// errStopped ends a message that is being sent when its socket stops.
 var errStopped = errors.New("socket is stopped")

@@ -140,7 +140,7 @@ var inputs = []input{
 	{"POST /containers", `{"internal_id":"new",` + goodSpec + `}`, append([]field{
 		{"internal_id", "a string", true, map[string]string{`""`: required, `"-a"`: badID, `"a/b"`: badID, `"ä"`: badID, text(64): badID}}}, specs...)},
 	{"PUT /containers/new", `{` + goodSpec + `}`, append([]field{
-		{"internal_id", "a string", false, map[string]string{`"other"`: "must be the one of the URL"}}}, specs...)},
+		{"internal_id", "a string", false, map[string]string{`"other"`: "must equal the id in the URL"}}}, specs...)},
 	{"POST /containers/mc/reinstall", `{"image":"i","install_script":"true"}`, []field{
 		{"image", "a string", false, map[string]string{`""`: required, `"-x"`: badImage}},
 		{"install_script", "a string", false, map[string]string{`"\u0000"`: badNUL}},

@@ -8,20 +8,20 @@ import (
 	"unicode/utf8"
 )
 
-// The bounds of a JSON body.
+// Limits on a JSON body.
 const (
-	maxValues = 200_000 // values, names not counted: above 1 MiB of port bindings
-	maxDepth  = 64      // objects and arrays in each other
+	maxValues = 200_000 // values, without field names; more than 1 MiB of port bindings have
+	maxDepth  = 64      // of nested objects and arrays
 )
 
-// badJSON is what is wrong with a body as a whole.
+// badJSON is an error of a body as a whole, without the word "body".
 type badJSON string
 
-// Error is the text.
+// Error returns the text.
 func (e badJSON) Error() string { return string(e) }
 
-// checkJSON checks that raw is one JSON value within the bounds, and nothing
-// after it. It keeps nothing. All other functions here rely on it.
+// checkJSON returns an error unless raw is exactly one JSON value within the
+// limits. The functions below assume that raw has passed it.
 func checkJSON(raw []byte) error {
 	if !utf8.Valid(raw) {
 		return badJSON("must be UTF-8")
@@ -42,8 +42,8 @@ func checkJSON(raw []byte) error {
 	return badJSON("has data after the JSON value")
 }
 
-// measure counts the values in raw, and how deep they are nested. Raw need not be
-// JSON; then the numbers mean nothing.
+// measure returns the number of values in raw and their depth. If raw is not JSON
+// the results have no meaning.
 func measure(raw []byte) (values, depth int) {
 	values = 1
 	for i, open, begun := 0, 0, false; i < len(raw); i++ {
@@ -54,7 +54,7 @@ func measure(raw []byte) (values, depth int) {
 			open--
 			begun = false
 			continue
-		case c == ',' || begun: // the next value, or the first of an object or array
+		case c == ',' || begun: // the next value, or the first in an object or array
 			values++
 		}
 		begun = raw[i] == '{' || raw[i] == '['
@@ -69,7 +69,7 @@ func measure(raw []byte) (values, depth int) {
 	return values, depth
 }
 
-// stringEnd is the index after the string that begins at raw[at].
+// stringEnd returns the index after the string that starts at raw[at].
 func stringEnd(raw []byte, at int) int {
 	for i := at + 1; i < len(raw); i++ {
 		switch raw[i] {
@@ -82,7 +82,7 @@ func stringEnd(raw []byte, at int) int {
 	return len(raw)
 }
 
-// valueEnd is the index after the value that begins at raw[at].
+// valueEnd returns the index after the value that starts at raw[at].
 func valueEnd(raw []byte, at int) int {
 	open := 0
 	for i := at; i < len(raw); i++ {
@@ -107,7 +107,7 @@ func valueEnd(raw []byte, at int) int {
 
 func trimJSON(raw []byte) []byte { return bytes.Trim(raw, " \t\r\n") }
 
-// elements are the values of an array.
+// elements iterates over the values of an array.
 func elements(array []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		for at := 1; at < len(array)-1; at++ { // over the comma
@@ -121,7 +121,7 @@ func elements(array []byte) iter.Seq[[]byte] {
 	}
 }
 
-// members are the names and values of an object, in its order.
+// members iterates over the names and values of an object, in order.
 func members(object []byte) iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
 		for member := range elements(object) {
@@ -134,9 +134,9 @@ func members(object []byte) iter.Seq2[string, []byte] {
 	}
 }
 
-// unquote is the value of a string.
+// unquote returns the value of a JSON string.
 func unquote(quoted []byte) (s string) {
-	_ = json.Unmarshal(quoted, &s) // it was checked
+	_ = json.Unmarshal(quoted, &s) // checkJSON has accepted it
 	return s
 }
 

@@ -8,43 +8,45 @@ import (
 	v1 "berth/api/v1"
 )
 
-// errOperations is 429: the client may send the request again.
+// errOperations is the error of a request that finds the queue full; status 429.
 var errOperations = &v1.Error{Code: "too_many_operations",
-	Message: "Too many operations of this kind are in flight or wait for this volume or token; send the request again when one of them has ended"}
+	Message: "Too many operations of this kind are running or queued for this volume or token; retry when one of them has ended"}
 
 // limits bound the operations of one kind.
 type limits struct {
-	total     int // in flight at once
-	perVolume int // of these on one volume
-	perToken  int // of these with one minted token
-	waiting   int // that wait for a permit, of one volume and of one token
+	total     int // running at once
+	perVolume int // running at once on one volume
+	perToken  int // running at once with one minted token
+	waiting   int // queued for one volume, and for one token
 }
 
-// limiter gives permits for operations; a nil one has a permit for all. A request without a permit waits in a
-// queue; the first one whose volume and token are below their bounds is next.
+// limiter is a semaphore with limits per volume and per token. A request without a
+// permit waits in a queue; a released permit goes to the first one whose volume
+// and token are below their limits. A nil limiter has no limits.
 type limiter struct {
 	limits limits
 
 	mu    sync.Mutex
 	used  int
-	by    map[string]*load // by volume and by token; none is empty
+	by    map[string]*load // by volume and by token; entries of zero are removed
 	queue []*waiter
 }
 
-// load is what one volume or one token has of a limiter.
+// load counts the permits and the queued requests of one volume or token.
 type load struct{ used, waiting int }
 
-// waiter is a request without a permit.
+// waiter is a request for a permit.
 type waiter struct {
 	volume, token string
-	granted       chan struct{} // closed when it has its permit
+	granted       chan struct{} // closed when the permit is granted
 }
 
 func newLimiter(l limits) *limiter { return &limiter{limits: l, by: map[string]*load{}} }
 
-// enter waits for a permit until ctx ends. It is errOperations if too many
-// requests wait already. Token is the id of a minted one: the configured token
-// stands for many users, and is bounded by volume and in total alone.
+// enter waits for a permit until ctx ends, and returns the function that releases
+// it. It returns errOperations if the queue of the volume or token is full. token
+// is the id of a minted token; the configured token has the empty id and no limit
+// per token, because it serves many users.
 func (l *limiter) enter(ctx context.Context, volume, token string) (leave func(), err error) {
 	if l == nil {
 		return func() {}, nil
@@ -67,7 +69,8 @@ func (l *limiter) enter(ctx context.Context, volume, token string) (leave func()
 	}
 }
 
-// enter waits for a permit of each limiter.
+// enter waits for a permit of each limiter. The caller must call leave even if
+// enter returns an error.
 func enter(ctx context.Context, volume, token string, all ...*limiter) (leave func(), err error) {
 	var leaves []func()
 	leave = func() {
@@ -85,7 +88,7 @@ func enter(ctx context.Context, volume, token string, all ...*limiter) (leave fu
 	return leave, nil
 }
 
-// ask gives w a permit, or a place in the queue, or neither.
+// ask grants w a permit, or queues it, or returns errOperations.
 func (l *limiter) ask(w *waiter) (granted bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -106,7 +109,7 @@ func (l *limiter) ask(w *waiter) (granted bool, err error) {
 	return false, nil
 }
 
-// loads are those that w counts for.
+// loads returns the loads that w counts for: its volume's, then its token's.
 func (l *limiter) loads(w *waiter) (list []*load) {
 	for _, key := range w.keys() {
 		one := l.by[key]
@@ -140,7 +143,8 @@ func (l *limiter) grant(w *waiter) {
 	close(w.granted)
 }
 
-// leave gives the permit of w back, and to whom it is next.
+// leave releases the permit of w, and grants permits to the queued requests that
+// fit now.
 func (l *limiter) leave(w *waiter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -161,7 +165,7 @@ func (l *limiter) leave(w *waiter) {
 	})
 }
 
-// forget takes w out of the queue, and reports whether it was in there still.
+// forget removes w from the queue, and reports whether it was still queued.
 func (l *limiter) forget(w *waiter) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -177,7 +181,7 @@ func (l *limiter) forget(w *waiter) bool {
 	return true
 }
 
-// clean forgets what has neither permits nor requests that wait.
+// clean removes the loads of w that are zero.
 func (l *limiter) clean(w *waiter) {
 	for _, key := range w.keys() {
 		if one := l.by[key]; one != nil && *one == (load{}) {

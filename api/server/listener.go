@@ -8,27 +8,27 @@ import (
 	"time"
 )
 
-// The time between two tries to accept a connection, when the first has failed.
+// Bounds of the backoff between failed calls of Accept.
 const (
 	acceptRetryMin = 5 * time.Millisecond
 	acceptRetryMax = 500 * time.Millisecond
 )
 
-// acceptLogEvery spaces the log lines about connections that could not be accepted.
+// acceptLogEvery is the least time between two log lines about failed Accepts.
 const acceptLogEvery = 10 * time.Second
 
-// listener accepts connections until it is closed. No error ends it: those of a
-// process or host without free handles or memory (EMFILE, ENFILE, ENOBUFS,
-// ENOMEM) pass, and of others nobody knows that they do not.
+// listener accepts connections until it is closed. It retries after every error of
+// Accept: EMFILE, ENFILE, ENOBUFS and ENOMEM are temporary, and of an unknown
+// error it assumes the same.
 type listener struct {
 	net.Listener
 	conns   *connections
 	log     *slog.Logger
 	closed  chan struct{}
-	closing func() error // close, once
+	closing func() error // calls close once
 
-	failed int       // tries since the last log line
-	logged time.Time // when that was
+	failed int       // failed Accepts since the last log line
+	logged time.Time // time of the last log line
 }
 
 func newListener(ln net.Listener, conns *connections, log *slog.Logger) *listener {
@@ -62,17 +62,17 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// logFailure logs an error of Accept, unless it has logged one just now.
+// logFailure logs an error of Accept, at most once per acceptLogEvery.
 func (l *listener) logFailure(err error) {
 	l.failed++
 	if time.Since(l.logged) < acceptLogEvery {
 		return
 	}
-	l.log.Error("could not accept a connection; trying again", "err", err, "tries", l.failed)
+	l.log.Error("could not accept a connection; retrying", "err", err, "tries", l.failed)
 	l.failed, l.logged = 0, time.Now()
 }
 
-// pause waits. It returns false if the listener is closed.
+// pause waits for d. It returns false if the listener is closed.
 func (l *listener) pause(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -84,8 +84,8 @@ func (l *listener) pause(d time.Duration) bool {
 	}
 }
 
-// Close takes no more connections, and closes those on which nothing has come
-// yet: the library would wait for them when it shuts down.
+// Close stops accepting connections, and closes those on which no byte was
+// received yet: the HTTP library would wait for them during a shutdown.
 func (l *listener) Close() error { return l.closing() }
 
 func (l *listener) close() error {

@@ -40,10 +40,10 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	return m
 }
 
-// requestName is what a client may call its request.
+// requestName is the form of an X-Request-Id that is accepted from clients.
 var requestName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// requestID is the name of a request, for the log and the client.
+// requestID returns the id of a request, the one in the log and in X-Request-Id.
 func requestID(c *fiber.Ctx) string {
 	id, _ := c.Locals(requestKey).(string)
 	return id
@@ -55,8 +55,9 @@ func newRequestID() string {
 	return hex.EncodeToString(b[:])
 }
 
-// observe surrounds everything else: it names the request, answers errors and
-// panics, measures, and leaves the connection fit for the next request.
+// observe is the outermost middleware. It assigns the request id, answers errors
+// and panics, records the duration, and prepares the connection for the next
+// request.
 func (s *Server) observe(c *fiber.Ctx) error {
 	began := time.Now()
 	id := c.Get("X-Request-Id")
@@ -72,7 +73,7 @@ func (s *Server) observe(c *fiber.Ctx) error {
 		err = s.fail(c, err)
 	}
 	if passed, _ := c.Locals(continueKey).(bool); passed {
-		return err // it comes again, with its body
+		return err // the request runs a second time, with its body
 	}
 	held, _ := c.Locals(bodyKey).(*reservation)
 	held.release()
@@ -85,7 +86,7 @@ func (s *Server) observe(c *fiber.Ctx) error {
 	return err
 }
 
-// recovered goes on with the request, and turns a panic into an error.
+// recovered calls the next handler, and turns a panic into errInternal.
 func (s *Server) recovered(c *fiber.Ctx) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -5,18 +5,16 @@ import (
 	"time"
 )
 
-// The least rate of a body that is streamed: leastRate bytes in each paceWindow of
-// the time that the daemon waits for the client. 2 KiB a second is below what a
-// modem sends.
+// The minimum rate of a streamed body: leastRate bytes per paceWindow, or 2 KiB/s.
 const (
 	paceWindow = 30 * time.Second
 	leastRate  = 60 << 10 // bytes
 )
 
-// paced reads from r, and is errTimeout once a client sends less than leastRate:
-// one that sends a byte now and then would hold a connection, a handle and the
-// space of an upload for ever. Only the time within Read counts: the time that the
-// daemon takes is not the client's.
+// paced reads from r and returns errTimeout if the client sends less than
+// leastRate. Without it a client that sends a byte now and then could hold a
+// connection, a file descriptor and the space of an upload for ever. Only time
+// spent in Read counts, so that a slow disk is not held against the client.
 func paced(now func() time.Time, r io.Reader) io.Reader {
 	var waited time.Duration
 	var got int

@@ -12,9 +12,10 @@ import (
 	v1 "berth/api/v1"
 )
 
-// checkPage refuses what a web page may have made a browser send, where no token
-// keeps it out. A page reaches this host under another name (DNS rebinding), or
-// names itself in Origin or Sec-Fetch-Site. What sends none of these is no page.
+// checkPage returns an error for a request that a web page of another site may
+// have caused, if authorization is off. Such a page uses another host name (DNS
+// rebinding), or its browser sends Origin or Sec-Fetch-Site. A request without
+// these does not come from a web page. See ADR 0052.
 func checkPage(c *fiber.Ctx, config v1.Config) error {
 	if config.Authorization.Enabled {
 		return nil
@@ -37,10 +38,10 @@ func checkPage(c *fiber.Ctx, config v1.Config) error {
 	return errPage
 }
 
-// servedAs reports whether a Host header may name this daemon while nobody needs
-// a token: a loopback name or address, or the host of an allowed origin. With
-// authorization.allow_insecure an address will do as well, and server.host: a
-// page at another site has its own name in Host, and no name of it is an address.
+// servedAs reports whether a Host header is acceptable while authorization is
+// off: a loopback name or address, or the host of an allowed origin. With
+// authorization.allow_insecure every IP address and server.host are acceptable
+// too: DNS rebinding needs a host name of the attacker.
 func servedAs(host string, config v1.Config) bool {
 	name := hostname(host)
 	if v1.IsLoopback(name) {
@@ -58,7 +59,7 @@ func servedAs(host string, config v1.Config) bool {
 	})
 }
 
-// hostname is a Host header without its port, in lower case.
+// hostname returns a Host header without its port, in lower case.
 func hostname(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

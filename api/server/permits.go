@@ -1,20 +1,20 @@
 package server
 
-// permits bound what file operations take of what all volumes share: handles,
-// processor, memory. See ADR 0055.
+// permits bound the file descriptors, CPU and memory that file operations use. See
+// ADR 0055.
 type permits struct {
-	files    *limiter // everything on the files of a volume
+	files    *limiter // all file operations
 	walks    *limiter // searches and copies
-	archives *limiter // made or extracted: each takes tens of MB of memory
-	lists    *limiter // withClient they are read; they are not held while a client takes one
-	spools   *limiter // large lists that clients are taking
+	archives *limiter // compressions and extractions: each uses tens of MB of memory
+	lists    *limiter // lists while they are read, not while they are sent
+	spools   *limiter // large lists while they are sent
 }
 
-// operationsRetry is when a request that got 429 may be sent again, in seconds.
+// operationsRetry is the Retry-After of a 429, in seconds.
 const operationsRetry = "5"
 
-// fileHandles is how many handles a file operation may hold that is neither a walk
-// nor an archive.
+// fileHandles is how many file descriptors a file operation may hold, walks and
+// archives excepted.
 const fileHandles = 10
 
 func newPermits() permits {

@@ -9,7 +9,7 @@ import (
 	"berth/store"
 )
 
-// ports answers what is about the pool.
+// ports holds the handlers for the port pool.
 type ports struct{ *Server }
 
 func (s ports) routes() []route {
@@ -25,7 +25,7 @@ func (s ports) routes() []route {
 	}
 }
 
-// portBody is a port of the pool.
+// portBody is an entry of the port pool.
 type portBody struct {
 	IP        string       `json:"ip"`
 	Port      int          `json:"port"`
@@ -40,8 +40,8 @@ type firewallBody struct {
 	Reason *string `json:"reason"`
 }
 
-// bodyOfPort is how a port is told to caller, who is not told of containers
-// that are not his.
+// bodyOfPort returns a pool entry as caller sees it: container is null unless the
+// caller may access it.
 func bodyOfPort(e intent.PortEntry, caller auth.Principal) portBody {
 	b := portBody{e.IP, e.Port, e.Protocol, e.InUse, nil, firewallBody{e.Firewall.State, orNull(e.Firewall.Reason)}}
 	if caller.CanAccess(e.Container) {
@@ -50,7 +50,7 @@ func bodyOfPort(e intent.PortEntry, caller auth.Principal) portBody {
 	return b
 }
 
-// orNull is text, or null if there is none.
+// orNull returns nil for an empty text.
 func orNull(text string) *string {
 	if text == "" {
 		return nil
@@ -64,7 +64,7 @@ func (s ports) addPort(c *fiber.Ctx) error {
 		Port     int    `json:"port" wire:"required"`
 		Protocol string `json:"protocol" wire:"required"`
 
-		// A pool entry as it is told may be sent back.
+		// Read-only fields of a pool entry, accepted and ignored.
 		InUse     ignored `json:"in_use"`
 		Container ignored `json:"container"`
 		Firewall  ignored `json:"firewall"`
@@ -112,8 +112,8 @@ func (s ports) addPorts(c *fiber.Ctx) error {
 	}{messageBody{"Ports added to pool"}, wanted.Ports.Len()})
 }
 
-// portRef is the port that a request's path names. What is no port there is
-// not in the pool.
+// portRef returns the port that the path of a request names. If the path has no
+// valid address and port the error is v1.ErrPortNotFound.
 func portRef(c *fiber.Ctx) (intent.PortRef, error) {
 	ip, isIP := intent.CanonicalIP(param(c, "ip"))
 	port, isPort := intent.ParsePort(param(c, "port"))
@@ -124,7 +124,7 @@ func portRef(c *fiber.Ctx) (intent.PortRef, error) {
 	return intent.PortRef{IP: ip, Port: port, Protocol: protocol}, err
 }
 
-// protocolQuery is the parameter protocol; empty is any.
+// protocolQuery returns the query parameter protocol; empty means any.
 func protocolQuery(c *fiber.Ctx) (string, error) {
 	protocol := c.Query("protocol")
 	if protocol != "" && protocol != "tcp" && protocol != "udp" {

@@ -21,7 +21,7 @@ func (s ports) deletePorts(c *fiber.Ctx) error {
 			Port     int    `json:"port" wire:"required"`
 			Protocol string `json:"protocol"`
 
-			// A pool entry as it is told may be sent back.
+			// Read-only fields of a pool entry, accepted and ignored.
 			InUse     ignored `json:"in_use"`
 			Container ignored `json:"container"`
 			Firewall  ignored `json:"firewall"`
@@ -54,7 +54,7 @@ func (s ports) deletePorts(c *fiber.Ctx) error {
 	}{messageBody{"Ports removed from pool"}, deleted, list})
 }
 
-// listPorts streams the pool: it may be hundreds of thousands of ports.
+// listPorts streams the pool, which may have hundreds of thousands of ports.
 func (s ports) listPorts(c *fiber.Ctx) error {
 	var pools []intent.Pool
 	err := s.store.View(func(tx *store.Tx) (err error) {

@@ -24,15 +24,15 @@ func reply(c *fiber.Ctx, status int, v any) error {
 // ok answers 200 with v as JSON.
 func ok(c *fiber.Ctx, v any) error { return reply(c, fiber.StatusOK, v) }
 
-// streamed answers 200 with {"name": [...]}, written as it is made: the list may
-// be very long.
+// streamed answers 200 with {"name": [...]}, written while the list is iterated:
+// it may be very long.
 func streamed[T any](c *fiber.Ctx, name string, list iter.Seq[T]) {
 	c.Set(fiber.HeaderContentType, fiber.MIMEApplicationJSON)
 	c.Context().SetBodyStreamWriter(func(w *bufio.Writer) { writeList(w, name, list) })
 }
 
-// writeList writes {"name": [...]}. An error of w stays with it, and ends the
-// connection when it is flushed.
+// writeList writes {"name": [...]}. It stops at an error of w, which the final
+// Flush returns too.
 func writeList[T any](w *bufio.Writer, name string, list iter.Seq[T]) {
 	_, _ = fmt.Fprintf(w, `{%q:[`, name)
 	first := true
@@ -41,7 +41,7 @@ func writeList[T any](w *bufio.Writer, name string, list iter.Seq[T]) {
 			_ = w.WriteByte(',')
 		}
 		first = false
-		text, _ := json.Marshal(one) // plain data: it cannot fail
+		text, _ := json.Marshal(one) // cannot fail: plain data
 		if _, err := w.Write(text); err != nil {
 			return
 		}
@@ -49,8 +49,8 @@ func writeList[T any](w *bufio.Writer, name string, list iter.Seq[T]) {
 	_, _ = w.WriteString(`]}`)
 }
 
-// param is a segment of the path, percent-decoded once. What cannot be decoded
-// is empty, and no name is.
+// param returns a segment of the path, percent-decoded once. A segment that
+// cannot be decoded becomes empty, which no name is.
 func param(c *fiber.Ctx, name string) string {
 	text, err := url.PathUnescape(c.Params(name))
 	if err != nil {

@@ -17,18 +17,18 @@ import (
 	"berth/store"
 )
 
-// The time that a client has for its part.
+// Time limits for clients.
 const (
-	headerTimeout = 10 * time.Second // the first byte of a request, then its headers
+	headerTimeout = 10 * time.Second // to the first byte of a request, then to the end of its headers
 	idleTimeout   = 2 * time.Minute  // between two requests
-	writeTimeout  = 30 * time.Second // to take one chunk of an answer
+	writeTimeout  = 30 * time.Second // to receive one chunk of an answer
 )
 
-// headerLimit bounds the headers of a request, in bytes. A path of 4 KiB in a URL
-// is three times as long when each byte of it is escaped.
+// headerLimit bounds the request line and headers, in bytes. A file path of 4 KiB
+// takes 12 KiB in a URL if each byte of it is percent-encoded.
 const headerLimit = 16 << 10
 
-// Server answers the interface.
+// Server serves the API.
 type Server struct {
 	deps     Deps
 	store    *store.Store
@@ -41,16 +41,16 @@ type Server struct {
 	sessions *auth.Sessions
 	underway inFlight
 	bodies   *bodies
-	spools   budget // of the disk, for files that come as JSON
+	spools   budget // disk space for files that come as JSON
 	permits  permits
-	special  []route // those that are not guarded like the rest
+	special  []route // routes with checks of their own
 
 	mu       sync.Mutex
 	shut     bool // Shutdown was called
 	listener *listener
 }
 
-// New makes a Server. It does nothing until Listen.
+// New returns a Server, which does nothing until Listen is called.
 func New(d Deps) *Server {
 	if d.Log == nil {
 		d.Log = slog.New(slog.DiscardHandler)
@@ -71,9 +71,9 @@ func New(d Deps) *Server {
 	s.bodies = newBodies(&s.underway)
 	s.permits = newPermits()
 	s.app = fiber.New(fiber.Config{
-		Immutable:                    true, // without it stored strings are overwritten by later requests
+		Immutable:                    true, // otherwise later requests overwrite the memory of stored strings
 		CaseSensitive:                true,
-		StreamRequestBody:            true, // limits are ours: readBody and upload
+		StreamRequestBody:            true, // bodies.read and upload bound the bodies
 		DisablePreParseMultipartForm: true,
 		BodyLimit:                    math.MaxInt,
 		ReadBufferSize:               headerLimit,
@@ -90,7 +90,7 @@ func New(d Deps) *Server {
 	return s
 }
 
-// register puts routes into the router.
+// register adds routes to the router.
 func (s *Server) register(list []route) {
 	for _, r := range list {
 		s.app.Add(r.method, r.path, s.guard(r))
@@ -103,7 +103,7 @@ func (s *Server) register(list []route) {
 	}
 }
 
-// Listen answers connections of ln until Shutdown, and closes ln.
+// Listen serves the connections of ln until Shutdown, and closes ln.
 func (s *Server) Listen(ln net.Listener) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	var watching sync.WaitGroup
@@ -121,7 +121,8 @@ func (s *Server) Listen(ln net.Listener) error {
 	return err
 }
 
-// takeListener keeps the listener for Shutdown, unless that has come already.
+// takeListener stores the listener for Shutdown. It returns false if Shutdown was
+// called already.
 func (s *Server) takeListener(own *listener) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,19 +130,19 @@ func (s *Server) takeListener(own *listener) bool {
 	return !s.shut
 }
 
-// stopListening takes no new connections, and will not in any later Listen. The
-// library alone would forget it when Listen has only just begun.
+// stopListening closes the listener, and makes a later Listen return at once. The
+// HTTP library alone would miss a shutdown that comes just before Listen.
 func (s *Server) stopListening() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.shut = true
 	if s.listener != nil {
-		_ = s.listener.Close() // told by Listen
+		_ = s.listener.Close() // Listen returns the error
 	}
 }
 
-// Shutdown takes no new requests, closes every WebSocket with 1001, and waits
-// until those under way have been answered or ctx ends.
+// Shutdown stops accepting requests, closes every WebSocket with 1001, and waits
+// until the requests in flight are answered or ctx ends.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stopListening()
 	s.sessions.Close()

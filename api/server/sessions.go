@@ -11,7 +11,7 @@ import (
 	"berth/store"
 )
 
-// onVolumeOf is the check of a session on the files of a volume.
+// onVolumeOf returns the check of a session that uses the files of a volume.
 func onVolumeOf(id string) func(*store.Tx, auth.Principal) error {
 	return func(tx *store.Tx, p auth.Principal) error {
 		can, err := p.CanAccessVolume(tx, id)
@@ -22,7 +22,8 @@ func onVolumeOf(id string) func(*store.Tx, auth.Principal) error {
 	}
 }
 
-// onContainer is the check of a session on one creation of a container.
+// onContainer returns the check of a session that uses a container: the session
+// ends when the container is deleted, even if another one takes its id.
 func onContainer(m v1.Meta) func(*store.Tx, auth.Principal) error {
 	return func(tx *store.Tx, _ auth.Principal) error {
 		o, err := store.Containers.Get(tx, m.ID)
@@ -33,9 +34,9 @@ func onContainer(m v1.Meta) func(*store.Tx, auth.Principal) error {
 	}
 }
 
-// beginOperation begins the session of a file operation. Its context ends with
-// the session, for the session's reason. Whatever still comes from the client is
-// cut off then, unless the server shuts down: then it has a moment.
+// beginOperation begins the session of a file operation. The returned context
+// ends with the session, and its cause is the reason. The connection of an upload
+// is closed then too, except at shutdown, when it may finish within the timeout.
 func beginOperation(s *Server, c *fiber.Ctx, ctx context.Context, volume string) (context.Context, func(), error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	upload, _ := c.Context().Conn().(*conn)
@@ -60,7 +61,7 @@ func beginOperation(s *Server, c *fiber.Ctx, ctx context.Context, volume string)
 }
 
 // beginDownload begins the session of an answer that is sent after its handler
-// has returned. Done has to be called when it is sent, or cannot be.
+// has returned. The caller must call done when the answer was sent or has failed.
 func beginDownload(s *Server, c *fiber.Ctx, check func(*store.Tx, auth.Principal) error) (done func(), err error) {
 	own, _ := c.Context().Conn().(*conn)
 	p := callerOf(c)
@@ -79,7 +80,7 @@ func beginDownload(s *Server, c *fiber.Ctx, check func(*store.Tx, auth.Principal
 	}, nil
 }
 
-// refusalOf is the answer to a request whose session could not begin.
+// refusalOf returns the client's error for a session that could not begin.
 func refusalOf(err error) error {
 	if errors.Is(err, auth.ErrShutdown) {
 		return errUnavailable

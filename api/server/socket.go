@@ -16,42 +16,42 @@ import (
 	"berth/api/stream"
 )
 
-// The bounds of a socket.
+// Limits on a WebSocket.
 const (
-	readLimit    = 64 << 10 // bytes of a client's message
+	readLimit    = 64 << 10 // bytes of a message from the client
 	pingEvery    = 25 * time.Second
 	pongWait     = 60 * time.Second
-	socketWrite  = 30 * time.Second // for one message
-	sendBuffer   = 128 << 10        // bytes that the system keeps for a client that does not read, instead of megabytes
-	closeTimeout = time.Second      // to take the close frame
-	stopTimeout  = 3 * time.Second  // from stop to a connection that is closed, whatever hangs
+	socketWrite  = 30 * time.Second // to send one message
+	sendBuffer   = 128 << 10        // bytes of the kernel's send buffer, which would grow to megabytes
+	closeTimeout = time.Second      // to send the close frame
+	stopTimeout  = 3 * time.Second  // from stop until the connection is closed by force
 )
 
-// socket is one WebSocket. Its run is the only goroutine that writes messages;
-// one reads what the client sends, and one fetches what the hub has.
+// socket is one WebSocket connection. Only the goroutine of run writes messages; a
+// second one reads the client's messages, and a third one fetches from the hub.
 type socket struct {
 	server    *Server
 	caller    auth.Principal
-	container string // empty: the whole node
+	container string // internal_id; empty: all containers of the node
 	uid       string // of the container
 	tail      int
 	since     uint64
-	epoch     string // that since is counted in; empty: the client did not send one
+	epoch     string // of since; empty: the client sent none
 	replay    bool
 	log       *slog.Logger
 
 	ws       *websocket.Conn
 	listener *stream.Listener
-	answers  chan outgoing // unbuffered: a client that does not read waits for itself
+	answers  chan outgoing // unbuffered: a client that does not read blocks its own commands
 
 	stopOnce sync.Once
 	ended    chan struct{} // closed by stop
-	code     int           // of the close frame; set before ended is closed
+	code     int           // of the close frame; written before ended is closed
 	reason   string
 	abort    *time.Timer
 }
 
-// stop ends the socket with a close frame. Only the first call counts.
+// stop ends the socket with a close frame. Only the first call has an effect.
 func (k *socket) stop(code int, reason string) {
 	k.stopOnce.Do(func() {
 		k.code, k.reason = code, reason
@@ -60,13 +60,13 @@ func (k *socket) stop(code int, reason string) {
 	})
 }
 
-// run is the life of a socket, from the upgrade to the end of the connection.
+// run serves the socket from the upgrade until the connection is closed.
 func (k *socket) run(ws *websocket.Conn) {
 	k.ws = ws
 	k.keepLittle()
 	defer func() {
 		if p := recover(); p != nil {
-			k.log.Error("socket panicked", slog.String("panic", fmt.Sprint(p)), slog.String("stack", string(debug.Stack())))
+			k.log.Error("WebSocket panicked", slog.String("panic", fmt.Sprint(p)), slog.String("stack", string(debug.Stack())))
 		}
 		k.stop(websocket.CloseInternalServerErr, "internal error")
 		k.hangUp(true)
@@ -91,7 +91,8 @@ func (k *socket) run(ws *websocket.Conn) {
 	k.live()
 }
 
-// live greets the client, and then carries messages both ways until one side ends.
+// live sends the snapshot, and then messages in both directions until one side
+// closes the connection.
 func (k *socket) live() {
 	ctx, cancel := context.WithCancel(context.Background())
 	var others sync.WaitGroup
@@ -110,7 +111,8 @@ func (k *socket) live() {
 	k.sendClose()
 }
 
-// stopFor ends the socket for an error; nil and a broken connection need no reason.
+// stopFor stops the socket with the close code and reason for an error. A nil
+// error and a broken connection have no reason.
 func (k *socket) stopFor(err error) {
 	switch {
 	case errors.Is(err, stream.ErrSlow):
@@ -122,20 +124,20 @@ func (k *socket) stopFor(err error) {
 	case errors.Is(err, stream.ErrClosed):
 		k.stop(websocket.CloseGoingAway, "shutting down")
 	case err != nil && errors.Is(err, errSnapshot):
-		k.log.Error("socket failed", slog.Any("err", err))
+		k.log.Error("WebSocket failed", slog.Any("err", err))
 		k.stop(websocket.CloseInternalServerErr, "internal error")
 	}
 	k.stop(websocket.CloseNormalClosure, "")
 }
 
-// sendClose sends the close frame, if the client still takes it.
+// sendClose sends the close frame, on a best-effort basis.
 func (k *socket) sendClose() {
 	frame := websocket.FormatCloseMessage(k.code, k.reason)
 	_ = k.ws.WriteControl(websocket.CloseMessage, frame, time.Now().Add(closeTimeout))
 }
 
-// hangUp closes the connection; gently, so that a close frame that was just
-// sent arrives.
+// hangUp closes the connection. If gently is set it lingers, so that the close
+// frame arrives.
 func (k *socket) hangUp(gently bool) {
 	c := k.below()
 	if own, is := c.(*conn); is {
@@ -144,8 +146,8 @@ func (k *socket) hangUp(gently bool) {
 	_ = c.Close()
 }
 
-// below is the connection that the library has wrapped; the wrapping's own
-// Close does nothing.
+// below returns the connection below that of a hijacked request, whose own Close
+// does nothing until the handler returns.
 func (k *socket) below() net.Conn {
 	c := k.ws.NetConn()
 	if hijacked, is := c.(interface{ UnsafeConn() net.Conn }); is {
@@ -154,19 +156,19 @@ func (k *socket) below() net.Conn {
 	return c
 }
 
-// keepLittle bounds what the system keeps for the client, before it is slow.
+// keepLittle bounds the kernel's send buffer, so that a slow client is noticed early.
 func (k *socket) keepLittle() {
 	own, is := k.below().(*conn)
 	if !is {
 		return
 	}
 	if c, can := own.Conn.(interface{ SetWriteBuffer(int) error }); can {
-		_ = c.SetWriteBuffer(sendBuffer) // a larger one does no harm
+		_ = c.SetWriteBuffer(sendBuffer) // on failure the larger default does no harm
 	}
 }
 
-// fetch hands over what the hub has, batch by batch. A batch is valid until it
-// is done with.
+// fetch sends batches from the hub to write. A batch is valid until write reports
+// on done that it has sent it.
 func (k *socket) fetch(ctx context.Context, batches chan<- []stream.Message, done <-chan struct{}) {
 	for {
 		batch, err := k.listener.Next(ctx)
@@ -187,7 +189,8 @@ func (k *socket) fetch(ctx context.Context, batches chan<- []stream.Message, don
 	}
 }
 
-// write sends everything, until the socket is stopped or the connection breaks.
+// write sends batches, answers and pings until the socket stops or the connection
+// breaks.
 func (k *socket) write(batches <-chan []stream.Message, done chan<- struct{}) error {
 	ping := time.NewTicker(pingEvery)
 	defer ping.Stop()

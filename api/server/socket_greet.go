@@ -11,17 +11,18 @@ import (
 	"berth/store"
 )
 
-// snapshot is what a client is sent before the first live message.
+// snapshot sends the messages that come before the first live one.
 type snapshot struct{ *socket }
 
-// errSnapshot is a failure of ours before the first live message.
-var errSnapshot = errors.New("greeting failed")
+// errSnapshot is an internal error before the first live message.
+var errSnapshot = errors.New("could not send the initial state to a WebSocket")
 
-// replayPiece is how many transitions are read at once.
+// replayPiece is how many transitions are read in one view of the store.
 const replayPiece = 500
 
-// deliver sends what the client missed, the current state, and the last lines.
-// The listener is there already, so nothing falls between this and what is live.
+// deliver sends the missed transitions, the current state, and the last console
+// lines. The listener exists already, so no message is lost between the snapshot
+// and the live ones.
 func (k snapshot) deliver(ctx context.Context) error {
 	if err := k.missed(); err != nil {
 		return err
@@ -51,8 +52,8 @@ func (k snapshot) deliver(ctx context.Context) error {
 	return k.sendHistory(ctx, "", history)
 }
 
-// missed sends the stored transitions after since, if the client asked for
-// them. The last ones may come while it sends: those are current's.
+// missed sends the stored transitions after since, if the client asked for them.
+// Transitions that are stored meanwhile are left to current.
 func (k snapshot) missed() error {
 	if !k.replay {
 		return nil
@@ -82,8 +83,8 @@ func (k snapshot) missed() error {
 	}
 }
 
-// replayFrom is where the replay begins, and the message that says that
-// something before it is missing.
+// replayFrom returns the seq after which the replay starts, and a gap message if
+// transitions before it are no longer stored.
 func (k snapshot) replayFrom() (since uint64, gap []byte, err error) {
 	var oldest, newest uint64
 	err = k.server.store.View(func(tx *store.Tx) error {
@@ -117,9 +118,9 @@ func (k snapshot) sendEvents(list []v1.Event) error {
 	return nil
 }
 
-// current is one message with the state of each container, preceded by the
-// transitions that the replay has not seen yet, and the newest transition that
-// they know. All are of one view.
+// current returns the transitions that missed has not sent, a message with the
+// state of each container, and the seq of the newest transition that they include.
+// All of them come from one view of the store.
 func (k snapshot) current() (messages [][]byte, newest uint64, err error) {
 	err = k.server.store.View(func(tx *store.Tx) error {
 		_, newest = keptEvents(tx)
@@ -168,7 +169,7 @@ func (k snapshot) states(tx *store.Tx) (messages [][]byte, err error) {
 	return messages, err
 }
 
-// reportedPhase is the phase of the last transition that was told.
+// reportedPhase returns the phase of the last stored transition.
 func reportedPhase(o v1.Container) v1.Phase {
 	if o.Status.Phase == "" {
 		return v1.Installing

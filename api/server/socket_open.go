@@ -13,7 +13,7 @@ import (
 	v1 "berth/api/v1"
 )
 
-// sockets opens sockets, and closes those that may not go on.
+// sockets holds the handlers that open WebSockets.
 type sockets struct{ *Server }
 
 func (s sockets) routes() []route {
@@ -33,10 +33,11 @@ func (s sockets) openContainer(c *fiber.Ctx) error {
 
 func (s sockets) openNode(c *fiber.Ctx) error { return s.openSocket(c, v1.Meta{}) }
 
-// buffers are shared by the sockets, which need one only while they write.
+// buffers is the pool of write buffers. A socket holds one only while it writes.
 var buffers sync.Pool
 
-// openSocket turns a request into a socket of a container, or of the node.
+// openSocket upgrades a request to a WebSocket of a container, or of the node if
+// container is zero.
 func (s sockets) openSocket(c *fiber.Ctx, container v1.Meta) error {
 	if !s.originAllowed(c) {
 		return errOrigin
@@ -58,7 +59,7 @@ func (s sockets) openSocket(c *fiber.Ctx, container v1.Meta) error {
 	return nil
 }
 
-// newSocket reads what a request wants to hear.
+// newSocket returns the socket that the query parameters of a request describe.
 func (s sockets) newSocket(c *fiber.Ctx, container v1.Meta) (*socket, error) {
 	tail, err := intQuery(c, "tail", defaultTail, maxTail)
 	if err != nil {
@@ -76,8 +77,8 @@ func (s sockets) newSocket(c *fiber.Ctx, container v1.Meta) (*socket, error) {
 	}, nil
 }
 
-// originAllowed says whether a page may open a socket: one of this host, or of
-// an allowed origin. Who sends no Origin is no browser.
+// originAllowed reports whether the Origin of a request may open a WebSocket: this
+// host, an origin in server.allowed_origins, or none, since all browsers send it.
 func (s sockets) originAllowed(c *fiber.Ctx) bool {
 	origin := c.Get(fiber.HeaderOrigin)
 	if origin == "" {

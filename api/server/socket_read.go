@@ -17,21 +17,21 @@ import (
 	"berth/store"
 )
 
-// commandReader is the half of a socket that takes what its client sends.
+// commandReader reads and executes the messages of a socket's client.
 type commandReader struct{ *socket }
 
-// clientMessage is what a client may send. Container is for the socket of the
-// node, where it is required.
+// clientMessage is a message from a client. Container is required on the socket of
+// the node, and ignored on that of a container.
 type clientMessage struct {
 	Event     string  `json:"event"`
 	Data      *string `json:"data"` // nil: absent
 	Container string  `json:"container"`
 }
 
-// errMessage is the refusal of a message that is no JSON object.
+// errMessage is the answer to a message that is not a JSON object.
 var errMessage = v1.Errorf(v1.InvalidRequest, "Message must be a JSON object with event and data")
 
-// parseMessage reads one message, or returns a refusal that names the field.
+// parseMessage parses one message, or returns an error that names the field.
 func parseMessage(raw []byte) (m clientMessage, err error) {
 	if !bytes.HasPrefix(bytes.TrimLeft(raw, " \t\r\n"), []byte("{")) {
 		return m, errMessage
@@ -47,7 +47,7 @@ func parseMessage(raw []byte) (m clientMessage, err error) {
 	return m, nil
 }
 
-// data is the data of a message that must have it. An empty text is one.
+// data returns the data of a message, or an error if it is absent. It may be empty.
 func (m clientMessage) data() (string, error) {
 	if m.Data == nil {
 		return "", v1.Errorf(v1.InvalidRequest, "data: is required")
@@ -55,7 +55,7 @@ func (m clientMessage) data() (string, error) {
 	return *m.Data, nil
 }
 
-// read takes the client's messages until the connection ends.
+// read executes the client's messages until the connection ends.
 func (k commandReader) read(ctx context.Context) {
 	k.ws.SetReadLimit(readLimit)
 	alive := func(string) error { return k.ws.SetReadDeadline(time.Now().Add(pongWait)) }
@@ -83,8 +83,8 @@ func (k commandReader) stopRead(err error) {
 // outgoing sends the answer to a message. Only the goroutine that writes calls it.
 type outgoing func() error
 
-// answer hands over an answer for this client. It waits until the one before is
-// sent, so that a client that sends faster than it reads waits for itself.
+// answer passes an answer to the writing goroutine, and waits until the previous
+// one is sent, so that a client cannot queue answers that it does not read.
 func (k commandReader) answer(ctx context.Context, send outgoing) bool {
 	select {
 	case k.answers <- send:
@@ -95,7 +95,7 @@ func (k commandReader) answer(ctx context.Context, send outgoing) bool {
 	return false
 }
 
-// handle carries out one message, and returns the answer to it; nil is none.
+// handle executes one message and returns the answer, or nil if there is none.
 func (k commandReader) handle(ctx context.Context, raw []byte) outgoing {
 	m, err := parseMessage(raw)
 	if err != nil {
@@ -108,11 +108,11 @@ func (k commandReader) handle(ctx context.Context, raw []byte) outgoing {
 	}
 	answer, err := k.execute(ctx, m)
 	if err != nil {
-		told, known := refusal(err)
+		refused, known := refusal(err)
 		if !known {
-			k.log.Error("socket message failed", "event", m.Event, "err", err)
+			k.log.Error("WebSocket message failed", "event", m.Event, "err", err)
 		}
-		return k.reply(m.Container, told.Message)
+		return k.reply(m.Container, refused.Message)
 	}
 	return answer
 }
@@ -135,8 +135,8 @@ func (k commandReader) execute(ctx context.Context, m clientMessage) (outgoing, 
 	return nil, v1.Errorf(v1.InvalidRequest, "Unknown event: must be send_command, power, request_logs or request_stats")
 }
 
-// admit verifies the token of the socket as it is now, and that it may access a
-// container.
+// admit verifies that the socket's token is still valid and may access a
+// container, and returns its principal.
 func (k commandReader) admit(container string) (p auth.Principal, err error) {
 	if !intent.IsContainerID(container) {
 		return p, v1.ErrContainerNotFound
@@ -155,17 +155,18 @@ func (k commandReader) admit(container string) (p auth.Principal, err error) {
 	return p, err
 }
 
-// reply is a message of berth's to this client.
+// reply returns an answer with a text from berth.
 func (k commandReader) reply(container, text string) outgoing {
 	return k.sending(stream.Encode(v1.EventMessage, k.named(container), []byte(text), time.Now(), 0))
 }
 
-// sending is the answer that is one message.
+// sending returns the answer that sends one message.
 func (k commandReader) sending(message []byte) outgoing {
 	return func() error { return k.send(message) }
 }
 
-// named is the container that a message names: on the node's socket only.
+// named returns the container that a message names, which is empty on the socket
+// of a container.
 func (k commandReader) named(container string) string {
 	if k.container != "" {
 		return ""
@@ -173,7 +174,8 @@ func (k commandReader) named(container string) string {
 	return container
 }
 
-// commandTimeout bounds how long a line may take to reach its container.
+// commandTimeout bounds how long it may take to send a command to a container or
+// to read its stats.
 const commandTimeout = 10 * time.Second
 
 func (k commandReader) command(ctx context.Context, caller auth.Principal, m clientMessage) error {

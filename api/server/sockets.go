@@ -10,7 +10,8 @@ import (
 	"berth/store"
 )
 
-// begin takes the socket in among the sessions, which end it.
+// begin registers the socket as a session. The session calls end when the token or
+// the container is no longer valid.
 func (k *socket) begin() (done func(), err error) {
 	listens := k.container
 	if listens == "" {
@@ -27,11 +28,12 @@ func (k *socket) begin() (done func(), err error) {
 	}, nil
 }
 
-// wholeNode stands for a container where sessions are counted. It is no internal_id.
+// wholeNode is the container of a node's socket where sessions are counted. It is
+// not a valid internal_id.
 const wholeNode = "*"
 
-// check reports by auth.ErrGone that the socket's container is gone, or is
-// another one of the same internal_id.
+// check returns auth.ErrGone if the socket's container is deleted, even if another
+// one has taken its internal_id.
 func (k *socket) check(tx *store.Tx, _ auth.Principal) error {
 	if k.container == "" {
 		return nil
@@ -43,7 +45,7 @@ func (k *socket) check(tx *store.Tx, _ auth.Principal) error {
 	return err
 }
 
-// end stops the socket for a reason of its session's.
+// end stops the socket with the close code and text for the end of its session.
 func (k *socket) end(reason error) {
 	var refusal *v1.Error
 	switch {

@@ -13,28 +13,28 @@ import (
 	v1 "berth/api/v1"
 )
 
-// The bounds of content that is kept until its body has ended.
+// Limits on spooled content.
 const (
-	spoolMemory = 256 << 10 // bytes in memory; more goes into a file
-	spoolStep   = 1 << 20   // bytes that are reserved of the disk at a time
+	spoolMemory = 256 << 10 // bytes kept in memory; more go to a file
+	spoolStep   = 1 << 20   // bytes of disk space that are reserved at a time
 )
 
-// spool keeps the content of a file while its JSON body comes: what the body
-// says after it may refuse it, or name its path. Close gives everything back.
+// spool stores the content of a file until the rest of its JSON body has arrived,
+// which may be invalid or hold the path. Close frees memory and file.
 type spool struct {
 	dir     string
 	limit   int64             // bytes of content
-	reserve func(int64) error // takes bytes of the disk's budget
+	reserve func(int64) error // reserves bytes of disk space
 
 	memory   bytes.Buffer
-	file     *os.File // without a name; nil: all is in memory
+	file     *os.File // unlinked; nil: all content is in memory
 	buffered *bufio.Writer
 	size     int64
 	reserved int64
 }
 
-// Write adds to the content. It returns errTooLarge beyond the limit, and
-// v1.ErrDiskFull.
+// Write appends to the content. It returns errTooLarge beyond the limit, and
+// v1.ErrDiskFull if the disk has too little free space.
 func (s *spool) Write(p []byte) (int, error) {
 	s.size += int64(len(p))
 	if s.size > s.limit {
@@ -50,7 +50,7 @@ func (s *spool) Write(p []byte) (int, error) {
 	return n, spoolError(err)
 }
 
-// grow makes sure that there is a file, and space in it.
+// grow creates the file if there is none, and reserves disk space for the content.
 func (s *spool) grow() error {
 	if s.file == nil {
 		file, err := unnamed(s.dir)
@@ -79,7 +79,8 @@ func (s *spool) grow() error {
 	return nil
 }
 
-// unnamed makes a file that goes with its last handle, also when berth is killed.
+// unnamed creates a file without a name, which the kernel removes when it is
+// closed, even if berth is killed.
 func unnamed(dir string) (*os.File, error) {
 	if dir == "" {
 		dir = os.TempDir()
@@ -88,7 +89,7 @@ func unnamed(dir string) (*os.File, error) {
 	if err == nil {
 		return file, nil
 	}
-	file, err = os.CreateTemp(dir, ".spool-*") // a file system without O_TMPFILE
+	file, err = os.CreateTemp(dir, ".spool-*") // the file system has no O_TMPFILE
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +103,7 @@ func spoolError(err error) error {
 	return err
 }
 
-// reset forgets the content.
+// reset discards the content.
 func (s *spool) reset() error {
 	s.size = 0
 	s.memory.Reset()
@@ -114,7 +115,7 @@ func (s *spool) reset() error {
 	return errors.Join(err, s.file.Truncate(0))
 }
 
-// reader reads the content from its begin.
+// reader returns a reader of the content from its start.
 func (s *spool) reader() (io.Reader, error) {
 	if s.file == nil {
 		return bytes.NewReader(s.memory.Bytes()), nil
@@ -126,7 +127,7 @@ func (s *spool) reader() (io.Reader, error) {
 	return s.file, err
 }
 
-// Close forgets the content. What was reserved is given back by who reserved it.
+// Close discards the content. The caller releases the reserved disk space.
 func (s *spool) Close() error {
 	if s.file == nil {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"berth/store"
 )
 
-// tokens answers what is about tokens.
+// tokens holds the handlers for tokens.
 type tokens struct{ *Server }
 
 func (s tokens) routes() []route {
@@ -50,7 +50,7 @@ func (s tokens) mintToken(c *fiber.Ctx) error {
 	}{secret.Reveal(), iso(expires)})
 }
 
-// iso is a time as the interface writes one: in whole seconds, rounded up.
+// iso formats a time in RFC 3339, rounded up to whole seconds.
 func iso(t time.Time) string { return t.UTC().Add(time.Second - 1).Format(time.RFC3339) }
 
 type tokenBody struct {
@@ -59,8 +59,8 @@ type tokenBody struct {
 	Containers  []string   `json:"containers"`
 	ExpiresAt   string     `json:"expires_at"`
 	RemoveOnUse bool       `json:"remove_on_use"`
-	Spent       bool       `json:"spent"`  // its single use is still open
-	Parent      *string    `json:"parent"` // id of the token that it was minted with; null: the configured token
+	Spent       bool       `json:"spent"`  // the single use has begun
+	Parent      *string    `json:"parent"` // id of the token that minted this one; null: the configured token
 }
 
 func bodyOfToken(o v1.Token) tokenBody {

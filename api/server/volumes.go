@@ -13,10 +13,10 @@ import (
 	"berth/store"
 )
 
-// volumeWait bounds how long the answer waits for a new volume's directory.
+// volumeWait bounds how long createVolume waits for the directory.
 const volumeWait = 2 * time.Second
 
-// volumes answers what is about volumes, but for their files.
+// volumes holds the handlers for volumes, except for their files.
 type volumes struct{ *Server }
 
 func (s volumes) routes() []route {
@@ -49,8 +49,8 @@ type messageBody struct {
 	Message string `json:"message"`
 }
 
-// createVolume answers when the directory is there, or at the latest after
-// volumeWait: it will be, whatever happens.
+// createVolume answers when the directory exists, or after volumeWait: the volume
+// is stored, so the directory will be created in any case.
 func (s volumes) createVolume(c *fiber.Ctx) error {
 	var body struct {
 		SizeLimit int64 `json:"size_limit"`
@@ -68,13 +68,13 @@ func (s volumes) createVolume(c *fiber.Ctx) error {
 	return reply(c, fiber.StatusCreated, newVolumeBody{id, s.volumePath(id)})
 }
 
-// volumePath is where a volume is on the host.
+// volumePath returns the directory of a volume on the host.
 func (s *Server) volumePath(id string) string {
 	return filepath.Join(s.settings.Current().Storage.VolumesPath, id)
 }
 
-// findVolume is the volume that a request's path names, if its caller may see
-// it, and the containers that use it.
+// findVolume returns the volume that the path of a request names and the
+// containers that use it. It is v1.ErrVolumeNotFound if the caller may not see it.
 func (s volumes) findVolume(c *fiber.Ctx, tx *store.Tx) (v1.Volume, []string, error) {
 	volume, err := intent.FindVolume(tx, param(c, "volume"))
 	if err != nil {
@@ -87,10 +87,10 @@ func (s volumes) findVolume(c *fiber.Ctx, tx *store.Tx) (v1.Volume, []string, er
 	return volume, by, nil
 }
 
-// volumeID is the full id of the volume that a request's path names.
+// volumeID returns the full id of the volume that the path of a request names.
 func (s volumes) volumeID(c *fiber.Ctx) (id string, err error) {
 	err = s.store.View(func(tx *store.Tx) error {
-		if !callerOf(c).Restricted() { // then nobody needs to know who uses it
+		if !callerOf(c).Restricted() { // no need to find the containers that use it
 			volume, err := intent.FindVolume(tx, param(c, "volume"))
 			id = volume.Meta.ID
 			return err
@@ -102,8 +102,8 @@ func (s volumes) volumeID(c *fiber.Ctx) (id string, err error) {
 	return id, err
 }
 
-// volumeBody is how a volume is told to caller, who is not told of containers
-// that are not his.
+// volumeBody returns a volume as caller sees it: used_by has only the containers
+// that the caller may access.
 func (s volumes) volumeBody(v v1.Volume, by []string, caller auth.Principal) volumeBody {
 	seen := []string{}
 	for _, id := range by {
