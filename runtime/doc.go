@@ -1,7 +1,8 @@
-// Package runtime holds the words for what happens on the host. Its
-// subpackages do it: docker, cgroup, volume, firewall, and fake for tests;
-// conform is what docker and fake must both pass.
+// Package runtime holds the types and errors that describe the host: names,
+// states and specs of containers, mounts, ports, output and statistics. Its
+// subpackages act on the host: docker, cgroup, volume and firewall. Package fake
+// is an engine in memory for tests, and docker and fake pass the suite of conform.
 //
-// The interfaces live with the packages that use them. Nothing here knows of
-// HTTP, the store or what a client wants.
+// The interfaces are declared in the packages that use them. Nothing here knows
+// HTTP, the store or the desired state.
 package runtime

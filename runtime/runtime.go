@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// Errors that a caller can act on. An error that is none of these says nothing
-// about the container: look again.
+// Errors that a caller can act on. Any other error says nothing about the
+// container: observe it again.
 var (
 	ErrNotFound      = errors.New("container not found")
-	ErrImageNotFound = errors.New("image not found")          // on the host, or after a pull: in its registry
+	ErrImageNotFound = errors.New("image not found")          // on the host; after a pull: in its registry
 	ErrDenied        = errors.New("registry denied access")   // wrong or missing credentials
 	ErrUnavailable   = errors.New("engine is unavailable")    // it did not answer
-	ErrPortTaken     = errors.New("port is taken")            // by a process or container that is not ours
-	ErrBadCommand    = errors.New("command cannot be run")    // no such program, or not executable
-	ErrMountMissing  = errors.New("mount source is missing")  // a bind's directory is not there
-	ErrMountRefused  = errors.New("mount is refused")         // by the operator's policy, or berth cannot see to it
-	ErrInvalid       = errors.New("engine refused the spec")  // a value it will never take
-	ErrUnmanaged     = errors.New("name is taken by another") // a container that is not of this store
-	ErrNotRunning    = errors.New("container is not running") // input or a signal for the dead
-	ErrRunning       = errors.New("container is running")     // and must be ended before it is removed or replaced
+	ErrPortTaken     = errors.New("port is taken")            // by another process or container
+	ErrBadCommand    = errors.New("command cannot be run")    // no such program, or it is not executable
+	ErrMountMissing  = errors.New("mount source is missing")  // the directory of a bind mount does not exist
+	ErrMountRefused  = errors.New("mount is refused")         // by the operator's policy, or berth cannot check it
+	ErrInvalid       = errors.New("engine refused the spec")  // it will never accept one of the values
+	ErrUnmanaged     = errors.New("name is taken by another") // by a container without this store's label
+	ErrNotRunning    = errors.New("container is not running") // so it takes no input and has no statistics
+	ErrRunning       = errors.New("container is running")     // and must exit before it is removed or replaced
 	ErrStalled       = errors.New("pull made no progress")    // for the stall limit
 )
 
@@ -33,23 +33,25 @@ const (
 	Server  Role = "server"
 )
 
-// Name names one container. The name in the engine is derived from it and from
-// the store's id, so a container made just before a crash is found again after it.
+// Name identifies one container. The engine's name is derived from it and from
+// the store's id, so a container that was created just before a crash is found
+// after the restart.
 type Name struct {
 	ID   string // the client's internal_id
 	Role Role
 }
 
-// State is what an engine knows of a container. The zero State is "there is none".
+// State is the engine's view of a container. The zero State means that the
+// container does not exist.
 type State struct {
 	ContainerID string // the engine's
-	SpecHash    string // of the spec that it was made from
+	SpecHash    string // of the spec that it was created from
 	Revision    uint64 // of its Spec
 	Incarnation string // of its Spec
 	Running     bool   // also while paused
 	Paused      bool
 	StartedAt   time.Time // zero: never started
-	FinishedAt  time.Time // zero: never ended; a moment before StartedAt if it ended at once
+	FinishedAt  time.Time // zero: never exited; slightly before StartedAt if it exited at once
 	ExitCode    int
 	OOMKilled   bool
 	Live        Live // the limits in force
@@ -57,16 +59,17 @@ type State struct {
 	StopTimeout time.Duration // see Spec; 0: the engine's default
 }
 
-// Writable is where a container keeps what it writes outside its mounts.
+// Writable lists the places on the host that hold what a container writes
+// outside its mounts.
 type Writable struct {
 	ContainerID string   // the engine's
 	Dirs        []string // directories of the host
 	Files       []string // and single files
-	Size        int64    // bytes of what has no directory that can be seen
+	Size        int64    // bytes in places without a directory on this host
 }
 
-// Live is the limits that an engine can change while a container runs. A
-// limit can be changed live, but neither appear nor vanish: 0 stays 0.
+// Live holds the limits that an engine can change while a container runs. A live
+// update can neither add nor remove a limit: 0 stays 0.
 type Live struct {
 	Memory int64   // bytes; 0 is none
 	Swap   int64   // bytes beside memory
@@ -75,13 +78,14 @@ type Live struct {
 	Cpuset string  // such as 0-2,4; empty is all
 }
 
-// Spec is what an engine needs to make a container. Everything else about it,
-// what hardens it above all, is the engine package's own and the same for all.
+// Spec describes the container that an engine creates. The engine package sets
+// everything else, in particular the hardening, and sets it for all alike.
 type Spec struct {
 	Name     Name
 	SpecHash string
-	Revision uint64 // the store's when the container was asked for; kept in the label io.berth.revision
-	// Incarnation is what Revision is counted in; kept in the label io.berth.incarnation. Empty: no label.
+	Revision uint64 // of the store when the container was requested; stored in the label io.berth.revision
+	// Incarnation identifies the store's history that Revision belongs to. It is
+	// stored in the label io.berth.incarnation. Empty: no label.
 	Incarnation string
 	Image       string
 	Command     []string // nil: the image's own
@@ -94,15 +98,15 @@ type Spec struct {
 	Workdir     string // absolute
 	TTY         bool
 	StopSignal  string // such as SIGINT; empty: the image's
-	// StopTimeout is how long an engine that shuts down leaves the container
-	// after StopSignal, in whole seconds, rounded up. 0: the engine's default,
-	// which is 10 s for Docker.
+	// StopTimeout is the time between StopSignal and SIGKILL when the engine
+	// shuts down, in whole seconds, rounded up. 0: the engine's default, which is
+	// 10 s for Docker.
 	StopTimeout time.Duration
-	Labels      map[string]string // the client's; never io.berth.*
+	Labels      map[string]string // of the client; engines drop io.berth.*
 }
 
 // Mount makes a host directory visible in a container. A missing Source is an
-// error, never a new directory.
+// error: the engine never creates it.
 type Mount struct {
 	Source, Target string // absolute paths, of the host and in the container
 	ReadOnly       bool
@@ -116,35 +120,35 @@ type Port struct {
 	Protocol      string // tcp or udp
 }
 
-// Bridge is the host's interface to the containers of one network, and its addresses.
+// Bridge is the host's network interface to the containers of one network.
 type Bridge struct {
-	Interface string // empty: there is none
+	Interface string // empty: the network has no bridge
 	Gateways  []netip.Addr
 }
 
-// Auth is a registry's credentials, for images of Host alone (of docker.io for
-// Docker's own registry). The zero Auth is none.
+// Auth holds credentials for the registry Host and no other. Docker's own
+// registry is docker.io. The zero Auth means no credentials.
 type Auth struct{ Host, Username, Password string }
 
-// Progress is how far a pull is.
+// Progress is the progress of a pull.
 type Progress struct {
-	Layers, Done   int   // layers in all, and ready ones
+	Layers, Done   int   // number of layers, and of complete ones
 	Current, Total int64 // bytes, of the layers whose size is known
 }
 
 // Line is a line of a container's output, without its line end.
 type Line struct {
-	Time    time.Time // the engine's, ns; the pieces of one line share it
+	Time    time.Time // of the engine's clock, in ns; the parts of one line share it
 	Data    []byte    // any bytes
-	Partial bool      // the line goes on in the next one
+	Partial bool      // the next Line continues this one
 }
 
-// Stats is what a container uses. Counters grow from the start of its run.
+// Stats is the resource usage of a container. Counters start at 0 with each run.
 type Stats struct {
 	Read        time.Time
-	CPU         time.Duration // used since the start
-	Memory      int64         // bytes, without cache
-	MemoryLimit int64         // bytes; the host's memory if there is none
+	CPU         time.Duration // CPU time since the start of the run
+	Memory      int64         // bytes, without the page cache
+	MemoryLimit int64         // bytes; without a limit the host's memory
 	NetworkRx   int64         // bytes received
 	NetworkTx   int64         // bytes sent
 	BlockRead   int64         // bytes
@@ -156,17 +160,17 @@ type Stats struct {
 type Found struct {
 	Name        Name
 	ContainerID string
-	Mounts      []string // the host's directories that it mounts, running or not
+	Mounts      []string // host directories that it mounts, also while it does not run
 }
 
-// Target is a run whose console is to be read.
+// Target identifies a run whose console is read.
 type Target struct {
 	ID          string // internal_id
 	Role        Role
 	ContainerID string
-	StartedAt   time.Time // the engine's, of this run
-	Ended       bool      // it runs no more: what is left is read once
+	StartedAt   time.Time // start of this run, by the engine's clock
+	Ended       bool      // the run has exited: the remaining output is read once
 	TTY         bool
-	Pattern     string    // of a server: RE2, matched per line; empty: matched at once
-	From        time.Time // berth's clock before the start was tried: no line of this run is older
+	Pattern     string    // start pattern of a server: RE2, matched per line; empty: matches at once
+	From        time.Time // berth's clock before it called Start: no line of this run is older
 }

@@ -12,7 +12,7 @@ import (
 	"berth/runtime"
 )
 
-// Engine is all that is tested.
+// Engine has the methods that the suite tests.
 type Engine interface {
 	looks
 	makes
@@ -52,15 +52,15 @@ type console interface {
 	Stats(ctx context.Context, containerID string) (runtime.Stats, error)
 }
 
-// The commands of the suite's containers. A fake plays them.
+// The commands of the suite's containers. Tests of a fake engine imitate them.
 var (
-	Sleeps     = []string{"sleep", "100000"}                                                       // until a signal
-	ExitsWith3 = []string{"sh", "-c", "exit 3"}                                                    // at once
-	SaysThree  = []string{"sh", "-c", "echo one; echo two; echo three"}                            // and exits with 0
-	SaysOne    = []string{"sh", "-c", "echo one; sleep 100000"}                                    // and goes on
-	Echoes     = []string{"cat"}                                                                   // its input, line by line
-	EatsMemory = []string{"sh", "-c", "(x=x; while true; do x=$x$x$x$x$x; done); sleep 1; exit 9"} // until its child is killed
-	Ignores    = []string{"sh", "-c", "trap '' TERM; while true; do sleep 1; done"}                // TERM
+	Sleeps     = []string{"sleep", "100000"}                                                       // runs until a signal
+	ExitsWith3 = []string{"sh", "-c", "exit 3"}                                                    // exits at once
+	SaysThree  = []string{"sh", "-c", "echo one; echo two; echo three"}                            // prints, and exits with 0
+	SaysOne    = []string{"sh", "-c", "echo one; sleep 100000"}                                    // prints, and keeps running
+	Echoes     = []string{"cat"}                                                                   // prints its input, line by line
+	EatsMemory = []string{"sh", "-c", "(x=x; while true; do x=$x$x$x$x$x; done); sleep 1; exit 9"} // allocates until its child is killed
+	Ignores    = []string{"sh", "-c", "trap '' TERM; while true; do sleep 1; done"}                // ignores SIGTERM
 )
 
 // Harness is one engine and its host.
@@ -69,19 +69,20 @@ type Harness struct {
 	Image  string // on the host
 
 	Pullable string // in a registry, not on the host
-	Missing  string // not on the host, and its registry says that there is none
-	Locked   string // its registry wants Auth
+	Missing  string // neither on the host nor in its registry
+	Locked   string // in a registry that requires Auth
 	Auth     runtime.Auth
 
-	Dir     func(t *testing.T) string                  // makes a directory of the host
+	Dir     func(t *testing.T) string                  // creates a directory of the host
 	DropDir func(t *testing.T, dir string)             // removes it
-	Port    func(t *testing.T) int                     // free on 127.0.0.1
-	Occupy  func(t *testing.T, port int) (free func()) // takes a TCP port of 127.0.0.1
+	Port    func(t *testing.T) int                     // returns a port that is free on 127.0.0.1
+	Occupy  func(t *testing.T, port int) (free func()) // binds a TCP port of 127.0.0.1
 
-	Pause   func(t *testing.T, n runtime.Name) // behind the engine's back
-	Vanish  func(t *testing.T, n runtime.Name)
+	// These act on a container without the Engine.
+	Pause   func(t *testing.T, n runtime.Name)
+	Vanish  func(t *testing.T, n runtime.Name)                    // removes it by force
 	Outside func(t *testing.T, n runtime.Name)                    // starts it
-	Foreign func(t *testing.T, n runtime.Name) (untouched func()) // takes its name in the engine
+	Foreign func(t *testing.T, n runtime.Name) (untouched func()) // runs another store's container under its name; untouched checks that it did not change
 }
 
 // Run runs the suite.
@@ -133,7 +134,7 @@ func (h *Harness) spec(command []string) runtime.Spec {
 	return runtime.Spec{Name: name, SpecHash: "1", Image: h.Image, Command: command}
 }
 
-// made creates a container, and ends and removes it with the test.
+// made creates a container. It is killed and removed at the end of the test.
 func (h *Harness) made(t *testing.T, s runtime.Spec) (id string) {
 	t.Helper()
 	id, err := h.Engine.Create(t.Context(), s)
@@ -158,7 +159,7 @@ func (h *Harness) started(t *testing.T, s runtime.Spec) (id string) {
 	return id
 }
 
-// look inspects a container that must be there.
+// look inspects a container, which must exist.
 func (h *Harness) look(t *testing.T, n runtime.Name) runtime.State {
 	t.Helper()
 	s, err := h.Engine.Inspect(t.Context(), n)
@@ -166,17 +167,17 @@ func (h *Harness) look(t *testing.T, n runtime.Name) runtime.State {
 	return s
 }
 
-// ended waits for the end of a run.
+// ended waits until a run has exited.
 func (h *Harness) ended(t *testing.T, n runtime.Name) (s runtime.State) {
 	t.Helper()
-	await(t, "the end of a run", func() bool {
+	await(t, "the exit of a run", func() bool {
 		s = h.look(t, n)
 		return !s.Running && !s.StartedAt.IsZero()
 	})
 	return s
 }
 
-// await looks again until done, which nothing announces.
+// await polls until done returns true.
 func await(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	again := time.NewTicker(10 * time.Millisecond)
@@ -187,7 +188,7 @@ func await(t *testing.T, what string, done func() bool) {
 		select {
 		case <-again.C:
 		case <-late.C:
-			require.Fail(t, "waited in vain for "+what)
+			require.Fail(t, "timed out waiting for "+what)
 		}
 	}
 }

@@ -11,14 +11,14 @@ import (
 	"berth/runtime"
 )
 
-// run is the run of n that goes on, or that was the last.
+// run returns the current or last run of n.
 func (h *Harness) run(t *testing.T, n runtime.Name, follow bool) runtime.Target {
 	t.Helper()
 	s := h.look(t, n)
 	return runtime.Target{ContainerID: s.ContainerID, StartedAt: s.StartedAt, TTY: s.TTY, Ended: !follow}
 }
 
-// read collects the lines after since.
+// read returns the lines after since.
 func (h *Harness) read(t *testing.T, n runtime.Name, since time.Time, follow bool) (lines []runtime.Line) {
 	t.Helper()
 	require.NoError(t, h.Engine.Logs(t.Context(), h.run(t, n, follow), since, func(l runtime.Line) error {
@@ -76,9 +76,9 @@ func logsFollow(t *testing.T, h *Harness) {
 		})
 	}()
 	require.Equal(t, "one", string((<-first).Data))
-	require.Empty(t, ended, "it goes on while the container runs")
+	require.Empty(t, ended, "Logs follows the container while it runs")
 	require.NoError(t, h.Engine.Kill(t.Context(), s.Name))
-	require.NoError(t, <-ended, "and ends with it")
+	require.NoError(t, <-ended, "Logs returns after the exit")
 	require.Empty(t, first)
 }
 

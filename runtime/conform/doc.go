@@ -1,7 +1,7 @@
-// Package conform is the one test suite of container engines: what runtime
-// promises of their methods, run against package docker on a real engine and
-// against package fake. So what is tested with the fake holds for Docker.
+// Package conform is the test suite of container engines. It checks the contract
+// in package runtime against package docker on a real engine and against package
+// fake, so tests with the fake are valid for Docker too.
 //
-// It must know neither of them. A Harness gives it an engine, and hands to
-// play the host with.
+// It knows neither of them. A Harness gives it an engine and functions that act
+// on the host.
 package conform

@@ -122,7 +122,7 @@ func kill(t *testing.T, h *Harness) {
 func signal(t *testing.T, h *Harness) {
 	s := h.spec(SaysOne)
 	h.started(t, s)
-	h.printed(t, s.Name) // a signal is lost on a process that is not there yet
+	h.printed(t, s.Name) // a signal before the process exists would be lost
 	require.ErrorIs(t, h.Engine.Signal(t.Context(), s.Name, "SIGNONSENSE"), runtime.ErrInvalid)
 	require.True(t, h.look(t, s.Name).Running)
 	require.NoError(t, h.Engine.Signal(t.Context(), s.Name, "SIGTERM"))
@@ -147,7 +147,8 @@ func exitCode(t *testing.T, h *Harness) {
 	h.started(t, s)
 	first := h.ended(t, s.Name)
 	require.Equal(t, 3, first.ExitCode)
-	// Docker notes a start when it has begun: what ends at once ends before it.
+	// Docker records a start after it has begun, so a run that exits at once can
+	// have a FinishedAt before its StartedAt.
 	require.WithinDuration(t, first.StartedAt, first.FinishedAt, 10*time.Second)
 	require.NoError(t, h.Engine.Start(t.Context(), s.Name))
 	require.True(t, h.ended(t, s.Name).StartedAt.After(first.StartedAt))
@@ -157,9 +158,9 @@ func outOfMemory(t *testing.T, h *Harness) {
 	s := h.spec(EatsMemory)
 	s.Live.Memory = 16 << 20
 	h.started(t, s)
-	// Docker hears of this apart from the end of the run. It can miss it where
-	// both happen at once on a busy host, so the run goes on for a second here,
-	// and is given more than one chance.
+	// Docker receives the report of the kernel separately from the exit. It can
+	// miss it if both happen at the same time on a busy host. So the command runs
+	// for a second longer here, and the test tries more than once.
 	end := h.ended(t, s.Name)
 	for range 4 {
 		require.NotZero(t, end.ExitCode)

@@ -30,7 +30,7 @@ func list(t *testing.T, h *Harness) {
 	require.Equal(t, []string{rest.Mounts[0].Source}, seen[rest.Name].Mounts, "also of one that never ran")
 }
 
-// watch runs a Watch, and waits for the news of every kind of change.
+// watch runs a Watch and waits for a notification of every kind of change.
 func watch(t *testing.T, h *Harness) {
 	before := h.spec(Sleeps)
 	h.made(t, before)
@@ -47,7 +47,7 @@ func watch(t *testing.T, h *Harness) {
 	require.Contains(t, names, before.Name)
 
 	s := h.spec(Sleeps)
-	told := func(what string) {
+	requireNotified := func(what string) {
 		t.Helper()
 		for late := time.After(10 * time.Second); ; {
 			select {
@@ -56,18 +56,18 @@ func watch(t *testing.T, h *Harness) {
 					return
 				}
 			case <-late:
-				require.Fail(t, "not notified of "+what)
+				require.Fail(t, "no notification of "+what)
 			}
 		}
 	}
 	h.made(t, s)
-	told("its creation")
+	requireNotified("its creation")
 	require.NoError(t, h.Engine.Start(t.Context(), s.Name))
-	told("its start")
+	requireNotified("its start")
 	require.NoError(t, h.Engine.Kill(t.Context(), s.Name))
-	told("its end")
+	requireNotified("its exit")
 	require.NoError(t, h.Engine.Remove(t.Context(), s.Name))
-	told("its removal")
+	requireNotified("its removal")
 	cancel()
 	require.True(t, errors.Is(<-ended, context.Canceled))
 }

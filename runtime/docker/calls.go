@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// operation is one kind of call: its name in metrics, and how long it may take.
+// operation is a kind of call: its name in metrics and its time limit.
 type operation struct {
 	name  string
 	limit time.Duration
@@ -33,25 +33,26 @@ var (
 	opPull     = operation{"pull", 0} // streams: a stall limit instead of a deadline
 )
 
-// operations is all of them, for the metrics.
+// operations lists all operations, for the metrics.
 var operations = []operation{
 	opPing, opInstance, opInspect, opList, opImage, opNetwork, opCreate, opStart, opRemove,
 	opKill, opSignal, opUpdate, opUnpause, opStats, opInput, opSize, opPull,
 }
 
-// calls gives every call its deadline, its metric and its error.
+// calls adds a deadline, a metric and a classified error to every call.
 type calls struct {
 	conn    *connection
 	metrics *metrics
-	good    atomic.Int64 // Unix ns, of the last inspect that was answered
-	bad     atomic.Int64 // and of the last that was not
+	good    atomic.Int64 // Unix ns of the last inspect that the engine answered
+	bad     atomic.Int64 // Unix ns of the last inspect that it did not answer
 }
 
 func newCalls(conn *connection, m *metrics) *calls {
 	return &calls{conn: conn, metrics: m}
 }
 
-// do makes one call on what. Errors wrap what classify finds in them.
+// do makes one call; what names its object. Errors wrap the class that classify
+// returns.
 func (c *calls) do(ctx context.Context, op operation, what string, call func(context.Context) error) error {
 	limited, cancel := ctx, context.CancelFunc(func() {})
 	if op.limit > 0 {
@@ -64,9 +65,9 @@ func (c *calls) do(ctx context.Context, op operation, what string, call func(con
 	return explain(ctx, op, what, err)
 }
 
-// negotiated makes a call once the API's version is agreed on. An engine that
-// refuses the version has not read the request: the version is agreed on anew,
-// and the call made once more.
+// negotiated makes a call after the negotiation of the API version. If the engine
+// refuses the version, it has not executed the request: negotiated negotiates
+// again and repeats the call once.
 func (c *calls) negotiated(ctx context.Context, call func(context.Context) error) error {
 	cli := c.conn.client()
 	if err := agree(ctx, cli); err != nil {
@@ -87,7 +88,7 @@ func (c *calls) negotiated(ctx context.Context, call func(context.Context) error
 
 func (c *calls) note(ctx context.Context, op operation, took time.Duration, err error) {
 	if err != nil && ctx.Err() != nil {
-		return // the caller left; that says nothing about the engine
+		return // the caller cancelled; that says nothing about the engine
 	}
 	r := resultOf(err)
 	c.metrics.requests.WithLabelValues(op.name, r).Observe(took.Seconds())
@@ -101,7 +102,8 @@ func (c *calls) note(ctx context.Context, op operation, took time.Duration, err 
 	}
 }
 
-// silent tells for how long inspects have gone unanswered, if the last one did.
+// silent returns the time since the last answered inspect, if the engine did not
+// answer the last one.
 func (c *calls) silent() (time.Duration, bool) {
 	good, bad := c.good.Load(), c.bad.Load()
 	if bad <= good {

@@ -14,13 +14,13 @@ import (
 	"berth/runtime"
 )
 
-// errVersion is the engine's refusal of the API version that was agreed on
-// before another engine took its place. Nothing is wrong with the request.
-var errVersion = fmt.Errorf("%w: it does not support the API version agreed on before", runtime.ErrUnavailable)
+// errVersion means that the engine refuses the negotiated API version, because
+// an engine of another version replaced it. The request itself is valid.
+var errVersion = fmt.Errorf("%w: it does not support the API version that was negotiated before", runtime.ErrUnavailable)
 
-// connection is Docker's client for an engine that may be replaced by one of
-// another version. The client agrees on the API version once, and only ever
-// lowers it, so a new client takes its place.
+// connection holds Docker's client. An engine of another version may replace the
+// engine. Docker's client negotiates the API version once and can only lower it,
+// so connection then replaces the client.
 type connection struct {
 	options []client.Opt
 	mu      sync.Mutex // one renewal at a time
@@ -42,8 +42,8 @@ func newConnection(host string) (*connection, error) {
 
 func (c *connection) client() *client.Client { return c.current.Load() }
 
-// ping asks whether the engine answers, and renews the client if the engine is
-// of another API version than agreed.
+// ping checks that the engine answers, and renews the client if the engine
+// supports another API version than the negotiated one.
 func (c *connection) ping(ctx context.Context) error {
 	cli := c.client()
 	pong, err := cli.Ping(ctx)
@@ -63,8 +63,8 @@ func (c *connection) ping(ctx context.Context) error {
 	return agree(ctx, c.client())
 }
 
-// renew replaces a client, unless another call has done so. Streams that are
-// open on the old one go on.
+// renew replaces a client, unless another call has done so. Open streams of the
+// old client continue.
 func (c *connection) renew(old *client.Client) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -79,9 +79,9 @@ func (c *connection) renew(old *client.Client) error {
 	return old.Close()
 }
 
-// agree makes the client agree on the API's version, unless it has. Without
-// this a failed negotiation is ignored by the client, and an older engine then
-// refuses requests that are right.
+// agree negotiates the API version, unless the client has done so. Otherwise the
+// client would ignore a failed negotiation, and an older engine would refuse
+// valid requests.
 func agree(ctx context.Context, cli *client.Client) error {
 	return cli.NewVersionError(ctx, "1.25", "berth")
 }

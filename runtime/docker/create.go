@@ -11,13 +11,15 @@ import (
 	"berth/runtime"
 )
 
-// createWaits are the pauses before Create tries again: a name can be taken by
-// a container that is being made or removed, and not yet or no longer there.
+// createWaits are the pauses before the attempts of Create. While the engine
+// creates or removes a container, its name is taken although an inspect does not
+// find it.
 var createWaits = []time.Duration{0, 20 * time.Millisecond, 100 * time.Millisecond, 500 * time.Millisecond, time.Second}
 
-// Create makes a container that does not run. One of the same name and stamp
-// is adopted: it is what an earlier call made whose answer was lost. One with
-// another stamp is removed first, or ErrRunning if it runs.
+// Create creates a container and does not start it. It adopts a container of the
+// same name and spec hash, which an earlier call created whose answer was lost.
+// It first removes a container with another hash, or returns ErrRunning if that
+// runs.
 func (e *Engine) Create(ctx context.Context, s runtime.Spec) (string, error) {
 	if err := e.net.ensure(ctx); err != nil {
 		return "", err
@@ -28,7 +30,7 @@ func (e *Engine) Create(ctx context.Context, s runtime.Spec) (string, error) {
 		}
 		id, err := e.create(ctx, s)
 		if err != nil {
-			e.ids.doubt() // it may have been made all the same, now or later
+			e.ids.doubt() // the engine may still create it, now or later
 		}
 		switch {
 		case err == nil:
@@ -43,7 +45,7 @@ func (e *Engine) Create(ctx context.Context, s runtime.Spec) (string, error) {
 			return id, err
 		}
 	}
-	return "", fmt.Errorf("create %s: its name stays taken by what cannot be seen", describe(s.Name))
+	return "", fmt.Errorf("create %s: the engine says that the name is in use, and finds no container of that name", describe(s.Name))
 }
 
 func wait(ctx context.Context, d time.Duration) error {
@@ -62,7 +64,7 @@ func (e *core) create(ctx context.Context, s runtime.Spec) (id string, err error
 	err = e.calls.do(ctx, opCreate, describe(s.Name), func(ctx context.Context) error {
 		made, err := e.conn.client().ContainerCreate(ctx, config, host, nil, nil, engineName(e.cfg.StoreID, s.Name))
 		if err == nil && made.ID == "" {
-			err = fmt.Errorf("%w: its answer has no id", runtime.ErrUnavailable)
+			err = fmt.Errorf("%w: its answer has no container id", runtime.ErrUnavailable)
 		}
 		e.warn(s.Name, made)
 		id = made.ID
@@ -73,12 +75,14 @@ func (e *core) create(ctx context.Context, s runtime.Spec) (id string, err error
 
 func (e *core) warn(n runtime.Name, made container.CreateResponse) {
 	for _, w := range made.Warnings {
-		e.log.Warn("engine warned", "container", n.ID, "role", n.Role, "warning", w)
+		e.log.Warn("the engine created a container with a warning", "container", n.ID, "role", n.Role, "warning", w)
 	}
 }
 
-// yield deals with the container that has the name of s: it is adopted, or
-// removed so that the name is free and id is empty, or is not ours.
+// yield handles the container that has the name of s. It returns the id of a
+// container to adopt. It returns no id after it has removed a container of
+// another spec hash, so that the name is free. It fails if the container is of
+// another store.
 func (e *core) yield(ctx context.Context, s runtime.Spec) (id string, err error) {
 	name := engineName(e.cfg.StoreID, s.Name)
 	c, err := e.inspect(ctx, s.Name, name)
@@ -86,13 +90,13 @@ func (e *core) yield(ctx context.Context, s runtime.Spec) (id string, err error)
 	case errors.Is(err, errNotOurs):
 		return "", fmt.Errorf("create %s: %w: %s", describe(s.Name), runtime.ErrUnmanaged, name)
 	case errors.Is(err, runtime.ErrNotFound):
-		return "", nil // gone since, or not yet there
+		return "", nil // removed since, or not created yet
 	case err != nil:
 		return "", err
 	case c.Config.Labels[labelSpec] == s.SpecHash:
 		return c.ID, nil
 	case c.State.Running:
-		return "", fmt.Errorf("create %s: one of another spec: %w", describe(s.Name), runtime.ErrRunning)
+		return "", fmt.Errorf("create %s: a container of another spec has its name: %w", describe(s.Name), runtime.ErrRunning)
 	}
 	return "", e.remove(ctx, s.Name)
 }

@@ -1,14 +1,13 @@
-// Package docker is the container engine over Docker's API, and the only
-// package that imports Docker. What it means to the rest is in package runtime.
+// Package docker drives containers through Docker's API. No other package
+// imports Docker's client; the others use the types and errors of package runtime.
 //
-// It keeps no state that matters: names are derived from the store's id and a
-// runtime.Name, labels say whose a container is and what it was made from. A
-// cache of container ids saves an inspect in front of each call, and names no
-// container that was not seen to carry this store's label. Containers without
-// that label are never touched.
+// An Engine needs no stored state: container names are derived from the store's
+// id and a runtime.Name, and labels name the store and the spec hash. A cache of
+// container ids saves an inspect before each call. It holds only containers that
+// carried this store's label. The Engine never touches other containers.
 //
-// Every call has a deadline of its own; Pull, Logs and Watch stream. No call
-// waits for another: how many are made at once is the caller's to bound.
+// Every call has its own deadline; Pull, Logs and Watch stream. No call waits
+// for another: callers limit how many calls run at once.
 //
-// It must not know of HTTP, the store, or what a client wants.
+// Package docker knows neither HTTP nor the store nor the desired state.
 package docker

@@ -14,19 +14,19 @@ import (
 	"berth/runtime"
 )
 
-// Config is what an Engine needs to know. Only StoreID has no default.
+// Config configures an Engine. Only StoreID has no default.
 type Config struct {
-	Host        string        // of the engine, as in DOCKER_HOST; empty: DOCKER_HOST, else the local socket
-	StoreID     string        // of the store whose containers these are
-	Network     string        // that containers are attached to; made if there is none. Empty: berth
-	PidsLimit   int64         // processes of a container whose spec names none; 0: 512
-	NofileLimit int64         // open files of a process; 0: the engine's own
+	Host        string        // address of the engine, as in DOCKER_HOST; empty: DOCKER_HOST, else the local socket
+	StoreID     string        // id of the store that owns the containers
+	Network     string        // network of the containers, created if it is missing; empty: berth
+	PidsLimit   int64         // processes of a container whose spec has no limit; 0: 512
+	NofileLimit int64         // open files of a process; 0: the engine's default
 	LogMaxSize  int64         // bytes of one of Docker's log files; 0: 20 MiB
-	LogMaxFiles int           // of them per container; 0: 2
-	StallLimit  time.Duration // for which a pull may make no progress; 0: 2 minutes
+	LogMaxFiles int           // Docker's log files per container; 0: 2
+	StallLimit  time.Duration // longest time without progress in a pull; 0: 2 minutes
 
 	// Guard, if not nil, is called with the bridge of Network before the first
-	// container is attached to it, and after it was made again.
+	// container is attached to it, and again after the network was recreated.
 	Guard func(context.Context, runtime.Bridge)
 }
 
@@ -49,29 +49,29 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Engine drives the containers of one store. It can be used by many goroutines.
+// Engine drives the containers of one store. It is safe for concurrent use.
 type Engine struct{ *core }
 
-// core is what an Engine works with.
+// core holds the state of an Engine.
 type core struct {
 	cfg    Config
 	conn   *connection
 	calls  *calls
-	images singleflight.Group // looks at images, by their references
+	images singleflight.Group // image inspects in flight, by reference
 	ids    *ids
 	ooms   *ooms
 	net    *network
 	log    *slog.Logger
 }
 
-// New returns an Engine. It does not talk to Docker, which may be away.
+// New returns an Engine. It does not connect to Docker, which may be unreachable.
 func New(c Config, r prometheus.Registerer, log *slog.Logger) (*Engine, error) {
 	if c.StoreID == "" {
 		return nil, errors.New("docker: no store id")
 	}
-	// Any of these would put containers into a namespace that is not their own.
+	// In these modes containers would share the network namespace of another.
 	if m := container.NetworkMode(c.Network); m.IsHost() || m.IsContainer() {
-		return nil, fmt.Errorf("docker: network %q is not a network of its own", c.Network)
+		return nil, fmt.Errorf("docker: network %q shares a network namespace: use the name of a bridge network", c.Network)
 	}
 	conn, err := newConnection(c.Host)
 	if err != nil {
@@ -85,7 +85,7 @@ func New(c Config, r prometheus.Registerer, log *slog.Logger) (*Engine, error) {
 	}}, nil
 }
 
-// Ping asks whether the engine answers at all. Any failure is ErrUnavailable.
+// Ping returns nil if the engine answers. Any other error wraps ErrUnavailable.
 func (e *Engine) Ping(ctx context.Context) error {
 	err := e.calls.do(ctx, opPing, "engine", e.conn.ping)
 	if err != nil && !errors.Is(err, runtime.ErrUnavailable) {
@@ -94,21 +94,21 @@ func (e *Engine) Ping(ctx context.Context) error {
 	return err
 }
 
-// Ready tells why the engine cannot be relied on, or nil. A ping is not
-// enough: while containerd hangs, pings and lists are answered, and inspects
-// are not. So the last inspect that came to an end must have been answered.
+// Ready returns nil if the engine works, else the reason. A ping is not enough:
+// while containerd hangs, the engine answers pings and lists, but no inspects. So
+// Ready also requires that the engine answered the last completed inspect.
 func (e *Engine) Ready(ctx context.Context) error {
 	if err := e.Ping(ctx); err != nil {
 		return err
 	}
 	if since, ok := e.calls.silent(); ok {
-		return fmt.Errorf("%w: inspects were last answered %s ago", runtime.ErrUnavailable, since.Round(time.Second))
+		return fmt.Errorf("%w: it last answered an inspect %s ago", runtime.ErrUnavailable, since.Round(time.Second))
 	}
 	return nil
 }
 
-// Bridge returns the bridge that containers are attached to, as it is now.
+// Bridge asks the engine for the bridge of the containers' network.
 func (e *Engine) Bridge(ctx context.Context) (runtime.Bridge, error) { return e.net.bridge(ctx) }
 
-// Close drops the connections to the engine that are idle.
+// Close closes the idle connections to the engine.
 func (e *Engine) Close() error { return e.conn.close() }

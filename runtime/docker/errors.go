@@ -13,7 +13,7 @@ import (
 	"berth/runtime"
 )
 
-// Meanings that stay inside this package.
+// Classes of errors that only this package uses.
 var (
 	errConflict   = errors.New("name is in use")
 	errNoNetwork  = errors.New("network not found")
@@ -21,12 +21,12 @@ var (
 	errNotPaused  = errors.New("container is not paused")
 )
 
-// texts is what the engine's messages mean, where nothing but text tells. The
-// first that matches decides. Those that quote what a client chose come first,
-// so that no command can pass for another error.
+// texts classifies the engine's messages where the status does not suffice. The
+// first rule that matches wins. Messages that quote a client's command come
+// first, so that no command can imitate another error.
 //
-// An OCI runtime fails for many reasons that pass: a cgroup that is busy, a
-// timeout, a runc that was killed. Only what never passes is a verdict.
+// Many failures of an OCI runtime are temporary: a busy cgroup, a timeout, a runc
+// that was killed. Only permanent failures have a class here.
 var texts = []reading{
 	{"bind source path does not exist", runtime.ErrMountMissing},
 	{"unable to find user", runtime.ErrInvalid},
@@ -37,7 +37,7 @@ var texts = []reading{
 	{`oci runtime*exec: "*": is a directory`, runtime.ErrBadCommand},
 	{`oci runtime*exec: "*": no such file or directory`, runtime.ErrBadCommand},
 	{`oci runtime*exec: "*": exec format error`, runtime.ErrBadCommand},
-	{"cannot allocate memory", nil}, // of the host: the next try may succeed
+	{"cannot allocate memory", nil}, // on the host: a retry may succeed
 	{"no space left on device", nil},
 	{"resource temporarily unavailable", nil},
 	{"too many open files", nil},
@@ -54,7 +54,7 @@ var texts = []reading{
 	{"no such container", runtime.ErrNotFound},
 	{"port is already allocated", runtime.ErrPortTaken},
 	{"address already in use", runtime.ErrPortTaken},
-	{"cannot assign requested address", runtime.ErrPortTaken}, // the host has no such address now
+	{"cannot assign requested address", runtime.ErrPortTaken}, // the host does not have the address
 	{"cannot remove a running container", runtime.ErrRunning},
 	{"container is running: stop the container", runtime.ErrRunning},
 	{"is not paused", errNotPaused},
@@ -69,11 +69,11 @@ var texts = []reading{
 	{"is too old. minimum supported api version", errVersion},
 }
 
-// classify returns what an error of Docker's client means, or nil if nothing
-// is known. It is the only place that reads the engine's texts.
+// classify returns the class of an error of Docker's client, or nil if it is
+// unknown. Only this function and classifyPull read the engine's texts.
 //
-// "not found" is believed only in the engine's own words: a proxy that answers
-// 404 to everything must not look like a host without containers.
+// A 404 counts as "not found" only with the engine's own message: a proxy that
+// answers 404 to everything must not look like a host without containers.
 func classify(err error) error {
 	var m meaning
 	switch {
@@ -102,7 +102,7 @@ func classify(err error) error {
 	return nil
 }
 
-// explain names the call that failed and what its error means.
+// explain adds the operation, the object and the class of its error to err.
 func explain(ctx context.Context, op operation, what string, err error) error {
 	switch means := classify(err); {
 	case err == nil:
@@ -116,13 +116,13 @@ func explain(ctx context.Context, op operation, what string, err error) error {
 	}
 }
 
-// said is an error of the engine's in its own words alone.
+// said is an error whose text is the engine's own message.
 type said struct{ error }
 
 func (s said) Error() string { return detail(s.error) }
 func (s said) Unwrap() error { return s.error }
 
-// detail is the engine's own message without what every message carries.
+// detail returns the engine's own message without the prefixes of Docker's client.
 func detail(err error) string {
 	text := strings.TrimPrefix(err.Error(), "Error response from daemon: ")
 	if _, after, ok := strings.Cut(text, "driver failed programming external connectivity on endpoint "); ok {

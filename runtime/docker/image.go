@@ -16,8 +16,8 @@ import (
 	"berth/runtime"
 )
 
-// HasImage tells whether an image is on the host. Many that ask for one at the
-// same time share an answer.
+// HasImage reports whether an image is on the host. Concurrent calls for the same
+// image share one request.
 func (e *Engine) HasImage(ctx context.Context, ref string) (bool, error) {
 	_, err, _ := e.images.Do(ref, func() (any, error) {
 		return nil, e.calls.do(ctx, opImage, ref, func(ctx context.Context) error {
@@ -31,9 +31,9 @@ func (e *Engine) HasImage(ctx context.Context, ref string) (bool, error) {
 	return err == nil, err
 }
 
-// Pull brings an image to the host, and tells progress about it. It takes as
-// long as it makes progress. It must be called with a context that outlives
-// the request that asked for it: the engine stops a pull whose client leaves.
+// Pull pulls an image and calls progress with its progress. It has no deadline as
+// long as it makes progress. ctx must outlive the request that caused the pull:
+// the engine stops a pull when its client disconnects.
 func (e *Engine) Pull(ctx context.Context, ref string, auth runtime.Auth, progress func(runtime.Progress)) error {
 	options := image.PullOptions{}
 	if auth != (runtime.Auth{}) {
@@ -61,8 +61,8 @@ func (e *Engine) Pull(ctx context.Context, ref string, auth runtime.Auth, progre
 	return err
 }
 
-// credentials encodes auth for the engine, which sends it to whatever registry
-// ref names. So it is refused for an image of another registry than its own.
+// credentials encodes auth for the engine, which sends it to the registry of ref.
+// It returns ErrInvalid if that is not the registry of auth.
 func credentials(ref string, auth runtime.Auth) (string, error) {
 	name, err := reference.ParseNormalizedNamed(ref)
 	if err != nil {
@@ -83,7 +83,7 @@ func (e *core) pull(ctx context.Context, ref string, options image.PullOptions, 
 	return refusal(ref, readPull(body, moved))
 }
 
-// pullMessage is one of the stream that the engine answers a pull with.
+// pullMessage is a message in the engine's answer to a pull.
 type pullMessage struct {
 	ID     string `json:"id"`
 	Status string `json:"status"`
@@ -94,7 +94,7 @@ type pullMessage struct {
 	} `json:"progressDetail"`
 }
 
-// readPull reads to the end of the stream, which is the end of the pull.
+// readPull reads the stream to its end, when the pull is complete.
 func readPull(body io.Reader, moved func(runtime.Progress)) error {
 	decoder, layers := json.NewDecoder(body), layers{}
 	for {
@@ -113,7 +113,7 @@ func readPull(body io.Reader, moved func(runtime.Progress)) error {
 	}
 }
 
-// layers is how far each layer of an image is.
+// layers holds the progress of each layer of an image, by layer id.
 type layers map[string]layer
 
 type layer struct {
@@ -121,8 +121,8 @@ type layer struct {
 	current, total int64
 }
 
-// record takes a message in, and tells whether anything moved. The engine's
-// waiting for its next try is no progress.
+// record updates the layers and reports whether m shows progress. The engine's
+// pause before a retry is no progress.
 func (l layers) record(m pullMessage) bool {
 	if strings.HasPrefix(m.Status, "Retrying") {
 		return false
@@ -138,7 +138,7 @@ func (l layers) record(m pullMessage) bool {
 		now.current, now.total = m.Detail.Current, m.Detail.Total
 	case "Verifying Checksum", "Download complete":
 		now.current = now.total
-	case "Extracting": // its figures are the position in the same bytes again
+	case "Extracting": // its numbers count the same bytes a second time
 		l[m.ID] = now
 		return true
 	}

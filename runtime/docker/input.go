@@ -13,9 +13,9 @@ import (
 	"berth/runtime"
 )
 
-// Input writes to the standard input of a container, and returns when the
-// engine has taken all of it. Only the input is attached: an attach that reads
-// output could hold the container up. The input stays open behind it.
+// Input writes to the standard input of a container and returns when the engine
+// has accepted all of it. It attaches only the input: an attach to the output
+// could block the container. The container's input stays open afterwards.
 func (e *Engine) Input(ctx context.Context, containerID string, data []byte) error {
 	c, err := e.ours(ctx, containerID)
 	if err != nil {
@@ -29,8 +29,8 @@ func (e *Engine) Input(ctx context.Context, containerID string, data []byte) err
 	})
 }
 
-// write does what the client's own attach does, but keeps to its deadline: that
-// one waits for the engine's answer for as long as it takes.
+// write replaces the attach of Docker's client, which waits for the engine's
+// answer without a deadline.
 func (e *core) write(ctx context.Context, id string, data []byte) error {
 	conn, err := e.conn.client().Dialer()(ctx)
 	if err != nil {
@@ -53,7 +53,7 @@ func (e *core) write(ctx context.Context, id string, data []byte) error {
 		if err := half.CloseWrite(); err != nil {
 			return timely(err)
 		}
-		// The engine closes its side when the container's input has everything.
+		// The engine closes its side when it has written everything to the container.
 		_, err = io.Copy(io.Discard, r)
 	}
 	return timely(err)
@@ -78,10 +78,10 @@ func upgrade(conn net.Conn, path string) (io.Reader, error) {
 		return r, nil
 	}
 	text, _ := io.ReadAll(io.LimitReader(answer.Body, 4<<10))
-	return nil, fmt.Errorf("attach answered %d: %s", answer.StatusCode, text)
+	return nil, fmt.Errorf("the engine answered an attach with HTTP %d: %s", answer.StatusCode, text)
 }
 
-// timely tells a connection that broke or timed out as the engine being away.
+// timely wraps an error of a broken or timed-out connection in ErrUnavailable.
 func timely(err error) error {
 	var broken net.Error
 	if errors.As(err, &broken) {

@@ -12,12 +12,12 @@ import (
 	"berth/runtime"
 )
 
-// errNotOurs is that a container has the name of one of ours. For everybody
-// but Create, there is none.
+// errNotOurs means that a container without this store's labels has the name.
+// All methods but Create treat it as ErrNotFound.
 var errNotOurs = fmt.Errorf("%w: another has its name", runtime.ErrNotFound)
 
-// Inspect returns what the engine knows of n. A container that took its name
-// but is not of this store is not n.
+// Inspect returns the state of n. A container of the same name without this
+// store's labels is not n.
 func (e *Engine) Inspect(ctx context.Context, n runtime.Name) (runtime.State, error) {
 	c, err := e.find(ctx, n)
 	if err != nil {
@@ -28,9 +28,9 @@ func (e *Engine) Inspect(ctx context.Context, n runtime.Name) (runtime.State, er
 	return s, nil
 }
 
-// find looks for n by the id that it had, by its name, and by its labels, as
-// somebody may have renamed it: a second one must not be made beside it. The
-// labels of all containers are listed for that, once a second at most.
+// find inspects n by its cached id, then by its name, then by its labels: a
+// container that somebody renamed must be found, so that Create makes no second
+// one. The search by labels lists all containers, at most once a second.
 func (e *core) find(ctx context.Context, n runtime.Name) (c container.InspectResponse, err error) {
 	if id, known := e.ids.get(n); known {
 		if c, err = e.inspect(ctx, n, id); !errors.Is(err, runtime.ErrNotFound) {
@@ -53,7 +53,7 @@ func (e *core) find(ctx context.Context, n runtime.Name) (c container.InspectRes
 	return e.inspect(ctx, n, id)
 }
 
-// inspect asks for one container by name or id, and remembers it if it is n.
+// inspect inspects a container by name or id, and caches its id if it is n.
 func (e *core) inspect(ctx context.Context, n runtime.Name, ref string) (c container.InspectResponse, err error) {
 	err = e.calls.do(ctx, opInspect, describe(n), func(ctx context.Context) error {
 		c, err = e.conn.client().ContainerInspect(ctx, ref)
@@ -63,7 +63,7 @@ func (e *core) inspect(ctx context.Context, n runtime.Name, ref string) (c conta
 	case err != nil:
 		return c, err
 	case c.ContainerJSONBase == nil || c.ID == "" || c.State == nil || c.Config == nil:
-		return c, fmt.Errorf("inspect %s: %w: its answer is no container", describe(n), runtime.ErrUnavailable)
+		return c, fmt.Errorf("inspect %s: %w: its answer is incomplete", describe(n), runtime.ErrUnavailable)
 	}
 	if whose, ours := nameOf(e.cfg.StoreID, c.Config.Labels); !ours || whose != n {
 		return c, fmt.Errorf("inspect %s: %w", describe(n), errNotOurs)
@@ -75,7 +75,7 @@ func (e *core) inspect(ctx context.Context, n runtime.Name, ref string) (c conta
 // List returns the containers of this store, of both roles.
 func (e *Engine) List(ctx context.Context) ([]runtime.Found, error) { return e.list(ctx) }
 
-// list also remembers the ids.
+// list lists the containers of this store and caches their ids.
 func (e *core) list(ctx context.Context) ([]runtime.Found, error) {
 	args := filters.NewArgs(filters.Arg("label", labelStore+"="+e.cfg.StoreID))
 	asked := time.Now()

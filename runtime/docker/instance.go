@@ -13,16 +13,16 @@ import (
 	"berth/runtime"
 )
 
-// defaultNetwork is made anew by dockerd at each start at which no container
-// runs on, with another id.
+// defaultNetwork is a network that dockerd recreates, with another id, at each
+// start unless a container kept running.
 const defaultNetwork = "bridge"
 
-// Instance identifies the engine's process by the id of its default network.
-// It is empty for an engine without that network, or one that does not show it.
+// Instance returns the id of the engine's default network, which identifies the
+// engine's process. It is empty if the engine has no such network or hides it.
 //
-// It is asked over a new connection. dockerd closes its listeners before it
-// stops the first container; over open connections 20.10 goes on to answer for
-// as long as its containers take to stop.
+// Instance opens a new connection. dockerd closes its listeners before it stops
+// the first container, but Docker 20.10 answers over open connections until all
+// containers have stopped.
 func (e *Engine) Instance(ctx context.Context) (id string, err error) {
 	err = e.calls.do(ctx, opInstance, "engine", func(ctx context.Context) error {
 		id, err = e.instance(ctx)
@@ -43,7 +43,7 @@ func (e *core) instance(ctx context.Context) (string, error) {
 	case errors.Is(classify(err), errNoNetwork), cerrdefs.IsPermissionDenied(err):
 		return "", nil
 	case err == nil && n.ID == "":
-		return "", fmt.Errorf("%w: its answer is no network", runtime.ErrUnavailable)
+		return "", fmt.Errorf("%w: its answer has no network id", runtime.ErrUnavailable)
 	}
 	return n.ID, err
 }

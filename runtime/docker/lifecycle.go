@@ -10,7 +10,7 @@ import (
 	"berth/runtime"
 )
 
-// Start lets a container run. It does nothing if it runs.
+// Start starts a container. It does nothing if the container runs.
 func (e *Engine) Start(ctx context.Context, n runtime.Name) error {
 	start := func(ctx context.Context, id string) error {
 		return e.conn.client().ContainerStart(ctx, id, container.StartOptions{})
@@ -33,9 +33,9 @@ func (e *Engine) Signal(ctx context.Context, n runtime.Name, signal string) erro
 	return except(err, errNotRunning)
 }
 
-// Kill sends SIGKILL, and returns when the container is dead. It does nothing
-// if it does not run, or there is none. The engine's own answer waits for the
-// death, so nothing is asked after it.
+// Kill sends SIGKILL and returns after the container's exit. It does nothing if
+// the container does not run or does not exist. The engine answers after the
+// exit, so Kill needs no further call.
 func (e *Engine) Kill(ctx context.Context, n runtime.Name) error {
 	err := e.act(ctx, opKill, n, func(ctx context.Context, id string) error {
 		return e.conn.client().ContainerKill(ctx, id, "KILL")
@@ -43,9 +43,9 @@ func (e *Engine) Kill(ctx context.Context, n runtime.Name) error {
 	return except(err, errNotRunning, runtime.ErrNotFound)
 }
 
-// Remove removes a container that does not run, and the volumes without a name
-// that its image declared, which nothing else can use: each new container gets
-// its own. What is mounted from the host stays. It does nothing if there is none.
+// Remove removes a container that does not run, together with the anonymous
+// volumes of its image: no other container can use them. Host directories that it
+// mounts stay. Remove does nothing if the container does not exist.
 func (e *Engine) Remove(ctx context.Context, n runtime.Name) error { return e.remove(ctx, n) }
 
 func (e *core) remove(ctx context.Context, n runtime.Name) error {
@@ -60,8 +60,8 @@ func (e *core) remove(ctx context.Context, n runtime.Name) error {
 	return except(err, runtime.ErrNotFound)
 }
 
-// Update changes the limits of a container, running or not. 0 leaves one as it
-// is; memory and swap are changed together.
+// Update changes the limits of a container, running or not. 0 leaves a limit
+// unchanged; memory and swap change together.
 func (e *Engine) Update(ctx context.Context, n runtime.Name, l runtime.Live) error {
 	return e.act(ctx, opUpdate, n, func(ctx context.Context, id string) error {
 		_, err := e.conn.client().ContainerUpdate(ctx, id, container.UpdateConfig{Resources: resources(l)})
@@ -69,7 +69,7 @@ func (e *Engine) Update(ctx context.Context, n runtime.Name, l runtime.Live) err
 	})
 }
 
-// Unpause lets a paused container go on. It does nothing if it is not paused.
+// Unpause resumes a paused container. It does nothing if it is not paused.
 func (e *Engine) Unpause(ctx context.Context, n runtime.Name) error {
 	err := e.act(ctx, opUnpause, n, func(ctx context.Context, id string) error {
 		return e.conn.client().ContainerUnpause(ctx, id)
@@ -77,8 +77,8 @@ func (e *Engine) Unpause(ctx context.Context, n runtime.Name) error {
 	return except(err, errNotPaused, errNotRunning)
 }
 
-// act makes a call on the container n by its id, which is known to be ours.
-// One whose id is out of date is looked for once.
+// act makes a call on the container n by its id, which belongs to this store. If
+// the cached id is out of date, act finds the container once more.
 func (e *core) act(ctx context.Context, op operation, n runtime.Name, call func(ctx context.Context, id string) error) error {
 	for range 2 {
 		id, known := e.ids.get(n)
@@ -98,7 +98,7 @@ func (e *core) act(ctx context.Context, op operation, n runtime.Name, call func(
 	return fmt.Errorf("%s %s: %w", op.name, describe(n), runtime.ErrNotFound)
 }
 
-// except returns err, or nil if it is one of those that mean "already done".
+// except returns err, or nil if err is one of done: the work was already done.
 func except(err error, done ...error) error {
 	for _, d := range done {
 		if errors.Is(err, d) {

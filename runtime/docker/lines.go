@@ -13,25 +13,25 @@ import (
 )
 
 var (
-	// errBroken ends a log stream that did not come to its end.
+	// errBroken means that a log stream broke off before its end.
 	errBroken = errors.New("log stream is broken")
-	// errEnd is that a stream came to its end. It is never returned to a caller.
+	// errEnd marks the end of a stream. It is never returned to a caller.
 	errEnd = errors.New("log stream is at its end")
 )
 
 const (
-	// pieceSize is where the engine cuts a line that is too long. Each piece is
-	// a message of its own, with its own time and without a line end.
+	// pieceSize is the length in bytes at which the engine splits a long line.
+	// Each piece is a separate message with its own time and without a line end.
 	pieceSize = 16 << 10
-	// readBuffer is what a stream reads at once, in bytes. Each running container has one.
+	// readBuffer is the size in bytes of a stream's buffer. Each running container has one.
 	readBuffer = 4 << 10
-	// stampSize is the length of the time in front of each message, always
-	// with nine digits and in UTC: 2006-01-02T15:04:05.000000000Z
+	// stampSize is the length of the time before each message, always with nine
+	// digits and in UTC: 2006-01-02T15:04:05.000000000Z
 	stampSize = 30
 )
 
-// readFrames reads the log of a container without a terminal: each message is
-// a frame whose header tells its length.
+// readFrames reads the log of a container without a terminal: each message is a
+// frame whose header has its length.
 func readFrames(r io.Reader, each func(runtime.Line) error) error {
 	buffered := bufio.NewReaderSize(r, readBuffer)
 	var header [8]byte
@@ -51,7 +51,7 @@ func readFrames(r io.Reader, each func(runtime.Line) error) error {
 			return fmt.Errorf("%w: %w", errBroken, err)
 		}
 		if header[0] == 3 {
-			return fmt.Errorf("%w: the engine says: %s", errBroken, frame)
+			return fmt.Errorf("%w: the engine reported: %s", errBroken, frame)
 		}
 		if err := message(frame, each); err != nil {
 			return err
@@ -59,8 +59,8 @@ func readFrames(r io.Reader, each func(runtime.Line) error) error {
 	}
 }
 
-// message hands on one framed message. What has no line end and is shorter
-// than a piece is the end of a run's output.
+// message delivers one framed message. A message without a line end that is
+// shorter than a piece is the end of a run's output.
 func message(frame []byte, each func(runtime.Line) error) error {
 	at, text, ok := stamp(frame)
 	if !ok {
@@ -70,7 +70,7 @@ func message(frame []byte, each func(runtime.Line) error) error {
 	return each(runtime.Line{Time: at, Data: bytes.TrimSuffix(data, []byte{'\r'}), Partial: !ended && len(text) >= pieceSize})
 }
 
-// stamp cuts the time off the front of a message.
+// stamp parses and removes the time at the beginning of a message.
 func stamp(b []byte) (at time.Time, rest []byte, ok bool) {
 	if len(b) <= stampSize || b[stampSize] != ' ' || b[stampSize-1] != 'Z' || b[10] != 'T' {
 		return at, b, false
@@ -80,8 +80,8 @@ func stamp(b []byte) (at time.Time, rest []byte, ok bool) {
 }
 
 // readTTY reads the log of a container with a terminal. Its messages have no
-// frame: one ends with its line end, or in the middle of a line where the next
-// time stands, after a whole piece or where a run ended without a line end.
+// frames: a message ends with its line end, or where the next time begins in the
+// middle of a line: after a whole piece, or after a run without a final line end.
 func readTTY(r io.Reader, each func(runtime.Line) error) error {
 	t := terminal{r: bufio.NewReaderSize(r, readBuffer), each: each}
 	for {
@@ -96,7 +96,7 @@ func readTTY(r io.Reader, each func(runtime.Line) error) error {
 type terminal struct {
 	r    *bufio.Reader
 	each func(runtime.Line) error
-	at   time.Time // of the message that is being read
+	at   time.Time // of the current message
 }
 
 // next reads one message.
@@ -114,7 +114,7 @@ func (t *terminal) next() error {
 	return t.body()
 }
 
-// end is what the stream's end means: in the middle of a message it is broken.
+// end returns errEnd if the stream ended between two messages, else errBroken.
 func (t *terminal) end(head []byte, err error) error {
 	if errors.Is(err, io.EOF) && len(head) == 0 {
 		return errEnd
@@ -122,8 +122,8 @@ func (t *terminal) end(head []byte, err error) error {
 	return fmt.Errorf("%w: %w", errBroken, err)
 }
 
-// body reads one message after its time. Only what is there is looked at, so a
-// message is not kept waiting for the next one.
+// body reads one message after its time. It does not read beyond the line end,
+// so no message waits for the next one.
 func (t *terminal) body() error {
 	var text []byte
 	for {
@@ -143,7 +143,7 @@ func (t *terminal) body() error {
 	}
 }
 
-// finish hands on what stands before the end of the stream.
+// finish delivers the text before the end of the stream.
 func (t *terminal) finish(text []byte) error {
 	if err := t.split(text); err != nil {
 		return err
@@ -151,7 +151,7 @@ func (t *terminal) finish(text []byte) error {
 	return errEnd
 }
 
-// trim hands on the pieces of a line that does not end, so that memory is bounded.
+// trim delivers the complete pieces of an unfinished line, so that memory is bounded.
 func (t *terminal) trim(text []byte) ([]byte, error) {
 	for len(text) > pieceSize+stampSize+1 {
 		at, rest, ok := stamp(text[pieceSize:])
@@ -165,8 +165,8 @@ func (t *terminal) trim(text []byte) ([]byte, error) {
 	return bytes.Clone(text), nil
 }
 
-// split hands on the messages in the text up to a line end: pieces, what an
-// ended run left without a line end, and the line itself.
+// split delivers the messages in the text before a line end: pieces, the
+// unfinished last line of an earlier run, and the line itself.
 func (t *terminal) split(text []byte) error {
 	for {
 		cut, at, rest := t.inner(text)
@@ -180,9 +180,9 @@ func (t *terminal) split(text []byte) error {
 	}
 }
 
-// inner finds the time of a next message in a text: after a whole piece, or
-// else where it is later than this message's and not in the future. A program
-// that prints such times has its own line cut there, and does no other harm.
+// inner finds the time of the next message inside a text: after a whole piece, or
+// elsewhere if it is later than the current message's and not in the future. If
+// a program prints such a time, its own line is split there; nothing else happens.
 func (t *terminal) inner(text []byte) (cut int, at time.Time, rest []byte) {
 	for from := 0; ; {
 		z := bytes.Index(text[from:], []byte("Z "))

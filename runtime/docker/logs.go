@@ -12,13 +12,13 @@ import (
 	"berth/runtime"
 )
 
-// Logs calls each with the lines of t's container after since, and with those to
-// come while the run goes on, unless it has ended. It reads the engine's log and
-// not an attach: a reader of an attach that is slow stops the container's process.
+// Logs calls each with the lines of t's container after since. Unless t.Ended, it
+// follows the output until the container exits. It reads the engine's log
+// instead of an attach: a slow reader of an attach blocks the container's process.
 //
-// When a followed stream ends, what is left is read once more: the engine ends
-// it as soon as the container does, at times before the last lines are out. A
-// stream that ends before its run does is runtime.ErrUnavailable.
+// When a followed stream ends, Logs reads the rest once more: the engine ends the
+// stream at the container's exit, sometimes before it has sent the last lines. If
+// the stream ends before the run, Logs returns runtime.ErrUnavailable.
 func (e *Engine) Logs(ctx context.Context, t runtime.Target, since time.Time, each func(runtime.Line) error) error {
 	if t.Ended {
 		return e.readLog(ctx, t, since, each)
@@ -34,16 +34,16 @@ func (e *Engine) Logs(ctx context.Context, t runtime.Target, since time.Time, ea
 	return except(e.readLog(ctx, t, h.since, h.again), runtime.ErrNotFound)
 }
 
-// handed is what a stream handed on, as far as a second one from since on brings
-// it again. All pieces of a long line have the time of its beginning, which is
-// before that of what the other stream printed meanwhile; so a time alone does
-// not say what was handed on.
+// handed records which lines were delivered, as far as a second stream from since
+// on repeats them. All parts of a long line carry the time of its beginning,
+// which is before the times of the other stream's lines in between. So a time
+// alone does not identify the delivered lines.
 type handed struct {
 	each   func(runtime.Line) error
-	since  time.Time // right before newest
+	since  time.Time // 1 ns before newest
 	newest time.Time
-	equal  int // lines of that time
-	older  int // lines that came later, with an earlier time
+	equal  int // delivered lines with the time newest
+	older  int // lines delivered after newest, with an earlier time
 }
 
 func (h *handed) first(line runtime.Line) error {
@@ -58,8 +58,8 @@ func (h *handed) first(line runtime.Line) error {
 	return h.each(line)
 }
 
-// again leaves out what was handed on. Some engines bring older lines that stand
-// behind a newer one, and some do not.
+// again skips the lines that were delivered. Only some engines repeat an older
+// line that follows a newer one in the log.
 func (h *handed) again(line runtime.Line) error {
 	count := &h.equal
 	switch {
@@ -75,7 +75,7 @@ func (h *handed) again(line runtime.Line) error {
 	return h.each(line)
 }
 
-// ended is an error while the run of t goes on.
+// ended returns an error while the run of t continues.
 func (e *core) ended(ctx context.Context, t runtime.Target) error {
 	c, err := e.ours(ctx, t.ContainerID)
 	if err == nil && c.State.Running && when(c.State.StartedAt).Equal(t.StartedAt) {
@@ -107,7 +107,7 @@ func (e *core) readLog(ctx context.Context, t runtime.Target, since time.Time, e
 	return err
 }
 
-// openLogs has a deadline for the answer to begin, and none for its end.
+// openLogs opens the stream. Only the beginning of the answer has a deadline.
 func (e *core) openLogs(ctx context.Context, cancel func(), t runtime.Target, since time.Time) (io.ReadCloser, error) {
 	options := container.LogsOptions{ShowStdout: true, ShowStderr: true, Timestamps: true, Follow: !t.Ended, Since: after(since)}
 	late := time.AfterFunc(opInspect.limit, cancel)
@@ -125,7 +125,8 @@ func (e *core) openLogs(ctx context.Context, cancel func(), t runtime.Target, si
 	return nil, fmt.Errorf("logs of %s: %w", t.ContainerID, runtime.ErrUnavailable)
 }
 
-// after makes the engine's inclusive since exclusive.
+// after returns t plus 1 ns in the engine's format, since the engine's parameter
+// is inclusive.
 func after(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -134,8 +135,8 @@ func after(t time.Time) string {
 	return fmt.Sprintf("%d.%09d", t.Unix(), t.Nanosecond())
 }
 
-// ours inspects a container by the engine's id; one that is not of this store
-// is not found.
+// ours inspects a container by the engine's id. It returns ErrNotFound for a
+// container of another store.
 func (e *core) ours(ctx context.Context, containerID string) (c container.InspectResponse, err error) {
 	err = e.calls.do(ctx, opInspect, "container "+containerID, func(ctx context.Context) error {
 		c, err = e.conn.client().ContainerInspect(ctx, containerID)
@@ -145,7 +146,7 @@ func (e *core) ours(ctx context.Context, containerID string) (c container.Inspec
 	case err != nil:
 		return c, err
 	case c.ContainerJSONBase == nil || c.State == nil || c.Config == nil:
-		return c, fmt.Errorf("container %s: %w: its answer is no container", containerID, runtime.ErrUnavailable)
+		return c, fmt.Errorf("container %s: %w: its answer to an inspect is incomplete", containerID, runtime.ErrUnavailable)
 	}
 	if _, ours := nameOf(e.cfg.StoreID, c.Config.Labels); !ours {
 		return c, fmt.Errorf("container %s: %w", containerID, runtime.ErrNotFound)

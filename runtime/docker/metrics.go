@@ -8,18 +8,18 @@ import (
 	"berth/runtime"
 )
 
-// The results of a call in metrics.
+// Values of the metric label "result".
 const (
 	ok          = "ok"
 	refused     = "refused"     // the engine answered with an error
-	unavailable = "unavailable" // it did not answer in time, or not at all
+	unavailable = "unavailable" // the engine did not answer in time, or not at all
 )
 
 type metrics struct {
 	requests *prometheus.HistogramVec
 }
 
-// newMetrics registers the metrics with r, nil for none. Every combination of
+// newMetrics registers the metrics with r, unless r is nil. Every combination of
 // labels starts at 0, so that rates exist before the first failure.
 func newMetrics(r prometheus.Registerer) *metrics {
 	m := &metrics{requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -38,7 +38,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	return m
 }
 
-// resultOf counts "there is none" as an answer like any other.
+// resultOf returns the label for err. "Not found" is a successful answer.
 func resultOf(err error) string {
 	switch means := classify(err); {
 	case err == nil, errors.Is(means, runtime.ErrNotFound), means == errNotRunning, means == errNotPaused:

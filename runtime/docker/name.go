@@ -12,7 +12,7 @@ import (
 	"berth/runtime"
 )
 
-// The labels of every container of ours, and the prefix that no client's may have.
+// The labels of every container of a store. A client's labels never have labelPrefix.
 const (
 	labelStore     = "io.berth.store"
 	labelContainer = "io.berth.container"
@@ -23,16 +23,16 @@ const (
 	labelPrefix    = "io.berth."
 )
 
-// engineName is the name in Docker. Two stores on one engine do not meet.
+// engineName returns the name in Docker. It differs between two stores on one engine.
 func engineName(storeID string, n runtime.Name) string {
 	sum := sha256.Sum256([]byte(storeID))
 	return "berth-" + hex.EncodeToString(sum[:4]) + "-" + string(n.Role) + "-" + n.ID
 }
 
-// describe is the name in errors and logs.
+// describe returns the name for errors and logs.
 func describe(n runtime.Name) string { return string(n.Role) + " container " + n.ID }
 
-// labels returns a client's labels and ours.
+// labels returns the client's labels and berth's own.
 func labels(storeID string, s runtime.Spec) map[string]string {
 	all := make(map[string]string, len(s.Labels)+6)
 	maps.Copy(all, s.Labels)
@@ -48,26 +48,27 @@ func labels(storeID string, s runtime.Spec) map[string]string {
 	return all
 }
 
-// nameOf returns whose container one is; ok is false if it is not of this store.
+// nameOf returns the name in a container's labels; ok is false if the container
+// is not of this store.
 func nameOf(storeID string, labels map[string]string) (n runtime.Name, ok bool) {
 	n = runtime.Name{ID: labels[labelContainer], Role: runtime.Role(labels[labelRole])}
 	return n, labels[labelStore] == storeID && n.ID != "" && (n.Role == runtime.Server || n.Role == runtime.Install)
 }
 
-// ids remembers the engine's ids of containers that carry our labels. Labels
-// never change, so an id in it is ours for as long as it exists.
+// ids caches the engine's ids of this store's containers. Labels never change, so
+// a cached id belongs to this store as long as the container exists.
 type ids struct {
 	mu     sync.Mutex
 	of     map[runtime.Name]string
-	listed time.Time // when the last complete list was asked for
-	doubts time.Time // a list that was asked for before does not answer for what is not in it
+	listed time.Time // when the last complete list was requested
+	doubts time.Time // a list that was requested earlier does not prove absence
 }
 
-// listFresh is how long a list answers for what is not in it. Only a container
-// that was both made and renamed by others within that time could be missed.
+// listFresh is how long a list proves the absence of a container. It could miss
+// only a container that others created and renamed within that time.
 const listFresh = time.Second
 
-// learn remembers a complete list that was asked for at a time.
+// learn caches the ids of a complete list that was requested at asked.
 func (i *ids) learn(found []runtime.Found, asked time.Time) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -77,15 +78,15 @@ func (i *ids) learn(found []runtime.Found, asked time.Time) {
 	i.listed = asked
 }
 
-// doubt ends that a list answers for what is not in it: something may have been
-// made that is not known here.
+// doubt makes earlier lists no proof of absence: the engine may have created a
+// container that they do not contain.
 func (i *ids) doubt() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.doubts = time.Now()
 }
 
-// absent reports whether a list shows that there is no n.
+// absent reports whether a recent list proves that n does not exist.
 func (i *ids) absent(n runtime.Name) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -108,7 +109,7 @@ func (i *ids) put(n runtime.Name, id string) {
 	i.of[n] = id
 }
 
-// drop forgets id, unless n has another one by now.
+// drop removes id from the cache, unless n has another id by now.
 func (i *ids) drop(n runtime.Name, id string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -14,15 +14,16 @@ import (
 	"berth/runtime"
 )
 
-// optionICC lets containers of one bridge talk to each other.
+// optionICC is the option that lets containers of a bridge reach each other.
 const optionICC = "com.docker.network.bridge.enable_icc"
 
-// optionName is the name of the bridge's interface, where it is not br-<id>.
+// optionName is the option with the name of the bridge's interface, if that is
+// not br-<id>.
 const optionName = "com.docker.network.bridge.name"
 
-// network is the bridge that containers are attached to, made when it is first
-// needed. Its containers cannot reach each other but through published ports.
-// IPv6 is off: it costs a third of a start.
+// network is the bridge network of the containers, created when it is first
+// needed. Containers reach each other only through published ports. IPv6 is off:
+// it would make each start a third slower.
 type network struct {
 	name  string
 	conn  *connection
@@ -31,14 +32,14 @@ type network struct {
 	log   *slog.Logger
 
 	there atomic.Bool
-	one   chan struct{} // held by the one that makes it: the engine would make two of one name
+	one   chan struct{} // held during the creation: the engine would create two networks of one name
 }
 
 func newNetwork(c Config, conn *connection, calls *calls, log *slog.Logger) *network {
 	return &network{name: c.Network, conn: conn, calls: calls, guard: c.Guard, log: log, one: make(chan struct{}, 1)}
 }
 
-// ensure makes the network if it was not seen yet.
+// ensure creates the network unless it is known to exist.
 func (n *network) ensure(ctx context.Context) error {
 	if n.there.Load() {
 		return nil
@@ -62,7 +63,7 @@ func (n *network) ensure(ctx context.Context) error {
 	return nil
 }
 
-// protect calls guard, before any container is attached.
+// protect calls guard before any container is attached.
 func (n *network) protect(ctx context.Context) error {
 	if n.guard == nil {
 		return nil
@@ -74,7 +75,7 @@ func (n *network) protect(ctx context.Context) error {
 	return err
 }
 
-// again is ensure for a network that has just been missed.
+// again ensures the network after the engine reported that it is missing.
 func (n *network) again(ctx context.Context) error {
 	n.there.Store(false)
 	return n.ensure(ctx)
@@ -85,7 +86,7 @@ func (n *network) make(ctx context.Context) error {
 	if !errors.Is(err, errNoNetwork) {
 		return err
 	}
-	n.log.Info("making network", "network", n.name)
+	n.log.Info("creating the network of the containers", "network", n.name)
 	err = n.calls.do(ctx, opNetwork, n.name, func(ctx context.Context) error {
 		_, err := n.conn.client().NetworkCreate(ctx, n.name, dockernetwork.CreateOptions{
 			Driver:  "bridge",
@@ -95,7 +96,7 @@ func (n *network) make(ctx context.Context) error {
 		return err
 	})
 	if err != nil && n.look(ctx) == nil {
-		return nil // another daemon was faster
+		return nil // another daemon created it
 	}
 	return err
 }
@@ -103,7 +104,7 @@ func (n *network) make(ctx context.Context) error {
 func (n *network) look(ctx context.Context) error {
 	seen, err := n.inspect(ctx)
 	if err == nil && seen.Options[optionICC] != "false" {
-		n.log.Warn("containers on this network can reach each other", "network", n.name)
+		n.log.Warn("containers on this network can reach each other: remove it, and berth creates it anew without inter-container traffic", "network", n.name)
 	}
 	return err
 }
@@ -116,8 +117,8 @@ func (n *network) inspect(ctx context.Context) (seen dockernetwork.Inspect, err 
 	return seen, err
 }
 
-// bridge returns the network's bridge, without an interface if there is no
-// network or it is of another driver.
+// bridge returns the network's bridge. Its Interface is empty if the network does
+// not exist or has another driver.
 func (n *network) bridge(ctx context.Context) (b runtime.Bridge, err error) {
 	seen, err := n.inspect(ctx)
 	if errors.Is(err, errNoNetwork) {

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// ooms remembers which containers ran out of memory, from the events. On a
-// busy host the engine hears of it after the end of the run, tells the event,
-// and never mends what it answers to an inspect (1 of 40 under load).
+// ooms records from the events which containers ran out of memory. On a busy host
+// the engine may receive that report after the exit. It then sends the event, but
+// never corrects its answer to an inspect (1 of 40 runs under load).
 type ooms struct {
 	mu sync.Mutex
-	at map[string]time.Time // the last one, by the engine's id
+	at map[string]time.Time // of the last event, by the engine's id
 }
 
 func newOOMs() *ooms { return &ooms{at: map[string]time.Time{}} }
@@ -27,10 +27,10 @@ func (o *ooms) forget(containerID string) {
 	delete(o.at, containerID)
 }
 
-// since tells whether a container ran out of memory in the run that started then.
+// since reports whether a container ran out of memory in the run that began at started.
 func (o *ooms) since(containerID string, started time.Time) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	at, noted := o.at[containerID]
-	return noted && !started.IsZero() && at.After(started)
+	at, found := o.at[containerID]
+	return found && !started.IsZero() && at.After(started)
 }

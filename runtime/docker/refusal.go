@@ -8,14 +8,14 @@ import (
 	"berth/runtime"
 )
 
-// refusals is what the messages of a pull mean, without what the client chose.
-// The first that matches decides. Anything else says nothing about the image: a
-// registry that cannot be reached, or whose name does not resolve, above all
-// (hack/adr/0067).
+// refusals classifies the messages of a failed pull, after unnamed has removed
+// the client's text. The first rule that matches wins. Any other message says
+// nothing about the image, for example if the registry cannot be reached or its
+// name does not resolve (hack/adr/0067).
 //
 // Docker's own registry answers "repository does not exist or may require
-// 'docker login'" to whoever may not know; for its caller there is no such
-// image. Bad credentials are told apart by it: "incorrect username or password".
+// 'docker login'" also for private repositories; for this caller the image does
+// not exist. It reports bad credentials as "incorrect username or password".
 var refusals = []reading{
 	{"dial tcp", nil},
 	{"dial udp", nil},
@@ -24,19 +24,19 @@ var refusals = []reading{
 	{"manifest unknown", runtime.ErrImageNotFound},
 	{"name unknown", runtime.ErrImageNotFound},
 	{"repository name not known", runtime.ErrImageNotFound},
-	{"no matching manifest", runtime.ErrImageNotFound},                    // none for this machine's platform
-	{"failed to resolve reference*: not found", runtime.ErrImageNotFound}, // the containerd store's word
+	{"no matching manifest", runtime.ErrImageNotFound},                    // no image for this machine's platform
+	{"failed to resolve reference*: not found", runtime.ErrImageNotFound}, // the text of the containerd store
 	{"invalid reference format", runtime.ErrInvalid},
 	{"toomanyrequests", nil}, // a quota; a later pull may succeed
 	{"unauthorized", runtime.ErrDenied},
 	{"incorrect username or password", runtime.ErrDenied},
 	{"authentication required", runtime.ErrDenied},
-	{"permission denied", nil}, // of a file of the engine's
+	{"permission denied", nil}, // for a file of the engine
 	{"denied", runtime.ErrDenied},
 }
 
-// reading is what a message means that contains a pattern, in lower case, in
-// which "*" is any text. nil is nothing to act on.
+// reading gives a class to messages that contain a pattern. The pattern is in
+// lower case, and "*" matches any text. A nil class means an unknown error.
 type reading struct {
 	pattern string
 	means   error
@@ -60,11 +60,11 @@ func (r reading) wrap(err error) error {
 	return meaning{r.means, err}
 }
 
-// quoted is what a message of a pull has in quotes: the address that was asked.
+// quoted matches the quoted parts of a message, such as the URL of the request.
 var quoted = regexp.MustCompile(`"[^"]*"`)
 
-// unnamed returns a message in lower case without the image's reference, in
-// which any word may stand.
+// unnamed returns a message in lower case without the image's reference, which
+// may contain any word.
 func unnamed(text, ref string) string {
 	text = quoted.ReplaceAllString(text, "")
 	repository, _, _ := strings.Cut(ref, "@")
@@ -77,7 +77,7 @@ func unnamed(text, ref string) string {
 	return strings.ToLower(strings.ReplaceAll(text, repository, ""))
 }
 
-// refusal wraps an error of a pull of ref with what it means, if anything is known.
+// refusal wraps an error of a pull of ref with its class, if the class is known.
 func refusal(ref string, err error) error {
 	if err == nil {
 		return nil
@@ -94,7 +94,7 @@ func refusal(ref string, err error) error {
 	return err
 }
 
-// meaning is an error whose meaning is settled.
+// meaning is an error with a known class.
 type meaning struct{ means, err error }
 
 func (m meaning) Error() string   { return fmt.Sprintf("%s: %s", m.means, detail(m.err)) }

@@ -12,20 +12,20 @@ import (
 	"berth/runtime"
 )
 
-// capabilities are what root inside a container keeps. Images of game servers
-// and their install scripts unpack archives as root, hand files to a user of
-// their own and become that user (CHOWN, DAC_OVERRIDE, FOWNER, SETUID, SETGID:
-// apt, su, gosu), end processes of that user (KILL), and listen below 1024
-// (NET_BIND_SERVICE). Left out of Docker's default list: NET_RAW (spoofing on
-// the bridge), MKNOD (devices), SYS_CHROOT, SETPCAP, SETFCAP and AUDIT_WRITE
-// (no server needs them), FSETID (set-id bits have no effect here anyway).
+// capabilities are those that root has inside a container. Images of game servers
+// and their install scripts unpack archives as root, give files to another user
+// and switch to that user (CHOWN, DAC_OVERRIDE, FOWNER, SETUID, SETGID: apt, su,
+// gosu), signal processes of that user (KILL), and listen below port 1024
+// (NET_BIND_SERVICE). Docker's default list has more: NET_RAW (spoofing on the
+// bridge), MKNOD (devices), SYS_CHROOT, SETPCAP, SETFCAP and AUDIT_WRITE (no
+// server needs them), FSETID (set-id bits have no effect here anyway).
 var capabilities = []string{"CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL", "NET_BIND_SERVICE", "SETGID", "SETUID"}
 
-// ulimits are those of every container. Without them a container has the
-// engine's, which are the host's or none: programs that close or count all
-// handles take minutes then, and one container can take every handle of the host.
-// Processes are bounded by the pids limit, since nproc counts those of all
-// containers with the same user. A core dump would fill the volume.
+// ulimits returns the ulimits of every container. Without them a container has
+// the engine's limits, which may be unlimited: programs that close or count all
+// file descriptors then take minutes, and one container can use up the host's
+// descriptors. The pids limit bounds processes, because nproc counts those of all
+// containers with the same user. Core dumps are off, as one could fill the volume.
 func ulimits(c Config) []*container.Ulimit {
 	list := []*container.Ulimit{{Name: "core", Soft: 0, Hard: 0}}
 	if c.NofileLimit > 0 {
@@ -34,24 +34,24 @@ func ulimits(c Config) []*container.Ulimit {
 	return list
 }
 
-// build is the one place that says what a container may do. It is the same
-// for both roles, and a pure function of its arguments.
+// build returns Docker's configuration of a container. It alone decides what a
+// container may do, in the same way for both roles. It is a pure function.
 func build(c Config, s runtime.Spec) (*container.Config, *container.HostConfig) {
 	exposed, bindings := publish(s.Ports)
 	config := &container.Config{
 		Image:        s.Image,
-		Entrypoint:   s.Command, // nil keeps the image's own; else nothing of the image's is run
+		Entrypoint:   s.Command, // replaces the image's entrypoint and command; nil keeps both
 		Env:          s.Env,
 		User:         s.User,
 		WorkingDir:   s.Workdir,
 		Tty:          s.TTY,
-		OpenStdin:    true, // for the console; it stays open when a writer leaves
+		OpenStdin:    true, // for the console; it stays open when a writer disconnects
 		StopSignal:   s.StopSignal,
 		StopTimeout:  stopTimeout(s.StopTimeout),
 		ExposedPorts: exposed,
 		Labels:       labels(c.StoreID, s),
 	}
-	init := true // reaps what servers leave behind, and gives them a signal's default effect
+	init := true // reaps zombies, and gives servers the default action of signals
 	host := &container.HostConfig{
 		NetworkMode:   container.NetworkMode(c.Network),
 		PortBindings:  bindings,
@@ -77,7 +77,7 @@ func build(c Config, s runtime.Spec) (*container.Config, *container.HostConfig) 
 	return config, host
 }
 
-// stopTimeout returns the whole seconds of a timeout, rounded up; nil for none.
+// stopTimeout returns a timeout in whole seconds, rounded up; nil for 0.
 func stopTimeout(d time.Duration) *int {
 	if d <= 0 {
 		return nil
@@ -86,8 +86,9 @@ func stopTimeout(d time.Duration) *int {
 	return &seconds
 }
 
-// resources are the limits. The engine reads 0 as none in a new container, and
-// as unchanged in one that exists. Swap is beside memory here and on top of it there.
+// resources returns the limits in Docker's form. The engine reads 0 as "no limit"
+// in a create and as "unchanged" in an update. Docker's MemorySwap includes the
+// memory, runtime.Live.Swap does not.
 func resources(l runtime.Live) container.Resources {
 	r := container.Resources{NanoCPUs: int64(math.Round(l.CPU * 1e9)), CpusetCpus: l.Cpuset, Memory: l.Memory}
 	if l.Memory > 0 {
@@ -99,8 +100,9 @@ func resources(l runtime.Live) container.Resources {
 	return r
 }
 
-// binds uses mounts, never the older binds: those make an empty directory
-// where the source is missing, and a server would start without its world.
+// binds returns bind mounts. It does not use Docker's older Binds: for a missing
+// source these create an empty directory, and a server would start without its
+// files.
 func binds(mounts []runtime.Mount) []mount.Mount {
 	var all []mount.Mount
 	for _, m := range mounts {

@@ -9,7 +9,7 @@ import (
 	"berth/runtime"
 )
 
-// state translates an inspect.
+// state converts the answer to an inspect.
 func state(c container.InspectResponse) runtime.State {
 	s := runtime.State{ContainerID: c.ID}
 	if c.Config != nil {
@@ -43,7 +43,7 @@ func live(r container.Resources) runtime.Live {
 	return l
 }
 
-// when reads a time; Docker says "never" with the year 1, which is the zero time.
+// when parses a time. Docker's year 1 means never, and becomes the zero time.
 func when(text string) time.Time {
 	t, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil || t.Year() <= 1 {

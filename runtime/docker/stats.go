@@ -12,9 +12,9 @@ import (
 	"berth/runtime"
 )
 
-// Stats returns what a container uses now. Counters grow from the start of its
-// run; their differences are the caller's to make. It takes up to a second, and
-// the engine answers one after the other: package cgroup is asked before it.
+// Stats returns the current resource usage of a container. Counters start at 0
+// with each run; callers compute rates. A call takes up to a second, and the
+// engine answers one call after another, so callers try package cgroup first.
 func (e *Engine) Stats(ctx context.Context, containerID string) (runtime.Stats, error) {
 	c, err := e.ours(ctx, containerID)
 	if err != nil {
@@ -35,7 +35,7 @@ func (e *Engine) Stats(ctx context.Context, containerID string) (runtime.Stats, 
 	if err != nil {
 		return runtime.Stats{}, err
 	}
-	// Of a container that does not run, the engine sends a sample of the year 1.
+	// For a container that does not run, the engine sends a sample of the year 1.
 	if answer.Read.Year() <= 1 {
 		return runtime.Stats{}, fmt.Errorf("stats of container %s: %w", containerID, runtime.ErrNotRunning)
 	}
@@ -65,8 +65,8 @@ func stats(a container.StatsResponse) runtime.Stats {
 	return s
 }
 
-// memory is what docker stats shows: usage without the page cache that the
-// kernel would give up first. The first key is cgroup v1's, the second v2's.
+// memory returns the figure of docker stats: usage without the inactive page
+// cache. The first key is that of cgroup v1, the second that of v2.
 func memory(m container.MemoryStats) int64 {
 	cache, first := m.Stats["total_inactive_file"]
 	if !first {

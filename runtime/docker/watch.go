@@ -13,23 +13,23 @@ import (
 	"berth/runtime"
 )
 
-// watched are the events that can change what Inspect answers.
+// watched lists the events that can change the result of Inspect.
 var watched = []events.Action{
 	events.ActionCreate, events.ActionStart, events.ActionRestart, events.ActionDie, events.ActionOOM,
 	events.ActionDestroy, events.ActionPause, events.ActionUnPause, events.ActionRename, events.ActionUpdate,
 }
 
-// Watch subscribes, lists, calls listed, and then notify for each event of a
-// container of this store. It returns an error when the stream ends, which says
-// nothing about any container: watch again. notify should not take long.
+// Watch subscribes, lists, calls listed, and then calls notify for each event of
+// a container of this store. It returns an error when the stream ends. That error
+// says nothing about any container: call Watch again. notify must return quickly.
 func (e *Engine) Watch(outer context.Context, listed func([]runtime.Found), notify func(runtime.Name)) error {
 	ctx, cancel := context.WithCancel(outer)
-	// Negotiates, so that the stream does not begin with another API version.
+	// The ping negotiates the API version that the stream uses.
 	if err := e.Ping(ctx); err != nil {
 		cancel()
 		return err
 	}
-	// The engine answers a moment before it listens to itself; since closes the gap.
+	// The engine answers slightly before it subscribes to its events; Since closes the gap.
 	late := time.AfterFunc(opPing.limit, cancel)
 	messages, errs := e.conn.client().Events(ctx, events.ListOptions{Since: instant(time.Now()), Filters: e.eventFilter()})
 	late.Stop()
@@ -53,7 +53,7 @@ func (e *Engine) Watch(outer context.Context, listed func([]runtime.Found), noti
 	}
 }
 
-// publish passes an event on.
+// publish records what an event reports and calls notify.
 func (e *core) publish(m events.Message, notify func(runtime.Name)) {
 	n, ours := nameOf(e.cfg.StoreID, m.Actor.Attributes)
 	if !ours {

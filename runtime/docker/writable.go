@@ -11,18 +11,17 @@ import (
 	"berth/runtime"
 )
 
-// Layers finds what containers write outside their mounts.
+// Layers finds where containers write outside their mounts.
 type Layers struct{ e *core }
 
 // NewLayers returns the Layers of an engine's containers.
 func NewLayers(e *Engine) Layers { return Layers{e.core} }
 
-// Writable returns where the container n keeps what it writes outside its mounts:
+// Writable returns the places where the container n writes outside its mounts:
 // its layer, the volumes that its image declares, and the files that the engine
-// mounts at /etc/hosts and its like, which a container may write too. Where the
-// layer is no directory that can be seen from here (a remote engine, the
-// containerd image store), the engine measures it, which walks it: Size. It then
-// counts no empty files.
+// mounts at /etc/hosts, /etc/hostname and /etc/resolv.conf. If the layer is no
+// directory of this host (a remote engine, the containerd image store), the
+// engine walks it and returns its Size, which does not count empty files.
 func (l Layers) Writable(ctx context.Context, n runtime.Name) (runtime.Writable, error) {
 	c, err := l.e.find(ctx, n)
 	if err != nil {
@@ -60,7 +59,7 @@ func (l Layers) size(ctx context.Context, n runtime.Name, id string) (int64, err
 	case err != nil:
 		return 0, err
 	case c.ContainerJSONBase == nil || c.SizeRw == nil:
-		return 0, fmt.Errorf("size of %s: %w: the engine knows none", describe(n), runtime.ErrUnavailable)
+		return 0, fmt.Errorf("size of %s: %w: its answer has no size", describe(n), runtime.ErrUnavailable)
 	}
 	return *c.SizeRw, nil
 }

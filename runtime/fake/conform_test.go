@@ -41,7 +41,7 @@ func TestConform(t *testing.T) {
 	})
 }
 
-// play does what the suite's commands do.
+// play imitates the suite's commands.
 func play(e *fake.Engine, s runtime.Spec) {
 	switch command := strings.Join(s.Command, " "); command {
 	case strings.Join(conform.ExitsWith3, " "):

@@ -20,8 +20,8 @@ func (c *core) byID(containerID string) (runtime.Name, *box) {
 	return runtime.Name{}, nil
 }
 
-// Logs calls each with the lines after since, and with those to come while the
-// container runs, unless t has ended.
+// Logs calls each with the lines after since. Unless t has ended, it follows the
+// output while the container runs.
 func (e *Engine) Logs(ctx context.Context, t runtime.Target, since time.Time, each func(runtime.Line) error) error {
 	n, b := e.byID(t.ContainerID)
 	if err := e.before(ctx, "logs", n); err != nil {
@@ -82,7 +82,7 @@ func (e *Engine) Input(ctx context.Context, containerID string, data []byte) err
 	return err
 }
 
-// Stats returns figures made up from the clock.
+// Stats returns figures that are computed from the clock.
 func (e *Engine) Stats(ctx context.Context, containerID string) (s runtime.Stats, err error) {
 	n, b := e.byID(containerID)
 	err = e.do(ctx, "stats", n, func() error {

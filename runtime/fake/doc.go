@@ -1,9 +1,9 @@
 // Package fake is a container engine in memory, for tests. It passes the same
-// conformance suite as package docker, and works inside a testing/synctest
-// bubble: it starts no goroutine of its own and waits on channels only.
+// conformance suite as package docker. It works inside a testing/synctest bubble:
+// it starts no goroutines and waits only on channels.
 //
-// A test plays the host through World, which Engine embeds: containers exit,
+// A test controls the host through World, which Engine embeds: containers exit,
 // vanish or are started from outside, images appear, pulls hang, ports are
-// taken. Fail and After are asked before and after every operation, so that
-// each can fail before it took effect, and after.
+// taken. The functions set by Fail and After are called before and after every
+// operation, so that it can fail before or after it took effect.
 package fake

@@ -11,52 +11,53 @@ import (
 	"berth/runtime"
 )
 
-// Engine is a container engine in memory. Make one with New. OnStart and OnInput
-// are set before the engine is used, and are called without any lock held, so
-// they may call the engine and its World.
+// Engine is a container engine in memory. Create it with New. Set OnStart and
+// OnInput before the first use of the engine. They are called without a lock
+// held, so they may call the engine and its World.
 type Engine struct {
 	*World
 
-	// OnStart, if set, is what a container does when it has been started. It
-	// may make lines with Say, and end it with Exit.
+	// OnStart, if set, is called after each start. It may print lines with Say
+	// and end the run with Exit.
 	OnStart func(s runtime.Spec)
-	// OnInput, if set, is what a container does with its input.
+	// OnInput, if set, is called with each input of a container.
 	OnInput func(n runtime.Name, data []byte)
 }
 
-// World is the host as a test sees it. Names that do not exist are ignored.
+// World lets a test act on containers and images from outside the engine. Its
+// methods ignore names that do not exist.
 type World struct{ *core }
 
-// core is what Engine and World share.
+// core holds the state that Engine and World share.
 type core struct {
 	now func() time.Time
 
 	mu       sync.Mutex
 	boxes    map[runtime.Name]*box
-	foreign  map[runtime.Name]bool // names that are taken by others
+	foreign  map[runtime.Name]bool // names of unmanaged containers
 	images   map[string]bool       // present on the host
-	pulls    map[string]pull       // how pulls go; absent: well
+	pulls    map[string]pull       // behaviour of pulls; a missing entry succeeds
 	ports    map[runtime.Port]bool // taken by processes
-	missing  map[string]bool       // mount sources that are gone
+	missing  map[string]bool       // mount sources that do not exist
 	bad      map[string]bool       // programs that cannot be run
 	watchers map[*watcher]bool
 	ops      []Op
 	failing  Fault
 	losing   Fault
 	down     error
-	closing  error // of new connections
+	closing  error // for new connections
 	instance int
 	nameless bool
-	made     int       // containers so far, for their ids
-	last     time.Time // the newest time handed out
+	made     int       // number of containers created so far, for their ids
+	last     time.Time // the newest time returned by tick
 }
 
-// Fault is asked about an operation, and answers it with its error; nil is none.
-// It is called without any lock held, so it may call the engine and its World. op
-// is the method's name in lower case.
+// Fault returns the error of an operation; nil lets it succeed. It is called
+// without a lock held, so it may call the engine and its World. op is the method's
+// name in lower case.
 type Fault func(op string, n runtime.Name) error
 
-// Op is one operation that was tried to change something.
+// Op is one call of a method that changes something, successful or not.
 type Op struct {
 	Op   string // the method's name in lower case
 	Name runtime.Name
@@ -72,8 +73,8 @@ type box struct {
 	changed chan struct{} // closed at every change, then replaced
 }
 
-// New returns an engine without containers and images. Every image can be
-// pulled until World.RefusePull says otherwise. now is its clock; nil is time.Now.
+// New returns an engine without containers and images. Every pull succeeds unless
+// World.RefusePull was called for the image. now is its clock; nil means time.Now.
 func New(now func() time.Time) *Engine {
 	if now == nil {
 		now = time.Now
@@ -91,7 +92,8 @@ func New(now func() time.Time) *Engine {
 	}}}
 }
 
-// do is every operation: asked before, done under the lock, asked after.
+// do runs an operation: the fault before it, its work under the lock, the fault
+// after it.
 func (e *Engine) do(ctx context.Context, op string, n runtime.Name, work func() error) error {
 	if err := e.before(ctx, op, n); err != nil {
 		return err
@@ -137,7 +139,7 @@ func describe(n runtime.Name) string {
 	return string(n.Role) + " container " + n.ID
 }
 
-// reads are the operations that change nothing; Ops leaves them out.
+// reads lists the operations that change nothing; Ops leaves them out.
 const reads = " instance inspect list hasimage logs stats watch "
 
 func (c *core) record(op string, n runtime.Name) {
@@ -149,7 +151,7 @@ func (c *core) record(op string, n runtime.Name) {
 	c.ops = append(c.ops, Op{op, n})
 }
 
-// Inspect returns what is known of n.
+// Inspect returns the state of n.
 func (e *Engine) Inspect(ctx context.Context, n runtime.Name) (s runtime.State, err error) {
 	err = e.do(ctx, "inspect", n, func() error {
 		b, ok := e.boxes[n]
@@ -193,8 +195,8 @@ func (c *core) list() []runtime.Found {
 	return found
 }
 
-// tick returns the time, later than every one before: an engine's times differ
-// although a test's clock may stand still.
+// tick returns the current time, and always a later one than before: the times of
+// an engine differ although a test's clock may stand still.
 func (c *core) tick() time.Time {
 	t := c.now()
 	if !t.After(c.last) {
@@ -204,7 +206,7 @@ func (c *core) tick() time.Time {
 	return t
 }
 
-// change tells everybody who waits for n.
+// change wakes the readers of n's output and all watchers.
 func (c *core) change(n runtime.Name) {
 	if b, ok := c.boxes[n]; ok {
 		close(b.changed)

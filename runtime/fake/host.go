@@ -8,17 +8,17 @@ import (
 	"berth/runtime"
 )
 
-// Host is the machine under an engine, for what a test does to it.
+// Host lets a test change the machine under an engine.
 type Host struct{ w *World }
 
 // Host returns the machine under the engine.
 func (w *World) Host() Host { return Host{w} }
 
-// Shutdown is the moment at which an engine is told to end: it takes no new
-// connection from now on, so Instance fails. Then it stops its containers, which
-// a test does with World.Exit, while watches go on; calls are answered over the
-// connections that are open, as Docker 20.10 does, unless answers is false. Down
-// ends it, and Boot begins the next one.
+// Shutdown begins the shutdown of the engine: it accepts no new connections, so
+// Instance fails. The test then stops the containers with World.Exit, while
+// watches continue. If answers is true, the engine answers calls over open
+// connections, as Docker 20.10 does. Down ends the engine, and Boot starts the
+// next one.
 func (h Host) Shutdown(answers bool) {
 	h.set(func() {
 		h.w.closing = runtime.ErrUnavailable
@@ -36,11 +36,11 @@ func (h Host) Boot() {
 	})
 }
 
-// Nameless makes the engine one that does not name its instance.
+// Nameless makes Instance return an empty id.
 func (h Host) Nameless() { h.set(func() { h.w.nameless = true }) }
 
-// Down makes every operation fail with an error that wraps
-// runtime.ErrUnavailable until Up is called. Watches end.
+// Down ends all watches and makes every operation fail with
+// runtime.ErrUnavailable until Up is called.
 func (h Host) Down() {
 	h.w.mu.Lock()
 	h.w.down = runtime.ErrUnavailable
@@ -48,15 +48,15 @@ func (h Host) Down() {
 	h.w.BreakWatch()
 }
 
-// Up ends Down.
+// Up ends the effect of Down.
 func (h Host) Up() { h.set(func() { h.w.down = nil }) }
 
-// TakePort lets a process of the host bind a port.
+// TakePort makes a port taken, as by a process of the host.
 func (h Host) TakePort(ip string, port int, protocol string) {
 	h.set(func() { h.w.ports[runtime.Port{IP: ip, Port: port, Protocol: protocol}] = true })
 }
 
-// FreePort ends TakePort.
+// FreePort frees a port that TakePort has taken.
 func (h Host) FreePort(ip string, port int, protocol string) {
 	h.set(func() { delete(h.w.ports, runtime.Port{IP: ip, Port: port, Protocol: protocol}) })
 }
@@ -64,13 +64,14 @@ func (h Host) FreePort(ip string, port int, protocol string) {
 // LoseDirectory makes a mount source missing.
 func (h Host) LoseDirectory(source string) { h.set(func() { h.w.missing[source] = true }) }
 
-// RestoreDirectory ends LoseDirectory.
+// RestoreDirectory makes a mount source of LoseDirectory exist again.
 func (h Host) RestoreDirectory(source string) { h.set(func() { delete(h.w.missing, source) }) }
 
-// BreakProgram makes every command whose first word is program one that cannot be run.
+// BreakProgram makes commands whose first word is program fail with
+// runtime.ErrBadCommand.
 func (h Host) BreakProgram(program string) { h.set(func() { h.w.bad[program] = true }) }
 
-// Foreign gives the engine's name of n to a container that is not of this store.
+// Foreign gives the engine's name of n to a container of another store.
 func (h Host) Foreign(n runtime.Name) { h.set(func() { h.w.foreign[n] = true }) }
 
 func (h Host) set(change func()) {
@@ -79,8 +80,8 @@ func (h Host) set(change func()) {
 	change()
 }
 
-// Instance is an operation of the engine: it identifies the engine that runs
-// now; see Host.Shutdown.
+// Instance returns the id of the running engine; see Host.Shutdown. It is an
+// operation of the engine.
 func (c *core) Instance(ctx context.Context) (id string, err error) {
 	c.mu.Lock()
 	fault := c.failing

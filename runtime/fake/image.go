@@ -7,14 +7,14 @@ import (
 	"berth/runtime"
 )
 
-// pull is how the pulls of an image go.
+// pull is the behaviour of an image's pulls.
 type pull struct {
 	err  error
-	auth *runtime.Auth // that its registry wants; nil: it takes everybody
-	gate chan struct{} // a pull waits until it is closed; nil: not
+	auth *runtime.Auth // the credentials that its registry requires; nil: none
+	gate chan struct{} // a pull waits until it is closed; nil: no pull waits
 }
 
-// HasImage tells whether an image is on the host.
+// HasImage reports whether an image is on the host.
 func (e *Engine) HasImage(ctx context.Context, ref string) (has bool, err error) {
 	err = e.do(ctx, "hasimage", runtime.Name{ID: ref}, func() error {
 		has = e.images[ref]
@@ -23,7 +23,7 @@ func (e *Engine) HasImage(ctx context.Context, ref string) (has bool, err error)
 	return has && err == nil, err
 }
 
-// Pull brings an image to the host.
+// Pull pulls an image.
 func (e *Engine) Pull(ctx context.Context, ref string, auth runtime.Auth, progress func(runtime.Progress)) error {
 	n := runtime.Name{ID: ref}
 	if err := e.before(ctx, "pull", n); err != nil {
@@ -76,21 +76,21 @@ func report(progress func(runtime.Progress), p runtime.Progress) {
 	}
 }
 
-// AddImage puts an image on the host.
+// AddImage adds an image to the host.
 func (w *World) AddImage(ref string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.images[ref] = true
 }
 
-// RemoveImage takes an image from the host.
+// RemoveImage removes an image from the host.
 func (w *World) RemoveImage(ref string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.images, ref)
 }
 
-// RefusePull makes pulls of ref end with err; nil lets them succeed again.
+// RefusePull makes pulls of ref fail with err; nil lets them succeed again.
 func (w *World) RefusePull(ref string, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -99,8 +99,8 @@ func (w *World) RefusePull(ref string, err error) {
 	w.pulls[ref] = p
 }
 
-// RequireAuth makes pulls of ref end with runtime.ErrDenied without these
-// credentials, and with runtime.ErrInvalid with those of another host.
+// RequireAuth makes pulls of ref fail with runtime.ErrDenied without these
+// credentials, and with runtime.ErrInvalid with credentials for another host.
 func (w *World) RequireAuth(ref string, auth runtime.Auth) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -109,7 +109,7 @@ func (w *World) RequireAuth(ref string, auth runtime.Auth) {
 	w.pulls[ref] = p
 }
 
-// HoldPull makes pulls of ref wait until release is called, which may be done once.
+// HoldPull makes pulls of ref wait until release is called. Call release once.
 func (w *World) HoldPull(ref string) (release func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"berth/runtime"
 )
 
-// Create makes a container that does not run, or adopts the one that was made
-// from the same stamp.
+// Create creates a container that does not run, or adopts the one with the same
+// spec hash.
 func (e *Engine) Create(ctx context.Context, s runtime.Spec) (id string, err error) {
 	err = e.do(ctx, "create", s.Name, func() error {
 		id, err = e.create(s)
@@ -60,7 +60,7 @@ func (c *core) mounts(s runtime.Spec) error {
 	return nil
 }
 
-// Start lets a container run.
+// Start starts a container.
 func (e *Engine) Start(ctx context.Context, n runtime.Name) error {
 	if err := e.before(ctx, "start", n); err != nil {
 		return err
@@ -136,7 +136,7 @@ func (c *core) bound(p runtime.Port, by runtime.Name) bool {
 	return false
 }
 
-// end ends a run of n; it does nothing if there is none.
+// end ends the run of n; it does nothing if n does not run.
 func (c *core) end(n runtime.Name, code int) {
 	b, ok := c.boxes[n]
 	if !ok || !b.state.Running {
@@ -170,10 +170,11 @@ func (e *Engine) Signal(ctx context.Context, n runtime.Name, signal string) erro
 	})
 }
 
-// signals are those that an engine takes; 0 is one that ends nothing.
+// signals holds the numbers of the signals that an engine accepts; 0 means that
+// the signal does not end the container.
 var signals = map[string]int{"HUP": 1, "INT": 2, "QUIT": 3, "KILL": 9, "TERM": 15, "USR1": 0, "USR2": 0, "WINCH": 0, "CONT": 0}
 
-// Kill ends a container at once.
+// Kill ends the run of a container at once.
 func (e *Engine) Kill(ctx context.Context, n runtime.Name) error {
 	return e.do(ctx, "kill", n, func() error {
 		e.end(n, 137)
@@ -181,7 +182,7 @@ func (e *Engine) Kill(ctx context.Context, n runtime.Name) error {
 	})
 }
 
-// Remove forgets a container that does not run.
+// Remove removes a container that does not run.
 func (e *Engine) Remove(ctx context.Context, n runtime.Name) error {
 	return e.do(ctx, "remove", n, func() error {
 		b, ok := e.boxes[n]
@@ -196,13 +197,13 @@ func (e *Engine) Remove(ctx context.Context, n runtime.Name) error {
 	})
 }
 
-// forget drops n and wakes its readers, who find it gone.
+// forget removes n and wakes its readers, which then find no container.
 func (c *core) forget(n runtime.Name) {
 	c.change(n)
 	delete(c.boxes, n)
 }
 
-// Update changes limits; 0 leaves one as it is.
+// Update changes the limits; 0 leaves a limit unchanged.
 func (e *Engine) Update(ctx context.Context, n runtime.Name, l runtime.Live) error {
 	return e.do(ctx, "update", n, func() error {
 		b, ok := e.boxes[n]
@@ -218,7 +219,7 @@ func (e *Engine) Update(ctx context.Context, n runtime.Name, l runtime.Live) err
 	})
 }
 
-// counted is what an engine makes of limits: it counts billionths of a cpu.
+// counted rounds limits as an engine does: it counts billionths of a CPU.
 func counted(l runtime.Live) runtime.Live {
 	l.CPU = math.Round(l.CPU*1e9) / 1e9
 	return l
@@ -240,7 +241,7 @@ func merge(old, l runtime.Live) runtime.Live {
 	return old
 }
 
-// Unpause lets a paused container go on.
+// Unpause resumes a paused container.
 func (e *Engine) Unpause(ctx context.Context, n runtime.Name) error {
 	return e.do(ctx, "unpause", n, func() error {
 		b, ok := e.boxes[n]

@@ -7,11 +7,11 @@ import (
 	"berth/runtime"
 )
 
-// errBroken ends a Watch that World.BreakWatch broke.
+// errBroken is returned by a Watch that World.BreakWatch has ended.
 var errBroken = errors.New("event stream ended")
 
-// watcher collects the names that changed until its Watch takes them. It never
-// makes anybody wait, and forgets how often a name changed.
+// watcher collects the names that changed until its Watch takes them. add never
+// blocks. Several changes of a name count once.
 type watcher struct {
 	names  []runtime.Name
 	listed map[runtime.Name]bool
@@ -31,7 +31,7 @@ func (s *watcher) add(n runtime.Name) {
 	}
 }
 
-// Watch subscribes, lists, calls listed, and then notify for each container
+// Watch subscribes, lists, calls listed, and then calls notify for each container
 // that changes, until ctx ends or World.BreakWatch is called.
 func (e *Engine) Watch(ctx context.Context, listed func([]runtime.Found), notify func(runtime.Name)) error {
 	if err := e.before(ctx, "watch", runtime.Name{}); err != nil {
@@ -80,7 +80,7 @@ func (c *core) taken(s *watcher) []runtime.Name {
 	return names
 }
 
-// BreakWatch ends every Watch with an error, as an engine that restarts does.
+// BreakWatch ends every Watch with an error, as the restart of an engine does.
 func (w *World) BreakWatch() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -7,30 +7,32 @@ import (
 	"berth/runtime"
 )
 
-// Fail has f asked before every operation, until it is called again: nothing
-// happens if f answers. Nil is nobody.
+// Fail sets the function that is called before every operation. If it returns an
+// error, the operation fails and has no effect. Nil removes the function.
 func (w *World) Fail(f Fault) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.failing = f
 }
 
-// After has f asked after every operation that succeeded, until it is called
-// again: what f answers took effect all the same. Nil is nobody.
+// After sets the function that is called after every successful operation. If it
+// returns an error, the operation fails although it took effect. Nil removes the
+// function.
 func (w *World) After(f Fault) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.losing = f
 }
 
-// Exit ends the run of n from within. It does nothing if there is none.
+// Exit ends the run of n with an exit code. It does nothing if n does not run.
 func (w *World) Exit(n runtime.Name, code int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.end(n, code)
 }
 
-// OOM ends the run of n for want of memory, or says that of one that has ended.
+// OOM ends the run of n as out of memory. If the run has ended, it only sets
+// OOMKilled.
 func (w *World) OOM(n runtime.Name) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -39,7 +41,7 @@ func (w *World) OOM(n runtime.Name) {
 	w.change(n)
 }
 
-// Vanish is a container removed behind berth's back, running or not.
+// Vanish removes a container from outside, running or not.
 func (w *World) Vanish(n runtime.Name) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -47,8 +49,8 @@ func (w *World) Vanish(n runtime.Name) {
 	w.forget(n)
 }
 
-// StartOutside is a container started behind berth's back. Neither Fail nor
-// After nor OnStart are asked.
+// StartOutside starts a container from outside. It calls neither OnStart nor the
+// functions of Fail and After.
 func (w *World) StartOutside(n runtime.Name) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -56,7 +58,7 @@ func (w *World) StartOutside(n runtime.Name) error {
 	return err
 }
 
-// Pause is a container paused behind berth's back.
+// Pause pauses a container from outside.
 func (w *World) Pause(n runtime.Name) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -91,8 +93,8 @@ func (w *World) Say(n runtime.Name, text string) {
 	b.changed = make(chan struct{})
 }
 
-// State returns what Inspect would, without Fail being asked; the zero State
-// if there is none.
+// State returns the state of n without calling the function of Fail; the zero
+// State if n does not exist.
 func (w *World) State(n runtime.Name) runtime.State {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -102,7 +104,7 @@ func (w *World) State(n runtime.Name) runtime.State {
 	return runtime.State{}
 }
 
-// Spec returns what n was made from; the zero Spec if there is none.
+// Spec returns the spec that n was created from; the zero Spec if n does not exist.
 func (w *World) Spec(n runtime.Name) runtime.Spec {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -112,7 +114,7 @@ func (w *World) Spec(n runtime.Name) runtime.Spec {
 	return runtime.Spec{}
 }
 
-// Signals returns the signals that n got.
+// Signals returns the signals that n received.
 func (w *World) Signals(n runtime.Name) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -122,7 +124,7 @@ func (w *World) Signals(n runtime.Name) []string {
 	return nil
 }
 
-// Ops returns the operations so far that were tried to change something, in order.
+// Ops returns, in order, all calls so far of methods that change something.
 func (w *World) Ops() []Op {
 	w.mu.Lock()
 	defer w.mu.Unlock()
