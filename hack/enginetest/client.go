@@ -14,17 +14,17 @@ import (
 	"time"
 )
 
-// answerIn is how long an engine may take for any of its answers.
+// answerIn is the time limit for each answer of an engine.
 const answerIn = 60 * time.Second
 
-// Client talks to one engine.
+// Client is a client of one engine.
 type Client struct {
 	socket string
 	http   *http.Client
 }
 
 // Socket returns the path of the shared engine's socket: that of DOCKER_HOST,
-// or else /var/run/docker.sock.
+// else /var/run/docker.sock.
 func Socket() string {
 	if path, ok := strings.CutPrefix(os.Getenv("DOCKER_HOST"), "unix://"); ok {
 		return path
@@ -32,8 +32,8 @@ func Socket() string {
 	return "/var/run/docker.sock"
 }
 
-// Shared returns a client of the shared engine. It fails the test if none
-// answers, also to a third ping: the machine may be very busy.
+// Shared returns a client of the shared engine. It fails the test if the engine
+// answers none of three pings; the machine may be very busy.
 func Shared(t testing.TB) *Client {
 	t.Helper()
 	c := NewClient(Socket())
@@ -59,10 +59,10 @@ func NewClient(socket string) *Client {
 	return &Client{socket: socket, http: &http.Client{Transport: &http.Transport{DialContext: dial}, Timeout: answerIn}}
 }
 
-// Host returns the engine's address as DOCKER_HOST has it.
+// Host returns the engine's address in the form of DOCKER_HOST.
 func (c *Client) Host() string { return "unix://" + c.socket }
 
-// Ping tells whether the engine answers within 5 seconds.
+// Ping returns nil if the engine answers within 5 seconds.
 func (c *Client) Ping(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -89,12 +89,12 @@ func (c *Client) Version(t testing.TB) string {
 	return version.Version
 }
 
-// Do sends a request and returns the answer. body is nil, an io.Reader sent as
-// it is, or a value sent as JSON. header holds pairs. It fails the test only if
-// the engine does not answer.
+// Do sends a request and returns the answer. body is nil, an io.Reader that is
+// sent unchanged, or a value that is sent as JSON. header holds pairs of name and
+// value. Do fails the test only if the engine does not answer.
 func (c *Client) Do(t testing.TB, method, path string, body any, header ...string) (status int, answer []byte) {
 	t.Helper()
-	// Cleanups call this too, when the test's own context has ended.
+	// Cleanup functions call this too, after the test's context has ended.
 	request, err := http.NewRequestWithContext(context.WithoutCancel(t.Context()), method, "http://engine"+path, reader(t, body))
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Container is what the engine says of a container, as far as tests ask.
+// Container holds the fields of the engine's inspect that tests use.
 type Container struct {
 	ID    string `json:"Id"`
 	Name  string // with a leading slash
@@ -55,7 +55,7 @@ type Listed struct {
 	Labels map[string]string
 }
 
-// Inspect returns a container by its id or the engine's name; found is false if there is none.
+// Inspect returns a container by its id or the engine's name; found is false if it does not exist.
 func (c *Client) Inspect(t testing.TB, name string) (one Container, found bool) {
 	t.Helper()
 	status, answer := c.Do(t, http.MethodGet, "/containers/"+name+"/json", nil)
@@ -70,7 +70,7 @@ func (c *Client) Inspect(t testing.TB, name string) (one Container, found bool) 
 	return one, true
 }
 
-// ByLabel lists the containers, running or not, that carry all labels ("key=value").
+// ByLabel returns the containers, running or not, that carry all labels ("key=value").
 func (c *Client) ByLabel(t testing.TB, labels ...string) (all []Listed) {
 	t.Helper()
 	filters, err := json.Marshal(map[string][]string{"label": labels})
@@ -81,8 +81,9 @@ func (c *Client) ByLabel(t testing.TB, labels ...string) (all []Listed) {
 	return all
 }
 
-// CreateRaw makes a container from a body of the engine's API, which must hold
-// Image. It is removed by force at the test's end. The name may be empty.
+// CreateRaw creates a container from a body of the engine's API, which must
+// contain Image. The name may be empty. The container is removed by force at the
+// end of the test.
 func (c *Client) CreateRaw(t testing.TB, name string, body map[string]any) (id string) {
 	t.Helper()
 	var made struct{ ID string }
@@ -93,14 +94,14 @@ func (c *Client) CreateRaw(t testing.TB, name string, body map[string]any) (id s
 
 // Act posts an action to a container: start, stop, pause, unpause, restart, or
 // one with parameters, such as "kill?signal=KILL" or "rename?name=other". It
-// returns the status.
+// returns the HTTP status.
 func (c *Client) Act(t testing.TB, name, action string) (status int) {
 	t.Helper()
 	status, _ = c.Do(t, http.MethodPost, "/containers/"+name+"/"+action, nil)
 	return status
 }
 
-// Kill sends SIGKILL from outside. It is no error if the container does not run.
+// Kill sends SIGKILL to a container. A container that does not run is no error.
 func (c *Client) Kill(t testing.TB, name string) {
 	t.Helper()
 	if status := c.Act(t, name, "kill?signal=KILL"); status >= 500 {
@@ -108,7 +109,7 @@ func (c *Client) Kill(t testing.TB, name string) {
 	}
 }
 
-// Remove removes a container by force. It is no error if there is none.
+// Remove removes a container by force. A missing container is no error.
 func (c *Client) Remove(t testing.TB, name string) {
 	t.Helper()
 	status, answer := c.Do(t, http.MethodDelete, "/containers/"+name+"?force=1&v=1", nil)
@@ -117,7 +118,7 @@ func (c *Client) Remove(t testing.TB, name string) {
 	}
 }
 
-// CleanStore removes the containers of one store now, and again at the test's end.
+// CleanStore removes the containers of one store now and at the end of the test.
 func (c *Client) CleanStore(t testing.TB, storeID string) {
 	t.Helper()
 	clean := func() {
@@ -129,7 +130,7 @@ func (c *Client) CleanStore(t testing.TB, storeID string) {
 	t.Cleanup(func() { c.ifAlive(clean) })
 }
 
-// ifAlive cleans up in an engine that was not ended by its test.
+// ifAlive calls clean unless the test has ended the engine.
 func (c *Client) ifAlive(clean func()) {
 	if c.Ping(context.Background()) == nil {
 		clean()
@@ -139,6 +140,6 @@ func (c *Client) ifAlive(clean func()) {
 func decode(t testing.TB, answer []byte, into any) {
 	t.Helper()
 	if err := json.Unmarshal(answer, into); err != nil {
-		t.Fatalf("engine answered what is no JSON: %v: %.200s", err, answer)
+		t.Fatalf("the engine's answer is not valid JSON: %v: %.200s", err, answer)
 	}
 }

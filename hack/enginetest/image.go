@@ -17,15 +17,15 @@ import (
 
 const busyboxTag = "berth-test/busybox:1"
 
-// Busybox makes sure that the shared engine has an image with every applet of
-// busybox (sh, sleep, seq, cat…) and an empty /home/container, and returns its
-// reference. Its command is sh.
+// Busybox returns the reference of an image on the shared engine with every
+// applet of busybox (sh, sleep, seq, cat…), an empty /home/container and the
+// command sh. It creates the image if it is missing.
 func Busybox(t testing.TB) string {
 	t.Helper()
 	return Shared(t).Busybox(t)
 }
 
-// Busybox is the function Busybox for this engine.
+// Busybox is like the function Busybox, for this engine.
 func (c *Client) Busybox(t testing.TB) string {
 	t.Helper()
 	defer alone(t, "berth-busybox.lock")()
@@ -35,7 +35,7 @@ func (c *Client) Busybox(t testing.TB) string {
 	return busyboxTag
 }
 
-// Import makes an image from a tar of its root and from lines of a Dockerfile.
+// Import creates an image from a tar of its root and lines of a Dockerfile.
 func (c *Client) Import(t testing.TB, ref string, root []byte, changes ...string) {
 	t.Helper()
 	repository, tag, _ := strings.Cut(ref, ":")
@@ -43,9 +43,8 @@ func (c *Client) Import(t testing.TB, ref string, root []byte, changes ...string
 	noError(t, c.Must(t, http.MethodPost, "/images/create?"+query.Encode(), bytes.NewReader(root)))
 }
 
-// Push gives an image of this engine the name "<registry>/<name>" and pushes
-// it there, without credentials if user is empty. It removes that name from the
-// engine again, and returns it.
+// Push tags an image of this engine as "<registry>/<name>", pushes it there and
+// removes the tag. It returns that reference. An empty user means no credentials.
 func (c *Client) Push(t testing.TB, image, registry, name, user, password string) (ref string) {
 	t.Helper()
 	ref = registry + "/" + name
@@ -61,7 +60,7 @@ func (c *Client) Push(t testing.TB, image, registry, name, user, password string
 	return ref
 }
 
-// RemoveImage takes one name of an image away. It is no error if there is none.
+// RemoveImage removes one reference of an image. A missing one is no error.
 func (c *Client) RemoveImage(t testing.TB, ref string) {
 	t.Helper()
 	if status, answer := c.Do(t, http.MethodDelete, "/images/"+ref, nil); status >= 500 {
@@ -69,7 +68,7 @@ func (c *Client) RemoveImage(t testing.TB, ref string) {
 	}
 }
 
-// noError fails the test if a stream of messages holds an error.
+// noError fails the test if a stream of messages contains an error.
 func noError(t testing.TB, stream []byte) {
 	t.Helper()
 	if bytes.Contains(stream, []byte(`"error"`)) {
@@ -77,7 +76,7 @@ func noError(t testing.TB, stream []byte) {
 	}
 }
 
-// BusyboxTar returns the root of an image with the host's static busybox.
+// BusyboxTar returns a tar of an image's root with the host's static busybox.
 func BusyboxTar(t testing.TB) []byte {
 	t.Helper()
 	program, err := os.ReadFile("/bin/busybox")
@@ -116,7 +115,7 @@ func BusyboxTar(t testing.TB) []byte {
 	return root.Bytes()
 }
 
-// alone waits until no other test process on this machine holds a lock.
+// alone takes a lock that all test processes on this machine share.
 func alone(t testing.TB, lock string) (release func()) {
 	t.Helper()
 	f, err := os.OpenFile("/tmp/"+lock, os.O_CREATE|os.O_RDWR, 0o666)

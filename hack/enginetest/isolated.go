@@ -15,28 +15,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Isolated is an engine of a test's own: own data, own socket, own containerd,
-// own network namespace. Ports of its containers are published in that
-// namespace only. It and its containers end with the test.
+// Isolated is an engine that one test owns, with its own data, socket, containerd
+// and network namespace. Ports of its containers are published only in that
+// namespace. The engine and its containers end with the test.
 //
-// It is the machine's dockerd, or that of the folder BERTH_ENGINE_ROOT.
+// It runs the machine's dockerd, or that of the directory BERTH_ENGINE_ROOT.
 type Isolated struct {
 	*Client
-	dir     string // short: paths of sockets are at most 107 bytes
-	Netns   string // the name of its network namespace
+	dir     string // short, because the path of a socket has at most 107 bytes
+	Netns   string // name of its network namespace
 	options []string
 	root    *root // nil: the machine's programs
 	cmd     *exec.Cmd
 	exited  chan struct{} // closed when cmd has ended
 }
 
-// StartIsolated starts an engine. Options are dockerd's, such as "--live-restore".
+// StartIsolated starts an engine with options of dockerd, such as "--live-restore".
 func StartIsolated(t testing.TB, options ...string) *Isolated {
 	t.Helper()
 	return StartIsolatedOf(t, os.Getenv("BERTH_ENGINE_ROOT"), options...)
 }
 
-// StartIsolatedOf starts the engine of a folder, see Root. Empty is the machine's.
+// StartIsolatedOf starts the engine of a directory; see Root. An empty root means
+// the machine's engine.
 func StartIsolatedOf(t testing.TB, root string, options ...string) *Isolated {
 	t.Helper()
 	dir, err := os.MkdirTemp("/var/tmp", "be")
@@ -49,12 +50,13 @@ func StartIsolatedOf(t testing.TB, root string, options ...string) *Isolated {
 	command(t, "nsenter", "--net=/run/netns/"+i.Netns, "ip", "link", "set", "lo", "up")
 	i.Use(t, root)
 	i.Start(t)
-	t.Logf("own engine: Docker %s", i.Version(t))
+	t.Logf("isolated engine: Docker %s", i.Version(t))
 	return i
 }
 
-// Use sets the folder whose dockerd the next Start starts, on the same socket
-// and data; see Root. An empty path is the machine's own. No engine may run.
+// Use sets the directory whose dockerd the next Start runs, on the same socket
+// and data; see Root. An empty path means the machine's dockerd. The engine must
+// not run.
 func (i *Isolated) Use(t testing.TB, path string) {
 	t.Helper()
 	if i.root != nil {
@@ -66,7 +68,7 @@ func (i *Isolated) Use(t testing.TB, path string) {
 	}
 }
 
-// Start starts the engine again after Kill9 or Terminate, and waits until it answers.
+// Start starts the engine, also after Kill9 or Terminate, and waits until it answers.
 func (i *Isolated) Start(t testing.TB) {
 	t.Helper()
 	log, err := os.OpenFile(filepath.Join(i.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -74,7 +76,7 @@ func (i *Isolated) Start(t testing.TB) {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	// nsenter and not "ip netns exec", which hides the control groups.
+	// "ip netns exec" would hide the control groups; nsenter does not.
 	args := append([]string{"--net=/run/netns/" + i.Netns}, i.root.nsenter()...)
 	args = append(args, "dockerd", "--host", i.Host(),
 		"--data-root", i.dir+"/data", "--exec-root", i.dir+"/exec", "--pidfile", i.dir+"/pid")
@@ -92,12 +94,12 @@ func (i *Isolated) Start(t testing.TB) {
 	i.cmd, i.exited = cmd, exited
 	defer func() {
 		if t.Failed() {
-			t.Logf("own engine's log:\n%s", i.Log(t))
+			t.Logf("log of the isolated engine:\n%s", i.Log(t))
 		}
 	}()
-	until(t, 3*time.Minute, "own engine answers", func() bool {
+	until(t, 3*time.Minute, "the isolated engine answers", func() bool {
 		if i.ended() {
-			t.Fatal("own engine ended")
+			t.Fatal("the isolated engine has exited")
 		}
 		return i.Ping(context.Background()) == nil
 	})
@@ -115,8 +117,8 @@ func (i *Isolated) Log(t testing.TB) string {
 	return string(text[max(0, len(text)-4000):])
 }
 
-// Kill9 kills dockerd and its containerd. Containers run on, and are there
-// again after Start with --live-restore; without it they end at Start.
+// Kill9 kills dockerd and its containerd. Containers keep running. With
+// --live-restore the next Start adopts them; without it, it ends them.
 func (i *Isolated) Kill9(t testing.TB) {
 	t.Helper()
 	i.signal(t, unix.SIGKILL)
@@ -124,27 +126,28 @@ func (i *Isolated) Kill9(t testing.TB) {
 	i.forgetPids(t)
 }
 
-// Terminate ends dockerd in good order. Without --live-restore its containers end.
+// Terminate shuts dockerd down gracefully. Without --live-restore it stops its
+// containers.
 func (i *Isolated) Terminate(t testing.TB) {
 	t.Helper()
 	i.signal(t, unix.SIGTERM)
 	<-i.exited
 }
 
-// Freeze stops dockerd, and containerd with it, so that nothing is answered until Thaw.
+// Freeze suspends dockerd and containerd, so that the engine answers nothing until Thaw.
 func (i *Isolated) Freeze(t testing.TB) {
 	t.Helper()
 	i.signal(t, unix.SIGSTOP)
 	i.signalContainerd(t, unix.SIGSTOP)
 }
 
-// FreezeContainerd stops containerd alone: pings and lists are still answered.
+// FreezeContainerd suspends only containerd: the engine still answers pings and lists.
 func (i *Isolated) FreezeContainerd(t testing.TB) {
 	t.Helper()
 	i.signalContainerd(t, unix.SIGSTOP)
 }
 
-// Thaw ends Freeze and FreezeContainerd.
+// Thaw resumes the processes that Freeze or FreezeContainerd has suspended.
 func (i *Isolated) Thaw(t testing.TB) {
 	t.Helper()
 	i.signalContainerd(t, unix.SIGCONT)
@@ -163,13 +166,13 @@ func (i *Isolated) ended() bool {
 func (i *Isolated) signal(t testing.TB, s syscall.Signal) {
 	t.Helper()
 	if err := i.cmd.Process.Signal(s); err != nil {
-		t.Fatalf("own engine: %v", err)
+		t.Fatalf("isolated engine: %v", err)
 	}
 }
 
 func (i *Isolated) containerdPidFile() string { return i.dir + "/exec/containerd/containerd.pid" }
 
-// containerd returns the pid of containerd, 0 if there is none of ours.
+// containerd returns the pid of this engine's containerd, 0 if it does not run.
 func (i *Isolated) containerd() int {
 	text, err := os.ReadFile(i.containerdPidFile())
 	if err != nil {
@@ -186,15 +189,15 @@ func (i *Isolated) signalContainerd(t testing.TB, s syscall.Signal) {
 	t.Helper()
 	pid := i.containerd()
 	if pid == 0 {
-		t.Fatal("own engine: no containerd")
+		t.Fatal("isolated engine: containerd does not run")
 	}
 	if err := unix.Kill(pid, s); err != nil {
-		t.Fatalf("own containerd: %v", err)
+		t.Fatalf("containerd of the isolated engine: %v", err)
 	}
 }
 
-// forgetPids ends containerd and removes both pid files, which would keep a
-// next engine from starting.
+// forgetPids ends containerd and removes both pid files, which would prevent the
+// next start.
 func (i *Isolated) forgetPids(t testing.TB) {
 	t.Helper()
 	if pid := i.containerd(); pid != 0 {
@@ -205,7 +208,7 @@ func (i *Isolated) forgetPids(t testing.TB) {
 	_ = os.Remove(i.dir + "/pid")
 }
 
-// clean ends everything that the engine started, and nothing else.
+// clean ends all processes that the engine started, and no others.
 func (i *Isolated) clean(t testing.TB) {
 	t.Helper()
 	if i.cmd != nil && !i.ended() {
@@ -222,7 +225,7 @@ func (i *Isolated) clean(t testing.TB) {
 	i.unmount(t)
 	command(t, "ip", "netns", "delete", i.Netns)
 	if err := os.RemoveAll(i.dir); err != nil {
-		t.Errorf("own engine: %v", err)
+		t.Errorf("isolated engine: %v", err)
 	}
 }
 
@@ -231,11 +234,11 @@ func (i *Isolated) killShims(t testing.TB) {
 	for _, pid := range i.leftovers(t) {
 		_ = unix.Kill(pid, unix.SIGKILL)
 	}
-	until(t, 10*time.Second, "what the engine started ends", func() bool { return len(i.leftovers(t)) == 0 })
+	until(t, 10*time.Second, "the processes of the engine end", func() bool { return len(i.leftovers(t)) == 0 })
 }
 
-// leftovers are the processes that are in this engine's network namespace, in
-// a container of its, or carry its directory in their command line.
+// leftovers returns the processes in this engine's containers and those with its
+// directory in their command line.
 func (i *Isolated) leftovers(t testing.TB) (pids []int) {
 	t.Helper()
 	processes, err := os.ReadDir("/proc")
@@ -251,8 +254,8 @@ func (i *Isolated) leftovers(t testing.TB) (pids []int) {
 	return pids
 }
 
-// owns tells whether a process was started by this engine. Processes of
-// containers are known by their root, which lies in the engine's data.
+// owns reports whether this engine started a process. It recognises processes of
+// containers by their root, which is in the engine's data directory.
 func (i *Isolated) owns(pid int) bool {
 	if strings.Contains(commandLine(pid), i.dir+"/") {
 		return true
@@ -283,7 +286,7 @@ func commandLine(pid int) string {
 	return string(text)
 }
 
-// gone tells whether a process has ended, or only waits to be collected.
+// gone reports whether a process has exited. A zombie has.
 func gone(pid int) bool {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

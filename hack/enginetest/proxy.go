@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// Fault is what a Proxy does to a request.
+// Fault handles a request in the place of a Proxy.
 type Fault func(p *Proxy, w http.ResponseWriter, r *http.Request)
 
-// Delay passes a request on after some time.
+// Delay forwards a request after 300 ms.
 func Delay(p *Proxy, w http.ResponseWriter, r *http.Request) {
 	late := time.NewTimer(300 * time.Millisecond)
 	defer late.Stop()
@@ -29,22 +29,22 @@ func Delay(p *Proxy, w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Hang answers nothing until the client leaves or the fault is over.
+// Hang gives no answer until the client disconnects or the fault ends.
 func Hang(_ *Proxy, _ http.ResponseWriter, r *http.Request) {
 	<-r.Context().Done()
 	panic(http.ErrAbortHandler)
 }
 
-// Reset ends the connection without an answer.
+// Reset closes the connection without an answer.
 func Reset(*Proxy, http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 
-// Lose lets the engine do what is asked for, and ends the connection instead of answering.
+// Lose forwards the request, and closes the connection instead of answering.
 func Lose(p *Proxy, _ http.ResponseWriter, r *http.Request) {
 	p.pass.ServeHTTP(httptest.NewRecorder(), r)
 	panic(http.ErrAbortHandler)
 }
 
-// Before calls f and then passes a request on.
+// Before returns a Fault that calls f and then forwards the request.
 func Before(f func()) Fault {
 	return func(p *Proxy, w http.ResponseWriter, r *http.Request) {
 		f()
@@ -52,7 +52,7 @@ func Before(f func()) Fault {
 	}
 }
 
-// Answer answers everything in the same way.
+// Answer returns a Fault that gives every request the same answer.
 func Answer(status int, contentType, text string) Fault {
 	return func(_ *Proxy, w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", contentType)
@@ -61,13 +61,13 @@ func Answer(status int, contentType, text string) Fault {
 	}
 }
 
-// Proxy stands between a berth and its engine, and misbehaves when told to.
+// Proxy is a proxy between berth and its engine that can inject faults.
 type Proxy struct {
 	socket string
 	pass   *httputil.ReverseProxy
 
 	mu       sync.Mutex
-	fault    Fault // nil: everything is passed on
+	fault    Fault // nil: all requests are forwarded
 	hits     func(*http.Request) bool
 	injected int
 	phase    context.Context // ends with each change of the fault
@@ -77,7 +77,7 @@ type Proxy struct {
 // StartProxy starts a proxy to an engine. It ends with the test.
 func StartProxy(t testing.TB, engine *Client) *Proxy {
 	t.Helper()
-	dir, err := os.MkdirTemp("/var/tmp", "bp") // short: paths of sockets are at most 107 bytes
+	dir, err := os.MkdirTemp("/var/tmp", "bp") // short, because the path of a socket has at most 107 bytes
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,11 +110,11 @@ func StartProxy(t testing.TB, engine *Client) *Proxy {
 	return p
 }
 
-// Host is what DOCKER_HOST is to be.
+// Host returns the proxy's address in the form of DOCKER_HOST.
 func (p *Proxy) Host() string { return "unix://" + p.socket }
 
-// Inject lets the proxy do something to each request that a condition holds
-// for. Streams that are open break off.
+// Inject makes the proxy handle each request for which hits returns true with f.
+// It closes open streams.
 func (p *Proxy) Inject(f Fault, hits func(*http.Request) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -123,21 +123,21 @@ func (p *Proxy) Inject(f Fault, hits func(*http.Request) bool) {
 	p.phase, p.next = context.WithCancel(context.Background())
 }
 
-// Clear ends a fault. It returns how many requests it met.
+// Clear ends the fault and returns the number of requests that it handled.
 func (p *Proxy) Clear() (injected int) {
 	injected = p.Injected()
 	p.Inject(nil, nil)
 	return injected
 }
 
-// Injected is how many requests the present fault has met.
+// Injected returns the number of requests that the current fault has handled.
 func (p *Proxy) Injected() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.injected
 }
 
-// ServeHTTP passes a request on, or does what Inject has asked for.
+// ServeHTTP forwards a request, or handles it with the injected fault.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
@@ -160,10 +160,11 @@ func (p *Proxy) of(r *http.Request) (Fault, context.Context) {
 	return p.fault, p.phase
 }
 
-// All is every request.
+// All matches every request.
 func All(*http.Request) bool { return true }
 
-// Act is a request that changes something, and whose path ends with one of some words.
+// Act returns a condition that matches requests other than GET and HEAD whose
+// path ends with, or whose method is, one of ends.
 func Act(ends ...string) func(*http.Request) bool {
 	return func(r *http.Request) bool {
 		if r.Method == http.MethodGet || r.Method == http.MethodHead {

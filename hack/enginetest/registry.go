@@ -10,23 +10,23 @@ import (
 	"time"
 )
 
-// Registry is an image registry of a test's own on a loopback port. Engines on
-// this machine take it without TLS.
+// Registry is an image registry on a loopback port that one test owns. Engines on
+// this machine use it without TLS.
 type Registry struct {
 	Addr           string // host:port, the first part of its images' names
-	User, Password string // empty: it takes everybody
+	User, Password string // empty: no credentials are required
 
-	within []string // the command that enters an engine's network namespace; nil: the test's
+	within []string // command that enters an engine's network namespace; nil: the test's namespace
 }
 
-// StartRegistry starts a registry that takes everybody. It ends with the test.
+// StartRegistry starts a registry without authentication. It ends with the test.
 func StartRegistry(t testing.TB) *Registry {
 	t.Helper()
 	return startRegistry(t, &Registry{Addr: freePort(t)}, "")
 }
 
-// StartRegistryOf starts a registry that an engine of a test's own reaches at a
-// port of its loopback. With a user it takes only that one.
+// StartRegistryOf starts a registry on a loopback port in the network namespace of
+// an isolated engine. An empty user means no authentication.
 func StartRegistryOf(t testing.TB, i *Isolated, port int, user, password string) *Registry {
 	t.Helper()
 	r := &Registry{Addr: fmt.Sprintf("127.0.0.1:%d", port), User: user, Password: password,
@@ -34,14 +34,14 @@ func StartRegistryOf(t testing.TB, i *Isolated, port int, user, password string)
 	return startRegistry(t, r, locked(t, user, password))
 }
 
-// StartLockedRegistry starts a registry that takes only one user.
+// StartLockedRegistry starts a registry that requires one user's credentials.
 func StartLockedRegistry(t testing.TB, user, password string) *Registry {
 	t.Helper()
 	r := &Registry{Addr: freePort(t), User: user, Password: password}
 	return startRegistry(t, r, locked(t, user, password))
 }
 
-// locked returns the configuration of a registry that takes only one user.
+// locked returns the configuration of a registry that requires one user's credentials.
 func locked(t testing.TB, user, password string) string {
 	t.Helper()
 	if user == "" {
@@ -58,8 +58,8 @@ func locked(t testing.TB, user, password string) string {
 	return fmt.Sprintf("auth: {htpasswd: {realm: test, path: %q}}\n", file)
 }
 
-// Push pushes an image of c under a name such as "server:1", and returns its
-// full reference. The image's new name is not left on the engine.
+// Push pushes an image of c under a name such as "server:1", and returns its full
+// reference. The engine does not keep that reference.
 func (r *Registry) Push(t testing.TB, c *Client, image, name string) (ref string) {
 	t.Helper()
 	return c.Push(t, image, r.Addr, name, r.User, r.Password)
@@ -75,13 +75,13 @@ func startRegistry(t testing.TB, r *Registry, auth string) *Registry {
 		t.Fatal(err)
 	}
 	start(t, r.command("docker-registry", "serve", file))
-	until(t, 20*time.Second, "registry answers", func() bool {
+	until(t, 20*time.Second, "the registry answers", func() bool {
 		return r.command("curl", "-s", "--max-time", "5", "http://"+r.Addr+"/v2/").Run() == nil
 	})
 	return r
 }
 
-// command runs a program where the registry is.
+// command returns a command that runs in the registry's network namespace.
 func (r *Registry) command(name string, args ...string) *exec.Cmd {
 	all := append(append([]string{}, r.within...), append([]string{name}, args...)...)
 	return exec.Command(all[0], all[1:]...)
@@ -98,7 +98,7 @@ func freePort(t testing.TB) string {
 	return l.Addr().String()
 }
 
-// start runs a program until the test's end.
+// start starts a program and kills it at the end of the test.
 func start(t testing.TB, cmd *exec.Cmd) {
 	t.Helper()
 	if err := cmd.Start(); err != nil {
@@ -110,7 +110,7 @@ func start(t testing.TB, cmd *exec.Cmd) {
 	})
 }
 
-// until polls a condition of another process, which nothing announces.
+// until polls a condition of another process.
 func until(t testing.TB, limit time.Duration, what string, done func() bool) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -121,7 +121,7 @@ func until(t testing.TB, limit time.Duration, what string, done func() bool) {
 		select {
 		case <-tick.C:
 		case <-late.C:
-			t.Fatalf("waited %s in vain: %s", limit, what)
+			t.Fatalf("timed out after %s waiting until %s", limit, what)
 		}
 	}
 }

@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// Root returns the folder with the engine of a Debian suite: bookworm has
-// Docker 20.10, trixie 26.1, sid 28.5. The first call on a machine makes the
-// folder, which takes two minutes.
+// Root returns the directory with the engine of a Debian suite: bookworm has
+// Docker 20.10, trixie 26.1, sid 28.5. The first call on a machine takes two
+// minutes to create the directory.
 func Root(t testing.TB, suite string) (path string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
@@ -34,19 +34,19 @@ func Root(t testing.TB, suite string) (path string) {
 	return strings.TrimSpace(string(out))
 }
 
-// root is a mount namespace in which the programs and the configuration of a
-// folder lie over the machine's. Everything else is the machine's, so paths
-// mean the same inside and outside. It outlives the dockerd that runs in it,
-// as the host's does: the mounts of containers that run on stay.
+// root is a mount namespace in which /usr and /etc of a directory are mounted over
+// the machine's. All other paths mean the same inside and outside. The namespace
+// outlives its dockerd, as the host's does, so that the mounts of containers that
+// keep running stay.
 type root struct{ holder *exec.Cmd }
 
-// enterRoot makes the namespace and waits until it is complete.
+// enterRoot creates the namespace and waits until it is complete.
 func enterRoot(t testing.TB, path string) *root {
 	t.Helper()
 	const script = `mount --rbind "$0/etc" /etc && mount --rbind "$0/usr" /usr && echo ready && exec cat`
 	holder := exec.Command("unshare", "--mount", "--propagation", "slave", "sh", "-c", script, path)
 	holder.Stderr = os.Stderr
-	if _, err := holder.StdinPipe(); err != nil { // closed by our end, which ends cat
+	if _, err := holder.StdinPipe(); err != nil { // it closes when this process exits, which ends cat
 		t.Fatal(err)
 	}
 	out, err := holder.StdoutPipe()
@@ -72,7 +72,7 @@ func (r *root) nsenter() []string {
 	return []string{"--mount=/proc/" + strconv.Itoa(r.holder.Process.Pid) + "/ns/mnt"}
 }
 
-// leave ends the namespace once no other process is in it.
+// leave ends the holder. The namespace ends with its last process.
 func (r *root) leave() {
 	_ = r.holder.Process.Kill()
 	_ = r.holder.Wait()

@@ -1,5 +1,5 @@
-// Package openapitest checks what a test sees of the interface against the
-// OpenAPI document: Check each response, Routes for the router.
+// Package openapitest compares the interface with the OpenAPI document: Check
+// validates a response, and Routes lists the endpoints for tests of the router.
 //
-// It is for tests, and must not know how the interface is served.
+// Only tests import it. It does not know how the interface is served.
 package openapitest

@@ -19,7 +19,7 @@ import (
 	"berth/api"
 )
 
-// load reads the document, once.
+// load parses and validates the document once.
 var load = sync.OnceValues(func() (*openapi3.T, error) {
 	doc, err := openapi3.NewLoader().LoadFromData(api.Document)
 	if err != nil {
@@ -28,7 +28,7 @@ var load = sync.OnceValues(func() (*openapi3.T, error) {
 	return doc, doc.Validate(context.Background())
 })
 
-// Document is the OpenAPI document, which is valid.
+// Document returns the OpenAPI document, and fails the test if it is invalid.
 func Document(t testing.TB) *openapi3.T {
 	t.Helper()
 	doc, err := load()
@@ -38,7 +38,7 @@ func Document(t testing.TB) *openapi3.T {
 	return doc
 }
 
-// Routes are the endpoints of the document, as "GET /volumes/{volume}".
+// Routes returns the endpoints of the document, such as "GET /volumes/{volume}".
 func Routes(t testing.TB) map[string]bool {
 	t.Helper()
 	all := map[string]bool{}
@@ -50,8 +50,8 @@ func Routes(t testing.TB) map[string]bool {
 	return all
 }
 
-// Check fails t unless the document allows this response to this request. body
-// is the whole body of resp, which may have been read.
+// Check fails t unless the document allows this response to this request. body is
+// the complete body of resp; resp.Body may have been read.
 func Check(t testing.TB, req *http.Request, resp *http.Response, body []byte) {
 	t.Helper()
 	name := req.Method + " " + req.URL.Path
@@ -90,7 +90,8 @@ func check(doc *openapi3.T, req *http.Request, resp *http.Response, body []byte)
 	})
 }
 
-// checkError says whether body is exactly {"error": text}.
+// checkError returns an error unless body is exactly {"error": text} and the
+// response has an X-Error-Code.
 func checkError(resp *http.Response, body []byte) error {
 	var fields map[string]any
 	if err := json.Unmarshal(body, &fields); err != nil {
@@ -98,7 +99,7 @@ func checkError(resp *http.Response, body []byte) error {
 	}
 	text, _ := fields["error"].(string)
 	if len(fields) != 1 || text == "" || resp.Header.Get("X-Error-Code") == "" {
-		return errors.New("an error is {\"error\": text} with an X-Error-Code")
+		return errors.New("an error response must be {\"error\": text} with the header X-Error-Code")
 	}
 	return nil
 }
@@ -109,10 +110,10 @@ func oneOf(resp *http.Response, statuses ...int) error {
 			return nil
 		}
 	}
-	return errors.New("there is no such route")
+	return errors.New("the document has no such route")
 }
 
-// find is the path of the document that a request's path is one of; of several
+// find returns the path of the document that matches a request's path; of several
 // the one with the fewest parameters.
 func find(doc *openapi3.T, path string) (found string, item *openapi3.PathItem) {
 	have := strings.Split(strings.TrimRight(path, "/"), "/")
