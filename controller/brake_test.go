@@ -13,9 +13,9 @@ import (
 	"berth/controller"
 )
 
-// TestAKeyWhoseAttemptsCauseItsSignalsDoesNotSpin: an engine that tells of the
-// object that it made and removed again in a failed call.
-func TestAKeyWhoseAttemptsCauseItsSignalsDoesNotSpin(t *testing.T) {
+// TestSelfSignalingKeyIsDelayed is about an engine that sends events of an object
+// which it created and removed again in a failed call.
+func TestSelfSignalingKeyIsDelayed(t *testing.T) {
 	for name, err := range map[string]error{"failing": errors.New("no"), "terminal": controller.Terminal(errors.New("never"))} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -36,7 +36,7 @@ func TestAKeyWhoseAttemptsCauseItsSignalsDoesNotSpin(t *testing.T) {
 	}
 }
 
-func TestGoingRoundInCirclesIsBraked(t *testing.T) {
+func TestEndlessRequeueIsDelayed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{answer: func(int, string) (controller.Result, error) { return controller.Result{Requeue: true}, nil }}
 		run(t, s, func(watch, _ func(string)) {
@@ -47,9 +47,9 @@ func TestGoingRoundInCirclesIsBraked(t *testing.T) {
 	})
 }
 
-// TestWaitingIsNeitherSuccessNorFailure: a key fails, waits, and fails again
-// each time that what it waits for is there.
-func TestWaitingIsNeitherSuccessNorFailure(t *testing.T) {
+// TestWaitingKeepsBackOff has a key that fails, waits, and fails again each time that
+// the resource it waits for is available.
+func TestWaitingKeepsBackOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var failed []time.Duration
 		began, waited, awaited := time.Now(), false, make(chan string, 1)

@@ -1,11 +1,11 @@
-// Package controller runs reconcilers: it takes the keys of objects that may
-// have changed from sources, queues each once, hands it to a Reconciler, and
-// retries with backoff.
+// Package controller runs reconcilers. A Loop takes the keys of objects that may
+// have changed from its sources, queues each key once, passes it to a Reconciler,
+// and retries failures with backoff.
 //
-// A source is level-triggered: it lists every key first and says "look again"
-// afterwards, so a signal that is missed, repeated or late does no harm. One
-// key is never worked on by two workers at once.
+// A source is level-triggered: it first lists every key and then names each key
+// that may have changed. A lost, repeated or late signal does no harm. Two workers
+// never reconcile the same key at the same time.
 //
-// It must not know what an object is: nothing here names containers, Docker,
-// Badger or HTTP.
+// The package does not know what an object is: nothing here names containers,
+// Docker, Badger or HTTP.
 package controller

@@ -13,8 +13,8 @@ import (
 	"berth/controller"
 )
 
-// feed runs a loop whose only source breaks after each of some durations, and
-// then lasts. It returns the waits between them.
+// feed runs a loop whose only source fails after each of the durations in lives. It
+// returns the delays between two runs of the source.
 func feed(t *testing.T, lives ...time.Duration) (waits []time.Duration) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -41,18 +41,18 @@ func feed(t *testing.T, lives ...time.Duration) (waits []time.Duration) {
 	return waits
 }
 
-// An engine that is away for long is asked every few seconds all the same.
-func TestABrokenSourceIsAskedAgainSoon(t *testing.T) {
+// An engine that is unreachable for long is still asked every few seconds.
+func TestFailedSourceRetriesSoon(t *testing.T) {
 	waits := feed(t, make([]time.Duration, 50)...)
 	require.Less(t, waits[0], 150*time.Millisecond)
 	for _, wait := range waits {
 		require.LessOrEqual(t, wait, 6*time.Second, "5 s and a fifth of it")
 	}
-	require.Greater(t, waits[49], 3*time.Second, "and not all the time")
+	require.Greater(t, waits[49], 3*time.Second, "but not in a tight loop")
 }
 
-// A proxy that cuts each stream after 30 s costs a moment each time.
-func TestASourceThatWorkedIsAskedAgainAtOnce(t *testing.T) {
+// A proxy that cuts each stream after 30 s causes only a short delay each time.
+func TestWorkingSourceRetriesAtOnce(t *testing.T) {
 	lives := make([]time.Duration, 50)
 	for i := range lives {
 		lives[i] = 30 * time.Second

@@ -2,32 +2,32 @@ package controller
 
 import "sync"
 
-// maxStreak is how many urgent keys are taken in a row while others wait.
+// maxStreak limits how many urgent keys are popped in a row while others wait.
 const maxStreak = 8
 
-// lanes is the storage of a work queue (workqueue.Queue). Keys of which a client
-// has asked something are urgent, and pass those that only signals and resyncs
-// have named: a kill does not wait behind them. They are still taken in turn, so
-// that clients cannot keep others waiting for ever.
+// lanes is a priority queue of two levels. It implements workqueue.Queue.
+// Keys with a client request are urgent: they overtake keys that only a signal or
+// a resync named, so that a kill does not wait behind them. After maxStreak urgent
+// keys one ordinary key is popped, so that requests cannot starve the others.
 type lanes struct {
 	mu     sync.Mutex
-	urgent map[string]bool // wanted in the first lane, until they are popped
-	lane   map[string]bool // of the keys that are queued: true is the first
-	first  []string        // both may hold keys that have changed the lane
+	urgent map[string]bool // keys with a client request, until they are taken
+	lane   map[string]bool // the lane of each queued key: true is first, false is rest
+	first  []string        // first and rest may hold stale entries of keys that changed their lane
 	rest   []string
-	streak int
+	streak int // urgent keys popped since the last ordinary one
 }
 
 func newLanes() *lanes { return &lanes{urgent: map[string]bool{}, lane: map[string]bool{}} }
 
-// hurry makes a key urgent until it is taken.
+// hurry marks a key as urgent until it is taken.
 func (l *lanes) hurry(key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.urgent[key] = true
 }
 
-// taken reports whether a key that was popped is urgent, and ends that.
+// taken reports whether a popped key is urgent, and clears the mark.
 func (l *lanes) taken(key string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -36,14 +36,14 @@ func (l *lanes) taken(key string) bool {
 	return was
 }
 
-// Push is of workqueue.Queue: a key that is not queued.
+// Push implements workqueue.Queue. It queues a key that is not queued.
 func (l *lanes) Push(key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.put(key)
 }
 
-// Touch is of workqueue.Queue: a key that is queued is added again.
+// Touch implements workqueue.Queue. It is called when a queued key is added again.
 func (l *lanes) Touch(key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -61,14 +61,14 @@ func (l *lanes) put(key string) {
 	}
 }
 
-// Len is of workqueue.Queue.
+// Len implements workqueue.Queue.
 func (l *lanes) Len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.lane)
 }
 
-// Pop is of workqueue.Queue, and is called only while there is a key.
+// Pop implements workqueue.Queue. It is called only while the queue is not empty.
 func (l *lanes) Pop() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -86,7 +86,7 @@ func (l *lanes) Pop() string {
 	return key
 }
 
-// valid drops what a list begins with and is not in its lane any more.
+// valid drops leading entries of list whose keys have left the lane.
 func (l *lanes) valid(list []string, first bool) []string {
 	for len(list) > 0 {
 		lane, queued := l.lane[list[0]]

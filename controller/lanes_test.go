@@ -13,7 +13,7 @@ import (
 	"berth/controller"
 )
 
-// slow takes a second a key, in two steps, and remembers the order.
+// slow is a Reconciler that takes a second for each step and records the order.
 type slow struct {
 	order []string
 	steps map[string]int
@@ -28,7 +28,7 @@ func (s *slow) Reconcile(_ context.Context, key string) (controller.Result, erro
 	return controller.Result{}, nil
 }
 
-// names is a source that names n keys at once.
+// names returns a source that names n keys at once.
 func names(n int) controller.Source {
 	return func(ctx context.Context, notify func(string)) error {
 		for i := range n {
@@ -39,16 +39,16 @@ func names(n int) controller.Source {
 	}
 }
 
-func runLoop(t *testing.T, r controller.Reconciler, watch, wish controller.Source) {
+func runLoop(t *testing.T, r controller.Reconciler, watch, request controller.Source) {
 	ctx, cancel := context.WithCancel(t.Context())
-	l := &controller.Loop{Name: "x", Reconciler: r, Watch: []controller.Source{watch}, DesiredState: []controller.Source{wish},
+	l := &controller.Loop{Name: "x", Reconciler: r, Watch: []controller.Source{watch}, DesiredState: []controller.Source{request},
 		Workers: 1, BackOff: controller.BackOff(time.Second, time.Minute), Log: slog.New(slog.DiscardHandler)}
 	done := make(chan struct{})
 	go func() { defer close(done); l.Run(ctx) }()
 	t.Cleanup(func() { cancel(); <-done })
 }
 
-func TestAKillDoesNotWaitBehindAResync(t *testing.T) {
+func TestKillOvertakesResync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &slow{steps: map[string]int{"kill": 3, "r-900": 1}}
 		runLoop(t, r, names(1000), func(ctx context.Context, notify func(string)) error {
@@ -60,11 +60,11 @@ func TestAKillDoesNotWaitBehindAResync(t *testing.T) {
 		})
 		time.Sleep(7 * time.Second)
 		synctest.Wait()
-		require.Equal(t, []string{"r-0", "r-1", "kill", "r-900", "kill", "kill"}, r.order[:6], "each of its steps passes")
+		require.Equal(t, []string{"r-0", "r-1", "kill", "r-900", "kill", "kill"}, r.order[:6], "each of its steps overtakes the resync")
 	})
 }
 
-func TestWishesKeepNothingWaitingForEver(t *testing.T) {
+func TestRequestsDoNotStarveResync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &slow{steps: map[string]int{}}
 		runLoop(t, r, names(5), func(ctx context.Context, notify func(string)) error {
@@ -87,7 +87,7 @@ func TestWishesKeepNothingWaitingForEver(t *testing.T) {
 	})
 }
 
-func TestAResyncIsSpreadOverItsPeriod(t *testing.T) {
+func TestResyncIsSpreadOverPeriod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		began := time.Now()

@@ -7,26 +7,27 @@ import (
 	"github.com/cenkalti/backoff/v4"
 )
 
-// limiter is a work queue's rate limiter: one backoff schedule per failing key.
+// limiter is the rate limiter of a work queue: it holds one backoff schedule per
+// failing key.
 type limiter struct {
-	fresh func() backoff.BackOff // never returns backoff.Stop: see BackOff
+	newBackOff func() backoff.BackOff // its schedules never return backoff.Stop; see BackOff
 
 	mu      sync.Mutex
 	failing map[string]schedule
-	rounds  map[string]int // steps in a row, of keys that took one after the other
+	rounds  map[string]int // consecutive steps of each key
 }
 
-func newLimiter(fresh func() backoff.BackOff) *limiter {
-	return &limiter{fresh: fresh, failing: map[string]schedule{}, rounds: map[string]int{}}
+func newLimiter(newBackOff func() backoff.BackOff) *limiter {
+	return &limiter{newBackOff: newBackOff, failing: map[string]schedule{}, rounds: map[string]int{}}
 }
 
-// requeue counts one more step in a row, and says whether there are too many. A
-// step that succeeds ends the failures before it.
+// requeue counts one more consecutive step of key and reports whether they exceed
+// maxSteps. If they do not, it resets the failures of key: the step succeeded.
 func (l *limiter) requeue(key string) (tooOften bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.rounds[key]++
-	if l.rounds[key] > mostAgain {
+	if l.rounds[key] > maxSteps {
 		return true
 	}
 	delete(l.failing, key)
@@ -38,20 +39,20 @@ type schedule struct {
 	failures int
 }
 
-// When is how long to wait after one more failure of key.
+// When counts one more failure of key and returns how long to wait.
 func (l *limiter) When(key string) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s, ok := l.failing[key]
 	if !ok {
-		s.BackOff = l.fresh()
+		s.BackOff = l.newBackOff()
 	}
 	s.failures++
 	l.failing[key] = s
 	return s.NextBackOff()
 }
 
-// Forget starts key's schedule anew.
+// Forget resets the failures and the steps of key.
 func (l *limiter) Forget(key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -59,15 +60,15 @@ func (l *limiter) Forget(key string) {
 	delete(l.rounds, key)
 }
 
-// NumRequeues counts the failures of key since it was last forgotten.
+// NumRequeues returns the number of failures of key since the last reset.
 func (l *limiter) NumRequeues(key string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.failing[key].failures
 }
 
-// BackOff makes schedules that double from initial to longest, with jitter,
-// and never end.
+// BackOff returns a constructor of backoff schedules that double from initial to
+// longest, with jitter, and never end.
 func BackOff(initial, longest time.Duration) func() backoff.BackOff {
 	return func() backoff.BackOff {
 		return backoff.NewExponentialBackOff(

@@ -17,17 +17,17 @@ import (
 type Loop struct {
 	Name         string
 	Reconciler   Reconciler
-	Watch        []Source // what the outside world did: the key is looked at again
-	DesiredState []Source // what a client asked: the key is reconciled before those of Watch, its failures forgotten
-	Awaited      []Source // what a key waited for is there: it is reconciled now, its failures kept
+	Watch        []Source // something outside may have changed: the key is queued
+	DesiredState []Source // a client made a request: the key overtakes those of Watch, and its failures are reset
+	Awaited      []Source // the resource that a key waits for is available: the key is queued, its failures are kept
 	Workers      int
-	BackOff      func() backoff.BackOff // a fresh schedule that never ends; see BackOff
-	Drain        time.Duration          // how long a step under way may go on after the end; 0 is 5 s
+	BackOff      func() backoff.BackOff // returns a new schedule that never ends; see the function BackOff
+	Drain        time.Duration          // how long a running step may continue after the context of Run ends; 0 means 5 s
 	Log          *slog.Logger
 	Metrics      *Metrics // nil records nothing
 
-	// Failed, if not nil, records a reconcile that failed. It is tried again at
-	// retryAt at the latest; zero: at the next signal.
+	// Failed, if not nil, is called after each reconcile that failed. The next
+	// retry is at retryAt at the latest, or at the next signal if retryAt is zero.
 	Failed func(key string, err error, retryAt time.Time)
 
 	limiter *limiter
@@ -36,33 +36,33 @@ type Loop struct {
 
 type queue = workqueue.TypedRateLimitingInterface[string]
 
-// How long a broken source waits before it runs again: doubling from sourceFirst
-// to sourceMost, and from sourceFirst again after it has worked for sourceMost.
-// Nothing is seen meanwhile, and asking costs little, so it is never long.
+// A failed source runs again after a delay that doubles from minSourceDelay to
+// maxSourceDelay. A source that worked for maxSourceDelay starts at minSourceDelay
+// again. No change is observed during the delay and a retry is cheap, so it is short.
 const (
-	sourceFirst = 100 * time.Millisecond
-	sourceMost  = 5 * time.Second
+	minSourceDelay = 100 * time.Millisecond
+	maxSourceDelay = 5 * time.Second
 )
 
-// What bounds a key that would otherwise keep a worker busy for nothing.
+// These limits keep a key from occupying a worker without progress.
 const (
-	dampFirst = 50 * time.Millisecond // a failing key waits so long after a signal, doubling with its failures
-	dampMost  = 5 * time.Second
-	mostAgain = 30 // steps in a row without a rest, then the key counts as failing
+	minSignalDelay = 50 * time.Millisecond // after a signal for a failing key; doubles with its failures
+	maxSignalDelay = 5 * time.Second
+	maxSteps       = 30 // consecutive steps; then the key counts as failing
 )
 
-// signal lets a key be looked at again. One that fails waits a little: its own
-// attempts may be what causes the signals.
+// signal queues a key. A failing key is delayed, because its own attempts may
+// cause the signals.
 func signal(q queue, key string) {
 	if n := q.NumRequeues(key); n > 0 {
-		q.AddAfter(key, min(dampFirst<<min(n, 10), dampMost))
+		q.AddAfter(key, min(minSignalDelay<<min(n, 10), maxSignalDelay))
 		return
 	}
 	q.Add(key)
 }
 
-// Run works until ctx ends. Then it takes no new key, lets the steps under way
-// finish, and cancels those that do not finish within Drain.
+// Run reconciles keys until ctx ends. Then it takes no new key, waits for the
+// running steps, and cancels those that do not finish within Drain.
 func (l *Loop) Run(ctx context.Context) {
 	q := l.queue()
 	l.Metrics.begin(l.Name)
@@ -92,8 +92,8 @@ func (l *Loop) Run(ctx context.Context) {
 	wg.Wait()
 }
 
-// queue makes the work queue. The delaying queue is made with the one that it
-// stands on, which alone takes a storage.
+// queue returns the work queue. Only the innermost queue accepts a custom storage,
+// so all three layers are built here.
 func (l *Loop) queue() queue {
 	l.limiter, l.lanes = newLimiter(l.BackOff), newLanes()
 	metrics := l.Metrics.queues()
@@ -110,20 +110,20 @@ func (l *Loop) drain() time.Duration {
 	return 5 * time.Second
 }
 
-// feed runs one source, and runs it again with backoff when it breaks.
+// feed runs one source until ctx ends, and restarts it with backoff when it fails.
 func (l *Loop) feed(ctx context.Context, s Source, notify func(string)) {
-	b := BackOff(sourceFirst, sourceMost)()
+	b := BackOff(minSourceDelay, maxSourceDelay)()
 	for ctx.Err() == nil {
 		began := time.Now()
 		err := s(ctx, notify)
 		if ctx.Err() != nil {
 			return
 		}
-		if time.Since(began) > sourceMost {
+		if time.Since(began) > maxSourceDelay {
 			b.Reset()
 		}
 		wait := b.NextBackOff()
-		l.Log.Warn("source broke", "controller", l.Name, "err", err, "retry_in", wait)
+		l.Log.Warn("event source failed, retrying", "controller", l.Name, "err", err, "retry_in", wait)
 		select {
 		case <-ctx.Done():
 		case <-time.After(wait):
@@ -131,9 +131,8 @@ func (l *Loop) feed(ctx context.Context, s Source, notify func(string)) {
 	}
 }
 
-// next is the main loop's body: one key, one call, one verdict. It is false
-// once the queue is shut down. What is still queued at the end of ctx is left:
-// the next process lists every key first.
+// next reconciles one key. It returns false once the queue is shut down. Keys that
+// are still queued when ctx ends are dropped: the next process lists every key first.
 func (l *Loop) next(ctx, work context.Context, q queue) bool {
 	key, shutdown := q.Get()
 	if shutdown {
@@ -146,18 +145,18 @@ func (l *Loop) next(ctx, work context.Context, q queue) bool {
 	began, urgent := time.Now(), l.lanes.taken(key)
 	res, err := l.reconcile(work, key)
 	if urgent && (err != nil || res.Requeue) {
-		l.lanes.hurry(key) // what was asked for is not done yet
+		l.lanes.hurry(key) // the request is not complete yet
 	}
 	l.Metrics.observe(l.Name, l.requeue(q, key, res, err), time.Since(began))
 	return true
 }
 
-// requeue is the retry policy. It returns the verdict's name.
+// requeue is the retry policy. It returns the value of the metrics label result.
 func (l *Loop) requeue(q queue, key string, res Result, err error) string {
 	var terminal terminalError
 	switch {
 	case errors.As(err, &terminal):
-		l.limiter.When(key) // counts as failing, and is not scheduled
+		l.limiter.When(key) // counts the failure; no retry is scheduled
 		l.failed(key, err, time.Time{})
 		return resultTerminal
 	case err != nil:
@@ -167,7 +166,7 @@ func (l *Loop) requeue(q queue, key string, res Result, err error) string {
 		return resultError
 	case res.Requeue && l.limiter.requeue(key):
 		q.AddRateLimited(key)
-		l.Log.Warn("reconcile goes round in circles", "controller", l.Name, "key", key)
+		l.Log.Warn("reconcile makes no progress: too many consecutive steps, retrying with backoff", "controller", l.Name, "key", key, "steps", maxSteps)
 		return resultError
 	case res.Requeue:
 		q.Add(key)
@@ -186,7 +185,7 @@ func (l *Loop) requeue(q queue, key string, res Result, err error) string {
 	return resultSettled
 }
 
-// failed records a failure. Of failures in a row it logs the 1st, 2nd, 4th, 8th
+// failed reports a failure. Of consecutive failures it logs the 1st, 2nd, 4th, 8th
 // and so on.
 func (l *Loop) failed(key string, err error, retryAt time.Time) {
 	if n := l.limiter.NumRequeues(key); n&(n-1) == 0 {
@@ -197,7 +196,8 @@ func (l *Loop) failed(key string, err error, retryAt time.Time) {
 	}
 }
 
-// reconcile turns a panic into an error, so that one bad object cannot stop the daemon.
+// reconcile calls the Reconciler. It turns a panic into an error, so that one bad
+// object cannot stop the daemon.
 func (l *Loop) reconcile(ctx context.Context, key string) (res Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {

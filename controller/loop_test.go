@@ -18,7 +18,7 @@ import (
 	"berth/controller"
 )
 
-// script is a Reconciler that answers with what a test says, and notes when it was asked.
+// script is a Reconciler that returns the answers of a test and records when it was called.
 type script struct {
 	mu     sync.Mutex
 	began  time.Time
@@ -34,22 +34,22 @@ func (s *script) Reconcile(_ context.Context, key string) (controller.Result, er
 	return s.answer(n, key)
 }
 
-// run lets a loop work for a while inside a synctest bubble.
-func run(t *testing.T, s *script, during func(watch, wish func(string))) {
+// run runs a loop inside a synctest bubble until during returns.
+func run(t *testing.T, s *script, during func(watch, request func(string))) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	watch, wish := make(chan string), make(chan string)
+	watch, request := make(chan string), make(chan string)
 	s.began = time.Now()
 	l := &controller.Loop{
 		Name: "test", Reconciler: s, Workers: 2,
 		Watch:        []controller.Source{from(watch)},
-		DesiredState: []controller.Source{from(wish)},
+		DesiredState: []controller.Source{from(request)},
 		BackOff:      controller.BackOff(time.Second, time.Minute),
 		Log:          slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
 	done := make(chan struct{})
 	go func() { defer close(done); l.Run(ctx) }()
-	during(func(k string) { watch <- k }, func(k string) { wish <- k })
+	during(func(k string) { watch <- k }, func(k string) { request <- k })
 	cancel()
 	<-done
 }
@@ -73,7 +73,7 @@ func (s *script) count() int {
 	return len(s.at)
 }
 
-func TestFailureIsRetriedWithGrowingWaitsUntilItSettles(t *testing.T) {
+func TestFailureIsRetriedWithBackOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{answer: func(n int, _ string) (controller.Result, error) {
 			if n < 5 {
@@ -90,21 +90,21 @@ func TestFailureIsRetriedWithGrowingWaitsUntilItSettles(t *testing.T) {
 	})
 }
 
-func TestWishForgetsFailuresAndWatchDoesNot(t *testing.T) {
+func TestRequestResetsBackOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{answer: func(int, string) (controller.Result, error) { return controller.Result{}, errors.New("no") }}
-		run(t, s, func(watch, wish func(string)) {
+		run(t, s, func(watch, request func(string)) {
 			watch("a")
-			time.Sleep(10 * time.Minute) // the wait is a minute by now
+			time.Sleep(10 * time.Minute) // the delay is a minute by now
 			n := s.count()
-			wish("a")
+			request("a")
 			time.Sleep(10 * time.Second) // at once, then after about 1, 2, 4 s
 			require.GreaterOrEqual(t, s.count()-n, 3)
 
 			time.Sleep(10 * time.Minute)
 			n = s.count()
 			watch("a")
-			time.Sleep(10 * time.Second) // at once, and the long wait goes on
+			time.Sleep(10 * time.Second) // at once, then the long delay continues
 			require.LessOrEqual(t, s.count()-n, 2)
 			require.GreaterOrEqual(t, s.count()-n, 1)
 		})
@@ -127,7 +127,7 @@ func TestTerminalErrorWaitsForTheNextSignal(t *testing.T) {
 	})
 }
 
-func TestAgainAndAfter(t *testing.T) {
+func TestRequeueAndRequeueAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{answer: func(n int, _ string) (controller.Result, error) {
 			return []controller.Result{{Requeue: true}, {RequeueAfter: time.Minute}, {}}[n-1], nil
@@ -137,7 +137,7 @@ func TestAgainAndAfter(t *testing.T) {
 	})
 }
 
-func TestPanicHarmsNoOtherKey(t *testing.T) {
+func TestPanicDoesNotStopLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		good := 0
 		s := &script{answer: func(_ int, key string) (controller.Result, error) {
@@ -157,8 +157,8 @@ func TestPanicHarmsNoOtherKey(t *testing.T) {
 	})
 }
 
-// TestOneKeyIsNeverWorkedOnTwiceAtOnce signals a key while it is worked on.
-func TestOneKeyIsNeverWorkedOnTwiceAtOnce(t *testing.T) {
+// TestKeyIsReconciledByOneWorker signals a key while it is reconciled.
+func TestKeyIsReconciledByOneWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		busy, most := 0, 0
@@ -181,11 +181,11 @@ func TestOneKeyIsNeverWorkedOnTwiceAtOnce(t *testing.T) {
 			time.Sleep(10 * time.Second)
 		})
 		require.Equal(t, 1, most)
-		require.LessOrEqual(t, len(s.at), 4, "signals while it is worked on are one signal")
+		require.LessOrEqual(t, len(s.at), 4, "signals during a reconcile count as one")
 	})
 }
 
-func TestShutdownFinishesTheStepUnderWayAndCancelsALateOne(t *testing.T) {
+func TestShutdownDrainsRunningSteps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, tc := range []struct{ needs, waits time.Duration }{{3 * time.Second, 3 * time.Second}, {time.Hour, 5 * time.Second}} {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -223,7 +223,7 @@ func (f reconcileFunc) Reconcile(ctx context.Context, key string) (controller.Re
 	return f(ctx, key)
 }
 
-func TestSourceThatBreaksIsRunAgain(t *testing.T) {
+func TestFailedSourceRunsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()

@@ -7,7 +7,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// The verdicts of a reconcile, the values of the label result.
+// The outcomes of a reconcile: the values of the label result.
 const (
 	resultSettled  = "settled"
 	resultAgain    = "again"
@@ -26,7 +26,7 @@ type Metrics struct {
 	queue    *queueMetrics
 }
 
-// Kinds says which values Repaired will be given, so that they show at 0.
+// Kinds declares the kinds that Repaired counts, so that their series start at 0.
 func (m *Metrics) Kinds(kinds ...string) {
 	if m == nil {
 		return
@@ -36,14 +36,14 @@ func (m *Metrics) Kinds(kinds ...string) {
 	}
 }
 
-// Repaired counts one change that was made behind berth's back and put right.
+// Repaired counts one repaired drift: a change that was not made by berth.
 func (m *Metrics) Repaired(kind string) {
 	if m != nil {
 		m.repaired.WithLabelValues(kind).Inc()
 	}
 }
 
-// Steps sets the names that StepFailed will be given, so that they show at 0.
+// Steps declares the names that StepFailed counts, so that their series start at 0.
 func (m *Metrics) Steps(names ...string) {
 	if m == nil {
 		return
@@ -70,16 +70,16 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		}, []string{"controller", "result"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "berth_reconcile_duration_seconds",
-			Help:    "Time that one reconcile took, by controller.",
+			Help:    "Duration of one reconcile in seconds, by controller.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 4, 9),
 		}, []string{"controller"}),
 		repaired: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "berth_drift_repaired_total",
-			Help: "Changes made behind berth's back that were put right, by kind.",
+			Help: "Repairs of changes that were not made by berth (drift), by kind.",
 		}, []string{"kind"}),
 		steps: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "berth_step_failures_total",
-			Help: "Steps of containers that failed, by step.",
+			Help: "Failed steps of containers, by step.",
 		}, []string{"step"}),
 		queue: newQueueMetrics(reg),
 	}
@@ -87,8 +87,8 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	return m
 }
 
-// begin shows every series of a controller at 0, so that rates exist before
-// the first event.
+// begin creates every series of a controller at 0, so that rates exist before the
+// first reconcile.
 func (m *Metrics) begin(name string) {
 	if m == nil {
 		return

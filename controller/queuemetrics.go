@@ -5,8 +5,8 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// queueMetrics is a workqueue.MetricsProvider with the names and meanings that
-// client-go's own Prometheus adapter has
+// queueMetrics is a workqueue.MetricsProvider with the metric names and meanings of
+// client-go's own Prometheus adapter
 // (k8s.io/component-base/metrics/prometheus/workqueue).
 type queueMetrics struct {
 	depth, unfinished, longest *prometheus.GaugeVec
@@ -28,12 +28,12 @@ func newQueueMetrics(reg prometheus.Registerer) *queueMetrics {
 	}
 	m := &queueMetrics{
 		depth:      gauge("depth", "Keys that wait for a worker."),
-		unfinished: gauge("unfinished_work_seconds", "Seconds of work under way that work_duration has not counted yet."),
-		longest:    gauge("longest_running_processor_seconds", "Seconds that the longest reconcile under way has taken."),
+		unfinished: gauge("unfinished_work_seconds", "Seconds of running reconciles that work_duration has not counted yet."),
+		longest:    gauge("longest_running_processor_seconds", "Seconds that the longest running reconcile has taken."),
 		adds:       counter("adds_total", "Keys added to the queue."),
-		retries:    counter("retries_total", "Keys added again after a failure."),
+		retries:    counter("retries_total", "Keys queued again after a failure."),
 		latency:    histogram("queue_duration_seconds", "Seconds that a key waited for a worker."),
-		work:       histogram("work_duration_seconds", "Seconds that a key was worked on."),
+		work:       histogram("work_duration_seconds", "Seconds that the reconcile of a key took."),
 	}
 	reg.MustRegister(m.depth, m.unfinished, m.longest, m.adds, m.retries, m.latency, m.work)
 	return m

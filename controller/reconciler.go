@@ -7,38 +7,38 @@ import (
 
 // Reconciler drives one object toward its spec, a step at a time.
 //
-// It is told only which object to look at, never what happened to it. It must
-// not wait: what takes long is begun, noted and looked at again.
+// Reconcile receives the key of an object, never what happened to it. It must not
+// wait: it begins a long operation, records that, and observes the object again later.
 type Reconciler interface {
 	Reconcile(ctx context.Context, key string) (Result, error)
 }
 
-// Result says when to look again. The zero Result means that the object is
-// settled until a source names it.
+// Result determines when the key is reconciled again. The zero Result means that the
+// object needs nothing more until a source names it.
 type Result struct {
-	Requeue      bool          // there is a next step: look again at once
-	RequeueAfter time.Duration // else look again after this time, if above 0
+	Requeue      bool          // there is a next step: reconcile again at once
+	RequeueAfter time.Duration // otherwise reconcile again after this time, if it is above 0
 
-	// Waiting reports that the key waits for something that others hold, such as
-	// a permit: that is neither a success nor a failure, and the backoff of
-	// earlier failures stays. A source of Loop.Awaited names the key, or After is set.
+	// Waiting means that the key waits for a resource that other keys hold, such as
+	// a permit. That is neither a success nor a failure: the backoff of earlier
+	// failures stays. A source of Loop.Awaited names the key, or RequeueAfter is set.
 	Waiting bool
 }
 
-// Source tells which keys may have changed, until ctx ends. It lists all keys
-// first, each time it is run. An error makes the Loop run it again.
+// Source calls notify with each key that may have changed, until ctx ends. Each time
+// it runs, it lists all keys first. After an error the Loop runs it again.
 type Source func(ctx context.Context, notify func(key string)) error
 
-// Terminal marks an error that a retry cannot help. The key waits for the next
-// signal, the resync at the latest.
+// Terminal marks an error that a retry cannot fix. The key waits for the next
+// signal, at the latest for the resync.
 func Terminal(err error) error { return terminalError{err} }
 
 type terminalError struct{ error }
 
 func (e terminalError) Unwrap() error { return e.error }
 
-// Once is a source that names one key at the start. From then on each Result
-// says when to look again.
+// Once returns a source that names one key at the start. After that each Result
+// determines when the key is reconciled again.
 func Once(key string) Source {
 	return func(ctx context.Context, notify func(string)) error {
 		notify(key)
@@ -47,7 +47,7 @@ func Once(key string) Source {
 	}
 }
 
-// List is a source that names all keys of list once, at the start.
+// List returns a source that names all keys of list once, at the start.
 func List(list func() ([]string, error)) Source {
 	return func(ctx context.Context, notify func(string)) error {
 		keys, err := list()
@@ -62,9 +62,9 @@ func List(list func() ([]string, error)) Source {
 	}
 }
 
-// Every is a source that names all keys of list again and again: the resync
-// that makes up for every signal that was lost. They are spread over the period,
-// so that a host with many keys is never busy with all of them at once.
+// Every returns a source that names all keys of list in each period: the resync that
+// makes up for lost signals. It spreads the keys over the period, so that a host with
+// many keys never reconciles all of them at once.
 func Every(period time.Duration, list func() ([]string, error)) Source {
 	return func(ctx context.Context, notify func(string)) error {
 		tick := time.NewTimer(0)

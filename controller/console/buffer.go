@@ -8,43 +8,44 @@ import (
 	v1 "berth/api/v1"
 )
 
-// buffer stands between the goroutine that reads a stream and the one that
-// writes its lines, so that lines which come close together are written
-// together. A reader that is too fast waits: the engine keeps the rest.
+// buffer passes lines from the goroutine that reads a stream to the goroutine that
+// writes them, so that lines which arrive together are written together. If the reader
+// is too fast, it waits, and the engine keeps the rest.
 type buffer struct {
-	mu     sync.Mutex
-	fill   store // what is put
-	spare  store // what was taken before; its memory is used again
-	closed bool
-	whole  bool // all that was put is written
+	mu      sync.Mutex
+	fill    lineBatch // lines to write
+	spare   lineBatch // the batch taken last, whose memory is reused
+	closed  bool
+	written bool // all lines that were put are written
 
-	filled  chan struct{} // there is something, or it is closed
-	emptied chan struct{}
+	filled  chan struct{} // signalled when there are lines, or after close
+	emptied chan struct{} // signalled after each take
 }
 
-// store is lines whose bytes are in one piece of memory.
-type store struct {
+// lineBatch holds lines with all their bytes in one slice.
+type lineBatch struct {
 	bytes []byte
-	refs  []ref
+	refs  []lineRef
 }
 
-type ref struct {
-	at      time.Time
-	end     int // in bytes
+// lineRef is one line of a lineBatch. It starts at the end of the line before it.
+type lineRef struct {
+	time    time.Time
+	end     int // offset in bytes
 	partial bool
 }
 
 const (
-	bufferBytes = 256 << 10 // put waits above it
+	bufferBytes = 256 << 10 // limits of a buffer: put waits while one is reached
 	bufferLines = 4 << 10
-	keepBytes   = 32 << 10 // of memory that is kept for later
+	keepBytes   = 32 << 10 // larger batches are not reused
 )
 
 func newBuffer() *buffer {
-	return &buffer{whole: true, filled: make(chan struct{}, 1), emptied: make(chan struct{}, 1)}
+	return &buffer{written: true, filled: make(chan struct{}, 1), emptied: make(chan struct{}, 1)}
 }
 
-// put copies a line in. It waits while too much is in.
+// put copies a line into the buffer. It waits while the buffer is full.
 func (b *buffer) put(ctx context.Context, l v1.Line) error {
 	for !b.tryPut(l) {
 		select {
@@ -63,16 +64,16 @@ func (b *buffer) tryPut(l v1.Line) bool {
 	if len(b.fill.bytes) >= bufferBytes || len(b.fill.refs) >= bufferLines {
 		return false
 	}
-	b.whole = false
+	b.written = false
 	b.fill.bytes = append(b.fill.bytes, l.Data...)
-	b.fill.refs = append(b.fill.refs, ref{l.Time, len(b.fill.bytes), l.Partial})
+	b.fill.refs = append(b.fill.refs, lineRef{l.Time, len(b.fill.bytes), l.Partial})
 	return true
 }
 
-// flush waits until all that was put is written, which the writer shows when it
-// finds nothing more to take. Nothing may be put meanwhile.
+// flush waits until all lines are written. The writer shows that by a take that returns
+// nothing. No line may be put during a flush.
 func (b *buffer) flush(ctx context.Context) error {
-	for !b.written() {
+	for !b.isWritten() {
 		select {
 		case <-b.emptied:
 		case <-ctx.Done():
@@ -82,13 +83,13 @@ func (b *buffer) flush(ctx context.Context) error {
 	return nil
 }
 
-func (b *buffer) written() bool {
+func (b *buffer) isWritten() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.whole
+	return b.written
 }
 
-// close says that nothing more is put.
+// close marks the end of the lines: none is put after it.
 func (b *buffer) close() {
 	b.mu.Lock()
 	b.closed = true
@@ -96,26 +97,27 @@ func (b *buffer) close() {
 	signal(b.filled)
 }
 
-// take returns all that is in, appended to lines, and whether more may come
-// after it. The bytes are valid until the next take.
+// take removes all lines and appends them to lines. It reports whether more lines may
+// follow. The bytes of the lines are valid until the next take.
 func (b *buffer) take(lines []v1.Line) (_ []v1.Line, more bool) {
 	b.mu.Lock()
 	taken, more := b.fill, !b.closed
-	b.whole = len(taken.refs) == 0
-	b.fill, b.spare = b.spare.cleared(), taken
+	b.written = len(taken.refs) == 0
+	b.fill, b.spare = b.spare.reset(), taken
 	b.mu.Unlock()
 	signal(b.emptied)
 	from := 0
 	for _, r := range taken.refs {
-		lines = append(lines, v1.Line{Time: r.at, Data: taken.bytes[from:r.end:r.end], Partial: r.partial})
+		lines = append(lines, v1.Line{Time: r.time, Data: taken.bytes[from:r.end:r.end], Partial: r.partial})
 		from = r.end
 	}
 	return lines, more
 }
 
-func (s store) cleared() store {
-	if cap(s.bytes) > keepBytes || cap(s.refs) > keepBytes/32 {
-		return store{}
+// reset returns an empty batch. It reuses the memory unless that is large.
+func (b lineBatch) reset() lineBatch {
+	if cap(b.bytes) > keepBytes || cap(b.refs) > keepBytes/32 {
+		return lineBatch{}
 	}
-	return store{s.bytes[:0], s.refs[:0]}
+	return lineBatch{b.bytes[:0], b.refs[:0]}
 }

@@ -12,7 +12,7 @@ import (
 	"berth/runtime"
 )
 
-// printAt prints at a time of a clock that is set.
+// printAt prints lines with the time of another clock.
 func (e *engine) printAt(id string, at time.Time, data ...string) {
 	e.change(id, func(c *container) {
 		for i, d := range data {
@@ -21,9 +21,9 @@ func (e *engine) printAt(id string, at time.Time, data ...string) {
 	})
 }
 
-// What is printed after the clock was set back by an hour is there once, also
-// what is printed while the engine's stream is away.
-func TestTheClockIsSetBackInARun(t *testing.T) {
+// Output after the clock was set back by an hour is stored once, also output that is
+// printed while the engine is unreachable.
+func TestClockSetBackInRun(t *testing.T) {
 	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
 		e.printAt("c1", time.Now().Add(time.Hour), "a", "b")
 		m.Follow(target("c1"))
@@ -37,7 +37,7 @@ func TestTheClockIsSetBackInARun(t *testing.T) {
 	})
 }
 
-func TestTheClockIsSetBackBetweenContainers(t *testing.T) {
+func TestClockSetBackBetweenContainers(t *testing.T) {
 	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
 		old := target("c1")
 		e.printAt("c1", time.Now().Add(time.Hour), "a", "b")
@@ -51,13 +51,13 @@ func TestTheClockIsSetBackBetweenContainers(t *testing.T) {
 		synctest.Wait()
 		away(t, e, m, "c2", func() { e.printAt("c2", time.Now(), "e") })
 		require.Equal(t, []string{"a", "b", "c", "d", "e"}, texts(t, h, "mc"))
-		time.Sleep(2 * time.Hour) // the clock is where it was, and nothing was printed
+		time.Sleep(2 * time.Hour) // the clock has caught up, and nothing was printed
 		away(t, e, m, "c2", func() { e.printAt("c2", time.Now(), "f") })
 		require.Equal(t, []string{"a", "b", "c", "d", "e", "f"}, texts(t, h, "mc"))
 	})
 }
 
-// away has the engine be away for some seconds.
+// away makes the engine unreachable for some seconds.
 func away(t *testing.T, e *engine, m *console.Manager, id string, meanwhile func()) {
 	t.Helper()
 	down := func(err error) {
@@ -75,22 +75,22 @@ func away(t *testing.T, e *engine, m *console.Manager, id string, meanwhile func
 	synctest.Wait()
 }
 
-// TestTheClockIsSetBackDuringAStart: the start pattern is found all the same,
-// and not in what an earlier run printed.
-func TestTheClockIsSetBackDuringAStart(t *testing.T) {
-	for name, c := range map[string]struct{ noted, started, printed time.Duration }{ // from now
+// TestClockSetBackDuringStart requires that the start pattern is found, and not in the
+// output of an earlier run.
+func TestClockSetBackDuringStart(t *testing.T) {
+	for name, c := range map[string]struct{ recorded, started, printed time.Duration }{ // from now
 		"before the engine starts it": {time.Hour, 0, time.Second},
 		"before it prints":            {time.Hour, time.Hour + time.Second, 0},
-		"amid what it prints":         {-2 * time.Second, -time.Second, -time.Hour},
+		"while it prints":             {-2 * time.Second, -time.Second, -time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
 				now := time.Now()
 				tgt := target("c1")
-				tgt.Pattern, tgt.From, tgt.StartedAt = "^Done", now.Add(c.noted), now.Add(c.started)
+				tgt.Pattern, tgt.From, tgt.StartedAt = "^Done", now.Add(c.recorded), now.Add(c.started)
 				e.change("c1", func(*container) {})
-				if c.noted < 0 {
-					e.printAt("c1", now.Add(c.noted), "loading")
+				if c.recorded < 0 {
+					e.printAt("c1", now.Add(c.recorded), "loading")
 				}
 				m.Follow(tgt)
 				synctest.Wait()

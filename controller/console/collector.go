@@ -9,8 +9,8 @@ import (
 	"berth/runtime"
 )
 
-// Collector gives what each running container uses to Prometheus. It measures
-// when it is scraped, so the series of a container end with it.
+// Collector exports the resource usage of each running container to Prometheus. It
+// measures when it is scraped, so that the series of a container end with its run.
 type Collector struct {
 	fleet  Fleet
 	meter  Meter
@@ -23,13 +23,13 @@ type series struct {
 	value func(runtime.Stats) float64
 }
 
-// NewCollector makes a collector; it is for the caller to register.
+// NewCollector returns a collector. The caller registers it.
 func NewCollector(f Fleet, m Meter) *Collector {
 	c := &Collector{fleet: f, meter: m}
 	counter, gauge := prometheus.CounterValue, prometheus.GaugeValue
 	c.add("cpu_seconds_total", "CPU time used by the run.", counter, func(s runtime.Stats) float64 { return s.CPU.Seconds() })
 	c.add("memory_bytes", "Memory used, without cache.", gauge, func(s runtime.Stats) float64 { return float64(s.Memory) })
-	c.add("memory_limit_bytes", "Memory limit; the host's memory if there is none.", gauge, func(s runtime.Stats) float64 { return float64(s.MemoryLimit) })
+	c.add("memory_limit_bytes", "Memory limit; the memory of the host if there is none.", gauge, func(s runtime.Stats) float64 { return float64(s.MemoryLimit) })
 	c.add("network_receive_bytes_total", "Bytes received by the run.", counter, func(s runtime.Stats) float64 { return float64(s.NetworkRx) })
 	c.add("network_transmit_bytes_total", "Bytes sent by the run.", counter, func(s runtime.Stats) float64 { return float64(s.NetworkTx) })
 	c.add("fs_read_bytes_total", "Bytes read from block devices by the run.", counter, func(s runtime.Stats) float64 { return float64(s.BlockRead) })
@@ -42,17 +42,17 @@ func (c *Collector) add(name, help string, kind prometheus.ValueType, value func
 	c.series = append(c.series, series{desc, kind, value})
 }
 
-// Describe is prometheus.Collector's.
+// Describe implements prometheus.Collector.
 func (c *Collector) Describe(to chan<- *prometheus.Desc) {
 	for _, s := range c.series {
 		to <- s.desc
 	}
 }
 
-// Collect is prometheus.Collector's. Containers that cannot be measured in five
-// seconds are left out.
+// Collect implements prometheus.Collector. It omits containers that cannot be measured
+// within sampleTimeout.
 func (c *Collector) Collect(to chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), sampleLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), sampleTimeout)
 	defer cancel()
 	for id, stats := range c.measure(ctx) {
 		for _, s := range c.series {
@@ -71,7 +71,7 @@ func (c *Collector) measure(ctx context.Context) map[string]runtime.Stats {
 		}
 		stats, err := c.meter.Stats(ctx, containerID)
 		if err != nil {
-			return // it has ended, or the engine does not answer: no series
+			return // the run has ended, or the engine does not answer: no series
 		}
 		mu.Lock()
 		defer mu.Unlock()

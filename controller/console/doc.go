@@ -1,16 +1,16 @@
-// Package console reads what containers print. One pump per console follows the
-// engine's log, writes it to a journal, hands it to listeners, and looks for the
-// start pattern. The Sampler takes stats while somebody asks for them.
+// Package console reads the output of containers. One pump per console follows the
+// engine's log, appends the lines to a Sink, and searches them for the start pattern.
 //
-// A pump resumes where the journal ends, after a restart of berth or of the
-// engine and after a re-creation. It asks for a little more than it needs and
-// leaves out what is in the journal, so lines whose times are equal or out of
-// order are neither lost nor doubled. A stream that goes back in time (Docker
-// before 23 repeats a log file that it rotates) is read in the same way. It never waits for a listener. The end of
-// a stream says nothing about the container unless the engine says so.
+// After a restart of berth or the engine, and after a re-creation of the container,
+// a pump resumes at the end of the journal. It requests some lines again and drops
+// those that the journal already has, so that lines with equal or unordered times are
+// neither lost nor duplicated. It handles a live stream that goes back in time in the
+// same way: Docker before 23 repeats a log file when it rotates it. A pump never waits
+// for a listener. The end of a stream is not the exit of the container, unless the
+// engine reports it.
 //
-// Level, not edge: Follow may be called any number of times, Source only says
-// "look again".
+// The package is level-triggered: Follow may be called any number of times, and
+// Source only names containers to reconcile.
 //
-// It must not know sockets, files or HTTP: a Sink keeps the lines.
+// The package does not know sockets, files or HTTP: a Sink stores the lines.
 package console

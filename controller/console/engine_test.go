@@ -16,13 +16,13 @@ import (
 	"berth/runtime"
 )
 
-// engine is a small engine in memory: it keeps the output of containers.
+// engine is an engine in memory that keeps the output of containers.
 type engine struct {
 	mu         sync.Mutex
 	containers map[string]*container
-	down       error // every call ends with it
+	down       error // returned by every call if not nil
 	reads      int
-	newer      bool // since is where a stream begins; else it leaves out every older line
+	newer      bool // since applies to the first line of a stream only; otherwise to every line
 	inputs     []string
 }
 
@@ -30,10 +30,10 @@ type container struct {
 	lines   []runtime.Line
 	ended   bool
 	changed chan struct{}
-	cut     error // the next stream, or the one that is read, ends with it
-	broken  bool  // each stream ends with an error
-	deaf    bool  // each that follows does
-	again   int   // the line that a stream goes back to, 0: none
+	cut     error // ends the current or the next stream
+	broken  bool  // every stream ends with an error
+	deaf    bool  // every following stream ends with an error
+	again   int   // the line that a stream returns to; 0 for none
 }
 
 func newEngine() *engine { return &engine{containers: map[string]*container{}} }
@@ -72,12 +72,12 @@ func (e *engine) remove(id string) {
 	delete(e.containers, id)
 }
 
-// repeat makes the streams that are read bring the lines from the n-th on again.
+// repeat makes the current streams repeat the lines from the n-th on.
 func (e *engine) repeat(id string, n int) {
 	e.change(id, func(c *container) { c.again = n })
 }
 
-// cut ends the streams of a container with an error, and says nothing about it.
+// cut ends the streams of a container with an error. The container keeps running.
 func (e *engine) cut(id string) {
 	e.change(id, func(c *container) { c.cut = fmt.Errorf("unexpected EOF") })
 }
@@ -143,7 +143,7 @@ func (e *engine) Input(_ context.Context, id string, data []byte) error {
 	return nil
 }
 
-// life runs a test in a bubble with a manager that works.
+// life runs a test in a synctest bubble with a running manager.
 func life(t *testing.T, test func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager)) {
 	t.Helper()
 	dir := t.TempDir()
@@ -159,7 +159,7 @@ func life(t *testing.T, test func(t *testing.T, e *engine, h *stream.Hub, m *con
 	})
 }
 
-// texts is what is in the journal of mc's server.
+// texts returns the lines in the journal of a server.
 func texts(t *testing.T, h *stream.Hub, id string) []string {
 	t.Helper()
 	lines, err := h.Tail(id, v1.ServerConsole, 10000, time.Time{})

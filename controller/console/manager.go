@@ -9,43 +9,43 @@ import (
 	"berth/runtime"
 )
 
-// Options of a Manager. The zero Options work.
+// Options configures a Manager. The zero value is valid.
 type Options struct {
 	Log *slog.Logger
 }
 
-// Manager has a pump for each console that prints. Its methods may be called at
-// any time, also before Run.
+// Manager runs a pump for each console with output to read. Its methods are safe for
+// concurrent use, and may be called before Run.
 type Manager struct {
 	engine Engine
 	sink   Sink
 	log    *slog.Logger
 
-	mu       sync.Mutex // held for a few words of memory only
-	consoles map[key]*state
-	waiting  []key               // whose pump is to be begun
-	begun    chan struct{}       // there is something in waiting
-	changed  map[string]struct{} // ids whose pattern matched or whose end was read, for Source
-	reported chan struct{}       // there is something in news
+	mu       sync.Mutex // never held during a call of the engine or the sink
+	consoles map[key]*consoleState
+	waiting  []key               // consoles whose pump Run must start
+	started  chan struct{}       // signalled when waiting is not empty
+	changed  map[string]struct{} // ids that Source names next: the pattern matched, or the output is complete
+	reported chan struct{}       // signalled when changed is not empty
 }
 
-// state is what is known of one console.
-type state struct {
-	target  Target
-	pumping bool
-	cancel  context.CancelFunc // of the pump; nil until it has begun
-	read    run                // the run whose output was read to its end
-	final   bool               // and that was all: the engine said so, or the read began after the end
-	matched bool               // target's pattern
-	awaited bool               // OutputComplete was asked: Source tells when it is read
-	wordy   int                // what was read since then; see heed
-	leaving bool               // Forget waits
-	retry   chan struct{}      // do not wait for the backoff
-	rescan  chan struct{}      // the pattern or the run is another
-	changed chan struct{}      // closed when any of the above may be different
+// consoleState is the state of one console.
+type consoleState struct {
+	target   Target
+	pumping  bool
+	cancel   context.CancelFunc // cancels the pump; nil until it runs
+	read     run                // the run whose output was read last
+	complete bool               // the output of read is complete: the engine reported its end, or the read began after the exit
+	matched  bool               // the pattern of target matched
+	awaited  bool               // OutputComplete returned false: Source names the container when it returns true
+	backlog  int                // size of the output read while awaited; see pump.observe
+	leaving  bool               // Forget waits for the pump
+	retry    chan struct{}      // signalled to skip the backoff
+	rescan   chan struct{}      // signalled when the pattern or the run has changed
+	changed  chan struct{}      // closed and replaced when the pump has ended or read a run
 }
 
-// New makes a manager; Run lets it work.
+// New returns a manager. Its pumps start with Run.
 func New(engine Engine, sink Sink, o Options) *Manager {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -54,8 +54,8 @@ func New(engine Engine, sink Sink, o Options) *Manager {
 		engine:   engine,
 		sink:     sink,
 		log:      o.Log,
-		consoles: map[key]*state{},
-		begun:    make(chan struct{}, 1),
+		consoles: map[key]*consoleState{},
+		started:  make(chan struct{}, 1),
 		changed:  map[string]struct{}{},
 		reported: make(chan struct{}, 1),
 	}
@@ -66,18 +66,18 @@ func (m *Manager) Run(ctx context.Context) error {
 	var pumps sync.WaitGroup
 	defer pumps.Wait()
 	for {
-		for _, k := range takeWaiting(m) {
+		for _, k := range m.takeWaiting() {
 			pumps.Go(func() { m.pump(ctx, k) })
 		}
 		select {
-		case <-m.begun:
+		case <-m.started:
 		case <-ctx.Done():
 			return nil
 		}
 	}
 }
 
-func takeWaiting(m *Manager) []key {
+func (m *Manager) takeWaiting() []key {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	waiting := m.waiting
@@ -85,9 +85,9 @@ func takeWaiting(m *Manager) []key {
 	return waiting
 }
 
-// Follow sees to it that a run's output is read. It does not wait, and does
-// nothing if that is being done or was done. It is called for each running
-// container that is seen, and once more when it has ended.
+// Follow starts to read the output of a run. It does not wait, and does nothing if the
+// output is being read or was read. The controller calls it for each running container
+// that it observes, and once more after the exit.
 func (m *Manager) Follow(t Target) {
 	if t.ContainerID == "" {
 		return
@@ -98,14 +98,14 @@ func (m *Manager) Follow(t Target) {
 	if s.leaving {
 		return
 	}
-	m.aim(keyOf(t), s, t)
+	s.setTarget(t)
 	if !t.Ended || s.read != runOf(t) {
-		m.begin(keyOf(t), s)
+		m.startPump(keyOf(t), s)
 	}
 }
 
-// aim makes t what a console is about.
-func (m *Manager) aim(k key, s *state, t Target) {
+// setTarget makes t the run that the console reads.
+func (s *consoleState) setTarget(t Target) {
 	was := s.target
 	s.target = t
 	if runOf(was) != runOf(t) || was.Pattern != t.Pattern {
@@ -113,27 +113,28 @@ func (m *Manager) aim(k key, s *state, t Target) {
 		signal(s.rescan)
 	}
 	if runOf(was) != runOf(t) {
-		s.awaited, s.wordy = false, 0
+		s.awaited, s.backlog = false, 0
 	}
 	if s.pumping && (runOf(was) != runOf(t) || was.Ended != t.Ended) {
 		signal(s.retry)
 	}
 }
 
-// begin lets a console's pump run, if it does not.
-func (m *Manager) begin(k key, s *state) {
+// startPump makes Run start the pump of a console, unless it is running.
+func (m *Manager) startPump(k key, s *consoleState) {
 	if s.pumping {
 		return
 	}
 	s.pumping = true
 	m.waiting = append(m.waiting, k)
-	signal(m.begun)
+	signal(m.started)
 }
 
-func (m *Manager) state(k key) *state {
+// state returns the state of a console, and creates it if there is none.
+func (m *Manager) state(k key) *consoleState {
 	s := m.consoles[k]
 	if s == nil {
-		s = &state{
+		s = &consoleState{
 			retry:   make(chan struct{}, 1),
 			rescan:  make(chan struct{}, 1),
 			changed: make(chan struct{}),
@@ -143,11 +144,13 @@ func (m *Manager) state(k key) *state {
 	return s
 }
 
-func (s *state) notify() {
+// notify wakes the goroutines that wait for s.changed.
+func (s *consoleState) notify() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
 
+// signal sends to a channel of capacity 1, unless it is full.
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -155,9 +158,9 @@ func signal(c chan struct{}) {
 	}
 }
 
-// OutputComplete says whether all that an ended run printed is in the journal, or enough
-// of it: maxWordy of a flood. If not it is read, and Source tells when it was.
-// It does not wait.
+// OutputComplete reports whether the journal has the whole output of an exited run, or
+// has read maxBacklog of it since the first call. If it returns false, the output is
+// being read, and Source names the container once it returns true. It does not wait.
 func (m *Manager) OutputComplete(t Target) bool {
 	t.Ended = true
 	_, done := m.drain(t)
@@ -165,14 +168,15 @@ func (m *Manager) OutputComplete(t Target) bool {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		s := m.state(keyOf(t))
-		done = s.read == runOf(t) && s.final || s.wordy > maxWordy
+		done = s.read == runOf(t) && s.complete || s.backlog > maxBacklog
 		s.awaited = !done
 	}
 	return done
 }
 
-// Drain waits until all that the engine has of an ended container is in the
-// journal, or the container is gone. It is called before a container is removed.
+// Drain waits until the journal has all output of an exited container that the engine
+// has, or until the container is gone. The controller calls it before it removes a
+// container.
 func (m *Manager) Drain(ctx context.Context, t Target) error {
 	if t.ContainerID == "" {
 		return nil
@@ -191,23 +195,25 @@ func (m *Manager) Drain(ctx context.Context, t Target) error {
 	}
 }
 
+// drain starts to read the rest of the output of t. It returns done if there is no rest,
+// and otherwise a channel that is closed when that may have changed.
 func (m *Manager) drain(t Target) (changed <-chan struct{}, done bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.state(keyOf(t))
-	if s.leaving || (s.read == runOf(t) && s.final) {
+	if s.leaving || (s.read == runOf(t) && s.complete) {
 		return nil, true
 	}
 	if s.target.Pattern != "" && runOf(s.target) == runOf(t) && t.Pattern == "" {
 		t.Pattern, t.From = s.target.Pattern, s.target.From
 	}
-	m.aim(keyOf(t), s, t)
-	m.begin(keyOf(t), s)
+	s.setTarget(t)
+	m.startPump(keyOf(t), s)
 	return s.changed, false
 }
 
-// Matched says whether a run of a server has printed its start pattern. With an
-// empty pattern it has, as soon as the run is followed.
+// Matched reports whether a run of a server has printed its start pattern. An empty
+// pattern matches as soon as the run is followed.
 func (m *Manager) Matched(id, containerID string, startedAt time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -215,8 +221,8 @@ func (m *Manager) Matched(id, containerID string, startedAt time.Time) bool {
 	return s != nil && s.matched && runOf(s.target) == run{containerID, startedAt.UnixNano()}
 }
 
-// Running returns the engine's id of a container's running server, and when it
-// was started.
+// Running returns the engine's id and the start time of a container's server. It returns
+// false if the server is not running.
 func (m *Manager) Running(id string) (containerID string, startedAt time.Time, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -227,7 +233,7 @@ func (m *Manager) Running(id string) (containerID string, startedAt time.Time, o
 	return s.target.ContainerID, s.target.StartedAt, true
 }
 
-// RunningIDs returns the ids of all containers whose server runs.
+// RunningIDs returns the ids of all containers whose server is running.
 func (m *Manager) RunningIDs() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -240,8 +246,8 @@ func (m *Manager) RunningIDs() []string {
 	return ids
 }
 
-// Input sends a line to the running server of a container: data, and a line feed
-// if it has none. Its error is runtime.ErrNotRunning or the engine's.
+// Input sends a line to the running server of a container. It appends a line feed to data
+// if there is none. It returns runtime.ErrNotRunning or the error of the engine.
 func (m *Manager) Input(ctx context.Context, id string, data []byte) error {
 	containerID, _, ok := m.Running(id)
 	if !ok {
@@ -253,11 +259,11 @@ func (m *Manager) Input(ctx context.Context, id string, data []byte) error {
 	return m.engine.Input(ctx, containerID, data)
 }
 
-// Forget ends a container's pumps and removes its journal. It is called before
-// the container's record is.
+// Forget stops the pumps of a container and removes its journal. The controller calls it
+// before it purges the container's record.
 func (m *Manager) Forget(ctx context.Context, id string) error {
 	for _, role := range []runtime.Role{runtime.Server, runtime.Install} {
-		if err := m.leave(ctx, key{id, role}); err != nil {
+		if err := m.stopPump(ctx, key{id, role}); err != nil {
 			return err
 		}
 	}
@@ -269,8 +275,8 @@ func (m *Manager) Forget(ctx context.Context, id string) error {
 	return err
 }
 
-// leave ends a pump and waits for it.
-func (m *Manager) leave(ctx context.Context, k key) error {
+// stopPump stops the pump of a console and waits for its end.
+func (m *Manager) stopPump(ctx context.Context, k key) error {
 	for {
 		m.mu.Lock()
 		s := m.state(k)
@@ -291,9 +297,10 @@ func (m *Manager) leave(ctx context.Context, k key) error {
 	}
 }
 
-// Source notifies the id of each container whose start pattern matched: first
-// of all that have, then of each that does; and of those that Heard was asked
-// about in vain, once they are. It runs until ctx ends, and once at a time.
+// Source calls notify with the id of each container whose start pattern matches: first
+// with all that have matched, then with each new one. It also names a container once
+// OutputComplete, which returned false for it, returns true. It runs until ctx ends. At
+// most one Source may run at a time.
 func (m *Manager) Source(ctx context.Context, notify func(id string)) error {
 	m.mu.Lock()
 	for k, s := range m.consoles {
@@ -325,7 +332,7 @@ func (m *Manager) takeChanged() []string {
 	return ids
 }
 
-// match notes that a run's pattern has matched.
+// match records that the pattern of a run has matched.
 func (m *Manager) match(k key, r run, pattern string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -8,34 +8,34 @@ import (
 	v1 "berth/api/v1"
 )
 
-// maxMatch is how much of a line is looked at, in bytes. The end of a longer one is not.
+// maxMatch is the number of bytes at the start of a line that are matched.
 const maxMatch = 64 << 10
 
-// matcher looks for the start pattern of one run.
+// matcher searches the output of one run for its start pattern.
 type matcher struct {
 	run     run
 	pattern string
-	re      *regexp.Regexp // nil: matches nothing any more
+	re      *regexp.Regexp // nil after a match, and for an invalid or empty pattern
 	from    time.Time      // no line of the run is older, unless the clock was set back
-	begun   bool           // a line of the run was read: all behind it are the run's
-	line    []byte         // the beginning of a line that goes on
+	begun   bool           // a line of the run was read: all lines after it belong to the run
+	line    []byte         // the pieces read so far of a line in several pieces
 }
 
-// newMatcher makes the matcher of a target. A pattern that is none never matches.
+// newMatcher returns the matcher of a target. An invalid pattern never matches.
 func newMatcher(t Target) *matcher {
 	m := &matcher{run: runOf(t), pattern: t.Pattern, from: fromOf(t)}
 	if t.Pattern != "" {
-		m.re, _ = regexp.Compile(t.Pattern) // admission has refused a bad one
+		m.re, _ = regexp.Compile(t.Pattern) // the API refuses invalid patterns
 	}
 	return m
 }
 
-// of says whether this is the matcher of a target.
-func (m *matcher) of(t Target) bool {
+// isFor reports whether m is the matcher of a target. m may be nil.
+func (m *matcher) isFor(t Target) bool {
 	return m != nil && m.run == runOf(t) && m.pattern == t.Pattern
 }
 
-// add looks at a line. It is true once: when the pattern has matched.
+// add reads the next line. It returns true once: when the pattern matches.
 func (m *matcher) add(l v1.Line) bool {
 	if m.re == nil || l.Message || !m.ofRun(l) {
 		return false
@@ -55,15 +55,15 @@ func (m *matcher) add(l v1.Line) bool {
 	return matched
 }
 
-// ofRun reports whether the run printed a line. Lines come in the order in which
-// they were printed, so their times decide only about the first one.
+// ofRun reports whether the run printed a line. Lines arrive in the order in which they
+// were printed, so only the first line of the run is determined by its time.
 func (m *matcher) ofRun(l v1.Line) bool {
 	m.begun = m.begun || !l.Time.Before(m.since())
 	return m.begun
 }
 
-// since returns the time that no line of the run is older than. It is zero while
-// the clock is behind the start: it was set back, and times decide nothing.
+// since returns a time that no line of the run is older than. It is zero while the clock
+// is behind the start, because then the clock was set back and times mean nothing.
 func (m *matcher) since() time.Time {
 	if time.Now().Before(m.from) {
 		return time.Time{}
@@ -71,8 +71,8 @@ func (m *matcher) since() time.Time {
 	return m.from
 }
 
-// matches looks at a line as a terminal shows it: without escape sequences, and
-// at each of the texts that carriage returns put over one another.
+// matches reports whether a line matches as a terminal shows it: without escape
+// sequences, as a whole or in one of its parts between carriage returns.
 func matches(re *regexp.Regexp, line []byte) bool {
 	line = bytes.TrimRight(stripANSI(line), "\r")
 	if re.Match(line) {
@@ -94,7 +94,8 @@ const (
 	bell   = 0x07
 )
 
-// stripANSI takes out a terminal's escape sequences. What has none is returned as it is.
+// stripANSI returns line without terminal escape sequences. A line without any is
+// returned unchanged.
 func stripANSI(line []byte) []byte {
 	i := bytes.IndexByte(line, escape)
 	if i < 0 {
@@ -103,7 +104,7 @@ func stripANSI(line []byte) []byte {
 	plain := append(make([]byte, 0, len(line)), line[:i]...)
 	for i < len(line) {
 		if line[i] == escape {
-			i += sequence(line[i:])
+			i += escapeLen(line[i:])
 			continue
 		}
 		plain = append(plain, line[i])
@@ -112,8 +113,8 @@ func stripANSI(line []byte) []byte {
 	return plain
 }
 
-// sequence is the length of the escape sequence that text begins with.
-func sequence(text []byte) int {
+// escapeLen returns the length of the escape sequence at the start of text.
+func escapeLen(text []byte) int {
 	if len(text) < 2 {
 		return len(text)
 	}
@@ -128,17 +129,18 @@ func sequence(text []byte) int {
 	return 2
 }
 
-// span is the length of text up to and with the first byte that ends a sequence.
-func span(text []byte, ends func(byte) bool) int {
+// span returns the length of text up to and including the first final byte.
+func span(text []byte, isFinal func(byte) bool) int {
 	for i, c := range text {
-		if ends(c) {
+		if isFinal(c) {
 			return i + 1
 		}
 	}
 	return len(text)
 }
 
-// stringEnd is the length of an operating system command or the like, with its end.
+// stringEnd returns the length of a control string, such as an operating system command,
+// including its terminator.
 func stringEnd(text []byte) int {
 	for i, c := range text {
 		if c == bell {

@@ -12,7 +12,7 @@ import (
 	v1 "berth/api/v1"
 )
 
-func TestMatchSeesALineAsATerminalShowsIt(t *testing.T) {
+func TestMatchIgnoresTerminalSequences(t *testing.T) {
 	for _, tt := range []struct {
 		pattern, line string
 		want          bool
@@ -43,7 +43,7 @@ func TestMatchSeesALineAsATerminalShowsIt(t *testing.T) {
 	}
 }
 
-func FuzzMatchTakesAnything(f *testing.F) {
+func FuzzMatch(f *testing.F) {
 	f.Add([]byte("\x1b[32mDone\x1b[0m\r\x1b]0;x"))
 	f.Add([]byte("\x1b"))
 	f.Add([]byte("\x1b(\x1bP\x1b\\"))
@@ -51,7 +51,7 @@ func FuzzMatchTakesAnything(f *testing.F) {
 	f.Fuzz(func(t *testing.T, line []byte) {
 		was := bytes.Clone(line)
 		plain := stripANSI(line)
-		require.True(t, bytes.Equal(was, line), "the line is changed")
+		require.True(t, bytes.Equal(was, line), "the line was changed")
 		require.LessOrEqual(t, len(plain), len(line))
 		require.NotContains(t, string(plain), "\x1b")
 		if bytes.IndexByte(line, escape) < 0 {
@@ -61,21 +61,21 @@ func FuzzMatchTakesAnything(f *testing.F) {
 	})
 }
 
-func TestMatcherPutsPartsTogether(t *testing.T) {
+func TestMatcherJoinsPieces(t *testing.T) {
 	tgt := Target{ContainerID: "c1", Pattern: "^ab+c$", From: time.Unix(100, 0)}
 	at := func(s int64, data string, partial bool) v1.Line {
 		return v1.Line{Time: time.Unix(s, 0), Data: []byte(data), Partial: partial}
 	}
 	m := newMatcher(tgt)
-	require.True(t, m.of(tgt))
-	require.False(t, m.add(at(99, "abc", false)), "it is of the run before")
+	require.True(t, m.isFor(tgt))
+	require.False(t, m.add(at(99, "abc", false)), "a line of the previous run")
 	require.False(t, m.add(at(100, "ab", true)))
 	require.False(t, m.add(at(100, "bb", true)))
 	require.True(t, m.add(at(101, "bc", false)))
-	require.False(t, m.add(at(102, "abc", false)), "it has matched")
+	require.False(t, m.add(at(102, "abc", false)), "the pattern has matched already")
 
 	m = newMatcher(tgt)
-	require.False(t, m.add(v1.Line{Time: time.Unix(101, 0), Data: []byte("abc"), Message: true}), "berth has said it")
+	require.False(t, m.add(v1.Line{Time: time.Unix(101, 0), Data: []byte("abc"), Message: true}), "a message of berth")
 	for range 1000 {
 		require.False(t, m.add(at(101, strings.Repeat("b", 1000), true)))
 	}
@@ -87,7 +87,7 @@ func TestMatcherPutsPartsTogether(t *testing.T) {
 	require.False(t, newMatcher(tgt).add(at(101, "(", false)))
 }
 
-func TestFromFallsBackToTheStart(t *testing.T) {
+func TestFromFallsBackToStart(t *testing.T) {
 	started := time.Unix(100, 0)
 	require.Equal(t, time.Unix(99, 0), fromOf(Target{StartedAt: started}))
 	require.Equal(t, time.Unix(50, 0), fromOf(Target{StartedAt: started, From: time.Unix(50, 0)}))

@@ -20,16 +20,16 @@ import (
 	"berth/runtime"
 )
 
-// TestNothingIsLostOrDoubledWhateverHappens lets berth be killed, streams be cut
-// and the engine be away at random, while a container prints and is restarted
-// and made again. Everything is in the journal once, in order.
-func TestNothingIsLostOrDoubledWhateverHappens(t *testing.T) {
+// TestRandomFailuresLoseNothing kills berth, cuts streams and makes the engine
+// unreachable at random, while a container prints and is restarted and re-created. The
+// journal has every line once and in order.
+func TestRandomFailuresLoseNothing(t *testing.T) {
 	for seed := range uint64(12) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) { anyPast(t, rand.New(rand.NewPCG(seed, 5))) })
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { testRandomFailures(t, rand.New(rand.NewPCG(seed, 5))) })
 	}
 }
 
-func anyPast(t *testing.T, dice *rand.Rand) {
+func testRandomFailures(t *testing.T, dice *rand.Rand) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine()
@@ -41,7 +41,7 @@ func anyPast(t *testing.T, dice *rand.Rand) {
 		for range 400 {
 			w.step(dice)
 		}
-		w.mend()
+		w.reconnect()
 		time.Sleep(time.Minute)
 		got := texts(t, w.hub, "mc")
 		require.Empty(t, slices.DeleteFunc(slices.Clone(got), func(s string) bool { return !strings.Contains(s, "missing") }))
@@ -49,7 +49,7 @@ func anyPast(t *testing.T, dice *rand.Rand) {
 	})
 }
 
-// world is berth and an engine, and what was printed.
+// world is a berth with an engine, and the output that was printed.
 type world struct {
 	t    *testing.T
 	e    *engine
@@ -80,7 +80,7 @@ func (w *world) step(dice *rand.Rand) {
 		w.kill()
 		w.boot()
 	case 2:
-		w.mend()
+		w.reconnect()
 	case 3:
 		w.e.mu.Lock()
 		w.e.down = runtime.ErrUnavailable
@@ -98,7 +98,7 @@ func (w *world) step(dice *rand.Rand) {
 		synctest.Wait()
 	case 9:
 		w.kill()
-		_ = os.WriteFile(filepath.Join(w.dir, "mc", "server.run"), nil, 0o600) // a note that a power cut has torn
+		_ = os.WriteFile(filepath.Join(w.dir, "mc", "server.run"), nil, 0o600) // a file that a power failure truncated
 		w.boot()
 	default:
 		for range dice.IntN(20) {
@@ -109,14 +109,14 @@ func (w *world) step(dice *rand.Rand) {
 	}
 }
 
-func (w *world) mend() {
+func (w *world) reconnect() {
 	w.e.mu.Lock()
 	w.e.down = nil
 	w.e.mu.Unlock()
 	w.m.Follow(w.tgt)
 }
 
-// restart ends a run and begins another in the same container.
+// restart ends the run and starts another one in the same container.
 func (w *world) restart() {
 	w.e.end(w.tgt.ContainerID)
 	w.e.change(w.tgt.ContainerID, func(c *container) { c.ended = false })
@@ -124,9 +124,9 @@ func (w *world) restart() {
 	w.m.Follow(w.tgt)
 }
 
-// remake removes the container, as the reconciler does it, and makes another.
+// remake removes the container, as the reconciler does, and creates another one.
 func (w *world) remake() {
-	w.mend()
+	w.reconnect()
 	w.e.end(w.tgt.ContainerID)
 	require.NoError(w.t, w.m.Drain(w.t.Context(), w.tgt))
 	w.e.remove(w.tgt.ContainerID)

@@ -15,19 +15,19 @@ import (
 	"berth/runtime"
 )
 
-// listening gathers what a manager's Source notifies.
-type listening struct {
+// notifications collects the ids that the Source of a manager notifies.
+type notifications struct {
 	mu  sync.Mutex
 	ids []string
 }
 
-func (l *listening) notify(id string) {
+func (l *notifications) notify(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ids = append(l.ids, id)
 }
 
-func (l *listening) take() []string {
+func (l *notifications) take() []string {
 	synctest.Wait()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -41,42 +41,42 @@ func matched(m *console.Manager, t console.Target) bool {
 	return m.Matched(t.ID, t.ContainerID, t.StartedAt)
 }
 
-func TestPatternMatchesOnceAndIsNotified(t *testing.T) {
+func TestPatternMatchIsNotifiedOnce(t *testing.T) {
 	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		var told listening
-		go m.Source(ctx, told.notify)
+		var notified notifications
+		go m.Source(ctx, notified.notify)
 		tgt := target("c1")
 		tgt.Pattern = "^Done"
 		e.print("c1", "loading")
 		require.False(t, matched(m, tgt))
 		m.Follow(tgt)
-		require.Empty(t, told.take())
+		require.Empty(t, notified.take())
 		require.False(t, matched(m, tgt))
 		e.print("c1", "\x1b[32mDone\x1b[0m", "Done")
-		require.Equal(t, []string{"mc"}, told.take())
+		require.Equal(t, []string{"mc"}, notified.take())
 		require.True(t, matched(m, tgt))
 		e.cut("c1")
 		time.Sleep(time.Minute)
 		m.Follow(tgt)
 		require.True(t, matched(m, tgt))
-		require.Empty(t, told.take())
+		require.Empty(t, notified.take())
 
 		next := tgt
 		next.StartedAt, next.From = time.Now().Add(time.Second), time.Now()
 		require.False(t, matched(m, next))
 		m.Follow(next)
-		require.Empty(t, told.take())
-		require.False(t, matched(m, next), "the run before has matched, not this one")
+		require.Empty(t, notified.take())
+		require.False(t, matched(m, next), "only the previous run has matched")
 		require.False(t, matched(m, tgt), "that run is over")
 		e.print("c1", "Done")
-		require.Equal(t, []string{"mc"}, told.take())
+		require.Equal(t, []string{"mc"}, notified.take())
 		require.True(t, matched(m, next))
 
-		var late listening
+		var late notifications
 		go m.Source(ctx, late.notify)
-		require.Equal(t, []string{"mc"}, late.take(), "a new source is told of all")
+		require.Equal(t, []string{"mc"}, late.take(), "a new source names all")
 		e.end("c1")
 	})
 }
@@ -92,7 +92,7 @@ func TestEmptyPatternMatchesAtOnce(t *testing.T) {
 	})
 }
 
-func TestPatternIsFoundInWhatIsInTheJournal(t *testing.T) {
+func TestPatternIsFoundInJournal(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine()
@@ -112,7 +112,7 @@ func TestPatternIsFoundInWhatIsInTheJournal(t *testing.T) {
 			cancel()
 			done.Wait()
 		}
-		run(old, func(*console.Manager) {}) // berth is killed before it has told anybody
+		run(old, func(*console.Manager) {}) // berth is killed before it has notified anybody
 		time.Sleep(time.Hour)
 		run(tgt, func(m *console.Manager) { require.True(t, matched(m, tgt)) })
 		later := tgt

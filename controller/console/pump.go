@@ -16,33 +16,34 @@ import (
 type line = runtime.Line
 
 const (
-	maxPiece    = 16 << 10 // bytes of a line that are kept as one; a longer one becomes several
-	maxLookBack = 16 << 20 // bytes of a journal that are searched for a start pattern
-	minWait     = 100 * time.Millisecond
-	maxWait     = 5 * time.Second
-	goodRead    = 10 * time.Second // a stream that lived so long has worked
-	lastTries   = 3                // for a container that another one has replaced
-	maxWordy    = 1 << 20          // bytes that a run's end is kept back for, with 100 for each line
+	maxPiece   = 16 << 10 // bytes of one stored line; a longer line is stored in pieces
+	maxRescan  = 16 << 20 // bytes of a journal that are searched for a start pattern
+	minWait    = 100 * time.Millisecond
+	maxWait    = 5 * time.Second
+	goodRead   = 10 * time.Second // a stream of this duration resets the backoff
+	lastTries  = 3                // attempts to read a container that another one has replaced
+	maxBacklog = 1 << 20          // bytes, plus lineCost for each line, that delay the exit of a run
+	lineCost   = 100
 )
 
 // pump reads one console.
 type pump struct {
 	m     *Manager
 	k     key
-	s     *state // its channels; the rest is the manager's
+	s     *consoleState // Manager.mu guards all of it but its channels
 	match *matcher
-	gapTo time.Time // the end of the gap that was told last
-	open  time.Time // of a long line whose end was not read: its next piece will have this time
+	gapTo time.Time // the end of the gap that was reported last
+	open  time.Time // the time of a long line whose end was not read: its next piece has the same time
 	log   *slog.Logger
 }
 
-// pump reads a console until there is nothing more to read, or ctx ends.
+// pump reads a console until no more output can follow or ctx ends.
 func (m *Manager) pump(ctx context.Context, k key) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	p := &pump{m: m, k: k, log: m.log.With("container", k.id, "role", string(k.role))}
 	for {
-		s, t, ok := m.take(k, cancel)
+		s, t, ok := m.nextRead(k, cancel)
 		if !ok {
 			return
 		}
@@ -54,8 +55,8 @@ func (m *Manager) pump(ctx context.Context, k key) {
 	}
 }
 
-// take begins the pump's next read. It is false when the pump is to end.
-func (m *Manager) take(k key, cancel context.CancelFunc) (*state, Target, bool) {
+// nextRead returns the run that the pump reads next. It returns false if the pump must end.
+func (m *Manager) nextRead(k key, cancel context.CancelFunc) (*consoleState, Target, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.state(k)
@@ -68,21 +69,22 @@ func (m *Manager) take(k key, cancel context.CancelFunc) (*state, Target, bool) 
 	return s, s.target, true
 }
 
-// finish notes what was read, to its end or not, and says whether there is more to read.
+// finish records that the output of t was read, whole or not, and reports whether there
+// is another run to read.
 func (m *Manager) finish(ctx context.Context, k key, t Target, whole bool) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.consoles[k]
-	cut := ctx.Err() != nil
-	if !cut {
-		s.read, s.final = runOf(t), whole || t.Ended
+	cancelled := ctx.Err() != nil
+	if !cancelled {
+		s.read, s.complete = runOf(t), whole || t.Ended
 	}
-	if s.final && s.awaited {
+	if s.complete && s.awaited {
 		s.awaited = false
 		m.changed[k.id] = struct{}{}
 		signal(m.reported)
 	}
-	more := !cut && runOf(s.target) != runOf(t)
+	more := !cancelled && runOf(s.target) != runOf(t)
 	if !more {
 		s.pumping, s.cancel = false, nil
 	}
@@ -90,12 +92,12 @@ func (m *Manager) finish(ctx context.Context, k key, t Target, whole bool) bool 
 	return more
 }
 
-// read reads a run's output to its end, over as many streams as it takes, or
-// until there is no more to get: then it is not whole.
+// read reads the output of a run. It opens streams until one reaches the end; then the
+// output is whole. It gives up, and the output is not whole, if the container is gone.
 func (p *pump) read(ctx context.Context, t Target) (whole bool) {
 	defer func() {
 		if err := p.m.sink.End(p.k.id, p.role(), whole); err != nil {
-			p.log.Warn("console is not closed", "err", err)
+			p.log.Warn("could not close the console journal", "err", err)
 		}
 	}()
 	p.open = time.Time{}
@@ -113,7 +115,7 @@ func (p *pump) read(ctx context.Context, t Target) (whole bool) {
 				return false
 			}
 		}
-		p.log.Debug("console stream has ended, reading goes on", "err", err)
+		p.log.Debug("console stream was interrupted, reconnecting", "err", err)
 		if time.Since(began) > goodRead {
 			wait = minWait
 		}
@@ -123,7 +125,7 @@ func (p *pump) read(ctx context.Context, t Target) (whole bool) {
 	return false
 }
 
-// replaced says whether another container has taken the place of t's.
+// replaced reports whether the console has moved to another container than that of t.
 func (p *pump) replaced(t Target) bool {
 	return p.target().ContainerID != t.ContainerID
 }
@@ -134,6 +136,7 @@ func (p *pump) target() Target {
 	return p.s.target
 }
 
+// pause waits for about d with jitter, or until a retry is requested.
 func (p *pump) pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d/2 + rand.N(d))
 	defer timer.Stop()
@@ -144,7 +147,8 @@ func (p *pump) pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// stream reads one stream of the engine. It is nil at the end of the container's output.
+// stream reads one stream of the engine. It returns nil at the end of the container's
+// output.
 func (p *pump) stream(ctx context.Context, t Target) error {
 	r, err := p.resume(ctx, t)
 	if err != nil {
@@ -174,8 +178,8 @@ func (p *pump) stream(ctx context.Context, t Target) error {
 	})
 }
 
-// recordOpen keeps the time of a line that goes on. The engine gives all of its
-// pieces that time, whatever the other stream has printed since.
+// recordOpen records the time of a line that continues. The engine gives all pieces of a
+// line the same time, whatever the other stream prints in between.
 func (p *pump) recordOpen(l line) {
 	switch {
 	case l.Partial:
@@ -185,7 +189,7 @@ func (p *pump) recordOpen(l line) {
 	}
 }
 
-// pieces cuts a line into what is kept as one record.
+// pieces calls each for the pieces of a line, of at most maxPiece bytes each.
 func pieces(l line, each func(v1.Line) error) error {
 	for len(l.Data) > maxPiece {
 		if err := each(v1.Line{Time: l.Time, Data: l.Data[:maxPiece], Partial: true}); err != nil {
@@ -196,7 +200,7 @@ func pieces(l line, each func(v1.Line) error) error {
 	return each(v1.Line{Time: l.Time, Data: l.Data, Partial: l.Partial})
 }
 
-// write writes what is in a buffer until it is closed and empty.
+// write appends the lines of a buffer to the sink until the buffer is closed and empty.
 func (p *pump) write(ctx context.Context, b *buffer) {
 	var lines []v1.Line
 	p.checkPattern(ctx, nil)
@@ -222,39 +226,40 @@ func (p *pump) write(ctx context.Context, b *buffer) {
 	}
 }
 
-// checkPattern looks for the start pattern. When the run or its pattern is another than
-// before, it begins with what the journal has of the run.
+// checkPattern searches lines for the start pattern. If the run or its pattern has changed,
+// it searches the journal first.
 func (p *pump) checkPattern(ctx context.Context, lines []v1.Line) {
 	t := p.target()
 	if p.k.role != runtime.Server {
 		return
 	}
-	if !p.match.of(t) {
+	if !p.match.isFor(t) {
 		p.match, lines = newMatcher(t), nil
 		if p.match.re == nil {
 			return
 		}
-		p.lookBack(ctx)
+		p.rescan(ctx)
 	}
 	for _, l := range lines {
-		p.found(l)
+		p.matchLine(l)
 	}
 }
 
-// lookBack looks at what the journal has of the run. What is there was mostly
-// looked at before, so it need not be all of a long one.
-func (p *pump) lookBack(ctx context.Context) {
-	left := maxLookBack
+// rescan searches the journal's lines of the run for the start pattern. It stops after
+// maxRescan bytes: most of those lines were searched before.
+func (p *pump) rescan(ctx context.Context) {
+	left := maxRescan
 	err := p.m.sink.Since(ctx, p.k.id, p.role(), p.match.since(), func(l v1.Line) bool {
 		left -= len(l.Data)
-		return left > 0 && !p.found(l)
+		return left > 0 && !p.matchLine(l)
 	})
 	if err != nil && ctx.Err() == nil {
-		p.log.Warn("start pattern is not looked for in what was printed before", "err", err)
+		p.log.Warn("could not search earlier console output for the start pattern", "err", err)
 	}
 }
 
-func (p *pump) found(l v1.Line) bool {
+// matchLine reports whether the start pattern matches with this line, and records it.
+func (p *pump) matchLine(l v1.Line) bool {
 	if !p.match.add(l) {
 		return false
 	}
@@ -264,12 +269,13 @@ func (p *pump) found(l v1.Line) bool {
 
 func (p *pump) append(lines []v1.Line) {
 	if err := p.m.sink.Append(p.k.id, p.role(), lines); err != nil {
-		p.log.Warn("console lines are not kept", "err", err)
+		p.log.Warn("could not write console lines to the journal", "lines", len(lines), "err", err)
 	}
 }
 
-// observe counts what is read while the end of a run is kept back for it. A flood
-// may be far behind: its end is told without the rest.
+// observe counts the output that is read while the exit of the run waits for it. Above
+// maxBacklog the exit is reported before the output is complete, so that a flood of
+// output cannot delay it for long.
 func (p *pump) observe(lines []v1.Line) {
 	p.m.mu.Lock()
 	defer p.m.mu.Unlock()
@@ -277,15 +283,16 @@ func (p *pump) observe(lines []v1.Line) {
 		return
 	}
 	for _, l := range lines {
-		p.s.wordy += len(l.Data) + 100
+		p.s.backlog += len(l.Data) + lineCost
 	}
-	if p.s.wordy > maxWordy {
+	if p.s.backlog > maxBacklog {
 		p.s.awaited = false
 		p.m.changed[p.k.id] = struct{}{}
 		signal(p.m.reported)
 	}
 }
 
+// role returns the name of the console in the sink.
 func (p *pump) role() string {
 	if p.k.role == runtime.Install {
 		return v1.InstallConsole

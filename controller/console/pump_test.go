@@ -20,13 +20,13 @@ import (
 
 func TestMain(m *testing.M) {
 	if text := os.Getenv(helperJob); text != "" {
-		fmt.Fprintln(os.Stderr, help(text))
+		fmt.Fprintln(os.Stderr, runHelper(text))
 		os.Exit(1)
 	}
 	goleak.VerifyTestMain(m)
 }
 
-func TestPumpKeepsWhatAContainerPrints(t *testing.T) {
+func TestPumpStoresOutput(t *testing.T) {
 	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
 		tgt := target("c1")
 		e.print("c1", "a", "b")
@@ -44,7 +44,7 @@ func TestPumpKeepsWhatAContainerPrints(t *testing.T) {
 	})
 }
 
-func TestPumpGoesOnAfterAStreamIsCut(t *testing.T) {
+func TestPumpReconnects(t *testing.T) {
 	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
 		m.Follow(target("c1"))
 		var want []string
@@ -62,9 +62,9 @@ func TestPumpGoesOnAfterAStreamIsCut(t *testing.T) {
 	})
 }
 
-// TestPumpGoesOnInAnyOrderOfTimes has lines whose times are equal, or older than
-// the one before, as those of stdout and stderr can be.
-func TestPumpGoesOnInAnyOrderOfTimes(t *testing.T) {
+// TestPumpResumesWithUnorderedTimes has lines with equal times and lines that are older
+// than the line before, as those of stdout and stderr can be.
+func TestPumpResumesWithUnorderedTimes(t *testing.T) {
 	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
 		at := time.Now()
 		say := func(ns int, data string) {
@@ -90,8 +90,8 @@ func TestPumpGoesOnInAnyOrderOfTimes(t *testing.T) {
 	})
 }
 
-// All pieces of a long line have the time of its beginning.
-func TestPumpGoesOnInALongLineAmidTheOtherStream(t *testing.T) {
+// All pieces of a long line have the time of its first piece.
+func TestPumpResumesInLongLine(t *testing.T) {
 	for _, newer := range []bool{false, true} {
 		life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
 			e.newer = newer
@@ -123,7 +123,7 @@ func goOnInALongLine(t *testing.T, e *engine, h *stream.Hub, m *console.Manager)
 	require.Equal(t, "long other goes on ends", strings.Join(texts(t, h, "mc"), " "))
 }
 
-func TestPumpWaitsForAnEngineThatIsAway(t *testing.T) {
+func TestPumpWaitsForUnreachableEngine(t *testing.T) {
 	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
 		e.print("c1", "a")
 		e.down = runtime.ErrUnavailable
@@ -133,21 +133,21 @@ func TestPumpWaitsForAnEngineThatIsAway(t *testing.T) {
 		reads := e.reads
 		e.down = nil
 		e.mu.Unlock()
-		require.Less(t, reads, 400, "it waits between two tries")
+		require.Less(t, reads, 400, "it waits between two attempts")
 		require.Greater(t, reads, 50)
 		time.Sleep(10 * time.Second)
 		require.Equal(t, []string{"a"}, texts(t, h, "mc"))
 	})
 }
 
-func TestLaterRunsAndContainersComeBehind(t *testing.T) {
+func TestLaterRunsAreAppended(t *testing.T) {
 	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
 		first := target("c1")
 		m.Follow(first)
 		e.print("c1", "1")
 		synctest.Wait()
 		e.print("c1", "2")
-		e.end("c1") // and before the pump or anybody else sees it, it runs again
+		e.end("c1") // and it runs again before anybody observes the exit
 		e.change("c1", func(c *container) { c.ended = false })
 		second := first
 		second.StartedAt = first.StartedAt.Add(time.Second)
@@ -169,7 +169,7 @@ func TestLaterRunsAndContainersComeBehind(t *testing.T) {
 	})
 }
 
-func TestAContainerThatEndedUnseenIsReadOnce(t *testing.T) {
+func TestExitedContainerIsReadOnce(t *testing.T) {
 	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
 		e.print("c1", "a")
 		e.end("c1")
@@ -187,7 +187,7 @@ func TestAContainerThatEndedUnseenIsReadOnce(t *testing.T) {
 	})
 }
 
-func TestAWrongEndIsNotTheEndWhileItRuns(t *testing.T) {
+func TestFalseEndOfOutput(t *testing.T) {
 	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
 		tgt := target("c1")
 		e.print("c1", "a")
@@ -204,7 +204,7 @@ func TestAWrongEndIsNotTheEndWhileItRuns(t *testing.T) {
 	})
 }
 
-func TestAGapIsToldOnce(t *testing.T) {
+func TestGapIsReportedOnce(t *testing.T) {
 	for name, fault := range map[string]func(e *engine, tgt *console.Target){
 		"the container is another": func(e *engine, tgt *console.Target) {
 			e.remove("c1")
@@ -248,7 +248,7 @@ func TestAGapIsToldOnce(t *testing.T) {
 	}
 }
 
-func TestAContainerWhoseLogCannotBeReadHoldsNobodyUp(t *testing.T) {
+func TestUnreadableLogDoesNotBlock(t *testing.T) {
 	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
 		m.Follow(target("c1"))
 		broken := func(c *container) { c.broken = true }
@@ -265,7 +265,7 @@ func TestAContainerWhoseLogCannotBeReadHoldsNobodyUp(t *testing.T) {
 	})
 }
 
-func TestLongLinesComeInPieces(t *testing.T) {
+func TestLongLinesAreStoredInPieces(t *testing.T) {
 	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
 		long := strings.Repeat("0123456789", 30_000)
 		e.print("c1", long, "b")
@@ -278,7 +278,7 @@ func TestLongLinesComeInPieces(t *testing.T) {
 	})
 }
 
-func TestDrainWaitsForWhatTheEngineHas(t *testing.T) {
+func TestDrainWaitsForOutput(t *testing.T) {
 	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
 		tgt := target("c1")
 		m.Follow(tgt)
@@ -304,11 +304,11 @@ func TestDrainWaitsForWhatTheEngineHas(t *testing.T) {
 		require.NoError(t, m.Drain(t.Context(), console.Target{ID: "mc", Role: runtime.Install}))
 		gone := tgt
 		gone.ContainerID = "c9"
-		require.NoError(t, m.Drain(t.Context(), gone), "one that is gone has nothing more")
+		require.NoError(t, m.Drain(t.Context(), gone), "a container that is gone has no more output")
 	})
 }
 
-func TestANewRunDoesNotWaitForTheBackoff(t *testing.T) {
+func TestNewRunSkipsBackOff(t *testing.T) {
 	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
 		tgt := target("c1")
 		e.print("c1", "a")
@@ -327,7 +327,7 @@ func TestANewRunDoesNotWaitForTheBackoff(t *testing.T) {
 	})
 }
 
-func TestInputGoesToTheRunningServer(t *testing.T) {
+func TestInput(t *testing.T) {
 	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
 		require.ErrorIs(t, m.Input(t.Context(), "mc", []byte("x")), runtime.ErrNotRunning)
 		installer := target("i1")
@@ -347,7 +347,7 @@ func TestInputGoesToTheRunningServer(t *testing.T) {
 	})
 }
 
-func TestForgetEndsPumpsAndRemovesTheJournal(t *testing.T) {
+func TestForgetRemovesPumpsAndJournal(t *testing.T) {
 	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
 		e.print("c1", "a")
 		m.Follow(target("c1"))
@@ -360,13 +360,13 @@ func TestForgetEndsPumpsAndRemovesTheJournal(t *testing.T) {
 		synctest.Wait()
 		require.Empty(t, texts(t, h, "mc"))
 		e.print("c2", "c")
-		m.Follow(target("c2")) // a new container of that name
+		m.Follow(target("c2")) // a new container with the same id
 		synctest.Wait()
 		require.Equal(t, []string{"c"}, texts(t, h, "mc"))
 	})
 }
 
-func TestInstallersHaveAJournalOfTheirOwn(t *testing.T) {
+func TestInstallHasItsOwnJournal(t *testing.T) {
 	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
 		e.print("i1", "installed")
 		tgt := target("i1")

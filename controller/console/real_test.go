@@ -28,8 +28,8 @@ import (
 	"berth/runtime/docker"
 )
 
-// helperJob in the environment makes the test's program a berth that does
-// nothing but read consoles, until it is killed.
+// helperJob in the environment makes the test binary a berth that only reads consoles
+// until it is killed.
 const helperJob = "BERTH_CONSOLE_HELPER"
 
 type job struct {
@@ -37,8 +37,8 @@ type job struct {
 	Targets          []runtime.Target
 }
 
-// help reads the consoles of a job.
-func help(text string) error {
+// runHelper reads the consoles of a job.
+func runHelper(text string) error {
 	var j job
 	if err := json.Unmarshal([]byte(text), &j); err != nil {
 		return err
@@ -54,14 +54,14 @@ func help(text string) error {
 	return m.Run(context.Background())
 }
 
-// counter prints 0 to n-1 at some lines a second, and ends.
+// counter returns a command that prints 0 to n-1 at rate lines per second and exits.
 func counter(n, rate int) []string { return counts(fmt.Sprintf("[ $i -lt %d ]", n), rate) }
 
-// untilTold prints numbers from 0 on at some lines a second until the engine
-// sends it a TERM, then "end" and how many they were.
-func untilTold(rate int) []string {
-	cmd := counts(`[ -z "$told" ]`, rate)
-	cmd[2] = "trap told=1 TERM; " + cmd[2] + `; echo "end $i"`
+// untilTerm returns a command that prints numbers from 0 on at rate lines per second
+// until it receives SIGTERM, and then "end" and their count.
+func untilTerm(rate int) []string {
+	cmd := counts(`[ -z "$stop" ]`, rate)
+	cmd[2] = "trap stop=1 TERM; " + cmd[2] + `; echo "end $i"`
 	return cmd
 }
 
@@ -72,9 +72,9 @@ func counts(while string, rate int) []string {
 	return []string{"/bin/sh", "-c", script}
 }
 
-// TestNothingIsLostWhenBerthIsKilled kills berth 25 times while 20 containers,
+// TestKilledBerthLosesNothing kills berth 25 times while 20 containers,
 // with and without a terminal, print at 1 to 5,000 lines a second.
-func TestNothingIsLostWhenBerthIsKilled(t *testing.T) {
+func TestKilledBerthLosesNothing(t *testing.T) {
 	engine := enginetest.Shared(t)
 	image := engine.Busybox(t)
 	j := job{Store: "console-" + uuid.NewString(), Dir: t.TempDir()}
@@ -100,7 +100,7 @@ func TestNothingIsLostWhenBerthIsKilled(t *testing.T) {
 	requireWhole(t, j.Dir, want)
 }
 
-// requireWhole waits until the journals hold each counter to its end, once.
+// requireWhole waits until the journals have the output of each counter, once.
 func requireWhole(t *testing.T, dir string, want map[string]int) {
 	t.Helper()
 	for id, n := range want {
@@ -116,7 +116,7 @@ func requireCount(t *testing.T, id string, got []string, n int) {
 	require.Len(t, got, n, id)
 }
 
-// awaitJournal reads a journal until it is whole, for three minutes at most.
+// awaitJournal reads a journal until it is whole, for at most three minutes.
 func awaitJournal(t *testing.T, dir, id string, whole func([]string) bool) (got []string) {
 	t.Helper()
 	berthtest.Within(3*time.Minute, func() bool {
@@ -126,17 +126,17 @@ func awaitJournal(t *testing.T, dir, id string, whole func([]string) bool) (got 
 	return got
 }
 
-// TestNothingIsLostWhenTheEngineIsKilled kills and terminates an engine with
-// live-restore six times while berth reads. Its containers end afterwards: what
-// one prints last while there is no engine, no engine ever has. Nor has it what
-// it had read when it was killed, and not yet written to its log.
-func TestNothingIsLostWhenTheEngineIsKilled(t *testing.T) {
+// TestKilledEngineLosesNothing kills and terminates an engine with live-restore six
+// times while berth reads. The containers exit afterwards, because no engine receives
+// what a container prints before its exit while there is no engine. An engine that is
+// killed also loses lines that it has read and not yet written to its log.
+func TestKilledEngineLosesNothing(t *testing.T) {
 	engine := enginetest.StartIsolated(t, "--live-restore")
 	image := engine.Busybox(t)
 	j := job{Store: "console-" + uuid.NewString(), Dir: t.TempDir(), Host: engine.Host()}
 	rates := []int{1, 200, 2000}
 	for i := range 6 {
-		j.Targets = append(j.Targets, start(t, engine.Client, image, j.Store, fmt.Sprintf("c%d", i), i%2 == 0, untilTold(rates[i/2])))
+		j.Targets = append(j.Targets, start(t, engine.Client, image, j.Store, fmt.Sprintf("c%d", i), i%2 == 0, untilTerm(rates[i/2])))
 	}
 	defer helper(t, j)()
 	for i, seen := 0, int64(0); i < 6; i++ {
@@ -160,8 +160,8 @@ func TestNothingIsLostWhenTheEngineIsKilled(t *testing.T) {
 	}
 }
 
-// requireWholeToEnd waits until a journal has the end of an untilTold, and
-// requires that it is what the engine's log is.
+// requireWholeToEnd waits until a journal has the last line of untilTerm, and requires
+// that the journal equals the engine's log.
 func requireWholeToEnd(t *testing.T, engine *enginetest.Client, dir string, tgt runtime.Target) {
 	t.Helper()
 	n := -1
@@ -179,7 +179,7 @@ func requireWholeToEnd(t *testing.T, engine *enginetest.Client, dir string, tgt 
 	require.Less(t, n+1-len(kept), 1000, tgt.ID)
 }
 
-// engineLog is all that the engine has of a container's output.
+// engineLog returns all output of a container that the engine has.
 func engineLog(t *testing.T, engine *enginetest.Client, tgt runtime.Target) []string {
 	t.Helper()
 	raw := engine.Must(t, "GET", "/containers/"+tgt.ContainerID+"/logs?stdout=1&stderr=1", nil)
@@ -197,7 +197,7 @@ func start(t *testing.T, engine *enginetest.Client, image, store, id string, tty
 	return startLogging(t, engine, image, store, id, tty, map[string]string{"max-size": "20m", "max-file": "2"}, cmd)
 }
 
-// startLogging is start with a size and a number of the engine's log files.
+// startLogging is start with the size and number of the engine's log files.
 func startLogging(t *testing.T, engine *enginetest.Client, image, store, id string, tty bool, files map[string]string, cmd []string) runtime.Target {
 	t.Helper()
 	from := time.Now()
@@ -215,7 +215,7 @@ func startLogging(t *testing.T, engine *enginetest.Client, image, store, id stri
 	return runtime.Target{ID: id, Role: runtime.Server, ContainerID: containerID, StartedAt: c.State.StartedAt, TTY: tty, From: from}
 }
 
-// helper starts a berth; kill is SIGKILL.
+// helper starts a berth process. kill sends it SIGKILL.
 func helper(t *testing.T, j job) (kill func()) {
 	t.Helper()
 	text, err := json.Marshal(j)
@@ -252,7 +252,7 @@ func allEnded(t *testing.T, engine *enginetest.Client, targets []runtime.Target)
 	return true
 }
 
-// journal reads all of a console that another process writes.
+// journal returns the lines of a console that another process writes.
 func journal(t *testing.T, dir, id string) (list []string) {
 	t.Helper()
 	h := stream.New(dir, stream.Options{})

@@ -11,37 +11,38 @@ import (
 	v1 "berth/api/v1"
 )
 
-// slack is how far behind the last line a stream is asked for again. Lines of
-// stdout and stderr may be out of order by a little.
+// slack is how far before the last line a resumed stream begins. Lines of stdout and
+// stderr may be out of order by less than that.
 const slack = 200 * time.Millisecond
 
-// resume is where a stream begins, and what it will repeat.
+// resume is the position where a stream begins, and the lines that it will repeat.
 type resume struct {
-	since time.Time      // exclusive; zero: from the beginning
-	until time.Time      // no line after it is repeated
-	seen  map[uint64]int // how often each line is in the journal already
+	since time.Time      // exclusive; zero means from the beginning
+	until time.Time      // later lines are not repeated
+	seen  map[uint64]int // how often the journal has each line, by hash
 	seed  maphash.Seed
 
-	newest, last time.Time     // of the lines that this stream has brought
-	tolerance    time.Duration // by which a new line may be older than the one before it
+	newest, last time.Time     // the newest and the last time among the lines of this stream
+	tolerance    time.Duration // by how much a new line may be older than the line before it
 }
 
-// resume finds out where to go on, and tells of what cannot be read any more.
+// resume returns the position where the next stream of t begins. It reports output that
+// can no longer be read.
 func (p *pump) resume(ctx context.Context, t Target) (*resume, error) {
 	last, err := p.m.sink.Begin(p.k.id, p.role(), t.ContainerID)
 	if err != nil {
 		return nil, err
 	}
 	if last.Container != "" && last.Container != t.ContainerID && !last.Whole {
-		p.reportGap(last.Last, fromOf(t), "its container is gone")
+		p.reportGap(last.Last, fromOf(t), "the container was removed before its output was read")
 	}
-	if setBack(last, t) {
+	if clockWasSetBack(last, t) {
 		return p.repeat(ctx, time.Time{}, last.Last)
 	}
 	if last.Fresh {
 		return &resume{}, nil
 	}
-	if !last.Last.Before(fromOf(t)) { // else no line of this run was read yet
+	if !last.Last.Before(fromOf(t)) { // otherwise no line of this run was read yet
 		p.lookForGap(ctx, t, last.Last)
 	}
 	since := last.Last
@@ -51,14 +52,13 @@ func (p *pump) resume(ctx context.Context, t Target) (*resume, error) {
 	return p.repeat(ctx, since.Add(-slack), last.Last)
 }
 
-// setBack says whether the clock was set back, so that lines which are not read
-// yet may be older than ones that are: then all that the engine has is read
-// again, and told by itself from what is in the journal.
-func setBack(last v1.Resume, t Target) bool {
+// clockWasSetBack reports whether unread lines may be older than read ones. Then the pump
+// reads all output that the engine has, and drops the lines that the journal has.
+func clockWasSetBack(last v1.Resume, t Target) bool {
 	return last.Last.After(time.Now()) || last.Fresh && last.Last.After(fromOf(t))
 }
 
-// repeat remembers the lines that a stream will bring again: from since to last.
+// repeat returns a resume that knows the journal's lines from since to last.
 func (p *pump) repeat(ctx context.Context, since, last time.Time) (*resume, error) {
 	r := &resume{until: last, seen: map[uint64]int{}, seed: maphash.MakeSeed()}
 	if !since.IsZero() {
@@ -73,10 +73,9 @@ func (p *pump) repeat(ctx context.Context, since, last time.Time) (*resume, erro
 	return r, err
 }
 
-// goesBack reports whether a line that a stream brings is older than the line
-// before it: it may be a repetition. Docker before 23 begins a log file anew when
-// it rotates it under a follower, and repeats all of it. The pieces of a line
-// that is open share a time, and are no repetition.
+// goesBack reports whether a line is older than the line before it in the stream, and may
+// be a repetition. Docker before 23 repeats a whole log file when it rotates it under a
+// follower. The pieces of one line have the same time and are no repetition.
 func (r *resume) goesBack(l line, open time.Time) bool {
 	back := l.Time.Before(r.last.Add(-r.tolerance)) && !l.Time.Equal(open)
 	r.last = l.Time
@@ -86,10 +85,10 @@ func (r *resume) goesBack(l line, open time.Time) bool {
 	return back
 }
 
-// rewind makes r know the lines from l on that the stream may bring again: those
-// in the journal, once it has all that the stream has brought so far. Lines that
-// are not there are new, also where the clock was set back. If l is new, stdout
-// and stderr come out of order, and are given some tolerance from then on.
+// rewind flushes b to the journal and makes r know the journal's lines from l on, which
+// the stream may repeat. A line that the journal does not have is new, even if the
+// clock was set back. If l itself is new, stdout and stderr are out of order, and r
+// tolerates slack from then on.
 func (p *pump) rewind(ctx context.Context, b *buffer, r *resume, l line) error {
 	if err := b.flush(ctx); err != nil {
 		return err
@@ -105,7 +104,8 @@ func (p *pump) rewind(ctx context.Context, b *buffer, r *resume, l line) error {
 	return nil
 }
 
-// repeated says whether a line is in the journal already.
+// repeated reports whether the journal already has a line. It counts each line of the
+// journal once.
 func (r *resume) repeated(l v1.Line) bool {
 	if len(r.seen) == 0 {
 		return false
@@ -140,11 +140,11 @@ func (r *resume) hash(l v1.Line) uint64 {
 	return h.Sum64()
 }
 
-// lookForGap tells of lines that the engine has thrown away before they were
-// read: then its oldest is newer than the last one here.
+// lookForGap reports lines that the engine deleted before they were read: then its oldest
+// line is newer than the last line of the journal.
 func (p *pump) lookForGap(ctx context.Context, t Target, last time.Time) {
 	var oldest time.Time
-	t.Ended = true // what is there is enough
+	t.Ended = true // do not follow the log
 	err := p.m.engine.Logs(ctx, t, time.Time{}, func(l line) error {
 		oldest = l.Time
 		return errEnough
@@ -153,12 +153,13 @@ func (p *pump) lookForGap(ctx context.Context, t Target, last time.Time) {
 		return
 	}
 	p.gapTo = oldest
-	p.reportGap(last, oldest, "the engine did not keep it")
+	p.reportGap(last, oldest, "the engine rotated its log before berth read it")
 }
 
+// errEnough ends a stream from its callback.
 var errEnough = errors.New("enough was read")
 
-// reportGap puts a message in the place of lines that are lost.
+// reportGap appends a message in place of lost lines.
 func (p *pump) reportGap(from, to time.Time, why string) {
 	between := "before " + to.UTC().Format(time.RFC3339)
 	if !from.IsZero() {

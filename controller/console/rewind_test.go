@@ -18,7 +18,7 @@ import (
 )
 
 // Docker before 23 repeats a log file to its followers when it rotates it.
-func TestARotatedLogIsNotRepeated(t *testing.T) {
+func TestRotatedLogIsNotRepeated(t *testing.T) {
 	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
 		e.change("c1", func(*container) {}) // it is there
 		m.Follow(target("c1"))
@@ -44,8 +44,8 @@ func TestARotatedLogIsNotRepeated(t *testing.T) {
 	})
 }
 
-// New lines come behind the repeated ones in one go, before all is written.
-func TestARepetitionAmidAFlood(t *testing.T) {
+// New lines follow the repeated ones at once, before all are written.
+func TestRepetitionDuringFlood(t *testing.T) {
 	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
 		e.change("c1", func(*container) {}) // it is there
 		m.Follow(target("c1"))
@@ -69,7 +69,7 @@ func TestARepetitionAmidAFlood(t *testing.T) {
 	})
 }
 
-// all is texts for any number of lines.
+// all returns all lines of the journal.
 func all(t *testing.T, h *stream.Hub, id string) (list []string) {
 	t.Helper()
 	require.NoError(t, h.Since(t.Context(), id, v1.ServerConsole, time.Time{}, func(l v1.Line) bool {
@@ -99,7 +99,7 @@ func TestBurstsOverRotatedLogs(t *testing.T) {
 		map[string]string{"max-size": "10m", "max-file": "3"}, []string{"/bin/sh", "-c", script}))
 	defer helper(t, j)()
 	var got []string
-	for burst := range 3 { // each shorter than a file: Docker leaves out a file that a follower is too slow for
+	for burst := range 3 { // each is smaller than a file: Docker skips a file if the follower is too slow
 		got = awaitJournal(t, j.Dir, "mc", func(got []string) bool {
 			return len(got) > 0 && got[len(got)-1] == strconv.Itoa((burst+1)*100_000-1)
 		})
@@ -112,14 +112,14 @@ func TestBurstsOverRotatedLogs(t *testing.T) {
 	requireSame(t, want, got)
 }
 
-// What is printed after the clock was set back is older, and new.
-func TestLinesAfterTheClockWasSetBackAreNew(t *testing.T) {
+// Lines printed after the clock was set back are older than those before, and new.
+func TestLinesAfterClockSetBackAreNew(t *testing.T) {
 	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
 		e.change("c1", func(*container) {}) // it is there
 		m.Follow(target("c1"))
 		e.print("c1", "a", "b")
 		synctest.Wait()
-		e.change("c1", func(c *container) { // an hour ahead, then right again
+		e.change("c1", func(c *container) { // the clock is an hour ahead, then correct again
 			now := time.Now()
 			c.lines = append(c.lines, runtime.Line{Time: now.Add(time.Hour), Data: []byte("ahead")},
 				runtime.Line{Time: now, Data: []byte("ahead")}, runtime.Line{Time: now.Add(1), Data: []byte("right")})

@@ -13,44 +13,44 @@ import (
 	"berth/runtime"
 )
 
-// Meter takes stats of a running container, by the engine's id. Its counters
-// grow from the start of a run.
+// Meter reads the stats of a running container, by the engine's id. Its counters start at
+// zero with each run.
 type Meter interface {
 	Stats(ctx context.Context, containerID string) (runtime.Stats, error)
 }
 
-// Audience is who listens.
+// Audience receives samples for its listeners.
 type Audience interface {
-	// Watched says which containers are listened to, and whether all are.
-	// Changed is closed when that may be different.
+	// Watched returns the ids of the containers that have listeners, or all if a
+	// listener watches every container. changed is closed when that may have changed.
 	Watched() (ids []string, all bool, changed <-chan struct{})
-	// Stats hands a sample to who listens to a container.
+	// Stats sends a sample to the listeners of a container.
 	Stats(id string, s v1.Stats)
 }
 
-// Fleet is what runs.
+// Fleet returns the running containers.
 type Fleet interface {
 	Running(id string) (containerID string, startedAt time.Time, ok bool)
 	RunningIDs() []string
 }
 
-// SamplerOptions are options of a Sampler. The zero ones work.
+// SamplerOptions configures a Sampler. The zero value is valid.
 type SamplerOptions struct {
-	Disk func(id string) (bytes int64, known bool) // of a container's volume, as last measured
+	Disk func(id string) (bytes int64, known bool) // the last measured size of a container's volume
 	Log  *slog.Logger
 }
 
 const (
-	sampleEvery = time.Second
-	sampleLimit = 5 * time.Second        // for all containers of a round
-	sampleShort = 200 * time.Millisecond // between two readings for one answer
-	sampleFresh = 500 * time.Millisecond // a reading so young is an answer
-	sampleOld   = 15 * time.Second       // what was used since then is not what is used now
-	sampleWide  = 8                      // readings at the same time
+	samplePeriod   = time.Second
+	sampleTimeout  = 5 * time.Second        // for all containers of a round
+	sampleInterval = 200 * time.Millisecond // between the two readings of a first sample
+	sampleFresh    = 500 * time.Millisecond // maximum age of a reading that is returned again
+	sampleMaxAge   = 15 * time.Second       // maximum age of a reading to compare with
+	sampleParallel = 8                      // concurrent readings
 )
 
-// Sampler takes the stats of containers: each second of those that are listened
-// to, and of one or all when they are asked for. While nobody asks it takes none.
+// Sampler reads the stats of containers: once a second of those with listeners, and of
+// one or all on request. Without listeners and requests it reads none.
 type Sampler struct {
 	fleet    Fleet
 	meter    Meter
@@ -60,10 +60,11 @@ type Sampler struct {
 
 	mu    sync.Mutex
 	last  map[string]reading // by internal_id
-	swept time.Time          // when last was searched for old readings
+	swept time.Time          // when old readings were removed from last
 }
 
-// reading is a sample and what is made of it and the one before.
+// reading is one reading of the meter with the sample computed from it and the reading
+// before.
 type reading struct {
 	containerID string
 	startedAt   time.Time
@@ -72,7 +73,7 @@ type reading struct {
 	compared    bool // cpu_usage is known
 }
 
-// NewSampler makes a sampler; Run lets it work for listeners.
+// NewSampler returns a sampler. Listeners receive samples while Run runs.
 func NewSampler(f Fleet, m Meter, a Audience, o SamplerOptions) *Sampler {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -88,14 +89,14 @@ func (s *Sampler) Run(ctx context.Context) error {
 	tick := time.NewTimer(0)
 	defer tick.Stop()
 	for {
-		ids, changed := s.wanted()
+		ids, changed := s.watched()
 		var due <-chan time.Time
 		if len(ids) > 0 {
 			due = tick.C
 		}
 		select {
 		case <-due:
-			tick.Reset(sampleEvery)
+			tick.Reset(samplePeriod)
 			s.round(ctx, ids)
 		case <-changed:
 		case <-ctx.Done():
@@ -104,11 +105,11 @@ func (s *Sampler) Run(ctx context.Context) error {
 	}
 }
 
-// wanted is which containers are listened to.
-func (s *Sampler) wanted() ([]string, <-chan struct{}) {
+// watched returns the ids of the containers with listeners. One empty id stands for all
+// containers: each round lists those that are running.
+func (s *Sampler) watched() ([]string, <-chan struct{}) {
 	ids, all, changed := s.audience.Watched()
 	if all {
-		// A tick finds what runs by then.
 		return []string{""}, changed
 	}
 	return ids, changed
@@ -123,40 +124,41 @@ func (s *Sampler) round(ctx context.Context, ids []string) {
 	}
 }
 
-// Sample returns what a container uses now. Its error is runtime.ErrNotRunning
-// or the meter's. It may take a fifth of a second: cpu_usage is a difference.
+// Sample returns the current stats of a container. It returns runtime.ErrNotRunning or
+// the error of the meter. The first sample takes sampleInterval longer, because
+// cpu_usage is a difference of two readings.
 func (s *Sampler) Sample(ctx context.Context, id string) (v1.Stats, error) {
-	if s.first(ctx, id) {
-		if err := sleep(ctx, sampleShort); err != nil {
+	if s.readFirst(ctx, id) {
+		if err := sleep(ctx, sampleInterval); err != nil {
 			return v1.Stats{}, err
 		}
 	}
-	return s.answer(ctx, id)
+	return s.current(ctx, id)
 }
 
-// Samples returns what each running container of ids uses, or of all if ids is
-// nil. Those that cannot be measured are left out.
+// Samples returns the stats of the running containers among ids, or of all if ids is nil.
+// It omits containers that cannot be measured.
 func (s *Sampler) Samples(ctx context.Context, ids []string) map[string]v1.Stats {
 	if ids == nil {
 		ids = s.fleet.RunningIDs()
 	}
-	ctx, cancel := context.WithTimeout(ctx, sampleLimit)
+	ctx, cancel := context.WithTimeout(ctx, sampleTimeout)
 	defer cancel()
 	var begun atomic.Bool
 	each(ids, func(id string) {
-		if s.first(ctx, id) {
+		if s.readFirst(ctx, id) {
 			begun.Store(true)
 		}
 	})
-	if begun.Load() && sleep(ctx, sampleShort) != nil {
+	if begun.Load() && sleep(ctx, sampleInterval) != nil {
 		return nil
 	}
 	var mu sync.Mutex
 	all := make(map[string]v1.Stats, len(ids))
 	each(ids, func(id string) {
-		stats, err := s.answer(ctx, id)
+		stats, err := s.current(ctx, id)
 		if err != nil {
-			s.log.Debug("stats are not taken", "container", id, "err", err)
+			s.log.Debug("could not read the stats of a container", "container", id, "err", err)
 			return
 		}
 		mu.Lock()
@@ -166,17 +168,17 @@ func (s *Sampler) Samples(ctx context.Context, ids []string) map[string]v1.Stats
 	return all
 }
 
-// each calls fn for many ids at a time, and waits.
+// each calls fn for all ids, sampleParallel at a time, and waits for them.
 func each(ids []string, fn func(id string)) {
 	var group errgroup.Group
-	group.SetLimit(sampleWide)
+	group.SetLimit(sampleParallel)
 	for _, id := range ids {
 		group.Go(func() error {
 			fn(id)
 			return nil
 		})
 	}
-	_ = group.Wait() // no error is returned
+	_ = group.Wait() // fn returns no error
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
@@ -190,44 +192,45 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// first makes a reading of a container that has none to compare with.
-func (s *Sampler) first(ctx context.Context, id string) bool {
+// readFirst takes a first reading of a container that has none to compare with. It
+// reports whether it took one.
+func (s *Sampler) readFirst(ctx context.Context, id string) bool {
 	containerID, startedAt, ok := s.fleet.Running(id)
 	if !ok {
 		return false
 	}
-	if _, ok := s.before(id, containerID, startedAt); ok {
+	if _, ok := s.previous(id, containerID, startedAt); ok {
 		return false
 	}
 	_, err := s.measure(ctx, id)
 	return err == nil
 }
 
-// answer gives a reading that is fresh, or makes one.
-func (s *Sampler) answer(ctx context.Context, id string) (v1.Stats, error) {
+// current returns the last sample of a container if it is fresh, or takes a new one.
+func (s *Sampler) current(ctx context.Context, id string) (v1.Stats, error) {
 	containerID, startedAt, ok := s.fleet.Running(id)
 	if !ok {
 		s.forget(id)
 		return v1.Stats{}, runtime.ErrNotRunning
 	}
-	was, ok := s.before(id, containerID, startedAt)
+	was, ok := s.previous(id, containerID, startedAt)
 	if ok && was.compared && time.Since(was.raw.Read) < sampleFresh {
 		return was.stats, nil
 	}
 	return s.measure(ctx, id)
 }
 
-// before is the last reading of a run, if it is not too old to compare with.
-func (s *Sampler) before(id, containerID string, startedAt time.Time) (reading, bool) {
+// previous returns the last reading of a run, unless it is too old to compare with.
+func (s *Sampler) previous(id, containerID string, startedAt time.Time) (reading, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	was, ok := s.last[id]
 	ok = ok && was.containerID == containerID && was.startedAt.Equal(startedAt) &&
-		time.Since(was.raw.Read) < sampleOld
+		time.Since(was.raw.Read) < sampleMaxAge
 	return was, ok
 }
 
-// measure takes one reading and compares it with the one before.
+// measure takes one reading and compares it with the previous one.
 func (s *Sampler) measure(ctx context.Context, id string) (v1.Stats, error) {
 	containerID, startedAt, ok := s.fleet.Running(id)
 	if !ok {
@@ -237,8 +240,8 @@ func (s *Sampler) measure(ctx context.Context, id string) (v1.Stats, error) {
 	if err != nil {
 		return v1.Stats{}, err
 	}
-	was, compare := s.before(id, containerID, startedAt)
-	now := reading{containerID: containerID, startedAt: startedAt, raw: raw, stats: plain(raw), compared: compare}
+	was, compare := s.previous(id, containerID, startedAt)
+	now := reading{containerID: containerID, startedAt: startedAt, raw: raw, stats: statsOf(raw), compared: compare}
 	now.stats.Uptime = int64(max(raw.Read.Sub(startedAt), 0) / time.Second)
 	if compare {
 		now.stats.CPUUsage = cpuPercent(was.raw, raw)
@@ -253,15 +256,15 @@ func (s *Sampler) measure(ctx context.Context, id string) (v1.Stats, error) {
 	return now.stats, nil
 }
 
-// sweep forgets readings that are too old to be of use. It searches all of them
-// once in sampleOld, not at each reading: a round of n readings costs n.
+// sweep removes readings that are too old to compare with. It searches all readings once
+// in sampleMaxAge and not at each reading, so that a round of n readings costs O(n).
 func (s *Sampler) sweep() {
-	if time.Since(s.swept) < sampleOld {
+	if time.Since(s.swept) < sampleMaxAge {
 		return
 	}
 	s.swept = time.Now()
 	for id, r := range s.last {
-		if time.Since(r.raw.Read) >= sampleOld {
+		if time.Since(r.raw.Read) >= sampleMaxAge {
 			delete(s.last, id)
 		}
 	}
@@ -273,7 +276,8 @@ func (s *Sampler) forget(id string) {
 	delete(s.last, id)
 }
 
-func plain(raw runtime.Stats) v1.Stats {
+// statsOf returns the fields that one reading determines.
+func statsOf(raw runtime.Stats) v1.Stats {
 	return v1.Stats{
 		MemoryUsage: raw.Memory,
 		MemoryLimit: raw.MemoryLimit,
@@ -285,10 +289,10 @@ func plain(raw runtime.Stats) v1.Stats {
 	}
 }
 
-// cpuPercent is what was used between two readings, in percent of one core,
-// with two decimals.
-func cpuPercent(was, is runtime.Stats) float64 {
-	took, used := is.Read.Sub(was.Read), is.CPU-was.CPU
+// cpuPercent returns the CPU usage between two readings in percent of one core, with two
+// decimals.
+func cpuPercent(before, after runtime.Stats) float64 {
+	took, used := after.Read.Sub(before.Read), after.CPU-before.CPU
 	if took <= 0 || used <= 0 {
 		return 0
 	}

@@ -19,7 +19,7 @@ import (
 	"berth/runtime"
 )
 
-// fleet is containers that run, and what they use: each half a core.
+// fleet is a set of running containers that each use half a core.
 type fleet struct {
 	mu      sync.Mutex
 	started map[string]time.Time
@@ -77,7 +77,7 @@ func (f *fleet) took() map[string]int {
 	return asked
 }
 
-// audience is who listens, and what was handed to them.
+// audience is an Audience that records the samples it receives.
 type audience struct {
 	mu      sync.Mutex
 	ids     []string
@@ -106,7 +106,7 @@ func (a *audience) listen(all bool, ids ...string) {
 	a.changed = make(chan struct{})
 }
 
-func (a *audience) heard() map[string]int {
+func (a *audience) received() map[string]int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	n := map[string]int{}
@@ -117,7 +117,7 @@ func (a *audience) heard() map[string]int {
 	return n
 }
 
-func sampling(t *testing.T, test func(t *testing.T, f *fleet, a *audience, s *console.Sampler)) {
+func runSampler(t *testing.T, test func(t *testing.T, f *fleet, a *audience, s *console.Sampler)) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet("a", "b", "c")
 		a := &audience{changed: make(chan struct{}), got: map[string][]v1.Stats{}}
@@ -131,21 +131,21 @@ func sampling(t *testing.T, test func(t *testing.T, f *fleet, a *audience, s *co
 	})
 }
 
-func TestStatsAreTakenOnlyWhileSomebodyListens(t *testing.T) {
-	sampling(t, func(t *testing.T, f *fleet, a *audience, _ *console.Sampler) {
+func TestSamplerReadsOnlyForListeners(t *testing.T) {
+	runSampler(t, func(t *testing.T, f *fleet, a *audience, _ *console.Sampler) {
 		time.Sleep(time.Hour)
 		require.Empty(t, f.took())
 		a.listen(false, "a", "gone")
 		time.Sleep(10*time.Second + 500*time.Millisecond)
-		require.Equal(t, map[string]int{"a": 11}, a.heard())
+		require.Equal(t, map[string]int{"a": 11}, a.received())
 		require.Equal(t, map[string]int{"a": 12}, f.took())
 		a.listen(true)
 		time.Sleep(10 * time.Second)
-		require.Equal(t, map[string]int{"a": 10, "b": 10, "c": 10}, a.heard())
+		require.Equal(t, map[string]int{"a": 10, "b": 10, "c": 10}, a.received())
 		f.stop("b")
 		f.took()
 		time.Sleep(10 * time.Second)
-		require.Equal(t, map[string]int{"a": 10, "c": 10}, a.heard())
+		require.Equal(t, map[string]int{"a": 10, "c": 10}, a.received())
 		a.listen(false)
 		synctest.Wait()
 		f.took()
@@ -154,8 +154,8 @@ func TestStatsAreTakenOnlyWhileSomebodyListens(t *testing.T) {
 	})
 }
 
-func TestSampleIsWhatAContainerUsesNow(t *testing.T) {
-	sampling(t, func(t *testing.T, f *fleet, a *audience, s *console.Sampler) {
+func TestSample(t *testing.T) {
+	runSampler(t, func(t *testing.T, f *fleet, a *audience, s *console.Sampler) {
 		time.Sleep(time.Minute)
 		got, err := s.Sample(t.Context(), "a")
 		require.NoError(t, err)
@@ -167,12 +167,12 @@ func TestSampleIsWhatAContainerUsesNow(t *testing.T) {
 		require.Equal(t, map[string]int{"a": 2}, f.took())
 		_, err = s.Sample(t.Context(), "a")
 		require.NoError(t, err)
-		require.Empty(t, f.took(), "a fresh reading is an answer")
+		require.Empty(t, f.took(), "a fresh reading is returned again")
 		time.Sleep(5 * time.Second)
 		got, err = s.Sample(t.Context(), "a")
 		require.NoError(t, err)
 		require.Equal(t, 50.0, got.CPUUsage)
-		require.Equal(t, map[string]int{"a": 1}, f.took(), "there is one to compare with")
+		require.Equal(t, map[string]int{"a": 1}, f.took(), "there is a reading to compare with")
 
 		got, err = s.Sample(t.Context(), "b")
 		require.NoError(t, err)
@@ -186,8 +186,8 @@ func TestSampleIsWhatAContainerUsesNow(t *testing.T) {
 	})
 }
 
-func TestSamplesOfAllTakeAFifthOfASecond(t *testing.T) {
-	sampling(t, func(t *testing.T, f *fleet, a *audience, s *console.Sampler) {
+func TestSamplesTakeOneInterval(t *testing.T) {
+	runSampler(t, func(t *testing.T, f *fleet, a *audience, s *console.Sampler) {
 		for i := range 100 {
 			f.started[fmt.Sprint(i)] = time.Now()
 		}
@@ -215,7 +215,7 @@ func BenchmarkSamples(b *testing.B) {
 			b.ResetTimer()
 			for range b.N {
 				b.StopTimer()
-				time.Sleep(600 * time.Millisecond) // until no reading is an answer any more
+				time.Sleep(600 * time.Millisecond) // until no reading is fresh
 				b.StartTimer()
 				s.Samples(b.Context(), ids)
 			}
@@ -223,8 +223,8 @@ func BenchmarkSamples(b *testing.B) {
 	}
 }
 
-func TestANewRunIsNotComparedWithTheOldOne(t *testing.T) {
-	sampling(t, func(t *testing.T, f *fleet, a *audience, s *console.Sampler) {
+func TestNewRunIsNotComparedWithOldOne(t *testing.T) {
+	runSampler(t, func(t *testing.T, f *fleet, a *audience, s *console.Sampler) {
 		time.Sleep(time.Minute)
 		_, err := s.Sample(t.Context(), "a")
 		require.NoError(t, err)
@@ -237,7 +237,7 @@ func TestANewRunIsNotComparedWithTheOldOne(t *testing.T) {
 	})
 }
 
-func TestCollectorHasASeriesOfEachRunningContainer(t *testing.T) {
+func TestCollectorSeries(t *testing.T) {
 	f := newFleet("a")
 	c := console.NewCollector(f, f)
 	require.NoError(t, testutil.CollectAndCompare(c, strings.NewReader(`

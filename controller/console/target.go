@@ -8,27 +8,27 @@ import (
 	"berth/runtime"
 )
 
-// Target is a run whose output is wanted.
+// Target is a run whose output is read.
 type Target = runtime.Target
 
-// key names a console.
+// key identifies a console.
 type key struct {
 	id   string
 	role runtime.Role
 }
 
-// run tells one run of a container from another.
+// run identifies one run of a container.
 type run struct {
 	containerID string
-	startedAt   int64
+	startedAt   int64 // Unix time in nanoseconds
 }
 
 func keyOf(t Target) key { return key{t.ID, t.Role} }
 
 func runOf(t Target) run { return run{t.ContainerID, t.StartedAt.UnixNano()} }
 
-// fromOf returns the time that no line of the run is older than. A start that
-// was noted after the engine carried it out was noted by another clock.
+// fromOf returns a time that no line of the run is older than: t.From, or a second before
+// StartedAt if From is missing or later. From is later only if the clock was set back.
 func fromOf(t Target) time.Time {
 	if !t.StartedAt.IsZero() && (t.From.IsZero() || t.From.After(t.StartedAt)) {
 		return t.StartedAt.Add(-time.Second)
@@ -36,25 +36,27 @@ func fromOf(t Target) time.Time {
 	return t.From
 }
 
-// Engine is what a console needs of an engine.
+// Engine reads the output of containers and writes their input.
 type Engine interface {
 	Logs(ctx context.Context, t runtime.Target, since time.Time, each func(runtime.Line) error) error
 	Input(ctx context.Context, containerID string, data []byte) error
 }
 
-// Sink keeps lines and hands them to whoever listens. A console is written by
-// one goroutine at a time. Role is v1.ServerConsole or v1.InstallConsole.
+// Sink stores lines in a journal and passes them to listeners. At most one goroutine
+// writes to a console at a time. The role is v1.ServerConsole or v1.InstallConsole.
 type Sink interface {
-	// Begin says where the journal ends, and notes which container is read now.
+	// Begin returns the position where the journal ends, and records which container
+	// is read from now on.
 	Begin(id, role, containerID string) (v1.Resume, error)
-	// Append adds lines, and keeps none of their bytes. After an error they were
-	// handed on, but not kept.
+	// Append adds lines. It retains none of their bytes. If it returns an error,
+	// listeners received the lines, but the journal does not have them.
 	Append(id, role string, lines []v1.Line) error
-	// End lets go of the console. Whole: all that the container printed is kept.
+	// End releases the console. whole reports that the journal has the complete
+	// output of the container.
 	End(id, role string, whole bool) error
-	// Since hands out the first line that is not older than a time and all behind
-	// it, until each is false.
+	// Since calls each for the first line that is not older than since, and for all
+	// lines after it, until each returns false.
 	Since(ctx context.Context, id, role string, since time.Time, each func(v1.Line) bool) error
-	// Remove forgets all of a container's lines.
+	// Remove removes all lines of a container.
 	Remove(id string) error
 }

@@ -11,7 +11,7 @@ import (
 	"berth/store"
 )
 
-// other is the label of a transition to a word that is not known.
+// other is the label of a transition to an unknown state.
 const other = "other"
 
 // Counter counts the transitions that are stored while it runs.
@@ -21,12 +21,12 @@ type Counter struct {
 	seen  uint64
 }
 
-// NewCounter registers berth_events_total with reg. Its label event is the state
-// that a transition tells, or daemon_message. It counts what is stored from now on.
+// NewCounter registers berth_events_total with reg. The label event is the state of a
+// transition, or daemon_message. It counts the transitions that are stored from now on.
 func NewCounter(s *store.Store, reg prometheus.Registerer) (*Counter, error) {
 	c := &Counter{store: s, total: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "berth_events_total",
-		Help: "Transitions stored, by the state that they tell, or daemon_message.",
+		Help: "Stored transitions, by state or daemon_message.",
 	}, []string{"event"})}
 	for _, p := range v1.Phases {
 		c.total.WithLabelValues(string(p))
@@ -65,7 +65,7 @@ func (c *Counter) count(ctx context.Context) error {
 	return nil
 }
 
-// skip goes on after what is no longer kept.
+// skip moves the counter to the oldest transition that is still stored.
 func (c *Counter) skip() error {
 	return c.store.View(func(tx *store.Tx) error {
 		c.seen = store.LastEvent(tx)
@@ -76,7 +76,8 @@ func (c *Counter) skip() error {
 	})
 }
 
-// label keeps the number of series bounded, whatever is stored.
+// label returns the label of a transition. It maps unknown states to other, so that the
+// number of series is bounded.
 func label(e v1.Event) string {
 	switch {
 	case e.Event == v1.EventMessage:

@@ -1,6 +1,6 @@
-// Package event bounds how many stored transitions are kept, and counts them.
+// Package event limits and counts the stored transitions.
 //
-// What is older than the retention goes, and so does what is more than the
-// greatest number. Whoever is still behind is told of the gap when it reads on.
-// It must not know who reads transitions, or what they mean.
+// The controller removes transitions that are older than the configured retention or
+// exceed the configured maximum. A reader that has not read a removed transition
+// receives a gap. The package does not know who reads transitions or what they mean.
 package event

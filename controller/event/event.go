@@ -12,11 +12,11 @@ import (
 
 const (
 	key    = "retention"
-	period = time.Minute // between two looks
+	period = time.Minute // between two reconciles
 )
 
-// New is the controller that trims the transitions of s. settings is asked at
-// each look, so that a change is followed without a restart.
+// New returns the controller that trims the transitions of s. It calls settings at each
+// reconcile, so that a changed configuration applies without a restart.
 func New(s *store.Store, settings func() v1.Config, log *slog.Logger, m *controller.Metrics) *controller.Loop {
 	return &controller.Loop{
 		Name:       "event",
@@ -35,7 +35,7 @@ type reconciler struct {
 	log      *slog.Logger
 }
 
-// Reconcile removes what is too old or too much.
+// Reconcile removes transitions that are too old or too many.
 func (r *reconciler) Reconcile(context.Context, string) (controller.Result, error) {
 	keep := r.settings().Events
 	var now time.Time
@@ -48,7 +48,7 @@ func (r *reconciler) Reconcile(context.Context, string) (controller.Result, erro
 	}
 	removed, err := r.store.TrimEvents(now.Add(-time.Duration(keep.Retention)), keep.Max)
 	if removed > 0 {
-		r.log.Debug("old transitions were removed", "count", removed)
+		r.log.Debug("removed old transitions", "count", removed)
 	}
 	return controller.Result{RequeueAfter: period}, err
 }

@@ -46,7 +46,7 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
-func TestTransitionsGoByAgeAndByCount(t *testing.T) {
+func TestTrimByAgeAndCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, err := store.Open("", store.Options{})
 		require.NoError(t, err)
@@ -63,18 +63,18 @@ func TestTransitionsGoByAgeAndByCount(t *testing.T) {
 		emit(t, s, 3000, v1.EventState, "ready")
 		pass(61 * time.Second)
 		oldest, newest := kept(t, s)
-		require.Equal(t, []uint64{501, 3000}, []uint64{oldest, newest}, "more than so many are too many")
+		require.Equal(t, []uint64{501, 3000}, []uint64{oldest, newest}, "the maximum applies")
 
 		set(time.Hour, 1000)
 		pass(time.Minute)
 		oldest, _ = kept(t, s)
-		require.Equal(t, uint64(2001), oldest, "a new setting is followed")
+		require.Equal(t, uint64(2001), oldest, "a changed setting applies")
 
 		pass(57 * time.Minute)
 		emit(t, s, 1, v1.EventState, "ready")
 		pass(3 * time.Minute)
 		oldest, newest = kept(t, s)
-		require.Equal(t, []uint64{3001, 3001}, []uint64{oldest, newest}, "what is older goes, what is younger stays")
+		require.Equal(t, []uint64{3001, 3001}, []uint64{oldest, newest}, "the retention applies")
 
 		cancel()
 		<-done
@@ -98,7 +98,7 @@ func counted(t *testing.T, before, during func(s *store.Store), want string) {
 		during(s)
 		synctest.Wait()
 		require.NoError(t, testutil.GatherAndCompare(reg, strings.NewReader(`
-# HELP berth_events_total Transitions stored, by the state that they tell, or daemon_message.
+# HELP berth_events_total Stored transitions, by state or daemon_message.
 # TYPE berth_events_total counter
 `+want)))
 		cancel()
@@ -117,7 +117,7 @@ berth_events_total{event="starting"} 0
 berth_events_total{event="stopping"} 0
 `
 
-func TestTransitionsAreCountedByTheirState(t *testing.T) {
+func TestCounterCountsByState(t *testing.T) {
 	counted(t, func(s *store.Store) { emit(t, s, 5, v1.EventState, "running") }, func(s *store.Store) {
 		emit(t, s, 2, v1.EventState, "running")
 		emit(t, s, 3, v1.EventMessage, "running")
@@ -129,7 +129,7 @@ berth_events_total{event="other"} 1
 `)
 }
 
-func TestCountingBeginsWhereEverythingWasTrimmed(t *testing.T) {
+func TestCounterStartsWithEmptyLog(t *testing.T) {
 	trim := func(s *store.Store) {
 		emit(t, s, 5000, v1.EventState, "running")
 		_, err := s.TrimEvents(time.Now().Add(time.Hour), 0)
@@ -141,7 +141,7 @@ berth_events_total{event="daemon_message"} 0
 `)
 }
 
-func TestWhatWasTrimmedUnreadIsSkipped(t *testing.T) {
+func TestCounterSkipsTrimmedTransitions(t *testing.T) {
 	s, err := store.Open("", store.Options{})
 	require.NoError(t, err)
 	defer s.Close()
@@ -159,7 +159,7 @@ func TestWhatWasTrimmedUnreadIsSkipped(t *testing.T) {
 	require.Equal(t, uint64(5000), c.seen)
 }
 
-func TestCountingEndsWithTheStore(t *testing.T) {
+func TestCounterEndsWithStore(t *testing.T) {
 	s, err := store.Open("", store.Options{})
 	require.NoError(t, err)
 	c, err := NewCounter(s, prometheus.NewRegistry())

@@ -1,11 +1,11 @@
-// Package port keeps the port pool's allow rules in force in the firewall.
+// Package port keeps the firewall's allow rules equal to the port pools.
 //
-// There are two keys, one for each family of addresses, because a host has a
-// table of rules for each. Every look syncs the whole set of a family: so a
-// flush is repaired, and a rule goes with its entry even if the entry went while
-// the daemon was down. The status of a pool says which of its ports have their
-// rule, and if not, why.
+// The controller has two keys, one for each address family, because a host has a
+// table of rules for each. Every reconcile syncs all rules of a family. So it
+// repairs a flush, and removes the rule of an entry that was deleted while the
+// daemon was down. The status of a pool records which of its ports have a rule,
+// and the reason if they have none.
 //
-// It must not know how a firewall works. The pool never depends on one: what a
-// firewall refuses is noted, and nothing else happens.
+// The package does not know how a firewall works. A pool works without one: if the
+// firewall refuses rules, only the status of the pools changes.
 package port

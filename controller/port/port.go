@@ -15,48 +15,48 @@ import (
 	"berth/store"
 )
 
-// Rule allows what comes in for one address and one range of ports.
+// Rule allows incoming packets to one address and one range of ports.
 type Rule = struct {
 	Protocol    string     // tcp or udp
-	IP          netip.Addr // the unspecified address stands for every one of its family
+	IP          netip.Addr // the unspecified address means every address of its family
 	First, Last uint16
 }
 
-// Firewall keeps rules in force.
+// Firewall applies rules.
 type Firewall interface {
-	// Sync makes want the whole set of rules of one family, IPv6 or else IPv4.
-	// changed says that something had to be done. An error that is a Refusal
-	// says that rules cannot be kept here; any other may be gone at the next try.
+	// Sync replaces the rules of one family, IPv6 or else IPv4, by want. It reports
+	// whether the rules changed. It returns a Refusal if rules cannot be applied on
+	// this host; any other error may be temporary.
 	Sync(ctx context.Context, v6 bool, want []Rule) (changed bool, err error)
 }
 
-// Refusal is an error of a Firewall that cannot, or shall not, keep rules.
+// Refusal is the error of a Firewall that cannot apply rules, or is disabled.
 type Refusal interface {
 	error
 	State() string // v1.FirewallUnavailable or v1.FirewallDisabled
-	Retry() bool   // the operator expects it to work: try again soon, and complain
+	Retry() bool   // the operator requires a firewall: log the error and retry soon
 }
 
-// The keys of the controller: the families of addresses.
+// The keys of the controller: the address families.
 const (
 	keyV4 = "ipv4"
 	keyV6 = "ipv6"
 )
 
-// driftKind is the value of the label of berth_drift_repaired_total.
+// driftKind is the label value in berth_drift_repaired_total.
 const driftKind = "firewall"
 
-// Options are what the controller works with.
+// Options configures the controller.
 type Options struct {
 	Store    *store.Store
 	Firewall Firewall
-	Resync   time.Duration // how often rules are looked at without a reason
+	Resync   time.Duration // period between two syncs without a change
 	BackOff  func() backoff.BackOff
 	Log      *slog.Logger
 	Metrics  *controller.Metrics
 }
 
-// New is the controller of the port pool.
+// New returns the controller of the port pools.
 func New(o Options) *controller.Loop {
 	o.Metrics.Kinds(driftKind)
 	return &controller.Loop{
@@ -73,8 +73,8 @@ func New(o Options) *controller.Loop {
 	}
 }
 
-// desiredState names both families, and then the family of each pool that changes. At
-// the start there may be rules and no pool.
+// desiredState returns a source that names both families at the start, because rules
+// may exist without a pool, and then the family of each pool that changes.
 func desiredState(s *store.Store) controller.Source {
 	return func(ctx context.Context, notify func(string)) error {
 		notify(keyV4)
@@ -83,7 +83,7 @@ func desiredState(s *store.Store) controller.Source {
 	}
 }
 
-// family is the key of a pool's id, which ends with an address.
+// family returns the key of the pool with this id. The id ends with an IP address.
 func family(poolID string) string {
 	if strings.Contains(poolID, ":") {
 		return keyV6
@@ -98,20 +98,20 @@ type reconciler struct {
 	metrics  *controller.Metrics
 }
 
-// Reconcile syncs the rules of one family, and notes what came of it.
+// Reconcile syncs the rules of one family and records the outcome.
 func (r *reconciler) Reconcile(ctx context.Context, key string) (controller.Result, error) {
 	pools, err := r.pools(key)
 	if err != nil {
 		return controller.Result{}, err
 	}
-	want := rules(pools)
+	want := rulesOf(pools)
 	changed, err := r.firewall.Sync(ctx, key == keyV6, want)
-	if err == nil && changed && len(want) > 0 && settled(pools) {
+	if err == nil && changed && len(want) > 0 && allApplied(pools) {
 		r.metrics.Repaired(driftKind)
-		r.log.Warn("firewall rules were changed behind berth's back, and put right", "family", key)
+		r.log.Warn("repaired firewall rules that another program had changed", "family", key)
 	}
-	if noteErr := r.record(pools, outcomeOf(err)); noteErr != nil {
-		return controller.Result{}, errors.Join(err, noteErr)
+	if recordErr := r.record(pools, outcomeOf(err)); recordErr != nil {
+		return controller.Result{}, errors.Join(err, recordErr)
 	}
 	var refusal Refusal
 	if errors.As(err, &refusal) && (!refusal.Retry() || len(want) == 0) {
@@ -133,8 +133,9 @@ func (r *reconciler) pools(key string) (list []v1.Pool, err error) {
 	return list, err
 }
 
-// settled says that the rules of every pool were in force, as far as is known.
-func settled(pools []v1.Pool) bool {
+// allApplied reports whether the status of every pool records a rule for each of its
+// ports.
+func allApplied(pools []v1.Pool) bool {
 	for _, p := range pools {
 		if !p.Status.Allowed.Equal(p.Spec.Ports) {
 			return false

@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// wall is a Firewall in memory that can be flushed, and made to fail.
+// wall is a Firewall in memory that a test can flush, or cause to fail.
 type wall struct {
 	mu    sync.Mutex
 	rules map[bool][]Rule // by family: true is IPv6
@@ -64,7 +64,7 @@ func (w *wall) text() string {
 	return strings.Join(out, " ")
 }
 
-// refusal is an error as package firewall makes them.
+// refusal is an error like those of package firewall.
 type refusal struct {
 	state string
 	retry bool
@@ -120,7 +120,7 @@ func (w *world) loop() *controller.Loop {
 		Log:     slog.New(slog.NewTextHandler(w.log, nil)), Metrics: controller.NewMetrics(w.reg)})
 }
 
-// set makes or changes a pool, as package intent does.
+// set creates or changes a pool, as package intent does.
 func (w *world) set(ip, protocol string, ports ...int) string {
 	w.Helper()
 	var set v1.PortSet
@@ -176,7 +176,7 @@ func gathered(t *testing.T, g prometheus.Gatherer, name, label string) float64 {
 	return 0
 }
 
-func TestAFamilyIsSyncedAsOneSet(t *testing.T) {
+func TestFamilyIsSyncedAsOneSet(t *testing.T) {
 	w := newWorld(t)
 	tcp := w.set("0.0.0.0", "tcp", 1, 2, 3, 65535)
 	udp := w.set("10.0.0.1", "udp", 7)
@@ -188,13 +188,13 @@ func TestAFamilyIsSyncedAsOneSet(t *testing.T) {
 	n, state, _ = w.status(udp)
 	require.Equal(t, []any{1, v1.FirewallApplied}, []any{n, state})
 	_, state, _ = w.status(six)
-	require.Empty(t, state, "the other family was not looked at")
+	require.Empty(t, state, "the other family was not synced")
 	require.NoError(t, w.reconcile(keyV6))
 	require.Contains(t, w.wall.text(), "tcp/fd00::1:80-80")
 	require.Zero(t, w.repaired())
 }
 
-func TestAnEmptyPoolIsForgottenOnceItsRulesAreGone(t *testing.T) {
+func TestEmptyPoolIsPurgedAfterItsRules(t *testing.T) {
 	w := newWorld(t)
 	id := w.set("::", "udp", 9)
 	require.NoError(t, w.reconcile(keyV6))
@@ -202,7 +202,7 @@ func TestAnEmptyPoolIsForgottenOnceItsRulesAreGone(t *testing.T) {
 	w.wall.fail(errors.New("busy"))
 	require.Error(t, w.reconcile(keyV6))
 	_, err := w.get(id)
-	require.NoError(t, err, "kept while its rule may be in force")
+	require.NoError(t, err, "kept while its rule may be applied")
 	w.wall.fail(nil)
 	require.NoError(t, w.reconcile(keyV6))
 	_, err = w.get(id)
@@ -210,32 +210,32 @@ func TestAnEmptyPoolIsForgottenOnceItsRulesAreGone(t *testing.T) {
 	require.Empty(t, w.wall.text())
 }
 
-func TestRulesThatAPoolHasLeftBehindAreNoDrift(t *testing.T) {
+func TestRulesOfRemovedPoolAreNoDrift(t *testing.T) {
 	w := newWorld(t)
 	w.wall.rules[false] = []Rule{{Protocol: "tcp", IP: netip.MustParseAddr("0.0.0.0"), First: 1, Last: 1}}
 	require.NoError(t, w.reconcile(keyV4))
 	require.Empty(t, w.wall.text())
-	require.Zero(t, w.repaired(), "berth was ended between the removal and its sync")
+	require.Zero(t, w.repaired(), "berth stopped between the removal and its sync")
 }
 
-func TestAPoolThatChangesDuringASyncIsNotForgotten(t *testing.T) {
+func TestPoolChangedDuringSyncIsNotPurged(t *testing.T) {
 	w := newWorld(t)
 	id := w.set("0.0.0.0", "tcp")
 	w.wall.hook = func() { w.set("0.0.0.0", "tcp", 5) }
 	require.NoError(t, w.reconcile(keyV4))
 	n, _, _ := w.status(id)
-	require.Zero(t, n, "its rule is not in force yet")
+	require.Zero(t, n, "its rule is not applied yet")
 	w.wall.hook = func() { w.set("0.0.0.0", "tcp") }
 	require.NoError(t, w.reconcile(keyV4))
 	n, _, _ = w.status(id)
-	require.Equal(t, 1, n, "kept while its rule is in force")
+	require.Equal(t, 1, n, "kept while its rule is applied")
 	w.wall.hook = nil
 	require.NoError(t, w.reconcile(keyV4))
 	_, err := w.get(id)
 	require.ErrorIs(t, err, store.ErrNotFound)
 }
 
-func TestDriftIsCountedAndANewPoolIsNot(t *testing.T) {
+func TestDriftIsCounted(t *testing.T) {
 	w := newWorld(t)
 	w.set("0.0.0.0", "tcp", 1)
 	require.NoError(t, w.reconcile(keyV4))
@@ -251,7 +251,7 @@ func TestDriftIsCountedAndANewPoolIsNot(t *testing.T) {
 	require.Equal(t, 1.0, w.repaired())
 }
 
-func TestARefusalIsNotedAndThePoolGoesOn(t *testing.T) {
+func TestRefusalIsRecorded(t *testing.T) {
 	for _, row := range []refusal{
 		{v1.FirewallDisabled, false}, {v1.FirewallUnavailable, false}, {v1.FirewallUnavailable, true},
 	} {
@@ -264,17 +264,17 @@ func TestARefusalIsNotedAndThePoolGoesOn(t *testing.T) {
 		}
 		n, state, reason := w.status(id)
 		require.Equal(t, []any{0, row.state, "because"}, []any{n, state, reason})
-		require.Equal(t, 1, strings.Count(w.log.String(), "not in force"), "told once")
+		require.Equal(t, 1, strings.Count(w.log.String(), "not applied"), "logged once")
 		level := map[bool]string{true: "level=INFO", false: "level=WARN"}[row.state == v1.FirewallDisabled]
-		require.Contains(t, w.log.String(), level+` msg="firewall rules are not in force"`)
+		require.Contains(t, w.log.String(), level+` msg="firewall rules for the port pool are not applied"`)
 		w.set("0.0.0.0", "tcp")
-		require.NoError(t, w.reconcile(keyV4), "nothing is wanted, so nothing is refused")
+		require.NoError(t, w.reconcile(keyV4), "without rules there is nothing to refuse")
 		_, err := w.get(id)
 		require.ErrorIs(t, err, store.ErrNotFound)
 	}
 }
 
-func TestAPassingErrorSaysNothingAboutTheRulesInForce(t *testing.T) {
+func TestTemporaryErrorKeepsAllowed(t *testing.T) {
 	w := newWorld(t)
 	id := w.set("0.0.0.0", "tcp", 1)
 	require.NoError(t, w.reconcile(keyV4))
@@ -284,7 +284,7 @@ func TestAPassingErrorSaysNothingAboutTheRulesInForce(t *testing.T) {
 	require.Equal(t, []any{1, v1.FirewallPending, "locked"}, []any{n, state, reason})
 }
 
-func TestTheLoopFollowsThePoolsAndRepairs(t *testing.T) {
+func TestLoopFollowsPoolsAndRepairsDrift(t *testing.T) {
 	w := newWorld(t)
 	w.wall.rules[true] = []Rule{{Protocol: "tcp", IP: netip.MustParseAddr("::"), First: 1, Last: 1}}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -295,7 +295,7 @@ func TestTheLoopFollowsThePoolsAndRepairs(t *testing.T) {
 		t.Helper()
 		require.Eventually(t, func() bool { return w.wall.text() == text }, time.Minute, time.Millisecond, text)
 	}
-	eventually("") // of an entry that went while the daemon was down
+	eventually("") // the entry was deleted while the daemon was down
 	w.set("fd00::1", "udp", 53)
 	eventually("udp/fd00::1:53-53")
 	w.set("10.0.0.1", "tcp", 53)
@@ -311,7 +311,7 @@ func TestTheLoopFollowsThePoolsAndRepairs(t *testing.T) {
 	require.Eventually(t, func() bool { _, err := w.get(id); return errors.Is(err, store.ErrNotFound) }, time.Minute, time.Millisecond)
 }
 
-func TestManyPoolsAreNotedInChunks(t *testing.T) {
+func TestPoolsAreRecordedInChunks(t *testing.T) {
 	w := newWorld(t)
 	for i := range 200 {
 		w.set(fmt.Sprintf("10.0.%d.1", i), "tcp", 1, 65535)
@@ -328,19 +328,19 @@ func TestPortsAreCounted(t *testing.T) {
 		return store.Pools.SetSpec(tx, id, func(s *v1.PoolSpec) error { s.Flagged.Add(2); return nil })
 	}))
 	require.NoError(t, testutil.CollectAndCompare(NewCollector(w.store), strings.NewReader(`
-# HELP berth_ports Ports of the pool, by the flag in_use.
+# HELP berth_ports Ports in the pools, by the flag in_use.
 # TYPE berth_ports gauge
 berth_ports{in_use="false"} 2
 berth_ports{in_use="true"} 1
 `)))
 }
 
-func TestAWholePoolIsTwoRules(t *testing.T) {
+func TestFullPoolIsTwoRules(t *testing.T) {
 	var all v1.PortSet
 	for p := 1; p <= 65535; p++ {
 		all.Add(p)
 	}
-	got := rules([]v1.Pool{
+	got := rulesOf([]v1.Pool{
 		{Spec: v1.PoolSpec{IP: "0.0.0.0", Protocol: "udp", Ports: all}},
 		{Spec: v1.PoolSpec{IP: "0.0.0.0", Protocol: "tcp", Ports: all}},
 		{Spec: v1.PoolSpec{IP: "nonsense", Protocol: "tcp", Ports: all}},

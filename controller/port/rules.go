@@ -8,8 +8,8 @@ import (
 	v1 "berth/api/v1"
 )
 
-// rules is what the pools want, sorted, with neighbouring ports in one rule.
-func rules(pools []v1.Pool) []Rule {
+// rulesOf returns the rules of the pools, sorted, with adjacent ports in one rule.
+func rulesOf(pools []v1.Pool) []Rule {
 	var out []Rule
 	for _, p := range pools {
 		ip, err := netip.ParseAddr(p.Spec.IP)

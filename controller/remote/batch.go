@@ -10,39 +10,39 @@ import (
 	"berth/store"
 )
 
-// batch is what one request tells.
+// batch is the content of one request.
 type batch struct {
 	messages []message
-	last     uint64 // the cursor once it is delivered
-	lost     uint64 // transitions that a gap stands for
+	last     uint64 // the cursor after the delivery
+	lost     uint64 // number of transitions that a gap replaces
 }
 
-// message is a transition, or a gap, as the sockets tell it.
+// message is a transition or a gap, in the format of the sockets.
 type message struct {
 	Seq       uint64    `json:"seq,omitempty"`
-	Epoch     string    `json:"epoch"` // what Seq, or the seq in Data of a gap, is counted in
+	Epoch     string    `json:"epoch"` // the epoch of Seq, or of the seq in Data of a gap
 	Time      time.Time `json:"time"`
 	Container string    `json:"container,omitempty"`
 	Event     string    `json:"event"`
 	Data      string    `json:"data"`
 }
 
-// eventGap says that transitions before the seq in Data are no longer kept.
+// eventGap means that transitions before the seq in Data are no longer stored.
 const eventGap = "gap"
 
 func (b batch) empty() bool { return len(b.messages) == 0 }
 
-// body is the JSON of a request.
+// body returns the JSON body of a request.
 func (b batch) body(node string) []byte {
-	body, _ := json.Marshal(struct { // plain data: it cannot fail
+	body, _ := json.Marshal(struct { // plain data cannot fail to marshal
 		Node   string    `json:"node"`
 		Events []message `json:"events"`
 	}{node, b.messages})
 	return body
 }
 
-// next reads what the panel has not got yet, up to the limit. A gap goes alone,
-// so that a panel which refuses it still gets what follows.
+// next returns the transitions after the cursor, up to the limit. A gap is sent alone, so
+// that a panel that rejects it still receives the transitions after it.
 func (s *Sender) next() (b batch, err error) {
 	err = s.store.View(func(tx *store.Tx) error {
 		cursor := store.Cursor(tx, cursorName)
@@ -65,7 +65,7 @@ func messageOf(e v1.Event) message {
 	return message{Seq: e.Seq, Epoch: e.Epoch, Time: e.Time, Container: e.Container, Event: e.Event, Data: e.Data}
 }
 
-// gap is the jump to the oldest transition that is kept.
+// gap returns the batch that moves the cursor to the oldest stored transition.
 func gap(tx *store.Tx, cursor uint64, epoch string) batch {
 	oldest, _ := store.EventRange(tx)
 	if oldest == 0 {
@@ -81,7 +81,7 @@ func gap(tx *store.Tx, cursor uint64, epoch string) batch {
 	return b
 }
 
-// advance notes durably that the panel has got everything up to b's last.
+// advance stores that the panel has received every transition up to b.last.
 func (s *Sender) advance(b batch) error {
 	return s.store.Update(func(tx *store.Tx) error { return store.SetCursor(tx, cursorName, b.last) })
 }

@@ -16,36 +16,36 @@ import (
 )
 
 const (
-	requestTime = 30 * time.Second // for the whole of one request
-	dialTime    = 10 * time.Second
-	maxAnswer   = 64 << 10 // bytes read of an answer, for the sake of the connection
+	requestTimeout = 30 * time.Second // for one request with its response
+	dialTimeout    = 10 * time.Second
+	maxResponse    = 64 << 10 // bytes read of a response body, so that the connection can be reused
 )
 
-// reason is why the panel did not take a batch, and a metric's label.
+// reason is why the panel did not accept a batch. It is the value of the metrics label.
 type reason string
 
 const (
 	accepted     reason = ""
-	unreachable  reason = "unreachable"  // no connection, or it broke
-	timeout      reason = "timeout"      // no answer in time
+	unreachable  reason = "unreachable"  // no connection, or it was lost
+	timeout      reason = "timeout"      // no response in time
 	serverError  reason = "server_error" // 5xx
 	busy         reason = "busy"         // 408, 425, 429
 	unauthorized reason = "unauthorized" // 401, 403, 407: remote.token is wrong
 	missing      reason = "not_found"    // 404, 405, 410: remote.url is wrong
 	redirected   reason = "redirect"     // 3xx: remote.url has moved
-	refused      reason = "refused"      // any other 4xx: it does not like the content
-	storeFailed  reason = "store"        // the cursor could not be read or moved
+	refused      reason = "refused"      // any other 4xx: the panel rejects the content
+	storeFailed  reason = "store"        // the cursor could not be read or written
 )
 
 var reasons = []reason{unreachable, timeout, serverError, busy, unauthorized, missing, redirected, refused, storeFailed}
 
-// slow says that only an operator can help.
-func (r reason) slow() bool { return r == unauthorized || r == missing || r == redirected }
+// needsOperator reports whether only a change of the configuration can help.
+func (r reason) needsOperator() bool { return r == unauthorized || r == missing || r == redirected }
 
-// verdict is what came of one request.
-type verdict struct {
+// result is the outcome of one request.
+type result struct {
 	reason     reason
-	detail     string // for the log; neither token nor URL
+	detail     string // for the log; contains neither the token nor the URL
 	retryAfter time.Duration
 }
 
@@ -54,32 +54,32 @@ type client struct {
 	userAgent string
 }
 
-// newClient uses transport, or one of its own.
+// newClient returns a client that uses transport, or a new one if transport is nil.
 func newClient(transport http.RoundTripper, version string) *client {
 	if transport == nil {
 		transport = &http.Transport{
 			Proxy:               http.ProxyFromEnvironment,
-			DialContext:         (&net.Dialer{Timeout: dialTime}).DialContext,
-			TLSHandshakeTimeout: dialTime,
+			DialContext:         (&net.Dialer{Timeout: dialTimeout}).DialContext,
+			TLSHandshakeTimeout: dialTimeout,
 			MaxIdleConns:        2,
 			IdleConnTimeout:     90 * time.Second,
 			ForceAttemptHTTP2:   true,
 		}
 	}
-	// A redirect is an answer like another: the token goes where it was meant to.
-	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &client{http: http.Client{Transport: transport, CheckRedirect: stay}, userAgent: "berth/" + version}
+	// No redirect is followed, so that the token reaches only the configured host.
+	noRedirect := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &client{http: http.Client{Transport: transport, CheckRedirect: noRedirect}, userAgent: "berth/" + version}
 }
 
 func (c *client) close() { c.http.CloseIdleConnections() }
 
 // post sends one batch.
-func (c *client) post(ctx context.Context, target v1.RemoteConfig, body []byte) verdict {
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
+func (c *client) post(ctx context.Context, target v1.RemoteConfig, body []byte) result {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, target.URL, bytes.NewReader(body))
 	if err != nil {
-		return verdict{reason: missing, detail: "remote.url cannot be used"}
+		return result{reason: missing, detail: "remote.url is not a valid URL"}
 	}
 	req.Header.Set("Authorization", "Bearer "+target.Token.Reveal())
 	req.Header.Set("Content-Type", "application/json")
@@ -87,30 +87,30 @@ func (c *client) post(ctx context.Context, target v1.RemoteConfig, body []byte) 
 	req.Header.Set("User-Agent", c.userAgent)
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return broken(err)
+		return resultOfError(err)
 	}
 	defer resp.Body.Close()
-	io.CopyN(io.Discard, resp.Body, maxAnswer) // the status was the answer: how the rest ends does not matter
-	return judge(resp)
+	io.CopyN(io.Discard, resp.Body, maxResponse) // only the status matters: an error of the body is ignored
+	return resultOfResponse(resp)
 }
 
-// broken is a request without an answer. The URL is taken out of its text: it
-// may hold a secret of the panel's.
-func broken(err error) verdict {
+// resultOfError returns the result of a request without a response. It removes the URL
+// from the error, because the URL may contain a secret.
+func resultOfError(err error) result {
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {
 		err = wrapped.Err
 	}
 	var slow net.Error
 	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &slow) && slow.Timeout() {
-		return verdict{reason: timeout, detail: err.Error()}
+		return result{reason: timeout, detail: err.Error()}
 	}
-	return verdict{reason: unreachable, detail: err.Error()}
+	return result{reason: unreachable, detail: err.Error()}
 }
 
-// judge reads an answer's status.
-func judge(resp *http.Response) verdict {
-	v := verdict{detail: fmt.Sprintf("HTTP %d", resp.StatusCode)}
+// resultOfResponse returns the result that the status of a response means.
+func resultOfResponse(resp *http.Response) result {
+	v := result{detail: fmt.Sprintf("HTTP %d", resp.StatusCode)}
 	switch code := resp.StatusCode; {
 	case code >= 200 && code < 300:
 		v.reason = accepted
@@ -133,10 +133,11 @@ func judge(resp *http.Response) verdict {
 	return v
 }
 
-// retryAfter reads seconds or a date. What is neither, or past, is 0.
+// retryAfter parses a Retry-After header: seconds or a date. It returns 0 if the text is
+// neither or the date is past, and at most maxRetryAfter.
 func retryAfter(text string) time.Duration {
 	if seconds, err := strconv.Atoi(text); err == nil {
-		return time.Duration(min(max(0, seconds), int(longestAsked/time.Second))) * time.Second
+		return time.Duration(min(max(0, seconds), int(maxRetryAfter/time.Second))) * time.Second
 	}
 	if at, err := http.ParseTime(text); err == nil {
 		return max(0, time.Until(at))

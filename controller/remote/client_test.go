@@ -16,14 +16,14 @@ import (
 )
 
 // post sends one request to a real server.
-func post(t *testing.T, url string) verdict {
+func post(t *testing.T, url string) result {
 	t.Helper()
 	c := newClient(nil, "1.2.3")
 	defer c.close()
 	return c.post(t.Context(), v1.RemoteConfig{URL: url, Token: secret}, []byte(`{"node":"n","events":[]}`))
 }
 
-func TestARequestIsAsThePanelExpects(t *testing.T) {
+func TestRequestFormat(t *testing.T) {
 	var body []byte
 	var got *http.Request
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -31,7 +31,7 @@ func TestARequestIsAsThePanelExpects(t *testing.T) {
 		body, _ = io.ReadAll(r.Body)
 	}))
 	defer server.Close()
-	require.Equal(t, verdict{detail: "HTTP 200"}, post(t, server.URL+"/hook?x=1"))
+	require.Equal(t, result{detail: "HTTP 200"}, post(t, server.URL+"/hook?x=1"))
 	require.Equal(t, "POST", got.Method)
 	require.Equal(t, "/hook?x=1", got.URL.String())
 	require.Equal(t, "Bearer "+secret, got.Header.Get("Authorization"))
@@ -40,7 +40,7 @@ func TestARequestIsAsThePanelExpects(t *testing.T) {
 	require.JSONEq(t, `{"node":"n","events":[]}`, string(body))
 }
 
-func TestNoRedirectIsFollowed(t *testing.T) {
+func TestRedirectIsNotFollowed(t *testing.T) {
 	var reached atomic.Bool
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Store(true) }))
 	defer other.Close()
@@ -52,7 +52,7 @@ func TestNoRedirectIsFollowed(t *testing.T) {
 	require.False(t, reached.Load(), "neither the token nor a transition goes elsewhere")
 }
 
-func TestAnEndlessAnswerIsCutOff(t *testing.T) {
+func TestEndlessResponseIsCutOff(t *testing.T) {
 	var sent atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		piece := make([]byte, 32<<10)
@@ -66,7 +66,7 @@ func TestAnEndlessAnswerIsCutOff(t *testing.T) {
 	require.Less(t, sent.Load(), int64(64<<20))
 }
 
-func TestNoConnectionIsUnreachable(t *testing.T) {
+func TestConnectionErrorIsUnreachable(t *testing.T) {
 	server := httptest.NewServer(nil)
 	url := server.URL
 	server.Close()
@@ -76,7 +76,7 @@ func TestNoConnectionIsUnreachable(t *testing.T) {
 	require.Equal(t, missing, post(t, "http://[bad").reason)
 }
 
-// silent never answers.
+// silent is an http.RoundTripper that never responds.
 type silent struct{}
 
 func (silent) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -84,12 +84,12 @@ func (silent) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, r.Context().Err()
 }
 
-func TestAnAnswerThatDoesNotComeIsATimeout(t *testing.T) {
+func TestMissingResponseIsTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClient(silent{}, "")
 		began := time.Now()
 		v := c.post(context.Background(), v1.RemoteConfig{URL: "http://panel"}, nil)
 		require.Equal(t, timeout, v.reason)
-		require.Equal(t, requestTime, time.Since(began))
+		require.Equal(t, requestTimeout, time.Since(began))
 	})
 }

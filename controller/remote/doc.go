@@ -1,16 +1,16 @@
-// Package remote tells the panel of every stored transition: in order, at least
-// once, from a cursor in the store.
+// Package remote sends every stored transition to the panel's webhook: in order, at
+// least once, from a cursor in the store.
 //
-// Nothing is kept in memory that matters: a batch is read from the log, sent,
-// and only then is the cursor moved. So a crash sends a batch again, and the
-// seq of each transition tells. The panel may be away for days; that changes
-// nothing but the cursor's distance. What the log no longer keeps is told as a
-// gap, as on a socket.
+// The Sender reads a batch from the log, sends it, and advances the cursor after the
+// panel accepted it. It keeps no queue in memory. After a crash it sends a batch
+// again; the panel recognises a repeated transition by its seq. The panel may be
+// unreachable for days. Transitions that the log no longer holds are sent as a gap, as
+// on a socket.
 //
-// A panel that is down or busy is tried again with backoff. A refusal that is
-// about the configuration is tried again slowly, and skips nothing. One that is
-// about the content halves the batch until the transition at fault stands alone,
-// and that one is parked: reported, counted, and passed over.
+// The Sender retries with backoff while the panel is unreachable or busy. If the
+// panel rejects the configuration (the token or the URL), it retries slowly and skips
+// nothing. If the panel rejects the content, it halves the batch until it has found
+// the rejected transition, and parks that one: it logs, counts and skips it.
 //
-// It must not know what a transition means, and follows no redirect.
+// The package does not know what a transition means, and follows no redirect.
 package remote

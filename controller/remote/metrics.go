@@ -9,14 +9,14 @@ import (
 	"berth/store"
 )
 
-// metrics tell how the panel is served.
+// metrics counts failed deliveries, parked transitions and lost transitions.
 type metrics struct {
 	failures *prometheus.CounterVec
 	parked   prometheus.Counter
 	gone     prometheus.Counter
 }
 
-// newMetrics registers with reg, if there is one.
+// newMetrics registers the metrics with reg, unless reg is nil.
 func newMetrics(reg prometheus.Registerer, s *store.Store, settings func() v1.Config) (*metrics, error) {
 	m := &metrics{
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -25,11 +25,11 @@ func newMetrics(reg prometheus.Registerer, s *store.Store, settings func() v1.Co
 		}, []string{"reason"}),
 		parked: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "berth_remote_parked_total",
-			Help: "Transitions that the panel refused for good and that were passed over.",
+			Help: "Transitions that the panel refused and that were skipped.",
 		}),
 		gone: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "berth_remote_lost_total",
-			Help: "Transitions that were no longer kept when the panel could be told.",
+			Help: "Transitions that were removed by the retention before the panel received them.",
 		}),
 	}
 	for _, r := range reasons {
@@ -40,7 +40,7 @@ func newMetrics(reg prometheus.Registerer, s *store.Store, settings func() v1.Co
 	}
 	lag := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "berth_remote_lag_events",
-		Help: "Stored transitions that the panel has not got yet; 0 while it is not told.",
+		Help: "Stored transitions that the panel has not received yet; 0 while remote.enabled is false.",
 	}, func() float64 { return lagOf(s, settings) })
 	for _, c := range []prometheus.Collector{m.failures, m.parked, m.gone, lag} {
 		if err := reg.Register(c); err != nil {
@@ -56,7 +56,8 @@ func (m *metrics) parkedOne() { m.parked.Inc() }
 
 func (m *metrics) lost(n uint64) { m.gone.Add(float64(n)) }
 
-// lagOf is read from the store when it is asked.
+// lagOf returns the number of transitions after the cursor, 0 if the webhook is disabled,
+// and NaN if the store cannot be read.
 func lagOf(s *store.Store, settings func() v1.Config) float64 {
 	if !settings().Remote.Enabled {
 		return 0

@@ -12,7 +12,7 @@ import (
 
 func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-// refusing answers 422 to whatever holds one of seqs.
+// refusing returns an answer function that responds with 422 to batches with one of seqs.
 func refusing(seqs ...uint64) func(request) (int, error) {
 	return func(r request) (int, error) {
 		if slices.ContainsFunc(r.Events, func(m message) bool { return slices.Contains(seqs, m.Seq) }) {
@@ -22,14 +22,14 @@ func refusing(seqs ...uint64) func(request) (int, error) {
 	}
 }
 
-func TestOnlyTheTransitionAtFaultIsParked(t *testing.T) {
+func TestOnlyRefusedTransitionIsParked(t *testing.T) {
 	live(t, func(w *world) {
 		bad := []uint64{37, 38, 199, 230, 260} // more than freeRefusals, but not in a row
 		w.panel.set(refusing(bad...))
 		w.emit(300)
 		w.pass(time.Second)
 		want := slices.DeleteFunc(upTo(300), func(s uint64) bool { return slices.Contains(bad, s) })
-		require.Equal(t, want, w.panel.seqs(), "all others, in order, and without a wait")
+		require.Equal(t, want, w.panel.seqs(), "all others, in order, without a wait")
 		require.Equal(t, float64(len(bad)), w.metric("berth_remote_parked_total", ""))
 		require.Less(t, len(w.panel.asked()), 20*len(bad))
 		require.Zero(t, w.metric("berth_remote_lag_events", ""))
@@ -39,14 +39,14 @@ func TestOnlyTheTransitionAtFaultIsParked(t *testing.T) {
 	})
 }
 
-func TestAPanelThatRefusesEverythingLosesLittle(t *testing.T) {
+func TestPanelThatRefusesAllMissesFew(t *testing.T) {
 	live(t, func(w *world) {
 		w.panel.set(always(http.StatusBadRequest))
 		w.emit(1000)
 		w.pass(time.Hour)
 		parked := w.metric("berth_remote_parked_total", "")
 		require.Less(t, parked, 25.0)
-		require.Greater(t, parked, float64(freeRefusals), "none is tried forever")
+		require.Greater(t, parked, float64(freeRefusals), "none is retried forever")
 		tries := map[uint64]int{}
 		for _, r := range w.panel.asked() {
 			tries[r.Events[0].Seq]++
@@ -55,12 +55,12 @@ func TestAPanelThatRefusesEverythingLosesLittle(t *testing.T) {
 			require.LessOrEqual(t, n, 8, "transition %d", seq)
 		}
 		w.panel.set(always(200))
-		w.pass(longestWait * 5 / 4)
+		w.pass(maxWait * 5 / 4)
 		require.Equal(t, upTo(1000)[int(parked):], w.panel.seqs())
 	})
 }
 
-func TestFaultsOfTheConfigurationSkipNothing(t *testing.T) {
+func TestConfigurationErrorsSkipNothing(t *testing.T) {
 	for status, why := range map[int]string{
 		401: "unauthorized", 403: "unauthorized", 407: "unauthorized",
 		404: "not_found", 405: "not_found", 410: "not_found",
@@ -72,19 +72,19 @@ func TestFaultsOfTheConfigurationSkipNothing(t *testing.T) {
 			w.pass(time.Hour)
 			tries := len(w.panel.asked())
 			require.Greater(t, tries, 10)
-			require.Less(t, tries, 25, "tried slowly")
-			require.GreaterOrEqual(t, w.panel.asked()[1].at, slowWait)
+			require.Less(t, tries, 25, "retried slowly")
+			require.GreaterOrEqual(t, w.panel.asked()[1].at, minOperatorWait)
 			require.Equal(t, float64(tries), w.metric("berth_remote_failures_total", why))
 			require.Zero(t, w.metric("berth_remote_parked_total", ""))
-			require.Contains(t, w.log.String(), "level=WARN msg=\"the panel does not take transitions\" reason="+why)
+			require.Contains(t, w.log.String(), "level=WARN msg=\"the panel does not accept transitions\" reason="+why)
 			w.panel.set(always(200))
-			w.pass(longestWait * 5 / 4)
+			w.pass(maxWait * 5 / 4)
 			require.Equal(t, upTo(10), w.panel.seqs())
 		})
 	}
 }
 
-func TestABusyPanelIsTriedAgain(t *testing.T) {
+func TestBusyPanelIsRetried(t *testing.T) {
 	for status, why := range map[int]string{408: "busy", 425: "busy", 429: "busy", 500: "server_error", 503: "server_error"} {
 		live(t, func(w *world) {
 			w.panel.set(always(status))
@@ -112,9 +112,9 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 	})
 }
 
-func TestRetryAfterIsReadBothWaysAndBounded(t *testing.T) {
+func TestParseRetryAfter(t *testing.T) {
 	require.Equal(t, 90*time.Second, retryAfter("90"))
-	require.Equal(t, longestAsked, retryAfter("999999999999"))
+	require.Equal(t, maxRetryAfter, retryAfter("999999999999"))
 	require.Zero(t, retryAfter("-5"))
 	require.Zero(t, retryAfter("soon"))
 	require.Zero(t, retryAfter(time.Now().Add(-time.Hour).UTC().Format(http.TimeFormat)))

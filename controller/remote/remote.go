@@ -15,31 +15,31 @@ import (
 	"berth/store"
 )
 
-// cursorName is where the store keeps the seq that the panel has.
+// cursorName names the cursor in the store: the seq of the last delivered transition.
 const cursorName = "remote"
 
 const (
-	maxBatch     = 100              // transitions
-	firstWait    = time.Second      // after the first failure
-	longestWait  = 5 * time.Minute  // between two tries
-	slowWait     = 30 * time.Second // at least, where only an operator can help
-	longestAsked = time.Hour        // that Retry-After may ask for
-	requeueAfter = time.Second      // at the settings, while there is nothing else to do
-	freeRefusals = 3                // transitions parked in a row before each costs a slow wait
+	maxBatch         = 100              // transitions
+	minWait          = time.Second      // after the first failure
+	maxWait          = 5 * time.Minute  // between two attempts
+	minOperatorWait  = 30 * time.Second // after a failure that only an operator can fix
+	maxRetryAfter    = time.Hour        // larger values of Retry-After are reduced to it
+	settingsInterval = time.Second      // between two checks for changed settings
+	freeRefusals     = 3                // consecutive parked transitions without a wait
 )
 
-// Options are what a Sender works with.
+// Options configures a Sender.
 type Options struct {
 	Store      *store.Store
-	Settings   func() v1.Config // asked before each request
-	Hostname   string           // the node's name where the settings have none
+	Settings   func() v1.Config // called before each request
+	Hostname   string           // the name of the node if the settings have none
 	Version    string           // for the User-Agent
 	Transport  http.RoundTripper
 	Registerer prometheus.Registerer // nil: no metrics
 	Log        *slog.Logger
 }
 
-// Sender delivers transitions to the panel. It is used by one goroutine, in Run.
+// Sender delivers transitions to the panel. Only the goroutine of Run uses its state.
 type Sender struct {
 	store    *store.Store
 	settings func() v1.Config
@@ -49,14 +49,14 @@ type Sender struct {
 	log      *slog.Logger
 
 	backoff backoff.BackOff
-	target  v1.RemoteConfig // that the state below is about
-	limit   int             // transitions in the next batch
-	parked  int             // in a row, none accepted between
-	failing reason          // of the last try; empty: it succeeded
-	since   time.Time       // when it began to fail
+	target  v1.RemoteConfig // the settings that the fields below belong to
+	limit   int             // maximum number of transitions in the next batch
+	parked  int             // consecutive parked transitions
+	failing reason          // of the last attempt; empty if it succeeded
+	since   time.Time       // of the first failure in a row
 }
 
-// New makes a Sender. Its error is about the registration of its metrics.
+// New returns a Sender. It fails only if the metrics cannot be registered.
 func New(o Options) (*Sender, error) {
 	m, err := newMetrics(o.Registerer, o.Store, o.Settings)
 	if err != nil {
@@ -65,11 +65,11 @@ func New(o Options) (*Sender, error) {
 	return &Sender{
 		store: o.Store, settings: o.Settings, hostname: o.Hostname,
 		client: newClient(o.Transport, o.Version), metrics: m, log: o.Log,
-		backoff: controller.BackOff(firstWait, longestWait)(), limit: maxBatch,
+		backoff: controller.BackOff(minWait, maxWait)(), limit: maxBatch,
 	}, nil
 }
 
-// Run delivers until ctx ends. It returns an error only when the store is closed.
+// Run delivers transitions until ctx ends. It returns an error only if the store is closed.
 func (s *Sender) Run(ctx context.Context) error {
 	defer s.client.close()
 	for ctx.Err() == nil {
@@ -91,7 +91,7 @@ func (s *Sender) step(ctx context.Context) (time.Duration, error) {
 	target := s.settings().Remote
 	s.follow(target)
 	if !target.Enabled {
-		return requeueAfter, nil
+		return settingsInterval, nil
 	}
 	b, err := s.next()
 	if err != nil {
@@ -102,12 +102,12 @@ func (s *Sender) step(ctx context.Context) (time.Duration, error) {
 	}
 	v := s.client.post(ctx, target, b.body(s.node(target)))
 	if ctx.Err() != nil {
-		return 0, nil // it is sent again
+		return 0, nil // the next process sends the batch again
 	}
 	return s.handle(b, v)
 }
 
-// follow begins anew when the settings have changed.
+// follow resets the backoff and the batch size if the settings have changed.
 func (s *Sender) follow(target v1.RemoteConfig) {
 	if target == s.target {
 		return
@@ -124,9 +124,9 @@ func (s *Sender) node(target v1.RemoteConfig) string {
 	return s.hostname
 }
 
-// pause waits, but not longer than the settings stay as they are.
+// pause waits until wait has passed, the settings have changed, or ctx ends.
 func (s *Sender) pause(ctx context.Context, wait time.Duration) {
-	tick := time.NewTicker(requeueAfter)
+	tick := time.NewTicker(settingsInterval)
 	defer tick.Stop()
 	for until := time.Now().Add(wait); time.Now().Before(until); {
 		select {
@@ -142,14 +142,14 @@ func (s *Sender) pause(ctx context.Context, wait time.Duration) {
 	}
 }
 
-// await returns when there is a transition after seq, and at the latest when it
-// is time to look at the settings.
+// await returns once there is a transition after seq, but after settingsInterval at the
+// latest, so that the caller can check the settings.
 func (s *Sender) await(ctx context.Context, seq uint64) error {
-	ctx, cancel := context.WithTimeout(ctx, requeueAfter)
+	ctx, cancel := context.WithTimeout(ctx, settingsInterval)
 	defer cancel()
 	for _, err := range s.store.Events(ctx, seq) {
 		if errors.Is(err, store.ErrCompacted) {
-			return nil // the next look tells the gap
+			return nil // the next batch is the gap
 		}
 		return err
 	}

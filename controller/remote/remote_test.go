@@ -14,7 +14,7 @@ import (
 	"berth/store"
 )
 
-func TestEveryTransitionIsToldInOrder(t *testing.T) {
+func TestTransitionsAreSentInOrder(t *testing.T) {
 	live(t, func(w *world) {
 		w.emit(250)
 		w.pass(time.Millisecond)
@@ -32,7 +32,7 @@ func TestEveryTransitionIsToldInOrder(t *testing.T) {
 	})
 }
 
-func TestNothingIsLostOrReorderedByAFlakyPanelAndRestarts(t *testing.T) {
+func TestFlakyPanelAndRestartsLoseNothing(t *testing.T) {
 	live(t, func(w *world) {
 		dice, moods := rand.New(rand.NewPCG(1, 2)), rand.New(rand.NewPCG(3, 4))
 		w.panel.set(func(request) (int, error) {
@@ -40,7 +40,7 @@ func TestNothingIsLostOrReorderedByAFlakyPanelAndRestarts(t *testing.T) {
 			case 0:
 				return 503, nil
 			case 1:
-				return 200, errors.New("the answer was lost") // after the panel took it
+				return 200, errors.New("the answer was lost") // after the panel accepted it
 			case 2:
 				return 0, errors.New("connection reset")
 			}
@@ -57,13 +57,13 @@ func TestNothingIsLostOrReorderedByAFlakyPanelAndRestarts(t *testing.T) {
 		w.pass(time.Hour)
 		got := w.panel.seqs()
 		require.True(t, inOrder(got), "%v", got)
-		require.Greater(t, len(got), 1200, "some came twice")
+		require.Greater(t, len(got), 1200, "some were sent twice")
 		slices.Sort(got)
 		require.Equal(t, upTo(1200), slices.Compact(got))
 	})
 }
 
-// inOrder says that a seq never comes before the one before it has come.
+// inOrder reports whether each seq first arrives after all smaller ones.
 func inOrder(seqs []uint64) bool {
 	seen := uint64(0)
 	for _, s := range seqs {
@@ -75,7 +75,7 @@ func inOrder(seqs []uint64) bool {
 	return true
 }
 
-func TestThePanelIsAwayForDays(t *testing.T) {
+func TestPanelIsUnreachableForDays(t *testing.T) {
 	live(t, func(w *world) {
 		w.panel.set(away)
 		for range 72 {
@@ -85,17 +85,17 @@ func TestThePanelIsAwayForDays(t *testing.T) {
 		require.Equal(t, 720.0, w.metric("berth_remote_lag_events", ""))
 		tries := len(w.panel.asked())
 		require.Greater(t, tries, 500)
-		require.Less(t, tries, 72*60/4, "spaced by five minutes, whatever happens meanwhile")
+		require.Less(t, tries, 72*60/4, "five minutes apart, whatever happens meanwhile")
 		require.Equal(t, float64(tries), w.metric("berth_remote_failures_total", "unreachable"))
 		w.panel.set(always(200))
-		w.pass(longestWait * 5 / 4)
+		w.pass(maxWait * 5 / 4)
 		require.Equal(t, upTo(720), w.panel.seqs())
 		require.Zero(t, w.metric("berth_remote_lag_events", ""))
-		require.Contains(t, w.log.String(), "takes transitions again")
+		require.Contains(t, w.log.String(), "accepts transitions again")
 	})
 }
 
-func TestSettingsAreFollowed(t *testing.T) {
+func TestChangedSettingsApply(t *testing.T) {
 	live(t, func(w *world) {
 		w.panel.set(func(r request) (int, error) {
 			if r.url != "https://other.example/" || r.token != "Bearer other" {
@@ -107,24 +107,24 @@ func TestSettingsAreFollowed(t *testing.T) {
 		w.pass(time.Hour)
 		require.Empty(t, w.panel.seqs())
 		w.change(func(r *v1.RemoteConfig) { r.URL, r.Token, r.Node = "https://other.example/", "other", "named" })
-		w.pass(requeueAfter + time.Millisecond)
-		require.Equal(t, upTo(5), w.panel.seqs(), "a wait for the old panel is not one for the new")
+		w.pass(settingsInterval + time.Millisecond)
+		require.Equal(t, upTo(5), w.panel.seqs(), "the backoff of the old panel does not delay the new one")
 		require.Equal(t, "named", w.panel.asked()[len(w.panel.asked())-1].Node)
 
 		w.change(func(r *v1.RemoteConfig) { r.Enabled = false })
-		w.pass(requeueAfter)
+		w.pass(settingsInterval)
 		tries := len(w.panel.asked())
 		w.emit(5)
 		w.pass(time.Hour)
 		require.Len(t, w.panel.asked(), tries)
-		require.Zero(t, w.metric("berth_remote_lag_events", ""), "nobody waits for them")
+		require.Zero(t, w.metric("berth_remote_lag_events", ""), "0 while disabled")
 		w.change(func(r *v1.RemoteConfig) { r.Enabled = true })
-		w.pass(requeueAfter)
-		require.Equal(t, upTo(10), w.panel.seqs(), "what was stored meanwhile is told")
+		w.pass(settingsInterval)
+		require.Equal(t, upTo(10), w.panel.seqs(), "transitions stored meanwhile are sent")
 	})
 }
 
-func TestAGapIsToldAndTheRestFollows(t *testing.T) {
+func TestGapIsSentBeforeTheRest(t *testing.T) {
 	live(t, func(w *world) {
 		w.emit(20)
 		w.pass(time.Second)
@@ -144,7 +144,7 @@ func TestAGapIsToldAndTheRestFollows(t *testing.T) {
 	})
 }
 
-func TestAGapWhereNothingIsKept(t *testing.T) {
+func TestGapWithEmptyLog(t *testing.T) {
 	live(t, func(w *world) {
 		w.panel.set(away)
 		w.emit(3000)
@@ -161,7 +161,7 @@ func TestAGapWhereNothingIsKept(t *testing.T) {
 	})
 }
 
-func TestRunEndsWithItsContextAndWithTheStore(t *testing.T) {
+func TestRunEndsWithContextAndStore(t *testing.T) {
 	s, err := store.Open("", store.Options{})
 	require.NoError(t, err)
 	settings := func() v1.Config { return v1.Config{Remote: v1.RemoteConfig{Enabled: true, URL: "http://panel"}} }
@@ -170,9 +170,9 @@ func TestRunEndsWithItsContextAndWithTheStore(t *testing.T) {
 	require.NoError(t, s.Update(func(tx *store.Tx) error { store.Emit(tx, v1.Event{}); return nil }))
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	require.NoError(t, sender.Run(ctx), "a request under way is given up")
+	require.NoError(t, sender.Run(ctx), "a running request is cancelled")
 	require.NoError(t, s.View(func(tx *store.Tx) error {
-		require.Zero(t, store.Cursor(tx, cursorName), "and made again")
+		require.Zero(t, store.Cursor(tx, cursorName), "and sent again by the next process")
 		return nil
 	}))
 	require.NoError(t, s.Close())

@@ -14,8 +14,8 @@ import (
 	"berth/store"
 )
 
-// What the panel has taken and the store could not note is told again.
-func TestACursorThatCannotBeWrittenLosesNothing(t *testing.T) {
+// A batch that the panel accepted is sent again if the cursor could not be stored.
+func TestFullDiskLosesNothing(t *testing.T) {
 	disk := t.TempDir()
 	require.NoError(t, unix.Mount("tmpfs", disk, "tmpfs", 0, "size=112m"))
 	t.Cleanup(func() { require.NoError(t, unix.Unmount(disk, unix.MNT_DETACH)) })

@@ -26,23 +26,23 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const secret = "panel-secret-token"
 
-// request is what a panel got.
+// request is a request that the panel received.
 type request struct {
 	Node   string    `json:"node"`
 	Events []message `json:"events"`
 
 	url, token string
-	at         time.Duration // since the panel was made
+	at         time.Duration // since the start of the test
 }
 
-// panel is an http.RoundTripper that answers as a test says.
+// panel is an http.RoundTripper that responds as a test defines.
 type panel struct {
 	mu       sync.Mutex
 	began    time.Time
 	answer   func(r request) (status int, err error)
 	header   http.Header
 	requests []request
-	taken    []message // of the requests that were answered 2xx
+	taken    []message // of the requests with a 2xx response
 }
 
 func (p *panel) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -77,7 +77,7 @@ func (p *panel) asked() []request {
 	return append([]request(nil), p.requests...)
 }
 
-// seqs are those that the panel took, in order.
+// seqs returns the seqs that the panel accepted, in order.
 func (p *panel) seqs() (list []uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -125,7 +125,7 @@ func live(t *testing.T, during func(w *world)) {
 	})
 }
 
-// start begins a sender, as after a start of the daemon. stop ends it.
+// start starts a sender, as the daemon does. stop ends it.
 func (w *world) start() {
 	w.reg = prometheus.NewRegistry()
 	s, err := New(Options{Store: w.store, Settings: w.current, Hostname: "host-1", Version: "1.2.3",
@@ -164,7 +164,7 @@ func (w *world) emit(n int) {
 	}))
 }
 
-// pass lets time pass.
+// pass advances the clock of the bubble by d.
 func (w *world) pass(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()

@@ -13,23 +13,23 @@ import (
 )
 
 const (
-	key        = "ended"     // the one key: tokens are looked at together
-	chunk      = 500         // tokens removed in one update
-	longest    = time.Minute // between two looks
-	shortest   = time.Second
-	retryFirst = time.Second
+	key         = "ended"     // the only key: one reconcile examines all tokens
+	chunk       = 500         // tokens removed in one update
+	minInterval = time.Second // between two reconciles
+	maxInterval = time.Minute
+	minRetry    = time.Second
 )
 
-// Settings is the configuration in force.
+// Settings provides the current configuration.
 type Settings interface {
 	Current() v1.Config
 	// Changed returns a channel that is closed when Current has changed.
 	Changed() <-chan struct{}
 }
 
-// New returns the controller that removes the tokens of s that are no longer
-// valid: at the start, when the configuration has changed, when the next one
-// expires, and each minute at the latest.
+// New returns the controller that removes the invalid tokens of s: at the start,
+// after each change of the configuration, when the next token expires, and at least
+// once a minute.
 func New(s *store.Store, settings Settings, log *slog.Logger, m *controller.Metrics) *controller.Loop {
 	r := &reconciler{store: s, settings: settings, log: log}
 	return &controller.Loop{
@@ -37,7 +37,7 @@ func New(s *store.Store, settings Settings, log *slog.Logger, m *controller.Metr
 		Reconciler: r,
 		Watch:      []controller.Source{controller.Once(key), r.watchSettings},
 		Workers:    1,
-		BackOff:    controller.BackOff(retryFirst, longest),
+		BackOff:    controller.BackOff(minRetry, maxInterval),
 		Log:        log,
 		Metrics:    m,
 	}
@@ -49,7 +49,7 @@ type reconciler struct {
 	log      *slog.Logger
 }
 
-// watchSettings is a source that asks for a look at each change of the configuration.
+// watchSettings is a source that names the key at each change of the configuration.
 func (r *reconciler) watchSettings(ctx context.Context, notify func(string)) error {
 	for {
 		changed := r.settings.Changed()
@@ -62,51 +62,52 @@ func (r *reconciler) watchSettings(ctx context.Context, notify func(string)) err
 	}
 }
 
-// Reconcile removes what is no longer valid, a chunk at a time, until nothing is
-// left that was minted with what has just gone.
+// Reconcile removes invalid tokens in chunks. It repeats until none is left, because
+// removing a token invalidates the tokens that it minted.
 func (r *reconciler) Reconcile(context.Context, string) (controller.Result, error) {
 	for {
-		ended, next, err := r.look()
-		if err != nil || len(ended) == 0 {
+		invalid, next, err := r.findInvalid()
+		if err != nil || len(invalid) == 0 {
 			return controller.Result{RequeueAfter: next}, err
 		}
-		for ids := range slices.Chunk(ended, chunk) {
+		for ids := range slices.Chunk(invalid, chunk) {
 			err := r.store.Update(func(tx *store.Tx) error { return r.purge(tx, ids) })
 			if err != nil {
 				return controller.Result{}, err
 			}
 		}
-		r.log.Debug("tokens that are no longer valid were removed", "count", len(ended))
+		r.log.Debug("removed expired or revoked tokens", "count", len(invalid))
 	}
 }
 
-// look finds the tokens to remove, and how long it is until the next one expires.
-func (r *reconciler) look() (ended []string, next time.Duration, err error) {
-	next = longest
+// findInvalid returns the ids of the tokens to remove, and the time until the next
+// token expires.
+func (r *reconciler) findInvalid() (invalid []string, next time.Duration, err error) {
+	next = maxInterval
 	issuer := r.issuer()
 	err = r.store.View(func(tx *store.Tx) error {
 		tokens, err := store.Tokens.List(tx)
 		for _, t := range tokens {
-			over, err := gone(tx, t, issuer)
+			remove, err := isInvalid(tx, t, issuer)
 			if err != nil {
 				return err
 			}
-			if over {
-				ended = append(ended, t.Meta.ID)
+			if remove {
+				invalid = append(invalid, t.Meta.ID)
 				continue
 			}
 			next = min(next, t.Spec.ExpiresAt.Sub(tx.Now()))
 		}
 		return err
 	})
-	return ended, max(next, shortest), err
+	return invalid, max(next, minInterval), err
 }
 
 func (r *reconciler) issuer() string {
 	return r.settings.Current().Authorization.Token.Fingerprint()
 }
 
-// purge removes those of ids that are still not valid.
+// purge removes the tokens with these ids that are still invalid.
 func (r *reconciler) purge(tx *store.Tx, ids []string) error {
 	issuer := r.issuer()
 	for _, id := range ids {
@@ -114,11 +115,11 @@ func (r *reconciler) purge(tx *store.Tx, ids []string) error {
 		if errors.Is(err, store.ErrNotFound) {
 			continue
 		}
-		over := false
+		remove := false
 		if err == nil {
-			over, err = gone(tx, t, issuer)
+			remove, err = isInvalid(tx, t, issuer)
 		}
-		if err == nil && over {
+		if err == nil && remove {
 			err = store.Tokens.Purge(tx, id)
 		}
 		if err != nil {
@@ -128,9 +129,9 @@ func (r *reconciler) purge(tx *store.Tx, ids []string) error {
 	return nil
 }
 
-// gone reports whether a token has expired, descends from a configured token
-// that is not in force, or was minted with a token that is not there any more.
-func gone(tx *store.Tx, t v1.Token, issuer string) (bool, error) {
+// isInvalid reports whether a token was revoked, has expired, descends from a configured
+// token that is no longer configured, or was minted by a token that no longer exists.
+func isInvalid(tx *store.Tx, t v1.Token, issuer string) (bool, error) {
 	if t.Meta.Deleted || !tx.Now().Before(t.Spec.ExpiresAt) || t.Spec.Issuer != issuer {
 		return true, nil
 	}

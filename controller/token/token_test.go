@@ -19,7 +19,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const first, second = v1.Secret("berth_1"), v1.Secret("berth_2")
 
-// settings is a configuration whose token a test replaces.
+// settings is a configuration whose token a test can replace.
 type settings struct {
 	token v1.Secret
 	next  chan struct{}
@@ -81,7 +81,7 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
-func TestTokensGoWhenTheyExpire(t *testing.T) {
+func TestExpiredTokensAreRemoved(t *testing.T) {
 	life(t, func(s *store.Store, _ *settings) {
 		mint(t, s, "a", 10*time.Second)
 		mint(t, s, "b", 30*time.Second)
@@ -95,7 +95,7 @@ func TestTokensGoWhenTheyExpire(t *testing.T) {
 	})
 }
 
-func TestTheNextLookIsAtTheNextExpiry(t *testing.T) {
+func TestNextReconcileIsAtNextExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, err := store.Open("", store.Options{})
 		require.NoError(t, err)
@@ -112,7 +112,7 @@ func TestTheNextLookIsAtTheNextExpiry(t *testing.T) {
 	})
 }
 
-func TestThousandsGoInChunks(t *testing.T) {
+func TestTokensAreRemovedInChunks(t *testing.T) {
 	life(t, func(s *store.Store, _ *settings) {
 		for n := range 5 {
 			require.NoError(t, s.Update(func(tx *store.Tx) error {
@@ -131,7 +131,7 @@ func TestThousandsGoInChunks(t *testing.T) {
 	})
 }
 
-func TestATokenIsLookedAtAgainBeforeItGoes(t *testing.T) {
+func TestRenewedTokenIsNotRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, err := store.Open("", store.Options{})
 		require.NoError(t, err)
@@ -145,7 +145,7 @@ func TestATokenIsLookedAtAgainBeforeItGoes(t *testing.T) {
 	})
 }
 
-func TestTokensOfAReplacedTokenDoNotComeBack(t *testing.T) {
+func TestReplacedTokenRemovesDescendants(t *testing.T) {
 	life(t, func(s *store.Store, inForce *settings) {
 		mint(t, s, "old", time.Hour)
 		inForce.rotate(second)
@@ -155,7 +155,7 @@ func TestTokensOfAReplacedTokenDoNotComeBack(t *testing.T) {
 	})
 }
 
-func TestWhatWasMintedWithARevokedTokenGoes(t *testing.T) {
+func TestRevokedTokenRemovesChildren(t *testing.T) {
 	life(t, func(s *store.Store, _ *settings) {
 		require.NoError(t, s.Update(func(tx *store.Tx) error {
 			for _, of := range [][2]string{{"root", ""}, {"z", "root"}, {"a", "z"}, {"b", "a"}, {"other", ""}} {

@@ -1,9 +1,9 @@
-// Package volume drives the volumes of the host toward their specs: the
-// directory is made once, its use is measured, and it goes when its record is
-// asked to go and no container is left that uses it.
+// Package volume is the controller of volumes. It creates the directory of a volume
+// once, measures its disk usage, and removes it after the volume was deleted and no
+// container uses it.
 //
-// A directory that was made is never made again: one that is gone or replaced
-// is told, and an empty one never takes its place.
+// The controller never creates a directory twice. If it is missing or replaced, the
+// condition DirectoryReady reports that; an empty directory never takes its place.
 //
-// It must not know what is done to files, nor paths inside a volume.
+// The package does not know files or paths inside a volume.
 package volume

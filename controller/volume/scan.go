@@ -11,26 +11,26 @@ import (
 	"berth/store"
 )
 
-// What measuring may cost: volumes are walked one after the other, with a rest
-// as long as the walk times restFactor between two.
+// The scanner walks one volume at a time. After each walk it rests restFactor times as
+// long as the walk took.
 const (
-	scanPeriod  = time.Minute      // of volumes with a limit
-	scanEvery   = 5                // of the others, in periods
-	scanLimit   = 10 * time.Minute // of one walk
+	scanPeriod  = time.Minute      // for volumes with a limit
+	scanEvery   = 5                // periods, for volumes without a limit
+	scanTimeout = 10 * time.Minute // for one walk
 	restFactor  = 3
-	restAtLeast = 20 * time.Millisecond
+	minRest     = 20 * time.Millisecond
 )
 
-// Scanner measures what volumes use, again and again. What the API writes is
-// counted without it; it finds what containers write.
+// Scanner measures the disk usage of volumes periodically. The API counts its own
+// writes; the scanner finds the writes of containers.
 type Scanner struct {
 	Store       *store.Store
 	Directories Directories
 	Log         *slog.Logger
 }
 
-// Source measures every volume in turn, those with a limit more often, and names
-// each when it is done.
+// Source returns a source that measures every volume in turn, volumes with a limit more
+// often, and names each after its walk.
 func (s *Scanner) Source() controller.Source {
 	return func(ctx context.Context, notify func(string)) error {
 		for period := 0; ctx.Err() == nil; period++ {
@@ -49,7 +49,7 @@ func (s *Scanner) Source() controller.Source {
 	}
 }
 
-// ids lists the volumes that can be measured: all, or those with a limit.
+// ids returns the ids of the volumes to measure: all, or only those with a limit.
 func (s *Scanner) ids(all bool) (ids []string, err error) {
 	err = s.Store.View(func(tx *store.Tx) error {
 		list, err := store.Volumes.List(tx)
@@ -72,19 +72,19 @@ func (s *Scanner) ids(all bool) (ids []string, err error) {
 
 func (s *Scanner) scan(ctx context.Context, id string) {
 	began := time.Now()
-	limited, cancel := context.WithTimeout(ctx, scanLimit)
+	limited, cancel := context.WithTimeout(ctx, scanTimeout)
 	defer cancel()
 	_, err := s.Directories.Scan(limited, id)
-	known := errors.Is(err, v1.ErrDirectoryMissing) || errors.Is(err, v1.ErrNotADirectory) // told by its condition
-	if err != nil && ctx.Err() == nil && !known {
-		s.Log.Warn("a volume could not be measured", "volume", id, "err", err)
+	reported := errors.Is(err, v1.ErrDirectoryMissing) || errors.Is(err, v1.ErrNotADirectory) // by DirectoryReady
+	if err != nil && ctx.Err() == nil && !reported {
+		s.Log.Warn("could not measure the disk usage of a volume", "volume", id, "err", err)
 	}
 	rest(ctx, restFactor*time.Since(began))
 }
 
-// rest waits for d, restAtLeast at the least, or until ctx ends.
+// rest waits for d, but at least for minRest, or until ctx ends.
 func rest(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(max(d, restAtLeast))
+	t := time.NewTimer(max(d, minRest))
 	defer t.Stop()
 	select {
 	case <-ctx.Done():

@@ -10,8 +10,8 @@ import (
 	"berth/store"
 )
 
-// Uses knows which containers use which volume, and follows the store as a
-// source of the volumes that are affected by a change of a container.
+// Uses maps containers to the volumes that they use. It is a source of the volumes
+// that a change of a container affects.
 type Uses struct {
 	store *store.Store
 
@@ -19,10 +19,11 @@ type Uses struct {
 	of map[string]string // the volume of each container, by internal_id
 }
 
-// NewUses makes a Uses that knows nothing until Source runs.
+// NewUses returns a Uses that is empty until its Source runs.
 func NewUses(s *store.Store) *Uses { return &Uses{store: s, of: map[string]string{}} }
 
-// Source names the volumes of containers that are new, changed or gone.
+// Source returns a source that names the volumes of containers that are created, changed
+// or purged.
 func (u *Uses) Source() controller.Source {
 	source := store.Containers.Source(u.store, store.SpecChanged, store.Purged)
 	return func(ctx context.Context, notify func(string)) error {
@@ -37,7 +38,8 @@ func (u *Uses) Source() controller.Source {
 	}
 }
 
-// observe reads one container. An error of the store leaves what was known.
+// observe reads one container and returns its volume before and after. After an error of
+// the store the mapping stays as it was.
 func (u *Uses) observe(id string) (before, after string) {
 	err := u.store.View(func(tx *store.Tx) error {
 		c, err := store.Containers.Get(tx, id)
@@ -56,7 +58,8 @@ func (u *Uses) observe(id string) (before, after string) {
 	return before, after
 }
 
-// any asks the store itself: a directory must not go while the source lags.
+// any reports whether a container uses a volume, or may use it because the store cannot
+// be read. It reads the store, because the mapping may lag.
 func (u *Uses) any(volume string) bool {
 	used := false
 	err := u.store.View(func(tx *store.Tx) error {
@@ -66,8 +69,8 @@ func (u *Uses) any(volume string) bool {
 	return used || err != nil
 }
 
-// limitOf returns the smallest of the volume's limit and those of its
-// containers, in bytes; 0 is none. A container that cannot be read has none.
+// limitOf returns the smallest of the limits of a volume and its containers in bytes, or
+// 0 for no limit. It ignores containers whose record is damaged.
 func limitOf(tx *store.Tx, v v1.Volume) (int64, error) {
 	limit := v.Spec.SizeLimit
 	for _, id := range store.Containers.IDsBy(tx, v.Meta.ID) {

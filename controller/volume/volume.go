@@ -11,10 +11,10 @@ import (
 	"berth/store"
 )
 
-// Directories makes, checks, measures and removes the directories of volumes.
+// Directories creates, checks, measures and removes the directories of volumes.
 type Directories interface {
 	Ensure(id string) error
-	Check(id string) error // v1.ErrDirectoryMissing, v1.ErrNotADirectory
+	Check(id string) error // may return v1.ErrDirectoryMissing or v1.ErrNotADirectory
 	Remove(ctx context.Context, id string) error
 	SetLimit(id string, limit int64, last v1.Usage)
 	Used(id string) v1.Usage
@@ -22,16 +22,19 @@ type Directories interface {
 }
 
 const (
-	removeSlice = 2 * time.Second // of a removal; a worker is held no longer
-	userWait    = time.Second     // between two looks whether a container still uses a volume
+	removeSlice = 2 * time.Second // after which a removal yields its worker and is requeued
+	userWait    = time.Second     // between two checks whether a container still uses a volume
 )
 
-// Reconciler drives one volume at a time.
+// Reconciler is the controller.Reconciler of volumes.
 type Reconciler struct {
 	Store       *store.Store
 	Directories Directories
 	Uses        *Uses
-	Mounted     func(ctx context.Context, id string) (by string, err error) // a container of the engine's that mounts it; empty: none
+
+	// Mounted returns the internal_id of a container in the engine that mounts the volume,
+	// or "" if there is none.
+	Mounted func(ctx context.Context, id string) (by string, err error)
 }
 
 var settled = controller.Result{}
@@ -48,7 +51,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, id string) (controller.Resul
 		return r.remove(ctx, id)
 	}
 	r.Directories.SetLimit(id, limit, v.Status.Usage())
-	condition, err := r.directory(v)
+	condition, err := r.checkDirectory(v)
 	if err != nil {
 		return settled, errors.Join(err, r.record(id, condition))
 	}
@@ -66,31 +69,31 @@ func (r *Reconciler) load(id string) (v v1.Volume, limit int64, err error) {
 	return v, limit, err
 }
 
-// directory makes the directory if it was never made, and looks at it otherwise.
-// An error is for what may be gone at the next try.
-func (r *Reconciler) directory(v v1.Volume) (v1.Condition, error) {
-	look := r.Directories.Check
+// checkDirectory creates the directory if it was never created, checks it otherwise, and
+// returns the condition DirectoryReady. It returns an error if a retry may succeed.
+func (r *Reconciler) checkDirectory(v v1.Volume) (v1.Condition, error) {
+	check := r.Directories.Check
 	if !v.Status.Created {
-		look = r.Directories.Ensure
+		check = r.Directories.Ensure
 	}
 	c := v1.Condition{Type: v1.DirectoryReady, Status: v1.False}
-	err := look(v.Meta.ID)
+	err := check(v.Meta.ID)
 	switch {
 	case err == nil:
-		c.Status, c.Reason, c.Message = v1.True, "Ready", "the directory can be used"
+		c.Status, c.Reason, c.Message = v1.True, "Ready", "the directory of the volume exists"
 		return c, nil
 	case errors.Is(err, v1.ErrDirectoryMissing):
-		c.Reason, c.Message = "DirectoryMissing", "the directory is gone: restore it; berth never puts an empty one in its place"
+		c.Reason, c.Message = "DirectoryMissing", "the directory of the volume is missing: restore it from a backup; berth does not create an empty one in its place"
 		return c, nil
 	case errors.Is(err, v1.ErrNotADirectory):
-		c.Reason, c.Message = "NotADirectory", "something else stands where the directory was: put it back"
+		c.Reason, c.Message = "NotADirectory", "the directory of the volume was replaced by something else: move the original directory back"
 		return c, nil
 	}
-	c.Reason, c.Message = "Failed", "the directory cannot be made or opened: see the daemon's log"
+	c.Reason, c.Message = "Failed", "the directory of the volume cannot be created or opened: the daemon's log has the error"
 	return c, err
 }
 
-// record keeps what was found out. What is known already is not written again.
+// record stores the condition and the usage in the status.
 func (r *Reconciler) record(id string, c v1.Condition) error {
 	return r.Store.Update(func(tx *store.Tx) error {
 		return store.Volumes.SetStatus(tx, id, func(s *v1.VolumeStatus) {
@@ -102,19 +105,19 @@ func (r *Reconciler) record(id string, c v1.Condition) error {
 	})
 }
 
-// remove takes the directory away, a slice of time at once, when no container
-// is left that uses it, and then the record.
+// remove removes the directory once no container uses it, in slices of removeSlice, and
+// then the record.
 func (r *Reconciler) remove(ctx context.Context, id string) (controller.Result, error) {
 	if r.Uses.any(id) {
 		return controller.Result{Waiting: true, RequeueAfter: userWait}, nil
 	}
-	// The engine decides: a container may be there that no record knows.
+	// The engine decides: it may have a container without a record.
 	by, err := r.Mounted(ctx, id)
 	if err != nil {
 		return settled, err
 	}
 	if by != "" {
-		return settled, fmt.Errorf("volume %s: its directory stays while container %s has it mounted", id, by)
+		return settled, fmt.Errorf("volume %s: cannot remove its directory: container %s mounts it; remove that container", id, by)
 	}
 	slice, cancel := context.WithTimeout(ctx, removeSlice)
 	defer cancel()

@@ -26,8 +26,8 @@ type disk struct {
 	used   int64
 	slow   int // how often a removal runs out of time
 	gone   []string
-	by     string // who has each volume mounted
-	away   error  // the engine is
+	by     string // the container that mounts each volume
+	away   error  // the error of an unreachable engine
 }
 
 func (d *disk) mounted(context.Context, string) (string, error) {
@@ -146,7 +146,7 @@ func (w *world) reason() string {
 	return v1.FindCondition(v.Status.Conditions, v1.DirectoryReady).Reason
 }
 
-func TestADirectoryIsMadeOnceAndNeverAgain(t *testing.T) {
+func TestDirectoryIsCreatedOnce(t *testing.T) {
 	live(t, func(w *world) {
 		w.create(0)
 		require.Equal(t, "Ready", w.reason())
@@ -162,7 +162,7 @@ func TestADirectoryIsMadeOnceAndNeverAgain(t *testing.T) {
 	})
 }
 
-func TestAPassingFailureIsToldAndTriedAgain(t *testing.T) {
+func TestTemporaryErrorIsReportedAndRetried(t *testing.T) {
 	live(t, func(w *world) {
 		w.disk.set(func() { w.disk.state["v"] = errors.New("read-only file system") })
 		w.create(0)
@@ -173,7 +173,7 @@ func TestAPassingFailureIsToldAndTriedAgain(t *testing.T) {
 	})
 }
 
-func TestAVolumeGoesAfterItsContainersInSlices(t *testing.T) {
+func TestVolumeIsRemovedAfterContainers(t *testing.T) {
 	live(t, func(w *world) {
 		w.create(0)
 		w.update(func(tx *store.Tx) error { return store.Containers.Create(tx, "mc", v1.ContainerSpec{VolumeID: "v"}) })
@@ -190,7 +190,7 @@ func TestAVolumeGoesAfterItsContainersInSlices(t *testing.T) {
 	})
 }
 
-func TestTheSmallestLimitCounts(t *testing.T) {
+func TestSmallestLimitApplies(t *testing.T) {
 	live(t, func(w *world) {
 		w.create(1000)
 		limit := func() int64 { w.disk.mu.Lock(); defer w.disk.mu.Unlock(); return w.disk.limits["v"] }
@@ -209,13 +209,13 @@ func TestTheSmallestLimitCounts(t *testing.T) {
 		w.update(func(tx *store.Tx) error {
 			return store.Volumes.SetSpec(tx, "v", func(s *v1.VolumeSpec) error { s.SizeLimit = 0; return nil })
 		})
-		require.EqualValues(t, 2000, limit(), "the container's, where the volume has none")
+		require.EqualValues(t, 2000, limit(), "the limit of the container, if the volume has none")
 		disk(0)
 		require.Zero(t, limit())
 	})
 }
 
-func TestWhatContainersWriteIsMeasured(t *testing.T) {
+func TestWritesOfContainersAreMeasured(t *testing.T) {
 	live(t, func(w *world) {
 		w.create(0)
 		w.disk.set(func() { w.disk.used = 4096 })
@@ -226,9 +226,9 @@ func TestWhatContainersWriteIsMeasured(t *testing.T) {
 	})
 }
 
-// TestADirectoryStaysWhileItIsMounted: the engine decides, also of a container
-// that no record knows, and one that does not answer decides nothing.
-func TestADirectoryStaysWhileItIsMounted(t *testing.T) {
+// TestMountedDirectoryIsNotRemoved: a container in the engine keeps the directory even
+// without a record, and an engine that does not answer keeps it too.
+func TestMountedDirectoryIsNotRemoved(t *testing.T) {
 	live(t, func(w *world) {
 		w.disk.set(func() { w.disk.by, w.disk.away = "", errors.New("engine is unavailable") })
 		w.update(func(tx *store.Tx) error { return store.Volumes.Create(tx, "v", v1.VolumeSpec{}) })

@@ -78,11 +78,11 @@ func TestThePanelIsAway(t *testing.T) {
 	behind := metric(t, b, lag)
 	require.GreaterOrEqual(t, behind, 6.0)
 	require.Len(t, p.taken(), before)
-	require.Contains(t, b.Log(), "the panel does not take transitions")
+	require.Contains(t, b.Log(), "the panel does not accept transitions")
 	p.open(t)
 	repeats := p.knows(t, b)
 	berthtest.Until(t, wait, "there is no lag", func() bool { return metric(t, b, lag) == 0 })
-	berthtest.Until(t, wait, "that is logged", func() bool { return strings.Contains(b.Log(), "the panel takes transitions again") })
+	berthtest.Until(t, wait, "that is logged", func() bool { return strings.Contains(b.Log(), "the panel accepts transitions again") })
 	t.Logf("%.0f transitions behind, then none missing, %d repeated", behind, repeats)
 }
 
@@ -171,7 +171,7 @@ func TestATransitionThatThePanelWillNeverTake(t *testing.T) {
 	require.GreaterOrEqual(t, metric(t, b, failures("refused")), 1.0)
 	var report string
 	for line := range strings.Lines(b.Log()) {
-		if strings.Contains(line, "the panel refuses a transition for good") {
+		if strings.Contains(line, "the panel refused a transition") {
 			require.Empty(t, report, "reported once")
 			report = line
 		}

@@ -12,16 +12,17 @@ import (
 	"berth/runtime"
 )
 
-// TestHeardDoesNotWait: Source tells when it is worth asking again.
-func TestHeardDoesNotWait(t *testing.T) {
+// TestOutputCompleteIsNotified requires that Source names the container once the output
+// is complete.
+func TestOutputCompleteIsNotified(t *testing.T) {
 	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
-		told := make(chan string, 10)
-		go func() { _ = m.Source(t.Context(), func(id string) { told <- id }) }()
+		notified := make(chan string, 10)
+		go func() { _ = m.Source(t.Context(), func(id string) { notified <- id }) }()
 		tgt := target("c1")
 		m.Follow(tgt)
 		synctest.Wait()
-		for len(told) > 0 {
-			<-told // its empty pattern
+		for len(notified) > 0 {
+			<-notified // its empty pattern
 		}
 		e.print("c1", "a")
 		e.mu.Lock()
@@ -30,53 +31,54 @@ func TestHeardDoesNotWait(t *testing.T) {
 		e.end("c1")
 		require.False(t, m.OutputComplete(tgt))
 		synctest.Wait()
-		require.Empty(t, told)
+		require.Empty(t, notified)
 		e.mu.Lock()
 		e.down = nil
 		e.mu.Unlock()
-		require.Equal(t, "mc", <-told)
+		require.Equal(t, "mc", <-notified)
 		require.True(t, m.OutputComplete(tgt))
 		require.Equal(t, []string{"a"}, texts(t, h, "mc"))
 	})
 }
 
-// TestHeardWaitsForNoFlood: its end is told without the rest, and the next run
-// is listened to anew.
-func TestHeardWaitsForNoFlood(t *testing.T) {
+// TestFloodDoesNotDelayExit requires that OutputComplete returns true after maxBacklog,
+// and that the next run starts from zero.
+func TestFloodDoesNotDelayExit(t *testing.T) {
 	life(t, func(t *testing.T, e *engine, _ *stream.Hub, m *console.Manager) {
-		told := make(chan string, 10)
+		notified := make(chan string, 10)
 		tgt := target("c1")
 		m.Follow(tgt)
 		e.print("c1", "a")
-		go func() { _ = m.Source(t.Context(), func(id string) { told <- id }) }()
+		go func() { _ = m.Source(t.Context(), func(id string) { notified <- id }) }()
 		synctest.Wait()
-		for len(told) > 0 {
-			<-told // its empty pattern
+		for len(notified) > 0 {
+			<-notified // its empty pattern
 		}
 		require.False(t, m.OutputComplete(tgt))
 		flood := slices.Repeat([]string{"y"}, 9_000)
 		e.print("c1", flood...)
 		synctest.Wait()
-		require.Empty(t, told)
+		require.Empty(t, notified)
 		require.False(t, m.OutputComplete(tgt))
 		e.print("c1", flood...)
-		require.Equal(t, "mc", <-told)
+		require.Equal(t, "mc", <-notified)
 		require.True(t, m.OutputComplete(tgt))
 		e.print("c1", flood...)
 		synctest.Wait()
-		require.Empty(t, told, "once is enough")
+		require.Empty(t, notified, "once is enough")
 		e.print("c2", "b")
 		require.False(t, m.OutputComplete(target("c2")))
 		e.end("c1")
 		e.end("c2")
-		require.Equal(t, "mc", <-told)
+		require.Equal(t, "mc", <-notified)
 		synctest.Wait()
 		require.True(t, m.OutputComplete(target("c2")))
 	})
 }
 
-// TestDrainTrustsAnEndThatTheEngineTold: that of a stream which broke it does not.
-func TestDrainTrustsAnEndThatTheEngineTold(t *testing.T) {
+// TestDrainTrustsReportedEnd requires that Drain reads no second stream after the engine
+// has reported the end of the output.
+func TestDrainTrustsReportedEnd(t *testing.T) {
 	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
 		tgt := target("c1")
 		e.print("c1", "a")

@@ -10,18 +10,18 @@ import (
 	"berth/store"
 )
 
-// recordChunk is how many pools are noted in one update. A status may take 11 KiB.
+// recordChunk is the number of pools per update. The status of one may take 11 KiB.
 const recordChunk = 64
 
-// outcome is what a sync says about every pool of its family.
+// outcome is the result of a sync, for every pool of the family.
 type outcome struct {
 	state, reason string
-	known         bool // which rules are in force
+	known         bool // the sync determined which rules are in force
 	err           error
 }
 
-// level is how loud it is that rules are not in force: an operator who turned
-// the firewall off knows.
+// level returns the log level of a failed sync. It is low if the operator disabled
+// the firewall.
 func (o outcome) level() slog.Level {
 	if o.state == v1.FirewallDisabled {
 		return slog.LevelInfo
@@ -40,33 +40,34 @@ func outcomeOf(err error) outcome {
 	return outcome{state: v1.FirewallPending, reason: err.Error(), err: err}
 }
 
-// record stores the outcome with every pool, and forgets the pools that are
-// empty, and were when the rules were made of them.
+// record stores the outcome in the status of every pool. It purges pools that are
+// empty and were empty when the rules were computed.
 func (r *reconciler) record(pools []v1.Pool, o outcome) error {
 	for chunk := range slices.Chunk(pools, recordChunk) {
-		told := false
+		anyChanged := false
 		err := r.store.Update(func(tx *store.Tx) error {
 			for _, p := range chunk {
 				changed, err := recordOne(tx, p, o)
 				if err != nil {
 					return err
 				}
-				told = told || changed
+				anyChanged = anyChanged || changed
 			}
 			return nil
 		})
 		if err != nil {
 			return err
 		}
-		if told && o.err != nil {
-			r.log.Log(context.Background(), o.level(), "firewall rules are not in force", "state", o.state, "reason", o.reason)
+		if anyChanged && o.err != nil {
+			r.log.Log(context.Background(), o.level(), "firewall rules for the port pool are not applied", "state", o.state, "reason", o.reason)
 		}
 	}
 	return nil
 }
 
-// recordOne says whether the state or the reason is a new one. synced is the pool
-// as it was when the rules were made of it; it may have changed since.
+// recordOne stores the outcome in the status of one pool, and reports whether its
+// state or reason changed. synced is the pool that the rules were computed from; the
+// stored pool may have changed since.
 func recordOne(tx *store.Tx, synced v1.Pool, o outcome) (changed bool, err error) {
 	now, err := store.Pools.Get(tx, synced.Meta.ID)
 	if errors.Is(err, store.ErrNotFound) {
@@ -90,6 +91,6 @@ func recordOne(tx *store.Tx, synced v1.Pool, o outcome) (changed bool, err error
 	})
 }
 
-// isEmpty reports whether a pool can be forgotten. A port that is claimed is
-// never taken out of its pool, so an empty pool has no claims.
+// isEmpty reports whether a pool has no ports. An empty pool has no claims, because a
+// claimed port is never removed from its pool.
 func isEmpty(p v1.Pool) bool { return p.Spec.Ports.Len() == 0 }
