@@ -7,6 +7,7 @@ import (
 
 	v1 "berth/api/v1"
 	"berth/controller/console"
+	"berth/controller/stats"
 	"berth/runtime"
 	"berth/store"
 )
@@ -100,16 +101,16 @@ func refusal(err error) error {
 	return err
 }
 
-// stats is the sampler as package server needs it.
-type stats struct{ sampler *console.Sampler }
+// statsAdapter adapts the sampler to the interface of package server.
+type statsAdapter struct{ sampler *stats.Sampler }
 
 // Stats measures a running container.
-func (s stats) Stats(ctx context.Context, id string) (v1.Stats, error) {
+func (s statsAdapter) Stats(ctx context.Context, id string) (v1.Stats, error) {
 	sample, err := s.sampler.Sample(ctx, id)
 	return sample, refusal(err)
 }
 
 // Samples measures those of some containers that run.
-func (s stats) Samples(ctx context.Context, ids []string) map[string]v1.Stats {
+func (s statsAdapter) Samples(ctx context.Context, ids []string) map[string]v1.Stats {
 	return s.sampler.Samples(ctx, ids)
 }

@@ -16,6 +16,7 @@ import (
 	v1 "berth/api/v1"
 	"berth/controller"
 	"berth/controller/console"
+	"berth/controller/stats"
 	"berth/runtime/cgroup"
 	"berth/runtime/docker"
 	"berth/runtime/hostmount"
@@ -40,7 +41,7 @@ type daemon struct {
 	egress   *egressFilter
 	hub      *stream.Hub
 	consoles *console.Manager
-	sampler  *console.Sampler
+	sampler  *stats.Sampler
 	meter    *cgroup.Reader
 	server   *server.Server
 
@@ -112,8 +113,8 @@ func (d *daemon) makeConsoles() {
 	d.consoles = console.New(d.engine, d.hub, console.Options{Log: d.log})
 	d.meter = cgroup.New(d.engine)
 	disk := func(id string) (int64, bool) { return diskUsage(d.store, id) }
-	d.sampler = console.NewSampler(d.consoles, d.meter, d.hub, console.SamplerOptions{Disk: disk, Log: d.log})
-	d.metrics.MustRegister(console.NewCollector(d.consoles, d.meter))
+	d.sampler = stats.NewSampler(d.consoles, d.meter, d.hub, stats.Options{Disk: disk, Log: d.log})
+	d.metrics.MustRegister(stats.NewCollector(d.consoles, d.meter))
 	d.part("consoles", d.consoles.Run)
 	d.part("stats", d.sampler.Run)
 	d.part("events", d.pumpEvents)
@@ -122,7 +123,7 @@ func (d *daemon) makeConsoles() {
 
 func (d *daemon) makeServer() {
 	d.server = server.New(server.Deps{Store: d.store, Settings: d.settings, Hub: d.hub, Files: d.volumes.Files(),
-		Console: input{d.consoles}, Stats: stats{d.sampler}, Ready: d.unready, Engine: d.engineHealth,
+		Console: input{d.consoles}, Stats: statsAdapter{d.sampler}, Ready: d.unready, Engine: d.engineHealth,
 		Registerer: d.metrics, Gatherer: d.metrics, Log: d.log, Version: version,
 		SpoolDir: d.settings.Current().Storage.VolumesPath})
 }

@@ -14,7 +14,7 @@ func (s *Sender) handle(b batch, v result) (time.Duration, error) {
 	case len(b.messages) > 1:
 		s.metrics.failed(refused)
 		s.limit = len(b.messages) / 2
-		s.log.Debug("the panel refused a batch, sending it in halves", "status", v.detail, "transitions", len(b.messages))
+		s.log.Debug("the panel refused a batch, sending it in two parts", "status", v.detail, "transitions", len(b.messages))
 		return 0, nil
 	}
 	return s.park(b, v)

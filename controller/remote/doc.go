@@ -9,7 +9,7 @@
 //
 // The Sender retries with backoff while the panel is unreachable or busy. If the
 // panel rejects the configuration (the token or the URL), it retries slowly and skips
-// nothing. If the panel rejects the content, it halves the batch until it has found
+// nothing. If the panel rejects the content, it splits the batch until it has found
 // the rejected transition, and parks that one: it logs, counts and skips it.
 //
 // The package does not know what a transition means, and follows no redirect.

@@ -1,4 +1,4 @@
-package console
+package stats
 
 import (
 	"context"
@@ -34,19 +34,19 @@ type Fleet interface {
 	RunningIDs() []string
 }
 
-// SamplerOptions configures a Sampler. The zero value is valid.
-type SamplerOptions struct {
+// Options configures a Sampler. The zero value is valid.
+type Options struct {
 	Disk func(id string) (bytes int64, known bool) // the last measured size of a container's volume
 	Log  *slog.Logger
 }
 
 const (
-	samplePeriod   = time.Second
-	sampleTimeout  = 5 * time.Second        // for all containers of a round
-	sampleInterval = 200 * time.Millisecond // between the two readings of a first sample
-	sampleFresh    = 500 * time.Millisecond // maximum age of a reading that is returned again
-	sampleMaxAge   = 15 * time.Second       // maximum age of a reading to compare with
-	sampleParallel = 8                      // concurrent readings
+	period        = time.Second
+	roundTimeout  = 5 * time.Second        // for all containers of a round
+	firstInterval = 200 * time.Millisecond // between the two readings of a first sample
+	freshAge      = 500 * time.Millisecond // maximum age of a reading that is returned again
+	maxAge        = 15 * time.Second       // maximum age of a reading to compare with
+	maxParallel   = 8                      // concurrent readings
 )
 
 // Sampler reads the stats of containers: once a second of those with listeners, and of
@@ -74,7 +74,7 @@ type reading struct {
 }
 
 // NewSampler returns a sampler. Listeners receive samples while Run runs.
-func NewSampler(f Fleet, m Meter, a Audience, o SamplerOptions) *Sampler {
+func NewSampler(f Fleet, m Meter, a Audience, o Options) *Sampler {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -96,7 +96,7 @@ func (s *Sampler) Run(ctx context.Context) error {
 		}
 		select {
 		case <-due:
-			tick.Reset(samplePeriod)
+			tick.Reset(period)
 			s.round(ctx, ids)
 		case <-changed:
 		case <-ctx.Done():
@@ -125,11 +125,11 @@ func (s *Sampler) round(ctx context.Context, ids []string) {
 }
 
 // Sample returns the current stats of a container. It returns runtime.ErrNotRunning or
-// the error of the meter. The first sample takes sampleInterval longer, because
+// the error of the meter. The first sample takes firstInterval longer, because
 // cpu_usage is a difference of two readings.
 func (s *Sampler) Sample(ctx context.Context, id string) (v1.Stats, error) {
 	if s.readFirst(ctx, id) {
-		if err := sleep(ctx, sampleInterval); err != nil {
+		if err := sleep(ctx, firstInterval); err != nil {
 			return v1.Stats{}, err
 		}
 	}
@@ -142,7 +142,7 @@ func (s *Sampler) Samples(ctx context.Context, ids []string) map[string]v1.Stats
 	if ids == nil {
 		ids = s.fleet.RunningIDs()
 	}
-	ctx, cancel := context.WithTimeout(ctx, sampleTimeout)
+	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
 	defer cancel()
 	var begun atomic.Bool
 	each(ids, func(id string) {
@@ -150,7 +150,7 @@ func (s *Sampler) Samples(ctx context.Context, ids []string) map[string]v1.Stats
 			begun.Store(true)
 		}
 	})
-	if begun.Load() && sleep(ctx, sampleInterval) != nil {
+	if begun.Load() && sleep(ctx, firstInterval) != nil {
 		return nil
 	}
 	var mu sync.Mutex
@@ -168,10 +168,10 @@ func (s *Sampler) Samples(ctx context.Context, ids []string) map[string]v1.Stats
 	return all
 }
 
-// each calls fn for all ids, sampleParallel at a time, and waits for them.
+// each calls fn for all ids, maxParallel at a time, and waits for them.
 func each(ids []string, fn func(id string)) {
 	var group errgroup.Group
-	group.SetLimit(sampleParallel)
+	group.SetLimit(maxParallel)
 	for _, id := range ids {
 		group.Go(func() error {
 			fn(id)
@@ -214,7 +214,7 @@ func (s *Sampler) current(ctx context.Context, id string) (v1.Stats, error) {
 		return v1.Stats{}, runtime.ErrNotRunning
 	}
 	was, ok := s.previous(id, containerID, startedAt)
-	if ok && was.compared && time.Since(was.raw.Read) < sampleFresh {
+	if ok && was.compared && time.Since(was.raw.Read) < freshAge {
 		return was.stats, nil
 	}
 	return s.measure(ctx, id)
@@ -226,7 +226,7 @@ func (s *Sampler) previous(id, containerID string, startedAt time.Time) (reading
 	defer s.mu.Unlock()
 	was, ok := s.last[id]
 	ok = ok && was.containerID == containerID && was.startedAt.Equal(startedAt) &&
-		time.Since(was.raw.Read) < sampleMaxAge
+		time.Since(was.raw.Read) < maxAge
 	return was, ok
 }
 
@@ -257,14 +257,14 @@ func (s *Sampler) measure(ctx context.Context, id string) (v1.Stats, error) {
 }
 
 // sweep removes readings that are too old to compare with. It searches all readings once
-// in sampleMaxAge and not at each reading, so that a round of n readings costs O(n).
+// in maxAge and not at each reading, so that a round of n readings costs O(n).
 func (s *Sampler) sweep() {
-	if time.Since(s.swept) < sampleMaxAge {
+	if time.Since(s.swept) < maxAge {
 		return
 	}
 	s.swept = time.Now()
 	for id, r := range s.last {
-		if time.Since(r.raw.Read) >= sampleMaxAge {
+		if time.Since(r.raw.Read) >= maxAge {
 			delete(s.last, id)
 		}
 	}

@@ -1,4 +1,4 @@
-package console
+package stats
 
 import (
 	"context"
@@ -50,9 +50,9 @@ func (c *Collector) Describe(to chan<- *prometheus.Desc) {
 }
 
 // Collect implements prometheus.Collector. It omits containers that cannot be measured
-// within sampleTimeout.
+// within roundTimeout.
 func (c *Collector) Collect(to chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), sampleTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), roundTimeout)
 	defer cancel()
 	for id, stats := range c.measure(ctx) {
 		for _, s := range c.series {

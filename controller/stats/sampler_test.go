@@ -1,4 +1,4 @@
-package console_test
+package stats_test
 
 import (
 	"context"
@@ -10,14 +10,15 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	v1 "berth/api/v1"
-	"berth/controller/console"
+	"berth/controller/stats"
 	"berth/runtime"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // fleet is a set of running containers that each use half a core.
 type fleet struct {
@@ -117,11 +118,11 @@ func (a *audience) received() map[string]int {
 	return n
 }
 
-func runSampler(t *testing.T, test func(t *testing.T, f *fleet, a *audience, s *console.Sampler)) {
+func runSampler(t *testing.T, test func(t *testing.T, f *fleet, a *audience, s *stats.Sampler)) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet("a", "b", "c")
 		a := &audience{changed: make(chan struct{}), got: map[string][]v1.Stats{}}
-		s := console.NewSampler(f, f, a, console.SamplerOptions{Disk: func(id string) (int64, bool) { return 9, id == "a" }})
+		s := stats.NewSampler(f, f, a, stats.Options{Disk: func(id string) (int64, bool) { return 9, id == "a" }})
 		ctx, cancel := context.WithCancel(t.Context())
 		var done sync.WaitGroup
 		done.Go(func() { s.Run(ctx) })
@@ -132,7 +133,7 @@ func runSampler(t *testing.T, test func(t *testing.T, f *fleet, a *audience, s *
 }
 
 func TestSamplerReadsOnlyForListeners(t *testing.T) {
-	runSampler(t, func(t *testing.T, f *fleet, a *audience, _ *console.Sampler) {
+	runSampler(t, func(t *testing.T, f *fleet, a *audience, _ *stats.Sampler) {
 		time.Sleep(time.Hour)
 		require.Empty(t, f.took())
 		a.listen(false, "a", "gone")
@@ -155,7 +156,7 @@ func TestSamplerReadsOnlyForListeners(t *testing.T) {
 }
 
 func TestSample(t *testing.T) {
-	runSampler(t, func(t *testing.T, f *fleet, a *audience, s *console.Sampler) {
+	runSampler(t, func(t *testing.T, f *fleet, a *audience, s *stats.Sampler) {
 		time.Sleep(time.Minute)
 		got, err := s.Sample(t.Context(), "a")
 		require.NoError(t, err)
@@ -187,7 +188,7 @@ func TestSample(t *testing.T) {
 }
 
 func TestSamplesTakeOneInterval(t *testing.T) {
-	runSampler(t, func(t *testing.T, f *fleet, a *audience, s *console.Sampler) {
+	runSampler(t, func(t *testing.T, f *fleet, a *audience, s *stats.Sampler) {
 		for i := range 100 {
 			f.started[fmt.Sprint(i)] = time.Now()
 		}
@@ -210,7 +211,7 @@ func BenchmarkSamples(b *testing.B) {
 				ids = append(ids, fmt.Sprintf("c-%d", i))
 			}
 			f := newFleet(ids...)
-			s := console.NewSampler(f, f, &audience{}, console.SamplerOptions{})
+			s := stats.NewSampler(f, f, &audience{}, stats.Options{})
 			s.Samples(b.Context(), ids)
 			b.ResetTimer()
 			for range b.N {
@@ -224,7 +225,7 @@ func BenchmarkSamples(b *testing.B) {
 }
 
 func TestNewRunIsNotComparedWithOldOne(t *testing.T) {
-	runSampler(t, func(t *testing.T, f *fleet, a *audience, s *console.Sampler) {
+	runSampler(t, func(t *testing.T, f *fleet, a *audience, s *stats.Sampler) {
 		time.Sleep(time.Minute)
 		_, err := s.Sample(t.Context(), "a")
 		require.NoError(t, err)
@@ -235,24 +236,4 @@ func TestNewRunIsNotComparedWithOldOne(t *testing.T) {
 		require.Equal(t, 50.0, got.CPUUsage)
 		require.EqualValues(t, 1, got.Uptime)
 	})
-}
-
-func TestCollectorSeries(t *testing.T) {
-	f := newFleet("a")
-	c := console.NewCollector(f, f)
-	require.NoError(t, testutil.CollectAndCompare(c, strings.NewReader(`
-# HELP berth_container_memory_bytes Memory used, without cache.
-# TYPE berth_container_memory_bytes gauge
-berth_container_memory_bytes{container="a"} 1
-# HELP berth_container_network_transmit_bytes_total Bytes sent by the run.
-# TYPE berth_container_network_transmit_bytes_total counter
-berth_container_network_transmit_bytes_total{container="a"} 4
-`), "berth_container_memory_bytes", "berth_container_network_transmit_bytes_total"))
-	require.Equal(t, 7, testutil.CollectAndCount(c))
-	problems, err := testutil.CollectAndLint(c)
-	require.NoError(t, err)
-	require.Empty(t, problems)
-	f.stop("a")
-	require.Zero(t, testutil.CollectAndCount(c))
-	require.NoError(t, prometheus.NewRegistry().Register(c))
 }
