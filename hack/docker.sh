@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Finds a Docker engine for the tests, or gets and starts one.
+# Finds a Docker engine for the tests, or installs and starts one.
 #
-#   hack/docker.sh         ensure the tools and a running engine; print its host
+#   hack/docker.sh         ensure the tools and a running engine; print its address
 #   hack/docker.sh tools   ensure only the tools that tests need
 #
-# It can be called again at any time, and by several callers at once. Messages
-# go to stderr; stdout carries the engine's host and nothing else:
+# It is idempotent, and several callers may run it at once. Messages go to stderr;
+# stdout has only the engine's address:
 #   export DOCKER_HOST=$(hack/docker.sh)
-# Environment: DOCKER_HOST (an engine that answers there is used as it is),
+# Environment: DOCKER_HOST (an engine that answers there is used),
 # BERTH_DOCKER_WAIT (seconds to wait for a new engine, default 60).
 set -euo pipefail
 
@@ -15,13 +15,13 @@ socket=/var/run/docker.sock
 wait_seconds=${BERTH_DOCKER_WAIT:-60}
 run_dir=${TMPDIR:-/tmp}
 log=/var/log/berth-dockerd.log
-# One lock for everybody on the machine, whatever TMPDIR says.
+# One lock for the whole machine, whatever TMPDIR is.
 lock=/tmp/berth-docker.lock
 
 say() { echo "docker.sh: $*" >&2; }
 die() { say "$*"; exit 1; }
 
-# answers HOST: does an engine answer a ping there?
+# answers HOST succeeds if an engine answers a ping at that address.
 answers() {
 	case $1 in
 	unix://*) curl -fsS --max-time 5 --unix-socket "${1#unix://}" http://engine/_ping ;;
@@ -41,7 +41,8 @@ engine() {
 	return 1
 }
 
-# The programs of a Debian package, to see whether it is there without asking dpkg.
+# Pairs of a program and its Debian package. A package counts as installed if its
+# program is in PATH.
 programs='curl:curl busybox:busybox-static docker-registry:docker-registry iptables:iptables
 ip:iproute2 nsenter:util-linux flock:util-linux unzip:unzip zip:zip bzip2:bzip2 xz:xz-utils htpasswd:apache2-utils
 mkfs.ext4:e2fsprogs ps:procps'
@@ -53,7 +54,7 @@ missing() {
 	done | sort -u
 }
 
-# A file of the package says whether busybox is the static one.
+# static_busybox reports whether busybox is the static one; a file of its package shows it.
 static_busybox() { [ -e /usr/share/doc/busybox-static ] || ! command -v ldd >/dev/null || ! ldd "$(command -v busybox)" >/dev/null 2>&1; }
 
 install_missing() {
@@ -66,11 +67,11 @@ install_missing() {
 	say "installing" $wanted
 	export DEBIAN_FRONTEND=noninteractive
 	apt-get -q update >&2 || say "apt-get update failed; trying the lists that are there"
-	# Debian would start services of its own; the engine is started here, so that it is the same everywhere.
+	# This script starts the engine itself, so that it is the same on every machine.
 	apt-get -q install -y --no-install-recommends $wanted >&2 || die "apt-get could not install:" $wanted
 }
 
-# stale NAME FILE: removes a pid file whose process is not NAME.
+# stale NAME FILE removes a pid file whose process is not NAME.
 stale() {
 	[ -e "$2" ] || return 0
 	grep -qsx "$1" "/proc/$(cat "$2")/comm" || rm -f "$2"
@@ -78,19 +79,19 @@ stale() {
 
 start_engine() {
 	[ -w "$(dirname "$log")" ] || log=$run_dir/berth-dockerd.log
-	# A pid file that was left by a killed engine can name any process by now.
+	# The pid file of a killed engine may contain the pid of another process by now.
 	stale dockerd /var/run/docker.pid
 	stale containerd /var/run/docker/containerd/containerd.pid
 	if ! pgrep -x dockerd >/dev/null || [ ! -e /var/run/docker.pid ]; then
 		say "starting dockerd, log in $log"
-		# Descriptor 9 is the lock: the engine must not keep it.
+		# Descriptor 9 is the lock: the engine must not inherit it.
 		setsid nohup dockerd --host "unix://$socket" >>"$log" 2>&1 </dev/null 9>&- &
 	fi
 	local deadline=$((SECONDS + wait_seconds))
 	until answers "unix://$socket"; do
 		if ! pgrep -x dockerd >/dev/null && [ "$SECONDS" -gt $((deadline - wait_seconds + 3)) ]; then
 			tail -n 20 "$log" >&2
-			die "dockerd ended; the end of its log ($log) is above"
+			die "dockerd exited; the end of its log ($log) is above"
 		fi
 		if [ "$SECONDS" -ge "$deadline" ]; then
 			tail -n 20 "$log" >&2
@@ -101,7 +102,7 @@ start_engine() {
 	echo "unix://$socket"
 }
 
-# alone makes callers wait for each other: two must not install or start at once.
+# alone takes the lock: two callers must not install or start at once.
 alone() {
 	command -v flock >/dev/null || return 0
 	exec 9>>"$lock" || die "cannot write $lock"
@@ -117,9 +118,9 @@ main() {
 		;;
 	engine)
 		engine && return 0
-		[ "$(id -u)" = 0 ] || die "no engine answers at ${DOCKER_HOST:-unix://$socket}, and only root can start one: start it (sudo systemctl start docker, or sudo $0) and see that you are in the group docker"
+		[ "$(id -u)" = 0 ] || die "no engine answers at ${DOCKER_HOST:-unix://$socket}, and only root can start one: start it (sudo systemctl start docker, or sudo $0) and make sure that you are in the group docker"
 		alone
-		engine && return 0 # another caller was faster
+		engine && return 0 # another caller started it
 		install_missing dockerd:docker.io
 		start_engine
 		;;

@@ -3,27 +3,29 @@
 # those of Debian 12 (20.10), 13 (26.1) and sid (28.5).
 #
 #   hack/engines.sh                  run the suites on every engine of ENGINES
-#   hack/engines.sh root SUITE       make the folder of an engine; print its path
+#   hack/engines.sh root SUITE       create the directory of an engine; print its path
 #   hack/engines.sh with SUITE CMD…  run CMD beside an engine of that suite
 #
-# An engine is a folder that debootstrap made, kept in BERTH_ENGINE_CACHE (by
-# default /var/cache/berth-engines; remove a folder to get its engine anew). It
-# runs in namespaces of its own (mounts, network, processes) with the folder's
-# /usr and /etc over the machine's, so all paths of tests are the same for it,
-# and nothing of it outlives the command, also when this script is killed.
+# debootstrap installs each engine into a directory below BERTH_ENGINE_CACHE
+# (default /var/cache/berth-engines; remove a directory to install its engine
+# again). The engine runs in its own mount, network and process namespaces, with
+# the directory's /usr and /etc mounted over the machine's, so tests use the same
+# paths for it. All its processes end with the command, also when this script is
+# killed.
 #
-# CMD gets DOCKER_HOST, the engine that runs, and BERTH_ENGINE_ROOT, the folder
-# for engines of a test's own (enginetest.StartIsolated).
+# CMD gets DOCKER_HOST, the address of the running engine, and BERTH_ENGINE_ROOT,
+# the directory for isolated engines (enginetest.StartIsolated).
 # Environment: ENGINES (default "bookworm trixie sid"), BERTH_ENGINE_CACHE,
-# BERTH_ENGINE_MIRROR, BERTH_DOCKER_WAIT (seconds until an engine answers).
+# BERTH_ENGINE_MIRROR (default: that of debootstrap), BERTH_DOCKER_WAIT (seconds
+# until an engine answers, default 60).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 self=$PWD/hack/engines.sh
 cache=${BERTH_ENGINE_CACHE:-/var/cache/berth-engines}
-mirror=${BERTH_ENGINE_MIRROR:-http://deb.debian.org/debian}
+mirror=${BERTH_ENGINE_MIRROR:-} # empty: debootstrap uses its default
 packages=docker.io,containerd,runc,iptables,iproute2,ca-certificates
-# What runs on each engine.
+# The test suites that run on each engine.
 suites='./hack/enginetest ./runtime/docker ./controller/console ./hack/e2e'
 
 say() { echo "engines.sh: $*" >&2; }
@@ -38,10 +40,10 @@ need_debootstrap() {
 	apt-get -q install -y --no-install-recommends debootstrap debian-archive-keyring >&2 || die "apt-get could not install debootstrap"
 }
 
-# root SUITE: a folder has its name only when it is complete.
+# root SUITE creates the directory of an engine. It has its name only when complete.
 root() {
 	local suite=$1 dir=$cache/$1 log=$cache/$1.log
-	[ "$(id -u)" = 0 ] || die "only root can run engines of its own"
+	[ "$(id -u)" = 0 ] || die "isolated engines need root"
 	mkdir -p "$cache"
 	(
 		flock 8
@@ -50,10 +52,10 @@ root() {
 		need_debootstrap
 		flock -u 9
 		rm -rf --one-file-system "$dir.part"
-		say "making $dir from $mirror; this takes two minutes"
-		if ! debootstrap --variant=minbase --include=$packages "$suite" "$dir.part" "$mirror" >"$log" 2>&1; then
+		say "installing $suite into $dir${mirror:+ from $mirror}; this takes two minutes"
+		if ! debootstrap --variant=minbase --include=$packages "$suite" "$dir.part" ${mirror:+"$mirror"} >"$log" 2>&1; then
 			tail -n 20 "$log" >&2
-			die "debootstrap could not make $suite; the end of its log ($log) is above"
+			die "debootstrap could not install $suite; the end of its log ($log) is above; set BERTH_ENGINE_MIRROR to use another mirror"
 		fi
 		rm -rf "$dir.part/var/cache/apt" "$dir.part/var/lib/apt/lists"
 		mv "$dir.part" "$dir"
@@ -61,7 +63,7 @@ root() {
 	echo "$dir"
 }
 
-# with SUITE CMD…
+# with SUITE CMD… runs CMD beside an engine.
 with() {
 	local root dir code=0
 	root=$(root "$1")
@@ -70,7 +72,7 @@ with() {
 	unshare --mount --propagation private --net --pid --fork --kill-child --mount-proc \
 		"$self" inside "$root" "$dir" "$@" &
 	local child=$!
-	# The end of the first process in the namespace is the end of all of them.
+	# When the first process of a pid namespace ends, the kernel ends all others.
 	trap 'kill -KILL $child 2>/dev/null || true' INT TERM HUP
 	wait $child || code=$?
 	trap - INT TERM HUP
@@ -84,7 +86,7 @@ inside() {
 	local root=$1 dir=$2 code=0
 	shift 2
 	mount --make-rshared /
-	mount -t tmpfs tmpfs /run # no sockets, locks and network namespaces of the machine
+	mount -t tmpfs tmpfs /run # hides sockets, locks and network namespaces of the machine
 	ip link set lo up
 	unshare --mount --propagation slave "$self" engine "$root" \
 		--host "unix://$dir/s" --data-root "$dir/data" --exec-root "$dir/exec" --pidfile "$dir/pid" \
@@ -105,8 +107,8 @@ inside() {
 	return $code
 }
 
-# engine ROOT ARGS… becomes dockerd with the folder's programs, in a mount
-# namespace that was made for it.
+# engine ROOT ARGS… executes dockerd with the directory's programs, in its own
+# mount namespace.
 engine() {
 	local root=$1
 	shift

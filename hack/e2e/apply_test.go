@@ -10,7 +10,7 @@ import (
 	"berth/hack/enginetest"
 )
 
-// TestApply: PUT says how a container should be, and makes it so.
+// TestApply creates and changes a container with PUT.
 func TestApply(t *testing.T) {
 	t.Parallel()
 	b := berthtest.Start(t, berthtest.Options{})
@@ -46,7 +46,7 @@ func TestApply(t *testing.T) {
 	})
 	whole := b.Do(t, "GET", "/containers/mc", nil)
 	again := b.Do(t, "PUT", "/containers/mc", string(whole.Body))
-	require.Equal(t, 200, again.Status, "what GET gave can be sent back: %s", again.Body)
+	require.Equal(t, 200, again.Status, "PUT accepts the body of GET: %s", again.Body)
 	require.Equal(t, b.Container(t, "mc").Generation, uint64(2), "and changes nothing")
 
 	volume := b.Container(t, "mc").Mount.Source

@@ -13,7 +13,7 @@ import (
 	"berth/hack/berthtest"
 )
 
-// routes are those of the interface that need a token.
+// routes are the endpoints that require a token.
 var routes = strings.Fields(`POST:/auth/tokens POST:/volumes POST:/volumes/deadbeef/files POST:/volumes/deadbeef/folders
 	POST:/volumes/deadbeef/copy GET:/volumes/deadbeef/files POST:/volumes/deadbeef/compress POST:/volumes/deadbeef/decompress
 	POST:/network/ports GET:/network/ports GET:/network/ports/127.0.0.1/1 GET:/network/ports/random PUT:/network/ports/127.0.0.1/1/use
@@ -21,7 +21,7 @@ var routes = strings.Fields(`POST:/auth/tokens POST:/volumes POST:/volumes/deadb
 	DELETE:/containers/mc POST:/containers/mc/start POST:/containers/mc/kill POST:/containers/mc/restart POST:/containers/mc/reinstall
 	POST:/containers/mc/rebind-network GET:/remote/config POST:/remote/config/reload`)
 
-func TestEveryRouteWantsATokenAndTheVendor(t *testing.T) {
+func TestRoutesRequireTokenAndVendor(t *testing.T) {
 	t.Parallel()
 	b := berthtest.Start(t, berthtest.Options{})
 	for _, route := range routes {

@@ -17,7 +17,7 @@ const counting = `i=0; while :; do i=$((i+1)); echo "tick $i"; usleep 10000; don
 
 var tick = regexp.MustCompile(`tick (\d+)\r?\n`)
 
-// ticks are the numbers in a text, in order.
+// ticks returns the numbers in a text, in order.
 func ticks(text string) (list []int) {
 	for _, m := range tick.FindAllStringSubmatch(text, -1) {
 		n, _ := strconv.Atoi(m[1]) // digits
@@ -26,8 +26,8 @@ func ticks(text string) (list []int) {
 	return list
 }
 
-// heard is all that a socket told of a console: its history, and what came live.
-func heard(s *berthtest.Socket) string {
+// received returns the console output that a socket received: history and live output.
+func received(s *berthtest.Socket) string {
 	var b strings.Builder
 	for _, m := range s.Messages() {
 		if m.Event == "logs" || m.Event == "console" {
@@ -37,18 +37,18 @@ func heard(s *berthtest.Socket) string {
 	return b.String()
 }
 
-// noGap says whether numbers go up one by one.
-func noGap(t *testing.T, what string, list []int) {
+// requireNoGap requires that the numbers increase one by one.
+func requireNoGap(t *testing.T, what string, list []int) {
 	t.Helper()
 	for i := 1; i < len(list); i++ {
 		require.Equal(t, list[i-1]+1, list[i], "%s: line %d is followed by %d", what, list[i-1], list[i])
 	}
 }
 
-// TestNoConsoleLineIsLost kills the daemon while a container prints every 10 ms.
-// No line is missing or doubled: not in the journal, and not on a socket that
-// got the journal first and then what came live.
-func TestNoConsoleLineIsLost(t *testing.T) {
+// TestConsoleKeepsEveryLine kills the daemon while containers print every 10 ms.
+// Neither the journal nor a socket, which receives first the journal and then
+// live lines, misses or repeats a line.
+func TestConsoleKeepsEveryLine(t *testing.T) {
 	t.Parallel()
 	b, random := berthtest.Start(t, berthtest.Options{}), dice(t)
 	for _, tty := range []bool{true, false} {
@@ -59,14 +59,14 @@ func TestNoConsoleLineIsLost(t *testing.T) {
 		live := map[string]*berthtest.Socket{}
 		for _, id := range []string{"tty-true", "tty-false"} {
 			live[id] = b.Listen(t, "/ws/"+id+"?tail=10000")
-			live[id].Await(t, "live lines", func([]berthtest.Message) bool { return len(ticks(heard(live[id]))) > 0 })
+			live[id].Await(t, "live lines", func([]berthtest.Message) bool { return len(ticks(received(live[id]))) > 0 })
 		}
 		pause(time.Duration(100+random.IntN(900)) * time.Millisecond)
 		b.Kill9(t)
 		for id, s := range live {
-			require.Zero(t, s.Ended(t), "cut, not closed")
-			list := ticks(heard(s))
-			noGap(t, "socket of "+id, list)
+			require.Zero(t, s.Ended(t), "the connection breaks without a close frame")
+			list := ticks(received(s))
+			requireNoGap(t, "socket of "+id, list)
 			require.Equal(t, 1, list[0], "from the beginning")
 		}
 		b.Run(t)
@@ -78,11 +78,11 @@ func TestNoConsoleLineIsLost(t *testing.T) {
 		b.Verb(t, id, "kill")
 		b.State(t, id, "exit")
 		list := journal(t, b, id)
-		noGap(t, "journal of "+id, list)
+		requireNoGap(t, "journal of "+id, list)
 		require.Equal(t, 1, list[0])
 		last := list[len(list)-1]
-		s.Await(t, "the last line", func([]berthtest.Message) bool { l := ticks(heard(s)); return l[len(l)-1] >= last })
-		require.Equal(t, list, ticks(heard(s)), "journal and live, put together, are the journal in the end")
+		s.Await(t, "the last line", func([]berthtest.Message) bool { l := ticks(received(s)); return l[len(l)-1] >= last })
+		require.Equal(t, list, ticks(received(s)), "journal and live lines together equal the journal at the end")
 		t.Logf("%s: %d lines over %d kills, none missing, none doubled", id, last, kills)
 	}
 }

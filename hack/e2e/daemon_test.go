@@ -18,7 +18,7 @@ import (
 	"berth/hack/berthtest"
 )
 
-func TestASecondDaemonSaysSoAndEnds(t *testing.T) {
+func TestSecondDaemonExits(t *testing.T) {
 	t.Parallel()
 	b := berthtest.Start(t, berthtest.Options{})
 	ctx, cancel := context.WithTimeout(t.Context(), wait)
@@ -30,8 +30,8 @@ func TestASecondDaemonSaysSoAndEnds(t *testing.T) {
 	require.Equal(t, 1, second.ProcessState.ExitCode())
 	require.Contains(t, string(out), "stop it first")
 	require.NotContains(t, string(out), b.Token)
-	require.Equal(t, 200, b.Do(t, "GET", "/readyz", nil).Status, "the first goes on")
-	t.Logf("it said: %s", bytes.TrimSpace(out))
+	require.Equal(t, 200, b.Do(t, "GET", "/readyz", nil).Status, "the first daemon is not affected")
+	t.Logf("its output: %s", bytes.TrimSpace(out))
 }
 
 func TestTerminateLeavesContainersRunning(t *testing.T) {
@@ -84,8 +84,9 @@ func TestReload(t *testing.T) {
 		"remote":{"enabled":false,"url":"","token":""}}`, b.Must(t, "GET", "/remote/config", nil).Body, "config")
 }
 
-// TestServeWithoutAFile: one is written, with a fresh token, for its owner only.
-func TestServeWithoutAFile(t *testing.T) {
+// TestServeWithoutConfigFile: the daemon writes a configuration with a new token that
+// only its owner can read.
+func TestServeWithoutConfigFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	config, port := filepath.Join(dir, "etc", "berth.yaml"), strconv.Itoa(berthtest.FreePort(t))
@@ -114,6 +115,6 @@ func TestServeWithoutAFile(t *testing.T) {
 	require.Equal(t, 200, c.Do(t, "GET", "/containers", nil).Status, "with the token of the file")
 	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
 	require.NoError(t, cmd.Wait())
-	require.Contains(t, out.String(), config, "it says where")
+	require.Contains(t, out.String(), config, "the output names the file")
 	require.NotContains(t, out.String(), token)
 }

@@ -11,7 +11,7 @@ import (
 	"berth/hack/berthtest"
 )
 
-// smallDisk is a directory on a file system of its own, of this many bytes.
+// smallDisk mounts a tmpfs with these options and returns its directory.
 func smallDisk(t *testing.T, options string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -20,8 +20,8 @@ func smallDisk(t *testing.T, options string) string {
 	return dir
 }
 
-// TestFullDisk fills the disk that the store is on: a kill and all that reads
-// goes on, changes are refused, and when there is room again they go on too.
+// TestFullDisk fills the disk of the store: kills and reads succeed, other
+// changes are refused, and they succeed again when there is free space.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	dir := smallDisk(t, "size=192m")
@@ -48,7 +48,7 @@ func TestFullDisk(t *testing.T) {
 
 	require.NoError(t, os.Remove(filler))
 	b.Ready(t)
-	require.Equal(t, pid, b.Pid(), "the daemon did not end")
+	require.Equal(t, pid, b.Pid(), "the daemon did not exit")
 	after, _ := b.Engine.Inspect(t, c.ContainerID)
 	require.Equal(t, before.State.Pid, after.State.Pid, "nor did the container")
 	b.Verb(t, "mc", "kill")
@@ -56,7 +56,7 @@ func TestFullDisk(t *testing.T) {
 	b.Volume(t)
 }
 
-// fill writes until there is no room.
+// fill writes to a file until the disk is full.
 func fill(t *testing.T, path string) {
 	t.Helper()
 	f, err := os.Create(path)

@@ -1,8 +1,8 @@
 // Package e2e holds the end-to-end tests: the real binary, the real engine,
-// HTTP and WebSocket. They walk the rows of the interface and every state
-// transition, kill the daemon in the middle of every wish, and interfere from
-// outside. Figures that they measure are logged (go test -v).
+// HTTP and WebSocket. They check every endpoint and every state transition, kill
+// the daemon during every kind of request, and interfere from outside. They log
+// the figures that they measure (go test -v).
 //
-//	BERTH_E2E_LONG=1   the long forms: more rounds, more wishes
-//	BERTH_E2E_SEED=n   the random offsets of an earlier run
+//	BERTH_E2E_LONG=1   run the long forms: more rounds and more requests
+//	BERTH_E2E_SEED=n   repeat the random numbers of an earlier run
 package e2e

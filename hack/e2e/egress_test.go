@@ -41,8 +41,8 @@ func within(t *testing.T, engine *enginetest.Isolated, f func() error) {
 	require.NoError(t, <-result)
 }
 
-// probe asks for a name of Docker's own DNS, and connects to what a container is
-// to reach and what it is not. Each line is an address and the exit code.
+// probe queries Docker's own DNS and connects to addresses that a container may
+// reach and to others. Each line of output is an address and the exit code.
 const probe = `
 nslookup -type=a $(hostname) 127.0.0.11 >/dev/null 2>&1; echo "dns $?"
 for to in GATEWAY:8070 GATEWAY:22 10.123.0.1:8070 10.123.0.1:22 169.254.169.254:80 169.254.169.254:53; do
@@ -51,10 +51,10 @@ done
 echo end; sleep 1000
 `
 
-// TestEgressOnARealEngine starts a container on an engine of its own, in whose
-// network namespace the host has the API's port, another one, and the address of
-// a provider's services.
-func TestEgressOnARealEngine(t *testing.T) {
+// TestEgressOnRealEngine starts containers on an isolated engine. In its network
+// namespace the host listens on the port of berth's API, on another port, and on
+// the address of a provider's metadata service.
+func TestEgressOnRealEngine(t *testing.T) {
 	engine := enginetest.StartIsolated(t)
 	image := engine.Busybox(t)
 	within(t, engine, func() error {
@@ -89,7 +89,7 @@ func TestEgressOnARealEngine(t *testing.T) {
 	}
 }
 
-// probed runs probe in a container of an Engine, and returns its lines.
+// probed runs probe in a container of an Engine and returns its output.
 func probed(t *testing.T, config docker.Config, image string, gateway func() string) (lines []string) {
 	t.Helper()
 	e, err := docker.New(config, nil, slog.New(slog.DiscardHandler))

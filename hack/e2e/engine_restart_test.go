@@ -10,12 +10,12 @@ import (
 	"berth/hack/enginetest"
 )
 
-// reluctant takes a while to exit with 0 when it is asked to.
+// reluctant exits with 0, 2 s after SIGTERM.
 const reluctant = `echo >> runs; trap 'sleep 2; echo >> stops; exit 0' TERM; echo up; while :; do usleep 20000; done`
 
-// TestTheEngineRestartsGracefully: an engine that ends asks each container to
-// exit, while its event stream is open. However cleanly one exits, it runs again.
-func TestTheEngineRestartsGracefully(t *testing.T) {
+// TestEngineRestartsGracefully: an engine that shuts down sends SIGTERM to each
+// container while its event stream is open. Whatever its exit code, each runs again.
+func TestEngineRestartsGracefully(t *testing.T) {
 	t.Parallel()
 	engine := enginetest.StartIsolated(t)
 	b := berthOn(t, engine)
@@ -34,7 +34,7 @@ func TestTheEngineRestartsGracefully(t *testing.T) {
 		}
 		engine.Terminate(t)
 		if !away {
-			berthtest.Until(t, wait, "a condition says so", func() bool {
+			berthtest.Until(t, wait, "the condition EngineReachable is False", func() bool {
 				return strings.Contains(string(b.Do(t, "GET", "/containers/quick", nil).Body), `"type":"EngineReachable","status":"False"`)
 			})
 		}

@@ -13,9 +13,9 @@ import (
 	"berth/hack/enginetest"
 )
 
-// misbehaviours are what an engine, or a proxy before it, does wrong. Each is
-// asked for while five wishes are given, and then ended.
-var misbehaviours = []struct {
+// engineFaults are the faults of an engine or of a proxy before it. Each is
+// injected while five requests are sent, and then ended.
+var engineFaults = []struct {
 	name  string
 	fault enginetest.Fault
 	hits  func(*http.Request) bool
@@ -35,9 +35,9 @@ var misbehaviours = []struct {
 	{"loses the answers of removals", enginetest.Lose, enginetest.Act("DELETE")},
 }
 
-// TestAnEngineThatMisbehaves: whatever the engine answers, no wish is refused or
-// lost, nothing is doubled, and nobody's container is told to have ended.
-func TestAnEngineThatMisbehaves(t *testing.T) {
+// TestEngineFaults: whatever the engine answers, no request is refused,
+// lost or executed twice, and no running container is reported as exited.
+func TestEngineFaults(t *testing.T) {
 	t.Parallel()
 	b := berthtest.Prepare(t, berthtest.Options{Config: "reconcile: {create_wait: 100ms, resync: 1s, backoff: {max: 2s}}"})
 	proxy := enginetest.StartProxy(t, b.Engine)
@@ -47,34 +47,34 @@ func TestAnEngineThatMisbehaves(t *testing.T) {
 	s := b.Listen(t, "/ws")
 	b.Started(t, "bystander", nil)
 	before := processes(t, b)["bystander"]
-	for i, m := range misbehaviours {
-		w := newErrand(t, b, i)
+	for i, m := range engineFaults {
+		w := newRequestSet(t, b, i)
 		proxy.Inject(m.fault, m.hits)
-		w.give(t, b)
+		w.send(t, b)
 		berthtest.Until(t, wait, "the engine "+m.name, func() bool { return proxy.Injected() > 0 })
-		pause(1500 * time.Millisecond) // for what comes of it, a resync included
-		w.nothingUntrue(t, b)
+		pause(1500 * time.Millisecond) // for the effects of the fault and a resync
+		w.requireNoFalseExit(t, b)
 		injected := proxy.Clear()
 		cleared := time.Now()
 		w.check(t, b)
-		t.Logf("the engine %s: %d times; all is as wished %s later", m.name, injected, time.Since(cleared).Round(time.Millisecond))
+		t.Logf("the engine %s: %d times; the desired state was reached %s later", m.name, injected, time.Since(cleared).Round(time.Millisecond))
 		require.Equal(t, before, processes(t, b)["bystander"], m.name)
 	}
 	require.Equal(t, []string{"installing", "ready", "starting", "running"}, s.States("bystander"))
 	checkNumbers(t, b, s)
 }
 
-// errand is a wish of each verb, and a creation.
-type errand struct {
+// requestSet is one request of each verb, and a creation.
+type requestSet struct {
 	created, started, killed, restarted, deleted string
 
-	before map[string]string // the processes
+	before map[string]string // processes before the requests
 }
 
-func newErrand(t *testing.T, b *berthtest.Berth, i int) *errand {
+func newRequestSet(t *testing.T, b *berthtest.Berth, i int) *requestSet {
 	t.Helper()
 	id := func(what string) string { return fmt.Sprintf("%s-%d", what, i) }
-	w := &errand{created: id("create"), started: id("start"), killed: id("kill"), restarted: id("restart"), deleted: id("delete")}
+	w := &requestSet{created: id("create"), started: id("start"), killed: id("kill"), restarted: id("restart"), deleted: id("delete")}
 	b.Made(t, w.started, nil)
 	for _, running := range []string{w.killed, w.restarted, w.deleted} {
 		b.Started(t, running, nil)
@@ -83,8 +83,8 @@ func newErrand(t *testing.T, b *berthtest.Berth, i int) *errand {
 	return w
 }
 
-// give gives the wishes, all of which berth takes.
-func (w *errand) give(t *testing.T, b *berthtest.Berth) {
+// send sends the requests. berth accepts all of them.
+func (w *requestSet) send(t *testing.T, b *berthtest.Berth) {
 	t.Helper()
 	b.Verb(t, w.started, "start")
 	b.Verb(t, w.killed, "kill")
@@ -93,25 +93,25 @@ func (w *errand) give(t *testing.T, b *berthtest.Berth) {
 	b.Create(t, w.created, berthtest.Spec{"power": "running"})
 }
 
-// nothingUntrue says that berth tells no end that has not come.
-func (w *errand) nothingUntrue(t *testing.T, b *berthtest.Berth) {
+// requireNoFalseExit requires that berth reports no running container as exited.
+func (w *requestSet) requireNoFalseExit(t *testing.T, b *berthtest.Berth) {
 	t.Helper()
 	var list struct{ Containers []berthtest.Container }
 	b.Get(t, "/containers", &list)
-	told := map[string]string{}
+	reported := map[string]string{}
 	for _, c := range list.Containers {
-		told[c.InternalID] = c.State
+		reported[c.InternalID] = c.State
 	}
 	alive := processes(t, b)
 	for id, process := range w.before {
 		if alive[id] == process {
-			require.Contains(t, []string{"running", "stopping", "deleting"}, told[id], id)
+			require.Contains(t, []string{"running", "stopping", "deleting"}, reported[id], id)
 		}
 	}
 }
 
-// check waits until all wishes are fulfilled, once, and cleans up.
-func (w *errand) check(t *testing.T, b *berthtest.Berth) {
+// check waits until each request was executed, exactly once, and cleans up.
+func (w *requestSet) check(t *testing.T, b *berthtest.Berth) {
 	t.Helper()
 	b.Gone(t, w.deleted)
 	b.State(t, w.killed, "exit")
@@ -127,10 +127,10 @@ func (w *errand) check(t *testing.T, b *berthtest.Berth) {
 	}
 }
 
-// TestTheEngineIsKilled kills and terminates an engine under a berth, which
-// takes errand meanwhile. With live-restore containers run on and berth touches
-// none; without it they end with the engine and are started again.
-func TestTheEngineIsKilled(t *testing.T) {
+// TestEngineIsKilled kills and terminates the engine while berth accepts
+// requests. With live-restore containers keep running and berth touches none;
+// without it they exit with the engine and are started again.
+func TestEngineIsKilled(t *testing.T) {
 	t.Parallel()
 	for _, live := range []bool{true, false} {
 		t.Run(fmt.Sprintf("live-restore=%t", live), func(t *testing.T) {
@@ -153,7 +153,7 @@ func TestTheEngineIsKilled(t *testing.T) {
 	}
 }
 
-// berthOn is a berth on an engine of the test's own.
+// berthOn starts a berth on an isolated engine.
 func berthOn(t *testing.T, engine *enginetest.Isolated) *berthtest.Berth {
 	t.Helper()
 	b := berthtest.Prepare(t, berthtest.Options{})
@@ -163,7 +163,7 @@ func berthOn(t *testing.T, engine *enginetest.Isolated) *berthtest.Berth {
 	return b
 }
 
-// outage ends the engine and begins it again.
+// outage ends the engine and starts it again.
 func outage(t *testing.T, b *berthtest.Berth, engine *enginetest.Isolated, live bool, n, round int) {
 	t.Helper()
 	before, body := processes(t, b), b.Body(t, fmt.Sprintf("late-%d", round), berthtest.Spec{"image": engine.Busybox(t), "power": "running"})
@@ -174,7 +174,7 @@ func outage(t *testing.T, b *berthtest.Berth, engine *enginetest.Isolated, live 
 		engine.Terminate(t)
 	}
 	b.Post(t, "/containers", body)
-	berthtest.Until(t, wait, "it is told", func() bool {
+	berthtest.Until(t, wait, "GET /readyz reports the outage", func() bool {
 		return strings.Contains(string(b.Do(t, "GET", "/readyz", nil).Body), "engine: does not answer")
 	})
 	engine.Start(t)
@@ -190,9 +190,9 @@ func outage(t *testing.T, b *berthtest.Berth, engine *enginetest.Isolated, live 
 	}
 }
 
-// TestTheEngineFreezes: while containerd hangs an engine answers pings and
-// lists. berth tells that it is not ready, answers, and takes wishes.
-func TestTheEngineFreezes(t *testing.T) {
+// TestEngineFreezes: while containerd hangs, the engine answers pings and
+// lists. berth reports that it is not ready, answers, and accepts requests.
+func TestEngineFreezes(t *testing.T) {
 	t.Parallel()
 	engine := enginetest.StartIsolated(t)
 	b := berthOn(t, engine)
@@ -201,9 +201,9 @@ func TestTheEngineFreezes(t *testing.T) {
 	engine.FreezeContainerd(t)
 	b.Verb(t, "mc", "kill")
 	began := time.Now()
-	berthtest.Until(t, 2*wait, "it is told", func() bool { return b.Do(t, "GET", "/readyz", nil).Status == 503 })
+	berthtest.Until(t, 2*wait, "GET /readyz reports the freeze", func() bool { return b.Do(t, "GET", "/readyz", nil).Status == 503 })
 	t.Logf("not ready %s after the freeze", time.Since(began).Round(time.Millisecond))
-	require.NotEqual(t, "exit", b.Container(t, "mc").State, "nobody has seen it end")
+	require.NotEqual(t, "exit", b.Container(t, "mc").State, "no exit was observed")
 	b.Verb(t, "mc", "start")
 	engine.Thaw(t)
 	began = time.Now()
@@ -212,6 +212,6 @@ func TestTheEngineFreezes(t *testing.T) {
 		now := processes(t, b)["mc"]
 		return c.State == "running" && now != "" && now != before["mc"]
 	})
-	t.Logf("as wished %s after the thaw", time.Since(began).Round(time.Millisecond))
+	t.Logf("the desired state was reached %s after the thaw", time.Since(began).Round(time.Millisecond))
 	require.True(t, onlyServer(t, b, "mc"))
 }

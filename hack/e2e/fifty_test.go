@@ -13,9 +13,9 @@ import (
 
 const many = 50
 
-// TestFiftyAtOnce creates and starts fifty containers at once, kills the
-// daemon, and measures until it knows again that all of them run.
-func TestFiftyAtOnce(t *testing.T) {
+// TestFiftyContainers creates and starts fifty containers at once, kills the daemon,
+// and measures the time until it reports all of them as running again.
+func TestFiftyContainers(t *testing.T) {
 	b := berthtest.Start(t, berthtest.Options{})
 	s := b.Listen(t, "/ws")
 	began := time.Now()
@@ -71,7 +71,8 @@ func countRunning(t *testing.T, b *berthtest.Berth) (n int) {
 	return n
 }
 
-// processes are the pid and the start of each server container.
+// processes returns, by internal_id, the container id, pid and start time of each
+// running container.
 func processes(t *testing.T, b *berthtest.Berth) map[string]string {
 	t.Helper()
 	all := map[string]string{}

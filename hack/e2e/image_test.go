@@ -18,7 +18,7 @@ func TestMissingImage(t *testing.T) {
 	// More than the usual 2 s, for a machine that is busy with other tests.
 	b := berthtest.Start(t, berthtest.Options{Config: "reconcile: {create_wait: 30s}"})
 	registry, port := enginetest.StartRegistry(t), b.Port(t)
-	// What is installed on the same volume meanwhile is in nobody's way.
+	// An installation on the same volume does not delay the answer.
 	b.Create(t, "busy", berthtest.Spec{"install_script": "sleep 100000"})
 	volume := b.Container(t, "busy").VolumeID
 	began := time.Now()
@@ -27,11 +27,11 @@ func TestMissingImage(t *testing.T) {
 	took := time.Since(began)
 	require.Equal(t, 500, got.Status, string(got.Body))
 	require.JSONEq(t, wrong("Failed to create Docker container: image not found"), string(got.Body))
-	require.Less(t, took, 20*time.Second, "at the verdict, not when the wait is over")
+	require.Less(t, took, 20*time.Second, "berth answers as soon as the image is known to be missing")
 	require.Equal(t, 404, b.Do(t, "GET", "/containers/mc", nil).Status, "no record is left")
 	require.Equal(t, berthtest.Entry{Binding: port}, b.Pool(t)[port.String()], "no claim is left")
 	require.Empty(t, b.Containers(t, "mc"), "no container is left")
-	t.Logf("verdict after %s", took.Round(time.Millisecond))
+	t.Logf("refused after %s", took.Round(time.Millisecond))
 
 	body["image"] = registry.Push(t, b.Engine, enginetest.Busybox(t), "yes:1")
 	t.Cleanup(func() { b.Engine.RemoveImage(t, body["image"].(string)) })
@@ -41,9 +41,9 @@ func TestMissingImage(t *testing.T) {
 	b.State(t, "mc", "ready") // the same id, pulled from the registry
 }
 
-// TestNoVerdictOnTheImage: a registry that is silent or away says nothing about
-// the image. The creation is accepted, and goes on when the registry does.
-func TestNoVerdictOnTheImage(t *testing.T) {
+// TestUnreachableRegistry: while a registry does not answer or cannot be reached,
+// the image may exist. The creation is accepted and the pull is retried.
+func TestUnreachableRegistry(t *testing.T) {
 	t.Parallel()
 	b := berthtest.Start(t, berthtest.Options{Config: "reconcile: {create_wait: 700ms}"})
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
@@ -58,7 +58,7 @@ func TestNoVerdictOnTheImage(t *testing.T) {
 		holds(t, fmt.Sprintf(`{"message":"*","internal_id":%q,"state":"installing"}`, id), answer.Body, id)
 		c := b.Await(t, id, "a message", func(c berthtest.Container) bool { return c.Message != "" })
 		require.Equal(t, "installing", c.State, c.Message)
-		if id != "silent" { // which does not even refuse
+		if id != "silent" { // it does not even refuse connections
 			berthtest.Until(t, wait, "a condition names the cause", func() bool {
 				return strings.Contains(string(b.Must(t, "GET", "/containers/"+id, nil).Body), `"reason":"PullFailed"`)
 			})

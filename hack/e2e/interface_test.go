@@ -154,7 +154,7 @@ func TestContainers(t *testing.T) {
 	walk(t, b, names, append(unknown("mc"), row{"GET /network/ports/127.0.0.1/{q}", "", 200, `{"in_use":false,"container":null}`}))
 }
 
-// unknown are the rows of a container that is not there.
+// unknown returns the rows for a container that does not exist.
 func unknown(id string) (rows []row) {
 	for _, r := range []string{"GET ", "DELETE ", "POST /start", "POST /kill", "POST /restart", "POST /stop"} {
 		method, verb, _ := strings.Cut(r, " ")

@@ -13,20 +13,20 @@ import (
 	"berth/hack/berthtest"
 )
 
-// wish is something that is under way while the daemon is killed.
-type wish struct {
+// requestCase is a request that is in flight while the daemon is killed.
+type requestCase struct {
 	name    string
 	spec    berthtest.Spec
-	running bool                                              // it runs before the wish; else it is ready
-	do      func(t *testing.T, b *berthtest.Berth, w *victim) // nil: the creation itself is the wish
-	state   string                                            // in the end; empty: gone
-	files   map[string]int                                    // how often what runs in the container counted itself
+	running bool                                              // the container runs before the request; else it is ready
+	do      func(t *testing.T, b *berthtest.Berth, w *victim) // nil: the creation itself is the request
+	state   string                                            // at the end; empty: deleted
+	files   map[string]int                                    // number of lines in the container's counter files
 }
 
-// slowly counts each installation, and takes a while.
+// slowly is an install script that counts itself and takes 0.4 s.
 const slowly = `echo >> installs; sleep 0.4; echo done`
 
-var wishes = []wish{
+var requestCases = []requestCase{
 	{"install", berthtest.Spec{"install_script": slowly}, false, nil, "ready", map[string]int{"installs": 1}},
 	{"install and run", berthtest.Spec{"install_script": slowly, "power": "running"}, false, nil, "running", map[string]int{"installs": 1, "runs": 1}},
 	{"start", nil, false, verb("start"), "running", map[string]int{"runs": 1}},
@@ -40,13 +40,13 @@ var wishes = []wish{
 	{"delete while installing", berthtest.Spec{"install_script": "sleep 100"}, false, nil, "", nil},
 }
 
-// victim is one container with its wish.
+// victim is a container with its request.
 type victim struct {
-	wish
+	requestCase
 	id, volume string
-	port       berthtest.Binding // that it has in the end
-	old        berthtest.Binding // that it had before
-	pid        int               // before the wish
+	port       berthtest.Binding // at the end
+	old        berthtest.Binding // before a rebind
+	pid        int               // before the request
 	startedAt  time.Time
 }
 
@@ -70,9 +70,9 @@ func remove(t *testing.T, b *berthtest.Berth, w *victim) {
 	b.Must(t, "DELETE", "/containers/"+w.id, nil)
 }
 
-// TestKilledInTheMiddle makes every wish at once, kills the daemon a moment
-// later, and again while it comes back. Then every wish is carried out, once.
-func TestKilledInTheMiddle(t *testing.T) {
+// TestKillDuringRequests sends all requests at once, kills the daemon a moment
+// later, and again during its start. Then every request was executed exactly once.
+func TestKillDuringRequests(t *testing.T) {
 	t.Parallel()
 	b, random := berthtest.Start(t, berthtest.Options{}), dice(t)
 	for round := range rounds(3, 20) {
@@ -99,7 +99,7 @@ func TestKilledInTheMiddle(t *testing.T) {
 	}
 }
 
-// moment is any time while wishes are carried out; half of them are short.
+// moment returns a random delay while requests are in flight; half are short.
 func moment(random *rand.Rand) time.Duration {
 	if random.IntN(2) == 0 {
 		return time.Duration(random.IntN(60)) * time.Millisecond
@@ -107,11 +107,11 @@ func moment(random *rand.Rand) time.Duration {
 	return time.Duration(random.IntN(1500)) * time.Millisecond
 }
 
-// victims brings a container for each wish to where the wish begins.
+// victims creates a container for each request, in the state that it starts from.
 func victims(t *testing.T, b *berthtest.Berth, round int) (list []*victim) {
 	t.Helper()
-	for i, w := range wishes {
-		v := &victim{wish: w, id: fmt.Sprintf("r%d-%d", round, i), volume: b.Volume(t), port: b.Port(t)}
+	for i, w := range requestCases {
+		v := &victim{requestCase: w, id: fmt.Sprintf("r%d-%d", round, i), volume: b.Volume(t), port: b.Port(t)}
 		list = append(list, v)
 		if w.do == nil {
 			continue
@@ -126,7 +126,7 @@ func victims(t *testing.T, b *berthtest.Berth, round int) (list []*victim) {
 		if v.do == nil {
 			continue
 		}
-		b.Await(t, v.id, "its wish can begin", func(c berthtest.Container) bool {
+		b.Await(t, v.id, "its request can be sent", func(c berthtest.Container) bool {
 			return c.ContainerID != "" && (c.State == "running" || !v.running && c.State == "ready")
 		})
 		v.pid, v.startedAt = v.process(t, b)
@@ -154,7 +154,7 @@ func (w *victim) begin(t *testing.T, b *berthtest.Berth) {
 	}
 }
 
-// process is the process of the server container, and when the engine started it.
+// process returns the pid of the server container and its start time.
 func (w *victim) process(t *testing.T, b *berthtest.Berth) (pid int, at time.Time) {
 	t.Helper()
 	one, _ := b.Engine.Inspect(t, b.Container(t, w.id).ContainerID)
@@ -170,7 +170,7 @@ func (w *victim) check(t *testing.T, b *berthtest.Berth) {
 		require.Equal(t, berthtest.Entry{Binding: w.port}, b.Pool(t)[w.port.String()], w.name)
 		return
 	}
-	c := b.Await(t, w.id, w.name+" is carried out", func(c berthtest.Container) bool {
+	c := b.Await(t, w.id, w.name+" is complete", func(c berthtest.Container) bool {
 		return c.State == w.state && c.ObservedGeneration == c.Generation && onlyServer(t, b, w.id)
 	})
 	for file, times := range w.files {
@@ -188,8 +188,8 @@ func (w *victim) check(t *testing.T, b *berthtest.Berth) {
 	}
 }
 
-// onlyServer says whether exactly one container of id is on the engine, and is
-// the server. Never is there more than one of a role.
+// onlyServer reports whether the engine has exactly one container of id, the
+// server. It fails the test if the engine has two of a role.
 func onlyServer(t *testing.T, b *berthtest.Berth, id string) bool {
 	t.Helper()
 	roles := map[string]int{}
@@ -201,7 +201,7 @@ func onlyServer(t *testing.T, b *berthtest.Berth, id string) bool {
 	return len(roles) == 1 && roles["server"] == 1
 }
 
-// clean deletes the container with its volume, and its ports.
+// clean deletes the container, its volume and its port.
 func (w *victim) clean(t *testing.T, b *berthtest.Berth) {
 	t.Helper()
 	if w.state != "" {

@@ -17,9 +17,9 @@ import (
 	"berth/hack/berthtest"
 )
 
-// TestEveryLineOfTheLogIsJSON ends a daemon in good order, and lets others fail
-// for their arguments, their configuration and their port.
-func TestEveryLineOfTheLogIsJSON(t *testing.T) {
+// TestLogIsJSON terminates a daemon, and lets others fail because of
+// their arguments, their configuration and their port.
+func TestLogIsJSON(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

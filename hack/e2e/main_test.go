@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMain lets more tests wait at once than there are cores: most of their
-// time is the engine's.
+// TestMain runs more tests in parallel than there are cores, because they mostly
+// wait for the engine.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	given := false
@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// rounds is how often something is tried: a few times, or often in the long form.
+// rounds returns how often a test repeats: short times, or long times in the long form.
 func rounds(short, long int) int {
 	if os.Getenv("BERTH_E2E_LONG") != "" {
 		return long
@@ -31,7 +31,7 @@ func rounds(short, long int) int {
 	return short
 }
 
-// dice are a test's random numbers. Their seed is printed, and can be given.
+// dice returns a test's random numbers. It logs the seed, which BERTH_E2E_SEED sets.
 func dice(t *testing.T) *rand.Rand {
 	t.Helper()
 	seed := uint64(time.Now().UnixNano())
@@ -44,13 +44,13 @@ func dice(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 0))
 }
 
-// pause lets the daemon go on for a random time: the moment of a fault is what
-// is being tried, and no condition stands for it.
+// pause sleeps. Tests use it where the moment of a fault is itself the test's
+// input, so that there is no condition to wait for.
 func pause(d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	<-timer.C
 }
 
-// wait is how long anything may take on a busy machine.
+// wait is the time limit for any condition, for busy machines.
 const wait = 60 * time.Second

@@ -14,9 +14,9 @@ import (
 	"berth/hack/enginetest"
 )
 
-// mountsWorld is a berth that allows mounts from one directory, which a tenant
-// can write, and a secret of the host beside it.
-type mountsWorld struct {
+// mountTest is a berth that allows mounts from one directory, which a tenant
+// can write to.
+type mountTest struct {
 	*berthtest.Berth
 	proxy  *enginetest.Proxy
 	shared string // the allowed directory
@@ -24,9 +24,9 @@ type mountsWorld struct {
 	once   *sync.Once
 }
 
-func newMountsWorld(t *testing.T) *mountsWorld {
+func newMountTest(t *testing.T) *mountTest {
 	t.Helper()
-	w := &mountsWorld{shared: t.TempDir(), once: &sync.Once{}}
+	w := &mountTest{shared: t.TempDir(), once: &sync.Once{}}
 	w.Berth = berthtest.Prepare(t, berthtest.Options{Config: "reconcile: {resync: 1s, backoff: {initial: 100ms, max: 1s}}"})
 	config, err := os.ReadFile(w.Config)
 	require.NoError(t, err)
@@ -40,16 +40,16 @@ func newMountsWorld(t *testing.T) *mountsWorld {
 	return w
 }
 
-func (w *mountsWorld) write(t *testing.T, name, text string) {
+func (w *mountTest) write(t *testing.T, name, text string) {
 	t.Helper()
 	path := filepath.Join(w.shared, name)
 	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
-// swap replaces the directory by a link to secret, as a container can that has
-// the allowed directory writable.
-func (w *mountsWorld) swap(t *testing.T, name, secret string) func() {
+// swap returns a function that replaces the directory by a link to secret, as a
+// container with write access to the allowed directory can.
+func (w *mountTest) swap(t *testing.T, name, secret string) func() {
 	t.Helper()
 	return func() {
 		w.once.Do(func() {
@@ -60,8 +60,9 @@ func (w *mountsWorld) swap(t *testing.T, name, secret string) func() {
 	}
 }
 
-// spec is a container that copies what it sees of name into its volume.
-func (w *mountsWorld) spec(name string) berthtest.Spec {
+// spec returns the spec of a container that copies the mounted directory name into
+// its volume.
+func (w *mountTest) spec(name string) berthtest.Spec {
 	return berthtest.Spec{
 		"startup_command": "rm -rf seen; cp -r /maps seen; echo done; sleep 100000", "start_pattern": "done",
 		"mounts": []berthtest.Spec{{"source": filepath.Join(w.shared, name), "target": "/maps"}},
@@ -88,7 +89,7 @@ func hostSecret(t *testing.T) string {
 
 // refused waits until the container's mount is refused: its state names the
 // mount, an event does, and it is still desired to run.
-func (w *mountsWorld) refused(t *testing.T, id, source, reason string) {
+func (w *mountTest) refused(t *testing.T, id, source, reason string) {
 	t.Helper()
 	w.Await(t, id, "its mount is refused", func(c berthtest.Container) bool {
 		return strings.Contains(c.Message, source) && strings.Contains(c.Message, reason)
@@ -106,7 +107,7 @@ func TestMountSwappedForALink(t *testing.T) {
 	t.Parallel()
 	for _, moment := range []string{"/create", "/start"} {
 		t.Run(moment[1:], func(t *testing.T) {
-			w, secret := newMountsWorld(t), hostSecret(t)
+			w, secret := newMountTest(t), hostSecret(t)
 			w.proxy.Inject(enginetest.Before(w.swap(t, "maps", secret)), enginetest.Act(moment))
 			w.Create(t, "mc", berthtest.Spec{"power": "running"}.With(w.spec("maps")))
 			if moment == "/start" { // the directory that was checked is mounted, whatever its name leads to now
@@ -118,11 +119,11 @@ func TestMountSwappedForALink(t *testing.T) {
 	}
 }
 
-// TestMountOfALink asks for links that lead out of the allowed directory, from
-// its own place and from a parent's.
+// TestMountOfALink mounts links that lead out of the allowed directory: as the
+// last element of the path, and as a parent.
 func TestMountOfALink(t *testing.T) {
 	t.Parallel()
-	w, secret := newMountsWorld(t), hostSecret(t)
+	w, secret := newMountTest(t), hostSecret(t)
 	require.NoError(t, os.Symlink(secret, filepath.Join(w.shared, "link")))
 	require.NoError(t, os.Symlink(filepath.Dir(secret), filepath.Join(w.shared, "parent")))
 	for id, name := range map[string]string{"link": "link", "parent": "parent/" + filepath.Base(secret)} {
@@ -134,11 +135,11 @@ func TestMountOfALink(t *testing.T) {
 	require.Equal(t, []string{"good"}, sees(t, w.State(t, "link", "running")), "it is tried again")
 }
 
-// TestMountNoLongerAllowed empties docker.allowed_mounts: what is created or
-// started after it does not get its mount, whenever the client asked for it.
+// TestMountNoLongerAllowed empties docker.allowed_mounts: containers that are
+// created or started afterwards do not get their mount.
 func TestMountNoLongerAllowed(t *testing.T) {
 	t.Parallel()
-	w := newMountsWorld(t)
+	w := newMountTest(t)
 	for _, id := range []string{"restarted", "changed"} {
 		w.Started(t, id, w.spec("maps"))
 	}

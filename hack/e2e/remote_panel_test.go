@@ -19,8 +19,8 @@ import (
 	"berth/hack/berthtest"
 )
 
-// told is a transition, as the panel is told of it and as GET /events shows it.
-type told struct {
+// panelEvent is a transition as the panel receives it and as GET /events shows it.
+type panelEvent struct {
 	Seq       uint64
 	Time      time.Time
 	Container string
@@ -28,39 +28,39 @@ type told struct {
 	Data      string
 }
 
-// asked is one request that the panel got.
-type asked struct {
+// panelRequest is a request that the panel received.
+type panelRequest struct {
 	at     time.Time
 	token  string
 	node   string
-	events []told
-	status int // that it was answered with
+	events []panelEvent
+	status int // of the answer
 }
 
-// panel is a panel that is told of transitions.
+// panel is a remote endpoint that receives transitions.
 type panel struct {
-	addr  string // it keeps it while it is away
+	addr  string // stays the same while the panel is down
 	token string
-	hang  chan struct{} // closed at the end: what hangs until then
-	late  time.Duration // from what is taken to the answer
+	hang  chan struct{} // closed at the end: releases requests without an answer
+	delay time.Duration // delay of each answer
 
-	mu     sync.Mutex
-	judge  func(asked) int // the status of an answer; -1: none comes
-	all    []asked
-	server *httptest.Server
+	mu      sync.Mutex
+	respond func(panelRequest) int // returns the status of an answer; -1: no answer
+	all     []panelRequest
+	server  *httptest.Server
 }
 
-// newPanel is a panel that takes everything.
+// newPanel starts a panel that accepts everything.
 func newPanel(t *testing.T) *panel {
 	t.Helper()
 	p := &panel{addr: fmt.Sprintf("127.0.0.1:%d", berthtest.FreePort(t)), token: berthtest.NewToken(), hang: make(chan struct{})}
-	p.judge = func(asked) int { return 200 }
+	p.respond = func(panelRequest) int { return 200 }
 	p.open(t)
-	t.Cleanup(func() { close(p.hang); p.leave() })
+	t.Cleanup(func() { close(p.hang); p.shutDown() })
 	return p
 }
 
-// open makes the panel reachable, at the address that it has always had.
+// open makes the panel listen at its address.
 func (p *panel) open(t *testing.T) {
 	t.Helper()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(p.serve))
@@ -78,8 +78,8 @@ func (p *panel) open(t *testing.T) {
 	p.server = server
 }
 
-// leave makes connections to the panel be refused.
-func (p *panel) leave() {
+// shutDown closes the panel's listener, so that connections are refused.
+func (p *panel) shutDown() {
 	p.mu.Lock()
 	server := p.server
 	p.server = nil
@@ -93,16 +93,16 @@ func (p *panel) leave() {
 func (p *panel) serve(w http.ResponseWriter, r *http.Request) {
 	var body struct {
 		Node   string
-		Events []told
+		Events []panelEvent
 	}
 	text, err := io.ReadAll(r.Body)
 	if err == nil {
 		err = json.Unmarshal(text, &body)
 	}
-	a := asked{time.Now(), r.Header.Get("Authorization"), body.Node, body.Events, 0}
+	a := panelRequest{time.Now(), r.Header.Get("Authorization"), body.Node, body.Events, 0}
 	p.mu.Lock()
-	if a.status = p.judge(a); err != nil || r.Method != "POST" || r.URL.Path != "/hook" || r.Header.Get("Content-Type") != "application/json" {
-		a.status = 599 // takes nothing
+	if a.status = p.respond(a); err != nil || r.Method != "POST" || r.URL.Path != "/hook" || r.Header.Get("Content-Type") != "application/json" {
+		a.status = 599 // malformed: accepts nothing
 	}
 	p.all = append(p.all, a)
 	p.mu.Unlock()
@@ -110,26 +110,26 @@ func (p *panel) serve(w http.ResponseWriter, r *http.Request) {
 		<-p.hang
 		return
 	}
-	pause(p.late)
+	pause(p.delay)
 	w.WriteHeader(a.status)
 }
 
-// answer makes the panel answer so from now on.
-func (p *panel) answer(judge func(asked) int) {
+// answer sets the function that returns the status of answers.
+func (p *panel) answer(respond func(panelRequest) int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.judge = judge
+	p.respond = respond
 }
 
-// requests are all that the panel got so far.
-func (p *panel) requests() []asked {
+// requests returns all requests that the panel has received.
+func (p *panel) requests() []panelRequest {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return append([]asked(nil), p.all...)
+	return append([]panelRequest(nil), p.all...)
 }
 
-// taken are the transitions that the panel took, in the order in which it did.
-func (p *panel) taken() (list []told) {
+// taken returns the transitions that the panel accepted, in that order.
+func (p *panel) taken() (list []panelEvent) {
 	for _, a := range p.requests() {
 		if a.status == 200 {
 			list = append(list, a.events...)
@@ -138,22 +138,22 @@ func (p *panel) taken() (list []told) {
 	return list
 }
 
-// remote is the configuration of a daemon that tells p.
+// remote returns the configuration of a daemon that sends transitions to p.
 func (p *panel) remote() string {
 	return fmt.Sprintf("remote: {enabled: true, url: \"http://%s/hook\", token: %s, node: node-1}", p.addr, p.token)
 }
 
-// knows waits until the panel has every stored transition, but for some. It
-// fails if one came before the one before it, or other than GET /events has it.
-// It returns how often one came again.
-func (p *panel) knows(t *testing.T, b *berthtest.Berth, but ...uint64) (repeats int) {
+// requireReceived waits until the panel has accepted every stored transition but those of
+// but. It fails the test if they came out of order or differ from GET /events. It
+// returns the number of repeated transitions.
+func (p *panel) requireReceived(t *testing.T, b *berthtest.Berth, but ...uint64) (repeats int) {
 	t.Helper()
-	var all []told
+	var all []panelEvent
 	parked := map[uint64]bool{}
 	for _, seq := range but {
 		parked[seq] = true
 	}
-	berthtest.Until(t, wait, "the panel has got everything", func() bool {
+	berthtest.Until(t, wait, "the panel has accepted every transition", func() bool {
 		all = history(t, b)
 		seen := map[uint64]bool{}
 		for _, e := range p.taken() {
@@ -178,10 +178,10 @@ func (p *panel) knows(t *testing.T, b *berthtest.Berth, but ...uint64) (repeats 
 	return repeats
 }
 
-// history is all transitions, from the first.
-func history(t *testing.T, b *berthtest.Berth) []told {
+// history returns all transitions from the first.
+func history(t *testing.T, b *berthtest.Berth) []panelEvent {
 	t.Helper()
-	var body struct{ Events []told }
+	var body struct{ Events []panelEvent }
 	b.Get(t, "/events?limit=10000", &body)
 	for i, e := range body.Events {
 		require.EqualValues(t, i+1, e.Seq, "numbers have no gap")
@@ -189,7 +189,7 @@ func history(t *testing.T, b *berthtest.Berth) []told {
 	return body.Events
 }
 
-// metric is the value of a series of a monitor, such as `x{reason="y"}`.
+// metric returns the value of a series of GET /metrics, such as `x{reason="y"}`.
 func metric(t *testing.T, b *berthtest.Berth, series string) float64 {
 	t.Helper()
 	for line := range strings.Lines(string(b.Must(t, "GET", "/metrics", nil).Body)) {
@@ -203,7 +203,7 @@ func metric(t *testing.T, b *berthtest.Berth, series string) float64 {
 	return 0
 }
 
-// reload puts other settings in the place of some text of the configuration.
+// reload replaces text in the configuration and reloads it.
 func reload(t *testing.T, b *berthtest.Berth, old, now string) {
 	t.Helper()
 	text, err := os.ReadFile(b.Config)

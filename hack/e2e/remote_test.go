@@ -17,7 +17,7 @@ func failures(reason string) string {
 	return fmt.Sprintf("berth_remote_failures_total{reason=%q}", reason)
 }
 
-func TestThePanelIsToldOfEveryTransition(t *testing.T) {
+func TestPanelReceivesEveryTransition(t *testing.T) {
 	t.Parallel()
 	p := newPanel(t)
 	b := berthtest.Start(t, berthtest.Options{Config: p.remote()})
@@ -32,18 +32,18 @@ func TestThePanelIsToldOfEveryTransition(t *testing.T) {
 	b.Verb(t, "b", "kill")
 	b.State(t, "b", "exit")
 	b.Delete(t, "c")
-	repeats := p.knows(t, b)
+	repeats := p.requireReceived(t, b)
 	require.Zero(t, repeats, "nothing has failed")
-	heard := map[string][]string{}
+	received := map[string][]string{}
 	for _, e := range p.taken() {
 		if e.Event == "event" {
-			heard[e.Container] = append(heard[e.Container], e.Data)
+			received[e.Container] = append(received[e.Container], e.Data)
 		}
 	}
 	life := []string{"installing", "ready", "starting", "running"}
-	require.Equal(t, append(life[:4:4], "stopping", "exit"), heard["a"])
-	require.Equal(t, append(life[:4:4], "exit"), without(heard["b"], "stopping"))
-	require.Equal(t, append(life[:4:4], "deleting"), without(heard["c"], "stopping", "exit"))
+	require.Equal(t, append(life[:4:4], "stopping", "exit"), received["a"])
+	require.Equal(t, append(life[:4:4], "exit"), without(received["b"], "stopping"))
+	require.Equal(t, append(life[:4:4], "deleting"), without(received["c"], "stopping", "exit"))
 	berthtest.Until(t, wait, "there is no lag", func() bool { return metric(t, b, lag) == 0 })
 	t.Logf("%d transitions in %d requests", len(p.taken()), len(p.requests()))
 }
@@ -57,15 +57,15 @@ func without(list []string, but ...string) (kept []string) {
 	return kept
 }
 
-// TestThePanelIsAway: nobody listens at its address. The daemon is killed in
-// the middle, more than once. Nothing is missing when the panel is back.
-func TestThePanelIsAway(t *testing.T) {
+// TestPanelUnreachable: nothing listens at the panel's address, and the daemon is
+// killed several times. When the panel listens again, it receives everything.
+func TestPanelUnreachable(t *testing.T) {
 	t.Parallel()
 	p := newPanel(t)
 	b := berthtest.Start(t, berthtest.Options{Config: p.remote()})
 	b.Started(t, "mc", nil)
-	p.knows(t, b)
-	p.leave()
+	p.requireReceived(t, b)
+	p.shutDown()
 	before := len(p.taken())
 	for range rounds(2, 10) {
 		b.Verb(t, "mc", "kill")
@@ -80,18 +80,18 @@ func TestThePanelIsAway(t *testing.T) {
 	require.Len(t, p.taken(), before)
 	require.Contains(t, b.Log(), "the panel does not accept transitions")
 	p.open(t)
-	repeats := p.knows(t, b)
+	repeats := p.requireReceived(t, b)
 	berthtest.Until(t, wait, "there is no lag", func() bool { return metric(t, b, lag) == 0 })
 	berthtest.Until(t, wait, "that is logged", func() bool { return strings.Contains(b.Log(), "the panel accepts transitions again") })
 	t.Logf("%.0f transitions behind, then none missing, %d repeated", behind, repeats)
 }
 
-// TestTheDaemonIsKilledWhileItTells: some batches are taken by the panel, and
-// the daemon does not live to note it.
-func TestTheDaemonIsKilledWhileItTells(t *testing.T) {
+// TestKillDuringDelivery: the panel accepts batches, and the daemon is
+// killed before it stores that.
+func TestKillDuringDelivery(t *testing.T) {
 	t.Parallel()
 	p := newPanel(t)
-	p.late = 50 * time.Millisecond
+	p.delay = 50 * time.Millisecond
 	b, random := berthtest.Start(t, berthtest.Options{Config: p.remote()}), dice(t)
 	b.Started(t, "mc", berthtest.Spec{"startup_command": polite, "start_pattern": "up"})
 	for range rounds(4, 40) {
@@ -101,41 +101,42 @@ func TestTheDaemonIsKilledWhileItTells(t *testing.T) {
 	}
 	b.Verb(t, "mc", "kill")
 	b.State(t, "mc", "exit")
-	t.Logf("%d transitions, %d of them repeated", len(history(t, b)), p.knows(t, b))
+	t.Logf("%d transitions, %d of them repeated", len(history(t, b)), p.requireReceived(t, b))
 }
 
-// TestAnAnswerThatIsLostIsAskedForAgain: the panel takes the batch, and the
-// daemon is killed before it hears of it. So it comes again.
-func TestAnAnswerThatIsLostIsAskedForAgain(t *testing.T) {
+// TestLostAnswerIsResent: the daemon is killed before it receives
+// the answer to a batch. So it sends the batch again.
+func TestLostAnswerIsResent(t *testing.T) {
 	t.Parallel()
 	p := newPanel(t)
 	b := berthtest.Start(t, berthtest.Options{Config: p.remote()})
-	p.answer(func(asked) int { return -1 })
+	p.answer(func(panelRequest) int { return -1 })
 	b.Made(t, "mc", nil)
 	berthtest.Until(t, wait, "a batch has come", func() bool { return len(p.requests()) > 0 })
 	b.Kill9(t)
-	p.answer(func(asked) int { return 200 })
+	p.answer(func(panelRequest) int { return 200 })
 	b.Run(t)
 	b.Ready(t)
-	p.knows(t, b)
+	p.requireReceived(t, b)
 	all := p.requests()
 	require.Equal(t, all[0].events[0], all[1].events[0], "from where the first one began")
 }
 
-// TestAPanelWithFaultsOfItsOwn: a 5xx is tried again, with longer and longer waits.
-func TestAPanelWithFaultsOfItsOwn(t *testing.T) {
+// TestPanelServerErrors: a batch that is answered with 5xx is retried, with
+// growing pauses.
+func TestPanelServerErrors(t *testing.T) {
 	t.Parallel()
 	p := newPanel(t)
 	b := berthtest.Start(t, berthtest.Options{Config: p.remote()})
 	const tries = 4
-	p.answer(func(asked) int {
+	p.answer(func(panelRequest) int {
 		if len(p.all) < tries {
 			return 500
 		}
 		return 200
 	})
 	b.Made(t, "mc", nil)
-	p.knows(t, b)
+	p.requireReceived(t, b)
 	all := p.requests()
 	var waits []time.Duration
 	for i := 1; i <= tries; i++ {
@@ -150,13 +151,13 @@ func TestAPanelWithFaultsOfItsOwn(t *testing.T) {
 	t.Logf("waits: %v", waits)
 }
 
-// TestATransitionThatThePanelWillNeverTake is parked, and reported; those
-// after it are told.
-func TestATransitionThatThePanelWillNeverTake(t *testing.T) {
+// TestPanelRefusesTransition: a transition that the panel refuses is
+// parked and reported, and those after it are sent.
+func TestPanelRefusesTransition(t *testing.T) {
 	t.Parallel()
 	p := newPanel(t)
 	b := berthtest.Start(t, berthtest.Options{Config: p.remote()})
-	p.answer(func(a asked) int {
+	p.answer(func(a panelRequest) int {
 		for _, e := range a.events {
 			if e.Seq == 2 {
 				return 422
@@ -165,7 +166,7 @@ func TestATransitionThatThePanelWillNeverTake(t *testing.T) {
 		return 200
 	})
 	b.Started(t, "mc", nil)
-	p.knows(t, b, 2)
+	p.requireReceived(t, b, 2)
 	berthtest.Until(t, wait, "there is no lag", func() bool { return metric(t, b, lag) == 0 })
 	require.EqualValues(t, 1, metric(t, b, "berth_remote_parked_total"))
 	require.GreaterOrEqual(t, metric(t, b, failures("refused")), 1.0)
@@ -188,19 +189,19 @@ func TestATransitionThatThePanelWillNeverTake(t *testing.T) {
 			}
 		}
 	}
-	require.Less(t, tries, 10, "it is not tried for ever")
+	require.Less(t, tries, 10, "the retries end")
 	b.Restart(t)
 	b.Verb(t, "mc", "kill")
 	b.State(t, "mc", "exit")
-	p.knows(t, b, 2)
+	p.requireReceived(t, b, 2)
 }
 
-// TestAPanelThatHangs holds up nobody but itself.
-func TestAPanelThatHangs(t *testing.T) {
+// TestPanelHangs: a panel that does not answer delays nothing else.
+func TestPanelHangs(t *testing.T) {
 	t.Parallel()
 	p := newPanel(t)
 	b := berthtest.Start(t, berthtest.Options{Config: p.remote()})
-	p.answer(func(asked) int { return -1 })
+	p.answer(func(panelRequest) int { return -1 })
 	b.Made(t, "first", nil)
 	berthtest.Until(t, wait, "a request hangs", func() bool { return len(p.requests()) == 1 })
 	s := b.Listen(t, "/ws")
@@ -221,34 +222,34 @@ func TestAPanelThatHangs(t *testing.T) {
 	took, code := b.Term(t)
 	require.Zero(t, code)
 	require.Less(t, took, 20*time.Second)
-	p.answer(func(asked) int { return 200 })
+	p.answer(func(panelRequest) int { return 200 })
 	b.Run(t)
 	b.Ready(t)
-	p.knows(t, b)
+	p.requireReceived(t, b)
 	t.Logf("longest pair of requests %s, ended after %s", longest.Round(time.Millisecond), took.Round(time.Millisecond))
 }
 
-// TestThePanelIsChangedByAReload: it is told from the moment when it is there,
-// of everything; and of nothing while it is not.
-func TestThePanelIsChangedByAReload(t *testing.T) {
+// TestPanelChangedByReload: a panel that a reload enables receives all
+// transitions, and none while remote is disabled.
+func TestPanelChangedByReload(t *testing.T) {
 	t.Parallel()
 	p := newPanel(t)
 	on := p.remote()
 	off := strings.Replace(on, "enabled: true", "enabled: false", 1)
 	b := berthtest.Start(t, berthtest.Options{Config: off})
 	b.Started(t, "mc", nil)
-	require.Zero(t, metric(t, b, lag), "nobody waits")
+	require.Zero(t, metric(t, b, lag), "no lag without a panel")
 	require.Empty(t, p.requests())
 
 	reload(t, b, off, on)
-	p.knows(t, b)
+	p.requireReceived(t, b)
 	reload(t, b, on, off)
-	// A request may have been on its way; it looks at the settings every second.
+	// A request may be in flight; the controller reads the settings every second.
 	b.Verb(t, "mc", "kill")
 	b.State(t, "mc", "exit")
 	b.Verb(t, "mc", "start")
 	b.State(t, "mc", "running")
-	require.Less(t, len(p.taken()), len(history(t, b)), "it is not told any more")
+	require.Less(t, len(p.taken()), len(history(t, b)), "the panel receives no more")
 
 	other := newPanel(t)
 	other.token = berthtest.NewToken()

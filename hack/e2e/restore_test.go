@@ -12,9 +12,9 @@ import (
 	"berth/hack/berthtest"
 )
 
-// TestMarkRemovedStartsNoSecondContainer follows what the message about a store
-// behind its mark says.
-func TestMarkRemovedStartsNoSecondContainer(t *testing.T) {
+// TestStoreWithoutCheckpointStartsNoDuplicate follows the advice in the error about a
+// store that is behind its checkpoint.
+func TestStoreWithoutCheckpointStartsNoDuplicate(t *testing.T) {
 	t.Parallel()
 	b := berthtest.Start(t, berthtest.Options{})
 	b.Started(t, "mc", berthtest.Spec{"startup_command": "sleep 1000"})
@@ -39,9 +39,9 @@ func epochOf(t *testing.T, b *berthtest.Berth) string {
 	return list.Epoch
 }
 
-// TestFilesOfTheStoreArePrivate: also those that Badger makes later. Files of
-// volumes have the modes of the contract.
-func TestFilesOfTheStoreArePrivate(t *testing.T) {
+// TestStoreFilesArePrivate: also those that Badger creates later. Files in
+// volumes have the modes of the interface.
+func TestStoreFilesArePrivate(t *testing.T) {
 	t.Parallel()
 	b := berthtest.Start(t, berthtest.Options{})
 	volume := b.Volume(t)

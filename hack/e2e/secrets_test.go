@@ -15,11 +15,11 @@ import (
 	"berth/hack/enginetest"
 )
 
-// TestNoSecretIsFoundAnywhere uses every kind of secret, rightly and wrongly,
-// with a log that tells everything. They are looked for in what the test reads,
-// and at its end, as for every daemon, in log, metrics, refusals, environment,
-// arguments and containers.
-func TestNoSecretIsFoundAnywhere(t *testing.T) {
+// TestSecretsAreNotExposed uses every kind of secret, correctly and
+// incorrectly, with the log level debug. It searches for them in everything that
+// it reads. At its end, as for every daemon, the log, metrics, refusals,
+// environment, arguments and containers are searched.
+func TestSecretsAreNotExposed(t *testing.T) {
 	t.Parallel()
 	p, password := newPanel(t), "Pass"+berthtest.NewToken()[6:]
 	registry := enginetest.StartLockedRegistry(t, "berth", password)
@@ -29,7 +29,7 @@ func TestNoSecretIsFoundAnywhere(t *testing.T) {
 	for _, token := range append(tokens, b.Token) {
 		misuse(t, b, token)
 	}
-	p.answer(func(asked) int { return 401 })
+	p.answer(func(panelRequest) int { return 401 })
 	image := registry.Push(t, b.Engine, enginetest.Busybox(t), "private:1")
 	t.Cleanup(func() { b.Engine.RemoveImage(t, image) })
 	b.Started(t, "mc", berthtest.Spec{"image": image, "registry_auth": registry.Addr, "install_script": "env; cat /proc/1/environ",
@@ -46,14 +46,14 @@ func TestNoSecretIsFoundAnywhere(t *testing.T) {
 		"/network/ports", "/volumes", "/auth/tokens", "/healthz", "/readyz", "/openapi.yaml"} {
 		berthtest.Search(t, b, path, string(b.Do(t, "GET", path, nil).Body))
 	}
-	require.Contains(t, string(b.Do(t, "GET", "/containers/mc/logs", nil).Body), "HOME=", "the container has told its environment")
+	require.Contains(t, string(b.Do(t, "GET", "/containers/mc/logs", nil).Body), "HOME=", "the container has printed its environment")
 	b.Restart(t)
 	inspected(t, b)
 	files := inFiles(t, b)
 	t.Logf("%d tokens and passwords, %d files of the store", len(tokens)+4, files)
 }
 
-// misuse puts a token where none belongs.
+// misuse sends a token in places where none belongs.
 func misuse(t *testing.T, b *berthtest.Berth, token string) {
 	t.Helper()
 	bearer := "Bearer " + token
@@ -76,8 +76,8 @@ func misuse(t *testing.T, b *berthtest.Berth, token string) {
 	}
 }
 
-// misplaced are configurations with a secret where none belongs, or without an
-// end. Each is refused, and the fault does not show it.
+// misplaced reloads configurations with a secret in the wrong place, or cut off.
+// Each is refused, and the error does not contain the secret.
 func misplaced(t *testing.T, b *berthtest.Berth, secret string) {
 	t.Helper()
 	good, err := os.ReadFile(b.Config)
@@ -100,7 +100,7 @@ func misplaced(t *testing.T, b *berthtest.Berth, secret string) {
 	b.Must(t, "POST", "/remote/config/reload", nil)
 }
 
-// inspected looks into everything that the engine tells of the containers.
+// inspected searches the engine's description of all containers.
 func inspected(t *testing.T, b *berthtest.Berth) {
 	t.Helper()
 	all := b.Containers(t, "")
@@ -115,8 +115,8 @@ func inspected(t *testing.T, b *berthtest.Berth) {
 	}
 }
 
-// inFiles looks into every file of the daemon's: minted tokens are there as
-// hashes, and others only in the configuration.
+// inFiles searches every file of the daemon's data: minted tokens are stored as
+// hashes, and other secrets only in the configuration.
 func inFiles(t *testing.T, b *berthtest.Berth) (files int) {
 	t.Helper()
 	err := filepath.WalkDir(b.Data, func(path string, d fs.DirEntry, err error) error {

@@ -94,8 +94,8 @@ func TestSocketsAreGuarded(t *testing.T) {
 	s.Close()
 }
 
-// TestReplay: what a client missed comes first, once and in order, over a kill
-// of the daemon too; then the state and what is live.
+// TestReplay: a client first receives the transitions that it missed, once and in
+// order, also across a kill of the daemon; then the state and live messages.
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	b := berthtest.Start(t, berthtest.Options{})

@@ -15,23 +15,23 @@ import (
 
 // Scripts that containers of tests run.
 const (
-	// polite counts its runs and its stops, and ends when it is asked to.
+	// polite counts its runs and stops, and exits on SIGTERM.
 	polite = `echo >> runs; trap 'echo >> stops; exit 0' TERM; echo up; while :; do usleep 20000; done`
-	// deaf does not end when it is asked to.
+	// deaf ignores SIGTERM.
 	deaf = `trap '' TERM; echo up; while :; do usleep 20000; done`
-	// patient ends when the file go is there.
+	// patient exits when the file go exists.
 	patient = `while [ ! -e go ]; do usleep 20000; done`
-	// gated is up when the file go is there.
+	// gated prints "up" when the file go exists.
 	gated = `while [ ! -e go ]; do usleep 20000; done; echo up; sleep 100000`
 )
 
-// transition is one way from a state to another.
+// transition is a sequence of actions and the states that follow.
 type transition struct {
 	name string
 	spec berthtest.Spec
 	from string   // state to act in; empty: before the creation
-	act  []string // what is done: start, stop, kill, restart, or one of acts
-	want string   // states that are told from then on
+	act  []string // actions; see stage.act
+	want string   // states that are reported afterwards
 }
 
 var transitions = []transition{
@@ -61,7 +61,7 @@ var transitions = []transition{
 	{"killed and started", berthtest.Spec{"power": "running"}, "running", []string{"kill", "start"}, "exit starting running"},
 	{"restarted", berthtest.Spec{"startup_command": polite, "start_pattern": "up", "power": "running"}, "running", []string{"restart"}, "stopping exit starting running"},
 	{"restarted after its end", berthtest.Spec{"startup_command": "true", "start_pattern": "never", "power": "running"}, "exit", []string{"restart"}, "starting exit"},
-	{"ended by itself", berthtest.Spec{"startup_command": "sleep 0.5"}, "ready", []string{"start"}, "starting running exit"},
+	{"exited", berthtest.Spec{"startup_command": "sleep 0.5"}, "ready", []string{"start"}, "starting running exit"},
 	{"crashed, and never restarted", berthtest.Spec{"startup_command": "sh -c 'sleep 0.5; exit 3'", "restart_policy": map[string]any{"mode": "never"}}, "ready", []string{"start"}, "starting running exit"},
 	{"crashed, and killed for good", berthtest.Spec{"startup_command": "sh -c 'sleep 0.5; exit 3'"}, "ready", []string{"start", "exit", "kill"}, "starting running exit"},
 	{"rebound", berthtest.Spec{"startup_command": polite, "start_pattern": "up", "power": "running"}, "running", []string{"rebind"}, "stopping exit starting running"},
@@ -75,7 +75,7 @@ var transitions = []transition{
 	{"deleted while running", berthtest.Spec{"power": "running"}, "running", []string{"delete"}, "deleting"},
 }
 
-// act does one thing to a container.
+// act performs one action on a container, or waits for a state.
 func (s *stage) act(t *testing.T, id, what string) {
 	t.Helper()
 	b, path := s.b, "/containers/"+id
@@ -119,7 +119,7 @@ func (s *stage) limit(t *testing.T, id string) {
 	})
 }
 
-// stage is one daemon that all transitions are tried on.
+// stage is the daemon on which all transitions are tested.
 type stage struct {
 	b       *berthtest.Berth
 	events  *berthtest.Socket
@@ -140,7 +140,7 @@ func TestStates(t *testing.T) {
 	checkNumbers(t, s.b, s.events)
 }
 
-// try brings a container into a state, acts, and compares what is told.
+// try brings a container into a state, acts, and compares the reported states.
 func (s *stage) try(t *testing.T, id string, c transition) {
 	t.Helper()
 	s.b.Create(t, id, c.spec)
@@ -156,7 +156,7 @@ func (s *stage) try(t *testing.T, id string, c transition) {
 		s.act(t, id, what)
 	}
 	want := strings.Fields(c.want)
-	s.events.Await(t, id+" tells "+c.want, func([]berthtest.Message) bool { return len(s.events.States(id)) >= before+len(want) })
+	s.events.Await(t, id+" reports "+c.want, func([]berthtest.Message) bool { return len(s.events.States(id)) >= before+len(want) })
 	last := c.from
 	if len(want) > 0 {
 		last = want[len(want)-1]
@@ -167,7 +167,7 @@ func (s *stage) try(t *testing.T, id string, c transition) {
 	require.Equal(t, want, append([]string{}, s.events.States(id)[before:]...))
 }
 
-// settled waits until a container is in a state with nothing left to do.
+// settled waits until a container is in a state and its generation is observed.
 func (s *stage) settled(t *testing.T, id, state string) {
 	t.Helper()
 	s.b.Await(t, id, state+" for good", func(c berthtest.Container) bool {

@@ -11,11 +11,11 @@ import (
 	"berth/hack/berthtest"
 )
 
-// uses is how many requests come with one token at once.
+// uses is the number of concurrent requests with one token.
 const uses = 50
 
-// rush lets them come, each on a connection of its own, and counts the answers
-// by status. What got no answer counts as 0.
+// rush sends these requests, each on its own connection, and counts the answers
+// by status. Status 0 counts requests without an answer.
 func rush(clients []*berthtest.Client, token, method, path string) (answers map[int]int) {
 	answers = map[int]int{}
 	var mu sync.Mutex
@@ -38,7 +38,7 @@ func rush(clients []*berthtest.Client, token, method, path string) (answers map[
 	return answers
 }
 
-// crowd is clients that keep enough connections for a rush.
+// crowd returns clients that keep enough connections for a rush.
 func crowd(t *testing.T, b *berthtest.Berth) (list []*berthtest.Client) {
 	t.Helper()
 	for range 5 {
@@ -47,7 +47,7 @@ func crowd(t *testing.T, b *berthtest.Berth) (list []*berthtest.Client) {
 	return list
 }
 
-func TestASingleUseTokenHasOneWinner(t *testing.T) {
+func TestSingleUseTokenHasOneWinner(t *testing.T) {
 	t.Parallel()
 	b := berthtest.Start(t, berthtest.Options{})
 	clients, tries := crowd(t, b), rounds(5, 1000)
@@ -59,8 +59,8 @@ func TestASingleUseTokenHasOneWinner(t *testing.T) {
 	t.Logf("%d tokens, each with 1 winner of %d, in %s", tries, uses, time.Since(began).Round(time.Millisecond))
 }
 
-// TestASpentTokenStaysSpent kills the daemon as soon as the token was used.
-func TestASpentTokenStaysSpent(t *testing.T) {
+// TestSpentTokenStaysSpent kills the daemon as soon as the token was used.
+func TestSpentTokenStaysSpent(t *testing.T) {
 	t.Parallel()
 	b := berthtest.Start(t, berthtest.Options{})
 	for range rounds(2, 20) {
@@ -71,10 +71,10 @@ func TestASpentTokenStaysSpent(t *testing.T) {
 	}
 }
 
-// TestATokenIsSpentOnceAcrossKills kills the daemon in the middle of a rush, and
-// lets another come to its next life. Every use makes a volume: so not only the
-// answers tell how often the token was good, also what was done.
-func TestATokenIsSpentOnceAcrossKills(t *testing.T) {
+// TestTokenIsSpentOnceAcrossKills kills the daemon during a rush and sends another
+// rush to the next daemon. Every use creates a volume, so the volumes show as well
+// as the answers how often the token was accepted.
+func TestTokenIsSpentOnceAcrossKills(t *testing.T) {
 	t.Parallel()
 	b, random := berthtest.Start(t, berthtest.Options{}), dice(t)
 	outcomes := map[string]int{}
@@ -92,7 +92,7 @@ func TestATokenIsSpentOnceAcrossKills(t *testing.T) {
 		b.Run(t)
 		b.Ready(t)
 		second := rush(crowd(t, b), token, "POST", "/volumes")
-		require.Zero(t, second[0], "the second life answers everybody")
+		require.Zero(t, second[0], "the second daemon answers every request")
 		require.LessOrEqual(t, first[201]+second[201], 1, "%v %v", first, second)
 		var list struct{ Volumes []struct{} }
 		b.Get(t, "/volumes", &list)
@@ -117,8 +117,9 @@ func outcome(first, second, done int) string {
 	return "was killed before it was served"
 }
 
-// TestASocketEndsWithItsToken: also that of a token which was spent to open it.
-func TestASocketEndsWithItsToken(t *testing.T) {
+// TestSocketEndsWithItsToken: a socket is closed when its token expires, also a
+// single-use token that was spent to open it.
+func TestSocketEndsWithItsToken(t *testing.T) {
 	t.Parallel()
 	b := berthtest.Start(t, berthtest.Options{})
 	for _, body := range []string{`{"ttl":"5s","remove_on_use":true}`, `{"ttl":"5s","remove_on_use":false}`} {

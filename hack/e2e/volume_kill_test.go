@@ -25,18 +25,18 @@ import (
 	"berth/hack/berthtest"
 )
 
-// half is a long operation on a volume of its own, which is killed in its middle.
-type half struct {
+// fileOperation is a long file operation on its own volume, during which the daemon is killed.
+type fileOperation struct {
 	name    string
 	prepare func(t *testing.T, dir string)
-	begin   func(ctx context.Context, b *berthtest.Berth, at string) error // nil: it was done
+	begin   func(ctx context.Context, b *berthtest.Berth, at string) error // returns nil if it was completed
 	volume  string
 	before  map[string]string
 	ended   chan error
 }
 
-// halves are long enough that no moment of a test is after their end.
-var halves = []half{
+// fileOperations are long enough that the daemon is always killed before they end.
+var fileOperations = []fileOperation{
 	{name: "upload", prepare: prepareOld, begin: uploadSlowly("old/file")},
 	{name: "upload new", prepare: prepareOld, begin: uploadSlowly("old/new")},
 	{name: "compress", prepare: prepareTree, begin: func(ctx context.Context, b *berthtest.Berth, at string) error {
@@ -45,7 +45,7 @@ var halves = []half{
 	{name: "decompress into a new folder", prepare: prepareArchive, begin: func(ctx context.Context, b *berthtest.Berth, at string) error {
 		return done(b.Try(ctx, "POST", at+"/decompress", map[string]any{"archive_path": "in.tar.gz", "destination": "made/here"}))
 	}},
-	{name: "decompress over what is there", prepare: prepareArchive, begin: func(ctx context.Context, b *berthtest.Berth, at string) error {
+	{name: "decompress over existing files", prepare: prepareArchive, begin: func(ctx context.Context, b *berthtest.Berth, at string) error {
 		return done(b.Try(ctx, "POST", at+"/decompress", map[string]any{"archive_path": "in.tar.gz", "destination": "."}))
 	}},
 }
@@ -65,7 +65,7 @@ func prepareOld(t *testing.T, dir string) {
 	require.NoError(t, os.Symlink("file", filepath.Join(dir, "old/link")))
 }
 
-// prepareTree has 48 MiB that cannot be compressed: 3 s and more of work.
+// prepareTree creates 48 MiB of incompressible files: at least 3 s of work.
 func prepareTree(t *testing.T, dir string) {
 	t.Helper()
 	prepareOld(t, dir)
@@ -77,8 +77,8 @@ func prepareTree(t *testing.T, dir string) {
 	}
 }
 
-// prepareArchive has an archive that replaces all that is there, and then goes
-// on for 4 GiB.
+// prepareArchive creates an archive that replaces all existing files and then
+// continues for 4 GiB.
 func prepareArchive(t *testing.T, dir string) {
 	t.Helper()
 	prepareOld(t, dir)
@@ -95,15 +95,15 @@ func prepareArchive(t *testing.T, dir string) {
 	require.NoError(t, w.WriteHeader(&tar.Header{Name: "zeros", Mode: 0o600, Size: member * members}))
 	require.NoError(t, z.Close())
 
-	var zeros bytes.Buffer // a gzip can be followed by another one
+	var zeros bytes.Buffer // a gzip file may have several members
 	z = gzip.NewWriter(&zeros)
 	_, err = z.Write(make([]byte, member))
 	require.NoError(t, errors.Join(err, z.Close()))
-	packed.Write(bytes.Repeat(zeros.Bytes(), members+1)) // the last is a tar's end
+	packed.Write(bytes.Repeat(zeros.Bytes(), members+1)) // the last one is the end of the tar
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "in.tar.gz"), packed.Bytes(), 0o644))
 }
 
-// uploadSlowly sends 8 MiB, and then a few bytes now and then, for ever.
+// uploadSlowly sends 8 MiB and then a few bytes every 5 ms, without an end.
 func uploadSlowly(path string) func(ctx context.Context, b *berthtest.Berth, at string) error {
 	return func(ctx context.Context, b *berthtest.Berth, at string) error {
 		body, w := io.Pipe()
@@ -128,13 +128,13 @@ func uploadSlowly(path string) func(ctx context.Context, b *berthtest.Berth, at 
 	}
 }
 
-// TestKilledAmidFileOperations kills the daemon while it extracts, compresses
-// and takes uploads. What was there is there, nothing else is ever seen, and
-// what was half-done is taken away.
-func TestKilledAmidFileOperations(t *testing.T) {
+// TestKillDuringFileOperations kills the daemon while it extracts, compresses and
+// receives uploads. The existing files stay, no partial result is ever visible,
+// and temporary files are removed.
+func TestKillDuringFileOperations(t *testing.T) {
 	t.Parallel()
 	b, random := berthtest.Start(t, berthtest.Options{}), dice(t)
-	list := append([]half(nil), halves...)
+	list := append([]fileOperation(nil), fileOperations...)
 	for i := range list {
 		h := &list[i]
 		h.volume = b.Volume(t)
@@ -148,15 +148,15 @@ func TestKilledAmidFileOperations(t *testing.T) {
 			go func() { h.ended <- h.begin(t.Context(), b, "/volumes/"+h.volume) }()
 		}
 		for i := range list {
-			berthtest.Until(t, wait, list[i].name+" is under way", func() bool { return temps(t, list[i].dir(b)) > 0 })
+			berthtest.Until(t, wait, list[i].name+" is running", func() bool { return temps(t, list[i].dir(b)) > 0 })
 		}
 		after := time.Duration(random.IntN(700)) * time.Millisecond
 		pause(after)
 		b.Kill9(t)
 		t.Logf("round %d: killed after %s", round, after)
 		for i := range list {
-			require.Error(t, <-list[i].ended, "%s was done before it was killed", list[i].name)
-			require.Positive(t, temps(t, list[i].dir(b)), "%s was under way", list[i].name)
+			require.Error(t, <-list[i].ended, "%s was complete before the kill", list[i].name)
+			require.Positive(t, temps(t, list[i].dir(b)), "%s was running", list[i].name)
 		}
 		b.Run(t)
 		b.Ready(t)
@@ -166,11 +166,13 @@ func TestKilledAmidFileOperations(t *testing.T) {
 	}
 }
 
-func (h *half) dir(b *berthtest.Berth) string { return filepath.Join(b.Data, "volumes", h.volume) }
+func (h *fileOperation) dir(b *berthtest.Berth) string {
+	return filepath.Join(b.Data, "volumes", h.volume)
+}
 
-// check looks from the first moment on at what clients see, and in the end at
-// the directory itself.
-func (h *half) check(t *testing.T, b *berthtest.Berth) {
+// check compares what clients see right after the restart, and later the
+// directory itself, with the state before the operation.
+func (h *fileOperation) check(t *testing.T, b *berthtest.Berth) {
 	t.Helper()
 	var body struct{ Files []struct{ Name, Path string } }
 	for _, request := range []string{"/files", "/files/search?query=berth-tmp", "/files/search?query=zeros"} {
@@ -184,11 +186,11 @@ func (h *half) check(t *testing.T, b *berthtest.Berth) {
 	require.Empty(t, cmp.Diff(h.before, everything(t, h.dir(b))), h.name)
 	var v struct{ Size int64 }
 	if !berthtest.Within(wait, func() bool { b.Get(t, "/volumes/"+h.volume, &v); return v.Size == occupied(t, h.dir(b)) }) {
-		t.Fatalf("%s: size is %d, a walk says %d", h.name, v.Size, occupied(t, h.dir(b)))
+		t.Fatalf("%s: size is %d, a walk counts %d", h.name, v.Size, occupied(t, h.dir(b)))
 	}
 }
 
-// temps is how many names of what is under way are in a volume.
+// temps returns the number of temporary names in a volume.
 func temps(t *testing.T, dir string) (n int) {
 	t.Helper()
 	list, err := os.ReadDir(dir)
@@ -201,7 +203,7 @@ func temps(t *testing.T, dir string) (n int) {
 	return n
 }
 
-// everything is what is below dir, with its mode, time and content.
+// everything returns all entries below dir with their mode, time and content.
 func everything(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -230,7 +232,8 @@ func everything(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// occupied is what a walk says a directory takes on the disk, each file once.
+// occupied returns the bytes that a directory takes on the disk, counting each
+// inode once.
 func occupied(t *testing.T, dir string) (bytes int64) {
 	t.Helper()
 	seen := map[uint64]bool{}

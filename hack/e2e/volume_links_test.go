@@ -20,12 +20,12 @@ import (
 	"berth/hack/berthtest"
 )
 
-// secret is what stands in the files outside the volume, and nowhere in it.
+// secret is the content of files outside the volume. It must not appear inside.
 const secret = "the-secret-of-another-tenant"
 
-// plantScript is what a tenant does in its own container to lead out of its
-// volume. OTHER is the volume of another tenant, which is next to it on the
-// host, and AWAY a directory of the host. What it may not do it notes.
+// plantScript creates links and special files in a tenant's container that lead
+// out of its volume. OTHER is the volume of another tenant beside it on the host,
+// and AWAY a directory of the host. The script records what the kernel refuses.
 const plantScript = `
 echo mine > file; mkdir -p dir/sub; echo mine > dir/file
 ln -s /etc/passwd abs-file; ln -s /etc abs-folder; ln -s AWAY/secret host-file; ln -s AWAY host-folder
@@ -41,7 +41,7 @@ ln -s "$PWD/socket" /dev/log; syslogd; while [ ! -S socket ]; do usleep 20000; d
 tar -cf made.tar file dir/file
 `
 
-// What a planted name is decides what an operation on it answers.
+// The kinds of planted names, which decide how an operation on them is answered.
 const (
 	out      = "a link that leads out, or nowhere at all"
 	dangling = "a link to what could be there"
@@ -57,21 +57,21 @@ var planted = map[string][]string{
 	hardLink: {"hard"},
 }
 
-// through are paths that would be outside if a link on the way was followed.
+// through holds paths that are outside the volume if a link on the way is followed.
 var through = []string{
 	"abs-folder/passwd", "abs-folder/new", "host-folder/secret", "host-folder/new", "host-folder/new/deep", "rel-folder/secret",
 	"up/OTHER/secret", "up/new", "dir/up/volumes", "dots/secret", "root/etc/passwd", "proc/etc/passwd", "chain/secret",
 	"chain2/secret", "dir/chain3/new", "loop/x", "self/x", "./rel-folder/./secret", "dir//up/new",
 }
 
-// fileCall is one path field of one endpoint, and what it answers for each
-// kind. P in request and body is the path.
+// fileCall is a path field of an endpoint, with the expected status for each kind.
+// P in request and body stands for the path.
 type fileCall struct {
 	name, request, body string
 	want                map[string]int // by kind; through is as out
 }
 
-// fileCalls are in an order in which each finds what was planted.
+// fileCalls do not remove or replace planted names.
 var fileCalls = []fileCall{
 	{"list", "GET files?path=P", "", map[string]int{out: 400, dangling: 404, special: 404, hardLink: 404}},
 	{"search", "GET files/search?query=e&path=P", "", map[string]int{out: 400, dangling: 404, special: 404, hardLink: 404}},
@@ -85,8 +85,7 @@ var fileCalls = []fileCall{
 	{"chmod", "POST chmod", `{"path":"P","mode":"0666"}`, map[string]int{out: 400, dangling: 400, special: 200, hardLink: 200}},
 }
 
-// ownCalls act on a link itself, or put something in the place of what is
-// special.
+// ownCalls act on a link itself, or replace a special file.
 var ownCalls = []fileCall{
 	{"copy to", "POST copy", `{"source":"file","destination":"P"}`, map[string]int{out: 409, dangling: 409, special: 409, hardLink: 409}},
 	{"rename to", "POST rename", `{"source":"file","destination":"P"}`, map[string]int{out: 409, dangling: 409, special: 409, hardLink: 409}},
@@ -96,18 +95,18 @@ var ownCalls = []fileCall{
 	{"upload", "PUT files/content?path=P", "x", map[string]int{out: 400, dangling: 200, special: 200, hardLink: 200}},
 }
 
-// deletion takes a link itself away.
+// deletion removes a link itself.
 var deletion = fileCall{"delete", "DELETE files?path=P", "", map[string]int{out: 200, dangling: 200, special: 200, hardLink: 200}}
 
-// throughCalls are those that name an entry in a folder: no link on the way to
-// it is followed out. The output of compress gets an extension.
+// throughCalls name an entry in a folder: no link on the way to it is followed out
+// of the volume. The output of compress gets an extension.
 var throughCalls = slices.Concat(fileCalls, ownCalls, []fileCall{
 	deletion,
 	{"compress to", "POST compress", `{"output_name":"P","format":"tar","paths":["file"]}`, nil},
 })
 
-// tenant is a volume with a container that has planted its links, and what is
-// around it on the host.
+// tenant is a volume with a container that has planted its links, and directories
+// of the host around it.
 type tenant struct {
 	*berthtest.Berth
 	container   berthtest.Container
@@ -130,7 +129,8 @@ func newTenant(t *testing.T, script string) *tenant {
 	return w
 }
 
-// around is what no call may read or change: what is outside the volume.
+// around returns the state of everything outside the volume, which no call may
+// read or change.
 func (w *tenant) around(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -158,8 +158,8 @@ func (w *tenant) around(t *testing.T) map[string]string {
 	return all
 }
 
-// call sends a call for a path. It must be answered, and tell nothing of what is
-// outside.
+// call sends a call for a path. It must be answered, and the answer must not
+// contain anything from outside the volume.
 func (w *tenant) call(ctx context.Context, c fileCall, p string) (berthtest.Answer, error) {
 	method, endpoint, _ := strings.Cut(c.request, " ")
 	ctx, cancel := context.WithTimeout(ctx, wait)
@@ -174,12 +174,12 @@ func (w *tenant) call(ctx context.Context, c fileCall, p string) (berthtest.Answ
 	}
 	answer, err := w.Try(ctx, method, "/volumes/"+w.volume+"/"+strings.ReplaceAll(endpoint, "P", url.QueryEscape(p)), body, header...)
 	if err == nil && (strings.Contains(string(answer.Body), secret) || strings.Contains(string(answer.Body), "root:x:0")) {
-		err = fmt.Errorf("%s of %s reads what is outside", c.name, p)
+		err = fmt.Errorf("%s of %s reads a file outside the volume", c.name, p)
 	}
 	return answer, err
 }
 
-// clean takes away what a call has made.
+// clean removes the results of a call.
 func (w *tenant) clean(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{"taken", "taken.tar", "nowhere"} {
@@ -187,8 +187,8 @@ func (w *tenant) clean(t *testing.T) {
 	}
 }
 
-// noSecret looks for the secret in all that is in the volume, archives included:
-// they are made as tar.
+// noSecret requires that no file of the volume contains the secret. Archives are
+// included, because they are uncompressed.
 func (w *tenant) noSecret(t *testing.T) {
 	t.Helper()
 	require.NoError(t, filepath.WalkDir(w.dir, func(p string, d fs.DirEntry, err error) error {
@@ -251,7 +251,8 @@ func (w *tenant) onPlanted(t *testing.T, calls ...fileCall) {
 	}
 }
 
-// expect makes one call. Where a link leads out the text is the documented one.
+// expect makes one call and checks its status, and the documented text if a link
+// leads out of the volume.
 func (w *tenant) expect(t *testing.T, c fileCall, p, kind string, status int) {
 	t.Helper()
 	began := time.Now()

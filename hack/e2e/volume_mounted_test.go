@@ -10,8 +10,8 @@ import (
 	"berth/hack/berthtest"
 )
 
-// TestVolumeStaysWhileMounted: a container gets another volume, and its old
-// container does not exit for a while.
+// TestVolumeStaysWhileMounted: the spec names another volume while the old
+// container still runs on the previous one.
 func TestVolumeStaysWhileMounted(t *testing.T) {
 	t.Parallel()
 	b := berthtest.Start(t, berthtest.Options{})

@@ -15,8 +15,8 @@ import (
 	"berth/hack/berthtest"
 )
 
-// swapScript swaps a folder and a link to outside under one name, and a file, a
-// link and a FIFO under another, as fast as a shell can.
+// swapScript exchanges, as fast as a shell can, a folder and a link to outside
+// under one name, and a file, a link and a FIFO under another.
 const swapScript = `
 echo mine > file; tar -cf made.tar file
 while :; do
@@ -31,16 +31,16 @@ while :; do
 done
 `
 
-// The work that has to be done before a race is over: it is counted, for a busy
-// host takes its time.
+// The number of calls and swaps after which a race ends. A time limit would be too
+// short on a busy host.
 func raceCalls() int64 { return int64(rounds(300, 20_000)) }
 func raceSwaps() int   { return rounds(6, 400) }
 
 const raceWait = 5 * time.Minute
 
-// TestLinksSwappedByATenant lets 8 clients use every endpoint for files while
-// the tenant's own container swaps what they name.
-func TestLinksSwappedByATenant(t *testing.T) {
+// TestTenantSwapsLinks lets 8 clients use every endpoint for files while the
+// tenant's container exchanges the files at their paths.
+func TestTenantSwapsLinks(t *testing.T) {
 	t.Parallel()
 	w := newTenant(t, swapScript)
 	berthtest.Until(t, wait, "it swaps", func() bool { return w.container.Count("swaps") > 0 })
@@ -69,15 +69,15 @@ func TestLinksSwappedByATenant(t *testing.T) {
 	w.Verb(t, "tenant", "kill")
 	w.State(t, "tenant", "exit")
 	t.Logf("%d calls, %d of them answered 200, %d swaps", calls.Load(), done.Load(), swaps*10)
-	require.True(t, over, "the clients and the tenant go on, and not all is refused")
+	require.True(t, over, "the race reaches its number of calls and swaps, and some calls succeed")
 	w.noSecret(t)
 	require.Empty(t, cmp.Diff(before, w.around(t)))
 }
 
-// racePaths are what the tenant swaps.
+// racePaths are the paths that the tenant exchanges.
 var racePaths = []string{"swap", "swap/secret", "swap/new", "swap/new/deep", "swap/made.tar", "entry", "entry/x", "folder/secret"}
 
-// race makes one call, and is 1 if it was answered by 200.
+// race makes one call and returns 1 if it was answered with 200.
 func (w *tenant) race(t *testing.T, random *rand.Rand) int64 {
 	c := throughCalls[random.IntN(len(throughCalls))]
 	p := racePaths[random.IntN(len(racePaths))]

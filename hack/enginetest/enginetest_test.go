@@ -8,7 +8,7 @@ import (
 	"berth/hack/enginetest"
 )
 
-func TestContainersAreMadeSeenAndRemoved(t *testing.T) {
+func TestContainerLifecycle(t *testing.T) {
 	c := enginetest.Shared(t)
 	image := enginetest.Busybox(t)
 	id := c.CreateRaw(t, "berth-enginetest-1", map[string]any{
@@ -29,7 +29,7 @@ func TestContainersAreMadeSeenAndRemoved(t *testing.T) {
 	require.False(t, found)
 }
 
-func TestImagesArePushed(t *testing.T) {
+func TestPush(t *testing.T) {
 	c := enginetest.Shared(t)
 	image := enginetest.Busybox(t)
 	for _, r := range []*enginetest.Registry{enginetest.StartRegistry(t), enginetest.StartLockedRegistry(t, "me", "secret")} {

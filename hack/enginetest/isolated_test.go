@@ -20,7 +20,7 @@ func sleeper(t *testing.T, e *enginetest.Isolated) (id string, pid int) {
 	return id, one.State.Pid
 }
 
-func TestAnOwnEngineIsKilledAndStartedAgain(t *testing.T) {
+func TestIsolatedEngineRestarts(t *testing.T) {
 	e := enginetest.StartIsolated(t)
 	shared := enginetest.Shared(t)
 	id, _ := sleeper(t, e)
@@ -49,7 +49,7 @@ func TestLiveRestoreKeepsContainers(t *testing.T) {
 	}
 }
 
-func TestAFrozenEngineThaws(t *testing.T) {
+func TestFreezeAndThaw(t *testing.T) {
 	e := enginetest.StartIsolated(t)
 	e.Freeze(t)
 	require.Eventually(t, func() bool { return e.Ping(t.Context()) != nil }, 10*time.Second, time.Millisecond, "a stop takes effect a moment later")
@@ -59,7 +59,7 @@ func TestAFrozenEngineThaws(t *testing.T) {
 	require.NoError(t, e.Ping(t.Context()))
 }
 
-func TestAnOwnEngineLeavesNothingBehind(t *testing.T) {
+func TestIsolatedEngineLeavesNothing(t *testing.T) {
 	var pid int
 	t.Run("engine", func(t *testing.T) {
 		e := enginetest.StartIsolated(t, "--live-restore")

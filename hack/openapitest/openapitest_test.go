@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestTheDocumentIsValid(t *testing.T) { require.Greater(t, len(Routes(t)), 35) }
+func TestDocumentIsValid(t *testing.T) { require.Greater(t, len(Routes(t)), 35) }
 
 func TestCheck(t *testing.T) {
 	for name, c := range map[string]struct {

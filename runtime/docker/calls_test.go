@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestACallerWhoLeavesSaysNothingOfTheEngine(t *testing.T) {
+func TestCancelledCallsAreNotCounted(t *testing.T) {
 	c := newCalls(nil, newMetrics(nil))
 	left, cancel := context.WithCancel(t.Context())
 	cancel()

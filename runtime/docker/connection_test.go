@@ -58,7 +58,7 @@ var replacements = map[string][2]span{
 	"newer than us":   {{"1.12", "1.41"}, {"1.44", "1.60"}},
 }
 
-func TestACallSurvivesAnotherVersionOfTheEngine(t *testing.T) {
+func TestCallAfterEngineVersionChange(t *testing.T) {
 	for name, r := range replacements {
 		t.Run(name, func(t *testing.T) {
 			e, now := replaceable(t)
@@ -79,7 +79,7 @@ func TestACallSurvivesAnotherVersionOfTheEngine(t *testing.T) {
 
 // A new stream of events uses the newest version, also where the one that was
 // agreed on before still works.
-func TestAWatchAgreesOnTheVersionAnew(t *testing.T) {
+func TestWatchNegotiatesAgain(t *testing.T) {
 	for name, r := range replacements {
 		t.Run(name, func(t *testing.T) {
 			e, now := replaceable(t)
@@ -98,7 +98,7 @@ func TestAWatchAgreesOnTheVersionAnew(t *testing.T) {
 }
 
 // An engine that refuses every version is asked no more than twice per call.
-func TestAVersionThatNothingAgreesOnIsUnavailable(t *testing.T) {
+func TestUnsupportedVersionIsUnavailable(t *testing.T) {
 	var asked atomic.Int64
 	e := stub(t, func(w http.ResponseWriter, _ *http.Request) {
 		asked.Add(1)

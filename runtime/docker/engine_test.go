@@ -18,7 +18,7 @@ import (
 	"berth/runtime/conform"
 )
 
-// rig is an engine of a store of the test's own, and the real engine under it.
+// rig is an Engine with its own store id, and a client of the real engine.
 type rig struct {
 	*Engine
 	client *enginetest.Client
@@ -36,7 +36,7 @@ func newRig(t testing.TB, change ...func(*Config)) rig {
 	return open(t, client, c)
 }
 
-// twin is another daemon on the same store, which has seen nothing yet.
+// twin returns another Engine of the same store, with empty caches.
 func (r rig) twin(t *testing.T) rig {
 	t.Helper()
 	return open(t, r.client, r.cfg)

@@ -24,7 +24,7 @@ func (j joined) Unwrap() []error { return []error{j.error, j.kind} }
 func (j joined) Error() string   { return j.error.Error() }
 
 // The texts were collected from Docker 20.10; those of later ones contain the same parts.
-func TestTextsAreClassified(t *testing.T) {
+func TestClassify(t *testing.T) {
 	const endpoint = "driver failed programming external connectivity on endpoint mc (3703229d1f02): "
 	for _, c := range []struct {
 		kind  error
@@ -64,7 +64,7 @@ func TestTextsAreClassified(t *testing.T) {
 	require.NoError(t, classify(nil))
 }
 
-func TestPullsAreClassified(t *testing.T) {
+func TestPullError(t *testing.T) {
 	for text, means := range map[string]error{
 		"pull access denied for nosuchimage, repository does not exist or may require 'docker login': denied: requested access to the resource is denied": runtime.ErrImageNotFound,
 		"manifest for alpine:nope not found: manifest unknown: manifest unknown":                                                                          runtime.ErrImageNotFound,
@@ -93,7 +93,7 @@ func TestPullsAreClassified(t *testing.T) {
 	}
 }
 
-func TestErrorsNameTheThing(t *testing.T) {
+func TestExplain(t *testing.T) {
 	text := "driver failed programming external connectivity on endpoint mc (3703): Bind for 0.0.0.0:25565 failed: port is already allocated"
 	err := explain(t.Context(), opStart, "server container mc", answer(cerrdefs.ErrInternal, text))
 	require.EqualError(t, err, "start server container mc: port is taken: Bind for 0.0.0.0:25565 failed: port is already allocated")

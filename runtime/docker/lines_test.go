@@ -41,7 +41,7 @@ func got(t *testing.T, read func(io.Reader, func(runtime.Line) error) error, r i
 	return lines, err
 }
 
-func TestTerminalsLines(t *testing.T) {
+func TestReadTTY(t *testing.T) {
 	piece := strings.Repeat("p", pieceSize)
 	forged := at(1000) + " forged"
 	future := time.Now().Add(time.Hour).UTC().Format("2006-01-02T15:04:05.000000000Z") + " x"
@@ -70,7 +70,7 @@ func TestTerminalsLines(t *testing.T) {
 	}
 }
 
-func TestFramedLines(t *testing.T) {
+func TestReadFrames(t *testing.T) {
 	piece := strings.Repeat("p", pieceSize)
 	stream := frame(1, at(1)+" out\n") + frame(2, at(2)+" err\n") + frame(1, at(3)+" "+piece) + frame(1, at(3)+" end\n") + frame(1, at(4)+" no end")
 	lines, err := got(t, readFrames, iotest.HalfReader(strings.NewReader(stream)))
@@ -79,7 +79,7 @@ func TestFramedLines(t *testing.T) {
 }
 
 // A stream that breaks off is never taken for the end of a run.
-func TestBrokenStreamsAreToldFromEnds(t *testing.T) {
+func TestBrokenStreamsAreErrors(t *testing.T) {
 	for name, c := range map[string]struct {
 		read   func(io.Reader, func(runtime.Line) error) error
 		stream io.Reader
@@ -101,7 +101,7 @@ func TestBrokenStreamsAreToldFromEnds(t *testing.T) {
 	}
 }
 
-func TestAListenersErrorEndsReading(t *testing.T) {
+func TestCallbackErrorEndsReading(t *testing.T) {
 	for _, err := range []error{io.EOF, io.ErrUnexpectedEOF, io.ErrClosedPipe} {
 		stop := func(runtime.Line) error { return err }
 		require.Equal(t, err, readTTY(strings.NewReader(at(1)+" a\n"), stop))
@@ -111,7 +111,7 @@ func TestAListenersErrorEndsReading(t *testing.T) {
 }
 
 // A line of any length takes bounded memory: pieces are handed on as they come.
-func TestALineWithoutEndIsHandedOn(t *testing.T) {
+func TestEndlessLineIsSplit(t *testing.T) {
 	one := at(1) + " " + strings.Repeat("p", pieceSize)
 	endless := io.LimitReader(&repeat{text: one}, int64(len(one)*1000))
 	largest, pieces := 0, 0
@@ -145,12 +145,12 @@ func FuzzLogStreams(f *testing.F) {
 				taken += len(l.Data)
 				return nil
 			})
-			require.LessOrEqual(t, taken, len(stream), "nothing is told twice")
+			require.LessOrEqual(t, taken, len(stream), "no byte is delivered twice")
 		}
 	})
 }
 
-func TestProgressOfPulls(t *testing.T) {
+func TestPullProgress(t *testing.T) {
 	l := layers{}
 	step := func(id, status string, current, total int64) bool {
 		m := pullMessage{ID: id, Status: status}

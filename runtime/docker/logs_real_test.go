@@ -49,7 +49,7 @@ func whole(lines []runtime.Line) (all []string) {
 	return all
 }
 
-func TestLongLinesComeInPieces(t *testing.T) {
+func TestLogsLongLines(t *testing.T) {
 	for _, tty := range []bool{false, true} {
 		t.Run(fmt.Sprintf("tty=%t", tty), func(t *testing.T) {
 			t.Parallel()
@@ -80,7 +80,7 @@ func TestLongLinesComeInPieces(t *testing.T) {
 }
 
 // A prompt without a line end stands right before the next run's first line.
-func TestRunsAreToldApartInOneRead(t *testing.T) {
+func TestLogsSeparateRuns(t *testing.T) {
 	for _, tty := range []bool{false, true} {
 		r := newRig(t)
 		s := r.spec("prompt", "echo begin; printf 'what now? '; exit 0")
@@ -95,7 +95,7 @@ func TestRunsAreToldApartInOneRead(t *testing.T) {
 	}
 }
 
-func TestABurstIsReadOnceAndInOrder(t *testing.T) {
+func TestLogsBurstInOrder(t *testing.T) {
 	r := newRig(t)
 	s := r.spec("burst", "seq 1 20000; sleep 1000")
 	s.TTY = true
@@ -119,7 +119,7 @@ func TestABurstIsReadOnceAndInOrder(t *testing.T) {
 
 // The pieces of a long line have the time of its beginning, also where the other
 // stream has printed since.
-func TestALongLineAmidTheOtherStreamIsReadOnce(t *testing.T) {
+func TestLogsInterleavedLongLine(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	long := `head -c 20000 /dev/zero | tr '\0' x; `

@@ -44,7 +44,7 @@ func full(role runtime.Role) runtime.Spec {
 	}
 }
 
-func TestContainersAreBuiltAsTheGoldenFilesSay(t *testing.T) {
+func TestBuildGolden(t *testing.T) {
 	c := Config{StoreID: "store-1", NofileLimit: 16384}.withDefaults()
 	for name, s := range map[string]runtime.Spec{
 		"server":  full(runtime.Server),
@@ -65,7 +65,7 @@ func TestContainersAreBuiltAsTheGoldenFilesSay(t *testing.T) {
 	}
 }
 
-func TestNothingThatASpecSaysLoosensAContainer(t *testing.T) {
+func TestBuildKeepsHardening(t *testing.T) {
 	for _, s := range []runtime.Spec{full(runtime.Server), full(runtime.Install), {}} {
 		config, host := build(Config{StoreID: "store-1", NofileLimit: 1000}.withDefaults(), s)
 		require.False(t, host.Privileged)
@@ -86,7 +86,7 @@ func TestNothingThatASpecSaysLoosensAContainer(t *testing.T) {
 	}
 }
 
-func TestANetworkOfTheHostIsRefused(t *testing.T) {
+func TestNewRefusesHostNetwork(t *testing.T) {
 	for _, network := range []string{"host", "container:abc"} {
 		_, err := New(Config{StoreID: "s", Network: network}, nil, nil)
 		require.Error(t, err, network)
@@ -95,7 +95,7 @@ func TestANetworkOfTheHostIsRefused(t *testing.T) {
 	require.Error(t, err, "whose containers?")
 }
 
-func TestNamesOfTwoStoresAndRolesDiffer(t *testing.T) {
+func TestEngineNamesAreUnique(t *testing.T) {
 	seen := map[string]bool{}
 	for _, store := range []string{"a", "b"} {
 		for _, n := range []runtime.Name{{ID: "x", Role: runtime.Server}, {ID: "x", Role: runtime.Install}, {ID: "install-x", Role: runtime.Server}} {

@@ -13,8 +13,8 @@ import (
 	"berth/runtime/cgroup"
 )
 
-// The kernel's files and the engine tell the same.
-func TestStatsAreThoseOfTheEngine(t *testing.T) {
+// The kernel's files and the engine report the same figures.
+func TestStatsMatchCgroup(t *testing.T) {
 	r := newRig(t)
 	s := r.spec("stats", "i=0; while [ ! -e /ran ] && [ $i -lt 100000 ]; do i=$((i+1)); done; touch /ran; dd if=/dev/zero of=/dev/shm/x bs=1M count=20 2>/dev/null; echo done; cat")
 	id := r.run(t, s)
@@ -43,7 +43,7 @@ func TestStatsAreThoseOfTheEngine(t *testing.T) {
 	require.Less(t, again.CPU, quick.CPU, "counters begin anew with a run")
 }
 
-func TestTheEnginesStatsAreRead(t *testing.T) {
+func TestStatsConversion(t *testing.T) {
 	const answer = `{"read":"2026-11-21T02:00:00Z","pids_stats":{"current":3},
 	 "cpu_stats":{"cpu_usage":{"total_usage":7000}},
 	 "memory_stats":{"usage":1000,"limit":5000,"stats":{"inactive_file":300}},

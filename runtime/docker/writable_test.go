@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWhereAContainerWritesIsKnown: the layer as a directory, the files that the
+// TestWritable: the layer as a directory, the files that the
 // engine mounts, and the layer's size as the engine counts it.
-func TestWhereAContainerWritesIsKnown(t *testing.T) {
+func TestWritable(t *testing.T) {
 	r := newRig(t)
 	s := r.spec("writes", "dd if=/dev/zero of=/layer bs=1M count=2; dd if=/dev/zero bs=1M count=1 >> /etc/hosts; touch /done; sleep 1000")
 	id := r.run(t, s)

@@ -23,7 +23,7 @@ func made(t *testing.T, e *fake.Engine) string {
 	return id
 }
 
-func TestFailHappensBeforeAndAfterEffect(t *testing.T) {
+func TestFailAndAfter(t *testing.T) {
 	e, boom := fake.New(nil), errors.New("boom")
 	made(t, e)
 	e.Fail(func(op string, _ runtime.Name) error {
@@ -44,7 +44,7 @@ func TestFailHappensBeforeAndAfterEffect(t *testing.T) {
 	require.Equal(t, []fake.Op{{Op: "create", Name: mc}, {Op: "start", Name: mc}, {Op: "start", Name: mc}}, e.Ops())
 }
 
-func TestDownAnswersNothingAndEndsWatches(t *testing.T) {
+func TestDownEndsWatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := fake.New(nil)
 		made(t, e)
@@ -63,7 +63,7 @@ func TestDownAnswersNothingAndEndsWatches(t *testing.T) {
 	})
 }
 
-func TestHeldPullWaitsAndIsCancelled(t *testing.T) {
+func TestHoldPull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := fake.New(nil)
 		release := e.HoldPull("img")
@@ -79,7 +79,7 @@ func TestHeldPullWaitsAndIsCancelled(t *testing.T) {
 	})
 }
 
-func TestRunsDifferAlthoughTheClockStandsStill(t *testing.T) {
+func TestTimesDifferOnFixedClock(t *testing.T) {
 	still := time.Unix(1, 0)
 	e := fake.New(func() time.Time { return still })
 	id := made(t, e)
@@ -103,7 +103,7 @@ func TestRunsDifferAlthoughTheClockStandsStill(t *testing.T) {
 	require.Equal(t, []string{"one", "two", "three"}, got)
 }
 
-func TestOutsidersAct(t *testing.T) {
+func TestOutsideChanges(t *testing.T) {
 	e := fake.New(nil)
 	made(t, e)
 	require.NoError(t, e.StartOutside(mc))
@@ -120,7 +120,7 @@ func TestOutsidersAct(t *testing.T) {
 	require.ErrorIs(t, err, runtime.ErrNotFound)
 }
 
-func TestDirectoriesAndPortsComeBack(t *testing.T) {
+func TestRestoreDirectoryAndFreePort(t *testing.T) {
 	e := fake.New(nil)
 	e.AddImage("img")
 	h := e.Host()

@@ -57,13 +57,13 @@ func twinOf(of enginetest.Container) map[string]any {
 	return spec
 }
 
-// verb posts a verb and measures until the state is told on a socket.
+// verb posts a verb and returns the milliseconds until a socket receives the state.
 func verb(b *testing.B, d *berthtest.Berth, s *berthtest.Socket, verb, state string) float64 {
 	b.Helper()
-	heard := len(s.Messages())
+	received := len(s.Messages())
 	began := time.Now()
 	d.Verb(b, "mc", verb)
-	m, _ := s.Event(b, heard, "mc", state)
+	m, _ := s.Event(b, received, "mc", state)
 	return milliseconds(m.Read.Sub(began))
 }
 

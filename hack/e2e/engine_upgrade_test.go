@@ -10,10 +10,10 @@ import (
 	"berth/hack/enginetest"
 )
 
-// TestTheEngineIsUpgraded ends an engine under a berth, and starts the newest
-// one on the same socket and data. Servers are started again, and requests are
-// carried out, without a restart of berth.
-func TestTheEngineIsUpgraded(t *testing.T) {
+// TestEngineUpgrade kills berth's engine and starts the newest one on the
+// same socket and data. berth starts servers again and executes requests without
+// its own restart.
+func TestEngineUpgrade(t *testing.T) {
 	t.Parallel()
 	old, newest := os.Getenv("BERTH_ENGINE_ROOT"), enginetest.Root(t, "sid")
 	if old == newest {

@@ -8,7 +8,7 @@ import (
 	"berth/hack/berthtest"
 )
 
-// stored is a transition as GET /events tells it.
+// stored is a transition in GET /events.
 type stored struct {
 	Seq                    uint64
 	Time                   string
@@ -22,25 +22,25 @@ func events(t *testing.T, b *berthtest.Berth) (all []stored) {
 	return body.Events
 }
 
-// checkNumbers says whether a node-wide socket that was open from the beginning
-// heard every stored transition, once, in order, with numbers without a gap,
-// and as GET tells them; and whether the last one of each container is its state.
+// checkNumbers requires that a node-wide socket that was open from the beginning
+// has received every stored transition once, in order, without a gap in seq, and
+// equal to GET /events; and that the last one of each container is its state.
 func checkNumbers(t *testing.T, b *berthtest.Berth, s *berthtest.Socket) {
 	t.Helper()
 	all := events(t, b)
 	newest := all[len(all)-1].Seq
-	s.Await(t, "the newest transition", func(heard []berthtest.Message) bool { return lastSeq(heard) >= newest })
-	var heard []berthtest.Message
+	s.Await(t, "the newest transition", func(received []berthtest.Message) bool { return lastSeq(received) >= newest })
+	var received []berthtest.Message
 	for _, m := range s.Messages() {
 		if m.Seq > 0 && m.Seq <= newest {
-			heard = append(heard, m)
+			received = append(received, m)
 		}
 	}
-	require.Len(t, heard, len(all))
+	require.Len(t, received, len(all))
 	last := map[string]string{}
 	for i, e := range all {
 		require.EqualValues(t, i+1, e.Seq, "numbers without a gap")
-		m := heard[i]
+		m := received[i]
 		require.Equal(t, e, stored{m.Seq, m.Time.Format(timeFormat), m.Container, m.Event, m.Data})
 		if e.Event == "event" {
 			last[e.Container] = e.Data

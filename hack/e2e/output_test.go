@@ -11,9 +11,9 @@ import (
 	"berth/hack/berthtest"
 )
 
-// TestOutputIsToldBeforeItsEnd: who listens until a run or an installation has
-// ended has heard all that it printed.
-func TestOutputIsToldBeforeItsEnd(t *testing.T) {
+// TestOutputBeforeExit: a socket receives all output of a run or an
+// installation before the event of its end.
+func TestOutputBeforeExit(t *testing.T) {
 	t.Parallel()
 	b := berthtest.Start(t, berthtest.Options{})
 	for i, tty := range []bool{true, false} {

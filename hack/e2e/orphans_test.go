@@ -11,9 +11,10 @@ import (
 	"berth/hack/enginetest"
 )
 
-// onlyOrphans sees that what is left on the engine never ran, and is reported.
-// That is what a daemon had asked for when it was killed, and its successor
-// deleted before the engine had made it: it goes after a grace (ADR 0010).
+// onlyOrphans requires that the remaining containers on the engine never ran and
+// are reported as orphans. A killed daemon had requested them, and the next daemon
+// deleted their records before the engine had created them. They are removed after
+// a grace period (ADR 0010).
 func onlyOrphans(t *testing.T, b *berthtest.Berth, left []enginetest.Listed) {
 	t.Helper()
 	for _, c := range left {

@@ -16,9 +16,9 @@ import (
 	"berth/hack/berthtest"
 )
 
-// TestAPoolOfEveryPort: all ports of both protocols are added, listed, kept through
-// a kill, and deleted in bulk, in little memory.
-func TestAPoolOfEveryPort(t *testing.T) {
+// TestPoolOfEveryPort adds all ports of both protocols, lists them, kills the
+// daemon, and deletes them in bulk. The daemon's memory stays below 256 MiB.
+func TestPoolOfEveryPort(t *testing.T) {
 	t.Parallel()
 	b := berthtest.Start(t, berthtest.Options{})
 	const all = 131_070
@@ -60,8 +60,8 @@ func TestAPoolOfEveryPort(t *testing.T) {
 	require.Less(t, peak(t, b), 256<<20)
 }
 
-// listed is how many ports GET /network/ports shows. It goes by the common
-// client: a check of so long an answer against the document takes minutes.
+// listed returns the number of ports in GET /network/ports. It uses net/http's
+// client, because checking so long an answer against the document takes minutes.
 func listed(t *testing.T, b *berthtest.Berth) int {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+b.Addr+"/network/ports", nil)
@@ -79,7 +79,7 @@ func listed(t *testing.T, b *berthtest.Berth) int {
 
 var highWater = regexp.MustCompile(`VmHWM:\s+(\d+) kB`)
 
-// peak is the most memory that this life of the daemon has had, in bytes.
+// peak returns the peak resident memory of the daemon's process, in bytes.
 func peak(t *testing.T, b *berthtest.Berth) int {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", b.Pid()))

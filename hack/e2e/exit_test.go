@@ -16,8 +16,8 @@ import (
 	"berth/hack/berthtest"
 )
 
-// TestACrashIsRetried: a run that fails is begun again after a visible wait.
-func TestACrashIsRetried(t *testing.T) {
+// TestCrashIsRetried: a run that fails is repeated after the time in next_retry_at.
+func TestCrashIsRetried(t *testing.T) {
 	t.Parallel()
 	b := berthtest.Start(t, berthtest.Options{})
 	b.Create(t, "mc", berthtest.Spec{"startup_command": `echo >> runs; [ $(wc -l < runs) = 1 ] && { sleep 0.3; exit 3; }; sleep 100000`, "power": "running"})
@@ -26,7 +26,7 @@ func TestACrashIsRetried(t *testing.T) {
 	require.WithinDuration(t, time.Now().Add(10*time.Second), *c.NextRetryAt, 3*time.Second)
 	require.Equal(t, 3, *c.ExitCode)
 	require.Equal(t, "running", c.Power)
-	b.Restart(t) // the wait is kept
+	b.Restart(t) // next_retry_at survives
 	require.Equal(t, c.NextRetryAt, b.Container(t, "mc").NextRetryAt)
 	c = b.State(t, "mc", "running")
 	require.Equal(t, 1, c.RestartCount)
@@ -34,7 +34,7 @@ func TestACrashIsRetried(t *testing.T) {
 	berthtest.Until(t, 10*time.Second, "the second run has counted itself", func() bool { return c.Count("runs") == 2 })
 }
 
-// TestOutOfMemory is told apart from a kill.
+// TestOutOfMemory: berth reports an exit as out of memory, and not a kill.
 func TestOutOfMemory(t *testing.T) {
 	t.Parallel()
 	b := berthtest.Start(t, berthtest.Options{})
@@ -42,11 +42,11 @@ func TestOutOfMemory(t *testing.T) {
 	b.Create(t, "mc", berthtest.Spec{"startup_command": "tail /dev/zero", "power": "running", "limits": map[string]any{"memory": 16 << 20},
 		"restart_policy": map[string]any{"mode": "never"}})
 	c := b.State(t, "mc", "exit")
-	for range 5 { // the engine misses it now and then, when it is busy
+	for range 5 { // a busy engine sometimes misses it
 		if berthtest.Within(5*time.Second, func() bool { c = b.Container(t, "mc"); return c.OOMKilled }) {
 			break
 		}
-		require.False(t, tellsOOM(t, b, c.ContainerID), "the engine tells it")
+		require.False(t, reportsOOM(t, b, c.ContainerID), "the engine has reported it")
 		b.Verb(t, "mc", "start")
 		c = b.Await(t, "mc", "its end", func(c berthtest.Container) bool { return c.State == "exit" && c.ObservedGeneration == c.Generation })
 	}
@@ -60,16 +60,17 @@ func TestOutOfMemory(t *testing.T) {
 	require.Equal(t, 137, *c.ExitCode)
 }
 
-// tellsOOM says whether the engine has told that a container ran out of memory.
-func tellsOOM(t *testing.T, b *berthtest.Berth, containerID string) bool {
+// reportsOOM reports whether the engine has sent an event that a container ran out
+// of memory.
+func reportsOOM(t *testing.T, b *berthtest.Berth, containerID string) bool {
 	t.Helper()
 	filter := url.QueryEscape(fmt.Sprintf(`{"container":[%q],"event":["oom"]}`, containerID))
 	return len(b.Engine.Must(t, http.MethodGet, fmt.Sprintf("/events?since=0&until=%d&filters=%s", time.Now().Unix(), filter), nil)) > 0
 }
 
-// TestAFrozenDaemonFreezesNobody: while the daemon is stopped containers run on
-// at full speed, though they print a lot; then nothing is missing.
-func TestAFrozenDaemonFreezesNobody(t *testing.T) {
+// TestFrozenDaemonBlocksNoContainer: while the daemon is suspended, containers keep
+// running at full speed although they print a lot. Later no line is missing.
+func TestFrozenDaemonBlocksNoContainer(t *testing.T) {
 	t.Parallel()
 	b := berthtest.Start(t, berthtest.Options{})
 	wide := strings.Repeat("x", 1000)
@@ -81,13 +82,13 @@ func TestAFrozenDaemonFreezesNobody(t *testing.T) {
 	b.Verb(t, "mc", "kill")
 	b.State(t, "mc", "exit")
 	list := journal(t, b, "mc")
-	noGap(t, "journal", list)
+	requireNoGap(t, "journal", list)
 	require.InDelta(t, c.Count("n"), list[len(list)-1], 1, "killed between the two, perhaps")
 }
 
-// TestForeignContainersAreLeftAlone: what carries no label of this store is not
-// touched, even where it stands in the way.
-func TestForeignContainersAreLeftAlone(t *testing.T) {
+// TestUnmanagedContainersAreUntouched: berth does not touch containers without this
+// store's label, not even one with a name that berth needs.
+func TestUnmanagedContainersAreUntouched(t *testing.T) {
 	t.Parallel()
 	b := berthtest.Start(t, berthtest.Options{})
 	sum := sha256.Sum256([]byte(b.Store()))

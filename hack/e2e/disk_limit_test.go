@@ -11,7 +11,7 @@ import (
 	"berth/hack/berthtest"
 )
 
-// condition is the reason of a container's condition that is True, else empty.
+// condition returns the reason of a container's condition if it is True, else "".
 func condition(t *testing.T, b *berthtest.Berth, id, kind string) string {
 	t.Helper()
 	var c struct {
@@ -26,9 +26,9 @@ func condition(t *testing.T, b *berthtest.Berth, id, kind string) string {
 	return ""
 }
 
-// TestWhatIsWrittenOutsideAVolumeIsBounded: each container takes more than it
-// may from the host, in places that no walk of its volume sees.
-func TestWhatIsWrittenOutsideAVolumeIsBounded(t *testing.T) {
+// TestRootLimit: each container writes more than
+// docker.root_limit to a place outside its volume.
+func TestRootLimit(t *testing.T) {
 	t.Parallel()
 	const once = `[ -e /home/container/took ] || { touch /home/container/took; `
 	b := berthtest.Start(t, berthtest.Options{Config: "docker: {root_limit: 8MiB}\n"})
@@ -43,7 +43,7 @@ func TestWhatIsWrittenOutsideAVolumeIsBounded(t *testing.T) {
 	}
 	b.Started(t, "good", nil)
 	for id := range commands {
-		c := b.Await(t, id, "it was stopped, and began again without what it took", func(c berthtest.Container) bool {
+		c := b.Await(t, id, "it was stopped, and started again without what it wrote", func(c berthtest.Container) bool {
 			return c.State == "running" && c.RestartCount > 0
 		})
 		require.Empty(t, condition(t, b, id, "DiskPressure"))
@@ -54,20 +54,20 @@ func TestWhatIsWrittenOutsideAVolumeIsBounded(t *testing.T) {
 		Events []struct{ Container, Data string }
 	}
 	b.Get(t, "/events?limit=1000", &events)
-	told := map[string]bool{}
+	reported := map[string]bool{}
 	for _, e := range events.Events {
 		if e.Data == rootText {
-			told[e.Container] = true
+			reported[e.Container] = true
 		}
 	}
-	require.Len(t, told, len(commands), "each is reported")
+	require.Len(t, reported, len(commands), "each is reported")
 }
 
 const rootText = "the container has written more than docker.root_limit outside its volume: it is stopped, and what it wrote there is removed"
 
-// TestADiskLimitCountsWhatHasNoSizeAndNoName: empty files, and what is open and
-// was unlinked.
-func TestADiskLimitCountsWhatHasNoSizeAndNoName(t *testing.T) {
+// TestDiskLimitCountsInodesAndUnlinkedFiles: a disk limit counts empty files, and
+// files that are unlinked but open.
+func TestDiskLimitCountsInodesAndUnlinkedFiles(t *testing.T) {
 	t.Parallel()
 	b := berthtest.Start(t, berthtest.Options{Config: "reconcile: {resync: 2s}\n"})
 	const limit = 8 << 20

@@ -20,19 +20,19 @@ import (
 // number is a whole line of digits.
 var number = regexp.MustCompile(`(?m)(\d+)\r?$`)
 
-// rates are lines at a time and microseconds between two times: 1 to 5,000
+// rates are pairs of lines per burst and microseconds between bursts: 1 to 5,000
 // lines a second.
 var rates = [][2]int{{1, 1_000_000}, {1, 50_000}, {10, 50_000}, {50, 50_000}, {100, 20_000}}
 
-// numbers prints 1, 2, 3 and so on.
+// numbers returns a script that prints 1, 2, 3 and so on.
 func numbers(rate [2]int) string {
 	return fmt.Sprintf(`i=0; while :; do seq $((i+1)) $((i+%d)); i=$((i+%d)); usleep %d; done`, rate[0], rate[0], rate[1])
 }
 
-// TestNoLineIsLostAtAnyRate kills the daemon while containers print at 1 to 5,000
-// lines a second, with and without a terminal. In the end the journals hold
-// what the engine's logs hold, from the first line to the last.
-func TestNoLineIsLostAtAnyRate(t *testing.T) {
+// TestConsoleAtAnyRate kills the daemon while containers print 1 to 5,000
+// lines a second, with and without a terminal. At the end the journals have every
+// line of the engine's logs.
+func TestConsoleAtAnyRate(t *testing.T) {
 	b, random := berthtest.Start(t, berthtest.Options{}), dice(t)
 	engineIDs := map[string]string{}
 	for i := range rounds(len(rates), 20) {
@@ -78,7 +78,7 @@ func awaitLine(t *testing.T, b *berthtest.Berth, id string, n int) {
 	})
 }
 
-// lastNumber is the last one in the engine's log of a container.
+// lastNumber returns the last number in the engine's log of a container.
 func lastNumber(t *testing.T, b *berthtest.Berth, engineID string) int {
 	t.Helper()
 	text := b.Engine.Must(t, http.MethodGet, "/containers/"+engineID+"/logs?stdout=1&tail=2", nil)
@@ -89,7 +89,7 @@ func lastNumber(t *testing.T, b *berthtest.Berth, engineID string) int {
 	return n
 }
 
-// requireNumbers wants 1 to n in a journal, in order and once each.
+// requireNumbers requires 1 to n in a journal, in order and once each.
 func requireNumbers(t *testing.T, b *berthtest.Berth, id string, n int) {
 	t.Helper()
 	journals := stream.New(filepath.Join(b.Data, "console"), stream.Options{})

@@ -16,7 +16,7 @@ import (
 	"berth/runtime"
 )
 
-func TestARenamedContainerIsStillTheOne(t *testing.T) {
+func TestInspectFindsRenamedContainer(t *testing.T) {
 	r := newRig(t)
 	s := r.spec("renamed", "sleep 1000")
 	id := r.run(t, s)
@@ -33,7 +33,7 @@ func TestARenamedContainerIsStillTheOne(t *testing.T) {
 	require.False(t, found)
 }
 
-func TestAnOutsidersReplacementIsFound(t *testing.T) {
+func TestStartFindsReplacedContainer(t *testing.T) {
 	r := newRig(t)
 	s := r.spec("replaced", "sleep 1000")
 	old := r.run(t, s)
@@ -48,7 +48,7 @@ func TestAnOutsidersReplacementIsFound(t *testing.T) {
 	require.True(t, got.Running)
 }
 
-func TestTheNetworkIsMadeAndMadeAgain(t *testing.T) {
+func TestNetworkIsRecreated(t *testing.T) {
 	c := enginetest.Shared(t)
 	name := fmt.Sprintf("berth-test-%d", time.Now().UnixNano())
 	r := newRig(t, func(c *Config) { c.Network = name })
@@ -87,7 +87,7 @@ func TestTheNetworkIsMadeAndMadeAgain(t *testing.T) {
 	require.Equal(t, name, one.HostConfig.NetworkMode)
 }
 
-func TestContainersOfTheNetworkAreApart(t *testing.T) {
+func TestContainersAreIsolated(t *testing.T) {
 	r := newRig(t)
 	r.run(t, r.spec("listens", "nc -ll -p 7777 -e echo hello"))
 	one, _ := r.client.Inspect(t, r.realName(r.spec("listens", "").Name))
@@ -102,8 +102,8 @@ func TestContainersOfTheNetworkAreApart(t *testing.T) {
 	require.Equal(t, []string{"refused"}, whole(r.read(t, id, time.Time{}, true)))
 }
 
-// What a tenant is, seen from inside.
-func TestATenantIsConfined(t *testing.T) {
+// The privileges of a container's process, seen from inside.
+func TestContainerPrivileges(t *testing.T) {
 	r := newRig(t)
 	script := `grep -E '^(CapEff|CapBnd|NoNewPrivs|Seccomp):' /proc/self/status; mknod /tmp/d b 7 0 2>/dev/null || echo no mknod; cat /proc/1/comm; env | grep -c -i berth`
 	id := r.run(t, r.spec("confined", script))
@@ -118,7 +118,7 @@ func TestATenantIsConfined(t *testing.T) {
 	require.True(t, strings.HasSuffix(text, "\n0"), text)
 }
 
-func TestPullsShowProgressAndVerdicts(t *testing.T) {
+func TestPull(t *testing.T) {
 	r := newRig(t)
 	registry := enginetest.StartRegistry(t)
 	unique := r.cfg.StoreID + "/own:1"
@@ -137,7 +137,7 @@ func TestPullsShowProgressAndVerdicts(t *testing.T) {
 	began := time.Now()
 	require.ErrorIs(t, r.Pull(t.Context(), registry.Addr+"/none:1", runtime.Auth{}, nil), runtime.ErrImageNotFound)
 	require.ErrorIs(t, r.Pull(t.Context(), ref+"9", runtime.Auth{}, nil), runtime.ErrImageNotFound)
-	require.Less(t, time.Since(began), 30*time.Second, "a client waits for this verdict")
+	require.Less(t, time.Since(began), 30*time.Second, "a client waits for this error")
 	require.ErrorIs(t, r.Pull(t.Context(), "NOT::valid", runtime.Auth{}, nil), runtime.ErrInvalid)
 
 	err = r.Pull(t.Context(), "127.0.0.1:1/none:1", runtime.Auth{}, nil) // nothing listens there
@@ -147,7 +147,7 @@ func TestPullsShowProgressAndVerdicts(t *testing.T) {
 	}
 }
 
-func TestAnExitIsNotMistakenForAFreshRun(t *testing.T) {
+func TestInspectAfterQuickExit(t *testing.T) {
 	r := newRig(t)
 	s := r.spec("quick", "exit 7")
 	r.run(t, s)
@@ -157,7 +157,7 @@ func TestAnExitIsNotMistakenForAFreshRun(t *testing.T) {
 	}, time.Minute, 5*time.Millisecond)
 }
 
-func TestInputIsTakenInOrderAndWhole(t *testing.T) {
+func TestInputInOrder(t *testing.T) {
 	r := newRig(t)
 	for _, tty := range []bool{false, true} {
 		s := r.spec(fmt.Sprint("input-", tty), "stty -echo 2>/dev/null; echo ready; while read -r x; do echo got $x; done")
@@ -195,8 +195,8 @@ func descriptors(t *testing.T) int {
 	return len(all)
 }
 
-// Each new container would leave one behind that nothing can use.
-func TestVolumesWithoutANameGoWithTheirContainer(t *testing.T) {
+// Otherwise each container would leave a volume that nothing can use.
+func TestRemoveDeletesAnonymousVolumes(t *testing.T) {
 	r := newRig(t)
 	image := "berth-test/" + strings.ToLower(r.cfg.StoreID) + ":1"
 	r.client.Import(t, image, enginetest.BusyboxTar(t), "VOLUME /data")

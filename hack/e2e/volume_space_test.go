@@ -12,10 +12,10 @@ import (
 	"berth/hack/berthtest"
 )
 
-// TestAnUploadLeavesRoomForTheStore: on a small disk that volumes and store share,
-// a client uploads all but 5 MiB of it and then sends no more. It is refused, and
-// other tenants' changes go on.
-func TestAnUploadLeavesRoomForTheStore(t *testing.T) {
+// TestUploadLeavesSpaceForStore: on a small disk that volumes and store share,
+// a client uploads all but 5 MiB of it and then sends nothing more. The upload is
+// refused, and other tenants' changes succeed.
+func TestUploadLeavesSpaceForStore(t *testing.T) {
 	t.Parallel()
 	dir := smallDisk(t, "size=256m")
 	b := berthtest.Start(t, berthtest.Options{Data: filepath.Join(dir, "data")})

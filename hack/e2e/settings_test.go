@@ -12,8 +12,8 @@ import (
 	"berth/hack/berthtest"
 )
 
-// settings are the keys of the configuration, each with values that it cannot
-// have, in YAML, separated by blanks.
+// settings holds the keys of the configuration, each with invalid values in YAML,
+// separated by spaces.
 var settings = map[string]string{
 	"server.host": `"" "a_b" [] {}`, "server.port": `-1 65536 1.5 x [] {}`, "server.body_limit": `0 1 2GiB x -1 []`,
 	"server.tls.cert": `/no/such/file []`, "server.tls.key": `/no/such/file []`,
@@ -32,9 +32,9 @@ var settings = map[string]string{
 	"server.zzz": `1`, "zzz": `1 {}`,
 }
 
-// TestEveryBadSetting: a reload that finds one is 400, names its key, and the
-// old configuration stays in force, all of it.
-func TestEveryBadSetting(t *testing.T) {
+// TestInvalidSettings: a reload with an invalid value answers 400 and names the
+// key, and the complete old configuration stays in effect.
+func TestInvalidSettings(t *testing.T) {
 	t.Parallel()
 	b := berthtest.Start(t, berthtest.Options{})
 	port := strings.TrimPrefix(b.Addr, "127.0.0.1:")
@@ -61,7 +61,7 @@ func TestEveryBadSetting(t *testing.T) {
 	t.Logf("%d bad values of %d settings", tried, len(settings))
 }
 
-// inYAML is a configuration with one more setting.
+// inYAML returns a configuration with one more setting.
 func inYAML(config map[string]any, path []string, value string) string {
 	var lines strings.Builder
 	section := path[0]

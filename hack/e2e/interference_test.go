@@ -10,18 +10,18 @@ import (
 	"berth/hack/enginetest"
 )
 
-// interference is what somebody else does to a container with the engine's own
-// commands, and what becomes of it.
+// interference is a change that somebody else makes to a container with the
+// engine's own commands, and its expected result.
 type interference struct {
-	name  string
-	power string                                                             // the wish: running or stopped
-	act   func(t *testing.T, e *enginetest.Client, id string)                // from outside
-	told  string                                                             // the first state that tells of it; empty: none
-	end   string                                                             // the state in the end
-	right func(before, now enginetest.Container, c berthtest.Container) bool // what the engine and GET show in the end
+	name     string
+	power    string                                                             // desired: running or stopped
+	act      func(t *testing.T, e *enginetest.Client, id string)                // the change
+	reported string                                                             // the first state that reports it; empty: none
+	end      string                                                             // the final state
+	right    func(before, now enginetest.Container, c berthtest.Container) bool // checks the engine and GET at the end
 }
 
-// outside acts through the engine's API.
+// outside returns a function that acts through the engine's API.
 func outside(action string) func(*testing.T, *enginetest.Client, string) {
 	return func(t *testing.T, e *enginetest.Client, id string) {
 		t.Helper()
@@ -69,7 +69,7 @@ func TestInterferenceFromOutside(t *testing.T) {
 	}
 }
 
-// whileUp interferes while the daemon looks on, and measures until it tells.
+// whileUp interferes while the daemon runs, and measures the time until it reports it.
 func (c interference) whileUp(t *testing.T, b *berthtest.Berth) {
 	id, before := c.begin(t, b)
 	s := b.Listen(t, "/ws/"+id+"?tail=0")
@@ -77,19 +77,19 @@ func (c interference) whileUp(t *testing.T, b *berthtest.Berth) {
 	began := time.Now()
 	c.act(t, b.Engine, before.ID)
 	acted := time.Now()
-	if c.told != "" {
-		m, _ := s.Event(t, 1, id, c.told)
-		t.Logf("told %s after the engine's answer, %s after the act began",
+	if c.reported != "" {
+		m, _ := s.Event(t, 1, id, c.reported)
+		t.Logf("reported %s after the engine's answer, %s after the request to the engine",
 			m.Read.Sub(acted).Round(time.Millisecond), m.Read.Sub(began).Round(time.Millisecond))
 		require.Less(t, m.Read.Sub(acted), 20*time.Second)
 	}
 	c.check(t, b, id, before)
-	if c.told == "" {
-		t.Logf("right %s after the engine's answer", time.Since(acted).Round(time.Millisecond))
+	if c.reported == "" {
+		t.Logf("repaired %s after the engine's answer", time.Since(acted).Round(time.Millisecond))
 	}
 }
 
-// whileDown interferes while the daemon is not there.
+// whileDown interferes while the daemon does not run.
 func (c interference) whileDown(t *testing.T, b *berthtest.Berth) {
 	id, before := c.begin(t, b)
 	b.Kill9(t)
@@ -98,10 +98,10 @@ func (c interference) whileDown(t *testing.T, b *berthtest.Berth) {
 	b.Ready(t)
 	ready := time.Now()
 	c.check(t, b, id, before)
-	t.Logf("right %s after the daemon was ready", time.Since(ready).Round(time.Millisecond))
+	t.Logf("repaired %s after the daemon was ready", time.Since(ready).Round(time.Millisecond))
 }
 
-// begin makes a container that is as wanted.
+// begin creates a container and waits for its desired state.
 func (c interference) begin(t *testing.T, b *berthtest.Berth) (id string, before enginetest.Container) {
 	t.Helper()
 	id = "c-" + berthtest.NewToken()[6:14]
@@ -114,7 +114,7 @@ func (c interference) begin(t *testing.T, b *berthtest.Berth) (id string, before
 	return id, before
 }
 
-// check waits until everything is as it must be in the end.
+// check waits for the expected result.
 func (c interference) check(t *testing.T, b *berthtest.Berth, id string, before enginetest.Container) {
 	t.Helper()
 	b.Await(t, id, c.name+" is right", func(now berthtest.Container) bool {

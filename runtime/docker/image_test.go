@@ -9,8 +9,8 @@ import (
 	"berth/runtime"
 )
 
-// TestCredentialsGoToTheirRegistryAlone looks at every request that an engine gets.
-func TestCredentialsGoToTheirRegistryAlone(t *testing.T) {
+// TestPullCredentialsMatchRegistry looks at every request that an engine gets.
+func TestPullCredentialsMatchRegistry(t *testing.T) {
 	var sent []string
 	e := stub(t, func(_ http.ResponseWriter, r *http.Request) { sent = append(sent, r.Header.Get("X-Registry-Auth")) })
 	auth := runtime.Auth{Host: "r.example", Username: "me", Password: "secret"}

@@ -11,15 +11,15 @@ import (
 	"berth/hack/berthtest"
 )
 
-// row is one request and what comes back.
+// row is a request and its expected answer.
 type row struct {
 	request string // "POST /network/ports"
-	body    string // JSON; empty: none
+	body    string // JSON; empty: no body
 	status  int
-	want    string // JSON: what the answer must hold; "*" is any value that is not empty
+	want    string // JSON that the answer must contain; "*" matches any value that is not empty
 }
 
-// walk sends the rows one after another. Names in braces stand for values.
+// walk sends the rows one after another. It replaces names in braces by values.
 func walk(t *testing.T, b *berthtest.Berth, names map[string]string, rows []row) {
 	t.Helper()
 	var pairs []string
@@ -48,7 +48,8 @@ func holds(t *testing.T, want string, got []byte, line string) {
 	require.Empty(t, missing("", wanted, have), line)
 }
 
-// missing says where have does not hold what is wanted.
+// missing describes the first place where have does not contain want; "" if there
+// is none.
 func missing(at string, want, have any) string {
 	switch want := want.(type) {
 	case map[string]any:
@@ -85,5 +86,5 @@ func missingField(at string, want map[string]any, have any) string {
 	return ""
 }
 
-// wrong is an error with this text.
+// wrong returns the body of an error with this text.
 func wrong(text string) string { return fmt.Sprintf(`{"error": %q}`, text) }

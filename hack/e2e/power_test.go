@@ -9,9 +9,9 @@ import (
 	"berth/hack/berthtest"
 )
 
-// TestAWishIsNeverLost kills a container and starts it as soon as its exit is
-// told. exit is told when the engine says dead, so the start is a new run.
-func TestAWishIsNeverLost(t *testing.T) {
+// TestStartAfterKill kills a container and starts it as soon as berth reports
+// exit. It does so only after the container's exit, so each start is a new run.
+func TestStartAfterKill(t *testing.T) {
 	t.Parallel()
 	b := berthtest.Start(t, berthtest.Options{})
 	before := b.Started(t, "mc", berthtest.Spec{"startup_command": `echo >> runs; echo up; sleep 100000`, "start_pattern": "up"})
@@ -23,7 +23,7 @@ func TestAWishIsNeverLost(t *testing.T) {
 		b.Verb(t, "mc", "kill")
 		exit, at = s.Event(t, at, "mc", "exit")
 		one, _ := b.Engine.Inspect(t, before.ContainerID)
-		require.False(t, one.State.Running, "exit is told only when the engine says dead")
+		require.False(t, one.State.Running, "berth reports exit only after the container's exit")
 		b.Verb(t, "mc", "start")
 		running, at = s.Event(t, at, "mc", "running")
 		slowest = max(slowest, running.Read.Sub(exit.Read))
@@ -34,12 +34,11 @@ func TestAWishIsNeverLost(t *testing.T) {
 	t.Logf("%d of %d end running; slowest exit to running %s", tries, tries, slowest.Round(time.Millisecond))
 }
 
-// verbs are the states that each comes to.
+// verbs maps each verb to its final state.
 var verbs = map[string]string{"start": "running", "stop": "exit", "kill": "exit", "restart": "running"}
 
-// TestEveryPairOfVerbs posts two verbs one right after the other: the second
-// one decides, and nothing is left half done, also when the daemon is killed in
-// between.
+// TestEveryPairOfVerbs posts every pair of verbs in quick succession. The second
+// verb decides the final state, also if the daemon is killed in between.
 func TestEveryPairOfVerbs(t *testing.T) {
 	t.Parallel()
 	b, random := berthtest.Start(t, berthtest.Options{}), dice(t)

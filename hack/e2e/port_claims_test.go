@@ -15,23 +15,23 @@ import (
 	"berth/hack/enginetest"
 )
 
-// TestPortBank lets 16 clients create, rebind and delete over few ports while
-// the daemon is killed: for a minute in the long form. Whenever the daemon has
-// come back, and in the end, each claim belongs to exactly one living spec, no
-// port has two owners, and the flags say so. What was answered is so.
-func TestPortBank(t *testing.T) {
+// TestConcurrentPortClaims lets 16 clients create, rebind and delete containers over 20 ports
+// while the daemon is killed: for 3 seconds, or a minute in the long form. After
+// each restart and at the end, each claim belongs to exactly one active spec, no
+// port has two owners, the flags agree, and every acknowledged request holds.
+func TestConcurrentPortClaims(t *testing.T) {
 	t.Parallel()
 	b, random := berthtest.Start(t, berthtest.Options{}), dice(t)
-	bank := &bank{b: b, volume: b.Volume(t), image: enginetest.Busybox(t)}
+	portPool := &portPool{b: b, volume: b.Volume(t), image: enginetest.Busybox(t)}
 	for range 20 {
-		bank.ports = append(bank.ports, b.Port(t))
+		portPool.ports = append(portPool.ports, b.Port(t))
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
-	clients := make([]*customer, 16)
+	clients := make([]*poolClient, 16)
 	for i := range clients {
-		clients[i] = &customer{bank: bank, id: fmt.Sprintf("c%d", i), random: newDice(random.Uint64()), answers: map[int]int{}}
-		wg.Go(func() { clients[i].trade(ctx) })
+		clients[i] = &poolClient{portPool: portPool, id: fmt.Sprintf("c%d", i), random: newDice(random.Uint64()), answers: map[int]int{}}
+		wg.Go(func() { clients[i].run(ctx) })
 	}
 	kills, began := 0, time.Now()
 	for time.Since(began) < time.Duration(rounds(3, 60))*time.Second {
@@ -40,7 +40,7 @@ func TestPortBank(t *testing.T) {
 		b.Run(t)
 		b.Ready(t)
 		kills++
-		bank.audit(t)
+		portPool.audit(t)
 	}
 	stop()
 	wg.Wait()
@@ -52,43 +52,43 @@ func TestPortBank(t *testing.T) {
 			answers[status] += n
 		}
 	}
-	bank.audit(t)
-	bank.servers(t)
+	portPool.audit(t)
+	portPool.servers(t)
 	t.Logf("%d clients for %s: %d kills, answers by status (0: none) %v, %d audits, %d violations",
-		len(clients), traded.Round(time.Second), kills, answers, bank.audits, len(bank.violations))
+		len(clients), traded.Round(time.Second), kills, answers, portPool.audits, len(portPool.violations))
 	require.NotZero(t, answers[200])
 	require.NotZero(t, answers[409], "there were conflicts")
-	require.Empty(t, bank.violations)
+	require.Empty(t, portPool.violations)
 }
 
-// bank is a pool of ports that customers take and give back.
-type bank struct {
+// portPool is a pool of ports that clients claim and release.
+type portPool struct {
 	b      *berthtest.Berth
 	volume string
 	image  string
 	ports  []berthtest.Binding
 
-	open       sync.RWMutex // held by a request; an audit shuts the bank
+	open       sync.RWMutex // read-locked by requests, locked by an audit
 	audits     int
 	violations []string
 }
 
-// customer is a client with one container.
-type customer struct {
-	*bank
+// poolClient is a client with one container.
+type poolClient struct {
+	*portPool
 	id      string
 	random  *rand.Rand
-	answers map[int]int // by status; 0: none
+	answers map[int]int // number of answers by status; 0: no answer
 
 	sure bool                // the last request was answered
-	has  bool                // if sure: the container is there
-	want []berthtest.Binding // if has: the ports that it has
+	has  bool                // if sure: the container exists
+	want []berthtest.Binding // if has: its ports
 }
 
 func newDice(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }
 
-// trade makes requests until ctx ends. A daemon that is away is tried again.
-func (c *customer) trade(ctx context.Context) {
+// run sends requests until ctx ends, also while the daemon is down.
+func (c *poolClient) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		ports := c.pick()
 		switch c.random.IntN(4) {
@@ -103,8 +103,8 @@ func (c *customer) trade(ctx context.Context) {
 	}
 }
 
-// pick is one or two different ports of the bank.
-func (c *customer) pick() []berthtest.Binding {
+// pick returns one or two different ports of the pool.
+func (c *poolClient) pick() []berthtest.Binding {
 	at := c.random.Perm(len(c.ports))
 	ports := []berthtest.Binding{c.ports[at[0]]}
 	if c.random.IntN(2) == 0 {
@@ -113,9 +113,9 @@ func (c *customer) pick() []berthtest.Binding {
 	return ports
 }
 
-// ask sends a request that does not end with ctx. A refusal changes nothing; no
-// answer leaves it open what was done.
-func (c *customer) ask(ctx context.Context, method, path string, body any, done func()) {
+// ask sends a request, which ctx does not cancel. A refusal changes nothing.
+// Without an answer it is unknown whether the request was executed.
+func (c *poolClient) ask(ctx context.Context, method, path string, body any, done func()) {
 	c.open.RLock()
 	defer c.open.RUnlock()
 	answer, err := c.b.Try(context.WithoutCancel(ctx), method, path, body)
@@ -130,12 +130,13 @@ func (c *customer) ask(ctx context.Context, method, path string, body any, done 
 	}
 }
 
-// settle waits until the container rests, and compares it with what was answered.
-func (c *customer) settle(t *testing.T) {
+// settle waits until the container is ready or gone, and compares it with the
+// acknowledged request.
+func (c *poolClient) settle(t *testing.T) {
 	t.Helper()
 	var now berthtest.Container
 	there := false
-	berthtest.Until(t, wait, c.id+" rests", func() bool {
+	berthtest.Until(t, wait, c.id+" is ready or gone", func() bool {
 		answer := c.b.Do(t, "GET", "/containers/"+c.id, nil)
 		if there = answer.Status == 200; !there {
 			return answer.Status == 404
@@ -151,15 +152,15 @@ func (c *customer) settle(t *testing.T) {
 	}
 }
 
-// audit notes where claims, flags and specs do not agree. No request is under
-// way meanwhile; and what the controllers do changes no claim.
-func (k *bank) audit(t *testing.T) {
+// audit records where claims, flags and specs disagree. No request is in flight
+// meanwhile, and controllers change no claims.
+func (k *portPool) audit(t *testing.T) {
 	t.Helper()
 	k.open.Lock()
 	defer k.open.Unlock()
 	k.audits++
 	claimed := map[string]string{}
-	for _, c := range k.living(t) {
+	for _, c := range k.activeContainers(t) {
 		for _, p := range c.Ports {
 			if other := claimed[p.String()]; other != "" {
 				k.wrong("%s is bound by %s and by %s", p, other, c.InternalID)
@@ -185,18 +186,18 @@ func (k *bank) audit(t *testing.T) {
 	}
 }
 
-func (k *bank) wrong(format string, args ...any) {
+func (k *portPool) wrong(format string, args ...any) {
 	k.violations = append(k.violations, fmt.Sprintf(format, args...))
 }
 
-// living are the containers that are not being deleted: those have no claims.
-func (k *bank) living(t *testing.T) (all []berthtest.Container) {
+// activeContainers returns the containers that are not being deleted. The others have no claims.
+func (k *portPool) activeContainers(t *testing.T) (all []berthtest.Container) {
 	t.Helper()
 	var list struct{ Containers []berthtest.Container }
 	k.b.Get(t, "/containers", &list)
 	for _, c := range list.Containers {
 		answer := k.b.Do(t, "GET", "/containers/"+c.InternalID, nil)
-		if answer.Status == 404 { // its deletion has come to its end
+		if answer.Status == 404 { // deleted since the list
 			continue
 		}
 		answer.Decode(t, &c)
@@ -207,13 +208,13 @@ func (k *bank) living(t *testing.T) (all []berthtest.Container) {
 	return all
 }
 
-// servers says whether the engine has what the specs say, and nothing else.
-func (k *bank) servers(t *testing.T) {
+// servers checks that the engine has exactly the containers of the specs.
+func (k *portPool) servers(t *testing.T) {
 	t.Helper()
 	known := map[string]bool{}
-	for _, c := range k.living(t) {
+	for _, c := range k.activeContainers(t) {
 		known[c.InternalID] = true
-		berthtest.Until(t, wait, "its server stands ready, with its ports", func() bool {
+		berthtest.Until(t, wait, "its server container exists, with its ports", func() bool {
 			return onlyServer(t, k.b, c.InternalID) && publishes(t, k.b, c)
 		})
 	}
@@ -222,7 +223,7 @@ func (k *bank) servers(t *testing.T) {
 	}))
 }
 
-// publishes says whether the server container was made with the ports of its spec.
+// publishes reports whether the server container has exactly the ports of its spec.
 func publishes(t *testing.T, b *berthtest.Berth, c berthtest.Container) bool {
 	t.Helper()
 	list := b.Containers(t, c.InternalID)

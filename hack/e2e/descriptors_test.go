@@ -14,9 +14,9 @@ import (
 	"berth/hack/berthtest"
 )
 
-// TestHalfOpenConnectionsEndNothing opens more connections than berth may have
-// handles, from three addresses and without a token.
-func TestHalfOpenConnectionsEndNothing(t *testing.T) {
+// TestHalfOpenConnections opens more connections than berth may have
+// file descriptors, from three addresses and without a token.
+func TestHalfOpenConnections(t *testing.T) {
 	t.Parallel()
 	b := berthtest.Start(t, berthtest.Options{})
 	handles := limitHandles(t, b, 120)
@@ -39,8 +39,8 @@ func TestHalfOpenConnectionsEndNothing(t *testing.T) {
 	require.Equal(t, 201, b.Post(t, "/volumes", nil).Status, "the store and the volumes have handles left")
 }
 
-// TestNoHandleIsLeft takes every handle from berth for a while.
-func TestNoHandleIsLeft(t *testing.T) {
+// TestNoFileDescriptorsLeft leaves berth no file descriptors for a while.
+func TestNoFileDescriptorsLeft(t *testing.T) {
 	t.Parallel()
 	b := berthtest.Start(t, berthtest.Options{})
 	before := handleLimit(t, b)
@@ -62,8 +62,9 @@ func TestNoHandleIsLeft(t *testing.T) {
 	b.Must(t, "GET", "/containers", nil)
 }
 
-// TestAllHandlesAreUsed starts berth with a soft limit far below the hard one.
-func TestAllHandlesAreUsed(t *testing.T) {
+// TestFileDescriptorLimitIsRaised: berth raises its soft limit of file descriptors to the
+// hard limit.
+func TestFileDescriptorLimitIsRaised(t *testing.T) {
 	t.Parallel()
 	var own unix.Rlimit
 	require.NoError(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &own))
@@ -71,7 +72,8 @@ func TestAllHandlesAreUsed(t *testing.T) {
 	require.Equal(t, own.Max, handleLimit(t, b))
 }
 
-// limitHandles leaves berth as many handles as it has, and some more.
+// limitHandles lowers berth's limit of file descriptors to those that are open
+// plus more, and returns it.
 func limitHandles(t *testing.T, b *berthtest.Berth, more int) (limit int) {
 	t.Helper()
 	open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", b.Pid()))
@@ -87,7 +89,7 @@ func setHandleLimit(t *testing.T, b *berthtest.Berth, n uint64) {
 	require.NoError(t, unix.Prlimit(b.Pid(), unix.RLIMIT_NOFILE, &limit, nil))
 }
 
-// handleLimit is berth's soft limit of handles.
+// handleLimit returns berth's soft limit of file descriptors.
 func handleLimit(t *testing.T, b *berthtest.Berth) uint64 {
 	t.Helper()
 	var limit unix.Rlimit

@@ -13,7 +13,7 @@ import (
 	"berth/runtime"
 )
 
-// How many requests each operation costs once a container is known.
+// Once a container's id is cached, each operation sends one request.
 func TestOperationsCostOneRequest(t *testing.T) {
 	var requests atomic.Int64
 	e := stub(t, func(w http.ResponseWriter, r *http.Request) {

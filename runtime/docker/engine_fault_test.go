@@ -16,7 +16,7 @@ import (
 	"berth/runtime"
 )
 
-// own is a rig on an engine that the test may kill.
+// own returns a rig on an isolated engine, which the test may kill.
 func own(t *testing.T, options ...string) (rig, *enginetest.Isolated) {
 	t.Helper()
 	i := enginetest.StartIsolated(t, options...)
@@ -26,7 +26,7 @@ func own(t *testing.T, options ...string) (rig, *enginetest.Isolated) {
 	return rig{Engine: e, client: i.Client, image: i.Busybox(t)}, i
 }
 
-func TestAnEngineThatIsKilledEndsNoRun(t *testing.T) {
+func TestKilledEngineEndsNoRun(t *testing.T) {
 	r, i := own(t, "--live-restore")
 	s := r.spec("counts", "n=0; while true; do n=$((n+1)); echo $n; usleep 2000; done")
 	s.TTY = true
@@ -72,8 +72,8 @@ func TestAnEngineThatIsKilledEndsNoRun(t *testing.T) {
 	require.NoError(t, <-followed, "and this is, without a line missing")
 }
 
-// While containerd hangs, pings and lists are answered.
-func TestAHangBehindTheEngineIsSeen(t *testing.T) {
+// While containerd hangs, the engine answers pings and lists, but no inspects.
+func TestReadyWhileContainerdHangs(t *testing.T) {
 	r, i := own(t)
 	s := r.spec("hangs", "sleep 1000")
 	r.run(t, s)
@@ -97,9 +97,9 @@ func TestAHangBehindTheEngineIsSeen(t *testing.T) {
 	require.NoError(t, r.Ready(t.Context()))
 }
 
-// A server that needs longer than Docker's own 10 s to save its world gets the
-// time of its spec from an engine that shuts down.
-func TestAnEngineThatEndsGivesAContainerItsTime(t *testing.T) {
+// An engine that shuts down waits for the spec's stop timeout, also beyond
+// Docker's default of 10 s.
+func TestStopTimeoutAtEngineShutdown(t *testing.T) {
 	r, i := own(t)
 	s := r.spec("saves", `trap 'usleep 10500000; exit 7' TERM; echo up; while true; do usleep 10000; done`)
 	s.StopTimeout = 30 * time.Second
@@ -113,9 +113,9 @@ func TestAnEngineThatEndsGivesAContainerItsTime(t *testing.T) {
 	require.Equal(t, 7, after.ExitCode, "137: it was killed")
 }
 
-// Newer engines can keep images in containerd, which has words of its own for
-// what a registry answers. An older engine ignores the setting.
-func TestTheContainerdImageStore(t *testing.T) {
+// Newer engines can keep images in containerd, whose messages about registries
+// differ. An older engine ignores the setting.
+func TestContainerdImageStore(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "daemon.json")
 	require.NoError(t, os.WriteFile(file, []byte(`{"features": {"containerd-snapshotter": true}}`), 0o600))
 	r, i := own(t, "--config-file", file)

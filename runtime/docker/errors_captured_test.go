@@ -10,7 +10,7 @@ import (
 	"berth/runtime"
 )
 
-// The beginnings of what the OCI runtime's failures look like.
+// The beginnings of an OCI runtime's errors in Docker 20.10, 26.1 and 28.5.
 const (
 	oci20 = "failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: "
 	oci26 = "failed to create task for container: " + oci20
@@ -18,8 +18,10 @@ const (
 )
 
 // captured are messages of Docker 20.10.24 with runc 1.1.5, 26.1.5 with runc
-// 1.1.15 and 28.5.2 with runc 1.3.6, provoked with hack/engines.sh. The last
-// ones, of runtimes that were killed or too slow, are from runc's source.
+// 1.1.15 and 28.5.2 with runc 1.3.6, most of them captured with hack/engines.sh.
+// Not captured but written from the known wording are the row with "chdir to cwd"
+// and the rows of temporary failures (nil) at the end, where a runtime is killed
+// or too slow.
 var captured = map[string]error{
 	oci20 + `exec: "nosuch": executable file not found in $PATH: unknown`:  runtime.ErrBadCommand,
 	oci26 + `exec: "nosuch": executable file not found in $PATH: unknown`:  runtime.ErrBadCommand,
@@ -62,14 +64,16 @@ var captured = map[string]error{
 	"failed to create task for container: context deadline exceeded":        nil,
 }
 
-func TestWhatEnginesReallySay(t *testing.T) {
+func TestClassifyCapturedMessages(t *testing.T) {
 	for text, means := range captured {
 		require.Equal(t, means, classify(answer(cerrdefs.ErrInternal, text)), text)
 	}
 }
 
-// What classic stores say and what the containerd store of 28.5.2 and 26.1.5 does.
-func TestWhatRegistriesReallySay(t *testing.T) {
+// The messages come from Docker's own image store and from the containerd store of
+// 28.5.2 and 26.1.5. The row with "insufficient_scope" was not captured but is
+// written from the known wording.
+func TestPullErrorCapturedMessages(t *testing.T) {
 	const ref = "127.0.0.1:24567/denied/cap:nosuch"
 	for text, means := range map[string]error{
 		"manifest for 127.0.0.1:24567/denied/cap:nosuch not found: manifest unknown: manifest unknown":                                                                                                          runtime.ErrImageNotFound,
