@@ -86,24 +86,3 @@ func TestRequestsDoNotStarveResync(t *testing.T) {
 		require.Greater(t, seen["w-40"], 0)
 	})
 }
-
-func TestResyncIsSpreadOverPeriod(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		began := time.Now()
-		at := map[string][]time.Duration{}
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			_ = controller.Every(time.Minute, func() ([]string, error) { return []string{"a", "b", "c", "d"}, nil })(
-				ctx, func(key string) { at[key] = append(at[key], time.Since(began)) })
-		}()
-		time.Sleep(2*time.Minute + time.Second)
-		cancel()
-		<-done
-		require.Equal(t, map[string][]time.Duration{
-			"a": {15 * time.Second, 75 * time.Second}, "b": {30 * time.Second, 90 * time.Second},
-			"c": {45 * time.Second, 105 * time.Second}, "d": {60 * time.Second, 120 * time.Second},
-		}, at)
-	})
-}
