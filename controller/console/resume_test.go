@@ -20,7 +20,7 @@ import (
 // Docker before 23 repeats a log file to its followers when it rotates it.
 func TestRotatedLogIsNotRepeated(t *testing.T) {
 	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
-		e.change("c1", func(*container) {}) // it is there
+		e.change("c1", func(*container) {}) // the container exists
 		m.Follow(target("c1"))
 		var want []string
 		for round := range 5 {
@@ -47,7 +47,7 @@ func TestRotatedLogIsNotRepeated(t *testing.T) {
 // New lines follow the repeated ones at once, before all are written.
 func TestRepetitionDuringFlood(t *testing.T) {
 	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
-		e.change("c1", func(*container) {}) // it is there
+		e.change("c1", func(*container) {}) // the container exists
 		m.Follow(target("c1"))
 		var want []string
 		flood := func() {
@@ -115,7 +115,7 @@ func TestBurstsOverRotatedLogs(t *testing.T) {
 // Lines printed after the clock was set back are older than those before, and new.
 func TestLinesAfterClockSetBackAreNew(t *testing.T) {
 	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
-		e.change("c1", func(*container) {}) // it is there
+		e.change("c1", func(*container) {}) // the container exists
 		m.Follow(target("c1"))
 		e.print("c1", "a", "b")
 		synctest.Wait()

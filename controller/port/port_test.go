@@ -24,8 +24,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// wall is a Firewall in memory that a test can flush, or cause to fail.
-type wall struct {
+// fakeFirewall is a Firewall in memory that a test can flush, or cause to fail.
+type fakeFirewall struct {
 	mu    sync.Mutex
 	rules map[bool][]Rule // by family: true is IPv6
 	err   error
@@ -33,32 +33,32 @@ type wall struct {
 	hook  func() // runs in the middle of a Sync
 }
 
-func (w *wall) Sync(_ context.Context, v6 bool, want []Rule) (bool, error) {
-	if w.hook != nil {
-		w.hook()
+func (f *fakeFirewall) Sync(_ context.Context, v6 bool, want []Rule) (bool, error) {
+	if f.hook != nil {
+		f.hook()
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.syncs++
-	if w.err != nil {
-		return false, w.err
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.syncs++
+	if f.err != nil {
+		return false, f.err
 	}
-	changed := !cmp.Equal(w.rules[v6], want, cmp.Comparer(func(a, b Rule) bool { return a == b }))
-	w.rules[v6] = want
+	changed := !cmp.Equal(f.rules[v6], want, cmp.Comparer(func(a, b Rule) bool { return a == b }))
+	f.rules[v6] = want
 	return changed, nil
 }
 
-func (w *wall) fail(err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.err = err
+func (f *fakeFirewall) fail(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.err = err
 }
 
-func (w *wall) text() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (f *fakeFirewall) text() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	var out []string
-	for _, r := range append(append([]Rule{}, w.rules[false]...), w.rules[true]...) {
+	for _, r := range append(append([]Rule{}, f.rules[false]...), f.rules[true]...) {
 		out = append(out, fmt.Sprintf("%s/%s:%d-%d", r.Protocol, r.IP, r.First, r.Last))
 	}
 	return strings.Join(out, " ")
@@ -77,11 +77,11 @@ func (r refusal) Retry() bool   { return r.retry }
 // world is a running controller.
 type world struct {
 	*testing.T
-	store *store.Store
-	wall  *wall
-	r     *reconciler
-	reg   *prometheus.Registry
-	log   *lockedBuilder
+	store    *store.Store
+	firewall *fakeFirewall
+	r        *reconciler
+	reg      *prometheus.Registry
+	log      *lockedBuilder
 }
 
 type lockedBuilder struct {
@@ -106,7 +106,7 @@ func newWorld(t *testing.T) *world {
 	s, err := store.Open("", store.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	w := &world{T: t, store: s, wall: &wall{rules: map[bool][]Rule{}}, reg: prometheus.NewRegistry(), log: &lockedBuilder{}}
+	w := &world{T: t, store: s, firewall: &fakeFirewall{rules: map[bool][]Rule{}}, reg: prometheus.NewRegistry(), log: &lockedBuilder{}}
 	w.r = w.loop().Reconciler.(*reconciler)
 	return w
 }
@@ -115,7 +115,7 @@ func (w *world) loop() *controller.Loop {
 	if w.r != nil {
 		w.reg = prometheus.NewRegistry()
 	}
-	return New(Options{Store: w.store, Firewall: w.wall, Resync: 10 * time.Millisecond,
+	return New(Options{Store: w.store, Firewall: w.firewall, Resync: 10 * time.Millisecond,
 		BackOff: controller.BackOff(time.Millisecond, 10*time.Millisecond),
 		Log:     slog.New(slog.NewTextHandler(w.log, nil)), Metrics: controller.NewMetrics(w.reg)})
 }
@@ -182,7 +182,7 @@ func TestFamilyIsSyncedAsOneSet(t *testing.T) {
 	udp := w.set("10.0.0.1", "udp", 7)
 	six := w.set("fd00::1", "tcp", 80)
 	require.NoError(t, w.reconcile(keyV4))
-	require.Equal(t, "tcp/0.0.0.0:1-3 tcp/0.0.0.0:65535-65535 udp/10.0.0.1:7-7", w.wall.text())
+	require.Equal(t, "tcp/0.0.0.0:1-3 tcp/0.0.0.0:65535-65535 udp/10.0.0.1:7-7", w.firewall.text())
 	n, state, reason := w.status(tcp)
 	require.Equal(t, []any{4, v1.FirewallApplied, ""}, []any{n, state, reason})
 	n, state, _ = w.status(udp)
@@ -190,7 +190,7 @@ func TestFamilyIsSyncedAsOneSet(t *testing.T) {
 	_, state, _ = w.status(six)
 	require.Empty(t, state, "the other family was not synced")
 	require.NoError(t, w.reconcile(keyV6))
-	require.Contains(t, w.wall.text(), "tcp/fd00::1:80-80")
+	require.Contains(t, w.firewall.text(), "tcp/fd00::1:80-80")
 	require.Zero(t, w.repaired())
 }
 
@@ -199,37 +199,37 @@ func TestEmptyPoolIsPurgedAfterItsRules(t *testing.T) {
 	id := w.set("::", "udp", 9)
 	require.NoError(t, w.reconcile(keyV6))
 	w.set("::", "udp")
-	w.wall.fail(errors.New("busy"))
+	w.firewall.fail(errors.New("busy"))
 	require.Error(t, w.reconcile(keyV6))
 	_, err := w.get(id)
 	require.NoError(t, err, "kept while its rule may be applied")
-	w.wall.fail(nil)
+	w.firewall.fail(nil)
 	require.NoError(t, w.reconcile(keyV6))
 	_, err = w.get(id)
 	require.ErrorIs(t, err, store.ErrNotFound)
-	require.Empty(t, w.wall.text())
+	require.Empty(t, w.firewall.text())
 }
 
 func TestRulesOfRemovedPoolAreNoDrift(t *testing.T) {
 	w := newWorld(t)
-	w.wall.rules[false] = []Rule{{Protocol: "tcp", IP: netip.MustParseAddr("0.0.0.0"), First: 1, Last: 1}}
+	w.firewall.rules[false] = []Rule{{Protocol: "tcp", IP: netip.MustParseAddr("0.0.0.0"), First: 1, Last: 1}}
 	require.NoError(t, w.reconcile(keyV4))
-	require.Empty(t, w.wall.text())
+	require.Empty(t, w.firewall.text())
 	require.Zero(t, w.repaired(), "berth stopped between the removal and its sync")
 }
 
 func TestPoolChangedDuringSyncIsNotPurged(t *testing.T) {
 	w := newWorld(t)
 	id := w.set("0.0.0.0", "tcp")
-	w.wall.hook = func() { w.set("0.0.0.0", "tcp", 5) }
+	w.firewall.hook = func() { w.set("0.0.0.0", "tcp", 5) }
 	require.NoError(t, w.reconcile(keyV4))
 	n, _, _ := w.status(id)
 	require.Zero(t, n, "its rule is not applied yet")
-	w.wall.hook = func() { w.set("0.0.0.0", "tcp") }
+	w.firewall.hook = func() { w.set("0.0.0.0", "tcp") }
 	require.NoError(t, w.reconcile(keyV4))
 	n, _, _ = w.status(id)
 	require.Equal(t, 1, n, "kept while its rule is applied")
-	w.wall.hook = nil
+	w.firewall.hook = nil
 	require.NoError(t, w.reconcile(keyV4))
 	_, err := w.get(id)
 	require.ErrorIs(t, err, store.ErrNotFound)
@@ -241,7 +241,7 @@ func TestDriftIsCounted(t *testing.T) {
 	require.NoError(t, w.reconcile(keyV4))
 	require.NoError(t, w.reconcile(keyV4))
 	require.Zero(t, w.repaired())
-	w.wall.rules = map[bool][]Rule{}
+	w.firewall.rules = map[bool][]Rule{}
 	require.NoError(t, w.reconcile(keyV4))
 	require.Equal(t, 1.0, w.repaired())
 	w.set("0.0.0.0", "tcp", 1, 2)
@@ -258,7 +258,7 @@ func TestRefusalIsRecorded(t *testing.T) {
 		w := newWorld(t)
 		id := w.set("0.0.0.0", "tcp", 1)
 		require.NoError(t, w.reconcile(keyV4))
-		w.wall.fail(fmt.Errorf("sync: %w", row))
+		w.firewall.fail(fmt.Errorf("sync: %w", row))
 		for range 3 {
 			require.Equal(t, row.retry, w.reconcile(keyV4) != nil)
 		}
@@ -278,7 +278,7 @@ func TestTemporaryErrorKeepsAllowed(t *testing.T) {
 	w := newWorld(t)
 	id := w.set("0.0.0.0", "tcp", 1)
 	require.NoError(t, w.reconcile(keyV4))
-	w.wall.fail(errors.New("locked"))
+	w.firewall.fail(errors.New("locked"))
 	require.ErrorContains(t, w.reconcile(keyV4), "locked")
 	n, state, reason := w.status(id)
 	require.Equal(t, []any{1, v1.FirewallPending, "locked"}, []any{n, state, reason})
@@ -286,14 +286,14 @@ func TestTemporaryErrorKeepsAllowed(t *testing.T) {
 
 func TestLoopFollowsPoolsAndRepairsDrift(t *testing.T) {
 	w := newWorld(t)
-	w.wall.rules[true] = []Rule{{Protocol: "tcp", IP: netip.MustParseAddr("::"), First: 1, Last: 1}}
+	w.firewall.rules[true] = []Rule{{Protocol: "tcp", IP: netip.MustParseAddr("::"), First: 1, Last: 1}}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); w.loop().Run(ctx) }()
 	defer func() { cancel(); <-done }()
 	eventually := func(text string) {
 		t.Helper()
-		require.Eventually(t, func() bool { return w.wall.text() == text }, time.Minute, time.Millisecond, text)
+		require.Eventually(t, func() bool { return w.firewall.text() == text }, time.Minute, time.Millisecond, text)
 	}
 	eventually("") // the entry was deleted while the daemon was down
 	w.set("fd00::1", "udp", 53)
@@ -302,9 +302,9 @@ func TestLoopFollowsPoolsAndRepairsDrift(t *testing.T) {
 	eventually("tcp/10.0.0.1:53-53 udp/fd00::1:53-53")
 	id := v1.PoolID("10.0.0.1", "tcp")
 	require.Eventually(t, func() bool { n, _, _ := w.status(id); return n == 1 }, time.Minute, time.Millisecond)
-	w.wall.mu.Lock()
-	w.wall.rules = map[bool][]Rule{}
-	w.wall.mu.Unlock()
+	w.firewall.mu.Lock()
+	w.firewall.rules = map[bool][]Rule{}
+	w.firewall.mu.Unlock()
 	eventually("tcp/10.0.0.1:53-53 udp/fd00::1:53-53")
 	w.set("10.0.0.1", "tcp")
 	eventually("udp/fd00::1:53-53")

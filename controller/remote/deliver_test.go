@@ -31,7 +31,7 @@ func TestOnlyRefusedTransitionIsParked(t *testing.T) {
 		want := slices.DeleteFunc(upTo(300), func(s uint64) bool { return slices.Contains(bad, s) })
 		require.Equal(t, want, w.panel.seqs(), "all others, in order, without a wait")
 		require.Equal(t, float64(len(bad)), w.metric("berth_remote_parked_total", ""))
-		require.Less(t, len(w.panel.asked()), 20*len(bad))
+		require.Less(t, len(w.panel.requests()), 20*len(bad))
 		require.Zero(t, w.metric("berth_remote_lag_events", ""))
 		for _, seq := range []string{"seq=37", "seq=38", "seq=199"} {
 			require.Contains(t, w.log.String(), seq)
@@ -48,7 +48,7 @@ func TestPanelThatRefusesAllMissesFew(t *testing.T) {
 		require.Less(t, parked, 25.0)
 		require.Greater(t, parked, float64(freeRefusals), "none is retried forever")
 		tries := map[uint64]int{}
-		for _, r := range w.panel.asked() {
+		for _, r := range w.panel.requests() {
 			tries[r.Events[0].Seq]++
 		}
 		for seq, n := range tries {
@@ -70,10 +70,10 @@ func TestConfigurationErrorsSkipNothing(t *testing.T) {
 			w.panel.set(always(status))
 			w.emit(10)
 			w.pass(time.Hour)
-			tries := len(w.panel.asked())
+			tries := len(w.panel.requests())
 			require.Greater(t, tries, 10)
 			require.Less(t, tries, 25, "retried slowly")
-			require.GreaterOrEqual(t, w.panel.asked()[1].at, minOperatorWait)
+			require.GreaterOrEqual(t, w.panel.requests()[1].at, minOperatorWait)
 			require.Equal(t, float64(tries), w.metric("berth_remote_failures_total", why))
 			require.Zero(t, w.metric("berth_remote_parked_total", ""))
 			require.Contains(t, w.log.String(), "level=WARN msg=\"the panel does not accept transitions\" reason="+why)
@@ -90,7 +90,7 @@ func TestBusyPanelIsRetried(t *testing.T) {
 			w.panel.set(always(status))
 			w.emit(1)
 			w.pass(10 * time.Second)
-			require.GreaterOrEqual(t, len(w.panel.asked()), 3)
+			require.GreaterOrEqual(t, len(w.panel.requests()), 3)
 			require.Positive(t, w.metric("berth_remote_failures_total", why))
 			w.panel.set(always(200))
 			w.pass(20 * time.Second)
@@ -106,9 +106,9 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 		w.panel.set(always(429))
 		w.emit(1)
 		w.pass(599 * time.Second)
-		require.Len(t, w.panel.asked(), 1)
+		require.Len(t, w.panel.requests(), 1)
 		w.pass(2 * time.Second)
-		require.Len(t, w.panel.asked(), 2)
+		require.Len(t, w.panel.requests(), 2)
 	})
 }
 

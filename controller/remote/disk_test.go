@@ -36,9 +36,9 @@ func TestFullDiskLosesNothing(t *testing.T) {
 	require.NoError(t, os.Remove(filler))
 	require.Eventually(t, func() bool { return w.metric("berth_remote_lag_events", "") == 0 }, 30*time.Second, 5*time.Millisecond)
 	w.stop()
-	asked := w.panel.asked()
-	require.Greater(t, len(asked), 1)
-	require.Equal(t, asked[0].Events, asked[len(asked)-1].Events)
+	requests := w.panel.requests()
+	require.Greater(t, len(requests), 1)
+	require.Equal(t, requests[0].Events, requests[len(requests)-1].Events)
 	require.Contains(t, w.log.String(), "reason=store")
 	require.NoError(t, s.Close())
 }

@@ -37,12 +37,12 @@ type request struct {
 
 // panel is an http.RoundTripper that responds as a test defines.
 type panel struct {
-	mu       sync.Mutex
-	began    time.Time
-	answer   func(r request) (status int, err error)
-	header   http.Header
-	requests []request
-	taken    []message // of the requests with a 2xx response
+	mu     sync.Mutex
+	began  time.Time
+	answer func(r request) (status int, err error)
+	header http.Header
+	got    []request
+	taken  []message // of the requests with a 2xx response
 }
 
 func (p *panel) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -54,7 +54,7 @@ func (p *panel) RoundTrip(req *http.Request) (*http.Response, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r.at = time.Since(p.began)
-	p.requests = append(p.requests, r)
+	p.got = append(p.got, r)
 	status, err := p.answer(r)
 	if status >= 200 && status < 300 {
 		p.taken = append(p.taken, r.Events...)
@@ -71,10 +71,10 @@ func (p *panel) set(answer func(request) (int, error)) {
 	p.answer = answer
 }
 
-func (p *panel) asked() []request {
+func (p *panel) requests() []request {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return append([]request(nil), p.requests...)
+	return append([]request(nil), p.got...)
 }
 
 // seqs returns the seqs that the panel accepted, in order.

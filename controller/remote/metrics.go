@@ -11,9 +11,9 @@ import (
 
 // metrics counts failed deliveries, parked transitions and lost transitions.
 type metrics struct {
-	failures *prometheus.CounterVec
-	parked   prometheus.Counter
-	gone     prometheus.Counter
+	failures  *prometheus.CounterVec
+	parked    prometheus.Counter
+	lostTotal prometheus.Counter
 }
 
 // newMetrics registers the metrics with reg, unless reg is nil.
@@ -27,7 +27,7 @@ func newMetrics(reg prometheus.Registerer, s *store.Store, settings func() v1.Co
 			Name: "berth_remote_parked_total",
 			Help: "Transitions that the panel refused and that were skipped.",
 		}),
-		gone: prometheus.NewCounter(prometheus.CounterOpts{
+		lostTotal: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "berth_remote_lost_total",
 			Help: "Transitions that were removed by the retention before the panel received them.",
 		}),
@@ -42,7 +42,7 @@ func newMetrics(reg prometheus.Registerer, s *store.Store, settings func() v1.Co
 		Name: "berth_remote_lag_events",
 		Help: "Stored transitions that the panel has not received yet; 0 while remote.enabled is false.",
 	}, func() float64 { return lagOf(s, settings) })
-	for _, c := range []prometheus.Collector{m.failures, m.parked, m.gone, lag} {
+	for _, c := range []prometheus.Collector{m.failures, m.parked, m.lostTotal, lag} {
 		if err := reg.Register(c); err != nil {
 			return nil, err
 		}
@@ -54,7 +54,7 @@ func (m *metrics) failed(r reason) { m.failures.WithLabelValues(string(r)).Inc()
 
 func (m *metrics) parkedOne() { m.parked.Inc() }
 
-func (m *metrics) lost(n uint64) { m.gone.Add(float64(n)) }
+func (m *metrics) lost(n uint64) { m.lostTotal.Add(float64(n)) }
 
 // lagOf returns the number of transitions after the cursor, 0 if the webhook is disabled,
 // and NaN if the store cannot be read.

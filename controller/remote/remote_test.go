@@ -21,7 +21,7 @@ func TestTransitionsAreSentInOrder(t *testing.T) {
 		w.emit(3)
 		w.pass(time.Millisecond)
 		require.Equal(t, upTo(253), w.panel.seqs())
-		first := w.panel.asked()[0]
+		first := w.panel.requests()[0]
 		require.Equal(t, "host-1", first.Node)
 		require.Len(t, first.Events, maxBatch)
 		require.Equal(t, "Bearer "+secret, first.token)
@@ -83,7 +83,7 @@ func TestPanelIsUnreachableForDays(t *testing.T) {
 			w.pass(time.Hour)
 		}
 		require.Equal(t, 720.0, w.metric("berth_remote_lag_events", ""))
-		tries := len(w.panel.asked())
+		tries := len(w.panel.requests())
 		require.Greater(t, tries, 500)
 		require.Less(t, tries, 72*60/4, "five minutes apart, whatever happens meanwhile")
 		require.Equal(t, float64(tries), w.metric("berth_remote_failures_total", "unreachable"))
@@ -109,14 +109,14 @@ func TestChangedSettingsApply(t *testing.T) {
 		w.change(func(r *v1.RemoteConfig) { r.URL, r.Token, r.Node = "https://other.example/", "other", "named" })
 		w.pass(settingsInterval + time.Millisecond)
 		require.Equal(t, upTo(5), w.panel.seqs(), "the backoff of the old panel does not delay the new one")
-		require.Equal(t, "named", w.panel.asked()[len(w.panel.asked())-1].Node)
+		require.Equal(t, "named", w.panel.requests()[len(w.panel.requests())-1].Node)
 
 		w.change(func(r *v1.RemoteConfig) { r.Enabled = false })
 		w.pass(settingsInterval)
-		tries := len(w.panel.asked())
+		tries := len(w.panel.requests())
 		w.emit(5)
 		w.pass(time.Hour)
-		require.Len(t, w.panel.asked(), tries)
+		require.Len(t, w.panel.requests(), tries)
 		require.Zero(t, w.metric("berth_remote_lag_events", ""), "0 while disabled")
 		w.change(func(r *v1.RemoteConfig) { r.Enabled = true })
 		w.pass(settingsInterval)

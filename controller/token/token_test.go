@@ -139,7 +139,7 @@ func TestRenewedTokenIsNotRemoved(t *testing.T) {
 		mint(t, s, "renewed", time.Hour)
 		require.NoError(t, s.Update(func(tx *store.Tx) error {
 			r := &reconciler{settings: newSettings()}
-			return r.purge(tx, []string{"renewed", "used up meanwhile"})
+			return r.purge(tx, []string{"renewed", "removed meanwhile"})
 		}))
 		require.Equal(t, []string{"renewed"}, ids(t, s))
 	})

@@ -19,15 +19,15 @@ import (
 
 // disk is Directories in memory.
 type disk struct {
-	mu     sync.Mutex
-	state  map[string]error // nil: usable; absent: never made
-	made   int
-	limits map[string]int64
-	used   int64
-	slow   int // how often a removal runs out of time
-	gone   []string
-	by     string // the container that mounts each volume
-	away   error  // the error of an unreachable engine
+	mu         sync.Mutex
+	state      map[string]error // nil: usable; absent: never made
+	made       int
+	limits     map[string]int64
+	used       int64
+	slow       int // how often a removal runs out of time
+	removedIDs []string
+	by         string // the container that mounts each volume
+	away       error  // the error of an unreachable engine
 }
 
 func (d *disk) mounted(context.Context, string) (string, error) {
@@ -64,7 +64,7 @@ func (d *disk) Remove(ctx context.Context, id string) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.gone = append(d.gone, id)
+	d.removedIDs = append(d.removedIDs, id)
 	return nil
 }
 
@@ -85,7 +85,7 @@ func (d *disk) Scan(context.Context, string) (v1.Usage, error) { return d.Used("
 func (d *disk) removed() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.gone
+	return d.removedIDs
 }
 
 func (d *disk) set(change func()) {
