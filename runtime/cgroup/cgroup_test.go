@@ -62,7 +62,7 @@ func v2Files(dir string) map[string]string {
 	}
 }
 
-func TestReaderReadsBothVersionsAndBothNames(t *testing.T) {
+func TestReaderV1AndV2(t *testing.T) {
 	want := runtime.Stats{Memory: 4000, NetworkRx: 201, NetworkTx: 92, BlockRead: 11, BlockWrite: 22, Pids: 3}
 	for _, tt := range []struct {
 		name  string
@@ -87,7 +87,7 @@ func TestReaderReadsBothVersionsAndBothNames(t *testing.T) {
 	}
 }
 
-func TestReaderFollowsAnotherProcess(t *testing.T) {
+func TestReaderFollowsProcess(t *testing.T) {
 	files := v1Files("docker/" + id)
 	cgroups, proc := host(t, files)
 	r := newReader(cgroups, proc, nil)
@@ -107,7 +107,7 @@ func (o *other) Stats(_ context.Context, id string) (runtime.Stats, error) {
 	return runtime.Stats{Memory: 7}, nil
 }
 
-func TestReaderAsksTheNextSourceForWhatItDoesNotSee(t *testing.T) {
+func TestReaderFallback(t *testing.T) {
 	gone := v1Files("docker/" + id)
 	gone["cgroup/memory/docker/"+id+"/cgroup.procs"] = "" // nothing runs
 	hidden := v1Files("docker/" + id)

@@ -1,10 +1,9 @@
-// Package cgroup reads what containers use from the files of the host's kernel:
-// cgroup v1 and v2, and /proc for the network. That costs some twenty
-// microseconds a container, and an engine nothing at all.
+// Package cgroup reads the resource usage of containers from the host's kernel:
+// cgroup v1 and v2, and /proc for the network. That takes about twenty microseconds
+// per container and does not involve the engine.
 //
-// Where the files of a container are not to be seen, because berth runs in a
-// container of its own, on another host, or under another hierarchy, the next
-// source is asked.
+// If the files of a container are not visible, because berth runs in a container, on
+// another host or under another cgroup hierarchy, the reader asks a fallback source.
 //
-// It must not know the engine, and changes nothing.
+// The package must not know the engine, and changes nothing.
 package cgroup

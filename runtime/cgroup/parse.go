@@ -10,7 +10,7 @@ import (
 	"strconv"
 )
 
-// number reads a file that holds one number. "max" is none: 0.
+// number reads a file that contains one number. It returns 0 for "max".
 func number(path string) (int64, error) {
 	text, err := readFile(path)
 	if err != nil {
@@ -27,13 +27,13 @@ func number(path string) (int64, error) {
 	return n, nil
 }
 
-// integer reads a number; one that is larger than an int64 is the largest.
+// integer parses a number; one that exceeds an int64 becomes the largest int64.
 func integer(text []byte) (int64, error) {
 	n, err := strconv.ParseUint(string(text), 10, 64)
 	return int64(min(n, math.MaxInt64)), err
 }
 
-// field reads the number behind a key, in a file of "key number" lines.
+// field reads the number after key in a file of "key number" lines.
 func field(path, key string) (int64, error) {
 	text, err := readFile(path)
 	if err != nil {
@@ -98,8 +98,8 @@ func iostat(path string) (read, write int64, err error) {
 	return read, write, nil
 }
 
-// network sums what all interfaces but the loopback have received and sent, as
-// a process sees them.
+// network sums the bytes that all interfaces except the loopback received and sent,
+// in the network namespace of a process.
 func network(path string) (rx, tx int64, err error) {
 	text, err := readFile(path)
 	if err != nil {
@@ -118,7 +118,7 @@ func network(path string) (rx, tx int64, err error) {
 	return rx, tx, nil
 }
 
-// hostMemory is the memory of the host in bytes, 0 if that cannot be known.
+// hostMemory returns the memory of the host in bytes, or 0 if it is unknown.
 func hostMemory(proc string) int64 {
 	text, err := readFile(filepath.Join(proc, "meminfo"))
 	if err != nil {

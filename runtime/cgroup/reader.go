@@ -14,45 +14,45 @@ import (
 	"berth/runtime"
 )
 
-// Source takes stats of a container, by the engine's id.
+// Source returns the stats of a container by the engine's id.
 type Source interface {
 	Stats(ctx context.Context, containerID string) (runtime.Stats, error)
 }
 
-// Reader reads stats from files, and asks another source for containers that
-// have none here.
+// Reader reads stats from kernel files, and asks a fallback source for containers
+// whose files are not visible. It is safe for concurrent use.
 type Reader struct {
-	cgroups string // where the kernel's hierarchies are mounted
-	proc    string
-	next    Source
-	unified bool  // cgroup v2
-	memory  int64 // the host's, bytes
+	cgroups  string // where the kernel's hierarchies are mounted
+	proc     string
+	fallback Source
+	unified  bool  // cgroup v2
+	memory   int64 // of the host, bytes
 
 	mu    sync.Mutex
-	found map[string]string // path below a hierarchy, by the engine's id
+	paths map[string]string // path below a hierarchy, by the engine's id
 }
 
-// maxFound is how many containers are remembered before all are forgotten:
-// finding one again costs some reads.
-const maxFound = 4096
+// maxPaths is how many container paths are cached before the cache is cleared.
+// Finding a path again costs a few system calls.
+const maxPaths = 4096
 
-// New makes a reader of the host's files. Next may be nil: then a container
-// without files is runtime.ErrNotRunning.
+// New returns a reader of the host's files. next is the fallback; if it is nil, the
+// error for a container without files is runtime.ErrNotRunning.
 func New(next Source) *Reader { return newReader("/sys/fs/cgroup", "/proc", next) }
 
 func newReader(cgroups, proc string, next Source) *Reader {
 	_, err := os.Stat(filepath.Join(cgroups, "cgroup.controllers"))
 	return &Reader{
-		cgroups: cgroups,
-		proc:    proc,
-		next:    next,
-		unified: err == nil,
-		memory:  hostMemory(proc),
-		found:   map[string]string{},
+		cgroups:  cgroups,
+		proc:     proc,
+		fallback: next,
+		unified:  err == nil,
+		memory:   hostMemory(proc),
+		paths:    map[string]string{},
 	}
 }
 
-// Stats returns what a container uses. Its error is the next source's.
+// Stats returns the resource usage of a container. Errors are those of the fallback.
 func (r *Reader) Stats(ctx context.Context, containerID string) (runtime.Stats, error) {
 	if path, ok := r.find(containerID); ok {
 		if s, err := r.read(path); err == nil {
@@ -60,20 +60,20 @@ func (r *Reader) Stats(ctx context.Context, containerID string) (runtime.Stats, 
 		}
 		r.forget(containerID)
 	}
-	if r.next == nil {
+	if r.fallback == nil {
 		return runtime.Stats{}, fmt.Errorf("stats of container %s: %w", containerID, runtime.ErrNotRunning)
 	}
-	return r.next.Stats(ctx, containerID)
+	return r.fallback.Stats(ctx, containerID)
 }
 
 func (r *Reader) find(id string) (path string, ok bool) {
 	r.mu.Lock()
-	path, ok = r.found[id]
+	path, ok = r.paths[id]
 	r.mu.Unlock()
 	if ok || id == "" || filepath.Base(id) != id {
 		return path, ok
 	}
-	// The engine's two ways to name the group of a container.
+	// Docker uses the first path with the cgroupfs driver, the second with systemd.
 	for _, path := range []string{"docker/" + id, "system.slice/docker-" + id + ".scope"} {
 		if _, err := os.Stat(r.group("memory", path)); err == nil {
 			r.remember(id, path)
@@ -86,19 +86,19 @@ func (r *Reader) find(id string) (path string, ok bool) {
 func (r *Reader) remember(id, path string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.found) >= maxFound {
-		clear(r.found)
+	if len(r.paths) >= maxPaths {
+		clear(r.paths)
 	}
-	r.found[id] = path
+	r.paths[id] = path
 }
 
 func (r *Reader) forget(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.found, id)
+	delete(r.paths, id)
 }
 
-// group is a container's directory in a hierarchy. In v2 there is but one.
+// group returns the container's directory in a hierarchy. cgroup v2 has only one.
 func (r *Reader) group(controller, path string) string {
 	if r.unified {
 		return filepath.Join(r.cgroups, path)
@@ -106,8 +106,8 @@ func (r *Reader) group(controller, path string) string {
 	return filepath.Join(r.cgroups, controller, path)
 }
 
-// process is one of a container's processes. It is asked for each time: its
-// number may be another's by the next. A container that has none does not run.
+// process returns the pid of one of the container's processes. It is not cached,
+// because pids are reused. The error is fs.ErrNotExist if none is running.
 func (r *Reader) process(path string) (string, error) {
 	text, err := readFile(filepath.Join(r.group("memory", path), "cgroup.procs"))
 	if err != nil {
@@ -141,8 +141,8 @@ func (r *Reader) read(path string) (runtime.Stats, error) {
 	return s, err
 }
 
-// readV1 reads the files of each controller. Block i/o and processes are left
-// out where their controller is.
+// readV1 reads the files of each controller. Block I/O and pids are 0 if their
+// controller is missing.
 func (r *Reader) readV1(path string, s *runtime.Stats) error {
 	memory := r.group("memory", path)
 	usage, err := number(filepath.Join(memory, "memory.usage_in_bytes"))
@@ -195,7 +195,7 @@ func (r *Reader) readV2(path string, s *runtime.Stats) error {
 	return err
 }
 
-// optional makes 0 of a file that is not there.
+// optional returns 0 for a file that does not exist.
 func optional(n int64, err error) (int64, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil

@@ -14,45 +14,44 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mostHandles is how many handles and mappings of one container are looked at.
-const mostHandles = 1 << 20
+// maxHandles is how many handles and mappings of one container are visited.
+const maxHandles = 1 << 20
 
-// deleted ends the kernel's name of a file without a name.
+// deleted is the suffix of the kernel's name of an unlinked file.
 const deleted = " (deleted)"
 
-// ErrTooManyHandles reports that a container holds more handles and mappings
-// than are looked at.
+// ErrTooManyHandles reports that a container has more handles and mappings than
+// Unlinked visits.
 var ErrTooManyHandles = errors.New("too many handles")
 
-// unlinked adds up files that have no name any more.
-type unlinked struct {
+// unlinkedScan adds up the bytes of unlinked files.
+type unlinkedScan struct {
 	ctx    context.Context
 	proc   string
-	except uint64 // a device
+	except uint64 // device whose files do not count
 	bytes  int64
-	left   int // handles and mappings that are still to be looked at
+	budget int // handles and mappings that may still be visited
 	seen   map[file]bool
-	memory map[uint64]bool // whether a device is a file system in memory
+	memory map[uint64]bool // reports whether a device is a file system in memory
 }
 
 type file struct{ dev, ino uint64 }
 
-// Unlinked returns the bytes on disk of the files that a container's processes
-// have open or mapped and that have no name any more: no walk of a tree finds
-// them. Each file counts once; those in memory (tmpfs, memfd) and those on the
-// device except do not count, as something else bounds them. It is 0 where the
-// container's processes cannot be seen from here. With ErrTooManyHandles the
-// bytes are those found so far.
+// Unlinked returns the bytes on disk of deleted files that a container's processes
+// still have open or mapped, which no walk of a tree finds. Each file counts once.
+// Files in memory (tmpfs, memfd) and on the device except do not count, because other
+// limits bound them. The result is 0 if the container's processes are not visible.
+// With ErrTooManyHandles it is the sum so far.
 //
-// A descriptor that was sent over a socket and not received yet is not seen.
+// A descriptor that was sent over a socket and not yet received is not found.
 func (r *Reader) Unlinked(ctx context.Context, containerID string, except uint64) (int64, error) {
 	path, ok := r.find(containerID)
 	if !ok {
 		return 0, nil
 	}
-	u := &unlinked{ctx: ctx, proc: r.proc, except: except, left: mostHandles, seen: map[file]bool{}, memory: map[uint64]bool{}}
+	u := &unlinkedScan{ctx: ctx, proc: r.proc, except: except, budget: maxHandles, seen: map[file]bool{}, memory: map[uint64]bool{}}
 	err := eachLine(filepath.Join(r.group("memory", path), "cgroup.procs"), func(pid string) error {
-		if pid == "0" { // of another pid namespace
+		if pid == "0" { // in another pid namespace
 			return nil
 		}
 		return u.process(pid)
@@ -63,8 +62,8 @@ func (r *Reader) Unlinked(ctx context.Context, containerID string, except uint64
 	return u.bytes, nil
 }
 
-// process adds what one process holds. Its threads may have handles of their own.
-func (u *unlinked) process(pid string) error {
+// process adds the files of one process. Threads may have separate handle tables.
+func (u *unlinkedScan) process(pid string) error {
 	err := u.each(filepath.Join(u.proc, pid, "task"), func(tid string) error {
 		if tid != pid && sameHandles(pid, tid) {
 			return nil
@@ -89,7 +88,7 @@ func sameHandles(pid, tid string) bool {
 	return errno == 0 && order == 0
 }
 
-func (u *unlinked) handles(dir string) error {
+func (u *unlinkedScan) handles(dir string) error {
 	return u.each(dir, func(name string) error {
 		link := filepath.Join(dir, name)
 		target, err := os.Readlink(link)
@@ -100,9 +99,9 @@ func (u *unlinked) handles(dir string) error {
 	})
 }
 
-func (u *unlinked) mappings(process string) error {
+func (u *unlinkedScan) mappings(process string) error {
 	return eachLine(filepath.Join(process, "maps"), func(line string) error {
-		if err := u.next(); err != nil {
+		if err := u.spend(); err != nil {
 			return err
 		}
 		if at, _, ok := strings.Cut(line, " "); ok && strings.HasSuffix(line, deleted) {
@@ -112,8 +111,8 @@ func (u *unlinked) mappings(process string) error {
 	})
 }
 
-// add counts the file behind a link of the kernel's, unless it has a name.
-func (u *unlinked) add(link string) {
+// add adds the file behind a kernel link if the file has no name.
+func (u *unlinkedScan) add(link string) {
 	var st unix.Stat_t
 	if unix.Stat(link, &st) != nil || st.Nlink > 0 || st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return
@@ -126,7 +125,7 @@ func (u *unlinked) add(link string) {
 	u.bytes += st.Blocks * 512
 }
 
-func (u *unlinked) inMemory(dev uint64, link string) bool {
+func (u *unlinkedScan) inMemory(dev uint64, link string) bool {
 	memory, known := u.memory[dev]
 	if !known {
 		var st unix.Statfs_t
@@ -136,17 +135,18 @@ func (u *unlinked) inMemory(dev uint64, link string) bool {
 	return memory
 }
 
-// next ends the search when its caller has left, or after mostHandles.
-func (u *unlinked) next() error {
-	if u.left--; u.left < 0 {
+// spend counts one handle or mapping. It returns an error after maxHandles, or if
+// the context ended.
+func (u *unlinkedScan) spend() error {
+	if u.budget--; u.budget < 0 {
 		return ErrTooManyHandles
 	}
 	return u.ctx.Err()
 }
 
-// each calls f for each name in a folder of the kernel's. What has ended
-// meanwhile, or may not be read, has none.
-func (u *unlinked) each(dir string, f func(name string) error) error {
+// each calls f for each name in a kernel directory. A directory that is gone or not
+// readable has none.
+func (u *unlinkedScan) each(dir string, f func(name string) error) error {
 	d, err := os.Open(dir)
 	if err != nil {
 		return nil
@@ -155,7 +155,7 @@ func (u *unlinked) each(dir string, f func(name string) error) error {
 	for {
 		names, err := d.Readdirnames(512)
 		for _, name := range names {
-			if err := u.next(); err != nil {
+			if err := u.spend(); err != nil {
 				return err
 			}
 			if err := f(name); err != nil {
@@ -168,8 +168,7 @@ func (u *unlinked) each(dir string, f func(name string) error) error {
 	}
 }
 
-// eachLine calls f for each line of a file of the kernel's. One that is gone has
-// none.
+// eachLine calls f for each line of a kernel file. A file that is gone has none.
 func eachLine(path string, f func(line string) error) error {
 	file, err := os.Open(path)
 	if err != nil {

@@ -14,14 +14,14 @@ import (
 
 const held = 1 << 20
 
-// ownReader sees this process as a container.
+// ownReader returns a Reader that sees this process as a container.
 func ownReader(t *testing.T) *Reader {
 	t.Helper()
 	cgroups, _ := host(t, map[string]string{"cgroup/memory/docker/" + id + "/cgroup.procs": fmt.Sprintf("0\n%d\n", os.Getpid())})
 	return newReader(cgroups, "/proc", nil)
 }
 
-// unlinkedFile is open, and has 1 MiB and no name.
+// unlinkedFile returns an open, deleted file of 1 MiB.
 func unlinkedFile(t *testing.T, dir string) *os.File {
 	t.Helper()
 	f, err := os.Create(filepath.Join(dir, "f"))
@@ -40,7 +40,8 @@ func count(t *testing.T, r *Reader, except uint64) int64 {
 	return n
 }
 
-// TestUnlinkedFilesCount that are open, open twice, mapped, or of one thread.
+// TestUnlinkedFilesCount tests files that are open, open twice, mapped, or open in one
+// thread.
 func TestUnlinkedFilesCount(t *testing.T) {
 	r, dir := ownReader(t), t.TempDir()
 	before := count(t, r, 0)
@@ -73,7 +74,7 @@ func TestUnlinkedFilesCount(t *testing.T) {
 	require.Equal(t, before, count(t, r, 0), "neither a name that looks so, nor memory")
 }
 
-func TestHandlesOfOneThreadCount(t *testing.T) {
+func TestThreadHandlesCount(t *testing.T) {
 	r, dir := ownReader(t), t.TempDir()
 	before := count(t, r, 0)
 	opened, end, ended := make(chan error), make(chan struct{}), make(chan struct{})
@@ -104,7 +105,7 @@ func TestHandlesOfOneThreadCount(t *testing.T) {
 	<-ended
 }
 
-func TestUnlinkedOfWhatIsNotSeenIsZero(t *testing.T) {
+func TestUnlinkedUnknownContainer(t *testing.T) {
 	n, err := newReader(t.TempDir(), "/proc", nil).Unlinked(t.Context(), id, 0)
 	require.NoError(t, err)
 	require.Zero(t, n)

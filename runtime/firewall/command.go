@@ -17,11 +17,11 @@ const (
 	maxStderr   = 2048 // bytes
 )
 
-// systemPath is where the tools are, whatever the daemon's own PATH says.
+// systemPath lists the directories of the tools, independent of the daemon's PATH.
 var systemPath = []string{"/usr/sbin", "/sbin", "/usr/local/sbin", "/usr/bin", "/bin"}
 
-// run runs one tool to its end, with a deadline. It inherits nothing of the
-// daemon's environment, which may hold tokens.
+// run runs a tool with a deadline and returns its standard output. The tool does not
+// inherit the daemon's environment, which may contain tokens.
 func run(ctx context.Context, name, input string, args ...string) (string, error) {
 	path, err := find(name)
 	if err != nil {
@@ -36,8 +36,8 @@ func run(ctx context.Context, name, input string, args ...string) (string, error
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
-		said := string(stderr.Bytes()[:min(stderr.Len(), maxStderr)])
-		return "", fmt.Errorf("%s: %s: %w", name, strings.Join(strings.Fields(said), " "), cmp.Or(ctx.Err(), err))
+		text := string(stderr.Bytes()[:min(stderr.Len(), maxStderr)])
+		return "", fmt.Errorf("%s: %s: %w", name, strings.Join(strings.Fields(text), " "), cmp.Or(ctx.Err(), err))
 	}
 	return stdout.String(), nil
 }
@@ -51,19 +51,20 @@ func find(name string) (string, error) {
 	return "", fmt.Errorf("%s: %w", name, exec.ErrNotFound)
 }
 
-// hopeless are parts of what the tools say when trying again will not help.
-var hopeless = []string{
+// permanentErrors are parts of the tools' messages for errors that a retry does not fix.
+var permanentErrors = []string{
 	"Permission denied", "Operation not permitted", "must be root",
 	"is incompatible", "able does not exist", "Protocol not supported", "not supported by protocol",
 }
 
-// classify makes an *Unavailable of an error that time will not cure.
+// classify returns an *Unavailable for an error that a retry does not fix, and any
+// other error unchanged.
 func (t *iptables) classify(err error) error {
 	if errors.Is(err, exec.ErrNotFound) {
 		tool, _, _ := strings.Cut(err.Error(), ":")
 		return &Unavailable{Reason: tool + " is not installed", asked: t.asked}
 	}
-	for _, text := range hopeless {
+	for _, text := range permanentErrors {
 		if strings.Contains(err.Error(), text) {
 			return &Unavailable{Reason: err.Error(), asked: t.asked}
 		}

@@ -1,13 +1,13 @@
 // Package firewall keeps allow rules for incoming traffic in force on the host.
 //
-// A set of rules is synced as a whole, for IPv4 and for IPv6 each, into a chain
-// that belongs to one store: what is missing is added, what is there and not
-// wanted goes, in one atomic step. Syncing again changes nothing; after a flush
-// it repairs. Rules of others are never touched.
+// A set of rules is synced as a whole, separately for IPv4 and IPv6, into a chain
+// that belongs to one store: one atomic step adds missing rules and removes others.
+// Syncing again changes nothing, and repairs the chain after a flush. Rules outside
+// the chain are never touched.
 //
-// The rules let packets through INPUT: to processes of the host, and to
-// containers in the host's network. Ports that Docker publishes do not pass
-// INPUT (they are redirected and forwarded), so no rule here opens or closes them.
+// The rules accept packets in INPUT: for processes of the host, and for containers in
+// the host's network. Ports that Docker publishes do not pass INPUT (they are
+// redirected and forwarded), so these rules neither open nor close them.
 //
-// It must not know what a port pool is, or who wants a rule.
+// The package must not know port pools, or which container needs a rule.
 package firewall

@@ -12,23 +12,23 @@ import (
 
 const egressPrefix = "BERTH-EGRESS-"
 
-// Egress keeps containers of a bridge from the services of the host's provider
-// (link-local addresses), from the bridge's gateway, and from ports of the host.
-// What is answered to the host passes, and so does DNS to link-local addresses,
-// which is how some providers serve it. It asks the host each time.
+// Egress blocks traffic from the containers of a bridge to the cloud provider's
+// services (link-local addresses), to the bridge's gateway and to ports of the host.
+// Replies to the host pass, and so does DNS to link-local addresses, where some
+// providers serve it. Egress reads the host's rules at each call.
 type Egress struct {
 	*iptables
 	ports []int // TCP ports of this host that containers must not reach
 }
 
-// NewEgress returns the Egress of a store. ports are the daemon's own.
+// NewEgress returns the Egress of a store. ports are the daemon's own TCP ports.
 func NewEgress(storeID string, ports []int, log *slog.Logger) *Egress {
 	t := newIPTables(storeID, log)
 	t.chain = egressPrefix + strings.TrimPrefix(t.chain, chainPrefix)
 	return &Egress{iptables: t, ports: ports}
 }
 
-// providers are where a host's provider answers with the host's credentials.
+// providers returns the addresses where a cloud provider serves the host's credentials.
 func providers(v6 bool) []string {
 	if v6 {
 		return []string{"fe80::/10", "fd00:ec2::254/128"}
@@ -36,9 +36,9 @@ func providers(v6 bool) []string {
 	return []string{"169.254.0.0/16"}
 }
 
-// Block puts the rules for a bridge in force; one without an interface takes
-// them away. changed reports whether something had to be done. Without
-// privileges or tools the error is an *Unavailable.
+// Block puts the rules for a bridge in force, or removes them if the bridge has no
+// interface. changed reports whether the host's rules changed. Without privileges or
+// tools the error is an *Unavailable.
 func (e *Egress) Block(ctx context.Context, v6 bool, b runtime.Bridge) (changed bool, err error) {
 	saved, err := e.save(ctx, v6)
 	if err != nil {
@@ -57,7 +57,7 @@ func (e *Egress) Block(ctx context.Context, v6 bool, b runtime.Bridge) (changed 
 	return err == nil, err
 }
 
-// rules are the lines of the chain, as iptables-save prints them.
+// rules returns the rules of the chain as iptables-save prints them.
 func (e *Egress) rules(v6 bool, b runtime.Bridge) (lines []string) {
 	reject := " -j REJECT --reject-with icmp-port-unreachable"
 	if v6 {
@@ -82,22 +82,22 @@ func (e *Egress) rules(v6 bool, b runtime.Bridge) (lines []string) {
 	return lines
 }
 
-// egress is what matters to Egress in the output of iptables-save.
-type egress struct {
-	chain, user bool // they are there: the store's chain, and Docker's for the operator
-	rules       []string
-	jumps       []string // to the chain, from the name of the chain on that they are in
+// egressTable is the part of iptables-save's output that Egress needs.
+type egressTable struct {
+	hasChain, hasDockerUser bool // the store's chain exists; Docker's DOCKER-USER exists
+	rules                   []string
+	jumps                   []string // rules that jump to the chain, each beginning with the name of its chain
 }
 
-func (e *Egress) parseEgress(saved string) (have egress) {
+func (e *Egress) parseEgress(saved string) (have egressTable) {
 	for line := range strings.Lines(saved) {
 		line = strings.TrimSpace(line)
 		rule, isRule := strings.CutPrefix(line, "-A ")
 		switch {
 		case strings.HasPrefix(line, ":"+e.chain+" "):
-			have.chain = true
+			have.hasChain = true
 		case strings.HasPrefix(line, ":DOCKER-USER "):
-			have.user = true
+			have.hasDockerUser = true
 		case isRule && strings.HasPrefix(rule, e.chain+" "):
 			have.rules = append(have.rules, strings.TrimPrefix(rule, e.chain+" "))
 		case isRule && strings.HasSuffix(rule, "-j "+e.chain):
@@ -107,18 +107,19 @@ func (e *Egress) parseEgress(saved string) (have egress) {
 	return have
 }
 
-// egressScript is what makes the table as wanted in one step, or empty if it is.
-// Packets to other hosts pass DOCKER-USER before Docker's own rules accept them.
-func (e *Egress) egressScript(have egress, want []string) string {
+// egressScript returns the iptables-restore input that applies want in one step, or
+// an empty string if nothing has to change. DOCKER-USER comes before the rules by
+// which Docker accepts packets to other hosts.
+func (e *Egress) egressScript(have egressTable, want []string) string {
 	var b strings.Builder
 	var jumps []string
 	if len(want) > 0 {
 		jumps = []string{"INPUT" + e.tag() + " -j " + e.chain, "FORWARD" + e.tag() + " -j " + e.chain}
-		if have.user {
+		if have.hasDockerUser {
 			jumps[1] = "DOCKER-USER" + e.tag() + " -j " + e.chain
 		}
 	}
-	rewrite := !slices.Equal(have.rules, want) || !have.chain && len(want) > 0
+	rewrite := !slices.Equal(have.rules, want) || !have.hasChain && len(want) > 0
 	if rewrite {
 		b.WriteString(e.emptied())
 		for _, line := range want {
@@ -134,7 +135,7 @@ func (e *Egress) egressScript(have egress, want []string) string {
 			b.WriteString("-I " + from + " 1 " + match + "\n")
 		}
 	}
-	if len(want) == 0 && have.chain {
+	if len(want) == 0 && have.hasChain {
 		b.WriteString("-X " + e.chain + "\n")
 	}
 	return transaction(b.String())

@@ -16,8 +16,8 @@ func newEgress(t *testing.T, ports ...int) *Egress {
 	return NewEgress(storeID, ports, slog.New(slog.DiscardHandler))
 }
 
-// bridged is a host with a bridge's port v0 to a container, and a network v2
-// beyond it with a provider's address that the host forwards to.
+// bridged is a host with a bridge, whose port v0 leads to a container, and a network v2
+// beyond it with a provider's address to which the host forwards.
 func bridged(t *testing.T) (host, container, beyond *space, b runtime.Bridge) {
 	t.Helper()
 	host, container = pair(t)
@@ -38,7 +38,7 @@ func bridged(t *testing.T) (host, container, beyond *space, b runtime.Bridge) {
 	return host, container, beyond, runtime.Bridge{Interface: "v0", Gateways: []netip.Addr{netip.MustParseAddr("10.99.0.1"), netip.MustParseAddr("fd99::1")}}
 }
 
-func TestEgressOfContainers(t *testing.T) {
+func TestEgressFilter(t *testing.T) {
 	host, container, beyond, b := bridged(t)
 	for _, port := range []string{"8070", "7001", "53"} {
 		serve(t, host, port)

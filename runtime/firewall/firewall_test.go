@@ -30,7 +30,7 @@ func allow(protocol, ip string, first, last int) Rule {
 	return Rule{Protocol: protocol, IP: netip.MustParseAddr(ip), First: uint16(first), Last: uint16(last)}
 }
 
-// families are the addresses of the host that pair makes.
+// families are the addresses of the host that pair creates.
 var families = []struct {
 	name, tool, ip, any, host string
 	v6                        bool
@@ -39,7 +39,7 @@ var families = []struct {
 	{name: "v6", tool: "ip6tables", ip: "fd99::1", any: "::", host: "[fd99::1]", v6: true},
 }
 
-func TestPacketsComeInAsTheRulesSay(t *testing.T) {
+func TestPacketsFollowRules(t *testing.T) {
 	host, client := pair(t)
 	serve(t, host, "7001")
 	serve(t, host, "7002")
@@ -61,7 +61,7 @@ func TestPacketsComeInAsTheRulesSay(t *testing.T) {
 				}
 				return ports
 			}
-			// A busy machine may answer too late once: that is tried again.
+			// On a busy machine a reply may come too late: retry once.
 			is := func(want, why string) {
 				t.Helper()
 				got := open()
@@ -94,7 +94,7 @@ func TestPacketsComeInAsTheRulesSay(t *testing.T) {
 	}
 }
 
-func TestARuleIsForItsAddressAlone(t *testing.T) {
+func TestRuleMatchesItsAddress(t *testing.T) {
 	host, client := pair(t)
 	serve(t, host, "7001")
 	_, err := host.sync(backend(t, "auto"), false, []Rule{allow("tcp", "10.99.0.3", 7001, 7001)})
@@ -107,7 +107,7 @@ func TestARuleIsForItsAddressAlone(t *testing.T) {
 	require.False(t, reach(t, client, "tcp", "10.99.0.1:7001"))
 }
 
-// drifts are what somebody else may do to the chain CHAIN with the tool TOOL.
+// drifts are changes by others to the chain CHAIN with the tool TOOL.
 var drifts = []string{
 	"TOOL -D CHAIN 1",
 	"TOOL -F CHAIN",
@@ -133,7 +133,7 @@ func variant(t *testing.T, kind string) *iptables {
 	return tables
 }
 
-func TestDriftIsRepairedAndOthersAreLeftAlone(t *testing.T) {
+func TestDriftIsRepaired(t *testing.T) {
 	want := []Rule{allow("tcp", "10.0.0.1", 80, 80), allow("udp", "0.0.0.0", 90, 99), allow("udp", "0.0.0.0", 200, 200)}
 	for _, kind := range []string{"-nft", "-legacy"} {
 		host := newSpace(t)
@@ -152,7 +152,7 @@ func TestDriftIsRepairedAndOthersAreLeftAlone(t *testing.T) {
 		for _, drift := range drifts {
 			host.sh(t, strings.NewReplacer("TOOL", tool, "CHAIN", b.chain).Replace(drift))
 			if strings.Contains(drift, " -F;") || strings.HasSuffix(drift, "-F INPUT") {
-				host.sh(t, tool+"-restore <<EOF\n"+good+"EOF\n"+tool+" -F "+b.chain) // give the others theirs back
+				host.sh(t, tool+"-restore <<EOF\n"+good+"EOF\n"+tool+" -F "+b.chain) // restore the rules of others
 			}
 			changed, err := host.sync(b, false, want)
 			require.NoError(t, err, drift)
@@ -168,7 +168,7 @@ func TestDriftIsRepairedAndOthersAreLeftAlone(t *testing.T) {
 	}
 }
 
-func TestAWholePoolIsFast(t *testing.T) {
+func TestSyncWholePool(t *testing.T) {
 	host := newSpace(t)
 	b := backend(t, "iptables")
 	for name, step := range map[string]int{"131,070 ports in two ranges": 1, "65,536 scattered ports": 2} {
@@ -194,7 +194,7 @@ func TestAWholePoolIsFast(t *testing.T) {
 	}
 }
 
-func TestAFailedSyncChangesNothing(t *testing.T) {
+func TestFailedSyncChangesNothing(t *testing.T) {
 	host := newSpace(t)
 	b := backend(t, "iptables")
 	_, err := host.sync(b, false, []Rule{allow("tcp", "0.0.0.0", 80, 80)})
@@ -208,11 +208,11 @@ func TestAFailedSyncChangesNothing(t *testing.T) {
 	require.Equal(t, before, host.berthLines(t, "iptables"))
 }
 
-func TestWithoutPrivilegesTheReasonIsTold(t *testing.T) {
+func TestSyncUnprivileged(t *testing.T) {
 	for name, retry := range map[string]bool{"iptables": true, "auto": false} {
 		host := newSpace(t)
 		require.NoError(t, host.do(func() error {
-			// Of this thread alone, and with it of the tools that it starts.
+			// Only for this thread and the tools that it starts.
 			if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, 65534, 65534, 65534); errno != 0 {
 				return errno
 			}
@@ -229,7 +229,7 @@ func TestWithoutPrivilegesTheReasonIsTold(t *testing.T) {
 	}
 }
 
-func TestWithoutTheToolsTheReasonIsTold(t *testing.T) {
+func TestSyncWithoutTools(t *testing.T) {
 	b := variant(t, "-none")
 	_, err := b.Sync(t.Context(), true, nil)
 	var unavailable *Unavailable
@@ -237,7 +237,7 @@ func TestWithoutTheToolsTheReasonIsTold(t *testing.T) {
 	require.Equal(t, "ip6tables-none-save is not installed", unavailable.Reason)
 }
 
-func TestNoneRefusesAndTakesItsLeftoversAway(t *testing.T) {
+func TestNoneRemovesLeftovers(t *testing.T) {
 	host := newSpace(t)
 	for _, f := range families {
 		_, err := host.sync(backend(t, "iptables"), f.v6, []Rule{allow("tcp", f.any, 80, 80)})
@@ -260,7 +260,7 @@ func TestUnknownBackend(t *testing.T) {
 	require.ErrorContains(t, err, "ufw")
 }
 
-func TestAToolInheritsNoSecretAndEndsWithItsContext(t *testing.T) {
+func TestToolEnvironmentAndContext(t *testing.T) {
 	t.Setenv("BERTH_AUTHORIZATION_TOKEN", "berth_secret")
 	out, err := run(t.Context(), "env", "")
 	require.NoError(t, err)
@@ -271,7 +271,7 @@ func TestAToolInheritsNoSecretAndEndsWithItsContext(t *testing.T) {
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
-func TestRulesArePackedByAddressAndProtocol(t *testing.T) {
+func TestRulesArePacked(t *testing.T) {
 	var want []Rule
 	for port := 1; port <= 31; port += 2 {
 		want = append(want, allow("tcp", "::", port, port))
@@ -294,7 +294,7 @@ func TestRulesArePackedByAddressAndProtocol(t *testing.T) {
 	}, got)
 }
 
-func TestSpacesAreTheTestsOwn(t *testing.T) {
+func TestNamespacesAreIsolated(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	var mine, its unix.Stat_t

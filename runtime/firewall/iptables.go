@@ -11,8 +11,8 @@ import (
 
 const chainPrefix = "BERTH-INPUT-"
 
-// iptables keeps the rules in a chain of its own, jumped to from INPUT. It asks
-// the host each time and remembers nothing.
+// iptables keeps the rules in its own chain, to which INPUT jumps. It reads the host's
+// rules at each call and caches nothing.
 type iptables struct {
 	chain   string
 	comment string
@@ -21,7 +21,7 @@ type iptables struct {
 	log     *slog.Logger
 
 	mu      sync.Mutex
-	unknown map[string]bool // chains of other stores that were reported
+	unknown map[string]bool // chains of other stores that were logged
 }
 
 func newIPTables(storeID string, log *slog.Logger) *iptables {
@@ -38,7 +38,7 @@ func newIPTables(storeID string, log *slog.Logger) *iptables {
 	}
 }
 
-// Sync reads the table, and changes it in one step if it is not as wanted.
+// Sync reads the filter table and changes it in one step if it differs from want.
 func (t *iptables) Sync(ctx context.Context, v6 bool, want []Rule) (bool, error) {
 	saved, err := t.save(ctx, v6)
 	if err != nil {
@@ -68,12 +68,12 @@ func (t *iptables) save(ctx context.Context, v6 bool) (string, error) {
 		return "", t.classify(err)
 	}
 	if strings.Contains(saved, "is incompatible") { // printed with exit code 0
-		return "", &Unavailable{Reason: tool(v6) + " cannot read the filter table: it was made by another tool", asked: t.asked}
+		return "", &Unavailable{Reason: tool(v6) + " cannot read the filter table: another tool (iptables-nft or iptables-legacy) created it", asked: t.asked}
 	}
 	return saved, nil
 }
 
-// restore makes the changes of script in one step.
+// restore applies script in one step.
 func (t *iptables) restore(ctx context.Context, v6 bool, script string) error {
 	_, err := t.command(ctx, tool(v6)+"-restore", script, "--noflush", "--wait", "5")
 	if err != nil {
@@ -82,25 +82,26 @@ func (t *iptables) restore(ctx context.Context, v6 bool, script string) error {
 	return nil
 }
 
-// report tells once of each chain that another store left or uses.
+// report logs each chain of another store once.
 func (t *iptables) report(tool string, others []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, chain := range others {
 		if key := tool + " " + chain; !t.unknown[key] {
 			t.unknown[key] = true
-			t.log.Info("a chain of another store is left alone", "tool", tool, "chain", chain)
+			t.log.Info("chain of another store is not touched", "tool", tool, "chain", chain)
 		}
 	}
 }
 
-// script is what makes the table as wanted in one step, or empty if it is.
+// script returns the iptables-restore input that applies want in one step, or an empty
+// string if nothing has to change.
 func (t *iptables) script(have table, want []rule) string {
 	if len(want) == 0 {
 		return t.removal(have)
 	}
 	var b strings.Builder
-	if !have.chain || !slices.Equal(have.rules, want) {
+	if !have.hasChain || !slices.Equal(have.rules, want) {
 		b.WriteString(t.emptied())
 		for _, r := range want {
 			b.WriteString("-A " + t.chain + r.spec() + t.tag() + " -j ACCEPT\n")
@@ -112,15 +113,15 @@ func (t *iptables) script(have table, want []rule) string {
 	return transaction(b.String())
 }
 
-// removal takes the chain away, and what leads to it.
+// removal returns the script that removes the chain and the jumps to it.
 func (t *iptables) removal(have table) string {
-	if !have.chain {
+	if !have.hasChain {
 		return ""
 	}
 	return transaction(t.emptied() + t.withoutJumps(have) + "-X " + t.chain + "\n")
 }
 
-// emptied is the line that makes the chain, or empties it.
+// emptied returns the line that creates the chain, or empties it.
 func (t *iptables) emptied() string { return ":" + t.chain + " - [0:0]\n" }
 
 func (t *iptables) withoutJumps(have table) string {

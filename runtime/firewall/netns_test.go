@@ -19,13 +19,13 @@ import (
 	berthruntime "berth/runtime"
 )
 
-// space is a network namespace of a test's own: one thread that lives in it.
+// space is a network namespace of a test: one thread that runs in it.
 type space struct {
 	tid  int
 	work chan func()
 }
 
-// newSpace makes a namespace that goes with the test.
+// newSpace creates a namespace that is removed after the test.
 func newSpace(t *testing.T) *space {
 	t.Helper()
 	s := &space{work: make(chan func())}
@@ -45,7 +45,7 @@ func newSpace(t *testing.T) *space {
 	return s
 }
 
-// do runs f in the namespace. Sockets that it opens and commands that it starts belong there.
+// do runs f in the namespace, with its sockets and commands.
 func (s *space) do(f func() error) error {
 	result := make(chan error)
 	s.work <- func() { result <- f() }
@@ -64,7 +64,7 @@ func (s *space) sh(t *testing.T, script string) string {
 	return string(out)
 }
 
-// sync runs a backend's Sync in the namespace.
+// sync calls the backend's Sync in the namespace.
 func (s *space) sync(b Backend, v6 bool, want []Rule) (changed bool, err error) {
 	err = s.do(func() (err error) {
 		changed, err = b.Sync(context.Background(), v6, want)
@@ -73,7 +73,7 @@ func (s *space) sync(b Backend, v6 bool, want []Rule) (changed bool, err error) 
 	return changed, err
 }
 
-// pair is a host with a firewall that drops everything, and a client of it.
+// pair is a host whose firewall drops everything, and a client of it.
 func pair(t *testing.T) (host, client *space) {
 	t.Helper()
 	host, client = newSpace(t), newSpace(t)
@@ -127,7 +127,7 @@ func serve(t *testing.T, host *space, port string) {
 
 const patience = 300 * time.Millisecond
 
-// reach says whether a packet of client gets to address and its answer back.
+// reach reports whether a packet from client reaches address and its reply returns.
 func reach(t *testing.T, client *space, network, address string) bool {
 	t.Helper()
 	err := client.do(func() error {
@@ -158,7 +158,7 @@ func closeOf(c io.Closer) error {
 	return c.Close()
 }
 
-// berthLines is what iptables-save shows of berth, in order.
+// berthLines returns the lines of iptables-save that belong to berth, in order.
 func (s *space) berthLines(t *testing.T, tool string) []string {
 	t.Helper()
 	var out []string
@@ -170,7 +170,7 @@ func (s *space) berthLines(t *testing.T, tool string) []string {
 	return out
 }
 
-// block runs an Egress's Block in the namespace.
+// block calls Egress.Block in the namespace.
 func (s *space) block(e *Egress, v6 bool, b bridge) (changed bool, err error) {
 	err = s.do(func() (err error) {
 		changed, err = e.Block(context.Background(), v6, b)

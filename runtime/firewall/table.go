@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// multiportSlots is how many ports one multiport match holds; a range takes two.
+// multiportSlots is how many ports one multiport match holds; a range counts as two.
 const multiportSlots = 15
 
-// rule is one line of the chain, in a form that can be compared.
+// rule is one rule of the chain in a form that can be compared.
 type rule struct {
 	protocol string
-	ip       netip.Addr // invalid: any
-	ports    string     // "80" or "80:90" or several with commas
-	other    string     // what berth would not have written
+	ip       netip.Addr // the zero Addr matches any address
+	ports    string     // "80", "80:90", or several separated by commas
+	other    string     // text of a rule that berth did not write
 }
 
-// spec is the rule's match as iptables-restore reads it.
+// spec returns the rule's match in the syntax of iptables-restore.
 func (r rule) spec() string {
 	var b strings.Builder
 	if r.ip.IsValid() {
@@ -30,8 +30,8 @@ func (r rule) spec() string {
 	return b.String() + " -m " + r.protocol + " --dport " + r.ports
 }
 
-// rulesOf packs ranges that differ in nothing but the ports into one line each
-// fifteen ports. It keeps 131,070 scattered entries at 4,370 lines.
+// rulesOf joins ranges that differ only in their ports to rules of up to fifteen
+// ports. 131,070 scattered ports become 4,370 rules.
 func rulesOf(want []Rule) []rule {
 	var out []rule
 	free := 0
@@ -57,12 +57,12 @@ func rulesOf(want []Rule) []rule {
 	return out
 }
 
-// table is what matters to one store in the output of iptables-save.
+// table is the part of iptables-save's output that one store needs.
 type table struct {
-	chain  bool     // it is there
-	rules  []rule   // of the chain
-	jumps  []string // rules of INPUT that lead to the chain, from the word INPUT on
-	others []string // chains of other stores
+	hasChain bool     // the chain exists
+	rules    []rule   // of the chain
+	jumps    []string // rules of INPUT that jump to the chain, each beginning with INPUT
+	others   []string // chains of other stores
 }
 
 func (t *iptables) parse(saved string) table {
@@ -72,7 +72,7 @@ func (t *iptables) parse(saved string) table {
 		switch name, _, _ := strings.Cut(strings.TrimPrefix(line, ":"), " "); {
 		case line == "", line[0] == '#':
 		case line[0] == ':' && name == t.chain:
-			out.chain = true
+			out.hasChain = true
 		case line[0] == ':' && strings.HasPrefix(name, chainPrefix):
 			out.others = append(out.others, name)
 		case strings.HasPrefix(line, "-A "+t.chain+" "):
@@ -84,8 +84,8 @@ func (t *iptables) parse(saved string) table {
 	return out
 }
 
-// parseRule reads a rule however its words are ordered. One with a word that
-// berth does not write is kept as a whole, and so differs from every other.
+// parseRule parses a rule, whatever the order of its options. A rule with an option
+// that berth does not write keeps its text, and so differs from all of berth's.
 func (t *iptables) parseRule(text string) rule {
 	bare, tagged := strings.CutSuffix(text, t.tag()+" -j ACCEPT")
 	words := strings.Fields(bare)

@@ -18,22 +18,22 @@ import (
 	"berth/runtime"
 )
 
-// Pinner pins the mounts of containers. It can be used by many goroutines, by
-// one at a time for each container.
+// Pinner pins the mounts of containers. It is safe for concurrent use; only one
+// goroutine at a time may pin the mounts of a container.
 type Pinner struct {
-	dir     string          // where the tmpfs is mounted
-	allowed func() []string // the allowed directories now
+	dir     string          // mount point of the tmpfs
+	allowed func() []string // returns the allowed directories
 	log     *slog.Logger
 
-	ready   atomic.Bool
-	one     chan struct{} // held by the goroutine that mounts the tmpfs
-	dropped atomic.Uint64 // names directories that are being removed
+	ready     atomic.Bool
+	preparing chan struct{} // semaphore of one: held while the tmpfs is mounted
+	dropped   atomic.Uint64 // numbers the directories that unpin removes
 }
 
-// New returns a Pinner that keeps its mounts in dir, which nothing else may use.
-// It unmounts what an earlier process left there. allowed is called for each pin.
+// New returns a Pinner that keeps its mounts in dir, which nothing else may use. It
+// unmounts what an earlier process left there. It calls allowed for each pin.
 func New(dir string, allowed func() []string, log *slog.Logger) *Pinner {
-	p := &Pinner{dir: dir, allowed: allowed, log: log, one: make(chan struct{}, 1)}
+	p := &Pinner{dir: dir, allowed: allowed, log: log, preparing: make(chan struct{}, 1)}
 	p.unmountAll()
 	return p
 }
@@ -47,10 +47,10 @@ func (p *Pinner) Close() error {
 	return nil
 }
 
-// Pin returns mounts with the paths at which their sources are pinned until
-// release is called. These paths are the same for the same mounts of n. A mount
-// that is not permitted or cannot be pinned is runtime.ErrMountRefused, a source
-// that does not exist is runtime.ErrMountMissing.
+// Pin pins the sources of mounts and returns the mounts with the paths of the pins,
+// which exist until release is called. The same mounts of n get the same paths. The
+// error is runtime.ErrMountRefused if a mount is not permitted or cannot be pinned,
+// and runtime.ErrMountMissing if its source does not exist.
 func (p *Pinner) Pin(ctx context.Context, n runtime.Name, mounts []runtime.Mount) (pinned []runtime.Mount, release func(), err error) {
 	if len(mounts) == 0 {
 		return nil, func() {}, nil
@@ -59,28 +59,28 @@ func (p *Pinner) Pin(ctx context.Context, n runtime.Name, mounts []runtime.Mount
 		return nil, nil, fmt.Errorf("mount of %s: %w", mounts[0].Source, err)
 	}
 	place := filepath.Join(p.dir, n.ID+"-"+string(n.Role))
-	p.drop(place) // of a call that did not end
+	p.unpin(place) // left by a call that did not finish
 	building := place + ".new"
-	p.drop(building)
+	p.unpin(building)
 	if err := os.Mkdir(building, 0o700); err != nil {
 		return nil, nil, fmt.Errorf("mount of %s: %w", mounts[0].Source, err)
 	}
 	for _, m := range mounts {
 		if err := p.pin(m, filepath.Join(building, key(m))); err != nil {
-			p.drop(building)
+			p.unpin(building)
 			return nil, nil, fmt.Errorf("mount of %s at %s: %w", m.Source, m.Target, err)
 		}
 		pinned = append(pinned, runtime.Mount{Source: filepath.Join(place, key(m)), Target: m.Target, ReadOnly: m.ReadOnly})
 	}
 	if err := os.Rename(building, place); err != nil {
-		p.drop(building)
+		p.unpin(building)
 		return nil, nil, fmt.Errorf("mount of %s: %w", mounts[0].Source, err)
 	}
-	return pinned, func() { p.drop(place) }, nil
+	return pinned, func() { p.unpin(place) }, nil
 }
 
-// key names a pin after all of its mount, so that a container that was created
-// with other mounts finds none of these in their place.
+// key returns the name of a pin, derived from all fields of its mount, so that a
+// container that was created with other mounts does not find this one.
 func key(m runtime.Mount) string {
 	sum := sha256.Sum256([]byte(m.Source + "\x00" + m.Target + "\x00" + strconv.FormatBool(m.ReadOnly)))
 	return hex.EncodeToString(sum[:8])
@@ -93,21 +93,21 @@ func (p *Pinner) pin(m runtime.Mount, place string) error {
 		return err
 	}
 	defer unix.Close(source)
-	if err := makePlace(source, place); err != nil {
+	if err := makeMountPoint(source, place); err != nil {
 		return err
 	}
 	if err := unix.Mount(fmt.Sprintf("/proc/self/fd/%d", source), place, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
 		return refused("berth cannot pin it: mount: %v", err)
 	}
-	// Private, or unmounting it would unmount what is mounted below the source too.
+	// Otherwise unmounting the pin would unmount the mounts below the source too.
 	if err := unix.Mount("", place, "", unix.MS_PRIVATE|unix.MS_REC, ""); err != nil {
 		return refused("berth cannot pin it: mount private: %v", err)
 	}
 	return nil
 }
 
-// makePlace makes an empty directory or file, as the source is one.
-func makePlace(source int, place string) error {
+// makeMountPoint creates an empty directory or file, whichever the source is.
+func makeMountPoint(source int, place string) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(source, &st); err != nil {
 		return err
@@ -131,11 +131,11 @@ func (p *Pinner) prepare(ctx context.Context) error {
 		return nil
 	}
 	select {
-	case p.one <- struct{}{}:
+	case p.preparing <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	defer func() { <-p.one }()
+	defer func() { <-p.preparing }()
 	if p.ready.Load() {
 		return nil
 	}
@@ -149,9 +149,9 @@ func (p *Pinner) prepare(ctx context.Context) error {
 	return nil
 }
 
-// drop unmounts the pins in place and removes it. First its name goes, so that
-// no engine finds the empty directories.
-func (p *Pinner) drop(place string) {
+// unpin unmounts the pins in place and removes it. It renames place first, so that
+// no engine finds empty directories there.
+func (p *Pinner) unpin(place string) {
 	gone := filepath.Join(p.dir, ".gone-"+strconv.FormatUint(p.dropped.Add(1), 10))
 	if err := os.Rename(place, gone); err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
@@ -165,20 +165,20 @@ func (p *Pinner) drop(place string) {
 		if unmount := unix.Unmount(pin, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); !errors.Is(unmount, unix.EINVAL) { // EINVAL: not mounted
 			err = errors.Join(err, unmount)
 		}
-		err = errors.Join(err, os.Remove(pin)) // never RemoveAll: what is mounted is not ours
+		err = errors.Join(err, os.Remove(pin)) // never RemoveAll: a failed unmount would remove the operator's files
 	}
 	if err = errors.Join(err, os.Remove(gone)); err != nil {
 		p.log.Error("pinned mounts are not removed", "path", gone, "err", err)
 	}
 }
 
-// unmountAll unmounts each tmpfs that is mounted at dir, with its pins. They are made
-// private first: an earlier process may have ended between mounting a pin and that.
+// unmountAll unmounts each tmpfs at dir, with its pins. It makes the mounts private
+// first, because an earlier process may have ended right after it mounted a pin.
 func (p *Pinner) unmountAll() {
 	for {
 		_ = unix.Mount("", p.dir, "", unix.MS_PRIVATE|unix.MS_REC, "")
 		if unix.Unmount(p.dir, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW) != nil {
-			return // nothing is mounted, or berth may not unmount, nor mount
+			return // nothing is mounted, or berth lacks the capability to mount at all
 		}
 	}
 }

@@ -55,7 +55,7 @@ func mountsBelow(t *testing.T, dir string) (list []string) {
 
 func one(source string) []runtime.Mount { return []runtime.Mount{{Source: source, Target: "/maps"}} }
 
-func TestPinSurvivesASwap(t *testing.T) {
+func TestPinSurvivesSwap(t *testing.T) {
 	h := newHost(t)
 	pinned, release, err := h.Pin(t.Context(), name, one(h.shared+"/maps"))
 	require.NoError(t, err)
@@ -79,7 +79,7 @@ func TestPinRefuses(t *testing.T) {
 	require.NoError(t, os.Symlink("/proc/self/root", h.shared+"/magic"))
 	require.NoError(t, unix.Mkfifo(h.shared+"/fifo", 0o600))
 	require.NoError(t, os.Symlink(h.secret, h.shared+"/nested"))
-	h.allowed = append(h.allowed, h.shared+"/nested") // its name is the tenant's
+	h.allowed = append(h.allowed, h.shared+"/nested") // the tenant can rename it
 	for source, want := range map[string]error{
 		h.secret:                     runtime.ErrMountRefused,
 		h.shared + "2":               runtime.ErrMountRefused,
@@ -108,10 +108,10 @@ func filesOf(t *testing.T, dir string) []os.DirEntry {
 	return list
 }
 
-func TestPinsTheAllowedItself(t *testing.T) {
+func TestPinAllowedDirectory(t *testing.T) {
 	h := newHost(t)
 	require.NoError(t, os.Symlink(h.shared, h.secret+"/operators"))
-	h.allowed = []string{h.secret + "/operators"} // a link by the operator's word
+	h.allowed = []string{h.secret + "/operators"} // a link in the configured path
 	mounts := []runtime.Mount{{Source: h.secret + "/operators", Target: "/a"}, {Source: h.secret + "/operators/maps/file", Target: "/b", ReadOnly: true}}
 	pinned, release, err := h.Pin(t.Context(), name, mounts)
 	require.NoError(t, err)
@@ -130,9 +130,9 @@ func TestPinsTheAllowedItself(t *testing.T) {
 	require.NotEqual(t, pinned[1].Source, other[1].Source, "one made read-only does not find them writable")
 }
 
-// TestPinsOfAnEarlierProcess leaves pins, one with the mounts below its source
-// still shared, as a kill does at its worst.
-func TestPinsOfAnEarlierProcess(t *testing.T) {
+// TestStalePinsAreUnmounted leaves pins, one of them with shared mounts below its
+// source, as a kill at the worst moment does.
+func TestStalePinsAreUnmounted(t *testing.T) {
 	h := newHost(t)
 	below := h.shared + "/maps/deep"
 	require.NoError(t, unix.Mount("x", below, "tmpfs", 0, ""))
@@ -154,8 +154,8 @@ func TestPinsOfAnEarlierProcess(t *testing.T) {
 	require.NoError(t, next.Close())
 }
 
-// TestPinWithoutRights runs without CAP_SYS_ADMIN, as a berth of an ordinary user does.
-func TestPinWithoutRights(t *testing.T) {
+// TestPinUnprivileged runs without CAP_SYS_ADMIN.
+func TestPinUnprivileged(t *testing.T) {
 	h := newHost(t)
 	require.NoError(t, withoutSysAdmin(func() error {
 		_, _, err := h.Pin(t.Context(), name, one(h.shared+"/maps"))

@@ -12,10 +12,10 @@ import (
 	"berth/runtime"
 )
 
-// open opens source beneath the allowed directory that contains it. Links are
-// followed in the allowed directory's own path, which is the operator's, and
-// nowhere else. Of several the outermost counts: a container may have it
-// writable, and with it the names of the others.
+// open opens source beneath the allowed directory that contains it. It follows links
+// in the path of the allowed directory, which the operator controls, and nowhere
+// else. If several allowed directories contain source, the outermost counts: a
+// container may write to it and replace the inner ones.
 func open(allowed []string, source string) (handle int, err error) {
 	dir, rest, ok := within(allowed, source)
 	if !ok {
@@ -52,7 +52,7 @@ func within(allowed []string, source string) (dir, rest string, ok bool) {
 	return "", "", false
 }
 
-// explain returns what an error of the kernel means for a mount.
+// explain converts an error of the kernel to one of package runtime.
 func explain(err error) error {
 	switch {
 	case err == nil:

@@ -10,17 +10,17 @@ import (
 	"github.com/dsnet/compress/bzip2"
 )
 
-// bzip2Block is how much of the archive is one bzip2 stream: the uncompressed
-// size of a block of the best level, which is as far as the format ever looks.
+// bzip2Block is how many bytes one bzip2 stream compresses: the block size of the
+// best level, beyond which the format finds no repetitions.
 const bzip2Block = 900_000
 
-// bzip2Writer compresses blocks on all cores, as streams one after another:
-// the format's tools read them as one. It holds one block a core.
+// bzip2Writer compresses blocks on all cores and writes them as consecutive
+// streams, which readers of the format concatenate. It holds one block per core.
 type bzip2Writer struct {
 	w    io.Writer
 	buf  []byte
-	line chan chan block // the blocks under way, in their order
-	done chan error      // the writing goroutine's end
+	line chan chan block // the blocks in flight, in order
+	done chan error      // result of the writing goroutine
 }
 
 type block struct {
@@ -34,7 +34,7 @@ func newBzip2(w io.Writer) *bzip2Writer {
 	return b
 }
 
-// writeOut writes the blocks as they come, to the end also after an error.
+// writeOut writes the blocks in order. After an error it still receives them all.
 func (b *bzip2Writer) writeOut() (err error) {
 	for out := range b.line {
 		r := <-out
@@ -64,7 +64,7 @@ func (b *bzip2Writer) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// send begins to compress the block that is full.
+// send starts to compress the buffered block.
 func (b *bzip2Writer) send() {
 	out, data := make(chan block, 1), b.buf
 	b.buf = nil
@@ -83,7 +83,7 @@ func compressBlock(data []byte) block {
 	return block{data: out.Bytes(), err: err}
 }
 
-// Close writes what is left and waits for it.
+// Close compresses the rest and waits until everything is written.
 func (b *bzip2Writer) Close() error {
 	if len(b.buf) > 0 {
 		b.send()
@@ -97,5 +97,5 @@ type buffered struct{ *bufio.Writer }
 
 func newBuffered(w io.Writer) buffered { return buffered{bufio.NewWriterSize(w, 256<<10)} }
 
-// Close writes what is left.
+// Close writes the buffered bytes.
 func (b buffered) Close() error { return b.Flush() }

@@ -15,8 +15,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// after is a context that ends when it was asked for its end n times: a client
-// that leaves at some point of an operation.
+// after is a context that is canceled after n calls of Err, as if the client left in
+// the middle of an operation.
 type after struct {
 	context.Context
 	n atomic.Int64
@@ -29,9 +29,9 @@ func (a *after) Err() error {
 	return nil
 }
 
-// TestClientLeaves ends every long operation at each of its first points, and
-// then further on.
-func TestClientLeaves(t *testing.T) {
+// TestContextCancelled cancels every long operation at each of its first steps, and
+// at later ones.
+func TestContextCancelled(t *testing.T) {
 	b := newBox(t, options())
 	src := filepath.Join(b.dir, "src")
 	require.NoError(t, os.Mkdir(src, 0o755))
@@ -64,7 +64,7 @@ func TestClientLeaves(t *testing.T) {
 	}
 }
 
-// leave counts the points at which call could be left.
+// leave returns the number of steps at which call was canceled.
 func leave(t *testing.T, call func(context.Context) error, before []string, b box) (left int) {
 	for n := int64(0); n < 100_000; n = n*2 + 1 {
 		ctx := &after{Context: t.Context()}
@@ -81,9 +81,9 @@ func leave(t *testing.T, call func(context.Context) error, before []string, b bo
 	return left
 }
 
-// TestClientLeavesADelete leaves what was not removed to the next scan, also
-// where it is not the first one.
-func TestClientLeavesADelete(t *testing.T) {
+// TestDeleteCancelled checks that a scan removes the rest of a canceled deletion, even
+// if it is not the first scan.
+func TestDeleteCancelled(t *testing.T) {
 	b := newBox(t, options())
 	plant(t, b.dir, 300)
 	require.NoError(t, os.Mkdir(filepath.Join(b.dir, "all"), 0o755))

@@ -14,17 +14,17 @@ import (
 	v1 "berth/api/v1"
 )
 
-// Compress makes an archive of what c names. It appears under its name when it
-// is whole and durable; the archive itself and what berth keeps in a volume are
-// left out. Links are kept as links, but those that point outside the volume
-// are left out and counted; so, uncounted, are sockets, FIFOs and devices.
+// Compress creates an archive of the paths in c. The archive gets its name when it
+// is complete and durable. It does not contain itself, nor berth's temporary
+// entries. Links are stored as links; those that point outside the volume are
+// skipped and counted. Sockets, FIFOs and devices are skipped and not counted.
 func (f Files) Compress(ctx context.Context, id string, c v1.Compression) (v1.Archive, error) {
-	job, err := newPacking(c)
+	job, err := newCompressor(c)
 	if err != nil {
 		return v1.Archive{}, err
 	}
 	out := v1.Archive{Path: job.out}
-	err = f.on(ctx, id, job.out, func(t *tree) error {
+	err = f.withTree(ctx, id, job.out, func(t *tree) error {
 		if _, err := t.Lstat(job.out); err == nil {
 			return exists(job.out)
 		}
@@ -34,23 +34,23 @@ func (f Files) Compress(ctx context.Context, id string, c v1.Compression) (v1.Ar
 	return out, err
 }
 
-// packing is one compression under way.
-type packing struct {
-	t       *tree
-	format  string
-	folder  string   // that the names in the archive are relative to
-	paths   []string // from folder; sorted, none within another
-	out     string   // from the volume's root
-	pack    packer
-	skipped int
-	entries int
-	inodes  map[inode]string // names of files with several hard links
-	held    int64            // bytes that these take
-	holes   int64            // bytes of files that are on no disk
+// compressor is one compression in flight.
+type compressor struct {
+	t         *tree
+	format    string
+	folder    string   // base of the names in the archive
+	paths     []string // relative to folder; sorted, none within another
+	out       string   // from the volume's root
+	archive   archiveWriter
+	skipped   int
+	entries   int
+	inodes    map[inode]string // dirReader of files with several hard links
+	nameBytes int64            // bytes of memory of inodes
+	holes     int64            // bytes of holes archived so far
 }
 
-func newPacking(c v1.Compression) (*packing, error) {
-	p := &packing{format: c.Format, folder: root, inodes: map[inode]string{}}
+func newCompressor(c v1.Compression) (*compressor, error) {
+	p := &compressor{format: c.Format, folder: root, inodes: map[inode]string{}}
 	if p.format == "" {
 		p.format = "tar.gz"
 	}
@@ -74,7 +74,7 @@ func newPacking(c v1.Compression) (*packing, error) {
 	return p, err
 }
 
-// distinct cleans paths and leaves out those that are within another.
+// distinct returns the cleaned paths without those that are within another.
 func distinct(paths []string) ([]string, error) {
 	var list []string
 	for _, p := range paths {
@@ -94,8 +94,8 @@ func distinct(paths []string) ([]string, error) {
 	return slices.Sorted(maps.Keys(kept)), nil
 }
 
-// withinAny says whether p is one of folders or below one. It takes the length
-// of p, however many folders there are: a request may name very many.
+// withinAny reports whether p is one of folders or below one. Its time depends on
+// the length of p, not on the number of folders: a request may name very many.
 func withinAny(p string, folders map[string]bool) bool {
 	if folders[root] || folders[p] {
 		return true
@@ -108,26 +108,26 @@ func withinAny(p string, folders map[string]bool) bool {
 	return false
 }
 
-func (p *packing) run(out *v1.Archive) error {
+func (p *compressor) run(out *v1.Archive) error {
 	dir, err := openFolder(p.t.Root, p.folder)
 	if err != nil {
 		return refuse(p.folder, err)
 	}
 	defer dir.Close()
 	x := p.t.newTemp()
-	sh := p.t.share()
-	defer func() { x.drop(); sh.end() }()
+	res := p.t.newReservation()
+	defer func() { x.remove(); res.release() }()
 	f, err := x.create()
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	w := &sink{f: f, share: sh, end: p.t.ctx}
-	if p.pack, err = newPacker(p.format, w, p.t.m); err != nil {
+	w := &archiveFile{f: f, reservation: res, ctxErr: p.t.ctxErr}
+	if p.archive, err = newArchiveWriter(p.format, w, p.t.m); err != nil {
 		return err
 	}
-	err = errors.Join(p.all(dir), p.pack.close())
-	if w.err != nil { // why it went wrong, rather than what followed from it
+	err = errors.Join(p.addAll(dir), p.archive.close())
+	if w.err != nil { // the cause, rather than its consequences
 		return w.err
 	}
 	if err == nil {
@@ -137,31 +137,31 @@ func (p *packing) run(out *v1.Archive) error {
 		return err
 	}
 	out.Size, out.Skipped = w.n, p.skipped
-	return x.publish(p.out, sh)
+	return x.publish(p.out, res)
 }
 
-// all packs every path that was asked for.
-func (p *packing) all(dir *os.Root) error {
+// addAll archives every requested path.
+func (p *compressor) addAll(dir *os.Root) error {
 	if len(p.paths) == 0 {
-		return p.named(dir, root)
+		return p.addPath(dir, root)
 	}
 	for _, name := range p.paths {
-		if err := p.named(dir, name); err != nil {
+		if err := p.addPath(dir, name); err != nil {
 			return refuse(path.Join(p.folder, name), err)
 		}
 	}
 	return nil
 }
 
-// named packs one path: the links on the way to it are followed.
-func (p *packing) named(dir *os.Root, name string) error {
+// addPath archives one path. It follows links in the path's parents.
+func (p *compressor) addPath(dir *os.Root, name string) error {
 	if name == root {
 		all, err := openDirfd(dir, root)
 		if err != nil {
 			return err
 		}
 		defer all.close()
-		return p.below(all, "", 0)
+		return p.addTree(all, "", 0)
 	}
 	in, err := openDirfd(dir, path.Dir(name))
 	if err != nil {
@@ -191,25 +191,25 @@ func (p *packing) named(dir *os.Root, name string) error {
 		return err
 	}
 	defer sub.close()
-	return p.below(sub, name+"/", strings.Count(name, "/")+1)
+	return p.addTree(sub, name+"/", strings.Count(name, "/")+1)
 }
 
-func (p *packing) below(dir *dirfd, up string, level int) error {
-	w := walker{end: p.t.ctx, depth: p.t.m.opt.Limits.Depth, visit: p.visit, hidden: p.t.hidden(p.folder),
-		deep: func(item) error {
+func (p *compressor) addTree(dir *dirfd, up string, level int) error {
+	w := walker{ctxErr: p.t.ctxErr, maxDepth: p.t.m.opt.Limits.Depth, visit: p.visit, skip: p.t.hidden(p.folder),
+		onTooDeep: func(item) error {
 			return v1.Errorf(v1.InvalidRequest, "Folders are nested more than %d deep", p.t.m.opt.Limits.Depth)
 		}}
 	return w.walk(dir, up, level)
 }
 
-// visit packs one entry.
-func (p *packing) visit(it item) error {
+// visit archives one entry.
+func (p *compressor) visit(it item) error {
 	if p.entries++; p.entries > p.t.m.opt.Limits.Entries {
-		return v1.Errorf(v1.SizeLimit, "Too many files: an archive may have %d", p.t.m.opt.Limits.Entries)
+		return v1.Errorf(v1.SizeLimit, "Too many files: an archive may have at most %d", p.t.m.opt.Limits.Entries)
 	}
 	switch it.info.Mode().Type() {
 	case fs.ModeDir:
-		return p.pack.add(it.path()+"/", "", it.info, nil)
+		return p.archive.add(it.path()+"/", "", it.info, nil)
 	case fs.ModeSymlink:
 		return p.link(it)
 	case 0:
@@ -219,7 +219,7 @@ func (p *packing) visit(it item) error {
 	return nil
 }
 
-func (p *packing) link(it item) error {
+func (p *compressor) link(it item) error {
 	target, err := it.in.readlink(it.name)
 	if err != nil {
 		return ignoreChanged(changed(err))
@@ -228,10 +228,10 @@ func (p *packing) link(it item) error {
 		p.skipped++
 		return nil
 	}
-	return p.pack.add(it.path(), target, it.info, nil)
+	return p.archive.add(it.path(), target, it.info, nil)
 }
 
-func (p *packing) file(it item) error {
+func (p *compressor) file(it item) error {
 	f, err := it.in.openRegular(it.name)
 	if err != nil {
 		return changed(err)
@@ -242,23 +242,23 @@ func (p *packing) file(it item) error {
 		return err
 	}
 	if first := p.seen(it.path(), info); first != "" {
-		return p.pack.link(it.path(), first, info)
+		return p.archive.link(it.path(), first, info)
 	}
-	r := &holeReader{file: f, end: p.t.ctx, size: info.Size(), most: info.Size()}
+	r := &holeReader{file: f, ctxErr: p.t.ctxErr, size: info.Size(), maxHoles: info.Size()}
 	sparse := max(0, info.Size()-allocated(info))
-	if left := p.t.m.opt.Limits.Holes - p.holes; sparse > left {
-		r.most = left + allocated(info)
+	if left := p.t.m.opt.Limits.HoleBytes - p.holes; sparse > left {
+		r.maxHoles = left + allocated(info)
 	}
-	if err := p.pack.add(it.path(), "", info, r); err != nil {
+	if err := p.archive.add(it.path(), "", info, r); err != nil {
 		return err
 	}
 	p.holes += min(sparse, r.holes)
 	return nil
 }
 
-// allocated returns how many bytes a file has on the disk. Where the file system
-// compresses, or has allocated what was never written, that has little to do with
-// its holes.
+// allocated returns how many bytes a file has on disk. On a file system that
+// compresses or preallocates, the difference to its size is not the size of its
+// holes.
 func allocated(info fs.FileInfo) int64 {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
@@ -267,22 +267,23 @@ func allocated(info fs.FileInfo) int64 {
 	return st.Blocks * 512
 }
 
-// inodeHeld is what is kept of a file with several hard links beside its name.
-const inodeHeld = 64
+// inodeOverhead is the memory of a file with several hard links besides its name,
+// in bytes.
+const inodeOverhead = 64
 
-// seen gives the name under which the same file was packed before, if its
-// format knows hard links. Names that would take too much memory are forgotten:
-// the file is packed again.
-func (p *packing) seen(name string, info fs.FileInfo) string {
+// seen returns the name under which the same file was archived before, if the
+// format supports hard links. Beyond Limits.NameBytes names are not recorded, and
+// the file is archived again.
+func (p *compressor) seen(name string, info fs.FileInfo) string {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || st.Nlink < 2 || p.format == "zip" {
 		return ""
 	}
 	id := inode{uint64(st.Dev), st.Ino}
 	first, known := p.inodes[id]
-	if need := inodeHeld + int64(len(name)); !known && p.held+need <= p.t.m.opt.Limits.Held {
+	if need := inodeOverhead + int64(len(name)); !known && p.nameBytes+need <= p.t.m.opt.Limits.NameBytes {
 		p.inodes[id] = name
-		p.held += need
+		p.nameBytes += need
 	}
 	return first
 }

@@ -11,10 +11,10 @@ import (
 	v1 "berth/api/v1"
 )
 
-// Copy copies a file or a folder to dst, where nothing may stand; folders above
-// dst are made. The copy appears when it is whole. Modes, times and links are
-// kept; sockets, FIFOs and devices are left out. As with Decompress, the content
-// of a folder's copy is durable when the kernel has written it.
+// Copy copies a file or a folder to dst, which must not exist. It creates dst's
+// parents. The copy gets its name when it is complete. Modes, times and links are
+// kept; sockets, FIFOs and devices are skipped. As with Decompress, the contents of
+// a folder's copy are durable once the kernel has written them.
 func (f Files) Copy(ctx context.Context, id, src, dst string) error {
 	src, err := clean(src)
 	if err != nil {
@@ -24,7 +24,7 @@ func (f Files) Copy(ctx context.Context, id, src, dst string) error {
 	if err != nil {
 		return err
 	}
-	return f.on(ctx, id, dst, func(t *tree) error { return t.copy(src, dst) })
+	return f.withTree(ctx, id, dst, func(t *tree) error { return t.copy(src, dst) })
 }
 
 func (t *tree) copy(src, dst string) error {
@@ -43,8 +43,8 @@ func (t *tree) copy(src, dst string) error {
 		return exists(dst)
 	}
 	x := t.newTemp()
-	sh := t.share()
-	defer func() { x.drop(); sh.end() }()
+	res := t.newReservation()
+	defer func() { x.remove(); res.release() }()
 	top, err := openDirfd(t.Root, root)
 	if err != nil {
 		return err
@@ -55,23 +55,23 @@ func (t *tree) copy(src, dst string) error {
 		return err
 	}
 	defer out.close()
-	c := copier{t: t, share: sh, out: out, as: x.name}
+	c := copier{t: t, reservation: res, out: out, as: x.name}
 	if err := c.run(src, info.IsDir()); err != nil {
 		return refuse(src, err)
 	}
-	return x.publish(dst, sh)
+	return x.publish(dst, res)
 }
 
-// copier copies a tree: it follows the walk through it by a descent of its own
-// through the copy.
+// copier copies a tree. Its descent through the copy follows the walk through the
+// source.
 type copier struct {
-	t       *tree
-	share   *reservation
-	out     *descent
-	as      string // name of the copy, until it is whole
-	src     string // the walk's start, from the volume's root
-	single  bool   // one file is all there is to copy
-	entries int
+	t           *tree
+	reservation *reservation
+	out         *descent
+	as          string // temporary name of the copy
+	src         string // start of the walk, from the volume's root
+	single      bool   // the source is one file
+	entries     int
 }
 
 // run copies src, a path from the volume's root.
@@ -106,7 +106,7 @@ func (c *copier) run(src string, folder bool) error {
 	return c.visit(item{in: in, name: base, info: info, at: s}, c.as)
 }
 
-// below copies the folder in with all that is in it.
+// addTree copies the folder in and everything in it.
 func (c *copier) below(in *dirfd) error {
 	info, err := in.file.Stat()
 	if err == nil {
@@ -116,11 +116,11 @@ func (c *copier) below(in *dirfd) error {
 		return err
 	}
 	limit := c.t.m.opt.Limits.Depth
-	w := walker{end: c.t.ctx, depth: limit,
-		hidden: func(_ bool, name string) bool { return isTemp(name) && c.t.m.inUse(name) },
-		visit:  func(it item) error { return ignoreChanged(c.visit(it, it.name)) },
-		left:   func(depth int) error { return c.leave(depth + 1) },
-		deep: func(item) error {
+	w := walker{ctxErr: c.t.ctxErr, maxDepth: limit,
+		skip:    func(_ bool, name string) bool { return isTemp(name) && c.t.m.inUse(name) },
+		visit:   func(it item) error { return ignoreChanged(c.visit(it, it.name)) },
+		onLeave: func(depth int) error { return c.leave(depth + 1) },
+		onTooDeep: func(item) error {
 			return v1.Errorf(v1.InvalidRequest, "Folders are nested more than %d deep", limit)
 		}}
 	if err := w.walk(in, "", 0); err != nil {
@@ -132,7 +132,7 @@ func (c *copier) below(in *dirfd) error {
 // visit copies one entry under the name as.
 func (c *copier) visit(it item, as string) error {
 	if c.entries++; c.entries > c.t.m.opt.Limits.Entries {
-		return v1.Errorf(v1.SizeLimit, "Too many files: a copy may have %d", c.t.m.opt.Limits.Entries)
+		return v1.Errorf(v1.SizeLimit, "Too many files: a copy may have at most %d", c.t.m.opt.Limits.Entries)
 	}
 	switch it.info.Mode().Type() {
 	case fs.ModeDir:
@@ -145,9 +145,9 @@ func (c *copier) visit(it item, as string) error {
 	return nil
 }
 
-// folder makes a folder and goes into it.
+// folder creates a folder in the copy and enters it.
 func (c *copier) folder(as string, info fs.FileInfo) error {
-	if err := c.share.grow(blockSize); err != nil {
+	if err := c.reservation.grow(blockSize); err != nil {
 		return err
 	}
 	if err := c.out.dir().mkdir(as); err != nil {
@@ -160,7 +160,7 @@ func (c *copier) folder(as string, info fs.FileInfo) error {
 	return nil
 }
 
-// leave leaves the folders of the copy that are deeper than depth.
+// leave leaves folders of the copy until the depth is depth.
 func (c *copier) leave(depth int) (err error) {
 	for c.out.depth() > depth && err == nil {
 		err = c.t.leave(c.out)
@@ -168,8 +168,8 @@ func (c *copier) leave(depth int) (err error) {
 	return err
 }
 
-// leave gives the last folder of s its owner, its mode and its time, and goes to
-// the one above. What is made in a folder would change its time.
+// leave sets the owner, the mode and the time of the last folder of s, and goes to
+// its parent. It comes last because new entries change a folder's time.
 func (t *tree) leave(s *descent) error {
 	name, mode, changed := s.last().name, s.last().mode, s.last().time
 	if err := t.finish(s.dir().file, mode.Perm()); err != nil {
@@ -181,7 +181,7 @@ func (t *tree) leave(s *descent) error {
 	return s.dir().chtimes(name, changed)
 }
 
-// link copies a link as it is. One that leads out of the volume is left out.
+// link copies a link unchanged. It skips one that leads out of the volume.
 func (c *copier) link(it item, as string) error {
 	target, err := it.in.readlink(it.name)
 	if err != nil {
@@ -190,7 +190,7 @@ func (c *copier) link(it item, as string) error {
 	if !inside(path.Join(c.src, it.path()), target) {
 		return nil
 	}
-	if err := c.share.grow(blockSize); err != nil {
+	if err := c.reservation.grow(blockSize); err != nil {
 		return err
 	}
 	if err := c.out.dir().symlink(target, as); err != nil {
@@ -210,10 +210,10 @@ func (c *copier) file(it item, as string) error {
 		return err
 	}
 	defer dst.Close()
-	size, before := it.info.Size(), c.share.n
+	size, before := it.info.Size(), c.reservation.reserved
 	err = eachExtent(src, size, func(off, n int64) error { return c.part(src, dst, off, n) })
-	if err == nil && c.share.n == before { // no data: an inode all the same
-		err = c.share.grow(blockSize)
+	if err == nil && c.reservation.reserved == before { // no data, but an inode
+		err = c.reservation.grow(blockSize)
 	}
 	if err != nil {
 		return err
@@ -230,9 +230,9 @@ func (c *copier) file(it item, as string) error {
 	return c.out.dir().chtimes(as, it.info.ModTime())
 }
 
-// part copies n bytes at off, in the kernel where it can.
+// part copies n bytes at off, in the kernel if possible.
 func (c *copier) part(src, dst *os.File, off, n int64) error {
-	if err := errors.Join(c.t.ctx(), c.share.grow(roundUp(n))); err != nil {
+	if err := errors.Join(c.t.ctxErr(), c.reservation.grow(roundUp(n))); err != nil {
 		return err
 	}
 	if _, err := src.Seek(off, io.SeekStart); err != nil {
@@ -242,7 +242,7 @@ func (c *copier) part(src, dst *os.File, off, n int64) error {
 		return err
 	}
 	_, err := io.CopyN(dst, src, n)
-	if errors.Is(err, io.EOF) { // it shrank; Truncate fills it up
+	if errors.Is(err, io.EOF) { // the source shrank; Truncate fills the copy up
 		return nil
 	}
 	return err

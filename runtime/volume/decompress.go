@@ -14,13 +14,13 @@ import (
 	v1 "berth/api/v1"
 )
 
-// Decompress unfolds an archive into the folder dest, which is made when it is
-// missing. The format is told by content. All is unfolded into a temporary
-// folder first, so an archive with one bad entry leaves nothing, and then moved
-// into place: files replace files, folders are merged, and where a file meets a
-// folder nothing is moved. The names are durable then, the content when the
-// kernel has written it: an fsync of each file would take longer than all else,
-// and the archive is still there.
+// Decompress extracts an archive into the folder dest, which it creates if it is
+// missing. It detects the format by content. It extracts into a temporary folder
+// first, so an archive with one invalid entry leaves nothing, and then moves the
+// entries to dest: files replace files and folders are merged. If a file conflicts
+// with a folder, nothing is moved. On return the names are durable, but the
+// contents only once the kernel has written them: an fsync of each file would take
+// longer than everything else, and the archive still exists.
 func (f Files) Decompress(ctx context.Context, id, archive, dest string) error {
 	archive, err := cleanEntry(archive)
 	if err != nil {
@@ -30,7 +30,7 @@ func (f Files) Decompress(ctx context.Context, id, archive, dest string) error {
 	if err != nil {
 		return err
 	}
-	return f.on(ctx, id, dest, func(t *tree) error { return t.decompress(archive, dest) })
+	return f.withTree(ctx, id, dest, func(t *tree) error { return t.decompress(archive, dest) })
 }
 
 func (t *tree) decompress(archive, dest string) error {
@@ -43,17 +43,17 @@ func (t *tree) decompress(archive, dest string) error {
 		return exists(dest)
 	}
 	x := t.newTemp()
-	sh := t.share()
-	// What is left of the temporary folder by then is what was replaced.
+	res := t.newReservation()
+	// After a merge the temporary folder has the files that were replaced.
 	moved := false
 	defer func() {
-		freed := x.drop()
-		sh.end()
+		freed := x.remove()
+		res.release()
 		if moved {
-			t.used.release(-freed)
+			t.quota.add(-freed)
 		}
 	}()
-	if err := sh.grow(blockSize); err != nil {
+	if err := res.grow(blockSize); err != nil {
 		return err
 	}
 	stage, err := x.mkdir()
@@ -66,8 +66,8 @@ func (t *tree) decompress(archive, dest string) error {
 		return err
 	}
 	defer at.close()
-	u := &extractor{t: t, share: sh, dest: dest, stage: stage.Root, at: at}
-	if err := u.archive(f); err != nil {
+	u := &extractor{t: t, reservation: res, dest: dest, stage: stage.Root, at: at}
+	if err := u.extract(f); err != nil {
 		return err
 	}
 	if err := u.leave(0); err != nil {
@@ -77,21 +77,21 @@ func (t *tree) decompress(archive, dest string) error {
 		return err
 	}
 	moved = true
-	t.used.release(sh.n)
+	t.quota.add(res.reserved)
 	return nil
 }
 
-// source is the archive's file: it ends with the operation, and remembers what
-// it said, so that a read that failed is not taken for a damaged archive.
+// source reads the archive's file until the operation ends. It keeps the first
+// error, so that a failed read is not reported as a damaged archive.
 type source struct {
-	f    *os.File
-	end  func() error
-	size int64
-	err  error
+	f      *os.File
+	ctxErr func() error
+	size   int64
+	err    error
 }
 
 func (s *source) Read(p []byte) (int, error) {
-	if err := s.end(); err != nil {
+	if err := s.ctxErr(); err != nil {
 		s.err = err
 		return 0, err
 	}
@@ -103,7 +103,7 @@ func (s *source) Read(p []byte) (int, error) {
 }
 
 func (s *source) ReadAt(p []byte, off int64) (int, error) {
-	if err := s.end(); err != nil {
+	if err := s.ctxErr(); err != nil {
 		s.err = err
 		return 0, err
 	}
@@ -114,8 +114,8 @@ func (s *source) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// damage says why an archive could not be read on.
-func (s *source) damage(err error) error {
+// readError returns the cause of an error that a format's reader returned.
+func (s *source) readError(err error) error {
 	if s.err != nil {
 		return s.err
 	}
@@ -123,16 +123,16 @@ func (s *source) damage(err error) error {
 	if err == nil || errors.As(err, &known) {
 		return err
 	}
-	return damaged("Archive is damaged: %v", err)
+	return invalidArchive("Archive is damaged: %v", err)
 }
 
-// archive unfolds f by the format that its content shows.
-func (u *extractor) archive(f *os.File) error {
+// extract extracts f by the format that its first bytes show.
+func (u *extractor) extract(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {
 		return err
 	}
-	u.src = &source{f: f, end: u.t.ctx, size: info.Size()}
+	u.src = &source{f: f, ctxErr: u.t.ctxErr, size: info.Size()}
 	head := make([]byte, 512)
 	n, err := f.ReadAt(head, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -148,10 +148,10 @@ func (u *extractor) archive(f *os.File) error {
 	case len(head) == 512 && (bytes.HasPrefix(head[257:], []byte("ustar")) || isOldTar(head)):
 		return u.tar(u.src)
 	}
-	return damaged("Not an archive: format is none of zip, tar, tar.gz and tar.bz2")
+	return invalidArchive("Not an archive: the format must be zip, tar, tar.gz or tar.bz2")
 }
 
-// isOldTar says whether a block that bears no mark is the header of a tar.
+// isOldTar reports whether a block without a magic number is a tar header.
 func isOldTar(head []byte) bool {
 	_, err := tar.NewReader(bytes.NewReader(append(head[:512:512], make([]byte, 1024)...))).Next()
 	return err == nil || errors.Is(err, io.EOF)
@@ -160,7 +160,7 @@ func isOldTar(head []byte) bool {
 func (u *extractor) gzip() error {
 	z, err := pgzip.NewReader(u.src)
 	if err != nil {
-		return u.src.damage(err)
+		return u.src.readError(err)
 	}
 	defer z.Close()
 	return u.tar(z)

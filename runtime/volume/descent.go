@@ -7,41 +7,41 @@ import (
 	"time"
 )
 
-// openLevels is how many folders of a descent are open at once, beside the one
-// that it began in.
+// openLevels is how many folders of a descent are open at once, besides its first
+// one.
 const openLevels = 8
 
-// levelHeld is what a descent keeps of a folder beside its name.
-const levelHeld = 128
+// levelOverhead is the memory of a folder of a descent besides its name, in bytes.
+const levelOverhead = 128
 
-// errMoved reports that a folder on the way back up is not where it was: the
-// descent is then in the deepest folder that is.
+// errMoved reports that a folder on the way back up was moved. The descent is then
+// in the deepest folder that was not.
 var errMoved = errors.New("folders were moved while they were read")
 
-// descent is the way from one folder down to another, by single names from
-// handle to handle. However deep it is, only the last few folders are open. On
-// the way back up a folder that was closed is opened again, and has to be the
-// very same one, by device and inode.
+// descent is a path from one folder down to another, opened by single names from
+// handle to handle. At any depth only the last few folders are open. On the way
+// back up a closed folder is opened again and must have the same device and
+// inode.
 type descent struct {
-	levels []level // the first is the folder that it began in, and stays open
-	held   int64   // bytes of the names
+	levels    []level // the first is the start, and stays open
+	nameBytes int64   // bytes of memory of levels
 }
 
 // level is one folder of a descent.
 type level struct {
-	dir   *dirfd // nil: closed
+	dir   *dirfd // nil means closed
 	name  string
 	id    inode
-	names names
+	names dirReader
 
-	// For the folder that is made after it, when it is left.
-	mode fs.FileMode
-	time time.Time
-	size int64 // bytes on disk
-	mess int   // how often it was not empty when it was to be removed
+	// What the caller sets on a folder when it leaves it.
+	mode    fs.FileMode
+	time    time.Time
+	size    int64 // bytes on disk
+	retries int   // how often its removal found new entries
 }
 
-// newDescent begins in d, which stays the caller's to close.
+// newDescent returns a descent that starts in d. The caller closes d.
 func newDescent(d *dirfd) (*descent, error) {
 	id, err := d.id()
 	return &descent{levels: []level{{dir: d, id: id}}}, err
@@ -49,13 +49,13 @@ func newDescent(d *dirfd) (*descent, error) {
 
 func (s *descent) last() *level { return &s.levels[len(s.levels)-1] }
 
-// dir is the folder that the descent is in.
+// dir returns the current folder.
 func (s *descent) dir() *dirfd { return s.last().dir }
 
-// depth is how many folders it is below the first.
+// maxDepth is how many folders it is below the first.
 func (s *descent) depth() int { return len(s.levels) - 1 }
 
-// path is that of the entry name of the last folder, from the first one.
+// path returns the path of the entry name in the current folder, from the first.
 func (s *descent) path(name string) string {
 	var b strings.Builder
 	for _, l := range s.levels[1:] {
@@ -66,7 +66,7 @@ func (s *descent) path(name string) string {
 	return b.String()
 }
 
-// enter goes into the folder name.
+// enter goes to the folder name.
 func (s *descent) enter(name string) error {
 	d, err := s.dir().open(name)
 	if err != nil {
@@ -78,14 +78,14 @@ func (s *descent) enter(name string) error {
 		return err
 	}
 	s.levels = append(s.levels, level{dir: d, name: name, id: id})
-	s.held += levelHeld + int64(len(name))
+	s.nameBytes += levelOverhead + int64(len(name))
 	if n := s.depth() - openLevels; n > 0 {
-		s.levels[n].shut()
+		s.levels[n].close()
 	}
 	return nil
 }
 
-func (l *level) shut() {
+func (l *level) close() {
 	if l.dir != nil {
 		l.dir.close()
 		l.dir = nil
@@ -93,7 +93,7 @@ func (l *level) shut() {
 	l.names.drop()
 }
 
-// leave goes back to the folder above, or is errMoved.
+// leave goes back to the parent, or returns errMoved.
 func (s *descent) leave() error {
 	from := s.pop()
 	defer from.dir.close()
@@ -112,19 +112,19 @@ func (s *descent) leave() error {
 	if err == nil {
 		d.close()
 	}
-	return s.again()
+	return s.reopen()
 }
 
 func (s *descent) pop() level {
 	from := *s.last()
 	s.levels = s.levels[:len(s.levels)-1]
-	s.held -= levelHeld + int64(len(from.name))
+	s.nameBytes -= levelOverhead + int64(len(from.name))
 	return from
 }
 
-// again goes down from the first folder as far as all is as it was. If that is
-// not as far as before, it is errMoved.
-func (s *descent) again() error {
+// reopen goes down again from the first folder, as long as each folder is the same
+// as before. It returns errMoved if it stops early.
+func (s *descent) reopen() error {
 	for i := 1; i < len(s.levels); i++ {
 		above, l := &s.levels[i-1], &s.levels[i]
 		next, err := above.dir.open(l.name)
@@ -135,31 +135,31 @@ func (s *descent) again() error {
 			if err == nil {
 				next.close()
 			}
-			s.cut(i)
+			s.truncate(i)
 			return errMoved
 		}
 		if i > 1 {
-			above.shut()
+			above.close()
 		}
-		l.shut()
+		l.close()
 		l.dir = next
 	}
 	return nil
 }
 
-// cut leaves the first n folders.
-func (s *descent) cut(n int) {
+// truncate keeps the first n folders and closes the others.
+func (s *descent) truncate(n int) {
 	for len(s.levels) > n {
 		from := s.pop()
-		from.shut()
+		from.close()
 	}
 }
 
-// same reports whether the folder is the one of id.
+// same reports whether d is the folder id.
 func same(d *dirfd, id inode) bool {
 	own, err := d.id()
 	return err == nil && own == id
 }
 
 // close closes all but the first folder.
-func (s *descent) close() { s.cut(1) }
+func (s *descent) close() { s.truncate(1) }

@@ -11,13 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dirfd is an open folder. Its methods take the name of one entry, never a path,
-// and follow no link: the handle alone decides where they act, whatever a tenant
-// renames or swaps above it. It is one handle.
+// dirfd is an open folder, one handle. Its methods take the name of one entry, never
+// a path, and follow no link: only the handle decides where they act, whatever a
+// tenant renames or swaps above it.
 type dirfd struct{ file *os.File }
 
-// openDirfd opens the folder p below r. Links on the way are followed as long as
-// they stay below r.
+// openDirfd opens the folder p below r. It follows links that stay below r.
 func openDirfd(r *os.Root, p string) (*dirfd, error) {
 	f, err := r.OpenFile(p+"/.", dirFlags, 0)
 	if err != nil {
@@ -28,8 +27,8 @@ func openDirfd(r *os.Root, p string) (*dirfd, error) {
 
 func (d *dirfd) close() { d.file.Close() }
 
-// at makes one system call relative to the folder. A name that is no single
-// component is EINVAL.
+// at makes one system call relative to the folder. It returns EINVAL if name is not
+// a single component.
 func (d *dirfd) at(op, name string, call func(fd int) error) error {
 	if name == "" || name == "." || name == ".." || strings.Contains(name, "/") {
 		return wrap(op, name, syscall.EINVAL)
@@ -46,7 +45,7 @@ func (d *dirfd) raw(op, name string, call func(fd int) error) error {
 	}
 }
 
-// open opens the folder name; a link in its place is ENOTDIR or ELOOP.
+// open opens the folder name. It returns ENOTDIR or ELOOP for a link.
 func (d *dirfd) open(name string) (*dirfd, error) {
 	f, err := d.openFile(name, dirFlags, 0)
 	if err != nil {
@@ -55,8 +54,7 @@ func (d *dirfd) open(name string) (*dirfd, error) {
 	return &dirfd{f}, nil
 }
 
-// up opens the folder that this one is in now. The caller has to check which
-// one that is.
+// up opens the current parent. The caller has to check the parent's identity.
 func (d *dirfd) up() (*dirfd, error) {
 	var fd int
 	err := d.raw("open", "..", func(in int) (err error) {
@@ -81,13 +79,13 @@ func (d *dirfd) openFile(name string, flags int, perm uint32) (*os.File, error) 
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// create makes the regular file name, which must not exist.
+// create creates the regular file name, which must not exist.
 func (d *dirfd) create(name string) (*os.File, error) {
 	return d.openFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 }
 
-// openRegular opens name to be read, if it is a regular file: O_NONBLOCK keeps
-// the open from waiting for the other end of a FIFO.
+// openRegular opens the regular file name for reading. O_NONBLOCK keeps open(2)
+// from waiting for the other end of a FIFO.
 func (d *dirfd) openRegular(name string) (*os.File, error) {
 	info, err := d.lstat(name)
 	if err != nil {
@@ -111,12 +109,12 @@ func (d *dirfd) mkdir(name string) error {
 	return d.at("mkdir", name, func(fd int) error { return unix.Mkdirat(fd, name, 0o700) })
 }
 
-// unlink removes an entry that is no folder.
+// unlink removes an entry that is not a folder.
 func (d *dirfd) unlink(name string) error {
 	return d.at("unlink", name, func(fd int) error { return unix.Unlinkat(fd, name, 0) })
 }
 
-// rmdir removes an empty folder; another one is ENOTEMPTY.
+// rmdir removes an empty folder. It returns ENOTEMPTY for any other.
 func (d *dirfd) rmdir(name string) error {
 	err := d.at("rmdir", name, func(fd int) error { return unix.Unlinkat(fd, name, unix.AT_REMOVEDIR) })
 	if errors.Is(err, syscall.EEXIST) { // some file systems return this
@@ -139,12 +137,12 @@ func (d *dirfd) readlink(name string) (target string, err error) {
 	return string(buf[:max(n, 0)]), err
 }
 
-// chown changes nothing where an id is -1.
+// chown sets the owner of an entry. An id of -1 changes nothing.
 func (d *dirfd) chown(name string, uid, gid int) error {
 	return d.at("chown", name, func(fd int) error { return unix.Fchownat(fd, name, uid, gid, unix.AT_SYMLINK_NOFOLLOW) })
 }
 
-// chtimes sets the time at which name was read and changed.
+// chtimes sets the access and modification time of name.
 func (d *dirfd) chtimes(name string, t time.Time) error {
 	ts, err := unix.TimeToTimespec(t)
 	if err != nil {
@@ -155,12 +153,12 @@ func (d *dirfd) chtimes(name string, t time.Time) error {
 	})
 }
 
-// hardLink gives the entry old of from another name, in d.
+// hardLink links the entry old of from as name in d.
 func hardLink(from *dirfd, old string, d *dirfd, name string) error {
 	return d.at("link", name, func(fd int) error { return unix.Linkat(int(from.file.Fd()), old, fd, name, 0) })
 }
 
-// lstat describes an entry, and never what a link leads to.
+// lstat describes an entry. It does not follow links.
 func (d *dirfd) lstat(name string) (fs.FileInfo, error) {
 	var st unix.Stat_t
 	err := d.at("lstat", name, func(fd int) error { return unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) })
@@ -170,7 +168,7 @@ func (d *dirfd) lstat(name string) (fs.FileInfo, error) {
 	return newFileInfo(name, &st), nil
 }
 
-// id returns which folder this is, as long as it is open.
+// id returns the folder's identity, which is unique as long as it is open.
 func (d *dirfd) id() (inode, error) {
 	var st unix.Stat_t
 	err := d.raw("stat", d.file.Name(), func(fd int) error { return unix.Fstat(fd, &st) })

@@ -10,8 +10,8 @@ import (
 	v1 "berth/api/v1"
 )
 
-// refuse turns what the file system said about path into the refusal that a
-// client is told. What is no fault of the request stays as it is.
+// refuse converts a file system error about path to the error that a client
+// receives. An error that the request did not cause is returned unchanged.
 func refuse(path string, err error) error {
 	var known *v1.Error
 	switch {
@@ -34,15 +34,15 @@ func refuse(path string, err error) error {
 	return err
 }
 
-// errChanged reports that an entry is no longer what its folder's list said. It
-// keeps the cause.
+// errChanged reports that an entry was removed or replaced after its folder was
+// read. It keeps the cause.
 type errChanged struct{ error }
 
 // Unwrap returns the cause.
 func (e errChanged) Unwrap() error { return e.error }
 
-// changed makes errChanged of what an entry answers that was removed, or replaced
-// by something of another kind, since it was seen.
+// changed wraps err in errChanged if it means that an entry was removed, or
+// replaced by an entry of another type, after its folder was read.
 func changed(err error) error {
 	var refused *v1.Error
 	if errors.As(err, &refused) || is(err, fs.ErrNotExist, syscall.ELOOP, syscall.EINVAL, syscall.ENXIO) {
@@ -65,7 +65,9 @@ func exists(path string) error {
 	return v1.Errorf(v1.FileExists, "File already exists at path: %s", path)
 }
 
-func damaged(format string, args ...any) error { return v1.Errorf(v1.InvalidArchive, format, args...) }
+func invalidArchive(format string, args ...any) error {
+	return v1.Errorf(v1.InvalidArchive, format, args...)
+}
 
 func is(err error, targets ...error) bool {
 	for _, t := range targets {
@@ -76,8 +78,8 @@ func is(err error, targets ...error) bool {
 	return false
 }
 
-// escapes says whether an os.Root refused a path that leaves it. The standard
-// library exports no value for this; a test holds its text.
+// escapes reports whether an os.Root refused a path that leaves it. The standard
+// library exports no error value for this; a test checks that its text is unchanged.
 func escapes(err error) bool {
 	for err != nil {
 		if err.Error() == "path escapes from parent" {

@@ -11,9 +11,9 @@ import (
 	v1 "berth/api/v1"
 )
 
-// eachExtent calls f for the parts of file, up to size, that hold data; what
-// lies between is holes. Each part is at most 64 MiB, so that the operation's
-// end is seen in time. A file system that knows no holes has one part.
+// eachExtent calls f for the parts of file, up to size, that have data; between them
+// are holes. A part has at most 64 MiB, so that f can check its context often. A
+// file system without holes has one extent.
 func eachExtent(file *os.File, size int64, f func(off, n int64) error) error {
 	const most = 64 << 20
 	for off := int64(0); off < size; {
@@ -40,21 +40,22 @@ func eachExtent(file *os.File, size int64, f func(off, n int64) error) error {
 	return nil
 }
 
-// holeReader reads a file as its extents say: holes are zeros that no disk is
-// asked for. A file that shrinks meanwhile ends in zeros, one that grows is cut.
+// holeReader reads a file by its extents and returns zeros for holes without reading
+// the disk. It returns exactly size bytes: a file that shrinks meanwhile ends with
+// zeros, and one that grows is cut.
 type holeReader struct {
-	file *os.File
-	end  func() error
-	pos  int64
-	size int64
-	data int64 // the extent that pos is in, or the next one
-	stop int64 // its end
+	file   *os.File
+	ctxErr func() error
+	pos    int64
+	size   int64
+	data   int64 // start of the extent at or after pos
+	stop   int64 // end of that extent
 
-	holes, most int64 // bytes of holes so far, and how many there may be
+	holes, maxHoles int64 // bytes of holes so far, and their bound
 }
 
 func (h *holeReader) Read(p []byte) (int, error) {
-	if err := h.end(); err != nil {
+	if err := h.ctxErr(); err != nil {
 		return 0, err
 	}
 	if h.pos >= h.size {
@@ -62,7 +63,7 @@ func (h *holeReader) Read(p []byte) (int, error) {
 	}
 	if h.pos >= h.stop {
 		h.next()
-		if h.holes += h.data - h.pos; h.holes > h.most {
+		if h.holes += h.data - h.pos; h.holes > h.maxHoles {
 			return 0, errHoles
 		}
 	}
@@ -83,8 +84,8 @@ func (h *holeReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// errHoles refuses files whose holes would take long to write out as zeros.
-var errHoles = v1.Errorf(v1.SizeLimit, "Files have too many bytes of holes for an archive: leave out those that are sparse")
+// errHoles refuses files whose holes would take long to write as zeros.
+var errHoles = v1.Errorf(v1.SizeLimit, "Files have too many bytes of holes for an archive: leave out sparse files")
 
 // next finds the extent at or after pos.
 func (h *holeReader) next() {

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fileInfo is a fs.FileInfo of what fstatat returns: package os makes none from
-// a handle and a name. Its Sys is a *syscall.Stat_t, as that of package os is.
+// fileInfo is the fs.FileInfo of an fstatat result, which package os does not
+// offer. Its Sys returns a *syscall.Stat_t, as that of package os does.
 type fileInfo struct {
 	name string
 	st   syscall.Stat_t
@@ -30,7 +30,7 @@ func (i *fileInfo) IsDir() bool        { return i.Mode().IsDir() }
 func (i *fileInfo) Sys() any           { return &i.st }
 func (i *fileInfo) ModTime() time.Time { return time.Unix(i.st.Mtim.Unix()) }
 
-// Mode translates the mode of the system.
+// Mode converts the mode bits of stat.
 func (i *fileInfo) Mode() fs.FileMode {
 	mode := fs.FileMode(i.st.Mode & 0o777)
 	switch i.st.Mode & syscall.S_IFMT {

@@ -8,12 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// folder is an open folder: as a root for its entries, and as a file for what
-// an os.Root cannot do, renaming without replacing and fsync.
+// folder is an open folder: an os.Root for its entries, and a file for renames that
+// replace nothing and for fsync, which os.Root does not offer.
 type folder struct {
 	*os.Root
 	dir    *os.File
-	shared bool // the root is another's to close
+	shared bool // close does not close the root
 }
 
 func newFolder(r *os.Root, p string) (*folder, error) {
@@ -36,7 +36,7 @@ func (f *folder) close() {
 	}
 }
 
-// top is the root folder of the volume.
+// top opens the root folder of the volume.
 func (t *tree) top() (*folder, error) {
 	dir, err := t.OpenFile(root, dirFlags, 0)
 	if err != nil {
@@ -45,15 +45,15 @@ func (t *tree) top() (*folder, error) {
 	return &folder{Root: t.Root, dir: dir, shared: true}, nil
 }
 
-// moveTo renames the entry old to the entry name of dst. Flags are those of
-// renameat2; a file system without them gives EINVAL.
+// moveTo renames the entry old to the entry name of dst. flags are those of
+// renameat2; a file system that does not support them returns EINVAL.
 func (d *dirfd) moveTo(old string, dst *dirfd, name string, flags uint) error {
 	return dst.at("rename", name, func(to int) error {
 		return d.at("rename", old, func(from int) error { return unix.Renameat2(from, old, to, name, flags) })
 	})
 }
 
-// moveNew is moveTo that replaces nothing: EEXIST.
+// moveNew is moveTo, but returns EEXIST if name exists in dst.
 func (d *dirfd) moveNew(old string, dst *dirfd, name string) error {
 	err := d.moveTo(old, dst, name, unix.RENAME_NOREPLACE)
 	if !errors.Is(err, syscall.EINVAL) {
@@ -65,10 +65,10 @@ func (d *dirfd) moveNew(old string, dst *dirfd, name string) error {
 	return d.moveTo(old, dst, name, 0)
 }
 
-// fd is the folder as a dirfd, which shares its handle.
+// fd returns the folder as a dirfd that shares its handle.
 func (f *folder) fd() *dirfd { return &dirfd{f.dir} }
 
-// syncDir makes the names in r durable.
+// syncDir makes the entries of r durable.
 func syncDir(r *os.Root) error {
 	d, err := r.OpenFile(root, dirFlags, 0)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	v1 "berth/api/v1"
 )
 
-// FuzzPath gives every path field the same text. What is outside must stay as
-// it is, and every refusal must be one that a client can be told.
+// FuzzPath passes the same text to every path field. Files outside must stay
+// unchanged, and every error must be an API error.
 func FuzzPath(f *testing.F) {
 	for _, p := range hostileTexts {
 		f.Add(p)
@@ -43,7 +43,7 @@ func FuzzPath(f *testing.F) {
 	})
 }
 
-// FuzzArchive unfolds any bytes.
+// FuzzArchive extracts arbitrary bytes.
 func FuzzArchive(f *testing.F) {
 	for _, format := range v1.Formats {
 		for _, c := range hostileArchives {
@@ -72,7 +72,7 @@ func FuzzArchive(f *testing.F) {
 	})
 }
 
-// tempName is what berth's own temporary names look like.
+// tempName matches berth's temporary names.
 var tempName = regexp.MustCompile(`^\.berth-tmp-[0-9a-f]{32}`)
 
 func noTemps(t testing.TB, b box) {

@@ -16,7 +16,7 @@ import (
 	"berth/runtime/volume"
 )
 
-// newHardBox is a volume of 16 MiB with a file system of its own.
+// newHardBox returns a volume of 16 MiB with its own file system.
 func newHardBox(t *testing.T) (box, string) {
 	t.Helper()
 	base := filepath.Join(t.TempDir(), "volumes")
@@ -60,8 +60,8 @@ func TestHardLimit(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestHardLimitAfterARestart unmounts the volume, as a restart of the host does.
-func TestHardLimitAfterARestart(t *testing.T) {
+// TestHardLimitAfterRestart unmounts the volume, as a restart of the host does.
+func TestHardLimitAfterRestart(t *testing.T) {
 	b, base := newHardBox(t)
 	ctx := t.Context()
 	require.NoError(t, b.Write(ctx, id, "file", strings.NewReader("kept")))
@@ -76,7 +76,7 @@ func TestHardLimitAfterARestart(t *testing.T) {
 	require.Equal(t, "kept", b.get(t, "file"))
 }
 
-func TestHardLimitGoesWithTheVolume(t *testing.T) {
+func TestRemoveDeletesImage(t *testing.T) {
 	b, base := newHardBox(t)
 	b.put(t, "a/b/c", "x")
 	busy, err := os.Open(filepath.Join(b.dir, "a/b/c"))
@@ -89,7 +89,7 @@ func TestHardLimitGoesWithTheVolume(t *testing.T) {
 	require.Empty(t, list)
 }
 
-func TestVolumesWithoutALimitHaveNoImage(t *testing.T) {
+func TestNoImageWithoutLimit(t *testing.T) {
 	base := filepath.Join(t.TempDir(), "volumes")
 	m := openHard(t, base)
 	require.NoError(t, m.Ensure(id))

@@ -20,69 +20,69 @@ import (
 	v1 "berth/api/v1"
 )
 
-// gzipLevel trades some size for speed: a panel waits for the archive.
+// gzipLevel trades size for speed, because a user waits for the archive.
 const gzipLevel = 2
 
-// gzipBlock is how much is compressed at once. Two blocks more than there are
-// cores are under way, so that none waits while files are opened or the disk is
-// slow.
+// gzipBlock is how many bytes one goroutine compresses at a time. Two more blocks
+// than cores are in flight, so that no core waits while a file is opened or the
+// disk is slow.
 const gzipBlock = 1 << 20
 
-// packer writes one archive. After an error only close may be called.
-type packer interface {
+// archiveWriter writes one archive. After an error only close may be called.
+type archiveWriter interface {
 	// add writes an entry: a folder, whose name ends with a slash, a link to
-	// target, or a file with content, which gives as many bytes as info says.
+	// target, or a file with content, which must have info.Size() bytes.
 	add(name, target string, info fs.FileInfo, content io.Reader) error
 	// link writes a hard link to an entry that was added before.
 	link(name, first string, info fs.FileInfo) error
 	close() error
 }
 
-// sink is where an archive goes. It counts, and takes its bytes from the
-// operation's share. After its first error it swallows what comes: a
-// compressor that is told of an error leaves its goroutines behind.
-type sink struct {
-	f     *os.File
-	share *reservation
-	end   func() error
-	n     int64
-	early int64 // how much the disk was asked to take
-	err   error
+// archiveFile is the file of a new archive. It counts the bytes and takes them from
+// the operation's reservation. After its first error it discards what is written,
+// because a compressor that receives an error leaks its goroutines.
+type archiveFile struct {
+	f           *os.File
+	reservation *reservation
+	ctxErr      func() error
+	n           int64
+	flushed     int64 // bytes that the kernel was asked to write to disk
+	err         error
 }
 
-func (s *sink) Write(p []byte) (int, error) {
+func (s *archiveFile) Write(p []byte) (int, error) {
 	if s.err != nil {
 		return len(p), nil
 	}
-	if s.err = s.end(); s.err != nil {
+	if s.err = s.ctxErr(); s.err != nil {
 		return len(p), nil
 	}
 	if grown := roundUp(s.n+int64(len(p))) - roundUp(s.n); grown > 0 {
-		s.err = s.share.grow(grown)
+		s.err = s.reservation.grow(grown)
 	}
 	if s.err == nil {
 		_, s.err = s.f.Write(p)
 	}
 	s.n += int64(len(p))
-	if s.n-s.early >= earlyPart {
-		// A hint, which does not wait: it leaves little to the fsync in the end.
-		_ = unix.SyncFileRange(int(s.f.Fd()), s.early, s.n-s.early, unix.SYNC_FILE_RANGE_WRITE)
-		s.early = s.n
+	if s.n-s.flushed >= flushBytes {
+		// A hint that does not block. It leaves little for the final fsync.
+		_ = unix.SyncFileRange(int(s.f.Fd()), s.flushed, s.n-s.flushed, unix.SYNC_FILE_RANGE_WRITE)
+		s.flushed = s.n
 	}
 	return len(p), nil
 }
 
-// earlyPart is how much the disk is asked to take at once.
-const earlyPart = 4 << 20
+// flushBytes is how many bytes are flushed to disk at a time.
+const flushBytes = 4 << 20
 
-func newPacker(format string, w *sink, m *Manager) (packer, error) {
+func newArchiveWriter(format string, w *archiveFile, m *Manager) (archiveWriter, error) {
 	switch format {
 	case "zip":
-		return newZipPacker(w, m), nil
+		return newZipWriter(w, m), nil
 	case "tar":
-		return newTarPacker(newBuffered(w), m), nil
+		return newTarWriter(newBuffered(w), m), nil
 	case "tar.bz2":
-		return newTarPacker(newBzip2(w), m), nil
+		return newTarWriter(newBzip2(w), m), nil
 	}
 	z, err := pgzip.NewWriterLevel(w, gzipLevel)
 	if err == nil {
@@ -91,21 +91,21 @@ func newPacker(format string, w *sink, m *Manager) (packer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newTarPacker(z, m), nil
+	return newTarWriter(z, m), nil
 }
 
-// tarPacker writes a tar, in the PAX form where a name or a size needs it.
-type tarPacker struct {
+// tarWriter writes a tar, in PAX format where a name or a size requires it.
+type tarWriter struct {
 	tw    *tar.Writer
 	under io.WriteCloser
 	m     *Manager
 }
 
-func newTarPacker(w io.WriteCloser, m *Manager) *tarPacker {
-	return &tarPacker{tw: tar.NewWriter(w), under: w, m: m}
+func newTarWriter(w io.WriteCloser, m *Manager) *tarWriter {
+	return &tarWriter{tw: tar.NewWriter(w), under: w, m: m}
 }
 
-func (p *tarPacker) add(name, target string, info fs.FileInfo, content io.Reader) error {
+func (p *tarWriter) add(name, target string, info fs.FileInfo, content io.Reader) error {
 	h := header(name, info)
 	switch {
 	case content != nil:
@@ -121,13 +121,13 @@ func (p *tarPacker) add(name, target string, info fs.FileInfo, content io.Reader
 	return p.m.drain(p.tw, content)
 }
 
-func (p *tarPacker) link(name, first string, info fs.FileInfo) error {
+func (p *tarWriter) link(name, first string, info fs.FileInfo) error {
 	h := header(name, info)
 	h.Typeflag, h.Linkname = tar.TypeLink, first
 	return p.tw.WriteHeader(h)
 }
 
-func (p *tarPacker) close() error { return errors.Join(p.tw.Close(), p.under.Close()) }
+func (p *tarWriter) close() error { return errors.Join(p.tw.Close(), p.under.Close()) }
 
 func header(name string, info fs.FileInfo) *tar.Header {
 	h := &tar.Header{Name: name, Mode: int64(info.Mode().Perm()), ModTime: info.ModTime().Truncate(time.Second)}
@@ -137,28 +137,29 @@ func header(name string, info fs.FileInfo) *tar.Header {
 	return h
 }
 
-// zipPacker writes a zip. The format has a directory at its end, and its writer
-// keeps that until then; held is about what it takes.
-type zipPacker struct {
+// zipWriter writes a zip. The format ends with a directory, which package zip keeps
+// in memory until close; held is about its size.
+type zipWriter struct {
 	zw   *zip.Writer
 	m    *Manager
 	held int64 // bytes
 }
 
-// zipEntryHeld is what the writer keeps of an entry beside its name.
-const zipEntryHeld = 256
+// zipEntryOverhead is the memory that package zip keeps for an entry besides its
+// name, in bytes.
+const zipEntryOverhead = 256
 
-func newZipPacker(w io.Writer, m *Manager) *zipPacker {
+func newZipWriter(w io.Writer, m *Manager) *zipWriter {
 	zw := zip.NewWriter(w)
 	zw.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) {
 		return kflate.NewWriter(w, flate.DefaultCompression)
 	})
-	return &zipPacker{zw: zw, m: m}
+	return &zipWriter{zw: zw, m: m}
 }
 
-func (p *zipPacker) add(name, target string, info fs.FileInfo, content io.Reader) error {
-	if p.held += zipEntryHeld + int64(len(name)); p.held > p.m.opt.Limits.Held {
-		return v1.Errorf(v1.SizeLimit, "Too many files for a zip, whose list is kept in memory: another format can hold them")
+func (p *zipWriter) add(name, target string, info fs.FileInfo, content io.Reader) error {
+	if p.held += zipEntryOverhead + int64(len(name)); p.held > p.m.opt.Limits.NameBytes {
+		return v1.Errorf(v1.SizeLimit, "Too many files for a zip, whose directory is kept in memory: choose another format")
 	}
 	h := &zip.FileHeader{Name: name, Modified: info.ModTime().Truncate(time.Second), Method: zip.Store}
 	h.SetMode(info.Mode() & (fs.ModePerm | fs.ModeType))
@@ -176,12 +177,12 @@ func (p *zipPacker) add(name, target string, info fs.FileInfo, content io.Reader
 	return err
 }
 
-// link is not called: a zip knows no hard links, so each name has its content.
-func (p *zipPacker) link(string, string, fs.FileInfo) error { return errors.ErrUnsupported }
+// link is never called: zip has no hard links, so each name has its own content.
+func (p *zipWriter) link(string, string, fs.FileInfo) error { return errors.ErrUnsupported }
 
-func (p *zipPacker) close() error { return p.zw.Close() }
+func (p *zipWriter) close() error { return p.zw.Close() }
 
-// drain copies src to its end through a buffer that is used again.
+// drain copies src to its end through a pooled buffer.
 func (m *Manager) drain(dst io.Writer, src io.Reader) error {
 	buf := m.bufs.Get().(*[]byte)
 	defer m.bufs.Put(buf)

@@ -10,8 +10,8 @@ import (
 // root is the path of a volume's root folder.
 const root = "."
 
-// clean applies the path rules, and takes "." components and double slashes
-// out. A temporary name of ours is nobody's path.
+// clean applies the path rules and removes "." components and double slashes. It
+// refuses temporary names.
 func clean(p string) (string, error) {
 	if err := v1.CheckPath(p); err != nil {
 		return "", err
@@ -23,7 +23,7 @@ func clean(p string) (string, error) {
 	return p, nil
 }
 
-// cleanEntry is clean for what cannot be the root folder itself.
+// cleanEntry is clean for paths that must not be the root folder.
 func cleanEntry(p string) (string, error) {
 	p, err := clean(p)
 	if err == nil && p == root {
@@ -32,8 +32,9 @@ func cleanEntry(p string) (string, error) {
 	return p, err
 }
 
-// split cuts the last component off. Unlike path.Split it gives a folder that
-// can be opened; unlike path.Dir it does not resolve "..", which text cannot.
+// split separates the last component. Unlike path.Split it returns a folder that
+// can be opened; unlike path.Dir it does not resolve "..", because the folder
+// before it may be a link.
 func split(p string) (dir, base string) {
 	dir, base = path.Split(strings.TrimRight(p, "/"))
 	if dir = strings.TrimRight(dir, "/"); dir == "" {
@@ -42,13 +43,13 @@ func split(p string) (dir, base string) {
 	return dir, base
 }
 
-// within says whether p is folder or something below it.
+// within reports whether p is folder or below it.
 func within(p, folder string) bool {
 	return folder == root || p == folder || strings.HasPrefix(p, folder+"/")
 }
 
-// inside says whether a link at name, a path from the volume's root, with this
-// target stays in the volume, as far as text can tell.
+// inside reports whether a link at name, a path from the volume's root, stays in
+// the volume if it points to target. It compares text and resolves no links.
 func inside(name, target string) bool {
 	if target == "" || target[0] == '/' {
 		return false

@@ -20,8 +20,8 @@ import (
 	v1 "berth/api/v1"
 )
 
-// raced waits until so many swaps and calls are done, on a busy host as long as
-// that takes; BERTH_LONG wants many more of them.
+// raced waits until so many swaps and calls are done, however long a busy host
+// takes; BERTH_LONG requires many more of them.
 func raced(t *testing.T, swaps, calls *atomic.Int64) {
 	t.Helper()
 	most := int64(1000)
@@ -31,10 +31,10 @@ func raced(t *testing.T, swaps, calls *atomic.Int64) {
 	require.Eventually(t, func() bool { return swaps.Load() > most && calls.Load() > most }, 5*time.Minute, 10*time.Millisecond)
 }
 
-// TestRaceForAFolder swaps a folder and a link to outside, as fast as a tenant
-// can, under 8 clients that use every path field. What is outside must neither
-// change nor come in.
-func TestRaceForAFolder(t *testing.T) {
+// TestFolderSwapRace swaps a folder and a link to outside as fast as a tenant can,
+// under 8 clients that use every path field. Files outside must neither change nor
+// be readable.
+func TestFolderSwapRace(t *testing.T) {
 	b := newBox(t, options())
 	b.put(t, "dir/file", "mine")
 	b.put(t, "swap/secret", "inner")
@@ -94,7 +94,7 @@ func client(ctx context.Context, b box, r *rand.Rand, calls, leaks *atomic.Int64
 	}
 }
 
-// leak is 1 if a file can be read that holds the secret.
+// leak returns 1 if the secret can be read.
 func leak(ctx context.Context, b box, p string) int64 {
 	file, err := b.Open(ctx, id, p)
 	if err != nil {
@@ -108,9 +108,9 @@ func leak(ctx context.Context, b box, p string) int64 {
 	return 0
 }
 
-// TestRaceForAnEntry swaps a file, a link to outside and a FIFO under readers,
-// archives and copies.
-func TestRaceForAnEntry(t *testing.T) {
+// TestEntrySwapRace swaps a file, a link to outside and a FIFO under readers, archives
+// and copies.
+func TestEntrySwapRace(t *testing.T) {
 	b := newBox(t, options())
 	b.put(t, "d/entry", "inner")
 	require.NoError(t, os.Symlink("../../../outside/secret", filepath.Join(b.dir, "d/link")))

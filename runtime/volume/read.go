@@ -14,23 +14,23 @@ import (
 	v1 "berth/api/v1"
 )
 
-// List gives the entries of the folder p, folders first, sorted by name. What
-// berth itself keeps in a volume is left out.
+// List returns the entries of the folder p, folders first, sorted by name, without
+// berth's temporary entries.
 func (f Files) List(ctx context.Context, id, p string) ([]v1.FileEntry, error) {
 	p, err := clean(p)
 	if err != nil {
 		return nil, err
 	}
 	var list []v1.FileEntry
-	err = f.on(ctx, id, p, func(t *tree) (err error) {
+	err = f.withTree(ctx, id, p, func(t *tree) (err error) {
 		list, err = t.list(p)
 		return err
 	})
 	return list, err
 }
 
-// entryHeld is what a list takes for an entry beside its name.
-const entryHeld = 96
+// entryOverhead is the memory of an entry of a list besides its name, in bytes.
+const entryOverhead = 96
 
 func (t *tree) list(p string) ([]v1.FileEntry, error) {
 	d, err := openFolder(t.Root, p)
@@ -43,11 +43,11 @@ func (t *tree) list(p string) ([]v1.FileEntry, error) {
 		if p == root && isTemp(name) {
 			return nil
 		}
-		if err := t.ctx(); err != nil {
+		if err := t.ctxErr(); err != nil {
 			return err
 		}
-		if held += entryHeld + int64(len(name)); held > t.m.opt.Limits.Listed {
-			return v1.Errorf(v1.SizeLimit, "Folder has too many files to list: search finds them")
+		if held += entryOverhead + int64(len(name)); held > t.m.opt.Limits.ListBytes {
+			return v1.Errorf(v1.SizeLimit, "Folder has too many files to list: use search")
 		}
 		info, err := d.Lstat(name)
 		if err == nil {
@@ -61,7 +61,7 @@ func (t *tree) list(p string) ([]v1.FileEntry, error) {
 	return list, err
 }
 
-// entry describes a file without following it.
+// entry describes a file without following links.
 func entry(name string, info fs.FileInfo) v1.FileEntry {
 	e := v1.FileEntry{
 		Name: name, Type: kind(info), Size: info.Size(),
@@ -82,8 +82,8 @@ func kind(info fs.FileInfo) string {
 	return v1.TypeFile
 }
 
-// Open opens the regular file at p to be read. Links are followed as long as
-// they stay in the volume; nothing but a regular file is ever opened.
+// Open opens the regular file at p for reading. It follows links that stay in the
+// volume, and never opens anything but a regular file.
 func (f Files) Open(ctx context.Context, id, p string) (*os.File, error) {
 	p, err := cleanEntry(p)
 	if err != nil {
@@ -98,8 +98,8 @@ func (f Files) Open(ctx context.Context, id, p string) (*os.File, error) {
 	return file, refuseRead(p, err)
 }
 
-// openRegular looks before it opens, and again at what it has opened: had a
-// FIFO been put there in between, O_NONBLOCK keeps the open from waiting.
+// openRegular checks the type before and after it opens p. O_NONBLOCK keeps open(2)
+// from waiting if p was replaced by a FIFO in between.
 func openRegular(r *os.Root, p string) (*os.File, error) {
 	info, err := r.Stat(p)
 	if err != nil {
@@ -124,7 +124,7 @@ func openRegular(r *os.Root, p string) (*os.File, error) {
 
 func notAFile(p string) error { return v1.Errorf(v1.InvalidRequest, "Not a file: %s", p) }
 
-// refuseRead is refuse for what only reads.
+// refuseRead is refuse for operations that only read.
 func refuseRead(p string, err error) error {
 	err = refuse(p, err)
 	if errors.Is(err, v1.ErrWriteDenied) {

@@ -13,14 +13,14 @@ import (
 
 var errEnough = errors.New("enough found")
 
-// searchLook is how many entries a search visits between two readings of the
-// clock.
-const searchLook = 256
+// clockInterval is how many entries a search visits between two checks of its
+// time limit.
+const clockInterval = 256
 
-// Search gives what is below the folder p and has query in its name, in any
-// case; with * or ? in it query is a pattern of the whole name. It ends at
-// Limits.Found results, after Limits.Searched entries and after Limits.SearchTime:
-// then the result is truncated. It is sorted by path.
+// Search returns the entries below the folder p whose name contains query, ignoring
+// case. A query with * or ? is a pattern that the whole name must match. Search
+// stops, and the result is truncated, after Limits.SearchResults results,
+// Limits.SearchEntries entries or Limits.SearchTime. The result is sorted by path.
 func (f Files) Search(ctx context.Context, id, p, query string) (v1.SearchResult, error) {
 	found := v1.SearchResult{Files: []v1.FoundFile{}}
 	p, err := clean(p)
@@ -32,23 +32,23 @@ func (f Files) Search(ctx context.Context, id, p, query string) (v1.SearchResult
 		return found, err
 	}
 	limits, began, seen := f.m.opt.Limits, time.Now(), 0
-	err = f.on(ctx, id, p, func(t *tree) error {
+	err = f.withTree(ctx, id, p, func(t *tree) error {
 		r, err := openDirfd(t.Root, p)
 		if err != nil {
 			return err
 		}
 		defer r.close()
 		up := strings.TrimPrefix(p+"/", "./")
-		w := walker{end: t.ctx, depth: limits.Depth, hidden: t.hidden(p),
-			deep: func(item) error { return nil },
+		w := walker{ctxErr: t.ctxErr, maxDepth: limits.Depth, skip: t.hidden(p),
+			onTooDeep: func(item) error { return nil },
 			visit: func(it item) error {
-				if seen++; seen > limits.Searched || seen%searchLook == 0 && time.Since(began) > limits.SearchTime {
+				if seen++; seen > limits.SearchEntries || seen%clockInterval == 0 && time.Since(began) > limits.SearchTime {
 					return errEnough
 				}
 				if !match(it.name) {
 					return nil
 				}
-				if len(found.Files) == limits.Found {
+				if len(found.Files) == limits.SearchResults {
 					return errEnough
 				}
 				e := entry(it.name, it.info)
@@ -76,7 +76,7 @@ func matcher(query string) (func(name string) bool, error) {
 		return func(name string) bool { return strings.Contains(strings.ToLower(name), query) }, nil
 	}
 	if _, err := path.Match(query, ""); err != nil {
-		return nil, v1.Errorf(v1.InvalidRequest, "query: is not a pattern")
+		return nil, v1.Errorf(v1.InvalidRequest, "query: is not a valid pattern")
 	}
 	return func(name string) bool {
 		ok, _ := path.Match(query, strings.ToLower(name))

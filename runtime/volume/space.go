@@ -12,31 +12,31 @@ import (
 	v1 "berth/api/v1"
 )
 
-// inodesReserve is how many inodes file operations leave to the store.
+// inodesReserve is how many free inodes file operations keep for the store.
 const inodesReserve = 1024
 
-// space is the free space of the file system that the volumes are on. Operations
-// reserve each piece before they write it. A nil space has room for everything.
+// space is the free space of the volumes' file system. Operations reserve each
+// piece before they write it. A nil space is unlimited.
 type space struct {
 	dir string
 	dev uint64
 
-	mu     sync.Mutex
-	flying int64 // bytes that were reserved and may not be written yet
+	mu        sync.Mutex
+	unwritten int64 // reserved bytes that may not be on disk yet
 }
 
-// newSpace returns the space of base if the store in the directory beside is on
-// the same file system; otherwise nothing has to be reserved for it: nil.
-func newSpace(base, beside string) (*space, error) {
-	if beside == "" {
+// newSpace returns the space of base if the store's directory is on the same file
+// system. Otherwise it returns nil, because the store needs no reserve.
+func newSpace(base, storeDir string) (*space, error) {
+	if storeDir == "" {
 		return nil, nil
 	}
 	var a, b unix.Stat_t
 	if err := unix.Stat(base, &a); err != nil {
 		return nil, fmt.Errorf("volumes: %w", wrap("stat", base, err))
 	}
-	if err := unix.Stat(beside, &b); err != nil {
-		return nil, fmt.Errorf("store: %w", wrap("stat", beside, err))
+	if err := unix.Stat(storeDir, &b); err != nil {
+		return nil, fmt.Errorf("store: %w", wrap("stat", storeDir, err))
 	}
 	if a.Dev != b.Dev {
 		return nil, nil
@@ -50,9 +50,9 @@ func (s *space) has(folder fs.FileInfo) bool {
 	return s != nil && ok && uint64(st.Dev) == s.dev
 }
 
-// take reserves n bytes, and gives done bytes back that have been written. It is
-// v1.ErrDiskFull when no more than the store's reserve would be left.
-func (s *space) take(n, done int64) error {
+// reserve reserves n bytes, and releases written bytes that are on disk now. It
+// returns v1.ErrDiskFull if less than the store's reserve would be left.
+func (s *space) reserve(n, written int64) error {
 	if s == nil {
 		return nil
 	}
@@ -60,24 +60,24 @@ func (s *space) take(n, done int64) error {
 	err := unix.Statfs(s.dir, &st)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.flying -= done
+	s.unwritten -= written
 	if err != nil {
 		return os.NewSyscallError("statfs", err)
 	}
 	block := int64(st.Bsize)
-	if int64(st.Bavail)*block-s.flying-n < v1.DiskReserve(int64(st.Blocks)*block) || st.Files > 0 && st.Ffree < inodesReserve {
+	if int64(st.Bavail)*block-s.unwritten-n < v1.DiskReserve(int64(st.Blocks)*block) || st.Files > 0 && st.Ffree < inodesReserve {
 		return v1.ErrDiskFull
 	}
-	s.flying += n
+	s.unwritten += n
 	return nil
 }
 
-// give gives back what was reserved.
-func (s *space) give(n int64) {
+// release releases n reserved bytes.
+func (s *space) release(n int64) {
 	if s == nil || n == 0 {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.flying -= n
+	s.unwritten -= n
 }

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// tempPrefix begins the names of what is not whole yet, in the root folder of
-// a volume. 128 random bits follow, so no name of a tenant collides by chance.
+// tempPrefix begins the names of incomplete entries in the root folder of a
+// volume. 128 random bits follow, so no name of a tenant collides by chance.
 const tempPrefix = ".berth-tmp-"
 
 func isTemp(name string) bool {
@@ -18,8 +18,8 @@ func isTemp(name string) bool {
 	return ok && len(rest) >= 32 && strings.Trim(rest[:32], "0123456789abcdef") == ""
 }
 
-// temp is a temporary entry in the root folder of a volume. It is removed by
-// drop, whatever is at its name then, so what was moved away stays.
+// temp is a temporary entry in the root folder of a volume. remove removes
+// whatever has its name; an entry that was renamed away stays.
 type temp struct {
 	t    *tree
 	name string
@@ -35,7 +35,7 @@ func (t *tree) newTemp() *temp {
 	return &temp{t: t, name: name}
 }
 
-// create makes the entry a file of ours with mode 0644.
+// create creates the entry as a file with mode 0644.
 func (x *temp) create() (*os.File, error) {
 	f, err := x.t.OpenFile(x.name, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
@@ -48,7 +48,7 @@ func (x *temp) create() (*os.File, error) {
 	return f, nil
 }
 
-// mkdir makes the entry a folder of ours.
+// mkdir creates the entry as a folder.
 func (x *temp) mkdir() (*folder, error) {
 	if err := x.t.Mkdir(x.name, 0o700); err != nil {
 		return nil, err
@@ -64,8 +64,8 @@ func (x *temp) mkdir() (*folder, error) {
 	return f, nil
 }
 
-// rename moves the entry, which is whole, to dst, where nothing may stand.
-// Folders above dst are made.
+// rename moves the complete entry to dst, which must not exist. It creates dst's
+// parents.
 func (x *temp) rename(dst string) error {
 	to, base, err := x.t.parent(dst)
 	if err != nil {
@@ -83,16 +83,16 @@ func (x *temp) rename(dst string) error {
 	return to.dir.Sync()
 }
 
-// publish is appear, and counts what the entry took of sh.
-func (x *temp) publish(dst string, sh *reservation) error {
+// publish is rename, and adds the bytes reserved in res to the volume's usage.
+func (x *temp) publish(dst string, res *reservation) error {
 	err := x.rename(dst)
 	if err == nil {
-		x.t.used.release(sh.n)
+		x.t.quota.add(res.reserved)
 	}
 	return err
 }
 
-// finish gives a new file or folder its mode and its owner.
+// finish sets the mode and the owner of a new file or folder.
 func (t *tree) finish(f *os.File, mode fs.FileMode) error {
 	if uid, gid := t.m.owner(); uid >= 0 || gid >= 0 {
 		if err := f.Chown(uid, gid); err != nil {
@@ -102,22 +102,22 @@ func (t *tree) finish(f *os.File, mode fs.FileMode) error {
 	return f.Chmod(mode)
 }
 
-// drop removes what is left of the entry and gives its name back. It works on
-// after the operation's end; what it cannot remove is left to the next scan.
-func (x *temp) drop() (freed int64) {
+// remove removes the rest of the entry and frees its name. It ignores the
+// operation's context; the next scan removes what it cannot remove.
+func (x *temp) remove() (freed int64) {
 	top, err := openDirfd(x.t.Root, root)
 	if err == nil {
-		freed, err = reap(context.Background(), top, x.name)
+		freed, err = removeTree(context.Background(), top, x.name)
 		top.close()
 	}
-	x.release()
+	x.forget()
 	if err != nil {
-		x.t.used.setSwept(false)
+		x.t.quota.setSwept(false)
 	}
 	return freed
 }
 
-func (x *temp) release() {
+func (x *temp) forget() {
 	x.t.m.mu.Lock()
 	delete(x.t.m.temps, x.name)
 	x.t.m.mu.Unlock()
@@ -138,8 +138,8 @@ func (m *Manager) Sweep(ctx context.Context, id string) error {
 	return sweep(ctx, top, func(name string) bool { return isTemp(name) && !m.inUse(name) })
 }
 
-// sweep removes the entries of d that are left over, some at a time: there may be
-// very many.
+// sweep removes the entries of d that isLeft selects, in batches, because there
+// may be very many.
 func sweep(ctx context.Context, d *dirfd, isLeft func(name string) bool) error {
 	for {
 		var left []string
@@ -153,18 +153,18 @@ func sweep(ctx context.Context, d *dirfd, isLeft func(name string) bool) error {
 			return err
 		}
 		for _, name := range left {
-			if _, err := reap(ctx, d, name); err != nil {
+			if _, err := removeTree(ctx, d, name); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// sweepAtOnce is how many names a sweep keeps.
+// sweepAtOnce is how many names a batch of a sweep has.
 const sweepAtOnce = 512
 
-// inUse says whether an operation under way made the temporary name. What a
-// reaper moves up begins with the name that it reaps.
+// inUse reports whether an operation in flight created the temporary name, or one
+// that begins with it.
 func (m *Manager) inUse(name string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

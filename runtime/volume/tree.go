@@ -13,21 +13,21 @@ import (
 	v1 "berth/api/v1"
 )
 
-// tree is one volume, open for one operation.
+// tree is a volume that is open for one operation.
 type tree struct {
 	*os.Root
-	m    *Manager
-	ctx  func() error // the operation's end, as an error
-	used *quota
+	m      *Manager
+	ctxErr func() error // returns the error of the operation's context
+	quota  *quota
 
-	space *space // that what is made here takes
+	space *space // of the host; nil if the volume does not share it with the store
 }
 
-// dirFlags open a folder and nothing else, so that a FIFO cannot block.
+// dirFlags open a folder and nothing else, so that a FIFO cannot block open(2).
 const dirFlags = os.O_RDONLY | syscall.O_DIRECTORY | syscall.O_NONBLOCK
 
-// open opens a volume. A link or a file in the place of its directory is
-// v1.ErrNotADirectory, also when it was put there in this moment.
+// open opens a volume. It returns v1.ErrNotADirectory if a link or a file is in
+// place of its directory, even if it was swapped in during the call.
 func (m *Manager) open(ctx context.Context, id string) (*tree, error) {
 	base, err := m.openBase(id)
 	if err != nil {
@@ -42,10 +42,10 @@ func (m *Manager) open(ctx context.Context, id string) (*tree, error) {
 		return nil, err
 	case !before.IsDir():
 		return nil, v1.ErrNotADirectory
-	case m.images.holds(id) && !m.images.mounted(id):
+	case m.images.exists(id) && !m.images.mounted(id):
 		return nil, v1.ErrDirectoryMissing
 	}
-	r, err := base.OpenRoot(id) // no tenant is above its volume: nothing but an operator can swap it
+	r, err := base.OpenRoot(id) // only an operator can swap it: tenants cannot write to base
 	if err != nil {
 		return nil, err
 	}
@@ -54,8 +54,8 @@ func (m *Manager) open(ctx context.Context, id string) (*tree, error) {
 		r.Close()
 		return nil, v1.ErrNotADirectory
 	}
-	t := &tree{Root: r, m: m, ctx: ctx.Err, used: m.quota(id)}
-	if m.images.holds(id) || m.space.has(after) {
+	t := &tree{Root: r, m: m, ctxErr: ctx.Err, quota: m.quota(id)}
+	if m.images.exists(id) || m.space.has(after) {
 		t.space = m.space
 	}
 	return t, nil
@@ -63,12 +63,12 @@ func (m *Manager) open(ctx context.Context, id string) (*tree, error) {
 
 func (t *tree) close() { t.Close() }
 
-// openFolder opens a folder below r. Unlike r.OpenRoot it never opens, and so
-// never blocks on, anything else that stands at name.
+// openFolder opens a folder below r. Unlike r.OpenRoot it never opens anything but
+// a folder, so a FIFO cannot block it.
 func openFolder(r *os.Root, name string) (*os.Root, error) { return r.OpenRoot(name + "/.") }
 
-// follow gives the path that content at p has when the links at its end are
-// followed, so that the link stays when the content is replaced.
+// follow resolves links at the end of p and returns the path of the content, so
+// that replacing the content keeps the link.
 func (t *tree) follow(p string) (string, error) {
 	for range 40 {
 		info, err := t.Lstat(p)
@@ -93,9 +93,8 @@ func (t *tree) follow(p string) (string, error) {
 	return "", syscall.ELOOP
 }
 
-// parent opens the folder that name is in, and makes it and those above it
-// when they are missing. The folder's handle and the last component of name
-// are what is left to work with.
+// parent opens the parent folder of name, and creates it and its parents if they
+// are missing. It returns the folder and the last component of name.
 func (t *tree) parent(name string) (*folder, string, error) {
 	dir, base := split(name)
 	if base == "" || base == "." || base == ".." {
@@ -105,7 +104,7 @@ func (t *tree) parent(name string) (*folder, string, error) {
 	return f, base, err
 }
 
-// mkdirs opens the folder dir, and makes what is missing of it.
+// mkdirs opens the folder dir and creates its missing components.
 func (t *tree) mkdirs(dir string) (*folder, error) {
 	f, err := newFolder(t.Root, dir)
 	if !is(err, fs.ErrNotExist, syscall.ENOTDIR) {
@@ -131,8 +130,8 @@ func (t *tree) mkdirs(dir string) (*folder, error) {
 	return f, err
 }
 
-// folders is how many of the first parts of a path are folders. Each look goes
-// down from the root, so there are few of them.
+// folders returns how many of the leading parts of a path are folders. It uses a
+// binary search because each stat starts at the root.
 func folders(r *os.Root, parts []string) int {
 	return sort.Search(len(parts), func(n int) bool {
 		info, err := r.Stat(strings.Join(parts[:n+1], "/"))
@@ -140,10 +139,10 @@ func folders(r *os.Root, parts []string) int {
 	})
 }
 
-// mkdir opens the folder name in up. If it is missing it is made with the mode
-// and owner of what the API makes, and its name is made durable.
+// mkdir opens the folder name in up. If it is missing, mkdir creates it with the
+// default mode and the configured owner, and makes its name durable.
 func (t *tree) mkdir(up *folder, name string) (*folder, error) {
-	if err := errors.Join(t.ctx(), t.used.fits(blockSize), t.space.take(0, 0)); err != nil {
+	if err := errors.Join(t.ctxErr(), t.quota.fits(blockSize), t.space.reserve(0, 0)); err != nil {
 		return nil, err
 	}
 	err := up.Mkdir(name, 0o755)
@@ -153,12 +152,12 @@ func (t *tree) mkdir(up *folder, name string) (*folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.used.release(blockSize)
+	t.quota.add(blockSize)
 	f, err := newFolder(up.Root, name)
 	if err != nil {
 		return nil, err
 	}
-	// The mode is set again, whatever the daemon's umask is.
+	// Mkdir applied the daemon's umask to the mode: set it again.
 	if err := errors.Join(t.finish(f.dir, 0o755), up.dir.Sync()); err != nil {
 		f.close()
 		return nil, err
@@ -166,7 +165,7 @@ func (t *tree) mkdir(up *folder, name string) (*folder, error) {
 	return f, nil
 }
 
-// own gives the entry name of d to the configured owner.
+// own sets the configured owner on the entry name of d.
 func (t *tree) own(d *dirfd, name string) error {
 	uid, gid := t.m.owner()
 	if uid < 0 && gid < 0 {

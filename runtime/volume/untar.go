@@ -9,14 +9,14 @@ import (
 	v1 "berth/api/v1"
 )
 
-// headroom is what a tar may hold beside the content of its files, an entry.
+// headroom is how many bytes per entry a tar may have besides file contents.
 const headroom = 4096
 
-// tar unfolds a tar, and reads r to its end, so that the checksum of what holds
-// it is checked too.
+// tar extracts a tar. It reads r to its end, so that a compressor's checksum is
+// verified too.
 func (u *extractor) tar(r io.Reader) error {
 	limits := u.t.m.opt.Limits
-	all := &bounded{u: u, r: r, left: limits.ExtractBytes + headroom*int64(limits.Entries)}
+	all := &boundedReader{u: u, r: r, left: limits.ExtractBytes + headroom*int64(limits.Entries)}
 	tr := tar.NewReader(all)
 	for {
 		h, err := tr.Next()
@@ -24,7 +24,7 @@ func (u *extractor) tar(r io.Reader) error {
 			break
 		}
 		if err != nil {
-			return u.src.damage(err)
+			return u.src.readError(err)
 		}
 		if h.Typeflag == tar.TypeXGlobalHeader {
 			continue
@@ -37,7 +37,7 @@ func (u *extractor) tar(r io.Reader) error {
 			return err
 		}
 	}
-	return u.src.damage(u.t.m.drain(io.Discard, all))
+	return u.src.readError(u.t.m.drain(io.Discard, all))
 }
 
 func tarEntry(h *tar.Header, content io.Reader) (extractedEntry, error) {
@@ -52,31 +52,30 @@ func tarEntry(h *tar.Header, content io.Reader) (extractedEntry, error) {
 	case tar.TypeLink:
 		e.hard = true
 	default:
-		return e, damaged("Archive holds what is no file, folder or link: %q", h.Name)
+		return e, invalidArchive("Archive has an entry that is no file, folder or link: %q", h.Name)
 	}
 	return e, nil
 }
 
-// bounded reads a tar, and refuses to go on after a number of bytes, when they
-// are too many for the size of the archive, and at the operation's end: what is
-// no content of a file is counted nowhere else, and a few bytes of the archive
-// may be gigabytes of it.
-type bounded struct {
+// boundedReader reads a tar until a number of bytes or a ratio to the archive's
+// size is exceeded, or the operation ends. Bytes outside of file contents are
+// counted nowhere else, and a few compressed bytes can become gigabytes of them.
+type boundedReader struct {
 	u    *extractor
 	r    io.Reader
 	n    int64
 	left int64
 }
 
-func (b *bounded) Read(p []byte) (int, error) {
-	if err := b.u.t.ctx(); err != nil {
+func (b *boundedReader) Read(p []byte) (int, error) {
+	if err := b.u.t.ctxErr(); err != nil {
 		b.u.src.err = err // not a fault of the archive
 		return 0, err
 	}
 	n, err := b.r.Read(p)
 	b.n += int64(n)
 	if b.left -= int64(n); b.left < 0 {
-		return 0, v1.Errorf(v1.SizeLimit, "Archive unfolds to more than is allowed")
+		return 0, v1.Errorf(v1.SizeLimit, "Archive has too many bytes outside of its files")
 	}
 	if refused := b.u.ratio(b.n); refused != nil {
 		return 0, refused

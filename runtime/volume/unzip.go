@@ -14,11 +14,11 @@ import (
 	v1 "berth/api/v1"
 )
 
-// zip unfolds a zip, entry by entry as its directory lists them.
+// zip extracts a zip, entry by entry as its directory lists them.
 func (u *extractor) zip() error {
 	dir, err := openZip(u.src, u.src.size)
 	if err != nil {
-		return u.src.damage(err)
+		return u.src.readError(err)
 	}
 	z := zipReader{u: u, dir: dir, inflate: flate.NewReader(nil)}
 	for {
@@ -27,7 +27,7 @@ func (u *extractor) zip() error {
 			return nil
 		}
 		if err != nil {
-			return u.src.damage(err)
+			return u.src.readError(err)
 		}
 		if err := z.add(f); err != nil {
 			return err
@@ -45,14 +45,14 @@ type zipReader struct {
 func (z *zipReader) add(f zipFile) error {
 	e := extractedEntry{name: f.name, mode: f.mode, time: f.time, size: f.raw}
 	if e.mode&fs.ModeIrregular != 0 {
-		return damaged("Archive holds what is no file, folder or link: %q", f.name)
+		return invalidArchive("Archive has an entry that is no file, folder or link: %q", f.name)
 	}
 	if e.mode.IsDir() {
 		return z.u.add(e)
 	}
 	content, err := z.content(f)
 	if err != nil {
-		return z.u.src.damage(err)
+		return z.u.src.readError(err)
 	}
 	if e.mode&fs.ModeSymlink == 0 {
 		e.content = content
@@ -63,7 +63,7 @@ func (z *zipReader) add(f zipFile) error {
 	}
 	target, err := io.ReadAll(content)
 	if err != nil {
-		return z.u.src.damage(err)
+		return z.u.src.readError(err)
 	}
 	e.target = string(target)
 	return z.u.add(e)
@@ -71,7 +71,7 @@ func (z *zipReader) add(f zipFile) error {
 
 func (z *zipReader) content(f zipFile) (io.Reader, error) {
 	if f.flags&1 != 0 {
-		return nil, damaged("Archive is encrypted: %q", f.name)
+		return nil, invalidArchive("Archive is encrypted: %q", f.name)
 	}
 	var h [zipFileSize]byte
 	at := z.dir.base + f.offset
@@ -94,7 +94,7 @@ func (z *zipReader) content(f zipFile) (io.Reader, error) {
 		}
 		r = z.inflate
 	default:
-		return nil, damaged("Archive is compressed in a way that is not known: method %d", f.method)
+		return nil, invalidArchive("Archive is compressed in a way that is not known: method %d", f.method)
 	}
 	return &checked{r: r, left: f.raw, crc: f.crc, sum: crc32.NewIEEE()}, nil
 }

@@ -9,42 +9,42 @@ import (
 	v1 "berth/api/v1"
 )
 
-// scanLinks is how many hard links a scan remembers. Limits.Held bounds the names
-// of folders inside each other.
+// scanLinks is how many inodes with several hard links a scan remembers.
+// Limits.NameBytes bounds the names of nested folders.
 const scanLinks = 1 << 20
 
-// inode names a file with several hard links.
+// inode identifies a file or a folder.
 type inode struct{ dev, ino uint64 }
 
-// scan adds up what a tree occupies on disk.
+// scan adds up the bytes on disk of a tree.
 type scan struct {
-	t     *tree
-	use   v1.Usage
-	most  int64 // bytes after which it ends; 0 is all
-	links map[inode]bool
+	t        *tree
+	use      v1.Usage
+	maxBytes int64 // the scan stops above so many bytes; 0 means no bound
+	links    map[inode]bool
 }
 
-// Scan measures what the volume occupies on disk, and sets what is known of its
-// use. A volume that has a file system of its own is asked for its free space,
-// which shows also what is open and has no name any more. Any other is walked:
-// hard links count once, each file and folder a block at least. It reads nothing but
-// metadata, and goes on while a tenant changes the tree. The first scan of a
-// process, and the one after a removal that was cut off, sweeps the volume before.
+// Scan measures the bytes on disk of the volume and stores them as its usage. If
+// the volume has its own file system, Scan reads the free space of that, which
+// includes deleted files that are still open. Otherwise it walks the tree: hard
+// links count once, and each file and folder at least one block. It reads metadata
+// only and tolerates concurrent changes. The first scan of a process, and a scan
+// after an interrupted removal, calls Sweep before.
 func (m *Manager) Scan(ctx context.Context, id string) (v1.Usage, error) {
 	t, err := m.open(ctx, id)
 	if err != nil {
 		return v1.Usage{}, err
 	}
 	defer t.close()
-	if !t.used.isSwept() {
-		t.used.setSwept(true) // before it is: what is left behind meanwhile is for the next scan
+	if !t.quota.isSwept() {
+		t.quota.setSwept(true) // set first, so that a removal that fails meanwhile requests another sweep
 		if err := m.Sweep(ctx, id); err != nil {
-			t.used.setSwept(false)
+			t.quota.setSwept(false)
 			return v1.Usage{}, err
 		}
 	}
 	s := scan{t: t, links: map[inode]bool{}}
-	if m.images.holds(id) {
+	if m.images.exists(id) {
 		s.use, err = m.images.used(id)
 	} else {
 		err = s.run()
@@ -52,20 +52,19 @@ func (m *Manager) Scan(ctx context.Context, id string) (v1.Usage, error) {
 	if err != nil {
 		return v1.Usage{}, err
 	}
-	t.used.measured(s.use)
+	t.quota.setUsage(s.use)
 	return s.use, nil
 }
 
-// Measure adds up what a directory tree of this host occupies on disk, as Scan
-// does. It ends early at most bytes, with at least that many, or when there are
-// more files than v1.FilesLimit of them.
+// Measure adds up the bytes on disk of a directory tree of this host, as Scan does.
+// It stops early above most bytes, or above v1.FilesLimit(most) files.
 func (m *Manager) Measure(ctx context.Context, dir string, most int64) (v1.Usage, error) {
 	r, err := os.OpenRoot(dir)
 	if err != nil {
 		return v1.Usage{}, err
 	}
 	defer r.Close()
-	s := scan{t: &tree{Root: r, m: m, ctx: ctx.Err}, most: most, links: map[inode]bool{}}
+	s := scan{t: &tree{Root: r, m: m, ctxErr: ctx.Err}, maxBytes: most, links: map[inode]bool{}}
 	if err := s.run(); err != nil && !errors.Is(err, errEnough) {
 		return s.use, err
 	}
@@ -84,7 +83,7 @@ func (s *scan) run() error {
 		return err
 	}
 	s.use = v1.Usage{Bytes: onDisk(info), Files: 1}
-	w := walker{end: s.t.ctx, held: s.t.m.opt.Limits.Held, visit: s.add, deep: func(item) error { return errTooDeep }}
+	w := walker{ctxErr: s.t.ctxErr, maxNameBytes: s.t.m.opt.Limits.NameBytes, visit: s.add, onTooDeep: func(item) error { return errTooDeep }}
 	return w.walk(d, "", 0)
 }
 
@@ -107,7 +106,7 @@ func (s *scan) add(it item) error {
 func (s *scan) count(n int64) error {
 	s.use.Bytes += n
 	s.use.Files++
-	if s.most > 0 && (s.use.Bytes > s.most || s.use.Files > v1.FilesLimit(s.most)) {
+	if s.maxBytes > 0 && (s.use.Bytes > s.maxBytes || s.use.Files > v1.FilesLimit(s.maxBytes)) {
 		return errEnough
 	}
 	return nil

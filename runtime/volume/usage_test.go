@@ -14,7 +14,8 @@ import (
 	v1 "berth/api/v1"
 )
 
-// TestEmptyFilesTakeSpace: each is an inode of the host, and counts a block.
+// TestEmptyFilesTakeSpace checks that each empty file counts a block, as it takes an
+// inode.
 func TestEmptyFilesTakeSpace(t *testing.T) {
 	const files = 3000
 	b := newBox(t, options())
@@ -31,8 +32,8 @@ func TestEmptyFilesTakeSpace(t *testing.T) {
 	require.Equal(t, use, b.Used(id))
 }
 
-// TestTheAPIMakesNoMoreFilesThanBlocks: empty ones are refused at the limit.
-func TestTheAPIMakesNoMoreFilesThanBlocks(t *testing.T) {
+// TestEmptyFilesReachLimit checks that empty files are refused at the limit.
+func TestEmptyFilesReachLimit(t *testing.T) {
 	const limit = 64 * 4096
 	ctx := context.Background()
 	for name, makeOne := range map[string]func(b box, i int) error{
@@ -59,7 +60,7 @@ func TestTheAPIMakesNoMoreFilesThanBlocks(t *testing.T) {
 	}
 }
 
-func TestEmptyFilesOfAnArchiveCount(t *testing.T) {
+func TestEmptyArchivedFilesCount(t *testing.T) {
 	var buf bytes.Buffer
 	w := tar.NewWriter(&buf)
 	for i := range 200 {
@@ -84,7 +85,7 @@ func TestEmptyFilesOfAnArchiveCount(t *testing.T) {
 	require.InDelta(t, measured.Bytes, used.Bytes, 64<<10)
 }
 
-// TestMeasureEndsEarly: a tree that is over the limit is not walked to its end.
+// TestMeasureEndsEarly checks that a walk stops at its limit.
 func TestMeasureEndsEarly(t *testing.T) {
 	b, dir := newBox(t, options()), t.TempDir()
 	for i := range 100 {
@@ -99,8 +100,8 @@ func TestMeasureEndsEarly(t *testing.T) {
 	require.Less(t, use.Files, int64(20))
 }
 
-// TestUnlinkedFilesOfAHardVolumeCount while somebody has them open.
-func TestUnlinkedFilesOfAHardVolumeCount(t *testing.T) {
+// TestUnlinkedFilesOnImageCount checks that deleted files count while they are open.
+func TestUnlinkedFilesOnImageCount(t *testing.T) {
 	b, _ := newHardBox(t)
 	before, err := b.Scan(t.Context(), id)
 	require.NoError(t, err)

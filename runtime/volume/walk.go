@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// item is one entry that a walk has come to.
+// item is one entry that a walk visits.
 type item struct {
 	in   *dirfd // its folder
 	name string // in that folder
@@ -17,31 +17,31 @@ type item struct {
 	up   string
 }
 
-// path is that from the walk's start.
+// path returns the entry's path from the start of the walk.
 func (it item) path() string { return it.up + it.at.path(it.name) }
 
-// errTooDeep ends a walk that may not leave anything out.
+// errTooDeep ends a walk that must be complete.
 var errTooDeep = errors.New("folders are nested too deeply")
 
-// walker visits a tree, each folder before what is in it, in the order of the
-// disk. It follows no links, and holds a few handles however deep the tree is.
-// What is moved meanwhile may be left out.
+// walker visits a tree, each folder before its entries, in the order of the disk.
+// It follows no links and holds a few handles at any depth. It may miss entries
+// that are moved meanwhile.
 type walker struct {
-	end   func() error // the operation's end, as an error
-	depth int          // levels below the start; 0 is as many as Held has room for
-	held  int64        // bytes of the names on the way down
-	visit func(item) error
-	deep  func(item) error // is called for a folder below depth
-	// left is called when the walk has left folders; depth of them remain. Nil is
-	// nothing.
-	left func(depth int) error
-	// hidden reports what is left out, top where it is in the folder of the start;
-	// nil is nothing.
-	hidden func(top bool, name string) bool
+	ctxErr       func() error // the operation's end, as an error
+	maxDepth     int          // levels below the start; 0 means that only maxNameBytes bounds them
+	maxNameBytes int64        // bytes of memory of the names from the start; 0 means no bound
+	visit        func(item) error
+	onTooDeep    func(item) error // called for a folder below maxDepth
+	// onLeave is called after the walk left folders; depth is that of the current
+	// one. It may be nil.
+	onLeave func(depth int) error
+	// skip reports whether to skip an entry. top is true for entries of the start
+	// folder. It may be nil.
+	skip func(top bool, name string) bool
 }
 
-// walk visits what is in start, whose path is up, with its slash. It is level
-// folders below where depth counts from.
+// walk visits the entries below start. up is the path of start with a trailing
+// slash. maxDepth counts from level folders above start.
 func (w *walker) walk(start *dirfd, up string, level int) error {
 	s, err := newDescent(start)
 	if err != nil {
@@ -49,13 +49,13 @@ func (w *walker) walk(start *dirfd, up string, level int) error {
 	}
 	defer s.close()
 	for {
-		if err := w.end(); err != nil {
+		if err := w.ctxErr(); err != nil {
 			return err
 		}
 		name, err := s.last().names.read(s.dir())
 		switch {
 		case err == nil:
-			err = w.one(s, name, up, level)
+			err = w.visitEntry(s, name, up, level)
 		case !errors.Is(err, io.EOF):
 			return err
 		case s.depth() == 0:
@@ -73,19 +73,19 @@ func (w *walker) leave(s *descent) error {
 	if err := s.leave(); err != nil && !errors.Is(err, errMoved) {
 		return err
 	}
-	return w.isAt(s)
+	return w.notifyLeave(s)
 }
 
-func (w *walker) isAt(s *descent) error {
-	if w.left == nil {
+func (w *walker) notifyLeave(s *descent) error {
+	if w.onLeave == nil {
 		return nil
 	}
-	return w.left(s.depth())
+	return w.onLeave(s.depth())
 }
 
-// one visits an entry. What has vanished since its name was read is left out.
-func (w *walker) one(s *descent, name, up string, level int) error {
-	if w.hidden != nil && w.hidden(s.depth() == 0 && up == "", name) {
+// visitEntry visits an entry. It skips one that was removed since its name was read.
+func (w *walker) visitEntry(s *descent, name, up string, level int) error {
+	if w.skip != nil && w.skip(s.depth() == 0 && up == "", name) {
 		return nil
 	}
 	info, err := s.dir().lstat(name)
@@ -97,28 +97,29 @@ func (w *walker) one(s *descent, name, up string, level int) error {
 		return err
 	}
 	if w.tooDeep(s, level) {
-		return w.deep(it)
+		return w.onTooDeep(it)
 	}
 	if err := s.enter(name); err != nil {
-		return errors.Join(ignoreGone(err), w.isAt(s))
+		return errors.Join(ignoreGone(err), w.notifyLeave(s))
 	}
 	return nil
 }
 
 func (w *walker) tooDeep(s *descent, level int) bool {
-	return w.depth > 0 && level+s.depth()+1 >= w.depth || w.held > 0 && s.held > w.held
+	return w.maxDepth > 0 && level+s.depth()+1 >= w.maxDepth || w.maxNameBytes > 0 && s.nameBytes > w.maxNameBytes
 }
 
-// hidden reports what a walk from the folder start leaves out: in the volume's root
-// all that berth made; elsewhere, where a link may have led back to the root,
-// what it is making right now. So a tenant can hide nothing under such a name.
+// hidden returns which entries a walk from the folder start skips: in the volume's
+// root all temporary names; elsewhere only those of operations in flight, because
+// the walk may reach the root through a link. So a tenant cannot hide files under
+// such a name in another folder.
 func (t *tree) hidden(start string) func(top bool, name string) bool {
 	return func(top bool, name string) bool {
 		return isTemp(name) && (start == root && top || t.m.inUse(name))
 	}
 }
 
-// ignoreGone ignores that a folder has vanished, or turned into something else.
+// ignoreGone returns nil if err means that a folder was removed or replaced.
 func ignoreGone(err error) error {
 	if is(err, fs.ErrNotExist, syscall.ENOTDIR, syscall.ELOOP) || escapes(err) {
 		return nil
@@ -126,7 +127,7 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// eachName calls f for every name in the folder r, without holding them all.
+// eachName calls f for every name in the folder r, without keeping them in memory.
 func eachName(r *os.Root, f func(name string) error) error {
 	d, err := openDirfd(r, root)
 	if err != nil {
@@ -138,7 +139,7 @@ func eachName(r *os.Root, f func(name string) error) error {
 
 // each calls f for every name in the folder.
 func (d *dirfd) each(f func(name string) error) error {
-	var all names
+	var all dirReader
 	for {
 		name, err := all.read(d)
 		if errors.Is(err, io.EOF) {

@@ -8,26 +8,26 @@ import (
 	"os"
 )
 
-// Write makes content the file at p: under a temporary name first, durable,
-// and then in the place of what was there. Folders above it are made. On any
-// failure, of content too, what was there stays as it was.
+// Write writes content to the file at p. It writes a durable temporary file first
+// and then replaces p. It creates p's parents. If it fails, or reading content
+// fails, the old file stays unchanged.
 func (f Files) Write(ctx context.Context, id, p string, content io.Reader) error {
 	p, err := cleanEntry(p)
 	if err != nil {
 		return err
 	}
-	return f.on(ctx, id, p, func(t *tree) error { return t.write(p, content) })
+	return f.withTree(ctx, id, p, func(t *tree) error { return t.write(p, content) })
 }
 
 func (t *tree) write(p string, content io.Reader) error {
-	dst, base, old, err := t.place(p)
+	dst, base, old, err := t.locate(p)
 	if err == nil && old != nil && old.Mode()&fs.ModeSymlink != 0 {
 		dst.close()
 		var name string
 		if name, err = t.follow(p); err != nil {
 			return err
 		}
-		dst, base, old, err = t.place(name)
+		dst, base, old, err = t.locate(name)
 	}
 	if err != nil {
 		return err
@@ -44,9 +44,9 @@ func (t *tree) write(p string, content io.Reader) error {
 	return replace(t, top, dst, base, old, content)
 }
 
-// place opens the folder that p is in, made if need be, and looks at what is
-// there under p's last component; nil is nothing.
-func (t *tree) place(p string) (dst *folder, base string, old fs.FileInfo, err error) {
+// locate opens the parent folder of p, which it creates if it is missing, and
+// describes the entry at p; old is nil if there is none.
+func (t *tree) locate(p string) (dst *folder, base string, old fs.FileInfo, err error) {
 	if dst, base, err = t.parent(p); err != nil {
 		return nil, "", nil, err
 	}
@@ -60,16 +60,16 @@ func (t *tree) place(p string) (dst *folder, base string, old fs.FileInfo, err e
 	return dst, base, old, err
 }
 
-// replace puts a new file with content in the place of base in dst.
+// replace replaces base in dst by a new file with content.
 func replace(t *tree, top, dst *folder, base string, old fs.FileInfo, content io.Reader) error {
 	x := t.newTemp()
-	defer x.release()
-	sh := t.share()
+	defer x.forget()
+	res := t.newReservation()
 	if old != nil {
-		sh.credit = onDisk(old)
+		res.credit = onDisk(old)
 	}
-	defer sh.end()
-	made, err := t.fill(x, content, sh)
+	defer res.release()
+	made, err := t.writeTemp(x, content, res)
 	var freed int64
 	if err == nil {
 		freed = occupied(dst, base)
@@ -78,12 +78,12 @@ func replace(t *tree, top, dst *folder, base string, old fs.FileInfo, content io
 	if err != nil {
 		return errors.Join(err, ignoreMissing(t.Remove(x.name)))
 	}
-	t.used.release(made - freed)
+	t.quota.add(made - freed)
 	return dst.dir.Sync()
 }
 
-// occupied is what is replaced now: since old was looked at, others may have
-// replaced or removed it, and have counted that.
+// occupied returns the bytes on disk of base now. Others may have replaced or
+// removed it, and counted that, since the write began.
 func occupied(dst *folder, base string) int64 {
 	info, err := dst.Lstat(base)
 	if err != nil {
@@ -92,15 +92,15 @@ func occupied(dst *folder, base string) int64 {
 	return onDisk(info)
 }
 
-// fill makes the temporary file with content, durable, and says what it
-// occupies.
-func (t *tree) fill(x *temp, content io.Reader, sh *reservation) (int64, error) {
+// writeTemp writes content to the durable temporary file x and returns its bytes on
+// disk.
+func (t *tree) writeTemp(x *temp, content io.Reader, res *reservation) (int64, error) {
 	f, err := x.create()
 	if err != nil {
 		return 0, err
 	}
 	defer f.Close()
-	if err := copyBytes(t, f, content, sh); err != nil {
+	if err := copyBytes(t, f, content, res); err != nil {
 		return 0, err
 	}
 	if err := f.Sync(); err != nil {
@@ -113,23 +113,23 @@ func (t *tree) fill(x *temp, content io.Reader, sh *reservation) (int64, error) 
 	return onDisk(info), f.Close()
 }
 
-// copyContent copies src to f until its end or the operation's, counting each piece
-// before it is written.
-func copyBytes(t *tree, f *os.File, src io.Reader, sh *reservation) error {
+// copyBytes copies src to f until src or the operation ends. It reserves each piece
+// before it writes it.
+func copyBytes(t *tree, f *os.File, src io.Reader, res *reservation) error {
 	buf := t.m.bufs.Get().(*[]byte)
 	defer t.m.bufs.Put(buf)
 	for empty := true; ; empty = false {
-		if err := t.ctx(); err != nil {
+		if err := t.ctxErr(); err != nil {
 			return err
 		}
 		n, end := fillBuffer(src, *buf)
 		if n == 0 && empty {
-			if err := sh.grow(blockSize); err != nil {
+			if err := res.grow(blockSize); err != nil {
 				return err
 			}
 		}
 		if n > 0 {
-			if err := sh.grow(roundUp(int64(n))); err != nil {
+			if err := res.grow(roundUp(int64(n))); err != nil {
 				return err
 			}
 			if _, err := f.Write((*buf)[:n]); err != nil {
@@ -145,8 +145,8 @@ func copyBytes(t *tree, f *os.File, src io.Reader, sh *reservation) error {
 	}
 }
 
-// fillBuffer reads until buf is full or src ends. Unlike io.ReadFull it tells
-// a source that was cut off from one that is at its end.
+// fillBuffer reads until buf is full or src ends. Unlike io.ReadFull it returns
+// io.EOF for a short read at the end of src and keeps any other error.
 func fillBuffer(src io.Reader, buf []byte) (n int, err error) {
 	for n < len(buf) && err == nil {
 		var k int

@@ -16,7 +16,7 @@ import (
 	"berth/runtime/volume"
 )
 
-// free is how many bytes are free on a file system.
+// free returns how many bytes are free on a file system.
 func free(t testing.TB, dir string) int64 {
 	t.Helper()
 	var st unix.Statfs_t
@@ -24,7 +24,7 @@ func free(t testing.TB, dir string) int64 {
 	return int64(st.Bavail) * int64(st.Bsize)
 }
 
-// drip is a body without end, which looks at the free space at each piece.
+// drip is a body without end that records the free space at each piece.
 type drip struct {
 	t     *testing.T
 	dir   string
@@ -36,9 +36,9 @@ func (d *drip) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestFileOperationsLeaveAReserve: the store on the same file system of 128 MiB
-// keeps 64 MiB, whatever comes.
-func TestFileOperationsLeaveAReserve(t *testing.T) {
+// TestFileOperationsKeepReserve checks that 64 MiB of a file system of 128 MiB stay
+// free for the store, whatever file operations run.
+func TestFileOperationsKeepReserve(t *testing.T) {
 	const reserve = 64 << 20
 	top := inMemory(t, "128m")
 	opt := options()
@@ -78,7 +78,8 @@ func TestFileOperationsLeaveAReserve(t *testing.T) {
 	require.NoError(t, b.Write(ctx, id, "small", content(1)))
 }
 
-// fillTo leaves so many bytes free, as what does not go through berth may.
+// fillTo writes to the disk directly, as a container does, until so many bytes are
+// free.
 func fillTo(t *testing.T, dir string, left int64) {
 	t.Helper()
 	f, err := os.Create(filepath.Join(dir, "filler"))
@@ -87,9 +88,9 @@ func fillTo(t *testing.T, dir string, left int64) {
 	require.NoError(t, unix.Fallocate(int(f.Fd()), 0, 0, free(t, dir)-left))
 }
 
-// TestNoReserveOnADiskOfItsOwn: where the store is elsewhere, volumes may fill
-// their disk.
-func TestNoReserveOnADiskOfItsOwn(t *testing.T) {
+// TestNoReserveOnSeparateDisk checks that volumes may fill a disk that the store is
+// not on.
+func TestNoReserveOnSeparateDisk(t *testing.T) {
 	top := inMemory(t, "128m")
 	opt := options()
 	opt.StoreDir = t.TempDir()
@@ -97,9 +98,9 @@ func TestNoReserveOnADiskOfItsOwn(t *testing.T) {
 	require.NoError(t, b.Write(t.Context(), id, "f", content(120<<20)))
 }
 
-// TestManyUploadsShareTheFreeSpace: each has looked at the free space before any
-// of them has written.
-func TestManyUploadsShareTheFreeSpace(t *testing.T) {
+// TestUploadsShareFreeSpace starts uploads that all check the free space before any
+// of them writes.
+func TestUploadsShareFreeSpace(t *testing.T) {
 	top := inMemory(t, "128m")
 	opt := options()
 	opt.StoreDir = top
@@ -129,8 +130,8 @@ type steps struct {
 
 func (s steps) Err() error { *s.n++; return s.Context.Err() }
 
-// TestHugeSparseFiles copies a file of 8 TiB of which 4 KiB are on the disk, and
-// refuses to make archives of it. Neither takes more than a few steps.
+// TestHugeSparseFiles copies a file of 8 TiB with 4 KiB on disk, and checks that
+// archives of it are refused, both within a few steps.
 func TestHugeSparseFiles(t *testing.T) {
 	b := newBox(t, options())
 	const size = 8 << 40
@@ -166,12 +167,12 @@ func TestHugeSparseFiles(t *testing.T) {
 	defer f.Close()
 	require.NoError(t, unix.Fallocate(int(f.Fd()), 0, 0, 4<<20))
 	small := options()
-	small.Limits = volume.Limits{Holes: 1 << 20}
+	small.Limits = volume.Limits{HoleBytes: 1 << 20}
 	_, err = reopen(t, b, small).Files().Compress(t.Context(), id, v1.Compression{Output: "allocated", Paths: []string{"allocated"}})
 	require.NoError(t, err, "what is allocated is no hole")
 }
 
-// TestSearchIsBounded in entries, in results and in time.
+// TestSearchIsBounded checks the bounds of entries, results and time.
 func TestSearchIsBounded(t *testing.T) {
 	b := newBox(t, options())
 	for i := range 600 {
@@ -183,9 +184,9 @@ func TestSearchIsBounded(t *testing.T) {
 		cut    bool
 	}{
 		{volume.Limits{}, 600, false},
-		{volume.Limits{Found: 600}, 600, false},
-		{volume.Limits{Found: 599}, 599, true},
-		{volume.Limits{Searched: 100}, 100, true},
+		{volume.Limits{SearchResults: 600}, 600, false},
+		{volume.Limits{SearchResults: 599}, 599, true},
+		{volume.Limits{SearchEntries: 100}, 100, true},
 		{volume.Limits{SearchTime: 1}, 255, true},
 	} {
 		opt := options()

@@ -18,7 +18,7 @@ import (
 // mostHandles is how many handles one operation may hold.
 const mostHandles = 32
 
-// inMemory is a folder of a file system in memory, which needs no fsync.
+// inMemory returns a folder of a tmpfs, which needs no fsync.
 func inMemory(t *testing.T, size string) string {
 	t.Helper()
 	top := t.TempDir()
@@ -105,7 +105,7 @@ func TestHandlesAtAnyDepth(t *testing.T) {
 	}
 }
 
-// acting is a context that does something at the n-th step of an operation.
+// acting is a context that calls a function at the n-th step of an operation.
 type acting struct {
 	context.Context
 	left *int
@@ -121,10 +121,10 @@ func (a acting) Err() error {
 
 const victim = "99999999-2222-3333-4444-555555555555"
 
-// TestParentsSwappedDuringARemoval removes a volume, or a folder of it, while its
-// tenant puts a link to another tenant's volume in the place of a folder above
-// the one that is being removed: at every step once, so that no luck is needed.
-func TestParentsSwappedDuringARemoval(t *testing.T) {
+// TestRemovalWithSwappedParents removes a volume, or a folder of it, while its tenant
+// replaces a parent of the removed folder by a link to another tenant's volume: once
+// at every step, so that the test does not depend on luck.
+func TestRemovalWithSwappedParents(t *testing.T) {
 	removals := map[string]struct {
 		top    string // where the tree is while it is removed; * is a temporary name
 		remove func(ctx context.Context, b box) error
@@ -142,7 +142,7 @@ func TestParentsSwappedDuringARemoval(t *testing.T) {
 					before, outside := tree(t, b.Path(victim), true), tree(t, b.outside, true)
 					acted = false
 					act := func() { acted, swaps = true, swaps+swap(base, r.top, level) }
-					for range 20 { // a removal that meets a tenant's changes may be tried again
+					for range 20 { // a removal that conflicts with a tenant's changes may be retried
 						if r.remove(acting{t.Context(), &left, act}, b) == nil {
 							break
 						}
@@ -157,8 +157,8 @@ func TestParentsSwappedDuringARemoval(t *testing.T) {
 	}
 }
 
-// newVictim has a deep tree to be removed in one volume, and what is not to be
-// removed in another one and outside.
+// newVictim creates a deep tree to remove in one volume, and files that must survive
+// in another volume and outside.
 func newVictim(t *testing.T, top string) box {
 	t.Helper()
 	b := newBoxIn(t, top, options())
@@ -172,9 +172,8 @@ func newVictim(t *testing.T, top string) box {
 	return b
 }
 
-// swap moves the folder level folders below top away, and puts a link to the
-// victim's volume in its place. It is 1, or 0 where there is no such folder any
-// more.
+// swap moves the folder level folders below top away and puts a link to the victim's
+// volume in its place. It returns 1, or 0 if there is no such folder.
 func swap(base, top string, level int) int {
 	tops, _ := filepath.Glob(filepath.Join(base, top))
 	for _, top := range tops {

@@ -12,8 +12,8 @@ import (
 	v1 "berth/api/v1"
 )
 
-// commitInto moves what was unfolded in the temporary folder to dest. On failure
-// all that was moved is moved back.
+// commitInto moves the extracted files from the temporary folder stage to dest. If
+// it fails, it moves everything back.
 func commitInto(t *tree, x *temp, stage *folder, dest string) error {
 	if _, err := t.Stat(dest); is(err, fs.ErrNotExist, syscall.ENOTDIR) {
 		if err := stage.dir.Chmod(0o755); err != nil {
@@ -29,36 +29,36 @@ func commitInto(t *tree, x *temp, stage *folder, dest string) error {
 	}
 	defer to.close()
 	g := merge{t: t, stage: stage, dest: to}
-	if err := g.both(func() error { return g.check(dest) }); err != nil {
+	if err := g.openBoth(func() error { return g.check(dest) }); err != nil {
 		return err
 	}
-	if err := g.both(func() error { return g.move("") }); err != nil {
+	if err := g.openBoth(func() error { return g.move("") }); err != nil {
 		return errors.Join(err, g.undo())
 	}
 	return to.dir.Sync()
 }
 
-// merge moves a tree into another one, a folder at a time.
+// merge moves a tree into another tree, one folder at a time.
 type merge struct {
 	t           *tree
 	stage, dest *folder
-	from, to    *descent // the folder at hand, on either side
+	from, to    *descent // the current folder on each side
 	done        []moved
-	held        int64 // bytes that done takes
+	nameBytes   int64 // bytes of memory of done
 }
 
-// moved is one entry that was moved, or swapped with the one in its place. All
-// of a folder share the text of its path, which may be long.
+// moved is one entry that was moved, or swapped with the entry of the same name.
+// All entries of a folder share the string up, which may be long.
 type moved struct {
 	up, name string
 	swap     bool
 }
 
-// movedHeld is what is kept of a moved entry beside its name.
-const movedHeld = 64
+// movedOverhead is the memory of a moved entry besides its name, in bytes.
+const movedOverhead = 64
 
-// both begins at the top of both trees.
-func (g *merge) both(do func() error) (err error) {
+// openBoth calls do with both descents at the top of their trees.
+func (g *merge) openBoth(do func() error) (err error) {
 	if g.from, err = newDescent(g.stage.fd()); err != nil {
 		return err
 	}
@@ -70,8 +70,8 @@ func (g *merge) both(do func() error) (err error) {
 	return do()
 }
 
-// in does something in the folder name of either side.
-func (g *merge) in(name string, do func() error) error {
+// inFolder calls do with both descents in the folder name.
+func (g *merge) inFolder(name string, do func() error) error {
 	if err := g.from.enter(name); err != nil {
 		return err
 	}
@@ -87,9 +87,8 @@ func (g *merge) in(name string, do func() error) error {
 	return g.to.leave()
 }
 
-// check refuses a file where there is a folder, or a folder where there is a
-// file, before anything is moved. Up is the path of the folder at hand in the
-// volume.
+// check returns an error if a file would replace a folder or a folder a file. It
+// runs before anything is moved. up is the volume path of the current folder.
 func (g *merge) check(up string) error {
 	for {
 		name, err := g.from.last().names.read(g.from.dir())
@@ -97,7 +96,7 @@ func (g *merge) check(up string) error {
 			return nil
 		}
 		if err == nil {
-			err = errors.Join(g.t.ctx(), g.checkOne(name, up))
+			err = errors.Join(g.t.ctxErr(), g.checkEntry(name, up))
 		}
 		if err != nil {
 			return err
@@ -105,7 +104,7 @@ func (g *merge) check(up string) error {
 	}
 }
 
-func (g *merge) checkOne(name, up string) error {
+func (g *merge) checkEntry(name, up string) error {
 	there, err := g.to.dir().lstat(name)
 	if err != nil {
 		return ignoreMissing(err)
@@ -120,33 +119,33 @@ func (g *merge) checkOne(name, up string) error {
 	if !here.IsDir() {
 		return nil
 	}
-	return g.in(name, func() error { return g.check(path.Join(up, name)) })
+	return g.inFolder(name, func() error { return g.check(path.Join(up, name)) })
 }
 
-// move moves every entry of the folder at hand to that of the other side. Where
-// there is a file already the two are swapped, so that it can be undone.
+// move moves every entry of the current folder to the other side. A file that
+// exists there is swapped, so that the move can be undone.
 func (g *merge) move(up string) error {
-	var names []string // all of them first: the folder changes on the way
+	var names []string // read before the first move, which changes the folder
 	err := g.from.dir().each(func(name string) error {
-		if g.held += movedHeld + int64(len(name)); g.held > g.t.m.opt.Limits.Held {
-			return v1.Errorf(v1.SizeLimit, "Too many files to merge with a folder that exists: unfold into a new one")
+		if g.nameBytes += movedOverhead + int64(len(name)); g.nameBytes > g.t.m.opt.Limits.NameBytes {
+			return v1.Errorf(v1.SizeLimit, "Too many files to merge with a folder that exists: extract into a new folder")
 		}
 		names = append(names, name)
-		return g.t.ctx()
+		return g.t.ctxErr()
 	})
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
-		if err := g.one(name, up); err != nil {
+		if err := g.moveEntry(name, up); err != nil {
 			return err
 		}
 	}
 	return g.to.dir().file.Sync()
 }
 
-func (g *merge) one(name, up string) error {
-	if err := g.t.ctx(); err != nil {
+func (g *merge) moveEntry(name, up string) error {
+	if err := g.t.ctxErr(); err != nil {
 		return err
 	}
 	from, to := g.from.dir(), g.to.dir()
@@ -159,11 +158,11 @@ func (g *merge) one(name, up string) error {
 		return err
 	}
 	if here.IsDir() {
-		g.held += int64(len(up) + len(name))
-		return g.in(name, func() error { return g.move(up + name + "/") })
+		g.nameBytes += int64(len(up) + len(name))
+		return g.inFolder(name, func() error { return g.move(up + name + "/") })
 	}
 	err = from.moveTo(name, to, name, unix.RENAME_EXCHANGE)
-	if errors.Is(err, syscall.EINVAL) { // a file system that cannot swap: it stays replaced
+	if errors.Is(err, syscall.EINVAL) { // this file system cannot swap: the file is replaced for good
 		return from.moveTo(name, to, name, 0)
 	}
 	return g.record(moved{up: up, name: name, swap: true}, err)
@@ -176,15 +175,15 @@ func (g *merge) record(m moved, err error) error {
 	return err
 }
 
-// undo moves all back, the last one first.
+// undo moves all entries back, the last one first.
 func (g *merge) undo() (err error) {
 	for i := len(g.done) - 1; i >= 0; i-- {
-		err = errors.Join(err, g.back(g.done[i]))
+		err = errors.Join(err, g.undoMove(g.done[i]))
 	}
 	return err
 }
 
-func (g *merge) back(m moved) error {
+func (g *merge) undoMove(m moved) error {
 	dir, base := root+"/"+m.up, m.name
 	from, err := openDirfd(g.stage.Root, dir)
 	if err != nil {

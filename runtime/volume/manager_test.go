@@ -19,7 +19,7 @@ import (
 	"berth/runtime/volume"
 )
 
-// content is n bytes without a hole.
+// content returns n bytes without holes.
 func content(n int) *bytes.Reader { return bytes.NewReader(bytes.Repeat([]byte{'0'}, n)) }
 
 func TestSizeLimit(t *testing.T) {
@@ -53,7 +53,7 @@ func TestSizeLimit(t *testing.T) {
 	require.InDelta(t, 200<<10, b.Used(id).Bytes, 64<<10)
 }
 
-func TestUseIsThatOfAScan(t *testing.T) {
+func TestUsageMatchesScan(t *testing.T) {
 	b := newBox(t, options())
 	ctx := t.Context()
 	b.SetLimit(id, 0, v1.Usage{Bytes: 12345})
@@ -99,7 +99,7 @@ func TestScan(t *testing.T) {
 // logs every path that is opened, and keeps the log.
 var long = strings.Repeat("d", 200)
 
-// deep makes n folders inside each other, too long for any path, with a file in
+// onTooDeep makes n folders inside each other, too long for any path, with a file in
 // the last.
 func deep(t testing.TB, dir, name string, n, size int) {
 	t.Helper()
@@ -157,8 +157,8 @@ func TestSweep(t *testing.T) {
 	require.Equal(t, []string{".berth-tmp-short", "sub", "sub/" + left}, b.names(t))
 }
 
-// TestSweepSparesWhatIsUnderWay sweeps while a file is written.
-func TestSweepSparesWhatIsUnderWay(t *testing.T) {
+// TestSweepKeepsActiveFiles sweeps while a file is being written.
+func TestSweepKeepsActiveFiles(t *testing.T) {
 	b := newBox(t, options())
 	slow := sweeping{t: t, b: b, left: 3}
 	require.NoError(t, b.Write(t.Context(), id, "f", &slow))

@@ -23,7 +23,7 @@ import (
 // part is one entry of a hostile archive.
 type part struct {
 	name string
-	kind byte // a type of package tar; 0 is a file
+	kind byte // a type flag of package tar; 0 is a file
 	to   string
 	data string
 	mode int64
@@ -35,7 +35,7 @@ func link(name, to string) part     { return part{name: name, kind: tar.TypeSyml
 func hard(name, to string) part     { return part{name: name, kind: tar.TypeLink, to: to} }
 func node(name string, k byte) part { return part{name: name, kind: k} }
 
-// hostileArchives are refused with the code, and leave nothing.
+// hostileArchives must be refused with the code, and leave nothing.
 var hostileArchives = []struct {
 	name  string
 	code  string
@@ -98,7 +98,7 @@ func TestHostileArchives(t *testing.T) {
 	for _, format := range v1.Formats {
 		for _, c := range hostileArchives {
 			if format == "zip" && c.parts[len(c.parts)-1].kind == tar.TypeLink {
-				continue // a zip knows no hard links
+				continue // a zip has no hard links
 			}
 			t.Run(format+"/"+c.name, func(t *testing.T) {
 				t.Parallel()
@@ -123,7 +123,7 @@ func TestHostileArchives(t *testing.T) {
 	}
 }
 
-// pack makes an archive that says whatever its parts say.
+// archive makes an archive that says whatever its parts say.
 func pack(t testing.TB, format string, parts []part) []byte {
 	t.Helper()
 	if format == "zip" {
@@ -223,7 +223,7 @@ func TestDamagedArchives(t *testing.T) {
 	}
 }
 
-// TestBombs unfolds archives that are far larger inside.
+// TestBombs extracts archives whose contents are far larger than the archive.
 func TestBombs(t *testing.T) {
 	b := newBox(t, volume.Options{UID: -1, GID: -1, Limits: volume.Limits{ExtractBytes: 200 << 20, Ratio: 2000}})
 	for _, c := range []struct{ format, tool string }{{"tar.gz", "gzip"}, {"tar.bz2", "bzip2"}} {
@@ -237,7 +237,7 @@ func TestBombs(t *testing.T) {
 	}
 	run(t, b.dir, "sh", "-c", "head -c 100M /dev/zero > z; tar -c z | bzip2 > a; rm z")
 	err := b.Decompress(t.Context(), id, "a", "out")
-	require.EqualError(t, err, "Archive unfolds to more than 2000 times its size")
+	require.EqualError(t, err, "Archive extracts to more than 2000 times its size")
 	require.Equal(t, []string{"a"}, b.names(t))
 }
 
@@ -262,9 +262,8 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// TestConflictsNameThePath says which file is in the way, as all else does: by
-// its path in the volume.
-func TestConflictsNameThePath(t *testing.T) {
+// TestConflictNamesPath checks that a conflict names the path in the volume.
+func TestConflictNamesPath(t *testing.T) {
 	for _, format := range v1.Formats {
 		b := newBox(t, options())
 		b.put(t, "dest/sub/x", "a file")

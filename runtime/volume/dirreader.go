@@ -10,17 +10,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// names reads the names in an open folder, a block at a time. Unlike package os
-// it knows at which position of the folder each name is: so the folder may be
-// closed, opened again, and read on.
-type names struct {
-	next int64  // position after the last name that was returned
+// dirReader reads the names in an open folder, one block at a time. Unlike package
+// os it records the position of each name, so that the folder can be closed,
+// opened again and read further.
+type dirReader struct {
+	next int64  // position after the last name that read returned
 	buf  []byte // the rest of the block that was read
-	mem  []byte // nil: the position of the handle is not next
+	mem  []byte // nil means that the handle's position is not next
 }
 
-// namesBlock is how many bytes of a folder are read at once.
-const namesBlock = 8 << 10
+// direntBlock is how many bytes of a folder one system call reads.
+const direntBlock = 8 << 10
 
 // The layout of linux_dirent64.
 const (
@@ -30,7 +30,7 @@ const (
 )
 
 // read returns the next name of d, or io.EOF.
-func (n *names) read(d *dirfd) (string, error) {
+func (n *dirReader) read(d *dirfd) (string, error) {
 	for {
 		if len(n.buf) == 0 {
 			if err := n.fill(d); err != nil {
@@ -51,13 +51,13 @@ func (n *names) read(d *dirfd) (string, error) {
 	}
 }
 
-func (n *names) fill(d *dirfd) error {
+func (n *dirReader) fill(d *dirfd) error {
 	fd := int(d.file.Fd())
 	if n.mem == nil {
 		if _, err := unix.Seek(fd, n.next, io.SeekStart); err != nil {
 			return wrap("seek", d.file.Name(), err)
 		}
-		n.mem = make([]byte, namesBlock)
+		n.mem = make([]byte, direntBlock)
 	}
 	for {
 		k, err := unix.Getdents(fd, n.mem)
@@ -76,5 +76,5 @@ func (n *names) fill(d *dirfd) error {
 	}
 }
 
-// drop forgets the block, and keeps the position.
-func (n *names) drop() { n.buf, n.mem = nil, nil }
+// drop discards the block and keeps the position.
+func (n *dirReader) drop() { n.buf, n.mem = nil, nil }

@@ -9,8 +9,8 @@ import (
 	v1 "berth/api/v1"
 )
 
-// TestDeepPaths: the longest path there can be costs as many steps as it has
-// folders, and not their square.
+// TestDeepPaths checks that the longest path costs as many steps as it has folders,
+// not their square.
 func TestDeepPaths(t *testing.T) {
 	b := newBox(t, options())
 	ctx := t.Context()

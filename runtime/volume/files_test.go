@@ -47,7 +47,7 @@ func newBoxIn(t testing.TB, top string, opt volume.Options) box {
 // options use the daemon's own user.
 func options() volume.Options { return volume.Options{UID: -1, GID: -1} }
 
-// put makes a file behind the manager's back, as a tenant does.
+// put creates a file without the manager, as a tenant does.
 func (b box) put(t testing.TB, name, content string) {
 	t.Helper()
 	p := filepath.Join(b.dir, name)
@@ -62,7 +62,7 @@ func (b box) get(t testing.TB, name string) string {
 	return string(data)
 }
 
-// code is the code of a refusal, or what the error says.
+// code returns the code of an API error, or the error's text.
 func code(err error) string {
 	var e *v1.Error
 	if errors.As(err, &e) {
@@ -74,7 +74,7 @@ func code(err error) string {
 	return ""
 }
 
-// names gives everything in the volume, what is hidden too.
+// names returns all entries of the volume, including hidden ones.
 func (b box) names(t testing.TB) []string {
 	t.Helper()
 	var list []string
@@ -139,7 +139,7 @@ func TestWrite(t *testing.T) {
 	require.Equal(t, []string{"a", "a/b", "a/b/c.txt"}, b.names(t), "nothing temporary is left")
 }
 
-func TestWriteThroughALinkInside(t *testing.T) {
+func TestWriteThroughInnerLink(t *testing.T) {
 	b := newBox(t, options())
 	b.put(t, "real/config", "old")
 	require.NoError(t, os.Symlink("real/config", filepath.Join(b.dir, "link")))
@@ -151,7 +151,7 @@ func TestWriteThroughALinkInside(t *testing.T) {
 	require.Equal(t, "real/config", target)
 }
 
-// cut is a client that goes away in the middle.
+// truncate is a client that goes away in the middle.
 type cut struct{ n int }
 
 func (c *cut) Read(p []byte) (int, error) {
@@ -161,7 +161,7 @@ func (c *cut) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestFailedWriteKeepsTheOldContent(t *testing.T) {
+func TestFailedWriteKeepsContent(t *testing.T) {
 	b := newBox(t, options())
 	b.put(t, "f", "old")
 	require.ErrorIs(t, b.Write(t.Context(), id, "f", &cut{n: 3 << 20}), io.ErrUnexpectedEOF)
@@ -237,7 +237,7 @@ func TestRenameAndDelete(t *testing.T) {
 	require.Empty(t, b.names(t))
 }
 
-func TestDeleteTakesTheLinkAlone(t *testing.T) {
+func TestDeleteKeepsLinkTarget(t *testing.T) {
 	b := newBox(t, options())
 	require.NoError(t, os.Symlink(b.outside, filepath.Join(b.dir, "out")))
 	require.NoError(t, b.Rename(t.Context(), id, "out", "moved"))
@@ -260,7 +260,7 @@ func TestChmod(t *testing.T) {
 }
 
 func TestSearch(t *testing.T) {
-	b := newBox(t, volume.Options{UID: -1, GID: -1, Limits: volume.Limits{Found: 3}})
+	b := newBox(t, volume.Options{UID: -1, GID: -1, Limits: volume.Limits{SearchResults: 3}})
 	for _, name := range []string{"a/Latest.log", "a/b/latest.log.gz", "c/other", "logs/x"} {
 		b.put(t, name, "12")
 	}
@@ -311,7 +311,7 @@ func TestCopy(t *testing.T) {
 	require.Equal(t, "invalid_request", code(b.Copy(ctx, id, ".", "x")))
 }
 
-func TestCopyThroughALinkToAbove(t *testing.T) {
+func TestCopyThroughLinkToParent(t *testing.T) {
 	b := newBox(t, options())
 	b.put(t, "a/f", "1")
 	require.NoError(t, os.Symlink("..", filepath.Join(b.dir, "a/up")))

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// settleTime is how long changes of a volume's use are gathered.
-const settleTime = time.Second
+// gatherTime is how long Changed collects changes before it reports them.
+const gatherTime = time.Second
 
-// changed notes that what a volume uses has changed.
+// changed records that the usage of a volume changed.
 func (m *Manager) changed(id string) {
 	m.mu.Lock()
-	m.news[id] = true
+	m.changedIDs[id] = true
 	m.mu.Unlock()
 	select {
 	case m.wake <- struct{}{}:
@@ -19,8 +19,8 @@ func (m *Manager) changed(id string) {
 	}
 }
 
-// Changed names the volumes whose use has changed, within about a second, until
-// ctx ends. One caller at a time is told.
+// Changed calls notify for each volume whose usage changed, within about a second
+// of the change, until ctx ends. Only one goroutine may call it at a time.
 func (m *Manager) Changed(ctx context.Context, notify func(id string)) error {
 	for {
 		select {
@@ -28,7 +28,7 @@ func (m *Manager) Changed(ctx context.Context, notify func(id string)) error {
 			return nil
 		case <-m.wake:
 		}
-		wait := time.NewTimer(settleTime)
+		wait := time.NewTimer(gatherTime)
 		select {
 		case <-ctx.Done():
 			wait.Stop()
@@ -44,7 +44,7 @@ func (m *Manager) Changed(ctx context.Context, notify func(id string)) error {
 func (m *Manager) takeChanged() map[string]bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	news := m.news
-	m.news = map[string]bool{}
-	return news
+	ids := m.changedIDs
+	m.changedIDs = map[string]bool{}
+	return ids
 }

@@ -13,19 +13,19 @@ import (
 	v1 "berth/api/v1"
 )
 
-// extractor is one extraction under way, into a temporary folder.
+// extractor is one extraction in flight, into a temporary folder.
 type extractor struct {
-	t       *tree
-	src     *source
-	share   *reservation
-	dest    string // where it will go, from the volume's root
-	stage   *os.Root
-	at      *descent // in the temporary folder, to the folder of the entry at hand
-	entries int
-	bytes   int64
+	t           *tree
+	src         *source
+	reservation *reservation
+	dest        string // final folder, from the volume's root
+	stage       *os.Root
+	at          *descent // from the temporary folder to the current entry's folder
+	entries     int
+	bytes       int64
 }
 
-// extractedEntry is one entry of an archive, whatever its format.
+// extractedEntry is one entry of an archive of any format.
 type extractedEntry struct {
 	name    string
 	mode    fs.FileMode // type and permissions
@@ -36,13 +36,13 @@ type extractedEntry struct {
 	content io.Reader
 }
 
-// add makes one entry.
+// add extracts one entry.
 func (u *extractor) add(e extractedEntry) error {
 	limits := u.t.m.opt.Limits
 	if u.entries++; u.entries > limits.Entries {
 		return v1.Errorf(v1.SizeLimit, "Archive has more than %d entries", limits.Entries)
 	}
-	if err := u.t.ctx(); err != nil {
+	if err := u.t.ctxErr(); err != nil {
 		return err
 	}
 	if err := checkName(e.name, limits.Depth); err != nil {
@@ -63,7 +63,7 @@ func (u *extractor) add(e extractedEntry) error {
 		return err
 	}
 	base := path.Base(e.name)
-	if err := makeRoom(in, base, e.name); err != nil {
+	if err := removeEarlier(in, base, e.name); err != nil {
 		return err
 	}
 	switch {
@@ -75,8 +75,8 @@ func (u *extractor) add(e extractedEntry) error {
 	return u.file(in, base, e)
 }
 
-// checkName refuses names that leave the destination, on this system or on one
-// where a backslash is a slash and drives have letters.
+// checkName refuses names that leave the destination, on Linux or on Windows, where
+// a backslash separates components and drives have letters.
 func checkName(name string, depth int) error {
 	slashed := strings.ReplaceAll(name, `\`, "/")
 	drive := len(slashed) > 2 && slashed[1:3] == ":/"
@@ -96,8 +96,8 @@ func checkName(name string, depth int) error {
 	return nil
 }
 
-// makeRoom removes an earlier entry of the same name: the last one counts.
-func makeRoom(in *dirfd, base, name string) error {
+// removeEarlier removes an earlier entry of the same name: the last one wins.
+func removeEarlier(in *dirfd, base, name string) error {
 	info, err := in.lstat(base)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -106,7 +106,7 @@ func makeRoom(in *dirfd, base, name string) error {
 		return err
 	}
 	if info.IsDir() {
-		return damaged("Archive has a folder and a file of one name: %q", name)
+		return invalidArchive("Archive has a folder and a file with the same name: %q", name)
 	}
 	return in.unlink(base)
 }
@@ -123,9 +123,9 @@ func (u *extractor) folder(e extractedEntry) error {
 	return nil
 }
 
-// enter opens the folder dir, from the one before: archives are mostly in the
-// order of a tree. Folders are made as needed, and links are never followed, so
-// nothing is written through a link that the archive has made.
+// enter goes to the folder dir from the previous one, because most archives list
+// a tree in order. It creates missing folders and never follows links, so that
+// nothing is written through a link of the archive.
 func (u *extractor) enter(dir string) (*dirfd, error) {
 	var parts []string
 	if dir != root {
@@ -146,9 +146,9 @@ func (u *extractor) enter(dir string) (*dirfd, error) {
 	return u.at.dir(), nil
 }
 
-// down goes into the folder name, and makes it if need be.
+// down enters the folder name and creates it if it is missing.
 func (u *extractor) down(name string, full []string) error {
-	mode, changed := fs.FileMode(0o755), time.Time{} // whatever the daemon's umask is
+	mode, changed := fs.FileMode(0o755), time.Time{} // independent of the daemon's umask
 	err := u.at.dir().mkdir(name)
 	switch {
 	case errors.Is(err, fs.ErrExist):
@@ -160,13 +160,13 @@ func (u *extractor) down(name string, full []string) error {
 			return v1.ErrInvalidPath
 		}
 		if !info.IsDir() {
-			return damaged("Archive has a folder and a file of one name: %q", strings.Join(full, "/"))
+			return invalidArchive("Archive has a folder and a file with the same name: %q", strings.Join(full, "/"))
 		}
 		mode, changed = info.Mode(), info.ModTime()
 	case err != nil:
 		return err
 	default:
-		if err := u.share.grow(blockSize); err != nil {
+		if err := u.reservation.grow(blockSize); err != nil {
 			return err
 		}
 	}
@@ -177,7 +177,7 @@ func (u *extractor) down(name string, full []string) error {
 	return nil
 }
 
-// leave leaves all folders below the first n.
+// leave leaves folders until the depth is n.
 func (u *extractor) leave(n int) (err error) {
 	for u.at.depth() > n && err == nil {
 		err = u.t.leave(u.at)
@@ -185,12 +185,12 @@ func (u *extractor) leave(n int) (err error) {
 	return err
 }
 
-// link makes a symbolic link, if it stays in the volume where it will be.
+// link creates a symbolic link if it stays in the volume at its final place.
 func (u *extractor) link(in *dirfd, base string, e extractedEntry) error {
 	if !inside(path.Join(u.dest, e.name), e.target) || strings.ContainsRune(e.target, 0) || len(e.target) > v1.MaxPath {
 		return v1.ErrInvalidPath
 	}
-	if err := u.share.grow(blockSize); err != nil {
+	if err := u.reservation.grow(blockSize); err != nil {
 		return err
 	}
 	if err := in.symlink(e.target, base); err != nil {
@@ -199,7 +199,7 @@ func (u *extractor) link(in *dirfd, base string, e extractedEntry) error {
 	return u.t.own(in, base)
 }
 
-// hardLink links a file that the archive has made before, and nothing else.
+// hardLink links to a file that was extracted before, and to nothing else.
 func (u *extractor) hardLink(in *dirfd, base string, e extractedEntry) error {
 	if err := checkName(e.target, u.t.m.opt.Limits.Depth); err != nil {
 		return err
@@ -214,7 +214,7 @@ func (u *extractor) hardLink(in *dirfd, base string, e extractedEntry) error {
 		}
 	}
 	if err == nil || escapes(err) || is(err, fs.ErrNotExist, syscall.ENOTDIR, syscall.EINVAL) {
-		return damaged("Archive links to what it does not hold: %q", e.target)
+		return invalidArchive("Archive has a hard link to a file that it does not contain: %q", e.target)
 	}
 	return err
 }

@@ -18,9 +18,9 @@ import (
 	"berth/runtime/volume"
 )
 
-// TestManyPathsToPack names as many paths as a request has room for. Looking at
-// each pair of them takes half an hour; a request takes no such time to refuse.
-func TestManyPathsToPack(t *testing.T) {
+// TestCompressManyPaths names as many paths as fit in a request. Comparing each pair
+// would take half an hour; the request must be refused in seconds.
+func TestCompressManyPaths(t *testing.T) {
 	b := newBox(t, options())
 	b.put(t, "a/b/c", "x")
 	b.put(t, "ab", "x")
@@ -49,7 +49,7 @@ func TestManyPathsToPack(t *testing.T) {
 	require.Equal(t, []string{"a/b/", "a/b/c", "ab"}, names)
 }
 
-// globals is a tar of n blocks that are the content of no file.
+// globals returns a tar of n blocks that belong to no file.
 func globals(t *testing.T, n int) []byte {
 	var one, all bytes.Buffer
 	w := tar.NewWriter(&one)
@@ -61,8 +61,8 @@ func globals(t *testing.T, n int) []byte {
 	return all.Bytes()
 }
 
-// TestBombsOutsideFiles unfolds archives whose bytes are no file's: what comes
-// after the end of the tar, and headers of nothing.
+// TestBombsOutsideFiles extracts archives whose bytes belong to no file: they follow
+// the end of the tar, or are headers without an entry.
 func TestBombsOutsideFiles(t *testing.T) {
 	b := newBox(t, volume.Options{UID: -1, GID: -1, Limits: volume.Limits{Ratio: 100}})
 	src := t.TempDir()
@@ -70,15 +70,15 @@ func TestBombsOutsideFiles(t *testing.T) {
 	for name, feed := range map[string]string{"after the end": "head -c 70M /dev/zero", "headers of nothing": "cat globals"} {
 		for _, tool := range []string{"gzip", "bzip2"} {
 			run(t, src, "sh", "-c", feed+" | "+tool+" > "+filepath.Join(b.dir, "a"))
-			require.EqualError(t, b.Decompress(t.Context(), id, "a", "out"), "Archive unfolds to more than 100 times its size", name)
+			require.EqualError(t, b.Decompress(t.Context(), id, "a", "out"), "Archive extracts to more than 100 times its size", name)
 			require.Equal(t, []string{"a"}, b.names(t))
 		}
 	}
 }
 
-// TestClientLeavesABomb: the end of an operation is seen also while the archive
-// itself needs not be read any further.
-func TestClientLeavesABomb(t *testing.T) {
+// TestExtractBombCancelled checks that an extraction notices its cancellation while
+// it reads no more bytes of the archive.
+func TestExtractBombCancelled(t *testing.T) {
 	b := newBox(t, options())
 	run(t, b.dir, "sh", "-c", "head -c 60M /dev/zero | bzip2 > a")
 	ctx := &after{Context: t.Context()}
@@ -87,11 +87,11 @@ func TestClientLeavesABomb(t *testing.T) {
 	require.Equal(t, []string{"a"}, b.names(t))
 }
 
-// TestAMergeIsBounded merges more files, further down, than there is room for
-// their names: all is as it was.
-func TestAMergeIsBounded(t *testing.T) {
+// TestMergeMemoryIsBounded merges more files than the memory for their names allows,
+// and checks that nothing changed.
+func TestMergeMemoryIsBounded(t *testing.T) {
 	opt := options()
-	opt.Limits.Held = 32 << 10
+	opt.Limits.NameBytes = 32 << 10
 	b := newBox(t, opt)
 	deep := strings.Repeat(strings.Repeat("d", 200)+"/", 12)
 	files := func(n int) (parts []part) {
@@ -112,8 +112,8 @@ func TestAMergeIsBounded(t *testing.T) {
 	require.NoError(t, b.Decompress(t.Context(), id, "many", "new"), "a whole folder is one move")
 }
 
-// TestOverwritesAtOnce: what is replaced was there once, and is taken off once.
-func TestOverwritesAtOnce(t *testing.T) {
+// TestConcurrentOverwrites checks that a replaced file is subtracted once.
+func TestConcurrentOverwrites(t *testing.T) {
 	b := newBox(t, options())
 	ctx := t.Context()
 	b.SetLimit(id, 10<<20, v1.Usage{})
@@ -124,7 +124,7 @@ func TestOverwritesAtOnce(t *testing.T) {
 	for range cap(ended) {
 		r, w := io.Pipe()
 		go func() { ended <- b.Write(ctx, id, "f", r) }()
-		_, err := w.Write([]byte("x")) // it has looked at what it will replace
+		_, err := w.Write([]byte("x")) // the write has read the old file's size by now
 		require.NoError(t, err)
 		uploads = append(uploads, w)
 	}
@@ -148,9 +148,9 @@ func TestOverwritesAtOnce(t *testing.T) {
 	require.InDelta(t, measured.Bytes, b.Used(id).Bytes, 8<<10)
 }
 
-// TestUnfoldingTakesNothingOff unfolds the same again and again: each leaves the
-// volume as large as it was.
-func TestUnfoldingTakesNothingOff(t *testing.T) {
+// TestRepeatedExtractKeepsUsage extracts the same archive several times and checks
+// that the usage stays the same.
+func TestRepeatedExtractKeepsUsage(t *testing.T) {
 	b := newBox(t, options())
 	ctx := t.Context()
 	b.put(t, "a.tar", string(pack(t, "tar", []part{file("x")})))
@@ -163,8 +163,8 @@ func TestUnfoldingTakesNothingOff(t *testing.T) {
 	require.InDelta(t, measured.Bytes, b.Used(id).Bytes, 4<<10)
 }
 
-// TestTemporaryNamesInArchives are nobody's: what stood there could be neither
-// seen nor removed.
+// TestTemporaryNamesInArchives checks that they are refused: such files could be
+// neither seen nor removed.
 func TestTemporaryNamesInArchives(t *testing.T) {
 	b := newBox(t, options())
 	hidden := ".berth-tmp-" + strings.Repeat("0", 32)
@@ -177,10 +177,10 @@ func TestTemporaryNamesInArchives(t *testing.T) {
 	}
 }
 
-// TestALongListIsBounded: a folder may have more files than there is room for.
-func TestALongListIsBounded(t *testing.T) {
+// TestListMemoryIsBounded lists a folder with more files than the memory allows.
+func TestListMemoryIsBounded(t *testing.T) {
 	opt := options()
-	opt.Limits.Listed = 16 << 10
+	opt.Limits.ListBytes = 16 << 10
 	b := newBox(t, opt)
 	for i := range 60 {
 		b.put(t, fmt.Sprint("fits/", strings.Repeat("n", 100), i), "")

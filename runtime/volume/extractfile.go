@@ -9,11 +9,11 @@ import (
 	v1 "berth/api/v1"
 )
 
-// ratioFrom is how many bytes an archive may unfold to whatever its size.
+// ratioFrom is how many bytes any archive may extract to, whatever its size.
 const ratioFrom = 64 << 20
 
-// file makes a regular file. Its mode can have no set-uid, set-gid or sticky
-// bit, for only the permissions are taken.
+// file extracts a regular file. It keeps the permission bits only, without set-uid,
+// set-gid and sticky.
 func (u *extractor) file(in *dirfd, base string, e extractedEntry) error {
 	if e.size > u.t.m.opt.Limits.ExtractBytes-u.bytes {
 		return u.tooMuch()
@@ -28,7 +28,7 @@ func (u *extractor) file(in *dirfd, base string, e extractedEntry) error {
 		return err
 	}
 	if u.bytes == before {
-		if err := u.share.grow(blockSize); err != nil {
+		if err := u.reservation.grow(blockSize); err != nil {
 			return err
 		}
 	}
@@ -42,11 +42,11 @@ func (u *extractor) file(in *dirfd, base string, e extractedEntry) error {
 }
 
 func (u *extractor) tooMuch() error {
-	return v1.Errorf(v1.SizeLimit, "Archive unfolds to more than %d bytes", u.t.m.opt.Limits.ExtractBytes)
+	return v1.Errorf(v1.SizeLimit, "Archive extracts to more than %d bytes", u.t.m.opt.Limits.ExtractBytes)
 }
 
-// copyContent writes content to f, and counts each piece before it is written. Blocks
-// of zeros become holes.
+// copyContent writes content to f and counts each piece before it is written.
+// Blocks of zeros become holes.
 func (u *extractor) copyContent(f *os.File, content io.Reader) error {
 	buf := u.t.m.bufs.Get().(*[]byte)
 	defer u.t.m.bufs.Put(buf)
@@ -55,12 +55,12 @@ func (u *extractor) copyContent(f *os.File, content io.Reader) error {
 	for {
 		n, end := fillBuffer(content, *buf)
 		if end != nil && !errors.Is(end, io.EOF) {
-			return u.src.damage(end)
+			return u.src.readError(end)
 		}
 		if err := u.count(int64(n)); err != nil {
 			return err
 		}
-		if n > 0 { // some contents tell their end after their last piece, which may have been a hole
+		if n > 0 { // readers may return io.EOF after their last piece, which may have been a hole
 			var err error
 			if hole, err = writeSparse(f, (*buf)[:n], size); err != nil {
 				return err
@@ -77,29 +77,29 @@ func (u *extractor) copyContent(f *os.File, content io.Reader) error {
 	}
 }
 
-// count refuses what is over a limit.
+// count adds n bytes and returns an error if a limit is exceeded.
 func (u *extractor) count(n int64) error {
 	limits := u.t.m.opt.Limits
 	u.bytes += n
 	if u.bytes > limits.ExtractBytes {
 		return u.tooMuch()
 	}
-	if err := errors.Join(u.ratio(u.bytes), u.t.ctx()); err != nil {
+	if err := errors.Join(u.ratio(u.bytes), u.t.ctxErr()); err != nil {
 		return err
 	}
-	return u.share.grow(roundUp(n))
+	return u.reservation.grow(roundUp(n))
 }
 
-// ratio refuses n bytes that are too many for the size of the archive.
+// ratio returns an error if n bytes are too many for the size of the archive.
 func (u *extractor) ratio(n int64) error {
 	if most := u.t.m.opt.Limits.Ratio; n > ratioFrom && n/most > u.src.size {
-		return v1.Errorf(v1.SizeLimit, "Archive unfolds to more than %d times its size", most)
+		return v1.Errorf(v1.SizeLimit, "Archive extracts to more than %d times its size", most)
 	}
 	return nil
 }
 
-// writeSparse writes p at off, leaving out whole blocks of zeros, and says
-// whether p ended with one.
+// writeSparse writes p at off without whole blocks of zeros. hole reports whether p
+// ended with such a block.
 func writeSparse(f *os.File, p []byte, off int64) (hole bool, err error) {
 	var zeros [blockSize]byte
 	begin := 0

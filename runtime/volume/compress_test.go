@@ -29,7 +29,7 @@ var oddNames = []string{
 
 var oddModes = []fs.FileMode{0o644, 0o600, 0o755, 0o400, 0o000, 0o777, 0o751}
 
-// plant makes a tree of n files with odd names, modes, times and content.
+// plant creates a tree of n files with odd names, modes, times and content.
 func plant(t testing.TB, dir string, n int) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(1, 2))
@@ -55,7 +55,7 @@ func plant(t testing.TB, dir string, n int) {
 	}))
 }
 
-// plantSpecial adds what is no plain file.
+// plantSpecial adds entries that are not regular files.
 func plantSpecial(t testing.TB, dir string) {
 	t.Helper()
 	in := func(name string) string { return filepath.Join(dir, name) }
@@ -169,8 +169,8 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestZerosComeBack takes nothing for a bomb that it has made itself.
-func TestZerosComeBack(t *testing.T) {
+// TestZerosRoundTrip extracts a highly compressible archive that berth created.
+func TestZerosRoundTrip(t *testing.T) {
 	for _, format := range v1.Formats {
 		b := newBox(t, options())
 		require.NoError(t, os.WriteFile(filepath.Join(b.dir, "zeros"), nil, 0o644))
@@ -207,7 +207,7 @@ func unfoldByTool(t testing.TB, format, archive, dir string) {
 	}
 }
 
-func TestUnfoldsWhatTheSystemsToolsMade(t *testing.T) {
+func TestExtractSystemArchives(t *testing.T) {
 	src := t.TempDir()
 	plant(t, src, treeSize())
 	want := tree(t, src, true)

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// withoutSysAdmin calls f on a thread of its own without CAP_SYS_ADMIN, and then
-// check with its error.
+// withoutSysAdmin calls f on its own thread without CAP_SYS_ADMIN, and then check
+// with the error of f.
 func withoutSysAdmin(f func() error, check func(error)) error {
 	dropped, result := make(chan error, 1), make(chan error, 1)
 	go func() {

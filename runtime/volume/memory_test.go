@@ -14,11 +14,11 @@ import (
 	"berth/runtime/volume"
 )
 
-// TestNamesInMemoryAreBounded: what a tenant names its files cannot take more
-// than a fixed part of the daemon's memory.
-func TestNamesInMemoryAreBounded(t *testing.T) {
+// TestNameMemoryIsBounded checks that a tenant's file names take at most a fixed part
+// of the daemon's memory.
+func TestNameMemoryIsBounded(t *testing.T) {
 	opt := options()
-	opt.Limits = volume.Limits{Held: 32 << 10}
+	opt.Limits = volume.Limits{NameBytes: 32 << 10}
 	b := newBox(t, opt)
 	ctx := t.Context()
 	long := strings.Repeat("n", 240)
@@ -36,7 +36,7 @@ func TestNamesInMemoryAreBounded(t *testing.T) {
 	require.Equal(t, "size_limit_exceeded", code(err))
 	require.Equal(t, before, tree(t, b.dir, true), "it leaves nothing")
 
-	opt.Limits.Held = 5 << 10 // fewer than all of the hard links are remembered
+	opt.Limits.NameBytes = 5 << 10 // fewer than all of the hard links are remembered
 	b = box{reopen(t, b, opt), b.Files, b.dir, b.outside}
 	b.Files = b.Manager.Files()
 	a, err = b.Compress(ctx, id, v1.Compression{Output: "a", Format: "tar"})
@@ -64,7 +64,7 @@ func TestNamesInMemoryAreBounded(t *testing.T) {
 	require.ErrorContains(t, err, "nested too deeply")
 }
 
-// reopen is a manager of the same volumes with other options.
+// reopen returns a manager of the same volumes with other options.
 func reopen(t *testing.T, b box, opt volume.Options) *volume.Manager {
 	t.Helper()
 	m, err := volume.New(filepath.Dir(b.dir), opt)

@@ -25,8 +25,8 @@ var hostileTexts = []string{
 	".berth-tmp-" + strings.Repeat("0", 32), "./.berth-tmp-" + strings.Repeat("a", 32) + "/x",
 }
 
-// plantLinks makes the links by which a tenant may try to lead out, and gives
-// the paths that go through them. Last is whether the link is the path's end.
+// plantLinks creates links that try to lead out, and returns the paths through them.
+// last reports whether the link is the last component of the path.
 func plantLinks(t testing.TB, b box) (through, last []string) {
 	t.Helper()
 	rel := "../../outside"
@@ -122,8 +122,8 @@ func TestHostilePaths(t *testing.T) {
 	}
 }
 
-// TestHostileLinksAtTheEnd is about the operations that act on a link itself.
-func TestHostileLinksAtTheEnd(t *testing.T) {
+// TestHostileFinalLinks tests the operations that act on a link itself.
+func TestHostileFinalLinks(t *testing.T) {
 	for _, f := range fields {
 		if f.follow {
 			continue
@@ -146,8 +146,8 @@ func TestHostileLinksAtTheEnd(t *testing.T) {
 	}
 }
 
-// TestSpecialFilesNeverBlock has a FIFO, a socket and a device under every name
-// that an operation may open.
+// TestSpecialFilesNeverBlock puts a FIFO, a socket and a device at every name that an
+// operation may open.
 func TestSpecialFilesNeverBlock(t *testing.T) {
 	makers := map[string]func(p string) error{
 		"fifo":   func(p string) error { return syscall.Mkfifo(p, 0o666) },
@@ -175,7 +175,7 @@ func TestSpecialFilesNeverBlock(t *testing.T) {
 	}
 }
 
-// begin runs f apart and closes the channel at its end.
+// begin runs f in a goroutine and closes the channel when f returns.
 func begin(f func()) chan struct{} {
 	done := make(chan struct{})
 	go func() { f(); close(done) }()
@@ -186,7 +186,7 @@ func TestSpecialFilesAreNotOpened(t *testing.T) {
 	b := newBox(t, options())
 	require.NoError(t, syscall.Mkfifo(filepath.Join(b.dir, "fifo"), 0o666))
 	b.put(t, "file", "1")
-	opened := begin(func() { // it waits for somebody who opens the other end
+	opened := begin(func() { // it waits until the other end is opened
 		if f, err := os.OpenFile(filepath.Join(b.dir, "fifo"), os.O_WRONLY, 0); err == nil {
 			f.Close()
 		}

@@ -11,30 +11,30 @@ import (
 	v1 "berth/api/v1"
 )
 
-// on opens a volume, runs one operation on it, and turns its error into the
-// refusal of p.
-func (f Files) on(ctx context.Context, id, p string, do func(*tree) error) error {
+// withTree opens a volume, calls do with it, and converts the error to one that
+// clients receive about p.
+func (f Files) withTree(ctx context.Context, id, p string, do func(*tree) error) error {
 	t, err := f.m.open(ctx, id)
 	if err != nil {
 		return err
 	}
 	defer t.close()
 	err = refuse(p, do(t))
-	if errors.Is(err, v1.ErrDiskFull) && f.m.images.holds(id) {
-		return v1.ErrSizeLimit // its own disk is full, not the host's
+	if errors.Is(err, v1.ErrDiskFull) && f.m.images.exists(id) {
+		return v1.ErrSizeLimit // the volume's own file system is full, not the host's
 	}
 	return err
 }
 
-// Mkdir makes the folder p and those above it. One that exists is left as it is.
+// Mkdir creates the folder p and its parents. A folder that exists is left unchanged.
 func (f Files) Mkdir(ctx context.Context, id, p string) error {
 	p, err := clean(p)
 	if err != nil {
 		return err
 	}
-	return f.on(ctx, id, p, func(t *tree) error {
+	return f.withTree(ctx, id, p, func(t *tree) error {
 		dir, err := t.mkdirs(p)
-		if errors.Is(err, fs.ErrNotExist) { // a link that leads nowhere
+		if errors.Is(err, fs.ErrNotExist) { // a dangling link
 			return exists(p)
 		}
 		if err == nil {
@@ -44,14 +44,14 @@ func (f Files) Mkdir(ctx context.Context, id, p string) error {
 	})
 }
 
-// Delete removes p and all that is in it. It is out of sight at once; when ctx
-// ends before it is all removed, the next scan does the rest.
+// Delete removes p and everything in it. p disappears at once; if ctx ends before
+// everything is removed, the next scan removes the rest.
 func (f Files) Delete(ctx context.Context, id, p string) error {
 	p, err := cleanEntry(p)
 	if err != nil {
 		return err
 	}
-	return f.on(ctx, id, p, func(t *tree) error { return t.delete(ctx, p) })
+	return f.withTree(ctx, id, p, func(t *tree) error { return t.delete(ctx, p) })
 }
 
 func (t *tree) delete(ctx context.Context, p string) error {
@@ -66,19 +66,19 @@ func (t *tree) delete(ctx context.Context, p string) error {
 	}
 	defer top.close()
 	x := t.newTemp()
-	defer x.release()
+	defer x.forget()
 	if err := dir.fd().moveNew(path.Base(p), top.fd(), x.name); err != nil {
 		return err
 	}
-	freed, err := reap(ctx, top.fd(), x.name)
+	freed, err := removeTree(ctx, top.fd(), x.name)
 	if err != nil {
-		t.used.setSwept(false)
+		t.quota.setSwept(false)
 	}
-	t.used.release(-freed)
+	t.quota.add(-freed)
 	return errors.Join(err, dir.dir.Sync())
 }
 
-// Rename moves src to dst, where nothing may stand; folders above dst are made.
+// Rename moves src to dst, which must not exist. It creates dst's parents.
 func (f Files) Rename(ctx context.Context, id, src, dst string) error {
 	src, err := cleanEntry(src)
 	if err != nil {
@@ -88,7 +88,7 @@ func (f Files) Rename(ctx context.Context, id, src, dst string) error {
 	if err != nil {
 		return err
 	}
-	return f.on(ctx, id, dst, func(t *tree) error { return t.rename(src, dst) })
+	return f.withTree(ctx, id, dst, func(t *tree) error { return t.rename(src, dst) })
 }
 
 func (t *tree) rename(src, dst string) error {
@@ -113,7 +113,7 @@ func (t *tree) rename(src, dst string) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return notFound(src)
 	}
-	if errors.Is(err, syscall.EINVAL) { // a link led into src
+	if errors.Is(err, syscall.EINVAL) { // dst is inside src, through a link
 		return intoItself("move")
 	}
 	if err != nil {
@@ -136,8 +136,8 @@ func intoItself(verb string) error {
 	return v1.Errorf(v1.InvalidRequest, "Cannot %s a folder into itself", verb)
 }
 
-// Chmod sets the permission bits of p, 0 to 0777. It follows no link: a link
-// has no mode of its own and is refused.
+// Chmod sets the permission bits of p, 0 to 0777. It refuses links, which have no
+// mode of their own.
 func (f Files) Chmod(ctx context.Context, id, p string, mode fs.FileMode) error {
 	p, err := cleanEntry(p)
 	if err != nil {
@@ -146,7 +146,7 @@ func (f Files) Chmod(ctx context.Context, id, p string, mode fs.FileMode) error 
 	if mode != mode.Perm() {
 		return v1.Errorf(v1.InvalidRequest, "mode: must be between 0 and 0777")
 	}
-	return f.on(ctx, id, p, func(t *tree) error {
+	return f.withTree(ctx, id, p, func(t *tree) error {
 		dir, err := newFolder(t.Root, path.Dir(p))
 		if err != nil {
 			return err
