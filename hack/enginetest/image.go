@@ -28,7 +28,7 @@ func Busybox(t testing.TB) string {
 // Busybox is like the function Busybox, for this engine.
 func (c *Client) Busybox(t testing.TB) string {
 	t.Helper()
-	defer alone(t, "berth-busybox.lock")()
+	defer lock(t, "berth-busybox.lock")()
 	if status, _ := c.Do(t, http.MethodGet, "/images/"+busyboxTag+"/json", nil); status != http.StatusOK {
 		c.Import(t, busyboxTag, BusyboxTar(t), `CMD ["sh"]`)
 	}
@@ -115,8 +115,8 @@ func BusyboxTar(t testing.TB) []byte {
 	return root.Bytes()
 }
 
-// alone takes a lock that all test processes on this machine share.
-func alone(t testing.TB, lock string) (release func()) {
+// lock takes a lock that all test processes on this machine share.
+func lock(t testing.TB, lock string) (release func()) {
 	t.Helper()
 	f, err := os.OpenFile("/tmp/"+lock, os.O_CREATE|os.O_RDWR, 0o666)
 	if err != nil {

@@ -123,7 +123,7 @@ func (i *Isolated) Kill9(t testing.TB) {
 	t.Helper()
 	i.signal(t, unix.SIGKILL)
 	<-i.exited
-	i.forgetPids(t)
+	i.removePidFiles(t)
 }
 
 // Terminate shuts dockerd down gracefully. Without --live-restore it stops its
@@ -196,13 +196,13 @@ func (i *Isolated) signalContainerd(t testing.TB, s syscall.Signal) {
 	}
 }
 
-// forgetPids ends containerd and removes both pid files, which would prevent the
+// removePidFiles ends containerd and removes both pid files, which would prevent the
 // next start.
-func (i *Isolated) forgetPids(t testing.TB) {
+func (i *Isolated) removePidFiles(t testing.TB) {
 	t.Helper()
 	if pid := i.containerd(); pid != 0 {
 		_ = unix.Kill(pid, unix.SIGKILL)
-		until(t, 10*time.Second, "containerd ends", func() bool { return gone(pid) })
+		until(t, 10*time.Second, "containerd ends", func() bool { return exited(pid) })
 	}
 	_ = os.Remove(i.containerdPidFile())
 	_ = os.Remove(i.dir + "/pid")
@@ -219,7 +219,7 @@ func (i *Isolated) clean(t testing.TB) {
 		_ = i.cmd.Process.Kill()
 		<-i.exited
 	}
-	i.forgetPids(t)
+	i.removePidFiles(t)
 	i.killShims(t)
 	i.Use(t, "")
 	i.unmount(t)
@@ -247,7 +247,7 @@ func (i *Isolated) leftovers(t testing.TB) (pids []int) {
 	}
 	for _, p := range processes {
 		pid, err := strconv.Atoi(p.Name())
-		if err == nil && pid != os.Getpid() && i.owns(pid) && !gone(pid) {
+		if err == nil && pid != os.Getpid() && i.owns(pid) && !exited(pid) {
 			pids = append(pids, pid)
 		}
 	}
@@ -286,8 +286,8 @@ func commandLine(pid int) string {
 	return string(text)
 }
 
-// gone reports whether a process has exited. A zombie has.
-func gone(pid int) bool {
+// exited reports whether a process has exited. A zombie has.
+func exited(pid int) bool {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return true

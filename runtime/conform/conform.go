@@ -14,21 +14,21 @@ import (
 
 // Engine has the methods that the suite tests.
 type Engine interface {
-	looks
-	makes
-	changes
+	observer
+	lifecycle
+	updater
 	images
 	console
 }
 
-type looks interface {
+type observer interface {
 	Instance(ctx context.Context) (string, error)
 	Inspect(ctx context.Context, n runtime.Name) (runtime.State, error)
 	List(ctx context.Context) ([]runtime.Found, error)
 	Watch(ctx context.Context, listed func([]runtime.Found), notify func(runtime.Name)) error
 }
 
-type makes interface {
+type lifecycle interface {
 	Create(ctx context.Context, s runtime.Spec) (containerID string, err error)
 	Start(ctx context.Context, n runtime.Name) error
 	Signal(ctx context.Context, n runtime.Name, signal string) error
@@ -36,7 +36,7 @@ type makes interface {
 	Remove(ctx context.Context, n runtime.Name) error
 }
 
-type changes interface {
+type updater interface {
 	Update(ctx context.Context, n runtime.Name, l runtime.Live) error
 	Unpause(ctx context.Context, n runtime.Name) error
 }
@@ -134,8 +134,8 @@ func (h *Harness) spec(command []string) runtime.Spec {
 	return runtime.Spec{Name: name, SpecHash: "1", Image: h.Image, Command: command}
 }
 
-// made creates a container. It is killed and removed at the end of the test.
-func (h *Harness) made(t *testing.T, s runtime.Spec) (id string) {
+// create creates a container. It is killed and removed at the end of the test.
+func (h *Harness) create(t *testing.T, s runtime.Spec) (id string) {
 	t.Helper()
 	id, err := h.Engine.Create(t.Context(), s)
 	require.NoError(t, err)
@@ -151,27 +151,27 @@ func (h *Harness) clean(t *testing.T, n runtime.Name) {
 	})
 }
 
-// started creates and starts a container.
-func (h *Harness) started(t *testing.T, s runtime.Spec) (id string) {
+// createAndStart creates and starts a container.
+func (h *Harness) createAndStart(t *testing.T, s runtime.Spec) (id string) {
 	t.Helper()
-	id = h.made(t, s)
+	id = h.create(t, s)
 	require.NoError(t, h.Engine.Start(t.Context(), s.Name))
 	return id
 }
 
-// look inspects a container, which must exist.
-func (h *Harness) look(t *testing.T, n runtime.Name) runtime.State {
+// inspect inspects a container, which must exist.
+func (h *Harness) inspect(t *testing.T, n runtime.Name) runtime.State {
 	t.Helper()
 	s, err := h.Engine.Inspect(t.Context(), n)
 	require.NoError(t, err)
 	return s
 }
 
-// ended waits until a run has exited.
-func (h *Harness) ended(t *testing.T, n runtime.Name) (s runtime.State) {
+// awaitExit waits until a run has exited.
+func (h *Harness) awaitExit(t *testing.T, n runtime.Name) (s runtime.State) {
 	t.Helper()
 	await(t, "the exit of a run", func() bool {
-		s = h.look(t, n)
+		s = h.inspect(t, n)
 		return !s.Running && !s.StartedAt.IsZero()
 	})
 	return s

@@ -14,7 +14,7 @@ import (
 // run returns the current or last run of n.
 func (h *Harness) run(t *testing.T, n runtime.Name, follow bool) runtime.Target {
 	t.Helper()
-	s := h.look(t, n)
+	s := h.inspect(t, n)
 	return runtime.Target{ContainerID: s.ContainerID, StartedAt: s.StartedAt, TTY: s.TTY, Ended: !follow}
 }
 
@@ -28,8 +28,8 @@ func (h *Harness) read(t *testing.T, n runtime.Name, since time.Time, follow boo
 	return lines
 }
 
-// printed waits until a run has printed a line.
-func (h *Harness) printed(t *testing.T, n runtime.Name) {
+// awaitOutput waits until a run has printed a line.
+func (h *Harness) awaitOutput(t *testing.T, n runtime.Name) {
 	t.Helper()
 	enough := errors.New("enough")
 	require.ErrorIs(t, h.Engine.Logs(t.Context(), h.run(t, n, true), time.Time{}, func(runtime.Line) error { return enough }), enough)
@@ -47,8 +47,8 @@ func logs(t *testing.T, h *Harness) {
 	for _, tty := range []bool{false, true} {
 		s := h.spec(SaysThree)
 		s.TTY = tty
-		h.started(t, s)
-		h.ended(t, s.Name)
+		h.createAndStart(t, s)
+		h.awaitExit(t, s.Name)
 		lines := h.read(t, s.Name, time.Time{}, false)
 		require.Equal(t, "one two three", texts(lines))
 		require.True(t, lines[1].Time.After(lines[0].Time))
@@ -59,14 +59,14 @@ func logs(t *testing.T, h *Harness) {
 		stop := errors.New("enough")
 		require.ErrorIs(t, h.Engine.Logs(t.Context(), h.run(t, s.Name, false), time.Time{}, func(runtime.Line) error { return stop }), stop)
 		require.NoError(t, h.Engine.Start(t.Context(), s.Name))
-		h.ended(t, s.Name)
+		h.awaitExit(t, s.Name)
 		require.Equal(t, "one two three", texts(h.read(t, s.Name, lines[2].Time, false)), "the lines of the next run alone")
 	}
 }
 
 func logsFollow(t *testing.T, h *Harness) {
 	s := h.spec(SaysOne)
-	h.started(t, s)
+	h.createAndStart(t, s)
 	first, ended := make(chan runtime.Line, 10), make(chan error, 1)
 	run := h.run(t, s.Name, true)
 	go func() {
@@ -84,7 +84,7 @@ func logsFollow(t *testing.T, h *Harness) {
 
 func logsOfNothing(t *testing.T, h *Harness) {
 	s := h.spec(SaysOne)
-	h.made(t, s)
+	h.create(t, s)
 	require.Empty(t, h.read(t, s.Name, time.Time{}, true))
 	run := h.run(t, s.Name, false)
 	require.NoError(t, h.Engine.Remove(t.Context(), s.Name))
@@ -94,7 +94,7 @@ func logsOfNothing(t *testing.T, h *Harness) {
 
 func input(t *testing.T, h *Harness) {
 	s := h.spec(Echoes)
-	id := h.started(t, s)
+	id := h.createAndStart(t, s)
 	for _, line := range []string{"say hi\n", "say ho\n"} {
 		require.NoError(t, h.Engine.Input(t.Context(), id, []byte(line)))
 	}
@@ -104,19 +104,19 @@ func input(t *testing.T, h *Harness) {
 		return strings.HasSuffix(said, "ho")
 	})
 	require.Equal(t, "say hi say ho", said)
-	require.True(t, h.look(t, s.Name).Running, "its input stays open")
+	require.True(t, h.inspect(t, s.Name).Running, "its input stays open")
 }
 
 func inputToTheDead(t *testing.T, h *Harness) {
 	s := h.spec(Echoes)
-	id := h.made(t, s)
+	id := h.create(t, s)
 	require.ErrorIs(t, h.Engine.Input(t.Context(), id, []byte("hi\n")), runtime.ErrNotRunning)
 }
 
 func stats(t *testing.T, h *Harness) {
 	s := h.spec(Sleeps)
 	s.Live.Memory = 64 << 20
-	id := h.made(t, s)
+	id := h.create(t, s)
 	_, err := h.Engine.Stats(t.Context(), id)
 	require.ErrorIs(t, err, runtime.ErrNotRunning)
 	require.NoError(t, h.Engine.Start(t.Context(), s.Name))

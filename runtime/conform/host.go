@@ -12,10 +12,10 @@ func mountMissing(t *testing.T, h *Harness) {
 	s := h.spec(Sleeps)
 	dir := h.Dir(t)
 	s.Mounts = []runtime.Mount{{Source: dir, Target: "/home/container"}}
-	h.made(t, s)
+	h.create(t, s)
 	h.DropDir(t, dir)
 	require.ErrorIs(t, h.Engine.Start(t.Context(), s.Name), runtime.ErrMountMissing)
-	require.False(t, h.look(t, s.Name).Running)
+	require.False(t, h.inspect(t, s.Name).Running)
 	require.NoError(t, h.Engine.Remove(t.Context(), s.Name))
 	_, err := h.Engine.Create(t.Context(), s)
 	require.ErrorIs(t, err, runtime.ErrMountMissing)
@@ -25,67 +25,67 @@ func portTaken(t *testing.T, h *Harness) {
 	s := h.spec(Sleeps)
 	port := h.Port(t)
 	s.Ports = []runtime.Port{{IP: "127.0.0.1", Port: port, ContainerPort: 25565, Protocol: "tcp"}}
-	h.made(t, s)
+	h.create(t, s)
 	free := h.Occupy(t, port)
 	require.ErrorIs(t, h.Engine.Start(t.Context(), s.Name), runtime.ErrPortTaken)
-	require.False(t, h.look(t, s.Name).Running)
+	require.False(t, h.inspect(t, s.Name).Running)
 	free()
 	require.NoError(t, h.Engine.Start(t.Context(), s.Name))
-	require.True(t, h.look(t, s.Name).Running)
+	require.True(t, h.inspect(t, s.Name).Running)
 
 	rival := h.spec(Sleeps)
 	rival.Ports = s.Ports
-	h.made(t, rival)
+	h.create(t, rival)
 	require.ErrorIs(t, h.Engine.Start(t.Context(), rival.Name), runtime.ErrPortTaken, "by another container")
 }
 
 func update(t *testing.T, h *Harness) {
 	s := h.spec(Sleeps)
 	s.Live = runtime.Live{Memory: 64 << 20, CPU: 0.5, Pids: 50}
-	h.started(t, s)
-	before := h.look(t, s.Name)
+	h.createAndStart(t, s)
+	before := h.inspect(t, s.Name)
 	require.NoError(t, h.Engine.Update(t.Context(), s.Name, runtime.Live{Memory: 96 << 20, Swap: 16 << 20, CPU: 1.5, Pids: 60}))
 	require.NoError(t, h.Engine.Update(t.Context(), s.Name, runtime.Live{Cpuset: "0"}))
 	want := before
 	want.Live = runtime.Live{Memory: 96 << 20, Swap: 16 << 20, CPU: 1.5, Pids: 60, Cpuset: "0"}
-	require.Equal(t, want, h.look(t, s.Name), "the same run, other limits")
+	require.Equal(t, want, h.inspect(t, s.Name), "the same run, other limits")
 
 	require.NoError(t, h.Engine.Update(t.Context(), s.Name, runtime.Live{CPU: 1.0 / 3}))
 	want.Live.CPU = 0.333333333
-	require.Equal(t, want, h.look(t, s.Name), "an engine counts billionths of a cpu")
+	require.Equal(t, want, h.inspect(t, s.Name), "an engine counts billionths of a cpu")
 
 	require.NoError(t, h.Engine.Update(t.Context(), s.Name, runtime.Live{Memory: 32 << 20}))
 	want.Live.Memory, want.Live.Swap = 32<<20, 0
-	require.Equal(t, want.Live, h.look(t, s.Name).Live, "memory and swap go together")
+	require.Equal(t, want.Live, h.inspect(t, s.Name).Live, "memory and swap go together")
 }
 
 func updateRefused(t *testing.T, h *Harness) {
 	s := h.spec(Sleeps)
 	s.Live.Memory = 64 << 20
-	h.made(t, s)
+	h.create(t, s)
 	require.ErrorIs(t, h.Engine.Update(t.Context(), s.Name, runtime.Live{Memory: 1 << 20}), runtime.ErrInvalid)
-	require.Equal(t, int64(64<<20), h.look(t, s.Name).Live.Memory)
+	require.Equal(t, int64(64<<20), h.inspect(t, s.Name).Live.Memory)
 }
 
 func paused(t *testing.T, h *Harness) {
 	s := h.spec(Sleeps)
-	h.started(t, s)
+	h.createAndStart(t, s)
 	require.NoError(t, h.Engine.Unpause(t.Context(), s.Name))
 	h.Pause(t, s.Name)
-	seen := h.look(t, s.Name)
+	seen := h.inspect(t, s.Name)
 	require.True(t, seen.Paused)
 	require.True(t, seen.Running)
 	require.NoError(t, h.Engine.Unpause(t.Context(), s.Name))
-	require.False(t, h.look(t, s.Name).Paused)
+	require.False(t, h.inspect(t, s.Name).Paused)
 	h.Pause(t, s.Name)
 	require.NoError(t, h.Engine.Kill(t.Context(), s.Name))
-	require.False(t, h.look(t, s.Name).Running)
+	require.False(t, h.inspect(t, s.Name).Running)
 	require.NoError(t, h.Engine.Unpause(t.Context(), s.Name))
 }
 
 func vanished(t *testing.T, h *Harness) {
 	s := h.spec(Sleeps)
-	id := h.started(t, s)
+	id := h.createAndStart(t, s)
 	h.Vanish(t, s.Name)
 	require.ErrorIs(t, h.Engine.Start(t.Context(), s.Name), runtime.ErrNotFound)
 	_, err := h.Engine.Inspect(t.Context(), s.Name)
@@ -101,9 +101,9 @@ func vanished(t *testing.T, h *Harness) {
 
 func startedOutside(t *testing.T, h *Harness) {
 	s := h.spec(Sleeps)
-	h.made(t, s)
+	h.create(t, s)
 	h.Outside(t, s.Name)
-	require.True(t, h.look(t, s.Name).Running)
+	require.True(t, h.inspect(t, s.Name).Running)
 	require.NoError(t, h.Engine.Start(t.Context(), s.Name))
 }
 

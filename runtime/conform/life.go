@@ -26,7 +26,7 @@ func instance(t *testing.T, h *Harness) {
 	one, err := h.Engine.Instance(t.Context())
 	require.NoError(t, err)
 	require.NotEmpty(t, one)
-	h.started(t, h.spec(Sleeps))
+	h.createAndStart(t, h.spec(Sleeps))
 	same, err := h.Engine.Instance(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, one, same)
@@ -36,19 +36,19 @@ func create(t *testing.T, h *Harness) {
 	s := h.spec(Sleeps)
 	s.TTY, s.Revision, s.Incarnation, s.StopTimeout = true, 42, "5eed0001", 45*time.Second
 	s.Live = runtime.Live{Memory: 64 << 20, Swap: 8 << 20, CPU: 0.5, Pids: 50, Cpuset: "0"}
-	id := h.made(t, s)
+	id := h.create(t, s)
 	require.NotEmpty(t, id)
-	require.Equal(t, runtime.State{ContainerID: id, SpecHash: "1", Revision: 42, Incarnation: "5eed0001", Live: s.Live, TTY: true, StopTimeout: s.StopTimeout}, h.look(t, s.Name))
+	require.Equal(t, runtime.State{ContainerID: id, SpecHash: "1", Revision: 42, Incarnation: "5eed0001", Live: s.Live, TTY: true, StopTimeout: s.StopTimeout}, h.inspect(t, s.Name))
 }
 
 func createAgain(t *testing.T, h *Harness) {
 	s := h.spec(Sleeps)
-	id := h.started(t, s)
-	before := h.look(t, s.Name)
+	id := h.createAndStart(t, s)
+	before := h.inspect(t, s.Name)
 	again, err := h.Engine.Create(t.Context(), s)
 	require.NoError(t, err)
 	require.Equal(t, id, again)
-	require.Equal(t, before, h.look(t, s.Name), "the one that runs was adopted as it is")
+	require.Equal(t, before, h.inspect(t, s.Name), "the one that runs was adopted as it is")
 }
 
 func createAtOnce(t *testing.T, h *Harness) {
@@ -61,7 +61,7 @@ func createAtOnce(t *testing.T, h *Harness) {
 		all.Go(func() { made[i], errs[i] = h.Engine.Create(t.Context(), s) })
 	}
 	all.Wait()
-	id := h.look(t, s.Name).ContainerID
+	id := h.inspect(t, s.Name).ContainerID
 	for i := range made {
 		require.NoError(t, errs[i])
 		require.Equal(t, id, made[i])
@@ -70,71 +70,71 @@ func createAtOnce(t *testing.T, h *Harness) {
 
 func createAnother(t *testing.T, h *Harness) {
 	s := h.spec(Sleeps)
-	first := h.started(t, s)
+	first := h.createAndStart(t, s)
 	s.SpecHash = "2"
 	_, err := h.Engine.Create(t.Context(), s)
 	require.ErrorIs(t, err, runtime.ErrRunning)
-	require.True(t, h.look(t, s.Name).Running)
+	require.True(t, h.inspect(t, s.Name).Running)
 
 	require.NoError(t, h.Engine.Kill(t.Context(), s.Name))
 	second, err := h.Engine.Create(t.Context(), s)
 	require.NoError(t, err)
 	require.NotEqual(t, first, second)
-	require.Equal(t, "2", h.look(t, s.Name).SpecHash)
+	require.Equal(t, "2", h.inspect(t, s.Name).SpecHash)
 }
 
 func roles(t *testing.T, h *Harness) {
 	s := h.spec(Sleeps)
 	install := s
 	install.Name.Role = runtime.Install
-	require.NotEqual(t, h.started(t, s), h.made(t, install))
-	require.True(t, h.look(t, s.Name).Running)
-	require.False(t, h.look(t, install.Name).Running)
+	require.NotEqual(t, h.createAndStart(t, s), h.create(t, install))
+	require.True(t, h.inspect(t, s.Name).Running)
+	require.False(t, h.inspect(t, install.Name).Running)
 	require.NoError(t, h.Engine.Remove(t.Context(), install.Name))
-	require.True(t, h.look(t, s.Name).Running)
+	require.True(t, h.inspect(t, s.Name).Running)
 }
 
 func start(t *testing.T, h *Harness) {
 	s := h.spec(Sleeps)
-	h.started(t, s)
-	first := h.look(t, s.Name)
+	h.createAndStart(t, s)
+	first := h.inspect(t, s.Name)
 	require.True(t, first.Running)
 	require.False(t, first.StartedAt.IsZero())
 	require.NoError(t, h.Engine.Start(t.Context(), s.Name))
-	require.Equal(t, first, h.look(t, s.Name), "a second start changes nothing")
+	require.Equal(t, first, h.inspect(t, s.Name), "a second start changes nothing")
 }
 
 func kill(t *testing.T, h *Harness) {
 	s := h.spec(Ignores)
-	h.started(t, s)
+	h.createAndStart(t, s)
 	require.NoError(t, h.Engine.Kill(t.Context(), s.Name))
-	dead := h.look(t, s.Name)
+	dead := h.inspect(t, s.Name)
 	require.False(t, dead.Running, "it is dead when Kill returns")
 	require.Equal(t, 137, dead.ExitCode)
 	require.False(t, dead.OOMKilled)
 	require.NoError(t, h.Engine.Kill(t.Context(), s.Name))
 	require.NoError(t, h.Engine.Start(t.Context(), s.Name))
-	again := h.look(t, s.Name)
+	again := h.inspect(t, s.Name)
 	require.True(t, again.StartedAt.After(dead.StartedAt))
 	require.Zero(t, again.ExitCode)
 }
 
 func signal(t *testing.T, h *Harness) {
 	s := h.spec(SaysOne)
-	h.started(t, s)
-	h.printed(t, s.Name) // a signal before the process exists would be lost
+	h.createAndStart(t, s)
+	h.awaitOutput(t, s.Name) // a signal before the process exists would be lost
 	require.ErrorIs(t, h.Engine.Signal(t.Context(), s.Name, "SIGNONSENSE"), runtime.ErrInvalid)
-	require.True(t, h.look(t, s.Name).Running)
+	require.True(t, h.inspect(t, s.Name).Running)
 	require.NoError(t, h.Engine.Signal(t.Context(), s.Name, "SIGTERM"))
-	require.Equal(t, 143, h.ended(t, s.Name).ExitCode)
+	require.Equal(t, 143, h.awaitExit(t, s.Name).ExitCode)
 	require.NoError(t, h.Engine.Signal(t.Context(), s.Name, "SIGTERM"))
 }
 
 func remove(t *testing.T, h *Harness) {
 	s := h.spec(Sleeps)
-	h.started(t, s)
+	h.createAndStart(t, s)
 	require.ErrorIs(t, h.Engine.Remove(t.Context(), s.Name), runtime.ErrRunning)
-	require.True(t, h.look(t, s.Name).Running)
+	require.True(t, h.inspect(t, s.Name).Running)
 	require.NoError(t, h.Engine.Kill(t.Context(), s.Name))
 	require.NoError(t, h.Engine.Remove(t.Context(), s.Name))
 	_, err := h.Engine.Inspect(t.Context(), s.Name)
@@ -144,31 +144,31 @@ func remove(t *testing.T, h *Harness) {
 
 func exitCode(t *testing.T, h *Harness) {
 	s := h.spec(ExitsWith3)
-	h.started(t, s)
-	first := h.ended(t, s.Name)
+	h.createAndStart(t, s)
+	first := h.awaitExit(t, s.Name)
 	require.Equal(t, 3, first.ExitCode)
 	// Docker records a start after it has begun, so a run that exits at once can
 	// have a FinishedAt before its StartedAt.
 	require.WithinDuration(t, first.StartedAt, first.FinishedAt, 10*time.Second)
 	require.NoError(t, h.Engine.Start(t.Context(), s.Name))
-	require.True(t, h.ended(t, s.Name).StartedAt.After(first.StartedAt))
+	require.True(t, h.awaitExit(t, s.Name).StartedAt.After(first.StartedAt))
 }
 
 func outOfMemory(t *testing.T, h *Harness) {
 	s := h.spec(EatsMemory)
 	s.Live.Memory = 16 << 20
-	h.started(t, s)
+	h.createAndStart(t, s)
 	// Docker receives the report of the kernel separately from the exit. It can
 	// miss it if both happen at the same time on a busy host. So the command runs
 	// for a second longer here, and the test tries more than once.
-	end := h.ended(t, s.Name)
+	end := h.awaitExit(t, s.Name)
 	for range 4 {
 		require.NotZero(t, end.ExitCode)
 		if end.OOMKilled {
 			return
 		}
 		require.NoError(t, h.Engine.Start(t.Context(), s.Name))
-		end = h.ended(t, s.Name)
+		end = h.awaitExit(t, s.Name)
 	}
 	require.True(t, end.OOMKilled)
 }

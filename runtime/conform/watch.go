@@ -13,11 +13,11 @@ import (
 
 func list(t *testing.T, h *Harness) {
 	s := h.spec(Sleeps)
-	id := h.started(t, s)
+	id := h.createAndStart(t, s)
 	rest := h.spec(Sleeps)
 	rest.Name.Role = runtime.Install
 	rest.Mounts = []runtime.Mount{{Source: h.Dir(t), Target: "/here"}}
-	h.made(t, rest)
+	h.create(t, rest)
 	found, err := h.Engine.List(t.Context())
 	require.NoError(t, err)
 	seen := map[runtime.Name]runtime.Found{}
@@ -33,7 +33,7 @@ func list(t *testing.T, h *Harness) {
 // watch runs a Watch and waits for a notification of every kind of change.
 func watch(t *testing.T, h *Harness) {
 	before := h.spec(Sleeps)
-	h.made(t, before)
+	h.create(t, before)
 	listed, news := make(chan []runtime.Found, 1), make(chan runtime.Name, 1000)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -60,7 +60,7 @@ func watch(t *testing.T, h *Harness) {
 			}
 		}
 	}
-	h.made(t, s)
+	h.create(t, s)
 	requireNotified("its creation")
 	require.NoError(t, h.Engine.Start(t.Context(), s.Name))
 	requireNotified("its start")

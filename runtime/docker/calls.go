@@ -41,10 +41,10 @@ var operations = []operation{
 
 // calls adds a deadline, a metric and a classified error to every call.
 type calls struct {
-	conn    *connection
-	metrics *metrics
-	good    atomic.Int64 // Unix ns of the last inspect that the engine answered
-	bad     atomic.Int64 // Unix ns of the last inspect that it did not answer
+	conn           *connection
+	metrics        *metrics
+	lastAnswered   atomic.Int64 // Unix ns of the last inspect that the engine answered
+	lastUnanswered atomic.Int64 // Unix ns of the last inspect that it did not answer
 }
 
 func newCalls(conn *connection, m *metrics) *calls {
@@ -61,13 +61,13 @@ func (c *calls) do(ctx context.Context, op operation, what string, call func(con
 	defer cancel()
 	began := time.Now()
 	err := c.negotiated(limited, call)
-	c.note(ctx, op, time.Since(began), err)
+	c.record(ctx, op, time.Since(began), err)
 	return explain(ctx, op, what, err)
 }
 
 // negotiated makes a call after the negotiation of the API version. If the engine
 // refuses the version, it has not executed the request: negotiated negotiates
-// again and repeats the call once.
+// recreate and repeats the call once.
 func (c *calls) negotiated(ctx context.Context, call func(context.Context) error) error {
 	cli := c.conn.client()
 	if err := agree(ctx, cli); err != nil {
@@ -86,7 +86,7 @@ func (c *calls) negotiated(ctx context.Context, call func(context.Context) error
 	return call(ctx)
 }
 
-func (c *calls) note(ctx context.Context, op operation, took time.Duration, err error) {
+func (c *calls) record(ctx context.Context, op operation, took time.Duration, err error) {
 	if err != nil && ctx.Err() != nil {
 		return // the caller cancelled; that says nothing about the engine
 	}
@@ -96,16 +96,16 @@ func (c *calls) note(ctx context.Context, op operation, took time.Duration, err 
 		return
 	}
 	if r == unavailable {
-		c.bad.Store(time.Now().UnixNano())
+		c.lastUnanswered.Store(time.Now().UnixNano())
 	} else {
-		c.good.Store(time.Now().UnixNano())
+		c.lastAnswered.Store(time.Now().UnixNano())
 	}
 }
 
-// silent returns the time since the last answered inspect, if the engine did not
+// unanswered returns the time since the last answered inspect, if the engine did not
 // answer the last one.
-func (c *calls) silent() (time.Duration, bool) {
-	good, bad := c.good.Load(), c.bad.Load()
+func (c *calls) unanswered() (time.Duration, bool) {
+	good, bad := c.lastAnswered.Load(), c.lastUnanswered.Load()
 	if bad <= good {
 		return 0, false
 	}

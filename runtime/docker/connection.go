@@ -23,7 +23,7 @@ var errVersion = fmt.Errorf("%w: it does not support the API version that was ne
 // so connection then replaces the client.
 type connection struct {
 	options []client.Opt
-	mu      sync.Mutex // one renewal at a time
+	mu      sync.Mutex // creating renewal at a time
 	current atomic.Pointer[client.Client]
 }
 

@@ -11,10 +11,10 @@ import (
 	"berth/runtime"
 )
 
-// createWaits are the pauses before the attempts of Create. While the engine
+// createPauses are the pauses before the attempts of Create. While the engine
 // creates or removes a container, its name is taken although an inspect does not
 // find it.
-var createWaits = []time.Duration{0, 20 * time.Millisecond, 100 * time.Millisecond, 500 * time.Millisecond, time.Second}
+var createPauses = []time.Duration{0, 20 * time.Millisecond, 100 * time.Millisecond, 500 * time.Millisecond, time.Second}
 
 // Create creates a container and does not start it. It adopts a container of the
 // same name and spec hash, which an earlier call created whose answer was lost.
@@ -24,22 +24,22 @@ func (e *Engine) Create(ctx context.Context, s runtime.Spec) (string, error) {
 	if err := e.net.ensure(ctx); err != nil {
 		return "", err
 	}
-	for _, pause := range createWaits {
+	for _, pause := range createPauses {
 		if err := wait(ctx, pause); err != nil {
 			return "", err
 		}
 		id, err := e.create(ctx, s)
 		if err != nil {
-			e.ids.doubt() // the engine may still create it, now or later
+			e.ids.invalidateList() // the engine may still create it, now or later
 		}
 		switch {
 		case err == nil:
 			e.ids.put(s.Name, id)
 			return id, nil
 		case errors.Is(err, errNoNetwork):
-			err = e.net.again(ctx)
+			err = e.net.recreate(ctx)
 		case errors.Is(err, errConflict):
-			id, err = e.yield(ctx, s)
+			id, err = e.resolveConflict(ctx, s)
 		}
 		if err != nil || id != "" {
 			return id, err
@@ -79,11 +79,11 @@ func (e *core) warn(n runtime.Name, made container.CreateResponse) {
 	}
 }
 
-// yield handles the container that has the name of s. It returns the id of a
+// resolveConflict handles the container that has the name of s. It returns the id of a
 // container to adopt. It returns no id after it has removed a container of
 // another spec hash, so that the name is free. It fails if the container is of
 // another store.
-func (e *core) yield(ctx context.Context, s runtime.Spec) (id string, err error) {
+func (e *core) resolveConflict(ctx context.Context, s runtime.Spec) (id string, err error) {
 	name := engineName(e.cfg.StoreID, s.Name)
 	c, err := e.inspect(ctx, s.Name, name)
 	switch {

@@ -101,7 +101,7 @@ func (e *Engine) Ready(ctx context.Context) error {
 	if err := e.Ping(ctx); err != nil {
 		return err
 	}
-	if since, ok := e.calls.silent(); ok {
+	if since, ok := e.calls.unanswered(); ok {
 		return fmt.Errorf("%w: it last answered an inspect %s ago", runtime.ErrUnavailable, since.Round(time.Second))
 	}
 	return nil

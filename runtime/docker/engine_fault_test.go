@@ -16,8 +16,8 @@ import (
 	"berth/runtime"
 )
 
-// own returns a rig on an isolated engine, which the test may kill.
-func own(t *testing.T, options ...string) (rig, *enginetest.Isolated) {
+// newIsolatedRig returns a rig on an isolated engine, which the test may kill.
+func newIsolatedRig(t *testing.T, options ...string) (rig, *enginetest.Isolated) {
 	t.Helper()
 	i := enginetest.StartIsolated(t, options...)
 	e, err := New(Config{Host: i.Host(), StoreID: "own"}, prometheus.NewRegistry(), slog.New(slog.NewTextHandler(t.Output(), nil)))
@@ -27,7 +27,7 @@ func own(t *testing.T, options ...string) (rig, *enginetest.Isolated) {
 }
 
 func TestKilledEngineEndsNoRun(t *testing.T) {
-	r, i := own(t, "--live-restore")
+	r, i := newIsolatedRig(t, "--live-restore")
 	s := r.spec("counts", "n=0; while true; do n=$((n+1)); echo $n; usleep 2000; done")
 	s.TTY = true
 	id := r.run(t, s)
@@ -74,7 +74,7 @@ func TestKilledEngineEndsNoRun(t *testing.T) {
 
 // While containerd hangs, the engine answers pings and lists, but no inspects.
 func TestReadyWhileContainerdHangs(t *testing.T) {
-	r, i := own(t)
+	r, i := newIsolatedRig(t)
 	s := r.spec("hangs", "sleep 1000")
 	r.run(t, s)
 	_, err := r.Inspect(t.Context(), s.Name)
@@ -100,7 +100,7 @@ func TestReadyWhileContainerdHangs(t *testing.T) {
 // An engine that shuts down waits for the spec's stop timeout, also beyond
 // Docker's default of 10 s.
 func TestStopTimeoutAtEngineShutdown(t *testing.T) {
-	r, i := own(t)
+	r, i := newIsolatedRig(t)
 	s := r.spec("saves", `trap 'usleep 10500000; exit 7' TERM; echo up; while true; do usleep 10000; done`)
 	s.StopTimeout = 30 * time.Second
 	id := r.run(t, s)
@@ -118,7 +118,7 @@ func TestStopTimeoutAtEngineShutdown(t *testing.T) {
 func TestContainerdImageStore(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "daemon.json")
 	require.NoError(t, os.WriteFile(file, []byte(`{"features": {"containerd-snapshotter": true}}`), 0o600))
-	r, i := own(t, "--config-file", file)
+	r, i := newIsolatedRig(t, "--config-file", file)
 	open, locked := enginetest.StartRegistryOf(t, i, 5000, "", ""), enginetest.StartRegistryOf(t, i, 5001, "me", "secret")
 	there, guarded := open.Push(t, i.Client, r.image, "x:1"), locked.Push(t, i.Client, r.image, "x:1")
 	pull := func(ref string, auth runtime.Auth) error { return r.Pull(t.Context(), ref, auth, nil) }

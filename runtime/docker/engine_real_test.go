@@ -99,7 +99,7 @@ func TestContainersAreIsolated(t *testing.T) {
 		return err == nil && conn.Close() == nil
 	}, time.Minute, 10*time.Millisecond, "the host reaches it")
 	id := r.run(t, r.spec("tries", "nc -w 1 "+ip+" 7777 </dev/null >/dev/null 2>&1 && echo reached || echo refused"))
-	require.Equal(t, []string{"refused"}, whole(r.read(t, id, time.Time{}, true)))
+	require.Equal(t, []string{"refused"}, joinLines(r.read(t, id, time.Time{}, true)))
 }
 
 // The privileges of a container's process, seen from inside.
@@ -107,7 +107,7 @@ func TestContainerPrivileges(t *testing.T) {
 	r := newRig(t)
 	script := `grep -E '^(CapEff|CapBnd|NoNewPrivs|Seccomp):' /proc/self/status; mknod /tmp/d b 7 0 2>/dev/null || echo no mknod; cat /proc/1/comm; env | grep -c -i berth`
 	id := r.run(t, r.spec("confined", script))
-	text := strings.Join(whole(r.read(t, id, time.Time{}, true)), "\n")
+	text := strings.Join(joinLines(r.read(t, id, time.Time{}, true)), "\n")
 	// CHOWN 0, DAC_OVERRIDE 1, FOWNER 3, KILL 5, SETGID 6, SETUID 7, NET_BIND_SERVICE 10
 	require.Regexp(t, `CapEff:\s+00000000000004eb`, text)
 	require.Regexp(t, `CapBnd:\s+00000000000004eb`, text)

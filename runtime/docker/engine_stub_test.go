@@ -285,11 +285,11 @@ func TestLateOOMEvent(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, got.OOMKilled)
 	ctx, cancel := context.WithCancel(t.Context())
-	told, ended := make(chan runtime.Name, 1), make(chan error, 1)
+	notified, ended := make(chan runtime.Name, 1), make(chan error, 1)
 	go func() {
-		ended <- e.Watch(ctx, func([]runtime.Found) {}, func(n runtime.Name) { told <- n })
+		ended <- e.Watch(ctx, func([]runtime.Found) {}, func(n runtime.Name) { notified <- n })
 	}()
-	require.Equal(t, mc, <-told)
+	require.Equal(t, mc, <-notified)
 	got, err = e.Inspect(t.Context(), mc)
 	require.NoError(t, err)
 	require.True(t, got.OOMKilled)
@@ -327,7 +327,7 @@ func TestLogStreamEndsBeforeRun(t *testing.T) {
 }
 
 // The engine may end a stream between the pieces of a long line, which all have
-// one time. A second read begins at the first line that is not too old.
+// creating time. A second read begins at the first line that is not too old.
 func TestLogsReadRestOfLongLine(t *testing.T) {
 	const early, late = "2026-01-02T03:04:05.000000000Z", "2026-01-02T03:04:06.000000000Z"
 	frame := func(w io.Writer, at, text string) {

@@ -22,12 +22,12 @@ var (
 )
 
 // texts classifies the engine's messages where the status does not suffice. The
-// first rule that matches wins. Messages that quote a client's command come
+// deliver rule that matches wins. Messages that quote a client's command come
 // first, so that no command can imitate another error.
 //
 // Many failures of an OCI runtime are temporary: a busy cgroup, a timeout, a runc
 // that was killed. Only permanent failures have a class here.
-var texts = []reading{
+var texts = []textRule{
 	{"bind source path does not exist", runtime.ErrMountMissing},
 	{"unable to find user", runtime.ErrInvalid},
 	{"unable to find group", runtime.ErrInvalid},
@@ -70,12 +70,12 @@ var texts = []reading{
 }
 
 // classify returns the class of an error of Docker's client, or nil if it is
-// unknown. Only this function and classifyPull read the engine's texts.
+// unknown. Only this function and pullError read the engine's texts.
 //
 // A 404 counts as "not found" only with the engine's own message: a proxy that
 // answers 404 to everything must not look like a host without containers.
 func classify(err error) error {
-	var m meaning
+	var m classifiedError
 	switch {
 	case err == nil:
 		return nil
@@ -110,17 +110,17 @@ func explain(ctx context.Context, op operation, what string, err error) error {
 	case ctx.Err() != nil:
 		return fmt.Errorf("%s %s: %w", op.name, what, ctx.Err())
 	case means == nil, errors.Is(err, means):
-		return fmt.Errorf("%s %s: %w", op.name, what, said{err})
+		return fmt.Errorf("%s %s: %w", op.name, what, engineError{err})
 	default:
 		return fmt.Errorf("%s %s: %w: %s", op.name, what, means, detail(err))
 	}
 }
 
-// said is an error whose text is the engine's own message.
-type said struct{ error }
+// engineError is an error whose text is the engine's own message.
+type engineError struct{ error }
 
-func (s said) Error() string { return detail(s.error) }
-func (s said) Unwrap() error { return s.error }
+func (s engineError) Error() string { return detail(s.error) }
+func (s engineError) Unwrap() error { return s.error }
 
 // detail returns the engine's own message without the prefixes of Docker's client.
 func detail(err error) string {

@@ -93,7 +93,7 @@ func TestPullErrorCapturedMessages(t *testing.T) {
 		`failed to resolve reference "127.0.0.1:24567/denied/cap:nosuch": failed to do request: Head "https://127.0.0.1:24567/v2/denied/cap/manifests/nosuch": EOF`:                                                   nil,
 		`received unexpected HTTP status: 503 Service Unavailable`:                                                                                                                                                    nil,
 	} {
-		err := refusal(ref, answer(cerrdefs.ErrInternal, text))
+		err := pullError(ref, answer(cerrdefs.ErrInternal, text))
 		for _, sentinel := range []error{runtime.ErrImageNotFound, runtime.ErrDenied, runtime.ErrInvalid} {
 			require.Equal(t, sentinel == means, errors.Is(err, sentinel), "%s: %v", text, sentinel)
 		}

@@ -85,7 +85,7 @@ func TestPullError(t *testing.T) {
 		`open /var/lib/docker/tmp/x: permission denied`:                                                                                                    nil,
 		`write /var/lib/docker/tmp/x: no space left on device`:                                                                                             nil,
 	} {
-		err := explain(t.Context(), opPull, "ref", refusal("ref", answer(cerrdefs.ErrInternal, text)))
+		err := explain(t.Context(), opPull, "ref", pullError("ref", answer(cerrdefs.ErrInternal, text)))
 		require.ErrorContains(t, err, text)
 		for _, sentinel := range []error{runtime.ErrImageNotFound, runtime.ErrDenied, runtime.ErrInvalid, runtime.ErrUnavailable} {
 			require.Equal(t, sentinel == means, errors.Is(err, sentinel), "%s: %v", text, sentinel)

@@ -77,10 +77,10 @@ func credentials(ref string, auth runtime.Auth) (string, error) {
 func (e *core) pull(ctx context.Context, ref string, options image.PullOptions, moved func(runtime.Progress)) error {
 	body, err := e.conn.client().ImagePull(ctx, ref, options)
 	if err != nil {
-		return refusal(ref, err)
+		return pullError(ref, err)
 	}
 	defer body.Close()
-	return refusal(ref, readPull(body, moved))
+	return pullError(ref, readPull(body, moved))
 }
 
 // pullMessage is a message in the engine's answer to a pull.

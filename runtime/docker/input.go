@@ -17,7 +17,7 @@ import (
 // has accepted all of it. It attaches only the input: an attach to the output
 // could block the container. The container's input stays open afterwards.
 func (e *Engine) Input(ctx context.Context, containerID string, data []byte) error {
-	c, err := e.ours(ctx, containerID)
+	c, err := e.inspectOwned(ctx, containerID)
 	if err != nil {
 		return err
 	}
@@ -47,16 +47,16 @@ func (e *core) write(ctx context.Context, id string, data []byte) error {
 		return err
 	}
 	if _, err := conn.Write(data); err != nil {
-		return timely(err)
+		return asUnavailable(err)
 	}
 	if half, ok := conn.(interface{ CloseWrite() error }); ok {
 		if err := half.CloseWrite(); err != nil {
-			return timely(err)
+			return asUnavailable(err)
 		}
 		// The engine closes its side when it has written everything to the container.
 		_, err = io.Copy(io.Discard, r)
 	}
-	return timely(err)
+	return asUnavailable(err)
 }
 
 func upgrade(conn net.Conn, path string) (io.Reader, error) {
@@ -67,12 +67,12 @@ func upgrade(conn net.Conn, path string) (io.Reader, error) {
 	request.Header.Set("Connection", "Upgrade")
 	request.Header.Set("Upgrade", "tcp")
 	if err := request.Write(conn); err != nil {
-		return nil, timely(err)
+		return nil, asUnavailable(err)
 	}
 	r := bufio.NewReader(conn)
 	answer, err := http.ReadResponse(r, request)
 	if err != nil {
-		return nil, timely(err)
+		return nil, asUnavailable(err)
 	}
 	if answer.StatusCode == http.StatusSwitchingProtocols || answer.StatusCode == http.StatusOK {
 		return r, nil
@@ -81,8 +81,8 @@ func upgrade(conn net.Conn, path string) (io.Reader, error) {
 	return nil, fmt.Errorf("the engine answered an attach with HTTP %d: %s", answer.StatusCode, text)
 }
 
-// timely wraps an error of a broken or timed-out connection in ErrUnavailable.
-func timely(err error) error {
+// asUnavailable wraps an error of a broken or timed-out connection in ErrUnavailable.
+func asUnavailable(err error) error {
 	var broken net.Error
 	if errors.As(err, &broken) {
 		return fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)

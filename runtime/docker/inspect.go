@@ -99,6 +99,6 @@ func (e *core) list(ctx context.Context) ([]runtime.Found, error) {
 		}
 		found = append(found, one)
 	}
-	e.ids.learn(found, asked)
+	e.ids.setList(found, asked)
 	return found, nil
 }

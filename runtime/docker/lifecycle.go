@@ -15,32 +15,32 @@ func (e *Engine) Start(ctx context.Context, n runtime.Name) error {
 	start := func(ctx context.Context, id string) error {
 		return e.conn.client().ContainerStart(ctx, id, container.StartOptions{})
 	}
-	err := e.act(ctx, opStart, n, start)
+	err := e.callContainer(ctx, opStart, n, start)
 	if errors.Is(err, errNoNetwork) {
-		if err := e.net.again(ctx); err != nil {
+		if err := e.net.recreate(ctx); err != nil {
 			return err
 		}
-		err = e.act(ctx, opStart, n, start)
+		err = e.callContainer(ctx, opStart, n, start)
 	}
 	return err
 }
 
 // Signal sends a signal. It does nothing if the container does not run.
 func (e *Engine) Signal(ctx context.Context, n runtime.Name, signal string) error {
-	err := e.act(ctx, opSignal, n, func(ctx context.Context, id string) error {
+	err := e.callContainer(ctx, opSignal, n, func(ctx context.Context, id string) error {
 		return e.conn.client().ContainerKill(ctx, id, signal)
 	})
-	return except(err, errNotRunning)
+	return ignore(err, errNotRunning)
 }
 
 // Kill sends SIGKILL and returns after the container's exit. It does nothing if
 // the container does not run or does not exist. The engine answers after the
 // exit, so Kill needs no further call.
 func (e *Engine) Kill(ctx context.Context, n runtime.Name) error {
-	err := e.act(ctx, opKill, n, func(ctx context.Context, id string) error {
+	err := e.callContainer(ctx, opKill, n, func(ctx context.Context, id string) error {
 		return e.conn.client().ContainerKill(ctx, id, "KILL")
 	})
-	return except(err, errNotRunning, runtime.ErrNotFound)
+	return ignore(err, errNotRunning, runtime.ErrNotFound)
 }
 
 // Remove removes a container that does not run, together with the anonymous
@@ -49,7 +49,7 @@ func (e *Engine) Kill(ctx context.Context, n runtime.Name) error {
 func (e *Engine) Remove(ctx context.Context, n runtime.Name) error { return e.remove(ctx, n) }
 
 func (e *core) remove(ctx context.Context, n runtime.Name) error {
-	err := e.act(ctx, opRemove, n, func(ctx context.Context, id string) error {
+	err := e.callContainer(ctx, opRemove, n, func(ctx context.Context, id string) error {
 		err := e.conn.client().ContainerRemove(ctx, id, container.RemoveOptions{RemoveVolumes: true})
 		if err == nil {
 			e.ids.drop(n, id)
@@ -57,13 +57,13 @@ func (e *core) remove(ctx context.Context, n runtime.Name) error {
 		}
 		return err
 	})
-	return except(err, runtime.ErrNotFound)
+	return ignore(err, runtime.ErrNotFound)
 }
 
 // Update changes the limits of a container, running or not. 0 leaves a limit
 // unchanged; memory and swap change together.
 func (e *Engine) Update(ctx context.Context, n runtime.Name, l runtime.Live) error {
-	return e.act(ctx, opUpdate, n, func(ctx context.Context, id string) error {
+	return e.callContainer(ctx, opUpdate, n, func(ctx context.Context, id string) error {
 		_, err := e.conn.client().ContainerUpdate(ctx, id, container.UpdateConfig{Resources: resources(l)})
 		return err
 	})
@@ -71,15 +71,15 @@ func (e *Engine) Update(ctx context.Context, n runtime.Name, l runtime.Live) err
 
 // Unpause resumes a paused container. It does nothing if it is not paused.
 func (e *Engine) Unpause(ctx context.Context, n runtime.Name) error {
-	err := e.act(ctx, opUnpause, n, func(ctx context.Context, id string) error {
+	err := e.callContainer(ctx, opUnpause, n, func(ctx context.Context, id string) error {
 		return e.conn.client().ContainerUnpause(ctx, id)
 	})
-	return except(err, errNotPaused, errNotRunning)
+	return ignore(err, errNotPaused, errNotRunning)
 }
 
-// act makes a call on the container n by its id, which belongs to this store. If
+// callContainer makes a call on the container n by its id, which belongs to this store. If
 // the cached id is out of date, act finds the container once more.
-func (e *core) act(ctx context.Context, op operation, n runtime.Name, call func(ctx context.Context, id string) error) error {
+func (e *core) callContainer(ctx context.Context, op operation, n runtime.Name, call func(ctx context.Context, id string) error) error {
 	for range 2 {
 		id, known := e.ids.get(n)
 		if !known {
@@ -98,8 +98,8 @@ func (e *core) act(ctx context.Context, op operation, n runtime.Name, call func(
 	return fmt.Errorf("%s %s: %w", op.name, describe(n), runtime.ErrNotFound)
 }
 
-// except returns err, or nil if err is one of done: the work was already done.
-func except(err error, done ...error) error {
+// ignore returns err, or nil if err is one of done: the work was already done.
+func ignore(err error, done ...error) error {
 	for _, d := range done {
 		if errors.Is(err, d) {
 			return nil

@@ -23,22 +23,22 @@ func (e *Engine) Logs(ctx context.Context, t runtime.Target, since time.Time, ea
 	if t.Ended {
 		return e.readLog(ctx, t, since, each)
 	}
-	h := handed{each: each, since: since}
-	if err := e.readLog(ctx, t, since, h.first); err != nil {
+	h := deliveredLines{each: each, since: since}
+	if err := e.readLog(ctx, t, since, h.deliver); err != nil {
 		return err
 	}
-	if err := e.ended(ctx, t); err != nil {
-		return except(err, runtime.ErrNotFound)
+	if err := e.requireEnded(ctx, t); err != nil {
+		return ignore(err, runtime.ErrNotFound)
 	}
 	t.Ended = true
-	return except(e.readLog(ctx, t, h.since, h.again), runtime.ErrNotFound)
+	return ignore(e.readLog(ctx, t, h.since, h.skipDelivered), runtime.ErrNotFound)
 }
 
-// handed records which lines were delivered, as far as a second stream from since
+// deliveredLines records which lines were delivered, as far as a second stream from since
 // on repeats them. All parts of a long line carry the time of its beginning,
 // which is before the times of the other stream's lines in between. So a time
 // alone does not identify the delivered lines.
-type handed struct {
+type deliveredLines struct {
 	each   func(runtime.Line) error
 	since  time.Time // 1 ns before newest
 	newest time.Time
@@ -46,7 +46,7 @@ type handed struct {
 	older  int // lines delivered after newest, with an earlier time
 }
 
-func (h *handed) first(line runtime.Line) error {
+func (h *deliveredLines) deliver(line runtime.Line) error {
 	switch {
 	case line.Time.After(h.newest):
 		h.newest, h.since, h.equal, h.older = line.Time, line.Time.Add(-1), 1, 0
@@ -58,9 +58,9 @@ func (h *handed) first(line runtime.Line) error {
 	return h.each(line)
 }
 
-// again skips the lines that were delivered. Only some engines repeat an older
+// recreate skips the lines that were delivered. Only some engines repeat an older
 // line that follows a newer one in the log.
-func (h *handed) again(line runtime.Line) error {
+func (h *deliveredLines) skipDelivered(line runtime.Line) error {
 	count := &h.equal
 	switch {
 	case line.Time.After(h.newest):
@@ -75,10 +75,10 @@ func (h *handed) again(line runtime.Line) error {
 	return h.each(line)
 }
 
-// ended returns an error while the run of t continues.
-func (e *core) ended(ctx context.Context, t runtime.Target) error {
-	c, err := e.ours(ctx, t.ContainerID)
-	if err == nil && c.State.Running && when(c.State.StartedAt).Equal(t.StartedAt) {
+// watchError returns an error while the run of t continues.
+func (e *core) requireEnded(ctx context.Context, t runtime.Target) error {
+	c, err := e.inspectOwned(ctx, t.ContainerID)
+	if err == nil && c.State.Running && parseTime(c.State.StartedAt).Equal(t.StartedAt) {
 		return fmt.Errorf("logs of %s: %w: the stream ended before the container did", t.ContainerID, runtime.ErrUnavailable)
 	}
 	return err
@@ -109,7 +109,7 @@ func (e *core) readLog(ctx context.Context, t runtime.Target, since time.Time, e
 
 // openLogs opens the stream. Only the beginning of the answer has a deadline.
 func (e *core) openLogs(ctx context.Context, cancel func(), t runtime.Target, since time.Time) (io.ReadCloser, error) {
-	options := container.LogsOptions{ShowStdout: true, ShowStderr: true, Timestamps: true, Follow: !t.Ended, Since: after(since)}
+	options := container.LogsOptions{ShowStdout: true, ShowStderr: true, Timestamps: true, Follow: !t.Ended, Since: sinceParameter(since)}
 	late := time.AfterFunc(opInspect.limit, cancel)
 	var body io.ReadCloser
 	err := e.calls.negotiated(ctx, func(ctx context.Context) (err error) {
@@ -125,9 +125,9 @@ func (e *core) openLogs(ctx context.Context, cancel func(), t runtime.Target, si
 	return nil, fmt.Errorf("logs of %s: %w", t.ContainerID, runtime.ErrUnavailable)
 }
 
-// after returns t plus 1 ns in the engine's format, since the engine's parameter
+// sinceParameter returns t plus 1 ns in the engine's format, since the engine's parameter
 // is inclusive.
-func after(t time.Time) string {
+func sinceParameter(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
@@ -135,9 +135,9 @@ func after(t time.Time) string {
 	return fmt.Sprintf("%d.%09d", t.Unix(), t.Nanosecond())
 }
 
-// ours inspects a container by the engine's id. It returns ErrNotFound for a
+// inspectOwned inspects a container by the engine's id. It returns ErrNotFound for a
 // container of another store.
-func (e *core) ours(ctx context.Context, containerID string) (c container.InspectResponse, err error) {
+func (e *core) inspectOwned(ctx context.Context, containerID string) (c container.InspectResponse, err error) {
 	err = e.calls.do(ctx, opInspect, "container "+containerID, func(ctx context.Context) error {
 		c, err = e.conn.client().ContainerInspect(ctx, containerID)
 		return err

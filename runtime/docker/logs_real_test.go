@@ -18,9 +18,9 @@ import (
 // target is the run of a container that goes on, or that was the last.
 func (r rig) target(t *testing.T, id string, follow bool) runtime.Target {
 	t.Helper()
-	c, err := r.ours(t.Context(), id)
+	c, err := r.inspectOwned(t.Context(), id)
 	require.NoError(t, err)
-	return runtime.Target{ContainerID: id, StartedAt: when(c.State.StartedAt), TTY: c.Config.Tty, Ended: !follow}
+	return runtime.Target{ContainerID: id, StartedAt: parseTime(c.State.StartedAt), TTY: c.Config.Tty, Ended: !follow}
 }
 
 func (r rig) read(t *testing.T, id string, since time.Time, follow bool) (lines []runtime.Line) {
@@ -36,8 +36,8 @@ func same(a, b runtime.Line) bool {
 	return a.Time.Equal(b.Time) && a.Partial == b.Partial && bytes.Equal(a.Data, b.Data)
 }
 
-// whole joins the pieces of lines.
-func whole(lines []runtime.Line) (all []string) {
+// joinLines joins the pieces of lines.
+func joinLines(lines []runtime.Line) (all []string) {
 	var one bytes.Buffer
 	for _, l := range lines {
 		one.Write(l.Data)
@@ -60,7 +60,7 @@ func TestLogsLongLines(t *testing.T) {
 			id := r.run(t, s)
 			lines := r.read(t, id, time.Time{}, true)
 			want := []string{"before", strings.Repeat("x", 50000), strings.Repeat("x", 16384), strings.Repeat("x", 200000), "after"}
-			require.True(t, slices.Equal(want, whole(lines)), "pieces make up the lines")
+			require.True(t, slices.Equal(want, joinLines(lines)), "pieces make up the lines")
 			for i, l := range lines {
 				require.LessOrEqual(t, len(l.Data), pieceSize)
 				if i > 0 {
@@ -86,11 +86,11 @@ func TestLogsSeparateRuns(t *testing.T) {
 		s := r.spec("prompt", "echo begin; printf 'what now? '; exit 0")
 		s.TTY = tty
 		id := r.run(t, s)
-		require.Equal(t, []string{"begin", "what now? "}, whole(r.read(t, id, time.Time{}, true)))
+		require.Equal(t, []string{"begin", "what now? "}, joinLines(r.read(t, id, time.Time{}, true)))
 		require.NoError(t, r.Start(t.Context(), s.Name))
 		r.read(t, id, time.Time{}, true)
 		lines := r.read(t, id, time.Time{}, false)
-		require.Equal(t, []string{"begin", "what now? ", "begin", "what now? "}, whole(lines), "tty %t", tty)
+		require.Equal(t, []string{"begin", "what now? ", "begin", "what now? "}, joinLines(lines), "tty %t", tty)
 		require.Len(t, r.read(t, id, lines[1].Time, false), 2)
 	}
 }

@@ -58,18 +58,18 @@ func nameOf(storeID string, labels map[string]string) (n runtime.Name, ok bool) 
 // ids caches the engine's ids of this store's containers. Labels never change, so
 // a cached id belongs to this store as long as the container exists.
 type ids struct {
-	mu     sync.Mutex
-	of     map[runtime.Name]string
-	listed time.Time // when the last complete list was requested
-	doubts time.Time // a list that was requested earlier does not prove absence
+	mu          sync.Mutex
+	of          map[runtime.Name]string
+	listed      time.Time // parseTime the last complete list was requested
+	invalidated time.Time // a list that was requested earlier does not prove absence
 }
 
-// listFresh is how long a list proves the absence of a container. It could miss
+// listTTL is how long a list proves the absence of a container. It could miss
 // only a container that others created and renamed within that time.
-const listFresh = time.Second
+const listTTL = time.Second
 
-// learn caches the ids of a complete list that was requested at asked.
-func (i *ids) learn(found []runtime.Found, asked time.Time) {
+// setList caches the ids of a complete list that was requested at asked.
+func (i *ids) setList(found []runtime.Found, asked time.Time) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for _, f := range found {
@@ -78,12 +78,12 @@ func (i *ids) learn(found []runtime.Found, asked time.Time) {
 	i.listed = asked
 }
 
-// doubt makes earlier lists no proof of absence: the engine may have created a
+// invalidateList makes earlier lists no proof of absence: the engine may have created a
 // container that they do not contain.
-func (i *ids) doubt() {
+func (i *ids) invalidateList() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.doubts = time.Now()
+	i.invalidated = time.Now()
 }
 
 // absent reports whether a recent list proves that n does not exist.
@@ -91,7 +91,7 @@ func (i *ids) absent(n runtime.Name) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	_, known := i.of[n]
-	return !known && i.listed.After(i.doubts) && time.Since(i.listed) < listFresh
+	return !known && i.listed.After(i.invalidated) && time.Since(i.listed) < listTTL
 }
 
 func newIDs() *ids { return &ids{of: map[runtime.Name]string{}} }

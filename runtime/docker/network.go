@@ -31,35 +31,35 @@ type network struct {
 	guard func(context.Context, runtime.Bridge)
 	log   *slog.Logger
 
-	there atomic.Bool
-	one   chan struct{} // held during the creation: the engine would create two networks of one name
+	exists   atomic.Bool
+	creating chan struct{} // held during the creation: the engine would create two networks of one name
 }
 
 func newNetwork(c Config, conn *connection, calls *calls, log *slog.Logger) *network {
-	return &network{name: c.Network, conn: conn, calls: calls, guard: c.Guard, log: log, one: make(chan struct{}, 1)}
+	return &network{name: c.Network, conn: conn, calls: calls, guard: c.Guard, log: log, creating: make(chan struct{}, 1)}
 }
 
 // ensure creates the network unless it is known to exist.
 func (n *network) ensure(ctx context.Context) error {
-	if n.there.Load() {
+	if n.exists.Load() {
 		return nil
 	}
 	select {
-	case n.one <- struct{}{}:
+	case n.creating <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	defer func() { <-n.one }()
-	if n.there.Load() {
+	defer func() { <-n.creating }()
+	if n.exists.Load() {
 		return nil
 	}
-	if err := n.make(ctx); err != nil {
+	if err := n.create(ctx); err != nil {
 		return err
 	}
 	if err := n.protect(ctx); err != nil {
 		return err
 	}
-	n.there.Store(true)
+	n.exists.Store(true)
 	return nil
 }
 
@@ -75,14 +75,14 @@ func (n *network) protect(ctx context.Context) error {
 	return err
 }
 
-// again ensures the network after the engine reported that it is missing.
-func (n *network) again(ctx context.Context) error {
-	n.there.Store(false)
+// recreate ensures the network after the engine reported that it is missing.
+func (n *network) recreate(ctx context.Context) error {
+	n.exists.Store(false)
 	return n.ensure(ctx)
 }
 
-func (n *network) make(ctx context.Context) error {
-	err := n.look(ctx)
+func (n *network) create(ctx context.Context) error {
+	err := n.check(ctx)
 	if !errors.Is(err, errNoNetwork) {
 		return err
 	}
@@ -95,13 +95,13 @@ func (n *network) make(ctx context.Context) error {
 		})
 		return err
 	})
-	if err != nil && n.look(ctx) == nil {
+	if err != nil && n.check(ctx) == nil {
 		return nil // another daemon created it
 	}
 	return err
 }
 
-func (n *network) look(ctx context.Context) error {
+func (n *network) check(ctx context.Context) error {
 	seen, err := n.inspect(ctx)
 	if err == nil && seen.Options[optionICC] != "false" {
 		n.log.Warn("containers on this network can reach each other: remove it, and berth creates it anew without inter-container traffic", "network", n.name)

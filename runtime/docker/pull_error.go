@@ -8,7 +8,7 @@ import (
 	"berth/runtime"
 )
 
-// refusals classifies the messages of a failed pull, after unnamed has removed
+// pullTexts classifies the messages of a failed pull, after withoutReference has removed
 // the client's text. The first rule that matches wins. Any other message says
 // nothing about the image, for example if the registry cannot be reached or its
 // name does not resolve (hack/adr/0067).
@@ -16,7 +16,7 @@ import (
 // Docker's own registry answers "repository does not exist or may require
 // 'docker login'" also for private repositories; for this caller the image does
 // not exist. It reports bad credentials as "incorrect username or password".
-var refusals = []reading{
+var pullTexts = []textRule{
 	{"dial tcp", nil},
 	{"dial udp", nil},
 	{"no basic auth credentials", runtime.ErrDenied}, // the containerd store says "does not exist" too
@@ -35,14 +35,14 @@ var refusals = []reading{
 	{"denied", runtime.ErrDenied},
 }
 
-// reading gives a class to messages that contain a pattern. The pattern is in
+// textRule gives a class to messages that contain a pattern. The pattern is in
 // lower case, and "*" matches any text. A nil class means an unknown error.
-type reading struct {
+type textRule struct {
 	pattern string
 	means   error
 }
 
-func (r reading) matches(text string) bool {
+func (r textRule) matches(text string) bool {
 	for part := range strings.SplitSeq(r.pattern, "*") {
 		_, rest, found := strings.Cut(text, part)
 		if !found {
@@ -53,19 +53,19 @@ func (r reading) matches(text string) bool {
 	return true
 }
 
-func (r reading) wrap(err error) error {
+func (r textRule) wrap(err error) error {
 	if r.means == nil {
 		return err
 	}
-	return meaning{r.means, err}
+	return classifiedError{r.means, err}
 }
 
 // quoted matches the quoted parts of a message, such as the URL of the request.
 var quoted = regexp.MustCompile(`"[^"]*"`)
 
-// unnamed returns a message in lower case without the image's reference, which
+// withoutReference returns a message in lower case without the image's reference, which
 // may contain any word.
-func unnamed(text, ref string) string {
+func withoutReference(text, ref string) string {
 	text = quoted.ReplaceAllString(text, "")
 	repository, _, _ := strings.Cut(ref, "@")
 	if colon := strings.LastIndex(repository, ":"); colon > strings.LastIndex(repository, "/") {
@@ -77,16 +77,16 @@ func unnamed(text, ref string) string {
 	return strings.ToLower(strings.ReplaceAll(text, repository, ""))
 }
 
-// refusal wraps an error of a pull of ref with its class, if the class is known.
-func refusal(ref string, err error) error {
+// pullError wraps an error of a pull of ref with its class, if the class is known.
+func pullError(ref string, err error) error {
 	if err == nil {
 		return nil
 	}
-	text := unnamed(err.Error(), ref)
+	text := withoutReference(err.Error(), ref)
 	if strings.HasPrefix(detail(err), "manifest for ") && strings.Contains(text, "not found") {
-		return meaning{runtime.ErrImageNotFound, err}
+		return classifiedError{runtime.ErrImageNotFound, err}
 	}
-	for _, r := range refusals {
+	for _, r := range pullTexts {
 		if r.matches(text) {
 			return r.wrap(err)
 		}
@@ -94,8 +94,8 @@ func refusal(ref string, err error) error {
 	return err
 }
 
-// meaning is an error with a known class.
-type meaning struct{ means, err error }
+// classifiedError is an error with a known class.
+type classifiedError struct{ means, err error }
 
-func (m meaning) Error() string   { return fmt.Sprintf("%s: %s", m.means, detail(m.err)) }
-func (m meaning) Unwrap() []error { return []error{m.means, m.err} }
+func (m classifiedError) Error() string   { return fmt.Sprintf("%s: %s", m.means, detail(m.err)) }
+func (m classifiedError) Unwrap() []error { return []error{m.means, m.err} }

@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-func full(role runtime.Role) runtime.Spec {
+func fullSpec(role runtime.Role) runtime.Spec {
 	return runtime.Spec{
 		Name:     runtime.Name{ID: "mc", Role: role},
 		SpecHash: "5f2b", Revision: 7, Incarnation: "5eed0001",
@@ -47,8 +47,8 @@ func full(role runtime.Role) runtime.Spec {
 func TestBuildGolden(t *testing.T) {
 	c := Config{StoreID: "store-1", NofileLimit: 16384}.withDefaults()
 	for name, s := range map[string]runtime.Spec{
-		"server":  full(runtime.Server),
-		"install": full(runtime.Install),
+		"server":  fullSpec(runtime.Server),
+		"install": fullSpec(runtime.Install),
 		"least":   {Name: runtime.Name{ID: "least", Role: runtime.Server}, Image: "busybox"},
 	} {
 		config, host := build(c, s)
@@ -66,7 +66,7 @@ func TestBuildGolden(t *testing.T) {
 }
 
 func TestBuildKeepsHardening(t *testing.T) {
-	for _, s := range []runtime.Spec{full(runtime.Server), full(runtime.Install), {}} {
+	for _, s := range []runtime.Spec{fullSpec(runtime.Server), fullSpec(runtime.Install), {}} {
 		config, host := build(Config{StoreID: "store-1", NofileLimit: 1000}.withDefaults(), s)
 		require.False(t, host.Privileged)
 		require.False(t, host.NetworkMode.IsHost() || host.PidMode.IsHost() || host.IpcMode.IsHost() || host.UTSMode.IsHost() || host.CgroupnsMode.IsHost())

@@ -27,7 +27,7 @@ func state(c container.InspectResponse) runtime.State {
 		return s
 	}
 	s.Running, s.Paused = c.State.Running, c.State.Paused
-	s.StartedAt, s.FinishedAt = when(c.State.StartedAt), when(c.State.FinishedAt)
+	s.StartedAt, s.FinishedAt = parseTime(c.State.StartedAt), parseTime(c.State.FinishedAt)
 	s.ExitCode, s.OOMKilled = c.State.ExitCode, c.State.OOMKilled
 	return s
 }
@@ -43,8 +43,8 @@ func live(r container.Resources) runtime.Live {
 	return l
 }
 
-// when parses a time. Docker's year 1 means never, and becomes the zero time.
-func when(text string) time.Time {
+// parseTime parses a time. Docker's year 1 means never, and becomes the zero time.
+func parseTime(text string) time.Time {
 	t, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil || t.Year() <= 1 {
 		return time.Time{}

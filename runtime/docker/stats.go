@@ -16,7 +16,7 @@ import (
 // with each run; callers compute rates. A call takes up to a second, and the
 // engine answers one call after another, so callers try package cgroup first.
 func (e *Engine) Stats(ctx context.Context, containerID string) (runtime.Stats, error) {
-	c, err := e.ours(ctx, containerID)
+	c, err := e.inspectOwned(ctx, containerID)
 	if err != nil {
 		return runtime.Stats{}, err
 	}

@@ -31,7 +31,7 @@ func (e *Engine) Watch(outer context.Context, listed func([]runtime.Found), noti
 	}
 	// The engine answers slightly before it subscribes to its events; Since closes the gap.
 	late := time.AfterFunc(opPing.limit, cancel)
-	messages, errs := e.conn.client().Events(ctx, events.ListOptions{Since: instant(time.Now()), Filters: e.eventFilter()})
+	messages, errs := e.conn.client().Events(ctx, events.ListOptions{Since: unixTime(time.Now()), Filters: e.eventFilter()})
 	late.Stop()
 	defer func() {
 		cancel()
@@ -48,7 +48,7 @@ func (e *Engine) Watch(outer context.Context, listed func([]runtime.Found), noti
 		case m := <-messages:
 			e.publish(m, notify)
 		case err := <-errs:
-			return ended(outer, err)
+			return watchError(outer, err)
 		}
 	}
 }
@@ -76,7 +76,7 @@ func (e *core) eventFilter() filters.Args {
 	return args
 }
 
-func ended(ctx context.Context, err error) error {
+func watchError(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -86,6 +86,6 @@ func ended(ctx context.Context, err error) error {
 	return fmt.Errorf("watch: %w: %w", runtime.ErrUnavailable, err)
 }
 
-func instant(t time.Time) string {
+func unixTime(t time.Time) string {
 	return strconv.FormatInt(t.Unix(), 10) + "." + fmt.Sprintf("%09d", t.Nanosecond())
 }

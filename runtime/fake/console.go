@@ -9,10 +9,10 @@ import (
 )
 
 // byID finds a container by the engine's id.
-func (c *core) byID(containerID string) (runtime.Name, *box) {
+func (c *core) byID(containerID string) (runtime.Name, *container) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for n, b := range c.boxes {
+	for n, b := range c.containers {
 		if b.state.ContainerID == containerID {
 			return n, b
 		}
@@ -55,7 +55,7 @@ func (e *Engine) Logs(ctx context.Context, t runtime.Target, since time.Time, ea
 	}
 }
 
-func (c *core) pending(b *box, since time.Time) (lines []runtime.Line, running bool, changed <-chan struct{}) {
+func (c *core) pending(b *container, since time.Time) (lines []runtime.Line, running bool, changed <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i, l := range b.lines {
@@ -101,7 +101,7 @@ func (e *Engine) Stats(ctx context.Context, containerID string) (s runtime.Stats
 	return s, nil
 }
 
-func (b *box) figures(now time.Time) runtime.Stats {
+func (b *container) figures(now time.Time) runtime.Stats {
 	limit := b.state.Live.Memory
 	if limit == 0 {
 		limit = 8 << 30

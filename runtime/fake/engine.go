@@ -32,24 +32,24 @@ type World struct{ *core }
 type core struct {
 	now func() time.Time
 
-	mu       sync.Mutex
-	boxes    map[runtime.Name]*box
-	foreign  map[runtime.Name]bool // names of unmanaged containers
-	images   map[string]bool       // present on the host
-	pulls    map[string]pull       // behaviour of pulls; a missing entry succeeds
-	ports    map[runtime.Port]bool // taken by processes
-	missing  map[string]bool       // mount sources that do not exist
-	bad      map[string]bool       // programs that cannot be run
-	watchers map[*watcher]bool
-	ops      []Op
-	failing  Fault
-	losing   Fault
-	down     error
-	closing  error // for new connections
-	instance int
-	nameless bool
-	made     int       // number of containers created so far, for their ids
-	last     time.Time // the newest time returned by tick
+	mu         sync.Mutex
+	containers map[runtime.Name]*container
+	foreign    map[runtime.Name]bool // names of unmanaged containers
+	images     map[string]bool       // present on the host
+	pulls      map[string]pull       // behaviour of pulls; a missing entry succeeds
+	ports      map[runtime.Port]bool // taken by processes
+	missing    map[string]bool       // mount sources that do not exist
+	bad        map[string]bool       // programs that cannot be run
+	watchers   map[*watcher]bool
+	ops        []Op
+	failing    Fault
+	losing     Fault
+	down       error
+	closing    error // for new connections
+	instance   int
+	nameless   bool
+	created    int       // number of containers created so far, for their ids
+	last       time.Time // the newest time returned by tick
 }
 
 // Fault returns the error of an operation; nil lets it succeed. It is called
@@ -63,14 +63,14 @@ type Op struct {
 	Name runtime.Name
 }
 
-// box is one container.
-type box struct {
-	spec    runtime.Spec
-	state   runtime.State
-	lines   []runtime.Line
-	signals []string
-	deaf    bool          // to signals other than KILL
-	changed chan struct{} // closed at every change, then replaced
+// container is one container.
+type container struct {
+	spec           runtime.Spec
+	state          runtime.State
+	lines          []runtime.Line
+	signals        []string
+	ignoresSignals bool          // to signals other than KILL
+	changed        chan struct{} // closed at every change, then replaced
 }
 
 // New returns an engine without containers and images. Every pull succeeds unless
@@ -80,15 +80,15 @@ func New(now func() time.Time) *Engine {
 		now = time.Now
 	}
 	return &Engine{World: &World{&core{
-		now:      now,
-		boxes:    map[runtime.Name]*box{},
-		foreign:  map[runtime.Name]bool{},
-		images:   map[string]bool{},
-		pulls:    map[string]pull{},
-		ports:    map[runtime.Port]bool{},
-		missing:  map[string]bool{},
-		bad:      map[string]bool{},
-		watchers: map[*watcher]bool{},
+		now:        now,
+		containers: map[runtime.Name]*container{},
+		foreign:    map[runtime.Name]bool{},
+		images:     map[string]bool{},
+		pulls:      map[string]pull{},
+		ports:      map[runtime.Port]bool{},
+		missing:    map[string]bool{},
+		bad:        map[string]bool{},
+		watchers:   map[*watcher]bool{},
 	}}}
 }
 
@@ -154,7 +154,7 @@ func (c *core) record(op string, n runtime.Name) {
 // Inspect returns the state of n.
 func (e *Engine) Inspect(ctx context.Context, n runtime.Name) (s runtime.State, err error) {
 	err = e.do(ctx, "inspect", n, func() error {
-		b, ok := e.boxes[n]
+		b, ok := e.containers[n]
 		if !ok {
 			return runtime.ErrNotFound
 		}
@@ -180,8 +180,8 @@ func (e *Engine) List(ctx context.Context) (found []runtime.Found, err error) {
 }
 
 func (c *core) list() []runtime.Found {
-	found := make([]runtime.Found, 0, len(c.boxes))
-	for n, b := range c.boxes {
+	found := make([]runtime.Found, 0, len(c.containers))
+	for n, b := range c.containers {
 		one := runtime.Found{Name: n, ContainerID: b.state.ContainerID}
 		for _, m := range b.spec.Mounts {
 			one.Mounts = append(one.Mounts, m.Source)
@@ -208,7 +208,7 @@ func (c *core) tick() time.Time {
 
 // change wakes the readers of n's output and all watchers.
 func (c *core) change(n runtime.Name) {
-	if b, ok := c.boxes[n]; ok {
+	if b, ok := c.containers[n]; ok {
 		close(b.changed)
 		b.changed = make(chan struct{})
 	}

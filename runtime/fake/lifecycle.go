@@ -23,7 +23,7 @@ func (e *Engine) Create(ctx context.Context, s runtime.Spec) (id string, err err
 }
 
 func (c *core) create(s runtime.Spec) (string, error) {
-	b, there := c.boxes[s.Name]
+	b, there := c.containers[s.Name]
 	switch {
 	case c.foreign[s.Name]:
 		return "", runtime.ErrUnmanaged
@@ -39,11 +39,11 @@ func (c *core) create(s runtime.Spec) (string, error) {
 	if err := c.mounts(s); err != nil {
 		return "", err
 	}
-	c.made++
-	id := fmt.Sprintf("%064x", c.made)
-	c.boxes[s.Name] = &box{
+	c.created++
+	id := fmt.Sprintf("%064x", c.created)
+	c.containers[s.Name] = &container{
 		spec: s,
-		state: runtime.State{ContainerID: id, SpecHash: s.SpecHash, Revision: s.Revision, Live: counted(s.Live), TTY: s.TTY,
+		state: runtime.State{ContainerID: id, SpecHash: s.SpecHash, Revision: s.Revision, Live: rounded(s.Live), TTY: s.TTY,
 			StopTimeout: s.StopTimeout, Incarnation: s.Incarnation},
 		changed: make(chan struct{}),
 	}
@@ -86,7 +86,7 @@ func (e *Engine) start(n runtime.Name) error {
 
 // run begins a run of n; begun is false if there is one already.
 func (c *core) run(n runtime.Name) (s runtime.Spec, begun bool, err error) {
-	b, ok := c.boxes[n]
+	b, ok := c.containers[n]
 	if !ok {
 		return s, false, runtime.ErrNotFound
 	}
@@ -122,7 +122,7 @@ func (c *core) bound(p runtime.Port, by runtime.Name) bool {
 	if c.ports[p] {
 		return true
 	}
-	for n, b := range c.boxes {
+	for n, b := range c.containers {
 		if n == by || !b.state.Running {
 			continue
 		}
@@ -138,7 +138,7 @@ func (c *core) bound(p runtime.Port, by runtime.Name) bool {
 
 // end ends the run of n; it does nothing if n does not run.
 func (c *core) end(n runtime.Name, code int) {
-	b, ok := c.boxes[n]
+	b, ok := c.containers[n]
 	if !ok || !b.state.Running {
 		return
 	}
@@ -155,7 +155,7 @@ func (e *Engine) Signal(ctx context.Context, n runtime.Name, signal string) erro
 		if !ok {
 			return fmt.Errorf("%w: signal %s", runtime.ErrInvalid, signal)
 		}
-		b, ok := e.boxes[n]
+		b, ok := e.containers[n]
 		if !ok {
 			return runtime.ErrNotFound
 		}
@@ -163,7 +163,7 @@ func (e *Engine) Signal(ctx context.Context, n runtime.Name, signal string) erro
 			return nil
 		}
 		b.signals = append(b.signals, signal)
-		if number == 9 || number != 0 && !b.deaf {
+		if number == 9 || number != 0 && !b.ignoresSignals {
 			e.end(n, 128+number)
 		}
 		return nil
@@ -185,7 +185,7 @@ func (e *Engine) Kill(ctx context.Context, n runtime.Name) error {
 // Remove removes a container that does not run.
 func (e *Engine) Remove(ctx context.Context, n runtime.Name) error {
 	return e.do(ctx, "remove", n, func() error {
-		b, ok := e.boxes[n]
+		b, ok := e.containers[n]
 		if !ok {
 			return nil
 		}
@@ -200,13 +200,13 @@ func (e *Engine) Remove(ctx context.Context, n runtime.Name) error {
 // forget removes n and wakes its readers, which then find no container.
 func (c *core) forget(n runtime.Name) {
 	c.change(n)
-	delete(c.boxes, n)
+	delete(c.containers, n)
 }
 
 // Update changes the limits; 0 leaves a limit unchanged.
 func (e *Engine) Update(ctx context.Context, n runtime.Name, l runtime.Live) error {
 	return e.do(ctx, "update", n, func() error {
-		b, ok := e.boxes[n]
+		b, ok := e.containers[n]
 		if !ok {
 			return runtime.ErrNotFound
 		}
@@ -219,8 +219,8 @@ func (e *Engine) Update(ctx context.Context, n runtime.Name, l runtime.Live) err
 	})
 }
 
-// counted rounds limits as an engine does: it counts billionths of a CPU.
-func counted(l runtime.Live) runtime.Live {
+// rounded rounds limits as an engine does: it counts billionths of a CPU.
+func rounded(l runtime.Live) runtime.Live {
 	l.CPU = math.Round(l.CPU*1e9) / 1e9
 	return l
 }
@@ -230,7 +230,7 @@ func merge(old, l runtime.Live) runtime.Live {
 		old.Memory, old.Swap = l.Memory, l.Swap
 	}
 	if l.CPU != 0 {
-		old.CPU = counted(l).CPU
+		old.CPU = rounded(l).CPU
 	}
 	if l.Pids != 0 {
 		old.Pids = l.Pids
@@ -244,7 +244,7 @@ func merge(old, l runtime.Live) runtime.Live {
 // Unpause resumes a paused container.
 func (e *Engine) Unpause(ctx context.Context, n runtime.Name) error {
 	return e.do(ctx, "unpause", n, func() error {
-		b, ok := e.boxes[n]
+		b, ok := e.containers[n]
 		if !ok {
 			return runtime.ErrNotFound
 		}

@@ -37,7 +37,7 @@ func (w *World) OOM(n runtime.Name) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.end(n, 137)
-	w.boxes[n].state.OOMKilled = true
+	w.containers[n].state.OOMKilled = true
 	w.change(n)
 }
 
@@ -62,7 +62,7 @@ func (w *World) StartOutside(n runtime.Name) error {
 func (w *World) Pause(n runtime.Name) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if b, ok := w.boxes[n]; ok && b.state.Running {
+	if b, ok := w.containers[n]; ok && b.state.Running {
 		b.state.Paused = true
 		w.change(n)
 	}
@@ -72,8 +72,8 @@ func (w *World) Pause(n runtime.Name) {
 func (w *World) Deafen(n runtime.Name) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if b, ok := w.boxes[n]; ok {
-		b.deaf = true
+	if b, ok := w.containers[n]; ok {
+		b.ignoresSignals = true
 	}
 }
 
@@ -82,7 +82,7 @@ func (w *World) Deafen(n runtime.Name) {
 func (w *World) Say(n runtime.Name, text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	b, ok := w.boxes[n]
+	b, ok := w.containers[n]
 	if !ok {
 		return
 	}
@@ -98,7 +98,7 @@ func (w *World) Say(n runtime.Name, text string) {
 func (w *World) State(n runtime.Name) runtime.State {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if b, ok := w.boxes[n]; ok {
+	if b, ok := w.containers[n]; ok {
 		return b.state
 	}
 	return runtime.State{}
@@ -108,7 +108,7 @@ func (w *World) State(n runtime.Name) runtime.State {
 func (w *World) Spec(n runtime.Name) runtime.Spec {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if b, ok := w.boxes[n]; ok {
+	if b, ok := w.containers[n]; ok {
 		return b.spec
 	}
 	return runtime.Spec{}
@@ -118,7 +118,7 @@ func (w *World) Spec(n runtime.Name) runtime.Spec {
 func (w *World) Signals(n runtime.Name) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if b, ok := w.boxes[n]; ok {
+	if b, ok := w.containers[n]; ok {
 		return slices.Clone(b.signals)
 	}
 	return nil
