@@ -65,7 +65,7 @@ root() {
 
 # with SUITE CMD… runs CMD beside an engine.
 with() {
-	local root dir code=0
+	local root dir code=0 stopped=''
 	root=$(root "$1")
 	shift
 	dir=$(mktemp -d /var/tmp/bsXXXXXX)
@@ -73,11 +73,12 @@ with() {
 		"$self" inside "$root" "$dir" "$@" &
 	local child=$!
 	# When the first process of a pid namespace ends, the kernel ends all others.
-	trap 'kill -KILL $child 2>/dev/null || true' INT TERM HUP
+	trap 'stopped=1; kill -KILL $child 2>/dev/null || true' INT TERM HUP
 	wait $child || code=$?
 	trap - INT TERM HUP
 	wait $child 2>/dev/null || true
 	rm -rf --one-file-system "$dir"
+	[ -z "$stopped" ] || die "stopped by a signal"
 	return $code
 }
 
@@ -120,6 +121,7 @@ engine() {
 run_suites() {
 	local suite failed=''
 	hack/docker.sh tools
+	"$(hack/go.sh)" mod download # the engines' network namespaces reach no proxy
 	for suite in ${ENGINES:-bookworm trixie sid}; do
 		root "$suite" >/dev/null &
 	done
