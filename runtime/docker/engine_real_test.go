@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"berth/hack/enginetest"
 	"berth/runtime"
@@ -85,6 +86,27 @@ func TestNetworkIsRecreated(t *testing.T) {
 	require.Equal(t, 1, list())
 	one, _ := c.Inspect(t, r.realName(r.spec("net0", "").Name))
 	require.Equal(t, name, one.HostConfig.NetworkMode)
+}
+
+// Many daemons of one host that start at the same time share one network.
+func TestDaemonsCreateOneNetwork(t *testing.T) {
+	c := enginetest.Shared(t)
+	name := fmt.Sprintf("berth-test-%d", time.Now().UnixNano())
+	first := newRig(t, func(c *Config) { c.Network = name })
+	t.Cleanup(func() {
+		var networks []struct{ ID string }
+		decodeInto(t, c.Must(t, http.MethodGet, `/networks?filters={"name":["`+name+`"]}`, nil), &networks)
+		for _, n := range networks {
+			c.Must(t, http.MethodDelete, "/networks/"+n.ID, nil)
+		}
+		require.Len(t, networks, 1)
+	})
+	var group errgroup.Group
+	for range 8 {
+		daemon := first.twin(t)
+		group.Go(func() error { return daemon.net.ensure(t.Context()) })
+	}
+	require.NoError(t, group.Wait())
 }
 
 func TestContainersAreIsolated(t *testing.T) {

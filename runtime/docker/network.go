@@ -32,7 +32,7 @@ type network struct {
 	log   *slog.Logger
 
 	exists   atomic.Bool
-	creating chan struct{} // held during the creation: the engine would create two networks of one name
+	creating chan struct{} // held during the creation, among the goroutines of this daemon
 }
 
 func newNetwork(c Config, conn *connection, calls *calls, log *slog.Logger) *network {
@@ -86,8 +86,12 @@ func (n *network) create(ctx context.Context) error {
 	if !errors.Is(err, errNoNetwork) {
 		return err
 	}
+	defer lockNetwork(ctx)()
+	if err := n.check(ctx); !errors.Is(err, errNoNetwork) {
+		return err // another daemon created it
+	}
 	n.log.Info("creating the network of the containers", "network", n.name)
-	err = n.calls.do(ctx, opNetwork, n.name, func(ctx context.Context) error {
+	return n.calls.do(ctx, opNetwork, n.name, func(ctx context.Context) error {
 		_, err := n.conn.client().NetworkCreate(ctx, n.name, dockernetwork.CreateOptions{
 			Driver:  "bridge",
 			Options: map[string]string{optionICC: "false"},
@@ -95,10 +99,6 @@ func (n *network) create(ctx context.Context) error {
 		})
 		return err
 	})
-	if err != nil && n.check(ctx) == nil {
-		return nil // another daemon created it
-	}
-	return err
 }
 
 func (n *network) check(ctx context.Context) error {
