@@ -33,7 +33,8 @@ var allowed = map[string]string{
 	"runtime/fake":         "runtime",
 	"runtime/conform":      "runtime",
 	"runtime/cgroup":       "runtime",
-	"runtime/volume":       "api/v1 runtime",
+	"runtime/volume":       "api/v1 runtime runtime/volume/quota",
+	"runtime/volume/quota": "api/v1 runtime",
 	"runtime/firewall":     "runtime",
 	"runtime/hostmount":    "runtime",
 }

@@ -115,8 +115,8 @@ func (p *compressor) run(out *v1.Archive) error {
 	}
 	defer dir.Close()
 	x := p.t.newTemp()
-	res := p.t.newReservation()
-	defer func() { x.remove(); res.release() }()
+	res := p.t.newReservation(0)
+	defer func() { x.remove(); res.Release() }()
 	f, err := x.create()
 	if err != nil {
 		return err

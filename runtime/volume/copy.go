@@ -9,6 +9,7 @@ import (
 	"path"
 
 	v1 "berth/api/v1"
+	"berth/runtime/volume/quota"
 )
 
 // Copy copies a file or a folder to dst, which must not exist. It creates dst's
@@ -43,8 +44,8 @@ func (t *tree) copy(src, dst string) error {
 		return exists(dst)
 	}
 	x := t.newTemp()
-	res := t.newReservation()
-	defer func() { x.remove(); res.release() }()
+	res := t.newReservation(0)
+	defer func() { x.remove(); res.Release() }()
 	top, err := openDirfd(t.Root, root)
 	if err != nil {
 		return err
@@ -66,7 +67,7 @@ func (t *tree) copy(src, dst string) error {
 // source.
 type copier struct {
 	t           *tree
-	reservation *reservation
+	reservation *quota.Reservation
 	out         *descent
 	as          string // temporary name of the copy
 	src         string // start of the walk, from the volume's root
@@ -147,7 +148,7 @@ func (c *copier) visit(it item, as string) error {
 
 // folder creates a folder in the copy and enters it.
 func (c *copier) folder(as string, info fs.FileInfo) error {
-	if err := c.reservation.grow(blockSize); err != nil {
+	if err := c.reservation.Grow(quota.Block); err != nil {
 		return err
 	}
 	if err := c.out.dir().mkdir(as); err != nil {
@@ -190,7 +191,7 @@ func (c *copier) link(it item, as string) error {
 	if !inside(path.Join(c.src, it.path()), target) {
 		return nil
 	}
-	if err := c.reservation.grow(blockSize); err != nil {
+	if err := c.reservation.Grow(quota.Block); err != nil {
 		return err
 	}
 	if err := c.out.dir().symlink(target, as); err != nil {
@@ -210,10 +211,10 @@ func (c *copier) file(it item, as string) error {
 		return err
 	}
 	defer dst.Close()
-	size, before := it.info.Size(), c.reservation.reserved
+	size, before := it.info.Size(), c.reservation.Bytes()
 	err = eachExtent(src, size, func(off, n int64) error { return c.part(src, dst, off, n) })
-	if err == nil && c.reservation.reserved == before { // no data, but an inode
-		err = c.reservation.grow(blockSize)
+	if err == nil && c.reservation.Bytes() == before { // no data, but an inode
+		err = c.reservation.Grow(quota.Block)
 	}
 	if err != nil {
 		return err
@@ -232,7 +233,7 @@ func (c *copier) file(it item, as string) error {
 
 // part copies n bytes at off, in the kernel if possible.
 func (c *copier) part(src, dst *os.File, off, n int64) error {
-	if err := errors.Join(c.t.ctxErr(), c.reservation.grow(roundUp(n))); err != nil {
+	if err := errors.Join(c.t.ctxErr(), c.reservation.Grow(quota.RoundUp(n))); err != nil {
 		return err
 	}
 	if _, err := src.Seek(off, io.SeekStart); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/klauspost/pgzip"
 
 	v1 "berth/api/v1"
+	"berth/runtime/volume/quota"
 )
 
 // Decompress extracts an archive into the folder dest, which it creates if it is
@@ -43,17 +44,17 @@ func (t *tree) decompress(archive, dest string) error {
 		return exists(dest)
 	}
 	x := t.newTemp()
-	res := t.newReservation()
+	res := t.newReservation(0)
 	// After a merge the temporary folder has the files that were replaced.
 	moved := false
 	defer func() {
 		freed := x.remove()
-		res.release()
+		res.Release()
 		if moved {
-			t.quota.add(-freed)
+			t.quota.Add(-freed)
 		}
 	}()
-	if err := res.grow(blockSize); err != nil {
+	if err := res.Grow(quota.Block); err != nil {
 		return err
 	}
 	stage, err := x.mkdir()
@@ -77,7 +78,7 @@ func (t *tree) decompress(archive, dest string) error {
 		return err
 	}
 	moved = true
-	t.quota.add(res.reserved)
+	t.quota.Add(res.Bytes())
 	return nil
 }
 

@@ -11,13 +11,14 @@ import (
 	"time"
 
 	v1 "berth/api/v1"
+	"berth/runtime/volume/quota"
 )
 
 // extractor is one extraction in flight, into a temporary folder.
 type extractor struct {
 	t           *tree
 	src         *source
-	reservation *reservation
+	reservation *quota.Reservation
 	dest        string // final folder, from the volume's root
 	stage       *os.Root
 	at          *descent // from the temporary folder to the current entry's folder
@@ -166,7 +167,7 @@ func (u *extractor) down(name string, full []string) error {
 	case err != nil:
 		return err
 	default:
-		if err := u.reservation.grow(blockSize); err != nil {
+		if err := u.reservation.Grow(quota.Block); err != nil {
 			return err
 		}
 	}
@@ -190,7 +191,7 @@ func (u *extractor) link(in *dirfd, base string, e extractedEntry) error {
 	if !inside(path.Join(u.dest, e.name), e.target) || strings.ContainsRune(e.target, 0) || len(e.target) > v1.MaxPath {
 		return v1.ErrInvalidPath
 	}
-	if err := u.reservation.grow(blockSize); err != nil {
+	if err := u.reservation.Grow(quota.Block); err != nil {
 		return err
 	}
 	if err := in.symlink(e.target, base); err != nil {

@@ -7,6 +7,7 @@ import (
 	"os"
 
 	v1 "berth/api/v1"
+	"berth/runtime/volume/quota"
 )
 
 // ratioFrom is how many bytes any archive may extract to, whatever its size.
@@ -28,7 +29,7 @@ func (u *extractor) file(in *dirfd, base string, e extractedEntry) error {
 		return err
 	}
 	if u.bytes == before {
-		if err := u.reservation.grow(blockSize); err != nil {
+		if err := u.reservation.Grow(quota.Block); err != nil {
 			return err
 		}
 	}
@@ -87,7 +88,7 @@ func (u *extractor) count(n int64) error {
 	if err := errors.Join(u.ratio(u.bytes), u.t.ctxErr()); err != nil {
 		return err
 	}
-	return u.reservation.grow(roundUp(n))
+	return u.reservation.Grow(quota.RoundUp(n))
 }
 
 // ratio returns an error if n bytes are too many for the size of the archive.
@@ -101,17 +102,17 @@ func (u *extractor) ratio(n int64) error {
 // writeSparse writes p at off without whole blocks of zeros. hole reports whether p
 // ended with such a block.
 func writeSparse(f *os.File, p []byte, off int64) (hole bool, err error) {
-	var zeros [blockSize]byte
+	var zeros [quota.Block]byte
 	begin := 0
-	for at := 0; at+blockSize <= len(p); at += blockSize {
-		if p[at] != 0 || !bytes.Equal(p[at:at+blockSize], zeros[:]) {
+	for at := 0; at+quota.Block <= len(p); at += quota.Block {
+		if p[at] != 0 || !bytes.Equal(p[at:at+quota.Block], zeros[:]) {
 			hole = false
 			continue
 		}
 		if err := writeAt(f, p[begin:at], off+int64(begin)); err != nil {
 			return false, err
 		}
-		begin, hole = at+blockSize, true
+		begin, hole = at+quota.Block, true
 	}
 	if begin < len(p) {
 		hole = false

@@ -20,7 +20,7 @@ func (f Files) withTree(ctx context.Context, id, p string, do func(*tree) error)
 	}
 	defer t.close()
 	err = refuse(p, do(t))
-	if errors.Is(err, v1.ErrDiskFull) && f.m.images.exists(id) {
+	if errors.Is(err, v1.ErrDiskFull) && f.m.images.Exists(id) {
 		return v1.ErrSizeLimit // the volume's own file system is full, not the host's
 	}
 	return err
@@ -72,9 +72,9 @@ func (t *tree) delete(ctx context.Context, p string) error {
 	}
 	freed, err := removeTree(ctx, top.fd(), x.name)
 	if err != nil {
-		t.quota.setSwept(false)
+		t.m.sweeps.request(t.id)
 	}
-	t.quota.add(-freed)
+	t.quota.Add(-freed)
 	return errors.Join(err, dir.dir.Sync())
 }
 

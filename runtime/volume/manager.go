@@ -12,6 +12,7 @@ import (
 	"time"
 
 	v1 "berth/api/v1"
+	"berth/runtime/volume/quota"
 )
 
 // Options apply to all volumes of a Manager.
@@ -51,15 +52,15 @@ type Manager struct {
 	opt  Options
 	bufs sync.Pool // of *[]byte
 
-	images       *images
-	space        *space
+	images       *quota.Images
+	space        *quota.Space
+	changes      *changes
+	sweeps       *sweeps
 	hardLimitErr error // why limits are soft on this host; nil means that they are hard
 
-	mu         sync.Mutex
-	temps      map[string]bool   // temporary names in use
-	quotas     map[string]*quota // by volume id
-	changedIDs map[string]bool   // volumes whose usage changed since Changed last reported them
-	wake       chan struct{}
+	mu     sync.Mutex
+	temps  map[string]bool         // temporary names in use
+	quotas map[string]*quota.Quota // by volume id
 }
 
 // Files operates on the files in the volumes of a Manager.
@@ -85,18 +86,18 @@ func New(base string, opt Options) (*Manager, error) {
 	if opt.GID == os.Getegid() {
 		opt.GID = -1
 	}
-	m := &Manager{base: base, opt: opt, temps: map[string]bool{}, quotas: map[string]*quota{},
-		changedIDs: map[string]bool{}, wake: make(chan struct{}, 1)}
+	m := &Manager{base: base, opt: opt, temps: map[string]bool{}, quotas: map[string]*quota.Quota{},
+		changes: newChanges(), sweeps: newSweeps()}
 	m.bufs.New = func() any { b := make([]byte, 256<<10); return &b }
-	if m.images, err = openImages(base); err != nil {
+	if m.images, err = quota.OpenImages(base); err != nil {
 		return nil, err
 	}
-	if m.space, err = newSpace(base, opt.StoreDir); err != nil {
+	if m.space, err = quota.OpenSpace(base, opt.StoreDir); err != nil {
 		return nil, err
 	}
 	m.hardLimitErr = errors.New("hard limits are not enabled")
 	if opt.HardLimit {
-		m.hardLimitErr = m.images.probe(context.Background())
+		m.hardLimitErr = m.images.Probe(context.Background())
 	}
 	return m, nil
 }
@@ -139,9 +140,9 @@ func (m *Manager) Ensure(id string) error {
 	if errors.Is(err, fs.ErrExist) {
 		return m.Check(id)
 	}
-	if limit := m.quota(id).bound(); err == nil && limit > 0 && m.hardLimitErr == nil {
-		if err = m.images.make(context.Background(), id, limit); err != nil {
-			err = errors.Join(err, m.images.remove(id), base.Remove(id))
+	if limit := m.quota(id).Limit(); err == nil && limit > 0 && m.hardLimitErr == nil {
+		if err = m.images.Make(context.Background(), id, limit); err != nil {
+			err = errors.Join(err, m.images.Remove(id), base.Remove(id))
 		}
 	}
 	if err != nil {
@@ -159,8 +160,8 @@ func (m *Manager) Ensure(id string) error {
 // Check returns nil if the volume's directory can be used, and otherwise
 // v1.ErrDirectoryMissing, v1.ErrNotADirectory or the error of its image.
 func (m *Manager) Check(id string) error {
-	if m.images.exists(id) {
-		if err := m.images.ensureSize(context.Background(), id, m.quota(id).bound()); err != nil {
+	if m.images.Exists(id) {
+		if err := m.images.EnsureSize(context.Background(), id, m.quota(id).Limit()); err != nil {
 			return fmt.Errorf("volume %s: %w", id, err)
 		}
 	}
@@ -180,8 +181,8 @@ func (m *Manager) Remove(ctx context.Context, id string) error {
 		return err
 	}
 	defer base.Close()
-	if m.images.exists(id) {
-		if err := m.images.remove(id); err != nil {
+	if m.images.Exists(id) {
+		if err := m.images.Remove(id); err != nil {
 			return fmt.Errorf("volume %s: %w", id, err)
 		}
 	}
@@ -195,6 +196,7 @@ func (m *Manager) Remove(ctx context.Context, id string) error {
 	m.mu.Lock()
 	delete(m.quotas, id)
 	m.mu.Unlock()
+	m.sweeps.request(id)
 	return syncDir(base)
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/klauspost/pgzip"
 
 	v1 "berth/api/v1"
+	"berth/runtime/volume/quota"
 )
 
 // gzipLevel trades size for speed, because a user waits for the archive.
@@ -43,7 +44,7 @@ type archiveWriter interface {
 // because a compressor that receives an error leaks its goroutines.
 type archiveFile struct {
 	f           *os.File
-	reservation *reservation
+	reservation *quota.Reservation
 	ctxErr      func() error
 	n           int64
 	flushed     int64 // bytes that the kernel was asked to write to disk
@@ -57,8 +58,8 @@ func (s *archiveFile) Write(p []byte) (int, error) {
 	if s.err = s.ctxErr(); s.err != nil {
 		return len(p), nil
 	}
-	if grown := roundUp(s.n+int64(len(p))) - roundUp(s.n); grown > 0 {
-		s.err = s.reservation.grow(grown)
+	if grown := quota.RoundUp(s.n+int64(len(p))) - quota.RoundUp(s.n); grown > 0 {
+		s.err = s.reservation.Grow(grown)
 	}
 	if s.err == nil {
 		_, s.err = s.f.Write(p)

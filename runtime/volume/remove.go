@@ -6,6 +6,8 @@ import (
 	"io"
 	"io/fs"
 	"syscall"
+
+	"berth/runtime/volume/quota"
 )
 
 // maxEmptyTries is how often a folder is emptied while a tenant keeps adding
@@ -66,7 +68,7 @@ func (r *remover) removeEntry(s *descent, name string) error {
 	if err := s.enter(name); err != nil {
 		return ignoreGone(err)
 	}
-	s.last().size = onDisk(info)
+	s.last().size = quota.OnDisk(info)
 	return nil
 }
 
@@ -101,7 +103,7 @@ func (r *remover) leave(s *descent) error {
 // parent is read again.
 func (r *remover) count(info fs.FileInfo, err error) error {
 	if err == nil {
-		r.freed += onDisk(info)
+		r.freed += quota.OnDisk(info)
 	}
 	if errors.Is(err, syscall.EISDIR) || errors.Is(err, syscall.ENOTDIR) {
 		return nil

@@ -7,6 +7,9 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"sync"
+
+	"berth/runtime/volume/quota"
 )
 
 // tempPrefix begins the names of incomplete entries in the root folder of a
@@ -84,10 +87,10 @@ func (x *temp) rename(dst string) error {
 }
 
 // publish is rename, and adds the bytes reserved in res to the volume's usage.
-func (x *temp) publish(dst string, res *reservation) error {
+func (x *temp) publish(dst string, res *quota.Reservation) error {
 	err := x.rename(dst)
 	if err == nil {
-		x.t.quota.add(res.reserved)
+		x.t.quota.Add(res.Bytes())
 	}
 	return err
 }
@@ -112,7 +115,7 @@ func (x *temp) remove() (freed int64) {
 	}
 	x.forget()
 	if err != nil {
-		x.t.quota.setSwept(false)
+		x.t.m.sweeps.request(x.t.id)
 	}
 	return freed
 }
@@ -169,4 +172,30 @@ func (m *Manager) inUse(name string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.temps[name[:len(tempPrefix)+32]]
+}
+
+// sweeps holds the volumes that need no sweep, which are those without remains of a
+// crash or of an interrupted removal.
+type sweeps struct {
+	mu    sync.Mutex
+	clean map[string]bool
+}
+
+func newSweeps() *sweeps { return &sweeps{clean: map[string]bool{}} }
+
+// start reports whether the volume needs a sweep, and records that it is swept. So
+// a removal that fails during the sweep requests another one.
+func (s *sweeps) start(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	needed := !s.clean[id]
+	s.clean[id] = true
+	return needed
+}
+
+// request makes the next scan sweep the volume.
+func (s *sweeps) request(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.clean, id)
 }

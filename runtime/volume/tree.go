@@ -11,16 +11,18 @@ import (
 	"syscall"
 
 	v1 "berth/api/v1"
+	"berth/runtime/volume/quota"
 )
 
 // tree is a volume that is open for one operation.
 type tree struct {
 	*os.Root
 	m      *Manager
+	id     string       // of the volume
 	ctxErr func() error // returns the error of the operation's context
-	quota  *quota
+	quota  *quota.Quota
 
-	space *space // of the host; nil if the volume does not share it with the store
+	space *quota.Space // of the host; nil if the volume does not share it with the store
 }
 
 // dirFlags open a folder and nothing else, so that a FIFO cannot block open(2).
@@ -42,7 +44,7 @@ func (m *Manager) open(ctx context.Context, id string) (*tree, error) {
 		return nil, err
 	case !before.IsDir():
 		return nil, v1.ErrNotADirectory
-	case m.images.exists(id) && !m.images.mounted(id):
+	case m.images.Exists(id) && !m.images.Mounted(id):
 		return nil, v1.ErrDirectoryMissing
 	}
 	r, err := base.OpenRoot(id) // only an operator can swap it: tenants cannot write to base
@@ -54,8 +56,8 @@ func (m *Manager) open(ctx context.Context, id string) (*tree, error) {
 		r.Close()
 		return nil, v1.ErrNotADirectory
 	}
-	t := &tree{Root: r, m: m, ctxErr: ctx.Err, quota: m.quota(id)}
-	if m.images.exists(id) || m.space.has(after) {
+	t := &tree{Root: r, m: m, id: id, ctxErr: ctx.Err, quota: m.quota(id)}
+	if m.images.Exists(id) || m.space.Contains(after) {
 		t.space = m.space
 	}
 	return t, nil
@@ -142,7 +144,7 @@ func folders(r *os.Root, parts []string) int {
 // mkdir opens the folder name in up. If it is missing, mkdir creates it with the
 // default mode and the configured owner, and makes its name durable.
 func (t *tree) mkdir(up *folder, name string) (*folder, error) {
-	if err := errors.Join(t.ctxErr(), t.quota.fits(blockSize), t.space.reserve(0, 0)); err != nil {
+	if err := errors.Join(t.ctxErr(), t.quota.Fits(quota.Block), t.space.Check()); err != nil {
 		return nil, err
 	}
 	err := up.Mkdir(name, 0o755)
@@ -152,7 +154,7 @@ func (t *tree) mkdir(up *folder, name string) (*folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.quota.add(blockSize)
+	t.quota.Add(quota.Block)
 	f, err := newFolder(up.Root, name)
 	if err != nil {
 		return nil, err

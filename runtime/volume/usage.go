@@ -2,112 +2,86 @@ package volume
 
 import (
 	"context"
-	"errors"
-	"os"
-	"syscall"
+	"sync"
+	"time"
 
 	v1 "berth/api/v1"
+	"berth/runtime/volume/quota"
 )
 
-// scanLinks is how many inodes with several hard links a scan remembers.
-// Limits.NameBytes bounds the names of nested folders.
-const scanLinks = 1 << 20
-
-// inode identifies a file or a folder.
-type inode struct{ dev, ino uint64 }
-
-// scan adds up the bytes on disk of a tree.
-type scan struct {
-	t        *tree
-	use      v1.Usage
-	maxBytes int64 // the scan stops above so many bytes; 0 means no bound
-	links    map[inode]bool
+// quota returns the quota of a volume.
+func (m *Manager) quota(id string) *quota.Quota {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	q := m.quotas[id]
+	if q == nil {
+		q = quota.New(func() { m.changes.add(id) })
+		m.quotas[id] = q
+	}
+	return q
 }
 
-// Scan measures the bytes on disk of the volume and stores them as its usage. If
-// the volume has its own file system, Scan reads the free space of that, which
-// includes deleted files that are still open. Otherwise it walks the tree: hard
-// links count once, and each file and folder at least one block. It reads metadata
-// only and tolerates concurrent changes. The first scan of a process, and a scan
-// after an interrupted removal, calls Sweep before.
-func (m *Manager) Scan(ctx context.Context, id string) (v1.Usage, error) {
-	t, err := m.open(ctx, id)
-	if err != nil {
-		return v1.Usage{}, err
+// SetLimit sets the volume's limit in bytes; 0 means none. last is the usage that
+// was stored before a restart; it counts until the first scan.
+func (m *Manager) SetLimit(id string, limit int64, last v1.Usage) { m.quota(id).SetLimit(limit, last) }
+
+// Used returns the volume's usage as far as it is known without a scan.
+func (m *Manager) Used(id string) v1.Usage { return m.quota(id).Used() }
+
+// newReservation returns an empty reservation in the volume's quota and the host's
+// free space. credit is how many bytes the operation frees when it completes.
+func (t *tree) newReservation(credit int64) *quota.Reservation {
+	return quota.NewReservation(t.quota, t.space, credit)
+}
+
+// gatherTime is how long Changed collects changes before it reports them.
+const gatherTime = time.Second
+
+// changes holds the volumes whose usage changed since take was called last.
+type changes struct {
+	mu   sync.Mutex
+	ids  map[string]bool
+	wake chan struct{} // has room for one value
+}
+
+func newChanges() *changes { return &changes{ids: map[string]bool{}, wake: make(chan struct{}, 1)} }
+
+func (c *changes) add(id string) {
+	c.mu.Lock()
+	c.ids[id] = true
+	c.mu.Unlock()
+	select {
+	case c.wake <- struct{}{}:
+	default:
 	}
-	defer t.close()
-	if !t.quota.isSwept() {
-		t.quota.setSwept(true) // set first, so that a removal that fails meanwhile requests another sweep
-		if err := m.Sweep(ctx, id); err != nil {
-			t.quota.setSwept(false)
-			return v1.Usage{}, err
+}
+
+func (c *changes) take() map[string]bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ids := c.ids
+	c.ids = map[string]bool{}
+	return ids
+}
+
+// Changed calls notify for each volume whose usage changed, within about a second
+// of the change, until ctx ends. Only one goroutine may call it at a time.
+func (m *Manager) Changed(ctx context.Context, notify func(id string)) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-m.changes.wake:
+		}
+		wait := time.NewTimer(gatherTime)
+		select {
+		case <-ctx.Done():
+			wait.Stop()
+			return nil
+		case <-wait.C:
+		}
+		for id := range m.changes.take() {
+			notify(id)
 		}
 	}
-	s := scan{t: t, links: map[inode]bool{}}
-	if m.images.exists(id) {
-		s.use, err = m.images.used(id)
-	} else {
-		err = s.run()
-	}
-	if err != nil {
-		return v1.Usage{}, err
-	}
-	t.quota.setUsage(s.use)
-	return s.use, nil
-}
-
-// Measure adds up the bytes on disk of a directory tree of this host, as Scan does.
-// It stops early above most bytes, or above v1.FilesLimit(most) files.
-func (m *Manager) Measure(ctx context.Context, dir string, most int64) (v1.Usage, error) {
-	r, err := os.OpenRoot(dir)
-	if err != nil {
-		return v1.Usage{}, err
-	}
-	defer r.Close()
-	s := scan{t: &tree{Root: r, m: m, ctxErr: ctx.Err}, maxBytes: most, links: map[inode]bool{}}
-	if err := s.run(); err != nil && !errors.Is(err, errEnough) {
-		return s.use, err
-	}
-	return s.use, nil
-}
-
-// run walks the volume.
-func (s *scan) run() error {
-	d, err := openDirfd(s.t.Root, root)
-	if err != nil {
-		return err
-	}
-	defer d.close()
-	info, err := d.file.Stat()
-	if err != nil {
-		return err
-	}
-	s.use = v1.Usage{Bytes: onDisk(info), Files: 1}
-	w := walker{ctxErr: s.t.ctxErr, maxNameBytes: s.t.m.opt.Limits.NameBytes, visit: s.add, onTooDeep: func(item) error { return errTooDeep }}
-	return w.walk(d, "", 0)
-}
-
-func (s *scan) add(it item) error {
-	st, ok := it.info.Sys().(*syscall.Stat_t)
-	if !ok || it.info.IsDir() || st.Nlink < 2 {
-		return s.count(onDisk(it.info))
-	}
-	id := inode{uint64(st.Dev), st.Ino}
-	if s.links[id] {
-		return nil
-	}
-	if len(s.links) < scanLinks {
-		s.links[id] = true
-	}
-	return s.count(inodeBytes(st))
-}
-
-// count adds one file or folder of n bytes.
-func (s *scan) count(n int64) error {
-	s.use.Bytes += n
-	s.use.Files++
-	if s.maxBytes > 0 && (s.use.Bytes > s.maxBytes || s.use.Files > v1.FilesLimit(s.maxBytes)) {
-		return errEnough
-	}
-	return nil
 }

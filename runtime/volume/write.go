@@ -6,6 +6,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+
+	"berth/runtime/volume/quota"
 )
 
 // Write writes content to the file at p. It writes a durable temporary file first
@@ -64,11 +66,12 @@ func (t *tree) locate(p string) (dst *folder, base string, old fs.FileInfo, err 
 func replace(t *tree, top, dst *folder, base string, old fs.FileInfo, content io.Reader) error {
 	x := t.newTemp()
 	defer x.forget()
-	res := t.newReservation()
+	var credit int64
 	if old != nil {
-		res.credit = onDisk(old)
+		credit = quota.OnDisk(old)
 	}
-	defer res.release()
+	res := t.newReservation(credit)
+	defer res.Release()
 	made, err := t.writeTemp(x, content, res)
 	var freed int64
 	if err == nil {
@@ -78,7 +81,7 @@ func replace(t *tree, top, dst *folder, base string, old fs.FileInfo, content io
 	if err != nil {
 		return errors.Join(err, ignoreMissing(t.Remove(x.name)))
 	}
-	t.quota.add(made - freed)
+	t.quota.Add(made - freed)
 	return dst.dir.Sync()
 }
 
@@ -89,12 +92,12 @@ func occupied(dst *folder, base string) int64 {
 	if err != nil {
 		return 0
 	}
-	return onDisk(info)
+	return quota.OnDisk(info)
 }
 
 // writeTemp writes content to the durable temporary file x and returns its bytes on
 // disk.
-func (t *tree) writeTemp(x *temp, content io.Reader, res *reservation) (int64, error) {
+func (t *tree) writeTemp(x *temp, content io.Reader, res *quota.Reservation) (int64, error) {
 	f, err := x.create()
 	if err != nil {
 		return 0, err
@@ -110,12 +113,12 @@ func (t *tree) writeTemp(x *temp, content io.Reader, res *reservation) (int64, e
 	if err != nil {
 		return 0, err
 	}
-	return onDisk(info), f.Close()
+	return quota.OnDisk(info), f.Close()
 }
 
 // copyBytes copies src to f until src or the operation ends. It reserves each piece
 // before it writes it.
-func copyBytes(t *tree, f *os.File, src io.Reader, res *reservation) error {
+func copyBytes(t *tree, f *os.File, src io.Reader, res *quota.Reservation) error {
 	buf := t.m.bufs.Get().(*[]byte)
 	defer t.m.bufs.Put(buf)
 	for empty := true; ; empty = false {
@@ -124,12 +127,12 @@ func copyBytes(t *tree, f *os.File, src io.Reader, res *reservation) error {
 		}
 		n, end := fillBuffer(src, *buf)
 		if n == 0 && empty {
-			if err := res.grow(blockSize); err != nil {
+			if err := res.Grow(quota.Block); err != nil {
 				return err
 			}
 		}
 		if n > 0 {
-			if err := res.grow(roundUp(int64(n))); err != nil {
+			if err := res.Grow(quota.RoundUp(int64(n))); err != nil {
 				return err
 			}
 			if _, err := f.Write((*buf)[:n]); err != nil {

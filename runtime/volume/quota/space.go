@@ -1,4 +1,4 @@
-package volume
+package quota
 
 import (
 	"fmt"
@@ -15,9 +15,9 @@ import (
 // inodesReserve is how many free inodes file operations keep for the store.
 const inodesReserve = 1024
 
-// space is the free space of the volumes' file system. Operations reserve each
-// piece before they write it. A nil space is unlimited.
-type space struct {
+// Space is the free space of the volumes' file system. Operations reserve each
+// piece before they write it. A nil Space is unlimited.
+type Space struct {
 	dir string
 	dev uint64
 
@@ -25,34 +25,37 @@ type space struct {
 	unwritten int64 // reserved bytes that may not be on disk yet
 }
 
-// newSpace returns the space of base if the store's directory is on the same file
+// OpenSpace returns the space of base if the store's directory is on the same file
 // system. Otherwise it returns nil, because the store needs no reserve.
-func newSpace(base, storeDir string) (*space, error) {
+func OpenSpace(base, storeDir string) (*Space, error) {
 	if storeDir == "" {
 		return nil, nil
 	}
 	var a, b unix.Stat_t
 	if err := unix.Stat(base, &a); err != nil {
-		return nil, fmt.Errorf("volumes: %w", wrap("stat", base, err))
+		return nil, fmt.Errorf("volumes: %w", &os.PathError{Op: "stat", Path: base, Err: err})
 	}
 	if err := unix.Stat(storeDir, &b); err != nil {
-		return nil, fmt.Errorf("store: %w", wrap("stat", storeDir, err))
+		return nil, fmt.Errorf("store: %w", &os.PathError{Op: "stat", Path: storeDir, Err: err})
 	}
 	if a.Dev != b.Dev {
 		return nil, nil
 	}
-	return &space{dir: base, dev: uint64(a.Dev)}, nil
+	return &Space{dir: base, dev: uint64(a.Dev)}, nil
 }
 
-// has reports whether a folder is on this file system.
-func (s *space) has(folder fs.FileInfo) bool {
+// Contains reports whether a folder is on this file system.
+func (s *Space) Contains(folder fs.FileInfo) bool {
 	st, ok := folder.Sys().(*syscall.Stat_t)
 	return s != nil && ok && uint64(st.Dev) == s.dev
 }
 
+// Check returns v1.ErrDiskFull if less than the store's reserve is left.
+func (s *Space) Check() error { return s.reserve(0, 0) }
+
 // reserve reserves n bytes, and releases written bytes that are on disk now. It
 // returns v1.ErrDiskFull if less than the store's reserve would be left.
-func (s *space) reserve(n, written int64) error {
+func (s *Space) reserve(n, written int64) error {
 	if s == nil {
 		return nil
 	}
@@ -73,7 +76,7 @@ func (s *space) reserve(n, written int64) error {
 }
 
 // release releases n reserved bytes.
-func (s *space) release(n int64) {
+func (s *Space) release(n int64) {
 	if s == nil || n == 0 {
 		return
 	}

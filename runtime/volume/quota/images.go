@@ -1,4 +1,4 @@
-package volume
+package quota
 
 import (
 	"bytes"
@@ -19,10 +19,10 @@ import (
 	v1 "berth/api/v1"
 )
 
-// images manages the volumes that have a file system of their own: a sparse file
+// Images manages the volumes that have a file system of their own: a sparse file
 // with an ext4, mounted at the volume's directory, which cannot grow beyond its
 // size. It makes limits hard on any host that can mount.
-type images struct {
+type Images struct {
 	base string // directory of the volumes
 	dir  string // directory of the image files
 
@@ -36,12 +36,12 @@ const imageTime = time.Minute
 // imageSize returns the size of an image for a limit, in bytes. It adds the space
 // that ext4 itself needs, so that the soft limit, whose error is clearer, applies
 // first.
-func imageSize(limit int64) int64 { return (limit+limit/12+32<<20)/blockSize*blockSize + blockSize }
+func imageSize(limit int64) int64 { return (limit+limit/12+32<<20)/Block*Block + Block }
 
-// openImages finds the existing images and mounts those that are not mounted, as
-// after a restart of the host. Manager.Check returns the error of a failed mount.
-func openImages(base string) (*images, error) {
-	i := &images{base: base, dir: filepath.Join(base, ".images"), has: map[string]bool{}}
+// OpenImages finds the existing images and mounts those that are not mounted, as
+// after a restart of the host. EnsureSize returns the error of a failed mount.
+func OpenImages(base string) (*Images, error) {
+	i := &Images{base: base, dir: filepath.Join(base, ".images"), has: map[string]bool{}}
 	list, err := os.ReadDir(i.dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return i, nil
@@ -58,32 +58,32 @@ func openImages(base string) (*images, error) {
 	return i, nil
 }
 
-func (i *images) file(id string) string       { return filepath.Join(i.dir, id+".img") }
-func (i *images) mountPoint(id string) string { return filepath.Join(i.base, id) }
+func (i *Images) file(id string) string       { return filepath.Join(i.dir, id+".img") }
+func (i *Images) mountPoint(id string) string { return filepath.Join(i.base, id) }
 
-// exists reports whether the volume has an image.
-func (i *images) exists(id string) bool {
+// Exists reports whether the volume has an image.
+func (i *Images) Exists(id string) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.has[id]
 }
 
-func (i *images) record(id string, has bool) {
+func (i *Images) record(id string, has bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.has[id] = has
 }
 
-// probe creates, mounts and removes a small image. Its error is why this host
+// Probe creates, mounts and removes a small image. Its error is why this host
 // cannot have images.
-func (i *images) probe(ctx context.Context) error {
+func (i *Images) Probe(ctx context.Context) error {
 	const id = ".probe"
-	err := i.make(ctx, id, 1<<20)
-	return errors.Join(err, i.remove(id), ignoreMissing(os.Remove(i.mountPoint(id))))
+	err := i.Make(ctx, id, 1<<20)
+	return errors.Join(err, i.Remove(id), removeFile(i.mountPoint(id)))
 }
 
-// make creates the image of a new volume and mounts it.
-func (i *images) make(ctx context.Context, id string, limit int64) error {
+// Make creates the image of a new volume and mounts it.
+func (i *Images) Make(ctx context.Context, id string, limit int64) error {
 	if err := os.MkdirAll(i.dir, 0o700); err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (i *images) make(ctx context.Context, id string, limit int64) error {
 		err = os.Rename(partial, i.file(id))
 	}
 	if err != nil {
-		return errors.Join(err, ignoreMissing(os.Remove(partial)))
+		return errors.Join(err, removeFile(partial))
 	}
 	i.record(id, true)
 	return i.mount(ctx, id)
@@ -108,11 +108,11 @@ func (i *images) make(ctx context.Context, id string, limit int64) error {
 
 // mount mounts an image if it is not mounted. The mount point exists only while the
 // image is mounted, so that no empty folder is taken for the volume.
-func (i *images) mount(ctx context.Context, id string) error {
+func (i *Images) mount(ctx context.Context, id string) error {
 	if err := os.Mkdir(i.mountPoint(id), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	if i.mounted(id) {
+	if i.Mounted(id) {
 		return nil
 	}
 	err := i.growUnmounted(ctx, id)
@@ -123,11 +123,11 @@ func (i *images) mount(ctx context.Context, id string) error {
 		// No container may start with the empty folder. Without it the engine refuses.
 		return errors.Join(err, os.Remove(i.mountPoint(id)))
 	}
-	return errors.Join(os.Chmod(i.mountPoint(id), 0o700), ignoreMissing(os.Remove(filepath.Join(i.mountPoint(id), "lost+found"))))
+	return errors.Join(os.Chmod(i.mountPoint(id), 0o700), removeFile(filepath.Join(i.mountPoint(id), "lost+found")))
 }
 
-// used returns the usage of the volume's file system.
-func (i *images) used(id string) (v1.Usage, error) {
+// Used returns the usage of the volume's file system.
+func (i *Images) Used(id string) (v1.Usage, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(i.mountPoint(id), &st); err != nil {
 		return v1.Usage{}, &os.PathError{Op: "statfs", Path: id, Err: err}
@@ -135,17 +135,17 @@ func (i *images) used(id string) (v1.Usage, error) {
 	return v1.Usage{Bytes: int64(st.Blocks-st.Bfree) * st.Frsize, Files: int64(st.Files - st.Ffree)}, nil
 }
 
-// mounted reports whether a file system other than that of the volumes' directory
+// Mounted reports whether a file system other than that of the volumes' directory
 // is mounted at the volume's directory.
-func (i *images) mounted(id string) bool {
+func (i *Images) Mounted(id string) bool {
 	var place, base unix.Stat_t
 	return unix.Lstat(i.mountPoint(id), &place) == nil && unix.Lstat(i.base, &base) == nil && place.Dev != base.Dev
 }
 
-// ensureSize mounts the image if it is not mounted and grows it to a larger limit:
+// EnsureSize mounts the image if it is not mounted and grows it to a larger limit:
 // at once, or at its next mount if the daemon lacks the capability. An image never
 // shrinks: a smaller limit is soft.
-func (i *images) ensureSize(ctx context.Context, id string, limit int64) error {
+func (i *Images) EnsureSize(ctx context.Context, id string, limit int64) error {
 	if err := i.mount(ctx, id); err != nil {
 		return err
 	}
@@ -170,7 +170,7 @@ func (i *images) ensureSize(ctx context.Context, id string, limit int64) error {
 }
 
 // device returns the loop device of an image, or an empty string.
-func (i *images) device(ctx context.Context, id string) (string, error) {
+func (i *Images) device(ctx context.Context, id string) (string, error) {
 	out, err := output(ctx, "losetup", "-n", "-O", "NAME", "-j", i.file(id))
 	device, _, _ := strings.Cut(out, "\n")
 	return device, err
@@ -182,12 +182,16 @@ var errAttached = errors.New("image is still attached to a loop device")
 
 // growMark returns the file that marks an image whose file system is smaller than
 // its file.
-func (i *images) growMark(id string) string { return i.file(id) + ".late" }
+func (i *Images) growMark(id string) string { return i.file(id) + ".late" }
 
 // growUnmounted grows the file system of an unmounted image that has a mark.
-func (i *images) growUnmounted(ctx context.Context, id string) error {
-	if _, err := os.Lstat(i.growMark(id)); err != nil {
-		return ignoreMissing(err)
+func (i *Images) growUnmounted(ctx context.Context, id string) error {
+	_, err := os.Lstat(i.growMark(id))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
 	}
 	if device, err := i.device(ctx, id); err != nil || device != "" {
 		return errors.Join(errAttached, err)
@@ -201,9 +205,9 @@ func (i *images) growUnmounted(ctx context.Context, id string) error {
 	return errors.Join(tool(ctx, "resize2fs", i.file(id)), os.Remove(i.growMark(id)))
 }
 
-// remove unmounts an image and removes it.
-func (i *images) remove(id string) error {
-	if i.mounted(id) {
+// Remove unmounts an image and removes it.
+func (i *Images) Remove(id string) error {
+	if i.Mounted(id) {
 		err := unix.Unmount(i.mountPoint(id), 0)
 		if errors.Is(err, syscall.EBUSY) { // in use: the kernel unmounts it when the last user is gone
 			err = unix.Unmount(i.mountPoint(id), unix.MNT_DETACH)
@@ -212,7 +216,7 @@ func (i *images) remove(id string) error {
 			return &os.PathError{Op: "unmount", Path: id, Err: err}
 		}
 	}
-	if err := errors.Join(ignoreMissing(os.Remove(i.file(id))), ignoreMissing(os.Remove(i.growMark(id)))); err != nil {
+	if err := errors.Join(removeFile(i.file(id)), removeFile(i.growMark(id))); err != nil {
 		return err
 	}
 	i.record(id, false)
@@ -238,4 +242,12 @@ func output(ctx context.Context, name string, args ...string) (string, error) {
 		return "", fmt.Errorf("%s: %w: %s", name, err, strings.TrimSpace(stderr.String()+stdout.String()))
 	}
 	return stdout.String(), nil
+}
+
+// removeFile removes a file or an empty folder if it exists.
+func removeFile(path string) error {
+	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }

@@ -1,0 +1,111 @@
+package quota
+
+import (
+	"io/fs"
+	"sync"
+	"syscall"
+
+	v1 "berth/api/v1"
+)
+
+// Block is the unit in which disk space is counted, in bytes.
+const Block = 4096
+
+// Quota tracks the usage of a volume between scans: a scan sets it, and each
+// operation adds what it created. So the next scan finds what a container writes,
+// while writes of the API count at once. It is safe for concurrent use.
+type Quota struct {
+	mu       sync.Mutex
+	known    bool  // used was set by a scan, of this process or an earlier one
+	used     int64 // bytes on disk
+	files    int64 // files and folders that the last scan found
+	reserved int64 // bytes reserved by operations in flight
+	limit    int64 // bytes; 0 means none
+
+	changed func() // called without mu held
+}
+
+// New returns a Quota without a limit and without usage. It calls changed after
+// each Add.
+func New(changed func()) *Quota { return &Quota{changed: changed} }
+
+// SetLimit sets the limit in bytes; 0 means none. last is the usage that was stored
+// before a restart; it counts until the first scan.
+func (q *Quota) SetLimit(limit int64, last v1.Usage) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.limit = max(0, limit)
+	if !q.known {
+		q.known, q.used, q.files = true, q.used+last.Bytes, last.Files
+	}
+}
+
+// Limit returns the limit in bytes; 0 means none.
+func (q *Quota) Limit() int64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.limit
+}
+
+// Used returns the usage as far as it is known without a scan.
+func (q *Quota) Used() v1.Usage {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return v1.Usage{Bytes: max(0, q.used), Files: q.files}
+}
+
+// SetUsed sets the usage that a scan measured.
+func (q *Quota) SetUsed(u v1.Usage) {
+	q.mu.Lock()
+	q.known, q.used, q.files = true, u.Bytes, u.Files
+	q.mu.Unlock()
+}
+
+// Add adds n bytes that an operation created, or removes them if n is negative.
+func (q *Quota) Add(n int64) {
+	q.mu.Lock()
+	q.used += n
+	q.mu.Unlock()
+	q.changed()
+}
+
+// Fits returns v1.ErrSizeLimit if n more bytes exceed the limit.
+func (q *Quota) Fits(n int64) error { return q.reserve(n, 0) }
+
+// reserve is Fits, and reserves keep bytes if n bytes fit.
+func (q *Quota) reserve(n, keep int64) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.limit > 0 && q.used+q.reserved+n > q.limit {
+		return v1.ErrSizeLimit
+	}
+	q.reserved += keep
+	return nil
+}
+
+// release returns n reserved bytes.
+func (q *Quota) release(n int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.reserved -= n
+}
+
+// OnDisk returns the bytes on disk that removing a file would free. One of several
+// hard links frees nothing. Anything else counts at least one block because it
+// takes an inode, so that nobody can create more files than blocks.
+func OnDisk(info fs.FileInfo) int64 {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return max(info.Size(), Block)
+	}
+	if st.Nlink > 1 && !info.IsDir() {
+		return 0
+	}
+	return InodeBytes(st)
+}
+
+// InodeBytes returns the bytes on disk of an inode, whatever its number of links.
+func InodeBytes(st *syscall.Stat_t) int64 { return max(st.Blocks*512, Block) }
+
+// RoundUp rounds n bytes up to whole blocks.
+func RoundUp(n int64) int64 { return (n + Block - 1) / Block * Block }

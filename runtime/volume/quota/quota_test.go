@@ -1,0 +1,74 @@
+package quota_test
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	v1 "berth/api/v1"
+	"berth/runtime/volume/quota"
+)
+
+func TestQuota(t *testing.T) {
+	changes := 0
+	q := quota.New(func() { changes++ })
+	require.NoError(t, q.Fits(1<<40), "without a limit everything fits")
+
+	q.SetLimit(100, v1.Usage{Bytes: 60, Files: 3})
+	require.Equal(t, v1.Usage{Bytes: 60, Files: 3}, q.Used())
+	q.SetLimit(100, v1.Usage{Bytes: 5})
+	require.Equal(t, int64(60), q.Used().Bytes, "the stored usage counts once")
+	require.NoError(t, q.Fits(40))
+	require.ErrorIs(t, q.Fits(41), v1.ErrSizeLimit)
+
+	q.Add(-20)
+	require.NoError(t, q.Fits(60))
+	q.Add(-100)
+	require.Zero(t, q.Used().Bytes, "it is never negative")
+	q.SetUsed(v1.Usage{Bytes: 100, Files: 1})
+	require.ErrorIs(t, q.Fits(1), v1.ErrSizeLimit)
+	q.SetLimit(-1, v1.Usage{})
+	require.Zero(t, q.Limit())
+	require.NoError(t, q.Fits(1))
+	require.Equal(t, 2, changes, "an Add is a change, a scan is none")
+}
+
+func TestReservation(t *testing.T) {
+	q := quota.New(func() {})
+	q.SetLimit(100, v1.Usage{Bytes: 50})
+	first, second := quota.NewReservation(q, nil, 0), quota.NewReservation(q, nil, 30)
+	require.NoError(t, first.Grow(30))
+	require.NoError(t, first.Grow(20))
+	require.ErrorIs(t, first.Grow(1), v1.ErrSizeLimit)
+	require.Equal(t, int64(50), first.Bytes())
+	require.NoError(t, second.Grow(30), "it replaces as much")
+	require.ErrorIs(t, second.Grow(31), v1.ErrSizeLimit)
+
+	first.Release()
+	first.Release()
+	require.NoError(t, q.Fits(20))
+	require.ErrorIs(t, q.Fits(21), v1.ErrSizeLimit, "the other one still holds its bytes")
+	second.Release()
+	require.NoError(t, q.Fits(50))
+}
+
+func TestOnDisk(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "file")
+	size := func() int64 {
+		info, err := os.Lstat(path)
+		require.NoError(t, err)
+		return quota.OnDisk(info)
+	}
+	require.NoError(t, os.WriteFile(path, nil, 0o600))
+	require.Equal(t, int64(quota.Block), size(), "an empty file takes an inode")
+	require.NoError(t, os.WriteFile(path, make([]byte, 3*quota.Block), 0o600))
+	require.GreaterOrEqual(t, size(), int64(3*quota.Block))
+	require.NoError(t, os.Link(path, filepath.Join(dir, "other")))
+	require.Zero(t, size(), "removing one of two links frees nothing")
+	require.Equal(t, int64(quota.Block), quota.InodeBytes(&syscall.Stat_t{Blocks: 1}))
+	require.Equal(t, int64(2*quota.Block), quota.RoundUp(quota.Block+1))
+}

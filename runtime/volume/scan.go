@@ -1,0 +1,113 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"os"
+	"syscall"
+
+	v1 "berth/api/v1"
+	"berth/runtime/volume/quota"
+)
+
+// scanLinks is how many inodes with several hard links a scan remembers.
+// Limits.NameBytes bounds the names of nested folders.
+const scanLinks = 1 << 20
+
+// inode identifies a file or a folder.
+type inode struct{ dev, ino uint64 }
+
+// scan adds up the bytes on disk of a tree.
+type scan struct {
+	t        *tree
+	use      v1.Usage
+	maxBytes int64 // the scan stops above so many bytes; 0 means no bound
+	links    map[inode]bool
+}
+
+// Scan measures the bytes on disk of the volume and stores them as its usage. If
+// the volume has its own file system, Scan reads the free space of that, which
+// includes deleted files that are still open. Otherwise it walks the tree: hard
+// links count once, and each file and folder at least one block. It reads metadata
+// only and tolerates concurrent changes. The first scan of a process, and a scan
+// after an interrupted removal, calls Sweep before.
+func (m *Manager) Scan(ctx context.Context, id string) (v1.Usage, error) {
+	t, err := m.open(ctx, id)
+	if err != nil {
+		return v1.Usage{}, err
+	}
+	defer t.close()
+	if m.sweeps.start(id) {
+		if err := m.Sweep(ctx, id); err != nil {
+			m.sweeps.request(id)
+			return v1.Usage{}, err
+		}
+	}
+	s := scan{t: t, links: map[inode]bool{}}
+	if m.images.Exists(id) {
+		s.use, err = m.images.Used(id)
+	} else {
+		err = s.run()
+	}
+	if err != nil {
+		return v1.Usage{}, err
+	}
+	t.quota.SetUsed(s.use)
+	return s.use, nil
+}
+
+// Measure adds up the bytes on disk of a directory tree of this host, as Scan does.
+// It stops early above most bytes, or above v1.FilesLimit(most) files.
+func (m *Manager) Measure(ctx context.Context, dir string, most int64) (v1.Usage, error) {
+	r, err := os.OpenRoot(dir)
+	if err != nil {
+		return v1.Usage{}, err
+	}
+	defer r.Close()
+	s := scan{t: &tree{Root: r, m: m, ctxErr: ctx.Err}, maxBytes: most, links: map[inode]bool{}}
+	if err := s.run(); err != nil && !errors.Is(err, errEnough) {
+		return s.use, err
+	}
+	return s.use, nil
+}
+
+// run walks the volume.
+func (s *scan) run() error {
+	d, err := openDirfd(s.t.Root, root)
+	if err != nil {
+		return err
+	}
+	defer d.close()
+	info, err := d.file.Stat()
+	if err != nil {
+		return err
+	}
+	s.use = v1.Usage{Bytes: quota.OnDisk(info), Files: 1}
+	w := walker{ctxErr: s.t.ctxErr, maxNameBytes: s.t.m.opt.Limits.NameBytes, visit: s.add, onTooDeep: func(item) error { return errTooDeep }}
+	return w.walk(d, "", 0)
+}
+
+func (s *scan) add(it item) error {
+	st, ok := it.info.Sys().(*syscall.Stat_t)
+	if !ok || it.info.IsDir() || st.Nlink < 2 {
+		return s.count(quota.OnDisk(it.info))
+	}
+	id := inode{uint64(st.Dev), st.Ino}
+	if s.links[id] {
+		return nil
+	}
+	if len(s.links) < scanLinks {
+		s.links[id] = true
+	}
+	return s.count(quota.InodeBytes(st))
+}
+
+// count adds one file or folder of n bytes.
+func (s *scan) count(n int64) error {
+	s.use.Bytes += n
+	s.use.Files++
+	if s.maxBytes > 0 && (s.use.Bytes > s.maxBytes || s.use.Files > v1.FilesLimit(s.maxBytes)) {
+		return errEnough
+	}
+	return nil
+}
