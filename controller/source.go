@@ -34,7 +34,8 @@ func List(list func() ([]string, error)) Source {
 	}
 }
 
-// Every returns a source that names all keys of list in each period: the resync that
+// Every returns a source that names all keys of list in each period, the first at
+// once: the resync that
 // makes up for lost signals. It spreads the keys over the period, so that a host with
 // many keys never reconciles all of them at once.
 func Every(period time.Duration, list func() ([]string, error)) Source {
@@ -52,14 +53,14 @@ func Every(period time.Duration, list func() ([]string, error)) Source {
 				keys = []string{""}
 			}
 			for _, k := range keys {
+				if k != "" {
+					notify(k)
+				}
 				tick.Reset(step)
 				select {
 				case <-ctx.Done():
 					return nil
 				case <-tick.C:
-				}
-				if k != "" {
-					notify(k)
 				}
 			}
 		}

@@ -73,12 +73,12 @@ func TestResyncIsSpreadOverPeriod(t *testing.T) {
 			_ = controller.Every(time.Minute, func() ([]string, error) { return []string{"a", "b", "c", "d"}, nil })(
 				ctx, func(key string) { at[key] = append(at[key], time.Since(began)) })
 		}()
-		time.Sleep(2*time.Minute + time.Second)
+		time.Sleep(2*time.Minute - time.Second)
 		cancel()
 		<-done
 		require.Equal(t, map[string][]time.Duration{
-			"a": {15 * time.Second, 75 * time.Second}, "b": {30 * time.Second, 90 * time.Second},
-			"c": {45 * time.Second, 105 * time.Second}, "d": {60 * time.Second, 120 * time.Second},
+			"a": {0, 60 * time.Second}, "b": {15 * time.Second, 75 * time.Second},
+			"c": {30 * time.Second, 90 * time.Second}, "d": {45 * time.Second, 105 * time.Second},
 		}, at)
 	})
 }
