@@ -35,9 +35,8 @@ func List(list func() ([]string, error)) Source {
 }
 
 // Every returns a source that names all keys of list in each period, the first at
-// once: the resync that
-// makes up for lost signals. It spreads the keys over the period, so that a host with
-// many keys never reconciles all of them at once.
+// once: the resync that makes up for lost signals. It spreads the keys over the
+// period, so that a host with many keys never reconciles all of them at once.
 func Every(period time.Duration, list func() ([]string, error)) Source {
 	return func(ctx context.Context, notify func(string)) error {
 		tick := time.NewTimer(0)
