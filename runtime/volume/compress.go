@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	v1 "berth/api/v1"
+	"berth/runtime/volume/archive"
 )
 
 // Compress creates an archive of the paths in c. The archive gets its name when it
@@ -41,10 +42,10 @@ type compressor struct {
 	folder    string   // base of the names in the archive
 	paths     []string // relative to folder; sorted, none within another
 	out       string   // from the volume's root
-	archive   archiveWriter
+	archive   archive.Writer
 	skipped   int
 	entries   int
-	inodes    map[inode]string // dirReader of files with several hard links
+	inodes    map[inode]string // archived names of files with several hard links
 	nameBytes int64            // bytes of memory of inodes
 	holes     int64            // bytes of holes archived so far
 }
@@ -123,10 +124,10 @@ func (p *compressor) run(out *v1.Archive) error {
 	}
 	defer f.Close()
 	w := &archiveFile{f: f, reservation: res, ctxErr: p.t.ctxErr}
-	if p.archive, err = newArchiveWriter(p.format, w, p.t.m); err != nil {
+	if p.archive, err = archive.NewWriter(p.format, w, p.t.m.archiveLimits()); err != nil {
 		return err
 	}
-	err = errors.Join(p.addAll(dir), p.archive.close())
+	err = errors.Join(p.addAll(dir), p.archive.Close())
 	if w.err != nil { // the cause, rather than its consequences
 		return w.err
 	}
@@ -209,7 +210,7 @@ func (p *compressor) visit(it item) error {
 	}
 	switch it.info.Mode().Type() {
 	case fs.ModeDir:
-		return p.archive.add(it.path()+"/", "", it.info, nil)
+		return p.archive.Add(archiveEntry(it.path(), it.info))
 	case fs.ModeSymlink:
 		return p.link(it)
 	case 0:
@@ -228,7 +229,9 @@ func (p *compressor) link(it item) error {
 		p.skipped++
 		return nil
 	}
-	return p.archive.add(it.path(), target, it.info, nil)
+	e := archiveEntry(it.path(), it.info)
+	e.Target = target
+	return p.archive.Add(e)
 }
 
 func (p *compressor) file(it item) error {
@@ -241,19 +244,32 @@ func (p *compressor) file(it item) error {
 	if err != nil {
 		return err
 	}
+	e := archiveEntry(it.path(), info)
 	if first := p.seen(it.path(), info); first != "" {
-		return p.archive.link(it.path(), first, info)
+		e.HardLink, e.Target = true, first
+		return p.archive.Add(e)
 	}
 	r := &holeReader{file: f, ctxErr: p.t.ctxErr, size: info.Size(), maxHoles: info.Size()}
 	sparse := max(0, info.Size()-allocated(info))
 	if left := p.t.m.opt.Limits.HoleBytes - p.holes; sparse > left {
 		r.maxHoles = left + allocated(info)
 	}
-	if err := p.archive.add(it.path(), "", info, r); err != nil {
+	e.Content = r
+	if err := p.archive.Add(e); err != nil {
 		return err
 	}
 	p.holes += min(sparse, r.holes)
 	return nil
+}
+
+// archiveEntry returns the entry of a file, a folder or a link, without its target
+// and its content.
+func archiveEntry(name string, info fs.FileInfo) archive.Entry {
+	e := archive.Entry{Name: name, Mode: info.Mode() & (fs.ModePerm | fs.ModeType), Time: info.ModTime(), Size: info.Size()}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		e.UID, e.GID = int(st.Uid), int(st.Gid)
+	}
+	return e
 }
 
 // allocated returns how many bytes a file has on disk. On a file system that
@@ -276,7 +292,7 @@ const inodeOverhead = 64
 // the file is archived again.
 func (p *compressor) seen(name string, info fs.FileInfo) string {
 	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || st.Nlink < 2 || p.format == "zip" {
+	if !ok || st.Nlink < 2 || !archive.HardLinks(p.format) {
 		return ""
 	}
 	id := inode{uint64(st.Dev), st.Ino}

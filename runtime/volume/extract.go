@@ -1,6 +1,7 @@
 package volume
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"io/fs"
@@ -11,90 +12,46 @@ import (
 	"time"
 
 	v1 "berth/api/v1"
+	"berth/runtime/volume/archive"
 	"berth/runtime/volume/quota"
 )
 
-// extractor is one extraction in flight, into a temporary folder.
+// extractor creates the entries of an archive in a temporary folder. It is an
+// archive.Destination.
 type extractor struct {
 	t           *tree
-	src         *source
 	reservation *quota.Reservation
 	dest        string // final folder, from the volume's root
 	stage       *os.Root
 	at          *descent // from the temporary folder to the current entry's folder
-	entries     int
-	bytes       int64
 }
 
-// extractedEntry is one entry of an archive of any format.
-type extractedEntry struct {
-	name    string
-	mode    fs.FileMode // type and permissions
-	time    time.Time
-	size    int64
-	target  string // of a link
-	hard    bool   // the link is a hard one
-	content io.Reader
-}
-
-// add extracts one entry.
-func (u *extractor) add(e extractedEntry) error {
-	limits := u.t.m.opt.Limits
-	if u.entries++; u.entries > limits.Entries {
-		return v1.Errorf(v1.SizeLimit, "Archive has more than %d entries", limits.Entries)
-	}
-	if err := u.t.ctxErr(); err != nil {
-		return err
-	}
-	if err := checkName(e.name, limits.Depth); err != nil {
-		return err
-	}
-	e.name = path.Clean(e.name)
-	if first, _, _ := strings.Cut(path.Join(u.dest, e.name), "/"); isTemp(first) {
+// Add creates one entry.
+func (u *extractor) Add(e archive.Entry) error {
+	if first, _, _ := strings.Cut(path.Join(u.dest, e.Name), "/"); isTemp(first) {
 		return v1.ErrInvalidPath
 	}
-	if e.mode.IsDir() {
+	if e.Mode.IsDir() {
 		return u.folder(e)
 	}
-	if e.name == root {
+	if e.Name == root {
 		return v1.ErrInvalidPath
 	}
-	in, err := u.enter(path.Dir(e.name))
+	in, err := u.enter(path.Dir(e.Name))
 	if err != nil {
 		return err
 	}
-	base := path.Base(e.name)
-	if err := removeEarlier(in, base, e.name); err != nil {
+	base := path.Base(e.Name)
+	if err := removeEarlier(in, base, e.Name); err != nil {
 		return err
 	}
 	switch {
-	case e.hard:
+	case e.HardLink:
 		return u.hardLink(in, base, e)
-	case e.mode&fs.ModeSymlink != 0:
+	case e.Mode&fs.ModeSymlink != 0:
 		return u.link(in, base, e)
 	}
 	return u.file(in, base, e)
-}
-
-// checkName refuses names that leave the destination, on Linux or on Windows, where
-// a backslash separates components and drives have letters.
-func checkName(name string, depth int) error {
-	slashed := strings.ReplaceAll(name, `\`, "/")
-	drive := len(slashed) > 2 && slashed[1:3] == ":/"
-	if name == "" || len(name) > v1.MaxPath || slashed[0] == '/' || drive || strings.ContainsRune(name, 0) {
-		return v1.ErrInvalidPath
-	}
-	levels := 0
-	for part := range strings.SplitSeq(slashed, "/") {
-		levels++
-		if part == ".." || len(part) > v1.MaxComponent {
-			return v1.ErrInvalidPath
-		}
-	}
-	if levels > depth {
-		return v1.Errorf(v1.SizeLimit, "Archive nests folders more than %d deep", depth)
-	}
-	return nil
 }
 
 // removeEarlier removes an earlier entry of the same name: the last one wins.
@@ -112,15 +69,15 @@ func removeEarlier(in *dirfd, base, name string) error {
 	return in.unlink(base)
 }
 
-func (u *extractor) folder(e extractedEntry) error {
-	if e.name == root {
+func (u *extractor) folder(e archive.Entry) error {
+	if e.Name == root {
 		return nil
 	}
-	if _, err := u.enter(e.name); err != nil {
+	if _, err := u.enter(e.Name); err != nil {
 		return err
 	}
 	last := u.at.last()
-	last.mode, last.time = e.mode, e.time
+	last.mode, last.time = e.Mode, e.Time
 	return nil
 }
 
@@ -187,25 +144,22 @@ func (u *extractor) leave(n int) (err error) {
 }
 
 // link creates a symbolic link if it stays in the volume at its final place.
-func (u *extractor) link(in *dirfd, base string, e extractedEntry) error {
-	if !inside(path.Join(u.dest, e.name), e.target) || strings.ContainsRune(e.target, 0) || len(e.target) > v1.MaxPath {
+func (u *extractor) link(in *dirfd, base string, e archive.Entry) error {
+	if !inside(path.Join(u.dest, e.Name), e.Target) || strings.ContainsRune(e.Target, 0) || len(e.Target) > v1.MaxPath {
 		return v1.ErrInvalidPath
 	}
 	if err := u.reservation.Grow(quota.Block); err != nil {
 		return err
 	}
-	if err := in.symlink(e.target, base); err != nil {
+	if err := in.symlink(e.Target, base); err != nil {
 		return err
 	}
 	return u.t.own(in, base)
 }
 
 // hardLink links to a file that was extracted before, and to nothing else.
-func (u *extractor) hardLink(in *dirfd, base string, e extractedEntry) error {
-	if err := checkName(e.target, u.t.m.opt.Limits.Depth); err != nil {
-		return err
-	}
-	dir, first := split(path.Clean(e.target))
+func (u *extractor) hardLink(in *dirfd, base string, e archive.Entry) error {
+	dir, first := split(e.Target)
 	from, err := openDirfd(u.stage, dir)
 	if err == nil {
 		defer from.close()
@@ -215,7 +169,90 @@ func (u *extractor) hardLink(in *dirfd, base string, e extractedEntry) error {
 		}
 	}
 	if err == nil || escapes(err) || is(err, fs.ErrNotExist, syscall.ENOTDIR, syscall.EINVAL) {
-		return invalidArchive("Archive has a hard link to a file that it does not contain: %q", e.target)
+		return invalidArchive("Archive has a hard link to a file that it does not contain: %q", e.Target)
 	}
+	return err
+}
+
+// file extracts a regular file. It keeps the permission bits only, without set-uid,
+// set-gid and sticky.
+func (u *extractor) file(in *dirfd, base string, e archive.Entry) error {
+	f, err := in.create(base)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	size, err := u.copyContent(f, e.Content)
+	if err == nil && size == 0 {
+		err = u.reservation.Grow(quota.Block)
+	}
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(u.t.finish(f, e.Mode.Perm()), f.Close()); err != nil {
+		return err
+	}
+	if e.Time.IsZero() {
+		return nil
+	}
+	return in.chtimes(base, e.Time)
+}
+
+// copyContent writes content to f, reserves each piece before it is written, and
+// returns how many bytes it wrote. Blocks of zeros become holes.
+func (u *extractor) copyContent(f *os.File, content io.Reader) (size int64, err error) {
+	buf := u.t.m.bufs.Get().(*[]byte)
+	defer u.t.m.bufs.Put(buf)
+	var hole bool
+	for {
+		n, end := fillBuffer(content, *buf)
+		if end != nil && !errors.Is(end, io.EOF) {
+			return size, end
+		}
+		if err := errors.Join(u.t.ctxErr(), u.reservation.Grow(quota.RoundUp(int64(n)))); err != nil {
+			return size, err
+		}
+		if n > 0 { // readers may return io.EOF after their last piece, which may have been a hole
+			if hole, err = writeSparse(f, (*buf)[:n], size); err != nil {
+				return size, err
+			}
+		}
+		size += int64(n)
+		if end == nil {
+			continue
+		}
+		if hole {
+			return size, f.Truncate(size)
+		}
+		return size, nil
+	}
+}
+
+// writeSparse writes p at off without whole blocks of zeros. hole reports whether p
+// ended with such a block.
+func writeSparse(f *os.File, p []byte, off int64) (hole bool, err error) {
+	var zeros [quota.Block]byte
+	begin := 0
+	for at := 0; at+quota.Block <= len(p); at += quota.Block {
+		if p[at] != 0 || !bytes.Equal(p[at:at+quota.Block], zeros[:]) {
+			hole = false
+			continue
+		}
+		if err := writeAt(f, p[begin:at], off+int64(begin)); err != nil {
+			return false, err
+		}
+		begin, hole = at+quota.Block, true
+	}
+	if begin < len(p) {
+		hole = false
+	}
+	return hole, writeAt(f, p[begin:], off+int64(begin))
+}
+
+func writeAt(f *os.File, p []byte, off int64) error {
+	if len(p) == 0 {
+		return nil
+	}
+	_, err := f.WriteAt(p, off)
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	v1 "berth/api/v1"
+	"berth/runtime/volume/archive"
 	"berth/runtime/volume/quota"
 )
 
@@ -41,6 +42,8 @@ type Limits struct {
 	SearchResults int   // results of a search; 1,000
 	ListBytes     int64 // bytes of memory for the list of a folder; 32 MiB
 	NameBytes     int64 // bytes of memory for names that an operation keeps; 128 MiB
+
+	ZipDirectoryBytes int64 // bytes of the directory of a zip, read or written; 48 MiB
 
 	SearchTime time.Duration // of one search; 10 s
 }
@@ -117,6 +120,13 @@ func (l *Limits) fill() {
 	setDefault(&l.SearchResults, 1000)
 	setDefault(&l.ListBytes, 32<<20)
 	setDefault(&l.NameBytes, 128<<20)
+	setDefault(&l.ZipDirectoryBytes, 48<<20) // of which package zip makes at most 200 MiB in memory
+}
+
+// archiveLimits returns the limits for one archive.
+func (m *Manager) archiveLimits() archive.Limits {
+	l := m.opt.Limits
+	return archive.Limits{Bytes: l.ExtractBytes, Entries: l.Entries, Depth: l.Depth, Ratio: l.Ratio, ZipDirectoryBytes: l.ZipDirectoryBytes}
 }
 
 func setDefault[N int | int64 | time.Duration](n *N, d N) {

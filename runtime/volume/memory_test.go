@@ -18,7 +18,7 @@ import (
 // of the daemon's memory.
 func TestNameMemoryIsBounded(t *testing.T) {
 	opt := options()
-	opt.Limits = volume.Limits{NameBytes: 32 << 10}
+	opt.Limits = volume.Limits{NameBytes: 32 << 10, ZipDirectoryBytes: 32 << 10}
 	b := newBox(t, opt)
 	ctx := t.Context()
 	long := strings.Repeat("n", 240)
@@ -27,11 +27,18 @@ func TestNameMemoryIsBounded(t *testing.T) {
 	}
 	a, err := b.Compress(ctx, id, v1.Compression{Output: "fits", Format: "zip"})
 	require.NoError(t, err)
+	less := opt
+	less.Limits.ZipDirectoryBytes = 16 << 10
+	before := tree(t, b.dir, true)
+	require.Equal(t, "size_limit_exceeded", code(reopen(t, b, less).Files().Decompress(ctx, id, a.Path, "out")))
+	require.Equal(t, before, tree(t, b.dir, true), "it extracts nothing")
+	require.NoError(t, b.Decompress(ctx, id, a.Path, "out"), "the bound is the same both ways")
+	require.NoError(t, b.Delete(ctx, id, "out"))
 	require.NoError(t, b.Delete(ctx, id, a.Path))
 	for i := range 60 {
 		require.NoError(t, os.Link(filepath.Join(b.dir, fmt.Sprint("some/", long, i)), filepath.Join(b.dir, fmt.Sprint("some/more", long, i))))
 	}
-	before := tree(t, b.dir, true)
+	before = tree(t, b.dir, true)
 	_, err = b.Compress(ctx, id, v1.Compression{Output: "a", Format: "zip"})
 	require.Equal(t, "size_limit_exceeded", code(err))
 	require.Equal(t, before, tree(t, b.dir, true), "it leaves nothing")

@@ -1,7 +1,6 @@
-package volume
+package archive
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"io"
@@ -91,11 +90,3 @@ func (b *bzip2Writer) Close() error {
 	close(b.line)
 	return <-b.done
 }
-
-// buffered is a bufio.Writer that is flushed by Close.
-type buffered struct{ *bufio.Writer }
-
-func newBuffered(w io.Writer) buffered { return buffered{bufio.NewWriterSize(w, 256<<10)} }
-
-// Close writes the buffered bytes.
-func (b buffered) Close() error { return b.Flush() }

@@ -1,0 +1,204 @@
+package archive_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	v1 "berth/api/v1"
+	"berth/runtime/volume/archive"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var made = time.Date(2024, 5, 6, 7, 8, 9, 0, time.UTC)
+
+func limits() archive.Limits {
+	return archive.Limits{Bytes: 1 << 30, Entries: 1000, Depth: 20, Ratio: 1000, ZipDirectoryBytes: 1 << 20}
+}
+
+func archiveOf(entries int) archive.Limits {
+	l := limits()
+	l.Entries = entries
+	return l
+}
+
+func file(name, content string) archive.Entry {
+	return archive.Entry{Name: name, Mode: 0o640, Time: made, Size: int64(len(content)), Content: strings.NewReader(content)}
+}
+
+// each is a Destination that is a function.
+type each func(archive.Entry) error
+
+func (f each) Add(e archive.Entry) error { return f(e) }
+
+// received is an entry and its content.
+type received struct {
+	archive.Entry
+	text string
+}
+
+// list is a Destination that keeps all entries.
+type list []received
+
+func (l *list) Add(e archive.Entry) error {
+	var text []byte
+	var err error
+	if e.Content != nil {
+		text, err = io.ReadAll(e.Content)
+	}
+	e.Content, e.Time = nil, e.Time.UTC()
+	*l = append(*l, received{e, string(text)})
+	return err
+}
+
+func extract(data []byte, limits archive.Limits, dst archive.Destination) error {
+	return archive.Extract(context.Background(), bytes.NewReader(data), int64(len(data)), limits, dst)
+}
+
+// code returns the code of an API error.
+func code(err error) v1.Code {
+	var e *v1.Error
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return ""
+}
+
+func write(t testing.TB, format string, entries []archive.Entry) []byte {
+	t.Helper()
+	var buf bytes.Buffer
+	w, err := archive.NewWriter(format, &buf, limits())
+	require.NoError(t, err)
+	for _, e := range entries {
+		require.NoError(t, w.Add(e))
+	}
+	require.NoError(t, w.Close())
+	return buf.Bytes()
+}
+
+func TestWriteAndExtract(t *testing.T) {
+	for _, format := range v1.Formats {
+		data := write(t, format, []archive.Entry{
+			{Name: "folder", Mode: fs.ModeDir | 0o711, Time: made},
+			file("folder/file", "some text"), file("empty", ""),
+			{Name: "link", Mode: fs.ModeSymlink | 0o777, Time: made, Target: "folder/file"},
+		})
+		var got list
+		require.NoError(t, extract(data, limits(), &got), format)
+		require.Equal(t, list{
+			{archive.Entry{Name: "folder", Mode: fs.ModeDir | 0o711, Time: made}, ""},
+			{archive.Entry{Name: "folder/file", Mode: 0o640, Time: made, Size: 9}, "some text"},
+			{archive.Entry{Name: "empty", Mode: 0o640, Time: made}, ""},
+			{archive.Entry{Name: "link", Mode: fs.ModeSymlink | 0o777, Time: made, Target: "folder/file",
+				Size: got[3].Size}, ""},
+		}, got, format)
+	}
+}
+
+// TestExtractIntoWriter converts a tar to a zip.
+func TestExtractIntoWriter(t *testing.T) {
+	var buf bytes.Buffer
+	w, err := archive.NewWriter("zip", &buf, limits())
+	require.NoError(t, err)
+	require.NoError(t, extract(write(t, "tar.gz", []archive.Entry{file("a", "1"), file("b", "2")}), limits(), w))
+	require.NoError(t, w.Close())
+	var got list
+	require.NoError(t, extract(buf.Bytes(), limits(), &got))
+	require.Len(t, got, 2)
+	require.Equal(t, "2", got[1].text)
+}
+
+func TestHardLinks(t *testing.T) {
+	first := archive.Entry{Name: "b", HardLink: true, Target: "a", Time: made}
+	for _, format := range v1.Formats {
+		if !archive.HardLinks(format) {
+			w, err := archive.NewWriter(format, io.Discard, limits())
+			require.NoError(t, err)
+			require.ErrorIs(t, w.Add(first), errors.ErrUnsupported)
+			require.NoError(t, w.Close())
+			continue
+		}
+		var got list
+		require.NoError(t, extract(write(t, format, []archive.Entry{file("a", "text"), first}), limits(), &got))
+		require.True(t, got[1].HardLink)
+		require.Equal(t, "a", got[1].Target)
+	}
+}
+
+// failing is a writer that fails after some bytes.
+type failing struct{ left int }
+
+func (f *failing) Write(p []byte) (int, error) {
+	if f.left -= len(p); f.left < 0 {
+		return 0, v1.ErrDiskFull
+	}
+	return len(p), nil
+}
+
+// TestWriterFails checks that Close returns the error of the output, and that Add
+// does so soon. TestMain checks that no goroutine stays.
+func TestWriterFails(t *testing.T) {
+	noise := strings.Repeat("0123456789abcdef", 1<<16)
+	for _, format := range v1.Formats {
+		w, err := archive.NewWriter(format, &failing{1000}, limits())
+		require.NoError(t, err)
+		added := 0
+		for ; added < 200 && err == nil; added++ {
+			err = w.Add(file("f", noise))
+		}
+		require.ErrorIs(t, err, v1.ErrDiskFull, format)
+		require.Equal(t, v1.ErrDiskFull, w.Close(), format)
+	}
+	_, err := archive.NewWriter("rar", io.Discard, limits())
+	require.ErrorContains(t, err, "not supported")
+}
+
+// TestDestinationFails checks that the error of a Destination ends an extraction and
+// is returned unchanged.
+func TestDestinationFails(t *testing.T) {
+	for _, format := range v1.Formats {
+		n := 0
+		err := extract(write(t, format, []archive.Entry{file("a", "1"), file("b", "2")}), limits(), each(func(archive.Entry) error {
+			n++
+			return v1.ErrDiskFull
+		}))
+		require.Equal(t, v1.ErrDiskFull, err, format)
+		require.Equal(t, 1, n, format)
+	}
+}
+
+// TestSourceFails checks that a failed read is not reported as a damaged archive.
+func TestSourceFails(t *testing.T) {
+	broken := errors.New("input/output error")
+	noise := strings.Repeat("0123456789abcdef", 1<<16)
+	for _, format := range v1.Formats {
+		data := write(t, format, []archive.Entry{file("a", noise)})
+		var got list
+		err := archive.Extract(t.Context(), &brokenReader{data: data, from: 600, err: broken}, int64(len(data)), limits(), &got)
+		require.ErrorIs(t, err, broken, format)
+		require.Empty(t, code(err), format)
+	}
+}
+
+// brokenReader reads data up to an offset.
+type brokenReader struct {
+	data []byte
+	from int64
+	err  error
+}
+
+func (b *brokenReader) ReadAt(p []byte, off int64) (int, error) {
+	if off+int64(len(p)) > b.from {
+		return 0, b.err
+	}
+	return bytes.NewReader(b.data).ReadAt(p, off)
+}

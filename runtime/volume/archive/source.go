@@ -1,0 +1,69 @@
+package archive
+
+import (
+	"errors"
+	"io"
+	"sync"
+
+	v1 "berth/api/v1"
+)
+
+// source reads the archive until the context ends. It keeps the first error, so
+// that a failed read is not reported as a damaged archive. Decompressors read from
+// goroutines of their own.
+type source struct {
+	r      io.ReaderAt
+	ctxErr func() error
+	size   int64
+	at     int64 // position of Read
+
+	mu  sync.Mutex
+	err error
+}
+
+func (s *source) Read(p []byte) (int, error) {
+	n, err := s.ReadAt(p, s.at)
+	s.at += int64(n)
+	return n, err
+}
+
+// ReadAt returns io.EOF for an offset that is not in the archive: offsets come from
+// the archive itself.
+func (s *source) ReadAt(p []byte, off int64) (int, error) {
+	if err := s.ctxErr(); err != nil {
+		return 0, s.fail(err)
+	}
+	if off < 0 || off >= s.size {
+		return 0, io.EOF
+	}
+	n, err := s.r.ReadAt(p, off)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return n, s.fail(err)
+	}
+	return n, err
+}
+
+// fail records err, which is not a fault of the archive, and returns it.
+func (s *source) fail(err error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil {
+		s.err = err
+	}
+	return err
+}
+
+// cause returns the error of the source that led to err, which a format's reader
+// returned. Without one, the archive is damaged.
+func (s *source) cause(err error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return s.err
+	}
+	var known *v1.Error
+	if err == nil || errors.As(err, &known) {
+		return err
+	}
+	return invalid("Archive is damaged: %v", err)
+}

@@ -1,0 +1,174 @@
+package archive
+
+import (
+	"archive/zip"
+	"compress/flate"
+	"errors"
+	"io"
+	"io/fs"
+	"math"
+	"strings"
+	"time"
+
+	kflate "github.com/klauspost/compress/flate"
+
+	v1 "berth/api/v1"
+)
+
+// zipWriter writes a zip. Package zip keeps the directory in memory until Close.
+type zipWriter struct {
+	out       *output
+	zw        *zip.Writer
+	buf       []byte
+	directory int64 // bytes, at least what the directory will have
+	limit     int64 // bytes of the directory
+}
+
+func newZipWriter(out *output, limit int64) *zipWriter {
+	zw := zip.NewWriter(out)
+	zw.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) {
+		return kflate.NewWriter(w, flate.DefaultCompression)
+	})
+	return &zipWriter{out: out, zw: zw, buf: make([]byte, bufferBytes), limit: limit}
+}
+
+func (w *zipWriter) Add(e Entry) error {
+	if err := w.out.failed(); err != nil {
+		return err
+	}
+	if e.HardLink {
+		return errors.ErrUnsupported
+	}
+	h := &zip.FileHeader{Name: e.Name, Modified: e.Time.Truncate(time.Second), Method: zip.Store}
+	h.SetMode(e.Mode & (fs.ModePerm | fs.ModeType))
+	switch {
+	case e.Mode.IsDir():
+		h.Name = folderName(e.Name)
+	case e.Mode.IsRegular() && e.Size > 0:
+		h.Method = zip.Deflate
+	}
+	if w.directory += zipRecordBytes(h.Name, w.out.written()+e.Size); w.directory > w.limit {
+		return zipTooLarge()
+	}
+	f, err := w.zw.CreateHeader(h)
+	if err != nil {
+		return err
+	}
+	if e.Mode.IsRegular() {
+		return copyContent(f, e.Content, w.buf)
+	}
+	_, err = io.WriteString(f, e.Target)
+	return err
+}
+
+func (w *zipWriter) Close() error { return w.out.close(w.zw) }
+
+// zip extracts a zip, entry by entry as its directory lists them.
+func (x *extraction) zip() error {
+	zr, err := x.openZip()
+	if err != nil {
+		return x.src.cause(err)
+	}
+	inflate := kflate.NewReader(nil)
+	zr.RegisterDecompressor(zip.Deflate, func(r io.Reader) io.ReadCloser {
+		return &inflater{ReadCloser: inflate, reset: inflate.(kflate.Resetter).Reset(r, nil)}
+	})
+	for _, f := range zr.File {
+		if err := x.addZipFile(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// inflater is the one decompressor of a zip, which all of its files share. reset is
+// the error of its last reset.
+type inflater struct {
+	io.ReadCloser
+	reset error
+}
+
+func (i *inflater) Read(p []byte) (int, error) {
+	if i.reset != nil {
+		return 0, i.reset
+	}
+	return i.ReadCloser.Read(p)
+}
+
+func (x *extraction) addZipFile(f *zip.File) error {
+	e := Entry{Name: f.Name, Mode: zipMode(&f.FileHeader), Time: zipTime(&f.FileHeader), Size: int64(f.UncompressedSize64)}
+	switch {
+	case e.Mode&fs.ModeIrregular != 0:
+		return notAnEntry(f.Name)
+	case e.Mode.IsDir():
+		return x.add(e, nil)
+	case f.UncompressedSize64 > math.MaxInt64:
+		return x.src.cause(zip.ErrFormat)
+	case f.Flags&1 != 0:
+		return invalid("Archive is encrypted: %q", f.Name)
+	case f.Method != zip.Store && f.Method != zip.Deflate:
+		return invalid("Archive is compressed in a way that is not known: method %d", f.Method)
+	}
+	r, err := f.Open()
+	if err != nil {
+		return x.src.cause(err)
+	}
+	defer r.Close()
+	if e.Mode&fs.ModeSymlink == 0 {
+		return x.add(e, r)
+	}
+	if e.Size > v1.MaxPath {
+		return v1.ErrInvalidPath
+	}
+	target, err := io.ReadAll(r)
+	if err != nil {
+		return x.src.cause(err)
+	}
+	e.Target = string(target)
+	return x.add(e, nil)
+}
+
+// zipMode returns the mode that a unix wrote, or else the mode for the attributes
+// of DOS. It returns fs.ModeIrregular for a type that archives do not have.
+func zipMode(h *zip.FileHeader) fs.FileMode {
+	folder := strings.HasSuffix(h.Name, "/")
+	const unix, darwin = 3, 19
+	system, mode := h.CreatorVersion>>8, h.ExternalAttrs>>16
+	if (system == unix || system == darwin) && mode != 0 {
+		kind := unixType(mode)
+		if folder && kind == 0 {
+			kind = fs.ModeDir
+		}
+		return kind | fs.FileMode(mode).Perm()
+	}
+	const readOnly, directory = 0x01, 0x10
+	switch {
+	case folder || h.ExternalAttrs&directory != 0:
+		return fs.ModeDir | 0o755
+	case h.ExternalAttrs&readOnly != 0:
+		return 0o444
+	}
+	return 0o644
+}
+
+func unixType(mode uint32) fs.FileMode {
+	const format, folder, regular, link = 0o170000, 0o040000, 0o100000, 0o120000
+	switch mode & format {
+	case 0, regular:
+		return 0
+	case folder:
+		return fs.ModeDir
+	case link:
+		return fs.ModeSymlink
+	}
+	return fs.ModeIrregular
+}
+
+// zipTime returns the modification time, or the zero time if the file has none.
+// Package zip takes a missing date for a day of 1979.
+func zipTime(h *zip.FileHeader) time.Time {
+	if h.ModifiedDate == 0 && h.Modified.Year() == 1979 {
+		return time.Time{}
+	}
+	return h.Modified
+}
