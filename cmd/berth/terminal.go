@@ -10,6 +10,11 @@ import (
 	"unicode/utf8"
 )
 
+const escape = '\x1b'
+
+// maxSequence is the length of the longest sequence that sgr matches, in bytes.
+const maxSequence = len("\x1b[") + 32 + len("m")
+
 // sgr is a sequence that sets colours, and sgrStart what may become one.
 var (
 	sgr      = regexp.MustCompile(`^\x1b\[[0-9;:]{0,32}m`)
@@ -60,14 +65,21 @@ func (t *terminal) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// next writes what text begins with, and returns its length; 0 if more must come.
+// next writes the first character or sequence of text, and returns its length; 0
+// if it is incomplete.
 func (t *terminal) next(b *bytes.Buffer, text []byte) int {
-	if !utf8.FullRune(text) || sgrStart.Match(text) || len(text) == 1 && text[0] == '\r' {
+	if !utf8.FullRune(text) || len(text) == 1 && text[0] == '\r' {
 		return 0
 	}
-	if s := sgr.Find(text); s != nil {
-		b.Write(s)
-		return len(s)
+	if text[0] == escape {
+		head := text[:min(len(text), maxSequence+1)] // an expression takes time in proportion to its input
+		if sgrStart.Match(head) {
+			return 0
+		}
+		if s := sgr.Find(head); s != nil {
+			b.Write(s)
+			return len(s)
+		}
 	}
 	r, n := utf8.DecodeRune(text)
 	switch {
