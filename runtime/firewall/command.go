@@ -18,7 +18,7 @@ const (
 )
 
 // systemPath lists the directories of the tools, independent of the daemon's PATH.
-var systemPath = []string{"/usr/sbin", "/sbin", "/usr/local/sbin", "/usr/bin", "/bin"}
+const systemPath = "/usr/sbin:/sbin:/usr/local/sbin:/usr/bin:/bin"
 
 // run runs a tool with a deadline and returns its standard output. The tool does not
 // inherit the daemon's environment, which may contain tokens.
@@ -30,7 +30,7 @@ func run(ctx context.Context, name, input string, args ...string) (string, error
 	ctx, cancel := context.WithTimeout(ctx, commandTime)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, args...)
-	cmd.Env = []string{"PATH=" + strings.Join(systemPath, ":"), "LC_ALL=C"}
+	cmd.Env = []string{"PATH=" + systemPath, "LC_ALL=C"}
 	cmd.Stdin = strings.NewReader(input)
 	cmd.WaitDelay = time.Second
 	var stdout, stderr bytes.Buffer
@@ -43,7 +43,7 @@ func run(ctx context.Context, name, input string, args ...string) (string, error
 }
 
 func find(name string) (string, error) {
-	for _, dir := range systemPath {
+	for _, dir := range filepath.SplitList(systemPath) {
 		if path, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
 			return path, nil
 		}
@@ -51,20 +51,17 @@ func find(name string) (string, error) {
 	return "", fmt.Errorf("%s: %w", name, exec.ErrNotFound)
 }
 
-// permanentErrors are parts of the tools' messages for errors that a retry does not fix.
-var permanentErrors = []string{
-	"Permission denied", "Operation not permitted", "must be root",
-	"is incompatible", "able does not exist", "Protocol not supported", "not supported by protocol",
-}
-
-// classify returns an *Unavailable for an error that a retry does not fix, and any
-// other error unchanged.
+// classify returns an *Unavailable for an error that a retry does not fix, which the
+// tools' messages show, and any other error unchanged.
 func (t *iptables) classify(err error) error {
 	if errors.Is(err, exec.ErrNotFound) {
 		tool, _, _ := strings.Cut(err.Error(), ":")
 		return &Unavailable{Reason: tool + " is not installed", asked: t.asked}
 	}
-	for _, text := range permanentErrors {
+	for _, text := range []string{
+		"Permission denied", "Operation not permitted", "must be root",
+		"is incompatible", "able does not exist", "Protocol not supported", "not supported by protocol",
+	} {
 		if strings.Contains(err.Error(), text) {
 			return &Unavailable{Reason: err.Error(), asked: t.asked}
 		}

@@ -66,7 +66,7 @@ func TestPinSurvivesSwap(t *testing.T) {
 	require.Equal(t, "ours", string(text))
 	release()
 	require.NoFileExists(t, pinned[0].Source, "an engine that starts it later finds no source")
-	require.FileExists(t, h.shared+"/old/file", "what was mounted is left")
+	require.FileExists(t, h.shared+"/old/file", "the mounted source is untouched")
 	require.Len(t, mountsBelow(t, h.dir), 0)
 	_, _, err = h.Pin(t.Context(), name, one(h.shared+"/maps"))
 	require.ErrorIs(t, err, runtime.ErrMountRefused)

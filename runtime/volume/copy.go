@@ -84,7 +84,7 @@ func (c *copier) run(src string, folder bool) error {
 		}
 		defer in.close()
 		c.src = src
-		return c.below(in)
+		return c.copyTree(in)
 	}
 	dir, base := split(src)
 	in, err := openDirfd(c.t.Root, dir)
@@ -107,8 +107,8 @@ func (c *copier) run(src string, folder bool) error {
 	return c.visit(item{in: in, name: base, info: info, at: s}, c.as)
 }
 
-// addTree copies the folder in and everything in it.
-func (c *copier) below(in *dirfd) error {
+// copyTree copies the folder in and everything in it.
+func (c *copier) copyTree(in *dirfd) error {
 	info, err := in.file.Stat()
 	if err == nil {
 		err = c.folder(c.as, info)

@@ -4,14 +4,13 @@ import (
 	"archive/tar"
 	"archive/zip"
 	"bytes"
+	"context"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
@@ -29,10 +28,14 @@ type part struct {
 	mode int64
 }
 
-func file(name string) part         { return part{name: name, data: "hostile"} }
-func folder(name string) part       { return part{name: name, kind: tar.TypeDir, mode: 0o755} }
-func link(name, to string) part     { return part{name: name, kind: tar.TypeSymlink, to: to} }
-func hard(name, to string) part     { return part{name: name, kind: tar.TypeLink, to: to} }
+func file(name string) part { return part{name: name, data: "hostile"} }
+
+func folder(name string) part { return part{name: name, kind: tar.TypeDir, mode: 0o755} }
+
+func link(name, to string) part { return part{name: name, kind: tar.TypeSymlink, to: to} }
+
+func hard(name, to string) part { return part{name: name, kind: tar.TypeLink, to: to} }
+
 func node(name string, k byte) part { return part{name: name, kind: k} }
 
 // hostileArchives must be refused with the code, and leave nothing.
@@ -180,20 +183,6 @@ func filter(t testing.TB, data []byte, tool string, args ...string) []byte {
 	return out
 }
 
-func TestStrippedModes(t *testing.T) {
-	for _, format := range v1.Formats {
-		b := newBox(t, options())
-		parts := []part{{name: "suid", data: "x", mode: 0o6755}, {name: "sticky/", kind: tar.TypeDir, mode: 0o3777}}
-		b.put(t, "a", string(pack(t, format, parts)))
-		require.NoError(t, b.Decompress(t.Context(), id, "a", "out"))
-		for name, mode := range map[string]fs.FileMode{"suid": 0o755, "sticky": 0o777 | fs.ModeDir} {
-			info, err := os.Stat(filepath.Join(b.dir, "out", name))
-			require.NoError(t, err)
-			require.Equal(t, mode, info.Mode(), format)
-		}
-	}
-}
-
 func TestDamagedArchives(t *testing.T) {
 	for _, format := range v1.Formats {
 		t.Run(format, func(t *testing.T) {
@@ -241,70 +230,40 @@ func TestBombs(t *testing.T) {
 	require.Equal(t, []string{"a"}, b.names(t))
 }
 
-func TestMerge(t *testing.T) {
-	for _, format := range v1.Formats {
-		b := newBox(t, options())
-		b.put(t, "dest/keep", "mine")
-		b.put(t, "dest/sub/keep", "mine")
-		b.put(t, "dest/sub/replace", "old")
-		require.NoError(t, os.Symlink("keep", filepath.Join(b.dir, "dest/sub/link")))
-		b.put(t, "a", string(pack(t, format, []part{
-			{name: "sub/replace", data: "new"}, {name: "sub/link", data: "new"}, {name: "sub/more/x", data: "x"}, file("./top"),
-			{name: "top", data: "the last one counts"}})))
-		require.NoError(t, b.Decompress(t.Context(), id, "a", "dest"))
-		require.Equal(t, "mine", b.get(t, "dest/keep"))
-		require.Equal(t, "mine", b.get(t, "dest/sub/keep"), "not written through the link")
-		require.Equal(t, "new", b.get(t, "dest/sub/replace"))
-		require.Equal(t, "new", b.get(t, "dest/sub/link"))
-		require.Equal(t, "x", b.get(t, "dest/sub/more/x"))
-		require.Equal(t, "the last one counts", b.get(t, "dest/top"))
-		require.Len(t, b.names(t), 10, "nothing temporary is left")
+// globals returns a tar of n blocks that belong to no file.
+func globals(t *testing.T, n int) []byte {
+	var one, all bytes.Buffer
+	w := tar.NewWriter(&one)
+	require.NoError(t, w.WriteHeader(&tar.Header{Typeflag: tar.TypeXGlobalHeader, PAXRecords: map[string]string{"comment": "x"}}))
+	require.NoError(t, w.Flush())
+	for all.Len() < n*512 {
+		all.Write(one.Bytes())
 	}
+	return all.Bytes()
 }
 
-// TestConflictNamesPath checks that a conflict names the path in the volume.
-func TestConflictNamesPath(t *testing.T) {
-	for _, format := range v1.Formats {
-		b := newBox(t, options())
-		b.put(t, "dest/sub/x", "a file")
-		b.put(t, "y", "a file")
-		b.put(t, "a", string(pack(t, format, []part{file("sub/x/z"), file("y/z")})))
-		for dest, path := range map[string]string{"dest": "dest/sub/x", ".": "y", "y/new": "y", "dest/sub/x/new/too": "dest/sub/x"} {
-			require.EqualError(t, b.Decompress(t.Context(), id, "a", dest), "File already exists at path: "+path, dest)
-			require.Len(t, b.names(t), 5, "nothing was moved")
+// TestBombsOutsideFiles extracts archives whose bytes belong to no file: they follow
+// the end of the tar, or are headers without an entry.
+func TestBombsOutsideFiles(t *testing.T) {
+	b := newBox(t, volume.Options{UID: -1, GID: -1, Limits: volume.Limits{Ratio: 100}})
+	src := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(src, "globals"), globals(t, 150_000), 0o600))
+	for name, feed := range map[string]string{"after the end": "head -c 70M /dev/zero", "headers of nothing": "cat globals"} {
+		for _, tool := range []string{"gzip", "bzip2"} {
+			run(t, src, "sh", "-c", feed+" | "+tool+" > "+filepath.Join(b.dir, "a"))
+			require.EqualError(t, b.Decompress(t.Context(), id, "a", "out"), "Archive extracts to more than 100 times its size", name)
+			require.Equal(t, []string{"a"}, b.names(t))
 		}
 	}
 }
 
-func TestSkippedLinks(t *testing.T) {
-	for _, format := range v1.Formats {
-		b := newBox(t, options())
-		plantLinks(t, b)
-		require.NoError(t, os.Symlink("dir/file", filepath.Join(b.dir, "in")))
-		require.NoError(t, syscall.Mkfifo(filepath.Join(b.dir, "fifo"), 0o666))
-		a, err := b.Compress(t.Context(), id, v1.Compression{Format: format, Output: "a"})
-		require.NoError(t, err)
-		require.Positive(t, a.Skipped)
-		require.NoError(t, b.Decompress(t.Context(), id, a.Path, "out"), "what it made it takes")
-		require.Equal(t, "mine", b.get(t, "out/in"))
-		list, err := b.List(t.Context(), id, "out")
-		require.NoError(t, err)
-		for _, e := range list {
-			require.NotContains(t, []string{"a." + format, "abs-file", "rel-folder", "fifo"}, e.Name)
-		}
-	}
-}
-
-func TestTimesInZips(t *testing.T) {
+// TestExtractBombCancelled checks that an extraction notices its cancellation while
+// it reads no more bytes of the archive.
+func TestExtractBombCancelled(t *testing.T) {
 	b := newBox(t, options())
-	var buf bytes.Buffer
-	w := zip.NewWriter(&buf)
-	_, err := w.CreateHeader(&zip.FileHeader{Name: "dos", ModifiedDate: 0x5a21, ModifiedTime: 0x6000})
-	require.NoError(t, err)
-	require.NoError(t, w.Close())
-	b.put(t, "a", buf.String())
-	require.NoError(t, b.Decompress(t.Context(), id, "a", "out"))
-	info, err := os.Stat(filepath.Join(b.dir, "out/dos"))
-	require.NoError(t, err)
-	require.Equal(t, time.Date(2025, 1, 1, 12, 0, 0, 0, time.UTC), info.ModTime().UTC())
+	run(t, b.dir, "sh", "-c", "head -c 60M /dev/zero | bzip2 > a")
+	ctx := &after{Context: t.Context()}
+	ctx.n.Store(20)
+	require.ErrorIs(t, b.Decompress(ctx, id, "a", "out"), context.Canceled)
+	require.Equal(t, []string{"a"}, b.names(t))
 }

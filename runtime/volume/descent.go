@@ -52,7 +52,7 @@ func (s *descent) last() *level { return &s.levels[len(s.levels)-1] }
 // dir returns the current folder.
 func (s *descent) dir() *dirfd { return s.last().dir }
 
-// maxDepth is how many folders it is below the first.
+// depth returns how many folders the current one is below the first.
 func (s *descent) depth() int { return len(s.levels) - 1 }
 
 // path returns the path of the entry name in the current folder, from the first.

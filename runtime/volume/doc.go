@@ -13,9 +13,10 @@
 // refused as paths; Sweep removes those that a crash left.
 //
 // Memory use does not grow with a volume: trees and archives are processed as
-// streams. Limits.NameBytes bounds the names that an operation has to keep; beyond
-// it a zip is refused (about 400,000 files), and hard links are archived as files.
+// streams. Limits.NameBytes bounds the names that an operation has to keep: beyond
+// it, hard links are archived as files.
 //
-// Errors that clients see are errors of api/v1. The package must not know who
-// calls it, nor what a volume is used for. It checks each path with v1.CheckPath.
+// Package archive reads and writes archives, package quota keeps volumes within
+// their limits. Errors that clients see are errors of api/v1. The package must not
+// know who calls it, nor what a volume is used for.
 package volume

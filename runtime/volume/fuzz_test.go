@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -70,16 +69,4 @@ func FuzzArchive(f *testing.F) {
 		require.Empty(t, cmp.Diff(outside, tree(t, b.outside, false)))
 		noTemps(t, b)
 	})
-}
-
-// tempName matches berth's temporary names.
-var tempName = regexp.MustCompile(`^\.berth-tmp-[0-9a-f]{32}`)
-
-func noTemps(t testing.TB, b box) {
-	t.Helper()
-	list, err := os.ReadDir(b.dir)
-	require.NoError(t, err)
-	for _, e := range list {
-		require.NotRegexp(t, tempName, e.Name())
-	}
 }

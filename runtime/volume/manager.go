@@ -120,7 +120,7 @@ func (l *Limits) fill() {
 	setDefault(&l.SearchResults, 1000)
 	setDefault(&l.ListBytes, 32<<20)
 	setDefault(&l.NameBytes, 128<<20)
-	setDefault(&l.ZipDirectoryBytes, 48<<20) // of which package zip makes at most 200 MiB in memory
+	setDefault(&l.ZipDirectoryBytes, 48<<20) // package zip holds at most 200 MiB for it
 }
 
 // archiveLimits returns the limits for one archive.

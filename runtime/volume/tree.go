@@ -22,7 +22,7 @@ type tree struct {
 	ctxErr func() error // returns the error of the operation's context
 	quota  *quota.Quota
 
-	space *quota.Space // of the host; nil if the volume does not share it with the store
+	space *quota.Space // of the host; nil if the volume is on another file system than the store
 }
 
 // dirFlags open a folder and nothing else, so that a FIFO cannot block open(2).

@@ -7,12 +7,145 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	v1 "berth/api/v1"
 )
+
+func TestSizeLimit(t *testing.T) {
+	b := newBox(t, options())
+	ctx := t.Context()
+	b.SetLimit(id, 1<<20, v1.Usage{})
+	require.NoError(t, b.Write(ctx, id, "half", content(512<<10)))
+	require.NoError(t, b.Write(ctx, id, "half", content(1000<<10)), "a replaced file does not count")
+	used := b.Used(id).Bytes
+	require.InDelta(t, 1000<<10, used, 8192)
+	for name, call := range map[string]func() error{
+		"write":  func() error { return b.Write(ctx, id, "more", content(64<<10)) },
+		"over":   func() error { return b.Write(ctx, id, "half", content(1100<<10)) },
+		"copy":   func() error { return b.Copy(ctx, id, "half", "copy") },
+		"mkdirs": func() error { return b.Mkdir(ctx, id, strings.Repeat("d/", 12)) },
+		"compress": func() error {
+			_, err := b.Compress(ctx, id, v1.Compression{Output: "a", Format: "tar"})
+			return err
+		},
+	} {
+		require.ErrorIs(t, call(), v1.ErrSizeLimit, name)
+	}
+	require.Len(t, b.get(t, "half"), 1000<<10, "the old content is intact")
+	require.InDelta(t, used, b.Used(id).Bytes, 50<<10)
+
+	b.put(t, "a.tar.gz", string(pack(t, "tar.gz", []part{{name: "x", data: strings.Repeat("x", 200<<10)}})))
+	require.ErrorIs(t, b.Decompress(ctx, id, "a.tar.gz", "out"), v1.ErrSizeLimit)
+	require.NoError(t, b.Delete(ctx, id, "half"))
+	require.Less(t, b.Used(id).Bytes, int64(64<<10))
+	require.NoError(t, b.Decompress(ctx, id, "a.tar.gz", "out"))
+	require.InDelta(t, 200<<10, b.Used(id).Bytes, 64<<10)
+}
+
+// drip is a body without end that records the free space at each piece.
+type drip struct {
+	t     *testing.T
+	dir   string
+	least int64
+}
+
+func (d *drip) Read(p []byte) (int, error) {
+	d.least = min(d.least, free(d.t, d.dir))
+	return len(p), nil
+}
+
+// TestFileOperationsKeepReserve checks that 64 MiB of a file system of 128 MiB stay
+// free for the store, whatever file operations run.
+func TestFileOperationsKeepReserve(t *testing.T) {
+	const reserve = 64 << 20
+	top := inMemory(t, "128m")
+	opt := options()
+	opt.StoreDir = top
+	b := newBoxIn(t, top, opt)
+	ctx := t.Context()
+	require.NoError(t, b.Write(ctx, id, "dir/f", content(25<<20)))
+	b.put(t, "a.tar.gz", string(pack(t, "tar.gz", []part{file("ok"), {name: "x", data: strings.Repeat("x", 60<<20)}})))
+	before := tree(t, b.dir, true)
+	endless := &drip{t: t, dir: top, least: 1 << 40}
+	calls := map[string]func() error{
+		"upload":     func() error { return b.Write(ctx, id, "new", endless) },
+		"overwrite":  func() error { return b.Write(ctx, id, "dir/f", endless) },
+		"decompress": func() error { return b.Decompress(ctx, id, "a.tar.gz", "out") },
+	}
+	for name, call := range calls {
+		require.ErrorIs(t, call(), v1.ErrDiskFull, name)
+		require.Empty(t, cmp.Diff(before, tree(t, b.dir, true)), "%s leaves all as it was", name)
+	}
+	require.GreaterOrEqual(t, endless.least, int64(reserve)-1<<20)
+	require.NoError(t, b.Copy(ctx, id, "dir/f", "g"))
+	for name, call := range map[string]func() error{
+		"copy":   func() error { return b.Copy(ctx, id, "dir/f", "h") },
+		"folder": func() error { return b.Copy(ctx, id, "dir", "h") },
+		"compress": func() error {
+			_, err := b.Compress(ctx, id, v1.Compression{Output: "z", Format: "tar", Paths: []string{"dir", "g"}})
+			return err
+		},
+	} {
+		require.ErrorIs(t, call(), v1.ErrDiskFull, name)
+		require.GreaterOrEqual(t, free(t, top), int64(reserve))
+	}
+	fillTo(t, top, reserve-4096)
+	require.ErrorIs(t, b.Mkdir(ctx, id, "d"), v1.ErrDiskFull)
+	require.ErrorIs(t, b.Write(ctx, id, "small", content(1)), v1.ErrDiskFull)
+	require.NoError(t, b.Delete(ctx, id, "dir"), "a deletion is never refused")
+	require.NoError(t, b.Write(ctx, id, "small", content(1)))
+}
+
+// fillTo writes to the disk directly, as a container does, until so many bytes are
+// free.
+func fillTo(t *testing.T, dir string, left int64) {
+	t.Helper()
+	f, err := os.Create(filepath.Join(dir, "filler"))
+	require.NoError(t, err)
+	defer f.Close()
+	require.NoError(t, unix.Fallocate(int(f.Fd()), 0, 0, free(t, dir)-left))
+}
+
+// TestNoReserveOnSeparateDisk checks that volumes may fill a disk that the store is
+// not on.
+func TestNoReserveOnSeparateDisk(t *testing.T) {
+	top := inMemory(t, "128m")
+	opt := options()
+	opt.StoreDir = t.TempDir()
+	b := newBoxIn(t, top, opt)
+	require.NoError(t, b.Write(t.Context(), id, "f", content(120<<20)))
+}
+
+// TestUploadsShareFreeSpace starts uploads that all check the free space before any
+// of them writes.
+func TestUploadsShareFreeSpace(t *testing.T) {
+	top := inMemory(t, "128m")
+	opt := options()
+	opt.StoreDir = top
+	b := newBoxIn(t, top, opt)
+	fillTo(t, top, 68<<20)
+	ended := make(chan error, 8)
+	for i := range cap(ended) {
+		go func() { ended <- b.Write(t.Context(), id, strconv.Itoa(i), content(3<<20)) }()
+	}
+	done := 0
+	for range cap(ended) {
+		if err := <-ended; err == nil {
+			done++
+		} else {
+			require.ErrorIs(t, err, v1.ErrDiskFull)
+		}
+	}
+	require.LessOrEqual(t, done, 1)
+	require.GreaterOrEqual(t, free(t, top), int64(64<<20))
+}
 
 // TestEmptyFilesTakeSpace checks that each empty file counts a block, as it takes an
 // inode.
@@ -83,40 +216,4 @@ func TestEmptyArchivedFilesCount(t *testing.T) {
 	measured, err := b.Scan(t.Context(), id)
 	require.NoError(t, err)
 	require.InDelta(t, measured.Bytes, used.Bytes, 64<<10)
-}
-
-// TestMeasureEndsEarly checks that a walk stops at its limit.
-func TestMeasureEndsEarly(t *testing.T) {
-	b, dir := newBox(t, options()), t.TempDir()
-	for i := range 100 {
-		require.NoError(t, os.Mkdir(filepath.Join(dir, fmt.Sprint(i)), 0o755))
-	}
-	use, err := b.Measure(t.Context(), dir, 0)
-	require.NoError(t, err)
-	require.EqualValues(t, 101, use.Files)
-	use, err = b.Measure(t.Context(), dir, 10*4096)
-	require.NoError(t, err)
-	require.True(t, use.Exceeds(10*4096))
-	require.Less(t, use.Files, int64(20))
-}
-
-// TestUnlinkedFilesOnImageCount checks that deleted files count while they are open.
-func TestUnlinkedFilesOnImageCount(t *testing.T) {
-	b, _ := newHardBox(t)
-	before, err := b.Scan(t.Context(), id)
-	require.NoError(t, err)
-	f, err := os.Create(filepath.Join(b.dir, "held"))
-	require.NoError(t, err)
-	defer f.Close()
-	_, err = f.Write(make([]byte, 4<<20))
-	require.NoError(t, err)
-	require.NoError(t, f.Sync())
-	require.NoError(t, os.Remove(f.Name()))
-	use, err := b.Scan(t.Context(), id)
-	require.NoError(t, err)
-	require.GreaterOrEqual(t, use.Bytes, before.Bytes+4<<20)
-	require.NoError(t, f.Close())
-	use, err = b.Scan(t.Context(), id)
-	require.NoError(t, err)
-	require.Less(t, use.Bytes, before.Bytes+1<<20)
 }

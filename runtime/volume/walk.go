@@ -27,7 +27,7 @@ var errTooDeep = errors.New("folders are nested too deeply")
 // It follows no links and holds a few handles at any depth. It may miss entries
 // that are moved meanwhile.
 type walker struct {
-	ctxErr       func() error // the operation's end, as an error
+	ctxErr       func() error // returns the error of the operation's context
 	maxDepth     int          // levels below the start; 0 means that only maxNameBytes bounds them
 	maxNameBytes int64        // bytes of memory of the names from the start; 0 means no bound
 	visit        func(item) error

@@ -1,0 +1,136 @@
+package volume_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	v1 "berth/api/v1"
+)
+
+func TestUsageMatchesScan(t *testing.T) {
+	b := newBox(t, options())
+	ctx := t.Context()
+	b.SetLimit(id, 0, v1.Usage{Bytes: 12345})
+	require.Equal(t, int64(12345), b.Used(id).Bytes, "as it was before the restart")
+	_, err := b.Scan(ctx, id)
+	require.NoError(t, err)
+	require.NoError(t, b.Write(ctx, id, "a/b/c", content(100_000)))
+	require.NoError(t, b.Write(ctx, id, "a/b/c", content(50_000)))
+	require.NoError(t, b.Copy(ctx, id, "a", "copy"))
+	require.NoError(t, b.Rename(ctx, id, "copy", "moved/copy"))
+	_, err = b.Compress(ctx, id, v1.Compression{Output: "z", Format: "tar"})
+	require.NoError(t, err)
+	require.NoError(t, b.Decompress(ctx, id, "z.tar", "out"))
+	require.NoError(t, b.Decompress(ctx, id, "z.tar", "out"), "again over what is there")
+	require.NoError(t, b.Delete(ctx, id, "a"))
+	kept := b.Used(id).Bytes
+	measured, err := b.Scan(ctx, id)
+	require.NoError(t, err)
+	require.InDelta(t, measured.Bytes, kept, 16<<10)
+	require.Equal(t, measured, b.Used(id))
+}
+
+func TestScan(t *testing.T) {
+	b := newBox(t, options())
+	b.put(t, "file", strings.Repeat("x", 100_000))
+	require.NoError(t, os.Link(filepath.Join(b.dir, "file"), filepath.Join(b.dir, "hard")))
+	require.NoError(t, os.Symlink(b.outside, filepath.Join(b.dir, "link")))
+	f, err := os.Create(filepath.Join(b.dir, "sparse"))
+	require.NoError(t, err)
+	require.NoError(t, f.Truncate(1<<40))
+	require.NoError(t, f.Close())
+	deep(t, b.dir, long, 300, 100_000)
+	size, err := b.Scan(t.Context(), id)
+	require.NoError(t, err)
+	require.InDelta(t, 200_000+300*4096, size.Bytes, 40_000)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = b.Scan(ctx, id)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// long is a name that makes a path too long soon. Beware of very many: go test
+// logs every path that is opened, and keeps the log.
+var long = strings.Repeat("d", 200)
+
+// onTooDeep makes n folders inside each other, too long for any path, with a file in
+// the last.
+func deep(t testing.TB, dir, name string, n, size int) {
+	t.Helper()
+	fd, err := unix.Open(dir, unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	require.NoError(t, err)
+	for range n {
+		require.NoError(t, unix.Mkdirat(fd, name, 0o755))
+		next, err := unix.Openat(fd, name, unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		require.NoError(t, err)
+		require.NoError(t, unix.Close(fd))
+		fd = next
+	}
+	f, err := unix.Openat(fd, "file", unix.O_CREAT|unix.O_WRONLY|unix.O_CLOEXEC, 0o644)
+	require.NoError(t, err)
+	_, err = unix.Write(f, make([]byte, size))
+	require.NoError(t, err)
+	require.NoError(t, unix.Close(f))
+	require.NoError(t, unix.Close(fd))
+}
+
+func TestDeepTree(t *testing.T) {
+	b := newBox(t, options())
+	require.NoError(t, os.Mkdir(filepath.Join(b.dir, "x"), 0o755))
+	deep(t, filepath.Join(b.dir, "x"), "d", 4096, 10)
+	_, err := b.Scan(t.Context(), id)
+	require.NoError(t, err)
+	found, err := b.Search(t.Context(), id, ".", "file")
+	require.NoError(t, err)
+	require.Empty(t, found.Files, "search ends at the limit of depth")
+	_, err = b.Compress(t.Context(), id, v1.Compression{Output: "a"})
+	require.Equal(t, "invalid_request", code(err))
+	require.Equal(t, "invalid_request", code(b.Copy(t.Context(), id, "x", "y")))
+	before := descriptors(t)
+	require.NoError(t, b.Delete(t.Context(), id, "x"))
+	require.Equal(t, before, descriptors(t))
+	require.Empty(t, b.names(t))
+}
+
+// TestMeasureEndsEarly checks that a walk stops at its limit.
+func TestMeasureEndsEarly(t *testing.T) {
+	b, dir := newBox(t, options()), t.TempDir()
+	for i := range 100 {
+		require.NoError(t, os.Mkdir(filepath.Join(dir, fmt.Sprint(i)), 0o755))
+	}
+	use, err := b.Measure(t.Context(), dir, 0)
+	require.NoError(t, err)
+	require.EqualValues(t, 101, use.Files)
+	use, err = b.Measure(t.Context(), dir, 10*4096)
+	require.NoError(t, err)
+	require.True(t, use.Exceeds(10*4096))
+	require.Less(t, use.Files, int64(20))
+}
+
+// TestUnlinkedFilesOnImageCount checks that deleted files count while they are open.
+func TestUnlinkedFilesOnImageCount(t *testing.T) {
+	b, _ := newHardBox(t)
+	before, err := b.Scan(t.Context(), id)
+	require.NoError(t, err)
+	f, err := os.Create(filepath.Join(b.dir, "held"))
+	require.NoError(t, err)
+	defer f.Close()
+	_, err = f.Write(make([]byte, 4<<20))
+	require.NoError(t, err)
+	require.NoError(t, f.Sync())
+	require.NoError(t, os.Remove(f.Name()))
+	use, err := b.Scan(t.Context(), id)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, use.Bytes, before.Bytes+4<<20)
+	require.NoError(t, f.Close())
+	use, err = b.Scan(t.Context(), id)
+	require.NoError(t, err)
+	require.Less(t, use.Bytes, before.Bytes+1<<20)
+}
