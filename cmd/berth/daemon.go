@@ -14,6 +14,7 @@ import (
 	"berth/api/server"
 	"berth/api/stream"
 	v1 "berth/api/v1"
+	"berth/cmd/berth/config"
 	"berth/controller"
 	"berth/controller/console"
 	"berth/controller/stats"
@@ -24,13 +25,13 @@ import (
 	"berth/store"
 )
 
-// pinnedMounts is where the mounts of containers are pinned while the engine
-// mounts them: a directory for each store.
+// pinnedMounts is the directory below which the mounts of containers are pinned while
+// the engine mounts them, one directory for each store.
 const pinnedMounts = "/run/berth"
 
-// daemon is every part of a running berth.
+// daemon holds every part of a running berth.
 type daemon struct {
-	settings *Settings
+	settings *config.Settings
 	log      *slog.Logger
 	metrics  *prometheus.Registry
 
@@ -46,14 +47,14 @@ type daemon struct {
 	server   *server.Server
 
 	began      time.Time
-	health     atomic.Pointer[health]      // of the engine; nil: it was not asked yet
+	health     atomic.Pointer[health]      // of the engine; nil: unknown yet
 	listed     atomic.Bool                 // the engine's containers were listed once
-	unwritable atomic.Bool                 // the store, when unready was last asked
-	parts      []func(ctx context.Context) // what runs until the end, all at once
+	unwritable atomic.Bool                 // the result of the last check by unready: the store cannot be written
+	parts      []func(ctx context.Context) // run concurrently until the daemon stops
 }
 
-// newDaemon makes every part; none works before run.
-func newDaemon(s *Settings, log *slog.Logger) (*daemon, error) {
+// newDaemon creates every part. None of them does anything before run.
+func newDaemon(s *config.Settings, log *slog.Logger) (*daemon, error) {
 	d := &daemon{settings: s, log: log, metrics: prometheus.NewRegistry(), began: time.Now()}
 	d.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	c := s.Current()
@@ -68,7 +69,7 @@ func newDaemon(s *Settings, log *slog.Logger) (*daemon, error) {
 	return d, nil
 }
 
-// assemble makes what stands on the store.
+// assemble creates the parts that use the store.
 func (d *daemon) assemble() error {
 	if err := d.makeRuntime(); err != nil {
 		return err
@@ -82,7 +83,7 @@ func (d *daemon) assemble() error {
 	return nil
 }
 
-// makeRuntime makes what acts on the host.
+// makeRuntime creates the parts that act on the host.
 func (d *daemon) makeRuntime() (err error) {
 	c := d.settings.Current()
 	d.egress = newEgressFilter(c, d.store.ID(), d.log)
@@ -106,7 +107,7 @@ func (d *daemon) makeRuntime() (err error) {
 	return err
 }
 
-// makeConsoles makes what reads consoles and measures containers.
+// makeConsoles creates the parts that read consoles and measure containers.
 func (d *daemon) makeConsoles() {
 	dir := filepath.Join(d.settings.Current().Storage.DataPath, "console")
 	d.hub = stream.New(dir, stream.Options{Registerer: d.metrics, Log: d.log})
@@ -128,8 +129,8 @@ func (d *daemon) makeServer() {
 		SpoolDir: d.settings.Current().Storage.VolumesPath})
 }
 
-// part adds something that runs until the end. Only a fault of berth's own lets
-// it end earlier; that is told.
+// part adds a function that runs until the daemon stops. If it returns an error
+// earlier, which is a bug in berth, the error is logged.
 func (d *daemon) part(name string, run func(context.Context) error) {
 	d.parts = append(d.parts, func(ctx context.Context) {
 		if err := run(ctx); err != nil && ctx.Err() == nil {

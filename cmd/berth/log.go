@@ -7,9 +7,11 @@ import (
 	"time"
 
 	v1 "berth/api/v1"
+	"berth/cmd/berth/cli"
+	"berth/cmd/berth/config"
 )
 
-// newLog makes the daemon's log. Its level follows level, also later.
+// newLog returns the daemon's logger. Its level is that of level at any time.
 func newLog(c v1.LogConfig, level *slog.LevelVar, out *os.File) *slog.Logger {
 	setLevel(level, c.Level)
 	o := &slog.HandlerOptions{Level: level, ReplaceAttr: spellDuration}
@@ -19,9 +21,9 @@ func newLog(c v1.LogConfig, level *slog.LevelVar, out *os.File) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(out, o))
 }
 
-// textLog reports whether a log of this format is text on out, and not JSON.
+// textLog reports whether a log of this format on out is text and not JSON.
 func textLog(format string, out *os.File) bool {
-	return format == "text" || format != "json" && isTerminal(out)
+	return format == "text" || format != "json" && cli.IsTerminal(out)
 }
 
 // formatError is an error of a daemon that has read its configuration.
@@ -32,17 +34,17 @@ type formatError struct {
 
 func (e formatError) Unwrap() error { return e.error }
 
-// logFormat returns the log.format by which err is written. Before a configuration
-// was read it is that of the environment.
+// logFormat returns the log.format for err: that of the configuration, or of the
+// environment if no configuration was loaded.
 func logFormat(err error) string {
 	var known formatError
 	if errors.As(err, &known) {
 		return known.format
 	}
-	return os.Getenv(envPrefix + "LOG_FORMAT")
+	return os.Getenv(config.EnvPrefix + "LOG_FORMAT")
 }
 
-// setLevel takes a level that the configuration has checked.
+// setLevel sets level to a name that the configuration has validated.
 func setLevel(level *slog.LevelVar, name string) {
 	var l slog.Level
 	if err := l.UnmarshalText([]byte(name)); err == nil {
@@ -50,12 +52,7 @@ func setLevel(level *slog.LevelVar, name string) {
 	}
 }
 
-func isTerminal(f *os.File) bool {
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
-}
-
-// spellDuration writes 1.5s where JSON would have a number of nanoseconds.
+// spellDuration writes durations as 1.5s. In JSON they would be nanoseconds.
 func spellDuration(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
 		a.Value = slog.StringValue(a.Value.Duration().Round(time.Millisecond).String())

@@ -17,58 +17,47 @@ import (
 	"time"
 
 	systemd "github.com/coreos/go-systemd/v22/daemon"
-	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
 	v1 "berth/api/v1"
+	"berth/cmd/berth/config"
 )
 
-// shutdownLimit is how long open requests may take at the end; the steps under
-// way have their own limit, and both fit into 10 s.
+// shutdownLimit bounds how long open requests may take at shutdown. The steps in
+// flight have their own limit; both fit into 10 s.
 const shutdownLimit = 3 * time.Second
 
-func newServeCommand(l *loader) *cobra.Command {
-	return l.keyFlags(&cobra.Command{
-		Use:   "serve",
-		Short: "Run the daemon",
-		Long: "Run the daemon until SIGTERM or Ctrl-C; containers run on after it. SIGHUP reads the configuration\n" +
-			"again. Where there is no configuration, one is written with a fresh token, as `berth config init` does.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return serve(cmd.Context(), l, cmd.ErrOrStderr()) },
-	})
-}
+// gcPercent is how far the heap grows between two garbage collections, in percent of
+// the live heap. Go's default of 100 saves a little work and needs a third more of
+// the memory that the tenants could use.
+const gcPercent = 50
 
-// collectAt is by how much the heap may grow before it is collected, in percent
-// of what is in use. The host's memory is the tenants'; Go's own 100 gives
-// berth a third more of it, for a little less work.
-const collectAt = 50
-
-func serve(ctx context.Context, l *loader, out io.Writer) error {
+func serve(ctx context.Context, l *config.Loader, out io.Writer) error {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(collectAt)
+		debug.SetGCPercent(gcPercent)
 	}
-	// What libraries make (Badger's tables) is nobody else's. The modes of what
-	// is in volumes are set one by one.
+	// Files that libraries create, such as Badger's tables, are for this user only.
+	// The modes of files in volumes are set explicitly.
 	unix.Umask(0o077)
-	first, made, err := l.loadOrInit()
+	first, written, err := l.LoadOrWrite()
 	if err != nil {
-		return l.named(err)
+		return l.WithPath(err)
 	}
-	if err := serveLoaded(ctx, l, first, made, out); err != nil {
-		return formatError{err, first.config.Log.Format}
+	if err := serveLoaded(ctx, l, first, written, out); err != nil {
+		return formatError{err, first.Config.Log.Format}
 	}
 	return nil
 }
 
-// serveLoaded is serve with a configuration.
-func serveLoaded(ctx context.Context, l *loader, first loaded, made bool, out io.Writer) error {
+// serveLoaded runs the daemon with a configuration.
+func serveLoaded(ctx context.Context, l *config.Loader, first config.Loaded, written bool, out io.Writer) error {
 	level := new(slog.LevelVar)
-	log := newLog(first.config.Log, level, os.Stderr)
+	log := newLog(first.Config.Log, level, os.Stderr)
 	slog.SetDefault(log) // libraries that write to the standard logger write to it
-	for _, w := range first.warnings {
+	for _, w := range first.Warnings {
 		log.Warn(w)
 	}
-	settings := newSettings(first, l.load, func(c v1.Config) { setLevel(level, c.Log.Level) })
+	settings := config.NewSettings(first, l.Load, func(c v1.Config) { setLevel(level, c.Log.Level) })
 	d, err := newDaemon(settings, log)
 	if err != nil {
 		return err
@@ -77,11 +66,11 @@ func serveLoaded(ctx context.Context, l *loader, first loaded, made bool, out io
 	if err != nil {
 		return errors.Join(err, d.store.Close())
 	}
-	warnPublic(log, first.config, ln.Addr())
-	if textLog(first.config.Log.Format, os.Stderr) {
-		welcome(out, first, made, ln.Addr())
+	warnPublic(log, first.Config, ln.Addr())
+	if textLog(first.Config.Log.Format, os.Stderr) {
+		welcome(out, first, written, ln.Addr())
 	} else {
-		log.Info("serving", "version", version, "address", ln.Addr().String(), "config", first.path, "config_written", made)
+		log.Info("serving", "version", version, "address", ln.Addr().String(), "config", first.Path, "config_written", written)
 	}
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
@@ -89,8 +78,8 @@ func serveLoaded(ctx context.Context, l *loader, first loaded, made bool, out io
 	return d.run(ctx, ln, hup)
 }
 
-// listen opens the port. With TLS the certificate is that of the last reload.
-func listen(s *Settings) (net.Listener, error) {
+// listen opens the port. With TLS, each connection gets the certificate of the last reload.
+func listen(s *config.Settings) (net.Listener, error) {
 	c := s.Current()
 	ln, err := net.Listen("tcp", net.JoinHostPort(c.Server.Host, strconv.Itoa(c.Server.Port)))
 	if err != nil {
@@ -102,8 +91,7 @@ func listen(s *Settings) (net.Listener, error) {
 	return tls.NewListener(ln, &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.GetCertificate}), nil
 }
 
-// warnPublic warns of a listener that others than this host reach, where what is
-// sent can be read on the way.
+// warnPublic logs a warning if other hosts can reach the listener and it has no TLS.
 func warnPublic(log *slog.Logger, c v1.Config, addr net.Addr) {
 	tcp, ok := addr.(*net.TCPAddr)
 	if c.Server.TLS.Enabled() || ok && tcp.IP.IsLoopback() {
@@ -113,14 +101,14 @@ func warnPublic(log *slog.Logger, c v1.Config, addr net.Addr) {
 		"set server.tls.cert and server.tls.key, or set server.host to 127.0.0.1 and put a proxy with TLS in front", "address", addr.String())
 }
 
-// welcome tells a person who started berth by hand what to do next. The token
-// itself is not printed: what is on a screen ends up in logs.
-func welcome(out io.Writer, l loaded, made bool, addr net.Addr) {
-	if made {
-		fmt.Fprintf(out, "berth wrote a configuration with a fresh token to %s\n", l.path)
+// welcome prints the next steps for a person who started berth by hand. It does not
+// print the token: terminal output ends up in logs.
+func welcome(out io.Writer, l config.Loaded, written bool, addr net.Addr) {
+	if written {
+		fmt.Fprintf(out, "berth wrote a configuration with a fresh token to %s\n", l.Path)
 	}
 	curl := "curl http"
-	if l.config.Server.TLS.Enabled() {
+	if l.Config.Server.TLS.Enabled() {
 		curl = "curl -k https" // the certificate is for another name; no token is sent
 	}
 	host := addr.String()
@@ -128,11 +116,11 @@ func welcome(out io.Writer, l loaded, made bool, addr net.Addr) {
 		host = net.JoinHostPort("127.0.0.1", strconv.Itoa(tcp.Port))
 	}
 	fmt.Fprintf(out, "berth %s serves on %s\n  token:   authorization.token in %s\n  try:     make demo, or: %s://%s/api/v1/public/ping\n",
-		version, addr, l.path, curl, host)
+		version, addr, l.Path, curl, host)
 }
 
-// run serves until ctx ends, then stops everything in the reverse order: first
-// no new wishes, then no new steps, then the consoles, the store last.
+// run serves until ctx ends, then stops everything in reverse order: first the
+// requests, then the steps, then the consoles, and the store last.
 func (d *daemon) run(ctx context.Context, ln net.Listener, hup <-chan os.Signal) error {
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var parts sync.WaitGroup
@@ -157,7 +145,7 @@ func (d *daemon) run(ctx context.Context, ln net.Listener, hup <-chan os.Signal)
 	return errors.Join(err, d.engine.Close(), d.mounts.Close(), d.store.Close())
 }
 
-// wait returns when the daemon is to stop.
+// wait returns when the daemon has to stop.
 func (d *daemon) wait(ctx context.Context, served <-chan error, hup <-chan os.Signal) error {
 	for {
 		select {
@@ -173,10 +161,10 @@ func (d *daemon) wait(ctx context.Context, served <-chan error, hup <-chan os.Si
 
 func (d *daemon) reload() {
 	defer supervised{d.store, &d.health, d.log}.reloading()()
-	waiting, err := d.settings.Reload()
+	pending, err := d.settings.Reload()
 	if err != nil {
 		d.log.Error("the configuration was not reloaded; the old one stays in force", "err", err)
 		return
 	}
-	d.log.Info("the configuration was reloaded", "restart_required", waiting)
+	d.log.Info("the configuration was reloaded", "restart_required", pending)
 }

@@ -1,0 +1,53 @@
+package config
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	v1 "berth/api/v1"
+)
+
+var quoted = regexp.MustCompile("`([^`]*)`")
+
+// TestDocumentedKeys compares the table of hack/docs/configuration.md with the code:
+// every key, its default, and whether a reload changes it.
+func TestDocumentedKeys(t *testing.T) {
+	text, err := os.ReadFile("../../../hack/docs/configuration.md")
+	require.NoError(t, err)
+	type row struct{ value, changes string }
+	rows := map[string]row{}
+	for line := range strings.Lines(string(text)) {
+		cells := strings.Split(line, "|")
+		if len(cells) != 6 || !strings.HasPrefix(cells[1], " `") {
+			continue
+		}
+		keys, values := quoted.FindAllStringSubmatch(cells[1], -1), quoted.FindAllStringSubmatch(cells[2], -1)
+		for i, key := range keys {
+			r := row{changes: strings.TrimSpace(cells[4])}
+			if len(values) > 0 {
+				r.value = values[min(i, len(values)-1)][1]
+			}
+			rows[key[1]] = r
+		}
+	}
+	c := v1.Defaults()
+	for key := range Keys(&c) {
+		r, there := rows[key.Name]
+		require.True(t, there, "%s is missing", key.Name)
+		delete(rows, key.Name)
+		documented := v1.Defaults()
+		for other := range Keys(&documented) {
+			if other.Name == key.Name && !other.Secret() {
+				require.NoError(t, other.Set(r.value), "%s: %q", key.Name, r.value)
+				require.True(t, equal(other.value, key.value), "%s: the default is %v, not %s", key.Name, key.value, r.value)
+			}
+		}
+		live := map[bool]string{true: "live", false: "restart"}[isLive(key.Name, c, c)]
+		require.Equal(t, live, r.changes, key.Name)
+	}
+	require.Empty(t, rows, "the table has rows that are not keys")
+}

@@ -1,0 +1,70 @@
+package config
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"berth/api/auth"
+)
+
+//go:embed template.yaml
+var template string
+
+// render returns a commented configuration with a fresh token.
+func render(dataPath string) string {
+	return strings.NewReplacer("<token>", auth.NewSecret().Reveal(), "<data_path>", strconv.Quote(dataPath)).Replace(template)
+}
+
+// Write writes a new configuration with a fresh token to path, atomically and with
+// mode 0600. If the file exists, the error is fs.ErrExist; with force it is renamed
+// to <path>.bak instead.
+func Write(path, dataPath string, force bool) error {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	temporary, err := writeTemporary(dir, render(dataPath))
+	if err != nil {
+		return err
+	}
+	defer os.Remove(temporary)
+	if force {
+		if err := os.Rename(path, path+".bak"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	if err := os.Link(temporary, path); err != nil {
+		if errors.Is(err, fs.ErrExist) {
+			return fmt.Errorf("%s: %w", path, fs.ErrExist)
+		}
+		return err
+	}
+	return syncDir(dir)
+}
+
+// writeTemporary writes a durable file of mode 0600 and returns its name.
+func writeTemporary(dir, text string) (string, error) {
+	f, err := os.CreateTemp(dir, ".berth-*.yaml")
+	if err != nil {
+		return "", err
+	}
+	_, err = f.WriteString(text)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return "", errors.Join(err, os.Remove(f.Name()))
+	}
+	return f.Name(), nil
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
