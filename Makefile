@@ -10,12 +10,14 @@ BENCH    ?= .
 FUZZTIME ?= 60s
 # How long make soak attacks
 SOAK     ?= 30m
+# The packages that make verify tests with the race detector
+CORE    := ./controller ./controller/container ./store/... ./api/auth ./api/intent ./api/stream
 LINT    := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.8.0
 export CGO_ENABLED ?= 0
 export DOCKER_HOST
 export ENGINES
 
-.PHONY: help run build test engines race stress soak fuzz lint bench demo faults check clean
+.PHONY: help run build test engines race stress soak fuzz lint bench demo faults check verify clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,12 +39,13 @@ test: build ## run every test, those on a real engine included
 engines: ## run the engine's suites on Docker 20.10, 26.1 and 28.5 (ENGINES="bookworm trixie sid")
 	@hack/engines.sh
 
-race: ## run the tests with the race detector (needs gcc)
-	@hack/docker.sh tools
+race: ## run the tests with the race detector
+	@hack/docker.sh tools gcc:gcc gcc:libc6-dev
 	@hack/docker.sh >/dev/null
 	@CGO_ENABLED=1 $(GO) test -race -count=1 -timeout 80m ./...
 
 stress: ## run the tests of the loop, the plan and the store 50 times with the race detector
+	@hack/docker.sh tools gcc:gcc gcc:libc6-dev
 	@CGO_ENABLED=1 $(GO) test -race -count=50 -timeout 60m ./controller ./controller/container ./store
 
 soak: ## attack berth with everything at once for SOAK (30m), and show what a good tenant notices
@@ -74,6 +77,12 @@ faults: ## break the plan by hand, and want a test to fall each time
 	@hack/faults.sh
 
 check: lint race ## lint, and test with the race detector
+
+verify: lint ## lint, check go.mod, race the core's tests, fuzz each target for 10 s: what CI runs besides the tests
+	@hack/docker.sh tools gcc:gcc gcc:libc6-dev
+	@$(GO) mod tidy -diff
+	@CGO_ENABLED=1 $(GO) test -race -count=1 -timeout 20m $(CORE)
+	@$(MAKE) --no-print-directory fuzz FUZZTIME=10s
 
 clean: ## remove what was built
 	@rm -rf bin .cache

@@ -2,7 +2,8 @@
 # Finds a Docker engine for the tests, or installs and starts one.
 #
 #   hack/docker.sh         ensure the tools and a running engine; print its address
-#   hack/docker.sh tools   ensure only the tools that tests need
+#   hack/docker.sh tools [PROGRAM:PACKAGE…]
+#                          ensure only the tools that tests need, and these
 #
 # It is idempotent, and several callers may run it at once. Messages go to stderr;
 # stdout has only the engine's address:
@@ -112,9 +113,10 @@ alone() {
 main() {
 	case ${1:-engine} in
 	tools)
-		[ -z "$(missing)" ] && return 0
+		shift
+		[ -z "$(missing "$@")" ] && return 0
 		[ "$(id -u)" = 0 ] && alone
-		install_missing
+		install_missing "$@"
 		;;
 	engine)
 		engine && return 0
@@ -124,7 +126,7 @@ main() {
 		install_missing dockerd:docker.io
 		start_engine
 		;;
-	*) die "usage: hack/docker.sh [tools]" ;;
+	*) die "usage: hack/docker.sh [tools [PROGRAM:PACKAGE…]]" ;;
 	esac
 }
 
