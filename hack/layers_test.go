@@ -39,6 +39,7 @@ var allowed = map[string]string{
 	"runtime/firewall":       "runtime",
 	"runtime/hostmount":      "runtime",
 
+	"api/client":         "api/v1",
 	"cmd/berth/yamlfile": "api/v1",
 	"cmd/berth/config":   "api/v1 api/auth cmd/berth/yamlfile",
 	"cmd/berth/cli":      "api/v1 api/intent api/stream cmd/berth/config cmd/berth/yamlfile",

@@ -1,0 +1,207 @@
+package client
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	v1 "berth/api/v1"
+)
+
+// Vendor is the media type that requests name in Accept.
+const Vendor = "Application/vnd.berthv1+json"
+
+// DefaultTimeout bounds a request. Creating a container may wait for its image.
+const DefaultTimeout = 60 * time.Second
+
+// maxBody bounds how much of a response is read, in bytes.
+const maxBody = 64 << 20
+
+// Options configure a Client.
+type Options struct {
+	URL     string        // such as http://127.0.0.1:8070
+	Token   v1.Secret     // empty: requests carry no token
+	TLS     *tls.Config   // nil: Go's defaults
+	Timeout time.Duration // of one request; 0: DefaultTimeout
+
+	// Retry is the mean time between two attempts of Watch and Follow to reconnect,
+	// 1 s if it is 0. OnRetry, if not nil, is called before each of them.
+	Retry   time.Duration
+	OnRetry func(err error)
+
+	// Observe, if not nil, is called with each complete response. It must not read
+	// the bodies of request and response.
+	Observe func(request *http.Request, response *http.Response, body []byte)
+}
+
+// Client calls one daemon.
+type Client struct {
+	base    *url.URL
+	options Options
+	http    *http.Client
+}
+
+// New returns a client of the daemon at o.URL. It does not connect.
+func New(o Options) (*Client, error) {
+	base, err := url.Parse(strings.TrimRight(o.URL, "/"))
+	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
+		return nil, fmt.Errorf("%q is not a URL such as http://127.0.0.1:8070", o.URL)
+	}
+	o.Timeout, o.Retry = cmp.Or(o.Timeout, DefaultTimeout), cmp.Or(o.Retry, time.Second)
+	transport := &http.Transport{TLSClientConfig: o.TLS, Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 16}
+	return &Client{base: base, options: o, http: &http.Client{Transport: transport, Timeout: o.Timeout}}, nil
+}
+
+// Close closes the idle connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// URL returns the address of the daemon.
+func (c *Client) URL() string { return c.base.String() }
+
+// Header returns the headers of every request: the token and the vendor media type.
+func (c *Client) Header() http.Header {
+	h := http.Header{"Accept": {Vendor}}
+	if c.options.Token != "" {
+		h.Set("Authorization", "Bearer "+c.options.Token.Reveal())
+	}
+	return h
+}
+
+// Containers returns the calls for containers.
+func (c *Client) Containers() Containers { return Containers{c} }
+
+// Volumes returns the calls for volumes.
+func (c *Client) Volumes() Volumes { return Volumes{c} }
+
+// Ports returns the calls for the port pool.
+func (c *Client) Ports() Ports { return Ports{c} }
+
+// Tokens returns the calls for access tokens.
+func (c *Client) Tokens() Tokens { return Tokens{c} }
+
+// Events returns the calls for stored transitions.
+func (c *Client) Events() Events { return Events{c} }
+
+// Ready returns nil if the daemon is ready. The message of an *Error with status 503
+// names the reasons why it is not.
+func (c *Client) Ready(ctx context.Context) error { return c.get(ctx, "/readyz", nil) }
+
+func (c *Client) get(ctx context.Context, path string, into any) error {
+	return c.Call(ctx, http.MethodGet, path, nil, into)
+}
+
+// Call sends a request for which this package has no method. body is sent as JSON
+// unless it is nil. The response is decoded into the value that into points to
+// unless it is nil.
+func (c *Client) Call(ctx context.Context, method, path string, body, into any) error {
+	request, err := c.request(ctx, method, path, body)
+	if err != nil {
+		return err
+	}
+	return c.send(request, into)
+}
+
+func (c *Client) send(request *http.Request, into any) error {
+	response, err := c.http.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxBody))
+	if err != nil {
+		return err
+	}
+	if c.options.Observe != nil {
+		c.options.Observe(request, response, text)
+	}
+	if response.StatusCode/100 != 2 {
+		return errorOf(response, text)
+	}
+	if into == nil {
+		return nil
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		return fmt.Errorf("%w: %w", ErrNotBerth, err)
+	}
+	return nil
+}
+
+func (c *Client) request(ctx context.Context, method, path string, body any) (*http.Request, error) {
+	var reader io.Reader
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return nil, err
+		}
+		reader = bytes.NewReader(text)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, c.URL()+path, reader)
+	if err != nil {
+		return nil, err
+	}
+	request.Header = c.Header()
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	return request, nil
+}
+
+// ErrNotBerth is the error for a response that a berth daemon does not send.
+var ErrNotBerth = errors.New("the response is not that of a berth daemon")
+
+// Error is a response whose status is not 2xx.
+type Error struct {
+	Status    int
+	Code      v1.Code // of X-Error-Code; empty if the response has none
+	Message   string
+	RequestID string // names the request in the daemon's log
+}
+
+// Error returns the message.
+func (e *Error) Error() string { return e.Message }
+
+// Is reports whether target is a *v1.Error with the same code.
+func (e *Error) Is(target error) bool {
+	t, ok := target.(*v1.Error)
+	return ok && e.Code != "" && t.Code == e.Code
+}
+
+// StatusOf returns the status of an *Error, and 0 for any other error.
+func StatusOf(err error) int {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Status
+	}
+	return 0
+}
+
+// errorOf returns the error of a response: its {"error": ...}, or its status line.
+func errorOf(response *http.Response, text []byte) error {
+	var body struct{ Error string }
+	_ = json.Unmarshal(text, &body) // a proxy may send anything
+	return &Error{Status: response.StatusCode, Message: cmp.Or(body.Error, response.Status),
+		Code: v1.Code(response.Header.Get("X-Error-Code")), RequestID: response.Header.Get("X-Request-Id")}
+}
+
+// query returns "?" and the parameters that are not empty, given as pairs.
+func query(pairs ...string) string {
+	values := url.Values{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			values.Add(pairs[i], pairs[i+1])
+		}
+	}
+	if len(values) == 0 {
+		return ""
+	}
+	return "?" + values.Encode()
+}

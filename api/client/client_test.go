@@ -1,0 +1,203 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	v1 "berth/api/v1"
+	"berth/hack/openapitest"
+)
+
+// serve returns a client of a daemon that answers each request with status and body.
+// requests receives "METHOD /path body" of each.
+func serve(t *testing.T, status int, body string) (c *Client, requests *[]string) {
+	t.Helper()
+	requests = new([]string)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		text, _ := io.ReadAll(r.Body)
+		*requests = append(*requests, strings.TrimSpace(r.Method+" "+r.URL.RequestURI()+" "+string(text)))
+		if r.Header.Get("Accept") != Vendor || r.Header.Get("Authorization") != "Bearer secret" {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		w.Header().Set("X-Error-Code", string(v1.ContainerNotFound))
+		w.Header().Set("X-Request-Id", "r1")
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}))
+	t.Cleanup(server.Close)
+	c, err := New(Options{URL: server.URL + "/", Token: "secret"})
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	return c, requests
+}
+
+func TestErrors(t *testing.T) {
+	c, _ := serve(t, 404, `{"error":"Container not found"}`)
+	_, err := c.Containers().Get(t.Context(), "mc")
+	require.Equal(t, &Error{404, v1.ContainerNotFound, "Container not found", "r1"}, err)
+	require.ErrorIs(t, err, v1.ErrContainerNotFound)
+	require.NotErrorIs(t, err, v1.ErrVolumeNotFound)
+	require.Equal(t, 404, StatusOf(err))
+	require.Zero(t, StatusOf(io.EOF))
+
+	c, _ = serve(t, 502, "<html>")
+	require.EqualError(t, c.Ready(t.Context()), "502 Bad Gateway")
+	c, _ = serve(t, 200, "pong")
+	_, err = c.Volumes().List(t.Context())
+	require.ErrorIs(t, err, ErrNotBerth)
+}
+
+func TestNewRefusesBadURL(t *testing.T) {
+	for _, bad := range []string{"", "127.0.0.1:8070", "ftp://a", "http://"} {
+		_, err := New(Options{URL: bad})
+		require.ErrorContains(t, err, "is not a URL such as", bad)
+	}
+}
+
+func TestTimeout(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	defer server.Close()
+	c, err := New(Options{URL: server.URL, Timeout: 20 * time.Millisecond})
+	require.NoError(t, err)
+	require.ErrorContains(t, c.Ready(t.Context()), "Timeout")
+}
+
+func TestObserve(t *testing.T) {
+	c, _ := serve(t, 404, `{"error":"Container not found"}`)
+	var seen string
+	c.options.Observe = func(q *http.Request, p *http.Response, body []byte) {
+		seen = q.URL.Path + " " + p.Status + " " + string(body)
+	}
+	require.Error(t, c.Containers().Send(t.Context(), "mc", "say hi"))
+	require.Equal(t, `/containers/mc/command 404 Not Found {"error":"Container not found"}`, seen)
+}
+
+// call is a call and the request that it sends.
+type call struct {
+	want string
+	do   func(ctx context.Context, c *Client) error
+}
+
+func calls() []call {
+	script := "true"
+	return []call{
+		{"GET /containers?label=a%3Db&label=c", func(ctx context.Context, c *Client) error { _, err := c.Containers().List(ctx, "a=b", "c"); return err }},
+		{"GET /containers/..%2Fx", func(ctx context.Context, c *Client) error { _, err := c.Containers().Get(ctx, "../x"); return err }},
+		{`POST /containers {"internal_id":"mc","image":"a:1","volume_id":"v"}`, func(ctx context.Context, c *Client) error {
+			return c.Containers().Create(ctx, ContainerSpec{InternalID: "mc", Image: "a:1", VolumeID: "v"})
+		}},
+		{`PUT /containers/mc {"internal_id":"mc","limits":{"memory":1,"cpu":0.5},"stop":{"timeout":"5s"},"restart_policy":{"mode":"never"},"power":"running"}`,
+			func(ctx context.Context, c *Client) error {
+				spec := ContainerSpec{InternalID: "mc", Limits: v1.Limits{Memory: 1, CPU: 0.5}, Stop: v1.Stop{Timeout: v1.Duration(5 * time.Second)},
+					RestartPolicy: v1.RestartPolicy{Mode: v1.RestartNever}, Power: v1.PowerOn}
+				_, err := c.Containers().Apply(ctx, spec, ApplyOptions{})
+				return err
+			}},
+		{`PUT /containers/mc?dry_run=true {"internal_id":"mc"}`, func(ctx context.Context, c *Client) error {
+			_, err := c.Containers().DryRun(ctx, ContainerSpec{InternalID: "mc"})
+			return err
+		}},
+		{"DELETE /containers/mc?volume=true", func(ctx context.Context, c *Client) error {
+			_, err := c.Containers().Delete(ctx, "mc", DeleteOptions{Volume: true})
+			return err
+		}},
+		{"POST /containers/mc/restart", func(ctx context.Context, c *Client) error {
+			_, err := c.Containers().Do(ctx, "mc", Restart)
+			return err
+		}},
+		{`POST /containers/mc/reinstall {"image":"b","install_script":"true"}`, func(ctx context.Context, c *Client) error {
+			return c.Containers().Reinstall(ctx, "mc", ReinstallOptions{"b", &script})
+		}},
+		{`POST /containers/mc/rebind-network {"ports":[]}`, func(ctx context.Context, c *Client) error { return c.Containers().Rebind(ctx, "mc", nil) }},
+		{`POST /containers/mc/command {"command":"say"}`, func(ctx context.Context, c *Client) error { return c.Containers().Send(ctx, "mc", "say") }},
+		{"GET /containers/mc/logs?since=1970-01-01T00%3A00%3A01Z&tail=3", func(ctx context.Context, c *Client) error {
+			_, err := c.Containers().Logs(ctx, "mc", LogOptions{Tail: 3, Since: time.Unix(1, 0)})
+			return err
+		}},
+		{"GET /containers/mc/stats", func(ctx context.Context, c *Client) error { _, err := c.Containers().Stats(ctx, "mc"); return err }},
+		{"GET /volumes/v", func(ctx context.Context, c *Client) error { _, err := c.Volumes().Get(ctx, "v"); return err }},
+		{"POST /volumes {}", func(ctx context.Context, c *Client) error { _, err := c.Volumes().Create(ctx, 0); return err }},
+		{"DELETE /volumes/v", func(ctx context.Context, c *Client) error { return c.Volumes().Delete(ctx, "v") }},
+		{"GET /network/ports/::1/5?protocol=udp", func(ctx context.Context, c *Client) error {
+			_, err := c.Ports().Get(ctx, PortRef{"::1", 5, "udp"})
+			return err
+		}},
+		{"GET /network/ports/random?protocol=tcp", func(ctx context.Context, c *Client) error { _, err := c.Ports().Random(ctx, "", "tcp"); return err }},
+		{`POST /network/ports {"ip":"::","port":5,"protocol":"tcp"}`, func(ctx context.Context, c *Client) error {
+			return c.Ports().Add(ctx, PortRef{"::", 5, "tcp"})
+		}},
+		{`PUT /network/ports/::/5/use {"in_use":true}`, func(ctx context.Context, c *Client) error {
+			return c.Ports().SetInUse(ctx, PortRef{"::", 5, ""}, true)
+		}},
+		{"DELETE /auth/tokens/t", func(ctx context.Context, c *Client) error { return c.Tokens().Revoke(ctx, "t") }},
+		{"GET /events?epoch=e&limit=2&since=7", func(ctx context.Context, c *Client) error {
+			_, err := c.Events().List(ctx, Cursor{7, "e"}, 2)
+			return err
+		}},
+	}
+}
+
+func TestRequests(t *testing.T) {
+	for _, x := range calls() {
+		c, requests := serve(t, 200, "{}")
+		require.NoError(t, x.do(t.Context(), c), x.want)
+		require.Equal(t, []string{x.want}, *requests)
+	}
+}
+
+// keys returns the keys of a struct's JSON, sorted.
+func keys(t reflect.Type) (names []string) {
+	for _, f := range reflect.VisibleFields(t) {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != "-" {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// TestTypesMatchOpenAPI compares the fields of each type with those of its schema.
+func TestTypesMatchOpenAPI(t *testing.T) {
+	document := openapitest.Document(t)
+	for name, kind := range map[string]any{"ContainerRequest": ContainerSpec{}, "Summary": Summary{}, "Changes": Changes{}, "Volume": Volume{},
+		"Port": PoolPort{}, "TokenRequest": TokenRequest{}, "NewToken": NewToken{}, "Token": Token{}, "Events": EventList{}, "SocketMessage": Message{},
+		"Container": Container{}, "Reinstall": ReinstallOptions{}} {
+		var want []string
+		for key := range document.Components.Schemas[name].Value.Properties {
+			want = append(want, key)
+		}
+		switch name {
+		case "Container": // is a ContainerSpec too
+			want = append(want, "install_script")
+		case "Summary": // a client reads Stats
+			want = slices.DeleteFunc(want, func(key string) bool { return key == "stats" })
+		}
+		slices.Sort(want)
+		require.Equal(t, want, keys(reflect.TypeOf(kind)), name)
+	}
+}
+
+// TestContainerCanBeApplied sends a container as it was received.
+func TestContainerCanBeApplied(t *testing.T) {
+	const got = `{"internal_id":"mc","image":"a:1","volume_id":"v","tty":false,"message":null,"state":"exit","exit_code":3,"started_at":null,"power":"stopped","install_timeout":"1h0m0s"}`
+	c, requests := serve(t, 200, got)
+	mc, err := c.Containers().Get(t.Context(), "mc")
+	require.NoError(t, err)
+	require.Equal(t, 3, *mc.ExitCode)
+	_, err = c.Containers().Apply(t.Context(), mc.ContainerSpec, ApplyOptions{})
+	require.NoError(t, err)
+	_, body, _ := strings.Cut((*requests)[1], "{")
+	require.True(t, json.Valid([]byte("{"+body)))
+	require.JSONEq(t, `{"internal_id":"mc","image":"a:1","volume_id":"v","tty":false,"power":"stopped","install_timeout":"1h0m0s"}`, "{"+body)
+}

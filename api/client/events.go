@@ -1,0 +1,82 @@
+package client
+
+import (
+	"context"
+	"iter"
+	"strconv"
+
+	v1 "berth/api/v1"
+)
+
+// Events are the calls for stored transitions, in the order in which they happened.
+type Events struct{ c *Client }
+
+// EventList is a part of the stored transitions.
+type EventList struct {
+	Events []v1.Event `json:"events"`
+	Epoch  string     `json:"epoch"`  // of every seq
+	Oldest uint64     `json:"oldest"` // seq of the oldest stored transition; 0: there is none
+	Newest uint64     `json:"newest"`
+}
+
+// List returns at most limit transitions after a cursor. If the cursor is of another
+// epoch, it returns the oldest ones.
+func (s Events) List(ctx context.Context, after Cursor, limit int) (list EventList, err error) {
+	err = s.c.get(ctx, "/events"+query(append(after.query(), "limit", strconv.Itoa(limit))...), &list)
+	return list, err
+}
+
+// Newest returns the cursor of the newest transition. Watching from it delivers only
+// what happens afterwards.
+func (s Events) Newest(ctx context.Context) (Cursor, error) {
+	var list EventList
+	err := s.c.get(ctx, "/events?limit=1", &list)
+	return Cursor{list.Newest, list.Epoch}, err
+}
+
+// Watch delivers every transition after a cursor, once and in order, until ctx ends
+// or the daemon refuses the client. It reconnects when the connection breaks and
+// resumes after the last transition that it has delivered.
+//
+// A message with EventGap means that transitions are missing: those before the seq
+// in its data are not stored any more. If its epoch differs from that of the cursor,
+// the daemon's store was restored from a backup, and the numbers begin anew: the
+// caller has to read the state of all containers again.
+//
+// The last element is an error, unless the caller ends the loop. It is ctx.Err() if
+// ctx ended.
+func (s Events) Watch(ctx context.Context, after Cursor) iter.Seq2[Message, error] {
+	return func(yield func(Message, error) bool) {
+		w := &watch{after: after, yield: yield}
+		s.c.resume(ctx, w, func() (*Stream, error) { return s.Open(ctx, w.after) })
+	}
+}
+
+// watch delivers transitions after a cursor.
+type watch struct {
+	after Cursor
+	yield func(Message, error) bool
+}
+
+func (w *watch) fail(err error) { w.yield(Message{}, err) }
+
+func (w *watch) opened(context.Context) (more bool, err error) { return true, nil }
+
+// deliver leaves out what is not stored, and the current state of the containers,
+// with which each stream begins.
+func (w *watch) deliver(m Message) (more bool) {
+	if m.Epoch != "" && m.Epoch != w.after.Epoch {
+		if w.after.Epoch != "" {
+			w.after.Seq = 0
+		}
+		w.after.Epoch = m.Epoch
+	}
+	if m.Event == EventGap {
+		return w.yield(m, nil)
+	}
+	if m.Seq <= w.after.Seq {
+		return true
+	}
+	w.after.Seq = m.Seq
+	return w.yield(m, nil)
+}

@@ -1,0 +1,98 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+)
+
+// PortRef names a port of the pool.
+type PortRef struct {
+	IP       string `json:"ip"`
+	Port     int    `json:"port"`
+	Protocol string `json:"protocol,omitempty"` // tcp or udp; empty: both
+}
+
+// PoolPort is a port of the pool.
+type PoolPort struct {
+	PortRef
+	InUse     bool   `json:"in_use"`
+	Container string `json:"container"` // internal_id of the container that has claimed it; empty: none
+	Firewall  struct {
+		State  string `json:"state"` // applied, pending, unavailable or disabled
+		Reason string `json:"reason"`
+	} `json:"firewall"`
+}
+
+// DeletedPorts is the result of DeleteAll.
+type DeletedPorts struct {
+	Count   int        `json:"deleted_count"`
+	Skipped []PoolPort `json:"skipped"` // claimed by containers
+}
+
+// Ports are the calls for the port pool.
+type Ports struct{ c *Client }
+
+func (p PortRef) path() string {
+	return "/network/ports/" + url.PathEscape(p.IP) + "/" + strconv.Itoa(p.Port)
+}
+
+// List returns all ports of the pool.
+func (s Ports) List(ctx context.Context) ([]PoolPort, error) {
+	var body struct {
+		Ports []PoolPort `json:"ports"`
+	}
+	err := s.c.get(ctx, "/network/ports", &body)
+	return body.Ports, err
+}
+
+// Get returns a port of the pool.
+func (s Ports) Get(ctx context.Context, p PortRef) (port PoolPort, err error) {
+	err = s.c.get(ctx, p.path()+query("protocol", p.Protocol), &port)
+	return port, err
+}
+
+// Random returns a port that is neither in use nor claimed. An empty ip or protocol
+// is any. It does not reserve the port.
+func (s Ports) Random(ctx context.Context, ip, protocol string) (port PoolPort, err error) {
+	err = s.c.get(ctx, "/network/ports/random"+query("ip", ip, "protocol", protocol), &port)
+	return port, err
+}
+
+// Add adds a port to the pool.
+func (s Ports) Add(ctx context.Context, p PortRef) error {
+	return s.c.Call(ctx, http.MethodPost, "/network/ports", p, nil)
+}
+
+// AddRanges adds ports such as "25565-25600,30000" to the pool, all of them or none.
+// It returns their number.
+func (s Ports) AddRanges(ctx context.Context, ip, ranges, protocol string) (added int, err error) {
+	var body struct {
+		Added int `json:"added_count"`
+	}
+	request := map[string]string{"ip": ip, "ports": ranges, "protocol": protocol}
+	err = s.c.Call(ctx, http.MethodPost, "/network/ports/bulk", request, &body)
+	return body.Added, err
+}
+
+// SetInUse sets the in_use flag of a port.
+func (s Ports) SetInUse(ctx context.Context, p PortRef, inUse bool) error {
+	body := map[string]bool{"in_use": inUse}
+	return s.c.Call(ctx, http.MethodPut, p.path()+"/use"+query("protocol", p.Protocol), body, nil)
+}
+
+// Delete deletes a port from the pool. It fails if a container has claimed it.
+func (s Ports) Delete(ctx context.Context, p PortRef) error {
+	return s.c.Call(ctx, http.MethodDelete, p.path()+query("protocol", p.Protocol), nil, nil)
+}
+
+// DeleteAll deletes ports from the pool, except for those that containers have
+// claimed. The daemon's server.body_limit bounds their number.
+func (s Ports) DeleteAll(ctx context.Context, ports []PortRef) (d DeletedPorts, err error) {
+	body := struct {
+		Ports []PortRef `json:"ports"`
+	}{ports}
+	err = s.c.Call(ctx, http.MethodPost, "/network/ports/bulk-delete", body, &d)
+	return d, err
+}

@@ -1,0 +1,157 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/fasthttp/websocket"
+
+	v1 "berth/api/v1"
+)
+
+// maxSilence is how long a daemon may send nothing before a stream counts as broken.
+// The daemon pings more often.
+const maxSilence = 90 * time.Second
+
+// The events of messages, beside v1.EventState and v1.EventMessage.
+const (
+	EventConsole = "console" // Data is output of the container
+	EventLogs    = "logs"    // Data is earlier output of the container
+	EventStats   = "stats"   // see Message.Stats
+	EventGap     = "gap"     // transitions before the seq in Data are not stored, or Epoch is a new one
+)
+
+// Message is one message of a Stream.
+type Message struct {
+	Event     string    `json:"event"`
+	Container string    `json:"container"` // only on a stream of the whole node
+	Data      string    `json:"data"`
+	Time      time.Time `json:"time"`
+	Seq       uint64    `json:"seq"`   // of a stored transition, else 0
+	Epoch     string    `json:"epoch"` // of Seq
+	JSON      []byte    `json:"-"`     // the message as it was received
+}
+
+// Stats returns the resource usage in a message whose event is EventStats.
+func (m Message) Stats() (s v1.Stats, err error) {
+	err = json.Unmarshal(m.JSON, &s)
+	return s, err
+}
+
+// Cursor names a stored transition. Zero is before the first one.
+type Cursor struct {
+	Seq   uint64
+	Epoch string // of Seq; empty: the daemon's current one
+}
+
+func (c Cursor) query() []string {
+	return []string{"since", strconv.FormatUint(c.Seq, 10), "epoch", c.Epoch}
+}
+
+// Stream is one WebSocket to the daemon. Next and Send may be called concurrently
+// with each other; each of them is for one goroutine.
+type Stream struct {
+	conn *websocket.Conn
+	stop func() bool // stops watching the context of the opener
+}
+
+// Open opens a stream of the whole node: all transitions after a cursor, the state
+// of each container, then everything that happens. It is closed when ctx ends.
+func (s Events) Open(ctx context.Context, after Cursor) (*Stream, error) {
+	return s.c.open(ctx, "/ws"+query(after.query()...))
+}
+
+// Open opens a stream of one container: its state, the last tail lines of its
+// console (0 to 10000), then everything that happens. It is closed when ctx ends.
+func (s Containers) Open(ctx context.Context, id string, tail int) (*Stream, error) {
+	return s.c.open(ctx, "/ws/"+url.PathEscape(id)+query("tail", strconv.Itoa(tail)))
+}
+
+func (c *Client) open(ctx context.Context, path string) (*Stream, error) {
+	address := *c.base
+	address.Scheme = map[string]string{"http": "ws", "https": "wss"}[c.base.Scheme]
+	dialer := websocket.Dialer{TLSClientConfig: c.options.TLS, HandshakeTimeout: c.options.Timeout, Proxy: http.ProxyFromEnvironment}
+	conn, response, err := dialer.DialContext(ctx, address.String()+path, c.Header())
+	if err != nil && response != nil {
+		defer response.Body.Close()
+		text, _ := io.ReadAll(io.LimitReader(response.Body, maxBody)) // a message that is cut off is no reason to lose the status
+		return nil, errorOf(response, text)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := &Stream{conn: conn, stop: context.AfterFunc(ctx, func() { _ = conn.Close() })}
+	pong := conn.PingHandler()
+	conn.SetPingHandler(func(data string) error {
+		_ = s.extend() // the next read returns the error
+		return pong(data)
+	})
+	return s, nil
+}
+
+func (s *Stream) extend() error { return s.conn.SetReadDeadline(time.Now().Add(maxSilence)) }
+
+// Next waits for the next message. If the daemon has closed the stream, the error is
+// a *CloseError.
+func (s *Stream) Next() (m Message, err error) {
+	if err := s.extend(); err != nil {
+		return m, err
+	}
+	_, text, err := s.conn.ReadMessage()
+	var closed *websocket.CloseError
+	if errors.As(err, &closed) && closed.Code != websocket.CloseAbnormalClosure {
+		return m, &CloseError{closed.Code, closed.Text}
+	}
+	if err != nil {
+		return m, fmt.Errorf("the stream broke off: %w", err)
+	}
+	if err := json.Unmarshal(text, &m); err != nil {
+		return m, fmt.Errorf("%w: %w", ErrNotBerth, err)
+	}
+	m.JSON = text
+	return m, nil
+}
+
+// Command is a message to the daemon.
+type Command struct {
+	Event     string `json:"event"` // send_command, power, request_logs or request_stats
+	Container string `json:"container,omitempty"`
+	Data      string `json:"data,omitempty"`
+}
+
+// Send sends a command. Its failure is reported in a daemon_message.
+func (s *Stream) Send(c Command) error { return s.conn.WriteJSON(c) }
+
+// Close closes the stream and the connection.
+func (s *Stream) Close() error {
+	s.stop()
+	return s.conn.Close()
+}
+
+// CloseError is returned for a stream that the daemon has closed.
+type CloseError struct {
+	Code   int // of the WebSocket protocol
+	Reason string
+}
+
+// Error returns the reason.
+func (e *CloseError) Error() string {
+	if e.Deleted() {
+		return "the container is deleted"
+	}
+	return "the daemon closed the stream: " + e.Reason
+}
+
+// Deleted reports whether the stream ended because its container is deleted.
+func (e *CloseError) Deleted() bool { return e.Code == websocket.CloseNormalClosure }
+
+// Permanent reports whether a new stream would be refused, because the container is
+// deleted or the token is not valid any more.
+func (e *CloseError) Permanent() bool { return e.Deleted() || e.Code == websocket.ClosePolicyViolation }
