@@ -27,8 +27,8 @@ func open(b *testing.B) (*volume.Manager, string) {
 	return m, m.Path(id)
 }
 
-// mixed plants a tree of about 200 MiB: text, half-compressible and random
-// files of 1 KiB to 4 MiB, as a game server's folder has them.
+// mixed creates a tree of about 200 MiB: text, half-compressible and random files
+// of 1 KiB to 4 MiB, like the folder of a game server.
 func mixed(b *testing.B, dir string) {
 	const want = 200 << 20
 	r := rand.New(rand.NewPCG(1, 2))
@@ -50,7 +50,7 @@ func mixed(b *testing.B, dir string) {
 	}
 }
 
-// content is text, a mix, or noise.
+// content returns text, noise, or a mix of both.
 func content(r *rand.Rand, words []string, size, kind int) []byte {
 	var buf bytes.Buffer
 	for buf.Len() < size {
@@ -67,8 +67,8 @@ func content(r *rand.Rand, words []string, size, kind int) []byte {
 	return buf.Bytes()[:size]
 }
 
-// BenchmarkCompress makes a tar.gz of 200 MiB: by GNU tar and gzip -6, by pgzip
-// alone from a tar in memory, and by berth, which makes it durable too.
+// BenchmarkCompress creates a tar.gz of 200 MiB: by GNU tar and gzip -6, by pgzip
+// alone from a tar in memory, and by berth, which also syncs it.
 func BenchmarkCompress(b *testing.B) {
 	m, dir := open(b)
 	mixed(b, dir)
@@ -116,6 +116,27 @@ func BenchmarkDecompress(b *testing.B) {
 		}},
 		contender{name: "berth", before: clean, do: func() {
 			require.NoError(b, m.Files().Decompress(b.Context(), id, "in.tar.gz", "out"))
+		}},
+	)
+}
+
+// BenchmarkUnzip extracts a zip of 200 MiB: by unzip, and by berth.
+func BenchmarkUnzip(b *testing.B) {
+	m, dir := open(b)
+	mixed(b, filepath.Join(dir, "src"))
+	a, err := m.Files().Compress(b.Context(), id, v1.Compression{Folder: "src", Output: "in", Format: "zip"})
+	require.NoError(b, err)
+	out := filepath.Join(dir, "out")
+	clean := func() {
+		require.NoError(b, os.RemoveAll(out))
+		require.NoError(b, exec.Command("sync", "-f", dir).Run())
+	}
+	turns(b,
+		contender{name: "unzip", before: clean, do: func() {
+			require.NoError(b, exec.Command("unzip", "-q", filepath.Join(dir, a.Path), "-d", out).Run())
+		}},
+		contender{name: "berth", before: clean, do: func() {
+			require.NoError(b, m.Files().Decompress(b.Context(), id, a.Path, "out"))
 		}},
 	)
 }

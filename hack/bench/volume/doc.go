@@ -1,3 +1,3 @@
-// Package volume measures runtime/volume against the system's tools and bare
-// calls, in the same run: go test -bench . -benchtime 3x ./hack/bench/volume.
+// Package volume compares runtime/volume with the system's tools and with plain
+// system calls, in the same run: go test -bench . -benchtime 3x ./hack/bench/volume.
 package volume

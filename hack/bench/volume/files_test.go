@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// BenchmarkList lists 10,000 entries: bare ReadDir and Lstat, and berth.
+// BenchmarkList lists 10,000 entries: by ReadDir and Lstat, and by berth.
 func BenchmarkList(b *testing.B) {
 	m, dir := open(b)
 	for i := range 10_000 {
@@ -35,9 +35,8 @@ func BenchmarkList(b *testing.B) {
 	)
 }
 
-// BenchmarkWrite writes 1 KiB over a file: bare temporary file, fsync and
-// rename; the same with the fsync of the folder that makes the new name last;
-// and berth, which does the latter. They take turns, for the disk is shared.
+// BenchmarkWrite overwrites a file with 1 KiB: by a temporary file, fsync and rename;
+// with an fsync of the folder as well; and by berth, which syncs the folder too.
 func BenchmarkWrite(b *testing.B) {
 	m, dir := open(b)
 	data := bytes.Repeat([]byte("x"), 1024)
@@ -52,7 +51,7 @@ func BenchmarkWrite(b *testing.B) {
 	)
 }
 
-// bare is how anybody would write a file that must be whole.
+// bare writes a complete file: a temporary file, fsync and rename.
 func bare(dir string, data []byte, folder bool) error {
 	f, err := os.CreateTemp(dir, "tmp")
 	if err != nil {

@@ -35,7 +35,7 @@ func (f fixed) Current() v1.Config        { return f.config }
 func (f fixed) Reload() ([]string, error) { return nil, nil }
 func (fixed) Changed() <-chan struct{}    { return nil }
 
-// serve starts a berth server with one volume, and gives the URL of its file f.
+// serve starts a berth server with one volume, and returns the URL of its file f.
 func serve(b *testing.B, m *volume.Manager) string {
 	db, err := store.Open("", store.Options{})
 	require.NoError(b, err)
@@ -66,7 +66,7 @@ func serve(b *testing.B, m *volume.Manager) string {
 
 const transfer = 1 << 30
 
-// noise is a file of random bytes, 1 GiB.
+// noise creates a file of random bytes, 1 GiB.
 func noise(b *testing.B, p string) {
 	f, err := os.Create(p)
 	require.NoError(b, err)
@@ -74,7 +74,7 @@ func noise(b *testing.B, p string) {
 	require.NoError(b, errors.Join(err, f.Sync(), f.Close()))
 }
 
-// resident is the memory of this process that is not backed by files, in bytes.
+// resident returns the memory of this process that no file backs, in bytes.
 func resident(b *testing.B) int64 {
 	status, err := os.ReadFile("/proc/self/status")
 	require.NoError(b, err)
@@ -84,7 +84,7 @@ func resident(b *testing.B) int64 {
 	return kb << 10
 }
 
-// most is how much memory there was at most while run ran, of both ends together.
+// most calls run, and returns the most memory that both ends had together.
 func most(b *testing.B, run func()) (bytes int64) {
 	done := make(chan struct{})
 	var watch sync.WaitGroup
@@ -106,15 +106,15 @@ func most(b *testing.B, run func()) (bytes int64) {
 	return bytes
 }
 
-// transfers lets a bare connection and berth take turns, and reports how far
-// memory grew while berth worked.
+// transfers alternates between a bare connection and berth, and reports by how much
+// memory grew during berth's turns.
 func transfers(b *testing.B, bare, berth func()) {
 	base, peak := resident(b), int64(0)
 	turns(b, contender{name: "bare", do: bare}, contender{name: "berth", do: func() { peak = max(peak, most(b, berth)) }})
 	b.ReportMetric(float64(peak-base)/(1<<20), "MiB-grown")
 }
 
-// bareListener takes one connection after the other and hands it to do.
+// bareListener accepts one connection after the other and calls do with it.
 func bareListener(b *testing.B, do func(net.Conn) error) string {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(b, err)
@@ -175,8 +175,8 @@ func put(b *testing.B, url, src string) {
 	require.Equal(b, 200, resp.StatusCode)
 }
 
-// BenchmarkDownload takes 1 GiB over loopback and throws it away: from a bare
-// TCP connection and io.Copy, and from berth.
+// BenchmarkDownload receives 1 GiB over loopback and discards it: from a bare TCP
+// connection and io.Copy, and from berth.
 func BenchmarkDownload(b *testing.B) {
 	m, dir := open(b)
 	noise(b, filepath.Join(dir, "f"))

@@ -7,18 +7,17 @@ import (
 	"time"
 )
 
-// contender is one way to do the work.
+// contender is one implementation of the work.
 type contender struct {
 	name   string
-	before func() // is not measured
+	before func() // not measured; may be nil
 	do     func()
 }
 
-// turns lets the contenders, the last of them berth, work in turn, so that what
-// else the machine does hits all of them alike. It reports the median time of
-// each, how many times faster berth was than each of the others, by the median
-// and by the best, and the processor time of the best: that hardly depends on
-// what else the machine does.
+// turns runs the contenders, the last of them berth, in turn, so that other load of
+// the machine affects all of them alike. It reports the median time of each, how many
+// times faster berth was than each of the others, by the median and by the best, and
+// the processor time of the best, which hardly depends on other load.
 func turns(b *testing.B, contenders ...contender) {
 	times := make([][]time.Duration, len(contenders))
 	cpus := make([][]time.Duration, len(contenders))
@@ -48,7 +47,7 @@ func turns(b *testing.B, contenders ...contender) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// processor is the time that this process and its children have worked.
+// processor returns the processor time of this process and its children.
 func processor(b *testing.B) (sum time.Duration) {
 	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
 		var u syscall.Rusage
