@@ -46,7 +46,7 @@ race: ## run the tests with the race detector
 
 stress: ## run the tests of the loop, the plan and the store 50 times with the race detector
 	@hack/docker.sh tools gcc:gcc gcc:libc6-dev
-	@CGO_ENABLED=1 $(GO) test -race -count=50 -timeout 60m ./controller ./controller/container ./store
+	@CGO_ENABLED=1 $(GO) test -race -count=50 -timeout 60m ./controller ./controller/container ./store/...
 
 soak: ## attack berth with everything at once for SOAK (30m), and show what a good tenant notices
 	@hack/docker.sh tools

@@ -18,7 +18,8 @@ var allowed = map[string]string{
 	"api/intent":             "api/v1 store",
 	"api/stream":             "api/v1",
 	"api/server":             "api api/v1 api/auth api/intent api/stream store",
-	"store":                  "api/v1",
+	"store":                  "api/v1 store/kv",
+	"store/kv":               "",
 	"controller":             "",
 	"controller/container":   "api/v1 controller runtime store",
 	"controller/console":     "api/v1 controller runtime",
@@ -48,7 +49,7 @@ var allowed = map[string]string{
 // only names the packages that may import a library.
 var only = map[string]string{
 	"github.com/docker/docker":    "runtime/docker",
-	"github.com/dgraph-io/badger": "store",
+	"github.com/dgraph-io/badger": "store/kv",
 	"github.com/gofiber/fiber":    "api/server",
 	"github.com/gofiber/contrib":  "api/server",
 	"k8s.io/client-go":            "controller",

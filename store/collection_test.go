@@ -1,7 +1,9 @@
 package store
 
 import (
+	"bytes"
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -232,4 +234,41 @@ func TestWhatABatchHasWrittenIsNotTakenFromTheCache(t *testing.T) {
 	}
 	require.NoError(t, s.View(read))
 	require.Equal(t, []string{"one", "one", "one", "one", "two", "two", "two", "two"}, seen)
+}
+
+func TestOneBadObjectStallsNoOther(t *testing.T) {
+	var log bytes.Buffer
+	s, err := Open("", Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	require.NoError(t, err)
+	defer s.Close()
+	for _, id := range []string{"a", "b", "c"} {
+		require.NoError(t, create(s, id))
+		require.NoError(t, s.Update(func(tx *Tx) error {
+			Emit(tx, v1.Event{Container: id})
+			return Containers.SetStatus(tx, id, func(st *v1.ContainerStatus) { st.Phase = v1.Ready })
+		}))
+	}
+	require.NoError(t, s.Update(func(tx *Tx) error {
+		require.NoError(t, tx.set("container/b/spec", []byte("{}\n{cut")))
+		require.NoError(t, tx.set("container/c/status", []byte("nothing")))
+		return tx.set(eventKey(2), []byte("{cut"))
+	}))
+	require.NoError(t, s.View(func(tx *Tx) error {
+		list, err := Containers.List(tx)
+		require.NoError(t, err)
+		require.Len(t, list, 1)
+		require.Equal(t, "a", list[0].Meta.ID)
+		require.Equal(t, []string{"a", "b", "c"}, Containers.IDs(tx))
+		for _, id := range []string{"b", "c"} {
+			_, err = Containers.Get(tx, id)
+			require.ErrorIs(t, err, ErrDamaged)
+			require.ErrorContains(t, err, "container "+id)
+		}
+		events, err := ReadEvents(tx, 0, 10)
+		require.NoError(t, err)
+		require.Len(t, events, 3)
+		require.EqualValues(t, 2, events[1].Seq)
+		return nil
+	}))
+	require.Contains(t, log.String(), "object cannot be read")
 }

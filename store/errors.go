@@ -1,25 +1,29 @@
 package store
 
-import "errors"
+import (
+	"errors"
+
+	"berth/store/kv"
+)
 
 // Errors that a caller can act on.
 var (
-	ErrNotFound  = errors.New("not found")
+	ErrNotFound  = kv.ErrNotFound
 	ErrExists    = errors.New("already exists")
 	ErrCompacted = errors.New("older than what is kept")
-	ErrTooBig    = errors.New("too big for one update")
-	ErrClosed    = errors.New("store is closed")
+	ErrTooBig    = kv.ErrTooBig
+	ErrClosed    = kv.ErrClosed
 
-	// ErrFailed wraps what goes wrong with the storage itself. Nothing of the
-	// update that got it was kept, unless the commit itself failed twice: then
-	// all of it may appear once the store has been opened anew.
-	ErrFailed = errors.New("store failed")
-	// ErrDiskFull comes within ErrFailed. It passes by itself when there is room again.
-	ErrDiskFull = errors.New("disk is full")
+	// ErrFailed wraps every failure of the storage itself. Nothing of the update
+	// was kept, unless the commit itself failed twice: then all of it may appear
+	// once the store has been opened again.
+	ErrFailed = kv.ErrFailed
+	// ErrDiskFull comes within ErrFailed. It passes when there is space again.
+	ErrDiskFull = kv.ErrDiskFull
 
 	// ErrLocked, ErrDamaged and ErrNewer are reasons why Open refuses a store.
-	ErrLocked  = errors.New("another berth holds the store")
-	ErrDamaged = errors.New("store is damaged")
+	ErrLocked  = kv.ErrLocked
+	ErrDamaged = kv.ErrDamaged
 	ErrNewer   = errors.New("store was written by a newer berth")
 )
 

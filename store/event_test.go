@@ -231,3 +231,19 @@ func TestCursors(t *testing.T) {
 	}))
 	require.Zero(t, s.Revision())
 }
+
+func TestEventsCarryTheUID(t *testing.T) {
+	s, err := Open("", Options{})
+	require.NoError(t, err)
+	defer s.Close()
+	require.NoError(t, s.Update(func(tx *Tx) error {
+		if err := Containers.Create(tx, "mc", v1.ContainerSpec{}); err != nil {
+			return err
+		}
+		o, err := Containers.Get(tx, "mc")
+		require.NotEmpty(t, o.Meta.UID)
+		require.Equal(t, o.Meta.UID, Emit(tx, v1.Event{Container: "mc"}).UID)
+		require.Empty(t, Emit(tx, v1.Event{Container: "none"}).UID)
+		return err
+	}))
+}

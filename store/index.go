@@ -104,7 +104,7 @@ func (c Collection[S, T]) unindex(tx *Tx, id string) error {
 	if err := unhold(tx, c, id); err != nil {
 		return err
 	}
-	h, _, err := changeRecord[S](tx, c.specKey(id))
+	h, _, err := recordToChange[S](tx, c.specKey(id))
 	if err != nil {
 		return index{c.kind}.purge(tx, id)
 	}
@@ -112,7 +112,7 @@ func (c Collection[S, T]) unindex(tx *Tx, id string) error {
 }
 
 func unhold[S, T any](tx *Tx, c Collection[S, T], id string) error {
-	h, _, err := changeRecord[T](tx, c.statusKey(id))
+	h, _, err := recordToChange[T](tx, c.statusKey(id))
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return nil

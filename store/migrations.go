@@ -41,7 +41,7 @@ func claimsApart(s *Store) error {
 func moveClaims(s *Store, id string) error {
 	var old record[oldPool]
 	err := s.View(func(tx *Tx) (err error) {
-		old, _, err = changeRecord[oldPool](tx, Pools.specKey(id))
+		old, _, err = recordToChange[oldPool](tx, Pools.specKey(id))
 		return err
 	})
 	if errors.Is(err, ErrDamaged) {
@@ -72,7 +72,7 @@ func moveClaims(s *Store, id string) error {
 
 // indexContainer enters a container into the index of its volume.
 func indexContainer(tx *Tx, id string) error {
-	h, _, err := changeRecord[v1.ContainerSpec](tx, Containers.specKey(id))
+	h, _, err := recordToChange[v1.ContainerSpec](tx, Containers.specKey(id))
 	if errors.Is(err, ErrDamaged) {
 		tx.store.log.Error("a container cannot be read, and is left as it is", "container", id, "err", err)
 		return nil

@@ -1,28 +1,23 @@
 package store
 
 import (
-	"fmt"
 	"iter"
 	"slices"
 	"strings"
-
-	"github.com/dgraph-io/badger/v4"
 )
 
 // scan yields the keys that begin with prefix, from the key from on, in order.
-// No other scan of the same update may run inside of it. If it fails, tx.err
-// says so.
+// No other scan of the same update may run inside of it. If it fails, tx.err is
+// the error.
 func (tx *Tx) scan(prefix, from string) iter.Seq[entry] {
 	return func(yield func(entry) bool) {
-		it, err := iterate(tx.txn, prefix)
-		if err != nil {
-			tx.fail(err)
-			return
-		}
-		defer it.Close()
 		own := within(tx.writes, prefix, from)
-		for it.Seek([]byte(from)); it.Valid(); it.Next() {
-			key := string(it.Item().Key())
+		for item, err := range tx.txn.Scan(prefix, from) {
+			if err != nil {
+				tx.fail(err)
+				return
+			}
+			key := item.Key()
 			for len(own) > 0 && own[0] < key {
 				if !tx.yieldOwn(own[0], yield) {
 					return
@@ -32,7 +27,7 @@ func (tx *Tx) scan(prefix, from string) iter.Seq[entry] {
 			if len(own) > 0 && own[0] == key {
 				continue // what this update wrote hides what was there
 			}
-			if !yield(entry{key: key, item: it.Item()}) {
+			if !yield(entry{key: key, stored: item}) {
 				return
 			}
 		}
@@ -42,16 +37,6 @@ func (tx *Tx) scan(prefix, from string) iter.Seq[entry] {
 			}
 		}
 	}
-}
-
-func iterate(txn *badger.Txn, prefix string) (it *badger.Iterator, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: badger panicked: %v", ErrFailed, p)
-		}
-	}()
-	// Values lie beside their keys: prefetching them would only start goroutines.
-	return txn.NewIterator(badger.IteratorOptions{Prefix: []byte(prefix)}), nil
 }
 
 // within lists the keys that an update wrote or deleted, in order.

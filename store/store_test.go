@@ -1,9 +1,12 @@
 package store
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -114,6 +117,56 @@ func TestCloseWaitsForViews(t *testing.T) {
 	})
 }
 
-func TestCommitsAreSynced(t *testing.T) {
-	require.True(t, openIn(t, t.TempDir()).db.Opts().SyncWrites)
+func TestKilledProcessLosesNothing(t *testing.T) {
+	dir := t.TempDir()
+	acknowledged := map[string]bool{}
+	for round := range 4 {
+		cmd := child(t, "write", dir)
+		out, err := cmd.StdoutPipe()
+		require.NoError(t, err)
+		require.NoError(t, cmd.Start())
+		lines := bufio.NewReader(out)
+		for range 50 + 170*round {
+			id, err := lines.ReadString('\n')
+			require.NoError(t, err)
+			acknowledged[strings.TrimSpace(id)] = true
+		}
+		require.NoError(t, cmd.Process.Kill())
+		rest, _ := io.ReadAll(lines)
+		whole := rest[:strings.LastIndexByte(string(rest), '\n')+1]
+		for id := range strings.FieldsSeq(string(whole)) {
+			acknowledged[id] = true
+		}
+		_ = cmd.Wait() // "signal: killed"
+		requireWhole(t, dir, acknowledged)
+	}
+}
+
+// requireWhole opens the store and looks for everything that was acknowledged,
+// and for gaps.
+func requireWhole(t *testing.T, dir string, acknowledged map[string]bool) {
+	s, err := Open(dir, Options{})
+	require.NoError(t, err)
+	require.NoError(t, s.View(func(tx *Tx) error {
+		list, err := Containers.List(tx)
+		require.NoError(t, err)
+		require.Len(t, list, int(s.Revision()), "a revision for each create")
+		seen := map[uint64]bool{}
+		for _, o := range list {
+			seen[o.Meta.Revision] = true
+			delete(acknowledged, o.Meta.ID)
+		}
+		require.Len(t, seen, len(list))
+		require.Empty(t, acknowledged, "acknowledged, but lost")
+		for _, o := range list {
+			acknowledged[o.Meta.ID] = true
+		}
+		oldest, newest := EventRange(tx)
+		require.EqualValues(t, 1, oldest)
+		require.EqualValues(t, len(list), newest)
+		events, err := ReadEvents(tx, 0, len(list)+1)
+		require.Len(t, events, len(list))
+		return err
+	}))
+	require.NoError(t, s.Close())
 }

@@ -6,16 +6,15 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/dgraph-io/badger/v4"
-
 	v1 "berth/api/v1"
+	"berth/store/kv"
 )
 
 // Tx is one view or one update. Only the function that was given it may use it,
 // and only until that function returns.
 type Tx struct {
 	store *Store
-	txn   *badger.Txn
+	txn   *kv.Txn
 	now   time.Time
 	err   error // the first failure that a method without an error result met
 
@@ -49,20 +48,29 @@ func (tx *Tx) fail(err error) {
 	}
 }
 
-// entry is a key that is there. It is good until the scan goes on, or until the
-// transaction ends.
+// entry is a key that is there. It is valid until the scan continues, or until
+// the transaction ends.
 type entry struct {
-	key  string
-	own  []byte       // what this update has written, or
-	item *badger.Item // what is stored
+	key    string
+	own    []byte  // the value that this update has written; nil: it is stored
+	stored kv.Item // if own is nil
 }
 
-// read hands the value to fn, which must not keep it.
+// read calls fn with the value, which fn must not keep.
 func (e entry) read(fn func([]byte) error) error {
-	if e.item == nil {
+	if e.own != nil {
 		return fn(e.own)
 	}
-	return e.item.Value(fn)
+	return e.stored.Value(fn)
+}
+
+// version identifies a stored value for the cache. It is 0 for one that is not
+// committed yet.
+func (e entry) version() uint64 {
+	if e.own != nil {
+		return 0
+	}
+	return e.stored.Version()
 }
 
 // find looks a key up. It returns ErrNotFound, or an error that wraps ErrFailed.
@@ -73,17 +81,14 @@ func (tx *Tx) find(key string) (entry, error) {
 		}
 		return entry{key: key, own: v}, nil
 	}
-	item, err := get(tx.txn, key)
-	if errors.Is(err, badger.ErrKeyNotFound) {
-		return entry{}, ErrNotFound
-	}
+	item, err := tx.txn.Get(key)
 	if err != nil {
-		return entry{}, fmt.Errorf("%w: read %q: %w", ErrFailed, key, err)
+		return entry{}, err
 	}
-	return entry{key: key, item: item}, nil
+	return entry{key: key, stored: item}, nil
 }
 
-// read hands the value of key to fn, which must not keep it. It returns
+// read calls fn with the value of key, which fn must not keep. It returns
 // ErrNotFound, or fn's error, or one that wraps ErrFailed.
 func (tx *Tx) read(key string, fn func([]byte) error) error {
 	e, err := tx.find(key)
@@ -91,16 +96,6 @@ func (tx *Tx) read(key string, fn func([]byte) error) error {
 		return err
 	}
 	return e.read(fn)
-}
-
-// get turns a panic of Badger, which a failed commit can leave behind, into an error.
-func get(txn *badger.Txn, key string) (item *badger.Item, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("badger panicked: %v", p)
-		}
-	}()
-	return txn.Get([]byte(key))
 }
 
 func (tx *Tx) set(key string, value []byte) error {

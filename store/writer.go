@@ -62,8 +62,8 @@ func (s *Store) write() {
 	}()
 	var retry <-chan time.Time
 	for {
-		if retry == nil && s.disk != nil && s.fault.Load() != nil {
-			retry = time.After(reopenEvery)
+		if retry == nil && s.db.NeedsRepair() {
+			retry = time.After(repairEvery)
 		}
 		select {
 		case <-retry:
@@ -74,45 +74,12 @@ func (s *Store) write() {
 			b.add(o)
 			b.gather()
 			b.commit()
-			renewLog(s)
+			s.db.Rotate()
 		case <-s.closing:
 			ended = true
 			return
 		}
 	}
-}
-
-// renewLog has Badger begin a new log while the disk has room for one: the disk
-// may fill up at any time, and what must be written then has to fit into the log
-// that is there. Badger does so once enough is written.
-func renewLog(s *Store) {
-	const most = 2 * memTableSize / fillerSize // so that it ends whatever Badger does
-	for range most {
-		if !s.disk.needsRotation() || s.fault.Load() != nil || checkFree(s) != nil {
-			return
-		}
-		if err := s.disk.prepare(1, fillerSize); err != nil {
-			return
-		}
-		if err := fillLog(s); err != nil {
-			_ = s.broken(err) // for whoever writes next
-			return
-		}
-	}
-}
-
-const (
-	fillerKey  = "meta/filler" // zeros that nobody reads
-	fillerSize = memTableSize / 32
-)
-
-func fillLog(s *Store) error {
-	txn := s.db.NewTransaction(true)
-	defer txn.Discard()
-	if err := txn.Set([]byte(fillerKey), make([]byte, fillerSize)); err != nil {
-		return err
-	}
-	return s.commit(txn)
 }
 
 // gather adds the updates that wait already. It never waits for more.

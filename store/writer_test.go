@@ -1,14 +1,18 @@
 package store
 
 import (
+	"crypto/rand"
+	"encoding/base64"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 
-	"github.com/dgraph-io/badger/v4"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -140,7 +144,7 @@ func TestTransactionIsOverWhenItsFunctionReturns(t *testing.T) {
 
 func TestFailedCommitIsToldToAllThatSawIt(t *testing.T) {
 	s := openIn(t, "")
-	s.commit = func(*badger.Txn) error { return unix.EIO }
+	s.commit = func(func() error) error { return unix.EIO }
 	none := errors.New("none of a store's business")
 	errs := together(t, s,
 		func(*Tx) error { return nil },
@@ -171,4 +175,128 @@ func TestCommitsAreMeasured(t *testing.T) {
 	families, err = r.Gather()
 	require.NoError(t, err)
 	require.Empty(t, families)
+}
+
+func TestWithoutFileDescriptorsUpdatesAreRefusedUntilThereAreSome(t *testing.T) {
+	out, err := child(t, "files", t.TempDir()).Output()
+	require.NoError(t, err)
+	require.Equal(t, "opened\ntrue <nil>\n<nil> 1 <nil>\n", string(out))
+}
+
+// smallDisk mounts a file system of its own.
+func smallDisk(t *testing.T, size string) string {
+	dir := t.TempDir()
+	require.NoError(t, unix.Mount("tmpfs", dir, "tmpfs", 0, "size="+size))
+	// Detached: a test that fails may have left a store open in it.
+	t.Cleanup(func() { require.NoError(t, unix.Unmount(dir, unix.MNT_DETACH)) })
+	return dir
+}
+
+// fill takes all the room that is left.
+func fill(t *testing.T, dir string) (filler string) {
+	filler = filepath.Join(dir, "filler")
+	f, err := os.Create(filler)
+	require.NoError(t, err)
+	defer f.Close()
+	block := make([]byte, 64<<10)
+	for err == nil {
+		_, err = f.Write(block)
+	}
+	require.ErrorIs(t, err, unix.ENOSPC)
+	return filler
+}
+
+// noise is text that cannot be compressed.
+func noise() string {
+	b := make([]byte, 200<<10)
+	rand.Read(b)
+	return base64.StdEncoding.EncodeToString(b)
+}
+
+func createBig(s *Store, id, script string) error {
+	return s.Update(func(tx *Tx) error {
+		return Containers.Create(tx, id, v1.ContainerSpec{InstallScript: script})
+	})
+}
+
+func TestFullDiskRefusesUpdatesUntilThereIsRoom(t *testing.T) {
+	disk := smallDisk(t, "112m")
+	dir := filepath.Join(disk, "store")
+	s, err := Open(dir, Options{MinFree: 16 << 20})
+	require.NoError(t, err)
+	require.NoError(t, createBig(s, "before", noise()))
+	rev := s.Revision()
+
+	filler := fill(t, disk)
+	err = createBig(s, "during", noise())
+	require.ErrorIs(t, err, ErrFailed)
+	require.ErrorIs(t, err, ErrDiskFull)
+	require.ErrorContains(t, err, "disk is full")
+	require.ErrorIs(t, s.Writable(), ErrDiskFull)
+	require.Equal(t, rev, s.Revision())
+	require.NoError(t, s.View(func(tx *Tx) error {
+		_, err := Containers.Get(tx, "before")
+		require.Equal(t, []string{"before"}, Containers.IDs(tx))
+		return err
+	}))
+
+	require.NoError(t, os.Remove(filler))
+	require.NoError(t, s.Writable())
+	require.NoError(t, createBig(s, "after", noise()))
+	require.Equal(t, rev+1, s.Revision())
+	require.NoError(t, s.Close())
+}
+
+// recordChange is what the container controller writes at the end of a run.
+func note(i int) func(*Tx) error {
+	return func(tx *Tx) error {
+		Emit(tx, v1.Event{Container: "mc", Event: v1.EventState, Data: string(v1.Exit)})
+		return Containers.SetStatus(tx, "mc", func(st *v1.ContainerStatus) { st.Message = strconv.Itoa(i) })
+	}
+}
+
+func TestFullDiskLetsThroughWhatMust(t *testing.T) {
+	disk := smallDisk(t, "112m")
+	dir := filepath.Join(disk, "store")
+	s, err := Open(dir, Options{MinFree: 16 << 20})
+	require.NoError(t, err)
+	require.NoError(t, createBig(s, "mc", "x"))
+	filler := fill(t, disk)
+
+	kept := 0
+	for err == nil {
+		require.ErrorIs(t, s.Update(note(0)), ErrDiskFull)
+		if err = s.MustUpdate(note(kept + 1)); err == nil {
+			kept++
+		}
+	}
+	require.ErrorIs(t, err, ErrDiskFull, "what is there is used up, and nobody is killed")
+	require.Greater(t, kept, 3000)
+
+	require.NoError(t, os.Remove(filler))
+	require.NoError(t, s.Update(note(kept+1)))
+	require.NoError(t, s.Close())
+	s, err = Open(dir, Options{})
+	require.NoError(t, err)
+	require.NoError(t, s.View(func(tx *Tx) error {
+		require.EqualValues(t, kept+1, LastEvent(tx))
+		c, err := Containers.Get(tx, "mc")
+		require.Equal(t, strconv.Itoa(kept+1), c.Status.Message)
+		return err
+	}))
+	require.NoError(t, s.Close())
+}
+
+func TestDirectoryThatIsGoneRefusesUpdates(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	s, err := Open(dir, Options{})
+	require.NoError(t, err)
+	require.NoError(t, create(s, "a"))
+	moved := dir + "-moved"
+	require.NoError(t, os.Rename(dir, moved))
+	require.ErrorIs(t, create(s, "b"), ErrFailed)
+	require.True(t, errors.Is(s.Writable(), ErrFailed))
+	require.NoError(t, os.Rename(moved, dir))
+	require.NoError(t, create(s, "c"))
+	require.NoError(t, s.Close())
 }

@@ -1,4 +1,4 @@
-package store
+package kv
 
 import (
 	"errors"
@@ -11,13 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Badger writes through sparse memory maps: where the disk has no room for a
-// page, the kernel kills the process. So room is taken beforehand. The logs have
-// their blocks allocated; an update is refused while so little is free that the
-// tables written because of it might not fit, even if somebody else fills the
-// disk meanwhile, unless it has to go on and fits into the log that is there;
-// and a reserve is given up for what Badger writes when it is
-// closed and opened.
+// Badger writes through sparse memory maps: where the disk has no space for a
+// page, the kernel kills the process. So space is allocated beforehand. The logs
+// get their blocks. A write is refused while so little is free that the tables
+// written because of it might not fit, even if another process fills the disk
+// meanwhile, unless it is allowed on a full disk and fits into the current log. And
+// a reserve file is removed for what Badger writes when it is closed and opened.
 
 const (
 	leastMinFree = 32 << 20
@@ -26,24 +25,24 @@ const (
 	reserveSize  = 3 * memTableSize // a table for each memtable, and a new log
 )
 
-// disk looks after the room for one store. A nil disk has room for everything.
+// disk manages the free space for one database. A nil disk has space for everything.
 type disk struct {
 	dir     string
 	minFree uint64 // bytes; 0: a twentieth of the disk, between the two bounds above
 
 	// The writer's own:
 	allocated map[string]bool // the logs whose blocks are allocated
-	logged    int64           // bytes that are in use of the one that is written to, at most
+	logged    int64           // bytes in use of the current log, at most
 	last      int64           // of these those of the last commit
 	reserved  atomic.Bool     // read by all
 }
 
-// check says why nothing may be written now.
+// check returns why no ordinary write is allowed now, or nil.
 func (d *disk) check() error {
 	if d == nil {
 		return nil
 	}
-	st, err := d.state()
+	st, err := d.statfs()
 	if err != nil {
 		return err
 	}
@@ -54,22 +53,22 @@ func (d *disk) check() error {
 	if !d.reserved.Load() {
 		need += reserveSize
 	}
-	return enough(st, need)
+	return requireFree(st, need)
 }
 
-// checkFree says why so many bytes cannot be written now.
-func (d *disk) freeSpace(need uint64) error {
+// requireFree returns why so many bytes cannot be written now, or nil.
+func (d *disk) requireFree(need uint64) error {
 	if d == nil {
 		return nil
 	}
-	st, err := d.state()
+	st, err := d.statfs()
 	if err != nil {
 		return err
 	}
-	return enough(st, need)
+	return requireFree(st, need)
 }
 
-func (d *disk) state() (st unix.Statfs_t, err error) {
+func (d *disk) statfs() (st unix.Statfs_t, err error) {
 	if err := unix.Statfs(d.dir, &st); err != nil {
 		return st, fmt.Errorf("statfs: %w", err)
 	}
@@ -79,41 +78,41 @@ func (d *disk) state() (st unix.Statfs_t, err error) {
 	return st, nil
 }
 
-func enough(st unix.Statfs_t, need uint64) error {
+func requireFree(st unix.Statfs_t, need uint64) error {
 	if free := st.Bavail * uint64(st.Bsize); free < need {
 		return fmt.Errorf("%w: %d bytes are free, %d are needed", ErrDiskFull, free, need)
 	}
 	return nil
 }
 
-// has says whether the log that Badger writes to has room for so much, so that
-// nothing has to be written but that. It is the writer's.
-func (d *disk) has(count, size int64) bool {
-	const most = memTableSize / 16 * 15 // at memTableSize it is changed for another
-	return d != nil && d.reserved.Load() && d.logged+logSize(count, size) < most
+// fitsLog reports whether the current log has space for a batch, so that Badger
+// writes nothing else. Only the writer calls it.
+func (d *disk) fitsLog(s size) bool {
+	const limit = memTableSize / 16 * 15 // at memTableSize Badger begins another log
+	return d != nil && d.reserved.Load() && d.logged+logSize(s) < limit
 }
 
-// needsRotation says whether the log has little room left for what must be written on a
-// full disk. It is the writer's.
+// needsRotation reports whether the current log has little space left for the
+// writes that are allowed on a full disk. Only the writer calls it.
 func (d *disk) needsRotation() bool {
-	const most = memTableSize / 8 * 5
-	return d != nil && d.logged > most && d.allocate() == nil && d.logged > most
+	const limit = memTableSize / 8 * 5
+	return d != nil && d.logged > limit && d.allocate() == nil && d.logged > limit
 }
 
-// logSize is more than so many keys and bytes take in a log, and in memory:
-// there a key takes some 40 bytes that Badger's estimate does not have, and a
+// logSize is an upper bound, in bytes, of what a batch takes in a log and in
+// memory: there a key takes some 40 bytes that Badger's estimate leaves out, and a
 // commit some 60.
-func logSize(count, size int64) int64 { return size + 64*(count+2) }
+func logSize(s size) int64 { return s.bytes + 64*(s.keys+2) }
 
-// prepare makes sure that there is room for a commit. It is the writer's.
-func (d *disk) prepare(count, size int64) error {
+// prepare makes sure that there is space for a commit. Only the writer calls it.
+func (d *disk) prepare(s size) error {
 	if d == nil {
 		return nil
 	}
 	if err := d.allocate(); err != nil {
 		return err
 	}
-	d.last = logSize(count, size)
+	d.last = logSize(s)
 	d.logged += d.last
 	if d.reserved.Load() {
 		return nil
@@ -121,7 +120,7 @@ func (d *disk) prepare(count, size int64) error {
 	return d.reserve()
 }
 
-// allocate gives blocks to the logs that Badger has begun since the last time.
+// allocate allocates the blocks of the logs that Badger has begun since the last call.
 func (d *disk) allocate() error {
 	entries, err := os.ReadDir(d.dir)
 	if err != nil {
@@ -138,7 +137,7 @@ func (d *disk) allocate() error {
 				return err
 			}
 			if strings.HasSuffix(name, ".mem") {
-				d.logged = d.last // it was begun for the last commit
+				d.logged = d.last // Badger began it for the last commit
 			}
 		}
 		seen[name] = true
@@ -151,11 +150,11 @@ func isLog(name string) bool {
 	return strings.HasSuffix(name, ".mem") || strings.HasSuffix(name, ".vlog") || name == "DISCARD"
 }
 
-// allocateFile gives a sparse file its blocks, as far as it is ever written.
+// allocateFile allocates the blocks of a sparse file, as far as it is ever written.
 func allocateFile(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil // Badger is done with it
+		return nil // Badger has removed it
 	}
 	if err != nil {
 		return err
@@ -165,11 +164,11 @@ func allocateFile(path string) error {
 	if err != nil {
 		return err
 	}
-	size := min(st.Size(), memTableSize*3/2) // a log is changed once it holds memTableSize
+	size := min(st.Size(), memTableSize*3/2) // Badger begins another log once it holds memTableSize
 	return fallocate(f, size)
 }
 
-// fallocate does nothing on a file system that cannot.
+// fallocate does nothing on a file system that does not support it.
 func fallocate(f *os.File, size int64) error {
 	if size == 0 {
 		return nil
@@ -184,7 +183,7 @@ func fallocate(f *os.File, size int64) error {
 	return err
 }
 
-// reserve sets room aside.
+// reserve creates the reserve file.
 func (d *disk) reserve() error {
 	f, err := os.OpenFile(filepath.Join(d.dir, reserveName), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -198,7 +197,7 @@ func (d *disk) reserve() error {
 	return nil
 }
 
-// release gives the reserve up.
+// release removes the reserve file.
 func (d *disk) release() {
 	if d != nil {
 		_ = os.Remove(filepath.Join(d.dir, reserveName))

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/dgraph-io/badger/v4"
 	"github.com/stretchr/testify/require"
 
 	v1 "berth/api/v1"
@@ -149,11 +148,11 @@ func TestClaimsAreMovedWhereverItIsKilled(t *testing.T) {
 		require.NoError(t, err)
 		commits := 0
 		require.NoError(t, s.Update(func(*Tx) error {
-			s.commit = func(txn *badger.Txn) error {
+			s.commit = func(commit func() error) error {
 				if commits++; commits > survived {
 					return errKilled
 				}
-				return commit(txn)
+				return commit()
 			}
 			return nil
 		}))
@@ -172,4 +171,16 @@ func TestClaimsAreMovedWhereverItIsKilled(t *testing.T) {
 		s = openIn(t, dir)
 		require.Equal(t, rev, s.Revision(), "it runs once")
 	}
+}
+
+func TestStoreWithoutItsNumbersIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(dir, Options{})
+	require.NoError(t, err)
+	require.NoError(t, create(s, "a"))
+	require.NoError(t, s.Update(func(tx *Tx) error { return tx.remove(schemaKey) }))
+	require.NoError(t, s.Close())
+	_, err = Open(dir, Options{})
+	require.ErrorIs(t, err, ErrDamaged)
+	require.ErrorContains(t, err, "move its directory away")
 }

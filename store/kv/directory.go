@@ -1,4 +1,4 @@
-package store
+package kv
 
 import (
 	"errors"
@@ -10,15 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// enter makes the directory, or says why Badger must not be let into it.
-func (d *disk) enter() error {
+// prepareDir creates the directory, or returns why Badger must not open it.
+func (d *disk) prepareDir() error {
 	if err := os.MkdirAll(d.dir, 0o700); err != nil {
 		return fmt.Errorf("%w: %w", ErrFailed, err)
 	}
-	if err := d.lockable(); err != nil {
+	if err := d.waitForLock(); err != nil {
 		return err
 	}
-	files := map[string]int{} // by their endings
+	files := map[string]int{} // by name and by extension
 	entries, err := os.ReadDir(d.dir)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrFailed, err)
@@ -26,7 +26,7 @@ func (d *disk) enter() error {
 	for _, e := range entries {
 		files[filepath.Ext(e.Name())]++
 		files[e.Name()]++
-		d.sweep(e)
+		d.removeEmptyLog(e)
 		d.protect(e)
 	}
 	if files[".sst"] > 0 && files["MANIFEST"] == 0 {
@@ -35,33 +35,33 @@ func (d *disk) enter() error {
 	}
 	d.release()
 	d.allocated, d.logged, d.last = nil, 0, 0
-	return d.openable(files[".mem"])
+	return d.checkFreeToOpen(files[".mem"])
 }
 
-// sweep removes a log that a kill left without even its header. Badger would
-// do so too, but fail, and leave the goroutines of that attempt behind.
-func (d *disk) sweep(e os.DirEntry) {
+// removeEmptyLog removes a log that a kill left without even its header. Badger
+// would remove it too, but fail, and leak the goroutines of that attempt.
+func (d *disk) removeEmptyLog(e os.DirEntry) {
 	st, err := e.Info()
 	if err == nil && st.Size() == 0 && filepath.Ext(e.Name()) == ".mem" {
 		_ = os.Remove(filepath.Join(d.dir, e.Name()))
 	}
 }
 
-// protect takes a file's permissions from all but its owner: an older berth made
-// files with the umask that it was started with.
+// protect removes a file's permissions for group and others: an older berth
+// created files with the umask that it was started with.
 func (d *disk) protect(e os.DirEntry) {
 	st, err := e.Info()
 	if err == nil && st.Mode().IsRegular() && st.Mode().Perm()&0o077 != 0 {
-		_ = os.Chmod(filepath.Join(d.dir, e.Name()), 0o600) // not ours to change: it is used as it is
+		_ = os.Chmod(filepath.Join(d.dir, e.Name()), 0o600) // another user's file is used as it is
 	}
 }
 
-// lockWait is how long a lock is waited for. A berth that is killed while it
-// begins a tool leaves a process that holds the lock until the tool runs.
+// lockWait is how long Open waits for a lock. A berth that is killed while it
+// starts a tool leaves a process that holds the lock until the tool runs.
 const lockWait = time.Second
 
-// lockable looks at the lock that Badger takes on the directory.
-func (d *disk) lockable() error {
+// waitForLock waits until nobody holds the lock that Badger takes on the directory.
+func (d *disk) waitForLock() error {
 	f, err := os.Open(d.dir)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrFailed, err)
@@ -82,8 +82,9 @@ func locked(dir string) error {
 	return fmt.Errorf("%w in %s: use the running one through its API, or stop it first", ErrLocked, dir)
 }
 
-// openable asks for the room that Badger needs to write old logs into tables.
-func (d *disk) openable(logs int) error {
+// checkFreeToOpen returns why Badger cannot write the old logs into tables, as it
+// does when it is opened, or nil.
+func (d *disk) checkFreeToOpen(logs int) error {
 	var st unix.Statfs_t
 	if err := unix.Statfs(d.dir, &st); err != nil {
 		return fmt.Errorf("%w: statfs %s: %w", ErrFailed, d.dir, err)

@@ -83,8 +83,8 @@ func (h *History) Witness(incarnation string, revision uint64) (known bool, err 
 	return false, h.begin(len(all), h.opened)
 }
 
-// recall reads the incarnations.
-func (h *History) recall(tx *Tx) error {
+// load reads the incarnations.
+func (h *History) load(tx *Tx) error {
 	var list []incarnation
 	err := tx.read(historyKey, func(b []byte) error { return json.Unmarshal(b, &list) })
 	if errors.Is(err, ErrNotFound) {

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dgraph-io/badger/v4"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
@@ -17,12 +16,12 @@ import (
 func failing(t *testing.T, s *Store, n int, kept bool) {
 	t.Helper()
 	require.NoError(t, s.Update(func(*Tx) error { // on the writer's goroutine
-		s.commit = func(txn *badger.Txn) error {
+		s.commit = func(commit func() error) error {
 			if n--; n < 0 {
-				return commit(txn)
+				return commit()
 			}
 			if kept {
-				if err := commit(txn); err != nil {
+				if err := commit(); err != nil {
 					return err
 				}
 			}
@@ -128,27 +127,4 @@ func TestWatchersSeeWhatWasKeptThoughItFailed(t *testing.T) {
 	}
 	cancel()
 	<-done
-}
-
-func TestViewsGoOnWhileTheStoreIsOpenedAnew(t *testing.T) {
-	s := openIn(t, t.TempDir())
-	require.NoError(t, createTold(s, "a"))
-	hold, held := make(chan struct{}), make(chan struct{})
-	var views sync.WaitGroup
-	views.Go(func() {
-		require.NoError(t, s.View(func(tx *Tx) error {
-			close(held)
-			<-hold
-			require.Equal(t, []string{"a"}, Containers.IDs(tx), "as when it began")
-			return nil
-		}))
-	})
-	<-held
-	failing(t, s, 1, false)
-	views.Go(func() { require.NoError(t, createTold(s, "b")) })
-	require.Eventually(t, func() bool { s.mu.RLock(); defer s.mu.RUnlock(); return s.db == nil }, time.Minute, time.Millisecond)
-	views.Go(func() { require.NotEmpty(t, ids(t, s), "it waits") })
-	close(hold)
-	views.Wait()
-	require.Equal(t, []string{"a", "b"}, ids(t, s))
 }

@@ -38,7 +38,7 @@ func (c Collection[S, T]) Create(tx *Tx, id string, spec S) error {
 // ErrNotFound, or the error of change. A change that leaves the spec as it was
 // writes nothing.
 func (c Collection[S, T]) SetSpec(tx *Tx, id string, change func(*S) error) error {
-	h, old, err := changeRecord[S](tx, c.specKey(id))
+	h, old, err := recordToChange[S](tx, c.specKey(id))
 	if err != nil {
 		return c.wrap(id, err)
 	}
@@ -64,7 +64,7 @@ func (c Collection[S, T]) SetStatus(tx *Tx, id string, change func(*T)) error {
 	if err := tx.has(c.specKey(id)); err != nil {
 		return c.wrap(id, err)
 	}
-	h, old, err := changeRecord[T](tx, c.statusKey(id))
+	h, old, err := recordToChange[T](tx, c.statusKey(id))
 	if errors.Is(err, ErrNotFound) {
 		old, err = json.Marshal(h.Value)
 	}
@@ -87,7 +87,7 @@ func (c Collection[S, T]) SetStatus(tx *Tx, id string, change func(*T)) error {
 // Delete asks for the object to go, or returns ErrNotFound. Its controller
 // purges it when nothing is left of it. Asking again changes nothing.
 func (c Collection[S, T]) Delete(tx *Tx, id string) error {
-	h, value, err := changeRecord[S](tx, c.specKey(id))
+	h, value, err := recordToChange[S](tx, c.specKey(id))
 	if err != nil || h.Meta.Deleted {
 		return c.wrap(id, err)
 	}

@@ -1,15 +1,13 @@
 package store
 
 import (
-	"bytes"
-	"log/slog"
+	"bufio"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	v1 "berth/api/v1"
 )
 
 // sample is a store as a kill leaves it: one table, and a log with more.
@@ -56,11 +54,11 @@ func TestDamageIsRefusedWithInstructions(t *testing.T) {
 		"manifest cut":     func(t *testing.T, dir string) { require.NoError(t, os.Truncate(one(t, dir, "MANIFEST"), 20)) },
 		"manifest flipped": func(t *testing.T, dir string) { flip(t, one(t, dir, "MANIFEST"), 20) },
 		"all but the mark deleted": func(t *testing.T, dir string) {
-			mark, err := os.ReadFile(one(t, dir, markName))
+			mark, err := os.ReadFile(one(t, dir, "MARK"))
 			require.NoError(t, err)
 			require.NoError(t, os.RemoveAll(dir))
 			require.NoError(t, os.Mkdir(dir, 0o700))
-			require.NoError(t, os.WriteFile(filepath.Join(dir, markName), mark, 0o600))
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "MARK"), mark, 0o600))
 		},
 	}
 	for name, damage := range cases {
@@ -83,9 +81,9 @@ func TestWhatIsNotDamageIsOpened(t *testing.T) {
 	whole := sample(t)
 	cases := map[string]func(t *testing.T, dir string){
 		"nothing":         func(*testing.T, string) {},
-		"mark flipped":    func(t *testing.T, dir string) { flip(t, one(t, dir, markName), 40) },
-		"mark emptied":    func(t *testing.T, dir string) { require.NoError(t, os.Truncate(one(t, dir, markName), 0)) },
-		"reserve deleted": func(t *testing.T, dir string) { require.NoError(t, os.Remove(one(t, dir, reserveName))) },
+		"mark flipped":    func(t *testing.T, dir string) { flip(t, one(t, dir, "MARK"), 40) },
+		"mark emptied":    func(t *testing.T, dir string) { require.NoError(t, os.Truncate(one(t, dir, "MARK"), 0)) },
+		"reserve deleted": func(t *testing.T, dir string) { require.NoError(t, os.Remove(one(t, dir, "RESERVE"))) },
 		"empty log of a kill while it was made": func(t *testing.T, dir string) {
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "00009.mem"), nil, 0o600))
 		},
@@ -113,7 +111,7 @@ func TestStoreWithoutMarkKeepsItsID(t *testing.T) {
 	flip(t, one(t, dir, "*.mem"), 100)
 	_, err := Open(dir, Options{})
 	require.ErrorContains(t, err, "remove the file MARK")
-	require.NoError(t, os.Remove(one(t, dir, markName)))
+	require.NoError(t, os.Remove(one(t, dir, "MARK")))
 	id, epoch := again(t, dir)
 	require.Equal(t, was, id)
 	require.NotEqual(t, old, epoch)
@@ -124,51 +122,64 @@ func TestStoreWithoutMarkKeepsItsID(t *testing.T) {
 	require.False(t, s.History.Remembers("", 3), "what was made after it is newer, for good")
 }
 
-func TestStoreWithoutItsNumbersIsRefused(t *testing.T) {
-	dir := t.TempDir()
-	s, err := Open(dir, Options{})
+func child(t *testing.T, name, dir string) *exec.Cmd {
+	self, err := os.Executable()
 	require.NoError(t, err)
-	require.NoError(t, create(s, "a"))
-	require.NoError(t, s.Update(func(tx *Tx) error { return tx.remove(schemaKey) }))
-	require.NoError(t, s.Close())
-	_, err = Open(dir, Options{})
-	require.ErrorIs(t, err, ErrDamaged)
-	require.ErrorContains(t, err, "move its directory away")
+	cmd := exec.CommandContext(t.Context(), self)
+	cmd.Env = append(os.Environ(), "STORE_CHILD="+name, "STORE_DIR="+dir,
+		"GORACE=atexit_sleep_ms=0") // a race build sleeps for a second otherwise
+	return cmd
 }
 
-func TestOneBadObjectStallsNoOther(t *testing.T) {
-	var log bytes.Buffer
-	s, err := Open("", Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+func TestSecondProcessIsToldWhoHoldsTheStore(t *testing.T) {
+	dir := t.TempDir()
+	s := openIn(t, dir)
+	out, err := child(t, "open", dir).Output()
 	require.NoError(t, err)
-	defer s.Close()
-	for _, id := range []string{"a", "b", "c"} {
-		require.NoError(t, create(s, id))
-		require.NoError(t, s.Update(func(tx *Tx) error {
-			Emit(tx, v1.Event{Container: id})
-			return Containers.SetStatus(tx, id, func(st *v1.ContainerStatus) { st.Phase = v1.Ready })
-		}))
-	}
-	require.NoError(t, s.Update(func(tx *Tx) error {
-		require.NoError(t, tx.set("container/b/spec", []byte("{}\n{cut")))
-		require.NoError(t, tx.set("container/c/status", []byte("nothing")))
-		return tx.set(eventKey(2), []byte("{cut"))
-	}))
-	require.NoError(t, s.View(func(tx *Tx) error {
-		list, err := Containers.List(tx)
-		require.NoError(t, err)
-		require.Len(t, list, 1)
-		require.Equal(t, "a", list[0].Meta.ID)
-		require.Equal(t, []string{"a", "b", "c"}, Containers.IDs(tx))
-		for _, id := range []string{"b", "c"} {
-			_, err = Containers.Get(tx, id)
-			require.ErrorIs(t, err, ErrDamaged)
-			require.ErrorContains(t, err, "container "+id)
-		}
-		events, err := ReadEvents(tx, 0, 10)
-		require.NoError(t, err)
-		require.Len(t, events, 3)
-		require.EqualValues(t, 2, events[1].Seq)
-		return nil
-	}))
-	require.Contains(t, log.String(), "object cannot be read")
+	require.Contains(t, string(out), "locked\n")
+	require.Contains(t, string(out), "another berth holds the store")
+	require.Contains(t, string(out), "stop it first")
+	require.FileExists(t, filepath.Join(dir, "RESERVE"), "the other process has touched nothing")
+	require.NoError(t, create(s, "still-works"))
+	_, err = Open(dir, Options{})
+	require.ErrorIs(t, err, ErrLocked)
+}
+
+// TestALockIsWaitedFor: whoever holds it may be about to end.
+func TestALockIsWaitedFor(t *testing.T) {
+	dir := t.TempDir()
+	holder := child(t, "open", dir)
+	in, err := holder.StdinPipe()
+	require.NoError(t, err)
+	out, err := holder.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, holder.Start())
+	line, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, "opened\n", line)
+	require.NoError(t, in.Close()) // it ends now
+	s, err := Open(dir, Options{})
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+	_ = holder.Wait()
+}
+
+func TestStartAfterAKillOnAFullDisk(t *testing.T) {
+	disk := smallDisk(t, "112m")
+	dir := filepath.Join(disk, "store")
+	cmd := child(t, "write", dir)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	_, err = out.Read(make([]byte, 1))
+	require.NoError(t, err)
+	require.NoError(t, cmd.Process.Kill())
+	_ = cmd.Wait() // "signal: killed"
+	fill(t, disk)
+
+	s, err := Open(dir, Options{MinFree: 16 << 20})
+	require.NoError(t, err)
+	require.NotZero(t, s.Revision())
+	require.ErrorIs(t, create(s, "none"), ErrDiskFull)
+	require.NoError(t, s.Close())
 }

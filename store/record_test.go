@@ -38,19 +38,3 @@ func TestUIDOfAnOlderBerth(t *testing.T) {
 	write("2026-01-02T03:04:05.000000008Z")
 	require.NotEqual(t, first, uid(), "another creation")
 }
-
-func TestEventsCarryTheUID(t *testing.T) {
-	s, err := Open("", Options{})
-	require.NoError(t, err)
-	defer s.Close()
-	require.NoError(t, s.Update(func(tx *Tx) error {
-		if err := Containers.Create(tx, "mc", v1.ContainerSpec{}); err != nil {
-			return err
-		}
-		o, err := Containers.Get(tx, "mc")
-		require.NotEmpty(t, o.Meta.UID)
-		require.Equal(t, o.Meta.UID, Emit(tx, v1.Event{Container: "mc"}).UID)
-		require.Empty(t, Emit(tx, v1.Event{Container: "none"}).UID)
-		return err
-	}))
-}

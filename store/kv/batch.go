@@ -1,0 +1,171 @@
+package kv
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/dgraph-io/badger/v4"
+)
+
+const (
+	entrySize = 12 // bytes that Badger adds to a key and its value in its estimate
+	maxValue  = 1<<20 - 1
+)
+
+// Batch is the writes of one commit. Its reads see its writes.
+type Batch struct {
+	*Txn
+	db     *DB
+	writes []map[string][]byte // nil values: deleted
+	size   size                // of all Add
+	err    error               // the batch cannot be committed
+}
+
+// size is what writes take in a transaction of Badger, as Badger estimates it.
+type size struct{ keys, bytes int64 }
+
+func (s size) plus(o size) size { return size{s.keys + o.keys, s.bytes + o.bytes} }
+
+// Begin begins a batch. The caller discards it.
+func (db *DB) Begin() *Batch {
+	txn := db.badger.NewTransaction(true)
+	return &Batch{Txn: &Txn{txn, txn.ReadTs()}, db: db}
+}
+
+// Empty reports whether Add has taken nothing yet.
+func (b *Batch) Empty() bool { return b.size.keys == 0 }
+
+// Add takes writes into the batch, or none of them if it returns an error. A nil
+// value deletes the key. It returns ErrTooBig if they fit into no batch,
+// ErrBatchFull if they fit into an empty one only, or an error that wraps
+// ErrFailed: then the disk is too full, for writes with onFullDisk only if Badger
+// could not write them into the log that is there.
+func (b *Batch) Add(writes map[string][]byte, onFullDisk bool) error {
+	more, err := measure(writes)
+	if err != nil {
+		return err
+	}
+	all := b.size.plus(more)
+	if err := b.db.checkFree(); err != nil && !(onFullDisk && b.db.disk.fitsLog(all)) {
+		return fmt.Errorf("%w: %w", ErrFailed, err)
+	}
+	switch {
+	case !b.fits(more):
+		return fmt.Errorf("%w: %d keys, %d bytes", ErrTooBig, more.keys, more.bytes)
+	case !b.fits(all):
+		return ErrBatchFull
+	}
+	b.size = all
+	b.apply(writes)
+	return nil
+}
+
+// fits reports whether a transaction of Badger holds so much, and one more Set.
+func (b *Batch) fits(s size) bool {
+	const spare = 64 // bytes of the key and the value of that Set
+	return s.keys+1 < b.db.badger.MaxBatchCount() && s.bytes+spare < b.db.badger.MaxBatchSize()
+}
+
+func measure(writes map[string][]byte) (s size, err error) {
+	for key, value := range writes {
+		if len(value) > maxValue {
+			return size{}, fmt.Errorf("%w: %q has %d bytes", ErrTooBig, key, len(value))
+		}
+		s = s.plus(size{1, int64(len(key) + len(value) + entrySize)})
+	}
+	return s, nil
+}
+
+// Set adds one write of a few bytes, for which every batch has space left.
+func (b *Batch) Set(key string, value []byte) { b.apply(map[string][]byte{key: value}) }
+
+func (b *Batch) apply(writes map[string][]byte) {
+	b.writes = append(b.writes, writes)
+	if err := write(b.txn, writes); err != nil && b.err == nil {
+		b.err = fmt.Errorf("%w: %w", ErrFailed, err)
+	}
+}
+
+func write(txn *badger.Txn, writes map[string][]byte) error {
+	for key, value := range writes {
+		var err error
+		if value == nil {
+			err = txn.Delete([]byte(key))
+		} else {
+			err = txn.Set([]byte(key), value)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Commit makes the batch durable. If Badger fails, it is opened again and the
+// batch is committed once more. If that fails too, the error wraps ErrFailed and
+// nothing is written until Repair.
+func (b *Batch) Commit() error {
+	if b.err != nil || b.Empty() {
+		return b.err
+	}
+	if err := b.db.disk.prepare(b.size); err != nil {
+		return fmt.Errorf("%w: %w", ErrFailed, err)
+	}
+	began := time.Now()
+	err := b.db.commit(b.txn)
+	if b.db.options.Observe != nil {
+		b.db.options.Observe(time.Since(began))
+	}
+	if err != nil {
+		if err = b.commitAgain(b.db.broken(err)); err != nil {
+			return err
+		}
+	}
+	b.db.compactor.wrote(b.size.bytes)
+	return nil
+}
+
+// Discard ends the batch. After Commit it only releases memory.
+func (b *Batch) Discard() { b.discard() }
+
+func (db *DB) commit(txn *badger.Txn) error {
+	if db.options.Commit == nil {
+		return commit(txn)
+	}
+	return db.options.Commit(func() error { return commit(txn) })
+}
+
+// commit turns a panic of Badger into an error.
+func commit(txn *badger.Txn) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("badger panicked: %v", p)
+		}
+	}()
+	return txn.Commit()
+}
+
+// commitAgain commits the batch to a Badger that was opened again. Whether
+// nothing, a part or all of it was kept the first time, all of it is then.
+func (b *Batch) commitAgain(failed error) error {
+	b.discard()
+	if err := b.db.reopen(); err != nil {
+		return fmt.Errorf("%w; and it could not be opened again: %w", failed, err)
+	}
+	b.txn = b.db.badger.NewTransaction(true)
+	var errs []error
+	for _, writes := range b.writes {
+		errs = append(errs, write(b.txn, writes))
+	}
+	errs = append(errs, b.db.disk.prepare(b.size))
+	if err := errors.Join(errs...); err != nil {
+		return b.db.broken(err)
+	}
+	if err := b.db.commit(b.txn); err != nil {
+		return b.db.broken(err)
+	}
+	b.db.fault.Store(nil)
+	b.db.log.Info("the store was opened again, and is written again")
+	return nil
+}

@@ -1,0 +1,49 @@
+package kv
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestBatchIsBounded(t *testing.T) {
+	db := openIn(t, "", Options{})
+	b := db.Begin()
+	defer b.Discard()
+	require.True(t, b.Empty())
+	part := func(key string) map[string][]byte {
+		return map[string][]byte{key: []byte(strings.Repeat("x", 700<<10))}
+	}
+	require.ErrorIs(t, b.Add(map[string][]byte{"a": make([]byte, maxValue+1)}, false), ErrTooBig)
+	twice := part("a")
+	twice["b"] = twice["a"]
+	require.ErrorIs(t, b.Add(twice, false), ErrTooBig)
+	require.True(t, b.Empty())
+	require.NoError(t, b.Add(part("a"), false))
+	require.ErrorIs(t, b.Add(part("b"), false), ErrBatchFull)
+	require.NoError(t, b.Commit())
+	require.Equal(t, []string{"a"}, keys(t, db, ""))
+}
+
+func TestBatchReadsItsOwnWrites(t *testing.T) {
+	db := openIn(t, "", Options{})
+	require.NoError(t, put(db, "k/a", "old"))
+	b := db.Begin()
+	defer b.Discard()
+	b.Set("k/b", []byte("new"))
+	own, err := b.Get("k/b")
+	require.NoError(t, err)
+	require.Zero(t, own.Version(), "not committed")
+	require.NoError(t, b.Add(map[string][]byte{"k/a": nil}, false))
+	_, err = b.Get("k/a")
+	require.ErrorIs(t, err, ErrNotFound)
+	require.Equal(t, []string{"k/a"}, keys(t, db, "k/"), "a view does not see it")
+	require.NoError(t, b.Commit())
+	require.Equal(t, []string{"k/b"}, keys(t, db, "k/"))
+	require.NoError(t, db.View(func(tx *Txn) error {
+		item, err := tx.Get("k/b")
+		require.NotZero(t, item.Version())
+		return err
+	}))
+}

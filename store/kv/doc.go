@@ -1,0 +1,22 @@
+// Package kv is a Badger that refuses instead of dying: a key-value store whose
+// writes are durable when Commit returns. It is the only importer of Badger, and
+// knows nothing of what its keys mean.
+//
+// Badger dies or loses data without a word in some situations; this package
+// returns an error there:
+//
+//   - Where the disk has no space for a page of its memory maps, the kernel kills
+//     the process. Space is allocated beforehand, and writes are refused while
+//     little is free (disk.go, rotate.go).
+//   - After a failed commit, it may be unable to write. It is closed and opened
+//     again, and the writes are committed once more (reopen.go).
+//   - It opens a damaged or truncated table or log as an older state. Open
+//     verifies the tables (verify.go), and a checkpoint beside them records what
+//     was on the disk (checkpoint.go).
+//   - It blocks commits while too many tables wait for a merge (compactor.go).
+//
+// One goroutine writes: it alone calls Begin, the methods of Batch, Rotate,
+// Checkpoint and Repair. View and Writable may be called by any.
+//
+// Beside Badger's files lie MARK (checkpoint.go) and RESERVE (disk.go).
+package kv

@@ -1,0 +1,86 @@
+package kv
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// start opens a database whose tables are merged.
+func start(dir string, o Options) (*DB, error) {
+	db, err := Open(dir, o)
+	if err == nil {
+		db.StartCompactor()
+	}
+	return db, err
+}
+
+func openIn(t testing.TB, dir string, o Options) *DB {
+	t.Helper()
+	db, err := start(dir, o)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	return db
+}
+
+// update commits writes as package store does.
+func update(db *DB, writes map[string][]byte, onFullDisk bool) error {
+	if err := db.Fault(); err != nil {
+		return err
+	}
+	b := db.Begin()
+	defer b.Discard()
+	if err := b.Add(writes, onFullDisk); err != nil {
+		return err
+	}
+	err := b.Commit()
+	db.Rotate()
+	return err
+}
+
+func put(db *DB, key, value string) error {
+	return update(db, map[string][]byte{key: []byte(value), "meta/revision": make([]byte, 8)}, false)
+}
+
+func remove(db *DB, key string) error {
+	return update(db, map[string][]byte{key: nil, "meta/revision": make([]byte, 8)}, false)
+}
+
+// endOfRun is what package store writes at the end of a run: a transition and a status.
+func endOfRun(i int) map[string][]byte {
+	return map[string][]byte{
+		fmt.Sprintf("event/%08d", i): fmt.Appendf(nil, `{"seq":%d,"time":"2026-01-02T03:04:05.123456789Z","container":"mc","uid":"0b4cf4d4-96ad-4c8a-9a5c-34a2a3a0a4f1","event":"event","data":"exit"}`, i),
+		"meta/events":                make([]byte, 16),
+		"container/mc/status":        fmt.Appendf(nil, "{\"id\":\"mc\",\"generation\":0,\"revision\":%d,\"updated_at\":\"2026-01-02T03:04:05.123456789Z\"}\n{\"phase\":\"exit\",\"message\":\"%d\"}", i, i),
+		"meta/revision":              make([]byte, 8),
+	}
+}
+
+// keys returns the keys that begin with prefix.
+func keys(t *testing.T, db *DB, prefix string) (list []string) {
+	t.Helper()
+	require.NoError(t, db.View(func(tx *Txn) error {
+		list = nil
+		for item, err := range tx.Scan(prefix, prefix) {
+			if err != nil {
+				return err
+			}
+			list = append(list, item.Key())
+		}
+		return nil
+	}))
+	return list
+}
+
+// noise returns text that cannot be compressed.
+func noise() string {
+	b := make([]byte, 200<<10)
+	rand.Read(b)
+	return base64.StdEncoding.EncodeToString(b)
+}

@@ -1,0 +1,37 @@
+package kv
+
+// Badger begins a new log when the old one is full, which takes space: on a full
+// disk it must not happen. So Rotate makes Badger begin one early, while the disk
+// has space, and the writes that are allowed on a full disk fit into it.
+
+const (
+	fillerKey  = "meta/filler" // zeros that nobody reads
+	fillerSize = memTableSize / 32
+)
+
+// Rotate has Badger begin a new log if little space is left in the old one and
+// the disk has space for another. The writer calls it after commits.
+func (db *DB) Rotate() {
+	const limit = 2 * memTableSize / fillerSize // ends the loop whatever Badger does
+	for range limit {
+		if !db.disk.needsRotation() || db.Fault() != nil || db.checkFree() != nil {
+			return
+		}
+		if err := db.disk.prepare(size{1, fillerSize}); err != nil {
+			return
+		}
+		if err := db.fillLog(); err != nil {
+			_ = db.broken(err) // the next writer gets it
+			return
+		}
+	}
+}
+
+func (db *DB) fillLog() error {
+	txn := db.badger.NewTransaction(true)
+	defer txn.Discard()
+	if err := txn.Set([]byte(fillerKey), make([]byte, fillerSize)); err != nil {
+		return err
+	}
+	return db.commit(txn)
+}

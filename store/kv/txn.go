@@ -1,0 +1,94 @@
+package kv
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+
+	"github.com/dgraph-io/badger/v4"
+)
+
+// Txn reads one consistent state: that of a view, or that of a batch with its
+// own writes.
+type Txn struct {
+	txn         *badger.Txn
+	uncommitted uint64 // versions from here on may be the batch's own
+}
+
+func newTxn(b *badger.DB) *Txn { return &Txn{b.NewTransaction(false), math.MaxUint64} }
+
+func (t *Txn) discard() { t.txn.Discard() }
+
+// Item is a stored key with its value. It is valid until the scan continues or
+// the transaction ends.
+type Item struct {
+	item        *badger.Item
+	uncommitted uint64
+}
+
+// Key returns a copy of the key.
+func (i Item) Key() string { return string(i.item.Key()) }
+
+// Value calls fn with the value, which fn must not keep.
+func (i Item) Value(fn func([]byte) error) error { return i.item.Value(fn) }
+
+// Version identifies the value among all that the key has had since Badger was
+// opened. It is 0 for a value that may not be committed yet.
+func (i Item) Version() uint64 {
+	if v := i.item.Version(); v < i.uncommitted {
+		return v
+	}
+	return 0
+}
+
+// Get returns the item of a key, or ErrNotFound, or an error that wraps ErrFailed.
+func (t *Txn) Get(key string) (Item, error) {
+	item, err := get(t.txn, key)
+	if errors.Is(err, badger.ErrKeyNotFound) {
+		return Item{}, ErrNotFound
+	}
+	if err != nil {
+		return Item{}, fmt.Errorf("%w: read %q: %w", ErrFailed, key, err)
+	}
+	return Item{item, t.uncommitted}, nil
+}
+
+// get turns a panic of Badger, which a failed commit can leave behind, into an error.
+func get(txn *badger.Txn, key string) (item *badger.Item, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("badger panicked: %v", p)
+		}
+	}()
+	return txn.Get([]byte(key))
+}
+
+// Scan yields the items whose keys begin with prefix, from the key from on, in
+// the order of their keys. No other scan of the same batch may run inside of it.
+// An error, which wraps ErrFailed, comes alone.
+func (t *Txn) Scan(prefix, from string) iter.Seq2[Item, error] {
+	return func(yield func(Item, error) bool) {
+		it, err := iterate(t.txn, prefix)
+		if err != nil {
+			yield(Item{}, err)
+			return
+		}
+		defer it.Close()
+		for it.Seek([]byte(from)); it.Valid(); it.Next() {
+			if !yield(Item{it.Item(), t.uncommitted}, nil) {
+				return
+			}
+		}
+	}
+}
+
+func iterate(txn *badger.Txn, prefix string) (it *badger.Iterator, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: badger panicked: %v", ErrFailed, p)
+		}
+	}()
+	// Values lie beside their keys: prefetching them would only start goroutines.
+	return txn.NewIterator(badger.IteratorOptions{Prefix: []byte(prefix)}), nil
+}
