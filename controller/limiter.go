@@ -80,3 +80,12 @@ func BackOff(initial, longest time.Duration) func() backoff.BackOff {
 		)
 	}
 }
+
+// Doubled returns initial doubled n times, at most longest: the backoff without
+// jitter of a schedule whose failures are stored elsewhere.
+func Doubled(initial, longest time.Duration, n int) time.Duration {
+	for ; n > 0 && initial < longest; n-- {
+		initial *= 2
+	}
+	return min(initial, longest)
+}

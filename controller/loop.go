@@ -55,7 +55,7 @@ const (
 // cause the signals.
 func signal(q queue, key string) {
 	if n := q.NumRequeues(key); n > 0 {
-		q.AddAfter(key, min(minSignalDelay<<min(n, 10), maxSignalDelay))
+		q.AddAfter(key, Doubled(minSignalDelay, maxSignalDelay, n))
 		return
 	}
 	q.Add(key)

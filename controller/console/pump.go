@@ -5,11 +5,11 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"math/rand/v2"
 	"sync"
 	"time"
 
 	v1 "berth/api/v1"
+	"berth/controller"
 	"berth/runtime"
 )
 
@@ -101,7 +101,7 @@ func (p *pump) read(ctx context.Context, t Target) (whole bool) {
 		}
 	}()
 	p.open = time.Time{}
-	wait, tries := minWait, 0
+	retry, tries := controller.BackOff(minWait, maxWait)(), 0
 	for ctx.Err() == nil {
 		began := time.Now()
 		err := p.stream(ctx, t)
@@ -117,10 +117,9 @@ func (p *pump) read(ctx context.Context, t Target) (whole bool) {
 		}
 		p.log.Debug("console stream was interrupted, reconnecting", "err", err)
 		if time.Since(began) > goodRead {
-			wait = minWait
+			retry.Reset()
 		}
-		p.pause(ctx, wait)
-		wait = min(2*wait, maxWait)
+		p.pause(ctx, retry.NextBackOff())
 	}
 	return false
 }
@@ -136,9 +135,9 @@ func (p *pump) target() Target {
 	return p.s.target
 }
 
-// pause waits for about d with jitter, or until a retry is requested.
+// pause waits for d, or until a retry is requested.
 func (p *pump) pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d/2 + rand.N(d))
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

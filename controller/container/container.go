@@ -12,14 +12,15 @@ import (
 	"berth/store"
 )
 
-// CrashBackOff is how long a run that keeps ending by itself waits for the next.
+// CrashBackOff is the backoff of a container whose runs keep exiting.
 type CrashBackOff struct {
 	Initial    time.Duration // after the first crash; doubles
 	Max        time.Duration
-	ResetAfter time.Duration // a run this long makes the next crash the first
+	ResetAfter time.Duration // after a run of this duration crashes are counted from 0
 }
 
-// Reconciler drives one container at a time, a step a call.
+// Reconciler drives containers toward their specs, one step of one container per
+// call.
 type Reconciler struct {
 	Store     *store.Store
 	Engine    Engine
@@ -33,34 +34,32 @@ type Reconciler struct {
 	Roots     *Roots
 	Crash     CrashBackOff
 	BootID    string                             // of the host
-	Volume    func(volumeID string) (dir string) // where a volume is
+	Volume    func(volumeID string) (dir string) // the directory of a volume on the host
 	Auth      func(registry string) runtime.Auth // credentials of docker.registries
 	Mounts    Mounts
 	Metrics   *controller.Metrics
 	Log       *slog.Logger
 }
 
-// The ways in which a step ends well.
-var (
-	settled = controller.Result{}
-	requeue = controller.Result{Requeue: true}
-	queued  = controller.Result{Waiting: true} // for a permit
-)
+// requeueNow is the result of a step that has a next one.
+func requeueNow() controller.Result { return controller.Result{Requeue: true} }
 
-// waitFor is the result of a step that waits for what another has in hand, and
-// observes again after d.
+// waitFor is the result of a step that waits for a resource which another
+// container or the puller holds. The container is observed again after d.
 func waitFor(d time.Duration) controller.Result {
 	return controller.Result{Waiting: true, RequeueAfter: max(d, time.Millisecond)}
 }
 
+// requeueAfter is the result of a step after which the container is observed
+// again after d.
 func requeueAfter(d time.Duration) controller.Result {
 	return controller.Result{RequeueAfter: max(d, time.Millisecond)}
 }
 
-// Reconcile takes one step for the container with this internal_id, or two: what
-// was made is started.
+// Reconcile takes one step for the container with this internal_id, or two: a
+// container that was just created is started with the same permit.
 func (r *Reconciler) Reconcile(ctx context.Context, id string) (controller.Result, error) {
-	defer r.Semaphore.handOver(id)
+	defer r.Semaphore.releaseUnused(id)
 	s, next, err := r.next(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
 		r.Timers.forget(id)
@@ -68,26 +67,27 @@ func (r *Reconciler) Reconcile(ctx context.Context, id string) (controller.Resul
 	}
 	r.Orphans.forget(id)
 	if err != nil {
-		return settled, err
+		return controller.Result{}, err
 	}
-	return s.takeWithPermit(ctx, next)
+	return s.executeWithPermit(ctx, next)
 }
 
-// next looks at a container and plans its next step.
-func (r *Reconciler) next(ctx context.Context, id string) (step, Step, error) {
+// next observes a container and plans its next step.
+func (r *Reconciler) next(ctx context.Context, id string) (execution, Step, error) {
 	c, space, err := r.load(id)
 	if err != nil {
-		return step{}, Step{}, err
+		return execution{}, Step{}, err
 	}
 	o, err := r.observe(ctx, c)
 	if err != nil {
-		return step{}, Step{}, err
+		return execution{}, Step{}, err
 	}
-	o.OverLimit, o.Shed = r.pressure(c, o, space)
-	return step{Reconciler: r, c: c, o: o}, Plan(c, o), nil
+	o.OverLimit, o.FreedByRemoval = r.measuredPressure(c, o, space)
+	return execution{Reconciler: r, c: c, o: o}, Plan(c, o), nil
 }
 
-// load reads a container, and what its volume occupied when it was last measured.
+// load reads a container, its disk limit and the last measured usage of its
+// volume.
 func (r *Reconciler) load(id string) (c v1.Container, s space, err error) {
 	err = r.Store.View(func(tx *store.Tx) (err error) {
 		if c, err = store.Containers.Get(tx, id); err != nil {
@@ -95,7 +95,7 @@ func (r *Reconciler) load(id string) (c v1.Container, s space, err error) {
 		}
 		v, err := store.Volumes.Get(tx, c.Spec.VolumeID)
 		if errors.Is(err, store.ErrNotFound) {
-			return nil // its directory is another matter, and the engine's to refuse
+			return nil // a missing directory is the engine's to refuse
 		}
 		s = space{diskLimit(c.Spec, v.Spec), v.Status.Usage()}
 		return err
@@ -103,8 +103,9 @@ func (r *Reconciler) load(id string) (c v1.Container, s space, err error) {
 	return c, s, err
 }
 
-// observe looks at the host. It asks only what Plan needs: an idle container
-// costs one inspect, and what was never noted as begun is not looked for.
+// observe observes a container on the host. It queries only what Plan needs: an
+// idle container costs one inspect, and a container whose creation was never
+// recorded is not inspected.
 func (r *Reconciler) observe(ctx context.Context, c v1.Container) (o Observed, err error) {
 	o = Observed{Now: r.Now(), BootID: r.BootID}
 	installing := c.Status.ObservedInstall != c.Spec.InstallGeneration
@@ -125,17 +126,18 @@ func (r *Reconciler) observe(ctx context.Context, c v1.Container) (o Observed, e
 	}
 	r.observeEngine(ctx, c, &o)
 	r.observeTimers(c, &o)
-	r.listen(c, &o)
+	r.followConsole(c, &o)
 	return o, nil
 }
 
-// imageRecorded says whether the images of the installation under way were seen. If
-// one has gone since, making a container tells.
+// imageRecorded reports whether the images of the current installation were
+// observed on the host. If one was removed since, creating a container fails.
 func imageRecorded(c v1.Container) bool {
 	return c.Status.StartedInstall == c.Spec.InstallGeneration && v1.FindCondition(c.Status.Conditions, v1.ImageAvailable).Status == v1.True
 }
 
-// missing is the first image that an installation needs and the host has not.
+// missing returns the first image that an installation needs and that is not on
+// the host.
 func (r *Reconciler) missing(ctx context.Context, s v1.ContainerSpec) (string, error) {
 	images := []string{s.Image}
 	if s.InstallScript != "" && installImage(s) != s.Image {
@@ -149,8 +151,9 @@ func (r *Reconciler) missing(ctx context.Context, s v1.ContainerSpec) (string, e
 	return "", nil
 }
 
-// listen sees that the console of what runs is read, and to its end.
-func (r *Reconciler) listen(c v1.Container, o *Observed) {
+// followConsole keeps the consoles of running containers followed, and observes
+// whether the start pattern matched and whether the output was read completely.
+func (r *Reconciler) followConsole(c v1.Container, o *Observed) {
 	if o.Install.Running {
 		r.Console.Follow(installerTarget(c, o.Install))
 	}
@@ -172,15 +175,16 @@ func (r *Reconciler) inspect(ctx context.Context, n runtime.Name) (runtime.State
 		return runtime.State{}, nil
 	}
 	if err == nil {
-		if _, err := r.Store.History.Witness(s.Incarnation, s.Revision); err != nil { // the next look tries again
+		if _, err := r.Store.History.Witness(s.Incarnation, s.Revision); err != nil { // the next inspect tries again
 			r.Log.Warn("the new epoch of the store could not be stored", "container", n.ID, "err", err)
 		}
 	}
 	return s, err
 }
 
-// made adds to a spec which incarnation of the store its revision is of.
-func (r *Reconciler) made(s runtime.Spec) runtime.Spec {
+// withIncarnation adds the incarnation of the store to a spec: its revision is
+// counted within it.
+func (r *Reconciler) withIncarnation(s runtime.Spec) runtime.Spec {
 	s.Incarnation = r.Store.History.Incarnation()
 	return s
 }

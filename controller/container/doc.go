@@ -1,12 +1,14 @@
 // Package container drives the containers of the host toward their specs.
 //
-// Reconcile observes, Plan decides, take acts: one step at a time, each noted
-// in the store before the next. Plan is pure and knows every rule; the rest
-// only carries out. So a crash anywhere is just another place to start from.
+// Reconcile observes a container, Plan picks its next step, and execute takes
+// it. Each step is recorded in the store before the next one. Plan is pure and
+// holds every rule; the rest of the package only executes. So a crash anywhere is
+// just another place to start from.
 //
-// A start is noted before it is tried, together with the last start that the
-// engine had seen; it has happened when the engine shows another one. Restart
-// and reinstall are numbers that the status catches up with.
+// The reconciler records a start before it calls the engine, together with the
+// engine's time of the start before. The start has happened once the engine
+// reports another time. Restart and reinstall are generations in the spec; the
+// status records the generation that was carried out.
 //
-// It must not know HTTP, Docker's API or who listens.
+// The package does not know HTTP, Docker's API or who listens to events.
 package container

@@ -7,15 +7,16 @@ import (
 	"berth/runtime"
 )
 
-// Engine is what this package needs of a container engine. Every method can be
-// called again after a crash, and does nothing if its work is already done.
+// Engine is a container engine. Every method is idempotent: it can be called again
+// after a crash, and does nothing if its work is already done.
 type Engine interface {
 	Observer
 	Maker
 	Driver
 }
 
-// Observer looks. Its errors are no absence, but for runtime.ErrNotFound.
+// Observer reads the state of containers and images. An error does not mean that a
+// container is absent, except runtime.ErrNotFound.
 type Observer interface {
 	Instancer
 	Inspect(ctx context.Context, n runtime.Name) (runtime.State, error)
@@ -28,14 +29,14 @@ type Instancer interface {
 	Instance(ctx context.Context) (string, error)
 }
 
-// Maker makes, changes and removes containers.
+// Maker creates, updates and removes containers.
 type Maker interface {
 	Create(ctx context.Context, s runtime.Spec) (containerID string, err error)
 	Update(ctx context.Context, n runtime.Name, l runtime.Live) error
 	Remove(ctx context.Context, n runtime.Name) error
 }
 
-// Driver lets containers run and end.
+// Driver starts and ends containers.
 type Driver interface {
 	Start(ctx context.Context, n runtime.Name) error
 	Signal(ctx context.Context, n runtime.Name, signal string) error
@@ -49,7 +50,7 @@ type Mounts interface {
 	Pin(ctx context.Context, n runtime.Name, mounts []runtime.Mount) (pinned []runtime.Mount, release func(), err error)
 }
 
-// Console reads what containers print. See package console.
+// Console follows the output of containers. See package console.
 type Console interface {
 	Follow(t runtime.Target)
 	Matched(id, containerID string, startedAt time.Time) bool

@@ -11,31 +11,32 @@ import (
 	"berth/runtime"
 )
 
-// exitStep is a step that ends a run, or tells how it ended.
-type exitStep struct{ step }
+// exitStep executes a step that stops a run or records its exit.
+type exitStep struct{ execution }
 
-func (s exitStep) take(ctx context.Context, a Action) (controller.Result, error) {
+func (s exitStep) execute(ctx context.Context, a Action) (controller.Result, error) {
 	n := serverName(s.c.Meta.ID)
 	switch a {
 	case RecordStopping:
-		return requeue, s.record(func(st *v1.ContainerStatus, now time.Time) {
+		return requeueNow(), s.record(func(st *v1.ContainerStatus, now time.Time) {
 			st.Unrequested = st.Phase == v1.Exit || st.Phase == v1.Ready
 			st.Phase, st.StopRecordedAt, st.StopSent = v1.Stopping, now, false
-			startedAs(st, now)
+			setStarted(st, now)
 		})
 	case SendStop:
-		return requeue, s.sendStop(ctx, n)
+		return requeueNow(), s.sendStop(ctx, n)
 	case KillServer:
-		return requeue, s.Engine.Kill(ctx, n)
+		return requeueNow(), s.Engine.Kill(ctx, n)
 	case RecordOOM:
-		return requeue, s.recordOOM()
+		return requeueNow(), s.recordOOM()
 	}
-	return requeue, s.recordExit()
+	return requeueNow(), s.recordExit()
 }
 
-// sendStop asks a container to exit. A command that its console does not take
-// is followed by the signal. The grace period begins with the first attempt that
-// the engine answers, so a signal that it refuses does not keep a run for ever.
+// sendStop asks a container to exit: with its stop command or, if there is none or
+// the console does not accept it, with its stop signal. The grace period begins
+// with the first attempt that the engine answers, so that a refused signal does
+// not keep a run for ever.
 func (s exitStep) sendStop(ctx context.Context, n runtime.Name) error {
 	err := errors.New("no command")
 	if s.c.Spec.Stop.Command != "" {
@@ -53,27 +54,27 @@ func (s exitStep) sendStop(ctx context.Context, n runtime.Name) error {
 	return s.record(func(st *v1.ContainerStatus, _ time.Time) { st.StopSent = true })
 }
 
-// recordExit tells the end of a run, which the engine has said, and decides about
-// the next one.
+// recordExit records an exit that the engine reported, and when the next run may
+// begin.
 func (s exitStep) recordExit() error {
 	if exists(s.o.Server) {
-		s.Console.Follow(serverTarget(s.c, s.o.Server)) // what was printed while berth was away
+		s.Console.Follow(serverTarget(s.c, s.o.Server)) // reads the output of the time while berth was away
 	}
 	err := s.record(func(st *v1.ContainerStatus, now time.Time) {
 		stopped := st.Phase == v1.Stopping
 		st.Phase, st.StopRecordedAt, st.StopSent, st.Unrequested = v1.Exit, time.Time{}, false, false
-		s.startedAfter(st, now, stopped)
+		s.setStartedAfterExit(st, now, stopped)
 		switch {
 		case vanished(s.c, s.o.Server):
 			st.Message = "the container was removed from outside"
 		case !startIsPending(s.c, s.o.Server):
-			s.recordEnd(st)
+			s.setExit(st)
 		}
 		switch {
 		case s.c.Spec.Power != v1.PowerOn || st.ObservedRun != s.c.Spec.RunGeneration:
 		case stopped && pressure(s.c) == v1.ReasonRootOverLimit:
 			s.nextCrash(st, now)
-		case stopped: // for want of space, or of the newest spec: it goes on when there is some
+		case stopped: // by berth, for disk space or a new spec: the next run follows at once
 			st.NextRetryAt = &now
 		default:
 			s.retry(st, now)
@@ -88,17 +89,17 @@ func (s exitStep) recordExit() error {
 	return err
 }
 
-// recordOOM mends what was told of an end. It is no step toward the newest spec,
-// which must not count as observed by it.
+// recordOOM corrects a recorded exit: the run ran out of memory. It is no step
+// toward the newest spec, which must not count as observed.
 func (s exitStep) recordOOM() error {
 	return s.record(func(st *v1.ContainerStatus, _ time.Time) {
 		s.keepObserved(st)
-		s.recordEnd(st)
+		s.setExit(st)
 	}, s.exitMessage()...)
 }
 
-// recordEnd keeps how the engine says that the run ended.
-func (s exitStep) recordEnd(st *v1.ContainerStatus) {
+// setExit copies the exit that the engine reports into the status.
+func (s exitStep) setExit(st *v1.ContainerStatus) {
 	o := s.o.Server
 	st.StartedAt, st.FinishedAt = &o.StartedAt, &o.FinishedAt
 	st.ExitCode, st.OOMKilled = &o.ExitCode, o.OOMKilled
@@ -114,8 +115,9 @@ func (s exitStep) exitMessage() []string {
 	return nil
 }
 
-// retry sets when the policy lets a run that ended by itself begin again. What
-// the host or somebody else took away is no end of its own: it begins at once.
+// retry sets when the restart policy allows the next run. A run that ended with
+// the host or the engine, or whose container was removed from outside, did not
+// exit by itself: the next one begins at once.
 func (s exitStep) retry(st *v1.ContainerStatus, now time.Time) {
 	if vanished(s.c, s.o.Server) || lost(s.c, s.o, s.o.ServerLost) {
 		st.NextRetryAt = &now
@@ -133,16 +135,15 @@ func (s exitStep) retry(st *v1.ContainerStatus, now time.Time) {
 	s.nextCrash(st, now)
 }
 
-// nextCrash counts one more crash and sets the retry: Initial doubling to Max.
+// nextCrash counts one more crash and sets the time of the retry.
 func (s exitStep) nextCrash(st *v1.ContainerStatus, now time.Time) {
-	wait := s.Crash.Initial << min(st.Crashes, 20)
+	at := now.Add(controller.Doubled(s.Crash.Initial, s.Crash.Max, st.Crashes))
 	st.Crashes++
-	at := now.Add(min(wait, s.Crash.Max))
 	st.NextRetryAt = &at
 }
 
-// startFailure names the reasons for which an engine does not start a
-// container. Anything else is no verdict, and tried again.
+// startFailure returns the reason of an error with which an engine refuses to
+// start a container. Any other error is unknown, and the step is retried.
 func startFailure(err error) (reason string, known bool) {
 	switch {
 	case errors.Is(err, runtime.ErrPortTaken):
@@ -159,17 +160,17 @@ func startFailure(err error) (reason string, known bool) {
 	return "", false
 }
 
-// recordStartFailure tells why a run did not begin. It is tried again with the
-// backoff of a crash, also where the policy is never: it was no run.
+// recordStartFailure records why a start failed. It is retried with the backoff of
+// a crash, also with the restart policy never: there was no run.
 func (s exitStep) recordStartFailure(reason string, err error) error {
 	text := fmt.Sprintf("cannot start: %s", err)
 	return s.record(func(st *v1.ContainerStatus, now time.Time) {
 		st.Phase, st.Message = v1.Exit, text
 		if reason == "BadCommand" {
-			code := 127 // the shell's convention for what cannot be run
+			code := 127 // the shell's exit code of a command that it cannot run
 			st.ExitCode = &code
 		}
-		set(st, now, v1.Started, v1.False, reason, text)
+		setCondition(st, now, v1.Started, v1.False, reason, text)
 		s.nextCrash(st, now)
 	}, text)
 }

@@ -11,7 +11,7 @@ import (
 
 // stepError is the error of a step.
 type stepError struct {
-	step step
+	step execution
 	do   Action
 	err  error
 }
@@ -19,14 +19,15 @@ type stepError struct {
 func (e stepError) Error() string { return e.err.Error() }
 func (e stepError) Unwrap() error { return e.err }
 
-// Failed records why a step of a container failed: message, condition, and when
-// it is tried again. It is a Loop's Failed. An error of observing is none of a step.
+// Failed records a failed step in the container's message and condition, with the
+// time of the retry. It is the Failed of a controller.Loop. An error that is not a
+// step's, such as a failed observation, is not recorded.
 func (r *Reconciler) Failed(id string, err error, retryAt time.Time) {
 	var failed stepError
 	if !errors.As(err, &failed) {
 		return
 	}
-	if retryAt.IsZero() { // at the next change, or a resync
+	if retryAt.IsZero() { // at the next change or resync
 		retryAt = time.Now().Add(r.Crash.Max)
 	}
 	if err := failed.step.recordFailure(failed.do, failed.err.Error(), retryAt); err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -34,12 +35,13 @@ func (r *Reconciler) Failed(id string, err error, retryAt time.Time) {
 	}
 }
 
-// recordFailure writes nothing if the same is recorded already.
-func (s step) recordFailure(do Action, text string, retryAt time.Time) error {
+// recordFailure records a failed step. It writes nothing if the same failure is
+// recorded already.
+func (s execution) recordFailure(do Action, text string, retryAt time.Time) error {
 	return s.Store.MustUpdate(func(tx *store.Tx) error {
 		return store.Containers.SetStatus(tx, s.c.Meta.ID, func(st *v1.ContainerStatus) {
 			st.ObservedGeneration, st.Message = s.c.Meta.Generation, text
-			set(st, tx.Now(), v1.Reconciled, v1.False, do.reason(), text)
+			setCondition(st, tx.Now(), v1.Reconciled, v1.False, do.failureReason(), text)
 			switch {
 			case s.c.Spec.Power != v1.PowerOn:
 				st.NextRetryAt = nil
@@ -55,8 +57,9 @@ func failing(c v1.Container) bool {
 	return v1.FindCondition(c.Status.Conditions, v1.Reconciled).Status == v1.False
 }
 
-// reason is the condition's reason for a failure of a, such as KillServerFailed.
-func (a Action) reason() string {
+// failureReason returns the condition's reason for a failure of a, such as
+// KillServerFailed.
+func (a Action) failureReason() string {
 	var b strings.Builder
 	for word := range strings.FieldsSeq(a.String()) {
 		b.WriteString(strings.ToUpper(word[:1]) + word[1:])

@@ -12,17 +12,18 @@ import (
 	"berth/store"
 )
 
-// installStep is a step of an installation.
-type installStep struct{ step }
+// installStep executes a step of an installation.
+type installStep struct{ execution }
 
-// How long an installation waits before it looks whether the volume is free.
+// volumeBusyWait is the time between two checks whether the volume is free for an
+// installation.
 const volumeBusyWait = time.Second
 
-func (s installStep) take(ctx context.Context, a Action) (controller.Result, error) {
+func (s installStep) execute(ctx context.Context, a Action) (controller.Result, error) {
 	n := installerName(s.c.Meta.ID)
 	switch a {
 	case RecordInstalling:
-		return requeue, s.recordInstalling()
+		return requeueNow(), s.recordInstalling()
 	case PullImage:
 		return s.pull(s.o.Missing)
 	case CreateInstaller:
@@ -30,47 +31,47 @@ func (s installStep) take(ctx context.Context, a Action) (controller.Result, err
 	case StartInstaller:
 		return s.startInstaller(ctx, n)
 	case KillInstaller:
-		return requeue, s.Engine.Kill(ctx, n)
+		return requeueNow(), s.Engine.Kill(ctx, n)
 	case FinishInstall:
 		return s.finishInstall(ctx)
 	}
-	return requeue, s.removeInstaller(ctx, n)
+	return requeueNow(), s.removeInstaller(ctx, n)
 }
 
-// recordInstalling begins an installation. It takes no volume yet: a pull that
-// does not succeed must not keep others from theirs.
+// recordInstalling begins an installation. It does not claim the volume yet: a
+// failing pull must not block the installations of other containers.
 func (s installStep) recordInstalling() error {
 	return s.record(func(st *v1.ContainerStatus, now time.Time) {
 		if st.StartedInstall <= st.ObservedInstall {
-			st.InstallVolume = "" // else the installer before may be at work on it
+			st.InstallVolume = "" // otherwise the installer before may still use it
 		}
 		st.Phase, st.StartedInstall, st.BootID = v1.Installing, s.c.Spec.InstallGeneration, s.BootID
 		st.InstallFailed, st.ExitCode, st.OOMKilled = false, nil, false
 		st.NextRetryAt, st.RestartCount, st.Crashes = nil, 0, 0
-		st.Conditions = forInstallation(st.Conditions)
-		set(st, now, v1.Installed, v1.Unknown, "Installing", "the installation is under way")
+		st.Conditions = keptConditions(st.Conditions)
+		setCondition(st, now, v1.Installed, v1.Unknown, "Installing", "the installation is in progress")
 		if s.o.Missing == "" {
-			imagePresent(st, now) // who creates it waits for this word
+			setImagePresent(st, now) // POST /containers waits for this condition
 		}
 	})
 }
 
-// onVolume notes a change that needs the volume, unless another installation
-// works on it: the store's one writer sees to it that only one of two gets
-// through. It is false when it has to be tried again.
-func (s installStep) onVolume(change func(*v1.ContainerStatus, time.Time)) (free bool, err error) {
+// claimVolume records change together with the claim of the volume, unless another
+// installation uses it. Transactions of the store are serial, so only one of two
+// installations gets the volume. If free is false, the step has to be retried.
+func (s installStep) claimVolume(change func(*v1.ContainerStatus, time.Time)) (free bool, err error) {
 	busy, changed := "", false
 	err = s.Store.Update(func(tx *store.Tx) (err error) {
 		now, err := store.Containers.Get(tx, s.c.Meta.ID)
 		if changed = now.Meta.Generation != s.c.Meta.Generation; err != nil || changed {
-			return err // the volume may be on its way out
+			return err // the volume may be about to be removed
 		}
 		if busy, err = s.installerOfVolume(tx); err != nil || busy != "" {
 			return err
 		}
 		return s.recordIn(tx, func(st *v1.ContainerStatus, now time.Time) {
 			st.InstallVolume = s.c.Spec.VolumeID
-			imagePresent(st, now)
+			setImagePresent(st, now)
 			change(st, now)
 		})
 	})
@@ -80,29 +81,31 @@ func (s installStep) onVolume(change func(*v1.ContainerStatus, time.Time)) (free
 	return false, s.recordBusy(busy)
 }
 
-// recordBusy says who is waited for. There is no installer now, so the volume that
-// it had before a change of the spec is free for others.
+// recordBusy records which container is waited for. There is no installer now, so
+// the volume that it used before a change of the spec is released.
 func (s installStep) recordBusy(busy string) error {
-	text := waitsFor(busy)
+	text := busyMessage(busy)
 	if s.reported(text) {
 		return nil
 	}
 	return s.record(func(st *v1.ContainerStatus, now time.Time) {
-		imagePresent(st, now)
+		setImagePresent(st, now)
 		st.Message, st.InstallVolume = text, ""
 	})
 }
 
-func waitsFor(id string) string {
+// busyMessage returns the message while the installation of container id uses the
+// volume.
+func busyMessage(id string) string {
 	return fmt.Sprintf("waits for the installation of container %s, which uses the same volume", id)
 }
 
-func imagePresent(st *v1.ContainerStatus, now time.Time) {
-	set(st, now, v1.ImageAvailable, v1.True, "Present", "the image is on the host")
+func setImagePresent(st *v1.ContainerStatus, now time.Time) {
+	setCondition(st, now, v1.ImageAvailable, v1.True, "Present", "the image is on the host")
 }
 
-// installerOfVolume is the container whose installation works on the same
-// volume, if there is one.
+// installerOfVolume returns the id of the other container whose installation uses
+// the volume; empty if there is none.
 func (s installStep) installerOfVolume(tx *store.Tx) (string, error) {
 	all, err := store.Containers.List(tx)
 	for _, c := range all {
@@ -114,115 +117,116 @@ func (s installStep) installerOfVolume(tx *store.Tx) (string, error) {
 }
 
 func (s installStep) createInstaller(ctx context.Context) (controller.Result, error) {
-	instance, err := s.Outage.ask(ctx, s.Engine)
+	instance, err := s.Outage.query(ctx, s.Engine)
 	if err != nil {
-		return settled, err
+		return controller.Result{}, err
 	}
 	if s.c.Status.InstallVolume != s.c.Spec.VolumeID || s.c.Status.Engine != instance {
-		free, err := s.onVolume(func(st *v1.ContainerStatus, _ time.Time) { st.Engine = instance })
+		free, err := s.claimVolume(func(st *v1.ContainerStatus, _ time.Time) { st.Engine = instance })
 		if err != nil || !free {
 			return waitFor(volumeBusyWait), err
 		}
 	}
-	_, err = createMounted(ctx, s.step, installerSpec(s.c, s.Volume(s.c.Spec.VolumeID)))
+	_, err = createMounted(ctx, s.execution, installerSpec(s.c, s.Volume(s.c.Spec.VolumeID)))
 	switch {
 	case errors.Is(err, runtime.ErrImageNotFound):
 		return s.pull(installImage(s.c.Spec))
 	case errors.Is(err, runtime.ErrInvalid), errors.Is(err, runtime.ErrBadCommand):
-		return requeue, s.failInstall("InvalidSpec", err.Error())
+		return requeueNow(), s.failInstall("InvalidSpec", err.Error())
 	case errors.Is(err, runtime.ErrMountRefused):
-		return settled, refuseMount(s.step, err)
+		return controller.Result{}, refuseMount(s.execution, err)
 	case err != nil:
-		return settled, err
+		return controller.Result{}, err
 	}
-	return requeue, nil
+	return requeueNow(), nil
 }
 
 func (s installStep) startInstaller(ctx context.Context, n runtime.Name) (controller.Result, error) {
-	err := startMounted(ctx, s.step, n)
+	err := startMounted(ctx, s.execution, n)
 	switch {
 	case errors.Is(err, runtime.ErrMountRefused):
-		return settled, refuseMount(s.step, err)
+		return controller.Result{}, refuseMount(s.execution, err)
 	case errors.Is(err, runtime.ErrMountMissing): // or the mounts have changed since it was created
-		return requeue, s.Engine.Remove(ctx, n)
+		return requeueNow(), s.Engine.Remove(ctx, n)
 	case errors.Is(err, runtime.ErrBadCommand), errors.Is(err, runtime.ErrInvalid):
-		return requeue, s.failInstall("CannotStart", err.Error())
+		return requeueNow(), s.failInstall("CannotStart", err.Error())
 	case err != nil:
-		return settled, err
+		return controller.Result{}, err
 	}
-	return requeue, nil
+	return requeueNow(), nil
 }
 
-// finishInstall notes how an installation ended. No script at all is ready.
+// finishInstall records the result of an installation. Without a script it is a
+// success.
 func (s installStep) finishInstall(ctx context.Context) (controller.Result, error) {
 	in := s.o.Install
 	if !exists(in) {
-		return s.finishWithout(ctx)
+		return s.finishWithoutScript(ctx)
 	}
 	if in.ExitCode != 0 {
-		return requeue, s.recordFailure(in)
+		return requeueNow(), s.recordFailure(in)
 	}
-	made, r, err := s.withServer(ctx)
+	made, r, err := s.ensureServer(ctx)
 	if made == nil {
 		return r, err
 	}
-	return requeue, s.record(made.installed)
+	return requeueNow(), s.record(made.setInstalled)
 }
 
-// finishWithout is for an installation without a script, which waits for those
-// of others all the same: what is ready may be started.
-func (s installStep) finishWithout(ctx context.Context) (controller.Result, error) {
-	if waiting, err := s.waiting(); err != nil || waiting {
+// finishWithoutScript finishes an installation without a script. It waits for
+// other installations on the volume too: a ready container may be started.
+func (s installStep) finishWithoutScript(ctx context.Context) (controller.Result, error) {
+	if waiting, err := s.stillBusy(); err != nil || waiting {
 		return waitFor(volumeBusyWait), err
 	}
-	made, r, err := s.withServer(ctx)
+	made, r, err := s.ensureServer(ctx)
 	if made == nil {
 		return r, err
 	}
-	if free, err := s.onVolume(made.installed); err != nil || !free {
+	if free, err := s.claimVolume(made.setInstalled); err != nil || !free {
 		return waitFor(volumeBusyWait), err
 	}
-	return requeue, nil
+	return requeueNow(), nil
 }
 
-// withServer makes the server container, if there is none. It returns the step
-// as it goes on then; nil if there is still none, and what is next.
-func (s installStep) withServer(ctx context.Context) (*installStep, controller.Result, error) {
+// ensureServer creates the server container if it does not exist. It returns the
+// step to continue with, or nil and the result if there is still no container.
+func (s installStep) ensureServer(ctx context.Context) (*installStep, controller.Result, error) {
 	if exists(s.o.Server) {
-		return &s, requeue, nil
+		return &s, requeueNow(), nil
 	}
 	id, r, err := serverStep(s).create(ctx)
 	if id == "" {
 		return nil, r, err
 	}
 	s.o.Server.ContainerID = id
-	return &s, requeue, nil
+	return &s, requeueNow(), nil
 }
 
-// waiting says whether the one that was waited for is still at work on the
-// volume: then the engine need not be asked for anything again.
-func (s installStep) waiting() (busy bool, err error) {
+// stillBusy reports whether the installation that was waited for still uses the
+// volume. Then no call of the engine is needed.
+func (s installStep) stillBusy() (busy bool, err error) {
 	if s.c.Status.Message == "" {
 		return false, nil
 	}
 	err = s.Store.View(func(tx *store.Tx) error {
 		id, err := s.installerOfVolume(tx)
-		busy = id != "" && s.reported(waitsFor(id))
+		busy = id != "" && s.reported(busyMessage(id))
 		return err
 	})
 	return busy, err
 }
 
-// killedCode is the exit code of what SIGKILL ended.
-const killedCode = 137
+// sigkillExitCode is the exit code of a container that SIGKILL ended.
+const sigkillExitCode = 137
 
-// recordFailure says why an installation did not go well.
+// recordFailure records why an installation failed.
 func (s installStep) recordFailure(in runtime.State) error {
 	switch {
-	case in.ExitCode == killedCode && s.o.InstallFor >= installTimeout(s.c.Spec),
+	case in.ExitCode == sigkillExitCode && s.o.InstallFor >= installTimeout(s.c.Spec),
 		in.FinishedAt.Sub(in.StartedAt) >= installTimeout(s.c.Spec):
 		return s.failInstall("TimedOut", fmt.Sprintf("the installation took longer than %s", installTimeout(s.c.Spec)))
-	case in.ExitCode == killedCode && underDiskPressure(s.c) && !in.OOMKilled:
+	case in.ExitCode == sigkillExitCode && underDiskPressure(s.c) && !in.OOMKilled:
 		return s.failInstall(v1.DiskPressure, "the installation was stopped: what it wrote is over a limit of disk space")
 	case in.OOMKilled:
 		return s.failInstall("OutOfMemory", "the installation ran out of memory")
@@ -230,33 +234,34 @@ func (s installStep) recordFailure(in runtime.State) error {
 	return s.failInstall("ExitCode", fmt.Sprintf("the install script ended with exit code %d", in.ExitCode))
 }
 
-func (s installStep) installed(st *v1.ContainerStatus, now time.Time) {
+func (s installStep) setInstalled(st *v1.ContainerStatus, now time.Time) {
 	st.Phase, st.ObservedInstall, st.InstallFailed = v1.Ready, s.c.Spec.InstallGeneration, false
 	st.InstallID, st.ContainerID = s.o.Install.ContainerID, s.o.Server.ContainerID
 	st.StartedAt, st.FinishedAt = nil, nil
-	imagePresent(st, now)
-	set(st, now, v1.Installed, v1.True, "Done", "the installation ended with exit code 0")
+	setImagePresent(st, now)
+	setCondition(st, now, v1.Installed, v1.True, "Done", "the installation ended with exit code 0")
 }
 
-// failInstall ends an installation for good; reinstall is the way on.
+// failInstall records that an installation failed for good. Only a reinstall
+// begins another.
 func (s installStep) failInstall(reason, message string) error {
-	return s.record(func(st *v1.ContainerStatus, now time.Time) { s.failed(st, now, reason, message) }, message)
+	return s.record(func(st *v1.ContainerStatus, now time.Time) { s.setFailed(st, now, reason, message) }, message)
 }
 
-// failed is the end of an installation for good. An installer that is there is
-// named, so that it is removed.
-func (s step) failed(st *v1.ContainerStatus, now time.Time, reason, message string) {
+// setFailed sets the status of an installation that failed for good. It keeps the
+// id of an existing installer, so that it is removed.
+func (s execution) setFailed(st *v1.ContainerStatus, now time.Time, reason, message string) {
 	st.Phase, st.ObservedInstall, st.InstallFailed, st.Message = v1.Failed, s.c.Spec.InstallGeneration, true, message
 	st.InstallID = s.o.Install.ContainerID
 	if s.o.Install.FinishedAt.After(s.o.Install.StartedAt) {
 		code := s.o.Install.ExitCode
 		st.ExitCode, st.OOMKilled = &code, s.o.Install.OOMKilled
 	}
-	set(st, now, v1.Installed, v1.False, reason, message)
+	setCondition(st, now, v1.Installed, v1.False, reason, message)
 }
 
-// removeInstaller cleans up, once its log is kept. What comes after it, begins
-// in this boot of the host.
+// removeInstaller removes the installer after its output was read. An installation
+// that begins anew begins in this boot of the host.
 func (s installStep) removeInstaller(ctx context.Context, n runtime.Name) error {
 	if exists(s.o.Install) {
 		s.drain(ctx, installerTarget(s.c, s.o.Install))

@@ -8,14 +8,11 @@ import (
 	"berth/store"
 )
 
-// driftKinds are what can be repaired that somebody changed behind berth's back.
-var driftKinds = []string{"removed", "started", "paused", "limits", "orphan"}
-
-// Register shows this controller's metrics: berth_containers, counted from the
-// store at each scrape, and its kinds of drift.
+// Register registers this controller's metrics: berth_containers, counted from the
+// store at each scrape, the kinds of drift and the steps that can fail.
 func Register(reg prometheus.Registerer, m *controller.Metrics, s *store.Store) {
-	m.Kinds(driftKinds...)
-	m.Steps(append(actionNames[:], removeOrphan)...)
+	m.Kinds("removed", "started", "paused", "limits", "orphan")
+	m.Steps(append(actionNames(), removeOrphan)...)
 	reg.MustRegister(phaseCollector{s, prometheus.NewDesc("berth_containers", "Containers, by state.", []string{"state"}, nil)})
 }
 
@@ -24,10 +21,10 @@ type phaseCollector struct {
 	desc  *prometheus.Desc
 }
 
-// Describe is part of prometheus.Collector.
+// Describe implements prometheus.Collector.
 func (p phaseCollector) Describe(ch chan<- *prometheus.Desc) { ch <- p.desc }
 
-// Collect counts the containers by phase.
+// Collect implements prometheus.Collector: it counts the containers by phase.
 func (p phaseCollector) Collect(ch chan<- prometheus.Metric) {
 	count := map[v1.Phase]int{}
 	err := p.store.View(func(tx *store.Tx) error {

@@ -11,11 +11,11 @@ import (
 )
 
 // Orphans removes containers of this store that have no record, such as one
-// that a hanging engine made long after it was asked to. Each is reported
-// first, and goes after a grace.
+// that a hanging engine created long after the call. Each is logged first and
+// removed after a grace period.
 //
-// A container that was asked for at a revision that the store does not remember
-// is none: the store is an older copy, and what it never knew is kept for good.
+// A container whose revision the store does not remember is no orphan: the store
+// is an older copy, and the container is kept.
 type Orphans struct {
 	Grace time.Duration
 	Log   *slog.Logger
@@ -24,32 +24,32 @@ type Orphans struct {
 	since map[string]time.Time
 }
 
-// removeOrphan is the step of Orphans in the metrics.
+// removeOrphan is the step in the metrics.
 const removeOrphan = "remove orphan"
 
-// observe is a Reconcile for an id that the store does not know.
+// observe reconciles an id that the store does not know.
 func (o *Orphans) observe(ctx context.Context, r *Reconciler, id string) (controller.Result, error) {
 	left, found := time.Duration(0), false
 	for _, n := range []runtime.Name{serverName(id), installerName(id)} {
 		s, err := r.inspect(ctx, n)
 		if err != nil {
-			return settled, err
+			return controller.Result{}, err
 		}
 		if !exists(s) {
 			continue
 		}
 		if !r.Store.History.Remembers(s.Incarnation, s.Revision) {
-			o.Log.Error("a container is newer than the store, which is an older copy: it is kept; remove it by hand if it is not wanted",
+			o.Log.Error("a container is newer than the store, which is an older copy: it is kept; remove it by hand if it is not needed",
 				"container", id, "role", n.Role, "container_id", s.ContainerID)
 			continue
 		}
 		found = true
-		if left = o.left(id, n); left > 0 {
+		if left = o.graceLeft(id, n); left > 0 {
 			continue
 		}
 		if err := o.remove(ctx, r, n, s); err != nil {
 			r.Metrics.StepFailed(removeOrphan)
-			return settled, err
+			return controller.Result{}, err
 		}
 	}
 	if !found {
@@ -58,11 +58,12 @@ func (o *Orphans) observe(ctx context.Context, r *Reconciler, id string) (contro
 	if left > 0 {
 		return requeueAfter(left), nil
 	}
-	return settled, nil
+	return controller.Result{}, nil
 }
 
-// left is the rest of an orphan's grace, which begins with the first look.
-func (o *Orphans) left(id string, n runtime.Name) time.Duration {
+// graceLeft returns the rest of an orphan's grace period, which begins with the
+// first observation.
+func (o *Orphans) graceLeft(id string, n runtime.Name) time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.since == nil {
@@ -72,7 +73,7 @@ func (o *Orphans) left(id string, n runtime.Name) time.Duration {
 	if !seen {
 		first = time.Now()
 		o.since[id] = first
-		o.Log.Warn("a container has no record, and is removed after a grace", "container", id, "role", n.Role, "grace", o.Grace)
+		o.Log.Warn("a container has no record and is removed after a grace period", "container", id, "role", n.Role, "grace", o.Grace)
 	}
 	return o.Grace - time.Since(first)
 }

@@ -9,23 +9,23 @@ import (
 	"berth/runtime"
 )
 
-// engineWait is the time between two attempts to find out whether an engine
-// that reported an exit is about to end.
+// engineWait is the time between two attempts to query an engine that reported an
+// exit and may be shutting down.
 const engineWait = time.Second
 
-// Outage records which instance of the engine answered last, and when the
-// engine was last away. The instance decides whether a run ended with its
-// engine. The times decide it for an engine that does not name its instance.
+// Outage records which instance of the engine answered last and when the engine
+// was last unreachable. The instance determines whether a run ended with its
+// engine; for an engine that does not name its instance, the times do.
 type Outage struct {
 	mu       sync.Mutex
 	instance string
-	answered time.Time // when a call was begun that the engine answered over a new connection
-	from, to time.Time // to is zero while it lasts
+	answered time.Time // start of the last call that the engine answered over a new connection
+	from, to time.Time // of the last outage; to is zero while it lasts
 }
 
-// ask returns the engine's instance. An error says that the engine takes no new
-// connection: it is away, or about to end.
-func (o *Outage) ask(ctx context.Context, e Instancer) (instance string, err error) {
+// query returns the engine's instance. An error means that the engine accepts no
+// new connection: it is unreachable or shutting down.
+func (o *Outage) query(ctx context.Context, e Instancer) (instance string, err error) {
 	began := time.Now()
 	if instance, err = e.Instance(ctx); err != nil {
 		return "", err
@@ -43,8 +43,8 @@ func (o *Outage) last() string {
 	return o.instance
 }
 
-// begin records that the event stream ended. The outage began with the last
-// answer: an engine stops its containers while the stream is still open.
+// begin records that the event stream ended. The outage began at the last answer:
+// an engine stops its containers while the stream is still open.
 func (o *Outage) begin(now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -57,7 +57,7 @@ func (o *Outage) begin(now time.Time) {
 	}
 }
 
-// recordExit records that the engine's containers were listed.
+// end records that the engine's containers were listed.
 func (o *Outage) end(now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -66,7 +66,7 @@ func (o *Outage) end(now time.Time) {
 	}
 }
 
-// caused reports whether a container exited while the engine was away.
+// caused reports whether a container exited during the outage.
 func (o *Outage) caused(s runtime.State) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -77,17 +77,17 @@ func exited(s runtime.State) bool {
 	return !s.Running && !s.StartedAt.IsZero() && !s.FinishedAt.IsZero()
 }
 
-// observeEngine asks the engine for its instance where the cause of an exit
-// decides what follows. Elsewhere the instance that answered last will do.
+// observeEngine queries the engine's instance if the cause of an exit determines
+// the next step. Otherwise the instance that answered last is enough.
 func (r *Reconciler) observeEngine(ctx context.Context, c v1.Container, o *Observed) {
 	o.ServerLost, o.InstallLost = r.Outage.caused(o.Server), r.Outage.caused(o.Install)
 	o.Engine = r.Outage.last()
 	if !causeMatters(c, *o) {
 		return
 	}
-	instance, err := r.Outage.ask(ctx, r.Engine)
+	instance, err := r.Outage.query(ctx, r.Engine)
 	if err != nil {
-		r.Log.Info("an exit is not recorded yet: the engine takes no new connection", "container", c.Meta.ID, "err", err)
+		r.Log.Info("an exit is not recorded yet: the engine accepts no new connection", "container", c.Meta.ID, "err", err)
 		return
 	}
 	o.Engine, o.Confirmed = instance, true

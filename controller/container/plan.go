@@ -7,21 +7,21 @@ import (
 	"berth/runtime"
 )
 
-// Observed is what the host says about one container.
+// Observed is the observed state of one container on the host.
 type Observed struct {
 	Now            time.Time
 	BootID         string        // of the host; changes when it boots
-	Engine         string        // the engine's instance; changes when it starts anew and its containers ended; empty: unknown
-	Confirmed      bool          // the engine took a new connection after it reported an exit: it was not about to end
-	Server         runtime.State // zero: there is none
-	Install        runtime.State // looked at only while an installation is wanted or not cleaned up, or of a deletion once the server is gone
-	Missing        string        // an image that is not on the host; looked at only before an installation
-	Matched        bool          // the console has matched the start pattern in this run
-	OutputComplete bool          // what a run that has ended printed was read; looked at only before its end is told
-	ServerLost     bool          // the server exited while the engine was away; decides only while instances are unknown
-	InstallLost    bool          // so did the installer
-	OverLimit      string        // why the container is under disk pressure, a reason; empty: it is not
-	Shed           bool          // and would not be without what the server has written outside its volume
+	Engine         string        // the engine's instance; changes when the engine restarts; empty: unknown
+	Confirmed      bool          // the engine accepted a new connection after it reported an exit: it was not shutting down
+	Server         runtime.State // zero: no container
+	Install        runtime.State // zero: no container, or not observed, as no installation or deletion needs it
+	Missing        string        // an image that is not on the host; observed only before an installation
+	Matched        bool          // the console matched the start pattern in this run
+	OutputComplete bool          // the output of an exited run was read; observed only before its exit is recorded
+	ServerLost     bool          // the server exited during an outage of the engine; used only while instances are unknown
+	InstallLost    bool          // the installer exited during an outage of the engine
+	OverLimit      string        // reason of the disk pressure; empty: none
+	FreedByRemoval bool          // there would be no disk pressure without the files outside the volume
 
 	StopFor     time.Duration // since the run was asked to exit; see Timers
 	InstallFor  time.Duration // since the installer was first observed running
@@ -42,7 +42,7 @@ func Plan(c v1.Container, o Observed) Step {
 	case c.Status.ObservedInstall != c.Spec.InstallGeneration:
 		return planInstall(c, o)
 	case c.Status.InstallID != "":
-		return endInstaller(o)
+		return discardInstaller(o)
 	case c.Status.InstallFailed:
 		return planOff(c, o)
 	case c.Spec.Power == v1.PowerOn && !underDiskPressure(c):
@@ -78,11 +78,11 @@ func planInstall(c v1.Container, o Observed) Step {
 	case o.Server.Running:
 		return planStop(c, o)
 	case c.Status.Phase.Active():
-		return recordExit(o, o.Server, RecordExit)
+		return afterOutput(o, o.Server, RecordExit)
 	case c.Status.StartedInstall != c.Spec.InstallGeneration:
 		return do(RecordInstalling)
 	case exists(o.Install) && o.Install.SpecHash != c.Spec.InstallHash():
-		return endInstaller(o)
+		return discardInstaller(o)
 	case exists(o.Install):
 		return planInstaller(c, o)
 	case o.Missing != "":
@@ -93,7 +93,8 @@ func planInstall(c v1.Container, o Observed) Step {
 	return do(CreateInstaller)
 }
 
-// planInstaller is for the installer of the installation that is wanted.
+// planInstaller plans the next step of the requested installation, whose installer
+// exists.
 func planInstaller(c v1.Container, o Observed) Step {
 	switch {
 	case o.Install.StartedAt.IsZero():
@@ -105,7 +106,7 @@ func planInstaller(c v1.Container, o Observed) Step {
 	case !o.Install.Running && o.Install.ExitCode == 0:
 		return finishInstall(c, o)
 	case !o.Install.Running:
-		return recordExit(o, o.Install, FinishInstall)
+		return afterOutput(o, o.Install, FinishInstall)
 	case otherEngine(c, o):
 		return do(RecordEngine)
 	case installLeft(c, o) <= 0:
@@ -114,31 +115,32 @@ func planInstaller(c v1.Container, o Observed) Step {
 	return await(AwaitInstall, o.Now.Add(installLeft(c, o)))
 }
 
-// finishInstall is for an installation that went well. What is ready has its
-// container, made from the spec.
+// finishInstall plans the end of a successful installation. A server container of
+// an older spec is removed first: a ready container has been created from its spec.
 func finishInstall(c v1.Container, o Observed) Step {
 	if exists(o.Server) && o.Server.SpecHash != c.Spec.SpecHash() {
 		return do(RemoveServer)
 	}
-	return recordExit(o, o.Install, FinishInstall)
+	return afterOutput(o, o.Install, FinishInstall)
 }
 
-// outputWait is how long the end of a run is kept back, at most, for what it
-// printed last. Reading takes milliseconds, seconds on a host that is very busy.
+// outputWait limits how long the record of an exit is delayed until the last output
+// was read. Reading takes milliseconds, or seconds on a very busy host.
 const outputWait = 10 * time.Second
 
-// recordExit tells of the end of a run once what it printed was read, or could have
-// been. An end far ahead, by a clock that was set back, is told at once.
-func recordExit(o Observed, run runtime.State, tell Action) Step {
+// afterOutput plans next once the output of an exited run was read, at the latest
+// after outputWait. An exit far in the future, by a clock that was set back, does
+// not wait.
+func afterOutput(o Observed, run runtime.State, next Action) Step {
 	late := run.FinishedAt.Add(outputWait)
 	left := late.Sub(o.Now)
 	if exists(run) && !o.OutputComplete && left > 0 && left < 2*outputWait {
 		return await(AwaitOutput, late)
 	}
-	return do(tell)
+	return do(next)
 }
 
-func endInstaller(o Observed) Step {
+func discardInstaller(o Observed) Step {
 	if o.Install.Running {
 		return do(KillInstaller)
 	}
@@ -150,7 +152,7 @@ func planOff(c v1.Container, o Observed) Step {
 	case o.Server.Running:
 		return planStop(c, o)
 	case c.Status.Phase.Active():
-		return recordExit(o, o.Server, RecordExit)
+		return afterOutput(o, o.Server, RecordExit)
 	case c.Status.InstallFailed:
 		return do(Rest)
 	}
@@ -164,30 +166,30 @@ func planOn(c v1.Container, o Observed) Step {
 	case o.Server.Running:
 		return planRunning(c, o)
 	case c.Status.Phase == v1.Starting && startIsPending(c, o.Server):
-		return prepare(c, o, do(StartServer)) // noted, and not done
+		return prepare(c, o, do(StartServer)) // recorded, and has not happened
 	case c.Status.Phase.Active() && causeMatters(c, o) && !o.Confirmed:
 		return await(AwaitEngine, o.Now.Add(engineWait))
 	case c.Status.Phase.Active():
-		return recordExit(o, o.Server, RecordExit)
+		return afterOutput(o, o.Server, RecordExit)
 	case c.Status.ObservedRun != c.Spec.RunGeneration:
 		return prepare(c, o, do(StartServer))
 	case c.Status.NextRetryAt == nil:
-		return prepare(c, o, do(Rest)) // it ended by itself, and stays so
+		return prepare(c, o, do(Rest)) // it exited, and the policy allows no restart
 	case o.Now.Before(*c.Status.NextRetryAt) && !vanished(c, o.Server) && !clockWentBack(c, o):
 		return prepare(c, o, await(AwaitRetry, *c.Status.NextRetryAt))
 	}
 	return prepare(c, o, do(StartServer))
 }
 
-// shouldStop says whether what runs is to end although a run is wanted: it is an
-// older run, it was asked to end before there was space again, or somebody else
-// began it in a container that was made from an older spec.
+// shouldStop reports whether the running container must stop although a run is
+// requested: it is an older run, its stop began under disk pressure, or it was
+// started from outside in a container that was created from an older spec.
 func shouldStop(c v1.Container, server runtime.State) bool {
 	return c.Status.ObservedRun != c.Spec.RunGeneration || c.Status.Phase == v1.Stopping ||
 		!c.Status.Phase.Active() && server.SpecHash != c.Spec.SpecHash()
 }
 
-// planRunning is for the run that is wanted.
+// planRunning plans the next step of the requested run, which runs.
 func planRunning(c v1.Container, o Observed) Step {
 	switch {
 	case c.Status.Phase.Active() && otherEngine(c, o):
@@ -197,15 +199,15 @@ func planRunning(c v1.Container, o Observed) Step {
 	case c.Status.Phase == v1.Running && sameRun(c, o.Server):
 		return do(Rest)
 	case c.Status.Phase != v1.Starting:
-		return do(RecordStarting) // begun from outside, as wanted
+		return do(RecordStarting) // started from outside, and requested
 	case o.Matched:
 		return do(RecordRunning)
 	}
 	return do(AwaitMatch)
 }
 
-// planStop ends a run: with a grace period, unless a kill or a deletion asked
-// for it. The grace period begins with the signal.
+// planStop plans the end of a run: with a grace period, or without one after a
+// kill. The grace period begins with the signal.
 func planStop(c v1.Container, o Observed) Step {
 	switch {
 	case c.Spec.KillGeneration > 0 && c.Status.ObservedRun <= c.Spec.KillGeneration:
@@ -220,8 +222,8 @@ func planStop(c v1.Container, o Observed) Step {
 	return await(AwaitStop, o.Now.Add(stopLimit(c)-o.StopFor))
 }
 
-// prepare sees that a container stands ready that was made from the spec, so
-// that a start is nothing but a start; then comes next.
+// prepare plans next once a container exists that was created from the spec, so
+// that a start is only one call.
 func prepare(c v1.Container, o Observed, next Step) Step {
 	switch {
 	case !exists(o.Server):
@@ -230,8 +232,8 @@ func prepare(c v1.Container, o Observed, next Step) Step {
 		return do(RemoveServer)
 	case next.Do == StartServer && stopTimeoutDiffers(c.Spec, o.Server):
 		return do(RemoveServer) // no engine changes it in a container that exists
-	case underDiskPressure(c) && o.Shed:
-		return do(RemoveServer) // with what it has written outside its volume
+	case underDiskPressure(c) && o.FreedByRemoval:
+		return do(RemoveServer) // and the files outside its volume
 	case limitsDue(c, o.Server):
 		return do(UpdateLimits)
 	case next.Do == Rest && o.Server.ContainerID != c.Status.ContainerID, next.Do == AwaitRetry && c.Status.ContainerID == "":
@@ -242,34 +244,33 @@ func prepare(c v1.Container, o Observed, next Step) Step {
 
 func exists(s runtime.State) bool { return s.ContainerID != "" }
 
-// startIsPending says whether the start that was noted has not happened: the
-// engine shows the same last start as before it, or another container, of
-// which nothing was started.
+// startIsPending reports whether the recorded start has not happened: the engine
+// still reports the time of the start before, or a container that was never
+// started.
 func startIsPending(c v1.Container, server runtime.State) bool {
 	return server.StartedAt.IsZero() ||
 		server.ContainerID == c.Status.ContainerID && server.StartedAt.Equal(c.Status.StartedBefore)
 }
 
-// sameRun says whether the run that was told as running is the one that goes on.
+// sameRun reports whether the run that was recorded as running still runs.
 func sameRun(c v1.Container, server runtime.State) bool {
 	return c.Status.StartedAt == nil || c.Status.StartedAt.Equal(server.StartedAt)
 }
 
-// oomReportedLate says whether the engine has said only after the end of a run that
-// it ran out of memory: on a busy host by some 0.3 s.
+// oomReportedLate reports whether the engine reported only after the record of an
+// exit that the run ran out of memory: on a busy host some 0.3 s later.
 func oomReportedLate(c v1.Container, server runtime.State) bool {
 	return c.Status.Phase == v1.Exit && !c.Status.OOMKilled && server.OOMKilled &&
 		server.ContainerID == c.Status.ContainerID && c.Status.StartedAt != nil && c.Status.StartedAt.Equal(server.StartedAt)
 }
 
-// vanished says whether the container of the last run is gone, removed behind
-// berth's back.
+// vanished reports whether the container of the last run was removed from outside.
 func vanished(c v1.Container, server runtime.State) bool {
 	return c.Status.ContainerID != "" && server.ContainerID != c.Status.ContainerID
 }
 
-// causeMatters reports whether something has exited and is to run again if it
-// did not exit by itself, but with the engine.
+// causeMatters reports whether the cause of an exit determines the next step: a
+// container that exited with its engine runs again.
 func causeMatters(c v1.Container, o Observed) bool {
 	installer := c.Status.ObservedInstall != c.Spec.InstallGeneration && !o.Install.StartedAt.IsZero() && !o.Install.Running
 	server := c.Spec.Power == v1.PowerOn && c.Status.ObservedRun == c.Spec.RunGeneration && exists(o.Server) && !o.Server.Running &&
@@ -277,8 +278,8 @@ func causeMatters(c v1.Container, o Observed) bool {
 	return installer || server
 }
 
-// lost reports whether a run ended because the host or the engine did. away is
-// whether it exited while the engine was away.
+// lost reports whether a run ended with the host or the engine. away is whether it
+// exited during an outage of the engine.
 func lost(c v1.Container, o Observed, away bool) bool {
 	if c.Status.Engine != "" && o.Engine != "" {
 		away = c.Status.Engine != o.Engine
@@ -286,24 +287,24 @@ func lost(c v1.Container, o Observed, away bool) bool {
 	return away || c.Status.BootID != o.BootID
 }
 
-// otherEngine reports whether what runs now runs under an instance of the
-// engine that is not recorded: the engine started anew and kept it.
+// otherEngine reports whether a running container runs under an instance of the
+// engine that is not recorded: the engine restarted and kept the container.
 func otherEngine(c v1.Container, o Observed) bool {
 	return o.Engine != "" && c.Status.Engine != o.Engine
 }
 
-// interrupted reports whether the installer exited with the host or the engine: that
-// is no verdict about the installation. An exit code of 0 is none either, as an
-// engine that ends asks its containers to exit.
+// interrupted reports whether the installer exited with the host or the engine.
+// Then its exit code, even 0, is no result of the installation: an engine that
+// shuts down stops its containers.
 func interrupted(c v1.Container, o Observed) bool { return lost(c, o, o.InstallLost) }
 
-// limitsDue says whether a limit is to be changed live. What this engine did
-// not apply to this container once is not tried again, nor does it keep it from
-// running.
+// limitsDue reports whether a limit has to be changed in the existing container. A
+// change that the engine refused once is not retried, and does not keep the
+// container from running.
 func limitsDue(c v1.Container, server runtime.State) bool {
-	return limitsDiffer(c.Spec, server.Live) && c.Status.LimitsRefused != limitsTry(c, server)
+	return limitsDiffer(c.Spec, server.Live) && c.Status.LimitsRefused != limitsAttempt(c, server)
 }
 
-// clockWentBack reports whether the host's clock is before the last transition:
-// then the wait for a retry would be longer than it was meant to be.
+// clockWentBack reports whether the host's clock is before the last transition.
+// Then the wait for a retry would be longer than intended.
 func clockWentBack(c v1.Container, o Observed) bool { return o.Now.Before(c.Status.Since) }

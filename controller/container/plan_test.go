@@ -77,7 +77,7 @@ func rootPressed(s *v1.ContainerStatus) {
 	s.Conditions = []v1.Condition{{Type: v1.DiskPressure, Status: v1.True, Reason: v1.ReasonRootOverLimit}}
 }
 
-func rootOver(o *Observed) { o.OverLimit, o.Shed = v1.ReasonRootOverLimit, true }
+func rootOver(o *Observed) { o.OverLimit, o.FreedByRemoval = v1.ReasonRootOverLimit, true }
 
 func off(s *v1.ContainerSpec) { s.Power = v1.PowerOff }
 

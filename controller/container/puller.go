@@ -7,31 +7,32 @@ import (
 	"sync"
 	"time"
 
+	"berth/controller"
 	"berth/runtime"
 )
 
-// How many images may wait to be fetched, and how failed pulls are spaced.
+// The limits of a Puller.
 const (
-	pullQueue = 1024
-	pullFirst = 2 * time.Second // doubles with each failure
-	pullMost  = 5 * time.Minute
+	maxQueuedPulls = 1024
+	minPullDelay   = 2 * time.Second // after a failure; doubles with each more
+	maxPullDelay   = 5 * time.Minute
 )
 
-// Pull is how far an image is.
+// Pull is the state of the pull of an image.
 type Pull struct {
 	Done     bool
-	Err      error     // of a pull that is done
-	RetryAt  time.Time // of one that failed: it is not begun again before
+	Err      error     // result of a pull that is done
+	RetryAt  time.Time // a failed pull is not retried before
 	Progress runtime.Progress
 }
 
-// definite says whether the registry has answered no.
-func (p Pull) definite() bool {
+// permanent reports whether the pull failed for good: the registry refused it.
+func (p Pull) permanent() bool {
 	return errors.Is(p.Err, runtime.ErrImageNotFound) || errors.Is(p.Err, runtime.ErrDenied) || errors.Is(p.Err, runtime.ErrInvalid)
 }
 
-// Puller fetches images in workers of its own, so that no reconcile waits for a
-// registry. An image that many containers want is fetched once.
+// Puller pulls images in workers of its own, so that no reconcile waits for a
+// registry. An image that many containers request is pulled once.
 type Puller struct {
 	engine  ImagePuller
 	workers int
@@ -43,8 +44,9 @@ type Puller struct {
 	notify func(id string)
 }
 
-// ImagePuller fetches an image; it returns when the image is there, or with
-// runtime.ErrImageNotFound, runtime.ErrDenied or an error that says nothing.
+// ImagePuller pulls an image. It returns nil when the image is on the host,
+// runtime.ErrImageNotFound, runtime.ErrDenied or runtime.ErrInvalid if a retry is
+// useless, and any other error if it is not.
 type ImagePuller interface {
 	Pull(ctx context.Context, ref string, a runtime.Auth, progress func(runtime.Progress)) error
 }
@@ -57,23 +59,25 @@ type pullKey struct {
 type pullJob struct {
 	state    Pull
 	failures int             // in a row
-	waiting  map[string]bool // who asked: true until told the end
+	waiting  map[string]bool // ids that requested the image: true until they received the result
 }
 
-// NewPuller makes a Puller that fetches so many images at once, while Run runs.
+// NewPuller returns a Puller that pulls as many images at once as it has workers,
+// while Run runs.
 func NewPuller(engine ImagePuller, workers int, log *slog.Logger) *Puller {
-	return &Puller{engine: engine, workers: max(1, workers), log: log, queue: make(chan pullKey, pullQueue),
+	return &Puller{engine: engine, workers: max(1, workers), log: log, queue: make(chan pullKey, maxQueuedPulls),
 		jobs: map[pullKey]*pullJob{}, notify: func(string) {}}
 }
 
-// Request says how far the image is that container id needs, and begins to fetch
-// it. A registry's no is told each id that waited for it once; who asks anew
-// lets it be asked anew. Any other failure stands until its RetryAt.
+// Request returns the state of the pull of an image that container id needs, and
+// queues the pull if there is none. A permanent failure is returned once to each id
+// that waited for it; a later request begins another pull. Any other failure is
+// returned until its RetryAt.
 func (p *Puller) Request(id, ref string, auth runtime.Auth) Pull {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	key := pullKey{ref, auth}
-	p.leave(id, key)
+	p.removeWaiter(id, key)
 	job := p.jobs[key]
 	switch {
 	case job == nil:
@@ -81,7 +85,7 @@ func (p *Puller) Request(id, ref string, auth runtime.Auth) Pull {
 	case !job.state.Done:
 		job.waiting[id] = true
 		return job.state
-	case job.state.Err != nil && !job.state.definite():
+	case job.state.Err != nil && !job.state.permanent():
 		if time.Now().Before(job.state.RetryAt) {
 			return job.state
 		}
@@ -91,8 +95,8 @@ func (p *Puller) Request(id, ref string, auth runtime.Auth) Pull {
 	return p.begin(id, key, job.failures)
 }
 
-// notify says whether id is to be told the end of the pull: once, and of a no also
-// until its RetryAt, so that who asks again and again lets nothing be fetched.
+// notify reports whether Request returns the result of the pull to id: once, and a
+// failure also until its RetryAt, so that repeated requests cause no pulls.
 func (j *pullJob) notify(id string) bool {
 	waits, asked := j.waiting[id]
 	if asked {
@@ -101,7 +105,7 @@ func (j *pullJob) notify(id string) bool {
 	return waits || asked && time.Now().Before(j.state.RetryAt)
 }
 
-// idle says whether nobody is to be told any more.
+// idle reports whether every id has received the result.
 func (j *pullJob) idle() bool {
 	for _, waits := range j.waiting {
 		if waits {
@@ -115,15 +119,15 @@ func (p *Puller) begin(id string, key pullKey, failures int) Pull {
 	select {
 	case p.queue <- key:
 		p.jobs[key] = &pullJob{failures: failures, waiting: map[string]bool{id: true}}
-	default: // too many wait: asked again at the next look
+	default: // the queue is full: the next reconcile requests it again
 	}
 	return Pull{}
 }
 
-// leave takes id from all pulls but one, and drops those that are of no more use.
-func (p *Puller) leave(id string, but pullKey) {
+// removeWaiter removes id from all pulls except one, and drops the idle ones.
+func (p *Puller) removeWaiter(id string, except pullKey) {
 	for key, job := range p.jobs {
-		if key == but {
+		if key == except {
 			continue
 		}
 		delete(job.waiting, id)
@@ -133,15 +137,15 @@ func (p *Puller) leave(id string, but pullKey) {
 	}
 }
 
-// Forget is for a container that is gone, or has taken a no for an answer: it
-// is told no earlier end of a pull.
+// Forget removes container id from all pulls: it is gone, or its installation
+// failed. It receives the result of no pull that it requested before.
 func (p *Puller) Forget(id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.leave(id, pullKey{})
+	p.removeWaiter(id, pullKey{})
 }
 
-// Source names the containers whose pull has ended.
+// Source is a controller.Source of the containers whose pull is done.
 func (p *Puller) Source(ctx context.Context, notify func(id string)) error {
 	p.mu.Lock()
 	p.notify = notify
@@ -150,7 +154,7 @@ func (p *Puller) Source(ctx context.Context, notify func(id string)) error {
 	return nil
 }
 
-// Run fetches images until ctx ends.
+// Run pulls images until ctx ends.
 func (p *Puller) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	for range p.workers {
@@ -197,8 +201,8 @@ func (p *Puller) finish(key pullKey, err error) (ids []string, notify func(id st
 // errNotKept reports that the engine has pulled an image and does not have it.
 var errNotKept = errors.New("the image was pulled and is not on the host")
 
-// NotKept makes a failure of a pull that succeeded: the engine does not find the
-// image. It is pulled again at RetryAt.
+// NotKept turns a pull that succeeded into a failure: the engine does not find the
+// image. The pull is retried at RetryAt.
 func (p *Puller) NotKept(ref string, auth runtime.Auth) Pull {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -212,11 +216,11 @@ func (p *Puller) NotKept(ref string, auth runtime.Auth) Pull {
 	return job.state
 }
 
-// recordExit records how a pull ended, and when one that failed may begin again.
+// end sets the result of the pull, and the time of the retry if it failed.
 func (j *pullJob) end(err error) {
 	j.state.Done, j.state.Err = true, err
 	if err != nil {
+		j.state.RetryAt = time.Now().Add(controller.Doubled(minPullDelay, maxPullDelay, j.failures))
 		j.failures++
-		j.state.RetryAt = time.Now().Add(min(pullFirst<<min(j.failures-1, 20), pullMost))
 	}
 }

@@ -15,27 +15,26 @@ import (
 	"berth/store"
 )
 
-// How often what containers write outside their volumes is measured, for how
-// long one of them, and how much is the engine's own.
+// The measurement of files outside volumes.
 const (
-	rootPeriod  = 15 * time.Second
-	rootTimeout = 20 * time.Second
-	rootSlack   = 1 << 20
+	rootPeriod  = 15 * time.Second // between two measurements of all containers
+	rootTimeout = 20 * time.Second // of one container
+	rootSlack   = 1 << 20          // bytes that the engine writes into an idle container
 )
 
-// RootMeter measures what a container occupies on disk outside its volume: its
-// writable layer, and files that it has open without a name anywhere. With an
-// error, the usage is a part, if it has a ContainerID.
+// RootMeter measures the disk usage of a container outside its volume: its writable
+// layer and open files without a name. With an error the usage is partial if it has
+// a ContainerID.
 type RootMeter func(ctx context.Context, n runtime.Name, volumeID string) (RootUsage, error)
 
-// RootUsage is what one container of the engine occupies outside its volume.
+// RootUsage is the disk usage of one container of the engine outside its volume.
 type RootUsage struct {
 	ContainerID string // the engine's
 	v1.Usage
 }
 
-// Roots measures what the containers that run occupy outside their volumes. A
-// nil *Roots knows of nothing.
+// Roots measures the disk usage of running containers outside their volumes. A nil
+// *Roots measures nothing.
 type Roots struct {
 	Store   *store.Store
 	Measure RootMeter
@@ -47,7 +46,7 @@ type Roots struct {
 	failed map[string]bool      // whether the last measurement failed, by internal_id
 }
 
-// limit is that of one container, in bytes; 0 is none.
+// limit returns docker.root_limit in bytes; 0 is none.
 func (r *Roots) limit() int64 {
 	if r == nil {
 		return 0
@@ -55,8 +54,8 @@ func (r *Roots) limit() int64 {
 	return r.Limit()
 }
 
-// of returns what the run occupies outside its volume, as last measured, and
-// whether that is known.
+// of returns the last measured usage of a run outside its volume, and whether it
+// was measured.
 func (r *Roots) of(id string, run runtime.State) (u v1.Usage, known bool) {
 	if r == nil || run.StartedAt.IsZero() {
 		return v1.Usage{}, true
@@ -70,13 +69,13 @@ func (r *Roots) of(id string, run runtime.State) (u v1.Usage, known bool) {
 	return used.Usage, true
 }
 
-// beyondSlack leaves out what an engine makes in an idle container.
-func beyondSlack(u v1.Usage) v1.Usage {
+// withoutSlack subtracts rootSlack.
+func withoutSlack(u v1.Usage) v1.Usage {
 	return v1.Usage{Bytes: max(0, u.Bytes-rootSlack), Files: u.Files}
 }
 
-// Source measures all containers that run, again and again, and names those that
-// have changed.
+// Source returns a source that measures all running containers periodically and
+// names those whose usage changed.
 func (r *Roots) Source() controller.Source {
 	return func(ctx context.Context, notify func(string)) error {
 		for ctx.Err() == nil {
@@ -91,13 +90,13 @@ func (r *Roots) Source() controller.Source {
 				}
 			}
 			r.forget(running)
-			wait(ctx, max(time.Second, rootPeriod-time.Since(began)))
+			sleep(ctx, max(time.Second, rootPeriod-time.Since(began)))
 		}
 		return nil
 	}
 }
 
-func wait(ctx context.Context, d time.Duration) {
+func sleep(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -106,13 +105,13 @@ func wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// rootTarget is what is measured.
+// rootTarget is a container to measure.
 type rootTarget struct {
 	name   runtime.Name
 	volume string
 }
 
-// running lists what runs, by internal_id.
+// running returns the running containers by internal_id.
 func (r *Roots) running() (map[string]rootTarget, error) {
 	list := map[string]rootTarget{}
 	err := r.Store.View(func(tx *store.Tx) error {
@@ -130,8 +129,8 @@ func (r *Roots) running() (map[string]rootTarget, error) {
 	return list, err
 }
 
-// measure measures one container, and reports whether that may change what is
-// done with it.
+// measure measures one container and reports whether the result may change its next
+// step.
 func (r *Roots) measure(ctx context.Context, n runtime.Name, volume string) (changed bool) {
 	limited, cancel := context.WithTimeout(ctx, rootTimeout)
 	defer cancel()
@@ -150,17 +149,17 @@ func (r *Roots) measure(ctx context.Context, n runtime.Name, volume string) (cha
 	r.failed[n.ID] = err != nil
 	old := r.used[n.ID]
 	if old.ContainerID != u.ContainerID {
-		old = RootUsage{} // of a container that is gone
+		old = RootUsage{} // it was that of a removed container
 	}
 	if u.ContainerID == "" || err != nil && u.Bytes <= old.Bytes {
-		return false // a part is no news, unless it is more than all was
+		return false // a partial usage counts only if it exceeds the last one
 	}
 	r.used[n.ID] = u
 	grown := u.Bytes - old.Bytes
 	return grown >= rootSlack || grown <= -rootSlack || u.Exceeds(r.Limit()) != old.Exceeds(r.Limit())
 }
 
-// forget drops what is known of containers that have no record any more.
+// forget drops the measurements of containers that have no record any more.
 func (r *Roots) forget(running map[string]rootTarget) {
 	for _, id := range r.measured() {
 		if _, runs := running[id]; runs {
@@ -176,7 +175,7 @@ func (r *Roots) forget(running map[string]rootTarget) {
 	}
 }
 
-// measured is the ids of which something is known.
+// measured returns the ids that were measured.
 func (r *Roots) measured() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -12,48 +12,48 @@ import (
 	"berth/store"
 )
 
-// serverStep is a step that makes, changes or starts the server container.
-type serverStep struct{ step }
+// serverStep executes a step that creates, changes or starts the server container.
+type serverStep struct{ execution }
 
-// How long the rest of a container's log may take to be read before it is
-// removed: a worker is held for one short call.
+// drainTimeout limits how long the rest of a container's output is read before the
+// container is removed: a worker is held for one short call.
 const drainTimeout = time.Second
 
-func (s serverStep) take(ctx context.Context, a Action) (controller.Result, error) {
+func (s serverStep) execute(ctx context.Context, a Action) (controller.Result, error) {
 	n := serverName(s.c.Meta.ID)
 	switch a {
 	case CreateServer:
 		return s.createServer(ctx)
 	case RecordCreated:
-		return requeue, s.record(func(st *v1.ContainerStatus, _ time.Time) { st.ContainerID = s.o.Server.ContainerID })
+		return requeueNow(), s.record(func(st *v1.ContainerStatus, _ time.Time) { st.ContainerID = s.o.Server.ContainerID })
 	case RemoveServer:
-		return requeue, s.removeServer(ctx, n)
+		return requeueNow(), s.removeServer(ctx, n)
 	case UpdateLimits:
 		return s.updateLimits(ctx, n)
 	case StartServer:
 		return s.startServer(ctx, n)
 	case RecordEngine:
-		return requeue, s.recordEngine()
+		return requeueNow(), s.recordEngine()
 	case RecordStarting:
 		_, err := s.recordUnchanged(func(st *v1.ContainerStatus, now time.Time) {
 			s.adopt(st)
 			st.Phase, st.StartRecordedAt = v1.Starting, s.o.Server.StartedAt.Add(-time.Second)
-			startedAs(st, now)
+			setStarted(st, now)
 		})
-		return requeue, err
+		return requeueNow(), err
 	case RecordRunning:
-		return settled, s.record(func(st *v1.ContainerStatus, now time.Time) {
+		return controller.Result{}, s.record(func(st *v1.ContainerStatus, now time.Time) {
 			s.adopt(st)
 			st.Phase, st.NextRetryAt = v1.Running, nil
-			startedAs(st, now)
+			setStarted(st, now)
 		})
 	case Unpause:
-		return requeue, s.unpause(ctx, n)
+		return requeueNow(), s.unpause(ctx, n)
 	}
-	return settled, controller.Terminal(fmt.Errorf("container %s: no action %d", s.c.Meta.ID, a))
+	return controller.Result{}, controller.Terminal(fmt.Errorf("container %s: no action %d", s.c.Meta.ID, a))
 }
 
-// adopt keeps what the engine says of the run that goes on.
+// adopt copies the observed run into the status.
 func (s serverStep) adopt(st *v1.ContainerStatus) {
 	began := s.o.Server.StartedAt
 	st.ContainerID, st.StartedAt, st.BootID, st.Engine = s.o.Server.ContainerID, &began, s.BootID, s.o.Engine
@@ -65,7 +65,8 @@ func (s serverStep) createServer(ctx context.Context) (controller.Result, error)
 	return r, err
 }
 
-// removeServer removes the server container, and records that nobody else did.
+// removeServer removes the server container, and records that it was not removed
+// from outside.
 func (s serverStep) removeServer(ctx context.Context, n runtime.Name) error {
 	s.drain(ctx, serverTarget(s.c, s.o.Server))
 	if err := s.Engine.Remove(ctx, n); err != nil || s.c.Meta.Deleted {
@@ -74,7 +75,7 @@ func (s serverStep) removeServer(ctx context.Context, n runtime.Name) error {
 	return s.record(func(st *v1.ContainerStatus, _ time.Time) {
 		s.keepObserved(st)
 		st.RemovedID, st.ServerVolume = s.o.Server.ContainerID, ""
-		if underDiskPressure(s.c) { // the next run waits for its time: nobody else ended the last one
+		if underDiskPressure(s.c) { // otherwise the container counts as removed from outside and runs again at once
 			st.ContainerID = ""
 		}
 	})
@@ -91,20 +92,20 @@ func (s serverStep) unpause(ctx context.Context, n runtime.Name) error {
 	return err
 }
 
-// removedOutside reports whether the container of the last run, which is wanted
-// again, was removed by somebody else.
+// removedOutside reports whether the container of the requested run was removed
+// from outside.
 func (s serverStep) removedOutside() bool {
 	st := s.c.Status
 	return st.ContainerID != "" && st.ContainerID != st.RemovedID && s.c.Spec.Power == v1.PowerOn && st.ObservedRun == s.c.Spec.RunGeneration
 }
 
-// create makes the server container. Without an id there is none, and the
-// result says what is next.
+// create creates the server container. If id is empty there is none, and r is the
+// result of the step.
 func (s serverStep) create(ctx context.Context) (id string, r controller.Result, err error) {
 	if recorded, err := s.recordVolume(); err != nil || !recorded {
-		return "", requeue, err
+		return "", requeueNow(), err
 	}
-	id, err = createMounted(ctx, s.step, serverSpec(s.c, s.Volume(s.c.Spec.VolumeID)))
+	id, err = createMounted(ctx, s.execution, serverSpec(s.c, s.Volume(s.c.Spec.VolumeID)))
 	invalid := errors.Is(err, runtime.ErrInvalid) || errors.Is(err, runtime.ErrBadCommand)
 	installs := s.c.Status.ObservedInstall != s.c.Spec.InstallGeneration
 	switch {
@@ -112,78 +113,78 @@ func (s serverStep) create(ctx context.Context) (id string, r controller.Result,
 		if s.removedOutside() {
 			s.Metrics.Repaired("removed")
 		}
-		return id, requeue, nil
+		return id, requeueNow(), nil
 	case errors.Is(err, runtime.ErrImageNotFound):
 		r, err = s.pull(s.c.Spec.Image)
 	case installs && errors.Is(err, runtime.ErrRunning): // from outside: no run of ours
-		r, err = requeue, s.Engine.Kill(ctx, serverName(s.c.Meta.ID))
+		r, err = requeueNow(), s.Engine.Kill(ctx, serverName(s.c.Meta.ID))
 	case invalid && installs:
-		r, err = requeue, installStep(s).failInstall("InvalidSpec", err.Error())
+		r, err = requeueNow(), installStep(s).failInstall("InvalidSpec", err.Error())
 	case errors.Is(err, runtime.ErrMountRefused):
-		err = refuseMount(s.step, err)
+		err = refuseMount(s.execution, err)
 	case invalid:
 		err = controller.Terminal(err)
 	}
 	return "", r, err
 }
 
-// updateLimits changes limits live. What an engine accepts and does not apply
-// is told, and not tried for ever.
+// updateLimits changes the limits of an existing container. Limits that the engine
+// does not apply are recorded as refused, and not retried.
 func (s serverStep) updateLimits(ctx context.Context, n runtime.Name) (controller.Result, error) {
 	err := s.Engine.Update(ctx, n, limits(s.c.Spec))
 	if errors.Is(err, runtime.ErrUnavailable) {
-		return settled, err
+		return controller.Result{}, err
 	}
-	now, look := s.inspect(ctx, n)
-	if look != nil || !exists(now) {
-		return requeue, look
+	now, inspectErr := s.inspect(ctx, n)
+	if inspectErr != nil || !exists(now) {
+		return requeueNow(), inspectErr
 	}
 	s.o.Server = now
 	if !limitsDiffer(s.c.Spec, now.Live) {
-		return requeue, s.record(func(*v1.ContainerStatus, time.Time) {}) // what was said of an earlier try is over
+		return requeueNow(), s.record(func(*v1.ContainerStatus, time.Time) {}) // clears the message of an earlier attempt
 	}
 	text := "the engine did not apply the limits"
 	if err != nil {
 		text += ": " + err.Error()
 	}
-	return requeue, s.record(func(st *v1.ContainerStatus, at time.Time) {
-		st.Message, st.LimitsRefused = text, limitsTry(s.c, now)
-		set(st, at, v1.LimitsApplied, v1.False, "Refused", text)
+	return requeueNow(), s.record(func(st *v1.ContainerStatus, at time.Time) {
+		st.Message, st.LimitsRefused = text, limitsAttempt(s.c, now)
+		setCondition(st, at, v1.LimitsApplied, v1.False, "Refused", text)
 	}, text)
 }
 
-// limitsTry names one attempt to change the limits of one container.
-func limitsTry(c v1.Container, server runtime.State) string {
+// limitsAttempt identifies one attempt to change the limits of one container.
+func limitsAttempt(c v1.Container, server runtime.State) string {
 	return fmt.Sprintf("%d/%s", c.Meta.Generation, server.ContainerID)
 }
 
-// startServer notes a start before it tries it, so that a crash between the two
-// neither loses nor doubles it.
+// startServer records a start before it calls the engine, so that a crash between
+// the two neither loses nor repeats the start.
 func (s serverStep) startServer(ctx context.Context, n runtime.Name) (controller.Result, error) {
 	if !s.startRecorded() {
-		instance, err := s.Outage.ask(ctx, s.Engine)
+		instance, err := s.Outage.query(ctx, s.Engine)
 		if err != nil {
-			return settled, err
+			return controller.Result{}, err
 		}
 		s.o.Engine = instance
-		if noted, err := s.recordUnchanged(s.starting); err != nil || !noted {
-			return requeue, err
+		if recorded, err := s.recordUnchanged(s.setStarting); err != nil || !recorded {
+			return requeueNow(), err
 		}
 	}
-	err := startMounted(ctx, s.step, n)
+	err := startMounted(ctx, s.execution, n)
 	if reason, known := startFailure(err); known {
-		return requeue, exitStep(s).recordStartFailure(reason, err)
+		return requeueNow(), exitStep(s).recordStartFailure(reason, err)
 	}
 	if err != nil {
-		return settled, err
+		return controller.Result{}, err
 	}
-	return requeue, nil
+	return requeueNow(), nil
 }
 
-// recordVolume records which volume the server container will mount, before it
-// is made: the volume may not be removed until the engine says that the container
-// is gone. It returns false if the spec has changed since it was loaded: its
-// volume may be on its way out.
+// recordVolume records which volume the server container mounts, before the
+// container is created: the volume must not be removed until the engine reports that
+// the container is gone. It returns false if the spec has changed since it was
+// loaded: its volume may be about to be removed.
 func (s serverStep) recordVolume() (recorded bool, err error) {
 	if s.c.Status.ServerVolume == s.c.Spec.VolumeID {
 		return true, nil
@@ -194,19 +195,19 @@ func (s serverStep) recordVolume() (recorded bool, err error) {
 	})
 }
 
-// recordUnchanged records what a step is about to do, unless the spec has changed
-// since it was loaded: a client that changed it saw no run that had to end for
-// it, and no volume that was to be mounted.
-func (s serverStep) recordUnchanged(change func(*v1.ContainerStatus, time.Time)) (noted bool, err error) {
+// recordUnchanged stores a change of the status before the call that it announces.
+// It returns false if the spec has changed since it was loaded: the request that
+// changed it saw neither the announced run nor the volume to be mounted.
+func (s serverStep) recordUnchanged(change func(*v1.ContainerStatus, time.Time)) (recorded bool, err error) {
 	err = s.Store.MustUpdate(func(tx *store.Tx) error {
 		now, err := store.Containers.Get(tx, s.c.Meta.ID)
-		noted = err == nil && now.Meta.Generation == s.c.Meta.Generation
-		if !noted {
+		recorded = err == nil && now.Meta.Generation == s.c.Meta.Generation
+		if !recorded {
 			return err
 		}
 		return s.recordIn(tx, change)
 	})
-	return noted, err
+	return recorded, err
 }
 
 func (s serverStep) startRecorded() bool {
@@ -215,22 +216,22 @@ func (s serverStep) startRecorded() bool {
 		st.ContainerID == s.o.Server.ContainerID && st.StartedBefore.Equal(s.o.Server.StartedAt)
 }
 
-func (s serverStep) starting(st *v1.ContainerStatus, now time.Time) {
+func (s serverStep) setStarting(st *v1.ContainerStatus, now time.Time) {
 	switch {
-	case st.ObservedRun != s.c.Spec.RunGeneration: // a wish
+	case st.ObservedRun != s.c.Spec.RunGeneration: // requested by a client
 		st.RestartCount, st.Crashes = 0, 0
-	case st.Phase != v1.Starting: // the policy
+	case st.Phase != v1.Starting: // by the restart policy
 		st.RestartCount++
 	}
 	st.Phase, st.ObservedRun, st.StartRecordedAt = v1.Starting, s.c.Spec.RunGeneration, now
 	st.BootID, st.Engine = s.BootID, s.o.Engine
-	startedAs(st, now)
+	setStarted(st, now)
 	st.ContainerID, st.StartedBefore = s.o.Server.ContainerID, s.o.Server.StartedAt
 	st.StartedAt, st.FinishedAt, st.ExitCode, st.OOMKilled, st.NextRetryAt = nil, nil, nil, false, nil
 }
 
-// recordEngine records the instance of the engine under which a run goes on. It
-// is no step toward the newest spec, which must not count as observed by it.
+// recordEngine records the instance of the engine under which a run continues. It
+// is no step toward the newest spec, which must not count as observed.
 func (s serverStep) recordEngine() error {
 	return s.record(func(st *v1.ContainerStatus, _ time.Time) {
 		s.keepObserved(st)
@@ -238,12 +239,12 @@ func (s serverStep) recordEngine() error {
 	})
 }
 
-// drain keeps the rest of a console before its container goes. What cannot be
-// read in time is lost, and must not keep the container.
-func (s step) drain(ctx context.Context, t runtime.Target) {
+// drain saves the rest of a container's output before the container is removed.
+// Output that cannot be read in time is lost, and does not delay the removal.
+func (s execution) drain(ctx context.Context, t runtime.Target) {
 	ctx, cancel := context.WithTimeout(ctx, drainTimeout)
 	defer cancel()
 	if err := s.Console.Drain(ctx, t); err != nil {
-		s.Log.Warn("the end of a console was not read", "container", t.ID, "role", t.Role, "err", err)
+		s.Log.Warn("the last output of a container was not read", "container", t.ID, "role", t.Role, "err", err)
 	}
 }

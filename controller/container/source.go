@@ -8,25 +8,24 @@ import (
 	"berth/runtime"
 )
 
-// Watcher streams hints about containers that changed; see runtime/engine.go.
+// Watcher streams the names of containers that changed; see runtime/engine.go.
 type Watcher interface {
 	Instancer
 	Watch(ctx context.Context, listed func([]runtime.Found), notify func(runtime.Name)) error
 }
 
-// Watch is a source of what happens in the engine. It calls listed after each
-// complete list, the first of which makes the daemon ready.
-//
-// The time between the end of a stream and the next list is kept in o.
+// Watch returns a source of the containers that changed in the engine. It calls
+// listed after each complete list; the daemon is ready after the first. The time
+// between the end of a stream and the next list is recorded in o.
 func Watch(e Watcher, o *Outage, listed func()) controller.Source {
 	return func(ctx context.Context, notify func(string)) error {
 		defer func() {
-			if ctx.Err() == nil { // berth's own end is none of the engine's
+			if ctx.Err() == nil { // otherwise berth shuts down, not the engine
 				o.begin(time.Now())
 			}
 		}()
 		return e.Watch(ctx, func(found []runtime.Found) {
-			_, _ = o.ask(ctx, e) // an engine that is gone again ends the stream
+			_, _ = o.query(ctx, e) // an error also ends the stream
 			o.end(time.Now())
 			for _, f := range found {
 				notify(f.Name.ID)

@@ -13,16 +13,16 @@ import (
 	"berth/runtime"
 )
 
-// What holds where the spec is silent.
+// The defaults and limits of fields that a spec leaves empty.
 const (
 	defaultInstallTimeout = time.Hour
 	defaultStopTimeout    = 30 * time.Second
 	defaultStopSignal     = "SIGTERM"
-	pressureGrace         = 2 * time.Minute  // to make space before a run is ended
-	rootStopLimit         = 30 * time.Second // for a run that is stopped for what it wrote outside its volume
+	pressureGrace         = 2 * time.Minute  // to free disk space before a run is stopped
+	rootStopLimit         = 30 * time.Second // of a stop because of files outside the volume
 )
 
-// assignment is a word that sets a variable for the command behind it.
+// assignment matches a word that sets a variable for the command after it.
 var assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
 
 func installTimeout(s v1.ContainerSpec) time.Duration {
@@ -49,8 +49,8 @@ func stopSignal(s v1.ContainerSpec) string {
 func serverName(id string) runtime.Name    { return runtime.Name{ID: id, Role: runtime.Server} }
 func installerName(id string) runtime.Name { return runtime.Name{ID: id, Role: runtime.Install} }
 
-// common is what the containers of both roles share.
-func common(c v1.Container, volume string) runtime.Spec {
+// commonSpec returns the fields that the containers of both roles share.
+func commonSpec(c v1.Container, volume string) runtime.Spec {
 	s := c.Spec
 	return runtime.Spec{
 		Revision: c.Meta.Revision,
@@ -64,7 +64,7 @@ func common(c v1.Container, volume string) runtime.Spec {
 }
 
 func serverSpec(c v1.Container, volume string) runtime.Spec {
-	spec, s := common(c, volume), c.Spec
+	spec, s := commonSpec(c, volume), c.Spec
 	spec.Name, spec.SpecHash = serverName(c.Meta.ID), s.SpecHash()
 	spec.Image, spec.Command = s.Image, command(s.StartupCommand)
 	spec.TTY, spec.Labels, spec.StopSignal = s.TTY, s.Labels, s.Stop.Signal
@@ -82,7 +82,7 @@ func serverSpec(c v1.Container, volume string) runtime.Spec {
 }
 
 func installerSpec(c v1.Container, volume string) runtime.Spec {
-	spec, s := common(c, volume), c.Spec
+	spec, s := commonSpec(c, volume), c.Spec
 	spec.Name, spec.SpecHash = installerName(c.Meta.ID), s.InstallHash()
 	spec.Image, spec.Command = installImage(s), []string{"/bin/sh", "-c", strings.ReplaceAll(s.InstallScript, "\r\n", "\n")}
 	return spec
@@ -95,9 +95,9 @@ func installImage(s v1.ContainerSpec) string {
 	return s.Image
 }
 
-// command splits a command line as a shell does. With operators or variables in
-// it, quotes that do not end, or what only a shell can begin with, a shell is
-// left to run it. Empty is the image's own command.
+// command splits a command line as a shell does. A line that needs a shell, with
+// operators, variables, a builtin or an assignment, is passed to /bin/sh. An empty
+// line is the image's own command.
 func command(line string) []string {
 	if strings.TrimSpace(line) == "" {
 		return nil
@@ -118,7 +118,7 @@ func environment(env map[string]string) []string {
 	return list
 }
 
-// mounts returns the mounts that the client asked for, as it named them.
+// mounts returns the requested mounts, with the paths that the client sent.
 func mounts(s v1.ContainerSpec) (list []runtime.Mount) {
 	for _, m := range s.Mounts {
 		list = append(list, runtime.Mount{Source: m.Source, Target: m.Target, ReadOnly: m.ReadOnly})
@@ -130,10 +130,10 @@ func limits(s v1.ContainerSpec) runtime.Live {
 	return runtime.Live{Memory: s.Limits.Memory, Swap: s.Limits.Swap, CPU: s.Limits.CPU, Pids: s.Limits.Pids, Cpuset: s.Cpuset}
 }
 
-// stopTimeoutDiffers reports whether an engine that shuts down would leave the
-// container another time than the spec does. One that was made without a
-// timeout, by a berth that set none, counts as made with the default one: it
-// gets its timeout when it is made again for another reason.
+// stopTimeoutDiffers reports whether an engine that shuts down would give the
+// container another stop timeout than the spec. A container without a timeout, as
+// older versions of berth created it, counts as one with the default timeout: it
+// gets its timeout when it is created again for another reason.
 func stopTimeoutDiffers(s v1.ContainerSpec, server runtime.State) bool {
 	have := server.StopTimeout
 	if have == 0 {
@@ -142,8 +142,8 @@ func stopTimeoutDiffers(s v1.ContainerSpec, server runtime.State) bool {
 	return time.Duration(math.Ceil(stopTimeout(s).Seconds()))*time.Second != have
 }
 
-// limitsDiffer says whether a limit of the spec is in force with another value.
-// What the spec leaves open is the engine's default, and not compared.
+// limitsDiffer reports whether a limit of the spec is in force with another value.
+// Limits that the spec leaves empty are the engine's defaults and not compared.
 func limitsDiffer(s v1.ContainerSpec, live runtime.Live) bool {
 	want := limits(s)
 	return want.Memory > 0 && (want.Memory != live.Memory || want.Swap != live.Swap) ||

@@ -7,10 +7,10 @@ import (
 	v1 "berth/api/v1"
 )
 
-// Timers measure for how long something of a container has gone on, by the
-// monotonic clock of this process: a change of the host's clock neither cuts a
-// grace period short nor draws it out. After a restart of berth what goes on is
-// measured anew: how much of a stored time was a jump of the clock is unknown.
+// Timers measure the stops, installations and disk pressure of containers by the
+// monotonic clock of this process, so that a change of the host's clock neither
+// shortens nor extends a grace period. After a restart of berth they begin at 0:
+// it is unknown how much of a stored time was a jump of the clock.
 type Timers struct {
 	mu    sync.Mutex
 	began map[timerKey]timer
@@ -21,7 +21,7 @@ type timerKey struct {
 	kind timerKind
 }
 
-// timerKind is what a timer measures. A container has at most one timer of each.
+// timerKind is the kind of a timer. A container has at most one timer of each.
 type timerKind uint8
 
 const (
@@ -31,11 +31,11 @@ const (
 )
 
 type timer struct {
-	of time.Time // identifies what is measured among others of its kind
-	at time.Time
+	of time.Time // identifies the stop, installation or disk pressure
+	at time.Time // begin of the measurement
 }
 
-// begin begins to measure what of identifies, if that was not begun already.
+// begin starts the timer that of identifies unless it runs.
 func (t *Timers) begin(id string, kind timerKind, of time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -48,7 +48,7 @@ func (t *Timers) begin(id string, kind timerKind, of time.Time) {
 	}
 }
 
-// elapsed returns the time since begin; 0 if it was not called.
+// elapsed returns the time since begin; 0 if the timer does not run.
 func (t *Timers) elapsed(id string, kind timerKind, of time.Time) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -58,15 +58,15 @@ func (t *Timers) elapsed(id string, kind timerKind, of time.Time) time.Duration 
 	return 0
 }
 
-// recordExit forgets a timer.
+// end removes a timer.
 func (t *Timers) end(id string, kind timerKind) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.began, timerKey{id, kind})
 }
 
-// observeTimers begins what goes on and was not begun in this process, ends
-// what is over, and returns in o for how long each has gone on.
+// observeTimers starts and ends the timers of a container as it was observed, and
+// stores the elapsed times in o.
 func (r *Reconciler) observeTimers(c v1.Container, o *Observed) {
 	id, st := c.Meta.ID, c.Status
 	switch {
@@ -92,7 +92,7 @@ func (r *Reconciler) observeTimers(c v1.Container, o *Observed) {
 	o.PressureFor = r.Timers.elapsed(id, pressureTimer, since)
 }
 
-// forget forgets all timers of a container that is gone.
+// forget removes all timers of a container that is gone.
 func (t *Timers) forget(id string) {
 	for _, kind := range []timerKind{stopTimer, installTimer, pressureTimer} {
 		t.end(id, kind)

@@ -20,7 +20,7 @@ func onlyOrphans(t *testing.T, b *berthtest.Berth, left []enginetest.Listed) {
 	for _, c := range left {
 		id := c.Labels["io.berth.container"]
 		require.Equal(t, "created", c.State, "a container of %s is left on the engine", id)
-		report := fmt.Sprintf(`"msg":"a container has no record, and is removed after a grace","container":%q`, id)
+		report := fmt.Sprintf(`"msg":"a container has no record and is removed after a grace period","container":%q`, id)
 		berthtest.Until(t, wait, "the orphan of "+id+" is reported", func() bool { return strings.Contains(b.Log(), report) })
 	}
 }

@@ -52,11 +52,11 @@ func TestASlotThatIsNotTakenIsPassedOn(t *testing.T) {
 	require.False(t, s.acquire("gone", StartServer))
 	require.False(t, s.acquire("b", StartServer))
 	s.release()
-	s.handOver("b") // for which none is kept
+	s.releaseUnused("b") // for which none is kept
 	require.Equal(t, []string{"gone"}, *named)
-	s.handOver("gone")
+	s.releaseUnused("gone")
 	require.Equal(t, []string{"gone", "b"}, *named)
-	s.handOver("b")
+	s.releaseUnused("b")
 	require.True(t, s.acquire("c", StartServer), "free again")
 	require.False(t, s.acquire("d", StartServer), "and one only")
 }

@@ -1,0 +1,108 @@
+package container
+
+import "time"
+
+// Step is one step of a container toward its spec.
+type Step struct {
+	Do        Action
+	RequeueAt time.Time // of a wait: the time of the next observation without a signal
+}
+
+func do(a Action) Step { return Step{Do: a} }
+
+func await(a Action, at time.Time) Step { return Step{Do: a, RequeueAt: at} }
+
+// Action is the action of a Step.
+type Action uint8
+
+// The actions. Each is safe to repeat and to interrupt.
+const (
+	Rest Action = iota // nothing to do until something changes
+
+	RecordInstalling // record the begin of an installation
+	PullImage        // the image is not on the host
+	CreateInstaller
+	StartInstaller
+	AwaitInstall    // the installer runs
+	KillInstaller   // it took too long, or its installation is no longer requested
+	FinishInstall   // it exited: create the server container, and record the result
+	RemoveInstaller // its result is recorded, or it belongs to an older installation
+
+	CreateServer
+	RecordCreated // record the id of the new server container
+	RemoveServer  // it was created from an older spec
+	UpdateLimits  // of the existing container
+
+	StartServer    // record the start, then call the engine
+	RecordEngine   // record that the run continues under another instance of the engine
+	RecordStarting // record a requested run that was started from outside
+	AwaitMatch     // the run has not matched its start pattern
+	RecordRunning  // the start pattern matched
+	Unpause        // the container was paused from outside
+
+	RecordStopping // record the begin of a graceful stop
+	SendStop       // send the stop signal or command
+	AwaitStop      // the grace period is not over
+	AwaitEngine    // the container exited, and the engine may be shutting down
+	AwaitOutput    // the container exited, and its last output is being read
+	KillServer     // end the run without a grace period
+	RecordExit     // record how the run ended
+	RecordOOM      // correct a recorded exit: the run ran out of memory
+	AwaitRetry     // the backoff is not over
+
+	RecordPressure // record the begin or the end of disk pressure
+	AwaitSpace     // under disk pressure: the grace period of the run is not over
+
+	RecordDeleting // record the begin of a deletion
+	Forget         // nothing is left on the host: purge the object
+
+	numActions
+)
+
+// String returns the name of the action: the label of berth_step_failures_total, and
+// the reason of a failed step.
+func (a Action) String() string {
+	return [numActions]string{
+		Rest:             "rest",
+		RecordInstalling: "note installing",
+		PullImage:        "pull image",
+		CreateInstaller:  "make installer",
+		StartInstaller:   "start installer",
+		AwaitInstall:     "await install",
+		KillInstaller:    "kill installer",
+		FinishInstall:    "finish install",
+		RemoveInstaller:  "remove installer",
+		CreateServer:     "make server",
+		RecordCreated:    "note made",
+		RemoveServer:     "remove server",
+		UpdateLimits:     "update limits",
+		StartServer:      "start server",
+		RecordEngine:     "note engine",
+		RecordStarting:   "note starting",
+		AwaitMatch:       "await match",
+		RecordRunning:    "note running",
+		Unpause:          "unpause",
+		RecordStopping:   "note stopping",
+		SendStop:         "send stop",
+		AwaitStop:        "await stop",
+		AwaitEngine:      "await engine",
+		AwaitOutput:      "await output",
+		KillServer:       "kill server",
+		RecordExit:       "note exit",
+		RecordOOM:        "note oom",
+		AwaitRetry:       "await retry",
+		RecordPressure:   "note pressure",
+		AwaitSpace:       "await space",
+		RecordDeleting:   "note deleting",
+		Forget:           "forget",
+	}[a]
+}
+
+// actionNames returns the names of all actions.
+func actionNames() []string {
+	names := make([]string, numActions)
+	for a := range numActions {
+		names[a] = a.String()
+	}
+	return names
+}

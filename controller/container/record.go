@@ -1,0 +1,74 @@
+package container
+
+import (
+	"time"
+
+	v1 "berth/api/v1"
+	"berth/store"
+)
+
+// record stores a changed status. A change of the phase emits an event and puts its
+// sequence number into the status; each of messages is an event too. The message of
+// an earlier step is cleared unless change sets one.
+func (s execution) record(change func(st *v1.ContainerStatus, now time.Time), messages ...string) error {
+	return s.Store.MustUpdate(func(tx *store.Tx) error {
+		return s.recordIn(tx, change, messages...)
+	})
+}
+
+// recordIn is record in a transaction of the caller.
+func (s execution) recordIn(tx *store.Tx, change func(st *v1.ContainerStatus, now time.Time), messages ...string) error {
+	return store.Containers.SetStatus(tx, s.c.Meta.ID, func(st *v1.ContainerStatus) {
+		before := st.Phase
+		st.ObservedGeneration, st.Message = s.c.Meta.Generation, ""
+		if s.c.Spec.Power == v1.PowerOff {
+			st.NextRetryAt = nil
+		}
+		s.clearStaleConditions(st, tx.Now())
+		change(st, tx.Now())
+		for _, text := range messages {
+			store.Emit(tx, v1.Event{Container: s.c.Meta.ID, Event: v1.EventMessage, Data: text})
+		}
+		if st.Phase != before {
+			e := store.Emit(tx, v1.Event{Container: s.c.Meta.ID, Event: v1.EventState, Data: string(st.Phase)})
+			st.Seq, st.Since = e.Seq, e.Time
+		}
+	})
+}
+
+// clearStaleConditions resets the conditions of problems that the observed
+// container no longer has.
+func (s execution) clearStaleConditions(st *v1.ContainerStatus, now time.Time) {
+	if failing(s.c) {
+		setCondition(st, now, v1.Reconciled, v1.True, "StepSucceeded", "the last step succeeded")
+	}
+	server := s.o.Server
+	if !exists(server) || server.SpecHash != s.c.Spec.SpecHash() {
+		return
+	}
+	if v1.FindCondition(st.Conditions, v1.ImageAvailable).Status == v1.Unknown {
+		setImagePresent(st, now)
+	}
+	if v1.FindCondition(st.Conditions, v1.LimitsApplied).Status == v1.False && !limitsDiffer(s.c.Spec, server.Live) {
+		setCondition(st, now, v1.LimitsApplied, v1.True, "Applied", "the limits are in force")
+	}
+}
+
+// keepObserved keeps the observed generation and the message. A record that is no
+// step toward the newest spec must change neither.
+func (s execution) keepObserved(st *v1.ContainerStatus) {
+	st.ObservedGeneration, st.Message = s.c.Status.ObservedGeneration, s.c.Status.Message
+}
+
+// setPhase returns a change of nothing but the phase.
+func setPhase(p v1.Phase) func(*v1.ContainerStatus, time.Time) {
+	return func(st *v1.ContainerStatus, now time.Time) {
+		st.Phase = p
+		setStarted(st, now)
+	}
+}
+
+// reported reports whether a message is recorded already for the newest spec.
+func (s execution) reported(text string) bool {
+	return s.c.Status.Message == text && s.c.Status.ObservedGeneration == s.c.Meta.Generation
+}
