@@ -175,7 +175,7 @@ func requireWholeToEnd(t *testing.T, engine *enginetest.Client, dir string, tgt 
 	require.Positive(t, n, "%s has %d lines and no end", tgt.ID, len(got))
 	kept := engineLog(t, engine, tgt)
 	require.Equal(t, kept, got, tgt.ID)
-	t.Logf("%s printed %d lines, of which the engine lost %d", tgt.ID, n, n+1-len(kept))
+	t.Logf("%s printed %d lines; the engine lost %d of them", tgt.ID, n, n+1-len(kept))
 	require.Less(t, n+1-len(kept), 1000, tgt.ID)
 }
 

@@ -33,7 +33,8 @@ type conditionRow struct {
 
 const present, done, applied = "True Present", "True Done", "True Applied"
 
-// installedAnd returns what holds from the installation on, with Started and more.
+// installedAnd returns the conditions of an installed container, with Started and
+// more.
 func installedAnd(started string, more ...string) map[string]string {
 	m := map[string]string{v1.ImageAvailable: present, v1.Installed: done, v1.Started: started}
 	for i := 0; i < len(more); i += 2 {
@@ -53,14 +54,14 @@ func firstRows(w *world) []conditionRow {
 		{"it installs", func() { w.engine.RefusePull("i", nil); time.Sleep(10 * time.Minute) },
 			map[string]string{v1.ImageAvailable: present, v1.Installed: "Unknown Installing"}},
 		{"it is ready", func() { w.engine.Exit(installer, 0) }, map[string]string{v1.ImageAvailable: present, v1.Installed: done}},
-		{"it starts", func() { w.console.held = true; w.wish(on) }, installedAnd("Unknown Starting")},
+		{"it starts", func() { w.console.held = true; w.change(on) }, installedAnd("Unknown Starting")},
 		{"it exits while it starts", func() { w.engine.Exit(server, 0) }, installedAnd("False Exited")},
-		{"it runs", func() { w.console.held = false; w.wish(on) }, installedAnd("True Running")},
+		{"it runs", func() { w.console.held = false; w.change(on) }, installedAnd("True Running")},
 		{"it exits", func() { w.engine.Exit(server, 0) }, installedAnd("False Exited")},
-		{"it runs again", func() { w.wish(on) }, installedAnd("True Running")},
-		{"it is asked to exit", func() { w.engine.Deafen(server); w.wish(off) }, installedAnd("True Stopping")},
+		{"it runs again", func() { w.change(on) }, installedAnd("True Running")},
+		{"it is asked to exit", func() { w.engine.Deafen(server); w.change(off) }, installedAnd("True Stopping")},
 		{"it is stopped", func() { w.engine.Exit(server, 143) }, installedAnd("False Stopped")},
-		{"it runs once more", func() { w.wish(on) }, installedAnd("True Running")},
+		{"it runs once more", func() { w.change(on) }, installedAnd("True Running")},
 	}
 }
 
@@ -68,9 +69,9 @@ func firstRows(w *world) []conditionRow {
 func outsideRows(w *world) []conditionRow {
 	host := w.engine.Host()
 	return []conditionRow{
-		{"it is killed", func() { w.wish(kill) }, installedAnd("False Killed")},
+		{"it is killed", func() { w.change(kill) }, installedAnd("False Killed")},
 		{"somebody starts it", func() { require.NoError(w.t, w.engine.StartOutside(server)) }, installedAnd("False Killed")},
-		{"it runs as asked", func() { w.wish(on) }, installedAnd("True Running")},
+		{"it runs as asked", func() { w.change(on) }, installedAnd("True Running")},
 		{"the engine restarts", func() {
 			w.refuse("start", server, runtime.ErrPortTaken)
 			host.Shutdown(true)
@@ -88,36 +89,36 @@ func limitRows(w *world, size func(int64)) []conditionRow {
 	agree := func() {}
 	return []conditionRow{
 		{"its limit is refused", func() {
-			w.wish(func(s *v1.ContainerSpec) { s.Limits.Memory = 1 << 29; s.RunGeneration++ })
+			w.change(func(s *v1.ContainerSpec) { s.Limits.Memory = 1 << 29; s.RunGeneration++ })
 			time.Sleep(time.Minute) // it is deaf
 			agree = w.refuse("update", server, runtime.ErrInvalid)
-			w.wish(func(s *v1.ContainerSpec) { s.Limits.Memory = 1 << 30 })
+			w.change(func(s *v1.ContainerSpec) { s.Limits.Memory = 1 << 30 })
 		}, installedAnd("True Running", v1.LimitsApplied, "False Refused")},
 		{"its limit is applied", func() {
 			agree()
-			w.wish(func(s *v1.ContainerSpec) { s.Limits.Memory = 1 << 28 })
+			w.change(func(s *v1.ContainerSpec) { s.Limits.Memory = 1 << 28 })
 			time.Sleep(time.Minute)
 		}, installedAnd("True Running", v1.LimitsApplied, applied)},
 		{"its volume is full", func() { size(1001) }, installedAnd("True Running", v1.LimitsApplied, applied, v1.DiskPressure, "True OverLimit")},
 		{"it is stopped for it", func() { time.Sleep(5 * time.Minute) }, installedAnd("False Stopped", v1.LimitsApplied, applied, v1.DiskPressure, "True OverLimit")},
 		{"there is space", func() { size(1) }, installedAnd("True Running", v1.LimitsApplied, applied, v1.DiskPressure, "False WithinLimit")},
-		{"it is reinstalled", func() { w.wish(func(s *v1.ContainerSpec) { s.InstallGeneration++; off(s) }) },
+		{"it is reinstalled", func() { w.change(func(s *v1.ContainerSpec) { s.InstallGeneration++; off(s) }) },
 			map[string]string{v1.ImageAvailable: present, v1.Installed: "Unknown Installing", v1.DiskPressure: "False WithinLimit"}},
 		{"badly", func() { w.engine.Exit(installer, 3) },
 			map[string]string{v1.ImageAvailable: present, v1.Installed: "False ExitCode", v1.DiskPressure: "False WithinLimit"}},
 		{"it is deleted", func() {
-			w.wish(func(s *v1.ContainerSpec) { s.InstallGeneration++ })
+			w.change(func(s *v1.ContainerSpec) { s.InstallGeneration++ })
 			w.engine.Exit(installer, 0)
-			w.wish(on)
+			w.change(on)
 			w.refuse("kill", server, runtime.ErrUnavailable)
 			require.NoError(w.t, w.store.Update(func(tx *store.Tx) error { return store.Containers.Delete(tx, "mc") }))
 		}, installedAnd("Unknown Deleting", v1.DiskPressure, "False WithinLimit", v1.Reconciled, "False KillServerFailed")},
 	}
 }
 
-// TestConditionsAreTrue walks every type of condition through every transition.
+// TestConditions walks every type of condition through every transition.
 // Each row begins where the one before it ended.
-func TestConditionsAreTrue(t *testing.T) {
+func TestConditions(t *testing.T) {
 	live(t, func(w *world) {
 		size := w.limited()
 		for _, row := range slices.Concat(firstRows(w), outsideRows(w), limitRows(w, size)) {

@@ -16,9 +16,9 @@ import (
 	"berth/store"
 )
 
-// TestConverges starts from random pasts, in which any call of the engine fails
-// before or after it took effect and the daemon dies between any two steps, and
-// wants the same end as with no trouble at all.
+// TestConverges runs random histories, in which any call of the engine fails
+// before or after it took effect and the daemon dies between any two steps. The
+// final state must be the same as without failures.
 func TestConverges(t *testing.T) {
 	for seed := range uint64(100) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
@@ -30,10 +30,10 @@ func TestConverges(t *testing.T) {
 func converge(t *testing.T, seed uint64) {
 	w := newWorld(t)
 	rng := rand.New(rand.NewPCG(seed, 1))
-	trouble := true
+	faulty := true
 	fail := func(text string) func(string, runtime.Name) error {
 		return func(string, runtime.Name) error {
-			if trouble && rng.IntN(8) == 0 {
+			if faulty && rng.IntN(8) == 0 {
 				return errors.New(text)
 			}
 			return nil
@@ -41,7 +41,7 @@ func converge(t *testing.T, seed uint64) {
 	}
 	w.engine.Fail(fail("nothing was done"))
 	w.engine.After(fail("it was done, and the answer was lost"))
-	ended := map[runtime.Role]string{} // the stamp of the last that ended well
+	ended := map[runtime.Role]string{} // the spec hash of the last one that exited with 0
 	exit := func(n runtime.Name, code int) {
 		if s := w.engine.State(n); s.Running {
 			ended[n.Role] = s.SpecHash
@@ -53,31 +53,31 @@ func converge(t *testing.T, seed uint64) {
 		w.disturb(rng, exit)
 		time.Sleep(time.Duration(rng.IntN(2000)) * time.Millisecond)
 	}
-	trouble = false
+	faulty = false
 	if rng.IntN(2) == 0 {
-		w.wish(on)
+		w.change(on)
 	}
 	for range 60 {
 		w.step("mc")
-		exit(installer, 0) // an installation ends by itself
+		exit(installer, 0) // an installation exits
 		time.Sleep(time.Minute)
 	}
 	w.checkEnd(seed, ended)
 }
 
-// disturb lets one thing happen: mostly a step, else a wish or something from outside.
+// disturb does one thing: mostly a step, otherwise a request or a change from outside.
 func (w *world) disturb(rng *rand.Rand, exit func(runtime.Name, int)) {
 	switch rng.IntN(50) {
 	case 0, 1:
-		w.wish(on)
+		w.change(on)
 	case 2:
-		w.wish(off)
+		w.change(off)
 	case 3:
-		w.wish(kill)
+		w.change(kill)
 	case 4:
-		w.wish(func(s *v1.ContainerSpec) { s.InstallGeneration++; off(s) })
+		w.change(func(s *v1.ContainerSpec) { s.InstallGeneration++; off(s) })
 	case 5:
-		w.wish(func(s *v1.ContainerSpec) {
+		w.change(func(s *v1.ContainerSpec) {
 			s.Ports = append(s.Ports, v1.Port{IP: "127.0.0.1", Port: 1000 + len(s.Ports), Protocol: "tcp"})
 		})
 	case 6, 7, 8, 9:
@@ -101,7 +101,7 @@ func (w *world) step(id string) {
 	_, _ = w.rec.Reconcile(ctx, id)
 }
 
-// checkEnd compares what was asked, what is said and what is so.
+// checkEnd compares the spec, the status and the engine.
 func (w *world) checkEnd(seed uint64, ended map[runtime.Role]string) {
 	w.t.Helper()
 	c, server := w.get(), w.engine.State(server)
@@ -113,9 +113,9 @@ func (w *world) checkEnd(seed uint64, ended map[runtime.Role]string) {
 		"it runs, or it has run and ended well":             server.Running || !on || c.Status.ObservedRun == c.Spec.RunGeneration && c.Status.Phase == v1.Exit && c.Status.NextRetryAt == nil,
 		"it runs as asked":                                  !server.Running || c.Status.ObservedRun == c.Spec.RunGeneration,
 		"it is made as asked":                               server.ContainerID != "" && (server.Running || server.SpecHash == c.Spec.SpecHash()),
-		"it is said to run if it runs":                      server.Running == (c.Status.Phase == v1.Running),
+		"its phase is running if it runs":                   server.Running == (c.Status.Phase == v1.Running),
 		"it is not paused":                                  !server.Paused,
-		"its newest spec was seen":                          c.Status.ObservedGeneration == c.Meta.Generation,
+		"its newest spec was observed":                      c.Status.ObservedGeneration == c.Meta.Generation,
 		"its id is the engine's":                            c.Status.ContainerID == server.ContainerID,
 	} {
 		require.True(w.t, ok, "seed %d: not so: %s\nspec %+v\nstatus %+v\nserver %+v\nops %v", seed, what, c.Spec, c.Status, server, w.engine.Ops())
@@ -123,7 +123,7 @@ func (w *world) checkEnd(seed uint64, ended map[runtime.Role]string) {
 	w.checkHistory(seed)
 }
 
-// checkHistory wants every transition to be one that can follow the last.
+// checkHistory checks that every transition may follow the one before.
 func (w *world) checkHistory(seed uint64) {
 	w.t.Helper()
 	before := map[string]string{
@@ -131,7 +131,7 @@ func (w *world) checkHistory(seed uint64) {
 		"running": " starting ", "stopping": " starting running exit ready ", "exit": " starting running stopping ",
 	}
 	last := ""
-	for _, p := range w.told() {
+	for _, p := range w.phases() {
 		require.Contains(w.t, before[p], " "+last+" ", "seed %d: %s after %q", seed, p, last)
 		last = p
 	}

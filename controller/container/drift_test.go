@@ -12,10 +12,10 @@ import (
 	"berth/store"
 )
 
-func TestCrashesBackOffAndAHealthyRunResets(t *testing.T) {
+func TestCrashBackoffAndReset(t *testing.T) {
 	live(t, func(w *world) {
 		w.installed(nil)
-		w.wish(on)
+		w.change(on)
 		for i, wait := range []time.Duration{10, 20, 40, 80, 160, 300, 300} {
 			w.engine.Exit(server, 1)
 			c := w.want(v1.Exit)
@@ -32,17 +32,17 @@ func TestCrashesBackOffAndAHealthyRunResets(t *testing.T) {
 		c := w.want(v1.Exit)
 		require.Equal(t, 10*time.Second, c.Status.NextRetryAt.Sub(c.Status.Since))
 
-		w.wish(on) // a wish waits for nothing, and counts anew
+		w.change(on) // a request waits for no backoff, and resets the count
 		require.Zero(t, w.want(v1.Running).Status.RestartCount)
 	})
 }
 
-func TestKillEndsACrashLoop(t *testing.T) {
+func TestKillEndsCrashLoop(t *testing.T) {
 	live(t, func(w *world) {
 		w.installed(nil)
-		w.wish(on)
+		w.change(on)
 		w.engine.Exit(server, 1)
-		w.wish(kill)
+		w.change(kill)
 		time.Sleep(time.Hour)
 		w.want(v1.Exit)
 		require.Equal(t, 1, w.count("start", server))
@@ -61,7 +61,7 @@ func TestRestartPolicies(t *testing.T) {
 	} {
 		live(t, func(w *world) {
 			w.installed(func(s *v1.ContainerSpec) { s.RestartPolicy.Mode = tc.mode })
-			w.wish(on)
+			w.change(on)
 			w.engine.Exit(server, tc.code)
 			c := w.want(v1.Exit)
 			require.Equal(t, tc.code, *c.Status.ExitCode)
@@ -72,10 +72,10 @@ func TestRestartPolicies(t *testing.T) {
 	}
 }
 
-func TestOutOfMemoryIsTold(t *testing.T) {
+func TestOutOfMemory(t *testing.T) {
 	live(t, func(w *world) {
 		w.installed(nil)
-		w.wish(on)
+		w.change(on)
 		w.engine.OOM(server)
 		c := w.want(v1.Exit)
 		require.True(t, c.Status.OOMKilled)
@@ -83,12 +83,12 @@ func TestOutOfMemoryIsTold(t *testing.T) {
 	})
 }
 
-// TestOutOfMemoryIsToldLate: the engine may say it after the end. Then the status
-// is mended, and no more: the same end, the same retry, and no second event exit.
-func TestOutOfMemoryIsToldLate(t *testing.T) {
+// TestOutOfMemoryReportedLate: the engine may report it after the exit. Then only
+// the status is corrected: the same exit, the same retry, no second event.
+func TestOutOfMemoryReportedLate(t *testing.T) {
 	live(t, func(w *world) {
 		w.installed(nil)
-		w.wish(on)
+		w.change(on)
 		w.engine.Exit(server, 137)
 		before := w.want(v1.Exit).Status
 		require.False(t, before.OOMKilled)
@@ -104,12 +104,12 @@ func TestOutOfMemoryIsToldLate(t *testing.T) {
 	})
 }
 
-// TestOutOfMemoryOfAChildIsToldLate: what went on without it, and ended well, has
-// the flag alone. What else is said of the container stays.
-func TestOutOfMemoryOfAChildIsToldLate(t *testing.T) {
+// TestChildOutOfMemoryReportedLate: a run that continued and exited with 0 has only
+// the flag. The message of the container stays.
+func TestChildOutOfMemoryReportedLate(t *testing.T) {
 	live(t, func(w *world) {
 		w.installed(nil)
-		w.wish(on)
+		w.change(on)
 		w.engine.Exit(server, 0)
 		w.want(v1.Exit)
 		require.NoError(t, w.store.Update(func(tx *store.Tx) error {
@@ -123,18 +123,18 @@ func TestOutOfMemoryOfAChildIsToldLate(t *testing.T) {
 	})
 }
 
-// TestAWishIsNotObservedByWhatIsToldLate: who has asked for a start would take an
-// exit that counts as observed since for what became of it.
-func TestAWishIsNotObservedByWhatIsToldLate(t *testing.T) {
+// TestLateReportIsNotObservedGeneration: a client that requested a start would take
+// an exit with the new observed_generation for its result.
+func TestLateReportIsNotObservedGeneration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		stop := w.run()
 		w.installed(nil)
-		w.wish(on)
+		w.change(on)
 		w.engine.Exit(server, 137)
 		w.want(v1.Exit)
 		stop()
-		w.wish(on)
+		w.change(on)
 		w.engine.OOM(server)
 		_, err := w.rec.Reconcile(t.Context(), "mc")
 		require.NoError(t, err)
@@ -144,7 +144,7 @@ func TestAWishIsNotObservedByWhatIsToldLate(t *testing.T) {
 	})
 }
 
-// TestDrift changes things behind berth's back, with the daemon up and down.
+// TestDrift changes containers from outside, with the daemon up and down.
 func TestDrift(t *testing.T) {
 	for _, up := range []bool{true, false} {
 		for name, tc := range map[string]struct {
@@ -166,9 +166,9 @@ func TestDrift(t *testing.T) {
 					w := newWorld(t)
 					stop := w.run()
 					w.installed(nil)
-					w.wish(on)
+					w.change(on)
 					if tc.power == v1.PowerOff {
-						w.wish(off)
+						w.change(off)
 					}
 					if !up {
 						stop()
@@ -180,7 +180,7 @@ func TestDrift(t *testing.T) {
 					w.want(tc.soon)
 					require.Equal(t, tc.soon == v1.Running, w.engine.State(server).Running)
 					require.False(t, w.engine.State(server).Paused)
-					require.NotEmpty(t, w.engine.State(server).ContainerID, "one stands ready")
+					require.NotEmpty(t, w.engine.State(server).ContainerID, "a container exists")
 					time.Sleep(time.Minute)
 					w.want(tc.later)
 					stop()
@@ -190,12 +190,12 @@ func TestDrift(t *testing.T) {
 	}
 }
 
-func TestADaemonThatComesBackRestartsNothing(t *testing.T) {
+func TestDaemonRestartRestartsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		stop := w.run()
 		w.installed(nil)
-		w.wish(on)
+		w.change(on)
 		before := w.engine.State(server)
 		stop()
 		stop = w.run()
@@ -206,12 +206,12 @@ func TestADaemonThatComesBackRestartsNothing(t *testing.T) {
 	})
 }
 
-func TestAHostThatBootedStartsWhatRanAlsoAfterACleanEnd(t *testing.T) {
+func TestHostBootRestartsRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		stop := w.run()
 		w.installed(func(s *v1.ContainerSpec) { s.RestartPolicy.Mode = v1.RestartNever })
-		w.wish(on)
+		w.change(on)
 		stop()
 		w.engine.Exit(server, 0) // the host's shutdown ended it
 		w.rec.BootID = "next"
@@ -221,30 +221,30 @@ func TestAHostThatBootedStartsWhatRanAlsoAfterACleanEnd(t *testing.T) {
 	})
 }
 
-func TestAnEngineThatIsAwayFlipsNoState(t *testing.T) {
+func TestUnreachableEngineChangesNoState(t *testing.T) {
 	live(t, func(w *world) {
 		w.installed(nil)
-		w.wish(on)
-		n := len(w.told())
+		w.change(on)
+		n := len(w.phases())
 		w.engine.Host().Down()
 		time.Sleep(10 * time.Minute)
 		w.want(v1.Running)
-		w.wish(off) // intents are taken meanwhile
+		w.change(off) // requests are accepted during the outage
 		w.engine.Host().Up()
 		time.Sleep(6 * time.Minute)
 		w.want(v1.Exit)
-		require.Equal(t, []string{"stopping", "exit"}, w.told()[n:])
+		require.Equal(t, []string{"stopping", "exit"}, w.phases()[n:])
 	})
 }
 
-func TestATakenPortIsToldAndTheStartSucceedsOnceItIsFree(t *testing.T) {
+func TestStartRetriedWhilePortIsTaken(t *testing.T) {
 	live(t, func(w *world) {
 		w.installed(func(s *v1.ContainerSpec) {
 			s.Ports = []v1.Port{{IP: "127.0.0.1", Port: 25565, Protocol: "tcp"}}
 			s.RestartPolicy.Mode = v1.RestartNever
 		})
 		w.engine.Host().TakePort("127.0.0.1", 25565, "tcp")
-		w.wish(on)
+		w.change(on)
 		c := w.want(v1.Exit)
 		require.Equal(t, "PortTaken", v1.FindCondition(c.Status.Conditions, v1.Started).Reason)
 		require.NotNil(t, c.Status.NextRetryAt)
@@ -254,11 +254,11 @@ func TestATakenPortIsToldAndTheStartSucceedsOnceItIsFree(t *testing.T) {
 	})
 }
 
-func TestAMissingVolumeRefusesTheStart(t *testing.T) {
+func TestMissingVolumeRefusesStart(t *testing.T) {
 	live(t, func(w *world) {
 		w.installed(nil)
 		w.engine.Host().LoseDirectory("/volumes/v")
-		w.wish(on)
+		w.change(on)
 		c := w.want(v1.Exit)
 		require.Equal(t, "VolumeMissing", v1.FindCondition(c.Status.Conditions, v1.Started).Reason)
 		w.engine.Host().RestoreDirectory("/volumes/v")
@@ -267,11 +267,11 @@ func TestAMissingVolumeRefusesTheStart(t *testing.T) {
 	})
 }
 
-func TestACommandThatCannotBeRunEndsAsAShellSays(t *testing.T) {
+func TestBadCommandExitsWith127(t *testing.T) {
 	live(t, func(w *world) {
 		w.installed(func(s *v1.ContainerSpec) { s.StartupCommand = "nonsense --now" })
 		w.engine.Host().BreakProgram("nonsense")
-		w.wish(on)
+		w.change(on)
 		c := w.want(v1.Exit)
 		require.Equal(t, 127, *c.Status.ExitCode)
 		require.Equal(t, "BadCommand", v1.FindCondition(c.Status.Conditions, v1.Started).Reason)
@@ -279,7 +279,7 @@ func TestACommandThatCannotBeRunEndsAsAShellSays(t *testing.T) {
 	})
 }
 
-func TestABrokenRecordStallsNoOther(t *testing.T) {
+func TestBrokenRecordBlocksNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.engine.Fail(func(_ string, n runtime.Name) error {
@@ -293,53 +293,53 @@ func TestABrokenRecordStallsNoOther(t *testing.T) {
 			return store.Containers.Create(tx, "bad", v1.ContainerSpec{Image: "i", VolumeID: "b", InstallGeneration: 1})
 		}))
 		w.installed(nil)
-		w.wish(on)
+		w.change(on)
 		w.want(v1.Running)
 	})
 }
 
-// TestARunThatSomebodyElseBeganAnewIsTold: its end was not seen.
-func TestARunThatSomebodyElseBeganAnewIsTold(t *testing.T) {
+// TestRestartFromOutsideIsReported: the exit before was not observed.
+func TestRestartFromOutsideIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		stop := w.run()
 		w.installed(nil)
-		w.wish(on)
+		w.change(on)
 		stop()
 		w.engine.Exit(server, 1)
 		require.NoError(t, w.engine.StartOutside(server))
 		stop = w.run()
 		defer func() { stop() }()
 		c := w.want(v1.Running)
-		require.Equal(t, []string{"running", "starting", "running"}, w.told()[3:])
+		require.Equal(t, []string{"running", "starting", "running"}, w.phases()[3:])
 		require.WithinDuration(t, w.engine.State(server).StartedAt, *c.Status.StartedAt, 0)
 	})
 }
 
-// TestAStartFromOutsideBringsNoOlderSpecBack: an apply to what has ended waits
-// for no run to end.
-func TestAStartFromOutsideBringsNoOlderSpecBack(t *testing.T) {
+// TestStartFromOutsideKeepsNewSpec: an apply to an exited container waits for no
+// run.
+func TestStartFromOutsideKeepsNewSpec(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		stop := w.run()
 		w.installed(nil)
-		w.wish(on)
+		w.change(on)
 		w.engine.Exit(server, 0)
 		w.want(v1.Exit)
 		stop()
-		w.wish(func(s *v1.ContainerSpec) { s.Workdir = "/new" })
+		w.change(func(s *v1.ContainerSpec) { s.Workdir = "/new" })
 		require.NoError(t, w.engine.StartOutside(server))
 		stop = w.run()
 		defer func() { stop() }()
 		w.want(v1.Running)
 		require.Equal(t, "/new", w.engine.Spec(server).Workdir)
-		require.Equal(t, []string{"exit", "stopping", "exit", "starting", "running"}, w.told()[4:])
+		require.Equal(t, []string{"exit", "stopping", "exit", "starting", "running"}, w.phases()[4:])
 	})
 }
 
-// TestARunThatBeginsBringsNoOlderSpecBack: the spec changes after it was looked
-// at, and before the start is noted.
-func TestARunThatBeginsBringsNoOlderSpecBack(t *testing.T) {
+// TestStartKeepsNewSpec: the spec changes after it was loaded and before the start
+// is recorded.
+func TestStartKeepsNewSpec(t *testing.T) {
 	for name, begin := range map[string]func(w *world){
 		"by the policy": func(*world) {},
 		"from outside":  func(w *world) { _ = w.engine.StartOutside(server) },
@@ -347,7 +347,7 @@ func TestARunThatBeginsBringsNoOlderSpecBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			live(t, func(w *world) {
 				w.installed(nil)
-				w.wish(on)
+				w.change(on)
 				w.engine.Exit(server, 1)
 				due := *w.want(v1.Exit).Status.NextRetryAt
 				time.Sleep(time.Until(due) - 1)

@@ -87,7 +87,7 @@ func (s execution) markObserved() error {
 	})
 }
 
-// forget purges a container of which nothing is left on the host. The console is
+// forget purges a container that has nothing left on the host. The console is
 // forgotten before and after the purge, so that listeners who subscribed in between
 // learn that it is gone too.
 func (s execution) forget(ctx context.Context) error {

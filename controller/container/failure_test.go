@@ -55,13 +55,13 @@ func TestEveryFailingStepIsReported(t *testing.T) {
 		n                 runtime.Name
 		do                func(w *world)
 	}{
-		{"kill", "KillServerFailed", "", server, func(w *world) { w.wish(kill) }},
-		{"signal", "SendStopFailed", "", server, func(w *world) { w.wish(off) }},
-		{"remove", "RemoveServerFailed", "", server, func(w *world) { w.wish(kill); w.wish(func(s *v1.ContainerSpec) { s.TTY = !s.TTY }) }},
+		{"kill", "KillServerFailed", "", server, func(w *world) { w.change(kill) }},
+		{"signal", "SendStopFailed", "", server, func(w *world) { w.change(off) }},
+		{"remove", "RemoveServerFailed", "", server, func(w *world) { w.change(kill); w.change(func(s *v1.ContainerSpec) { s.TTY = !s.TTY }) }},
 		{"unpause", "UnpauseFailed", "paused", server, func(w *world) { w.engine.Pause(server) }},
 		{"create", "MakeServerFailed", "removed", server, func(w *world) { w.engine.Vanish(server) }},
 		{"kill", "KillServerFailed", "started", server, func(w *world) {
-			w.wish(func(s *v1.ContainerSpec) { off(s); s.Stop.Timeout = v1.Duration(time.Second) })
+			w.change(func(s *v1.ContainerSpec) { off(s); s.Stop.Timeout = v1.Duration(time.Second) })
 			require.NoError(w.t, w.engine.StartOutside(server))
 			w.engine.Deafen(server)
 		}},
@@ -69,7 +69,7 @@ func TestEveryFailingStepIsReported(t *testing.T) {
 		t.Run(tc.op+" "+tc.drift, func(t *testing.T) {
 			measured(t, func(w *world, count func(string) float64) {
 				w.installed(nil)
-				w.wish(on)
+				w.change(on)
 				w.want(v1.Running)
 				agree := w.refuse(tc.op, tc.n, errRefused)
 				tc.do(w)
@@ -105,11 +105,11 @@ func TestEveryFailingStepIsReported(t *testing.T) {
 func TestNextRetryIsNotInThePast(t *testing.T) {
 	measured(t, func(w *world, count func(string) float64) {
 		w.installed(nil)
-		w.wish(on)
+		w.change(on)
 		w.engine.Exit(server, 1)
 		w.want(v1.Exit)
 		agree := w.refuse("create", server, runtime.ErrMountMissing)
-		w.wish(func(s *v1.ContainerSpec) { s.TTY = !s.TTY })
+		w.change(func(s *v1.ContainerSpec) { s.TTY = !s.TTY })
 		for range 100 {
 			time.Sleep(7 * time.Second)
 			c := w.want(v1.Exit)
@@ -123,7 +123,7 @@ func TestNextRetryIsNotInThePast(t *testing.T) {
 	})
 }
 
-func TestAnOrphanThatStaysIsCounted(t *testing.T) {
+func TestFailingOrphanIsCounted(t *testing.T) {
 	measured(t, func(w *world, count func(string) float64) {
 		_, err := w.engine.Create(t.Context(), runtime.Spec{Name: server, Image: "i"})
 		require.NoError(t, err)

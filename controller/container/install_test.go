@@ -13,11 +13,11 @@ import (
 )
 
 // An apply may change the image while the script runs.
-func TestNoInstallerIsLeftWhenTheServersImageIsRefused(t *testing.T) {
+func TestInstallerRemovedIfServerImageRefused(t *testing.T) {
 	live(t, func(w *world) {
 		w.engine.RefusePull("gone", runtime.ErrImageNotFound)
 		w.create(nil)
-		w.wish(func(s *v1.ContainerSpec) { s.Image = "gone" })
+		w.change(func(s *v1.ContainerSpec) { s.Image = "gone" })
 		w.engine.Exit(installer, 0)
 		time.Sleep(time.Minute)
 		c := w.want(v1.Failed)
@@ -26,7 +26,7 @@ func TestNoInstallerIsLeftWhenTheServersImageIsRefused(t *testing.T) {
 	})
 }
 
-func TestABadInstallationAfterABootIsTriedOnce(t *testing.T) {
+func TestFailingInstallAfterBootRunsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		stop := w.run()
@@ -46,7 +46,7 @@ func TestABadInstallationAfterABootIsTriedOnce(t *testing.T) {
 	})
 }
 
-func TestTwoInstallationsThatSwapTheirVolumesWaitNotForEachOther(t *testing.T) {
+func TestSwappedVolumesDoNotDeadlock(t *testing.T) {
 	live(t, func(w *world) {
 		w.create(nil)
 		other := runtime.Name{ID: "other", Role: runtime.Install}
@@ -68,9 +68,9 @@ func TestTwoInstallationsThatSwapTheirVolumesWaitNotForEachOther(t *testing.T) {
 	})
 }
 
-// TestWhoWaitsForAVolumeLeavesTheEngineAlone: it is polled, for as long as the
+// TestWaitingForVolumeCallsNoEngine: it is polled, for as long as the
 // script of another takes.
-func TestWhoWaitsForAVolumeLeavesTheEngineAlone(t *testing.T) {
+func TestWaitingForVolumeCallsNoEngine(t *testing.T) {
 	live(t, func(w *world) {
 		w.create(nil)
 		other := runtime.Name{ID: "other", Role: runtime.Server}
@@ -88,9 +88,9 @@ func TestWhoWaitsForAVolumeLeavesTheEngineAlone(t *testing.T) {
 	})
 }
 
-// TestAServerThatIsNotKnownYetAndRunsKeepsNoInstallationFromItsEnd: the answer
+// TestUnknownServerDoesNotBlockInstall: the answer
 // to its creation was lost, then the spec changed, and somebody started it.
-func TestAServerThatIsNotKnownYetAndRunsKeepsNoInstallationFromItsEnd(t *testing.T) {
+func TestUnknownServerDoesNotBlockInstall(t *testing.T) {
 	live(t, func(w *world) {
 		w.engine.After(func(op string, n runtime.Name) error {
 			if op != "create" || n != server {

@@ -59,9 +59,9 @@ func TestMountRefusedIsRetried(t *testing.T) {
 	})
 }
 
-// TestInstallerIsMadeWithTheMountsOfItsSpec changes the mounts of a container
+// TestInstallerHasMounts changes the mounts of a container
 // between the creation of its installer and its start.
-func TestInstallerIsMadeWithTheMountsOfItsSpec(t *testing.T) {
+func TestInstallerHasMounts(t *testing.T) {
 	live(t, func(w *world) {
 		agree := w.refuse("start", installer, runtime.ErrMountMissing) // as an engine that does not find its pins
 		w.create(nil)

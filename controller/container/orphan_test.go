@@ -11,7 +11,7 @@ import (
 	"berth/runtime"
 )
 
-func TestOrphansGoAfterAGraceAndNewerOnesStay(t *testing.T) {
+func TestOrphanRemovedAfterGracePeriod(t *testing.T) {
 	live(t, func(w *world) {
 		old, young := runtime.Name{ID: "old", Role: runtime.Server}, runtime.Name{ID: "young", Role: runtime.Server}
 		w.installed(nil)                                                            // raises the store's revision
@@ -31,9 +31,9 @@ func TestOrphansGoAfterAGraceAndNewerOnesStay(t *testing.T) {
 	})
 }
 
-// TestNewerContainersStayForGood: the store goes past the revision that they
+// TestNewerContainersAreKept: the store goes past the revision that they
 // were made at, and berth is started again.
-func TestNewerContainersStayForGood(t *testing.T) {
+func TestNewerContainersAreKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		stop := w.run()
@@ -44,7 +44,7 @@ func TestNewerContainersStayForGood(t *testing.T) {
 		require.NoError(t, w.engine.StartOutside(young))
 		time.Sleep(time.Minute)
 		for range 5 {
-			w.wish(func(s *v1.ContainerSpec) { s.StartPattern += "x" })
+			w.change(func(s *v1.ContainerSpec) { s.StartPattern += "x" })
 		}
 		stop()
 		stop = w.run()

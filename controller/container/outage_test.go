@@ -26,7 +26,7 @@ func TestGracefulEngineRestart(t *testing.T) {
 							host.Nameless()
 						}
 						w.installed(func(s *v1.ContainerSpec) { s.RestartPolicy.Mode = v1.RestartNever })
-						w.wish(on)
+						w.change(on)
 						time.Sleep(time.Hour)
 						host.Shutdown(answers)
 						time.Sleep(9 * time.Second) // its stop timeout is nearly over when it exits
@@ -41,7 +41,7 @@ func TestGracefulEngineRestart(t *testing.T) {
 						c := w.want(v1.Running)
 						require.True(t, w.engine.State(server).Running)
 						require.EqualValues(t, 1, c.Status.RestartCount)
-						require.Equal(t, []string{"exit", "starting", "running"}, w.told()[4:])
+						require.Equal(t, []string{"exit", "starting", "running"}, w.phases()[4:])
 					})
 				})
 			}
@@ -55,7 +55,7 @@ func TestEngineRestartsWhileBerthIsAway(t *testing.T) {
 		w := newWorld(t)
 		stop := w.run()
 		w.installed(func(s *v1.ContainerSpec) { s.RestartPolicy.Mode = v1.RestartNever })
-		w.wish(on)
+		w.change(on)
 		stop()
 		host := w.engine.Host()
 		host.Shutdown(true)
@@ -70,9 +70,9 @@ func TestEngineRestartsWhileBerthIsAway(t *testing.T) {
 	})
 }
 
-// TestInstallationUnderAGracefulRestart: an installer that exits with 0 because
+// TestInstallDuringGracefulRestart: an installer that exits with 0 because
 // the engine stopped it has installed nothing.
-func TestInstallationUnderAGracefulRestart(t *testing.T) {
+func TestInstallDuringGracefulRestart(t *testing.T) {
 	live(t, func(w *world) {
 		w.create(nil)
 		host := w.engine.Host()
@@ -91,11 +91,11 @@ func TestInstallationUnderAGracefulRestart(t *testing.T) {
 	})
 }
 
-// TestAStopFromOutsideIsAnExit: the engine is healthy, so the policy decides.
-func TestAStopFromOutsideIsAnExit(t *testing.T) {
+// TestStopFromOutsideIsExit: the engine is healthy, so the policy decides.
+func TestStopFromOutsideIsExit(t *testing.T) {
 	live(t, func(w *world) {
 		w.installed(nil)
-		w.wish(on)
+		w.change(on)
 		w.engine.Exit(server, 0)
 		w.want(v1.Exit)
 		w.engine.Host().Shutdown(true)
@@ -107,13 +107,13 @@ func TestAStopFromOutsideIsAnExit(t *testing.T) {
 	})
 }
 
-// TestARestartThatKeepsContainersIsRecorded: an engine that restarts without
-// exitStep them says later whether it has ended one.
-func TestARestartThatKeepsContainersIsRecorded(t *testing.T) {
+// TestEngineRestartKeepingContainers: after an engine restarted and kept its
+// containers, a later exit is still attributed correctly.
+func TestEngineRestartKeepingContainers(t *testing.T) {
 	live(t, func(w *world) {
 		host := w.engine.Host()
 		w.installed(nil)
-		w.wish(on)
+		w.change(on)
 		started := w.engine.State(server).StartedAt
 		for range 2 {
 			host.Down()
@@ -130,14 +130,14 @@ func TestARestartThatKeepsContainersIsRecorded(t *testing.T) {
 	})
 }
 
-// TestAnExitBeforeAnOutageIsNotTheEngines: it was confirmed, and is recorded
-// late, for its last output.
-func TestAnExitBeforeAnOutageIsNotTheEngines(t *testing.T) {
+// TestExitBeforeOutage: an exit that was confirmed is recorded late, because its
+// last output is read first.
+func TestExitBeforeOutage(t *testing.T) {
 	live(t, func(w *world) {
 		host := w.engine.Host()
 		host.Nameless()
 		w.installed(func(s *v1.ContainerSpec) { s.RestartPolicy.Mode = v1.RestartNever })
-		w.wish(on)
+		w.change(on)
 		w.console.unread = true
 		w.engine.Exit(server, 0)
 		w.want(v1.Running)
@@ -152,9 +152,8 @@ func TestAnExitBeforeAnOutageIsNotTheEngines(t *testing.T) {
 	})
 }
 
-// TestAnExitAfterAnOutageIsNotTheEngines: what exits once the engine is back has
-// exited by itself.
-func TestAnExitAfterAnOutageIsNotTheEngines(t *testing.T) {
+// TestExitAfterOutage: a container that exits after the outage exited by itself.
+func TestExitAfterOutage(t *testing.T) {
 	for _, nameless := range []bool{true, false} {
 		live(t, func(w *world) {
 			host := w.engine.Host()
@@ -162,7 +161,7 @@ func TestAnExitAfterAnOutageIsNotTheEngines(t *testing.T) {
 				host.Nameless()
 			}
 			w.installed(nil)
-			w.wish(on)
+			w.change(on)
 			host.Down()
 			time.Sleep(time.Minute)
 			host.Boot()
@@ -172,4 +171,36 @@ func TestAnExitAfterAnOutageIsNotTheEngines(t *testing.T) {
 			w.want(v1.Exit)
 		})
 	}
+}
+
+func TestRunRestartsAfterEngineOutage(t *testing.T) {
+	for _, mode := range []string{v1.RestartNever, v1.RestartOnFailure} {
+		live(t, func(w *world) {
+			w.installed(func(s *v1.ContainerSpec) { s.RestartPolicy.Mode = mode })
+			w.change(on)
+			w.engine.Host().Down()
+			time.Sleep(5 * time.Second)
+			w.engine.Exit(server, 0)
+			time.Sleep(5 * time.Second)
+			w.engine.Host().Boot()
+			time.Sleep(10 * time.Second)
+			w.want(v1.Running)
+			require.Equal(t, []string{"running", "exit", "starting", "running"}, w.phases()[3:])
+		})
+	}
+}
+
+func TestInstallRestartsAfterEngineOutage(t *testing.T) {
+	live(t, func(w *world) {
+		w.create(nil)
+		w.engine.Host().Down()
+		time.Sleep(5 * time.Second)
+		w.engine.Exit(installer, 137)
+		w.engine.Host().Boot()
+		time.Sleep(10 * time.Second)
+		w.want(v1.Installing)
+		require.True(t, w.engine.State(installer).Running)
+		w.engine.Exit(installer, 0)
+		w.want(v1.Ready)
+	})
 }

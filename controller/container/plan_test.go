@@ -25,8 +25,8 @@ type row struct {
 	want   Action
 }
 
-// wanted is a container that is installed and wanted on, and has begun its
-// first run, told as running.
+// wanted returns an installed container whose first run is requested and recorded
+// as running.
 func wanted() v1.Container {
 	spec := v1.ContainerSpec{Image: "i", VolumeID: "v", InstallScript: "true", InstallGeneration: 1, RunGeneration: 1, Power: v1.PowerOn}
 	return v1.Container{Meta: v1.Meta{ID: "mc"}, Spec: spec, Status: v1.ContainerStatus{
@@ -83,18 +83,18 @@ func off(s *v1.ContainerSpec) { s.Power = v1.PowerOff }
 
 func TestPlanOn(t *testing.T) {
 	check(t, []row{
-		{"it runs as wanted", nil, nil, nil, Rest},
-		{"not told yet", nil, is(v1.Starting), nil, AwaitMatch},
+		{"it runs as requested", nil, nil, nil, Rest},
+		{"not matched yet", nil, is(v1.Starting), nil, AwaitMatch},
 		{"ready", nil, is(v1.Starting), func(o *Observed) { o.Matched = true }, RecordRunning},
 		{"started from outside after its exit", nil, is(v1.Exit), nil, RecordStarting},
 		{"limits changed", func(s *v1.ContainerSpec) { s.Limits.Memory = 1 << 30 }, nil, func(o *Observed) { o.Server.Live.Memory = 1 << 29 }, UpdateLimits},
 		{"limits that the engine did not apply", func(s *v1.ContainerSpec) { s.Limits.Memory = 1 << 30 }, func(s *v1.ContainerStatus) { s.LimitsRefused = "0/a" }, nil, Rest},
 		{"limits of another container", func(s *v1.ContainerSpec) { s.Limits.Memory = 1 << 30 }, func(s *v1.ContainerStatus) { s.LimitsRefused = "0/b" }, nil, UpdateLimits},
-		{"a stamp alone restarts nothing", nil, nil, func(o *Observed) { o.Server.SpecHash = "of another version of berth" }, Rest},
+		{"another spec hash alone restarts nothing", nil, nil, func(o *Observed) { o.Server.SpecHash = "of another version of berth" }, Rest},
 		{"paused from outside", nil, nil, func(o *Observed) { o.Server.Paused = true }, Unpause},
 		{"started from outside, made from an older spec", nil, is(v1.Exit), func(o *Observed) { o.Server.SpecHash = "old" }, RecordStopping},
 		{"restarted from outside", nil, func(s *v1.ContainerStatus) { s.StartedAt = &t0 }, nil, RecordStarting},
-		{"asked to end for want of space, and there is some now", nil, func(s *v1.ContainerStatus) {
+		{"stopped under disk pressure that is over", nil, func(s *v1.ContainerStatus) {
 			s.Phase, s.StopRecordedAt, s.StopSent = v1.Stopping, t2, true
 		}, nil, AwaitStop},
 		{"restart", func(s *v1.ContainerSpec) { s.RunGeneration = 2 }, nil, nil, RecordStopping},
@@ -102,29 +102,29 @@ func TestPlanOn(t *testing.T) {
 		{"and the new one begins", func(s *v1.ContainerSpec) { s.RunGeneration = 2 }, is(v1.Exit), stopped, StartServer},
 		{"in a new container if the spec needs one", func(s *v1.ContainerSpec) { s.RunGeneration = 2 }, is(v1.Exit), stale, RemoveServer},
 		{"none is there", func(s *v1.ContainerSpec) { s.RunGeneration = 2 }, is(v1.Exit), none, CreateServer},
-		{"an engine's shutdown would leave it too little time", func(s *v1.ContainerSpec) {
+		{"the stop timeout changed", func(s *v1.ContainerSpec) {
 			s.RunGeneration, s.Stop.Timeout = 2, v1.Duration(time.Minute)
 		}, is(v1.Exit), stopped, RemoveServer},
-		{"made by a berth that set no time", func(s *v1.ContainerSpec) { s.RunGeneration = 2 }, is(v1.Exit), stopped, StartServer},
+		{"created by a version that set no timeout", func(s *v1.ContainerSpec) { s.RunGeneration = 2 }, is(v1.Exit), stopped, StartServer},
 		{"the time is rounded up by the engine", func(s *v1.ContainerSpec) {
 			s.RunGeneration, s.Stop.Timeout = 2, v1.Duration(59500*time.Millisecond)
 		}, is(v1.Exit), func(o *Observed) { stopped(o); o.Server.StopTimeout = time.Minute }, StartServer},
 		{"a changed time restarts nothing", func(s *v1.ContainerSpec) { s.Stop.Timeout = v1.Duration(time.Minute) }, nil, nil, Rest},
-		{"nor makes what rests anew", func(s *v1.ContainerSpec) { s.Stop.Timeout = v1.Duration(time.Minute) }, is(v1.Exit), stopped, Rest},
-		{"start noted, not done", nil, is(v1.Starting), func(o *Observed) { stopped(o); o.Server.StartedAt = t0 }, StartServer},
-		{"start noted, and its container vanished", nil, is(v1.Starting), none, CreateServer},
-		{"start noted, done and over at once", nil, is(v1.Starting), stopped, RecordExit},
-		{"it ended", nil, nil, stopped, RecordExit},
-		{"it ended, and the engine may be about to", nil, nil, unconfirmed, AwaitEngine},
-		{"its start, too, was seen by the engine alone", nil, is(v1.Starting), unconfirmed, AwaitEngine},
-		{"it ended as it was asked to", nil, is(v1.Stopping), unconfirmed, RecordExit},
-		{"it ended for another run", func(s *v1.ContainerSpec) { s.RunGeneration = 2 }, nil, unconfirmed, RecordExit},
-		{"start noted, not done, and the engine may be about to end", nil, is(v1.Starting), func(o *Observed) { unconfirmed(o); o.Server.StartedAt = t0 }, StartServer},
+		{"nor recreates an idle container", func(s *v1.ContainerSpec) { s.Stop.Timeout = v1.Duration(time.Minute) }, is(v1.Exit), stopped, Rest},
+		{"start recorded, not done", nil, is(v1.Starting), func(o *Observed) { stopped(o); o.Server.StartedAt = t0 }, StartServer},
+		{"start recorded, and its container vanished", nil, is(v1.Starting), none, CreateServer},
+		{"start recorded, and exited at once", nil, is(v1.Starting), stopped, RecordExit},
+		{"it exited", nil, nil, stopped, RecordExit},
+		{"it exited, and the engine may be shutting down", nil, nil, unconfirmed, AwaitEngine},
+		{"it exited while starting, and the engine may be shutting down", nil, is(v1.Starting), unconfirmed, AwaitEngine},
+		{"it exited after a stop request", nil, is(v1.Stopping), unconfirmed, RecordExit},
+		{"it exited for another run", func(s *v1.ContainerSpec) { s.RunGeneration = 2 }, nil, unconfirmed, RecordExit},
+		{"start recorded, not done, and the engine may be shutting down", nil, is(v1.Starting), func(o *Observed) { unconfirmed(o); o.Server.StartedAt = t0 }, StartServer},
 		{"the engine restarted and kept it", nil, nil, func(o *Observed) { o.Engine = "next" }, RecordEngine},
 		{"recorded", nil, func(s *v1.ContainerStatus) { s.Engine = "next" }, func(o *Observed) { o.Engine = "next" }, Rest},
 		{"it vanished", nil, nil, none, RecordExit},
-		{"it ended for good", nil, is(v1.Exit), stopped, Rest},
-		{"made again, not started, after it ended for good and was removed", nil, is(v1.Exit), none, CreateServer},
+		{"it exited, and the policy allows no restart", nil, is(v1.Exit), stopped, Rest},
+		{"recreated, not started, after it exited and was removed", nil, is(v1.Exit), none, CreateServer},
 		{"killed for a restart", func(s *v1.ContainerSpec) { s.RunGeneration, s.KillGeneration = 2, 1 }, nil, nil, KillServer},
 	})
 }
@@ -159,7 +159,7 @@ func TestPlanRetry(t *testing.T) {
 		{"due", nil, due(t2), stopped, StartServer},
 		{"vanished meanwhile", nil, due(t2.Add(time.Second)), none, CreateServer},
 		{"made again after it vanished: no wait", nil, due(t2.Add(time.Second)), func(o *Observed) { fresh(o); o.Server.ContainerID = "b" }, StartServer},
-		{"a new wish waits for nothing", func(s *v1.ContainerSpec) { s.RunGeneration = 2 }, due(t2.Add(time.Hour)), stopped, StartServer},
+		{"a new request waits for no backoff", func(s *v1.ContainerSpec) { s.RunGeneration = 2 }, due(t2.Add(time.Hour)), stopped, StartServer},
 		{"kill ends the loop", off, due(t2), stopped, Rest},
 	})
 	c := wanted()
@@ -188,7 +188,7 @@ func TestPlanOff(t *testing.T) {
 		{"kill", killed, nil, nil, KillServer},
 		{"kill during a stop", killed, is(v1.Stopping), nil, KillServer},
 		{"dead", off, is(v1.Stopping), stopped, RecordExit},
-		{"told", off, is(v1.Exit), stopped, Rest},
+		{"recorded", off, is(v1.Exit), stopped, Rest},
 		{"started from outside", off, is(v1.Exit), nil, RecordStopping},
 		{"paused: a signal would wait for ever", off, is(v1.Exit), func(o *Observed) { o.Server.Paused = true }, Unpause},
 		{"called off before it began", off, is(v1.Starting), fresh, RecordExit},
@@ -201,30 +201,30 @@ func TestPlanOff(t *testing.T) {
 	require.Equal(t, t2.Add(time.Minute), Plan(c, running(c)).RequeueAt)
 }
 
-// That memory ran out may be told after the end; then it is noted, once, and
-// only of the run that ended.
+// The engine may report out of memory after the exit. Then it is recorded once, and
+// only for the run that exited.
 func TestPlanOutOfMemory(t *testing.T) {
-	ended := func(noted bool, startedAt time.Time) func(*v1.ContainerStatus) {
-		return func(s *v1.ContainerStatus) { s.Phase, s.OOMKilled, s.StartedAt = v1.Exit, noted, &startedAt }
+	ended := func(recorded bool, startedAt time.Time) func(*v1.ContainerStatus) {
+		return func(s *v1.ContainerStatus) { s.Phase, s.OOMKilled, s.StartedAt = v1.Exit, recorded, &startedAt }
 	}
 	oom := func(o *Observed) { stopped(o); o.Server.OOMKilled = true }
 	check(t, []row{
-		{"told late", off, ended(false, t1), oom, RecordOOM},
+		{"reported late", off, ended(false, t1), oom, RecordOOM},
 		{"also while a retry waits", nil, ended(false, t1), oom, RecordOOM},
-		{"noted", off, ended(true, t1), oom, Rest},
-		{"of a run that was not told", off, ended(false, t0), oom, Rest},
+		{"recorded", off, ended(true, t1), oom, Rest},
+		{"of a run that is not recorded", off, ended(false, t0), oom, Rest},
 		{"of another container", off, ended(false, t1), func(o *Observed) { oom(o); o.Server.ContainerID = "b" }, RecordCreated},
-		{"before the end is told", off, func(s *v1.ContainerStatus) { ended(false, t1)(s); s.Phase = v1.Stopping }, oom, RecordExit},
+		{"before the exit is recorded", off, func(s *v1.ContainerStatus) { ended(false, t1)(s); s.Phase = v1.Stopping }, oom, RecordExit},
 	})
 }
 
-// The end of a run is told when what it printed was read, or ten seconds after it.
-func TestPlanLastWords(t *testing.T) {
+// An exit is recorded when the output was read, or ten seconds after it.
+func TestPlanAwaitsOutput(t *testing.T) {
 	check(t, []row{
-		{"its last words are being read", off, is(v1.Stopping), func(o *Observed) { stopped(o); o.Server.FinishedAt = t2.Add(-9 * time.Second) }, AwaitOutput},
-		{"they were read", off, is(v1.Stopping), func(o *Observed) { stopped(o); o.Server.FinishedAt, o.OutputComplete = t2.Add(-9*time.Second), true }, RecordExit},
-		{"they take too long", off, is(v1.Stopping), func(o *Observed) { stopped(o); o.Server.FinishedAt = t2.Add(-10 * time.Second) }, RecordExit},
-		{"it ended by a clock that was ahead", off, is(v1.Stopping), func(o *Observed) { stopped(o); o.Server.FinishedAt = t2.Add(time.Hour) }, RecordExit},
+		{"its last output is being read", off, is(v1.Stopping), func(o *Observed) { stopped(o); o.Server.FinishedAt = t2.Add(-9 * time.Second) }, AwaitOutput},
+		{"its output was read", off, is(v1.Stopping), func(o *Observed) { stopped(o); o.Server.FinishedAt, o.OutputComplete = t2.Add(-9*time.Second), true }, RecordExit},
+		{"reading takes too long", off, is(v1.Stopping), func(o *Observed) { stopped(o); o.Server.FinishedAt = t2.Add(-10 * time.Second) }, RecordExit},
+		{"it exited by a clock that was ahead", off, is(v1.Stopping), func(o *Observed) { stopped(o); o.Server.FinishedAt = t2.Add(time.Hour) }, RecordExit},
 		{"so of an installer", func(s *v1.ContainerSpec) { s.InstallGeneration = 2 }, func(s *v1.ContainerStatus) { s.Phase, s.StartedInstall = v1.Installing, 2 }, func(o *Observed) {
 			c := wanted()
 			c.Spec.InstallGeneration = 2
@@ -240,7 +240,8 @@ func begun(s *v1.ContainerStatus) {
 	s.Phase, s.StartedInstall, s.InstallVolume = v1.Installing, 2, "v"
 }
 
-// installStep is the installer of the second installation, which runs.
+// installing returns a change to an observation with the installer of the second
+// installation, which runs.
 func installing(change func(*runtime.State)) func(*Observed) {
 	return func(o *Observed) {
 		o.Server = runtime.State{}
@@ -256,8 +257,8 @@ func installing(change func(*runtime.State)) func(*Observed) {
 func TestPlanInstall(t *testing.T) {
 	check(t, []row{
 		{"the server is stopped first", again, nil, nil, RecordStopping},
-		{"its end is told", again, nil, stopped, RecordExit},
-		{"it is told", again, is(v1.Exit), stopped, RecordInstalling},
+		{"its exit is recorded", again, nil, stopped, RecordExit},
+		{"then the installation is recorded", again, is(v1.Exit), stopped, RecordInstalling},
 		{"no image", again, begun, func(o *Observed) { none(o); o.Missing = "i" }, PullImage},
 		{"image", again, begun, none, CreateInstaller},
 		{"image, and nothing to run", func(s *v1.ContainerSpec) { again(s); s.InstallScript = "" }, begun, none, FinishInstall},
@@ -302,8 +303,8 @@ func TestPlanInstall(t *testing.T) {
 	})
 }
 
-// TestPlanInstallEngine: what an installer came to is no verdict if the engine
-// recordEnd it.
+// TestPlanInstallEngine: the exit code of an installer is no result if the engine
+// stopped it.
 func TestPlanInstallEngine(t *testing.T) {
 	check(t, []row{
 		{"the engine asked it to exit, and it did with 0", again, func(s *v1.ContainerStatus) { begun(s); s.Engine = "last" }, func(o *Observed) {
@@ -314,7 +315,7 @@ func TestPlanInstallEngine(t *testing.T) {
 			installing(func(s *runtime.State) { s.Running = false })(o)
 			o.Engine, o.InstallLost = "same", true
 		}, FinishInstall},
-		{"it ended, and the engine may be about to", again, begun, func(o *Observed) {
+		{"it exited, and the engine may be shutting down", again, begun, func(o *Observed) {
 			installing(func(s *runtime.State) { s.Running = false })(o)
 			o.Confirmed = false
 		}, AwaitEngine},

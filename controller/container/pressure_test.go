@@ -30,17 +30,17 @@ func (w *world) limited() (size func(bytes int64)) {
 	}
 }
 
-func TestAVolumeOverItsLimitEndsARunAfterAGrace(t *testing.T) {
+func TestVolumeOverLimitStopsRun(t *testing.T) {
 	live(t, func(w *world) {
 		size := w.limited()
 		w.installed(func(s *v1.ContainerSpec) { s.Limits.Disk = 2000 })
-		w.wish(on)
+		w.change(on)
 		size(1001) // the smaller limit counts
 		c := w.want(v1.Running)
 		require.Equal(t, v1.True, v1.FindCondition(c.Status.Conditions, v1.DiskPressure).Status)
 		time.Sleep(2 * time.Minute)
 		require.Contains(t, w.want(v1.Exit).Status.Message, "goes on when there is space")
-		w.wish(on)
+		w.change(on)
 		time.Sleep(time.Hour)
 		require.Contains(t, w.want(v1.Exit).Status.Message, "goes on when there is space")
 		size(1000)
@@ -48,13 +48,13 @@ func TestAVolumeOverItsLimitEndsARunAfterAGrace(t *testing.T) {
 	})
 }
 
-// TestARunThatWasStoppedForWantOfSpaceGoesOn also if the space is there before
+// TestRunResumesWithFreeSpace also if the space is there before
 // its end, which is none of its own.
-func TestARunThatWasStoppedForWantOfSpaceGoesOn(t *testing.T) {
+func TestRunResumesWithFreeSpace(t *testing.T) {
 	live(t, func(w *world) {
 		size := w.limited()
 		w.installed(func(s *v1.ContainerSpec) { s.Stop.Timeout = v1.Duration(time.Hour) })
-		w.wish(on)
+		w.change(on)
 		w.engine.Deafen(server)
 		size(1001)
 		time.Sleep(2 * time.Minute)
@@ -62,7 +62,7 @@ func TestARunThatWasStoppedForWantOfSpaceGoesOn(t *testing.T) {
 		size(1000)
 		w.engine.Exit(server, 0)
 		w.want(v1.Running)
-		require.Equal(t, []string{"running", "stopping", "exit", "starting", "running"}, w.told()[3:])
+		require.Equal(t, []string{"running", "stopping", "exit", "starting", "running"}, w.phases()[3:])
 	})
 }
 
@@ -95,14 +95,14 @@ func rooted(t *testing.T, test func(w *world, set func(u v1.Usage))) {
 	})
 }
 
-// TestARunThatFillsItsRootIsStoppedAtOnce, and its container goes with what it
+// TestRootOverLimitStopsAtOnce, and its container goes with what it
 // wrote; it begins again after a wait that grows.
-func TestARunThatFillsItsRootIsStoppedAtOnce(t *testing.T) {
+func TestRootOverLimitStopsAtOnce(t *testing.T) {
 	for name, u := range map[string]v1.Usage{"bytes": {Bytes: 101 << 20}, "files": {Files: v1.FilesLimit(100<<20) + 1}} {
 		t.Run(name, func(t *testing.T) {
 			rooted(t, func(w *world, set func(v1.Usage)) {
 				w.installed(func(s *v1.ContainerSpec) { s.Stop.Timeout = v1.Duration(time.Hour) })
-				w.wish(on)
+				w.change(on)
 				w.want(v1.Running)
 				w.engine.Deafen(server)
 				before := w.engine.State(server).ContainerID
@@ -127,14 +127,14 @@ func TestARunThatFillsItsRootIsStoppedAtOnce(t *testing.T) {
 	}
 }
 
-// TestWhatIsOutsideTheVolumeCountsForItsLimit: with it the volume is over.
-func TestWhatIsOutsideTheVolumeCountsForItsLimit(t *testing.T) {
+// TestRootCountsForVolumeLimit: with it the volume is over.
+func TestRootCountsForVolumeLimit(t *testing.T) {
 	rooted(t, func(w *world, set func(v1.Usage)) {
 		require.NoError(t, w.store.Update(func(tx *store.Tx) error {
 			return store.Volumes.Create(tx, "v", v1.VolumeSpec{SizeLimit: 50 << 20})
 		}))
 		w.installed(nil)
-		w.wish(on)
+		w.change(on)
 		set(v1.Usage{Bytes: 1<<20 + 50<<20})
 		time.Sleep(16 * time.Second)
 		w.want(v1.Running)
@@ -146,11 +146,11 @@ func TestWhatIsOutsideTheVolumeCountsForItsLimit(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		w.want(v1.Running)
 		require.NotEqual(t, before, w.engine.State(server).ContainerID, "without what the one before it wrote")
-		require.Contains(t, w.told(), "exit")
+		require.Contains(t, w.phases(), "exit")
 	})
 }
 
-func TestAnInstallerThatFillsItsRootFails(t *testing.T) {
+func TestInstallerFillingRootFails(t *testing.T) {
 	rooted(t, func(w *world, set func(v1.Usage)) {
 		w.create(nil)
 		set(v1.Usage{Bytes: 101 << 20})
@@ -162,8 +162,8 @@ func TestAnInstallerThatFillsItsRootFails(t *testing.T) {
 	})
 }
 
-// TestAnInstallerThatFillsTheVolumeFails after the grace period.
-func TestAnInstallerThatFillsTheVolumeFails(t *testing.T) {
+// TestInstallerFillingVolumeFails after the grace period.
+func TestInstallerFillingVolumeFails(t *testing.T) {
 	live(t, func(w *world) {
 		size := w.limited()
 		w.create(nil)
@@ -180,7 +180,7 @@ func TestTooManyFilesArePressure(t *testing.T) {
 	live(t, func(w *world) {
 		w.limited()
 		w.installed(nil)
-		w.wish(on)
+		w.change(on)
 		require.NoError(t, w.store.Update(func(tx *store.Tx) error {
 			return store.Volumes.SetStatus(tx, "v", func(s *v1.VolumeStatus) { s.Size, s.Files = 10, v1.FilesLimit(1000)+1 })
 		}))

@@ -11,58 +11,58 @@ import (
 	"berth/runtime"
 )
 
-func TestNoRetryIsShownOfWhatIsOff(t *testing.T) {
+func TestNoRetryWhilePowerIsOff(t *testing.T) {
 	live(t, func(w *world) {
 		w.installed(nil)
-		w.wish(on)
+		w.change(on)
 		w.engine.Exit(server, 1)
 		require.NotNil(t, w.want(v1.Exit).Status.NextRetryAt)
-		w.wish(func(s *v1.ContainerSpec) { off(s); s.Workdir = "/x" })
+		w.change(func(s *v1.ContainerSpec) { off(s); s.Workdir = "/x" })
 		c := w.want(v1.Exit)
 		require.Nil(t, c.Status.NextRetryAt)
 	})
 }
 
-func TestLimitsThatAreInForceAfterAllAreTold(t *testing.T) {
+func TestLimitsConditionRecovers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		agree := w.refuse("update", server, runtime.ErrInvalid)
 		defer w.run()()
 		w.installed(func(s *v1.ContainerSpec) { s.Limits.Memory = 64 << 20 })
-		w.wish(on)
-		w.wish(func(s *v1.ContainerSpec) { s.Limits.Memory = 128 << 20 })
+		w.change(on)
+		w.change(func(s *v1.ContainerSpec) { s.Limits.Memory = 128 << 20 })
 		c := w.want(v1.Running)
 		require.Equal(t, v1.False, v1.FindCondition(c.Status.Conditions, v1.LimitsApplied).Status)
 		agree()
-		w.wish(func(s *v1.ContainerSpec) { s.Limits.Memory = 256 << 20 })
+		w.change(func(s *v1.ContainerSpec) { s.Limits.Memory = 256 << 20 })
 		c = w.want(v1.Running)
 		require.Equal(t, v1.True, v1.FindCondition(c.Status.Conditions, v1.LimitsApplied).Status)
 		require.Empty(t, c.Status.Message)
 	})
 }
 
-func TestAnImageThatIsThereAfterAllIsTold(t *testing.T) {
+func TestImageConditionRecovers(t *testing.T) {
 	live(t, func(w *world) {
 		w.engine.RefusePull("gone", runtime.ErrImageNotFound)
 		w.installed(nil)
-		w.wish(func(s *v1.ContainerSpec) { s.Image = "gone" })
+		w.change(func(s *v1.ContainerSpec) { s.Image = "gone" })
 		time.Sleep(time.Minute)
 		require.Equal(t, v1.Unknown, v1.FindCondition(w.want(v1.Ready).Status.Conditions, v1.ImageAvailable).Status)
-		w.wish(func(s *v1.ContainerSpec) { s.Image = "i" })
+		w.change(func(s *v1.ContainerSpec) { s.Image = "i" })
 		c := w.want(v1.Ready)
 		require.Equal(t, v1.True, v1.FindCondition(c.Status.Conditions, v1.ImageAvailable).Status)
 		require.Empty(t, c.Status.Message)
 	})
 }
 
-func TestNoTroubleIsToldThatIsOver(t *testing.T) {
+func TestLastErrorIsCleared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		agree := w.refuse("update", server, runtime.ErrUnavailable)
 		defer w.run()()
 		w.installed(func(s *v1.ContainerSpec) { s.Limits.Memory = 64 << 20 })
-		w.wish(on)
-		w.wish(func(s *v1.ContainerSpec) { s.Limits.Memory = 128 << 20 })
+		w.change(on)
+		w.change(func(s *v1.ContainerSpec) { s.Limits.Memory = 128 << 20 })
 		c := w.want(v1.Running)
 		require.NotEmpty(t, c.Status.Message)
 		agree()
@@ -72,8 +72,8 @@ func TestNoTroubleIsToldThatIsOver(t *testing.T) {
 	})
 }
 
-// TestANewSpecIsObservedAlsoInOldTrouble: what there is to say is the same.
-func TestANewSpecIsObservedAlsoInOldTrouble(t *testing.T) {
+// TestSpecObservedDespiteSameError: the failure is the same for both specs.
+func TestSpecObservedDespiteSameError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.refuse("create", server, runtime.ErrUnavailable)
@@ -85,7 +85,22 @@ func TestANewSpecIsObservedAlsoInOldTrouble(t *testing.T) {
 			c := w.want(v1.Installing)
 			require.Equal(t, runtime.ErrUnavailable.Error(), c.Status.Message)
 			require.Equal(t, c.Meta.Generation, c.Status.ObservedGeneration)
-			w.wish(on)
+			w.change(on)
 		}
+	})
+}
+
+func TestRefusedLimitIsReportedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.refuse("update", server, runtime.ErrInvalid)
+		defer w.run()()
+		w.installed(func(s *v1.ContainerSpec) { s.Limits.Memory = 64 << 20 })
+		w.change(func(s *v1.ContainerSpec) { s.Limits.Memory = 128 << 20 })
+		w.change(on)
+		c := w.want(v1.Running)
+		require.Equal(t, v1.False, v1.FindCondition(c.Status.Conditions, v1.LimitsApplied).Status)
+		time.Sleep(time.Hour)
+		require.LessOrEqual(t, w.count("update", server), 2, "once for each spec")
 	})
 }

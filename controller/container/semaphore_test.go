@@ -7,8 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// queue is one slot, held by the container h, and what was named.
-func row(t *testing.T) (*Semaphore, *[]string) {
+// newHeld returns a Semaphore whose one permit is held by the container h, and the
+// ids that were named.
+func newHeld(t *testing.T) (*Semaphore, *[]string) {
 	s, named := NewSemaphore(1), &[]string{}
 	ended, end := context.WithCancel(t.Context())
 	end()
@@ -17,10 +18,10 @@ func row(t *testing.T) (*Semaphore, *[]string) {
 	return s, named
 }
 
-func TestASlotIsKeptForWhomItIsGivenTo(t *testing.T) {
-	s, named := row(t)
+func TestPermitIsReserved(t *testing.T) {
+	s, named := newHeld(t)
 	require.False(t, s.acquire("a", CreateServer))
-	require.False(t, s.acquire("a", CreateServer), "one place each")
+	require.False(t, s.acquire("a", CreateServer), "queued only once")
 	s.release()
 	require.Equal(t, []string{"a"}, *named)
 	require.False(t, s.acquire("b", StartServer), "it is a's")
@@ -32,8 +33,8 @@ func TestASlotIsKeptForWhomItIsGivenTo(t *testing.T) {
 	require.True(t, s.acquire("c", CreateServer), "nobody waits")
 }
 
-func TestWhatCanStartComesFirst(t *testing.T) {
-	s, named := row(t)
+func TestStartsComeFirst(t *testing.T) {
+	s, named := newHeld(t)
 	for _, id := range []string{"a", "b"} {
 		require.False(t, s.acquire(id, FinishInstall))
 	}
@@ -47,8 +48,8 @@ func TestWhatCanStartComesFirst(t *testing.T) {
 	}
 }
 
-func TestASlotThatIsNotTakenIsPassedOn(t *testing.T) {
-	s, named := row(t)
+func TestUnusedPermitIsReleased(t *testing.T) {
+	s, named := newHeld(t)
 	require.False(t, s.acquire("gone", StartServer))
 	require.False(t, s.acquire("b", StartServer))
 	s.release()
@@ -61,7 +62,7 @@ func TestASlotThatIsNotTakenIsPassedOn(t *testing.T) {
 	require.False(t, s.acquire("d", StartServer), "and one only")
 }
 
-func TestWhoIsNamedBeforeTheSourceRunsIsToldThen(t *testing.T) {
+func TestSourceNamesEarlierReservations(t *testing.T) {
 	s := NewSemaphore(1)
 	require.True(t, s.acquire("h", StartServer))
 	require.False(t, s.acquire("a", StartServer))

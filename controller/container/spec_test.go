@@ -27,7 +27,7 @@ func TestCommand(t *testing.T) {
 	}
 }
 
-func TestAnInstallScriptOfAWindowsPanel(t *testing.T) {
+func TestInstallScriptCarriageReturns(t *testing.T) {
 	spec := installerSpec(v1.Container{Spec: v1.ContainerSpec{Image: "i", InstallScript: "set -e\r\necho hi\r\n"}}, "/v")
 	require.Equal(t, []string{"/bin/sh", "-c", "set -e\necho hi\n"}, spec.Command)
 }

@@ -32,17 +32,17 @@ func refusesDeletion(w *world) {
 
 func toW(s *v1.ContainerSpec) { s.VolumeID = "w" }
 
-// TestAVolumeIsHeldUntilItsServerIsGone: the spec has another volume, and the
+// TestVolumeHeldUntilServerIsGone: the spec has another volume, and the
 // old container still has the old one mounted.
-func TestAVolumeIsHeldUntilItsServerIsGone(t *testing.T) {
+func TestVolumeHeldUntilServerIsGone(t *testing.T) {
 	for _, op := range []string{"signal", "remove", "create"} { // what the engine does not do for a while
 		t.Run(op, func(t *testing.T) {
 			live(t, func(w *world) {
 				makeVolumes(w)
 				w.installed(nil)
-				w.wish(on)
+				w.change(on)
 				agree := w.refuse(op, server, runtime.ErrUnavailable)
-				w.wish(func(s *v1.ContainerSpec) { toW(s); s.RunGeneration++ })
+				w.change(func(s *v1.ContainerSpec) { toW(s); s.RunGeneration++ })
 				if op == "create" { // then nothing is left that has it mounted
 					require.Empty(t, w.engine.State(server).ContainerID)
 					require.NoError(t, intent.DeleteVolume(w.store, "v"))
@@ -61,12 +61,12 @@ func TestAVolumeIsHeldUntilItsServerIsGone(t *testing.T) {
 	}
 }
 
-func TestAVolumeIsHeldUntilItsInstallerIsGone(t *testing.T) {
+func TestVolumeHeldUntilInstallerIsGone(t *testing.T) {
 	live(t, func(w *world) {
 		makeVolumes(w)
 		w.create(nil)
 		agree := w.refuse("kill", installer, runtime.ErrUnavailable)
-		w.wish(toW)
+		w.change(toW)
 		require.True(t, w.engine.State(installer).Running)
 		refusesDeletion(w)
 		agree()
@@ -76,9 +76,9 @@ func TestAVolumeIsHeldUntilItsInstallerIsGone(t *testing.T) {
 	})
 }
 
-// TestAServerThatIsBeingMadeHoldsItsVolume: the answer to its creation is lost,
+// TestServerBeingCreatedHoldsVolume: the answer to its creation is lost,
 // and the spec gets another volume in that moment.
-func TestAServerThatIsBeingMadeHoldsItsVolume(t *testing.T) {
+func TestServerBeingCreatedHoldsVolume(t *testing.T) {
 	live(t, func(w *world) {
 		makeVolumes(w)
 		var deletion error
@@ -100,9 +100,9 @@ func TestAServerThatIsBeingMadeHoldsItsVolume(t *testing.T) {
 	})
 }
 
-// TestAVolumeThatIsOnItsWayOutIsNotMounted: the spec changes, and the old volume
+// TestDeletedVolumeIsNotMounted: the spec changes, and the old volume
 // is deleted, between the observation and the creation.
-func TestAVolumeThatIsOnItsWayOutIsNotMounted(t *testing.T) {
+func TestDeletedVolumeIsNotMounted(t *testing.T) {
 	live(t, func(w *world) {
 		makeVolumes(w)
 		w.installed(nil)
@@ -118,7 +118,7 @@ func TestAVolumeThatIsOnItsWayOutIsNotMounted(t *testing.T) {
 			require.NoError(t, intent.DeleteVolume(w.store, "v"))
 			return nil
 		})
-		w.wish(func(s *v1.ContainerSpec) { s.Workdir = "/new" })
+		w.change(func(s *v1.ContainerSpec) { s.Workdir = "/new" })
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		require.Equal(t, "/volumes/w", w.engine.Spec(server).Mounts[0].Source)

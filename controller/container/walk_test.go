@@ -18,11 +18,11 @@ import (
 	"berth/store"
 )
 
-// TestWalk is TestConverges with more of everything: containers that share
-// volumes, every wish of a client, images and space that come and go, a host
-// that boots, and all of it also in the middle of a step. Then the trouble ends,
-// and each container is what was asked for, says so, and rests.
-func TestWalk(t *testing.T) {
+// TestRandomWalk is TestConverges with more of everything: containers that share
+// volumes, every request of a client, images and disk space that come and go, a
+// host that boots, and all of it also in the middle of a step. Once the faults
+// stop, each container must reach its spec, report it, and rest.
+func TestRandomWalk(t *testing.T) {
 	seeds := uint64(25)
 	if os.Getenv("BERTH_LONG") != "" {
 		seeds = 2000
@@ -36,12 +36,12 @@ func TestWalk(t *testing.T) {
 
 var walkers = []string{"a", "b", "c"}
 
-// walker is a world in which things happen at random.
+// walker is a world with random requests and faults.
 type walker struct {
 	*world
 	*rand.Rand
 	volumes []string
-	trouble bool
+	faulty  bool
 	within  bool // something happens in the middle of a step
 }
 
@@ -56,13 +56,13 @@ func walk(t *testing.T, seed uint64) {
 	}
 	go w.rec.Pulls.Run(t.Context())
 	for range 2 {
-		w.trouble = true
+		w.faulty = true
 		for range 300 {
 			w.act(w.pick(walkers...))
 			time.Sleep(time.Duration(w.IntN(1500)) * time.Millisecond)
 			synctest.Wait()
 		}
-		w.trouble = false
+		w.faulty = false
 		w.rest()
 	}
 }
@@ -72,7 +72,7 @@ func (w *walker) pick(of ...string) string { return of[w.IntN(len(of))] }
 // fault lets a call of the engine fail, and before that something else happen.
 func (w *walker) fault(text string) func(string, runtime.Name) error {
 	return func(op string, n runtime.Name) error {
-		if op == "pull" || !w.trouble {
+		if op == "pull" || !w.faulty {
 			return nil
 		}
 		if !w.within && w.IntN(8) == 0 {
@@ -87,7 +87,7 @@ func (w *walker) fault(text string) func(string, runtime.Name) error {
 	}
 }
 
-// act lets one thing happen: mostly a step, else a wish or something from outside.
+// act does one thing: mostly a step, otherwise a request or a change from outside.
 func (w *walker) act(id string) {
 	server, installer := runtime.Name{ID: id, Role: runtime.Server}, runtime.Name{ID: id, Role: runtime.Install}
 	acts := []func(){
@@ -127,7 +127,7 @@ func (w *walker) apply(id string) {
 		RestartPolicy: v1.RestartPolicy{Mode: v1.RestartOnFailure}}}, intent.ApplyOptions{})
 }
 
-// fill lets a volume hold so many bytes of its 1000.
+// fill sets the usage of a volume whose limit is 1000 bytes.
 func (w *walker) fill(size int64) {
 	_ = w.store.Update(func(tx *store.Tx) error {
 		return store.Volumes.SetStatus(tx, w.pick(w.volumes...), func(s *v1.VolumeStatus) { s.Size = size })
@@ -157,7 +157,7 @@ func (w *walker) restartEngine() {
 	host.Boot()
 }
 
-// rest ends the trouble, and looks at what comes of it.
+// rest stops all faults, and checks the final state.
 func (w *walker) rest() {
 	w.console.held, w.console.unread = false, false
 	w.engine.AddImage("i")
@@ -192,14 +192,14 @@ func (w *walker) checkRest(id string) {
 	is := func(kind string) string { return v1.FindCondition(st.Conditions, kind).Status }
 	ended := st.Phase == v1.Exit && st.ExitCode != nil && *st.ExitCode == 0 && st.NextRetryAt == nil
 	rules := map[string]bool{
-		"its newest spec was seen":            st.ObservedGeneration == c.Meta.Generation && st.ObservedInstall == c.Spec.InstallGeneration,
+		"its newest spec was observed":        st.ObservedGeneration == c.Meta.Generation && st.ObservedInstall == c.Spec.InstallGeneration,
 		"it runs only if asked":               !server.Running || on && !st.InstallFailed && st.ObservedRun == c.Spec.RunGeneration,
 		"it runs, or has ended well":          server.Running || !on || st.InstallFailed || ended && st.ObservedRun == c.Spec.RunGeneration,
 		"it is made as asked":                 st.InstallFailed || server.SpecHash == c.Spec.SpecHash() && server.Live.Memory == c.Spec.Limits.Memory,
-		"it is said to run if it runs":        server.Running == (st.Phase == v1.Running) && !server.Paused,
-		"it is the run that is told":          !server.Running || st.StartedAt != nil && st.StartedAt.Equal(server.StartedAt),
+		"its phase is running if it runs":     server.Running == (st.Phase == v1.Running) && !server.Paused,
+		"the recorded run is the one it runs": !server.Running || st.StartedAt != nil && st.StartedAt.Equal(server.StartedAt),
 		"its id is the engine's":              st.InstallFailed || st.ContainerID == server.ContainerID,
-		"nothing is said that is over":        st.NextRetryAt == nil && (st.Message == "" || !server.Running) && is(v1.DiskPressure) != v1.True,
+		"no stale message or condition":       st.NextRetryAt == nil && (st.Message == "" || !server.Running) && is(v1.DiskPressure) != v1.True,
 		"its image is there, its limits, too": st.InstallFailed || is(v1.ImageAvailable) == v1.True && is(v1.LimitsApplied) != v1.False,
 	}
 	if errors.Is(err, store.ErrNotFound) {

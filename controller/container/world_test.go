@@ -144,12 +144,12 @@ func (w *world) installed(change func(*v1.ContainerSpec)) {
 	w.want(v1.Ready)
 }
 
-func (w *world) wish(change func(*v1.ContainerSpec)) {
+func (w *world) change(change func(*v1.ContainerSpec)) {
 	w.t.Helper()
-	w.wishOf("mc", change)
+	w.changeOf("mc", change)
 }
 
-func (w *world) wishOf(id string, change func(*v1.ContainerSpec)) {
+func (w *world) changeOf(id string, change func(*v1.ContainerSpec)) {
 	w.t.Helper()
 	require.NoError(w.t, w.store.Update(func(tx *store.Tx) error {
 		return store.Containers.SetSpec(tx, id, func(s *v1.ContainerSpec) error { change(s); return nil })
@@ -185,13 +185,13 @@ func (w *world) gone() bool {
 	return errors.Is(w.store.View(func(tx *store.Tx) error { _, err := store.Containers.Get(tx, "mc"); return err }), store.ErrNotFound)
 }
 
-// reported is every state event so far.
-func (w *world) told() (phases []string) {
+// phases returns the data of every state event so far.
+func (w *world) phases() (phases []string) {
 	w.t.Helper()
 	return w.events(v1.EventState)
 }
 
-// events is the data of every event of a kind so far.
+// events returns the data of every event of a kind so far.
 func (w *world) events(kind string) (data []string) {
 	w.t.Helper()
 	require.NoError(w.t, w.store.View(func(tx *store.Tx) error {
@@ -207,7 +207,7 @@ func (w *world) events(kind string) (data []string) {
 	return data
 }
 
-// count is how often the engine was asked to do op to n.
+// count returns how often the engine was asked to do op to n.
 func (w *world) count(op string, n runtime.Name) (times int) {
 	for _, o := range w.engine.Ops() {
 		if o.Op == op && o.Name == n {

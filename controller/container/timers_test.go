@@ -25,15 +25,15 @@ func restart(w *world, stop func()) func() {
 	return w.run()
 }
 
-// TestTheClockJumpsDuringAStop: the grace period is as long as asked for.
-func TestTheClockJumpsDuringAStop(t *testing.T) {
+// TestClockJumpDuringStop: the grace period is as long as asked for.
+func TestClockJumpDuringStop(t *testing.T) {
 	for name, jump := range map[string]time.Duration{"back": -time.Hour, "ahead": time.Hour, "not": 0} {
 		t.Run(name, func(t *testing.T) {
 			live(t, func(w *world) {
 				w.installed(func(s *v1.ContainerSpec) { s.Stop.Timeout = v1.Duration(time.Minute) })
-				w.wish(on)
+				w.change(on)
 				w.engine.Deafen(server)
-				w.wish(off)
+				w.change(off)
 				w.want(v1.Stopping)
 				time.Sleep(10 * time.Second)
 				setClock(w, jump)
@@ -50,16 +50,16 @@ func TestTheClockJumpsDuringAStop(t *testing.T) {
 	}
 }
 
-// TestAGracePeriodBeginsWithTheSignal: berth was killed between the record of
+// TestGracePeriodBeginsWithSignal: berth was killed between the record of
 // the stop and the signal, and comes back late.
-func TestAGracePeriodBeginsWithTheSignal(t *testing.T) {
+func TestGracePeriodBeginsWithSignal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		stop := w.run()
 		w.installed(nil)
-		w.wish(on)
+		w.change(on)
 		agree := w.refuse("signal", server, runtime.ErrUnavailable)
-		w.wish(off)
+		w.change(off)
 		w.want(v1.Stopping)
 		stop()
 		time.Sleep(time.Hour)
@@ -72,15 +72,15 @@ func TestAGracePeriodBeginsWithTheSignal(t *testing.T) {
 	})
 }
 
-// TestAGracePeriodBeginsAnewAfterARestart: nobody knows how long berth was away.
-func TestAGracePeriodBeginsAnewAfterARestart(t *testing.T) {
+// TestGracePeriodRestartsWithBerth: nobody knows how long berth was away.
+func TestGracePeriodRestartsWithBerth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		stop := w.run()
 		w.installed(nil)
-		w.wish(on)
+		w.change(on)
 		w.engine.Deafen(server)
-		w.wish(off)
+		w.change(off)
 		w.want(v1.Stopping)
 		stop = restart(w, stop)
 		time.Sleep(29 * time.Second)
@@ -93,14 +93,14 @@ func TestAGracePeriodBeginsAnewAfterARestart(t *testing.T) {
 	})
 }
 
-// TestASignalThatIsRefusedEndsInAKill: the grace period begins with the first
+// TestRefusedSignalEndsInKill: the grace period begins with the first
 // attempt that the engine answered.
-func TestASignalThatIsRefusedEndsInAKill(t *testing.T) {
+func TestRefusedSignalEndsInKill(t *testing.T) {
 	live(t, func(w *world) {
 		w.installed(nil)
-		w.wish(on)
+		w.change(on)
 		w.refuse("signal", server, runtime.ErrInvalid)
-		w.wish(off)
+		w.change(off)
 		time.Sleep(25 * time.Second)
 		w.want(v1.Stopping)
 		time.Sleep(time.Minute) // for the backoff of the attempts
@@ -108,9 +108,9 @@ func TestASignalThatIsRefusedEndsInAKill(t *testing.T) {
 	})
 }
 
-// TestTheClockJumpsDuringAnInstallation: its time is measured, and exit code 0
+// TestClockJumpDuringInstall: its time is measured, and exit code 0
 // is a success however late it comes.
-func TestTheClockJumpsDuringAnInstallation(t *testing.T) {
+func TestClockJumpDuringInstall(t *testing.T) {
 	for name, jump := range map[string]time.Duration{"back": -24 * time.Hour, "ahead": 24 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			live(t, func(w *world) {
@@ -128,8 +128,8 @@ func TestTheClockJumpsDuringAnInstallation(t *testing.T) {
 	}
 }
 
-// TestExitCodeZeroAfterTheInstallTimeout: berth was away when the time was over.
-func TestExitCodeZeroAfterTheInstallTimeout(t *testing.T) {
+// TestExitCodeZeroAfterInstallTimeout: berth was away when the time was over.
+func TestExitCodeZeroAfterInstallTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		stop := w.run()
@@ -143,12 +143,12 @@ func TestExitCodeZeroAfterTheInstallTimeout(t *testing.T) {
 	})
 }
 
-// TestTheClockJumpsUnderPressure: who is asked to make space has the time for it.
-func TestTheClockJumpsUnderPressure(t *testing.T) {
+// TestClockJumpUnderPressure: who is asked to make space has the time for it.
+func TestClockJumpUnderPressure(t *testing.T) {
 	live(t, func(w *world) {
 		size := w.limited()
 		w.installed(nil)
-		w.wish(on)
+		w.change(on)
 		size(1001)
 		w.want(v1.Running)
 		setClock(w, time.Hour)
@@ -161,9 +161,9 @@ func TestTheClockJumpsUnderPressure(t *testing.T) {
 	})
 }
 
-// TestAKillBeforeTheFirstRun ends what somebody else has started without a grace
+// TestKillBeforeFirstRun ends what somebody else has started without a grace
 // period, and the next start is a run all the same.
-func TestAKillBeforeTheFirstRun(t *testing.T) {
+func TestKillBeforeFirstRun(t *testing.T) {
 	live(t, func(w *world) {
 		w.installed(nil)
 		w.engine.Deafen(server)

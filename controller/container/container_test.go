@@ -19,30 +19,30 @@ func TestLife(t *testing.T) {
 		w.want(v1.Installing)
 		w.engine.Exit(installer, 0)
 		c := w.want(v1.Ready)
-		require.NotEmpty(t, c.Status.ContainerID, "one stands ready before the first start")
+		require.NotEmpty(t, c.Status.ContainerID, "the container exists before the first start")
 		require.False(t, w.engine.State(server).Running)
 		require.Empty(t, w.engine.State(installer).ContainerID, "the installer is cleaned up")
 
 		w.console.held = true
-		w.wish(on)
+		w.change(on)
 		w.want(v1.Starting)
 		w.console.held = false
-		w.wish(func(s *v1.ContainerSpec) { s.Labels = nil; s.StartPattern = "x" })
+		w.change(func(s *v1.ContainerSpec) { s.Labels = nil; s.StartPattern = "x" })
 		w.want(v1.Running)
 
-		w.wish(off) // the fake ends at a signal
+		w.change(off) // the fake ends at a signal
 		c = w.want(v1.Exit)
 		require.Equal(t, []string{"SIGTERM"}, w.engine.Signals(server))
 		require.NotNil(t, c.Status.ExitCode)
 		require.Equal(t, c.Meta.Generation, c.Status.ObservedGeneration)
-		require.Equal(t, []string{"installing", "ready", "starting", "running", "stopping", "exit"}, w.told())
+		require.Equal(t, []string{"installing", "ready", "starting", "running", "stopping", "exit"}, w.phases())
 		require.Equal(t, 1, w.count("start", server))
 	})
 }
 
-func TestInstallThatFailsIsFailedAndReinstallIsTheWayOn(t *testing.T) {
+func TestFailedInstallAndReinstall(t *testing.T) {
 	live(t, func(w *world) {
-		w.create(on) // the wish is kept
+		w.create(on) // the request is kept
 		w.engine.Exit(installer, 7)
 		c := w.want(v1.Failed)
 		require.Equal(t, 7, *c.Status.ExitCode)
@@ -50,15 +50,15 @@ func TestInstallThatFailsIsFailedAndReinstallIsTheWayOn(t *testing.T) {
 		require.Contains(t, c.Status.Message, "exit code 7")
 		require.Zero(t, w.count("start", server))
 
-		w.wish(func(s *v1.ContainerSpec) { s.InstallGeneration++ })
+		w.change(func(s *v1.ContainerSpec) { s.InstallGeneration++ })
 		w.want(v1.Installing)
 		w.engine.Exit(installer, 0)
 		w.want(v1.Running)
-		require.Equal(t, []string{"installing", "failed", "installing", "ready", "starting", "running"}, w.told())
+		require.Equal(t, []string{"installing", "failed", "installing", "ready", "starting", "running"}, w.phases())
 	})
 }
 
-func TestInstallThatTakesTooLongIsKilledAndFailed(t *testing.T) {
+func TestInstallTimeout(t *testing.T) {
 	live(t, func(w *world) {
 		w.create(func(s *v1.ContainerSpec) { s.InstallTimeout = v1.Duration(time.Minute) })
 		time.Sleep(59 * time.Second)
@@ -68,7 +68,7 @@ func TestInstallThatTakesTooLongIsKilledAndFailed(t *testing.T) {
 	})
 }
 
-func TestMissingImageFailsForGoodAndAnUnreachableRegistryDoesNot(t *testing.T) {
+func TestMissingImageFailsForGood(t *testing.T) {
 	live(t, func(w *world) {
 		w.engine.RefusePull("gone", runtime.ErrImageNotFound)
 		w.create(func(s *v1.ContainerSpec) { s.Image = "gone" })
@@ -76,7 +76,7 @@ func TestMissingImageFailsForGoodAndAnUnreachableRegistryDoesNot(t *testing.T) {
 		require.Equal(t, v1.ReasonImageNotFound, v1.FindCondition(c.Status.Conditions, v1.ImageAvailable).Reason)
 
 		w.engine.RefusePull("far", errors.New("no route to registry"))
-		w.wish(func(s *v1.ContainerSpec) { s.Image = "far"; s.InstallGeneration++ })
+		w.change(func(s *v1.ContainerSpec) { s.Image = "far"; s.InstallGeneration++ })
 		require.Contains(t, w.want(v1.Installing).Status.Message, "no route")
 		w.engine.RefusePull("far", nil)
 		time.Sleep(time.Hour)
@@ -86,7 +86,7 @@ func TestMissingImageFailsForGoodAndAnUnreachableRegistryDoesNot(t *testing.T) {
 	})
 }
 
-func TestOnePullServesManyAndHoldsNoOther(t *testing.T) {
+func TestOnePullServesMany(t *testing.T) {
 	live(t, func(w *world) {
 		release := w.engine.HoldPull("slow")
 		for _, id := range []string{"a", "b"} {
@@ -95,7 +95,7 @@ func TestOnePullServesManyAndHoldsNoOther(t *testing.T) {
 			}))
 		}
 		w.installed(nil)
-		w.wish(on)
+		w.change(on)
 		w.want(v1.Running)
 		release()
 		time.Sleep(5 * time.Second)
@@ -107,7 +107,7 @@ func TestOnePullServesManyAndHoldsNoOther(t *testing.T) {
 	})
 }
 
-func TestOneInstallationAtATimePerVolume(t *testing.T) {
+func TestOneInstallPerVolume(t *testing.T) {
 	live(t, func(w *world) {
 		w.create(nil)
 		other := runtime.Name{ID: "other", Role: runtime.Install}
@@ -123,9 +123,9 @@ func TestOneInstallationAtATimePerVolume(t *testing.T) {
 	})
 }
 
-// TestAVolumeIsTakenWhenTheImageIsThere: what has no image yet keeps nobody from
-// the volume, and is judged while somebody else installs on it.
-func TestAVolumeIsTakenWhenTheImageIsThere(t *testing.T) {
+// TestVolumeClaimedOncePulled: an installation without its image does not block the
+// volume, and fails while another one uses it.
+func TestVolumeClaimedOncePulled(t *testing.T) {
 	live(t, func(w *world) {
 		release := w.engine.HoldPull("slow")
 		w.engine.RefusePull("nowhere", runtime.ErrImageNotFound)
@@ -169,12 +169,12 @@ func TestAVolumeIsTakenWhenTheImageIsThere(t *testing.T) {
 	})
 }
 
-func TestStopEndsWithAKillWhenTheContainerIsDeaf(t *testing.T) {
+func TestStopTimeoutEndsInKill(t *testing.T) {
 	live(t, func(w *world) {
 		w.installed(nil)
-		w.wish(on)
+		w.change(on)
 		w.engine.Deafen(server)
-		w.wish(func(s *v1.ContainerSpec) { off(s); s.Stop.Timeout = v1.Duration(20 * time.Second) })
+		w.change(func(s *v1.ContainerSpec) { off(s); s.Stop.Timeout = v1.Duration(20 * time.Second) })
 		time.Sleep(19 * time.Second)
 		w.want(v1.Stopping)
 		time.Sleep(2 * time.Second)
@@ -192,29 +192,29 @@ func TestStopByCommand(t *testing.T) {
 			}
 		}
 		w.installed(func(s *v1.ContainerSpec) { s.Stop.Command = "save-and-quit" })
-		w.wish(on)
-		w.wish(off)
+		w.change(on)
+		w.change(off)
 		w.want(v1.Exit)
 		require.Empty(t, w.engine.Signals(server))
 	})
 }
 
-func TestKillOverridesAStopUnderWay(t *testing.T) {
+func TestKillOverridesStop(t *testing.T) {
 	live(t, func(w *world) {
 		w.installed(nil)
-		w.wish(on)
+		w.change(on)
 		w.engine.Deafen(server)
-		w.wish(off)
+		w.change(off)
 		w.want(v1.Stopping)
-		w.wish(kill)
+		w.change(kill)
 		w.want(v1.Exit)
 	})
 }
 
-func TestKillThenStartAtOnceLosesNeither(t *testing.T) {
+func TestKillThenStart(t *testing.T) {
 	live(t, func(w *world) {
 		w.installed(nil)
-		w.wish(on)
+		w.change(on)
 		require.NoError(t, w.store.Update(func(tx *store.Tx) error {
 			return store.Containers.SetSpec(tx, "mc", func(s *v1.ContainerSpec) error { kill(s); on(s); return nil })
 		}))
@@ -222,45 +222,45 @@ func TestKillThenStartAtOnceLosesNeither(t *testing.T) {
 		require.EqualValues(t, 2, c.Status.ObservedRun)
 		require.Equal(t, 1, w.count("kill", server))
 		require.Equal(t, 2, w.count("start", server))
-		require.Equal(t, []string{"installing", "ready", "starting", "running", "exit", "starting", "running"}, w.told())
+		require.Equal(t, []string{"installing", "ready", "starting", "running", "exit", "starting", "running"}, w.phases())
 	})
 }
 
 func TestDelete(t *testing.T) {
 	live(t, func(w *world) {
 		w.installed(nil)
-		w.wish(on)
+		w.change(on)
 		require.NoError(t, w.store.Update(func(tx *store.Tx) error { return store.Containers.Delete(tx, "mc") }))
 		require.True(t, w.gone())
 		require.Empty(t, w.engine.State(server).ContainerID)
-		require.Equal(t, "deleting", w.told()[len(w.told())-1])
+		require.Equal(t, "deleting", w.phases()[len(w.phases())-1])
 	})
 }
 
-func TestReinstallStopsFirstAndMakesTheContainerAnew(t *testing.T) {
+func TestReinstallStopsAndRecreates(t *testing.T) {
 	live(t, func(w *world) {
 		w.installed(nil)
-		w.wish(on)
+		w.change(on)
 		first := w.engine.State(server).ContainerID
-		w.wish(func(s *v1.ContainerSpec) { s.InstallGeneration++; off(s) })
+		w.change(func(s *v1.ContainerSpec) { s.InstallGeneration++; off(s) })
 		w.want(v1.Installing)
 		w.engine.Exit(installer, 0)
 		c := w.want(v1.Ready)
 		require.NotEqual(t, first, c.Status.ContainerID)
-		require.Equal(t, []string{"installing", "ready", "starting", "running", "stopping", "exit", "installing", "ready"}, w.told())
+		require.Equal(t, []string{"installing", "ready", "starting", "running", "stopping", "exit", "installing", "ready"}, w.phases())
 	})
 }
 
-func TestLimitsChangeLiveAndARebindMakesAnew(t *testing.T) {
+func TestLimitsUpdateAndRebindRecreates(t *testing.T) {
 	live(t, func(w *world) {
 		w.installed(func(s *v1.ContainerSpec) { s.Limits.Memory = 64 << 20 })
-		w.wish(on)
+		w.change(on)
 		first := w.engine.State(server)
-		w.wish(func(s *v1.ContainerSpec) { s.Limits.Memory = 128 << 20 })
+		w.change(func(s *v1.ContainerSpec) { s.Limits.Memory = 128 << 20 })
 		require.Equal(t, int64(128<<20), w.engine.State(server).Live.Memory)
 		require.Equal(t, first.StartedAt, w.engine.State(server).StartedAt, "not restarted")
 
-		w.wish(func(s *v1.ContainerSpec) {
+		w.change(func(s *v1.ContainerSpec) {
 			s.Ports = []v1.Port{{IP: "127.0.0.1", Port: 1, Protocol: "tcp"}}
 			s.RunGeneration++
 		})
@@ -270,9 +270,8 @@ func TestLimitsChangeLiveAndARebindMakesAnew(t *testing.T) {
 	})
 }
 
-// A client that begins to listen while its container goes must not listen to
-// nothing for ever.
-func TestTheConsoleIsForgottenBeforeAndAfterTheRecord(t *testing.T) {
+// A client that subscribes while its container is purged must not wait for ever.
+func TestConsoleForgottenBeforeAndAfterPurge(t *testing.T) {
 	live(t, func(w *world) {
 		w.installed(nil)
 		var left []int
@@ -289,16 +288,16 @@ func TestTheConsoleIsForgottenBeforeAndAfterTheRecord(t *testing.T) {
 	})
 }
 
-// TestASpecIsNotObservedWhileAnEndIsKeptBack: the phase is that of a run that
-// has ended, and must not look like what the newer wish came to.
-func TestASpecIsNotObservedWhileAnEndIsKeptBack(t *testing.T) {
+// TestSpecNotObservedBeforeExitIsRecorded: the phase is still that of the exited
+// run, and must not look like the result of the newer request.
+func TestSpecNotObservedBeforeExitIsRecorded(t *testing.T) {
 	live(t, func(w *world) {
 		w.installed(nil)
-		w.wish(on)
+		w.change(on)
 		w.want(v1.Running)
 		w.console.unread = true
-		w.wish(kill)
-		w.wish(on)
+		w.change(kill)
+		w.change(on)
 		c := w.want(v1.Running)
 		require.False(t, w.engine.State(server).Running)
 		require.Less(t, c.Status.ObservedGeneration, c.Meta.Generation)
