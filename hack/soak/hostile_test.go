@@ -71,6 +71,13 @@ func (h *hostileTenant) attack(ctx context.Context, group *sync.WaitGroup) {
 	}
 }
 
+// rest kills the hostile container, and waits for its exit.
+func (h *hostileTenant) rest(t *testing.T, b *berthtest.Berth) {
+	t.Helper()
+	b.Verb(t, "evil", "kill")
+	b.Await(t, "evil", "exit", func(c berthtest.Container) bool { return c.State == "exit" })
+}
+
 func (h *hostileTenant) summary() string {
 	return fmt.Sprintf("%d hostile requests, %d of them refused", h.requests.Load(), h.refused.Load())
 }
