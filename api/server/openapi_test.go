@@ -58,5 +58,5 @@ func TestTheDocumentIsServed(t *testing.T) {
 	h := newHarness(t)
 	a := h.do(request{method: "GET", path: "/openapi.yaml", token: "-", accept: "-"})
 	require.Equal(t, "application/yaml", a.header.Get("Content-Type"))
-	require.True(t, strings.HasPrefix(a.raw, "openapi: 3.0.3"))
+	require.True(t, strings.HasPrefix(a.raw, "openapi: 3.1.0"))
 }
