@@ -43,7 +43,7 @@ var allowed = map[string]string{
 	"api/client":         "api/v1",
 	"cmd/berth/yamlfile": "api/v1",
 	"cmd/berth/config":   "api/v1 api/auth cmd/berth/yamlfile",
-	"cmd/berth/cli":      "api/v1 api/intent api/stream cmd/berth/config cmd/berth/yamlfile",
+	"cmd/berth/cli":      "api/client api/intent api/v1 cmd/berth/config cmd/berth/yamlfile",
 }
 
 // only names the packages that may import a library.

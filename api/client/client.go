@@ -194,14 +194,14 @@ func errorOf(response *http.Response, text []byte) error {
 
 // query returns "?" and the parameters that are not empty, given as pairs.
 func query(pairs ...string) string {
-	values := url.Values{}
+	var parameters []string
 	for i := 0; i+1 < len(pairs); i += 2 {
 		if pairs[i+1] != "" {
-			values.Add(pairs[i], pairs[i+1])
+			parameters = append(parameters, pairs[i]+"="+url.QueryEscape(pairs[i+1]))
 		}
 	}
-	if len(values) == 0 {
+	if len(parameters) == 0 {
 		return ""
 	}
-	return "?" + values.Encode()
+	return "?" + strings.Join(parameters, "&")
 }

@@ -121,7 +121,7 @@ func calls() []call {
 		}},
 		{`POST /containers/mc/rebind-network {"ports":[]}`, func(ctx context.Context, c *Client) error { return c.Containers().Rebind(ctx, "mc", nil) }},
 		{`POST /containers/mc/command {"command":"say"}`, func(ctx context.Context, c *Client) error { return c.Containers().Send(ctx, "mc", "say") }},
-		{"GET /containers/mc/logs?since=1970-01-01T00%3A00%3A01Z&tail=3", func(ctx context.Context, c *Client) error {
+		{"GET /containers/mc/logs?tail=3&since=1970-01-01T00%3A00%3A01Z", func(ctx context.Context, c *Client) error {
 			_, err := c.Containers().Logs(ctx, "mc", LogOptions{Tail: 3, Since: time.Unix(1, 0)})
 			return err
 		}},
@@ -141,7 +141,7 @@ func calls() []call {
 			return c.Ports().SetInUse(ctx, PortRef{"::", 5, ""}, true)
 		}},
 		{"DELETE /auth/tokens/t", func(ctx context.Context, c *Client) error { return c.Tokens().Revoke(ctx, "t") }},
-		{"GET /events?epoch=e&limit=2&since=7", func(ctx context.Context, c *Client) error {
+		{"GET /events?since=7&epoch=e&limit=2", func(ctx context.Context, c *Client) error {
 			_, err := c.Events().List(ctx, Cursor{7, "e"}, 2)
 			return err
 		}},

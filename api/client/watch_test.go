@@ -89,7 +89,7 @@ func TestWatchResumes(t *testing.T) {
 		got = append(got, fmt.Sprint(m.Event, m.Seq, m.Data))
 	}
 	require.Equal(t, []string{"event8starting", "event9running", "event10exit", "gap01", "event1ready"}, got)
-	require.Equal(t, []string{"/ws?epoch=e&since=7", "/ws?epoch=e&since=9", "/ws?epoch=e&since=9", "/ws?epoch=e&since=9", "/ws?epoch=e&since=10", "/ws?epoch=f&since=1"}, *requests)
+	require.Equal(t, []string{"/ws?since=7&epoch=e", "/ws?since=9&epoch=e", "/ws?since=9&epoch=e", "/ws?since=9&epoch=e", "/ws?since=10&epoch=e", "/ws?since=1&epoch=f"}, *requests)
 	require.Equal(t, 5, retries)
 }
 
@@ -126,7 +126,7 @@ func TestFollowRereadsMissedLines(t *testing.T) {
 	}
 	require.Equal(t, "zero\none\ntwo\npartthree\nfour\nfive\n", text.String())
 	require.EqualError(t, last, "the container is deleted")
-	require.Equal(t, []string{"/ws/mc?tail=7", "/ws/mc?tail=0", "/containers/mc/logs?since=2026-01-02T03%3A04%3A02Z&tail=10000"}, *requests)
+	require.Equal(t, []string{"/ws/mc?tail=7", "/ws/mc?tail=0", "/containers/mc/logs?tail=10000&since=2026-01-02T03%3A04%3A02Z"}, *requests)
 }
 
 func TestStreamErrors(t *testing.T) {

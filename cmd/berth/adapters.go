@@ -12,7 +12,7 @@ import (
 	"berth/store"
 )
 
-// diskUsage is the size of a container's volume, as last measured.
+// diskUsage returns the size of a container's volume, as last measured.
 func diskUsage(s *store.Store, id string) (bytes int64, known bool) {
 	err := s.View(func(tx *store.Tx) error {
 		c, err := store.Containers.Get(tx, id)
@@ -55,14 +55,14 @@ func lastEvent(s *store.Store) (seq uint64, err error) {
 	return seq, err
 }
 
-// unready names why wishes cannot be carried out now. Everybody may ask, so what
-// is wrong with the store is logged when it begins, not each time.
+// unready returns the reasons why requests cannot be carried out now. GET /readyz
+// needs no token, so a failure of the store is logged once, not at each call.
 func (d *daemon) unready() (reasons []string) {
 	err := d.store.Writable()
 	if err != nil {
 		reasons = append(reasons, storeReason(err))
 	}
-	if told := d.unwritable.Swap(err != nil); err != nil && !told {
+	if logged := d.unwritable.Swap(err != nil); err != nil && !logged {
 		d.log.Error("the store cannot be written", "err", err)
 	}
 	if !d.engineHealth().Reachable {
@@ -74,7 +74,7 @@ func (d *daemon) unready() (reasons []string) {
 	return reasons
 }
 
-// storeReason is why the store cannot be written, as far as everybody may know.
+// storeReason returns the public part of the reason why the store cannot be written.
 func storeReason(err error) string {
 	if errors.Is(err, store.ErrDiskFull) {
 		return "store: the disk is full"
@@ -82,7 +82,7 @@ func storeReason(err error) string {
 	return "store: not writable"
 }
 
-// input is the console as package server needs it.
+// input adapts the consoles to the interface of package server.
 type input struct{ consoles *console.Manager }
 
 // Send writes to a running container's standard input.
@@ -90,7 +90,7 @@ func (i input) Send(ctx context.Context, id string, data []byte) error {
 	return refusal(i.consoles.Input(ctx, id, data))
 }
 
-// refusal is err of the engine as a client gets it.
+// refusal returns the client's error for an error of the engine.
 func refusal(err error) error {
 	switch {
 	case errors.Is(err, runtime.ErrNotRunning), errors.Is(err, runtime.ErrNotFound):
@@ -110,7 +110,7 @@ func (s statsAdapter) Stats(ctx context.Context, id string) (v1.Stats, error) {
 	return sample, refusal(err)
 }
 
-// Samples measures those of some containers that run.
+// Samples measures the running ones of some containers.
 func (s statsAdapter) Samples(ctx context.Context, ids []string) map[string]v1.Stats {
 	return s.sampler.Samples(ctx, ids)
 }

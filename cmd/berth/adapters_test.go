@@ -16,7 +16,7 @@ import (
 	"berth/store"
 )
 
-func TestAStoreThatCannotBeWrittenIsLoggedOnce(t *testing.T) {
+func TestUnwritableStoreIsLoggedOnce(t *testing.T) {
 	s, err := store.Open("", store.Options{})
 	require.NoError(t, err)
 	var log bytes.Buffer
@@ -30,12 +30,12 @@ func TestAStoreThatCannotBeWrittenIsLoggedOnce(t *testing.T) {
 	require.Equal(t, 1, strings.Count(log.String(), "cannot be written"))
 }
 
-func TestAFullDiskIsNamed(t *testing.T) {
+func TestStoreReason(t *testing.T) {
 	require.Equal(t, "store: the disk is full", storeReason(fmt.Errorf("%w: %w", store.ErrFailed, store.ErrDiskFull)))
 	require.Equal(t, "store: not writable", storeReason(store.ErrFailed))
 }
 
-func TestTheEnginesRefusals(t *testing.T) {
+func TestRefusal(t *testing.T) {
 	require.ErrorIs(t, refusal(fmt.Errorf("input: %w", runtime.ErrNotFound)), v1.ErrNotRunning)
 	require.ErrorIs(t, refusal(fmt.Errorf("input: %w", runtime.ErrUnavailable)), v1.ErrEngineUnavailable)
 	require.ErrorIs(t, refusal(fmt.Errorf("input: %w", context.DeadlineExceeded)), v1.ErrEngineUnavailable)

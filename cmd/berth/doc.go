@@ -1,6 +1,6 @@
 // Command berth is the daemon, and its command line.
 //
-// This package assembles: it reads the configuration, makes every part and
-// hands each what it needs of the others, starts them in a stated order and
-// stops them in the reverse one. It decides nothing about containers.
+// This package creates the parts of the daemon, connects them, starts them in a
+// defined order and stops them in the reverse order. It decides nothing about
+// containers. The configuration is in package config, the command line in package cli.
 package main

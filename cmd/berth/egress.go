@@ -12,14 +12,14 @@ import (
 	"berth/runtime/firewall"
 )
 
-// egressFilter keeps firewall.Egress in force, as far as the configuration asks for it.
+// egressFilter keeps firewall.Egress in force if the configuration enables it.
 type egressFilter struct {
 	rules *firewall.Egress
 	on    bool
 	log   *slog.Logger
 
 	mu   sync.Mutex
-	last string // the last thing that was logged, so that it is logged once
+	last string // the last log line, which is not repeated
 }
 
 func newEgressFilter(c v1.Config, storeID string, log *slog.Logger) *egressFilter {
@@ -33,11 +33,11 @@ func newEgressFilter(c v1.Config, storeID string, log *slog.Logger) *egressFilte
 	}
 }
 
-// guard puts the filter in force for a bridge, before its first container. What
-// fails is logged: containers start where there is no iptables, too.
+// guard puts the filter in force for a bridge, before its first container. It logs
+// failures: containers also start on a host without iptables.
 func (f *egressFilter) guard(ctx context.Context, b runtime.Bridge) {
 	if !f.on {
-		b = runtime.Bridge{} // takes the rules away
+		b = runtime.Bridge{} // removes the rules
 	}
 	for _, v6 := range []bool{false, true} {
 		changed, err := f.rules.Block(ctx, v6, b)
@@ -65,10 +65,10 @@ func (f *egressFilter) say(level slog.Level, message, detail string) {
 	}
 }
 
-// keep repairs the filter each time that every has passed: another tool may flush it.
+// keep repairs the filter periodically: another tool may flush it.
 func (f *egressFilter) keep(ctx context.Context, bridge func(context.Context) (runtime.Bridge, error), every time.Duration) error {
 	if !f.on {
-		f.guard(ctx, runtime.Bridge{}) // what an earlier configuration left
+		f.guard(ctx, runtime.Bridge{}) // removes the rules of an earlier configuration
 		return nil
 	}
 	for ctx.Err() == nil {

@@ -19,7 +19,7 @@ import (
 	"berth/store"
 )
 
-// inNamespace runs the test again in a network namespace of its own, and says
+// inNamespace runs the test again in a network namespace of its own. It reports
 // whether this is that run.
 func inNamespace(t *testing.T) bool {
 	t.Helper()
@@ -59,7 +59,7 @@ func newPool(t *testing.T, backend string) pool {
 	return pool{t, s}
 }
 
-// set makes ports the whole pool of an address.
+// set replaces the ports of an address in the pool.
 func (p pool) set(ip, protocol string, ports ...int) {
 	p.Helper()
 	var set v1.PortSet
@@ -85,7 +85,7 @@ func (p pool) becomes(ip, protocol, state string) v1.PoolStatus {
 	return o.Status
 }
 
-// shows waits until iptables shows text, or no longer does.
+// shows waits until the output of iptables contains text, or does not.
 func (p pool) shows(tool, text string, want bool) {
 	p.Helper()
 	require.Eventually(p, func() bool {
@@ -94,7 +94,7 @@ func (p pool) shows(tool, text string, want bool) {
 	}, 20*time.Second, 10*time.Millisecond, "%s: %s", tool, text)
 }
 
-func TestThePoolIsInTheHostsFirewall(t *testing.T) {
+func TestPoolFirewall(t *testing.T) {
 	if !inNamespace(t) {
 		return
 	}
@@ -117,7 +117,7 @@ func TestThePoolIsInTheHostsFirewall(t *testing.T) {
 	p.shows("ip6tables", "BERTH", true)
 }
 
-func TestThePoolWorksWithoutPrivileges(t *testing.T) {
+func TestPoolWithoutPrivileges(t *testing.T) {
 	if !inNamespace(t) {
 		return
 	}

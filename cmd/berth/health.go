@@ -7,22 +7,21 @@ import (
 	"berth/api/server"
 )
 
-// How often the engine is asked how it is, and the age from which on an answer
-// counts no more.
+// The time between two checks of the engine, and the age at which a result is stale.
 const (
 	healthEvery = 2 * time.Second
 	healthOld   = 5 * time.Second
 )
 
-// health is how the engine was when it was last asked.
+// health is the result of a check of the engine.
 type health struct {
 	at    time.Time
 	err   error
-	since time.Time // when err became nil, or an error
+	since time.Time // when err last changed from nil or to nil
 }
 
-// watchHealth asks the engine how it is, again and again, so that nobody who
-// wants to know waits for an engine that hangs.
+// watchHealth checks the engine periodically, so that its health is known without
+// waiting for an engine that hangs.
 func (d *daemon) watchHealth(ctx context.Context) error {
 	for ctx.Err() == nil {
 		err := d.engine.Ready(ctx)
@@ -39,8 +38,8 @@ func (d *daemon) watchHealth(ctx context.Context) error {
 	return nil
 }
 
-// engineHealth returns whether the engine answers, and since when it does or
-// does not. Until it was asked it does not.
+// engineHealth returns whether the engine answers, and since when. Before the first
+// check it does not.
 func (d *daemon) engineHealth() server.EngineHealth {
 	h := d.health.Load()
 	switch {

@@ -13,7 +13,7 @@ import (
 	v1 "berth/api/v1"
 )
 
-func TestDurationsInTheLogHaveAUnit(t *testing.T) {
+func TestLogSpellsDurations(t *testing.T) {
 	for format, want := range map[string]string{"json": `"retry_in":"1.5s"`, "text": "retry_in=1.5s"} {
 		f, err := os.Create(filepath.Join(t.TempDir(), "log"))
 		require.NoError(t, err)

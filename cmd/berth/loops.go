@@ -24,8 +24,8 @@ import (
 	"berth/store"
 )
 
-// What a run that keeps crashing waits at first, how long a container without a
-// record is kept, and how much is done at once.
+// The first delay after a crash, the grace period of an orphan, and the limits of
+// concurrent work.
 const (
 	firstCrashWait = 10 * time.Second
 	orphanGrace    = 5 * time.Minute
@@ -34,7 +34,7 @@ const (
 	volumeWorkers  = 2
 )
 
-// makeLoops makes the controllers.
+// makeLoops creates the controllers.
 func (d *daemon) makeLoops(m *controller.Metrics) error {
 	rules, err := firewall.New(d.settings.Current().Firewall.Backend, d.store.ID(), d.log)
 	if err != nil {
@@ -56,8 +56,8 @@ func (d *daemon) makeLoops(m *controller.Metrics) error {
 	return d.makeRemote()
 }
 
-// makeRemote makes the sender of transitions to the panel. It runs always, and
-// follows the configuration.
+// makeRemote creates the sender of transitions to the panel. It always runs, and sends
+// while remote.enabled is true.
 func (d *daemon) makeRemote() error {
 	host, err := os.Hostname()
 	if err != nil {
@@ -91,13 +91,13 @@ func (d *daemon) containerLoop(m *controller.Metrics) *controller.Loop {
 		Name: "container", Reconciler: r, Failed: r.Failed,
 		DesiredState: []controller.Source{store.Changes(store.Containers, d.store, store.SpecChanged)},
 		Watch: []controller.Source{
-			controller.List(store.Containers.Lister(d.store)), // at the start: what is asked from then on passes these
+			controller.List(store.Containers.Lister(d.store)), // at the start; later requests overtake these
 			container.Watch(d.engine, outage, func() { d.listed.Store(true) }),
 			d.consoles.Source, roots.Source(),
 			controller.Every(d.resync(), store.Containers.Lister(d.store)),
 		},
 		Awaited: []controller.Source{pulls.Source, slots.Source},
-		Workers: c.Workers + heavyCalls, // a kill finds one that no start holds
+		Workers: c.Workers + heavyCalls, // so that a kill finds a worker that no start occupies
 		BackOff: d.backOff(), Log: d.log, Metrics: m,
 	}
 }
@@ -135,7 +135,7 @@ func (d *daemon) backOff() func() backoff.BackOff {
 	return controller.BackOff(time.Duration(b.Initial), time.Duration(b.Max))
 }
 
-// registryAuth is the credentials that a spec refers to by their registry's host.
+// registryAuth returns the configured credentials for a registry.
 func (d *daemon) registryAuth(host string) runtime.Auth {
 	r, ok := d.settings.Current().Docker.Registries[host]
 	if !ok {
@@ -144,8 +144,8 @@ func (d *daemon) registryAuth(host string) runtime.Auth {
 	return runtime.Auth{Host: v1.CanonicalRegistry(host), Username: r.Username, Password: r.Password.Reveal()}
 }
 
-// bootID changes when the host boots. Without one, every start of berth counts
-// as no boot.
+// bootID returns the id of the host's boot. If it is empty, no start of berth counts
+// as a boot.
 func bootID() string {
 	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {

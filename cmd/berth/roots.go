@@ -15,7 +15,7 @@ import (
 	"berth/runtime/volume"
 )
 
-// newRoots makes what measures what containers write outside their volumes.
+// newRoots returns the part that measures what containers write outside their volumes.
 func newRoots(d *daemon) *container.Roots {
 	m := rootMeter{layers: docker.NewLayers(d.engine), volumes: d.volumes, processes: d.meter,
 		limit: func() int64 { return int64(d.settings.Current().Docker.RootLimit) }}
@@ -30,9 +30,9 @@ type rootMeter struct {
 	limit     func() int64 // docker.root_limit, bytes
 }
 
-// measure adds up what a container occupies outside its volume. A tree that is
-// over docker.root_limit is not walked to its end. What cannot be seen from here
-// is left out, but for the layer: the engine measures that.
+// measure returns what a container occupies outside its volume. It stops walking a
+// tree that exceeds docker.root_limit. The engine measures the writable layer; other
+// files that are not visible from here are not counted.
 func (m rootMeter) measure(ctx context.Context, n runtime.Name, volumeID string) (container.RootUsage, error) {
 	w, err := m.layers.Writable(ctx, n)
 	u := container.RootUsage{ContainerID: w.ContainerID, Usage: v1.Usage{Bytes: w.Size}}
@@ -55,7 +55,7 @@ func (m rootMeter) measure(ctx context.Context, n runtime.Name, volumeID string)
 	return u, errors.Join(append(errs, err)...)
 }
 
-// occupied is what a single file occupies on disk, in bytes.
+// occupied returns the size of a file on disk, in bytes.
 func occupied(path string) int64 {
 	var st syscall.Stat_t
 	if syscall.Lstat(path, &st) != nil {
@@ -64,8 +64,8 @@ func occupied(path string) int64 {
 	return st.Blocks * 512
 }
 
-// ownDevice is the device of a volume with a file system of its own, which counts
-// itself what is open and has no name; else 0.
+// ownDevice returns the device of a volume with a file system of its own, which counts
+// its open unlinked files itself. It returns 0 for other volumes.
 func ownDevice(path string) uint64 {
 	var place, base syscall.Stat_t
 	if syscall.Lstat(path, &place) != nil || syscall.Lstat(filepath.Dir(path), &base) != nil || place.Dev == base.Dev {

@@ -11,19 +11,19 @@ import (
 	"berth/store"
 )
 
-// healthStale is when the loop that asks the engine must have stopped: each of
-// its calls has a deadline.
+// healthStale is the age of a health check at which the loop that checks the engine
+// must have stopped: each of its calls has a deadline.
 const healthStale = 30 * time.Second
 
-// supervised notifies systemd, if berth runs under it, of what berth does.
+// supervised notifies systemd of the state of berth, if berth runs under it.
 type supervised struct {
 	store  *store.Store
 	health *atomic.Pointer[health]
 	log    *slog.Logger
 }
 
-// notify sends a state to the service manager.
-// What cannot be sent is lost: the manager acts on its own timeouts then.
+// notify sends a state to the service manager. It does not retry: the service manager
+// has timeouts of its own.
 func (s supervised) notify(state string) {
 	if _, err := systemd.SdNotify(false, state); err != nil {
 		s.log.Warn("could not notify systemd", "state", state, "err", err)
@@ -56,9 +56,9 @@ func (s supervised) feedWatchdog(ctx context.Context) error {
 	}
 }
 
-// works reports whether the store's writer answers and the engine is being asked.
-// It hangs where the writer does, which is an answer to systemd too. Neither a full
-// disk nor an absent engine nor any number of clients is a reason to restart.
+// works reports whether the writer of the store answers and the engine is being
+// checked. It blocks if the writer does; then systemd restarts berth. A full disk, an
+// absent engine or many clients are not a reason for a restart.
 func (s supervised) works() bool {
 	_ = s.store.Update(func(*store.Tx) error { return nil })
 	h := s.health.Load()

@@ -16,9 +16,8 @@ import (
 	"berth/store"
 )
 
-// TestWatchdogIsFedWhileBerthWorks is the service manager: it reads what is
-// sent to its socket.
-func TestWatchdogIsFedWhileBerthWorks(t *testing.T) {
+// TestWatchdog reads the notifications as the service manager does.
+func TestWatchdog(t *testing.T) {
 	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(t.TempDir(), "s"), Net: "unixgram"})
 	require.NoError(t, err)
 	defer socket.Close()
@@ -44,13 +43,13 @@ func TestWatchdogIsFedWhileBerthWorks(t *testing.T) {
 	go func() { fed <- d.feedWatchdog(ctx) }()
 	require.Equal(t, "WATCHDOG=1", read())
 	require.NoError(t, s.Close())
-	require.Equal(t, "WATCHDOG=1", read(), "a store that refuses is no reason to restart")
+	require.Equal(t, "WATCHDOG=1", read(), "a store that refuses writes is not a reason to restart")
 	cancel()
 	require.NoError(t, <-fed)
 
 	require.True(t, d.works())
 	d.health.Store(&health{at: time.Now().Add(-healthStale), err: errors.New("away")})
-	require.False(t, d.works(), "the loop that asks the engine has stopped")
+	require.False(t, d.works(), "the loop that checks the engine has stopped")
 	d.health.Store(&health{at: time.Now(), err: errors.New("away")})
-	require.True(t, d.works(), "an engine that is away is no reason to restart")
+	require.True(t, d.works(), "an absent engine is not a reason to restart")
 }

@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 
 	"github.com/spf13/cobra"
-	"gopkg.in/yaml.v3"
+
+	"berth/api/client"
 )
 
 func newApplyCommand(c *connector) *cobra.Command {
@@ -16,33 +16,32 @@ func newApplyCommand(c *connector) *cobra.Command {
 	var dryRun bool
 	cmd := c.command(&cobra.Command{
 		Use:   "apply -f <file>",
-		Short: "Make a container what a file says",
-		Long: "Make a container what a file says, in YAML or JSON: the body of POST /containers. It is created if there\n" +
-			"is none. Fields that are absent get their defaults; applied twice, the second time changes nothing.",
+		Short: "Create or change a container to match a file",
+		Long: "Create or change a container to match a file in YAML or JSON with the fields of POST /containers. Absent\n" +
+			"fields get their defaults. Applying the same file again changes nothing.",
 		Example: "  berth apply -f survival.yaml --dry-run\n  berth apply -f survival.yaml\n  berth containers survival -o json | berth apply -f -",
-	}, func(cmd *cobra.Command, api *client, _ []string) error {
-		id, body, err := readSpec(file, cmd.InOrStdin())
+	}, func(cmd *cobra.Command, d *daemon, _ []string) error {
+		spec, err := readSpec(file, cmd.InOrStdin())
 		if err != nil {
 			return err
 		}
 		if dryRun {
-			return api.dryRun(cmd, id, body)
+			return printChanges(cmd, d, spec)
 		}
-		var s state
-		raw, err := api.call(cmd.Context(), http.MethodPut, containerPath(id), body, &s)
+		c, err := d.Containers().Apply(cmd.Context(), spec, client.ApplyOptions{})
 		if err != nil {
-			return fmt.Errorf("%s: %w", id, err)
+			return fmt.Errorf("%s: %w", spec.InternalID, err)
 		}
-		return printLine(cmd, raw, "%s: applied; state is %s, power is %s", id, s.State, s.Power)
+		return printLine(cmd, d.raw, "%s: applied; state is %s, power is %s", spec.InternalID, c.State, c.Power)
 	})
-	cmd.Flags().StringVarP(&file, "file", "f", "", "the file; - is standard input")
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only tell what would be done")
-	_ = cmd.MarkFlagRequired("file") // it exists
+	cmd.Flags().StringVarP(&file, "file", "f", "", "path of the file; - is standard input")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only print what would change")
+	_ = cmd.MarkFlagRequired("file") // the flag exists
 	return cmd
 }
 
 // readSpec reads a container from a file.
-func readSpec(file string, stdin io.Reader) (id string, body map[string]any, err error) {
+func readSpec(file string, stdin io.Reader) (spec client.ContainerSpec, err error) {
 	var text []byte
 	if file == "-" {
 		text, err = io.ReadAll(stdin)
@@ -50,33 +49,28 @@ func readSpec(file string, stdin io.Reader) (id string, body map[string]any, err
 		text, err = os.ReadFile(file)
 	}
 	if err != nil {
-		return "", nil, err
+		return spec, err
 	}
-	if err := yaml.Unmarshal(text, &body); err != nil { // JSON is YAML
-		return "", nil, fmt.Errorf("%s: %w", file, err)
+	if spec, err = decodeSpec(text); err != nil {
+		return spec, fmt.Errorf("%s: %w", file, err)
 	}
-	id, _ = body["internal_id"].(string)
-	if id == "" {
-		return "", nil, errors.New(file + ": internal_id is required: it names the container")
+	if spec.InternalID == "" {
+		return spec, errors.New(file + ": internal_id is required: it names the container")
 	}
-	return id, body, nil
+	return spec, nil
 }
 
-func (c *client) dryRun(cmd *cobra.Command, id string, body any) error {
-	var result struct {
-		Changed bool
-		Actions []struct{ Action, Reason string }
-	}
-	raw, err := c.call(cmd.Context(), http.MethodPut, containerPath(id)+"?dry_run=true", body, &result)
+func printChanges(cmd *cobra.Command, d *daemon, spec client.ContainerSpec) error {
+	changes, err := d.Containers().DryRun(cmd.Context(), spec)
 	if err != nil {
-		return fmt.Errorf("%s: %w", id, err)
+		return fmt.Errorf("%s: %w", spec.InternalID, err)
 	}
-	return show(cmd, raw, func(t *table) {
-		if !result.Changed {
-			t.row(id + ": nothing would change")
+	return show(cmd, d.raw, func(t *table) {
+		if !changes.Changed {
+			t.row(spec.InternalID + ": nothing would change")
 		}
-		for _, a := range result.Actions {
-			t.row(id+":", a.Action, a.Reason)
+		for _, a := range changes.Actions {
+			t.row(spec.InternalID+":", a.Action, a.Reason)
 		}
 	})
 }

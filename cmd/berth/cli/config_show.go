@@ -69,15 +69,15 @@ func newConfigCurl(l *config.Loader) *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c := connector{loader: l}
-			api, err := c.connect()
+			d, err := c.connect()
 			if err != nil {
 				return err
 			}
 			out := "silent\nshow-error\nfail-with-body\n"
-			if api.tls != nil {
+			if d.tls != nil {
 				out += pin(l)
 			}
-			for name, values := range api.headers() {
+			for name, values := range d.Header() {
 				out += fmt.Sprintf("header = %q\n", name+": "+values[0])
 			}
 			_, err = fmt.Fprint(cmd.OutOrStdout(), out)

@@ -31,20 +31,17 @@ type connector struct {
 	url    string // --url
 }
 
-// run carries out a client command.
-type run func(cmd *cobra.Command, api *client, args []string) error
-
-// command completes a client command. do is called with a connected client.
-func (c *connector) command(cmd *cobra.Command, do run) *cobra.Command {
+// command completes a client command: do is called with the daemon.
+func (c *connector) command(cmd *cobra.Command, do func(cmd *cobra.Command, d *daemon, args []string) error) *cobra.Command {
 	cmd.Flags().StringVar(&c.url, "url", "", "URL of the daemon (default $"+envURL+", else from the configuration)")
 	cmd.Args = withRemedy(cmd.Args)
 	cmd.ValidArgsFunction = cobra.NoFileCompletions // no argument is a file; flags may be
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		api, err := c.connect()
+		d, err := c.connect()
 		if err != nil {
 			return err
 		}
-		return do(cmd, api, args)
+		return d.explain(do(cmd, d, args))
 	}
 	return cmd
 }
@@ -62,39 +59,40 @@ func withRemedy(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// connect returns a client from the flags, the environment and the configuration.
-// With a URL and a token it does not need the configuration.
-func (c *connector) connect() (*client, error) {
-	address, at := c.address()
-	token := v1.Secret(c.loader.Env(envToken))
+// connect returns the daemon that the flags, the environment and the configuration
+// name. With a URL and a token it does not need the configuration.
+func (c *connector) connect() (*daemon, error) {
+	address, urlFrom := c.address()
+	token, tokenFrom := v1.Secret(c.loader.Env(envToken)), envToken
 	if address != "" && token != "" {
-		base, err := parseURL(address)
-		return newClient(base, token, at, envToken, nil), err
+		return newDaemon(address, token, urlFrom, tokenFrom, nil)
 	}
 	l, err := c.loader.Load()
 	if err != nil {
 		return nil, c.missing(err)
 	}
 	if address == "" {
-		at = l.Path
-	}
-	base, err := daemonURL(l.Config.Server)
-	if address != "" {
-		base, err = parseURL(address)
-		if err == nil && !v1.IsLoopback(base.Hostname()) {
-			err = fmt.Errorf("the token of %s is not sent to another host: set %s to one of %s", l.Path, envToken, base)
-		}
+		urlFrom = l.Path
+		address, err = daemonURL(l.Config.Server)
+	} else if token == "" {
+		err = checkLoopback(address, l.Path)
 	}
 	if err != nil {
 		return nil, err
 	}
-	from := l.Path
 	if token == "" {
-		token = l.Config.Authorization.Token
-	} else {
-		from = envToken
+		token, tokenFrom = l.Config.Authorization.Token, l.Path
 	}
-	return newClient(base, token, at, from, trust(l)), nil
+	return newDaemon(address, token, urlFrom, tokenFrom, trust(l))
+}
+
+// checkLoopback refuses to send the token of a configuration to another host.
+func checkLoopback(address, path string) error {
+	base, err := url.Parse(address)
+	if err != nil || base.Host == "" || v1.IsLoopback(base.Hostname()) {
+		return nil // newDaemon refuses a bad URL
+	}
+	return fmt.Errorf("the token of %s is not sent to another host: set %s to one of %s", path, envToken, base)
 }
 
 // address returns the URL that the flag or the environment gives, and which of them.
@@ -118,28 +116,20 @@ func (c *connector) missing(err error) error {
 	return fmt.Errorf("%s: %w", path, err)
 }
 
-func parseURL(address string) (*url.URL, error) {
-	base, err := url.Parse(strings.TrimRight(address, "/"))
-	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
-		return nil, fmt.Errorf("%q is not a URL such as http://127.0.0.1:8070", address)
-	}
-	return base, nil
-}
-
 // daemonURL returns the URL at which a daemon with this configuration is reached from its host.
-func daemonURL(c v1.ServerConfig) (*url.URL, error) {
+func daemonURL(c v1.ServerConfig) (string, error) {
 	if c.Port == 0 {
-		return nil, errors.New("server.port is 0, so only the daemon knows its port: name it with --url")
+		return "", errors.New("server.port is 0, so only the daemon knows its port: name it with --url")
 	}
 	host := c.Host
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		host = "127.0.0.1"
 	}
-	base := &url.URL{Scheme: "http", Host: net.JoinHostPort(host, strconv.Itoa(c.Port))}
+	scheme := "http://"
 	if c.TLS.Enabled() {
-		base.Scheme = "https"
+		scheme = "https://"
 	}
-	return base, nil
+	return scheme + net.JoinHostPort(host, strconv.Itoa(c.Port)), nil
 }
 
 // trust returns a TLS configuration that accepts the daemon's own certificate,

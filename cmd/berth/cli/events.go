@@ -6,23 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"berth/api/client"
 	v1 "berth/api/v1"
 )
 
-// eventPage is how many stored transitions are asked for at once.
+// eventPage is how many stored transitions one request returns.
 const eventPage = 1000
-
-type eventList struct {
-	Events         []v1.Event
-	Epoch          string
-	Oldest, Newest uint64
-}
 
 func newEventsCommand(c *connector) *cobra.Command {
 	var follow bool
@@ -31,92 +25,67 @@ func newEventsCommand(c *connector) *cobra.Command {
 	var epoch string
 	cmd := c.command(&cobra.Command{
 		Use:   "events",
-		Short: "Print what happened to the containers",
-		Long: "Print the stored transitions of all containers, oldest first: their number, time, container, and the new\n" +
-			"state or a message. With -f go on with what comes.",
+		Short: "Print the state transitions of the containers",
+		Long: "Print the stored transitions of all containers, oldest first: number, time, container, and the new state\n" +
+			"or a message. With -f continue with new transitions.",
 		Example: "  berth events -n 20\n  berth events -f --since 1200",
-	}, func(cmd *cobra.Command, api *client, _ []string) error {
+	}, func(cmd *cobra.Command, d *daemon, _ []string) error {
 		if last < 0 || since < 0 && cmd.Flags().Changed("since") {
 			return errors.New("--last and --since must not be negative")
 		}
 		if epoch != "" && since < 0 {
-			return errors.New("--epoch needs --since: it says what that number is counted in")
+			return errors.New("--epoch needs --since: it is the epoch of that number")
 		}
-		from, err := api.firstEvent(cmd.Context(), since, last)
+		from, err := firstEvent(cmd.Context(), d, since, last)
 		if err != nil {
 			return err
 		}
-		from.epoch = cmp.Or(epoch, from.epoch)
+		from.Epoch = cmp.Or(epoch, from.Epoch)
 		if follow {
-			return api.followEvents(cmd, from)
+			return followEvents(cmd, d, from)
 		}
-		return api.events(cmd, from)
+		return listEvents(cmd, d, from)
 	})
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what comes")
-	cmd.Flags().IntVarP(&last, "last", "n", 50, "how many of the past")
-	cmd.Flags().Int64Var(&since, "since", -1, "those after this number, however many")
-	cmd.Flags().StringVar(&epoch, "epoch", "", "the epoch of that number; if the daemon's store is in another, all are printed")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "continue with new transitions")
+	cmd.Flags().IntVarP(&last, "last", "n", 50, "number of past transitions")
+	cmd.Flags().Int64Var(&since, "since", -1, "all transitions after this number")
+	cmd.Flags().StringVar(&epoch, "epoch", "", "the epoch of that number; if the daemon's store has another one, all transitions are printed")
 	cmd.MarkFlagsMutuallyExclusive("last", "since")
 	return cmd
 }
 
-// place is a number and the epoch that it is counted in; empty is any.
-type place struct {
-	seq   uint64
-	epoch string
-}
-
-func (p place) query() string {
-	text := "since=" + strconv.FormatUint(p.seq, 10)
-	if p.epoch != "" {
-		text += "&epoch=" + url.QueryEscape(p.epoch)
-	}
-	return text
-}
-
-// flags are what a command goes on from here with.
-func (p place) flags() string {
-	text := "--since " + strconv.FormatUint(p.seq, 10)
-	if p.epoch != "" {
-		text += " --epoch " + p.epoch
-	}
-	return text
-}
-
-// firstEvent is the place after which printing begins.
-func (c *client) firstEvent(ctx context.Context, since int64, last int) (place, error) {
+// firstEvent returns the cursor after which printing begins.
+func firstEvent(ctx context.Context, d *daemon, since int64, last int) (client.Cursor, error) {
 	if since >= 0 {
-		return place{seq: uint64(since)}, nil
+		return client.Cursor{Seq: uint64(since)}, nil
 	}
-	var list eventList
-	_, err := c.get(ctx, "/events?limit=1", &list)
-	return place{list.Newest - min(list.Newest, uint64(last)), list.Epoch}, err
+	newest, err := d.Events().Newest(ctx)
+	newest.Seq -= min(newest.Seq, uint64(last))
+	return newest, err
 }
 
-// events prints the stored ones after from.
-func (c *client) events(cmd *cobra.Command, from place) error {
+// listEvents prints the stored transitions after a cursor.
+func listEvents(cmd *cobra.Command, d *daemon, after client.Cursor) error {
 	for {
-		var list eventList
-		path := fmt.Sprintf("/events?%s&limit=%d", from.query(), eventPage)
-		raw, err := c.get(cmd.Context(), path, &list)
+		list, err := d.Events().List(cmd.Context(), after, eventPage)
 		if err != nil {
 			return err
 		}
 		if asJSON(cmd) {
-			err = printJSON(cmd.OutOrStdout(), raw)
+			err = printJSON(cmd.OutOrStdout(), d.raw)
 		} else {
 			err = printEvents(cmd.OutOrStdout(), list.Events)
 		}
 		if err != nil || len(list.Events) < eventPage {
 			return err
 		}
-		from = place{list.Events[len(list.Events)-1].Seq, list.Epoch}
+		after = client.Cursor{Seq: list.Events[len(list.Events)-1].Seq, Epoch: list.Epoch}
 	}
 }
 
 func printEvents(out io.Writer, events []v1.Event) error {
 	for _, e := range events {
-		_, err := fmt.Fprintf(out, "%6d  %s  %-16s  %s\n", e.Seq, e.Time.Local().Format("2006-01-02 15:04:05.000"), e.Container, e.Data)
+		_, err := fmt.Fprintf(out, "%6d  %s  %-16s  %s\n", e.Seq, e.Time.In(time.Local).Format(timeFormat), e.Container, e.Data)
 		if err != nil {
 			return err
 		}
@@ -124,33 +93,54 @@ func printEvents(out io.Writer, events []v1.Event) error {
 	return nil
 }
 
-// followEvents prints those after from, and what comes. The current states that
-// a socket begins with are repetitions, and left out.
-func (c *client) followEvents(cmd *cobra.Command, from place) error {
-	err := c.follow(cmd.Context(), "/ws?"+from.query(), func(m message, raw []byte) error {
-		if m.Epoch != "" && m.Epoch != from.epoch {
-			if from.epoch != "" {
-				_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "berth: the daemon's store was restored: numbers are counted in another epoch now")
-				from.seq = 0
-			}
-			from.epoch = m.Epoch
-		}
-		if m.Event == "gap" {
-			_, err := fmt.Fprintf(cmd.ErrOrStderr(), "berth: what was before number %s is no longer kept\n", m.Data)
-			return err
-		}
-		if m.Seq <= from.seq {
-			return nil
-		}
-		from.seq = m.Seq
-		if asJSON(cmd) {
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s\n", raw)
-			return err
-		}
-		return printEvents(cmd.OutOrStdout(), []v1.Event{{Seq: m.Seq, Time: m.Time.In(time.Local), Container: m.Container, Event: m.Event, Data: m.Data}})
-	})
+// followEvents prints the transitions after a cursor, and new ones as they happen.
+func followEvents(cmd *cobra.Command, d *daemon, after client.Cursor) error {
+	stream, err := d.Events().Open(cmd.Context(), after)
 	if err != nil {
-		return fmt.Errorf("%w; go on with berth events -f %s", err, from.flags())
+		return err
+	}
+	f := follower{cmd: cmd, after: after}
+	if err := read(cmd, stream, f.print); err != nil {
+		return fmt.Errorf("%w; continue with berth events -f %s", err, cursorFlags(f.after))
 	}
 	return nil
+}
+
+// follower prints each transition after a cursor once. A stream begins with the
+// current states, which are repetitions.
+type follower struct {
+	cmd   *cobra.Command
+	after client.Cursor
+}
+
+func (f *follower) print(m client.Message) error {
+	if m.Epoch != "" && m.Epoch != f.after.Epoch {
+		if f.after.Epoch != "" {
+			_, _ = fmt.Fprintln(f.cmd.ErrOrStderr(), "berth: the daemon's store was restored: its numbers belong to another epoch now")
+			f.after.Seq = 0
+		}
+		f.after.Epoch = m.Epoch
+	}
+	if m.Event == client.EventGap {
+		_, err := fmt.Fprintf(f.cmd.ErrOrStderr(), "berth: transitions before number %s are not stored any more\n", m.Data)
+		return err
+	}
+	if m.Seq <= f.after.Seq {
+		return nil
+	}
+	f.after.Seq = m.Seq
+	if asJSON(f.cmd) {
+		_, err := fmt.Fprintf(f.cmd.OutOrStdout(), "%s\n", m.JSON)
+		return err
+	}
+	return printEvents(f.cmd.OutOrStdout(), []v1.Event{{Seq: m.Seq, Time: m.Time, Container: m.Container, Event: m.Event, Data: m.Data}})
+}
+
+// cursorFlags returns the flags with which a command continues after a cursor.
+func cursorFlags(c client.Cursor) string {
+	text := "--since " + strconv.FormatUint(c.Seq, 10)
+	if c.Epoch != "" {
+		text += " --epoch " + c.Epoch
+	}
+	return text
 }

@@ -3,8 +3,6 @@ package cli
 import (
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -13,12 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// newFakeSocket sends messages to whoever connects, then closes.
-func newFakeSocket(t *testing.T, code int, reason string, messages ...string) (env []string, asked *string) {
-	asked = new(string)
+// newFakeSocket serves WebSockets: it sends messages and closes with code and reason.
+func newFakeSocket(t *testing.T, code int, reason string, messages ...string) (env []string, requested *string) {
+	requested = new(string)
 	upgrader := websocket.Upgrader{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		*asked = r.URL.RequestURI()
+		*requested = r.URL.RequestURI()
 		if r.Header.Get("Authorization") != "Bearer "+clientToken || r.URL.Path == "/ws/none" {
 			http.Error(w, `{"error":"Container not found"}`, http.StatusNotFound)
 			return
@@ -32,20 +30,20 @@ func newFakeSocket(t *testing.T, code int, reason string, messages ...string) (e
 			_ = ws.WriteMessage(websocket.TextMessage, []byte(m))
 		}
 		_ = ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, reason), time.Now().Add(time.Second))
-		_, _, _ = ws.ReadMessage() // until the client has seen it
+		_, _, _ = ws.ReadMessage() // until the client has received it
 	}))
 	t.Cleanup(server.Close)
-	return []string{"BERTH_URL=" + server.URL, "BERTH_TOKEN=" + clientToken}, asked
+	return []string{"BERTH_URL=" + server.URL, "BERTH_TOKEN=" + clientToken}, requested
 }
 
-func TestFollowingLogs(t *testing.T) {
-	env, asked := newFakeSocket(t, websocket.CloseGoingAway, "shutting down",
+func TestLogsFollow(t *testing.T) {
+	env, requested := newFakeSocket(t, websocket.CloseGoingAway, "shutting down",
 		`{"event":"event","data":"running","seq":3}`, `{"event":"logs","data":"old\n"}`, `{"event":"stats","cpu_usage":1}`,
-		`{"event":"console","data":"new\n"}`, `{"event":"daemon_message","data":"2 lines were left out"}`)
-	out, said, err := command(t, env, "logs", "mc", "-f", "-n", "7")
-	require.Equal(t, "/ws/mc?tail=7", *asked)
+		`{"event":"console","data":"new\n"}`, `{"event":"daemon_message","data":"2 lines were dropped"}`)
+	out, errOut, err := command(t, env, "logs", "mc", "-f", "-n", "7")
+	require.Equal(t, "/ws/mc?tail=7", *requested)
 	require.Equal(t, "old\nnew\n", out)
-	require.Equal(t, "berth: state is running\nberth: 2 lines were left out\n", said)
+	require.Equal(t, "berth: state is running\nberth: 2 lines were dropped\n", errOut)
 	require.EqualError(t, err, "mc: the daemon closed the stream: shutting down")
 
 	out, _, _ = command(t, env, "logs", "mc", "-f", "-o", "json")
@@ -55,55 +53,30 @@ func TestFollowingLogs(t *testing.T) {
 	require.EqualError(t, err, "none: Container not found")
 }
 
-// TestFollowingEvents prints each transition once, though the daemon begins with
-// the current states, and says how to go on.
-func TestFollowingEvents(t *testing.T) {
-	env, asked := newFakeSocket(t, websocket.CloseTryAgainLater, "too slow",
+// TestEventsFollow prints each transition once, although the daemon begins with the
+// current states, and names the flags that continue.
+func TestEventsFollow(t *testing.T) {
+	env, requested := newFakeSocket(t, websocket.CloseTryAgainLater, "too slow",
 		`{"event":"gap","data":"4"}`, `{"event":"event","container":"a","data":"ready","seq":4}`, `{"event":"event","container":"b","data":"exit","seq":5}`,
 		`{"event":"event","container":"a","data":"ready","seq":4}`, `{"event":"event","container":"b","data":"exit","seq":5}`,
 		`{"event":"console","container":"b","data":"x"}`, `{"event":"daemon_message","container":"a","data":"a sentence","seq":6}`)
-	out, said, err := command(t, env, "events", "-f", "--since", "1")
-	require.Equal(t, "/ws?since=1", *asked)
+	out, errOut, err := command(t, env, "events", "-f", "--since", "1")
+	require.Equal(t, "/ws?since=1", *requested)
 	require.Regexp(t, `^ +4 .* a +ready\n +5 .* b +exit\n +6 .* a +a sentence\n$`, out)
-	require.Equal(t, "berth: what was before number 4 is no longer kept\n", said)
-	require.EqualError(t, err, "the daemon closed the stream: too slow; go on with berth events -f --since 6")
+	require.Equal(t, "berth: transitions before number 4 are not stored any more\n", errOut)
+	require.EqualError(t, err, "the daemon closed the stream: too slow; continue with berth events -f --since 6")
 }
 
-// TestFollowingEventsOfARestoredStore: the same numbers are others then.
-func TestFollowingEventsOfARestoredStore(t *testing.T) {
-	env, asked := newFakeSocket(t, websocket.CloseTryAgainLater, "too slow",
+// TestEventsFollowRestoredStore follows a store in which the numbers begin anew.
+func TestEventsFollowRestoredStore(t *testing.T) {
+	env, requested := newFakeSocket(t, websocket.CloseTryAgainLater, "too slow",
 		`{"event":"gap","data":"1","epoch":"s-2"}`, `{"event":"event","container":"a","data":"ready","seq":4,"epoch":"s-2"}`)
-	out, said, err := command(t, env, "events", "-f", "--since", "9", "--epoch", "s-1")
-	require.Equal(t, "/ws?since=9&epoch=s-1", *asked)
+	out, errOut, err := command(t, env, "events", "-f", "--since", "9", "--epoch", "s-1")
+	require.Equal(t, "/ws?since=9&epoch=s-1", *requested)
 	require.Regexp(t, `^ +4 .* a +ready\n$`, out)
-	require.Contains(t, said, "the daemon's store was restored")
-	require.EqualError(t, err, "the daemon closed the stream: too slow; go on with berth events -f --since 4 --epoch s-2")
+	require.Contains(t, errOut, "the daemon's store was restored")
+	require.EqualError(t, err, "the daemon closed the stream: too slow; continue with berth events -f --since 4 --epoch s-2")
 
 	_, _, err = command(t, env, "events", "--epoch", "s-1")
 	require.ErrorContains(t, err, "--epoch needs --since")
-}
-
-func TestApply(t *testing.T) {
-	f := newFakeAPI(t, map[string]string{
-		"PUT /containers/mc":              `201 {"state":"installing","power":"running"}`,
-		"PUT /containers/mc?dry_run=true": `200 {"changed":true,"actions":[{"action":"recreate","reason":"image changed"}]}`,
-	})
-	file := filepath.Join(t.TempDir(), "mc.yaml")
-	require.NoError(t, os.WriteFile(file, []byte("internal_id: mc\nimage: a:1\nports:\n- {ip: 0.0.0.0, port: 1, protocol: tcp}\nlimits: {cpu: 0.5}\n"), 0o600))
-	const body = `{"image":"a:1","internal_id":"mc","limits":{"cpu":0.5},"ports":[{"ip":"0.0.0.0","port":1,"protocol":"tcp"}]}`
-	out, _, err := command(t, f.env(), "apply", "-f", file)
-	require.NoError(t, err)
-	require.Equal(t, "mc: applied; state is installing, power is running\n", out)
-	out, _, err = command(t, f.env(), "apply", "-f", file, "--dry-run")
-	require.NoError(t, err)
-	require.Equal(t, "mc:  recreate  image changed\n", out)
-	require.Equal(t, []string{"PUT /containers/mc " + body, "PUT /containers/mc?dry_run=true " + body}, f.asked)
-
-	for text, want := range map[string]string{"image: a": "internal_id is required", "\tx": "cannot start any token", "": "internal_id is required"} {
-		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
-		_, _, err = command(t, f.env(), "apply", "-f", file)
-		require.ErrorContains(t, err, want)
-	}
-	_, _, err = command(t, f.env(), "apply")
-	require.ErrorContains(t, err, `"file" not set`)
 }

@@ -3,67 +3,63 @@ package cli
 import (
 	"fmt"
 	"io"
-	"net/url"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"berth/api/stream"
+	"berth/api/client"
 	v1 "berth/api/v1"
 )
 
+const timeFormat = "2006-01-02 15:04:05.000"
+
 func newLogsCommand(c *connector) *cobra.Command {
-	var follow, install, times, raw bool
-	var lines int
+	var follow, times, raw bool
+	var o client.LogOptions
 	cmd := c.command(&cobra.Command{
 		Use:   "logs <id>",
 		Short: "Print a container's console",
-		Long: "Print the last lines of a container's console, that of its installations included. With -f go on with\n" +
-			"what comes: the console on standard output, states and berth's own messages on standard error.",
+		Long: "Print the last lines of a container's console, its installations included. With -f continue with new\n" +
+			"output: the console on standard output, states and berth's own messages on standard error.",
 		Example: "  berth logs survival -n 500\n  berth logs survival -f\n  berth logs survival --install",
 		Args:    cobra.ExactArgs(1),
-	}, func(cmd *cobra.Command, api *client, args []string) error {
+	}, func(cmd *cobra.Command, d *daemon, args []string) error {
 		if raw {
 			cmd.SetOut(unfiltered(cmd.OutOrStdout()))
 		}
+		var err error
 		if follow {
-			return api.followLogs(cmd, args[0], lines)
+			err = followLogs(cmd, d, args[0], o.Tail)
+		} else {
+			err = printLogs(cmd, d, args[0], o, times)
 		}
-		path := containerPath(args[0]) + "/logs"
-		if install {
-			path = containerPath(args[0]) + "/install-logs"
+		if err != nil {
+			return fmt.Errorf("%s: %w", args[0], err)
 		}
-		return api.logs(cmd, path+"?tail="+strconv.Itoa(lines), times)
+		return nil
 	})
 	flags := cmd.Flags()
-	flags.BoolVarP(&follow, "follow", "f", false, "go on with what comes")
-	flags.BoolVar(&install, "install", false, "only the console of the installation")
+	flags.BoolVarP(&follow, "follow", "f", false, "continue with new output")
+	flags.BoolVar(&o.Install, "install", false, "only the console of the installation")
 	flags.BoolVarP(&times, "time", "t", false, "begin each line with its time")
-	flags.BoolVar(&raw, "raw", false, "write control characters to a terminal as they are, not escaped")
-	flags.IntVarP(&lines, "lines", "n", 100, "how many lines of the past, 0 to 10000")
+	flags.BoolVar(&raw, "raw", false, "write control characters to a terminal unescaped")
+	flags.IntVarP(&o.Tail, "lines", "n", 100, "number of past lines, 0 to 10000")
 	cmd.MarkFlagsMutuallyExclusive("follow", "install")
 	cmd.MarkFlagsMutuallyExclusive("follow", "time")
 	return cmd
 }
 
-func (c *client) logs(cmd *cobra.Command, path string, times bool) error {
-	var body struct {
-		Lines []struct {
-			Time time.Time
-			Data string
-		}
-	}
-	raw, err := c.get(cmd.Context(), path, &body)
+func printLogs(cmd *cobra.Command, d *daemon, id string, o client.LogOptions, times bool) error {
+	lines, err := d.Containers().Logs(cmd.Context(), id, o)
 	if err != nil {
-		return fmt.Errorf("%s: %w", cmd.Flags().Arg(0), err)
+		return err
 	}
 	if asJSON(cmd) {
-		return printJSON(cmd.OutOrStdout(), raw)
+		return printJSON(cmd.OutOrStdout(), d.raw)
 	}
-	for _, l := range body.Lines {
+	for _, l := range lines {
 		if times {
-			l.Data = l.Time.Local().Format("2006-01-02 15:04:05.000 ") + l.Data
+			l.Data = l.Time.In(time.Local).Format(timeFormat+" ") + l.Data
 		}
 		if _, err := fmt.Fprintln(cmd.OutOrStdout(), l.Data); err != nil {
 			return err
@@ -72,30 +68,46 @@ func (c *client) logs(cmd *cobra.Command, path string, times bool) error {
 	return nil
 }
 
-func (c *client) followLogs(cmd *cobra.Command, id string, lines int) error {
-	out, said := cmd.OutOrStdout(), cmd.ErrOrStderr()
-	path := "/ws/" + url.PathEscape(id) + "?tail=" + strconv.Itoa(lines)
-	err := c.follow(cmd.Context(), path, func(m message, raw []byte) error {
+func followLogs(cmd *cobra.Command, d *daemon, id string, tail int) error {
+	stream, err := d.Containers().Open(cmd.Context(), id, tail)
+	if err != nil {
+		return err
+	}
+	return read(cmd, stream, func(m client.Message) error {
 		if asJSON(cmd) {
-			_, err := fmt.Fprintf(out, "%s\n", raw)
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s\n", m.JSON)
 			return err
 		}
-		return printMessage(out, said, m)
+		return printMessage(cmd.OutOrStdout(), cmd.ErrOrStderr(), m)
 	})
-	if err != nil {
-		return fmt.Errorf("%s: %w", id, err)
-	}
-	return nil
 }
 
-func printMessage(out, said io.Writer, m message) (err error) {
+// read closes stream after it has passed every message to print, until the daemon
+// closes it or the command is interrupted. An interrupt is not an error.
+func read(cmd *cobra.Command, stream *client.Stream, print func(client.Message) error) error {
+	defer func() { _ = stream.Close() }()
+	for {
+		m, err := stream.Next()
+		if err == nil {
+			err = print(m)
+		}
+		if cmd.Context().Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func printMessage(out, errOut io.Writer, m client.Message) (err error) {
 	switch m.Event {
-	case stream.EventConsole, stream.EventLogs:
+	case client.EventConsole, client.EventLogs:
 		_, err = io.WriteString(out, m.Data)
 	case v1.EventState:
-		_, err = fmt.Fprintf(said, "berth: state is %s\n", m.Data)
+		_, err = fmt.Fprintf(errOut, "berth: state is %s\n", m.Data)
 	case v1.EventMessage:
-		_, err = fmt.Fprintf(said, "berth: %s\n", m.Data)
+		_, err = fmt.Fprintf(errOut, "berth: %s\n", m.Data)
 	}
 	return err
 }

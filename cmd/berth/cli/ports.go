@@ -4,43 +4,29 @@ import (
 	"cmp"
 	"fmt"
 	"net"
-	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"berth/api/client"
 	"berth/api/intent"
 )
-
-type poolPort struct {
-	IP        string `json:"ip"`
-	Port      int    `json:"port"`
-	Protocol  string `json:"protocol"`
-	InUse     bool   `json:"in_use"`
-	Container string `json:"container"`
-	Firewall  struct {
-		State  string `json:"state"`
-		Reason string `json:"reason"`
-	} `json:"firewall"`
-}
 
 func newPortsCommand(c *connector) *cobra.Command {
 	cmd := c.command(&cobra.Command{
 		Use:     "ports",
 		Short:   "List, add and delete ports of the pool",
 		Example: "  berth ports\n  berth ports add 0.0.0.0 25565-25600 tcp",
-	}, func(cmd *cobra.Command, api *client, _ []string) error {
-		var body struct{ Ports []poolPort }
-		raw, err := api.get(cmd.Context(), "/network/ports", &body)
+	}, func(cmd *cobra.Command, d *daemon, _ []string) error {
+		list, err := d.Ports().List(cmd.Context())
 		if err != nil {
 			return err
 		}
-		return show(cmd, raw, func(t *table) {
+		return show(cmd, d.raw, func(t *table) {
 			t.row("ADDRESS", "PROTOCOL", "IN USE", "CONTAINER", "FIREWALL")
-			for _, p := range body.Ports {
+			for _, p := range list {
 				rule := p.Firewall.State
 				if p.Firewall.Reason != "" {
 					rule += ": " + p.Firewall.Reason
@@ -60,16 +46,12 @@ func newPortsAdd(c *connector) *cobra.Command {
 		Short:   "Add ports to the pool: all of them, or none",
 		Example: "  berth ports add 0.0.0.0 25565-25600,30000 tcp",
 		Args:    cobra.ExactArgs(3),
-	}, func(cmd *cobra.Command, api *client, args []string) error {
-		var body struct {
-			Added int `json:"added_count"`
-		}
-		request := map[string]string{"ip": args[0], "ports": args[1], "protocol": args[2]}
-		raw, err := api.call(cmd.Context(), http.MethodPost, "/network/ports/bulk", request, &body)
+	}, func(cmd *cobra.Command, d *daemon, args []string) error {
+		added, err := d.Ports().AddRanges(cmd.Context(), args[0], args[1], args[2])
 		if err != nil {
 			return err
 		}
-		return printLine(cmd, raw, "%d added", body.Added)
+		return printLine(cmd, d.raw, "%d added", added)
 	})
 }
 
@@ -77,65 +59,58 @@ func newPortsDelete(c *connector) *cobra.Command {
 	var protocol string
 	cmd := c.command(&cobra.Command{
 		Use:     "delete <ip> <ports>",
-		Short:   "Delete ports from the pool that no container holds",
-		Long:    "Delete ports from the pool that no container holds. Of ranges, those that are not in it are passed over.",
+		Short:   "Delete ports that no container has claimed from the pool",
+		Long:    "Delete ports that no container has claimed from the pool. Ports of a range that are not in the pool are ignored.",
 		Example: "  berth ports delete 0.0.0.0 25565 --protocol udp\n  berth ports delete 0.0.0.0 25565-25600,30000",
 		Args:    cobra.ExactArgs(2),
-	}, func(cmd *cobra.Command, api *client, args []string) error {
+	}, func(cmd *cobra.Command, d *daemon, args []string) error {
 		if strings.ContainsAny(args[1], "-,") {
-			return api.deletePorts(cmd, args[0], args[1], protocol)
+			return deletePorts(cmd, d, args[0], args[1], protocol)
 		}
-		path := "/network/ports/" + url.PathEscape(args[0]) + "/" + url.PathEscape(args[1])
-		if protocol != "" {
-			path += "?protocol=" + url.QueryEscape(protocol)
-		}
-		raw, err := api.call(cmd.Context(), http.MethodDelete, path, nil, nil)
+		port, err := strconv.Atoi(args[1])
 		if err != nil {
+			return fmt.Errorf("%q is not a port", args[1])
+		}
+		if err := d.Ports().Delete(cmd.Context(), client.PortRef{IP: args[0], Port: port, Protocol: protocol}); err != nil {
 			return err
 		}
-		return printLine(cmd, raw, "%s/%s: deleted", net.JoinHostPort(args[0], args[1]), cmp.Or(protocol, "tcp and udp"))
+		return printLine(cmd, d.raw, "%s/%s: deleted", net.JoinHostPort(args[0], args[1]), cmp.Or(protocol, "tcp and udp"))
 	})
 	cmd.Flags().StringVar(&protocol, "protocol", "", "tcp or udp (default both)")
 	return cmd
 }
 
-// deletedAtOnce is how many ports one request names: it has to fit into
+// deleteBatch is how many ports one request names, so that it fits into
 // server.body_limit.
-const deletedAtOnce = 4000
+const deleteBatch = 4000
 
-// deletePorts deletes ranges. What a container holds stays, and is an error
-// when the others are gone.
-func (c *client) deletePorts(cmd *cobra.Command, ip, ranges, protocol string) error {
+// deletePorts deletes ranges of ports. If containers have claimed some of them, it
+// deletes the others and returns an error.
+func deletePorts(cmd *cobra.Command, d *daemon, ip, ranges, protocol string) error {
 	var f intent.FieldErrors
 	set := intent.CheckPorts(&f, ip, ranges, cmp.Or(protocol, "tcp")).Ports
 	if err := f.Err(); err != nil {
 		return err
 	}
-	var refs []map[string]any
+	var ports []client.PortRef
 	for port := range set.All() {
-		ref := map[string]any{"ip": ip, "port": port}
-		if protocol != "" {
-			ref["protocol"] = protocol
-		}
-		refs = append(refs, ref)
+		ports = append(ports, client.PortRef{IP: ip, Port: port, Protocol: protocol})
 	}
-	var held []poolPort
-	for part := range slices.Chunk(refs, deletedAtOnce) {
-		var body struct {
-			Deleted int `json:"deleted_count"`
-			Skipped []poolPort
-		}
-		raw, err := c.call(cmd.Context(), http.MethodPost, "/network/ports/bulk-delete", map[string]any{"ports": part}, &body)
+	var claimed []client.PoolPort
+	for batch := range slices.Chunk(ports, deleteBatch) {
+		result, err := d.Ports().DeleteAll(cmd.Context(), batch)
 		if err == nil {
-			err = printLine(cmd, raw, "%d deleted", body.Deleted)
+			err = printLine(cmd, d.raw, "%d deleted", result.Count)
 		}
 		if err != nil {
 			return err
 		}
-		held = append(held, body.Skipped...)
+		claimed = append(claimed, result.Skipped...)
 	}
-	if len(held) > 0 {
-		return fmt.Errorf("%d are held by containers, and stay: the first is %d/%s, by %s", len(held), held[0].Port, held[0].Protocol, held[0].Container)
+	if len(claimed) > 0 {
+		first := claimed[0]
+		return fmt.Errorf("containers use %d of these ports, which were not deleted: the first is %d/%s, used by %s",
+			len(claimed), first.Port, first.Protocol, first.Container)
 	}
 	return nil
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// asJSON says whether -o json was given.
+// asJSON reports whether -o json was given.
 func asJSON(cmd *cobra.Command) bool { return cmd.Flag("output").Value.String() == "json" }
 
-// checkOutput refuses what -o does not know.
+// checkOutput returns an error for an unknown output format.
 func checkOutput(cmd *cobra.Command, _ []string) error {
 	if f := cmd.Flag("output"); f != nil && f.Value.String() != "text" && f.Value.String() != "json" {
 		return fmt.Errorf("-o must be text or json, not %q", f.Value)
@@ -23,7 +23,7 @@ func checkOutput(cmd *cobra.Command, _ []string) error {
 	return nil
 }
 
-// show prints raw, the daemon's answer, where -o json asks for it, else a table.
+// show prints raw, the daemon's response, with -o json, and a table otherwise.
 func show(cmd *cobra.Command, raw []byte, fill func(*table)) error {
 	if asJSON(cmd) {
 		return printJSON(cmd.OutOrStdout(), raw)
@@ -43,18 +43,18 @@ func printJSON(out io.Writer, raw []byte) error {
 	return err
 }
 
-// printLine prints one sentence, or raw with -o json.
+// printLine prints raw with -o json, and one line of text otherwise.
 func printLine(cmd *cobra.Command, raw []byte, format string, args ...any) error {
 	return show(cmd, raw, func(t *table) { t.row(fmt.Sprintf(format, args...)) })
 }
 
-// table is text in columns.
+// table is text in aligned columns.
 type table struct{ w *tabwriter.Writer }
 
 // row adds a row. An empty cell shows as a dash, so that the columns stay apart.
 func (t *table) row(cells ...string) {
 	for i, c := range cells {
-		// A tab or newline of a container's would break the table.
+		// A tab or newline in a container's text would break the table.
 		c = strings.Map(func(r rune) rune {
 			if r < ' ' || r == 0x7f {
 				return ' '
@@ -69,14 +69,14 @@ func (t *table) row(cells ...string) {
 	fmt.Fprintln(t.w, strings.Join(cells, "\t"))
 }
 
-// field adds a name and its value, unless there is none.
+// field adds a name and its value unless the value is empty.
 func (t *table) field(name, value string) {
 	if value != "" {
 		t.row(name+":", value)
 	}
 }
 
-// age is how long ago something was, in two units at most.
+// age returns the time since then in at most two units.
 func age(since time.Time, now time.Time) string {
 	d := now.Sub(since)
 	switch {

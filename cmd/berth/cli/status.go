@@ -3,31 +3,31 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
-	"net/url"
 	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"berth/api/client"
 )
 
-// overview is what `berth status -o json` prints.
+// overview is the output of `berth status -o json`.
 type overview struct {
 	URL        string            `json:"url"`
 	Ready      bool              `json:"ready"`
-	Reason     string            `json:"reason"` // why it is not ready
+	Reason     string            `json:"reason"` // why the daemon is not ready
 	Containers []json.RawMessage `json:"containers"`
 }
 
 func newStatusCommand(c *connector) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:     "status",
-		Short:   "Tell how the daemon and its containers are",
-		Long:    "Tell how the daemon and its containers are. It fails when the daemon is not ready.",
+		Short:   "Show the state of the daemon and of its containers",
+		Long:    "Show the state of the daemon and of its containers. The command fails if the daemon is not ready.",
 		Example: "  berth status\n  berth status -o json | jq -r '.containers[] | select(.state == \"failed\").internal_id'",
-	}, func(cmd *cobra.Command, api *client, _ []string) error {
-		o, states, err := api.overview(cmd.Context())
+	}, func(cmd *cobra.Command, d *daemon, _ []string) error {
+		o, list, err := newOverview(cmd.Context(), d)
 		if err != nil {
 			return err
 		}
@@ -35,64 +35,50 @@ func newStatusCommand(c *connector) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if err := show(cmd, raw, func(t *table) { o.table(t, states) }); err != nil || o.Ready {
+		if err := show(cmd, raw, func(t *table) { o.table(t, list) }); err != nil || o.Ready {
 			return err
 		}
 		return ErrReported
 	})
 }
 
-// overview asks for the daemon's health and the state of every container.
-func (c *client) overview(ctx context.Context) (o overview, states []state, err error) {
-	o = overview{URL: c.base.String(), Ready: true, Containers: []json.RawMessage{}}
-	if _, err := c.get(ctx, "/readyz", nil); err != nil {
-		var r *refused
-		if !errors.As(err, &r) {
+// newOverview gets the readiness of the daemon and the state of every container.
+func newOverview(ctx context.Context, d *daemon) (o overview, list []client.Container, err error) {
+	o = overview{URL: d.URL(), Ready: true, Containers: []json.RawMessage{}}
+	if err := d.Ready(ctx); err != nil {
+		if client.StatusOf(err) == 0 {
 			return o, nil, err
 		}
-		o.Ready, o.Reason = false, r.message
+		o.Ready, o.Reason = false, err.Error()
 	}
-	list, _, err := c.containers(ctx, nil)
-	for _, each := range list {
-		var s state
-		raw, err := c.get(ctx, containerPath(each.InternalID), &s)
-		if isStatus(err, http.StatusNotFound) {
-			continue // deleted since
+	summaries, err := d.Containers().List(ctx)
+	for _, s := range summaries {
+		c, err := d.Containers().Get(ctx, s.InternalID)
+		if client.StatusOf(err) == http.StatusNotFound {
+			continue // it was deleted after the list
 		}
 		if err != nil {
 			return o, nil, err
 		}
-		o.Containers, states = append(o.Containers, raw), append(states, s)
+		o.Containers, list = append(o.Containers, d.raw), append(list, c)
 	}
-	return o, states, err
+	return o, list, err
 }
 
-func (o overview) table(t *table, states []state) {
+func (o overview) table(t *table, list []client.Container) {
 	health := "ready"
 	if !o.Ready {
 		health = o.Reason
 	}
 	t.row("berth at " + o.URL + ": " + health)
-	if len(states) == 0 {
+	if len(list) == 0 {
 		t.row("There are no containers.")
 		return
 	}
 	now := time.Now()
 	t.row("CONTAINER", "STATE", "POWER", "UP", "RESTARTS", "IMAGE", "PORTS", "NOTE")
-	for _, s := range states {
-		t.row(s.InternalID, s.State, s.Power, s.up(now), strconv.Itoa(s.Restarts), s.Image, s.ports(), s.remark(now))
+	for _, c := range list {
+		t.row(c.InternalID, string(c.State), string(c.Power), uptime(c, now), strconv.Itoa(c.RestartCount), c.Image,
+			portList(c.Ports), note(c, now))
 	}
 }
-
-// containers lists those that have every label.
-func (c *client) containers(ctx context.Context, labels []string) ([]state, []byte, error) {
-	var body struct{ Containers []state }
-	path := "/containers"
-	if len(labels) > 0 {
-		path += "?" + url.Values{"label": labels}.Encode()
-	}
-	raw, err := c.get(ctx, path, &body)
-	return body.Containers, raw, err
-}
-
-func containerPath(id string) string { return "/containers/" + url.PathEscape(id) }

@@ -15,23 +15,22 @@ const escape = '\x1b'
 // maxSequence is the length of the longest sequence that sgr matches, in bytes.
 const maxSequence = len("\x1b[") + 32 + len("m")
 
-// sgr is a sequence that sets colours, and sgrStart what may become one.
+// sgr matches a sequence that sets colours, and sgrStart the beginning of one.
 var (
 	sgr      = regexp.MustCompile(`^\x1b\[[0-9;:]{0,32}m`)
 	sgrStart = regexp.MustCompile(`^\x1b(\[[0-9;:]{0,32})?$`)
 )
 
-// terminal writes text to a terminal so that it can set colours, and do nothing
-// else to it: what tenants print could move the cursor, retitle the window or
-// type commands. Other control characters are written as \x1b. It is for one
-// goroutine.
+// terminal writes the text of tenants to a terminal. The text can set colours; other
+// control characters are escaped as \x1b, because they could move the cursor, change
+// the window's title or type commands. It is not safe for concurrent use.
 type terminal struct {
 	out  io.Writer
-	rest []byte // the begin of a character or sequence that has not come to its end
+	rest []byte // the beginning of an incomplete character or sequence
 }
 
-// Printable returns a writer to f that is safe for text of tenants. What is no
-// terminal gets everything as it is.
+// Printable returns a writer to f that is safe for text of tenants: it escapes control
+// characters if f is a terminal.
 func Printable(f *os.File) io.Writer {
 	if IsTerminal(f) {
 		return &terminal{out: f}
@@ -39,7 +38,7 @@ func Printable(f *os.File) io.Writer {
 	return f
 }
 
-// unfiltered returns the writer that w filters for, or w.
+// unfiltered returns the writer below w if w filters for a terminal, else w.
 func unfiltered(w io.Writer) io.Writer {
 	if t, ok := w.(*terminal); ok {
 		return t.out
@@ -47,7 +46,7 @@ func unfiltered(w io.Writer) io.Writer {
 	return w
 }
 
-// Write never returns fewer bytes than it got without an error.
+// Write writes p, except for an incomplete sequence at its end.
 func (t *terminal) Write(p []byte) (int, error) {
 	var b bytes.Buffer
 	text := append(t.rest, p...)

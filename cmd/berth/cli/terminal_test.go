@@ -12,28 +12,30 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// escapes are what a tenant prints, and what a terminal gets of it.
-var escapes = map[string]string{
-	"plain \t text\r\n":            "plain \t text\r\n",
-	"\x1b[1;31mred\x1b[0m\x1b[m":   "\x1b[1;31mred\x1b[0m\x1b[m",
-	"\x1b[38:2::1:2:3mtrue colour": "\x1b[38:2::1:2:3mtrue colour",
-	"\x1b]0;title\x07":             `\x1b]0;title\x07`,
-	"\x1b[2J\x1b[1;1H":             `\x1b[2J\x1b[1;1H`,
-	"\x1b[6n":                      `\x1b[6n`,
-	"\x1bP+q544e\x1b\\":            `\x1bP+q544e\x1b\`,
-	"\x1b]52;c;cm0gLXJmIC8=\x07":   `\x1b]52;c;cm0gLXJmIC8=\x07`,
-	"user ok\rroot ok\n":           `user ok\x0droot ok` + "\n",
-	"\u009b2J\x9b2J":               `\u009b2J\x9b2J`,
-	"\x00\x08\x7f":                 `\x00\x08\x7f`,
-	"größe 日本 🎮":                   "größe 日本 🎮",
-	"\u202egnp.exe\u2066":          `\u202egnp.exe\u2066`,
-	"\x1b[999999999999999999999999999999999999999999m": `\x1b[999999999999999999999999999999999999999999m`,
-	"\x1b\x1b[1mbold": `\x1b` + "\x1b[1mbold",
+// escapes returns texts of tenants, and how they are written to a terminal.
+func escapes() map[string]string {
+	return map[string]string{
+		"plain \t text\r\n":            "plain \t text\r\n",
+		"\x1b[1;31mred\x1b[0m\x1b[m":   "\x1b[1;31mred\x1b[0m\x1b[m",
+		"\x1b[38:2::1:2:3mtrue colour": "\x1b[38:2::1:2:3mtrue colour",
+		"\x1b]0;title\x07":             `\x1b]0;title\x07`,
+		"\x1b[2J\x1b[1;1H":             `\x1b[2J\x1b[1;1H`,
+		"\x1b[6n":                      `\x1b[6n`,
+		"\x1bP+q544e\x1b\\":            `\x1bP+q544e\x1b\`,
+		"\x1b]52;c;cm0gLXJmIC8=\x07":   `\x1b]52;c;cm0gLXJmIC8=\x07`,
+		"user ok\rroot ok\n":           `user ok\x0droot ok` + "\n",
+		"\u009b2J\x9b2J":               `\u009b2J\x9b2J`,
+		"\x00\x08\x7f":                 `\x00\x08\x7f`,
+		"größe 日本 🎮":                   "größe 日本 🎮",
+		"\u202egnp.exe\u2066":          `\u202egnp.exe\u2066`,
+		"\x1b[999999999999999999999999999999999999999999m": `\x1b[999999999999999999999999999999999999999999m`,
+		"\x1b\x1b[1mbold": `\x1b` + "\x1b[1mbold",
+	}
 }
 
-func TestTerminalGetsColoursAlone(t *testing.T) {
-	for text, want := range escapes {
-		for cut := range len(text) + 1 { // however it comes in pieces
+func TestTerminalFilter(t *testing.T) {
+	for text, want := range escapes() {
+		for cut := range len(text) + 1 { // wherever the text is split
 			var got bytes.Buffer
 			w := &terminal{out: &got}
 			for _, piece := range []string{text[:cut], text[cut:], "."} {
@@ -47,7 +49,7 @@ func TestTerminalGetsColoursAlone(t *testing.T) {
 }
 
 func FuzzTerminal(f *testing.F) {
-	for text := range escapes {
+	for text := range escapes() {
 		f.Add([]byte(text), 1)
 	}
 	control := regexp.MustCompile("\x1b(\\[[0-9;:]*m)?|[\x00-\x08\x0b-\x1f\x7f]")
@@ -64,8 +66,8 @@ func FuzzTerminal(f *testing.F) {
 	})
 }
 
-// TestOutputsAreFilteredForTerminalsAlone opens a terminal, and a file.
-func TestOutputsAreFilteredForTerminalsAlone(t *testing.T) {
+// TestPrintable opens a terminal and a file.
+func TestPrintable(t *testing.T) {
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	require.NoError(t, err)
 	defer master.Close()

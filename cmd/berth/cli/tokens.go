@@ -2,11 +2,12 @@ package cli
 
 import (
 	"fmt"
-	"net/http"
-	"net/url"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"berth/api/client"
+	v1 "berth/api/v1"
 )
 
 func newTokenCommand(c *connector) *cobra.Command {
@@ -15,37 +16,32 @@ func newTokenCommand(c *connector) *cobra.Command {
 }
 
 func newTokenCreate(c *connector) *cobra.Command {
-	var request struct {
-		TTL        string   `json:"ttl,omitempty"`
-		SingleUse  bool     `json:"remove_on_use"`
-		Scopes     []string `json:"scopes,omitempty"`
-		Containers []string `json:"containers,omitempty"`
-	}
+	var request client.TokenRequest
+	var scopes []string
 	cmd := c.command(&cobra.Command{
 		Use:   "create",
-		Short: "Create a token, and print it",
-		Long: "Create a token, and print it on standard output: it is shown this once. Its end goes to standard error.\n" +
-			"Scopes are read, power, console, files, network and admin.",
+		Short: "Create a token and print it",
+		Long: "Create a token and print it on standard output. It is not shown again. Its expiry is printed on standard\n" +
+			"error. Scopes are read, power, console, files, network and admin.",
 		Example: "  BERTH_TOKEN=$(berth token create --ttl 8h --scope read --scope power --container survival)",
-	}, func(cmd *cobra.Command, api *client, _ []string) error {
-		var body struct {
-			Token     string `json:"token"`
-			ExpiresAt string `json:"expires_at"`
+	}, func(cmd *cobra.Command, d *daemon, _ []string) error {
+		for _, s := range scopes {
+			request.Scopes = append(request.Scopes, v1.Scope(s))
 		}
-		raw, err := api.call(cmd.Context(), http.MethodPost, "/auth/tokens", request, &body)
+		token, err := d.Tokens().Create(cmd.Context(), request)
 		if err != nil {
 			return err
 		}
 		if !asJSON(cmd) {
-			fmt.Fprintln(cmd.ErrOrStderr(), "expires at "+body.ExpiresAt)
+			fmt.Fprintln(cmd.ErrOrStderr(), "expires at "+token.ExpiresAt)
 		}
-		return printLine(cmd, raw, "%s", body.Token)
+		return printLine(cmd, d.raw, "%s", token.Token)
 	})
 	flags := cmd.Flags()
-	flags.StringVar(&request.TTL, "ttl", "", "how long it lives, such as 90s, 8h or 7d (default 1h)")
-	flags.StringSliceVar(&request.Scopes, "scope", nil, "what it may do; can be repeated (default everything)")
-	flags.StringSliceVar(&request.Containers, "container", nil, "the only container it is for; can be repeated (default all)")
-	flags.BoolVar(&request.SingleUse, "single-use", false, "one request spends it")
+	flags.StringVar(&request.TTL, "ttl", "", "how long the token is valid, such as 90s, 8h or 7d (default 1h)")
+	flags.StringSliceVar(&scopes, "scope", nil, "an operation that it allows; can be repeated (default all)")
+	flags.StringSliceVar(&request.Containers, "container", nil, "a container that it is limited to; can be repeated (default all)")
+	flags.BoolVar(&request.SingleUse, "single-use", false, "make it valid for exactly one request")
 	return cmd
 }
 
@@ -54,23 +50,19 @@ func newTokenList(c *connector) *cobra.Command {
 		Use:     "list",
 		Short:   "List the tokens, without their secrets",
 		Example: "  berth token list",
-	}, func(cmd *cobra.Command, api *client, _ []string) error {
-		var body struct {
-			Tokens []struct {
-				ID         string   `json:"id"`
-				Scopes     []string `json:"scopes"`
-				Containers []string `json:"containers"`
-				ExpiresAt  string   `json:"expires_at"`
-			}
-		}
-		raw, err := api.get(cmd.Context(), "/auth/tokens", &body)
+	}, func(cmd *cobra.Command, d *daemon, _ []string) error {
+		tokens, err := d.Tokens().List(cmd.Context())
 		if err != nil {
 			return err
 		}
-		return show(cmd, raw, func(t *table) {
+		return show(cmd, d.raw, func(t *table) {
 			t.row("TOKEN", "SCOPES", "CONTAINERS", "EXPIRES")
-			for _, k := range body.Tokens {
-				t.row(k.ID, strings.Join(k.Scopes, ","), strings.Join(k.Containers, ","), k.ExpiresAt)
+			for _, k := range tokens {
+				scopes := make([]string, len(k.Scopes))
+				for i, s := range k.Scopes {
+					scopes[i] = string(s)
+				}
+				t.row(k.ID, strings.Join(scopes, ","), strings.Join(k.Containers, ","), k.ExpiresAt)
 			}
 		})
 	})
@@ -79,14 +71,13 @@ func newTokenList(c *connector) *cobra.Command {
 func newTokenRevoke(c *connector) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:     "revoke <id>",
-		Short:   "Revoke a token by the id that list shows",
+		Short:   "Revoke a token by its id, as shown by list",
 		Example: "  berth token revoke 0f1e2d3c4b5a69788796a5b4c3d2e1f0",
 		Args:    cobra.ExactArgs(1),
-	}, func(cmd *cobra.Command, api *client, args []string) error {
-		raw, err := api.call(cmd.Context(), http.MethodDelete, "/auth/tokens/"+url.PathEscape(args[0]), nil, nil)
-		if err != nil {
+	}, func(cmd *cobra.Command, d *daemon, args []string) error {
+		if err := d.Tokens().Revoke(cmd.Context(), args[0]); err != nil {
 			return err
 		}
-		return printLine(cmd, raw, "%s: revoked", args[0])
+		return printLine(cmd, d.raw, "%s: revoked", args[0])
 	})
 }

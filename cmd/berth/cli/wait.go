@@ -10,71 +10,72 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"berth/api/client"
 	v1 "berth/api/v1"
 )
 
-// waitEvery is how often a container is looked at.
-const waitEvery = 200 * time.Millisecond
+// waitInterval is the time between two requests for the state of a container.
+const waitInterval = 200 * time.Millisecond
 
-// gone is what `berth wait` calls a container that is no more.
-const gone = "deleted"
+// deleted is the state for `berth wait` of a container that does not exist any more.
+const deleted = "deleted"
 
 func newWaitCommand(c *connector) *cobra.Command {
-	var limit time.Duration
+	var timeout time.Duration
 	cmd := c.command(&cobra.Command{
 		Use:   "wait <id> <state>",
 		Short: "Wait until a container is in a state",
-		Long: "Wait until a container is in a state that lasts: ready, running, exit, failed or deleted. What was\n" +
-			"wished before counts: after `berth restart` the new run is meant.",
+		Long: "Wait until a container is in one of the states ready, running, exit, failed and deleted, and all earlier\n" +
+			"requests are carried out: after `berth restart`, the command waits for the new run.",
 		Example: "  berth start survival && berth wait survival running --timeout 2m",
 		Args:    cobra.ExactArgs(2),
-	}, func(cmd *cobra.Command, api *client, args []string) error {
-		if !slices.Contains([]string{"ready", "running", "exit", "failed", gone}, args[1]) {
-			return fmt.Errorf("%q is no state that lasts: wait for ready, running, exit, failed or deleted", args[1])
+	}, func(cmd *cobra.Command, d *daemon, args []string) error {
+		if !slices.Contains([]string{"ready", "running", "exit", "failed", deleted}, args[1]) {
+			return fmt.Errorf("cannot wait for %q: containers pass through it; wait for ready, running, exit, failed or deleted", args[1])
 		}
-		ctx, cancel := context.WithTimeout(cmd.Context(), limit)
+		ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 		defer cancel()
-		return api.wait(ctx, cmd, args[0], args[1])
+		return wait(ctx, cmd, d, args[0], args[1])
 	})
-	cmd.Flags().DurationVar(&limit, "timeout", 5*time.Minute, "how long to wait at most")
+	cmd.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "how long to wait at most")
 	return cmd
 }
 
-// wait looks at a container until it is in the state that is wanted.
-func (c *client) wait(ctx context.Context, cmd *cobra.Command, id, want string) error {
-	tick := time.NewTicker(waitEvery)
+// wait polls a container until it is in a state.
+func wait(ctx context.Context, cmd *cobra.Command, d *daemon, id, state string) error {
+	tick := time.NewTicker(waitInterval)
 	defer tick.Stop()
-	var last state
+	var last client.Container
 	for {
-		var s state
-		raw, err := c.get(ctx, containerPath(id), &s)
+		c, err := d.Containers().Get(ctx, id)
 		switch {
-		case want == gone && isStatus(err, http.StatusNotFound):
+		case state == deleted && client.StatusOf(err) == http.StatusNotFound:
 			return printLine(cmd, []byte(`{"state":"deleted"}`), "%s is deleted", id)
-		case err != nil && (ctx.Err() == nil || last.State == ""): // else the time is up during a look
+		case err != nil && (ctx.Err() == nil || last.State == ""): // else the timeout has ended this request
 			return fmt.Errorf("%s: %w", id, err)
-		case err == nil && s.State == want && s.Observed >= s.Generation:
-			return printLine(cmd, raw, "%s is %s", id, want)
-		case err == nil && s.State == string(v1.Failed) && want != gone && s.Observed >= s.Generation:
-			return fmt.Errorf("%s is failed: %s", id, s.remark(time.Now()))
+		case err == nil && string(c.State) == state && c.Observed():
+			return printLine(cmd, d.raw, "%s is %s", id, state)
+		case err == nil && c.State == v1.Failed && state != deleted && c.Observed():
+			return fmt.Errorf("%s is failed: %s", id, note(c, time.Now()))
 		case err == nil:
-			last = s
+			last = c
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return gaveUp(ctx, id, want, last)
+			return waitError(ctx, id, state, last)
 		}
 	}
 }
 
-func gaveUp(ctx context.Context, id, want string, last state) error {
+// waitError returns the error of a wait whose context has ended.
+func waitError(ctx context.Context, id, state string, last client.Container) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return ctx.Err()
 	}
-	text := last.State
-	if note := last.remark(time.Now()); note != "" {
-		text += ", " + note
+	text := string(last.State)
+	if more := note(last, time.Now()); more != "" {
+		text += ", " + more
 	}
-	return fmt.Errorf("%s is not %s in time: it is %s", id, want, text)
+	return fmt.Errorf("%s is not %s in time: it is %s", id, state, text)
 }
