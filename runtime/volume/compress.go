@@ -26,7 +26,7 @@ func (f Files) Compress(ctx context.Context, id string, c v1.Compression) (v1.Ar
 	}
 	out := v1.Archive{Path: job.out}
 	err = f.withTree(ctx, id, job.out, func(t *tree) error {
-		if _, err := t.Lstat(job.out); err == nil {
+		if _, err := t.root.Lstat(job.out); err == nil {
 			return exists(job.out)
 		}
 		job.t = t
@@ -110,7 +110,7 @@ func withinAny(p string, folders map[string]bool) bool {
 }
 
 func (p *compressor) run(out *v1.Archive) error {
-	dir, err := openFolder(p.t.Root, p.folder)
+	dir, err := openFolder(p.t.root, p.folder)
 	if err != nil {
 		return refuse(p.folder, err)
 	}

@@ -33,20 +33,20 @@ func (t *tree) copy(src, dst string) error {
 	if err != nil {
 		return refuse(src, err)
 	}
-	info, err := t.Lstat(src)
+	info, err := t.root.Lstat(src)
 	if err != nil {
 		return refuse(src, err)
 	}
 	if err := notIntoItself(info, src, dst, "copy"); err != nil {
 		return err
 	}
-	if _, err := t.Lstat(dst); err == nil {
+	if _, err := t.root.Lstat(dst); err == nil {
 		return exists(dst)
 	}
 	x := t.newTemp()
 	res := t.newReservation(0)
 	defer func() { x.remove(); res.Release() }()
-	top, err := openDirfd(t.Root, root)
+	top, err := openDirfd(t.root, root)
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ type copier struct {
 // run copies src, a path from the volume's root.
 func (c *copier) run(src string, folder bool) error {
 	if folder {
-		in, err := openDirfd(c.t.Root, src)
+		in, err := openDirfd(c.t.root, src)
 		if err != nil {
 			return err
 		}
@@ -87,7 +87,7 @@ func (c *copier) run(src string, folder bool) error {
 		return c.copyTree(in)
 	}
 	dir, base := split(src)
-	in, err := openDirfd(c.t.Root, dir)
+	in, err := openDirfd(c.t.root, dir)
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ func (f Files) Decompress(ctx context.Context, id, path, dest string) error {
 }
 
 func (t *tree) decompress(ctx context.Context, path, dest string) error {
-	f, err := openRegular(t.Root, path)
+	f, err := openRegular(t.root, path)
 	if err != nil {
 		return refuseRead(path, err)
 	}
@@ -36,7 +36,7 @@ func (t *tree) decompress(ctx context.Context, path, dest string) error {
 	if err != nil {
 		return err
 	}
-	if info, err := t.Stat(dest); err == nil && !info.IsDir() {
+	if info, err := t.root.Stat(dest); err == nil && !info.IsDir() {
 		return exists(dest)
 	}
 	x := t.newTemp()
@@ -63,7 +63,7 @@ func (t *tree) decompress(ctx context.Context, path, dest string) error {
 		return err
 	}
 	defer at.close()
-	u := &extractor{t: t, reservation: res, dest: dest, stage: stage.Root, at: at}
+	u := &extractor{t: t, reservation: res, dest: dest, stage: stage.root, at: at}
 	if err := archive.Extract(ctx, f, info.Size(), t.m.archiveLimits(), u); err != nil {
 		return err
 	}

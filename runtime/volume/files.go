@@ -55,7 +55,7 @@ func (f Files) Delete(ctx context.Context, id, p string) error {
 }
 
 func (t *tree) delete(ctx context.Context, p string) error {
-	dir, err := newFolder(t.Root, path.Dir(p))
+	dir, err := newFolder(t.root, path.Dir(p))
 	if err != nil {
 		return err
 	}
@@ -92,14 +92,14 @@ func (f Files) Rename(ctx context.Context, id, src, dst string) error {
 }
 
 func (t *tree) rename(src, dst string) error {
-	info, err := t.Lstat(src)
+	info, err := t.root.Lstat(src)
 	if err != nil {
 		return refuse(src, err)
 	}
 	if err := notIntoItself(info, src, dst, "move"); err != nil {
 		return err
 	}
-	from, err := newFolder(t.Root, path.Dir(src))
+	from, err := newFolder(t.root, path.Dir(src))
 	if err != nil {
 		return refuse(src, err)
 	}
@@ -147,12 +147,12 @@ func (f Files) Chmod(ctx context.Context, id, p string, mode fs.FileMode) error 
 		return v1.Errorf(v1.InvalidRequest, "mode: must be between 0 and 0777")
 	}
 	return f.withTree(ctx, id, p, func(t *tree) error {
-		dir, err := newFolder(t.Root, path.Dir(p))
+		dir, err := newFolder(t.root, path.Dir(p))
 		if err != nil {
 			return err
 		}
 		defer dir.close()
-		return chmod(dir.Root, path.Base(p), mode)
+		return chmod(dir.root, path.Base(p), mode)
 	})
 }
 

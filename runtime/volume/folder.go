@@ -11,7 +11,7 @@ import (
 // folder is an open folder: an os.Root for its entries, and a file for renames that
 // replace nothing and for fsync, which os.Root does not offer.
 type folder struct {
-	*os.Root
+	root   *os.Root
 	dir    *os.File
 	shared bool // close does not close the root
 }
@@ -26,23 +26,23 @@ func newFolder(r *os.Root, p string) (*folder, error) {
 		d.Close()
 		return nil, err
 	}
-	return &folder{Root: d, dir: f}, nil
+	return &folder{root: d, dir: f}, nil
 }
 
 func (f *folder) close() {
 	f.dir.Close()
 	if !f.shared {
-		f.Close()
+		f.root.Close()
 	}
 }
 
 // top opens the root folder of the volume.
 func (t *tree) top() (*folder, error) {
-	dir, err := t.OpenFile(root, dirFlags, 0)
+	dir, err := t.root.OpenFile(root, dirFlags, 0)
 	if err != nil {
 		return nil, err
 	}
-	return &folder{Root: t.Root, dir: dir, shared: true}, nil
+	return &folder{root: t.root, dir: dir, shared: true}, nil
 }
 
 // moveTo renames the entry old to the entry name of dst. flags are those of

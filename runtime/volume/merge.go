@@ -15,7 +15,7 @@ import (
 // commitInto moves the extracted files from the temporary folder stage to dest. If
 // it fails, it moves everything back.
 func commitInto(t *tree, x *temp, stage *folder, dest string) error {
-	if _, err := t.Stat(dest); is(err, fs.ErrNotExist, syscall.ENOTDIR) {
+	if _, err := t.root.Stat(dest); is(err, fs.ErrNotExist, syscall.ENOTDIR) {
 		if err := stage.dir.Chmod(0o755); err != nil {
 			return err
 		}
@@ -23,7 +23,7 @@ func commitInto(t *tree, x *temp, stage *folder, dest string) error {
 			return err
 		}
 	}
-	to, err := newFolder(t.Root, dest)
+	to, err := newFolder(t.root, dest)
 	if err != nil {
 		return err
 	}
@@ -185,12 +185,12 @@ func (g *merge) undo() (err error) {
 
 func (g *merge) undoMove(m moved) error {
 	dir, base := root+"/"+m.up, m.name
-	from, err := openDirfd(g.stage.Root, dir)
+	from, err := openDirfd(g.stage.root, dir)
 	if err != nil {
 		return err
 	}
 	defer from.close()
-	to, err := openDirfd(g.dest.Root, dir)
+	to, err := openDirfd(g.dest.root, dir)
 	if err != nil {
 		return err
 	}

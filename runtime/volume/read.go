@@ -33,7 +33,7 @@ func (f Files) List(ctx context.Context, id, p string) ([]v1.FileEntry, error) {
 const entryOverhead = 96
 
 func (t *tree) list(p string) ([]v1.FileEntry, error) {
-	d, err := openFolder(t.Root, p)
+	d, err := openFolder(t.root, p)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +94,7 @@ func (f Files) Open(ctx context.Context, id, p string) (*os.File, error) {
 		return nil, err
 	}
 	defer t.close()
-	file, err := openRegular(t.Root, p)
+	file, err := openRegular(t.root, p)
 	return file, refuseRead(p, err)
 }
 

@@ -64,7 +64,7 @@ func (m *Manager) Measure(ctx context.Context, dir string, most int64) (v1.Usage
 		return v1.Usage{}, err
 	}
 	defer r.Close()
-	s := scan{t: &tree{Root: r, m: m, ctxErr: ctx.Err}, maxBytes: most, links: map[inode]bool{}}
+	s := scan{t: &tree{root: r, m: m, ctxErr: ctx.Err}, maxBytes: most, links: map[inode]bool{}}
 	if err := s.run(); err != nil && !errors.Is(err, errEnough) {
 		return s.use, err
 	}
@@ -73,7 +73,7 @@ func (m *Manager) Measure(ctx context.Context, dir string, most int64) (v1.Usage
 
 // run walks the volume.
 func (s *scan) run() error {
-	d, err := openDirfd(s.t.Root, root)
+	d, err := openDirfd(s.t.root, root)
 	if err != nil {
 		return err
 	}

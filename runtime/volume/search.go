@@ -33,7 +33,7 @@ func (f Files) Search(ctx context.Context, id, p, query string) (v1.SearchResult
 	}
 	limits, began, seen := f.m.opt.Limits, time.Now(), 0
 	err = f.withTree(ctx, id, p, func(t *tree) error {
-		r, err := openDirfd(t.Root, p)
+		r, err := openDirfd(t.root, p)
 		if err != nil {
 			return err
 		}

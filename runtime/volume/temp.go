@@ -40,7 +40,7 @@ func (t *tree) newTemp() *temp {
 
 // create creates the entry as a file with mode 0644.
 func (x *temp) create() (*os.File, error) {
-	f, err := x.t.OpenFile(x.name, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	f, err := x.t.root.OpenFile(x.name, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -53,10 +53,10 @@ func (x *temp) create() (*os.File, error) {
 
 // mkdir creates the entry as a folder.
 func (x *temp) mkdir() (*folder, error) {
-	if err := x.t.Mkdir(x.name, 0o700); err != nil {
+	if err := x.t.root.Mkdir(x.name, 0o700); err != nil {
 		return nil, err
 	}
-	f, err := newFolder(x.t.Root, x.name)
+	f, err := newFolder(x.t.root, x.name)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func (t *tree) finish(f *os.File, mode fs.FileMode) error {
 // remove removes the rest of the entry and frees its name. It ignores the
 // operation's context; the next scan removes what it cannot remove.
 func (x *temp) remove() (freed int64) {
-	top, err := openDirfd(x.t.Root, root)
+	top, err := openDirfd(x.t.root, root)
 	if err == nil {
 		freed, err = removeTree(context.Background(), top, x.name)
 		top.close()
@@ -133,7 +133,7 @@ func (m *Manager) Sweep(ctx context.Context, id string) error {
 		return err
 	}
 	defer t.close()
-	top, err := openDirfd(t.Root, root)
+	top, err := openDirfd(t.root, root)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 
 // tree is a volume that is open for one operation.
 type tree struct {
-	*os.Root
+	root   *os.Root
 	m      *Manager
 	id     string       // of the volume
 	ctxErr func() error // returns the error of the operation's context
@@ -56,14 +56,14 @@ func (m *Manager) open(ctx context.Context, id string) (*tree, error) {
 		r.Close()
 		return nil, v1.ErrNotADirectory
 	}
-	t := &tree{Root: r, m: m, id: id, ctxErr: ctx.Err, quota: m.quota(id)}
+	t := &tree{root: r, m: m, id: id, ctxErr: ctx.Err, quota: m.quota(id)}
 	if m.images.Exists(id) || m.space.Contains(after) {
 		t.space = m.space
 	}
 	return t, nil
 }
 
-func (t *tree) close() { t.Close() }
+func (t *tree) close() { t.root.Close() }
 
 // openFolder opens a folder below r. Unlike r.OpenRoot it never opens anything but
 // a folder, so a FIFO cannot block it.
@@ -73,7 +73,7 @@ func openFolder(r *os.Root, name string) (*os.Root, error) { return r.OpenRoot(n
 // that replacing the content keeps the link.
 func (t *tree) follow(p string) (string, error) {
 	for range 40 {
-		info, err := t.Lstat(p)
+		info, err := t.root.Lstat(p)
 		if is(err, fs.ErrNotExist, syscall.ENOTDIR) {
 			return p, nil
 		}
@@ -83,7 +83,7 @@ func (t *tree) follow(p string) (string, error) {
 		if info.Mode()&fs.ModeSymlink == 0 {
 			return p, nil
 		}
-		target, err := t.Readlink(p)
+		target, err := t.root.Readlink(p)
 		if err != nil {
 			return "", err
 		}
@@ -108,19 +108,19 @@ func (t *tree) parent(name string) (*folder, string, error) {
 
 // mkdirs opens the folder dir and creates its missing components.
 func (t *tree) mkdirs(dir string) (*folder, error) {
-	f, err := newFolder(t.Root, dir)
+	f, err := newFolder(t.root, dir)
 	if !is(err, fs.ErrNotExist, syscall.ENOTDIR) {
 		return f, err
 	}
 	parts := strings.FieldsFunc(dir, func(c rune) bool { return c == '/' })
-	there := folders(t.Root, parts)
+	there := folders(t.root, parts)
 	if there < len(parts) {
 		next := strings.Join(parts[:there+1], "/")
-		if info, err := t.Stat(next); err == nil && !info.IsDir() {
+		if info, err := t.root.Stat(next); err == nil && !info.IsDir() {
 			return nil, exists(next)
 		}
 	}
-	f, err = newFolder(t.Root, "./"+strings.Join(parts[:there], "/")) // not cleaned: a folder may be a link
+	f, err = newFolder(t.root, "./"+strings.Join(parts[:there], "/")) // not cleaned: a folder may be a link
 	for _, name := range parts[there:] {
 		if err != nil {
 			return nil, err
@@ -147,15 +147,15 @@ func (t *tree) mkdir(up *folder, name string) (*folder, error) {
 	if err := errors.Join(t.ctxErr(), t.quota.Fits(quota.Block), t.space.Check()); err != nil {
 		return nil, err
 	}
-	err := up.Mkdir(name, 0o755)
+	err := up.root.Mkdir(name, 0o755)
 	if errors.Is(err, fs.ErrExist) {
-		return newFolder(up.Root, name)
+		return newFolder(up.root, name)
 	}
 	if err != nil {
 		return nil, err
 	}
 	t.quota.Add(quota.Block)
-	f, err := newFolder(up.Root, name)
+	f, err := newFolder(up.root, name)
 	if err != nil {
 		return nil, err
 	}

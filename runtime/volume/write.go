@@ -52,7 +52,7 @@ func (t *tree) locate(p string) (dst *folder, base string, old fs.FileInfo, err 
 	if dst, base, err = t.parent(p); err != nil {
 		return nil, "", nil, err
 	}
-	old, err = dst.Lstat(base)
+	old, err = dst.root.Lstat(base)
 	if errors.Is(err, fs.ErrNotExist) {
 		return dst, base, nil, nil
 	}
@@ -79,7 +79,7 @@ func replace(t *tree, top, dst *folder, base string, old fs.FileInfo, content io
 		err = top.fd().moveTo(x.name, dst.fd(), base, 0)
 	}
 	if err != nil {
-		return errors.Join(err, ignoreMissing(t.Remove(x.name)))
+		return errors.Join(err, ignoreMissing(t.root.Remove(x.name)))
 	}
 	t.quota.Add(made - freed)
 	return dst.dir.Sync()
@@ -88,7 +88,7 @@ func replace(t *tree, top, dst *folder, base string, old fs.FileInfo, content io
 // occupied returns the bytes on disk of base now. Others may have replaced or
 // removed it, and counted that, since the write began.
 func occupied(dst *folder, base string) int64 {
-	info, err := dst.Lstat(base)
+	info, err := dst.root.Lstat(base)
 	if err != nil {
 		return 0
 	}
