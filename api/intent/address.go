@@ -21,7 +21,7 @@ func CanonicalIP(text string) (string, bool) {
 	return ip.Unmap().String(), true
 }
 
-func checkIP(f *FieldErrors, field, text string) string {
+func checkIP(f *v1.FieldErrors, field, text string) string {
 	ip, ok := CanonicalIP(text)
 	if !ok {
 		f.Add(field, "must be an IPv4 or IPv6 address")
@@ -29,20 +29,20 @@ func checkIP(f *FieldErrors, field, text string) string {
 	return ip
 }
 
-func checkPort(f *FieldErrors, field string, port int) {
+func checkPort(f *v1.FieldErrors, field string, port int) {
 	if port < 1 || port > 65535 {
 		f.Add(field, "must be between 1 and 65535")
 	}
 }
 
-func checkProtocol(f *FieldErrors, field, protocol string) {
+func checkProtocol(f *v1.FieldErrors, field, protocol string) {
 	if protocol != "tcp" && protocol != "udp" {
 		f.Add(field, "must be tcp or udp")
 	}
 }
 
 // parseRanges reads "25565-25600,30000". A port named twice is a fault.
-func parseRanges(f *FieldErrors, field, text string) v1.PortSet {
+func parseRanges(f *v1.FieldErrors, field, text string) v1.PortSet {
 	var set v1.PortSet
 	for part := range strings.SplitSeq(text, ",") {
 		low, high, ok := parseRange(strings.TrimSpace(part))

@@ -36,7 +36,7 @@ func (a Applied) Changed() bool { return len(a.Actions) > 0 }
 // those of CreateContainer but for v1.ErrContainerExists, and the codes
 // Precondition and ContainerDeleting.
 func ApplyContainer(s *store.Store, p Policy, id string, wish ApplyRequest, o ApplyOptions) (Applied, error) {
-	var f FieldErrors
+	var f v1.FieldErrors
 	CheckContainer(&f, p, id, &wish.Spec)
 	if err := f.Err(); err != nil {
 		return Applied{}, err

@@ -39,7 +39,7 @@ var (
 // IsContainerID says whether id may be the internal_id of a container.
 func IsContainerID(id string) bool { return internalID.MatchString(id) }
 
-func checkID(f *FieldErrors, field, id string) {
+func checkID(f *v1.FieldErrors, field, id string) {
 	switch {
 	case id == "":
 		f.Add(field, "is required")
@@ -51,7 +51,7 @@ func checkID(f *FieldErrors, field, id string) {
 // CheckContainer notes every fault of a container's id and spec in f, and
 // brings spec into its one canonical form: addresses, defaults, and nothing
 // that is empty but not absent.
-func CheckContainer(f *FieldErrors, p Policy, id string, spec *v1.ContainerSpec) {
+func CheckContainer(f *v1.FieldErrors, p Policy, id string, spec *v1.ContainerSpec) {
 	checkID(f, "internal_id", id)
 	checkImage(f, "image", spec.Image, true)
 	if spec.VolumeID == "" {
@@ -79,7 +79,7 @@ func CheckContainer(f *FieldErrors, p Policy, id string, spec *v1.ContainerSpec)
 	}
 }
 
-func checkImage(f *FieldErrors, field, image string, required bool) {
+func checkImage(f *v1.FieldErrors, field, image string, required bool) {
 	switch {
 	case image == "" && required:
 		f.Add(field, "is required")
@@ -95,7 +95,7 @@ func isImage(image string) bool {
 	return err == nil && len(image) <= maxImage
 }
 
-func checkText(f *FieldErrors, field, text string) {
+func checkText(f *v1.FieldErrors, field, text string) {
 	switch {
 	case strings.ContainsRune(text, 0):
 		f.Add(field, "must not hold NUL")
@@ -104,7 +104,7 @@ func checkText(f *FieldErrors, field, text string) {
 	}
 }
 
-func checkPattern(f *FieldErrors, pattern string) {
+func checkPattern(f *v1.FieldErrors, pattern string) {
 	if len(pattern) > maxPattern {
 		f.Add("start_pattern", "must be at most %d bytes", maxPattern)
 		return
@@ -121,7 +121,7 @@ func checkPattern(f *FieldErrors, pattern string) {
 	}
 }
 
-func checkInstall(f *FieldErrors, spec *v1.ContainerSpec) {
+func checkInstall(f *v1.FieldErrors, spec *v1.ContainerSpec) {
 	checkText(f, "install_script", spec.InstallScript)
 	checkImage(f, "install_image", spec.InstallImage, false)
 	if d := time.Duration(spec.InstallTimeout); d < 0 || d > maxInstall {
@@ -129,7 +129,7 @@ func checkInstall(f *FieldErrors, spec *v1.ContainerSpec) {
 	}
 }
 
-func checkLimits(f *FieldErrors, l v1.Limits) {
+func checkLimits(f *v1.FieldErrors, l v1.Limits) {
 	if l.Memory != 0 && l.Memory < minMemory {
 		f.Add("limits.memory", "must be 0 or at least %d bytes (6 MiB)", minMemory)
 	}
@@ -153,7 +153,7 @@ func checkLimits(f *FieldErrors, l v1.Limits) {
 	}
 }
 
-func checkProcess(f *FieldErrors, spec *v1.ContainerSpec) {
+func checkProcess(f *v1.FieldErrors, spec *v1.ContainerSpec) {
 	if spec.Cpuset != "" && !cpuList.MatchString(spec.Cpuset) {
 		f.Add("cpuset", "must be a list of cpus such as 0-2,4")
 	}
@@ -167,7 +167,7 @@ func checkProcess(f *FieldErrors, spec *v1.ContainerSpec) {
 	}
 }
 
-func checkUser(f *FieldErrors, user string) {
+func checkUser(f *v1.FieldErrors, user string) {
 	switch {
 	case user == "":
 	case !userName.MatchString(user):
@@ -201,7 +201,7 @@ func ofKernel(p string) bool {
 	return false
 }
 
-func checkStop(f *FieldErrors, s *v1.Stop) {
+func checkStop(f *v1.FieldErrors, s *v1.Stop) {
 	if s.Command != "" && s.Signal != "" {
 		f.Add("stop", "must have a command or a signal, not both")
 	}
@@ -221,7 +221,7 @@ func checkStop(f *FieldErrors, s *v1.Stop) {
 	}
 }
 
-func checkRestart(f *FieldErrors, r *v1.RestartPolicy) {
+func checkRestart(f *v1.FieldErrors, r *v1.RestartPolicy) {
 	switch r.Mode {
 	case "":
 		r.Mode = v1.RestartOnFailure

@@ -15,7 +15,7 @@ const maxList = 1000
 
 // CheckBindings notes every fault of port bindings in f, and returns them with
 // canonical addresses. The result is never nil.
-func CheckBindings(f *FieldErrors, ports []v1.Port) []v1.Port {
+func CheckBindings(f *v1.FieldErrors, ports []v1.Port) []v1.Port {
 	checked := make([]v1.Port, 0, len(ports))
 	seen := map[v1.Port]bool{}
 	if len(ports) > maxList {
@@ -44,7 +44,7 @@ func CheckBindings(f *FieldErrors, ports []v1.Port) []v1.Port {
 }
 
 // checkMaps looks at env and labels.
-func checkMaps(f *FieldErrors, spec *v1.ContainerSpec) {
+func checkMaps(f *v1.FieldErrors, spec *v1.ContainerSpec) {
 	spec.Env, spec.Labels = absent(spec.Env), absent(spec.Labels)
 	checkMap(f, "env", spec.Env)
 	checkMap(f, "labels", spec.Labels)
@@ -68,7 +68,7 @@ func absent(m map[string]string) map[string]string {
 	return m
 }
 
-func checkMap(f *FieldErrors, field string, m map[string]string) {
+func checkMap(f *v1.FieldErrors, field string, m map[string]string) {
 	if len(m) > maxList {
 		f.Add(field, "must be at most %d", maxList)
 		return
@@ -81,7 +81,7 @@ func checkMap(f *FieldErrors, field string, m map[string]string) {
 	}
 }
 
-func checkMounts(f *FieldErrors, p Policy, spec *v1.ContainerSpec) {
+func checkMounts(f *v1.FieldErrors, p Policy, spec *v1.ContainerSpec) {
 	if len(spec.Mounts) > maxList {
 		f.Add("mounts", "must be at most %d", maxList)
 		return

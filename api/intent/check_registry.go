@@ -10,7 +10,7 @@ import (
 
 // checkRegistry adds a fault for each image of spec that is not from the
 // registry whose credentials it names: the engine would send them to the other one.
-func checkRegistry(f *FieldErrors, spec v1.ContainerSpec) {
+func checkRegistry(f *v1.FieldErrors, spec v1.ContainerSpec) {
 	if spec.RegistryAuth == "" {
 		return
 	}
@@ -18,7 +18,7 @@ func checkRegistry(f *FieldErrors, spec v1.ContainerSpec) {
 	checkFrom(f, "install_image", spec.InstallImage, spec.RegistryAuth)
 }
 
-func checkFrom(f *FieldErrors, field, image, host string) {
+func checkFrom(f *v1.FieldErrors, field, image, host string) {
 	if image == "" || !isImage(image) {
 		return // a fault of its own, or none
 	}

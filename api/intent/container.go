@@ -34,7 +34,7 @@ func findActive(tx *store.Tx, id string) (v1.Container, error) {
 // the faults of the spec, v1.ErrVolumeNotFound, v1.ErrAmbiguousVolume,
 // v1.ErrContainerExists, v1.ErrPortNotInPool and the code PortBound.
 func CreateContainer(s *store.Store, p Policy, id string, spec v1.ContainerSpec) error {
-	var f FieldErrors
+	var f v1.FieldErrors
 	CheckContainer(&f, p, id, &spec)
 	if err := f.Err(); err != nil {
 		return err

@@ -24,7 +24,7 @@ func (r PortRef) ids() []string {
 }
 
 // CheckPort notes the faults of one whole reference and makes its address canonical.
-func CheckPort(f *FieldErrors, r *PortRef) {
+func CheckPort(f *v1.FieldErrors, r *PortRef) {
 	ip := checkIP(f, "ip", r.IP)
 	checkPort(f, "port", r.Port)
 	checkProtocol(f, "protocol", r.Protocol)
@@ -33,7 +33,7 @@ func CheckPort(f *FieldErrors, r *PortRef) {
 
 // AddPort puts one port into the pool, or is v1.ErrPortExists.
 func AddPort(s *store.Store, r PortRef) error {
-	var f FieldErrors
+	var f v1.FieldErrors
 	CheckPort(&f, &r)
 	if err := f.Err(); err != nil {
 		return err
@@ -45,7 +45,7 @@ func AddPort(s *store.Store, r PortRef) error {
 
 // CheckPorts reads ranges such as "25565-25600,30000" of an address into what
 // AddPorts takes, and notes their faults.
-func CheckPorts(f *FieldErrors, ip, ranges, protocol string) v1.PoolSpec {
+func CheckPorts(f *v1.FieldErrors, ip, ranges, protocol string) v1.PoolSpec {
 	ip = checkIP(f, "ip", ip)
 	set := parseRanges(f, "ports", ranges)
 	checkProtocol(f, "protocol", protocol)
@@ -147,7 +147,7 @@ type Skipped struct {
 
 // CheckRefs notes the faults of references, whose protocols may be empty, and
 // makes their addresses canonical.
-func CheckRefs(f *FieldErrors, refs []PortRef) {
+func CheckRefs(f *v1.FieldErrors, refs []PortRef) {
 	for i := range refs {
 		r := &refs[i]
 		at := fmt.Sprintf("ports[%d].", i)

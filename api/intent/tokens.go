@@ -19,13 +19,13 @@ type TokenRequest struct {
 const defaultTTL = time.Hour
 
 // CheckToken adds the faults of a request to f, and returns how long the token is to live.
-func CheckToken(f *FieldErrors, r TokenRequest) time.Duration {
+func CheckToken(f *v1.FieldErrors, r TokenRequest) time.Duration {
 	checkScopes(f, r.Scopes)
 	checkContainers(f, r.Containers)
 	return checkTTL(f, r.TTL, r.MaxTTL)
 }
 
-func checkTTL(f *FieldErrors, text *string, longest time.Duration) time.Duration {
+func checkTTL(f *v1.FieldErrors, text *string, longest time.Duration) time.Duration {
 	if text == nil {
 		return min(defaultTTL, longest)
 	}
@@ -41,7 +41,7 @@ func checkTTL(f *FieldErrors, text *string, longest time.Duration) time.Duration
 	return ttl
 }
 
-func checkScopes(f *FieldErrors, want []v1.Scope) {
+func checkScopes(f *v1.FieldErrors, want []v1.Scope) {
 	if want != nil && len(want) == 0 {
 		f.Add("scopes", "must name at least one scope")
 	}
@@ -52,7 +52,7 @@ func checkScopes(f *FieldErrors, want []v1.Scope) {
 	}
 }
 
-func checkContainers(f *FieldErrors, want []string) {
+func checkContainers(f *v1.FieldErrors, want []string) {
 	if want != nil && len(want) == 0 {
 		f.Add("containers", "must name at least one container")
 	}

@@ -85,7 +85,7 @@ func ended(status v1.ContainerStatus, spec v1.ContainerSpec) bool {
 type Reinstallation struct{ Image, Script *string }
 
 // CheckReinstallation notes the faults of r.
-func CheckReinstallation(f *FieldErrors, r Reinstallation) {
+func CheckReinstallation(f *v1.FieldErrors, r Reinstallation) {
 	if r.Image != nil {
 		checkImage(f, "image", *r.Image, true)
 	}
@@ -97,7 +97,7 @@ func CheckReinstallation(f *FieldErrors, r Reinstallation) {
 // ReinstallContainer asks for a new installation, and for power off. One that
 // is under way is begun anew.
 func ReinstallContainer(s *store.Store, id string, r Reinstallation) error {
-	var f FieldErrors
+	var f v1.FieldErrors
 	CheckReinstallation(&f, r)
 	if err := f.Err(); err != nil {
 		return err
@@ -121,7 +121,7 @@ func (r Reinstallation) apply(spec *v1.ContainerSpec) error {
 	if r.Script != nil {
 		spec.InstallScript = *r.Script
 	}
-	var f FieldErrors
+	var f v1.FieldErrors
 	checkRegistry(&f, *spec)
 	return f.Err()
 }
@@ -130,7 +130,7 @@ func (r Reinstallation) apply(spec *v1.ContainerSpec) error {
 // restarted gracefully with them. Its refusals are those of a verb, the faults of
 // the ports, v1.ErrStillInstalling, v1.ErrPortNotInPool and the code PortBound.
 func RebindNetwork(s *store.Store, id string, ports []v1.Port) error {
-	var f FieldErrors
+	var f v1.FieldErrors
 	ports = CheckBindings(&f, ports)
 	if err := f.Err(); err != nil {
 		return err

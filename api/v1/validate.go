@@ -12,47 +12,6 @@ import (
 	"time"
 )
 
-// FieldError is one thing that is wrong with a configuration.
-type FieldError struct {
-	Key     string `json:"key"` // dotted; empty for the file as a whole
-	Message string `json:"message"`
-}
-
-// String is "key: message".
-func (f FieldError) String() string {
-	if f.Key == "" {
-		return f.Message
-	}
-	return f.Key + ": " + f.Message
-}
-
-// FieldErrors is an error that names everything that is wrong at once.
-type FieldErrors []FieldError
-
-// Error joins the faults.
-func (f FieldErrors) Error() string {
-	texts := make([]string, len(f))
-	for i := range f {
-		texts[i] = f[i].String()
-	}
-	return strings.Join(texts, "; ")
-}
-
-// Err is f, or nil if there is no fault.
-func (f FieldErrors) Err() error {
-	if len(f) == 0 {
-		return nil
-	}
-	return f
-}
-
-// add notes a fault unless ok.
-func (f *FieldErrors) add(ok bool, key, format string, args ...any) {
-	if !ok {
-		*f = append(*f, FieldError{key, fmt.Sprintf(format, args...)})
-	}
-}
-
 var (
 	tokenPattern    = regexp.MustCompile(`^berth_[0-9a-f]{32}$`)
 	printable       = regexp.MustCompile(`^[!-~]+$`)
@@ -61,11 +20,12 @@ var (
 	networkPattern  = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]*$`)
 )
 
-// IsToken says whether text has the form of an access token: berth_ and 32
+// IsToken reports whether text has the form of an access token: berth_ and 32
 // lowercase hex digits.
 func IsToken(text string) bool { return tokenPattern.MatchString(text) }
 
-// Validate names every fault of a complete configuration. It reads no file.
+// Validate returns everything that is wrong with a complete configuration. It reads
+// no file.
 func (c Config) Validate() FieldErrors {
 	var f FieldErrors
 	c.Server.validate(&f)
@@ -75,8 +35,8 @@ func (c Config) Validate() FieldErrors {
 	c.Docker.validate(&f)
 	c.Reconcile.validate(&f)
 	f.oneOf("firewall.backend", c.Firewall.Backend, BackendAuto, BackendIPTables, BackendNone)
-	f.add(c.Events.Retention >= Duration(time.Minute), "events.retention", "must be at least 1m")
-	f.add(c.Events.Max > 0, "events.max", "must be above 0")
+	f.check(c.Events.Retention >= Duration(time.Minute), "events.retention", "must be at least 1m")
+	f.check(c.Events.Max > 0, "events.max", "must be above 0")
 	f.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
 	f.oneOf("log.format", c.Log.Format, "auto", "text", "json")
 	return f
@@ -84,51 +44,51 @@ func (c Config) Validate() FieldErrors {
 
 func (s ServerConfig) validate(f *FieldErrors) {
 	_, err := netip.ParseAddr(s.Host)
-	f.add(err == nil || hostPattern.MatchString(s.Host), "server.host", "must be an address or a host name")
-	f.add(s.Port >= 0 && s.Port <= 65535, "server.port", "must be between 0 and 65535")
-	f.add(s.BodyLimit >= KiB && s.BodyLimit <= GiB, "server.body_limit", "must be between 1KiB and 1GiB")
-	f.add(s.TLS.Cert != "" || s.TLS.Key == "", "server.tls.cert", "is required with server.tls.key")
-	f.add(s.TLS.Key != "" || s.TLS.Cert == "", "server.tls.key", "is required with server.tls.cert")
+	f.check(err == nil || hostPattern.MatchString(s.Host), "server.host", "must be an address or a host name")
+	f.check(s.Port >= 0 && s.Port <= 65535, "server.port", "must be between 0 and 65535")
+	f.check(s.BodyLimit >= KiB && s.BodyLimit <= GiB, "server.body_limit", "must be between 1KiB and 1GiB")
+	f.check(s.TLS.Cert != "" || s.TLS.Key == "", "server.tls.cert", "is required with server.tls.key")
+	f.check(s.TLS.Key != "" || s.TLS.Cert == "", "server.tls.key", "is required with server.tls.cert")
 	for i, o := range s.AllowedOrigins {
-		f.add(isOrigin(o), fmt.Sprintf("server.allowed_origins[%d]", i), "must be scheme://host or scheme://host:port")
+		f.check(isOrigin(o), fmt.Sprintf("server.allowed_origins[%d]", i), "must be scheme://host or scheme://host:port")
 	}
 	for i, p := range s.TrustedProxies {
 		_, err := netip.ParsePrefix(p)
-		f.add(err == nil, fmt.Sprintf("server.trusted_proxies[%d]", i), "must be a CIDR such as 10.0.0.0/8")
+		f.check(err == nil, fmt.Sprintf("server.trusted_proxies[%d]", i), "must be a CIDR such as 10.0.0.0/8")
 	}
 }
 
 func (a AuthorizationConfig) validate(f *FieldErrors, host string) {
-	f.add(!a.Enabled || a.Token != "", "authorization.token",
+	f.check(!a.Enabled || a.Token != "", "authorization.token",
 		"is required: `berth config init` writes a file with a fresh one")
-	f.add(a.Token == "" || IsToken(a.Token.Reveal()), "authorization.token", "must be berth_ and 32 lowercase hex digits")
-	f.add(a.MaxTTL >= Duration(time.Second), "authorization.max_ttl", "must be at least 1s")
-	f.add(a.Enabled || a.AllowInsecure || IsLoopback(host), "authorization.enabled",
+	f.check(a.Token == "" || IsToken(a.Token.Reveal()), "authorization.token", "must be berth_ and 32 lowercase hex digits")
+	f.check(a.MaxTTL >= Duration(time.Second), "authorization.max_ttl", "must be at least 1s")
+	f.check(a.Enabled || a.AllowInsecure || IsLoopback(host), "authorization.enabled",
 		"false needs a loopback server.host, or authorization.allow_insecure: true")
 }
 
 func (r RemoteConfig) validate(f *FieldErrors) {
 	u, err := url.Parse(r.URL)
 	isURL := err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil && u.Fragment == ""
-	f.add(r.URL != "" || !r.Enabled, "remote.url", "is required when remote.enabled is true")
-	f.add(r.URL == "" || isURL, "remote.url", "must be an http or https URL without user or fragment")
-	f.add(r.Token != "" || !r.Enabled, "remote.token", "is required when remote.enabled is true")
-	f.add(r.Token == "" || printable.MatchString(r.Token.Reveal()), "remote.token", "must be printable, without spaces")
-	f.add(len(r.Node) <= 253, "remote.node", "must be at most 253 bytes")
+	f.check(r.URL != "" || !r.Enabled, "remote.url", "is required when remote.enabled is true")
+	f.check(r.URL == "" || isURL, "remote.url", "must be an http or https URL without user or fragment")
+	f.check(r.Token != "" || !r.Enabled, "remote.token", "is required when remote.enabled is true")
+	f.check(r.Token == "" || printable.MatchString(r.Token.Reveal()), "remote.token", "must be printable, without spaces")
+	f.check(len(r.Node) <= 253, "remote.node", "must be at most 253 bytes")
 }
 
 func (s StorageConfig) validate(f *FieldErrors) {
 	f.directory("storage.data_path", s.DataPath)
 	f.directory("storage.volumes_path", s.VolumesPath)
-	f.add(s.MaxFileSize > 0, "storage.max_file_size", "must be above 0")
-	f.add(s.MaxExtractSize > 0, "storage.max_extract_size", "must be above 0")
+	f.check(s.MaxFileSize > 0, "storage.max_file_size", "must be above 0")
+	f.check(s.MaxExtractSize > 0, "storage.max_extract_size", "must be above 0")
 	f.oneOf("storage.hard_limit", s.HardLimit, HardLimitAuto, HardLimitNone)
-	f.add(s.UID >= -1 && s.UID < 1<<32-1, "storage.uid", "must be a user id, or -1 for the daemon's own")
-	f.add(s.GID >= -1 && s.GID < 1<<32-1, "storage.gid", "must be a group id, or -1 for the daemon's own")
+	f.check(s.UID >= -1 && s.UID < 1<<32-1, "storage.uid", "must be a user id, or -1 for the daemon's own")
+	f.check(s.GID >= -1 && s.GID < 1<<32-1, "storage.gid", "must be a group id, or -1 for the daemon's own")
 }
 
-// isEngine says whether the engine's client can reach host. What it does not know,
-// ssh:// say, it takes for tcp://.
+// isEngine reports whether host has a form that the engine's client supports. It
+// would take an unknown scheme, such as ssh, for tcp.
 func isEngine(host string) bool {
 	u, err := url.Parse(host)
 	if err != nil {
@@ -144,50 +104,50 @@ func isEngine(host string) bool {
 }
 
 func (d DockerConfig) validate(f *FieldErrors) {
-	f.add(d.Host == "" || isEngine(d.Host), "docker.host", "must be a URL such as unix:///var/run/docker.sock or tcp://127.0.0.1:2375")
+	f.check(d.Host == "" || isEngine(d.Host), "docker.host", "must be a URL such as unix:///var/run/docker.sock or tcp://127.0.0.1:2375")
 	for i, path := range d.AllowedMounts {
 		f.directory(fmt.Sprintf("docker.allowed_mounts[%d]", i), path)
 	}
 	for _, host := range slices.Sorted(maps.Keys(d.Registries)) {
 		r := d.Registries[host]
 		key := "docker.registries." + host
-		f.add(registryPattern.MatchString(host), key, "must be the name of a host, with or without a port")
-		f.add(r.Username != "" && r.Password != "", key, "needs a username and a password")
+		f.check(registryPattern.MatchString(host), key, "must be the name of a host, with or without a port")
+		f.check(r.Username != "" && r.Password != "", key, "needs a username and a password")
 	}
-	f.add(d.Network == "" || networkPattern.MatchString(d.Network) && d.Network != "host", "docker.network",
+	f.check(d.Network == "" || networkPattern.MatchString(d.Network) && d.Network != "host", "docker.network",
 		"must be the name of a network, and not the host's")
-	f.add(d.PidsLimit > 0, "docker.pids_limit", "must be above 0")
-	f.add(d.NofileLimit == 0 || d.NofileLimit >= 64 && d.NofileLimit <= 1<<20, "docker.nofile_limit", "must be 0 or between 64 and 1048576")
-	f.add(d.RootLimit == 0 || d.RootLimit >= MiB, "docker.root_limit", "must be at least 1MiB, or 0 for no limit")
-	f.add(d.LogMaxSize >= 64*KiB, "docker.log_max_size", "must be at least 64KiB")
-	f.add(d.LogMaxFiles > 0 && d.LogMaxFiles <= 1000, "docker.log_max_files", "must be between 1 and 1000")
+	f.check(d.PidsLimit > 0, "docker.pids_limit", "must be above 0")
+	f.check(d.NofileLimit == 0 || d.NofileLimit >= 64 && d.NofileLimit <= 1<<20, "docker.nofile_limit", "must be 0 or between 64 and 1048576")
+	f.check(d.RootLimit == 0 || d.RootLimit >= MiB, "docker.root_limit", "must be at least 1MiB, or 0 for no limit")
+	f.check(d.LogMaxSize >= 64*KiB, "docker.log_max_size", "must be at least 64KiB")
+	f.check(d.LogMaxFiles > 0 && d.LogMaxFiles <= 1000, "docker.log_max_files", "must be between 1 and 1000")
 }
 
 func (r ReconcileConfig) validate(f *FieldErrors) {
-	f.add(r.Workers > 0 && r.Workers <= 256, "reconcile.workers", "must be between 1 and 256")
-	f.add(r.Resync >= Duration(time.Second), "reconcile.resync", "must be at least 1s")
-	f.add(r.CreateWait >= 0 && r.CreateWait <= Duration(time.Minute), "reconcile.create_wait", "must be between 0s and 1m")
-	f.add(r.Backoff.Initial >= Duration(time.Millisecond), "reconcile.backoff.initial", "must be at least 1ms")
-	f.add(r.Backoff.Max >= r.Backoff.Initial, "reconcile.backoff.max", "must be at least reconcile.backoff.initial")
-	f.add(r.Backoff.ResetAfter > 0, "reconcile.backoff.reset_after", "must be above 0s")
+	f.check(r.Workers > 0 && r.Workers <= 256, "reconcile.workers", "must be between 1 and 256")
+	f.check(r.Resync >= Duration(time.Second), "reconcile.resync", "must be at least 1s")
+	f.check(r.CreateWait >= 0 && r.CreateWait <= Duration(time.Minute), "reconcile.create_wait", "must be between 0s and 1m")
+	f.check(r.Backoff.Initial >= Duration(time.Millisecond), "reconcile.backoff.initial", "must be at least 1ms")
+	f.check(r.Backoff.Max >= r.Backoff.Initial, "reconcile.backoff.max", "must be at least reconcile.backoff.initial")
+	f.check(r.Backoff.ResetAfter > 0, "reconcile.backoff.reset_after", "must be above 0s")
 }
 
 func (f *FieldErrors) oneOf(key, value string, allowed ...string) {
-	f.add(slices.Contains(allowed, value), key, "must be one of %s", strings.Join(allowed, ", "))
+	f.check(slices.Contains(allowed, value), key, "must be one of %s", strings.Join(allowed, ", "))
 }
 
 func (f *FieldErrors) directory(key, path string) {
-	f.add(filepath.IsAbs(path) && filepath.Clean(path) != "/" && !strings.ContainsRune(path, 0), key,
+	f.check(filepath.IsAbs(path) && filepath.Clean(path) != "/" && !strings.ContainsRune(path, 0), key,
 		"must be an absolute path, and not the root")
 }
 
-// isOrigin says whether text is what a browser sends as its Origin.
+// isOrigin reports whether text has the form of a browser's Origin header.
 func isOrigin(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && text == u.Scheme+"://"+u.Host
 }
 
-// IsLoopback says whether host names this machine and no other.
+// IsLoopback reports whether host is a loopback address or localhost.
 func IsLoopback(host string) bool {
 	addr, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && addr.Unmap().IsLoopback()
