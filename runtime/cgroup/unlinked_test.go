@@ -51,7 +51,7 @@ func TestUnlinkedFilesCount(t *testing.T) {
 	require.EqualValues(t, held, count(t, r, 0)-before, "once")
 	var st unix.Stat_t
 	require.NoError(t, unix.Fstat(twice, &st))
-	require.Zero(t, count(t, r, st.Dev), "on a device that something else bounds")
+	require.Zero(t, count(t, r, st.Dev), "on a device that another limit bounds")
 
 	mapped, err := unix.Mmap(twice, 0, held, unix.PROT_READ, unix.MAP_SHARED)
 	require.NoError(t, err)
@@ -71,7 +71,7 @@ func TestUnlinkedFilesCount(t *testing.T) {
 	defer unix.Close(memory)
 	_, err = unix.Write(memory, make([]byte, held))
 	require.NoError(t, err)
-	require.Equal(t, before, count(t, r, 0), "neither a name that looks so, nor memory")
+	require.Equal(t, before, count(t, r, 0), "neither a name with the suffix, nor memory")
 }
 
 func TestThreadHandlesCount(t *testing.T) {

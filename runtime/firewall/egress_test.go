@@ -107,6 +107,6 @@ func TestEgressRulesAreRepaired(t *testing.T) {
 		}
 		changed, err := host.block(e, false, runtime.Bridge{Interface: "br-another"})
 		require.NoError(t, err)
-		require.True(t, changed, "the network was made again")
+		require.True(t, changed, "the network was created again")
 	}
 }

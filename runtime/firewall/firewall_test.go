@@ -85,10 +85,10 @@ func TestPacketsFollowRules(t *testing.T) {
 			is(" tcp7001 udp7001 udp7002", "as before")
 
 			require.True(t, sync(rules[0]))
-			is(" tcp7001", "a rule goes alone")
+			is(" tcp7001", "one rule is removed alone")
 			require.True(t, sync())
 			is("", "the last rule is gone")
-			require.Empty(t, host.berthLines(t, f.tool), "the chain goes with the last rule")
+			require.Empty(t, host.berthLines(t, f.tool), "the chain is removed with the last rule")
 			require.False(t, sync())
 		})
 	}

@@ -127,7 +127,7 @@ func TestPinAllowedDirectory(t *testing.T) {
 	other, third, err := h.Pin(t.Context(), name, mounts)
 	require.NoError(t, err)
 	defer third()
-	require.NotEqual(t, pinned[1].Source, other[1].Source, "one made read-only does not find them writable")
+	require.NotEqual(t, pinned[1].Source, other[1].Source, "one created with read_only does not find them writable")
 }
 
 // TestStalePinsAreUnmounted leaves pins, one of them with shared mounts below its

@@ -175,7 +175,7 @@ func TestNameMemoryIsBounded(t *testing.T) {
 		}
 	}
 	require.Less(t, again, 60, "some are links again")
-	require.Positive(t, again, "some were forgotten")
+	require.Positive(t, again, "some were archived twice")
 
 	deep(t, b.dir, long, 10, 1)
 	_, err = b.Scan(ctx, id)

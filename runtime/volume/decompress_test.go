@@ -38,7 +38,7 @@ func hard(name, to string) part { return part{name: name, kind: tar.TypeLink, to
 
 func node(name string, k byte) part { return part{name: name, kind: k} }
 
-// hostileArchives must be refused with the code, and leave nothing.
+// hostileArchives holds archives that must be refused with the code and leave nothing.
 var hostileArchives = []struct {
 	name  string
 	code  string
@@ -126,7 +126,7 @@ func TestHostileArchives(t *testing.T) {
 	}
 }
 
-// archive makes an archive that says whatever its parts say.
+// pack returns an archive with these parts, valid or not.
 func pack(t testing.TB, format string, parts []part) []byte {
 	t.Helper()
 	if format == "zip" {

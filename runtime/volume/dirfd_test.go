@@ -74,7 +74,7 @@ func TestFolderSwapRace(t *testing.T) {
 	}
 }
 
-// client calls every path field at random, and looks for the secret in what it gets.
+// client calls every path field at random, and searches the results for the secret.
 func client(ctx context.Context, b box, r *rand.Rand, calls, leaks *atomic.Int64) {
 	paths := []string{"swap/secret", "swap/folder/secret", "swap/new", "swap", "swap/folder", "swap/a.tar", "swap/new/deep/er"}
 	for ctx.Err() == nil {
@@ -146,7 +146,7 @@ func TestEntrySwapRace(t *testing.T) {
 }
 
 // readers reads the entry, copies its folder and packs it, and counts how often
-// the secret is in what it gets.
+// the result contains the secret.
 func readers(ctx context.Context, b box, name string) (leaks int64) {
 	leaks += leak(ctx, b, "d/entry")
 	_ = b.Copy(ctx, id, "d", name)

@@ -59,7 +59,7 @@ func TestHugeSparseFiles(t *testing.T) {
 	_, err = b.Compress(t.Context(), id, v1.Compression{Output: "three", Paths: []string{"in/sparse", "in/2", "in/3"}})
 	require.NoError(t, err)
 	_, err = b.Compress(t.Context(), id, v1.Compression{Output: "four", Paths: []string{"in"}})
-	require.Equal(t, "size_limit_exceeded", code(err), "together they are too many")
+	require.Equal(t, "size_limit_exceeded", code(err), "together they have too many holes")
 
 	f, err := os.Create(filepath.Join(b.dir, "allocated"))
 	require.NoError(t, err)

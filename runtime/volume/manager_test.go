@@ -86,7 +86,7 @@ func TestHardLimit(t *testing.T) {
 	require.Len(t, b.get(t, "a/file"), 1<<20)
 
 	b.SetLimit(id, 300<<20, v1.Usage{})
-	require.NoError(t, b.Check(id), "it grows, while it is mounted or with the next mount")
+	require.NoError(t, b.Check(id), "it grows at once or at the next mount")
 	require.NoError(t, unix.Unmount(b.dir, 0))
 	require.Eventually(t, func() bool { return b.Check(id) == nil }, 20*time.Second, 20*time.Millisecond)
 	require.NoError(t, b.Write(ctx, id, "more", content(100<<20)))
@@ -104,10 +104,10 @@ func TestHardLimitAfterRestart(t *testing.T) {
 	require.ErrorIs(t, b.Write(ctx, id, "file", strings.NewReader("lost")), v1.ErrDirectoryMissing,
 		"never into the empty folder below")
 	_, err := volume.New(base, options())
-	require.NoError(t, err, "it is mounted at the start, whatever the configuration says now")
+	require.NoError(t, err, "it is mounted at the start, also without HardLimit")
 	require.Equal(t, "kept", b.get(t, "file"))
 	require.NoError(t, unix.Unmount(b.dir, 0))
-	require.NoError(t, b.Check(id), "or by a look at it")
+	require.NoError(t, b.Check(id), "or by Check")
 	require.Equal(t, "kept", b.get(t, "file"))
 }
 
@@ -116,7 +116,7 @@ func TestRemoveDeletesImage(t *testing.T) {
 	b.put(t, "a/b/c", "x")
 	busy, err := os.Open(filepath.Join(b.dir, "a/b/c"))
 	require.NoError(t, err)
-	require.NoError(t, b.Remove(t.Context(), id), "although somebody reads from it")
+	require.NoError(t, b.Remove(t.Context(), id), "although a file is open")
 	require.NoError(t, busy.Close())
 	require.ErrorIs(t, b.Check(id), v1.ErrDirectoryMissing)
 	list, err := filepath.Glob(filepath.Join(base, ".images", "*"))
@@ -143,7 +143,7 @@ func TestRemove(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.ErrorIs(t, b.Remove(ctx, id), context.Canceled)
-	require.ErrorIs(t, b.Check(id), v1.ErrDirectoryMissing, "it is out of the way at once")
+	require.ErrorIs(t, b.Check(id), v1.ErrDirectoryMissing, "its name is free at once")
 	require.NoError(t, b.Remove(t.Context(), id), "it goes on")
 	require.NoError(t, b.Remove(t.Context(), id), "again")
 	list, err := os.ReadDir(filepath.Dir(b.dir))

@@ -56,7 +56,7 @@ type field struct {
 	call   func(ctx context.Context, b box, p string) error
 }
 
-// fields are all path fields there are.
+// fields holds every path field of every operation.
 var fields = []field{
 	{"write", true, func(ctx context.Context, b box, p string) error {
 		return b.Write(ctx, id, p, strings.NewReader("hostile"))
@@ -116,7 +116,7 @@ func TestHostilePaths(t *testing.T) {
 					require.Equal(t, "invalid_path", code(f.call(t.Context(), b, p)), "%q", p)
 				}
 			}
-			require.Empty(t, cmp.Diff(volume, tree(t, b.dir, false)), "nothing came of it")
+			require.Empty(t, cmp.Diff(volume, tree(t, b.dir, false)), "nothing was created")
 			require.Empty(t, cmp.Diff(outside, tree(t, b.outside, true)))
 		})
 	}

@@ -28,7 +28,7 @@ func TestUsageMatchesScan(t *testing.T) {
 	_, err = b.Compress(ctx, id, v1.Compression{Output: "z", Format: "tar"})
 	require.NoError(t, err)
 	require.NoError(t, b.Decompress(ctx, id, "z.tar", "out"))
-	require.NoError(t, b.Decompress(ctx, id, "z.tar", "out"), "again over what is there")
+	require.NoError(t, b.Decompress(ctx, id, "z.tar", "out"), "over the files that exist")
 	require.NoError(t, b.Delete(ctx, id, "a"))
 	kept := b.Used(id).Bytes
 	measured, err := b.Scan(ctx, id)
@@ -56,11 +56,11 @@ func TestScan(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// long is a name that makes a path too long soon. Beware of very many: go test
-// logs every path that is opened, and keeps the log.
+// long is a name that makes a path too long at twenty levels. Avoid very many: go
+// test logs every path that is opened, and keeps the log.
 var long = strings.Repeat("d", 200)
 
-// onTooDeep makes n folders inside each other, too long for any path, with a file in
+// deep creates n folders inside each other, too long for any path, with a file in
 // the last.
 func deep(t testing.TB, dir, name string, n, size int) {
 	t.Helper()

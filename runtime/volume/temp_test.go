@@ -14,7 +14,7 @@ func TestSweep(t *testing.T) {
 	left := ".berth-tmp-" + strings.Repeat("ab", 16)
 	b.put(t, left+"/sub/file", "left")
 	b.put(t, left[:len(left)-1]+"0", "left")
-	b.put(t, left+"-1-2/x", "moved up by a reaper")
+	b.put(t, left+"-1-2/x", "moved up by an older version")
 	b.put(t, ".berth-tmp-short", "a tenant's")
 	b.put(t, "sub/"+left, "a tenant's")
 	require.NoError(t, b.Sweep(t.Context(), id))

@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// oddNames are what Linux allows in a file's name.
+// oddNames are unusual names that Linux allows.
 var oddNames = []string{
 	"plain", "with space", "ünïcödé-日本語-🎮", "tab\tand\nnewline", "quote'\"`", "-rf", "~", "$HOME",
 	"percent%20", "star*?[x]", "dots..inside", "...", "trailing.", "ünı", strings.Repeat("n", 255),

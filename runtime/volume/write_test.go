@@ -83,7 +83,7 @@ func TestWriteThroughInnerLink(t *testing.T) {
 	require.Equal(t, "real/config", target)
 }
 
-// truncate is a client that goes away in the middle.
+// cut is a body whose client disconnects in the middle.
 type cut struct{ n int }
 
 func (c *cut) Read(p []byte) (int, error) {
