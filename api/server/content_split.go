@@ -21,8 +21,8 @@ type contentSplitter struct {
 
 	left    bytes.Buffer
 	depth   int
-	name    []byte // the last string at depth 1, quoted
-	isValue bool   // the next token is the value of content
+	isName  bool // the last token is a string at depth 1 that reads content
+	isValue bool // the next token is the value of content
 	fault   badJSON
 	char    [utf8.UTFMax]byte // buffer of put
 }
@@ -61,7 +61,7 @@ func (s *contentSplitter) split() ([]byte, error) {
 
 // step tracks the JSON structure outside the content.
 func (s *contentSplitter) step(b byte) error {
-	wasName := s.name
+	wasName := s.isName
 	switch b {
 	case ' ', '\t', '\r', '\n':
 		return nil
@@ -72,14 +72,13 @@ func (s *contentSplitter) step(b byte) error {
 	case '}', ']':
 		s.depth--
 	}
-	s.name = nil
-	s.isValue = b == ':' && s.depth == 1 && unquote(wasName) == "content"
+	s.isName = false
+	s.isValue = b == ':' && s.depth == 1 && wasName
 	return nil
 }
 
 // takeString copies a string that is not the content.
 func (s *contentSplitter) takeString() error {
-	const longestName = 64 // bytes; "content" with each letter escaped has fewer
 	s.isValue = false
 	begin := s.left.Len() - 1
 	for {
@@ -98,12 +97,19 @@ func (s *contentSplitter) takeString() error {
 		if escaped(text) {
 			continue
 		}
-		s.name = nil
-		if s.depth == 1 && len(text) <= longestName {
-			s.name = bytes.Clone(text)
-		}
+		s.isName = s.depth == 1 && readsContent(text)
 		return nil
 	}
+}
+
+// readsContent reports whether a quoted string reads content. It unquotes only
+// strings with escapes: a hostile body has a name in every second token.
+func readsContent(text []byte) bool {
+	const longest = 64 // bytes; each letter of content may be escaped
+	if string(text) == `"content"` {
+		return true
+	}
+	return len(text) <= longest && bytes.IndexByte(text, '\\') >= 0 && unquote(text) == "content"
 }
 
 // escaped reports whether the last quote of text is escaped, so that the string
@@ -118,7 +124,7 @@ func escaped(text []byte) bool {
 
 // takeContent writes the decoded content to the spool, up to its closing quote.
 func (s *contentSplitter) takeContent() error {
-	s.isValue, s.name = false, nil
+	s.isValue, s.isName = false, false
 	if err := s.content.reset(); err != nil { // of duplicate names the last value applies
 		return err
 	}
