@@ -6,6 +6,7 @@ import (
 	"time"
 
 	v1 "berth/api/v1"
+	"berth/store/journal"
 )
 
 // batch is what one call of Next hands out. Its memory is used again by the next.
@@ -13,7 +14,7 @@ type batch struct {
 	nodeWide bool
 	lost     func(lines int64)
 	now      func() time.Time
-	blocks   *sync.Pool // of *[]byte, blockSize each
+	blocks   *sync.Pool // of *[]byte, journal.BlockSize each
 
 	buf       []byte
 	start     int // in buf, of the message being made
@@ -77,25 +78,15 @@ func (b *batch) dropped(container string, lines int64) {
 	b.end(now, now)
 }
 
-// read reads a block of a journal between two offsets; nothing if it is not there.
-func (b *batch) read(f files, segs []segment, from, to int64) []byte {
-	for _, s := range segs {
-		if from < s.start || from >= min(s.end, to) {
-			continue
-		}
-		file, err := f.open(s)
-		if err != nil {
-			return nil
-		}
-		defer file.Close()
-		if b.disk == nil {
-			b.disk = b.blocks.Get().(*[]byte)
-		}
-		n, err := file.ReadAt((*b.disk)[:min(blockSize, min(s.end, to)-from)], from-s.start)
-		if err != nil {
-			return nil
-		}
-		return (*b.disk)[:n]
+// read returns a block of a journal between two offsets, or nil if the journal has
+// not kept it or cannot be read.
+func (b *batch) read(j *journal.Journal, from, to int64) []byte {
+	if b.disk == nil {
+		b.disk = b.blocks.Get().(*[]byte)
 	}
-	return nil
+	block, at, err := j.ReadAt(*b.disk, from, to)
+	if err != nil || at != from {
+		return nil
+	}
+	return block
 }

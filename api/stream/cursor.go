@@ -3,6 +3,8 @@ package stream
 import (
 	"sync/atomic"
 	"time"
+
+	"berth/store/journal"
 )
 
 // cursor is where a listener is in a console.
@@ -54,7 +56,6 @@ type view struct {
 	end       position
 	fragments []*fragment // from the ring; none: read the journal up to limit
 	limit     position
-	segs      []segment
 }
 
 func (c *cursor) look(scratch []*fragment) view {
@@ -72,7 +73,6 @@ func (c *cursor) look(scratch []*fragment) view {
 	if len(g.ring.list) > 0 {
 		v.limit = g.ring.list[0].from
 	}
-	v.segs = append(v.segs, g.segs...)
 	return v
 }
 
@@ -119,13 +119,13 @@ func (c *cursor) fromRing(to *batch, list []*fragment) {
 // has it no more either, or the cursor is too far behind.
 func (c *cursor) fromJournal(to *batch, v view) bool {
 	g := c.log
-	if lag := max(int64(g.files.count-1)*g.size, g.size/2); v.end.off-c.pos.off > lag {
+	if v.end.off-c.pos.off > g.journal.Kept() {
 		return false
 	}
-	block := to.read(g.files, v.segs, c.pos.off, v.limit.off)
+	block := to.read(g.journal, c.pos.off, v.limit.off)
 	var first, last time.Time
 	for to.size() < maxPiece {
-		l, size, ok := nextRecord(block)
+		l, size, ok := journal.Next(block)
 		if size == 0 || (l.Message && !first.IsZero()) {
 			break
 		}

@@ -1,19 +1,21 @@
-// Package stream knows who listens to what. It keeps each console in a journal
-// of its own and hands lines, state events and stats to listeners.
+// Package stream hands console lines, state events and stats to listeners. The
+// lines of each console are in a journal of package journal.
 //
 // A console has one writer, the pump, which appends to the journal and never
 // waits for a listener. A listener has no queue of lines, only a cursor: it reads
-// from a small ring of what was written last, encoded once for all, and from the
+// from a small ring of the newest lines, encoded once for all, and from the
 // journal when it is behind the ring. So a client that never reads costs its
-// position and one batch of some 32 KiB at most, and a slow one loses nothing until it is a whole journal file
-// behind; then it jumps ahead and is told how many lines it missed.
+// position and one batch: some 32 KiB, or 240 KiB at most where a long line consists
+// of control bytes, each of which JSON writes as six. A slow client loses nothing
+// until it is a whole journal file behind; then it skips lines and receives their
+// number.
 //
 // Order: lines of one console come in the order of the journal, state events in
-// the order of their sequence numbers. An event is handed out before lines that
-// are newer than it, unless it came too late for that.
+// the order of their sequence numbers. An event comes before lines that are newer
+// than it, unless it was published too late for that.
 //
-// State events are never dropped: a listener whose queue of them is full is
-// ended with ErrSlow, and its client resumes from the stored transitions.
+// State events are never dropped: a listener whose queue of them is full ends with
+// ErrSlow, and its client resumes from the stored transitions.
 //
-// It must not know sockets, the store or an engine.
+// The package knows neither sockets nor an engine.
 package stream

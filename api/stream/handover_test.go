@@ -83,14 +83,11 @@ func TestHandOverLosesAndDoublesNothing(t *testing.T) {
 				return
 			}
 			defer l.Close()
-			past, err := l.History(10_000)
+			past, err := l.ReadHistory(ctx, 10_000)
 			if !assertNoError(t, err) {
 				return
 			}
-			var r reader
-			for _, p := range past {
-				r.lines = append(r.lines, string(p.Data))
-			}
+			r := reader{lines: historyLines(t, past)}
 			for len(r.lines) == 0 || r.lines[len(r.lines)-1] != fmt.Sprintf("line %d", n-1) {
 				if !r.next(ctx, t, l) {
 					break
@@ -104,6 +101,23 @@ func TestHandOverLosesAndDoublesNothing(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+// historyLines reads a history to its end and closes it.
+func historyLines(t *testing.T, x *stream.History) (list []string) {
+	defer x.Close()
+	var text []byte
+	for {
+		piece, err := x.NextText(t.Context(), nil)
+		if !assertNoError(t, err) || len(piece) == 0 {
+			break
+		}
+		text = append(text, piece...)
+	}
+	for line := range strings.SplitSeq(string(text), `\n`) {
+		list = append(list, line)
+	}
+	return list[:len(list)-1]
 }
 
 func assertNoError(t *testing.T, err error) bool {
@@ -250,7 +264,7 @@ func TestNodeWideListenerGetsEveryConsole(t *testing.T) {
 		{Event: "event", Container: "c", Data: "running", Time: line(5).Time, Seq: 7},
 		{Event: "stats", Container: "b", CPU: 12.5},
 	}, got)
-	past, err := l.History(10)
+	past, err := l.ReadHistory(t.Context(), 10)
 	require.NoError(t, err)
-	require.Empty(t, past)
+	require.Empty(t, historyLines(t, past))
 }

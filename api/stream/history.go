@@ -41,7 +41,7 @@ type History struct {
 func (h *Hub) ReadHistory(ctx context.Context, id, role string, n int, since time.Time) (*History, error) {
 	list := []string{role}
 	if role == "" {
-		list = roles
+		list = roles()
 	}
 	var parts []*part
 	for _, role := range list {
@@ -49,10 +49,7 @@ func (h *Hub) ReadHistory(ctx context.Context, id, role string, n int, since tim
 		if err != nil {
 			return nil, err
 		}
-		g.mu.Lock()
-		end := g.end.off
-		g.mu.Unlock()
-		parts = append(parts, &part{log: g, end: end})
+		parts = append(parts, &part{journal: g.journal, end: g.position().off})
 	}
 	return openHistory(ctx, h, parts, n, since)
 }
@@ -66,7 +63,7 @@ func (l *Listener) ReadHistory(ctx context.Context, n int) (*History, error) {
 	var parts []*part
 	if l.id != "" {
 		for _, c := range cursors {
-			parts = append(parts, &part{log: c.log, end: c.from.off})
+			parts = append(parts, &part{journal: c.log.journal, end: c.from.off})
 		}
 	}
 	return openHistory(ctx, l.hub, parts, n, time.Time{})

@@ -6,16 +6,18 @@ import (
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"berth/store/journal"
 )
 
 // Hub is every console and everybody who listens.
 type Hub struct {
-	dir     string
-	options Options
-	log     *slog.Logger
-	dropped prometheus.Counter
-	blocks  sync.Pool    // see batch
-	rings   atomic.Int64 // bytes in all rings
+	journals journal.Directory
+	options  Options
+	log      *slog.Logger
+	dropped  prometheus.Counter
+	blocks   sync.Pool    // see batch
+	rings    atomic.Int64 // bytes in all rings
 
 	histories chan struct{} // one for each History that is open
 	readers   chan struct{} // one for each that reads the journal just now
@@ -32,9 +34,9 @@ type Hub struct {
 func New(dir string, o Options) *Hub {
 	o = o.withDefaults()
 	h := &Hub{
-		dir:     dir,
-		options: o,
-		log:     o.Log,
+		journals: journal.Directory{Path: dir, FileSize: o.FileSize, Files: o.Files},
+		options:  o,
+		log:      o.Log,
 		dropped: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "berth_console_lines_dropped_total",
 			Help: "Console lines that a listener was too slow for.",
@@ -45,7 +47,7 @@ func New(dir string, o Options) *Hub {
 		histories: make(chan struct{}, histories),
 		readers:   make(chan struct{}, diskReaders),
 	}
-	h.blocks.New = func() any { b := make([]byte, blockSize); return &b }
+	h.blocks.New = func() any { b := make([]byte, journal.BlockSize); return &b }
 	if o.Registerer != nil {
 		o.Registerer.MustRegister(h.dropped)
 	}
@@ -58,7 +60,7 @@ func New(dir string, o Options) *Hub {
 func (h *Hub) Listen(id string) (*Listener, error) {
 	var logs []*log
 	if id != "" {
-		for _, role := range roles {
+		for _, role := range roles() {
 			g, err := h.console(id, role)
 			if err != nil {
 				return nil, err
@@ -177,36 +179,4 @@ func (h *Hub) audience(id string) []*Listener {
 		list = append(list, l)
 	}
 	return list
-}
-
-// console returns a console, and finds out where its journal ends when it is
-// asked for the first time.
-func (h *Hub) console(id, role string) (*log, error) {
-	h.mu.Lock()
-	g := h.logs[id][role]
-	h.mu.Unlock()
-	if g != nil {
-		return g, nil
-	}
-	if err := checkName(id, role); err != nil {
-		return nil, err
-	}
-	f := files{dir: h.path(id), role: role, count: h.options.Files}
-	g, err := loadLog(id, f, h.options.FileSize, ring{max: h.options.Memory, all: &h.rings})
-	if err != nil {
-		return nil, err
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if other := h.logs[id][role]; other != nil { // somebody was faster
-		return other, nil
-	}
-	if h.logs[id] == nil {
-		h.logs[id] = map[string]*log{}
-	}
-	h.logs[id][role] = g
-	for l := range h.listeners[""] {
-		l.join(g.attach(l))
-	}
-	return g, nil
 }

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	v1 "berth/api/v1"
 )
 
 // Listener is one client of the hub. Next is for one goroutine; the other
@@ -45,9 +43,10 @@ func (l *Listener) After(seq uint64) {
 	l.events = slices.DeleteFunc(l.events, func(q *queued) bool { return q.msg.Seq <= l.after })
 }
 
-// Next waits until something is there and returns all that is waiting, up to
-// some 32 KiB. What it returned before is no longer valid. Its error is ctx's,
-// ErrSlow, ErrGone or ErrClosed; the last two come when all else was handed out.
+// Next waits until there is a message and returns all that are waiting, up to some
+// 32 KiB (see the package comment). The messages of the call before are no longer
+// valid. Its error is ctx's, ErrSlow, ErrGone or ErrClosed; the last two come after
+// all messages.
 func (l *Listener) Next(ctx context.Context) ([]Message, error) {
 	for {
 		if out, err := l.take(); len(out) > 0 || err != nil {
@@ -65,36 +64,6 @@ func (l *Listener) Next(ctx context.Context) ([]Message, error) {
 func (l *Listener) Close() {
 	l.hub.remove(l)
 	l.end(ErrClosed)
-}
-
-// History returns the last n lines before the ones that Next hands out, of both
-// consoles of the container, oldest first. A node-wide listener has none.
-func (l *Listener) History(n int) ([]v1.Line, error) {
-	l.mu.Lock()
-	cursors := slices.Clone(l.cursors)
-	l.mu.Unlock()
-	if l.id == "" {
-		return nil, nil
-	}
-	var lines []v1.Line
-	for _, c := range cursors {
-		some, err := c.log.tail(n, time.Time{}, c.from.off)
-		if err != nil {
-			return nil, err
-		}
-		lines = merge(lines, some)
-	}
-	return lines[max(0, len(lines)-n):], nil
-}
-
-// merge puts the lines of two consoles in the order of their times.
-func merge(a, b []v1.Line) []v1.Line {
-	if len(a) == 0 {
-		return b
-	}
-	all := append(a, b...)
-	slices.SortStableFunc(all, func(a, b v1.Line) int { return a.Time.Compare(b.Time) })
-	return all
 }
 
 // take gathers what is waiting. State events come before newer lines.

@@ -30,15 +30,12 @@ type Options struct {
 
 // Bounds that hold in every berth.
 const (
-	maxData   = 32 << 10  // bytes of a record; a longer line becomes several partial ones
-	maxPiece  = 16 << 10  // bytes at which a console message is long enough
-	maxTake   = 16 << 10  // bytes at which Next hands out what it has; a client that does not read holds them
-	minRing   = 64 << 10  // bytes of output that each console may keep in memory, unless Memory is less
-	allRings  = 8 << 20   // bytes of it in all, above which no console keeps more than minRing
-	maxEvents = 1024      // state events waiting for a listener
-	maxTail   = 10000     // lines of history
-	tailBytes = 4 << 20   // bytes of history
-	blockSize = 128 << 10 // read from a journal at once; a record always fits
+	maxPiece  = 16 << 10 // bytes at which a console message is long enough
+	maxTake   = 16 << 10 // bytes at which Next hands out what it has; a client that does not read holds them
+	minRing   = 64 << 10 // bytes of output that each console may keep in memory, unless Memory is less
+	allRings  = 8 << 20  // bytes of it in all, above which no console keeps more than minRing
+	maxEvents = 1024     // state events waiting for a listener
+	maxTail   = 10000    // lines of history
 )
 
 func (o Options) withDefaults() Options {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	v1 "berth/api/v1"
+	"berth/store/journal"
 )
 
 // fragment is some lines of a console that were written together. It does not
@@ -29,7 +30,7 @@ type builder struct {
 }
 
 func (b *builder) add(l v1.Line) {
-	b.records = appendRecord(b.records, l)
+	b.records = journal.AppendRecord(b.records, l)
 	b.lines++
 	if b.text {
 		b.addText(l)

@@ -162,12 +162,22 @@ func life(t *testing.T, test func(t *testing.T, e *engine, h *stream.Hub, m *con
 // texts returns the lines in the journal of a server.
 func texts(t *testing.T, h *stream.Hub, id string) []string {
 	t.Helper()
-	lines, err := h.Tail(id, v1.ServerConsole, 10000, time.Time{})
-	require.NoError(t, err)
-	var list []string
-	for _, l := range lines {
-		list = append(list, string(l.Data))
-	}
+	return textsOf(t, h, id, v1.ServerConsole)
+}
+
+// textsOf returns the lines in the journal of a console.
+func textsOf(t *testing.T, h *stream.Hub, id, role string) (list []string) {
+	t.Helper()
+	partial := false
+	require.NoError(t, h.Since(t.Context(), id, role, time.Time{}, func(l v1.Line) bool {
+		if partial && !l.Message {
+			list[len(list)-1] += string(l.Data)
+		} else {
+			list = append(list, string(l.Data))
+		}
+		partial = l.Partial
+		return true
+	}))
 	return list
 }
 

@@ -374,10 +374,7 @@ func TestInstallHasItsOwnJournal(t *testing.T) {
 		m.Follow(tgt)
 		synctest.Wait()
 		require.Empty(t, texts(t, h, "mc"))
-		lines, err := h.Tail("mc", v1.InstallConsole, 10, time.Time{})
-		require.NoError(t, err)
-		require.Len(t, lines, 1)
-		require.Equal(t, "installed", string(lines[0].Data))
+		require.Equal(t, []string{"installed"}, textsOf(t, h, "mc", v1.InstallConsole))
 		e.end("i1")
 	})
 }

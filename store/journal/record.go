@@ -1,4 +1,4 @@
-package stream
+package journal
 
 import (
 	"bytes"
@@ -7,11 +7,11 @@ import (
 	v1 "berth/api/v1"
 )
 
-// A record of a journal is a line of text:
+// A record of a journal is one line of text:
 //
 //	2026-01-02T15:04:05.000000000Z F <data>
 //
-// The tag says what it is. In data a backslash, line feed, carriage return and
+// The tag is one of those below. In data a backslash, line feed, carriage return and
 // NUL are escaped, so that a record has one line feed, at its end.
 const (
 	stampLayout = "2006-01-02T15:04:05.000000000Z"
@@ -19,7 +19,9 @@ const (
 
 	tagFull    = 'F'
 	tagPartial = 'P' // the line goes on in the next record
-	tagMessage = 'M' // said by berth
+	tagMessage = 'M' // written by berth
+
+	maxData = 32 << 10 // bytes of a record; a longer line becomes several partial ones
 )
 
 func tagOf(l v1.Line) byte {
@@ -32,7 +34,9 @@ func tagOf(l v1.Line) byte {
 	return tagFull
 }
 
-func appendRecord(b []byte, l v1.Line) []byte {
+// AppendRecord appends the record of a line, whose data is no longer than Split
+// allows.
+func AppendRecord(b []byte, l v1.Line) []byte {
 	b = l.Time.UTC().AppendFormat(b, stampLayout)
 	b = append(b, ' ', tagOf(l), ' ')
 	b = appendEscaped(b, l.Data)
@@ -53,7 +57,8 @@ func appendEscaped(b, data []byte) []byte {
 	return append(b, data[plain:]...)
 }
 
-// escapeOf is the letter that stands for c behind a backslash, 0 for none.
+// escapeOf returns the letter that stands for c behind a backslash, or 0 if c is
+// not escaped.
 func escapeOf(c byte) byte {
 	if c > '\\' {
 		return 0
@@ -71,9 +76,9 @@ func escapeOf(c byte) byte {
 	return 0
 }
 
-// parseRecord reads a record without its line feed. Data is a part of rec,
-// which is changed. It is false for what is no record.
-func parseRecord(rec []byte) (v1.Line, bool) {
+// parse decodes a record without its line feed. Data is a part of rec, which is
+// changed. It returns false for a damaged record.
+func parse(rec []byte) (v1.Line, bool) {
 	at, tag, ok := parseHeader(rec)
 	if !ok {
 		return v1.Line{}, false
@@ -124,8 +129,9 @@ func plainOf(escape byte) byte {
 	return escape
 }
 
-// split cuts a line that is longer than a record may be into partial ones.
-func split(l v1.Line, each func(v1.Line)) {
+// Split calls each with the line, or with several partial lines if it is longer
+// than a record may be.
+func Split(l v1.Line, each func(v1.Line)) {
 	for len(l.Data) > maxData {
 		each(v1.Line{Time: l.Time, Data: l.Data[:maxData], Partial: true})
 		l.Data = l.Data[maxData:]

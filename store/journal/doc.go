@@ -1,0 +1,14 @@
+// Package journal keeps the lines of consoles on disk. A journal is a few files of
+// text: one is written and rotated when it is full, and the oldest is removed.
+//
+// A journal has one writer and any number of readers, which take no lock while
+// they read: they find a file by its inode, whatever it has been renamed to.
+// Offsets count the bytes of the whole journal, over all of its files, since it
+// was opened; they are good for one process.
+//
+// berth may be killed at any time. Open ignores a record that was cut, and the
+// next Write truncates the file there. Damage in the middle costs the damaged
+// records only.
+//
+// The package knows neither listeners nor an engine.
+package journal

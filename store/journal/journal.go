@@ -1,0 +1,253 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	v1 "berth/api/v1"
+)
+
+// Directory holds the journals of all containers, those of one in <Path>/<id>/.
+type Directory struct {
+	Path     string
+	FileSize int64 // bytes of a file, at which it is rotated
+	Files    int   // files kept of a journal, the one being written included
+}
+
+// Journal is the lines of one console on disk. Begin, Write, Skip and Finish are
+// for one writer; the other methods are for any goroutine.
+type Journal struct {
+	files files
+	size  int64 // of a file, at which it is rotated
+
+	mu         sync.Mutex // never held over the disk
+	segs       []segment  // oldest first
+	end        int64      // offset
+	last       time.Time  // of the newest line
+	checkpoint checkpoint
+
+	file *os.File // the writer's own; nil: not open
+}
+
+// Open reads where the journal of a console ends. It changes nothing on the disk.
+func (d Directory) Open(id, role string) (*Journal, error) {
+	if err := checkName(id, role); err != nil {
+		return nil, err
+	}
+	j := &Journal{files: files{dir: filepath.Join(d.Path, id), role: role, count: d.Files}, size: d.FileSize}
+	if err := j.load(); err != nil {
+		return nil, fmt.Errorf("console of container %s: %w", id, err)
+	}
+	return j, nil
+}
+
+// Remove removes the journals of a container. Nobody may write to them any more.
+func (d Directory) Remove(id string) error {
+	if err := checkName(id, v1.ServerConsole); err != nil {
+		return err
+	}
+	return os.RemoveAll(filepath.Join(d.Path, id))
+}
+
+// checkName refuses ids that are not the name of a directory.
+func checkName(id, role string) error {
+	if id == "" || id == "." || filepath.Base(id) != id || !filepath.IsLocal(id) {
+		return fmt.Errorf("console of container %q: no such name", id)
+	}
+	if role != v1.InstallConsole && role != v1.ServerConsole {
+		return fmt.Errorf("console of container %s: no role %q", id, role)
+	}
+	return nil
+}
+
+// lastRecords is how many records load reads to find the newest time: lines of
+// stdout and stderr may be slightly out of order.
+const lastRecords = 64
+
+func (j *Journal) load() (err error) {
+	if j.segs, err = j.files.load(); err != nil {
+		return err
+	}
+	if len(j.segs) > 0 {
+		j.end = j.segs[len(j.segs)-1].end
+	}
+	j.checkpoint = readCheckpoint(j.files.checkpointPath())
+	var lines []v1.Line
+	for r, err := range j.Backward(j.end) {
+		if err != nil {
+			return err
+		}
+		if lines = append(lines, r.Line); len(lines) == lastRecords {
+			break
+		}
+	}
+	j.last = newest(time.Time{}, lines)
+	return nil
+}
+
+// newest returns the latest time of a container's lines.
+func newest(last time.Time, lines []v1.Line) time.Time {
+	for _, l := range lines {
+		if !l.Message && l.Time.After(last) {
+			last = l.Time
+		}
+	}
+	return last
+}
+
+// End returns the offset behind the last record.
+func (j *Journal) End() int64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.end
+}
+
+// Kept returns how many of the last bytes the journal keeps at least, whenever it
+// is rotated next.
+func (j *Journal) Kept() int64 { return max(int64(j.files.count-1)*j.size, j.size/2) }
+
+// Begin records the engine's id of the container that is read from now on, and
+// returns where its reader resumes. If the id cannot be recorded, it returns both.
+func (j *Journal) Begin(container string) (v1.Resume, error) {
+	j.mu.Lock()
+	was, last := j.checkpoint, j.last
+	now := checkpoint{container: container, after: was.after}
+	if was.container != "" && was.container != container { // without a checkpoint, the lines may be of this one
+		now.after = unixNano(last)
+	}
+	j.checkpoint = now
+	j.mu.Unlock()
+	resume := v1.Resume{Last: last, Container: was.container, Whole: was.complete, Fresh: unixNano(last) <= now.after}
+	if was == now {
+		return resume, nil
+	}
+	if err := os.MkdirAll(j.files.dir, 0o700); err != nil {
+		return resume, err
+	}
+	return resume, now.write(j.files.checkpointPath())
+}
+
+func unixNano(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixNano()
+}
+
+// Finish closes the file. If complete, it records that the journal has everything
+// that the container printed.
+func (j *Journal) Finish(complete bool) error {
+	var err error
+	if j.file != nil {
+		err = j.file.Close()
+		j.file = nil
+	}
+	if !complete {
+		return err
+	}
+	j.mu.Lock()
+	j.checkpoint.complete = true
+	c := j.checkpoint
+	j.mu.Unlock()
+	return errors.Join(err, c.write(j.files.checkpointPath()))
+}
+
+// Write appends records, which are those of lines, and returns the new end. After
+// an error nothing was appended.
+func (j *Journal) Write(records []byte, lines []v1.Line) (end int64, err error) {
+	s, err := j.writable(int64(len(records)))
+	if err != nil {
+		return 0, err
+	}
+	if _, err := j.file.WriteAt(records, s.end-s.start); err != nil {
+		// A part of the records is truncated when the file is opened again.
+		err = errors.Join(err, j.file.Close())
+		j.file = nil
+		return 0, err
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.end += int64(len(records))
+	j.segs[len(j.segs)-1].end = j.end
+	j.last = newest(j.last, lines)
+	return j.end, nil
+}
+
+// Skip records that lines are not written: Begin resumes behind them.
+func (j *Journal) Skip(lines []v1.Line) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.last = newest(j.last, lines)
+}
+
+// writable opens the newest file, or rotates it when it would grow too large.
+func (j *Journal) writable(more int64) (segment, error) {
+	if j.file == nil {
+		if err := j.open(); err != nil {
+			return segment{}, err
+		}
+	}
+	s := j.newest()
+	if s.end == s.start || s.end-s.start+more <= j.size {
+		return s, nil
+	}
+	err := j.file.Close()
+	j.file = nil
+	if err != nil {
+		return segment{}, err
+	}
+	if err := j.files.rotate(); err != nil {
+		return segment{}, err
+	}
+	if err := j.open(); err != nil {
+		return segment{}, err
+	}
+	return j.newest(), nil
+}
+
+// open opens the file to write, and truncates it behind its last whole record. A
+// file that is not the newest segment begins a new one.
+func (j *Journal) open() error {
+	file, info, err := j.files.create()
+	if err != nil {
+		return err
+	}
+	s := j.newest()
+	known := s.info != nil && os.SameFile(s.info, info)
+	size := int64(0)
+	if known {
+		size = s.end - s.start
+	}
+	if err := file.Truncate(size); err != nil {
+		return errors.Join(err, file.Close())
+	}
+	j.file = file
+	j.files.trim()
+	if !known {
+		j.mu.Lock()
+		j.segs = append(j.segs, segment{info: info, start: j.end, end: j.end})
+		j.segs = j.segs[max(0, len(j.segs)-j.files.count):]
+		j.mu.Unlock()
+	}
+	return nil
+}
+
+func (j *Journal) newest() segment {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.segs) == 0 {
+		return segment{}
+	}
+	return j.segs[len(j.segs)-1]
+}
+
+func (j *Journal) segments() []segment {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.Clone(j.segs)
+}

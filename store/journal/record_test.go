@@ -1,0 +1,62 @@
+package journal
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	v1 "berth/api/v1"
+)
+
+var seeds = []string{"", "plain", "a\\n", "\x00\r\n\\", "\xff\xfe", "\xe2\x82", "€\"\t\x1b[0m", strings.Repeat("x\\", 40000)}
+
+func FuzzRecordKeepsAnyBytes(f *testing.F) {
+	for _, s := range seeds {
+		f.Add([]byte(s), int64(1_700_000_000_123_456_789), true)
+	}
+	f.Fuzz(func(t *testing.T, data []byte, ns int64, partial bool) {
+		at := time.Unix(0, ns).UTC()
+		if at.Year() < 0 || at.Year() > 9999 {
+			return
+		}
+		want := v1.Line{Time: at, Data: data, Partial: partial}
+		rec := AppendRecord(nil, want)
+		require.Equal(t, len(rec)-1, bytes.IndexByte(rec, '\n'))
+		got, ok := parse(rec[:len(rec)-1])
+		require.True(t, ok)
+		require.True(t, got.Time.Equal(at))
+		require.Equal(t, partial, got.Partial)
+		require.True(t, bytes.Equal(data, got.Data))
+	})
+}
+
+func FuzzParseRecordTakesAnything(f *testing.F) {
+	for _, s := range seeds {
+		f.Add([]byte("2026-01-02T15:04:05.000000000Z F " + s))
+	}
+	f.Fuzz(func(t *testing.T, rec []byte) {
+		l, ok := parse(bytes.Clone(rec))
+		if ok && bytes.IndexByte(l.Data, '\\') < 0 && bytes.IndexByte(rec, '\\') < 0 {
+			require.True(t, bytes.HasSuffix(rec, l.Data))
+		}
+	})
+}
+
+func TestLongLinesAreSplit(t *testing.T) {
+	data := bytes.Repeat([]byte("0123456789"), 10000)
+	var parts []v1.Line
+	Split(v1.Line{Data: data}, func(l v1.Line) { parts = append(parts, l) })
+	require.Greater(t, len(parts), 1)
+	for _, p := range parts {
+		require.LessOrEqual(t, len(AppendRecord(nil, p)), BlockSize)
+	}
+	var joined []byte
+	for i, p := range parts {
+		require.Equal(t, i < len(parts)-1, p.Partial)
+		joined = append(joined, p.Data...)
+	}
+	require.Equal(t, data, joined)
+}
