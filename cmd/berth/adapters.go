@@ -26,35 +26,6 @@ func diskUsage(s *store.Store, id string) (bytes int64, known bool) {
 	return bytes, err == nil
 }
 
-// pumpEvents hands stored transitions to those who listen, as they come. What
-// was stored before is read from the store by who wants it.
-func (d *daemon) pumpEvents(ctx context.Context) error {
-	for ctx.Err() == nil {
-		newest, err := lastEvent(d.store)
-		if err != nil {
-			return err
-		}
-		d.hub.Missed() // what was stored up to newest is told to nobody here
-		for e, err := range d.store.Events(ctx, newest) {
-			if err != nil {
-				d.log.Error("sockets are closed, for their clients to resume: transitions were not told", "after", newest, "err", err)
-				break
-			}
-			newest = e.Seq
-			d.hub.Event(e)
-		}
-	}
-	return nil
-}
-
-func lastEvent(s *store.Store) (seq uint64, err error) {
-	err = s.View(func(tx *store.Tx) error {
-		seq = store.LastEvent(tx)
-		return nil
-	})
-	return seq, err
-}
-
 // unready returns the reasons why requests cannot be carried out now. GET /readyz
 // needs no token, so a failure of the store is logged once, not at each call.
 func (d *daemon) unready() (reasons []string) {

@@ -118,7 +118,7 @@ func (d *daemon) makeConsoles() {
 	d.metrics.MustRegister(stats.NewCollector(d.consoles, d.meter))
 	d.part("consoles", d.consoles.Run)
 	d.part("stats", d.sampler.Run)
-	d.part("events", d.pumpEvents)
+	d.part("events", func(ctx context.Context) error { return d.hub.Pump(ctx, d.store) })
 	d.part("engine health", d.watchHealth)
 }
 
