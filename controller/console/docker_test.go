@@ -92,10 +92,10 @@ func TestKilledBerthLosesNothing(t *testing.T) {
 		require.Eventually(t, func() bool {
 			seen = journalSize(t, j.Dir)
 			return seen >= more || allEnded(t, engine, j.Targets)
-		}, 3*time.Minute, time.Millisecond)
+		}, 8*time.Minute, time.Millisecond)
 		kill()
 	}
-	require.Eventually(t, func() bool { return allEnded(t, engine, j.Targets) }, 2*time.Minute, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return allEnded(t, engine, j.Targets) }, 8*time.Minute, 50*time.Millisecond)
 	defer helper(t, j)()
 	requireWhole(t, j.Dir, want)
 }
@@ -119,7 +119,7 @@ func requireCount(t *testing.T, id string, got []string, n int) {
 // awaitJournal reads a journal until it is whole, for at most three minutes.
 func awaitJournal(t *testing.T, dir, id string, whole func([]string) bool) (got []string) {
 	t.Helper()
-	berthtest.Within(3*time.Minute, func() bool {
+	berthtest.Within(8*time.Minute, func() bool {
 		got = journal(t, dir, id)
 		return whole(got)
 	})
@@ -144,7 +144,7 @@ func TestKilledEngineLosesNothing(t *testing.T) {
 		require.Eventually(t, func() bool {
 			seen = journalSize(t, j.Dir)
 			return seen >= more
-		}, 3*time.Minute, 10*time.Millisecond)
+		}, 8*time.Minute, 10*time.Millisecond)
 		if i%2 == 0 {
 			engine.Kill9(t)
 		} else {
