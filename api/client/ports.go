@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -33,6 +34,11 @@ type DeletedPorts struct {
 
 // Ports are the calls for the port pool.
 type Ports struct{ c *Client }
+
+// String returns "ip:port/protocol".
+func (p PortRef) String() string {
+	return net.JoinHostPort(p.IP, strconv.Itoa(p.Port)) + "/" + p.Protocol
+}
 
 func (p PortRef) path() string {
 	return "/network/ports/" + url.PathEscape(p.IP) + "/" + strconv.Itoa(p.Port)

@@ -17,11 +17,11 @@ import (
 	"berth/hack/enginetest"
 )
 
-// Options are what a test's berth has beside the defaults of Start.
+// Options change the defaults of Start.
 type Options struct {
-	Config string   // more of the configuration, in YAML; not server, authorization, storage and firewall
-	Env    []string // more of the environment, "KEY=value"
-	Data   string   // its data directory; empty: one of the test's own
+	Config string   // further YAML of the configuration, without server, authorization, storage and firewall
+	Env    []string // further environment variables, "KEY=value"
+	Data   string   // its data directory; empty: a new one
 	Limits []string // options of prlimit, such as "--nofile=4096:4096"
 }
 
@@ -40,8 +40,8 @@ type Berth struct {
 	exited chan struct{} // closed when cmd has ended
 }
 
-// Start starts a daemon and waits until it is ready. It and its containers end
-// with the test.
+// Start starts a daemon and waits until it is ready. When the test ends, the daemon is
+// stopped and its containers are removed.
 func Start(t testing.TB, o Options) *Berth {
 	t.Helper()
 	b := Prepare(t, o)
@@ -50,7 +50,7 @@ func Start(t testing.TB, o Options) *Berth {
 	return b
 }
 
-// Prepare makes everything that Start does, but starts nothing.
+// Prepare does everything that Start does, except for starting the daemon.
 func Prepare(t testing.TB, o Options) *Berth {
 	t.Helper()
 	dir := t.TempDir()
@@ -70,7 +70,7 @@ func Prepare(t testing.TB, o Options) *Berth {
 	return b
 }
 
-// NewToken is a fresh access token.
+// NewToken returns a new access token.
 func NewToken() string {
 	var b [16]byte
 	rand.Read(b[:]) // never fails
@@ -86,10 +86,10 @@ func (b *Berth) WriteConfig(t testing.TB, text string) {
 	}
 }
 
-// Env adds to the environment of the daemons that are run from now on: "KEY=value".
+// Env adds variables, "KEY=value", to the environment of later calls of Run.
 func (b *Berth) Env(more ...string) { b.env = append(b.env, more...) }
 
-// Run starts the daemon, and waits for nothing.
+// Run starts the daemon and does not wait until it is ready.
 func (b *Berth) Run(t testing.TB) {
 	t.Helper()
 	log, err := os.OpenFile(b.logs, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -111,7 +111,8 @@ func (b *Berth) Run(t testing.TB) {
 	b.cmd, b.exited = cmd, exited
 }
 
-// limited returns a command under limits. prlimit becomes the program: they share a pid.
+// limited returns a command under limits. prlimit replaces itself with the program, so
+// that they have the same pid.
 func limited(limits []string, program string, args ...string) *exec.Cmd {
 	if len(limits) == 0 {
 		return exec.Command(program, args...)
@@ -119,7 +120,7 @@ func limited(limits []string, program string, args ...string) *exec.Cmd {
 	return exec.Command("prlimit", slices.Concat(limits, []string{program}, args)...)
 }
 
-// Ready waits until /readyz says yes.
+// Ready waits until /readyz answers 200.
 func (b *Berth) Ready(t testing.TB) {
 	t.Helper()
 	b.Answers(t, "/readyz")
@@ -137,10 +138,10 @@ func (b *Berth) Answers(t testing.TB, path string) {
 	})
 }
 
-// Pid is the daemon's.
+// Pid returns the process id of the daemon.
 func (b *Berth) Pid() int { return b.cmd.Process.Pid }
 
-// Log is all that the daemon has logged, over all of its lives.
+// Log returns the log of all runs of the daemon.
 func (b *Berth) Log() string {
 	text, err := os.ReadFile(b.logs)
 	if err != nil {
@@ -149,7 +150,7 @@ func (b *Berth) Log() string {
 	return string(text)
 }
 
-// Kill9 kills the daemon, and nothing else.
+// Kill9 kills the daemon. Its containers continue to run.
 func (b *Berth) Kill9(t testing.TB) {
 	t.Helper()
 	searchProcess(b)
@@ -165,7 +166,7 @@ func (b *Berth) Restart(t testing.TB) {
 	b.Ready(t)
 }
 
-// Term asks the daemon to end. It returns how long that took and the exit code.
+// Term stops the daemon with SIGTERM. It returns the duration and the exit code.
 func (b *Berth) Term(t testing.TB) (took time.Duration, code int) {
 	t.Helper()
 	began := time.Now()
@@ -173,7 +174,8 @@ func (b *Berth) Term(t testing.TB) (took time.Duration, code int) {
 	return b.Exit(t, began)
 }
 
-// Exit waits until the daemon has ended. It returns the time from began and the exit code.
+// Exit waits until the daemon has exited. It returns the time since began and the exit
+// code.
 func (b *Berth) Exit(t testing.TB, began time.Time) (took time.Duration, code int) {
 	t.Helper()
 	late := time.NewTimer(30 * time.Second)
@@ -181,7 +183,7 @@ func (b *Berth) Exit(t testing.TB, began time.Time) (took time.Duration, code in
 	select {
 	case <-b.exited:
 	case <-late.C:
-		t.Fatalf("berth does not end:\n%s", tail(b.Log()))
+		t.Fatalf("berth does not exit:\n%s", tail(b.Log()))
 	}
 	return time.Since(began), b.cmd.ProcessState.ExitCode()
 }
@@ -203,15 +205,15 @@ func (b *Berth) ended() bool {
 	}
 }
 
-// Store is the id of the daemon's store, which its containers carry as a label.
+// Store returns the id of the daemon's store, which is a label of its containers.
 func (b *Berth) Store() string {
 	text, _ := os.ReadFile(filepath.Join(b.Data, "store", "MARK"))
 	id, _, _ := strings.Cut(string(text), " ")
 	return id
 }
 
-// Containers are the engine's containers of this store; with an id only those
-// of that internal_id.
+// Containers returns the engine's containers of this store. With an id it returns only
+// those of that internal_id.
 func (b *Berth) Containers(t testing.TB, id string) []enginetest.Listed {
 	t.Helper()
 	labels := []string{"io.berth.store=" + b.Store()}

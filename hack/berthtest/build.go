@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// binary builds berth, once in a test process. The linker has nothing to do
-// when the file is up to date.
+// binary builds berth once in each test process. The build does nothing if the file is
+// up to date.
 var binary = sync.OnceValues(func() (string, error) {
 	mod, err := exec.Command("go", "env", "GOMOD").Output()
 	if err != nil {
@@ -42,8 +42,8 @@ var binary = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// Binary is the path of berth, built from this tree; with the race detector if
-// the test has it too.
+// Binary returns the path of berth, built from this tree, with the race detector if the
+// test has it too.
 func Binary(t testing.TB) string {
 	t.Helper()
 	path, err := binary()

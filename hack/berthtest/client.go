@@ -7,17 +7,16 @@ import (
 	"io"
 	"net/http"
 	"testing"
-	"time"
 
+	"berth/api/client"
+	v1 "berth/api/v1"
 	"berth/hack/openapitest"
 )
 
-// Vendor is the media type that requests carry in Accept.
-const Vendor = "Application/vnd.berthv1+json"
-
-// Client speaks with a daemon as a panel does.
+// Client calls a daemon as a panel does.
 type Client struct {
-	Addr  string // host:port
+	API   *client.Client // for typed calls
+	Addr  string         // host:port
 	Token string
 
 	t       testing.TB
@@ -25,31 +24,46 @@ type Client struct {
 	secrets *secrets
 }
 
-// NewClient makes a client of the daemon at addr.
+// NewClient returns a client of the daemon at addr. Every response that it receives is
+// checked against the OpenAPI document.
 func NewClient(t testing.TB, addr, token string) *Client {
+	t.Helper()
 	transport := &http.Transport{MaxIdleConnsPerHost: 16}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &Client{Addr: addr, Token: token, t: t, http: &http.Client{Transport: transport, Timeout: 60 * time.Second}, secrets: newSecrets()}
+	c := &Client{Addr: addr, Token: token, t: t, http: &http.Client{Transport: transport, Timeout: client.DefaultTimeout}, secrets: newSecrets()}
+	api, err := client.New(client.Options{URL: "http://" + addr, Token: v1.Secret(token), Observe: c.observe})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(api.Close)
+	c.API = api
+	return c
 }
 
-// Answer is a response that was read to its end.
+// observe checks a response, and keeps the secrets and the refusal in it.
+func (c *Client) observe(request *http.Request, response *http.Response, body []byte) {
+	openapitest.Check(c.t, request, response, body)
+	c.secrets.answered(Answer{response.StatusCode, response.Header, body})
+}
+
+// Answer is a complete response.
 type Answer struct {
 	Status int
 	Header http.Header
 	Body   []byte
 }
 
-// Try sends a request, with the token and the vendor header. header holds pairs
-// that replace or, with an empty value, remove headers. body is nil, a string
-// sent as it is, or a value sent as JSON. It returns an error if there is no
-// answer, or only a part of one.
+// Try sends a request that API cannot send, with the token and the vendor header.
+// header holds pairs that replace or, with an empty value, remove headers. body is
+// nil, a string that is sent unchanged, or a value that is sent as JSON. Try returns an
+// error if there is no complete response.
 func (c *Client) Try(ctx context.Context, method, path string, body any, header ...string) (Answer, error) {
 	request, err := http.NewRequestWithContext(ctx, method, "http://"+c.Addr+path, reader(body))
 	if err != nil {
 		return Answer{}, err
 	}
 	request.Header.Set("Authorization", "Bearer "+c.Token)
-	request.Header.Set("Accept", Vendor)
+	request.Header.Set("Accept", client.Vendor)
 	if body != nil {
 		request.Header.Set("Content-Type", "application/json")
 	}
@@ -68,13 +82,11 @@ func (c *Client) Try(ctx context.Context, method, path string, body any, header 
 	if err != nil {
 		return Answer{}, err
 	}
-	openapitest.Check(c.t, request, response, answer)
-	whole := Answer{response.StatusCode, response.Header, answer}
-	c.secrets.answered(whole)
-	return whole, nil
+	c.observe(request, response, answer)
+	return Answer{response.StatusCode, response.Header, answer}, nil
 }
 
-// Do is Try that fails the test if there is no answer.
+// Do calls Try and fails the test if there is no response.
 func (c *Client) Do(t testing.TB, method, path string, body any, header ...string) Answer {
 	t.Helper()
 	answer, err := c.Try(c.background(), method, path, body, header...)
@@ -84,7 +96,7 @@ func (c *Client) Do(t testing.TB, method, path string, body any, header ...strin
 	return answer
 }
 
-// Must is Do that fails the test unless the status is 2xx.
+// Must calls Do and fails the test unless the status is 2xx.
 func (c *Client) Must(t testing.TB, method, path string, body any, header ...string) Answer {
 	t.Helper()
 	answer := c.Do(t, method, path, body, header...)
@@ -94,26 +106,26 @@ func (c *Client) Must(t testing.TB, method, path string, body any, header ...str
 	return answer
 }
 
-// Post is Must with POST.
+// Post calls Must with POST.
 func (c *Client) Post(t testing.TB, path string, body any) Answer {
 	t.Helper()
 	return c.Must(t, "POST", path, body)
 }
 
-// Get reads JSON.
+// Get decodes the response of a GET.
 func (c *Client) Get(t testing.TB, path string, into any) {
 	t.Helper()
 	c.Must(t, "GET", path, nil).Decode(t, into)
 }
 
-// background is a context that outlives the test's, for cleanups.
+// background returns a context that outlives the test's, for cleanups.
 func (c *Client) background() context.Context { return context.WithoutCancel(c.t.Context()) }
 
-// Decode reads the answer's JSON.
+// Decode decodes the JSON of a response.
 func (a Answer) Decode(t testing.TB, into any) {
 	t.Helper()
 	if err := json.Unmarshal(a.Body, into); err != nil {
-		t.Fatalf("berth answered what does not fit: %v: %.300s", err, a.Body)
+		t.Fatalf("berth: %v in %.300s", err, a.Body)
 	}
 }
 

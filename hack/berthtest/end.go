@@ -6,10 +6,11 @@ import (
 	"time"
 )
 
-// forbidden are the texts that no log may hold, beside every secret.
-var forbidden = []string{"DATA RACE", "panic", "Authorization", "Bearer"}
+// forbidden returns the texts that no log may contain, besides the secrets.
+func forbidden() []string { return []string{"DATA RACE", "panic", "Authorization", "Bearer"} }
 
-// end ends the daemon with its containers, and looks at what it leaves.
+// end stops the daemon, removes its containers and searches its log and its other
+// traces for secrets.
 func (b *Berth) end() {
 	if b.cmd != nil && !b.ended() {
 		searchMetrics(b)
@@ -19,9 +20,9 @@ func (b *Berth) end() {
 	log := b.Log()
 	b.secrets.search(b.t, "the log", log)
 	b.secrets.searchRefusals(b.t)
-	for _, text := range forbidden {
+	for _, text := range forbidden() {
 		if strings.Contains(log, text) {
-			b.t.Errorf("the log holds %q:\n%s", text, around(log, text))
+			b.t.Errorf("the log contains %q:\n%s", text, around(log, text))
 		}
 	}
 	b.removeContainers()
@@ -30,13 +31,13 @@ func (b *Berth) end() {
 	}
 }
 
-// stop lets the daemon finish what it has asked the engine for, so that nothing
-// is made after the containers were removed.
+// stop lets the daemon finish its calls of the engine, so that no container is created
+// after they are removed.
 func (b *Berth) stop() {
 	_ = b.cmd.Process.Signal(syscall.SIGCONT)
 	_ = b.cmd.Process.Signal(syscall.SIGTERM)
 	if !Within(15*time.Second, b.ended) {
-		b.t.Error("berth does not end when it is asked to")
+		b.t.Error("berth does not exit after SIGTERM")
 		_ = b.cmd.Process.Kill()
 	}
 	<-b.exited

@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// secrets are what nobody may find in what a daemon leaves: the tokens and
-// passwords of its configurations, and the tokens that it minted. Beside them
-// are the texts of refusals that its clients have read.
+// secrets are the tokens and passwords of a daemon's configurations and the tokens that
+// it created. None of them may appear in its traces. refusals are the error responses
+// that its clients received.
 type secrets struct {
 	mu       sync.Mutex
 	known    map[string]bool
@@ -21,15 +21,15 @@ type secrets struct {
 
 func newSecrets() *secrets { return &secrets{known: map[string]bool{}, refusals: map[string]bool{}} }
 
-// add keeps a secret; of a token what makes it one.
+// add records a secret; of a token, the part after its prefix.
 func (s *secrets) add(secret string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.known[strings.TrimPrefix(secret, "berth_")] = true
 }
 
-// configured are the values of tokens and passwords in a configuration. What is
-// shorter is no secret but a value that a test expects to be refused.
+// configured matches the tokens and passwords in a configuration. Shorter values are
+// not secrets, but values that a test expects to be refused.
 var configured = regexp.MustCompile(`(?:token|password)"?: *["']?([^\s"',{}]{7,})`)
 
 func (s *secrets) addConfig(text string) {
@@ -38,7 +38,7 @@ func (s *secrets) addConfig(text string) {
 	}
 }
 
-// answered keeps what an answer tells: a minted token, or a refusal.
+// answered records the created token, or the refusal, in a response.
 func (s *secrets) answered(a Answer) {
 	var minted struct {
 		Token string `json:"token"`
@@ -59,12 +59,12 @@ func (s *secrets) search(t testing.TB, where, text string) {
 	defer s.mu.Unlock()
 	for secret := range s.known {
 		if strings.Contains(text, secret) {
-			t.Errorf("%s holds the secret %q:\n%s", where, secret, around(text, secret))
+			t.Errorf("%s contains the secret %q:\n%s", where, secret, around(text, secret))
 		}
 	}
 }
 
-// searchRefusals looks into all refusals that were read.
+// searchRefusals searches the refusals that were received.
 func (s *secrets) searchRefusals(t testing.TB) {
 	s.mu.Lock()
 	all := make([]string, 0, len(s.refusals))
@@ -75,24 +75,24 @@ func (s *secrets) searchRefusals(t testing.TB) {
 	s.search(t, "a refusal", strings.Join(all, "\n"))
 }
 
-// Search looks for every secret of b in a text that the test has found somewhere.
+// Search fails the test if a secret of b is in text.
 func Search(t testing.TB, b *Berth, where, text string) { b.secrets.search(t, where, text) }
 
-// searchProcess looks into what everybody on the host may read of the daemon.
+// searchProcess searches the environment and the arguments of the daemon.
 func searchProcess(b *Berth) {
 	for _, file := range []string{"environ", "cmdline"} {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", b.Pid(), file))
-		if err == nil { // else it has just ended
+		if err == nil { // else it has just exited
 			b.secrets.search(b.t, "the daemon's "+file, string(text))
 		}
 	}
 }
 
-// searchMetrics looks into what a monitor reads.
+// searchMetrics searches the metrics.
 func searchMetrics(b *Berth) {
 	answer, err := b.Try(b.background(), "GET", "/metrics", nil)
 	if err != nil {
-		return // the test has made it so
+		return // the test has made the daemon unreachable
 	}
 	if answer.Status != 200 {
 		b.t.Errorf("GET /metrics: %d", answer.Status)
@@ -100,7 +100,7 @@ func searchMetrics(b *Berth) {
 	b.secrets.search(b.t, "the metrics", string(answer.Body))
 }
 
-// searchContainer looks into everything that the engine tells of a container.
+// searchContainer searches everything that the engine returns about a container.
 func searchContainer(b *Berth, id string) {
 	if found, ok := b.Engine.Inspect(b.t, id); ok {
 		text, err := json.Marshal(found.Raw)

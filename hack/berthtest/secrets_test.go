@@ -8,19 +8,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// recorder takes the failures that a search tells.
+// recorder records the failures of a search.
 type recorder struct {
 	testing.TB
-	told []string
+	failures []string
 }
 
-// Errorf keeps what a failure says.
+// Errorf records a failure.
 func (r *recorder) Errorf(format string, args ...any) {
-	r.told = append(r.told, fmt.Sprintf(format, args...))
+	r.failures = append(r.failures, fmt.Sprintf(format, args...))
 }
 
-// TestSecretsAreFound: a search that cannot find would prove nothing.
-func TestSecretsAreFound(t *testing.T) {
+// TestSecretSearch proves that a search finds secrets.
+func TestSecretSearch(t *testing.T) {
 	s := newSecrets()
 	s.addConfig("authorization: {enabled: true, token: berth_aa11cc33}\nremote:\n  token: \"panel-own's\"\n" +
 		"docker: {registries: {\"r:5000\": {username: u, password: pass-word}}}\n")
@@ -31,10 +31,10 @@ func TestSecretsAreFound(t *testing.T) {
 	} {
 		r := &recorder{TB: t}
 		s.search(r, "a place", text)
-		require.Len(t, r.told, want, text)
+		require.Len(t, r.failures, want, text)
 	}
 	r := &recorder{TB: t}
 	s.searchRefusals(r)
-	require.Len(t, r.told, 1)
-	require.Contains(t, r.told[0], "a refusal holds the secret")
+	require.Len(t, r.failures, 1)
+	require.Contains(t, r.failures[0], "a refusal contains the secret")
 }

@@ -11,29 +11,29 @@ import (
 	"time"
 
 	"github.com/fasthttp/websocket"
+
+	"berth/api/client"
 )
 
 // Message is one message of a socket.
 type Message struct {
-	Event, Data, Container string
-	Time                   time.Time
-	Seq                    uint64
-	Read                   time.Time `json:"-"` // when the test got it
-	Raw                    string    `json:"-"`
+	client.Message
+	Read time.Time `json:"-"` // when the test received it
+	Raw  string    `json:"-"`
 }
 
-// Socket is a WebSocket that keeps what it hears.
+// Socket is a WebSocket that records its messages.
 type Socket struct {
 	conn *websocket.Conn
 
 	mu     sync.Mutex
 	all    []Message
 	change chan struct{} // closed at the next message
-	ended  chan struct{} // closed when nothing is read any more
-	code   int           // that the daemon closed it with; 0: it was cut; known at the end
+	ended  chan struct{} // closed at the end of the connection
+	code   int           // of the close frame; 0: there was none; set at the end
 }
 
-// Listen opens a socket, such as "/ws" or "/ws/mc?tail=0". It is closed at the test's end.
+// Listen opens a socket, such as "/ws" or "/ws/mc?tail=0". It is closed when the test ends.
 func (b *Berth) Listen(t testing.TB, path string) *Socket {
 	t.Helper()
 	s, response, err := b.Dial(path, http.Header{"Authorization": {"Bearer " + b.Token}})
@@ -48,7 +48,7 @@ func (b *Berth) Listen(t testing.TB, path string) *Socket {
 	return s
 }
 
-// Dial opens a socket with these headers, or returns why not.
+// Dial opens a socket with these headers.
 func (b *Berth) Dial(path string, header http.Header) (*Socket, *http.Response, error) {
 	conn, response, err := websocket.DefaultDialer.Dial("ws://"+b.Addr+path, header)
 	if err != nil {
@@ -72,7 +72,7 @@ func (s *Socket) read() {
 		}
 		m := Message{Read: time.Now(), Raw: string(raw)}
 		if err := json.Unmarshal(raw, &m); err != nil {
-			m.Event = "no JSON: " + err.Error()
+			m.Event = "invalid JSON: " + err.Error()
 		}
 		s.mu.Lock()
 		s.all = append(s.all, m)
@@ -82,7 +82,7 @@ func (s *Socket) read() {
 	}
 }
 
-// Close ends the socket, and waits until nothing is read any more.
+// Close closes the socket and waits for its reader.
 func (s *Socket) Close() {
 	_ = s.conn.Close()
 	<-s.ended
@@ -96,7 +96,7 @@ func (s *Socket) Send(t testing.TB, text string) {
 	}
 }
 
-// Messages are all that came so far.
+// Messages returns the messages so far.
 func (s *Socket) Messages() []Message {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,17 +119,17 @@ func (s *Socket) Await(t testing.TB, what string, done func([]Message) bool) {
 		case <-change:
 		case <-s.ended:
 			if !done(s.Messages()) {
-				t.Fatalf("socket: it ended before: %s", what)
+				t.Fatalf("socket: closed before: %s", what)
 			}
 			return
 		case <-late.C:
-			t.Fatalf("socket: waited in vain: %s; heard\n%s", what, tail(s.text()))
+			t.Fatalf("socket: timed out: %s; received\n%s", what, tail(s.text()))
 		}
 	}
 }
 
-// Next waits for the first message from index from on that is as wanted, and
-// returns it with the index after it.
+// Next waits for the first message from index from on that fulfils a condition. It
+// returns the message and the index after it.
 func (s *Socket) Next(t testing.TB, from int, what string, want func(Message) bool) (m Message, next int) {
 	t.Helper()
 	s.Await(t, what, func(all []Message) bool {
@@ -142,7 +142,7 @@ func (s *Socket) Next(t testing.TB, from int, what string, want func(Message) bo
 	return m, next
 }
 
-// Event waits for a state event of a container from index from on.
+// Event waits for a state event of a container, from index from on.
 func (s *Socket) Event(t testing.TB, from int, container, state string) (Message, int) {
 	t.Helper()
 	return s.Next(t, from, container+" "+state, func(m Message) bool {
@@ -150,7 +150,7 @@ func (s *Socket) Event(t testing.TB, from int, container, state string) (Message
 	})
 }
 
-// States are the state events of a container so far, in order.
+// States returns the state events of a container so far, in order.
 func (s *Socket) States(container string) (states []string) {
 	for _, m := range s.Messages() {
 		if m.Event == "event" && m.Container == container {
@@ -160,8 +160,8 @@ func (s *Socket) States(container string) (states []string) {
 	return states
 }
 
-// Ended waits until the daemon has closed the socket, and returns the code; 0
-// if the connection just broke.
+// Ended waits until the daemon has closed the socket. It returns the code of the close
+// frame; 0 if there was none.
 func (s *Socket) Ended(t testing.TB) (code int) {
 	t.Helper()
 	late := time.NewTimer(30 * time.Second)
@@ -169,7 +169,7 @@ func (s *Socket) Ended(t testing.TB) (code int) {
 	select {
 	case <-s.ended:
 	case <-late.C:
-		t.Fatal("the socket stays open")
+		t.Fatal("the socket is still open")
 	}
 	return s.code
 }

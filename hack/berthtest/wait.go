@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// Until polls a condition that another process makes true. It fails the test,
-// and ends it, when limit has passed.
+// Until polls a condition that another process makes true. After limit it fails the test
+// and ends it.
 func Until(t testing.TB, limit time.Duration, what string, done func() bool) {
 	t.Helper()
 	if !Within(limit, done) {
-		t.Fatalf("waited %s in vain: %s", limit, what)
+		t.Fatalf("timed out after %s: %s", limit, what)
 	}
 }
 
-// Within polls a condition until limit has passed, and says whether it came true.
+// Within polls a condition for at most limit. It reports whether it became true.
 func Within(limit time.Duration, done func() bool) bool {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -34,14 +34,14 @@ func Within(limit time.Duration, done func() bool) bool {
 	return true
 }
 
-// ports remembers which ports were given out, so that none is given twice.
+// ports holds the ports that FreePort has returned.
 var ports = struct {
 	sync.Mutex
 	given map[int]bool
 }{given: map[int]bool{}}
 
-// FreePort is a port of 127.0.0.1 that is free, below those that the kernel
-// gives to clients.
+// FreePort returns a free port of 127.0.0.1, below those that the kernel assigns to
+// clients. It returns none twice.
 func FreePort(t testing.TB) int {
 	t.Helper()
 	ports.Lock()

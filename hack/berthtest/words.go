@@ -2,7 +2,6 @@ package berthtest
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -10,74 +9,40 @@ import (
 	"testing"
 	"time"
 
+	"berth/api/client"
 	"berth/hack/enginetest"
 )
 
-// Container is the state response, as far as tests ask.
-type Container struct {
-	InternalID         string `json:"internal_id"`
-	ContainerID        string `json:"container_id"`
-	VolumeID           string `json:"volume_id"`
-	Image              string
-	InstallState       string `json:"install_state"`
-	State, Power       string
-	Message            string
-	Mount              struct{ Source, Target string }
-	Ports              []Binding
-	Limits             struct{ Memory, CPU float64 }
-	Generation         uint64
-	ObservedGeneration uint64     `json:"observed_generation"`
-	ResourceVersion    string     `json:"resource_version"`
-	ExitCode           *int       `json:"exit_code"`
-	OOMKilled          bool       `json:"oom_killed"`
-	RestartCount       int        `json:"restart_count"`
-	NextRetryAt        *time.Time `json:"next_retry_at"`
-	StartedAt          *time.Time `json:"started_at"`
-}
+// Container is a container as berth reports it.
+type Container struct{ client.Container }
 
-// Binding is a port of a container.
-type Binding struct {
-	IP       string `json:"ip"`
-	Port     int    `json:"port"`
-	Protocol string `json:"protocol"`
-}
-
-// Entry is a port of the pool.
-type Entry struct {
-	Binding
-	InUse     bool `json:"in_use"`
-	Container string
-}
-
-// Spec is the body of a creation.
+// Spec is the body of a request that creates a container.
 type Spec map[string]any
 
-// Volume makes a volume.
+// Volume creates a volume.
 func (b *Client) Volume(t testing.TB) (id string) {
 	t.Helper()
-	var v struct {
-		VolumeID string `json:"volume_id"`
-	}
-	b.Post(t, "/volumes", nil).Decode(t, &v)
+	v, err := b.API.Volumes().Create(b.background(), 0)
+	b.check(t, err)
 	return v.VolumeID
 }
 
-// Port puts a free port of 127.0.0.1 into the pool.
-func (b *Client) Port(t testing.TB) Binding {
+// Port adds a free port of 127.0.0.1 to the pool.
+func (b *Client) Port(t testing.TB) client.PortRef {
 	t.Helper()
-	p := Binding{"127.0.0.1", FreePort(t), "tcp"}
-	b.Post(t, "/network/ports", p)
+	p := client.PortRef{IP: "127.0.0.1", Port: FreePort(t), Protocol: "tcp"}
+	b.check(t, b.API.Ports().Add(b.background(), p))
 	return p
 }
 
-// Create makes a container of busybox with a volume of its own, unless spec
-// says otherwise. Its command is given to a shell.
+// Create creates a container of busybox with a volume of its own, unless spec has
+// other values. Its command is given to a shell.
 func (b *Client) Create(t testing.TB, id string, spec Spec) {
 	t.Helper()
 	b.Post(t, "/containers", b.Body(t, id, spec))
 }
 
-// Body is what Create sends.
+// Body returns the body that Create sends.
 func (b *Client) Body(t testing.TB, id string, spec Spec) Spec {
 	t.Helper()
 	body := Spec{"internal_id": id, "startup_command": "sleep 100000"}
@@ -93,28 +58,29 @@ func (b *Client) Body(t testing.TB, id string, spec Spec) Spec {
 	return body
 }
 
-// Made is Create, and waits until the container is ready and stands made.
+// Made calls Create and waits until the container is ready and the engine has it.
 func (b *Client) Made(t testing.TB, id string, spec Spec) {
 	t.Helper()
 	b.Create(t, id, spec)
 	if c := b.State(t, id, "ready"); c.ContainerID == "" {
-		t.Fatalf("container %s is ready and not made", id)
+		t.Fatalf("container %s is ready, and the engine does not have it", id)
 	}
 }
 
-// Container is the state of a container.
-func (b *Client) Container(t testing.TB, id string) (c Container) {
+// Container returns a container.
+func (b *Client) Container(t testing.TB, id string) Container {
 	t.Helper()
-	b.Get(t, "/containers/"+id, &c)
-	return c
+	c, err := b.API.Containers().Get(b.background(), id)
+	b.check(t, err)
+	return Container{c}
 }
 
-// Await waits until GET shows what is wanted.
+// Await waits until a container fulfils a condition.
 func (b *Client) Await(t testing.TB, id, what string, done func(Container) bool) (c Container) {
 	t.Helper()
 	if !Within(90*time.Second, func() bool { c = b.Container(t, id); return done(c) }) {
 		text, _ := json.Marshal(c)
-		t.Fatalf("container %s: waited in vain: %s; it is %s", id, what, text)
+		t.Fatalf("container %s: timed out: %s; it is %s", id, what, text)
 	}
 	return c
 }
@@ -122,13 +88,14 @@ func (b *Client) Await(t testing.TB, id, what string, done func(Container) bool)
 // State waits until a container is in a state.
 func (b *Client) State(t testing.TB, id, state string) Container {
 	t.Helper()
-	return b.Await(t, id, state, func(c Container) bool { return c.State == state })
+	return b.Await(t, id, state, func(c Container) bool { return string(c.State) == state })
 }
 
-// Verb posts an action without a body: start, stop, kill, restart.
+// Verb requests an action: start, stop, kill or restart.
 func (b *Client) Verb(t testing.TB, id, verb string) {
 	t.Helper()
-	b.Post(t, "/containers/"+id+"/"+verb, nil)
+	_, err := b.API.Containers().Do(b.background(), id, client.Action(verb))
+	b.check(t, err)
 }
 
 // Started creates a container and waits until it runs.
@@ -145,7 +112,8 @@ func (b *Client) Started(t testing.TB, id string, spec Spec) Container {
 // Delete deletes a container and waits until it is gone.
 func (b *Client) Delete(t testing.TB, id string) {
 	t.Helper()
-	b.Must(t, "DELETE", "/containers/"+id, nil)
+	_, err := b.API.Containers().Delete(b.background(), id, client.DeleteOptions{})
+	b.check(t, err)
 	b.Gone(t, id)
 }
 
@@ -157,29 +125,50 @@ func (b *Client) Gone(t testing.TB, id string) {
 	})
 }
 
-// Pool is the port pool, by "ip:port/protocol".
+// Entry is a port of the pool without its firewall rule.
+type Entry struct {
+	client.PortRef
+	InUse     bool
+	Container string
+}
+
+// Pool returns the port pool by "ip:port/protocol".
 func (b *Client) Pool(t testing.TB) map[string]Entry {
 	t.Helper()
-	var body struct{ Ports []Entry }
-	b.Get(t, "/network/ports", &body)
+	list, err := b.API.Ports().List(b.background())
+	b.check(t, err)
 	pool := map[string]Entry{}
-	for _, p := range body.Ports {
-		pool[p.String()] = p
+	for _, p := range list {
+		pool[p.String()] = Entry{p.PortRef, p.InUse, p.Container}
 	}
 	return pool
 }
 
-// String is "ip:port/protocol".
-func (p Binding) String() string { return fmt.Sprintf("%s:%d/%s", p.IP, p.Port, p.Protocol) }
+// Bindings returns the published ports of a container.
+func (c Container) Bindings() []client.PortRef {
+	list := make([]client.PortRef, len(c.Ports))
+	for i, p := range c.Ports {
+		list[i] = client.PortRef{IP: p.IP, Port: p.Port, Protocol: p.Protocol}
+	}
+	return list
+}
 
-// Count is how many lines a file in a container's volume has. What runs there
-// counts itself with it.
+// check fails the test if a call returned an error.
+func (b *Client) check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("berth: %v", err)
+	}
+}
+
+// Count returns the number of lines of a file in a container's volume. The
+// container's command appends a line at each start.
 func (c Container) Count(name string) int {
 	text, _ := os.ReadFile(filepath.Join(c.Mount.Source, name))
 	return strings.Count(string(text), "\n")
 }
 
-// With returns s and more; the fields of more replace those of s.
+// With returns a copy of s in which the fields of more replace those of s.
 func (s Spec) With(more Spec) Spec {
 	all := maps.Clone(s)
 	maps.Copy(all, more)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	v1 "berth/api/v1"
 	"berth/hack/berthtest"
 )
 
@@ -52,7 +53,7 @@ func TestTerminateLeavesContainersRunning(t *testing.T) {
 	require.Equal(t, before.State.Pid, after.State.Pid)
 	b.Run(t)
 	b.Ready(t)
-	require.Equal(t, "running", b.Container(t, "mc").State)
+	require.Equal(t, v1.Running, b.Container(t, "mc").State)
 	t.Logf("ended after %s", took.Round(time.Millisecond))
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	v1 "berth/api/v1"
 	"berth/hack/berthtest"
 )
 
@@ -36,7 +37,7 @@ func TestFullDisk(t *testing.T) {
 	for _, request := range []string{"POST /volumes", "POST /containers/mc/restart", "DELETE /containers/mc"} {
 		walk(t, b, nil, []row{{request, "", 500, wrong("Database operation failed")}})
 	}
-	require.Equal(t, "running", b.Container(t, "mc").State)
+	require.Equal(t, v1.Running, b.Container(t, "mc").State)
 	b.Verb(t, "other", "kill")
 	b.State(t, "other", "exit")
 	walk(t, b, nil, []row{{"POST /containers/other/start", "", 500, wrong("Database operation failed")}})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	v1 "berth/api/v1"
 	"berth/hack/berthtest"
 	"berth/hack/enginetest"
 )
@@ -100,7 +101,7 @@ func (w *requestSet) requireNoFalseExit(t *testing.T, b *berthtest.Berth) {
 	b.Get(t, "/containers", &list)
 	reported := map[string]string{}
 	for _, c := range list.Containers {
-		reported[c.InternalID] = c.State
+		reported[c.InternalID] = string(c.State)
 	}
 	alive := processes(t, b)
 	for id, process := range w.before {
@@ -203,7 +204,7 @@ func TestEngineFreezes(t *testing.T) {
 	began := time.Now()
 	berthtest.Until(t, 2*wait, "GET /readyz reports the freeze", func() bool { return b.Do(t, "GET", "/readyz", nil).Status == 503 })
 	t.Logf("not ready %s after the freeze", time.Since(began).Round(time.Millisecond))
-	require.NotEqual(t, "exit", b.Container(t, "mc").State, "no exit was observed")
+	require.NotEqual(t, v1.Exit, b.Container(t, "mc").State, "no exit was observed")
 	b.Verb(t, "mc", "start")
 	engine.Thaw(t)
 	began = time.Now()

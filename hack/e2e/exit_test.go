@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	v1 "berth/api/v1"
 	"berth/hack/berthtest"
 )
 
@@ -25,7 +26,7 @@ func TestCrashIsRetried(t *testing.T) {
 	require.NotNil(t, c.NextRetryAt)
 	require.WithinDuration(t, time.Now().Add(10*time.Second), *c.NextRetryAt, 3*time.Second)
 	require.Equal(t, 3, *c.ExitCode)
-	require.Equal(t, "running", c.Power)
+	require.Equal(t, v1.PowerOn, c.Power)
 	b.Restart(t) // next_retry_at survives
 	require.Equal(t, c.NextRetryAt, b.Container(t, "mc").NextRetryAt)
 	c = b.State(t, "mc", "running")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	v1 "berth/api/v1"
 	"berth/hack/berthtest"
 	"berth/hack/enginetest"
 )
@@ -29,7 +30,7 @@ func TestMissingImage(t *testing.T) {
 	require.JSONEq(t, wrong("Failed to create Docker container: image not found"), string(got.Body))
 	require.Less(t, took, 20*time.Second, "berth answers as soon as the image is known to be missing")
 	require.Equal(t, 404, b.Do(t, "GET", "/containers/mc", nil).Status, "no record is left")
-	require.Equal(t, berthtest.Entry{Binding: port}, b.Pool(t)[port.String()], "no claim is left")
+	require.Equal(t, berthtest.Entry{PortRef: port}, b.Pool(t)[port.String()], "no claim is left")
 	require.Empty(t, b.Containers(t, "mc"), "no container is left")
 	t.Logf("refused after %s", took.Round(time.Millisecond))
 
@@ -57,7 +58,7 @@ func TestUnreachableRegistry(t *testing.T) {
 		require.Less(t, time.Since(began), 20*time.Second)
 		holds(t, fmt.Sprintf(`{"message":"*","internal_id":%q,"state":"installing"}`, id), answer.Body, id)
 		c := b.Await(t, id, "a message", func(c berthtest.Container) bool { return c.Message != "" })
-		require.Equal(t, "installing", c.State, c.Message)
+		require.Equal(t, v1.Installing, c.State, c.Message)
 		if id != "silent" { // it does not even refuse connections
 			berthtest.Until(t, wait, "a condition names the cause", func() bool {
 				return strings.Contains(string(b.Must(t, "GET", "/containers/"+id, nil).Body), `"reason":"PullFailed"`)

@@ -107,7 +107,7 @@ func (c interference) begin(t *testing.T, b *berthtest.Berth) (id string, before
 	id = "c-" + berthtest.NewToken()[6:14]
 	b.Create(t, id, berthtest.Spec{"power": c.power})
 	state := map[string]string{"running": "running", "stopped": "ready"}[c.power]
-	now := b.Await(t, id, state, func(c berthtest.Container) bool { return c.State == state && c.ContainerID != "" })
+	now := b.Await(t, id, state, func(c berthtest.Container) bool { return string(c.State) == state && c.ContainerID != "" })
 	before, found := b.Engine.Inspect(t, now.ContainerID)
 	require.True(t, found)
 	t.Cleanup(func() { b.Delete(t, id) })
@@ -119,6 +119,6 @@ func (c interference) check(t *testing.T, b *berthtest.Berth, id string, before 
 	t.Helper()
 	b.Await(t, id, c.name+" is right", func(now berthtest.Container) bool {
 		one, _ := b.Engine.Inspect(t, now.ContainerID)
-		return now.State == c.end && c.right(before, one, now) && onlyServer(t, b, id)
+		return string(now.State) == c.end && c.right(before, one, now) && onlyServer(t, b, id)
 	})
 }

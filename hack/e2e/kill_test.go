@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"berth/api/client"
 	"berth/hack/berthtest"
 )
 
@@ -44,9 +45,9 @@ var requestCases = []requestCase{
 type victim struct {
 	requestCase
 	id, volume string
-	port       berthtest.Binding // at the end
-	old        berthtest.Binding // before a rebind
-	pid        int               // before the request
+	port       client.PortRef // at the end
+	old        client.PortRef // before a rebind
+	pid        int            // before the request
 	startedAt  time.Time
 }
 
@@ -167,19 +168,19 @@ func (w *victim) check(t *testing.T, b *berthtest.Berth) {
 		b.Gone(t, w.id)
 		onlyOrphans(t, b, b.Containers(t, w.id))
 		require.NoDirExists(t, filepath.Join(b.Data, "console", w.id), w.name)
-		require.Equal(t, berthtest.Entry{Binding: w.port}, b.Pool(t)[w.port.String()], w.name)
+		require.Equal(t, berthtest.Entry{PortRef: w.port}, b.Pool(t)[w.port.String()], w.name)
 		return
 	}
 	c := b.Await(t, w.id, w.name+" is complete", func(c berthtest.Container) bool {
-		return c.State == w.state && c.ObservedGeneration == c.Generation && onlyServer(t, b, w.id)
+		return string(c.State) == w.state && c.ObservedGeneration == c.Generation && onlyServer(t, b, w.id)
 	})
 	for file, times := range w.files {
 		require.Equal(t, times, c.Count(file), "%s: %s of %s", w.name, file, w.id)
 	}
-	require.Equal(t, []berthtest.Binding{w.port}, c.Ports, w.name)
-	require.Equal(t, berthtest.Entry{Binding: w.port, InUse: true, Container: w.id}, b.Pool(t)[w.port.String()], w.name)
+	require.Equal(t, []client.PortRef{w.port}, c.Bindings(), w.name)
+	require.Equal(t, berthtest.Entry{PortRef: w.port, InUse: true, Container: w.id}, b.Pool(t)[w.port.String()], w.name)
 	if w.old.Port != 0 {
-		require.Equal(t, berthtest.Entry{Binding: w.old}, b.Pool(t)[w.old.String()], w.name)
+		require.Equal(t, berthtest.Entry{PortRef: w.old}, b.Pool(t)[w.old.String()], w.name)
 	}
 	if w.name == "run on" {
 		pid, at := w.process(t, b)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"berth/api/client"
 	"berth/hack/berthtest"
 	"berth/hack/enginetest"
 )
@@ -66,7 +67,7 @@ type portPool struct {
 	b      *berthtest.Berth
 	volume string
 	image  string
-	ports  []berthtest.Binding
+	ports  []client.PortRef
 
 	open       sync.RWMutex // read-locked by requests, locked by an audit
 	audits     int
@@ -80,9 +81,9 @@ type poolClient struct {
 	random  *rand.Rand
 	answers map[int]int // number of answers by status; 0: no answer
 
-	sure bool                // the last request was answered
-	has  bool                // if sure: the container exists
-	want []berthtest.Binding // if has: its ports
+	sure bool             // the last request was answered
+	has  bool             // if sure: the container exists
+	want []client.PortRef // if has: its ports
 }
 
 func newDice(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }
@@ -104,9 +105,9 @@ func (c *poolClient) run(ctx context.Context) {
 }
 
 // pick returns one or two different ports of the pool.
-func (c *poolClient) pick() []berthtest.Binding {
+func (c *poolClient) pick() []client.PortRef {
 	at := c.random.Perm(len(c.ports))
-	ports := []berthtest.Binding{c.ports[at[0]]}
+	ports := []client.PortRef{c.ports[at[0]]}
 	if c.random.IntN(2) == 0 {
 		ports = append(ports, c.ports[at[1]])
 	}
@@ -148,7 +149,7 @@ func (c *poolClient) settle(t *testing.T) {
 		require.Equal(t, c.has, there, c.id)
 	}
 	if c.sure && c.has {
-		require.Equal(t, c.want, now.Ports, c.id)
+		require.Equal(t, c.want, now.Bindings(), c.id)
 	}
 }
 
@@ -161,7 +162,7 @@ func (k *portPool) audit(t *testing.T) {
 	k.audits++
 	claimed := map[string]string{}
 	for _, c := range k.activeContainers(t) {
-		for _, p := range c.Ports {
+		for _, p := range c.Bindings() {
 			if other := claimed[p.String()]; other != "" {
 				k.wrong("%s is bound by %s and by %s", p, other, c.InternalID)
 			}

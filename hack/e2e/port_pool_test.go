@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"berth/api/client"
 	"berth/hack/berthtest"
 )
 
@@ -66,7 +67,7 @@ func listed(t *testing.T, b *berthtest.Berth) int {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+b.Addr+"/network/ports", nil)
 	require.NoError(t, err)
-	request.Header = http.Header{"Authorization": {"Bearer " + b.Token}, "Accept": {berthtest.Vendor}}
+	request.Header = http.Header{"Authorization": {"Bearer " + b.Token}, "Accept": {client.Vendor}}
 	answer, err := http.DefaultClient.Do(request)
 	require.NoError(t, err)
 	defer answer.Body.Close()

@@ -64,7 +64,7 @@ func pairOfVerbs(t *testing.T, b *berthtest.Berth, first, second string, after t
 		b.Restart(t)
 	}
 	c := b.Await(t, "mc", first+" and "+second, func(c berthtest.Container) bool {
-		return c.State == verbs[second] && c.ObservedGeneration == c.Generation
+		return string(c.State) == verbs[second] && c.ObservedGeneration == c.Generation
 	})
 	one, _ := b.Engine.Inspect(t, c.ContainerID)
 	require.Equal(t, verbs[second] == "running", one.State.Running, "%s, %s later %s; killed: %t, %t", first, after, second, killBetween, killBehind)

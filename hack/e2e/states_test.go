@@ -147,7 +147,7 @@ func (s *stage) try(t *testing.T, id string, c transition) {
 	before := 0
 	if c.from != "" {
 		s.b.Await(t, id, c.from, func(now berthtest.Container) bool {
-			return now.State == c.from && (c.from != "ready" || now.ContainerID != "")
+			return string(now.State) == c.from && (c.from != "ready" || now.ContainerID != "")
 		})
 		s.events.Event(t, 0, id, c.from)
 		before = len(s.events.States(id))
@@ -171,7 +171,7 @@ func (s *stage) try(t *testing.T, id string, c transition) {
 func (s *stage) settled(t *testing.T, id, state string) {
 	t.Helper()
 	s.b.Await(t, id, state+" for good", func(c berthtest.Container) bool {
-		return c.State == state && c.ObservedGeneration == c.Generation
+		return string(c.State) == state && c.ObservedGeneration == c.Generation
 	})
 }
 

@@ -49,7 +49,7 @@ func checkNumbers(t *testing.T, b *berthtest.Berth, s *berthtest.Socket) {
 	var list struct{ Containers []berthtest.Container }
 	b.Get(t, "/containers", &list)
 	for _, c := range list.Containers {
-		require.Equal(t, last[c.InternalID], c.State, c.InternalID)
+		require.Equal(t, last[c.InternalID], string(c.State), c.InternalID)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"berth/api/client"
 	"berth/hack/berthtest"
 	"berth/hack/enginetest"
 )
@@ -89,7 +90,7 @@ func (h *hostileTenant) send(ctx context.Context, method, path string, body io.R
 		return
 	}
 	request.Header.Set("Authorization", "Bearer "+token)
-	request.Header.Set("Accept", berthtest.Vendor)
+	request.Header.Set("Accept", client.Vendor)
 	h.requests.Add(1)
 	response, err := h.http.Do(request)
 	if err != nil {
