@@ -23,7 +23,7 @@ type Spec map[string]any
 func (b *Client) Volume(t testing.TB) (id string) {
 	t.Helper()
 	v, err := b.API.Volumes().Create(b.background(), 0)
-	b.check(t, err)
+	check(t, err)
 	return v.VolumeID
 }
 
@@ -31,7 +31,7 @@ func (b *Client) Volume(t testing.TB) (id string) {
 func (b *Client) Port(t testing.TB) client.PortRef {
 	t.Helper()
 	p := client.PortRef{IP: "127.0.0.1", Port: FreePort(t), Protocol: "tcp"}
-	b.check(t, b.API.Ports().Add(b.background(), p))
+	check(t, b.API.Ports().Add(b.background(), p))
 	return p
 }
 
@@ -71,7 +71,7 @@ func (b *Client) Made(t testing.TB, id string, spec Spec) {
 func (b *Client) Container(t testing.TB, id string) Container {
 	t.Helper()
 	c, err := b.API.Containers().Get(b.background(), id)
-	b.check(t, err)
+	check(t, err)
 	return Container{c}
 }
 
@@ -95,7 +95,7 @@ func (b *Client) State(t testing.TB, id, state string) Container {
 func (b *Client) Verb(t testing.TB, id, verb string) {
 	t.Helper()
 	_, err := b.API.Containers().Do(b.background(), id, client.Action(verb))
-	b.check(t, err)
+	check(t, err)
 }
 
 // Started creates a container and waits until it runs.
@@ -113,7 +113,7 @@ func (b *Client) Started(t testing.TB, id string, spec Spec) Container {
 func (b *Client) Delete(t testing.TB, id string) {
 	t.Helper()
 	_, err := b.API.Containers().Delete(b.background(), id, client.DeleteOptions{})
-	b.check(t, err)
+	check(t, err)
 	b.Gone(t, id)
 }
 
@@ -136,7 +136,7 @@ type Entry struct {
 func (b *Client) Pool(t testing.TB) map[string]Entry {
 	t.Helper()
 	list, err := b.API.Ports().List(b.background())
-	b.check(t, err)
+	check(t, err)
 	pool := map[string]Entry{}
 	for _, p := range list {
 		pool[p.String()] = Entry{p.PortRef, p.InUse, p.Container}
@@ -154,7 +154,7 @@ func (c Container) Bindings() []client.PortRef {
 }
 
 // check fails the test if a call returned an error.
-func (b *Client) check(t testing.TB, err error) {
+func check(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatalf("berth: %v", err)
