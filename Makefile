@@ -3,13 +3,19 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 GO      = $(shell hack/go.sh)
-VERSION := 0.1.0
+# The version: that of git's last tag, or that of the next release where there is no tag or no git
+NEXT    := 0.1.0
+VERSION ?= $(or $(patsubst v%,%,$(shell git describe --tags --match 'v[0-9]*' --dirty 2>/dev/null)),$(NEXT)$(addprefix +g,$(shell git describe --always --exclude '*' --dirty 2>/dev/null)))
+# Where make install installs
+PREFIX  ?= /usr/local
 LDFLAGS := -s -w -X main.version=$(VERSION)
 # Which benchmarks run, and how long a fuzz test does: make fuzz FUZZTIME=1h
 BENCH    ?= .
 FUZZTIME ?= 60s
 # How long make soak attacks
 SOAK     ?= 30m
+# The packages whose coverage make cover shows
+COVER   ?= ./api/... ./cmd/... ./controller/... ./runtime/... ./store/...
 # The packages that make verify tests with the race detector
 CORE    := ./controller ./controller/container ./store/... ./api/auth ./api/intent ./api/stream
 LINT    := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.8.0
@@ -17,7 +23,7 @@ export CGO_ENABLED ?= 0
 export DOCKER_HOST
 export ENGINES
 
-.PHONY: help run build test engines race stress soak fuzz lint bench demo faults check verify clean
+.PHONY: help run build install test cover engines race stress soak fuzz lint bench demo faults check verify clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,6 +31,14 @@ help: ## list the targets
 build: ## build bin/berth, one static binary
 	@[ -e bin/berth ] || echo "building bin/berth; the first time this takes a minute or two"
 	@$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/berth ./cmd/berth
+
+install: build ## install berth and its shell completions into PREFIX (/usr/local)
+	@install -D -m 0755 bin/berth $(DESTDIR)$(PREFIX)/bin/berth
+	@install -d $(addprefix $(DESTDIR)$(PREFIX)/share/,bash-completion/completions zsh/site-functions fish/vendor_completions.d)
+	@bin/berth completion bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/berth
+	@bin/berth completion zsh >$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_berth
+	@bin/berth completion fish >$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/berth.fish
+	@echo "installed $(DESTDIR)$(PREFIX)/bin/berth"
 
 run: build ## get what is missing, build, and serve on :8070
 	@hack/docker.sh >/dev/null
@@ -35,6 +49,14 @@ test: build ## run every test, those on a real engine included
 	@hack/docker.sh >/dev/null
 	@$(GO) vet ./...
 	@$(GO) test -count=1 -timeout 40m ./... # never cached: the engine, the kernel and the disk are what is tested
+
+cover: ## run the tests and show the coverage of each package; .cache/cover.html shows the lines
+	@hack/docker.sh tools
+	@hack/docker.sh >/dev/null
+	@mkdir -p .cache
+	@$(GO) test -count=1 -timeout 40m -coverprofile=.cache/cover.out $(COVER)
+	@$(GO) tool cover -html=.cache/cover.out -o .cache/cover.html
+	@$(GO) tool cover -func=.cache/cover.out | tail -n 1
 
 engines: ## run the engine's suites on Docker 20.10, 26.1 and 28.5 (ENGINES="bookworm trixie sid")
 	@hack/engines.sh

@@ -125,7 +125,7 @@ func (d *daemon) makeConsoles() {
 func (d *daemon) makeServer() {
 	d.server = server.New(server.Deps{Store: d.store, Settings: d.settings, Hub: d.hub, Files: d.volumes.Files(),
 		Console: input{d.consoles}, Stats: statsAdapter{d.sampler}, Ready: d.unready, Engine: d.engineHealth,
-		Registerer: d.metrics, Gatherer: d.metrics, Log: d.log, Version: version,
+		Registerer: d.metrics, Gatherer: d.metrics, Log: d.log, Version: release(),
 		SpoolDir: d.settings.Current().Storage.VolumesPath})
 }
 

@@ -64,7 +64,7 @@ func (d *daemon) makeRemote() error {
 		return fmt.Errorf("hostname: %w", err)
 	}
 	sender, err := remote.New(remote.Options{Store: d.store, Settings: d.settings.Current, Hostname: host,
-		Version: version, Registerer: d.metrics, Log: d.log})
+		Version: release(), Registerer: d.metrics, Log: d.log})
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -15,8 +16,17 @@ import (
 	"berth/cmd/berth/cli"
 )
 
-// version is set by the build.
+// version is set by the build. Between two releases it has a suffix: 0.1.0-5-g1a2b3c4.
 var version = "0.0.0"
+
+// release returns version without its suffix, as the API reports it.
+func release() string {
+	end := strings.IndexAny(version, "-+")
+	if end < 0 {
+		return version
+	}
+	return version[:end]
+}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -23,3 +23,11 @@ func TestServeNamesBadConfiguration(t *testing.T) {
 	require.ErrorContains(t, err, path+": server.prot:")
 	require.NotContains(t, out.String()+err.Error(), "berth_00000000000000000000000000000002")
 }
+
+func TestRelease(t *testing.T) {
+	defer func(before string) { version = before }(version)
+	for given, want := range map[string]string{"0.1.0": "0.1.0", "1.2.3-5-g1a2b3c4-dirty": "1.2.3", "0.1.0+g1a2b3c4": "0.1.0"} {
+		version = given
+		require.Equal(t, want, release())
+	}
+}
