@@ -12,8 +12,8 @@ import (
 
 // The refusals of a token.
 var (
-	ErrUnauthorized = &v1.Error{Code: "unauthorized", Message: "Missing or invalid authorization token"}
-	ErrScope        = &v1.Error{Code: "scope_denied", Message: "Token scope does not allow this operation"}
+	ErrUnauthorized = &v1.Error{Code: v1.Unauthorized, Message: "Missing or invalid authorization token"}
+	ErrScope        = &v1.Error{Code: v1.ScopeDenied, Message: "Token scope does not allow this operation"}
 )
 
 // The reasons why a token that was valid is not any more. Both wrap ErrUnauthorized.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"berth/api/intent"
+	"berth/api/server/edge"
 	v1 "berth/api/v1"
 )
 
@@ -31,23 +32,23 @@ type containerBody struct {
 	RegistryAuth   string            `json:"registry_auth"`
 	Power          v1.Power          `json:"power"`
 
-	UID                ignored `json:"uid"`
-	ContainerID        ignored `json:"container_id"`
-	InstallState       ignored `json:"install_state"`
-	State              ignored `json:"state"`
-	Mount              ignored `json:"mount"`
-	CreatedAt          ignored `json:"created_at"`
-	UpdatedAt          ignored `json:"updated_at"`
-	Generation         ignored `json:"generation"`
-	ObservedGeneration ignored `json:"observed_generation"`
-	ResourceVersion    ignored `json:"resource_version"`
-	Conditions         ignored `json:"conditions"`
-	ExitCode           ignored `json:"exit_code"`
-	OOMKilled          ignored `json:"oom_killed"`
-	RestartCount       ignored `json:"restart_count"`
-	NextRetryAt        ignored `json:"next_retry_at"`
-	StartedAt          ignored `json:"started_at"`
-	Message            ignored `json:"message"`
+	UID                edge.Ignored `json:"uid"`
+	ContainerID        edge.Ignored `json:"container_id"`
+	InstallState       edge.Ignored `json:"install_state"`
+	State              edge.Ignored `json:"state"`
+	Mount              edge.Ignored `json:"mount"`
+	CreatedAt          edge.Ignored `json:"created_at"`
+	UpdatedAt          edge.Ignored `json:"updated_at"`
+	Generation         edge.Ignored `json:"generation"`
+	ObservedGeneration edge.Ignored `json:"observed_generation"`
+	ResourceVersion    edge.Ignored `json:"resource_version"`
+	Conditions         edge.Ignored `json:"conditions"`
+	ExitCode           edge.Ignored `json:"exit_code"`
+	OOMKilled          edge.Ignored `json:"oom_killed"`
+	RestartCount       edge.Ignored `json:"restart_count"`
+	NextRetryAt        edge.Ignored `json:"next_retry_at"`
+	StartedAt          edge.Ignored `json:"started_at"`
+	Message            edge.Ignored `json:"message"`
 }
 
 // bindingBody is a port binding.
@@ -58,9 +59,9 @@ type bindingBody struct {
 	ContainerPort int    `json:"container_port"`
 
 	// Read-only fields of a pool entry, accepted and ignored.
-	InUse     ignored `json:"in_use"`
-	Container ignored `json:"container"`
-	Firewall  ignored `json:"firewall"`
+	InUse     edge.Ignored `json:"in_use"`
+	Container edge.Ignored `json:"container"`
+	Firewall  edge.Ignored `json:"firewall"`
 }
 
 func bindings(list []bindingBody) []v1.Port {

@@ -7,6 +7,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"berth/api/intent"
+	"berth/api/server/edge"
 	v1 "berth/api/v1"
 	"berth/store"
 )
@@ -14,12 +15,12 @@ import (
 // purgeWait bounds how long a failed creation waits for its record to be removed.
 const purgeWait = 5 * time.Second
 
-// createContainer stores the desired state, and waits for the result of the image
+// create stores the desired state, and waits for the result of the image
 // check for at most reconcile.create_wait.
-func (s containers) createContainer(c *fiber.Ctx) error {
+func (s containers) create(c *fiber.Ctx) error {
 	var body containerBody
 	var f intent.FieldErrors
-	if err := s.decode(c, &body, &f); err != nil {
+	if err := s.decoder.decode(c, &body, &f); err != nil {
 		return err
 	}
 	spec := body.request().Spec
@@ -36,7 +37,7 @@ func (s containers) createContainer(c *fiber.Ctx) error {
 	if err := s.imageVerdict(body.InternalID); err != nil {
 		return err
 	}
-	return ok(c, struct {
+	return edge.OK(c, struct {
 		acceptedBody
 		State v1.Phase `json:"state"`
 	}{acceptedBody{"Container creation started", body.InternalID}, v1.Installing})
@@ -98,13 +99,13 @@ type actionBody struct {
 	Reason string `json:"reason"`
 }
 
-// applyContainer creates or updates a container as the body describes it.
-func (s containers) applyContainer(c *fiber.Ctx) error {
+// apply creates or updates a container as the body describes it.
+func (s containers) apply(c *fiber.Ctx) error {
 	id, body, err := s.applyBody(c)
 	if err != nil {
 		return err
 	}
-	dryRun, err := boolQuery(c, "dry_run")
+	dryRun, err := edge.QueryBool(c, "dry_run")
 	if err != nil {
 		return err
 	}
@@ -114,9 +115,9 @@ func (s containers) applyContainer(c *fiber.Ctx) error {
 	case err != nil:
 		return err
 	case dryRun:
-		return ok(c, changes(done))
+		return edge.OK(c, changes(done))
 	}
-	after, err := s.findContainer(c)
+	after, err := findContainer(c, s.store)
 	if err != nil {
 		return err
 	}
@@ -125,16 +126,16 @@ func (s containers) applyContainer(c *fiber.Ctx) error {
 		status = fiber.StatusCreated
 	}
 	c.Set(fiber.HeaderETag, etag(after))
-	return reply(c, status, s.view(after))
+	return edge.Reply(c, status, s.view(after))
 }
 
-// applyBody reads and validates the body of applyContainer.
+// applyBody reads and validates the body of apply.
 func (s containers) applyBody(c *fiber.Ctx) (id string, body containerBody, err error) {
 	var f intent.FieldErrors
-	if err := s.decode(c, &body, &f); err != nil {
+	if err := s.decoder.decode(c, &body, &f); err != nil {
 		return "", body, err
 	}
-	id = param(c, "id")
+	id = edge.Param(c, "id")
 	if body.InternalID != "" && body.InternalID != id {
 		f.Add("internal_id", "must equal the id in the URL")
 	}

@@ -9,29 +9,20 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"berth/api/auth"
 	"berth/api/intent"
+	"berth/api/server/edge"
 	v1 "berth/api/v1"
 	"berth/store"
 )
 
 // containers holds the handlers for containers, except for their consoles.
-type containers struct{ *Server }
-
-func (s containers) routes() []route {
-	const one = "/containers/:id"
-	return []route{
-		post("/containers", v1.ScopeAdmin, s.createContainer),
-		get("/containers", v1.ScopeRead, s.listContainers),
-		get(one, v1.ScopeRead, s.getContainer),
-		put(one, v1.ScopeAdmin, s.applyContainer),
-		del(one, v1.ScopeAdmin, s.deleteContainer),
-		post(one+"/start", v1.ScopePower, s.verb("Container start initiated", intent.StartContainer)),
-		post(one+"/stop", v1.ScopePower, s.verb("Container stop initiated", intent.StopContainer)),
-		post(one+"/kill", v1.ScopePower, s.verb("Container kill initiated", intent.KillContainer)),
-		post(one+"/restart", v1.ScopePower, s.verb("Container restart initiated", intent.RestartContainer)),
-		post(one+"/reinstall", v1.ScopeAdmin, s.reinstallContainer),
-		post(one+"/rebind-network", v1.ScopeNetwork, s.rebindNetwork),
-	}
+type containers struct {
+	store    *store.Store
+	settings auth.Settings
+	decoder  decoder
+	engine   func() EngineHealth
+	sampler  Stats
 }
 
 type acceptedBody struct {
@@ -42,7 +33,7 @@ type acceptedBody struct {
 // containerID returns the container id in the path of a request. An invalid id,
 // and one that the caller may not access, is v1.ErrContainerNotFound.
 func containerID(c *fiber.Ctx) (string, error) {
-	id := param(c, "id")
+	id := edge.Param(c, "id")
 	if !intent.IsContainerID(id) || !callerOf(c).CanAccess(id) {
 		return "", v1.ErrContainerNotFound
 	}
@@ -50,12 +41,12 @@ func containerID(c *fiber.Ctx) (string, error) {
 }
 
 // findContainer returns the container that the path of a request names.
-func (s *Server) findContainer(c *fiber.Ctx) (o v1.Container, err error) {
+func findContainer(c *fiber.Ctx, db *store.Store) (o v1.Container, err error) {
 	id, err := containerID(c)
 	if err != nil {
 		return o, err
 	}
-	err = s.store.View(func(tx *store.Tx) (err error) {
+	err = db.View(func(tx *store.Tx) (err error) {
 		o, err = intent.FindContainer(tx, id)
 		return err
 	})
@@ -63,26 +54,26 @@ func (s *Server) findContainer(c *fiber.Ctx) (o v1.Container, err error) {
 }
 
 func (s containers) view(o v1.Container) containerView {
-	return viewOf(o, s.volumePath(o.Spec.VolumeID), conditionsOf(o, s.deps.Engine))
+	return viewOf(o, volumePath(s.settings, o.Spec.VolumeID), conditionsOf(o, s.engine))
 }
 
-func (s containers) getContainer(c *fiber.Ctx) error {
-	o, err := s.findContainer(c)
+func (s containers) get(c *fiber.Ctx) error {
+	o, err := findContainer(c, s.store)
 	if err != nil {
 		return err
 	}
 	c.Set(fiber.HeaderETag, etag(o))
-	return ok(c, s.view(o))
+	return edge.OK(c, s.view(o))
 }
 
-// listContainers answers with the containers that match every ?label=, and with
+// list answers with the containers that match every ?label=, and with
 // their resource usage if ?stats=true.
-func (s containers) listContainers(c *fiber.Ctx) error {
+func (s containers) list(c *fiber.Ctx) error {
 	want, err := labelQuery(c)
 	if err != nil {
 		return err
 	}
-	measured, err := boolQuery(c, "stats")
+	measured, err := edge.QueryBool(c, "stats")
 	if err != nil {
 		return err
 	}
@@ -103,7 +94,7 @@ func (s containers) listContainers(c *fiber.Ctx) error {
 	if measured {
 		return s.listMeasured(c, body.Containers)
 	}
-	return ok(c, body)
+	return edge.OK(c, body)
 }
 
 // samplesTimeout bounds how long a list waits for resource usage.
@@ -111,8 +102,8 @@ const samplesTimeout = 5 * time.Second
 
 // listMeasured answers with a list and the resource usage of each container.
 func (s containers) listMeasured(c *fiber.Ctx, list []summaryView) error {
-	if s.deps.Stats == nil {
-		return errUnavailable
+	if s.sampler == nil {
+		return edge.ErrUnavailable
 	}
 	ids := make([]string, len(list))
 	for i, v := range list {
@@ -120,7 +111,7 @@ func (s containers) listMeasured(c *fiber.Ctx, list []summaryView) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), samplesTimeout)
 	defer cancel()
-	samples := s.deps.Stats.Samples(ctx, ids)
+	samples := s.sampler.Samples(ctx, ids)
 	body := measuredBody{make([]measuredView, len(list))}
 	for i, v := range list {
 		body.Containers[i].summaryView = v
@@ -128,17 +119,16 @@ func (s containers) listMeasured(c *fiber.Ctx, list []summaryView) error {
 			body.Containers[i].Stats = &sample
 		}
 	}
-	return ok(c, body)
+	return edge.OK(c, body)
 }
 
 // labelQuery returns the query parameters label, each "name=value" or "name".
 func labelQuery(c *fiber.Ctx) ([]string, error) {
-	var want []string
-	for _, text := range c.Context().QueryArgs().PeekMulti("label") {
-		if name, _, _ := strings.Cut(string(text), "="); name == "" {
+	want := edge.QueryValues(c, "label")
+	for _, text := range want {
+		if name, _, _ := strings.Cut(text, "="); name == "" {
 			return nil, v1.Errorf(v1.InvalidRequest, "label: must be name=value or a name")
 		}
-		want = append(want, string(text))
 	}
 	return want, nil
 }
@@ -163,17 +153,17 @@ func (s containers) verb(message string, request func(*store.Store, string) erro
 		if err := request(s.store, id); err != nil {
 			return err
 		}
-		return ok(c, acceptedBody{message, id})
+		return edge.OK(c, acceptedBody{message, id})
 	}
 }
 
-func (s containers) reinstallContainer(c *fiber.Ctx) error {
+func (s containers) reinstall(c *fiber.Ctx) error {
 	var body struct {
 		Image         *string `json:"image"`
 		InstallScript *string `json:"install_script"`
 	}
 	var f intent.FieldErrors
-	if err := s.decode(c, &body, &f); err != nil {
+	if err := s.decoder.decode(c, &body, &f); err != nil {
 		return err
 	}
 	r := intent.Reinstallation{Image: body.Image, Script: body.InstallScript}
@@ -188,7 +178,7 @@ func (s containers) reinstallContainer(c *fiber.Ctx) error {
 	if err := intent.ReinstallContainer(s.store, id, r); err != nil {
 		return err
 	}
-	return ok(c, acceptedBody{"Container reinstallation initiated", id})
+	return edge.OK(c, acceptedBody{"Container reinstallation initiated", id})
 }
 
 func (s containers) rebindNetwork(c *fiber.Ctx) error {
@@ -196,7 +186,7 @@ func (s containers) rebindNetwork(c *fiber.Ctx) error {
 		Ports []bindingBody `json:"ports" wire:"required"`
 	}
 	var f intent.FieldErrors
-	if err := s.decode(c, &body, &f); err != nil {
+	if err := s.decoder.decode(c, &body, &f); err != nil {
 		return err
 	}
 	ports := intent.CheckBindings(&f, bindings(body.Ports))
@@ -210,13 +200,13 @@ func (s containers) rebindNetwork(c *fiber.Ctx) error {
 	if err := intent.RebindNetwork(s.store, id, ports); err != nil {
 		return err
 	}
-	return ok(c, acceptedBody{"Container network rebinding initiated", id})
+	return edge.OK(c, acceptedBody{"Container network rebinding initiated", id})
 }
 
-// deleteContainer requests the deletion of a container, and with ?volume=true of
+// delete requests the deletion of a container, and with ?volume=true of
 // its volume too.
-func (s containers) deleteContainer(c *fiber.Ctx) error {
-	volume, err := boolQuery(c, "volume")
+func (s containers) delete(c *fiber.Ctx) error {
+	volume, err := edge.QueryBool(c, "volume")
 	if err != nil {
 		return err
 	}
@@ -227,17 +217,7 @@ func (s containers) deleteContainer(c *fiber.Ctx) error {
 	if err := intent.DeleteContainer(s.store, id, volume); err != nil {
 		return err
 	}
-	return ok(c, messageBody{"Container deletion initiated"})
-}
-
-func boolQuery(c *fiber.Ctx, name string) (bool, error) {
-	switch c.Query(name) {
-	case "", "false", "0":
-		return false, nil
-	case "true", "1":
-		return true, nil
-	}
-	return false, v1.Errorf(v1.InvalidRequest, "%s: must be true or false", name)
+	return edge.OK(c, messageBody{"Container deletion initiated"})
 }
 
 // policy returns the admission policy of the current configuration.

@@ -94,7 +94,7 @@ func TestRotationEndsEverything(t *testing.T) {
 	rotate(h, rotatedToken)
 	require.Equal(t, 401, statusOf(h, token))
 	require.Equal(t, 401, statusOf(h, adminToken))
-	for _, c := range []*ws{minted, own} {
+	for _, c := range []*client{minted, own} {
 		code, reason := c.closed()
 		require.Equal(t, 1008, code)
 		require.Equal(t, "token is revoked", reason)

@@ -11,6 +11,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"berth/api/auth"
+	"berth/api/server/edge"
 	v1 "berth/api/v1"
 	"berth/store"
 )
@@ -50,30 +51,14 @@ type Files interface {
 }
 
 // files holds the handlers for the files of volumes.
-type files struct{ volumes }
-
-func (s files) routes() []route {
-	const files = "/volumes/:volume/files"
-	return []route{
-		readable(get(files, v1.ScopeFiles, s.listFiles)),
-		post(files, v1.ScopeFiles, s.writeFile),
-		del(files, v1.ScopeFiles, s.deleteFile),
-		readable(get(files+"/search", v1.ScopeFiles, s.searchFiles)),
-		link(readable(get(files+"/content", v1.ScopeFiles, s.download))),
-		anyAccept(put(files+"/content", v1.ScopeFiles, s.uploadFile)),
-		post("/volumes/:volume/folders", v1.ScopeFiles, s.makeFolder),
-		post("/volumes/:volume/copy", v1.ScopeFiles, s.copyFile),
-		post("/volumes/:volume/rename", v1.ScopeFiles, s.renameFile),
-		post("/volumes/:volume/chmod", v1.ScopeFiles, s.chmodFile),
-		post("/volumes/:volume/compress", v1.ScopeFiles, s.compress),
-		post("/volumes/:volume/decompress", v1.ScopeFiles, s.decompress),
-	}
-}
-
-// readable admits tokens with scope read to a route as well.
-func readable(r route) route {
-	r.orScope = v1.ScopeRead
-	return r
+type files struct {
+	store    *store.Store
+	settings auth.Settings
+	decoder  decoder
+	files    Files // nil: unavailable
+	sessions sessions
+	permits  permits
+	spoolDir string
 }
 
 // createWait bounds how long a file operation waits for the directory of a new volume.
@@ -83,16 +68,16 @@ const createWait = 5 * time.Second
 // a permit for file operations, and one of l unless l is nil. The context ends when
 // the client disconnects, the session ends or the server shuts down.
 func (s files) onVolume(c *fiber.Ctx, l *limiter, do func(ctx context.Context, f Files, id string) error) error {
-	id, err := s.volumeID(c)
+	id, err := volumeID(c, s.store)
 	if err != nil {
 		return err
 	}
-	if s.deps.Files == nil {
-		return errUnavailable
+	if s.files == nil {
+		return edge.ErrUnavailable
 	}
-	ctx, cancel := withClient(c)
+	ctx, cancel := edge.Context(c)
 	defer cancel()
-	ctx, done, err := beginOperation(s.Server, c, ctx, id)
+	ctx, done, err := s.sessions.beginOperation(c, ctx, id)
 	if err != nil {
 		return err
 	}
@@ -100,19 +85,19 @@ func (s files) onVolume(c *fiber.Ctx, l *limiter, do func(ctx context.Context, f
 	leave, err := enter(ctx, id, callerOf(c).TokenID, s.permits.files, l)
 	defer leave()
 	if err == nil {
-		err = do(ctx, s.deps.Files, id)
+		err = do(ctx, s.files, id)
 	}
 	if errors.Is(err, v1.ErrDirectoryMissing) && s.awaitCreated(ctx, id) {
-		err = do(ctx, s.deps.Files, id)
+		err = do(ctx, s.files, id)
 	}
 	ended := context.Cause(ctx)
 	switch {
 	case err != nil && (errors.Is(ended, auth.ErrUnauthorized) || errors.Is(ended, v1.ErrVolumeNotFound)):
 		return ended
 	case errors.Is(err, context.Canceled):
-		return errUnavailable // the client is gone, or the server shuts down
+		return edge.ErrUnavailable // the client is gone, or the server shuts down
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return errMalformed // the body is shorter than announced
+		return edge.ErrMalformed // the body is shorter than announced
 	}
 	return err
 }

@@ -49,10 +49,10 @@ func TestASlowReaderOfAListHoldsNobodyUp(t *testing.T) {
 	}
 	all := request{method: "GET", path: h.at("files", "path", ".")}
 	sending := func(n int) {
-		require.Eventually(t, func() bool { return h.server.permits.spools.inUse(h.id) == n }, 20*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return h.server.handlers.files.permits.spools.inUse(h.id) == n }, 20*time.Second, time.Millisecond)
 	}
 	var slow []net.Conn
-	most := h.server.permits.spools.limits.perVolume
+	most := h.server.handlers.files.permits.spools.limits.perVolume
 	for n := range most {
 		c, err := net.Dial("tcp", strings.TrimPrefix(h.base, "http://"))
 		require.NoError(t, err)
@@ -63,7 +63,7 @@ func TestASlowReaderOfAListHoldsNobodyUp(t *testing.T) {
 		require.NoError(t, err)
 		slow = append(slow, c)
 		sending(n + 1)
-		require.Zero(t, h.server.permits.lists.inUse(h.id), "nothing is held for which others wait")
+		require.Zero(t, h.server.handlers.files.permits.lists.inUse(h.id), "nothing is held for which others wait")
 		if n == 0 {
 			a := h.do(all)
 			require.Equal(t, 200, a.status)

@@ -136,8 +136,8 @@ func newHarnessWith(t *testing.T, change func(*Deps), more ...route) *harness {
 	deps := Deps{Store: db, Settings: h.settings, Hub: h.hub, Console: h.console, Stats: h.console,
 		Registerer: h.registry, Gatherer: h.registry, Version: "1.2.3"}
 	change(&deps)
-	h.server = New(deps)
-	h.server.register(more)
+	h.hub = deps.Hub
+	h.server = newServer(deps, more...)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	h.base = "http://" + ln.Addr().String()

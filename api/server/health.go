@@ -5,27 +5,20 @@ import (
 	"strings"
 
 	"github.com/gofiber/fiber/v2"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/expfmt"
 
 	"berth/api"
+	"berth/api/server/edge"
 	v1 "berth/api/v1"
+	"berth/store"
 )
 
-const metricsPath = "/metrics"
-
 // health holds the handlers of the public routes and of /metrics.
-type health struct{ *Server }
-
-func (s health) routes() []route {
-	metrics := node(get(metricsPath, v1.ScopeRead, s.getMetrics))
-	metrics.anyAccept = true
-	return []route{
-		open(get("/api/v1/public/ping", "", s.ping)),
-		open(get("/healthz", "", s.healthz)),
-		open(get("/readyz", "", s.readyz)),
-		open(get("/openapi.yaml", "", s.document)),
-		metrics,
-	}
+type health struct {
+	store    *store.Store
+	ready    func() []string
+	gatherer prometheus.Gatherer
 }
 
 type statusBody struct {
@@ -34,23 +27,23 @@ type statusBody struct {
 }
 
 func (s health) ping(c *fiber.Ctx) error {
-	return ok(c, statusBody{"ok", "berth is running"})
+	return edge.OK(c, statusBody{"ok", "berth is running"})
 }
 
-func (s health) healthz(c *fiber.Ctx) error { return ok(c, statusBody{Status: "ok"}) }
+func (s health) healthz(c *fiber.Ctx) error { return edge.OK(c, statusBody{Status: "ok"}) }
 
 // readyz reports whether the daemon can carry out requests.
 func (s health) readyz(c *fiber.Ctx) error {
 	var reasons []string
-	if s.deps.Ready != nil {
-		reasons = s.deps.Ready()
+	if s.ready != nil {
+		reasons = s.ready()
 	} else if err := s.store.Writable(); err != nil {
 		reasons = []string{"store: not writable"}
 	}
 	if len(reasons) > 0 {
 		return v1.Errorf(v1.Unavailable, "Not ready: %s", strings.Join(reasons, "; "))
 	}
-	return ok(c, statusBody{Status: "ok"})
+	return edge.OK(c, statusBody{Status: "ok"})
 }
 
 func (s health) document(c *fiber.Ctx) error {
@@ -58,12 +51,12 @@ func (s health) document(c *fiber.Ctx) error {
 	return c.Send(api.Document)
 }
 
-// getMetrics answers with all metrics in the Prometheus text format.
-func (s health) getMetrics(c *fiber.Ctx) error {
-	if s.deps.Gatherer == nil {
-		return errUnavailable
+// metrics answers with all metrics in the Prometheus text format.
+func (s health) metrics(c *fiber.Ctx) error {
+	if s.gatherer == nil {
+		return edge.ErrUnavailable
 	}
-	families, err := s.deps.Gatherer.Gather()
+	families, err := s.gatherer.Gather()
 	if err != nil && len(families) == 0 {
 		return err
 	}

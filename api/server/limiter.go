@@ -5,12 +5,8 @@ import (
 	"slices"
 	"sync"
 
-	v1 "berth/api/v1"
+	"berth/api/server/edge"
 )
-
-// errOperations is the error of a request that finds the queue full; status 429.
-var errOperations = &v1.Error{Code: "too_many_operations",
-	Message: "Too many operations of this kind are running or queued for this volume or token; retry when one of them has ended"}
 
 // limits bound the operations of one kind.
 type limits struct {
@@ -44,7 +40,7 @@ type waiter struct {
 func newLimiter(l limits) *limiter { return &limiter{limits: l, by: map[string]*load{}} }
 
 // enter waits for a permit until ctx ends, and returns the function that releases
-// it. It returns errOperations if the queue of the volume or token is full. token
+// it. It returns edge.ErrOperations if the queue of the volume or token is full. token
 // is the id of a minted token; the configured token has the empty id and no limit
 // per token, because it serves many users.
 func (l *limiter) enter(ctx context.Context, volume, token string) (leave func(), err error) {
@@ -88,7 +84,7 @@ func enter(ctx context.Context, volume, token string, all ...*limiter) (leave fu
 	return leave, nil
 }
 
-// ask grants w a permit, or queues it, or returns errOperations.
+// ask grants w a permit, or queues it, or returns edge.ErrOperations.
 func (l *limiter) ask(w *waiter) (granted bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -99,7 +95,7 @@ func (l *limiter) ask(w *waiter) (granted bool, err error) {
 	for _, one := range l.loads(w) {
 		if one.waiting >= l.limits.waiting {
 			l.clean(w)
-			return false, errOperations
+			return false, edge.ErrOperations
 		}
 	}
 	for _, one := range l.loads(w) {

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"berth/api/server/edge"
 	v1 "berth/api/v1"
 )
 
@@ -59,7 +59,7 @@ func TestLimiter(t *testing.T) {
 	a, b := l.must(t, "v", ""), l.must(t, "v", "")
 	third := l.queued(t, ctx, "v", "")
 	_, err := l.enter(ctx, "v", "")
-	require.ErrorIs(t, err, error(errOperations), "the places are bounded")
+	require.ErrorIs(t, err, error(edge.ErrOperations), "the places are bounded")
 	c := l.must(t, "w", "t")
 	ofToken := l.queued(t, ctx, "x", "t")
 	other := l.queued(t, ctx, "y", "")
@@ -171,9 +171,9 @@ func TestExpensiveOperationsOfAVolume(t *testing.T) {
 			f := &heldFiles{begun: make(chan string, 100), release: make(chan struct{})}
 			h := newHarnessWith(t, func(d *Deps) { d.Files = f })
 			id, other := h.volume(), h.volume()
-			l := h.server.permits.walks
+			l := h.server.handlers.files.permits.walks
 			if strings.HasSuffix(name, "compress") {
-				l = h.server.permits.archives
+				l = h.server.handlers.files.permits.archives
 			}
 			on := func(volume string) request {
 				r := call
@@ -203,43 +203,7 @@ func TestExpensiveOperationsOfAVolume(t *testing.T) {
 				require.Equal(t, 200, (<-answers).status)
 			}
 			l.empty(t)
-			h.server.permits.files.empty(t)
+			h.server.handlers.files.permits.files.empty(t)
 		})
 	}
-}
-
-// TestABodyHasALeastRate: what counts is the time that the daemon waits for the
-// client.
-func TestABodyHasALeastRate(t *testing.T) {
-	clock := time.Unix(0, 0)
-	now := func() time.Time { return clock }
-	client := func(wait time.Duration, n int) io.Reader {
-		return paced(now, readerFunc(func(p []byte) (int, error) {
-			clock = clock.Add(wait)
-			return min(n, len(p)), nil
-		}))
-	}
-	read := func(r io.Reader, pause time.Duration) (got int, err error) {
-		buf := make([]byte, 256<<10)
-		for i := 0; i < 1000 && err == nil; i++ {
-			var n int
-			n, err = r.Read(buf)
-			got += n
-			clock = clock.Add(pause)
-		}
-		return got, err
-	}
-	got, err := read(client(time.Second, 1), 0)
-	require.ErrorIs(t, err, error(errTimeout), "a byte a second")
-	require.Equal(t, 30, got)
-	_, err = read(client(29*time.Second, leastRate/2-1), 0)
-	require.ErrorIs(t, err, error(errTimeout))
-	for wait, n := range map[time.Duration]int{time.Second: 2 << 10, 15 * time.Second: 30 << 10, 0: 1} {
-		_, err = read(client(wait, n), time.Minute)
-		require.NoError(t, err, "what the daemon itself takes is not counted")
-	}
-	broken := errors.New("broken")
-	r := paced(now, readerFunc(func([]byte) (int, error) { clock = clock.Add(time.Hour); return 0, broken }))
-	_, err = r.Read(nil)
-	require.ErrorIs(t, err, broken)
 }

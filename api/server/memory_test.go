@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -120,58 +119,11 @@ func TestLargeWritesCostLittle(t *testing.T) {
 	require.Less(t, most, int64(16))
 	require.Equal(t, 200, h.do(request{method: "POST", path: h.at("files"), body: body + `last"}`}).status)
 	require.Equal(t, content, h.get("last"))
-	require.Zero(t, h.server.spools.used, "it was given back")
-	require.Zero(t, h.server.bodies.budget.used)
+	memory, disk := h.server.handlers.files.decoder.bodies.Reserved()
+	require.Zero(t, memory)
+	require.Zero(t, disk)
 	for path, text := range map[string]string{"more": body + `more","x":1}`, "cut": body + `cut"`, "large": `{"path":"large","content":"` + content + `x"}`} {
 		require.GreaterOrEqual(t, h.do(request{method: "POST", path: h.at("files"), body: text}).status, 400, path)
 		require.NoFileExists(t, h.dir+"/"+path)
 	}
-}
-
-// TestBudget: no minted token, nor all of them, take what the panel needs.
-func TestBudget(t *testing.T) {
-	var b budget
-	take := func(token string, n int64) bool { _, ok := b.try(token, n, 100); return ok }
-	require.True(t, take("a", 25))
-	require.False(t, take("a", 1), "a fourth")
-	require.True(t, take("b", 25))
-	require.True(t, take("c", 25))
-	require.False(t, take("d", 1), "three fourths")
-	require.True(t, take("", 25))
-	require.False(t, take("", 1))
-
-	ctx, cancel := context.WithCancel(t.Context())
-	left, waits := make(chan error, 1), make(chan error, 1)
-	go func() { left <- b.reserve(ctx, "d", 10, 100) }()
-	cancel()
-	require.ErrorIs(t, <-left, context.Canceled)
-	go func() { waits <- b.reserve(t.Context(), "d", 10, 100) }()
-	b.release("a", 25)
-	require.NoError(t, <-waits)
-	b.release("b", 25)
-	b.release("c", 25)
-	b.release("d", 10)
-	b.release("", 25)
-	require.Equal(t, []int64{0, 0, 0}, []int64{b.used, b.minted, int64(len(b.byToken))})
-}
-
-// TestABodyWaitsForItsBytes, and gets 503 when it waits in vain; a small one
-// waits for nothing.
-func TestABodyWaitsForItsBytes(t *testing.T) {
-	h := newHarness(t)
-	b := &h.server.bodies.budget
-	require.NoError(t, b.reserve(t.Context(), "", bodiesTotal, bodiesTotal))
-	large := `{"ttl":"1h"` + strings.Repeat(" ", 20<<10) + "}"
-	h.server.bodies.patience = time.Millisecond
-	a := h.do(request{method: "POST", path: "/auth/tokens", body: large})
-	h.server.bodies.patience = time.Minute
-	require.Equal(t, 503, a.status)
-	require.Equal(t, "busy", a.header.Get("X-Error-Code"))
-	require.NotEmpty(t, a.header.Get("Retry-After"))
-	require.Equal(t, 200, h.do(request{method: "POST", path: "/auth/tokens", body: "{}"}).status)
-	got := make(chan answer, 1)
-	go func() { got <- h.do(request{method: "POST", path: "/auth/tokens", body: large}) }()
-	require.Eventually(t, func() bool { b.mu.Lock(); defer b.mu.Unlock(); return b.freed != nil }, 10*time.Second, time.Millisecond)
-	b.release("", bodiesTotal)
-	require.Equal(t, 200, (<-got).status)
 }

@@ -1,12 +1,14 @@
 package server
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"berth/api/server/edge"
 	v1 "berth/api/v1"
 )
 
@@ -28,8 +30,7 @@ func TestPublicRoutes(t *testing.T) {
 }
 
 func TestNotReady(t *testing.T) {
-	h := newHarness(t)
-	h.server.deps.Ready = func() []string { return []string{"engine does not answer"} }
+	h := newHarnessWith(t, func(d *Deps) { d.Ready = func() []string { return []string{"engine does not answer"} } })
 	a := h.do(request{method: "GET", path: "/readyz", token: "-", accept: "-"})
 	require.Equal(t, 503, a.status)
 	require.Equal(t, "Not ready: engine does not answer", a.json["error"])
@@ -43,15 +44,15 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 	h.ports(1000)
 	h.container("mc", volume, 1000)
 	replace := strings.NewReplacer(":volume", volume, ":id", "mc", ":ip", "127.0.0.1", ":port", "1000", ":token", "x")
-	public := map[string]bool{"/api/v1/public/ping": true, "/healthz": true, "/readyz": true, "/openapi.yaml": true}
+	open := map[string]bool{"/api/v1/public/ping": true, "/healthz": true, "/readyz": true, "/openapi.yaml": true}
 	before := h.store.Revision()
 	walked := 0
-	for _, r := range h.server.routes() {
-		if public[r.path] {
-			require.True(t, r.public)
+	for _, r := range h.server.table {
+		if open[r.path] {
+			require.True(t, r.is(public))
 			continue
 		}
-		require.False(t, r.public, r.path)
+		require.False(t, r.is(public), r.path)
 		require.NotEmpty(t, r.scope, r.path)
 		for _, token := range []string{"-", "berth_ffffffffffffffffffffffffffffffff", "x"} {
 			a := h.do(request{method: r.method, path: replace.Replace(r.path), token: token})
@@ -60,8 +61,8 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 			require.Equal(t, "unauthorized", a.header.Get("X-Error-Code"))
 		}
 		a := h.do(request{method: r.method, path: replace.Replace(r.path), accept: "-"})
-		if r.anyAccept {
-			require.NotEqual(t, errVendor.Message, a.json["error"], r.path)
+		if r.is(anyAccept) {
+			require.NotEqual(t, edge.ErrVendor.Message, a.json["error"], r.path)
 		} else {
 			require.Equal(t, 403, a.status, r.path)
 			require.Equal(t, "Invalid vendor header", a.json["error"])
@@ -71,12 +72,12 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 	require.Greater(t, walked, 35)
 	require.Equal(t, before, h.store.Revision())
 	registered := 0
-	for _, r := range h.server.app.GetRoutes(true) {
+	for _, r := range h.server.front.Routes() {
 		if r.Method != http.MethodHead {
 			registered++
 		}
 	}
-	require.Equal(t, walked+len(public), registered, "no route beside the table")
+	require.Equal(t, walked+len(open), registered, "no route beside the table")
 }
 
 func TestVendorHeader(t *testing.T) {
@@ -126,6 +127,19 @@ func TestOrderOfChecks(t *testing.T) {
 	for _, method := range []string{"PATCH", "TRACE", "BREW"} {
 		a := h.do(request{method: method, path: "/containers/mc"})
 		require.ElementsMatch(t, []string{"GET", "HEAD", "PUT", "DELETE"}, strings.Split(a.header.Get("Allow"), ", "), method)
+	}
+}
+
+// TestHeadOfASocket: a WebSocket has no HEAD, and says so to valid tokens only.
+func TestHeadOfASocket(t *testing.T) {
+	h := newHarness(t)
+	for query, want := range map[string]string{"?token=" + adminToken: "405 GET", "": "401 "} {
+		for _, path := range []string{"/ws", "/ws/mc"} {
+			resp, err := h.client.Head(h.base + path + query)
+			require.NoError(t, err)
+			require.NoError(t, resp.Body.Close())
+			require.Equal(t, want, fmt.Sprint(resp.StatusCode, " ", resp.Header.Get("Allow")), path)
+		}
 	}
 }
 

@@ -1,5 +1,7 @@
 package server
 
+import "berth/api/server/edge"
+
 // permits bound the file descriptors, CPU and memory that file operations use. See
 // ADR 0055.
 type permits struct {
@@ -10,15 +12,12 @@ type permits struct {
 	spools   *limiter // large lists while they are sent
 }
 
-// operationsRetry is the Retry-After of a 429, in seconds.
-const operationsRetry = "5"
-
 // fileHandles is how many file descriptors a file operation may hold, walks and
 // archives excepted.
 const fileHandles = 10
 
 func newPermits() permits {
-	total := max(16, handleShare()/fileHandles)
+	total := max(16, edge.HandleShare()/fileHandles)
 	return permits{
 		files:    newLimiter(limits{total: total, perVolume: max(8, total/4), perToken: max(8, total/2), waiting: 64}),
 		walks:    newLimiter(limits{total: 8, perVolume: 2, perToken: 4, waiting: 16}),

@@ -5,24 +5,15 @@ import (
 
 	"berth/api/auth"
 	"berth/api/intent"
+	"berth/api/server/edge"
 	v1 "berth/api/v1"
 	"berth/store"
 )
 
 // ports holds the handlers for the port pool.
-type ports struct{ *Server }
-
-func (s ports) routes() []route {
-	return []route{
-		node(post("/network/ports", v1.ScopeNetwork, s.addPort)),
-		get("/network/ports", v1.ScopeRead, s.listPorts),
-		node(post("/network/ports/bulk", v1.ScopeNetwork, s.addPorts)),
-		node(post("/network/ports/bulk-delete", v1.ScopeNetwork, s.deletePorts)),
-		get("/network/ports/random", v1.ScopeRead, s.randomPort),
-		get("/network/ports/:ip/:port", v1.ScopeRead, s.getPort),
-		node(del("/network/ports/:ip/:port", v1.ScopeNetwork, s.deletePort)),
-		node(put("/network/ports/:ip/:port/use", v1.ScopeNetwork, s.usePort)),
-	}
+type ports struct {
+	store   *store.Store
+	decoder decoder
 }
 
 // portBody is an entry of the port pool.
@@ -58,19 +49,19 @@ func orNull(text string) *string {
 	return &text
 }
 
-func (s ports) addPort(c *fiber.Ctx) error {
+func (s ports) add(c *fiber.Ctx) error {
 	var body struct {
 		IP       string `json:"ip" wire:"required"`
 		Port     int    `json:"port" wire:"required"`
 		Protocol string `json:"protocol" wire:"required"`
 
 		// Read-only fields of a pool entry, accepted and ignored.
-		InUse     ignored `json:"in_use"`
-		Container ignored `json:"container"`
-		Firewall  ignored `json:"firewall"`
+		InUse     edge.Ignored `json:"in_use"`
+		Container edge.Ignored `json:"container"`
+		Firewall  edge.Ignored `json:"firewall"`
 	}
 	var f intent.FieldErrors
-	if err := s.decode(c, &body, &f); err != nil {
+	if err := s.decoder.decode(c, &body, &f); err != nil {
 		return err
 	}
 	ref := intent.PortRef{IP: body.IP, Port: body.Port, Protocol: body.Protocol}
@@ -81,7 +72,7 @@ func (s ports) addPort(c *fiber.Ctx) error {
 	if err := intent.AddPort(s.store, ref); err != nil {
 		return err
 	}
-	return ok(c, struct {
+	return edge.OK(c, struct {
 		messageBody
 		IP       string `json:"ip"`
 		Port     int    `json:"port"`
@@ -89,14 +80,14 @@ func (s ports) addPort(c *fiber.Ctx) error {
 	}{messageBody{"Port added to pool"}, ref.IP, ref.Port, ref.Protocol})
 }
 
-func (s ports) addPorts(c *fiber.Ctx) error {
+func (s ports) addBulk(c *fiber.Ctx) error {
 	var body struct {
 		IP       string `json:"ip" wire:"required"`
 		Ports    string `json:"ports" wire:"required"`
 		Protocol string `json:"protocol" wire:"required"`
 	}
 	var f intent.FieldErrors
-	if err := s.decode(c, &body, &f); err != nil {
+	if err := s.decoder.decode(c, &body, &f); err != nil {
 		return err
 	}
 	wanted := intent.CheckPorts(&f, body.IP, body.Ports, body.Protocol)
@@ -106,7 +97,7 @@ func (s ports) addPorts(c *fiber.Ctx) error {
 	if err := intent.AddPorts(s.store, wanted); err != nil {
 		return err
 	}
-	return ok(c, struct {
+	return edge.OK(c, struct {
 		messageBody
 		AddedCount int `json:"added_count"`
 	}{messageBody{"Ports added to pool"}, wanted.Ports.Len()})
@@ -115,8 +106,8 @@ func (s ports) addPorts(c *fiber.Ctx) error {
 // portRef returns the port that the path of a request names. If the path has no
 // valid address and port the error is v1.ErrPortNotFound.
 func portRef(c *fiber.Ctx) (intent.PortRef, error) {
-	ip, isIP := intent.CanonicalIP(param(c, "ip"))
-	port, isPort := intent.ParsePort(param(c, "port"))
+	ip, isIP := intent.CanonicalIP(edge.Param(c, "ip"))
+	port, isPort := intent.ParsePort(edge.Param(c, "port"))
 	if !isIP || !isPort {
 		return intent.PortRef{}, v1.ErrPortNotFound
 	}
@@ -133,15 +124,15 @@ func protocolQuery(c *fiber.Ctx) (string, error) {
 	return protocol, nil
 }
 
-func (s ports) getPort(c *fiber.Ctx) error {
+func (s ports) get(c *fiber.Ctx) error {
 	ref, err := portRef(c)
 	if err != nil {
 		return err
 	}
-	return s.answerPort(c, func(tx *store.Tx) (intent.PortEntry, error) { return intent.GetPort(tx, ref) })
+	return s.answer(c, func(tx *store.Tx) (intent.PortEntry, error) { return intent.GetPort(tx, ref) })
 }
 
-func (s ports) randomPort(c *fiber.Ctx) error {
+func (s ports) random(c *fiber.Ctx) error {
 	protocol, err := protocolQuery(c)
 	if err != nil {
 		return err
@@ -154,10 +145,10 @@ func (s ports) randomPort(c *fiber.Ctx) error {
 		}
 		ip = canonical
 	}
-	return s.answerPort(c, func(tx *store.Tx) (intent.PortEntry, error) { return intent.RandomPort(tx, ip, protocol) })
+	return s.answer(c, func(tx *store.Tx) (intent.PortEntry, error) { return intent.RandomPort(tx, ip, protocol) })
 }
 
-func (s ports) answerPort(c *fiber.Ctx, find func(*store.Tx) (intent.PortEntry, error)) error {
+func (s ports) answer(c *fiber.Ctx, find func(*store.Tx) (intent.PortEntry, error)) error {
 	var e intent.PortEntry
 	err := s.store.View(func(tx *store.Tx) (err error) {
 		e, err = find(tx)
@@ -166,14 +157,14 @@ func (s ports) answerPort(c *fiber.Ctx, find func(*store.Tx) (intent.PortEntry, 
 	if err != nil {
 		return err
 	}
-	return ok(c, bodyOfPort(e, callerOf(c)))
+	return edge.OK(c, bodyOfPort(e, callerOf(c)))
 }
 
-func (s ports) usePort(c *fiber.Ctx) error {
+func (s ports) use(c *fiber.Ctx) error {
 	var body struct {
 		InUse bool `json:"in_use" wire:"required"`
 	}
-	if err := s.decodeStrict(c, &body); err != nil {
+	if err := s.decoder.decodeStrict(c, &body); err != nil {
 		return err
 	}
 	ref, err := portRef(c)
@@ -183,7 +174,7 @@ func (s ports) usePort(c *fiber.Ctx) error {
 	if err := intent.UsePort(s.store, ref, body.InUse); err != nil {
 		return err
 	}
-	return ok(c, struct {
+	return edge.OK(c, struct {
 		messageBody
 		IP    string `json:"ip"`
 		Port  int    `json:"port"`
@@ -191,7 +182,7 @@ func (s ports) usePort(c *fiber.Ctx) error {
 	}{messageBody{"Port usage updated"}, ref.IP, ref.Port, body.InUse})
 }
 
-func (s ports) deletePort(c *fiber.Ctx) error {
+func (s ports) delete(c *fiber.Ctx) error {
 	ref, err := portRef(c)
 	if err != nil {
 		return err
@@ -199,5 +190,5 @@ func (s ports) deletePort(c *fiber.Ctx) error {
 	if err := intent.DeletePort(s.store, ref); err != nil {
 		return err
 	}
-	return ok(c, messageBody{"Port removed from pool"})
+	return edge.OK(c, messageBody{"Port removed from pool"})
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"berth/api/intent"
+	"berth/api/server/edge"
 	"berth/store"
 )
 
@@ -14,7 +15,7 @@ type skippedBody struct {
 	Container string `json:"container"`
 }
 
-func (s ports) deletePorts(c *fiber.Ctx) error {
+func (s ports) deleteBulk(c *fiber.Ctx) error {
 	var body struct {
 		Ports []struct {
 			IP       string `json:"ip" wire:"required"`
@@ -22,13 +23,13 @@ func (s ports) deletePorts(c *fiber.Ctx) error {
 			Protocol string `json:"protocol"`
 
 			// Read-only fields of a pool entry, accepted and ignored.
-			InUse     ignored `json:"in_use"`
-			Container ignored `json:"container"`
-			Firewall  ignored `json:"firewall"`
+			InUse     edge.Ignored `json:"in_use"`
+			Container edge.Ignored `json:"container"`
+			Firewall  edge.Ignored `json:"firewall"`
 		} `json:"ports" wire:"required"`
 	}
 	var f intent.FieldErrors
-	if err := s.decode(c, &body, &f); err != nil {
+	if err := s.decoder.decode(c, &body, &f); err != nil {
 		return err
 	}
 	refs := make([]intent.PortRef, len(body.Ports))
@@ -47,15 +48,15 @@ func (s ports) deletePorts(c *fiber.Ctx) error {
 	for i, p := range skipped {
 		list[i] = skippedBody{p.IP, p.Port, p.Protocol, p.Container}
 	}
-	return ok(c, struct {
+	return edge.OK(c, struct {
 		messageBody
 		DeletedCount int           `json:"deleted_count"`
 		Skipped      []skippedBody `json:"skipped"`
 	}{messageBody{"Ports removed from pool"}, deleted, list})
 }
 
-// listPorts streams the pool, which may have hundreds of thousands of ports.
-func (s ports) listPorts(c *fiber.Ctx) error {
+// list streams the pool, which may have hundreds of thousands of ports.
+func (s ports) list(c *fiber.Ctx) error {
 	var pools []intent.Pool
 	err := s.store.View(func(tx *store.Tx) (err error) {
 		pools, err = intent.Pools(tx)
@@ -65,7 +66,7 @@ func (s ports) listPorts(c *fiber.Ctx) error {
 		return err
 	}
 	caller := callerOf(c)
-	streamed(c, "ports", func(yield func(portBody) bool) {
+	edge.SendList(c, "ports", func(yield func(portBody) bool) {
 		intent.Entries(pools, func(e intent.PortEntry) bool { return yield(bodyOfPort(e, caller)) })
 	})
 	return nil

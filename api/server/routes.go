@@ -1,75 +1,133 @@
 package server
 
 import (
+	"net/http"
+	"slices"
+
 	"github.com/gofiber/fiber/v2"
 
+	"berth/api/auth"
+	"berth/api/intent"
 	v1 "berth/api/v1"
 )
 
 // route is one endpoint, and what it takes to use it.
 type route struct {
 	method, path string
-	scope        v1.Scope // that a token needs
-	orScope      v1.Scope // that does as well; empty: none
+	scope        v1.Scope // that a token needs; empty: none
+	flags        flags
 	handle       fiber.Handler
-
-	public     bool // no token, no vendor header
-	anyAccept  bool // no vendor header
-	queryToken bool // the token may be the parameter token of the URL
-	nodeWide   bool // not for a token that is limited to some containers
-	upgrade    bool // a WebSocket
 }
 
-// routes are all endpoints.
-func (s *Server) routes() []route {
-	list := health{s}.routes()
-	list = append(list, tokens{s}.routes()...)
-	list = append(list, volumes{s}.routes()...)
-	list = append(list, files{volumes{s}}.routes()...)
-	list = append(list, ports{s}.routes()...)
-	list = append(list, containers{s}.routes()...)
-	list = append(list, consoles{s}.routes()...)
-	list = append(list, sockets{s}.routes()...)
-	return append(list, configuration{s}.routes()...)
+type flags uint8
+
+const (
+	public     flags = 1 << iota // no token, no vendor header
+	anyAccept                    // no vendor header
+	queryToken                   // the token may be the parameter token of the URL
+	nodeWide                     // not for a token that is limited to some containers
+	orRead                       // scope read is enough as well
+	upgrade                      // a WebSocket
+
+	link = anyAccept | queryToken // usable from a browser's link
+)
+
+func (r route) is(f flags) bool { return r.flags&f != 0 }
+
+// allows reports whether a caller may use the route.
+func (r route) allows(p auth.Principal) bool {
+	if r.is(nodeWide) && p.Restricted() {
+		return false
+	}
+	return r.scope == "" || p.HasScope(r.scope) || r.is(orRead) && p.HasScope(v1.ScopeRead)
 }
 
-func get(path string, scope v1.Scope, h fiber.Handler) route {
-	return route{method: fiber.MethodGet, path: path, scope: scope, handle: h}
+const (
+	get    = http.MethodGet
+	post   = http.MethodPost
+	put    = http.MethodPut
+	remove = http.MethodDelete
+)
+
+const metricsPath = "/metrics"
+
+// routes returns the table of all endpoints.
+func routes(h handlers) []route {
+	return slices.Concat(nodeRoutes(h), volumeRoutes(h), containerRoutes(h))
 }
 
-func post(path string, scope v1.Scope, h fiber.Handler) route {
-	return route{method: fiber.MethodPost, path: path, scope: scope, handle: h}
+func nodeRoutes(h handlers) []route {
+	const port = "/network/ports/:ip/:port"
+	return []route{
+		{get, "/api/v1/public/ping", "", public, h.health.ping},
+		{get, "/healthz", "", public, h.health.healthz},
+		{get, "/readyz", "", public, h.health.readyz},
+		{get, "/openapi.yaml", "", public, h.health.document},
+		{get, metricsPath, v1.ScopeRead, nodeWide | anyAccept, h.health.metrics},
+
+		{post, "/auth/tokens", v1.ScopeAdmin, 0, h.tokens.mint},
+		{get, "/auth/tokens", v1.ScopeAdmin, nodeWide, h.tokens.list},
+		{remove, "/auth/tokens/:token", v1.ScopeAdmin, nodeWide, h.tokens.revoke},
+
+		{post, "/network/ports", v1.ScopeNetwork, nodeWide, h.ports.add},
+		{get, "/network/ports", v1.ScopeRead, 0, h.ports.list},
+		{post, "/network/ports/bulk", v1.ScopeNetwork, nodeWide, h.ports.addBulk},
+		{post, "/network/ports/bulk-delete", v1.ScopeNetwork, nodeWide, h.ports.deleteBulk},
+		{get, "/network/ports/random", v1.ScopeRead, 0, h.ports.random},
+		{get, port, v1.ScopeRead, 0, h.ports.get},
+		{remove, port, v1.ScopeNetwork, nodeWide, h.ports.delete},
+		{put, port + "/use", v1.ScopeNetwork, nodeWide, h.ports.use},
+
+		{get, "/remote/config", v1.ScopeAdmin, nodeWide, h.config.get},
+		{post, "/remote/config/reload", v1.ScopeAdmin, nodeWide, h.config.reload},
+	}
 }
 
-func put(path string, scope v1.Scope, h fiber.Handler) route {
-	return route{method: fiber.MethodPut, path: path, scope: scope, handle: h}
+func volumeRoutes(h handlers) []route {
+	const volume = "/volumes/:volume"
+	return []route{
+		{post, "/volumes", v1.ScopeAdmin, nodeWide, h.volumes.create},
+		{get, "/volumes", v1.ScopeRead, 0, h.volumes.list},
+		{get, volume, v1.ScopeRead, 0, h.volumes.get},
+		{remove, volume, v1.ScopeAdmin, 0, h.volumes.delete},
+
+		{get, volume + "/files", v1.ScopeFiles, orRead, h.files.list},
+		{post, volume + "/files", v1.ScopeFiles, 0, h.files.write},
+		{remove, volume + "/files", v1.ScopeFiles, 0, h.files.delete},
+		{get, volume + "/files/search", v1.ScopeFiles, orRead, h.files.search},
+		{get, volume + "/files/content", v1.ScopeFiles, orRead | link, h.files.download},
+		{put, volume + "/files/content", v1.ScopeFiles, anyAccept, h.files.upload},
+		{post, volume + "/folders", v1.ScopeFiles, 0, h.files.makeFolder},
+		{post, volume + "/copy", v1.ScopeFiles, 0, h.files.copy},
+		{post, volume + "/rename", v1.ScopeFiles, 0, h.files.rename},
+		{post, volume + "/chmod", v1.ScopeFiles, 0, h.files.chmod},
+		{post, volume + "/compress", v1.ScopeFiles, 0, h.files.compress},
+		{post, volume + "/decompress", v1.ScopeFiles, 0, h.files.decompress},
+	}
 }
 
-func del(path string, scope v1.Scope, h fiber.Handler) route {
-	return route{method: fiber.MethodDelete, path: path, scope: scope, handle: h}
-}
+func containerRoutes(h handlers) []route {
+	const container = "/containers/:id"
+	return []route{
+		{post, "/containers", v1.ScopeAdmin, 0, h.containers.create},
+		{get, "/containers", v1.ScopeRead, 0, h.containers.list},
+		{get, container, v1.ScopeRead, 0, h.containers.get},
+		{put, container, v1.ScopeAdmin, 0, h.containers.apply},
+		{remove, container, v1.ScopeAdmin, 0, h.containers.delete},
+		{post, container + "/start", v1.ScopePower, 0, h.containers.verb("Container start initiated", intent.StartContainer)},
+		{post, container + "/stop", v1.ScopePower, 0, h.containers.verb("Container stop initiated", intent.StopContainer)},
+		{post, container + "/kill", v1.ScopePower, 0, h.containers.verb("Container kill initiated", intent.KillContainer)},
+		{post, container + "/restart", v1.ScopePower, 0, h.containers.verb("Container restart initiated", intent.RestartContainer)},
+		{post, container + "/reinstall", v1.ScopeAdmin, 0, h.containers.reinstall},
+		{post, container + "/rebind-network", v1.ScopeNetwork, 0, h.containers.rebindNetwork},
 
-// open makes a route public.
-func open(r route) route {
-	r.public = true
-	return r
-}
+		{post, container + "/command", v1.ScopeConsole, 0, h.consoles.command},
+		{get, container + "/logs", v1.ScopeRead, 0, h.consoles.logs("")},
+		{get, container + "/install-logs", v1.ScopeRead, 0, h.consoles.logs(v1.InstallConsole)},
+		{get, container + "/stats", v1.ScopeRead, 0, h.consoles.stats},
+		{get, "/events", v1.ScopeRead, 0, h.events.list},
 
-// node keeps a route from tokens that are limited to some containers.
-func node(r route) route {
-	r.nodeWide = true
-	return r
-}
-
-// anyAccept lets a route do without the vendor header.
-func anyAccept(r route) route {
-	r.anyAccept = true
-	return r
-}
-
-// link makes a route usable from a browser's link: any Accept header, and the
-// token may be in the URL.
-func link(r route) route {
-	r.anyAccept, r.queryToken = true, true
-	return r
+		{get, "/ws/:id", v1.ScopeRead, upgrade | link, h.sockets.container},
+		{get, "/ws", v1.ScopeRead, upgrade | link | nodeWide, h.sockets.node},
+	}
 }

@@ -7,12 +7,22 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"berth/api/auth"
+	"berth/api/server/edge"
 	v1 "berth/api/v1"
 	"berth/store"
 )
 
+// sessions begins the sessions of file operations and downloads.
+type sessions struct {
+	all    *auth.Sessions
+	access access
+}
+
+// check is the check of a session, see auth.Session.
+type check func(*store.Tx, auth.Principal) error
+
 // onVolumeOf returns the check of a session that uses the files of a volume.
-func onVolumeOf(id string) func(*store.Tx, auth.Principal) error {
+func onVolumeOf(id string) check {
 	return func(tx *store.Tx, p auth.Principal) error {
 		can, err := p.CanAccessVolume(tx, id)
 		if err == nil && !can {
@@ -24,7 +34,7 @@ func onVolumeOf(id string) func(*store.Tx, auth.Principal) error {
 
 // onContainer returns the check of a session that uses a container: the session
 // ends when the container is deleted, even if another one takes its id.
-func onContainer(m v1.Meta) func(*store.Tx, auth.Principal) error {
+func onContainer(m v1.Meta) check {
 	return func(tx *store.Tx, _ auth.Principal) error {
 		o, err := store.Containers.Get(tx, m.ID)
 		if errors.Is(err, store.ErrNotFound) || err == nil && o.Meta.UID != m.UID {
@@ -37,19 +47,16 @@ func onContainer(m v1.Meta) func(*store.Tx, auth.Principal) error {
 // beginOperation begins the session of a file operation. The returned context
 // ends with the session, and its cause is the reason. The connection of an upload
 // is closed then too, except at shutdown, when it may finish within the timeout.
-func beginOperation(s *Server, c *fiber.Ctx, ctx context.Context, volume string) (context.Context, func(), error) {
+func (s sessions) beginOperation(c *fiber.Ctx, ctx context.Context, volume string) (context.Context, func(), error) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	upload, _ := c.Context().Conn().(*conn)
-	if !c.Request().IsBodyStream() {
-		upload = nil
-	}
-	done, err := s.sessions.Begin(&auth.Session{
+	abort, upload := edge.Abort(c), edge.HasBody(c)
+	done, err := s.all.Begin(&auth.Session{
 		Principal: callerOf(c),
 		Check:     onVolumeOf(volume),
 		End: func(reason error) {
 			cancel(reason)
-			if upload != nil && !errors.Is(reason, auth.ErrShutdown) {
-				upload.abort()
+			if upload && !errors.Is(reason, auth.ErrShutdown) {
+				abort()
 			}
 		},
 	})
@@ -62,12 +69,11 @@ func beginOperation(s *Server, c *fiber.Ctx, ctx context.Context, volume string)
 
 // beginDownload begins the session of an answer that is sent after its handler
 // has returned. The caller must call done when the answer was sent or has failed.
-func beginDownload(s *Server, c *fiber.Ctx, check func(*store.Tx, auth.Principal) error) (done func(), err error) {
-	own, _ := c.Context().Conn().(*conn)
-	p := callerOf(c)
-	end, err := s.sessions.Begin(&auth.Session{Principal: p, Check: check, End: func(reason error) {
-		if own != nil && !errors.Is(reason, auth.ErrShutdown) {
-			own.abort()
+func (s sessions) beginDownload(c *fiber.Ctx, check check) (done func(), err error) {
+	abort, p := edge.Abort(c), callerOf(c)
+	end, err := s.all.Begin(&auth.Session{Principal: p, Check: check, End: func(reason error) {
+		if !errors.Is(reason, auth.ErrShutdown) {
+			abort()
 		}
 	}})
 	if err != nil {
@@ -76,14 +82,14 @@ func beginDownload(s *Server, c *fiber.Ctx, check func(*store.Tx, auth.Principal
 	c.Locals(sessionKey, true)
 	return func() {
 		end()
-		forget(s, p)
+		s.access.forget(p)
 	}, nil
 }
 
 // refusalOf returns the client's error for a session that could not begin.
 func refusalOf(err error) error {
 	if errors.Is(err, auth.ErrShutdown) {
-		return errUnavailable
+		return edge.ErrUnavailable
 	}
 	return err
 }

@@ -1,64 +1,58 @@
 package server
 
 import (
-	"errors"
-
-	"github.com/fasthttp/websocket"
+	"github.com/gofiber/fiber/v2"
 
 	"berth/api/auth"
+	"berth/api/server/edge"
+	"berth/api/server/ws"
 	v1 "berth/api/v1"
 	"berth/store"
 )
 
-// begin registers the socket as a session. The session calls end when the token or
-// the container is no longer valid.
-func (k *socket) begin() (done func(), err error) {
-	listens := k.container
-	if listens == "" {
-		listens = wholeNode
-	}
-	end, err := k.server.sessions.Begin(&auth.Session{Principal: k.caller, Container: listens, Check: k.check, End: k.end})
+// sockets holds the handlers that open WebSockets.
+type sockets struct {
+	store    *store.Store
+	settings auth.Settings
+	access   access
+	ws       *ws.Sockets
+}
+
+// container opens the socket of a container.
+func (s sockets) container(c *fiber.Ctx) error {
+	o, err := findContainer(c, s.store)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	k.server.metrics.sockets.Inc()
-	return func() {
-		end()
-		k.server.metrics.sockets.Dec()
-	}, nil
+	return s.open(c, o.Meta)
 }
 
-// wholeNode is the container of a node's socket where sessions are counted. It is
-// not a valid internal_id.
-const wholeNode = "*"
+// node opens a socket of all containers of the node.
+func (s sockets) node(c *fiber.Ctx) error { return s.open(c, v1.Meta{}) }
 
-// check returns auth.ErrGone if the socket's container is deleted, even if another
-// one has taken its internal_id.
-func (k *socket) check(tx *store.Tx, _ auth.Principal) error {
-	if k.container == "" {
-		return nil
+func (s sockets) open(c *fiber.Ctx, container v1.Meta) error {
+	if !edge.OriginAllowed(c, s.settings.Current().Server) {
+		return edge.ErrOrigin
 	}
-	o, err := store.Containers.Get(tx, k.container)
-	if errors.Is(err, store.ErrNotFound) || err == nil && o.Meta.UID != k.uid {
-		return auth.ErrGone
+	if !ws.IsUpgrade(c) {
+		return edge.ErrUpgrade
 	}
-	return err
-}
-
-// end stops the socket with the close code and text for the end of its session.
-func (k *socket) end(reason error) {
-	var refusal *v1.Error
-	switch {
-	case errors.Is(reason, auth.ErrExpired):
-		k.stop(websocket.ClosePolicyViolation, "token has expired")
-	case errors.Is(reason, auth.ErrUnauthorized):
-		k.stop(websocket.ClosePolicyViolation, "token is revoked")
-	case errors.Is(reason, auth.ErrGone):
-		k.stop(websocket.CloseNormalClosure, "container is deleted")
-	case errors.Is(reason, auth.ErrShutdown):
-		k.stop(websocket.CloseGoingAway, "shutting down")
-	case errors.As(reason, &refusal):
-		k.stop(websocket.CloseTryAgainLater, refusal.Message)
+	tail, err := edge.QueryInt(c, "tail", ws.DefaultTail, ws.MaxTail)
+	if err != nil {
+		return err
 	}
-	k.stop(websocket.CloseInternalServerErr, "internal error")
+	since, replay, err := seqQuery(c)
+	if err != nil {
+		return err
+	}
+	caller := callerOf(c)
+	err = s.ws.Open(c, ws.Request{
+		Principal: caller, Container: container, Tail: tail, Replay: replay, Since: since, Epoch: c.Query("epoch"),
+		ID: edge.RequestID(c), Done: func() { s.access.forget(caller) },
+	})
+	if err != nil {
+		return edge.ErrMalformed
+	}
+	c.Locals(sessionKey, true)
+	return nil
 }

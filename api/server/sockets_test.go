@@ -18,14 +18,14 @@ import (
 	"berth/store"
 )
 
-// ws is a client's end of a socket.
-type ws struct {
+// client is a client's end of a socket.
+type client struct {
 	t *testing.T
 	*websocket.Conn
 	epoch string
 }
 
-func (h *harness) open(path string) *ws {
+func (h *harness) open(path string) *client {
 	h.t.Helper()
 	c, resp, err := h.dialSocket(path, http.Header{"Authorization": {"Bearer " + adminToken}})
 	require.NoError(h.t, err)
@@ -33,18 +33,18 @@ func (h *harness) open(path string) *ws {
 	return c
 }
 
-func (h *harness) dialSocket(path string, header http.Header) (*ws, *http.Response, error) {
+func (h *harness) dialSocket(path string, header http.Header) (*client, *http.Response, error) {
 	c, resp, err := websocket.DefaultDialer.Dial(strings.Replace(h.base, "http", "ws", 1)+path, header)
 	if err != nil {
 		return nil, resp, err
 	}
 	h.t.Cleanup(func() { _ = c.Close() })
 	require.NoError(h.t, c.SetReadDeadline(time.Now().Add(time.Minute)))
-	return &ws{h.t, c, h.store.History.Epoch()}, resp, nil
+	return &client{h.t, c, h.store.History.Epoch()}, resp, nil
 }
 
 // next is the next message, its time checked and taken out.
-func (c *ws) next() object {
+func (c *client) next() object {
 	c.t.Helper()
 	_, raw, err := c.ReadMessage()
 	require.NoError(c.t, err)
@@ -61,13 +61,13 @@ func (c *ws) next() object {
 	return m
 }
 
-func (c *ws) send(event, data string) {
+func (c *client) send(event, data string) {
 	c.t.Helper()
 	require.NoError(c.t, c.WriteJSON(object{"event": event, "data": data}))
 }
 
 // closed is the code with which the server closes, after what it still sends.
-func (c *ws) closed() (int, string) {
+func (c *client) closed() (int, string) {
 	c.t.Helper()
 	for {
 		_, _, err := c.ReadMessage()
@@ -343,9 +343,7 @@ func TestALargeMessageEndsTheSocket(t *testing.T) {
 }
 
 func TestTooManyListeners(t *testing.T) {
-	h := newHarness(t)
-	h.hub = stream.New(t.TempDir(), stream.Options{PerContainer: 1})
-	h.server.hub = h.hub
+	h := newHarnessWith(t, func(d *Deps) { d.Hub = stream.New(t.TempDir(), stream.Options{PerContainer: 1}) })
 	h.ready("mc")
 	first := h.open("/ws/mc?tail=0")
 	first.next()

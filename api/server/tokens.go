@@ -7,22 +7,19 @@ import (
 
 	"berth/api/auth"
 	"berth/api/intent"
+	"berth/api/server/edge"
 	v1 "berth/api/v1"
 	"berth/store"
 )
 
 // tokens holds the handlers for tokens.
-type tokens struct{ *Server }
-
-func (s tokens) routes() []route {
-	return []route{
-		post("/auth/tokens", v1.ScopeAdmin, s.mintToken),
-		node(get("/auth/tokens", v1.ScopeAdmin, s.listTokens)),
-		node(del("/auth/tokens/:token", v1.ScopeAdmin, s.revokeToken)),
-	}
+type tokens struct {
+	store    *store.Store
+	settings auth.Settings
+	decoder  decoder
 }
 
-func (s tokens) mintToken(c *fiber.Ctx) error {
+func (s tokens) mint(c *fiber.Ctx) error {
 	var body struct {
 		TTL         *string    `json:"ttl"`
 		RemoveOnUse bool       `json:"remove_on_use"`
@@ -30,7 +27,7 @@ func (s tokens) mintToken(c *fiber.Ctx) error {
 		Containers  []string   `json:"containers"`
 	}
 	var f intent.FieldErrors
-	if err := s.decode(c, &body, &f); err != nil {
+	if err := s.decoder.decode(c, &body, &f); err != nil {
 		return err
 	}
 	settings := s.settings.Current().Authorization
@@ -44,7 +41,7 @@ func (s tokens) mintToken(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return ok(c, struct {
+	return edge.OK(c, struct {
 		Token     string `json:"token"`
 		ExpiresAt string `json:"expires_at"`
 	}{secret.Reveal(), iso(expires)})
@@ -75,7 +72,7 @@ type tokensBody struct {
 	Tokens []tokenBody `json:"tokens"`
 }
 
-func (s tokens) listTokens(c *fiber.Ctx) error {
+func (s tokens) list(c *fiber.Ctx) error {
 	body := tokensBody{Tokens: []tokenBody{}}
 	err := s.store.View(func(tx *store.Tx) error {
 		list, err := auth.List(tx, s.settings.Current().Authorization)
@@ -87,12 +84,12 @@ func (s tokens) listTokens(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return ok(c, body)
+	return edge.OK(c, body)
 }
 
-func (s tokens) revokeToken(c *fiber.Ctx) error {
-	if err := auth.Revoke(s.store, param(c, "token")); err != nil {
+func (s tokens) revoke(c *fiber.Ctx) error {
+	if err := auth.Revoke(s.store, edge.Param(c, "token")); err != nil {
 		return err
 	}
-	return ok(c, messageBody{"Token revoked"})
+	return edge.OK(c, messageBody{"Token revoked"})
 }

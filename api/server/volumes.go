@@ -9,23 +9,19 @@ import (
 
 	"berth/api/auth"
 	"berth/api/intent"
+	"berth/api/server/edge"
 	v1 "berth/api/v1"
 	"berth/store"
 )
 
-// volumeWait bounds how long createVolume waits for the directory.
+// volumeWait bounds how long the creation of a volume waits for the directory.
 const volumeWait = 2 * time.Second
 
 // volumes holds the handlers for volumes, except for their files.
-type volumes struct{ *Server }
-
-func (s volumes) routes() []route {
-	return []route{
-		node(post("/volumes", v1.ScopeAdmin, s.createVolume)),
-		get("/volumes", v1.ScopeRead, s.listVolumes),
-		get("/volumes/:volume", v1.ScopeRead, s.getVolume),
-		del("/volumes/:volume", v1.ScopeAdmin, s.deleteVolume),
-	}
+type volumes struct {
+	store    *store.Store
+	settings auth.Settings
+	decoder  decoder
 }
 
 type newVolumeBody struct {
@@ -49,13 +45,13 @@ type messageBody struct {
 	Message string `json:"message"`
 }
 
-// createVolume answers when the directory exists, or after volumeWait: the volume
+// create answers when the directory exists, or after volumeWait: the volume
 // is stored, so the directory will be created in any case.
-func (s volumes) createVolume(c *fiber.Ctx) error {
+func (s volumes) create(c *fiber.Ctx) error {
 	var body struct {
 		SizeLimit int64 `json:"size_limit"`
 	}
-	if err := s.decodeStrict(c, &body); err != nil {
+	if err := s.decoder.decodeStrict(c, &body); err != nil {
 		return err
 	}
 	id, err := intent.CreateVolume(s.store, body.SizeLimit)
@@ -65,18 +61,18 @@ func (s volumes) createVolume(c *fiber.Ctx) error {
 	ctx, cancel := context.WithTimeout(context.Background(), volumeWait)
 	defer cancel()
 	_, _ = store.Volumes.Await(ctx, s.store, id, func(v v1.Volume) bool { return v.Status.Created })
-	return reply(c, fiber.StatusCreated, newVolumeBody{id, s.volumePath(id)})
+	return edge.Reply(c, fiber.StatusCreated, newVolumeBody{id, volumePath(s.settings, id)})
 }
 
 // volumePath returns the directory of a volume on the host.
-func (s *Server) volumePath(id string) string {
-	return filepath.Join(s.settings.Current().Storage.VolumesPath, id)
+func volumePath(settings auth.Settings, id string) string {
+	return filepath.Join(settings.Current().Storage.VolumesPath, id)
 }
 
 // findVolume returns the volume that the path of a request names and the
 // containers that use it. It is v1.ErrVolumeNotFound if the caller may not see it.
-func (s volumes) findVolume(c *fiber.Ctx, tx *store.Tx) (v1.Volume, []string, error) {
-	volume, err := intent.FindVolume(tx, param(c, "volume"))
+func findVolume(c *fiber.Ctx, tx *store.Tx) (v1.Volume, []string, error) {
+	volume, err := intent.FindVolume(tx, edge.Param(c, "volume"))
 	if err != nil {
 		return volume, nil, err
 	}
@@ -88,23 +84,23 @@ func (s volumes) findVolume(c *fiber.Ctx, tx *store.Tx) (v1.Volume, []string, er
 }
 
 // volumeID returns the full id of the volume that the path of a request names.
-func (s volumes) volumeID(c *fiber.Ctx) (id string, err error) {
-	err = s.store.View(func(tx *store.Tx) error {
+func volumeID(c *fiber.Ctx, db *store.Store) (id string, err error) {
+	err = db.View(func(tx *store.Tx) error {
 		if !callerOf(c).Restricted() { // no need to find the containers that use it
-			volume, err := intent.FindVolume(tx, param(c, "volume"))
+			volume, err := intent.FindVolume(tx, edge.Param(c, "volume"))
 			id = volume.Meta.ID
 			return err
 		}
-		volume, _, err := s.findVolume(c, tx)
+		volume, _, err := findVolume(c, tx)
 		id = volume.Meta.ID
 		return err
 	})
 	return id, err
 }
 
-// volumeBody returns a volume as caller sees it: used_by has only the containers
+// body returns a volume as caller sees it: used_by has only the containers
 // that the caller may access.
-func (s volumes) volumeBody(v v1.Volume, by []string, caller auth.Principal) volumeBody {
+func (s volumes) body(v v1.Volume, by []string, caller auth.Principal) volumeBody {
 	seen := []string{}
 	for _, id := range by {
 		if caller.CanAccess(id) {
@@ -112,7 +108,7 @@ func (s volumes) volumeBody(v v1.Volume, by []string, caller auth.Principal) vol
 		}
 	}
 	return volumeBody{
-		newVolumeBody: newVolumeBody{v.Meta.ID, s.volumePath(v.Meta.ID)},
+		newVolumeBody: newVolumeBody{v.Meta.ID, volumePath(s.settings, v.Meta.ID)},
 		Size:          v.Status.Size,
 		SizeLimit:     v.Spec.SizeLimit,
 		CreatedAt:     v.Meta.CreatedAt.Unix(),
@@ -120,20 +116,20 @@ func (s volumes) volumeBody(v v1.Volume, by []string, caller auth.Principal) vol
 	}
 }
 
-func (s volumes) getVolume(c *fiber.Ctx) error {
+func (s volumes) get(c *fiber.Ctx) error {
 	var body volumeBody
 	err := s.store.View(func(tx *store.Tx) error {
-		volume, by, err := s.findVolume(c, tx)
-		body = s.volumeBody(volume, by, callerOf(c))
+		volume, by, err := findVolume(c, tx)
+		body = s.body(volume, by, callerOf(c))
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return ok(c, body)
+	return edge.OK(c, body)
 }
 
-func (s volumes) listVolumes(c *fiber.Ctx) error {
+func (s volumes) list(c *fiber.Ctx) error {
 	body := volumesBody{Volumes: []volumeBody{}}
 	err := s.store.View(func(tx *store.Tx) error {
 		list, err := store.Volumes.List(tx)
@@ -143,7 +139,7 @@ func (s volumes) listVolumes(c *fiber.Ctx) error {
 		users, err := intent.VolumeUsers(tx)
 		for _, v := range list {
 			if by := users[v.Meta.ID]; !v.Meta.Deleted && callerOf(c).CanAccessAny(by) {
-				body.Volumes = append(body.Volumes, s.volumeBody(v, by, callerOf(c)))
+				body.Volumes = append(body.Volumes, s.body(v, by, callerOf(c)))
 			}
 		}
 		return err
@@ -151,16 +147,16 @@ func (s volumes) listVolumes(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return ok(c, body)
+	return edge.OK(c, body)
 }
 
-func (s volumes) deleteVolume(c *fiber.Ctx) error {
-	id, err := s.volumeID(c)
+func (s volumes) delete(c *fiber.Ctx) error {
+	id, err := volumeID(c, s.store)
 	if err != nil {
 		return err
 	}
 	if err := intent.DeleteVolume(s.store, id); err != nil {
 		return err
 	}
-	return ok(c, messageBody{"Volume deleted successfully"})
+	return edge.OK(c, messageBody{"Volume deleted successfully"})
 }

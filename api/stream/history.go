@@ -2,7 +2,6 @@ package stream
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -10,8 +9,8 @@ import (
 	v1 "berth/api/v1"
 )
 
-// ErrBusy means that too many clients are being sent history already.
-var ErrBusy = errors.New("too many clients read console history")
+// ErrBusy is the error for history that could not be opened in time.
+var ErrBusy = v1.Errorf(v1.Unavailable, "Too many clients read console history: try again")
 
 // The bounds of what is sent as history.
 const (

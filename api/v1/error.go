@@ -72,6 +72,8 @@ const (
 	DiskFull          Code = "disk_full"
 	TooManyTokens     Code = "too_many_tokens"
 	TooManySessions   Code = "too_many_sessions"
+	Unauthorized      Code = "unauthorized"
+	ScopeDenied       Code = "scope_denied"
 )
 
 // The refusals whose text the interface fixes.

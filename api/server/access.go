@@ -1,0 +1,199 @@
+package server
+
+import (
+	"errors"
+	"log/slog"
+	"strings"
+
+	"github.com/gofiber/fiber/v2"
+
+	"berth/api/auth"
+	"berth/api/server/edge"
+	v1 "berth/api/v1"
+	"berth/store"
+)
+
+// vendorType is the media type that a request must accept.
+const vendorType = "application/vnd.berthv1+json"
+
+// Locals of a request.
+const (
+	callerKey  = "caller"  // its principal
+	sessionKey = "session" // it has a session, which ends later than the handler
+)
+
+// access checks who may use a route.
+type access struct {
+	store    *store.Store
+	settings auth.Settings
+	front    *edge.Server
+	log      *slog.Logger
+}
+
+// guard returns the handler of a route behind its checks: token, vendor header,
+// scope. A single-use token is spent after them: from then on the route answers the
+// request, whatever the answer.
+func (a access) guard(r route) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		if a.isPublic(r) {
+			edge.SetRoute(c, r.path)
+			if edge.Expects(c) {
+				return nil
+			}
+			return r.handle(c)
+		}
+		if err := a.admit(c, r); err != nil {
+			return err
+		}
+		edge.SetRoute(c, r.path)
+		caller := callerOf(c)
+		if !r.allows(caller) {
+			return auth.ErrScope
+		}
+		if edge.Expects(c) {
+			return nil
+		}
+		if err := auth.Spend(a.store, caller); err != nil {
+			if errors.Is(err, auth.ErrUnauthorized) {
+				a.front.Unauthorized(c, true)
+			}
+			return err
+		}
+		err := r.handle(c)
+		if caller.SingleUse && c.Locals(sessionKey) == nil {
+			a.forget(caller)
+		}
+		return err
+	}
+}
+
+// unmatched handles a request that no route matches. It answers 404 or 405 only to
+// requests with a valid token and the vendor header.
+func (a access) unmatched(c *fiber.Ctx) error {
+	if err := a.admit(c, route{}); err != nil {
+		return err
+	}
+	return c.Next()
+}
+
+// refuseHead returns the handler of HEAD for a WebSocket.
+func (a access) refuseHead(r route) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		if err := a.admit(c, r); err != nil {
+			return err
+		}
+		c.Set(fiber.HeaderAllow, get)
+		return edge.ErrMethod
+	}
+}
+
+// isPublic reports whether a route needs no token.
+func (a access) isPublic(r route) bool {
+	return r.is(public) || r.path == metricsPath && a.settings.Current().Metrics.Public
+}
+
+// admit checks the token and the vendor header of a request, and records its
+// principal.
+func (a access) admit(c *fiber.Ctx, r route) error {
+	caller, err := a.authenticate(c, r)
+	if err != nil {
+		return err
+	}
+	if !r.is(anyAccept) && !acceptsVendor(c) {
+		return edge.ErrVendor
+	}
+	c.Locals(callerKey, caller)
+	return nil
+}
+
+// authenticate returns the principal of a request.
+func (a access) authenticate(c *fiber.Ctx, r route) (auth.Principal, error) {
+	secret := bearer(c.Get(fiber.HeaderAuthorization))
+	if secret == "" && r.is(queryToken) {
+		secret = c.Query("token")
+	}
+	config := a.settings.Current().Authorization
+	caller, err := auth.Authenticate(a.store, config, secret)
+	if errors.Is(err, auth.ErrUnauthorized) {
+		a.front.Unauthorized(c, secret != "")
+	}
+	if err == nil && config.Enabled {
+		edge.SetToken(c, caller.TokenID)
+	}
+	return caller, err
+}
+
+// bearer returns the token of an Authorization header.
+func bearer(header string) string {
+	const scheme = "bearer "
+	if len(header) < len(scheme) || !strings.EqualFold(header[:len(scheme)], scheme) {
+		return ""
+	}
+	return strings.TrimSpace(header[len(scheme):])
+}
+
+// acceptsVendor reports whether an Accept header names the vendor type.
+func acceptsVendor(c *fiber.Ctx) bool {
+	for _, header := range c.Request().Header.PeekAll(fiber.HeaderAccept) {
+		for part := range strings.SplitSeq(string(header), ",") {
+			kind, _, _ := strings.Cut(part, ";")
+			if strings.EqualFold(strings.TrimSpace(kind), vendorType) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// forget removes the record of a spent token. A token that cannot be removed now
+// expires.
+func (a access) forget(p auth.Principal) {
+	if err := auth.Forget(a.store, p); err != nil {
+		a.log.Warn("a spent token is kept until it expires", slog.String("token", p.TokenID), slog.Any("err", err))
+	}
+}
+
+// verify checks the token of a request again: its body may have taken longer
+// than the token was valid, or than its container existed.
+func (a access) verify(c *fiber.Ctx) error {
+	return a.store.View(func(tx *store.Tx) error {
+		p, err := callerOf(c).Verify(tx, a.settings.Current().Authorization)
+		if err == nil {
+			c.Locals(callerKey, p)
+		}
+		return err
+	})
+}
+
+// callerOf returns the principal of a request. The zero Principal, which is that of
+// a request without any, has no scope.
+func callerOf(c *fiber.Ctx) auth.Principal {
+	caller, _ := c.Locals(callerKey).(auth.Principal)
+	return caller
+}
+
+// translate returns the error that package edge takes for an error of a handler:
+// without the names of containers that the caller may not access, and with a
+// v1.Error for each error of the store.
+func translate(c *fiber.Ctx, err error) error { return ofStore(callerOf(c).Redact(err)) }
+
+// ofStore wraps an error of the store in its v1.Error.
+func ofStore(err error) error {
+	var known *v1.Error
+	switch {
+	case errors.As(err, &known):
+		return err
+	case errors.Is(err, store.ErrDiskFull):
+		return errors.Join(v1.ErrStoreDiskFull, err)
+	case errors.Is(err, store.ErrFailed), errors.Is(err, store.ErrClosed), errors.Is(err, store.ErrTooBig):
+		return errors.Join(v1.ErrStoreFailed, err)
+	}
+	return err
+}
+
+// refusal returns the text that a client receives for an error. The caller logs the
+// error if log is true.
+func refusal(err error) (text string, log bool) {
+	refused, log := edge.Refusal(ofStore(err))
+	return refused.Message, log
+}

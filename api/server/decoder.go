@@ -1,0 +1,44 @@
+package server
+
+import (
+	"github.com/gofiber/fiber/v2"
+
+	"berth/api/auth"
+	"berth/api/intent"
+	"berth/api/server/edge"
+)
+
+// decoder reads and decodes JSON bodies.
+type decoder struct {
+	bodies   *edge.Bodies
+	settings auth.Settings
+	access   access
+}
+
+// decode reads the JSON body of a request into out and adds every field error to
+// f. It returns nil even if f has errors: the caller lets package intent add its
+// own to f, so that the client receives all of them at once. If the body is not a
+// JSON object, decode returns that single error.
+func (d decoder) decode(c *fiber.Ctx, out any, f *intent.FieldErrors) error {
+	raw, err := d.bodies.Read(c, int64(d.settings.Current().Server.BodyLimit))
+	if err != nil {
+		return err
+	}
+	if err := d.access.verify(c); err != nil {
+		return err
+	}
+	if !d.bodies.Unmarshal(raw, out, f) {
+		return f.Err()
+	}
+	return nil
+}
+
+// decodeStrict decodes a body whose fields need no further validation, and
+// returns its field errors.
+func (d decoder) decodeStrict(c *fiber.Ctx, out any) error {
+	var f intent.FieldErrors
+	if err := d.decode(c, out, &f); err != nil {
+		return err
+	}
+	return f.Err()
+}

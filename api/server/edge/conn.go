@@ -1,0 +1,120 @@
+package edge
+
+import (
+	"container/list"
+	"io"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+)
+
+// Limits on a lingering close, see conn.Close.
+const (
+	lingerTime  = 2 * time.Second
+	lingerBytes = 64 << 20
+)
+
+// conn is a connection of the listener. Its client has to receive each chunk
+// within writeTimeout.
+type conn struct {
+	net.Conn
+	all     *connections
+	closing <-chan struct{} // closed with the listener
+	owner   owner           // guarded by all.mu
+	place   *list.Element   // guarded by all.mu; nil: no longer in all
+	used    atomic.Bool     // at least one byte was received
+	over    atomic.Bool     // the client has closed its side
+	linger  atomic.Bool     // Close discards what the client still sends
+}
+
+// Read reads from the connection, and records the first byte and the end.
+func (c *conn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if n > 0 && !c.used.Load() {
+		c.used.Store(true)
+	}
+	if err == io.EOF {
+		c.over.Store(true)
+	}
+	return n, err
+}
+
+// Write writes p within writeTimeout.
+func (c *conn) Write(p []byte) (int, error) {
+	if err := c.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+		return 0, err
+	}
+	return c.Conn.Write(p)
+}
+
+// ReadFrom sends a file by sendfile(2) where the system can, each MiB within
+// writeTimeout.
+func (c *conn) ReadFrom(r io.Reader) (int64, error) {
+	const part = 1 << 20
+	var sent int64
+	for {
+		if err := c.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+			return sent, err
+		}
+		n, err := io.CopyN(c.Conn, r, part)
+		sent += n
+		if err == io.EOF {
+			return sent, nil
+		}
+		if err != nil {
+			return sent, err
+		}
+	}
+}
+
+// abort closes the underlying connection at once and interrupts Read and Write.
+// The caller must still call Close.
+func (c *conn) abort() {
+	raw := c.Conn
+	if tls, is := raw.(interface{ NetConn() net.Conn }); is {
+		raw = tls.NetConn() // Close of a TLS connection may wait for the client
+	}
+	_ = raw.Close()
+}
+
+// Close removes the connection from the registry and closes it. If linger is set
+// the client is still sending, and a plain close would reset the connection and
+// lose the answer. So Close first closes the write side only, and discards what
+// arrives for lingerTime or lingerBytes.
+func (c *conn) Close() error {
+	if half, can := c.Conn.(interface{ CloseWrite() error }); can && c.linger.Swap(false) {
+		_ = half.CloseWrite()
+		_ = c.SetReadDeadline(time.Now().Add(lingerTime))
+		_, _ = io.CopyN(io.Discard, c.Conn, lingerBytes)
+	}
+	c.all.remove(c)
+	return c.Conn.Close()
+}
+
+// connOf returns the connection of a request, or nil in a test without a network.
+func connOf(c *fiber.Ctx) *conn {
+	own, _ := c.Context().Conn().(*conn)
+	return own
+}
+
+// Abort returns a function that closes the connection of a request at once, even
+// while its answer is being sent. It may be called after the handler has returned.
+func Abort(c *fiber.Ctx) func() {
+	if own := connOf(c); own != nil {
+		return own.abort
+	}
+	return func() {}
+}
+
+// SetLinger sets whether Close lingers.
+func (c *conn) SetLinger(linger bool) { c.linger.Store(linger) }
+
+// SetWriteBuffer bounds the bytes in the kernel's send buffer.
+func (c *conn) SetWriteBuffer(bytes int) error {
+	if below, can := c.Conn.(interface{ SetWriteBuffer(int) error }); can {
+		return below.SetWriteBuffer(bytes)
+	}
+	return nil
+}

@@ -1,0 +1,9 @@
+// Package edge is the HTTP layer below berth's handlers, and the only one that
+// knows the HTTP library: the listener and its limits on connections, canonical
+// paths, bodies and the memory that they may use, JSON, answers, and the statuses
+// and texts of errors.
+//
+// It must not know tokens, routes or stored objects. Package server decides who
+// may do what, and passes on what this package has to count, such as the id of a
+// request's token.
+package edge

@@ -1,0 +1,162 @@
+package edge
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Limits on requests with a missing or wrong token.
+const (
+	maxAddresses    = 1024 // counted separately; all others are counted together
+	failuresFree    = 20   // wrong tokens per address and failureWindow that are answered without delay
+	failureWindow   = time.Minute
+	failureDelay    = time.Second // delay of each further answer
+	failuresWaiting = 64          // delayed answers at once; beyond it the answer is immediate and the connection is closed
+)
+
+// failures counts failed authorizations, and logs them at most once a second per
+// address. Answers to an address that sends many wrong tokens are delayed. Valid
+// tokens are never delayed, so no client is locked out.
+type failures struct {
+	log     *slog.Logger
+	count   prometheus.Counter
+	delay   time.Duration
+	waiting chan struct{}
+
+	mu  sync.Mutex
+	all map[string]*failureRecord // by network
+}
+
+// failureRecord counts the failures of one address.
+type failureRecord struct {
+	since  time.Time // start of its failureWindow
+	wrong  int       // wrong tokens since then
+	logged time.Time
+}
+
+func newFailures(o Options) *failures {
+	count := prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "berth_auth_failures_total",
+		Help: "Requests with a missing or invalid token.",
+	})
+	o.Registerer.MustRegister(count)
+	return &failures{log: o.Log, count: count, delay: o.FailureDelay,
+		waiting: make(chan struct{}, failuresWaiting), all: map[string]*failureRecord{}}
+}
+
+// record counts a failed authorization. wrong is false for a missing token. It
+// reports whether the answer must be delayed.
+func (f *failures) record(address string, wrong bool) (slow bool) {
+	f.count.Inc()
+	log, slow := f.add(network(address), wrong, time.Now())
+	if log {
+		f.log.Warn("authorization failed", slog.String("address", address))
+	}
+	return slow
+}
+
+// add counts a failure. It reports whether to log it, and whether to delay the answer.
+func (f *failures) add(name string, wrong bool, now time.Time) (log, slow bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	one := f.of(name, now)
+	if now.Sub(one.since) >= failureWindow {
+		one.since, one.wrong = now, 0
+	}
+	if wrong {
+		one.wrong++
+	}
+	if log = now.Sub(one.logged) >= time.Second; log {
+		one.logged = now
+	}
+	return log, wrong && one.wrong > failuresFree
+}
+
+func (f *failures) of(name string, now time.Time) *failureRecord {
+	if f.all[name] == nil && len(f.all) >= maxAddresses {
+		maps.DeleteFunc(f.all, func(_ string, one *failureRecord) bool { return now.Sub(one.since) >= failureWindow })
+	}
+	if f.all[name] == nil && len(f.all) >= maxAddresses {
+		name = "" // all other addresses together
+	}
+	if f.all[name] == nil {
+		f.all[name] = &failureRecord{since: now}
+	}
+	return f.all[name]
+}
+
+// wait delays one answer, or returns when ctx ends. It returns false at once if
+// failuresWaiting answers are delayed already.
+func (f *failures) wait(ctx context.Context) bool {
+	select {
+	case f.waiting <- struct{}{}:
+	default:
+		return false
+	}
+	defer func() { <-f.waiting }()
+	timer := time.NewTimer(f.delay)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+	return true
+}
+
+// Unauthorized records a request without a valid token, and delays it if its
+// address has sent many wrong ones. wrong is false for a missing token.
+func (s *Server) Unauthorized(c *fiber.Ctx, wrong bool) {
+	if !s.failures.record(s.clientIP(c), wrong) {
+		return
+	}
+	ctx, cancel := Context(c)
+	defer cancel()
+	if !s.failures.wait(ctx) {
+		c.Context().SetConnectionClose()
+	}
+}
+
+// clientIP returns the address of the client. Behind trusted proxies it is the
+// last address in X-Forwarded-For that is not a trusted proxy; from others the
+// header is ignored.
+func (s *Server) clientIP(c *fiber.Ctx) string {
+	address := c.Context().RemoteIP().String()
+	trusted := s.settings().Server.TrustedProxies
+	hops := strings.Split(c.Get(fiber.HeaderXForwardedFor), ",")
+	for i := len(hops) - 1; i >= 0 && within(trusted, address); i-- {
+		hop, err := netip.ParseAddr(strings.TrimSpace(hops[i]))
+		if err != nil {
+			break
+		}
+		address = hop.Unmap().String()
+	}
+	return address
+}
+
+// trusted reports whether an address is in server.trusted_proxies.
+func (s *Server) trusted(address string) bool {
+	return within(s.settings().Server.TrustedProxies, address)
+}
+
+// within reports whether an address is in one of the networks.
+func within(networks []string, address string) bool {
+	ip, err := netip.ParseAddr(address)
+	if err != nil {
+		return false
+	}
+	for _, text := range networks {
+		network, err := netip.ParsePrefix(text)
+		if err == nil && network.Contains(ip.Unmap()) {
+			return true
+		}
+	}
+	return false
+}

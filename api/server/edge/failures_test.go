@@ -1,0 +1,108 @@
+package edge
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	v1 "berth/api/v1"
+)
+
+// TestWrongTokensAreDelayed once an address has sent many of them; other requests
+// are not.
+func TestWrongTokensAreDelayed(t *testing.T) {
+	refused := v1.Error{Code: v1.Unauthorized, Message: "no"}
+	var h *harness
+	h = newHarness(t, Options{FailureDelay: time.Hour}, func(s *Server) {
+		s.Add("GET", "/", func(c *fiber.Ctx) error {
+			token := c.Get("Authorization")
+			if token == "good" {
+				return nil
+			}
+			s.Unauthorized(c, token != "")
+			return &refused
+		})
+	})
+	send := func(token string) *bufio.Reader {
+		c, err := net.Dial("tcp", h.addr)
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = c.Close() })
+		require.NoError(t, c.SetDeadline(time.Now().Add(20*time.Second)))
+		_, err = fmt.Fprintf(c, "GET / HTTP/1.1\r\nHost: localhost\r\n%s\r\n", token)
+		require.NoError(t, err)
+		return bufio.NewReader(c)
+	}
+	status := func(r *bufio.Reader) int {
+		resp, err := http.ReadResponse(r, nil)
+		require.NoError(t, err)
+		_, err = io.Copy(io.Discard, resp.Body)
+		require.NoError(t, err)
+		return resp.StatusCode
+	}
+	const wrong = "Authorization: wrong\r\n"
+	for range failuresFree {
+		require.Equal(t, 401, status(send(wrong)))
+	}
+	waiting := func(n int) {
+		require.Eventually(t, func() bool { return len(h.server.failures.waiting) == n }, 20*time.Second, time.Millisecond)
+	}
+	var slow []net.Conn
+	for range failuresWaiting {
+		c, err := net.Dial("tcp", h.addr)
+		require.NoError(t, err)
+		defer c.Close()
+		_, err = fmt.Fprintf(c, "GET / HTTP/1.1\r\nHost: localhost\r\n%s\r\n", wrong)
+		require.NoError(t, err)
+		slow = append(slow, c)
+	}
+	waiting(failuresWaiting)
+	over := send(wrong)
+	require.Equal(t, 401, status(over), "not all wait")
+	_, err := over.ReadByte()
+	require.Error(t, err, "but each costs a connection")
+
+	require.Equal(t, 200, status(send("Authorization: good\r\n")))
+	require.Equal(t, 401, status(send("")), "a missing token is no guess")
+	for _, c := range slow[1:] {
+		require.NoError(t, c.Close())
+	}
+	waiting(1) // the harness shuts the server down meanwhile
+}
+
+// TestFailuresAreCountedByAddress in bounded memory.
+func TestFailuresAreCountedByAddress(t *testing.T) {
+	f := newFailures(Options{Registerer: prometheus.NewRegistry()})
+	now := time.Unix(1000, 0)
+	many := func(name string, wrong bool) (slow bool) {
+		for range failuresFree + 1 {
+			_, slow = f.add(name, wrong, now)
+		}
+		return slow
+	}
+	require.False(t, many("a", false), "no token at all")
+	require.True(t, many("a", true))
+	_, slow := f.add("b", true, now)
+	require.False(t, slow)
+	now = now.Add(failureWindow)
+	_, slow = f.add("a", true, now)
+	require.False(t, slow, "a new minute")
+	for i := range 10 * maxAddresses {
+		f.add(fmt.Sprint(i), true, now)
+	}
+	require.LessOrEqual(t, len(f.all), maxAddresses+1)
+	_, slow = f.add("new", true, now)
+	require.True(t, slow, "counted with all others")
+	now = now.Add(failureWindow)
+	_, slow = f.add("new", true, now)
+	require.False(t, slow)
+	require.Len(t, f.all, 1)
+	require.Equal(t, network("2001:db8::1"), network("2001:db8::ffff"))
+}

@@ -1,0 +1,157 @@
+package edge
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"io/fs"
+	"mime"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/gofiber/fiber/v2"
+)
+
+// SendFile answers with the content of a file, or with the part of it that Range
+// selects, as a download under name. The HTTP library reads the file after the
+// handler has returned. SendFile takes over the file: it closes it and then calls
+// done, even if it returns an error.
+func SendFile(c *fiber.Ctx, file *os.File, name string, done func()) error {
+	body := &fileBody{file: file, done: done}
+	info, err := file.Stat()
+	if err == nil {
+		err = serve(c, body, info, name)
+	}
+	if err != nil {
+		body.Close()
+	}
+	return err
+}
+
+// serve answers with body, and closes it unless it returns an error.
+func serve(c *fiber.Ctx, body *fileBody, info fs.FileInfo, name string) error {
+	tag := fileTag(info)
+	changed := info.ModTime().UTC().Format(http.TimeFormat)
+	c.Set(fiber.HeaderETag, tag)
+	c.Set(fiber.HeaderLastModified, changed)
+	c.Set(fiber.HeaderAcceptRanges, "bytes")
+	c.Set(fiber.HeaderCacheControl, "private, no-cache")
+	if matches(c.Get(fiber.HeaderIfNoneMatch), tag) {
+		c.Status(fiber.StatusNotModified)
+		return body.Close()
+	}
+	c.Set(fiber.HeaderContentType, fiber.MIMEOctetStream)
+	c.Set(fiber.HeaderXContentTypeOptions, "nosniff")
+	c.Set(fiber.HeaderContentDisposition, disposition(name))
+	from, n := int64(0), info.Size()
+	if use := c.Get(fiber.HeaderIfRange); use == "" || use == tag || use == changed {
+		part, ok := parseRange(c.Get(fiber.HeaderRange), info.Size())
+		if !ok {
+			c.Set(fiber.HeaderContentRange, fmt.Sprintf("bytes */%d", info.Size()))
+			return errRange
+		}
+		if part != nil {
+			from, n = part.from, part.n
+			c.Status(fiber.StatusPartialContent)
+			c.Set(fiber.HeaderContentRange, fmt.Sprintf("bytes %d-%d/%d", from, from+n-1, info.Size()))
+		}
+	}
+	if _, err := body.file.Seek(from, io.SeekStart); err != nil {
+		return err
+	}
+	body.LimitedReader = io.LimitedReader{R: body.file, N: n}
+	c.Context().SetBodyStream(body, int(n))
+	return nil
+}
+
+// fileBody is an answer's body: a part of a file. The HTTP library closes it. It
+// is sent by sendfile(2) where possible.
+type fileBody struct {
+	io.LimitedReader
+	file *os.File
+	done func() // called by Close
+}
+
+// WriteTo sends the rest of the body.
+func (b *fileBody) WriteTo(w io.Writer) (int64, error) {
+	if buffered, is := w.(*bufio.Writer); is {
+		if err := buffered.Flush(); err != nil {
+			return 0, err
+		}
+		return buffered.ReadFrom(&b.LimitedReader)
+	}
+	return io.Copy(w, &b.LimitedReader)
+}
+
+// Close calls done and closes the file.
+func (b *fileBody) Close() error {
+	b.done()
+	return b.file.Close()
+}
+
+// fileTag returns an ETag from inode, modification time and size. berth replaces
+// files by new inodes, and a write by a container changes the modification time.
+func fileTag(info fs.FileInfo) string {
+	var inode uint64
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		inode = st.Ino
+	}
+	return fmt.Sprintf(`"%x-%x-%x"`, inode, info.ModTime().UnixNano(), info.Size())
+}
+
+// matches reports whether an If-None-Match header contains the tag.
+func matches(header, tag string) bool {
+	for part := range strings.SplitSeq(header, ",") {
+		part = strings.TrimSpace(part)
+		if part == "*" || strings.TrimPrefix(part, "W/") == tag {
+			return true
+		}
+	}
+	return false
+}
+
+// disposition returns the Content-Disposition that makes a browser save the file
+// under its name.
+func disposition(name string) string {
+	value := mime.FormatMediaType("attachment", map[string]string{"filename": name})
+	if value == "" {
+		return "attachment"
+	}
+	return value
+}
+
+type byteRange struct{ from, n int64 }
+
+// parseRange parses a Range header with a single range. It returns nil for an
+// absent or invalid header and for several ranges, which RFC 9110 lets a server
+// ignore. ok is false if the range selects none of the size bytes.
+func parseRange(header string, size int64) (part *byteRange, ok bool) {
+	spec, is := strings.CutPrefix(header, "bytes=")
+	first, last, two := strings.Cut(strings.TrimSpace(spec), "-")
+	if !is || !two || strings.ContainsAny(spec, ",+") {
+		return nil, true
+	}
+	if first == "" {
+		n, err := strconv.ParseInt(last, 10, 64)
+		if err != nil || n < 0 {
+			return nil, true
+		}
+		n = min(n, size)
+		return &byteRange{size - n, n}, n > 0
+	}
+	from, err := strconv.ParseInt(first, 10, 64)
+	if err != nil || from < 0 {
+		return nil, true
+	}
+	to := size - 1
+	if last != "" {
+		if to, err = strconv.ParseInt(last, 10, 64); err != nil || to < from {
+			return nil, true
+		}
+		to = min(to, size-1)
+	}
+	return &byteRange{from, to - from + 1}, from < size
+}

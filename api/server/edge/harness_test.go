@@ -1,0 +1,74 @@
+package edge
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	v1 "berth/api/v1"
+)
+
+// harness is a Server on a loopback port.
+type harness struct {
+	t      *testing.T
+	server *Server
+	addr   string
+}
+
+// newHarness serves the routes that add adds.
+func newHarness(t *testing.T, o Options, add func(*Server)) *harness {
+	t.Helper()
+	o.Settings, o.Registerer, o.Log = v1.Defaults, prometheus.NewRegistry(), slog.New(slog.DiscardHandler)
+	s := New(o)
+	add(s)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ended := make(chan error, 1)
+	go func() { ended <- s.Listen(ln) }()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		http.DefaultClient.CloseIdleConnections()
+		s.Close()
+		require.NoError(t, s.Shutdown(ctx))
+		require.NoError(t, <-ended)
+	})
+	return &harness{t, s, ln.Addr().String()}
+}
+
+// post sends a JSON body. It may be called by any goroutine.
+func (h *harness) post(path, body string) *http.Response {
+	resp, err := http.Post("http://"+h.addr+path, "application/json", strings.NewReader(body))
+	if !assert.NoError(h.t, err) {
+		return &http.Response{}
+	}
+	assert.NoError(h.t, resp.Body.Close())
+	return resp
+}
+
+// lines is a log that a test reads.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}

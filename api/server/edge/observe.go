@@ -1,0 +1,65 @@
+package edge
+
+import (
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+func newDuration(r prometheus.Registerer) *prometheus.HistogramVec {
+	duration := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "berth_http_request_duration_seconds",
+		Help:    "Time from the headers of a request to its answer.",
+		Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10},
+	}, []string{"route", "code"})
+	r.MustRegister(duration)
+	return duration
+}
+
+// observe is the outermost middleware. It assigns the request id, answers errors
+// and panics, records the duration, and prepares the connection for the next
+// request.
+func (s *Server) observe(c *fiber.Ctx) error {
+	began := time.Now()
+	id := c.Get("X-Request-Id")
+	if !requestName.MatchString(id) {
+		id = newRequestID()
+	}
+	c.Locals(requestKey, id)
+	c.Set("X-Request-Id", id)
+	c.Set("X-Content-Type-Options", "nosniff")
+	c.Set(fiber.HeaderCacheControl, "no-store")
+	err := s.recovered(c)
+	if err != nil {
+		err = s.fail(c, err)
+	}
+	if passed, _ := c.Locals(continueKey).(bool); passed {
+		return err // the request runs a second time, with its body
+	}
+	held, _ := c.Locals(bodyKey).(*reservation)
+	held.release()
+	drain(c)
+	name, matched := c.Locals(routeKey).(string)
+	if !matched {
+		name = "none"
+	}
+	s.duration.WithLabelValues(name, strconv.Itoa(c.Response().StatusCode())).Observe(time.Since(began).Seconds())
+	return err
+}
+
+// recovered calls the next handler, and turns a panic into errInternal.
+func (s *Server) recovered(c *fiber.Ctx) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.log.Error("handler panicked", slog.String("request", RequestID(c)),
+				slog.String("panic", fmt.Sprint(p)), slog.String("stack", string(debug.Stack())))
+			err = errInternal
+		}
+	}()
+	return c.Next()
+}

@@ -1,0 +1,80 @@
+package edge
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"math"
+
+	"github.com/gofiber/fiber/v2"
+)
+
+// Reply answers with v as JSON.
+func Reply(c *fiber.Ctx, status int, v any) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	c.Status(status)
+	c.Set(fiber.HeaderContentType, fiber.MIMEApplicationJSON)
+	return c.Send(body)
+}
+
+// OK answers 200 with v as JSON.
+func OK(c *fiber.Ctx, v any) error { return Reply(c, fiber.StatusOK, v) }
+
+// SendList answers 200 with {"name": [...]}, written while the list is iterated:
+// it may be very long.
+func SendList[T any](c *fiber.Ctx, name string, list iter.Seq[T]) {
+	c.Set(fiber.HeaderContentType, fiber.MIMEApplicationJSON)
+	c.Context().SetBodyStreamWriter(func(w *bufio.Writer) { writeList(w, name, list) })
+}
+
+// writeList writes {"name": [...]}. It stops at an error of w, which the final
+// Flush returns too.
+func writeList[T any](w *bufio.Writer, name string, list iter.Seq[T]) {
+	_, _ = fmt.Fprintf(w, `{%q:[`, name)
+	first := true
+	for one := range list {
+		if !first {
+			_ = w.WriteByte(',')
+		}
+		first = false
+		text, _ := json.Marshal(one) // cannot fail: plain data
+		if _, err := w.Write(text); err != nil {
+			return
+		}
+	}
+	_, _ = w.WriteString(`]}`)
+}
+
+// SendStream answers 200 with body as JSON of unknown length. The HTTP library
+// reads body after the handler has returned, and closes it if it is an io.Closer.
+func SendStream(c *fiber.Ctx, body io.Reader) {
+	c.Set(fiber.HeaderContentType, fiber.MIMEApplicationJSON)
+	c.Context().SetBodyStream(body, -1)
+}
+
+// SendSpooled answers like SendList, but from a temporary file in dir (empty:
+// os.TempDir()), so that a slow client holds a file descriptor and no memory. It
+// calls proceed now and then while it writes the file, and stops at its error. It
+// calls done when the answer was sent or has failed, unless it returns an error.
+func SendSpooled[T any](c *fiber.Ctx, dir, name string, list iter.Seq[T], proceed func() error, done func()) error {
+	content := &spool{dir: dir, limit: math.MaxInt64, reserve: func(int64) error { return proceed() }}
+	w := bufio.NewWriter(content)
+	writeList(w, name, list)
+	err := w.Flush()
+	var body io.Reader
+	if err == nil {
+		body, err = content.reader()
+	}
+	if err != nil {
+		return errors.Join(err, content.Close())
+	}
+	c.Set(fiber.HeaderContentType, fiber.MIMEApplicationJSON)
+	c.Context().SetBodyStream(&fileBody{LimitedReader: io.LimitedReader{R: body, N: content.size}, file: content.file, done: done}, int(content.size))
+	return nil
+}

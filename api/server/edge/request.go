@@ -1,0 +1,95 @@
+package edge
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"net/url"
+	"regexp"
+	"strconv"
+
+	"github.com/gofiber/fiber/v2"
+
+	v1 "berth/api/v1"
+)
+
+// Locals of a request.
+const (
+	requestKey = "request" // its id
+	tokenKey   = "token"   // the id of its token
+	routeKey   = "route"   // the path of its route
+	bodyKey    = "body"    // the reservation for its body
+)
+
+// requestName is the form of an X-Request-Id that is accepted from clients.
+var requestName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+// RequestID returns the id of a request, the one in the log and in X-Request-Id.
+func RequestID(c *fiber.Ctx) string {
+	id, _ := c.Locals(requestKey).(string)
+	return id
+}
+
+func newRequestID() string {
+	var b [8]byte
+	rand.Read(b[:]) // never fails, as its documentation says
+	return hex.EncodeToString(b[:])
+}
+
+// SetToken records the id of the valid token of a request: the connection and the
+// memory for the body are counted for it. The configured token has the empty id.
+func SetToken(c *fiber.Ctx, id string) {
+	c.Locals(tokenKey, id)
+	if own := connOf(c); own != nil {
+		own.all.prove(own, id)
+	}
+}
+
+func tokenOf(c *fiber.Ctx) string {
+	id, _ := c.Locals(tokenKey).(string)
+	return id
+}
+
+// SetRoute records the route of a request for the metrics.
+func SetRoute(c *fiber.Ctx, path string) { c.Locals(routeKey, path) }
+
+// Param returns a segment of the path, percent-decoded once. A segment that
+// cannot be decoded becomes empty, which no name is.
+func Param(c *fiber.Ctx, name string) string {
+	text, err := url.PathUnescape(c.Params(name))
+	if err != nil {
+		return ""
+	}
+	return text
+}
+
+// QueryInt returns a query parameter between 0 and most, or absent if it is missing.
+func QueryInt(c *fiber.Ctx, name string, absent, most int) (int, error) {
+	text := c.Query(name)
+	if text == "" {
+		return absent, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 31)
+	if err != nil || int(n) > most {
+		return 0, v1.Errorf(v1.InvalidRequest, "%s: must be a number between 0 and %d", name, most)
+	}
+	return int(n), nil
+}
+
+// QueryBool returns a query parameter that is true or false, or false if it is missing.
+func QueryBool(c *fiber.Ctx, name string) (bool, error) {
+	switch c.Query(name) {
+	case "", "false", "0":
+		return false, nil
+	case "true", "1":
+		return true, nil
+	}
+	return false, v1.Errorf(v1.InvalidRequest, "%s: must be true or false", name)
+}
+
+// QueryValues returns every value of a query parameter.
+func QueryValues(c *fiber.Ctx, name string) (values []string) {
+	for _, value := range c.Context().QueryArgs().PeekMulti(name) {
+		values = append(values, string(value))
+	}
+	return values
+}

@@ -1,0 +1,154 @@
+package edge
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/prometheus/client_golang/prometheus"
+
+	v1 "berth/api/v1"
+)
+
+// Time limits for clients.
+const (
+	headerTimeout = 10 * time.Second // to the first byte of a request, then to the end of its headers
+	idleTimeout   = 2 * time.Minute  // between two requests
+	writeTimeout  = 30 * time.Second // to receive one chunk of an answer
+)
+
+// headerLimit bounds the request line and headers, in bytes. A file path of 4 KiB
+// takes 12 KiB in a URL if each byte of it is percent-encoded.
+const headerLimit = 16 << 10
+
+// Options configure a Server. Settings, Registerer and Log are required.
+type Options struct {
+	Settings   func() v1.Config
+	Registerer prometheus.Registerer
+	Log        *slog.Logger
+	ConnsPerIP int // open connections per address without a valid token; 0: 512
+
+	// Translate returns the error that Refusal takes, for an error of a handler;
+	// nil: the error itself.
+	Translate func(c *fiber.Ctx, err error) error
+
+	// HeaderTimeout bounds the time to the first byte of a request, and then to the
+	// end of its headers; 0: 10 s.
+	HeaderTimeout time.Duration
+
+	// FailureDelay is the delay of each 401 for an address that has sent many wrong
+	// tokens; 0: 1 s.
+	FailureDelay time.Duration
+}
+
+// Server serves HTTP.
+type Server struct {
+	settings  func() v1.Config
+	translate func(*fiber.Ctx, error) error
+	log       *slog.Logger
+	app       *fiber.App
+	duration  *prometheus.HistogramVec
+	failures  *failures
+	perIP     int
+
+	mu       sync.Mutex
+	shut     bool // Close was called
+	listener *listener
+}
+
+// New returns a Server without routes, which does nothing until Listen is called.
+func New(o Options) *Server {
+	if o.HeaderTimeout == 0 {
+		o.HeaderTimeout = headerTimeout
+	}
+	if o.FailureDelay == 0 {
+		o.FailureDelay = failureDelay
+	}
+	if o.Translate == nil {
+		o.Translate = func(_ *fiber.Ctx, err error) error { return err }
+	}
+	s := &Server{settings: o.Settings, translate: o.Translate, log: o.Log, perIP: o.ConnsPerIP,
+		duration: newDuration(o.Registerer), failures: newFailures(o)}
+	s.app = fiber.New(fiber.Config{
+		Immutable:                    true, // otherwise later requests overwrite the memory of stored strings
+		CaseSensitive:                true,
+		StreamRequestBody:            true, // Bodies and Upload bound the bodies
+		DisablePreParseMultipartForm: true,
+		BodyLimit:                    math.MaxInt,
+		ReadBufferSize:               headerLimit,
+		ReadTimeout:                  o.HeaderTimeout,
+		IdleTimeout:                  idleTimeout,
+		DisableStartupMessage:        true,
+		ErrorHandler:                 s.fail,
+	})
+	s.app.Server().CloseOnShutdown = true
+	s.app.Server().Handler = canonical(s.app.Server().Handler)
+	s.app.Server().ExpectHandler = expect(s.app.Server().Handler)
+	s.app.Use(s.observe, s.checkRequest)
+	return s
+}
+
+// Add adds a route.
+func (s *Server) Add(method, path string, h fiber.Handler) { s.app.Add(method, path, h) }
+
+// AddLast adds the handler of the requests that no route matches; routes must not
+// be added after it. It may call Next, which returns the error of status 404 or 405.
+func (s *Server) AddLast(h fiber.Handler) { s.app.Use(h) }
+
+// Routes returns the added routes.
+func (s *Server) Routes() []fiber.Route { return s.app.GetRoutes(true) }
+
+// checkRequest refuses a request that proxies read in different ways, and one that
+// a web page of another site may have caused.
+func (s *Server) checkRequest(c *fiber.Ctx) error {
+	if folded(c.Request().Header.RawHeaders()) {
+		return errFolded
+	}
+	if err := checkPage(c, s.settings()); err != nil {
+		return err
+	}
+	return c.Next()
+}
+
+// Listen serves the connections of ln until Shutdown, and closes ln.
+func (s *Server) Listen(ln net.Listener) error {
+	own := newListener(ln, newConnections(s.perIP, s.trusted), s.log)
+	if !s.takeListener(own) {
+		return own.Close()
+	}
+	err := s.app.Listener(own)
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// takeListener stores the listener for Close. It returns false if Close was called
+// already.
+func (s *Server) takeListener(own *listener) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listener = own
+	return !s.shut
+}
+
+// Close closes the listener, ends the contexts of the requests in flight (see
+// Context), and makes a later Listen return at once. The HTTP library alone would
+// miss a shutdown that comes just before Listen.
+func (s *Server) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.shut = true
+	if s.listener != nil {
+		_ = s.listener.Close() // Listen returns the error
+	}
+}
+
+// Shutdown waits until the requests in flight are answered or ctx ends. The caller
+// must have called Close.
+func (s *Server) Shutdown(ctx context.Context) error { return s.app.ShutdownWithContext(ctx) }

@@ -1,0 +1,95 @@
+package edge
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+)
+
+// Deadlines for a client that sends a body.
+const (
+	bodyTimeout  = 30 * time.Second // for a whole JSON body
+	chunkTimeout = 30 * time.Second // for the next bytes of a streamed body
+)
+
+// Upload returns the body of a request as a stream. Read returns the errors of
+// stream, and io.ErrUnexpectedEOF if the body is shorter than announced; the HTTP
+// library returns io.EOF then too.
+func Upload(c *fiber.Ctx) io.Reader {
+	body, left := stream(c), int64(c.Request().Header.ContentLength())
+	if left < 0 {
+		return inChunks(c, body)
+	}
+	return readerFunc(func(p []byte) (int, error) {
+		n, err := body.Read(p)
+		left -= int64(n)
+		if err == io.EOF && left > 0 {
+			err = io.ErrUnexpectedEOF
+		}
+		return n, err
+	})
+}
+
+// inChunks returns io.ErrUnexpectedEOF if a chunked body ends because the client
+// closed the connection, instead of by its last chunk.
+func inChunks(c *fiber.Ctx, body io.Reader) io.Reader {
+	own := connOf(c)
+	if own == nil {
+		return body
+	}
+	return readerFunc(func(p []byte) (int, error) {
+		n, err := body.Read(p)
+		if err == io.EOF && own.over.Load() {
+			err = io.ErrUnexpectedEOF
+		}
+		return n, err
+	})
+}
+
+// stream returns the body of a request. Read returns errTimeout if
+// the client pauses for longer than chunkTimeout or sends more slowly than
+// leastRate, and errMalformed if the connection or the chunked encoding breaks.
+func stream(c *fiber.Ctx) io.Reader {
+	body := c.Context().RequestBodyStream()
+	if body == nil {
+		return bytes.NewReader(nil)
+	}
+	return paced(time.Now, readerFunc(func(p []byte) (int, error) {
+		if err := setReadDeadline(c, chunkTimeout); err != nil {
+			return 0, err
+		}
+		n, err := body.Read(p)
+		switch {
+		case isTimeout(err):
+			err = errTimeout
+		case err != nil && err != io.EOF: // invalid chunked encoding, or a broken connection
+			err = ErrMalformed
+		}
+		return n, err
+	}))
+}
+
+// HasBody reports whether a request has a body that was not read yet in full.
+func HasBody(c *fiber.Ctx) bool { return c.Request().IsBodyStream() }
+
+type readerFunc func([]byte) (int, error)
+
+// Read calls the function.
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+func isTimeout(err error) bool {
+	var t interface{ Timeout() bool }
+	return errors.As(err, &t) && t.Timeout()
+}
+
+// setReadDeadline sets the deadline for the client's next bytes to d from now.
+func setReadDeadline(c *fiber.Ctx, d time.Duration) error {
+	conn := c.Context().Conn()
+	if conn == nil { // a test without a network
+		return nil
+	}
+	return conn.SetReadDeadline(time.Now().Add(d))
+}

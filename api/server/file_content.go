@@ -1,0 +1,92 @@
+package server
+
+import (
+	"context"
+	"io"
+	"os"
+	"path"
+
+	"github.com/gofiber/fiber/v2"
+
+	"berth/api/intent"
+	"berth/api/server/edge"
+	v1 "berth/api/v1"
+)
+
+// write writes a file whose content comes in a JSON body. The content may be far
+// larger than any other JSON body, and the path may come after it.
+func (s files) write(c *fiber.Ctx) error {
+	config := s.settings.Current()
+	content, err := s.decoder.bodies.ReadContent(c, int64(config.Storage.MaxFileSize), int64(config.Server.BodyLimit))
+	if err != nil {
+		return err
+	}
+	defer content.Close()
+	var body struct {
+		Path    string `json:"path" wire:"required"`
+		Content string `json:"content" wire:"required"`
+	}
+	var f intent.FieldErrors
+	s.decoder.bodies.Unmarshal(content.JSON, &body, &f)
+	if err := f.Err(); err != nil {
+		return err
+	}
+	if err := v1.CheckPath(body.Path); err != nil {
+		return err
+	}
+	from, err := content.Reader()
+	if err != nil {
+		return err
+	}
+	return s.put(c, body.Path, from)
+}
+
+// upload writes the body of a request, of any size, to a file in constant memory.
+func (s files) upload(c *fiber.Ctx) error {
+	name := c.Query("path")
+	if c.Get(fiber.HeaderContentEncoding) != "" {
+		return edge.ErrMediaType
+	}
+	if err := v1.CheckPath(name); err != nil {
+		return err
+	}
+	if c.Get(fiber.HeaderContentRange) != "" { // RFC 9110: a server that ignored it would truncate the file
+		return v1.Errorf(v1.InvalidRequest, "Content-Range: must be absent: a file is uploaded whole")
+	}
+	return s.put(c, name, edge.Upload(c))
+}
+
+// put replaces a file by content.
+func (s files) put(c *fiber.Ctx, path string, content io.Reader) error {
+	err := s.onVolume(c, nil, func(ctx context.Context, f Files, id string) error {
+		return f.Write(ctx, id, path, content)
+	})
+	if err != nil {
+		return err
+	}
+	return edge.OK(c, pathBody{"File written successfully", path})
+}
+
+// download answers with a file, or with the part that Range selects.
+func (s files) download(c *fiber.Ctx) error {
+	name := c.Query("path")
+	if err := v1.CheckPath(name); err != nil {
+		return err
+	}
+	var file *os.File
+	var volume string
+	err := s.onVolume(c, nil, func(ctx context.Context, f Files, id string) (err error) {
+		volume = id
+		file, err = f.Open(ctx, id, name)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	done, err := s.sessions.beginDownload(c, onVolumeOf(volume))
+	if err != nil {
+		file.Close()
+		return err
+	}
+	return edge.SendFile(c, file, path.Base(name), done)
+}

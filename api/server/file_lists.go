@@ -1,0 +1,76 @@
+package server
+
+import (
+	"context"
+	"slices"
+
+	"github.com/gofiber/fiber/v2"
+
+	"berth/api/server/edge"
+	v1 "berth/api/v1"
+)
+
+type filesBody struct {
+	Files []v1.FileEntry `json:"files"`
+}
+
+// largeList is the number of entries above which a list is sent from a file
+// instead of memory.
+const largeList = 10_000
+
+func (s files) list(c *fiber.Ctx) error {
+	path, err := folderQuery(c)
+	if err != nil {
+		return err
+	}
+	return s.onVolume(c, s.permits.lists, func(ctx context.Context, f Files, id string) error {
+		list, err := f.List(ctx, id, path)
+		if err != nil {
+			return err
+		}
+		if len(list) <= largeList {
+			return edge.OK(c, filesBody{list})
+		}
+		return s.sendSpooled(ctx, c, id, list)
+	})
+}
+
+// sendSpooled answers with a large list from a temporary file, so that a slow client
+// holds a file descriptor and neither memory nor a list permit.
+func (s files) sendSpooled(ctx context.Context, c *fiber.Ctx, id string, list []v1.FileEntry) error {
+	leave, err := s.permits.spools.enter(ctx, id, callerOf(c).TokenID)
+	if err != nil {
+		return err
+	}
+	end, err := s.sessions.beginDownload(c, onVolumeOf(id))
+	if err != nil {
+		leave()
+		return err
+	}
+	done := func() { end(); leave() }
+	err = edge.SendSpooled(c, s.spoolDir, "files", slices.Values(list), ctx.Err, done)
+	if err != nil {
+		done()
+	}
+	return err
+}
+
+func (s files) search(c *fiber.Ctx) error {
+	path, err := folderQuery(c)
+	if err != nil {
+		return err
+	}
+	query := c.Query("query")
+	if query == "" {
+		return v1.Errorf(v1.InvalidRequest, "query: is required")
+	}
+	var body v1.SearchResult
+	err = s.onVolume(c, s.permits.walks, func(ctx context.Context, f Files, id string) (err error) {
+		body, err = f.Search(ctx, id, path, query)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return edge.OK(c, body)
+}

@@ -1,0 +1,73 @@
+package server
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"berth/api/intent"
+	"berth/api/server/edge"
+	v1 "berth/api/v1"
+	"berth/store"
+)
+
+// commandTimeout bounds how long it may take to send a command to a container or
+// to read its resource usage.
+const commandTimeout = 10 * time.Second
+
+// processes reaches the processes of containers, for requests and for the messages
+// of sockets.
+type processes struct {
+	console Console // nil: unavailable
+	sampler Stats   // nil: unavailable
+	store   *store.Store
+}
+
+// Find returns v1.ErrContainerNotFound unless id is a container.
+func (p processes) Find(tx *store.Tx, id string) error {
+	if !intent.IsContainerID(id) {
+		return v1.ErrContainerNotFound
+	}
+	_, err := intent.FindContainer(tx, id)
+	return err
+}
+
+// Command sends a command to a container's standard input.
+func (p processes) Command(ctx context.Context, id, command string) error {
+	if p.console == nil {
+		return edge.ErrUnavailable
+	}
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	defer cancel()
+	return p.console.Send(ctx, id, line(command))
+}
+
+// line returns a command with exactly one line feed at its end.
+func line(command string) []byte {
+	return []byte(strings.TrimRight(command, "\r\n") + "\n")
+}
+
+// Stats returns the latest sample of a container.
+func (p processes) Stats(ctx context.Context, id string) (v1.Stats, error) {
+	if p.sampler == nil {
+		return v1.Stats{}, edge.ErrUnavailable
+	}
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	defer cancel()
+	return p.sampler.Stats(ctx, id)
+}
+
+// Power requests a power state of a container.
+func (p processes) Power(id, verb string) error {
+	switch verb {
+	case "start":
+		return intent.StartContainer(p.store, id)
+	case "stop":
+		return intent.StopContainer(p.store, id)
+	case "kill":
+		return intent.KillContainer(p.store, id)
+	case "restart":
+		return intent.RestartContainer(p.store, id)
+	}
+	return v1.Errorf(v1.InvalidRequest, "data: must be start, stop, kill or restart")
+}

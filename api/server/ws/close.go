@@ -1,0 +1,93 @@
+package ws
+
+import (
+	"errors"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/fasthttp/websocket"
+
+	"berth/api/auth"
+	"berth/api/stream"
+	v1 "berth/api/v1"
+)
+
+// stop ends the socket with a close frame. Only the first call has an effect.
+func (k *socket) stop(code int, reason string) {
+	k.stopOnce.Do(func() {
+		k.code, k.reason = code, reason
+		close(k.ended)
+		k.abort = time.AfterFunc(stopTimeout, func() { k.hangUp(false) })
+	})
+}
+
+// stopFor stops the socket with the close code and reason for an error. A nil
+// error and a broken connection have no reason.
+func (k *socket) stopFor(err error) {
+	switch {
+	case errors.Is(err, stream.ErrSlow):
+		k.stop(websocket.CloseTryAgainLater, "too slow for state events; resume with since")
+	case errors.Is(err, stream.ErrGone):
+		k.stop(websocket.CloseNormalClosure, "container is deleted")
+	case errors.Is(err, stream.ErrBusy):
+		k.stop(websocket.CloseTryAgainLater, stream.ErrBusy.Message)
+	case errors.Is(err, stream.ErrClosed):
+		k.stop(websocket.CloseGoingAway, "shutting down")
+	case err != nil && errors.Is(err, errSnapshot):
+		k.log.Error("WebSocket failed", slog.Any("err", err))
+		k.stop(websocket.CloseInternalServerErr, "internal error")
+	}
+	k.stop(websocket.CloseNormalClosure, "")
+}
+
+// sendClose sends the close frame, on a best-effort basis.
+func (k *socket) sendClose() {
+	frame := websocket.FormatCloseMessage(k.code, k.reason)
+	_ = k.ws.WriteControl(websocket.CloseMessage, frame, time.Now().Add(closeTimeout))
+}
+
+// hangUp closes the connection. If gently is set it lingers, so that the close
+// frame arrives.
+func (k *socket) hangUp(gently bool) {
+	c := k.below()
+	if own, can := c.(interface{ SetLinger(bool) }); can {
+		own.SetLinger(gently)
+	}
+	_ = c.Close()
+}
+
+// below returns the connection below that of a hijacked request, whose own Close
+// does nothing until the handler returns.
+func (k *socket) below() net.Conn {
+	c := k.ws.NetConn()
+	if hijacked, is := c.(interface{ UnsafeConn() net.Conn }); is {
+		return hijacked.UnsafeConn()
+	}
+	return c
+}
+
+// keepLittle bounds the kernel's send buffer, so that a slow client is noticed early.
+func (k *socket) keepLittle() {
+	if c, can := k.below().(interface{ SetWriteBuffer(int) error }); can {
+		_ = c.SetWriteBuffer(sendBuffer) // on failure the larger default does no harm
+	}
+}
+
+// end stops the socket with the close code and text for the end of its session.
+func (k *socket) end(reason error) {
+	var refusal *v1.Error
+	switch {
+	case errors.Is(reason, auth.ErrExpired):
+		k.stop(websocket.ClosePolicyViolation, "token has expired")
+	case errors.Is(reason, auth.ErrUnauthorized):
+		k.stop(websocket.ClosePolicyViolation, "token is revoked")
+	case errors.Is(reason, auth.ErrGone):
+		k.stop(websocket.CloseNormalClosure, "container is deleted")
+	case errors.Is(reason, auth.ErrShutdown):
+		k.stop(websocket.CloseGoingAway, "shutting down")
+	case errors.As(reason, &refusal):
+		k.stop(websocket.CloseTryAgainLater, refusal.Message)
+	}
+	k.stop(websocket.CloseInternalServerErr, "internal error")
+}

@@ -1,0 +1,178 @@
+package ws
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"berth/api/stream"
+	v1 "berth/api/v1"
+	"berth/store"
+)
+
+// snapshot sends the messages that come before the first live one.
+type snapshot struct{ socket *socket }
+
+// errSnapshot is an internal error before the first live message.
+var errSnapshot = errors.New("could not send the initial state to a WebSocket")
+
+// replayPiece is how many transitions are read in one view of the store.
+const replayPiece = 500
+
+// deliver sends the missed transitions, the current state, and the last console
+// lines. The listener exists already, so no message is lost between the snapshot
+// and the live ones.
+func (n snapshot) deliver(ctx context.Context) error {
+	if err := n.missed(); err != nil {
+		return err
+	}
+	current, newest, err := n.current()
+	if err != nil {
+		return fmt.Errorf("%w: %w", errSnapshot, err)
+	}
+	n.socket.listener.After(newest)
+	for _, message := range current {
+		if err := n.socket.send(message); err != nil {
+			return err
+		}
+	}
+	if n.socket.container == "" || n.socket.request.Tail == 0 {
+		return nil
+	}
+	waiting, cancel := context.WithTimeout(ctx, HistoryWait)
+	defer cancel()
+	history, err := n.socket.listener.ReadHistory(waiting, n.socket.request.Tail)
+	if errors.Is(err, stream.ErrBusy) {
+		return err
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", errSnapshot, err)
+	}
+	return n.socket.sendHistory(ctx, "", history)
+}
+
+// missed sends the stored transitions after since, if the client asked for them.
+// Transitions that are stored meanwhile are left to current.
+func (n snapshot) missed() error {
+	if !n.socket.request.Replay {
+		return nil
+	}
+	since, gap, err := n.replayFrom()
+	if err != nil {
+		return fmt.Errorf("%w: %w", errSnapshot, err)
+	}
+	if gap != nil {
+		if err := n.socket.send(gap); err != nil {
+			return err
+		}
+	}
+	for {
+		list, err := n.events(since)
+		if err != nil {
+			return fmt.Errorf("%w: %w", errSnapshot, err)
+		}
+		if len(list) == 0 {
+			n.socket.since = since
+			return nil
+		}
+		since = list[len(list)-1].Seq
+		if err := n.sendEvents(list); err != nil {
+			return err
+		}
+	}
+}
+
+// replayFrom returns the seq after which the replay starts, and a gap message if
+// transitions before it are no longer stored.
+func (n snapshot) replayFrom() (since uint64, gap []byte, err error) {
+	var oldest, newest uint64
+	err = n.socket.sockets.Store.View(func(tx *store.Tx) error {
+		oldest, newest = EventRange(tx)
+		return nil
+	})
+	epoch := n.socket.sockets.Store.History.Epoch()
+	if n.socket.since+1 >= oldest && n.socket.since <= newest && (n.socket.request.Epoch == "" || n.socket.request.Epoch == epoch) {
+		return n.socket.since, nil, err
+	}
+	return oldest - 1, stream.EncodeGap(oldest, epoch, time.Now()), err
+}
+
+func (n snapshot) events(since uint64) (list []v1.Event, err error) {
+	err = n.socket.sockets.Store.View(func(tx *store.Tx) error {
+		list, err = ReadEvents(tx, since, replayPiece)
+		return err
+	})
+	return list, err
+}
+
+func (n snapshot) sendEvents(list []v1.Event) error {
+	for _, e := range list {
+		if n.socket.container != "" && e.Container != n.socket.container {
+			continue
+		}
+		if err := n.socket.send(stream.EncodeEvent(e, n.socket.container == "")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// current returns the transitions that missed has not sent, a message with the
+// state of each container, and the seq of the newest transition that they include.
+// All of them come from one view of the store.
+func (n snapshot) current() (messages [][]byte, newest uint64, err error) {
+	err = n.socket.sockets.Store.View(func(tx *store.Tx) error {
+		_, newest = EventRange(tx)
+		if n.socket.request.Replay {
+			list, err := ReadEvents(tx, n.socket.since, int(newest-min(newest, n.socket.since)))
+			if err != nil {
+				return err
+			}
+			for _, e := range list {
+				if n.socket.container == "" || e.Container == n.socket.container {
+					messages = append(messages, stream.EncodeEvent(e, n.socket.container == ""))
+				}
+			}
+		}
+		states, err := n.states(tx)
+		messages = append(messages, states...)
+		return err
+	})
+	return messages, newest, err
+}
+
+func (n snapshot) states(tx *store.Tx) (messages [][]byte, err error) {
+	var list []v1.Container
+	if n.socket.container == "" {
+		list, err = store.Containers.List(tx)
+	} else {
+		var o v1.Container
+		o, err = store.Containers.Get(tx, n.socket.container)
+		list = []v1.Container{o}
+	}
+	for _, o := range list {
+		name := ""
+		if n.socket.container == "" {
+			name = o.Meta.ID
+		}
+		at := o.Status.Since
+		if at.IsZero() {
+			at = o.Meta.CreatedAt
+		}
+		state := v1.Event{Time: at, Container: name, Event: v1.EventState, Data: string(reportedPhase(o))}
+		if state.Seq = o.Status.Seq; state.Seq != 0 {
+			state.Epoch = n.socket.sockets.Store.History.Epoch()
+		}
+		messages = append(messages, stream.EncodeEvent(state, n.socket.container == ""))
+	}
+	return messages, err
+}
+
+// reportedPhase returns the phase of the last stored transition.
+func reportedPhase(o v1.Container) v1.Phase {
+	if o.Status.Phase == "" {
+		return v1.Installing
+	}
+	return o.Status.Phase
+}

@@ -1,0 +1,88 @@
+package ws
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+
+	"github.com/gofiber/contrib/websocket"
+	"github.com/gofiber/fiber/v2"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"berth/api/auth"
+	"berth/api/stream"
+	v1 "berth/api/v1"
+	"berth/store"
+)
+
+// Containers carries out the messages of clients. Errors meant for clients are
+// v1.Errors.
+type Containers interface {
+	// Find returns v1.ErrContainerNotFound unless id is a container.
+	Find(tx *store.Tx, id string) error
+	// Power executes start, stop, kill or restart.
+	Power(id, verb string) error
+	Command(ctx context.Context, id, command string) error
+	Stats(ctx context.Context, id string) (v1.Stats, error)
+}
+
+// Deps are the dependencies of Sockets. All are required.
+type Deps struct {
+	Store      *store.Store
+	Settings   auth.Settings
+	Hub        *stream.Hub
+	Sessions   *auth.Sessions
+	Containers Containers
+	Registerer prometheus.Registerer
+	Log        *slog.Logger
+
+	// Refusal returns the text that a client receives for an error. The caller logs
+	// the error if log is true.
+	Refusal func(err error) (text string, log bool)
+}
+
+// Sockets opens WebSockets.
+type Sockets struct {
+	Deps
+	open    prometheus.Gauge
+	buffers sync.Pool // of write buffers; a socket holds one only while it writes
+}
+
+// New returns a Sockets.
+func New(d Deps) *Sockets {
+	s := &Sockets{Deps: d, open: prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "berth_websocket_connections",
+		Help: "Open WebSocket connections.",
+	})}
+	d.Registerer.MustRegister(s.open)
+	return s
+}
+
+// Request describes a socket.
+type Request struct {
+	Principal auth.Principal
+	Container v1.Meta // zero: all containers of the node
+	Tail      int     // console lines to send at first
+	Replay    bool    // send the transitions after Since
+	Since     uint64
+	Epoch     string // of Since; empty: the client sent none
+	ID        string // of the request, for the log
+	Done      func() // called when the socket is closed
+}
+
+// IsUpgrade reports whether a request asks for a WebSocket.
+func IsUpgrade(c *fiber.Ctx) bool { return websocket.IsWebSocketUpgrade(c) }
+
+// Open upgrades a request, and serves the socket after the handler has returned.
+// The caller has checked the origin.
+func (s *Sockets) Open(c *fiber.Ctx, r Request) error {
+	k := &socket{
+		sockets: s, request: r, caller: r.Principal, container: r.Container.ID, since: r.Since,
+		log:     s.Log.With(slog.String("request", r.ID)),
+		answers: make(chan outgoing),
+		ended:   make(chan struct{}),
+	}
+	return websocket.New(func(conn *websocket.Conn) { k.run(conn.Conn) }, websocket.Config{
+		ReadBufferSize: 1024, WriteBufferSize: 4096, WriteBufferPool: &s.buffers,
+	})(c)
+}
