@@ -163,7 +163,7 @@ func judge(tx *store.Tx, id string) error {
 		return store.Containers.Purge(tx, id)
 	}
 	return store.Containers.SetStatus(tx, id, func(s *v1.ContainerStatus) {
-		c := v1.Condition{Type: v1.ImageAvailable, Status: v1.True}
+		c := v1.Condition{Type: v1.ImageAvailable, Status: v1.True, Reason: "Present"}
 		switch {
 		case v1.FindCondition(s.Conditions, v1.ImageAvailable).Status == "":
 			c.Status, c.Reason = v1.Unknown, "Pulling"
