@@ -23,10 +23,10 @@ export CGO_ENABLED ?= 0
 export DOCKER_HOST
 export ENGINES
 
-.PHONY: help run build install test cover engines race stress soak fuzz lint bench demo faults check verify clean
+.PHONY: help run build install test cover engines race stress soak fuzz lint lint-api bench demo faults check verify clean
 
 help: ## list the targets
-	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build bin/berth, one static binary
 	@[ -e bin/berth ] || echo "building bin/berth; the first time this takes a minute or two"
@@ -83,9 +83,14 @@ fuzz: ## fuzz paths, archives, bodies and the rest for 60 s each, or FUZZTIME
 		done; \
 	done
 
-lint: ## look for mistakes with golangci-lint and gofmt
+lint: ## look for mistakes with golangci-lint, gofmt and lint-api
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"
 	@$(GO) run $(LINT) run ./...
+	@$(MAKE) --no-print-directory lint-api
+
+lint-api: ## lint api/openapi.yaml with Spectral and Redocly
+	@hack/panel/npm.sh --lint spectral lint --quiet -r spectral.yaml --fail-severity=hint $(CURDIR)/api/openapi.yaml
+	@hack/panel/npm.sh --lint node redocly.mjs $(CURDIR)/api/openapi.yaml
 
 bench: build ## measure berth against the bare Docker API and its other yardsticks
 	@hack/docker.sh tools
