@@ -2,6 +2,7 @@ package archive
 
 import (
 	"archive/zip"
+	"bufio"
 	"compress/flate"
 	"errors"
 	"io"
@@ -69,9 +70,10 @@ func (x *extraction) zip() error {
 	if err != nil {
 		return x.src.cause(err)
 	}
-	inflate := kflate.NewReader(nil)
+	inflate, buffer := kflate.NewReader(nil), bufio.NewReaderSize(nil, bufferBytes)
 	zr.RegisterDecompressor(zip.Deflate, func(r io.Reader) io.ReadCloser {
-		return &inflater{ReadCloser: inflate, reset: inflate.(kflate.Resetter).Reset(r, nil)}
+		buffer.Reset(r)
+		return &inflater{ReadCloser: inflate, reset: inflate.(kflate.Resetter).Reset(buffer, nil)}
 	})
 	for _, f := range zr.File {
 		if err := x.addZipFile(f); err != nil {
