@@ -2,12 +2,11 @@ package store
 
 import "sync"
 
-// maxCached bounds the cache, in halves. It is far more than a host has.
+// maxCached is the maximum number of records in the cache: far more than a host has.
 const maxCached = 50_000
 
-// cache keeps decoded halves by their keys and by Badger's versions of them, so
-// that a view need not decode what it has decoded before. Whoever puts a half in
-// or takes one out clones it.
+// cache keeps decoded records by their keys and versions, so that a record is
+// decoded once. The caller of put and get clones the record.
 type cache struct {
 	mu      sync.RWMutex
 	records map[string]cached
@@ -18,7 +17,7 @@ type cached struct {
 	record  any
 }
 
-// get returns nil unless it has just this version.
+// get returns the record of a key, or nil if the cache has not this version.
 func (c *cache) get(key string, version uint64) any {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -28,18 +27,18 @@ func (c *cache) get(key string, version uint64) any {
 	return nil
 }
 
-func (c *cache) put(key string, version uint64, half any) {
+func (c *cache) put(key string, version uint64, record any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.records == nil || len(c.records) >= maxCached {
 		c.records = map[string]cached{}
 	}
 	if version > c.records[key].version {
-		c.records[key] = cached{version, half}
+		c.records[key] = cached{version, record}
 	}
 }
 
-// clear drops everything: versions are counted anew.
+// clear drops all records: a reopened store may count its versions anew.
 func (c *cache) clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -18,8 +18,8 @@ func claimsOf(pool string) string { return claimPrefix + pool + "/" }
 // claimKey sorts the claims of a pool by their ports.
 func claimKey(pool string, port int) string { return fmt.Sprintf("%s%05d", claimsOf(pool), port) }
 
-// GetClaim returns the claim of one port of a pool. The claim of a port that
-// nobody holds is the zero Claim.
+// GetClaim returns the claim of one port of a pool: the zero Claim if no container
+// holds the port.
 func GetClaim(tx *Tx, pool string, port int) (c v1.Claim, err error) {
 	err = tx.read(claimKey(pool, port), func(b []byte) error { return json.Unmarshal(b, &c) })
 	if errors.Is(err, ErrNotFound) {
@@ -44,9 +44,9 @@ func SetClaim(tx *Tx, pool string, port int, c v1.Claim) error {
 	return tx.set(claimKey(pool, port), b)
 }
 
-// Claims yields the claims of a pool, lowest port first. It costs as much as
-// the pool has claims. A claim that cannot be read is logged, and holds its
-// port all the same: nobody else may get it.
+// Claims yields the claims of a pool, lowest port first. Its cost is proportional to
+// their number. A claim that cannot be read is logged and still holds its port: no
+// other container may get it.
 func Claims(tx *Tx, pool string) iter.Seq2[int, v1.Claim] {
 	return func(yield func(int, v1.Claim) bool) {
 		prefix := claimsOf(pool)
@@ -57,7 +57,7 @@ func Claims(tx *Tx, pool string) iter.Seq2[int, v1.Claim] {
 				err = e.read(func(b []byte) error { return json.Unmarshal(b, &c) })
 			}
 			if err != nil {
-				tx.store.log.Error("claim cannot be read", "key", e.key, "err", err)
+				tx.store.log.Error("cannot read a claim", "key", e.key, "err", err)
 			}
 			if !yield(port, c) {
 				return
@@ -66,7 +66,7 @@ func Claims(tx *Tx, pool string) iter.Seq2[int, v1.Claim] {
 	}
 }
 
-// Claimed returns the ports of a pool that are claimed. It reads keys only.
+// Claimed returns the claimed ports of a pool. It reads keys only.
 func Claimed(tx *Tx, pool string) (ports v1.PortSet) {
 	prefix := claimsOf(pool)
 	for e := range tx.scan(prefix, prefix) {

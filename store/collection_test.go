@@ -17,14 +17,14 @@ import (
 	v1 "berth/api/v1"
 )
 
-// modelled is what a volume should look like.
+// modelled is the expected state of a volume.
 type modelled struct {
 	meta   v1.Meta
 	spec   v1.VolumeSpec
 	status v1.VolumeStatus
 }
 
-// model does in maps what the store does on the disk.
+// model does the same as the store, in maps.
 type model struct {
 	s       *Store
 	now     time.Time
@@ -33,8 +33,8 @@ type model struct {
 	uids    map[string]bool // of every creation
 }
 
-// step runs change on the store, and then same on the model if it should
-// succeed. changes says whether a revision is spent.
+// step runs change on the store, and same on the model if change should succeed and
+// changes something, which raises the revision.
 func (m *model) step(t *rapid.T, want error, changes bool, change func(*Tx) error, same func()) {
 	m.now = m.now.Add(time.Second)
 	err := m.s.Update(change)
@@ -118,8 +118,7 @@ func (m *model) FailAfterwards(t *rapid.T) {
 	}, nil)
 }
 
-// learnUIDs takes over the UIDs of objects that were created since. No two
-// creations have the same.
+// learnUIDs reads the UIDs of objects that are new. No two creations have the same.
 func (m *model) learnUIDs(t *rapid.T) {
 	require.NoError(t, m.s.View(func(tx *Tx) error {
 		for id, o := range m.objects {
@@ -185,7 +184,7 @@ func TestCollectionAgainstModel(t *testing.T) {
 	})
 }
 
-func TestUpdateSeesItselfAndTheRestOfItsBatch(t *testing.T) {
+func TestUpdateSeesItsOwnWrites(t *testing.T) {
 	s := openIn(t, "")
 	require.NoError(t, s.Update(func(tx *Tx) error {
 		require.NoError(t, Containers.Create(tx, "a", v1.ContainerSpec{Image: "one"}))
@@ -212,7 +211,7 @@ func TestUpdateSeesItselfAndTheRestOfItsBatch(t *testing.T) {
 	require.ErrorContains(t, err, "container none: not found")
 }
 
-func TestWhatABatchHasWrittenIsNotTakenFromTheCache(t *testing.T) {
+func TestBatchReadsItsWritesNotTheCache(t *testing.T) {
 	s := openIn(t, "")
 	require.NoError(t, create(s, "a"))
 	var seen []string
@@ -228,7 +227,7 @@ func TestWhatABatchHasWrittenIsNotTakenFromTheCache(t *testing.T) {
 		}
 	}
 	require.NoError(t, s.Update(change("one")))
-	require.NoError(t, s.View(read)) // caches it, at the version that the next batch reads at
+	require.NoError(t, s.View(read)) // caches the record, at the version that the next batch reads
 	for _, err := range together(t, s, read, change("two"), read) {
 		require.NoError(t, err)
 	}
@@ -236,7 +235,7 @@ func TestWhatABatchHasWrittenIsNotTakenFromTheCache(t *testing.T) {
 	require.Equal(t, []string{"one", "one", "one", "one", "two", "two", "two", "two"}, seen)
 }
 
-func TestOneBadObjectStallsNoOther(t *testing.T) {
+func TestDamagedObjectDoesNotAffectOthers(t *testing.T) {
 	var log bytes.Buffer
 	s, err := Open("", Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
 	require.NoError(t, err)
@@ -270,5 +269,5 @@ func TestOneBadObjectStallsNoOther(t *testing.T) {
 		require.EqualValues(t, 2, events[1].Seq)
 		return nil
 	}))
-	require.Contains(t, log.String(), "object cannot be read")
+	require.Contains(t, log.String(), "cannot read an object")
 }

@@ -15,7 +15,7 @@ import (
 // Create stores a new object, or returns ErrExists.
 func (c Collection[S, T]) Create(tx *Tx, id string, spec S) error {
 	if id == "" || strings.Contains(id, "/") {
-		return fmt.Errorf("%s %q: an id is not empty and has no slash", c.kind, id)
+		return fmt.Errorf("%s %q: an id must not be empty or have a slash", c.kind(), id)
 	}
 	switch err := tx.has(c.specKey(id)); {
 	case err == nil:
@@ -27,75 +27,75 @@ func (c Collection[S, T]) Create(tx *Tx, id string, spec S) error {
 	if err != nil {
 		return c.wrap(id, err)
 	}
-	if err := (index{c.kind}).move(tx, id, "", c.ref(spec)); err != nil {
+	if err := specIndex(c.kind()).move(tx, id, "", specRef(spec)); err != nil {
 		return c.wrap(id, err)
 	}
 	meta := v1.Meta{ID: id, UID: uuid.NewString(), Generation: 1, Revision: tx.rev, CreatedAt: tx.now, UpdatedAt: tx.now}
 	return c.write(tx, id, SpecChanged, c.specKey(id), meta, value)
 }
 
-// SetSpec changes what is wanted, and raises the generation. It returns
+// SetSpec changes the desired state and raises the generation. It returns
 // ErrNotFound, or the error of change. A change that leaves the spec as it was
 // writes nothing.
 func (c Collection[S, T]) SetSpec(tx *Tx, id string, change func(*S) error) error {
-	h, old, err := recordToChange[S](tx, c.specKey(id))
+	r, old, err := recordToChange[S](tx, c.specKey(id))
 	if err != nil {
 		return c.wrap(id, err)
 	}
-	before := c.ref(h.Value)
-	if err := change(&h.Value); err != nil {
+	before := specRef(r.Value)
+	if err := change(&r.Value); err != nil {
 		return err
 	}
-	value, err := json.Marshal(h.Value)
+	value, err := json.Marshal(r.Value)
 	if err != nil || bytes.Equal(value, old) {
 		return c.wrap(id, err)
 	}
-	if err := (index{c.kind}).move(tx, id, before, c.ref(h.Value)); err != nil {
+	if err := specIndex(c.kind()).move(tx, id, before, specRef(r.Value)); err != nil {
 		return c.wrap(id, err)
 	}
-	h.Meta.Generation++
-	h.Meta.Revision, h.Meta.UpdatedAt = tx.rev, tx.now
-	return c.write(tx, id, SpecChanged, c.specKey(id), h.Meta, value)
+	r.Meta.Generation++
+	r.Meta.Revision, r.Meta.UpdatedAt = tx.rev, tx.now
+	return c.write(tx, id, SpecChanged, c.specKey(id), r.Meta, value)
 }
 
-// SetStatus changes what was observed, or returns ErrNotFound. A change that
-// leaves the status as it was writes nothing.
+// SetStatus changes the observed state, or returns ErrNotFound. A change that leaves
+// the status as it was writes nothing.
 func (c Collection[S, T]) SetStatus(tx *Tx, id string, change func(*T)) error {
 	if err := tx.has(c.specKey(id)); err != nil {
 		return c.wrap(id, err)
 	}
-	h, old, err := recordToChange[T](tx, c.statusKey(id))
+	r, old, err := recordToChange[T](tx, c.statusKey(id))
 	if errors.Is(err, ErrNotFound) {
-		old, err = json.Marshal(h.Value)
+		old, err = json.Marshal(r.Value)
 	}
 	if err != nil {
 		return c.wrap(id, err)
 	}
-	before := c.held(h.Value)
-	change(&h.Value)
-	value, err := json.Marshal(h.Value)
+	before := statusRefs(r.Value)
+	change(&r.Value)
+	value, err := json.Marshal(r.Value)
 	if err != nil || bytes.Equal(value, old) {
 		return c.wrap(id, err)
 	}
-	if err := holding(c.kind).hold(tx, id, before, c.held(h.Value)); err != nil {
+	if err := statusIndex(c.kind()).update(tx, id, before, statusRefs(r.Value)); err != nil {
 		return c.wrap(id, err)
 	}
 	meta := v1.Meta{ID: id, Revision: tx.rev, UpdatedAt: tx.now}
 	return c.write(tx, id, StatusChanged, c.statusKey(id), meta, value)
 }
 
-// Delete asks for the object to go, or returns ErrNotFound. Its controller
-// purges it when nothing is left of it. Asking again changes nothing.
+// Delete marks the object as deleted, or returns ErrNotFound. Its controller purges
+// it when nothing is left of it on the host. Deleting it again changes nothing.
 func (c Collection[S, T]) Delete(tx *Tx, id string) error {
-	h, value, err := recordToChange[S](tx, c.specKey(id))
-	if err != nil || h.Meta.Deleted {
+	r, value, err := recordToChange[S](tx, c.specKey(id))
+	if err != nil || r.Meta.Deleted {
 		return c.wrap(id, err)
 	}
-	h.Meta.Deleted, h.Meta.Revision, h.Meta.UpdatedAt = true, tx.rev, tx.now
-	return c.write(tx, id, SpecChanged, c.specKey(id), h.Meta, value)
+	r.Meta.Deleted, r.Meta.Revision, r.Meta.UpdatedAt = true, tx.rev, tx.now
+	return c.write(tx, id, SpecChanged, c.specKey(id), r.Meta, value)
 }
 
-// Purge forgets the object. One that is not there stays so.
+// Purge removes the records of the object, if there is one.
 func (c Collection[S, T]) Purge(tx *Tx, id string) error {
 	err := tx.has(c.specKey(id))
 	if errors.Is(err, ErrNotFound) {
@@ -105,7 +105,7 @@ func (c Collection[S, T]) Purge(tx *Tx, id string) error {
 		err = errors.Join(c.unindex(tx, id), tx.remove(c.specKey(id)), tx.remove(c.statusKey(id)))
 	}
 	if err == nil {
-		tx.recordChange(Change{Kind: c.kind, ID: id, What: Purged})
+		tx.recordChange(Change{Kind: c.kind(), ID: id, What: Purged})
 	}
 	return c.wrap(id, err)
 }
@@ -114,7 +114,7 @@ func (c Collection[S, T]) write(tx *Tx, id string, what What, key string, meta v
 	if err := writeRecord(tx, key, meta, value); err != nil {
 		return c.wrap(id, err)
 	}
-	tx.recordChange(Change{Kind: c.kind, ID: id, What: what})
+	tx.recordChange(Change{Kind: c.kind(), ID: id, What: what})
 	return nil
 }
 
@@ -124,7 +124,7 @@ func (tx *Tx) has(key string) error {
 	return err
 }
 
-// recordChange tells the watchers of a change, and of the same one in a row once.
+// recordChange adds a change for the watchers, unless it equals the one before.
 func (tx *Tx) recordChange(c Change) {
 	if n := len(tx.changes); n == 0 || tx.changes[n-1] != c {
 		tx.changes = append(tx.changes, c)

@@ -18,8 +18,8 @@ func eventKey(seq uint64) string {
 	return string(binary.BigEndian.AppendUint64([]byte(eventPrefix), seq))
 }
 
-// Emit stores a transition in this update, with the next Seq and the time of
-// the update, and returns it with both. If that fails the whole update does.
+// Emit stores a transition in this update, with the next Seq and the time of the
+// update, and returns it with both. If it fails, the update fails.
 func Emit(tx *Tx, e v1.Event) v1.Event {
 	oldest, newest, err := tx.eventRange()
 	if err != nil {
@@ -29,7 +29,7 @@ func Emit(tx *Tx, e v1.Event) v1.Event {
 	if o, err := Containers.Get(tx, e.Container); err == nil {
 		e.UID = o.Meta.UID
 	}
-	e.Seq, e.Time, e.Epoch = newest+1, tx.now, "" // the epoch is that of the reader
+	e.Seq, e.Time, e.Epoch = newest+1, tx.now, "" // readers add the present epoch
 	b, err := json.Marshal(e)
 	if err == nil {
 		err = errors.Join(tx.set(eventKey(e.Seq), b), tx.setNumbers(eventsKey, oldest, e.Seq))
@@ -43,16 +43,16 @@ func Emit(tx *Tx, e v1.Event) v1.Event {
 	return e
 }
 
-// eventRange is the oldest and the newest seq. Where none is kept, oldest is
-// the one after newest.
+// eventRange returns the oldest and the newest seq. If no transition is kept, oldest
+// is newest plus 1.
 func (tx *Tx) eventRange() (oldest, newest uint64, err error) {
 	oldest = 1
 	err = tx.numbers(eventsKey, &oldest, &newest)
 	return oldest, newest, err
 }
 
-// EventRange returns the seqs of the oldest and the newest transition that is
-// kept, or 0, 0 when none is.
+// EventRange returns the seqs of the oldest and the newest transition that are
+// kept, or 0, 0 if none is.
 func EventRange(tx *Tx) (oldest, newest uint64) {
 	oldest, newest, err := tx.eventRange()
 	tx.fail(err)
@@ -62,8 +62,8 @@ func EventRange(tx *Tx) (oldest, newest uint64) {
 	return oldest, newest
 }
 
-// LastEvent returns the seq of the newest transition ever stored, whether it is
-// still kept or not, or 0.
+// LastEvent returns the seq of the newest transition ever stored, also if it is no
+// longer kept, or 0.
 func LastEvent(tx *Tx) uint64 {
 	_, newest, err := tx.eventRange()
 	tx.fail(err)
@@ -71,8 +71,8 @@ func LastEvent(tx *Tx) uint64 {
 }
 
 // ReadEvents returns up to limit transitions after seq since, oldest first. It
-// returns ErrCompacted when the one after since is no longer kept, or when since
-// is newer than every transition: then it is from another store.
+// returns ErrCompacted if the one after since is no longer kept, or if since is
+// newer than all transitions: then it is from another store.
 func ReadEvents(tx *Tx, since uint64, limit int) ([]v1.Event, error) {
 	oldest, newest, err := tx.eventRange()
 	if err != nil {
@@ -93,8 +93,8 @@ func ReadEvents(tx *Tx, since uint64, limit int) ([]v1.Event, error) {
 	return list, tx.err
 }
 
-// decodeEvent stands in for a transition that cannot be read, so that it
-// neither stalls those after it nor leaves a gap.
+// decodeEvent decodes a transition. If it cannot, it returns a message in its place,
+// so that there is no gap and the next ones can be read.
 func (tx *Tx) decodeEvent(entry entry) (e v1.Event) {
 	err := entry.read(func(b []byte) error { return json.Unmarshal(b, &e) })
 	e.Epoch = tx.store.History.Epoch()
@@ -102,7 +102,7 @@ func (tx *Tx) decodeEvent(entry entry) (e v1.Event) {
 		return e
 	}
 	seq := eventSeq(entry.key)
-	tx.store.log.Error("transition cannot be read", "seq", seq, "err", err)
+	tx.store.log.Error("cannot read a transition", "seq", seq, "err", err)
 	return v1.Event{Seq: seq, Epoch: e.Epoch, Time: tx.now, Event: v1.EventMessage, Data: "a stored transition cannot be read"}
 }
 

@@ -23,7 +23,7 @@ func emit(s *Store, n int) error {
 	})
 }
 
-// rangeOf is the range of the transitions that are kept.
+// rangeOf returns the range of the transitions that are kept.
 func rangeOf(t *testing.T, s *Store) (oldest, newest uint64) {
 	require.NoError(t, s.View(func(tx *Tx) error {
 		oldest, newest = EventRange(tx)
@@ -42,13 +42,13 @@ func read(s *Store, since uint64, limit int) (list []v1.Event, err error) {
 
 func TestTransitionsHaveNoGap(t *testing.T) {
 	s := openIn(t, t.TempDir())
-	s.events = newRing(16, 0, v1.Event{}) // so that followers fall back to the disk
+	s.events = newRing(16, 0, v1.Event{}) // so that slow readers fall back to the disk
 	const writers, each = 16, 20
 	require.NoError(t, emit(s, 8))
 	var all sync.WaitGroup
 	for f := range 8 {
 		all.Go(func() {
-			want := uint64(f) // each from another one on
+			want := uint64(f) // each from another seq
 			for e, err := range s.Events(t.Context(), want) {
 				want++
 				if err != nil || e.Seq != want || e.Container == "" {
@@ -120,29 +120,29 @@ func TestReadTransitions(t *testing.T) {
 		Emit(tx, v1.Event{Data: "own"})
 		list, err := ReadEvents(tx, 9, 10)
 		require.NoError(t, err)
-		require.Len(t, list, 2, "an update sees its own")
+		require.Len(t, list, 2, "an update sees its own transitions")
 		require.Equal(t, "own", list[1].Data)
 		return nil
 	}))
 }
 
-func TestAFollowerWhoEndsIsToldNothingMore(t *testing.T) {
+func TestEventsEndWithTheirContext(t *testing.T) {
 	s := openIn(t, "")
 	require.NoError(t, emit(s, 10))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	var told []uint64
+	var seen []uint64
 	for e, err := range s.Events(ctx, 0) {
 		require.NoError(t, err)
-		told = append(told, e.Seq)
+		seen = append(seen, e.Seq)
 		if e.Seq == 3 {
 			cancel()
 		}
 	}
-	require.Equal(t, []uint64{1, 2, 3}, told)
+	require.Equal(t, []uint64{1, 2, 3}, seen)
 }
 
-func TestTrimKeepsTheNewestAndTheYoung(t *testing.T) {
+func TestTrimKeepsNewAndRecentTransitions(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	dir := t.TempDir()
 	o := Options{Now: func() time.Time { return now }}
@@ -184,13 +184,13 @@ func TestTrimKeepsTheNewestAndTheYoung(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, emit(s, 1))
 	oldest, newest = rangeOf(t, s)
-	require.Equal(t, [2]uint64{3101, 3101}, [2]uint64{oldest, newest}, "seqs go on")
+	require.Equal(t, [2]uint64{3101, 3101}, [2]uint64{oldest, newest}, "seqs continue")
 	_, err = read(s, 3099, 1)
 	require.ErrorIs(t, err, ErrCompacted)
 	require.NoError(t, s.Close())
 }
 
-func TestFollowersOfAReopenedStoreReadTheDiskFirst(t *testing.T) {
+func TestEventsOfAReopenedStoreComeFromDisk(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Open(dir, Options{})
 	require.NoError(t, err)

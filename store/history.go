@@ -12,19 +12,19 @@ import (
 
 const historyKey = "meta/incarnations"
 
-// incarnation is one life of a store. A store that was copied back goes on from
-// an older revision, and counts up again to numbers that were given out before:
-// so it begins another incarnation.
+// incarnation is the period in which the revisions of a store are unique. A store
+// that was restored from a copy continues from an older revision and assigns the same
+// numbers again: so it begins another incarnation.
 type incarnation struct {
 	ID   string `json:"id"`   // random
-	From uint64 `json:"from"` // the revision that it went on from
+	From uint64 `json:"from"` // the revision that it continued from
 }
 
-// History knows the incarnations of a store, the present one last.
+// History is the incarnations of a store.
 type History struct {
 	store  *Store
-	list   atomic.Pointer[[]incarnation] // replaced, never changed
-	opened uint64                        // the revision at which the store was
+	list   atomic.Pointer[[]incarnation] // the present one last; replaced, never changed
+	opened uint64                        // the revision at which the store was opened
 }
 
 func (h *History) all() []incarnation {
@@ -34,7 +34,7 @@ func (h *History) all() []incarnation {
 	return nil
 }
 
-// Incarnation is the random id of the present incarnation.
+// Incarnation returns the random id of the present incarnation.
 func (h *History) Incarnation() string {
 	all := h.all()
 	if len(all) == 0 {
@@ -43,14 +43,14 @@ func (h *History) Incarnation() string {
 	return all[len(all)-1].ID
 }
 
-// Epoch names what revisions and seqs are counted in: the store and its
-// incarnation. It survives restarts and kills, and changes when the store turns
-// out to be an older copy of itself: then the same number is another one.
+// Epoch returns the id of the store and its incarnation. Revisions and seqs are
+// unique within an epoch. It survives restarts and kills, and changes when the store
+// turns out to be an older copy of itself.
 func (h *History) Epoch() string { return h.store.id + "-" + h.Incarnation() }
 
-// Remembers reports whether the store, or what it is a copy of, was at a
-// revision of an incarnation. An empty incarnation is the first one. What it
-// does not remember was made by a store that went another way.
+// Remembers reports whether the store, or the one that it is a copy of, was at a
+// revision of an incarnation. An empty incarnation is the first one. If it was not, a
+// diverged copy of the store was.
 func (h *History) Remembers(incarnation string, revision uint64) bool {
 	all := h.all()
 	for i, in := range all {
@@ -65,10 +65,10 @@ func (h *History) Remembers(incarnation string, revision uint64) bool {
 	return false
 }
 
-// Witness is Remembers for what was found on the host. If it was made in the
-// present incarnation, at a revision that the store has not reached, then the
-// store is an older copy, and nothing else showed that: it begins another
-// incarnation, from the revision at which it was opened.
+// Witness is Remembers for a resource that was found on the host. If it was created
+// in the present incarnation at a revision that the store has not reached, the store
+// is an older copy that was not recognised: it begins another incarnation, from the
+// revision at which it was opened.
 func (h *History) Witness(incarnation string, revision uint64) (known bool, err error) {
 	if h.Remembers(incarnation, revision) {
 		return true, nil
@@ -78,7 +78,7 @@ func (h *History) Witness(incarnation string, revision uint64) (known bool, err 
 	if !present {
 		return false, nil
 	}
-	h.store.log.Error("the store is an older copy: something was made at a revision that it has not reached; it goes on in a new epoch",
+	h.store.log.Error("the store is an older copy: a resource was created at a revision that it has not reached; it goes on in a new epoch",
 		"revision", h.store.Revision(), "seen", revision)
 	return false, h.begin(len(all), h.opened)
 }
@@ -97,15 +97,15 @@ func (h *History) load(tx *Tx) error {
 	return nil
 }
 
-// begin begins an incarnation from a revision on, unless there are not just so
-// many: then somebody else has begun it.
-func (h *History) begin(were int, from uint64) error {
+// begin begins an incarnation that continues from a revision, if there are still
+// count incarnations; else another goroutine has begun it.
+func (h *History) begin(count int, from uint64) error {
 	id := make([]byte, 4)
 	rand.Read(id) // never fails
 	var list []incarnation
 	err := h.store.Update(func(tx *Tx) error {
 		now := h.all()
-		if len(now) != were {
+		if len(now) != count {
 			return nil
 		}
 		list = append(slices.Clone(now), incarnation{ID: hex.EncodeToString(id), From: from})

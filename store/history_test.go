@@ -10,8 +10,8 @@ import (
 	v1 "berth/api/v1"
 )
 
-// again opens the store in dir, and returns its id and epoch.
-func again(t *testing.T, dir string) (id, epoch string) {
+// idAndEpoch opens the store in dir and returns its id and epoch.
+func idAndEpoch(t *testing.T, dir string) (id, epoch string) {
 	t.Helper()
 	s, err := Open(dir, Options{})
 	require.NoError(t, err)
@@ -19,11 +19,11 @@ func again(t *testing.T, dir string) (id, epoch string) {
 	return s.ID(), s.History.Epoch()
 }
 
-func TestEpochStaysOverRestartsAndKills(t *testing.T) {
+func TestEpochSurvivesRestartsAndKills(t *testing.T) {
 	dir := sample(t) // left by a kill, and copied
-	id, epoch := again(t, dir)
+	id, epoch := idAndEpoch(t, dir)
 	require.Contains(t, epoch, id)
-	_, after := again(t, dir)
+	_, after := idAndEpoch(t, dir)
 	require.Equal(t, epoch, after)
 
 	cmd := child(t, "write", dir)
@@ -34,13 +34,13 @@ func TestEpochStaysOverRestartsAndKills(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, cmd.Process.Kill())
 	_ = cmd.Wait() // "signal: killed"
-	_, after = again(t, dir)
+	_, after = idAndEpoch(t, dir)
 	require.Equal(t, epoch, after)
 }
 
-func TestEpochChangesWithARestoredCopy(t *testing.T) {
+func TestEpochChangesAfterARestore(t *testing.T) {
 	dir, backup := filepath.Join(t.TempDir(), "store"), t.TempDir()
-	id, epoch := again(t, dir)
+	id, epoch := idAndEpoch(t, dir)
 	require.NoError(t, os.CopyFS(backup, os.DirFS(dir)))
 	seen := map[string]bool{epoch: true}
 	for range 2 { // the same backup twice
@@ -50,16 +50,16 @@ func TestEpochChangesWithARestoredCopy(t *testing.T) {
 		require.NoError(t, s.Close())
 		require.NoError(t, os.RemoveAll(dir))
 		require.NoError(t, os.CopyFS(dir, os.DirFS(backup)))
-		same, restored := again(t, dir)
-		require.Equal(t, id, same, "containers stay this store's")
+		same, restored := idAndEpoch(t, dir)
+		require.Equal(t, id, same, "containers still belong to the store")
 		require.False(t, seen[restored])
 		seen[restored] = true
-		_, after := again(t, dir)
+		_, after := idAndEpoch(t, dir)
 		require.Equal(t, restored, after)
 	}
 }
 
-func TestStoreRemembersWhatItHasBeen(t *testing.T) {
+func TestStoreRemembersItsIncarnations(t *testing.T) {
 	s := openIn(t, t.TempDir())
 	require.NoError(t, create(s, "a"))
 	require.NoError(t, create(s, "b"))
@@ -83,8 +83,8 @@ func TestStoreRemembersWhatItHasBeen(t *testing.T) {
 	}
 	known, err = s.History.Witness(first, 5)
 	require.NoError(t, err)
-	require.False(t, known, "for good")
-	require.Equal(t, epoch, s.History.Epoch(), "and that is no news")
+	require.False(t, known, "also after the store has reached that revision")
+	require.Equal(t, epoch, s.History.Epoch(), "it begins no other incarnation")
 	require.True(t, s.History.Remembers(s.History.Incarnation(), 5))
 }
 

@@ -8,21 +8,37 @@ import (
 	v1 "berth/api/v1"
 )
 
-// index has a key for each object of a kind whose spec refers to something.
-type index struct{ kind string }
+// index has a key for each reference of an object of a kind. Its value is the
+// first part of its keys after "index/".
+type index string
 
-// volumeOf is what a container refers to.
-func volumeOf(s v1.ContainerSpec) string { return s.VolumeID }
+// specIndex is the index of the references in the specs of a kind.
+func specIndex(kind string) index { return index(kind) }
 
-// noRefs is for statuses that refer to nothing.
-func noRefs[T any](T) []string { return nil }
+// statusIndex is the index of the references in the statuses of a kind.
+func statusIndex(kind string) index { return index(kind + "-status") }
 
-// noRef is for specs that refer to nothing.
-func noRef[S any](S) string { return "" }
+// specRef returns the id that a spec refers to, for IDsBy, or "".
+func specRef(spec any) string {
+	if s, ok := spec.(v1.ContainerSpec); ok {
+		return s.VolumeID
+	}
+	return ""
+}
 
-func (x index) key(ref, id string) string { return "index/" + x.kind + "/" + ref + "/" + id }
+// statusRefs returns the ids that a status refers to, for VolumeHolders.
+func statusRefs(status any) []string {
+	if s, ok := status.(v1.ContainerStatus); ok {
+		return s.Volumes()
+	}
+	return nil
+}
 
-// move takes an object from one ref to another. An empty one is none.
+func (x index) prefix() string { return "index/" + string(x) + "/" }
+
+func (x index) key(ref, id string) string { return x.prefix() + ref + "/" + id }
+
+// move changes the reference of an object. An empty one is none.
 func (x index) move(tx *Tx, id, from, to string) error {
 	if from == to {
 		return nil
@@ -38,50 +54,9 @@ func (x index) move(tx *Tx, id, from, to string) error {
 	return tx.set(x.key(to, id), []byte{})
 }
 
-// purge searches the whole index for an object, and removes it.
-func (x index) purge(tx *Tx, id string) error {
-	var keys []string
-	prefix := "index/" + x.kind + "/"
-	for e := range tx.scan(prefix, prefix) {
-		if strings.HasSuffix(e.key, "/"+id) {
-			keys = append(keys, e.key)
-		}
-	}
-	for _, key := range keys {
-		if err := tx.remove(key); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// IDsBy returns the ids of the objects whose spec refers to ref, sorted: the
-// containers that use a volume. It costs as much as there are of them, however
-// many objects there are.
-func (c Collection[S, T]) IDsBy(tx *Tx, ref string) (ids []string) {
-	prefix := index{c.kind}.key(ref, "")
-	for e := range tx.scan(prefix, prefix) {
-		ids = append(ids, e.key[len(prefix):])
-	}
-	return ids
-}
-
-// VolumeHolders returns the ids of the containers whose status names a volume,
-// sorted: their containers on the engine may have it mounted.
-func VolumeHolders(tx *Tx, volume string) (ids []string) {
-	prefix := holding(Containers.kind).key(volume, "")
-	for e := range tx.scan(prefix, prefix) {
-		ids = append(ids, e.key[len(prefix):])
-	}
-	return ids
-}
-
-// holding is the index of what the statuses of a kind refer to.
-func holding(kind string) index { return index{kind + "-status"} }
-
-// hold keeps the index of what statuses refer to. All of after is written: it
-// is absent where an older version of berth wrote the status.
-func (x index) hold(tx *Tx, id string, before, after []string) error {
+// update changes the references of an object. It writes all of after: the keys are
+// missing if an older version of berth wrote the status.
+func (x index) update(tx *Tx, id string, before, after []string) error {
 	for _, ref := range before {
 		if slices.Contains(after, ref) {
 			continue
@@ -98,26 +73,66 @@ func (x index) hold(tx *Tx, id string, before, after []string) error {
 	return nil
 }
 
-// unindex removes an object from the index of its kind, also one whose spec
-// cannot be decoded.
-func (c Collection[S, T]) unindex(tx *Tx, id string) error {
-	if err := unhold(tx, c, id); err != nil {
-		return err
+// purge searches the whole index for an object, and removes it.
+func (x index) purge(tx *Tx, id string) error {
+	var keys []string
+	for e := range tx.scan(x.prefix(), x.prefix()) {
+		if strings.HasSuffix(e.key, "/"+id) {
+			keys = append(keys, e.key)
+		}
 	}
-	h, _, err := recordToChange[S](tx, c.specKey(id))
-	if err != nil {
-		return index{c.kind}.purge(tx, id)
+	for _, key := range keys {
+		if err := tx.remove(key); err != nil {
+			return err
+		}
 	}
-	return index{c.kind}.move(tx, id, c.ref(h.Value), "")
+	return nil
 }
 
-func unhold[S, T any](tx *Tx, c Collection[S, T], id string) error {
-	h, _, err := recordToChange[T](tx, c.statusKey(id))
+// ids returns the ids of the objects with a reference, sorted.
+func (x index) ids(tx *Tx, ref string) (ids []string) {
+	prefix := x.key(ref, "")
+	for e := range tx.scan(prefix, prefix) {
+		ids = append(ids, e.key[len(prefix):])
+	}
+	return ids
+}
+
+// IDsBy returns the ids of the objects whose spec refers to ref, sorted: the
+// containers that use a volume. Its cost is proportional to their number, not to
+// the number of all objects.
+func (c Collection[S, T]) IDsBy(tx *Tx, ref string) []string {
+	return specIndex(c.kind()).ids(tx, ref)
+}
+
+// VolumeHolders returns the ids of the containers whose status names a volume,
+// sorted: their engine containers may have it mounted.
+func VolumeHolders(tx *Tx, volume string) []string {
+	return statusIndex(Containers.kind()).ids(tx, volume)
+}
+
+// unindex removes an object from the indexes of its kind, also if its records
+// cannot be decoded.
+func (c Collection[S, T]) unindex(tx *Tx, id string) error {
+	if err := unindexStatus[T](tx, c.kind(), c.statusKey(id), id); err != nil {
+		return err
+	}
+	x := specIndex(c.kind())
+	r, _, err := recordToChange[S](tx, c.specKey(id))
+	if err != nil {
+		return x.purge(tx, id)
+	}
+	return x.move(tx, id, specRef(r.Value), "")
+}
+
+func unindexStatus[T any](tx *Tx, kind, key, id string) error {
+	x := statusIndex(kind)
+	r, _, err := recordToChange[T](tx, key)
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return nil
 	case err != nil:
-		return holding(c.kind).purge(tx, id)
+		return x.purge(tx, id)
 	}
-	return holding(c.kind).hold(tx, id, c.held(h.Value), nil)
+	return x.update(tx, id, statusRefs(r.Value), nil)
 }

@@ -16,11 +16,11 @@ import (
 	v1 "berth/api/v1"
 )
 
-// children are what this test binary does instead of testing when it is run
-// again as another process.
+// children are the functions that this test binary runs instead of tests when a test
+// starts it as another process.
 var children = map[string]func(dir string){
 	"write": writeUntilKilled,
-	"open":  openAndSay,
+	"open":  openAndPrint,
 	"files": runOutOfFiles,
 }
 
@@ -29,12 +29,12 @@ func TestMain(m *testing.M) {
 		child(os.Getenv("STORE_DIR"))
 		return
 	}
-	_ = flag.Set("rapid.checks", "12") // of a race build; the command line may ask for more
+	_ = flag.Set("rapid.checks", "12") // a race build is slow; the command line may set more
 	goleak.VerifyTestMain(m)
 }
 
-// writeUntilKilled creates containers from eight goroutines, and prints the id
-// of each once it is acknowledged.
+// writeUntilKilled creates containers in eight goroutines, and prints the id of each
+// after its update has returned.
 func writeUntilKilled(dir string) {
 	s, err := Open(dir, Options{})
 	if err != nil {
@@ -62,8 +62,8 @@ func writeUntilKilled(dir string) {
 	wg.Wait()
 }
 
-// openAndSay prints what became of Open, and ends when its input does.
-func openAndSay(dir string) {
+// openAndPrint prints the result of Open, and ends when its input ends.
+func openAndPrint(dir string) {
 	s, err := Open(dir, Options{})
 	fmt.Println(describe(err))
 	if err != nil {
@@ -86,7 +86,7 @@ func describe(err error) string {
 	return "opened"
 }
 
-// runOutOfFiles updates with no file descriptor left, and then with some.
+// runOutOfFiles updates the store without free file descriptors, and then with some.
 func runOutOfFiles(dir string) {
 	s, err := Open(dir, Options{})
 	fmt.Println(describe(err))

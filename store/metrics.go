@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics is nil where none are wanted.
+// metrics is nil if there is no registerer.
 type metrics struct {
 	commit     prometheus.Histogram
 	registerer prometheus.Registerer

@@ -8,20 +8,20 @@ import (
 	v1 "berth/api/v1"
 )
 
-// migrateChunk is how many keys one update of a migration writes: far fewer
-// than a transaction of Badger takes.
+// migrateChunk is the number of keys that one update of a migration writes: far
+// fewer than a batch takes.
 const migrateChunk = 1000
 
-// oldPool is a PoolSpec of version 1: its claims stood in it.
+// oldPool is a PoolSpec of version 1, which contains its claims.
 type oldPool struct {
 	v1.PoolSpec
 	Claims map[int]string `json:"claims,omitempty"` // port to internal_id
 }
 
-// claimsApart gives every claim of a port, and every use of a volume, a key of
-// its own. A pool keeps its claims until all of them are stored apart, so that
-// it can be cut off anywhere, and run again.
-func claimsApart(s *Store) error {
+// splitClaims gives every claim of a port, and every use of a volume, a key of its
+// own. A pool keeps its claims until all of them have their keys, so that the
+// migration can be interrupted anywhere, and run again.
+func splitClaims(s *Store) error {
 	var pools, containers []string
 	err := s.View(func(tx *Tx) error {
 		pools, containers = Pools.IDs(tx), Containers.IDs(tx)
@@ -45,7 +45,7 @@ func moveClaims(s *Store, id string) error {
 		return err
 	})
 	if errors.Is(err, ErrDamaged) {
-		s.log.Error("a pool cannot be read, and is left as it is", "pool", id, "err", err)
+		s.log.Error("cannot read a pool; it is not migrated", "pool", id, "err", err)
 		return nil
 	}
 	if err != nil || len(old.Value.Claims) == 0 {
@@ -70,20 +70,20 @@ func moveClaims(s *Store, id string) error {
 	})
 }
 
-// indexContainer enters a container into the index of its volume.
+// indexContainer adds a container to the index of its volume.
 func indexContainer(tx *Tx, id string) error {
-	h, _, err := recordToChange[v1.ContainerSpec](tx, Containers.specKey(id))
+	r, _, err := recordToChange[v1.ContainerSpec](tx, Containers.specKey(id))
 	if errors.Is(err, ErrDamaged) {
-		tx.store.log.Error("a container cannot be read, and is left as it is", "container", id, "err", err)
+		tx.store.log.Error("cannot read a container; it is not migrated", "container", id, "err", err)
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	return index{Containers.kind}.move(tx, id, "", Containers.ref(h.Value))
+	return specIndex(Containers.kind()).move(tx, id, "", specRef(r.Value))
 }
 
-// inChunks calls fn with every item, migrateChunk of them in one update.
+// inChunks calls fn with every item, migrateChunk of them per update.
 func inChunks[V any](s *Store, items iter.Seq[V], fn func(*Tx, V) error) error {
 	for chunk := range slices.Chunk(slices.Collect(items), migrateChunk) {
 		err := s.Update(func(tx *Tx) error {

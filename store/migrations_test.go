@@ -31,7 +31,7 @@ func TestMigrationsRunInOrderAndOnce(t *testing.T) {
 	require.NoError(t, s.Close())
 
 	var ran []string
-	cut := errors.New("cut off")
+	cut := errors.New("interrupted")
 	step := func(name string, result error) migration {
 		return func(s *Store) error {
 			ran = append(ran, name)
@@ -47,7 +47,7 @@ func TestMigrationsRunInOrderAndOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 4, version(t, s))
 	require.Equal(t, id, s.ID())
-	require.Equal(t, []string{"2", "3", "3", "4"}, ran, "the one that was cut off runs again")
+	require.Equal(t, []string{"2", "3", "3", "4"}, ran, "the interrupted one runs again")
 	require.NoError(t, s.View(func(tx *Tx) error {
 		o, err := Containers.Get(tx, "a")
 		require.Equal(t, "image:a2334", o.Spec.Image)
@@ -67,7 +67,7 @@ func TestNewStoreNeedsNoMigration(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// oldPoolSpec is what version 1 stored, byte by byte.
+// oldPoolSpec is a pool spec as version 1 stored it.
 const oldPoolSpec = `{"id":"tcp-10.0.0.1","generation":7,"revision":3,"created_at":"2026-01-02T03:04:05Z","updated_at":"2026-01-02T03:04:05Z"}
 {"ip":"10.0.0.1","protocol":"tcp","ports":%s,"flagged":%s,"claims":{%s}}`
 
@@ -76,7 +76,7 @@ const oldContainerSpec = `{"id":%q,"generation":1,"revision":2,"created_at":"202
 
 const oldClaims = 2500
 
-// versionOne is a store of version 1: a pool with oldClaims claims, all but
+// versionOne returns the directory of a store of version 1: a pool with oldClaims claims, all but
 // every fifth of them flagged, a port that is flagged and not claimed, and a
 // container for every tenth claim, two to a volume.
 func versionOne(t *testing.T) string {
@@ -114,7 +114,7 @@ func versionOne(t *testing.T) string {
 	return dir
 }
 
-// requireMigrated looks for everything that versionOne had.
+// requireMigrated checks that everything of versionOne is there.
 func requireMigrated(t *testing.T, s *Store) {
 	require.EqualValues(t, len(migrations())+1, version(t, s))
 	require.NoError(t, s.View(func(tx *Tx) error {
@@ -137,8 +137,8 @@ func requireMigrated(t *testing.T, s *Store) {
 	}))
 }
 
-// A kill leaves what was committed until then.
-func TestClaimsAreMovedWhereverItIsKilled(t *testing.T) {
+// A kill leaves the updates that were committed before.
+func TestClaimMigrationSurvivesKills(t *testing.T) {
 	fixture := versionOne(t)
 	errKilled := errors.New("killed")
 	for survived := 0; ; survived++ {
@@ -173,7 +173,7 @@ func TestClaimsAreMovedWhereverItIsKilled(t *testing.T) {
 	}
 }
 
-func TestStoreWithoutItsNumbersIsRefused(t *testing.T) {
+func TestStoreWithoutSchemaVersionIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Open(dir, Options{})
 	require.NoError(t, err)

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// sample is a store as a kill leaves it: one table, and a log with more.
+// sample returns the directory of a killed store: a table, and a log with more.
 func sample(t *testing.T) string {
 	dir, left := t.TempDir(), t.TempDir()
 	s, err := Open(dir, Options{})
@@ -26,7 +26,7 @@ func sample(t *testing.T) string {
 	return left
 }
 
-// one is the only file that matches.
+// one returns the last file that matches.
 func one(t *testing.T, dir, pattern string) string {
 	names, err := filepath.Glob(filepath.Join(dir, pattern))
 	require.NoError(t, err)
@@ -71,13 +71,13 @@ func TestDamageIsRefusedWithInstructions(t *testing.T) {
 			require.ErrorIs(t, err, ErrDamaged)
 			require.ErrorContains(t, err, "restore a backup")
 			if name == "manifest deleted" {
-				require.FileExists(t, table, "what is left is left alone")
+				require.FileExists(t, table, "Badger has not removed the tables")
 			}
 		})
 	}
 }
 
-func TestWhatIsNotDamageIsOpened(t *testing.T) {
+func TestHarmlessDifferencesAreOpened(t *testing.T) {
 	whole := sample(t)
 	cases := map[string]func(t *testing.T, dir string){
 		"nothing":         func(*testing.T, string) {},
@@ -103,23 +103,23 @@ func TestWhatIsNotDamageIsOpened(t *testing.T) {
 	}
 }
 
-// A new id would make every container another store's, and start second ones.
-func TestStoreWithoutMarkKeepsItsID(t *testing.T) {
+// With a new id, every container would belong to another store and be created twice.
+func TestStoreWithoutCheckpointKeepsItsID(t *testing.T) {
 	dir, whole := sample(t), t.TempDir()
 	require.NoError(t, os.CopyFS(whole, os.DirFS(dir)))
-	was, old := again(t, whole)
+	was, old := idAndEpoch(t, whole)
 	flip(t, one(t, dir, "*.mem"), 100)
 	_, err := Open(dir, Options{})
 	require.ErrorContains(t, err, "remove the file MARK")
 	require.NoError(t, os.Remove(one(t, dir, "MARK")))
-	id, epoch := again(t, dir)
+	id, epoch := idAndEpoch(t, dir)
 	require.Equal(t, was, id)
 	require.NotEqual(t, old, epoch)
 	s := openIn(t, dir)
 	require.Equal(t, id, s.ID())
 	require.Equal(t, epoch, s.History.Epoch(), "the new epoch stays")
 	require.EqualValues(t, 1, s.Revision())
-	require.False(t, s.History.Remembers("", 3), "what was made after it is newer, for good")
+	require.False(t, s.History.Remembers("", 3), "revisions that were lost are never remembered")
 }
 
 func child(t *testing.T, name, dir string) *exec.Cmd {
@@ -127,11 +127,11 @@ func child(t *testing.T, name, dir string) *exec.Cmd {
 	require.NoError(t, err)
 	cmd := exec.CommandContext(t.Context(), self)
 	cmd.Env = append(os.Environ(), "STORE_CHILD="+name, "STORE_DIR="+dir,
-		"GORACE=atexit_sleep_ms=0") // a race build sleeps for a second otherwise
+		"GORACE=atexit_sleep_ms=0") // else a race build sleeps for a second
 	return cmd
 }
 
-func TestSecondProcessIsToldWhoHoldsTheStore(t *testing.T) {
+func TestSecondProcessIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	s := openIn(t, dir)
 	out, err := child(t, "open", dir).Output()
@@ -139,14 +139,14 @@ func TestSecondProcessIsToldWhoHoldsTheStore(t *testing.T) {
 	require.Contains(t, string(out), "locked\n")
 	require.Contains(t, string(out), "another berth holds the store")
 	require.Contains(t, string(out), "stop it first")
-	require.FileExists(t, filepath.Join(dir, "RESERVE"), "the other process has touched nothing")
+	require.FileExists(t, filepath.Join(dir, "RESERVE"), "the other process has removed nothing")
 	require.NoError(t, create(s, "still-works"))
 	_, err = Open(dir, Options{})
 	require.ErrorIs(t, err, ErrLocked)
 }
 
-// TestALockIsWaitedFor: whoever holds it may be about to end.
-func TestALockIsWaitedFor(t *testing.T) {
+// TestOpenWaitsForALock opens a store while the process that holds its lock ends.
+func TestOpenWaitsForALock(t *testing.T) {
 	dir := t.TempDir()
 	holder := child(t, "open", dir)
 	in, err := holder.StdinPipe()
@@ -164,7 +164,7 @@ func TestALockIsWaitedFor(t *testing.T) {
 	_ = holder.Wait()
 }
 
-func TestStartAfterAKillOnAFullDisk(t *testing.T) {
+func TestStoreOpensAfterAKillOnAFullDisk(t *testing.T) {
 	disk := smallDisk(t, "112m")
 	dir := filepath.Join(disk, "store")
 	cmd := child(t, "write", dir)

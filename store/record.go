@@ -17,27 +17,27 @@ type record[V any] struct {
 }
 
 // readRecord returns a record that is the caller's own.
-func readRecord[V any](tx *Tx, key string, clone func(V) V) (r record[V], err error) {
+func readRecord[V cloner[V]](tx *Tx, key string) (r record[V], err error) {
 	e, err := tx.find(key)
 	if err != nil {
 		return r, err
 	}
-	return load(tx, e, clone)
+	return load[V](tx, e)
 }
 
 // load decodes a record, or takes it from the cache. Only committed records are
 // cached.
-func load[V any](tx *Tx, e entry, clone func(V) V) (r record[V], err error) {
+func load[V cloner[V]](tx *Tx, e entry) (r record[V], err error) {
 	version := e.version()
 	if version == 0 {
 		r, _, err = decodeEntry[V](e)
 		return r, err
 	}
 	if kept, ok := tx.store.cache.get(e.key, version).(*record[V]); ok {
-		return record[V]{kept.Meta, clone(kept.Value)}, nil
+		return record[V]{kept.Meta, kept.Value.Clone()}, nil
 	}
 	if r, _, err = decodeEntry[V](e); err == nil {
-		tx.store.cache.put(e.key, version, &record[V]{r.Meta, clone(r.Value)})
+		tx.store.cache.put(e.key, version, &record[V]{r.Meta, r.Value.Clone()})
 	}
 	return r, err
 }

@@ -8,9 +8,9 @@ import (
 	v1 "berth/api/v1"
 )
 
-// TestUIDOfAnOlderBerth is derived from what is stored: the same each time, and
-// kept by the next change of the spec.
-func TestUIDOfAnOlderBerth(t *testing.T) {
+// TestUIDOfObjectsOfOlderVersions reads an object without a UID: it is derived, the
+// same each time, and stored with the next change of the spec.
+func TestUIDOfObjectsOfOlderVersions(t *testing.T) {
 	s, err := Open("", Options{})
 	require.NoError(t, err)
 	defer s.Close()

@@ -31,8 +31,8 @@ func failing(t *testing.T, s *Store, n int, kept bool) {
 	}))
 }
 
-// createTold creates a container, with a transition.
-func createTold(s *Store, id string) error {
+// createWithEvent creates a container and a transition.
+func createWithEvent(s *Store, id string) error {
 	return s.Update(func(tx *Tx) error {
 		Emit(tx, v1.Event{Container: id, Event: v1.EventState, Data: "ready"})
 		return Containers.Create(tx, id, v1.ContainerSpec{VolumeID: "v"})
@@ -58,15 +58,15 @@ func watched(t *testing.T, s *Store, since uint64) func() []Change {
 	return func() []Change { mu.Lock(); defer mu.Unlock(); return all }
 }
 
-func TestFailedCommitIsMendedBeforeItsAnswer(t *testing.T) {
+func TestFailedCommitIsRetriedBeforeTheAnswer(t *testing.T) {
 	for name, kept := range map[string]bool{"nothing was kept": false, "all was kept": true} {
 		t.Run(name, func(t *testing.T) {
 			s := openIn(t, t.TempDir())
-			require.NoError(t, createTold(s, "a"))
+			require.NoError(t, createWithEvent(s, "a"))
 			changes := watched(t, s, 1)
 			failing(t, s, 1, kept)
-			require.NoError(t, createTold(s, "b"))
-			require.NoError(t, createTold(s, "c"))
+			require.NoError(t, createWithEvent(s, "b"))
+			require.NoError(t, createWithEvent(s, "c"))
 			require.NoError(t, s.Writable())
 			require.Equal(t, []string{"a", "b", "c"}, ids(t, s))
 			require.EqualValues(t, 3, s.Revision())
@@ -85,26 +85,25 @@ func TestFailedCommitIsMendedBeforeItsAnswer(t *testing.T) {
 	}
 }
 
-func TestStoreIsWrittenAgainWithoutARestart(t *testing.T) {
+func TestStoreIsRepairedWithoutARestart(t *testing.T) {
 	dir := t.TempDir()
 	s := openIn(t, dir)
-	require.NoError(t, createTold(s, "a"))
+	require.NoError(t, createWithEvent(s, "a"))
 	failing(t, s, 4, false)
-	err := createTold(s, "b")
+	err := createWithEvent(s, "b")
 	require.ErrorIs(t, err, ErrFailed)
 	require.ErrorIs(t, err, unix.EIO)
 	require.Equal(t, []string{"a"}, ids(t, s))
-	require.Eventually(t, func() bool { return createTold(s, "c") == nil }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return createWithEvent(s, "c") == nil }, time.Minute, time.Millisecond)
 	require.Equal(t, []string{"a", "c"}, ids(t, s))
 	require.NoError(t, s.Close())
 	require.Equal(t, []string{"a", "c"}, ids(t, openIn(t, dir)))
 }
 
-// What was answered with an error, and is on the disk all the same, is told to
-// whoever follows.
-func TestWatchersSeeWhatWasKeptThoughItFailed(t *testing.T) {
+// An update that failed may be on the disk all the same: then watchers see it.
+func TestWatchersSeeFailedButStoredUpdates(t *testing.T) {
 	s := openIn(t, t.TempDir())
-	require.NoError(t, createTold(s, "a"))
+	require.NoError(t, createWithEvent(s, "a"))
 	ctx, cancel := context.WithCancel(t.Context())
 	seen, done := make(chan string, 10), make(chan struct{})
 	go func() {
@@ -113,7 +112,7 @@ func TestWatchersSeeWhatWasKeptThoughItFailed(t *testing.T) {
 	}()
 	require.Equal(t, "a", <-seen)
 	failing(t, s, 2, true)
-	require.ErrorIs(t, createTold(s, "b"), ErrFailed)
+	require.ErrorIs(t, createWithEvent(s, "b"), ErrFailed)
 	got := map[string]bool{}
 	for !got["b"] {
 		got[<-seen] = true

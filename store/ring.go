@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// ring keeps the most recent items. Every item has a position, counted from the
-// first one ever. Readers copy what they want and then wait on a channel that
-// is closed when there is more, so that they hold nothing while they wait.
+// ring keeps the newest items. The position of an item is the number of items before
+// it. Readers copy items and then wait for a channel to be closed when there are more:
+// they hold no lock while they wait.
 type ring[T any] struct {
 	mu    sync.RWMutex
 	items []T
@@ -37,8 +37,8 @@ func (r *ring[T]) append(items ...T) {
 	r.more = make(chan struct{})
 }
 
-// restart drops everything. The next item has position next, which must be above
-// every position there was if readers are to notice.
+// restart drops all items. The next item has position next. Readers notice it if next
+// is above every position before.
 func (r *ring[T]) restart(next uint64, lost T) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -47,8 +47,8 @@ func (r *ring[T]) restart(next uint64, lost T) {
 	r.more = make(chan struct{})
 }
 
-// from returns up to limit items from pos on, and a channel that is closed when
-// there are more than now. It is false if pos is no longer kept, or not yet.
+// from returns up to limit items from pos on, and a channel that is closed when an
+// item is appended. It returns false if pos is no longer kept, or is in the future.
 func (r *ring[T]) from(pos uint64, limit int) (items []T, more <-chan struct{}, ok bool) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -64,8 +64,8 @@ func (r *ring[T]) from(pos uint64, limit int) (items []T, more <-chan struct{}, 
 	return items, r.more, true
 }
 
-// search returns the position after the newest item for which seen is true, and
-// the item before the oldest one kept.
+// search returns the position after the newest item for which seen returns true,
+// and the item before the oldest one kept.
 func (r *ring[T]) search(seen func(T) bool) (pos uint64, lost T) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

@@ -25,7 +25,7 @@ func (tx *Tx) scan(prefix, from string) iter.Seq[entry] {
 				own = own[1:]
 			}
 			if len(own) > 0 && own[0] == key {
-				continue // what this update wrote hides what was there
+				continue // this update has replaced it
 			}
 			if !yield(entry{key: key, stored: item}) {
 				return
@@ -39,7 +39,7 @@ func (tx *Tx) scan(prefix, from string) iter.Seq[entry] {
 	}
 }
 
-// within lists the keys that an update wrote or deleted, in order.
+// within returns the keys that an update wrote or deleted, in order.
 func within(writes map[string][]byte, prefix, from string) (keys []string) {
 	for key := range writes {
 		if strings.HasPrefix(key, prefix) && key >= from {

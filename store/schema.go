@@ -13,15 +13,15 @@ const (
 	revisionKey = "meta/revision"
 )
 
-// migration brings a store from one version to the next. It may use several
-// updates, and it may be cut off: it is run again from its beginning then.
+// migration migrates a store from one version to the next. It may use several
+// updates. If it is interrupted, it runs again from its beginning.
 type migration func(*Store) error
 
-// migrations[i] makes version i+2 of version i+1. The newest version is one
-// more than there are of them.
-func migrations() []migration { return []migration{claimsApart} }
+// migrations returns the migrations of all versions: the one at i migrates from
+// version i+1 to i+2.
+func migrations() []migration { return []migration{splitClaims} }
 
-// migrate makes a new store, or brings an old one up to date.
+// migrate initialises a new store, or migrates an old one to the newest version.
 func (s *Store) migrate(version uint64, steps []migration) error {
 	newest := uint64(len(steps) + 1)
 	if version == 0 {
@@ -45,7 +45,7 @@ func (s *Store) migrate(version uint64, steps []migration) error {
 	return nil
 }
 
-// schema is the version of the store, and 0 if it is empty; and its id.
+// schema returns the version of the store, 0 if it is empty, and its id.
 func schema(tx *Tx) (version uint64, id string, err error) {
 	if version, err = tx.number(schemaKey); err != nil {
 		return 0, "", err
@@ -61,12 +61,12 @@ func schema(tx *Tx) (version uint64, id string, err error) {
 		return 0, "", err
 	}
 	for e := range tx.scan("", "") {
-		return 0, "", fmt.Errorf("%w: it holds %q but not what it is; restore a backup, or move its directory away to begin anew (containers of the old store are left alone then)", ErrDamaged, e.key)
+		return 0, "", fmt.Errorf("%w: it has the key %q but no schema version; restore a backup, or move its directory away to begin anew (containers of the old store are left alone then)", ErrDamaged, e.key)
 	}
 	return 0, "", tx.err
 }
 
-// makeID gives the store a new id.
+// makeID sets a new random id.
 func makeID(tx *Tx) error {
 	b := make([]byte, 16)
 	rand.Read(b) // never fails

@@ -8,10 +8,10 @@ import (
 	v1 "berth/api/v1"
 )
 
-// Source notifies the id of every object of the collection, and then of each
-// one that changes in one of the ways what; none given means all. Its shape is
-// that of a controller's source. When it has fallen behind it begins again with
-// all objects. It ends with nil when ctx does, and with ErrClosed.
+// Source returns a function that notifies the id of every object, and then of each
+// that changes in one of the ways what; none given means all. It has the signature of
+// a controller's source. When it has fallen behind, it begins again with all objects.
+// It returns nil when ctx ends, and else ErrClosed.
 func (c Collection[S, T]) Source(s *Store, what ...What) func(ctx context.Context, notify func(id string)) error {
 	return func(ctx context.Context, notify func(string)) error {
 		for {
@@ -23,14 +23,14 @@ func (c Collection[S, T]) Source(s *Store, what ...What) func(ctx context.Contex
 	}
 }
 
-// Changes is a Source that does not begin with all objects: it notifies the id
-// of each object of c that changes after this call. When it has fallen behind it
+// Changes returns a source that does not begin with all objects: it notifies the id
+// of each object of c that changes after this call. When it has fallen behind, it
 // notifies all of them.
-func Changes[S, T any](c Collection[S, T], s *Store, what ...What) func(ctx context.Context, notify func(id string)) error {
+func Changes[S cloner[S], T cloner[T]](c Collection[S, T], s *Store, what ...What) func(ctx context.Context, notify func(id string)) error {
 	since := s.Revision()
 	return func(ctx context.Context, notify func(string)) error {
 		for {
-			err := watchKind(ctx, s, c.kind, &since, what, notify)
+			err := watchKind(ctx, s, c.kind(), &since, what, notify)
 			if !errors.Is(err, ErrCompacted) {
 				return err
 			}
@@ -49,8 +49,8 @@ func Changes[S, T any](c Collection[S, T], s *Store, what ...What) func(ctx cont
 	}
 }
 
-// Lister lists the id of every object of the collection each time it is called.
-// Its shape is what a controller's resync asks for.
+// Lister returns a function that lists the ids of all objects, for a controller's
+// resync.
 func (c Collection[S, T]) Lister(s *Store) func() ([]string, error) {
 	return func() (ids []string, err error) {
 		err = s.View(func(tx *Tx) error {
@@ -74,10 +74,10 @@ func (c Collection[S, T]) follow(ctx context.Context, s *Store, what []What, not
 	for _, id := range ids {
 		notify(id)
 	}
-	return watchKind(ctx, s, c.kind, &rev, what, notify)
+	return watchKind(ctx, s, c.kind(), &rev, what, notify)
 }
 
-// watchKind notifies the changes of a kind after a revision, and moves that.
+// watchKind notifies the changes of a kind after revision *since, and moves it.
 func watchKind(ctx context.Context, s *Store, kind string, since *uint64, what []What, notify func(string)) error {
 	for ch, err := range s.Watch(ctx, *since) {
 		if err != nil {
@@ -91,10 +91,10 @@ func watchKind(ctx context.Context, s *Store, kind string, since *uint64, what [
 	return nil
 }
 
-// Await waits until done says so of the object, and returns it. It looks at the
-// object as it is, and again after each change of it. It returns ErrNotFound
-// when the object is not there or goes, and ctx's error, with the object as last
-// seen, when ctx ends first.
+// Await waits until done returns true for the object, and returns it. It calls done
+// with the object as it is, and after each change of it. It returns ErrNotFound if
+// the object does not exist or is purged, and ctx's error, with the object as last
+// read, if ctx ends first.
 func (c Collection[S, T]) Await(ctx context.Context, s *Store, id string, done func(v1.Object[S, T]) bool) (v1.Object[S, T], error) {
 	for {
 		var o v1.Object[S, T]
@@ -107,14 +107,14 @@ func (c Collection[S, T]) Await(ctx context.Context, s *Store, id string, done f
 		if err != nil || done(o) {
 			return o, err
 		}
-		if err := c.awaitChange(ctx, s, id, rev); err != nil {
+		if err := awaitChange(ctx, s, c.kind(), id, rev); err != nil {
 			return o, err
 		}
 	}
 }
 
 // awaitChange waits for the next change of one object after revision rev.
-func (c Collection[S, T]) awaitChange(ctx context.Context, s *Store, id string, rev uint64) error {
+func awaitChange(ctx context.Context, s *Store, kind, id string, rev uint64) error {
 	for ch, err := range s.Watch(ctx, rev) {
 		if errors.Is(err, ErrCompacted) {
 			return nil
@@ -122,7 +122,7 @@ func (c Collection[S, T]) awaitChange(ctx context.Context, s *Store, id string, 
 		if err != nil {
 			return err
 		}
-		if ch.Kind == c.kind && ch.ID == id {
+		if ch.Kind == kind && ch.ID == id {
 			return nil
 		}
 	}

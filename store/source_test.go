@@ -18,7 +18,7 @@ func setPhase(s *Store, id string, p v1.Phase) error {
 	})
 }
 
-func TestSourceTellsAllAndThenWhatChanges(t *testing.T) {
+func TestSourceNotifiesAllThenChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, err := Open("", Options{})
 		require.NoError(t, err)
@@ -113,7 +113,7 @@ func TestChangesBeginWithNothing(t *testing.T) {
 	source := Changes(Containers, s, SpecChanged)
 	require.NoError(t, create(s, "before it runs"))
 	require.NoError(t, s.Update(func(tx *Tx) error { return SetCursor(tx, "x", 1) }))
-	for range 2 { // it breaks, and is run again
+	for range 2 { // it ends, and runs again
 		ctx, cancel := context.WithCancel(t.Context())
 		var got []string
 		require.NoError(t, source(ctx, func(id string) {

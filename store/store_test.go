@@ -108,7 +108,7 @@ func TestCloseWaitsForViews(t *testing.T) {
 		synctest.Wait()
 		go func() { closed <- s.Close() }()
 		synctest.Wait()
-		require.Empty(t, closed, "a view is under way")
+		require.Empty(t, closed, "a view is in flight")
 		require.ErrorIs(t, s.View(func(*Tx) error { return nil }), ErrClosed)
 		close(release)
 		require.NoError(t, <-viewed)
@@ -117,7 +117,7 @@ func TestCloseWaitsForViews(t *testing.T) {
 	})
 }
 
-func TestKilledProcessLosesNothing(t *testing.T) {
+func TestKilledProcessLosesNoUpdate(t *testing.T) {
 	dir := t.TempDir()
 	acknowledged := map[string]bool{}
 	for round := range 4 {
@@ -138,13 +138,13 @@ func TestKilledProcessLosesNothing(t *testing.T) {
 			acknowledged[id] = true
 		}
 		_ = cmd.Wait() // "signal: killed"
-		requireWhole(t, dir, acknowledged)
+		requireComplete(t, dir, acknowledged)
 	}
 }
 
-// requireWhole opens the store and looks for everything that was acknowledged,
-// and for gaps.
-func requireWhole(t *testing.T, dir string, acknowledged map[string]bool) {
+// requireComplete opens the store and checks that everything acknowledged is there,
+// without gaps.
+func requireComplete(t *testing.T, dir string, acknowledged map[string]bool) {
 	s, err := Open(dir, Options{})
 	require.NoError(t, err)
 	require.NoError(t, s.View(func(tx *Tx) error {

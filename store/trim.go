@@ -4,12 +4,12 @@ import (
 	"time"
 )
 
-// trimChunk is how many transitions go in one update.
+// trimChunk is the number of transitions that one update removes.
 const trimChunk = 1000
 
-// TrimEvents removes the transitions that are older than before, and all but
-// the newest keep. It does so in several updates, and returns how many it has
-// removed. Seqs go on from where they were.
+// TrimEvents removes the transitions that are older than before, and all but the
+// newest keep. It needs several updates, and returns the number of transitions that
+// it has removed. The next seq does not change.
 func (s *Store) TrimEvents(before time.Time, keep int) (removed int, err error) {
 	for {
 		n := 0
@@ -27,8 +27,8 @@ func (s *Store) TrimEvents(before time.Time, keep int) (removed int, err error) 
 	}
 }
 
-// trimEvents removes one chunk. It begins at the oldest one kept: a scan from
-// the start of the prefix would pass all that was ever removed.
+// trimEvents removes one chunk. It begins at the oldest one kept: a scan from the
+// start of the prefix would read the tombstones of all that were ever removed.
 func trimEvents(tx *Tx, before time.Time, keep uint64) (int, error) {
 	oldest, newest, err := tx.eventRange()
 	if err != nil || oldest > newest {

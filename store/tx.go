@@ -10,26 +10,26 @@ import (
 	"berth/store/kv"
 )
 
-// Tx is one view or one update. Only the function that was given it may use it,
-// and only until that function returns.
+// Tx is one view or one update. Only the function that receives it may use it, and
+// only until that function returns.
 type Tx struct {
 	store *Store
 	txn   *kv.Txn
 	now   time.Time
-	err   error // the first failure that a method without an error result met
+	err   error // the first error of a method that returns none
 
-	// Of an update. Its writes stay here until fn has returned without an error.
+	// Of an update. Its writes stay here until its function returns without an error.
 	update  bool
-	rev     uint64            // that this update will have if it changes an object
+	rev     uint64            // of this update if it changes an object
 	writes  map[string][]byte // nil: deleted
 	changes []Change
 	events  []v1.Event
 }
 
-// Now is the time of this transaction. It stays the same throughout.
+// Now returns the time of this transaction: always the same.
 func (tx *Tx) Now() time.Time { return tx.now }
 
-// Revision is the revision of the state that a view reads, and the one that an
+// Revision returns the revision of the state that a view reads, or the one that an
 // update will have if it changes an object.
 func (tx *Tx) Revision() uint64 {
 	if tx.update {
@@ -111,12 +111,12 @@ func (tx *Tx) set(key string, value []byte) error {
 
 func (tx *Tx) remove(key string) error { return tx.set(key, nil) }
 
-// numbers reads a key that holds numbers. A key that is not there leaves them
-// as they are.
+// numbers reads the numbers stored under a key. If there is no such key, it leaves
+// them as they are.
 func (tx *Tx) numbers(key string, to ...*uint64) error {
 	err := tx.read(key, func(b []byte) error {
 		if len(b) != 8*len(to) {
-			return fmt.Errorf("%w: %q holds %d bytes", ErrDamaged, key, len(b))
+			return fmt.Errorf("%w: %q has %d bytes", ErrDamaged, key, len(b))
 		}
 		for i, n := range to {
 			*n = binary.BigEndian.Uint64(b[8*i:])

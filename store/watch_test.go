@@ -30,7 +30,7 @@ func TestWatchYieldsEveryChangeInOrder(t *testing.T) {
 					_, err := Containers.Get(tx, c.ID)
 					return err
 				}); err != nil {
-					t.Error("told before it could be read:", err)
+					t.Error("notified before it could be read:", err)
 				}
 				if want++; want > n {
 					return
@@ -59,7 +59,7 @@ func TestWatchFromAnyRevision(t *testing.T) {
 		id := strconv.Itoa(i)
 		require.NoError(t, s.Update(func(tx *Tx) error {
 			return errors.Join(Containers.Create(tx, id, v1.ContainerSpec{}), Volumes.Create(tx, id, v1.VolumeSpec{}),
-				Volumes.Delete(tx, id)) // told with the creation: it is the same change
+				Volumes.Delete(tx, id)) // no other change for a watcher
 		}))
 	}
 	for _, since := range []uint64{200, 201, 248, 249} {
@@ -84,7 +84,7 @@ func TestWatchFromAnyRevision(t *testing.T) {
 	}
 }
 
-func TestWatchThatFallsBehindIsToldSo(t *testing.T) {
+func TestWatchThatFallsBehindIsCompacted(t *testing.T) {
 	s := openIn(t, "")
 	s.changes = newRing(10, 0, Change{})
 	require.NoError(t, create(s, "first"))
@@ -144,7 +144,7 @@ func TestWatchEndsWithItsContextAndWithTheStore(t *testing.T) {
 	})
 }
 
-func TestRevisionsOfAReopenedStoreGoOnAndOldOnesAreCompacted(t *testing.T) {
+func TestRevisionsContinueAfterReopening(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Open(dir, Options{})
 	require.NoError(t, err)

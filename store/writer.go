@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// maxBatch is how many updates share one commit.
+// maxBatch is the maximum number of updates that share one commit.
 const maxBatch = 256
 
 var errGoexit = errors.New("update ended its goroutine instead of returning")
@@ -15,26 +15,26 @@ var errGoexit = errors.New("update ended its goroutine instead of returning")
 // op is one call of Update on its way through the writer.
 type op struct {
 	fn             func(*Tx) error
-	onFullDisk     bool // it goes on while the disk is full
+	onFullDisk     bool // it is allowed while the disk is full
 	tx             *Tx
 	err            error
-	dependsOnBatch bool // it may have read what its batch had not committed yet
+	dependsOnBatch bool // it may have read uncommitted writes of its batch
 	done           chan error
 }
 
-// Update runs fn and keeps all of its changes, or none if it returns an error
-// or panics. They are on the disk when Update returns. fn runs once at most, on
-// the writer's goroutine, and must not wait for anything: every other update
-// waits for it. It must not call Update.
+// Update runs fn and commits all of its changes, or none if fn returns an error or
+// panics. They are on the disk when Update returns. Fn runs at most once, on the
+// writer's goroutine, and must not block: every other update waits for it. It must not
+// call Update.
 //
-// Errors: fn's own; ErrTooBig; ErrClosed; else one that wraps ErrFailed.
+// The error is fn's own, ErrTooBig, ErrClosed, or one that wraps ErrFailed.
 func (s *Store) Update(fn func(*Tx) error) error {
 	return (&op{fn: fn, done: make(chan error, 1)}).submit(s)
 }
 
-// MustUpdate is Update for the little that has to go on while the disk is full:
-// ending a run, and noting what became of one. It takes the room that Badger
-// has already: some thousand small updates.
+// MustUpdate is Update for the few small changes that have to succeed while the
+// disk is full: stopping a container, and recording the result. It uses the log that
+// Badger has already allocated: some thousand small updates.
 func (s *Store) MustUpdate(fn func(*Tx) error) error {
 	return (&op{fn: fn, onFullDisk: true, done: make(chan error, 1)}).submit(s)
 }
@@ -48,7 +48,7 @@ func (o *op) submit(s *Store) error {
 	}
 }
 
-// write is the one goroutine that writes.
+// write is the only goroutine that writes. It ends when the store is closed.
 func (s *Store) write() {
 	b := &batch{s: s, rev: s.rev.Load()}
 	ended := false
@@ -82,7 +82,7 @@ func (s *Store) write() {
 	}
 }
 
-// gather adds the updates that wait already. It never waits for more.
+// gather adds the updates that are waiting. It does not wait for more.
 func (b *batch) gather() {
 	for range maxBatch - 1 {
 		select {
@@ -94,7 +94,7 @@ func (b *batch) gather() {
 	}
 }
 
-// run calls the update's function and leaves its verdict in o.err.
+// run calls the update's function and stores its error in o.err.
 func (o *op) run() {
 	defer o.tx.end()
 	defer func() {

@@ -62,7 +62,7 @@ func ids(t *testing.T, s *Store) (ids []string) {
 	return ids
 }
 
-func TestFailedUpdateHarmsNoOtherOfItsBatch(t *testing.T) {
+func TestFailedUpdateDoesNotAffectItsBatch(t *testing.T) {
 	s := openIn(t, t.TempDir())
 	broken := errors.New("broken")
 	errs := together(t, s,
@@ -71,7 +71,7 @@ func TestFailedUpdateHarmsNoOtherOfItsBatch(t *testing.T) {
 		func(tx *Tx) error { _ = createOp("c", 10)(tx); panic("at the disco") },
 		createOp("a", 10),
 		func(tx *Tx) error {
-			require.Equal(t, []string{"a"}, Containers.IDs(tx), "what came before in the batch is seen")
+			require.Equal(t, []string{"a"}, Containers.IDs(tx), "it sees the updates before it in the batch")
 			return createOp("d", 10)(tx)
 		},
 	)
@@ -128,24 +128,24 @@ func TestUpdateWithTooManyKeysLeavesNothing(t *testing.T) {
 	}))
 }
 
-func TestUpdateThatEndsItsGoroutineHangsNobody(t *testing.T) {
+func TestUpdateThatCallsGoexitFails(t *testing.T) {
 	s := openIn(t, "")
 	require.ErrorIs(t, s.Update(func(*Tx) error { runtime.Goexit(); return nil }), errGoexit)
 	require.NoError(t, create(s, "a"))
 	require.EqualValues(t, 1, s.Revision())
 }
 
-func TestTransactionIsOverWhenItsFunctionReturns(t *testing.T) {
+func TestTxIsInvalidAfterItsFunction(t *testing.T) {
 	s := openIn(t, "")
 	var kept *Tx
 	require.NoError(t, s.Update(func(tx *Tx) error { kept = tx; return nil }))
 	require.ErrorIs(t, SetCursor(kept, "x", 1), errReadOnly)
 }
 
-func TestFailedCommitIsToldToAllThatSawIt(t *testing.T) {
+func TestFailedCommitFailsAllDependentUpdates(t *testing.T) {
 	s := openIn(t, "")
 	s.commit = func(func() error) error { return unix.EIO }
-	none := errors.New("none of a store's business")
+	none := errors.New("error of the update")
 	errs := together(t, s,
 		func(*Tx) error { return nil },
 		func(*Tx) error { return none },
@@ -177,7 +177,7 @@ func TestCommitsAreMeasured(t *testing.T) {
 	require.Empty(t, families)
 }
 
-func TestWithoutFileDescriptorsUpdatesAreRefusedUntilThereAreSome(t *testing.T) {
+func TestUpdatesNeedFileDescriptors(t *testing.T) {
 	out, err := child(t, "files", t.TempDir()).Output()
 	require.NoError(t, err)
 	require.Equal(t, "opened\ntrue <nil>\n<nil> 1 <nil>\n", string(out))
@@ -192,7 +192,7 @@ func smallDisk(t *testing.T, size string) string {
 	return dir
 }
 
-// fill takes all the room that is left.
+// fill takes all the space that is left.
 func fill(t *testing.T, dir string) (filler string) {
 	filler = filepath.Join(dir, "filler")
 	f, err := os.Create(filler)
@@ -206,7 +206,7 @@ func fill(t *testing.T, dir string) (filler string) {
 	return filler
 }
 
-// noise is text that cannot be compressed.
+// noise returns text that cannot be compressed.
 func noise() string {
 	b := make([]byte, 200<<10)
 	rand.Read(b)
@@ -219,7 +219,7 @@ func createBig(s *Store, id, script string) error {
 	})
 }
 
-func TestFullDiskRefusesUpdatesUntilThereIsRoom(t *testing.T) {
+func TestFullDiskRefusesUpdates(t *testing.T) {
 	disk := smallDisk(t, "112m")
 	dir := filepath.Join(disk, "store")
 	s, err := Open(dir, Options{MinFree: 16 << 20})
@@ -247,15 +247,15 @@ func TestFullDiskRefusesUpdatesUntilThereIsRoom(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// recordChange is what the container controller writes at the end of a run.
-func note(i int) func(*Tx) error {
+// endRun writes what the container controller writes at the end of a run.
+func endRun(i int) func(*Tx) error {
 	return func(tx *Tx) error {
 		Emit(tx, v1.Event{Container: "mc", Event: v1.EventState, Data: string(v1.Exit)})
 		return Containers.SetStatus(tx, "mc", func(st *v1.ContainerStatus) { st.Message = strconv.Itoa(i) })
 	}
 }
 
-func TestFullDiskLetsThroughWhatMust(t *testing.T) {
+func TestFullDiskAllowsMustUpdate(t *testing.T) {
 	disk := smallDisk(t, "112m")
 	dir := filepath.Join(disk, "store")
 	s, err := Open(dir, Options{MinFree: 16 << 20})
@@ -265,16 +265,16 @@ func TestFullDiskLetsThroughWhatMust(t *testing.T) {
 
 	kept := 0
 	for err == nil {
-		require.ErrorIs(t, s.Update(note(0)), ErrDiskFull)
-		if err = s.MustUpdate(note(kept + 1)); err == nil {
+		require.ErrorIs(t, s.Update(endRun(0)), ErrDiskFull)
+		if err = s.MustUpdate(endRun(kept + 1)); err == nil {
 			kept++
 		}
 	}
-	require.ErrorIs(t, err, ErrDiskFull, "what is there is used up, and nobody is killed")
+	require.ErrorIs(t, err, ErrDiskFull, "the log is used up, and the kernel kills nobody")
 	require.Greater(t, kept, 3000)
 
 	require.NoError(t, os.Remove(filler))
-	require.NoError(t, s.Update(note(kept+1)))
+	require.NoError(t, s.Update(endRun(kept+1)))
 	require.NoError(t, s.Close())
 	s, err = Open(dir, Options{})
 	require.NoError(t, err)
@@ -287,7 +287,7 @@ func TestFullDiskLetsThroughWhatMust(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-func TestDirectoryThatIsGoneRefusesUpdates(t *testing.T) {
+func TestMissingDirectoryRefusesUpdates(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	s, err := Open(dir, Options{})
 	require.NoError(t, err)
