@@ -33,7 +33,7 @@ var binary = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	path := filepath.Join(dir, "berth"+raceSuffix)
-	build := exec.Command("go", append(append([]string{"build"}, raceFlags...), "-o", path, "./cmd/berth")...)
+	build := exec.Command("go", "build", raceFlag, "-o", path, "./cmd/berth")
 	build.Dir = root
 	build.Env = append(os.Environ(), "CGO_ENABLED="+cgo)
 	if out, err := build.CombinedOutput(); err != nil {

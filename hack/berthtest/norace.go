@@ -4,7 +4,6 @@ package berthtest
 
 const (
 	raceSuffix = ""
+	raceFlag   = "-race=false"
 	cgo        = "0"
 )
-
-var raceFlags []string

@@ -4,7 +4,6 @@ package berthtest
 
 const (
 	raceSuffix = "-race"
+	raceFlag   = "-race"
 	cgo        = "1"
 )
-
-var raceFlags = []string{"-race"}

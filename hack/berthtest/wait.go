@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"sync"
 	"testing"
 	"time"
 )
@@ -34,29 +33,24 @@ func Within(limit time.Duration, done func() bool) bool {
 	return true
 }
 
-// ports holds the ports that FreePort has returned.
-var ports = struct {
-	sync.Mutex
-	given map[int]bool
-}{given: map[int]bool{}}
-
 // FreePort returns a free port of 127.0.0.1, below those that the kernel assigns to
-// clients. It returns none twice.
+// clients. Until the test ends, no test on this machine gets the same port.
 func FreePort(t testing.TB) int {
 	t.Helper()
-	ports.Lock()
-	defer ports.Unlock()
 	for range 1000 {
 		port := 20000 + rand.IntN(12000)
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		reservation, err := net.Listen("unix", fmt.Sprintf("@berthtest/port/%d", port))
 		if err != nil {
 			continue
 		}
-		_ = l.Close()
-		if !ports.given[port] {
-			ports.given[port] = true
-			return port
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			_ = reservation.Close()
+			continue
 		}
+		_ = l.Close()
+		t.Cleanup(func() { _ = reservation.Close() })
+		return port
 	}
 	t.Fatal("no free port")
 	return 0
