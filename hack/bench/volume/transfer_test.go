@@ -169,6 +169,7 @@ func put(b *testing.B, url, src string) {
 	req, err := http.NewRequest("PUT", url, f)
 	require.NoError(b, err)
 	req.ContentLength = transfer
+	req.Header.Set("Authorization", "Bearer "+token) // a token in the URL is for downloads
 	resp, err := http.DefaultClient.Do(req)
 	require.NoError(b, err)
 	require.NoError(b, resp.Body.Close())
