@@ -9,16 +9,14 @@ import (
 	v1 "berth/api/v1"
 )
 
-// Action is one thing that follows from an apply.
+// Action is one consequence of an apply.
 type Action struct {
 	Action string // create, update, recreate, start or stop
 	Reason string // one sentence
 }
 
-// generations are no fields that a client sets.
-var generations = map[string]bool{"install": true, "run": true, "kill_run": true, "power": true}
-
-// actions tells what leads from container old, nil for none, to the spec next.
+// actions returns the actions that lead from container old to the spec next. old is
+// nil if there is no container.
 func actions(old *v1.Container, next v1.ContainerSpec) []Action {
 	if old == nil {
 		list := []Action{{"create", "there is no such container"}}
@@ -28,7 +26,7 @@ func actions(old *v1.Container, next v1.ContainerSpec) []Action {
 		return list
 	}
 	var list []Action
-	if changed := differing(old.Spec, next); len(changed) > 0 {
+	if changed := changedFields(old.Spec, next); len(changed) > 0 {
 		kind := "update"
 		if old.Spec.SpecHash() != next.SpecHash() {
 			kind = "recreate"
@@ -45,21 +43,25 @@ func actions(old *v1.Container, next v1.ContainerSpec) []Action {
 	return list
 }
 
-// differing names the fields of two specs that are not the same, in order.
-func differing(a, b v1.ContainerSpec) []string {
+// changedFields returns the names of the fields in which two specs differ, in order.
+// The power and the generations are not among them: no client sets a generation.
+func changedFields(a, b v1.ContainerSpec) []string {
 	x, y := fields(a), fields(b)
 	all := maps.Clone(x)
 	maps.Copy(all, y)
+	for _, name := range []string{"install", "run", "kill_run", "power"} {
+		delete(all, name)
+	}
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if !generations[name] && x[name] != y[name] {
+		if x[name] != y[name] {
 			names = append(names, name)
 		}
 	}
 	return names
 }
 
-// fields are the JSON texts of a spec's fields.
+// fields returns the JSON texts of a spec's fields by name.
 func fields(s v1.ContainerSpec) map[string]string {
 	text, _ := json.Marshal(s) // plain data: it cannot fail
 	raw := map[string]json.RawMessage{}

@@ -8,10 +8,7 @@ import (
 	v1 "berth/api/v1"
 )
 
-// The protocols of a port.
-var protocols = []string{"tcp", "udp"}
-
-// CanonicalIP is the one way to write an address: an IPv4-mapped address is
+// CanonicalIP returns the canonical form of an address: an IPv4-mapped address is
 // its IPv4 address, IPv6 is compressed. Zones and leading zeros are refused.
 func CanonicalIP(text string) (string, bool) {
 	ip, err := netip.ParseAddr(text)
@@ -41,7 +38,7 @@ func checkProtocol(f *v1.FieldErrors, field, protocol string) {
 	}
 }
 
-// parseRanges reads "25565-25600,30000". A port named twice is a fault.
+// parseRanges parses "25565-25600,30000". A port named twice is an error.
 func parseRanges(f *v1.FieldErrors, field, text string) v1.PortSet {
 	var set v1.PortSet
 	for part := range strings.SplitSeq(text, ",") {
@@ -71,7 +68,7 @@ func parseRange(text string) (low, high int, ok bool) {
 	return low, high, ok1 && ok2 && low <= high
 }
 
-// ParsePort reads a port, 1 to 65535, in plain digits without leading zeros.
+// ParsePort parses a port, 1 to 65535, in plain digits without leading zeros.
 func ParsePort(text string) (int, bool) {
 	n, err := strconv.ParseUint(text, 10, 16)
 	return int(n), err == nil && n > 0 && text[0] != '0' && text[0] != '+'

@@ -12,32 +12,31 @@ import (
 
 // ApplyRequest is a container as a client declares it.
 type ApplyRequest struct {
-	Spec       v1.ContainerSpec // its ordinals are not read; an empty Power is the stored one
-	KeepScript bool             // the stored install_script stays
+	Spec       v1.ContainerSpec // its generations are ignored; an empty Power is the stored one
+	KeepScript bool             // keep the stored install_script
 }
 
-// ApplyOptions are the terms of an apply.
+// ApplyOptions are the options of an apply.
 type ApplyOptions struct {
-	IfMatch string // empty: any; else "*" or a revision, quoted or not
-	DryRun  bool   // only tell what would change
+	IfMatch string // empty: any; otherwise "*" or revisions, quoted or not
+	DryRun  bool   // change nothing, and return what would change
 }
 
-// Applied is what an apply did, or would do.
+// Applied is the result of an apply or of its dry run.
 type Applied struct {
 	Created bool
 	Actions []Action
 }
 
-// Changed says whether there was anything to do.
+// Changed reports whether the apply changes anything.
 func (a Applied) Changed() bool { return len(a.Actions) > 0 }
 
-// ApplyContainer makes container id what wish says. It is created if there is
-// none. The same wish twice changes nothing the second time. Its refusals are
-// those of CreateContainer but for v1.ErrContainerExists, and the codes
-// Precondition and ContainerDeleting.
-func ApplyContainer(s *store.Store, p Policy, id string, wish ApplyRequest, o ApplyOptions) (Applied, error) {
+// ApplyContainer creates container id, or changes its spec to the requested one. A
+// repeated request changes nothing. Its refusals are those of CreateContainer except
+// v1.ErrContainerExists, and the codes Precondition and ContainerDeleting.
+func ApplyContainer(s *store.Store, p Policy, id string, request ApplyRequest, o ApplyOptions) (Applied, error) {
 	var f v1.FieldErrors
-	CheckContainer(&f, p, id, &wish.Spec)
+	CheckContainer(&f, p, id, &request.Spec)
 	if err := f.Err(); err != nil {
 		return Applied{}, err
 	}
@@ -47,7 +46,7 @@ func ApplyContainer(s *store.Store, p Policy, id string, wish ApplyRequest, o Ap
 		run = s.View
 	}
 	err := run(func(tx *store.Tx) error {
-		next, old, err := admit(tx, id, wish, o)
+		next, old, err := admit(tx, id, request, o)
 		if err != nil {
 			return err
 		}
@@ -63,10 +62,10 @@ func ApplyContainer(s *store.Store, p Policy, id string, wish ApplyRequest, o Ap
 	return done, err
 }
 
-// admit checks wish against what is stored, and returns the spec that follows
-// from it, and the container that there is.
-func admit(tx *store.Tx, id string, wish ApplyRequest, o ApplyOptions) (v1.ContainerSpec, *v1.Container, error) {
-	spec := wish.Spec
+// admit checks a request against the stored objects. It returns the new spec and the
+// existing container, nil if there is none.
+func admit(tx *store.Tx, id string, request ApplyRequest, o ApplyOptions) (v1.ContainerSpec, *v1.Container, error) {
+	spec := request.Spec
 	volume, err := FindVolume(tx, spec.VolumeID)
 	if err != nil {
 		return spec, nil, err
@@ -77,7 +76,7 @@ func admit(tx *store.Tx, id string, wish ApplyRequest, o ApplyOptions) (v1.Conta
 	if !exists && !errors.Is(err, v1.ErrContainerNotFound) {
 		return spec, nil, err
 	}
-	if !matches(o.IfMatch, exists, old.Meta.Revision) {
+	if !ifMatches(o.IfMatch, exists, old.Meta.Revision) {
 		return spec, nil, v1.Errorf(v1.Precondition, "If-Match does not name the container's resource_version")
 	}
 	if err := checkPorts(tx, id, spec.Ports); err != nil {
@@ -86,11 +85,11 @@ func admit(tx *store.Tx, id string, wish ApplyRequest, o ApplyOptions) (v1.Conta
 	if !exists {
 		return initialSpec(spec), nil, nil
 	}
-	return merge(old, wish, spec), &old, nil
+	return merge(old, request, spec), &old, nil
 }
 
-// matches evaluates If-Match against the revision of what is stored.
-func matches(header string, exists bool, revision uint64) bool {
+// ifMatches evaluates If-Match against the revision of the stored container.
+func ifMatches(header string, exists bool, revision uint64) bool {
 	if header == "" {
 		return true
 	}
@@ -103,10 +102,10 @@ func matches(header string, exists bool, revision uint64) bool {
 	return false
 }
 
-// merge is the spec of container old after wish.
-func merge(old v1.Container, wish ApplyRequest, spec v1.ContainerSpec) v1.ContainerSpec {
+// merge returns the spec of container old after the request.
+func merge(old v1.Container, request ApplyRequest, spec v1.ContainerSpec) v1.ContainerSpec {
 	spec.InstallGeneration, spec.RunGeneration, spec.KillGeneration = old.Spec.InstallGeneration, old.Spec.RunGeneration, old.Spec.KillGeneration
-	if wish.KeepScript {
+	if request.KeepScript {
 		spec.InstallScript = old.Spec.InstallScript
 	}
 	spec.Power = cmp.Or(spec.Power, old.Spec.Power)

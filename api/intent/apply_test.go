@@ -10,27 +10,27 @@ import (
 	v1 "berth/api/v1"
 )
 
-func (w *world) apply(id string, wish intent.ApplyRequest, o intent.ApplyOptions) (intent.Applied, error) {
-	return intent.ApplyContainer(w.store, intent.Policy{}, id, wish, o)
+func (w *world) apply(id string, request intent.ApplyRequest, o intent.ApplyOptions) (intent.Applied, error) {
+	return intent.ApplyContainer(w.store, intent.Policy{}, id, request, o)
 }
 
 func TestApplyCreates(t *testing.T) {
 	w := newWorld(t)
-	wish := intent.ApplyRequest{Spec: w.spec(1000)}
-	wish.Spec.Power = v1.PowerOn
+	request := intent.ApplyRequest{Spec: w.spec(1000)}
+	request.Spec.Power = v1.PowerOn
 	w.unchanged(func() {
-		done, err := w.apply("mc", wish, intent.ApplyOptions{DryRun: true})
+		done, err := w.apply("mc", request, intent.ApplyOptions{DryRun: true})
 		require.NoError(t, err)
 		require.Equal(t, []intent.Action{{Action: "create", Reason: "there is no such container"}, {Action: "start", Reason: "power is running"}}, done.Actions)
 	})
-	done, err := w.apply("mc", wish, intent.ApplyOptions{})
+	done, err := w.apply("mc", request, intent.ApplyOptions{})
 	require.NoError(t, err)
 	require.True(t, done.Created)
 	require.EqualValues(t, 1, w.get("mc").Spec.InstallGeneration)
 	require.EqualValues(t, 1, w.get("mc").Spec.RunGeneration)
 	require.Equal(t, "mc", w.port(1000, "tcp").Container)
 	w.unchanged(func() {
-		done, err := w.apply("mc", wish, intent.ApplyOptions{})
+		done, err := w.apply("mc", request, intent.ApplyOptions{})
 		require.NoError(t, err)
 		require.False(t, done.Created || done.Changed())
 	})
@@ -64,14 +64,14 @@ func TestApplyChanges(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			running(w)
-			wish := intent.ApplyRequest{Spec: w.spec(1000), KeepScript: true}
-			c.change(&wish)
+			request := intent.ApplyRequest{Spec: w.spec(1000), KeepScript: true}
+			c.change(&request)
 			w.unchanged(func() {
-				dry, err := w.apply("mc", wish, intent.ApplyOptions{DryRun: true})
+				dry, err := w.apply("mc", request, intent.ApplyOptions{DryRun: true})
 				require.NoError(t, err)
 				require.Equal(t, c.actions, dry.Actions)
 			})
-			done, err := w.apply("mc", wish, intent.ApplyOptions{})
+			done, err := w.apply("mc", request, intent.ApplyOptions{})
 			require.NoError(t, err)
 			require.Equal(t, c.actions, done.Actions)
 			spec := w.get("mc").Spec
@@ -82,7 +82,7 @@ func TestApplyChanges(t *testing.T) {
 				require.Equal(t, spec.Ports[0].Port == port, w.port(port, "tcp").Container == "mc")
 			}
 			w.unchanged(func() {
-				again, err := w.apply("mc", wish, intent.ApplyOptions{})
+				again, err := w.apply("mc", request, intent.ApplyOptions{})
 				require.NoError(t, err)
 				require.False(t, again.Changed())
 			})
@@ -108,15 +108,15 @@ func TestApplyStartsWhatIsOff(t *testing.T) {
 	w := newWorld(t)
 	w.create("mc")
 	w.installed("mc")
-	wish := intent.ApplyRequest{Spec: w.spec()}
-	wish.Spec.Power, wish.Spec.Image = v1.PowerOn, "other:1"
-	_, err := w.apply("mc", wish, intent.ApplyOptions{})
+	request := intent.ApplyRequest{Spec: w.spec()}
+	request.Spec.Power, request.Spec.Image = v1.PowerOn, "other:1"
+	_, err := w.apply("mc", request, intent.ApplyOptions{})
 	require.NoError(t, err)
 	require.EqualValues(t, 1, w.get("mc").Spec.RunGeneration, "one run, not two")
 	w.ran("mc", v1.Exit)
 	w.unchanged(func() {
-		_, err := w.apply("mc", wish, intent.ApplyOptions{})
-		require.NoError(t, err, "a run that ended by itself stays ended")
+		_, err := w.apply("mc", request, intent.ApplyOptions{})
+		require.NoError(t, err, "an exited run is not repeated")
 	})
 }
 

@@ -15,16 +15,16 @@ import (
 	v1 "berth/api/v1"
 )
 
-// The bounds of a container's fields.
+// The limits of a container's fields.
 const (
 	minMemory   = 6 << 20 // bytes; the engine's own minimum
 	minCPU      = 0.01    // cores; the engine's own minimum
 	maxCPU      = 4096
-	maxUserName = 32      // characters; that of useradd
-	maxCommand  = 128_000 // bytes; the kernel takes 128 KiB for one argument
+	maxUserName = 32      // characters; the limit of useradd
+	maxCommand  = 128_000 // bytes; the kernel accepts 128 KiB for one argument
 	maxImage    = 512     // bytes
 	maxPattern  = 4096    // bytes
-	maxSteps    = 10_000  // of a pattern that is compiled
+	maxSteps    = 10_000  // instructions of a compiled pattern
 	maxStop     = time.Hour
 	maxInstall  = 30 * 24 * time.Hour
 )
@@ -36,7 +36,7 @@ var (
 	signalName = regexp.MustCompile(`^SIG(HUP|INT|QUIT|ABRT|KILL|USR1|USR2|ALRM|TERM|CONT|WINCH|PWR|RTMIN(\+[0-9]{1,2})?)$`)
 )
 
-// IsContainerID says whether id may be the internal_id of a container.
+// IsContainerID reports whether id is a valid internal_id of a container.
 func IsContainerID(id string) bool { return internalID.MatchString(id) }
 
 func checkID(f *v1.FieldErrors, field, id string) {
@@ -48,9 +48,9 @@ func checkID(f *v1.FieldErrors, field, id string) {
 	}
 }
 
-// CheckContainer notes every fault of a container's id and spec in f, and
-// brings spec into its one canonical form: addresses, defaults, and nothing
-// that is empty but not absent.
+// CheckContainer adds every error of a container's id and spec to f, and converts
+// spec to its canonical form: canonical addresses, defaults, and nil for empty lists
+// and maps.
 func CheckContainer(f *v1.FieldErrors, p Policy, id string, spec *v1.ContainerSpec) {
 	checkID(f, "internal_id", id)
 	checkImage(f, "image", spec.Image, true)
@@ -88,8 +88,7 @@ func checkImage(f *v1.FieldErrors, field, image string, required bool) {
 	}
 }
 
-// isImage says whether the engine can look for image: one whose name it does not
-// take is never found.
+// isImage reports whether image is a reference that the engine accepts.
 func isImage(image string) bool {
 	_, err := reference.ParseAnyReference(image)
 	return err == nil && len(image) <= maxImage
@@ -114,8 +113,8 @@ func checkPattern(f *v1.FieldErrors, pattern string) {
 		f.Add("start_pattern", "must be an RE2 expression: %s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
 		return
 	}
-	// Every byte of output is matched against all of it. Repeats are written
-	// out, so a short pattern may be millions of steps.
+	// Every byte of output is matched against every instruction. Repeats are
+	// expanded, so a short pattern may have millions of instructions.
 	if steps, err := syntax.Compile(tree.Simplify()); err != nil || len(steps.Inst) > maxSteps {
 		f.Add("start_pattern", "must be at most %d steps: repeat less in it", maxSteps)
 	}
@@ -162,7 +161,7 @@ func checkProcess(f *v1.FieldErrors, spec *v1.ContainerSpec) {
 	case spec.Workdir == "":
 	case !absolute(spec.Workdir):
 		f.Add("workdir", "must be an absolute path")
-	case ofKernel(spec.Workdir):
+	case inKernelPath(spec.Workdir):
 		f.Add("workdir", "must not be in /proc, /sys or /dev: name a directory of the image or of "+v1.Home)
 	}
 }
@@ -182,16 +181,15 @@ func checkUser(f *v1.FieldErrors, user string) {
 	}
 }
 
-// isUnixID reports whether a number of digits is an id that engines take.
+// isUnixID reports whether a number is an id that engines accept.
 func isUnixID(digits string) bool {
 	_, err := strconv.ParseInt(digits, 10, 32)
 	return err == nil
 }
 
-// ofKernel reports whether an absolute path of a container is not in its image or
-// volume but in what the kernel shows. The entries of /proc/self/fd may lead to
-// the host (CVE-2024-21626).
-func ofKernel(p string) bool {
+// inKernelPath reports whether an absolute path of a container is in a file system of
+// the kernel. The entries of /proc/self/fd may lead to the host (CVE-2024-21626).
+func inKernelPath(p string) bool {
 	p = path.Clean(p)
 	for _, dir := range []string{"/proc", "/sys", "/dev"} {
 		if p == dir || strings.HasPrefix(p, dir+"/") {

@@ -10,11 +10,11 @@ import (
 	v1 "berth/api/v1"
 )
 
-// maxList bounds the entries of a list or map of a spec.
+// maxList limits the entries of a list or map of a spec.
 const maxList = 1000
 
-// CheckBindings notes every fault of port bindings in f, and returns them with
-// canonical addresses. The result is never nil.
+// CheckBindings adds every error of port bindings to f, and returns the bindings
+// with canonical addresses. The result is never nil.
 func CheckBindings(f *v1.FieldErrors, ports []v1.Port) []v1.Port {
 	checked := make([]v1.Port, 0, len(ports))
 	seen := map[v1.Port]bool{}
@@ -43,9 +43,9 @@ func CheckBindings(f *v1.FieldErrors, ports []v1.Port) []v1.Port {
 	return checked
 }
 
-// checkMaps looks at env and labels.
+// checkMaps checks env and labels.
 func checkMaps(f *v1.FieldErrors, spec *v1.ContainerSpec) {
-	spec.Env, spec.Labels = absent(spec.Env), absent(spec.Labels)
+	spec.Env, spec.Labels = nilIfEmpty(spec.Env), nilIfEmpty(spec.Labels)
 	checkMap(f, "env", spec.Env)
 	checkMap(f, "labels", spec.Labels)
 	for _, key := range slices.Sorted(maps.Keys(spec.Env)) {
@@ -60,8 +60,8 @@ func checkMaps(f *v1.FieldErrors, spec *v1.ContainerSpec) {
 	}
 }
 
-// absent makes an empty map nil, so that both are stored the same.
-func absent(m map[string]string) map[string]string {
+// nilIfEmpty returns nil for an empty map, so that both are stored the same.
+func nilIfEmpty(m map[string]string) map[string]string {
 	if len(m) == 0 {
 		return nil
 	}
@@ -103,7 +103,7 @@ func checkMounts(f *v1.FieldErrors, p Policy, spec *v1.ContainerSpec) {
 			continue
 		}
 		m.Target = path.Clean(m.Target)
-		if ofKernel(m.Target) {
+		if inKernelPath(m.Target) {
 			f.Add(at+".target", "must not be in /proc, /sys or /dev")
 		}
 		if targets[m.Target] {
@@ -113,8 +113,8 @@ func checkMounts(f *v1.FieldErrors, p Policy, spec *v1.ContainerSpec) {
 	}
 }
 
-// absolute says whether p is an absolute path without "..", NUL or a colon,
-// which the engine's short form would read as a separator.
+// absolute reports whether p is an absolute path without "..", NUL or a colon, which
+// is a separator in the engine's short form.
 func absolute(p string) bool {
 	return strings.HasPrefix(p, "/") && !strings.ContainsAny(p, "\x00:") &&
 		!slices.Contains(strings.Split(p, "/"), "..") && len(p) <= v1.MaxPath

@@ -8,8 +8,8 @@ import (
 	v1 "berth/api/v1"
 )
 
-// checkRegistry adds a fault for each image of spec that is not from the
-// registry whose credentials it names: the engine would send them to the other one.
+// checkRegistry adds an error for each image of spec that is not from the registry
+// whose credentials it names: the engine would send them to another registry.
 func checkRegistry(f *v1.FieldErrors, spec v1.ContainerSpec) {
 	if spec.RegistryAuth == "" {
 		return
@@ -20,15 +20,15 @@ func checkRegistry(f *v1.FieldErrors, spec v1.ContainerSpec) {
 
 func checkFrom(f *v1.FieldErrors, field, image, host string) {
 	if image == "" || !isImage(image) {
-		return // a fault of its own, or none
+		return // checkImage reports it
 	}
 	if from := registryOf(image); !strings.EqualFold(from, v1.CanonicalRegistry(host)) {
 		f.Add(field, "must be from %s, the registry that registry_auth names; it is from %s", host, from)
 	}
 }
 
-// registryOf returns the host that image is pulled from. An image that is named
-// by its id alone is from none.
+// registryOf returns the host that image is pulled from. An image that is named only
+// by its id has no registry.
 func registryOf(image string) string {
 	name, err := reference.ParseNormalizedNamed(image)
 	if err != nil {

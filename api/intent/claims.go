@@ -7,8 +7,8 @@ import (
 	"berth/store"
 )
 
-// checkPorts returns why container id may not bind ports: one is not in the
-// pool, or another container holds it.
+// checkPorts returns an error if container id may not bind ports: a port is not in
+// the pool, or another container has claimed it.
 func checkPorts(tx *store.Tx, id string, ports []v1.Port) error {
 	pools := map[string]v1.PortSet{}
 	var bound error
@@ -37,9 +37,9 @@ func checkPorts(tx *store.Tx, id string, ports []v1.Port) error {
 	return bound
 }
 
-// claim moves the claims of container id from the ports it had to those it is
-// to have, and the flags with them. The ports passed checkPorts in the same
-// transaction. It costs as much as the two lists, however many claims there are.
+// claim moves the claims and in_use flags of container id from its old ports to its
+// new ones. The new ports passed checkPorts in the same transaction. The cost depends
+// on the two lists, not on the number of claims.
 func claim(tx *store.Tx, id string, had, has []v1.Port) error {
 	taken := map[string]*v1.PortSet{}
 	for _, p := range has {
@@ -66,7 +66,7 @@ func claim(tx *store.Tx, id string, had, has []v1.Port) error {
 		}
 	}
 	for pool, ports := range taken {
-		if err := unflag(tx, pool, *ports); err != nil {
+		if err := clearFlags(tx, pool, *ports); err != nil {
 			return err
 		}
 	}
@@ -82,9 +82,9 @@ func setClaim(tx *store.Tx, pool string, port int, c v1.Claim) error {
 	return store.SetClaim(tx, pool, port, c)
 }
 
-// unflag clears the flags that were set by hand on ports that are claimed now:
-// from here on the claim has the flag, and the flag goes with it.
-func unflag(tx *store.Tx, pool string, ports v1.PortSet) error {
+// clearFlags clears the in_use flags that clients set on ports that are claimed now:
+// the claim has a flag of its own, which ends with it.
+func clearFlags(tx *store.Tx, pool string, ports v1.PortSet) error {
 	o, err := store.Pools.Get(tx, pool)
 	if err != nil || ports.Without(o.Spec.Flagged).Equal(ports) {
 		return err

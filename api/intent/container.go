@@ -7,10 +7,10 @@ import (
 	"berth/store"
 )
 
-// errDeleting is the refusal of every verb on a container that is on its way out.
+// errDeleting is the refusal of every verb on a container that is being deleted.
 var errDeleting = &v1.Error{Code: v1.ContainerDeleting, Message: "Container is being deleted"}
 
-// FindContainer returns a container, also one that is being deleted, or
+// FindContainer returns a container, even one that is being deleted, or
 // v1.ErrContainerNotFound.
 func FindContainer(tx *store.Tx, id string) (v1.Container, error) {
 	o, err := store.Containers.Get(tx, id)
@@ -29,10 +29,10 @@ func findActive(tx *store.Tx, id string) (v1.Container, error) {
 	return o, err
 }
 
-// CreateContainer stores a new container, claims its ports, and asks for its
-// installation. With power "running" it is started after it. Its refusals are
-// the faults of the spec, v1.ErrVolumeNotFound, v1.ErrAmbiguousVolume,
-// v1.ErrContainerExists, v1.ErrPortNotInPool and the code PortBound.
+// CreateContainer stores a new container, claims its ports, and requests its
+// installation. With power "running" a run follows. Its refusals are v1.FieldErrors,
+// v1.ErrVolumeNotFound, v1.ErrAmbiguousVolume, v1.ErrContainerExists,
+// v1.ErrPortNotInPool and the code PortBound.
 func CreateContainer(s *store.Store, p Policy, id string, spec v1.ContainerSpec) error {
 	var f v1.FieldErrors
 	CheckContainer(&f, p, id, &spec)
@@ -57,7 +57,7 @@ func CreateContainer(s *store.Store, p Policy, id string, spec v1.ContainerSpec)
 	})
 }
 
-// initialSpec is the spec of a container that is not stored yet.
+// initialSpec returns the spec of a new container.
 func initialSpec(spec v1.ContainerSpec) v1.ContainerSpec {
 	spec.InstallGeneration, spec.RunGeneration, spec.KillGeneration = 1, 0, 0
 	if spec.Power == v1.PowerOn {
@@ -75,10 +75,10 @@ func create(tx *store.Tx, id string, spec v1.ContainerSpec) error {
 	return store.Containers.Create(tx, id, spec)
 }
 
-// DeleteContainer asks for a container to go: it is killed and removed, and its
-// ports are free from now on. With volume set its volume goes with it, unless
-// another container uses it: then the code is VolumeInUse, and nothing is
-// changed. A repeated call changes nothing.
+// DeleteContainer requests the deletion of a container: it is killed and removed. Its
+// claims end at once. With volume set its volume is deleted too, unless another
+// container uses it: then the code is VolumeInUse, and nothing is changed. A repeated
+// call changes nothing.
 func DeleteContainer(s *store.Store, id string, volume bool) error {
 	return s.Update(func(tx *store.Tx) error {
 		o, err := FindContainer(tx, id)
@@ -94,8 +94,9 @@ func DeleteContainer(s *store.Store, id string, volume bool) error {
 	})
 }
 
-// TakeBackContainer deletes a container because of its image. One that has got
-// another image meanwhile stays, and so does another one of its id.
+// TakeBackContainer deletes a new container whose image was not found. It does
+// nothing and returns false if the image has changed since, or if the id belongs to
+// another container.
 func TakeBackContainer(s *store.Store, judged v1.Container) (taken bool, err error) {
 	err = s.Update(func(tx *store.Tx) error {
 		o, err := FindContainer(tx, judged.Meta.ID)
@@ -125,8 +126,8 @@ func deleteContainer(tx *store.Tx, o v1.Container) error {
 	return errors.Join(err, store.Containers.Delete(tx, o.Meta.ID))
 }
 
-// deleteVolumeOf asks for the volume of container o to go. Its controller
-// removes nothing while a container is left that uses it.
+// deleteVolumeOf requests the deletion of the volume of container o. The controller
+// of the volume waits until no container uses it.
 func deleteVolumeOf(tx *store.Tx, o v1.Container) error {
 	for _, by := range HoldersOf(tx, o.Spec.VolumeID) {
 		if by != o.Meta.ID {

@@ -219,7 +219,7 @@ func TestTakeBackSparesWhatIsAnother(t *testing.T) {
 	require.NoError(t, intent.StartContainer(w.store, "mc"))
 	taken, err := intent.TakeBackContainer(w.store, judged)
 	require.NoError(t, err)
-	require.True(t, taken, "a wish to start it changes nothing about its image")
+	require.True(t, taken, "a requested start changes nothing about its image")
 	require.True(t, w.get("mc").Meta.Deleted)
 	require.Empty(t, w.port(1000, "tcp").Container)
 	other.Meta.ID = "none"

@@ -2,10 +2,9 @@
 // pure, and one transaction of the store for each request. It is the only
 // writer of a Spec.
 //
-// A refusal is a *v1.Error. Any other error is the store's own, and says that
-// nothing is known of the outcome but that nothing was half done.
+// A refusal is or wraps a *v1.Error. Any other error is the store's: the outcome is
+// unknown, but the request was executed completely or not at all.
 //
-// It must not know HTTP, and nothing of the host: no engine, no file, no
-// firewall. What it wrote is carried out by controllers, which it does not
-// know either.
+// The package does not know HTTP, the host, or the controllers that carry out what it
+// wrote.
 package intent

@@ -92,7 +92,7 @@ func (w *world) port(port int, protocol string) intent.PortEntry {
 	return e
 }
 
-// unchanged runs do and says that the store did not change.
+// unchanged runs do and checks that the store did not change.
 func (w *world) unchanged(do func()) {
 	w.t.Helper()
 	before := w.store.Revision()

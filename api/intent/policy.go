@@ -11,7 +11,7 @@ type Policy struct {
 	Registries    []string // hosts that have credentials
 }
 
-// mayMount says whether source is one of the allowed directories or below one.
+// mayMount reports whether source is one of the allowed directories or below one.
 func (p Policy) mayMount(source string) bool {
 	for _, dir := range p.AllowedMounts {
 		dir = path.Clean(dir)

@@ -8,22 +8,23 @@ import (
 	"berth/store"
 )
 
-// PortRef names ports of the pool. An empty protocol means both.
+// PortRef refers to ports of the pool. An empty protocol means both.
 type PortRef struct {
 	IP       string
 	Port     int
 	Protocol string
 }
 
-// ids are the pools that a reference may be about.
+// ids returns the ids of the pools that a reference may mean.
 func (r PortRef) ids() []string {
 	if r.Protocol != "" {
 		return []string{v1.PoolID(r.IP, r.Protocol)}
 	}
-	return []string{v1.PoolID(r.IP, protocols[0]), v1.PoolID(r.IP, protocols[1])}
+	return []string{v1.PoolID(r.IP, "tcp"), v1.PoolID(r.IP, "udp")}
 }
 
-// CheckPort notes the faults of one whole reference and makes its address canonical.
+// CheckPort adds the errors of a complete reference to f, and makes its address
+// canonical.
 func CheckPort(f *v1.FieldErrors, r *PortRef) {
 	ip := checkIP(f, "ip", r.IP)
 	checkPort(f, "port", r.Port)
@@ -31,7 +32,7 @@ func CheckPort(f *v1.FieldErrors, r *PortRef) {
 	r.IP = ip
 }
 
-// AddPort puts one port into the pool, or is v1.ErrPortExists.
+// AddPort adds one port to the pool, or returns v1.ErrPortExists.
 func AddPort(s *store.Store, r PortRef) error {
 	var f v1.FieldErrors
 	CheckPort(&f, &r)
@@ -43,8 +44,8 @@ func AddPort(s *store.Store, r PortRef) error {
 	return s.Update(func(tx *store.Tx) error { return addPorts(tx, r.IP, r.Protocol, set) })
 }
 
-// CheckPorts reads ranges such as "25565-25600,30000" of an address into what
-// AddPorts takes, and notes their faults.
+// CheckPorts parses ranges such as "25565-25600,30000" of an address into the
+// argument of AddPorts, and adds their errors to f.
 func CheckPorts(f *v1.FieldErrors, ip, ranges, protocol string) v1.PoolSpec {
 	ip = checkIP(f, "ip", ip)
 	set := parseRanges(f, "ports", ranges)
@@ -52,11 +53,11 @@ func CheckPorts(f *v1.FieldErrors, ip, ranges, protocol string) v1.PoolSpec {
 	return v1.PoolSpec{IP: ip, Protocol: protocol, Ports: set}
 }
 
-// AddPorts puts every port that passed CheckPorts into the pool, or none of
-// them: v1.ErrPortExists.
-func AddPorts(s *store.Store, wanted v1.PoolSpec) error {
+// AddPorts adds all ports, which passed CheckPorts, to the pool. If one of them is in
+// it, none is added: v1.ErrPortExists.
+func AddPorts(s *store.Store, p v1.PoolSpec) error {
 	return s.Update(func(tx *store.Tx) error {
-		return addPorts(tx, wanted.IP, wanted.Protocol, wanted.Ports)
+		return addPorts(tx, p.IP, p.Protocol, p.Ports)
 	})
 }
 
@@ -77,7 +78,8 @@ func addPorts(tx *store.Tx, ip, protocol string, set v1.PortSet) error {
 	return store.Pools.Create(tx, id, v1.PoolSpec{IP: ip, Protocol: protocol, Ports: set})
 }
 
-// UsePort sets the flag of every port that r names, or is v1.ErrPortNotFound.
+// UsePort sets the in_use flag of every port that r means, or returns
+// v1.ErrPortNotFound.
 func UsePort(s *store.Store, r PortRef, inUse bool) error {
 	return eachPool(s, r, func(tx *store.Tx, pool v1.Pool, held v1.Claim) error {
 		if held.Container != "" {
@@ -95,8 +97,8 @@ func UsePort(s *store.Store, r PortRef, inUse bool) error {
 	})
 }
 
-// DeletePort takes every port that r names out of the pool, or none if one is
-// held by a container. Its refusals are v1.ErrPortNotFound and the code PortBound.
+// DeletePort removes every port that r means from the pool, or none if a container
+// has claimed one. Its refusals are v1.ErrPortNotFound and the code PortBound.
 func DeletePort(s *store.Store, r PortRef) error {
 	return eachPool(s, r, func(tx *store.Tx, pool v1.Pool, held v1.Claim) error {
 		if held.Container != "" {
@@ -139,14 +141,14 @@ func eachPool(s *store.Store, r PortRef, change func(*store.Tx, v1.Pool, v1.Clai
 	})
 }
 
-// Skipped is a port that could not be deleted because a container holds it.
+// Skipped is a port that was not deleted because a container has claimed it.
 type Skipped struct {
 	PortRef
 	Container string
 }
 
-// CheckRefs notes the faults of references, whose protocols may be empty, and
-// makes their addresses canonical.
+// CheckRefs adds the errors of references to f, and makes their addresses canonical.
+// A protocol may be empty.
 func CheckRefs(f *v1.FieldErrors, refs []PortRef) {
 	for i := range refs {
 		r := &refs[i]
@@ -159,9 +161,8 @@ func CheckRefs(f *v1.FieldErrors, refs []PortRef) {
 	}
 }
 
-// DeletePorts takes out of the pool what it can of references that passed
-// CheckRefs: ports that are not in the pool are ignored, those that a container
-// holds are skipped.
+// DeletePorts removes ports, which passed CheckRefs, from the pool. It ignores ports
+// that are not in the pool, and skips those that a container has claimed.
 func DeletePorts(s *store.Store, refs []PortRef) (deleted int, skipped []Skipped, err error) {
 	byPool := map[string]v1.PortSet{}
 	for _, r := range refs {
@@ -173,7 +174,7 @@ func DeletePorts(s *store.Store, refs []PortRef) (deleted int, skipped []Skipped
 	}
 	err = s.Update(func(tx *store.Tx) error {
 		for id, ports := range byPool {
-			n, held, err := drop(tx, id, ports)
+			n, held, err := removePorts(tx, id, ports)
 			if err != nil {
 				return err
 			}
@@ -189,8 +190,8 @@ func DeletePorts(s *store.Store, refs []PortRef) (deleted int, skipped []Skipped
 	return deleted, skipped, nil
 }
 
-// drop takes ports out of one pool, if there is such a pool.
-func drop(tx *store.Tx, pool string, ports v1.PortSet) (deleted int, held []Skipped, err error) {
+// removePorts removes ports from one pool, if it exists.
+func removePorts(tx *store.Tx, pool string, ports v1.PortSet) (deleted int, held []Skipped, err error) {
 	err = store.Pools.SetSpec(tx, pool, func(p *v1.PoolSpec) error {
 		for port := range ports.All() {
 			c, err := store.GetClaim(tx, pool, port)

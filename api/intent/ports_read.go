@@ -18,14 +18,14 @@ type PortEntry struct {
 	Port      int
 	Protocol  string
 	InUse     bool   // the flag
-	Container string // that holds it; empty: none
+	Container string // that has claimed it; empty: none
 	Firewall  Rule
 }
 
-// Rule is the state of a port's allow rule.
+// Rule is the state of the firewall's allow rule of a port.
 type Rule struct{ State, Reason string }
 
-// entry describes a port of pool o, which c claims if its container is set.
+// entry returns a port of pool o with its claim c, which is zero if there is none.
 func entry(o v1.Pool, port int, c v1.Claim) PortEntry {
 	e := PortEntry{IP: o.Spec.IP, Port: port, Protocol: o.Spec.Protocol,
 		InUse: c.InUse || c.Container == "" && o.Spec.Flagged.Has(port), Container: c.Container}
@@ -40,14 +40,14 @@ func entry(o v1.Pool, port int, c v1.Claim) PortEntry {
 	return e
 }
 
-// claimedEntry is entry, with the claim read.
+// claimedEntry reads the claim of a port, and returns its entry.
 func claimedEntry(tx *store.Tx, o v1.Pool, port int) (PortEntry, error) {
 	c, err := store.GetClaim(tx, o.Meta.ID, port)
 	return entry(o, port, c), err
 }
 
-// GetPort returns a port of the pool, of both protocols the one of tcp, or
-// v1.ErrPortNotFound.
+// GetPort returns a port of the pool, or v1.ErrPortNotFound. For both protocols it
+// returns the port of tcp.
 func GetPort(tx *store.Tx, r PortRef) (PortEntry, error) {
 	for _, id := range r.ids() {
 		o, err := store.Pools.Get(tx, id)
@@ -94,12 +94,12 @@ func Entries(pools []Pool, yield func(PortEntry) bool) {
 	}
 }
 
-// randomTries is how many ports are drawn before the claims of a pool are read:
-// as long as a tenth of it is free, that is hardly ever needed.
+// randomTries is the number of ports that are drawn before all claims of the pools
+// are read: while a tenth of the ports is free, that is hardly ever needed.
 const randomTries = 64
 
-// RandomPort picks one of the ports that are neither flagged nor held, each as
-// likely as any other, or is v1.ErrNoPorts. An empty ip or protocol means any.
+// RandomPort returns one of the ports that are neither flagged nor claimed, all with
+// the same probability, or v1.ErrNoPorts. An empty ip or protocol means any.
 func RandomPort(tx *store.Tx, ip, protocol string) (PortEntry, error) {
 	pools, err := store.Pools.List(tx)
 	if err != nil {
@@ -131,8 +131,8 @@ func RandomPort(tx *store.Tx, ip, protocol string) (PortEntry, error) {
 	return entry(pools[i], port, v1.Claim{}), nil
 }
 
-// draw returns a random port of sets and which one it is of, or -1 if there is
-// none.
+// draw returns a random port of sets and the index of its set. The port is -1 if all
+// sets are empty.
 func draw(sets []v1.PortSet) (set, port int) {
 	total := 0
 	for _, s := range sets {

@@ -8,7 +8,7 @@ import (
 	v1 "berth/api/v1"
 )
 
-// TokenRequest is what a client sends to mint a token.
+// TokenRequest is the request of a client to mint a token.
 type TokenRequest struct {
 	TTL        *string // nil: an hour
 	Scopes     []v1.Scope
@@ -18,7 +18,8 @@ type TokenRequest struct {
 
 const defaultTTL = time.Hour
 
-// CheckToken adds the faults of a request to f, and returns how long the token is to live.
+// CheckToken adds the errors of a request to f, and returns the lifetime of the
+// token.
 func CheckToken(f *v1.FieldErrors, r TokenRequest) time.Duration {
 	checkScopes(f, r.Scopes)
 	checkContainers(f, r.Containers)

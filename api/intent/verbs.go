@@ -5,19 +5,17 @@ import (
 	"berth/store"
 )
 
-// The refusals of every verb are v1.ErrContainerNotFound and the code
-// ContainerDeleting.
+// verb changes the spec of a container. Its refusals are v1.ErrContainerNotFound and
+// the code ContainerDeleting.
+func verb(s *store.Store, id string, change specChange) error { return s.Update(change.of(id)) }
 
-// verb changes the spec of a container that is not being deleted.
-func verb(s *store.Store, id string, change act) error { return s.Update(change.of(id)) }
+// mustVerb is verb for changes that end a run. They are allowed on a full disk.
+func mustVerb(s *store.Store, id string, change specChange) error { return s.MustUpdate(change.of(id)) }
 
-// end is verb for what ends a run: it goes on while the disk is full.
-func end(s *store.Store, id string, change act) error { return s.MustUpdate(change.of(id)) }
+// specChange is the change of a spec by a verb.
+type specChange func(status v1.ContainerStatus, spec *v1.ContainerSpec)
 
-// act is what a verb does to a spec.
-type act func(status v1.ContainerStatus, spec *v1.ContainerSpec)
-
-func (a act) of(id string) func(*store.Tx) error {
+func (a specChange) of(id string) func(*store.Tx) error {
 	return func(tx *store.Tx) error {
 		o, err := findActive(tx, id)
 		if err != nil {
@@ -30,11 +28,11 @@ func (a act) of(id string) func(*store.Tx) error {
 	}
 }
 
-// StartContainer asks for a run. While one is wanted that has not ended, it
-// changes nothing.
+// StartContainer requests a run. It changes nothing while a requested run has not
+// exited.
 func StartContainer(s *store.Store, id string) error {
 	return verb(s, id, func(status v1.ContainerStatus, spec *v1.ContainerSpec) {
-		if spec.Power == v1.PowerOn && !ended(status, *spec) {
+		if spec.Power == v1.PowerOn && !exited(status, *spec) {
 			return
 		}
 		spec.Power = v1.PowerOn
@@ -42,8 +40,8 @@ func StartContainer(s *store.Store, id string) error {
 	})
 }
 
-// RestartContainer asks for a new run after a graceful stop of the one there
-// is. While a run is wanted that has not begun, it changes nothing.
+// RestartContainer requests a new run after a graceful stop of the current one. It
+// changes nothing while a requested run has not begun.
 func RestartContainer(s *store.Store, id string) error {
 	return verb(s, id, func(status v1.ContainerStatus, spec *v1.ContainerSpec) {
 		if spec.Power == v1.PowerOn && status.ObservedRun != spec.RunGeneration {
@@ -54,37 +52,38 @@ func RestartContainer(s *store.Store, id string) error {
 	})
 }
 
-// StopContainer asks for the run to end gracefully.
+// StopContainer requests a graceful stop of the run.
 func StopContainer(s *store.Store, id string) error {
-	return end(s, id, func(_ v1.ContainerStatus, spec *v1.ContainerSpec) {
+	return mustVerb(s, id, func(_ v1.ContainerStatus, spec *v1.ContainerSpec) {
 		spec.Power = v1.PowerOff
 	})
 }
 
-// KillContainer asks for the run to end at once, whatever else is under way.
+// KillContainer requests the end of the run without a grace period. It overrides
+// every other request.
 func KillContainer(s *store.Store, id string) error {
-	return end(s, id, func(_ v1.ContainerStatus, spec *v1.ContainerSpec) {
+	return mustVerb(s, id, func(_ v1.ContainerStatus, spec *v1.ContainerSpec) {
 		kill(spec)
 	})
 }
 
-// kill turns power off and ends the run without a grace period. Before the first
-// run it ends what somebody else has started: the run that is ended is the first
-// one then, and the next start asks for another.
+// kill turns power off and ends the run without a grace period. Before the first run
+// it ends a run that was started from outside: that counts as the first one, and the
+// next start requests another.
 func kill(spec *v1.ContainerSpec) {
 	spec.RunGeneration = max(spec.RunGeneration, 1)
 	spec.Power, spec.KillGeneration = v1.PowerOff, spec.RunGeneration
 }
 
-// ended says whether the run that spec wants has begun and ended.
-func ended(status v1.ContainerStatus, spec v1.ContainerSpec) bool {
+// exited reports whether the requested run has begun and exited.
+func exited(status v1.ContainerStatus, spec v1.ContainerSpec) bool {
 	return status.Phase == v1.Exit && status.ObservedRun == spec.RunGeneration
 }
 
-// Reinstallation is what a new installation changes. What is nil stays.
+// Reinstallation is the changes of a new installation. A nil field stays unchanged.
 type Reinstallation struct{ Image, Script *string }
 
-// CheckReinstallation notes the faults of r.
+// CheckReinstallation adds the errors of r to f.
 func CheckReinstallation(f *v1.FieldErrors, r Reinstallation) {
 	if r.Image != nil {
 		checkImage(f, "image", *r.Image, true)
@@ -94,8 +93,8 @@ func CheckReinstallation(f *v1.FieldErrors, r Reinstallation) {
 	}
 }
 
-// ReinstallContainer asks for a new installation, and for power off. One that
-// is under way is begun anew.
+// ReinstallContainer requests a new installation and turns power off. A current
+// installation is aborted.
 func ReinstallContainer(s *store.Store, id string, r Reinstallation) error {
 	var f v1.FieldErrors
 	CheckReinstallation(&f, r)
@@ -110,8 +109,8 @@ func ReinstallContainer(s *store.Store, id string, r Reinstallation) error {
 	})
 }
 
-// apply changes a spec. It refuses an image from another registry than the one
-// whose credentials the spec names.
+// apply changes a spec. It refuses an image that is not from the registry whose
+// credentials the spec names.
 func (r Reinstallation) apply(spec *v1.ContainerSpec) error {
 	spec.InstallGeneration++
 	spec.Power = v1.PowerOff
@@ -126,9 +125,9 @@ func (r Reinstallation) apply(spec *v1.ContainerSpec) error {
 	return f.Err()
 }
 
-// RebindNetwork gives a container other ports. A run that has not ended is
-// restarted gracefully with them. Its refusals are those of a verb, the faults of
-// the ports, v1.ErrStillInstalling, v1.ErrPortNotInPool and the code PortBound.
+// RebindNetwork changes the ports of a container. A run that has not exited is
+// restarted gracefully. Its refusals are those of a verb, v1.FieldErrors,
+// v1.ErrStillInstalling, v1.ErrPortNotInPool and the code PortBound.
 func RebindNetwork(s *store.Store, id string, ports []v1.Port) error {
 	var f v1.FieldErrors
 	ports = CheckBindings(&f, ports)
@@ -163,12 +162,11 @@ func change(tx *store.Tx, o v1.Container, spec v1.ContainerSpec) error {
 	})
 }
 
-// nextRun asks for a new run if spec needs another container than the one that
-// the run of o was made from. The run is raised also when it has not begun: it
-// may be about to, with the old spec.
+// nextRun raises the run generation if spec needs another container than the run of
+// o. It does so even if the run has not begun: it may be about to, with the old spec.
 func nextRun(o v1.Container, spec v1.ContainerSpec) v1.ContainerSpec {
 	if spec.Power == v1.PowerOn && o.Spec.Power == v1.PowerOn &&
-		spec.SpecHash() != o.Spec.SpecHash() && !ended(o.Status, o.Spec) {
+		spec.SpecHash() != o.Spec.SpecHash() && !exited(o.Status, o.Spec) {
 		spec.RunGeneration++
 	}
 	return spec

@@ -13,7 +13,7 @@ import (
 // TestVerbs walks through every verb in every situation: what it does to
 // power, run and kill_run. Each verb is called twice; the second must change nothing.
 func TestVerbs(t *testing.T) {
-	type wish struct {
+	type request struct {
 		power     v1.Power
 		run, kill uint64
 	}
@@ -22,29 +22,29 @@ func TestVerbs(t *testing.T) {
 		status v1.ContainerStatus
 		power  v1.Power
 		run    uint64
-		want   map[string]wish
+		want   map[string]request
 	}{
-		"installing": {v1.ContainerStatus{}, off, 0, map[string]wish{
+		"installing": {v1.ContainerStatus{}, off, 0, map[string]request{
 			"start": {on, 1, 0}, "restart": {on, 1, 0}, "stop": {off, 0, 0}, "kill": {off, 1, 1}}},
-		"installing, start kept": {v1.ContainerStatus{}, on, 1, map[string]wish{
+		"installing, start kept": {v1.ContainerStatus{}, on, 1, map[string]request{
 			"start": {on, 1, 0}, "restart": {on, 1, 0}, "stop": {off, 1, 0}, "kill": {off, 1, 1}}},
-		"ready": {v1.ContainerStatus{Phase: v1.Ready, ObservedInstall: 1}, off, 0, map[string]wish{
+		"ready": {v1.ContainerStatus{Phase: v1.Ready, ObservedInstall: 1}, off, 0, map[string]request{
 			"start": {on, 1, 0}, "restart": {on, 1, 0}, "stop": {off, 0, 0}, "kill": {off, 1, 1}}},
-		"starting": {v1.ContainerStatus{Phase: v1.Starting, ObservedInstall: 1, ObservedRun: 1}, on, 1, map[string]wish{
+		"starting": {v1.ContainerStatus{Phase: v1.Starting, ObservedInstall: 1, ObservedRun: 1}, on, 1, map[string]request{
 			"start": {on, 1, 0}, "restart": {on, 2, 0}, "stop": {off, 1, 0}, "kill": {off, 1, 1}}},
-		"running": {v1.ContainerStatus{Phase: v1.Running, ObservedInstall: 1, ObservedRun: 3}, on, 3, map[string]wish{
+		"running": {v1.ContainerStatus{Phase: v1.Running, ObservedInstall: 1, ObservedRun: 3}, on, 3, map[string]request{
 			"start": {on, 3, 0}, "restart": {on, 4, 0}, "stop": {off, 3, 0}, "kill": {off, 3, 3}}},
-		"stopping": {v1.ContainerStatus{Phase: v1.Stopping, ObservedInstall: 1, ObservedRun: 3}, off, 3, map[string]wish{
+		"stopping": {v1.ContainerStatus{Phase: v1.Stopping, ObservedInstall: 1, ObservedRun: 3}, off, 3, map[string]request{
 			"start": {on, 4, 0}, "restart": {on, 4, 0}, "stop": {off, 3, 0}, "kill": {off, 3, 3}}},
-		"stopping for a restart": {v1.ContainerStatus{Phase: v1.Stopping, ObservedInstall: 1, ObservedRun: 3}, on, 4, map[string]wish{
+		"stopping for a restart": {v1.ContainerStatus{Phase: v1.Stopping, ObservedInstall: 1, ObservedRun: 3}, on, 4, map[string]request{
 			"start": {on, 4, 0}, "restart": {on, 4, 0}, "stop": {off, 4, 0}, "kill": {off, 4, 4}}},
-		"ended by itself": {v1.ContainerStatus{Phase: v1.Exit, ObservedInstall: 1, ObservedRun: 3}, on, 3, map[string]wish{
+		"exited": {v1.ContainerStatus{Phase: v1.Exit, ObservedInstall: 1, ObservedRun: 3}, on, 3, map[string]request{
 			"start": {on, 4, 0}, "restart": {on, 4, 0}, "stop": {off, 3, 0}, "kill": {off, 3, 3}}},
-		"stopped": {v1.ContainerStatus{Phase: v1.Exit, ObservedInstall: 1, ObservedRun: 3}, off, 3, map[string]wish{
+		"stopped": {v1.ContainerStatus{Phase: v1.Exit, ObservedInstall: 1, ObservedRun: 3}, off, 3, map[string]request{
 			"start": {on, 4, 0}, "restart": {on, 4, 0}, "stop": {off, 3, 0}, "kill": {off, 3, 3}}},
-		"exit seen, start wanted": {v1.ContainerStatus{Phase: v1.Exit, ObservedInstall: 1, ObservedRun: 3}, on, 4, map[string]wish{
+		"exit seen, start wanted": {v1.ContainerStatus{Phase: v1.Exit, ObservedInstall: 1, ObservedRun: 3}, on, 4, map[string]request{
 			"start": {on, 4, 0}, "restart": {on, 4, 0}, "stop": {off, 4, 0}, "kill": {off, 4, 4}}},
-		"install failed": {v1.ContainerStatus{Phase: v1.Failed, ObservedInstall: 1, InstallFailed: true, ObservedGeneration: 99}, on, 1, map[string]wish{
+		"install failed": {v1.ContainerStatus{Phase: v1.Failed, ObservedInstall: 1, InstallFailed: true, ObservedGeneration: 99}, on, 1, map[string]request{
 			"start": {on, 1, 0}, "restart": {on, 1, 0}, "stop": {off, 1, 0}, "kill": {off, 1, 1}}},
 	}
 	for name, situation := range situations {
@@ -55,14 +55,14 @@ func TestVerbs(t *testing.T) {
 				call := verbs(w)[verb]
 				require.NoError(t, call("mc"))
 				spec := w.get("mc").Spec
-				require.Equal(t, want, wish{spec.Power, spec.RunGeneration, spec.KillGeneration})
+				require.Equal(t, want, request{spec.Power, spec.RunGeneration, spec.KillGeneration})
 				w.unchanged(func() { require.NoError(t, call("mc")) })
 			})
 		}
 	}
 }
 
-// place makes a container whose wish and status are as given.
+// place makes a container whose request and status are as given.
 func (w *world) place(id string, power v1.Power, run uint64, status v1.ContainerStatus) {
 	w.t.Helper()
 	w.create(id, 1000)
@@ -86,13 +86,13 @@ func TestReinstall(t *testing.T) {
 	spec := w.get("mc").Spec
 	require.EqualValues(t, 2, spec.InstallGeneration)
 	require.Equal(t, v1.PowerOff, spec.Power)
-	require.Equal(t, "busybox:1", spec.Image, "what is absent stays")
+	require.Equal(t, "busybox:1", spec.Image, "an absent field stays")
 	require.Equal(t, script, spec.InstallScript)
 
 	image := "other:2"
 	require.NoError(t, intent.ReinstallContainer(w.store, "mc", intent.Reinstallation{Image: &image}))
 	spec = w.get("mc").Spec
-	require.EqualValues(t, 3, spec.InstallGeneration, "one under way begins anew")
+	require.EqualValues(t, 3, spec.InstallGeneration, "a current installation begins anew")
 	require.Equal(t, image, spec.Image)
 	require.Equal(t, script, spec.InstallScript)
 
@@ -113,7 +113,7 @@ func TestRebind(t *testing.T) {
 		require.Equal(t, container != "", w.port(port, "tcp").InUse, port)
 	}
 	require.Equal(t, tcp(1001, 1002, 1003), w.get("mc").Spec.Ports)
-	require.Zero(t, w.get("mc").Spec.RunGeneration, "what is off stays off")
+	require.Zero(t, w.get("mc").Spec.RunGeneration, "a stopped container stays stopped")
 
 	w.unchanged(func() {
 		require.EqualError(t, intent.RebindNetwork(w.store, "mc", tcp(1005)), "Port is already bound by container other")

@@ -16,7 +16,8 @@ var (
 	uuidPrefix = regexp.MustCompile(`^[0-9a-f]{8}$`)
 )
 
-// CreateVolume asks for a new volume. sizeLimit is in bytes; 0 is no limit.
+// CreateVolume requests a new volume and returns its id. sizeLimit is in bytes; 0 is
+// no limit.
 func CreateVolume(s *store.Store, sizeLimit int64) (string, error) {
 	if sizeLimit < 0 {
 		return "", v1.Errorf(v1.InvalidRequest, "size_limit: must not be negative")
@@ -27,7 +28,7 @@ func CreateVolume(s *store.Store, sizeLimit int64) (string, error) {
 	})
 }
 
-// newUUID is a random UUID (version 4).
+// newUUID returns a random UUID (version 4).
 func newUUID() string {
 	var b [16]byte
 	rand.Read(b[:]) // never fails, as its documentation says
@@ -36,9 +37,9 @@ func newUUID() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// FindVolume returns the volume whose UUID is text or begins with it. A volume
-// that was asked to go is not found: v1.ErrVolumeNotFound. A beginning that
-// several have is v1.ErrAmbiguousVolume.
+// FindVolume returns the volume whose UUID is text, or begins with its 8 characters.
+// Its refusals are v1.ErrVolumeNotFound, also for a volume that is being deleted, and
+// v1.ErrAmbiguousVolume.
 func FindVolume(tx *store.Tx, text string) (v1.Volume, error) {
 	text = strings.ToLower(text)
 	switch {
@@ -82,14 +83,14 @@ func getVolume(tx *store.Tx, id string) (v1.Volume, error) {
 // deleted uses its volume until it is gone.
 func UsersOf(tx *store.Tx, volume string) []string { return store.Containers.IDsBy(tx, volume) }
 
-// HoldersOf returns the containers that a volume may not be removed under: those
-// that use it, and those whose containers on the engine were made with it and
-// are not known to be gone.
+// HoldersOf returns the containers that keep a volume from being removed: those that
+// use it, and those whose containers on the engine may still mount it.
 func HoldersOf(tx *store.Tx, volume string) []string {
 	return append(UsersOf(tx, volume), store.VolumeHolders(tx, volume)...)
 }
 
-// VolumeUsers is UsersOf of every volume, in one pass over all containers.
+// VolumeUsers returns the result of UsersOf for every volume, in one pass over all
+// containers.
 func VolumeUsers(tx *store.Tx) (map[string][]string, error) {
 	containers, err := store.Containers.List(tx)
 	users := map[string][]string{}
@@ -99,8 +100,9 @@ func VolumeUsers(tx *store.Tx) (map[string][]string, error) {
 	return users, err
 }
 
-// DeleteVolume asks for a volume to go. One that a container uses, or still has
-// mounted, stays: the code is VolumeInUse. One that is not there is v1.ErrVolumeNotFound.
+// DeleteVolume requests the deletion of a volume. Its refusals are
+// v1.ErrVolumeNotFound, and the code VolumeInUse if a container uses the volume or
+// still has it mounted.
 func DeleteVolume(s *store.Store, id string) error {
 	return s.Update(func(tx *store.Tx) error {
 		o, err := getVolume(tx, id)
