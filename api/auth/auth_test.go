@@ -113,7 +113,7 @@ func TestAuthenticateRefuses(t *testing.T) {
 	}
 	_, err := auth.Authenticate(s, inForce(""), "")
 	require.Equal(t, auth.ErrUnauthorized, err, "no configured token is nobody's")
-	require.Equal(t, v1.Scopes, as(t, s, configured).Scopes)
+	require.Equal(t, v1.Scopes(), as(t, s, configured).Scopes)
 }
 
 func TestAMintedTokenNeverExceedsItsMinter(t *testing.T) {
@@ -185,7 +185,7 @@ func TestATokenOfAnOlderBerth(t *testing.T) {
 	s, c := clockedStore(t)
 	secret := auth.NewSecret()
 	require.NoError(t, s.Update(func(tx *store.Tx) error {
-		return store.Tokens.Create(tx, secret.Fingerprint(), v1.TokenSpec{Hash: secret.Hash(), Scopes: v1.Scopes, ExpiresAt: c.now().Add(time.Hour)})
+		return store.Tokens.Create(tx, secret.Fingerprint(), v1.TokenSpec{Hash: secret.Hash(), Scopes: v1.Scopes(), ExpiresAt: c.now().Add(time.Hour)})
 	}))
 	_, err := auth.Authenticate(s, inForce(configured), secret.Reveal())
 	require.Equal(t, auth.ErrUnauthorized, err)

@@ -40,7 +40,7 @@ type Principal struct {
 
 // administrator is the principal of the configured token.
 func administrator(presented bool, issuer string) Principal {
-	return Principal{Scopes: v1.Scopes, Configured: presented, issuer: issuer}
+	return Principal{Scopes: v1.Scopes(), Configured: presented, issuer: issuer}
 }
 
 // HasScope reports whether the principal has a scope.

@@ -47,7 +47,7 @@ func checkScopes(f *v1.FieldErrors, want []v1.Scope) {
 		f.Add("scopes", "must name at least one scope")
 	}
 	for i, scope := range want {
-		if !slices.Contains(v1.Scopes, scope) {
+		if !slices.Contains(v1.Scopes(), scope) {
 			f.Add(fmt.Sprintf("scopes[%d]", i), "must be one of read, power, console, files, network, admin")
 		}
 	}

@@ -35,8 +35,8 @@ func (s files) compress(c *fiber.Ctx) error {
 	if err := s.decoder.decode(c, &body, &faults); err != nil {
 		return err
 	}
-	if body.Format != "" && !slices.Contains(v1.Formats, body.Format) {
-		faults.Add("format", "must be one of %s", strings.Join(v1.Formats, ", "))
+	if body.Format != "" && !slices.Contains(v1.Formats(), body.Format) {
+		faults.Add("format", "must be one of %s", strings.Join(v1.Formats(), ", "))
 	}
 	if err := faults.Err(); err != nil {
 		return err

@@ -101,7 +101,7 @@ func TestArchives(t *testing.T) {
 	h := newFileHarness(t)
 	h.put("src/a", "a")
 	h.put("src/b/c", "c")
-	for _, format := range v1.Formats {
+	for _, format := range v1.Formats() {
 		a := h.must("POST", h.at("compress"), object{"format": format, "output_name": "out", "path": "src"})
 		require.Equal(t, "src/out."+format, a.json["archive_path"])
 		require.Positive(t, a.json["size"])

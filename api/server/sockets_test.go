@@ -166,7 +166,7 @@ func TestReplayHasNoHole(t *testing.T) {
 		var writing sync.WaitGroup
 		writing.Go(func() {
 			for i := range burst {
-				h.phase("mc", v1.Phases[i%2+2])
+				h.phase("mc", v1.Phases()[i%2+2])
 			}
 		})
 		c := h.open("/ws/mc?since=0&tail=0")

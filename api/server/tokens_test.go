@@ -98,7 +98,7 @@ func TestWhatSpendsASingleUse(t *testing.T) {
 func TestScopes(t *testing.T) {
 	h := newHarness(t)
 	replace := strings.NewReplacer(":volume", "ffffffff", ":id", "none", ":ip", "127.0.0.1", ":port", "1", ":token", "x")
-	for _, scope := range v1.Scopes {
+	for _, scope := range v1.Scopes() {
 		token := h.mint(object{"scopes": []v1.Scope{scope}})
 		for _, r := range h.server.table {
 			if r.is(public) || r.path == "/remote/config/reload" {

@@ -2,8 +2,8 @@ package v1
 
 import "encoding/json"
 
-// Config is everything that an operator can set. Its YAML keys, joined with
-// dots, are the names that faults, flags and restart_required use.
+// Config is the configuration. Its YAML keys, joined with dots, are the names in
+// errors, flags and restart_required.
 type Config struct {
 	Server        ServerConfig        `yaml:"server" json:"server"`
 	Authorization AuthorizationConfig `yaml:"authorization" json:"authorization"`
@@ -17,26 +17,26 @@ type Config struct {
 	Log           LogConfig           `yaml:"log" json:"log"`
 }
 
-// ServerConfig is where and how the daemon listens.
+// ServerConfig configures the listener.
 type ServerConfig struct {
 	Host           string    `yaml:"host" json:"host"`
-	Port           int       `yaml:"port" json:"port"` // 0: any free one
+	Port           int       `yaml:"port" json:"port"` // 0: any free port
 	TLS            TLSConfig `yaml:"tls" json:"tls"`
 	BodyLimit      Size      `yaml:"body_limit" json:"body_limit"`           // of a JSON body
 	AllowedOrigins []string  `yaml:"allowed_origins" json:"allowed_origins"` // of browsers: scheme://host[:port]
 	TrustedProxies []string  `yaml:"trusted_proxies" json:"trusted_proxies"` // CIDRs
 }
 
-// TLSConfig is the files of a certificate and its key, in PEM. Both empty: no TLS.
+// TLSConfig names the PEM files of a certificate and its key. Both empty: no TLS.
 type TLSConfig struct {
 	Cert string `yaml:"cert" json:"cert"`
 	Key  string `yaml:"key" json:"key"`
 }
 
-// Enabled says whether the daemon speaks TLS.
+// Enabled reports whether the daemon serves TLS.
 func (t TLSConfig) Enabled() bool { return t.Cert != "" || t.Key != "" }
 
-// AuthorizationConfig is who may use the interface.
+// AuthorizationConfig configures the access to the interface.
 type AuthorizationConfig struct {
 	Enabled       bool     `yaml:"enabled" json:"enabled"`
 	AllowInsecure bool     `yaml:"allow_insecure" json:"allow_insecure"` // not Enabled, beyond loopback
@@ -44,15 +44,15 @@ type AuthorizationConfig struct {
 	MaxTTL        Duration `yaml:"max_ttl" json:"max_ttl"`               // of minted tokens
 }
 
-// RemoteConfig is the panel that is told of every transition.
+// RemoteConfig configures the panel that receives every transition.
 type RemoteConfig struct {
 	Enabled bool   `yaml:"enabled" json:"enabled"`
 	URL     string `yaml:"url" json:"url"`
 	Token   Secret `yaml:"token" json:"token"`
-	Node    string `yaml:"node" json:"node"` // this host's name in what is sent; empty: its hostname
+	Node    string `yaml:"node" json:"node"` // name of this host in requests; empty: its hostname
 }
 
-// StorageConfig is where things are kept, and how large files may be.
+// StorageConfig configures directories and the sizes of files.
 type StorageConfig struct {
 	DataPath       string `yaml:"data_path" json:"data_path"`
 	VolumesPath    string `yaml:"volumes_path" json:"volumes_path"` // Complete fills it in
@@ -63,7 +63,7 @@ type StorageConfig struct {
 	GID            int    `yaml:"gid" json:"gid"`
 }
 
-// DockerConfig is the engine, and what every container gets.
+// DockerConfig configures the engine and the defaults of containers.
 type DockerConfig struct {
 	Host          string              `yaml:"host" json:"host"`                     // empty: DOCKER_HOST, or the engine's usual socket
 	AllowedMounts []string            `yaml:"allowed_mounts" json:"allowed_mounts"` // host directories that mounts may lie under
@@ -71,7 +71,7 @@ type DockerConfig struct {
 	Network       string              `yaml:"network" json:"network"`               // empty: a bridge of berth's own
 	PidsLimit     int64               `yaml:"pids_limit" json:"pids_limit"`
 	NofileLimit   int64               `yaml:"nofile_limit" json:"nofile_limit"` // open files of each process; 0: the engine's own
-	RootLimit     Size                `yaml:"root_limit" json:"root_limit"`     // of what a container writes outside its volume; 0 is none
+	RootLimit     Size                `yaml:"root_limit" json:"root_limit"`     // of the files of a container outside its volume; 0: no limit
 	LogMaxSize    Size                `yaml:"log_max_size" json:"log_max_size"` // of one file of Docker's log
 	LogMaxFiles   int                 `yaml:"log_max_files" json:"log_max_files"`
 }
@@ -91,7 +91,7 @@ func CanonicalRegistry(host string) string {
 	return host
 }
 
-// FirewallConfig is who writes the allow rules of the port pool.
+// FirewallConfig configures the allow rules of the port pool.
 type FirewallConfig struct {
 	Backend string `yaml:"backend" json:"backend"` // auto, iptables or none
 
@@ -100,40 +100,40 @@ type FirewallConfig struct {
 	EgressFilter bool `yaml:"egress_filter" json:"egress_filter"`
 }
 
-// ReconcileConfig is the pace of the controllers.
+// ReconcileConfig configures the controllers.
 type ReconcileConfig struct {
 	Workers    int           `yaml:"workers" json:"workers"`
 	Resync     Duration      `yaml:"resync" json:"resync"`
-	CreateWait Duration      `yaml:"create_wait" json:"create_wait"` // for the image verdict
+	CreateWait Duration      `yaml:"create_wait" json:"create_wait"` // for the result of the image check
 	Backoff    BackoffConfig `yaml:"backoff" json:"backoff"`
 }
 
-// BackoffConfig is how failures are spaced.
+// BackoffConfig configures the delays between retries.
 type BackoffConfig struct {
 	Initial    Duration `yaml:"initial" json:"initial"`
 	Max        Duration `yaml:"max" json:"max"`
-	ResetAfter Duration `yaml:"reset_after" json:"reset_after"` // healthy for so long: crashes count from 0
+	ResetAfter Duration `yaml:"reset_after" json:"reset_after"` // after a run of this duration crashes are counted from 0
 }
 
-// EventsConfig is how many transitions are kept: whichever is less.
+// EventsConfig limits the stored transitions by age and number.
 type EventsConfig struct {
 	Retention Duration `yaml:"retention" json:"retention"`
 	Max       int      `yaml:"max" json:"max"`
 }
 
-// MetricsConfig is who may read the metrics.
+// MetricsConfig configures the access to the metrics.
 type MetricsConfig struct {
 	Public bool `yaml:"public" json:"public"`
 }
 
-// LogConfig is how the daemon logs.
+// LogConfig configures the log.
 type LogConfig struct {
 	Level  string `yaml:"level" json:"level"`   // debug, info, warn or error
 	Format string `yaml:"format" json:"format"` // auto, text or json
 }
 
-// ConfigView is the configuration as GET /remote/config answers it. It is for the
-// administrator alone, and never for a log.
+// ConfigView is the response of GET /remote/config. It is only for the administrator,
+// and never logged.
 type ConfigView struct {
 	Version       string            `json:"version"`
 	Server        ServerView        `json:"server"`
@@ -141,33 +141,33 @@ type ConfigView struct {
 	Remote        RemoteView        `json:"remote"`
 }
 
-// ServerView is the server part of Shown.
+// ServerView is the server section of ConfigView.
 type ServerView struct {
 	Host string `json:"host"`
 	Port int    `json:"port"`
 }
 
-// AuthorizationView is the authorization part of Shown.
+// AuthorizationView is the authorization section of ConfigView.
 type AuthorizationView struct {
 	Enabled bool  `json:"enabled"`
 	Token   Clear `json:"token"`
 }
 
-// RemoteView is the remote part of Shown.
+// RemoteView is the remote section of ConfigView.
 type RemoteView struct {
 	Enabled bool   `json:"enabled"`
 	URL     string `json:"url"`
 	Token   Clear  `json:"token"`
 }
 
-// Clear is a Secret that JSON shows. Anything else prints it as ***.
+// Clear is a Secret whose JSON shows the value. Everything else prints ***.
 type Clear struct{ Secret }
 
 // MarshalJSON writes the value.
 func (c Clear) MarshalJSON() ([]byte, error) { return json.Marshal(c.Reveal()) }
 
-// Show returns what GET /remote/config answers. version is the daemon's. Secrets
-// are masked unless clear is true.
+// Show returns the response of GET /remote/config. version is that of the daemon.
+// Secrets are masked unless clear is true.
 func (c Config) Show(version string, clear bool) ConfigView {
 	token := func(s Secret) Clear {
 		if !clear {

@@ -11,15 +11,15 @@ const (
 	InstallConsole = "install"
 )
 
-// Line is one line of a console, as it is kept.
+// Line is one stored line of a console.
 type Line struct {
 	Time    time.Time // the engine's, ns
 	Data    []byte    // any bytes, without the line end
-	Partial bool      // the line goes on in the next one
-	Message bool      // said by berth, not by the container
+	Partial bool      // the line continues in the next one
+	Message bool      // written by berth, not by the container
 }
 
-// MarshalJSON writes {time, data}. Bytes that are no UTF-8 become U+FFFD.
+// MarshalJSON writes {time, data}. Invalid UTF-8 becomes U+FFFD.
 func (l Line) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		Time time.Time `json:"time"`
@@ -27,10 +27,10 @@ func (l Line) MarshalJSON() ([]byte, error) {
 	}{l.Time.UTC(), string(l.Data)})
 }
 
-// Resume is where a console's journal ends.
+// Resume is the position at the end of a console's journal.
 type Resume struct {
 	Last      time.Time // of the newest line; zero: there is none
-	Container string    // the engine's id of the one that was read last; empty: none
-	Whole     bool      // all that that one printed is there
-	Fresh     bool      // no line is there of the one that is read now
+	Container string    // the engine's id of the container that was read last; empty: none
+	Complete  bool      // the journal has all output of that container
+	Fresh     bool      // the journal has no line of the current container
 }

@@ -5,34 +5,37 @@ import "time"
 // Container is a container that a client wants on this host.
 type Container = Object[ContainerSpec, ContainerStatus]
 
-// Phase is where a container is on its way, in the words of the interface.
-// Each change of it is an event.
+// Phase is the state of a container in the words of the interface. Each change of it
+// is an event.
 type Phase string
 
 // The phases of a container.
 const (
-	Installing Phase = "installing" // its installation is wanted, or runs
-	Ready      Phase = "ready"      // installed, and never started since
-	Starting   Phase = "starting"   // a start was tried, and the start pattern has not matched
+	Installing Phase = "installing" // an installation is requested or runs
+	Ready      Phase = "ready"      // installed, and not started since
+	Starting   Phase = "starting"   // a start was recorded, and the start pattern has not matched
 	Running    Phase = "running"
-	Stopping   Phase = "stopping" // asked to end, and not dead yet
-	Exit       Phase = "exit"     // its last run has ended
-	Failed     Phase = "failed"   // its installation failed for good
+	Stopping   Phase = "stopping" // a graceful stop was recorded, and the container has not exited
+	Exit       Phase = "exit"     // the last run has exited
+	Failed     Phase = "failed"   // the installation failed for good
 	Deleting   Phase = "deleting"
 )
 
-// Phases lists every phase, in the order of a container's life.
-var Phases = []Phase{Installing, Ready, Starting, Running, Stopping, Exit, Failed, Deleting}
+// Phases returns all phases in the order of a container's life.
+func Phases() []Phase {
+	return []Phase{Installing, Ready, Starting, Running, Stopping, Exit, Failed, Deleting}
+}
 
-// Active says whether a phase tells of a run that has not ended.
+// Active reports whether a phase is that of a run that has not exited.
 func (p Phase) Active() bool { return p == Starting || p == Running || p == Stopping }
 
-// Home is where a container sees its volume.
+// Home is the mount point of the volume in a container.
 const Home = "/home/container"
 
-// ContainerSpec is what the client asked for. Verbs are ordinals: "restart"
-// raises Run, "reinstall" raises Install, "kill" sets KillGeneration to Run. So a wish
-// survives a crash and is carried out once.
+// ContainerSpec is the desired state of a container. Verbs are generations: "restart"
+// raises RunGeneration, "reinstall" raises InstallGeneration, "kill" sets
+// KillGeneration to RunGeneration. So a request survives a crash and is carried out
+// once.
 type ContainerSpec struct {
 	Image          string            `json:"image"`
 	VolumeID       string            `json:"volume_id"` // full UUID
@@ -55,15 +58,15 @@ type ContainerSpec struct {
 	RegistryAuth   string            `json:"registry_auth,omitempty"` // a host of docker.registries
 	Power          Power             `json:"power"`
 
-	InstallGeneration uint64 `json:"install"`            // the installation wanted, from 1
-	RunGeneration     uint64 `json:"run"`                // the run wanted; 0 is none yet
-	KillGeneration    uint64 `json:"kill_run,omitempty"` // runs up to this one end without grace
+	InstallGeneration uint64 `json:"install"`            // the requested installation, from 1
+	RunGeneration     uint64 `json:"run"`                // the requested run; 0: none yet
+	KillGeneration    uint64 `json:"kill_run,omitempty"` // runs up to this one end without a grace period
 }
 
-// Power is whether the client wants a container to run.
+// Power is the desired power state of a container.
 type Power string
 
-// The wishes of Power.
+// The values of Power.
 const (
 	PowerOff Power = "stopped"
 	PowerOn  Power = "running"
@@ -94,15 +97,15 @@ type Mount struct {
 	ReadOnly bool   `json:"read_only,omitempty"`
 }
 
-// Stop is how a run is asked to end: a line for its console, or a signal. What
-// is still alive after Timeout is killed.
+// Stop configures the graceful stop of a run: a console command or a signal. A run
+// that has not exited after Timeout is killed.
 type Stop struct {
 	Command string   `json:"command,omitempty"`
 	Signal  string   `json:"signal,omitempty"`  // both empty: SIGTERM
 	Timeout Duration `json:"timeout,omitempty"` // 0: 30 s
 }
 
-// RestartPolicy says what follows a run that ended by itself.
+// RestartPolicy determines whether a run that exited is started again.
 type RestartPolicy struct {
 	Mode string `json:"mode"` // never, on-failure or always
 }
@@ -114,50 +117,50 @@ const (
 	RestartAlways    = "always"
 )
 
-// ContainerStatus is what berth observed.
+// ContainerStatus is the observed state of a container.
 type ContainerStatus struct {
 	Phase              Phase       `json:"phase"`
-	Seq                uint64      `json:"seq"` // of the transition that told Phase
+	Seq                uint64      `json:"seq"` // of the event that reported Phase
 	Since              time.Time   `json:"since"`
 	ContainerID        string      `json:"container_id"`        // the engine's, of the server container
-	ObservedGeneration uint64      `json:"observed_generation"` // of the last step's spec
+	ObservedGeneration uint64      `json:"observed_generation"` // of the spec that the last step used
 	Message            string      `json:"message,omitempty"`
 	Conditions         []Condition `json:"conditions,omitempty"`
 
-	ObservedInstall uint64 `json:"installed"`                // the last installation that came to an end
-	InstallFailed   bool   `json:"install_failed,omitempty"` // it ended badly
-	InstallID       string `json:"install_id,omitempty"`     // the engine's, of an installer that has ended and is to be removed
-	StartedInstall  uint64 `json:"install_begun,omitempty"`  // the last installation noted as begun
-	InstallVolume   string `json:"install_volume,omitempty"` // the volume that it works on
+	ObservedInstall uint64 `json:"installed"`                // the last installation that finished
+	InstallFailed   bool   `json:"install_failed,omitempty"` // it failed
+	InstallID       string `json:"install_id,omitempty"`     // the engine's, of an installer that exited and has to be removed
+	StartedInstall  uint64 `json:"install_begun,omitempty"`  // the last installation whose begin was recorded
+	InstallVolume   string `json:"install_volume,omitempty"` // the volume that it uses
 
-	ServerVolume string `json:"server_volume,omitempty"` // the volume that the engine's server container mounts; recorded before it is made
+	ServerVolume string `json:"server_volume,omitempty"` // the volume that the server container mounts; recorded before the container is created
 
-	ObservedRun     uint64     `json:"ran"`                      // the last run noted as begun
-	StartedBefore   time.Time  `json:"started_before,omitzero"`  // the engine's StartedAt seen before it
-	StartRecordedAt time.Time  `json:"start_noted_at,omitzero"`  // berth's clock, before the start was tried
+	ObservedRun     uint64     `json:"ran"`                      // the last run whose start was recorded
+	StartedBefore   time.Time  `json:"started_before,omitzero"`  // the engine's time of the start before it
+	StartRecordedAt time.Time  `json:"start_noted_at,omitzero"`  // by berth's clock, before the call of the engine
 	StartedAt       *time.Time `json:"started_at,omitempty"`     // the engine's
 	FinishedAt      *time.Time `json:"finished_at,omitempty"`    // the engine's
-	StopRecordedAt  time.Time  `json:"stop_noted_at,omitzero"`   // the graceful stop under way was noted then
-	StopSent        bool       `json:"stop_sent,omitempty"`      // and its signal or command was sent
+	StopRecordedAt  time.Time  `json:"stop_noted_at,omitzero"`   // when the current graceful stop was recorded
+	StopSent        bool       `json:"stop_sent,omitempty"`      // whether its signal or command was sent
 	ExitCode        *int       `json:"exit_code,omitempty"`      // of the last run, or of a failed installation
 	OOMKilled       bool       `json:"oom_killed,omitempty"`     // the last run ran out of memory
-	RestartCount    int        `json:"restart_count,omitempty"`  // restarts by policy since the wish
-	Crashes         int        `json:"crashes,omitempty"`        // in a row, for the backoff
-	Unrequested     bool       `json:"unrequested,omitempty"`    // the run being stopped was started from outside
+	RestartCount    int        `json:"restart_count,omitempty"`  // restarts by policy since the client's request
+	Crashes         int        `json:"crashes,omitempty"`        // consecutive, for the backoff
+	Unrequested     bool       `json:"unrequested,omitempty"`    // the run that is being stopped was started from outside
 	RemovedID       string     `json:"removed_id,omitempty"`     // the engine's, of the last server container that berth removed
-	LimitsRefused   string     `json:"limits_refused,omitempty"` // the attempt to change limits that the engine did not carry out
+	LimitsRefused   string     `json:"limits_refused,omitempty"` // the attempt to change limits that the engine refused
 	NextRetryAt     *time.Time `json:"next_retry_at,omitempty"`  // of a restart by policy, or of a start that failed
 	BootID          string     `json:"boot_id,omitempty"`        // of the host, when the run began
-	Engine          string     `json:"engine,omitempty"`         // the instance of the engine under which the run or the installation goes on; empty: unknown
+	Engine          string     `json:"engine,omitempty"`         // the instance of the engine of the run or installation; empty: unknown
 }
 
-// IsInstalling says whether an installation is wanted that has not come to its end.
+// IsInstalling reports whether a requested installation has not finished.
 func IsInstalling(c Container) bool {
 	return c.Status.Phase == Installing || c.Status.ObservedInstall < c.Spec.InstallGeneration
 }
 
-// Volumes returns the volumes that the engine's containers may have mounted: the
-// server's, and the installer's until it is removed.
+// Volumes returns the volumes that the containers on the engine may have mounted: that
+// of the server, and that of the installer until it is removed.
 func (s ContainerStatus) Volumes() []string {
 	var list []string
 	if s.ServerVolume != "" {
@@ -169,8 +172,8 @@ func (s ContainerStatus) Volumes() []string {
 	return list
 }
 
-// InstallStateOf is what the interface calls install_state: from the wish for an
-// installation to its end it is Installing, then Ready or Failed.
+// InstallStateOf returns the install_state of the interface: Installing from the request
+// to the end of an installation, then Ready or Failed.
 func InstallStateOf(c Container) Phase {
 	switch {
 	case IsInstalling(c):
@@ -185,19 +188,19 @@ func InstallStateOf(c Container) Phase {
 const (
 	ImageAvailable = "ImageAvailable" // the image is on the host
 	Installed      = "Installed"      // the installation ended with exit code 0
-	Started        = "Started"        // a run goes on: Unknown until its start pattern matched, False after its exit
-	LimitsApplied  = "LimitsApplied"  // the engine has put the limits in force
-	Reconciled     = "Reconciled"     // the last step succeeded; absent: none has failed
+	Started        = "Started"        // a run has started: Unknown until its start pattern matched, False after its exit
+	LimitsApplied  = "LimitsApplied"  // the limits are in force in the engine
+	Reconciled     = "Reconciled"     // the last step succeeded; absent: no step has failed
 	DiskPressure   = "DiskPressure"   // the volume is over its limit
 
-	// EngineReachable is derived when it is read, and not stored: while the engine
-	// does not answer, what is stored is what was observed last.
+	// EngineReachable is derived when a container is read, and not stored. While it is
+	// False, the status is the one that was observed last.
 	EngineReachable = "EngineReachable"
 )
 
 // Reasons that code acts on.
 const (
 	ReasonImageNotFound = "ImageNotFound"
-	ReasonOverLimit     = "OverLimit"     // the volume, with what was written outside it, is over its limit
-	ReasonRootOverLimit = "RootOverLimit" // what was written outside the volume is over docker.root_limit
+	ReasonOverLimit     = "OverLimit"     // the volume and the files outside it are over the limit
+	ReasonRootOverLimit = "RootOverLimit" // the files outside the volume are over docker.root_limit
 )

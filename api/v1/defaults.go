@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Defaults is the configuration of an empty file. It has no token: there is no
+// Defaults returns the configuration of an empty file. It has no token: there is no
 // default for a secret.
 func Defaults() Config {
 	const day = Duration(24 * time.Hour)
@@ -32,7 +32,7 @@ func Defaults() Config {
 	}
 }
 
-// Complete fills in what follows from other values.
+// Complete sets empty values that follow from other values.
 func (c *Config) Complete() {
 	if c.Storage.VolumesPath == "" {
 		c.Storage.VolumesPath = filepath.Join(c.Storage.DataPath, "volumes")

@@ -14,7 +14,7 @@ type Duration time.Duration
 
 var daysAndWeeks = regexp.MustCompile(`([0-9]+(?:\.[0-9]+)?)([dw])`)
 
-// ParseDuration reads "90s", "1h30m", "7d", "1w2d". An empty text is an error.
+// ParseDuration parses "90s", "1h30m", "7d" or "1w2d". An empty text is an error.
 func ParseDuration(text string) (time.Duration, error) {
 	hours := daysAndWeeks.ReplaceAllStringFunc(text, func(part string) string {
 		n, err := strconv.ParseFloat(part[:len(part)-1], 64)
@@ -34,7 +34,7 @@ func ParseDuration(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// String is the text in Go's units.
+// String returns the text in Go's units.
 func (d Duration) String() string { return time.Duration(d).String() }
 
 // MarshalJSON writes the text.

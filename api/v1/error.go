@@ -2,14 +2,14 @@ package v1
 
 import "fmt"
 
-// Error is a refusal that a client is told about. Its Message never holds an
-// internal path or a secret.
+// Error is a refusal that a client receives. Its Message never holds an internal path
+// or a secret.
 type Error struct {
 	Code    Code
 	Message string
 }
 
-// Error is the message.
+// Error returns the message.
 func (e *Error) Error() string { return e.Message }
 
 // Is makes errors.Is(err, &Error{Code: c}) true for every error of that code.
@@ -18,25 +18,25 @@ func (e *Error) Is(target error) bool {
 	return ok && t.Code == e.Code && t.Message == ""
 }
 
-// HeldError is the refusal of something that a container holds. It is Full for
-// whoever may access the container, and Redacted for others.
+// HeldError is the refusal of a port or volume that a container holds. Clients that may
+// access the container receive Full, others Redacted.
 type HeldError struct {
 	Container      string
 	Full, Redacted *Error
 }
 
-// Error names the container.
+// Error returns the message that names the container.
 func (e *HeldError) Error() string { return e.Full.Error() }
 
 // Unwrap returns the refusal that names the container.
 func (e *HeldError) Unwrap() error { return e.Full }
 
-// Errorf makes an Error.
+// Errorf returns an Error.
 func Errorf(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// Code is the stable, machine-readable name of a refusal, told in the header
+// Code is the stable, machine-readable name of a refusal, sent in the header
 // X-Error-Code. Package server maps each to a status.
 type Code string
 

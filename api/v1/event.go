@@ -9,14 +9,14 @@ const (
 	EventMessage = "daemon_message" // Data is a sentence
 )
 
-// Event is one stored transition. It is kept in the same transaction as the
-// status that it reports.
+// Event is one stored transition. It is stored in the same transaction as the status
+// that it reports.
 type Event struct {
 	Seq       uint64    `json:"seq"`             // node-wide, from 1, without gaps
-	Epoch     string    `json:"epoch,omitempty"` // what Seq is counted in: the store and its incarnation; not stored
+	Epoch     string    `json:"epoch,omitempty"` // of Seq: the store and its incarnation; not stored
 	Time      time.Time `json:"time"`
 	Container string    `json:"container"`     // internal_id
-	UID       string    `json:"uid,omitempty"` // of the container; empty: stored by an older berth
+	UID       string    `json:"uid,omitempty"` // of the container; empty: stored by an older version
 	Event     string    `json:"event"`
 	Data      string    `json:"data"`
 }

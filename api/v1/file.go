@@ -1,7 +1,7 @@
 package v1
 
-// The types of a FileEntry. What is neither a folder nor a regular file, such
-// as a link, counts as a file: metadata never follows links.
+// The types of a FileEntry. Everything but a folder, such as a link, counts as a
+// file: metadata never follows links.
 const (
 	TypeFile      = "file"
 	TypeDirectory = "directory"
@@ -24,35 +24,35 @@ type FoundFile struct {
 	Size int64  `json:"size"`
 }
 
-// DiskReserve returns how many bytes of a file system of total bytes file operations
-// leave to the store: twice what it asks for itself.
+// DiskReserve returns the free bytes that file operations leave to the store on a file
+// system of total bytes: twice the store's own reserve.
 func DiskReserve(total int64) int64 { return min(max(total/10, 64<<20), 512<<20) }
 
-// SearchResult is what a search has found.
+// SearchResult is the result of a search.
 type SearchResult struct {
 	Files     []FoundFile `json:"files"`
-	Truncated bool        `json:"truncated"` // the search ended before it had seen everything
+	Truncated bool        `json:"truncated"` // the search stopped before it visited every file
 }
 
 // Compression is a request for an archive.
 type Compression struct {
-	Format string   // one of Formats; empty is tar.gz
+	Format string   // one of Formats; empty: tar.gz
 	Output string   // name of the archive without its extension, below Folder
-	Folder string   // that Output and Paths are relative to; empty is the root
-	Paths  []string // what goes in; none is all of Folder
+	Folder string   // base of Output and Paths; empty: the root
+	Paths  []string // files and folders to archive; empty: all of Folder
 }
 
-// Archive is what a compression made.
+// Archive is the result of a compression.
 type Archive struct {
 	Path    string // from the volume's root
 	Size    int64  // bytes
 	Skipped int    // links that point outside the volume
 }
 
-// Formats lists the archive formats, which are their file extensions too.
-var Formats = []string{"zip", "tar", "tar.gz", "tar.bz2"}
+// Formats returns the archive formats, which are also their file extensions.
+func Formats() []string { return []string{"zip", "tar", "tar.gz", "tar.bz2"} }
 
-// The refusals of a volume whose directory cannot be used.
+// The refusals of a volume with an unusable directory.
 var (
 	ErrDirectoryMissing = &Error{Unavailable, "Volume directory is missing"}
 	ErrNotADirectory    = &Error{Unavailable, "Volume directory was replaced by something else"}

@@ -2,27 +2,27 @@ package v1
 
 import "time"
 
-// Object is one stored resource: what a client asked for and what berth observed.
+// Object is one stored resource: its desired and its observed state.
 type Object[S, T any] struct {
 	Meta   Meta `json:"meta"`
 	Spec   S    `json:"spec"`
 	Status T    `json:"status"`
 }
 
-// Meta is what the store knows about an object.
+// Meta is the metadata of an object.
 type Meta struct {
 	ID         string    `json:"id"`
-	UID        string    `json:"uid,omitempty"` // UUID of this creation: a later object of the same ID has another
+	UID        string    `json:"uid,omitempty"` // UUID of this creation: a later object with the same ID has another
 	Generation uint64    `json:"generation"`    // counts changes of Spec, from 1
-	Revision   uint64    `json:"revision"`      // the store's revision at the last change of either half
+	Revision   uint64    `json:"revision"`      // the store's revision at the last change of the spec or the status
 	CreatedAt  time.Time `json:"created_at"`
 	UpdatedAt  time.Time `json:"updated_at"`
-	Deleted    bool      `json:"deleted,omitempty"` // asked to go; gone once its controller says so
+	Deleted    bool      `json:"deleted,omitempty"` // deletion requested; the controller of the object purges it
 }
 
-// Condition is one fact about an object that a client may wait for or show.
+// Condition is one observed fact about an object.
 type Condition struct {
-	Type    string    `json:"type"`    // what the fact is about, such as ImageAvailable
+	Type    string    `json:"type"`    // such as ImageAvailable
 	Status  string    `json:"status"`  // True, False or Unknown
 	Reason  string    `json:"reason"`  // one word for machines
 	Message string    `json:"message"` // one sentence for people
@@ -36,8 +36,8 @@ const (
 	Unknown = "Unknown"
 )
 
-// SetCondition puts c into list in the place of the one of its type. Since is
-// kept while the status stays the same, and is now otherwise.
+// SetCondition replaces the condition of the type of c in list. Since is kept while the
+// status stays the same, and is now otherwise.
 func SetCondition(list []Condition, c Condition, now time.Time) []Condition {
 	c.Since = now
 	for i, old := range list {

@@ -6,16 +6,16 @@ import (
 	"unicode/utf8"
 )
 
-// The bounds of a path inside a volume, in bytes.
+// The limits of a path inside a volume, in bytes.
 const (
 	MaxPath      = 4096
 	MaxComponent = 255
 )
 
-// CheckPath applies the path rules of the interface to text that a client sent,
-// before any file is touched: not empty, no "..", not absolute, no drive
-// prefix, no leading backslash, no control characters, and bounded. What breaks
-// a rule is ErrInvalidPath.
+// CheckPath applies the path rules of the interface to a path that a client sent,
+// before any file is touched: not empty, no "..", not absolute, no drive prefix, no
+// leading backslash, no control characters, and a limited length. It returns
+// ErrInvalidPath for a path that breaks a rule.
 func CheckPath(path string) error {
 	switch {
 	case path == "", len(path) > MaxPath, !utf8.ValidString(path),

@@ -12,13 +12,13 @@ import (
 // a base64 string of 8 KiB of bits, cut after the last one that is set.
 type PortSet struct{ words []uint64 }
 
-// Has says whether port is in the set.
+// Has reports whether port is in the set.
 func (s PortSet) Has(port int) bool {
 	w := port >> 6
 	return port >= 0 && w < len(s.words) && s.words[w]&(1<<(port&63)) != 0
 }
 
-// Add puts port in. Ports outside 0 to 65535 are ignored.
+// Add adds port. Ports outside 0 to 65535 are ignored.
 func (s *PortSet) Add(port int) {
 	if port < 0 || port > 65535 {
 		return
@@ -29,14 +29,14 @@ func (s *PortSet) Add(port int) {
 	s.words[port>>6] |= 1 << (port & 63)
 }
 
-// Remove takes port out.
+// Remove removes port.
 func (s *PortSet) Remove(port int) {
 	if s.Has(port) {
 		s.words[port>>6] &^= 1 << (port & 63)
 	}
 }
 
-// Len counts the ports.
+// Len returns the number of ports.
 func (s PortSet) Len() int {
 	n := 0
 	for _, w := range s.words {
@@ -67,7 +67,7 @@ func (s PortSet) Without(o PortSet) PortSet {
 	return left
 }
 
-// At returns the port that has n lower ones in the set, or -1 if there is none.
+// At returns the port with n lower ports in the set, or -1 if there is none.
 func (s PortSet) At(n int) int {
 	for i, w := range s.words {
 		if count := bits.OnesCount64(w); n >= count {
@@ -82,7 +82,7 @@ func (s PortSet) At(n int) int {
 	return -1
 }
 
-// Equal says whether both sets hold the same ports.
+// Equal reports whether both sets hold the same ports.
 func (s PortSet) Equal(o PortSet) bool {
 	for i := range max(len(s.words), len(o.words)) {
 		var a, b uint64
@@ -99,7 +99,7 @@ func (s PortSet) Equal(o PortSet) bool {
 	return true
 }
 
-// Clone returns a set that shares nothing with s.
+// Clone returns a copy of s.
 func (s PortSet) Clone() PortSet { return PortSet{append([]uint64(nil), s.words...)} }
 
 // MarshalJSON writes the bits, little-endian, without trailing zeros.
@@ -116,7 +116,7 @@ func (s PortSet) MarshalJSON() ([]byte, error) {
 	return json.Marshal(base64.StdEncoding.EncodeToString(b))
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote.
+// UnmarshalJSON reads the form that MarshalJSON writes.
 func (s *PortSet) UnmarshalJSON(data []byte) error {
 	var text string
 	if err := json.Unmarshal(data, &text); err != nil {

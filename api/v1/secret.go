@@ -5,8 +5,8 @@ import (
 	"encoding/hex"
 )
 
-// Secret is a text that no log or message may show: it prints as ***. Its JSON
-// and YAML forms are masked too; use Reveal where the value itself is meant.
+// Secret is a text that no log or message may show: it prints as ***. Its JSON and YAML
+// forms are masked too; Reveal returns the value.
 type Secret string
 
 const masked = "***"
@@ -25,7 +25,7 @@ func (s Secret) GoString() string { return s.String() }
 // MarshalText hides the value.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// Reveal is the value.
+// Reveal returns the value.
 func (s Secret) Reveal() string { return string(s) }
 
 // Hash returns the hex SHA-256 of the value.

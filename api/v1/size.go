@@ -19,19 +19,23 @@ const (
 	TiB
 )
 
-// units are tried from the first to the last, so the longer suffix stands first.
-var units = []struct {
+type unit struct {
 	suffix string
 	bytes  Size
-}{
-	{"TiB", TiB}, {"GiB", GiB}, {"MiB", MiB}, {"KiB", KiB},
-	{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}, {"KB", 1e3},
-	{"T", TiB}, {"G", GiB}, {"M", MiB}, {"K", KiB}, {"k", KiB}, {"B", 1}, {"", 1},
 }
 
-// ParseSize reads "1MiB", "1.5 GiB", "500MB" or "1048576". A single letter is the binary unit.
+// units returns the units with the longer suffixes first.
+func units() []unit {
+	return []unit{
+		{"TiB", TiB}, {"GiB", GiB}, {"MiB", MiB}, {"KiB", KiB},
+		{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}, {"KB", 1e3},
+		{"T", TiB}, {"G", GiB}, {"M", MiB}, {"K", KiB}, {"k", KiB}, {"B", 1}, {"", 1},
+	}
+}
+
+// ParseSize parses "1MiB", "1.5 GiB", "500MB" or "1048576". A single letter is the binary unit.
 func ParseSize(text string) (Size, error) {
-	for _, u := range units {
+	for _, u := range units() {
 		number, ok := strings.CutSuffix(strings.TrimSpace(text), u.suffix)
 		if !ok {
 			continue
@@ -48,7 +52,7 @@ func ParseSize(text string) (Size, error) {
 
 // String is the size in the largest binary unit that shows it exactly.
 func (s Size) String() string {
-	for _, u := range units[:4] {
+	for _, u := range units()[:4] {
 		if s != 0 && s%u.bytes == 0 {
 			return strconv.FormatInt(int64(s/u.bytes), 10) + u.suffix
 		}

@@ -6,13 +6,13 @@ import (
 	"encoding/json"
 )
 
-// SpecHash changes when the server container must be made anew. It is kept in the
-// engine as a label, so that a container found there can be told from one that
-// was made from an older spec.
+// SpecHash returns a hash that changes when the server container has to be created
+// again. A label of the container on the engine holds it, which distinguishes a
+// container of the current spec from one of an older spec.
 //
-// A limit that only changes its value is changed live; one that appears or
-// vanishes needs a new container (platform.md: 0 means unchanged to Docker). A
-// new installation starts from a new container too.
+// A limit whose value changes is updated in the existing container. A limit that is
+// added or removed needs a new container (platform.md: 0 means unchanged to Docker). A
+// new installation needs a new container too.
 func (s ContainerSpec) SpecHash() string {
 	type limits struct{ Memory, CPU, Pids, Cpuset bool }
 	return hash(s.InstallGeneration, s.Image, s.VolumeID, s.StartupCommand, s.Ports, s.Env, s.User, s.Workdir, s.TTY,
@@ -20,8 +20,8 @@ func (s ContainerSpec) SpecHash() string {
 		limits{s.Limits.Memory > 0, s.Limits.CPU > 0, s.Limits.Pids > 0, s.Cpuset != ""})
 }
 
-// pinned is mounts in the hash: containers whose mounts the engine resolves by
-// the client's own paths, as those of older versions, are created again.
+// pinned returns the part of the mounts in the hash. Containers of older versions, whose
+// mounts the engine resolves by the client's own paths, are created again.
 func pinned(mounts []Mount) any {
 	if len(mounts) == 0 {
 		return mounts
@@ -29,7 +29,7 @@ func pinned(mounts []Mount) any {
 	return []any{"pinned", mounts}
 }
 
-// InstallHash changes when the installation must be run anew.
+// InstallHash returns a hash that changes when the installation has to run again.
 func (s ContainerSpec) InstallHash() string {
 	return hash(s.InstallGeneration, s.VolumeID)
 }

@@ -1,6 +1,6 @@
 package v1
 
-// Stats is what a container uses now, in the words of the interface. Counters
+// Stats is the current usage of a container, in the words of the interface. Counters
 // grow from the start of its run.
 type Stats struct {
 	CPUUsage    float64 `json:"cpu_usage"`    // percent of one core

@@ -6,20 +6,20 @@ import "time"
 // SHA-256 of the secret; the secret itself is never stored.
 type Token = Object[TokenSpec, TokenStatus]
 
-// TokenSpec is what a token may do.
+// TokenSpec is the identity and the permissions of a token.
 type TokenSpec struct {
 	Hash        string         `json:"hash"`             // hex SHA-256 of the secret
-	Issuer      string         `json:"issuer,omitempty"` // fingerprint of the configured token that it descends from; empty: made by an older berth, and not valid
-	Parent      string         `json:"parent,omitempty"` // id of the token that it was minted with; empty: the configured token
+	Issuer      string         `json:"issuer,omitempty"` // fingerprint of the configured token that it descends from; empty: minted by an older version, and invalid
+	Parent      string         `json:"parent,omitempty"` // id of the token that minted it; empty: the configured token
 	ExpiresAt   time.Time      `json:"expires_at"`
 	RemoveOnUse bool           `json:"remove_on_use,omitempty"`
-	Spent       bool           `json:"spent,omitempty"` // its single use has begun
+	Spent       bool           `json:"spent,omitempty"` // its only use has begun
 	Scopes      []Scope        `json:"scopes"`
 	Containers  []ContainerRef `json:"container_refs,omitempty"` // empty: all
-	Minted      int            `json:"minted,omitempty"`         // tokens that were minted with it; of one that the configured token minted, those minted with them too
+	Minted      int            `json:"minted,omitempty"`         // tokens that it minted; for a child of the configured token, those of its descendants too
 }
 
-// ContainerRef names one creation of a container.
+// ContainerRef refers to one creation of a container.
 type ContainerRef struct {
 	ID  string `json:"id"`  // internal_id
 	UID string `json:"uid"` // Meta.UID
@@ -41,5 +41,7 @@ const (
 	ScopeAdmin   Scope = "admin"
 )
 
-// Scopes lists every scope.
-var Scopes = []Scope{ScopeRead, ScopePower, ScopeConsole, ScopeFiles, ScopeNetwork, ScopeAdmin}
+// Scopes returns all scopes.
+func Scopes() []Scope {
+	return []Scope{ScopeRead, ScopePower, ScopeConsole, ScopeFiles, ScopeNetwork, ScopeAdmin}
+}

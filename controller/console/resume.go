@@ -33,7 +33,7 @@ func (p *pump) resume(ctx context.Context, t Target) (*resume, error) {
 	if err != nil {
 		return nil, err
 	}
-	if last.Container != "" && last.Container != t.ContainerID && !last.Whole {
+	if last.Container != "" && last.Container != t.ContainerID && !last.Complete {
 		p.reportGap(last.Last, fromOf(t), "the container was removed before its output was read")
 	}
 	if clockWasSetBack(last, t) {

@@ -41,7 +41,7 @@ func (p phaseCollector) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.NewInvalidMetric(p.desc, err)
 		return
 	}
-	for _, phase := range v1.Phases {
+	for _, phase := range v1.Phases() {
 		ch <- prometheus.MustNewConstMetric(p.desc, prometheus.GaugeValue, float64(count[phase]), string(phase))
 	}
 }

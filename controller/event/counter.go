@@ -28,7 +28,7 @@ func NewCounter(s *store.Store, reg prometheus.Registerer) (*Counter, error) {
 		Name: "berth_events_total",
 		Help: "Stored transitions, by state or daemon_message.",
 	}, []string{"event"})}
-	for _, p := range v1.Phases {
+	for _, p := range v1.Phases() {
 		c.total.WithLabelValues(string(p))
 	}
 	c.total.WithLabelValues(v1.EventMessage)
@@ -82,7 +82,7 @@ func label(e v1.Event) string {
 	switch {
 	case e.Event == v1.EventMessage:
 		return v1.EventMessage
-	case e.Event == v1.EventState && slices.Contains(v1.Phases, v1.Phase(e.Data)):
+	case e.Event == v1.EventState && slices.Contains(v1.Phases(), v1.Phase(e.Data)):
 		return e.Data
 	}
 	return other

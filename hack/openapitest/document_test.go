@@ -71,7 +71,7 @@ func TestOperations(t *testing.T) {
 			require.NotEmpty(t, p.Value.Description, "%s %s", name, p.Value.Name)
 		}
 		if scope, is := operation.Extensions["x-scope"].(string); is {
-			require.Contains(t, v1.Scopes, v1.Scope(scope), name)
+			require.Contains(t, v1.Scopes(), v1.Scope(scope), name)
 			require.Contains(t, operation.Description, "Needs the scope `"+scope+"`", name)
 		}
 		require.True(t, succeeds(operation), "%s has no response of success", name)

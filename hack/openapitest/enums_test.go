@@ -54,8 +54,8 @@ func sorted[T ~string](values ...T) (list []string) {
 }
 
 func TestEnums(t *testing.T) {
-	require.Equal(t, sorted(v1.Phases...), enum(t, "State"))
-	require.Equal(t, sorted(v1.Scopes...), enum(t, "Scope"))
+	require.Equal(t, sorted(v1.Phases()...), enum(t, "State"))
+	require.Equal(t, sorted(v1.Scopes()...), enum(t, "Scope"))
 	require.Equal(t, sorted(v1.PowerOn, v1.PowerOff), enum(t, "Power"))
 	require.Equal(t, sorted(v1.RestartNever, v1.RestartOnFailure, v1.RestartAlways), enum(t, "RestartMode"))
 	require.Equal(t, sorted(v1.EventState, v1.EventMessage), events(t, "Event"))

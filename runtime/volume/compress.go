@@ -55,8 +55,8 @@ func newCompressor(c v1.Compression) (*compressor, error) {
 	if p.format == "" {
 		p.format = "tar.gz"
 	}
-	if !slices.Contains(v1.Formats, p.format) {
-		return nil, v1.Errorf(v1.InvalidRequest, "format: must be one of %s", strings.Join(v1.Formats, ", "))
+	if !slices.Contains(v1.Formats(), p.format) {
+		return nil, v1.Errorf(v1.InvalidRequest, "format: must be one of %s", strings.Join(v1.Formats(), ", "))
 	}
 	var err error
 	if c.Folder != "" {

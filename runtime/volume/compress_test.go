@@ -19,7 +19,7 @@ import (
 )
 
 func TestRoundTrip(t *testing.T) {
-	for _, format := range v1.Formats {
+	for _, format := range v1.Formats() {
 		t.Run(format, func(t *testing.T) {
 			t.Parallel()
 			b := newBox(t, options())
@@ -50,7 +50,7 @@ func TestRoundTrip(t *testing.T) {
 
 // TestZerosRoundTrip extracts a highly compressible archive that berth created.
 func TestZerosRoundTrip(t *testing.T) {
-	for _, format := range v1.Formats {
+	for _, format := range v1.Formats() {
 		b := newBox(t, options())
 		require.NoError(t, os.WriteFile(filepath.Join(b.dir, "zeros"), nil, 0o644))
 		require.NoError(t, os.Truncate(filepath.Join(b.dir, "zeros"), 200<<20))
@@ -80,7 +80,7 @@ func extractByTool(t testing.TB, format, archive, dir string) {
 }
 
 func TestSkippedLinks(t *testing.T) {
-	for _, format := range v1.Formats {
+	for _, format := range v1.Formats() {
 		b := newBox(t, options())
 		plantLinks(t, b)
 		require.NoError(t, os.Symlink("dir/file", filepath.Join(b.dir, "in")))

@@ -98,7 +98,7 @@ var smallLimits = volume.Options{UID: -1, GID: -1,
 	Limits: volume.Limits{ExtractBytes: 1 << 20, Entries: 50, Depth: 40}}
 
 func TestHostileArchives(t *testing.T) {
-	for _, format := range v1.Formats {
+	for _, format := range v1.Formats() {
 		for _, c := range hostileArchives {
 			if format == "zip" && c.parts[len(c.parts)-1].kind == tar.TypeLink {
 				continue // a zip has no hard links
@@ -184,7 +184,7 @@ func filter(t testing.TB, data []byte, tool string, args ...string) []byte {
 }
 
 func TestDamagedArchives(t *testing.T) {
-	for _, format := range v1.Formats {
+	for _, format := range v1.Formats() {
 		t.Run(format, func(t *testing.T) {
 			b := newBox(t, options())
 			whole := pack(t, format, []part{{name: "a", data: strings.Repeat("some text ", 5000)}, file("b/c"), folder("d/")})

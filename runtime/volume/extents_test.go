@@ -36,7 +36,7 @@ func TestHugeSparseFiles(t *testing.T) {
 	const size = 8 << 40
 	b.put(t, "in/sparse", strings.Repeat("x", 4096))
 	require.NoError(t, os.Truncate(filepath.Join(b.dir, "in/sparse"), size))
-	for _, format := range v1.Formats {
+	for _, format := range v1.Formats() {
 		n := 0
 		_, err := b.Compress(steps{t.Context(), &n}, id, v1.Compression{Output: "a", Format: format, Paths: []string{"in"}})
 		require.Equal(t, "size_limit_exceeded", code(err), format)

@@ -42,7 +42,7 @@ func TestExtractSystemArchives(t *testing.T) {
 }
 
 func TestStrippedModes(t *testing.T) {
-	for _, format := range v1.Formats {
+	for _, format := range v1.Formats() {
 		b := newBox(t, options())
 		parts := []part{{name: "suid", data: "x", mode: 0o6755}, {name: "sticky/", kind: tar.TypeDir, mode: 0o3777}}
 		b.put(t, "a", string(pack(t, format, parts)))

@@ -40,7 +40,7 @@ func TestContextCancelled(t *testing.T) {
 		"list":   func(ctx context.Context) error { _, err := b.List(ctx, id, "src"); return err },
 		"write":  func(ctx context.Context) error { return b.Write(ctx, id, "out", content(1<<20)) },
 	}
-	for _, format := range v1.Formats {
+	for _, format := range v1.Formats() {
 		a, err := b.Compress(t.Context(), id, v1.Compression{Format: format, Output: "in", Folder: "src"})
 		require.NoError(t, err)
 		require.NoError(t, os.Rename(filepath.Join(b.dir, a.Path), filepath.Join(b.dir, "in."+format)))
@@ -54,7 +54,7 @@ func TestContextCancelled(t *testing.T) {
 	for name, call := range calls {
 		t.Run(name, func(t *testing.T) {
 			require.Greater(t, leave(t, call, before, b), 0)
-			for _, format := range v1.Formats {
+			for _, format := range v1.Formats() {
 				require.NoError(t, os.RemoveAll(filepath.Join(b.dir, "src/out."+format)))
 			}
 			require.NoError(t, os.RemoveAll(filepath.Join(b.dir, "out")))

@@ -44,7 +44,7 @@ func FuzzPath(f *testing.F) {
 
 // FuzzArchive extracts arbitrary bytes.
 func FuzzArchive(f *testing.F) {
-	for _, format := range v1.Formats {
+	for _, format := range v1.Formats() {
 		for _, c := range hostileArchives {
 			if len(c.parts) < 10 && (format != "zip" || c.parts[len(c.parts)-1].to == "") {
 				f.Add(pack(f, format, c.parts))

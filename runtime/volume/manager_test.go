@@ -160,7 +160,7 @@ func TestOwner(t *testing.T) {
 	require.NoError(t, b.Mkdir(ctx, id, "folder"))
 	require.NoError(t, os.Symlink("made", filepath.Join(b.dir, "made/link")))
 	require.NoError(t, b.Copy(ctx, id, "made", "copy"))
-	for _, format := range v1.Formats {
+	for _, format := range v1.Formats() {
 		a, err := b.Compress(ctx, id, v1.Compression{Output: "a", Format: format})
 		require.NoError(t, err)
 		require.NoError(t, b.Decompress(ctx, id, a.Path, "out "+format))

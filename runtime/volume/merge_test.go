@@ -13,7 +13,7 @@ import (
 )
 
 func TestMerge(t *testing.T) {
-	for _, format := range v1.Formats {
+	for _, format := range v1.Formats() {
 		b := newBox(t, options())
 		b.put(t, "dest/keep", "mine")
 		b.put(t, "dest/sub/keep", "mine")
@@ -35,7 +35,7 @@ func TestMerge(t *testing.T) {
 
 // TestConflictNamesPath checks that a conflict names the path in the volume.
 func TestConflictNamesPath(t *testing.T) {
-	for _, format := range v1.Formats {
+	for _, format := range v1.Formats() {
 		b := newBox(t, options())
 		b.put(t, "dest/sub/x", "a file")
 		b.put(t, "y", "a file")

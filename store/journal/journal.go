@@ -122,7 +122,7 @@ func (j *Journal) Begin(container string) (v1.Resume, error) {
 	}
 	j.checkpoint = now
 	j.mu.Unlock()
-	resume := v1.Resume{Last: last, Container: was.container, Whole: was.complete, Fresh: unixNano(last) <= now.after}
+	resume := v1.Resume{Last: last, Container: was.container, Complete: was.complete, Fresh: unixNano(last) <= now.after}
 	if was == now {
 		return resume, nil
 	}

@@ -100,7 +100,7 @@ func TestJournalIsReadByTheNextProcess(t *testing.T) {
 	require.NoError(t, killed.Finish(true))
 
 	ended := open(t, d)
-	require.Equal(t, v1.Resume{Last: line(109).Time, Container: "c1", Whole: true, Fresh: true}, begin(t, ended, "c2"))
+	require.Equal(t, v1.Resume{Last: line(109).Time, Container: "c1", Complete: true, Fresh: true}, begin(t, ended, "c2"))
 	require.Equal(t, lines(0, 110), tail(t, ended, 1000))
 
 	fresh := open(t, d)

@@ -86,7 +86,7 @@ func write(t testing.TB, format string, entries []archive.Entry) []byte {
 }
 
 func TestWriteAndExtract(t *testing.T) {
-	for _, format := range v1.Formats {
+	for _, format := range v1.Formats() {
 		data := write(t, format, []archive.Entry{
 			{Name: "folder", Mode: fs.ModeDir | 0o711, Time: made},
 			file("folder/file", "some text"), file("empty", ""),
@@ -119,7 +119,7 @@ func TestExtractIntoWriter(t *testing.T) {
 
 func TestHardLinks(t *testing.T) {
 	first := archive.Entry{Name: "b", HardLink: true, Target: "a", Time: made}
-	for _, format := range v1.Formats {
+	for _, format := range v1.Formats() {
 		if !archive.HardLinks(format) {
 			w, err := archive.NewWriter(format, io.Discard, limits())
 			require.NoError(t, err)
@@ -148,7 +148,7 @@ func (f *failing) Write(p []byte) (int, error) {
 // does so soon. TestMain checks that no goroutine stays.
 func TestWriterFails(t *testing.T) {
 	noise := strings.Repeat("0123456789abcdef", 1<<16)
-	for _, format := range v1.Formats {
+	for _, format := range v1.Formats() {
 		w, err := archive.NewWriter(format, &failing{1000}, limits())
 		require.NoError(t, err)
 		added := 0
@@ -165,7 +165,7 @@ func TestWriterFails(t *testing.T) {
 // TestDestinationFails checks that the error of a Destination ends an extraction and
 // is returned unchanged.
 func TestDestinationFails(t *testing.T) {
-	for _, format := range v1.Formats {
+	for _, format := range v1.Formats() {
 		n := 0
 		err := extract(write(t, format, []archive.Entry{file("a", "1"), file("b", "2")}), limits(), each(func(archive.Entry) error {
 			n++
@@ -180,7 +180,7 @@ func TestDestinationFails(t *testing.T) {
 func TestSourceFails(t *testing.T) {
 	broken := errors.New("input/output error")
 	noise := strings.Repeat("0123456789abcdef", 1<<16)
-	for _, format := range v1.Formats {
+	for _, format := range v1.Formats() {
 		data := write(t, format, []archive.Entry{file("a", noise)})
 		var got list
 		err := archive.Extract(t.Context(), &brokenReader{data: data, from: 600, err: broken}, int64(len(data)), limits(), &got)

@@ -17,7 +17,7 @@ import (
 // FuzzExtract extracts arbitrary bytes. Names must be clean and local, contents
 // within the limits, and every error must be an API error.
 func FuzzExtract(f *testing.F) {
-	for _, format := range v1.Formats {
+	for _, format := range v1.Formats() {
 		entries := []archive.Entry{
 			{Name: "folder", Mode: fs.ModeDir | 0o755, Time: made}, file("folder/file", "some text"),
 			{Name: "link", Mode: fs.ModeSymlink | 0o777, Time: made, Target: "folder"},

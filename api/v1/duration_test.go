@@ -2,7 +2,6 @@ package v1_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -38,26 +37,4 @@ func TestDurationInJSON(t *testing.T) {
 	text, err := json.Marshal(v1.Duration(90 * time.Minute))
 	require.NoError(t, err)
 	require.Equal(t, `"1h30m0s"`, string(text))
-}
-
-func TestAConditionsSinceIsWhenItsStatusChanged(t *testing.T) {
-	first, later := time.Unix(1, 0), time.Unix(2, 0)
-	list := v1.SetCondition(nil, v1.Condition{Type: "A", Status: v1.True, Reason: "Old"}, first)
-	list = v1.SetCondition(list, v1.Condition{Type: "B", Status: v1.False}, first)
-	list = v1.SetCondition(list, v1.Condition{Type: "A", Status: v1.True, Reason: "New"}, later)
-	require.Equal(t, v1.Condition{Type: "A", Status: v1.True, Reason: "New", Since: first}, v1.FindCondition(list, "A"))
-	list = v1.SetCondition(list, v1.Condition{Type: "A", Status: v1.False}, later)
-	require.Equal(t, later, v1.FindCondition(list, "A").Since)
-	require.Equal(t, first, v1.FindCondition(list, "B").Since)
-	require.Len(t, list, 2)
-	require.Zero(t, v1.FindCondition(list, "C"))
-}
-
-func TestAnErrorIsKnownByItsCodeOrByItself(t *testing.T) {
-	err := fmt.Errorf("deep inside: %w", v1.Errorf(v1.PathNotFound, "Path not found: %s", "a"))
-	require.True(t, errors.Is(err, &v1.Error{Code: v1.PathNotFound}))
-	require.False(t, errors.Is(err, &v1.Error{Code: v1.FileExists}))
-	require.False(t, errors.Is(v1.ErrSizeLimit, v1.ErrDiskFull))
-	another := &v1.Error{Code: v1.VolumeNotFound, Message: "another text"}
-	require.False(t, errors.Is(another, v1.ErrVolumeNotFound))
 }
