@@ -81,7 +81,7 @@ func (c *Client) open(ctx context.Context, path string) (*Stream, error) {
 	conn, response, err := dialer.DialContext(ctx, address.String()+path, c.Header())
 	if err != nil && response != nil {
 		defer response.Body.Close()
-		text, _ := io.ReadAll(io.LimitReader(response.Body, maxBody)) // a message that is cut off is no reason to lose the status
+		text, _ := io.ReadAll(io.LimitReader(response.Body, maxBody)) // the status matters more than a complete message
 		return nil, errorOf(response, text)
 	}
 	if err != nil {

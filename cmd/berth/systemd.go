@@ -63,7 +63,7 @@ func (s supervised) works() bool {
 	_ = s.store.Update(func(*store.Tx) error { return nil })
 	h := s.health.Load()
 	if h != nil && time.Since(h.at) > healthStale {
-		s.log.Error("the engine is not being asked any more", "since", h.at)
+		s.log.Error("the engine is not being checked any more", "since", h.at)
 		return false
 	}
 	return true

@@ -65,7 +65,7 @@ func TestDecodeSpecNamesLineAndField(t *testing.T) {
 	for text, want := range map[string]string{
 		"image: a\nimgae: b":              "imgae: is not a field of a container (line 2)",
 		"image: [a]":                      "image: must be a single value (line 1)",
-		"image: a\nimage: b":              "image: stands here twice (line 2)",
+		"image: a\nimage: b":              "image: is set twice (line 2)",
 		"limits:\n  memory: 64MiB":        "limits.memory: must be a whole number (line 2)",
 		"limits: {memory: 1.5}":           "limits.memory: must be a whole number (line 1)",
 		"limits: {memory: -.inf}":         "limits.memory: must be a whole number (line 1)",
@@ -79,7 +79,7 @@ func TestDecodeSpecNamesLineAndField(t *testing.T) {
 		"ports: {}":                       "ports: must be a list (line 1)",
 		"env: [a]":                        "env: must be a mapping (line 1)",
 		"- a":                             "must be a mapping (line 1)",
-		"image: a\n---\nimage: b":         "holds more than one document",
+		"image: a\n---\nimage: b":         "contains more than one document",
 		"ports: &p [*p]":                  `the anchor "p" contains itself (line 1)`,
 		"tty: 1\nlimits: {memory: false}": "tty: must be true or false (line 1); limits.memory: must be a whole number (line 2)",
 	} {

@@ -93,7 +93,7 @@ func (l *Loader) Load() (Loaded, error) {
 	defer file.Close()
 	out, err := l.read(file)
 	if info, statErr := file.Stat(); err == nil && statErr == nil && info.Mode().Perm()&0o077 != 0 {
-		out.Warnings = append(out.Warnings, fmt.Sprintf("%s holds tokens, and others than its owner may open it (mode %04o): chmod 600 it",
+		out.Warnings = append(out.Warnings, fmt.Sprintf("%s contains tokens, and other users can open it (mode %04o): run chmod 600 on it",
 			out.Path, info.Mode().Perm()))
 	}
 	return out, err
@@ -169,7 +169,7 @@ func withoutKeys(faults, known v1.FieldErrors) v1.FieldErrors {
 func warnings(c v1.Config) []string {
 	var out []string
 	if !c.Authorization.Enabled {
-		out = append(out, "authorization.enabled is false: whoever reaches the port is an administrator")
+		out = append(out, "authorization.enabled is false: everyone who reaches the port is an administrator")
 	}
 	if c.Remote.Enabled && strings.HasPrefix(c.Remote.URL, "http://") {
 		out = append(out, "remote.url is not https: remote.token travels in clear")

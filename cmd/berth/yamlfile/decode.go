@@ -38,7 +38,7 @@ func (d Decoder) Decode(text []byte, into any) v1.FieldErrors {
 		return v1.FieldErrors{{Message: strings.TrimPrefix(err.Error(), "yaml: ")}}
 	}
 	if !errors.Is(decoder.Decode(&another), io.EOF) {
-		return v1.FieldErrors{{Message: "holds more than one document"}}
+		return v1.FieldErrors{{Message: "contains more than one document"}}
 	}
 	root := document.Content[0]
 	if d.Aliases {
@@ -74,7 +74,7 @@ func (w *walk) pairs(n *yaml.Node, key string, each func(name string, value *yam
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		name, value := n.Content[i], n.Content[i+1]
 		if seen[name.Value] {
-			w.fail(name, join(key, name.Value), "stands here twice")
+			w.fail(name, join(key, name.Value), "is set twice")
 			continue
 		}
 		seen[name.Value] = true

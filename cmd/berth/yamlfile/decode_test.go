@@ -51,7 +51,7 @@ func TestDecode(t *testing.T) {
 func TestDecodeErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"a: 1":                          "a: is unknown (line 1)",
-		"inner:\n  text: a\n  text: b":  "inner.text: stands here twice (line 3)",
+		"inner:\n  text: a\n  text: b":  "inner.text: is set twice (line 3)",
 		"inner: a":                      "inner: must be a mapping (line 1)",
 		"list: a":                       "list: must be a list (line 1)",
 		"list: [[a]]":                   "list[0]: must be a single value (line 1)",
@@ -61,7 +61,7 @@ func TestDecodeErrors(t *testing.T) {
 		"pointer: &a b\nlist: [*a]":     "list[0]: must be a single value (line 2)",
 		"inner: {<<: {text: a}}":        "inner.<<: is unknown (line 1)",
 		"a: b: c":                       "mapping values are not allowed in this context",
-		"list: [a]\n---\nlist: [b]":     "holds more than one document",
+		"list: [a]\n---\nlist: [b]":     "contains more than one document",
 		"b: 1\na: 2\ninner: {text: []}": "b: is unknown (line 1); a: is unknown (line 2); inner.text: must be a single value (line 3)",
 	} {
 		var into outer
