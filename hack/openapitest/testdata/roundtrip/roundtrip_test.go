@@ -9,8 +9,8 @@ import (
 )
 
 // TestRoundTrip reads every example of the document into its generated type, and
-// writes it again. Nothing is lost, nothing is unknown, and each member of a union is
-// told by its discriminator. TestGeneratedTypes writes the examples and the types.
+// writes it again. Nothing is lost, nothing is unknown, and each member of a union has
+// its discriminator. TestGeneratedTypes writes the examples and the types.
 func TestRoundTrip(t *testing.T) {
 	text, err := os.ReadFile("examples.json")
 	if err != nil {
