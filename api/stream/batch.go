@@ -9,7 +9,7 @@ import (
 	"berth/store/journal"
 )
 
-// batch is what one call of Next hands out. Its memory is used again by the next.
+// batch is the messages of one call of Next. The next call uses its memory again.
 type batch struct {
 	nodeWide bool
 	lost     func(lines int64)
@@ -19,22 +19,22 @@ type batch struct {
 	buf       []byte
 	start     int // in buf, of the message being made
 	out       []Message
-	first     time.Time // of the first line in it
+	first     time.Time // of its first line
 	fragments []*fragment
 	disk      *[]byte // of blocks
 }
 
-// keepBuffer is how much memory a listener keeps when little is printed, in bytes.
+// keepBuffer is the memory that a listener keeps when little is printed, in bytes.
 const keepBuffer = 16 << 10
 
 func (b *batch) reset() {
 	if cap(b.buf) > keepBuffer && len(b.buf) < keepBuffer/4 {
-		b.buf = nil // a flood is over
+		b.buf = nil // memory for a flood is not kept
 	}
 	b.buf, b.out, b.first = b.buf[:0], b.out[:0], time.Time{}
 }
 
-// release gives back what is needed while a batch is made only.
+// release releases what is needed only while a batch is made.
 func (b *batch) release() {
 	clear(b.fragments)
 	if b.disk != nil {
@@ -43,7 +43,7 @@ func (b *batch) release() {
 	}
 }
 
-// size is how large the message being made is, in bytes.
+// size returns the size of the message being made, in bytes.
 func (b *batch) size() int { return len(b.buf) - b.start }
 
 func (b *batch) begin(container string, message bool) {
@@ -69,7 +69,7 @@ func (b *batch) end(first, last time.Time) {
 	b.start = len(b.buf)
 }
 
-// dropped says how many lines the client missed.
+// dropped adds a message with the number of lines that the client missed.
 func (b *batch) dropped(container string, lines int64) {
 	b.lost(lines)
 	now := b.now()

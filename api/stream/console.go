@@ -91,7 +91,7 @@ func (h *Hub) Since(ctx context.Context, id, role string, since time.Time, each 
 }
 
 // Remove removes a container's consoles and ends its listeners with ErrGone.
-// Nobody may write to them any more.
+// It is called after their writers have ended.
 func (h *Hub) Remove(id string) error {
 	h.mu.Lock()
 	logs := h.logs[id]

@@ -7,13 +7,13 @@ import (
 	"berth/store/journal"
 )
 
-// cursor is where a listener is in a console.
+// cursor is the position of a listener in a console.
 type cursor struct {
 	log   *log
 	l     *Listener
 	from  position     // where it began
-	ready atomic.Bool  // it stands in the listener's list of what has news
-	done  atomic.Int64 // lines that need not be kept in memory for it
+	ready atomic.Bool  // it is in the listener's queue of cursors with lines to read
+	done  atomic.Int64 // number of lines that it has read
 
 	// Next's own.
 	pos  position
@@ -44,20 +44,21 @@ func (g *log) detach(c *cursor) {
 	}
 }
 
-// wake tells the listener that the console has news. It never waits.
+// wake notifies the listener that the console has lines to read. It never waits.
 func (c *cursor) wake() {
 	if !c.ready.Swap(true) {
-		c.l.hasNews(c)
+		c.l.enqueue(c)
 	}
 }
 
-// view is what a console has for a cursor.
+// view is the lines that a console has for a cursor.
 type view struct {
 	end       position
-	fragments []*fragment // from the ring; none: read the journal up to limit
+	fragments []*fragment // from the ring; if none, read the journal up to limit
 	limit     position
 }
 
+// look returns the lines behind the cursor. It uses the memory of scratch.
 func (c *cursor) look(scratch []*fragment) view {
 	g := c.log
 	g.mu.Lock()
@@ -76,7 +77,7 @@ func (c *cursor) look(scratch []*fragment) view {
 	return v
 }
 
-// read appends the console's next piece to what Next hands out.
+// read appends the console's next lines to a batch.
 func (c *cursor) read(to *batch) {
 	v := c.look(to.fragments[:0])
 	to.fragments = v.fragments
@@ -95,7 +96,7 @@ func (c *cursor) read(to *batch) {
 	}
 }
 
-// fromRing hands out fragments that are next to each other as one message.
+// fromRing appends fragments, up to the next message of berth, as one message.
 func (c *cursor) fromRing(to *batch, list []*fragment) {
 	if list[0].message {
 		list = list[:1]
@@ -115,8 +116,8 @@ func (c *cursor) fromRing(to *batch, list []*fragment) {
 	c.pos, c.held = last.to, nil
 }
 
-// fromJournal reads what the ring has no more. It is false when the journal
-// has it no more either, or the cursor is too far behind.
+// fromJournal reads lines that the ring no longer has. It returns false if the
+// journal no longer has them either, or the cursor is too far behind.
 func (c *cursor) fromJournal(to *batch, v view) bool {
 	g := c.log
 	if v.end.off-c.pos.off > g.journal.Kept() {
@@ -151,12 +152,12 @@ func (c *cursor) fromJournal(to *batch, v view) bool {
 	return true
 }
 
-// release lets go of every cursor: the console is removed.
+// release removes every cursor: the console is removed.
 func (g *log) release() {
 	g.mu.Lock()
 	cursors := g.cursors
 	g.cursors = map[*cursor]struct{}{}
-	g.ring.grow(-g.ring.size) // what is still read goes with its readers
+	g.ring.grow(-g.ring.size) // listeners that still read fragments release them
 	g.watched.Store(0)
 	g.mu.Unlock()
 	for c := range cursors {

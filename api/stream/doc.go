@@ -6,7 +6,7 @@
 // from a small ring of the newest lines, encoded once for all, and from the
 // journal when it is behind the ring. So a client that never reads costs its
 // position and one batch: some 32 KiB, or 240 KiB at most where a long line consists
-// of control bytes, each of which JSON writes as six. A slow client loses nothing
+// of control bytes: JSON writes six bytes for each. A slow client loses nothing
 // until it is a whole journal file behind; then it skips lines and receives their
 // number.
 //

@@ -12,31 +12,31 @@ import (
 // ErrBusy is the error for history that could not be opened in time.
 var ErrBusy = v1.Errorf(v1.Unavailable, "Too many clients read console history: try again")
 
-// The bounds of what is sent as history.
+// The bounds of histories.
 const (
-	historyBytes = 4 << 20 // of one console, as it is encoded
-	histories    = 512     // open at once; each holds a piece of maxPiece
-	diskReaders  = 16      // of them that read the journal at once; each holds two blocks
+	historyBytes = 4 << 20 // of one console, as encoded
+	histories    = 512     // open at once; each may hold a piece of maxPiece
+	diskReaders  = 16      // that read a journal at once; each holds two blocks
 )
 
 // History is the last lines of a container's consoles, read from the journal
-// piece by piece while they are sent: a client that does not read costs one piece
-// of some 16 KiB. It is for one goroutine.
+// piece by piece while they are sent: a client that does not read costs one piece of
+// some 16 KiB. It is for one goroutine.
 type History struct {
 	hub     *Hub
 	lines   bool // write JSON objects instead of text
 	parts   []*part
-	current *part // whose line has begun
-	skip    int   // lines to leave out
-	begun   int   // lines
+	current *part // of the line that has begun
+	skip    int   // number of lines to leave out
+	begun   int   // number of lines that have begun
 	open    bool  // a JSON object has begun
 	close   func()
 }
 
 // ReadHistory opens the last n lines (10,000 and 4 MiB as encoded at most) of a
-// console that are not older than since. An empty role means both consoles, in
-// the order of time. It waits for its turn until ctx ends: then its error is
-// ErrBusy. The caller closes what it returns.
+// console that are not older than since. An empty role means both consoles, in the
+// order of time. If too many histories are open, it waits until ctx ends: then its
+// error is ErrBusy. The caller closes the History.
 func (h *Hub) ReadHistory(ctx context.Context, id, role string, n int, since time.Time) (*History, error) {
 	list := []string{role}
 	if role == "" {
@@ -53,8 +53,9 @@ func (h *Hub) ReadHistory(ctx context.Context, id, role string, n int, since tim
 	return openHistory(ctx, h, parts, n, since)
 }
 
-// ReadHistory opens the last n lines before the ones that Next hands out, of both
-// consoles of the container. A node-wide listener has none.
+// ReadHistory opens the last n lines before those that Next returns, of both
+// consoles of the container. A node-wide listener has none. The caller closes the
+// History.
 func (l *Listener) ReadHistory(ctx context.Context, n int) (*History, error) {
 	l.mu.Lock()
 	cursors := slices.Clone(l.cursors)
@@ -82,7 +83,7 @@ func openHistory(ctx context.Context, h *Hub, parts []*part, n int, since time.T
 	return x, nil
 }
 
-// find finds out where each console's last lines begin.
+// find finds where each console's last lines begin.
 func (x *History) find(ctx context.Context, n int, since time.Time) error {
 	done, err := readDisk(ctx, x.hub)
 	if err != nil {
@@ -101,7 +102,7 @@ func (x *History) find(ctx context.Context, n int, since time.Time) error {
 	return nil
 }
 
-// readDisk waits for one of the turns to read the journal.
+// readDisk waits for a permit to read journals; done releases it.
 func readDisk(ctx context.Context, h *Hub) (done func(), err error) {
 	select {
 	case h.readers <- struct{}{}:
@@ -111,11 +112,11 @@ func readDisk(ctx context.Context, h *Hub) (done func(), err error) {
 	}
 }
 
-// Close lets the next one open its history. It may be called again.
+// Close releases the permit of the history. It may be called again.
 func (x *History) Close() { x.close() }
 
 // NextText appends the next piece of the lines as the inside of a JSON string, or
-// nothing at the end. Each line that is whole ends with a line feed.
+// nothing at the end. Each complete line ends with a line feed.
 func (x *History) NextText(ctx context.Context, b []byte) ([]byte, error) { return x.next(ctx, b) }
 
 // NextLines appends the next piece of the lines as the inside of a JSON array of
@@ -148,8 +149,8 @@ func (x *History) next(ctx context.Context, b []byte) ([]byte, error) {
 	return b, nil
 }
 
-// choose returns the part whose record is next: that of the line that has begun,
-// else the one with the older record; nil at the end.
+// choose returns the part with the next record: that of the line that has begun,
+// else the one with the older record, or nil at the end.
 func (x *History) choose() (next *part, err error) {
 	for _, p := range x.parts {
 		more, err := p.peek(&x.hub.blocks)
@@ -169,9 +170,9 @@ func (x *History) choose() (next *part, err error) {
 	return next, nil
 }
 
-// append appends what fits of the record of p, as far as its line is not left out.
+// append appends as much of the record of p as fits, unless its line is left out.
 func (x *History) append(b []byte, p *part, limit int) []byte {
-	if p.used == 0 && (!p.goesOn || p.line.Message) {
+	if p.used == 0 && (!p.partial || p.line.Message) {
 		b = x.beginLine(b, p.line)
 	}
 	if x.begun > x.skip {
@@ -187,7 +188,7 @@ func (x *History) append(b []byte, p *part, limit int) []byte {
 	}
 	p.consume()
 	x.current = nil
-	if p.goesOn {
+	if p.partial {
 		x.current = p
 	}
 	return b

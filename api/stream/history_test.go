@@ -83,8 +83,8 @@ func joined(t *testing.T, h *stream.Hub, roles ...string) (all []v1.Line) {
 	return all
 }
 
-// TestHistoryIsTheEndOfTheJournal compares what is sent piece by piece with what
-// is read at once.
+// TestHistoryIsTheEndOfTheJournal compares histories, which are sent in pieces, with
+// the records of the journal.
 func TestHistoryIsTheEndOfTheJournal(t *testing.T) {
 	h := stream.New(t.TempDir(), stream.Options{FileSize: 300 << 10, Files: 3})
 	defer h.Close()
@@ -127,8 +127,8 @@ func TestHistoryIsTheEndOfTheJournal(t *testing.T) {
 	}
 }
 
-// TestHistoryWaitsForItsTurn, and no longer than its request.
-func TestHistoryWaitsForItsTurn(t *testing.T) {
+// TestHistoryWaitsForAPermit opens more histories than there are permits.
+func TestHistoryWaitsForAPermit(t *testing.T) {
 	h := stream.New(t.TempDir(), stream.Options{})
 	defer h.Close()
 	var open []*stream.History

@@ -10,7 +10,7 @@ import (
 	"berth/store/journal"
 )
 
-// Hub is every console and everybody who listens.
+// Hub has all consoles and all listeners. Its methods are for any goroutine.
 type Hub struct {
 	journals journal.Directory
 	options  Options
@@ -19,18 +19,18 @@ type Hub struct {
 	blocks   sync.Pool    // see batch
 	rings    atomic.Int64 // bytes in all rings
 
-	histories chan struct{} // one for each History that is open
-	readers   chan struct{} // one for each that reads the journal just now
+	histories chan struct{} // a semaphore: one entry for each History that is open
+	readers   chan struct{} // a semaphore: one entry for each that is reading a journal
 
-	mu        sync.Mutex // taken before a log's and a listener's; never held over the disk
+	mu        sync.Mutex // locked before those of logs and listeners; never held over the disk
 	logs      map[string]map[string]*log
 	listeners map[string]map[*Listener]struct{} // by internal_id; the empty one is node-wide
 	count     int
-	changed   chan struct{} // closed when somebody begins or ends to listen
+	changed   chan struct{} // closed when a listener begins or ends
 	closed    bool
 }
 
-// New makes a hub that keeps its journals in <dir>/<internal_id>/.
+// New returns a hub that keeps its journals in <dir>/<internal_id>/.
 func New(dir string, o Options) *Hub {
 	o = o.withDefaults()
 	h := &Hub{
@@ -54,9 +54,9 @@ func New(dir string, o Options) *Hub {
 	return h
 }
 
-// Listen begins to listen to a container, or with an empty id to all of them.
-// The state events and lines of the time before are not in what Next hands out.
-// Its error is ErrFull, ErrClosed, or that the journal cannot be read.
+// Listen begins to listen to a container, or with an empty id to all of them. Next
+// returns no earlier state events and lines. The error is ErrFull, ErrClosed, or that
+// of a journal that cannot be read.
 func (h *Hub) Listen(id string) (*Listener, error) {
 	var logs []*log
 	if id != "" {
@@ -101,7 +101,7 @@ func (h *Hub) register(l *Listener, logs []*log) error {
 	return nil
 }
 
-// remove forgets a listener. It may be called again.
+// remove removes a listener. It may be called again.
 func (h *Hub) remove(l *Listener) {
 	h.mu.Lock()
 	if _, there := h.listeners[l.id][l]; there {
@@ -123,8 +123,8 @@ func (h *Hub) notifyChanged() {
 	h.changed = make(chan struct{})
 }
 
-// Watched says which containers are listened to, and whether somebody listens
-// to all. Changed is closed when that may be different.
+// Watched returns the ids of the containers that have listeners, and whether there is
+// a node-wide one. Changed is closed when that may have changed.
 func (h *Hub) Watched() (ids []string, all bool, changed <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -136,14 +136,14 @@ func (h *Hub) Watched() (ids []string, all bool, changed <-chan struct{}) {
 	return ids, len(h.listeners[""]) > 0, h.changed
 }
 
-// Listeners is how many there are.
+// Listeners returns the number of listeners.
 func (h *Hub) Listeners() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.count
 }
 
-// Close ends every listener with ErrClosed, and takes no more.
+// Close ends every listener with ErrClosed, and accepts no more.
 func (h *Hub) Close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -151,8 +151,8 @@ func (h *Hub) Close() {
 	endAll(h.listeners, ErrClosed)
 }
 
-// Missed says that transitions were stored which Event was not called for. Every
-// listener ends with ErrSlow: its client resumes from what is stored.
+// Missed ends every listener with ErrSlow, because transitions were stored and not
+// published: its client resumes from the stored ones.
 func (h *Hub) Missed() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -167,8 +167,8 @@ func endAll(listeners map[string]map[*Listener]struct{}, err error) {
 	}
 }
 
-// audience is who listens to a container.
-func (h *Hub) audience(id string) []*Listener {
+// listenersOf returns the listeners of a container and the node-wide ones.
+func (h *Hub) listenersOf(id string) []*Listener {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var list []*Listener

@@ -14,7 +14,7 @@ import (
 
 var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// line is the i-th line of a console, a millisecond after the one before.
+// line returns the i-th line of a console, a millisecond after the one before.
 func line(i int) v1.Line {
 	return v1.Line{Time: epoch.Add(time.Duration(i) * time.Millisecond), Data: fmt.Appendf(nil, "line %d", i)}
 }

@@ -13,29 +13,29 @@ type Listener struct {
 	hub *Hub
 	id  string // of the container; empty: node-wide
 
-	mu        sync.Mutex // held for a few words of memory only
-	cursors   []*cursor
-	newEvents []*cursor // that have something to read, in the order in which they got it
-	events    []*queued // state events, oldest first
-	after     uint64    // events up to it are not wanted
-	stats     map[string]*queued
-	err       error // what ended it
-	signal    chan struct{}
+	mu      sync.Mutex // held for a few words of memory only
+	cursors []*cursor
+	ready   []*cursor // a queue: those with lines to read
+	events  []*queued // state events, oldest first
+	after   uint64    // seq of the last event that the client has
+	stats   map[string]*queued
+	err     error // ended it
+	signal  chan struct{}
 
 	// Next's own.
 	batch batch
 	all   []Message
 }
 
-// queued is a message that is the same for all listeners that get it.
+// queued is a message that several listeners share.
 type queued struct {
-	at   time.Time
-	msg  Message
-	wide Message // with its container
+	at       time.Time
+	msg      Message
+	nodeWide Message // with its container
 }
 
-// After says that state events up to a sequence number are not wanted: the
-// client has them. It is called before Next.
+// After leaves out the state events up to a sequence number: the client has them.
+// It is called before Next.
 func (l *Listener) After(seq uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -49,7 +49,7 @@ func (l *Listener) After(seq uint64) {
 // all messages.
 func (l *Listener) Next(ctx context.Context) ([]Message, error) {
 	for {
-		if out, err := l.take(); len(out) > 0 || err != nil {
+		if out, err := l.collect(); len(out) > 0 || err != nil {
 			return out, err
 		}
 		select {
@@ -60,21 +60,21 @@ func (l *Listener) Next(ctx context.Context) ([]Message, error) {
 	}
 }
 
-// Close ends the listener. Next returns ErrClosed then.
+// Close ends the listener: Next returns ErrClosed.
 func (l *Listener) Close() {
 	l.hub.remove(l)
 	l.end(ErrClosed)
 }
 
-// take gathers what is waiting. State events come before newer lines.
-func (l *Listener) take() ([]Message, error) {
-	events, stats, err := l.grab()
+// collect returns the messages that are waiting. State events come before newer lines.
+func (l *Listener) collect() ([]Message, error) {
+	events, stats, err := l.dequeue()
 	if err == ErrSlow {
 		return nil, err
 	}
 	l.batch.reset()
 	for len(l.batch.buf) < maxTake {
-		c := l.nextNews()
+		c := l.nextReady()
 		if c == nil {
 			break
 		}
@@ -99,14 +99,15 @@ func (l *Listener) take() ([]Message, error) {
 func (l *Listener) add(list []*queued) {
 	for _, q := range list {
 		if l.id == "" {
-			l.all = append(l.all, q.wide)
+			l.all = append(l.all, q.nodeWide)
 		} else {
 			l.all = append(l.all, q.msg)
 		}
 	}
 }
 
-func (l *Listener) grab() (events, stats []*queued, err error) {
+// dequeue returns the queued events and samples.
+func (l *Listener) dequeue() (events, stats []*queued, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	events, l.events = l.events, nil
@@ -117,23 +118,25 @@ func (l *Listener) grab() (events, stats []*queued, err error) {
 	return events, stats, l.err
 }
 
-func (l *Listener) nextNews() *cursor {
+// nextReady returns the next cursor with lines to read, or nil.
+func (l *Listener) nextReady() *cursor {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.newEvents) == 0 {
+	if len(l.ready) == 0 {
 		return nil
 	}
-	c := l.newEvents[0]
-	l.newEvents[0] = nil
-	l.newEvents = l.newEvents[1:]
+	c := l.ready[0]
+	l.ready[0] = nil
+	l.ready = l.ready[1:]
 	c.ready.Store(false)
 	return c
 }
 
-func (l *Listener) hasNews(c *cursor) {
+// enqueue adds a cursor that has lines to read.
+func (l *Listener) enqueue(c *cursor) {
 	l.mu.Lock()
 	if l.err == nil {
-		l.newEvents = append(l.newEvents, c)
+		l.ready = append(l.ready, c)
 	}
 	l.mu.Unlock()
 	l.wake()
@@ -170,7 +173,7 @@ func (l *Listener) putStats(id string, q *queued) {
 	l.wake()
 }
 
-// end makes Next return err once it has handed out what is waiting.
+// end makes Next return err after the messages that are waiting.
 func (l *Listener) end(err error) {
 	l.mu.Lock()
 	if l.err == nil {

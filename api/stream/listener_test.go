@@ -37,7 +37,7 @@ func next(t *testing.T, l *stream.Listener) []message {
 	return list
 }
 
-func TestEventsStandBeforeNewerLines(t *testing.T) {
+func TestEventsPrecedeNewerLines(t *testing.T) {
 	h := stream.New(t.TempDir(), stream.Options{})
 	l := listen(t, h, "mc")
 	write(t, h, []v1.Line{line(2), line(3)})
@@ -53,7 +53,7 @@ func TestEventsStandBeforeNewerLines(t *testing.T) {
 	require.Equal(t, []message{{Event: "event", Data: "exit", Time: line(6).Time, Seq: 6}}, next(t, l))
 }
 
-func TestEventsThatAClientHasAreLeftOut(t *testing.T) {
+func TestAfterLeavesOutEarlierEvents(t *testing.T) {
 	h := stream.New(t.TempDir(), stream.Options{})
 	l := listen(t, h, "mc")
 	h.Event(event(4, "starting"))
@@ -80,7 +80,7 @@ func TestEventsAreNeverDropped(t *testing.T) {
 	require.ErrorIs(t, err, stream.ErrSlow)
 }
 
-func TestListenersThatMissedEventsResume(t *testing.T) {
+func TestMissedEndsAllListeners(t *testing.T) {
 	h := stream.New(t.TempDir(), stream.Options{})
 	one, node := listen(t, h, "mc"), listen(t, h, "")
 	h.Event(event(1, "running"))
@@ -94,7 +94,7 @@ func TestListenersThatMissedEventsResume(t *testing.T) {
 	require.EqualValues(t, 9, next(t, later)[0].Seq)
 }
 
-func TestOnlyTheNewestStatsWait(t *testing.T) {
+func TestNewerStatsReplaceQueuedOnes(t *testing.T) {
 	h := stream.New(t.TempDir(), stream.Options{Now: func() time.Time { return epoch }})
 	l := listen(t, h, "mc")
 	h.Stats("mc", v1.Stats{CPUUsage: 1})
@@ -111,7 +111,7 @@ func TestStatsHaveTheFieldsOfTheInterface(t *testing.T) {
 	require.Contains(t, string(stream.EncodeStats("", v1.Stats{}, epoch)), `"disk_usage":null`)
 }
 
-func TestWatchedFollowsWhoListens(t *testing.T) {
+func TestWatchedFollowsListeners(t *testing.T) {
 	h := stream.New(t.TempDir(), stream.Options{})
 	ids, all, changed := h.Watched()
 	require.Empty(t, ids)
@@ -148,7 +148,7 @@ func TestListenersAreBounded(t *testing.T) {
 	listen(t, h, "a")
 }
 
-func TestCloseEndsListenersWhenAllWasHandedOut(t *testing.T) {
+func TestCloseEndsListenersAfterTheirMessages(t *testing.T) {
 	h := stream.New(t.TempDir(), stream.Options{})
 	l := listen(t, h, "mc")
 	h.Event(event(1, "exit"))
@@ -182,9 +182,9 @@ func TestNextWaits(t *testing.T) {
 	})
 }
 
-// TestClientsThatNeverReadCostLittle has a hundred of them at a flooding
-// console, each with a batch in its hands that it cannot send.
-func TestClientsThatNeverReadCostLittle(t *testing.T) {
+// TestIdleClientsCostLittleMemory has a hundred clients of a flooding console, each
+// with a batch that it cannot send.
+func TestIdleClientsCostLittleMemory(t *testing.T) {
 	h := stream.New(t.TempDir(), stream.Options{})
 	held := make([][]stream.Message, 100)
 	var stuck []*stream.Listener

@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// What ends a Listener, and what Listen refuses.
+// Errors of Listener.Next and Hub.Listen.
 var (
 	ErrSlow   = errors.New("listener is too slow for its state events") // the client can resume by sequence number
 	ErrGone   = errors.New("container is deleted")
@@ -16,24 +16,24 @@ var (
 	ErrFull   = errors.New("too many listeners")
 )
 
-// Options of a Hub. The zero Options work.
+// Options change how a Hub works. The zero value works.
 type Options struct {
 	FileSize     int64 // bytes of a journal file, at which it is rotated; 0: 20 MiB
-	Files        int   // files kept of a console, the one being written included; 0: 2
+	Files        int   // files kept of a console, including the one being written; 0: 2
 	Memory       int   // bytes of output kept for the slowest listener of a console; 0: 4 MiB
-	Listeners    int   // in all; 0: 2048
-	PerContainer int   // of one container, and node-wide ones; 0: 256
+	Listeners    int   // in total; 0: 2048
+	PerContainer int   // of one container, and of the node-wide ones; 0: 256
 	Registerer   prometheus.Registerer
 	Log          *slog.Logger
 	Now          func() time.Time
 }
 
-// Bounds that hold in every berth.
+// Bounds that are not configurable.
 const (
-	maxPiece  = 16 << 10 // bytes at which a console message is long enough
-	maxTake   = 16 << 10 // bytes at which Next hands out what it has; a client that does not read holds them
-	minRing   = 64 << 10 // bytes of output that each console may keep in memory, unless Memory is less
-	allRings  = 8 << 20  // bytes of it in all, above which no console keeps more than minRing
+	maxPiece  = 16 << 10 // bytes at which a console message is complete
+	maxTake   = 16 << 10 // bytes at which Next returns; a client that does not read holds them
+	minRing   = 64 << 10 // bytes of output that each console may always keep in memory, unless Memory is less
+	allRings  = 8 << 20  // bytes of output in total, above which no console keeps more than minRing
 	maxEvents = 1024     // state events waiting for a listener
 	maxTail   = 10000    // lines of history
 )

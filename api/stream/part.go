@@ -9,23 +9,23 @@ import (
 	"berth/store/journal"
 )
 
-// part is the records of one console that a History has still to send.
+// part is the records of one console that a History has yet to send.
 type part struct {
 	journal  *journal.Journal
 	off, end int64  // in the journal
-	goesOn   bool   // the last record was a part of a line
-	held     []byte // the beginning of a rune that it has left
+	partial  bool   // the last record was a part of a line
+	held     []byte // the beginning of a rune at its end
 
 	// The record at off, while a block is there.
 	disk  *[]byte // of the hub's blocks
-	block []byte  // what is read of the journal from off on
-	fresh bool    // block is as it was read
+	block []byte  // of the journal, from off on
+	fresh bool    // no record of block is consumed yet
 	size  int     // of the record; 0: it is not decoded
 	line  v1.Line
 	text  []byte // its data after held, without the beginning of a rune at its end
 	rest  []byte // that beginning
 
-	used int // bytes of text that are sent; kept when the block is not
+	used int // bytes of text that are sent; kept when the block is released
 }
 
 // find finds the first of the last n lines that are not older than since and no
@@ -51,10 +51,10 @@ func (p *part) find(n int, since time.Time) (lines int, err error) {
 	return lines, nil
 }
 
-// lineCost is what a line costs beside its data in the encoded history, in bytes.
+// lineCost is the size of a line in the encoded history besides its data, in bytes.
 const lineCost = 64
 
-// encodedSize is how long data is at most as the inside of a JSON string.
+// encodedSize returns an upper bound of the size of a line in the encoded history.
 func encodedSize(data []byte) int {
 	size := lineCost + len(data)
 	for _, c := range data {
@@ -73,7 +73,7 @@ func (p *part) peek(blocks *sync.Pool) (bool, error) {
 		l, size, ok := journal.Next(p.block)
 		switch {
 		case size == 0 && p.fresh:
-			p.skip(len(p.block)) // no record is that long
+			p.skip(len(p.block)) // damage: no record is that long
 		case size == 0:
 			if err := p.load(blocks); err != nil {
 				return false, err
@@ -81,13 +81,13 @@ func (p *part) peek(blocks *sync.Pool) (bool, error) {
 		case !ok:
 			p.skip(size)
 		default:
-			p.decoded(l, size)
+			p.setRecord(l, size)
 		}
 	}
 	return p.size > 0, nil
 }
 
-// load reads the block at off. What is rotated away by now is left out.
+// load reads the block at off. It leaves out records that were rotated away.
 func (p *part) load(blocks *sync.Pool) error {
 	if p.disk == nil {
 		p.disk = blocks.Get().(*[]byte)
@@ -100,8 +100,8 @@ func (p *part) load(blocks *sync.Pool) error {
 	return err
 }
 
-// decoded takes over the record at off.
-func (p *part) decoded(l v1.Line, size int) {
+// setRecord sets the record at off.
+func (p *part) setRecord(l v1.Line, size int) {
 	p.line, p.size, p.text, p.rest = l, size, l.Data, nil
 	if l.Message {
 		return
@@ -115,11 +115,11 @@ func (p *part) decoded(l v1.Line, size int) {
 	}
 }
 
-// appendSome appends the record's text up to a length of b, and a few bytes at least.
+// appendSome appends text of the record until b has a length, and a few bytes at least.
 func (p *part) appendSome(b []byte, limit int) []byte {
-	const most, least = 6, 64 // bytes that a byte becomes; bytes
+	const expansion, least = 6, 64 // bytes that JSON writes for one byte; bytes
 	some := p.text[p.used:]
-	if room := max((limit-len(b))/most, least); len(some) > room {
+	if room := max((limit-len(b))/expansion, least); len(some) > room {
 		some = some[:room]
 		some = some[:room-runeTail(some)]
 	}
@@ -127,12 +127,12 @@ func (p *part) appendSome(b []byte, limit int) []byte {
 	return appendText(b, some)
 }
 
-// consume goes on to the next record.
+// consume continues with the next record.
 func (p *part) consume() {
 	if !p.line.Message {
 		p.held = bytes.Clone(p.rest)
 	}
-	p.goesOn = p.line.Partial && !p.line.Message
+	p.partial = p.line.Partial && !p.line.Message
 	p.used = 0
 	p.skip(p.size)
 }
@@ -141,7 +141,7 @@ func (p *part) skip(size int) {
 	p.block, p.off, p.size, p.fresh = p.block[size:], p.off+int64(size), 0, false
 }
 
-// release gives the block back. The record is decoded again when it goes on.
+// release returns the block to the pool. The record is decoded again later.
 func (p *part) release(blocks *sync.Pool) {
 	if p.disk != nil {
 		blocks.Put(p.disk)

@@ -10,16 +10,16 @@ import (
 )
 
 // fragment is some lines of a console that were written together. It does not
-// change once it is in a ring, so listeners share it.
+// change once it is in a ring: listeners share it.
 type fragment struct {
 	from, to position
 	first    time.Time // of its first line
 	last     time.Time // of its last line
 	text     []byte    // the lines as the inside of a JSON string
-	message  bool      // said by berth
+	message  bool      // a message of berth
 }
 
-// builder makes the records of a batch of lines, and its fragments if somebody listens.
+// builder makes the records of some lines, and their fragments if there are listeners.
 type builder struct {
 	text    bool // make fragments
 	records []byte
@@ -62,8 +62,8 @@ func (b *builder) close() {
 	}
 }
 
-// appendLine appends a line as the inside of a JSON string. Held is the
-// beginning of a rune that the line before has left.
+// appendLine appends a line as the inside of a JSON string. Held is the beginning of
+// a rune at the end of the partial line before.
 func appendLine(b []byte, l v1.Line, held []byte) []byte {
 	data := l.Data
 	if len(held) > 0 && !l.Message {
@@ -78,7 +78,8 @@ func appendLine(b []byte, l v1.Line, held []byte) []byte {
 	return append(appendText(b, data), '\\', 'n')
 }
 
-// heldBack is what appendLine leaves of a line for the next one.
+// heldBack returns the bytes that appendLine leaves for the next line: the beginning
+// of a rune at the end of a partial line.
 func heldBack(l v1.Line, held []byte) []byte {
 	if l.Message {
 		return held
@@ -92,19 +93,19 @@ func heldBack(l v1.Line, held []byte) []byte {
 	return append([]byte(nil), l.Data[len(l.Data)-runeTail(l.Data):]...)
 }
 
-// ring is the newest fragments of a console, as far as a cursor may want them. A
-// batch that is pushed without any empties it, so there is no hole between them.
+// ring is the newest fragments of a console that a cursor has not read yet. Lines
+// that are pushed without fragments empty it, so there is no gap in it.
 type ring struct {
 	list []*fragment
-	size int           // bytes, about
+	size int           // bytes, approximately
 	max  int           // of size
 	all  *atomic.Int64 // sizes of all rings of a hub
 }
 
-// push adds a batch that was written between two positions. Read is the line up
-// to which every cursor is.
+// push adds lines that were written between two positions. Read is the number of
+// lines that every cursor has read.
 func (r *ring) push(b *builder, from, end position, read int64) {
-	if len(b.done) == 0 { // made while nobody listened yet
+	if len(b.done) == 0 { // there was no listener yet
 		r.clear()
 	}
 	for _, f := range b.done {
@@ -122,7 +123,7 @@ func (r *ring) push(b *builder, from, end position, read int64) {
 	r.list = r.list[drop:]
 }
 
-// tooLarge says whether the ring takes more than its share.
+// tooLarge reports whether the ring has more than its quota.
 func (r *ring) tooLarge() bool {
 	return r.size > r.max || (r.size > minRing && r.all.Load() > allRings)
 }
@@ -137,11 +138,11 @@ func (r *ring) clear() {
 	r.list = nil
 }
 
-// cost is the memory that a fragment takes, in bytes, about.
+// cost returns the memory of a fragment, in bytes, approximately.
 func (f *fragment) cost() int { return cap(f.text) + 160 }
 
-// from finds the fragments that begin at a position, up to a size in bytes. It
-// is false if the ring does not reach back to it.
+// from appends the fragments from a position on, up to a size in bytes. It returns
+// false if the ring does not have that position.
 func (r *ring) from(at position, size int, to []*fragment) ([]*fragment, bool) {
 	i := sort.Search(len(r.list), func(i int) bool { return r.list[i].from.line >= at.line })
 	if i == len(r.list) || r.list[i].from != at {

@@ -44,7 +44,7 @@ func TestMemoryOfAllConsolesIsBounded(t *testing.T) {
 	require.Zero(t, h.rings.Load())
 }
 
-func TestOneConsoleKeepsItsShareOnly(t *testing.T) {
+func TestConsoleKeepsItsQuotaOnly(t *testing.T) {
 	h := New(t.TempDir(), Options{})
 	l, err := h.Listen("mc")
 	require.NoError(t, err)
@@ -56,7 +56,7 @@ func TestOneConsoleKeepsItsShareOnly(t *testing.T) {
 	require.Greater(t, h.rings.Load(), int64(3<<20))
 }
 
-func TestWhatEverybodyHasReadIsNotKept(t *testing.T) {
+func TestRingDropsLinesThatAllHaveRead(t *testing.T) {
 	h := New(t.TempDir(), Options{})
 	flood(t, h, "mc")
 	require.Zero(t, h.rings.Load(), "nobody listens")
@@ -76,9 +76,9 @@ func TestWhatEverybodyHasReadIsNotKept(t *testing.T) {
 	require.Less(t, h.rings.Load(), int64(64<<10))
 }
 
-// FuzzPiecesAreWhatTheLineWas cuts a text into partial lines: a listener gets
-// the text as if it had never been cut.
-func FuzzPiecesAreWhatTheLineWas(f *testing.F) {
+// FuzzPartialLinesAreOneText splits a text into partial lines: a listener receives
+// the same text.
+func FuzzPartialLinesAreOneText(f *testing.F) {
 	f.Add([]byte("a€b😀c"), uint8(1))
 	f.Add([]byte("€€€\xff\xe2\x82"), uint8(2))
 	f.Fuzz(func(t *testing.T, data []byte, size uint8) {

@@ -21,17 +21,17 @@ const (
 type Message struct {
 	Event string
 	Seq   uint64 // of a stored transition, else 0
-	JSON  []byte // the whole of it, one text frame; valid until the next call of Next
+	JSON  []byte // one text frame; valid until the next call of Next
 }
 
-// Encode makes a message's JSON. Container is left out when empty, seq when 0.
-// Bytes of data that are no UTF-8 become U+FFFD.
+// Encode returns the JSON of a message. It leaves out an empty container and a seq of
+// 0. Bytes of data that are not UTF-8 become U+FFFD.
 func Encode(event, container string, data []byte, at time.Time, seq uint64) []byte {
 	return encode(event, container, data, at, seq, "")
 }
 
-// EncodeGap makes the JSON of a gap: what was before the seq oldest is not kept,
-// or was counted in another epoch.
+// EncodeGap returns the JSON of a gap: transitions before the seq oldest are not
+// kept, or are of another epoch.
 func EncodeGap(oldest uint64, epoch string, at time.Time) []byte {
 	return encode(EventGap, "", strconv.AppendUint(nil, oldest, 10), at, 0, epoch)
 }
@@ -45,16 +45,16 @@ func encode(event, container string, data []byte, at time.Time, seq uint64, epoc
 	return appendFoot(b, at, seq, epoch)
 }
 
-// AppendStart appends a message's JSON up to its data, whose pieces follow.
-// Container is left out when empty.
+// AppendStart appends the JSON of a message up to its data, whose pieces follow. It
+// leaves out an empty container.
 func AppendStart(b []byte, event, container string) []byte {
 	return append(appendHead(b, event, container), `,"data":"`...)
 }
 
-// AppendEnd appends what follows the data.
+// AppendEnd appends the JSON behind the data.
 func AppendEnd(b []byte, at time.Time) []byte { return appendFoot(append(b, '"'), at, 0, "") }
 
-// EncodeEvent makes the JSON of a stored transition, with its container if the
+// EncodeEvent returns the JSON of a stored transition, with its container if the
 // socket is node-wide.
 func EncodeEvent(e v1.Event, nodeWide bool) []byte {
 	container := ""
@@ -64,10 +64,10 @@ func EncodeEvent(e v1.Event, nodeWide bool) []byte {
 	return encode(e.Event, container, []byte(e.Data), e.Time, e.Seq, e.Epoch)
 }
 
-// EncodeStats makes the JSON of a stats message. Container is left out when empty.
+// EncodeStats returns the JSON of a stats message. It leaves out an empty container.
 func EncodeStats(container string, s v1.Stats, at time.Time) []byte {
 	fields, err := json.Marshal(s)
-	if err != nil { // a figure that is no number
+	if err != nil { // NaN or infinite
 		fields = []byte("{}")
 	}
 	b := appendHead(make([]byte, 0, len(fields)+128), EventStats, container)
@@ -147,7 +147,7 @@ func appendEscape(b []byte, c byte) []byte {
 	return append(b, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
 }
 
-// runeTail is how many bytes at the end of data begin a rune that goes on elsewhere.
+// runeTail returns the number of bytes of an incomplete rune at the end of data.
 func runeTail(data []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(data); n++ {
 		c := data[len(data)-n]

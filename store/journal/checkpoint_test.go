@@ -8,10 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestLostCheckpointHidesNoLines has lines of a container, but no checkpoint that
-// names it.
+// TestLostCheckpointHidesNoLines has lines of a container and no valid checkpoint.
 func TestLostCheckpointHidesNoLines(t *testing.T) {
-	for _, text := range []string{"", "c1", "c1 open\n", "what is this\n"} {
+	for _, text := range []string{"", "c1", "c1 open\n", "garbage text here\n"} {
 		dir := t.TempDir()
 		j := open(t, in(dir))
 		begin(t, j, "c1")

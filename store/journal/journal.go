@@ -46,7 +46,8 @@ func (d Directory) Open(id, role string) (*Journal, error) {
 	return j, nil
 }
 
-// Remove removes the journals of a container. Nobody may write to them any more.
+// Remove removes the journals of a container. It is called after their
+// writers have ended.
 func (d Directory) Remove(id string) error {
 	if err := checkName(id, v1.ServerConsole); err != nil {
 		return err

@@ -32,7 +32,7 @@ func lines(from, to int) []v1.Line {
 	return list
 }
 
-// in returns the directory of journals with the limits of a host.
+// in returns a directory of journals with the limits that berth uses.
 func in(path string) Directory { return Directory{Path: path, FileSize: 20 << 20, Files: 2} }
 
 // open opens the journal of a server.
@@ -155,7 +155,7 @@ func TestTornJournalIsTruncatedToWholeRecords(t *testing.T) {
 	}
 }
 
-func TestDamageInTheMiddleCostsOnlyItself(t *testing.T) {
+func TestDamagedRecordsAreSkipped(t *testing.T) {
 	dir := t.TempDir()
 	j := open(t, in(dir))
 	write(t, j, lines(0, 5))

@@ -15,9 +15,9 @@ import (
 // BlockSize is the size in bytes of a buffer that any record fits into.
 const BlockSize = 128 << 10
 
-// ReadAt reads the part of a journal between two offsets that buf has space for
-// and one file holds. If that part is rotated away, it reads from the first byte
-// that is kept, which is at the offset at.
+// ReadAt reads records between two offsets into buf, as far as they fit and are in one
+// file. If the first ones were rotated away, it reads from the oldest that is kept. At
+// is the offset of the block.
 func (j *Journal) ReadAt(buf []byte, off, end int64) (block []byte, at int64, err error) {
 	for _, s := range j.segments() {
 		off = max(off, s.start)

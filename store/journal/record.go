@@ -18,7 +18,7 @@ const (
 	headerSize  = len(stampLayout) + 3
 
 	tagFull    = 'F'
-	tagPartial = 'P' // the line goes on in the next record
+	tagPartial = 'P' // the line continues in the next record
 	tagMessage = 'M' // written by berth
 
 	maxData = 32 << 10 // bytes of a record; a longer line becomes several partial ones

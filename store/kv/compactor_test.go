@@ -58,7 +58,7 @@ func TestTablesOfManyStartsAreMerged(t *testing.T) {
 func TestWritesAreRefusedInsteadOfBlockedByMerges(t *testing.T) {
 	db := openIn(t, t.TempDir(), Options{})
 	db.compactor.close()
-	away := filepath.Join(t.TempDir(), "away") // nothing can be merged until it is there
+	away := filepath.Join(t.TempDir(), "away") // nothing can be merged until it exists
 	db.compactor = newCompactor(db.badger, &disk{dir: away}, db.log)
 	value := noise()
 	var err error

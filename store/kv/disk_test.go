@@ -35,8 +35,8 @@ func fill(t *testing.T, dir string) {
 	require.ErrorIs(t, err, unix.ENOSPC)
 }
 
-// requireQuiet waits until Badger has written the tables of the last updates,
-// and stops the compactor.
+// requireQuiet waits until Badger has written the tables of the last updates and
+// nothing is to be merged, and stops the compactor.
 func requireQuiet(t *testing.T, db *DB) {
 	require.Eventually(t, func() bool {
 		logs, err := filepath.Glob(filepath.Join(db.disk.dir, "*.mem"))
@@ -77,7 +77,8 @@ func TestFullDiskUnderLoadKillsNothing(t *testing.T) {
 	require.NoError(t, db.Close())
 }
 
-// The disk may fill up however much of the log is used.
+// TestFullDiskAllowsSmallWritesAtAnyTime fills the disk after different parts of the
+// log are used.
 func TestFullDiskAllowsSmallWritesAtAnyTime(t *testing.T) {
 	for _, written := range []int{1, 12, 19, 20, 24, 28, 29, 30, 45} { // some 270 KB each
 		t.Run(strconv.Itoa(written), func(t *testing.T) {

@@ -52,7 +52,8 @@ func remove(db *DB, key string) error {
 	return update(db, map[string][]byte{key: nil, "meta/revision": make([]byte, 8)}, false)
 }
 
-// endOfRun is what package store writes at the end of a run: a transition and a status.
+// endOfRun returns the writes of package store at the end of a run: a transition and a
+// status.
 func endOfRun(i int) map[string][]byte {
 	return map[string][]byte{
 		fmt.Sprintf("event/%08d", i): fmt.Appendf(nil, `{"seq":%d,"time":"2026-01-02T03:04:05.123456789Z","container":"mc","uid":"0b4cf4d4-96ad-4c8a-9a5c-34a2a3a0a4f1","event":"event","data":"exit"}`, i),

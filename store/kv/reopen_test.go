@@ -33,7 +33,7 @@ func TestViewsWaitWhileBadgerIsOpenedAgain(t *testing.T) {
 			close(held)
 			<-hold
 			_, err := tx.Get("k/a")
-			require.NoError(t, err, "as when it began")
+			require.NoError(t, err, "the state at its begin")
 			_, err = tx.Get("k/b")
 			require.ErrorIs(t, err, ErrNotFound)
 			return nil

@@ -19,14 +19,14 @@ import (
 	v1 "berth/api/v1"
 )
 
-// reader gathers what a listener hands out.
+// reader collects the messages of a listener.
 type reader struct {
 	lines   []string
 	dropped int
 	last    time.Time
 }
 
-// next takes what is waiting.
+// next reads the messages that are waiting.
 func (r *reader) next(ctx context.Context, t *testing.T, l *stream.Listener) bool {
 	out, err := l.Next(ctx)
 	if err != nil {
@@ -56,10 +56,9 @@ func numbered(from, to int) []string {
 	return list
 }
 
-// TestHandOverLosesAndDoublesNothing lets clients come at any time while
-// consoles are written and rotated: history and live lines together are every
-// line once, in order.
-func TestHandOverLosesAndDoublesNothing(t *testing.T) {
+// TestHistoryAndLiveLinesHaveNoGap lets clients connect while a console is written
+// and rotated: history and live lines together are every line once, in order.
+func TestHistoryAndLiveLinesHaveNoGap(t *testing.T) {
 	h := stream.New(t.TempDir(), stream.Options{FileSize: 1 << 20, Files: 3, Memory: 8 << 10})
 	const n, clients = 20_000, 40
 	rounds := make(chan int, n)
@@ -127,7 +126,7 @@ func assertNoError(t *testing.T, err error) bool {
 	return err == nil
 }
 
-// assertEqual tells the first difference only.
+// assertEqual reports the first difference only.
 func assertEqual(t *testing.T, want, got []string) {
 	t.Helper()
 	for i := range want {
@@ -141,9 +140,9 @@ func assertEqual(t *testing.T, want, got []string) {
 	}
 }
 
-// TestOneClientGetsAHundredThousandLinesAtOnce lets a client begin to read only
-// when all is printed: it is far behind what is kept in memory.
-func TestOneClientGetsAHundredThousandLinesAtOnce(t *testing.T) {
+// TestClientFarBehindTheRingGetsEveryLine lets a client begin to read after
+// everything was printed.
+func TestClientFarBehindTheRingGetsEveryLine(t *testing.T) {
 	h := stream.New(t.TempDir(), stream.Options{Memory: 100 << 10})
 	l, err := h.Listen("mc")
 	require.NoError(t, err)
@@ -160,9 +159,10 @@ func TestOneClientGetsAHundredThousandLinesAtOnce(t *testing.T) {
 	require.Zero(t, r.dropped)
 }
 
-// TestSlowClientIsToldHowManyLinesItMissed lets a client fall behind the journal
-// again and again: what it got and what it was told of is every line.
-func TestSlowClientIsToldHowManyLinesItMissed(t *testing.T) {
+// TestSlowClientReceivesTheNumberOfDroppedLines lets a client fall behind the journal
+// again and again: the lines that it received or that were reported as dropped are
+// all lines.
+func TestSlowClientReceivesTheNumberOfDroppedLines(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	h := stream.New(t.TempDir(), stream.Options{FileSize: 64 << 10, Memory: 16 << 10, Registerer: registry})
 	slow, err := h.Listen("mc")
@@ -198,7 +198,7 @@ func TestSlowClientIsToldHowManyLinesItMissed(t *testing.T) {
 	}
 }
 
-// collect makes the registry's only counter a collector again.
+// collect returns a collector with the value of the registry's only counter.
 func collect(t *testing.T, r *prometheus.Registry) prometheus.Collector {
 	t.Helper()
 	families, err := r.Gather()
@@ -210,9 +210,9 @@ func collect(t *testing.T, r *prometheus.Registry) prometheus.Collector {
 	return c
 }
 
-// TestSlowClientIsToldOfLinesThatCouldNotBeWritten has lines that are neither in
-// the journal nor in memory when a client comes to read them.
-func TestSlowClientIsToldOfLinesThatCouldNotBeWritten(t *testing.T) {
+// TestUnwrittenLinesAreReportedAsDropped has lines that are neither in the journal
+// nor in memory when a client reads them.
+func TestUnwrittenLinesAreReportedAsDropped(t *testing.T) {
 	dir := t.TempDir()
 	h := stream.New(dir, stream.Options{Memory: 100 << 10})
 	l := listen(t, h, "mc")
