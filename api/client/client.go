@@ -34,7 +34,8 @@ type Options struct {
 	Timeout time.Duration // of one request; 0: DefaultTimeout
 
 	// Retry is the mean time between two attempts of Watch and Follow to reconnect,
-	// 1 s if it is 0. OnRetry, if not nil, is called before each of them.
+	// 1 s if it is 0. If it is negative, they end with the first error instead. OnRetry,
+	// if not nil, is called before each attempt.
 	Retry   time.Duration
 	OnRetry func(err error)
 

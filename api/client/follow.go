@@ -66,7 +66,7 @@ func (f *follow) opened(ctx context.Context) (more bool, err error) {
 func (f *follow) deliver(m Message) (more bool) {
 	switch m.Event {
 	case EventConsole, EventLogs:
-		if !m.Time.After(f.reread) {
+		if !f.reread.IsZero() && !m.Time.After(f.reread) {
 			return true // opened has delivered it
 		}
 		f.last = m.Time
@@ -83,8 +83,8 @@ type consumer interface {
 	fail(err error)
 }
 
-// resume opens a stream and delivers its messages, again and again, until ctx ends,
-// the consumer has enough or an error is permanent.
+// resume opens streams and delivers their messages until ctx ends, the consumer has
+// enough or an error is permanent.
 func (c *Client) resume(ctx context.Context, to consumer, open func() (*Stream, error)) {
 	for {
 		more, err := c.once(ctx, to, open)
@@ -95,7 +95,7 @@ func (c *Client) resume(ctx context.Context, to consumer, open func() (*Stream, 
 			to.fail(ctx.Err())
 			return
 		}
-		if isPermanent(err) {
+		if c.options.Retry < 0 || isPermanent(err) {
 			to.fail(err)
 			return
 		}

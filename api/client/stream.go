@@ -36,7 +36,7 @@ type Message struct {
 	Time      time.Time `json:"time"`
 	Seq       uint64    `json:"seq"`   // of a stored transition, else 0
 	Epoch     string    `json:"epoch"` // of Seq
-	JSON      []byte    `json:"-"`     // the message as it was received
+	JSON      []byte    `json:"-"`     // the message as it was received; nil: Follow has composed it
 }
 
 // Stats returns the resource usage in a message whose event is EventStats.

@@ -105,6 +105,17 @@ func TestWatchEndsWithContext(t *testing.T) {
 	require.ErrorIs(t, last, context.Canceled)
 }
 
+func TestWatchWithoutRetry(t *testing.T) {
+	c, requests := script(t, "", connection{messages: []string{transition(1, "e", "ready")}, code: websocket.CloseGoingAway})
+	c.options.Retry = -1
+	var got []error
+	for _, err := range c.Events().Watch(t.Context(), Cursor{}) {
+		got = append(got, err)
+	}
+	require.Equal(t, []error{nil, &CloseError{websocket.CloseGoingAway, "reason"}}, got)
+	require.Len(t, *requests, 1)
+}
+
 func TestFollowRereadsMissedLines(t *testing.T) {
 	console := func(second int, data string) string {
 		return fmt.Sprintf(`{"event":"console","data":%q,"time":"2026-01-02T03:04:%02dZ"}`, data, second)

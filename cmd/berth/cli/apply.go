@@ -18,7 +18,8 @@ func newApplyCommand(c *connector) *cobra.Command {
 		Use:   "apply -f <file>",
 		Short: "Create or change a container to match a file",
 		Long: "Create or change a container to match a file in YAML or JSON with the fields of POST /containers. Absent\n" +
-			"fields get their defaults. Applying the same file again changes nothing.",
+			"fields get their defaults, except that an absent install_script or power stays as it is. Applying the\n" +
+			"same file again changes nothing.",
 		Example: "  berth apply -f survival.yaml --dry-run\n  berth apply -f survival.yaml\n  berth containers survival -o json | berth apply -f -",
 	}, func(cmd *cobra.Command, d *daemon, _ []string) error {
 		spec, err := readSpec(file, cmd.InOrStdin())

@@ -26,7 +26,7 @@ type daemon struct {
 func newDaemon(address string, token v1.Secret, urlFrom, tokenFrom string, config *tls.Config) (*daemon, error) {
 	d := &daemon{tls: config, urlFrom: urlFrom, tokenFrom: tokenFrom}
 	var err error
-	d.Client, err = client.New(client.Options{URL: address, Token: token, TLS: config,
+	d.Client, err = client.New(client.Options{URL: address, Token: token, TLS: config, Retry: -1,
 		Observe: func(_ *http.Request, _ *http.Response, body []byte) { d.raw = body }})
 	return d, err
 }

@@ -93,47 +93,39 @@ func printEvents(out io.Writer, events []v1.Event) error {
 	return nil
 }
 
-// followEvents prints the transitions after a cursor, and new ones as they happen.
+// followEvents prints the transitions after a cursor, and new ones as they happen, until
+// the daemon closes the stream or the command is interrupted. An interrupt is not an
+// error.
 func followEvents(cmd *cobra.Command, d *daemon, after client.Cursor) error {
-	stream, err := d.Events().Open(cmd.Context(), after)
-	if err != nil {
-		return err
-	}
-	f := follower{cmd: cmd, after: after}
-	if err := read(cmd, stream, f.print); err != nil {
-		return fmt.Errorf("%w; continue with berth events -f %s", err, cursorFlags(f.after))
+	for m, err := range d.Events().Watch(cmd.Context(), after) {
+		if cmd.Context().Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("%w; continue with berth events -f %s", err, cursorFlags(after))
+		}
+		if after.Epoch != "" && m.Epoch != "" && m.Epoch != after.Epoch {
+			_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "berth: the daemon's store was restored: its numbers belong to another epoch now")
+			after.Seq = 0
+		}
+		after = client.Cursor{Seq: cmp.Or(m.Seq, after.Seq), Epoch: cmp.Or(m.Epoch, after.Epoch)}
+		if err := printTransition(cmd, m); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// follower prints each transition after a cursor once. A stream begins with the
-// current states, which are repetitions.
-type follower struct {
-	cmd   *cobra.Command
-	after client.Cursor
-}
-
-func (f *follower) print(m client.Message) error {
-	if m.Epoch != "" && m.Epoch != f.after.Epoch {
-		if f.after.Epoch != "" {
-			_, _ = fmt.Fprintln(f.cmd.ErrOrStderr(), "berth: the daemon's store was restored: its numbers belong to another epoch now")
-			f.after.Seq = 0
-		}
-		f.after.Epoch = m.Epoch
+func printTransition(cmd *cobra.Command, m client.Message) (err error) {
+	switch {
+	case m.Event == client.EventGap:
+		_, err = fmt.Fprintf(cmd.ErrOrStderr(), "berth: transitions before number %s are not stored any more\n", m.Data)
+	case asJSON(cmd):
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s\n", m.JSON)
+	default:
+		err = printEvents(cmd.OutOrStdout(), []v1.Event{{Seq: m.Seq, Time: m.Time, Container: m.Container, Event: m.Event, Data: m.Data}})
 	}
-	if m.Event == client.EventGap {
-		_, err := fmt.Fprintf(f.cmd.ErrOrStderr(), "berth: transitions before number %s are not stored any more\n", m.Data)
-		return err
-	}
-	if m.Seq <= f.after.Seq {
-		return nil
-	}
-	f.after.Seq = m.Seq
-	if asJSON(f.cmd) {
-		_, err := fmt.Fprintf(f.cmd.OutOrStdout(), "%s\n", m.JSON)
-		return err
-	}
-	return printEvents(f.cmd.OutOrStdout(), []v1.Event{{Seq: m.Seq, Time: m.Time, Container: m.Container, Event: m.Event, Data: m.Data}})
+	return err
 }
 
 // cursorFlags returns the flags with which a command continues after a cursor.

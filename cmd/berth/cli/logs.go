@@ -68,36 +68,26 @@ func printLogs(cmd *cobra.Command, d *daemon, id string, o client.LogOptions, ti
 	return nil
 }
 
+// followLogs prints a console until the daemon closes the stream or the command is
+// interrupted. An interrupt is not an error.
 func followLogs(cmd *cobra.Command, d *daemon, id string, tail int) error {
-	stream, err := d.Containers().Open(cmd.Context(), id, tail)
-	if err != nil {
-		return err
-	}
-	return read(cmd, stream, func(m client.Message) error {
-		if asJSON(cmd) {
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s\n", m.JSON)
-			return err
-		}
-		return printMessage(cmd.OutOrStdout(), cmd.ErrOrStderr(), m)
-	})
-}
-
-// read closes stream after it has passed every message to print, until the daemon
-// closes it or the command is interrupted. An interrupt is not an error.
-func read(cmd *cobra.Command, stream *client.Stream, print func(client.Message) error) error {
-	defer func() { _ = stream.Close() }()
-	for {
-		m, err := stream.Next()
-		if err == nil {
-			err = print(m)
-		}
+	for m, err := range d.Containers().Follow(cmd.Context(), id, tail) {
 		if cmd.Context().Err() != nil {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
+		if asJSON(cmd) {
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s\n", m.JSON)
+		} else {
+			err = printMessage(cmd.OutOrStdout(), cmd.ErrOrStderr(), m)
+		}
+		if err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 func printMessage(out, errOut io.Writer, m client.Message) (err error) {
