@@ -167,9 +167,9 @@ func unixType(mode uint32) fs.FileMode {
 }
 
 // zipTime returns the modification time, or the zero time if the file has none.
-// Package zip takes a missing date for a day of 1979.
+// Package zip takes a missing date for the last day of November 1979.
 func zipTime(h *zip.FileHeader) time.Time {
-	if h.ModifiedDate == 0 && h.Modified.Year() == 1979 {
+	if y, m, d := h.Modified.Date(); y == 1979 && m == time.November && d == 30 {
 		return time.Time{}
 	}
 	return h.Modified
