@@ -17,7 +17,7 @@ import (
 
 const configured = v1.Secret("berth_00000000000000000000000000000000")
 
-// inForce is a configuration with a token.
+// inForce returns a configuration with a token.
 func inForce(token v1.Secret) v1.AuthorizationConfig {
 	return v1.AuthorizationConfig{Enabled: true, Token: token}
 }
@@ -37,7 +37,7 @@ func clockedStore(t *testing.T) (*store.Store, *clock) {
 	return s, c
 }
 
-// containers makes the records of some containers.
+// containers stores some containers.
 func containers(t *testing.T, s *store.Store, ids ...string) {
 	t.Helper()
 	for _, id := range ids {
@@ -116,7 +116,7 @@ func TestAuthenticateRefuses(t *testing.T) {
 	require.Equal(t, v1.Scopes(), as(t, s, configured).Scopes)
 }
 
-func TestAMintedTokenNeverExceedsItsMinter(t *testing.T) {
+func TestMintedTokenWithinMinter(t *testing.T) {
 	s, _ := clockedStore(t)
 	containers(t, s, "a", "b", "c")
 	parent := mint(t, s, auth.Grant{TTL: time.Minute, Scopes: []v1.Scope{v1.ScopeRead, v1.ScopeFiles}, Containers: []string{"a", "b"}})
@@ -139,8 +139,8 @@ func TestAMintedTokenNeverExceedsItsMinter(t *testing.T) {
 	require.True(t, as(t, s, once).SingleUse, "one use is all that its holder was given")
 }
 
-// TestALineOfTokens mints each token with the one before.
-func TestALineOfTokens(t *testing.T) {
+// TestTokenDepth mints each token with the one before.
+func TestTokenDepth(t *testing.T) {
 	s, _ := clockedStore(t)
 	line := []v1.Secret{configured}
 	for range 8 {
@@ -156,7 +156,7 @@ func TestALineOfTokens(t *testing.T) {
 	require.Len(t, list(t, s), 3)
 }
 
-func TestATokenMintsABoundedNumber(t *testing.T) {
+func TestMintedTokensAreBounded(t *testing.T) {
 	s, _ := clockedStore(t)
 	first := mint(t, s, auth.Grant{})
 	second := mintWith(t, s, first, auth.Grant{})
@@ -180,8 +180,8 @@ func TestRotationEndsMintedTokens(t *testing.T) {
 	require.ErrorIs(t, err, auth.ErrUnauthorized)
 }
 
-// TestATokenOfAnOlderBerth has no issuer: nobody knows what it descends from.
-func TestATokenOfAnOlderBerth(t *testing.T) {
+// TestTokenWithoutIssuer: a token of an older berth has no issuer and is invalid.
+func TestTokenWithoutIssuer(t *testing.T) {
 	s, c := clockedStore(t)
 	secret := auth.NewSecret()
 	require.NoError(t, s.Update(func(tx *store.Tx) error {
@@ -191,7 +191,7 @@ func TestATokenOfAnOlderBerth(t *testing.T) {
 	require.Equal(t, auth.ErrUnauthorized, err)
 }
 
-func TestASingleUseTokenHasOneWinner(t *testing.T) {
+func TestSpendConcurrently(t *testing.T) {
 	s, _ := clockedStore(t)
 	secret := mint(t, s, auth.Grant{SingleUse: true})
 	p := as(t, s, secret)
@@ -216,8 +216,8 @@ func TestASingleUseTokenHasOneWinner(t *testing.T) {
 	require.Empty(t, list(t, s))
 }
 
-// TestTheChildOfASpentToken lives: a spent token did what it was allowed to.
-func TestTheChildOfASpentToken(t *testing.T) {
+// TestChildOfSpentToken: a token stays valid when its parent is spent.
+func TestChildOfSpentToken(t *testing.T) {
 	s, _ := clockedStore(t)
 	secret := mint(t, s, auth.Grant{SingleUse: true})
 	p := as(t, s, secret)

@@ -2,25 +2,25 @@ package auth
 
 import v1 "berth/api/v1"
 
-// The most sessions that minted tokens may have open at once: with one token and
-// those minted with it, of one container, and in all. Each is below what a hub
-// or the host bears, so that the configured token finds room.
+// Limits on the open sessions of minted tokens: of one token and those minted with
+// it, of one container, and in total. Each is below the limit of the hub, so that the
+// configured token can always open more.
 const (
 	perToken     = 64
 	perContainer = 192  // of a hub's 256
 	perNode      = 1536 // of a hub's 2048
 )
 
-// counts is how many sessions minted tokens have open.
+// counts counts the open sessions of minted tokens.
 type counts struct {
-	roots      map[string]int // by the id of the first token of the line
+	roots      map[string]int // by the id of the first minted token in the line of parents
 	containers map[string]int // listeners, by internal_id
 	all        int
 }
 
 func newCounts() counts { return counts{roots: map[string]int{}, containers: map[string]int{}} }
 
-// add counts a session, or refuses it.
+// add counts a session, or returns an error of the code TooManySessions.
 func (c *counts) add(k *Session) error {
 	if k.Principal.TokenID == "" {
 		return nil
@@ -51,7 +51,7 @@ func (c *counts) change(k *Session, by int) {
 	}
 }
 
-// add changes a count, and forgets one that is 0.
+// add changes a count, and removes it if it is 0.
 func add(m map[string]int, key string, by int) {
 	if m[key] += by; m[key] == 0 {
 		delete(m, key)

@@ -8,8 +8,7 @@ import (
 	"berth/store"
 )
 
-// List returns the tokens that are valid, and those that are spent and were
-// valid otherwise.
+// List returns the valid tokens, including the spent ones.
 func List(tx *store.Tx, c v1.AuthorizationConfig) ([]v1.Token, error) {
 	list, err := store.Tokens.List(tx)
 	if err != nil {
@@ -22,8 +21,8 @@ func List(tx *store.Tx, c v1.AuthorizationConfig) ([]v1.Token, error) {
 	}), nil
 }
 
-// Revoke makes a token invalid, and all that were minted with it. The code
-// TokenNotFound says that there is none.
+// Revoke makes a token and all tokens minted with it invalid. It returns an error of
+// the code TokenNotFound if the token does not exist.
 func Revoke(s *store.Store, id string) error {
 	return s.MustUpdate(func(tx *store.Tx) error {
 		if _, err := store.Tokens.Get(tx, id); errors.Is(err, store.ErrNotFound) {

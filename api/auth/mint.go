@@ -11,11 +11,11 @@ import (
 	"berth/store"
 )
 
-// maxMinted is how many tokens may be minted with one token and with those
-// minted with it, together. The configured token may mint any number.
+// maxMinted bounds the tokens minted with one token and with its descendants, in
+// total. The configured token may mint any number.
 const maxMinted = 1000
 
-// Grant is what a token that is minted allows.
+// Grant describes a token to be minted.
 type Grant struct {
 	TTL        time.Duration
 	SingleUse  bool
@@ -23,15 +23,15 @@ type Grant struct {
 	Containers []string   // nil: the minter's
 }
 
-// Mint makes a token that allows no more and lives no longer than its minter. It
-// returns the secret, which is stored nowhere. The token is bound to the
-// containers that exist now, not to later ones of the same internal_id. Its
-// refusals are ErrScope, v1.ErrContainerNotFound, ErrRevoked, ErrExpired and the
+// Mint creates a token that allows no more than its minter and does not expire later.
+// It returns the secret, which is not stored, and the time of expiry. The token is
+// bound to the containers that exist now, not to later ones with the same
+// internal_id. The errors for clients are ErrScope, v1.ErrContainerNotFound, ErrRevoked, ErrExpired and the
 // code TooManyTokens.
 func Mint(s *store.Store, c v1.AuthorizationConfig, minter Principal, g Grant) (v1.Secret, time.Time, error) {
 	secret := NewSecret()
 	spec := v1.TokenSpec{Hash: secret.Hash(), Issuer: c.Token.Fingerprint(), Parent: minter.TokenID,
-		RemoveOnUse: g.SingleUse || minter.SingleUse, // a token of one use must not become one of many
+		RemoveOnUse: g.SingleUse || minter.SingleUse, // otherwise a single-use token would mint one of many uses
 		Scopes:      g.Scopes}
 	if spec.Scopes == nil {
 		spec.Scopes = minter.Scopes
@@ -56,15 +56,15 @@ func Mint(s *store.Store, c v1.AuthorizationConfig, minter Principal, g Grant) (
 	return secret, spec.ExpiresAt, err
 }
 
-// NewSecret returns a fresh access token: berth_ and 128 random bits in hex.
+// NewSecret returns a new access token: berth_ and 128 random bits in hex.
 func NewSecret() v1.Secret {
 	var b [16]byte
 	rand.Read(b[:]) // never fails, as its documentation says
 	return v1.Secret("berth_" + hex.EncodeToString(b[:]))
 }
 
-// bind returns the containers of these internal_ids as they are now; those of
-// the minter if none is given.
+// bind returns references to the containers that have these internal_ids now, or
+// those of the minter if ids is nil.
 func bind(tx *store.Tx, minter Principal, ids []string) ([]v1.ContainerRef, error) {
 	if ids == nil {
 		return minter.Bound, nil
@@ -86,8 +86,9 @@ func bind(tx *store.Tx, minter Principal, ids []string) ([]v1.ContainerRef, erro
 	return refs, nil
 }
 
-// countMinted bounds the tokens below one that was minted with the configured
-// token, in number and in depth.
+// countMinted counts a token for its minter and for the first token in the line of
+// parents. It returns an error if one of them has minted too many, or if the line is
+// too long.
 func countMinted(tx *store.Tx, minter Principal) error {
 	if minter.TokenID == "" {
 		return nil
@@ -121,7 +122,7 @@ func countMinted(tx *store.Tx, minter Principal) error {
 	return nil
 }
 
-// expiry is never after the minter's.
+// expiry returns the time of expiry, which is not after the minter's.
 func expiry(now time.Time, ttl time.Duration, minter time.Time) time.Time {
 	end := now.UTC().Add(ttl)
 	if !minter.IsZero() && minter.Before(end) {

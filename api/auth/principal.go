@@ -10,19 +10,19 @@ import (
 	"berth/store"
 )
 
-// The refusals of a token.
+// Errors of a token that does not allow a request.
 var (
 	ErrUnauthorized = &v1.Error{Code: v1.Unauthorized, Message: "Missing or invalid authorization token"}
 	ErrScope        = &v1.Error{Code: v1.ScopeDenied, Message: "Token scope does not allow this operation"}
 )
 
-// The reasons why a token that was valid is not any more. Both wrap ErrUnauthorized.
+// Reasons why a token is no longer valid. Both wrap ErrUnauthorized.
 var (
 	ErrRevoked = fmt.Errorf("token is revoked: %w", ErrUnauthorized)
 	ErrExpired = fmt.Errorf("token has expired: %w", ErrUnauthorized)
 )
 
-// Principal is whoever sent a request: what its token allows.
+// Principal is the sender of a request, with the rights of its token.
 type Principal struct {
 	TokenID    string     // empty: the configured token, or authorization is disabled
 	Configured bool       // the configured token was presented
@@ -30,7 +30,7 @@ type Principal struct {
 	ExpiresAt  time.Time  // zero: never
 	SingleUse  bool
 
-	// Bound is the containers that the token was minted for; empty: all.
+	// Bound holds the containers that the token was minted for; empty: all.
 	Bound []v1.ContainerRef
 
 	present []string // internal_ids of Bound that are still the same containers
@@ -48,12 +48,12 @@ func (p Principal) HasScope(s v1.Scope) bool {
 	return slices.Contains(p.Scopes, v1.ScopeAdmin) || slices.Contains(p.Scopes, s)
 }
 
-// Restricted reports whether the principal may access some containers only.
+// Restricted reports whether the principal may access only some containers.
 func (p Principal) Restricted() bool { return len(p.Bound) > 0 }
 
 // CanAccess reports whether the principal may access the container that had this
-// internal_id when the principal was last verified. What it may not access does
-// not exist for it.
+// internal_id when the principal was last verified. Containers that it may not
+// access are answered as if they did not exist.
 func (p Principal) CanAccess(container string) bool {
 	return !p.Restricted() || slices.Contains(p.present, container)
 }
@@ -96,7 +96,7 @@ func (p Principal) Redact(err error) error {
 	return err
 }
 
-// resolve finds out which of the bound containers are still there.
+// resolve records which of the bound containers still exist.
 func (p Principal) resolve(tx *store.Tx) (Principal, error) {
 	p.present = nil
 	for _, ref := range p.Bound {

@@ -10,63 +10,63 @@ import (
 	"berth/store"
 )
 
-// Settings is the configuration in force.
+// Settings is the active configuration.
 type Settings interface {
 	Current() v1.Config
 	// Changed returns a channel that is closed when Current has changed.
 	Changed() <-chan struct{}
 }
 
-// Reasons why a session ends, beside ErrRevoked and ErrExpired.
+// Reasons why a session ends, besides ErrRevoked and ErrExpired.
 var (
 	ErrGone     = errors.New("container is deleted")
 	ErrShutdown = errors.New("shutting down")
 )
 
-// Session is something that a request has opened and that lasts longer than the
-// check of its token: a socket, a download, an upload.
+// Session is work that lasts longer than the check of its request's token: a socket,
+// a download, an upload.
 type Session struct {
 	Principal Principal
-	Container string // internal_id that it is a listener of; empty: none
+	Container string // internal_id of the container that it listens to; empty: none
 
-	// Check reports by an error that the session must end, although its token is
-	// valid. p is the principal as it is now. nil: nothing more to check.
+	// Check returns the reason if the session must end although its token is valid.
+	// p is the current principal. A nil Check always passes.
 	Check func(tx *store.Tx, p Principal) error
 
-	// End ends the session for a reason. It is called once at most, and not after
-	// the session is done. It must not wait, nor call a method of Sessions.
+	// End ends the session for a reason. It is called at most once, and not after
+	// the session is done. It must not block or call a method of Sessions.
 	End func(reason error)
 
 	ended bool
 }
 
-// Sessions is every open session. It ends those whose token is revoked, rotated
-// or expired, and those whose own check fails, within a second.
+// Sessions is the set of open sessions. Within a second it ends those whose token is
+// revoked, replaced or expired, and those whose Check fails.
 type Sessions struct {
 	store    *store.Store
 	settings Settings
-	dirty    chan struct{} // something changed that a session may depend on
+	dirty    chan struct{} // a record or setting has changed that sessions depend on
 
-	mu     sync.Mutex // held over End too, and never over the store
+	mu     sync.Mutex // held during End, and never during a call of the store
 	set    map[*Session]struct{}
 	counts counts
 	closed bool
 	all    sync.WaitGroup
 }
 
-// NewSessions returns a Sessions without any. It ends nothing until Run.
+// NewSessions returns an empty Sessions. It ends no session until Run.
 func NewSessions(s *store.Store, settings Settings) *Sessions {
 	return &Sessions{store: s, settings: settings, dirty: make(chan struct{}, 1), set: map[*Session]struct{}{}, counts: newCounts()}
 }
 
-// Begin takes a session in, and returns what has to be called at its end. Its
-// refusals are those of Verify and of the session's Check, ErrShutdown, and the
-// code TooManySessions.
+// Begin adds a session. The caller must call done when the session has ended. Begin
+// returns the errors of Verify and of the session's Check, ErrShutdown, and errors of
+// the code TooManySessions.
 func (r *Sessions) Begin(k *Session) (done func(), err error) {
 	if err := r.add(k); err != nil {
 		return nil, err
 	}
-	// Only now: what changes from here on is seen by Run.
+	// Verify after add: Run observes every later change.
 	ends, err := r.failing([]*Session{k})
 	if err == nil && len(ends) > 0 {
 		err = ends[k]
@@ -100,14 +100,14 @@ func (r *Sessions) remove(k *Session) {
 	r.all.Done()
 }
 
-// Len returns how many sessions are open.
+// Len returns the number of open sessions.
 func (r *Sessions) Len() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.set)
 }
 
-// Close ends every session with ErrShutdown, and takes no more.
+// Close ends every session with ErrShutdown, and refuses new ones.
 func (r *Sessions) Close() {
 	r.mu.Lock()
 	r.closed = true
@@ -117,7 +117,7 @@ func (r *Sessions) Close() {
 	}
 }
 
-// Wait returns when no session is open, or ctx ends.
+// Wait waits until no session is open or ctx ends.
 func (r *Sessions) Wait(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() {
@@ -132,7 +132,7 @@ func (r *Sessions) Wait(ctx context.Context) error {
 	}
 }
 
-// open returns the sessions that have not been ended.
+// open returns the sessions that were not ended yet.
 func (r *Sessions) open() []*Session {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -154,15 +154,15 @@ func (r *Sessions) end(k *Session, reason error) {
 	}
 }
 
-// How often expiry is checked, and how long changes are gathered before the
-// sessions are verified again: a flood of them costs no more than that.
+// How often expiry is checked, and for how long changes are collected before the
+// sessions are verified again, which bounds the cost of many changes.
 const (
 	expiryEvery = 250 * time.Millisecond
 	gatherFor   = 50 * time.Millisecond
 )
 
-// Run ends sessions until ctx ends or the store is closed. It watches tokens,
-// containers and the configuration; expiry is compared with the clock, which may
+// Run ends invalid sessions until ctx ends or the store is closed. It watches tokens,
+// containers and the configuration. It polls for expiry, because the host's clock may
 // be set.
 func (r *Sessions) Run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -204,8 +204,8 @@ func (r *Sessions) changed(string) {
 	}
 }
 
-// verify ends the sessions that are not valid any more. What cannot be read says
-// nothing about them: it is tried again.
+// verify ends the sessions that are no longer valid. If the store cannot be read, it
+// ends none and requests another verification.
 func (r *Sessions) verify() {
 	list := r.open()
 	ends, err := r.failing(list)
@@ -218,8 +218,8 @@ func (r *Sessions) verify() {
 	}
 }
 
-// failing returns those of some sessions that must end, each with the reason. It
-// fails if the store cannot be read.
+// failing returns the sessions of list that must end, each with the reason. It
+// returns an error if the store cannot be read.
 func (r *Sessions) failing(list []*Session) (ends map[*Session]error, err error) {
 	if len(list) == 0 {
 		return nil, nil
@@ -244,7 +244,7 @@ func (r *Sessions) failing(list []*Session) (ends map[*Session]error, err error)
 	return ends, err
 }
 
-// expire ends the sessions whose token has expired by now.
+// expire ends the sessions whose token has expired.
 func (r *Sessions) expire() {
 	list := r.open()
 	if len(list) == 0 {

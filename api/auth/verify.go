@@ -8,11 +8,11 @@ import (
 	"berth/store"
 )
 
-// maxDepth is how many tokens may be minted with one another, one by the other.
+// maxDepth bounds the length of a line of tokens, each minted with the one before.
 const maxDepth = 8
 
-// Authenticate returns the principal that presents secret. It does not spend a
-// token of a single use: that is Spend's. Its refusal is ErrUnauthorized.
+// Authenticate returns the principal of a secret, or ErrUnauthorized. It does not
+// spend a single-use token; see Spend.
 func Authenticate(s *store.Store, c v1.AuthorizationConfig, secret string) (Principal, error) {
 	hash := v1.Secret(secret).Hash()
 	issuer := c.Token.Fingerprint()
@@ -64,8 +64,8 @@ func (p Principal) Verify(tx *store.Tx, c v1.AuthorizationConfig) (Principal, er
 }
 
 // valid returns the token id if it is valid, and the first minted token in its
-// line of parents. Its refusals are ErrRevoked and ErrExpired. That a parent has
-// expired is no question: no token outlives its parent.
+// line of parents. Otherwise it returns ErrRevoked or ErrExpired. It does not check
+// the expiry of parents: no token expires after its parent.
 func valid(tx *store.Tx, id, issuer string) (o v1.Token, root string, err error) {
 	if o, err = find(tx, id); err != nil {
 		return o, "", err
@@ -101,10 +101,9 @@ func find(tx *store.Tx, id string) (v1.Token, error) {
 
 func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
-// Spend uses up a token of a single use. Of any number of principals with the
-// same token one succeeds, and the others are unauthorized. The record stays
-// until Forget, so that what the use has opened can be revoked. Other tokens are
-// not changed.
+// Spend spends a single-use token. If several principals have the same token, one
+// succeeds and the others get ErrUnauthorized. The record stays until Forget, so
+// that the sessions of the token can be revoked. Spend ignores other tokens.
 func Spend(s *store.Store, p Principal) error {
 	if !p.SingleUse {
 		return nil
@@ -124,9 +123,9 @@ func Spend(s *store.Store, p Principal) error {
 	})
 }
 
-// Forget removes the record of a token that p has spent, once nothing is open
-// that it was spent for. A token that has minted another stays until it expires:
-// without it the other would not be valid.
+// Forget removes the record of a token that p has spent. The caller calls it when the
+// request and its session have ended. A token that has minted others stays until it
+// expires: they are invalid without it.
 func Forget(s *store.Store, p Principal) error {
 	if !p.SingleUse {
 		return nil

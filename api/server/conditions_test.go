@@ -9,8 +9,8 @@ import (
 	v1 "berth/api/v1"
 )
 
-// TestConditionsDuringAnOutage: what ran may have exited meanwhile. What is
-// stored stays as it is.
+// TestConditionsDuringAnOutage: Started becomes Unknown for clients while the engine
+// does not answer. The stored conditions do not change.
 func TestConditionsDuringAnOutage(t *testing.T) {
 	at := time.Unix(1000, 0)
 	for started, want := range map[string]string{v1.True: v1.Unknown, v1.False: v1.False, v1.Unknown: v1.Unknown} {

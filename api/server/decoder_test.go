@@ -2,8 +2,12 @@ package server
 
 import (
 	"net/http"
+	"runtime"
+	heapmetrics "runtime/metrics"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -44,4 +48,90 @@ func TestBodyLimit(t *testing.T) {
 	require.Equal(t, 413, a.status)
 	require.Equal(t, "Request body is too large", a.json["error"])
 	require.Equal(t, 413, h.do(request{method: "POST", path: "/auth/tokens", body: body(1 << 20)}).status)
+}
+
+// TestManyFieldErrorsUseLittleMemory sends a body with half a million errors.
+func TestManyFieldErrorsUseLittleMemory(t *testing.T) {
+	h := newHarness(t)
+	body := `{"ports":[` + strings.Repeat("{},", 150_000) + `{}]}`
+	before := heapNow()
+	a := h.do(request{method: "POST", path: "/containers/mc/rebind-network", body: body})
+	require.Equal(t, 400, a.status)
+	require.Contains(t, a.raw, "ports[0].ip: is required; ports[0].port: is required;")
+	require.Contains(t, a.raw, "; and 449984 more")
+	var after runtime.MemStats
+	runtime.ReadMemStats(&after)
+	require.Less(t, (after.TotalAlloc-before.TotalAlloc)>>20, uint64(240))
+}
+
+// peak returns by how many MiB the heap grows at most during work.
+func peak(work func()) int64 {
+	heap := []heapmetrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	runtime.GC()
+	heapmetrics.Read(heap)
+	before, most := heap[0].Value.Uint64(), uint64(0)
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(time.Millisecond)
+		defer tick.Stop()
+		for {
+			heapmetrics.Read(heap)
+			most = max(most, heap[0].Value.Uint64())
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+			}
+		}
+	}()
+	work()
+	close(done)
+	<-ended
+	return int64(most-min(most, before)) >> 20
+}
+
+// TestManyBodiesUseLittleMemory sends a hundred bodies at once that consist of
+// values for an unknown field, an ignored field, or a list of objects.
+func TestManyBodiesUseLittleMemory(t *testing.T) {
+	for name, size := range map[string]int{"1 MiB": 1 << 20, "10 MiB": 10 << 20} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			h.settings.change(func(c *v1.Config) { c.Server.BodyLimit = v1.Size(size) })
+			h.client.Transport = &http.Transport{MaxConnsPerHost: 100}
+			fill := strings.Repeat(`{"":0},`, size/7-10)
+			fill = fill[:len(fill)-1] + `]}`
+			bodies := []string{`{"x":[` + fill, `{"state":[` + fill, `{"ports":[` + fill}
+			most := peak(func() {
+				var all sync.WaitGroup
+				for i := range 100 {
+					all.Go(func() { postBad(h, "/containers", bodies[i%3]) })
+				}
+				all.Wait()
+			})
+			t.Logf("the heap grew by at most %d MiB", most)
+			require.Less(t, most, int64(256))
+			require.Equal(t, 200, h.do(request{method: "POST", path: "/auth/tokens", body: "{}"}).status)
+		})
+	}
+}
+
+// postBad sends an invalid body and expects 400 or 503.
+func postBad(h *harness, path, body string) {
+	req, err := http.NewRequest("POST", h.base+path, strings.NewReader(body))
+	if err != nil {
+		h.t.Error(err)
+		return
+	}
+	req.Header.Set("Authorization", "Bearer "+adminToken)
+	req.Header.Set("Accept", "Application/vnd.berthv1+json")
+	resp, err := h.client.Do(req)
+	if err != nil {
+		h.t.Error(err)
+		return
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != 400 && resp.StatusCode != 503 {
+		h.t.Errorf("status %d", resp.StatusCode)
+	}
 }

@@ -16,7 +16,7 @@ import (
 	"berth/hack/openapitest"
 )
 
-// hostilePaths break the path rules as text.
+// hostilePaths break the path rules.
 var hostilePaths = []string{
 	"", "..", "../x", "a/../b", "a/..", "..a", "a..b", "dir/../../outside/secret", "./..",
 	"/", "/etc/passwd", "//x", `\x`, `\\host\share`, `C:`, `C:\x`, "c:/x", "z:x",
@@ -25,14 +25,14 @@ var hostilePaths = []string{
 	".berth-tmp-" + strings.Repeat("0", 32), "./.berth-tmp-" + strings.Repeat("a", 32) + "/x",
 }
 
-// invalidUTF8 can stand in a URL only: JSON that holds it is no JSON.
+// invalidUTF8 is possible in a URL only: JSON must be valid UTF-8.
 var invalidUTF8 = []string{"\xff\xfe", "a/\xc0\xae\xc0\xae/b"}
 
-// hostileLinks lead out of the volume, through the links of newPathHarness.
+// hostileLinks lead out of the volume through the links of newPathHarness.
 var hostileLinks = []string{"etc/passwd", "etc/new", "up/x", "up/volumes", "chain/outside/secret", "loop/x"}
 
-// pathField is one path field of one endpoint. At "path" in a URL empty is the
-// same as absent; emptyIsRoot says that it may be.
+// pathField is one path field of one endpoint. In a query an empty
+// path is the same as an absent one; emptyIsRoot allows it.
 type pathField struct {
 	method, endpoint, name string
 	body                   func(p string) object // nil: the field is in the URL
@@ -67,7 +67,7 @@ func (f pathField) send(h *fileHarness, p string) answer {
 	return h.call(f.method, h.at(f.endpoint, "query", "secret", "path", p), nil)
 }
 
-// newPathHarness has an archive that can be unfolded, and links to outside.
+// newPathHarness returns a volume with a valid archive, and links out of the volume.
 func newPathHarness(t *testing.T) *fileHarness {
 	h := newFileHarness(t)
 	h.put("dir/file", "mine")
@@ -81,7 +81,7 @@ func newPathHarness(t *testing.T) *fileHarness {
 	return h
 }
 
-// around is everything in the volume and next to it, with its mode and content.
+// around returns everything in the volume and next to it, with mode and content.
 func (h *fileHarness) around() map[string]string {
 	h.t.Helper()
 	all := map[string]string{}
@@ -102,9 +102,9 @@ func (h *fileHarness) around() map[string]string {
 	return all
 }
 
-// TestHostilePathsOverHTTP gives every path field of every endpoint every
-// hostile path: it is refused by one text, and nothing comes of it.
-func TestHostilePathsOverHTTP(t *testing.T) {
+// TestHostilePaths sends every hostile path in every path field of every endpoint:
+// each is refused with the same text, and no file changes.
+func TestHostilePaths(t *testing.T) {
 	for _, f := range pathFields {
 		t.Run(f.method+" "+f.endpoint+" "+f.name, func(t *testing.T) {
 			h := newPathHarness(t)
@@ -128,8 +128,8 @@ func TestHostilePathsOverHTTP(t *testing.T) {
 	}
 }
 
-// TestEveryPathFieldIsTried holds the table against the OpenAPI document.
-func TestEveryPathFieldIsTried(t *testing.T) {
+// TestPathFieldsAreComplete compares the table with the OpenAPI document.
+func TestPathFieldsAreComplete(t *testing.T) {
 	tried, there := map[string]bool{}, map[string]bool{}
 	for _, f := range pathFields {
 		tried[f.method+" "+f.endpoint+" "+f.name] = true
@@ -153,7 +153,7 @@ func TestEveryPathFieldIsTried(t *testing.T) {
 	require.Equal(t, there, tried)
 }
 
-// fieldsOf are the names of what a client can send, in the URL or as JSON.
+// fieldsOf returns the names of the query parameters and JSON fields of an operation.
 func fieldsOf(operation *openapi3.Operation) (names []string) {
 	for _, p := range operation.Parameters {
 		if p.Value.In == openapi3.ParameterInQuery {
@@ -171,9 +171,9 @@ func fieldsOf(operation *openapi3.Operation) (names []string) {
 	return names
 }
 
-// TestTheRootAsAPath: "." is the root where a folder is meant, absent and null
-// too where a path is optional; nowhere else.
-func TestTheRootAsAPath(t *testing.T) {
+// TestRootPath: "." is the root where a path names a folder. An absent or null path
+// is the root where it is optional.
+func TestRootPath(t *testing.T) {
 	h := newPathHarness(t)
 	h.must("GET", h.at("files", "path", "."), nil)
 	h.must("GET", h.at("files/search", "query", "file", "path", "."), nil)

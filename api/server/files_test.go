@@ -1,14 +1,19 @@
 package server
 
 import (
-	"bytes"
+	"bufio"
+	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -34,7 +39,7 @@ func newFileHarness(t *testing.T) *fileHarness {
 	return h
 }
 
-// at is the path of an endpoint of the volume.
+// at returns the path of an endpoint of the volume.
 func (h *fileHarness) at(endpoint string, query ...string) string {
 	p := "/volumes/" + h.id[:8] + "/" + endpoint
 	for i := 0; i < len(query); i += 2 {
@@ -97,104 +102,94 @@ func TestFiles(t *testing.T) {
 	h.refuse(404, "Volume not found", "GET", "/volumes/ffffffff/files", nil)
 }
 
-func TestArchives(t *testing.T) {
-	h := newFileHarness(t)
-	h.put("src/a", "a")
-	h.put("src/b/c", "c")
-	for _, format := range v1.Formats() {
-		a := h.must("POST", h.at("compress"), object{"format": format, "output_name": "out", "path": "src"})
-		require.Equal(t, "src/out."+format, a.json["archive_path"])
-		require.Positive(t, a.json["size"])
-		h.refuse(409, "File already exists at path: src/out."+format, "POST", h.at("compress"),
-			object{"format": format, "output_name": "out", "path": "src"})
-		a = h.must("POST", h.at("decompress"), object{"archive_path": "src/out." + format, "destination": "to/" + format})
-		require.Equal(t, "to/"+format, a.json["destination"])
-		require.Equal(t, "c", h.get("to/"+format+"/b/c"))
-		require.NoError(t, os.Remove(filepath.Join(h.dir, "src/out."+format)))
+// slowFiles is a Files whose Compress blocks until its context ends.
+type slowFiles struct {
+	Files
+	begun, ended chan struct{}
+}
+
+func (f *slowFiles) Compress(ctx context.Context, _ string, _ v1.Compression) (v1.Archive, error) {
+	close(f.begun)
+	<-ctx.Done()
+	close(f.ended)
+	return v1.Archive{}, ctx.Err()
+}
+
+func waitFor(t *testing.T, what string, done <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-done:
+	case <-time.After(20 * time.Second):
+		t.Fatal(what)
 	}
-	a := h.must("POST", h.at("compress"), object{"output_name": "some", "paths": []string{"src/b", "src/a"}})
-	require.Equal(t, "some.tar.gz", a.json["archive_path"])
-	h.refuse(400, "format: must be one of zip, tar, tar.gz, tar.bz2", "POST", h.at("compress"), object{"output_name": "x", "format": "rar"})
-	h.refuse(400, "output_name: is required", "POST", h.at("compress"), object{})
-	h.refuse(400, "destination: is required", "POST", h.at("decompress"), object{"archive_path": "a"})
-	h.refuse(404, "Path not found: none", "POST", h.at("decompress"), object{"archive_path": "none", "destination": "x"})
-	require.Equal(t, "invalid_archive", h.call("POST", h.at("decompress"),
-		object{"archive_path": "src/a", "destination": "x"}).header.Get("X-Error-Code"))
 }
 
-func (h *fileHarness) download(header http.Header, path string) answer {
-	return h.do(request{method: "GET", path: h.at("files/content", "path", path), accept: "-", header: header})
+func newSlow(t *testing.T) (*harness, *slowFiles, string) {
+	t.Helper()
+	f := &slowFiles{begun: make(chan struct{}), ended: make(chan struct{})}
+	h := newHarnessWith(t, func(d *Deps) { d.Files = f })
+	return h, f, h.volume()
 }
 
-func TestDownload(t *testing.T) {
-	h := newFileHarness(t)
-	h.put("folder/ünï \"x\".log", "0123456789")
-	name := "folder/ünï \"x\".log"
-	a := h.download(nil, name)
-	require.Equal(t, "200 0123456789", fmt.Sprint(a.status, " ", a.raw))
-	require.Equal(t, "application/octet-stream", a.header.Get("Content-Type"))
-	require.Equal(t, "attachment; filename*=utf-8''%C3%BCn%C3%AF%20%22x%22.log", a.header.Get("Content-Disposition"))
-	require.Equal(t, "bytes", a.header.Get("Accept-Ranges"))
-	tag := a.header.Get("ETag")
-	require.NotEmpty(t, tag)
-	for _, c := range []struct {
-		name, value, want, contentRange string
-		status                          int
-	}{
-		{"Range", "bytes=2-4", "234", "bytes 2-4/10", 206},
-		{"Range", "bytes=7-", "789", "bytes 7-9/10", 206},
-		{"Range", "bytes=-3", "789", "bytes 7-9/10", 206},
-		{"Range", "bytes=0-99", "0123456789", "bytes 0-9/10", 206},
-		{"Range", "bytes=1-2,4-5", "0123456789", "", 200},
-		{"Range", "bytes=5-2", "0123456789", "", 200},
-		{"Range", "lines=1-2", "0123456789", "", 200},
-		{"Range", "bytes=+5-", "0123456789", "", 200},
-		{"Range", "bytes=5-+7", "0123456789", "", 200},
-		{"Range", "bytes=10-", `{"error":"Range not satisfiable"}`, "bytes */10", 416},
-		{"If-None-Match", tag, "", "", 304},
-		{"If-None-Match", `"other", ` + tag, "", "", 304},
-		{"If-None-Match", `"other"`, "0123456789", "", 200},
-	} {
-		a := h.download(http.Header{c.name: {c.value}}, name)
-		require.Equal(t, fmt.Sprint(c.status, " ", c.want, " ", c.contentRange), fmt.Sprint(a.status, " ", a.raw, " ", a.header.Get("Content-Range")), c.value)
+func (h *harness) slowRequest(ctx context.Context, id string) error {
+	req, err := http.NewRequestWithContext(ctx, "POST", h.base+"/volumes/"+id+"/compress", strings.NewReader(`{"output_name":"x"}`))
+	if err != nil {
+		return err
 	}
-	a = h.download(http.Header{"Range": {"bytes=2-4"}, "If-Range": {tag}}, name)
-	require.Equal(t, 206, a.status)
-	a = h.download(http.Header{"Range": {"bytes=2-4"}, "If-Range": {`"other"`}}, name)
-	require.Equal(t, 200, a.status)
-
-	h.must("POST", h.at("files"), object{"path": name, "content": "0123456789"})
-	require.NotEqual(t, tag, h.download(nil, name).header.Get("ETag"), "replaced by the same content in a moment")
-	h.put("empty", "")
-	require.Equal(t, "200 ", fmt.Sprint(h.download(nil, "empty").status, " ", h.download(nil, "empty").raw))
-	require.Equal(t, 404, h.download(nil, "none").status)
-	require.Equal(t, 400, h.download(nil, "folder").status)
-	head := h.do(request{method: "HEAD", path: h.at("files/content", "path", name), accept: "-"})
-	require.Equal(t, "10", head.header.Get("Content-Length"))
-}
-
-func TestUpload(t *testing.T) {
-	h := newFileHarness(t)
-	big := bytes.Repeat([]byte("0123456789abcdef"), 1<<17)
-	a := h.do(request{method: "PUT", path: h.at("files/content", "path", "up/big"), accept: "-", body: string(big)})
-	require.Equal(t, 200, a.status, a.raw)
-	require.Equal(t, "up/big", a.json["path"])
-	require.Equal(t, string(big), h.get("up/big"))
-	req, err := http.NewRequest("PUT", h.base+h.at("files/content", "path", "chunked"), io.MultiReader(bytes.NewReader(big)))
-	require.NoError(t, err)
 	req.Header.Set("Authorization", "Bearer "+adminToken)
+	req.Header.Set("Accept", "Application/vnd.berthv1+json")
 	resp, err := h.client.Do(req)
-	require.NoError(t, err)
-	require.NoError(t, resp.Body.Close())
-	require.Equal(t, 200, resp.StatusCode)
-	require.Equal(t, string(big), h.get("chunked"))
-	a = h.do(request{method: "PUT", path: h.at("files/content", "path", "x"), body: "x", header: http.Header{"Content-Encoding": {"gzip"}}})
-	require.Equal(t, 415, a.status)
-	h.put("parts", "0123456789")
-	a = h.do(request{method: "PUT", path: h.at("files/content", "path", "parts"), body: "x", header: http.Header{"Content-Range": {"bytes 5-5/10"}}})
-	require.Equal(t, 400, a.status)
-	require.Equal(t, "0123456789", h.get("parts"))
-	h.manager.SetLimit(h.id, 1, v1.Usage{})
-	a = h.do(request{method: "PUT", path: h.at("files/content", "path", "x"), body: "x"})
-	require.Equal(t, "413 Volume size limit exceeded", fmt.Sprint(a.status, " ", a.json["error"]))
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode != 503 {
+		return fmt.Errorf("status %d", resp.StatusCode)
+	}
+	return resp.Body.Close()
+}
+
+func TestOperationEndsWithClient(t *testing.T) {
+	h, f, id := newSlow(t)
+	ctx, leave := context.WithCancel(t.Context())
+	gone := make(chan error, 1)
+	go func() { gone <- h.slowRequest(ctx, id) }()
+	waitFor(t, "it did not begin", f.begun)
+	leave()
+	require.ErrorIs(t, <-gone, context.Canceled)
+	waitFor(t, "it went on", f.ended)
+}
+
+func TestOperationEndsWithServer(t *testing.T) {
+	h, f, id := newSlow(t)
+	answered := make(chan error, 1)
+	go func() { answered <- h.slowRequest(t.Context(), id) }()
+	waitFor(t, "it did not begin", f.begun)
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+	defer cancel()
+	require.NoError(t, h.server.Shutdown(ctx))
+	waitFor(t, "it went on", f.ended)
+	if err := <-answered; err != nil && !errors.Is(err, io.EOF) {
+		require.NoError(t, err)
+	}
+}
+
+// raw sends text, closes the write side, and returns the status line of the answer.
+func (h *harness) raw(text string) string {
+	h.t.Helper()
+	c, err := net.Dial("tcp", strings.TrimPrefix(h.base, "http://"))
+	require.NoError(h.t, err)
+	defer c.Close()
+	require.NoError(h.t, c.SetDeadline(time.Now().Add(20*time.Second)))
+	_, err = io.WriteString(c, text)
+	require.NoError(h.t, err)
+	require.NoError(h.t, c.(*net.TCPConn).CloseWrite())
+	line, _ := bufio.NewReader(c).ReadString('\n')
+	return strings.TrimSpace(line)
+}
+
+// TestOperationWaitsForNewVolume writes to a volume whose directory does not exist yet.
+func TestOperationWaitsForNewVolume(t *testing.T) {
+	h := newFileHarness(t)
+	require.NoError(t, os.RemoveAll(h.dir))
+	h.refuse(503, "Volume directory is missing", "GET", h.at("files"), nil)
 }

@@ -73,8 +73,8 @@ type harness struct {
 	client   *http.Client
 }
 
-// console is the input of containers that all run, but for "stopped"; of "away"
-// the engine does not answer.
+// console is the Console of containers that all run, except for "stopped". For
+// "away" the engine does not answer.
 type console struct {
 	mu   sync.Mutex
 	sent []string
@@ -156,7 +156,7 @@ func newHarnessWith(t *testing.T, change func(*Deps), more ...route) *harness {
 	return h
 }
 
-// controllers makes volumes' directories, and feeds the hub with transitions.
+// controllers creates the directories of volumes, and feeds the hub with transitions.
 func (h *harness) controllers(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
@@ -177,7 +177,7 @@ func (h *harness) controllers(t *testing.T) {
 	t.Cleanup(func() { cancel(); all.Wait() })
 }
 
-// request is one request; zero fields are what a good client sends.
+// request is a request. Zero fields have the values of a valid one.
 type request struct {
 	method, path string
 	token        string // "-": none
@@ -186,7 +186,7 @@ type request struct {
 	header       http.Header
 }
 
-// answer is what came back.
+// answer is a response.
 type answer struct {
 	status int
 	header http.Header
@@ -247,7 +247,7 @@ func (h *harness) call(method, path string, body any) answer {
 	return h.do(request{method: method, path: path, body: text})
 }
 
-// must is call for what has to succeed.
+// must calls an endpoint and requires success.
 func (h *harness) must(method, path string, body any) answer {
 	h.t.Helper()
 	a := h.call(method, path, body)
@@ -255,7 +255,7 @@ func (h *harness) must(method, path string, body any) answer {
 	return a
 }
 
-// refuse is call for what has to be refused with a status and a text.
+// refuse calls an endpoint and requires a status and an error text.
 func (h *harness) refuse(status int, text, method, path string, body any) {
 	h.t.Helper()
 	a := h.call(method, path, body)
@@ -284,7 +284,7 @@ func (h *harness) container(id, volume string, ports ...int) {
 	h.must("POST", "/containers", object{"internal_id": id, "image": "busybox:1", "volume_id": volume, "ports": list})
 }
 
-// phase plays the controller of a container.
+// phase stores a phase as the controller of a container does.
 func (h *harness) phase(id string, phase v1.Phase) {
 	h.t.Helper()
 	require.NoError(h.t, h.store.Update(func(tx *store.Tx) error {
@@ -300,7 +300,7 @@ func (h *harness) phase(id string, phase v1.Phase) {
 	}))
 }
 
-// print plays the pump of a console.
+// print appends lines as the pump of a console does.
 func (h *harness) print(id, role string, texts ...string) {
 	h.t.Helper()
 	_, err := h.hub.Begin(id, role, "engine-id")
@@ -321,7 +321,7 @@ func (h *harness) storeNow() (now time.Time) {
 // refuseStore makes every later update fail: the store is closed.
 func (h *harness) refuseStore() { require.NoError(h.t, h.store.Close()) }
 
-// purge plays the end of a deletion.
+// purge removes a container as the controller does at the end of a deletion.
 func (h *harness) purge(id string) {
 	h.t.Helper()
 	require.NoError(h.t, h.store.Update(func(tx *store.Tx) error { return store.Containers.Purge(tx, id) }))

@@ -16,7 +16,7 @@ import (
 	v1 "berth/api/v1"
 )
 
-// queued asks for a permit, and returns once it waits for one.
+// queued requests a permit, and returns once the request is queued.
 func (l *limiter) queued(t *testing.T, ctx context.Context, volume, token string) <-chan func() {
 	t.Helper()
 	l.mu.Lock()
@@ -80,7 +80,7 @@ func TestLimiter(t *testing.T) {
 	l.empty(t)
 }
 
-func TestALimiterForgetsRequestsThatEnd(t *testing.T) {
+func TestLimiterForgetsCanceledRequests(t *testing.T) {
 	l := newLimiter(limits{total: 1, perVolume: 1, perToken: 1, waiting: 8})
 	first := l.must(t, "v", "t")
 	ctx, leave := context.WithCancel(t.Context())
@@ -94,8 +94,8 @@ func TestALimiterForgetsRequestsThatEnd(t *testing.T) {
 	l.empty(t)
 }
 
-// TestLimiterAtOnce lets many requests come and leave in any order.
-func TestLimiterAtOnce(t *testing.T) {
+// TestLimiterConcurrently begins and ends many requests in any order.
+func TestLimiterConcurrently(t *testing.T) {
 	l := newLimiter(limits{total: 4, perVolume: 2, perToken: 2, waiting: 1000})
 	var all, most atomic.Int64
 	var volumes [3]atomic.Int64
@@ -123,7 +123,7 @@ func TestLimiterAtOnce(t *testing.T) {
 	l.empty(t)
 }
 
-// heldFiles has operations that take until they are released.
+// heldFiles is a Files whose operations block until they are released.
 type heldFiles struct {
 	Files
 	begun   chan string
@@ -157,9 +157,9 @@ func (f *heldFiles) Search(ctx context.Context, _, _, _ string) (v1.SearchResult
 // Write does not wait.
 func (f *heldFiles) Write(context.Context, string, string, io.Reader) error { return nil }
 
-// TestExpensiveOperationsOfAVolume: two at once, some wait, and more are refused.
-// Other operations, and those of other volumes, go on.
-func TestExpensiveOperationsOfAVolume(t *testing.T) {
+// TestExpensiveOperations: two of a volume run at once, some are queued, and the
+// others are refused. Other operations and other volumes are not affected.
+func TestExpensiveOperations(t *testing.T) {
 	calls := map[string]request{
 		"compress":   {method: "POST", path: "compress", body: `{"output_name":"x"}`},
 		"decompress": {method: "POST", path: "decompress", body: `{"archive_path":"x","destination":"y"}`},

@@ -18,7 +18,7 @@ import (
 	"berth/store"
 )
 
-// client is a client's end of a socket.
+// client is the client's side of a socket.
 type client struct {
 	t *testing.T
 	*websocket.Conn
@@ -43,7 +43,7 @@ func (h *harness) dialSocket(path string, header http.Header) (*client, *http.Re
 	return &client{h.t, c, h.store.History.Epoch()}, resp, nil
 }
 
-// next is the next message, its time checked and taken out.
+// next returns the next message, without its time, which it checks.
 func (c *client) next() object {
 	c.t.Helper()
 	_, raw, err := c.ReadMessage()
@@ -66,7 +66,8 @@ func (c *client) send(event, data string) {
 	require.NoError(c.t, c.WriteJSON(object{"event": event, "data": data}))
 }
 
-// closed is the code with which the server closes, after what it still sends.
+// closed discards messages until the server closes the socket, and returns the code
+// and reason.
 func (c *client) closed() (int, string) {
 	c.t.Helper()
 	for {
@@ -94,7 +95,7 @@ func (h *harness) ready(id string) {
 	h.phase(id, v1.Ready)
 }
 
-func TestSocketOfAContainer(t *testing.T) {
+func TestContainerSocket(t *testing.T) {
 	h := newHarness(t)
 	h.ready("mc")
 	h.print("mc", v1.ServerConsole, "one", "two")
@@ -114,7 +115,7 @@ func TestSocketOfAContainer(t *testing.T) {
 	}
 }
 
-func TestSocketBeforeTheFirstStatus(t *testing.T) {
+func TestSocketBeforeFirstStatus(t *testing.T) {
 	h := newHarness(t)
 	h.container("mc", h.volume())
 	c := h.open("/ws/mc/?tail=0")
@@ -155,9 +156,9 @@ func TestSocketReplay(t *testing.T) {
 	require.Equal(t, 6.0, h.must("GET", "/events", nil).json["newest"])
 }
 
-// TestReplayHasNoHole connects, again and again, while transitions are made:
-// each comes once, in order, but for the one that is told as the current state.
-func TestReplayHasNoHole(t *testing.T) {
+// TestReplayIsComplete connects again and again while transitions are stored: each
+// is sent once, in order, except for the one that is the current state.
+func TestReplayIsComplete(t *testing.T) {
 	h := newHarness(t)
 	h.ready("mc")
 	const burst = 200
@@ -187,7 +188,7 @@ func TestReplayHasNoHole(t *testing.T) {
 	}
 }
 
-func TestSocketOfTheNode(t *testing.T) {
+func TestNodeSocket(t *testing.T) {
 	h := newHarness(t)
 	h.ready("a")
 	h.ready("b")
@@ -279,7 +280,7 @@ func TestSocketRefusals(t *testing.T) {
 	require.Equal(t, "upgrade_required", a.header.Get("X-Error-Code"))
 }
 
-func TestASingleUseOpensOneSocket(t *testing.T) {
+func TestSingleUseOpensOneSocket(t *testing.T) {
 	h := newHarness(t)
 	h.ready("mc")
 	token := h.mint(object{"remove_on_use": true})
@@ -293,7 +294,7 @@ func TestASingleUseOpensOneSocket(t *testing.T) {
 	require.Equal(t, "stats", c.next()["event"], "its socket lives on")
 }
 
-func TestWhatClosesASocket(t *testing.T) {
+func TestSocketCloseReasons(t *testing.T) {
 	for name, c := range map[string]struct {
 		token  object
 		do     func(h *harness)
@@ -310,7 +311,7 @@ func TestWhatClosesASocket(t *testing.T) {
 			h.must("DELETE", "/containers/mc", nil)
 			require.NoError(h.t, h.store.Update(func(tx *store.Tx) error { return store.Containers.Purge(tx, "mc") }))
 		}, 1000, "container is deleted"},
-		"deletion, told by the hub": {object{}, func(h *harness) { require.NoError(h.t, h.hub.Remove("mc")) }, 1000, "container is deleted"},
+		"deletion, reported by the hub": {object{}, func(h *harness) { require.NoError(h.t, h.hub.Remove("mc")) }, 1000, "container is deleted"},
 		"shutdown": {object{}, func(h *harness) {
 			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 			defer cancel()
@@ -332,7 +333,7 @@ func TestWhatClosesASocket(t *testing.T) {
 	}
 }
 
-func TestALargeMessageEndsTheSocket(t *testing.T) {
+func TestLargeMessageClosesSocket(t *testing.T) {
 	h := newHarness(t)
 	h.ready("mc")
 	c := h.open("/ws/mc?tail=0")
@@ -354,8 +355,9 @@ func TestTooManyListeners(t *testing.T) {
 	require.Equal(t, "event", h.open("/ws/mc").next()["event"])
 }
 
-// TestAClientThatNeverReads is closed with 1013 once its state events do not fit.
-func TestASlowClientGets1013(t *testing.T) {
+// TestSlowSocketClient: a client that does not read is closed with 1013 once its
+// state events do not fit.
+func TestSlowSocketClient(t *testing.T) {
 	h := newHarness(t)
 	h.ready("mc")
 	slow := h.open("/ws/mc?tail=0")
@@ -377,7 +379,7 @@ func TestASlowClientGets1013(t *testing.T) {
 	require.Equal(t, 1013, code)
 }
 
-func TestNothingIsLeftBehind(t *testing.T) {
+func TestClosedSocketsAreReleased(t *testing.T) {
 	h := newHarness(t)
 	h.ready("mc")
 	for range 50 {

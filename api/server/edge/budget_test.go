@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestBudget: no minted token, nor all of them, take what the panel needs.
+// TestBudget: neither one minted token nor all of them take the configured token's part.
 func TestBudget(t *testing.T) {
 	var b budget
 	take := func(token string, n int64) bool { _, ok := b.try(token, n, 100); return ok }

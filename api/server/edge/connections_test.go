@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// addressed is a connection from some address that does nothing.
+// addressed is a connection from an address. It has no data.
 type addressed struct {
 	net.Conn
 	address string
@@ -22,7 +22,7 @@ func (a *addressed) Close() error         { a.closed = true; return nil }
 
 func noProxy(string) bool { return false }
 
-// open takes a connection in.
+// open1 registers a connection from an address.
 func open1(s *connections, ip string) (*conn, *addressed) {
 	below := fromAddress(ip)
 	c := &conn{Conn: below, all: s}
@@ -30,11 +30,11 @@ func open1(s *connections, ip string) (*conn, *addressed) {
 	return c, below
 }
 
-// TestNobodyTakesAllConnections: of the strangers, and of the minted tokens, the
-// one with most connections loses the oldest; the panel loses none.
-func TestNobodyTakesAllConnections(t *testing.T) {
+// TestConnectionLimits: of the addresses without a token, and of the minted tokens,
+// the one with most connections loses the oldest. The configured token loses none.
+func TestConnectionLimits(t *testing.T) {
 	s := newConnections(100, noProxy)
-	s.total = func() int { return 40 } // 10 of strangers, 20 of minted tokens
+	s.total = func() int { return 40 } // 10 without a token, 20 of minted tokens
 	var panels []*addressed
 	for range 10 {
 		c, below := open1(s, "10.0.0.1")
@@ -49,7 +49,7 @@ func TestNobodyTakesAllConnections(t *testing.T) {
 	require.True(t, evil.closed)
 	require.False(t, good.closed, "it has only one")
 	s.prove(first, "late")
-	require.Nil(t, first.place, "what was closed stays so")
+	require.Nil(t, first.place, "a closed connection stays closed")
 
 	one, tenant := open1(s, "10.0.0.3")
 	s.prove(one, "tenant")
@@ -58,7 +58,7 @@ func TestNobodyTakesAllConnections(t *testing.T) {
 		s.prove(c, "greedy")
 	}
 	require.False(t, tenant.closed)
-	require.Equal(t, [classes]int{9, 20, 10}, s.count, "strangers have lost none of theirs to tokens: the tenth has proved itself")
+	require.Equal(t, [classes]int{9, 20, 10}, s.count, "tokens take no connections of others: the tenth has a token now")
 	for i := range 500 {
 		open1(s, fmt.Sprintf("10.1.%d.%d", i/250, i%250))
 		open1(s, fmt.Sprintf("2001:db8::%x", i))
@@ -79,9 +79,9 @@ func TestNobodyTakesAllConnections(t *testing.T) {
 	require.Equal(t, [classes]int{}, s.count)
 }
 
-// TestConnectionsOfOneAddress: one with a token does not count, nor does a
-// trusted proxy's; an IPv6 network is one address.
-func TestConnectionsOfOneAddress(t *testing.T) {
+// TestConnectionsPerNetwork: connections with a token and those of a trusted proxy
+// do not count. An IPv6 network counts as one address.
+func TestConnectionsPerNetwork(t *testing.T) {
 	s := newConnections(3, func(ip string) bool { return ip == "10.0.0.9" })
 	s.total = func() int { return 400 }
 	for i := range 10 {

@@ -30,8 +30,8 @@ func (t *Content) Close() error {
 	return t.spool.Close()
 }
 
-// ReadContent reads the JSON body of a request whose content has at most most
-// bytes, and the rest of which has at most limit bytes. The content is spooled to
+// ReadContent reads the JSON body of a request. The content may have at most most
+// bytes, and the rest of the body at most limit bytes. The content is spooled to
 // disk as it arrives. ReadContent returns once the whole body has arrived; its JSON
 // is not validated yet. The caller must close the Content.
 func (b *Bodies) ReadContent(c *fiber.Ctx, most, limit int64) (*Content, error) {

@@ -13,13 +13,13 @@ import (
 	"berth/api/intent"
 )
 
-// written is what a body of a file means.
+// written is the decoded body of a file.
 type written struct {
 	Path    string `json:"path" wire:"required"`
 	Content string `json:"content" wire:"required"`
 }
 
-// whole is what a body means when it is read at once.
+// whole decodes a body at once.
 func whole(raw string) (written, string) {
 	var f intent.FieldErrors
 	var body written
@@ -27,7 +27,7 @@ func whole(raw string) (written, string) {
 	return body, faultsOf(&f)
 }
 
-// split is what it means when its content is split off.
+// split decodes a body after its content was split off.
 func split(t *testing.T, raw string) (written, string) {
 	t.Helper()
 	content := &spool{dir: t.TempDir(), limit: 1 << 20, reserve: func(int64) error { return nil }}
@@ -72,9 +72,9 @@ var fileBodies = []string{
 	`{"path":"a","content":,"b"}`, `{"content":"b","path":5}`, `{"path":"a",{"content":"b"}}`, `x`, `{"path":"a","content":tru"e"}`,
 }
 
-// TestContentIsSplitOff: a body means the same, and has the same faults, as when
-// it is read at once; also when parts of it are swapped, doubled or lost.
-func TestContentIsSplitOff(t *testing.T) {
+// TestSplitContent: split and whole return the same fields and the same errors, also
+// if parts of the body are replaced, duplicated or removed.
+func TestSplitContent(t *testing.T) {
 	for _, raw := range fileBodies {
 		sameSplit(t, raw)
 	}

@@ -74,7 +74,7 @@ func TestUnmarshal(t *testing.T) {
 	require.Less(t, len(f.Err().Error()), 100, "a long name is clipped")
 }
 
-// FuzzUnmarshal says that what is accepted means the same as to encoding/json.
+// FuzzUnmarshal compares accepted bodies with encoding/json.
 func FuzzUnmarshal(f *testing.F) {
 	for _, seed := range []string{`{"text":"a","flag":true,"number":-5,"float":0.5,"small":7,"map":{"a":"b"},"list":[{"port":1}]}`,
 		`{"text":"\ud800","duration":"1d"}`, `[[[[`, `{"text":"a","text":"b"}`, "\xef\xbb\xbf{}", `{"list":[{"port":1,"port":2}]}`} {
@@ -96,8 +96,8 @@ func FuzzUnmarshal(f *testing.F) {
 	})
 }
 
-// repeats says whether a name may stand twice in raw: then encoding/json mixes
-// both values, and here the last one counts.
+// repeats reports whether a name may be duplicate in raw: encoding/json merges both
+// values, and unmarshal uses the last one.
 func repeats(raw []byte) bool {
 	for _, name := range []string{"text", "flag", "number", "float", "small", "duration", "map", "list", "port", "status"} {
 		if strings.Count(strings.ToLower(string(raw)), name) > 1 {
@@ -107,9 +107,9 @@ func repeats(raw []byte) bool {
 	return strings.Contains(string(raw), `\u`) || strings.Contains(string(raw), `"map"`)
 }
 
-// TestBodiesThatAreTooMuch: what is too deep or has too many values is refused as
-// a whole, in the text too.
-func TestBodiesThatAreTooMuch(t *testing.T) {
+// TestBodyTooDeepOrLarge: a body that is too deep or has too many values is refused
+// with one error.
+func TestBodyTooDeepOrLarge(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"status":` + strings.Repeat("[", 63) + strings.Repeat("]", 63) + `,"text":"a"}`: "",
 		`{"status":` + strings.Repeat("[", 64) + strings.Repeat("]", 64) + `,"text":"a"}`: "body: must be nested at most 64 deep",

@@ -9,8 +9,8 @@ import (
 	"berth/hack/openapitest"
 )
 
-// TestEveryCodeIsInTheDocument says so of the codes that the server knows.
-func TestEveryCodeIsInTheDocument(t *testing.T) {
+// TestStatusesMatchOpenAPI compares the codes with those of the document.
+func TestStatusesMatchOpenAPI(t *testing.T) {
 	listed := map[v1.Code]bool{}
 	for _, code := range openapitest.Document(t).Components.Headers["ErrorCode"].Value.Schema.Value.Enum {
 		listed[v1.Code(code.(string))] = true

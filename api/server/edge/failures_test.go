@@ -16,8 +16,8 @@ import (
 	v1 "berth/api/v1"
 )
 
-// TestWrongTokensAreDelayed once an address has sent many of them; other requests
-// are not.
+// TestWrongTokensAreDelayed: 401s are delayed once an address has sent many wrong
+// tokens. Other requests are not.
 func TestWrongTokensAreDelayed(t *testing.T) {
 	refused := v1.Error{Code: v1.Unauthorized, Message: "no"}
 	var h *harness
@@ -77,8 +77,8 @@ func TestWrongTokensAreDelayed(t *testing.T) {
 	waiting(1) // the harness shuts the server down meanwhile
 }
 
-// TestFailuresAreCountedByAddress in bounded memory.
-func TestFailuresAreCountedByAddress(t *testing.T) {
+// TestFailuresPerAddress: failures are counted per address, in bounded memory.
+func TestFailuresPerAddress(t *testing.T) {
 	f := newFailures(Options{Registerer: prometheus.NewRegistry()})
 	now := time.Unix(1000, 0)
 	many := func(name string, wrong bool) (slow bool) {

@@ -55,7 +55,7 @@ func (h *harness) post(path, body string) *http.Response {
 	return resp
 }
 
-// lines is a log that a test reads.
+// lines is a log that a test can read.
 type lines struct {
 	mu   sync.Mutex
 	text strings.Builder

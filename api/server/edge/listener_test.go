@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// failing is a listener whose Accept fails some times, then has connections.
+// failing is a listener whose Accept returns some errors, then connections.
 type failing struct {
 	net.Listener
 	errs []error
@@ -30,8 +30,8 @@ func (f *failing) Accept() (net.Conn, error) {
 
 func (f *failing) Close() error { return nil }
 
-// TestNoErrorEndsAccept, whatever it is; and a thousand make few lines.
-func TestNoErrorEndsAccept(t *testing.T) {
+// TestAcceptRetries: Accept retries after every error, and logs few of them.
+func TestAcceptRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kinds := []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, os.NewSyscallError("accept4", syscall.EINVAL), errors.New("new")}
 		ln := &failing{}

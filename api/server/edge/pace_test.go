@@ -9,9 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestABodyHasALeastRate: what counts is the time that the daemon waits for the
-// client.
-func TestABodyHasALeastRate(t *testing.T) {
+// TestPaced: only the time in which the daemon waits for the client counts.
+func TestPaced(t *testing.T) {
 	clock := time.Unix(0, 0)
 	now := func() time.Time { return clock }
 	client := func(wait time.Duration, n int) io.Reader {

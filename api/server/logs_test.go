@@ -8,13 +8,14 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	v1 "berth/api/v1"
 )
 
-// heap is how many bytes are in use.
+// heap returns the bytes of the heap in use.
 func heap() uint64 {
 	runtime.GC()
 	var m runtime.MemStats
@@ -22,7 +23,8 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// flooded is a container whose console holds 4 MB that JSON makes six times as long.
+// flooded returns a server with a container whose console holds 4 MB, which JSON
+// makes six times as long.
 func flooded(t *testing.T) *harness {
 	h := newHarness(t)
 	h.ready("mc")
@@ -37,14 +39,14 @@ func flooded(t *testing.T) *harness {
 	return h
 }
 
-// historyClients is how many of them do not read.
+// historyClients is the number of clients that do not read.
 const historyClients = 240
 
-// perHistory bounds what a client that does not read may cost: a piece of the
-// history, and the goroutines and buffers of a connection.
+// perHistory bounds the memory that a client that does not read may take: a piece
+// of the history, and the goroutines and buffers of a connection.
 const perHistory = 128 << 10
 
-func TestSocketsThatDoNotReadTheirHistory(t *testing.T) {
+func TestUnreadSocketHistory(t *testing.T) {
 	h := flooded(t)
 	before := heap()
 	for range historyClients {
@@ -61,7 +63,7 @@ func TestSocketsThatDoNotReadTheirHistory(t *testing.T) {
 	require.Less(t, heap(), before+historyClients*perHistory)
 }
 
-func TestRequestsForLogsThatDoNotRead(t *testing.T) {
+func TestUnreadLogAnswers(t *testing.T) {
 	h := flooded(t)
 	before := heap()
 	for range 200 {
@@ -79,7 +81,7 @@ func TestRequestsForLogsThatDoNotRead(t *testing.T) {
 	require.Less(t, heap(), before+200*perHistory)
 }
 
-func TestATokensShareOfSockets(t *testing.T) {
+func TestSocketsPerToken(t *testing.T) {
 	h := newHarness(t)
 	h.ready("mc")
 	token := h.mint(object{"containers": []string{"mc"}})
@@ -101,4 +103,26 @@ func TestATokensShareOfSockets(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "event", c.next()["event"], "another token has its own share")
 	h.open("/ws/mc?tail=0").next()
+}
+
+// TestUnreadLogs: a client that requests the history again and again without
+// reading it takes a few times 4 MiB.
+func TestUnreadLogs(t *testing.T) {
+	h := newHarness(t)
+	h.ready("mc")
+	for range 150 {
+		h.print("mc", v1.ServerConsole, strings.Repeat("x", 30<<10))
+	}
+	c := h.open("/ws/mc?tail=0")
+	c.next()
+	before := heapNow()
+	for range 40 {
+		c.send("request_logs", "10000")
+	}
+	require.Never(t, func() bool { return grown(before) > 64 }, 2*time.Second, 5*time.Millisecond)
+	for range 40 {
+		m := c.next()
+		require.Equal(t, "logs", m["event"])
+		require.Greater(t, len(m["data"].(string)), 3<<20)
+	}
 }

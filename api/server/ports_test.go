@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	v1 "berth/api/v1"
 )
 
 func TestPortPool(t *testing.T) {
@@ -104,7 +106,7 @@ func TestBulkPorts(t *testing.T) {
 	h.refuse(400, "ports: is required", "POST", "/network/ports/bulk-delete", object{})
 }
 
-func TestAPoolOfEverything(t *testing.T) {
+func TestFullPool(t *testing.T) {
 	h := newHarness(t)
 	for _, protocol := range []string{"tcp", "udp"} {
 		h.must("POST", "/network/ports/bulk", object{"ip": "0.0.0.0", "ports": "1-65535", "protocol": protocol})
@@ -124,24 +126,19 @@ func TestAPoolOfEverything(t *testing.T) {
 	require.JSONEq(t, `{"ports":[]}`, h.must("GET", "/network/ports", nil).raw)
 }
 
-func TestVolumes(t *testing.T) {
+// TestAddListedPort: a port as random returns it is valid in a request.
+func TestAddListedPort(t *testing.T) {
 	h := newHarness(t)
-	a := h.must("POST", "/volumes", nil)
-	require.Equal(t, 201, a.status)
-	id := a.json["volume_id"].(string)
-	require.Equal(t, map[string]any{"volume_id": id, "path": "/data/volumes/" + id}, a.json)
-	limited := h.must("POST", "/volumes", object{"size_limit": 1024}).json["volume_id"].(string)
-	h.container("mc", id)
-	got := h.must("GET", "/volumes/"+id[:8], nil).json
-	require.Equal(t, []any{"mc"}, got["used_by"])
-	require.Equal(t, 0.0, got["size"])
-	require.Contains(t, got, "created_at")
-	require.Equal(t, 1024.0, h.must("GET", "/volumes/"+limited, nil).json["size_limit"])
-	require.Len(t, h.must("GET", "/volumes", nil).json["volumes"], 2)
-	h.refuse(409, "Volume is in use by container mc", "DELETE", "/volumes/"+id, nil)
-	require.Equal(t, "Volume deleted successfully", h.must("DELETE", "/volumes/"+limited, nil).json["message"])
-	h.refuse(404, "Volume not found", "GET", "/volumes/"+limited, nil)
-	h.refuse(404, "Volume not found", "DELETE", "/volumes/x", nil)
-	h.refuse(400, "size_limit: must not be negative", "POST", "/volumes", object{"size_limit": -1})
-	h.refuse(400, "size_limit: must be an integer", "POST", "/volumes", object{"size_limit": "1"})
+	h.ports(1000)
+	entry := h.must("GET", "/network/ports/random", nil).json
+	require.Contains(t, entry, "in_use")
+	h.must("POST", "/containers", object{"internal_id": "mc", "image": "busybox:1", "volume_id": h.volume(), "ports": []any{entry}})
+	require.Equal(t, "mc", h.must("GET", "/network/ports/127.0.0.1/1000", nil).json["container"])
+	h.phase("mc", v1.Ready)
+	entry = h.must("GET", "/network/ports/127.0.0.1/1000", nil).json
+	h.must("POST", "/containers/mc/rebind-network", object{"ports": []any{entry}})
+	h.must("POST", "/containers/mc/rebind-network", object{"ports": []any{}})
+	require.EqualValues(t, 1, h.must("POST", "/network/ports/bulk-delete", object{"ports": []any{entry}}).json["deleted_count"])
+	h.must("POST", "/network/ports", entry)
+	h.refuse(400, "inUse: unknown field", "POST", "/network/ports", object{"ip": "127.0.0.1", "port": 1, "protocol": "tcp", "inUse": true})
 }

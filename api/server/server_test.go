@@ -21,7 +21,7 @@ import (
 	"berth/store"
 )
 
-// raw is a connection on which a test writes what it likes.
+// raw is a connection on which a test writes any bytes.
 type raw struct {
 	t *testing.T
 	net.Conn
@@ -55,7 +55,7 @@ func (r *raw) answer() (int, string) {
 
 const headers = "Host: x\nAuthorization: Bearer " + adminToken + "\nAccept: application/vnd.berthv1+json\n"
 
-func TestMalformedRequestsGetConstantTexts(t *testing.T) {
+func TestMalformedRequests(t *testing.T) {
 	h := newHarness(t)
 	for text, want := range map[string]string{
 		"GARBAGE-secret\n\n":                                                `400 {"error":"Malformed request"}`,
@@ -78,9 +78,9 @@ func TestMalformedRequestsGetConstantTexts(t *testing.T) {
 	}
 }
 
-// TestARefusedBodyIsNotTheNextRequest sends a request whose body looks like
-// another one, to handlers that do not read it.
-func TestARefusedBodyIsNotTheNextRequest(t *testing.T) {
+// TestRefusedBodyIsDrained sends a body that looks like a request to handlers that
+// do not read it.
+func TestRefusedBodyIsDrained(t *testing.T) {
 	h := newHarness(t)
 	h.container("mc", h.volume())
 	hidden := "POST /containers/mc/start HTTP/1.1\n" + headers + "\n"
@@ -113,9 +113,9 @@ func TestARefusedBodyIsNotTheNextRequest(t *testing.T) {
 	require.Equal(t, "stopped", h.must("GET", "/containers/mc", nil).json["power"])
 }
 
-// TestAnUnclearBodyEndsTheConnection sends a body of which nobody can say where
-// it ends, and another request behind it.
-func TestAnUnclearBodyEndsTheConnection(t *testing.T) {
+// TestAmbiguousBodyClosesConnection sends a body whose end is ambiguous, and another
+// request behind it.
+func TestAmbiguousBodyClosesConnection(t *testing.T) {
 	h := newFileHarness(t)
 	upload := "PUT " + h.at("files/content", "path", "a") + " HTTP/1.1\n"
 	for _, head := range []string{upload, "POST /auth/tokens HTTP/1.1\n", "POST /nowhere HTTP/1.1\n"} {
@@ -138,7 +138,7 @@ func TestAnUnclearBodyEndsTheConnection(t *testing.T) {
 	}
 }
 
-func TestALargeBodyThatNobodyReadsEndsTheConnection(t *testing.T) {
+func TestLargeUnreadBodyClosesConnection(t *testing.T) {
 	h := newHarness(t)
 	c := h.dial()
 	c.send("POST /nowhere HTTP/1.1\n" + headers + "Content-Length: 100000000\n\n")
@@ -149,7 +149,7 @@ func TestALargeBodyThatNobodyReadsEndsTheConnection(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestStuckClientsGet408(t *testing.T) {
+func TestStuckClients(t *testing.T) {
 	h := newHarnessWith(t, func(d *Deps) { d.HeaderTimeout = 200 * time.Millisecond })
 	for _, text := range []string{
 		"GET /containers HTTP/1.1\nHost:",
@@ -164,7 +164,8 @@ func TestStuckClientsGet408(t *testing.T) {
 	}
 }
 
-// TestConnectionsPerAddress: one too many closes the oldest without a token.
+// TestConnectionsPerAddress: a connection above the limit closes the oldest one
+// without a token.
 func TestConnectionsPerAddress(t *testing.T) {
 	h := newHarnessWith(t, func(d *Deps) { d.ConnsPerIP = 3 })
 	ask := func(c *raw, head string) {
@@ -189,7 +190,7 @@ func TestConnectionsPerAddress(t *testing.T) {
 	ask(good, headers)
 }
 
-// lines is a log that a test reads.
+// lines is a log that a test can read.
 type lines struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -207,7 +208,7 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-func TestAPanicIs500(t *testing.T) {
+func TestPanic(t *testing.T) {
 	log := &lines{}
 	h := newHarnessWith(t, func(d *Deps) { d.Log = slog.New(slog.NewTextHandler(log, nil)) },
 		route{get, "/panic", v1.ScopeRead, 0, func(*fiber.Ctx) error { panic("at /secret/path") }})
@@ -218,14 +219,15 @@ func TestAPanicIs500(t *testing.T) {
 	require.Equal(t, 200, h.do(request{method: "GET", path: "/healthz"}).status)
 }
 
-func TestAFailedStoreIs500(t *testing.T) {
+func TestFailedStore(t *testing.T) {
 	h := newHarness(t)
 	h.refuseStore()
 	h.refuse(500, "Database operation failed", "POST", "/network/ports", object{"ip": "::", "port": 1, "protocol": "tcp"})
 }
 
-// TestTheCauseIsInTheCode, and in the log, but not in the text.
-func TestTheCauseIsInTheCode(t *testing.T) {
+// TestCauseIsInCodeAndLog: the cause of an error is in its code and in the log, but
+// not in its text.
+func TestCauseIsInCodeAndLog(t *testing.T) {
 	log := &lines{}
 	h := newHarnessWith(t, func(d *Deps) { d.Log = slog.New(slog.NewTextHandler(log, nil)) },
 		route{post, "/full", v1.ScopeRead, 0, func(*fiber.Ctx) error { return fmt.Errorf("%w: %w", store.ErrFailed, store.ErrDiskFull) }})
@@ -245,7 +247,7 @@ func TestTheCauseIsInTheCode(t *testing.T) {
 	require.Contains(t, log.String(), "disk is full")
 }
 
-func TestFailuresAreLoggedSparinglyAndWithoutTheToken(t *testing.T) {
+func TestAuthFailureLog(t *testing.T) {
 	log := &lines{}
 	h := newHarnessWith(t, func(d *Deps) { d.Log = slog.New(slog.NewTextHandler(log, nil)) })
 	h.settings.change(func(c *v1.Config) { c.Server.TrustedProxies = []string{"127.0.0.0/8"} })
@@ -258,14 +260,14 @@ func TestFailuresAreLoggedSparinglyAndWithoutTheToken(t *testing.T) {
 	require.NotContains(t, text, "feedface")
 }
 
-func TestForwardedForIsNotBelievedFromOthers(t *testing.T) {
+func TestForwardedForOfUntrustedPeer(t *testing.T) {
 	log := &lines{}
 	h := newHarnessWith(t, func(d *Deps) { d.Log = slog.New(slog.NewTextHandler(log, nil)) })
 	h.do(request{method: "GET", path: "/containers", token: "x", header: http.Header{"X-Forwarded-For": {"9.9.9.9"}}})
 	require.Contains(t, log.String(), "address=127.0.0.1")
 }
 
-func TestShutdownEndsListen(t *testing.T) {
+func TestShutdown(t *testing.T) {
 	h := newHarness(t)
 	h.do(request{method: "GET", path: "/healthz"})
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
@@ -277,7 +279,7 @@ func TestShutdownEndsListen(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestWorkEndsWhenItsClientLeaves(t *testing.T) {
+func TestContextEndsWithClient(t *testing.T) {
 	ended := make(chan error, 1)
 	began := make(chan struct{})
 	h := newHarnessWith(t, func(*Deps) {}, route{post, "/work", v1.ScopeRead, 0, func(c *fiber.Ctx) error {
@@ -304,4 +306,50 @@ func TestWorkEndsWhenItsClientLeaves(t *testing.T) {
 	case <-time.After(5 * time.Second):
 		t.Fatal("it goes on without its client")
 	}
+}
+
+// TestExpect: 100 Continue is sent after every check that does not need the body.
+func TestExpect(t *testing.T) {
+	h := newFileHarness(t)
+	read := h.mint(object{"scopes": []string{"read"}})
+	once := h.mint(object{"remove_on_use": true})
+	with := func(token string) string {
+		return strings.Replace(headers, adminToken, token, 1) + "Expect: 100-continue\nContent-Length: 4\n\n"
+	}
+	upload := "PUT " + h.at("files/content", "path", "f") + " HTTP/1.1\n"
+	for request, want := range map[string]int{
+		upload + with("x"):  401,
+		upload + with(read): 403,
+		upload + strings.Replace(with(adminToken), "vnd.", "", 1): 403,
+		"PUT /nowhere HTTP/1.1\n" + with(adminToken):              404,
+		"PUT /readyz HTTP/1.1\n" + with(adminToken):               405,
+		"PUT /readyz HTTP/1.1\n" + with("x"):                      401,
+	} {
+		if want == 403 && strings.Contains(request, "application/berth") {
+			request = strings.Replace(request, upload, "POST /volumes HTTP/1.1\n", 1)
+		}
+		c := h.dial()
+		c.send(request)
+		status, body := c.answer()
+		require.Equal(t, want, status, "%s %s", request, body)
+		require.Contains(t, body, "error")
+		_, err := c.r.ReadByte()
+		require.Error(t, err, "whether a body follows is not known")
+	}
+	for i, token := range []string{adminToken, once} {
+		c := h.dial()
+		c.send(upload + with(token))
+		line, err := c.r.ReadString('\n')
+		require.NoError(t, err)
+		require.Equal(t, "HTTP/1.1 100 Continue\r\n", line)
+		_, _ = c.r.ReadString('\n')
+		c.send(fmt.Sprintf("abc%d", i))
+		status, body := c.answer()
+		require.Equal(t, 200, status, body)
+		require.Equal(t, fmt.Sprintf("abc%d", i), h.get("f"))
+		c.send("GET /healthz HTTP/1.1\nHost: x\n\n")
+		status, _ = c.answer()
+		require.Equal(t, 200, status, "the connection goes on")
+	}
+	require.Equal(t, 401, h.do(request{method: "GET", path: "/containers", token: once}).status, "spent once")
 }

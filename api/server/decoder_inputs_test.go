@@ -12,14 +12,14 @@ import (
 	v1 "berth/api/v1"
 )
 
-// input is an endpoint with a body that is good but for one field at a time.
+// input is an endpoint with a valid body, and the fields that a test makes invalid.
 type input struct {
 	request string // "POST /network/ports"
 	good    string
 	fields  []field
 }
 
-// field is what is wrong with the values of one field.
+// field is one field with invalid values.
 type field struct {
 	path     string // "ports[0].port"
 	kind     string // "a string": what is said of a value of another type
@@ -27,7 +27,7 @@ type field struct {
 	bad      map[string]string // more values, in JSON, and what is said of each
 }
 
-// mistyped are the values that are not of a kind.
+// mistyped holds the values that do not have a type.
 var mistyped = map[string][]string{
 	"a string":                            {`5`, `true`, `[]`, `{}`},
 	"an integer":                          {`"5"`, `1.5`, `1e3`, `true`, `[]`, `{}`, `99999999999999999999`},
@@ -51,7 +51,7 @@ const (
 	required    = "is required"
 )
 
-// binds are the fields of a port at a path.
+// binds returns the fields of a port at a path.
 func binds(at string) []field {
 	return []field{
 		{at + "ip", "a string", true, map[string]string{`""`: badIP, `"localhost"`: badIP, `"127.0.0.01"`: badIP, `"1.2.3"`: badIP, `"::g"`: badIP, `"fe80::1%eth0"`: badIP}},
@@ -60,7 +60,7 @@ func binds(at string) []field {
 	}
 }
 
-// bindings are the fields of a list of port bindings.
+// bindings returns the fields of a list of port bindings.
 func bindingFields() []field {
 	return append(binds("ports[0]."),
 		field{"ports[0].container_port", "an integer", false, map[string]string{`-1`: badPort, `65536`: badPort}},
@@ -69,7 +69,7 @@ func bindingFields() []field {
 
 func text(n int) string { return strconv.Quote(strings.Repeat("x", n)) }
 
-// specs are the fields of a container, of creation and of apply.
+// specs returns the fields of a container, for creation and apply.
 var specs = append([]field{
 	{"image", "a string", true, map[string]string{`""`: required, `"-x"`: badImage, `"a b"`: badImage, `"Debian:12"`: badImage, `"a:b:c"`: badImage, `"a@sha256:0"`: badImage, `"http://a"`: badImage, text(513): badImage}},
 	{"volume_id", "a string", true, map[string]string{`""`: required}},
@@ -151,7 +151,7 @@ var inputs = []input{
 	{"POST /volumes", `{"size_limit":1000}`, []field{{"size_limit", "an integer", false, map[string]string{`-1`: "must not be negative"}}}},
 }
 
-// wholes are faults of a body as a whole. Each stands alone.
+// wholes returns bodies that are invalid as a whole, with their errors.
 func wholes(good string) map[string]string {
 	return map[string]string{
 		good + ` {}`: "body: has data after the JSON value", good + `x`: "body: has data after the JSON value", good + `,`: "body: has data after the JSON value",
@@ -161,9 +161,9 @@ func wholes(good string) map[string]string {
 	}
 }
 
-// TestEveryBadInputOfEachField: each is 400 with a text that names the field and
-// no other, and nothing has changed.
-func TestEveryBadInputOfEachField(t *testing.T) {
+// TestFieldErrors sends every invalid value: each is 400 with a text that names this
+// field and no other, and the store does not change.
+func TestFieldErrors(t *testing.T) {
 	h := newHarness(t)
 	h.settings.change(func(c *v1.Config) { c.Docker.AllowedMounts = []string{"/srv"} })
 	volume := h.volume()
@@ -212,7 +212,7 @@ func TestEveryBadInputOfEachField(t *testing.T) {
 	}
 }
 
-// values are all bad values of a field, and what is said of each.
+// values returns all invalid values of a field, each with its error.
 func (f field) values() map[string]string {
 	all := map[string]string{}
 	for _, value := range mistyped[f.kind] {
@@ -229,7 +229,7 @@ func (f field) values() map[string]string {
 
 var step = regexp.MustCompile(`[^.\[\]]+`)
 
-// with is a body with another value at a path; none at all if the value is empty.
+// with returns a body with another value at a path, or without it if the value is empty.
 func with(t *testing.T, body, path, value string) string {
 	t.Helper()
 	var tree any
@@ -259,8 +259,8 @@ func replaced(tree any, path []string, value string) any {
 	return fields
 }
 
-// TestEveryBadParameter: those of a URL are named like fields.
-func TestEveryBadParameter(t *testing.T) {
+// TestQueryErrors: errors of query parameters name the parameter like a field.
+func TestQueryErrors(t *testing.T) {
 	h := newHarness(t)
 	h.ports(1001)
 	h.container("mc", h.volume(), 1001)
@@ -285,9 +285,9 @@ func TestEveryBadParameter(t *testing.T) {
 	}
 }
 
-// TestWhatIsSaidTwice: a binding may stand once in a request; of a name that
-// stands twice in an object the last one counts, as in most readers of JSON.
-func TestWhatIsSaidTwice(t *testing.T) {
+// TestDuplicateFields: a request may have a binding once. Of duplicate names in an
+// object the last one applies, as in most JSON decoders.
+func TestDuplicateFields(t *testing.T) {
 	h := newHarness(t)
 	volume := h.volume()
 	h.ports(1001)

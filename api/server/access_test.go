@@ -1,6 +1,7 @@
 package server
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -12,33 +13,9 @@ import (
 	v1 "berth/api/v1"
 )
 
-func TestPublicRoutes(t *testing.T) {
-	h := newHarness(t)
-	for path, want := range map[string]string{
-		"/api/v1/public/ping": `{"status":"ok","message":"berth is running"}`, "/healthz": `{"status":"ok"}`, "/readyz": `{"status":"ok"}`,
-	} {
-		a := h.do(request{method: "GET", path: path, token: "-", accept: "-"})
-		require.Equal(t, 200, a.status)
-		require.Equal(t, want, a.raw)
-		require.Equal(t, "application/json", a.header.Get("Content-Type"))
-		require.Equal(t, 200, h.do(request{method: "GET", path: path + "/", token: "-", accept: "-"}).status, "trailing slash")
-		require.Equal(t, 401, h.do(request{method: "POST", path: path, token: "-"}).status, "only GET is exempt")
-		a = h.do(request{method: "POST", path: path})
-		require.Equal(t, 405, a.status)
-		require.Equal(t, "GET, HEAD", a.header.Get("Allow"))
-	}
-}
-
-func TestNotReady(t *testing.T) {
-	h := newHarnessWith(t, func(d *Deps) { d.Ready = func() []string { return []string{"engine does not answer"} } })
-	a := h.do(request{method: "GET", path: "/readyz", token: "-", accept: "-"})
-	require.Equal(t, 503, a.status)
-	require.Equal(t, "Not ready: engine does not answer", a.json["error"])
-}
-
-// TestEveryRouteIsGuarded walks the router: without a token nothing is
-// answered, and nothing changes.
-func TestEveryRouteIsGuarded(t *testing.T) {
+// TestRoutesNeedToken requests every route without a valid token: each answers 401,
+// and the store does not change.
+func TestRoutesNeedToken(t *testing.T) {
 	h := newHarness(t)
 	volume := h.volume()
 	h.ports(1000)
@@ -130,8 +107,8 @@ func TestOrderOfChecks(t *testing.T) {
 	}
 }
 
-// TestHeadOfASocket: a WebSocket has no HEAD, and says so to valid tokens only.
-func TestHeadOfASocket(t *testing.T) {
+// TestHeadOfSocket: HEAD of a WebSocket is 405 with a valid token, and 401 without.
+func TestHeadOfSocket(t *testing.T) {
 	h := newHarness(t)
 	for query, want := range map[string]string{"?token=" + adminToken: "405 GET", "": "401 "} {
 		for _, path := range []string{"/ws", "/ws/mc"} {
@@ -143,7 +120,7 @@ func TestHeadOfASocket(t *testing.T) {
 	}
 }
 
-func TestSegmentsAreDecodedOnce(t *testing.T) {
+func TestPathIsDecodedOnce(t *testing.T) {
 	h := newHarness(t)
 	h.container("a.b-c", h.volume())
 	require.Equal(t, 200, h.do(request{method: "GET", path: "/containers/a%2Eb-c"}).status)
@@ -167,7 +144,7 @@ func TestSegmentsAreDecodedOnce(t *testing.T) {
 	require.Equal(t, 200, status, "public, however it is written")
 }
 
-func TestAuthorizationCanBeOff(t *testing.T) {
+func TestAuthorizationOff(t *testing.T) {
 	h := newHarness(t)
 	h.settings.change(func(c *v1.Config) { c.Authorization.Enabled = false })
 	require.Equal(t, 200, h.do(request{method: "GET", path: "/containers", token: "-"}).status)
@@ -180,4 +157,82 @@ func TestRequestID(t *testing.T) {
 	require.Equal(t, "mine-1", a.header.Get("X-Request-Id"))
 	a = h.do(request{method: "GET", path: "/containers", header: http.Header{"X-Request-Id": {"a b"}}})
 	require.Regexp(t, `^[0-9a-f]{16}$`, a.header.Get("X-Request-Id"))
+}
+
+// TestScopes walks every route with a token of each single scope.
+func TestScopes(t *testing.T) {
+	h := newHarness(t)
+	replace := strings.NewReplacer(":volume", "ffffffff", ":id", "none", ":ip", "127.0.0.1", ":port", "1", ":token", "x")
+	for _, scope := range v1.Scopes() {
+		token := h.mint(object{"scopes": []v1.Scope{scope}})
+		for _, r := range h.server.table {
+			if r.is(public) || r.path == "/remote/config/reload" {
+				continue
+			}
+			a := h.do(request{method: r.method, path: replace.Replace(r.path), token: token, body: "{}"})
+			allowed := scope == v1.ScopeAdmin || scope == r.scope || r.is(orRead) && scope == v1.ScopeRead
+			require.Equal(t, !allowed, a.status == 403 && a.json["error"] == "Token scope does not allow this operation", "%s %s %s", scope, r.method, r.path)
+		}
+	}
+	for path, scope := range map[string]v1.Scope{
+		"GET /containers": "read", "POST /containers": "admin", "POST /containers/:id/start": "power", "POST /containers/:id/command": "console",
+		"POST /containers/:id/rebind-network": "network", "POST /containers/:id/reinstall": "admin", "PUT /containers/:id": "admin",
+		"DELETE /containers/:id": "admin", "GET /auth/tokens": "admin", "GET /remote/config": "admin", "POST /network/ports": "network",
+		"GET /network/ports/random": "read", "GET /ws/:id": "read", "POST /volumes": "admin", "DELETE /volumes/:volume": "admin",
+	} {
+		found := false
+		for _, r := range h.server.table {
+			if r.method+" "+r.path == path {
+				found = true
+				require.Equal(t, scope, r.scope, path)
+			}
+		}
+		require.True(t, found, path)
+	}
+}
+
+func TestRestrictedToken(t *testing.T) {
+	h := newHarness(t)
+	mine, other := h.volume(), h.volume()
+	h.ports(1000, 1001)
+	h.container("mine", mine, 1000)
+	h.container("other", other, 1001)
+	h.phase("mine", v1.Ready)
+	h.phase("other", v1.Ready)
+	token := h.mint(object{"containers": []string{"mine"}})
+	do := func(method, path, body string) answer {
+		return h.do(request{method: method, path: path, token: token, body: body})
+	}
+	require.Equal(t, 200, do("GET", "/containers/mine", "").status)
+	require.Equal(t, 200, do("POST", "/containers/mine/start", "").status)
+	require.Equal(t, 200, do("GET", "/volumes/"+mine, "").status)
+	for _, path := range []string{"/containers/other", "/volumes/" + other, "/containers/other/logs"} {
+		require.Equal(t, 404, do("GET", path, "").status, path)
+	}
+	require.Equal(t, 404, do("POST", "/containers/other/kill", "").status)
+	require.Len(t, do("GET", "/containers", "").json["containers"], 1)
+	require.Len(t, do("GET", "/volumes", "").json["volumes"], 1)
+	require.Len(t, do("GET", "/events", "").json["events"], 1)
+	require.Equal(t, "mine", do("GET", "/network/ports/127.0.0.1/1000", "").json["container"])
+	require.Nil(t, do("GET", "/network/ports/127.0.0.1/1001", "").json["container"])
+	for _, path := range []string{"POST /volumes", "POST /network/ports", "GET /remote/config", "GET /metrics", "GET /auth/tokens", "GET /ws"} {
+		method, path, _ := strings.Cut(path, " ")
+		require.Equal(t, 403, do(method, path, "{}").status, path)
+	}
+	body := `{"internal_id":"%","image":"i","volume_id":"` + mine + `"}`
+	require.Equal(t, "Container not found", do("POST", "/containers", strings.Replace(body, "%", "third", 1)).json["error"])
+	require.Equal(t, "Volume not found", do("PUT", "/containers/mine", `{"image":"i","volume_id":"`+other+`"}`).json["error"])
+	require.Equal(t, 404, do("POST", "/auth/tokens", `{"containers":["other"]}`).status)
+	taken := `{"ports":[{"ip":"127.0.0.1","port":1001,"protocol":"tcp"}]}`
+	a := do("POST", "/containers/mine/rebind-network", taken)
+	require.Equal(t, []any{409, "port_bound", "Port is already bound by another container"},
+		[]any{a.status, a.header.Get("X-Error-Code"), a.json["error"]}, "no name of what it may not see")
+	h.refuse(409, "Port is already bound by container other", "POST", "/containers/mine/rebind-network", json.RawMessage(taken))
+	h.container("also", mine)
+	require.Equal(t, []any{"mine"}, do("GET", "/volumes/"+mine, "").json["used_by"])
+	require.Equal(t, []any{"mine"}, do("GET", "/volumes", "").json["volumes"].([]any)[0].(map[string]any)["used_by"])
+	require.Equal(t, []any{"also", "mine"}, h.must("GET", "/volumes/"+mine, nil).json["used_by"])
+	require.Equal(t, "Volume is in use by another container", do("DELETE", "/volumes/"+mine, "").json["error"])
+	h.refuse(409, "Volume is in use by container also", "DELETE", "/volumes/"+mine, nil)
+	require.Equal(t, 200, do("POST", "/auth/tokens", `{"containers":["mine"]}`).status)
 }

@@ -1,0 +1,90 @@
+package server
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	v1 "berth/api/v1"
+	"berth/store"
+)
+
+func TestSinceOfAnotherEpoch(t *testing.T) {
+	h := newHarness(t)
+	h.ready("mc")
+	gap := object{"event": "gap", "data": "1"}
+	c := h.open("/ws/mc?tail=0&since=2&epoch=another")
+	require.Equal(t, gap, c.next())
+	require.Equal(t, state(v1.Installing, 1), c.next())
+	require.Equal(t, state(v1.Ready, 2), c.next())
+	c = h.open("/ws/mc?tail=0&since=1&epoch=" + h.store.History.Epoch())
+	require.Equal(t, state(v1.Ready, 2), c.next())
+
+	for epoch, count := range map[string]int{"another": 2, "": 0, h.store.History.Epoch(): 0} {
+		list := h.must("GET", "/events?since=2&epoch="+epoch, nil).json
+		require.Len(t, list["events"], count, epoch)
+		require.Equal(t, h.store.History.Epoch(), list["epoch"])
+	}
+	require.Contains(t, h.must("GET", "/events", nil).raw, `{"seq":1,"epoch":"`+h.store.History.Epoch()+`"`)
+}
+
+func TestListEvents(t *testing.T) {
+	h := newHarness(t)
+	require.JSONEq(t, `{"events":[],"epoch":"`+h.store.History.Epoch()+`","oldest":0,"newest":0}`, h.must("GET", "/events", nil).raw)
+	h.container("mc", h.volume())
+	for _, phase := range []v1.Phase{v1.Installing, v1.Ready, v1.Starting} {
+		h.phase("mc", phase)
+	}
+	all := h.must("GET", "/events", nil).json["events"].([]any)
+	require.Len(t, all, 3)
+	first := all[0].(map[string]any)
+	require.Equal(t, []any{1.0, "mc", "event", "installing"}, []any{first["seq"], first["container"], first["event"], first["data"]})
+	require.Len(t, h.must("GET", "/events?since=1&limit=1", nil).json["events"], 1)
+	require.Len(t, h.must("GET", "/events?since=3", nil).json["events"], 0)
+	require.Len(t, h.must("GET", "/events?since=99", nil).json["events"], 0)
+	_, err := h.store.TrimEvents(h.storeNow(), 1)
+	require.NoError(t, err)
+	trimmed := h.must("GET", "/events?since=0", nil).json
+	require.Len(t, trimmed["events"], 1)
+	require.Equal(t, 3.0, trimmed["oldest"])
+	h.refuse(400, "since: must be the seq of an event", "GET", "/events?since=-1", nil)
+	h.refuse(400, "limit: must be a number between 0 and 10000", "GET", "/events?limit=x", nil)
+}
+
+func TestEventsOfRestrictedToken(t *testing.T) {
+	h := newHarness(t)
+	h.container("other", h.volume())
+	h.container("mine", h.volume())
+	for range 5 {
+		h.phase("other", v1.Starting)
+		h.phase("other", v1.Exit)
+	}
+	h.phase("mine", v1.Installing)
+	answer := h.do(request{method: "GET", path: "/events?limit=1", token: h.mint(object{"containers": []string{"mine"}})})
+	events := answer.json["events"].([]any)
+	require.Len(t, events, 1)
+	require.Equal(t, "mine", events[0].(map[string]any)["container"])
+}
+
+// TestFewVisibleEvents: a token that may see few of the transitions does not cause
+// a query per transition.
+func TestFewVisibleEvents(t *testing.T) {
+	h := newHarness(t)
+	h.ready("mc")
+	for range 20 {
+		require.NoError(t, h.store.Update(func(tx *store.Tx) error {
+			for range 1000 {
+				store.Emit(tx, v1.Event{Container: "other", Event: v1.EventState, Data: "x"})
+			}
+			return nil
+		}))
+	}
+	token := h.mint(object{"containers": []string{"mc"}})
+	before := heapNow()
+	a := h.do(request{method: "GET", path: "/events?since=10&limit=1", token: token})
+	require.Empty(t, a.json["events"])
+	var after runtime.MemStats
+	runtime.ReadMemStats(&after)
+	require.Less(t, after.Mallocs-before.Mallocs, uint64(20*20_000), "a few for each transition")
+}

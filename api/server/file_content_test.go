@@ -1,0 +1,202 @@
+package server
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	v1 "berth/api/v1"
+)
+
+func (h *fileHarness) download(header http.Header, path string) answer {
+	return h.do(request{method: "GET", path: h.at("files/content", "path", path), accept: "-", header: header})
+}
+
+func TestDownload(t *testing.T) {
+	h := newFileHarness(t)
+	h.put("folder/ünï \"x\".log", "0123456789")
+	name := "folder/ünï \"x\".log"
+	a := h.download(nil, name)
+	require.Equal(t, "200 0123456789", fmt.Sprint(a.status, " ", a.raw))
+	require.Equal(t, "application/octet-stream", a.header.Get("Content-Type"))
+	require.Equal(t, "attachment; filename*=utf-8''%C3%BCn%C3%AF%20%22x%22.log", a.header.Get("Content-Disposition"))
+	require.Equal(t, "bytes", a.header.Get("Accept-Ranges"))
+	tag := a.header.Get("ETag")
+	require.NotEmpty(t, tag)
+	for _, c := range []struct {
+		name, value, want, contentRange string
+		status                          int
+	}{
+		{"Range", "bytes=2-4", "234", "bytes 2-4/10", 206},
+		{"Range", "bytes=7-", "789", "bytes 7-9/10", 206},
+		{"Range", "bytes=-3", "789", "bytes 7-9/10", 206},
+		{"Range", "bytes=0-99", "0123456789", "bytes 0-9/10", 206},
+		{"Range", "bytes=1-2,4-5", "0123456789", "", 200},
+		{"Range", "bytes=5-2", "0123456789", "", 200},
+		{"Range", "lines=1-2", "0123456789", "", 200},
+		{"Range", "bytes=+5-", "0123456789", "", 200},
+		{"Range", "bytes=5-+7", "0123456789", "", 200},
+		{"Range", "bytes=10-", `{"error":"Range not satisfiable"}`, "bytes */10", 416},
+		{"If-None-Match", tag, "", "", 304},
+		{"If-None-Match", `"other", ` + tag, "", "", 304},
+		{"If-None-Match", `"other"`, "0123456789", "", 200},
+	} {
+		a := h.download(http.Header{c.name: {c.value}}, name)
+		require.Equal(t, fmt.Sprint(c.status, " ", c.want, " ", c.contentRange), fmt.Sprint(a.status, " ", a.raw, " ", a.header.Get("Content-Range")), c.value)
+	}
+	a = h.download(http.Header{"Range": {"bytes=2-4"}, "If-Range": {tag}}, name)
+	require.Equal(t, 206, a.status)
+	a = h.download(http.Header{"Range": {"bytes=2-4"}, "If-Range": {`"other"`}}, name)
+	require.Equal(t, 200, a.status)
+
+	h.must("POST", h.at("files"), object{"path": name, "content": "0123456789"})
+	require.NotEqual(t, tag, h.download(nil, name).header.Get("ETag"), "replaced by the same content in a moment")
+	h.put("empty", "")
+	require.Equal(t, "200 ", fmt.Sprint(h.download(nil, "empty").status, " ", h.download(nil, "empty").raw))
+	require.Equal(t, 404, h.download(nil, "none").status)
+	require.Equal(t, 400, h.download(nil, "folder").status)
+	head := h.do(request{method: "HEAD", path: h.at("files/content", "path", name), accept: "-"})
+	require.Equal(t, "10", head.header.Get("Content-Length"))
+}
+
+func TestUpload(t *testing.T) {
+	h := newFileHarness(t)
+	big := bytes.Repeat([]byte("0123456789abcdef"), 1<<17)
+	a := h.do(request{method: "PUT", path: h.at("files/content", "path", "up/big"), accept: "-", body: string(big)})
+	require.Equal(t, 200, a.status, a.raw)
+	require.Equal(t, "up/big", a.json["path"])
+	require.Equal(t, string(big), h.get("up/big"))
+	req, err := http.NewRequest("PUT", h.base+h.at("files/content", "path", "chunked"), io.MultiReader(bytes.NewReader(big)))
+	require.NoError(t, err)
+	req.Header.Set("Authorization", "Bearer "+adminToken)
+	resp, err := h.client.Do(req)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	require.Equal(t, 200, resp.StatusCode)
+	require.Equal(t, string(big), h.get("chunked"))
+	a = h.do(request{method: "PUT", path: h.at("files/content", "path", "x"), body: "x", header: http.Header{"Content-Encoding": {"gzip"}}})
+	require.Equal(t, 415, a.status)
+	h.put("parts", "0123456789")
+	a = h.do(request{method: "PUT", path: h.at("files/content", "path", "parts"), body: "x", header: http.Header{"Content-Range": {"bytes 5-5/10"}}})
+	require.Equal(t, 400, a.status)
+	require.Equal(t, "0123456789", h.get("parts"))
+	h.manager.SetLimit(h.id, 1, v1.Usage{})
+	a = h.do(request{method: "PUT", path: h.at("files/content", "path", "x"), body: "x"})
+	require.Equal(t, "413 Volume size limit exceeded", fmt.Sprint(a.status, " ", a.json["error"]))
+}
+
+func TestTruncatedUploadKeepsContent(t *testing.T) {
+	h := newFileHarness(t)
+	h.put("f", "old")
+	head := "PUT " + h.at("files/content", "path", "f") + " HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + adminToken + "\r\n"
+	for _, body := range []string{
+		"Content-Length: 100\r\n\r\nonly this",
+		"Content-Length: 3000000\r\n\r\n" + strings.Repeat("x", 2_000_000),
+		"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n",
+		"Transfer-Encoding: chunked\r\n\r\n50\r\nhello\r\n",
+		"Transfer-Encoding: chunked\r\n\r\nnonsense\r\n",
+		"Transfer-Encoding: chunked\r\n\r\n-1\r\nhello\r\n0\r\n\r\n",
+		"Transfer-Encoding: chunked\r\n\r\n7fffffffffffffff\r\nhello\r\n0\r\n\r\n",
+		"Transfer-Encoding: chunked\r\n\r\n5\r\nhello!\r\n0\r\n\r\n",
+	} {
+		answer := h.raw(head + body)
+		require.NotContains(t, answer, "200", "%.40q", body)
+		require.NotContains(t, answer, " 500 ", "%.40q", body)
+		require.Equal(t, "old", h.get("f"))
+		list, err := os.ReadDir(h.dir)
+		require.NoError(t, err)
+		require.Len(t, list, 1)
+	}
+	require.Contains(t, h.raw(head+"Content-Length: 3\r\n\r\nnew"), "200")
+	require.Equal(t, "new", h.get("f"))
+}
+
+func TestWriteLimits(t *testing.T) {
+	h := newFileHarness(t)
+	h.settings.change(func(c *v1.Config) { c.Storage.MaxFileSize, c.Server.BodyLimit = 3<<20, 1<<10 })
+	h.must("POST", h.at("files"), object{"path": "f", "content": strings.Repeat("\n", 2<<20)})
+	for _, size := range []int{3<<20 + 1, 7 << 20} {
+		a := h.call("POST", h.at("files"), object{"path": "f", "content": strings.Repeat("x", size)})
+		require.Equal(t, 413, a.status)
+	}
+	require.Len(t, h.get("f"), 2<<20)
+	h.refuse(400, "content: is required", "POST", h.at("files"), object{"path": "f"})
+	h.refuse(400, "content: must be a string; mode: unknown field", "POST", h.at("files"), object{"path": "f", "content": 1, "mode": 2})
+}
+
+// TestFileLinks: a single-use token in the URL works on the content endpoints only.
+func TestFileLinks(t *testing.T) {
+	h := newFileHarness(t)
+	h.put("f", "content")
+	h.container("mc", h.id)
+	other := h.volume()
+	require.NoError(t, h.manager.Ensure(other))
+	mint := func() string {
+		return h.mint(object{"ttl": "1h", "remove_on_use": true, "scopes": []string{"files"}, "containers": []string{"mc"}})
+	}
+	token := mint()
+	link := request{method: "GET", path: h.at("files/content", "path", "f", "token", token), token: "-", accept: "-"}
+	require.Equal(t, 200, h.do(link).status)
+	require.Equal(t, 401, h.do(link).status, "it is spent")
+	up := request{method: "PUT", path: h.at("files/content", "path", "up", "token", mint()), token: "-", accept: "-", body: "x"}
+	require.Equal(t, 401, h.do(up).status, "not in the URL of an upload")
+	up.path, up.token = h.at("files/content", "path", "up"), mint()
+	require.Equal(t, 200, h.do(up).status)
+	require.Equal(t, "x", h.get("up"))
+	list := request{method: "GET", path: h.at("files", "token", mint()), token: "-"}
+	require.Equal(t, 401, h.do(list).status, "not in the URL of other endpoints")
+	foreign := request{method: "GET", path: "/volumes/" + other + "/files/content?path=f", token: mint(), accept: "-"}
+	require.Equal(t, 404, h.do(foreign).status)
+	read := h.mint(object{"scopes": []string{"read"}})
+	require.Equal(t, 200, h.do(request{method: "GET", path: h.at("files"), token: read}).status)
+	require.Equal(t, 403, h.do(request{method: "DELETE", path: h.at("files", "path", "f"), token: read}).status)
+	require.FileExists(t, filepath.Join(h.dir, "f"))
+}
+
+// TestLargeWritesUseLittleMemory writes files of 8 MiB at once, whose content comes
+// before its path.
+func TestLargeWritesUseLittleMemory(t *testing.T) {
+	h := newFileHarness(t)
+	h.settings.change(func(c *v1.Config) { c.Storage.MaxFileSize = 8 << 20 })
+	h.client.Timeout = 0
+	content := strings.Repeat("0123456789abcde\n", 1<<19)
+	body := `{"content":"` + strings.ReplaceAll(content, "\n", `\n`) + `","path":"`
+	most := peak(func() {
+		var all sync.WaitGroup
+		for i := range 4 {
+			all.Go(func() {
+				whole := io.LimitReader(io.MultiReader(strings.NewReader(body), strings.NewReader(fmt.Sprintf(`f%d"}`, i))), 1<<30) // no copy of a whole string
+				req, err := http.NewRequest("POST", h.base+h.at("files"), whole)
+				require.NoError(t, err)
+				req.Header.Set("Authorization", "Bearer "+adminToken)
+				req.Header.Set("Accept", "Application/vnd.berthv1+json")
+				resp, err := h.client.Do(req)
+				if assert.NoError(t, err) {
+					defer resp.Body.Close()
+					assert.Contains(t, []int{200, 503}, resp.StatusCode)
+				}
+			})
+		}
+		all.Wait()
+	})
+	t.Logf("the heap grew by at most %d MiB", most)
+	require.Less(t, most, int64(16))
+	require.Equal(t, 200, h.do(request{method: "POST", path: h.at("files"), body: body + `last"}`}).status)
+	require.Equal(t, content, h.get("last"))
+	memory, disk := h.server.handlers.files.decoder.bodies.Reserved()
+	require.Zero(t, memory)
+	require.Zero(t, disk)
+	for path, text := range map[string]string{"more": body + `more","x":1}`, "cut": body + `cut"`, "large": `{"path":"large","content":"` + content + `x"}`} {
+		require.GreaterOrEqual(t, h.do(request{method: "POST", path: h.at("files"), body: text}).status, 400, path)
+		require.NoFileExists(t, h.dir+"/"+path)
+	}
+}
