@@ -15,7 +15,7 @@ import (
 // wide has every port of 10.0.0.9 in its pool.
 func wide(w *world) {
 	w.t.Helper()
-	var f intent.FieldErrors
+	var f v1.FieldErrors
 	all := intent.CheckPorts(&f, "10.0.0.9", "1-65535", "tcp")
 	require.NoError(w.t, f.Err())
 	require.NoError(w.t, intent.AddPorts(w.store, all))

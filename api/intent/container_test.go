@@ -105,12 +105,12 @@ func TestFaultsOfEachField(t *testing.T) {
 		t.Run(field, func(t *testing.T) {
 			spec := v1.ContainerSpec{Image: "busybox", VolumeID: "x", Ports: tcp(1000, 1001)}
 			policy := intent.Policy{AllowedMounts: []string{"/srv"}, Registries: []string{"r.example"}}
-			var none intent.FieldErrors
+			var none v1.FieldErrors
 			intent.CheckContainer(&none, policy, "mc", &spec)
 			require.NoError(t, none.Err())
 
 			change(&spec)
-			var f intent.FieldErrors
+			var f v1.FieldErrors
 			intent.CheckContainer(&f, policy, "mc", &spec)
 			require.ErrorIs(t, f.Err(), &v1.Error{Code: v1.InvalidRequest})
 			require.True(t, strings.HasPrefix(f.Err().Error(), field+": "), f.Err().Error())
@@ -124,7 +124,7 @@ func TestUsersAndWorkdirsOutOfRange(t *testing.T) {
 	fault := func(change func(*v1.ContainerSpec)) string {
 		spec := v1.ContainerSpec{Image: "busybox", VolumeID: "x"}
 		change(&spec)
-		var f intent.FieldErrors
+		var f v1.FieldErrors
 		intent.CheckContainer(&f, intent.Policy{AllowedMounts: []string{"/srv"}}, "mc", &spec)
 		if f.Err() == nil {
 			return ""
@@ -160,7 +160,7 @@ func TestGoodSpecsPass(t *testing.T) {
 		Mounts: []v1.Mount{{Source: "/srv/", Target: "/data/"}}, Stop: v1.Stop{Signal: "int"},
 		RegistryAuth: "r.example", Power: v1.PowerOn,
 	}
-	var f intent.FieldErrors
+	var f v1.FieldErrors
 	intent.CheckContainer(&f, intent.Policy{AllowedMounts: []string{"/srv"}, Registries: []string{"r.example"}}, "A1_.-", &spec)
 	require.NoError(t, f.Err())
 	require.Equal(t, v1.Port{IP: "10.0.0.1", Port: 1000, Protocol: "tcp"}, spec.Ports[0])
@@ -170,7 +170,7 @@ func TestGoodSpecsPass(t *testing.T) {
 }
 
 func TestAllFaultsAtOnce(t *testing.T) {
-	var f intent.FieldErrors
+	var f v1.FieldErrors
 	intent.CheckContainer(&f, intent.Policy{}, "-", &v1.ContainerSpec{Ports: []v1.Port{{}}})
 	require.Equal(t, "internal_id: must be 1 to 63 letters, digits, _, . or -, and begin with a letter or digit; "+
 		"image: is required; volume_id: is required; ports[0].ip: must be an IPv4 or IPv6 address; "+

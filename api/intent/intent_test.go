@@ -27,7 +27,7 @@ func newWorld(t testing.TB) *world {
 	w.volume, err = intent.CreateVolume(s, 0)
 	require.NoError(t, err)
 	for _, protocol := range []string{"tcp", "udp"} {
-		var f intent.FieldErrors
+		var f v1.FieldErrors
 		wanted := intent.CheckPorts(&f, "10.0.0.1", "1000-1009", protocol)
 		require.NoError(t, f.Err())
 		require.NoError(t, intent.AddPorts(s, wanted))

@@ -21,7 +21,7 @@ func TestStartPatterns(t *testing.T) {
 		strings.Repeat("(a?){1000}", 40):    "start_pattern: must be at most 10000 steps: repeat less in it",
 		strings.Repeat("((a?){30}){30}", 9): "start_pattern: must be at most 10000 steps: repeat less in it",
 	} {
-		var f intent.FieldErrors
+		var f v1.FieldErrors
 		intent.CheckContainer(&f, intent.Policy{}, "mc", &v1.ContainerSpec{Image: "busybox:1", VolumeID: "x", StartPattern: pattern})
 		if fault == "" {
 			require.NoError(t, f.Err(), pattern)

@@ -49,7 +49,7 @@ func TestAddPort(t *testing.T) {
 func TestAddPortsIsAllOrNothing(t *testing.T) {
 	w := newWorld(t)
 	add := func(ranges string) (int, error) {
-		var f intent.FieldErrors
+		var f v1.FieldErrors
 		wanted := intent.CheckPorts(&f, "10.0.0.1", ranges, "tcp")
 		if err := f.Err(); err != nil {
 			return 0, err
@@ -110,7 +110,7 @@ func TestDeletePorts(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 4, deleted, "1000 of both, 1001 and 1002 of udp")
 	require.Equal(t, []intent.Skipped{{PortRef: intent.PortRef{IP: "10.0.0.1", Port: 1001, Protocol: "tcp"}, Container: "mc"}}, skipped)
-	var f intent.FieldErrors
+	var f v1.FieldErrors
 	intent.CheckRefs(&f, []intent.PortRef{{IP: "10.0.0.1", Port: 1}, {IP: "x", Port: -1, Protocol: "y"}})
 	require.EqualError(t, f.Err(), "ports[1].ip: must be an IPv4 or IPv6 address; ports[1].port: must be between 1 and 65535; ports[1].protocol: must be tcp or udp")
 }

@@ -31,7 +31,7 @@ func TestRegistryAuthOfAnotherRegistry(t *testing.T) {
 		{"r.example", digest, "", "image: must be from r.example, the registry that registry_auth names; it is from docker.io"},
 		{"docker.io", "localhost/busybox", "", "image: must be from docker.io, the registry that registry_auth names; it is from localhost"},
 	} {
-		var f intent.FieldErrors
+		var f v1.FieldErrors
 		intent.CheckContainer(&f, policy, "mc", &v1.ContainerSpec{VolumeID: "v", Image: c.image, InstallImage: c.install, RegistryAuth: c.auth})
 		if c.fault == "" {
 			require.NoError(t, f.Err(), c.image)

@@ -15,19 +15,19 @@ func TestTTL(t *testing.T) {
 		"1s": time.Second, "90s": 90 * time.Second, "1h30m": 90 * time.Minute, "7d": 168 * time.Hour, "1d12h": 36 * time.Hour, "1w": 168 * time.Hour,
 		"": 0, "0": 0, "0s": 0, "-1h": 0, "1": 0, "h": 0, "31d": 0, "1y": 0, "999999999999999999w": 0, "1ns": 0,
 	} {
-		var f intent.FieldErrors
+		var f v1.FieldErrors
 		got := intent.CheckToken(&f, intent.TokenRequest{TTL: &ttl, MaxTTL: 720 * time.Hour})
 		require.Equal(t, want == 0, f.Any(), ttl)
 		if want != 0 {
 			require.Equal(t, want, got, ttl)
 		}
 	}
-	var f intent.FieldErrors
+	var f v1.FieldErrors
 	require.Equal(t, time.Hour, intent.CheckToken(&f, intent.TokenRequest{MaxTTL: 720 * time.Hour}), "an hour when absent")
 }
 
 func TestScopesAndContainersOfAToken(t *testing.T) {
-	var f intent.FieldErrors
+	var f v1.FieldErrors
 	intent.CheckToken(&f, intent.TokenRequest{Scopes: []v1.Scope{}, Containers: []string{"", "-"}, MaxTTL: time.Hour})
 	require.EqualError(t, f.Err(), "scopes: must name at least one scope; containers[0]: is required; "+
 		"containers[1]: must be 1 to 63 letters, digits, _, . or -, and begin with a letter or digit")

@@ -7,7 +7,6 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
-	"berth/api/intent"
 	"berth/api/server/edge"
 	v1 "berth/api/v1"
 )
@@ -31,7 +30,7 @@ func (s files) compress(c *fiber.Ctx) error {
 		Path   *string  `json:"path"`
 		Paths  []string `json:"paths"`
 	}
-	var faults intent.FieldErrors
+	var faults v1.FieldErrors
 	if err := s.decoder.decode(c, &body, &faults); err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ const purgeWait = 5 * time.Second
 // check for at most reconcile.create_wait.
 func (s containers) create(c *fiber.Ctx) error {
 	var body containerBody
-	var f intent.FieldErrors
+	var f v1.FieldErrors
 	if err := s.decoder.decode(c, &body, &f); err != nil {
 		return err
 	}
@@ -131,7 +131,7 @@ func (s containers) apply(c *fiber.Ctx) error {
 
 // applyBody reads and validates the body of apply.
 func (s containers) applyBody(c *fiber.Ctx) (id string, body containerBody, err error) {
-	var f intent.FieldErrors
+	var f v1.FieldErrors
 	if err := s.decoder.decode(c, &body, &f); err != nil {
 		return "", body, err
 	}

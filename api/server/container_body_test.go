@@ -7,12 +7,13 @@ import (
 
 	"berth/api/intent"
 	"berth/api/server/edge"
+	v1 "berth/api/v1"
 )
 
 func FuzzContainerBody(f *testing.F) {
 	f.Add([]byte(`{"internal_id":"a","image":"b","volume_id":"c","ports":[{"ip":"::","port":1,"protocol":"tcp"}],"limits":{"cpu":0.5},"stop":{"signal":"int"},"start_pattern":"(a|b"}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		var faults intent.FieldErrors
+		var faults v1.FieldErrors
 		var body containerBody
 		edge.NewBodies("").Unmarshal(raw, &body, &faults)
 		spec := body.request().Spec

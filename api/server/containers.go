@@ -162,7 +162,7 @@ func (s containers) reinstall(c *fiber.Ctx) error {
 		Image         *string `json:"image"`
 		InstallScript *string `json:"install_script"`
 	}
-	var f intent.FieldErrors
+	var f v1.FieldErrors
 	if err := s.decoder.decode(c, &body, &f); err != nil {
 		return err
 	}
@@ -185,7 +185,7 @@ func (s containers) rebindNetwork(c *fiber.Ctx) error {
 	var body struct {
 		Ports []bindingBody `json:"ports" wire:"required"`
 	}
-	var f intent.FieldErrors
+	var f v1.FieldErrors
 	if err := s.decoder.decode(c, &body, &f); err != nil {
 		return err
 	}

@@ -4,8 +4,8 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"berth/api/auth"
-	"berth/api/intent"
 	"berth/api/server/edge"
+	v1 "berth/api/v1"
 )
 
 // decoder reads and decodes JSON bodies.
@@ -19,7 +19,7 @@ type decoder struct {
 // f. It returns nil even if f has errors: the caller lets package intent add its
 // own to f, so that the client receives all of them at once. If the body is not a
 // JSON object, decode returns that single error.
-func (d decoder) decode(c *fiber.Ctx, out any, f *intent.FieldErrors) error {
+func (d decoder) decode(c *fiber.Ctx, out any, f *v1.FieldErrors) error {
 	raw, err := d.bodies.Read(c, int64(d.settings.Current().Server.BodyLimit))
 	if err != nil {
 		return err
@@ -36,7 +36,7 @@ func (d decoder) decode(c *fiber.Ctx, out any, f *intent.FieldErrors) error {
 // decodeStrict decodes a body whose fields need no further validation, and
 // returns its field errors.
 func (d decoder) decodeStrict(c *fiber.Ctx, out any) error {
-	var f intent.FieldErrors
+	var f v1.FieldErrors
 	if err := d.decode(c, out, &f); err != nil {
 		return err
 	}

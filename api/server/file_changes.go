@@ -7,8 +7,8 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
-	"berth/api/intent"
 	"berth/api/server/edge"
+	v1 "berth/api/v1"
 )
 
 type pathBody struct {
@@ -57,7 +57,7 @@ func (s files) chmod(c *fiber.Ctx) error {
 		Path string `json:"path" wire:"required"`
 		Mode string `json:"mode" wire:"required"`
 	}
-	var faults intent.FieldErrors
+	var faults v1.FieldErrors
 	if err := s.decoder.decode(c, &body, &faults); err != nil {
 		return err
 	}

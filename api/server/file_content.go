@@ -8,7 +8,6 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
-	"berth/api/intent"
 	"berth/api/server/edge"
 	v1 "berth/api/v1"
 )
@@ -26,7 +25,7 @@ func (s files) write(c *fiber.Ctx) error {
 		Path    string `json:"path" wire:"required"`
 		Content string `json:"content" wire:"required"`
 	}
-	var f intent.FieldErrors
+	var f v1.FieldErrors
 	s.decoder.bodies.Unmarshal(content.JSON, &body, &f)
 	if err := f.Err(); err != nil {
 		return err

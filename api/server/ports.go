@@ -60,7 +60,7 @@ func (s ports) add(c *fiber.Ctx) error {
 		Container edge.Ignored `json:"container"`
 		Firewall  edge.Ignored `json:"firewall"`
 	}
-	var f intent.FieldErrors
+	var f v1.FieldErrors
 	if err := s.decoder.decode(c, &body, &f); err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (s ports) addBulk(c *fiber.Ctx) error {
 		Ports    string `json:"ports" wire:"required"`
 		Protocol string `json:"protocol" wire:"required"`
 	}
-	var f intent.FieldErrors
+	var f v1.FieldErrors
 	if err := s.decoder.decode(c, &body, &f); err != nil {
 		return err
 	}

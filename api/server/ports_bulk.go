@@ -5,6 +5,7 @@ import (
 
 	"berth/api/intent"
 	"berth/api/server/edge"
+	v1 "berth/api/v1"
 	"berth/store"
 )
 
@@ -28,7 +29,7 @@ func (s ports) deleteBulk(c *fiber.Ctx) error {
 			Firewall  edge.Ignored `json:"firewall"`
 		} `json:"ports" wire:"required"`
 	}
-	var f intent.FieldErrors
+	var f v1.FieldErrors
 	if err := s.decoder.decode(c, &body, &f); err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ func (s tokens) mint(c *fiber.Ctx) error {
 		Scopes      []v1.Scope `json:"scopes"`
 		Containers  []string   `json:"containers"`
 	}
-	var f intent.FieldErrors
+	var f v1.FieldErrors
 	if err := s.decoder.decode(c, &body, &f); err != nil {
 		return err
 	}

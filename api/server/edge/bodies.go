@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/gofiber/fiber/v2"
+
+	v1 "berth/api/v1"
 )
 
 // Limits on all JSON bodies together.
@@ -126,7 +128,7 @@ func (b *Bodies) wait(c *fiber.Ctx, r *reservation, total int64) error {
 // counts as absent. An empty body is an empty object. It returns false if raw is
 // not a JSON object. It decodes at most decodersMax bodies larger than bodyFree at
 // once; the others wait, for milliseconds.
-func (b *Bodies) Unmarshal(raw []byte, out any, f fieldErrors) bool {
+func (b *Bodies) Unmarshal(raw []byte, out any, f *v1.FieldErrors) bool {
 	if len(raw) > bodyFree {
 		b.decoding <- struct{}{}
 		defer func() { <-b.decoding }()

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"berth/api/intent"
+	v1 "berth/api/v1"
 )
 
 // written is the decoded body of a file.
@@ -21,7 +21,7 @@ type written struct {
 
 // whole decodes a body at once.
 func whole(raw string) (written, string) {
-	var f intent.FieldErrors
+	var f v1.FieldErrors
 	var body written
 	unmarshal([]byte(raw), &body, &f)
 	return body, faultsOf(&f)
@@ -34,7 +34,7 @@ func split(t *testing.T, raw string) (written, string) {
 	defer content.Close()
 	s := contentSplitter{from: bufio.NewReaderSize(iotest.OneByteReader(strings.NewReader(raw)), 16), content: content, most: 1 << 20}
 	left, err := s.split()
-	var f intent.FieldErrors
+	var f v1.FieldErrors
 	var fault badJSON
 	var body written
 	if errors.As(err, &fault) {
@@ -54,7 +54,7 @@ func split(t *testing.T, raw string) (written, string) {
 	return body, faultsOf(&f)
 }
 
-func faultsOf(f *intent.FieldErrors) string {
+func faultsOf(f *v1.FieldErrors) string {
 	if err := f.Err(); err != nil {
 		return err.Error()
 	}

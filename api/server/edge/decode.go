@@ -14,18 +14,13 @@ import (
 // Ignored is the type of a field that is accepted and not decoded.
 type Ignored struct{}
 
-// fieldErrors collects the errors of a body by field, such as "ports[1].port".
-type fieldErrors interface {
-	Add(field, format string, args ...any)
-}
-
 // unmarshal decodes a JSON object into the struct that out points to, and adds
 // every error to f. A field is optional unless its tag is wire:"required"; null
 // counts as absent. An empty body is an empty object. It returns false if raw is
 // not a JSON object.
 //
 // It allocates only what out needs: unknown and ignored fields are skipped.
-func unmarshal(raw []byte, out any, f fieldErrors) bool {
+func unmarshal(raw []byte, out any, f *v1.FieldErrors) bool {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		raw = []byte("{}")
 	}
@@ -42,7 +37,7 @@ func unmarshal(raw []byte, out any, f fieldErrors) bool {
 	return true
 }
 
-func fillStruct(v reflect.Value, object []byte, path string, f fieldErrors) {
+func fillStruct(v reflect.Value, object []byte, path string, f *v1.FieldErrors) {
 	sent := make([][]byte, v.NumField()) // by field; of duplicate names the last value applies
 	index := make(map[string]int, v.NumField())
 	for i := range v.NumField() {
@@ -105,7 +100,7 @@ var (
 	durationType = reflect.TypeFor[v1.Duration]()
 )
 
-func fill(v reflect.Value, value []byte, path string, f fieldErrors) {
+func fill(v reflect.Value, value []byte, path string, f *v1.FieldErrors) {
 	switch v.Type() {
 	case ignoredType:
 		return
@@ -134,7 +129,7 @@ func fill(v reflect.Value, value []byte, path string, f fieldErrors) {
 	}
 }
 
-func fillSlice(v reflect.Value, value []byte, path string, f fieldErrors) {
+func fillSlice(v reflect.Value, value []byte, path string, f *v1.FieldErrors) {
 	if value[0] != '[' {
 		f.Add(path, "must be an array")
 		return
@@ -152,7 +147,7 @@ func fillSlice(v reflect.Value, value []byte, path string, f fieldErrors) {
 }
 
 // fillMap decodes an object into a map with string keys.
-func fillMap(v reflect.Value, value []byte, path string, f fieldErrors) {
+func fillMap(v reflect.Value, value []byte, path string, f *v1.FieldErrors) {
 	if value[0] != '{' {
 		f.Add(path, "must be an object")
 		return
@@ -166,7 +161,7 @@ func fillMap(v reflect.Value, value []byte, path string, f fieldErrors) {
 	}
 }
 
-func fillScalar(v reflect.Value, value []byte, path string, f fieldErrors) {
+func fillScalar(v reflect.Value, value []byte, path string, f *v1.FieldErrors) {
 	number := ""
 	if value[0] == '-' || '0' <= value[0] && value[0] <= '9' {
 		number = string(value)

@@ -8,7 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 
-	"berth/api/intent"
 	v1 "berth/api/v1"
 )
 
@@ -60,7 +59,7 @@ func TestUnmarshal(t *testing.T) {
 		`{"text":"a",}`:                       "body: is not JSON",
 		`{"Text":"a"}`:                        "text: is required; Text: unknown field",
 	} {
-		var f intent.FieldErrors
+		var f v1.FieldErrors
 		var s sample
 		unmarshal([]byte(body), &s, &f)
 		got := ""
@@ -69,7 +68,7 @@ func TestUnmarshal(t *testing.T) {
 		}
 		require.Equal(t, want, got, body)
 	}
-	var f intent.FieldErrors
+	var f v1.FieldErrors
 	unmarshal([]byte(`{"text":"a","`+strings.Repeat("x", 500)+`":1}`), &sample{}, &f)
 	require.Less(t, len(f.Err().Error()), 100, "a long name is clipped")
 }
@@ -81,7 +80,7 @@ func FuzzUnmarshal(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		var faults intent.FieldErrors
+		var faults v1.FieldErrors
 		var got, want sample
 		unmarshal(raw, &got, &faults)
 		if faults.Any() || len(strings.TrimSpace(string(raw))) == 0 {
@@ -117,7 +116,7 @@ func TestBodyTooDeepOrLarge(t *testing.T) {
 		strings.Repeat(`{"":0},`, maxValues):                                              "body: must hold at most 200000 values",
 		strings.Repeat(`[`, 1<<20):                                                        "body: must be nested at most 64 deep",
 	} {
-		var f intent.FieldErrors
+		var f v1.FieldErrors
 		unmarshal([]byte(body), &sample{}, &f)
 		got := ""
 		if err := f.Err(); err != nil {

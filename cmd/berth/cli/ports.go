@@ -12,6 +12,7 @@ import (
 
 	"berth/api/client"
 	"berth/api/intent"
+	v1 "berth/api/v1"
 )
 
 func newPortsCommand(c *connector) *cobra.Command {
@@ -87,7 +88,7 @@ const deleteBatch = 4000
 // deletePorts deletes ranges of ports. If containers have claimed some of them, it
 // deletes the others and returns an error.
 func deletePorts(cmd *cobra.Command, d *daemon, ip, ranges, protocol string) error {
-	var f intent.FieldErrors
+	var f v1.FieldErrors
 	set := intent.CheckPorts(&f, ip, ranges, cmp.Or(protocol, "tcp")).Ports
 	if err := f.Err(); err != nil {
 		return err
