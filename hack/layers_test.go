@@ -61,6 +61,7 @@ var only = map[string]string{
 	"github.com/dsnet/compress":   "runtime/volume/archive",
 
 	"github.com/spf13/cobra": "cmd/berth cmd/berth/cli",
+	"gopkg.in/yaml":          "cmd/berth/yamlfile",
 }
 
 type pkg struct {

@@ -53,7 +53,7 @@ func TestOutOfMemory(t *testing.T) {
 	}
 	require.True(t, c.OOMKilled)
 	require.Contains(t, c.Message, "out of memory")
-	s.Next(t, 0, "the message", says("daemon_message", "out of memory"))
+	s.Next(t, 0, "the message", messageWith("daemon_message", "out of memory"))
 	b.Started(t, "other", nil)
 	b.Verb(t, "other", "kill")
 	c = b.State(t, "other", "exit")
@@ -103,7 +103,7 @@ func TestUnmanagedContainersAreUntouched(t *testing.T) {
 		require.Equal(t, 204, b.Engine.Act(t, id, "start"))
 	}
 	b.Post(t, "/containers", body)
-	c := b.Await(t, "mc", "it says what is in the way", func(c berthtest.Container) bool { return c.Message != "" })
+	c := b.Await(t, "mc", "a message names the obstacle", func(c berthtest.Container) bool { return c.Message != "" })
 	t.Log(c.Message)
 	b.Restart(t)
 	b.Must(t, "DELETE", "/containers/mc", nil)
@@ -114,7 +114,7 @@ func TestUnmanagedContainersAreUntouched(t *testing.T) {
 		require.True(t, one.State.Running, "untouched")
 	}
 	b.Create(t, "mc", body)
-	b.Await(t, "mc", "it is in the way again", func(c berthtest.Container) bool { return c.Message != "" })
+	b.Await(t, "mc", "the obstacle is named again", func(c berthtest.Container) bool { return c.Message != "" })
 	b.Engine.Remove(t, inTheWay)
-	b.Await(t, "mc", "it goes on when the way is free", func(c berthtest.Container) bool { return c.ContainerID != "" })
+	b.Await(t, "mc", "the container is created once the obstacle is gone", func(c berthtest.Container) bool { return c.ContainerID != "" })
 }

@@ -28,9 +28,9 @@ func TestEvents(t *testing.T) {
 	require.Equal(t, "first\nsecond\n", strings.ReplaceAll(logs.Data, "\r", ""))
 
 	s.Send(t, `{"event":"send_command","data":"hello"}`)
-	s.Next(t, at, "the echo", says("console", "you said hello"))
+	s.Next(t, at, "the echo", messageWith("console", "you said hello"))
 	b.Post(t, "/containers/mc/command", map[string]string{"command": "hi there"})
-	s.Next(t, at, "the echo", says("console", "you said hi there"))
+	s.Next(t, at, "the echo", messageWith("console", "you said hi there"))
 
 	stats, _ := s.Next(t, at, "stats", of("stats"))
 	holds(t, `{"event":"stats","memory_usage":"*","memory_limit":67108864,"time":"*"}`, []byte(stats.Raw), stats.Raw)
@@ -64,7 +64,7 @@ func of(event string) func(berthtest.Message) bool {
 	return func(m berthtest.Message) bool { return m.Event == event }
 }
 
-func says(event, text string) func(berthtest.Message) bool {
+func messageWith(event, text string) func(berthtest.Message) bool {
 	return func(m berthtest.Message) bool { return m.Event == event && strings.Contains(m.Data, text) }
 }
 

@@ -99,7 +99,7 @@ func TestTokenIsSpentOnceAcrossKills(t *testing.T) {
 		done := len(list.Volumes) - made
 		made = len(list.Volumes)
 		require.LessOrEqual(t, done, 1, "%v %v", first, second)
-		require.LessOrEqual(t, first[201]+second[201], done, "what was answered was done")
+		require.LessOrEqual(t, first[201]+second[201], done, "each success has created a volume")
 		outcomes[outcome(first[201], second[201], done)]++
 	}
 	t.Logf("the winner: %v", outcomes)

@@ -182,7 +182,7 @@ func (h *fileOperation) check(t *testing.T, b *berthtest.Berth) {
 			require.Contains(t, h.before, f.Name+f.Path, "%s is seen of %s", request, h.name)
 		}
 	}
-	berthtest.Until(t, wait, "what was left of "+h.name+" is gone", func() bool { return temps(t, h.dir(b)) == 0 })
+	berthtest.Until(t, wait, "the remains of "+h.name+" are gone", func() bool { return temps(t, h.dir(b)) == 0 })
 	require.Empty(t, cmp.Diff(h.before, everything(t, h.dir(b))), h.name)
 	var v struct{ Size int64 }
 	if !berthtest.Within(wait, func() bool { b.Get(t, "/volumes/"+h.volume, &v); return v.Size == occupied(t, h.dir(b)) }) {

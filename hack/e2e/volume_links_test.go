@@ -282,7 +282,7 @@ func (w *tenant) whole(t *testing.T) {
 		w.Post(t, at+"/decompress", map[string]any{"archive_path": "taken." + format, "destination": "taken"})
 		require.NoError(t, os.Remove(filepath.Join(w.dir, "taken."+format)))
 		_, err := os.Lstat(filepath.Join(w.dir, "taken", "fifo"))
-		require.ErrorIs(t, err, fs.ErrNotExist, "what is special is left out")
+		require.ErrorIs(t, err, fs.ErrNotExist, "special files are left out")
 		w.noSecret(t)
 		w.clean(t)
 	}

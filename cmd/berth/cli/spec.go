@@ -7,8 +7,6 @@ import (
 	"reflect"
 	"time"
 
-	"gopkg.in/yaml.v3"
-
 	"berth/api/client"
 	v1 "berth/api/v1"
 	"berth/cmd/berth/yamlfile"
@@ -24,22 +22,22 @@ func decodeSpec(text []byte) (client.ContainerSpec, error) {
 
 // setField sets a field of a container. A string field takes any scalar as it is
 // written in the file: 1.10 stays "1.10", and a date stays a text.
-func setField(into reflect.Value, scalar *yaml.Node) error {
+func setField(into reflect.Value, scalar yamlfile.Scalar) error {
 	switch v := into.Addr().Interface().(type) {
 	case *v1.Duration:
 		return setDuration(v, scalar)
 	case encoding.TextUnmarshaler:
-		if v.UnmarshalText([]byte(scalar.Value)) != nil {
+		if v.UnmarshalText([]byte(scalar.Text())) != nil {
 			return errors.New("must be a time such as 2006-01-02T15:04:05Z")
 		}
 		return nil
 	}
 	if into.Kind() == reflect.String {
-		into.SetString(scalar.Value)
+		into.SetString(scalar.Text())
 		return nil
 	}
 	if into.Kind() == reflect.Bool {
-		if scalar.Tag != "!!bool" || scalar.Decode(into.Addr().Interface()) != nil {
+		if !scalar.IsBool() || scalar.Decode(into.Addr().Interface()) != nil {
 			return errors.New("must be true or false")
 		}
 		return nil
@@ -47,21 +45,21 @@ func setField(into reflect.Value, scalar *yaml.Node) error {
 	return setNumber(into, scalar)
 }
 
-func setDuration(d *v1.Duration, scalar *yaml.Node) error {
+func setDuration(d *v1.Duration, scalar yamlfile.Scalar) error {
 	var seconds float64
-	if isNumber(scalar) && scalar.Decode(&seconds) == nil {
+	if scalar.IsNumber() && scalar.Decode(&seconds) == nil {
 		*d = v1.Duration(seconds * float64(time.Second))
 		return nil
 	}
-	if d.UnmarshalText([]byte(scalar.Value)) != nil {
+	if d.UnmarshalText([]byte(scalar.Text())) != nil {
 		return errors.New("must be a duration such as 90s, 1h30m or 7d, or a number of seconds")
 	}
 	return nil
 }
 
-func setNumber(into reflect.Value, scalar *yaml.Node) error {
+func setNumber(into reflect.Value, scalar yamlfile.Scalar) error {
 	var n float64
-	ok := isNumber(scalar) && scalar.Decode(&n) == nil
+	ok := scalar.IsNumber() && scalar.Decode(&n) == nil
 	if into.Kind() == reflect.Float64 {
 		if !ok {
 			return errors.New("must be a number")
@@ -74,5 +72,3 @@ func setNumber(into reflect.Value, scalar *yaml.Node) error {
 	}
 	return nil
 }
-
-func isNumber(scalar *yaml.Node) bool { return scalar.Tag == "!!int" || scalar.Tag == "!!float" }

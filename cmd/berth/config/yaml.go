@@ -5,8 +5,6 @@ import (
 	"io"
 	"reflect"
 
-	"gopkg.in/yaml.v3"
-
 	v1 "berth/api/v1"
 	"berth/cmd/berth/yamlfile"
 )
@@ -24,7 +22,7 @@ func decode(file io.Reader, c *v1.Config) v1.FieldErrors {
 	}
 	decoder := yamlfile.Decoder{
 		Unknown: "is not a key of the configuration",
-		Set:     func(into reflect.Value, scalar *yaml.Node) error { return set(into, scalar.Value) },
+		Set:     func(into reflect.Value, scalar yamlfile.Scalar) error { return set(into, scalar.Text()) },
 	}
 	return decoder.Decode(text, c)
 }

@@ -19,10 +19,25 @@ type Decoder struct {
 	// Unknown is the message for a key that the struct does not have.
 	Unknown string
 	// Set sets a value from a scalar. Its errors must not repeat the scalar.
-	Set func(into reflect.Value, scalar *yaml.Node) error
+	Set func(into reflect.Value, scalar Scalar) error
 	// Aliases allows aliases and merge keys.
 	Aliases bool
 }
+
+// Scalar is a single value of a document.
+type Scalar struct{ node *yaml.Node }
+
+// Text returns the value as it is written in the file, without quotes.
+func (s Scalar) Text() string { return s.node.Value }
+
+// IsNumber reports whether the value is an unquoted number.
+func (s Scalar) IsNumber() bool { return s.node.Tag == "!!int" || s.node.Tag == "!!float" }
+
+// IsBool reports whether the value is an unquoted true or false.
+func (s Scalar) IsBool() bool { return s.node.Tag == "!!bool" }
+
+// Decode sets the number or bool that into points to.
+func (s Scalar) Decode(into any) error { return s.node.Decode(into) }
 
 // Decode reads the only document of text over the struct that into points to. Keys
 // are the names of the fields in JSON. An absent or empty value leaves the field as
@@ -110,7 +125,7 @@ func (w *walk) value(n *yaml.Node, into reflect.Value, key string) {
 	case n.Kind != yaml.ScalarNode:
 		w.fail(n, key, "must be a single value")
 	default:
-		if err := w.Set(into, n); err != nil {
+		if err := w.Set(into, Scalar{n}); err != nil {
 			w.fail(n, key, err.Error())
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"gopkg.in/yaml.v3"
 )
 
 type inner struct {
@@ -30,11 +29,11 @@ type outer struct {
 }
 
 func newDecoder(aliases bool) Decoder {
-	return Decoder{Unknown: "is unknown", Aliases: aliases, Set: func(into reflect.Value, scalar *yaml.Node) error {
+	return Decoder{Unknown: "is unknown", Aliases: aliases, Set: func(into reflect.Value, scalar Scalar) error {
 		if into.Kind() != reflect.String {
 			return errors.New("cannot be set")
 		}
-		into.SetString(scalar.Value)
+		into.SetString(scalar.Text())
 		return nil
 	}}
 }
