@@ -45,7 +45,7 @@ func (d *daemon) makeLoops(m *controller.Metrics) error {
 	d.loop(d.containerLoop(m))
 	d.loop(d.volumeLoop(m))
 	d.loop(port.New(port.Options{Store: d.store, Firewall: rules, Resync: d.resync(), BackOff: d.backOff(), Log: d.log, Metrics: m}))
-	d.metrics.MustRegister(port.NewCollector(d.store))
+	d.metrics.MustRegister(port.NewCollector(d.store), volume.NewCollector(d.store), newNodeCollector(d))
 	d.loop(token.New(d.store, d.settings, d.log, m))
 	d.loop(event.New(d.store, d.settings.Current, d.log, m))
 	counter, err := event.NewCounter(d.store, d.metrics)

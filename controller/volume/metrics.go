@@ -1,0 +1,44 @@
+package volume
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"berth/store"
+)
+
+// Collector collects the usage and the limits of volumes from the store. Series
+// of a deleted volume go with it.
+type Collector struct {
+	store *store.Store
+	usage *prometheus.Desc
+	limit *prometheus.Desc
+}
+
+// NewCollector returns a Collector of the volumes in s.
+func NewCollector(s *store.Store) Collector {
+	return Collector{
+		store: s,
+		usage: prometheus.NewDesc("berth_volume_usage_bytes", "Bytes that a volume occupies, as last measured.", []string{"volume"}, nil),
+		limit: prometheus.NewDesc("berth_volume_limit_bytes", "Bytes that a volume may occupy; absent without a limit.", []string{"volume"}, nil),
+	}
+}
+
+// Describe is part of prometheus.Collector.
+func (c Collector) Describe(ch chan<- *prometheus.Desc) { ch <- c.usage; ch <- c.limit }
+
+// Collect is part of prometheus.Collector.
+func (c Collector) Collect(ch chan<- prometheus.Metric) {
+	err := c.store.View(func(tx *store.Tx) error {
+		all, err := store.Volumes.List(tx)
+		for _, v := range all {
+			ch <- prometheus.MustNewConstMetric(c.usage, prometheus.GaugeValue, float64(v.Status.Size), v.Meta.ID)
+			if limit, err := limitOf(tx, v); err == nil && limit > 0 {
+				ch <- prometheus.MustNewConstMetric(c.limit, prometheus.GaugeValue, float64(limit), v.Meta.ID)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		ch <- prometheus.NewInvalidMetric(c.usage, err)
+	}
+}
