@@ -6,10 +6,11 @@ import (
 	"berth/store"
 )
 
-// Pump publishes each transition that is stored from now on, until ctx ends. Where
+// Pump publishes and logs each transition that is stored from now on, until ctx ends. Where
 // it has to leave some out, every listener ends with ErrSlow, for its client to
 // read them from the store. Its error is that of a store that cannot be read.
 func (h *Hub) Pump(ctx context.Context, s *store.Store) error {
+	transitions := newTransitionLog(h.log)
 	for ctx.Err() == nil {
 		newest, err := lastEvent(s)
 		if err != nil {
@@ -23,6 +24,7 @@ func (h *Hub) Pump(ctx context.Context, s *store.Store) error {
 			}
 			newest = e.Seq
 			h.Event(e)
+			transitions.write(e)
 		}
 	}
 	return nil

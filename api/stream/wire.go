@@ -61,7 +61,22 @@ func EncodeEvent(e v1.Event, nodeWide bool) []byte {
 	if nodeWide {
 		container = e.Container
 	}
-	return encode(e.Event, container, []byte(e.Data), e.Time, e.Seq, e.Epoch)
+	b := append(AppendStart(make([]byte, 0, len(e.Data)+256), e.Event, container), appendText(nil, []byte(e.Data))...)
+	return appendFoot(appendCause(append(b, '"'), e), e.Time, e.Seq, e.Epoch)
+}
+
+// appendCause appends where a state came from and why; each is left out when empty.
+func appendCause(b []byte, e v1.Event) []byte {
+	if e.From != "" {
+		b = append(append(append(b, `,"from":"`...), e.From...), '"')
+	}
+	if e.Reason != "" {
+		b = append(append(append(b, `,"reason":"`...), e.Reason...), '"')
+	}
+	if e.ExitCode != nil {
+		b = strconv.AppendInt(append(b, `,"exit_code":`...), int64(*e.ExitCode), 10)
+	}
+	return b
 }
 
 // EncodeStats returns the JSON of a stats message. It leaves out an empty container.

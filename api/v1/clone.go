@@ -24,6 +24,7 @@ func (s ContainerStatus) Clone() ContainerStatus {
 	s.FinishedAt = clonePointer(s.FinishedAt)
 	s.ExitCode = clonePointer(s.ExitCode)
 	s.NextRetryAt = clonePointer(s.NextRetryAt)
+	s.UnreadySince = clonePointer(s.UnreadySince)
 	return s
 }
 

@@ -150,8 +150,17 @@ type ContainerStatus struct {
 	RemovedID       string     `json:"removed_id,omitempty"`     // the engine's, of the last server container that berth removed
 	LimitsRefused   string     `json:"limits_refused,omitempty"` // the attempt to change limits that the engine refused
 	NextRetryAt     *time.Time `json:"next_retry_at,omitempty"`  // of a restart by policy, or of a start that failed
-	BootID          string     `json:"boot_id,omitempty"`        // of the host, when the run began
-	Engine          string     `json:"engine,omitempty"`         // the instance of the engine of the run or installation; empty: unknown
+	UnreadySince    *time.Time `json:"unready_since,omitempty"`  // since when Unready returns a reason
+	Totals          Totals     `json:"totals,omitzero"`
+	BootID          string     `json:"boot_id,omitempty"` // of the host, when the run began
+	Engine          string     `json:"engine,omitempty"`  // the instance of the engine of the run or installation; empty: unknown
+}
+
+// Totals count since the container's creation.
+type Totals struct {
+	Restarts uint64 `json:"restarts,omitempty"`  // runs that the restart policy began
+	Crashes  uint64 `json:"crashes,omitempty"`   // runs and starts that failed and that nobody asked to end
+	OOMKills uint64 `json:"oom_kills,omitempty"` // runs that ran out of memory
 }
 
 // IsInstalling reports whether a requested installation has not finished.
@@ -201,6 +210,8 @@ const (
 // Reasons that code acts on.
 const (
 	ReasonImageNotFound = "ImageNotFound"
+	ReasonPullFailed    = "PullFailed" // the registry has not answered yet
+	ReasonOutOfMemory   = "OutOfMemory"
 	ReasonOverLimit     = "OverLimit"     // the volume and the files outside it are over the limit
 	ReasonRootOverLimit = "RootOverLimit" // the files outside the volume are over docker.root_limit
 )

@@ -19,4 +19,10 @@ type Event struct {
 	UID       string    `json:"uid,omitempty"` // of the container; empty: stored by an older version
 	Event     string    `json:"event"`
 	Data      string    `json:"data"`
+
+	// Of a state: the one before, why it was entered (the reason of a condition, or
+	// empty), and the exit code of the run or the installation that ended with it.
+	From     Phase  `json:"from,omitempty"`
+	Reason   string `json:"reason,omitempty"`
+	ExitCode *int   `json:"exit_code,omitempty"`
 }

@@ -29,13 +29,23 @@ func (d *daemon) watchHealth(ctx context.Context) error {
 		if last := d.health.Load(); last != nil && (last.err == nil) == (err == nil) {
 			now.since = last.since
 		}
-		d.health.Store(&now)
+		d.logHealth(d.health.Swap(&now), now)
 		select {
 		case <-ctx.Done():
 		case <-time.After(healthEvery):
 		}
 	}
 	return nil
+}
+
+// logHealth writes a line when the engine stops answering, and when it answers again.
+func (d *daemon) logHealth(last *health, now health) {
+	switch {
+	case now.err != nil && (last == nil || last.err == nil):
+		d.log.Warn("the engine does not answer", "err", now.err)
+	case now.err == nil && last != nil && last.err != nil:
+		d.log.Info("the engine answers again", "after", now.at.Sub(last.since).Round(time.Millisecond))
+	}
 }
 
 // engineHealth returns whether the engine answers, and since when. Before the first

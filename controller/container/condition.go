@@ -27,11 +27,18 @@ func setStarted(st *v1.ContainerStatus, now time.Time) {
 	}
 }
 
+// reasonExited is the reason of the condition Started after a run that exited by
+// itself.
+const reasonExited = "Exited"
+
 // setStartedAfterExit sets the condition Started after an exit. Its reason is why
 // nothing runs.
 func (s exitStep) setStartedAfterExit(st *v1.ContainerStatus, now time.Time, stopped bool) {
 	o := s.o.Server
-	reason, text := "Exited", fmt.Sprintf("the container exited with code %d", o.ExitCode)
+	reason, text := reasonExited, fmt.Sprintf("the container exited with code %d", o.ExitCode)
+	if ranOutOfMemory(o) {
+		reason, text = v1.ReasonOutOfMemory, "the container ran out of memory"
+	}
 	switch {
 	case vanished(s.c, o):
 		reason, text = "Removed", "the container was removed from outside"

@@ -96,7 +96,9 @@ func TestOutOfMemoryReportedLate(t *testing.T) {
 		after := w.want(v1.Exit).Status
 		require.True(t, after.OOMKilled)
 		require.Equal(t, "the container ran out of memory", after.Message)
-		before.OOMKilled, before.Message = after.OOMKilled, after.Message
+		before.OOMKilled, before.Message, before.Totals.OOMKills = after.OOMKilled, after.Message, 1
+		before.Conditions = v1.SetCondition(before.Conditions, v1.Condition{Type: v1.Started, Status: v1.False,
+			Reason: v1.ReasonOutOfMemory, Message: after.Message}, time.Now())
 		require.Equal(t, before, after)
 		require.Equal(t, []string{after.Message}, w.events(v1.EventMessage))
 		time.Sleep(time.Minute)

@@ -92,15 +92,21 @@ func (s exitStep) recordExit() error {
 // recordOOM corrects a recorded exit: the run ran out of memory. It is no step
 // toward the newest spec, which must not count as observed.
 func (s exitStep) recordOOM() error {
-	return s.record(func(st *v1.ContainerStatus, _ time.Time) {
+	return s.record(func(st *v1.ContainerStatus, now time.Time) {
 		s.keepObserved(st)
 		s.setExit(st)
+		if v1.FindCondition(st.Conditions, v1.Started).Reason == reasonExited {
+			setCondition(st, now, v1.Started, v1.False, v1.ReasonOutOfMemory, "the container ran out of memory")
+		}
 	}, s.exitMessage()...)
 }
 
 // setExit copies the exit that the engine reports into the status.
 func (s exitStep) setExit(st *v1.ContainerStatus) {
 	o := s.o.Server
+	if ranOutOfMemory(o) && !st.OOMKilled {
+		st.Totals.OOMKills++
+	}
 	st.StartedAt, st.FinishedAt = &o.StartedAt, &o.FinishedAt
 	st.ExitCode, st.OOMKilled = &o.ExitCode, o.OOMKilled
 	for _, text := range s.exitMessage() {
@@ -108,8 +114,12 @@ func (s exitStep) setExit(st *v1.ContainerStatus) {
 	}
 }
 
+// ranOutOfMemory reports whether memory ended a run. A run that survived the kill of
+// one of its processes and exited with code 0 did not.
+func ranOutOfMemory(server runtime.State) bool { return server.OOMKilled && server.ExitCode != 0 }
+
 func (s exitStep) exitMessage() []string {
-	if s.o.Server.OOMKilled && s.o.Server.ExitCode != 0 && !vanished(s.c, s.o.Server) {
+	if ranOutOfMemory(s.o.Server) && !vanished(s.c, s.o.Server) {
 		return []string{"the container ran out of memory"}
 	}
 	return nil
@@ -124,6 +134,9 @@ func (s exitStep) retry(st *v1.ContainerStatus, now time.Time) {
 		return
 	}
 	failed := s.o.Server.ExitCode != 0
+	if failed {
+		st.Totals.Crashes++
+	}
 	mode := s.c.Spec.RestartPolicy.Mode
 	if mode == v1.RestartNever || mode != v1.RestartAlways && !failed {
 		st.NextRetryAt = nil

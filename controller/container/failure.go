@@ -48,6 +48,7 @@ func (s execution) recordFailure(do Action, text string, retryAt time.Time) erro
 			case st.NextRetryAt != nil:
 				st.NextRetryAt = &retryAt
 			}
+			s.trackUnready(st, tx.Now())
 		})
 	})
 }

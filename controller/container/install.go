@@ -229,7 +229,7 @@ func (s installStep) recordFailure(in runtime.State) error {
 	case in.ExitCode == sigkillExitCode && underDiskPressure(s.c) && !in.OOMKilled:
 		return s.failInstall(v1.DiskPressure, "the installation was stopped: what it wrote is over a limit of disk space")
 	case in.OOMKilled:
-		return s.failInstall("OutOfMemory", "the installation ran out of memory")
+		return s.failInstall(v1.ReasonOutOfMemory, "the installation ran out of memory")
 	}
 	return s.failInstall("ExitCode", fmt.Sprintf("the install script ended with exit code %d", in.ExitCode))
 }

@@ -41,7 +41,7 @@ func (s execution) recordPullFailure(p Pull) error {
 	}
 	return s.record(func(st *v1.ContainerStatus, now time.Time) {
 		st.Message = text
-		setCondition(st, now, v1.ImageAvailable, v1.Unknown, "PullFailed", text)
+		setCondition(st, now, v1.ImageAvailable, v1.Unknown, v1.ReasonPullFailed, text)
 	})
 }
 

@@ -29,11 +29,34 @@ func (s execution) recordIn(tx *store.Tx, change func(st *v1.ContainerStatus, no
 		for _, text := range messages {
 			store.Emit(tx, v1.Event{Container: s.c.Meta.ID, Event: v1.EventMessage, Data: text})
 		}
+		s.trackUnready(st, tx.Now())
 		if st.Phase != before {
-			e := store.Emit(tx, v1.Event{Container: s.c.Meta.ID, Event: v1.EventState, Data: string(st.Phase)})
+			e := store.Emit(tx, s.transition(before, *st))
 			st.Seq, st.Since = e.Seq, e.Time
 		}
 	})
+}
+
+// transition returns the event of a change from a phase to the one of st.
+func (s execution) transition(from v1.Phase, st v1.ContainerStatus) v1.Event {
+	e := v1.Event{Container: s.c.Meta.ID, Event: v1.EventState, Data: string(st.Phase), From: from}
+	switch st.Phase {
+	case v1.Exit:
+		e.Reason, e.ExitCode = v1.FindCondition(st.Conditions, v1.Started).Reason, st.ExitCode
+	case v1.Failed:
+		e.Reason, e.ExitCode = v1.FindCondition(st.Conditions, v1.Installed).Reason, st.ExitCode
+	}
+	return e
+}
+
+// trackUnready keeps the time since which the container is not what was requested.
+func (s execution) trackUnready(st *v1.ContainerStatus, now time.Time) {
+	switch {
+	case v1.Unready(s.c.Spec, *st) == "":
+		st.UnreadySince = nil
+	case st.UnreadySince == nil:
+		st.UnreadySince = &now
+	}
 }
 
 // clearStaleConditions resets the conditions of problems that the observed

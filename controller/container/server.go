@@ -222,6 +222,7 @@ func (s serverStep) setStarting(st *v1.ContainerStatus, now time.Time) {
 		st.RestartCount, st.Crashes = 0, 0
 	case st.Phase != v1.Starting: // by the restart policy
 		st.RestartCount++
+		st.Totals.Restarts++
 	}
 	st.Phase, st.ObservedRun, st.StartRecordedAt = v1.Starting, s.c.Spec.RunGeneration, now
 	st.BootID, st.Engine = s.BootID, s.o.Engine

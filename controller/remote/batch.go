@@ -25,6 +25,9 @@ type message struct {
 	Container string    `json:"container,omitempty"`
 	Event     string    `json:"event"`
 	Data      string    `json:"data"`
+	From      v1.Phase  `json:"from,omitempty"`
+	Reason    string    `json:"reason,omitempty"`
+	ExitCode  *int      `json:"exit_code,omitempty"`
 }
 
 // eventGap means that transitions before the seq in Data are no longer stored.
@@ -62,7 +65,8 @@ func (s *Sender) next() (b batch, err error) {
 }
 
 func messageOf(e v1.Event) message {
-	return message{Seq: e.Seq, Epoch: e.Epoch, Time: e.Time, Container: e.Container, Event: e.Event, Data: e.Data}
+	return message{Seq: e.Seq, Epoch: e.Epoch, Time: e.Time, Container: e.Container, Event: e.Event, Data: e.Data,
+		From: e.From, Reason: e.Reason, ExitCode: e.ExitCode}
 }
 
 // gap returns the batch that moves the cursor to the oldest stored transition.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -113,6 +114,16 @@ var failures = map[string]struct {
 	"somebody guesses tokens": {series{`berth_auth_failures_total`: "0+90x120"}, "BerthTokensGuessed"},
 }
 
+// tool returns the path of prometheus or promtool, which ../prometheus.sh gets.
+func tool(t *testing.T, name string) string {
+	t.Helper()
+	get := exec.Command("../prometheus.sh")
+	get.Stderr = t.Output()
+	dir, err := get.Output()
+	require.NoError(t, err)
+	return filepath.Join(strings.TrimSpace(string(dir)), name)
+}
+
 // TestEachFailureFiresOneAlert evaluates alerts.yaml with promtool over the series
 // of each failure.
 func TestEachFailureFiresOneAlert(t *testing.T) {
@@ -146,6 +157,6 @@ func TestEachFailureFiresOneAlert(t *testing.T) {
 	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "test.yaml") // YAML contains JSON
 	require.NoError(t, os.WriteFile(file, text, 0o600))
-	out, err := exec.Command("promtool", "test", "rules", file).CombinedOutput()
+	out, err := exec.Command(tool(t, "promtool"), "test", "rules", file).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 }

@@ -87,7 +87,7 @@ func TestConditionTypes(t *testing.T) {
 // TestConditionReasons compares the enum with the words that the controller of
 // containers and the view of conditions contain.
 func TestConditionReasons(t *testing.T) {
-	reasons := map[string]bool{v1.ReasonImageNotFound: true, v1.ReasonOverLimit: true, v1.ReasonRootOverLimit: true, v1.DiskPressure: true}
+	reasons := map[string]bool{v1.ReasonImageNotFound: true, v1.ReasonPullFailed: true, v1.ReasonOutOfMemory: true, v1.ReasonOverLimit: true, v1.ReasonRootOverLimit: true, v1.DiskPressure: true}
 	word := regexp.MustCompile(`^[A-Z][a-z]+([A-Z][a-z]+)*$`)
 	for _, dir := range []string{"../../controller/container", "../../api/server"} {
 		inspect(t, dir, func(path string, n ast.Node) {

@@ -1,0 +1,57 @@
+package stream
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	v1 "berth/api/v1"
+)
+
+func TestTransitionLog(t *testing.T) {
+	var b bytes.Buffer
+	drop := func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey || a.Key == slog.MessageKey && a.Value.String() != "a sentence" {
+			return slog.Attr{}
+		}
+		return a
+	}
+	l := newTransitionLog(slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{ReplaceAttr: drop})))
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	one, zero := 1, 0
+	exit := v1.Event{Container: "mc", Event: v1.EventState, From: v1.Running, Data: "exit", Reason: "Exited", ExitCode: &one}
+	for i, after := range []time.Duration{0, 10 * time.Second, 30 * time.Second, 61 * time.Second} {
+		exit.Seq, exit.Time = uint64(i+1), at.Add(after)
+		l.write(exit)
+		l.write(v1.Event{Seq: exit.Seq, Time: exit.Time, Container: "mc", Event: v1.EventMessage, Data: "a sentence"})
+	}
+	l.write(v1.Event{Seq: 5, Time: at, Container: "mc", Event: v1.EventState, From: v1.Exit, Data: "starting"})
+	l.write(v1.Event{Seq: 6, Time: at, Container: "new", Event: v1.EventState, From: v1.Stopping, Data: "exit", Reason: "Stopped", ExitCode: &one})
+	l.write(v1.Event{Seq: 7, Time: at, Container: "job", Event: v1.EventState, From: v1.Running, Data: "exit", Reason: "Exited", ExitCode: &zero})
+	l.write(v1.Event{Seq: 8, Time: at, Container: "job", Event: v1.EventState, From: v1.Installing, Data: "failed", Reason: "TimedOut"})
+	require.Equal(t, []string{
+		"level=WARN container=mc from=running to=exit seq=1 reason=Exited exit_code=1",
+		`level=INFO msg="a sentence" container=mc seq=1`,
+		"level=WARN container=mc from=running to=exit seq=4 reason=Exited exit_code=1 repeated=2",
+		`level=INFO msg="a sentence" container=mc seq=4 repeated=2`,
+		"level=INFO container=mc from=exit to=starting seq=5",
+		"level=INFO container=new from=stopping to=exit seq=6 reason=Stopped exit_code=1",
+		"level=INFO container=job from=running to=exit seq=7 reason=Exited exit_code=0",
+		"level=WARN container=job from=installing to=failed seq=8 reason=TimedOut",
+	}, strings.Split(strings.TrimSpace(b.String()), "\n"))
+}
+
+// TestEventsCarryTheirCause compares the JSON of a transition for sockets.
+func TestEventsCarryTheirCause(t *testing.T) {
+	code := 137
+	e := v1.Event{Seq: 9, Epoch: "s-1", Time: time.Unix(0, 5), Container: "mc", Event: v1.EventState, From: v1.Running,
+		Data: "exit", Reason: v1.ReasonOutOfMemory, ExitCode: &code}
+	require.JSONEq(t, `{"event":"event","container":"mc","data":"exit","from":"running","reason":"OutOfMemory","exit_code":137,
+		"time":"1970-01-01T00:00:00.000000005Z","seq":9,"epoch":"s-1"}`, string(EncodeEvent(e, true)))
+	require.JSONEq(t, `{"event":"event","data":"ready","time":"1970-01-01T00:00:00.000000005Z"}`,
+		string(EncodeEvent(v1.Event{Time: e.Time, Event: v1.EventState, Data: "ready"}, false)))
+}

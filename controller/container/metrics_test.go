@@ -1,0 +1,106 @@
+package container_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	v1 "berth/api/v1"
+	"berth/controller/container"
+	"berth/runtime"
+	"berth/store"
+)
+
+// metrics returns the series of container mc whose value is not 0, by name and labels.
+func (w *world) metrics() map[string]float64 {
+	w.t.Helper()
+	reg := prometheus.NewRegistry()
+	container.Register(reg, nil, w.store)
+	families, err := reg.Gather()
+	require.NoError(w.t, err)
+	got := map[string]float64{}
+	for _, f := range families {
+		name := strings.TrimPrefix(f.GetName(), "berth_container_")
+		for _, m := range f.GetMetric() {
+			for _, l := range m.GetLabel() {
+				if l.GetName() != "container" {
+					name += " " + l.GetValue()
+				}
+			}
+			value := m.GetGauge().GetValue() + m.GetCounter().GetValue()
+			if value != 0 && f.GetName() != "berth_containers" && name != "next_retry_timestamp_seconds" {
+				got[name] = value
+			}
+		}
+	}
+	return got
+}
+
+func TestMetricsOfALife(t *testing.T) {
+	live(t, func(w *world) {
+		w.installed(nil)
+		time.Sleep(5 * time.Second)
+		require.Equal(t, map[string]float64{"state_seconds ready": 5}, w.metrics())
+
+		agree := w.refuse("start", server, runtime.ErrPortTaken)
+		w.change(on)
+		time.Sleep(25 * time.Second) // attempts at 0, 10 and 30 s
+		require.Equal(t, map[string]float64{"state_seconds exit": 15, "unready_seconds PortTaken": 25, "restarts_total": 1}, w.metrics(),
+			"an attempt does not begin the time anew, and is no crash")
+		agree()
+		time.Sleep(10 * time.Second)
+		require.Equal(t, map[string]float64{"state_seconds running": 5, "restarts_total": 2}, w.metrics())
+
+		w.engine.Exit(server, 1)
+		time.Sleep(5 * time.Second)
+		require.Equal(t, map[string]float64{"state_seconds exit": 5, "unready_seconds Exited": 5, "crashes_total": 1, "restarts_total": 2}, w.metrics())
+		w.change(on)
+		w.engine.OOM(server)
+		time.Sleep(time.Second)
+		require.Equal(t, map[string]float64{"state_seconds exit": 1, "unready_seconds OutOfMemory": 1,
+			"crashes_total": 2, "oom_kills_total": 1, "restarts_total": 2}, w.metrics())
+		w.change(off)
+		require.NotContains(t, w.metrics(), "unready_seconds OutOfMemory", "nobody wants it to run")
+		require.NoError(t, w.store.Update(func(tx *store.Tx) error { return store.Containers.Delete(tx, "mc") }))
+		time.Sleep(time.Minute)
+		require.Empty(t, w.metrics())
+	})
+}
+
+// TestEventsNameTheCause: a transition has the state before it, a reason and an exit code.
+func TestEventsNameTheCause(t *testing.T) {
+	live(t, func(w *world) {
+		w.installed(nil)
+		w.change(on)
+		w.engine.Exit(server, 3)
+		w.want(v1.Exit)
+		w.change(func(s *v1.ContainerSpec) { s.InstallGeneration++; off(s) })
+		w.engine.Exit(installer, 4)
+		w.want(v1.Failed)
+		type cause struct {
+			from   v1.Phase
+			reason string
+			code   int
+		}
+		got := map[string]cause{}
+		require.NoError(t, w.store.View(func(tx *store.Tx) error {
+			list, err := store.ReadEvents(tx, 0, 100)
+			for _, e := range list {
+				if e.Event == v1.EventState {
+					c := cause{e.From, e.Reason, -1}
+					if e.ExitCode != nil {
+						c.code = *e.ExitCode
+					}
+					got[e.Data] = c
+				}
+			}
+			return err
+		}))
+		require.Equal(t, cause{v1.Running, "Exited", 3}, got["exit"])
+		require.Equal(t, cause{v1.Installing, "ExitCode", 4}, got["failed"])
+		require.Equal(t, cause{v1.Starting, "", -1}, got["running"])
+	})
+}
