@@ -22,24 +22,24 @@ const evaluatedAt = "40m"
 // installs, one starts, one was stopped by request, and one restarted once.
 func healthy() series {
 	return series{
-		`up{job="berth"}`:                                                          "1x120",
-		`berth_engine_up`:                                                          "1x120",
-		`berth_store_writable`:                                                     "1x120",
-		`berth_disk_free_bytes{disk="data"}`:                                       "50e9x120",
-		`berth_disk_size_bytes{disk="data"}`:                                       "100e9x120",
-		`berth_disk_free_bytes{disk="volumes"}`:                                    "50e9x120",
-		`berth_disk_size_bytes{disk="volumes"}`:                                    "100e9x120",
-		`berth_container_state_seconds{container="busy",state="running"}`:          "0+30x120",
-		`berth_container_state_seconds{container="off",state="exit"}`:              "0+30x120",
-		`berth_container_state_seconds{container="new",state="installing"}`:        "0+30x50 _x70",
+		`up{job="berth"}`:                                                      "1x120",
+		`berth_engine_up`:                                                      "1x120",
+		`berth_store_writable`:                                                 "1x120",
+		`berth_disk_free_bytes{disk="data"}`:                                   "50e9x120",
+		`berth_disk_size_bytes{disk="data"}`:                                   "100e9x120",
+		`berth_disk_free_bytes{disk="volumes"}`:                                "50e9x120",
+		`berth_disk_size_bytes{disk="volumes"}`:                                "100e9x120",
+		`berth_container_state_seconds{container="busy",state="running"}`:      "0+30x120",
+		`berth_container_state_seconds{container="off",state="exit"}`:          "0+30x120",
+		`berth_container_state_seconds{container="new",state="installing"}`:    "0+30x50 _x70",
 		`berth_container_unready_seconds{container="new",reason="Installing"}`: "0+30x50 _x70",
-		`berth_container_state_seconds{container="slow",state="starting"}`:         "0+30x15 _x105",
+		`berth_container_state_seconds{container="slow",state="starting"}`:     "0+30x15 _x105",
 		`berth_container_unready_seconds{container="slow",reason="Starting"}`:  "0+30x15 _x105",
-		`berth_container_crashes_total{container="busy"}`:                          "0x40 1x80",
-		`berth_container_oom_kills_total{container="busy"}`:                        "0x120",
-		`berth_step_failures_total{step="StartServer"}`:                            "0x40 1x80",
-		`berth_remote_lag_events`:                                                  "0 3 0 1 0x116",
-		`berth_auth_failures_total`:                                                "0+1x120",
+		`berth_container_crashes_total{container="busy"}`:                      "0x40 1x80",
+		`berth_container_oom_kills_total{container="busy"}`:                    "0x120",
+		`berth_step_failures_total{step="StartServer"}`:                        "0x40 1x80",
+		`berth_remote_lag_events`:                                              "0 3 0 1 0x116",
+		`berth_auth_failures_total`:                                            "0+1x120",
 	}
 }
 
@@ -54,7 +54,7 @@ var failures = map[string]struct {
 	"berth is down":       {series{`up{job="berth"}`: "0x120"}, "BerthDown"},
 	"the engine is away": {series{
 		`berth_engine_up`: "0x120",
-		`berth_step_failures_total{step="StartServer"}`:                                  "0+5x120",
+		`berth_step_failures_total{step="StartServer"}`:                              "0+5x120",
 		`berth_container_unready_seconds{container="mc",reason="StartServerFailed"}`: "0+30x120",
 	}, "BerthEngineDown"},
 	"the store's disk is full": {series{
@@ -63,33 +63,33 @@ var failures = map[string]struct {
 		`berth_disk_free_bytes{disk="volumes"}`: "1e9x120",
 	}, "BerthStoreNotWritable"},
 	"an image is missing": {series{
-		`berth_container_state_seconds{container="mc",state="failed"}`:               "0+30x120",
+		`berth_container_state_seconds{container="mc",state="failed"}`:           "0+30x120",
 		`berth_container_unready_seconds{container="mc",reason="ImageNotFound"}`: "0+30x120",
 	}, "BerthImageMissing"},
 	"the registry is away": {series{
-		`berth_container_state_seconds{container="mc",state="installing"}`:        "0+30x120",
+		`berth_container_state_seconds{container="mc",state="installing"}`:    "0+30x120",
 		`berth_container_unready_seconds{container="mc",reason="PullFailed"}`: "0+30x120",
-		`berth_step_failures_total{step="PullImage"}`:                             "0+1x120",
+		`berth_step_failures_total{step="PullImage"}`:                         "0+1x120",
 	}, "BerthRegistryUnreachable"},
 	"a port is taken": {series{
-		`berth_container_state_seconds{container="mc",state="exit"}`:             "0+30x120",
+		`berth_container_state_seconds{container="mc",state="exit"}`:         "0+30x120",
 		`berth_container_unready_seconds{container="mc",reason="PortTaken"}`: "0+30x120",
-		`berth_step_failures_total{step="StartServer"}`:                          "0+1x120",
+		`berth_step_failures_total{step="StartServer"}`:                      "0+1x120",
 	}, "BerthPortTaken"},
 	"a volume's directory is gone": {series{
-		`berth_container_state_seconds{container="mc",state="exit"}`:                 "0+30x120",
+		`berth_container_state_seconds{container="mc",state="exit"}`:             "0+30x120",
 		`berth_container_unready_seconds{container="mc",reason="VolumeMissing"}`: "0+30x120",
-		`berth_step_failures_total{step="StartServer"}`:                              "0+1x120",
+		`berth_step_failures_total{step="StartServer"}`:                          "0+1x120",
 	}, "BerthVolumeMissing"},
 	"an installation hangs": {series{
-		`berth_container_state_seconds{container="mc",state="installing"}`:        "0+30x120",
+		`berth_container_state_seconds{container="mc",state="installing"}`:    "0+30x120",
 		`berth_container_unready_seconds{container="mc",reason="Installing"}`: "0+30x120",
 	}, "BerthInstallStuck"},
 	"an installation fails": {series{
 		`berth_container_state_seconds{container="mc",state="failed"}`: "0+30x120",
 	}, "BerthInstallFailed"},
 	"a start pattern never matches": {series{
-		`berth_container_state_seconds{container="mc",state="starting"}`:        "0+30x120",
+		`berth_container_state_seconds{container="mc",state="starting"}`:    "0+30x120",
 		`berth_container_unready_seconds{container="mc",reason="Starting"}`: "0+30x120",
 	}, "BerthStartPatternNotMatched"},
 	"memory runs out": {series{
@@ -98,13 +98,13 @@ var failures = map[string]struct {
 		`berth_container_crashes_total{container="mc"}`:                 "0+1x120",
 	}, "BerthOutOfMemory"},
 	"a crash loop": {series{
-		`berth_container_state_seconds{container="mc",state="exit"}`:          "0+30x3 0+30x3 0+30x112",
+		`berth_container_state_seconds{container="mc",state="exit"}`:      "0+30x3 0+30x3 0+30x112",
 		`berth_container_unready_seconds{container="mc",reason="Exited"}`: "0+30x120",
-		`berth_container_crashes_total{container="mc"}`:                       "0+0.5x120",
-		`berth_container_oom_kills_total{container="mc"}`:                     "0x120",
+		`berth_container_crashes_total{container="mc"}`:                   "0+0.5x120",
+		`berth_container_oom_kills_total{container="mc"}`:                 "0x120",
 	}, "BerthCrashLoop"},
 	"a container is over its disk limit": {series{
-		`berth_container_state_seconds{container="mc",state="exit"}`:             "0+30x120",
+		`berth_container_state_seconds{container="mc",state="exit"}`:         "0+30x120",
 		`berth_container_unready_seconds{container="mc",reason="OverLimit"}`: "0+30x120",
 	}, "BerthDiskPressure"},
 	"a disk fills": {series{

@@ -105,7 +105,9 @@ func TestDashboardAndAlertsOnPrometheus(t *testing.T) {
 	}
 	berthtest.Until(t, wait, "every rule is evaluated", func() bool {
 		var data struct {
-			Groups []struct{ Rules []struct{ Name, Health, LastError string } }
+			Groups []struct {
+				Rules []struct{ Name, Health, LastError string }
+			}
 		}
 		if !get(prometheus+"/api/v1/rules", &data) || len(data.Groups) == 0 {
 			return false
