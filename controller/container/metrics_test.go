@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/require"
 
 	v1 "berth/api/v1"
@@ -25,11 +26,7 @@ func (w *world) metrics() map[string]float64 {
 	for _, f := range families {
 		name := strings.TrimPrefix(f.GetName(), "berth_container_")
 		for _, m := range f.GetMetric() {
-			for _, l := range m.GetLabel() {
-				if l.GetName() != "container" {
-					name += " " + l.GetValue()
-				}
-			}
+			name := name + labels(m)
 			value := m.GetGauge().GetValue() + m.GetCounter().GetValue()
 			if value != 0 && f.GetName() != "berth_containers" && name != "next_retry_timestamp_seconds" {
 				got[name] = value
@@ -37,6 +34,16 @@ func (w *world) metrics() map[string]float64 {
 		}
 	}
 	return got
+}
+
+// labels returns the values of a metric's labels without the container.
+func labels(m *dto.Metric) (text string) {
+	for _, l := range m.GetLabel() {
+		if l.GetName() != "container" {
+			text += " " + l.GetValue()
+		}
+	}
+	return text
 }
 
 func TestMetricsOfALife(t *testing.T) {
