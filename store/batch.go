@@ -47,7 +47,7 @@ func (b *batch) add(o *op) {
 }
 
 // split commits the updates before o and begins a batch with o. It fails if they
-// were not kept: o may have read their writes.
+// were not stored: o may have read their writes.
 func (b *batch) split(o *op) error {
 	b.ops = b.ops[:len(b.ops)-1]
 	err := b.commit()

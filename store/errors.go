@@ -15,7 +15,7 @@ var (
 	ErrClosed    = kv.ErrClosed
 
 	// ErrFailed wraps every failure of the storage itself. Nothing of the update
-	// was kept, unless the commit itself failed twice: then all of it may appear
+	// was stored, unless the commit itself failed twice: then all of it may appear
 	// once the store has been opened again.
 	ErrFailed = kv.ErrFailed
 	// ErrDiskFull comes within ErrFailed. It passes when there is space again.

@@ -78,7 +78,7 @@ func (h *History) Witness(incarnation string, revision uint64) (known bool, err 
 	if !present {
 		return false, nil
 	}
-	h.store.log.Error("the store is an older copy: a resource was created at a revision that it has not reached; it goes on in a new epoch",
+	h.store.log.Error("the store is an older copy: a resource was created at a revision that it has not reached; it continues in a new epoch",
 		"revision", h.store.Revision(), "seen", revision)
 	return false, h.begin(len(all), h.opened)
 }

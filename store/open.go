@@ -84,7 +84,7 @@ func (s *Store) identify(isNew bool) error {
 		incarnations, err = 1, s.History.begin(0, 0)
 	}
 	if err == nil && origin != kv.InPlace && !isNew {
-		s.log.Warn("the store was copied here, or its file MARK was removed: it goes on in a new epoch", "revision", s.rev.Load())
+		s.log.Warn("the store was copied here, or its file MARK was removed: it continues in a new epoch", "revision", s.rev.Load())
 		err = s.History.begin(incarnations, s.rev.Load())
 	}
 	if err != nil {

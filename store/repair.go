@@ -23,7 +23,7 @@ func checkReopened(s *Store, t *kv.Txn) error {
 	return err
 }
 
-// repair opens the store again after a batch was given up. If the batch was kept
+// repair opens the store again after a batch was given up. If the batch was stored
 // all the same, every watcher reads everything again. Only the writer calls it.
 func repair(s *Store) {
 	err := s.db.Repair(func(t *kv.Txn) error {

@@ -61,7 +61,7 @@ func schema(tx *Tx) (version uint64, id string, err error) {
 		return 0, "", err
 	}
 	for e := range tx.scan("", "") {
-		return 0, "", fmt.Errorf("%w: it has the key %q but no schema version; restore a backup, or move its directory away to begin anew (containers of the old store are left alone then)", ErrDamaged, e.key)
+		return 0, "", fmt.Errorf("%w: it has the key %q but no schema version; restore a backup, or move its directory away to start with an empty store, which never touches the containers of this one", ErrDamaged, e.key)
 	}
 	return 0, "", tx.err
 }

@@ -110,8 +110,8 @@ func (p *part) setRecord(l v1.Line, size int) {
 		p.text = append(p.held[:len(p.held):len(p.held)], l.Data...)
 	}
 	if l.Partial {
-		whole := len(p.text) - runeTail(p.text)
-		p.text, p.rest = p.text[:whole], p.text[whole:]
+		n := len(p.text) - runeTail(p.text)
+		p.text, p.rest = p.text[:n], p.text[n:]
 	}
 }
 
@@ -119,9 +119,9 @@ func (p *part) setRecord(l v1.Line, size int) {
 func (p *part) appendSome(b []byte, limit int) []byte {
 	const expansion, least = 6, 64 // bytes that JSON writes for one byte; bytes
 	some := p.text[p.used:]
-	if room := max((limit-len(b))/expansion, least); len(some) > room {
-		some = some[:room]
-		some = some[:room-runeTail(some)]
+	if n := max((limit-len(b))/expansion, least); len(some) > n {
+		some = some[:n]
+		some = some[:n-runeTail(some)]
 	}
 	p.used += len(some)
 	return appendText(b, some)

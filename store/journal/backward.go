@@ -62,11 +62,11 @@ func (j *Journal) backwardIn(s segment, end int64, yield func(Record, error) boo
 }
 
 // rawRecord is a record as stored and the offset of its first byte. A part
-// without a line feed is not whole.
+// without a line feed is not complete.
 type rawRecord struct {
-	data  []byte // without the line feed; valid until the next one
-	off   int64
-	whole bool
+	data     []byte // without the line feed; valid until the next one
+	off      int64
+	complete bool
 }
 
 // backwardReader reads the records between two offsets of a file block by block,
@@ -86,9 +86,9 @@ func (b *backwardReader) next() (rawRecord, bool, error) {
 		i := bytes.LastIndexByte(b.rest, '\n')
 		switch {
 		case i >= 0:
-			f := rawRecord{data: b.rest[i+1:], off: b.to + int64(i) + 1, whole: b.ended}
+			f := rawRecord{data: b.rest[i+1:], off: b.to + int64(i) + 1, complete: b.ended}
 			b.rest, b.ended = b.rest[:i], true
-			if f.whole || len(f.data) > 0 {
+			if f.complete || len(f.data) > 0 {
 				return f, true, nil
 			}
 		case b.to > b.from:
@@ -96,9 +96,9 @@ func (b *backwardReader) next() (rawRecord, bool, error) {
 				return rawRecord{}, false, err
 			}
 		default:
-			f := rawRecord{data: b.rest, off: b.from, whole: b.ended}
+			f := rawRecord{data: b.rest, off: b.from, complete: b.ended}
 			b.rest, b.ended = nil, false
-			return f, f.whole || len(f.data) > 0, nil
+			return f, f.complete || len(f.data) > 0, nil
 		}
 	}
 }

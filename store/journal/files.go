@@ -11,7 +11,7 @@ import (
 // segment is one file of a journal.
 type segment struct {
 	info       os.FileInfo // identifies the file, whatever it has been renamed to
-	start, end int64       // offsets of its first byte, and behind its last whole record
+	start, end int64       // offsets of its first byte, and behind its last complete record
 }
 
 // files names the files of one journal: <role>.log is written, <role>.log.1 is the
@@ -31,7 +31,7 @@ func (f files) path(i int) string {
 func (f files) checkpointPath() string { return filepath.Join(f.dir, f.role+".run") }
 
 // load returns the files that exist, oldest first. A segment ends behind its last
-// whole record; the writer will truncate the newest file there.
+// complete record; the writer will truncate the newest file there.
 func (f files) load() ([]segment, error) {
 	var segs []segment
 	off := int64(0)
@@ -55,7 +55,7 @@ func (f files) load() ([]segment, error) {
 	return segs, nil
 }
 
-// measure returns a file's segment, with the end of its last whole record.
+// measure returns a file's segment, with the end of its last complete record.
 func measure(file *os.File) (segment, error) {
 	info, err := file.Stat()
 	if err != nil {
@@ -67,7 +67,7 @@ func measure(file *os.File) (segment, error) {
 		if err != nil {
 			return segment{}, err
 		}
-		if _, _, ok := parseHeader(rec.data); !more || (ok && rec.whole) {
+		if _, _, ok := parseHeader(rec.data); !more || (ok && rec.complete) {
 			return segment{info: info, end: end}, nil
 		}
 		end = rec.off

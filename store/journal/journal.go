@@ -211,7 +211,7 @@ func (j *Journal) writable(more int64) (segment, error) {
 	return j.newest(), nil
 }
 
-// open opens the file to write, and truncates it behind its last whole record. A
+// open opens the file to write, and truncates it behind its last complete record. A
 // file that is not the newest segment begins a new one.
 func (j *Journal) open() error {
 	file, info, err := j.files.create()

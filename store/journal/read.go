@@ -140,7 +140,7 @@ func (j *Journal) forward(ctx context.Context, s segment, off int64, each func(v
 	return true, nil
 }
 
-// records calls each with the whole records of a block and returns their size.
+// records calls each with the complete records of a block and returns their size.
 func records(block []byte, each func(v1.Line) bool) (used int, more bool) {
 	for {
 		l, size, ok := Next(block[used:])
@@ -155,7 +155,7 @@ func records(block []byte, each func(v1.Line) bool) (used int, more bool) {
 }
 
 // Next decodes the first record of a block and returns its size with the line
-// feed; 0: the block has no whole one. Ok is false if it is damaged. The line's data
+// feed; 0: the block has no complete one. Ok is false if it is damaged. The line's data
 // is a part of block, which is changed.
 func Next(block []byte) (l v1.Line, size int, ok bool) {
 	n := bytes.IndexByte(block, '\n')

@@ -147,7 +147,7 @@ func commit(txn *badger.Txn) (err error) {
 }
 
 // commitAgain commits the batch to a Badger that was opened again. Whether
-// nothing, a part or all of it was kept the first time, all of it is then.
+// nothing, a part or all of it was stored the first time, all of it is stored then.
 func (b *Batch) commitAgain(failed error) error {
 	b.discard()
 	if err := b.db.reopen(); err != nil {

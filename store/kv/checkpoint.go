@@ -77,7 +77,7 @@ func compareCheckpoint(dir, id string, rev uint64) (Origin, error) {
 	case !ok:
 		return InPlace, nil // a power failure truncated it; it is written again
 	case id == "":
-		return InPlace, fmt.Errorf("%w: %s is empty, but held store %s at revision %d; restore a backup, or remove the file %s to begin anew: the containers of that store run on, and this one never touches them", ErrDamaged, dir, was.id, was.rev, checkpointName)
+		return InPlace, fmt.Errorf("%w: %s is empty, but held store %s at revision %d; restore a backup, or remove the file %s to start with an empty store, which never touches the containers of that one", ErrDamaged, dir, was.id, was.rev, checkpointName)
 	case id != was.id:
 		return InPlace, fmt.Errorf("%w: %s holds store %s, but held %s; %s", ErrDamaged, dir, id, was.id, remedy)
 	case rev < was.rev:
@@ -89,7 +89,7 @@ func compareCheckpoint(dir, id string, rev uint64) (Origin, error) {
 }
 
 const remedy = "restore a backup, or remove the file " + checkpointName +
-	" to go on with what is left: containers with a record are adopted, newer ones are kept and named in the log, and a new epoch begins"
+	" to continue with the remaining content: containers with a record are adopted, newer ones are kept and named in the log, and a new epoch begins"
 
 // checkpointLine is the content of the file. A berth of schema version 1 wrote no birth.
 type checkpointLine struct {

@@ -16,7 +16,7 @@ type Options struct {
 	Log     *slog.Logger // nil: silent
 	MinFree uint64       // bytes that must stay free on the disk for a write; 0: a twentieth of it, 32 to 256 MiB
 
-	// Observe is called with the duration of each batch's commit; nil: nobody is.
+	// Observe is called with the duration of each batch's commit, unless it is nil.
 	Observe func(time.Duration)
 	// Check is called with the content after Badger was opened again, before
 	// anybody else reads it. No view runs meanwhile. Its error keeps the database

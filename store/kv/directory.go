@@ -31,7 +31,7 @@ func (d *disk) prepareDir() error {
 	}
 	if files[".sst"] > 0 && files["MANIFEST"] == 0 {
 		// Badger would take the tables for leftovers, and remove them.
-		return fmt.Errorf("%w: %s has %d tables but no MANIFEST; restore a backup, or move the directory away to begin anew", ErrDamaged, d.dir, files[".sst"])
+		return fmt.Errorf("%w: %s has %d tables but no MANIFEST; restore a backup, or move the directory away to start with an empty store", ErrDamaged, d.dir, files[".sst"])
 	}
 	d.release()
 	d.allocated, d.logged, d.last = nil, 0, 0

@@ -10,7 +10,7 @@ var (
 	ErrClosed    = errors.New("store is closed")
 
 	// ErrFailed wraps every failure of the storage itself. Nothing of the batch
-	// was kept, unless the commit itself failed twice: then all of it may appear
+	// was stored, unless the commit itself failed twice: then all of it may appear
 	// once Badger has been opened again.
 	ErrFailed = errors.New("store failed")
 	// ErrDiskFull comes within ErrFailed. It passes when there is space again.

@@ -13,9 +13,9 @@ import (
 // viewWait bounds how long a view waits for Badger to be opened again.
 const viewWait = 5 * time.Second
 
-// broken ends writing. After a commit that failed nobody knows what the disk
-// holds, and Badger may be left without a table to write to: it has to be closed
-// and opened again.
+// broken refuses writes from now on. After a failed commit the content of the disk is
+// unknown, and Badger may have no table to write to: it has to be closed and opened
+// again.
 func (db *DB) broken(err error) error {
 	err = fmt.Errorf("%w: commit: %w", ErrFailed, err)
 	db.fault.Store(&err)
@@ -87,7 +87,7 @@ func closeBadger(b *badger.DB) {
 	if b == nil {
 		return
 	}
-	defer func() { _ = recover() }() // what it holds in memory is on the disk, or was never acknowledged
+	defer func() { _ = recover() }() // its memory is on the disk, or was never acknowledged
 	_ = b.Close()
 }
 

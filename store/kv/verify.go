@@ -14,7 +14,7 @@ import (
 
 // verify reads every block of the tables that Badger is about to open. Badger
 // itself ends a scan early at a bad block, without an error, and panics in a
-// goroutine of its own on a table that was cut.
+// goroutine of its own on a truncated table.
 func verify(o badger.Options) error {
 	f, err := os.Open(filepath.Join(o.Dir, badger.ManifestFilename))
 	if errors.Is(err, os.ErrNotExist) {
@@ -38,13 +38,13 @@ func verify(o badger.Options) error {
 }
 
 func damaged(name string, err error) error {
-	return fmt.Errorf("%w: %s: %w; restore a backup, or move the directory away to begin anew (containers of the old store are left alone then)", ErrDamaged, name, err)
+	return fmt.Errorf("%w: %s: %w; restore a backup, or move the directory away to start with an empty store, which never touches the containers of this one", ErrDamaged, name, err)
 }
 
 func verifyTable(name string, o badger.Options) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = errors.New("no table can be read in it")
+			err = errors.New("it is not a readable table")
 		}
 	}()
 	file, err := z.OpenMmapFile(name, os.O_RDONLY, 0)
