@@ -2,7 +2,7 @@ package v1
 
 import "time"
 
-// Container is a container that a client wants on this host.
+// Container is a container of a client on this host.
 type Container = Object[ContainerSpec, ContainerStatus]
 
 // Phase is the state of a container in the words of the interface. Each change of it

@@ -21,7 +21,7 @@ func setStarted(st *v1.ContainerStatus, now time.Time) {
 	case v1.Running:
 		setCondition(st, now, v1.Started, v1.True, "Running", "the container runs")
 	case v1.Stopping:
-		setCondition(st, now, v1.Started, v1.True, "Stopping", "the container runs, and was asked to exit")
+		setCondition(st, now, v1.Started, v1.True, "Stopping", "the container runs and was requested to exit")
 	case v1.Deleting:
 		setCondition(st, now, v1.Started, v1.Unknown, "Deleting", "the container is killed and removed")
 	}
@@ -43,7 +43,7 @@ func (s exitStep) setStartedAfterExit(st *v1.ContainerStatus, now time.Time, sto
 	case vanished(s.c, o):
 		reason, text = "Removed", "the container was removed from outside"
 	case startIsPending(s.c, o):
-		reason, text = "NotStarted", "the start was called off before it began"
+		reason, text = "NotStarted", "the start was cancelled before it began"
 	case stopped:
 		reason, text = "Stopped", "the container was stopped"
 	case s.c.Spec.Power != v1.PowerOn:

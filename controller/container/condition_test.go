@@ -12,8 +12,8 @@ import (
 	"berth/store"
 )
 
-// conditions is the conditions of mc: type to status and reason. Those of
-// settled things, which hold from the installation on, are left out.
+// conditions returns the conditions of mc: type to status and reason. Conditions that
+// stay the same after the installation are left out.
 func conditions(w *world) map[string]string {
 	w.t.Helper()
 	got := map[string]string{}
@@ -43,7 +43,7 @@ func installedAnd(started string, more ...string) map[string]string {
 	return m
 }
 
-// firstRows lead from the creation to the end of a run by request.
+// firstRows lead from the creation to a requested stop.
 func firstRows(w *world) []conditionRow {
 	return []conditionRow{
 		{"no answer of the registry", func() {
@@ -59,13 +59,13 @@ func firstRows(w *world) []conditionRow {
 		{"it runs", func() { w.console.held = false; w.change(on) }, installedAnd("True Running")},
 		{"it exits", func() { w.engine.Exit(server, 0) }, installedAnd("False Exited")},
 		{"it runs again", func() { w.change(on) }, installedAnd("True Running")},
-		{"it is asked to exit", func() { w.engine.Deafen(server); w.change(off) }, installedAnd("True Stopping")},
+		{"a stop is requested", func() { w.engine.Deafen(server); w.change(off) }, installedAnd("True Stopping")},
 		{"it is stopped", func() { w.engine.Exit(server, 143) }, installedAnd("False Stopped")},
 		{"it runs once more", func() { w.change(on) }, installedAnd("True Running")},
 	}
 }
 
-// outsideRows lead through what others do to a run.
+// outsideRows lead through changes from outside.
 func outsideRows(w *world) []conditionRow {
 	host := w.engine.Host()
 	return []conditionRow{
@@ -90,7 +90,7 @@ func limitRows(w *world, size func(int64)) []conditionRow {
 	return []conditionRow{
 		{"its limit is refused", func() {
 			w.change(func(s *v1.ContainerSpec) { s.Limits.Memory = 1 << 29; s.RunGeneration++ })
-			time.Sleep(time.Minute) // it is deaf
+			time.Sleep(time.Minute) // it ignores the signal
 			agree = w.refuse("update", server, runtime.ErrInvalid)
 			w.change(func(s *v1.ContainerSpec) { s.Limits.Memory = 1 << 30 })
 		}, installedAnd("True Running", v1.LimitsApplied, "False Refused")},
@@ -117,7 +117,7 @@ func limitRows(w *world, size func(int64)) []conditionRow {
 }
 
 // TestConditions walks every type of condition through every transition.
-// Each row begins where the one before it ended.
+// Each row begins in the final state of the one before.
 func TestConditions(t *testing.T) {
 	live(t, func(w *world) {
 		size := w.limited()

@@ -30,7 +30,7 @@ func TestLife(t *testing.T) {
 		w.change(func(s *v1.ContainerSpec) { s.Labels = nil; s.StartPattern = "x" })
 		w.want(v1.Running)
 
-		w.change(off) // the fake ends at a signal
+		w.change(off) // the fake engine's container exits on a signal
 		c = w.want(v1.Exit)
 		require.Equal(t, []string{"SIGTERM"}, w.engine.Signals(server))
 		require.NotNil(t, c.Status.ExitCode)

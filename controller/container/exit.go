@@ -80,7 +80,7 @@ func (s exitStep) recordExit() error {
 			s.retry(st, now)
 		}
 		if s.c.Spec.Power == v1.PowerOn && underDiskPressure(s.c) {
-			st.Message = "the volume is over its limit: the container goes on when there is space"
+			st.Message = "the volume is over its limit: the container starts again when there is space"
 		}
 	}, s.exitMessage()...)
 	if err == nil && s.c.Status.Unrequested {

@@ -30,7 +30,7 @@ func measured(t *testing.T, test func(w *world, count func(metric string) float6
 	})
 }
 
-// sample is the value of a line of the metrics, such as name{label="x"}.
+// sample returns the value of a line of the metrics, such as name{label="x"}.
 func sample(t *testing.T, reg *prometheus.Registry, metric string) (value float64) {
 	t.Helper()
 	name, labels, _ := strings.Cut(strings.TrimSuffix(metric, "}"), "{")
@@ -48,7 +48,7 @@ func sample(t *testing.T, reg *prometheus.Registry, metric string) (value float6
 	return 0
 }
 
-// TestEveryFailingStepIsReported, and that it succeeded at last.
+// TestEveryFailingStepIsReported: so is its later success.
 func TestEveryFailingStepIsReported(t *testing.T) {
 	for _, tc := range []struct {
 		op, reason, drift string
@@ -100,8 +100,8 @@ func TestEveryFailingStepIsReported(t *testing.T) {
 	}
 }
 
-// TestNextRetryIsNotInThePast of a container that was changed while the
-// directory of its volume is missing.
+// TestNextRetryIsNotInThePast: the container was changed while the directory of its
+// volume is missing.
 func TestNextRetryIsNotInThePast(t *testing.T) {
 	measured(t, func(w *world, count func(string) float64) {
 		w.installed(nil)

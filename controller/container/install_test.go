@@ -68,8 +68,8 @@ func TestSwappedVolumesDoNotDeadlock(t *testing.T) {
 	})
 }
 
-// TestWaitingForVolumeCallsNoEngine: it is polled, for as long as the
-// script of another takes.
+// TestWaitingForVolumeCallsNoEngine: the volume is polled while the script of another
+// container runs.
 func TestWaitingForVolumeCallsNoEngine(t *testing.T) {
 	live(t, func(w *world) {
 		w.create(nil)
@@ -88,8 +88,8 @@ func TestWaitingForVolumeCallsNoEngine(t *testing.T) {
 	})
 }
 
-// TestUnknownServerDoesNotBlockInstall: the answer
-// to its creation was lost, then the spec changed, and somebody started it.
+// TestUnknownServerDoesNotBlockInstall: the response to the creation of the server was
+// lost, then the spec changed, and the server was started from outside.
 func TestUnknownServerDoesNotBlockInstall(t *testing.T) {
 	live(t, func(w *world) {
 		w.engine.After(func(op string, n runtime.Name) error {

@@ -13,8 +13,8 @@ import (
 )
 
 // TestMountRefusedIsRetried refuses a mount when the installer and the server
-// are created and started. The refusal is a condition and an event, once, and
-// nothing else fails for it.
+// are created and started. The refusal is recorded once as a condition and an event,
+// and nothing else fails.
 func TestMountRefusedIsRetried(t *testing.T) {
 	live(t, func(w *world) {
 		refusal := &pins{err: fmt.Errorf("mount of /srv/link at /maps: %w: a part of the path is a link", runtime.ErrMountRefused)}

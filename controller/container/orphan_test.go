@@ -31,8 +31,8 @@ func TestOrphanRemovedAfterGracePeriod(t *testing.T) {
 	})
 }
 
-// TestNewerContainersAreKept: the store goes past the revision that they
-// were made at, and berth is started again.
+// TestNewerContainersAreKept: the store passes the revision at which they were created,
+// and berth is restarted.
 func TestNewerContainersAreKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -15,8 +15,8 @@ import (
 	"berth/store"
 )
 
-// limited gives the volume a limit of 1000 bytes. size is how many it holds
-// then, as a resync finds.
+// limited gives the volume a limit of 1000 bytes. size sets its usage, which the next
+// resync observes.
 func (w *world) limited() (size func(bytes int64)) {
 	w.t.Helper()
 	require.NoError(w.t, w.store.Update(func(tx *store.Tx) error {
@@ -39,17 +39,17 @@ func TestVolumeOverLimitStopsRun(t *testing.T) {
 		c := w.want(v1.Running)
 		require.Equal(t, v1.True, v1.FindCondition(c.Status.Conditions, v1.DiskPressure).Status)
 		time.Sleep(2 * time.Minute)
-		require.Contains(t, w.want(v1.Exit).Status.Message, "goes on when there is space")
+		require.Contains(t, w.want(v1.Exit).Status.Message, "starts again when there is space")
 		w.change(on)
 		time.Sleep(time.Hour)
-		require.Contains(t, w.want(v1.Exit).Status.Message, "goes on when there is space")
+		require.Contains(t, w.want(v1.Exit).Status.Message, "starts again when there is space")
 		size(1000)
 		require.Equal(t, v1.False, v1.FindCondition(w.want(v1.Running).Status.Conditions, v1.DiskPressure).Status)
 	})
 }
 
-// TestRunResumesWithFreeSpace also if the space is there before
-// its end, which is none of its own.
+// TestRunResumesWithFreeSpace: also if the space is free before the stopped run
+// exits.
 func TestRunResumesWithFreeSpace(t *testing.T) {
 	live(t, func(w *world) {
 		size := w.limited()
@@ -66,8 +66,8 @@ func TestRunResumesWithFreeSpace(t *testing.T) {
 	})
 }
 
-// rooted runs test with a world in which every container has written as much
-// outside its volume as set was given last, until it is removed. The limit is 100 MiB.
+// rooted runs test with a world in which set sets the usage of every container outside
+// its volume, until the container is removed. The limit is 100 MiB.
 func rooted(t *testing.T, test func(w *world, set func(u v1.Usage))) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -95,8 +95,8 @@ func rooted(t *testing.T, test func(w *world, set func(u v1.Usage))) {
 	})
 }
 
-// TestRootOverLimitStopsAtOnce, and its container goes with what it
-// wrote; it begins again after a wait that grows.
+// TestRootOverLimitStopsAtOnce: the container is removed with the files outside its
+// volume, and started again with backoff.
 func TestRootOverLimitStopsAtOnce(t *testing.T) {
 	for name, u := range map[string]v1.Usage{"bytes": {Bytes: 101 << 20}, "files": {Files: v1.FilesLimit(100<<20) + 1}} {
 		t.Run(name, func(t *testing.T) {
@@ -127,7 +127,7 @@ func TestRootOverLimitStopsAtOnce(t *testing.T) {
 	}
 }
 
-// TestRootCountsForVolumeLimit: with it the volume is over.
+// TestRootCountsForVolumeLimit: the volume alone is within its limit.
 func TestRootCountsForVolumeLimit(t *testing.T) {
 	rooted(t, func(w *world, set func(v1.Usage)) {
 		require.NoError(t, w.store.Update(func(tx *store.Tx) error {
@@ -162,7 +162,7 @@ func TestInstallerFillingRootFails(t *testing.T) {
 	})
 }
 
-// TestInstallerFillingVolumeFails after the grace period.
+// TestInstallerFillingVolumeFails: it is killed after the grace period.
 func TestInstallerFillingVolumeFails(t *testing.T) {
 	live(t, func(w *world) {
 		size := w.limited()

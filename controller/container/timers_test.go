@@ -18,14 +18,14 @@ func setClock(w *world, d time.Duration) {
 	w.rec.Now = func() time.Time { return time.Now().Add(d).Round(0) }
 }
 
-// restart ends berth and starts it anew: what it has in memory is gone.
+// restart restarts berth: its memory is lost.
 func restart(w *world, stop func()) func() {
 	stop()
 	w.rec.Timers, w.rec.Outage = &container.Timers{}, &container.Outage{}
 	return w.run()
 }
 
-// TestClockJumpDuringStop: the grace period is as long as asked for.
+// TestClockJumpDuringStop: the grace period has the requested duration.
 func TestClockJumpDuringStop(t *testing.T) {
 	for name, jump := range map[string]time.Duration{"back": -time.Hour, "ahead": time.Hour, "not": 0} {
 		t.Run(name, func(t *testing.T) {
@@ -51,7 +51,7 @@ func TestClockJumpDuringStop(t *testing.T) {
 }
 
 // TestGracePeriodBeginsWithSignal: berth was killed between the record of
-// the stop and the signal, and comes back late.
+// the stop and the signal, and restarted late.
 func TestGracePeriodBeginsWithSignal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -72,7 +72,7 @@ func TestGracePeriodBeginsWithSignal(t *testing.T) {
 	})
 }
 
-// TestGracePeriodRestartsWithBerth: nobody knows how long berth was away.
+// TestGracePeriodRestartsWithBerth: the duration of the restart is unknown.
 func TestGracePeriodRestartsWithBerth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -108,8 +108,8 @@ func TestRefusedSignalEndsInKill(t *testing.T) {
 	})
 }
 
-// TestClockJumpDuringInstall: its time is measured, and exit code 0
-// is a success however late it comes.
+// TestClockJumpDuringInstall: the timeout is measured, and exit code 0 is a success
+// however late it is observed.
 func TestClockJumpDuringInstall(t *testing.T) {
 	for name, jump := range map[string]time.Duration{"back": -24 * time.Hour, "ahead": 24 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
@@ -128,7 +128,7 @@ func TestClockJumpDuringInstall(t *testing.T) {
 	}
 }
 
-// TestExitCodeZeroAfterInstallTimeout: berth was away when the time was over.
+// TestExitCodeZeroAfterInstallTimeout: berth was away when the timeout passed.
 func TestExitCodeZeroAfterInstallTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -143,7 +143,7 @@ func TestExitCodeZeroAfterInstallTimeout(t *testing.T) {
 	})
 }
 
-// TestClockJumpUnderPressure: who is asked to make space has the time for it.
+// TestClockJumpUnderPressure: the grace period to free space is not shortened.
 func TestClockJumpUnderPressure(t *testing.T) {
 	live(t, func(w *world) {
 		size := w.limited()
@@ -161,8 +161,8 @@ func TestClockJumpUnderPressure(t *testing.T) {
 	})
 }
 
-// TestKillBeforeFirstRun ends what somebody else has started without a grace
-// period, and the next start is a run all the same.
+// TestKillBeforeFirstRun: a kill ends a run that was started from outside, and the next
+// start is another run.
 func TestKillBeforeFirstRun(t *testing.T) {
 	live(t, func(w *world) {
 		w.installed(nil)

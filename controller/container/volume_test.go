@@ -24,7 +24,8 @@ func makeVolumes(w *world) {
 	}))
 }
 
-// refusesDeletion checks that volume v cannot be deleted, nor go with another container.
+// refusesDeletion checks that volume v cannot be deleted, neither alone nor together
+// with another container.
 func refusesDeletion(w *world) {
 	w.t.Helper()
 	require.EqualError(w.t, intent.DeleteVolume(w.store, "v"), "Volume is in use by container mc")
@@ -32,10 +33,10 @@ func refusesDeletion(w *world) {
 
 func toW(s *v1.ContainerSpec) { s.VolumeID = "w" }
 
-// TestVolumeHeldUntilServerIsGone: the spec has another volume, and the
-// old container still has the old one mounted.
+// TestVolumeHeldUntilServerIsGone: the spec names another volume, and the old
+// container still has the old one mounted.
 func TestVolumeHeldUntilServerIsGone(t *testing.T) {
-	for _, op := range []string{"signal", "remove", "create"} { // what the engine does not do for a while
+	for _, op := range []string{"signal", "remove", "create"} { // which the engine refuses for a while
 		t.Run(op, func(t *testing.T) {
 			live(t, func(w *world) {
 				makeVolumes(w)
@@ -43,7 +44,7 @@ func TestVolumeHeldUntilServerIsGone(t *testing.T) {
 				w.change(on)
 				agree := w.refuse(op, server, runtime.ErrUnavailable)
 				w.change(func(s *v1.ContainerSpec) { toW(s); s.RunGeneration++ })
-				if op == "create" { // then nothing is left that has it mounted
+				if op == "create" { // then no container mounts it any more
 					require.Empty(t, w.engine.State(server).ContainerID)
 					require.NoError(t, intent.DeleteVolume(w.store, "v"))
 					return
@@ -76,8 +77,8 @@ func TestVolumeHeldUntilInstallerIsGone(t *testing.T) {
 	})
 }
 
-// TestServerBeingCreatedHoldsVolume: the answer to its creation is lost,
-// and the spec gets another volume in that moment.
+// TestServerBeingCreatedHoldsVolume: the response to the creation is lost, and the
+// spec gets another volume in that moment.
 func TestServerBeingCreatedHoldsVolume(t *testing.T) {
 	live(t, func(w *world) {
 		makeVolumes(w)

@@ -37,7 +37,10 @@ const (
 	storeFailed  reason = "store"        // the cursor could not be read or written
 )
 
-var reasons = []reason{unreachable, timeout, serverError, busy, unauthorized, missing, redirected, refused, storeFailed}
+// failures returns all reasons but accepted.
+func failures() []reason {
+	return []reason{unreachable, timeout, serverError, busy, unauthorized, missing, redirected, refused, storeFailed}
+}
 
 // needsOperator reports whether only a change of the configuration can help.
 func (r reason) needsOperator() bool { return r == unauthorized || r == missing || r == redirected }

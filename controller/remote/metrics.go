@@ -32,7 +32,7 @@ func newMetrics(reg prometheus.Registerer, s *store.Store, settings func() v1.Co
 			Help: "Transitions that were removed by the retention before the panel received them.",
 		}),
 	}
-	for _, r := range reasons {
+	for _, r := range failures() {
 		m.failures.WithLabelValues(string(r))
 	}
 	if reg == nil {

@@ -37,25 +37,23 @@ type Reconciler struct {
 	Mounted func(ctx context.Context, id string) (by string, err error)
 }
 
-var settled = controller.Result{}
-
 // Reconcile takes one step for the volume with this id.
 func (r *Reconciler) Reconcile(ctx context.Context, id string) (controller.Result, error) {
 	v, limit, err := r.load(id)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return settled, nil
+		return controller.Result{}, nil
 	case err != nil:
-		return settled, err
+		return controller.Result{}, err
 	case v.Meta.Deleted:
 		return r.remove(ctx, id)
 	}
 	r.Directories.SetLimit(id, limit, v.Status.Usage())
 	condition, err := r.checkDirectory(v)
 	if err != nil {
-		return settled, errors.Join(err, r.record(id, condition))
+		return controller.Result{}, errors.Join(err, r.record(id, condition))
 	}
-	return settled, r.record(id, condition)
+	return controller.Result{}, r.record(id, condition)
 }
 
 // load returns a volume and its limit in bytes.
@@ -114,10 +112,10 @@ func (r *Reconciler) remove(ctx context.Context, id string) (controller.Result, 
 	// The engine decides: it may have a container without a record.
 	by, err := r.Mounted(ctx, id)
 	if err != nil {
-		return settled, err
+		return controller.Result{}, err
 	}
 	if by != "" {
-		return settled, fmt.Errorf("volume %s: cannot remove its directory: container %s mounts it; remove that container", id, by)
+		return controller.Result{}, fmt.Errorf("volume %s: cannot remove its directory: container %s mounts it; remove that container", id, by)
 	}
 	slice, cancel := context.WithTimeout(ctx, removeSlice)
 	defer cancel()
@@ -126,7 +124,7 @@ func (r *Reconciler) remove(ctx context.Context, id string) (controller.Result, 
 		return controller.Result{Requeue: true}, nil
 	}
 	if err != nil {
-		return settled, err
+		return controller.Result{}, err
 	}
-	return settled, r.Store.Update(func(tx *store.Tx) error { return store.Volumes.Purge(tx, id) })
+	return controller.Result{}, r.Store.Update(func(tx *store.Tx) error { return store.Volumes.Purge(tx, id) })
 }
