@@ -117,9 +117,12 @@ func (c *Client) send(request *http.Request, into any) error {
 		return err
 	}
 	defer response.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(response.Body, maxBody))
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxBody+1))
 	if err != nil {
 		return err
+	}
+	if len(text) > maxBody {
+		return fmt.Errorf("the response is larger than %s", v1.Size(maxBody))
 	}
 	if c.options.Observe != nil {
 		c.options.Observe(request, response, text)

@@ -12,6 +12,5 @@
 // transition that it has delivered, so that each is delivered once. Stream is a
 // single connection without that.
 //
-// Requests are never repeated automatically. All types are safe for concurrent use
-// except Stream.
+// No other call is repeated. All types are safe for concurrent use except Stream.
 package client

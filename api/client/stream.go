@@ -34,9 +34,12 @@ type Message struct {
 	Container string    `json:"container"` // only on a stream of the whole node
 	Data      string    `json:"data"`
 	Time      time.Time `json:"time"`
-	Seq       uint64    `json:"seq"`   // of a stored transition, else 0
-	Epoch     string    `json:"epoch"` // of Seq
-	JSON      []byte    `json:"-"`     // the message as it was received; nil: Follow has composed it
+	Seq       uint64    `json:"seq"`       // of a stored transition, else 0
+	Epoch     string    `json:"epoch"`     // of Seq
+	From      v1.Phase  `json:"from"`      // of v1.EventState: the state before; empty: none
+	Reason    string    `json:"reason"`    // of v1.EventState: why, as in a condition; may be empty
+	ExitCode  *int      `json:"exit_code"` // of v1.EventState: of the run or the installation that ended
+	JSON      []byte    `json:"-"`         // the message as it was received; nil: Follow has composed it
 }
 
 // Stats returns the resource usage in a message whose event is EventStats.
