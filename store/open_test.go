@@ -44,21 +44,21 @@ func flip(t *testing.T, name string, at int) {
 func TestDamageIsRefusedWithInstructions(t *testing.T) {
 	whole := sample(t)
 	cases := map[string]func(t *testing.T, dir string){
-		"table deleted":    func(t *testing.T, dir string) { require.NoError(t, os.Remove(one(t, dir, "*.sst"))) },
-		"table cut":        func(t *testing.T, dir string) { require.NoError(t, os.Truncate(one(t, dir, "*.sst"), 50_000)) },
-		"table flipped":    func(t *testing.T, dir string) { flip(t, one(t, dir, "*.sst"), 100_000) },
-		"log deleted":      func(t *testing.T, dir string) { require.NoError(t, os.Remove(one(t, dir, "*.mem"))) },
-		"log flipped":      func(t *testing.T, dir string) { flip(t, one(t, dir, "*.mem"), 100) },
-		"log emptied":      func(t *testing.T, dir string) { require.NoError(t, os.Truncate(one(t, dir, "*.mem"), 0)) },
-		"manifest deleted": func(t *testing.T, dir string) { require.NoError(t, os.Remove(one(t, dir, "MANIFEST"))) },
-		"manifest cut":     func(t *testing.T, dir string) { require.NoError(t, os.Truncate(one(t, dir, "MANIFEST"), 20)) },
-		"manifest flipped": func(t *testing.T, dir string) { flip(t, one(t, dir, "MANIFEST"), 20) },
-		"all but the mark deleted": func(t *testing.T, dir string) {
-			mark, err := os.ReadFile(one(t, dir, "MARK"))
+		"table deleted":      func(t *testing.T, dir string) { require.NoError(t, os.Remove(one(t, dir, "*.sst"))) },
+		"table truncated":    func(t *testing.T, dir string) { require.NoError(t, os.Truncate(one(t, dir, "*.sst"), 50_000)) },
+		"table flipped":      func(t *testing.T, dir string) { flip(t, one(t, dir, "*.sst"), 100_000) },
+		"log deleted":        func(t *testing.T, dir string) { require.NoError(t, os.Remove(one(t, dir, "*.mem"))) },
+		"log flipped":        func(t *testing.T, dir string) { flip(t, one(t, dir, "*.mem"), 100) },
+		"log emptied":        func(t *testing.T, dir string) { require.NoError(t, os.Truncate(one(t, dir, "*.mem"), 0)) },
+		"manifest deleted":   func(t *testing.T, dir string) { require.NoError(t, os.Remove(one(t, dir, "MANIFEST"))) },
+		"manifest truncated": func(t *testing.T, dir string) { require.NoError(t, os.Truncate(one(t, dir, "MANIFEST"), 20)) },
+		"manifest flipped":   func(t *testing.T, dir string) { flip(t, one(t, dir, "MANIFEST"), 20) },
+		"all but the checkpoint deleted": func(t *testing.T, dir string) {
+			checkpoint, err := os.ReadFile(one(t, dir, "MARK"))
 			require.NoError(t, err)
 			require.NoError(t, os.RemoveAll(dir))
 			require.NoError(t, os.Mkdir(dir, 0o700))
-			require.NoError(t, os.WriteFile(filepath.Join(dir, "MARK"), mark, 0o600))
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "MARK"), checkpoint, 0o600))
 		},
 	}
 	for name, damage := range cases {
@@ -80,10 +80,10 @@ func TestDamageIsRefusedWithInstructions(t *testing.T) {
 func TestHarmlessDifferencesAreOpened(t *testing.T) {
 	whole := sample(t)
 	cases := map[string]func(t *testing.T, dir string){
-		"nothing":         func(*testing.T, string) {},
-		"mark flipped":    func(t *testing.T, dir string) { flip(t, one(t, dir, "MARK"), 40) },
-		"mark emptied":    func(t *testing.T, dir string) { require.NoError(t, os.Truncate(one(t, dir, "MARK"), 0)) },
-		"reserve deleted": func(t *testing.T, dir string) { require.NoError(t, os.Remove(one(t, dir, "RESERVE"))) },
+		"nothing":            func(*testing.T, string) {},
+		"checkpoint flipped": func(t *testing.T, dir string) { flip(t, one(t, dir, "MARK"), 40) },
+		"checkpoint emptied": func(t *testing.T, dir string) { require.NoError(t, os.Truncate(one(t, dir, "MARK"), 0)) },
+		"reserve deleted":    func(t *testing.T, dir string) { require.NoError(t, os.Remove(one(t, dir, "RESERVE"))) },
 		"empty log of a kill while it was made": func(t *testing.T, dir string) {
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "00009.mem"), nil, 0o600))
 		},
