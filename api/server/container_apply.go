@@ -24,12 +24,9 @@ func (s containers) create(c *fiber.Ctx) error {
 		return err
 	}
 	spec := body.request().Spec
-	intent.CheckContainer(&f, s.policy(), body.InternalID, &spec)
-	if err := f.Err(); err != nil {
-		return err
-	}
-	if err := s.checkCreation(c, body.InternalID, spec.VolumeID); err != nil {
-		return err
+	if err := s.checkCreation(c, body.InternalID, spec.VolumeID); err != nil || f.Any() {
+		intent.CheckContainer(&f, s.policy(), body.InternalID, &spec)
+		return refused(f, err)
 	}
 	if err := intent.CreateContainer(s.store, s.policy(), body.InternalID, spec); err != nil {
 		return err
@@ -101,13 +98,24 @@ type actionBody struct {
 
 // apply creates or updates a container as the body describes it.
 func (s containers) apply(c *fiber.Ctx) error {
-	id, body, err := s.applyBody(c)
-	if err != nil {
+	var body containerBody
+	var f v1.FieldErrors
+	if err := s.decoder.decode(c, &body, &f); err != nil {
 		return err
 	}
-	dryRun, err := edge.QueryBool(c, "dry_run")
-	if err != nil {
-		return err
+	id := edge.Param(c, "id")
+	if body.InternalID != "" && body.InternalID != id {
+		f.Add("internal_id", "must equal the id in the URL")
+	}
+	err := s.checkCreation(c, id, body.VolumeID)
+	dryRun, invalid := edge.QueryBool(c, "dry_run")
+	if err == nil {
+		err = invalid
+	}
+	if err != nil || f.Any() {
+		spec := body.request().Spec
+		intent.CheckContainer(&f, s.policy(), id, &spec)
+		return refused(f, err)
 	}
 	o := intent.ApplyOptions{IfMatch: c.Get(fiber.HeaderIfMatch), DryRun: dryRun}
 	done, err := intent.ApplyContainer(s.store, s.policy(), id, body.request(), o)
@@ -127,24 +135,6 @@ func (s containers) apply(c *fiber.Ctx) error {
 	}
 	c.Set(fiber.HeaderETag, etag(after))
 	return edge.Reply(c, status, s.view(after))
-}
-
-// applyBody reads and validates the body of apply.
-func (s containers) applyBody(c *fiber.Ctx) (id string, body containerBody, err error) {
-	var f v1.FieldErrors
-	if err := s.decoder.decode(c, &body, &f); err != nil {
-		return "", body, err
-	}
-	id = edge.Param(c, "id")
-	if body.InternalID != "" && body.InternalID != id {
-		f.Add("internal_id", "must equal the id in the URL")
-	}
-	spec := body.request().Spec
-	intent.CheckContainer(&f, s.policy(), id, &spec)
-	if err := f.Err(); err != nil {
-		return "", body, err
-	}
-	return id, body, s.checkCreation(c, id, spec.VolumeID)
 }
 
 func changes(done intent.Applied) any {

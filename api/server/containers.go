@@ -167,13 +167,10 @@ func (s containers) reinstall(c *fiber.Ctx) error {
 		return err
 	}
 	r := intent.Reinstallation{Image: body.Image, Script: body.InstallScript}
-	intent.CheckReinstallation(&f, r)
-	if err := f.Err(); err != nil {
-		return err
-	}
 	id, err := containerID(c)
-	if err != nil {
-		return err
+	if err != nil || f.Any() {
+		intent.CheckReinstallation(&f, r)
+		return refused(f, err)
 	}
 	if err := intent.ReinstallContainer(s.store, id, r); err != nil {
 		return err
@@ -189,13 +186,11 @@ func (s containers) rebindNetwork(c *fiber.Ctx) error {
 	if err := s.decoder.decode(c, &body, &f); err != nil {
 		return err
 	}
-	ports := intent.CheckBindings(&f, bindings(body.Ports))
-	if err := f.Err(); err != nil {
-		return err
-	}
+	ports := bindings(body.Ports)
 	id, err := containerID(c)
-	if err != nil {
-		return err
+	if err != nil || f.Any() {
+		intent.CheckBindings(&f, ports)
+		return refused(f, err)
 	}
 	if err := intent.RebindNetwork(s.store, id, ports); err != nil {
 		return err

@@ -33,6 +33,17 @@ func (d decoder) decode(c *fiber.Ctx, out any, f *v1.FieldErrors) error {
 	return nil
 }
 
+// refused returns the errors of a body, or err if it has none. Package intent
+// validates a body when it stores the request; a handler validates only a body that
+// is refused for another reason, so that the client receives every error of its
+// fields, and receives them before err.
+func refused(f v1.FieldErrors, err error) error {
+	if f.Any() {
+		return f
+	}
+	return err
+}
+
 // decodeStrict decodes a body whose fields need no further validation, and
 // returns its field errors.
 func (d decoder) decodeStrict(c *fiber.Ctx, out any) error {

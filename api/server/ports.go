@@ -65,13 +65,14 @@ func (s ports) add(c *fiber.Ctx) error {
 		return err
 	}
 	ref := intent.PortRef{IP: body.IP, Port: body.Port, Protocol: body.Protocol}
-	intent.CheckPort(&f, &ref)
-	if err := f.Err(); err != nil {
-		return err
+	if f.Any() {
+		intent.CheckPort(&f, &ref)
+		return f.Err()
 	}
 	if err := intent.AddPort(s.store, ref); err != nil {
 		return err
 	}
+	ref.IP, _ = intent.CanonicalIP(ref.IP) // AddPort has accepted it
 	return edge.OK(c, struct {
 		messageBody
 		IP       string `json:"ip"`
