@@ -104,7 +104,7 @@ func TestApplyKeepsTheScript(t *testing.T) {
 	require.Empty(t, w.get("mc").Spec.InstallScript)
 }
 
-func TestApplyStartsWhatIsOff(t *testing.T) {
+func TestApplyStartsStopped(t *testing.T) {
 	w := newWorld(t)
 	w.create("mc")
 	w.installed("mc")

@@ -53,7 +53,7 @@ func TestEveryPortOfAnAddressCanBeClaimed(t *testing.T) {
 	require.Empty(t, w.audit())
 }
 
-func TestTheFlagOfAClaimedPortGoesWithTheClaim(t *testing.T) {
+func TestFlagEndsWithClaim(t *testing.T) {
 	w := newWorld(t)
 	ref := intent.PortRef{IP: "10.0.0.1", Port: 1001, Protocol: "tcp"}
 	look := func() (inUse bool, by string) { e := w.port(1001, "tcp"); return e.InUse, e.Container }

@@ -64,7 +64,7 @@ func TestCreateRefusals(t *testing.T) {
 	}
 }
 
-func TestFaultsOfEachField(t *testing.T) {
+func TestErrorsOfEachField(t *testing.T) {
 	for field, change := range map[string]func(*v1.ContainerSpec){
 		"image":                   func(s *v1.ContainerSpec) { s.Image = "-v" },
 		"volume_id":               func(s *v1.ContainerSpec) { s.VolumeID = "" },
@@ -169,7 +169,7 @@ func TestGoodSpecsPass(t *testing.T) {
 	require.Equal(t, "SIGINT", spec.Stop.Signal)
 }
 
-func TestAllFaultsAtOnce(t *testing.T) {
+func TestAllErrorsAtOnce(t *testing.T) {
 	var f v1.FieldErrors
 	intent.CheckContainer(&f, intent.Policy{}, "-", &v1.ContainerSpec{Ports: []v1.Port{{}}})
 	require.Equal(t, "internal_id: must be 1 to 63 letters, digits, _, . or -, and begin with a letter or digit; "+
@@ -198,7 +198,7 @@ func TestDeleteReleasesClaimsAndForcesPowerOff(t *testing.T) {
 	require.Equal(t, v1.ErrContainerNotFound, intent.DeleteContainer(w.store, "none", false))
 }
 
-func TestTakeBackSparesWhatIsAnother(t *testing.T) {
+func TestTakeBackSparesOthers(t *testing.T) {
 	w := newWorld(t)
 	w.create("mc", 1000)
 	judged := w.get("mc")

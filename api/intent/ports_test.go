@@ -123,7 +123,7 @@ func (w *world) random(ip, protocol string) (e intent.PortEntry, err error) {
 	return e, err
 }
 
-func TestRandomIsUniformOverWhatIsFree(t *testing.T) {
+func TestRandomPortIsUniform(t *testing.T) {
 	w := newWorld(t)
 	w.create("mc", 1000)
 	require.NoError(t, intent.UsePort(w.store, intent.PortRef{IP: "10.0.0.1", Port: 1001}, true))

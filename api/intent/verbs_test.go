@@ -127,7 +127,7 @@ func TestRebind(t *testing.T) {
 	require.Equal(t, v1.ErrStillInstalling, intent.RebindNetwork(w.store, "mc", tcp(1002)), "also before its controller has seen it")
 }
 
-func TestRebindRestartsWhatRuns(t *testing.T) {
+func TestRebindRestartsRun(t *testing.T) {
 	for phase, restarts := range map[v1.Phase]bool{v1.Starting: true, v1.Running: true, v1.Exit: false} {
 		w := newWorld(t)
 		w.create("mc", 1000)

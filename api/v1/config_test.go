@@ -21,7 +21,7 @@ func valid() Config {
 	return c
 }
 
-func TestDefaultsAreValidButForTheToken(t *testing.T) {
+func TestDefaultsNeedOnlyToken(t *testing.T) {
 	require.NoError(t, valid().Validate().Err())
 	c := Defaults()
 	c.Complete()
@@ -102,7 +102,7 @@ var faults = []struct {
 	{"log.format", func(c *Config) { c.Log.Format = "" }},
 }
 
-func TestValidateNamesEachFault(t *testing.T) {
+func TestValidateReportsEachError(t *testing.T) {
 	for i, f := range faults {
 		t.Run(fmt.Sprint(i, f.key), func(t *testing.T) {
 			c := valid()
@@ -114,13 +114,13 @@ func TestValidateNamesEachFault(t *testing.T) {
 	}
 }
 
-func TestValidateNamesAllFaultsAtOnce(t *testing.T) {
+func TestValidateReportsAllErrors(t *testing.T) {
 	got := Config{}.Validate()
 	require.Greater(t, len(got), 15)
 	require.ErrorContains(t, got.Err(), "; log.format: must be one of")
 }
 
-func TestNoAuthorizationIsForLoopbackOnly(t *testing.T) {
+func TestDisabledAuthorizationNeedsLoopback(t *testing.T) {
 	for _, host := range []string{"127.0.0.1", "127.8.8.8", "::1", "localhost", "::ffff:127.0.0.1"} {
 		c := valid()
 		c.Authorization.Enabled, c.Server.Host = false, host
@@ -131,7 +131,7 @@ func TestNoAuthorizationIsForLoopbackOnly(t *testing.T) {
 	require.Empty(t, c.Validate())
 }
 
-func TestSecretsAreShownOnlyWhereAsked(t *testing.T) {
+func TestConfigHidesSecrets(t *testing.T) {
 	c := valid()
 	c.Remote.Token = "panel-secret"
 	c.Docker.Registries = map[string]Registry{"ghcr.io": {Username: "u", Password: "pass-word"}}

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestPortSetIsASet(t *testing.T) {
+func TestPortSet(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ports := rapid.SliceOf(rapid.IntRange(0, 65535)).Draw(t, "ports")
 		gone := rapid.SliceOf(rapid.IntRange(0, 65535)).Draw(t, "gone")
@@ -42,7 +42,7 @@ func TestPortSetIsASet(t *testing.T) {
 	})
 }
 
-func TestPortSetHoldsPortsOnly(t *testing.T) {
+func TestPortSetIgnoresInvalidPorts(t *testing.T) {
 	var s PortSet
 	s.Add(-1)
 	s.Add(65536)

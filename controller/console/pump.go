@@ -48,8 +48,8 @@ func (m *Manager) pump(ctx context.Context, k key) {
 			return
 		}
 		p.s = s
-		whole := p.read(ctx, t)
-		if !m.finish(ctx, k, t, whole) {
+		complete := p.read(ctx, t)
+		if !m.finish(ctx, k, t, complete) {
 			return
 		}
 	}
@@ -69,15 +69,15 @@ func (m *Manager) nextRead(k key, cancel context.CancelFunc) (*consoleState, Tar
 	return s, s.target, true
 }
 
-// finish records that the output of t was read, whole or not, and reports whether there
+// finish records that the output of t was read, complete or not, and reports whether there
 // is another run to read.
-func (m *Manager) finish(ctx context.Context, k key, t Target, whole bool) bool {
+func (m *Manager) finish(ctx context.Context, k key, t Target, complete bool) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.consoles[k]
 	cancelled := ctx.Err() != nil
 	if !cancelled {
-		s.read, s.complete = runOf(t), whole || t.Ended
+		s.read, s.complete = runOf(t), complete || t.Ended
 	}
 	if s.complete && s.awaited {
 		s.awaited = false
@@ -93,10 +93,10 @@ func (m *Manager) finish(ctx context.Context, k key, t Target, whole bool) bool 
 }
 
 // read reads the output of a run. It opens streams until one reaches the end; then the
-// output is whole. It gives up, and the output is not whole, if the container is gone.
-func (p *pump) read(ctx context.Context, t Target) (whole bool) {
+// output is complete. It gives up, and the output is not complete, if the container is gone.
+func (p *pump) read(ctx context.Context, t Target) (complete bool) {
 	defer func() {
-		if err := p.m.sink.End(p.k.id, p.role(), whole); err != nil {
+		if err := p.m.sink.End(p.k.id, p.role(), complete); err != nil {
 			p.log.Warn("could not close the console journal", "err", err)
 		}
 	}()

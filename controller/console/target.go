@@ -51,9 +51,9 @@ type Sink interface {
 	// Append adds lines. It retains none of their bytes. If it returns an error,
 	// listeners received the lines, but the journal does not have them.
 	Append(id, role string, lines []v1.Line) error
-	// End releases the console. whole reports that the journal has the complete
+	// End releases the console. complete reports that the journal has all of the
 	// output of the container.
-	End(id, role string, whole bool) error
+	End(id, role string, complete bool) error
 	// Since calls each for the first line that is not older than since, and for all
 	// lines after it, until each returns false.
 	Since(ctx context.Context, id, role string, since time.Time, each func(v1.Line) bool) error

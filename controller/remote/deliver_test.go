@@ -39,7 +39,7 @@ func TestOnlyRefusedTransitionIsParked(t *testing.T) {
 	})
 }
 
-func TestPanelThatRefusesAllMissesFew(t *testing.T) {
+func TestRefusingPanelMissesFew(t *testing.T) {
 	live(t, func(w *world) {
 		w.panel.set(always(http.StatusBadRequest))
 		w.emit(1000)
