@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -17,30 +16,6 @@ import (
 	v1 "berth/api/v1"
 	"berth/hack/openapitest"
 )
-
-// serve returns a client of a daemon that answers each request with status and body.
-// requests receives "METHOD /path body" of each.
-func serve(t *testing.T, status int, body string) (c *Client, requests *[]string) {
-	t.Helper()
-	requests = new([]string)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		text, _ := io.ReadAll(r.Body)
-		*requests = append(*requests, strings.TrimSpace(r.Method+" "+r.URL.RequestURI()+" "+string(text)))
-		if r.Header.Get("Accept") != Vendor || r.Header.Get("Authorization") != "Bearer secret" {
-			w.WriteHeader(http.StatusForbidden)
-			return
-		}
-		w.Header().Set("X-Error-Code", string(v1.ContainerNotFound))
-		w.Header().Set("X-Request-Id", "r1")
-		w.WriteHeader(status)
-		_, _ = io.WriteString(w, body)
-	}))
-	t.Cleanup(server.Close)
-	c, err := New(Options{URL: server.URL + "/", Token: "secret"})
-	require.NoError(t, err)
-	t.Cleanup(c.Close)
-	return c, requests
-}
 
 func TestErrors(t *testing.T) {
 	c, _ := serve(t, 404, `{"error":"Container not found"}`)
@@ -187,18 +162,4 @@ func TestTypesMatchOpenAPI(t *testing.T) {
 		slices.Sort(want)
 		require.Equal(t, want, keys(reflect.TypeOf(kind)), name)
 	}
-}
-
-// TestContainerCanBeApplied sends a container as it was received.
-func TestContainerCanBeApplied(t *testing.T) {
-	const got = `{"internal_id":"mc","image":"a:1","volume_id":"v","tty":false,"message":null,"state":"exit","exit_code":3,"started_at":null,"power":"stopped","install_timeout":"1h0m0s"}`
-	c, requests := serve(t, 200, got)
-	mc, err := c.Containers().Get(t.Context(), "mc")
-	require.NoError(t, err)
-	require.Equal(t, 3, *mc.ExitCode)
-	_, err = c.Containers().Apply(t.Context(), mc.ContainerSpec, ApplyOptions{})
-	require.NoError(t, err)
-	_, body, _ := strings.Cut((*requests)[1], "{")
-	require.True(t, json.Valid([]byte("{"+body)))
-	require.JSONEq(t, `{"internal_id":"mc","image":"a:1","volume_id":"v","tty":false,"power":"stopped","install_timeout":"1h0m0s"}`, "{"+body)
 }

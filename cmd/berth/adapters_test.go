@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net"
 	"strings"
 	"testing"
 
@@ -40,18 +39,4 @@ func TestRefusal(t *testing.T) {
 	require.ErrorIs(t, refusal(fmt.Errorf("input: %w", runtime.ErrUnavailable)), v1.ErrEngineUnavailable)
 	require.ErrorIs(t, refusal(fmt.Errorf("input: %w", context.DeadlineExceeded)), v1.ErrEngineUnavailable)
 	require.NoError(t, refusal(nil))
-}
-
-// TestAPublicListenerIsWarnedOf unless it speaks TLS.
-func TestAPublicListenerIsWarnedOf(t *testing.T) {
-	for address, want := range map[string]int{"0.0.0.0": 1, "::": 1, "192.0.2.1": 1, "127.0.0.1": 0, "::1": 0} {
-		var out bytes.Buffer
-		log := slog.New(slog.NewTextHandler(&out, nil))
-		addr := &net.TCPAddr{IP: net.ParseIP(address), Port: 8070}
-		warnPublic(log, v1.Config{}, addr)
-		require.Equal(t, want, strings.Count(out.String(), "server.tls.cert"), address)
-		withTLS := v1.Config{Server: v1.ServerConfig{TLS: v1.TLSConfig{Cert: "c", Key: "k"}}}
-		warnPublic(log, withTLS, addr)
-		require.Equal(t, want, strings.Count(out.String(), "\n"), address)
-	}
 }

@@ -11,19 +11,51 @@ import (
 	v1 "berth/api/v1"
 )
 
+// badFile is a configuration, and the keys of its errors.
+type badFile struct {
+	text string
+	keys []string
+}
+
+func badFiles() []badFile {
+	return []badFile{
+		{"servr: {}", []string{"servr"}},
+		{"server: {prot: 1}", []string{"server.prot"}},
+		{"server: 1", []string{"server"}},
+		{"server: [1]", []string{"server"}},
+		{"- a", []string{""}},
+		{"a: b: c", []string{""}},
+		{"server: {port: x}", []string{"server.port"}},
+		{"server: {port: 1.5}", []string{"server.port"}},
+		{"server: {port: [1]}", []string{"server.port"}},
+		{"server: {port: 1, port: 2}", []string{"server.port"}},
+		{"server: {port: 70000}", []string{"server.port"}},
+		{"server: {allowed_origins: https://a}", []string{"server.allowed_origins"}},
+		{"server: {allowed_origins: [[a]]}", []string{"server.allowed_origins[0]"}},
+		{"server: {tls: {cert: /none, key: /none}}", []string{"server.tls"}},
+		{"metrics: {public: 1}", []string{"metrics.public"}},
+		{"events: {retention: 7}", []string{"events.retention"}},
+		{"server: {body_limit: lots}", []string{"server.body_limit"}},
+		{"docker: {registries: {h: {user: a}}}", []string{"docker.registries.h.user", "docker.registries.h"}},
+		{"docker: {registries: [a]}", []string{"docker.registries"}},
+		{"server: {}\n---\nserver: {}", []string{""}},
+		{"log: {level: loud}\nevents: {max: 0}\nfirewall: {backend: ufw}", []string{"firewall.backend", "events.max", "log.level"}},
+		{"log: &l {level: info}\nmetrics: *l", []string{"metrics"}},
+	}
+}
+
+func TestLoadNamesEveryError(t *testing.T) {
+	for _, row := range badFiles() {
+		l := newTestLoader(t, writeFile(t, row.text), "BERTH_AUTHORIZATION_TOKEN="+fileToken)
+		require.Equal(t, row.keys, faultKeys(t, l), row.text)
+	}
+}
+
 func TestDecodeEmptyFile(t *testing.T) {
 	for _, text := range []string{"", "\n", "# nothing\n", "---\n", "---\n...\n", "~", "null"} {
 		c := v1.Defaults()
 		require.Empty(t, decode(strings.NewReader(text), &c), "%q", text)
 		require.Equal(t, v1.Defaults(), c)
-	}
-}
-
-func TestTemplateQuotesDataPath(t *testing.T) {
-	for _, want := range []string{"/home/a b/berth", "/home/a #b/berth", "/home/a: b/berth", `/home/"a\\b"/berth`, "/home/ä/berth"} {
-		c := v1.Defaults()
-		require.Empty(t, decode(strings.NewReader(render(want)), &c), want)
-		require.Equal(t, want, c.Storage.DataPath)
 	}
 }
 

@@ -1,95 +1,12 @@
 package cli
 
 import (
-	"bytes"
 	"encoding/json"
-	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
-
-const clientToken = "berth_00000000000000000000000000000002"
-
-// fakeAPI is a daemon with prepared responses. It records the requests.
-type fakeAPI struct {
-	t       *testing.T
-	server  *httptest.Server
-	answers map[string]string // "GET /path?query" to the status, a blank and the body
-
-	mu       sync.Mutex
-	requests []string // "GET /path?query body"
-}
-
-func newFakeAPI(t *testing.T, answers map[string]string) *fakeAPI {
-	f := &fakeAPI{t: t, answers: answers}
-	f.server = httptest.NewServer(f)
-	t.Cleanup(f.server.Close)
-	return f
-}
-
-func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, _ := io.ReadAll(r.Body)
-	key := r.Method + " " + r.URL.RequestURI()
-	f.mu.Lock()
-	f.requests = append(f.requests, strings.TrimSpace(key+" "+string(body)))
-	f.mu.Unlock()
-	var text string
-	status := 200
-	answer, known := f.answers[key]
-	switch {
-	case r.Header.Get("Authorization") != "Bearer "+clientToken:
-		status, text = 401, `{"error":"Missing or invalid authorization token"}`
-	case r.Header.Get("Accept") != "Application/vnd.berthv1+json":
-		status, text = 403, `{"error":"Invalid vendor header"}`
-	case len(body) > 0 && r.Header.Get("Content-Type") != "application/json":
-		status, text = 415, `{"error":"not JSON"}`
-	case !known:
-		status, text = 404, `{"error":"Route not found"}`
-	default:
-		_, _ = fmt.Sscanf(answer, "%d", &status)
-		_, text, _ = strings.Cut(answer, " ")
-	}
-	w.WriteHeader(status)
-	_, _ = io.WriteString(w, text)
-}
-
-// env returns an environment in which a command calls f without a configuration.
-func (f *fakeAPI) env() []string {
-	return []string{"BERTH_URL=" + f.server.URL, "BERTH_TOKEN=" + clientToken, "BERTH_CONFIG=/does/not/exist.yaml"}
-}
-
-// command runs a command as main does and returns its output.
-func command(t *testing.T, env []string, args ...string) (out, errOut string, err error) {
-	t.Helper()
-	var stdout, stderr bytes.Buffer
-	root := NewRoot(Options{Version: "0.0.0", Environ: env})
-	root.SetArgs(args)
-	root.SetOut(&stdout)
-	root.SetErr(&stderr)
-	err = root.ExecuteContext(t.Context())
-	return stdout.String(), stderr.String(), err
-}
-
-// writeFile writes a configuration and returns its path.
-func writeFile(t *testing.T, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "berth.yaml")
-	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-	return path
-}
-
-const oneContainer = `{"internal_id":"mc","state":"exit","power":"running","install_state":"ready","image":"a:1","volume_id":"v",
-	"ports":[{"ip":"0.0.0.0","port":25565,"protocol":"tcp"},{"ip":"::1","port":2,"protocol":"udp","container_port":3}],
-	"limits":{"memory":67108864,"cpu":10},"generation":4,"observed_generation":4,"exit_code":137,"restart_count":2,
-	"message":"cannot\tstart","conditions":[{"type":"Started","status":"False","reason":"PortTaken","message":"taken"}]}`
 
 // exchange is what a command sends and prints.
 type exchange struct {
@@ -203,4 +120,50 @@ func TestHelpHasAnExample(t *testing.T) {
 	out, _, err := command(t, nil, "serve", "--help")
 	require.NoError(t, err)
 	require.Contains(t, out, "--reconcile.workers")
+}
+
+// TestErrorsNameRemedy runs commands that cannot succeed.
+func TestErrorsNameRemedy(t *testing.T) {
+	f := newFakeAPI(t, map[string]string{"GET /readyz": "200 pong", "GET /containers": "200 pong", "GET /volumes": "500 <html>",
+		"POST /network/ports/bulk-delete": `200 {"deleted_count":1,"skipped":[{"ip":"::","port":2,"protocol":"tcp","container":"mc"}]}`})
+	own := writeFile(t, "authorization: {token: "+clientToken+"}\nserver: {port: 1}\n")
+	bad := writeFile(t, "authorization: {token: "+clientToken+"}\nserver: {prot: 1}\n")
+	secret := writeFile(t, "authorization: {token: "+clientToken+"}\n")
+	for name, c := range map[string]struct {
+		env  []string
+		args string
+		want string
+	}{
+		"no configuration":  {[]string{"BERTH_CONFIG=/does/not/exist.yaml"}, "status", "there is no configuration at /does/not/exist.yaml: start the daemon (make run)"},
+		"bad configuration": {[]string{"BERTH_CONFIG=" + bad}, "status", bad + ": server.prot:"},
+		"no daemon":         {[]string{"BERTH_CONFIG=" + own}, "status", "no daemon answers at http://127.0.0.1:1 (from " + own + ")"},
+		"no such address":   {[]string{"BERTH_CONFIG=" + own}, "status --url http://127.0.0.1:2", "no daemon answers at http://127.0.0.1:2 (from --url)"},
+		"not of berth":      {f.env(), "containers", "is not a berth daemon"},
+		"no text":           {f.env(), "volumes", "500 Internal Server Error"},
+		"wrong token":       {append(f.env(), "BERTH_TOKEN=berth_x"), "containers", "the token came from BERTH_TOKEN"},
+		"not found":         {f.env(), "start nope", "start nope: Route not found"},
+		"another host":      {[]string{"BERTH_CONFIG=" + secret}, "status --url http://192.0.2.1", "is not sent to another host: set BERTH_TOKEN"},
+		"no address":        {f.env(), "status --url 127.0.0.1:8070", `"127.0.0.1:8070" is not a URL such as`},
+		"any free port":     {[]string{"BERTH_CONFIG=" + secret, "BERTH_SERVER_PORT=0"}, "status", "name it with --url"},
+		"no TLS there":      {append(f.env(), "BERTH_URL="+strings.Replace(f.server.URL, "http", "https", 1)), "status", "check the address, and whether it is http or https"},
+		"arguments":         {f.env(), "start", "usage: berth start <id>..."},
+		"a misspelt token":  {f.env(), "token revoek x", `unknown command "revoek" for "berth token"`},
+		"a misspelt config": {f.env(), "config chekc", `unknown command "chekc" for "berth config"`},
+		"fewer than none":   {f.env(), "events -n -4", "must not be negative"},
+		"before the first":  {f.env(), "events --since -5", "must not be negative"},
+		"show's file":       {[]string{"BERTH_CONFIG=" + bad}, "config show", bad + ": server.prot:"},
+		"ports that stay":   {f.env(), "ports delete :: 1-2", "containers use 1 of these ports, which were not deleted: the first is 2/tcp, used by mc"},
+		"no ports":          {f.env(), "ports delete :: 2-1", "ports: must be ports and ranges"},
+		"output":            {f.env(), "status -o yaml", "-o must be text or json"},
+		"passing state":     {f.env(), "wait mc starting", `cannot wait for "starting": containers pass through it`},
+		"a lost file":       {f.env(), "apply -f /does/not/exist", "no such file"},
+		"a bad size":        {f.env(), "volumes create --size-limit many", "--size-limit"},
+		"unknown key":       {[]string{"BERTH_CONFIG=" + secret}, "config show server.prot", "is not a key of the configuration"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, errOut, err := command(t, c.env, strings.Fields(c.args)...)
+			require.ErrorContains(t, err, c.want)
+			require.NotContains(t, out+errOut+err.Error(), clientToken)
+		})
+	}
 }

@@ -11,6 +11,24 @@ import (
 	v1 "berth/api/v1"
 )
 
+func TestSecretsAreNeitherFlagsNorInErrors(t *testing.T) {
+	flags := map[string]bool{}
+	for _, o := range NewLoader(nil).Overrides() {
+		flags[o.Name] = true
+	}
+	require.True(t, flags["server.port"])
+	for _, key := range []string{"authorization.token", "remote.token", "docker.registries"} {
+		require.False(t, flags[key], key)
+	}
+	const secret = "top-secret-value"
+	for key := range Keys(new(v1.Config)) {
+		section, name, _ := strings.Cut(key.Name, ".")
+		text := section + ":\n  " + strings.ReplaceAll(name, ".", ":\n    ") + ": " + secret + "\n"
+		_, err := newTestLoader(t, writeFile(t, text), envName(key.Name)+"="+secret).Load()
+		require.NotContains(t, errText(err), secret, key.Name)
+	}
+}
+
 var quoted = regexp.MustCompile("`([^`]*)`")
 
 // TestDocumentedKeys compares the table of hack/docs/configuration.md with the code:
