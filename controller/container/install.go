@@ -253,7 +253,7 @@ func (s installStep) failInstall(reason, message string) error {
 func (s execution) setFailed(st *v1.ContainerStatus, now time.Time, reason, message string) {
 	st.Phase, st.ObservedInstall, st.InstallFailed, st.Message = v1.Failed, s.c.Spec.InstallGeneration, true, message
 	st.InstallID = s.o.Install.ContainerID
-	if s.o.Install.FinishedAt.After(s.o.Install.StartedAt) {
+	if !s.o.Install.FinishedAt.IsZero() { // it may be before StartedAt, which the engine sets late on a busy host
 		code := s.o.Install.ExitCode
 		st.ExitCode, st.OOMKilled = &code, s.o.Install.OOMKilled
 	}

@@ -39,6 +39,7 @@ func (s execution) recordPullFailure(p Pull) error {
 	if s.reported(text) {
 		return nil
 	}
+	s.Log.Warn("the image of a container cannot be pulled", "container", s.c.Meta.ID, "err", p.Err, "retry_at", p.RetryAt)
 	return s.record(func(st *v1.ContainerStatus, now time.Time) {
 		st.Message = text
 		setCondition(st, now, v1.ImageAvailable, v1.Unknown, v1.ReasonPullFailed, text)
@@ -52,6 +53,9 @@ func (s execution) recordPull(image string, p runtime.Progress) error {
 	}
 	return s.record(func(st *v1.ContainerStatus, now time.Time) {
 		st.Message = text
+		if p.Layers == 0 && v1.FindCondition(st.Conditions, v1.ImageAvailable).Reason == v1.ReasonPullFailed {
+			return // another attempt is no news until the registry answers
+		}
 		setCondition(st, now, v1.ImageAvailable, v1.Unknown, "Pulling", "the image is being pulled")
 	})
 }

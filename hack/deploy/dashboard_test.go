@@ -89,7 +89,7 @@ func TestDashboardAndAlertsOnPrometheus(t *testing.T) {
 	b := berthtest.Start(t, berthtest.Options{})
 	prometheus := startPrometheus(t, b)
 	b.Started(t, "busy", nil)
-	b.Made(t, "crashes", berthtest.Spec{"startup_command": "exit 3"})
+	b.Made(t, "crashes", berthtest.Spec{"startup_command": "sh -c 'exit 3'"})
 	b.Made(t, "eats", berthtest.Spec{"startup_command": "sh -c 'tail /dev/zero'", "limits": map[string]any{"memory": 16 << 20}})
 	series := func(query string) (n int) {
 		var data struct{ Result []any }
