@@ -22,7 +22,9 @@ type failure struct {
 	line   string // an expression of a line of the log
 }
 
-func unready(reason string) string { return `berth_container_unready_seconds\{container="%s",reason="` + reason + `"\} ` }
+func unready(reason string) string {
+	return `berth_container_unready_seconds\{container="%s",reason="` + reason + `"\} `
+}
 
 func changed(from, to, reason string) string {
 	return fmt.Sprintf(`"container changed its state","container":"%%s","from":"%s","to":"%s",.*"reason":"%s"`, from, to, reason)
