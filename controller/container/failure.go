@@ -48,7 +48,7 @@ func (s execution) recordFailure(do Action, text string, retryAt time.Time) erro
 			case st.NextRetryAt != nil:
 				st.NextRetryAt = &retryAt
 			}
-			s.trackUnready(st, tx.Now())
+			trackUnready(s.c.Spec, st, tx.Now())
 		})
 	})
 }

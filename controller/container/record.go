@@ -29,17 +29,17 @@ func (s execution) recordIn(tx *store.Tx, change func(st *v1.ContainerStatus, no
 		for _, text := range messages {
 			store.Emit(tx, v1.Event{Container: s.c.Meta.ID, Event: v1.EventMessage, Data: text})
 		}
-		s.trackUnready(st, tx.Now())
+		trackUnready(s.c.Spec, st, tx.Now())
 		if st.Phase != before {
-			e := store.Emit(tx, s.transition(before, *st))
+			e := store.Emit(tx, transition(s.c.Meta.ID, before, *st))
 			st.Seq, st.Since = e.Seq, e.Time
 		}
 	})
 }
 
-// transition returns the event of a change from a phase to the one of st.
-func (s execution) transition(from v1.Phase, st v1.ContainerStatus) v1.Event {
-	e := v1.Event{Container: s.c.Meta.ID, Event: v1.EventState, Data: string(st.Phase), From: from}
+// transition returns the event of a container's change from a phase to the one of st.
+func transition(id string, from v1.Phase, st v1.ContainerStatus) v1.Event {
+	e := v1.Event{Container: id, Event: v1.EventState, Data: string(st.Phase), From: from}
 	switch st.Phase {
 	case v1.Exit:
 		e.Reason, e.ExitCode = v1.FindCondition(st.Conditions, v1.Started).Reason, st.ExitCode
@@ -50,9 +50,9 @@ func (s execution) transition(from v1.Phase, st v1.ContainerStatus) v1.Event {
 }
 
 // trackUnready keeps the time since which the container is not what was requested.
-func (s execution) trackUnready(st *v1.ContainerStatus, now time.Time) {
+func trackUnready(spec v1.ContainerSpec, st *v1.ContainerStatus, now time.Time) {
 	switch {
-	case v1.Unready(s.c.Spec, *st) == "":
+	case v1.Unready(spec, *st) == "":
 		st.UnreadySince = nil
 	case st.UnreadySince == nil:
 		st.UnreadySince = &now
