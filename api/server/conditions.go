@@ -7,13 +7,6 @@ import (
 	v1 "berth/api/v1"
 )
 
-// EngineHealth is the observed availability of the engine. Since is the time of
-// the last change of Reachable.
-type EngineHealth struct {
-	Reachable bool
-	Since     time.Time
-}
-
 // unreachable is the reason of a condition that depends on an engine that does
 // not answer.
 const unreachable = "EngineUnreachable"

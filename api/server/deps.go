@@ -2,7 +2,10 @@ package server
 
 import (
 	"context"
+	"io"
+	"io/fs"
 	"log/slog"
+	"os"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -36,6 +39,47 @@ type Stats interface {
 	Stats(ctx context.Context, internalID string) (v1.Stats, error)
 	// Samples returns the latest sample of each of these containers that runs.
 	Samples(ctx context.Context, internalIDs []string) map[string]v1.Stats
+}
+
+// EngineHealth is the observed availability of the engine. Since is the time of
+// the last change of Reachable.
+type EngineHealth struct {
+	Reachable bool
+	Since     time.Time
+}
+
+// FileReader reads the files of volumes. Paths are relative to the volume's root,
+// "."; errors meant for clients are v1.Errors.
+type FileReader interface {
+	List(ctx context.Context, volume, path string) ([]v1.FileEntry, error)
+	// Open opens a regular file and nothing else.
+	Open(ctx context.Context, volume, path string) (*os.File, error)
+	Search(ctx context.Context, volume, path, query string) (v1.SearchResult, error)
+}
+
+// FileWriter changes the files of volumes.
+type FileWriter interface {
+	// Write replaces a file by content, atomically and durably.
+	Write(ctx context.Context, volume, path string, content io.Reader) error
+	Mkdir(ctx context.Context, volume, path string) error
+	Copy(ctx context.Context, volume, source, destination string) error
+	Rename(ctx context.Context, volume, source, destination string) error
+	Delete(ctx context.Context, volume, path string) error
+	Chmod(ctx context.Context, volume, path string, mode fs.FileMode) error
+}
+
+// Archiver creates and extracts archives in volumes. Both operations stop when ctx
+// ends, and remove their partial results.
+type Archiver interface {
+	Compress(ctx context.Context, volume string, c v1.Compression) (v1.Archive, error)
+	Decompress(ctx context.Context, volume, archive, destination string) error
+}
+
+// Files reads and changes the content of volumes.
+type Files interface {
+	FileReader
+	FileWriter
+	Archiver
 }
 
 // Deps are the dependencies and settings of a Server. Store, Settings and Hub are

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"io/fs"
-	"os"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -15,40 +13,6 @@ import (
 	v1 "berth/api/v1"
 	"berth/store"
 )
-
-// FileReader reads the files of volumes. Paths are relative to the volume's root,
-// "."; errors meant for clients are v1.Errors.
-type FileReader interface {
-	List(ctx context.Context, volume, path string) ([]v1.FileEntry, error)
-	// Open opens a regular file and nothing else.
-	Open(ctx context.Context, volume, path string) (*os.File, error)
-	Search(ctx context.Context, volume, path, query string) (v1.SearchResult, error)
-}
-
-// FileWriter changes the files of volumes.
-type FileWriter interface {
-	// Write replaces a file by content, atomically and durably.
-	Write(ctx context.Context, volume, path string, content io.Reader) error
-	Mkdir(ctx context.Context, volume, path string) error
-	Copy(ctx context.Context, volume, source, destination string) error
-	Rename(ctx context.Context, volume, source, destination string) error
-	Delete(ctx context.Context, volume, path string) error
-	Chmod(ctx context.Context, volume, path string, mode fs.FileMode) error
-}
-
-// Archiver creates and extracts archives in volumes. Both operations stop when ctx
-// ends, and remove their partial results.
-type Archiver interface {
-	Compress(ctx context.Context, volume string, c v1.Compression) (v1.Archive, error)
-	Decompress(ctx context.Context, volume, archive, destination string) error
-}
-
-// Files reads and changes the content of volumes.
-type Files interface {
-	FileReader
-	FileWriter
-	Archiver
-}
 
 // files holds the handlers for the files of volumes.
 type files struct {
