@@ -26,6 +26,7 @@ func TestLinesThatCannotBeWrittenAreReported(t *testing.T) {
 	begin(t, h, "c1")
 	require.Error(t, h.Append("mc", server, lines(0, 2)))
 	require.Error(t, h.Append("mc", server, lines(2, 4)))
+	require.Equal(t, line(3).Time, begin(t, h, "c1").Last, "its reader resumes behind them")
 	out, err := l.Next(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, "line 0\nline 1\nline 2\nline 3\n", decode(t, out[0]).Data)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -190,4 +191,34 @@ func TestBothConsolesAreOneHistory(t *testing.T) {
 	require.NoError(t, h.Append("mc", v1.InstallConsole, lines(6, 9)))
 	require.Equal(t, asSent(lines(4, 9)...), sentLines(t, h, "", 5, time.Time{}))
 	require.Equal(t, asSent(append(lines(1, 3), lines(6, 9)...)...), sentLines(t, h, v1.InstallConsole, 5, time.Time{}))
+}
+
+// TestHistoryLeavesOutRotatedLines rotates files away while a history is read.
+func TestHistoryLeavesOutRotatedLines(t *testing.T) {
+	for more, want := range map[int]int{0: 2499, 800: 2499, 8000: 0} {
+		h := stream.New(t.TempDir(), stream.Options{FileSize: 64 << 10})
+		writeInParts := func(from, to int) {
+			for i := from; i < to; i += 100 {
+				write(t, h, lines(i, i+100))
+			}
+		}
+		writeInParts(0, 2500)
+		x, err := h.ReadHistory(t.Context(), "mc", server, 10_000, time.Time{})
+		require.NoError(t, err)
+		first, err := x.NextText(t.Context(), nil)
+		require.NoError(t, err)
+		writeInParts(2500, 2500+more)
+		rest := historyLines(t, x)
+		require.Equal(t, more == 8000, len(rest) == 0, "%d lines after %d", len(rest), more)
+		last := strings.Count(string(first), "line") - 1
+		for _, text := range rest {
+			i := 0
+			_, err := fmt.Sscanf(text, "line %d", &i)
+			require.NoError(t, err)
+			require.Greater(t, i, last)
+			last = i
+		}
+		require.GreaterOrEqual(t, last, want)
+		require.Less(t, last, 2500)
+	}
 }
