@@ -13,7 +13,7 @@ import (
 	"berth/store"
 )
 
-// TestPortBank lets 16 clients create, rebind, apply and delete with random
+// TestPortBank has 16 clients create, rebind, apply and delete with random
 // ports, and audits the pool all the while: a claim belongs to exactly one live
 // spec, and every port of a live spec is claimed by it.
 func TestPortBank(t *testing.T) {

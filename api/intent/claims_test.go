@@ -12,7 +12,7 @@ import (
 	"berth/store"
 )
 
-// wide has every port of 10.0.0.9 in its pool.
+// wide returns a world with every port of 10.0.0.9 in the pool.
 func wide(w *world) {
 	w.t.Helper()
 	var f v1.FieldErrors
@@ -21,7 +21,7 @@ func wide(w *world) {
 	require.NoError(w.t, intent.AddPorts(w.store, all))
 }
 
-// bound is a spec with n ports of 10.0.0.9, from first on.
+// bound returns a spec with n ports of 10.0.0.9, from first on.
 func (w *world) bound(first, n int) v1.ContainerSpec {
 	spec := w.spec()
 	for port := first; port < first+n; port++ {
@@ -30,7 +30,7 @@ func (w *world) bound(first, n int) v1.ContainerSpec {
 	return spec
 }
 
-// claim lets containers claim the first n ports of 10.0.0.9.
+// claim has containers claim the first n ports of 10.0.0.9.
 func (w *world) claim(n int) {
 	w.t.Helper()
 	const each = 1000

@@ -119,7 +119,7 @@ func TestErrorsOfEachField(t *testing.T) {
 	}
 }
 
-// TestUsersAndWorkdirsOutOfRange are values that an engine takes, or refuses late.
+// TestUsersAndWorkdirsOutOfRange checks values that an engine accepts, or refuses late.
 func TestUsersAndWorkdirsOutOfRange(t *testing.T) {
 	fault := func(change func(*v1.ContainerSpec)) string {
 		spec := v1.ContainerSpec{Image: "busybox", VolumeID: "x"}

@@ -70,13 +70,13 @@ func (w *world) observe(id string, change func(*v1.ContainerStatus)) {
 	}))
 }
 
-// installed makes the wanted installation a success.
+// installed records the success of the requested installation.
 func (w *world) installed(id string) {
 	install := w.get(id).Spec.InstallGeneration
 	w.observe(id, func(s *v1.ContainerStatus) { s.Phase, s.ObservedInstall = v1.Ready, install })
 }
 
-// ran makes the wanted run begin, and puts it into a phase.
+// ran records the start of the requested run, and sets the phase.
 func (w *world) ran(id string, phase v1.Phase) {
 	run := w.get(id).Spec.RunGeneration
 	w.observe(id, func(s *v1.ContainerStatus) { s.Phase, s.ObservedRun = phase, run })

@@ -12,12 +12,12 @@ func heldBy(container string, code v1.Code, text string) error {
 	return &v1.HeldError{Container: container, Full: refusal("container " + container), Redacted: refusal("another container")}
 }
 
-// errPortBound is the refusal of a port that a container holds.
+// errPortBound returns the refusal of a port that a container holds.
 func errPortBound(container string) error {
 	return heldBy(container, v1.PortBound, "Port is already bound")
 }
 
-// errVolumeInUse is the refusal to delete the volume of a container.
+// errVolumeInUse returns the refusal to delete the volume of a container.
 func errVolumeInUse(container string) error {
 	return heldBy(container, v1.VolumeInUse, "Volume is in use")
 }

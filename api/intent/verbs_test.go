@@ -62,7 +62,7 @@ func TestVerbs(t *testing.T) {
 	}
 }
 
-// place makes a container whose request and status are as given.
+// place creates a container with the given power, run generation and status.
 func (w *world) place(id string, power v1.Power, run uint64, status v1.ContainerStatus) {
 	w.t.Helper()
 	w.create(id, 1000)

@@ -13,7 +13,7 @@ import (
 
 const testToken = "berth_0123456789abcdef0123456789abcdef"
 
-// valid is a configuration without a fault.
+// valid returns a valid configuration.
 func valid() Config {
 	c := Defaults()
 	c.Authorization.Token = testToken

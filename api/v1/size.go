@@ -50,7 +50,7 @@ func ParseSize(text string) (Size, error) {
 	return 0, fmt.Errorf("%q is not a size such as 512KiB, 1MiB or 10GiB", text)
 }
 
-// String is the size in the largest binary unit that shows it exactly.
+// String returns the size in the largest binary unit that shows it exactly.
 func (s Size) String() string {
 	for _, u := range units()[:4] {
 		if s != 0 && s%u.bytes == 0 {

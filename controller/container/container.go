@@ -41,16 +41,16 @@ type Reconciler struct {
 	Log       *slog.Logger
 }
 
-// requeueNow is the result of a step that has a next one.
+// requeueNow returns the result of a step that has a next one.
 func requeueNow() controller.Result { return controller.Result{Requeue: true} }
 
-// waitFor is the result of a step that waits for a resource which another
+// waitFor returns the result of a step that waits for a resource which another
 // container or the puller holds. The container is observed again after d.
 func waitFor(d time.Duration) controller.Result {
 	return controller.Result{Waiting: true, RequeueAfter: max(d, time.Millisecond)}
 }
 
-// requeueAfter is the result of a step after which the container is observed
+// requeueAfter returns the result of a step after which the container is observed
 // again after d.
 func requeueAfter(d time.Duration) controller.Result {
 	return controller.Result{RequeueAfter: max(d, time.Millisecond)}

@@ -105,5 +105,5 @@ func (c collector) collectOne(ch chan<- prometheus.Metric, o v1.Container) {
 	send(c.oomKills, prometheus.CounterValue, float64(st.Totals.OOMKills))
 }
 
-// secondsSince is at least 0, also after the clock was set back.
+// secondsSince returns the seconds since t, or 0 if the clock was set back.
 func (c collector) secondsSince(t time.Time) float64 { return max(0, c.now().Sub(t).Seconds()) }

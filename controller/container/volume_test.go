@@ -13,7 +13,7 @@ import (
 	"berth/store"
 )
 
-// makeVolumes makes volumes v and w.
+// makeVolumes creates volumes v and w.
 func makeVolumes(w *world) {
 	w.t.Helper()
 	require.NoError(w.t, w.store.Update(func(tx *store.Tx) error {

@@ -69,7 +69,7 @@ func walk(t *testing.T, seed uint64) {
 
 func (w *walker) pick(of ...string) string { return of[w.IntN(len(of))] }
 
-// fault lets a call of the engine fail, and before that something else happen.
+// fault returns a hook that fails calls of the engine, and acts before them, at random.
 func (w *walker) fault(text string) func(string, runtime.Name) error {
 	return func(op string, n runtime.Name) error {
 		if op == "pull" || !w.faulty {

@@ -114,7 +114,7 @@ func (w *world) run() (stop func()) {
 	return func() { cancel(); <-done; <-done }
 }
 
-// refuse lets each op on n end with err until agree is called.
+// refuse makes each op on n fail with err until agree is called.
 func (w *world) refuse(op string, n runtime.Name, err error) (agree func()) {
 	w.engine.Fail(func(o string, m runtime.Name) error {
 		if o == op && m == n {
@@ -136,7 +136,7 @@ func (w *world) create(change func(*v1.ContainerSpec)) {
 	synctest.Wait()
 }
 
-// installed makes a container that is ready.
+// installed creates a container and finishes its installation.
 func (w *world) installed(change func(*v1.ContainerSpec)) {
 	w.t.Helper()
 	w.create(change)
@@ -160,7 +160,7 @@ func (w *world) changeOf(id string, change func(*v1.ContainerSpec)) {
 func on(s *v1.ContainerSpec)   { s.Power = v1.PowerOn; s.RunGeneration++ }
 func kill(s *v1.ContainerSpec) { s.Power, s.KillGeneration = v1.PowerOff, s.RunGeneration }
 
-// get is the container's record once nothing moves any more.
+// get returns the container once all goroutines are blocked.
 func (w *world) get() v1.Container {
 	w.t.Helper()
 	return w.getOf("mc")

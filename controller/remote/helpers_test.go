@@ -187,7 +187,7 @@ func (w *world) metric(name, label string) float64 {
 	return 0
 }
 
-// upTo is 1, 2, ... n.
+// upTo returns 1, 2, ... n.
 func upTo(n int) (list []uint64) {
 	for i := range n {
 		list = append(list, uint64(i+1))

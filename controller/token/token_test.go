@@ -75,7 +75,7 @@ func life(t *testing.T, during func(s *store.Store, inForce *settings)) {
 	})
 }
 
-// pass lets time pass in the bubble.
+// pass sleeps in the bubble.
 func pass(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()

@@ -23,10 +23,10 @@ func NewCollector(s *store.Store) Collector {
 	}
 }
 
-// Describe is part of prometheus.Collector.
+// Describe implements prometheus.Collector.
 func (c Collector) Describe(ch chan<- *prometheus.Desc) { ch <- c.usage; ch <- c.limit }
 
-// Collect is part of prometheus.Collector.
+// Collect implements prometheus.Collector.
 func (c Collector) Collect(ch chan<- prometheus.Metric) {
 	err := c.store.View(func(tx *store.Tx) error {
 		all, err := store.Volumes.List(tx)
