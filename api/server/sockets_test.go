@@ -15,6 +15,7 @@ import (
 
 	"berth/api/stream"
 	v1 "berth/api/v1"
+	"berth/hack/openapitest"
 	"berth/store"
 )
 
@@ -48,6 +49,7 @@ func (c *client) next() object {
 	c.t.Helper()
 	_, raw, err := c.ReadMessage()
 	require.NoError(c.t, err)
+	openapitest.CheckValue(c.t, "SocketMessage", raw)
 	var m object
 	require.NoError(c.t, json.Unmarshal(raw, &m), string(raw))
 	at, err := time.Parse(time.RFC3339Nano, m["time"].(string))

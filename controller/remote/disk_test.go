@@ -21,7 +21,7 @@ func TestFullDiskLosesNothing(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, unix.Unmount(disk, unix.MNT_DETACH)) })
 	s, err := store.Open(filepath.Join(disk, "store"), store.Options{MinFree: 32 << 20})
 	require.NoError(t, err)
-	w := &world{T: t, store: s, panel: &panel{answer: always(204), began: time.Now()}, log: &bytes.Buffer{}}
+	w := &world{T: t, store: s, panel: &panel{t: t, answer: always(204), began: time.Now()}, log: &bytes.Buffer{}}
 	w.change(func(r *v1.RemoteConfig) {
 		*r = v1.RemoteConfig{Enabled: true, URL: "https://panel.example", Token: secret}
 	})

@@ -19,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	v1 "berth/api/v1"
+	"berth/hack/openapitest"
 	"berth/store"
 )
 
@@ -37,6 +38,7 @@ type request struct {
 
 // panel is an http.RoundTripper that responds as a test defines.
 type panel struct {
+	t      testing.TB
 	mu     sync.Mutex
 	began  time.Time
 	answer func(r request) (status int, err error)
@@ -46,8 +48,13 @@ type panel struct {
 }
 
 func (p *panel) RoundTrip(req *http.Request) (*http.Response, error) {
+	text, err := io.ReadAll(req.Body)
+	if err != nil {
+		return nil, err
+	}
+	openapitest.CheckValue(p.t, "WebhookBatch", text)
 	var r request
-	if err := json.NewDecoder(req.Body).Decode(&r); err != nil {
+	if err := json.Unmarshal(text, &r); err != nil {
 		return nil, err
 	}
 	r.url, r.token = req.URL.String(), req.Header.Get("Authorization")
@@ -112,7 +119,7 @@ func live(t *testing.T, during func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		s, err := store.Open("", store.Options{})
 		require.NoError(t, err)
-		w := &world{T: t, store: s, panel: &panel{answer: always(204), began: time.Now()}, log: &bytes.Buffer{}}
+		w := &world{T: t, store: s, panel: &panel{t: t, answer: always(204), began: time.Now()}, log: &bytes.Buffer{}}
 		w.change(func(r *v1.RemoteConfig) {
 			*r = v1.RemoteConfig{Enabled: true, URL: "https://panel.example/events?key=hidden", Token: secret}
 		})
