@@ -25,7 +25,6 @@ var above = map[string]int{
 	"controller/container.exitStep":    43,
 	"controller/container.installStep": 47,
 	"controller/container.serverStep":  47,
-	"runtime/docker.Engine":            37,
 	"runtime/fake.Engine":              57,
 	"runtime/fake.World":               37,
 }

@@ -91,7 +91,7 @@ func TestWatchNegotiatesAgain(t *testing.T) {
 				cancel()
 				require.ErrorIs(t, err, runtime.ErrUnavailable, "the stream of the stub ends at once")
 				require.True(t, listed)
-				require.Equal(t, min(s.high, "1.51"), e.conn.client().ClientVersion())
+				require.Equal(t, min(s.high, "1.51"), e.core.conn.client().ClientVersion())
 			}
 		})
 	}

@@ -21,25 +21,25 @@ var createPauses = []time.Duration{0, 20 * time.Millisecond, 100 * time.Millisec
 // It first removes a container with another hash, or returns ErrRunning if that
 // runs.
 func (e *Engine) Create(ctx context.Context, s runtime.Spec) (string, error) {
-	if err := e.net.ensure(ctx); err != nil {
+	if err := e.core.net.ensure(ctx); err != nil {
 		return "", err
 	}
 	for _, pause := range createPauses {
 		if err := wait(ctx, pause); err != nil {
 			return "", err
 		}
-		id, err := e.create(ctx, s)
+		id, err := e.core.create(ctx, s)
 		if err != nil {
-			e.ids.invalidateList() // the engine may still create it, now or later
+			e.core.ids.invalidateList() // the engine may still create it, now or later
 		}
 		switch {
 		case err == nil:
-			e.ids.put(s.Name, id)
+			e.core.ids.put(s.Name, id)
 			return id, nil
 		case errors.Is(err, errNoNetwork):
-			err = e.net.recreate(ctx)
+			err = e.core.net.recreate(ctx)
 		case errors.Is(err, errConflict):
-			id, err = e.resolveConflict(ctx, s)
+			id, err = e.core.resolveConflict(ctx, s)
 		}
 		if err != nil || id != "" {
 			return id, err

@@ -50,7 +50,7 @@ func (c Config) withDefaults() Config {
 }
 
 // Engine drives the containers of one store. It is safe for concurrent use.
-type Engine struct{ *core }
+type Engine struct{ core *core }
 
 // core holds the state of an Engine.
 type core struct {
@@ -87,7 +87,7 @@ func New(c Config, r prometheus.Registerer, log *slog.Logger) (*Engine, error) {
 
 // Ping returns nil if the engine answers. Any other error wraps ErrUnavailable.
 func (e *Engine) Ping(ctx context.Context) error {
-	err := e.calls.do(ctx, opPing, "engine", e.conn.ping)
+	err := e.core.calls.do(ctx, opPing, "engine", e.core.conn.ping)
 	if err != nil && !errors.Is(err, runtime.ErrUnavailable) {
 		return fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)
 	}
@@ -101,14 +101,14 @@ func (e *Engine) Ready(ctx context.Context) error {
 	if err := e.Ping(ctx); err != nil {
 		return err
 	}
-	if since, ok := e.calls.unanswered(); ok {
+	if since, ok := e.core.calls.unanswered(); ok {
 		return fmt.Errorf("%w: it last answered an inspect %s ago", runtime.ErrUnavailable, since.Round(time.Second))
 	}
 	return nil
 }
 
 // Bridge asks the engine for the bridge of the containers' network.
-func (e *Engine) Bridge(ctx context.Context) (runtime.Bridge, error) { return e.net.bridge(ctx) }
+func (e *Engine) Bridge(ctx context.Context) (runtime.Bridge, error) { return e.core.net.bridge(ctx) }
 
 // Close closes the idle connections to the engine.
-func (e *Engine) Close() error { return e.conn.close() }
+func (e *Engine) Close() error { return e.core.conn.close() }

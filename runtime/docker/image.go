@@ -19,9 +19,9 @@ import (
 // HasImage reports whether an image is on the host. Concurrent calls for the same
 // image share one request.
 func (e *Engine) HasImage(ctx context.Context, ref string) (bool, error) {
-	_, err, _ := e.images.Do(ref, func() (any, error) {
-		return nil, e.calls.do(ctx, opImage, ref, func(ctx context.Context) error {
-			_, err := e.conn.client().ImageInspect(ctx, ref)
+	_, err, _ := e.core.images.Do(ref, func() (any, error) {
+		return nil, e.core.calls.do(ctx, opImage, ref, func(ctx context.Context) error {
+			_, err := e.core.conn.client().ImageInspect(ctx, ref)
 			return err
 		})
 	})
@@ -45,18 +45,18 @@ func (e *Engine) Pull(ctx context.Context, ref string, auth runtime.Auth, progre
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	stall := time.AfterFunc(e.cfg.StallLimit, func() { cancel(runtime.ErrStalled) })
+	stall := time.AfterFunc(e.core.cfg.StallLimit, func() { cancel(runtime.ErrStalled) })
 	defer stall.Stop()
-	err := e.calls.do(ctx, opPull, ref, func(ctx context.Context) error {
-		return e.pull(ctx, ref, options, func(p runtime.Progress) {
-			stall.Reset(e.cfg.StallLimit)
+	err := e.core.calls.do(ctx, opPull, ref, func(ctx context.Context) error {
+		return e.core.pull(ctx, ref, options, func(p runtime.Progress) {
+			stall.Reset(e.core.cfg.StallLimit)
 			if progress != nil {
 				progress(p)
 			}
 		})
 	})
 	if err != nil && errors.Is(context.Cause(ctx), runtime.ErrStalled) {
-		return fmt.Errorf("pull %s: %w for %s", ref, runtime.ErrStalled, e.cfg.StallLimit)
+		return fmt.Errorf("pull %s: %w for %s", ref, runtime.ErrStalled, e.core.cfg.StallLimit)
 	}
 	return err
 }

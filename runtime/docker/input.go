@@ -17,15 +17,15 @@ import (
 // has accepted all of it. It attaches only the input: an attach to the output
 // could block the container. The container's input stays open afterwards.
 func (e *Engine) Input(ctx context.Context, containerID string, data []byte) error {
-	c, err := e.inspectOwned(ctx, containerID)
+	c, err := e.core.inspectOwned(ctx, containerID)
 	if err != nil {
 		return err
 	}
 	if !c.State.Running || c.State.Paused {
 		return fmt.Errorf("input of container %s: %w", containerID, runtime.ErrNotRunning)
 	}
-	return e.calls.do(ctx, opInput, "container "+containerID, func(ctx context.Context) error {
-		return e.write(ctx, containerID, data)
+	return e.core.calls.do(ctx, opInput, "container "+containerID, func(ctx context.Context) error {
+		return e.core.write(ctx, containerID, data)
 	})
 }
 

@@ -19,12 +19,12 @@ var errNotOurs = fmt.Errorf("%w: another has its name", runtime.ErrNotFound)
 // Inspect returns the state of n. A container of the same name without this
 // store's labels is not n.
 func (e *Engine) Inspect(ctx context.Context, n runtime.Name) (runtime.State, error) {
-	c, err := e.find(ctx, n)
+	c, err := e.core.find(ctx, n)
 	if err != nil {
 		return runtime.State{}, err
 	}
 	s := state(c)
-	s.OOMKilled = s.OOMKilled || !s.Running && e.ooms.since(s.ContainerID, s.StartedAt)
+	s.OOMKilled = s.OOMKilled || !s.Running && e.core.ooms.since(s.ContainerID, s.StartedAt)
 	return s, nil
 }
 
@@ -73,7 +73,7 @@ func (e *core) inspect(ctx context.Context, n runtime.Name, ref string) (c conta
 }
 
 // List returns the containers of this store, of both roles.
-func (e *Engine) List(ctx context.Context) ([]runtime.Found, error) { return e.list(ctx) }
+func (e *Engine) List(ctx context.Context) ([]runtime.Found, error) { return e.core.list(ctx) }
 
 // list lists the containers of this store and caches their ids.
 func (e *core) list(ctx context.Context) ([]runtime.Found, error) {

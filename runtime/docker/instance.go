@@ -24,8 +24,8 @@ const defaultNetwork = "bridge"
 // the first container, but Docker 20.10 answers over open connections until all
 // containers have stopped.
 func (e *Engine) Instance(ctx context.Context) (id string, err error) {
-	err = e.calls.do(ctx, opInstance, "engine", func(ctx context.Context) error {
-		id, err = e.instance(ctx)
+	err = e.core.calls.do(ctx, opInstance, "engine", func(ctx context.Context) error {
+		id, err = e.core.instance(ctx)
 		return err
 	})
 	return id, err

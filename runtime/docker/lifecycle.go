@@ -13,22 +13,22 @@ import (
 // Start starts a container. It does nothing if the container runs.
 func (e *Engine) Start(ctx context.Context, n runtime.Name) error {
 	start := func(ctx context.Context, id string) error {
-		return e.conn.client().ContainerStart(ctx, id, container.StartOptions{})
+		return e.core.conn.client().ContainerStart(ctx, id, container.StartOptions{})
 	}
-	err := e.callContainer(ctx, opStart, n, start)
+	err := e.core.callContainer(ctx, opStart, n, start)
 	if errors.Is(err, errNoNetwork) {
-		if err := e.net.recreate(ctx); err != nil {
+		if err := e.core.net.recreate(ctx); err != nil {
 			return err
 		}
-		err = e.callContainer(ctx, opStart, n, start)
+		err = e.core.callContainer(ctx, opStart, n, start)
 	}
 	return err
 }
 
 // Signal sends a signal. It does nothing if the container does not run.
 func (e *Engine) Signal(ctx context.Context, n runtime.Name, signal string) error {
-	err := e.callContainer(ctx, opSignal, n, func(ctx context.Context, id string) error {
-		return e.conn.client().ContainerKill(ctx, id, signal)
+	err := e.core.callContainer(ctx, opSignal, n, func(ctx context.Context, id string) error {
+		return e.core.conn.client().ContainerKill(ctx, id, signal)
 	})
 	return ignore(err, errNotRunning)
 }
@@ -37,8 +37,8 @@ func (e *Engine) Signal(ctx context.Context, n runtime.Name, signal string) erro
 // the container does not run or does not exist. The engine answers after the
 // exit, so Kill needs no further call.
 func (e *Engine) Kill(ctx context.Context, n runtime.Name) error {
-	err := e.callContainer(ctx, opKill, n, func(ctx context.Context, id string) error {
-		return e.conn.client().ContainerKill(ctx, id, "KILL")
+	err := e.core.callContainer(ctx, opKill, n, func(ctx context.Context, id string) error {
+		return e.core.conn.client().ContainerKill(ctx, id, "KILL")
 	})
 	return ignore(err, errNotRunning, runtime.ErrNotFound)
 }
@@ -46,7 +46,7 @@ func (e *Engine) Kill(ctx context.Context, n runtime.Name) error {
 // Remove removes a container that does not run, together with the anonymous
 // volumes of its image: no other container can use them. Host directories that it
 // mounts stay. Remove does nothing if the container does not exist.
-func (e *Engine) Remove(ctx context.Context, n runtime.Name) error { return e.remove(ctx, n) }
+func (e *Engine) Remove(ctx context.Context, n runtime.Name) error { return e.core.remove(ctx, n) }
 
 func (e *core) remove(ctx context.Context, n runtime.Name) error {
 	err := e.callContainer(ctx, opRemove, n, func(ctx context.Context, id string) error {
@@ -63,16 +63,16 @@ func (e *core) remove(ctx context.Context, n runtime.Name) error {
 // Update changes the limits of a container, running or not. 0 leaves a limit
 // unchanged; memory and swap change together.
 func (e *Engine) Update(ctx context.Context, n runtime.Name, l runtime.Live) error {
-	return e.callContainer(ctx, opUpdate, n, func(ctx context.Context, id string) error {
-		_, err := e.conn.client().ContainerUpdate(ctx, id, container.UpdateConfig{Resources: resources(l)})
+	return e.core.callContainer(ctx, opUpdate, n, func(ctx context.Context, id string) error {
+		_, err := e.core.conn.client().ContainerUpdate(ctx, id, container.UpdateConfig{Resources: resources(l)})
 		return err
 	})
 }
 
 // Unpause resumes a paused container. It does nothing if it is not paused.
 func (e *Engine) Unpause(ctx context.Context, n runtime.Name) error {
-	err := e.callContainer(ctx, opUnpause, n, func(ctx context.Context, id string) error {
-		return e.conn.client().ContainerUnpause(ctx, id)
+	err := e.core.callContainer(ctx, opUnpause, n, func(ctx context.Context, id string) error {
+		return e.core.conn.client().ContainerUnpause(ctx, id)
 	})
 	return ignore(err, errNotPaused, errNotRunning)
 }

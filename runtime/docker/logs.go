@@ -21,17 +21,17 @@ import (
 // the stream ends before the run, Logs returns runtime.ErrUnavailable.
 func (e *Engine) Logs(ctx context.Context, t runtime.Target, since time.Time, each func(runtime.Line) error) error {
 	if t.Ended {
-		return e.readLog(ctx, t, since, each)
+		return e.core.readLog(ctx, t, since, each)
 	}
 	h := deliveredLines{each: each, since: since}
-	if err := e.readLog(ctx, t, since, h.deliver); err != nil {
+	if err := e.core.readLog(ctx, t, since, h.deliver); err != nil {
 		return err
 	}
-	if err := e.requireEnded(ctx, t); err != nil {
+	if err := e.core.requireEnded(ctx, t); err != nil {
 		return ignore(err, runtime.ErrNotFound)
 	}
 	t.Ended = true
-	return ignore(e.readLog(ctx, t, h.since, h.skipDelivered), runtime.ErrNotFound)
+	return ignore(e.core.readLog(ctx, t, h.since, h.skipDelivered), runtime.ErrNotFound)
 }
 
 // deliveredLines records which lines were delivered, as far as a second stream from since

@@ -16,7 +16,7 @@ import (
 // with each run; callers compute rates. A call takes up to a second, and the
 // engine answers one call after another, so callers try package cgroup first.
 func (e *Engine) Stats(ctx context.Context, containerID string) (runtime.Stats, error) {
-	c, err := e.inspectOwned(ctx, containerID)
+	c, err := e.core.inspectOwned(ctx, containerID)
 	if err != nil {
 		return runtime.Stats{}, err
 	}
@@ -24,8 +24,8 @@ func (e *Engine) Stats(ctx context.Context, containerID string) (runtime.Stats, 
 		return runtime.Stats{}, fmt.Errorf("stats of container %s: %w", containerID, runtime.ErrNotRunning)
 	}
 	var answer container.StatsResponse
-	err = e.calls.do(ctx, opStats, "container "+containerID, func(ctx context.Context) error {
-		reader, err := e.conn.client().ContainerStatsOneShot(ctx, containerID)
+	err = e.core.calls.do(ctx, opStats, "container "+containerID, func(ctx context.Context) error {
+		reader, err := e.core.conn.client().ContainerStatsOneShot(ctx, containerID)
 		if err != nil {
 			return err
 		}

@@ -31,7 +31,7 @@ func (e *Engine) Watch(outer context.Context, listed func([]runtime.Found), noti
 	}
 	// The engine answers slightly before it subscribes to its events; Since closes the gap.
 	late := time.AfterFunc(opPing.limit, cancel)
-	messages, errs := e.conn.client().Events(ctx, events.ListOptions{Since: unixTime(time.Now()), Filters: e.eventFilter()})
+	messages, errs := e.core.conn.client().Events(ctx, events.ListOptions{Since: unixTime(time.Now()), Filters: e.core.eventFilter()})
 	late.Stop()
 	defer func() {
 		cancel()
@@ -46,7 +46,7 @@ func (e *Engine) Watch(outer context.Context, listed func([]runtime.Found), noti
 	for {
 		select {
 		case m := <-messages:
-			e.publish(m, notify)
+			e.core.publish(m, notify)
 		case err := <-errs:
 			return watchError(outer, err)
 		}
