@@ -64,6 +64,11 @@ func TestEnums(t *testing.T) {
 		events(t, "SocketMessage"))
 	require.Equal(t, switchCases(t, "../../api/server", "m.Event"), events(t, "ClientMessage"))
 	firewall := Document(t).Components.Schemas["Port"].Value.Properties["firewall"].Value.Properties["state"].Value
+	format := Document(t).Components.Schemas["CompressRequest"].Value.Properties["format"].Value
+	require.Len(t, format.Enum, len(v1.Formats())+2, "empty and null are the default")
+	for _, f := range v1.Formats() {
+		require.Contains(t, format.Enum, any(string(f)))
+	}
 	require.ElementsMatch(t, []any{v1.FirewallApplied, v1.FirewallPending, v1.FirewallUnavailable, v1.FirewallDisabled}, firewall.Enum)
 }
 
