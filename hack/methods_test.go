@@ -18,17 +18,6 @@ type methodSets struct {
 	embedded map[string][]string
 }
 
-// above are the types that had more than maxMethods methods when the promoted ones
-// began to count, with their number. It must not grow.
-var above = map[string]int{
-	"controller/container.execution":   34,
-	"controller/container.exitStep":    43,
-	"controller/container.installStep": 47,
-	"controller/container.serverStep":  47,
-	"runtime/fake.Engine":              57,
-	"runtime/fake.World":               37,
-}
-
 // TestMethodsOfTypes counts the methods of each type, those promoted from embedded
 // types of this module included. Helpers of tests may embed one another: of theirs
 // only the declared methods count.
@@ -41,17 +30,12 @@ func TestMethodsOfTypes(t *testing.T) {
 		}
 	}
 	for name := range m.embedded {
-		n, most := len(m.methods[name]), maxMethods
+		n := len(m.methods[name])
 		if !helpers[name] {
-			n, most = len(m.all(name, map[string]bool{})), max(maxMethods, above[name])
+			n = len(m.all(name, map[string]bool{}))
 		}
-		if n > most {
-			t.Errorf("%s has %d methods, more than %d", name, n, most)
-		}
-	}
-	for name := range above {
-		if n := len(m.all(name, map[string]bool{})); n <= maxMethods {
-			t.Errorf("%s has %d methods: remove it from above", name, n)
+		if n > maxMethods {
+			t.Errorf("%s has %d methods, more than %d", name, n, maxMethods)
 		}
 	}
 }

@@ -34,23 +34,23 @@ const reasonExited = "Exited"
 // setStartedAfterExit sets the condition Started after an exit. Its reason is why
 // nothing runs.
 func (s exitStep) setStartedAfterExit(st *v1.ContainerStatus, now time.Time, stopped bool) {
-	o := s.o.Server
+	o := s.x.o.Server
 	reason, text := reasonExited, fmt.Sprintf("the container exited with code %d", o.ExitCode)
 	if ranOutOfMemory(o) {
 		reason, text = v1.ReasonOutOfMemory, "the container ran out of memory"
 	}
 	switch {
-	case vanished(s.c, o):
+	case vanished(s.x.c, o):
 		reason, text = "Removed", "the container was removed from outside"
-	case startIsPending(s.c, o):
+	case startIsPending(s.x.c, o):
 		reason, text = "NotStarted", "the start was cancelled before it began"
 	case stopped:
 		reason, text = "Stopped", "the container was stopped"
-	case s.c.Spec.Power != v1.PowerOn:
+	case s.x.c.Spec.Power != v1.PowerOn:
 		reason, text = "Killed", "the container was killed"
-	case s.c.Status.BootID != s.o.BootID:
+	case s.x.c.Status.BootID != s.x.o.BootID:
 		reason, text = "HostRestarted", "the container exited with its host"
-	case lost(s.c, s.o, s.o.ServerLost):
+	case lost(s.x.c, s.x.o, s.x.o.ServerLost):
 		reason, text = "EngineRestarted", "the container exited with the engine"
 	}
 	setCondition(st, now, v1.Started, v1.False, reason, text)

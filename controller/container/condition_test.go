@@ -47,40 +47,40 @@ func installedAnd(started string, more ...string) map[string]string {
 func firstRows(w *world) []conditionRow {
 	return []conditionRow{
 		{"no answer of the registry", func() {
-			w.engine.RemoveImage("i")
-			w.engine.RefusePull("i", runtime.ErrStalled)
+			w.engine.Outside.RemoveImage("i")
+			w.engine.Outside.RefusePull("i", runtime.ErrStalled)
 			w.create(nil)
 		}, map[string]string{v1.ImageAvailable: "Unknown PullFailed", v1.Installed: "Unknown Installing"}},
-		{"it installs", func() { w.engine.RefusePull("i", nil); time.Sleep(10 * time.Minute) },
+		{"it installs", func() { w.engine.Outside.RefusePull("i", nil); time.Sleep(10 * time.Minute) },
 			map[string]string{v1.ImageAvailable: present, v1.Installed: "Unknown Installing"}},
-		{"it is ready", func() { w.engine.Exit(installer, 0) }, map[string]string{v1.ImageAvailable: present, v1.Installed: done}},
+		{"it is ready", func() { w.engine.Outside.Exit(installer, 0) }, map[string]string{v1.ImageAvailable: present, v1.Installed: done}},
 		{"it starts", func() { w.console.held = true; w.change(on) }, installedAnd("Unknown Starting")},
-		{"it exits while it starts", func() { w.engine.Exit(server, 0) }, installedAnd("False Exited")},
+		{"it exits while it starts", func() { w.engine.Outside.Exit(server, 0) }, installedAnd("False Exited")},
 		{"it runs", func() { w.console.held = false; w.change(on) }, installedAnd("True Running")},
-		{"it exits", func() { w.engine.Exit(server, 0) }, installedAnd("False Exited")},
+		{"it exits", func() { w.engine.Outside.Exit(server, 0) }, installedAnd("False Exited")},
 		{"it runs again", func() { w.change(on) }, installedAnd("True Running")},
-		{"a stop is requested", func() { w.engine.Deafen(server); w.change(off) }, installedAnd("True Stopping")},
-		{"it is stopped", func() { w.engine.Exit(server, 143) }, installedAnd("False Stopped")},
+		{"a stop is requested", func() { w.engine.Outside.Deafen(server); w.change(off) }, installedAnd("True Stopping")},
+		{"it is stopped", func() { w.engine.Outside.Exit(server, 143) }, installedAnd("False Stopped")},
 		{"it runs once more", func() { w.change(on) }, installedAnd("True Running")},
 	}
 }
 
 // outsideRows lead through changes from outside.
 func outsideRows(w *world) []conditionRow {
-	host := w.engine.Host()
+	host := w.engine.Outside.Host()
 	return []conditionRow{
 		{"it is killed", func() { w.change(kill) }, installedAnd("False Killed")},
-		{"somebody starts it", func() { require.NoError(w.t, w.engine.StartOutside(server)) }, installedAnd("False Killed")},
+		{"somebody starts it", func() { require.NoError(w.t, w.engine.Outside.StartOutside(server)) }, installedAnd("False Killed")},
 		{"it runs as asked", func() { w.change(on) }, installedAnd("True Running")},
 		{"the engine restarts", func() {
 			w.refuse("start", server, runtime.ErrPortTaken)
 			host.Shutdown(true)
-			w.engine.Exit(server, 0)
+			w.engine.Outside.Exit(server, 0)
 			host.Down()
 			host.Boot()
 			time.Sleep(8 * time.Second)
 		}, installedAnd("False PortTaken")},
-		{"the port is free", func() { w.engine.Fail(nil); time.Sleep(time.Hour) }, installedAnd("True Running")},
+		{"the port is free", func() { w.engine.Outside.Fail(nil); time.Sleep(time.Hour) }, installedAnd("True Running")},
 	}
 }
 
@@ -104,11 +104,11 @@ func limitRows(w *world, size func(int64)) []conditionRow {
 		{"there is space", func() { size(1) }, installedAnd("True Running", v1.LimitsApplied, applied, v1.DiskPressure, "False WithinLimit")},
 		{"it is reinstalled", func() { w.change(func(s *v1.ContainerSpec) { s.InstallGeneration++; off(s) }) },
 			map[string]string{v1.ImageAvailable: present, v1.Installed: "Unknown Installing", v1.DiskPressure: "False WithinLimit"}},
-		{"badly", func() { w.engine.Exit(installer, 3) },
+		{"badly", func() { w.engine.Outside.Exit(installer, 3) },
 			map[string]string{v1.ImageAvailable: present, v1.Installed: "False ExitCode", v1.DiskPressure: "False WithinLimit"}},
 		{"it is deleted", func() {
 			w.change(func(s *v1.ContainerSpec) { s.InstallGeneration++ })
-			w.engine.Exit(installer, 0)
+			w.engine.Outside.Exit(installer, 0)
 			w.change(on)
 			w.refuse("kill", server, runtime.ErrUnavailable)
 			require.NoError(w.t, w.store.Update(func(tx *store.Tx) error { return store.Containers.Delete(tx, "mc") }))

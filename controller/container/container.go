@@ -83,7 +83,7 @@ func (r *Reconciler) next(ctx context.Context, id string) (execution, Step, erro
 		return execution{}, Step{}, err
 	}
 	o.OverLimit, o.FreedByRemoval = r.measuredPressure(c, o, space)
-	return execution{Reconciler: r, c: c, o: o}, Plan(c, o), nil
+	return execution{r: r, c: c, o: o}, Plan(c, o), nil
 }
 
 // load reads a container, its disk limit and the last measured usage of its

@@ -17,11 +17,11 @@ func TestLife(t *testing.T) {
 	live(t, func(w *world) {
 		w.create(nil)
 		w.want(v1.Installing)
-		w.engine.Exit(installer, 0)
+		w.engine.Outside.Exit(installer, 0)
 		c := w.want(v1.Ready)
 		require.NotEmpty(t, c.Status.ContainerID, "the container exists before the first start")
-		require.False(t, w.engine.State(server).Running)
-		require.Empty(t, w.engine.State(installer).ContainerID, "the installer is cleaned up")
+		require.False(t, w.engine.Outside.State(server).Running)
+		require.Empty(t, w.engine.Outside.State(installer).ContainerID, "the installer is cleaned up")
 
 		w.console.held = true
 		w.change(on)
@@ -32,7 +32,7 @@ func TestLife(t *testing.T) {
 
 		w.change(off) // the fake engine's container exits on a signal
 		c = w.want(v1.Exit)
-		require.Equal(t, []string{"SIGTERM"}, w.engine.Signals(server))
+		require.Equal(t, []string{"SIGTERM"}, w.engine.Outside.Signals(server))
 		require.NotNil(t, c.Status.ExitCode)
 		require.Equal(t, c.Meta.Generation, c.Status.ObservedGeneration)
 		require.Equal(t, []string{"installing", "ready", "starting", "running", "stopping", "exit"}, w.phases())
@@ -43,7 +43,7 @@ func TestLife(t *testing.T) {
 func TestFailedInstallAndReinstall(t *testing.T) {
 	live(t, func(w *world) {
 		w.create(on) // the request is kept
-		w.engine.Exit(installer, 7)
+		w.engine.Outside.Exit(installer, 7)
 		c := w.want(v1.Failed)
 		require.Equal(t, 7, *c.Status.ExitCode)
 		require.Equal(t, v1.Failed, v1.InstallStateOf(c))
@@ -52,7 +52,7 @@ func TestFailedInstallAndReinstall(t *testing.T) {
 
 		w.change(func(s *v1.ContainerSpec) { s.InstallGeneration++ })
 		w.want(v1.Installing)
-		w.engine.Exit(installer, 0)
+		w.engine.Outside.Exit(installer, 0)
 		w.want(v1.Running)
 		require.Equal(t, []string{"installing", "failed", "installing", "ready", "starting", "running"}, w.phases())
 	})
@@ -70,25 +70,25 @@ func TestInstallTimeout(t *testing.T) {
 
 func TestMissingImageFailsForGood(t *testing.T) {
 	live(t, func(w *world) {
-		w.engine.RefusePull("gone", runtime.ErrImageNotFound)
+		w.engine.Outside.RefusePull("gone", runtime.ErrImageNotFound)
 		w.create(func(s *v1.ContainerSpec) { s.Image = "gone" })
 		c := w.want(v1.Failed)
 		require.Equal(t, v1.ReasonImageNotFound, v1.FindCondition(c.Status.Conditions, v1.ImageAvailable).Reason)
 
-		w.engine.RefusePull("far", errors.New("no route to registry"))
+		w.engine.Outside.RefusePull("far", errors.New("no route to registry"))
 		w.change(func(s *v1.ContainerSpec) { s.Image = "far"; s.InstallGeneration++ })
 		require.Contains(t, w.want(v1.Installing).Status.Message, "no route")
-		w.engine.RefusePull("far", nil)
+		w.engine.Outside.RefusePull("far", nil)
 		time.Sleep(time.Hour)
 		w.want(v1.Installing)
-		w.engine.Exit(installer, 0)
+		w.engine.Outside.Exit(installer, 0)
 		w.want(v1.Ready)
 	})
 }
 
 func TestOnePullServesMany(t *testing.T) {
 	live(t, func(w *world) {
-		release := w.engine.HoldPull("slow")
+		release := w.engine.Outside.HoldPull("slow")
 		for _, id := range []string{"a", "b"} {
 			require.NoError(t, w.store.Update(func(tx *store.Tx) error {
 				return store.Containers.Create(tx, id, v1.ContainerSpec{Image: "slow", VolumeID: id, InstallGeneration: 1, Power: v1.PowerOff})
@@ -102,7 +102,7 @@ func TestOnePullServesMany(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, 1, w.count("pull", runtime.Name{ID: "slow"}))
 		for _, id := range []string{"a", "b"} {
-			require.NotEmpty(t, w.engine.State(runtime.Name{ID: id, Role: runtime.Server}).ContainerID)
+			require.NotEmpty(t, w.engine.Outside.State(runtime.Name{ID: id, Role: runtime.Server}).ContainerID)
 		}
 	})
 }
@@ -115,11 +115,11 @@ func TestOneInstallPerVolume(t *testing.T) {
 			return store.Containers.Create(tx, "other", v1.ContainerSpec{Image: "i", VolumeID: "v", InstallScript: "x", InstallGeneration: 1, Power: v1.PowerOff})
 		}))
 		time.Sleep(time.Minute)
-		require.False(t, w.engine.State(other).Running)
-		w.engine.Exit(installer, 0)
+		require.False(t, w.engine.Outside.State(other).Running)
+		w.engine.Outside.Exit(installer, 0)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		require.True(t, w.engine.State(other).Running)
+		require.True(t, w.engine.Outside.State(other).Running)
 	})
 }
 
@@ -127,8 +127,8 @@ func TestOneInstallPerVolume(t *testing.T) {
 // volume, and fails while another one uses it.
 func TestVolumeClaimedOncePulled(t *testing.T) {
 	live(t, func(w *world) {
-		release := w.engine.HoldPull("slow")
-		w.engine.RefusePull("nowhere", runtime.ErrImageNotFound)
+		release := w.engine.Outside.HoldPull("slow")
+		w.engine.Outside.RefusePull("nowhere", runtime.ErrImageNotFound)
 		create := func(id, image, installImage string) {
 			require.NoError(t, w.store.Update(func(tx *store.Tx) error {
 				return store.Containers.Create(tx, id, v1.ContainerSpec{Image: image, InstallImage: installImage, VolumeID: "v",
@@ -139,7 +139,7 @@ func TestVolumeClaimedOncePulled(t *testing.T) {
 		create("pulls-installer", "i", "slow")
 		synctest.Wait()
 		w.create(nil)
-		require.True(t, w.engine.State(installer).Running)
+		require.True(t, w.engine.Outside.State(installer).Running)
 		create("missing", "nowhere", "")
 		create("waits", "i", "")
 		synctest.Wait()
@@ -148,16 +148,16 @@ func TestVolumeClaimedOncePulled(t *testing.T) {
 		require.Contains(t, waits.Message, "installation of container mc")
 		require.Equal(t, v1.True, v1.FindCondition(waits.Conditions, v1.ImageAvailable).Status)
 		release()
-		w.engine.Exit(installer, 0)
+		w.engine.Outside.Exit(installer, 0)
 		for range 3 { // one after the other
 			time.Sleep(5 * time.Second)
 			synctest.Wait()
 			running := 0
 			for _, id := range []string{"waits", "pulls", "pulls-installer"} {
 				n := runtime.Name{ID: id, Role: runtime.Install}
-				if w.engine.State(n).Running {
+				if w.engine.Outside.State(n).Running {
 					running++
-					w.engine.Exit(n, 0)
+					w.engine.Outside.Exit(n, 0)
 				}
 			}
 			require.Equal(t, 1, running)
@@ -173,7 +173,7 @@ func TestStopTimeoutEndsInKill(t *testing.T) {
 	live(t, func(w *world) {
 		w.installed(nil)
 		w.change(on)
-		w.engine.Deafen(server)
+		w.engine.Outside.Deafen(server)
 		w.change(func(s *v1.ContainerSpec) { off(s); s.Stop.Timeout = v1.Duration(20 * time.Second) })
 		time.Sleep(19 * time.Second)
 		w.want(v1.Stopping)
@@ -188,14 +188,14 @@ func TestStopByCommand(t *testing.T) {
 	live(t, func(w *world) {
 		w.engine.OnInput = func(n runtime.Name, data []byte) {
 			if string(data) == "save-and-quit" {
-				w.engine.Exit(n, 0)
+				w.engine.Outside.Exit(n, 0)
 			}
 		}
 		w.installed(func(s *v1.ContainerSpec) { s.Stop.Command = "save-and-quit" })
 		w.change(on)
 		w.change(off)
 		w.want(v1.Exit)
-		require.Empty(t, w.engine.Signals(server))
+		require.Empty(t, w.engine.Outside.Signals(server))
 	})
 }
 
@@ -203,7 +203,7 @@ func TestKillOverridesStop(t *testing.T) {
 	live(t, func(w *world) {
 		w.installed(nil)
 		w.change(on)
-		w.engine.Deafen(server)
+		w.engine.Outside.Deafen(server)
 		w.change(off)
 		w.want(v1.Stopping)
 		w.change(kill)
@@ -232,7 +232,7 @@ func TestDelete(t *testing.T) {
 		w.change(on)
 		require.NoError(t, w.store.Update(func(tx *store.Tx) error { return store.Containers.Delete(tx, "mc") }))
 		require.True(t, w.gone())
-		require.Empty(t, w.engine.State(server).ContainerID)
+		require.Empty(t, w.engine.Outside.State(server).ContainerID)
 		require.Equal(t, "deleting", w.phases()[len(w.phases())-1])
 	})
 }
@@ -241,10 +241,10 @@ func TestReinstallStopsAndRecreates(t *testing.T) {
 	live(t, func(w *world) {
 		w.installed(nil)
 		w.change(on)
-		first := w.engine.State(server).ContainerID
+		first := w.engine.Outside.State(server).ContainerID
 		w.change(func(s *v1.ContainerSpec) { s.InstallGeneration++; off(s) })
 		w.want(v1.Installing)
-		w.engine.Exit(installer, 0)
+		w.engine.Outside.Exit(installer, 0)
 		c := w.want(v1.Ready)
 		require.NotEqual(t, first, c.Status.ContainerID)
 		require.Equal(t, []string{"installing", "ready", "starting", "running", "stopping", "exit", "installing", "ready"}, w.phases())
@@ -255,18 +255,18 @@ func TestLimitsUpdateAndRebindRecreates(t *testing.T) {
 	live(t, func(w *world) {
 		w.installed(func(s *v1.ContainerSpec) { s.Limits.Memory = 64 << 20 })
 		w.change(on)
-		first := w.engine.State(server)
+		first := w.engine.Outside.State(server)
 		w.change(func(s *v1.ContainerSpec) { s.Limits.Memory = 128 << 20 })
-		require.Equal(t, int64(128<<20), w.engine.State(server).Live.Memory)
-		require.Equal(t, first.StartedAt, w.engine.State(server).StartedAt, "not restarted")
+		require.Equal(t, int64(128<<20), w.engine.Outside.State(server).Live.Memory)
+		require.Equal(t, first.StartedAt, w.engine.Outside.State(server).StartedAt, "not restarted")
 
 		w.change(func(s *v1.ContainerSpec) {
 			s.Ports = []v1.Port{{IP: "127.0.0.1", Port: 1, Protocol: "tcp"}}
 			s.RunGeneration++
 		})
 		w.want(v1.Running)
-		require.NotEqual(t, first.ContainerID, w.engine.State(server).ContainerID)
-		require.Equal(t, 1, w.engine.Spec(server).Ports[0].ContainerPort)
+		require.NotEqual(t, first.ContainerID, w.engine.Outside.State(server).ContainerID)
+		require.Equal(t, 1, w.engine.Outside.Spec(server).Ports[0].ContainerPort)
 	})
 }
 
@@ -299,11 +299,11 @@ func TestSpecNotObservedBeforeExitIsRecorded(t *testing.T) {
 		w.change(kill)
 		w.change(on)
 		c := w.want(v1.Running)
-		require.False(t, w.engine.State(server).Running)
+		require.False(t, w.engine.Outside.State(server).Running)
 		require.Less(t, c.Status.ObservedGeneration, c.Meta.Generation)
 		time.Sleep(time.Minute)
 		c = w.want(v1.Running)
-		require.True(t, w.engine.State(server).Running)
+		require.True(t, w.engine.Outside.State(server).Running)
 		require.Equal(t, c.Meta.Generation, c.Status.ObservedGeneration)
 	})
 }

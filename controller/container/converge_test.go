@@ -39,14 +39,14 @@ func converge(t *testing.T, seed uint64) {
 			return nil
 		}
 	}
-	w.engine.Fail(fail("nothing was done"))
-	w.engine.After(fail("it was done, and the answer was lost"))
+	w.engine.Outside.Fail(fail("nothing was done"))
+	w.engine.Outside.After(fail("it was done, and the answer was lost"))
 	ended := map[runtime.Role]string{} // the spec hash of the last one that exited with 0
 	exit := func(n runtime.Name, code int) {
-		if s := w.engine.State(n); s.Running {
+		if s := w.engine.Outside.State(n); s.Running {
 			ended[n.Role] = s.SpecHash
 		}
-		w.engine.Exit(n, code)
+		w.engine.Outside.Exit(n, code)
 	}
 	w.create(nil)
 	for range 150 {
@@ -85,11 +85,11 @@ func (w *world) disturb(rng *rand.Rand, exit func(runtime.Name, int)) {
 	case 10:
 		exit(server, rng.IntN(2))
 	case 11:
-		w.engine.Vanish(server)
+		w.engine.Outside.Vanish(server)
 	case 12:
-		w.engine.Pause(server)
+		w.engine.Outside.Pause(server)
 	case 13:
-		_ = w.engine.StartOutside(server)
+		_ = w.engine.Outside.StartOutside(server)
 	default:
 		w.step("mc")
 	}
@@ -104,11 +104,11 @@ func (w *world) step(id string) {
 // checkEnd compares the spec, the status and the engine.
 func (w *world) checkEnd(seed uint64, ended map[runtime.Role]string) {
 	w.t.Helper()
-	c, server := w.get(), w.engine.State(server)
+	c, server := w.get(), w.engine.Outside.State(server)
 	on := c.Spec.Power == v1.PowerOn
 	for what, ok := range map[string]bool{
 		"the installation asked for is the last that ended": c.Status.ObservedInstall == c.Spec.InstallGeneration && !c.Status.InstallFailed && ended[runtime.Install] == c.Spec.InstallHash(),
-		"no installer is left":                              w.engine.State(installer).ContainerID == "",
+		"no installer is left":                              w.engine.Outside.State(installer).ContainerID == "",
 		"it runs only if asked":                             !server.Running || on,
 		"it runs, or it has run and ended well":             server.Running || !on || c.Status.ObservedRun == c.Spec.RunGeneration && c.Status.Phase == v1.Exit && c.Status.NextRetryAt == nil,
 		"it runs as asked":                                  !server.Running || c.Status.ObservedRun == c.Spec.RunGeneration,
@@ -118,7 +118,7 @@ func (w *world) checkEnd(seed uint64, ended map[runtime.Role]string) {
 		"its newest spec was observed":                      c.Status.ObservedGeneration == c.Meta.Generation,
 		"its id is the engine's":                            c.Status.ContainerID == server.ContainerID,
 	} {
-		require.True(w.t, ok, "seed %d: not so: %s\nspec %+v\nstatus %+v\nserver %+v\nops %v", seed, what, c.Spec, c.Status, server, w.engine.Ops())
+		require.True(w.t, ok, "seed %d: not so: %s\nspec %+v\nstatus %+v\nserver %+v\nops %v", seed, what, c.Spec, c.Status, server, w.engine.Outside.Ops())
 	}
 	w.checkHistory(seed)
 }

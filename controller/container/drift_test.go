@@ -17,7 +17,7 @@ func TestCrashBackoffAndReset(t *testing.T) {
 		w.installed(nil)
 		w.change(on)
 		for i, wait := range []time.Duration{10, 20, 40, 80, 160, 300, 300} {
-			w.engine.Exit(server, 1)
+			w.engine.Outside.Exit(server, 1)
 			c := w.want(v1.Exit)
 			require.Equal(t, wait*time.Second, c.Status.NextRetryAt.Sub(c.Status.Since), "crash %d", i+1)
 			time.Sleep(wait*time.Second - time.Second)
@@ -28,7 +28,7 @@ func TestCrashBackoffAndReset(t *testing.T) {
 			require.Nil(t, c.Status.NextRetryAt)
 		}
 		time.Sleep(10 * time.Minute)
-		w.engine.Exit(server, 1)
+		w.engine.Outside.Exit(server, 1)
 		c := w.want(v1.Exit)
 		require.Equal(t, 10*time.Second, c.Status.NextRetryAt.Sub(c.Status.Since))
 
@@ -41,7 +41,7 @@ func TestKillEndsCrashLoop(t *testing.T) {
 	live(t, func(w *world) {
 		w.installed(nil)
 		w.change(on)
-		w.engine.Exit(server, 1)
+		w.engine.Outside.Exit(server, 1)
 		w.change(kill)
 		time.Sleep(time.Hour)
 		w.want(v1.Exit)
@@ -62,7 +62,7 @@ func TestRestartPolicies(t *testing.T) {
 		live(t, func(w *world) {
 			w.installed(func(s *v1.ContainerSpec) { s.RestartPolicy.Mode = tc.mode })
 			w.change(on)
-			w.engine.Exit(server, tc.code)
+			w.engine.Outside.Exit(server, tc.code)
 			c := w.want(v1.Exit)
 			require.Equal(t, tc.code, *c.Status.ExitCode)
 			time.Sleep(time.Minute)
@@ -76,7 +76,7 @@ func TestOutOfMemory(t *testing.T) {
 	live(t, func(w *world) {
 		w.installed(nil)
 		w.change(on)
-		w.engine.OOM(server)
+		w.engine.Outside.OOM(server)
 		c := w.want(v1.Exit)
 		require.True(t, c.Status.OOMKilled)
 		require.Contains(t, c.Status.Message, "memory")
@@ -89,10 +89,10 @@ func TestOutOfMemoryReportedLate(t *testing.T) {
 	live(t, func(w *world) {
 		w.installed(nil)
 		w.change(on)
-		w.engine.Exit(server, 137)
+		w.engine.Outside.Exit(server, 137)
 		before := w.want(v1.Exit).Status
 		require.False(t, before.OOMKilled)
-		w.engine.OOM(server)
+		w.engine.Outside.OOM(server)
 		after := w.want(v1.Exit).Status
 		require.True(t, after.OOMKilled)
 		require.Equal(t, "the container ran out of memory", after.Message)
@@ -112,12 +112,12 @@ func TestChildOutOfMemoryReportedLate(t *testing.T) {
 	live(t, func(w *world) {
 		w.installed(nil)
 		w.change(on)
-		w.engine.Exit(server, 0)
+		w.engine.Outside.Exit(server, 0)
 		w.want(v1.Exit)
 		require.NoError(t, w.store.Update(func(tx *store.Tx) error {
 			return store.Containers.SetStatus(tx, "mc", func(s *v1.ContainerStatus) { s.Message = "something else" })
 		}))
-		w.engine.OOM(server)
+		w.engine.Outside.OOM(server)
 		c := w.want(v1.Exit)
 		require.True(t, c.Status.OOMKilled)
 		require.Equal(t, "something else", c.Status.Message)
@@ -133,11 +133,11 @@ func TestLateReportIsNotObservedGeneration(t *testing.T) {
 		stop := w.run()
 		w.installed(nil)
 		w.change(on)
-		w.engine.Exit(server, 137)
+		w.engine.Outside.Exit(server, 137)
 		w.want(v1.Exit)
 		stop()
 		w.change(on)
-		w.engine.OOM(server)
+		w.engine.Outside.OOM(server)
 		_, err := w.rec.Reconcile(t.Context(), "mc")
 		require.NoError(t, err)
 		c := w.want(v1.Exit)
@@ -155,13 +155,13 @@ func TestDrift(t *testing.T) {
 			soon    v1.Phase // before any backoff
 			later   v1.Phase
 		}{
-			"removed":             {v1.PowerOn, func(w *world) { w.engine.Vanish(server) }, v1.Running, v1.Running},
-			"killed":              {v1.PowerOn, func(w *world) { w.engine.Exit(server, 137) }, v1.Exit, v1.Running},
-			"stopped":             {v1.PowerOn, func(w *world) { w.engine.Exit(server, 0) }, v1.Exit, v1.Exit},
-			"killed and removed":  {v1.PowerOn, func(w *world) { w.engine.Exit(server, 137); synctest.Wait(); w.engine.Vanish(server) }, v1.Running, v1.Running},
-			"paused":              {v1.PowerOn, func(w *world) { w.engine.Pause(server) }, v1.Running, v1.Running},
-			"started, wanted off": {v1.PowerOff, func(w *world) { _ = w.engine.StartOutside(server) }, v1.Exit, v1.Exit},
-			"removed while off":   {v1.PowerOff, func(w *world) { w.engine.Vanish(server) }, v1.Exit, v1.Exit},
+			"removed":             {v1.PowerOn, func(w *world) { w.engine.Outside.Vanish(server) }, v1.Running, v1.Running},
+			"killed":              {v1.PowerOn, func(w *world) { w.engine.Outside.Exit(server, 137) }, v1.Exit, v1.Running},
+			"stopped":             {v1.PowerOn, func(w *world) { w.engine.Outside.Exit(server, 0) }, v1.Exit, v1.Exit},
+			"killed and removed":  {v1.PowerOn, func(w *world) { w.engine.Outside.Exit(server, 137); synctest.Wait(); w.engine.Outside.Vanish(server) }, v1.Running, v1.Running},
+			"paused":              {v1.PowerOn, func(w *world) { w.engine.Outside.Pause(server) }, v1.Running, v1.Running},
+			"started, wanted off": {v1.PowerOff, func(w *world) { _ = w.engine.Outside.StartOutside(server) }, v1.Exit, v1.Exit},
+			"removed while off":   {v1.PowerOff, func(w *world) { w.engine.Outside.Vanish(server) }, v1.Exit, v1.Exit},
 		} {
 			t.Run(name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
@@ -180,9 +180,9 @@ func TestDrift(t *testing.T) {
 						stop = w.run()
 					}
 					w.want(tc.soon)
-					require.Equal(t, tc.soon == v1.Running, w.engine.State(server).Running)
-					require.False(t, w.engine.State(server).Paused)
-					require.NotEmpty(t, w.engine.State(server).ContainerID, "a container exists")
+					require.Equal(t, tc.soon == v1.Running, w.engine.Outside.State(server).Running)
+					require.False(t, w.engine.Outside.State(server).Paused)
+					require.NotEmpty(t, w.engine.Outside.State(server).ContainerID, "a container exists")
 					time.Sleep(time.Minute)
 					w.want(tc.later)
 					stop()
@@ -198,12 +198,12 @@ func TestDaemonRestartRestartsNothing(t *testing.T) {
 		stop := w.run()
 		w.installed(nil)
 		w.change(on)
-		before := w.engine.State(server)
+		before := w.engine.Outside.State(server)
 		stop()
 		stop = w.run()
 		time.Sleep(time.Hour)
 		w.want(v1.Running)
-		require.Equal(t, before, w.engine.State(server))
+		require.Equal(t, before, w.engine.Outside.State(server))
 		stop()
 	})
 }
@@ -215,7 +215,7 @@ func TestHostBootRestartsRuns(t *testing.T) {
 		w.installed(func(s *v1.ContainerSpec) { s.RestartPolicy.Mode = v1.RestartNever })
 		w.change(on)
 		stop()
-		w.engine.Exit(server, 0) // the host's shutdown ended it
+		w.engine.Outside.Exit(server, 0) // the host's shutdown ended it
 		w.rec.BootID = "next"
 		stop = w.run()
 		w.want(v1.Running)
@@ -228,11 +228,11 @@ func TestUnreachableEngineChangesNoState(t *testing.T) {
 		w.installed(nil)
 		w.change(on)
 		n := len(w.phases())
-		w.engine.Host().Down()
+		w.engine.Outside.Host().Down()
 		time.Sleep(10 * time.Minute)
 		w.want(v1.Running)
 		w.change(off) // requests are accepted during the outage
-		w.engine.Host().Up()
+		w.engine.Outside.Host().Up()
 		time.Sleep(6 * time.Minute)
 		w.want(v1.Exit)
 		require.Equal(t, []string{"stopping", "exit"}, w.phases()[n:])
@@ -245,12 +245,12 @@ func TestStartRetriedWhilePortIsTaken(t *testing.T) {
 			s.Ports = []v1.Port{{IP: "127.0.0.1", Port: 25565, Protocol: "tcp"}}
 			s.RestartPolicy.Mode = v1.RestartNever
 		})
-		w.engine.Host().TakePort("127.0.0.1", 25565, "tcp")
+		w.engine.Outside.Host().TakePort("127.0.0.1", 25565, "tcp")
 		w.change(on)
 		c := w.want(v1.Exit)
 		require.Equal(t, "PortTaken", v1.FindCondition(c.Status.Conditions, v1.Started).Reason)
 		require.NotNil(t, c.Status.NextRetryAt)
-		w.engine.Host().FreePort("127.0.0.1", 25565, "tcp")
+		w.engine.Outside.Host().FreePort("127.0.0.1", 25565, "tcp")
 		time.Sleep(11 * time.Second)
 		w.want(v1.Running)
 	})
@@ -259,11 +259,11 @@ func TestStartRetriedWhilePortIsTaken(t *testing.T) {
 func TestMissingVolumeRefusesStart(t *testing.T) {
 	live(t, func(w *world) {
 		w.installed(nil)
-		w.engine.Host().LoseDirectory("/volumes/v")
+		w.engine.Outside.Host().LoseDirectory("/volumes/v")
 		w.change(on)
 		c := w.want(v1.Exit)
 		require.Equal(t, "VolumeMissing", v1.FindCondition(c.Status.Conditions, v1.Started).Reason)
-		w.engine.Host().RestoreDirectory("/volumes/v")
+		w.engine.Outside.Host().RestoreDirectory("/volumes/v")
 		time.Sleep(11 * time.Second)
 		w.want(v1.Running)
 	})
@@ -272,7 +272,7 @@ func TestMissingVolumeRefusesStart(t *testing.T) {
 func TestBadCommandExitsWith127(t *testing.T) {
 	live(t, func(w *world) {
 		w.installed(func(s *v1.ContainerSpec) { s.StartupCommand = "nonsense --now" })
-		w.engine.Host().BreakProgram("nonsense")
+		w.engine.Outside.Host().BreakProgram("nonsense")
 		w.change(on)
 		c := w.want(v1.Exit)
 		require.Equal(t, 127, *c.Status.ExitCode)
@@ -284,7 +284,7 @@ func TestBadCommandExitsWith127(t *testing.T) {
 func TestBrokenRecordBlocksNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.engine.Fail(func(_ string, n runtime.Name) error {
+		w.engine.Outside.Fail(func(_ string, n runtime.Name) error {
 			if n.ID == "bad" {
 				panic("broken")
 			}
@@ -308,13 +308,13 @@ func TestRestartFromOutsideIsReported(t *testing.T) {
 		w.installed(nil)
 		w.change(on)
 		stop()
-		w.engine.Exit(server, 1)
-		require.NoError(t, w.engine.StartOutside(server))
+		w.engine.Outside.Exit(server, 1)
+		require.NoError(t, w.engine.Outside.StartOutside(server))
 		stop = w.run()
 		defer func() { stop() }()
 		c := w.want(v1.Running)
 		require.Equal(t, []string{"running", "starting", "running"}, w.phases()[3:])
-		require.WithinDuration(t, w.engine.State(server).StartedAt, *c.Status.StartedAt, 0)
+		require.WithinDuration(t, w.engine.Outside.State(server).StartedAt, *c.Status.StartedAt, 0)
 	})
 }
 
@@ -326,15 +326,15 @@ func TestStartFromOutsideKeepsNewSpec(t *testing.T) {
 		stop := w.run()
 		w.installed(nil)
 		w.change(on)
-		w.engine.Exit(server, 0)
+		w.engine.Outside.Exit(server, 0)
 		w.want(v1.Exit)
 		stop()
 		w.change(func(s *v1.ContainerSpec) { s.Workdir = "/new" })
-		require.NoError(t, w.engine.StartOutside(server))
+		require.NoError(t, w.engine.Outside.StartOutside(server))
 		stop = w.run()
 		defer func() { stop() }()
 		w.want(v1.Running)
-		require.Equal(t, "/new", w.engine.Spec(server).Workdir)
+		require.Equal(t, "/new", w.engine.Outside.Spec(server).Workdir)
 		require.Equal(t, []string{"exit", "stopping", "exit", "starting", "running"}, w.phases()[4:])
 	})
 }
@@ -344,17 +344,17 @@ func TestStartFromOutsideKeepsNewSpec(t *testing.T) {
 func TestStartKeepsNewSpec(t *testing.T) {
 	for name, begin := range map[string]func(w *world){
 		"by the policy": func(*world) {},
-		"from outside":  func(w *world) { _ = w.engine.StartOutside(server) },
+		"from outside":  func(w *world) { _ = w.engine.Outside.StartOutside(server) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			live(t, func(w *world) {
 				w.installed(nil)
 				w.change(on)
-				w.engine.Exit(server, 1)
+				w.engine.Outside.Exit(server, 1)
 				due := *w.want(v1.Exit).Status.NextRetryAt
 				time.Sleep(time.Until(due) - 1)
-				w.engine.Fail(func(string, runtime.Name) error {
-					w.engine.Fail(nil)
+				w.engine.Outside.Fail(func(string, runtime.Name) error {
+					w.engine.Outside.Fail(nil)
 					return w.store.Update(func(tx *store.Tx) error {
 						return store.Containers.SetSpec(tx, "mc", func(s *v1.ContainerSpec) error { s.Workdir = "/new"; return nil })
 					})
@@ -362,7 +362,7 @@ func TestStartKeepsNewSpec(t *testing.T) {
 				begin(w)
 				time.Sleep(time.Minute)
 				w.want(v1.Running)
-				require.Equal(t, "/new", w.engine.Spec(server).Workdir)
+				require.Equal(t, "/new", w.engine.Outside.Spec(server).Workdir)
 			})
 		})
 	}

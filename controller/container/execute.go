@@ -12,7 +12,7 @@ import (
 
 // execution executes one step of a container.
 type execution struct {
-	*Reconciler
+	r *Reconciler
 	c v1.Container // as it was loaded
 	o Observed     // when the step was planned
 }
@@ -24,15 +24,15 @@ func (s execution) executeWithPermit(ctx context.Context, next Step) (controller
 	if !next.Do.expensive() {
 		return s.execute(ctx, next)
 	}
-	if !s.Semaphore.acquire(s.c.Meta.ID, next.Do) {
+	if !s.r.Semaphore.acquire(s.c.Meta.ID, next.Do) {
 		return controller.Result{Waiting: true}, nil // the semaphore names the key when a permit is reserved for it
 	}
-	defer s.Semaphore.release()
+	defer s.r.Semaphore.release()
 	res, err := s.execute(ctx, next)
 	if err != nil || !res.Requeue || !next.Do.creates() {
 		return res, err
 	}
-	s, next, err = s.next(ctx, s.c.Meta.ID)
+	s, next, err = s.r.next(ctx, s.c.Meta.ID)
 	if err != nil || !next.Do.starts() {
 		return requeueNow(), err
 	}
@@ -45,7 +45,7 @@ func (s execution) execute(ctx context.Context, next Step) (controller.Result, e
 	if err == nil || ctx.Err() != nil {
 		return res, err
 	}
-	s.Metrics.StepFailed(next.Do.String())
+	s.r.Metrics.StepFailed(next.Do.String())
 	return res, stepError{s, next.Do, err}
 }
 
@@ -91,18 +91,18 @@ func (s execution) markObserved() error {
 // forgotten before and after the purge, so that listeners who subscribed in between
 // learn that it is gone too.
 func (s execution) forget(ctx context.Context) error {
-	s.Pulls.Forget(s.c.Meta.ID)
+	s.r.Pulls.Forget(s.c.Meta.ID)
 	if err := s.forgetConsole(ctx); err != nil {
 		return err
 	}
-	if err := s.Store.Update(func(tx *store.Tx) error { return store.Containers.Purge(tx, s.c.Meta.ID) }); err != nil {
+	if err := s.r.Store.Update(func(tx *store.Tx) error { return store.Containers.Purge(tx, s.c.Meta.ID) }); err != nil {
 		return err
 	}
 	return s.forgetConsole(ctx)
 }
 
 func (s execution) forgetConsole(ctx context.Context) error {
-	if err := s.Console.Forget(ctx, s.c.Meta.ID); err != nil {
+	if err := s.r.Console.Forget(ctx, s.c.Meta.ID); err != nil {
 		return fmt.Errorf("container %s: %w", s.c.Meta.ID, err)
 	}
 	return nil

@@ -29,7 +29,7 @@ func TestWaitingForPermitKeepsBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const containers, d = 50, 55 * time.Second // less than a resync
 		w := newWorld(t)
-		w.engine.Fail(func(op string, _ runtime.Name) error {
+		w.engine.Outside.Fail(func(op string, _ runtime.Name) error {
 			if op != "create" {
 				return nil
 			}
@@ -75,7 +75,7 @@ func TestPulledImageMissingIsFailure(t *testing.T) {
 // others creates 24 containers, for which an operation of the engine takes the
 // given time.
 func others(w *world, spec v1.ContainerSpec, takes map[string]time.Duration) (ids []string) {
-	w.engine.Fail(func(op string, n runtime.Name) error {
+	w.engine.Outside.Fail(func(op string, n runtime.Name) error {
 		if n.ID != "mc" {
 			time.Sleep(takes[op])
 		}
@@ -167,7 +167,7 @@ func TestStartPrecedesCreations(t *testing.T) {
 
 func TestCreateAndStartShareOnePermit(t *testing.T) {
 	live(t, func(w *world) {
-		w.engine.Fail(func(op string, _ runtime.Name) error {
+		w.engine.Outside.Fail(func(op string, _ runtime.Name) error {
 			if op == "create" {
 				time.Sleep(30 * time.Second)
 			}

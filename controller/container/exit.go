@@ -12,13 +12,13 @@ import (
 )
 
 // exitStep executes a step that stops a run or records its exit.
-type exitStep struct{ execution }
+type exitStep struct{ x execution }
 
 func (s exitStep) execute(ctx context.Context, a Action) (controller.Result, error) {
-	n := serverName(s.c.Meta.ID)
+	n := serverName(s.x.c.Meta.ID)
 	switch a {
 	case RecordStopping:
-		return requeueNow(), s.record(func(st *v1.ContainerStatus, now time.Time) {
+		return requeueNow(), s.x.record(func(st *v1.ContainerStatus, now time.Time) {
 			st.Unrequested = st.Phase == v1.Exit || st.Phase == v1.Ready
 			st.Phase, st.StopRecordedAt, st.StopSent = v1.Stopping, now, false
 			setStarted(st, now)
@@ -26,7 +26,7 @@ func (s exitStep) execute(ctx context.Context, a Action) (controller.Result, err
 	case SendStop:
 		return requeueNow(), s.sendStop(ctx, n)
 	case KillServer:
-		return requeueNow(), s.Engine.Kill(ctx, n)
+		return requeueNow(), s.x.r.Engine.Kill(ctx, n)
 	case RecordOOM:
 		return requeueNow(), s.recordOOM()
 	}
@@ -39,52 +39,52 @@ func (s exitStep) execute(ctx context.Context, a Action) (controller.Result, err
 // not keep a run for ever.
 func (s exitStep) sendStop(ctx context.Context, n runtime.Name) error {
 	err := errors.New("no command")
-	if s.c.Spec.Stop.Command != "" {
-		err = s.Console.Input(ctx, s.c.Meta.ID, []byte(s.c.Spec.Stop.Command))
+	if s.x.c.Spec.Stop.Command != "" {
+		err = s.x.r.Console.Input(ctx, s.x.c.Meta.ID, []byte(s.x.c.Spec.Stop.Command))
 	}
 	if err != nil {
-		err = s.Engine.Signal(ctx, n, stopSignal(s.c.Spec))
+		err = s.x.r.Engine.Signal(ctx, n, stopSignal(s.x.c.Spec))
 	}
 	if !errors.Is(err, runtime.ErrUnavailable) {
-		s.Timers.begin(s.c.Meta.ID, stopTimer, s.c.Status.StopRecordedAt)
+		s.x.r.Timers.begin(s.x.c.Meta.ID, stopTimer, s.x.c.Status.StopRecordedAt)
 	}
 	if err != nil {
 		return err
 	}
-	return s.record(func(st *v1.ContainerStatus, _ time.Time) { st.StopSent = true })
+	return s.x.record(func(st *v1.ContainerStatus, _ time.Time) { st.StopSent = true })
 }
 
 // recordExit records an exit that the engine reported, and when the next run may
 // begin.
 func (s exitStep) recordExit() error {
-	if exists(s.o.Server) {
-		s.Console.Follow(serverTarget(s.c, s.o.Server)) // reads the output of the time while berth was away
+	if exists(s.x.o.Server) {
+		s.x.r.Console.Follow(serverTarget(s.x.c, s.x.o.Server)) // reads the output of the time while berth was away
 	}
-	err := s.record(func(st *v1.ContainerStatus, now time.Time) {
+	err := s.x.record(func(st *v1.ContainerStatus, now time.Time) {
 		stopped := st.Phase == v1.Stopping
 		st.Phase, st.StopRecordedAt, st.StopSent, st.Unrequested = v1.Exit, time.Time{}, false, false
 		s.setStartedAfterExit(st, now, stopped)
 		switch {
-		case vanished(s.c, s.o.Server):
+		case vanished(s.x.c, s.x.o.Server):
 			st.Message = "the container was removed from outside"
-		case !startIsPending(s.c, s.o.Server):
+		case !startIsPending(s.x.c, s.x.o.Server):
 			s.setExit(st)
 		}
 		switch {
-		case s.c.Spec.Power != v1.PowerOn || st.ObservedRun != s.c.Spec.RunGeneration:
-		case stopped && pressure(s.c) == v1.ReasonRootOverLimit:
+		case s.x.c.Spec.Power != v1.PowerOn || st.ObservedRun != s.x.c.Spec.RunGeneration:
+		case stopped && pressure(s.x.c) == v1.ReasonRootOverLimit:
 			s.nextCrash(st, now)
 		case stopped: // by berth, for disk space or a new spec: the next run follows at once
 			st.NextRetryAt = &now
 		default:
 			s.retry(st, now)
 		}
-		if s.c.Spec.Power == v1.PowerOn && underDiskPressure(s.c) {
+		if s.x.c.Spec.Power == v1.PowerOn && underDiskPressure(s.x.c) {
 			st.Message = "the volume is over its limit: the container starts again when there is space"
 		}
 	}, s.exitMessage()...)
-	if err == nil && s.c.Status.Unrequested {
-		s.Metrics.Repaired("started")
+	if err == nil && s.x.c.Status.Unrequested {
+		s.x.r.Metrics.Repaired("started")
 	}
 	return err
 }
@@ -92,8 +92,8 @@ func (s exitStep) recordExit() error {
 // recordOOM corrects a recorded exit: the run ran out of memory. It is no step
 // toward the newest spec, which must not count as observed.
 func (s exitStep) recordOOM() error {
-	return s.record(func(st *v1.ContainerStatus, now time.Time) {
-		s.keepObserved(st)
+	return s.x.record(func(st *v1.ContainerStatus, now time.Time) {
+		s.x.keepObserved(st)
 		s.setExit(st)
 		if v1.FindCondition(st.Conditions, v1.Started).Reason == reasonExited {
 			setCondition(st, now, v1.Started, v1.False, v1.ReasonOutOfMemory, "the container ran out of memory")
@@ -103,7 +103,7 @@ func (s exitStep) recordOOM() error {
 
 // setExit copies the exit that the engine reports into the status.
 func (s exitStep) setExit(st *v1.ContainerStatus) {
-	o := s.o.Server
+	o := s.x.o.Server
 	if ranOutOfMemory(o) && !st.OOMKilled {
 		st.Totals.OOMKills++
 	}
@@ -119,7 +119,7 @@ func (s exitStep) setExit(st *v1.ContainerStatus) {
 func ranOutOfMemory(server runtime.State) bool { return server.OOMKilled && server.ExitCode != 0 }
 
 func (s exitStep) exitMessage() []string {
-	if ranOutOfMemory(s.o.Server) && !vanished(s.c, s.o.Server) {
+	if ranOutOfMemory(s.x.o.Server) && !vanished(s.x.c, s.x.o.Server) {
 		return []string{"the container ran out of memory"}
 	}
 	return nil
@@ -129,20 +129,20 @@ func (s exitStep) exitMessage() []string {
 // the host or the engine, or whose container was removed from outside, did not
 // exit by itself: the next one begins at once.
 func (s exitStep) retry(st *v1.ContainerStatus, now time.Time) {
-	if vanished(s.c, s.o.Server) || lost(s.c, s.o, s.o.ServerLost) {
+	if vanished(s.x.c, s.x.o.Server) || lost(s.x.c, s.x.o, s.x.o.ServerLost) {
 		st.NextRetryAt = &now
 		return
 	}
-	failed := s.o.Server.ExitCode != 0
+	failed := s.x.o.Server.ExitCode != 0
 	if failed {
 		st.Totals.Crashes++
 	}
-	mode := s.c.Spec.RestartPolicy.Mode
+	mode := s.x.c.Spec.RestartPolicy.Mode
 	if mode == v1.RestartNever || mode != v1.RestartAlways && !failed {
 		st.NextRetryAt = nil
 		return
 	}
-	if s.o.Server.FinishedAt.Sub(s.o.Server.StartedAt) >= s.Crash.ResetAfter {
+	if s.x.o.Server.FinishedAt.Sub(s.x.o.Server.StartedAt) >= s.x.r.Crash.ResetAfter {
 		st.Crashes = 0
 	}
 	s.nextCrash(st, now)
@@ -150,7 +150,7 @@ func (s exitStep) retry(st *v1.ContainerStatus, now time.Time) {
 
 // nextCrash counts one more crash and sets the time of the retry.
 func (s exitStep) nextCrash(st *v1.ContainerStatus, now time.Time) {
-	at := now.Add(controller.Doubled(s.Crash.Initial, s.Crash.Max, st.Crashes))
+	at := now.Add(controller.Doubled(s.x.r.Crash.Initial, s.x.r.Crash.Max, st.Crashes))
 	st.Crashes++
 	st.NextRetryAt = &at
 }
@@ -177,7 +177,7 @@ func startFailure(err error) (reason string, known bool) {
 // a crash, also with the restart policy never: there was no run.
 func (s exitStep) recordStartFailure(reason string, err error) error {
 	text := fmt.Sprintf("cannot start: %s", err)
-	return s.record(func(st *v1.ContainerStatus, now time.Time) {
+	return s.x.record(func(st *v1.ContainerStatus, now time.Time) {
 		st.Phase, st.Message = v1.Exit, text
 		if reason == "BadCommand" {
 			code := 127 // the shell's exit code of a command that it cannot run

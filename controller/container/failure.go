@@ -38,7 +38,7 @@ func (r *Reconciler) Failed(id string, err error, retryAt time.Time) {
 // recordFailure records a failed step. It writes nothing if the same failure is
 // recorded already.
 func (s execution) recordFailure(do Action, text string, retryAt time.Time) error {
-	return s.Store.MustUpdate(func(tx *store.Tx) error {
+	return s.r.Store.MustUpdate(func(tx *store.Tx) error {
 		return store.Containers.SetStatus(tx, s.c.Meta.ID, func(st *v1.ContainerStatus) {
 			st.ObservedGeneration, st.Message = s.c.Meta.Generation, text
 			setCondition(st, tx.Now(), v1.Reconciled, v1.False, do.failureReason(), text)

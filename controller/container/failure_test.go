@@ -58,12 +58,12 @@ func TestEveryFailingStepIsReported(t *testing.T) {
 		{"kill", "KillServerFailed", "", server, func(w *world) { w.change(kill) }},
 		{"signal", "SendStopFailed", "", server, func(w *world) { w.change(off) }},
 		{"remove", "RemoveServerFailed", "", server, func(w *world) { w.change(kill); w.change(func(s *v1.ContainerSpec) { s.TTY = !s.TTY }) }},
-		{"unpause", "UnpauseFailed", "paused", server, func(w *world) { w.engine.Pause(server) }},
-		{"create", "MakeServerFailed", "removed", server, func(w *world) { w.engine.Vanish(server) }},
+		{"unpause", "UnpauseFailed", "paused", server, func(w *world) { w.engine.Outside.Pause(server) }},
+		{"create", "MakeServerFailed", "removed", server, func(w *world) { w.engine.Outside.Vanish(server) }},
 		{"kill", "KillServerFailed", "started", server, func(w *world) {
 			w.change(func(s *v1.ContainerSpec) { off(s); s.Stop.Timeout = v1.Duration(time.Second) })
-			require.NoError(w.t, w.engine.StartOutside(server))
-			w.engine.Deafen(server)
+			require.NoError(w.t, w.engine.Outside.StartOutside(server))
+			w.engine.Outside.Deafen(server)
 		}},
 	} {
 		t.Run(tc.op+" "+tc.drift, func(t *testing.T) {
@@ -106,7 +106,7 @@ func TestNextRetryIsNotInThePast(t *testing.T) {
 	measured(t, func(w *world, count func(string) float64) {
 		w.installed(nil)
 		w.change(on)
-		w.engine.Exit(server, 1)
+		w.engine.Outside.Exit(server, 1)
 		w.want(v1.Exit)
 		agree := w.refuse("create", server, runtime.ErrMountMissing)
 		w.change(func(s *v1.ContainerSpec) { s.TTY = !s.TTY })

@@ -13,25 +13,25 @@ import (
 )
 
 // installStep executes a step of an installation.
-type installStep struct{ execution }
+type installStep struct{ x execution }
 
 // volumeBusyWait is the time between two checks whether the volume is free for an
 // installation.
 const volumeBusyWait = time.Second
 
 func (s installStep) execute(ctx context.Context, a Action) (controller.Result, error) {
-	n := installerName(s.c.Meta.ID)
+	n := installerName(s.x.c.Meta.ID)
 	switch a {
 	case RecordInstalling:
 		return requeueNow(), s.recordInstalling()
 	case PullImage:
-		return s.pull(s.o.Missing)
+		return s.x.pull(s.x.o.Missing)
 	case CreateInstaller:
 		return s.createInstaller(ctx)
 	case StartInstaller:
 		return s.startInstaller(ctx, n)
 	case KillInstaller:
-		return requeueNow(), s.Engine.Kill(ctx, n)
+		return requeueNow(), s.x.r.Engine.Kill(ctx, n)
 	case FinishInstall:
 		return s.finishInstall(ctx)
 	}
@@ -41,16 +41,16 @@ func (s installStep) execute(ctx context.Context, a Action) (controller.Result, 
 // recordInstalling begins an installation. It does not claim the volume yet: a
 // failing pull must not block the installations of other containers.
 func (s installStep) recordInstalling() error {
-	return s.record(func(st *v1.ContainerStatus, now time.Time) {
+	return s.x.record(func(st *v1.ContainerStatus, now time.Time) {
 		if st.StartedInstall <= st.ObservedInstall {
 			st.InstallVolume = "" // otherwise the installer before may still use it
 		}
-		st.Phase, st.StartedInstall, st.BootID = v1.Installing, s.c.Spec.InstallGeneration, s.BootID
+		st.Phase, st.StartedInstall, st.BootID = v1.Installing, s.x.c.Spec.InstallGeneration, s.x.r.BootID
 		st.InstallFailed, st.ExitCode, st.OOMKilled = false, nil, false
 		st.NextRetryAt, st.RestartCount, st.Crashes = nil, 0, 0
 		st.Conditions = keptConditions(st.Conditions)
 		setCondition(st, now, v1.Installed, v1.Unknown, "Installing", "the installation is in progress")
-		if s.o.Missing == "" {
+		if s.x.o.Missing == "" {
 			setImagePresent(st, now) // POST /containers waits for this condition
 		}
 	})
@@ -61,16 +61,16 @@ func (s installStep) recordInstalling() error {
 // installations gets the volume. If free is false, the step has to be retried.
 func (s installStep) claimVolume(change func(*v1.ContainerStatus, time.Time)) (free bool, err error) {
 	busy, changed := "", false
-	err = s.Store.Update(func(tx *store.Tx) (err error) {
-		now, err := store.Containers.Get(tx, s.c.Meta.ID)
-		if changed = now.Meta.Generation != s.c.Meta.Generation; err != nil || changed {
+	err = s.x.r.Store.Update(func(tx *store.Tx) (err error) {
+		now, err := store.Containers.Get(tx, s.x.c.Meta.ID)
+		if changed = now.Meta.Generation != s.x.c.Meta.Generation; err != nil || changed {
 			return err // the volume may be about to be removed
 		}
 		if busy, err = s.installerOfVolume(tx); err != nil || busy != "" {
 			return err
 		}
-		return s.recordIn(tx, func(st *v1.ContainerStatus, now time.Time) {
-			st.InstallVolume = s.c.Spec.VolumeID
+		return s.x.recordIn(tx, func(st *v1.ContainerStatus, now time.Time) {
+			st.InstallVolume = s.x.c.Spec.VolumeID
 			setImagePresent(st, now)
 			change(st, now)
 		})
@@ -85,10 +85,10 @@ func (s installStep) claimVolume(change func(*v1.ContainerStatus, time.Time)) (f
 // the volume that it used before a change of the spec is released.
 func (s installStep) recordBusy(busy string) error {
 	text := busyMessage(busy)
-	if s.reported(text) {
+	if s.x.reported(text) {
 		return nil
 	}
-	return s.record(func(st *v1.ContainerStatus, now time.Time) {
+	return s.x.record(func(st *v1.ContainerStatus, now time.Time) {
 		setImagePresent(st, now)
 		st.Message, st.InstallVolume = text, ""
 	})
@@ -109,7 +109,7 @@ func setImagePresent(st *v1.ContainerStatus, now time.Time) {
 func (s installStep) installerOfVolume(tx *store.Tx) (string, error) {
 	all, err := store.Containers.List(tx)
 	for _, c := range all {
-		if c.Meta.ID != s.c.Meta.ID && c.Status.InstallVolume == s.c.Spec.VolumeID && c.Status.StartedInstall > c.Status.ObservedInstall {
+		if c.Meta.ID != s.x.c.Meta.ID && c.Status.InstallVolume == s.x.c.Spec.VolumeID && c.Status.StartedInstall > c.Status.ObservedInstall {
 			return c.Meta.ID, nil
 		}
 	}
@@ -117,24 +117,24 @@ func (s installStep) installerOfVolume(tx *store.Tx) (string, error) {
 }
 
 func (s installStep) createInstaller(ctx context.Context) (controller.Result, error) {
-	instance, err := s.Outage.query(ctx, s.Engine)
+	instance, err := s.x.r.Outage.query(ctx, s.x.r.Engine)
 	if err != nil {
 		return controller.Result{}, err
 	}
-	if s.c.Status.InstallVolume != s.c.Spec.VolumeID || s.c.Status.Engine != instance {
+	if s.x.c.Status.InstallVolume != s.x.c.Spec.VolumeID || s.x.c.Status.Engine != instance {
 		free, err := s.claimVolume(func(st *v1.ContainerStatus, _ time.Time) { st.Engine = instance })
 		if err != nil || !free {
 			return waitFor(volumeBusyWait), err
 		}
 	}
-	_, err = createMounted(ctx, s.execution, installerSpec(s.c, s.Volume(s.c.Spec.VolumeID)))
+	_, err = createMounted(ctx, s.x, installerSpec(s.x.c, s.x.r.Volume(s.x.c.Spec.VolumeID)))
 	switch {
 	case errors.Is(err, runtime.ErrImageNotFound):
-		return s.pull(installImage(s.c.Spec))
+		return s.x.pull(installImage(s.x.c.Spec))
 	case errors.Is(err, runtime.ErrInvalid), errors.Is(err, runtime.ErrBadCommand):
 		return requeueNow(), s.failInstall("InvalidSpec", err.Error())
 	case errors.Is(err, runtime.ErrMountRefused):
-		return controller.Result{}, refuseMount(s.execution, err)
+		return controller.Result{}, refuseMount(s.x, err)
 	case err != nil:
 		return controller.Result{}, err
 	}
@@ -142,12 +142,12 @@ func (s installStep) createInstaller(ctx context.Context) (controller.Result, er
 }
 
 func (s installStep) startInstaller(ctx context.Context, n runtime.Name) (controller.Result, error) {
-	err := startMounted(ctx, s.execution, n)
+	err := startMounted(ctx, s.x, n)
 	switch {
 	case errors.Is(err, runtime.ErrMountRefused):
-		return controller.Result{}, refuseMount(s.execution, err)
+		return controller.Result{}, refuseMount(s.x, err)
 	case errors.Is(err, runtime.ErrMountMissing): // or the mounts have changed since it was created
-		return requeueNow(), s.Engine.Remove(ctx, n)
+		return requeueNow(), s.x.r.Engine.Remove(ctx, n)
 	case errors.Is(err, runtime.ErrBadCommand), errors.Is(err, runtime.ErrInvalid):
 		return requeueNow(), s.failInstall("CannotStart", err.Error())
 	case err != nil:
@@ -159,7 +159,7 @@ func (s installStep) startInstaller(ctx context.Context, n runtime.Name) (contro
 // finishInstall records the result of an installation. Without a script it is a
 // success.
 func (s installStep) finishInstall(ctx context.Context) (controller.Result, error) {
-	in := s.o.Install
+	in := s.x.o.Install
 	if !exists(in) {
 		return s.finishWithoutScript(ctx)
 	}
@@ -170,7 +170,7 @@ func (s installStep) finishInstall(ctx context.Context) (controller.Result, erro
 	if made == nil {
 		return r, err
 	}
-	return requeueNow(), s.record(made.setInstalled)
+	return requeueNow(), s.x.record(made.setInstalled)
 }
 
 // finishWithoutScript finishes an installation without a script. It waits for
@@ -192,26 +192,26 @@ func (s installStep) finishWithoutScript(ctx context.Context) (controller.Result
 // ensureServer creates the server container if it does not exist. It returns the
 // step to continue with, or nil and the result if there is still no container.
 func (s installStep) ensureServer(ctx context.Context) (*installStep, controller.Result, error) {
-	if exists(s.o.Server) {
+	if exists(s.x.o.Server) {
 		return &s, requeueNow(), nil
 	}
 	id, r, err := serverStep(s).create(ctx)
 	if id == "" {
 		return nil, r, err
 	}
-	s.o.Server.ContainerID = id
+	s.x.o.Server.ContainerID = id
 	return &s, requeueNow(), nil
 }
 
 // stillBusy reports whether the installation that was waited for still uses the
 // volume. Then no call of the engine is needed.
 func (s installStep) stillBusy() (busy bool, err error) {
-	if s.c.Status.Message == "" {
+	if s.x.c.Status.Message == "" {
 		return false, nil
 	}
-	err = s.Store.View(func(tx *store.Tx) error {
+	err = s.x.r.Store.View(func(tx *store.Tx) error {
 		id, err := s.installerOfVolume(tx)
-		busy = id != "" && s.reported(busyMessage(id))
+		busy = id != "" && s.x.reported(busyMessage(id))
 		return err
 	})
 	return busy, err
@@ -223,10 +223,10 @@ const sigkillExitCode = 137
 // recordFailure records why an installation failed.
 func (s installStep) recordFailure(in runtime.State) error {
 	switch {
-	case in.ExitCode == sigkillExitCode && s.o.InstallFor >= installTimeout(s.c.Spec),
-		in.FinishedAt.Sub(in.StartedAt) >= installTimeout(s.c.Spec):
-		return s.failInstall("TimedOut", fmt.Sprintf("the installation took longer than %s", installTimeout(s.c.Spec)))
-	case in.ExitCode == sigkillExitCode && underDiskPressure(s.c) && !in.OOMKilled:
+	case in.ExitCode == sigkillExitCode && s.x.o.InstallFor >= installTimeout(s.x.c.Spec),
+		in.FinishedAt.Sub(in.StartedAt) >= installTimeout(s.x.c.Spec):
+		return s.failInstall("TimedOut", fmt.Sprintf("the installation took longer than %s", installTimeout(s.x.c.Spec)))
+	case in.ExitCode == sigkillExitCode && underDiskPressure(s.x.c) && !in.OOMKilled:
 		return s.failInstall(v1.DiskPressure, "the installation was stopped: what it wrote is over a limit of disk space")
 	case in.OOMKilled:
 		return s.failInstall(v1.ReasonOutOfMemory, "the installation ran out of memory")
@@ -235,8 +235,8 @@ func (s installStep) recordFailure(in runtime.State) error {
 }
 
 func (s installStep) setInstalled(st *v1.ContainerStatus, now time.Time) {
-	st.Phase, st.ObservedInstall, st.InstallFailed = v1.Ready, s.c.Spec.InstallGeneration, false
-	st.InstallID, st.ContainerID = s.o.Install.ContainerID, s.o.Server.ContainerID
+	st.Phase, st.ObservedInstall, st.InstallFailed = v1.Ready, s.x.c.Spec.InstallGeneration, false
+	st.InstallID, st.ContainerID = s.x.o.Install.ContainerID, s.x.o.Server.ContainerID
 	st.StartedAt, st.FinishedAt = nil, nil
 	setImagePresent(st, now)
 	setCondition(st, now, v1.Installed, v1.True, "Done", "the installation ended with exit code 0")
@@ -245,7 +245,7 @@ func (s installStep) setInstalled(st *v1.ContainerStatus, now time.Time) {
 // failInstall records that an installation failed for good. Only a reinstall
 // begins another.
 func (s installStep) failInstall(reason, message string) error {
-	return s.record(func(st *v1.ContainerStatus, now time.Time) { s.setFailed(st, now, reason, message) }, message)
+	return s.x.record(func(st *v1.ContainerStatus, now time.Time) { s.x.setFailed(st, now, reason, message) }, message)
 }
 
 // setFailed sets the status of an installation that failed for good. It keeps the
@@ -263,16 +263,16 @@ func (s execution) setFailed(st *v1.ContainerStatus, now time.Time, reason, mess
 // removeInstaller removes the installer after its output was read. An installation
 // that begins anew begins in this boot of the host.
 func (s installStep) removeInstaller(ctx context.Context, n runtime.Name) error {
-	if exists(s.o.Install) {
-		s.drain(ctx, installerTarget(s.c, s.o.Install))
+	if exists(s.x.o.Install) {
+		s.x.drain(ctx, installerTarget(s.x.c, s.x.o.Install))
 	}
-	if err := s.Engine.Remove(ctx, n); err != nil {
+	if err := s.x.r.Engine.Remove(ctx, n); err != nil {
 		return err
 	}
-	return s.record(func(st *v1.ContainerStatus, _ time.Time) {
-		st.InstallID, st.Message = "", s.c.Status.Message
-		if st.ObservedInstall != s.c.Spec.InstallGeneration {
-			st.BootID = s.BootID
+	return s.x.record(func(st *v1.ContainerStatus, _ time.Time) {
+		st.InstallID, st.Message = "", s.x.c.Status.Message
+		if st.ObservedInstall != s.x.c.Spec.InstallGeneration {
+			st.BootID = s.x.r.BootID
 		}
 	})
 }

@@ -15,14 +15,14 @@ import (
 // An apply may change the image while the script runs.
 func TestInstallerRemovedIfServerImageRefused(t *testing.T) {
 	live(t, func(w *world) {
-		w.engine.RefusePull("gone", runtime.ErrImageNotFound)
+		w.engine.Outside.RefusePull("gone", runtime.ErrImageNotFound)
 		w.create(nil)
 		w.change(func(s *v1.ContainerSpec) { s.Image = "gone" })
-		w.engine.Exit(installer, 0)
+		w.engine.Outside.Exit(installer, 0)
 		time.Sleep(time.Minute)
 		c := w.want(v1.Failed)
 		require.Equal(t, v1.ReasonImageNotFound, v1.FindCondition(c.Status.Conditions, v1.Installed).Reason)
-		require.Empty(t, w.engine.State(installer).ContainerID)
+		require.Empty(t, w.engine.Outside.State(installer).ContainerID)
 	})
 }
 
@@ -32,13 +32,13 @@ func TestFailingInstallAfterBootRunsOnce(t *testing.T) {
 		stop := w.run()
 		w.create(nil)
 		stop()
-		w.engine.Exit(installer, 137)
+		w.engine.Outside.Exit(installer, 137)
 		w.rec.BootID = "next"
 		stop = w.run()
 		defer func() { stop() }()
 		w.want(v1.Installing)
 		for range 5 {
-			w.engine.Exit(installer, 3)
+			w.engine.Outside.Exit(installer, 3)
 			synctest.Wait()
 		}
 		require.Equal(t, 2, w.count("start", installer))
@@ -54,7 +54,7 @@ func TestSwappedVolumesDoNotDeadlock(t *testing.T) {
 			return store.Containers.Create(tx, "other", v1.ContainerSpec{Image: "i", VolumeID: "v2", InstallScript: "x", InstallGeneration: 1, Power: v1.PowerOff})
 		}))
 		synctest.Wait()
-		require.True(t, w.engine.State(other).Running)
+		require.True(t, w.engine.Outside.State(other).Running)
 		require.NoError(t, w.store.Update(func(tx *store.Tx) error {
 			if err := store.Containers.SetSpec(tx, "mc", func(s *v1.ContainerSpec) error { s.VolumeID = "v2"; return nil }); err != nil {
 				return err
@@ -63,8 +63,8 @@ func TestSwappedVolumesDoNotDeadlock(t *testing.T) {
 		}))
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		require.True(t, w.engine.State(installer).Running, w.get().Status.Message+"; "+w.getOf("other").Status.Message)
-		require.True(t, w.engine.State(other).Running)
+		require.True(t, w.engine.Outside.State(installer).Running, w.get().Status.Message+"; "+w.getOf("other").Status.Message)
+		require.True(t, w.engine.Outside.State(other).Running)
 	})
 }
 
@@ -82,7 +82,7 @@ func TestWaitingForVolumeCallsNoEngine(t *testing.T) {
 		require.Equal(t, v1.Installing, c.Status.Phase)
 		require.Contains(t, c.Status.Message, "container mc")
 		require.Equal(t, 1, w.count("create", other))
-		w.engine.Exit(installer, 0)
+		w.engine.Outside.Exit(installer, 0)
 		time.Sleep(time.Second)
 		require.Equal(t, v1.Ready, w.getOf("other").Status.Phase)
 	})
@@ -92,21 +92,21 @@ func TestWaitingForVolumeCallsNoEngine(t *testing.T) {
 // lost, then the spec changed, and the server was started from outside.
 func TestUnknownServerDoesNotBlockInstall(t *testing.T) {
 	live(t, func(w *world) {
-		w.engine.After(func(op string, n runtime.Name) error {
+		w.engine.Outside.After(func(op string, n runtime.Name) error {
 			if op != "create" || n != server {
 				return nil
 			}
-			w.engine.After(nil)
-			require.NoError(t, w.engine.StartOutside(server))
+			w.engine.Outside.After(nil)
+			require.NoError(t, w.engine.Outside.StartOutside(server))
 			require.NoError(t, w.store.Update(func(tx *store.Tx) error {
 				return store.Containers.SetSpec(tx, "mc", func(s *v1.ContainerSpec) error { s.Workdir = "/new"; return nil })
 			}))
 			return runtime.ErrUnavailable
 		})
 		w.create(nil)
-		w.engine.Exit(installer, 0)
+		w.engine.Outside.Exit(installer, 0)
 		time.Sleep(time.Minute)
 		w.want(v1.Ready)
-		require.False(t, w.engine.State(server).Running)
+		require.False(t, w.engine.Outside.State(server).Running)
 	})
 }

@@ -61,11 +61,11 @@ func TestMetricsOfALife(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		require.Equal(t, map[string]float64{"state_seconds running": 5, "restarts_total": 2}, w.metrics())
 
-		w.engine.Exit(server, 1)
+		w.engine.Outside.Exit(server, 1)
 		time.Sleep(5 * time.Second)
 		require.Equal(t, map[string]float64{"state_seconds exit": 5, "unready_seconds Exited": 5, "crashes_total": 1, "restarts_total": 2}, w.metrics())
 		w.change(on)
-		w.engine.OOM(server)
+		w.engine.Outside.OOM(server)
 		time.Sleep(time.Second)
 		require.Equal(t, map[string]float64{"state_seconds exit": 1, "unready_seconds OutOfMemory": 1,
 			"crashes_total": 2, "oom_kills_total": 1, "restarts_total": 2}, w.metrics())
@@ -82,10 +82,10 @@ func TestEventsNameTheCause(t *testing.T) {
 	live(t, func(w *world) {
 		w.installed(nil)
 		w.change(on)
-		w.engine.Exit(server, 3)
+		w.engine.Outside.Exit(server, 3)
 		w.want(v1.Exit)
 		w.change(func(s *v1.ContainerSpec) { s.InstallGeneration++; off(s) })
-		w.engine.Exit(installer, 4)
+		w.engine.Outside.Exit(installer, 4)
 		w.want(v1.Failed)
 		type cause struct {
 			from   v1.Phase

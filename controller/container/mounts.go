@@ -14,24 +14,24 @@ const reasonMountRefused = "MountRefused"
 // createMounted creates a container with its volume and the mounts of its spec.
 // The sources are checked now: they may have changed since the client's request.
 func createMounted(ctx context.Context, s execution, spec runtime.Spec) (id string, err error) {
-	pinned, release, err := s.Mounts.Pin(ctx, spec.Name, mounts(s.c.Spec))
+	pinned, release, err := s.r.Mounts.Pin(ctx, spec.Name, mounts(s.c.Spec))
 	if err != nil {
 		return "", err
 	}
 	defer release()
 	spec.Mounts = append(spec.Mounts, pinned...)
-	return s.Engine.Create(ctx, s.withIncarnation(spec))
+	return s.r.Engine.Create(ctx, s.r.withIncarnation(spec))
 }
 
 // startMounted starts a container. An engine resolves the sources of mounts at
 // each start, so they are checked and pinned at each start too.
 func startMounted(ctx context.Context, s execution, n runtime.Name) error {
-	_, release, err := s.Mounts.Pin(ctx, n, mounts(s.c.Spec))
+	_, release, err := s.r.Mounts.Pin(ctx, n, mounts(s.c.Spec))
 	if err != nil {
 		return err
 	}
 	defer release()
-	return s.Engine.Start(ctx, n)
+	return s.r.Engine.Start(ctx, n)
 }
 
 // refuseMount records a refused mount as a condition and an event, once, and

@@ -41,17 +41,17 @@ func TestMountRefusedIsRetried(t *testing.T) {
 		refused()
 		require.Equal(t, 0, w.count("create", installer))
 		require.Len(t, w.events(v1.EventMessage), 1)
-		allow(func() { require.True(t, w.engine.State(installer).Running) })
+		allow(func() { require.True(t, w.engine.Outside.State(installer).Running) })
 
 		refusal.err = fmt.Errorf("mount of /srv/link at /maps: %w", runtime.ErrMountRefused)
-		w.engine.Exit(installer, 0)
+		w.engine.Outside.Exit(installer, 0)
 		refused()
 		require.Equal(t, 0, w.count("create", server))
 		allow(func() { w.want(v1.Running) })
 		require.NotEqual(t, v1.False, v1.FindCondition(w.get().Status.Conditions, v1.Started).Status)
 
 		refusal.err = fmt.Errorf("mount of /srv/link at /maps: %w", runtime.ErrMountRefused)
-		w.engine.Exit(server, 1)
+		w.engine.Outside.Exit(server, 1)
 		refused()
 		w.want(v1.Exit)
 		require.Equal(t, 1, w.count("start", server))
@@ -69,6 +69,6 @@ func TestInstallerHasMounts(t *testing.T) {
 		require.Greater(t, w.count("create", installer), 1)
 		agree()
 		time.Sleep(10 * time.Minute)
-		require.True(t, w.engine.State(installer).Running)
+		require.True(t, w.engine.Outside.State(installer).Running)
 	})
 }

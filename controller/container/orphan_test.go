@@ -19,15 +19,15 @@ func TestOrphanRemovedAfterGracePeriod(t *testing.T) {
 		require.NoError(t, err)
 		_, err = w.engine.Create(t.Context(), runtime.Spec{Name: young, Image: "i", Revision: 1 << 40})
 		require.NoError(t, err)
-		require.NoError(t, w.engine.StartOutside(old))
-		require.NoError(t, w.engine.StartOutside(young))
+		require.NoError(t, w.engine.Outside.StartOutside(old))
+		require.NoError(t, w.engine.Outside.StartOutside(young))
 		time.Sleep(50 * time.Second)
 		synctest.Wait()
-		require.True(t, w.engine.State(old).Running, "reported first")
+		require.True(t, w.engine.Outside.State(old).Running, "reported first")
 		time.Sleep(20 * time.Second)
 		synctest.Wait()
-		require.Empty(t, w.engine.State(old).ContainerID)
-		require.True(t, w.engine.State(young).Running, "the store may be an old copy")
+		require.Empty(t, w.engine.Outside.State(old).ContainerID)
+		require.True(t, w.engine.Outside.State(young).Running, "the store may be an old copy")
 	})
 }
 
@@ -41,7 +41,7 @@ func TestNewerContainersAreKept(t *testing.T) {
 		young := runtime.Name{ID: "young", Role: runtime.Server}
 		_, err := w.engine.Create(t.Context(), runtime.Spec{Name: young, Image: "i", Revision: w.store.Revision() + 2})
 		require.NoError(t, err)
-		require.NoError(t, w.engine.StartOutside(young))
+		require.NoError(t, w.engine.Outside.StartOutside(young))
 		time.Sleep(time.Minute)
 		for range 5 {
 			w.change(func(s *v1.ContainerSpec) { s.StartPattern += "x" })
@@ -51,6 +51,6 @@ func TestNewerContainersAreKept(t *testing.T) {
 		defer func() { stop() }()
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
-		require.True(t, w.engine.State(young).Running, "a restored store has never known it")
+		require.True(t, w.engine.Outside.State(young).Running, "a restored store has never known it")
 	})
 }

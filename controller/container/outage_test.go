@@ -21,7 +21,7 @@ func TestGracefulEngineRestart(t *testing.T) {
 			for _, code := range []int{0, 143} {
 				t.Run(fmt.Sprintf("answers=%t nameless=%t code=%d", answers, nameless, code), func(t *testing.T) {
 					live(t, func(w *world) {
-						host := w.engine.Host()
+						host := w.engine.Outside.Host()
 						if nameless {
 							host.Nameless()
 						}
@@ -30,7 +30,7 @@ func TestGracefulEngineRestart(t *testing.T) {
 						time.Sleep(time.Hour)
 						host.Shutdown(answers)
 						time.Sleep(9 * time.Second) // its stop timeout is nearly over when it exits
-						w.engine.Exit(server, code)
+						w.engine.Outside.Exit(server, code)
 						synctest.Wait()
 						time.Sleep(20 * time.Second) // others are stopped
 						w.want(v1.Running)
@@ -39,7 +39,7 @@ func TestGracefulEngineRestart(t *testing.T) {
 						host.Boot()
 						time.Sleep(20 * time.Second)
 						c := w.want(v1.Running)
-						require.True(t, w.engine.State(server).Running)
+						require.True(t, w.engine.Outside.State(server).Running)
 						require.EqualValues(t, 1, c.Status.RestartCount)
 						require.Equal(t, []string{"exit", "starting", "running"}, w.phases()[4:])
 					})
@@ -57,9 +57,9 @@ func TestEngineRestartsWhileBerthIsAway(t *testing.T) {
 		w.installed(func(s *v1.ContainerSpec) { s.RestartPolicy.Mode = v1.RestartNever })
 		w.change(on)
 		stop()
-		host := w.engine.Host()
+		host := w.engine.Outside.Host()
 		host.Shutdown(true)
-		w.engine.Exit(server, 0)
+		w.engine.Outside.Exit(server, 0)
 		host.Down()
 		time.Sleep(time.Minute)
 		host.Boot()
@@ -75,17 +75,17 @@ func TestEngineRestartsWhileBerthIsAway(t *testing.T) {
 func TestInstallDuringGracefulRestart(t *testing.T) {
 	live(t, func(w *world) {
 		w.create(nil)
-		host := w.engine.Host()
+		host := w.engine.Outside.Host()
 		host.Shutdown(true)
-		w.engine.Exit(installer, 0)
+		w.engine.Outside.Exit(installer, 0)
 		time.Sleep(10 * time.Second)
 		w.want(v1.Installing)
 		host.Down()
 		host.Boot()
 		time.Sleep(20 * time.Second)
 		w.want(v1.Installing)
-		require.True(t, w.engine.State(installer).Running, "it begins anew")
-		w.engine.Exit(installer, 0)
+		require.True(t, w.engine.Outside.State(installer).Running, "it begins anew")
+		w.engine.Outside.Exit(installer, 0)
 		w.want(v1.Ready)
 		require.Equal(t, 2, w.count("start", installer))
 	})
@@ -96,12 +96,12 @@ func TestStopFromOutsideIsExit(t *testing.T) {
 	live(t, func(w *world) {
 		w.installed(nil)
 		w.change(on)
-		w.engine.Exit(server, 0)
+		w.engine.Outside.Exit(server, 0)
 		w.want(v1.Exit)
-		w.engine.Host().Shutdown(true)
-		w.engine.Host().Down()
+		w.engine.Outside.Host().Shutdown(true)
+		w.engine.Outside.Host().Down()
 		time.Sleep(time.Minute)
-		w.engine.Host().Boot()
+		w.engine.Outside.Host().Boot()
 		time.Sleep(10 * time.Minute)
 		w.want(v1.Exit)
 	})
@@ -111,19 +111,19 @@ func TestStopFromOutsideIsExit(t *testing.T) {
 // containers, a later exit is still attributed correctly.
 func TestEngineRestartKeepingContainers(t *testing.T) {
 	live(t, func(w *world) {
-		host := w.engine.Host()
+		host := w.engine.Outside.Host()
 		w.installed(nil)
 		w.change(on)
-		started := w.engine.State(server).StartedAt
+		started := w.engine.Outside.State(server).StartedAt
 		for range 2 {
 			host.Down()
 			host.Boot()
 			time.Sleep(time.Minute)
 			c := w.want(v1.Running)
-			require.Equal(t, started, w.engine.State(server).StartedAt)
+			require.Equal(t, started, w.engine.Outside.State(server).StartedAt)
 			require.NotEmpty(t, c.Status.Engine)
 		}
-		w.engine.Exit(server, 0)
+		w.engine.Outside.Exit(server, 0)
 		w.want(v1.Exit)
 		time.Sleep(time.Hour)
 		w.want(v1.Exit)
@@ -134,12 +134,12 @@ func TestEngineRestartKeepingContainers(t *testing.T) {
 // last output is read first.
 func TestExitBeforeOutage(t *testing.T) {
 	live(t, func(w *world) {
-		host := w.engine.Host()
+		host := w.engine.Outside.Host()
 		host.Nameless()
 		w.installed(func(s *v1.ContainerSpec) { s.RestartPolicy.Mode = v1.RestartNever })
 		w.change(on)
 		w.console.unread = true
-		w.engine.Exit(server, 0)
+		w.engine.Outside.Exit(server, 0)
 		w.want(v1.Running)
 		time.Sleep(time.Second)
 		_, err := w.rec.Reconcile(t.Context(), "mc") // the engine takes a connection after the exit
@@ -156,7 +156,7 @@ func TestExitBeforeOutage(t *testing.T) {
 func TestExitAfterOutage(t *testing.T) {
 	for _, nameless := range []bool{true, false} {
 		live(t, func(w *world) {
-			host := w.engine.Host()
+			host := w.engine.Outside.Host()
 			if nameless {
 				host.Nameless()
 			}
@@ -166,7 +166,7 @@ func TestExitAfterOutage(t *testing.T) {
 			time.Sleep(time.Minute)
 			host.Boot()
 			time.Sleep(10 * time.Minute) // the event stream is back
-			w.engine.Exit(server, 0)
+			w.engine.Outside.Exit(server, 0)
 			time.Sleep(time.Hour)
 			w.want(v1.Exit)
 		})
@@ -178,11 +178,11 @@ func TestRunRestartsAfterEngineOutage(t *testing.T) {
 		live(t, func(w *world) {
 			w.installed(func(s *v1.ContainerSpec) { s.RestartPolicy.Mode = mode })
 			w.change(on)
-			w.engine.Host().Down()
+			w.engine.Outside.Host().Down()
 			time.Sleep(5 * time.Second)
-			w.engine.Exit(server, 0)
+			w.engine.Outside.Exit(server, 0)
 			time.Sleep(5 * time.Second)
-			w.engine.Host().Boot()
+			w.engine.Outside.Host().Boot()
 			time.Sleep(10 * time.Second)
 			w.want(v1.Running)
 			require.Equal(t, []string{"running", "exit", "starting", "running"}, w.phases()[3:])
@@ -193,14 +193,14 @@ func TestRunRestartsAfterEngineOutage(t *testing.T) {
 func TestInstallRestartsAfterEngineOutage(t *testing.T) {
 	live(t, func(w *world) {
 		w.create(nil)
-		w.engine.Host().Down()
+		w.engine.Outside.Host().Down()
 		time.Sleep(5 * time.Second)
-		w.engine.Exit(installer, 137)
-		w.engine.Host().Boot()
+		w.engine.Outside.Exit(installer, 137)
+		w.engine.Outside.Host().Boot()
 		time.Sleep(10 * time.Second)
 		w.want(v1.Installing)
-		require.True(t, w.engine.State(installer).Running)
-		w.engine.Exit(installer, 0)
+		require.True(t, w.engine.Outside.State(installer).Running)
+		w.engine.Outside.Exit(installer, 0)
 		w.want(v1.Ready)
 	})
 }

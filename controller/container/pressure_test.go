@@ -55,12 +55,12 @@ func TestRunResumesWithFreeSpace(t *testing.T) {
 		size := w.limited()
 		w.installed(func(s *v1.ContainerSpec) { s.Stop.Timeout = v1.Duration(time.Hour) })
 		w.change(on)
-		w.engine.Deafen(server)
+		w.engine.Outside.Deafen(server)
 		size(1001)
 		time.Sleep(2 * time.Minute)
 		w.want(v1.Stopping)
 		size(1000)
-		w.engine.Exit(server, 0)
+		w.engine.Outside.Exit(server, 0)
 		w.want(v1.Running)
 		require.Equal(t, []string{"running", "stopping", "exit", "starting", "running"}, w.phases()[3:])
 	})
@@ -78,7 +78,7 @@ func rooted(t *testing.T, test func(w *world, set func(u v1.Usage))) {
 			Measure: func(_ context.Context, n runtime.Name, _ string) (container.RootUsage, error) {
 				mu.Lock()
 				defer mu.Unlock()
-				s := w.engine.State(n)
+				s := w.engine.Outside.State(n)
 				if s.ContainerID == "" {
 					return container.RootUsage{}, runtime.ErrNotFound
 				}
@@ -89,7 +89,7 @@ func rooted(t *testing.T, test func(w *world, set func(u v1.Usage))) {
 			mu.Lock()
 			defer mu.Unlock()
 			for _, n := range []runtime.Name{server, installer} {
-				wrote[w.engine.State(n).ContainerID] = u
+				wrote[w.engine.Outside.State(n).ContainerID] = u
 			}
 		})
 	})
@@ -104,15 +104,15 @@ func TestRootOverLimitStopsAtOnce(t *testing.T) {
 				w.installed(func(s *v1.ContainerSpec) { s.Stop.Timeout = v1.Duration(time.Hour) })
 				w.change(on)
 				w.want(v1.Running)
-				w.engine.Deafen(server)
-				before := w.engine.State(server).ContainerID
+				w.engine.Outside.Deafen(server)
+				before := w.engine.Outside.State(server).ContainerID
 				set(u)
 				time.Sleep(16 * time.Second)
 				c := w.want(v1.Stopping)
 				require.Equal(t, v1.ReasonRootOverLimit, v1.FindCondition(c.Status.Conditions, v1.DiskPressure).Reason)
 				time.Sleep(31 * time.Second)
 				c = w.want(v1.Exit)
-				after := w.engine.State(server).ContainerID
+				after := w.engine.Outside.State(server).ContainerID
 				require.NotEqual(t, before, after)
 				require.Equal(t, after, c.Status.ContainerID, "it is shown while the container waits")
 				require.Equal(t, v1.False, v1.FindCondition(c.Status.Conditions, v1.DiskPressure).Status)
@@ -142,10 +142,10 @@ func TestRootCountsForVolumeLimit(t *testing.T) {
 		time.Sleep(16 * time.Second)
 		c := w.want(v1.Running)
 		require.Equal(t, v1.ReasonOverLimit, v1.FindCondition(c.Status.Conditions, v1.DiskPressure).Reason)
-		before := w.engine.State(server).ContainerID
+		before := w.engine.Outside.State(server).ContainerID
 		time.Sleep(2 * time.Minute)
 		w.want(v1.Running)
-		require.NotEqual(t, before, w.engine.State(server).ContainerID, "without what the one before it wrote")
+		require.NotEqual(t, before, w.engine.Outside.State(server).ContainerID, "without what the one before it wrote")
 		require.Contains(t, w.phases(), "exit")
 	})
 }
@@ -157,7 +157,7 @@ func TestInstallerFillingRootFails(t *testing.T) {
 		time.Sleep(16 * time.Second)
 		c := w.want(v1.Failed)
 		require.Equal(t, v1.DiskPressure, v1.FindCondition(c.Status.Conditions, v1.Installed).Reason)
-		require.Empty(t, w.engine.State(installer).ContainerID)
+		require.Empty(t, w.engine.Outside.State(installer).ContainerID)
 		require.False(t, v1.FindCondition(c.Status.Conditions, v1.DiskPressure).Status == v1.True, "it went with the installer")
 	})
 }

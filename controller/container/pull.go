@@ -15,14 +15,14 @@ const pullPoll = time.Second
 
 // pull requests an image and records the progress or the result.
 func (s execution) pull(image string) (controller.Result, error) {
-	auth := s.Auth(s.c.Spec.RegistryAuth)
-	p := s.Pulls.Request(s.c.Meta.ID, image, auth)
+	auth := s.r.Auth(s.c.Spec.RegistryAuth)
+	p := s.r.Pulls.Request(s.c.Meta.ID, image, auth)
 	installing := s.c.Status.ObservedInstall != s.c.Spec.InstallGeneration
 	switch {
 	case !p.Done:
 		return waitFor(pullPoll), s.recordPull(image, p.Progress)
 	case p.Err == nil: // but the engine did not find the image
-		p = s.Pulls.NotKept(image, auth)
+		p = s.r.Pulls.NotKept(image, auth)
 	case installing && errors.Is(p.Err, runtime.ErrImageNotFound):
 		return requeueNow(), s.failImage(v1.ReasonImageNotFound, p.Err)
 	case installing && errors.Is(p.Err, runtime.ErrDenied):
@@ -39,7 +39,7 @@ func (s execution) recordPullFailure(p Pull) error {
 	if s.reported(text) {
 		return nil
 	}
-	s.Log.Warn("the image of a container cannot be pulled", "container", s.c.Meta.ID, "err", p.Err, "retry_at", p.RetryAt)
+	s.r.Log.Warn("the image of a container cannot be pulled", "container", s.c.Meta.ID, "err", p.Err, "retry_at", p.RetryAt)
 	return s.record(func(st *v1.ContainerStatus, now time.Time) {
 		st.Message = text
 		setCondition(st, now, v1.ImageAvailable, v1.Unknown, v1.ReasonPullFailed, text)
@@ -62,7 +62,7 @@ func (s execution) recordPull(image string, p runtime.Progress) error {
 
 // failImage records a permanent failure of a pull: the installation fails for good.
 func (s execution) failImage(reason string, err error) error {
-	s.Pulls.Forget(s.c.Meta.ID)
+	s.r.Pulls.Forget(s.c.Meta.ID)
 	return s.record(func(st *v1.ContainerStatus, now time.Time) {
 		setCondition(st, now, v1.ImageAvailable, v1.False, reason, err.Error())
 		s.setFailed(st, now, reason, err.Error())

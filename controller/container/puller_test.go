@@ -15,7 +15,7 @@ import (
 
 func TestFailingPullBacksOff(t *testing.T) {
 	live(t, func(w *world) {
-		w.engine.RefusePull("far", errors.New("connection refused"))
+		w.engine.Outside.RefusePull("far", errors.New("connection refused"))
 		w.create(func(s *v1.ContainerSpec) { s.Image = "far" })
 		time.Sleep(time.Hour)
 		n := w.count("pull", runtime.Name{ID: "far"})
@@ -28,31 +28,31 @@ func TestFailingPullBacksOff(t *testing.T) {
 func TestPrunedImageIsPulledRarely(t *testing.T) {
 	live(t, func(w *world) {
 		w.installed(nil)
-		w.engine.RemoveImage("i")
-		w.engine.RefusePull("i", runtime.ErrImageNotFound)
-		w.engine.Vanish(server)
+		w.engine.Outside.RemoveImage("i")
+		w.engine.Outside.RefusePull("i", runtime.ErrImageNotFound)
+		w.engine.Outside.Vanish(server)
 		time.Sleep(time.Hour)
 		require.Less(t, w.count("pull", runtime.Name{ID: "i"}), 80) // the resync asks each minute
-		w.engine.AddImage("i")
+		w.engine.Outside.AddImage("i")
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
-		require.NotEmpty(t, w.engine.State(server).ContainerID)
+		require.NotEmpty(t, w.engine.Outside.State(server).ContainerID)
 	})
 }
 
 func TestPullResultIsNotReusedForNewContainer(t *testing.T) {
 	live(t, func(w *world) {
-		release := w.engine.HoldPull("late")
-		w.engine.RefusePull("late", runtime.ErrImageNotFound)
+		release := w.engine.Outside.HoldPull("late")
+		w.engine.Outside.RefusePull("late", runtime.ErrImageNotFound)
 		w.create(func(s *v1.ContainerSpec) { s.Image = "late" })
 		require.NoError(t, w.store.Update(func(tx *store.Tx) error { return store.Containers.Delete(tx, "mc") }))
 		require.True(t, w.gone())
 		release()
 		time.Sleep(time.Hour)
-		w.engine.RefusePull("late", nil)
+		w.engine.Outside.RefusePull("late", nil)
 		w.create(func(s *v1.ContainerSpec) { s.Image = "late" })
 		time.Sleep(time.Minute)
-		w.engine.Exit(installer, 0)
+		w.engine.Outside.Exit(installer, 0)
 		w.want(v1.Ready)
 	})
 }

@@ -11,7 +11,7 @@ import (
 // sequence number into the status; each of messages is an event too. The message of
 // an earlier step is cleared unless change sets one.
 func (s execution) record(change func(st *v1.ContainerStatus, now time.Time), messages ...string) error {
-	return s.Store.MustUpdate(func(tx *store.Tx) error {
+	return s.r.Store.MustUpdate(func(tx *store.Tx) error {
 		return s.recordIn(tx, change, messages...)
 	})
 }

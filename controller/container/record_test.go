@@ -15,7 +15,7 @@ func TestNoRetryWhilePowerIsOff(t *testing.T) {
 	live(t, func(w *world) {
 		w.installed(nil)
 		w.change(on)
-		w.engine.Exit(server, 1)
+		w.engine.Outside.Exit(server, 1)
 		require.NotNil(t, w.want(v1.Exit).Status.NextRetryAt)
 		w.change(func(s *v1.ContainerSpec) { off(s); s.Workdir = "/x" })
 		c := w.want(v1.Exit)
@@ -43,7 +43,7 @@ func TestLimitsConditionRecovers(t *testing.T) {
 
 func TestImageConditionRecovers(t *testing.T) {
 	live(t, func(w *world) {
-		w.engine.RefusePull("gone", runtime.ErrImageNotFound)
+		w.engine.Outside.RefusePull("gone", runtime.ErrImageNotFound)
 		w.installed(nil)
 		w.change(func(s *v1.ContainerSpec) { s.Image = "gone" })
 		time.Sleep(time.Minute)
@@ -79,7 +79,7 @@ func TestSpecObservedDespiteSameError(t *testing.T) {
 		w.refuse("create", server, runtime.ErrUnavailable)
 		defer w.run()()
 		w.create(nil)
-		w.engine.Exit(installer, 0)
+		w.engine.Outside.Exit(installer, 0)
 		for range 2 {
 			time.Sleep(time.Minute)
 			c := w.want(v1.Installing)

@@ -13,19 +13,19 @@ import (
 )
 
 // serverStep executes a step that creates, changes or starts the server container.
-type serverStep struct{ execution }
+type serverStep struct{ x execution }
 
 // drainTimeout limits how long the rest of a container's output is read before the
 // container is removed: a worker is held for one short call.
 const drainTimeout = time.Second
 
 func (s serverStep) execute(ctx context.Context, a Action) (controller.Result, error) {
-	n := serverName(s.c.Meta.ID)
+	n := serverName(s.x.c.Meta.ID)
 	switch a {
 	case CreateServer:
 		return s.createServer(ctx)
 	case RecordCreated:
-		return requeueNow(), s.record(func(st *v1.ContainerStatus, _ time.Time) { st.ContainerID = s.o.Server.ContainerID })
+		return requeueNow(), s.x.record(func(st *v1.ContainerStatus, _ time.Time) { st.ContainerID = s.x.o.Server.ContainerID })
 	case RemoveServer:
 		return requeueNow(), s.removeServer(ctx, n)
 	case UpdateLimits:
@@ -37,12 +37,12 @@ func (s serverStep) execute(ctx context.Context, a Action) (controller.Result, e
 	case RecordStarting:
 		_, err := s.recordUnchanged(func(st *v1.ContainerStatus, now time.Time) {
 			s.adopt(st)
-			st.Phase, st.StartRecordedAt = v1.Starting, s.o.Server.StartedAt.Add(-time.Second)
+			st.Phase, st.StartRecordedAt = v1.Starting, s.x.o.Server.StartedAt.Add(-time.Second)
 			setStarted(st, now)
 		})
 		return requeueNow(), err
 	case RecordRunning:
-		return controller.Result{}, s.record(func(st *v1.ContainerStatus, now time.Time) {
+		return controller.Result{}, s.x.record(func(st *v1.ContainerStatus, now time.Time) {
 			s.adopt(st)
 			st.Phase, st.NextRetryAt = v1.Running, nil
 			setStarted(st, now)
@@ -50,13 +50,13 @@ func (s serverStep) execute(ctx context.Context, a Action) (controller.Result, e
 	case Unpause:
 		return requeueNow(), s.unpause(ctx, n)
 	}
-	return controller.Result{}, controller.Terminal(fmt.Errorf("container %s: no action %d", s.c.Meta.ID, a))
+	return controller.Result{}, controller.Terminal(fmt.Errorf("container %s: no action %d", s.x.c.Meta.ID, a))
 }
 
 // adopt copies the observed run into the status.
 func (s serverStep) adopt(st *v1.ContainerStatus) {
-	began := s.o.Server.StartedAt
-	st.ContainerID, st.StartedAt, st.BootID, st.Engine = s.o.Server.ContainerID, &began, s.BootID, s.o.Engine
+	began := s.x.o.Server.StartedAt
+	st.ContainerID, st.StartedAt, st.BootID, st.Engine = s.x.o.Server.ContainerID, &began, s.x.r.BootID, s.x.o.Engine
 	st.FinishedAt, st.ExitCode, st.OOMKilled = nil, nil, false
 }
 
@@ -68,26 +68,26 @@ func (s serverStep) createServer(ctx context.Context) (controller.Result, error)
 // removeServer removes the server container, and records that it was not removed
 // from outside.
 func (s serverStep) removeServer(ctx context.Context, n runtime.Name) error {
-	s.drain(ctx, serverTarget(s.c, s.o.Server))
-	if err := s.Engine.Remove(ctx, n); err != nil || s.c.Meta.Deleted {
+	s.x.drain(ctx, serverTarget(s.x.c, s.x.o.Server))
+	if err := s.x.r.Engine.Remove(ctx, n); err != nil || s.x.c.Meta.Deleted {
 		return err
 	}
-	return s.record(func(st *v1.ContainerStatus, _ time.Time) {
-		s.keepObserved(st)
-		st.RemovedID, st.ServerVolume = s.o.Server.ContainerID, ""
-		if underDiskPressure(s.c) { // otherwise the container counts as removed from outside and runs again at once
+	return s.x.record(func(st *v1.ContainerStatus, _ time.Time) {
+		s.x.keepObserved(st)
+		st.RemovedID, st.ServerVolume = s.x.o.Server.ContainerID, ""
+		if underDiskPressure(s.x.c) { // otherwise the container counts as removed from outside and runs again at once
 			st.ContainerID = ""
 		}
 	})
 }
 
 func (s serverStep) unpause(ctx context.Context, n runtime.Name) error {
-	if s.o.Install.Paused {
-		n = installerName(s.c.Meta.ID)
+	if s.x.o.Install.Paused {
+		n = installerName(s.x.c.Meta.ID)
 	}
-	err := s.Engine.Unpause(ctx, n)
+	err := s.x.r.Engine.Unpause(ctx, n)
 	if err == nil {
-		s.Metrics.Repaired("paused")
+		s.x.r.Metrics.Repaired("paused")
 	}
 	return err
 }
@@ -95,8 +95,8 @@ func (s serverStep) unpause(ctx context.Context, n runtime.Name) error {
 // removedOutside reports whether the container of the requested run was removed
 // from outside.
 func (s serverStep) removedOutside() bool {
-	st := s.c.Status
-	return st.ContainerID != "" && st.ContainerID != st.RemovedID && s.c.Spec.Power == v1.PowerOn && st.ObservedRun == s.c.Spec.RunGeneration
+	st := s.x.c.Status
+	return st.ContainerID != "" && st.ContainerID != st.RemovedID && s.x.c.Spec.Power == v1.PowerOn && st.ObservedRun == s.x.c.Spec.RunGeneration
 }
 
 // create creates the server container. If id is empty there is none, and r is the
@@ -105,23 +105,23 @@ func (s serverStep) create(ctx context.Context) (id string, r controller.Result,
 	if recorded, err := s.recordVolume(); err != nil || !recorded {
 		return "", requeueNow(), err
 	}
-	id, err = createMounted(ctx, s.execution, serverSpec(s.c, s.Volume(s.c.Spec.VolumeID)))
+	id, err = createMounted(ctx, s.x, serverSpec(s.x.c, s.x.r.Volume(s.x.c.Spec.VolumeID)))
 	invalid := errors.Is(err, runtime.ErrInvalid) || errors.Is(err, runtime.ErrBadCommand)
-	installs := s.c.Status.ObservedInstall != s.c.Spec.InstallGeneration
+	installs := s.x.c.Status.ObservedInstall != s.x.c.Spec.InstallGeneration
 	switch {
 	case err == nil:
 		if s.removedOutside() {
-			s.Metrics.Repaired("removed")
+			s.x.r.Metrics.Repaired("removed")
 		}
 		return id, requeueNow(), nil
 	case errors.Is(err, runtime.ErrImageNotFound):
-		r, err = s.pull(s.c.Spec.Image)
+		r, err = s.x.pull(s.x.c.Spec.Image)
 	case installs && errors.Is(err, runtime.ErrRunning): // from outside: no run of ours
-		r, err = requeueNow(), s.Engine.Kill(ctx, serverName(s.c.Meta.ID))
+		r, err = requeueNow(), s.x.r.Engine.Kill(ctx, serverName(s.x.c.Meta.ID))
 	case invalid && installs:
 		r, err = requeueNow(), installStep(s).failInstall("InvalidSpec", err.Error())
 	case errors.Is(err, runtime.ErrMountRefused):
-		err = refuseMount(s.execution, err)
+		err = refuseMount(s.x, err)
 	case invalid:
 		err = controller.Terminal(err)
 	}
@@ -131,24 +131,24 @@ func (s serverStep) create(ctx context.Context) (id string, r controller.Result,
 // updateLimits changes the limits of an existing container. Limits that the engine
 // does not apply are recorded as refused, and not retried.
 func (s serverStep) updateLimits(ctx context.Context, n runtime.Name) (controller.Result, error) {
-	err := s.Engine.Update(ctx, n, limits(s.c.Spec))
+	err := s.x.r.Engine.Update(ctx, n, limits(s.x.c.Spec))
 	if errors.Is(err, runtime.ErrUnavailable) {
 		return controller.Result{}, err
 	}
-	now, inspectErr := s.inspect(ctx, n)
+	now, inspectErr := s.x.r.inspect(ctx, n)
 	if inspectErr != nil || !exists(now) {
 		return requeueNow(), inspectErr
 	}
-	s.o.Server = now
-	if !limitsDiffer(s.c.Spec, now.Live) {
-		return requeueNow(), s.record(func(*v1.ContainerStatus, time.Time) {}) // clears the message of an earlier attempt
+	s.x.o.Server = now
+	if !limitsDiffer(s.x.c.Spec, now.Live) {
+		return requeueNow(), s.x.record(func(*v1.ContainerStatus, time.Time) {}) // clears the message of an earlier attempt
 	}
 	text := "the engine did not apply the limits"
 	if err != nil {
 		text += ": " + err.Error()
 	}
-	return requeueNow(), s.record(func(st *v1.ContainerStatus, at time.Time) {
-		st.Message, st.LimitsRefused = text, limitsAttempt(s.c, now)
+	return requeueNow(), s.x.record(func(st *v1.ContainerStatus, at time.Time) {
+		st.Message, st.LimitsRefused = text, limitsAttempt(s.x.c, now)
 		setCondition(st, at, v1.LimitsApplied, v1.False, "Refused", text)
 	}, text)
 }
@@ -162,16 +162,16 @@ func limitsAttempt(c v1.Container, server runtime.State) string {
 // the two neither loses nor repeats the start.
 func (s serverStep) startServer(ctx context.Context, n runtime.Name) (controller.Result, error) {
 	if !s.startRecorded() {
-		instance, err := s.Outage.query(ctx, s.Engine)
+		instance, err := s.x.r.Outage.query(ctx, s.x.r.Engine)
 		if err != nil {
 			return controller.Result{}, err
 		}
-		s.o.Engine = instance
+		s.x.o.Engine = instance
 		if recorded, err := s.recordUnchanged(s.setStarting); err != nil || !recorded {
 			return requeueNow(), err
 		}
 	}
-	err := startMounted(ctx, s.execution, n)
+	err := startMounted(ctx, s.x, n)
 	if reason, known := startFailure(err); known {
 		return requeueNow(), exitStep(s).recordStartFailure(reason, err)
 	}
@@ -186,12 +186,12 @@ func (s serverStep) startServer(ctx context.Context, n runtime.Name) (controller
 // the container is gone. It returns false if the spec has changed since it was
 // loaded: its volume may be about to be removed.
 func (s serverStep) recordVolume() (recorded bool, err error) {
-	if s.c.Status.ServerVolume == s.c.Spec.VolumeID {
+	if s.x.c.Status.ServerVolume == s.x.c.Spec.VolumeID {
 		return true, nil
 	}
 	return s.recordUnchanged(func(st *v1.ContainerStatus, _ time.Time) {
-		s.keepObserved(st)
-		st.ServerVolume = s.c.Spec.VolumeID
+		s.x.keepObserved(st)
+		st.ServerVolume = s.x.c.Spec.VolumeID
 	})
 }
 
@@ -199,44 +199,44 @@ func (s serverStep) recordVolume() (recorded bool, err error) {
 // It returns false if the spec has changed since it was loaded: the request that
 // changed it saw neither the announced run nor the volume to be mounted.
 func (s serverStep) recordUnchanged(change func(*v1.ContainerStatus, time.Time)) (recorded bool, err error) {
-	err = s.Store.MustUpdate(func(tx *store.Tx) error {
-		now, err := store.Containers.Get(tx, s.c.Meta.ID)
-		recorded = err == nil && now.Meta.Generation == s.c.Meta.Generation
+	err = s.x.r.Store.MustUpdate(func(tx *store.Tx) error {
+		now, err := store.Containers.Get(tx, s.x.c.Meta.ID)
+		recorded = err == nil && now.Meta.Generation == s.x.c.Meta.Generation
 		if !recorded {
 			return err
 		}
-		return s.recordIn(tx, change)
+		return s.x.recordIn(tx, change)
 	})
 	return recorded, err
 }
 
 func (s serverStep) startRecorded() bool {
-	st := s.c.Status
-	return st.Phase == v1.Starting && st.ObservedRun == s.c.Spec.RunGeneration &&
-		st.ContainerID == s.o.Server.ContainerID && st.StartedBefore.Equal(s.o.Server.StartedAt)
+	st := s.x.c.Status
+	return st.Phase == v1.Starting && st.ObservedRun == s.x.c.Spec.RunGeneration &&
+		st.ContainerID == s.x.o.Server.ContainerID && st.StartedBefore.Equal(s.x.o.Server.StartedAt)
 }
 
 func (s serverStep) setStarting(st *v1.ContainerStatus, now time.Time) {
 	switch {
-	case st.ObservedRun != s.c.Spec.RunGeneration: // requested by a client
+	case st.ObservedRun != s.x.c.Spec.RunGeneration: // requested by a client
 		st.RestartCount, st.Crashes = 0, 0
 	case st.Phase != v1.Starting: // by the restart policy
 		st.RestartCount++
 		st.Totals.Restarts++
 	}
-	st.Phase, st.ObservedRun, st.StartRecordedAt = v1.Starting, s.c.Spec.RunGeneration, now
-	st.BootID, st.Engine = s.BootID, s.o.Engine
+	st.Phase, st.ObservedRun, st.StartRecordedAt = v1.Starting, s.x.c.Spec.RunGeneration, now
+	st.BootID, st.Engine = s.x.r.BootID, s.x.o.Engine
 	setStarted(st, now)
-	st.ContainerID, st.StartedBefore = s.o.Server.ContainerID, s.o.Server.StartedAt
+	st.ContainerID, st.StartedBefore = s.x.o.Server.ContainerID, s.x.o.Server.StartedAt
 	st.StartedAt, st.FinishedAt, st.ExitCode, st.OOMKilled, st.NextRetryAt = nil, nil, nil, false, nil
 }
 
 // recordEngine records the instance of the engine under which a run continues. It
 // is no step toward the newest spec, which must not count as observed.
 func (s serverStep) recordEngine() error {
-	return s.record(func(st *v1.ContainerStatus, _ time.Time) {
-		s.keepObserved(st)
-		st.Engine = s.o.Engine
+	return s.x.record(func(st *v1.ContainerStatus, _ time.Time) {
+		s.x.keepObserved(st)
+		st.Engine = s.x.o.Engine
 	})
 }
 
@@ -245,7 +245,7 @@ func (s serverStep) recordEngine() error {
 func (s execution) drain(ctx context.Context, t runtime.Target) {
 	ctx, cancel := context.WithTimeout(ctx, drainTimeout)
 	defer cancel()
-	if err := s.Console.Drain(ctx, t); err != nil {
-		s.Log.Warn("the last output of a container was not read", "container", t.ID, "role", t.Role, "err", err)
+	if err := s.r.Console.Drain(ctx, t); err != nil {
+		s.r.Log.Warn("the last output of a container was not read", "container", t.ID, "role", t.Role, "err", err)
 	}
 }

@@ -45,7 +45,7 @@ func TestVolumeHeldUntilServerIsGone(t *testing.T) {
 				agree := w.refuse(op, server, runtime.ErrUnavailable)
 				w.change(func(s *v1.ContainerSpec) { toW(s); s.RunGeneration++ })
 				if op == "create" { // then no container mounts it any more
-					require.Empty(t, w.engine.State(server).ContainerID)
+					require.Empty(t, w.engine.Outside.State(server).ContainerID)
 					require.NoError(t, intent.DeleteVolume(w.store, "v"))
 					return
 				}
@@ -55,7 +55,7 @@ func TestVolumeHeldUntilServerIsGone(t *testing.T) {
 				agree()
 				time.Sleep(10 * time.Minute)
 				w.want(v1.Running)
-				require.Equal(t, "/volumes/w", w.engine.Spec(server).Mounts[0].Source)
+				require.Equal(t, "/volumes/w", w.engine.Outside.Spec(server).Mounts[0].Source)
 				require.NoError(t, intent.DeleteVolume(w.store, "v"))
 			})
 		})
@@ -68,11 +68,11 @@ func TestVolumeHeldUntilInstallerIsGone(t *testing.T) {
 		w.create(nil)
 		agree := w.refuse("kill", installer, runtime.ErrUnavailable)
 		w.change(toW)
-		require.True(t, w.engine.State(installer).Running)
+		require.True(t, w.engine.Outside.State(installer).Running)
 		refusesDeletion(w)
 		agree()
 		time.Sleep(10 * time.Minute)
-		require.Equal(t, "/volumes/w", w.engine.Spec(installer).Mounts[0].Source)
+		require.Equal(t, "/volumes/w", w.engine.Outside.Spec(installer).Mounts[0].Source)
 		require.NoError(t, intent.DeleteVolume(w.store, "v"))
 	})
 }
@@ -83,11 +83,11 @@ func TestServerBeingCreatedHoldsVolume(t *testing.T) {
 	live(t, func(w *world) {
 		makeVolumes(w)
 		var deletion error
-		w.engine.After(func(op string, n runtime.Name) error {
+		w.engine.Outside.After(func(op string, n runtime.Name) error {
 			if op != "create" || n != server {
 				return nil
 			}
-			w.engine.After(nil)
+			w.engine.Outside.After(nil)
 			require.NoError(t, w.store.Update(func(tx *store.Tx) error {
 				return store.Containers.SetSpec(tx, "mc", func(s *v1.ContainerSpec) error { toW(s); return nil })
 			}))
@@ -95,7 +95,7 @@ func TestServerBeingCreatedHoldsVolume(t *testing.T) {
 			return runtime.ErrUnavailable
 		})
 		w.create(nil)
-		w.engine.Exit(installer, 0)
+		w.engine.Outside.Exit(installer, 0)
 		synctest.Wait()
 		require.EqualError(t, deletion, "Volume is in use by container mc")
 	})
@@ -108,11 +108,11 @@ func TestDeletedVolumeIsNotMounted(t *testing.T) {
 		makeVolumes(w)
 		w.installed(nil)
 		before := w.count("create", server)
-		w.engine.Fail(func(op string, n runtime.Name) error {
-			if op != "inspect" || n != server || w.engine.State(server).ContainerID != "" {
+		w.engine.Outside.Fail(func(op string, n runtime.Name) error {
+			if op != "inspect" || n != server || w.engine.Outside.State(server).ContainerID != "" {
 				return nil
 			}
-			w.engine.Fail(nil)
+			w.engine.Outside.Fail(nil)
 			require.NoError(t, w.store.Update(func(tx *store.Tx) error {
 				return store.Containers.SetSpec(tx, "mc", func(s *v1.ContainerSpec) error { toW(s); return nil })
 			}))
@@ -122,7 +122,7 @@ func TestDeletedVolumeIsNotMounted(t *testing.T) {
 		w.change(func(s *v1.ContainerSpec) { s.Workdir = "/new" })
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		require.Equal(t, "/volumes/w", w.engine.Spec(server).Mounts[0].Source)
+		require.Equal(t, "/volumes/w", w.engine.Outside.Spec(server).Mounts[0].Source)
 		require.Equal(t, before+1, w.count("create", server))
 	})
 }

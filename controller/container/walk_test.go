@@ -47,8 +47,8 @@ type walker struct {
 
 func walk(t *testing.T, seed uint64) {
 	w := &walker{world: newWorld(t), Rand: rand.New(rand.NewPCG(seed, 2))}
-	w.engine.Fail(w.fault("nothing was done"))
-	w.engine.After(w.fault("it was done, and the answer was lost"))
+	w.engine.Outside.Fail(w.fault("nothing was done"))
+	w.engine.Outside.After(w.fault("it was done, and the answer was lost"))
 	for range 2 {
 		id, err := intent.CreateVolume(w.store, 1000)
 		require.NoError(t, err)
@@ -98,17 +98,17 @@ func (w *walker) act(id string) {
 		func() { _ = intent.ReinstallContainer(w.store, id, intent.Reinstallation{}) },
 		func() { _ = intent.DeleteContainer(w.store, id, w.IntN(8) == 0) },
 		func() { w.apply(id) }, func() { w.apply(id) }, func() { w.apply(id) },
-		func() { w.engine.Exit(server, w.IntN(2)) },
-		func() { w.engine.Exit(installer, w.IntN(2)) }, func() { w.engine.Exit(installer, 0) }, func() { w.engine.Exit(installer, 0) },
-		func() { w.engine.Vanish(server) },
-		func() { w.engine.Vanish(installer) },
-		func() { _ = w.engine.StartOutside(server) },
-		func() { _ = w.engine.StartOutside(installer) },
-		func() { w.engine.Exit(server, 1); _ = w.engine.StartOutside(server) },
-		func() { w.engine.Pause(server); w.engine.Pause(installer) },
-		func() { w.engine.Deafen(server) },
-		func() { w.engine.RemoveImage("i") },
-		func() { w.engine.RefusePull("j", errors.New(w.pick("no route", "no answer"))) },
+		func() { w.engine.Outside.Exit(server, w.IntN(2)) },
+		func() { w.engine.Outside.Exit(installer, w.IntN(2)) }, func() { w.engine.Outside.Exit(installer, 0) }, func() { w.engine.Outside.Exit(installer, 0) },
+		func() { w.engine.Outside.Vanish(server) },
+		func() { w.engine.Outside.Vanish(installer) },
+		func() { _ = w.engine.Outside.StartOutside(server) },
+		func() { _ = w.engine.Outside.StartOutside(installer) },
+		func() { w.engine.Outside.Exit(server, 1); _ = w.engine.Outside.StartOutside(server) },
+		func() { w.engine.Outside.Pause(server); w.engine.Outside.Pause(installer) },
+		func() { w.engine.Outside.Deafen(server) },
+		func() { w.engine.Outside.RemoveImage("i") },
+		func() { w.engine.Outside.RefusePull("j", errors.New(w.pick("no route", "no answer"))) },
 		func() { w.fill(int64(w.IntN(2) * 2000)) },
 		func() { w.boot() }, func() { w.restartEngine() },
 		func() { w.console.held, w.console.unread = w.IntN(2) == 0, w.IntN(4) == 0 },
@@ -137,19 +137,19 @@ func (w *walker) fill(size int64) {
 func (w *walker) boot() {
 	w.rec.BootID += "+"
 	for _, id := range walkers {
-		w.engine.Exit(runtime.Name{ID: id, Role: runtime.Server}, w.IntN(2))
-		w.engine.Exit(runtime.Name{ID: id, Role: runtime.Install}, 137)
+		w.engine.Outside.Exit(runtime.Name{ID: id, Role: runtime.Server}, w.IntN(2))
+		w.engine.Outside.Exit(runtime.Name{ID: id, Role: runtime.Install}, 137)
 	}
 }
 
 // restartEngine stops the engine gracefully. Steps go on in between.
 func (w *walker) restartEngine() {
-	host := w.engine.Host()
+	host := w.engine.Outside.Host()
 	host.Shutdown(w.IntN(2) == 0)
 	for _, id := range walkers {
 		w.step(id)
-		w.engine.Exit(runtime.Name{ID: id, Role: runtime.Server}, w.IntN(2))
-		w.engine.Exit(runtime.Name{ID: id, Role: runtime.Install}, w.IntN(2))
+		w.engine.Outside.Exit(runtime.Name{ID: id, Role: runtime.Server}, w.IntN(2))
+		w.engine.Outside.Exit(runtime.Name{ID: id, Role: runtime.Install}, w.IntN(2))
 		w.step(id)
 	}
 	host.Down()
@@ -160,34 +160,34 @@ func (w *walker) restartEngine() {
 // rest stops all faults, and checks the final state.
 func (w *walker) rest() {
 	w.console.held, w.console.unread = false, false
-	w.engine.AddImage("i")
-	w.engine.RefusePull("j", nil)
+	w.engine.Outside.AddImage("i")
+	w.engine.Outside.RefusePull("j", nil)
 	for range 20 {
 		w.fill(0) // all of them
 	}
 	ops := 0
 	for minute := range 40 {
 		if minute == 35 {
-			ops = len(w.engine.Ops())
+			ops = len(w.engine.Outside.Ops())
 		}
 		for _, id := range walkers {
 			for range 6 {
 				w.step(id)
 			}
-			w.engine.Exit(runtime.Name{ID: id, Role: runtime.Install}, 0)
+			w.engine.Outside.Exit(runtime.Name{ID: id, Role: runtime.Install}, 0)
 		}
 		time.Sleep(time.Minute)
 	}
 	for _, id := range walkers {
 		w.checkRest(id)
 	}
-	require.Len(w.t, w.engine.Ops(), ops, "it rests")
+	require.Len(w.t, w.engine.Outside.Ops(), ops, "it rests")
 }
 
 func (w *walker) checkRest(id string) {
 	var c v1.Container
 	err := w.store.View(func(tx *store.Tx) (err error) { c, err = store.Containers.Get(tx, id); return err })
-	server := w.engine.State(runtime.Name{ID: id, Role: runtime.Server})
+	server := w.engine.Outside.State(runtime.Name{ID: id, Role: runtime.Server})
 	st, on := c.Status, c.Spec.Power == v1.PowerOn
 	is := func(kind string) string { return v1.FindCondition(st.Conditions, kind).Status }
 	ended := st.Phase == v1.Exit && st.ExitCode != nil && *st.ExitCode == 0 && st.NextRetryAt == nil
@@ -205,7 +205,7 @@ func (w *walker) checkRest(id string) {
 	if errors.Is(err, store.ErrNotFound) {
 		rules = map[string]bool{"nothing is left": server.ContainerID == ""}
 	}
-	rules["no installer is left"] = w.engine.State(runtime.Name{ID: id, Role: runtime.Install}).ContainerID == ""
+	rules["no installer is left"] = w.engine.Outside.State(runtime.Name{ID: id, Role: runtime.Install}).ContainerID == ""
 	for what, ok := range rules {
 		require.True(w.t, ok, "%s: not so: %s\nspec %+v\nmeta %+v\nstatus %+v\nserver %+v", id, what, c.Spec, c.Meta, st, server)
 	}

@@ -44,7 +44,7 @@ func (c *console) Forget(context.Context, string) error {
 	return nil
 }
 func (c *console) Input(ctx context.Context, id string, b []byte) error {
-	return c.engine.Input(ctx, c.engine.State(runtime.Name{ID: id, Role: runtime.Server}).ContainerID, b)
+	return c.engine.Input(ctx, c.engine.Outside.State(runtime.Name{ID: id, Role: runtime.Server}).ContainerID, b)
 }
 
 // pins lets every mount be, unless an error is set.
@@ -73,7 +73,7 @@ func newWorld(t *testing.T) *world {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	e := fake.New(nil)
-	e.AddImage("i")
+	e.Outside.AddImage("i")
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	c := &console{engine: e}
 	return &world{t: t, store: s, engine: e, console: c, rec: &container.Reconciler{
@@ -116,13 +116,13 @@ func (w *world) run() (stop func()) {
 
 // refuse makes each op on n fail with err until agree is called.
 func (w *world) refuse(op string, n runtime.Name, err error) (agree func()) {
-	w.engine.Fail(func(o string, m runtime.Name) error {
+	w.engine.Outside.Fail(func(o string, m runtime.Name) error {
 		if o == op && m == n {
 			return err
 		}
 		return nil
 	})
-	return func() { w.engine.Fail(nil) }
+	return func() { w.engine.Outside.Fail(nil) }
 }
 
 func (w *world) create(change func(*v1.ContainerSpec)) {
@@ -140,7 +140,7 @@ func (w *world) create(change func(*v1.ContainerSpec)) {
 func (w *world) installed(change func(*v1.ContainerSpec)) {
 	w.t.Helper()
 	w.create(change)
-	w.engine.Exit(installer, 0)
+	w.engine.Outside.Exit(installer, 0)
 	w.want(v1.Ready)
 }
 
@@ -176,7 +176,7 @@ func (w *world) getOf(id string) (c v1.Container) {
 func (w *world) want(p v1.Phase) v1.Container {
 	w.t.Helper()
 	c := w.get()
-	require.Equal(w.t, p, c.Status.Phase, "message %q, engine %v", c.Status.Message, w.engine.Ops())
+	require.Equal(w.t, p, c.Status.Phase, "message %q, engine %v", c.Status.Message, w.engine.Outside.Ops())
 	return c
 }
 
@@ -209,7 +209,7 @@ func (w *world) events(kind string) (data []string) {
 
 // count returns how often the engine was asked to do op to n.
 func (w *world) count(op string, n runtime.Name) (times int) {
-	for _, o := range w.engine.Ops() {
+	for _, o := range w.engine.Outside.Ops() {
 		if o.Op == op && o.Name == n {
 			times++
 		}

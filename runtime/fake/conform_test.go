@@ -14,13 +14,13 @@ import (
 
 func TestConform(t *testing.T) {
 	e := fake.New(nil)
-	e.AddImage("img")
-	e.RefusePull("none", runtime.ErrImageNotFound)
-	e.RequireAuth("locked", runtime.Auth{Host: "registry.example", Username: "me", Password: "secret"})
+	e.Outside.AddImage("img")
+	e.Outside.RefusePull("none", runtime.ErrImageNotFound)
+	e.Outside.RequireAuth("locked", runtime.Auth{Host: "registry.example", Username: "me", Password: "secret"})
 	e.OnStart = func(s runtime.Spec) { play(e, s) }
-	e.OnInput = func(n runtime.Name, data []byte) { e.Say(n, string(data)) }
+	e.OnInput = func(n runtime.Name, data []byte) { e.Outside.Say(n, string(data)) }
 	var ports, dirs atomic.Int64
-	host := e.Host()
+	host := e.Outside.Host()
 	conform.Run(t, &conform.Harness{
 		Engine: e, Image: "img", Pullable: "pullable", Missing: "none",
 		Locked: "locked", Auth: runtime.Auth{Host: "registry.example", Username: "me", Password: "secret"},
@@ -31,9 +31,9 @@ func TestConform(t *testing.T) {
 			host.TakePort("127.0.0.1", port, "tcp")
 			return func() { host.FreePort("127.0.0.1", port, "tcp") }
 		},
-		Pause:   func(_ *testing.T, n runtime.Name) { e.Pause(n) },
-		Vanish:  func(_ *testing.T, n runtime.Name) { e.Vanish(n) },
-		Outside: func(t *testing.T, n runtime.Name) { require.NoError(t, e.StartOutside(n)) },
+		Pause:   func(_ *testing.T, n runtime.Name) { e.Outside.Pause(n) },
+		Vanish:  func(_ *testing.T, n runtime.Name) { e.Outside.Vanish(n) },
+		Outside: func(t *testing.T, n runtime.Name) { require.NoError(t, e.Outside.StartOutside(n)) },
 		Foreign: func(_ *testing.T, n runtime.Name) func() {
 			host.Foreign(n)
 			return func() {}
@@ -45,15 +45,15 @@ func TestConform(t *testing.T) {
 func play(e *fake.Engine, s runtime.Spec) {
 	switch command := strings.Join(s.Command, " "); command {
 	case strings.Join(conform.ExitsWith3, " "):
-		e.Exit(s.Name, 3)
+		e.Outside.Exit(s.Name, 3)
 	case strings.Join(conform.SaysThree, " "):
-		e.Say(s.Name, "one\ntwo\nthree\n")
-		e.Exit(s.Name, 0)
+		e.Outside.Say(s.Name, "one\ntwo\nthree\n")
+		e.Outside.Exit(s.Name, 0)
 	case strings.Join(conform.SaysOne, " "):
-		e.Say(s.Name, "one\n")
+		e.Outside.Say(s.Name, "one\n")
 	case strings.Join(conform.EatsMemory, " "):
-		e.OOM(s.Name)
+		e.Outside.OOM(s.Name)
 	case strings.Join(conform.Ignores, " "):
-		e.Deafen(s.Name)
+		e.Outside.Deafen(s.Name)
 	}
 }

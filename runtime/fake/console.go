@@ -23,15 +23,15 @@ func (c *core) byID(containerID string) (runtime.Name, *container) {
 // Logs calls each with the lines after since. Unless t has ended, it follows the
 // output while the container runs.
 func (e *Engine) Logs(ctx context.Context, t runtime.Target, since time.Time, each func(runtime.Line) error) error {
-	n, b := e.byID(t.ContainerID)
-	if err := e.before(ctx, "logs", n); err != nil {
+	n, b := e.core.byID(t.ContainerID)
+	if err := e.core.before(ctx, "logs", n); err != nil {
 		return err
 	}
 	if b == nil {
 		return fmt.Errorf("logs of %s: %w", t.ContainerID, runtime.ErrNotFound)
 	}
 	for {
-		lines, running, changed := e.pending(b, since)
+		lines, running, changed := e.core.pending(b, since)
 		for _, l := range lines {
 			if err := each(l); err != nil {
 				return err
@@ -49,7 +49,7 @@ func (e *Engine) Logs(ctx context.Context, t runtime.Target, since time.Time, ea
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		if err := e.before(ctx, "logs", n); err != nil {
+		if err := e.core.before(ctx, "logs", n); err != nil {
 			return err
 		}
 	}
@@ -69,7 +69,7 @@ func (c *core) pending(b *container, since time.Time) (lines []runtime.Line, run
 
 // Input writes to the standard input of a container.
 func (e *Engine) Input(ctx context.Context, containerID string, data []byte) error {
-	n, b := e.byID(containerID)
+	n, b := e.core.byID(containerID)
 	err := e.do(ctx, "input", n, func() error {
 		if b == nil || !b.state.Running {
 			return runtime.ErrNotRunning
@@ -84,7 +84,7 @@ func (e *Engine) Input(ctx context.Context, containerID string, data []byte) err
 
 // Stats returns figures that are computed from the clock.
 func (e *Engine) Stats(ctx context.Context, containerID string) (s runtime.Stats, err error) {
-	n, b := e.byID(containerID)
+	n, b := e.core.byID(containerID)
 	err = e.do(ctx, "stats", n, func() error {
 		if b == nil {
 			return runtime.ErrNotFound
@@ -92,7 +92,7 @@ func (e *Engine) Stats(ctx context.Context, containerID string) (s runtime.Stats
 		if !b.state.Running {
 			return runtime.ErrNotRunning
 		}
-		s = b.figures(e.now())
+		s = b.figures(e.core.now())
 		return nil
 	})
 	if err != nil {

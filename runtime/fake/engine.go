@@ -15,7 +15,8 @@ import (
 // OnInput before the first use of the engine. They are called without a lock
 // held, so they may call the engine and its World.
 type Engine struct {
-	*World
+	Outside *World // acts on the engine as others do
+	core    *core
 
 	// OnStart, if set, is called after each start. It may print lines with Say
 	// and end the run with Exit.
@@ -26,7 +27,7 @@ type Engine struct {
 
 // World lets a test act on containers and images from outside the engine. Its
 // methods ignore names that do not exist.
-type World struct{ *core }
+type World struct{ core *core }
 
 // core holds the state that Engine and World share.
 type core struct {
@@ -79,7 +80,7 @@ func New(now func() time.Time) *Engine {
 	if now == nil {
 		now = time.Now
 	}
-	return &Engine{World: &World{&core{
+	c := &core{
 		now:        now,
 		containers: map[runtime.Name]*container{},
 		foreign:    map[runtime.Name]bool{},
@@ -89,43 +90,45 @@ func New(now func() time.Time) *Engine {
 		missing:    map[string]bool{},
 		bad:        map[string]bool{},
 		watchers:   map[*watcher]bool{},
-	}}}
+	}
+	return &Engine{Outside: &World{c}, core: c}
 }
 
 // do runs an operation: the fault before it, its work under the lock, the fault
 // after it.
 func (e *Engine) do(ctx context.Context, op string, n runtime.Name, work func() error) error {
-	if err := e.before(ctx, op, n); err != nil {
+	if err := e.core.before(ctx, op, n); err != nil {
 		return err
 	}
-	e.mu.Lock()
+	e.core.mu.Lock()
 	err := work()
-	e.mu.Unlock()
+	e.core.mu.Unlock()
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", op, describe(n), err)
 	}
-	return e.after(op, n)
+	return e.core.after(op, n)
 }
 
-func (e *Engine) before(ctx context.Context, op string, n runtime.Name) error {
-	e.record(op, n)
+func (c *core) before(ctx context.Context, op string, n runtime.Name) error {
+	c.record(op, n)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := e.ask(&e.failing, op, n); err != nil {
+	if err := c.fault(&c.failing, op, n); err != nil {
 		return err
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.down
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.down
 }
 
-func (e *Engine) after(op string, n runtime.Name) error { return e.ask(&e.losing, op, n) }
+func (c *core) after(op string, n runtime.Name) error { return c.fault(&c.losing, op, n) }
 
-func (e *Engine) ask(f *Fault, op string, n runtime.Name) error {
-	e.mu.Lock()
+// fault returns the error of an injected fault.
+func (c *core) fault(f *Fault, op string, n runtime.Name) error {
+	c.mu.Lock()
 	fault := *f
-	e.mu.Unlock()
+	c.mu.Unlock()
 	if fault == nil {
 		return nil
 	}
@@ -154,7 +157,7 @@ func (c *core) record(op string, n runtime.Name) {
 // Inspect returns the state of n.
 func (e *Engine) Inspect(ctx context.Context, n runtime.Name) (s runtime.State, err error) {
 	err = e.do(ctx, "inspect", n, func() error {
-		b, ok := e.containers[n]
+		b, ok := e.core.containers[n]
 		if !ok {
 			return runtime.ErrNotFound
 		}
@@ -170,7 +173,7 @@ func (e *Engine) Inspect(ctx context.Context, n runtime.Name) (s runtime.State, 
 // List returns this store's containers, sorted by name.
 func (e *Engine) List(ctx context.Context) (found []runtime.Found, err error) {
 	err = e.do(ctx, "list", runtime.Name{}, func() error {
-		found = e.list()
+		found = e.core.list()
 		return nil
 	})
 	if err != nil {

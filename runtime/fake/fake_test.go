@@ -17,7 +17,7 @@ var mc = runtime.Name{ID: "mc", Role: runtime.Server}
 
 func made(t *testing.T, e *fake.Engine) string {
 	t.Helper()
-	e.AddImage("img")
+	e.Outside.AddImage("img")
 	id, err := e.Create(t.Context(), runtime.Spec{Name: mc, SpecHash: "1", Image: "img"})
 	require.NoError(t, err)
 	return id
@@ -26,22 +26,22 @@ func made(t *testing.T, e *fake.Engine) string {
 func TestFailAndAfter(t *testing.T) {
 	e, boom := fake.New(nil), errors.New("boom")
 	made(t, e)
-	e.Fail(func(op string, _ runtime.Name) error {
+	e.Outside.Fail(func(op string, _ runtime.Name) error {
 		if op == "start" {
 			return boom
 		}
 		return nil
 	})
 	require.ErrorIs(t, e.Start(t.Context(), mc), boom)
-	require.False(t, e.State(mc).Running)
-	e.Fail(nil)
-	e.After(func(op string, n runtime.Name) error {
+	require.False(t, e.Outside.State(mc).Running)
+	e.Outside.Fail(nil)
+	e.Outside.After(func(op string, n runtime.Name) error {
 		require.Equal(t, mc, n)
 		return boom
 	})
 	require.ErrorIs(t, e.Start(t.Context(), mc), boom)
-	require.True(t, e.State(mc).Running, "the start took effect although its answer was lost")
-	require.Equal(t, []fake.Op{{Op: "create", Name: mc}, {Op: "start", Name: mc}, {Op: "start", Name: mc}}, e.Ops())
+	require.True(t, e.Outside.State(mc).Running, "the start took effect although its answer was lost")
+	require.Equal(t, []fake.Op{{Op: "create", Name: mc}, {Op: "start", Name: mc}, {Op: "start", Name: mc}}, e.Outside.Ops())
 }
 
 func TestDownEndsWatches(t *testing.T) {
@@ -53,11 +53,11 @@ func TestDownEndsWatches(t *testing.T) {
 			ended <- e.Watch(t.Context(), func([]runtime.Found) {}, func(runtime.Name) {})
 		}()
 		synctest.Wait()
-		e.Host().Down()
+		e.Outside.Host().Down()
 		require.Error(t, <-ended)
 		_, err := e.Inspect(t.Context(), mc)
 		require.ErrorIs(t, err, runtime.ErrUnavailable)
-		e.Host().Up()
+		e.Outside.Host().Up()
 		_, err = e.Inspect(t.Context(), mc)
 		require.NoError(t, err)
 	})
@@ -66,7 +66,7 @@ func TestDownEndsWatches(t *testing.T) {
 func TestHoldPull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := fake.New(nil)
-		release := e.HoldPull("img")
+		release := e.Outside.HoldPull("img")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		require.ErrorIs(t, e.Pull(ctx, "img", runtime.Auth{}, nil), context.DeadlineExceeded)
@@ -84,14 +84,14 @@ func TestTimesDifferOnFixedClock(t *testing.T) {
 	e := fake.New(func() time.Time { return still })
 	id := made(t, e)
 	require.NoError(t, e.Start(t.Context(), mc))
-	first := e.State(mc).StartedAt
-	e.Say(mc, "one\ntwo\n")
-	e.Exit(mc, 3)
-	require.Equal(t, 3, e.State(mc).ExitCode)
+	first := e.Outside.State(mc).StartedAt
+	e.Outside.Say(mc, "one\ntwo\n")
+	e.Outside.Exit(mc, 3)
+	require.Equal(t, 3, e.Outside.State(mc).ExitCode)
 	require.NoError(t, e.Start(t.Context(), mc))
-	require.True(t, e.State(mc).StartedAt.After(first))
-	require.Zero(t, e.State(mc).ExitCode)
-	e.Say(mc, "three")
+	require.True(t, e.Outside.State(mc).StartedAt.After(first))
+	require.Zero(t, e.Outside.State(mc).ExitCode)
+	e.Outside.Say(mc, "three")
 
 	var got []string
 	var last time.Time
@@ -106,24 +106,24 @@ func TestTimesDifferOnFixedClock(t *testing.T) {
 func TestOutsideChanges(t *testing.T) {
 	e := fake.New(nil)
 	made(t, e)
-	require.NoError(t, e.StartOutside(mc))
-	e.Pause(mc)
-	require.True(t, e.State(mc).Paused)
-	e.Deafen(mc)
+	require.NoError(t, e.Outside.StartOutside(mc))
+	e.Outside.Pause(mc)
+	require.True(t, e.Outside.State(mc).Paused)
+	e.Outside.Deafen(mc)
 	require.NoError(t, e.Signal(t.Context(), mc, "SIGTERM"))
-	require.True(t, e.State(mc).Running)
-	require.Equal(t, []string{"SIGTERM"}, e.Signals(mc))
-	e.OOM(mc)
-	require.True(t, e.State(mc).OOMKilled)
-	e.Vanish(mc)
+	require.True(t, e.Outside.State(mc).Running)
+	require.Equal(t, []string{"SIGTERM"}, e.Outside.Signals(mc))
+	e.Outside.OOM(mc)
+	require.True(t, e.Outside.State(mc).OOMKilled)
+	e.Outside.Vanish(mc)
 	_, err := e.Inspect(t.Context(), mc)
 	require.ErrorIs(t, err, runtime.ErrNotFound)
 }
 
 func TestRestoreDirectoryAndFreePort(t *testing.T) {
 	e := fake.New(nil)
-	e.AddImage("img")
-	h := e.Host()
+	e.Outside.AddImage("img")
+	h := e.Outside.Host()
 	h.LoseDirectory("/v")
 	h.TakePort("0.0.0.0", 25565, "tcp")
 	s := runtime.Spec{Name: mc, Image: "img",

@@ -21,9 +21,9 @@ func (w *World) Host() Host { return Host{w} }
 // next one.
 func (h Host) Shutdown(answers bool) {
 	h.set(func() {
-		h.w.closing = runtime.ErrUnavailable
+		h.w.core.closing = runtime.ErrUnavailable
 		if !answers {
-			h.w.down = runtime.ErrUnavailable
+			h.w.core.down = runtime.ErrUnavailable
 		}
 	})
 }
@@ -31,65 +31,65 @@ func (h Host) Shutdown(answers bool) {
 // Boot starts an engine after Shutdown and Down, as another instance.
 func (h Host) Boot() {
 	h.set(func() {
-		h.w.down, h.w.closing = nil, nil
-		h.w.instance++
+		h.w.core.down, h.w.core.closing = nil, nil
+		h.w.core.instance++
 	})
 }
 
 // Nameless makes Instance return an empty id.
-func (h Host) Nameless() { h.set(func() { h.w.nameless = true }) }
+func (h Host) Nameless() { h.set(func() { h.w.core.nameless = true }) }
 
 // Down ends all watches and makes every operation fail with
 // runtime.ErrUnavailable until Up is called.
 func (h Host) Down() {
-	h.w.mu.Lock()
-	h.w.down = runtime.ErrUnavailable
-	h.w.mu.Unlock()
+	h.w.core.mu.Lock()
+	h.w.core.down = runtime.ErrUnavailable
+	h.w.core.mu.Unlock()
 	h.w.BreakWatch()
 }
 
 // Up ends the effect of Down.
-func (h Host) Up() { h.set(func() { h.w.down = nil }) }
+func (h Host) Up() { h.set(func() { h.w.core.down = nil }) }
 
 // TakePort makes a port taken, as by a process of the host.
 func (h Host) TakePort(ip string, port int, protocol string) {
-	h.set(func() { h.w.ports[runtime.Port{IP: ip, Port: port, Protocol: protocol}] = true })
+	h.set(func() { h.w.core.ports[runtime.Port{IP: ip, Port: port, Protocol: protocol}] = true })
 }
 
 // FreePort frees a port that TakePort has taken.
 func (h Host) FreePort(ip string, port int, protocol string) {
-	h.set(func() { delete(h.w.ports, runtime.Port{IP: ip, Port: port, Protocol: protocol}) })
+	h.set(func() { delete(h.w.core.ports, runtime.Port{IP: ip, Port: port, Protocol: protocol}) })
 }
 
 // LoseDirectory makes a mount source missing.
-func (h Host) LoseDirectory(source string) { h.set(func() { h.w.missing[source] = true }) }
+func (h Host) LoseDirectory(source string) { h.set(func() { h.w.core.missing[source] = true }) }
 
 // RestoreDirectory makes a mount source of LoseDirectory exist again.
-func (h Host) RestoreDirectory(source string) { h.set(func() { delete(h.w.missing, source) }) }
+func (h Host) RestoreDirectory(source string) { h.set(func() { delete(h.w.core.missing, source) }) }
 
 // BreakProgram makes commands whose first word is program fail with
 // runtime.ErrBadCommand.
-func (h Host) BreakProgram(program string) { h.set(func() { h.w.bad[program] = true }) }
+func (h Host) BreakProgram(program string) { h.set(func() { h.w.core.bad[program] = true }) }
 
 // Foreign gives the engine's name of n to a container of another store.
-func (h Host) Foreign(n runtime.Name) { h.set(func() { h.w.foreign[n] = true }) }
+func (h Host) Foreign(n runtime.Name) { h.set(func() { h.w.core.foreign[n] = true }) }
 
 func (h Host) set(change func()) {
-	h.w.mu.Lock()
-	defer h.w.mu.Unlock()
+	h.w.core.mu.Lock()
+	defer h.w.core.mu.Unlock()
 	change()
 }
 
 // Instance returns the id of the running engine; see Host.Shutdown. It is an
 // operation of the engine.
-func (c *core) Instance(ctx context.Context) (id string, err error) {
-	c.mu.Lock()
-	fault := c.failing
-	if !c.nameless {
-		id = fmt.Sprintf("engine-%d", c.instance)
+func (e *Engine) Instance(ctx context.Context) (id string, err error) {
+	e.core.mu.Lock()
+	fault := e.core.failing
+	if !e.core.nameless {
+		id = fmt.Sprintf("engine-%d", e.core.instance)
 	}
-	err = errors.Join(ctx.Err(), c.down, c.closing)
-	c.mu.Unlock()
+	err = errors.Join(ctx.Err(), e.core.down, e.core.closing)
+	e.core.mu.Unlock()
 	if err == nil && fault != nil {
 		err = fault("instance", runtime.Name{})
 	}

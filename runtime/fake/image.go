@@ -17,7 +17,7 @@ type pull struct {
 // HasImage reports whether an image is on the host.
 func (e *Engine) HasImage(ctx context.Context, ref string) (has bool, err error) {
 	err = e.do(ctx, "hasimage", runtime.Name{ID: ref}, func() error {
-		has = e.images[ref]
+		has = e.core.images[ref]
 		return nil
 	})
 	return has && err == nil, err
@@ -26,12 +26,12 @@ func (e *Engine) HasImage(ctx context.Context, ref string) (has bool, err error)
 // Pull pulls an image.
 func (e *Engine) Pull(ctx context.Context, ref string, auth runtime.Auth, progress func(runtime.Progress)) error {
 	n := runtime.Name{ID: ref}
-	if err := e.before(ctx, "pull", n); err != nil {
+	if err := e.core.before(ctx, "pull", n); err != nil {
 		return err
 	}
-	e.mu.Lock()
-	p := e.pulls[ref]
-	e.mu.Unlock()
+	e.core.mu.Lock()
+	p := e.core.pulls[ref]
+	e.core.mu.Unlock()
 	report(progress, runtime.Progress{Layers: 1, Total: 100})
 	if err := p.wait(ctx); err != nil {
 		return err
@@ -42,9 +42,9 @@ func (e *Engine) Pull(ctx context.Context, ref string, auth runtime.Auth, progre
 	if p.err != nil {
 		return fmt.Errorf("pull image %s: %w", ref, p.err)
 	}
-	e.AddImage(ref)
+	e.Outside.AddImage(ref)
 	report(progress, runtime.Progress{Layers: 1, Done: 1, Current: 100, Total: 100})
-	return e.after("pull", n)
+	return e.core.after("pull", n)
 }
 
 // refuseAuth returns why a registry's image cannot be pulled with auth.
@@ -78,50 +78,50 @@ func report(progress func(runtime.Progress), p runtime.Progress) {
 
 // AddImage adds an image to the host.
 func (w *World) AddImage(ref string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.images[ref] = true
+	w.core.mu.Lock()
+	defer w.core.mu.Unlock()
+	w.core.images[ref] = true
 }
 
 // RemoveImage removes an image from the host.
 func (w *World) RemoveImage(ref string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.images, ref)
+	w.core.mu.Lock()
+	defer w.core.mu.Unlock()
+	delete(w.core.images, ref)
 }
 
 // RefusePull makes pulls of ref fail with err; nil lets them succeed again.
 func (w *World) RefusePull(ref string, err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	p := w.pulls[ref]
+	w.core.mu.Lock()
+	defer w.core.mu.Unlock()
+	p := w.core.pulls[ref]
 	p.err = err
-	w.pulls[ref] = p
+	w.core.pulls[ref] = p
 }
 
 // RequireAuth makes pulls of ref fail with runtime.ErrDenied without these
 // credentials, and with runtime.ErrInvalid with credentials for another host.
 func (w *World) RequireAuth(ref string, auth runtime.Auth) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	p := w.pulls[ref]
+	w.core.mu.Lock()
+	defer w.core.mu.Unlock()
+	p := w.core.pulls[ref]
 	p.auth = &auth
-	w.pulls[ref] = p
+	w.core.pulls[ref] = p
 }
 
 // HoldPull makes pulls of ref wait until release is called. Call release once.
 func (w *World) HoldPull(ref string) (release func()) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	p := w.pulls[ref]
+	w.core.mu.Lock()
+	defer w.core.mu.Unlock()
+	p := w.core.pulls[ref]
 	p.gate = make(chan struct{})
-	w.pulls[ref] = p
+	w.core.pulls[ref] = p
 	return func() {
 		close(p.gate)
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		now := w.pulls[ref]
+		w.core.mu.Lock()
+		defer w.core.mu.Unlock()
+		now := w.core.pulls[ref]
 		now.gate = nil
-		w.pulls[ref] = now
+		w.core.pulls[ref] = now
 	}
 }

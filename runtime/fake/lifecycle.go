@@ -13,7 +13,7 @@ import (
 // spec hash.
 func (e *Engine) Create(ctx context.Context, s runtime.Spec) (id string, err error) {
 	err = e.do(ctx, "create", s.Name, func() error {
-		id, err = e.create(s)
+		id, err = e.core.create(s)
 		return err
 	})
 	if err != nil {
@@ -62,19 +62,19 @@ func (c *core) mounts(s runtime.Spec) error {
 
 // Start starts a container.
 func (e *Engine) Start(ctx context.Context, n runtime.Name) error {
-	if err := e.before(ctx, "start", n); err != nil {
+	if err := e.core.before(ctx, "start", n); err != nil {
 		return err
 	}
 	if err := e.start(n); err != nil {
 		return err
 	}
-	return e.after("start", n)
+	return e.core.after("start", n)
 }
 
 func (e *Engine) start(n runtime.Name) error {
-	e.mu.Lock()
-	s, begun, err := e.run(n)
-	e.mu.Unlock()
+	e.core.mu.Lock()
+	s, begun, err := e.core.run(n)
+	e.core.mu.Unlock()
 	if err != nil {
 		return fmt.Errorf("start %s: %w", describe(n), err)
 	}
@@ -155,7 +155,7 @@ func (e *Engine) Signal(ctx context.Context, n runtime.Name, signal string) erro
 		if !ok {
 			return fmt.Errorf("%w: signal %s", runtime.ErrInvalid, signal)
 		}
-		b, ok := e.containers[n]
+		b, ok := e.core.containers[n]
 		if !ok {
 			return runtime.ErrNotFound
 		}
@@ -164,7 +164,7 @@ func (e *Engine) Signal(ctx context.Context, n runtime.Name, signal string) erro
 		}
 		b.signals = append(b.signals, signal)
 		if number == 9 || number != 0 && !b.ignoresSignals {
-			e.end(n, 128+number)
+			e.core.end(n, 128+number)
 		}
 		return nil
 	})
@@ -177,7 +177,7 @@ var signals = map[string]int{"HUP": 1, "INT": 2, "QUIT": 3, "KILL": 9, "TERM": 1
 // Kill ends the run of a container at once.
 func (e *Engine) Kill(ctx context.Context, n runtime.Name) error {
 	return e.do(ctx, "kill", n, func() error {
-		e.end(n, 137)
+		e.core.end(n, 137)
 		return nil
 	})
 }
@@ -185,14 +185,14 @@ func (e *Engine) Kill(ctx context.Context, n runtime.Name) error {
 // Remove removes a container that does not run.
 func (e *Engine) Remove(ctx context.Context, n runtime.Name) error {
 	return e.do(ctx, "remove", n, func() error {
-		b, ok := e.containers[n]
+		b, ok := e.core.containers[n]
 		if !ok {
 			return nil
 		}
 		if b.state.Running {
 			return runtime.ErrRunning
 		}
-		e.forget(n)
+		e.core.forget(n)
 		return nil
 	})
 }
@@ -206,7 +206,7 @@ func (c *core) forget(n runtime.Name) {
 // Update changes the limits; 0 leaves a limit unchanged.
 func (e *Engine) Update(ctx context.Context, n runtime.Name, l runtime.Live) error {
 	return e.do(ctx, "update", n, func() error {
-		b, ok := e.containers[n]
+		b, ok := e.core.containers[n]
 		if !ok {
 			return runtime.ErrNotFound
 		}
@@ -214,7 +214,7 @@ func (e *Engine) Update(ctx context.Context, n runtime.Name, l runtime.Live) err
 			return fmt.Errorf("%w: memory is below 6 MiB", runtime.ErrInvalid)
 		}
 		b.state.Live = merge(b.state.Live, l)
-		e.change(n)
+		e.core.change(n)
 		return nil
 	})
 }
@@ -244,13 +244,13 @@ func merge(old, l runtime.Live) runtime.Live {
 // Unpause resumes a paused container.
 func (e *Engine) Unpause(ctx context.Context, n runtime.Name) error {
 	return e.do(ctx, "unpause", n, func() error {
-		b, ok := e.containers[n]
+		b, ok := e.core.containers[n]
 		if !ok {
 			return runtime.ErrNotFound
 		}
 		if b.state.Paused {
 			b.state.Paused = false
-			e.change(n)
+			e.core.change(n)
 		}
 		return nil
 	})

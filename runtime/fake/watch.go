@@ -34,11 +34,11 @@ func (s *watcher) add(n runtime.Name) {
 // Watch subscribes, lists, calls listed, and then calls notify for each container
 // that changes, until ctx ends or World.BreakWatch is called.
 func (e *Engine) Watch(ctx context.Context, listed func([]runtime.Found), notify func(runtime.Name)) error {
-	if err := e.before(ctx, "watch", runtime.Name{}); err != nil {
+	if err := e.core.before(ctx, "watch", runtime.Name{}); err != nil {
 		return err
 	}
-	s := e.subscribe()
-	defer e.unsubscribe(s)
+	s := e.core.subscribe()
+	defer e.core.unsubscribe(s)
 	found, err := e.List(ctx)
 	if err != nil {
 		return err
@@ -52,7 +52,7 @@ func (e *Engine) Watch(ctx context.Context, listed func([]runtime.Found), notify
 			return errBroken
 		case <-s.wake:
 		}
-		for _, n := range e.taken(s) {
+		for _, n := range e.core.taken(s) {
 			notify(n)
 		}
 	}
@@ -82,10 +82,10 @@ func (c *core) taken(s *watcher) []runtime.Name {
 
 // BreakWatch ends every Watch with an error, as the restart of an engine does.
 func (w *World) BreakWatch() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for s := range w.watchers {
+	w.core.mu.Lock()
+	defer w.core.mu.Unlock()
+	for s := range w.core.watchers {
 		close(s.broken)
-		delete(w.watchers, s)
+		delete(w.core.watchers, s)
 	}
 }

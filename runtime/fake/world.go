@@ -10,69 +10,69 @@ import (
 // Fail sets the function that is called before every operation. If it returns an
 // error, the operation fails and has no effect. Nil removes the function.
 func (w *World) Fail(f Fault) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.failing = f
+	w.core.mu.Lock()
+	defer w.core.mu.Unlock()
+	w.core.failing = f
 }
 
 // After sets the function that is called after every successful operation. If it
 // returns an error, the operation fails although it took effect. Nil removes the
 // function.
 func (w *World) After(f Fault) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.losing = f
+	w.core.mu.Lock()
+	defer w.core.mu.Unlock()
+	w.core.losing = f
 }
 
 // Exit ends the run of n with an exit code. It does nothing if n does not run.
 func (w *World) Exit(n runtime.Name, code int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.end(n, code)
+	w.core.mu.Lock()
+	defer w.core.mu.Unlock()
+	w.core.end(n, code)
 }
 
 // OOM ends the run of n as out of memory. If the run has ended, it only sets
 // OOMKilled.
 func (w *World) OOM(n runtime.Name) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.end(n, 137)
-	w.containers[n].state.OOMKilled = true
-	w.change(n)
+	w.core.mu.Lock()
+	defer w.core.mu.Unlock()
+	w.core.end(n, 137)
+	w.core.containers[n].state.OOMKilled = true
+	w.core.change(n)
 }
 
 // Vanish removes a container from outside, running or not.
 func (w *World) Vanish(n runtime.Name) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.end(n, 137)
-	w.forget(n)
+	w.core.mu.Lock()
+	defer w.core.mu.Unlock()
+	w.core.end(n, 137)
+	w.core.forget(n)
 }
 
 // StartOutside starts a container from outside. It calls neither OnStart nor the
 // functions of Fail and After.
 func (w *World) StartOutside(n runtime.Name) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	_, _, err := w.run(n)
+	w.core.mu.Lock()
+	defer w.core.mu.Unlock()
+	_, _, err := w.core.run(n)
 	return err
 }
 
 // Pause pauses a container from outside.
 func (w *World) Pause(n runtime.Name) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if b, ok := w.containers[n]; ok && b.state.Running {
+	w.core.mu.Lock()
+	defer w.core.mu.Unlock()
+	if b, ok := w.core.containers[n]; ok && b.state.Running {
 		b.state.Paused = true
-		w.change(n)
+		w.core.change(n)
 	}
 }
 
 // Deafen makes n ignore every signal but KILL.
 func (w *World) Deafen(n runtime.Name) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if b, ok := w.containers[n]; ok {
+	w.core.mu.Lock()
+	defer w.core.mu.Unlock()
+	if b, ok := w.core.containers[n]; ok {
 		b.ignoresSignals = true
 	}
 }
@@ -80,14 +80,14 @@ func (w *World) Deafen(n runtime.Name) {
 // Say appends lines to the output of n; text is split at line ends. Lines have
 // times that differ although the clock stands still.
 func (w *World) Say(n runtime.Name, text string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	b, ok := w.containers[n]
+	w.core.mu.Lock()
+	defer w.core.mu.Unlock()
+	b, ok := w.core.containers[n]
 	if !ok {
 		return
 	}
 	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
-		b.lines = append(b.lines, runtime.Line{Time: w.tick(), Data: []byte(line)})
+		b.lines = append(b.lines, runtime.Line{Time: w.core.tick(), Data: []byte(line)})
 	}
 	close(b.changed)
 	b.changed = make(chan struct{})
@@ -96,9 +96,9 @@ func (w *World) Say(n runtime.Name, text string) {
 // State returns the state of n without calling the function of Fail; the zero
 // State if n does not exist.
 func (w *World) State(n runtime.Name) runtime.State {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if b, ok := w.containers[n]; ok {
+	w.core.mu.Lock()
+	defer w.core.mu.Unlock()
+	if b, ok := w.core.containers[n]; ok {
 		return b.state
 	}
 	return runtime.State{}
@@ -106,9 +106,9 @@ func (w *World) State(n runtime.Name) runtime.State {
 
 // Spec returns the spec that n was created from; the zero Spec if n does not exist.
 func (w *World) Spec(n runtime.Name) runtime.Spec {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if b, ok := w.containers[n]; ok {
+	w.core.mu.Lock()
+	defer w.core.mu.Unlock()
+	if b, ok := w.core.containers[n]; ok {
 		return b.spec
 	}
 	return runtime.Spec{}
@@ -116,9 +116,9 @@ func (w *World) Spec(n runtime.Name) runtime.Spec {
 
 // Signals returns the signals that n received.
 func (w *World) Signals(n runtime.Name) []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if b, ok := w.containers[n]; ok {
+	w.core.mu.Lock()
+	defer w.core.mu.Unlock()
+	if b, ok := w.core.containers[n]; ok {
 		return slices.Clone(b.signals)
 	}
 	return nil
@@ -126,7 +126,7 @@ func (w *World) Signals(n runtime.Name) []string {
 
 // Ops returns, in order, all calls so far of methods that change something.
 func (w *World) Ops() []Op {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return slices.Clone(w.ops)
+	w.core.mu.Lock()
+	defer w.core.mu.Unlock()
+	return slices.Clone(w.core.ops)
 }
