@@ -115,7 +115,7 @@ func nesting(root ast.Node) (deepest int) {
 	return deepest
 }
 
-func TestEveryPackageSaysWhatItIs(t *testing.T) {
+func TestPackageComments(t *testing.T) {
 	set := token.NewFileSet()
 	docs := map[string]int{}
 	for _, s := range sources(t, set) {
