@@ -13,8 +13,8 @@ import (
 	"berth/store"
 )
 
-// vendorType is the media type that a request must accept.
-const vendorType = "application/vnd.berthv1+json"
+// vendorType is the media type that a request must accept, in any case.
+const vendorType = "Application/vnd.berthv1+json"
 
 // Locals of a request.
 const (
@@ -100,6 +100,7 @@ func (a access) admit(c *fiber.Ctx, r route) error {
 		return err
 	}
 	if !r.is(anyAccept) && !acceptsVendor(c) {
+		a.front.WrongVendor(c, vendorType)
 		return edge.ErrVendor
 	}
 	c.Locals(callerKey, caller)

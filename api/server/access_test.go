@@ -3,6 +3,7 @@ package server
 import (
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -58,7 +59,8 @@ func TestRoutesNeedToken(t *testing.T) {
 }
 
 func TestVendorHeader(t *testing.T) {
-	h := newHarness(t)
+	log := &lines{}
+	h := newHarnessWith(t, func(d *Deps) { d.Log = slog.New(slog.NewTextHandler(log, nil)) })
 	for accept, ok := range map[string]bool{
 		"Application/vnd.berthv1+json": true, "application/VND.BERTHV1+JSON": true,
 		"text/html, application/vnd.berthv1+json;q=0.5": true, "application/vnd.berthv1+json; charset=utf-8, */*": true,
@@ -69,8 +71,10 @@ func TestVendorHeader(t *testing.T) {
 		require.Equal(t, ok, a.status == 200, accept)
 		if !ok {
 			require.Equal(t, "Invalid vendor header", a.json["error"])
+			require.Equal(t, "Application/vnd.berthv1+json", a.header.Get("X-Expected-Accept"))
 		}
 	}
+	require.Contains(t, log.String(), "expected=Application/vnd.berthv1+json accept=")
 }
 
 func TestOrderOfChecks(t *testing.T) {

@@ -39,7 +39,7 @@ type failures struct {
 type failureRecord struct {
 	since  time.Time // start of its failureWindow
 	wrong  int       // wrong tokens since then
-	logged time.Time
+	logged time.Time // the last failure, or the last wrong vendor header
 }
 
 func newFailures(o Options) *failures {
@@ -121,6 +121,22 @@ func (s *Server) Unauthorized(c *fiber.Ctx, wrong bool) {
 	defer cancel()
 	if !s.failures.wait(ctx) {
 		c.Context().SetConnectionClose()
+	}
+}
+
+// shownAccept is how many bytes of a wrong Accept header are logged.
+const shownAccept = 100
+
+// WrongVendor names the expected Accept header in the response, and in the log at most
+// once a second per address.
+func (s *Server) WrongVendor(c *fiber.Ctx, expected string) {
+	c.Set("X-Expected-Accept", expected)
+	address := s.clientIP(c)
+	if log, _ := s.failures.add(network(address), false, time.Now()); log {
+		accept := c.Get(fiber.HeaderAccept)
+		s.log.Warn("invalid vendor header: send the expected Accept header", slog.String("request", RequestID(c)),
+			slog.String("address", address), slog.String("expected", expected),
+			slog.String("accept", accept[:min(len(accept), shownAccept)]))
 	}
 }
 
