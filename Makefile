@@ -100,7 +100,7 @@ bench: build ## measure berth against the bare Docker API and its other yardstic
 demo: ## play the main job against the running daemon
 	@hack/demo.sh
 
-faults: ## break the plan by hand, and want a test to fall each time
+faults: ## break the code by hand, and check that a test fails each time
 	@hack/faults.sh
 
 check: lint race ## lint, and test with the race detector
