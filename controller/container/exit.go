@@ -155,6 +155,10 @@ func (s exitStep) nextCrash(st *v1.ContainerStatus, now time.Time) {
 	st.NextRetryAt = &at
 }
 
+// reasonVolumeMissing is the reason of a failure while the directory of the volume, or
+// of a mount, is missing.
+const reasonVolumeMissing = "VolumeMissing"
+
 // startFailure returns the reason of an error with which an engine refuses to
 // start a container. Any other error is unknown, and the step is retried.
 func startFailure(err error) (reason string, known bool) {
@@ -166,7 +170,7 @@ func startFailure(err error) (reason string, known bool) {
 	case errors.Is(err, runtime.ErrMountRefused):
 		return reasonMountRefused, true
 	case errors.Is(err, runtime.ErrMountMissing):
-		return "VolumeMissing", true
+		return reasonVolumeMissing, true
 	case errors.Is(err, runtime.ErrInvalid):
 		return "InvalidSpec", true
 	}

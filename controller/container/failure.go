@@ -6,6 +6,7 @@ import (
 	"time"
 
 	v1 "berth/api/v1"
+	"berth/runtime"
 	"berth/store"
 )
 
@@ -19,6 +20,15 @@ type stepError struct {
 func (e stepError) Error() string { return e.err.Error() }
 func (e stepError) Unwrap() error { return e.err }
 
+// reason returns the reason of the condition Reconciled: the cause if an operator can
+// remove it, else the step.
+func (e stepError) reason() string {
+	if errors.Is(e.err, runtime.ErrMountMissing) {
+		return reasonVolumeMissing
+	}
+	return e.do.failureReason()
+}
+
 // Failed records a failed step in the container's message and condition, with the
 // time of the retry. It is the Failed of a controller.Loop. An error that is not a
 // step's, such as a failed observation, is not recorded.
@@ -30,18 +40,18 @@ func (r *Reconciler) Failed(id string, err error, retryAt time.Time) {
 	if retryAt.IsZero() { // at the next change or resync
 		retryAt = time.Now().Add(r.Crash.Max)
 	}
-	if err := failed.step.recordFailure(failed.do, failed.err.Error(), retryAt); err != nil && !errors.Is(err, store.ErrNotFound) {
+	if err := failed.step.recordFailure(failed.reason(), failed.err.Error(), retryAt); err != nil && !errors.Is(err, store.ErrNotFound) {
 		r.Log.Error("could not save the last error of a container", "container", id, "err", err, "last_error", failed.err)
 	}
 }
 
 // recordFailure records a failed step. It writes nothing if the same failure is
 // recorded already.
-func (s execution) recordFailure(do Action, text string, retryAt time.Time) error {
+func (s execution) recordFailure(reason, text string, retryAt time.Time) error {
 	return s.r.Store.MustUpdate(func(tx *store.Tx) error {
 		return store.Containers.SetStatus(tx, s.c.Meta.ID, func(st *v1.ContainerStatus) {
 			st.ObservedGeneration, st.Message = s.c.Meta.Generation, text
-			setCondition(st, tx.Now(), v1.Reconciled, v1.False, do.failureReason(), text)
+			setCondition(st, tx.Now(), v1.Reconciled, v1.False, reason, text)
 			switch {
 			case s.c.Spec.Power != v1.PowerOn:
 				st.NextRetryAt = nil

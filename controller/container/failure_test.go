@@ -114,12 +114,33 @@ func TestNextRetryIsNotInThePast(t *testing.T) {
 			time.Sleep(7 * time.Second)
 			c := w.want(v1.Exit)
 			require.NotNil(t, c.Status.NextRetryAt)
+			require.Equal(t, "VolumeMissing", v1.Unready(c.Spec, c.Status))
 			require.False(t, c.Status.NextRetryAt.Before(time.Now()), "next_retry_at is %s ago", time.Since(*c.Status.NextRetryAt))
 		}
 		agree()
 		time.Sleep(6 * time.Minute)
 		require.Nil(t, w.want(v1.Running).Status.NextRetryAt)
 		require.Zero(t, count(`berth_drift_repaired_total{kind="removed"}`), "berth removed it itself")
+	})
+}
+
+// TestChangedLimitsAreDrift: limits that a client changed are not.
+func TestChangedLimitsAreDrift(t *testing.T) {
+	const drift = `berth_drift_repaired_total{kind="limits"}`
+	measured(t, func(w *world, count func(string) float64) {
+		w.installed(func(s *v1.ContainerSpec) { s.Limits.Memory = 1 << 30 })
+		w.change(on)
+		agree := w.refuse("update", server, runtime.ErrUnavailable)
+		w.change(func(s *v1.ContainerSpec) { s.Limits.Memory = 2 << 30 })
+		time.Sleep(10 * time.Second)
+		agree()
+		time.Sleep(5 * time.Minute)
+		require.EqualValues(t, 2<<30, w.engine.Outside.State(server).Live.Memory)
+		require.Zero(t, count(drift))
+		require.NoError(t, w.engine.Update(t.Context(), server, runtime.Live{Memory: 1 << 29}))
+		time.Sleep(2 * time.Minute)
+		require.EqualValues(t, 2<<30, w.engine.Outside.State(server).Live.Memory)
+		require.EqualValues(t, 1, count(drift))
 	})
 }
 

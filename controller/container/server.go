@@ -141,6 +141,9 @@ func (s serverStep) updateLimits(ctx context.Context, n runtime.Name) (controlle
 	}
 	s.x.o.Server = now
 	if !limitsDiffer(s.x.c.Spec, now.Live) {
+		if s.x.c.Status.ObservedGeneration == s.x.c.Meta.Generation && !failing(s.x.c) { // nobody has changed the spec
+			s.x.r.Metrics.Repaired("limits")
+		}
 		return requeueNow(), s.x.record(func(*v1.ContainerStatus, time.Time) {}) // clears the message of an earlier attempt
 	}
 	text := "the engine did not apply the limits"
