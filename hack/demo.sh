@@ -110,7 +110,7 @@ step "It is ready when its install script has ended with exit code 0"
 "$berth" wait "$id" ready --timeout 2m | indent
 sent GET "/containers/$id/install-logs"
 
-step "Start: the wish is stored before the answer"
+step "Start: the request is stored before the answer"
 "$berth" logs "$id" -f -n 0 > >(indent) 2>&1 &
 logs=$!
 sent POST "/containers/$id/start"

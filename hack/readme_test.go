@@ -58,7 +58,7 @@ func blocks(t *testing.T, page string) (list []block) {
 	return list
 }
 
-// want is what the block says that its commands print: lines that begin with
+// want returns the output that the block documents for its commands: lines that begin with
 // "#> ", in which … stands for anything.
 func (b block) want() (list []*regexp.Regexp) {
 	for _, line := range b.lines {
@@ -207,7 +207,7 @@ func TestREADME(t *testing.T) {
 	r.metricsExist()
 }
 
-// nothingIsLeft says that the README ends with an empty host.
+// nothingIsLeft requires that the README ends with an empty host.
 func (r *reader) nothingIsLeft() {
 	r.t.Helper()
 	for path, want := range map[string]string{"/containers": `{"containers":[]}`, "/volumes": `{"volumes":[]}`, "/network/ports": `{"ports":[]}`} {

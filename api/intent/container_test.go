@@ -56,9 +56,9 @@ func TestCreateRefusals(t *testing.T) {
 			spec := w.spec(1000)
 			c.change(&spec)
 			w.unchanged(func() {
-				var told *v1.Error
-				require.ErrorAs(t, intent.CreateContainer(w.store, intent.Policy{}, c.id, spec), &told)
-				require.Equal(t, c.want, told)
+				var refusal *v1.Error
+				require.ErrorAs(t, intent.CreateContainer(w.store, intent.Policy{}, c.id, spec), &refusal)
+				require.Equal(t, c.want, refusal)
 			})
 		})
 	}

@@ -93,8 +93,8 @@ func TestSingleUseIsSpent(t *testing.T) {
 func TestSingleUseTokenMintsSingleUse(t *testing.T) {
 	h := newHarness(t)
 	first := h.mint(object{"remove_on_use": true})
-	for _, wish := range []string{"{}", `{"remove_on_use":false}`} {
-		a := h.do(request{method: "POST", path: "/auth/tokens", token: first, body: wish})
+	for _, body := range []string{"{}", `{"remove_on_use":false}`} {
+		a := h.do(request{method: "POST", path: "/auth/tokens", token: first, body: body})
 		require.Equal(t, 200, a.status)
 		require.Equal(t, 401, h.do(request{method: "GET", path: "/containers", token: first}).status)
 		first = a.json["token"].(string)

@@ -45,7 +45,7 @@ func (e *Engine) Create(ctx context.Context, s runtime.Spec) (string, error) {
 			return id, err
 		}
 	}
-	return "", fmt.Errorf("create %s: the engine says that the name is in use, and finds no container of that name", describe(s.Name))
+	return "", fmt.Errorf("create %s: the engine reports that the name is in use, and finds no container of that name", describe(s.Name))
 }
 
 func wait(ctx context.Context, d time.Duration) error {

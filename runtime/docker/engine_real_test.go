@@ -240,5 +240,5 @@ func TestRemoveDeletesAnonymousVolumes(t *testing.T) {
 	require.NoError(t, r.Remove(t.Context(), s.Name))
 	status, _ := r.client.Do(t, http.MethodGet, "/volumes/"+volume, nil)
 	require.Equal(t, 404, status)
-	require.FileExists(t, host+"/file", "what is the host's stays")
+	require.FileExists(t, host+"/file", "the file of the host stays")
 }

@@ -133,8 +133,8 @@ func (s settings) Current() v1.Config        { return s.config }
 func (s settings) Reload() ([]string, error) { return nil, nil }
 func (settings) Changed() <-chan struct{}    { return nil }
 
-// berth is the real server and hub, with a store in memory. What is published
-// is written to a journal first.
+// berth is the real server and hub, with a store in memory. The hub
+// writes lines to a journal before it publishes them.
 func berth(b *testing.B) (url string, publish func([]v1.Line)) {
 	db, err := store.Open("", store.Options{})
 	require.NoError(b, err)

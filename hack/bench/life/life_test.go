@@ -170,7 +170,7 @@ func bareFifty(b *testing.B, e *enginetest.Client, spec map[string]any) float64 
 }
 
 // BenchmarkComeBack kills a daemon with fifty running containers, starts it
-// again, and measures until it answers, is ready, and says that all run.
+// again, and measures until it answers, is ready, and reports all as running.
 func BenchmarkComeBack(b *testing.B) {
 	d := berthtest.Start(b, berthtest.Options{})
 	fifty(b, d)
