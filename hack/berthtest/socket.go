@@ -13,6 +13,7 @@ import (
 	"github.com/fasthttp/websocket"
 
 	"berth/api/client"
+	"berth/hack/openapitest"
 )
 
 // Message is one message of a socket.
@@ -34,6 +35,7 @@ type Socket struct {
 }
 
 // Listen opens a socket, such as "/ws" or "/ws/mc?tail=0". It is closed when the test ends.
+// Its messages are compared with the OpenAPI document then.
 func (b *Berth) Listen(t testing.TB, path string) *Socket {
 	t.Helper()
 	s, response, err := b.Dial(path, http.Header{"Authorization": {"Bearer " + b.Token}})
@@ -44,8 +46,24 @@ func (b *Berth) Listen(t testing.TB, path string) *Socket {
 		}
 		t.Fatalf("socket %s: %v (status %d)", path, err, status)
 	}
-	t.Cleanup(s.Close)
+	t.Cleanup(func() {
+		s.Close()
+		s.check(t)
+	})
 	return s
+}
+
+// checked is how many messages of each event are compared with the OpenAPI document.
+const checked = 200
+
+// check compares the messages with the OpenAPI document.
+func (s *Socket) check(t testing.TB) {
+	count := map[string]int{}
+	for _, m := range s.Messages() {
+		if count[m.Event]++; count[m.Event] <= checked {
+			openapitest.CheckValue(t, "SocketMessage", []byte(m.Raw))
+		}
+	}
 }
 
 // Dial opens a socket with these headers.
