@@ -27,7 +27,10 @@ type harness struct {
 // newHarness serves the routes that add adds.
 func newHarness(t *testing.T, o Options, add func(*Server)) *harness {
 	t.Helper()
-	o.Settings, o.Registerer, o.Log = v1.Defaults, prometheus.NewRegistry(), slog.New(slog.DiscardHandler)
+	o.Settings, o.Registerer = v1.Defaults, prometheus.NewRegistry()
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
 	s := New(o)
 	add(s)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

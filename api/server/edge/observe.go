@@ -22,7 +22,7 @@ func newDuration(r prometheus.Registerer) *prometheus.HistogramVec {
 }
 
 // observe is the outermost middleware. It assigns the request id, answers errors
-// and panics, records the duration, and prepares the connection for the next
+// and panics, records the duration, writes the log, and prepares the connection for the next
 // request.
 func (s *Server) observe(c *fiber.Ctx) error {
 	began := time.Now()
@@ -48,7 +48,9 @@ func (s *Server) observe(c *fiber.Ctx) error {
 	if !matched {
 		name = "none"
 	}
-	s.duration.WithLabelValues(name, strconv.Itoa(c.Response().StatusCode())).Observe(time.Since(began).Seconds())
+	took := time.Since(began)
+	s.duration.WithLabelValues(name, strconv.Itoa(c.Response().StatusCode())).Observe(took.Seconds())
+	s.requests.write(c, s.clientIP(c), took)
 	return err
 }
 

@@ -54,6 +54,7 @@ type Server struct {
 	app       *fiber.App
 	duration  *prometheus.HistogramVec
 	failures  *failures
+	requests  *requestLog
 	perIP     int
 
 	mu       sync.Mutex
@@ -73,7 +74,7 @@ func New(o Options) *Server {
 		o.Translate = func(_ *fiber.Ctx, err error) error { return err }
 	}
 	s := &Server{settings: o.Settings, translate: o.Translate, log: o.Log, perIP: o.ConnsPerIP,
-		duration: newDuration(o.Registerer), failures: newFailures(o)}
+		duration: newDuration(o.Registerer), failures: newFailures(o), requests: newRequestLog(o.Log)}
 	s.app = fiber.New(fiber.Config{
 		Immutable:                    true, // otherwise later requests overwrite the memory of stored strings
 		CaseSensitive:                true,

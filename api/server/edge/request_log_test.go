@@ -1,0 +1,69 @@
+package edge
+
+import (
+	"bytes"
+	"log/slog"
+	"net/http"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/stretchr/testify/require"
+)
+
+// lockedBuffer is a buffer for several goroutines.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func TestRequestLog(t *testing.T) {
+	log := &lockedBuffer{}
+	answer := func(c *fiber.Ctx) error { SetToken(c, c.Get("Name")); return c.SendString("x") }
+	h := newHarness(t, Options{Log: slog.New(slog.NewTextHandler(log, nil))}, func(s *Server) {
+		s.Add("POST", "/volumes", answer)
+		s.Add("GET", "/volumes", answer)
+		s.Add("POST", "/refused", func(c *fiber.Ctx) error { return ErrMethod })
+	})
+	send := func(method, path, token string) {
+		req, err := http.NewRequest(method, "http://"+h.addr+path, nil)
+		require.NoError(t, err)
+		req.Header.Set("Name", token)
+		resp, err := http.DefaultClient.Do(req)
+		require.NoError(t, err)
+		_ = resp.Body.Close()
+	}
+	send("POST", "/volumes?token=berth_secret", "t-1")
+	send("POST", "/volumes", "")
+	send("GET", "/volumes", "t-1")
+	send("POST", "/refused", "t-1")
+	require.Eventually(t, func() bool { return strings.Count(log.String(), "\n") >= 2 }, time.Minute, time.Millisecond)
+	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+	require.Len(t, lines, 2, "requests that read, and those without a token, are logged at debug")
+	for i, token := range []string{"t-1", "administrator"} {
+		require.Regexp(t, regexp.MustCompile(`level=INFO msg=request method=POST path=/volumes status=200 address=127\.0\.0\.1 request=\S+ took=\S+ token=`+token+`$`), lines[i])
+	}
+	for range 2 * logBurst {
+		send("POST", "/volumes", "flood")
+	}
+	require.Less(t, strings.Count(log.String(), "token=flood"), 2*logBurst)
+	require.Eventually(t, func() bool {
+		send("POST", "/volumes", "flood")
+		return strings.Contains(log.String(), "skipped=")
+	}, time.Minute, 10*time.Millisecond, "the lines left out are counted")
+}
