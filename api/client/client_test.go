@@ -116,8 +116,8 @@ func calls() []call {
 			return c.Ports().SetInUse(ctx, PortRef{"::", 5, ""}, true)
 		}},
 		{"DELETE /auth/tokens/t", func(ctx context.Context, c *Client) error { return c.Tokens().Revoke(ctx, "t") }},
-		{"GET /events?since=7&epoch=e&limit=2", func(ctx context.Context, c *Client) error {
-			_, err := c.Events().List(ctx, Cursor{7, "e"}, 2)
+		{"GET /events?since=7&epoch=e&container=mc&type=event&limit=2", func(ctx context.Context, c *Client) error {
+			_, err := c.Events().List(ctx, Cursor{7, "e"}, 2, EventFilter{Container: "mc", Type: v1.EventState})
 			return err
 		}},
 	}

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"iter"
+	"slices"
 	"strconv"
 
 	v1 "berth/api/v1"
@@ -19,10 +20,22 @@ type EventList struct {
 	Newest uint64     `json:"newest"`
 }
 
-// List returns at most limit transitions after a cursor. If the cursor is of another
-// epoch, it returns the oldest ones.
-func (s Events) List(ctx context.Context, after Cursor, limit int) (list EventList, err error) {
-	err = s.c.get(ctx, "/events"+query(append(after.query(), "limit", strconv.Itoa(limit))...), &list)
+// EventFilter selects transitions. Empty fields select all.
+type EventFilter struct {
+	Container string // internal_id
+	Volume    string // id of a volume: the containers that use it now
+	Type      string // v1.EventState or v1.EventMessage
+}
+
+func (f EventFilter) query() []string {
+	return []string{"container", f.Container, "volume", f.Volume, "type", f.Type}
+}
+
+// List returns at most limit transitions after a cursor that f selects. If the cursor
+// is of another epoch, it returns the oldest ones.
+func (s Events) List(ctx context.Context, after Cursor, limit int, f EventFilter) (list EventList, err error) {
+	parameters := slices.Concat(after.query(), f.query(), []string{"limit", strconv.Itoa(limit)})
+	err = s.c.get(ctx, "/events"+query(parameters...), &list)
 	return list, err
 }
 

@@ -1,11 +1,12 @@
 package server
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/gofiber/fiber/v2"
 
-	"berth/api/auth"
+	"berth/api/intent"
 	"berth/api/server/edge"
 	"berth/api/server/ws"
 	v1 "berth/api/v1"
@@ -28,7 +29,8 @@ type eventsBody struct {
 	Newest uint64     `json:"newest"`
 }
 
-// list answers with the stored transitions after ?since=. If some of them
+// list answers with the stored transitions after ?since= that match ?container=,
+// ?volume= and ?type=. If some of them
 // have been removed already, oldest is greater than since+1. If ?epoch= is not the
 // epoch of this store, since has no meaning here and all stored transitions are
 // returned.
@@ -45,13 +47,19 @@ func (s events) list(c *fiber.Ctx) error {
 	if epoch := c.Query("epoch"); epoch != "" && epoch != body.Epoch {
 		since = 0
 	}
-	caller := callerOf(c)
+	if kind := c.Query("type"); kind != "" && kind != v1.EventState && kind != v1.EventMessage {
+		return v1.Errorf(v1.InvalidRequest, "type: must be %s or %s", v1.EventState, v1.EventMessage)
+	}
 	err = s.store.View(func(tx *store.Tx) error {
+		matches, err := eventFilter(c, tx)
+		if err != nil {
+			return err
+		}
 		body.Oldest, body.Newest = ws.EventRange(tx)
 		if body.Oldest > body.Newest {
 			body.Oldest = 0
 		}
-		body.Events, err = visibleEvents(tx, caller, since, limit)
+		body.Events, err = matchingEvents(tx, matches, since, limit)
 		return err
 	})
 	if err != nil {
@@ -60,21 +68,43 @@ func (s events) list(c *fiber.Ctx) error {
 	return edge.OK(c, body)
 }
 
-// visibleEvents returns the first transitions after since that the caller may see.
-func visibleEvents(tx *store.Tx, caller auth.Principal, since uint64, limit int) ([]v1.Event, error) {
-	visible := []v1.Event{}
-	for len(visible) < limit {
-		list, err := ws.ReadEvents(tx, since, max(limit, defaultEvents)) // the caller may see few of them
+// eventFilter returns whether a transition matches a request: its caller may see it, and
+// it has the requested container, type, and one of the containers that use the
+// requested volume now.
+func eventFilter(c *fiber.Ctx, tx *store.Tx) (func(v1.Event) bool, error) {
+	caller, container, kind, volume := callerOf(c), c.Query("container"), c.Query("type"), c.Query("volume")
+	var users []string
+	if volume != "" {
+		v, err := intent.FindVolume(tx, volume)
+		if err != nil {
+			return nil, err
+		}
+		users = store.Containers.IDsBy(tx, v.Meta.ID)
+		if !caller.CanAccessAny(users) {
+			return nil, v1.ErrVolumeNotFound
+		}
+	}
+	return func(e v1.Event) bool {
+		return caller.CanSee(e) && (container == "" || e.Container == container) && (kind == "" || e.Event == kind) &&
+			(volume == "" || slices.Contains(users, e.Container))
+	}, nil
+}
+
+// matchingEvents returns the first transitions after since that match.
+func matchingEvents(tx *store.Tx, matches func(v1.Event) bool, since uint64, limit int) ([]v1.Event, error) {
+	found := []v1.Event{}
+	for len(found) < limit {
+		list, err := ws.ReadEvents(tx, since, max(limit, defaultEvents)) // few of them may match
 		if err != nil || len(list) == 0 {
-			return visible, err
+			return found, err
 		}
 		for _, e := range list {
-			if since = e.Seq; caller.CanSee(e) && len(visible) < limit {
-				visible = append(visible, e)
+			if since = e.Seq; len(found) < limit && matches(e) {
+				found = append(found, e)
 			}
 		}
 	}
-	return visible, nil
+	return found, nil
 }
 
 // seqQuery returns the query parameter since, the seq of an event. given reports

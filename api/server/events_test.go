@@ -88,3 +88,32 @@ func TestFewVisibleEvents(t *testing.T) {
 	runtime.ReadMemStats(&after)
 	require.Less(t, after.Mallocs-before.Mallocs, uint64(20*20_000), "a few for each transition")
 }
+
+func TestEventFilters(t *testing.T) {
+	h := newHarness(t)
+	volume := h.volume()
+	h.container("a", volume)
+	h.container("b", h.volume())
+	h.phase("a", v1.Installing)
+	require.NoError(t, h.store.Update(func(tx *store.Tx) error {
+		store.Emit(tx, v1.Event{Container: "a", Event: v1.EventMessage, Data: "a sentence"})
+		return nil
+	}))
+	h.phase("b", v1.Installing)
+	seqs := func(query string) (list []float64) {
+		for _, e := range h.must("GET", "/events?"+query, nil).json["events"].([]any) {
+			list = append(list, e.(map[string]any)["seq"].(float64))
+		}
+		return list
+	}
+	require.Equal(t, []float64{1, 2, 3}, seqs(""))
+	require.Equal(t, []float64{1, 2}, seqs("container=a"))
+	require.Equal(t, []float64{2}, seqs("container=a&since=1"))
+	require.Equal(t, []float64{1, 3}, seqs("type=event"))
+	require.Equal(t, []float64{2}, seqs("type=daemon_message"))
+	require.Equal(t, []float64{1, 2}, seqs("volume="+volume))
+	require.Equal(t, []float64{1, 2}, seqs("volume="+volume[:8]))
+	require.Empty(t, seqs("container=nobody"))
+	h.refuse(400, "type: must be event or daemon_message", "GET", "/events?type=x", nil)
+	h.refuse(404, "Volume not found", "GET", "/events?volume=00000000", nil)
+}

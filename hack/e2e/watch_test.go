@@ -59,7 +59,7 @@ func TestWatchResumes(t *testing.T) {
 	b.Restart(t)
 	<-ended
 	berthtest.Until(t, wait, "the rest of the console", printed("line 9"))
-	list, err := b.API.Events().List(t.Context(), client.Cursor{}, 1000)
+	list, err := b.API.Events().List(t.Context(), client.Cursor{}, 1000, client.EventFilter{})
 	require.NoError(t, err)
 	mu.Lock()
 	defer mu.Unlock()

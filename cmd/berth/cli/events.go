@@ -3,10 +3,12 @@ package cli
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,12 +25,13 @@ func newEventsCommand(c *connector) *cobra.Command {
 	var last int
 	var since int64
 	var epoch string
+	var filter client.EventFilter
 	cmd := c.command(&cobra.Command{
 		Use:   "events",
 		Short: "Print the state transitions of the containers",
 		Long: "Print the stored transitions of all containers, oldest first: number, time, container, and the new state\n" +
 			"or a message. With -f continue with new transitions.",
-		Example: "  berth events -n 20\n  berth events -f --since 1200",
+		Example: "  berth events -n 20\n  berth events -f --since 1200\n  berth events --container mc",
 	}, func(cmd *cobra.Command, d *daemon, _ []string) error {
 		if last < 0 || since < 0 && cmd.Flags().Changed("since") {
 			return errors.New("--last and --since must not be negative")
@@ -36,21 +39,28 @@ func newEventsCommand(c *connector) *cobra.Command {
 		if epoch != "" && since < 0 {
 			return errors.New("--epoch needs --since: it is the epoch of that number")
 		}
+		if filter != (client.EventFilter{}) && since < 0 && !follow {
+			return lastEvents(cmd, d, filter, last)
+		}
 		from, err := firstEvent(cmd.Context(), d, since, last)
 		if err != nil {
 			return err
 		}
 		from.Epoch = cmp.Or(epoch, from.Epoch)
 		if follow {
-			return followEvents(cmd, d, from)
+			return followEvents(cmd, d, from, filter)
 		}
-		return listEvents(cmd, d, from)
+		return listEvents(cmd, d, from, filter)
 	})
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "continue with new transitions")
 	cmd.Flags().IntVarP(&last, "last", "n", 50, "number of past transitions")
 	cmd.Flags().Int64Var(&since, "since", -1, "all transitions after this number")
 	cmd.Flags().StringVar(&epoch, "epoch", "", "the epoch of that number; if the daemon's store has another one, all transitions are printed")
+	cmd.Flags().StringVar(&filter.Container, "container", "", "only transitions of this container")
+	cmd.Flags().StringVar(&filter.Volume, "volume", "", "only transitions of the containers that use this volume")
+	cmd.Flags().StringVar(&filter.Type, "type", "", "only changes of state (event), or only messages (daemon_message)")
 	cmd.MarkFlagsMutuallyExclusive("last", "since")
+	cmd.MarkFlagsMutuallyExclusive("follow", "volume")
 	return cmd
 }
 
@@ -65,9 +75,9 @@ func firstEvent(ctx context.Context, d *daemon, since int64, last int) (client.C
 }
 
 // listEvents prints the stored transitions after a cursor.
-func listEvents(cmd *cobra.Command, d *daemon, after client.Cursor) error {
+func listEvents(cmd *cobra.Command, d *daemon, after client.Cursor, filter client.EventFilter) error {
 	for {
-		list, err := d.Events().List(cmd.Context(), after, eventPage)
+		list, err := d.Events().List(cmd.Context(), after, eventPage, filter)
 		if err != nil {
 			return err
 		}
@@ -83,9 +93,35 @@ func listEvents(cmd *cobra.Command, d *daemon, after client.Cursor) error {
 	}
 }
 
+// lastEvents prints the last n stored transitions that a filter selects.
+func lastEvents(cmd *cobra.Command, d *daemon, filter client.EventFilter, n int) error {
+	var all client.EventList
+	for after := (client.Cursor{}); ; {
+		list, err := d.Events().List(cmd.Context(), after, eventPage, filter)
+		if err != nil {
+			return err
+		}
+		kept := append(all.Events, list.Events...)
+		all = list
+		all.Events = kept[max(0, len(kept)-n):]
+		if len(list.Events) < eventPage {
+			break
+		}
+		after = client.Cursor{Seq: list.Events[len(list.Events)-1].Seq, Epoch: list.Epoch}
+	}
+	if !asJSON(cmd) {
+		return printEvents(cmd.OutOrStdout(), all.Events)
+	}
+	text, err := json.Marshal(all)
+	if err != nil {
+		return err
+	}
+	return printJSON(cmd.OutOrStdout(), text)
+}
+
 func printEvents(out io.Writer, events []v1.Event) error {
 	for _, e := range events {
-		_, err := fmt.Fprintf(out, "%6d  %s  %-16s  %s\n", e.Seq, e.Time.In(time.Local).Format(timeFormat), e.Container, e.Data)
+		_, err := fmt.Fprintf(out, "%6d  %s  %-16s  %s\n", e.Seq, e.Time.In(time.Local).Format(timeFormat), e.Container, e.Data+cause(e))
 		if err != nil {
 			return err
 		}
@@ -93,10 +129,25 @@ func printEvents(out io.Writer, events []v1.Event) error {
 	return nil
 }
 
+// cause returns why a container entered a state, in brackets, or "".
+func cause(e v1.Event) string {
+	var parts []string
+	if e.Reason != "" {
+		parts = append(parts, e.Reason)
+	}
+	if e.ExitCode != nil {
+		parts = append(parts, fmt.Sprintf("exit code %d", *e.ExitCode))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(parts, ", ") + ")"
+}
+
 // followEvents prints the transitions after a cursor, and new ones as they happen, until
 // the daemon closes the stream or the command is interrupted. An interrupt is not an
 // error.
-func followEvents(cmd *cobra.Command, d *daemon, after client.Cursor) error {
+func followEvents(cmd *cobra.Command, d *daemon, after client.Cursor, filter client.EventFilter) error {
 	for m, err := range d.Events().Watch(cmd.Context(), after) {
 		if cmd.Context().Err() != nil {
 			return nil
@@ -109,6 +160,9 @@ func followEvents(cmd *cobra.Command, d *daemon, after client.Cursor) error {
 			after.Seq = 0
 		}
 		after = client.Cursor{Seq: cmp.Or(m.Seq, after.Seq), Epoch: cmp.Or(m.Epoch, after.Epoch)}
+		if m.Event != client.EventGap && (filter.Container != "" && m.Container != filter.Container || filter.Type != "" && m.Event != filter.Type) {
+			continue
+		}
 		if err := printTransition(cmd, m); err != nil {
 			return err
 		}
@@ -123,7 +177,8 @@ func printTransition(cmd *cobra.Command, m client.Message) (err error) {
 	case asJSON(cmd):
 		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s\n", m.JSON)
 	default:
-		err = printEvents(cmd.OutOrStdout(), []v1.Event{{Seq: m.Seq, Time: m.Time, Container: m.Container, Event: m.Event, Data: m.Data}})
+		err = printEvents(cmd.OutOrStdout(), []v1.Event{{Seq: m.Seq, Time: m.Time, Container: m.Container, Event: m.Event, Data: m.Data,
+			From: m.From, Reason: m.Reason, ExitCode: m.ExitCode}})
 	}
 	return err
 }
