@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"mime"
 	"net/http"
 	"strings"
@@ -78,6 +80,9 @@ func check(doc *openapi3.T, req *http.Request, resp *http.Response, body []byte)
 	if err := checkHead(doc, path, item, operation, req, resp); err != nil {
 		return err
 	}
+	if err := checkRequest(operation, req, resp); err != nil {
+		return err
+	}
 	return checkBody(operation, resp, body)
 }
 
@@ -91,6 +96,33 @@ func checkHead(doc *openapi3.T, path string, item *openapi3.PathItem, operation 
 		Status: resp.StatusCode, Header: resp.Header,
 		Options: &openapi3filter.Options{IncludeResponseStatus: true, MultiError: true, ExcludeResponseBody: true},
 	})
+}
+
+// checkRequest checks the JSON body of a request that was accepted.
+func checkRequest(operation *openapi3.Operation, req *http.Request, resp *http.Response) error {
+	if resp.StatusCode >= 300 || operation.RequestBody == nil || req.GetBody == nil {
+		return nil
+	}
+	content := operation.RequestBody.Value.Content["application/json"]
+	if content == nil {
+		return nil
+	}
+	body, err := req.GetBody()
+	if err != nil {
+		return err
+	}
+	text, err := io.ReadAll(body)
+	if err != nil || len(text) == 0 {
+		return err
+	}
+	s, err := loadSchemas()
+	if err != nil {
+		return err
+	}
+	if err := s.validate(content.Schema.Ref, text); err != nil {
+		return fmt.Errorf("the accepted request %.500s: %w", text, err)
+	}
+	return nil
 }
 
 // checkBody checks a JSON body against its schema.

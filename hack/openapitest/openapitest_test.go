@@ -3,6 +3,7 @@ package openapitest
 import (
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -40,5 +41,20 @@ func TestCheck(t *testing.T) {
 		}
 		err := check(Document(t), httptest.NewRequest(c.method, c.path, nil), resp, []byte(c.body))
 		require.Equal(t, c.ok, err == nil, "%s: %v", name, err)
+	}
+}
+
+func TestCheckRequest(t *testing.T) {
+	for body, ok := range map[string]bool{
+		`{"ttl":"1h","remove_on_use":null}`: true,
+		``:                                  true,
+		`{"ttl":5}`:                         false,
+		`{"scopes":["everything"]}`:         false,
+	} {
+		req, err := http.NewRequest("POST", "http://berth/auth/tokens", strings.NewReader(body))
+		require.NoError(t, err)
+		resp := &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}, "X-Request-Id": {"x"}}}
+		answer := []byte(`{"token":"berth_0123456789abcdef0123456789abcdef","expires_at":"2023-11-14T23:13:20Z"}`)
+		require.Equal(t, ok, check(Document(t), req, resp, answer) == nil, body)
 	}
 }
