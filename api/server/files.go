@@ -41,7 +41,7 @@ func (s files) onVolume(c *fiber.Ctx, l *limiter, do func(ctx context.Context, f
 	}
 	ctx, cancel := edge.Context(c)
 	defer cancel()
-	ctx, done, err := s.sessions.beginOperation(c, ctx, id)
+	ctx, done, err := s.sessions.beginOperation(ctx, c, id)
 	if err != nil {
 		return err
 	}

@@ -47,7 +47,7 @@ func onContainer(m v1.Meta) check {
 // beginOperation begins the session of a file operation. The returned context
 // ends with the session, and its cause is the reason. The connection of an upload
 // is closed then too, except at shutdown, when it may finish within the timeout.
-func (s sessions) beginOperation(c *fiber.Ctx, ctx context.Context, volume string) (context.Context, func(), error) {
+func (s sessions) beginOperation(ctx context.Context, c *fiber.Ctx, volume string) (context.Context, func(), error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	abort, upload := edge.Abort(c), edge.HasBody(c)
 	done, err := s.all.Begin(&auth.Session{

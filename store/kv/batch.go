@@ -47,7 +47,7 @@ func (b *Batch) Add(writes map[string][]byte, onFullDisk bool) error {
 		return err
 	}
 	all := b.size.plus(more)
-	if err := b.db.checkFree(); err != nil && !(onFullDisk && b.db.disk.fitsLog(all)) {
+	if err := b.db.checkFree(); err != nil && (!onFullDisk || !b.db.disk.fitsLog(all)) {
 		return fmt.Errorf("%w: %w", ErrFailed, err)
 	}
 	switch {

@@ -20,8 +20,7 @@ import (
 // tokens. Other requests are not.
 func TestWrongTokensAreDelayed(t *testing.T) {
 	refused := v1.Error{Code: v1.Unauthorized, Message: "no"}
-	var h *harness
-	h = newHarness(t, Options{FailureDelay: time.Hour}, func(s *Server) {
+	h := newHarness(t, Options{FailureDelay: time.Hour}, func(s *Server) {
 		s.Add("GET", "/", func(c *fiber.Ctx) error {
 			token := c.Get("Authorization")
 			if token == "good" {
