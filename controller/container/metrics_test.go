@@ -3,6 +3,7 @@ package container_test
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -77,37 +78,70 @@ func TestMetricsOfALife(t *testing.T) {
 	})
 }
 
+// cause is why a container entered a state.
+type cause struct {
+	from   v1.Phase
+	reason string
+	code   int // -1: none
+}
+
+// causes returns the cause of the last transition to each state.
+func (w *world) causes() map[string]cause {
+	w.t.Helper()
+	got := map[string]cause{}
+	require.NoError(w.t, w.store.View(func(tx *store.Tx) error {
+		list, err := store.ReadEvents(tx, 0, 100)
+		for _, e := range list {
+			if e.Event != v1.EventState {
+				continue
+			}
+			c := cause{e.From, e.Reason, -1}
+			if e.ExitCode != nil {
+				c.code = *e.ExitCode
+			}
+			got[e.Data] = c
+		}
+		return err
+	}))
+	return got
+}
+
 // TestEventsNameTheCause: a transition has the state before it, a reason and an exit code.
 func TestEventsNameTheCause(t *testing.T) {
 	live(t, func(w *world) {
 		w.installed(nil)
 		w.change(on)
+		require.Equal(t, cause{v1.Starting, "", -1}, w.causes()["running"])
 		w.engine.Outside.Exit(server, 3)
 		w.want(v1.Exit)
+		require.Equal(t, cause{v1.Running, "Exited", 3}, w.causes()["exit"])
 		w.change(func(s *v1.ContainerSpec) { s.InstallGeneration++; off(s) })
 		w.engine.Outside.Exit(installer, 4)
 		w.want(v1.Failed)
-		type cause struct {
-			from   v1.Phase
-			reason string
-			code   int
-		}
-		got := map[string]cause{}
-		require.NoError(t, w.store.View(func(tx *store.Tx) error {
-			list, err := store.ReadEvents(tx, 0, 100)
-			for _, e := range list {
-				if e.Event == v1.EventState {
-					c := cause{e.From, e.Reason, -1}
-					if e.ExitCode != nil {
-						c.code = *e.ExitCode
-					}
-					got[e.Data] = c
-				}
-			}
-			return err
-		}))
-		require.Equal(t, cause{v1.Running, "Exited", 3}, got["exit"])
-		require.Equal(t, cause{v1.Installing, "ExitCode", 4}, got["failed"])
-		require.Equal(t, cause{v1.Starting, "", -1}, got["running"])
+		require.Equal(t, cause{v1.Installing, "ExitCode", 4}, w.causes()["failed"])
 	})
+}
+
+// TestExitOfEngineOrHost: the reason of an exit names the engine's or the host's restart.
+func TestExitOfEngineOrHost(t *testing.T) {
+	for reason, boot := range map[string]string{"EngineRestarted": "boot", "HostRestarted": "next"} {
+		t.Run(reason, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				stop := w.run()
+				w.installed(nil)
+				w.change(on)
+				stop()
+				host := w.engine.Outside.Host()
+				host.Shutdown(true)
+				w.engine.Outside.Exit(server, 0)
+				host.Down()
+				host.Boot()
+				w.rec.BootID, w.rec.Outage = boot, &container.Outage{}
+				defer w.run()()
+				w.want(v1.Running)
+				require.Equal(t, cause{v1.Running, reason, 0}, w.causes()["exit"])
+			})
+		})
+	}
 }
