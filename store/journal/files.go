@@ -93,10 +93,10 @@ func (f files) open(s segment) (*os.File, error) {
 // rotate renames the files for a new one to be written, and removes the oldest.
 func (f files) rotate() error {
 	if f.count == 1 {
-		return ignoreMissing(os.Remove(f.path(0)))
+		return os.RemoveAll(f.path(0)) // a missing file is no error
 	}
 	for i := f.count - 2; i >= 0; i-- {
-		if err := ignoreMissing(os.Rename(f.path(i), f.path(i+1))); err != nil {
+		if err := os.Rename(f.path(i), f.path(i+1)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
@@ -122,11 +122,4 @@ func (f files) create() (*os.File, os.FileInfo, error) {
 		return nil, nil, errors.Join(err, file.Close())
 	}
 	return file, info, nil
-}
-
-func ignoreMissing(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
 }

@@ -45,7 +45,11 @@ func Write(path, dataPath string, force bool) error {
 		}
 		return err
 	}
-	return syncDir(dir)
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close()) // the new name is durable too
 }
 
 // writeTemporary writes a durable file of mode 0600 and returns its name.
@@ -59,12 +63,4 @@ func writeTemporary(dir, text string) (string, error) {
 		return "", errors.Join(err, os.Remove(f.Name()))
 	}
 	return f.Name(), nil
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
