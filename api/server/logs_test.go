@@ -46,7 +46,7 @@ const historyClients = 240
 // of the history, and the goroutines and buffers of a connection.
 const perHistory = 128 << 10
 
-// checkHistory reads the console history of a flooded container, of which nothing
+// checkHistory reads the console history of a flooded container. Nothing of it
 // stays in memory.
 func checkHistory(h *harness) {
 	c := h.open("/ws/mc?tail=10000")
