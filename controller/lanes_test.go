@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,17 +17,27 @@ import (
 
 // slow is a Reconciler that takes a second for each step and records the order.
 type slow struct {
+	mu    sync.Mutex
 	order []string
 	steps map[string]int
 }
 
 func (s *slow) Reconcile(_ context.Context, key string) (controller.Result, error) {
 	time.Sleep(time.Second)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.order = append(s.order, key)
 	if s.steps[key]--; s.steps[key] > 0 {
 		return controller.Result{Requeue: true}, nil
 	}
 	return controller.Result{}, nil
+}
+
+// keys returns the keys of the steps until now, in their order.
+func (s *slow) keys() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.order)
 }
 
 // names returns a source that names n keys at once.
@@ -60,7 +72,7 @@ func TestKillOvertakesResync(t *testing.T) {
 		})
 		time.Sleep(7 * time.Second)
 		synctest.Wait()
-		require.Equal(t, []string{"r-0", "r-1", "kill", "r-900", "kill", "kill"}, r.order[:6], "each of its steps overtakes the resync")
+		require.Equal(t, []string{"r-0", "r-1", "kill", "r-900", "kill", "kill"}, r.keys()[:6], "each of its steps overtakes the resync")
 	})
 }
 
@@ -77,7 +89,7 @@ func TestRequestsDoNotStarveResync(t *testing.T) {
 		time.Sleep(60 * time.Second)
 		synctest.Wait()
 		seen := map[string]int{}
-		for _, key := range r.order {
+		for _, key := range r.keys() {
 			seen[key]++
 		}
 		for i := range 5 {

@@ -23,10 +23,10 @@ func TestLife(t *testing.T) {
 		require.False(t, w.engine.Outside.State(server).Running)
 		require.Empty(t, w.engine.Outside.State(installer).ContainerID, "the installer is cleaned up")
 
-		w.console.held = true
+		w.console.held.Store(true)
 		w.change(on)
 		w.want(v1.Starting)
-		w.console.held = false
+		w.console.held.Store(false)
 		w.change(func(s *v1.ContainerSpec) { s.Labels = nil; s.StartPattern = "x" })
 		w.want(v1.Running)
 
@@ -295,7 +295,7 @@ func TestSpecNotObservedBeforeExitIsRecorded(t *testing.T) {
 		w.installed(nil)
 		w.change(on)
 		w.want(v1.Running)
-		w.console.unread = true
+		w.console.unread.Store(true)
 		w.change(kill)
 		w.change(on)
 		c := w.want(v1.Running)

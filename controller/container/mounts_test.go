@@ -33,7 +33,7 @@ func TestMountRefusedIsRetried(t *testing.T) {
 			require.Equal(t, v1.PowerOn, w.get().Spec.Power)
 		}
 		allow := func(f func()) {
-			refusal.err = nil
+			refusal.refuse(nil)
 			time.Sleep(10 * time.Minute)
 			synctest.Wait()
 			f()
@@ -43,14 +43,14 @@ func TestMountRefusedIsRetried(t *testing.T) {
 		require.Len(t, w.events(v1.EventMessage), 1)
 		allow(func() { require.True(t, w.engine.Outside.State(installer).Running) })
 
-		refusal.err = fmt.Errorf("mount of /srv/link at /maps: %w", runtime.ErrMountRefused)
+		refusal.refuse(fmt.Errorf("mount of /srv/link at /maps: %w", runtime.ErrMountRefused))
 		w.engine.Outside.Exit(installer, 0)
 		refused()
 		require.Equal(t, 0, w.count("create", server))
 		allow(func() { w.want(v1.Running) })
 		require.NotEqual(t, v1.False, v1.FindCondition(w.get().Status.Conditions, v1.Started).Status)
 
-		refusal.err = fmt.Errorf("mount of /srv/link at /maps: %w", runtime.ErrMountRefused)
+		refusal.refuse(fmt.Errorf("mount of /srv/link at /maps: %w", runtime.ErrMountRefused))
 		w.engine.Outside.Exit(server, 1)
 		refused()
 		w.want(v1.Exit)

@@ -138,7 +138,7 @@ func TestExitBeforeOutage(t *testing.T) {
 		host.Nameless()
 		w.installed(func(s *v1.ContainerSpec) { s.RestartPolicy.Mode = v1.RestartNever })
 		w.change(on)
-		w.console.unread = true
+		w.console.unread.Store(true)
 		w.engine.Outside.Exit(server, 0)
 		w.want(v1.Running)
 		time.Sleep(time.Second)

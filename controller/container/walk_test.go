@@ -111,7 +111,7 @@ func (w *walker) act(id string) {
 		func() { w.engine.Outside.RefusePull("j", errors.New(w.pick("no route", "no answer"))) },
 		func() { w.fill(int64(w.IntN(2) * 2000)) },
 		func() { w.boot() }, func() { w.restartEngine() },
-		func() { w.console.held, w.console.unread = w.IntN(2) == 0, w.IntN(4) == 0 },
+		func() { w.console.held.Store(w.IntN(2) == 0); w.console.unread.Store(w.IntN(4) == 0) },
 	}
 	if !w.within && w.IntN(4) > 0 {
 		w.step(id)
@@ -159,7 +159,8 @@ func (w *walker) restartEngine() {
 
 // rest stops all faults, and checks the final state.
 func (w *walker) rest() {
-	w.console.held, w.console.unread = false, false
+	w.console.held.Store(false)
+	w.console.unread.Store(false)
 	w.engine.Outside.AddImage("i")
 	w.engine.Outside.RefusePull("j", nil)
 	for range 20 {

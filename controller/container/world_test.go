@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,14 +30,14 @@ var (
 // read at once, unless unread.
 type console struct {
 	engine *fake.Engine
-	held   bool
-	unread bool
+	held   atomic.Bool // no start pattern matches
+	unread atomic.Bool // output is missing
 	forgot func()
 }
 
 func (c *console) Follow(runtime.Target)                       {}
-func (c *console) Matched(string, string, time.Time) bool      { return !c.held }
-func (c *console) OutputComplete(runtime.Target) bool          { return !c.unread }
+func (c *console) Matched(string, string, time.Time) bool      { return !c.held.Load() }
+func (c *console) OutputComplete(runtime.Target) bool          { return !c.unread.Load() }
 func (c *console) Drain(context.Context, runtime.Target) error { return nil }
 func (c *console) Forget(context.Context, string) error {
 	if c.forgot != nil {
@@ -47,10 +49,21 @@ func (c *console) Input(ctx context.Context, id string, b []byte) error {
 	return c.engine.Input(ctx, c.engine.Outside.State(runtime.Name{ID: id, Role: runtime.Server}).ContainerID, b)
 }
 
-// pins lets every mount be, unless an error is set.
-type pins struct{ err error }
+// pins accepts every mount, unless it refuses them with an error.
+type pins struct {
+	mu  sync.Mutex
+	err error
+}
+
+func (p *pins) refuse(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.err = err
+}
 
 func (p *pins) Pin(_ context.Context, _ runtime.Name, m []runtime.Mount) ([]runtime.Mount, func(), error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if p.err != nil && len(m) > 0 {
 		return nil, nil, p.err
 	}
@@ -65,6 +78,15 @@ type world struct {
 	engine  *fake.Engine
 	console *console
 	rec     *container.Reconciler
+	jump    atomic.Int64 // by which the host's clock was set, in ns
+}
+
+// now is the host's clock.
+func (w *world) now() time.Time {
+	if d := w.jump.Load(); d != 0 {
+		return time.Now().Add(time.Duration(d)).Round(0)
+	}
+	return time.Now()
 }
 
 func newWorld(t *testing.T) *world {
@@ -76,15 +98,17 @@ func newWorld(t *testing.T) *world {
 	e.Outside.AddImage("i")
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	c := &console{engine: e}
-	return &world{t: t, store: s, engine: e, console: c, rec: &container.Reconciler{
+	w := &world{t: t, store: s, engine: e, console: c}
+	w.rec = &container.Reconciler{
 		Store: s, Engine: e, Console: c, Log: log,
 		Pulls:     container.NewPuller(e, 2, log),
 		Orphans:   &container.Orphans{Grace: time.Minute, Log: log},
-		Semaphore: container.NewSemaphore(4), Mounts: &pins{}, Outage: &container.Outage{}, Timers: &container.Timers{}, Now: time.Now,
+		Semaphore: container.NewSemaphore(4), Mounts: &pins{}, Outage: &container.Outage{}, Timers: &container.Timers{}, Now: w.now,
 		Crash:  container.CrashBackOff{Initial: 10 * time.Second, Max: 5 * time.Minute, ResetAfter: 10 * time.Minute},
 		BootID: "boot", Volume: func(id string) string { return "/volumes/" + id },
 		Auth: func(string) runtime.Auth { return runtime.Auth{} },
-	}}
+	}
+	return w
 }
 
 // live runs a test with a world whose loop runs.
