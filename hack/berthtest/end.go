@@ -12,10 +12,9 @@ func forbidden() []string { return []string{"DATA RACE", "panic", "Authorization
 // end stops the daemon, removes its containers and searches its log and its other
 // traces for secrets.
 func (b *Berth) end() {
+	defer b.removeContainers()
 	if b.cmd != nil && !b.ended() {
-		searchMetrics(b)
-		searchProcess(b)
-		b.stop()
+		b.searchAndStop()
 	}
 	log := b.Log()
 	b.secrets.search(b.t, "the log", log)
@@ -25,10 +24,16 @@ func (b *Berth) end() {
 			b.t.Errorf("the log contains %q:\n%s", text, around(log, text))
 		}
 	}
-	b.removeContainers()
 	if b.t.Failed() {
 		b.t.Logf("the end of berth's log:\n%s", tail(log))
 	}
+}
+
+// searchAndStop stops the daemon also if a search ends the test.
+func (b *Berth) searchAndStop() {
+	defer b.stop()
+	searchMetrics(b)
+	searchProcess(b)
 }
 
 // stop lets the daemon finish its calls of the engine, so that no container is created

@@ -13,6 +13,10 @@ import (
 // diskShare is the size of the budget of disk space, in files of the largest size.
 const diskShare = 4
 
+// maxBesideContent bounds the fields of a body beside its content, in bytes: a path of
+// 4 KiB, however it is escaped. More would only cost time to parse.
+const maxBesideContent = 64 << 10
+
 // Content is a JSON body with a field content that may be far larger than memory.
 type Content struct {
 	JSON []byte // the body with an empty content
@@ -31,13 +35,14 @@ func (t *Content) Close() error {
 }
 
 // ReadContent reads the JSON body of a request. The content may have at most most
-// bytes, and the rest of the body at most limit bytes. The content is spooled to
+// bytes, and the rest of the body at most limit bytes or 64 KiB. The content is spooled to
 // disk as it arrives. ReadContent returns once the whole body has arrived; its JSON
 // is not validated yet. The caller must close the Content.
 func (b *Bodies) ReadContent(c *fiber.Ctx, most, limit int64) (*Content, error) {
 	if err := checkMediaType(c); err != nil {
 		return nil, err
 	}
+	limit = min(limit, maxBesideContent)
 	length, longest := int64(c.Request().Header.ContentLength()), 2*most+limit // escapes are longer than their characters
 	if length > longest {
 		return nil, errTooLarge
