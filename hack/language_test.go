@@ -47,7 +47,7 @@ type ban struct {
 	instead string
 }
 
-// TestLanguage keeps the relapses that ../shared/language.md names out of
+// TestLanguage keeps the relapses that CONTRIBUTING's section Language names out of
 // comments, strings, names and documents.
 func TestLanguage(t *testing.T) {
 	var bans []ban

@@ -10,7 +10,7 @@ import (
 )
 
 // allowed says which packages of this module each package may import; the
-// table is design.md's. A trailing /... stands for all packages below.
+// table is that of the design. A trailing /... stands for all packages below.
 var allowed = map[string]string{
 	"api":                    "",
 	"api/v1":                 "",

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The limits of design.md.
+// The limits of sizes.
 const (
 	maxFile      = 400
 	maxFunc      = 60

@@ -11,7 +11,7 @@ import (
 // container of the current spec from one of an older spec.
 //
 // A limit whose value changes is updated in the existing container. A limit that is
-// added or removed needs a new container (platform.md: 0 means unchanged to Docker). A
+// added or removed needs a new container (Docker takes 0 for unchanged). A
 // new installation needs a new container too.
 func (s ContainerSpec) SpecHash() string {
 	type limits struct{ Memory, CPU, Pids, Cpuset bool }

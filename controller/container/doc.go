@@ -6,8 +6,8 @@
 // just another place to start from.
 //
 // The reconciler records a start before it calls the engine, together with the
-// engine's time of the start before. The start has happened once the engine
-// reports another time. Restart and reinstall are generations in the spec; the
+// StartedAt of the previous run. Once the engine reports another StartedAt, the
+// start has happened. Restart and reinstall are generations in the spec; the
 // status records the generation that was carried out.
 //
 // The package does not know HTTP, Docker's API or who listens to events.

@@ -1,9 +1,8 @@
-// Package kv is a Badger that refuses instead of dying: a key-value store whose
-// writes are durable when Commit returns. It is the only importer of Badger, and
+// Package kv wraps Badger, and returns errors where Badger would end the process or
+// lose data: a key-value store whose writes are durable when Commit returns. It is the only importer of Badger, and
 // knows nothing of what its keys mean.
 //
-// Badger dies or loses data without a word in some situations; this package
-// returns an error there:
+// These are the situations, and what the package does:
 //
 //   - Where the disk has no space for a page of its memory maps, the kernel kills
 //     the process. Space is allocated beforehand, and writes are refused while
@@ -18,5 +17,5 @@
 // One goroutine writes: it alone calls Begin, the methods of Batch, Rotate,
 // Checkpoint and Repair. View and Writable may be called by any.
 //
-// Beside Badger's files lie MARK (checkpoint.go) and RESERVE (disk.go).
+// Beside Badger's files lie the checkpoint (MARK, checkpoint.go) and RESERVE (disk.go).
 package kv
