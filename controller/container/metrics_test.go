@@ -86,7 +86,7 @@ type cause struct {
 }
 
 // causes returns the cause of the last transition to each state.
-func (w *world) causes() map[string]cause {
+func causes(w *world) map[string]cause {
 	w.t.Helper()
 	got := map[string]cause{}
 	require.NoError(w.t, w.store.View(func(tx *store.Tx) error {
@@ -111,14 +111,14 @@ func TestEventsNameTheCause(t *testing.T) {
 	live(t, func(w *world) {
 		w.installed(nil)
 		w.change(on)
-		require.Equal(t, cause{v1.Starting, "", -1}, w.causes()["running"])
+		require.Equal(t, cause{v1.Starting, "", -1}, causes(w)["running"])
 		w.engine.Outside.Exit(server, 3)
 		w.want(v1.Exit)
-		require.Equal(t, cause{v1.Running, "Exited", 3}, w.causes()["exit"])
+		require.Equal(t, cause{v1.Running, "Exited", 3}, causes(w)["exit"])
 		w.change(func(s *v1.ContainerSpec) { s.InstallGeneration++; off(s) })
 		w.engine.Outside.Exit(installer, 4)
 		w.want(v1.Failed)
-		require.Equal(t, cause{v1.Installing, "ExitCode", 4}, w.causes()["failed"])
+		require.Equal(t, cause{v1.Installing, "ExitCode", 4}, causes(w)["failed"])
 	})
 }
 
@@ -140,7 +140,7 @@ func TestExitOfEngineOrHost(t *testing.T) {
 				w.rec.BootID, w.rec.Outage = boot, &container.Outage{}
 				defer w.run()()
 				w.want(v1.Running)
-				require.Equal(t, cause{v1.Running, reason, 0}, w.causes()["exit"])
+				require.Equal(t, cause{v1.Running, reason, 0}, causes(w)["exit"])
 			})
 		})
 	}

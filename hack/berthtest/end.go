@@ -14,7 +14,7 @@ func forbidden() []string { return []string{"DATA RACE", "panic", "Authorization
 func (b *Berth) end() {
 	defer b.removeContainers()
 	if b.cmd != nil && !b.ended() {
-		b.searchAndStop()
+		searchAndStop(b)
 	}
 	log := b.Log()
 	b.secrets.search(b.t, "the log", log)
@@ -30,7 +30,7 @@ func (b *Berth) end() {
 }
 
 // searchAndStop stops the daemon also if a search ends the test.
-func (b *Berth) searchAndStop() {
+func searchAndStop(b *Berth) {
 	defer b.stop()
 	searchMetrics(b)
 	searchProcess(b)
