@@ -14,11 +14,11 @@ import (
 
 // holdConnections opens connections from three addresses, sends half a request
 // on each, and keeps them until the daemon closes them.
-func (h *hostileTenant) holdConnections(ctx context.Context) {
+func (h *hostileClient) holdConnections(ctx context.Context) {
 	var held sync.WaitGroup
 	for i := range 3000 {
 		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(2+i%3))}, Timeout: time.Second}
-		conn, err := dialer.DialContext(ctx, "tcp", h.addr)
+		conn, err := dialer.DialContext(ctx, "tcp", h.Addr)
 		if err != nil {
 			h.refused.Add(1)
 			break
@@ -39,11 +39,11 @@ func holdUntilClosed(ctx context.Context, conn net.Conn) {
 }
 
 // openSilentSockets opens sockets with a long history, and never reads from them.
-func (h *hostileTenant) openSilentSockets(ctx context.Context) {
-	header := http.Header{"Authorization": {"Bearer " + h.token}}
+func (h *hostileClient) openSilentSockets(ctx context.Context) {
+	header := http.Header{"Authorization": {"Bearer " + h.Token}}
 	var open []*websocket.Conn
 	for range 256 {
-		conn, _, err := websocket.DefaultDialer.DialContext(ctx, "ws://"+h.addr+"/ws/evil?tail=10000", header)
+		conn, _, err := websocket.DefaultDialer.DialContext(ctx, "ws://"+h.Addr+"/ws/evil?tail=10000", header)
 		h.requests.Add(1)
 		if err != nil {
 			h.refused.Add(1)
@@ -58,16 +58,16 @@ func (h *hostileTenant) openSilentSockets(ctx context.Context) {
 }
 
 // dripUploads sends chunked uploads, a byte at a time.
-func (h *hostileTenant) dripUploads(ctx context.Context) {
+func (h *hostileClient) dripUploads(ctx context.Context) {
 	parallel(10, func() {
-		conn, err := net.Dial("tcp", h.addr)
+		conn, err := net.Dial("tcp", h.Addr)
 		if err != nil {
 			return
 		}
 		defer conn.Close()
 		h.requests.Add(1)
 		_, err = fmt.Fprintf(conn, "PUT %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n"+
-			"Accept: application/vnd.berthv1+json\r\nTransfer-Encoding: chunked\r\n\r\n", h.files("/files/content?path=drip"), h.token)
+			"Accept: application/vnd.berthv1+json\r\nTransfer-Encoding: chunked\r\n\r\n", h.files("/files/content?path=drip"), h.Token)
 		for err == nil && ctx.Err() == nil {
 			_, err = io.WriteString(conn, "1\r\nx\r\n")
 			sleep(ctx, 500*time.Millisecond)

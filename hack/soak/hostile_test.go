@@ -31,30 +31,33 @@ while :; do
   usleep 300000
 done`
 
-// hostileTenant has root in its volume, and a token with every scope that is
-// limited to its container.
-type hostileTenant struct {
-	addr, token, volume string
-	http                *http.Client
-	requests, refused   atomic.Int64
+// hostileClient attacks with a token that has every scope and is limited to one
+// container.
+type hostileClient struct {
+	target
+	http              *http.Client
+	requests, refused atomic.Int64
 }
 
-func newHostileTenant(t *testing.T, b *berthtest.Berth, engine *enginetest.Isolated) *hostileTenant {
+func newHostileClient(to target) *hostileClient {
+	return &hostileClient{target: to, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}, Timeout: 20 * time.Second}}
+}
+
+// startHostileTenant starts a container that runs hostileScript with root in its
+// volume, and returns the target of its client.
+func startHostileTenant(t *testing.T, b *berthtest.Berth, engine *enginetest.Isolated) target {
 	t.Helper()
 	c := b.Started(t, "evil", berthtest.Spec{"image": engine.Busybox(t), "startup_command": hostileScript, "tty": false,
 		"limits": map[string]any{"memory": 96 << 20, "cpu": 0.3}, "restart_policy": map[string]any{"mode": "always"}})
 	var token struct{ Token string }
 	b.Post(t, "/auth/tokens", map[string]any{"ttl": "24h", "containers": []string{"evil"},
 		"scopes": []string{"read", "power", "console", "files", "network", "admin"}}).Decode(t, &token)
-	transport := &http.Transport{MaxIdleConnsPerHost: 64}
-	t.Cleanup(transport.CloseIdleConnections)
-	return &hostileTenant{addr: b.Addr, token: token.Token, volume: c.VolumeID,
-		http: &http.Client{Transport: transport, Timeout: 20 * time.Second}}
+	return target{b.Addr, token.Token, c.VolumeID}
 }
 
 // attack runs every attack until ctx ends. Each is paced: the machine is to be
 // shared by the daemon and its attackers, not filled by the attackers alone.
-func (h *hostileTenant) attack(ctx context.Context, group *sync.WaitGroup) {
+func (h *hostileClient) attack(ctx context.Context, group *sync.WaitGroup) {
 	attacks := map[time.Duration][]func(context.Context){
 		500 * time.Millisecond: {h.spendWrongTokens, h.mintTokens, h.changePower},
 		2 * time.Second:        {h.searchDeepTree, h.sendLargeBodies, h.readLogs, h.archiveSparseFile, h.applySpecs},
@@ -73,19 +76,15 @@ func (h *hostileTenant) attack(ctx context.Context, group *sync.WaitGroup) {
 }
 
 // rest kills the hostile container, and waits for its exit.
-func (h *hostileTenant) rest(t *testing.T, b *berthtest.Berth) {
+func rest(t *testing.T, b *berthtest.Berth) {
 	t.Helper()
 	b.Verb(t, "evil", "kill")
 	b.Await(t, "evil", "exit", func(c berthtest.Container) bool { return c.State == "exit" })
 }
 
-func (h *hostileTenant) summary() string {
-	return fmt.Sprintf("%d hostile requests, %d of them refused", h.requests.Load(), h.refused.Load())
-}
-
 // send sends a request and reads its answer to the end.
-func (h *hostileTenant) send(ctx context.Context, method, path string, body io.Reader, token string) {
-	request, err := http.NewRequestWithContext(ctx, method, "http://"+h.addr+path, body)
+func (h *hostileClient) send(ctx context.Context, method, path string, body io.Reader, token string) {
+	request, err := http.NewRequestWithContext(ctx, method, "http://"+h.Addr+path, body)
 	if err != nil {
 		return
 	}
@@ -113,52 +112,52 @@ func parallel(n int, one func()) {
 	all.Wait()
 }
 
-func (h *hostileTenant) files(path string) string { return "/volumes/" + h.volume + path }
+func (h *hostileClient) files(path string) string { return "/volumes/" + h.Volume + path }
 
-func (h *hostileTenant) searchDeepTree(ctx context.Context) {
-	parallel(45, func() { h.send(ctx, "GET", h.files("/files/search?query=zzz"), nil, h.token) })
+func (h *hostileClient) searchDeepTree(ctx context.Context) {
+	parallel(45, func() { h.send(ctx, "GET", h.files("/files/search?query=zzz"), nil, h.Token) })
 }
 
-func (h *hostileTenant) sendLargeBodies(ctx context.Context) {
+func (h *hostileClient) sendLargeBodies(ctx context.Context) {
 	body := []byte(`{` + strings.Repeat(`"":0,`, 200_000) + `"x":0}`)
 	parallel(20, func() {
-		h.send(ctx, "POST", "/containers/evil/rebind-network", bytes.NewReader(body), h.token)
-		h.send(ctx, "POST", h.files("/files"), bytes.NewReader(body), h.token)
+		h.send(ctx, "POST", "/containers/evil/rebind-network", bytes.NewReader(body), h.Token)
+		h.send(ctx, "POST", h.files("/files"), bytes.NewReader(body), h.Token)
 	})
 }
 
-func (h *hostileTenant) readLogs(ctx context.Context) {
-	parallel(20, func() { h.send(ctx, "GET", "/containers/evil/logs?tail=10000", nil, h.token) })
+func (h *hostileClient) readLogs(ctx context.Context) {
+	parallel(20, func() { h.send(ctx, "GET", "/containers/evil/logs?tail=10000", nil, h.Token) })
 }
 
-func (h *hostileTenant) archiveSparseFile(ctx context.Context) {
+func (h *hostileClient) archiveSparseFile(ctx context.Context) {
 	body := `{"format":"tar.gz","output_name":"loot","paths":["sparse"]}`
-	parallel(4, func() { h.send(ctx, "POST", h.files("/compress"), strings.NewReader(body), h.token) })
-	h.send(ctx, "POST", h.files("/copy"), strings.NewReader(`{"source":"sparse","destination":"sparse2"}`), h.token)
-	h.send(ctx, "DELETE", h.files("/files?path=loot.tar.gz"), nil, h.token)
-	h.send(ctx, "DELETE", h.files("/files?path=sparse2"), nil, h.token)
+	parallel(4, func() { h.send(ctx, "POST", h.files("/compress"), strings.NewReader(body), h.Token) })
+	h.send(ctx, "POST", h.files("/copy"), strings.NewReader(`{"source":"sparse","destination":"sparse2"}`), h.Token)
+	h.send(ctx, "DELETE", h.files("/files?path=loot.tar.gz"), nil, h.Token)
+	h.send(ctx, "DELETE", h.files("/files?path=sparse2"), nil, h.Token)
 }
 
-func (h *hostileTenant) applySpecs(ctx context.Context) {
+func (h *hostileClient) applySpecs(ctx context.Context) {
 	spec := `{"image":"berth-test/busybox:1","volume_id":%q,"mounts":[{"source":"/","target":"/host"}]}`
-	h.send(ctx, "PUT", "/containers/evil", strings.NewReader(fmt.Sprintf(spec, h.volume)), h.token)
-	h.send(ctx, "POST", "/containers/good/kill", nil, h.token)
-	h.send(ctx, "DELETE", "/containers/good?volume=true", nil, h.token)
-	h.send(ctx, "GET", "/remote/config", nil, h.token)
+	h.send(ctx, "PUT", "/containers/evil", strings.NewReader(fmt.Sprintf(spec, h.Volume)), h.Token)
+	h.send(ctx, "POST", "/containers/good/kill", nil, h.Token)
+	h.send(ctx, "DELETE", "/containers/good?volume=true", nil, h.Token)
+	h.send(ctx, "GET", "/remote/config", nil, h.Token)
 }
 
-func (h *hostileTenant) changePower(ctx context.Context) {
+func (h *hostileClient) changePower(ctx context.Context) {
 	for _, verb := range []string{"start", "restart", "start"} {
-		h.send(ctx, "POST", "/containers/evil/"+verb, nil, h.token)
+		h.send(ctx, "POST", "/containers/evil/"+verb, nil, h.Token)
 	}
-	h.send(ctx, "POST", "/containers/evil/command", strings.NewReader(`{"command":"x"}`), h.token)
+	h.send(ctx, "POST", "/containers/evil/command", strings.NewReader(`{"command":"x"}`), h.Token)
 	sleep(ctx, 5*time.Second) // so that it also runs
 }
 
-func (h *hostileTenant) mintTokens(ctx context.Context) {
-	parallel(5, func() { h.send(ctx, "POST", "/auth/tokens", strings.NewReader(`{"ttl":"1m"}`), h.token) })
+func (h *hostileClient) mintTokens(ctx context.Context) {
+	parallel(5, func() { h.send(ctx, "POST", "/auth/tokens", strings.NewReader(`{"ttl":"1m"}`), h.Token) })
 }
 
-func (h *hostileTenant) spendWrongTokens(ctx context.Context) {
+func (h *hostileClient) spendWrongTokens(ctx context.Context) {
 	parallel(10, func() { h.send(ctx, "GET", "/containers", nil, berthtest.NewToken()) })
 }

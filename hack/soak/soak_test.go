@@ -37,29 +37,32 @@ func TestSoak(t *testing.T) {
 	panel := startSlowPanel(t)
 	b := startBerth(t, engine, panel)
 	good := newGoodTenant(t, b, engine)
-	evil := newHostileTenant(t, b, engine)
+	evil := startHostileTenant(t, b, engine)
 	victim := newVictim(t, b)
 	before := readProcess(t, b.Pid())
 
 	var alone, under latencies
-	restarts := 0
+	restarts, hostile := 0, tally{}
 	for left := duration; left > 0; left -= round {
-		evil.rest(t, b)
+		rest(t, b)
 		alone = append(alone, good.rounds(t, aloneStarts)...)
 		b.Verb(t, "evil", "start")
 		ctx, cancel := context.WithTimeout(t.Context(), min(left, round))
-		var attack sync.WaitGroup
-		attack.Go(func() { restarts += restartEngine(ctx, t, engine, good) })
-		evil.attack(ctx, &attack)
+		var others sync.WaitGroup
+		others.Go(func() { restarts += restartEngine(ctx, t, engine, good) })
+		others.Go(func() {
+			n := attackFrom(ctx, t, evil)
+			hostile.Requests, hostile.Refused = hostile.Requests+n.Requests, hostile.Refused+n.Refused
+		})
 		under = append(under, good.until(ctx, t)...)
-		attack.Wait()
+		others.Wait()
 		cancel()
 	}
 	peak := readProcess(t, b.Pid())
 
 	good.roundTrip(t) // the good tenant's container still obeys
 	victim.requireIntact(t)
-	t.Logf("attack of %s, %d engine restarts, %s", duration, restarts, evil.summary())
+	t.Logf("attack of %s, %d engine restarts, %d hostile requests, %d of them refused", duration, restarts, hostile.Requests, hostile.Refused)
 	t.Logf("start of the good tenant: alone %s; under attack %s; p99 ratio %.2f", alone, under, under.ratio(alone))
 	t.Logf("resident memory at the peak %d MiB; handles %d before, %d at the end", peak.peakMemory>>10, before.handles, peak.handles)
 	require.Positive(t, restarts)
