@@ -3,6 +3,7 @@ package edge
 import (
 	"cmp"
 	"log/slog"
+	"regexp"
 	"sync/atomic"
 	"time"
 
@@ -16,6 +17,9 @@ const (
 	logRate  = 50
 	logBurst = 500
 )
+
+// misplacedToken matches a token that a client put into a path by mistake.
+var misplacedToken = regexp.MustCompile(`berth_[0-9a-f]+`)
 
 // requestLog writes a line for each request: at info for requests that may change
 // something, unless they have no valid token, else at debug. Lines beyond logRate are
@@ -47,7 +51,7 @@ func (l *requestLog) write(c *fiber.Ctx, address string, took time.Duration) {
 		return
 	}
 	args := []slog.Attr{
-		slog.String("method", c.Method()), slog.String("path", c.Path()), slog.Int("status", c.Response().StatusCode()),
+		slog.String("method", c.Method()), slog.String("path", misplacedToken.ReplaceAllString(c.Path(), "***")), slog.Int("status", c.Response().StatusCode()),
 		slog.String("address", address), slog.String("request", RequestID(c)), slog.Duration("took", took.Round(time.Microsecond)),
 	}
 	if authenticated {

@@ -38,6 +38,7 @@ func TestRequestLog(t *testing.T) {
 	h := newHarness(t, Options{Log: slog.New(slog.NewTextHandler(log, nil))}, func(s *Server) {
 		s.Add("POST", "/volumes", answer)
 		s.Add("GET", "/volumes", answer)
+		s.Add("POST", "/volumes/:id/files", answer)
 		s.Add("POST", "/refused", func(c *fiber.Ctx) error { return ErrMethod })
 	})
 	send := func(method, path, token string) {
@@ -58,6 +59,8 @@ func TestRequestLog(t *testing.T) {
 	for i, token := range []string{"t-1", "administrator"} {
 		require.Regexp(t, regexp.MustCompile(`level=INFO msg=request method=POST path=/volumes status=200 address=127\.0\.0\.1 request=\S+ took=\S+ token=`+token+`$`), lines[i])
 	}
+	send("POST", "/volumes/berth_"+strings.Repeat("a1", 16)+"/files", "t-1")
+	require.NotContains(t, log.String(), "berth_a1")
 	for range 2 * logBurst {
 		send("POST", "/volumes", "flood")
 	}
