@@ -122,6 +122,17 @@ func TestEventsNameTheCause(t *testing.T) {
 	})
 }
 
+// TestExitByRemoval: the container of a run was removed from outside.
+func TestExitByRemoval(t *testing.T) {
+	live(t, func(w *world) {
+		w.installed(nil)
+		w.change(on)
+		w.engine.Outside.Vanish(server)
+		w.want(v1.Running)
+		require.Equal(t, "Removed", causes(w)["exit"].reason)
+	})
+}
+
 // TestExitOfEngineOrHost: the reason of an exit names the engine's or the host's restart.
 func TestExitOfEngineOrHost(t *testing.T) {
 	for reason, boot := range map[string]string{"EngineRestarted": "boot", "HostRestarted": "next"} {
