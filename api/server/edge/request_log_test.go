@@ -1,12 +1,10 @@
 package edge
 
 import (
-	"bytes"
 	"log/slog"
 	"net/http"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -14,26 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// lockedBuffer is a buffer for several goroutines.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
 func TestRequestLog(t *testing.T) {
-	log := &lockedBuffer{}
+	log := &lines{}
 	answer := func(c *fiber.Ctx) error { SetToken(c, c.Get("Name")); return c.SendString("x") }
 	h := newHarness(t, Options{Log: slog.New(slog.NewTextHandler(log, nil))}, func(s *Server) {
 		s.Add("POST", "/volumes", answer)
@@ -54,10 +34,10 @@ func TestRequestLog(t *testing.T) {
 	send("GET", "/volumes", "t-1")
 	send("POST", "/refused", "t-1")
 	require.Eventually(t, func() bool { return strings.Count(log.String(), "\n") >= 2 }, time.Minute, time.Millisecond)
-	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
-	require.Len(t, lines, 2, "requests that read, and those without a token, are logged at debug")
+	written := strings.Split(strings.TrimSpace(log.String()), "\n")
+	require.Len(t, written, 2, "requests that read, and those without a token, are logged at debug")
 	for i, token := range []string{"t-1", "administrator"} {
-		require.Regexp(t, regexp.MustCompile(`level=INFO msg=request method=POST path=/volumes status=200 address=127\.0\.0\.1 request=\S+ took=\S+ token=`+token+`$`), lines[i])
+		require.Regexp(t, regexp.MustCompile(`level=INFO msg=request method=POST path=/volumes status=200 address=127\.0\.0\.1 request=\S+ took=\S+ token=`+token+`$`), written[i])
 	}
 	send("POST", "/volumes/berth_"+strings.Repeat("a1", 16)+"/files", "t-1")
 	require.NotContains(t, log.String(), "berth_a1")
