@@ -23,22 +23,25 @@ export CGO_ENABLED ?= 0
 export DOCKER_HOST
 export ENGINES
 
-.PHONY: help run build install test cover engines race stress soak fuzz lint lint-api bench demo faults check verify clean
+.PHONY: help run build install deb release test cover engines race stress soak fuzz lint lint-api ui bench demo faults check verify clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build bin/berth, one static binary
 	@[ -e bin/berth ] || echo "building bin/berth; the first time this takes a minute or two"
-	@$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/berth ./cmd/berth
+	@$(GO) build -trimpath -buildvcs=auto -ldflags '$(LDFLAGS)' -o bin/berth ./cmd/berth
 
-install: build ## install berth and its shell completions into PREFIX (/usr/local)
+install: build ## install berth, its man pages and its shell completions into PREFIX (/usr/local)
 	@install -D -m 0755 bin/berth $(DESTDIR)$(PREFIX)/bin/berth
-	@install -d $(addprefix $(DESTDIR)$(PREFIX)/share/,bash-completion/completions zsh/site-functions fish/vendor_completions.d)
-	@bin/berth completion bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/berth
-	@bin/berth completion zsh >$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_berth
-	@bin/berth completion fish >$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/berth.fish
+	@$(GO) run ./hack/manual '$(VERSION)' $(DESTDIR)$(PREFIX)/share
 	@echo "installed $(DESTDIR)$(PREFIX)/bin/berth"
+
+deb: ## build the Debian package of this machine's architecture in dist
+	@GO='$(GO)' VERSION='$(VERSION)' hack/release.sh deb dist
+
+release: ## build binaries and packages for amd64 and arm64, SBOMs and checksums in dist
+	@GO='$(GO)' VERSION='$(VERSION)' hack/release.sh release dist
 
 run: build ## get what is missing, build, and serve on :8070
 	@hack/docker.sh >/dev/null
@@ -92,10 +95,16 @@ lint-api: ## lint api/openapi.yaml with Spectral and Redocly
 	@hack/panel/npm.sh --lint spectral lint --quiet -r spectral.yaml --fail-severity=hint $(CURDIR)/api/openapi.yaml
 	@hack/panel/npm.sh --lint node redocly.mjs $(CURDIR)/api/openapi.yaml
 
-bench: build ## measure berth against the bare Docker API and its other yardsticks
+ui: ## format the page, and copy its libraries from npm as hack/ui/package-lock.json names them
+	@hack/ui/npm.sh node vendor.mjs
+	@hack/ui/lint.sh --fix
+
+bench: build ## measure berth against its floors, and print the table of goals (BENCH=regexp)
 	@hack/docker.sh tools
 	@hack/docker.sh >/dev/null
-	@$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -timeout 60m ./...
+	@mkdir -p .cache && rm -f .cache/bench.txt
+	@BERTH_BENCH_TABLE=$(CURDIR)/.cache/bench.txt $(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -p 1 -timeout 120m ./...
+	@echo; cat .cache/bench.txt 2>/dev/null || true
 
 demo: ## play the main job against the running daemon
 	@hack/demo.sh
@@ -112,4 +121,4 @@ verify: lint ## lint, check go.mod, race the core's tests, fuzz each target for 
 	@$(MAKE) --no-print-directory fuzz FUZZTIME=10s
 
 clean: ## remove what was built
-	@rm -rf bin .cache
+	@rm -rf bin dist .cache

@@ -55,7 +55,7 @@ find_daemon() {
 	has curl
 	[ -x "$berth" ] || die "there is no $berth yet: start the daemon with make run"
 	local status
-	if ! status=$("$berth" status -o json 2>&1); then
+	if ! status=$("$berth" ps -o json 2>&1); then
 		die "${status#berth: }"
 	fi
 	url=$(printf '%s' "$status" | sed -n 's/^ *"url": "\(.*\)",*$/\1/p')
@@ -125,7 +125,7 @@ for _ in $(seq 50); do
 done
 
 step "What the panel sees"
-"$berth" status | grep -e CONTAINER -e "$id" | indent
+"$berth" ps | grep -e CONTAINER -e "$id" | indent
 
 step "Stop: its stop command, and by force after 10 s"
 sent POST "/containers/$id/stop"

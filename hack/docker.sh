@@ -46,7 +46,8 @@ engine() {
 # program is in PATH.
 programs='curl:curl busybox:busybox-static docker-registry:docker-registry iptables:iptables
 ip:iproute2 nsenter:util-linux flock:util-linux unzip:unzip zip:zip bzip2:bzip2 xz:xz-utils htpasswd:apache2-utils
-mkfs.ext4:e2fsprogs ps:procps'
+mkfs.ext4:e2fsprogs ps:procps bash-static:bash-static
+sftp:openssh-client rclone:rclone lftp:lftp'
 
 missing() {
 	local pair

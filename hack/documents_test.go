@@ -1,10 +1,13 @@
 package hack_test
 
 import (
+	"bytes"
 	"go/token"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -38,9 +41,63 @@ func TestDocumentsNameWhatIsThere(t *testing.T) {
 			require.FileExists(t, filepath.Join("..", name), page)
 		}
 		if name := filepath.Base(page); strings.HasPrefix(page, "adr/") && name != "README.md" {
-			require.Contains(t, string(table), "("+name+")", "the table of decisions")
+			require.True(t, strings.Contains(string(table), "("+name+")"), "adr/README.md has no row for %s", name)
 		}
 	}
+}
+
+// Documents and decisions that code, scripts and documents cite.
+var (
+	citedDocument = regexp.MustCompile(`[A-Za-z0-9_./-]+\.md\b`)
+	citedDecision = regexp.MustCompile(`\bADR (\d{4})\b`)
+	goComment     = regexp.MustCompile(`(?m)//.*$`)
+	elsewhere     = regexp.MustCompile(`\.\./shared\b|/work/`)
+)
+
+// TestCitedDocumentsExist requires that each document and each decision that a file
+// of the repository cites is in the repository.
+func TestCitedDocumentsExist(t *testing.T) {
+	files := tracked(t)
+	exists := func(suffix string) bool {
+		return slices.ContainsFunc(files, func(path string) bool { return strings.HasSuffix("/"+path, "/"+suffix) })
+	}
+	for _, file := range files {
+		switch filepath.Ext(file) {
+		case ".go", ".md", ".sh", ".yaml", ".service", "":
+		default:
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join("..", file))
+		require.NoError(t, err)
+		if filepath.Ext(file) == ".go" { // the strings of tests name files of their own
+			text = bytes.Join(goComment.FindAll(text, -1), nil)
+		}
+		for _, cited := range citedDocument.FindAllString(string(text), -1) {
+			if name := strings.TrimPrefix(filepath.Clean("/"+cited), "/"); !exists(name) {
+				t.Errorf("%s cites %s, which is not in the repository", file, cited)
+			}
+		}
+		for _, m := range citedDecision.FindAllStringSubmatch(string(text), -1) {
+			if found, _ := filepath.Glob("adr/" + m[1] + "-*.md"); len(found) != 1 {
+				t.Errorf("%s cites ADR %s, which is not in hack/adr", file, m[1])
+			}
+		}
+		if file != "hack/documents_test.go" && elsewhere.Match(text) {
+			t.Errorf("%s cites %s, which is outside the repository", file, elsewhere.Find(text))
+		}
+	}
+}
+
+// tracked returns the paths of the repository's files.
+func tracked(t *testing.T) []string {
+	t.Helper()
+	cmd := exec.Command("git", "ls-files", "--cached", "--others", "--exclude-standard")
+	cmd.Dir = ".."
+	out, err := cmd.Output()
+	require.NoError(t, err)
+	files := strings.Split(strings.TrimSpace(string(out)), "\n")
+	require.Greater(t, len(files), 100)
+	return files
 }
 
 // documents are the paths of all Markdown documents of the repository.

@@ -149,6 +149,9 @@ func prose(t *testing.T) map[string][]byte {
 		default:
 			return nil
 		}
+		if path == "../hack/docs/language.md" { // it lists the words
+			return nil
+		}
 		text, err := os.ReadFile(path)
 		list[path] = bytes.TrimSpace(text)
 		return err

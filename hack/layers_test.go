@@ -1,7 +1,9 @@
 package hack_test
 
 import (
+	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -9,44 +11,56 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// allowed says which packages of this module each package may import; the
-// table is that of the design. A trailing /... stands for all packages below.
+// allowed lists which packages of this module each package may import, as the table
+// in hack/docs/architecture.md does.
 var allowed = map[string]string{
-	"api":                    "",
-	"api/v1":                 "",
-	"api/auth":               "api/v1 store",
-	"api/intent":             "api/v1 store",
-	"api/stream":             "api/v1 store store/journal",
-	"api/server":             "api api/v1 api/auth api/intent api/stream api/server/edge api/server/ws store",
-	"api/server/edge":        "api/v1",
-	"api/server/ws":          "api/v1 api/auth api/stream store",
-	"store":                  "api/v1 store/kv",
-	"store/kv":               "",
-	"store/journal":          "api/v1",
-	"controller":             "",
-	"controller/container":   "api/v1 controller runtime store",
-	"controller/console":     "api/v1 controller runtime",
-	"controller/stats":       "api/v1 controller runtime",
-	"controller/volume":      "api/v1 controller store",
-	"controller/port":        "api/v1 controller store",
-	"controller/token":       "api/v1 controller store",
-	"controller/event":       "api/v1 controller store",
-	"controller/remote":      "api/v1 controller store",
-	"runtime":                "",
-	"runtime/docker":         "runtime",
-	"runtime/fake":           "runtime",
-	"runtime/conform":        "runtime",
-	"runtime/cgroup":         "runtime",
-	"runtime/volume":         "api/v1 runtime runtime/volume/archive runtime/volume/quota",
-	"runtime/volume/archive": "api/v1 runtime",
-	"runtime/volume/quota":   "api/v1 runtime",
-	"runtime/firewall":       "runtime",
-	"runtime/hostmount":      "runtime",
+	"api":                       "",
+	"api/v1":                    "",
+	"api/auth":                  "api/v1 store",
+	"api/intent":                "api/v1 store",
+	"api/stream":                "api/v1 store store/journal",
+	"api/server":                "api api/v1 api/auth api/intent api/stream api/server/edge api/server/ws api/ui store",
+	"api/server/edge":           "api/v1",
+	"api/sftp":                  "api/v1 api/auth api/intent store",
+	"api/server/ws":             "api/v1 api/auth api/stream store",
+	"api/ui":                    "",
+	"store":                     "api/v1 store/kv",
+	"store/kv":                  "",
+	"store/journal":             "api/v1",
+	"controller":                "",
+	"controller/container":      "api/v1 controller runtime store",
+	"controller/console":        "api/v1 controller runtime",
+	"controller/stats":          "api/v1 controller runtime",
+	"controller/volume":         "api/v1 controller store",
+	"controller/port":           "api/v1 controller store",
+	"controller/token":          "api/v1 controller store",
+	"controller/event":          "api/v1 controller store",
+	"controller/download":       "api/v1 controller store",
+	"controller/remote":         "api/v1 controller store",
+	"runtime":                   "",
+	"runtime/docker":            "runtime",
+	"runtime/fake":              "runtime",
+	"runtime/conform":           "runtime",
+	"runtime/cgroup":            "runtime",
+	"runtime/volume":            "api/v1 runtime runtime/volume/archive runtime/volume/configfile runtime/volume/quota runtime/volume/snapshot runtime/volume/walk",
+	"runtime/volume/configfile": "",
+	"runtime/volume/archive":    "api/v1 runtime",
+	"runtime/volume/quota":      "api/v1 runtime",
+	"runtime/volume/snapshot":   "api/v1 runtime/volume/walk",
+	"runtime/volume/walk":       "",
+	"runtime/firewall":          "runtime",
+	"runtime/fetch":             "",
+	"runtime/hostmount":         "runtime",
+	"runtime/blob":              "",
+
+	"controller/backup": "api/v1 controller store",
 
 	"api/client":         "api/v1",
 	"cmd/berth/yamlfile": "api/v1",
 	"cmd/berth/config":   "api/v1 api/auth cmd/berth/yamlfile",
-	"cmd/berth/cli":      "api/client api/intent api/v1 cmd/berth/config cmd/berth/yamlfile",
+	"cmd/berth/contexts": "api/v1 cmd/berth/config",
+	"cmd/berth/doctor":   "api/client api/v1 cmd/berth/config runtime runtime/blob runtime/docker runtime/firewall store",
+	"cmd/berth/cli":      "api/client api/intent api/v1 cmd/berth/config cmd/berth/contexts cmd/berth/doctor cmd/berth/yamlfile",
 }
 
 // only names the packages that may import a library.
@@ -54,15 +68,22 @@ var only = map[string]string{
 	"github.com/docker/docker":    "runtime/docker",
 	"github.com/dgraph-io/badger": "store/kv",
 	"github.com/gofiber/fiber":    "api/server api/server/edge api/server/ws",
+	"github.com/pkg/sftp":         "api/sftp",
+	"golang.org/x/crypto":         "api/auth api/sftp cmd/berth",
 	"github.com/gofiber/contrib":  "api/server/ws",
 	"github.com/valyala/fasthttp": "api/server/edge",
 	"k8s.io/client-go":            "controller",
-	"github.com/klauspost":        "runtime/volume/archive",
+	"github.com/klauspost":        "runtime/volume/archive runtime/volume/snapshot",
+	"github.com/bmatcuk":          "runtime/volume/snapshot",
 	"github.com/dsnet/compress":   "runtime/volume/archive",
+	"github.com/minio/minio-go":   "runtime/blob",
 
 	"github.com/spf13/cobra": "cmd/berth cmd/berth/cli",
-	"gopkg.in/yaml":          "cmd/berth/yamlfile",
+	"gopkg.in/yaml":          "cmd/berth/yamlfile runtime/volume/configfile",
 }
+
+// packageRow matches a row of the table of packages: path and imports.
+var packageRow = regexp.MustCompile("(?m)^\\| `([a-z0-9/]+)` \\|[^|]+\\|([a-z0-9/ ]*)\\|$")
 
 type pkg struct {
 	path    string
@@ -72,7 +93,7 @@ type pkg struct {
 func packages(t *testing.T) (list []pkg) {
 	t.Helper()
 	cmd := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "berth/...")
-	cmd.Dir = ".."
+	cmd.Dir, cmd.Stderr = "..", t.Output()
 	out, err := cmd.Output()
 	require.NoError(t, err)
 	for line := range strings.Lines(string(out)) {
@@ -90,7 +111,7 @@ func TestPackagesImportOnlyWhatTheDesignAllows(t *testing.T) {
 		}
 		may, known := allowed[p.path]
 		if !known {
-			t.Errorf("%s has no row in allowed", p.path)
+			t.Errorf("%s has no row in allowed of hack/layers_test.go, and in hack/docs/architecture.md", p.path)
 			continue
 		}
 		for _, imp := range p.imports {
@@ -99,9 +120,30 @@ func TestPackagesImportOnlyWhatTheDesignAllows(t *testing.T) {
 				ours, is = "api", true
 			}
 			if is && !slices.Contains(strings.Fields(may), ours) {
-				t.Errorf("%s may not import %s", p.path, ours)
+				t.Errorf("%s may not import %s: its row in allowed of hack/layers_test.go lists %q", p.path, ours, may)
 			}
 		}
+	}
+}
+
+// TestPackagesAreDocumented compares the table of hack/docs/architecture.md with allowed.
+func TestPackagesAreDocumented(t *testing.T) {
+	text, err := os.ReadFile("docs/architecture.md")
+	require.NoError(t, err)
+	documented := map[string]string{}
+	for _, row := range packageRow.FindAllStringSubmatch(string(text), -1) {
+		documented[row[1]] = strings.TrimSpace(row[2])
+	}
+	delete(documented, "cmd/berth")
+	for path, imports := range allowed {
+		got, is := documented[path]
+		if !is || got != imports {
+			t.Errorf("docs/architecture.md: the row of %s must list %q as its imports, not %q", path, imports, got)
+		}
+		delete(documented, path)
+	}
+	for path := range documented {
+		t.Errorf("docs/architecture.md has a row for %s, which is not in allowed", path)
 	}
 }
 

@@ -9,7 +9,7 @@ package runtime
 //	Watch(ctx, listed func([]Found), notify func(Name)) error
 //	                                                  streams: subscribes, lists, calls listed, then calls notify for each
 //	                                                  event; returns an error when the stream ends
-//	HasImage(ctx, ref string) (bool, error)
+//	ImageID(ctx, ref string) (string, error)          of the image on the host; empty if it is not there
 //	Pull(ctx, ref string, Auth, progress func(Progress)) error
 //	                                                  streams; ErrImageNotFound, ErrDenied, ErrStalled
 //	Create(ctx, Spec) (containerID string, err error) ErrImageNotFound; adopts the container of that name and spec hash;

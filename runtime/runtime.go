@@ -24,6 +24,19 @@ var (
 	ErrStalled       = errors.New("pull made no progress")    // for the stall limit
 )
 
+// CallError is the error of a call of the engine.
+type CallError struct {
+	Call   string // such as start
+	Object string // such as server container mc
+	Err    error  // the cause
+}
+
+// Error returns the call, the object and the cause.
+func (e *CallError) Error() string { return e.Call + " " + e.Object + ": " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *CallError) Unwrap() error { return e.Err }
+
 // Role is what a container is for.
 type Role string
 
@@ -45,6 +58,7 @@ type Name struct {
 // container does not exist.
 type State struct {
 	ContainerID string // the engine's
+	ImageID     string // the engine's, of the image that it was created from
 	SpecHash    string // of the spec that it was created from
 	Revision    uint64 // of its Spec
 	Incarnation string // of its Spec
@@ -72,10 +86,14 @@ type Writable struct {
 // update can neither add nor remove a limit: 0 stays 0.
 type Live struct {
 	Memory int64   // bytes; 0 is none
-	Swap   int64   // bytes beside memory
+	Swap   int64   // bytes beside memory; -1 is no limit
 	CPU    float64 // cores, in billionths; 0 is none
 	Pids   int64   // processes and threads; 0 is the engine package's default
 	Cpuset string  // such as 0-2,4; empty is all
+
+	// NoOOMKill keeps the kernel from killing a process when Memory is used up. It takes
+	// effect at the creation of a container, and an engine may ignore it.
+	NoOOMKill bool
 }
 
 // Spec describes the container that an engine creates. The engine package sets
@@ -96,8 +114,12 @@ type Spec struct {
 	IOWeight    uint16 // 10 to 1000; 0 is the engine's default
 	User        string // name or number, with :group or not; empty: the image's
 	Workdir     string // absolute
-	TTY         bool
-	StopSignal  string // such as SIGINT; empty: the image's
+	Hostname    string // RFC 1123 labels; empty: the engine's choice
+	// ReadOnlyRoot makes the root file system read-only, with a writable file system of
+	// bounded size in memory at /tmp and /run.
+	ReadOnlyRoot bool
+	TTY          bool
+	StopSignal   string // such as SIGINT; empty: the image's
 	// StopTimeout is the time between StopSignal and SIGKILL when the engine
 	// shuts down, in whole seconds, rounded up. 0: the engine's default, which is
 	// 10 s for Docker.

@@ -29,7 +29,7 @@ func (b *batch) add(o *op) {
 		b.kv = b.s.db.Begin()
 	}
 	o.dependsOnBatch = !b.kv.Empty()
-	o.tx = &Tx{store: b.s, txn: b.kv.Txn, now: b.s.time(), update: true, rev: b.rev + 1}
+	o.tx = &Tx{store: b.s, txn: b.kv.Txn, now: b.s.time(), actor: o.actor, update: true, rev: b.rev + 1}
 	b.ops = append(b.ops, o)
 	o.run()
 	if o.err != nil || len(o.tx.writes) == 0 {

@@ -15,6 +15,10 @@ const (
 	Volumes    Collection[v1.VolumeSpec, v1.VolumeStatus]       = "volume"
 	Pools      Collection[v1.PoolSpec, v1.PoolStatus]           = "pool"
 	Tokens     Collection[v1.TokenSpec, v1.TokenStatus]         = "token"
+	Backups    Collection[v1.BackupSpec, v1.BackupStatus]       = "backup"
+	Policies   Collection[v1.PolicySpec, v1.PolicyStatus]       = "policy" // of backups; the id is the volume's
+	Restores   Collection[v1.RestoreSpec, v1.RestoreStatus]     = "restore"
+	Pulls      Collection[v1.PullSpec, v1.PullStatus]           = "pull"
 )
 
 // Collection reads and writes the objects of one kind, which is its value. The

@@ -250,7 +250,7 @@ func TestDamagedObjectDoesNotAffectOthers(t *testing.T) {
 	require.NoError(t, s.Update(func(tx *Tx) error {
 		require.NoError(t, tx.set("container/b/spec", []byte("{}\n{cut")))
 		require.NoError(t, tx.set("container/c/status", []byte("nothing")))
-		return tx.set(eventKey(2), []byte("{cut"))
+		return tx.set(eventLog.key(2), []byte("{cut"))
 	}))
 	require.NoError(t, s.View(func(tx *Tx) error {
 		list, err := Containers.List(tx)

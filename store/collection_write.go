@@ -30,6 +30,9 @@ func (c Collection[S, T]) Create(tx *Tx, id string, spec S) error {
 	if err := specIndex(c.kind()).move(tx, id, "", specRef(spec)); err != nil {
 		return c.wrap(id, err)
 	}
+	if err := keyIndex.update(tx, id, nil, keyRefs(spec)); err != nil {
+		return c.wrap(id, err)
+	}
 	meta := v1.Meta{ID: id, UID: uuid.NewString(), Generation: 1, Revision: tx.rev, CreatedAt: tx.now, UpdatedAt: tx.now}
 	return c.write(tx, id, SpecChanged, c.specKey(id), meta, value)
 }
@@ -42,7 +45,7 @@ func (c Collection[S, T]) SetSpec(tx *Tx, id string, change func(*S) error) erro
 	if err != nil {
 		return c.wrap(id, err)
 	}
-	before := specRef(r.Value)
+	before, keys := specRef(r.Value), keyRefs(r.Value)
 	if err := change(&r.Value); err != nil {
 		return err
 	}
@@ -51,6 +54,9 @@ func (c Collection[S, T]) SetSpec(tx *Tx, id string, change func(*S) error) erro
 		return c.wrap(id, err)
 	}
 	if err := specIndex(c.kind()).move(tx, id, before, specRef(r.Value)); err != nil {
+		return c.wrap(id, err)
+	}
+	if err := keyIndex.update(tx, id, keys, keyRefs(r.Value)); err != nil {
 		return c.wrap(id, err)
 	}
 	r.Meta.Generation++

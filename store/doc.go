@@ -5,19 +5,28 @@
 //
 //	meta/schema            version of this key space; a change of it is a migration
 //	meta/id                random id of the store, made once
-//	meta/incarnations      incarnations of the store, JSON (history.go)
+//	meta/incarnations      incarnations of the store, JSON (incarnation.go)
 //	meta/revision          revision of the last change of an object
 //	meta/filler            zeros that nobody reads (kv/rotate.go)
 //	meta/events            seq of the oldest transition kept, seq of the newest
 //	<kind>/<id>/spec       what a client requested; only api/intent writes it
 //	<kind>/<id>/status     what was observed; only the kind's controller writes it
 //	claim/<pool>/<port>    claim of a port, five digits; only api/intent writes it
-//	index/container/<volume>/<id>  empty: the container's spec has this volume
+//	index/<kind>/<ref>/<id>  empty: the spec of a container or backup has this volume, of a restore this backup
+//	restoring/<volume>     id of the restore that has not finished
 //	index/container-status/<volume>/<id>  empty: its engine container may mount it
+//	index/token-key/<hash>/<id>  empty: the token has the public key with this hash
 //	event/<seq>            one transition, JSON
+//	index/event/<container>/<seq>  empty: the transition is of this container, or of the volume after a colon
+//	meta/audits            seq of the oldest entry of the audit log kept, seq of the newest
+//	audit/<seq>            one entry of the audit log, JSON
+//	meta/outcomes          seq of the oldest outcome kept, seq of the newest
+//	outcome/<seq>          outcome of a request with an idempotency key, JSON
+//	outcome-key/<token>/<hash>  seq of the outcome of a token's key
+//	outcome-count/<token>  number of outcomes that count for a token
 //	cursor/<name>          seq up to which a reader has read the transitions
 //
-// A kind is container, volume, pool or token; an id never has a slash. A spec or a
+// A kind is container, volume, pool, token, backup, policy, restore or pull; an id never has a slash. A spec or a
 // status is two lines of JSON: Meta, then the value. One goroutine writes: it puts
 // the updates that wait into one commit, notifies the watchers, and then answers. So
 // revisions and seqs have no gaps, and watchers see changes in their order. A

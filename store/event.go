@@ -1,60 +1,53 @@
 package store
 
 import (
-	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"time"
 
 	v1 "berth/api/v1"
 )
 
-const (
-	eventPrefix = "event/"
-	eventsKey   = "meta/events"
-)
-
-func eventKey(seq uint64) string {
-	return string(binary.BigEndian.AppendUint64([]byte(eventPrefix), seq))
-}
-
 // Emit stores a transition in this update, with the next Seq and the time of the
 // update, and returns it with both. If it fails, the update fails.
 func Emit(tx *Tx, e v1.Event) v1.Event {
-	oldest, newest, err := tx.eventRange()
-	if err != nil {
-		tx.fail(err)
-		return e
-	}
 	if o, err := Containers.Get(tx, e.Container); err == nil {
 		e.UID = o.Meta.UID
 	}
-	e.Seq, e.Time, e.Epoch = newest+1, tx.now, "" // readers add the present epoch
-	b, err := json.Marshal(e)
+	e.Users = usersOf(tx, e.Volume)
+	err := eventLog.append(tx, func(seq uint64) any {
+		e.Seq, e.Time, e.Epoch = seq, tx.now, "" // readers add the present epoch
+		return e
+	})
 	if err == nil {
-		err = errors.Join(tx.set(eventKey(e.Seq), b), tx.setNumbers(eventsKey, oldest, e.Seq))
+		err = indexEvent(tx, indexName(e.Container, e.Volume), e.Seq)
 	}
 	if err != nil {
 		tx.fail(fmt.Errorf("transition of %s: %w", e.Container, err))
 		return e
 	}
-	e.Epoch = tx.store.History.Epoch()
+	e.Epoch = tx.store.Incarnations.Epoch()
 	tx.events = append(tx.events, e)
 	return e
 }
 
-// eventRange returns the oldest and the newest seq. If no transition is kept, oldest
-// is newest plus 1.
-func (tx *Tx) eventRange() (oldest, newest uint64, err error) {
-	oldest = 1
-	err = tx.numbers(eventsKey, &oldest, &newest)
-	return oldest, newest, err
+// usersOf returns the containers that use a volume now.
+func usersOf(tx *Tx, volume string) (users []v1.ContainerRef) {
+	if volume == "" {
+		return nil
+	}
+	for _, id := range Containers.IDsBy(tx, volume) {
+		if o, err := Containers.Get(tx, id); err == nil {
+			users = append(users, v1.ContainerRef{ID: id, UID: o.Meta.UID})
+		}
+	}
+	return users
 }
 
 // EventRange returns the seqs of the oldest and the newest transition that are
 // kept, or 0, 0 if none is.
 func EventRange(tx *Tx) (oldest, newest uint64) {
-	oldest, newest, err := tx.eventRange()
+	oldest, newest, err := eventLog.bounds(tx)
 	tx.fail(err)
 	if err != nil || oldest > newest {
 		return 0, 0
@@ -65,7 +58,7 @@ func EventRange(tx *Tx) (oldest, newest uint64) {
 // LastEvent returns the seq of the newest transition ever stored, also if it is no
 // longer kept, or 0.
 func LastEvent(tx *Tx) uint64 {
-	_, newest, err := tx.eventRange()
+	_, newest, err := eventLog.bounds(tx)
 	tx.fail(err)
 	return newest
 }
@@ -74,7 +67,7 @@ func LastEvent(tx *Tx) uint64 {
 // returns ErrCompacted if the one after since is no longer kept, or if since is
 // newer than all transitions: then it is from another store.
 func ReadEvents(tx *Tx, since uint64, limit int) ([]v1.Event, error) {
-	oldest, newest, err := tx.eventRange()
+	oldest, newest, err := eventLog.bounds(tx)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +78,7 @@ func ReadEvents(tx *Tx, since uint64, limit int) ([]v1.Event, error) {
 	if limit <= 0 || since == newest {
 		return nil, nil
 	}
-	for entry := range tx.scan(eventPrefix, eventKey(since+1)) {
+	for entry := range tx.scan(eventLog.prefix(), eventLog.key(since+1)) {
 		if list = append(list, tx.decodeEvent(entry)); len(list) == limit {
 			break
 		}
@@ -93,19 +86,42 @@ func ReadEvents(tx *Tx, since uint64, limit int) ([]v1.Event, error) {
 	return list, tx.err
 }
 
+// KeptEvents returns the seq of the oldest transition that is kept and that of the
+// newest one ever stored. If none is kept, oldest is newest+1.
+func KeptEvents(tx *Tx) (oldest, newest uint64) {
+	newest = LastEvent(tx)
+	if oldest, _ = EventRange(tx); oldest == 0 {
+		oldest = newest + 1
+	}
+	return oldest, newest
+}
+
+// ReadKeptEvents is ReadEvents for a reader that does without transitions that are no
+// longer kept: it begins with the oldest one that is.
+func ReadKeptEvents(tx *Tx, since uint64, limit int) ([]v1.Event, error) {
+	oldest, newest := KeptEvents(tx)
+	if since >= newest {
+		return nil, nil
+	}
+	return ReadEvents(tx, max(since, oldest-1), limit)
+}
+
 // decodeEvent decodes a transition. If it cannot, it returns a message in its place,
 // so that there is no gap and the next ones can be read.
 func (tx *Tx) decodeEvent(entry entry) (e v1.Event) {
 	err := entry.read(func(b []byte) error { return json.Unmarshal(b, &e) })
-	e.Epoch = tx.store.History.Epoch()
+	e.Epoch = tx.store.Incarnations.Epoch()
 	if err == nil {
 		return e
 	}
-	seq := eventSeq(entry.key)
+	seq := eventLog.seq(entry.key)
 	tx.store.log.Error("cannot read a transition", "seq", seq, "err", err)
 	return v1.Event{Seq: seq, Epoch: e.Epoch, Time: tx.now, Event: v1.EventMessage, Data: "a stored transition cannot be read"}
 }
 
-func eventSeq(key string) uint64 {
-	return binary.BigEndian.Uint64([]byte(key[len(eventPrefix):]))
+// TrimEvents removes the transitions that are older than before, and all but the
+// newest keep. It needs several updates, and returns the number of transitions that
+// it has removed. The next seq does not change.
+func (s *Store) TrimEvents(before time.Time, keep int) (removed int, err error) {
+	return eventLog.trim(s, before, keep)
 }

@@ -20,8 +20,15 @@ func statusIndex(kind string) index { return index(kind + "-status") }
 
 // specRef returns the id that a spec refers to, for IDsBy, or "".
 func specRef(spec any) string {
-	if s, ok := spec.(v1.ContainerSpec); ok {
+	switch s := spec.(type) {
+	case v1.ContainerSpec:
 		return s.VolumeID
+	case v1.PullSpec:
+		return s.VolumeID
+	case v1.BackupSpec:
+		return s.VolumeID
+	case v1.RestoreSpec:
+		return s.BackupID
 	}
 	return ""
 }
@@ -33,6 +40,22 @@ func statusRefs(status any) []string {
 	}
 	return nil
 }
+
+// keyIndex is the index of the public keys in the specs of tokens.
+const keyIndex index = "token-key"
+
+// keyRefs returns the references of a spec for keyIndex: a hash of each public key.
+func keyRefs(spec any) (refs []string) {
+	if s, ok := spec.(v1.TokenSpec); ok {
+		for _, key := range s.SSHKeys {
+			refs = append(refs, v1.Secret(key).Hash())
+		}
+	}
+	return refs
+}
+
+// TokensByKey returns the ids of the tokens that have a public key, sorted.
+func TokensByKey(tx *Tx, key string) []string { return keyIndex.ids(tx, v1.Secret(key).Hash()) }
 
 func (x index) prefix() string { return "index/" + string(x) + "/" }
 
@@ -99,7 +122,7 @@ func (x index) ids(tx *Tx, ref string) (ids []string) {
 }
 
 // IDsBy returns the ids of the objects whose spec refers to ref, sorted: the
-// containers that use a volume. Its cost is proportional to their number, not to
+// containers that use a volume, its backups, or the restores of a backup. Its cost is proportional to their number, not to
 // the number of all objects.
 func (c Collection[S, T]) IDsBy(tx *Tx, ref string) []string {
 	return specIndex(c.kind()).ids(tx, ref)
@@ -120,9 +143,9 @@ func (c Collection[S, T]) unindex(tx *Tx, id string) error {
 	x := specIndex(c.kind())
 	r, _, err := recordToChange[S](tx, c.specKey(id))
 	if err != nil {
-		return x.purge(tx, id)
+		return errors.Join(x.purge(tx, id), keyIndex.purge(tx, id))
 	}
-	return x.move(tx, id, specRef(r.Value), "")
+	return errors.Join(x.move(tx, id, specRef(r.Value), ""), keyIndex.update(tx, id, keyRefs(r.Value), nil))
 }
 
 func unindexStatus[T any](tx *Tx, kind, key, id string) error {

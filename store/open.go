@@ -29,7 +29,7 @@ func open(dir string, o Options, steps []migration) (*Store, error) {
 		closing: make(chan struct{}),
 		written: make(chan struct{}),
 	}
-	s.History = &History{store: s}
+	s.Incarnations = &Incarnations{store: s}
 	if s.now == nil {
 		s.now = time.Now
 	}
@@ -78,14 +78,14 @@ func (s *Store) start(steps []migration) error {
 // it begins another incarnation, under the id that it had, so that its containers
 // still belong to it.
 func (s *Store) identify(isNew bool) error {
-	incarnations := len(s.History.all())
+	incarnations := len(s.Incarnations.all())
 	origin, err := s.db.CompareCheckpoint(s.id, s.rev.Load())
 	if err == nil && incarnations == 0 {
-		incarnations, err = 1, s.History.begin(0, 0)
+		incarnations, err = 1, s.Incarnations.begin(0, 0)
 	}
 	if err == nil && origin != kv.InPlace && !isNew {
 		s.log.Warn("the store was copied here, or its file MARK was removed: it continues in a new epoch", "revision", s.rev.Load())
-		err = s.History.begin(incarnations, s.rev.Load())
+		err = s.Incarnations.begin(incarnations, s.rev.Load())
 	}
 	if err != nil {
 		return err
@@ -100,13 +100,13 @@ func (s *Store) load() (version uint64, err error) {
 		if err != nil {
 			return err
 		}
-		_, newest, err := tx.eventRange()
+		_, newest, err := eventLog.bounds(tx)
 		if err != nil {
 			return err
 		}
 		s.rev.Store(rev)
-		s.History.opened = rev
-		if err := s.History.load(tx); err != nil {
+		s.Incarnations.opened = rev
+		if err := s.Incarnations.load(tx); err != nil {
 			return err
 		}
 		s.events = newRing(keptEvents, newest, v1.Event{})

@@ -117,9 +117,9 @@ func TestStoreWithoutCheckpointKeepsItsID(t *testing.T) {
 	require.NotEqual(t, old, epoch)
 	s := openIn(t, dir)
 	require.Equal(t, id, s.ID())
-	require.Equal(t, epoch, s.History.Epoch(), "the new epoch stays")
+	require.Equal(t, epoch, s.Incarnations.Epoch(), "the new epoch stays")
 	require.EqualValues(t, 1, s.Revision())
-	require.False(t, s.History.Remembers("", 3), "revisions that were lost are never remembered")
+	require.False(t, s.Incarnations.Remembers("", 3), "revisions that were lost are never remembered")
 }
 
 func child(t *testing.T, name, dir string) *exec.Cmd {

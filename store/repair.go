@@ -32,7 +32,7 @@ func repair(s *Store) {
 		if err != nil {
 			return err
 		}
-		_, newest, err := tx.eventRange()
+		_, newest, err := eventLog.bounds(tx)
 		if err == nil && rev > s.rev.Load() {
 			s.rev.Store(rev)
 			s.db.Checkpoint(rev)

@@ -64,6 +64,17 @@ func (r *ring[T]) from(pos uint64, limit int) (items []T, more <-chan struct{}, 
 	return items, r.more, true
 }
 
+// newest returns the newest item, or the lost one if no item is kept, and a channel that
+// is closed when an item is appended.
+func (r *ring[T]) newest() (item T, more <-chan struct{}) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if r.next == r.first {
+		return r.lost, r.more
+	}
+	return r.items[(r.next-1)%uint64(len(r.items))], r.more
+}
+
 // search returns the position after the newest item for which seen returns true,
 // and the item before the oldest one kept.
 func (r *ring[T]) search(seen func(T) bool) (pos uint64, lost T) {

@@ -19,7 +19,7 @@ type migration func(*Store) error
 
 // migrations returns the migrations of all versions: the one at i migrates from
 // version i+1 to i+2.
-func migrations() []migration { return []migration{splitClaims} }
+func migrations() []migration { return []migration{splitClaims, indexEvents} }
 
 // migrate initialises a new store, or migrates an old one to the newest version.
 func (s *Store) migrate(version uint64, steps []migration) error {
@@ -30,7 +30,7 @@ func (s *Store) migrate(version uint64, steps []migration) error {
 		})
 	}
 	if version > newest {
-		return fmt.Errorf("%w: it has version %d, this one knows up to %d; start the newer one", ErrNewer, version, newest)
+		return newer(version, newest)
 	}
 	for ; version < newest; version++ {
 		s.log.Info("migrating the store", "from", version, "to", version+1)
@@ -43,6 +43,13 @@ func (s *Store) migrate(version uint64, steps []migration) error {
 		}
 	}
 	return nil
+}
+
+// newestVersion returns the version of the stores that this berth writes.
+func newestVersion() uint64 { return uint64(len(migrations()) + 1) }
+
+func newer(version, newest uint64) error {
+	return fmt.Errorf("%w: it has version %d, this one knows up to %d; start the newer one", ErrNewer, version, newest)
 }
 
 // schema returns the version of the store, 0 if it is empty, and its id.

@@ -26,7 +26,7 @@ const (
 
 // Store is an open store.
 type Store struct {
-	History *History // the incarnations of the store
+	Incarnations *Incarnations // the incarnations of the store
 
 	db      *kv.DB
 	now     func() time.Time
@@ -60,7 +60,7 @@ func (s *Store) View(fn func(*Tx) error) error {
 		return ErrClosed
 	}
 	return s.db.View(func(t *kv.Txn) error {
-		tx := &Tx{store: s, txn: t, now: s.time()}
+		tx := &Tx{store: s, txn: t, now: s.time(), actor: v1.Controller()}
 		defer tx.end()
 		if err := fn(tx); err != nil {
 			return err

@@ -17,6 +17,7 @@ type Tx struct {
 	txn   *kv.Txn
 	now   time.Time
 	err   error // the first error of a method that returns none
+	actor v1.Actor
 
 	// Of an update. Its writes stay here until its function returns without an error.
 	update  bool
@@ -28,6 +29,10 @@ type Tx struct {
 
 // Now returns the time of this transaction: always the same.
 func (tx *Tx) Now() time.Time { return tx.now }
+
+// Actor returns who changes the store: the one of a Request, or else
+// v1.Controller().
+func (tx *Tx) Actor() v1.Actor { return tx.actor }
 
 // Revision returns the revision of the state that a view reads, or the one that an
 // update will have if it changes an object.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"runtime/debug"
 	"time"
+
+	v1 "berth/api/v1"
 )
 
 // maxBatch is the maximum number of updates that share one commit.
@@ -15,6 +17,7 @@ var errGoexit = errors.New("update ended its goroutine instead of returning")
 // op is one call of Update on its way through the writer.
 type op struct {
 	fn             func(*Tx) error
+	actor          v1.Actor
 	onFullDisk     bool // it is allowed while the disk is full
 	tx             *Tx
 	err            error
@@ -29,14 +32,20 @@ type op struct {
 //
 // The error is fn's own, ErrTooBig, ErrClosed, or one that wraps ErrFailed.
 func (s *Store) Update(fn func(*Tx) error) error {
-	return (&op{fn: fn, done: make(chan error, 1)}).submit(s)
+	return newOp(fn).submit(s)
 }
 
 // MustUpdate is Update for the few small changes that have to succeed while the
 // disk is full: stopping a container, and recording the result. It uses the log that
 // Badger has already allocated: some thousand small updates.
 func (s *Store) MustUpdate(fn func(*Tx) error) error {
-	return (&op{fn: fn, onFullDisk: true, done: make(chan error, 1)}).submit(s)
+	o := newOp(fn)
+	o.onFullDisk = true
+	return o.submit(s)
+}
+
+func newOp(fn func(*Tx) error) *op {
+	return &op{fn: fn, actor: v1.Controller(), done: make(chan error, 1)}
 }
 
 func (o *op) submit(s *Store) error {

@@ -37,6 +37,13 @@ func (c *counts) add(k *Session) error {
 	return nil
 }
 
+// restore counts a session that was counted before.
+func (c *counts) restore(k *Session) {
+	if k.Principal.TokenID != "" {
+		c.change(k, 1)
+	}
+}
+
 func (c *counts) remove(k *Session) {
 	if k.Principal.TokenID != "" {
 		c.change(k, -1)

@@ -2,28 +2,24 @@ package auth
 
 import (
 	"errors"
-	"slices"
 
 	v1 "berth/api/v1"
 	"berth/store"
 )
 
-// List returns the valid tokens, including the spent ones.
-func List(tx *store.Tx, c v1.AuthorizationConfig) ([]v1.Token, error) {
-	list, err := store.Tokens.List(tx)
-	if err != nil {
-		return nil, err
-	}
+// Listed returns a function that reports whether a token is valid, and so is shown in a
+// list.
+func Listed(tx *store.Tx, c v1.AuthorizationConfig) func(v1.Token) bool {
 	issuer := c.Token.Fingerprint()
-	return slices.DeleteFunc(list, func(o v1.Token) bool {
+	return func(o v1.Token) bool {
 		_, _, err := valid(tx, o.Meta.ID, issuer)
-		return err != nil
-	}), nil
+		return err == nil
+	}
 }
 
 // Revoke makes a token and all tokens minted with it invalid. It returns an error of
 // the code TokenNotFound if the token does not exist.
-func Revoke(s *store.Store, id string) error {
+func Revoke(s store.Writer, id string) error {
 	return s.MustUpdate(func(tx *store.Tx) error {
 		if _, err := store.Tokens.Get(tx, id); errors.Is(err, store.ErrNotFound) {
 			return v1.Errorf(v1.TokenNotFound, "Token not found")

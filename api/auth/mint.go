@@ -17,10 +17,12 @@ const maxMinted = 1000
 
 // Grant describes a token to be minted.
 type Grant struct {
+	Name       string
 	TTL        time.Duration
 	SingleUse  bool
 	Scopes     []v1.Scope // nil: the minter's
 	Containers []string   // nil: the minter's
+	SSHKeys    []string   // of CheckKeys
 }
 
 // Mint creates a token that allows no more than its minter and does not expire later.
@@ -28,11 +30,11 @@ type Grant struct {
 // bound to the containers that exist now, not to later ones with the same
 // internal_id. The errors for clients are ErrScope, v1.ErrContainerNotFound, ErrRevoked, ErrExpired and the
 // code TooManyTokens.
-func Mint(s *store.Store, c v1.AuthorizationConfig, minter Principal, g Grant) (v1.Secret, time.Time, error) {
+func Mint(s store.Writer, c v1.AuthorizationConfig, minter Principal, g Grant) (v1.Secret, time.Time, error) {
 	secret := NewSecret()
-	spec := v1.TokenSpec{Hash: secret.Hash(), Issuer: c.Token.Fingerprint(), Parent: minter.TokenID,
+	spec := v1.TokenSpec{Hash: secret.Hash(), Name: g.Name, Issuer: c.Token.Fingerprint(), Parent: minter.TokenID,
 		RemoveOnUse: g.SingleUse || minter.SingleUse, // otherwise a single-use token would mint one of many uses
-		Scopes:      g.Scopes}
+		Scopes:      g.Scopes, SSHKeys: g.SSHKeys}
 	if spec.Scopes == nil {
 		spec.Scopes = minter.Scopes
 	}
@@ -93,16 +95,8 @@ func countMinted(tx *store.Tx, minter Principal) error {
 	if minter.TokenID == "" {
 		return nil
 	}
-	depth := 1
-	for id := minter.TokenID; id != minter.root; depth++ {
-		o, err := find(tx, id)
-		if err != nil {
-			return err
-		}
-		id = o.Spec.Parent
-	}
-	if depth >= maxDepth {
-		return v1.Errorf(v1.TooManyTokens, "Token is the %dth in a line of tokens minted with one another: mint with the first of them", depth)
+	if err := checkDepth(tx, minter); err != nil {
+		return err
 	}
 	ids := []string{minter.root}
 	if minter.root != minter.TokenID {
@@ -122,9 +116,27 @@ func countMinted(tx *store.Tx, minter Principal) error {
 	return nil
 }
 
-// expiry returns the time of expiry, which is not after the minter's.
+// checkDepth returns an error if a token minted with the minter would be too far from
+// the first minted token in its line of parents.
+func checkDepth(tx *store.Tx, minter Principal) error {
+	depth := 1
+	for id := minter.TokenID; id != minter.root; depth++ {
+		o, err := find(tx, id)
+		if err != nil {
+			return err
+		}
+		id = o.Spec.Parent
+	}
+	if depth >= maxDepth {
+		return v1.Errorf(v1.TooManyTokens, "Token is number %d in a chain of minted tokens, which is the maximum: mint with an earlier one", depth)
+	}
+	return nil
+}
+
+// expiry returns the time of expiry, which is not after the minter's. It is rounded up
+// to a second, so that clients see the time at which the token really expires.
 func expiry(now time.Time, ttl time.Duration, minter time.Time) time.Time {
-	end := now.UTC().Add(ttl)
+	end := now.UTC().Add(ttl + time.Second - 1).Truncate(time.Second)
 	if !minter.IsZero() && minter.Before(end) {
 		return minter
 	}

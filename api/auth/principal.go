@@ -25,6 +25,7 @@ var (
 // Principal is the sender of a request, with the rights of its token.
 type Principal struct {
 	TokenID    string     // empty: the configured token, or authorization is disabled
+	Name       string     // of the token; empty: it has none
 	Configured bool       // the configured token was presented
 	Scopes     []v1.Scope // never empty
 	ExpiresAt  time.Time  // zero: never
@@ -41,6 +42,23 @@ type Principal struct {
 // administrator is the principal of the configured token.
 func administrator(presented bool, issuer string) Principal {
 	return Principal{Scopes: v1.Scopes(), Configured: presented, issuer: issuer}
+}
+
+// Root returns the id of the first minted token in the line of parents, or
+// v1.Administrator.
+func (p Principal) Root() string {
+	if p.TokenID == "" {
+		return v1.Administrator
+	}
+	return p.root
+}
+
+// Actor returns the principal as the actor of a request.
+func (p Principal) Actor(via v1.Via, address string) v1.Actor {
+	if p.TokenID == "" {
+		return v1.Actor{TokenID: v1.Administrator, Name: v1.Administrator, Via: via, Address: address}
+	}
+	return v1.Actor{TokenID: p.TokenID, Name: p.Name, Via: via, Address: address}
 }
 
 // HasScope reports whether the principal has a scope.
@@ -64,9 +82,14 @@ func (p Principal) CanAccessAny(containers []string) bool {
 }
 
 // CanSee reports whether an event is about a container that the principal may
-// access, and not about an earlier one of the same internal_id.
+// access, and not about an earlier one of the same internal_id, or about the volume of
+// one.
 func (p Principal) CanSee(e v1.Event) bool {
-	return !p.Restricted() || p.CanAccess(e.Container) && slices.Contains(p.Bound, v1.ContainerRef{ID: e.Container, UID: e.UID})
+	if !p.Restricted() {
+		return true
+	}
+	sees := func(ref v1.ContainerRef) bool { return p.CanAccess(ref.ID) && slices.Contains(p.Bound, ref) }
+	return sees(v1.ContainerRef{ID: e.Container, UID: e.UID}) || slices.ContainsFunc(e.Users, sees)
 }
 
 // CanAccessVolume reports whether one of the containers that the principal may

@@ -23,6 +23,9 @@ var (
 	ErrShutdown = errors.New("shutting down")
 )
 
+// ErrEnded is the error of Replace for a session that has ended.
+var ErrEnded = errors.New("session has ended")
+
 // Session is work that lasts longer than the check of its request's token: a socket,
 // a download, an upload.
 type Session struct {
@@ -76,6 +79,40 @@ func (r *Sessions) Begin(k *Session) (done func(), err error) {
 		return nil, err
 	}
 	return sync.OnceFunc(func() { r.remove(k) }), nil
+}
+
+// Replace puts next, which has another token, in the place of an open session: it
+// returns the done of next, and that of k must not be called any more. After an error,
+// of those of Begin or ErrEnded, k goes on.
+func (r *Sessions) Replace(k, next *Session) (done func(), err error) {
+	ends, err := r.failing([]*Session{next})
+	if err == nil && len(ends) > 0 {
+		err = ends[next]
+	}
+	if err == nil {
+		err = r.swap(k, next)
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.changed("") // Run verifies next again: its token may have ended before the swap
+	return sync.OnceFunc(func() { r.remove(next) }), nil
+}
+
+func (r *Sessions) swap(k, next *Session) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, open := r.set[k]; !open || k.ended {
+		return ErrEnded
+	}
+	r.counts.remove(k)
+	if err := r.counts.add(next); err != nil {
+		r.counts.restore(k)
+		return err
+	}
+	delete(r.set, k)
+	r.set[next] = struct{}{}
+	return nil
 }
 
 func (r *Sessions) add(k *Session) error {
@@ -162,8 +199,8 @@ const (
 )
 
 // Run ends invalid sessions until ctx ends or the store is closed. It watches tokens,
-// containers and the configuration. It polls for expiry, because the host's clock may
-// be set.
+// containers, volumes, restores and the configuration. It polls for expiry, because the
+// host's clock may be set.
 func (r *Sessions) Run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	var sources sync.WaitGroup
@@ -171,6 +208,8 @@ func (r *Sessions) Run(ctx context.Context) {
 	defer cancel()
 	sources.Go(func() { _ = store.Tokens.Source(r.store, store.SpecChanged, store.Purged)(ctx, r.changed) })
 	sources.Go(func() { _ = store.Containers.Source(r.store, store.SpecChanged, store.Purged)(ctx, r.changed) })
+	sources.Go(func() { _ = store.Volumes.Source(r.store, store.SpecChanged, store.Purged)(ctx, r.changed) })
+	sources.Go(func() { _ = store.Restores.Source(r.store, store.SpecChanged)(ctx, r.changed) })
 	tick := time.NewTicker(expiryEvery)
 	defer tick.Stop()
 	for {

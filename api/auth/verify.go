@@ -14,9 +14,9 @@ const maxDepth = 8
 // Authenticate returns the principal of a secret, or ErrUnauthorized. It does not
 // spend a single-use token; see Spend.
 func Authenticate(s *store.Store, c v1.AuthorizationConfig, secret string) (Principal, error) {
-	hash := v1.Secret(secret).Hash()
-	issuer := c.Token.Fingerprint()
-	presented := c.Token != "" && same(hash, c.Token.Hash())
+	hash, configured := v1.Secret(secret).Hash(), c.Token.Hash()
+	issuer := v1.FingerprintOf(configured)
+	presented := c.Token != "" && same(hash, configured)
 	if presented || !c.Enabled {
 		return administrator(presented, issuer), nil
 	}
@@ -42,7 +42,7 @@ func Authenticate(s *store.Store, c v1.AuthorizationConfig, secret string) (Prin
 }
 
 func principalOf(o v1.Token, root string) Principal {
-	return Principal{TokenID: o.Meta.ID, Scopes: o.Spec.Scopes, ExpiresAt: o.Spec.ExpiresAt, SingleUse: o.Spec.RemoveOnUse,
+	return Principal{TokenID: o.Meta.ID, Name: o.Spec.Name, Scopes: o.Spec.Scopes, ExpiresAt: o.Spec.ExpiresAt, SingleUse: o.Spec.RemoveOnUse,
 		Bound: o.Spec.Containers, issuer: o.Spec.Issuer, root: root}
 }
 
@@ -108,6 +108,10 @@ func Spend(s *store.Store, p Principal) error {
 	if !p.SingleUse {
 		return nil
 	}
+	return spend(s, p)
+}
+
+func spend(s *store.Store, p Principal) error {
 	return s.Update(func(tx *store.Tx) error {
 		o, _, err := valid(tx, p.TokenID, p.issuer)
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	v1 "berth/api/v1"
@@ -39,6 +40,11 @@ type Options struct {
 	Retry   time.Duration
 	OnRetry func(err error)
 
+	// Renew, if not nil, returns another token. Watch and Follow call it when the daemon
+	// warns that the client's token expires, and when it refuses the token; the client
+	// uses the new one from then on.
+	Renew func(ctx context.Context) (v1.Secret, error)
+
 	// Observe, if not nil, is called with each complete response. It must not read
 	// the bodies of request and response.
 	Observe func(request *http.Request, response *http.Response, body []byte)
@@ -49,6 +55,9 @@ type Client struct {
 	base    *url.URL
 	options Options
 	http    *http.Client
+
+	mu    sync.Mutex
+	token v1.Secret // options.Token, or the one that replaced it
 }
 
 // New returns a client of the daemon at o.URL. It does not connect.
@@ -59,7 +68,7 @@ func New(o Options) (*Client, error) {
 	}
 	o.Timeout, o.Retry = cmp.Or(o.Timeout, DefaultTimeout), cmp.Or(o.Retry, time.Second)
 	transport := &http.Transport{TLSClientConfig: o.TLS, Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 16}
-	return &Client{base: base, options: o, http: &http.Client{Transport: transport, Timeout: o.Timeout}}, nil
+	return &Client{base: base, options: o, token: o.Token, http: &http.Client{Transport: transport, Timeout: o.Timeout}}, nil
 }
 
 // Close closes the idle connections.
@@ -71,10 +80,26 @@ func (c *Client) URL() string { return c.base.String() }
 // Header returns the headers of every request: the token and the vendor media type.
 func (c *Client) Header() http.Header {
 	h := http.Header{"Accept": {Vendor}}
-	if c.options.Token != "" {
-		h.Set("Authorization", "Bearer "+c.options.Token.Reveal())
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.token != "" {
+		h.Set("Authorization", "Bearer "+c.token.Reveal())
 	}
 	return h
+}
+
+// renew replaces the client's token.
+func renew(ctx context.Context, c *Client) (v1.Secret, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.options.Timeout)
+	defer cancel()
+	token, err := c.options.Renew(ctx)
+	if err != nil {
+		return "", fmt.Errorf("could not renew the token: %w", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.token = token
+	return token, nil
 }
 
 // Containers returns the calls for containers.
@@ -82,6 +107,9 @@ func (c *Client) Containers() Containers { return Containers{c} }
 
 // Volumes returns the calls for volumes.
 func (c *Client) Volumes() Volumes { return Volumes{c} }
+
+// Files returns the calls for the files of volumes.
+func (c *Client) Files() Files { return Files{c} }
 
 // Ports returns the calls for the port pool.
 func (c *Client) Ports() Ports { return Ports{c} }
@@ -91,6 +119,9 @@ func (c *Client) Tokens() Tokens { return Tokens{c} }
 
 // Events returns the calls for stored transitions.
 func (c *Client) Events() Events { return Events{c} }
+
+// Audit returns the calls for the audit log.
+func (c *Client) Audit() Audit { return Audit{c} }
 
 // Ready returns nil if the daemon is ready. The message of an *Error with status 503
 // names the reasons why it is not.
@@ -102,7 +133,7 @@ func (c *Client) get(ctx context.Context, path string, into any) error {
 
 // Call sends a request for which this package has no method. body is sent as JSON
 // unless it is nil. The response is decoded into the value that into points to
-// unless it is nil.
+// unless it is nil; a *[]byte receives it as it is.
 func (c *Client) Call(ctx context.Context, method, path string, body, into any) error {
 	request, err := c.request(ctx, method, path, body)
 	if err != nil {
@@ -117,6 +148,12 @@ func (c *Client) send(request *http.Request, into any) error {
 		return err
 	}
 	defer response.Body.Close()
+	return receive(c.options, request, response, into)
+}
+
+// receive reads a complete response and decodes it into the value that into points to
+// unless it is nil.
+func receive(o Options, request *http.Request, response *http.Response, into any) error {
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxBody+1))
 	if err != nil {
 		return err
@@ -124,13 +161,17 @@ func (c *Client) send(request *http.Request, into any) error {
 	if len(text) > maxBody {
 		return fmt.Errorf("the response is larger than %s", v1.Size(maxBody))
 	}
-	if c.options.Observe != nil {
-		c.options.Observe(request, response, text)
+	if o.Observe != nil {
+		o.Observe(request, response, text)
 	}
 	if response.StatusCode/100 != 2 {
 		return errorOf(response, text)
 	}
 	if into == nil {
+		return nil
+	}
+	if raw, ok := into.(*[]byte); ok {
+		*raw = text
 		return nil
 	}
 	if err := json.Unmarshal(text, into); err != nil {

@@ -68,6 +68,7 @@ func calls() []call {
 	script := "true"
 	return []call{
 		{"GET /containers?label=a%3Db&label=c", func(ctx context.Context, c *Client) error { _, err := c.Containers().List(ctx, "a=b", "c"); return err }},
+		{"GET /containers?stats=true", func(ctx context.Context, c *Client) error { _, err := c.Containers().ListMeasured(ctx); return err }},
 		{"GET /containers/..%2Fx", func(ctx context.Context, c *Client) error { _, err := c.Containers().Get(ctx, "../x"); return err }},
 		{`POST /containers {"internal_id":"mc","image":"a:1","volume_id":"v"}`, func(ctx context.Context, c *Client) error {
 			return c.Containers().Create(ctx, ContainerSpec{InternalID: "mc", Image: "a:1", VolumeID: "v"})
@@ -96,13 +97,12 @@ func calls() []call {
 		}},
 		{`POST /containers/mc/rebind-network {"ports":[]}`, func(ctx context.Context, c *Client) error { return c.Containers().Rebind(ctx, "mc", nil) }},
 		{`POST /containers/mc/command {"command":"say"}`, func(ctx context.Context, c *Client) error { return c.Containers().Send(ctx, "mc", "say") }},
-		{"GET /containers/mc/logs?tail=3&since=1970-01-01T00%3A00%3A01Z", func(ctx context.Context, c *Client) error {
-			_, err := c.Containers().Logs(ctx, "mc", LogOptions{Tail: 3, Since: time.Unix(1, 0)})
-			return err
-		}},
 		{"GET /containers/mc/stats", func(ctx context.Context, c *Client) error { _, err := c.Containers().Stats(ctx, "mc"); return err }},
 		{"GET /volumes/v", func(ctx context.Context, c *Client) error { _, err := c.Volumes().Get(ctx, "v"); return err }},
-		{"POST /volumes {}", func(ctx context.Context, c *Client) error { _, err := c.Volumes().Create(ctx, 0); return err }},
+		{"POST /volumes {}", func(ctx context.Context, c *Client) error {
+			_, err := c.Volumes().Create(ctx, VolumeRequest{})
+			return err
+		}},
 		{"DELETE /volumes/v", func(ctx context.Context, c *Client) error { return c.Volumes().Delete(ctx, "v") }},
 		{"GET /network/ports/::1/5?protocol=udp", func(ctx context.Context, c *Client) error {
 			_, err := c.Ports().Get(ctx, PortRef{"::1", 5, "udp"})
@@ -123,8 +123,51 @@ func calls() []call {
 	}
 }
 
+// fileCalls are the calls for files.
+func fileCalls() []call {
+	return []call{
+		{"GET /volumes/v/files?path=a+b%2Fc", func(ctx context.Context, c *Client) error { _, err := c.Files().List(ctx, "v", "a b/c"); return err }},
+		{"GET /volumes/v/files", func(ctx context.Context, c *Client) error { _, err := c.Files().List(ctx, "v", ""); return err }},
+		{"GET /volumes/v/files/search?query=level&path=w", func(ctx context.Context, c *Client) error {
+			_, err := c.Files().Search(ctx, "v", "w", "level")
+			return err
+		}},
+		{`POST /volumes/v/folders {"path":"a"}`, func(ctx context.Context, c *Client) error { return c.Files().Mkdir(ctx, "v", "a") }},
+		{`POST /volumes/v/rename {"destination":"b","source":"a"}`, func(ctx context.Context, c *Client) error { return c.Files().Rename(ctx, "v", "a", "b") }},
+		{`POST /volumes/v/chmod {"mode":"0755","path":"a"}`, func(ctx context.Context, c *Client) error { return c.Files().Chmod(ctx, "v", "a", "0755") }},
+		{"DELETE /volumes/v/files?path=a%26b", func(ctx context.Context, c *Client) error { return c.Files().Delete(ctx, "v", "a&b") }},
+		{"PUT /volumes/v/files/content?path=a hello", func(ctx context.Context, c *Client) error {
+			return c.Files().Upload(ctx, "v", "a", strings.NewReader("hello"), -1)
+		}},
+		{"PUT /volumes/v/files/content?path=a", func(ctx context.Context, c *Client) error {
+			return c.Files().Upload(ctx, "v", "a", strings.NewReader(""), 0)
+		}},
+	}
+}
+
+// logCalls are calls for consoles.
+func logCalls() []call {
+	return []call{
+		{"GET /containers/mc/logs?tail=3&since=1970-01-01T00%3A00%3A01Z", func(ctx context.Context, c *Client) error {
+			_, err := c.Containers().Logs(ctx, "mc", LogOptions{Tail: 3, Since: time.Unix(1, 0)})
+			return err
+		}},
+		{"GET /containers/mc/install-logs?tail=3&before=1970-01-01T00%3A00%3A01.000000002Z", func(ctx context.Context, c *Client) error {
+			_, err := c.Containers().Logs(ctx, "mc", LogOptions{Tail: 3, Before: time.Unix(1, 2), Install: true})
+			return err
+		}},
+		{"GET /containers/mc/logs?tail=3&since_line=1.2", func(ctx context.Context, c *Client) error {
+			_, err := c.Containers().Logs(ctx, "mc", LogOptions{Tail: 3, SinceLine: "1.2"})
+			return err
+		}},
+		{"GET /containers/mc/logs/content", func(ctx context.Context, c *Client) error {
+			return c.Containers().LogContent(ctx, "mc", io.Discard)
+		}},
+	}
+}
+
 func TestRequests(t *testing.T) {
-	for _, x := range calls() {
+	for _, x := range slices.Concat(calls(), fileCalls(), logCalls()) {
 		c, requests := serve(t, 200, "{}")
 		require.NoError(t, x.do(t.Context(), c), x.want)
 		require.Equal(t, []string{x.want}, *requests)
@@ -146,7 +189,8 @@ func keys(t reflect.Type) (names []string) {
 func TestTypesMatchOpenAPI(t *testing.T) {
 	document := openapitest.Document(t)
 	for name, kind := range map[string]any{"ContainerRequest": ContainerSpec{}, "ContainerSummary": Summary{}, "DryRunResult": Changes{}, "Volume": Volume{},
-		"Port": PoolPort{}, "TokenRequest": TokenRequest{}, "CreatedToken": NewToken{}, "Token": Token{}, "EventList": EventList{}, "StateMessage": Message{},
+		"VolumeRequest": VolumeRequest{}, "VolumeChange": VolumeChange{},
+		"Port": PoolPort{}, "TokenRequest": TokenRequest{}, "CreatedToken": NewToken{}, "Token": Token{}, "EventList": EventList{}, "AuditEntry": v1.AuditEntry{}, "StateMessage": Message{},
 		"Container": Container{}, "ReinstallRequest": ReinstallOptions{}} {
 		var want []string
 		require.Contains(t, document.Components.Schemas, name)
@@ -156,6 +200,8 @@ func TestTypesMatchOpenAPI(t *testing.T) {
 		switch name {
 		case "Container": // is a ContainerSpec too
 			want = append(want, "install_script")
+		case "StateMessage": // is any other message of a console too
+			want = append(want, "since_line", "times", "expires_at")
 		case "ContainerSummary": // a client reads Stats
 			want = slices.DeleteFunc(want, func(key string) bool { return key == "stats" })
 		}

@@ -2,7 +2,8 @@ package client
 
 import (
 	"context"
-	"fmt"
+	"io"
+	"iter"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -29,6 +30,21 @@ func (s Containers) List(ctx context.Context, labels ...string) ([]Summary, erro
 	}
 	err := s.c.get(ctx, path, &body)
 	return body.Containers, err
+}
+
+// ListMeasured returns all containers with their current resource usage.
+func (s Containers) ListMeasured(ctx context.Context) ([]Measured, error) {
+	var body struct {
+		Containers []Measured `json:"containers"`
+	}
+	err := s.c.get(ctx, "/containers?stats=true", &body)
+	return body.Containers, err
+}
+
+// All yields the containers that have every one of these labels, sorted by id, and gets
+// them page by page. It ends with the first error.
+func (s Containers) All(ctx context.Context, labels ...string) iter.Seq2[Summary, error] {
+	return pages[Summary](ctx, s.c, "/containers", "containers", url.Values{"label": labels})
 }
 
 // Get returns a container.
@@ -140,25 +156,64 @@ func (s Containers) accepted(ctx context.Context, method, path string, body any)
 
 // LogOptions select lines of a console.
 type LogOptions struct {
-	Tail    int       // the number of lines from the end, 0 to 10000
-	Since   time.Time // only lines from this time on; zero: all
+	Tail    int       // the number of lines, 0 to 10000
+	Since   time.Time // only later lines; zero: all
+	Before  time.Time // only earlier lines; zero: all
 	Install bool      // only the console of the installation
+
+	// SinceLine, if not empty, is the Line of Logs or of a Message. Then the result is
+	// the first Tail lines behind it, instead of the last ones; Since and Before must
+	// be zero.
+	SinceLine string
 }
 
-// Logs returns the last lines of a container's console.
-func (s Containers) Logs(ctx context.Context, id string, o LogOptions) ([]Line, error) {
-	name, since := "logs", ""
+// Logs is a part of a container's console.
+type Logs struct {
+	Lines   []Line `json:"lines"`   // oldest first; no two have the same time
+	Line    string `json:"line"`    // for SinceLine: behind the last of Lines
+	Missing string `json:"missing"` // why lines behind SinceLine are missing; empty: none are
+}
+
+// Logs returns the lines that o selects. To page backward, set Before to the time of
+// the first line of the page before; to read on, set SinceLine to the Line of the
+// page before.
+func (s Containers) Logs(ctx context.Context, id string, o LogOptions) (logs Logs, err error) {
+	name := "logs"
 	if o.Install {
 		name = "install-logs"
 	}
-	if !o.Since.IsZero() {
-		since = o.Since.UTC().Format(time.RFC3339Nano)
+	parameters := query("tail", strconv.Itoa(o.Tail), "since", timeText(o.Since), "before", timeText(o.Before), "since_line", o.SinceLine)
+	err = s.c.get(ctx, containerPath(id)+"/"+name+parameters, &logs)
+	return logs, err
+}
+
+// timeText returns a time as a parameter, and nothing for the zero time.
+func timeText(at time.Time) string {
+	if at.IsZero() {
+		return ""
 	}
-	var body struct {
-		Lines []Line `json:"lines"`
+	return at.UTC().Format(time.RFC3339Nano)
+}
+
+// LogContent writes the whole console that the daemon has kept, as it was printed.
+func (s Containers) LogContent(ctx context.Context, id string, to io.Writer) error {
+	request, err := s.c.request(ctx, http.MethodGet, containerPath(id)+"/logs/content", nil)
+	if err != nil {
+		return err
 	}
-	err := s.c.get(ctx, fmt.Sprintf("%s/%s%s", containerPath(id), name, query("tail", strconv.Itoa(o.Tail), "since", since)), &body)
-	return body.Lines, err
+	unlimited := *s.c.http
+	unlimited.Timeout = 0 // ctx bounds it
+	response, err := unlimited.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(io.LimitReader(response.Body, maxBody)) // the status matters more than a complete message
+		return errorOf(response, text)
+	}
+	_, err = io.Copy(to, response.Body)
+	return err
 }
 
 // Stats returns the current resource usage of a running container.

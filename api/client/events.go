@@ -73,8 +73,6 @@ type watch struct {
 
 func (w *watch) fail(err error) { w.yield(Message{}, err) }
 
-func (w *watch) opened(context.Context) (more bool, err error) { return true, nil }
-
 // deliver leaves out what is not stored, and the current state of the containers,
 // with which each stream begins.
 func (w *watch) deliver(m Message) (more bool) {

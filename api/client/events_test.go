@@ -16,7 +16,7 @@ func transition(seq int, epoch, data string) string {
 
 func TestWatchResumes(t *testing.T) {
 	const state = `{"event":"event","container":"new","data":"installing","time":"2026-01-02T03:04:05Z"}`
-	c, requests := script(t, "",
+	c, requests := script(t,
 		connection{messages: []string{transition(8, "e", "starting"), state, transition(8, "e", "starting"), transition(9, "e", "running")}, code: websocket.CloseTryAgainLater},
 		connection{status: http.StatusServiceUnavailable},
 		connection{messages: []string{transition(9, "e", "running")}},
@@ -42,7 +42,7 @@ func TestWatchResumes(t *testing.T) {
 }
 
 func TestWatchEndsWithContext(t *testing.T) {
-	c, _ := script(t, "", connection{messages: []string{transition(1, "e", "ready")}, code: websocket.CloseGoingAway})
+	c, _ := script(t, connection{messages: []string{transition(1, "e", "ready")}, code: websocket.CloseGoingAway})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var last error
@@ -54,7 +54,7 @@ func TestWatchEndsWithContext(t *testing.T) {
 }
 
 func TestWatchWithoutRetry(t *testing.T) {
-	c, requests := script(t, "", connection{messages: []string{transition(1, "e", "ready")}, code: websocket.CloseGoingAway})
+	c, requests := script(t, connection{messages: []string{transition(1, "e", "ready")}, code: websocket.CloseGoingAway})
 	c.options.Retry = -1
 	var got []error
 	for _, err := range c.Events().Watch(t.Context(), Cursor{}) {

@@ -61,7 +61,7 @@ func Example() {
 		return
 	}
 	defer c.Close()
-	volume, err := c.Volumes().Create(ctx, 10<<30)
+	volume, err := c.Volumes().Create(ctx, client.VolumeRequest{Name: "survival", SizeLimit: 10 << 30})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -140,7 +140,7 @@ func ExampleContainers_Follow() {
 		fmt.Println(err)
 		return
 	}
-	for m, err := range c.Containers().Follow(context.Background(), "survival", 100) {
+	for m, err := range c.Containers().Follow(context.Background(), "survival", client.OpenOptions{Tail: 100}) {
 		switch {
 		case err != nil:
 			fmt.Println(err)

@@ -6,78 +6,43 @@ import (
 	"iter"
 	"math/rand/v2"
 	"net/http"
-	"strings"
 	"time"
+
+	"github.com/fasthttp/websocket"
 )
 
-// maxTail is the largest number of console lines that the daemon returns.
-const maxTail = 10_000
-
-// Follow delivers the last tail lines of a container's console (0 to 10000), and then
-// its output, states, statistics and messages, until ctx ends or the container is
-// deleted. It reconnects when the connection breaks and first delivers the lines
-// that it missed, at most 10000, as one message with EventLogs. Lines at the moment of
-// the break may be delivered twice.
+// Follow delivers earlier lines of a container's console, as options select them, and
+// then its output, states, statistics and messages, until ctx ends or the container is
+// deleted. It reconnects when the connection breaks, and continues behind the last
+// line that it has delivered, so that each is delivered once. A message with SinceLine
+// means that lines are missing.
 //
 // The last element is an error, unless the caller ends the loop. It is ctx.Err() if
 // ctx ended, and a *CloseError if the container is deleted.
-func (s Containers) Follow(ctx context.Context, id string, tail int) iter.Seq2[Message, error] {
+func (s Containers) Follow(ctx context.Context, id string, options OpenOptions) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
-		f := &follow{containers: s, id: id, tail: tail, yield: yield}
-		s.c.resume(ctx, f, func() (*Stream, error) { return s.Open(ctx, id, f.tail) })
+		f := &follow{from: options, yield: yield}
+		s.c.resume(ctx, f, func() (*Stream, error) { return s.Open(ctx, id, f.from) })
 	}
 }
 
 // follow delivers the console of a container.
 type follow struct {
-	containers Containers
-	id         string
-	tail       int       // of the next stream
-	last       time.Time // of the newest console line that was delivered; zero: none
-	reread     time.Time // of the newest line that opened delivered; zero: none
-	yield      func(Message, error) bool
+	from  OpenOptions // of the next stream
+	yield func(Message, error) bool
 }
 
 func (f *follow) fail(err error) { f.yield(Message{}, err) }
 
-// opened delivers the lines that were printed while there was no stream.
-func (f *follow) opened(ctx context.Context) (more bool, err error) {
-	f.tail = 0
-	if f.last.IsZero() {
-		return true, nil
-	}
-	lines, err := f.containers.Logs(ctx, f.id, LogOptions{Tail: maxTail, Since: f.last})
-	if err != nil {
-		return true, err
-	}
-	var text strings.Builder
-	for _, line := range lines {
-		if line.Time.After(f.last) {
-			text.WriteString(line.Data + "\n")
-			f.last, f.reread = line.Time, line.Time
-		}
-	}
-	if text.Len() == 0 {
-		return true, nil
-	}
-	return f.yield(Message{Event: EventLogs, Data: text.String(), Time: f.last}, nil), nil
-}
-
 func (f *follow) deliver(m Message) (more bool) {
-	switch m.Event {
-	case EventConsole, EventLogs:
-		if !f.reread.IsZero() && !m.Time.After(f.reread) {
-			return true // opened has delivered it
-		}
-		f.last = m.Time
+	if m.Line != "" {
+		f.from.SinceLine = m.Line
 	}
 	return f.yield(m, nil)
 }
 
 // consumer receives the messages of a stream that is opened again when it breaks.
 type consumer interface {
-	// opened is called for each new stream.
-	opened(ctx context.Context) (more bool, err error)
 	deliver(m Message) (more bool)
 	// fail is called at most once, at the end.
 	fail(err error)
@@ -95,7 +60,12 @@ func (c *Client) resume(ctx context.Context, to consumer, open func() (*Stream, 
 			to.fail(ctx.Err())
 			return
 		}
-		if c.options.Retry < 0 || isPermanent(err) {
+		permanent := isPermanent(err)
+		if isExpired(err) && c.options.Renew != nil {
+			_, failed := renew(ctx, c)
+			permanent = failed != nil
+		}
+		if c.options.Retry < 0 || permanent {
 			to.fail(err)
 			return
 		}
@@ -117,10 +87,7 @@ func (c *Client) once(ctx context.Context, to consumer, open func() (*Stream, er
 		return true, err
 	}
 	defer func() { _ = stream.Close() }()
-	if more, err := to.opened(ctx); err != nil || !more {
-		return more, err
-	}
-	for {
+	for renewed := false; ; {
 		m, err := stream.Next()
 		if err != nil {
 			return true, err
@@ -128,7 +95,30 @@ func (c *Client) once(ctx context.Context, to consumer, open func() (*Stream, er
 		if !to.deliver(m) {
 			return false, nil
 		}
+		if c.options.Renew == nil || m.ExpiresAt.IsZero() {
+			continue
+		}
+		if renewed = !renewed; renewed { // the next such message is the answer
+			renewOn(ctx, c, stream)
+		}
 	}
+}
+
+// renewOn renews the client's token, and that of an open stream. If it cannot, the
+// stream ends with the token, and resume tries again.
+func renewOn(ctx context.Context, c *Client, s *Stream) {
+	if token, err := renew(ctx, c); err == nil {
+		_ = s.Send(Command{Event: "auth", Data: token.Reveal()}) // a broken stream is noticed by Next
+	}
+}
+
+// isExpired reports whether the daemon does not accept the token, or no longer does.
+func isExpired(err error) bool {
+	var closed *CloseError
+	if errors.As(err, &closed) {
+		return closed.Code == websocket.ClosePolicyViolation
+	}
+	return StatusOf(err) == http.StatusUnauthorized
 }
 
 // isPermanent reports whether another attempt would fail in the same way.

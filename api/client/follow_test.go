@@ -1,34 +1,68 @@
 package client
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/fasthttp/websocket"
 	"github.com/stretchr/testify/require"
+
+	v1 "berth/api/v1"
 )
 
-func TestFollowRereadsMissedLines(t *testing.T) {
-	console := func(second int, data string) string {
-		return fmt.Sprintf(`{"event":"console","data":%q,"time":"2026-01-02T03:04:%02dZ"}`, data, second)
+// TestFollowResumesBehindTheLastLine breaks the stream twice: before the first message
+// with a cursor, and after some.
+func TestFollowResumesBehindTheLastLine(t *testing.T) {
+	console := func(event, data, line string) string {
+		return fmt.Sprintf(`{"event":%q,"data":%q,"time":"2026-01-02T03:04:05Z","line":%q}`, event, data, line)
 	}
 	c, requests := script(t,
-		`{"lines":[{"time":"2026-01-02T03:04:02Z","data":"two"},{"time":"2026-01-02T03:04:03Z","data":"three"},{"time":"2026-01-02T03:04:04Z","data":"four"}]}`,
-		connection{messages: []string{`{"event":"logs","data":"zero\n","time":"2026-01-02T03:04:00Z"}`, console(1, "one\n"), console(2, "two\n"), console(2, "part")}},
-		connection{messages: []string{console(4, "four\n"), console(5, "five\n"), `{"event":"stats","cpu_usage":1.5,"time":"2026-01-02T03:04:06Z"}`}, code: websocket.CloseNormalClosure})
+		connection{messages: []string{`{"event":"event","data":"running","time":"2026-01-02T03:04:00Z"}`}},
+		connection{messages: []string{console("logs", "zero\n", "0.1"), console("console", "one\n", "0.2"), console("console", "part", "0.3")}},
+		connection{messages: []string{console("console", "two\n", "0.4"), `{"event":"stats","cpu_usage":1.5,"time":"2026-01-02T03:04:06Z"}`}, code: websocket.CloseNormalClosure})
 	var text strings.Builder
 	var last error
-	for m, err := range c.Containers().Follow(t.Context(), "mc", 7) {
+	for m, err := range c.Containers().Follow(t.Context(), "mc", OpenOptions{Tail: 7}) {
 		last = err
-		text.WriteString(m.Data)
-		if m.Event == EventStats {
+		switch m.Event {
+		case EventLogs, EventConsole:
+			text.WriteString(m.Data)
+		case EventStats:
 			stats, err := m.Stats()
 			require.NoError(t, err)
 			require.InDelta(t, 1.5, stats.CPUUsage, 0)
 		}
 	}
-	require.Equal(t, "zero\none\ntwo\npartthree\nfour\nfive\n", text.String())
+	require.Equal(t, "zero\none\nparttwo\n", text.String())
 	require.EqualError(t, last, "the container is deleted")
-	require.Equal(t, []string{"/ws/mc?tail=7", "/ws/mc?tail=0", "/containers/mc/logs?tail=10000&since=2026-01-02T03%3A04%3A02Z"}, *requests)
+	require.Equal(t, []string{"/ws/mc?tail=7", "/ws/mc?tail=7", "/ws/mc?tail=7&since_line=0.3"}, *requests)
+}
+
+// TestFollowRenewsItsToken: the daemon refuses the first token, ends the stream of the
+// second one, and warns of the expiry of the third one.
+func TestFollowRenewsItsToken(t *testing.T) {
+	warning := `{"event":"daemon_message","data":"token","time":"2026-01-02T03:04:00Z","expires_at":"2026-01-02T03:05:00Z"}`
+	c, _ := script(t, connection{status: http.StatusUnauthorized}, connection{code: websocket.ClosePolicyViolation},
+		connection{messages: []string{warning, warning, warning}, code: websocket.CloseNormalClosure})
+	minted := 0
+	c.options.Renew = func(context.Context) (v1.Secret, error) {
+		minted++
+		return v1.Secret(fmt.Sprint("token", minted)), nil
+	}
+	var last error
+	for _, err := range c.Containers().Follow(t.Context(), "mc", OpenOptions{}) {
+		last = err
+	}
+	require.EqualError(t, last, "the container is deleted")
+	require.Equal(t, 4, minted, "the message between two warnings is an answer")
+	require.Equal(t, "Bearer token4", c.Header().Get("Authorization"))
+	c, _ = script(t, connection{status: http.StatusUnauthorized})
+	c.options.Renew = func(context.Context) (v1.Secret, error) { return "", errors.New("no token") }
+	for _, err := range c.Containers().Follow(t.Context(), "mc", OpenOptions{}) {
+		require.Equal(t, http.StatusUnauthorized, StatusOf(err))
+	}
 }

@@ -23,17 +23,13 @@ type connection struct {
 }
 
 // script returns a client of a daemon that serves these streams, one after the other,
-// and the addresses that were requested. GET /containers/mc/logs answers with logs.
-func script(t *testing.T, logs string, list ...connection) (c *Client, requests *[]string) {
+// and the addresses that were requested.
+func script(t *testing.T, list ...connection) (c *Client, requests *[]string) {
 	t.Helper()
 	requests = new([]string)
 	upgrader := websocket.Upgrader{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		*requests = append(*requests, r.URL.RequestURI())
-		if strings.HasSuffix(r.URL.Path, "/logs") {
-			_, _ = w.Write([]byte(logs))
-			return
-		}
 		next := list[0]
 		if len(list) > 1 {
 			list = list[1:]

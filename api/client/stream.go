@@ -39,7 +39,17 @@ type Message struct {
 	From      v1.Phase  `json:"from"`      // of v1.EventState: the state before; empty: none
 	Reason    string    `json:"reason"`    // of v1.EventState: why, as in a condition; may be empty
 	ExitCode  *int      `json:"exit_code"` // of v1.EventState: of the run or the installation that ended
-	JSON      []byte    `json:"-"`         // the message as it was received; nil: Follow has composed it
+	Actor     v1.Actor  `json:"actor"`     // of a stored transition: who caused it
+
+	// Line is how far this stream has read the console of the container, for
+	// LogOptions.SinceLine and OpenOptions.SinceLine. It is empty in messages that are
+	// not about the console.
+	Line      string      `json:"line"`
+	SinceLine string      `json:"since_line"` // of v1.EventMessage: the lines from here to Line are missing
+	Times     []time.Time `json:"times"`      // of EventLogs: of each line in Data
+
+	ExpiresAt time.Time `json:"expires_at"` // of v1.EventMessage about the stream's token
+	JSON      []byte    `json:"-"`          // the message as it was received
 }
 
 // Stats returns the resource usage in a message whose event is EventStats.
@@ -71,10 +81,19 @@ func (s Events) Open(ctx context.Context, after Cursor) (*Stream, error) {
 	return s.c.open(ctx, "/ws"+query(after.query()...))
 }
 
-// Open opens a stream of one container: its state, the last tail lines of its
-// console (0 to 10000), then everything that happens. It is closed when ctx ends.
-func (s Containers) Open(ctx context.Context, id string, tail int) (*Stream, error) {
-	return s.c.open(ctx, "/ws/"+url.PathEscape(id)+query("tail", strconv.Itoa(tail)))
+// OpenOptions are options of Containers.Open.
+type OpenOptions struct {
+	Tail int // the number of past console lines, 0 to 10000
+
+	// SinceLine, if not empty, is the Line of a Message or of Logs: the stream begins
+	// with the lines behind it, instead of the last ones.
+	SinceLine string
+}
+
+// Open opens a stream of one container: its state, console lines as o selects, then
+// everything that happens. It is closed when ctx ends.
+func (s Containers) Open(ctx context.Context, id string, o OpenOptions) (*Stream, error) {
+	return s.c.open(ctx, "/ws/"+url.PathEscape(id)+query("tail", strconv.Itoa(o.Tail), "since_line", o.SinceLine))
 }
 
 func (c *Client) open(ctx context.Context, path string) (*Stream, error) {
@@ -124,7 +143,7 @@ func (s *Stream) Next() (m Message, err error) {
 
 // Command is a message to the daemon.
 type Command struct {
-	Event     string `json:"event"` // send_command, power, request_logs or request_stats
+	Event     string `json:"event"` // send_command, power, request_logs, request_stats or auth
 	Container string `json:"container,omitempty"`
 	Data      string `json:"data,omitempty"`
 }

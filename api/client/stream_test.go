@@ -10,9 +10,9 @@ import (
 )
 
 func TestStreamErrors(t *testing.T) {
-	c, _ := script(t, "", connection{messages: []string{"pong"}}, connection{code: websocket.ClosePolicyViolation}, connection{status: http.StatusNotFound})
+	c, _ := script(t, connection{messages: []string{"pong"}}, connection{code: websocket.ClosePolicyViolation}, connection{status: http.StatusNotFound})
 	open := func() error {
-		s, err := c.Containers().Open(t.Context(), "mc", 0)
+		s, err := c.Containers().Open(t.Context(), "mc", OpenOptions{})
 		if err != nil {
 			return err
 		}

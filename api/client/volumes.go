@@ -2,18 +2,34 @@ package client
 
 import (
 	"context"
+	"iter"
 	"net/http"
 	"net/url"
 )
 
 // Volume is a volume.
 type Volume struct {
-	VolumeID  string   `json:"volume_id"`
-	Path      string   `json:"path"`       // its directory on the daemon's host
-	Size      int64    `json:"size"`       // bytes, as last measured
-	SizeLimit int64    `json:"size_limit"` // bytes; 0: none
-	CreatedAt int64    `json:"created_at"` // Unix seconds
-	UsedBy    []string `json:"used_by"`    // the containers that use it
+	VolumeID  string            `json:"volume_id"`
+	Path      string            `json:"path"` // its directory on the daemon's host
+	Name      string            `json:"name"`
+	Labels    map[string]string `json:"labels"`
+	Size      int64             `json:"size"`       // bytes, as last measured
+	SizeLimit int64             `json:"size_limit"` // bytes; 0: none
+	CreatedAt int64             `json:"created_at"` // Unix seconds
+	UsedBy    []string          `json:"used_by"`    // the containers that use it
+}
+
+// VolumeRequest describes a volume to create.
+type VolumeRequest struct {
+	Name      string            `json:"name,omitempty"` // for people; need not be unique
+	Labels    map[string]string `json:"labels,omitempty"`
+	SizeLimit int64             `json:"size_limit,omitempty"` // bytes; 0: none
+}
+
+// VolumeChange is a change of a volume. A nil field stays as it is.
+type VolumeChange struct {
+	Name   *string            `json:"name,omitempty"`
+	Labels *map[string]string `json:"labels,omitempty"` // all of them
 }
 
 // Volumes are the calls for volumes.
@@ -21,13 +37,24 @@ type Volumes struct{ c *Client }
 
 func volumePath(id string) string { return "/volumes/" + url.PathEscape(id) }
 
-// List returns all volumes.
-func (s Volumes) List(ctx context.Context) ([]Volume, error) {
+// List returns the volumes that have every one of these labels, each given as
+// "name=value" or "name".
+func (s Volumes) List(ctx context.Context, labels ...string) ([]Volume, error) {
 	var body struct {
 		Volumes []Volume `json:"volumes"`
 	}
-	err := s.c.get(ctx, "/volumes", &body)
+	path := "/volumes"
+	if len(labels) > 0 {
+		path += "?" + url.Values{"label": labels}.Encode()
+	}
+	err := s.c.get(ctx, path, &body)
 	return body.Volumes, err
+}
+
+// All yields the volumes of List, sorted by id, and gets them page by page. It ends with
+// the first error.
+func (s Volumes) All(ctx context.Context, labels ...string) iter.Seq2[Volume, error] {
+	return pages[Volume](ctx, s.c, "/volumes", "volumes", url.Values{"label": labels})
 }
 
 // Get returns a volume. id is its UUID or the first 8 characters of it.
@@ -36,13 +63,15 @@ func (s Volumes) Get(ctx context.Context, id string) (v Volume, err error) {
 	return v, err
 }
 
-// Create creates a volume. The limit is in bytes; 0 is none. Only VolumeID and Path
-// of the result are set.
-func (s Volumes) Create(ctx context.Context, sizeLimit int64) (v Volume, err error) {
-	body := struct {
-		SizeLimit int64 `json:"size_limit,omitempty"`
-	}{sizeLimit}
-	err = s.c.Call(ctx, http.MethodPost, "/volumes", body, &v)
+// Create creates a volume. Only VolumeID and Path of the result are set.
+func (s Volumes) Create(ctx context.Context, r VolumeRequest) (v Volume, err error) {
+	err = s.c.Call(ctx, http.MethodPost, "/volumes", r, &v)
+	return v, err
+}
+
+// Change changes the name or the labels of a volume, and returns it.
+func (s Volumes) Change(ctx context.Context, id string, change VolumeChange) (v Volume, err error) {
+	err = s.c.Call(ctx, http.MethodPatch, volumePath(id), change, &v)
 	return v, err
 }
 

@@ -34,7 +34,7 @@ func (a Applied) Changed() bool { return len(a.Actions) > 0 }
 // ApplyContainer creates container id, or changes its spec to the requested one. A
 // repeated request changes nothing. Its refusals are those of CreateContainer except
 // v1.ErrContainerExists, and the codes Precondition and ContainerDeleting.
-func ApplyContainer(s *store.Store, p Policy, id string, request ApplyRequest, o ApplyOptions) (Applied, error) {
+func ApplyContainer(s store.Writer, p Policy, id string, request ApplyRequest, o ApplyOptions) (Applied, error) {
 	var f v1.FieldErrors
 	CheckContainer(&f, p, id, &request.Spec)
 	if err := f.Err(); err != nil {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	_ "time/tzdata" // a host need not have the database
 
 	"github.com/distribution/reference"
 
@@ -21,18 +22,24 @@ const (
 	minCPU      = 0.01    // cores; the engine's own minimum
 	maxCPU      = 4096
 	maxUserName = 32      // characters; the limit of useradd
+	maxHostname = 63      // characters; the kernel accepts 64
+	maxTimezone = 64      // bytes; the longest name of the database has 32
 	maxCommand  = 128_000 // bytes; the kernel accepts 128 KiB for one argument
 	maxImage    = 512     // bytes
 	maxPattern  = 4096    // bytes
 	maxSteps    = 10_000  // instructions of a compiled pattern
 	maxStop     = time.Hour
 	maxInstall  = 30 * 24 * time.Hour
+	minStart    = time.Second
+	maxStart    = 30 * 24 * time.Hour
 )
 
 var (
 	internalID = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,62}$`)
 	cpuList    = regexp.MustCompile(`^[0-9]{1,4}(-[0-9]{1,4})?(,[0-9]{1,4}(-[0-9]{1,4})?)*$`)
 	userName   = regexp.MustCompile(`^[a-zA-Z0-9_][a-zA-Z0-9_.-]*(:[a-zA-Z0-9_][a-zA-Z0-9_.-]*)?$`)
+	hostName   = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?(\.[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?)*$`)
+	zoneName   = regexp.MustCompile(`^[a-zA-Z0-9_+-]+(/[a-zA-Z0-9_+-]+)*$`)
 	signalName = regexp.MustCompile(`^SIG(HUP|INT|QUIT|ABRT|KILL|USR1|USR2|ALRM|TERM|CONT|WINCH|PWR|RTMIN(\+[0-9]{1,2})?)$`)
 )
 
@@ -54,17 +61,20 @@ func checkID(f *v1.FieldErrors, field, id string) {
 func CheckContainer(f *v1.FieldErrors, p Policy, id string, spec *v1.ContainerSpec) {
 	checkID(f, "internal_id", id)
 	checkImage(f, "image", spec.Image, true)
+	checkPullPolicy(f, &spec.PullPolicy)
 	if spec.VolumeID == "" {
 		f.Add("volume_id", "is required")
 	}
 	checkText(f, "startup_command", spec.StartupCommand)
-	checkPattern(f, spec.StartPattern)
+	checkPattern(f, "start_pattern", spec.StartPattern)
+	checkStartTimeout(f, time.Duration(spec.StartTimeout))
 	checkInstall(f, spec)
 	spec.Ports = CheckBindings(f, spec.Ports)
-	checkLimits(f, spec.Limits)
+	checkLimits(f, &spec.Limits)
 	checkProcess(f, spec)
 	checkMaps(f, spec)
 	checkMounts(f, p, spec)
+	checkConfigFiles(f, spec)
 	checkStop(f, &spec.Stop)
 	checkRestart(f, &spec.RestartPolicy)
 	if spec.RegistryAuth != "" && !slices.Contains(p.Registries, spec.RegistryAuth) {
@@ -103,20 +113,26 @@ func checkText(f *v1.FieldErrors, field, text string) {
 	}
 }
 
-func checkPattern(f *v1.FieldErrors, pattern string) {
+func checkPattern(f *v1.FieldErrors, field, pattern string) {
 	if len(pattern) > maxPattern {
-		f.Add("start_pattern", "must be at most %d bytes", maxPattern)
+		f.Add(field, "must be at most %d bytes", maxPattern)
 		return
 	}
 	tree, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
-		f.Add("start_pattern", "must be an RE2 expression: %s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+		f.Add(field, "must be an RE2 expression: %s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
 		return
 	}
 	// Every byte of output is matched against every instruction. Repeats are
 	// expanded, so a short pattern may have millions of instructions.
 	if steps, err := syntax.Compile(tree.Simplify()); err != nil || len(steps.Inst) > maxSteps {
-		f.Add("start_pattern", "must be at most %d steps: repeat less in it", maxSteps)
+		f.Add(field, "must be at most %d steps: repeat less in it", maxSteps)
+	}
+}
+
+func checkStartTimeout(f *v1.FieldErrors, d time.Duration) {
+	if d != 0 && (d < minStart || d > maxStart) {
+		f.Add("start_timeout", "must be 0s, or between 1s and 30d")
 	}
 }
 
@@ -126,17 +142,56 @@ func checkInstall(f *v1.FieldErrors, spec *v1.ContainerSpec) {
 	if d := time.Duration(spec.InstallTimeout); d < 0 || d > maxInstall {
 		f.Add("install_timeout", "must be between 0s and 30d")
 	}
+	checkInstallMount(f, spec)
+	if !slices.Contains([]string{"", "sh", "bash", "ash"}, spec.InstallEntrypoint) {
+		f.Add("install_entrypoint", "must be sh, bash or ash")
+	}
 }
 
-func checkLimits(f *v1.FieldErrors, l v1.Limits) {
+// checkInstallMount checks install_mount, and makes it empty if it is the default. Both
+// containers have the mounts of the spec.
+func checkInstallMount(f *v1.FieldErrors, spec *v1.ContainerSpec) {
+	switch {
+	case spec.InstallMount == "":
+		return
+	case !absolute(spec.InstallMount) || path.Clean(spec.InstallMount) == "/":
+		f.Add("install_mount", "must be an absolute path other than /")
+		return
+	case inKernelPath(spec.InstallMount):
+		f.Add("install_mount", "must not be in /proc, /sys or /dev")
+		return
+	}
+	spec.InstallMount = path.Clean(spec.InstallMount)
+	for i, m := range spec.Mounts {
+		if absolute(m.Target) && path.Clean(m.Target) == spec.InstallMount {
+			f.Add("install_mount", "must not be the target of mounts[%d]", i)
+		}
+	}
+	if spec.InstallMount == v1.Home {
+		spec.InstallMount = ""
+	}
+}
+
+// checkPullPolicy checks pull_policy, and makes it empty if it is the default.
+func checkPullPolicy(f *v1.FieldErrors, p *v1.PullPolicy) {
+	switch *p {
+	case v1.PullMissing:
+		*p = ""
+	case "", v1.PullAlways, v1.PullNever:
+	default:
+		f.Add("pull_policy", "must be missing, always or never")
+	}
+}
+
+func checkLimits(f *v1.FieldErrors, l *v1.Limits) {
 	if l.Memory != 0 && l.Memory < minMemory {
 		f.Add("limits.memory", "must be 0 or at least %d bytes (6 MiB)", minMemory)
 	}
 	if math.IsNaN(l.CPU) || math.IsInf(l.CPU, 0) || l.CPU != 0 && (l.CPU < minCPU || l.CPU > maxCPU) {
 		f.Add("limits.cpu", "must be 0 or between %v and %d cores", minCPU, maxCPU)
 	}
-	if l.Swap < 0 {
-		f.Add("limits.swap", "must not be negative")
+	if l.Swap < v1.UnlimitedSwap {
+		f.Add("limits.swap", "must be at least 0, or -1 for no limit")
 	}
 	if l.Swap > 0 && l.Memory == 0 {
 		f.Add("limits.swap", "needs limits.memory")
@@ -146,6 +201,12 @@ func checkLimits(f *v1.FieldErrors, l v1.Limits) {
 	}
 	if l.Disk < 0 {
 		f.Add("limits.disk", "must not be negative")
+	}
+	if l.WithoutOOMKill() && l.Memory == 0 {
+		f.Add("limits.oom_kill", "false needs limits.memory")
+	}
+	if !l.WithoutOOMKill() {
+		l.OOMKill = nil
 	}
 	if l.IOWeight != 0 && (l.IOWeight < 10 || l.IOWeight > 1000) {
 		f.Add("limits.io_weight", "must be 0 or between 10 and 1000")
@@ -157,6 +218,12 @@ func checkProcess(f *v1.FieldErrors, spec *v1.ContainerSpec) {
 		f.Add("cpuset", "must be a list of cpus such as 0-2,4")
 	}
 	checkUser(f, spec.User)
+	if spec.Hostname != "" && (len(spec.Hostname) > maxHostname || !hostName.MatchString(spec.Hostname)) {
+		f.Add("hostname", "must be at most %d letters, digits, - or ., where each label begins and ends with a letter or digit, such as mc.example.com", maxHostname)
+	}
+	if spec.Timezone != "" && !isTimezone(spec.Timezone) {
+		f.Add("timezone", "must be the name of an IANA time zone such as Europe/Berlin")
+	}
 	switch {
 	case spec.Workdir == "":
 	case !absolute(spec.Workdir):
@@ -164,6 +231,17 @@ func checkProcess(f *v1.FieldErrors, spec *v1.ContainerSpec) {
 	case inKernelPath(spec.Workdir):
 		f.Add("workdir", "must not be in /proc, /sys or /dev: name a directory of the image or of "+v1.Home)
 	}
+}
+
+// isTimezone reports whether name is a time zone of the IANA database. LoadLocation also
+// knows Local, and files of the host that other databases do not have.
+func isTimezone(name string) bool {
+	if len(name) > maxTimezone || !zoneName.MatchString(name) || slices.Contains([]string{"Local", "localtime", "posixrules"}, name) ||
+		strings.HasPrefix(name, "posix/") || strings.HasPrefix(name, "right/") {
+		return false
+	}
+	_, err := time.LoadLocation(name)
+	return err == nil
 }
 
 func checkUser(f *v1.FieldErrors, user string) {

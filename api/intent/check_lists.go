@@ -47,13 +47,17 @@ func CheckBindings(f *v1.FieldErrors, ports []v1.Port) []v1.Port {
 func checkMaps(f *v1.FieldErrors, spec *v1.ContainerSpec) {
 	spec.Env, spec.Labels = nilIfEmpty(spec.Env), nilIfEmpty(spec.Labels)
 	checkMap(f, "env", spec.Env)
-	checkMap(f, "labels", spec.Labels)
 	for _, key := range slices.Sorted(maps.Keys(spec.Env)) {
 		if strings.Contains(key, "=") {
 			f.Add("env."+key, "must not hold =")
 		}
 	}
-	for _, key := range slices.Sorted(maps.Keys(spec.Labels)) {
+	checkLabels(f, spec.Labels)
+}
+
+func checkLabels(f *v1.FieldErrors, labels map[string]string) {
+	checkMap(f, "labels", labels)
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		if strings.HasPrefix(key, "io.berth.") {
 			f.Add("labels."+key, "must not begin with io.berth.")
 		}

@@ -33,7 +33,7 @@ func findActive(tx *store.Tx, id string) (v1.Container, error) {
 // installation. With power "running" a run follows. Its refusals are v1.FieldErrors,
 // v1.ErrVolumeNotFound, v1.ErrAmbiguousVolume, v1.ErrContainerExists,
 // v1.ErrPortNotInPool and the code PortBound.
-func CreateContainer(s *store.Store, p Policy, id string, spec v1.ContainerSpec) error {
+func CreateContainer(s store.Writer, p Policy, id string, spec v1.ContainerSpec) error {
 	var f v1.FieldErrors
 	CheckContainer(&f, p, id, &spec)
 	if err := f.Err(); err != nil {
@@ -72,6 +72,7 @@ func create(tx *store.Tx, id string, spec v1.ContainerSpec) error {
 	if err := claim(tx, id, nil, spec.Ports); err != nil {
 		return err
 	}
+	spec.RequestedBy = requesters(v1.ContainerSpec{}, spec, tx.Actor())
 	return store.Containers.Create(tx, id, spec)
 }
 
@@ -79,7 +80,7 @@ func create(tx *store.Tx, id string, spec v1.ContainerSpec) error {
 // claims end at once. With volume set its volume is deleted too, unless another
 // container uses it: then the code is VolumeInUse, and nothing is changed. A repeated
 // call changes nothing.
-func DeleteContainer(s *store.Store, id string, volume bool) error {
+func DeleteContainer(s store.Writer, id string, volume bool) error {
 	return s.Update(func(tx *store.Tx) error {
 		o, err := FindContainer(tx, id)
 		if err != nil {
@@ -97,7 +98,7 @@ func DeleteContainer(s *store.Store, id string, volume bool) error {
 // TakeBackContainer deletes a new container whose image was not found. It does
 // nothing and returns false if the image has changed since, or if the id belongs to
 // another container.
-func TakeBackContainer(s *store.Store, judged v1.Container) (taken bool, err error) {
+func TakeBackContainer(s store.Writer, judged v1.Container) (taken bool, err error) {
 	err = s.Update(func(tx *store.Tx) error {
 		o, err := FindContainer(tx, judged.Meta.ID)
 		taken = err == nil && o.Meta.UID == judged.Meta.UID && o.Spec.Image == judged.Spec.Image
@@ -119,8 +120,9 @@ func deleteContainer(tx *store.Tx, o v1.Container) error {
 	if err := claim(tx, o.Meta.ID, o.Spec.Ports, nil); err != nil {
 		return err
 	}
-	err := store.Containers.SetSpec(tx, o.Meta.ID, func(s *v1.ContainerSpec) error {
+	err := setSpec(tx, o.Meta.ID, func(s *v1.ContainerSpec) error {
 		kill(s)
+		s.RequestedBy.Delete = tx.Actor()
 		return nil
 	})
 	return errors.Join(err, store.Containers.Delete(tx, o.Meta.ID))
@@ -139,5 +141,5 @@ func deleteVolumeOf(tx *store.Tx, o v1.Container) error {
 	} else if err != nil {
 		return err
 	}
-	return store.Volumes.Delete(tx, o.Spec.VolumeID)
+	return deleteVolume(tx, o.Spec.VolumeID)
 }

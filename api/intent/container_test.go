@@ -4,6 +4,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -72,6 +73,7 @@ func TestErrorsOfEachField(t *testing.T) {
 		"start_pattern":           func(s *v1.ContainerSpec) { s.StartPattern = "(" },
 		"install_script":          func(s *v1.ContainerSpec) { s.InstallScript = strings.Repeat("x", 200_000) },
 		"install_image":           func(s *v1.ContainerSpec) { s.InstallImage = "a b" },
+		"start_timeout":           func(s *v1.ContainerSpec) { s.StartTimeout = v1.Duration(time.Second - 1) },
 		"install_timeout":         func(s *v1.ContainerSpec) { s.InstallTimeout = -1 },
 		"ports[0].ip":             func(s *v1.ContainerSpec) { s.Ports[0].IP = "010.0.0.1" },
 		"ports[0].port":           func(s *v1.ContainerSpec) { s.Ports[0].Port = 65536 },
@@ -80,6 +82,10 @@ func TestErrorsOfEachField(t *testing.T) {
 		"ports[1]":                func(s *v1.ContainerSpec) { s.Ports[1] = s.Ports[0] },
 		"limits.memory":           func(s *v1.ContainerSpec) { s.Limits.Memory = 6<<20 - 1 },
 		"limits.cpu":              func(s *v1.ContainerSpec) { s.Limits.CPU = math.Inf(1) },
+		"pull_policy":             func(s *v1.ContainerSpec) { s.PullPolicy = "sometimes" },
+		"install_mount":           func(s *v1.ContainerSpec) { s.InstallMount = "/dev/shm" },
+		"install_entrypoint":      func(s *v1.ContainerSpec) { s.InstallEntrypoint = "fish" },
+		"limits.oom_kill":         func(s *v1.ContainerSpec) { s.Limits.OOMKill = new(bool) },
 		"limits.swap":             func(s *v1.ContainerSpec) { s.Limits.Swap = 1 },
 		"limits.pids":             func(s *v1.ContainerSpec) { s.Limits.Pids = -1 },
 		"limits.disk":             func(s *v1.ContainerSpec) { s.Limits.Disk = -1 },
@@ -90,6 +96,7 @@ func TestErrorsOfEachField(t *testing.T) {
 		"cpuset":                  func(s *v1.ContainerSpec) { s.Cpuset = "0;1" },
 		"user":                    func(s *v1.ContainerSpec) { s.User = "a b" },
 		"workdir":                 func(s *v1.ContainerSpec) { s.Workdir = "home" },
+		"hostname":                func(s *v1.ContainerSpec) { s.Hostname = "a_b" },
 		"mounts[0].source":        func(s *v1.ContainerSpec) { s.Mounts = []v1.Mount{{Source: "/srv/../etc", Target: "/x"}} },
 		"mounts[1].source": func(s *v1.ContainerSpec) {
 			s.Mounts = []v1.Mount{{Source: "/srv/maps", Target: "/x"}, {Source: "/srv2", Target: "/y"}}
@@ -151,12 +158,53 @@ func TestUsersAndWorkdirsOutOfRange(t *testing.T) {
 	}
 }
 
+func TestHostnames(t *testing.T) {
+	for hostname, valid := range map[string]bool{
+		"mc": true, "mc.example.com": true, "0": true, "7-days": true, "a--b": true, "MC": true, strings.Repeat("a", 63): true,
+		"-a": false, "a-": false, "a.-b": false, "a-.b": false, ".a": false, "a.": false, "a..b": false, "a b": false, "a_b": false,
+		"a\n": false, "a\x00": false, "é": false, strings.Repeat("a", 64): false, strings.Repeat("a.", 31) + "ab": false,
+	} {
+		spec := v1.ContainerSpec{Image: "busybox", VolumeID: "x", Hostname: hostname}
+		var f v1.FieldErrors
+		intent.CheckContainer(&f, intent.Policy{}, "mc", &spec)
+		require.Equal(t, valid, f.Err() == nil, "%q: %v", hostname, f.Err())
+	}
+}
+
+func TestTimezones(t *testing.T) {
+	for zone, valid := range map[string]bool{
+		"UTC": true, "Europe/Berlin": true, "America/Argentina/Buenos_Aires": true, "Etc/GMT+5": true, "EST5EDT": true, "": true,
+		"Local": false, "localtime": false, "posix/Europe/Berlin": false, "posixrules": false, "right/UTC": false, "Europe": false,
+		"/usr/share/zoneinfo/UTC": false, "../zoneinfo/UTC": false, "Etc//UTC": false, "./UTC": false, "zone.tab": false, "U\x00TC": false,
+		"CEST": false, "Europe/berlin ": false, strings.Repeat("a", 5000): false,
+	} {
+		spec := v1.ContainerSpec{Image: "busybox", VolumeID: "x", Timezone: zone}
+		var f v1.FieldErrors
+		intent.CheckContainer(&f, intent.Policy{}, "mc", &spec)
+		require.Equal(t, valid, f.Err() == nil, "%q: %v", zone, f.Err())
+	}
+}
+
+// TestDefaultsAreStoredEmpty: a spec that names a default is stored like one that leaves
+// it empty, so that an apply of either changes nothing.
+func TestDefaultsAreStoredEmpty(t *testing.T) {
+	kill := true
+	spec := v1.ContainerSpec{Image: "busybox", VolumeID: "x", PullPolicy: v1.PullMissing, InstallMount: "/home/container/", Limits: v1.Limits{OOMKill: &kill}}
+	empty := v1.ContainerSpec{Image: "busybox", VolumeID: "x"}
+	var f v1.FieldErrors
+	intent.CheckContainer(&f, intent.Policy{}, "mc", &spec)
+	intent.CheckContainer(&f, intent.Policy{}, "mc", &empty)
+	require.NoError(t, f.Err())
+	require.Equal(t, empty, spec)
+}
+
 func TestGoodSpecsPass(t *testing.T) {
 	spec := v1.ContainerSpec{
 		Image: "r.example/a/b:1@sha256:" + strings.Repeat("0123", 16), VolumeID: "x", StartPattern: `\[Server\] Done \(`,
-		Ports:  []v1.Port{{IP: "::ffff:10.0.0.1", Port: 1000, Protocol: "tcp", ContainerPort: 1000}},
-		Limits: v1.Limits{Memory: 6 << 20, CPU: 0.5, Swap: 1, Pids: 1, Disk: 1, IOWeight: 10},
-		Env:    map[string]string{}, Labels: map[string]string{"a": "b"}, Cpuset: "0-2,4", User: "1000:1000", Workdir: "/x",
+		Ports:      []v1.Port{{IP: "::ffff:10.0.0.1", Port: 1000, Protocol: "tcp", ContainerPort: 1000}},
+		Limits:     v1.Limits{Memory: 6 << 20, CPU: 0.5, Swap: v1.UnlimitedSwap, Pids: 1, Disk: 1, IOWeight: 10, OOMKill: new(bool)},
+		PullPolicy: v1.PullAlways, InstallMount: "/mnt/server/", InstallEntrypoint: "bash", Timezone: "Europe/Berlin", ReadOnlyRoot: true,
+		Env: map[string]string{}, Labels: map[string]string{"a": "b"}, Cpuset: "0-2,4", User: "1000:1000", Workdir: "/x", Hostname: "mc",
 		Mounts: []v1.Mount{{Source: "/srv/", Target: "/data/"}}, Stop: v1.Stop{Signal: "int"},
 		RegistryAuth: "r.example", Power: v1.PowerOn,
 	}
@@ -167,6 +215,7 @@ func TestGoodSpecsPass(t *testing.T) {
 	require.Nil(t, spec.Env)
 	require.Equal(t, v1.Mount{Source: "/srv", Target: "/data"}, spec.Mounts[0])
 	require.Equal(t, "SIGINT", spec.Stop.Signal)
+	require.Equal(t, "/mnt/server", spec.InstallMount)
 }
 
 func TestAllErrorsAtOnce(t *testing.T) {

@@ -24,7 +24,7 @@ func newWorld(t testing.TB) *world {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	w := &world{t: t, store: s}
-	w.volume, err = intent.CreateVolume(s, 0)
+	w.volume, err = intent.CreateVolume(s, v1.VolumeSpec{})
 	require.NoError(t, err)
 	for _, protocol := range []string{"tcp", "udp"} {
 		var f v1.FieldErrors

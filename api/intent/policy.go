@@ -5,10 +5,11 @@ import (
 	"strings"
 )
 
-// Policy is what the operator permits.
+// Policy is what the operator permits, and the defaults of containers.
 type Policy struct {
 	AllowedMounts []string // directories of the host that mounts may be taken from
 	Registries    []string // hosts that have credentials
+	ReadOnlyRoot  bool     // of containers whose request does not set it
 }
 
 // mayMount reports whether source is one of the allowed directories or below one.

@@ -3,6 +3,7 @@ package intent
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	v1 "berth/api/v1"
 	"berth/store"
@@ -13,6 +14,20 @@ type PortRef struct {
 	IP       string
 	Port     int
 	Protocol string
+}
+
+// String returns "ip/port/protocol", which ParsePortRef parses.
+func (r PortRef) String() string { return fmt.Sprintf("%s/%d/%s", r.IP, r.Port, r.Protocol) }
+
+// ParsePortRef parses the result of String.
+func ParsePortRef(text string) (r PortRef, ok bool) {
+	parts := strings.Split(text, "/")
+	if len(parts) != 3 {
+		return r, false
+	}
+	ip, isIP := CanonicalIP(parts[0])
+	port, isPort := ParsePort(parts[1])
+	return PortRef{ip, port, parts[2]}, isIP && isPort && (parts[2] == "tcp" || parts[2] == "udp")
 }
 
 // ids returns the ids of the pools that a reference may mean.
@@ -33,7 +48,7 @@ func CheckPort(f *v1.FieldErrors, r *PortRef) {
 }
 
 // AddPort adds one port to the pool, or returns v1.ErrPortExists.
-func AddPort(s *store.Store, r PortRef) error {
+func AddPort(s store.Writer, r PortRef) error {
 	var f v1.FieldErrors
 	CheckPort(&f, &r)
 	if err := f.Err(); err != nil {
@@ -55,7 +70,7 @@ func CheckPorts(f *v1.FieldErrors, ip, ranges, protocol string) v1.PoolSpec {
 
 // AddPorts adds all ports, which passed CheckPorts, to the pool. If one of them is in
 // it, none is added: v1.ErrPortExists.
-func AddPorts(s *store.Store, p v1.PoolSpec) error {
+func AddPorts(s store.Writer, p v1.PoolSpec) error {
 	return s.Update(func(tx *store.Tx) error {
 		return addPorts(tx, p.IP, p.Protocol, p.Ports)
 	})
@@ -80,7 +95,7 @@ func addPorts(tx *store.Tx, ip, protocol string, set v1.PortSet) error {
 
 // UsePort sets the in_use flag of every port that r means, or returns
 // v1.ErrPortNotFound.
-func UsePort(s *store.Store, r PortRef, inUse bool) error {
+func UsePort(s store.Writer, r PortRef, inUse bool) error {
 	return eachPool(s, r, func(tx *store.Tx, pool v1.Pool, held v1.Claim) error {
 		if held.Container != "" {
 			held.InUse = inUse
@@ -99,7 +114,7 @@ func UsePort(s *store.Store, r PortRef, inUse bool) error {
 
 // DeletePort removes every port that r means from the pool, or none if a container
 // has claimed one. Its refusals are v1.ErrPortNotFound and the code PortBound.
-func DeletePort(s *store.Store, r PortRef) error {
+func DeletePort(s store.Writer, r PortRef) error {
 	return eachPool(s, r, func(tx *store.Tx, pool v1.Pool, held v1.Claim) error {
 		if held.Container != "" {
 			return errPortBound(held.Container)
@@ -114,7 +129,7 @@ func DeletePort(s *store.Store, r PortRef) error {
 
 // eachPool calls change, in one transaction, with each pool that has the port
 // of r, and with the claim of that port.
-func eachPool(s *store.Store, r PortRef, change func(*store.Tx, v1.Pool, v1.Claim) error) error {
+func eachPool(s store.Writer, r PortRef, change func(*store.Tx, v1.Pool, v1.Claim) error) error {
 	return s.Update(func(tx *store.Tx) error {
 		found := false
 		for _, id := range r.ids() {
@@ -163,7 +178,7 @@ func CheckRefs(f *v1.FieldErrors, refs []PortRef) {
 
 // DeletePorts removes ports, which passed CheckRefs, from the pool. It ignores ports
 // that are not in the pool, and skips those that a container has claimed.
-func DeletePorts(s *store.Store, refs []PortRef) (deleted int, skipped []Skipped, err error) {
+func DeletePorts(s store.Writer, refs []PortRef) (deleted int, skipped []Skipped, err error) {
 	byPool := map[string]v1.PortSet{}
 	for _, r := range refs {
 		for _, id := range r.ids() {

@@ -22,6 +22,9 @@ type PortEntry struct {
 	Firewall  Rule
 }
 
+// Ref returns the reference to the port.
+func (e PortEntry) Ref() PortRef { return PortRef{e.IP, e.Port, e.Protocol} }
+
 // Rule is the state of the firewall's allow rule of a port.
 type Rule struct{ State, Reason string }
 
@@ -77,10 +80,21 @@ func Pools(tx *store.Tx) ([]Pool, error) {
 	for _, o := range list {
 		pools = append(pools, Pool{o, maps.Collect(store.Claims(tx, o.Meta.ID))})
 	}
-	slices.SortFunc(pools, func(a, b Pool) int {
-		return cmp.Or(compareIP(a.Spec.IP, b.Spec.IP), cmp.Compare(a.Spec.Protocol, b.Spec.Protocol))
-	})
+	slices.SortFunc(pools, func(a, b Pool) int { return comparePool(a.Spec, b.Spec.IP, b.Spec.Protocol) })
 	return pools, nil
+}
+
+func comparePool(a v1.PoolSpec, ip, protocol string) int {
+	return cmp.Or(compareIP(a.IP, ip), cmp.Compare(a.Protocol, protocol))
+}
+
+// EntriesAfter is Entries from the port behind one that was in the pool.
+func EntriesAfter(pools []Pool, after PortRef, yield func(PortEntry) bool) {
+	i, _ := slices.BinarySearchFunc(pools, after, func(o Pool, r PortRef) int { return comparePool(o.Spec, r.IP, r.Protocol) })
+	Entries(pools[i:], func(e PortEntry) bool {
+		before := e.IP == after.IP && e.Protocol == after.Protocol && e.Port <= after.Port
+		return before || yield(e)
+	})
 }
 
 // Entries yields the ports of pools, in order, until yield returns false.

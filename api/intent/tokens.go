@@ -10,6 +10,7 @@ import (
 
 // TokenRequest is the request of a client to mint a token.
 type TokenRequest struct {
+	Name       string
 	TTL        *string // nil: an hour
 	Scopes     []v1.Scope
 	Containers []string
@@ -21,6 +22,12 @@ const defaultTTL = time.Hour
 // CheckToken adds the errors of a request to f, and returns the lifetime of the
 // token.
 func CheckToken(f *v1.FieldErrors, r TokenRequest) time.Duration {
+	if !v1.IsName(r.Name) {
+		f.Add("name", "must be at most 128 printable characters")
+	}
+	if v1.IsReserved(r.Name) {
+		f.Add("name", "must not be %s or %s: logs show other actors by these names", v1.Administrator, v1.ViaController)
+	}
 	checkScopes(f, r.Scopes)
 	checkContainers(f, r.Containers)
 	return checkTTL(f, r.TTL, r.MaxTTL)

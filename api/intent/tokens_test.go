@@ -32,3 +32,12 @@ func TestScopesAndContainersOfAToken(t *testing.T) {
 	require.EqualError(t, f.Err(), "scopes: must name at least one scope; containers[0]: is required; "+
 		"containers[1]: must be 1 to 63 letters, digits, _, . or -, and begin with a letter or digit")
 }
+
+// TestReservedNames: a tenant's token does not look like the administrator in the log.
+func TestReservedNames(t *testing.T) {
+	for name, free := range map[string]bool{"administrator": false, "Administrator": false, "controller": false, "administrators": true, "": true} {
+		var f v1.FieldErrors
+		intent.CheckToken(&f, intent.TokenRequest{Name: name, MaxTTL: time.Hour})
+		require.Equal(t, free, !f.Any(), name)
+	}
+}

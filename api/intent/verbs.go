@@ -7,10 +7,10 @@ import (
 
 // verb changes the spec of a container. Its refusals are v1.ErrContainerNotFound and
 // the code ContainerDeleting.
-func verb(s *store.Store, id string, change specChange) error { return s.Update(change.of(id)) }
+func verb(s store.Writer, id string, change specChange) error { return s.Update(change.of(id)) }
 
 // mustVerb is verb for changes that end a run. They are allowed on a full disk.
-func mustVerb(s *store.Store, id string, change specChange) error { return s.MustUpdate(change.of(id)) }
+func mustVerb(s store.Writer, id string, change specChange) error { return s.MustUpdate(change.of(id)) }
 
 // specChange is the change of a spec by a verb.
 type specChange func(status v1.ContainerStatus, spec *v1.ContainerSpec)
@@ -21,7 +21,7 @@ func (a specChange) of(id string) func(*store.Tx) error {
 		if err != nil {
 			return err
 		}
-		return store.Containers.SetSpec(tx, id, func(spec *v1.ContainerSpec) error {
+		return setSpec(tx, id, func(spec *v1.ContainerSpec) error {
 			a(o.Status, spec)
 			return nil
 		})
@@ -30,7 +30,7 @@ func (a specChange) of(id string) func(*store.Tx) error {
 
 // StartContainer requests a run. It changes nothing while a requested run has not
 // exited.
-func StartContainer(s *store.Store, id string) error {
+func StartContainer(s store.Writer, id string) error {
 	return verb(s, id, func(status v1.ContainerStatus, spec *v1.ContainerSpec) {
 		if spec.Power == v1.PowerOn && !exited(status, *spec) {
 			return
@@ -42,7 +42,7 @@ func StartContainer(s *store.Store, id string) error {
 
 // RestartContainer requests a new run after a graceful stop of the current one. It
 // changes nothing while a requested run has not begun.
-func RestartContainer(s *store.Store, id string) error {
+func RestartContainer(s store.Writer, id string) error {
 	return verb(s, id, func(status v1.ContainerStatus, spec *v1.ContainerSpec) {
 		if spec.Power == v1.PowerOn && status.ObservedRun != spec.RunGeneration {
 			return
@@ -53,7 +53,7 @@ func RestartContainer(s *store.Store, id string) error {
 }
 
 // StopContainer requests a graceful stop of the run.
-func StopContainer(s *store.Store, id string) error {
+func StopContainer(s store.Writer, id string) error {
 	return mustVerb(s, id, func(_ v1.ContainerStatus, spec *v1.ContainerSpec) {
 		spec.Power = v1.PowerOff
 	})
@@ -61,7 +61,7 @@ func StopContainer(s *store.Store, id string) error {
 
 // KillContainer requests the end of the run without a grace period. It overrides
 // every other request.
-func KillContainer(s *store.Store, id string) error {
+func KillContainer(s store.Writer, id string) error {
 	return mustVerb(s, id, func(_ v1.ContainerStatus, spec *v1.ContainerSpec) {
 		kill(spec)
 	})
@@ -95,7 +95,7 @@ func CheckReinstallation(f *v1.FieldErrors, r Reinstallation) {
 
 // ReinstallContainer requests a new installation and turns power off. A current
 // installation is aborted.
-func ReinstallContainer(s *store.Store, id string, r Reinstallation) error {
+func ReinstallContainer(s store.Writer, id string, r Reinstallation) error {
 	var f v1.FieldErrors
 	CheckReinstallation(&f, r)
 	if err := f.Err(); err != nil {
@@ -105,7 +105,7 @@ func ReinstallContainer(s *store.Store, id string, r Reinstallation) error {
 		if _, err := findActive(tx, id); err != nil {
 			return err
 		}
-		return store.Containers.SetSpec(tx, id, r.apply)
+		return setSpec(tx, id, r.apply)
 	})
 }
 
@@ -128,7 +128,7 @@ func (r Reinstallation) apply(spec *v1.ContainerSpec) error {
 // RebindNetwork changes the ports of a container. A run that has not exited is
 // restarted gracefully. Its refusals are those of a verb, v1.FieldErrors,
 // v1.ErrStillInstalling, v1.ErrPortNotInPool and the code PortBound.
-func RebindNetwork(s *store.Store, id string, ports []v1.Port) error {
+func RebindNetwork(s store.Writer, id string, ports []v1.Port) error {
 	var f v1.FieldErrors
 	ports = CheckBindings(&f, ports)
 	if err := f.Err(); err != nil {
@@ -156,7 +156,7 @@ func change(tx *store.Tx, o v1.Container, spec v1.ContainerSpec) error {
 	if err := claim(tx, o.Meta.ID, o.Spec.Ports, spec.Ports); err != nil {
 		return err
 	}
-	return store.Containers.SetSpec(tx, o.Meta.ID, func(s *v1.ContainerSpec) error {
+	return setSpec(tx, o.Meta.ID, func(s *v1.ContainerSpec) error {
 		*s = spec
 		return nil
 	})

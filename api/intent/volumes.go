@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	v1 "berth/api/v1"
 	"berth/store"
@@ -16,20 +18,64 @@ var (
 	uuidPrefix = regexp.MustCompile(`^[0-9a-f]{8}$`)
 )
 
-// CreateVolume requests a new volume and returns its id. sizeLimit is in bytes; 0 is
-// no limit.
-func CreateVolume(s *store.Store, sizeLimit int64) (string, error) {
-	if sizeLimit < 0 {
-		return "", v1.Errorf(v1.InvalidRequest, "size_limit: must not be negative")
+// maxName limits the name of a volume, in characters.
+const maxName = 128
+
+// CheckVolume adds every error of a volume's spec to f, and makes empty labels nil.
+func CheckVolume(f *v1.FieldErrors, spec *v1.VolumeSpec) {
+	if spec.SizeLimit < 0 {
+		f.Add("size_limit", "must not be negative")
 	}
-	id := newUUID()
-	return id, s.Update(func(tx *store.Tx) error {
-		return store.Volumes.Create(tx, id, v1.VolumeSpec{SizeLimit: sizeLimit})
+	spec.Labels = nilIfEmpty(spec.Labels)
+	CheckVolumeChange(f, VolumeChange{&spec.Name, &spec.Labels})
+}
+
+// VolumeChange is a change of a volume. A nil field stays as it is.
+type VolumeChange struct {
+	Name   *string
+	Labels *map[string]string // all of them
+}
+
+// CheckVolumeChange adds every error of a change to f.
+func CheckVolumeChange(f *v1.FieldErrors, c VolumeChange) {
+	if c.Name != nil && (utf8.RuneCountInString(*c.Name) > maxName || strings.ContainsFunc(*c.Name, isNotPrint)) {
+		f.Add("name", "must be at most %d printable characters", maxName)
+	}
+	if c.Labels != nil {
+		checkLabels(f, *c.Labels)
+	}
+}
+
+func isNotPrint(r rune) bool { return !unicode.IsPrint(r) || r == utf8.RuneError }
+
+// CreateVolume requests a new volume, whose spec CheckVolume has accepted, and returns
+// its id.
+func CreateVolume(s store.Writer, spec v1.VolumeSpec) (string, error) {
+	id := NewID()
+	return id, s.Update(func(tx *store.Tx) error { return store.Volumes.Create(tx, id, spec) })
+}
+
+// ChangeVolume changes a volume. CheckVolumeChange has accepted the change. Its refusal
+// is v1.ErrVolumeNotFound.
+func ChangeVolume(s store.Writer, id string, c VolumeChange) error {
+	return s.Update(func(tx *store.Tx) error {
+		if _, err := getVolume(tx, id); err != nil {
+			return err
+		}
+		return store.Volumes.SetSpec(tx, id, func(spec *v1.VolumeSpec) error {
+			if c.Name != nil {
+				spec.Name = *c.Name
+			}
+			if c.Labels != nil {
+				spec.Labels = nilIfEmpty(*c.Labels)
+			}
+			return nil
+		})
 	})
 }
 
-// newUUID returns a random UUID (version 4).
-func newUUID() string {
+// NewID returns a random UUID (version 4).
+func NewID() string {
 	var b [16]byte
 	rand.Read(b[:]) // never fails, as its documentation says
 	b[6] = b[6]&0x0f | 0x40
@@ -101,9 +147,9 @@ func VolumeUsers(tx *store.Tx) (map[string][]string, error) {
 }
 
 // DeleteVolume requests the deletion of a volume. Its refusals are
-// v1.ErrVolumeNotFound, and the code VolumeInUse if a container uses the volume or
-// still has it mounted.
-func DeleteVolume(s *store.Store, id string) error {
+// v1.ErrVolumeNotFound, v1.ErrVolumeRestoring, and the code VolumeInUse if a container
+// uses the volume or still has it mounted.
+func DeleteVolume(s store.Writer, id string) error {
 	return s.Update(func(tx *store.Tx) error {
 		o, err := getVolume(tx, id)
 		if err != nil {
@@ -112,6 +158,15 @@ func DeleteVolume(s *store.Store, id string) error {
 		if by := HoldersOf(tx, o.Meta.ID); len(by) > 0 {
 			return errVolumeInUse(by[0])
 		}
-		return store.Volumes.Delete(tx, o.Meta.ID)
+		return deleteVolume(tx, o.Meta.ID)
 	})
+}
+
+// deleteVolume requests the deletion of a volume that no container uses, and removes its
+// backup policy. Its backups stay.
+func deleteVolume(tx *store.Tx, id string) error {
+	if store.Restoring(tx, id) != "" {
+		return v1.ErrVolumeRestoring
+	}
+	return errors.Join(store.Policies.Purge(tx, id), store.Volumes.Delete(tx, id))
 }

@@ -2,6 +2,7 @@ package intent_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -53,6 +54,22 @@ func TestFindVolume(t *testing.T) {
 func TestCreateVolume(t *testing.T) {
 	w := newWorld(t)
 	require.Regexp(t, `^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`, w.volume)
-	_, err := intent.CreateVolume(w.store, -1)
-	require.EqualError(t, err, "size_limit: must not be negative")
+	for text, spec := range map[string]v1.VolumeSpec{
+		"size_limit: must not be negative":                           {SizeLimit: -1},
+		"name: must be at most 128 printable characters":             {Name: strings.Repeat("ä", 129)},
+		"labels.io.berth.store: must not begin with io.berth.":       {Labels: map[string]string{"io.berth.store": "x"}},
+		"labels: must have names that are not empty and hold no NUL": {Labels: map[string]string{"": "x"}},
+	} {
+		var f v1.FieldErrors
+		intent.CheckVolume(&f, &spec)
+		require.EqualError(t, f.Err(), text)
+	}
+	for _, name := range []string{"a\nb", "\x1b[31m", "\xff", "\u202e"} {
+		var f v1.FieldErrors
+		intent.CheckVolume(&f, &v1.VolumeSpec{Name: name})
+		require.Error(t, f.Err(), "%q", name)
+	}
+	var none v1.FieldErrors
+	intent.CheckVolume(&none, &v1.VolumeSpec{Name: strings.Repeat("ä", 128), Labels: map[string]string{"k": ""}})
+	require.NoError(t, none.Err())
 }

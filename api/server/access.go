@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"errors"
 	"log/slog"
 	"strings"
@@ -27,6 +28,7 @@ type access struct {
 	store    *store.Store
 	settings auth.Settings
 	front    *edge.Server
+	auditor  auditor
 	log      *slog.Logger
 }
 
@@ -59,7 +61,7 @@ func (a access) guard(r route) fiber.Handler {
 			}
 			return err
 		}
-		err := r.handle(c)
+		err := a.handle(c, r)
 		if caller.SingleUse && c.Locals(sessionKey) == nil {
 			a.forget(caller)
 		}
@@ -67,13 +69,40 @@ func (a access) guard(r route) fiber.Handler {
 	}
 }
 
-// unmatched handles a request that no route matches. It answers 404 or 405 only to
-// requests with a valid token and the vendor header.
-func (a access) unmatched(c *fiber.Ctx) error {
-	if err := a.admit(c, route{}); err != nil {
+// handle calls the handler of a route, or sends the stored response of an earlier
+// request with the same idempotency key.
+func (a access) handle(c *fiber.Ctx, r route) (err error) {
+	if r.is(bodiless) {
+		err = a.auditor.keys.begin(c, nil)
+	}
+	if err == nil {
+		err = r.handle(c)
+	}
+	if err == nil {
+		return nil
+	}
+	var stored replay
+	if errors.As(err, &stored) {
+		return stored.send(c)
+	}
+	return err
+}
+
+// unmatched returns the handler of requests that no route matches. It answers 404 or
+// 405 only to requests with a valid token and the vendor header.
+func (a access) unmatched(table []route) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		if err := a.admit(c, route{}); err != nil {
+			return err
+		}
+		err := c.Next()
+		for _, r := range table {
+			if r.is(upgrade) && fiber.RoutePatternMatch(c.Path(), r.path) {
+				c.Set(fiber.HeaderAllow, get) // the router lists HEAD, which refuseHead handles
+			}
+		}
 		return err
 	}
-	return c.Next()
 }
 
 // refuseHead returns the handler of HEAD for a WebSocket.
@@ -92,19 +121,24 @@ func (a access) isPublic(r route) bool {
 	return r.is(public) || r.path == metricsPath && a.settings.Current().Metrics.Public
 }
 
-// admit checks the token and the vendor header of a request, and records its
-// principal.
+// admit checks the token, the vendor header and the actor header of a request, and
+// records its principal and its actor.
 func (a access) admit(c *fiber.Ctx, r route) error {
 	caller, err := a.authenticate(c, r)
 	if err != nil {
+		return err
+	}
+	actor, refused := a.identify(c, caller)
+	edge.SetActor(c, actor)
+	c.Locals(callerKey, caller)
+	if err := a.auditor.begin(c, r, actor, caller); err != nil {
 		return err
 	}
 	if !r.is(anyAccept) && !acceptsVendor(c) {
 		a.front.WrongVendor(c, vendorType)
 		return edge.ErrVendor
 	}
-	c.Locals(callerKey, caller)
-	return nil
+	return refused
 }
 
 // authenticate returns the principal of a request.
@@ -136,9 +170,9 @@ func bearer(header string) string {
 // acceptsVendor reports whether an Accept header names the vendor type.
 func acceptsVendor(c *fiber.Ctx) bool {
 	for _, header := range c.Request().Header.PeekAll(fiber.HeaderAccept) {
-		for part := range strings.SplitSeq(string(header), ",") {
-			kind, _, _ := strings.Cut(part, ";")
-			if strings.EqualFold(strings.TrimSpace(kind), vendorType) {
+		for part := range bytes.SplitSeq(header, []byte(",")) {
+			kind, _, _ := bytes.Cut(part, []byte(";"))
+			if strings.EqualFold(string(bytes.TrimSpace(kind)), vendorType) {
 				return true
 			}
 		}

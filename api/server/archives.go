@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"path"
 	"slices"
 	"strings"
 
@@ -44,6 +45,7 @@ func (s files) compress(c *fiber.Ctx) error {
 	if body.Path != nil {
 		folder = *body.Path
 	}
+	nameFile(c, path.Join(folder, body.Output))
 	if err := checkPaths(append([]string{folder, body.Output}, body.Paths...)...); err != nil {
 		return err
 	}
@@ -66,6 +68,7 @@ func (s files) decompress(c *fiber.Ctx) error {
 	if err := s.decoder.decodeStrict(c, &body); err != nil {
 		return err
 	}
+	nameFile(c, body.ArchivePath, body.Destination)
 	if err := checkPaths(body.ArchivePath, body.Destination); err != nil {
 		return err
 	}

@@ -7,10 +7,6 @@ import (
 	v1 "berth/api/v1"
 )
 
-// unreachable is the reason of a condition that depends on an engine that does
-// not answer.
-const unreachable = "EngineUnreachable"
-
 // conditionsOf returns the conditions of a container as clients see them: the
 // stored ones, the last observed ones, and EngineReachable. While the engine does
 // not answer, Started becomes Unknown. This is derived on each read, so that an
@@ -21,9 +17,9 @@ func conditionsOf(o v1.Container, engine func() EngineHealth) []v1.Condition {
 		return list
 	}
 	h := engine()
-	c := v1.Condition{Type: v1.EngineReachable, Status: v1.True, Reason: "Answers", Message: "the engine answers", Since: h.Since}
+	c := v1.Condition{Type: v1.EngineReachable, Status: v1.True, Reason: v1.ReasonAnswers, Message: "the engine answers", Since: h.Since}
 	if !h.Reachable {
-		c.Status, c.Reason = v1.False, unreachable
+		c.Status, c.Reason = v1.False, v1.ReasonEngineUnreachable
 		c.Message = "the engine does not answer; the container's state is the last observed one"
 		doubtStarted(list, h.Since)
 	}
@@ -35,7 +31,7 @@ func conditionsOf(o v1.Container, engine func() EngineHealth) []v1.Condition {
 func doubtStarted(list []v1.Condition, since time.Time) {
 	i := slices.IndexFunc(list, func(c v1.Condition) bool { return c.Type == v1.Started })
 	if i >= 0 && list[i].Status == v1.True {
-		list[i].Status, list[i].Reason, list[i].Since = v1.Unknown, unreachable, since
+		list[i].Status, list[i].Reason, list[i].Since = v1.Unknown, v1.ReasonEngineUnreachable, since
 		list[i].Message = "the container ran when the engine last answered"
 	}
 }

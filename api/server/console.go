@@ -45,20 +45,69 @@ func (s consoles) command(c *fiber.Ctx) error {
 // install and the server console together.
 func (s consoles) logs(role string) fiber.Handler {
 	return func(c *fiber.Ctx) error {
-		tail, err := edge.QueryInt(c, "tail", ws.DefaultTail, ws.MaxTail)
+		q, err := logsQueryOf(c, role)
 		if err != nil {
 			return err
-		}
-		since, isTime := parseTime(c.Query("since"))
-		if !isTime {
-			return v1.Errorf(v1.InvalidRequest, "since: must be a time (RFC 3339, or unix seconds)")
 		}
 		o, err := findContainer(c, s.store)
 		if err != nil {
 			return err
 		}
-		return s.sendLogs(c, o, role, tail, since)
+		return s.sendLogs(c, o, q)
 	}
+}
+
+// logsQuery selects console lines: the last ones, or those behind a cursor.
+type logsQuery struct {
+	stream.HistoryQuery
+	behind bool // the first Tail lines behind since
+	since  stream.LineCursor
+}
+
+// logsQueryOf returns the query of a request, or an error with all its faults.
+func logsQueryOf(c *fiber.Ctx, role string) (q logsQuery, err error) {
+	q.Role = role
+	if q.since, q.behind, err = lineQuery(c); err != nil {
+		return q, err
+	}
+	tail := ws.DefaultTail
+	if q.behind {
+		tail = ws.MaxTail
+	}
+	if q.Tail, err = edge.QueryInt(c, "tail", tail, ws.MaxTail); err != nil {
+		return q, err
+	}
+	if q.Since, err = q.time(c, "since"); err != nil {
+		return q, err
+	}
+	q.Before, err = q.time(c, "before")
+	return q, err
+}
+
+// time returns the query parameter name, a time that selects lines.
+func (q logsQuery) time(c *fiber.Ctx, name string) (time.Time, error) {
+	at, ok := parseTime(c.Query(name))
+	switch {
+	case !ok:
+		return at, v1.Errorf(v1.InvalidRequest, "%s: must be a time (RFC 3339, or unix seconds)", name)
+	case q.behind && !at.IsZero():
+		return at, v1.Errorf(v1.InvalidRequest, "%s: cannot be combined with since_line", name)
+	}
+	return at, nil
+}
+
+// lineQuery returns the query parameter since_line, a cursor in a console. given
+// reports whether it is present.
+func lineQuery(c *fiber.Ctx) (line stream.LineCursor, given bool, err error) {
+	text := c.Query("since_line")
+	if text == "" {
+		return line, false, nil
+	}
+	line, ok := stream.ParseLineCursor(text)
+	if !ok {
+		return line, false, v1.Errorf(v1.InvalidRequest, "since_line: must be the line of a message or of logs")
+	}
+	return line, true, nil
 }
 
 // parseTime parses a time in RFC 3339 or Unix seconds. The empty text is the zero time.

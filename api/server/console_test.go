@@ -1,6 +1,9 @@
 package server
 
 import (
+	"io"
+	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -41,4 +44,101 @@ func TestConsoleRoutes(t *testing.T) {
 	h.refuse(400, "tail: must be a number between 0 and 10000", "GET", "/containers/mc/logs?tail=10001", nil)
 	h.refuse(400, "since: must be a time (RFC 3339, or unix seconds)", "GET", "/containers/mc/logs?since=yesterday", nil)
 	h.refuse(404, "Container not found", "GET", "/containers/none/logs", nil)
+}
+
+// linesOf returns the data and the times of the lines of an answer, and its cursor.
+func linesOf(a answer) (texts, times []string, line string) {
+	for _, l := range a.json["lines"].([]any) {
+		texts = append(texts, l.(object)["data"].(string))
+		times = append(times, l.(object)["time"].(string))
+	}
+	return texts, times, a.json["line"].(string)
+}
+
+func TestLogsPage(t *testing.T) {
+	h := newHarness(t)
+	h.ready("mc")
+	h.print("mc", v1.InstallConsole, "installed")
+	h.print("mc", v1.ServerConsole, "one", "two", "three")
+	get := func(query string) answer { return h.must("GET", "/containers/mc/logs?"+query, nil) }
+	last, times, line := linesOf(get("tail=2"))
+	require.Equal(t, []string{"two", "three"}, last)
+	first, _, _ := linesOf(get("tail=2&before=" + times[0]))
+	require.Equal(t, []string{"installed", "one"}, first)
+	after, _, _ := linesOf(get("since=" + times[0]))
+	require.Equal(t, []string{"three"}, after, "since is exclusive")
+	none, _, same := linesOf(get("since_line=" + line))
+	require.Empty(t, none)
+	require.Equal(t, line, same)
+	h.print("mc", v1.ServerConsole, "four", "five")
+	four, _, line := linesOf(get("tail=1&since_line=" + line))
+	require.Equal(t, []string{"four"}, four, "the first ones behind it")
+	five, _, _ := linesOf(get("since_line=" + line))
+	require.Equal(t, []string{"five"}, five)
+	unknown := get("since_line=1.2")
+	require.Equal(t, "the container has no console line at since_line: all lines that are kept follow", unknown.json["missing"])
+	require.Len(t, unknown.json["lines"], 6)
+	for _, bad := range []string{"x", "1", "1.-2", "1.99999999999999999999", strings.Repeat("1", 9000)} {
+		h.refuse(400, "since_line: must be the line of a message or of logs", "GET", "/containers/mc/logs?since_line="+bad, nil)
+	}
+	h.refuse(400, "before: cannot be combined with since_line", "GET", "/containers/mc/logs?since_line=1.2&before=1", nil)
+	h.refuse(400, "before: must be a time (RFC 3339, or unix seconds)", "GET", "/containers/mc/logs?before=never", nil)
+	a := h.call("GET", "/ws?since_line=1.2", nil)
+	require.Equal(t, 426, a.status)
+}
+
+func TestLogsContent(t *testing.T) {
+	h := newHarness(t)
+	h.ready("mc")
+	h.print("mc", v1.InstallConsole, "installed")
+	h.print("mc", v1.ServerConsole, "one", "\xff\x01€")
+	const path = "/containers/mc/logs/content"
+	a := h.do(request{method: "GET", path: path, accept: "-"})
+	require.Equal(t, 200, a.status)
+	require.Equal(t, "installed\none\n\xff\x01€\n", a.raw)
+	require.Equal(t, "attachment; filename=mc.log", a.header.Get("Content-Disposition"))
+	require.Equal(t, "text/plain; charset=utf-8", a.header.Get("Content-Type"))
+	once := h.mint(object{"remove_on_use": true, "containers": []string{"mc"}, "scopes": []string{"read"}})
+	a = h.do(request{method: "GET", path: path + "?token=" + once, token: "-", accept: "-"})
+	require.Equal(t, 200, a.status)
+	a = h.do(request{method: "GET", path: path + "?token=" + once, token: "-", accept: "-"})
+	require.Equal(t, 401, a.status, "it is spent")
+	h.refuse(404, "Container not found", "GET", "/containers/none/logs/content", nil)
+}
+
+func TestSocketResumesByLine(t *testing.T) {
+	h := newHarness(t)
+	h.ready("mc")
+	first := h.open("/ws/mc?tail=0")
+	require.Equal(t, state(v1.Ready, 2), first.next())
+	require.Equal(t, "0.0", first.line)
+	h.print("mc", v1.InstallConsole, "installed")
+	h.print("mc", v1.ServerConsole, "one")
+	second := h.open("/ws/mc?since_line=" + first.line)
+	require.Equal(t, state(v1.Ready, 2), second.next())
+	require.Equal(t, object{"event": "console", "data": "installed\n"}, second.next())
+	require.Equal(t, object{"event": "console", "data": "one\n"}, second.next())
+	h.print("mc", v1.ServerConsole, "two")
+	third := h.open("/ws/mc?since_line=" + second.line)
+	require.Equal(t, state(v1.Ready, 2), third.next())
+	require.Equal(t, object{"event": "console", "data": "two\n"}, third.next())
+	h.print("mc", v1.ServerConsole, "three")
+	require.Equal(t, object{"event": "console", "data": "three\n"}, third.next())
+	unknown := h.open("/ws/mc?since_line=1.2")
+	require.Equal(t, state(v1.Ready, 2), unknown.next())
+	require.Equal(t, object{"event": "daemon_message", "since_line": "1.2",
+		"data": "the container has no console line at since_line: all lines that are kept follow"}, unknown.next())
+	require.Equal(t, "0.0", unknown.line)
+	require.Equal(t, "installed\n", unknown.next()["data"])
+	for path, text := range map[string]string{
+		"/ws?since_line=1.2":    "since_line: is only for the WebSocket of a container",
+		"/ws/mc?since_line=yes": "since_line: must be the line of a message or of logs",
+	} {
+		_, resp, err := h.dialSocket(path, http.Header{"Authorization": {"Bearer " + adminToken}})
+		require.Error(t, err)
+		require.Equal(t, 400, resp.StatusCode)
+		body, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		require.Contains(t, string(body), text)
+	}
 }

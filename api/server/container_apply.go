@@ -23,21 +23,24 @@ func (s containers) create(c *fiber.Ctx) error {
 	if err := s.decoder.decode(c, &body, &f); err != nil {
 		return err
 	}
-	spec := body.request().Spec
+	describe(c, func(a *v1.Audit) { a.Object, a.Container, a.Volume = body.InternalID, body.InternalID, body.VolumeID })
+	spec := body.request(s.policy()).Spec
 	if err := s.checkCreation(c, body.InternalID, spec.VolumeID); err != nil || f.Any() {
 		intent.CheckContainer(&f, s.policy(), body.InternalID, &spec)
 		return refused(f, err)
 	}
-	if err := intent.CreateContainer(s.store, s.policy(), body.InternalID, spec); err != nil {
-		return err
-	}
-	if err := s.imageVerdict(body.InternalID); err != nil {
-		return err
-	}
-	return edge.OK(c, struct {
+	answer := struct {
 		acceptedBody
 		State v1.Phase `json:"state"`
-	}{acceptedBody{"Container creation started", body.InternalID}, v1.Installing})
+	}{acceptedBody{"Container creation started", body.InternalID}, v1.Installing}
+	request := promise(c, s.store, fiber.StatusOK, func(string) any { return answer })
+	if err := intent.CreateContainer(request, s.policy(), body.InternalID, spec); err != nil {
+		return err
+	}
+	if err := s.imageVerdict(request, body.InternalID); err != nil {
+		return err
+	}
+	return edge.OK(c, answer)
 }
 
 // checkCreation keeps a restricted token from creating containers other than its
@@ -66,7 +69,7 @@ func (s containers) checkCreation(c *fiber.Ctx, id, volume string) error {
 // most reconcile.create_wait. If the image does not exist it removes the container
 // and returns v1.ErrImageNotFound. If the result is not known in time the creation
 // continues.
-func (s containers) imageVerdict(id string) error {
+func (s containers) imageVerdict(w store.Writer, id string) error {
 	wait := time.Duration(s.settings.Current().Reconcile.CreateWait)
 	waiting, cancel := context.WithTimeout(context.Background(), wait)
 	defer cancel()
@@ -75,7 +78,7 @@ func (s containers) imageVerdict(id string) error {
 	if err != nil || verdict.Status != v1.False || verdict.Reason != v1.ReasonImageNotFound {
 		return nil
 	}
-	if taken, err := intent.TakeBackContainer(s.store, o); err != nil || !taken {
+	if taken, err := intent.TakeBackContainer(w, o); err != nil || !taken {
 		return err
 	}
 	going, cancel := context.WithTimeout(context.Background(), purgeWait)
@@ -113,12 +116,12 @@ func (s containers) apply(c *fiber.Ctx) error {
 		err = invalid
 	}
 	if err != nil || f.Any() {
-		spec := body.request().Spec
+		spec := body.request(s.policy()).Spec
 		intent.CheckContainer(&f, s.policy(), id, &spec)
 		return refused(f, err)
 	}
 	o := intent.ApplyOptions{IfMatch: c.Get(fiber.HeaderIfMatch), DryRun: dryRun}
-	done, err := intent.ApplyContainer(s.store, s.policy(), id, body.request(), o)
+	done, err := intent.ApplyContainer(requestOf(c, s.store), s.policy(), id, body.request(s.policy()), o)
 	switch {
 	case err != nil:
 		return err

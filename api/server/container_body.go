@@ -12,18 +12,25 @@ import (
 type containerBody struct {
 	InternalID     string            `json:"internal_id"`
 	Image          string            `json:"image"`
+	PullPolicy     v1.PullPolicy     `json:"pull_policy"`
 	VolumeID       string            `json:"volume_id"`
 	StartupCommand string            `json:"startup_command"`
 	StartPattern   string            `json:"start_pattern"`
+	StartTimeout   v1.Duration       `json:"start_timeout"`
 	InstallScript  *string           `json:"install_script"`
 	InstallImage   string            `json:"install_image"`
 	InstallTimeout v1.Duration       `json:"install_timeout"`
+	InstallMount   string            `json:"install_mount"`
+	InstallShell   string            `json:"install_entrypoint"`
 	Ports          []bindingBody     `json:"ports"`
 	Limits         v1.Limits         `json:"limits"`
 	Env            map[string]string `json:"env"`
 	Cpuset         string            `json:"cpuset"`
 	User           string            `json:"user"`
 	Workdir        string            `json:"workdir"`
+	Hostname       string            `json:"hostname"`
+	Timezone       string            `json:"timezone"`
+	ReadOnlyRoot   *bool             `json:"read_only_root"`
 	TTY            *bool             `json:"tty"`
 	Labels         map[string]string `json:"labels"`
 	Mounts         []v1.Mount        `json:"mounts"`
@@ -31,11 +38,14 @@ type containerBody struct {
 	RestartPolicy  v1.RestartPolicy  `json:"restart_policy"`
 	RegistryAuth   string            `json:"registry_auth"`
 	Power          v1.Power          `json:"power"`
+	ConfigFiles    []configFileBody  `json:"config_files"`
 
 	UID                edge.Ignored `json:"uid"`
 	ContainerID        edge.Ignored `json:"container_id"`
 	InstallState       edge.Ignored `json:"install_state"`
 	State              edge.Ignored `json:"state"`
+	StateSince         edge.Ignored `json:"state_since"`
+	Deadline           edge.Ignored `json:"deadline"`
 	Mount              edge.Ignored `json:"mount"`
 	CreatedAt          edge.Ignored `json:"created_at"`
 	UpdatedAt          edge.Ignored `json:"updated_at"`
@@ -72,16 +82,35 @@ func bindings(list []bindingBody) []v1.Port {
 	return ports
 }
 
-// request converts the body to a request for package intent.
-func (b containerBody) request() intent.ApplyRequest {
+// configFileBody is a configuration file.
+type configFileBody struct {
+	Path   string            `json:"path" wire:"required"`
+	Format string            `json:"format" wire:"required"`
+	Set    map[string]string `json:"set" wire:"required"`
+}
+
+func configFiles(list []configFileBody) []v1.ConfigFile {
+	files := make([]v1.ConfigFile, len(list))
+	for i, f := range list {
+		files[i] = v1.ConfigFile(f)
+	}
+	return files
+}
+
+// request converts the body to a request for package intent. The policy has the defaults.
+func (b containerBody) request(p intent.Policy) intent.ApplyRequest {
 	spec := v1.ContainerSpec{
-		Image: b.Image, VolumeID: b.VolumeID,
-		StartupCommand: b.StartupCommand, StartPattern: b.StartPattern,
-		InstallImage: b.InstallImage, InstallTimeout: b.InstallTimeout,
+		Image: b.Image, PullPolicy: b.PullPolicy, VolumeID: b.VolumeID,
+		StartupCommand: b.StartupCommand, StartPattern: b.StartPattern, StartTimeout: b.StartTimeout,
+		InstallImage: b.InstallImage, InstallTimeout: b.InstallTimeout, InstallMount: b.InstallMount, InstallEntrypoint: b.InstallShell,
 		Ports: bindings(b.Ports), Limits: b.Limits, Env: b.Env,
-		Cpuset: b.Cpuset, User: b.User, Workdir: b.Workdir, TTY: b.TTY == nil || *b.TTY,
+		Cpuset: b.Cpuset, User: b.User, Workdir: b.Workdir, Hostname: b.Hostname, TTY: b.TTY == nil || *b.TTY,
+		Timezone: b.Timezone, ReadOnlyRoot: p.ReadOnlyRoot,
 		Labels: b.Labels, Mounts: b.Mounts, Stop: b.Stop, RestartPolicy: b.RestartPolicy,
-		RegistryAuth: b.RegistryAuth, Power: b.Power,
+		RegistryAuth: b.RegistryAuth, Power: b.Power, ConfigFiles: configFiles(b.ConfigFiles),
+	}
+	if b.ReadOnlyRoot != nil {
+		spec.ReadOnlyRoot = *b.ReadOnlyRoot
 	}
 	if b.InstallScript != nil {
 		spec.InstallScript = *b.InstallScript

@@ -16,7 +16,7 @@ func FuzzContainerBody(f *testing.F) {
 		var faults v1.FieldErrors
 		var body containerBody
 		edge.NewBodies("").Unmarshal(raw, &body, &faults)
-		spec := body.request().Spec
+		spec := body.request(intent.Policy{}).Spec
 		intent.CheckContainer(&faults, intent.Policy{}, body.InternalID, &spec)
 		if faults.Any() {
 			return

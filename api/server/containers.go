@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -23,6 +24,7 @@ type containers struct {
 	decoder  decoder
 	engine   func() EngineHealth
 	sampler  Stats
+	encoded  *encodedContainers
 }
 
 type acceptedBody struct {
@@ -58,13 +60,49 @@ func (s containers) view(o v1.Container) containerView {
 }
 
 func (s containers) get(c *fiber.Ctx) error {
+	id, err := containerID(c)
+	if err != nil {
+		return err
+	}
+	kept, found, err := s.encoded.Get(id)
+	if err != nil {
+		return err
+	}
+	if found {
+		if d := kept.detail.Load(); d != nil && d.engine == s.engineHealth() && d.volumes == s.volumes() {
+			c.Set(fiber.HeaderETag, kept.etag)
+			return edge.SendJSON(c, d.body)
+		}
+	}
+	return s.getEncoding(c, kept)
+}
+
+// getEncoding answers with a container, and keeps the encoded answer if the container
+// is still the kept one.
+func (s containers) getEncoding(c *fiber.Ctx, kept *encodedContainer) error {
+	d := detail{engine: s.engineHealth(), volumes: s.volumes()}
 	o, err := findContainer(c, s.store)
 	if err != nil {
 		return err
 	}
+	if d.body, err = json.Marshal(s.view(o)); err != nil {
+		return err
+	}
+	if kept != nil && kept.revision == o.Meta.Revision {
+		kept.detail.Store(&d)
+	}
 	c.Set(fiber.HeaderETag, etag(o))
-	return edge.OK(c, s.view(o))
+	return edge.SendJSON(c, d.body)
 }
+
+func (s containers) engineHealth() (h EngineHealth) {
+	if s.engine != nil {
+		h = s.engine()
+	}
+	return h
+}
+
+func (s containers) volumes() string { return s.settings.Current().Storage.VolumesPath }
 
 // list answers with the containers that match every ?label=, and with
 // their resource usage if ?stats=true.
@@ -77,49 +115,59 @@ func (s containers) list(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	body := containersBody{Containers: []summaryView{}}
-	caller := callerOf(c)
-	err = s.store.View(func(tx *store.Tx) error {
-		list, err := store.Containers.List(tx)
-		for _, o := range list {
-			if caller.CanAccess(o.Meta.ID) && hasLabels(o.Spec.Labels, want) {
-				body.Containers = append(body.Containers, summaryOf(o))
-			}
-		}
+	page, err := pageOf(c)
+	if err != nil {
 		return err
+	}
+	caller := callerOf(c)
+	if page.whole() && len(want) == 0 && !measured && !caller.Restricted() {
+		body, err := s.encoded.list()
+		if err != nil {
+			return err
+		}
+		return edge.SendJSON(c, body)
+	}
+	list, next, err := s.encoded.page(page, func(id string, o *encodedContainer) bool {
+		return caller.CanAccess(id) && hasLabels(o.labels, want)
 	})
 	if err != nil {
 		return err
 	}
 	if measured {
-		return s.listMeasured(c, body.Containers)
+		return s.listMeasured(c, list, next)
 	}
-	return edge.OK(c, body)
+	var w listWriter
+	for _, o := range list {
+		w.add(o.Value.summary)
+	}
+	return edge.SendJSON(c, w.end(next))
 }
 
 // samplesTimeout bounds how long a list waits for resource usage.
 const samplesTimeout = 5 * time.Second
 
-// listMeasured answers with a list and the resource usage of each container.
-func (s containers) listMeasured(c *fiber.Ctx, list []summaryView) error {
+// listMeasured answers with a list and the resource usage of each container; null if it
+// does not run.
+func (s containers) listMeasured(c *fiber.Ctx, list []store.Projected[*encodedContainer], next string) error {
 	if s.sampler == nil {
 		return edge.ErrUnavailable
 	}
 	ids := make([]string, len(list))
-	for i, v := range list {
-		ids[i] = v.InternalID
+	for i, o := range list {
+		ids[i] = o.ID
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), samplesTimeout)
 	defer cancel()
 	samples := s.sampler.Samples(ctx, ids)
-	body := measuredBody{make([]measuredView, len(list))}
-	for i, v := range list {
-		body.Containers[i].summaryView = v
-		if sample, runs := samples[v.InternalID]; runs {
-			body.Containers[i].Stats = &sample
+	var w listWriter
+	for _, o := range list {
+		if sample, runs := samples[o.ID]; runs {
+			w.addMeasured(o.Value.summary, &sample)
+		} else {
+			w.addMeasured(o.Value.summary, nil)
 		}
 	}
-	return edge.OK(c, body)
+	return edge.SendJSON(c, w.end(next))
 }
 
 // labelQuery returns the query parameters label, each "name=value" or "name".
@@ -144,16 +192,17 @@ func hasLabels(labels map[string]string, want []string) bool {
 }
 
 // verb returns the handler for a request without a body.
-func (s containers) verb(message string, request func(*store.Store, string) error) fiber.Handler {
+func (s containers) verb(message string, request func(store.Writer, string) error) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		id, err := containerID(c)
 		if err != nil {
 			return err
 		}
-		if err := request(s.store, id); err != nil {
+		answer := acceptedBody{message, id}
+		if err := request(promise(c, s.store, fiber.StatusOK, func(string) any { return answer }), id); err != nil {
 			return err
 		}
-		return edge.OK(c, acceptedBody{message, id})
+		return edge.OK(c, answer)
 	}
 }
 
@@ -172,10 +221,11 @@ func (s containers) reinstall(c *fiber.Ctx) error {
 		intent.CheckReinstallation(&f, r)
 		return refused(f, err)
 	}
-	if err := intent.ReinstallContainer(s.store, id, r); err != nil {
+	answer := acceptedBody{"Container reinstallation initiated", id}
+	if err := intent.ReinstallContainer(promise(c, s.store, fiber.StatusOK, func(string) any { return answer }), id, r); err != nil {
 		return err
 	}
-	return edge.OK(c, acceptedBody{"Container reinstallation initiated", id})
+	return edge.OK(c, answer)
 }
 
 func (s containers) rebindNetwork(c *fiber.Ctx) error {
@@ -192,10 +242,11 @@ func (s containers) rebindNetwork(c *fiber.Ctx) error {
 		intent.CheckBindings(&f, ports)
 		return refused(f, err)
 	}
-	if err := intent.RebindNetwork(s.store, id, ports); err != nil {
+	answer := acceptedBody{"Container network rebinding initiated", id}
+	if err := intent.RebindNetwork(promise(c, s.store, fiber.StatusOK, func(string) any { return answer }), id, ports); err != nil {
 		return err
 	}
-	return edge.OK(c, acceptedBody{"Container network rebinding initiated", id})
+	return edge.OK(c, answer)
 }
 
 // delete requests the deletion of a container, and with ?volume=true of
@@ -209,7 +260,7 @@ func (s containers) delete(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if err := intent.DeleteContainer(s.store, id, volume); err != nil {
+	if err := intent.DeleteContainer(requestOf(c, s.store), id, volume); err != nil {
 		return err
 	}
 	return edge.OK(c, messageBody{"Container deletion initiated"})
@@ -218,5 +269,5 @@ func (s containers) delete(c *fiber.Ctx) error {
 // policy returns the admission policy of the current configuration.
 func (s containers) policy() intent.Policy {
 	docker := s.settings.Current().Docker
-	return intent.Policy{AllowedMounts: docker.AllowedMounts, Registries: slices.Collect(maps.Keys(docker.Registries))}
+	return intent.Policy{AllowedMounts: docker.AllowedMounts, Registries: slices.Collect(maps.Keys(docker.Registries)), ReadOnlyRoot: docker.ReadOnlyRoot}
 }

@@ -3,10 +3,13 @@ package server
 import (
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"berth/api/intent"
 	v1 "berth/api/v1"
+	"berth/store"
 )
 
 func TestContainerErrors(t *testing.T) {
@@ -104,4 +107,52 @@ func TestDeleteWithVolume(t *testing.T) {
 	h.refuse(409, "Volume is in use by container mc", "DELETE", "/volumes/"+volume, nil)
 	h.must("DELETE", "/containers/mc?volume=true", nil)
 	h.refuse(404, "Volume not found", "GET", "/volumes/"+volume, nil)
+}
+
+// TestListShowsState: a command line shows all containers after one request.
+func TestListShowsState(t *testing.T) {
+	h := newHarness(t)
+	h.ports(1000)
+	h.container("mc", h.volume(), 1000)
+	at, code := time.Date(2026, 11, 22, 3, 0, 0, 0, time.FixedZone("east", 3600)), 137
+	require.NoError(t, h.store.Update(func(tx *store.Tx) error {
+		return store.Containers.SetStatus(tx, "mc", func(st *v1.ContainerStatus) {
+			st.Phase, st.Since, st.ObservedInstall = v1.Exit, at, 1
+			st.ExitCode, st.OOMKilled, st.RestartCount, st.Message = &code, true, 4, "out of memory"
+			st.NextRetryAt, st.StartedAt, st.Deadline = &at, &at, &at
+		})
+	}))
+	utc := "2026-11-22T02:00:00Z"
+	shown := object{"state": "exit", "exit_code": 137.0, "oom_killed": true, "restart_count": 4.0, "message": "out of memory",
+		"state_since": utc, "next_retry_at": utc, "started_at": utc, "deadline": utc}
+	for _, got := range []object{h.must("GET", "/containers/mc", nil).json,
+		h.must("GET", "/containers", nil).json["containers"].([]any)[0].(object)} {
+		for name, want := range shown {
+			require.Equal(t, want, got[name], name)
+		}
+		require.Len(t, got["ports"], 1)
+	}
+}
+
+// TestStateSinceRequest: a requested state shows since when it was requested, and no
+// deadline of the state before.
+func TestStateSinceRequest(t *testing.T) {
+	h := newHarness(t)
+	h.container("mc", h.volume())
+	since := func() time.Time {
+		got := h.must("GET", "/containers/mc", nil).json
+		require.Nil(t, got["deadline"])
+		at, err := time.Parse(time.RFC3339, got["state_since"].(string))
+		require.NoError(t, err)
+		return at
+	}
+	require.WithinDuration(t, time.Now(), since(), time.Minute, "no status yet")
+	require.NoError(t, h.store.Update(func(tx *store.Tx) error {
+		return store.Containers.SetStatus(tx, "mc", func(st *v1.ContainerStatus) {
+			at := time.Unix(100, 0)
+			st.Phase, st.ObservedInstall, st.Since, st.Deadline = v1.Starting, 1, at, &at
+		})
+	}))
+	require.NoError(t, intent.DeleteContainer(h.store, "mc", false))
+	require.WithinDuration(t, time.Now(), since(), time.Minute)
 }

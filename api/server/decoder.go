@@ -27,6 +27,9 @@ func (d decoder) decode(c *fiber.Ctx, out any, f *v1.FieldErrors) error {
 	if err := d.access.verify(c); err != nil {
 		return err
 	}
+	if err := d.access.auditor.keys.begin(c, raw); err != nil {
+		return err
+	}
 	if !d.bodies.Unmarshal(raw, out, f) {
 		return f.Err()
 	}

@@ -46,6 +46,9 @@ const (
 	badRanges   = "must be ports and ranges between 1 and 65535, such as 25565-25600,30000"
 	badID       = "must be 1 to 63 letters, digits, _, . or -, and begin with a letter or digit"
 	badImage    = "must be an image reference such as debian:12"
+	badHostname = "must be at most 63 letters, digits, - or ., where each label begins and ends with a letter or digit, such as mc.example.com"
+	badMount    = "must be an absolute path other than /"
+	badTimezone = "must be the name of an IANA time zone such as Europe/Berlin"
 	badNUL      = "must not hold NUL"
 	badTTL      = "must be a duration such as 90s, 1h30m or 7d"
 	required    = "is required"
@@ -67,22 +70,32 @@ func bindingFields() []field {
 		field{path: "ports[0]", kind: "an object"})
 }
 
+const badKernelMount = "must not be in /proc, /sys or /dev"
+
+const badStart = "must be 0s, or between 1s and 30d"
+
 func text(n int) string { return strconv.Quote(strings.Repeat("x", n)) }
 
 // specs returns the fields of a container, for creation and apply.
 var specs = append([]field{
 	{"image", "a string", true, map[string]string{`""`: required, `"-x"`: badImage, `"a b"`: badImage, `"Debian:12"`: badImage, `"a:b:c"`: badImage, `"a@sha256:0"`: badImage, `"http://a"`: badImage, text(513): badImage}},
+	{"pull_policy", "a string", false, map[string]string{`"Always"`: "must be missing, always or never"}},
 	{"volume_id", "a string", true, map[string]string{`""`: required}},
 	{"startup_command", "a string", false, map[string]string{`"a\u0000"`: badNUL, text(128_001): "must be at most 128000 bytes"}},
 	{"start_pattern", "a string", false, map[string]string{`"("`: "must be an RE2 expression: missing closing ): `(`", text(4097): "must be at most 4096 bytes"}},
 	{"install_script", "a string", false, map[string]string{`"\u0000"`: badNUL, text(128_001): "must be at most 128000 bytes"}},
 	{"install_image", "a string", false, map[string]string{`"-x"`: badImage}},
+	{"install_mount", "a string", false, map[string]string{`"/"`: badMount, `"/mnt/.."`: badMount, `"mnt"`: badMount, `"/x"`: "must not be the target of mounts[0]",
+		`"/proc"`: badKernelMount, `"/sys/x"`: badKernelMount, `"/dev"`: badKernelMount}},
+	{"install_entrypoint", "a string", false, map[string]string{`"zsh"`: "must be sh, bash or ash", `"/bin/bash"`: "must be sh, bash or ash"}},
+	{"start_timeout", badTTL[len("must be "):], false, map[string]string{`"1ms"`: badStart, `"31d"`: badStart, `"-1s"`: badStart}},
 	{"install_timeout", badTTL[len("must be "):], false, map[string]string{`"31d"`: "must be between 0s and 30d"}},
 	{path: "ports", kind: "an array"},
 	{path: "limits", kind: "an object"},
 	{"limits.memory", "an integer", false, map[string]string{`-1`: "must be 0 or at least 6291456 bytes (6 MiB)", `6291455`: "must be 0 or at least 6291456 bytes (6 MiB)"}},
 	{"limits.cpu", "a number", false, map[string]string{`-1`: "must be 0 or between 0.01 and 4096 cores", `0.001`: "must be 0 or between 0.01 and 4096 cores", `4097`: "must be 0 or between 0.01 and 4096 cores"}},
-	{"limits.swap", "an integer", false, map[string]string{`-1`: "must not be negative", `1`: "needs limits.memory"}},
+	{"limits.swap", "an integer", false, map[string]string{`-2`: "must be at least 0, or -1 for no limit", `1`: "needs limits.memory"}},
+	{"limits.oom_kill", "true or false", false, map[string]string{`false`: "false needs limits.memory"}},
 	{"limits.pids", "an integer", false, map[string]string{`-1`: "must not be negative"}},
 	{"limits.disk", "an integer", false, map[string]string{`-1`: "must not be negative"}},
 	{"limits.io_weight", "an integer between 0 and 65535", false, map[string]string{`9`: "must be 0 or between 10 and 1000", `1001`: "must be 0 or between 10 and 1000"}},
@@ -92,10 +105,18 @@ var specs = append([]field{
 	{"cpuset", "a string", false, map[string]string{`"x"`: "must be a list of cpus such as 0-2,4"}},
 	{"user", "a string", false, map[string]string{`"a b"`: "must be a name or number, or user:group"}},
 	{"workdir", "a string", false, map[string]string{`"a"`: "must be an absolute path", `"/a/../b"`: "must be an absolute path"}},
+	{"hostname", "a string", false, map[string]string{`"a_b"`: badHostname, text(64): badHostname}},
+	{"timezone", "a string", false, map[string]string{`"Berlin"`: badTimezone, `"Local"`: badTimezone, `"../UTC"`: badTimezone, `"Europe/"`: badTimezone}},
+	{path: "read_only_root", kind: "true or false"},
 	{path: "tty", kind: "true or false"},
 	{"labels", "an object", false, map[string]string{`{"":"x"}`: "must have names that are not empty and hold no NUL"}},
 	{"labels.k", "a string", false, map[string]string{`"\u0000"`: badNUL}},
 	{path: "mounts", kind: "an array"},
+	{path: "config_files", kind: "an array"},
+	{path: "config_files[0]", kind: "an object"},
+	{"config_files[0].path", "a string", true, map[string]string{`"../x"`: badConfigPath, `"."`: badConfigPath}},
+	{"config_files[0].format", "a string", true, map[string]string{`"toml"`: "must be one of properties, ini, yaml, json, xml, text"}},
+	{"config_files[0].set", "an object", true, map[string]string{`{}`: "must have 1 to 500 keys", `{"": "x"}`: "must have keys of 1 to 1024 bytes without NUL and line breaks"}},
 	{path: "mounts[0]", kind: "an object"},
 	{"mounts[0].source", "a string", false, map[string]string{`"a"`: "must be an absolute path", `"/etc"`: "must be below a directory of docker.allowed_mounts"}},
 	{"mounts[0].target", "a string", false, map[string]string{`"/"`: "must be an absolute path other than /", `"/home/container"`: "is mounted twice"}},
@@ -111,8 +132,11 @@ var specs = append([]field{
 }, bindingFields()...)
 
 const (
+	badConfigPath = "must be the path of a file in the volume, without .., such as config/server.properties"
+
 	goodPort = `{"ip":"127.0.0.1","port":2000,"protocol":"tcp"}`
-	goodSpec = `"image":"i","volume_id":"{volume}","ports":[{"ip":"127.0.0.1","port":1001,"protocol":"tcp"}],"mounts":[{"source":"/srv/x","target":"/x"}]`
+	goodSpec = `"image":"i","volume_id":"{volume}","ports":[{"ip":"127.0.0.1","port":1001,"protocol":"tcp"}],"mounts":[{"source":"/srv/x","target":"/x"}],` +
+		`"config_files":[{"path":"a.ini","format":"ini","set":{"a.b":"c"}}]`
 )
 
 var inputs = []input{

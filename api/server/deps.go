@@ -12,6 +12,7 @@ import (
 
 	"berth/api/auth"
 	"berth/api/stream"
+	"berth/api/ui"
 	v1 "berth/api/v1"
 	"berth/store"
 )
@@ -82,20 +83,32 @@ type Files interface {
 	Archiver
 }
 
+// Archives opens the archives of backups.
+type Archives interface {
+	// Has reports whether a target is configured.
+	Has(target v1.Target) bool
+	// Fetch returns the file of an archive on this host, or a URL from which clients
+	// download it under a name. It returns v1.ErrBackupNotFound if there is no archive.
+	Fetch(ctx context.Context, target v1.Target, key, name string) (file *os.File, url string, err error)
+}
+
 // Deps are the dependencies and settings of a Server. Store, Settings and Hub are
-// required. If Files, Console, Stats or Gatherer is nil, requests that need it are
+// required. If Files, Archives, Console, Stats or Gatherer is nil, requests that need it are
 // answered with 503.
 type Deps struct {
 	Store      *store.Store
 	Settings   Settings
 	Hub        *stream.Hub
 	Files      Files
+	Archives   Archives
 	Console    Console
 	Stats      Stats
 	Engine     func() EngineHealth
+	Node       func() v1.Node  // what the daemon has observed of its host
 	Ready      func() []string // reasons why the daemon is not ready; empty if it is
 	Registerer prometheus.Registerer
 	Gatherer   prometheus.Gatherer
+	Page       *ui.Page // nil: there is no page
 	Log        *slog.Logger
 	Version    string
 	SpoolDir   string // for file content until its whole body has arrived; empty: os.TempDir()

@@ -18,20 +18,20 @@ func TestSinceOfAnotherEpoch(t *testing.T) {
 	require.Equal(t, gap, c.next())
 	require.Equal(t, state(v1.Installing, 1), c.next())
 	require.Equal(t, state(v1.Ready, 2), c.next())
-	c = h.open("/ws/mc?tail=0&since=1&epoch=" + h.store.History.Epoch())
+	c = h.open("/ws/mc?tail=0&since=1&epoch=" + h.store.Incarnations.Epoch())
 	require.Equal(t, state(v1.Ready, 2), c.next())
 
-	for epoch, count := range map[string]int{"another": 2, "": 0, h.store.History.Epoch(): 0} {
+	for epoch, count := range map[string]int{"another": 2, "": 0, h.store.Incarnations.Epoch(): 0} {
 		list := h.must("GET", "/events?since=2&epoch="+epoch, nil).json
 		require.Len(t, list["events"], count, epoch)
-		require.Equal(t, h.store.History.Epoch(), list["epoch"])
+		require.Equal(t, h.store.Incarnations.Epoch(), list["epoch"])
 	}
-	require.Contains(t, h.must("GET", "/events", nil).raw, `{"seq":1,"epoch":"`+h.store.History.Epoch()+`"`)
+	require.Contains(t, h.must("GET", "/events", nil).raw, `{"seq":1,"epoch":"`+h.store.Incarnations.Epoch()+`"`)
 }
 
 func TestListEvents(t *testing.T) {
 	h := newHarness(t)
-	require.JSONEq(t, `{"events":[],"epoch":"`+h.store.History.Epoch()+`","oldest":0,"newest":0}`, h.must("GET", "/events", nil).raw)
+	require.JSONEq(t, `{"events":[],"epoch":"`+h.store.Incarnations.Epoch()+`","oldest":0,"newest":0}`, h.must("GET", "/events", nil).raw)
 	h.container("mc", h.volume())
 	for _, phase := range []v1.Phase{v1.Installing, v1.Ready, v1.Starting} {
 		h.phase("mc", phase)
@@ -114,6 +114,6 @@ func TestEventFilters(t *testing.T) {
 	require.Equal(t, []float64{1, 2}, seqs("volume="+volume))
 	require.Equal(t, []float64{1, 2}, seqs("volume="+volume[:8]))
 	require.Empty(t, seqs("container=nobody"))
-	h.refuse(400, "type: must be event or daemon_message", "GET", "/events?type=x", nil)
+	h.refuse(400, "type: must be one of event, daemon_message, backup, restore", "GET", "/events?type=x", nil)
 	h.refuse(404, "Volume not found", "GET", "/events?volume=00000000", nil)
 }

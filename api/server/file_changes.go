@@ -24,6 +24,7 @@ type movedBody struct {
 
 // onPath runs an operation on one path and answers with message.
 func (s files) onPath(c *fiber.Ctx, path, message string, do func(ctx context.Context, f Files, id string) error) error {
+	nameFile(c, path)
 	if err := checkPaths(path); err != nil {
 		return err
 	}
@@ -82,6 +83,7 @@ func (s files) move(c *fiber.Ctx, l *limiter, message string, do func(f Files) f
 	if err := s.decoder.decodeStrict(c, &body); err != nil {
 		return err
 	}
+	nameFile(c, body.Source, body.Destination)
 	if err := checkPaths(body.Source, body.Destination); err != nil {
 		return err
 	}

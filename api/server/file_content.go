@@ -57,6 +57,7 @@ func (s files) upload(c *fiber.Ctx) error {
 
 // put replaces a file by content.
 func (s files) put(c *fiber.Ctx, path string, content io.Reader) error {
+	nameFile(c, path)
 	err := s.onVolume(c, nil, func(ctx context.Context, f Files, id string) error {
 		return f.Write(ctx, id, path, content)
 	})
@@ -87,5 +88,5 @@ func (s files) download(c *fiber.Ctx) error {
 		file.Close()
 		return err
 	}
-	return edge.SendFile(c, file, path.Base(name), done)
+	return edge.SendFile(c, file, edge.Download{Name: path.Base(name)}, done)
 }

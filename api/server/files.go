@@ -56,7 +56,7 @@ func (s files) onVolume(c *fiber.Ctx, l *limiter, do func(ctx context.Context, f
 	}
 	ended := context.Cause(ctx)
 	switch {
-	case err != nil && (errors.Is(ended, auth.ErrUnauthorized) || errors.Is(ended, v1.ErrVolumeNotFound)):
+	case err != nil && (errors.Is(ended, auth.ErrUnauthorized) || errors.Is(ended, v1.ErrVolumeNotFound) || errors.Is(ended, v1.ErrVolumeRestoring)):
 		return ended
 	case errors.Is(err, context.Canceled):
 		return edge.ErrUnavailable // the client is gone, or the server shuts down

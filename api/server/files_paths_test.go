@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 
+	v1 "berth/api/v1"
 	"berth/hack/openapitest"
 )
 
@@ -56,6 +57,7 @@ var pathFields = []pathField{
 	{"POST", "compress", "path", func(p string) object { return object{"output_name": "d", "path": p} }, false},
 	{"POST", "compress", "paths", func(p string) object { return object{"output_name": "d", "paths": []string{"dir", p}} }, false},
 	{"POST", "decompress", "archive_path", func(p string) object { return object{"archive_path": p, "destination": "d"} }, false},
+	{"POST", "pull", "path", func(p string) object { return object{"url": "https://example.com/", "path": p} }, false},
 	{"POST", "decompress", "destination", func(p string) object { return object{"archive_path": "a.tar", "destination": p} }, false},
 }
 
@@ -109,7 +111,12 @@ func TestHostilePaths(t *testing.T) {
 		t.Run(f.method+" "+f.endpoint+" "+f.name, func(t *testing.T) {
 			h := newPathHarness(t)
 			before := h.around()
-			list := append(hostilePaths[:len(hostilePaths):len(hostilePaths)], hostileLinks...)
+			list := hostilePaths[:len(hostilePaths):len(hostilePaths)]
+			if f.endpoint == "pull" { // links are refused when the content arrives
+				h.settings.change(func(c *v1.Config) { c.Files.Pull = true })
+			} else {
+				list = append(list, hostileLinks...)
+			}
 			if f.body == nil {
 				list = append(list, invalidUTF8...)
 			}
@@ -136,9 +143,11 @@ func TestPathFieldsAreComplete(t *testing.T) {
 	}
 	isPath := map[string]bool{"path": true, "paths": true, "source": true, "destination": true, "archive_path": true, "output_name": true}
 	const ofVolume = "/volumes/{volume}/"
-	known := map[string]bool{"content": true, "mode": true, "format": true, "query": true, "token": true}
+	known := map[string]bool{"content": true, "mode": true, "format": true, "query": true, "token": true, "url": true, "checksum": true}
 	files := openapitest.Document(t).Paths.Map()
-	maps.DeleteFunc(files, func(path string, _ *openapi3.PathItem) bool { return !strings.HasPrefix(path, ofVolume) })
+	maps.DeleteFunc(files, func(path string, _ *openapi3.PathItem) bool {
+		return !strings.HasPrefix(path, ofVolume) || strings.HasPrefix(path, ofVolume+"backup") // whose fields are no paths
+	})
 	for path, item := range files {
 		endpoint := strings.TrimPrefix(path, ofVolume)
 		for method, operation := range item.Operations() {
@@ -175,6 +184,7 @@ func fieldsOf(operation *openapi3.Operation) (names []string) {
 // is the root where it is optional.
 func TestRootPath(t *testing.T) {
 	h := newPathHarness(t)
+	h.settings.change(func(c *v1.Config) { c.Files.Pull = true })
 	h.must("GET", h.at("files", "path", "."), nil)
 	h.must("GET", h.at("files/search", "query", "file", "path", "."), nil)
 	h.must("POST", h.at("folders"), object{"path": "."})

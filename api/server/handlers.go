@@ -1,6 +1,8 @@
 package server
 
 import (
+	"sync"
+
 	"berth/api/auth"
 	"berth/api/server/edge"
 	"berth/api/server/ws"
@@ -9,35 +11,54 @@ import (
 // handlers are the handlers of all routes.
 type handlers struct {
 	health     health
+	page       operatorPage
+	self       self
 	tokens     tokens
 	volumes    volumes
 	files      files
+	backups    backups
+	policies   policies
+	pulls      pulls
+	stored     storeContent
 	ports      ports
 	containers containers
 	consoles   consoles
 	events     events
+	audit      audit
 	sockets    sockets
 	config     configuration
+	node       node
+	profiles   profiles
 }
 
 func newHandlers(d Deps, a access, all *auth.Sessions) handlers {
 	bodies := edge.NewBodies(d.SpoolDir)
 	decoder := decoder{bodies: bodies, settings: d.Settings, access: a}
 	sessions := sessions{all: all, access: a}
-	processes := processes{console: d.Console, sampler: d.Stats, store: d.Store}
+	processes := processes{console: d.Console, sampler: d.Stats}
 	return handlers{
 		health:     health{store: d.Store, ready: d.Ready, gatherer: d.Gatherer},
+		page:       operatorPage{settings: d.Settings, files: d.Page},
+		self:       self{store: d.Store, settings: d.Settings},
 		tokens:     tokens{store: d.Store, settings: d.Settings, decoder: decoder},
 		volumes:    volumes{store: d.Store, settings: d.Settings, decoder: decoder},
 		files:      files{store: d.Store, settings: d.Settings, decoder: decoder, files: d.Files, sessions: sessions, permits: newPermits(), spoolDir: d.SpoolDir},
+		backups:    backups{store: d.Store, decoder: decoder, archives: d.Archives, sessions: sessions},
+		policies:   policies{store: d.Store, decoder: decoder, archives: d.Archives},
+		pulls:      pulls{store: d.Store, settings: d.Settings, decoder: decoder},
+		stored:     storeContent{store: d.Store, sessions: sessions, dir: d.SpoolDir, one: new(sync.Mutex)},
 		ports:      ports{store: d.Store, decoder: decoder},
-		containers: containers{store: d.Store, settings: d.Settings, decoder: decoder, engine: d.Engine, sampler: d.Stats},
+		containers: containers{store: d.Store, settings: d.Settings, decoder: decoder, engine: d.Engine, sampler: d.Stats, encoded: newEncodedContainers(d.Store)},
 		consoles:   consoles{store: d.Store, hub: d.Hub, decoder: decoder, sessions: sessions, processes: processes},
 		events:     events{store: d.Store},
-		sockets: sockets{store: d.Store, settings: d.Settings, access: a, ws: ws.New(ws.Deps{
+		audit:      audit{store: d.Store},
+		sockets: sockets{store: d.Store, access: a, ws: ws.New(ws.Deps{
 			Store: d.Store, Settings: d.Settings, Hub: d.Hub, Sessions: all, Containers: processes,
 			Registerer: d.Registerer, Log: a.log, Refusal: refusal,
+			WrongToken: a.front.WrongToken, Forget: a.forget, Pace: a.auditor.pace.Wait, Finish: a.auditor.finishMessage,
 		})},
-		config: configuration{settings: d.Settings, version: d.Version},
+		config:   configuration{settings: d.Settings, version: d.Version},
+		node:     newNode(d),
+		profiles: profiles{settings: d.Settings, busy: &sync.Mutex{}},
 	}
 }

@@ -18,6 +18,7 @@ import (
 
 	"berth/api/intent"
 	"berth/api/stream"
+	"berth/api/ui"
 	v1 "berth/api/v1"
 	"berth/hack/openapitest"
 	"berth/store"
@@ -68,6 +69,7 @@ type harness struct {
 	hub      *stream.Hub
 	console  *console
 	registry *prometheus.Registry
+	page     *ui.Page
 	server   *Server
 	base     string
 	client   *http.Client
@@ -133,8 +135,11 @@ func newHarnessWith(t *testing.T, change func(*Deps), more ...route) *harness {
 	config.Complete()
 	h.settings = &settings{config: config}
 	h.hub = stream.New(t.TempDir(), stream.Options{})
-	deps := Deps{Store: db, Settings: h.settings, Hub: h.hub, Console: h.console, Stats: h.console,
-		Registerer: h.registry, Gatherer: h.registry, Version: "1.2.3"}
+	h.page, err = ui.New()
+	require.NoError(t, err)
+	deps := Deps{Page: h.page, Store: db, Settings: h.settings, Hub: h.hub, Console: h.console, Stats: h.console,
+		Registerer: h.registry, Gatherer: h.registry, Version: "1.2.3",
+		Node: func() v1.Node { return v1.Node{Node: "host-1", Version: "1.2.3", CPUs: 2} }}
 	change(&deps)
 	h.hub = deps.Hub
 	h.server = newServer(deps, more...)

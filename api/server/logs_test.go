@@ -3,6 +3,7 @@ package server
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"runtime"
@@ -130,4 +131,26 @@ func TestUnreadLogs(t *testing.T) {
 		require.Equal(t, "logs", m["event"])
 		require.Greater(t, len(m["data"].(string)), 3<<20)
 	}
+}
+
+// TestRevocationEndsLogsContent: a download of a console ends when its token is revoked.
+func TestRevocationEndsLogsContent(t *testing.T) {
+	h := flooded(t)
+	for range 400 { // 12 MB more: buffers of sockets hold 4 MiB
+		h.print("mc", v1.ServerConsole, strings.Repeat("x", 30<<10))
+	}
+	token := h.mint(object{"scopes": []string{"read"}})
+	conn, err := net.Dial("tcp", strings.TrimPrefix(h.base, "http://"))
+	require.NoError(t, err)
+	defer conn.Close()
+	require.NoError(t, conn.(*net.TCPConn).SetReadBuffer(64<<10)) // so that the download does not fit into it
+	_, err = fmt.Fprintf(conn, "GET /containers/mc/logs/content?token=%s HTTP/1.1\r\nHost: x\r\n\r\n", token)
+	require.NoError(t, err)
+	resp, err := http.ReadResponse(bufio.NewReaderSize(conn, 16), nil)
+	require.NoError(t, err)
+	require.Equal(t, 200, resp.StatusCode)
+	h.must("DELETE", "/auth/tokens/"+onlyToken(h)["id"].(string), nil)
+	require.Eventually(t, func() bool { return h.server.sessions.Len() == 0 }, 5*time.Second, 10*time.Millisecond)
+	_, err = io.Copy(io.Discard, resp.Body)
+	require.Error(t, err)
 }

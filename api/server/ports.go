@@ -1,6 +1,8 @@
 package server
 
 import (
+	"strconv"
+
 	"github.com/gofiber/fiber/v2"
 
 	"berth/api/auth"
@@ -65,11 +67,12 @@ func (s ports) add(c *fiber.Ctx) error {
 		return err
 	}
 	ref := intent.PortRef{IP: body.IP, Port: body.Port, Protocol: body.Protocol}
+	describe(c, func(a *v1.Audit) { a.Object = portName(body.IP, strconv.Itoa(body.Port), body.Protocol) })
 	if f.Any() {
 		intent.CheckPort(&f, &ref)
 		return f.Err()
 	}
-	if err := intent.AddPort(s.store, ref); err != nil {
+	if err := intent.AddPort(requestOf(c, s.store), ref); err != nil {
 		return err
 	}
 	ref.IP, _ = intent.CanonicalIP(ref.IP) // AddPort has accepted it
@@ -91,11 +94,12 @@ func (s ports) addBulk(c *fiber.Ctx) error {
 	if err := s.decoder.decode(c, &body, &f); err != nil {
 		return err
 	}
+	describe(c, func(a *v1.Audit) { a.Object = portName(body.IP, body.Ports, body.Protocol) })
 	wanted := intent.CheckPorts(&f, body.IP, body.Ports, body.Protocol)
 	if err := f.Err(); err != nil {
 		return err
 	}
-	if err := intent.AddPorts(s.store, wanted); err != nil {
+	if err := intent.AddPorts(requestOf(c, s.store), wanted); err != nil {
 		return err
 	}
 	return edge.OK(c, struct {
@@ -172,7 +176,7 @@ func (s ports) use(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if err := intent.UsePort(s.store, ref, body.InUse); err != nil {
+	if err := intent.UsePort(requestOf(c, s.store), ref, body.InUse); err != nil {
 		return err
 	}
 	return edge.OK(c, struct {
@@ -188,7 +192,7 @@ func (s ports) delete(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if err := intent.DeletePort(s.store, ref); err != nil {
+	if err := intent.DeletePort(requestOf(c, s.store), ref); err != nil {
 		return err
 	}
 	return edge.OK(c, messageBody{"Port removed from pool"})

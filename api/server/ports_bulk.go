@@ -3,6 +3,7 @@ package server
 import (
 	"github.com/gofiber/fiber/v2"
 
+	"berth/api/auth"
 	"berth/api/intent"
 	"berth/api/server/edge"
 	v1 "berth/api/v1"
@@ -41,7 +42,7 @@ func (s ports) deleteBulk(c *fiber.Ctx) error {
 	if err := f.Err(); err != nil {
 		return err
 	}
-	deleted, skipped, err := intent.DeletePorts(s.store, refs)
+	deleted, skipped, err := intent.DeletePorts(requestOf(c, s.store), refs)
 	if err != nil {
 		return err
 	}
@@ -58,8 +59,12 @@ func (s ports) deleteBulk(c *fiber.Ctx) error {
 
 // list streams the pool, which may have hundreds of thousands of ports.
 func (s ports) list(c *fiber.Ctx) error {
+	page, err := pageOf(c)
+	if err != nil {
+		return err
+	}
 	var pools []intent.Pool
-	err := s.store.View(func(tx *store.Tx) (err error) {
+	err = s.store.View(func(tx *store.Tx) (err error) {
 		pools, err = intent.Pools(tx)
 		return err
 	})
@@ -67,8 +72,32 @@ func (s ports) list(c *fiber.Ctx) error {
 		return err
 	}
 	caller := callerOf(c)
+	if !page.whole() {
+		return sendPorts(c, pools, page, caller)
+	}
 	edge.SendList(c, "ports", func(yield func(portBody) bool) {
 		intent.Entries(pools, func(e intent.PortEntry) bool { return yield(bodyOfPort(e, caller)) })
 	})
 	return nil
+}
+
+// sendPorts answers with a page of the pool.
+func sendPorts(c *fiber.Ctx, pools []intent.Pool, p listPage, caller auth.Principal) error {
+	var body struct {
+		Ports    []portBody `json:"ports"`
+		Continue string     `json:"continue,omitempty"`
+	}
+	after, ok := intent.ParsePortRef(p.after)
+	if p.after != "" && !ok {
+		return errContinue
+	}
+	body.Ports, body.Continue = take(p, func(yield func(string, portBody) bool) {
+		show := func(e intent.PortEntry) bool { return yield(e.Ref().String(), bodyOfPort(e, caller)) }
+		if p.after == "" {
+			intent.Entries(pools, show)
+			return
+		}
+		intent.EntriesAfter(pools, after, show)
+	})
+	return edge.OK(c, body)
 }

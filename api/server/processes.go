@@ -20,7 +20,6 @@ const commandTimeout = 10 * time.Second
 type processes struct {
 	console Console // nil: unavailable
 	sampler Stats   // nil: unavailable
-	store   *store.Store
 }
 
 // Find returns v1.ErrContainerNotFound unless id is a container.
@@ -58,16 +57,16 @@ func (p processes) Stats(ctx context.Context, id string) (v1.Stats, error) {
 }
 
 // Power requests a power state of a container.
-func (p processes) Power(id, verb string) error {
+func (p processes) Power(w store.Writer, id, verb string) error {
 	switch verb {
 	case "start":
-		return intent.StartContainer(p.store, id)
+		return intent.StartContainer(w, id)
 	case "stop":
-		return intent.StopContainer(p.store, id)
+		return intent.StopContainer(w, id)
 	case "kill":
-		return intent.KillContainer(p.store, id)
+		return intent.KillContainer(w, id)
 	case "restart":
-		return intent.RestartContainer(p.store, id)
+		return intent.RestartContainer(w, id)
 	}
 	return v1.Errorf(v1.InvalidRequest, "data: must be start, stop, kill or restart")
 }

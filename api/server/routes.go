@@ -1,29 +1,81 @@
 package server
 
 import (
+	"net/http"
 	"slices"
 
+	"github.com/gofiber/fiber/v2"
+
+	"berth/api/auth"
 	"berth/api/intent"
 	v1 "berth/api/v1"
 )
 
+// route is one endpoint, and what it takes to use it.
+type route struct {
+	method, path string
+	scope        v1.Scope // that a token needs; empty: none
+	flags        flags
+	handle       fiber.Handler
+}
+
+type flags uint8
+
+const (
+	public     flags = 1 << iota // no token, no vendor header
+	anyAccept                    // no vendor header
+	queryToken                   // the token may be the parameter token of the URL
+	nodeWide                     // not for a token that is limited to some containers
+	orRead                       // scope read is enough as well
+	upgrade                      // a WebSocket
+	dryRuns                      // with ?dry_run=true it changes nothing
+	bodiless                     // it reads no body
+
+	link = anyAccept | queryToken // usable from a browser's link
+)
+
+func (r route) is(f flags) bool { return r.flags&f != 0 }
+
+// allows reports whether a caller may use the route.
+func (r route) allows(p auth.Principal) bool {
+	if r.is(nodeWide) && p.Restricted() {
+		return false
+	}
+	return r.scope == "" || p.HasScope(r.scope) || r.is(orRead) && p.HasScope(v1.ScopeRead)
+}
+
+const (
+	get    = http.MethodGet
+	post   = http.MethodPost
+	put    = http.MethodPut
+	patch  = http.MethodPatch
+	remove = http.MethodDelete
+)
+
+const metricsPath = "/metrics"
+
 // routes returns the table of all endpoints.
 func routes(h handlers) []route {
-	return slices.Concat(nodeRoutes(h), volumeRoutes(h), containerRoutes(h))
+	return slices.Concat(nodeRoutes(h), volumeRoutes(h), backupRoutes(h), containerRoutes(h))
 }
 
 func nodeRoutes(h handlers) []route {
-	const port = "/network/ports/:ip/:port"
+	const port, file = "/network/ports/:ip/:port", uiPath + "/:version"
 	return []route{
 		{get, "/api/v1/public/ping", "", public, h.health.ping},
 		{get, "/healthz", "", public, h.health.healthz},
 		{get, "/readyz", "", public, h.health.readyz},
 		{get, "/openapi.yaml", "", public, h.health.document},
+		{get, uiPath, "", public, h.page.index},
+		{get, file + "/:file", "", public, h.page.file},
+		{get, file + "/:folder/:file", "", public, h.page.file},
 		{get, metricsPath, v1.ScopeRead, nodeWide | anyAccept, h.health.metrics},
 
 		{post, "/auth/tokens", v1.ScopeAdmin, 0, h.tokens.mint},
 		{get, "/auth/tokens", v1.ScopeAdmin, nodeWide, h.tokens.list},
 		{remove, "/auth/tokens/:token", v1.ScopeAdmin, nodeWide, h.tokens.revoke},
+		{get, "/auth/self", "", 0, h.self.get},
+		{post, "/auth/tickets", "", bodiless, h.self.ticket},
 
 		{post, "/network/ports", v1.ScopeNetwork, nodeWide, h.ports.add},
 		{get, "/network/ports", v1.ScopeRead, 0, h.ports.list},
@@ -34,8 +86,13 @@ func nodeRoutes(h handlers) []route {
 		{remove, port, v1.ScopeNetwork, nodeWide, h.ports.delete},
 		{put, port + "/use", v1.ScopeNetwork, nodeWide, h.ports.use},
 
+		{get, "/audit", v1.ScopeAdmin, nodeWide, h.audit.list},
+
+		{get, "/node", v1.ScopeRead, nodeWide, h.node.get},
+		{get, "/debug/pprof", v1.ScopeAdmin, nodeWide | link, h.profiles.get},
+		{get, "/debug/pprof/:profile", v1.ScopeAdmin, nodeWide | link, h.profiles.get},
 		{get, "/remote/config", v1.ScopeAdmin, nodeWide, h.config.get},
-		{post, "/remote/config/reload", v1.ScopeAdmin, nodeWide, h.config.reload},
+		{post, "/remote/config/reload", v1.ScopeAdmin, nodeWide | bodiless, h.config.reload},
 	}
 }
 
@@ -45,6 +102,7 @@ func volumeRoutes(h handlers) []route {
 		{post, "/volumes", v1.ScopeAdmin, nodeWide, h.volumes.create},
 		{get, "/volumes", v1.ScopeRead, 0, h.volumes.list},
 		{get, volume, v1.ScopeRead, 0, h.volumes.get},
+		{patch, volume, v1.ScopeAdmin, 0, h.volumes.patch},
 		{remove, volume, v1.ScopeAdmin, 0, h.volumes.delete},
 
 		{get, volume + "/files", v1.ScopeFiles, orRead, h.files.list},
@@ -59,6 +117,28 @@ func volumeRoutes(h handlers) []route {
 		{post, volume + "/chmod", v1.ScopeFiles, 0, h.files.chmod},
 		{post, volume + "/compress", v1.ScopeFiles, 0, h.files.compress},
 		{post, volume + "/decompress", v1.ScopeFiles, 0, h.files.decompress},
+		{post, volume + "/pull", v1.ScopeFiles, 0, h.pulls.create},
+		{get, volume + "/pulls", v1.ScopeFiles, orRead, h.pulls.list},
+		{remove, volume + "/pulls/:pull", v1.ScopeFiles, 0, h.pulls.cancel},
+	}
+}
+
+func backupRoutes(h handlers) []route {
+	const backup, policy = "/backups/:backup", "/volumes/:volume/backup-policy"
+	return []route{
+		{post, "/volumes/:volume/backups", v1.ScopeFiles, 0, h.backups.create},
+		{get, "/volumes/:volume/backups", v1.ScopeRead, 0, h.backups.listOfVolume},
+		{get, "/backups", v1.ScopeRead, 0, h.backups.list},
+		{get, backup, v1.ScopeRead, 0, h.backups.get},
+		{get, backup + "/content", v1.ScopeRead, link, h.backups.download},
+		{post, backup + "/restore", v1.ScopeAdmin, 0, h.backups.restore},
+		{remove, backup, v1.ScopeFiles, 0, h.backups.delete},
+
+		{get, "/store/content", v1.ScopeAdmin, nodeWide, h.stored.download},
+
+		{put, policy, v1.ScopeFiles, 0, h.policies.put},
+		{get, policy, v1.ScopeRead, 0, h.policies.get},
+		{remove, policy, v1.ScopeFiles, 0, h.policies.delete},
 	}
 }
 
@@ -68,17 +148,18 @@ func containerRoutes(h handlers) []route {
 		{post, "/containers", v1.ScopeAdmin, 0, h.containers.create},
 		{get, "/containers", v1.ScopeRead, 0, h.containers.list},
 		{get, container, v1.ScopeRead, 0, h.containers.get},
-		{put, container, v1.ScopeAdmin, 0, h.containers.apply},
+		{put, container, v1.ScopeAdmin, dryRuns, h.containers.apply},
 		{remove, container, v1.ScopeAdmin, 0, h.containers.delete},
-		{post, container + "/start", v1.ScopePower, 0, h.containers.verb("Container start initiated", intent.StartContainer)},
-		{post, container + "/stop", v1.ScopePower, 0, h.containers.verb("Container stop initiated", intent.StopContainer)},
-		{post, container + "/kill", v1.ScopePower, 0, h.containers.verb("Container kill initiated", intent.KillContainer)},
-		{post, container + "/restart", v1.ScopePower, 0, h.containers.verb("Container restart initiated", intent.RestartContainer)},
+		{post, container + "/start", v1.ScopePower, bodiless, h.containers.verb("Container start initiated", intent.StartContainer)},
+		{post, container + "/stop", v1.ScopePower, bodiless, h.containers.verb("Container stop initiated", intent.StopContainer)},
+		{post, container + "/kill", v1.ScopePower, bodiless, h.containers.verb("Container kill initiated", intent.KillContainer)},
+		{post, container + "/restart", v1.ScopePower, bodiless, h.containers.verb("Container restart initiated", intent.RestartContainer)},
 		{post, container + "/reinstall", v1.ScopeAdmin, 0, h.containers.reinstall},
 		{post, container + "/rebind-network", v1.ScopeNetwork, 0, h.containers.rebindNetwork},
 
 		{post, container + "/command", v1.ScopeConsole, 0, h.consoles.command},
 		{get, container + "/logs", v1.ScopeRead, 0, h.consoles.logs("")},
+		{get, container + "/logs/content", v1.ScopeRead, link, h.consoles.content},
 		{get, container + "/install-logs", v1.ScopeRead, 0, h.consoles.logs(v1.InstallConsole)},
 		{get, container + "/stats", v1.ScopeRead, 0, h.consoles.stats},
 		{get, "/events", v1.ScopeRead, 0, h.events.list},

@@ -34,11 +34,12 @@ func newServer(d Deps, more ...route) *Server {
 		d.Registerer = prometheus.NewRegistry()
 	}
 	s := &Server{sessions: auth.NewSessions(d.Store, d.Settings)}
+	auditor := newAuditor(d.Store, d.Registerer)
 	s.front = edge.New(edge.Options{
-		Settings: d.Settings.Current, Translate: translate, Registerer: d.Registerer, Log: d.Log,
+		Settings: d.Settings.Current, Translate: translate, Answered: auditor.end, Registerer: d.Registerer, Log: d.Log,
 		ConnsPerIP: d.ConnsPerIP, HeaderTimeout: d.HeaderTimeout, FailureDelay: d.FailureDelay,
 	})
-	a := access{store: d.Store, settings: d.Settings, front: s.front, log: d.Log}
+	a := access{store: d.Store, settings: d.Settings, front: s.front, auditor: auditor, log: d.Log}
 	s.handlers = newHandlers(d, a, s.sessions)
 	s.table = routes(s.handlers)
 	s.register(a, append(s.table, more...))
@@ -56,7 +57,7 @@ func (s *Server) register(a access, list []route) {
 			s.front.Add(http.MethodHead, r.path, a.guard(r))
 		}
 	}
-	s.front.AddLast(a.unmatched)
+	s.front.AddLast(a.unmatched(list))
 }
 
 // Listen serves the connections of ln until Shutdown, and closes ln.

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"net/http"
 
 	"github.com/gofiber/fiber/v2"
 
@@ -32,6 +33,21 @@ func onVolumeOf(id string) check {
 	}
 }
 
+// onChangeOf returns the check of a session that changes the files of a volume: it ends
+// when a restore of the volume is requested.
+func onChangeOf(id string) check {
+	may := onVolumeOf(id)
+	return func(tx *store.Tx, p auth.Principal) error {
+		if err := may(tx, p); err != nil {
+			return err
+		}
+		if store.Restoring(tx, id) != "" {
+			return v1.ErrVolumeRestoring
+		}
+		return nil
+	}
+}
+
 // onContainer returns the check of a session that uses a container: the session
 // ends when the container is deleted, even if another one takes its id.
 func onContainer(m v1.Meta) check {
@@ -50,9 +66,13 @@ func onContainer(m v1.Meta) check {
 func (s sessions) beginOperation(ctx context.Context, c *fiber.Ctx, volume string) (context.Context, func(), error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	abort, upload := edge.Abort(c), edge.HasBody(c)
+	check := onChangeOf(volume)
+	if c.Method() == http.MethodGet || c.Method() == http.MethodHead {
+		check = onVolumeOf(volume)
+	}
 	done, err := s.all.Begin(&auth.Session{
 		Principal: callerOf(c),
-		Check:     onVolumeOf(volume),
+		Check:     check,
 		End: func(reason error) {
 			cancel(reason)
 			if upload && !errors.Is(reason, auth.ErrShutdown) {

@@ -3,7 +3,6 @@ package server
 import (
 	"github.com/gofiber/fiber/v2"
 
-	"berth/api/auth"
 	"berth/api/server/edge"
 	"berth/api/server/ws"
 	v1 "berth/api/v1"
@@ -12,10 +11,9 @@ import (
 
 // sockets holds the handlers that open WebSockets.
 type sockets struct {
-	store    *store.Store
-	settings auth.Settings
-	access   access
-	ws       *ws.Sockets
+	store  *store.Store
+	access access
+	ws     *ws.Sockets
 }
 
 // container opens the socket of a container.
@@ -31,9 +29,6 @@ func (s sockets) container(c *fiber.Ctx) error {
 func (s sockets) node(c *fiber.Ctx) error { return s.open(c, v1.Meta{}) }
 
 func (s sockets) open(c *fiber.Ctx, container v1.Meta) error {
-	if !edge.OriginAllowed(c, s.settings.Current().Server) {
-		return edge.ErrOrigin
-	}
 	if !ws.IsUpgrade(c) {
 		return edge.ErrUpgrade
 	}
@@ -45,10 +40,19 @@ func (s sockets) open(c *fiber.Ctx, container v1.Meta) error {
 	if err != nil {
 		return err
 	}
-	caller := callerOf(c)
+	line, resume, err := lineQuery(c)
+	if err != nil {
+		return err
+	}
+	if resume && container.ID == "" {
+		return v1.Errorf(v1.InvalidRequest, "since_line: is only for the WebSocket of a container")
+	}
+	caller, actor := callerOf(c), edge.Actor(c)
+	actor.Via = v1.ViaWebSocket
 	err = s.ws.Open(c, ws.Request{
-		Principal: caller, Container: container, Tail: tail, Replay: replay, Since: since, Epoch: c.Query("epoch"),
-		ID: edge.RequestID(c), Done: func() { s.access.forget(caller) },
+		Principal: caller, Actor: actor, Container: container, Tail: tail, Replay: replay, Since: since, Epoch: c.Query("epoch"),
+		Resume: resume, Line: line,
+		ID: edge.RequestID(c),
 	})
 	if err != nil {
 		return edge.ErrMalformed

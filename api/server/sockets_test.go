@@ -24,6 +24,7 @@ type client struct {
 	t *testing.T
 	*websocket.Conn
 	epoch string
+	line  string // of the last message that had one
 }
 
 func (h *harness) open(path string) *client {
@@ -41,7 +42,7 @@ func (h *harness) dialSocket(path string, header http.Header) (*client, *http.Re
 	}
 	h.t.Cleanup(func() { _ = c.Close() })
 	require.NoError(h.t, c.SetReadDeadline(time.Now().Add(time.Minute)))
-	return &client{h.t, c, h.store.History.Epoch()}, resp, nil
+	return &client{h.t, c, h.store.Incarnations.Epoch(), ""}, resp, nil
 }
 
 // next returns the next message, without its time, which it checks.
@@ -60,6 +61,11 @@ func (c *client) next() object {
 		require.Equal(c.t, c.epoch, m["epoch"])
 	}
 	delete(m, "epoch")
+	if line, has := m["line"].(string); has {
+		c.line = line
+	}
+	delete(m, "line")
+	delete(m, "times")
 	return m
 }
 
@@ -249,7 +255,7 @@ func TestClientMessages(t *testing.T) {
 	c.next()
 	require.Equal(t, []string{"mc say hi\n", "mc \n"}, h.console.all(), "an empty line is one that was sent")
 	c.send("dance", "")
-	require.Equal(t, said("Unknown event: must be send_command, power, request_logs or request_stats"), c.next())
+	require.Equal(t, said("Unknown event: must be send_command, power, request_logs, request_stats or auth"), c.next())
 }
 
 func TestSocketScopes(t *testing.T) {
@@ -371,7 +377,7 @@ func TestSlowSocketClient(t *testing.T) {
 		h.print("mc", v1.ServerConsole, big)
 	}
 	for i := range 1500 {
-		h.hub.Event(v1.Event{Seq: uint64(10 + i), Epoch: h.store.History.Epoch(), Container: "mc", Event: v1.EventState, Data: "ready", Time: time.Now()})
+		h.hub.Event(v1.Event{Seq: uint64(10 + i), Epoch: h.store.Incarnations.Epoch(), Container: "mc", Event: v1.EventState, Data: "ready", Time: time.Now()})
 		if i%100 == 0 {
 			for m := good.next(); m["seq"] != float64(10+i); m = good.next() {
 			}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,12 +20,11 @@ func TestMintToken(t *testing.T) {
 	h := newHarness(t)
 	a := h.must("POST", "/auth/tokens", object{"ttl": "2h", "remove_on_use": false})
 	require.Equal(t, 200, a.status)
-	require.Len(t, a.json, 2)
+	require.Len(t, a.json, 3)
 	require.Regexp(t, `^berth_[0-9a-f]{32}$`, a.json["token"])
 	expires, err := time.Parse("2006-01-02T15:04:05Z", a.json["expires_at"].(string))
 	require.NoError(t, err)
 	require.WithinDuration(t, time.Now().Add(2*time.Hour), expires, 5*time.Second)
-	require.Equal(t, "2026-01-02T03:04:06Z", iso(time.Date(2026, 1, 2, 3, 4, 5, 1, time.UTC)), "rounded up to a second")
 	token := a.json["token"].(string)
 	require.Equal(t, 200, h.do(request{method: "GET", path: "/containers", token: token}).status)
 	require.Equal(t, 401, h.do(request{method: "GET", path: "/containers?token=" + token, token: "-"}).status, "not in a URL")
@@ -32,6 +32,7 @@ func TestMintToken(t *testing.T) {
 	list := h.must("GET", "/auth/tokens", nil)
 	require.NotContains(t, list.raw, strings.TrimPrefix(token, "berth_"))
 	entry := list.json["tokens"].([]any)[0].(map[string]any)
+	require.Equal(t, a.json["id"], entry["id"])
 	require.Len(t, entry["scopes"], 6)
 	require.Equal(t, a.json["expires_at"], entry["expires_at"])
 	h.must("DELETE", "/auth/tokens/"+entry["id"].(string), nil)
@@ -101,4 +102,27 @@ func TestSingleUseTokenMintsSingleUse(t *testing.T) {
 	}
 	require.Equal(t, 200, h.do(request{method: "GET", path: "/containers", token: first}).status)
 	require.Equal(t, 401, h.do(request{method: "GET", path: "/containers", token: first}).status)
+}
+
+func TestTokenSSHKeys(t *testing.T) {
+	const ed25519 = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ1Jq3kV0b9Y2Hq0kq0yVQ9n1N1jT8w3m4l5Z6c7d8e9"
+	const weak = "ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAAAgQC7oLdz6R0b8y6p2m1p9c5m9h8Jc9g2l1n5Q6e2h5pQKqj0Yk1m3n1o8v0t9w4e2y6u8i0o2p4a6s8d0f2g4h6j8k0l2z4x6c8v0b2n4m6q8w0e2r4t6y8u0i2o4p6a8s0d2f4g6h8j0k2l4z6x8c0v2b4n6m8Q=="
+	h := newHarness(t)
+	h.must("POST", "/auth/tokens", object{"ssh_keys": []string{ed25519 + " alice@example", ed25519}})
+	list := h.must("GET", "/auth/tokens", nil).json["tokens"].([]any)
+	keys := list[0].(map[string]any)["ssh_keys"].([]any)
+	require.Len(t, keys, 1, "the same key twice")
+	require.Regexp(t, "^SHA256:", keys[0])
+	h.must("POST", "/auth/tokens", object{"ssh_keys": nil})
+	for text, lines := range map[string][]string{
+		"ssh_keys[1]: must be one line of an authorized_keys file, such as ssh-ed25519 AAAA…":   {ed25519, "ssh-ed25519 AAAA"},
+		"ssh_keys[0]: must be one line of an authorized_keys file, such as ssh-ed25519 AAAA… ":  {ed25519 + "\n" + ed25519},
+		"ssh_keys[0]: must be one line of an authorized_keys file, such as ssh-ed25519 AAAA…  ": {"# comment"},
+		"ssh_keys[0]: must have no options before the key":                                      {`command="id" ` + ed25519},
+		"ssh_keys: must have at most 16 keys":                                                   slices.Repeat([]string{ed25519}, 17),
+	} {
+		h.refuse(400, strings.TrimSpace(text), "POST", "/auth/tokens", object{"ssh_keys": lines})
+	}
+	require.Equal(t, 400, h.call("POST", "/auth/tokens", object{"ssh_keys": []string{weak}}).status)
+	require.Equal(t, 400, h.call("POST", "/auth/tokens", object{"ssh_keys": "text"}).status)
 }

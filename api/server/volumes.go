@@ -31,14 +31,17 @@ type newVolumeBody struct {
 
 type volumeBody struct {
 	newVolumeBody
-	Size      int64    `json:"size"`
-	SizeLimit int64    `json:"size_limit"`
-	CreatedAt int64    `json:"created_at"`
-	UsedBy    []string `json:"used_by"`
+	Name      string            `json:"name"`
+	Labels    map[string]string `json:"labels"`
+	Size      int64             `json:"size"`
+	SizeLimit int64             `json:"size_limit"`
+	CreatedAt int64             `json:"created_at"`
+	UsedBy    []string          `json:"used_by"`
 }
 
 type volumesBody struct {
-	Volumes []volumeBody `json:"volumes"`
+	Volumes  []volumeBody `json:"volumes"`
+	Continue string       `json:"continue,omitempty"`
 }
 
 type messageBody struct {
@@ -49,12 +52,21 @@ type messageBody struct {
 // is stored, so the directory will be created in any case.
 func (s volumes) create(c *fiber.Ctx) error {
 	var body struct {
-		SizeLimit int64 `json:"size_limit"`
+		SizeLimit int64             `json:"size_limit"`
+		Name      string            `json:"name"`
+		Labels    map[string]string `json:"labels"`
 	}
-	if err := s.decoder.decodeStrict(c, &body); err != nil {
+	var f v1.FieldErrors
+	if err := s.decoder.decode(c, &body, &f); err != nil {
 		return err
 	}
-	id, err := intent.CreateVolume(s.store, body.SizeLimit)
+	spec := v1.VolumeSpec{SizeLimit: body.SizeLimit, Name: body.Name, Labels: body.Labels}
+	intent.CheckVolume(&f, &spec)
+	if err := f.Err(); err != nil {
+		return err
+	}
+	request := promise(c, s.store, fiber.StatusCreated, func(id string) any { return newVolumeBody{id, volumePath(s.settings, id)} })
+	id, err := intent.CreateVolume(request, spec)
 	if err != nil {
 		return err
 	}
@@ -85,6 +97,11 @@ func findVolume(c *fiber.Ctx, tx *store.Tx) (v1.Volume, []string, error) {
 
 // volumeID returns the full id of the volume that the path of a request names.
 func volumeID(c *fiber.Ctx, db *store.Store) (id string, err error) {
+	defer func() {
+		if err == nil {
+			describe(c, func(a *v1.Audit) { a.Object, a.Volume = id, id })
+		}
+	}()
 	err = db.View(func(tx *store.Tx) error {
 		if !callerOf(c).Restricted() { // no need to find the containers that use it
 			volume, err := intent.FindVolume(tx, edge.Param(c, "volume"))
@@ -109,6 +126,8 @@ func (s volumes) body(v v1.Volume, by []string, caller auth.Principal) volumeBod
 	}
 	return volumeBody{
 		newVolumeBody: newVolumeBody{v.Meta.ID, volumePath(s.settings, v.Meta.ID)},
+		Name:          v.Spec.Name,
+		Labels:        orEmpty(v.Spec.Labels),
 		Size:          v.Status.Size,
 		SizeLimit:     v.Spec.SizeLimit,
 		CreatedAt:     v.Meta.CreatedAt.Unix(),
@@ -129,19 +148,39 @@ func (s volumes) get(c *fiber.Ctx) error {
 	return edge.OK(c, body)
 }
 
+// usersOfVolumes returns a function that returns the containers that use a volume. For
+// the whole list it reads all containers once; for a page it reads those of a volume.
+func usersOfVolumes(tx *store.Tx, p listPage) (func(id string) []string, error) {
+	if !p.whole() {
+		return func(id string) []string { return intent.UsersOf(tx, id) }, nil
+	}
+	users, err := intent.VolumeUsers(tx)
+	return func(id string) []string { return users[id] }, err
+}
+
+// list answers with the volumes that match every ?label=.
 func (s volumes) list(c *fiber.Ctx) error {
-	body := volumesBody{Volumes: []volumeBody{}}
-	err := s.store.View(func(tx *store.Tx) error {
-		list, err := store.Volumes.List(tx)
+	want, err := labelQuery(c)
+	if err != nil {
+		return err
+	}
+	page, err := pageOf(c)
+	if err != nil {
+		return err
+	}
+	var body volumesBody
+	err = s.store.View(func(tx *store.Tx) error {
+		usersOf, err := usersOfVolumes(tx, page)
 		if err != nil {
 			return err
 		}
-		users, err := intent.VolumeUsers(tx)
-		for _, v := range list {
-			if by := users[v.Meta.ID]; !v.Meta.Deleted && callerOf(c).CanAccessAny(by) {
-				body.Volumes = append(body.Volumes, s.body(v, by, callerOf(c)))
+		body.Volumes, body.Continue, err = listObjects(tx, store.Volumes, page, func(v v1.Volume) (volumeBody, bool) {
+			if v.Meta.Deleted || !hasLabels(v.Spec.Labels, want) {
+				return volumeBody{}, false
 			}
-		}
+			by := usersOf(v.Meta.ID)
+			return s.body(v, by, callerOf(c)), callerOf(c).CanAccessAny(by)
+		})
 		return err
 	})
 	if err != nil {
@@ -150,12 +189,35 @@ func (s volumes) list(c *fiber.Ctx) error {
 	return edge.OK(c, body)
 }
 
+// patch changes the name and the labels of a volume. A field that is absent stays as it
+// is; labels replace the ones before as a whole.
+func (s volumes) patch(c *fiber.Ctx) error {
+	var body struct {
+		Name   *string            `json:"name"`
+		Labels *map[string]string `json:"labels"`
+	}
+	var f v1.FieldErrors
+	if err := s.decoder.decode(c, &body, &f); err != nil {
+		return err
+	}
+	change := intent.VolumeChange{Name: body.Name, Labels: body.Labels}
+	intent.CheckVolumeChange(&f, change)
+	id, err := volumeID(c, s.store)
+	if err != nil || f.Any() {
+		return refused(f, err)
+	}
+	if err := intent.ChangeVolume(requestOf(c, s.store), id, change); err != nil {
+		return err
+	}
+	return s.get(c)
+}
+
 func (s volumes) delete(c *fiber.Ctx) error {
 	id, err := volumeID(c, s.store)
 	if err != nil {
 		return err
 	}
-	if err := intent.DeleteVolume(s.store, id); err != nil {
+	if err := intent.DeleteVolume(requestOf(c, s.store), id); err != nil {
 		return err
 	}
 	return edge.OK(c, messageBody{"Volume deleted successfully"})

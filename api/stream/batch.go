@@ -60,22 +60,29 @@ func (b *batch) begin(container string, message bool) {
 	b.out = append(b.out, Message{Event: event})
 }
 
-func (b *batch) end(first, last time.Time) {
+// end completes the message being made: its receiver has read up to line.
+func (b *batch) end(first, last time.Time, line LineCursor) {
 	if b.first.IsZero() {
 		b.first = first
 	}
-	b.buf = appendFoot(append(b.buf, '"'), last, 0, "")
+	b.complete(AddLine(appendFoot(append(b.buf, '"'), last, 0, ""), line))
+}
+
+func (b *batch) complete(buf []byte) {
+	b.buf = buf
 	b.out[len(b.out)-1].JSON = b.buf[b.start:len(b.buf):len(b.buf)]
 	b.start = len(b.buf)
 }
 
-// dropped adds a message with the number of lines that the client missed.
-func (b *batch) dropped(container string, lines int64) {
+// dropped adds a message with the number of lines that the client missed: those
+// between two cursors.
+func (b *batch) dropped(container string, lines int64, from, to LineCursor) {
 	b.lost(lines)
 	now := b.now()
 	b.begin(container, true)
 	b.buf = fmt.Appendf(b.buf, "%d console lines were dropped: this client reads too slowly", lines)
-	b.end(now, now)
+	foot := addCursor(appendFoot(append(b.buf, '"'), now, 0, ""), "since_line", from)
+	b.complete(AddLine(foot, to))
 }
 
 // read returns a block of a journal between two offsets, or nil if the journal has

@@ -1,42 +1,82 @@
 package stream
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	v1 "berth/api/v1"
 )
 
-// roles returns the consoles of a container.
-func roles() []string { return []string{v1.InstallConsole, v1.ServerConsole} }
+// consoles are the consoles of a container.
+type consoles struct {
+	install, server *log
+	downloads       chan struct{} // a semaphore: one entry for each History of all lines that is open
+}
 
-// console returns a console, and opens its journal at the first call.
-func (h *Hub) console(id, role string) (*log, error) {
+// both returns the consoles in the order of roles.
+func (c *consoles) both() []*log { return []*log{c.install, c.server} }
+
+// attach adds cursors at the end of both consoles to a listener.
+func (c *consoles) attach(l *Listener) {
+	install, server := c.install.attach(l), c.server.attach(l)
+	install.other, server.other = server, install
+	l.join(install, server)
+}
+
+// consoles returns the consoles of a container, and opens their journals at the first
+// call.
+func (h *Hub) consoles(id string) (*consoles, error) {
 	h.mu.Lock()
-	g := h.logs[id][role]
+	known := h.logs[id]
 	h.mu.Unlock()
-	if g != nil {
-		return g, nil
+	if known != nil {
+		return known, nil
 	}
-	j, err := h.journals.Open(id, role)
+	install, err := h.journals.Open(id, v1.InstallConsole)
 	if err != nil {
 		return nil, err
 	}
-	g = newLog(id, j, ring{max: h.options.Memory, all: &h.rings})
+	server, err := h.journals.Open(id, v1.ServerConsole)
+	if err != nil {
+		return nil, err
+	}
+	times := &clock{last: time.Unix(0, max(install.Last(), server.Last()))}
+	readers := newTurn()
+	fresh := &consoles{
+		downloads: make(chan struct{}, downloads),
+		install:   newLog(id, v1.InstallConsole, install, times, readers, newRing(h)),
+		server:    newLog(id, v1.ServerConsole, server, times, readers, newRing(h)),
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if other := h.logs[id][role]; other != nil { // another goroutine was faster
+	if other := h.logs[id]; other != nil { // another goroutine was faster
 		return other, nil
 	}
-	if h.logs[id] == nil {
-		h.logs[id] = map[string]*log{}
-	}
-	h.logs[id][role] = g
+	h.logs[id] = fresh
 	for l := range h.listeners[""] {
-		l.join(g.attach(l))
+		fresh.attach(l)
 	}
-	return g, nil
+	return fresh, nil
+}
+
+func newRing(h *Hub) ring { return ring{max: h.options.Memory, all: &h.rings} }
+
+// console returns a console of a container.
+func (h *Hub) console(id, role string) (*log, error) {
+	c, err := h.consoles(id)
+	switch {
+	case err != nil:
+		return nil, err
+	case role == v1.InstallConsole:
+		return c.install, nil
+	case role == v1.ServerConsole:
+		return c.server, nil
+	}
+	return nil, fmt.Errorf("console of container %s: no role %q", id, role)
 }
 
 // Begin prepares a console for its writer, and returns where its journal ended.
@@ -90,20 +130,50 @@ func (h *Hub) Since(ctx context.Context, id, role string, since time.Time, each 
 	return g.journal.Since(ctx, since, each)
 }
 
+// LastLines returns the last n records of a console that are not older than since, the
+// oldest first, without berth's own messages.
+func (h *Hub) LastLines(ctx context.Context, id, role string, n int, since time.Time) (lines []v1.Line, err error) {
+	g, err := h.console(id, role)
+	if err != nil {
+		return nil, err
+	}
+	done, err := readDisk(ctx, h, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	for r, err := range g.journal.Backward(g.position().off) {
+		if err != nil {
+			return nil, err
+		}
+		if len(lines) == n || r.Line.Time.Before(since) {
+			break
+		}
+		if !r.Line.Message {
+			r.Line.Data = bytes.Clone(r.Line.Data)
+			lines = append(lines, r.Line)
+		}
+	}
+	slices.Reverse(lines)
+	return lines, nil
+}
+
 // Remove removes a container's consoles and ends its listeners with ErrGone.
 // It is called after their writers have ended.
 func (h *Hub) Remove(id string) error {
 	h.mu.Lock()
-	logs := h.logs[id]
+	known := h.logs[id]
 	delete(h.logs, id)
 	for l := range h.listeners[id] {
 		l.end(ErrGone)
 	}
 	h.mu.Unlock()
 	var errs []error
-	for _, g := range logs {
-		errs = append(errs, g.finish(false))
-		g.release()
+	if known != nil {
+		for _, g := range known.both() {
+			errs = append(errs, g.finish(false))
+			g.release()
+		}
 	}
 	return errors.Join(append(errs, h.journals.Remove(id))...)
 }

@@ -11,6 +11,7 @@ import (
 type cursor struct {
 	log   *log
 	l     *Listener
+	other *cursor      // that of the container's other console
 	from  position     // where it began
 	ready atomic.Bool  // it is in the listener's queue of cursors with lines to read
 	done  atomic.Int64 // number of lines that it has read
@@ -87,8 +88,9 @@ func (c *cursor) read(to *batch) {
 	case len(v.fragments) > 0:
 		c.fromRing(to, v.fragments)
 	case !c.fromJournal(to, v):
-		to.dropped(c.log.id, v.limit.line-c.pos.line)
+		from, lines := c.line(), v.limit.line-c.pos.line
 		c.pos, c.held = v.limit, nil
+		to.dropped(c.log.id, lines, from, c.line())
 	}
 	c.done.Store(c.pos.line)
 	if c.pos.line != v.end.line {
@@ -112,17 +114,39 @@ func (c *cursor) fromRing(to *batch, list []*fragment) {
 		to.buf = append(to.buf, f.text...)
 	}
 	last := list[len(list)-1]
-	to.end(list[0].first, last.last)
 	c.pos, c.held = last.to, nil
+	to.end(list[0].first, last.last, c.line())
+}
+
+// line returns how far the listener has read both consoles of the container.
+func (c *cursor) line() (line LineCursor) {
+	line.set(c.log.role, c.pos.at)
+	line.set(c.other.log.role, c.other.pos.at)
+	return line
+}
+
+// rewind moves a cursor back. It reads the disk to count the lines.
+func (c *cursor) rewind(to start) error {
+	if to.pos.off > c.from.off {
+		return nil // the client has read a line that was printed after this cursor was made
+	}
+	lines, err := c.log.journal.Count(to.pos.off, c.from.off)
+	if err != nil {
+		return err
+	}
+	c.pos, c.held = to.pos, to.held
+	c.pos.line = c.from.line - lines
+	c.done.Store(c.pos.line)
+	if lines > 0 {
+		c.wake()
+	}
+	return nil
 }
 
 // fromJournal reads lines that the ring no longer has. It returns false if the
-// journal no longer has them either, or the cursor is too far behind.
+// journal no longer has them either.
 func (c *cursor) fromJournal(to *batch, v view) bool {
 	g := c.log
-	if v.end.off-c.pos.off > g.journal.Kept() {
-		return false
-	}
 	block := to.read(g.journal, c.pos.off, v.limit.off)
 	var first, last time.Time
 	for to.size() < maxPiece {
@@ -131,16 +155,17 @@ func (c *cursor) fromJournal(to *batch, v view) bool {
 			break
 		}
 		block = block[size:]
-		c.pos = position{c.pos.line + 1, c.pos.off + int64(size)}
+		c.pos.line, c.pos.off = c.pos.line+1, c.pos.off+int64(size)
 		if !ok {
 			continue
 		}
+		c.pos.at = l.At().UnixNano()
 		if first.IsZero() {
 			first = l.Time
 			to.begin(g.id, l.Message)
 		}
 		to.buf = appendLine(to.buf, l, c.held)
-		c.held, last = heldBack(l, c.held), l.Time
+		c.held, last = heldBack(l, c.held), l.At()
 		if l.Message {
 			break
 		}
@@ -148,7 +173,7 @@ func (c *cursor) fromJournal(to *batch, v view) bool {
 	if first.IsZero() {
 		return false
 	}
-	to.end(first, last)
+	to.end(first, last, c.line())
 	return true
 }
 

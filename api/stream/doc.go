@@ -7,8 +7,8 @@
 // journal when it is behind the ring. So a client that never reads costs its
 // position and one batch: some 32 KiB, or 240 KiB at most where a long line consists
 // of control bytes: JSON writes six bytes for each. A slow client loses nothing
-// until it is a whole journal file behind; then it skips lines and receives their
-// number.
+// until rotation removes what it has not read; then it skips lines and receives their
+// number. A client that comes back continues behind its LineCursor.
 //
 // Order: lines of one console come in the order of the journal, state events in
 // the order of their sequence numbers. An event comes before lines that are newer

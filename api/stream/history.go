@@ -2,8 +2,6 @@ package stream
 
 import (
 	"context"
-	"slices"
-	"sync"
 	"time"
 
 	v1 "berth/api/v1"
@@ -14,120 +12,105 @@ var ErrBusy = v1.Errorf(v1.Unavailable, "Too many clients read console history: 
 
 // The bounds of histories.
 const (
-	historyBytes = 4 << 20 // of one console, as encoded
+	historyBytes = 4 << 20 // as encoded
 	histories    = 512     // open at once; each may hold a piece of maxPiece
+	downloads    = 4       // of all lines of one container, open at once
 	diskReaders  = 16      // that read a journal at once; each holds two blocks
 )
 
-// History is the last lines of a container's consoles, read from the journal
-// piece by piece while they are sent: a client that does not read costs one piece of
-// some 16 KiB. It is for one goroutine.
+// format is how a History writes its lines.
+type format int
+
+const (
+	asText  format = iota // the inside of a JSON string; each complete line ends with a line feed
+	asLines               // the inside of a JSON array of {time, data}
+	asPlain               // bytes as they were printed; each complete line ends with a line feed
+)
+
+// History is lines of a container's consoles, read from the journal piece by piece
+// while they are sent: a client that does not read costs one piece of some 16 KiB,
+// and a few bytes for each line's time. It is for one goroutine.
 type History struct {
 	hub     *Hub
-	lines   bool // write JSON objects instead of text
+	format  format
 	parts   []*part
+	missing string
+	bounded bool // the lines end after most or historyBytes
+	most    int
+	sent    int   // bytes of all pieces
 	current *part // of the line that has begun
-	skip    int   // number of lines to leave out
 	begun   int   // number of lines that have begun
 	open    bool  // a JSON object has begun
+	times   times // of the lines asText
 	close   func()
 }
 
-// ReadHistory opens the last n lines (10,000 and 4 MiB as encoded at most) of a
-// console that are not older than since. An empty role means both consoles, in the
-// order of time. If too many histories are open, it waits until ctx ends: then its
-// error is ErrBusy. The caller closes the History.
-func (h *Hub) ReadHistory(ctx context.Context, id, role string, n int, since time.Time) (*History, error) {
-	list := []string{role}
-	if role == "" {
-		list = roles()
-	}
-	var parts []*part
-	for _, role := range list {
-		g, err := h.console(id, role)
-		if err != nil {
-			return nil, err
-		}
-		parts = append(parts, &part{journal: g.journal, end: g.position().off})
-	}
-	return openHistory(ctx, h, parts, n, since)
-}
+// Missing returns the text of a message about lines that the history lacks, because
+// they are no longer kept or its cursor is unknown. It is empty if there are none.
+func (x *History) Missing() string { return x.missing }
 
-// ReadHistory opens the last n lines before those that Next returns, of both
-// consoles of the container. A node-wide listener has none. The caller closes the
-// History.
-func (l *Listener) ReadHistory(ctx context.Context, n int) (*History, error) {
-	l.mu.Lock()
-	cursors := slices.Clone(l.cursors)
-	l.mu.Unlock()
-	var parts []*part
-	if l.id != "" {
-		for _, c := range cursors {
-			parts = append(parts, &part{journal: c.log.journal, end: c.from.off})
-		}
-	}
-	return openHistory(ctx, l.hub, parts, n, time.Time{})
-}
-
-func openHistory(ctx context.Context, h *Hub, parts []*part, n int, since time.Time) (*History, error) {
-	select {
-	case h.histories <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ErrBusy
-	}
-	x := &History{hub: h, parts: parts, close: sync.OnceFunc(func() { <-h.histories })}
-	if err := x.find(ctx, n, since); err != nil {
-		x.Close()
-		return nil, err
-	}
-	return x, nil
-}
-
-// find finds where each console's last lines begin.
-func (x *History) find(ctx context.Context, n int, since time.Time) error {
-	done, err := readDisk(ctx, x.hub)
-	if err != nil {
-		return err
-	}
-	defer done()
-	found := 0
+// Line returns how far a client has read the consoles with everything that was
+// returned so far. A console that was not requested counts as not read.
+func (x *History) Line() (c LineCursor) {
 	for _, p := range x.parts {
-		lines, err := p.find(n, since)
-		if err != nil {
-			return err
-		}
-		found += lines
+		c.set(p.log.role, p.at)
 	}
-	x.skip = max(0, found-n)
-	return nil
-}
-
-// readDisk waits for a permit to read journals; done releases it.
-func readDisk(ctx context.Context, h *Hub) (done func(), err error) {
-	select {
-	case h.readers <- struct{}{}:
-		return func() { <-h.readers }, nil
-	case <-ctx.Done():
-		return nil, ErrBusy
-	}
+	return c
 }
 
 // Close releases the permit of the history. It may be called again.
 func (x *History) Close() { x.close() }
 
+// readDisk waits for a permit to read journals; done releases it. readers is the turn
+// of the container's readers, log.readers; nil for a reader that is not a client.
+func readDisk(ctx context.Context, h *Hub, readers turn) (done func(), err error) {
+	due, err := readers.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case h.readers <- struct{}{}:
+		began := time.Now()
+		return func() { <-h.readers; readers.leave(due, began) }, nil
+	case <-ctx.Done():
+		readers.pass(due)
+		return nil, ErrBusy
+	}
+}
+
+// readDisk is the function of that name for the container of the history.
+func (x *History) readDisk(ctx context.Context) (done func(), err error) {
+	if len(x.parts) == 0 {
+		return readDisk(ctx, x.hub, nil)
+	}
+	return readDisk(ctx, x.hub, x.parts[0].log.readers)
+}
+
 // NextText appends the next piece of the lines as the inside of a JSON string, or
 // nothing at the end. Each complete line ends with a line feed.
-func (x *History) NextText(ctx context.Context, b []byte) ([]byte, error) { return x.next(ctx, b) }
+func (x *History) NextText(ctx context.Context, b []byte) ([]byte, error) {
+	return x.next(ctx, b, asText)
+}
+
+// NextTimes appends the next piece of the inside of a JSON array with the times of
+// the lines that NextText has returned, or nothing at the end.
+func (x *History) NextTimes(b []byte) []byte { return x.times.next(b) }
 
 // NextLines appends the next piece of the lines as the inside of a JSON array of
 // {time, data}, or nothing at the end.
 func (x *History) NextLines(ctx context.Context, b []byte) ([]byte, error) {
-	x.lines = true
-	return x.next(ctx, b)
+	return x.next(ctx, b, asLines)
 }
 
-func (x *History) next(ctx context.Context, b []byte) ([]byte, error) {
-	done, err := readDisk(ctx, x.hub)
+// NextPlain appends the next piece of the lines as they were printed, or nothing at
+// the end. Each complete line ends with a line feed.
+func (x *History) NextPlain(ctx context.Context, b []byte) ([]byte, error) {
+	return x.next(ctx, b, asPlain)
+}
+
+func (x *History) next(ctx context.Context, b []byte, f format) ([]byte, error) {
+	x.format = f
+	done, err := x.readDisk(ctx)
 	if err != nil {
 		return b, err
 	}
@@ -141,12 +124,22 @@ func (x *History) next(ctx context.Context, b []byte) ([]byte, error) {
 		if err != nil {
 			return b, err
 		}
-		if p == nil {
-			return x.endLine(b), nil
+		if p == nil || x.ends(p, x.sent+len(b)-from) {
+			return x.endLine(x.reportLost(b)), nil
 		}
 		b = x.append(b, p, from+maxPiece)
 	}
+	x.sent += len(b) - from
 	return b, nil
+}
+
+// ends reports whether the record of p is beyond the bounds of the history, if some
+// bytes were sent already. Only a very long line is cut.
+func (x *History) ends(p *part, sent int) bool {
+	if !x.bounded || p.used > 0 {
+		return false
+	}
+	return p != x.current && (x.begun >= x.most || sent >= historyBytes) || sent >= 2*historyBytes
 }
 
 // choose returns the part with the next record: that of the line that has begun,
@@ -163,28 +156,24 @@ func (x *History) choose() (next *part, err error) {
 		if p == x.current {
 			return p, nil
 		}
-		if next == nil || p.line.Time.Before(next.line.Time) {
+		if next == nil || p.line.At().Before(next.line.At()) {
 			next = p
 		}
 	}
 	return next, nil
 }
 
-// append appends as much of the record of p as fits, unless its line is left out.
+// append appends as much of the record of p as fits.
 func (x *History) append(b []byte, p *part, limit int) []byte {
 	if p.used == 0 && (!p.partial || p.line.Message) {
-		b = x.beginLine(b, p.line)
+		b = x.beginLine(b, p)
 	}
-	if x.begun > x.skip {
-		b = p.appendSome(b, limit)
-	} else {
-		p.used = len(p.text)
-	}
+	b = p.appendSome(b, limit, x.format)
 	if p.used < len(p.text) {
 		return b
 	}
-	if x.begun > x.skip && !x.lines && !p.line.Partial {
-		b = append(b, '\\', 'n')
+	if !p.line.Partial {
+		b = append(b, x.format.lineEnd()...)
 	}
 	p.consume()
 	x.current = nil
@@ -194,20 +183,49 @@ func (x *History) append(b []byte, p *part, limit int) []byte {
 	return b
 }
 
-func (x *History) beginLine(b []byte, l v1.Line) []byte {
-	x.begun++
-	if !x.lines || x.begun <= x.skip {
-		return b
+// lineEnd returns what follows a complete line.
+func (f format) lineEnd() string {
+	switch f {
+	case asText:
+		return `\n`
+	case asPlain:
+		return "\n"
 	}
-	b = x.endLine(b)
-	if x.begun > x.skip+1 {
-		b = append(b, ',')
-	}
-	b = append(b, `{"time":"`...)
-	b = l.Time.UTC().AppendFormat(b, time.RFC3339Nano)
-	x.open = true
-	return append(b, `","data":"`...)
+	return ""
 }
+
+func (x *History) beginLine(b []byte, p *part) []byte {
+	x.begun++
+	switch x.format {
+	case asText:
+		x.times.add(p.line.At())
+	case asLines:
+		b = x.endLine(b)
+		if x.begun > 1 {
+			b = append(b, ',')
+		}
+		b = append(b, `{"time":"`...)
+		b = p.line.At().UTC().AppendFormat(b, time.RFC3339Nano)
+		b = append(b, `","data":"`...)
+		x.open = true
+	}
+	return x.reportLost(b)
+}
+
+// reportLost appends a line to a plain history if lines before the next one are lost.
+func (x *History) reportLost(b []byte) []byte {
+	for _, p := range x.parts {
+		if p.lost && x.format == asPlain {
+			b = append(b, lostText...)
+			p.lost = false
+		}
+	}
+	return b
+}
+
+// lostText stands in a plain history for lines that rotation has removed before they
+// were sent.
+const lostText = "[berth: console lines are missing: they were removed before this client received them]\n"
 
 func (x *History) endLine(b []byte) []byte {
 	if x.open {

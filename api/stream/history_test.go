@@ -41,7 +41,7 @@ type sent struct {
 // sentLines reads a history of a container to its end.
 func sentLines(t *testing.T, h *stream.Hub, role string, n int, since time.Time) (list []sent) {
 	t.Helper()
-	x, err := h.ReadHistory(t.Context(), "mc", role, n, since)
+	x, err := h.ReadHistory(t.Context(), "mc", stream.HistoryQuery{Role: role, Tail: n, Since: since})
 	require.NoError(t, err)
 	defer x.Close()
 	require.NoError(t, json.Unmarshal([]byte("["+pieces(t, x.NextLines)+"]"), &list))
@@ -118,7 +118,7 @@ func TestHistoryIsTheEndOfTheJournal(t *testing.T) {
 			for _, l := range want {
 				fmt.Fprintf(&text, "%s\n", l.Data)
 			}
-			x, err := h.ReadHistory(t.Context(), "mc", role, n, time.Time{})
+			x, err := h.ReadHistory(t.Context(), "mc", stream.HistoryQuery{Role: role, Tail: n})
 			require.NoError(t, err)
 			var whole string
 			require.NoError(t, json.Unmarshal([]byte(`"`+pieces(t, x.NextText)+`"`), &whole))
@@ -134,16 +134,16 @@ func TestHistoryWaitsForAPermit(t *testing.T) {
 	defer h.Close()
 	var open []*stream.History
 	for range 512 {
-		x, err := h.ReadHistory(t.Context(), "mc", "", 1, time.Time{})
+		x, err := h.ReadHistory(t.Context(), "mc", stream.HistoryQuery{Tail: 1})
 		require.NoError(t, err)
 		open = append(open, x)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := h.ReadHistory(ctx, "mc", "", 1, time.Time{})
+	_, err := h.ReadHistory(ctx, "mc", stream.HistoryQuery{Tail: 1})
 	require.ErrorIs(t, err, stream.ErrBusy)
 	open[0].Close()
-	x, err := h.ReadHistory(t.Context(), "mc", "", 1, time.Time{})
+	x, err := h.ReadHistory(t.Context(), "mc", stream.HistoryQuery{Tail: 1})
 	require.NoError(t, err)
 	x.Close()
 }
@@ -156,7 +156,7 @@ func TestHistoryOfALargeJournal(t *testing.T) {
 	require.Equal(t, asSent(lines(n-1, n)...), tail(t, h, 1))
 	require.Empty(t, tail(t, h, 0))
 	require.Empty(t, tail(t, h, -1))
-	require.Equal(t, asSent(lines(n-17, n)...), sentLines(t, h, server, 10_000, line(n-17).Time))
+	require.Equal(t, asSent(lines(n-17, n)...), sentLines(t, h, server, 10_000, line(n-18).Time))
 }
 
 func TestHistoryIsBoundedInBytes(t *testing.T) {
@@ -193,6 +193,28 @@ func TestBothConsolesAreOneHistory(t *testing.T) {
 	require.Equal(t, asSent(append(lines(1, 3), lines(6, 9)...)...), sentLines(t, h, v1.InstallConsole, 5, time.Time{}))
 }
 
+// TestPlainHistoryReportsLostLines rotates files away while all lines are read.
+func TestPlainHistoryReportsLostLines(t *testing.T) {
+	for _, more := range []int{0, 2500, 8000} {
+		h := stream.New(t.TempDir(), stream.Options{FileSize: 64 << 10})
+		for i := 0; i < 2500; i += 100 {
+			write(t, h, lines(i, i+100))
+		}
+		x, err := h.ReadAll(t.Context(), "mc")
+		require.NoError(t, err)
+		first, err := x.NextPlain(t.Context(), nil)
+		require.NoError(t, err)
+		for i := 2500; i < 2500+more; i += 100 {
+			write(t, h, lines(i, i+100))
+		}
+		write(t, h, lines(20_000, 20_001)) // is behind the end of the history
+		text := string(first) + pieces(t, x.NextPlain)
+		require.Equal(t, min(more, 1), strings.Count(text, "[berth: console lines are missing"), more)
+		require.NotContains(t, text, "line 20000")
+		x.Close()
+	}
+}
+
 // TestHistoryLeavesOutRotatedLines rotates files away while a history is read.
 func TestHistoryLeavesOutRotatedLines(t *testing.T) {
 	for more, want := range map[int]int{0: 2499, 800: 2499, 8000: 0} {
@@ -203,7 +225,7 @@ func TestHistoryLeavesOutRotatedLines(t *testing.T) {
 			}
 		}
 		writeInParts(0, 2500)
-		x, err := h.ReadHistory(t.Context(), "mc", server, 10_000, time.Time{})
+		x, err := h.ReadHistory(t.Context(), "mc", stream.HistoryQuery{Role: server, Tail: 10_000})
 		require.NoError(t, err)
 		first, err := x.NextText(t.Context(), nil)
 		require.NoError(t, err)

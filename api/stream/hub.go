@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"context"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -22,8 +23,8 @@ type Hub struct {
 	histories chan struct{} // a semaphore: one entry for each History that is open
 	readers   chan struct{} // a semaphore: one entry for each that is reading a journal
 
-	mu        sync.Mutex // locked before those of logs and listeners; never held over the disk
-	logs      map[string]map[string]*log
+	mu        sync.Mutex                        // locked before those of logs and listeners; never held over the disk
+	logs      map[string]*consoles              // by internal_id
 	listeners map[string]map[*Listener]struct{} // by internal_id; the empty one is node-wide
 	count     int
 	changed   chan struct{} // closed when a listener begins or ends
@@ -41,7 +42,7 @@ func New(dir string, o Options) *Hub {
 			Name: "berth_console_lines_dropped_total",
 			Help: "Console lines that a listener was too slow for.",
 		}),
-		logs:      map[string]map[string]*log{},
+		logs:      map[string]*consoles{},
 		listeners: map[string]map[*Listener]struct{}{},
 		changed:   make(chan struct{}),
 		histories: make(chan struct{}, histories),
@@ -58,22 +59,35 @@ func New(dir string, o Options) *Hub {
 // returns no earlier state events and lines. The error is ErrFull, ErrClosed, or that
 // of a journal that cannot be read.
 func (h *Hub) Listen(id string) (*Listener, error) {
-	var logs []*log
+	var own *consoles
 	if id != "" {
-		for _, role := range roles() {
-			g, err := h.console(id, role)
-			if err != nil {
-				return nil, err
-			}
-			logs = append(logs, g)
+		var err error
+		if own, err = h.consoles(id); err != nil {
+			return nil, err
 		}
 	}
 	l := &Listener{hub: h, id: id, stats: map[string]*queued{}, signal: make(chan struct{}, 1)}
 	l.batch = batch{nodeWide: id == "", now: h.options.Now, blocks: &h.blocks, lost: func(n int64) { h.dropped.Add(float64(n)) }}
-	return l, h.register(l, logs)
+	return l, register(h, l, own)
 }
 
-func (h *Hub) register(l *Listener, logs []*log) error {
+// ListenFrom begins to listen to a container for a client that has read up to since:
+// Next returns the lines behind it first. Missing is the text of a message about lines
+// that it cannot return; it is empty if there are none. ListenFrom waits for a permit to
+// read the journals; if ctx ends first, its error is ErrBusy.
+func (h *Hub) ListenFrom(ctx context.Context, id string, since LineCursor) (l *Listener, missing string, err error) {
+	l, err = h.Listen(id)
+	if err != nil {
+		return nil, "", err
+	}
+	if missing, err = l.rewind(ctx, since); err != nil {
+		l.Close()
+		return nil, "", err
+	}
+	return l, missing, nil
+}
+
+func register(h *Hub, l *Listener, own *consoles) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
@@ -87,22 +101,19 @@ func (h *Hub) register(l *Listener, logs []*log) error {
 	}
 	h.listeners[l.id][l] = struct{}{}
 	h.count++
-	if l.id == "" {
-		for _, consoles := range h.logs {
-			for _, g := range consoles {
-				logs = append(logs, g)
-			}
+	if own != nil {
+		own.attach(l)
+	} else {
+		for _, c := range h.logs {
+			c.attach(l)
 		}
 	}
-	for _, g := range logs {
-		l.join(g.attach(l))
-	}
-	h.notifyChanged()
+	notifyChanged(h)
 	return nil
 }
 
 // remove removes a listener. It may be called again.
-func (h *Hub) remove(l *Listener) {
+func remove(h *Hub, l *Listener) {
 	h.mu.Lock()
 	if _, there := h.listeners[l.id][l]; there {
 		delete(h.listeners[l.id], l)
@@ -110,7 +121,7 @@ func (h *Hub) remove(l *Listener) {
 			delete(h.listeners, l.id)
 		}
 		h.count--
-		h.notifyChanged()
+		notifyChanged(h)
 	}
 	h.mu.Unlock()
 	for _, c := range l.leave() {
@@ -118,7 +129,7 @@ func (h *Hub) remove(l *Listener) {
 	}
 }
 
-func (h *Hub) notifyChanged() {
+func notifyChanged(h *Hub) {
 	close(h.changed)
 	h.changed = make(chan struct{})
 }
@@ -167,13 +178,18 @@ func endAll(listeners map[string]map[*Listener]struct{}, err error) {
 	}
 }
 
-// listenersOf returns the listeners of a container and the node-wide ones.
-func (h *Hub) listenersOf(id string) []*Listener {
+// listenersOf returns the listeners of containers and the node-wide ones.
+func listenersOf(h *Hub, ids ...string) []*Listener {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var list []*Listener
-	for l := range h.listeners[id] {
-		list = append(list, l)
+	for _, id := range ids {
+		if id == "" {
+			continue
+		}
+		for l := range h.listeners[id] {
+			list = append(list, l)
+		}
 	}
 	for l := range h.listeners[""] {
 		list = append(list, l)

@@ -60,3 +60,26 @@ func TestListenerGetsHistoryThenLiveLines(t *testing.T) {
 	require.Equal(t, "line 10\nline 11\n", decode(t, out[0]).Data)
 	require.Equal(t, line(11).Time, decode(t, out[0]).Time)
 }
+
+// A message about the node itself reaches only the node-wide listeners, once.
+func TestEventOfTheNode(t *testing.T) {
+	h := stream.New(t.TempDir(), stream.Options{})
+	defer h.Close()
+	all, err := h.Listen("")
+	require.NoError(t, err)
+	defer all.Close()
+	one, err := h.Listen("mc")
+	require.NoError(t, err)
+	defer one.Close()
+	h.Event(v1.Event{Seq: 1, Event: v1.EventMessage, Data: "of the node"})
+	h.Event(v1.Event{Seq: 2, Event: v1.EventMessage, Data: "of mc", Container: "mc"})
+	for l, want := range map[*stream.Listener][]string{all: {"of the node", "of mc"}, one: {"of mc"}} {
+		out, err := l.Next(t.Context())
+		require.NoError(t, err)
+		var got []string
+		for _, m := range out {
+			got = append(got, decode(t, m).Data)
+		}
+		require.Equal(t, want, got)
+	}
+}

@@ -62,7 +62,7 @@ func (l *Listener) Next(ctx context.Context) ([]Message, error) {
 
 // Close ends the listener: Next returns ErrClosed.
 func (l *Listener) Close() {
-	l.hub.remove(l)
+	remove(l.hub, l)
 	l.end(ErrClosed)
 }
 
@@ -183,10 +183,46 @@ func (l *Listener) end(err error) {
 	l.wake()
 }
 
-func (l *Listener) join(c *cursor) {
+// rewind moves the listener of a container back to where its client has read. It is
+// called before Next. See Hub.ListenFrom.
+func (l *Listener) rewind(ctx context.Context, since LineCursor) (missing string, err error) {
+	l.mu.Lock()
+	cursors := slices.Clone(l.cursors)
+	l.mu.Unlock()
+	done, err := readDisk(ctx, l.hub, cursors[0].log.readers)
+	if err != nil {
+		return "", err
+	}
+	defer done()
+	var starts []start
+	for _, c := range cursors {
+		s, err := c.log.start(since.of(c.log.role))
+		if err != nil {
+			return "", err
+		}
+		if err := c.rewind(s); err != nil {
+			return "", err
+		}
+		starts = append(starts, s)
+	}
+	return missingText(starts...), nil
+}
+
+// Line returns how far the client of a container's listener has read after the last
+// call of Next. It is for the goroutine of Next.
+func (l *Listener) Line() LineCursor {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.cursors = append(l.cursors, c)
+	if l.id == "" || len(l.cursors) == 0 {
+		return LineCursor{}
+	}
+	return l.cursors[0].line()
+}
+
+func (l *Listener) join(c ...*cursor) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cursors = append(l.cursors, c...)
 }
 
 func (l *Listener) leave() []*cursor {

@@ -12,12 +12,26 @@ import (
 
 // position is a place in a console: the number of lines written since it was
 // opened, and the offset in the journal behind the last of them.
-type position struct{ line, off int64 }
+type position struct {
+	line, off int64
+	at        int64 // time, as v1.Line.At, of the last line before it in the journal, Unix ns; 0: none
+}
+
+func (p position) same(q position) bool { return p.line == q.line && p.off == q.off }
+
+// clock makes the times of a container's lines, those of both consoles, rise strictly.
+type clock struct {
+	mu   sync.Mutex
+	last time.Time
+}
 
 // log is one console: its journal and what is in memory of it.
 type log struct {
 	id      string
+	role    string
+	times   *clock
 	journal *journal.Journal
+	readers turn // of the container
 
 	watched atomic.Int32 // cursors; while there are none, nothing is encoded
 
@@ -36,8 +50,9 @@ type log struct {
 // journal once it can be written again.
 type gap struct{ from, to time.Time }
 
-func newLog(id string, j *journal.Journal, r ring) *log {
-	return &log{id: id, journal: j, end: position{off: j.End()}, ring: r, cursors: map[*cursor]struct{}{}}
+func newLog(id, role string, j *journal.Journal, times *clock, readers turn, r ring) *log {
+	end := position{off: j.End(), at: j.Last()}
+	return &log{id: id, role: role, journal: j, times: times, readers: readers, end: end, ring: r, cursors: map[*cursor]struct{}{}}
 }
 
 // finish closes the journal's file.
@@ -59,7 +74,7 @@ func (g *log) append(lines []v1.Line) error {
 	if err != nil {
 		g.lose(lines)
 	}
-	g.publish(b, from, position{from.line + b.lines, off})
+	g.publish(b, from, b.end(from, off))
 	return err
 }
 
@@ -76,7 +91,7 @@ func (g *log) reportMissing() error {
 		return err
 	}
 	g.missing = gap{}
-	g.publish(b, from, position{from.line + b.lines, off})
+	g.publish(b, from, b.end(from, off))
 	return nil
 }
 
@@ -90,10 +105,13 @@ func (g *log) write(records []byte, lines []v1.Line, off int64) (int64, error) {
 }
 
 func (g *log) build(lines []v1.Line) *builder {
-	b := &builder{records: g.buf[:0], text: g.watched.Load() > 0, held: g.held}
+	g.times.mu.Lock()
+	b := &builder{records: g.buf[:0], text: g.watched.Load() > 0, held: g.held, last: g.times.last}
 	for _, l := range lines {
 		journal.Split(l, b.add)
 	}
+	g.times.last = b.last
+	g.times.mu.Unlock()
 	b.close()
 	g.held = b.held
 	if g.buf = b.records; cap(g.buf) > maxPiece {

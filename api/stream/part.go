@@ -3,7 +3,6 @@ package stream
 import (
 	"bytes"
 	"sync"
-	"time"
 
 	v1 "berth/api/v1"
 	"berth/store/journal"
@@ -11,8 +10,10 @@ import (
 
 // part is the records of one console that a History has yet to send.
 type part struct {
-	journal  *journal.Journal
+	log      *log
 	off, end int64  // in the journal
+	at       int64  // time, as v1.Line.At, of the last line before off that was consumed or left out; 0: none
+	lost     bool   // rotation has removed lines at off
 	partial  bool   // the last record was a part of a line
 	held     []byte // the beginning of a rune at its end
 
@@ -28,27 +29,8 @@ type part struct {
 	used int // bytes of text that are sent; kept when the block is released
 }
 
-// find finds the first of the last n lines that are not older than since and no
-// more than historyBytes as encoded, and returns how many lines they are.
-func (p *part) find(n int, since time.Time) (lines int, err error) {
-	p.off = p.end
-	left, free := max(min(n, maxTail), 0), historyBytes
-	for r, err := range p.journal.Backward(p.end) {
-		if err != nil {
-			return 0, err
-		}
-		size := encodedSize(r.Line.Data)
-		begins := !r.Line.Partial || p.off == p.end // else it is a part of the line found before
-		if begins && lines == left || r.Line.Time.Before(since) || free < size {
-			break
-		}
-		if begins {
-			lines++
-		}
-		free -= size
-		p.off = r.Offset
-	}
-	return lines, nil
+func newPart(g *log, end position) *part {
+	return &part{log: g, off: end.off, end: end.off, at: end.at}
 }
 
 // lineCost is the size of a line in the encoded history besides its data, in bytes.
@@ -92,9 +74,9 @@ func (p *part) load(blocks *sync.Pool) error {
 	if p.disk == nil {
 		p.disk = blocks.Get().(*[]byte)
 	}
-	block, at, err := p.journal.ReadAt(*p.disk, p.off, p.end)
+	block, at, err := p.log.journal.ReadAt(*p.disk, p.off, p.end)
 	if at != p.off {
-		p.off, p.used = at, 0
+		p.off, p.used, p.lost = at, 0, true
 	}
 	p.block, p.fresh = block, len(block) > 0
 	return err
@@ -116,7 +98,7 @@ func (p *part) setRecord(l v1.Line, size int) {
 }
 
 // appendSome appends text of the record until b has a length, and a few bytes at least.
-func (p *part) appendSome(b []byte, limit int) []byte {
+func (p *part) appendSome(b []byte, limit int, f format) []byte {
 	const expansion, least = 6, 64 // bytes that JSON writes for one byte; bytes
 	some := p.text[p.used:]
 	if n := max((limit-len(b))/expansion, least); len(some) > n {
@@ -124,6 +106,9 @@ func (p *part) appendSome(b []byte, limit int) []byte {
 		some = some[:n-runeTail(some)]
 	}
 	p.used += len(some)
+	if f == asPlain {
+		return append(b, some...)
+	}
 	return appendText(b, some)
 }
 
@@ -133,7 +118,7 @@ func (p *part) consume() {
 		p.held = bytes.Clone(p.rest)
 	}
 	p.partial = p.line.Partial && !p.line.Message
-	p.used = 0
+	p.used, p.at = 0, lineTime(p.line)
 	p.skip(p.size)
 }
 

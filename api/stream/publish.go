@@ -2,11 +2,11 @@ package stream
 
 import v1 "berth/api/v1"
 
-// Event publishes a stored transition to the listeners of its container and to the
-// node-wide ones. It never waits. The caller publishes events in the order of their
+// Event publishes a stored transition to the listeners of its container, or of the
+// containers that use its volume, and to the node-wide ones. It never waits. The caller publishes events in the order of their
 // sequence numbers.
 func (h *Hub) Event(e v1.Event) {
-	list := h.listenersOf(e.Container)
+	list := listenersOf(h, append(e.UserIDs(), e.Container)...)
 	if len(list) == 0 {
 		return
 	}
@@ -23,7 +23,7 @@ func (h *Hub) Event(e v1.Event) {
 // Stats publishes a sample to the listeners of its container and to the node-wide
 // ones. It never waits. A sample that is still queued is replaced by the next one.
 func (h *Hub) Stats(id string, s v1.Stats) {
-	list := h.listenersOf(id)
+	list := listenersOf(h, id)
 	if len(list) == 0 {
 		return
 	}

@@ -24,12 +24,25 @@ type builder struct {
 	text    bool // make fragments
 	records []byte
 	lines   int64
-	held    []byte // see log.held
+	last    time.Time // see v1.Line.At
+	held    []byte    // see log.held
 	open    *fragment
 	done    []*fragment
 }
 
+// end returns the position behind the lines. Off is from's if they were not written.
+func (b *builder) end(from position, off int64) position {
+	if off == from.off {
+		return position{from.line + b.lines, off, from.at}
+	}
+	return position{from.line + b.lines, off, b.last.UnixNano()}
+}
+
 func (b *builder) add(l v1.Line) {
+	if !l.Time.After(b.last) {
+		l.Shown = b.last.Add(1)
+	}
+	b.last = l.At()
 	b.records = journal.AppendRecord(b.records, l)
 	b.lines++
 	if b.text {
@@ -37,8 +50,8 @@ func (b *builder) add(l v1.Line) {
 	}
 	b.held = heldBack(l, b.held)
 	if b.open != nil {
-		b.open.to = position{b.lines, int64(len(b.records))}
-		b.open.last = l.Time
+		b.open.to = position{b.lines, int64(len(b.records)), b.last.UnixNano()}
+		b.open.last = b.last
 	}
 }
 
@@ -109,8 +122,7 @@ func (r *ring) push(b *builder, from, end position, read int64) {
 		r.clear()
 	}
 	for _, f := range b.done {
-		f.from = position{from.line + f.from.line, min(from.off+f.from.off, end.off)}
-		f.to = position{from.line + f.to.line, min(from.off+f.to.off, end.off)}
+		f.from, f.to = f.from.behind(from, end), f.to.behind(from, end)
 		r.list = append(r.list, f)
 		r.grow(f.cost())
 	}
@@ -121,6 +133,16 @@ func (r *ring) push(b *builder, from, end position, read int64) {
 		drop++
 	}
 	r.list = r.list[drop:]
+}
+
+// behind returns the position of a builder as that of its console, whose lines were
+// written between two positions.
+func (p position) behind(from, end position) position {
+	p.line += from.line
+	if p.off += from.off; p.off == from.off || end.off == from.off {
+		p.off, p.at = from.off, from.at
+	}
+	return p
 }
 
 // tooLarge reports whether the ring has more than its quota.
@@ -145,7 +167,7 @@ func (f *fragment) cost() int { return cap(f.text) + 160 }
 // false if the ring does not have that position.
 func (r *ring) from(at position, size int, to []*fragment) ([]*fragment, bool) {
 	i := sort.Search(len(r.list), func(i int) bool { return r.list[i].from.line >= at.line })
-	if i == len(r.list) || r.list[i].from != at {
+	if i == len(r.list) || !r.list[i].from.same(at) {
 		return to, false
 	}
 	for _, f := range r.list[i:] {

@@ -15,7 +15,7 @@ const foldTime = time.Minute
 // maxFolded bounds the transitions that transitionLog remembers.
 const maxFolded = 10_000
 
-// transitionLog writes a line for each transition and each stored message: at warn
+// transitionLog writes a line for each transition and each stored message of a container, backup or restore: at warn
 // for a failure and an exit that nobody asked for, else at info. It is for one goroutine.
 type transitionLog struct {
 	log    *slog.Logger
@@ -24,6 +24,7 @@ type transitionLog struct {
 
 type transitionKey struct {
 	container, reason string
+	actor             v1.Actor
 	from              v1.Phase
 	data              string
 }
@@ -38,7 +39,18 @@ func newTransitionLog(log *slog.Logger) *transitionLog {
 }
 
 func (l *transitionLog) write(e v1.Event) {
-	key := transitionKey{e.Container, e.Reason, e.From, e.Data}
+	if e.Backup != "" {
+		args := []any{"backup", e.Backup, "volume", e.Volume, "to", e.Data, "seq", e.Seq, "actor", e.Actor.String()}
+		if e.Restore != "" {
+			args = append(args, "restore", e.Restore)
+		}
+		l.log.Log(context.Background(), transitionLevel(e), e.Event+" changed its state", args...)
+		return
+	}
+	if e.Container == "" {
+		return // of the node: logged where it was noticed
+	}
+	key := transitionKey{e.Container, e.Reason, e.Actor, e.From, e.Data}
 	seen := l.folded[key]
 	if seen != nil && e.Time.Sub(seen.logged) < foldTime {
 		seen.more++
@@ -47,6 +59,9 @@ func (l *transitionLog) write(e v1.Event) {
 	text, args := "container changed its state", []any{"container", e.Container, "from", e.From, "to", e.Data, "seq", e.Seq}
 	if e.Event != v1.EventState {
 		text, args = e.Data, []any{"container", e.Container, "seq", e.Seq}
+	}
+	if e.Actor != (v1.Actor{}) {
+		args = append(args, "actor", e.Actor.String())
 	}
 	if e.Reason != "" {
 		args = append(args, "reason", e.Reason)
@@ -64,11 +79,13 @@ func (l *transitionLog) write(e v1.Event) {
 	l.folded[key] = &folded{logged: e.Time}
 }
 
-// transitionLevel returns warn for a failure and for an exit that nobody asked for.
+// transitionLevel returns warn for a failure, for an exit that nobody asked for, and for
+// a message: each that is stored names a problem, often the cause of the next exit.
 func transitionLevel(e v1.Event) slog.Level {
 	switch {
-	case e.Event != v1.EventState:
-	case e.Data == string(v1.Failed),
+	case e.Backup != "" && e.Data != string(v1.JobFailed):
+		return slog.LevelInfo
+	case e.Event != v1.EventState, e.Data == string(v1.Failed), e.Reason == v1.ReasonStartTimedOut,
 		e.Data == string(v1.Exit) && e.Reason != "Stopped" && e.Reason != "Killed" && (e.ExitCode == nil || *e.ExitCode != 0):
 		return slog.LevelWarn
 	}

@@ -33,15 +33,19 @@ func TestTransitionLog(t *testing.T) {
 	l.write(v1.Event{Seq: 6, Time: at, Container: "new", Event: v1.EventState, From: v1.Stopping, Data: "exit", Reason: "Stopped", ExitCode: &one})
 	l.write(v1.Event{Seq: 7, Time: at, Container: "job", Event: v1.EventState, From: v1.Running, Data: "exit", Reason: "Exited", ExitCode: &zero})
 	l.write(v1.Event{Seq: 8, Time: at, Container: "job", Event: v1.EventState, From: v1.Installing, Data: "failed", Reason: "TimedOut"})
+	l.write(v1.Event{Seq: 9, Time: at, Container: "job", Event: v1.EventMessage, Data: "a sentence", Reason: "InstallSlow"})
+	l.write(v1.Event{Seq: 10, Time: at, Container: "job", Event: v1.EventState, From: v1.Stopping, Data: "exit", Reason: "StartTimedOut", ExitCode: &zero})
 	require.Equal(t, []string{
 		"level=WARN container=mc from=running to=exit seq=1 reason=Exited exit_code=1",
-		`level=INFO msg="a sentence" container=mc seq=1`,
+		`level=WARN msg="a sentence" container=mc seq=1`,
 		"level=WARN container=mc from=running to=exit seq=4 reason=Exited exit_code=1 repeated=2",
-		`level=INFO msg="a sentence" container=mc seq=4 repeated=2`,
+		`level=WARN msg="a sentence" container=mc seq=4 repeated=2`,
 		"level=INFO container=mc from=exit to=starting seq=5",
 		"level=INFO container=new from=stopping to=exit seq=6 reason=Stopped exit_code=1",
 		"level=INFO container=job from=running to=exit seq=7 reason=Exited exit_code=0",
 		"level=WARN container=job from=installing to=failed seq=8 reason=TimedOut",
+		`level=WARN msg="a sentence" container=job seq=9 reason=InstallSlow`,
+		"level=WARN container=job from=stopping to=exit seq=10 reason=StartTimedOut exit_code=0",
 	}, strings.Split(strings.TrimSpace(b.String()), "\n"))
 }
 

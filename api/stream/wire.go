@@ -51,8 +51,11 @@ func AppendStart(b []byte, event, container string) []byte {
 	return append(appendHead(b, event, container), `,"data":"`...)
 }
 
-// AppendEnd appends the JSON behind the data.
-func AppendEnd(b []byte, at time.Time) []byte { return appendFoot(append(b, '"'), at, 0, "") }
+// AppendEnd appends the JSON behind the data and the times of a logs message, whose
+// receiver has read up to line.
+func AppendEnd(b []byte, at time.Time, line LineCursor) []byte {
+	return AddLine(appendFoot(append(b, ']'), at, 0, ""), line)
+}
 
 // EncodeEvent returns the JSON of a stored transition, with its container if the
 // socket is node-wide.
@@ -62,7 +65,18 @@ func EncodeEvent(e v1.Event, nodeWide bool) []byte {
 		container = e.Container
 	}
 	b := append(AppendStart(make([]byte, 0, len(e.Data)+256), e.Event, container), appendText(nil, []byte(e.Data))...)
-	return appendFoot(appendCause(append(b, '"'), e), e.Time, e.Seq, e.Epoch)
+	b = appendObject(appendCause(append(b, '"'), e), e)
+	return appendFoot(appendActor(b, e.Actor), e.Time, e.Seq, e.Epoch)
+}
+
+// appendObject appends the ids of a backup or a restore and its volume.
+func appendObject(b []byte, e v1.Event) []byte {
+	for _, f := range [][2]string{{"backup", e.Backup}, {"restore", e.Restore}, {"volume", e.Volume}} {
+		if f[1] != "" {
+			b = append(append(append(append(append(b, `,"`...), f[0]...), `":"`...), f[1]...), '"')
+		}
+	}
+	return b
 }
 
 // appendCause appends where a state came from and why; each is left out when empty.
@@ -77,6 +91,15 @@ func appendCause(b []byte, e v1.Event) []byte {
 		b = strconv.AppendInt(append(b, `,"exit_code":`...), int64(*e.ExitCode), 10)
 	}
 	return b
+}
+
+// appendActor appends who caused a transition. It leaves out the zero Actor.
+func appendActor(b []byte, a v1.Actor) []byte {
+	if a == (v1.Actor{}) {
+		return b
+	}
+	text, _ := json.Marshal(a) // plain data: it cannot fail
+	return append(append(b, `,"actor":`...), text...)
 }
 
 // EncodeStats returns the JSON of a stats message. It leaves out an empty container.

@@ -14,6 +14,11 @@ func (s ContainerSpec) Clone() ContainerSpec {
 	s.Env = maps.Clone(s.Env)
 	s.Labels = maps.Clone(s.Labels)
 	s.Mounts = slices.Clone(s.Mounts)
+	s.Limits.OOMKill = clonePointer(s.Limits.OOMKill)
+	s.ConfigFiles = slices.Clone(s.ConfigFiles)
+	for i := range s.ConfigFiles {
+		s.ConfigFiles[i].Set = maps.Clone(s.ConfigFiles[i].Set)
+	}
 	return s
 }
 
@@ -24,12 +29,16 @@ func (s ContainerStatus) Clone() ContainerStatus {
 	s.FinishedAt = clonePointer(s.FinishedAt)
 	s.ExitCode = clonePointer(s.ExitCode)
 	s.NextRetryAt = clonePointer(s.NextRetryAt)
+	s.Deadline = clonePointer(s.Deadline)
 	s.UnreadySince = clonePointer(s.UnreadySince)
 	return s
 }
 
 // Clone returns a deep copy of s.
-func (s VolumeSpec) Clone() VolumeSpec { return s }
+func (s VolumeSpec) Clone() VolumeSpec {
+	s.Labels = maps.Clone(s.Labels)
+	return s
+}
 
 // Clone returns a deep copy of s.
 func (s VolumeStatus) Clone() VolumeStatus {
@@ -53,11 +62,46 @@ func (s PoolStatus) Clone() PoolStatus {
 func (s TokenSpec) Clone() TokenSpec {
 	s.Scopes = slices.Clone(s.Scopes)
 	s.Containers = slices.Clone(s.Containers)
+	s.SSHKeys = slices.Clone(s.SSHKeys)
 	return s
 }
 
 // Clone returns a deep copy of s.
 func (s TokenStatus) Clone() TokenStatus { return s }
+
+// Clone returns a deep copy of s.
+func (s BackupSpec) Clone() BackupSpec {
+	s.Ignore, s.Quiesce = slices.Clone(s.Ignore), clonePointer(s.Quiesce)
+	return s
+}
+
+// Clone returns a deep copy of s.
+func (s BackupStatus) Clone() BackupStatus {
+	s.Skipped = slices.Clone(s.Skipped)
+	s.StartedAt, s.FinishedAt = clonePointer(s.StartedAt), clonePointer(s.FinishedAt)
+	return s
+}
+
+// Clone returns a deep copy of s.
+func (s PolicySpec) Clone() PolicySpec {
+	s.Ignore, s.Quiesce = slices.Clone(s.Ignore), clonePointer(s.Quiesce)
+	return s
+}
+
+// Clone returns a deep copy of s.
+func (s PolicyStatus) Clone() PolicyStatus {
+	s.NextRunAt = clonePointer(s.NextRunAt)
+	return s
+}
+
+// Clone returns a deep copy of s.
+func (s RestoreSpec) Clone() RestoreSpec { return s }
+
+// Clone returns a deep copy of s.
+func (s RestoreStatus) Clone() RestoreStatus {
+	s.StartedAt, s.FinishedAt = clonePointer(s.StartedAt), clonePointer(s.FinishedAt)
+	return s
+}
 
 func clonePointer[V any](p *V) *V {
 	if p == nil {

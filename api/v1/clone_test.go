@@ -92,4 +92,10 @@ func TestCloneIsDeep(t *testing.T) {
 	requireClone[PoolStatus](t)
 	requireClone[TokenSpec](t)
 	requireClone[TokenStatus](t)
+	requireClone[BackupSpec](t)
+	requireClone[BackupStatus](t)
+	requireClone[PolicySpec](t)
+	requireClone[PolicyStatus](t)
+	requireClone[RestoreSpec](t)
+	requireClone[RestoreStatus](t)
 }

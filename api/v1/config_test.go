@@ -28,6 +28,12 @@ func TestDefaultsNeedOnlyToken(t *testing.T) {
 	require.Len(t, c.Validate(), 1)
 	require.Equal(t, "authorization.token", c.Validate()[0].Key)
 	require.Equal(t, "/var/lib/berth/volumes", c.Storage.VolumesPath)
+	require.Equal(t, "/var/lib/berth/backups", c.Backups.Path)
+}
+
+// bucket returns the configuration of a bucket at endpoint.
+func bucket(endpoint string) S3Config {
+	return S3Config{Endpoint: endpoint, Region: "eu-1", Bucket: "backups", Prefix: "a.b/c_d/", AccessKey: "id", SecretKey: "bucket-secret", PathStyle: true}
 }
 
 // faults has a row for each bad input of each key.
@@ -87,6 +93,8 @@ var faults = []struct {
 	{"docker.network", func(c *Config) { c.Docker.Network = "host" }},
 	{"docker.pids_limit", func(c *Config) { c.Docker.PidsLimit = 0 }},
 	{"docker.root_limit", func(c *Config) { c.Docker.RootLimit = KiB }},
+	{"docker.tmp_size", func(c *Config) { c.Docker.TmpSize = KiB }},
+	{"docker.tmp_size", func(c *Config) { c.Docker.TmpSize = 65 * GiB }},
 	{"docker.log_max_size", func(c *Config) { c.Docker.LogMaxSize = KiB }},
 	{"docker.log_max_files", func(c *Config) { c.Docker.LogMaxFiles = 0 }},
 	{"firewall.backend", func(c *Config) { c.Firewall.Backend = "nft" }},
@@ -98,6 +106,29 @@ var faults = []struct {
 	{"reconcile.backoff.reset_after", func(c *Config) { c.Reconcile.Backoff.ResetAfter = 0 }},
 	{"events.retention", func(c *Config) { c.Events.Retention = 1 }},
 	{"events.max", func(c *Config) { c.Events.Max = 0 }},
+	{"audit.retention", func(c *Config) { c.Audit.Retention = 1 }},
+	{"audit.max", func(c *Config) { c.Audit.Max = 0 }},
+	{"backups.path", func(c *Config) { c.Backups.Path = "backups" }},
+	{"backups.path", func(c *Config) { c.Backups.Path = "/" }},
+	{"backups.path", func(c *Config) { c.Backups.Path = "/var/lib/berth/" }},
+	{"backups.path", func(c *Config) { c.Backups.Path = "/var/lib/berth/volumes" }},
+	{"backups.concurrency", func(c *Config) { c.Backups.Concurrency = 0 }},
+	{"backups.concurrency", func(c *Config) { c.Backups.Concurrency = 65 }},
+	{"backups.bandwidth", func(c *Config) { c.Backups.Bandwidth = -1 }},
+	{"backups.s3.endpoint", func(c *Config) { c.Backups.S3 = bucket("s3.example") }},
+	{"backups.s3.endpoint", func(c *Config) { c.Backups.S3 = bucket("ftp://s3.example") }},
+	{"backups.s3.endpoint", func(c *Config) { c.Backups.S3 = bucket("https://s3.example/bucket") }},
+	{"backups.s3.endpoint", func(c *Config) { c.Backups.S3 = bucket("https://me:word@s3.example") }},
+	{"backups.s3.region", func(c *Config) { c.Backups.S3.Region = "us east" }},
+	{"backups.s3.bucket", func(c *Config) { c.Backups.S3.Bucket = "A" }},
+	{"backups.s3.bucket", func(c *Config) { c.Backups.S3 = bucket("https://s3.example"); c.Backups.S3.Bucket = "" }},
+	{"backups.s3.prefix", func(c *Config) { c.Backups.S3.Prefix = "/a" }},
+	{"backups.s3.prefix", func(c *Config) { c.Backups.S3.Prefix = "a//b" }},
+	{"backups.s3.prefix", func(c *Config) { c.Backups.S3.Prefix = "a/../b" }},
+	{"backups.s3.access_key", func(c *Config) { c.Backups.S3 = bucket("https://s3.example"); c.Backups.S3.AccessKey = "" }},
+	{"backups.s3.access_key", func(c *Config) { c.Backups.S3.AccessKey = "a b" }},
+	{"backups.s3.secret_key", func(c *Config) { c.Backups.S3 = bucket("https://s3.example"); c.Backups.S3.SecretKey = "" }},
+	{"backups.s3.secret_key", func(c *Config) { c.Backups.S3.SecretKey = "a\nb" }},
 	{"log.level", func(c *Config) { c.Log.Level = "trace" }},
 	{"log.format", func(c *Config) { c.Log.Format = "" }},
 }
@@ -135,11 +166,13 @@ func TestConfigHidesSecrets(t *testing.T) {
 	c := valid()
 	c.Remote.Token = "panel-secret"
 	c.Docker.Registries = map[string]Registry{"ghcr.io": {Username: "u", Password: "pass-word"}}
+	c.Backups.S3 = bucket("https://s3.example")
+	require.Empty(t, c.Validate())
 	var logged strings.Builder
 	slog.New(slog.NewJSONHandler(&logged, nil)).Info("x", "config", c, "shown", fmt.Sprintf("%v %+v %#v", c, c.Show("1.2.3", true), c))
 	masked, err := json.Marshal(c)
 	require.NoError(t, err)
-	for _, secret := range []string{testToken, "panel-secret", "pass-word"} {
+	for _, secret := range []string{testToken, "panel-secret", "pass-word", "bucket-secret"} {
 		require.NotContains(t, logged.String()+string(masked), secret)
 	}
 	shown, err := json.Marshal(c.Show("1.2.3", true))
@@ -147,32 +180,4 @@ func TestConfigHidesSecrets(t *testing.T) {
 	require.JSONEq(t, `{"version":"1.2.3","server":{"host":"0.0.0.0","port":8070},
 		"authorization":{"enabled":true,"token":"`+testToken+`"},
 		"remote":{"enabled":false,"url":"","token":"panel-secret"}}`, string(shown))
-}
-
-func TestSize(t *testing.T) {
-	for text, want := range map[string]Size{
-		"0": 0, "17": 17, "17B": 17, "1KiB": 1024, "1MiB": MiB, "1.5GiB": 3 * GiB / 2, "2 TiB": 2 * TiB,
-		"1kB": 1000, "1MB": 1e6, "10GB": 1e10, "512k": 512 * KiB, "3M": 3 * MiB,
-	} {
-		got, err := ParseSize(text)
-		require.NoError(t, err, text)
-		require.Equal(t, want, got, text)
-		again, err := ParseSize(got.String())
-		require.NoError(t, err)
-		require.Equal(t, got, again)
-	}
-	for _, text := range []string{"", "MiB", "-1", "1e3", "0x10", "NaN", "Inf", "1XB", "9999999TiB", "1 2", "1MiBs"} {
-		_, err := ParseSize(text)
-		require.Error(t, err, text)
-	}
-}
-
-func TestSizeInJSON(t *testing.T) {
-	var got []Size
-	require.NoError(t, json.Unmarshal([]byte(`["1MiB", 2048, "7"]`), &got))
-	require.Equal(t, []Size{MiB, 2 * KiB, 7}, got)
-	b, err := json.Marshal(got)
-	require.NoError(t, err)
-	require.JSONEq(t, `["1MiB","2KiB","7"]`, string(b))
-	require.Error(t, json.Unmarshal([]byte(`[true]`), &got))
 }

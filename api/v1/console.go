@@ -14,9 +14,18 @@ const (
 // Line is one stored line of a console.
 type Line struct {
 	Time    time.Time // the engine's, ns
+	Shown   time.Time // the time in the API, if it differs from Time: those of a container's lines rise strictly
 	Data    []byte    // any bytes, without the line end
 	Partial bool      // the line continues in the next one
 	Message bool      // written by berth, not by the container
+}
+
+// At returns the time of the line in the API, which no other line of the container has.
+func (l Line) At() time.Time {
+	if l.Shown.IsZero() {
+		return l.Time
+	}
+	return l.Shown
 }
 
 // MarshalJSON writes {time, data}. Invalid UTF-8 becomes U+FFFD.
@@ -24,7 +33,7 @@ func (l Line) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		Time time.Time `json:"time"`
 		Data string    `json:"data"`
-	}{l.Time.UTC(), string(l.Data)})
+	}{l.At().UTC(), string(l.Data)})
 }
 
 // Resume is the position at the end of a console's journal.

@@ -32,35 +32,58 @@ func (p Phase) Active() bool { return p == Starting || p == Running || p == Stop
 // Home is the mount point of the volume in a container.
 const Home = "/home/container"
 
-// ContainerSpec is the desired state of a container. Verbs are generations: "restart"
-// raises RunGeneration, "reinstall" raises InstallGeneration, "kill" sets
-// KillGeneration to RunGeneration. So a request survives a crash and is carried out
-// once.
+// ContainerSpec is the desired state of a container. A request for an action raises a
+// counter, a generation: "restart" raises RunGeneration, "reinstall" raises
+// InstallGeneration, "kill" sets KillGeneration to RunGeneration. The status records the
+// generation that was carried out. So a request survives a crash and is executed once.
 type ContainerSpec struct {
-	Image          string            `json:"image"`
-	VolumeID       string            `json:"volume_id"` // full UUID
-	StartupCommand string            `json:"startup_command"`
-	StartPattern   string            `json:"start_pattern"` // RE2, matched per line
-	InstallScript  string            `json:"install_script"`
-	InstallImage   string            `json:"install_image,omitempty"`   // empty: Image
-	InstallTimeout Duration          `json:"install_timeout,omitempty"` // 0: an hour
-	Ports          []Port            `json:"ports"`
-	Limits         Limits            `json:"limits"`
-	Env            map[string]string `json:"env,omitempty"`
-	Cpuset         string            `json:"cpuset,omitempty"`  // such as 0-2,4; empty: all
-	User           string            `json:"user,omitempty"`    // name or number, with :group or not; empty: the image's
-	Workdir        string            `json:"workdir,omitempty"` // absolute; empty: Home
-	TTY            bool              `json:"tty"`
-	Labels         map[string]string `json:"labels,omitempty"`
-	Mounts         []Mount           `json:"mounts,omitempty"`
-	Stop           Stop              `json:"stop"`
-	RestartPolicy  RestartPolicy     `json:"restart_policy"`
-	RegistryAuth   string            `json:"registry_auth,omitempty"` // a host of docker.registries
-	Power          Power             `json:"power"`
+	Image          string     `json:"image"`
+	PullPolicy     PullPolicy `json:"pull_policy,omitempty"` // empty: PullMissing
+	VolumeID       string     `json:"volume_id"`             // full UUID
+	StartupCommand string     `json:"startup_command"`
+	StartPattern   string     `json:"start_pattern"`           // RE2, matched per line
+	StartTimeout   Duration   `json:"start_timeout,omitempty"` // for StartPattern to match; 0: no limit
+	InstallScript  string     `json:"install_script"`
+	InstallImage   string     `json:"install_image,omitempty"`   // empty: Image
+	InstallTimeout Duration   `json:"install_timeout,omitempty"` // 0: an hour
+
+	// InstallMount is the mount point of the volume, and the working directory, in the
+	// installer; empty: Home. InstallEntrypoint is the shell that executes InstallScript:
+	// sh, bash or ash; empty: /bin/sh.
+	InstallMount      string `json:"install_mount,omitempty"`
+	InstallEntrypoint string `json:"install_entrypoint,omitempty"`
+
+	Ports         []Port            `json:"ports"`
+	Limits        Limits            `json:"limits"`
+	Env           map[string]string `json:"env,omitempty"`
+	Cpuset        string            `json:"cpuset,omitempty"`   // such as 0-2,4; empty: all
+	User          string            `json:"user,omitempty"`     // name or number, with :group or not; empty: the image's
+	Workdir       string            `json:"workdir,omitempty"`  // absolute; empty: Home
+	Hostname      string            `json:"hostname,omitempty"` // RFC 1123 labels; empty: the engine's choice
+	Timezone      string            `json:"timezone,omitempty"` // IANA name for TZ, unless Env has one; empty: the image's
+	ReadOnlyRoot  bool              `json:"read_only_root,omitempty"`
+	TTY           bool              `json:"tty"`
+	Labels        map[string]string `json:"labels,omitempty"`
+	Mounts        []Mount           `json:"mounts,omitempty"`
+	Stop          Stop              `json:"stop"`
+	RestartPolicy RestartPolicy     `json:"restart_policy"`
+	RegistryAuth  string            `json:"registry_auth,omitempty"` // a host of docker.registries
+	Power         Power             `json:"power"`
+	ConfigFiles   []ConfigFile      `json:"config_files,omitempty"`
 
 	InstallGeneration uint64 `json:"install"`            // the requested installation, from 1
 	RunGeneration     uint64 `json:"run"`                // the requested run; 0: none yet
 	KillGeneration    uint64 `json:"kill_run,omitempty"` // runs up to this one end without a grace period
+
+	RequestedBy Requesters `json:"requested_by,omitzero"`
+}
+
+// Requesters are the actors of the last requests of each kind that changed a spec.
+type Requesters struct {
+	Run     Actor `json:"run,omitzero"`     // of RunGeneration
+	Stop    Actor `json:"stop,omitzero"`    // of the power off, or of KillGeneration
+	Install Actor `json:"install,omitzero"` // of InstallGeneration
+	Delete  Actor `json:"delete,omitzero"`
 }
 
 // Power is the desired power state of a container.
@@ -84,11 +107,32 @@ type Port struct {
 type Limits struct {
 	Memory   int64   `json:"memory"`              // bytes
 	CPU      float64 `json:"cpu"`                 // cores
-	Swap     int64   `json:"swap,omitempty"`      // bytes beside memory
+	Swap     int64   `json:"swap,omitempty"`      // bytes beside memory, or UnlimitedSwap
 	Pids     int64   `json:"pids,omitempty"`      // processes and threads; 0: docker.pids_limit
 	Disk     int64   `json:"disk,omitempty"`      // bytes of the volume and of what is written outside it
 	IOWeight uint16  `json:"io_weight,omitempty"` // 10 to 1000
+
+	// OOMKill is whether the kernel kills a process when the memory is used up; otherwise
+	// the processes wait for memory. Nil, the only form of true that is stored: it does.
+	OOMKill *bool `json:"oom_kill,omitempty"`
 }
+
+// WithoutOOMKill reports whether the kernel must not kill a process when the memory is
+// used up.
+func (l Limits) WithoutOOMKill() bool { return l.OOMKill != nil && !*l.OOMKill }
+
+// UnlimitedSwap is the value of Limits.Swap for all swap of the host.
+const UnlimitedSwap = -1
+
+// PullPolicy determines when an image is pulled.
+type PullPolicy string
+
+// The values of PullPolicy.
+const (
+	PullMissing PullPolicy = "missing" // when it is not on the host
+	PullAlways  PullPolicy = "always"  // also before each start of the server
+	PullNever   PullPolicy = "never"
+)
 
 // Mount makes a directory of the host visible in a container.
 type Mount struct {
@@ -96,6 +140,17 @@ type Mount struct {
 	Target   string `json:"target"` // absolute path in the container
 	ReadOnly bool   `json:"read_only,omitempty"`
 }
+
+// ConfigFile is a configuration file in the volume, in which values are set before each
+// start.
+type ConfigFile struct {
+	Path   string            `json:"path"`   // in the volume
+	Format string            `json:"format"` // properties, ini, yaml, json, xml or text
+	Set    map[string]string `json:"set"`    // values by key; ${NAME} is an environment variable
+}
+
+// ConfigFormats returns the values of ConfigFile.Format.
+func ConfigFormats() []string { return []string{"properties", "ini", "yaml", "json", "xml", "text"} }
 
 // Stop configures the graceful stop of a run: a console command or a signal. A run
 // that has not exited after Timeout is killed.
@@ -120,8 +175,10 @@ const (
 // ContainerStatus is the observed state of a container.
 type ContainerStatus struct {
 	Phase              Phase       `json:"phase"`
-	Seq                uint64      `json:"seq"` // of the event that reported Phase
+	Seq                uint64      `json:"seq"`            // of the event that reported Phase
+	Actor              Actor       `json:"actor,omitzero"` // of that event
 	Since              time.Time   `json:"since"`
+	Deadline           *time.Time  `json:"deadline,omitempty"`  // when the installation, or the start, is ended; nil: no limit applies yet
 	ContainerID        string      `json:"container_id"`        // the engine's, of the server container
 	ObservedGeneration uint64      `json:"observed_generation"` // of the spec that the last step used
 	Message            string      `json:"message,omitempty"`
@@ -148,6 +205,8 @@ type ContainerStatus struct {
 	Crashes         int        `json:"crashes,omitempty"`        // consecutive, for the backoff
 	Unrequested     bool       `json:"unrequested,omitempty"`    // the run that is being stopped was started from outside
 	RemovedID       string     `json:"removed_id,omitempty"`     // the engine's, of the last server container that berth removed
+	ImagePulled     string     `json:"image_pulled,omitempty"`   // the start for which PullAlways has pulled the image; see package container
+	OutdatedID      string     `json:"outdated_id,omitempty"`    // the engine's, of a server container whose image's tag was moved
 	LimitsRefused   string     `json:"limits_refused,omitempty"` // the attempt to change limits that the engine refused
 	NextRetryAt     *time.Time `json:"next_retry_at,omitempty"`  // of a restart by policy, or of a start that failed
 	UnreadySince    *time.Time `json:"unready_since,omitempty"`  // since when Unready returns a reason
@@ -196,22 +255,42 @@ func InstallStateOf(c Container) Phase {
 // The types of a container's conditions.
 const (
 	ImageAvailable = "ImageAvailable" // the image is on the host
+	ImageCurrent   = "ImageCurrent"   // of PullAlways: the registry had no other image at the last start
 	Installed      = "Installed"      // the installation ended with exit code 0
 	Started        = "Started"        // a run has started: Unknown until its start pattern matched, False after its exit
 	LimitsApplied  = "LimitsApplied"  // the limits are in force in the engine
 	Reconciled     = "Reconciled"     // the last step succeeded; absent: no step has failed
 	DiskPressure   = "DiskPressure"   // the volume is over its limit
 
+	// ConfigFilesApplied reports whether the values of config_files are set. It is absent
+	// before the first start, and without config_files.
+	ConfigFilesApplied = "ConfigFilesApplied"
+
+	// StartPatternNotMatched is True if a run has been starting for long. It is absent
+	// until a run is.
+	StartPatternNotMatched = "StartPatternNotMatched"
+
 	// EngineReachable is derived when a container is read, and not stored. While it is
 	// False, the status is the one that was observed last.
 	EngineReachable = "EngineReachable"
 )
 
+// StoreWritable is the type of a condition of the node, beside EngineReachable.
+const StoreWritable = "StoreWritable"
+
 // Reasons that code acts on.
 const (
 	ReasonImageNotFound = "ImageNotFound"
+	ReasonPulling       = "Pulling"
 	ReasonPullFailed    = "PullFailed" // the registry has not answered yet
 	ReasonOutOfMemory   = "OutOfMemory"
+	ReasonStartTimedOut = "StartTimedOut" // the start pattern did not match within StartTimeout
+	ReasonInstallSlow   = "InstallSlow"   // the installer has run for long
 	ReasonOverLimit     = "OverLimit"     // the volume and the files outside it are over the limit
 	ReasonRootOverLimit = "RootOverLimit" // the files outside the volume are over docker.root_limit
+
+	ReasonAnswers           = "Answers"
+	ReasonEngineUnreachable = "EngineUnreachable"
+	ReasonWritable          = "Writable"
+	ReasonNotWritable       = "NotWritable"
 )

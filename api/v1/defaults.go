@@ -10,25 +10,31 @@ import (
 func Defaults() Config {
 	const day = Duration(24 * time.Hour)
 	return Config{
-		Server:        ServerConfig{Host: "0.0.0.0", Port: 8070, BodyLimit: MiB},
+		Server: ServerConfig{Host: "0.0.0.0", Port: 8070, BodyLimit: MiB},
+		SFTP: SFTPConfig{Host: "0.0.0.0", Port: 2022, MaxSessions: 64, MaxSessionsPerToken: 8,
+			IdleTimeout: Duration(15 * time.Minute)},
 		Authorization: AuthorizationConfig{Enabled: true, MaxTTL: 30 * day},
 		Storage: StorageConfig{
 			DataPath:    "/var/lib/berth",
 			MaxFileSize: 100 * MiB, MaxExtractSize: 10 * GiB, HardLimit: HardLimitNone,
 			UID: -1, GID: -1,
 		},
-		Docker:   DockerConfig{PidsLimit: 512, NofileLimit: 16384, RootLimit: 10 * GiB, LogMaxSize: 20 * MiB, LogMaxFiles: 2},
+		Docker:   DockerConfig{PidsLimit: 512, NofileLimit: 16384, RootLimit: 10 * GiB, TmpSize: 128 * MiB, LogMaxSize: 20 * MiB, LogMaxFiles: 2},
 		Firewall: FirewallConfig{Backend: BackendAuto, EgressFilter: true},
 		Reconcile: ReconcileConfig{
 			Workers: 8, Resync: Duration(time.Minute), CreateWait: Duration(2 * time.Second),
+			StartWarning: Duration(time.Minute), InstallWarning: Duration(10 * time.Minute),
 			Backoff: BackoffConfig{
 				Initial:    Duration(500 * time.Millisecond),
 				Max:        Duration(5 * time.Minute),
 				ResetAfter: Duration(10 * time.Minute),
 			},
 		},
-		Events: EventsConfig{Retention: 7 * day, Max: 100_000},
-		Log:    LogConfig{Level: "info", Format: "auto"},
+		Events:  RetentionConfig{Retention: 7 * day, Max: 100_000},
+		Audit:   RetentionConfig{Retention: 90 * day, Max: 1_000_000},
+		Backups: BackupsConfig{Concurrency: 1, S3: S3Config{Region: "us-east-1"}},
+		UI:      UIConfig{Enabled: true},
+		Log:     LogConfig{Level: "info", Format: "auto"},
 	}
 }
 
@@ -36,6 +42,12 @@ func Defaults() Config {
 func (c *Config) Complete() {
 	if c.Storage.VolumesPath == "" {
 		c.Storage.VolumesPath = filepath.Join(c.Storage.DataPath, "volumes")
+	}
+	if c.Backups.Path == "" {
+		c.Backups.Path = filepath.Join(c.Storage.DataPath, "backups")
+	}
+	if c.SFTP.HostKey == "" {
+		c.SFTP.HostKey = filepath.Join(c.Storage.DataPath, "sftp", "ed25519")
 	}
 }
 

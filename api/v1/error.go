@@ -49,7 +49,15 @@ const (
 	VolumeNotFound    Code = "volume_not_found"
 	PortNotFound      Code = "port_not_found"
 	TokenNotFound     Code = "token_not_found"
+	PullNotFound      Code = "pull_not_found"
+	PullsDisabled     Code = "pulls_disabled"
+	TooManyPulls      Code = "too_many_pulls"
 	PathNotFound      Code = "path_not_found"
+	BackupNotFound    Code = "backup_not_found"
+	PolicyNotFound    Code = "backup_policy_not_found"
+	NotCompleted      Code = "backup_not_completed"
+	BackupInUse       Code = "backup_in_use"
+	TooManyBackups    Code = "too_many_backups"
 	NoPorts           Code = "no_available_ports"
 	PortExists        Code = "port_exists"
 	PortNotInPool     Code = "port_not_in_pool"
@@ -59,6 +67,7 @@ const (
 	NotRunning        Code = "container_not_running"
 	PortBound         Code = "port_bound"
 	VolumeInUse       Code = "volume_in_use"
+	VolumeRestoring   Code = "volume_restoring"
 	AmbiguousVolume   Code = "ambiguous_volume_id"
 	FileExists        Code = "file_exists"
 	Precondition      Code = "precondition_failed"
@@ -72,6 +81,10 @@ const (
 	DiskFull          Code = "disk_full"
 	TooManyTokens     Code = "too_many_tokens"
 	TooManySessions   Code = "too_many_sessions"
+	TooManyKeys       Code = "too_many_idempotency_keys"
+	KeyReused         Code = "idempotency_key_reused"
+	KeyInUse          Code = "idempotency_key_in_use"
+	OutcomeUnknown    Code = "idempotency_outcome_unknown"
 	Unauthorized      Code = "unauthorized"
 	ScopeDenied       Code = "scope_denied"
 )
@@ -91,9 +104,13 @@ var (
 	ErrWriteDenied       = &Error{WriteDenied, "Failed to write file: permission denied"}
 	ErrNoPorts           = &Error{NoPorts, "No available ports in pool"}
 	ErrContainerExists   = &Error{ContainerExists, "Container already exists"}
+	ErrVolumeRestoring   = &Error{VolumeRestoring, "Volume is being restored"}
 	ErrAmbiguousVolume   = &Error{AmbiguousVolume, "Ambiguous volume id"}
 	ErrNotRunning        = &Error{NotRunning, "Container is not running"}
 	ErrSizeLimit         = &Error{SizeLimit, "Volume size limit exceeded"}
 	ErrEngineUnavailable = &Error{EngineUnavailable, "Docker does not answer; send the request again once it does"}
+	ErrBackupNotFound    = &Error{BackupNotFound, "Backup not found"}
+	ErrPolicyNotFound    = &Error{PolicyNotFound, "Backup policy not found"}
+	ErrNotCompleted      = &Error{NotCompleted, "Backup is not completed"}
 	ErrDiskFull          = &Error{DiskFull, "Failed to write file: no space left on the host"}
 )

@@ -7,6 +7,8 @@ import "time"
 const (
 	EventState   = "event"          // Data is a Phase
 	EventMessage = "daemon_message" // Data is a sentence
+	EventBackup  = "backup"         // Data is a JobState
+	EventRestore = "restore"        // Data is a JobState
 )
 
 // Event is one stored transition. It is stored in the same transaction as the status
@@ -15,14 +17,32 @@ type Event struct {
 	Seq       uint64    `json:"seq"`             // node-wide, from 1, without gaps
 	Epoch     string    `json:"epoch,omitempty"` // of Seq: the store and its incarnation; not stored
 	Time      time.Time `json:"time"`
-	Container string    `json:"container"`     // internal_id
-	UID       string    `json:"uid,omitempty"` // of the container; empty: stored by an older version
+	Container string    `json:"container,omitempty"` // internal_id; empty: about the node itself, or a volume
+	UID       string    `json:"uid,omitempty"`       // of the container; empty: stored by an older version
 	Event     string    `json:"event"`
 	Data      string    `json:"data"`
 
 	// Of a state: the one before, why it was entered (the reason of a condition, or
-	// empty), and the exit code of the run or the installation that ended with it.
+	// empty), and the exit code of the run or the installation that ended with it. A
+	// message with a reason is a warning.
 	From     Phase  `json:"from,omitempty"`
 	Reason   string `json:"reason,omitempty"`
 	ExitCode *int   `json:"exit_code,omitempty"`
+
+	Actor Actor `json:"actor,omitzero"` // who caused it
+
+	// Of a backup or a restore. Users are the containers that used the volume then: their
+	// clients receive the event too. Responses leave them out.
+	Backup  string         `json:"backup,omitempty"`
+	Restore string         `json:"restore,omitempty"`
+	Volume  string         `json:"volume,omitempty"` // of a restore the target
+	Users   []ContainerRef `json:"users,omitempty"`
+}
+
+// UserIDs returns the internal_ids of e.Users.
+func (e Event) UserIDs() (ids []string) {
+	for _, u := range e.Users {
+		ids = append(ids, u.ID)
+	}
+	return ids
 }

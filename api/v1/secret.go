@@ -31,9 +31,14 @@ func (s Secret) Reveal() string { return string(s) }
 // Hash returns the hex SHA-256 of the value.
 func (s Secret) Hash() string {
 	sum := sha256.Sum256([]byte(s))
-	return hex.EncodeToString(sum[:])
+	var text [2 * sha256.Size]byte
+	hex.Encode(text[:], sum[:])
+	return string(text[:])
 }
 
 // Fingerprint returns the first 32 hex digits of Hash, which identify the secret
 // and do not reveal it.
-func (s Secret) Fingerprint() string { return s.Hash()[:32] }
+func (s Secret) Fingerprint() string { return FingerprintOf(s.Hash()) }
+
+// FingerprintOf returns the Fingerprint of the secret with a Hash.
+func FingerprintOf(hash string) string { return hash[:32] }

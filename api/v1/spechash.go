@@ -13,11 +13,31 @@ import (
 // A limit whose value changes is updated in the existing container. A limit that is
 // added or removed needs a new container (Docker takes 0 for unchanged). A
 // new installation needs a new container too.
+//
+// An upgrade of berth must not change the hash of a stored spec. So a field that a later
+// version adds is appended to the parts only if it is set, with its name: two such
+// fields with the same value must not have the same hash.
 func (s ContainerSpec) SpecHash() string {
 	type limits struct{ Memory, CPU, Pids, Cpuset bool }
-	return hash(s.InstallGeneration, s.Image, s.VolumeID, s.StartupCommand, s.Ports, s.Env, s.User, s.Workdir, s.TTY,
+	parts := []any{s.InstallGeneration, s.Image, s.VolumeID, s.StartupCommand, s.Ports, s.Env, s.User, s.Workdir, s.TTY,
 		s.Labels, pinned(s.Mounts), s.Stop.Signal, s.Limits.IOWeight,
-		limits{s.Limits.Memory > 0, s.Limits.CPU > 0, s.Limits.Pids > 0, s.Cpuset != ""})
+		limits{s.Limits.Memory > 0, s.Limits.CPU > 0, s.Limits.Pids > 0, s.Cpuset != ""}}
+	if s.Hostname != "" {
+		parts = append(parts, []string{"hostname", s.Hostname})
+	}
+	if s.Timezone != "" {
+		parts = append(parts, []string{"timezone", s.Timezone})
+	}
+	if s.ReadOnlyRoot {
+		parts = append(parts, []string{"read_only_root"})
+	}
+	if s.Limits.Swap == UnlimitedSwap {
+		parts = append(parts, []string{"limits.swap", "unlimited"})
+	}
+	if s.Limits.WithoutOOMKill() {
+		parts = append(parts, []string{"limits.oom_kill", "false"})
+	}
+	return hash(parts...)
 }
 
 // pinned returns the part of the mounts in the hash. Containers of older versions, whose

@@ -9,6 +9,7 @@ type Token = Object[TokenSpec, TokenStatus]
 // TokenSpec is the identity and the permissions of a token.
 type TokenSpec struct {
 	Hash        string         `json:"hash"`             // hex SHA-256 of the secret
+	Name        string         `json:"name,omitempty"`   // that its minter gave it
 	Issuer      string         `json:"issuer,omitempty"` // fingerprint of the configured token that it descends from; empty: minted by an older version, and invalid
 	Parent      string         `json:"parent,omitempty"` // id of the token that minted it; empty: the configured token
 	ExpiresAt   time.Time      `json:"expires_at"`
@@ -16,6 +17,7 @@ type TokenSpec struct {
 	Spent       bool           `json:"spent,omitempty"` // its only use has begun
 	Scopes      []Scope        `json:"scopes"`
 	Containers  []ContainerRef `json:"container_refs,omitempty"` // empty: all
+	SSHKeys     []string       `json:"ssh_keys,omitempty"`       // public keys that may log in with SFTP instead of the secret, as type and base64
 	Minted      int            `json:"minted,omitempty"`         // tokens that it minted; for a child of the configured token, those of its descendants too
 }
 

@@ -21,7 +21,7 @@ func Unready(s ContainerSpec, st ContainerStatus) string {
 	case Running, Deleting:
 		return ""
 	case Installing, "":
-		return cmp.Or(image, "Installing")
+		return cmp.Or(image, reasonOf(Installed, Unknown), "Installing")
 	case Failed:
 		return cmp.Or(image, reasonOf(Installed, False), "Failed")
 	}
@@ -29,11 +29,11 @@ func Unready(s ContainerSpec, st ContainerStatus) string {
 	case s.Power != PowerOn:
 		return ""
 	case st.Phase == Starting:
-		return "Starting"
+		return cmp.Or(reasonOf(StartPatternNotMatched, True), "Starting")
 	case st.Phase == Stopping:
 		return "Stopping"
 	}
-	reason := cmp.Or(reasonOf(DiskPressure, True), image, reasonOf(Reconciled, False))
+	reason := cmp.Or(reasonOf(DiskPressure, True), image, reasonOf(ImageCurrent, Unknown), reasonOf(Reconciled, False))
 	if reason == "" && st.NextRetryAt == nil && st.ObservedRun == s.RunGeneration {
 		return "" // the restart policy ended it
 	}

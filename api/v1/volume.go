@@ -5,7 +5,9 @@ type Volume = Object[VolumeSpec, VolumeStatus]
 
 // VolumeSpec is the desired state of a volume. Its id is a UUID.
 type VolumeSpec struct {
-	SizeLimit int64 `json:"size_limit,omitempty"` // bytes; 0 is no limit
+	SizeLimit int64             `json:"size_limit,omitempty"` // bytes; 0 is no limit
+	Name      string            `json:"name,omitempty"`       // for people; need not be unique
+	Labels    map[string]string `json:"labels,omitempty"`
 }
 
 // VolumeStatus is the observed state of a volume.

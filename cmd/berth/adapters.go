@@ -27,14 +27,10 @@ func diskUsage(s *store.Store, id string) (bytes int64, known bool) {
 }
 
 // unready returns the reasons why requests cannot be carried out now. GET /readyz
-// needs no token, so a failure of the store is logged once, not at each call.
+// needs no token, so it logs nothing: watchHealth does.
 func (d *daemon) unready() (reasons []string) {
-	err := d.store.Writable()
-	if err != nil {
+	if err := d.store.Writable(); err != nil {
 		reasons = append(reasons, storeReason(err))
-	}
-	if logged := d.unwritable.Swap(err != nil); err != nil && !logged {
-		d.log.Error("the store cannot be written", "err", err)
 	}
 	if !d.engineHealth().Reachable {
 		reasons = append(reasons, "engine: does not answer")

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"path/filepath"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 
 	"berth/api/server"
 	"berth/api/stream"
+	"berth/api/ui"
 	v1 "berth/api/v1"
 	"berth/cmd/berth/config"
 	"berth/controller"
@@ -45,12 +47,14 @@ type daemon struct {
 	sampler  *stats.Sampler
 	meter    *cgroup.Reader
 	server   *server.Server
+	sftp     *sftpServer // nil: not enabled
+	node     *node
+	targets  targets // of backups
 
-	began      time.Time
-	health     atomic.Pointer[health]      // of the engine; nil: unknown yet
-	listed     atomic.Bool                 // the engine's containers were listed once
-	unwritable atomic.Bool                 // the result of the last check by unready: the store cannot be written
-	parts      []func(ctx context.Context) // run concurrently until the daemon stops
+	began  time.Time
+	health atomic.Pointer[health]      // of the engine; nil: unknown yet
+	listed atomic.Bool                 // the engine's containers were listed once
+	parts  []func(ctx context.Context) // run concurrently until the daemon stops
 }
 
 // newDaemon creates every part. None of them does anything before run.
@@ -79,8 +83,12 @@ func (d *daemon) assemble() error {
 	if err := d.makeLoops(shared); err != nil {
 		return err
 	}
-	d.makeServer()
-	return nil
+	if err := d.makeServer(); err != nil {
+		return err
+	}
+	var err error
+	d.sftp, err = newSFTP(d)
+	return err
 }
 
 // makeRuntime creates the parts that act on the host.
@@ -92,7 +100,8 @@ func (d *daemon) makeRuntime() (err error) {
 		guard = nil
 	}
 	d.engine, err = docker.New(docker.Config{Guard: guard, Host: c.Docker.Host, StoreID: d.store.ID(), Network: c.Docker.Network,
-		PidsLimit: c.Docker.PidsLimit, NofileLimit: c.Docker.NofileLimit, LogMaxSize: int64(c.Docker.LogMaxSize), LogMaxFiles: c.Docker.LogMaxFiles}, d.metrics, d.log)
+		PidsLimit: c.Docker.PidsLimit, NofileLimit: c.Docker.NofileLimit, TmpSize: int64(c.Docker.TmpSize),
+		LogMaxSize: int64(c.Docker.LogMaxSize), LogMaxFiles: c.Docker.LogMaxFiles}, d.metrics, d.log)
 	if err != nil {
 		return err
 	}
@@ -119,14 +128,22 @@ func (d *daemon) makeConsoles() {
 	d.part("consoles", d.consoles.Run)
 	d.part("stats", d.sampler.Run)
 	d.part("events", func(ctx context.Context) error { return d.hub.Pump(ctx, d.store) })
-	d.part("engine health", d.watchHealth)
+	d.part("health", d.watchHealth)
+	d.node = newNode(d)
+	d.part("disks", d.node.watchDisks)
+	d.part("engine", d.node.watchEngine)
 }
 
-func (d *daemon) makeServer() {
-	d.server = server.New(server.Deps{Store: d.store, Settings: d.settings, Hub: d.hub, Files: d.volumes.Files(),
+func (d *daemon) makeServer() error {
+	page, err := ui.New()
+	if err != nil {
+		return fmt.Errorf("page: %w", err)
+	}
+	d.server = server.New(server.Deps{Store: d.store, Settings: d.settings, Hub: d.hub, Files: d.volumes.Files(), Archives: d.targets,
 		Console: input{d.consoles}, Stats: statsAdapter{d.sampler}, Ready: d.unready, Engine: d.engineHealth,
 		Registerer: d.metrics, Gatherer: d.metrics, Log: d.log, Version: release(),
-		SpoolDir: d.settings.Current().Storage.VolumesPath})
+		SpoolDir: d.settings.Current().Storage.VolumesPath, Page: page, Node: d.node.view})
+	return nil
 }
 
 // part adds a function that runs until the daemon stops. If it returns an error

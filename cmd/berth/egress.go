@@ -27,6 +27,9 @@ func newEgressFilter(c v1.Config, storeID string, log *slog.Logger) *egressFilte
 	if c.Server.Port != 0 {
 		ports = append(ports, c.Server.Port)
 	}
+	if c.SFTP.Enabled && c.SFTP.Port != 0 {
+		ports = append(ports, c.SFTP.Port)
+	}
 	return &egressFilter{
 		rules: firewall.NewEgress(storeID, ports, log), log: log,
 		on: c.Firewall.EgressFilter && c.Firewall.Backend != v1.BackendNone,

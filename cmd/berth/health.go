@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"berth/api/server"
+	v1 "berth/api/v1"
+	"berth/store"
 )
 
 // The time between two checks of the engine, and the age at which a result is stale.
@@ -20,22 +23,51 @@ type health struct {
 	since time.Time // when err last changed from nil or to nil
 }
 
-// watchHealth checks the engine periodically, so that its health is known without
-// waiting for an engine that hangs.
+// watchHealth checks the store and the engine periodically, so that their failures are
+// logged and stored as transitions when they happen, and the engine's health is known without waiting for an
+// engine that hangs.
 func (d *daemon) watchHealth(ctx context.Context) error {
+	node := newConditions(func(c v1.Condition) error {
+		return d.store.MustUpdate(func(tx *store.Tx) error { return store.SetNodeCondition(tx, c) })
+	})
+	var unwritable time.Time
 	for ctx.Err() == nil {
-		err := d.engine.Ready(ctx)
+		err, before := d.store.Writable(), unwritable
+		unwritable = logStore(d.log, err, before)
+		node.set(storeCondition(err, elapsed(before)))
+		err = d.engine.Ready(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
 		now := health{time.Now(), err, time.Now()}
-		if last := d.health.Load(); last != nil && (last.err == nil) == (err == nil) {
+		last := d.health.Load()
+		if last != nil && (last.err == nil) == (err == nil) {
 			now.since = last.since
 		}
 		d.logHealth(d.health.Swap(&now), now)
+		node.set(engineCondition(err, awayFor(last)))
 		select {
 		case <-ctx.Done():
 		case <-time.After(healthEvery):
 		}
 	}
 	return nil
+}
+
+// awayFor returns how long the engine has not answered; 0 if it did at the last check.
+func awayFor(last *health) time.Duration {
+	if last == nil || last.err == nil {
+		return 0
+	}
+	return time.Since(last.since)
+}
+
+// elapsed returns the time since then; 0 if then is zero.
+func elapsed(then time.Time) time.Duration {
+	if then.IsZero() {
+		return 0
+	}
+	return time.Since(then)
 }
 
 // logHealth writes a line when the engine stops answering, and when it answers again.
@@ -46,6 +78,20 @@ func (d *daemon) logHealth(last *health, now health) {
 	case now.err == nil && last != nil && last.err != nil:
 		d.log.Info("the engine answers again", "after", now.at.Sub(last.since).Round(time.Millisecond))
 	}
+}
+
+// logStore writes a line when the store can no longer be written because of err, and
+// when it can be again. It takes and returns the time since when it cannot; zero: it can.
+func logStore(log *slog.Logger, err error, since time.Time) time.Time {
+	switch {
+	case err != nil && since.IsZero():
+		log.Error("the store cannot be written: requests are refused, except stop and kill", "err", err)
+		return time.Now()
+	case err == nil && !since.IsZero():
+		log.Info("the store can be written again", "after", time.Since(since).Round(time.Millisecond))
+		return time.Time{}
+	}
+	return since
 }
 
 // engineHealth returns whether the engine answers, and since when. Before the first

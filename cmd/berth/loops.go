@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	goruntime "runtime"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 
 	v1 "berth/api/v1"
 	"berth/controller"
+	"berth/controller/console"
 	"berth/controller/container"
 	"berth/controller/event"
 	"berth/controller/port"
@@ -30,7 +32,7 @@ const (
 	firstCrashWait = 10 * time.Second
 	orphanGrace    = 5 * time.Minute
 	pullWorkers    = 3
-	heavyCalls     = 8 // fewer leave two processors idle while starts wait for the kernel and the disk
+	heavyCalls     = 16 // at most; the best number is measured, see ADR 0113
 	volumeWorkers  = 2
 )
 
@@ -44,6 +46,7 @@ func (d *daemon) makeLoops(m *controller.Metrics) error {
 	d.part("egress filter", func(ctx context.Context) error { return d.egress.keep(ctx, d.engine.Bridge, d.resync()) })
 	d.loop(d.containerLoop(m))
 	d.loop(d.volumeLoop(m))
+	d.loop(downloadLoop(d, m))
 	d.loop(port.New(port.Options{Store: d.store, Firewall: rules, Resync: d.resync(), BackOff: d.backOff(), Log: d.log, Metrics: m}))
 	d.metrics.MustRegister(port.NewCollector(d.store), volume.NewCollector(d.store), newNodeCollector(d))
 	d.loop(token.New(d.store, d.settings, d.log, m))
@@ -53,6 +56,9 @@ func (d *daemon) makeLoops(m *controller.Metrics) error {
 		return err
 	}
 	d.part("event counter", counter.Run)
+	if err := makeBackups(d, m); err != nil {
+		return err
+	}
 	return d.makeRemote()
 }
 
@@ -76,7 +82,7 @@ func (d *daemon) containerLoop(m *controller.Metrics) *controller.Loop {
 	container.Register(d.metrics, m, d.store)
 	pulls := container.NewPuller(d.engine, pullWorkers, d.log)
 	d.part("image pulls", func(ctx context.Context) error { pulls.Run(ctx); return nil })
-	slots, outage := container.NewSemaphore(heavyCalls), &container.Outage{}
+	slots, outage := container.NewAdaptiveSemaphore(2*goruntime.NumCPU(), heavyCalls), &container.Outage{}
 	c := d.settings.Current().Reconcile
 	roots := newRoots(d)
 	r := &container.Reconciler{
@@ -85,7 +91,11 @@ func (d *daemon) containerLoop(m *controller.Metrics) *controller.Loop {
 		Semaphore: slots, Outage: outage, Roots: roots, Timers: &container.Timers{}, Now: time.Now,
 		Crash: container.CrashBackOff{Initial: firstCrashWait, Max: time.Duration(c.Backoff.Max),
 			ResetAfter: time.Duration(c.Backoff.ResetAfter)},
-		BootID: bootID(), Volume: d.volumes.Path, Auth: d.registryAuth, Mounts: d.mounts, Metrics: m, Log: d.log,
+		Warn: container.Warnings{Start: time.Duration(c.StartWarning), Install: time.Duration(c.InstallWarning)},
+		LastLines: func(ctx context.Context, id string, since time.Time) ([]string, error) {
+			return console.LastLines(ctx, d.hub, id, since)
+		},
+		BootID: bootID(), Volume: d.volumes.Path, Configure: d.volumes.Files().Configure, Auth: d.registryAuth, Mounts: d.mounts, Metrics: m, Log: d.log,
 	}
 	return &controller.Loop{
 		Name: "container", Reconciler: r, Failed: r.Failed,
@@ -93,7 +103,7 @@ func (d *daemon) containerLoop(m *controller.Metrics) *controller.Loop {
 		Watch: []controller.Source{
 			controller.List(store.Containers.Lister(d.store)), // at the start; later requests overtake these
 			container.Watch(d.engine, outage, func() { d.listed.Store(true) }),
-			d.consoles.Source, roots.Source(),
+			d.consoles.Source, roots.Source(), container.Restores(d.store),
 			controller.Every(d.resync(), store.Containers.Lister(d.store)),
 		},
 		Awaited: []controller.Source{pulls.Source, slots.Source},
@@ -107,7 +117,7 @@ func (d *daemon) volumeLoop(m *controller.Metrics) *controller.Loop {
 	scanner := &volume.Scanner{Store: d.store, Directories: d.volumes, Log: d.log}
 	return &controller.Loop{
 		Name:         "volume",
-		Reconciler:   &volume.Reconciler{Store: d.store, Directories: d.volumes, Uses: uses, Mounted: mountedBy(d.engine, d.volumes.Path)},
+		Reconciler:   &volume.Reconciler{Store: d.store, Directories: d.volumes, Uses: uses, Log: d.log, Mounted: mountedBy(d.engine, d.volumes.Path)},
 		DesiredState: []controller.Source{store.Volumes.Source(d.store, store.SpecChanged)},
 		Watch:        []controller.Source{uses.Source(), scanner.Source(), d.volumes.Changed, controller.Every(d.resync(), store.Volumes.Lister(d.store))},
 		Workers:      volumeWorkers, BackOff: d.backOff(), Log: d.log, Metrics: m,

@@ -31,7 +31,7 @@ func release() string {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	root := cli.NewRoot(cli.Options{Version: version, Environ: os.Environ(), Serve: serve})
+	root := cli.NewRoot(cli.Options{Version: version, Environ: os.Environ(), Serve: serve, RestoreStore: restoreStore})
 	root.SetOut(cli.Printable(os.Stdout))
 	root.SetErr(cli.Printable(os.Stderr))
 	cmd, err := root.ExecuteContextC(ctx)
@@ -39,16 +39,18 @@ func main() {
 		return
 	}
 	reportError(cmd, err)
-	os.Exit(1) //nolint:gocritic // the context ends with the process
+	os.Exit(cli.ExitCode(err)) //nolint:gocritic // the context ends with the process
 }
 
 // reportError prints the error of a command. That of the daemon is a line of its log.
 func reportError(cmd *cobra.Command, err error) {
 	switch {
-	case errors.Is(err, cli.ErrReported):
+	case errors.Is(err, cli.ErrReported), errors.Is(err, cli.ErrInterrupted):
 	case cmd.Name() == "serve" && !textLog(logFormat(err), os.Stderr):
 		newLog(v1.LogConfig{Format: "json"}, new(slog.LevelVar), os.Stderr).Error("berth ends", "err", err)
 	default:
-		fmt.Fprintln(cmd.ErrOrStderr(), "berth:", err)
+		for line := range strings.Lines(err.Error()) {
+			fmt.Fprintln(cmd.ErrOrStderr(), "berth:", strings.TrimSuffix(line, "\n"))
+		}
 	}
 }

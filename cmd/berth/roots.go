@@ -19,7 +19,7 @@ import (
 func newRoots(d *daemon) *container.Roots {
 	m := rootMeter{layers: docker.NewLayers(d.engine), volumes: d.volumes, processes: d.meter,
 		limit: func() int64 { return int64(d.settings.Current().Docker.RootLimit) }}
-	return &container.Roots{Store: d.store, Measure: m.measure, Limit: m.limit, Log: d.log}
+	return &container.Roots{Store: d.store, Measure: m.measure, Limit: m.limit, Free: d.node.engineFree, Log: d.log}
 }
 
 // rootMeter measures what one container occupies outside its volume.
@@ -31,7 +31,7 @@ type rootMeter struct {
 }
 
 // measure returns what a container occupies outside its volume. It stops walking a
-// tree that exceeds docker.root_limit. The engine measures the writable layer; other
+// tree that exceeds docker.root_limit by more than a quarter. The engine measures the writable layer; other
 // files that are not visible from here are not counted.
 func (m rootMeter) measure(ctx context.Context, n runtime.Name, volumeID string) (container.RootUsage, error) {
 	w, err := m.layers.Writable(ctx, n)
@@ -40,8 +40,12 @@ func (m rootMeter) measure(ctx context.Context, n runtime.Name, volumeID string)
 		return u, err
 	}
 	var errs []error
+	most := m.limit()
+	if most > 0 {
+		most += most/4 + 1
+	}
 	for _, dir := range w.Dirs {
-		part, err := m.volumes.Measure(ctx, dir, m.limit())
+		part, err := m.volumes.Measure(ctx, dir, most)
 		u.Usage = u.Add(part)
 		if !errors.Is(err, os.ErrNotExist) {
 			errs = append(errs, err)

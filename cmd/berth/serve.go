@@ -62,7 +62,7 @@ func serveLoaded(ctx context.Context, l *config.Loader, first config.Loaded, wri
 	if err != nil {
 		return err
 	}
-	ln, err := listen(settings)
+	ln, files, err := listenAll(d)
 	if err != nil {
 		return errors.Join(err, d.store.Close())
 	}
@@ -75,7 +75,7 @@ func serveLoaded(ctx context.Context, l *config.Loader, first config.Loaded, wri
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)
-	return d.run(ctx, ln, hup)
+	return d.run(ctx, ln, files, hup)
 }
 
 // listen opens the port. With TLS, each connection gets the certificate of the last reload.
@@ -121,14 +121,18 @@ func welcome(out io.Writer, l config.Loaded, written bool, addr net.Addr) {
 
 // run serves until ctx ends, then stops everything in reverse order: first the
 // requests, then the steps, then the consoles, and the store last.
-func (d *daemon) run(ctx context.Context, ln net.Listener, hup <-chan os.Signal) error {
+// files is the listener of the SFTP server; nil: none.
+func (d *daemon) run(ctx context.Context, ln, files net.Listener, hup <-chan os.Signal) error {
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var parts sync.WaitGroup
 	for _, part := range d.parts {
 		parts.Go(func() { part(work) })
 	}
-	served := make(chan error, 1)
+	served := make(chan error, 2)
 	go func() { served <- d.server.Listen(ln) }()
+	if files != nil {
+		go func() { served <- d.sftp.server.Listen(files) }()
+	}
 	manager := supervised{d.store, &d.health, d.log}
 	manager.notify(systemd.SdNotifyReady)
 	err := d.wait(ctx, served, hup)
@@ -136,7 +140,7 @@ func (d *daemon) run(ctx context.Context, ln net.Listener, hup <-chan os.Signal)
 	d.log.Info("stopping; containers run on")
 	stop, done := context.WithTimeout(context.Background(), shutdownLimit)
 	defer done()
-	if shutdown := d.server.Shutdown(stop); shutdown != nil {
+	if shutdown := errors.Join(d.sftp.shutdown(stop), d.server.Shutdown(stop)); shutdown != nil {
 		d.log.Warn("some requests were cut off", "err", shutdown)
 	}
 	cancel()

@@ -23,22 +23,27 @@ const (
 	PullImage        // the image is not on the host
 	CreateInstaller
 	StartInstaller
-	AwaitInstall    // the installer runs
-	KillInstaller   // it took too long, or its installation is no longer requested
-	FinishInstall   // it exited: create the server container, and record the result
-	RemoveInstaller // its result is recorded, or it belongs to an older installation
+	RecordDeadline    // record when the installation, or the start, is ended
+	AwaitInstall      // the installer runs
+	RecordInstallSlow // it has run for long
+	KillInstaller     // it took too long, or its installation is no longer requested
+	FinishInstall     // it exited: create the server container, and record the result
+	RemoveInstaller   // its result is recorded, or it belongs to an older installation
 
+	RefreshImage // pull the image of a server that is about to start
 	CreateServer
 	RecordCreated // record the id of the new server container
 	RemoveServer  // it was created from an older spec
 	UpdateLimits  // of the existing container
 
-	StartServer    // record the start, then call the engine
-	RecordEngine   // record that the run continues under another instance of the engine
-	RecordStarting // record a requested run that was started from outside
-	AwaitMatch     // the run has not matched its start pattern
-	RecordRunning  // the start pattern matched
-	Unpause        // the container was paused from outside
+	StartServer        // record the start, then call the engine
+	RecordEngine       // record that the run continues under another instance of the engine
+	RecordStarting     // record a requested run that was started from outside
+	AwaitMatch         // the run has not matched its start pattern
+	RecordStartSlow    // it has not for long
+	RecordStartTimeout // it has not within its time: record that the run is stopped
+	RecordRunning      // the start pattern matched
+	Unpause            // the container was paused from outside
 
 	RecordStopping // record the begin of a graceful stop
 	SendStop       // send the stop signal or command
@@ -63,38 +68,43 @@ const (
 // the reason of a failed step.
 func (a Action) String() string {
 	return [numActions]string{
-		Rest:             "rest",
-		RecordInstalling: "note installing",
-		PullImage:        "pull image",
-		CreateInstaller:  "make installer",
-		StartInstaller:   "start installer",
-		AwaitInstall:     "await install",
-		KillInstaller:    "kill installer",
-		FinishInstall:    "finish install",
-		RemoveInstaller:  "remove installer",
-		CreateServer:     "make server",
-		RecordCreated:    "note made",
-		RemoveServer:     "remove server",
-		UpdateLimits:     "update limits",
-		StartServer:      "start server",
-		RecordEngine:     "note engine",
-		RecordStarting:   "note starting",
-		AwaitMatch:       "await match",
-		RecordRunning:    "note running",
-		Unpause:          "unpause",
-		RecordStopping:   "note stopping",
-		SendStop:         "send stop",
-		AwaitStop:        "await stop",
-		AwaitEngine:      "await engine",
-		AwaitOutput:      "await output",
-		KillServer:       "kill server",
-		RecordExit:       "note exit",
-		RecordOOM:        "note oom",
-		AwaitRetry:       "await retry",
-		RecordPressure:   "note pressure",
-		AwaitSpace:       "await space",
-		RecordDeleting:   "note deleting",
-		Forget:           "forget",
+		Rest:               "rest",
+		RecordInstalling:   "record installing",
+		PullImage:          "pull image",
+		CreateInstaller:    "create installer",
+		StartInstaller:     "start installer",
+		RecordDeadline:     "record deadline",
+		AwaitInstall:       "await install",
+		RecordInstallSlow:  "record install slow",
+		KillInstaller:      "kill installer",
+		FinishInstall:      "finish install",
+		RemoveInstaller:    "remove installer",
+		RefreshImage:       "refresh image",
+		CreateServer:       "create server",
+		RecordCreated:      "record created",
+		RemoveServer:       "remove server",
+		UpdateLimits:       "update limits",
+		StartServer:        "start server",
+		RecordEngine:       "record engine",
+		RecordStarting:     "record starting",
+		AwaitMatch:         "await match",
+		RecordStartSlow:    "record start slow",
+		RecordStartTimeout: "record start timeout",
+		RecordRunning:      "record running",
+		Unpause:            "unpause",
+		RecordStopping:     "record stopping",
+		SendStop:           "send stop",
+		AwaitStop:          "await stop",
+		AwaitEngine:        "await engine",
+		AwaitOutput:        "await output",
+		KillServer:         "kill server",
+		RecordExit:         "record exit",
+		RecordOOM:          "record oom",
+		AwaitRetry:         "await retry",
+		RecordPressure:     "record pressure",
+		AwaitSpace:         "await space",
+		RecordDeleting:     "record deleting",
+		Forget:             "forget",
 	}[a]
 }
 

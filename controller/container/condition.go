@@ -27,9 +27,12 @@ func setStarted(st *v1.ContainerStatus, now time.Time) {
 	}
 }
 
-// reasonExited is the reason of the condition Started after a run that exited by
-// itself.
-const reasonExited = "Exited"
+// Reasons of the condition Started after an exit.
+const (
+	reasonExited     = "Exited"     // by itself
+	reasonRemoved    = "Removed"    // the container was removed from outside
+	reasonNotStarted = "NotStarted" // the start was cancelled
+)
 
 // setStartedAfterExit sets the condition Started after an exit. Its reason is why
 // nothing runs.
@@ -41,9 +44,11 @@ func (s exitStep) setStartedAfterExit(st *v1.ContainerStatus, now time.Time, sto
 	}
 	switch {
 	case vanished(s.x.c, o):
-		reason, text = "Removed", "the container was removed from outside"
+		reason, text = reasonRemoved, "the container was removed from outside"
 	case startIsPending(s.x.c, o):
-		reason, text = "NotStarted", "the start was cancelled before it began"
+		reason, text = reasonNotStarted, "the start was cancelled before it began"
+	case timedOut(s.x.c.Status):
+		reason, text = v1.ReasonStartTimedOut, v1.FindCondition(s.x.c.Status.Conditions, v1.Started).Message
 	case stopped:
 		reason, text = "Stopped", "the container was stopped"
 	case s.x.c.Spec.Power != v1.PowerOn:
@@ -54,6 +59,11 @@ func (s exitStep) setStartedAfterExit(st *v1.ContainerStatus, now time.Time, sto
 		reason, text = "EngineRestarted", "the container exited with the engine"
 	}
 	setCondition(st, now, v1.Started, v1.False, reason, text)
+}
+
+// withoutCondition returns the conditions except for those of a type.
+func withoutCondition(list []v1.Condition, kind string) []v1.Condition {
+	return slices.DeleteFunc(slices.Clone(list), func(c v1.Condition) bool { return c.Type == kind })
 }
 
 // keptConditions returns the conditions that a new installation does not reset.

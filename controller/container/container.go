@@ -33,9 +33,12 @@ type Reconciler struct {
 	Now       func() time.Time // the host's clock
 	Roots     *Roots
 	Crash     CrashBackOff
-	BootID    string                             // of the host
-	Volume    func(volumeID string) (dir string) // the directory of a volume on the host
-	Auth      func(registry string) runtime.Auth // credentials of docker.registries
+	Warn      Warnings
+	BootID    string                                                                  // of the host
+	Volume    func(volumeID string) (dir string)                                      // the directory of a volume on the host
+	Auth      func(registry string) runtime.Auth                                      // credentials of docker.registries
+	LastLines func(ctx context.Context, id string, since time.Time) ([]string, error) // of the server's console
+	Configure func(ctx context.Context, volumeID string, c v1.ConfigFile) error       // sets values of a configuration file
 	Mounts    Mounts
 	Metrics   *controller.Metrics
 	Log       *slog.Logger
@@ -74,7 +77,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, id string) (controller.Resul
 
 // next observes a container and plans its next step.
 func (r *Reconciler) next(ctx context.Context, id string) (execution, Step, error) {
-	c, space, err := r.load(id)
+	c, volume, err := r.load(id)
 	if err != nil {
 		return execution{}, Step{}, err
 	}
@@ -82,12 +85,13 @@ func (r *Reconciler) next(ctx context.Context, id string) (execution, Step, erro
 	if err != nil {
 		return execution{}, Step{}, err
 	}
-	o.OverLimit, o.FreedByRemoval = r.measuredPressure(c, o, space)
+	r.measuredPressure(c, &o, volume)
+	o.Restoring = volume.restoring
 	return execution{r: r, c: c, o: o}, Plan(c, o), nil
 }
 
-// load reads a container, its disk limit and the last measured usage of its
-// volume.
+// load reads a container, its disk limit, the last measured usage of its volume, and
+// whether the volume is being restored.
 func (r *Reconciler) load(id string) (c v1.Container, s space, err error) {
 	err = r.Store.View(func(tx *store.Tx) (err error) {
 		if c, err = store.Containers.Get(tx, id); err != nil {
@@ -97,7 +101,7 @@ func (r *Reconciler) load(id string) (c v1.Container, s space, err error) {
 		if errors.Is(err, store.ErrNotFound) {
 			return nil // a missing directory is the engine's to refuse
 		}
-		s = space{diskLimit(c.Spec, v.Spec), v.Status.Usage()}
+		s = space{diskLimit(c.Spec, v.Spec), v.Status.Usage(), store.Restoring(tx, c.Spec.VolumeID) != ""}
 		return err
 	})
 	return c, s, err
@@ -107,7 +111,7 @@ func (r *Reconciler) load(id string) (c v1.Container, s space, err error) {
 // idle container costs one inspect, and a container whose creation was never
 // recorded is not inspected.
 func (r *Reconciler) observe(ctx context.Context, c v1.Container) (o Observed, err error) {
-	o = Observed{Now: r.Now(), BootID: r.BootID}
+	o = Observed{BootID: r.BootID, Warn: r.Warn}
 	installing := c.Status.ObservedInstall != c.Spec.InstallGeneration
 	if c.Meta.Deleted || c.Status.ObservedInstall > 0 || c.Status.ServerVolume != "" {
 		if o.Server, err = r.inspect(ctx, serverName(c.Meta.ID)); err != nil {
@@ -125,6 +129,7 @@ func (r *Reconciler) observe(ctx context.Context, c v1.Container) (o Observed, e
 		}
 	}
 	r.observeEngine(ctx, c, &o)
+	o.Now = r.Now() // after the calls of the engine: the timers are read at the same time
 	r.observeTimers(c, &o)
 	r.followConsole(c, &o)
 	return o, nil
@@ -144,7 +149,7 @@ func (r *Reconciler) missing(ctx context.Context, s v1.ContainerSpec) (string, e
 		images = append(images, installImage(s))
 	}
 	for _, image := range images {
-		if has, err := r.Engine.HasImage(ctx, image); err != nil || !has {
+		if id, err := r.Engine.ImageID(ctx, image); err != nil || id == "" {
 			return image, err
 		}
 	}
@@ -175,7 +180,7 @@ func (r *Reconciler) inspect(ctx context.Context, n runtime.Name) (runtime.State
 		return runtime.State{}, nil
 	}
 	if err == nil {
-		if _, err := r.Store.History.Witness(s.Incarnation, s.Revision); err != nil { // the next inspect tries again
+		if _, err := r.Store.Incarnations.Witness(s.Incarnation, s.Revision); err != nil { // the next inspect tries again
 			r.Log.Warn("the new epoch of the store could not be stored", "container", n.ID, "err", err)
 		}
 	}
@@ -185,7 +190,7 @@ func (r *Reconciler) inspect(ctx context.Context, n runtime.Name) (runtime.State
 // withIncarnation adds the incarnation of the store to a spec: its revision is
 // counted within it.
 func (r *Reconciler) withIncarnation(s runtime.Spec) runtime.Spec {
-	s.Incarnation = r.Store.History.Incarnation()
+	s.Incarnation = r.Store.Incarnations.Incarnation()
 	return s
 }
 

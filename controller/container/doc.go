@@ -7,8 +7,8 @@
 //
 // The reconciler records a start before it calls the engine, together with the
 // StartedAt of the previous run. Once the engine reports another StartedAt, the
-// start has happened. Restart and reinstall are generations in the spec; the
-// status records the generation that was carried out.
+// start has happened. A request to restart or to reinstall raises a counter in the
+// spec, a generation; the status records the generation that was carried out.
 //
 // The package does not know HTTP, Docker's API or who listens to events.
 package container

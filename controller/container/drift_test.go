@@ -1,6 +1,7 @@
 package container_test
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -253,6 +254,17 @@ func TestStartRetriedWhilePortIsTaken(t *testing.T) {
 		w.engine.Outside.Host().FreePort("127.0.0.1", 25565, "tcp")
 		time.Sleep(11 * time.Second)
 		w.want(v1.Running)
+	})
+}
+
+// TestStartFailureMessage: the message begins with the cause, so that a narrow table
+// shows it.
+func TestStartFailureMessage(t *testing.T) {
+	live(t, func(w *world) {
+		w.installed(nil)
+		w.refuse("start", server, &runtime.CallError{Call: "start", Object: "server container mc", Err: fmt.Errorf("%w: by x", runtime.ErrPortTaken)})
+		w.change(on)
+		require.Equal(t, "cannot start: port is taken: by x", w.want(v1.Exit).Status.Message)
 	})
 }
 

@@ -21,7 +21,7 @@ type Observer interface {
 	Instancer
 	Inspect(ctx context.Context, n runtime.Name) (runtime.State, error)
 	List(ctx context.Context) ([]runtime.Found, error)
-	HasImage(ctx context.Context, ref string) (bool, error)
+	ImageID(ctx context.Context, ref string) (string, error)
 }
 
 // Instancer identifies the engine over a new connection; see runtime/engine.go.

@@ -51,8 +51,14 @@ func (s execution) execute(ctx context.Context, next Step) (controller.Result, e
 
 func (s execution) dispatch(ctx context.Context, next Step) (controller.Result, error) {
 	switch next.Do {
-	case Rest, AwaitMatch:
+	case Rest:
+		s.r.Pulls.Forget(s.c.Meta.ID) // a result that it did not receive is not that of its next start
 		return controller.Result{}, s.markObserved()
+	case AwaitMatch:
+		if next.RequeueAt.IsZero() {
+			return controller.Result{}, s.markObserved()
+		}
+		return requeueAfter(next.RequeueAt.Sub(s.o.Now)), s.markObserved()
 	case AwaitInstall, AwaitStop, AwaitRetry, AwaitSpace:
 		return requeueAfter(next.RequeueAt.Sub(s.o.Now)), s.markObserved()
 	case AwaitEngine: // neither a success nor a failure of the container
@@ -63,6 +69,12 @@ func (s execution) dispatch(ctx context.Context, next Step) (controller.Result, 
 		return installStep{s}.execute(ctx, next.Do)
 	case RecordStopping, SendStop, KillServer, RecordExit, RecordOOM:
 		return exitStep{s}.execute(ctx, next.Do)
+	case RecordDeadline:
+		return requeueNow(), recordDeadline(s)
+	case RecordInstallSlow, RecordStartSlow, RecordStartTimeout:
+		return requeueNow(), slowStep{s}.execute(ctx, next.Do)
+	case RefreshImage:
+		return refreshImage(ctx, s)
 	case RecordPressure:
 		return requeueNow(), s.recordPressure()
 	case RecordDeleting:

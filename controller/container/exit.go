@@ -51,7 +51,12 @@ func (s exitStep) sendStop(ctx context.Context, n runtime.Name) error {
 	if err != nil {
 		return err
 	}
-	return s.x.record(func(st *v1.ContainerStatus, _ time.Time) { st.StopSent = true })
+	return s.x.record(func(st *v1.ContainerStatus, _ time.Time) {
+		st.StopSent = true
+		if timedOut(*st) {
+			st.Message = s.x.c.Status.Message
+		}
+	})
 }
 
 // recordExit records an exit that the engine reported, and when the next run may
@@ -65,16 +70,21 @@ func (s exitStep) recordExit() error {
 		st.Phase, st.StopRecordedAt, st.StopSent, st.Unrequested = v1.Exit, time.Time{}, false, false
 		s.setStartedAfterExit(st, now, stopped)
 		switch {
+		case timedOut(s.x.c.Status):
+			s.setExit(st)
+			st.Message = v1.FindCondition(st.Conditions, v1.Started).Message
 		case vanished(s.x.c, s.x.o.Server):
 			st.Message = "the container was removed from outside"
 		case !startIsPending(s.x.c, s.x.o.Server):
 			s.setExit(st)
 		}
 		switch {
-		case s.x.c.Spec.Power != v1.PowerOn || st.ObservedRun != s.x.c.Spec.RunGeneration:
+		case s.x.c.Spec.Power != v1.PowerOn:
+		case st.ObservedRun != s.x.c.Spec.RunGeneration: // by a restart: clients must not take the exit for its result
+			st.NextRetryAt = &now
 		case stopped && pressure(s.x.c) == v1.ReasonRootOverLimit:
 			s.nextCrash(st, now)
-		case stopped: // by berth, for disk space or a new spec: the next run follows at once
+		case stopped && !timedOut(s.x.c.Status): // by berth, for disk space or a new spec: the next run follows at once
 			st.NextRetryAt = &now
 		default:
 			s.retry(st, now)
@@ -127,13 +137,14 @@ func (s exitStep) exitMessage() []string {
 
 // retry sets when the restart policy allows the next run. A run that ended with
 // the host or the engine, or whose container was removed from outside, did not
-// exit by itself: the next one begins at once.
+// exit by itself: the next one begins at once. A run whose start timed out counts as
+// a crash, whatever its exit code.
 func (s exitStep) retry(st *v1.ContainerStatus, now time.Time) {
 	if vanished(s.x.c, s.x.o.Server) || lost(s.x.c, s.x.o, s.x.o.ServerLost) {
 		st.NextRetryAt = &now
 		return
 	}
-	failed := s.x.o.Server.ExitCode != 0
+	failed := s.x.o.Server.ExitCode != 0 || timedOut(s.x.c.Status)
 	if failed {
 		st.Totals.Crashes++
 	}
@@ -142,7 +153,8 @@ func (s exitStep) retry(st *v1.ContainerStatus, now time.Time) {
 		st.NextRetryAt = nil
 		return
 	}
-	if s.x.o.Server.FinishedAt.Sub(s.x.o.Server.StartedAt) >= s.x.r.Crash.ResetAfter {
+	ran := s.x.o.Server.FinishedAt.Sub(s.x.o.Server.StartedAt)
+	if ran >= s.x.r.Crash.ResetAfter && !timedOut(s.x.c.Status) {
 		st.Crashes = 0
 	}
 	s.nextCrash(st, now)
@@ -180,6 +192,9 @@ func startFailure(err error) (reason string, known bool) {
 // recordStartFailure records why a start failed. It is retried with the backoff of
 // a crash, also with the restart policy never: there was no run.
 func (s exitStep) recordStartFailure(reason string, err error) error {
+	if call := new(runtime.CallError); errors.As(err, &call) {
+		err = call.Err // the container's message names neither the call nor the container
+	}
 	text := fmt.Sprintf("cannot start: %s", err)
 	return s.x.record(func(st *v1.ContainerStatus, now time.Time) {
 		st.Phase, st.Message = v1.Exit, text

@@ -59,7 +59,7 @@ func TestEveryFailingStepIsReported(t *testing.T) {
 		{"signal", "SendStopFailed", "", server, func(w *world) { w.change(off) }},
 		{"remove", "RemoveServerFailed", "", server, func(w *world) { w.change(kill); w.change(func(s *v1.ContainerSpec) { s.TTY = !s.TTY }) }},
 		{"unpause", "UnpauseFailed", "paused", server, func(w *world) { w.engine.Outside.Pause(server) }},
-		{"create", "MakeServerFailed", "removed", server, func(w *world) { w.engine.Outside.Vanish(server) }},
+		{"create", "CreateServerFailed", "removed", server, func(w *world) { w.engine.Outside.Vanish(server) }},
 		{"kill", "KillServerFailed", "started", server, func(w *world) {
 			w.change(func(s *v1.ContainerSpec) { off(s); s.Stop.Timeout = v1.Duration(time.Second) })
 			require.NoError(w.t, w.engine.Outside.StartOutside(server))
@@ -80,7 +80,7 @@ func TestEveryFailingStepIsReported(t *testing.T) {
 				require.Equal(t, tc.reason, condition.Reason)
 				require.Equal(t, errRefused.Error(), c.Status.Message)
 				step := strings.ToLower(strings.TrimSuffix(tc.reason, "Failed"))
-				for _, name := range []string{"kill server", "send stop", "remove server", "unpause", "make server"} {
+				for _, name := range []string{"kill server", "send stop", "remove server", "unpause", "create server"} {
 					failures := count(`berth_step_failures_total{step="` + name + `"}`)
 					require.Equal(t, strings.ReplaceAll(name, " ", "") == step, failures > 3, "%s: %v", name, failures)
 				}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	v1 "berth/api/v1"
@@ -66,7 +67,7 @@ func (s installStep) claimVolume(change func(*v1.ContainerStatus, time.Time)) (f
 		if changed = now.Meta.Generation != s.x.c.Meta.Generation; err != nil || changed {
 			return err // the volume may be about to be removed
 		}
-		if busy, err = s.installerOfVolume(tx); err != nil || busy != "" {
+		if busy, err = s.userOfVolume(tx); err != nil || busy != "" {
 			return err
 		}
 		return s.x.recordIn(tx, func(st *v1.ContainerStatus, now time.Time) {
@@ -81,10 +82,9 @@ func (s installStep) claimVolume(change func(*v1.ContainerStatus, time.Time)) (f
 	return false, s.recordBusy(busy)
 }
 
-// recordBusy records which container is waited for. There is no installer now, so
-// the volume that it used before a change of the spec is released.
-func (s installStep) recordBusy(busy string) error {
-	text := busyMessage(busy)
+// recordBusy records what is waited for. There is no installer now, so the volume that
+// it used before a change of the spec is released.
+func (s installStep) recordBusy(text string) error {
 	if s.x.reported(text) {
 		return nil
 	}
@@ -104,16 +104,37 @@ func setImagePresent(st *v1.ContainerStatus, now time.Time) {
 	setCondition(st, now, v1.ImageAvailable, v1.True, "Present", "the image is on the host")
 }
 
+// userOfVolume returns the message while something else uses the volume; empty if
+// nothing does.
+func (s installStep) userOfVolume(tx *store.Tx) (string, error) {
+	if store.Restoring(tx, s.x.c.Spec.VolumeID) != "" {
+		return "waits for the restore of its volume", nil
+	}
+	busy, err := s.installerOfVolume(tx)
+	if busy != "" {
+		busy = busyMessage(busy)
+	}
+	return busy, err
+}
+
 // installerOfVolume returns the id of the other container whose installation uses
 // the volume; empty if there is none.
 func (s installStep) installerOfVolume(tx *store.Tx) (string, error) {
-	all, err := store.Containers.List(tx)
-	for _, c := range all {
-		if c.Meta.ID != s.x.c.Meta.ID && c.Status.InstallVolume == s.x.c.Spec.VolumeID && c.Status.StartedInstall > c.Status.ObservedInstall {
-			return c.Meta.ID, nil
+	// An older version of berth may have written a status that is not in the index.
+	volume := s.x.c.Spec.VolumeID
+	for _, id := range slices.Concat(store.VolumeHolders(tx, volume), store.Containers.IDsBy(tx, volume)) {
+		c, err := store.Containers.Get(tx, id)
+		if errors.Is(err, store.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		if id != s.x.c.Meta.ID && c.Status.InstallVolume == volume && c.Status.StartedInstall > c.Status.ObservedInstall {
+			return id, nil
 		}
 	}
-	return "", err
+	return "", nil
 }
 
 func (s installStep) createInstaller(ctx context.Context) (controller.Result, error) {
@@ -203,15 +224,15 @@ func (s installStep) ensureServer(ctx context.Context) (*installStep, controller
 	return &s, requeueNow(), nil
 }
 
-// stillBusy reports whether the installation that was waited for still uses the
-// volume. Then no call of the engine is needed.
+// stillBusy reports whether the installation or the restore that was waited for still
+// uses the volume. Then no call of the engine is needed.
 func (s installStep) stillBusy() (busy bool, err error) {
 	if s.x.c.Status.Message == "" {
 		return false, nil
 	}
 	err = s.x.r.Store.View(func(tx *store.Tx) error {
-		id, err := s.installerOfVolume(tx)
-		busy = id != "" && s.x.reported(busyMessage(id))
+		text, err := s.userOfVolume(tx)
+		busy = text != "" && s.x.reported(text)
 		return err
 	})
 	return busy, err

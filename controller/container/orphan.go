@@ -38,7 +38,7 @@ func (o *Orphans) observe(ctx context.Context, r *Reconciler, id string) (contro
 		if !exists(s) {
 			continue
 		}
-		if !r.Store.History.Remembers(s.Incarnation, s.Revision) {
+		if !r.Store.Incarnations.Remembers(s.Incarnation, s.Revision) {
 			o.Log.Error("a container is newer than the store, which is an older copy: it is kept; remove it by hand if it is not needed",
 				"container", id, "role", n.Role, "container_id", s.ContainerID)
 			continue

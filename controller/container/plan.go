@@ -22,7 +22,11 @@ type Observed struct {
 	InstallLost    bool          // the installer exited during an outage of the engine
 	OverLimit      string        // reason of the disk pressure; empty: none
 	FreedByRemoval bool          // there would be no disk pressure without the files outside the volume
+	Restoring      bool          // the volume is being restored: no run begins, and one that runs is stopped
+	Runaway        bool          // the files outside the volume grow too fast for a graceful stop
 
+	Warn        Warnings
+	StartFor    time.Duration // since the starting run was first observed
 	StopFor     time.Duration // since the run was asked to exit; see Timers
 	InstallFor  time.Duration // since the installer was first observed running
 	PressureFor time.Duration // since the volume was first observed over its limit
@@ -44,6 +48,8 @@ func Plan(c v1.Container, o Observed) Step {
 	case c.Status.InstallID != "":
 		return discardInstaller(o)
 	case c.Status.InstallFailed:
+		return planOff(c, o)
+	case c.Spec.Power == v1.PowerOn && o.Restoring && (c.Status.Phase != v1.Starting || !startIsPending(c, o.Server)):
 		return planOff(c, o)
 	case c.Spec.Power == v1.PowerOn && !underDiskPressure(c):
 		return planOn(c, o)
@@ -111,8 +117,12 @@ func planInstaller(c v1.Container, o Observed) Step {
 		return do(RecordEngine)
 	case installLeft(c, o) <= 0:
 		return do(KillInstaller)
+	case deadlineMoved(c, o):
+		return do(RecordDeadline)
+	case installSlow(c, o):
+		return do(RecordInstallSlow)
 	}
-	return await(AwaitInstall, o.Now.Add(installLeft(c, o)))
+	return await(AwaitInstall, o.Now.Add(nextCheck(installLeft(c, o), o.Warn.Install-o.InstallFor)))
 }
 
 // finishInstall plans the end of a successful installation. A server container of
@@ -203,6 +213,23 @@ func planRunning(c v1.Container, o Observed) Step {
 	case o.Matched:
 		return do(RecordRunning)
 	}
+	return planStarting(c, o)
+}
+
+// planStarting plans the next step of a run that has not matched its start pattern.
+func planStarting(c v1.Container, o Observed) Step {
+	left := time.Duration(c.Spec.StartTimeout) - o.StartFor
+	switch {
+	case c.Spec.StartTimeout > 0 && left <= 0:
+		return do(RecordStartTimeout)
+	case deadlineMoved(c, o):
+		return do(RecordDeadline)
+	case startSlow(c, o):
+		return do(RecordStartSlow)
+	}
+	if wait := nextCheck(left, o.Warn.Start-o.StartFor); wait > 0 {
+		return await(AwaitMatch, o.Now.Add(wait))
+	}
 	return do(AwaitMatch)
 }
 
@@ -216,6 +243,8 @@ func planStop(c v1.Container, o Observed) Step {
 		return do(RecordStopping)
 	case o.StopFor >= stopLimit(c):
 		return do(KillServer)
+	case o.Runaway:
+		return do(KillServer)
 	case !c.Status.StopSent:
 		return do(SendStop)
 	}
@@ -226,9 +255,13 @@ func planStop(c v1.Container, o Observed) Step {
 // that a start is only one call.
 func prepare(c v1.Container, o Observed, next Step) Step {
 	switch {
+	case next.Do == StartServer && refreshDue(c):
+		return do(RefreshImage)
 	case !exists(o.Server):
 		return do(CreateServer)
 	case o.Server.SpecHash != c.Spec.SpecHash():
+		return do(RemoveServer)
+	case next.Do == StartServer && o.Server.ContainerID == c.Status.OutdatedID:
 		return do(RemoveServer)
 	case next.Do == StartServer && stopTimeoutDiffers(c.Spec, o.Server):
 		return do(RemoveServer) // no engine changes it in a container that exists

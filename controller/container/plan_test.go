@@ -132,6 +132,11 @@ func TestPlanOn(t *testing.T) {
 func TestPlanPressure(t *testing.T) {
 	check(t, []row{
 		{"the volume is over its limit", nil, nil, func(o *Observed) { o.OverLimit = v1.ReasonOverLimit }, RecordPressure},
+		{"it writes on while it stops", nil, func(s *v1.ContainerStatus) { rootPressed(s); s.Phase, s.StopSent = v1.Stopping, true }, func(o *Observed) {
+			rootOver(o)
+			o.Runaway = true
+		}, KillServer},
+		{"but the stop is recorded first", nil, rootPressed, func(o *Observed) { rootOver(o); o.Runaway = true }, RecordStopping},
 		{"and has been for a moment", nil, pressedSince(t2.Add(-time.Minute)), func(o *Observed) { o.OverLimit = v1.ReasonOverLimit }, AwaitSpace},
 		{"and longer", nil, pressedSince(t2.Add(-time.Minute)), func(o *Observed) { o.OverLimit, o.PressureFor = v1.ReasonOverLimit, 2*time.Minute }, RecordStopping},
 		{"and for long by the host's clock", nil, pressedSince(t0), func(o *Observed) { o.OverLimit, o.Now = v1.ReasonOverLimit, t2.Add(time.Hour) }, AwaitSpace},
@@ -147,6 +152,25 @@ func TestPlanPressure(t *testing.T) {
 			s.Phase, s.StopSent = v1.Stopping, true
 		}, func(o *Observed) { rootOver(o); o.StopFor = 30 * time.Second }, KillServer},
 		{"and is removed with it", nil, func(s *v1.ContainerStatus) { rootPressed(s); s.Phase = v1.Exit }, func(o *Observed) { stopped(o); rootOver(o) }, RemoveServer},
+	})
+}
+
+func TestPlanRestoring(t *testing.T) {
+	restoring := func(change func(*Observed)) func(*Observed) {
+		return func(o *Observed) {
+			if o.Restoring = true; change != nil {
+				change(o)
+			}
+		}
+	}
+	check(t, []row{
+		{"a run is stopped", nil, nil, restoring(nil), RecordStopping},
+		{"a recorded start happens first", nil, is(v1.Starting), restoring(fresh), StartServer},
+		{"one that runs is stopped", nil, is(v1.Starting), restoring(nil), RecordStopping},
+		{"its exit is recorded", nil, is(v1.Stopping), restoring(stopped), RecordExit},
+		{"nothing is started meanwhile", func(s *v1.ContainerSpec) { s.RunGeneration = 2 }, is(v1.Exit), restoring(stopped), Rest},
+		{"nor by the restart policy", nil, func(s *v1.ContainerStatus) { s.Phase, s.NextRetryAt = v1.Exit, &t0 }, restoring(stopped), Rest},
+		{"kill", func(s *v1.ContainerSpec) { s.Power, s.KillGeneration = v1.PowerOff, 1 }, nil, restoring(nil), KillServer},
 	})
 }
 
@@ -240,6 +264,11 @@ func begun(s *v1.ContainerStatus) {
 	s.Phase, s.StartedInstall, s.InstallVolume = v1.Installing, 2, "v"
 }
 
+// until returns the status of the begun installation with a recorded deadline.
+func until(at time.Time) func(*v1.ContainerStatus) {
+	return func(s *v1.ContainerStatus) { begun(s); s.Deadline = &at }
+}
+
 // installing returns a change to an observation with the installer of the second
 // installation, which runs.
 func installing(change func(*runtime.State)) func(*Observed) {
@@ -264,9 +293,13 @@ func TestPlanInstall(t *testing.T) {
 		{"image, and nothing to run", func(s *v1.ContainerSpec) { again(s); s.InstallScript = "" }, begun, none, FinishInstall},
 		{"nothing to run, and all is made", func(s *v1.ContainerSpec) { again(s); s.InstallScript = "" }, begun, stopped, FinishInstall},
 		{"made", again, begun, installing(func(s *runtime.State) { s.Running, s.StartedAt = false, time.Time{} }), StartInstaller},
-		{"runs", again, begun, installing(nil), AwaitInstall},
+		{"runs, and clients do not see yet until when", again, begun, installing(nil), RecordDeadline},
+		{"runs", again, until(t2.Add(time.Hour)), installing(nil), AwaitInstall},
+		{"runs, and the clock is a little slow", again, until(t2.Add(time.Hour + time.Second)), installing(nil), AwaitInstall},
+		{"runs, and the clock was set back", again, until(t2.Add(time.Hour + 2*time.Second)), installing(nil), RecordDeadline},
+		{"runs, and the clock was set forward", again, until(t2.Add(time.Hour - 2*time.Second)), installing(nil), RecordDeadline},
 		{"runs too long", again, begun, func(o *Observed) { installing(nil)(o); o.InstallFor = time.Hour }, KillInstaller},
-		{"runs too long by the host's clock", again, begun, installing(func(s *runtime.State) { s.StartedAt = t2.Add(-time.Hour) }), AwaitInstall},
+		{"runs too long by the host's clock", again, until(t2.Add(time.Hour)), installing(func(s *runtime.State) { s.StartedAt = t2.Add(-time.Hour) }), AwaitInstall},
 		{"it is on another volume now", func(s *v1.ContainerSpec) { again(s); s.VolumeID = "w" }, begun, installing(nil), KillInstaller},
 		{"paused from outside", again, begun, installing(func(s *runtime.State) { s.Paused = true }), Unpause},
 		{"ended", again, begun, installing(func(s *runtime.State) { s.Running = false }), FinishInstall},
@@ -348,5 +381,5 @@ func TestPlanDelete(t *testing.T) {
 			o.Install = runtime.State{}
 		}
 	}
-	require.Equal(t, []string{"note deleting", "unpause", "kill server", "remove server", "kill installer", "remove installer", "forget"}, got)
+	require.Equal(t, []string{"record deleting", "unpause", "kill server", "remove server", "kill installer", "remove installer", "forget"}, got)
 }

@@ -19,30 +19,39 @@ func diskLimit(s v1.ContainerSpec, v v1.VolumeSpec) int64 {
 	return min(s.Limits.Disk, v.SizeLimit)
 }
 
-// space is the disk limit of a container and the usage of its volume.
+// space is the disk limit of a container, the usage of its volume, and whether the
+// volume is being restored.
 type space struct {
-	limit  int64 // bytes; 0 is none
-	volume v1.Usage
+	limit     int64 // bytes; 0 is none
+	volume    v1.Usage
+	restoring bool
 }
 
-// measuredPressure compares the disk usage of a container with its limits. It
-// returns the reason of the condition DiskPressure, empty for none, and whether
-// there would be none without the files outside the volume.
-func (r *Reconciler) measuredPressure(c v1.Container, o Observed, s space) (reason string, freedByRemoval bool) {
+// runaway reports whether the files outside a volume are over docker.root_limit by a
+// quarter: a graceful stop would take too long.
+func (r *Reconciler) runaway(root v1.Usage) bool {
+	limit := r.Roots.limit()
+	return limit > 0 && root.Bytes > limit+limit/4
+}
+
+// measuredPressure compares the disk usage of a container with its limits. It sets the
+// reason of the condition DiskPressure, empty for none, and whether there would be none
+// without the files outside the volume.
+func (r *Reconciler) measuredPressure(c v1.Container, o *Observed, s space) {
 	run := o.Server
 	if exists(o.Install) && c.Status.ObservedInstall != c.Spec.InstallGeneration {
 		run = o.Install
 	}
 	root, known := r.Roots.of(c.Meta.ID, run)
+	o.Runaway = r.runaway(root)
 	switch {
 	case root.Exceeds(r.Roots.limit()), !known && pressure(c) == v1.ReasonRootOverLimit:
-		return v1.ReasonRootOverLimit, true
+		o.OverLimit, o.FreedByRemoval = v1.ReasonRootOverLimit, true
 	case s.volume.Exceeds(s.limit):
-		return v1.ReasonOverLimit, false
+		o.OverLimit = v1.ReasonOverLimit
 	case s.volume.Add(withoutSlack(root)).Exceeds(s.limit):
-		return v1.ReasonOverLimit, true
+		o.OverLimit, o.FreedByRemoval = v1.ReasonOverLimit, true
 	}
-	return "", false
 }
 
 // pressure returns the reason of the recorded disk pressure; empty for none. Under
@@ -73,15 +82,6 @@ func stopLimit(c v1.Container) time.Duration {
 		return min(stopTimeout(c.Spec), rootStopLimit)
 	}
 	return stopTimeout(c.Spec)
-}
-
-// installLeft returns how long the installer may still run.
-func installLeft(c v1.Container, o Observed) time.Duration {
-	left := installTimeout(c.Spec) - o.InstallFor
-	if underDiskPressure(c) {
-		left = min(left, pressureLimit(c)-min(o.PressureFor, o.InstallFor))
-	}
-	return left
 }
 
 // recordPressure records the begin or the end of disk pressure.

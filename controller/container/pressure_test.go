@@ -74,7 +74,8 @@ func rooted(t *testing.T, test func(w *world, set func(u v1.Usage))) {
 		w := newWorld(t)
 		var mu sync.Mutex
 		wrote := map[string]v1.Usage{}
-		w.rec.Roots = &container.Roots{Store: w.store, Log: w.rec.Log, Limit: func() int64 { return 100 << 20 },
+		w.free.Store(1 << 40)
+		w.rec.Roots = &container.Roots{Store: w.store, Log: w.rec.Log, Limit: func() int64 { return 100 << 20 }, Free: w.free.Load,
 			Measure: func(_ context.Context, n runtime.Name, _ string) (container.RootUsage, error) {
 				mu.Lock()
 				defer mu.Unlock()
@@ -186,5 +187,29 @@ func TestTooManyFilesArePressure(t *testing.T) {
 		}))
 		time.Sleep(61 * time.Second)
 		require.Equal(t, v1.True, v1.FindCondition(w.want(v1.Running).Status.Conditions, v1.DiskPressure).Status)
+	})
+}
+
+// TestRootIsMeasuredWhenSpaceIsLost: a container that writes fast is found as soon as the
+// disk has less space, and is killed if it goes on during its stop.
+func TestRootIsMeasuredWhenSpaceIsLost(t *testing.T) {
+	rooted(t, func(w *world, set func(v1.Usage)) {
+		w.installed(func(s *v1.ContainerSpec) { s.Stop.Timeout = v1.Duration(time.Hour) })
+		w.change(on)
+		w.engine.Outside.Deafen(server)
+		time.Sleep(61 * time.Second) // the next measurement without a loss begins after 14 s
+		set(v1.Usage{Bytes: 101 << 20})
+		w.free.Store(1<<40 - 1<<20)
+		time.Sleep(5 * time.Second)
+		w.want(v1.Running)
+		w.free.Store(1<<40 - 101<<20)
+		time.Sleep(2 * time.Second)
+		w.want(v1.Stopping)
+		set(v1.Usage{Bytes: 126 << 20})
+		w.free.Store(1<<40 - 126<<20)
+		time.Sleep(3 * time.Second)
+		c := w.want(v1.Exit)
+		require.Equal(t, 1, c.Status.Crashes)
+		require.NotNil(t, c.Status.NextRetryAt)
 	})
 }

@@ -58,6 +58,7 @@ type pullKey struct {
 
 type pullJob struct {
 	state    Pull
+	started  bool            // a worker pulls the image
 	failures int             // in a row
 	waiting  map[string]bool // ids that requested the image: true until they received the result
 }
@@ -90,6 +91,29 @@ func (p *Puller) Request(id, ref string, auth runtime.Auth) Pull {
 			return job.state
 		}
 	case job.notify(id):
+		return job.state
+	}
+	return p.begin(id, key, job.failures)
+}
+
+// Refresh is Request for an image that may be on the host already: it returns only the
+// result of a pull that began after the first call for it, and returns it once.
+func (p *Puller) Refresh(id, ref string, auth runtime.Auth) Pull {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	key := pullKey{ref, auth}
+	p.removeWaiter(id, key)
+	job := p.jobs[key]
+	switch {
+	case job == nil:
+		return p.begin(id, key, 0)
+	case !job.state.Done:
+		if _, asked := job.waiting[id]; !asked {
+			job.waiting[id] = !job.started
+		}
+		return job.state
+	case job.waiting[id]:
+		job.waiting[id] = false
 		return job.state
 	}
 	return p.begin(id, key, job.failures)
@@ -173,6 +197,9 @@ func (p *Puller) Run(ctx context.Context) {
 
 func (p *Puller) fetch(ctx context.Context, key pullKey) {
 	p.log.Info("pulling image", "image", key.ref)
+	p.mu.Lock()
+	p.jobs[key].started = true
+	p.mu.Unlock()
 	err := p.engine.Pull(ctx, key.ref, key.auth, func(now runtime.Progress) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -197,9 +224,6 @@ func (p *Puller) finish(key pullKey, err error) (ids []string, notify func(id st
 	}
 	return ids, p.notify
 }
-
-// errNotKept reports that the engine has pulled an image and does not have it.
-var errNotKept = errors.New("the image was pulled and is not on the host")
 
 // NotKept turns a pull that succeeded into a failure: the engine does not find the
 // image. The pull is retried at RetryAt.

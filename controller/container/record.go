@@ -16,10 +16,22 @@ func (s execution) record(change func(st *v1.ContainerStatus, now time.Time), me
 	})
 }
 
+// recordWarning stores a changed status, and a warning with the reason of a condition.
+// Text is the message of both.
+func recordWarning(s execution, reason, text string, change func(st *v1.ContainerStatus, now time.Time)) error {
+	return s.r.Store.MustUpdate(func(tx *store.Tx) error {
+		store.Emit(tx, v1.Event{Container: s.c.Meta.ID, Event: v1.EventMessage, Data: text, Reason: reason, Actor: tx.Actor()})
+		return s.recordIn(tx, func(st *v1.ContainerStatus, now time.Time) {
+			st.Message = text
+			change(st, now)
+		})
+	})
+}
+
 // recordIn is record in a transaction of the caller.
 func (s execution) recordIn(tx *store.Tx, change func(st *v1.ContainerStatus, now time.Time), messages ...string) error {
 	return store.Containers.SetStatus(tx, s.c.Meta.ID, func(st *v1.ContainerStatus) {
-		before := st.Phase
+		before := st.Clone()
 		st.ObservedGeneration, st.Message = s.c.Meta.Generation, ""
 		if s.c.Spec.Power == v1.PowerOff {
 			st.NextRetryAt = nil
@@ -27,11 +39,15 @@ func (s execution) recordIn(tx *store.Tx, change func(st *v1.ContainerStatus, no
 		s.clearStaleConditions(st, tx.Now())
 		change(st, tx.Now())
 		for _, text := range messages {
-			store.Emit(tx, v1.Event{Container: s.c.Meta.ID, Event: v1.EventMessage, Data: text})
+			store.Emit(tx, v1.Event{Container: s.c.Meta.ID, Event: v1.EventMessage, Data: text, Actor: tx.Actor()})
 		}
 		trackUnready(s.c.Spec, st, tx.Now())
-		if st.Phase != before {
-			e := store.Emit(tx, transition(s.c.Meta.ID, before, *st))
+		clearDeadline(s.o, st, before.Phase)
+		clearUnmatched(st, tx.Now())
+		clearImageCurrent(s.c.Spec, st)
+		if st.Phase != before.Phase {
+			st.Actor = actorOf(s.c.Spec, before, *st)
+			e := store.Emit(tx, transition(s.c.Meta.ID, before.Phase, *st))
 			st.Seq, st.Since = e.Seq, e.Time
 		}
 	})
@@ -39,10 +55,14 @@ func (s execution) recordIn(tx *store.Tx, change func(st *v1.ContainerStatus, no
 
 // transition returns the event of a container's change from a phase to the one of st.
 func transition(id string, from v1.Phase, st v1.ContainerStatus) v1.Event {
-	e := v1.Event{Container: id, Event: v1.EventState, Data: string(st.Phase), From: from}
+	e := v1.Event{Container: id, Event: v1.EventState, Data: string(st.Phase), From: from, Actor: st.Actor}
 	switch st.Phase {
 	case v1.Exit:
 		e.Reason, e.ExitCode = v1.FindCondition(st.Conditions, v1.Started).Reason, st.ExitCode
+	case v1.Stopping:
+		if timedOut(st) {
+			e.Reason = v1.ReasonStartTimedOut
+		}
 	case v1.Failed:
 		e.Reason, e.ExitCode = v1.FindCondition(st.Conditions, v1.Installed).Reason, st.ExitCode
 	}
@@ -69,7 +89,7 @@ func (s execution) clearStaleConditions(st *v1.ContainerStatus, now time.Time) {
 	if !exists(server) || server.SpecHash != s.c.Spec.SpecHash() {
 		return
 	}
-	if v1.FindCondition(st.Conditions, v1.ImageAvailable).Status == v1.Unknown {
+	if image := v1.FindCondition(st.Conditions, v1.ImageAvailable).Status; image == v1.Unknown || image == v1.False {
 		setImagePresent(st, now)
 	}
 	if v1.FindCondition(st.Conditions, v1.LimitsApplied).Status == v1.False && !limitsDiffer(s.c.Spec, server.Live) {

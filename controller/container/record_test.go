@@ -104,3 +104,20 @@ func TestRefusedLimitIsReportedOnce(t *testing.T) {
 		require.LessOrEqual(t, w.count("update", server), 2, "once for each spec")
 	})
 }
+
+// TestExitOfRestartIsNoResult records with the exit of a restart that the next run
+// follows, so that no client takes the exit for the end.
+func TestExitOfRestartIsNoResult(t *testing.T) {
+	live(t, func(w *world) {
+		w.installed(nil)
+		w.change(on)
+		w.want(v1.Running)
+		crowd(w)
+		time.Sleep(time.Second) // every permit is taken
+		w.change(on)
+		c := w.want(v1.Exit)
+		require.NotNil(t, c.Status.NextRetryAt)
+		time.Sleep(10 * time.Minute)
+		require.Nil(t, w.want(v1.Running).Status.NextRetryAt)
+	})
+}

@@ -20,6 +20,10 @@ const (
 	rootPeriod  = 15 * time.Second // between two measurements of all containers
 	rootTimeout = 20 * time.Second // of one container
 	rootSlack   = 1 << 20          // bytes that the engine writes into an idle container
+	rootPoll    = time.Second      // between two readings of the engine's free space
+	rootShare   = 4                // rests after a measurement, in multiples of its duration
+	minRootLoss = 16 << 20         // bytes of lost space that cause a measurement, at least
+	maxRootLoss = 512 << 20        // and at most
 )
 
 // RootMeter measures the disk usage of a container outside its volume: its writable
@@ -39,6 +43,7 @@ type Roots struct {
 	Store   *store.Store
 	Measure RootMeter
 	Limit   func() int64 // docker.root_limit, bytes; 0 is none
+	Free    func() int64 // bytes of the engine's disk; 0 is unknown; nil: always unknown
 	Log     *slog.Logger
 
 	mu     sync.Mutex
@@ -74,12 +79,12 @@ func withoutSlack(u v1.Usage) v1.Usage {
 	return v1.Usage{Bytes: max(0, u.Bytes-rootSlack), Files: u.Files}
 }
 
-// Source returns a source that measures all running containers periodically and
-// names those whose usage changed.
+// Source returns a source that measures all running containers periodically, and as soon
+// as the engine's disk loses space. It names those whose usage changed.
 func (r *Roots) Source() controller.Source {
 	return func(ctx context.Context, notify func(string)) error {
 		for ctx.Err() == nil {
-			began := time.Now()
+			began, free := time.Now(), r.free()
 			running, err := r.running()
 			if err != nil {
 				return err
@@ -90,10 +95,36 @@ func (r *Roots) Source() controller.Source {
 				}
 			}
 			r.forget(running)
-			sleep(ctx, max(time.Second, rootPeriod-time.Since(began)))
+			r.await(ctx, began, free)
 		}
 		return nil
 	}
+}
+
+// await waits for the next measurement: until rootPeriod after the last one began, or
+// until the disk has lost space since. A container that writes fast would exceed its limit
+// by far within rootPeriod. Writing to volumes loses space too: measurements that are
+// caused so take a bounded part of the time.
+func (r *Roots) await(ctx context.Context, began time.Time, free int64) {
+	took := time.Since(began)
+	sleep(ctx, max(rootPoll, min(rootShare*took, rootPeriod-took)))
+	for ctx.Err() == nil && time.Since(began) < rootPeriod && !r.lost(free) {
+		sleep(ctx, rootPoll)
+	}
+}
+
+// lost reports whether the disk has less free space than before, by a part of the limit.
+func (r *Roots) lost(before int64) bool {
+	limit, now := r.limit(), r.free()
+	return limit > 0 && now > 0 && before-now >= min(max(limit/16, minRootLoss), maxRootLoss)
+}
+
+// free returns the free bytes of the engine's disk; 0 is unknown.
+func (r *Roots) free() int64 {
+	if r.Free == nil {
+		return 0
+	}
+	return r.Free()
 }
 
 func sleep(ctx context.Context, d time.Duration) {

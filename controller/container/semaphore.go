@@ -3,6 +3,7 @@ package container
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 // Semaphore limits the concurrent expensive calls of an engine, which create, start
@@ -13,7 +14,8 @@ import (
 // ones run early.
 type Semaphore struct {
 	mu      sync.Mutex
-	free    int
+	most    concurrency
+	used    int             // permits that are held or reserved; more than the limit after it was lowered
 	starts  []string        // queued ids whose step is a start, first come, first served
 	others  []string        // queued ids of other steps
 	queued  map[string]bool // the ids of both queues
@@ -22,8 +24,16 @@ type Semaphore struct {
 }
 
 // NewSemaphore returns a Semaphore of n permits.
-func NewSemaphore(n int) *Semaphore {
-	return &Semaphore{free: n, queued: map[string]bool{}, granted: map[string]bool{}}
+func NewSemaphore(n int) *Semaphore { return newSemaphore(concurrency{limit: n}) }
+
+// NewAdaptiveSemaphore returns a Semaphore of n permits at first, which then finds their
+// number, 1 to most, by measuring.
+func NewAdaptiveSemaphore(n, most int) *Semaphore {
+	return newSemaphore(concurrency{limit: min(n, most), most: most})
+}
+
+func newSemaphore(c concurrency) *Semaphore {
+	return &Semaphore{most: c, queued: map[string]bool{}, granted: map[string]bool{}}
 }
 
 // acquire takes a permit for an action. If none is free it queues id and returns
@@ -35,8 +45,8 @@ func (s *Semaphore) acquire(id string, a Action) bool {
 	case s.granted[id]:
 		delete(s.granted, id)
 		return true
-	case s.free > 0:
-		s.free--
+	case s.used < s.most.limit:
+		s.used++
 		return true
 	case !s.queued[id]:
 		s.queued[id] = true
@@ -53,21 +63,30 @@ func (s *Semaphore) queue(starts bool) *[]string {
 	return &s.others
 }
 
-// release returns a permit: it is reserved for the next queued id.
+// release returns a permit after its call has ended.
 func (s *Semaphore) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	queue := s.queue(len(s.starts) > 0)
-	if len(*queue) == 0 {
-		s.free++
-		return
-	}
-	id := (*queue)[0]
-	*queue = (*queue)[1:]
-	delete(s.queued, id)
-	s.granted[id] = true
-	if s.notify != nil {
-		s.notify(id)
+	s.most.completed(time.Now(), len(s.queued) > 0)
+	s.put()
+}
+
+// put returns a permit, and reserves the free ones for the next queued ids.
+func (s *Semaphore) put() {
+	s.used--
+	for s.used < s.most.limit {
+		queue := s.queue(len(s.starts) > 0)
+		if len(*queue) == 0 {
+			return
+		}
+		id := (*queue)[0]
+		*queue = (*queue)[1:]
+		delete(s.queued, id)
+		s.granted[id] = true
+		s.used++
+		if s.notify != nil {
+			s.notify(id)
+		}
 	}
 }
 
@@ -75,11 +94,10 @@ func (s *Semaphore) release() {
 // container has no expensive step any more, or is gone.
 func (s *Semaphore) releaseUnused(id string) {
 	s.mu.Lock()
-	reserved := s.granted[id]
-	delete(s.granted, id)
-	s.mu.Unlock()
-	if reserved {
-		s.release()
+	defer s.mu.Unlock()
+	if s.granted[id] {
+		delete(s.granted, id)
+		s.put()
 	}
 }
 

@@ -147,8 +147,11 @@ func (s serverStep) updateLimits(ctx context.Context, n runtime.Name) (controlle
 		return requeueNow(), s.x.record(func(*v1.ContainerStatus, time.Time) {}) // clears the message of an earlier attempt
 	}
 	text := "the engine did not apply the limits"
-	if err != nil {
+	switch {
+	case err != nil:
 		text += ": " + err.Error()
+	case limits(s.x.c.Spec).NoOOMKill && !now.Live.NoOOMKill:
+		text = "the engine did not apply limits.oom_kill: its host kills processes that use up the memory, as every host with cgroup v2 does"
 	}
 	return requeueNow(), s.x.record(func(st *v1.ContainerStatus, at time.Time) {
 		st.Message, st.LimitsRefused = text, limitsAttempt(s.x.c, now)
@@ -170,9 +173,14 @@ func (s serverStep) startServer(ctx context.Context, n runtime.Name) (controller
 			return controller.Result{}, err
 		}
 		s.x.o.Engine = instance
-		if recorded, err := s.recordUnchanged(s.setStarting); err != nil || !recorded {
+		// A restore of the volume waits only for the starts that are recorded.
+		free := func(tx *store.Tx) bool { return store.Restoring(tx, s.x.c.Spec.VolumeID) == "" }
+		if recorded, err := s.recordIf(free, s.setStarting); err != nil || !recorded {
 			return requeueNow(), err
 		}
+	}
+	if err := s.applyConfigFiles(ctx); err != nil {
+		return controller.Result{}, err
 	}
 	err := startMounted(ctx, s.x, n)
 	if reason, known := startFailure(err); known {
@@ -202,9 +210,14 @@ func (s serverStep) recordVolume() (recorded bool, err error) {
 // It returns false if the spec has changed since it was loaded: the request that
 // changed it saw neither the announced run nor the volume to be mounted.
 func (s serverStep) recordUnchanged(change func(*v1.ContainerStatus, time.Time)) (recorded bool, err error) {
+	return s.recordIf(func(*store.Tx) bool { return true }, change)
+}
+
+// recordIf is recordUnchanged if may returns true too.
+func (s serverStep) recordIf(may func(*store.Tx) bool, change func(*v1.ContainerStatus, time.Time)) (recorded bool, err error) {
 	err = s.x.r.Store.MustUpdate(func(tx *store.Tx) error {
 		now, err := store.Containers.Get(tx, s.x.c.Meta.ID)
-		recorded = err == nil && now.Meta.Generation == s.x.c.Meta.Generation
+		recorded = err == nil && now.Meta.Generation == s.x.c.Meta.Generation && may(tx)
 		if !recorded {
 			return err
 		}
@@ -230,8 +243,10 @@ func (s serverStep) setStarting(st *v1.ContainerStatus, now time.Time) {
 	st.Phase, st.ObservedRun, st.StartRecordedAt = v1.Starting, s.x.c.Spec.RunGeneration, now
 	st.BootID, st.Engine = s.x.r.BootID, s.x.o.Engine
 	setStarted(st, now)
+	setMatched(st, now, "Starting", "another run is starting")
 	st.ContainerID, st.StartedBefore = s.x.o.Server.ContainerID, s.x.o.Server.StartedAt
 	st.StartedAt, st.FinishedAt, st.ExitCode, st.OOMKilled, st.NextRetryAt = nil, nil, nil, false, nil
+	st.ImagePulled, st.OutdatedID = "", ""
 }
 
 // recordEngine records the instance of the engine under which a run continues. It

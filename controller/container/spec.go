@@ -1,6 +1,7 @@
 package container
 
 import (
+	"cmp"
 	"math"
 	"regexp"
 	"slices"
@@ -54,7 +55,7 @@ func commonSpec(c v1.Container, volume string) runtime.Spec {
 	s := c.Spec
 	return runtime.Spec{
 		Revision: c.Meta.Revision,
-		Env:      environment(s.Env),
+		Env:      environment(s),
 		Mounts:   []runtime.Mount{{Source: volume, Target: v1.Home}},
 		Live:     limits(s),
 		IOWeight: s.Limits.IOWeight,
@@ -67,11 +68,11 @@ func serverSpec(c v1.Container, volume string) runtime.Spec {
 	spec, s := commonSpec(c, volume), c.Spec
 	spec.Name, spec.SpecHash = serverName(c.Meta.ID), s.SpecHash()
 	spec.Image, spec.Command = s.Image, command(s.StartupCommand)
-	spec.TTY, spec.Labels, spec.StopSignal = s.TTY, s.Labels, s.Stop.Signal
+	spec.TTY, spec.Labels, spec.StopSignal, spec.Hostname = s.TTY, s.Labels, s.Stop.Signal, s.Hostname
 	if s.Workdir != "" {
 		spec.Workdir = s.Workdir
 	}
-	spec.StopTimeout = stopTimeout(s)
+	spec.StopTimeout, spec.ReadOnlyRoot = stopTimeout(s), s.ReadOnlyRoot
 	for _, p := range s.Ports {
 		if p.ContainerPort == 0 {
 			p.ContainerPort = p.Port
@@ -84,7 +85,10 @@ func serverSpec(c v1.Container, volume string) runtime.Spec {
 func installerSpec(c v1.Container, volume string) runtime.Spec {
 	spec, s := commonSpec(c, volume), c.Spec
 	spec.Name, spec.SpecHash = installerName(c.Meta.ID), s.InstallHash()
-	spec.Image, spec.Command = installImage(s), []string{"/bin/sh", "-c", strings.ReplaceAll(s.InstallScript, "\r\n", "\n")}
+	shell := cmp.Or(s.InstallEntrypoint, "/bin/sh") // the script's own #! line is a comment to it
+	spec.Image, spec.Command = installImage(s), []string{shell, "-c", strings.ReplaceAll(s.InstallScript, "\r\n", "\n")}
+	spec.Workdir = cmp.Or(s.InstallMount, v1.Home)
+	spec.Mounts[0].Target = spec.Workdir
 	return spec
 }
 
@@ -109,10 +113,15 @@ func command(line string) []string {
 	return words
 }
 
-func environment(env map[string]string) []string {
-	list := make([]string, 0, len(env))
-	for k, v := range env {
+// environment returns the variables of a container. The time zone is one of them,
+// unless the client sets TZ itself.
+func environment(s v1.ContainerSpec) []string {
+	list := make([]string, 0, len(s.Env)+1)
+	for k, v := range s.Env {
 		list = append(list, k+"="+v)
+	}
+	if _, set := s.Env["TZ"]; s.Timezone != "" && !set {
+		list = append(list, "TZ="+s.Timezone)
 	}
 	slices.Sort(list)
 	return list
@@ -127,7 +136,8 @@ func mounts(s v1.ContainerSpec) (list []runtime.Mount) {
 }
 
 func limits(s v1.ContainerSpec) runtime.Live {
-	return runtime.Live{Memory: s.Limits.Memory, Swap: s.Limits.Swap, CPU: s.Limits.CPU, Pids: s.Limits.Pids, Cpuset: s.Cpuset}
+	return runtime.Live{Memory: s.Limits.Memory, Swap: s.Limits.Swap, CPU: s.Limits.CPU, Pids: s.Limits.Pids, Cpuset: s.Cpuset,
+		NoOOMKill: s.Limits.WithoutOOMKill()}
 }
 
 // stopTimeoutDiffers reports whether an engine that shuts down would give the
@@ -146,7 +156,11 @@ func stopTimeoutDiffers(s v1.ContainerSpec, server runtime.State) bool {
 // Limits that the spec leaves empty are the engine's defaults and not compared.
 func limitsDiffer(s v1.ContainerSpec, live runtime.Live) bool {
 	want := limits(s)
+	if want.Swap >= 0 {
+		live.Swap = max(live.Swap, 0) // a kernel that does not count swap reports no limit for all containers
+	}
 	return want.Memory > 0 && (want.Memory != live.Memory || want.Swap != live.Swap) ||
+		want.NoOOMKill != live.NoOOMKill ||
 		want.CPU > 0 && math.Round(want.CPU*1e9) != math.Round(live.CPU*1e9) || // an engine counts billionths
 		want.Pids > 0 && want.Pids != live.Pids ||
 		want.Cpuset != "" && want.Cpuset != live.Cpuset

@@ -7,7 +7,7 @@ import (
 	v1 "berth/api/v1"
 )
 
-// Timers measure the stops, installations and disk pressure of containers by the
+// Timers measure the starts, stops, installations and disk pressure of containers by the
 // monotonic clock of this process, so that a change of the host's clock neither
 // shortens nor extends a grace period. After a restart of berth they begin at 0:
 // it is unknown how much of a stored time was a jump of the clock.
@@ -26,12 +26,13 @@ type timerKind uint8
 
 const (
 	stopTimer     timerKind = iota // since the container was asked to exit
+	startTimer                     // since the run was first observed starting
 	installTimer                   // since the installer was first observed running
 	pressureTimer                  // since the volume was first observed over its limit
 )
 
 type timer struct {
-	of time.Time // identifies the stop, installation or disk pressure
+	of time.Time // identifies the start, stop, installation or disk pressure
 	at time.Time // begin of the measurement
 }
 
@@ -76,6 +77,12 @@ func (r *Reconciler) observeTimers(c v1.Container, o *Observed) {
 		r.Timers.begin(id, stopTimer, st.StopRecordedAt)
 	}
 	o.StopFor = r.Timers.elapsed(id, stopTimer, st.StopRecordedAt)
+	if st.Phase == v1.Starting && o.Server.Running {
+		r.Timers.begin(id, startTimer, o.Server.StartedAt)
+	} else {
+		r.Timers.end(id, startTimer)
+	}
+	o.StartFor = r.Timers.elapsed(id, startTimer, o.Server.StartedAt)
 	if o.Install.Running {
 		r.Timers.begin(id, installTimer, o.Install.StartedAt)
 	}
@@ -94,7 +101,7 @@ func (r *Reconciler) observeTimers(c v1.Container, o *Observed) {
 
 // forget removes all timers of a container that is gone.
 func (t *Timers) forget(id string) {
-	for _, kind := range []timerKind{stopTimer, installTimer, pressureTimer} {
+	for _, kind := range []timerKind{stopTimer, startTimer, installTimer, pressureTimer} {
 		t.end(id, kind)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"berth/api/intent"
 	v1 "berth/api/v1"
 	"berth/runtime"
+	"berth/runtime/fake"
 	"berth/store"
 )
 
@@ -50,7 +51,7 @@ func walk(t *testing.T, seed uint64) {
 	w.engine.Outside.Fail(w.fault("nothing was done"))
 	w.engine.Outside.After(w.fault("it was done, and the answer was lost"))
 	for range 2 {
-		id, err := intent.CreateVolume(w.store, 1000)
+		id, err := intent.CreateVolume(w.store, v1.VolumeSpec{SizeLimit: 1000})
 		require.NoError(t, err)
 		w.volumes = append(w.volumes, id)
 	}
@@ -108,6 +109,7 @@ func (w *walker) act(id string) {
 		func() { w.engine.Outside.Pause(server); w.engine.Outside.Pause(installer) },
 		func() { w.engine.Outside.Deafen(server) },
 		func() { w.engine.Outside.RemoveImage("i") },
+		func() { fake.PushImage(w.engine.Outside, w.pick("i", "j")) },
 		func() { w.engine.Outside.RefusePull("j", errors.New(w.pick("no route", "no answer"))) },
 		func() { w.fill(int64(w.IntN(2) * 2000)) },
 		func() { w.boot() }, func() { w.restartEngine() },
@@ -122,7 +124,8 @@ func (w *walker) act(id string) {
 
 func (w *walker) apply(id string) {
 	_, _ = intent.ApplyContainer(w.store, intent.Policy{}, id, intent.ApplyRequest{Spec: v1.ContainerSpec{
-		Image: w.pick("i", "i", "j"), InstallImage: w.pick("", "", "j"), VolumeID: w.pick(w.volumes...), InstallScript: w.pick("", "true"),
+		PullPolicy: v1.PullPolicy(w.pick("", "", "always")),
+		Image:      w.pick("i", "i", "j"), InstallImage: w.pick("", "", "j"), VolumeID: w.pick(w.volumes...), InstallScript: w.pick("", "true"),
 		Workdir: w.pick("", "/a", "/b"), Limits: v1.Limits{Memory: int64(w.IntN(3)) << 26}, Power: v1.Power(w.pick("", "running", "stopped")),
 		RestartPolicy: v1.RestartPolicy{Mode: v1.RestartOnFailure}}}, intent.ApplyOptions{})
 }

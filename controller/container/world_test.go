@@ -78,7 +78,11 @@ type world struct {
 	engine  *fake.Engine
 	console *console
 	rec     *container.Reconciler
-	jump    atomic.Int64 // by which the host's clock was set, in ns
+	printed []string // the last lines of every console
+
+	printedSince time.Time    // of the last call for them
+	free         atomic.Int64 // bytes of the engine's disk
+	jump         atomic.Int64 // by which the host's clock was set, in ns
 }
 
 // now is the host's clock.
@@ -104,7 +108,11 @@ func newWorld(t *testing.T) *world {
 		Pulls:     container.NewPuller(e, 2, log),
 		Orphans:   &container.Orphans{Grace: time.Minute, Log: log},
 		Semaphore: container.NewSemaphore(4), Mounts: &pins{}, Outage: &container.Outage{}, Timers: &container.Timers{}, Now: w.now,
-		Crash:  container.CrashBackOff{Initial: 10 * time.Second, Max: 5 * time.Minute, ResetAfter: 10 * time.Minute},
+		Crash: container.CrashBackOff{Initial: 10 * time.Second, Max: 5 * time.Minute, ResetAfter: 10 * time.Minute},
+		LastLines: func(_ context.Context, _ string, since time.Time) ([]string, error) {
+			w.printedSince = since
+			return w.printed, nil
+		},
 		BootID: "boot", Volume: func(id string) string { return "/volumes/" + id },
 		Auth: func(string) runtime.Auth { return runtime.Auth{} },
 	}

@@ -22,16 +22,18 @@ type Counter struct {
 }
 
 // NewCounter registers berth_events_total with reg. The label event is the state of a
-// transition, or daemon_message. It counts the transitions that are stored from now on.
+// transition of a container, or else the kind of the event. It counts the transitions that are stored from now on.
 func NewCounter(s *store.Store, reg prometheus.Registerer) (*Counter, error) {
 	c := &Counter{store: s, total: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "berth_events_total",
-		Help: "Stored transitions, by state or daemon_message.",
+		Help: "Stored transitions, by the state of a container, or daemon_message, backup or restore.",
 	}, []string{"event"})}
 	for _, p := range v1.Phases() {
 		c.total.WithLabelValues(string(p))
 	}
-	c.total.WithLabelValues(v1.EventMessage)
+	for _, kind := range []string{v1.EventMessage, v1.EventBackup, v1.EventRestore} {
+		c.total.WithLabelValues(kind)
+	}
 	if err := reg.Register(c.total); err != nil {
 		return nil, err
 	}
@@ -80,8 +82,8 @@ func (c *Counter) skip() error {
 // number of series is bounded.
 func label(e v1.Event) string {
 	switch {
-	case e.Event == v1.EventMessage:
-		return v1.EventMessage
+	case e.Event == v1.EventMessage, e.Event == v1.EventBackup, e.Event == v1.EventRestore:
+		return e.Event
 	case e.Event == v1.EventState && slices.Contains(v1.Phases(), v1.Phase(e.Data)):
 		return e.Data
 	}

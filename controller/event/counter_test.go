@@ -31,7 +31,7 @@ func counted(t *testing.T, before, during func(s *store.Store), want string) {
 		during(s)
 		synctest.Wait()
 		require.NoError(t, testutil.GatherAndCompare(reg, strings.NewReader(`
-# HELP berth_events_total Stored transitions, by state or daemon_message.
+# HELP berth_events_total Stored transitions, by the state of a container, or daemon_message, backup or restore.
 # TYPE berth_events_total counter
 `+want)))
 		cancel()
@@ -41,6 +41,7 @@ func counted(t *testing.T, before, during func(s *store.Store), want string) {
 }
 
 const others = `
+berth_events_total{event="restore"} 0
 berth_events_total{event="deleting"} 0
 berth_events_total{event="exit"} 0
 berth_events_total{event="failed"} 0
@@ -54,10 +55,12 @@ func TestCounterCountsByState(t *testing.T) {
 	counted(t, func(s *store.Store) { emit(t, s, 5, v1.EventState, "running") }, func(s *store.Store) {
 		emit(t, s, 2, v1.EventState, "running")
 		emit(t, s, 3, v1.EventMessage, "running")
+		emit(t, s, 1, v1.EventBackup, "running")
 		emit(t, s, 1, v1.EventState, "anything else")
 	}, others+`
 berth_events_total{event="running"} 2
 berth_events_total{event="daemon_message"} 3
+berth_events_total{event="backup"} 1
 berth_events_total{event="other"} 1
 `)
 }
@@ -71,6 +74,7 @@ func TestCounterStartsWithEmptyLog(t *testing.T) {
 	counted(t, trim, func(s *store.Store) { emit(t, s, 1, v1.EventState, "running") }, others+`
 berth_events_total{event="running"} 1
 berth_events_total{event="daemon_message"} 0
+berth_events_total{event="backup"} 0
 `)
 }
 

@@ -2,6 +2,7 @@ package event
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -12,11 +13,12 @@ import (
 
 const (
 	key    = "retention"
-	period = time.Minute // between two reconciles
+	period = 30 * time.Second // between two reconciles
 )
 
-// New returns the controller that trims the transitions of s. It calls settings at each
-// reconcile, so that a changed configuration applies without a restart.
+// New returns the controller that trims the transitions, the audit log and the outcomes
+// of s. It calls settings at each reconcile, so that a changed configuration applies
+// without a restart.
 func New(s *store.Store, settings func() v1.Config, log *slog.Logger, m *controller.Metrics) *controller.Loop {
 	return &controller.Loop{
 		Name:       "event",
@@ -35,9 +37,11 @@ type reconciler struct {
 	log      *slog.Logger
 }
 
-// Reconcile removes transitions that are too old or too many.
+// Reconcile removes the transitions and the entries of the audit log that are too old
+// or too many, and the outcomes that are too old. If one of them fails, the others are
+// removed all the same.
 func (r *reconciler) Reconcile(context.Context, string) (controller.Result, error) {
-	keep := r.settings().Events
+	c := r.settings()
 	var now time.Time
 	err := r.store.View(func(tx *store.Tx) error {
 		now = tx.Now()
@@ -46,9 +50,11 @@ func (r *reconciler) Reconcile(context.Context, string) (controller.Result, erro
 	if err != nil {
 		return controller.Result{}, err
 	}
-	removed, err := r.store.TrimEvents(now.Add(-time.Duration(keep.Retention)), keep.Max)
-	if removed > 0 {
-		r.log.Debug("removed old transitions", "count", removed)
+	transitions, err := r.store.TrimEvents(now.Add(-time.Duration(c.Events.Retention)), c.Events.Max)
+	outcomes, outcomesErr := r.store.TrimOutcomes(now.Add(-v1.OutcomeRetention))
+	entries, auditErr := r.store.TrimAudit(now.Add(-time.Duration(c.Audit.Retention)), c.Audit.Max)
+	if transitions+outcomes+entries > 0 {
+		r.log.Debug("removed what is older than the retention", "transitions", transitions, "audit_entries", entries, "outcomes", outcomes)
 	}
-	return controller.Result{RequeueAfter: period}, err
+	return controller.Result{RequeueAfter: period}, errors.Join(err, outcomesErr, auditErr)
 }

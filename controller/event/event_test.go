@@ -49,7 +49,7 @@ func TestTrimByAgeAndCount(t *testing.T) {
 		require.NoError(t, err)
 		var settings atomic.Pointer[v1.Config]
 		set := func(retention time.Duration, most int) {
-			settings.Store(&v1.Config{Events: v1.EventsConfig{Retention: v1.Duration(retention), Max: most}})
+			settings.Store(&v1.Config{Events: v1.RetentionConfig{Retention: v1.Duration(retention), Max: most}})
 		}
 		set(time.Hour, 2500)
 		ctx, cancel := context.WithCancel(t.Context())

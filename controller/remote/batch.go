@@ -28,6 +28,10 @@ type message struct {
 	From      v1.Phase  `json:"from,omitempty"`
 	Reason    string    `json:"reason,omitempty"`
 	ExitCode  *int      `json:"exit_code,omitempty"`
+	Actor     v1.Actor  `json:"actor,omitzero"`
+	Backup    string    `json:"backup,omitempty"`
+	Restore   string    `json:"restore,omitempty"`
+	Volume    string    `json:"volume,omitempty"`
 }
 
 // eventGap means that transitions before the seq in Data are no longer stored.
@@ -51,7 +55,7 @@ func (s *Sender) next() (b batch, err error) {
 		cursor := store.Cursor(tx, cursorName)
 		events, err := store.ReadEvents(tx, cursor, s.limit)
 		if errors.Is(err, store.ErrCompacted) {
-			b = gap(tx, cursor, s.store.History.Epoch())
+			b = gap(tx, cursor, s.store.Incarnations.Epoch())
 			return nil
 		}
 		b = batch{last: cursor}
@@ -66,7 +70,7 @@ func (s *Sender) next() (b batch, err error) {
 
 func messageOf(e v1.Event) message {
 	return message{Seq: e.Seq, Epoch: e.Epoch, Time: e.Time, Container: e.Container, Event: e.Event, Data: e.Data,
-		From: e.From, Reason: e.Reason, ExitCode: e.ExitCode}
+		From: e.From, Reason: e.Reason, ExitCode: e.ExitCode, Actor: e.Actor, Backup: e.Backup, Restore: e.Restore, Volume: e.Volume}
 }
 
 // gap returns the batch that moves the cursor to the oldest stored transition.

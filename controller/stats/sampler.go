@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -44,6 +43,7 @@ const (
 	period        = time.Second
 	roundTimeout  = 5 * time.Second        // for all containers of a round
 	firstInterval = 200 * time.Millisecond // between the two readings of a first sample
+	minInterval   = 100 * time.Millisecond // between two readings that are compared
 	freshAge      = 500 * time.Millisecond // maximum age of a reading that is returned again
 	maxAge        = 15 * time.Second       // maximum age of a reading to compare with
 	maxParallel   = 8                      // concurrent readings
@@ -128,10 +128,8 @@ func (s *Sampler) round(ctx context.Context, ids []string) {
 // the error of the meter. The first sample takes firstInterval longer, because
 // cpu_usage is a difference of two readings.
 func (s *Sampler) Sample(ctx context.Context, id string) (v1.Stats, error) {
-	if s.readFirst(ctx, id) {
-		if err := sleep(ctx, firstInterval); err != nil {
-			return v1.Stats{}, err
-		}
+	if err := sleep(ctx, s.readFirst(ctx, id)); err != nil {
+		return v1.Stats{}, err
 	}
 	return s.current(ctx, id)
 }
@@ -144,16 +142,17 @@ func (s *Sampler) Samples(ctx context.Context, ids []string) map[string]v1.Stats
 	}
 	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
 	defer cancel()
-	var begun atomic.Bool
+	var mu sync.Mutex
+	var longest time.Duration
 	each(ids, func(id string) {
-		if s.readFirst(ctx, id) {
-			begun.Store(true)
-		}
+		wait := s.readFirst(ctx, id)
+		mu.Lock()
+		defer mu.Unlock()
+		longest = max(longest, wait)
 	})
-	if begun.Load() && sleep(ctx, firstInterval) != nil {
+	if sleep(ctx, longest) != nil {
 		return nil
 	}
-	var mu sync.Mutex
 	all := make(map[string]v1.Stats, len(ids))
 	each(ids, func(id string) {
 		stats, err := s.current(ctx, id)
@@ -181,7 +180,11 @@ func each(ids []string, fn func(id string)) {
 	_ = group.Wait() // fn returns no error
 }
 
+// sleep waits until d is over or ctx ends. It returns nil at once if d is not positive.
 func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -193,17 +196,24 @@ func sleep(ctx context.Context, d time.Duration) error {
 }
 
 // readFirst takes a first reading of a container that has none to compare with. It
-// reports whether it took one.
-func (s *Sampler) readFirst(ctx context.Context, id string) bool {
+// returns how long the caller waits before the second one: firstInterval, or the rest of
+// it if another request has just taken the first one.
+func (s *Sampler) readFirst(ctx context.Context, id string) time.Duration {
 	containerID, startedAt, ok := s.fleet.Running(id)
 	if !ok {
-		return false
+		return 0
 	}
-	if _, ok := s.previous(id, containerID, startedAt); ok {
-		return false
+	was, ok := s.previous(id, containerID, startedAt)
+	switch {
+	case ok && was.compared:
+		return 0
+	case ok:
+		return min(firstInterval-time.Since(was.raw.Read), firstInterval)
 	}
-	_, err := s.measure(ctx, id)
-	return err == nil
+	if _, err := s.measure(ctx, id); err != nil {
+		return 0
+	}
+	return firstInterval
 }
 
 // current returns the last sample of a container if it is fresh, or takes a new one.
@@ -230,7 +240,9 @@ func (s *Sampler) previous(id, containerID string, startedAt time.Time) (reading
 	return was, ok
 }
 
-// measure takes one reading and compares it with the previous one.
+// measure takes one reading and compares it with the previous one. If another request
+// has taken one meanwhile, that one counts: a difference over a few microseconds says
+// nothing about the CPU usage.
 func (s *Sampler) measure(ctx context.Context, id string) (v1.Stats, error) {
 	containerID, startedAt, ok := s.fleet.Running(id)
 	if !ok {
@@ -241,6 +253,9 @@ func (s *Sampler) measure(ctx context.Context, id string) (v1.Stats, error) {
 		return v1.Stats{}, err
 	}
 	was, compare := s.previous(id, containerID, startedAt)
+	if took := raw.Read.Sub(was.raw.Read); compare && took >= 0 && took < minInterval {
+		return was.stats, nil
+	}
 	now := reading{containerID: containerID, startedAt: startedAt, raw: raw, stats: statsOf(raw), compared: compare}
 	now.stats.Uptime = int64(max(raw.Read.Sub(startedAt), 0) / time.Second)
 	if compare {

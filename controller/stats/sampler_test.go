@@ -187,6 +187,30 @@ func TestSample(t *testing.T) {
 	})
 }
 
+// TestFirstSamplesAtTheSameTime asks for the first sample of a container several times,
+// together and shortly after each other. Each answer is that of a whole interval.
+func TestFirstSamplesAtTheSameTime(t *testing.T) {
+	runSampler(t, func(t *testing.T, _ *fleet, _ *audience, s *stats.Sampler) {
+		time.Sleep(time.Minute)
+		var asked sync.WaitGroup
+		var one, list [6]float64
+		for i := range one {
+			asked.Go(func() {
+				time.Sleep(time.Duration(i / 2)) // 1 ns is too short to measure anything
+				got, _ := s.Sample(t.Context(), "a")
+				one[i] = got.CPUUsage
+			})
+			asked.Go(func() {
+				time.Sleep(time.Duration(i / 2))
+				list[i] = s.Samples(t.Context(), []string{"a", "b"})["b"].CPUUsage
+			})
+		}
+		asked.Wait()
+		require.Equal(t, [6]float64{50, 50, 50, 50, 50, 50}, one)
+		require.Equal(t, one, list)
+	})
+}
+
 func TestSamplesTakeOneInterval(t *testing.T) {
 	runSampler(t, func(t *testing.T, f *fleet, a *audience, s *stats.Sampler) {
 		for i := range 100 {

@@ -72,7 +72,7 @@ func (u *Uses) any(volume string) bool {
 // limitOf returns the smallest of the limits of a volume and its containers in bytes, or
 // 0 for no limit. It ignores containers whose record is damaged.
 func limitOf(tx *store.Tx, v v1.Volume) (int64, error) {
-	limit := v.Spec.SizeLimit
+	var users []v1.ContainerSpec
 	for _, id := range store.Containers.IDsBy(tx, v.Meta.ID) {
 		c, err := store.Containers.Get(tx, id)
 		if errors.Is(err, store.ErrDamaged) {
@@ -81,9 +81,7 @@ func limitOf(tx *store.Tx, v v1.Volume) (int64, error) {
 		if err != nil {
 			return 0, err
 		}
-		if disk := c.Spec.Limits.Disk; disk > 0 && (limit == 0 || disk < limit) {
-			limit = disk
-		}
+		users = append(users, c.Spec)
 	}
-	return limit, nil
+	return v1.SmallestLimit(v.Spec, users), nil
 }

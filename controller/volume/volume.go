@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	v1 "berth/api/v1"
@@ -31,6 +32,7 @@ type Reconciler struct {
 	Store       *store.Store
 	Directories Directories
 	Uses        *Uses
+	Log         *slog.Logger
 
 	// Mounted returns the internal_id of a container in the engine that mounts the volume,
 	// or "" if there is none.
@@ -91,16 +93,28 @@ func (r *Reconciler) checkDirectory(v v1.Volume) (v1.Condition, error) {
 	return c, err
 }
 
-// record stores the condition and the usage in the status.
+// record stores the condition and the usage in the status, and logs whether the
+// directory can be used if that has changed.
 func (r *Reconciler) record(id string, c v1.Condition) error {
-	return r.Store.Update(func(tx *store.Tx) error {
+	var before v1.Condition
+	err := r.Store.Update(func(tx *store.Tx) error {
 		return store.Volumes.SetStatus(tx, id, func(s *v1.VolumeStatus) {
 			s.Created = s.Created || c.Status == v1.True
 			used := r.Directories.Used(id)
 			s.Size, s.Files = used.Bytes, used.Files
+			before = v1.FindCondition(s.Conditions, c.Type)
 			s.Conditions = v1.SetCondition(s.Conditions, c, tx.Now())
 		})
 	})
+	switch {
+	case err != nil:
+		return err
+	case c.Status == v1.False && before.Reason != c.Reason:
+		r.Log.Warn(c.Message, "volume", id, "reason", c.Reason)
+	case c.Status == v1.True && before.Status == v1.False:
+		r.Log.Info("the directory of the volume is there again", "volume", id)
+	}
+	return nil
 }
 
 // remove removes the directory once no container uses it, in slices of removeSlice, and

@@ -1,14 +1,17 @@
 package volume_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
 	v1 "berth/api/v1"
@@ -98,6 +101,7 @@ type world struct {
 	t     *testing.T
 	store *store.Store
 	disk  *disk
+	log   *bytes.Buffer // read it only while the loop waits
 }
 
 func live(t *testing.T, test func(w *world)) {
@@ -106,12 +110,13 @@ func live(t *testing.T, test func(w *world)) {
 		s, err := store.Open("", store.Options{})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, s.Close()) })
-		w := &world{t, s, &disk{state: map[string]error{}, limits: map[string]int64{}}}
-		log := slog.New(slog.DiscardHandler)
+		w := &world{t: t, store: s, disk: &disk{state: map[string]error{}, limits: map[string]int64{}}}
+		w.log = new(bytes.Buffer)
+		log := slog.New(slog.NewTextHandler(w.log, nil))
 		uses := volume.NewUses(s)
 		scanner := &volume.Scanner{Store: s, Directories: w.disk, Log: log}
 		l := &controller.Loop{Name: "volume", Workers: 2, Log: log, BackOff: controller.BackOff(time.Second, time.Minute),
-			Reconciler:   &volume.Reconciler{Store: s, Directories: w.disk, Uses: uses, Mounted: w.disk.mounted},
+			Reconciler:   &volume.Reconciler{Store: s, Directories: w.disk, Uses: uses, Log: log, Mounted: w.disk.mounted},
 			DesiredState: []controller.Source{store.Volumes.Source(s, store.SpecChanged)},
 			Watch:        []controller.Source{uses.Source(), scanner.Source(), controller.Every(time.Minute, store.Volumes.Lister(s))}}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -146,6 +151,22 @@ func (w *world) reason() string {
 	return v1.FindCondition(v.Status.Conditions, v1.DirectoryReady).Reason
 }
 
+// ready returns the value of berth_volume_ready of the only volume.
+func (w *world) ready() float64 {
+	w.t.Helper()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(volume.NewCollector(w.store))
+	families, err := registry.Gather()
+	require.NoError(w.t, err)
+	for _, f := range families {
+		if f.GetName() == "berth_volume_ready" {
+			return f.GetMetric()[0].GetGauge().GetValue()
+		}
+	}
+	w.t.Fatal("there is no berth_volume_ready")
+	return 0
+}
+
 func TestDirectoryIsCreatedOnce(t *testing.T) {
 	live(t, func(w *world) {
 		w.create(0)
@@ -154,9 +175,12 @@ func TestDirectoryIsCreatedOnce(t *testing.T) {
 			w.disk.set(func() { w.disk.state["v"] = err })
 			time.Sleep(2 * time.Minute)
 			require.Equal(t, reason, w.reason())
+			require.Equal(t, 1, strings.Count(w.log.String(), "volume=v reason="+reason), "a change is logged once: %s", w.log)
+			require.Equal(t, 0.0, w.ready())
 			w.disk.set(func() { w.disk.state["v"] = nil })
 			time.Sleep(2 * time.Minute)
 			require.Equal(t, "Ready", w.reason())
+			require.Equal(t, 1.0, w.ready())
 		}
 		w.disk.set(func() { require.Equal(t, 1, w.disk.made) })
 	})

@@ -155,7 +155,7 @@ func (b *Berth) Kill9(t testing.TB) {
 	t.Helper()
 	searchProcess(b)
 	b.Signal(t, syscall.SIGKILL)
-	<-b.exited
+	b.Exit(t, time.Now())
 }
 
 // Restart kills the daemon, starts it again, and waits until it is ready.

@@ -44,8 +44,8 @@ func (b *Berth) stop() {
 	if !Within(15*time.Second, b.ended) {
 		b.t.Error("berth does not exit after SIGTERM")
 		_ = b.cmd.Process.Kill()
+		b.Exit(b.t, time.Now())
 	}
-	<-b.exited
 }
 
 func (b *Berth) removeContainers() {

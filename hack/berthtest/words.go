@@ -22,7 +22,7 @@ type Spec map[string]any
 // Volume creates a volume.
 func (b *Client) Volume(t testing.TB) (id string) {
 	t.Helper()
-	v, err := b.API.Volumes().Create(b.background(), 0)
+	v, err := b.API.Volumes().Create(b.background(), client.VolumeRequest{})
 	check(t, err)
 	return v.VolumeID
 }

@@ -22,24 +22,29 @@ const evaluatedAt = "40m"
 // installs, one starts, one was stopped by request, and one restarted once.
 func healthy() series {
 	return series{
-		`up{job="berth"}`:                                                      "1x120",
-		`berth_engine_up`:                                                      "1x120",
-		`berth_store_writable`:                                                 "1x120",
-		`berth_disk_free_bytes{disk="data"}`:                                   "50e9x120",
-		`berth_disk_size_bytes{disk="data"}`:                                   "100e9x120",
-		`berth_disk_free_bytes{disk="volumes"}`:                                "50e9x120",
-		`berth_disk_size_bytes{disk="volumes"}`:                                "100e9x120",
-		`berth_container_state_seconds{container="busy",state="running"}`:      "0+30x120",
-		`berth_container_state_seconds{container="off",state="exit"}`:          "0+30x120",
-		`berth_container_state_seconds{container="new",state="installing"}`:    "0+30x50 _x70",
-		`berth_container_unready_seconds{container="new",reason="Installing"}`: "0+30x50 _x70",
-		`berth_container_state_seconds{container="slow",state="starting"}`:     "0+30x15 _x105",
-		`berth_container_unready_seconds{container="slow",reason="Starting"}`:  "0+30x15 _x105",
-		`berth_container_crashes_total{container="busy"}`:                      "0x40 1x80",
-		`berth_container_oom_kills_total{container="busy"}`:                    "0x120",
-		`berth_step_failures_total{step="StartServer"}`:                        "0x40 1x80",
-		`berth_remote_lag_events`:                                              "0 3 0 1 0x116",
-		`berth_auth_failures_total`:                                            "0+1x120",
+		`up{job="berth"}`:                                                                   "1x120",
+		`berth_engine_up`:                                                                   "1x120",
+		`berth_store_writable`:                                                              "1x120",
+		`berth_disk_free_bytes{disk="data"}`:                                                "50e9x120",
+		`berth_disk_size_bytes{disk="data"}`:                                                "100e9x120",
+		`berth_disk_free_bytes{disk="volumes"}`:                                             "50e9x120",
+		`berth_disk_size_bytes{disk="volumes"}`:                                             "100e9x120",
+		`berth_container_state_seconds{container="busy",state="running"}`:                   "0+30x120",
+		`berth_container_state_seconds{container="off",state="exit"}`:                       "0+30x120",
+		`berth_container_state_seconds{container="new",state="installing"}`:                 "0+30x50 _x70",
+		`berth_container_unready_seconds{container="new",reason="InstallSlow"}`:             "0+30x50 _x70",
+		`berth_container_state_seconds{container="slow",state="starting"}`:                  "0+30x15 _x105",
+		`berth_container_unready_seconds{container="slow",reason="StartPatternNotMatched"}`: "0+30x15 _x105",
+		`berth_container_crashes_total{container="busy"}`:                                   "0x40 1x80",
+		`berth_container_oom_kills_total{container="busy"}`:                                 "0x120",
+		`berth_step_failures_total{step="start server"}`:                                    "0x40 1x80",
+		`berth_volume_ready{volume="1"}`:                                                    "1x120",
+		`berth_remote_lag_events`:                                                           "0 3 0 1 0x116",
+		`berth_backup_last_completed_timestamp_seconds{volume="1"}`:                         "2000x120",
+		`berth_backup_policy_since_timestamp_seconds{volume="1"}`:                           "-9000x120",
+		`berth_backup_policy_period_seconds{volume="1"}`:                                    "600x120",
+		`berth_backup_last_completed_timestamp_seconds{volume="manual"}`:                    "-900000x120",
+		`berth_auth_failures_total`:                                                         "0+1x120",
 	}
 }
 
@@ -54,7 +59,7 @@ var failures = map[string]struct {
 	"berth is down":       {series{`up{job="berth"}`: "0x120"}, "BerthDown"},
 	"the engine is away": {series{
 		`berth_engine_up`: "0x120",
-		`berth_step_failures_total{step="StartServer"}`:                              "0+5x120",
+		`berth_step_failures_total{step="start server"}`:                             "0+5x120",
 		`berth_container_unready_seconds{container="mc",reason="StartServerFailed"}`: "0+30x120",
 	}, "BerthEngineDown"},
 	"the store's disk is full": {series{
@@ -69,34 +74,52 @@ var failures = map[string]struct {
 	"the registry is away": {series{
 		`berth_container_state_seconds{container="mc",state="installing"}`:    "0+30x120",
 		`berth_container_unready_seconds{container="mc",reason="PullFailed"}`: "0+30x120",
-		`berth_step_failures_total{step="PullImage"}`:                         "0+1x120",
+		`berth_step_failures_total{step="pull image"}`:                        "0+1x120",
 	}, "BerthRegistryUnreachable"},
 	"a port is taken": {series{
 		`berth_container_state_seconds{container="mc",state="exit"}`:         "0+30x120",
 		`berth_container_unready_seconds{container="mc",reason="PortTaken"}`: "0+30x120",
-		`berth_step_failures_total{step="StartServer"}`:                      "0+1x120",
+		`berth_step_failures_total{step="start server"}`:                     "0+1x120",
 	}, "BerthPortTaken"},
 	"a volume's directory is gone": {series{
 		`berth_container_state_seconds{container="mc",state="exit"}`:             "0+30x120",
 		`berth_container_unready_seconds{container="mc",reason="VolumeMissing"}`: "0+30x120",
-		`berth_step_failures_total{step="StartServer"}`:                          "0+1x120",
+		`berth_volume_ready{volume="1"}`:                                         "0x120",
+		`berth_step_failures_total{step="start server"}`:                         "0+1x120",
+	}, "BerthVolumeMissing"},
+	"the directory of a volume is removed while its container runs": {series{
+		`berth_volume_ready{volume="1"}`: "0x120",
 	}, "BerthVolumeMissing"},
 	"an installation hangs": {series{
-		`berth_container_state_seconds{container="mc",state="installing"}`:    "0+30x120",
-		`berth_container_unready_seconds{container="mc",reason="Installing"}`: "0+30x120",
+		`berth_container_state_seconds{container="mc",state="installing"}`:     "0+30x120",
+		`berth_container_unready_seconds{container="mc",reason="Installing"}`:  "0+30x20 _x100",
+		`berth_container_unready_seconds{container="mc",reason="InstallSlow"}`: "_x20 600+30x100",
 	}, "BerthInstallStuck"},
 	"an installation fails": {series{
 		`berth_container_state_seconds{container="mc",state="failed"}`: "0+30x120",
 	}, "BerthInstallFailed"},
 	"a start pattern never matches": {series{
-		`berth_container_state_seconds{container="mc",state="starting"}`:    "0+30x120",
-		`berth_container_unready_seconds{container="mc",reason="Starting"}`: "0+30x120",
+		`berth_container_state_seconds{container="mc",state="starting"}`:                  "0+30x120",
+		`berth_container_unready_seconds{container="mc",reason="Starting"}`:               "0 30 _x118",
+		`berth_container_unready_seconds{container="mc",reason="StartPatternNotMatched"}`: "_ _ 60+30x118",
+	}, "BerthStartPatternNotMatched"},
+	"starts time out again and again": {series{
+		`berth_container_unready_seconds{container="mc",reason="StartPatternNotMatched"}`: "0+30x120",
+		`berth_container_crashes_total{container="mc"}`:                                   "0+0.5x120",
+	}, "BerthCrashLoop"},
+	"starts time out now and then": {series{
+		`berth_container_unready_seconds{container="mc",reason="StartPatternNotMatched"}`: "0+30x120",
+		`berth_container_crashes_total{container="mc"}`:                                   "0x29 1x30 2x30 3x30",
 	}, "BerthStartPatternNotMatched"},
 	"memory runs out": {series{
 		`berth_container_state_seconds{container="mc",state="running"}`: "0+30x5 0+30x5 0+30x108",
 		`berth_container_oom_kills_total{container="mc"}`:               "0+1x120",
 		`berth_container_crashes_total{container="mc"}`:                 "0+1x120",
 	}, "BerthOutOfMemory"},
+	"a crash loop at the longest backoff": {series{
+		`berth_container_crashes_total{container="mc"}`:   "0x15 1x15 2x15 3x15 4x15 5x15",
+		`berth_container_oom_kills_total{container="mc"}`: "0x95",
+	}, "BerthCrashLoop"},
 	"a crash loop": {series{
 		`berth_container_state_seconds{container="mc",state="exit"}`:      "0+30x3 0+30x3 0+30x112",
 		`berth_container_unready_seconds{container="mc",reason="Exited"}`: "0+30x120",
@@ -110,7 +133,14 @@ var failures = map[string]struct {
 	"a disk fills": {series{
 		`berth_disk_free_bytes{disk="volumes"}`: "8e9x120",
 	}, "BerthDiskAlmostFull"},
-	"the panel is away":       {series{`berth_remote_lag_events`: "0+1x120"}, "BerthPanelUnreachable"},
+	"the panel is away": {series{`berth_remote_lag_events`: "0+1x120"}, "BerthPanelUnreachable"},
+	"backups of a policy fail": {series{
+		`berth_backup_last_completed_timestamp_seconds{volume="1"}`: "-3000x120",
+	}, "BerthBackupOld"},
+	"no backup of a policy has ever completed": {series{
+		`berth_backup_policy_since_timestamp_seconds{volume="2"}`: "-3000x120",
+		`berth_backup_policy_period_seconds{volume="2"}`:          "600x120",
+	}, "BerthBackupOld"},
 	"somebody guesses tokens": {series{`berth_auth_failures_total`: "0+90x120"}, "BerthTokensGuessed"},
 }
 

@@ -53,6 +53,7 @@ func TestRoutesRequireTokenAndVendor(t *testing.T) {
 
 type minted struct {
 	Token     string
+	ID        string
 	ExpiresAt string `json:"expires_at"`
 }
 

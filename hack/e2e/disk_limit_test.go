@@ -1,8 +1,10 @@
 package e2e_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
@@ -90,4 +92,40 @@ func TestDiskLimitCountsInodesAndUnlinkedFiles(t *testing.T) {
 	dir := b.Container(t, "empty").Mount.Source
 	require.NoError(t, os.RemoveAll(filepath.Join(dir, "f")))
 	berthtest.Until(t, 2*time.Minute, "empty is within its limit", func() bool { return condition(t, b, "empty", "DiskPressure") == "" })
+}
+
+// TestRootLimitEndsWriter: a container that writes on outside its volume, and ignores the stop
+// signal, is killed before it has written ten times docker.root_limit. Its space comes
+// back, and others go on. BERTH_ROOT_GIB makes it write so many GiB at full speed, with a
+// limit of 1 GiB.
+func TestRootLimitEndsWriter(t *testing.T) {
+	t.Parallel()
+	limit, blocks, pause := int64(64<<20), 80, "0.2"
+	if text := os.Getenv("BERTH_ROOT_GIB"); text != "" {
+		n, err := strconv.Atoi(text)
+		require.NoError(t, err)
+		limit, blocks, pause = 1<<30, n*128, "0"
+	}
+	b := berthtest.Start(t, berthtest.Options{Config: fmt.Sprintf("docker: {root_limit: %d}\n", limit)})
+	good := b.Started(t, "good", berthtest.Spec{"startup_command": "while :; do echo line; sleep 0.2; done"})
+	write := fmt.Sprintf("trap '' TERM; i=0; while [ $i -lt %d ]; do dd if=/dev/zero bs=8M count=1 2>/dev/null >> /big; sleep %s; i=$((i+1)); done; echo all written; sleep 100000", blocks, pause)
+	writer := b.Started(t, "writer", berthtest.Spec{"startup_command": write, "restart_policy": map[string]string{"mode": "never"}})
+	one, found := b.Engine.Inspect(t, writer.ContainerID)
+	require.True(t, found)
+	layer := one.Raw["GraphDriver"].(map[string]any)["Data"].(map[string]any)["UpperDir"].(string)
+	most := int64(0)
+	b.Await(t, "writer", "it is killed, and its layer is removed", func(c berthtest.Container) bool {
+		if info, err := os.Stat(filepath.Join(layer, "big")); err == nil {
+			most = max(most, info.Size())
+		}
+		return c.State == "exit" && c.ContainerID != writer.ContainerID
+	})
+	require.NoDirExists(t, layer)
+	require.Greater(t, most, limit/2)
+	require.NotContains(t, string(b.Must(t, "GET", "/containers/writer/logs", nil).Body), "all written")
+	require.Contains(t, string(b.Must(t, "GET", "/events?limit=1000", nil).Body), rootText)
+	now := b.Container(t, "good")
+	require.Equal(t, good.ContainerID, now.ContainerID)
+	require.EqualValues(t, "running", now.State)
+	t.Logf("the host lost %d MiB of %d MiB; the limit is %d MiB", most>>20, blocks*8, limit>>20)
 }

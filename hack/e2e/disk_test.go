@@ -3,6 +3,8 @@ package e2e_test
 import (
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -41,14 +43,30 @@ func TestFullDisk(t *testing.T) {
 	b.Verb(t, "other", "kill")
 	b.State(t, "other", "exit")
 	walk(t, b, nil, []row{{"POST /containers/other/start", "", 500, wrong("Database operation failed")}})
-	require.Equal(t, "store_disk_full", b.Do(t, "POST", "/volumes", nil).Header.Get("X-Error-Code"))
+	refused := b.Do(t, "POST", "/volumes", nil)
+	require.Equal(t, "store_disk_full", refused.Header.Get("X-Error-Code"))
+	failure := `"request failed","request":"` + refused.Header.Get("X-Request-Id")
+	require.Equal(t, 1, strings.Count(b.Log(), failure), "the log has the cause once, although the audit log is full too")
 	unready := b.Do(t, "GET", "/readyz", nil)
 	require.Equal(t, 503, unready.Status)
 	require.Contains(t, string(unready.Body), "store: the disk is full")
 	require.Equal(t, 200, b.Do(t, "GET", "/healthz", nil).Status)
+	out, _, code := runCommand(t, b, "ps")
+	require.Equal(t, 7, code)
+	require.Contains(t, out, " is not ready: store: the disk is full; berth doctor names what to do\n")
+	_, errOut, _ := runCommand(t, b, "events")
+	require.Contains(t, errOut, "so events may be missing: store: the disk is full; berth doctor")
+	full := "store: the disk is full: requests are refused, except stop and kill NotWritable\n"
+	berthtest.Until(t, wait, "the event of the full disk", func() bool { return eventsOfNode(t, b) == full })
+	_, errOut, _ = runCommand(t, b, "volumes", "create")
+	require.Contains(t, errOut, "Database operation failed: the disk of the daemon's storage.data_path is full; free space on it")
+	begins := regexp.MustCompile(`"the store cannot be written: .*bytes are free in ` + filepath.Join(dir, "data"))
+	berthtest.Until(t, wait, "the log names the disk", func() bool { return begins.MatchString(b.Log()) })
 
 	require.NoError(t, os.Remove(filler))
 	b.Ready(t)
+	berthtest.Until(t, wait, "the log ends the failure", func() bool { return strings.Contains(b.Log(), "the store can be written again") })
+	berthtest.Until(t, wait, "the events end it", func() bool { return strings.Contains(eventsOfNode(t, b), "the store can be written again, after ") })
 	require.Equal(t, pid, b.Pid(), "the daemon did not exit")
 	after, _ := b.Engine.Inspect(t, c.ContainerID)
 	require.Equal(t, before.State.Pid, after.State.Pid, "nor did the container")

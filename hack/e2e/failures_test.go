@@ -2,24 +2,31 @@ package e2e_test
 
 import (
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/creack/pty"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
+	"berth/api/client"
+	v1 "berth/api/v1"
 	"berth/hack/berthtest"
 	"berth/hack/enginetest"
 )
 
-// failure is one that an operator has to understand from the metrics alone, and
-// from the log alone.
+// failure is one that an operator has to understand from the metrics alone, from the
+// log alone, from berth ps alone, and from the events alone.
 type failure struct {
 	cause  func(t *testing.T, b *berthtest.Berth, id string)
 	series string // an expression of the series, which alerts.yaml selects
 	line   string // an expression of a line of the log
+	row    string // an expression of the end of the row of berth ps
+	event  string // an expression of an event's data and reason
 }
 
 func unready(reason string) string {
@@ -42,10 +49,11 @@ var visibleFailures = map[string]failure{
 		registry := enginetest.StartRegistry(t)
 		b.Made(t, id, nil)
 		b.Post(t, "/containers/"+id+"/reinstall", map[string]string{"image": registry.Addr + "/nope:1"})
-	}, unready("ImageNotFound"), changed("installing", "failed", "ImageNotFound")},
+	}, unready("ImageNotFound"), changed("installing", "failed", "ImageNotFound"), `failed .* image not found: `, "failed ImageNotFound"},
 	"registry-away": {func(t *testing.T, b *berthtest.Berth, id string) {
 		b.Post(t, "/containers", b.Body(t, id, berthtest.Spec{"image": "127.0.0.1:1/yes:1"}))
-	}, unready("PullFailed"), `"the image of a container cannot be pulled","container":"%s","err":".*connection refused`},
+	}, unready("PullFailed"), `"the image of a container cannot be pulled","container":"%s","err":".*connection refused`,
+		`installing .* connection refused`, `connection refused.* PullFailed`},
 	"port-taken": {func(t *testing.T, b *berthtest.Berth, id string) {
 		port := b.Port(t)
 		l, err := net.Listen("tcp", net.JoinHostPort(port.IP, fmt.Sprint(port.Port)))
@@ -53,32 +61,38 @@ var visibleFailures = map[string]failure{
 		t.Cleanup(func() { _ = l.Close() })
 		b.Made(t, id, berthtest.Spec{"ports": []any{port}})
 		b.Verb(t, id, "start")
-	}, unready("PortTaken"), changed("starting", "exit", "PortTaken")},
+	}, unready("PortTaken"), changed("starting", "exit", "PortTaken"), `exit .* cannot start: port is taken: `, "cannot start: port is taken"},
 	"volume-gone": {func(t *testing.T, b *berthtest.Berth, id string) {
 		b.Made(t, id, nil)
 		require.NoError(t, os.RemoveAll(b.Container(t, id).Mount.Source))
 		b.Verb(t, id, "start")
-	}, unready("VolumeMissing"), changed("starting", "exit", "VolumeMissing")},
+	}, unready("VolumeMissing"), changed("starting", "exit", "VolumeMissing"), `exit .* cannot start: mount source is missing: `, "cannot start: mount source is missing"},
 	"install-hangs": {func(t *testing.T, b *berthtest.Berth, id string) {
 		b.Create(t, id, berthtest.Spec{"install_script": "sleep 100000"})
-	}, unready("Installing"), `"container changed its state","container":"%s","from":"","to":"installing"`},
+	}, unready("InstallSlow"), `"WARN","msg":"the install script has run for .* and is killed after 1h0m0s","container":"%s"`,
+		`installing .* the install script has run for `, "is killed after 1h0m0s InstallSlow"},
 	"install-fails": {func(t *testing.T, b *berthtest.Berth, id string) {
 		b.Create(t, id, berthtest.Spec{"install_script": "exit 7"})
-	}, unready("ExitCode"), changed("installing", "failed", "ExitCode") + `,"exit_code":7`},
-	"pattern-never": {started(berthtest.Spec{"start_pattern": "never printed"}), unready("Starting"),
-		`"container changed its state","container":"%s","from":"ready","to":"starting"`},
+	}, unready("ExitCode"), changed("installing", "failed", "ExitCode") + `,"exit_code":7`, `failed .* the install script ended with exit code 7`, "failed ExitCode"},
+	"pattern-never": {started(berthtest.Spec{"start_pattern": "never printed"}), unready("StartPatternNotMatched"),
+		`"WARN","msg":"no line of the console has matched start_pattern .never printed. for .*","container":"%s"`,
+		`starting .* start_pattern .never printed.`, "start_pattern .never printed. for .* StartPatternNotMatched"},
 	"out-of-memory": {started(berthtest.Spec{"startup_command": "sh -c 'tail /dev/zero'", "limits": map[string]any{"memory": 16 << 20}}),
-		`berth_container_oom_kills_total\{container="%s"\} [1-9]`, changed("running", "exit", "OutOfMemory")},
+		`berth_container_oom_kills_total\{container="%s"\} [1-9]`, changed("running", "exit", "OutOfMemory"),
+		`exit .* the container ran out of memory, exit code 137`, "exit OutOfMemory"},
 	"crash-loop": {started(berthtest.Spec{"startup_command": "sh -c 'exit 3'"}),
-		`berth_container_crashes_total\{container="%s"\} [1-9]`, changed("[a-z]+", "exit", "Exited") + `,"exit_code":3`},
+		`berth_container_crashes_total\{container="%s"\} [1-9]`, changed("[a-z]+", "exit", "Exited") + `,"exit_code":3`,
+		`exit .* exit code 3, (restarted .*, )?next attempt in `, "exit Exited"},
 }
 
 // TestFailuresAreVisible causes the failures of hack/deploy's alerts one beside the
-// other, and finds the series that fires each alert and a line of the log that names
-// the container and the cause.
+// other, and finds the series that fires each alert, a line of the log that names the
+// container and the cause, the cause in the table of berth ps on a terminal, and an
+// event.
 func TestFailuresAreVisible(t *testing.T) {
 	t.Parallel()
-	b := berthtest.Start(t, berthtest.Options{Env: []string{"BERTH_LOG_FORMAT=json"}})
+	b := berthtest.Start(t, berthtest.Options{Env: []string{"BERTH_LOG_FORMAT=json",
+		"BERTH_RECONCILE_START_WARNING=1s", "BERTH_RECONCILE_INSTALL_WARNING=1s"}})
 	for id, f := range visibleFailures {
 		f.cause(t, b, id)
 	}
@@ -88,6 +102,89 @@ func TestFailuresAreVisible(t *testing.T) {
 			return series.Match(b.Must(t, "GET", "/metrics", nil).Body)
 		})
 		berthtest.Until(t, wait, "the line of "+id+": "+line.String(), func() bool { return line.MatchString(b.Log()) })
+		row := regexp.MustCompile("(?m)^" + id + " +" + f.row)
+		berthtest.Until(t, wait, "the row of "+id+": "+row.String(), func() bool { return row.MatchString(psOnTerminal(t, b)) })
+		event := regexp.MustCompile(f.event)
+		berthtest.Until(t, wait, "the event of "+id+": "+event.String(), func() bool { return event.MatchString(eventsOf(t, b, id)) })
 	}
 	require.False(t, strings.Contains(b.Log(), b.Token), "the log has no secrets")
+}
+
+// continued matches the end of a line that a wrapped cell continues.
+var continued = regexp.MustCompile(`\r\n +`)
+
+// psOnTerminal returns the table of berth ps on a terminal of 100 columns. It has a line
+// for each row; on the terminal, long messages take several lines.
+func psOnTerminal(t *testing.T, b *berthtest.Berth) string {
+	t.Helper()
+	master, err := pty.StartWithSize(berthCommand(t, b, "ps"), &pty.Winsize{Cols: 100, Rows: 50})
+	require.NoError(t, err)
+	defer master.Close()
+	text, err := io.ReadAll(master)
+	require.ErrorIs(t, err, unix.EIO, "a terminal ends with this error")
+	return continued.ReplaceAllString(string(text), " ")
+}
+
+// TestEngineFailureIsVisible: the table of an operator whose engine is away begins with
+// that, and shows the last states; the events name it, before and after a kill of berth.
+func TestEngineFailureIsVisible(t *testing.T) {
+	t.Parallel()
+	b := berthtest.Prepare(t, berthtest.Options{})
+	proxy := enginetest.StartProxy(t, b.Engine)
+	b.Env("DOCKER_HOST=" + proxy.Host())
+	b.Run(t)
+	b.Ready(t)
+	b.Made(t, "mc", nil)
+	_, _, code := runCommand(t, b, "ps")
+	require.Zero(t, code)
+	all := b.Listen(t, "/ws")
+	proxy.Inject(enginetest.Reset, enginetest.All)
+	var out string
+	berthtest.Until(t, wait, "berth ps fails", func() bool {
+		out, _, code = runCommand(t, b, "ps")
+		return code == 7
+	})
+	require.Contains(t, out, " is not ready: engine: does not answer; berth doctor names what to do\n")
+	require.Regexp(t, `(?m)^mc +ready `, out)
+	_, errOut, _ := runCommand(t, b, "events")
+	require.Contains(t, errOut, "the daemon is not ready, so events may be missing: engine: does not answer")
+	away := "the engine does not answer: states are the last observed ones, and requests wait for it EngineUnreachable\n"
+	require.Equal(t, away, eventsOfNode(t, b))
+	all.Next(t, 0, "the message of the outage", func(m berthtest.Message) bool {
+		return m.Event == v1.EventMessage && strings.Contains(m.Raw, `"reason":"EngineUnreachable"`) && !strings.Contains(m.Raw, `"container"`)
+	})
+	b.Kill9(t)
+	b.Run(t)
+	b.Answers(t, "/healthz")
+	proxy.Clear()
+	b.Ready(t)
+	berthtest.Until(t, wait, "the event of the engine's return", func() bool { return eventsOfNode(t, b) != away })
+	require.Regexp(t, "^"+away+`the engine answers again(, after \S+)? Answers\n$`, eventsOfNode(t, b))
+}
+
+// eventsOfNode returns the data and the reason of the events without a container, one per
+// line.
+func eventsOfNode(t *testing.T, b *berthtest.Berth) string {
+	t.Helper()
+	list, err := b.API.Events().List(t.Context(), client.Cursor{}, 1000, client.EventFilter{})
+	require.NoError(t, err)
+	var text strings.Builder
+	for _, e := range list.Events {
+		if e.Container == "" {
+			fmt.Fprintln(&text, e.Data, e.Reason)
+		}
+	}
+	return text.String()
+}
+
+// eventsOf returns the data and the reason of a container's events, one per line.
+func eventsOf(t *testing.T, b *berthtest.Berth, id string) string {
+	t.Helper()
+	list, err := b.API.Events().List(t.Context(), client.Cursor{}, 1000, client.EventFilter{Container: id})
+	require.NoError(t, err)
+	var text strings.Builder
+	for _, e := range list.Events {
+		fmt.Fprintln(&text, e.Data, e.Reason)
+	}
+	return text.String()
 }

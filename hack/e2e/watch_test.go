@@ -39,7 +39,7 @@ func TestWatchResumes(t *testing.T) {
 		}
 	})
 	watching.Go(func() {
-		for m := range b.API.Containers().Follow(ctx, "mc", 100) {
+		for m := range b.API.Containers().Follow(ctx, "mc", client.OpenOptions{Tail: 100}) {
 			if m.Event == client.EventConsole || m.Event == client.EventLogs {
 				mu.Lock()
 				output.WriteString(m.Data)

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -76,8 +77,9 @@ func noError(t testing.TB, stream []byte) {
 	}
 }
 
-// BusyboxTar returns a tar of an image's root with the host's static busybox.
-func BusyboxTar(t testing.TB) []byte {
+// BusyboxTar returns a tar of an image's root with the host's static busybox, and with
+// further programs: files by their path in the image.
+func BusyboxTar(t testing.TB, more ...map[string][]byte) []byte {
 	t.Helper()
 	program, err := os.ReadFile("/bin/busybox")
 	if err != nil {
@@ -105,8 +107,13 @@ func BusyboxTar(t testing.TB) []byte {
 	put(tar.Header{Typeflag: tar.TypeReg, Name: "etc/passwd", Mode: 0o644}, []byte("root:x:0:0:root:/root:/bin/sh\nplayer:x:1000:1000::/home/container:/bin/sh\n"))
 	put(tar.Header{Typeflag: tar.TypeReg, Name: "bin/busybox", Mode: 0o755}, program)
 	for applet := range strings.FieldsSeq(string(list)) {
-		if applet != "busybox" {
+		if applet != "busybox" && !slices.ContainsFunc(more, func(m map[string][]byte) bool { return m["bin/"+applet] != nil }) {
 			put(tar.Header{Typeflag: tar.TypeSymlink, Name: "bin/" + applet, Linkname: "busybox"}, nil)
+		}
+	}
+	for _, programs := range more {
+		for path, content := range programs {
+			put(tar.Header{Typeflag: tar.TypeReg, Name: path, Mode: 0o755}, content)
 		}
 	}
 	if err := w.Close(); err != nil {

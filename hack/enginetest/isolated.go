@@ -22,12 +22,15 @@ import (
 // It runs the machine's dockerd, or that of the directory BERTH_ENGINE_ROOT.
 type Isolated struct {
 	*Client
-	dir     string // short, because the path of a socket has at most 107 bytes
-	Netns   string // name of its network namespace
-	options []string
-	root    *root // nil: the machine's programs
-	cmd     *exec.Cmd
-	exited  chan struct{} // closed when cmd has ended
+	dir   string // short, because the path of a socket has at most 107 bytes
+	Netns string // name of its network namespace
+	// StopTimeout is how long Terminate waits. The default is that of systemd and
+	// docker.service.
+	StopTimeout time.Duration
+	options     []string
+	root        *root // nil: the machine's programs
+	cmd         *exec.Cmd
+	exited      chan struct{} // closed when cmd has ended
 }
 
 // StartIsolated starts an engine with options of dockerd, such as "--live-restore".
@@ -44,7 +47,8 @@ func StartIsolatedOf(t testing.TB, root string, options ...string) *Isolated {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := &Isolated{Client: NewClient(filepath.Join(dir, "s")), dir: dir, Netns: filepath.Base(dir), options: options}
+	i := &Isolated{Client: NewClient(filepath.Join(dir, "s")), dir: dir, Netns: filepath.Base(dir), options: options,
+		StopTimeout: 90 * time.Second}
 	command(t, "ip", "netns", "add", i.Netns)
 	t.Cleanup(func() { i.clean(t) })
 	command(t, "nsenter", "--net=/run/netns/"+i.Netns, "ip", "link", "set", "lo", "up")
@@ -121,17 +125,34 @@ func (i *Isolated) Log(t testing.TB) string {
 // --live-restore the next Start adopts them; without it, it ends them.
 func (i *Isolated) Kill9(t testing.TB) {
 	t.Helper()
-	i.signal(t, unix.SIGKILL)
-	<-i.exited
+	_ = i.cmd.Process.Kill() // fails only if it has exited
+	until(t, 30*time.Second, "dockerd exits after SIGKILL", i.ended)
 	i.removePidFiles(t)
 }
 
 // Terminate shuts dockerd down gracefully. Without --live-restore it stops its
-// containers.
+// containers. As systemd does, it kills a dockerd that has not exited after
+// StopTimeout.
 func (i *Isolated) Terminate(t testing.TB) {
 	t.Helper()
 	i.signal(t, unix.SIGTERM)
-	<-i.exited
+	if within(i.StopTimeout, i.ended) {
+		return
+	}
+	i.signal(t, unix.SIGUSR1) // dockerd writes the stacks of its goroutines
+	within(5*time.Second, i.ended)
+	t.Logf("dockerd is killed: it has not exited %s after SIGTERM; its log and stacks:\n%s\n%s", i.StopTimeout, i.Log(t), stacks(i.dir+"/exec"))
+	i.Kill9(t)
+}
+
+// stacks returns what dockerd has written into its exec root at SIGUSR1.
+func stacks(execRoot string) (text []byte) {
+	files, _ := filepath.Glob(execRoot + "/goroutine-stacks-*.log")
+	for _, path := range files {
+		more, _ := os.ReadFile(path)
+		text = append(text, more...)
+	}
+	return text
 }
 
 // Freeze suspends dockerd and containerd, so that the engine answers nothing until Thaw.
@@ -216,8 +237,7 @@ func (i *Isolated) clean(t testing.TB) {
 		if pid := i.containerd(); pid != 0 {
 			_ = unix.Kill(pid, unix.SIGCONT)
 		}
-		_ = i.cmd.Process.Kill()
-		<-i.exited
+		i.Kill9(t)
 	}
 	i.removePidFiles(t)
 	i.killShims(t)
@@ -298,7 +318,9 @@ func exited(pid int) bool {
 
 func command(t testing.TB, name string, args ...string) {
 	t.Helper()
-	if out, err := exec.Command(name, args...).CombinedOutput(); err != nil {
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	if out, err := exec.CommandContext(ctx, name, args...).CombinedOutput(); err != nil {
 		t.Fatalf("%s %v: %v: %s", name, args, err, out)
 	}
 }

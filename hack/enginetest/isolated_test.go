@@ -36,6 +36,15 @@ func TestIsolatedEngineRestarts(t *testing.T) {
 	e.Start(t)
 }
 
+// TestTerminateKillsStuckEngine: a dockerd that ignores SIGTERM does not block a test.
+func TestTerminateKillsStuckEngine(t *testing.T) {
+	e := enginetest.StartIsolated(t)
+	e.StopTimeout = time.Second
+	e.Freeze(t)
+	e.Terminate(t)
+	e.Start(t)
+}
+
 func TestLiveRestoreKeepsContainers(t *testing.T) {
 	e := enginetest.StartIsolated(t, "--live-restore")
 	id, pid := sleeper(t, e)

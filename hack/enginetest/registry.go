@@ -16,6 +16,7 @@ type Registry struct {
 	Addr           string // host:port, the first part of its images' names
 	User, Password string // empty: no credentials are required
 
+	cmd    *exec.Cmd
 	within []string // command that enters an engine's network namespace; nil: the test's namespace
 }
 
@@ -65,6 +66,15 @@ func (r *Registry) Push(t testing.TB, c *Client, image, name string) (ref string
 	return c.Push(t, image, r.Addr, name, r.User, r.Password)
 }
 
+// Kill ends the registry: its port refuses connections from then on.
+func (r *Registry) Kill(t testing.TB) {
+	t.Helper()
+	if err := r.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = r.cmd.Wait()
+}
+
 func startRegistry(t testing.TB, r *Registry, auth string) *Registry {
 	t.Helper()
 	dir := t.TempDir()
@@ -74,7 +84,8 @@ func startRegistry(t testing.TB, r *Registry, auth string) *Registry {
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	start(t, r.command("docker-registry", "serve", file))
+	r.cmd = r.command("docker-registry", "serve", file)
+	start(t, r.cmd)
 	until(t, 20*time.Second, "the registry answers", func() bool {
 		return r.command("curl", "-s", "--max-time", "5", "http://"+r.Addr+"/v2/").Run() == nil
 	})
@@ -108,20 +119,4 @@ func start(t testing.TB, cmd *exec.Cmd) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-}
-
-// until polls a condition of another process.
-func until(t testing.TB, limit time.Duration, what string, done func() bool) {
-	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	late := time.NewTimer(limit)
-	defer late.Stop()
-	for !done() {
-		select {
-		case <-tick.C:
-		case <-late.C:
-			t.Fatalf("timed out after %s waiting until %s", limit, what)
-		}
-	}
 }

@@ -58,9 +58,14 @@ func TestEnums(t *testing.T) {
 	require.Equal(t, sorted(v1.Scopes()...), enum(t, "Scope"))
 	require.Equal(t, sorted(v1.PowerOn, v1.PowerOff), enum(t, "Power"))
 	require.Equal(t, sorted(v1.RestartNever, v1.RestartOnFailure, v1.RestartAlways), enum(t, "RestartMode"))
-	require.Equal(t, sorted(v1.EventState, v1.EventMessage), events(t, "Event"))
-	require.Equal(t, sorted(v1.EventState, v1.EventMessage, stream.EventGap), events(t, "WebhookEvent"))
-	require.Equal(t, sorted(v1.EventState, v1.EventMessage, stream.EventGap, stream.EventConsole, stream.EventLogs, stream.EventStats),
+	require.Equal(t, sorted(v1.Targets()...), enum(t, "BackupTarget"))
+	require.Equal(t, sorted(v1.RestoreReplace, v1.RestoreMerge), enum(t, "RestoreMode"))
+	require.Equal(t, sorted(v1.JobPending, v1.JobRunning, v1.JobCompleted, v1.JobFailed, v1.JobDeleting), enum(t, "BackupState"))
+	require.Equal(t, sorted(v1.JobPending, v1.JobRunning, v1.JobCompleted, v1.JobFailed), enum(t, "RestoreState"))
+	stored := []string{v1.EventState, v1.EventMessage, v1.EventBackup, v1.EventRestore}
+	require.Equal(t, sorted(stored...), events(t, "Event"))
+	require.Equal(t, sorted(append(stored, stream.EventGap)...), events(t, "WebhookEvent"))
+	require.Equal(t, sorted(append(stored, stream.EventGap, stream.EventConsole, stream.EventLogs, stream.EventStats)...),
 		events(t, "SocketMessage"))
 	require.Equal(t, switchCases(t, "../../api/server", "m.Event"), events(t, "ClientMessage"))
 	firewall := Document(t).Components.Schemas["Port"].Value.Properties["firewall"].Value.Properties["state"].Value
@@ -92,7 +97,10 @@ func TestConditionTypes(t *testing.T) {
 // TestConditionReasons compares the enum with the words that the controller of
 // containers and the view of conditions contain.
 func TestConditionReasons(t *testing.T) {
-	reasons := map[string]bool{v1.ReasonImageNotFound: true, v1.ReasonPullFailed: true, v1.ReasonOutOfMemory: true, v1.ReasonOverLimit: true, v1.ReasonRootOverLimit: true, v1.DiskPressure: true}
+	reasons := map[string]bool{v1.DiskPressure: true, v1.StartPatternNotMatched: true}
+	for _, reason := range constantsBeside(t, "../../api/v1/container.go", "ReasonImageNotFound") {
+		reasons[reason] = true
+	}
 	word := regexp.MustCompile(`^[A-Z][a-z]+([A-Z][a-z]+)*$`)
 	for _, dir := range []string{"../../controller/container", "../../api/server"} {
 		inspect(t, dir, func(path string, n ast.Node) {

@@ -17,12 +17,12 @@ var numbers = []struct {
 	file, name, value string
 	texts             []string
 }{
-	{"controller/remote/remote.go", "maxBatch", "100", []string{"up to 100 transitions", "maxItems: 100,", "Up to 100 transitions"}},
-	{"controller/remote/remote.go", "minWait", "time.Second", []string{"after 1 s", "retries after 1 s"}},
-	{"controller/remote/remote.go", "maxWait", "5 * time.Minute", []string{"doubling to 5 min"}},
-	{"controller/remote/remote.go", "minOperatorWait", "30 * time.Second", []string{"waits at least 30 s", "after 30 s or more"}},
-	{"controller/remote/remote.go", "maxRetryAfter", "time.Hour", []string{"up to 1 h", "up to an hour"}},
-	{"controller/remote/remote.go", "freeRefusals", "3", []string{"After 3 in a row", "After three in a row"}},
+	{"controller/remote/sender.go", "maxBatch", "100", []string{"up to 100 transitions", "maxItems: 100,", "Up to 100 transitions"}},
+	{"controller/remote/sender.go", "minWait", "time.Second", []string{"after 1 s", "retries after 1 s"}},
+	{"controller/remote/sender.go", "maxWait", "5 * time.Minute", []string{"doubling to 5 min"}},
+	{"controller/remote/sender.go", "minOperatorWait", "30 * time.Second", []string{"waits at least 30 s", "after 30 s or more"}},
+	{"controller/remote/sender.go", "maxRetryAfter", "time.Hour", []string{"up to 1 h", "up to an hour"}},
+	{"controller/remote/sender.go", "freeRefusals", "3", []string{"After 3 in a row", "After three in a row"}},
 	{"controller/remote/client.go", "requestTimeout", "30 * time.Second", []string{"a timeout (30 s)", "no response in 30 s"}},
 	{"api/server/ws/socket.go", "readLimit", "64 << 10", []string{"may have 64 KiB", "larger than 64 KiB"}},
 	{"api/server/ws/socket.go", "pingEvery", "25 * time.Second", []string{"pings every 25 s"}},
@@ -49,7 +49,7 @@ func TestNumbers(t *testing.T) {
 	for _, n := range numbers {
 		require.Equal(t, n.value, source(t, "../../"+n.file, n.name), "%s of %s: change its texts %q too", n.name, n.file, n.texts)
 		for _, text := range n.texts {
-			require.Contains(t, all, text, n.name)
+			require.True(t, strings.Contains(all, text), "%s of %s is %s: %q is neither in api/openapi.yaml nor in hack/docs/api.md", n.name, n.file, n.value, text)
 		}
 	}
 }

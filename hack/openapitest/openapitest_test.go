@@ -54,7 +54,7 @@ func TestCheckRequest(t *testing.T) {
 		req, err := http.NewRequest("POST", "http://berth/auth/tokens", strings.NewReader(body))
 		require.NoError(t, err)
 		resp := &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}, "X-Request-Id": {"x"}}}
-		answer := []byte(`{"token":"berth_0123456789abcdef0123456789abcdef","expires_at":"2023-11-14T23:13:20Z"}`)
+		answer := []byte(`{"token":"berth_0123456789abcdef0123456789abcdef","id":"0123456789abcdef0123456789abcdef","expires_at":"2023-11-14T23:13:20Z"}`)
 		require.Equal(t, ok, check(Document(t), req, resp, answer) == nil, body)
 	}
 }

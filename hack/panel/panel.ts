@@ -111,6 +111,8 @@ class Follower {
         this.seen(message.seq, message.epoch);
         return;
       case 'daemon_message':
+      case 'backup':
+      case 'restore':
         if (message.seq !== undefined) this.seen(message.seq, message.epoch);
         return;
       case 'console':

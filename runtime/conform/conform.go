@@ -42,7 +42,7 @@ type updater interface {
 }
 
 type images interface {
-	HasImage(ctx context.Context, ref string) (bool, error)
+	ImageID(ctx context.Context, ref string) (string, error)
 	Pull(ctx context.Context, ref string, auth runtime.Auth, progress func(runtime.Progress)) error
 }
 

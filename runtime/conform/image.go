@@ -10,12 +10,12 @@ import (
 )
 
 func image(t *testing.T, h *Harness) {
-	has, err := h.Engine.HasImage(t.Context(), h.Image)
+	id, err := h.Engine.ImageID(t.Context(), h.Image)
 	require.NoError(t, err)
-	require.True(t, has)
-	has, err = h.Engine.HasImage(t.Context(), h.Missing)
+	require.NotEmpty(t, id)
+	none, err := h.Engine.ImageID(t.Context(), h.Missing)
 	require.NoError(t, err)
-	require.False(t, has)
+	require.Empty(t, none)
 	s := h.spec(Sleeps)
 	s.Image = h.Missing
 	_, err = h.Engine.Create(t.Context(), s)
@@ -30,10 +30,13 @@ func pull(t *testing.T, h *Harness) {
 	require.NoError(t, h.Engine.Pull(t.Context(), h.Pullable, runtime.Auth{}, func(p runtime.Progress) { last = p }))
 	require.Equal(t, last.Layers, last.Done)
 	require.Equal(t, last.Total, last.Current)
-	has, err := h.Engine.HasImage(t.Context(), h.Pullable)
+	id, err := h.Engine.ImageID(t.Context(), h.Pullable)
 	require.NoError(t, err)
-	require.True(t, has)
+	require.NotEmpty(t, id)
 	require.NoError(t, h.Engine.Pull(t.Context(), h.Pullable, runtime.Auth{}, nil), "again")
+	same, err := h.Engine.ImageID(t.Context(), h.Pullable)
+	require.NoError(t, err)
+	require.Equal(t, id, same, "the tag was not moved")
 }
 
 func pullRefused(t *testing.T, h *Harness) {

@@ -38,7 +38,9 @@ func create(t *testing.T, h *Harness) {
 	s.Live = runtime.Live{Memory: 64 << 20, Swap: 8 << 20, CPU: 0.5, Pids: 50, Cpuset: "0"}
 	id := h.create(t, s)
 	require.NotEmpty(t, id)
-	require.Equal(t, runtime.State{ContainerID: id, SpecHash: "1", Revision: 42, Incarnation: "5eed0001", Live: s.Live, TTY: true, StopTimeout: s.StopTimeout}, h.inspect(t, s.Name))
+	image, err := h.Engine.ImageID(t.Context(), s.Image)
+	require.NoError(t, err)
+	require.Equal(t, runtime.State{ContainerID: id, ImageID: image, SpecHash: "1", Revision: 42, Incarnation: "5eed0001", Live: s.Live, TTY: true, StopTimeout: s.StopTimeout}, h.inspect(t, s.Name))
 }
 
 func createAgain(t *testing.T, h *Harness) {

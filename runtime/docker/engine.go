@@ -21,6 +21,7 @@ type Config struct {
 	Network     string        // network of the containers, created if it is missing; empty: berth
 	PidsLimit   int64         // processes of a container whose spec has no limit; 0: 512
 	NofileLimit int64         // open files of a process; 0: the engine's default
+	TmpSize     int64         // bytes of each file system in memory of a container with a read-only root; 0: 128 MiB
 	LogMaxSize  int64         // bytes of one of Docker's log files; 0: 20 MiB
 	LogMaxFiles int           // Docker's log files per container; 0: 2
 	StallLimit  time.Duration // longest time without progress in a pull; 0: 2 minutes
@@ -36,6 +37,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.PidsLimit == 0 {
 		c.PidsLimit = 512
+	}
+	if c.TmpSize == 0 {
+		c.TmpSize = 128 << 20
 	}
 	if c.LogMaxSize == 0 {
 		c.LogMaxSize = 20 << 20

@@ -136,9 +136,9 @@ func TestContainerdImageStore(t *testing.T) {
 	}
 	require.NoError(t, pull(there, runtime.Auth{}))
 	require.NoError(t, pull(guarded, runtime.Auth{Host: locked.Addr, Username: "me", Password: "secret"}))
-	has, err := r.HasImage(t.Context(), open.Addr+"/x:nosuch")
+	id, err := r.ImageID(t.Context(), open.Addr+"/x:nosuch")
 	require.NoError(t, err)
-	require.False(t, has)
+	require.Empty(t, id)
 	s := r.spec("runs", "sleep 1000")
 	s.Image = guarded
 	r.run(t, s)

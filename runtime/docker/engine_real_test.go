@@ -79,7 +79,7 @@ func TestNetworkIsRecreated(t *testing.T) {
 	}
 	require.Equal(t, 1, list())
 	require.Equal(t, false, networks[0]["EnableIPv6"])
-	require.Equal(t, map[string]any{optionICC: "false"}, networks[0]["Options"])
+	require.Equal(t, map[string]any{optionICC: "false", optionName: interfaceName(name)}, networks[0]["Options"])
 
 	c.Must(t, http.MethodDelete, "/networks/"+name, nil)
 	require.NoError(t, r.Start(t.Context(), r.spec("net0", "").Name), "the network went missing under a container")
@@ -102,7 +102,7 @@ func TestDaemonsCreateOneNetwork(t *testing.T) {
 		require.Len(t, networks, 1)
 	})
 	var group errgroup.Group
-	for range 8 {
+	for range 16 {
 		daemon := first.twin(t)
 		group.Go(func() error { return daemon.core.net.ensure(t.Context()) })
 	}
@@ -148,13 +148,13 @@ func TestPull(t *testing.T) {
 	ref := registry.Push(t, r.client, unique, "own:1")
 	r.client.RemoveImage(t, unique)
 	t.Cleanup(func() { r.client.RemoveImage(t, ref) })
-	has, err := r.HasImage(t.Context(), ref)
+	id, err := r.ImageID(t.Context(), ref)
 	require.NoError(t, err)
-	require.False(t, has)
+	require.Empty(t, id)
 	require.NoError(t, r.Pull(t.Context(), ref, runtime.Auth{}, nil))
-	has, err = r.HasImage(t.Context(), ref)
+	id, err = r.ImageID(t.Context(), ref)
 	require.NoError(t, err)
-	require.True(t, has)
+	require.NotEmpty(t, id)
 
 	began := time.Now()
 	require.ErrorIs(t, r.Pull(t.Context(), registry.Addr+"/none:1", runtime.Auth{}, nil), runtime.ErrImageNotFound)

@@ -28,7 +28,7 @@ import (
 var mc = runtime.Name{ID: "mc", Role: runtime.Server}
 
 // Fifty concurrent calls for one image send one request.
-func TestHasImageSharesRequests(t *testing.T) {
+func TestImageIDSharesRequests(t *testing.T) {
 	asked, answer := make(chan string, 50), make(chan struct{})
 	e := stub(t, func(w http.ResponseWriter, r *http.Request) {
 		asked <- r.URL.Path
@@ -37,9 +37,9 @@ func TestHasImageSharesRequests(t *testing.T) {
 	})
 	var wg sync.WaitGroup
 	look := func() {
-		has, err := e.HasImage(t.Context(), "i")
+		id, err := e.ImageID(t.Context(), "i")
 		assert.NoError(t, err)
-		assert.True(t, has)
+		assert.Equal(t, "sha256:1", id)
 	}
 	wg.Go(look)
 	first := <-asked
@@ -94,8 +94,8 @@ func TestNotFoundNeedsEngineMessage(t *testing.T) {
 			require.Error(t, err, name)
 			require.NotErrorIs(t, err, runtime.ErrNotFound, name)
 		}
-		_, err = e.HasImage(t.Context(), "x")
-		require.True(t, err != nil || name == "object", name)
+		_, err = e.ImageID(t.Context(), "x")
+		require.Error(t, err, name)
 	}
 }
 

@@ -15,14 +15,15 @@ import (
 
 // Classes of errors that only this package uses.
 var (
-	errConflict   = errors.New("name is in use")
-	errNoNetwork  = errors.New("network not found")
-	errNotRunning = errors.New("container is not running already")
-	errNotPaused  = errors.New("container is not paused")
+	errConflict     = errors.New("name is in use")
+	errNoNetwork    = errors.New("network not found")
+	errNetworkTaken = errors.New("another daemon creates the network")
+	errNotRunning   = errors.New("container is not running already")
+	errNotPaused    = errors.New("container is not paused")
 )
 
 // texts classifies the engine's messages where the status does not suffice. The
-// deliver rule that matches wins. Messages that quote a client's command come
+// first rule that matches wins. Messages that quote a client's command come
 // first, so that no command can imitate another error.
 //
 // Many failures of an OCI runtime are temporary: a busy cgroup, a timeout, a runc
@@ -60,6 +61,8 @@ var texts = []textRule{
 	{"is not paused", errNotPaused},
 	{"is not running", errNotRunning},
 	{"is already in use by container", errConflict},
+	{"networks have same bridge name", errNetworkTaken},
+	{"network with name * already exists", errNetworkTaken},
 	{"invalid reference format", runtime.ErrInvalid},
 	{"invalid signal", runtime.ErrInvalid},
 	{"minimum memory limit", runtime.ErrInvalid},
@@ -108,12 +111,13 @@ func explain(ctx context.Context, op operation, what string, err error) error {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
-		return fmt.Errorf("%s %s: %w", op.name, what, ctx.Err())
+		err = ctx.Err()
 	case means == nil, errors.Is(err, means):
-		return fmt.Errorf("%s %s: %w", op.name, what, engineError{err})
+		err = engineError{err}
 	default:
-		return fmt.Errorf("%s %s: %w: %s", op.name, what, means, detail(err))
+		err = fmt.Errorf("%w: %s", means, detail(err))
 	}
+	return &runtime.CallError{Call: op.name, Object: what, Err: err}
 }
 
 // engineError is an error whose text is the engine's own message.

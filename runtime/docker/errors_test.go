@@ -36,6 +36,8 @@ func TestClassify(t *testing.T) {
 		{cerrdefs.ErrNotFound, "404 page not found", nil},
 		{cerrdefs.ErrNotFound, "No such image: nope:1", runtime.ErrImageNotFound},
 		{cerrdefs.ErrNotFound, "network berth not found", errNoNetwork},
+		{cerrdefs.ErrPermissionDenied, "cannot create network 5b4 (br-1): conflicts with network 7c1 (br-1): networks have same bridge name", errNetworkTaken},
+		{cerrdefs.ErrConflict, "network with name berth already exists", errNetworkTaken},
 		{cerrdefs.ErrInternal, endpoint + "Bind for 0.0.0.0:25565 failed: port is already allocated", runtime.ErrPortTaken},
 		{cerrdefs.ErrInternal, endpoint + "Error starting userland proxy: listen tcp4 127.0.0.1:18998: bind: address already in use", runtime.ErrPortTaken},
 		{cerrdefs.ErrInternal, endpoint + "Error starting userland proxy: listen tcp4 192.0.2.1:80: bind: cannot assign requested address", runtime.ErrPortTaken},
@@ -97,6 +99,9 @@ func TestExplain(t *testing.T) {
 	text := "driver failed programming external connectivity on endpoint mc (3703): Bind for 0.0.0.0:25565 failed: port is already allocated"
 	err := explain(t.Context(), opStart, "server container mc", answer(cerrdefs.ErrInternal, text))
 	require.EqualError(t, err, "start server container mc: port is taken: Bind for 0.0.0.0:25565 failed: port is already allocated")
+	call := new(runtime.CallError)
+	require.ErrorAs(t, err, &call)
+	require.EqualError(t, call.Err, "port is taken: Bind for 0.0.0.0:25565 failed: port is already allocated")
 
 	err = explain(t.Context(), opPull, "x:1", answer(cerrdefs.ErrInternal, "dial tcp: connection refused"))
 	require.EqualError(t, err, "pull x:1: dial tcp: connection refused")

@@ -16,19 +16,27 @@ import (
 	"berth/runtime"
 )
 
-// HasImage reports whether an image is on the host. Concurrent calls for the same
-// image share one request.
-func (e *Engine) HasImage(ctx context.Context, ref string) (bool, error) {
-	_, err, _ := e.core.images.Do(ref, func() (any, error) {
-		return nil, e.core.calls.do(ctx, opImage, ref, func(ctx context.Context) error {
-			_, err := e.core.conn.client().ImageInspect(ctx, ref)
+// ImageID returns the id of the image that ref names on the host; empty if there is none.
+// Concurrent calls for the same image share one request.
+func (e *Engine) ImageID(ctx context.Context, ref string) (string, error) {
+	id, err, _ := e.core.images.Do(ref, func() (any, error) {
+		var found image.InspectResponse
+		err := e.core.calls.do(ctx, opImage, ref, func(ctx context.Context) (err error) {
+			found, err = e.core.conn.client().ImageInspect(ctx, ref)
+			if err == nil && found.ID == "" {
+				err = fmt.Errorf("%w: its answer has no image id", runtime.ErrUnavailable)
+			}
 			return err
 		})
+		return found.ID, err
 	})
 	if errors.Is(err, runtime.ErrImageNotFound) {
-		return false, nil
+		return "", nil
 	}
-	return err == nil, err
+	if err != nil {
+		return "", err
+	}
+	return id.(string), nil
 }
 
 // Pull pulls an image and calls progress with its progress. It has no deadline as

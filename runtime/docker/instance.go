@@ -33,7 +33,9 @@ func (e *Engine) Instance(ctx context.Context) (id string, err error) {
 
 func (e *core) instance(ctx context.Context) (string, error) {
 	once := &http.Client{CheckRedirect: client.CheckRedirect, Transport: &http.Transport{DisableKeepAlives: true}}
-	cli, err := client.NewClientWithOpts(append([]client.Opt{client.WithHTTPClient(once)}, e.conn.options...)...)
+	// Without a host of its own, an HTTP client of ours would not dial the usual socket.
+	own := []client.Opt{client.WithHTTPClient(once), client.WithHost(client.DefaultDockerHost)}
+	cli, err := client.NewClientWithOpts(append(own, e.conn.options...)...)
 	if err != nil {
 		return "", err
 	}

@@ -58,7 +58,7 @@ func (h *deliveredLines) deliver(line runtime.Line) error {
 	return h.each(line)
 }
 
-// recreate skips the lines that were delivered. Only some engines repeat an older
+// skipDelivered skips the lines that were delivered. Only some engines repeat an older
 // line that follows a newer one in the log.
 func (h *deliveredLines) skipDelivered(line runtime.Line) error {
 	count := &h.equal
@@ -75,7 +75,7 @@ func (h *deliveredLines) skipDelivered(line runtime.Line) error {
 	return h.each(line)
 }
 
-// watchError returns an error while the run of t continues.
+// requireEnded returns an error while the run of t continues.
 func (e *core) requireEnded(ctx context.Context, t runtime.Target) error {
 	c, err := e.inspectOwned(ctx, t.ContainerID)
 	if err == nil && c.State.Running && parseTime(c.State.StartedAt).Equal(t.StartedAt) {
@@ -84,11 +84,53 @@ func (e *core) requireEnded(ctx context.Context, t runtime.Target) error {
 	return err
 }
 
-// readLog reads one stream to its end.
+// tails are the numbers of last records in which readLog looks for a time before it
+// lets the engine search its whole log.
+var tails = [...]string{"512", "32768"}
+
+// errTail means that a stream begins after the lines that are wanted.
+var errTail = errors.New("the tail begins too late")
+
+// readLog calls each with the lines after since, in one stream to its end. With the
+// parameter since the engine decodes its whole log, which costs a processor for a
+// second each time that a container with a long log starts or exits. So readLog
+// requests the last records, and more if they do not reach back to since. See ADR 0114.
 func (e *core) readLog(ctx context.Context, t runtime.Target, since time.Time, each func(runtime.Line) error) error {
+	options := container.LogsOptions{ShowStdout: true, ShowStderr: true, Timestamps: true, Follow: !t.Ended}
+	if since.IsZero() {
+		return e.readStream(ctx, t, options, each)
+	}
+	for _, options.Tail = range tails {
+		if err := e.readStream(ctx, t, options, after(since, each)); !errors.Is(err, errTail) {
+			return err
+		}
+	}
+	options.Tail, options.Since = "", sinceParameter(since)
+	return e.readStream(ctx, t, options, each)
+}
+
+// after returns a function that skips the lines of a stream up to the first one after
+// since. It returns errTail if that is the stream's first line.
+func after(since time.Time, each func(runtime.Line) error) func(runtime.Line) error {
+	first, begun := true, false
+	return func(l runtime.Line) error {
+		begun = begun || l.Time.After(since)
+		switch {
+		case begun && first:
+			return errTail
+		case begun:
+			return each(l)
+		}
+		first = false
+		return nil
+	}
+}
+
+// readStream reads one stream to its end.
+func (e *core) readStream(ctx context.Context, t runtime.Target, options container.LogsOptions, each func(runtime.Line) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	body, err := e.openLogs(ctx, cancel, t, since)
+	body, err := e.openLogs(ctx, cancel, t, options)
 	if err != nil {
 		return err
 	}
@@ -108,8 +150,7 @@ func (e *core) readLog(ctx context.Context, t runtime.Target, since time.Time, e
 }
 
 // openLogs opens the stream. Only the beginning of the answer has a deadline.
-func (e *core) openLogs(ctx context.Context, cancel func(), t runtime.Target, since time.Time) (io.ReadCloser, error) {
-	options := container.LogsOptions{ShowStdout: true, ShowStderr: true, Timestamps: true, Follow: !t.Ended, Since: sinceParameter(since)}
+func (e *core) openLogs(ctx context.Context, cancel func(), t runtime.Target, options container.LogsOptions) (io.ReadCloser, error) {
 	late := time.AfterFunc(opInspect.limit, cancel)
 	var body io.ReadCloser
 	err := e.calls.negotiated(ctx, func(ctx context.Context) (err error) {
@@ -128,9 +169,6 @@ func (e *core) openLogs(ctx context.Context, cancel func(), t runtime.Target, si
 // sinceParameter returns t plus 1 ns in the engine's format, since the engine's parameter
 // is inclusive.
 func sinceParameter(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
 	t = t.Add(time.Nanosecond)
 	return fmt.Sprintf("%d.%09d", t.Unix(), t.Nanosecond())
 }

@@ -3,11 +3,14 @@ package docker
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/netip"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	dockernetwork "github.com/docker/docker/api/types/network"
 
@@ -17,9 +20,16 @@ import (
 // optionICC is the option that lets containers of a bridge reach each other.
 const optionICC = "com.docker.network.bridge.enable_icc"
 
-// optionName is the option with the name of the bridge's interface, if that is
-// not br-<id>.
+// optionName is the option with the name of the bridge's interface. Without it, the
+// name is br-<id>.
 const optionName = "com.docker.network.bridge.name"
+
+// networkPoll is how often create asks for a network that another daemon creates, and
+// networkTries how many times.
+const (
+	networkPoll  = 50 * time.Millisecond
+	networkTries = 100
+)
 
 // network is the bridge network of the containers, created when it is first
 // needed. Containers reach each other only through published ports. IPv6 is off:
@@ -81,24 +91,47 @@ func (n *network) recreate(ctx context.Context) error {
 	return n.ensure(ctx)
 }
 
+// create creates the network unless it exists. If another daemon of the host creates
+// it at the same time, create waits until the engine shows it.
 func (n *network) create(ctx context.Context) error {
 	err := n.check(ctx)
-	if !errors.Is(err, errNoNetwork) {
-		return err
+	if errors.Is(err, errNoNetwork) {
+		n.log.Info("creating the network of the containers", "network", n.name)
 	}
-	defer lockNetwork(ctx)()
-	if err := n.check(ctx); !errors.Is(err, errNoNetwork) {
-		return err // another daemon created it
+	for tries := 0; errors.Is(err, errNoNetwork); tries++ {
+		err = n.request(ctx)
+		if !errors.Is(err, errNetworkTaken) || tries == networkTries {
+			return err
+		}
+		select {
+		case <-time.After(networkPoll):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		err = n.check(ctx)
 	}
-	n.log.Info("creating the network of the containers", "network", n.name)
+	return err
+}
+
+// request asks the engine for the network. Docker creates two networks of one name
+// for two concurrent requests, and then refuses the name as ambiguous. It never
+// creates two networks with the same interface, so the interface's name is derived
+// from the network's.
+func (n *network) request(ctx context.Context) error {
 	return n.calls.do(ctx, opNetwork, n.name, func(ctx context.Context) error {
 		_, err := n.conn.client().NetworkCreate(ctx, n.name, dockernetwork.CreateOptions{
 			Driver:  "bridge",
-			Options: map[string]string{optionICC: "false"},
+			Options: map[string]string{optionICC: "false", optionName: interfaceName(n.name)},
 			Labels:  map[string]string{labelPrefix + "network": "true"},
 		})
 		return err
 	})
+}
+
+// interfaceName returns the name of a network's interface, which looks like those
+// that Docker chooses.
+func interfaceName(network string) string {
+	return fmt.Sprintf("br-%.6x", sha256.Sum256([]byte(network)))
 }
 
 func (n *network) check(ctx context.Context) error {

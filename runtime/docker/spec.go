@@ -1,8 +1,11 @@
 package docker
 
 import (
+	"fmt"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/docker/docker/api/types/container"
@@ -38,7 +41,12 @@ func ulimits(c Config) []*container.Ulimit {
 // container may do, in the same way for both roles. It is a pure function.
 func build(c Config, s runtime.Spec) (*container.Config, *container.HostConfig) {
 	exposed, bindings := publish(s.Ports)
+	// Docker's DNS resolves Hostname for all containers of the network, and does so
+	// before it asks the host's resolver. A whole name could replace one of the Internet.
+	hostname, domain, _ := strings.Cut(s.Hostname, ".")
 	config := &container.Config{
+		Hostname:     hostname,
+		Domainname:   domain,
 		Image:        s.Image,
 		Entrypoint:   s.Command, // replaces the image's entrypoint and command; nil keeps both
 		Env:          s.Env,
@@ -74,8 +82,27 @@ func build(c Config, s runtime.Spec) (*container.Config, *container.HostConfig) 
 		host.PidsLimit = &c.PidsLimit
 	}
 	host.BlkioWeight, host.Ulimits = s.IOWeight, ulimits(c)
+	if s.ReadOnlyRoot {
+		host.ReadonlyRootfs, host.Tmpfs = true, tmpfs(c.TmpSize, s.Mounts)
+	}
 	return config, host
 }
+
+// tmpfs returns the file systems in memory of a container with a read-only root. Programs
+// extract libraries to /tmp and load them, so that files there can be executed, as they can
+// without a read-only root. Files without content take memory too: their number is bounded.
+func tmpfs(size int64, mounts []runtime.Mount) map[string]string {
+	all := map[string]string{}
+	for _, dir := range []string{"/tmp", "/run"} {
+		if !slices.ContainsFunc(mounts, func(m runtime.Mount) bool { return m.Target == dir }) {
+			all[dir] = fmt.Sprintf("rw,exec,nosuid,nodev,mode=1777,size=%d,nr_inodes=%d", size, size/bytesPerInode)
+		}
+	}
+	return all
+}
+
+// bytesPerInode is the size of a file system in memory for which it may hold one file.
+const bytesPerInode = 4096
 
 // stopTimeout returns a timeout in whole seconds, rounded up; nil for 0.
 func stopTimeout(d time.Duration) *int {
@@ -93,6 +120,12 @@ func resources(l runtime.Live) container.Resources {
 	r := container.Resources{NanoCPUs: int64(math.Round(l.CPU * 1e9)), CpusetCpus: l.Cpuset, Memory: l.Memory}
 	if l.Memory > 0 {
 		r.MemorySwap = l.Memory + l.Swap
+	}
+	if l.Memory > 0 && l.Swap < 0 {
+		r.MemorySwap = -1
+	}
+	if l.NoOOMKill {
+		r.OomKillDisable = &l.NoOOMKill
 	}
 	if l.Pids > 0 {
 		r.PidsLimit = &l.Pids

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 
+	"berth/hack/fieldtest"
 	"berth/runtime"
 )
 
@@ -34,12 +36,14 @@ func fullSpec(role runtime.Role) runtime.Spec {
 			{IP: "::1", Port: 25565, ContainerPort: 25565, Protocol: "tcp"},
 			{IP: "127.0.0.1", Port: 19132, ContainerPort: 19132, Protocol: "udp"},
 		},
-		Live:       runtime.Live{Memory: 1 << 30, Swap: 1 << 28, CPU: 1.5, Pids: 100, Cpuset: "0-1"},
-		IOWeight:   500,
-		User:       "1000:1000",
-		Workdir:    "/home/container",
-		TTY:        true,
-		StopSignal: "SIGINT", StopTimeout: 89500 * time.Millisecond,
+		Live:         runtime.Live{Memory: 1 << 30, Swap: 1 << 28, CPU: 1.5, Pids: 100, Cpuset: "0-1", NoOOMKill: true},
+		IOWeight:     500,
+		User:         "1000:1000",
+		Workdir:      "/home/container",
+		Hostname:     "mc.example.com",
+		ReadOnlyRoot: true,
+		TTY:          true,
+		StopSignal:   "SIGINT", StopTimeout: 89500 * time.Millisecond,
 		Labels: map[string]string{"panel": "x", "io.berth.store": "forged", "io.berth.more": "forged"},
 	}
 }
@@ -61,7 +65,7 @@ func TestBuildGolden(t *testing.T) {
 		}
 		want, err := os.ReadFile(file)
 		require.NoError(t, err)
-		require.Empty(t, cmp.Diff(string(want), string(got)+"\n"), name)
+		require.Empty(t, cmp.Diff(string(want), string(got)+"\n"), "%s is outdated; to write it anew: go test ./runtime/docker -run TestBuildGolden -update", file)
 	}
 }
 
@@ -103,6 +107,26 @@ func TestEngineNamesAreUnique(t *testing.T) {
 			require.False(t, seen[name], name)
 			require.Regexp(t, `^[a-zA-Z0-9][a-zA-Z0-9_.-]+$`, name)
 			seen[name] = true
+		}
+	}
+}
+
+// unusedByBuild are the fields of runtime.Spec that build alone does not use.
+var unusedByBuild = []string{
+	"Name.ID", // Create passes the container's name beside its configuration
+}
+
+// TestBuildUsesEveryField empties one field of runtime.Spec after the other: what the
+// engine is asked for has to change.
+func TestBuildUsesEveryField(t *testing.T) {
+	c := Config{StoreID: "store-1"}.withDefaults()
+	unused := fieldtest.Unused(func(s runtime.Spec) any {
+		config, host := build(c, s)
+		return []any{config, host}
+	})
+	for _, field := range unused {
+		if !slices.Contains(unusedByBuild, field) {
+			t.Errorf("the field %s of runtime.Spec changes nothing: use it in build of runtime/docker/spec.go", field)
 		}
 	}
 }

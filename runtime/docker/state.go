@@ -11,7 +11,7 @@ import (
 
 // state converts the answer to an inspect.
 func state(c container.InspectResponse) runtime.State {
-	s := runtime.State{ContainerID: c.ID}
+	s := runtime.State{ContainerID: c.ID, ImageID: c.Image}
 	if c.Config != nil {
 		s.SpecHash, s.TTY = c.Config.Labels[labelSpec], c.Config.Tty
 		if c.Config.StopTimeout != nil {
@@ -36,6 +36,12 @@ func live(r container.Resources) runtime.Live {
 	l := runtime.Live{Memory: r.Memory, CPU: float64(r.NanoCPUs) / 1e9, Cpuset: r.CpusetCpus}
 	if r.Memory > 0 && r.MemorySwap > r.Memory {
 		l.Swap = r.MemorySwap - r.Memory
+	}
+	if r.Memory > 0 && r.MemorySwap < 0 {
+		l.Swap = -1
+	}
+	if r.OomKillDisable != nil {
+		l.NoOOMKill = *r.OomKillDisable
 	}
 	if r.PidsLimit != nil && *r.PidsLimit > 0 {
 		l.Pids = *r.PidsLimit

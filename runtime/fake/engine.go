@@ -36,7 +36,9 @@ type core struct {
 	mu         sync.Mutex
 	containers map[runtime.Name]*container
 	foreign    map[runtime.Name]bool // names of unmanaged containers
-	images     map[string]bool       // present on the host
+	images     map[string]string     // ids of those on the host, by reference
+	oomKills   bool                  // processes are killed whatever a spec says
+	pushed     map[string]int        // how often the tag of an image was moved in its registry
 	pulls      map[string]pull       // behaviour of pulls; a missing entry succeeds
 	ports      map[runtime.Port]bool // taken by processes
 	missing    map[string]bool       // mount sources that do not exist
@@ -84,7 +86,8 @@ func New(now func() time.Time) *Engine {
 		now:        now,
 		containers: map[runtime.Name]*container{},
 		foreign:    map[runtime.Name]bool{},
-		images:     map[string]bool{},
+		images:     map[string]string{},
+		pushed:     map[string]int{},
 		pulls:      map[string]pull{},
 		ports:      map[runtime.Port]bool{},
 		missing:    map[string]bool{},

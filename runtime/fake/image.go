@@ -14,13 +14,16 @@ type pull struct {
 	gate chan struct{} // a pull waits until it is closed; nil: no pull waits
 }
 
-// HasImage reports whether an image is on the host.
-func (e *Engine) HasImage(ctx context.Context, ref string) (has bool, err error) {
-	err = e.do(ctx, "hasimage", runtime.Name{ID: ref}, func() error {
-		has = e.core.images[ref]
+// ImageID returns the id of an image on the host; empty if it is not there.
+func (e *Engine) ImageID(ctx context.Context, ref string) (id string, err error) {
+	err = e.do(ctx, "imageid", runtime.Name{ID: ref}, func() error {
+		id = e.core.images[ref]
 		return nil
 	})
-	return has && err == nil, err
+	if err != nil {
+		return "", err
+	}
+	return id, nil
 }
 
 // Pull pulls an image.
@@ -80,7 +83,14 @@ func report(progress func(runtime.Progress), p runtime.Progress) {
 func (w *World) AddImage(ref string) {
 	w.core.mu.Lock()
 	defer w.core.mu.Unlock()
-	w.core.images[ref] = true
+	w.core.images[ref] = fmt.Sprintf("%s#%d", ref, w.core.pushed[ref])
+}
+
+// PushImage moves the tag of an image in its registry to another image.
+func PushImage(w *World, ref string) {
+	w.core.mu.Lock()
+	defer w.core.mu.Unlock()
+	w.core.pushed[ref]++
 }
 
 // RemoveImage removes an image from the host.

@@ -31,7 +31,7 @@ func (c *core) create(s runtime.Spec) (string, error) {
 		return b.state.ContainerID, nil
 	case there && b.state.Running:
 		return "", runtime.ErrRunning
-	case !c.images[s.Image]:
+	case c.images[s.Image] == "":
 		return "", runtime.ErrImageNotFound
 	case s.Live.Memory != 0 && s.Live.Memory < 6<<20:
 		return "", fmt.Errorf("%w: memory is below 6 MiB", runtime.ErrInvalid)
@@ -39,11 +39,12 @@ func (c *core) create(s runtime.Spec) (string, error) {
 	if err := c.mounts(s); err != nil {
 		return "", err
 	}
+	s.Live.NoOOMKill = s.Live.NoOOMKill && !c.oomKills
 	c.created++
 	id := fmt.Sprintf("%064x", c.created)
 	c.containers[s.Name] = &container{
 		spec: s,
-		state: runtime.State{ContainerID: id, SpecHash: s.SpecHash, Revision: s.Revision, Live: rounded(s.Live), TTY: s.TTY,
+		state: runtime.State{ContainerID: id, ImageID: c.images[s.Image], SpecHash: s.SpecHash, Revision: s.Revision, Live: rounded(s.Live), TTY: s.TTY,
 			StopTimeout: s.StopTimeout, Incarnation: s.Incarnation},
 		changed: make(chan struct{}),
 	}
@@ -217,6 +218,13 @@ func (e *Engine) Update(ctx context.Context, n runtime.Name, l runtime.Live) err
 		e.core.change(n)
 		return nil
 	})
+}
+
+// KeepOOMKill makes the engine ignore runtime.Live.NoOOMKill, as one with cgroup v2 does.
+func KeepOOMKill(w *World) {
+	w.core.mu.Lock()
+	defer w.core.mu.Unlock()
+	w.core.oomKills = true
 }
 
 // rounded rounds limits as an engine does: it counts billionths of a CPU.

@@ -13,6 +13,7 @@ import (
 
 	v1 "berth/api/v1"
 	"berth/runtime/volume/archive"
+	"berth/runtime/volume/walk"
 )
 
 // Compress creates an archive of the paths in c. The archive gets its name when it
@@ -25,11 +26,11 @@ func (f Files) Compress(ctx context.Context, id string, c v1.Compression) (v1.Ar
 		return v1.Archive{}, err
 	}
 	out := v1.Archive{Path: job.out}
-	err = f.withTree(ctx, id, job.out, func(t *tree) error {
-		if _, err := t.root.Lstat(job.out); err == nil {
+	err = f.withVolume(ctx, id, job.out, func(vol *openVolume) error {
+		if _, err := vol.root.Lstat(job.out); err == nil {
 			return exists(job.out)
 		}
-		job.t = t
+		job.vol = vol
 		return job.run(&out)
 	})
 	return out, err
@@ -37,7 +38,7 @@ func (f Files) Compress(ctx context.Context, id string, c v1.Compression) (v1.Ar
 
 // compressor is one compression in flight.
 type compressor struct {
-	t         *tree
+	vol       *openVolume
 	format    string
 	folder    string   // base of the names in the archive
 	paths     []string // relative to folder; sorted, none within another
@@ -110,21 +111,21 @@ func withinAny(p string, folders map[string]bool) bool {
 }
 
 func (p *compressor) run(out *v1.Archive) error {
-	dir, err := openFolder(p.t.root, p.folder)
+	dir, err := openFolder(p.vol.root, p.folder)
 	if err != nil {
 		return refuse(p.folder, err)
 	}
 	defer dir.Close()
-	x := p.t.newTemp()
-	res := p.t.newReservation(0)
+	x := p.vol.newTemp()
+	res := p.vol.newReservation(0)
 	defer func() { x.remove(); res.Release() }()
-	f, err := x.create()
+	f, err := x.create(newFileMode)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	w := &archiveFile{f: f, reservation: res, ctxErr: p.t.ctxErr}
-	if p.archive, err = archive.NewWriter(p.format, w, p.t.m.archiveLimits()); err != nil {
+	w := &archiveFile{f: f, reservation: res, ctxErr: p.vol.ctxErr}
+	if p.archive, err = archive.NewWriter(p.format, w, p.vol.m.archiveLimits()); err != nil {
 		return err
 	}
 	err = errors.Join(p.addAll(dir), p.archive.Close())
@@ -157,60 +158,55 @@ func (p *compressor) addAll(dir *os.Root) error {
 // addPath archives one path. It follows links in the path's parents.
 func (p *compressor) addPath(dir *os.Root, name string) error {
 	if name == root {
-		all, err := openDirfd(dir, root)
+		all, err := walk.OpenDir(dir, root)
 		if err != nil {
 			return err
 		}
-		defer all.close()
+		defer all.Close()
 		return p.addTree(all, "", 0)
 	}
-	in, err := openDirfd(dir, path.Dir(name))
+	in, err := walk.OpenDir(dir, path.Dir(name))
 	if err != nil {
 		return err
 	}
-	defer in.close()
-	s, err := newDescent(in)
-	if err != nil {
-		return err
-	}
+	defer in.Close()
 	base := path.Base(name)
-	info, err := in.lstat(base)
+	e, err := walk.Lookup(in, strings.TrimSuffix(name, base), base)
 	if err != nil {
 		return err
 	}
-	it := item{in: in, name: base, info: info, at: s, up: strings.TrimSuffix(name, base)}
-	if info.Mode()&fs.ModeSymlink != 0 {
+	if e.Info.Mode()&fs.ModeSymlink != 0 {
 		if _, err := dir.Stat(name); escapes(err) || errors.Is(err, syscall.ELOOP) {
 			return err
 		}
 	}
-	if err := p.visit(it); err != nil || !info.IsDir() {
+	if err := p.visit(e); err != nil || !e.Info.IsDir() {
 		return err
 	}
-	sub, err := in.open(base)
+	sub, err := in.Open(base)
 	if err != nil {
 		return err
 	}
-	defer sub.close()
+	defer sub.Close()
 	return p.addTree(sub, name+"/", strings.Count(name, "/")+1)
 }
 
-func (p *compressor) addTree(dir *dirfd, up string, level int) error {
-	w := walker{ctxErr: p.t.ctxErr, maxDepth: p.t.m.opt.Limits.Depth, visit: p.visit, skip: p.t.hidden(p.folder),
-		onTooDeep: func(item) error {
-			return v1.Errorf(v1.InvalidRequest, "Folders are nested more than %d deep", p.t.m.opt.Limits.Depth)
+func (p *compressor) addTree(dir *walk.Dir, up string, level int) error {
+	w := walk.Walker{CtxErr: p.vol.ctxErr, MaxDepth: p.vol.m.opt.Limits.Depth, Visit: p.visit, Skip: p.vol.hidden(p.folder),
+		OnTooDeep: func(walk.Entry) error {
+			return v1.Errorf(v1.InvalidRequest, "Folders are nested more than %d deep", p.vol.m.opt.Limits.Depth)
 		}}
-	return w.walk(dir, up, level)
+	return w.Walk(dir, up, level)
 }
 
 // visit archives one entry.
-func (p *compressor) visit(it item) error {
-	if p.entries++; p.entries > p.t.m.opt.Limits.Entries {
-		return v1.Errorf(v1.SizeLimit, "Too many files: an archive may have at most %d", p.t.m.opt.Limits.Entries)
+func (p *compressor) visit(it walk.Entry) error {
+	if p.entries++; p.entries > p.vol.m.opt.Limits.Entries {
+		return v1.Errorf(v1.SizeLimit, "Too many files: an archive may have at most %d", p.vol.m.opt.Limits.Entries)
 	}
-	switch it.info.Mode().Type() {
+	switch it.Info.Mode().Type() {
 	case fs.ModeDir:
-		return p.archive.Add(archiveEntry(it.path(), it.info))
+		return p.archive.Add(archiveEntry(it.Path(), it.Info))
 	case fs.ModeSymlink:
 		return p.link(it)
 	case 0:
@@ -220,22 +216,22 @@ func (p *compressor) visit(it item) error {
 	return nil
 }
 
-func (p *compressor) link(it item) error {
-	target, err := it.in.readlink(it.name)
+func (p *compressor) link(it walk.Entry) error {
+	target, err := it.Dir.Readlink(it.Name)
 	if err != nil {
 		return ignoreChanged(changed(err))
 	}
-	if !inside(path.Join(p.folder, it.path()), target) {
+	if !inside(path.Join(p.folder, it.Path()), target) {
 		p.skipped++
 		return nil
 	}
-	e := archiveEntry(it.path(), it.info)
+	e := archiveEntry(it.Path(), it.Info)
 	e.Target = target
 	return p.archive.Add(e)
 }
 
-func (p *compressor) file(it item) error {
-	f, err := it.in.openRegular(it.name)
+func (p *compressor) file(it walk.Entry) error {
+	f, err := it.Dir.OpenRegular(it.Name)
 	if err != nil {
 		return changed(err)
 	}
@@ -244,14 +240,14 @@ func (p *compressor) file(it item) error {
 	if err != nil {
 		return err
 	}
-	e := archiveEntry(it.path(), info)
-	if first := p.seen(it.path(), info); first != "" {
+	e := archiveEntry(it.Path(), info)
+	if first := p.seen(it.Path(), info); first != "" {
 		e.HardLink, e.Target = true, first
 		return p.archive.Add(e)
 	}
-	r := &holeReader{file: f, ctxErr: p.t.ctxErr, size: info.Size(), maxHoles: info.Size()}
+	r := &holeReader{file: f, ctxErr: p.vol.ctxErr, size: info.Size(), maxHoles: info.Size()}
 	sparse := max(0, info.Size()-allocated(info))
-	if left := p.t.m.opt.Limits.HoleBytes - p.holes; sparse > left {
+	if left := p.vol.m.opt.Limits.HoleBytes - p.holes; sparse > left {
 		r.maxHoles = left + allocated(info)
 	}
 	e.Content = r
@@ -297,7 +293,7 @@ func (p *compressor) seen(name string, info fs.FileInfo) string {
 	}
 	id := inode{uint64(st.Dev), st.Ino}
 	first, known := p.inodes[id]
-	if need := inodeOverhead + int64(len(name)); !known && p.nameBytes+need <= p.t.m.opt.Limits.NameBytes {
+	if need := inodeOverhead + int64(len(name)); !known && p.nameBytes+need <= p.vol.m.opt.Limits.NameBytes {
 		p.inodes[id] = name
 		p.nameBytes += need
 	}

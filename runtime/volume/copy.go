@@ -10,6 +10,7 @@ import (
 
 	v1 "berth/api/v1"
 	"berth/runtime/volume/quota"
+	"berth/runtime/volume/walk"
 )
 
 // Copy copies a file or a folder to dst, which must not exist. It creates dst's
@@ -25,50 +26,50 @@ func (f Files) Copy(ctx context.Context, id, src, dst string) error {
 	if err != nil {
 		return err
 	}
-	return f.withTree(ctx, id, dst, func(t *tree) error { return t.copy(src, dst) })
+	return f.withVolume(ctx, id, dst, func(vol *openVolume) error { return vol.copy(src, dst) })
 }
 
-func (t *tree) copy(src, dst string) error {
-	src, err := t.follow(src)
+func (vol *openVolume) copy(src, dst string) error {
+	src, err := vol.follow(src)
 	if err != nil {
 		return refuse(src, err)
 	}
-	info, err := t.root.Lstat(src)
+	info, err := vol.root.Lstat(src)
 	if err != nil {
 		return refuse(src, err)
 	}
 	if err := notIntoItself(info, src, dst, "copy"); err != nil {
 		return err
 	}
-	if _, err := t.root.Lstat(dst); err == nil {
+	if _, err := vol.root.Lstat(dst); err == nil {
 		return exists(dst)
 	}
-	x := t.newTemp()
-	res := t.newReservation(0)
+	x := vol.newTemp()
+	res := vol.newReservation(0)
 	defer func() { x.remove(); res.Release() }()
-	top, err := openDirfd(t.root, root)
+	top, err := walk.OpenDir(vol.root, root)
 	if err != nil {
 		return err
 	}
-	defer top.close()
-	out, err := newDescent(top)
+	defer top.Close()
+	out, err := walk.NewStack(top)
 	if err != nil {
 		return err
 	}
-	defer out.close()
-	c := copier{t: t, reservation: res, out: out, as: x.name}
+	defer out.Close()
+	c := copier{vol: vol, reservation: res, out: out, as: x.name}
 	if err := c.run(src, info.IsDir()); err != nil {
 		return refuse(src, err)
 	}
 	return x.publish(dst, res)
 }
 
-// copier copies a tree. Its descent through the copy follows the walk through the
+// copier copies a tree. Its stack of folders in the copy follows the walk through the
 // source.
 type copier struct {
-	t           *tree
+	vol         *openVolume
 	reservation *quota.Reservation
-	out         *descent
+	out         *walk.Stack
 	as          string // temporary name of the copy
 	src         string // start of the walk, from the volume's root
 	single      bool   // the source is one file
@@ -78,66 +79,62 @@ type copier struct {
 // run copies src, a path from the volume's root.
 func (c *copier) run(src string, folder bool) error {
 	if folder {
-		in, err := openDirfd(c.t.root, src)
+		in, err := walk.OpenDir(c.vol.root, src)
 		if err != nil {
 			return err
 		}
-		defer in.close()
+		defer in.Close()
 		c.src = src
 		return c.copyTree(in)
 	}
 	dir, base := split(src)
-	in, err := openDirfd(c.t.root, dir)
+	in, err := walk.OpenDir(c.vol.root, dir)
 	if err != nil {
 		return err
 	}
-	defer in.close()
-	s, err := newDescent(in)
+	defer in.Close()
+	e, err := walk.Lookup(in, "", base)
 	if err != nil {
 		return err
 	}
-	info, err := in.lstat(base)
-	if err != nil {
-		return err
-	}
-	if !info.Mode().IsRegular() && info.Mode()&fs.ModeSymlink == 0 {
+	if !e.Info.Mode().IsRegular() && e.Info.Mode()&fs.ModeSymlink == 0 {
 		return notAFile(src)
 	}
 	c.src, c.single = dir, true
-	return c.visit(item{in: in, name: base, info: info, at: s}, c.as)
+	return c.visit(e, c.as)
 }
 
 // copyTree copies the folder in and everything in it.
-func (c *copier) copyTree(in *dirfd) error {
-	info, err := in.file.Stat()
+func (c *copier) copyTree(in *walk.Dir) error {
+	info, err := in.File().Stat()
 	if err == nil {
 		err = c.folder(c.as, info)
 	}
 	if err != nil {
 		return err
 	}
-	limit := c.t.m.opt.Limits.Depth
-	w := walker{ctxErr: c.t.ctxErr, maxDepth: limit,
-		skip:    func(_ bool, name string) bool { return isTemp(name) && c.t.m.inUse(name) },
-		visit:   func(it item) error { return ignoreChanged(c.visit(it, it.name)) },
-		onLeave: func(depth int) error { return c.leave(depth + 1) },
-		onTooDeep: func(item) error {
+	limit := c.vol.m.opt.Limits.Depth
+	w := walk.Walker{CtxErr: c.vol.ctxErr, MaxDepth: limit,
+		Skip:    func(_ bool, name string) bool { return isTemp(name) && c.vol.m.inUse(name) },
+		Visit:   func(it walk.Entry) error { return ignoreChanged(c.visit(it, it.Name)) },
+		OnLeave: func(depth int) error { return c.leave(depth + 1) },
+		OnTooDeep: func(walk.Entry) error {
 			return v1.Errorf(v1.InvalidRequest, "Folders are nested more than %d deep", limit)
 		}}
-	if err := w.walk(in, "", 0); err != nil {
+	if err := w.Walk(in, "", 0); err != nil {
 		return err
 	}
 	return c.leave(0)
 }
 
 // visit copies one entry under the name as.
-func (c *copier) visit(it item, as string) error {
-	if c.entries++; c.entries > c.t.m.opt.Limits.Entries {
-		return v1.Errorf(v1.SizeLimit, "Too many files: a copy may have at most %d", c.t.m.opt.Limits.Entries)
+func (c *copier) visit(it walk.Entry, as string) error {
+	if c.entries++; c.entries > c.vol.m.opt.Limits.Entries {
+		return v1.Errorf(v1.SizeLimit, "Too many files: a copy may have at most %d", c.vol.m.opt.Limits.Entries)
 	}
-	switch it.info.Mode().Type() {
+	switch it.Info.Mode().Type() {
 	case fs.ModeDir:
-		return c.folder(as, it.info)
+		return c.folder(as, it.Info)
 	case fs.ModeSymlink:
 		return c.link(it, as)
 	case 0:
@@ -151,67 +148,67 @@ func (c *copier) folder(as string, info fs.FileInfo) error {
 	if err := c.reservation.Grow(quota.Block); err != nil {
 		return err
 	}
-	if err := c.out.dir().mkdir(as); err != nil {
+	if err := c.out.Dir().Mkdir(as); err != nil {
 		return err
 	}
-	if err := c.out.enter(as); err != nil {
+	if err := c.out.Enter(as); err != nil {
 		return err
 	}
-	c.out.last().mode, c.out.last().time = info.Mode(), info.ModTime()
+	c.out.Last().Mode, c.out.Last().Time = info.Mode(), info.ModTime()
 	return nil
 }
 
 // leave leaves folders of the copy until the depth is depth.
 func (c *copier) leave(depth int) (err error) {
-	for c.out.depth() > depth && err == nil {
-		err = c.t.leave(c.out)
+	for c.out.Depth() > depth && err == nil {
+		err = c.vol.leave(c.out)
 	}
 	return err
 }
 
 // leave sets the owner, the mode and the time of the last folder of s, and goes to
 // its parent. It comes last because new entries change a folder's time.
-func (t *tree) leave(s *descent) error {
-	name, mode, changed := s.last().name, s.last().mode, s.last().time
-	if err := t.finish(s.dir().file, mode.Perm()); err != nil {
+func (vol *openVolume) leave(s *walk.Stack) error {
+	name, mode, changed := s.Name(s.Depth()), s.Last().Mode, s.Last().Time
+	if err := vol.finish(s.Dir().File(), mode.Perm()); err != nil {
 		return err
 	}
-	if err := s.leave(); err != nil || changed.IsZero() {
+	if err := s.Leave(); err != nil || changed.IsZero() {
 		return err
 	}
-	return s.dir().chtimes(name, changed)
+	return s.Dir().Chtimes(name, changed)
 }
 
 // link copies a link unchanged. It skips one that leads out of the volume.
-func (c *copier) link(it item, as string) error {
-	target, err := it.in.readlink(it.name)
+func (c *copier) link(it walk.Entry, as string) error {
+	target, err := it.Dir.Readlink(it.Name)
 	if err != nil {
 		return changed(err)
 	}
-	if !inside(path.Join(c.src, it.path()), target) {
+	if !inside(path.Join(c.src, it.Path()), target) {
 		return nil
 	}
 	if err := c.reservation.Grow(quota.Block); err != nil {
 		return err
 	}
-	if err := c.out.dir().symlink(target, as); err != nil {
+	if err := c.out.Dir().Symlink(target, as); err != nil {
 		return err
 	}
-	return c.t.own(c.out.dir(), as)
+	return c.vol.own(c.out.Dir(), as)
 }
 
-func (c *copier) file(it item, as string) error {
-	src, err := it.in.openRegular(it.name)
+func (c *copier) file(it walk.Entry, as string) error {
+	src, err := it.Dir.OpenRegular(it.Name)
 	if err != nil {
 		return changed(err)
 	}
 	defer src.Close()
-	dst, err := c.out.dir().create(as)
+	dst, err := c.out.Dir().Create(as)
 	if err != nil {
 		return err
 	}
 	defer dst.Close()
-	size, before := it.info.Size(), c.reservation.Bytes()
+	size, before := it.Info.Size(), c.reservation.Bytes()
 	err = eachExtent(src, size, func(off, n int64) error { return c.part(src, dst, off, n) })
 	if err == nil && c.reservation.Bytes() == before { // no data, but an inode
 		err = c.reservation.Grow(quota.Block)
@@ -219,7 +216,7 @@ func (c *copier) file(it item, as string) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(dst.Truncate(size), c.t.finish(dst, it.info.Mode().Perm())); err != nil {
+	if err := errors.Join(dst.Truncate(size), c.vol.finish(dst, it.Info.Mode().Perm())); err != nil {
 		return err
 	}
 	if c.single {
@@ -228,12 +225,12 @@ func (c *copier) file(it item, as string) error {
 	if err != nil {
 		return err
 	}
-	return c.out.dir().chtimes(as, it.info.ModTime())
+	return c.out.Dir().Chtimes(as, it.Info.ModTime())
 }
 
 // part copies n bytes at off, in the kernel if possible.
 func (c *copier) part(src, dst *os.File, off, n int64) error {
-	if err := errors.Join(c.t.ctxErr(), c.reservation.Grow(quota.RoundUp(n))); err != nil {
+	if err := errors.Join(c.vol.ctxErr(), c.reservation.Grow(quota.RoundUp(n))); err != nil {
 		return err
 	}
 	if _, err := src.Seek(off, io.SeekStart); err != nil {

@@ -5,6 +5,7 @@ import (
 
 	"berth/runtime/volume/archive"
 	"berth/runtime/volume/quota"
+	"berth/runtime/volume/walk"
 )
 
 // Decompress extracts the archive at path into the folder dest, which it creates if it is
@@ -23,11 +24,11 @@ func (f Files) Decompress(ctx context.Context, id, path, dest string) error {
 	if err != nil {
 		return err
 	}
-	return f.withTree(ctx, id, dest, func(t *tree) error { return t.decompress(ctx, path, dest) })
+	return f.withVolume(ctx, id, dest, func(vol *openVolume) error { return vol.decompress(ctx, path, dest) })
 }
 
-func (t *tree) decompress(ctx context.Context, path, dest string) error {
-	f, err := openRegular(t.root, path)
+func (vol *openVolume) decompress(ctx context.Context, path, dest string) error {
+	f, err := openRegular(vol.root, path)
 	if err != nil {
 		return refuseRead(path, err)
 	}
@@ -36,18 +37,18 @@ func (t *tree) decompress(ctx context.Context, path, dest string) error {
 	if err != nil {
 		return err
 	}
-	if info, err := t.root.Stat(dest); err == nil && !info.IsDir() {
+	if info, err := vol.root.Stat(dest); err == nil && !info.IsDir() {
 		return exists(dest)
 	}
-	x := t.newTemp()
-	res := t.newReservation(0)
+	x := vol.newTemp()
+	res := vol.newReservation(0)
 	// After a merge the temporary folder has the files that were replaced.
 	moved := false
 	defer func() {
 		freed := x.remove()
 		res.Release()
 		if moved {
-			t.quota.Add(-freed)
+			vol.quota.Add(-freed)
 		}
 	}()
 	if err := res.Grow(quota.Block); err != nil {
@@ -58,22 +59,22 @@ func (t *tree) decompress(ctx context.Context, path, dest string) error {
 		return err
 	}
 	defer stage.close()
-	at, err := newDescent(stage.fd())
+	at, err := walk.NewStack(stage.dir)
 	if err != nil {
 		return err
 	}
-	defer at.close()
-	u := &extractor{t: t, reservation: res, dest: dest, stage: stage.root, at: at}
-	if err := archive.Extract(ctx, f, info.Size(), t.m.archiveLimits(), u); err != nil {
+	defer at.Close()
+	u := &extractor{vol: vol, reservation: res, dest: dest, stage: stage.root, at: at}
+	if err := archive.Extract(ctx, f, info.Size(), vol.m.archiveLimits(), u); err != nil {
 		return err
 	}
 	if err := u.leave(0); err != nil {
 		return err
 	}
-	if err := commitInto(t, x, stage, dest); err != nil {
+	if err := commitInto(vol, x, stage, dest); err != nil {
 		return err
 	}
 	moved = true
-	t.quota.Add(res.Bytes())
+	vol.quota.Add(res.Bytes())
 	return nil
 }

@@ -3,9 +3,9 @@
 //
 // Each operation opens the volume's directory as an os.Root and works from that
 // handle, so neither a client's path nor a link that a tenant swaps in during the
-// operation can lead outside. Below a client's path the package uses open folders
-// and single names, and holds a few handles at any depth. Metadata calls never
-// follow the last link of a path; reads and writes of content follow links that
+// operation can lead outside. Below a client's path package walk takes over, with
+// open folders and single names, and holds a few handles at any depth. Metadata calls
+// never follow the last link of a path; reads and writes of content follow links that
 // stay inside the volume. FIFOs, sockets and devices are never opened.
 //
 // New files are created under a temporary name in the volume's root folder and
@@ -16,7 +16,7 @@
 // streams. Limits.NameBytes bounds the names that an operation has to keep: beyond
 // it, hard links are archived as files.
 //
-// Package archive reads and writes archives, package quota keeps volumes within
-// their limits. Errors that clients see are errors of api/v1. The package must not
+// Package archive reads and writes archives, package configfile edits configuration
+// files, package quota keeps volumes within their limits. Errors that clients see are errors of api/v1. The package must not
 // know who calls it, nor what a volume is used for.
 package volume

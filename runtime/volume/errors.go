@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	v1 "berth/api/v1"
+	"berth/runtime/volume/walk"
 )
 
 // refuse converts a file system error about path to the error that a client
@@ -22,7 +23,9 @@ func refuse(path string, err error) error {
 		return v1.ErrInvalidPath
 	case is(err, fs.ErrNotExist, syscall.ENOTDIR):
 		return notFound(path)
-	case errors.Is(err, errMoved):
+	case errors.Is(err, walk.ErrNotRegular):
+		return notAFile(path)
+	case errors.Is(err, walk.ErrMoved):
 		return v1.Errorf(v1.InvalidRequest, "Folders were moved during the operation: try again")
 	case is(err, syscall.ENOSPC, syscall.EDQUOT):
 		return v1.ErrDiskFull
@@ -44,8 +47,7 @@ func (e errChanged) Unwrap() error { return e.error }
 // changed wraps err in errChanged if it means that an entry was removed, or
 // replaced by an entry of another type, after its folder was read.
 func changed(err error) error {
-	var refused *v1.Error
-	if errors.As(err, &refused) || is(err, fs.ErrNotExist, syscall.ELOOP, syscall.EINVAL, syscall.ENXIO) {
+	if is(err, walk.ErrNotRegular, fs.ErrNotExist, syscall.ELOOP, syscall.EINVAL, syscall.ENXIO) {
 		return errChanged{err}
 	}
 	return err

@@ -14,16 +14,17 @@ import (
 	v1 "berth/api/v1"
 	"berth/runtime/volume/archive"
 	"berth/runtime/volume/quota"
+	"berth/runtime/volume/walk"
 )
 
 // extractor creates the entries of an archive in a temporary folder. It is an
 // archive.Destination.
 type extractor struct {
-	t           *tree
+	vol         *openVolume
 	reservation *quota.Reservation
 	dest        string // final folder, from the volume's root
 	stage       *os.Root
-	at          *descent // from the temporary folder to the current entry's folder
+	at          *walk.Stack // from the temporary folder to the current entry's folder
 }
 
 // Add creates one entry.
@@ -55,8 +56,8 @@ func (u *extractor) Add(e archive.Entry) error {
 }
 
 // removeEarlier removes an earlier entry of the same name: the last one wins.
-func removeEarlier(in *dirfd, base, name string) error {
-	info, err := in.lstat(base)
+func removeEarlier(in *walk.Dir, base, name string) error {
+	info, err := in.Lstat(base)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -66,7 +67,7 @@ func removeEarlier(in *dirfd, base, name string) error {
 	if info.IsDir() {
 		return invalidArchive("Archive has a folder and a file with the same name: %q", name)
 	}
-	return in.unlink(base)
+	return in.Unlink(base)
 }
 
 func (u *extractor) folder(e archive.Entry) error {
@@ -76,21 +77,21 @@ func (u *extractor) folder(e archive.Entry) error {
 	if _, err := u.enter(e.Name); err != nil {
 		return err
 	}
-	last := u.at.last()
-	last.mode, last.time = e.Mode, e.Time
+	last := u.at.Last()
+	last.Mode, last.Time = e.Mode, e.Time
 	return nil
 }
 
 // enter goes to the folder dir from the previous one, because most archives list
 // a tree in order. It creates missing folders and never follows links, so that
 // nothing is written through a link of the archive.
-func (u *extractor) enter(dir string) (*dirfd, error) {
+func (u *extractor) enter(dir string) (*walk.Dir, error) {
 	var parts []string
 	if dir != root {
 		parts = strings.Split(dir, "/")
 	}
 	same := 0
-	for same < len(parts) && same < u.at.depth() && u.at.levels[same+1].name == parts[same] {
+	for same < len(parts) && same < u.at.Depth() && u.at.Name(same+1) == parts[same] {
 		same++
 	}
 	if err := u.leave(same); err != nil {
@@ -101,16 +102,16 @@ func (u *extractor) enter(dir string) (*dirfd, error) {
 			return nil, err
 		}
 	}
-	return u.at.dir(), nil
+	return u.at.Dir(), nil
 }
 
 // down enters the folder name and creates it if it is missing.
 func (u *extractor) down(name string, full []string) error {
 	mode, changed := fs.FileMode(0o755), time.Time{} // independent of the daemon's umask
-	err := u.at.dir().mkdir(name)
+	err := u.at.Dir().Mkdir(name)
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		info, err := u.at.dir().lstat(name)
+		info, err := u.at.Dir().Lstat(name)
 		if err != nil {
 			return err
 		}
@@ -128,44 +129,44 @@ func (u *extractor) down(name string, full []string) error {
 			return err
 		}
 	}
-	if err := u.at.enter(name); err != nil {
+	if err := u.at.Enter(name); err != nil {
 		return err
 	}
-	u.at.last().mode, u.at.last().time = mode, changed
+	u.at.Last().Mode, u.at.Last().Time = mode, changed
 	return nil
 }
 
 // leave leaves folders until the depth is n.
 func (u *extractor) leave(n int) (err error) {
-	for u.at.depth() > n && err == nil {
-		err = u.t.leave(u.at)
+	for u.at.Depth() > n && err == nil {
+		err = u.vol.leave(u.at)
 	}
 	return err
 }
 
 // link creates a symbolic link if it stays in the volume at its final place.
-func (u *extractor) link(in *dirfd, base string, e archive.Entry) error {
+func (u *extractor) link(in *walk.Dir, base string, e archive.Entry) error {
 	if !inside(path.Join(u.dest, e.Name), e.Target) || strings.ContainsRune(e.Target, 0) || len(e.Target) > v1.MaxPath {
 		return v1.ErrInvalidPath
 	}
 	if err := u.reservation.Grow(quota.Block); err != nil {
 		return err
 	}
-	if err := in.symlink(e.Target, base); err != nil {
+	if err := in.Symlink(e.Target, base); err != nil {
 		return err
 	}
-	return u.t.own(in, base)
+	return u.vol.own(in, base)
 }
 
 // hardLink links to a file that was extracted before, and to nothing else.
-func (u *extractor) hardLink(in *dirfd, base string, e archive.Entry) error {
+func (u *extractor) hardLink(in *walk.Dir, base string, e archive.Entry) error {
 	dir, first := split(e.Target)
-	from, err := openDirfd(u.stage, dir)
+	from, err := walk.OpenDir(u.stage, dir)
 	if err == nil {
-		defer from.close()
+		defer from.Close()
 		var info fs.FileInfo
-		if info, err = from.lstat(first); err == nil && info.Mode().IsRegular() {
-			return hardLink(from, first, in, base)
+		if info, err = from.Lstat(first); err == nil && info.Mode().IsRegular() {
+			return walk.Link(from, first, in, base)
 		}
 	}
 	if err == nil || escapes(err) || is(err, fs.ErrNotExist, syscall.ENOTDIR, syscall.EINVAL) {
@@ -176,8 +177,8 @@ func (u *extractor) hardLink(in *dirfd, base string, e archive.Entry) error {
 
 // file extracts a regular file. It keeps the permission bits only, without set-uid,
 // set-gid and sticky.
-func (u *extractor) file(in *dirfd, base string, e archive.Entry) error {
-	f, err := in.create(base)
+func (u *extractor) file(in *walk.Dir, base string, e archive.Entry) error {
+	f, err := in.Create(base)
 	if err != nil {
 		return err
 	}
@@ -189,27 +190,27 @@ func (u *extractor) file(in *dirfd, base string, e archive.Entry) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(u.t.finish(f, e.Mode.Perm()), f.Close()); err != nil {
+	if err := errors.Join(u.vol.finish(f, e.Mode.Perm()), f.Close()); err != nil {
 		return err
 	}
 	if e.Time.IsZero() {
 		return nil
 	}
-	return in.chtimes(base, e.Time)
+	return in.Chtimes(base, e.Time)
 }
 
 // copyContent writes content to f, reserves each piece before it is written, and
 // returns how many bytes it wrote. Blocks of zeros become holes.
 func (u *extractor) copyContent(f *os.File, content io.Reader) (size int64, err error) {
-	buf := u.t.m.bufs.Get().(*[]byte)
-	defer u.t.m.bufs.Put(buf)
+	buf := u.vol.m.bufs.Get().(*[]byte)
+	defer u.vol.m.bufs.Put(buf)
 	var hole bool
 	for {
-		n, end := fillBuffer(content, *buf)
+		n, end := fillBuffer(u.vol, content, *buf)
 		if end != nil && !errors.Is(end, io.EOF) {
 			return size, end
 		}
-		if err := errors.Join(u.t.ctxErr(), u.reservation.Grow(quota.RoundUp(int64(n)))); err != nil {
+		if err := errors.Join(u.vol.ctxErr(), u.reservation.Grow(quota.RoundUp(int64(n)))); err != nil {
 			return size, err
 		}
 		if n > 0 { // readers may return io.EOF after their last piece, which may have been a hole

@@ -1,18 +1,16 @@
 package volume
 
 import (
-	"errors"
 	"os"
-	"syscall"
 
-	"golang.org/x/sys/unix"
+	"berth/runtime/volume/walk"
 )
 
-// folder is an open folder: an os.Root for its entries, and a file for renames that
-// replace nothing and for fsync, which os.Root does not offer.
+// folder is an open folder: an os.Root for paths below it, and a walk.Dir for what
+// os.Root does not offer, which is renames that replace nothing and fsync.
 type folder struct {
 	root   *os.Root
-	dir    *os.File
+	dir    *walk.Dir
 	shared bool // close does not close the root
 }
 
@@ -21,7 +19,7 @@ func newFolder(r *os.Root, p string) (*folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := d.OpenFile(root, dirFlags, 0)
+	f, err := walk.OpenDir(d, root)
 	if err != nil {
 		d.Close()
 		return nil, err
@@ -36,50 +34,28 @@ func (f *folder) close() {
 	}
 }
 
+// sync makes the names in the folder durable.
+func (f *folder) sync() error { return f.dir.File().Sync() }
+
 // top opens the root folder of the volume.
-func (t *tree) top() (*folder, error) {
-	dir, err := t.root.OpenFile(root, dirFlags, 0)
+func (vol *openVolume) top() (*folder, error) {
+	dir, err := walk.OpenDir(vol.root, root)
 	if err != nil {
 		return nil, err
 	}
-	return &folder{root: t.root, dir: dir, shared: true}, nil
+	return &folder{root: vol.root, dir: dir, shared: true}, nil
 }
 
-// moveTo renames the entry old to the entry name of dst. flags are those of
-// renameat2; a file system that does not support them returns EINVAL.
-func (d *dirfd) moveTo(old string, dst *dirfd, name string, flags uint) error {
-	return dst.at("rename", name, func(to int) error {
-		return d.at("rename", old, func(from int) error { return unix.Renameat2(from, old, to, name, flags) })
-	})
-}
+// openFolder opens a folder below r. Unlike r.OpenRoot it never opens anything but
+// a folder, so a FIFO cannot block it.
+func openFolder(r *os.Root, name string) (*os.Root, error) { return r.OpenRoot(name + "/.") }
 
-// moveNew is moveTo, but returns EEXIST if name exists in dst.
-func (d *dirfd) moveNew(old string, dst *dirfd, name string) error {
-	err := d.moveTo(old, dst, name, unix.RENAME_NOREPLACE)
-	if !errors.Is(err, syscall.EINVAL) {
-		return err
-	}
-	if _, err := dst.lstat(name); err == nil {
-		return wrap("rename", name, syscall.EEXIST)
-	}
-	return d.moveTo(old, dst, name, 0)
-}
-
-// fd returns the folder as a dirfd that shares its handle.
-func (f *folder) fd() *dirfd { return &dirfd{f.dir} }
-
-// syncDir makes the entries of r durable.
+// syncDir makes the names in r durable.
 func syncDir(r *os.Root) error {
-	d, err := r.OpenFile(root, dirFlags, 0)
+	d, err := walk.OpenDir(r, root)
 	if err != nil {
 		return err
 	}
-	return errors.Join(d.Sync(), d.Close())
-}
-
-func wrap(op, name string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return &os.PathError{Op: op, Path: name, Err: err}
+	defer d.Close()
+	return d.File().Sync()
 }

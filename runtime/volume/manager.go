@@ -55,9 +55,12 @@ type Manager struct {
 	opt  Options
 	bufs sync.Pool // of *[]byte
 
+	configuring  chan struct{} // holds a value while a configuration file is parsed, which takes memory
 	images       *quota.Images
 	space        *quota.Space
 	changes      *changes
+	gate         *gate
+	opened       *openedFiles
 	sweeps       *sweeps
 	hardLimitErr error // why limits are soft on this host; nil means that they are hard
 
@@ -90,7 +93,7 @@ func New(base string, opt Options) (*Manager, error) {
 		opt.GID = -1
 	}
 	m := &Manager{base: base, opt: opt, temps: map[string]bool{}, quotas: map[string]*quota.Quota{},
-		changes: newChanges(), sweeps: newSweeps()}
+		changes: newChanges(), opened: newOpenedFiles(), gate: newGate(), sweeps: newSweeps(), configuring: make(chan struct{}, 1)}
 	m.bufs.New = func() any { b := make([]byte, 256<<10); return &b }
 	if m.images, err = quota.OpenImages(base); err != nil {
 		return nil, err
@@ -175,11 +178,11 @@ func (m *Manager) Check(id string) error {
 			return fmt.Errorf("volume %s: %w", id, err)
 		}
 	}
-	t, err := m.open(context.Background(), id)
+	vol, err := m.open(context.Background(), id)
 	if err != nil {
 		return err
 	}
-	t.close()
+	vol.close()
 	return nil
 }
 
@@ -191,6 +194,11 @@ func (m *Manager) Remove(ctx context.Context, id string) error {
 		return err
 	}
 	defer base.Close()
+	done, err := m.gate.change(id)
+	if err != nil {
+		return err
+	}
+	defer done()
 	if m.images.Exists(id) {
 		if err := m.images.Remove(id); err != nil {
 			return fmt.Errorf("volume %s: %w", id, err)
@@ -200,7 +208,7 @@ func (m *Manager) Remove(ctx context.Context, id string) error {
 	if err := base.Rename(id, gone); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("volume %s: %w", id, err)
 	}
-	if err := removeFrom(ctx, base, gone); err != nil {
+	if err := errors.Join(removeFrom(ctx, base, gone), removeFrom(ctx, base, restoringPrefix+id)); err != nil {
 		return fmt.Errorf("volume %s: %w", id, err)
 	}
 	m.mu.Lock()
@@ -208,17 +216,6 @@ func (m *Manager) Remove(ctx context.Context, id string) error {
 	m.mu.Unlock()
 	m.sweeps.request(id)
 	return syncDir(base)
-}
-
-// removeFrom removes the entry gone of base and everything in it, and the entries
-// that an older version of berth moved up from it.
-func removeFrom(ctx context.Context, base *os.Root, gone string) error {
-	all, err := openDirfd(base, root)
-	if err != nil {
-		return err
-	}
-	defer all.close()
-	return sweep(ctx, all, func(name string) bool { return name == gone || strings.HasPrefix(name, gone+"-") })
 }
 
 // openBase opens the base directory after it checked the volume's id.
@@ -232,6 +229,3 @@ func (m *Manager) openBase(id string) (*os.Root, error) {
 	}
 	return base, err
 }
-
-// owner returns the arguments of chown for new files; -1 changes nothing.
-func (m *Manager) owner() (uid, gid int) { return m.opt.UID, m.opt.GID }

@@ -10,39 +10,40 @@ import (
 	"golang.org/x/sys/unix"
 
 	v1 "berth/api/v1"
+	"berth/runtime/volume/walk"
 )
 
 // commitInto moves the extracted files from the temporary folder stage to dest. If
 // it fails, it moves everything back.
-func commitInto(t *tree, x *temp, stage *folder, dest string) error {
-	if _, err := t.root.Stat(dest); is(err, fs.ErrNotExist, syscall.ENOTDIR) {
-		if err := stage.dir.Chmod(0o755); err != nil {
+func commitInto(vol *openVolume, x *temp, stage *folder, dest string) error {
+	if _, err := vol.root.Stat(dest); is(err, fs.ErrNotExist, syscall.ENOTDIR) {
+		if err := stage.dir.File().Chmod(0o755); err != nil {
 			return err
 		}
 		if err := x.rename(dest); !errors.Is(err, fs.ErrExist) {
 			return err
 		}
 	}
-	to, err := newFolder(t.root, dest)
+	to, err := newFolder(vol.root, dest)
 	if err != nil {
 		return err
 	}
 	defer to.close()
-	g := merge{t: t, stage: stage, dest: to}
+	g := merge{vol: vol, stage: stage, dest: to}
 	if err := g.openBoth(func() error { return g.check(dest) }); err != nil {
 		return err
 	}
 	if err := g.openBoth(func() error { return g.move("") }); err != nil {
 		return errors.Join(err, g.undo())
 	}
-	return to.dir.Sync()
+	return to.sync()
 }
 
 // merge moves a tree into another tree, one folder at a time.
 type merge struct {
-	t           *tree
+	vol         *openVolume
 	stage, dest *folder
-	from, to    *descent // the current folder on each side
+	from, to    *walk.Stack // the current folder on each side
 	done        []moved
 	nameBytes   int64 // bytes of memory of done
 }
@@ -57,46 +58,46 @@ type moved struct {
 // movedOverhead is the memory of a moved entry besides its name, in bytes.
 const movedOverhead = 64
 
-// openBoth calls do with both descents at the top of their trees.
+// openBoth calls do with both stacks at the top of their trees.
 func (g *merge) openBoth(do func() error) (err error) {
-	if g.from, err = newDescent(g.stage.fd()); err != nil {
+	if g.from, err = walk.NewStack(g.stage.dir); err != nil {
 		return err
 	}
-	defer g.from.close()
-	if g.to, err = newDescent(g.dest.fd()); err != nil {
+	defer g.from.Close()
+	if g.to, err = walk.NewStack(g.dest.dir); err != nil {
 		return err
 	}
-	defer g.to.close()
+	defer g.to.Close()
 	return do()
 }
 
-// inFolder calls do with both descents in the folder name.
+// inFolder calls do with both stacks in the folder name.
 func (g *merge) inFolder(name string, do func() error) error {
-	if err := g.from.enter(name); err != nil {
+	if err := g.from.Enter(name); err != nil {
 		return err
 	}
-	if err := g.to.enter(name); err != nil {
-		return errors.Join(err, g.from.leave())
+	if err := g.to.Enter(name); err != nil {
+		return errors.Join(err, g.from.Leave())
 	}
 	if err := do(); err != nil {
 		return err
 	}
-	if err := g.from.leave(); err != nil {
+	if err := g.from.Leave(); err != nil {
 		return err
 	}
-	return g.to.leave()
+	return g.to.Leave()
 }
 
 // check returns an error if a file would replace a folder or a folder a file. It
 // runs before anything is moved. up is the volume path of the current folder.
 func (g *merge) check(up string) error {
 	for {
-		name, err := g.from.last().names.read(g.from.dir())
+		name, err := g.from.Next()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err == nil {
-			err = errors.Join(g.t.ctxErr(), g.checkEntry(name, up))
+			err = errors.Join(g.vol.ctxErr(), g.checkEntry(name, up))
 		}
 		if err != nil {
 			return err
@@ -105,11 +106,11 @@ func (g *merge) check(up string) error {
 }
 
 func (g *merge) checkEntry(name, up string) error {
-	there, err := g.to.dir().lstat(name)
+	there, err := g.to.Dir().Lstat(name)
 	if err != nil {
-		return ignoreMissing(err)
+		return walk.IgnoreMissing(err)
 	}
-	here, err := g.from.dir().lstat(name)
+	here, err := g.from.Dir().Lstat(name)
 	if err != nil {
 		return err
 	}
@@ -126,12 +127,12 @@ func (g *merge) checkEntry(name, up string) error {
 // exists there is swapped, so that the move can be undone.
 func (g *merge) move(up string) error {
 	var names []string // read before the first move, which changes the folder
-	err := g.from.dir().each(func(name string) error {
-		if g.nameBytes += movedOverhead + int64(len(name)); g.nameBytes > g.t.m.opt.Limits.NameBytes {
+	err := g.from.Dir().Each(func(name string) error {
+		if g.nameBytes += movedOverhead + int64(len(name)); g.nameBytes > g.vol.m.opt.Limits.NameBytes {
 			return v1.Errorf(v1.SizeLimit, "Too many files to merge with a folder that exists: extract into a new folder")
 		}
 		names = append(names, name)
-		return g.t.ctxErr()
+		return g.vol.ctxErr()
 	})
 	if err != nil {
 		return err
@@ -141,19 +142,19 @@ func (g *merge) move(up string) error {
 			return err
 		}
 	}
-	return g.to.dir().file.Sync()
+	return g.to.Dir().File().Sync()
 }
 
 func (g *merge) moveEntry(name, up string) error {
-	if err := g.t.ctxErr(); err != nil {
+	if err := g.vol.ctxErr(); err != nil {
 		return err
 	}
-	from, to := g.from.dir(), g.to.dir()
-	err := from.moveNew(name, to, name)
+	from, to := g.from.Dir(), g.to.Dir()
+	err := from.RenameNew(name, to, name)
 	if !errors.Is(err, fs.ErrExist) {
 		return g.record(moved{up: up, name: name}, err)
 	}
-	here, err := from.lstat(name)
+	here, err := from.Lstat(name)
 	if err != nil {
 		return err
 	}
@@ -161,9 +162,9 @@ func (g *merge) moveEntry(name, up string) error {
 		g.nameBytes += int64(len(up) + len(name))
 		return g.inFolder(name, func() error { return g.move(up + name + "/") })
 	}
-	err = from.moveTo(name, to, name, unix.RENAME_EXCHANGE)
+	err = from.Rename(name, to, name, unix.RENAME_EXCHANGE)
 	if errors.Is(err, syscall.EINVAL) { // this file system cannot swap: the file is replaced for good
-		return from.moveTo(name, to, name, 0)
+		return from.Rename(name, to, name, 0)
 	}
 	return g.record(moved{up: up, name: name, swap: true}, err)
 }
@@ -185,18 +186,18 @@ func (g *merge) undo() (err error) {
 
 func (g *merge) undoMove(m moved) error {
 	dir, base := root+"/"+m.up, m.name
-	from, err := openDirfd(g.stage.root, dir)
+	from, err := walk.OpenDir(g.stage.root, dir)
 	if err != nil {
 		return err
 	}
-	defer from.close()
-	to, err := openDirfd(g.dest.root, dir)
+	defer from.Close()
+	to, err := walk.OpenDir(g.dest.root, dir)
 	if err != nil {
 		return err
 	}
-	defer to.close()
+	defer to.Close()
 	if m.swap {
-		return from.moveTo(base, to, base, unix.RENAME_EXCHANGE)
+		return from.Rename(base, to, base, unix.RENAME_EXCHANGE)
 	}
-	return to.moveTo(base, from, base, 0)
+	return to.Rename(base, from, base, 0)
 }

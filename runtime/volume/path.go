@@ -16,6 +16,14 @@ func clean(p string) (string, error) {
 	if err := v1.CheckPath(p); err != nil {
 		return "", err
 	}
+	return cleanResolved(p)
+}
+
+// cleanResolved is clean with the rules of v1.CheckResolved.
+func cleanResolved(p string) (string, error) {
+	if err := v1.CheckResolved(p); err != nil {
+		return "", err
+	}
 	p = path.Clean(p)
 	if first, _, _ := strings.Cut(p, "/"); isTemp(first) {
 		return "", v1.ErrInvalidPath
@@ -26,10 +34,20 @@ func clean(p string) (string, error) {
 // cleanEntry is clean for paths that must not be the root folder.
 func cleanEntry(p string) (string, error) {
 	p, err := clean(p)
+	return p, notRoot(p, err)
+}
+
+// cleanResolvedEntry is cleanResolved for paths that must not be the root folder.
+func cleanResolvedEntry(p string) (string, error) {
+	p, err := cleanResolved(p)
+	return p, notRoot(p, err)
+}
+
+func notRoot(p string, err error) error {
 	if err == nil && p == root {
-		err = v1.ErrInvalidPath
+		return v1.ErrInvalidPath
 	}
-	return p, err
+	return err
 }
 
 // split separates the last component. Unlike path.Split it returns a folder that
@@ -46,14 +64,4 @@ func split(p string) (dir, base string) {
 // within reports whether p is folder or below it.
 func within(p, folder string) bool {
 	return folder == root || p == folder || strings.HasPrefix(p, folder+"/")
-}
-
-// inside reports whether a link at name, a path from the volume's root, stays in
-// the volume if it points to target. It compares text and resolves no links.
-func inside(name, target string) bool {
-	if target == "" || target[0] == '/' {
-		return false
-	}
-	p := path.Join(path.Dir(name), target)
-	return p != ".." && !strings.HasPrefix(p, "../")
 }

@@ -8,18 +8,22 @@ import (
 
 	v1 "berth/api/v1"
 	"berth/runtime/volume/quota"
+	"berth/runtime/volume/walk"
 )
 
 // scanLinks is how many inodes with several hard links a scan remembers.
 // Limits.NameBytes bounds the names of nested folders.
 const scanLinks = 1 << 20
 
+// errTooDeep ends a scan, which must be complete.
+var errTooDeep = errors.New("folders are nested too deeply")
+
 // inode identifies a file or a folder.
 type inode struct{ dev, ino uint64 }
 
 // scan adds up the bytes on disk of a tree.
 type scan struct {
-	t        *tree
+	vol      *openVolume
 	use      v1.Usage
 	maxBytes int64 // the scan stops above so many bytes; 0 means no bound
 	links    map[inode]bool
@@ -28,31 +32,35 @@ type scan struct {
 // Scan measures the bytes on disk of the volume and stores them as its usage. If
 // the volume has its own file system, Scan reads the free space of that, which
 // includes deleted files that are still open. Otherwise it walks the tree: hard
-// links count once, and each file and folder at least one block. It reads metadata
+// links count once, each file and folder at least one block, and files without a name
+// that InPlace has open count too. It reads metadata
 // only and tolerates concurrent changes. The first scan of a process, and a scan
 // after an interrupted removal, calls Sweep before.
 func (m *Manager) Scan(ctx context.Context, id string) (v1.Usage, error) {
-	t, err := m.open(ctx, id)
+	vol, err := m.open(ctx, id)
 	if err != nil {
 		return v1.Usage{}, err
 	}
-	defer t.close()
+	defer vol.close()
 	if m.sweeps.start(id) {
 		if err := m.Sweep(ctx, id); err != nil {
 			m.sweeps.request(id)
-			return v1.Usage{}, err
+			if !errors.Is(err, v1.ErrVolumeRestoring) {
+				return v1.Usage{}, err
+			}
 		}
 	}
-	s := scan{t: t, links: map[inode]bool{}}
+	s := scan{vol: vol, links: map[inode]bool{}}
 	if m.images.Exists(id) {
 		s.use, err = m.images.Used(id)
 	} else {
 		err = s.run()
+		s.use.Bytes += m.opened.unlinked(id)
 	}
 	if err != nil {
 		return v1.Usage{}, err
 	}
-	t.quota.SetUsed(s.use)
+	vol.quota.SetUsed(s.use)
 	return s.use, nil
 }
 
@@ -64,7 +72,7 @@ func (m *Manager) Measure(ctx context.Context, dir string, most int64) (v1.Usage
 		return v1.Usage{}, err
 	}
 	defer r.Close()
-	s := scan{t: &tree{root: r, m: m, ctxErr: ctx.Err}, maxBytes: most, links: map[inode]bool{}}
+	s := scan{vol: &openVolume{root: r, m: m, ctxErr: ctx.Err}, maxBytes: most, links: map[inode]bool{}}
 	if err := s.run(); err != nil && !errors.Is(err, errEnough) {
 		return s.use, err
 	}
@@ -73,24 +81,24 @@ func (m *Manager) Measure(ctx context.Context, dir string, most int64) (v1.Usage
 
 // run walks the volume.
 func (s *scan) run() error {
-	d, err := openDirfd(s.t.root, root)
+	d, err := walk.OpenDir(s.vol.root, root)
 	if err != nil {
 		return err
 	}
-	defer d.close()
-	info, err := d.file.Stat()
+	defer d.Close()
+	info, err := d.File().Stat()
 	if err != nil {
 		return err
 	}
 	s.use = v1.Usage{Bytes: quota.OnDisk(info), Files: 1}
-	w := walker{ctxErr: s.t.ctxErr, maxNameBytes: s.t.m.opt.Limits.NameBytes, visit: s.add, onTooDeep: func(item) error { return errTooDeep }}
-	return w.walk(d, "", 0)
+	w := walk.Walker{CtxErr: s.vol.ctxErr, MaxNameBytes: s.vol.m.opt.Limits.NameBytes, Visit: s.add, OnTooDeep: func(walk.Entry) error { return errTooDeep }}
+	return w.Walk(d, "", 0)
 }
 
-func (s *scan) add(it item) error {
-	st, ok := it.info.Sys().(*syscall.Stat_t)
-	if !ok || it.info.IsDir() || st.Nlink < 2 {
-		return s.count(quota.OnDisk(it.info))
+func (s *scan) add(it walk.Entry) error {
+	st, ok := it.Info.Sys().(*syscall.Stat_t)
+	if !ok || it.Info.IsDir() || st.Nlink < 2 {
+		return s.count(quota.OnDisk(it.Info))
 	}
 	id := inode{uint64(st.Dev), st.Ino}
 	if s.links[id] {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	v1 "berth/api/v1"
+	"berth/runtime/volume/walk"
 )
 
 var errEnough = errors.New("enough found")
@@ -32,30 +33,30 @@ func (f Files) Search(ctx context.Context, id, p, query string) (v1.SearchResult
 		return found, err
 	}
 	limits, began, seen := f.m.opt.Limits, time.Now(), 0
-	err = f.withTree(ctx, id, p, func(t *tree) error {
-		r, err := openDirfd(t.root, p)
+	err = f.readVolume(ctx, id, p, func(vol *openVolume) error {
+		r, err := walk.OpenDir(vol.root, p)
 		if err != nil {
 			return err
 		}
-		defer r.close()
+		defer r.Close()
 		up := strings.TrimPrefix(p+"/", "./")
-		w := walker{ctxErr: t.ctxErr, maxDepth: limits.Depth, skip: t.hidden(p),
-			onTooDeep: func(item) error { return nil },
-			visit: func(it item) error {
+		w := walk.Walker{CtxErr: vol.ctxErr, MaxDepth: limits.Depth, Skip: vol.hidden(p),
+			OnTooDeep: func(walk.Entry) error { return nil },
+			Visit: func(it walk.Entry) error {
 				if seen++; seen > limits.SearchEntries || seen%clockInterval == 0 && time.Since(began) > limits.SearchTime {
 					return errEnough
 				}
-				if !match(it.name) {
+				if !match(it.Name) {
 					return nil
 				}
 				if len(found.Files) == limits.SearchResults {
 					return errEnough
 				}
-				e := entry(it.name, it.info)
-				found.Files = append(found.Files, v1.FoundFile{Path: up + it.path(), Type: e.Type, Size: e.Size})
+				e := entry(it.Name, it.Info)
+				found.Files = append(found.Files, v1.FoundFile{Path: up + it.Path(), Type: e.Type, Size: e.Size})
 				return nil
 			}}
-		return w.walk(r, "", 0)
+		return w.Walk(r, "", 0)
 	})
 	found.Truncated = errors.Is(err, errEnough)
 	if err != nil && !found.Truncated {

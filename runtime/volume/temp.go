@@ -7,9 +7,9 @@ import (
 	"io/fs"
 	"os"
 	"strings"
-	"sync"
 
 	"berth/runtime/volume/quota"
+	"berth/runtime/volume/walk"
 )
 
 // tempPrefix begins the names of incomplete entries in the root folder of a
@@ -24,27 +24,35 @@ func isTemp(name string) bool {
 // temp is a temporary entry in the root folder of a volume. remove removes
 // whatever has its name; an entry that was renamed away stays.
 type temp struct {
-	t    *tree
+	vol  *openVolume
 	name string
+	like fs.FileInfo // the file whose owner a new file gets; nil: the configured owner
 }
 
-func (t *tree) newTemp() *temp {
+func (vol *openVolume) newTemp() *temp {
 	var b [16]byte
 	rand.Read(b[:])
 	name := tempPrefix + hex.EncodeToString(b[:])
-	t.m.mu.Lock()
-	t.m.temps[name] = true
-	t.m.mu.Unlock()
-	return &temp{t: t, name: name}
+	vol.m.mu.Lock()
+	vol.m.temps[name] = true
+	vol.m.mu.Unlock()
+	return &temp{vol: vol, name: name}
 }
 
-// create creates the entry as a file with mode 0644.
-func (x *temp) create() (*os.File, error) {
-	f, err := x.t.root.OpenFile(x.name, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+// newFileMode is the mode of a file that replaces no other.
+const newFileMode fs.FileMode = 0o644
+
+// create creates the entry as a file.
+func (x *temp) create(mode fs.FileMode) (*os.File, error) {
+	f, err := x.vol.root.OpenFile(x.name, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	if err := x.t.finish(f, 0o644); err != nil {
+	err = x.vol.finish(f, mode)
+	if err == nil && x.like != nil {
+		err = chownLike(f, x.like)
+	}
+	if err != nil {
 		f.Close()
 		return nil, err
 	}
@@ -53,14 +61,14 @@ func (x *temp) create() (*os.File, error) {
 
 // mkdir creates the entry as a folder.
 func (x *temp) mkdir() (*folder, error) {
-	if err := x.t.root.Mkdir(x.name, 0o700); err != nil {
+	if err := x.vol.root.Mkdir(x.name, 0o700); err != nil {
 		return nil, err
 	}
-	f, err := newFolder(x.t.root, x.name)
+	f, err := newFolder(x.vol.root, x.name)
 	if err != nil {
 		return nil, err
 	}
-	if err := x.t.finish(f.dir, 0o700); err != nil {
+	if err := x.vol.finish(f.dir.File(), 0o700); err != nil {
 		f.close()
 		return nil, err
 	}
@@ -70,101 +78,51 @@ func (x *temp) mkdir() (*folder, error) {
 // rename moves the complete entry to dst, which must not exist. It creates dst's
 // parents.
 func (x *temp) rename(dst string) error {
-	to, base, err := x.t.parent(dst)
+	to, base, err := x.vol.parent(dst)
 	if err != nil {
 		return err
 	}
 	defer to.close()
-	top, err := x.t.top()
+	top, err := x.vol.top()
 	if err != nil {
 		return err
 	}
 	defer top.close()
-	if err := top.fd().moveNew(x.name, to.fd(), base); err != nil {
+	if err := top.dir.RenameNew(x.name, to.dir, base); err != nil {
 		return err
 	}
-	return to.dir.Sync()
+	return to.sync()
 }
 
 // publish is rename, and adds the bytes reserved in res to the volume's usage.
 func (x *temp) publish(dst string, res *quota.Reservation) error {
 	err := x.rename(dst)
 	if err == nil {
-		x.t.quota.Add(res.Bytes())
+		x.vol.quota.Add(res.Bytes())
 	}
 	return err
-}
-
-// finish sets the mode and the owner of a new file or folder.
-func (t *tree) finish(f *os.File, mode fs.FileMode) error {
-	if uid, gid := t.m.owner(); uid >= 0 || gid >= 0 {
-		if err := f.Chown(uid, gid); err != nil {
-			return err
-		}
-	}
-	return f.Chmod(mode)
 }
 
 // remove removes the rest of the entry and frees its name. It ignores the
 // operation's context; the next scan removes what it cannot remove.
 func (x *temp) remove() (freed int64) {
-	top, err := openDirfd(x.t.root, root)
+	top, err := walk.OpenDir(x.vol.root, root)
 	if err == nil {
-		freed, err = removeTree(context.Background(), top, x.name)
-		top.close()
+		freed, err = walk.Remove(context.Background(), top, x.name, quota.OnDisk)
+		top.Close()
 	}
 	x.forget()
 	if err != nil {
-		x.t.m.sweeps.request(x.t.id)
+		x.vol.m.sweeps.request(x.vol.id)
 	}
 	return freed
 }
 
 func (x *temp) forget() {
-	x.t.m.mu.Lock()
-	delete(x.t.m.temps, x.name)
-	x.t.m.mu.Unlock()
+	x.vol.m.mu.Lock()
+	delete(x.vol.m.temps, x.name)
+	x.vol.m.mu.Unlock()
 }
-
-// Sweep removes the temporary entries that a crash left in the volume.
-func (m *Manager) Sweep(ctx context.Context, id string) error {
-	t, err := m.open(ctx, id)
-	if err != nil {
-		return err
-	}
-	defer t.close()
-	top, err := openDirfd(t.root, root)
-	if err != nil {
-		return err
-	}
-	defer top.close()
-	return sweep(ctx, top, func(name string) bool { return isTemp(name) && !m.inUse(name) })
-}
-
-// sweep removes the entries of d that isLeft selects, in batches, because there
-// may be very many.
-func sweep(ctx context.Context, d *dirfd, isLeft func(name string) bool) error {
-	for {
-		var left []string
-		err := d.each(func(name string) error {
-			if isLeft(name) && len(left) < sweepAtOnce {
-				left = append(left, name)
-			}
-			return ctx.Err()
-		})
-		if err != nil || len(left) == 0 {
-			return err
-		}
-		for _, name := range left {
-			if _, err := removeTree(ctx, d, name); err != nil {
-				return err
-			}
-		}
-	}
-}
-
-// sweepAtOnce is how many names a batch of a sweep has.
-const sweepAtOnce = 512
 
 // inUse reports whether an operation in flight created the temporary name, or one
 // that begins with it.
@@ -174,28 +132,12 @@ func (m *Manager) inUse(name string) bool {
 	return m.temps[name[:len(tempPrefix)+32]]
 }
 
-// sweeps holds the volumes that need no sweep, which are those without remains of a
-// crash or of an interrupted removal.
-type sweeps struct {
-	mu    sync.Mutex
-	clean map[string]bool
-}
-
-func newSweeps() *sweeps { return &sweeps{clean: map[string]bool{}} }
-
-// start reports whether the volume needs a sweep, and records that it is swept. So
-// a removal that fails during the sweep requests another one.
-func (s *sweeps) start(id string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	needed := !s.clean[id]
-	s.clean[id] = true
-	return needed
-}
-
-// request makes the next scan sweep the volume.
-func (s *sweeps) request(id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.clean, id)
+// hidden returns which entries a walk from the folder start skips: in the volume's
+// root all temporary names; elsewhere only those of operations in flight, because
+// the walk may reach the root through a link. So a tenant cannot hide files under
+// such a name in another folder.
+func (vol *openVolume) hidden(start string) func(top bool, name string) bool {
+	return func(top bool, name string) bool {
+		return isTemp(name) && (start == root && top || vol.m.inUse(name))
+	}
 }

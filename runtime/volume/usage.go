@@ -30,8 +30,8 @@ func (m *Manager) Used(id string) v1.Usage { return m.quota(id).Used() }
 
 // newReservation returns an empty reservation in the volume's quota and the host's
 // free space. credit is how many bytes the operation frees when it completes.
-func (t *tree) newReservation(credit int64) *quota.Reservation {
-	return quota.NewReservation(t.quota, t.space, credit)
+func (vol *openVolume) newReservation(credit int64) *quota.Reservation {
+	return quota.NewReservation(vol.quota, vol.space, credit)
 }
 
 // gatherTime is how long Changed collects changes before it reports them.

@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"berth/runtime/volume/quota"
+	"berth/runtime/volume/walk"
 )
 
 // Write writes content to the file at p. It writes a durable temporary file first
@@ -18,18 +19,18 @@ func (f Files) Write(ctx context.Context, id, p string, content io.Reader) error
 	if err != nil {
 		return err
 	}
-	return f.withTree(ctx, id, p, func(t *tree) error { return t.write(p, content) })
+	return f.withVolume(ctx, id, p, func(vol *openVolume) error { return vol.write(p, content) })
 }
 
-func (t *tree) write(p string, content io.Reader) error {
-	dst, base, old, err := t.locate(p)
+func (vol *openVolume) write(p string, content io.Reader) error {
+	dst, base, old, err := vol.locate(p)
 	if err == nil && old != nil && old.Mode()&fs.ModeSymlink != 0 {
 		dst.close()
 		var name string
-		if name, err = t.follow(p); err != nil {
+		if name, err = vol.follow(p); err != nil {
 			return err
 		}
-		dst, base, old, err = t.locate(name)
+		dst, base, old, err = vol.locate(name)
 	}
 	if err != nil {
 		return err
@@ -38,18 +39,18 @@ func (t *tree) write(p string, content io.Reader) error {
 	if old != nil && old.IsDir() {
 		return exists(p)
 	}
-	top, err := t.top()
+	top, err := vol.top()
 	if err != nil {
 		return err
 	}
 	defer top.close()
-	return replace(t, top, dst, base, old, content)
+	return replace(vol.newTemp(), top, dst, base, old, content)
 }
 
 // locate opens the parent folder of p, which it creates if it is missing, and
 // describes the entry at p; old is nil if there is none.
-func (t *tree) locate(p string) (dst *folder, base string, old fs.FileInfo, err error) {
-	if dst, base, err = t.parent(p); err != nil {
+func (vol *openVolume) locate(p string) (dst *folder, base string, old fs.FileInfo, err error) {
+	if dst, base, err = vol.parent(p); err != nil {
 		return nil, "", nil, err
 	}
 	old, err = dst.root.Lstat(base)
@@ -62,27 +63,32 @@ func (t *tree) locate(p string) (dst *folder, base string, old fs.FileInfo, err 
 	return dst, base, old, err
 }
 
-// replace replaces base in dst by a new file with content.
-func replace(t *tree, top, dst *folder, base string, old fs.FileInfo, content io.Reader) error {
-	x := t.newTemp()
+// replace replaces base in dst by a new file with content, which keeps the mode of an
+// old file: a script that is edited stays executable.
+func replace(x *temp, top, dst *folder, base string, old fs.FileInfo, content io.Reader) error {
+	vol := x.vol
 	defer x.forget()
 	var credit int64
+	mode := newFileMode
 	if old != nil {
 		credit = quota.OnDisk(old)
 	}
-	res := t.newReservation(credit)
+	if old != nil && old.Mode().IsRegular() {
+		mode = old.Mode().Perm()
+	}
+	res := vol.newReservation(credit)
 	defer res.Release()
-	made, err := t.writeTemp(x, content, res)
+	made, err := vol.writeTemp(x, mode, content, res)
 	var freed int64
 	if err == nil {
 		freed = occupied(dst, base)
-		err = top.fd().moveTo(x.name, dst.fd(), base, 0)
+		err = top.dir.Rename(x.name, dst.dir, base, 0)
 	}
 	if err != nil {
-		return errors.Join(err, ignoreMissing(t.root.Remove(x.name)))
+		return errors.Join(err, walk.IgnoreMissing(vol.root.Remove(x.name)))
 	}
-	t.quota.Add(made - freed)
-	return dst.dir.Sync()
+	vol.quota.Add(made - freed)
+	return dst.sync()
 }
 
 // occupied returns the bytes on disk of base now. Others may have replaced or
@@ -97,13 +103,13 @@ func occupied(dst *folder, base string) int64 {
 
 // writeTemp writes content to the durable temporary file x and returns its bytes on
 // disk.
-func (t *tree) writeTemp(x *temp, content io.Reader, res *quota.Reservation) (int64, error) {
-	f, err := x.create()
+func (vol *openVolume) writeTemp(x *temp, mode fs.FileMode, content io.Reader, res *quota.Reservation) (int64, error) {
+	f, err := x.create(mode)
 	if err != nil {
 		return 0, err
 	}
 	defer f.Close()
-	if err := copyBytes(t, f, content, res); err != nil {
+	if err := copyBytes(vol, f, content, res); err != nil {
 		return 0, err
 	}
 	if err := f.Sync(); err != nil {
@@ -118,14 +124,14 @@ func (t *tree) writeTemp(x *temp, content io.Reader, res *quota.Reservation) (in
 
 // copyBytes copies src to f until src or the operation ends. It reserves each piece
 // before it writes it.
-func copyBytes(t *tree, f *os.File, src io.Reader, res *quota.Reservation) error {
-	buf := t.m.bufs.Get().(*[]byte)
-	defer t.m.bufs.Put(buf)
+func copyBytes(vol *openVolume, f *os.File, src io.Reader, res *quota.Reservation) error {
+	buf := vol.m.bufs.Get().(*[]byte)
+	defer vol.m.bufs.Put(buf)
 	for empty := true; ; empty = false {
-		if err := t.ctxErr(); err != nil {
+		if err := vol.ctxErr(); err != nil {
 			return err
 		}
-		n, end := fillBuffer(src, *buf)
+		n, end := fillBuffer(vol, src, *buf)
 		if n == 0 && empty {
 			if err := res.Grow(quota.Block); err != nil {
 				return err
@@ -148,20 +154,17 @@ func copyBytes(t *tree, f *os.File, src io.Reader, res *quota.Reservation) error
 	}
 }
 
-// fillBuffer reads until buf is full or src ends. Unlike io.ReadFull it returns
-// io.EOF for a short read at the end of src and keeps any other error.
-func fillBuffer(src io.Reader, buf []byte) (n int, err error) {
+// fillBuffer reads until buf is full, or src or the operation ends: a slow source must
+// not hold up a restore. Unlike io.ReadFull it returns io.EOF for a short read at the end
+// of src and keeps any other error.
+func fillBuffer(vol *openVolume, src io.Reader, buf []byte) (n int, err error) {
 	for n < len(buf) && err == nil {
+		if err := vol.ctxErr(); err != nil {
+			return n, err
+		}
 		var k int
 		k, err = src.Read(buf[n:])
 		n += k
 	}
 	return n, err
-}
-
-func ignoreMissing(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
 }

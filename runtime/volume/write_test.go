@@ -71,6 +71,20 @@ func TestWrite(t *testing.T) {
 	require.Equal(t, []string{"a", "a/b", "a/b/c.txt"}, b.names(t), "nothing temporary is left")
 }
 
+// TestWriteKeepsMode: a script that is edited stays executable.
+func TestWriteKeepsMode(t *testing.T) {
+	b := newBox(t, options())
+	for _, mode := range []fs.FileMode{0o755, 0o600} {
+		require.NoError(t, b.Write(t.Context(), id, "start.sh", content(9)))
+		require.NoError(t, b.Chmod(t.Context(), id, "start.sh", mode))
+		require.NoError(t, b.Write(t.Context(), id, "start.sh", content(10)))
+		info, err := os.Stat(filepath.Join(b.dir, "start.sh"))
+		require.NoError(t, err)
+		require.Equal(t, mode, info.Mode())
+		require.EqualValues(t, 10, info.Size())
+	}
+}
+
 func TestWriteThroughInnerLink(t *testing.T) {
 	b := newBox(t, options())
 	b.put(t, "real/config", "old")

@@ -3,15 +3,19 @@ package journal
 import (
 	"fmt"
 	"os"
+	"strconv"
+	"strings"
 )
 
 // checkpoint records, in a file beside a journal, which of the engine's containers
-// was read last, and whether its output is complete. It is a hint: a lost or torn
-// one counts as none.
+// was read last, whether its output is complete, and up to where lines were removed.
+// It is a hint: a lost or torn one counts as none. Its first line is that of an older
+// berth, which ignores the rest.
 type checkpoint struct {
 	container string
 	complete  bool
 	after     int64 // the container's lines are newer, Unix ns; 0: there was none before
+	removed   int64 // time of the last line that was removed by rotation, Unix ns; 0: none was
 }
 
 func readCheckpoint(path string) checkpoint {
@@ -21,9 +25,11 @@ func readCheckpoint(path string) checkpoint {
 	}
 	var c checkpoint
 	var state string
-	_, err = fmt.Sscanf(string(text), "%s %s %d\n", &c.container, &state, &c.after)
+	first, second, _ := strings.Cut(string(text), "\n")
+	c.removed, _ = strconv.ParseInt(strings.TrimSuffix(second, "\n"), 10, 64)
+	_, err = fmt.Sscanf(first, "%s %s %d", &c.container, &state, &c.after)
 	if err != nil || (state != "open" && state != "whole") {
-		return checkpoint{}
+		return checkpoint{removed: c.removed}
 	}
 	c.complete = state == "whole"
 	return c
@@ -35,7 +41,8 @@ func (c checkpoint) write(path string) error {
 	if c.complete {
 		state = "whole"
 	}
-	if err := os.WriteFile(path+".new", fmt.Appendf(nil, "%s %s %d\n", c.container, state, c.after), 0o600); err != nil {
+	text := fmt.Appendf(nil, "%s %s %d\n%d\n", c.container, state, c.after, c.removed)
+	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
 		return err
 	}
 	return os.Rename(path+".new", path)

@@ -4,7 +4,8 @@
 // A journal has one writer and any number of readers, which take no lock while
 // they read: they find a file by its inode, whatever it has been renamed to.
 // Offsets count the bytes of the whole journal, over all of its files, since it
-// was opened; they are good for one process.
+// was opened; they are good for one process. The times of records rise strictly, and
+// identify them for good: the caller sets v1.Line.Shown where the engine's do not.
 //
 // berth may be killed at any time. Open ignores a record that was cut, and the
 // next Write truncates the file there. Damage in the middle costs the damaged

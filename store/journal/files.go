@@ -6,12 +6,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 )
 
 // segment is one file of a journal.
 type segment struct {
 	info       os.FileInfo // identifies the file, whatever it has been renamed to
 	start, end int64       // offsets of its first byte, and behind its last complete record
+	last       time.Time   // of its last record; zero: it has none
 }
 
 // files names the files of one journal: <role>.log is written, <role>.log.1 is the
@@ -67,8 +69,8 @@ func measure(file *os.File) (segment, error) {
 		if err != nil {
 			return segment{}, err
 		}
-		if _, _, ok := parseHeader(rec.data); !more || (ok && rec.complete) {
-			return segment{info: info, end: end}, nil
+		if at, _, ok := parseHeader(rec.data); !more || (ok && rec.complete) {
+			return segment{info: info, end: end, last: at}, nil
 		}
 		end = rec.off
 	}

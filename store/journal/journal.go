@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -108,16 +109,12 @@ func (j *Journal) End() int64 {
 	return j.end
 }
 
-// Kept returns how many of the last bytes the journal keeps at least, whenever it
-// is rotated next.
-func (j *Journal) Kept() int64 { return max(int64(j.files.count-1)*j.size, j.size/2) }
-
 // Begin records the engine's id of the container that is read from now on, and
 // returns where its reader resumes. If the id cannot be recorded, it returns both.
 func (j *Journal) Begin(container string) (v1.Resume, error) {
 	j.mu.Lock()
 	was, last := j.checkpoint, j.last
-	now := checkpoint{container: container, after: was.after}
+	now := checkpoint{container: container, after: was.after, removed: was.removed}
 	if was.container != "" && was.container != container { // without a checkpoint, the lines may be of this one
 		now.after = unixNano(last)
 	}
@@ -174,9 +171,20 @@ func (j *Journal) Write(records []byte, lines []v1.Line) (end int64, err error) 
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.end += int64(len(records))
-	j.segs[len(j.segs)-1].end = j.end
+	s = j.segs[len(j.segs)-1]
+	s.end = j.end
+	if at, _, ok := parseHeader(lastRecord(records)); ok {
+		s.last = at
+	}
+	j.segs[len(j.segs)-1] = s
 	j.last = newest(j.last, lines)
 	return j.end, nil
+}
+
+// lastRecord returns the last of some records, without its line feed.
+func lastRecord(records []byte) []byte {
+	records = bytes.TrimSuffix(records, []byte("\n"))
+	return records[bytes.LastIndexByte(records, '\n')+1:]
 }
 
 // Skip records that lines are not written: Begin resumes behind them.
@@ -202,6 +210,7 @@ func (j *Journal) writable(more int64) (segment, error) {
 	if err != nil {
 		return segment{}, err
 	}
+	j.saveRemoved()
 	if err := j.files.rotate(); err != nil {
 		return segment{}, err
 	}
@@ -209,6 +218,18 @@ func (j *Journal) writable(more int64) (segment, error) {
 		return segment{}, err
 	}
 	return j.newest(), nil
+}
+
+// saveRemoved records up to where the next rotation removes lines.
+func (j *Journal) saveRemoved() {
+	j.mu.Lock()
+	i := len(j.segs) - j.files.count
+	if i >= 0 && !j.segs[i].last.IsZero() {
+		j.checkpoint.removed = j.segs[i].last.UnixNano()
+	}
+	c := j.checkpoint
+	j.mu.Unlock()
+	_ = c.write(j.files.checkpointPath()) // a full disk must not stop the console: Write reports it
 }
 
 // open opens the file to write, and truncates it behind its last complete record. A

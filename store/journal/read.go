@@ -57,7 +57,7 @@ func (j *Journal) Since(ctx context.Context, since time.Time, each func(v1.Line)
 	}
 	begun := false
 	for i := first; i < len(segs); i++ {
-		more, err := j.forward(ctx, segs[i], off, func(l v1.Line) bool {
+		more, err := forward(ctx, j, segs[i], off, func(l v1.Line) bool {
 			begun = begun || !l.Time.Before(since)
 			return !begun || each(l)
 		})
@@ -94,7 +94,7 @@ func seek(f files, s segment, since time.Time) (off int64, older bool, err error
 
 const seekStep = 256 << 10
 
-// firstTime returns the time of the first record that begins behind an offset, or at 0.
+// firstTime returns the time of the first good record that begins behind an offset, or at 0.
 func firstTime(r io.ReaderAt, off, size int64) (time.Time, bool, error) {
 	buf := make([]byte, min(BlockSize, size-off))
 	if _, err := r.ReadAt(buf, off); err != nil {
@@ -103,13 +103,18 @@ func firstTime(r io.ReaderAt, off, size int64) (time.Time, bool, error) {
 	if off > 0 {
 		buf = buf[bytes.IndexByte(buf, '\n')+1:]
 	}
-	at, _, ok := parseHeader(buf)
-	return at, ok, nil
+	for len(buf) > 0 {
+		if at, _, ok := parseHeader(buf); ok {
+			return at, true, nil
+		}
+		_, buf, _ = bytes.Cut(buf, []byte{'\n'})
+	}
+	return time.Time{}, false, nil
 }
 
 // forward calls each with a segment's records from an offset of its file on. It
 // returns false when each did. The first record may be cut, and is then left out.
-func (j *Journal) forward(ctx context.Context, s segment, off int64, each func(v1.Line) bool) (bool, error) {
+func forward(ctx context.Context, j *Journal, s segment, off int64, each func(v1.Line) bool) (bool, error) {
 	file, err := j.files.open(s)
 	if errors.Is(err, fs.ErrNotExist) {
 		return true, nil

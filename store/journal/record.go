@@ -10,8 +10,11 @@ import (
 // A record of a journal is one line of text:
 //
 //	2026-01-02T15:04:05.000000000Z F <data>
+//	2026-01-02T15:04:05.000000001Z f 2026-01-02T15:04:05.000000000Z <data>
 //
-// The tag is one of those below. In data a backslash, line feed, carriage return and
+// The tag is one of those below. Records are in the order of their first time, and
+// no two have the same. If the engine's time of a line is not later than the record
+// before, a lower-case tag precedes the engine's time. In data a backslash, line feed, carriage return and
 // NUL are escaped, so that a record has one line feed, at its end.
 const (
 	stampLayout = "2006-01-02T15:04:05.000000000Z"
@@ -24,21 +27,31 @@ const (
 	maxData = 32 << 10 // bytes of a record; a longer line becomes several partial ones
 )
 
+// ownTime is added to a tag if the engine's time follows.
+const ownTime = 'a' - 'A'
+
 func tagOf(l v1.Line) byte {
+	tag := byte(tagFull)
 	switch {
 	case l.Message:
-		return tagMessage
+		tag = tagMessage
 	case l.Partial:
-		return tagPartial
+		tag = tagPartial
 	}
-	return tagFull
+	if !l.Shown.IsZero() {
+		tag += ownTime
+	}
+	return tag
 }
 
 // AppendRecord appends the record of a line, whose data is no longer than Split
 // allows.
 func AppendRecord(b []byte, l v1.Line) []byte {
-	b = l.Time.UTC().AppendFormat(b, stampLayout)
+	b = l.At().UTC().AppendFormat(b, stampLayout)
 	b = append(b, ' ', tagOf(l), ' ')
+	if !l.Shown.IsZero() {
+		b = append(l.Time.UTC().AppendFormat(b, stampLayout), ' ')
+	}
 	b = appendEscaped(b, l.Data)
 	return append(b, '\n')
 }
@@ -83,8 +96,20 @@ func parse(rec []byte) (v1.Line, bool) {
 	if !ok {
 		return v1.Line{}, false
 	}
-	data := unescape(rec[headerSize:])
-	return v1.Line{Time: at, Data: data, Partial: tag == tagPartial, Message: tag == tagMessage}, true
+	l := v1.Line{Time: at, Partial: tag&^ownTime == tagPartial, Message: tag&^ownTime == tagMessage}
+	rec = rec[headerSize:]
+	if tag&ownTime != 0 {
+		if len(rec) <= len(stampLayout) || rec[len(stampLayout)] != ' ' {
+			return v1.Line{}, false
+		}
+		l.Shown = at
+		if l.Time, ok = parseTime(rec[:len(stampLayout)]); !ok {
+			return v1.Line{}, false
+		}
+		rec = rec[len(stampLayout)+1:]
+	}
+	l.Data = unescape(rec)
+	return l, true
 }
 
 func parseHeader(rec []byte) (at time.Time, tag byte, ok bool) {
@@ -92,11 +117,17 @@ func parseHeader(rec []byte) (at time.Time, tag byte, ok bool) {
 		return time.Time{}, 0, false
 	}
 	tag = rec[headerSize-2]
-	if tag != tagFull && tag != tagPartial && tag != tagMessage {
-		return time.Time{}, 0, false
+	switch tag &^ ownTime {
+	case tagFull, tagPartial, tagMessage:
+		at, ok = parseTime(rec[:len(stampLayout)])
+		return at, tag, ok
 	}
-	at, err := time.Parse(time.RFC3339Nano, string(rec[:len(stampLayout)]))
-	return at, tag, err == nil
+	return time.Time{}, 0, false
+}
+
+func parseTime(text []byte) (time.Time, bool) {
+	at, err := time.Parse(time.RFC3339Nano, string(text))
+	return at, err == nil
 }
 
 // unescape undoes appendEscaped in place.

@@ -53,7 +53,7 @@ func (d *disk) check() error {
 	if !d.reserved.Load() {
 		need += reserveSize
 	}
-	return requireFree(st, need)
+	return d.compareFree(st, need)
 }
 
 // requireFree returns why so many bytes cannot be written now, or nil.
@@ -65,7 +65,7 @@ func (d *disk) requireFree(need uint64) error {
 	if err != nil {
 		return err
 	}
-	return requireFree(st, need)
+	return d.compareFree(st, need)
 }
 
 func (d *disk) statfs() (st unix.Statfs_t, err error) {
@@ -78,9 +78,9 @@ func (d *disk) statfs() (st unix.Statfs_t, err error) {
 	return st, nil
 }
 
-func requireFree(st unix.Statfs_t, need uint64) error {
+func (d *disk) compareFree(st unix.Statfs_t, need uint64) error {
 	if free := st.Bavail * uint64(st.Bsize); free < need {
-		return fmt.Errorf("%w: %d bytes are free, %d are needed", ErrDiskFull, free, need)
+		return fmt.Errorf("%w: %d bytes are free in %s, %d are needed", ErrDiskFull, free, d.dir, need)
 	}
 	return nil
 }

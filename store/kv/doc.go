@@ -1,6 +1,6 @@
 // Package kv wraps Badger, and returns errors where Badger would end the process or
-// lose data: a key-value store whose writes are durable when Commit returns. It is the only importer of Badger, and
-// knows nothing of what its keys mean.
+// lose data: a key-value store whose writes are durable when Commit returns. It is the
+// only importer of Badger, and knows nothing of what its keys mean.
 //
 // These are the situations, and what the package does:
 //

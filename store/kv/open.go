@@ -1,6 +1,7 @@
 package kv
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -46,7 +47,7 @@ func (db *DB) openFiles() (*badger.DB, error) {
 		return nil, err
 	}
 	o := badgerOptions(db.disk.dir, db.log)
-	if err := verify(o); err != nil {
+	if err := verify(context.Background(), o); err != nil {
 		return nil, err
 	}
 	return openBadger(o)

@@ -14,7 +14,7 @@ import (
 // Errors of the HTTP layer.
 var (
 	ErrVendor      = &v1.Error{Code: "invalid_vendor_header", Message: "Invalid vendor header"}
-	ErrOrigin      = &v1.Error{Code: "origin_denied", Message: "Origin is not allowed"}
+	errOrigin      = &v1.Error{Code: "origin_denied", Message: "Origin is not allowed"}
 	errPage        = &v1.Error{Code: "origin_denied", Message: "Origin is not allowed while authorization.enabled is false: name it in server.allowed_origins"}
 	errHost        = &v1.Error{Code: "host_denied", Message: "Host is not allowed while authorization.enabled is false: use localhost or a loopback address, or name the origin in server.allowed_origins"}
 	errFolded      = &v1.Error{Code: "malformed_request", Message: "Malformed request: a header is folded over several lines"}
@@ -44,14 +44,19 @@ var statuses = map[v1.Code]int{
 	ErrMalformed.Code:    400,
 	v1.Unauthorized:      401,
 	ErrVendor.Code:       403,
-	ErrOrigin.Code:       403,
+	errOrigin.Code:       403,
 	errHost.Code:         403,
 	v1.ScopeDenied:       403,
+	v1.PullsDisabled:     403,
+	v1.PullNotFound:      404,
+	v1.TooManyPulls:      429,
 	v1.ContainerNotFound: 404,
 	v1.VolumeNotFound:    404,
 	v1.PortNotFound:      404,
 	v1.TokenNotFound:     404,
 	v1.PathNotFound:      404,
+	v1.BackupNotFound:    404,
+	v1.PolicyNotFound:    404,
 	v1.NoPorts:           404,
 	ErrRoute.Code:        404,
 	ErrMethod.Code:       405,
@@ -59,8 +64,11 @@ var statuses = map[v1.Code]int{
 	v1.ContainerExists:   409,
 	v1.ContainerDeleting: 409,
 	v1.NotRunning:        409,
+	v1.NotCompleted:      409,
+	v1.BackupInUse:       409,
 	v1.PortBound:         409,
 	v1.VolumeInUse:       409,
+	v1.VolumeRestoring:   409,
 	v1.AmbiguousVolume:   409,
 	v1.FileExists:        409,
 	v1.Precondition:      412,
@@ -70,12 +78,17 @@ var statuses = map[v1.Code]int{
 	errRange.Code:        416,
 	ErrUpgrade.Code:      426,
 	v1.TooManyTokens:     429,
+	v1.TooManyBackups:    429,
 	ErrOperations.Code:   429,
 	v1.TooManySessions:   429,
+	v1.TooManyKeys:       429,
+	v1.KeyReused:         422,
+	v1.KeyInUse:          409,
+	v1.OutcomeUnknown:    409,
 	errHeaders.Code:      431,
 	v1.ImageNotFound:     500,
 	v1.StoreFailed:       500,
-	v1.StoreDiskFull:     500, // interface.md requires 500 for every store failure
+	v1.StoreDiskFull:     500, // the panels' interface has 500 for every store failure
 	v1.WriteDenied:       500,
 	errInternal.Code:     500,
 	errBusy.Code:         503,
@@ -98,6 +111,14 @@ func Refusal(err error) (refused *v1.Error, log bool) {
 		return errTimeout, false
 	}
 	return errInternal, true
+}
+
+// Status returns the HTTP status of a refusal.
+func Status(refused *v1.Error) int {
+	if status, listed := statuses[refused.Code]; listed {
+		return status
+	}
+	return 500
 }
 
 // hidesCause reports whether the text of an error hides a cause that belongs in
@@ -137,10 +158,7 @@ const (
 // fail answers a request with err.
 func (s *Server) fail(c *fiber.Ctx, err error) error {
 	refused, log := Refusal(s.translate(c, err))
-	status, ok := statuses[refused.Code]
-	if !ok {
-		status = 500
-	}
+	status := Status(refused)
 	if log {
 		s.log.Error("request failed", slog.String("request", RequestID(c)),
 			slog.String("route", c.Route().Path), slog.Any("err", err))

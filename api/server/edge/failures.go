@@ -114,7 +114,7 @@ func (f *failures) wait(ctx context.Context) bool {
 // Unauthorized records a request without a valid token, and delays it if its
 // address has sent many wrong ones. wrong is false for a missing token.
 func (s *Server) Unauthorized(c *fiber.Ctx, wrong bool) {
-	if !s.failures.record(s.clientIP(c), wrong) {
+	if !s.failures.record(s.ClientIP(c), wrong) {
 		return
 	}
 	ctx, cancel := Context(c)
@@ -124,6 +124,9 @@ func (s *Server) Unauthorized(c *fiber.Ctx, wrong bool) {
 	}
 }
 
+// WrongToken records a wrong token that a client sent on an open connection.
+func (s *Server) WrongToken(address string) { s.failures.record(address, true) }
+
 // shownAccept is how many bytes of a wrong Accept header are logged.
 const shownAccept = 100
 
@@ -131,7 +134,7 @@ const shownAccept = 100
 // once a second per address.
 func (s *Server) WrongVendor(c *fiber.Ctx, expected string) {
 	c.Set("X-Expected-Accept", expected)
-	address := s.clientIP(c)
+	address := s.ClientIP(c)
 	if log, _ := s.failures.add(network(address), false, time.Now()); log {
 		accept := c.Get(fiber.HeaderAccept)
 		s.log.Warn("invalid vendor header: send the expected Accept header", slog.String("request", RequestID(c)),
@@ -140,13 +143,17 @@ func (s *Server) WrongVendor(c *fiber.Ctx, expected string) {
 	}
 }
 
-// clientIP returns the address of the client. Behind trusted proxies it is the
+// ClientIP returns the address of the client. Behind trusted proxies it is the
 // last address in X-Forwarded-For that is not a trusted proxy; from others the
 // header is ignored.
-func (s *Server) clientIP(c *fiber.Ctx) string {
+func (s *Server) ClientIP(c *fiber.Ctx) string {
 	address := c.Context().RemoteIP().String()
+	forwarded := c.Get(fiber.HeaderXForwardedFor)
+	if forwarded == "" {
+		return address
+	}
 	trusted := s.settings().Server.TrustedProxies
-	hops := strings.Split(c.Get(fiber.HeaderXForwardedFor), ",")
+	hops := strings.Split(forwarded, ",")
 	for i := len(hops) - 1; i >= 0 && within(trusted, address); i-- {
 		hop, err := netip.ParseAddr(strings.TrimSpace(hops[i]))
 		if err != nil {

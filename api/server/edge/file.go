@@ -2,6 +2,7 @@ package edge
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"io/fs"
@@ -15,15 +16,21 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
+// Download describes the response with a file.
+type Download struct {
+	Name string // under which a browser saves it
+	Type string // media type; empty: application/octet-stream
+	Tag  string // of the ETag, without quotes; empty: of the file
+}
+
 // SendFile answers with the content of a file, or with the part of it that Range
-// selects, as a download under name. The HTTP library reads the file after the
-// handler has returned. SendFile takes over the file: it closes it and then calls
-// done, even if it returns an error.
-func SendFile(c *fiber.Ctx, file *os.File, name string, done func()) error {
+// selects. The HTTP library reads the file after the handler has returned. SendFile
+// takes over the file: it closes it and then calls done, even if it returns an error.
+func SendFile(c *fiber.Ctx, file *os.File, d Download, done func()) error {
 	body := &fileBody{file: file, done: done}
 	info, err := file.Stat()
 	if err == nil {
-		err = serve(c, body, info, name)
+		err = serve(c, body, info, d)
 	}
 	if err != nil {
 		body.Close()
@@ -32,8 +39,11 @@ func SendFile(c *fiber.Ctx, file *os.File, name string, done func()) error {
 }
 
 // serve answers with body, and closes it unless it returns an error.
-func serve(c *fiber.Ctx, body *fileBody, info fs.FileInfo, name string) error {
+func serve(c *fiber.Ctx, body *fileBody, info fs.FileInfo, d Download) error {
 	tag := fileTag(info)
+	if d.Tag != "" {
+		tag = strconv.Quote(d.Tag)
+	}
 	changed := info.ModTime().UTC().Format(http.TimeFormat)
 	c.Set(fiber.HeaderETag, tag)
 	c.Set(fiber.HeaderLastModified, changed)
@@ -43,9 +53,9 @@ func serve(c *fiber.Ctx, body *fileBody, info fs.FileInfo, name string) error {
 		c.Status(fiber.StatusNotModified)
 		return body.Close()
 	}
-	c.Set(fiber.HeaderContentType, fiber.MIMEOctetStream)
+	c.Set(fiber.HeaderContentType, cmp.Or(d.Type, fiber.MIMEOctetStream))
 	c.Set(fiber.HeaderXContentTypeOptions, "nosniff")
-	c.Set(fiber.HeaderContentDisposition, disposition(name))
+	c.Set(fiber.HeaderContentDisposition, disposition(d.Name))
 	from, n := int64(0), info.Size()
 	if use := c.Get(fiber.HeaderIfRange); use == "" || use == tag || use == changed {
 		part, ok := parseRange(c.Get(fiber.HeaderRange), info.Size())

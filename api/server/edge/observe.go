@@ -27,7 +27,7 @@ func newDuration(r prometheus.Registerer) *prometheus.HistogramVec {
 func (s *Server) observe(c *fiber.Ctx) error {
 	began := time.Now()
 	id := c.Get("X-Request-Id")
-	if !requestName.MatchString(id) {
+	if id == "" || !requestName.MatchString(id) {
 		id = newRequestID()
 	}
 	c.Locals(requestKey, id)
@@ -41,6 +41,10 @@ func (s *Server) observe(c *fiber.Ctx) error {
 	if passed, _ := c.Locals(continueKey).(bool); passed {
 		return err // the request runs a second time, with its body
 	}
+	// A request that failed already is answered and logged with the first cause.
+	if failed := s.answered(c); failed != nil && c.Response().StatusCode() < fiber.StatusInternalServerError {
+		err = s.fail(c, failed)
+	}
 	held, _ := c.Locals(bodyKey).(*reservation)
 	held.release()
 	drain(c)
@@ -50,7 +54,7 @@ func (s *Server) observe(c *fiber.Ctx) error {
 	}
 	took := time.Since(began)
 	s.duration.WithLabelValues(name, strconv.Itoa(c.Response().StatusCode())).Observe(took.Seconds())
-	s.requests.write(c, s.clientIP(c), took)
+	s.requests.write(c, s.ClientIP, took)
 	return err
 }
 

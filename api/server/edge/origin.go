@@ -15,8 +15,9 @@ import (
 
 // checkPage returns an error for a request that a web page of another site may
 // have caused, if authorization is off. Such a page uses another host name (DNS
-// rebinding), or its browser sends Origin or Sec-Fetch-Site. A request without
-// these does not come from a web page. See ADR 0052.
+// rebinding), or its browser sends Origin, which checkOrigin checks, or
+// Sec-Fetch-Site. A request without these does not come from a web page. See
+// ADR 0052.
 func checkPage(c *fiber.Ctx, config v1.Config) error {
 	if config.Authorization.Enabled {
 		return nil
@@ -25,12 +26,8 @@ func checkPage(c *fiber.Ctx, config v1.Config) error {
 	if !servedAs(inHeader, config) || !servedAs(inURL, config) {
 		return errHost
 	}
-	origin := c.Get(fiber.HeaderOrigin)
-	if slices.ContainsFunc(config.Server.AllowedOrigins, func(a string) bool { return strings.EqualFold(a, origin) }) {
+	if allowedOrigin(c.Get(fiber.HeaderOrigin), config.Server) {
 		return nil
-	}
-	if u, err := url.Parse(origin); origin != "" && (err != nil || !strings.EqualFold(u.Host, inHeader)) {
-		return errPage
 	}
 	switch c.Get("Sec-Fetch-Site") {
 	case "", "none", "same-origin":
@@ -68,18 +65,25 @@ func hostname(host string) string {
 	return strings.ToLower(strings.Trim(host, "[]"))
 }
 
-// OriginAllowed reports whether the Origin of a request may open a WebSocket: this
-// host, an origin in server.allowed_origins, or none, since all browsers send it.
-func OriginAllowed(c *fiber.Ctx, config v1.ServerConfig) bool {
-	origin := c.Get(fiber.HeaderOrigin)
-	if origin == "" {
-		return true
-	}
-	if slices.ContainsFunc(config.AllowedOrigins, func(a string) bool { return a == "*" || strings.EqualFold(a, origin) }) {
-		return true
-	}
+// allowedOrigin reports whether an origin is in server.allowed_origins.
+func allowedOrigin(origin string, config v1.ServerConfig) bool {
+	return slices.ContainsFunc(config.AllowedOrigins, func(a string) bool { return strings.EqualFold(a, origin) })
+}
+
+// ownOrigin reports whether an origin is berth itself under one of these hosts. Only
+// the host and the port count: a proxy that ends TLS need not report the scheme.
+func ownOrigin(origin string, hosts []string) bool {
 	u, err := url.Parse(origin)
-	return err == nil && u.Host != "" && strings.EqualFold(u.Host, string(c.Context().Host()))
+	if err != nil || u.Hostname() == "" || origin != u.Scheme+"://"+u.Host {
+		return false
+	}
+	port := map[string]string{"http": ":80", "https": ":443"}[strings.ToLower(u.Scheme)]
+	if port == "" {
+		return false
+	}
+	return slices.ContainsFunc(hosts, func(host string) bool {
+		return strings.EqualFold(strings.TrimSuffix(u.Host, port), strings.TrimSuffix(host, port))
+	})
 }
 
 // folded reports whether a header is folded over several lines. Proxies read such

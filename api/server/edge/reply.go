@@ -19,6 +19,11 @@ func Reply(c *fiber.Ctx, status int, v any) error {
 		return err
 	}
 	c.Status(status)
+	return SendJSON(c, body)
+}
+
+// SendJSON answers with a body that is JSON already. Nobody may change it afterwards.
+func SendJSON(c *fiber.Ctx, body []byte) error {
 	c.Set(fiber.HeaderContentType, fiber.MIMEApplicationJSON)
 	return c.Send(body)
 }
@@ -55,6 +60,17 @@ func writeList[T any](w *bufio.Writer, name string, list iter.Seq[T]) {
 // reads body after the handler has returned, and closes it if it is an io.Closer.
 func SendStream(c *fiber.Ctx, body io.Reader) {
 	c.Set(fiber.HeaderContentType, fiber.MIMEApplicationJSON)
+	c.Context().SetBodyStream(body, -1)
+}
+
+// SendText answers with a text of unknown length as a file to download, whose bytes
+// body gives as fast as the client receives them. A body that is an io.Closer is
+// closed when it was sent or has failed.
+func SendText(c *fiber.Ctx, body io.Reader, name string) {
+	c.Set(fiber.HeaderContentType, fiber.MIMETextPlainCharsetUTF8)
+	c.Set(fiber.HeaderXContentTypeOptions, "nosniff")
+	c.Set(fiber.HeaderCacheControl, "private, no-cache")
+	c.Set(fiber.HeaderContentDisposition, disposition(name))
 	c.Context().SetBodyStream(body, -1)
 }
 

@@ -16,6 +16,7 @@ import (
 const (
 	requestKey = "request" // its id
 	tokenKey   = "token"   // the id of its token
+	actorKey   = "actor"   // who sent it
 	routeKey   = "route"   // the path of its route
 	bodyKey    = "body"    // the reservation for its body
 )
@@ -47,6 +48,15 @@ func SetToken(c *fiber.Ctx, id string) {
 func tokenOf(c *fiber.Ctx) string {
 	id, _ := c.Locals(tokenKey).(string)
 	return id
+}
+
+// SetActor records who sent a request.
+func SetActor(c *fiber.Ctx, a v1.Actor) { c.Locals(actorKey, a) }
+
+// Actor returns who sent a request. It is the zero Actor until SetActor.
+func Actor(c *fiber.Ctx) v1.Actor {
+	a, _ := c.Locals(actorKey).(v1.Actor)
+	return a
 }
 
 // SetRoute records the route of a request for the metrics.

@@ -37,6 +37,10 @@ type Options struct {
 	// nil: the error itself.
 	Translate func(c *fiber.Ctx, err error) error
 
+	// Answered is called when the response of a request is complete, before it is
+	// sent. Its error replaces the response. nil: nothing is called.
+	Answered func(c *fiber.Ctx) error
+
 	// HeaderTimeout bounds the time to the first byte of a request, and then to the
 	// end of its headers; 0: 10 s.
 	HeaderTimeout time.Duration
@@ -50,6 +54,7 @@ type Options struct {
 type Server struct {
 	settings  func() v1.Config
 	translate func(*fiber.Ctx, error) error
+	answered  func(*fiber.Ctx) error
 	log       *slog.Logger
 	app       *fiber.App
 	duration  *prometheus.HistogramVec
@@ -73,7 +78,10 @@ func New(o Options) *Server {
 	if o.Translate == nil {
 		o.Translate = func(_ *fiber.Ctx, err error) error { return err }
 	}
-	s := &Server{settings: o.Settings, translate: o.Translate, log: o.Log, perIP: o.ConnsPerIP,
+	if o.Answered == nil {
+		o.Answered = func(*fiber.Ctx) error { return nil }
+	}
+	s := &Server{settings: o.Settings, translate: o.Translate, answered: o.Answered, log: o.Log, perIP: o.ConnsPerIP,
 		duration: newDuration(o.Registerer), failures: newFailures(o), requests: newRequestLog(o.Log)}
 	s.app = fiber.New(fiber.Config{
 		Immutable:                    true, // otherwise later requests overwrite the memory of stored strings
@@ -105,13 +113,20 @@ func (s *Server) AddLast(h fiber.Handler) { s.app.Use(h) }
 func (s *Server) Routes() []fiber.Route { return s.app.GetRoutes(true) }
 
 // checkRequest refuses a request that proxies read in different ways, and one that
-// a web page of another site may have caused.
+// a web page of another site may have caused. It answers preflights.
 func (s *Server) checkRequest(c *fiber.Ctx) error {
 	if folded(c.Request().Header.RawHeaders()) {
 		return errFolded
 	}
-	if err := checkPage(c, s.settings()); err != nil {
+	config := s.settings()
+	if err := s.checkOrigin(c, config.Server); err != nil {
 		return err
+	}
+	if err := checkPage(c, config); err != nil {
+		return err
+	}
+	if isPreflight(c) {
+		return answerPreflight(c)
 	}
 	return c.Next()
 }

@@ -30,6 +30,8 @@ func (k *socket) stopFor(err error) {
 		k.stop(websocket.CloseTryAgainLater, "too slow for state events; resume with since")
 	case errors.Is(err, stream.ErrGone):
 		k.stop(websocket.CloseNormalClosure, "container is deleted")
+	case errors.Is(err, stream.ErrFull):
+		k.stop(websocket.CloseTryAgainLater, "container or node has too many open sockets: close some")
 	case errors.Is(err, stream.ErrBusy):
 		k.stop(websocket.CloseTryAgainLater, stream.ErrBusy.Message)
 	case errors.Is(err, stream.ErrClosed):

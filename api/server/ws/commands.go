@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 
@@ -29,6 +30,10 @@ type clientMessage struct {
 
 // errMessage is the answer to a message that is not a JSON object.
 var errMessage = v1.Errorf(v1.InvalidRequest, "Message must be a JSON object with event and data")
+
+// errNoContainer is the answer to a message on the socket of the node that names no
+// container.
+var errNoContainer = v1.Errorf(v1.InvalidRequest, "Message must name a container")
 
 // parseMessage parses one message, or returns an error that names the field.
 func parseMessage(raw []byte) (m clientMessage, err error) {
@@ -102,8 +107,6 @@ func (r commandReader) handle(ctx context.Context, raw []byte) outgoing {
 	}
 	if r.socket.container != "" {
 		m.Container = r.socket.container
-	} else if m.Container == "" {
-		return r.reply("", "Message must name a container")
 	}
 	answer, err := r.execute(ctx, m)
 	if err != nil {
@@ -117,26 +120,61 @@ func (r commandReader) handle(ctx context.Context, raw []byte) outgoing {
 }
 
 func (r commandReader) execute(ctx context.Context, m clientMessage) (outgoing, error) {
-	caller, err := r.admit(m.Container)
-	if err != nil {
+	switch m.Event {
+	case "send_command", "power":
+		return nil, r.change(ctx, m)
+	case "auth":
+		return r.renew(m)
+	}
+	if _, err := r.admit(m.Container); err != nil {
 		return nil, err
 	}
 	switch m.Event {
-	case "send_command":
-		return nil, r.command(ctx, caller, m)
-	case "power":
-		return nil, r.power(caller, m)
 	case "request_logs":
 		return r.logs(ctx, m)
 	case "request_stats":
 		return r.stats(ctx, m)
 	}
-	return nil, v1.Errorf(v1.InvalidRequest, "Unknown event: must be send_command, power, request_logs or request_stats")
+	return nil, v1.Errorf(v1.InvalidRequest, "Unknown event: must be send_command, power, request_logs, request_stats or auth")
+}
+
+// change executes a message that may change something: it counts as a request, and
+// has an entry in the audit log.
+func (r commandReader) change(ctx context.Context, m clientMessage) error {
+	if err := r.socket.sockets.Pace(ctx, r.socket.caller); err != nil {
+		return err
+	}
+	request := store.NewRequest(r.socket.sockets.Store, r.socket.request.Actor, v1.Audit{
+		Action: m.action(), Object: m.Container, Container: m.Container, RequestID: r.socket.request.ID})
+	caller, err := r.admit(m.Container)
+	switch {
+	case err != nil:
+	case m.Event == "power":
+		err = r.power(caller, request, m)
+	default:
+		err = r.command(ctx, caller, m)
+	}
+	return r.socket.sockets.Finish(request, r.socket.caller, err)
+}
+
+// action returns the action of a message in the audit log: that of the same request
+// over HTTP.
+func (m clientMessage) action() string {
+	if m.Event == "send_command" {
+		return "container.command"
+	}
+	if m.Data != nil && slices.Contains([]string{"start", "stop", "kill", "restart"}, *m.Data) {
+		return "container." + *m.Data
+	}
+	return "container.power"
 }
 
 // admit verifies that the socket's token is still valid and may access a
 // container, and returns its principal.
 func (r commandReader) admit(container string) (p auth.Principal, err error) {
+	if container == "" {
+		return p, errNoContainer
+	}
 	err = r.socket.sockets.Store.View(func(tx *store.Tx) error {
 		if p, err = r.socket.caller.Verify(tx, r.socket.sockets.Settings.Current().Authorization); err != nil {
 			r.socket.end(err)
@@ -180,7 +218,7 @@ func (r commandReader) command(ctx context.Context, caller auth.Principal, m cli
 	return r.socket.sockets.Containers.Command(ctx, m.Container, text)
 }
 
-func (r commandReader) power(caller auth.Principal, m clientMessage) error {
+func (r commandReader) power(caller auth.Principal, w store.Writer, m clientMessage) error {
 	if !caller.HasScope(v1.ScopePower) {
 		return auth.ErrScope
 	}
@@ -188,7 +226,7 @@ func (r commandReader) power(caller auth.Principal, m clientMessage) error {
 	if err != nil {
 		return err
 	}
-	return r.socket.sockets.Containers.Power(m.Container, verb)
+	return r.socket.sockets.Containers.Power(w, m.Container, verb)
 }
 
 func (r commandReader) logs(ctx context.Context, m clientMessage) (outgoing, error) {
@@ -203,7 +241,7 @@ func (r commandReader) logs(ctx context.Context, m clientMessage) (outgoing, err
 	return func() error {
 		waiting, cancel := context.WithTimeout(ctx, HistoryWait)
 		defer cancel()
-		history, err := r.socket.sockets.Hub.ReadHistory(waiting, m.Container, "", tail, time.Time{})
+		history, err := r.socket.sockets.Hub.ReadHistory(waiting, m.Container, stream.HistoryQuery{Tail: tail})
 		if err != nil {
 			return err
 		}

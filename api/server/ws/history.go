@@ -9,8 +9,6 @@ import (
 	"github.com/fasthttp/websocket"
 
 	"berth/api/stream"
-	v1 "berth/api/v1"
-	"berth/store"
 )
 
 // Limits on console history.
@@ -40,7 +38,14 @@ func (k *socket) sendHistory(ctx context.Context, container string, x *stream.Hi
 			return err
 		}
 	}
-	if err := k.sendPiece(ctx, w, stream.AppendEnd(nil, time.Now())); err != nil {
+	piece = append(piece, `","times":[`...)
+	for len(piece) > 0 {
+		if err := k.sendPiece(ctx, w, piece); err != nil {
+			return err
+		}
+		piece = x.NextTimes(piece[:0])
+	}
+	if err := k.sendPiece(ctx, w, stream.AppendEnd(nil, time.Now(), x.Line())); err != nil {
 		return err
 	}
 	return w.Close()
@@ -65,23 +70,3 @@ func (k *socket) sendPiece(ctx context.Context, w io.Writer, piece []byte) error
 
 // errStopped ends a message that is being sent when its socket stops.
 var errStopped = errors.New("socket is stopped")
-
-// EventRange returns the seq of the oldest stored transition and that of the
-// newest ever recorded. If none is stored, oldest is newest+1.
-func EventRange(tx *store.Tx) (oldest, newest uint64) {
-	newest = store.LastEvent(tx)
-	if oldest, _ = store.EventRange(tx); oldest == 0 {
-		oldest = newest + 1
-	}
-	return oldest, newest
-}
-
-// ReadEvents returns at most limit transitions after since, from the oldest
-// stored one on.
-func ReadEvents(tx *store.Tx, since uint64, limit int) ([]v1.Event, error) {
-	oldest, newest := EventRange(tx)
-	if since >= newest {
-		return nil, nil
-	}
-	return store.ReadEvents(tx, max(since, oldest-1), limit)
-}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"berth/api/stream"
@@ -37,6 +38,9 @@ func (n snapshot) deliver(ctx context.Context) error {
 			return err
 		}
 	}
+	if n.socket.request.Resume {
+		return n.lines()
+	}
 	if n.socket.container == "" || n.socket.request.Tail == 0 {
 		return nil
 	}
@@ -50,6 +54,16 @@ func (n snapshot) deliver(ctx context.Context) error {
 		return fmt.Errorf("%w: %w", errSnapshot, err)
 	}
 	return n.socket.sendHistory(ctx, "", history)
+}
+
+// lines sends a message if console lines are missing between those that the client
+// has and the first live one.
+func (n snapshot) lines() error {
+	if n.socket.missing == "" {
+		return nil
+	}
+	k := n.socket
+	return k.send(stream.EncodeMissing(k.missing, k.request.Line, k.listener.Line(), time.Now()))
 }
 
 // missed sends the stored transitions after since, if the client asked for them.
@@ -88,10 +102,10 @@ func (n snapshot) missed() error {
 func (n snapshot) replayFrom() (since uint64, gap []byte, err error) {
 	var oldest, newest uint64
 	err = n.socket.sockets.Store.View(func(tx *store.Tx) error {
-		oldest, newest = EventRange(tx)
+		oldest, newest = store.KeptEvents(tx)
 		return nil
 	})
-	epoch := n.socket.sockets.Store.History.Epoch()
+	epoch := n.socket.sockets.Store.Incarnations.Epoch()
 	if n.socket.since+1 >= oldest && n.socket.since <= newest && (n.socket.request.Epoch == "" || n.socket.request.Epoch == epoch) {
 		return n.socket.since, nil, err
 	}
@@ -100,15 +114,27 @@ func (n snapshot) replayFrom() (since uint64, gap []byte, err error) {
 
 func (n snapshot) events(since uint64) (list []v1.Event, err error) {
 	err = n.socket.sockets.Store.View(func(tx *store.Tx) error {
-		list, err = ReadEvents(tx, since, replayPiece)
+		list, err = n.read(tx, since, replayPiece)
 		return err
 	})
 	return list, err
 }
 
+// read returns transitions after since, all of them that are for this socket included.
+func (n snapshot) read(tx *store.Tx, since uint64, limit int) ([]v1.Event, error) {
+	if n.socket.container == "" {
+		return store.ReadKeptEvents(tx, since, limit)
+	}
+	of := []string{n.socket.container}
+	if o, err := store.Containers.Get(tx, n.socket.container); err == nil {
+		of = append(of, store.OfVolume(o.Spec.VolumeID))
+	}
+	return store.ReadEventsOf(tx, of, since, limit)
+}
+
 func (n snapshot) sendEvents(list []v1.Event) error {
 	for _, e := range list {
-		if n.socket.container != "" && e.Container != n.socket.container {
+		if !n.includes(e) {
 			continue
 		}
 		if err := n.socket.send(stream.EncodeEvent(e, n.socket.container == "")); err != nil {
@@ -118,19 +144,26 @@ func (n snapshot) sendEvents(list []v1.Event) error {
 	return nil
 }
 
+// includes reports whether a transition is for this socket: those of an earlier
+// container of the same internal_id are not for a token that is limited to this one.
+func (n snapshot) includes(e v1.Event) bool {
+	k := n.socket
+	return k.container == "" || (e.Container == k.container || slices.Contains(e.UserIDs(), k.container)) && k.request.Principal.CanSee(e)
+}
+
 // current returns the transitions that missed has not sent, a message with the
 // state of each container, and the seq of the newest transition that they include.
 // All of them come from one view of the store.
 func (n snapshot) current() (messages [][]byte, newest uint64, err error) {
 	err = n.socket.sockets.Store.View(func(tx *store.Tx) error {
-		_, newest = EventRange(tx)
+		_, newest = store.KeptEvents(tx)
 		if n.socket.request.Replay {
-			list, err := ReadEvents(tx, n.socket.since, int(newest-min(newest, n.socket.since)))
+			list, err := n.read(tx, n.socket.since, int(newest-min(newest, n.socket.since)))
 			if err != nil {
 				return err
 			}
 			for _, e := range list {
-				if n.socket.container == "" || e.Container == n.socket.container {
+				if n.includes(e) {
 					messages = append(messages, stream.EncodeEvent(e, n.socket.container == ""))
 				}
 			}
@@ -160,13 +193,23 @@ func (n snapshot) states(tx *store.Tx) (messages [][]byte, err error) {
 		if at.IsZero() {
 			at = o.Meta.CreatedAt
 		}
-		state := v1.Event{Time: at, Container: name, Event: v1.EventState, Data: string(reportedPhase(o))}
+		state := v1.Event{Time: at, Container: name, Event: v1.EventState, Data: string(reportedPhase(o)), Actor: o.Status.Actor}
 		if state.Seq = o.Status.Seq; state.Seq != 0 {
-			state.Epoch = n.socket.sockets.Store.History.Epoch()
+			state.Epoch = n.socket.sockets.Store.Incarnations.Epoch()
 		}
-		messages = append(messages, stream.EncodeEvent(state, n.socket.container == ""))
+		messages = append(messages, n.encode(state))
 	}
 	return messages, err
+}
+
+// encode returns the JSON of a current state. If no logs message follows, it has the
+// cursor from which the client can resume.
+func (n snapshot) encode(state v1.Event) []byte {
+	message := stream.EncodeEvent(state, n.socket.container == "")
+	if n.socket.container != "" && n.socket.request.Tail == 0 && !n.socket.request.Resume {
+		message = stream.AddLine(message, n.socket.listener.Line())
+	}
+	return message
 }
 
 // reportedPhase returns the phase of the last stored transition.

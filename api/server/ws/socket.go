@@ -36,7 +36,13 @@ type socket struct {
 	log       *slog.Logger
 
 	ws       *websocket.Conn
+	session  *auth.Session
+	done     func()      // ends session
+	renewed  time.Time   // when the client last sent a token; the reader's own
+	expires  time.Time   // of the token; zero: never; the writer's own
+	expiry   *time.Timer // fires when the client is to be warned; the writer's own
 	listener *stream.Listener
+	missing  string        // text about console lines that the client does not get; empty: none
 	answers  chan outgoing // unbuffered: a client that does not read blocks its own commands
 
 	stopOnce sync.Once
@@ -58,23 +64,35 @@ func (k *socket) run(ws *websocket.Conn) {
 		k.hangUp(true)
 		k.abort.Stop()
 	}()
-	defer k.request.Done()
-	done, err := k.begin()
-	if err != nil {
+	defer func() { k.sockets.Forget(k.caller) }() // the reader may have replaced it
+	if err := k.begin(); err != nil {
 		k.end(err)
 		k.sendClose()
 		return
 	}
-	defer done()
-	listener, err := k.sockets.Hub.Listen(k.container)
-	if err != nil {
-		k.stop(websocket.CloseTryAgainLater, "container or node has too many open sockets: close some")
+	defer func() {
+		k.done()
+		k.sockets.open.Dec()
+	}()
+	if err := k.listen(); err != nil {
+		k.stopFor(err)
 		k.sendClose()
 		return
 	}
-	k.listener = listener
-	defer listener.Close()
+	defer k.listener.Close()
 	k.live()
+}
+
+// listen begins to listen, at the end of the consoles or where the client has read.
+func (k *socket) listen() (err error) {
+	if !k.request.Resume {
+		k.listener, err = k.sockets.Hub.Listen(k.container)
+		return err
+	}
+	waiting, cancel := context.WithTimeout(context.Background(), HistoryWait)
+	defer cancel()
+	k.listener, k.missing, err = k.sockets.Hub.ListenFrom(waiting, k.container, k.request.Line)
+	return err
 }
 
 // live sends the snapshot, and then messages in both directions until one side
@@ -124,6 +142,9 @@ func (k *socket) fetch(ctx context.Context, batches chan<- []stream.Message, don
 func (k *socket) write(batches <-chan []stream.Message, done chan<- struct{}) error {
 	ping := time.NewTicker(pingEvery)
 	defer ping.Stop()
+	k.expires = k.request.Principal.ExpiresAt
+	k.expiry = time.NewTimer(warnIn(k.expires))
+	defer k.expiry.Stop()
 	for {
 		var err error
 		select {
@@ -134,6 +155,8 @@ func (k *socket) write(batches <-chan []stream.Message, done chan<- struct{}) er
 			done <- struct{}{}
 		case answer := <-k.answers:
 			err = answer()
+		case <-k.expiry.C:
+			err = k.warn()
 		case <-ping.C:
 			err = k.ws.WriteControl(websocket.PingMessage, nil, time.Now().Add(socketWrite))
 		}

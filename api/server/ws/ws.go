@@ -21,7 +21,7 @@ type Containers interface {
 	// Find returns v1.ErrContainerNotFound unless id is a container.
 	Find(tx *store.Tx, id string) error
 	// Power executes start, stop, kill or restart.
-	Power(id, verb string) error
+	Power(w store.Writer, id, verb string) error
 	Command(ctx context.Context, id, command string) error
 	Stats(ctx context.Context, id string) (v1.Stats, error)
 }
@@ -39,6 +39,17 @@ type Deps struct {
 	// Refusal returns the text that a client receives for an error. The caller logs
 	// the error if log is true.
 	Refusal func(err error) (text string, log bool)
+
+	// WrongToken counts a wrong token that a client of an address has sent.
+	WrongToken func(address string)
+	// Forget removes the record of a token that a socket has spent.
+	Forget func(p auth.Principal)
+
+	// Pace waits until a client may send another message that changes something.
+	Pace func(ctx context.Context, p auth.Principal) error
+	// Finish stores the outcome of such a message in the audit log. It returns err, or
+	// why the outcome could not be stored.
+	Finish func(r *store.Request, p auth.Principal, err error) error
 }
 
 // Sockets opens WebSockets.
@@ -61,13 +72,15 @@ func New(d Deps) *Sockets {
 // Request describes a socket.
 type Request struct {
 	Principal auth.Principal
-	Container v1.Meta // zero: all containers of the node
-	Tail      int     // console lines to send at first
-	Replay    bool    // send the transitions after Since
+	Actor     v1.Actor // of the client's messages
+	Container v1.Meta  // zero: all containers of the node
+	Tail      int      // console lines to send at first, unless Resume
+	Resume    bool     // send the console lines behind Line
+	Line      stream.LineCursor
+	Replay    bool // send the transitions after Since
 	Since     uint64
 	Epoch     string // of Since; empty: the client sent none
 	ID        string // of the request, for the log
-	Done      func() // called when the socket is closed
 }
 
 // IsUpgrade reports whether a request asks for a WebSocket.

@@ -1,77 +1,178 @@
 package cli
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
 	"berth/api/client"
+	v1 "berth/api/v1"
 )
 
 func newApplyCommand(c *connector) *cobra.Command {
-	var file string
+	var files *[]string
 	var dryRun bool
+	var w *waiting
 	cmd := c.command(&cobra.Command{
-		Use:   "apply -f <file>",
-		Short: "Create or change a container to match a file",
-		Long: "Create or change a container to match a file in YAML or JSON with the fields of POST /containers. Absent\n" +
-			"fields get their defaults, except that an absent install_script or power stays as it is. Applying the\n" +
-			"same file again changes nothing.",
-		Example: "  berth apply -f survival.yaml --dry-run\n  berth apply -f survival.yaml\n  berth containers survival -o json | berth apply -f -",
+		Use:   "apply -f <file>...",
+		Short: "Create or change containers to match files",
+		Long: "Create or change containers to match files. Absent fields get their defaults, except that an absent\n" +
+			"install_script or power stays as it is. Applying the same file again changes nothing. Containers that\n" +
+			"no file describes stay as they are.\n\n" + manifestHelp + "\n\n" +
+			"Everything is validated by the daemon before anything is changed. For each container a line reports\n" +
+			"created, configured or unchanged. A conflict with the current state, such as a port of another\n" +
+			"container, does not keep the command from the others.",
+		Example: "  berth apply -f survival.yaml --dry-run\n  berth apply -f survival.yaml -f lobby.yaml\n  berth apply -f containers/\n" +
+			"  berth containers survival -o yaml | berth apply -f -",
 	}, func(cmd *cobra.Command, d *daemon, _ []string) error {
-		spec, err := readSpec(file, cmd.InOrStdin())
+		list, err := readManifests(*files, cmd.InOrStdin())
 		if err != nil {
 			return err
 		}
+		a := &applier{cmd: cmd, d: d, list: list, changes: map[string]client.Changes{}, waiting: w}
 		if dryRun {
-			return printChanges(cmd, d, spec)
+			return a.each(a.preview)
 		}
-		c, err := d.Containers().Apply(cmd.Context(), spec, client.ApplyOptions{})
-		if err != nil {
-			return fmt.Errorf("%s: %w", spec.InternalID, err)
+		if err := a.validate(); err != nil {
+			return err
 		}
-		return printLine(cmd, d.raw, "%s: applied; state is %s, power is %s", spec.InternalID, c.State, c.Power)
+		return errors.Join(a.each(a.apply), a.wait())
 	})
-	cmd.Flags().StringVarP(&file, "file", "f", "", "path of the file; - is standard input")
+	files, w = addFileFlag(cmd), addWaitFlags(cmd)
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only print what would change")
-	_ = cmd.MarkFlagRequired("file") // the flag exists
+	cmd.MarkFlagsMutuallyExclusive("dry-run", "wait")
 	return cmd
 }
 
-// readSpec reads a container from a file.
-func readSpec(file string, stdin io.Reader) (spec client.ContainerSpec, err error) {
-	var text []byte
-	if file == "-" {
-		text, err = io.ReadAll(stdin)
-	} else {
-		text, err = os.ReadFile(file)
-	}
-	if err != nil {
-		return spec, err
-	}
-	if spec, err = decodeSpec(text); err != nil {
-		return spec, fmt.Errorf("%s: %w", file, err)
-	}
-	if spec.InternalID == "" {
-		return spec, errors.New(file + ": internal_id is required: it names the container")
-	}
-	return spec, nil
+// applier applies manifests.
+type applier struct {
+	cmd     *cobra.Command
+	d       *daemon
+	list    []manifest
+	changes map[string]client.Changes // by internal id, of the dry runs that succeeded
+
+	waiting          *waiting
+	running, stopped []string // ids that were applied, by their desired power
 }
 
-func printChanges(cmd *cobra.Command, d *daemon, spec client.ContainerSpec) error {
-	changes, err := d.Containers().DryRun(cmd.Context(), spec)
-	if err != nil {
-		return fmt.Errorf("%s: %w", spec.InternalID, err)
+func (a *applier) ctx() context.Context { return a.cmd.Context() }
+
+// each calls do for each manifest in turn, and adds its place to its error.
+func (a *applier) each(do func(m manifest) error) error {
+	byName := map[string]manifest{}
+	for _, m := range a.list {
+		byName[m.String()] = m
 	}
-	return show(cmd, d.raw, func(t *table) {
-		if !changes.Changed {
-			t.row(spec.InternalID + ": nothing would change")
+	return each(a.ctx(), a.d, names(a.list, manifest.String), func(name string) error {
+		if err := do(byName[name]); err != nil {
+			return byName[name].fail(err)
 		}
-		for _, a := range changes.Actions {
-			t.row(spec.InternalID+":", a.Action, a.Reason)
+		return nil
+	})
+}
+
+// validate makes a dry run of every manifest. A conflict is no error: it may be one
+// with a container that an earlier manifest changes.
+func (a *applier) validate() error {
+	return a.each(func(m manifest) error {
+		err := a.dryRun(m)
+		if err != nil && codeOf(err) == exitConflict {
+			return nil
+		}
+		return err
+	})
+}
+
+func (a *applier) dryRun(m manifest) error {
+	changes, err := a.d.Containers().DryRun(a.ctx(), m.spec)
+	if err == nil {
+		a.changes[m.spec.InternalID] = changes
+	}
+	return err
+}
+
+func (a *applier) apply(m manifest) error {
+	id := m.spec.InternalID
+	if _, known := a.changes[id]; !known {
+		if err := a.dryRun(m); err != nil {
+			return err
+		}
+	}
+	c, err := a.d.Containers().Apply(a.ctx(), m.spec, client.ApplyOptions{})
+	if err != nil {
+		return err
+	}
+	if c.Power == v1.PowerOn {
+		a.running = append(a.running, id)
+	} else {
+		a.stopped = append(a.stopped, id)
+	}
+	if a.waiting.enabled && !isText(a.cmd) {
+		return nil // wait prints the container as it is then
+	}
+	return printDone(a.cmd, a.d.raw, id, "%s %s", m, result(a.changes[id]))
+}
+
+// wait waits until the applied containers are installed, and run if they should.
+func (a *applier) wait() error {
+	if !a.waiting.enabled {
+		return nil
+	}
+	var failed error
+	if len(a.stopped) > 0 {
+		failed = a.waiting.wait(a.cmd, a.d, a.stopped, goal{"installed", []v1.Phase{v1.Ready, v1.Exit}})
+	}
+	if len(a.running) > 0 {
+		failed = errors.Join(failed, a.waiting.wait(a.cmd, a.d, a.running, goalOf(client.Start)))
+	}
+	return failed
+}
+
+// preview prints what applying a manifest would change.
+func (a *applier) preview(m manifest) error {
+	if err := a.dryRun(m); err != nil {
+		return err
+	}
+	changes := a.changes[m.spec.InternalID]
+	if !isText(a.cmd) && format(a.cmd) != formatName {
+		return printPlanned(a.cmd, m, changes)
+	}
+	return show(a.cmd, nil, []string{m.spec.InternalID}, func(t *table) {
+		t.line(m.String() + " " + result(changes) + " (dry run)")
+		for _, action := range changes.Actions {
+			t.line("  " + action.Action + ": " + action.Reason)
 		}
 	})
+}
+
+// planned is what applying a manifest would change.
+type planned struct {
+	Container string `json:"container"`
+	Source    string `json:"source"` // file and document
+	Result    string `json:"result"` // created, configured or unchanged
+	client.Changes
+}
+
+// printPlanned prints one line of JSON, or a YAML document.
+func printPlanned(cmd *cobra.Command, m manifest, changes client.Changes) error {
+	raw, err := json.Marshal(planned{m.spec.InternalID, m.source, result(changes), changes})
+	if err != nil {
+		return err
+	}
+	return printNext(cmd, raw)
+}
+
+// result returns what applying changes does, in the words of kubectl.
+func result(c client.Changes) string {
+	for _, action := range c.Actions {
+		if action.Action == "create" {
+			return "created"
+		}
+	}
+	if c.Changed {
+		return "configured"
+	}
+	return "unchanged"
 }

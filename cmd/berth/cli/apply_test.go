@@ -3,32 +3,115 @@ package cli
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
+// writeManifests writes files below a new directory and returns its path.
+func writeManifests(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	return dir
+}
+
+const (
+	created   = `200 {"changed":true,"actions":[{"action":"create","reason":"there is no such container"}]}`
+	recreated = `200 {"changed":true,"actions":[{"action":"recreate","reason":"image changed"}]}`
+	unchanged = `200 {"changed":false,"actions":[]}`
+)
+
 func TestApply(t *testing.T) {
 	f := newFakeAPI(t, map[string]string{
-		"PUT /containers/mc":              `201 {"state":"installing","power":"running"}`,
-		"PUT /containers/mc?dry_run=true": `200 {"changed":true,"actions":[{"action":"recreate","reason":"image changed"}]}`,
+		"PUT /containers/a?dry_run=true": created, "PUT /containers/a": `201 {"internal_id":"a"}`,
+		"PUT /containers/b?dry_run=true": recreated, "PUT /containers/b": `200 {"internal_id":"b"}`,
+		"PUT /containers/c?dry_run=true": unchanged, "PUT /containers/c": `200 {"internal_id":"c"}`,
 	})
-	file := filepath.Join(t.TempDir(), "mc.yaml")
-	require.NoError(t, os.WriteFile(file, []byte("internal_id: mc\nimage: a:1\nports:\n- {ip: 0.0.0.0, port: 1, protocol: tcp}\nlimits: {cpu: 0.5}\n"), 0o600))
-	const body = `{"internal_id":"mc","image":"a:1","ports":[{"ip":"0.0.0.0","port":1,"protocol":"tcp"}],"limits":{"memory":0,"cpu":0.5}}`
-	out, _, err := command(t, f.env(), "apply", "-f", file)
+	dir := writeManifests(t, map[string]string{
+		"1.yaml": "internal_id: a\nimage: a:1\nports:\n- {ip: 0.0.0.0, port: 1, protocol: tcp}\nlimits: {cpu: 0.5}\n---\n# nothing\n---\ninternal_id: b\n",
+		"2.json": `{"internal_id": "c"}`, "readme.md": "not this",
+	})
+	const body = `{"internal_id":"a","image":"a:1","ports":[{"ip":"0.0.0.0","port":1,"protocol":"tcp"}],"limits":{"memory":0,"cpu":0.5}}`
+	out, _, err := command(t, f.env(), "apply", "-f", dir)
 	require.NoError(t, err)
-	require.Equal(t, "mc: applied; state is installing, power is running\n", out)
-	out, _, err = command(t, f.env(), "apply", "-f", file, "--dry-run")
-	require.NoError(t, err)
-	require.Equal(t, "mc:  recreate  image changed\n", out)
-	require.Equal(t, []string{"PUT /containers/mc " + body, "PUT /containers/mc?dry_run=true " + body}, f.requests)
+	require.Equal(t, "container/a created\ncontainer/b configured\ncontainer/c unchanged\n", out)
+	require.Equal(t, []string{
+		"PUT /containers/a?dry_run=true " + body, `PUT /containers/b?dry_run=true {"internal_id":"b"}`, `PUT /containers/c?dry_run=true {"internal_id":"c"}`,
+		"PUT /containers/a " + body, `PUT /containers/b {"internal_id":"b"}`, `PUT /containers/c {"internal_id":"c"}`,
+	}, f.requests)
 
-	for text, want := range map[string]string{"image: a": "internal_id is required", "\tx": "cannot start any token", "": "internal_id is required"} {
-		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
-		_, _, err = command(t, f.env(), "apply", "-f", file)
-		require.ErrorContains(t, err, want)
+	f.requests = nil
+	out, _, err = command(t, f.env(), "apply", "-f", dir+"/2.json", "-f", dir+"/1.yaml", "--dry-run")
+	require.NoError(t, err)
+	require.Equal(t, "container/c unchanged (dry run)\ncontainer/a created (dry run)\n  create: there is no such container\n"+
+		"container/b configured (dry run)\n  recreate: image changed\n", out)
+	require.Len(t, f.requests, 3)
+	for _, args := range []string{"apply --dry-run", "diff"} {
+		out, _, _ = command(t, f.env(), append(strings.Fields(args), "-f", dir+"/1.yaml", "-f", dir+"/2.json", "-o", "json")...)
+		require.Equal(t, `{"container":"a","source":"`+dir+`/1.yaml: document 1","result":"created","changed":true,"actions":[{"action":"create","reason":"there is no such container"}]}
+{"container":"b","source":"`+dir+`/1.yaml: document 3","result":"configured","changed":true,"actions":[{"action":"recreate","reason":"image changed"}]}
+{"container":"c","source":"`+dir+`/2.json","result":"unchanged","changed":false,"actions":[]}
+`, out, args)
 	}
-	_, _, err = command(t, f.env(), "apply")
-	require.ErrorContains(t, err, `"file" not set`)
+	for _, format := range []string{"json", "yaml", "name"} {
+		out, _, err = command(t, f.env(), "apply", "-f", dir, "-o", format)
+		require.NoError(t, err)
+		require.Equal(t, 3, strings.Count(out, map[string]string{"name": "\n", "json": `"internal_id"`, "yaml": "internal_id:"}[format]), out)
+	}
+}
+
+// TestApplyValidatesFirst has an invalid document behind a valid one.
+func TestApplyValidatesFirst(t *testing.T) {
+	f := newFakeAPI(t, map[string]string{
+		"PUT /containers/a?dry_run=true": created, "PUT /containers/bad?dry_run=true": `400 {"error":"image: is required"}`,
+		"PUT /containers/worse?dry_run=true": `404 {"error":"Volume not found"}`,
+	})
+	dir := writeManifests(t, map[string]string{"1.yaml": "internal_id: a\n---\ninternal_id: bad\n", "2.yaml": "internal_id: worse\n"})
+	out, _, err := command(t, f.env(), "apply", "-f", dir)
+	require.EqualError(t, err, dir+"/1.yaml: document 2: container/bad: image: is required\n"+dir+"/2.yaml: container/worse: Volume not found")
+	require.Empty(t, out)
+	for _, r := range f.requests {
+		require.Contains(t, r, "dry_run=true")
+	}
+}
+
+// TestApplyConflict goes on after a conflict, and tries it again when its turn comes.
+func TestApplyConflict(t *testing.T) {
+	taken := `409 {"error":"Port is already bound by container x"}`
+	f := newFakeAPI(t, map[string]string{
+		"PUT /containers/a?dry_run=true": taken,
+		"PUT /containers/b?dry_run=true": recreated, "PUT /containers/b": `200 {}`,
+	})
+	dir := writeManifests(t, map[string]string{"1.yaml": "internal_id: a\n---\ninternal_id: b\n"})
+	out, _, err := command(t, f.env(), "apply", "-f", dir)
+	require.EqualError(t, err, dir+"/1.yaml: document 1: container/a: Port is already bound by container x")
+	require.Equal(t, exitConflict, ExitCode(err))
+	require.Equal(t, "container/b configured\n", out)
+	require.Len(t, f.requests, 4)
+}
+
+// TestApplyWaits waits for a container that should run, and for one that should not.
+func TestApplyWaits(t *testing.T) {
+	t.Parallel()
+	dry := `200 {"changed":true,"actions":[{"action":"create","reason":"there is no such container"}]}`
+	f := newFakeAPI(t, map[string]string{
+		"PUT /containers/on?dry_run=true": dry, "PUT /containers/off?dry_run=true": dry, "PUT /containers/bad?dry_run=true": dry,
+		"PUT /containers/on": `201 {"power":"running"}`, "PUT /containers/off": `201 {"power":"stopped"}`, "PUT /containers/bad": `201 {"power":"stopped"}`,
+		"GET /containers/on": state("on", "running", ""), "GET /containers/off": state("off", "ready", ""),
+		"GET /containers/bad": state("bad", "failed", `,"message":"no such script"`),
+	})
+	file := filepath.Join(t.TempDir(), "all.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("internal_id: on\nimage: a\n---\ninternal_id: off\nimage: a\n---\ninternal_id: bad\nimage: a\n"), 0o600))
+	out, _, err := command(t, f.env(), "apply", "-f", file, "--wait", "--timeout", "1m")
+	require.EqualError(t, err, "bad is failed: no such script")
+	require.Equal(t, "container/on created\ncontainer/off created\ncontainer/bad created\noff is installed\non is running\n", out)
+	out, _, err = command(t, f.env(), "apply", "-f", file, "--wait", "-o", "name")
+	require.Error(t, err)
+	require.Equal(t, "off\non\n", out)
+	_, _, err = command(t, f.env(), "apply", "-f", file, "--wait", "--dry-run")
+	require.Equal(t, exitUsage, ExitCode(err))
 }

@@ -14,18 +14,20 @@ import (
 )
 
 func newConfigCommand(l *config.Loader) *cobra.Command {
-	return withSubcommands(&cobra.Command{Use: "config", Short: "Write, check and show the configuration"},
+	return withSubcommands(&cobra.Command{Use: "config", Short: "Write, check and show the configuration",
+		Example: "  berth config init\n  berth config check && systemctl reload berth"},
 		newConfigInit(l), newConfigCheck(l), newConfigShow(l), newConfigCurl(l))
 }
 
 func newConfigInit(l *config.Loader) *cobra.Command {
 	var force bool
-	cmd := &cobra.Command{
+	cmd := withoutNames(&cobra.Command{
 		Use:   "init [path]",
 		Short: "Write a commented configuration with a fresh token",
 		Long: "Write a commented configuration with a fresh token, mode 0600. An existing file is never overwritten:\n" +
 			"with --force it is renamed to <path>.bak.",
-		Args: cobra.MaximumNArgs(1),
+		Example: "  berth config init\n  berth config init --force ~/berth.yaml",
+		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path := l.Path()
 			if len(args) == 1 {
@@ -40,7 +42,7 @@ func newConfigInit(l *config.Loader) *cobra.Command {
 			}
 			return answer(cmd, map[string]string{"path": path}, "wrote "+path)
 		},
-	}
+	})
 	cmd.Flags().BoolVar(&force, "force", false, "write a new file and keep the old one as <path>.bak")
 	return cmd
 }
@@ -54,10 +56,13 @@ type report struct {
 }
 
 func newConfigCheck(l *config.Loader) *cobra.Command {
-	return withOverrides(l, &cobra.Command{
+	return withOverrides(l, withoutNames(&cobra.Command{
 		Use:   "check [path]",
 		Short: "Report every error in the configuration",
-		Args:  cobra.MaximumNArgs(1),
+		Long: "Report every error and warning in the configuration: the file, overridden by the environment, overridden\n" +
+			"by the flags. The command fails if there is an error.",
+		Example: "  berth config check\n  berth config check new.yaml",
+		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				l.File = args[0]
@@ -72,7 +77,7 @@ func newConfigCheck(l *config.Loader) *cobra.Command {
 			}
 			return ErrReported
 		},
-	})
+	}))
 }
 
 // text returns the report with one line for each error and warning.
@@ -93,13 +98,15 @@ func (r report) text() string {
 	return text + fmt.Sprintf("%s has %d faults", r.Path, len(r.Faults))
 }
 
-// answer prints data as JSON with -o json, and text otherwise.
+// answer prints data as JSON or YAML if -o requests it, and text otherwise.
 func answer(cmd *cobra.Command, data any, text string) error {
-	if !asJSON(cmd) {
+	if isText(cmd) {
 		_, err := io.WriteString(cmd.OutOrStdout(), text+"\n")
 		return err
 	}
-	encoder := json.NewEncoder(cmd.OutOrStdout())
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(data)
+	raw, err := json.Marshal(data)
+	if err != nil {
+		return err
+	}
+	return printRaw(cmd, raw)
 }

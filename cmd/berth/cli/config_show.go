@@ -14,7 +14,7 @@ import (
 )
 
 func newConfigShow(l *config.Loader) *cobra.Command {
-	return withOverrides(l, &cobra.Command{
+	return withOverrides(l, withoutNames(&cobra.Command{
 		Use:   "show [key]...",
 		Short: "Print the effective configuration of file, environment and flags, without its secrets",
 		Long: "Print the configuration that `berth serve` would run with: the file, overridden by the environment,\n" +
@@ -33,13 +33,13 @@ func newConfigShow(l *config.Loader) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return show(cmd, raw, func(t *table) {
+			return show(cmd, raw, nil, func(t *table) {
 				for key := range config.Keys(&got.Config) {
 					t.row(key.Name, key.Text())
 				}
 			})
 		},
-	})
+	}))
 }
 
 func showKeys(cmd *cobra.Command, c *v1.Config, names []string) error {
@@ -59,7 +59,7 @@ func showKeys(cmd *cobra.Command, c *v1.Config, names []string) error {
 }
 
 func newConfigCurl(l *config.Loader) *cobra.Command {
-	return &cobra.Command{
+	return withoutNames(&cobra.Command{
 		Use:   "curl",
 		Short: "Print options for curl -K: the token and the vendor header",
 		Long: "Print options for curl -K: the token, the vendor header, and that curl fails on an error status. So the\n" +
@@ -69,7 +69,7 @@ func newConfigCurl(l *config.Loader) *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c := connector{loader: l}
-			d, err := c.connect()
+			d, err := c.connectHost()
 			if err != nil {
 				return err
 			}
@@ -83,7 +83,7 @@ func newConfigCurl(l *config.Loader) *cobra.Command {
 			_, err = fmt.Fprint(cmd.OutOrStdout(), out)
 			return err
 		},
-	}
+	})
 }
 
 // pin returns the options that make curl accept only the configured certificate.

@@ -52,7 +52,7 @@ func TestConfigShowHidesSecrets(t *testing.T) {
 	path := writeFile(t, "authorization: {token: "+clientToken+"}\ndocker: {registries: {r.example: {username: u, password: hidden}}}\n"+
 		"server: {allowed_origins: [https://a, https://b]}\n")
 	env := []string{"BERTH_CONFIG=" + path, "BERTH_RECONCILE_RESYNC=30s"}
-	for _, output := range []string{"text", "json"} {
+	for _, output := range []string{"table", "json"} {
 		out, _, err := command(t, env, "config", "show", "-o", output)
 		require.NoError(t, err)
 		require.NotContains(t, out, clientToken)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -16,34 +17,45 @@ import (
 
 	v1 "berth/api/v1"
 	"berth/cmd/berth/config"
+	"berth/cmd/berth/contexts"
 )
 
 // The environment variables of the client. The token has no flag, because every user
 // of the host can read the arguments of a process.
 const (
-	envURL   = config.EnvPrefix + "URL"
-	envToken = config.EnvPrefix + "TOKEN"
+	envURL     = config.EnvPrefix + "URL"
+	envToken   = config.EnvPrefix + "TOKEN"
+	envContext = config.EnvPrefix + "CONTEXT"
+	envConfig  = config.EnvPrefix + "CONFIG"
 )
 
 // connector connects the client commands to a daemon.
 type connector struct {
-	loader *config.Loader
-	url    string // --url
+	loader  *config.Loader
+	url     string // --url
+	context string // --context
 }
 
 // command completes a client command: do is called with the daemon.
 func (c *connector) command(cmd *cobra.Command, do func(cmd *cobra.Command, d *daemon, args []string) error) *cobra.Command {
-	cmd.Flags().StringVar(&c.url, "url", "", "URL of the daemon (default $"+envURL+", else from the configuration)")
+	cmd.Flags().StringVar(&c.url, "url", "", "`URL` of the daemon (default $"+envURL+", else from the context or the configuration)")
+	cmd.Flags().StringVar(&c.context, "context", "", "`name` of the daemon, as berth context lists them (default $"+envContext+", else the current one)")
+	complete(cmd, "context", func(*cobra.Command) []cobra.Completion { return c.contextNames() })
 	cmd.Args = withRemedy(cmd.Args)
 	cmd.ValidArgsFunction = cobra.NoFileCompletions // no argument is a file; flags may be
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+	cmd.RunE = c.run(do)
+	return cmd
+}
+
+// run returns a RunE that calls do with the daemon.
+func (c *connector) run(do func(cmd *cobra.Command, d *daemon, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
 		d, err := c.connect()
 		if err != nil {
 			return err
 		}
 		return d.explain(do(cmd, d, args))
 	}
-	return cmd
 }
 
 // withRemedy adds the usage to the error of an argument check.
@@ -59,9 +71,64 @@ func withRemedy(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// connect returns the daemon that the flags, the environment and the configuration
-// name. With a URL and a token it does not need the configuration.
+// connect returns the daemon that the flags, the environment, the contexts and the
+// configuration name, in the order of contextHelp.
 func (c *connector) connect() (*daemon, error) {
+	if c.context != "" && (c.url != "" || c.loader.File != "") {
+		return nil, withCode(exitUsage, errors.New("--context names a daemon and its token: give it without --url and --config"))
+	}
+	explicit := c.url != "" || c.loader.File != "" || c.loader.Env(envURL) != ""
+	name := c.context
+	if name == "" && !explicit {
+		name = c.loader.Env(envContext)
+	}
+	if name == "" && (explicit || c.loader.Env(envConfig) != "") {
+		return c.connectHost()
+	}
+	set, err := contexts.Load(c.contextPath())
+	if err != nil {
+		return nil, err
+	}
+	if name = cmp.Or(name, set.Current); name == "" {
+		return c.connectHost()
+	}
+	found, known := set.Contexts[name]
+	if !known {
+		return nil, unknownContext(name)
+	}
+	return c.connectContext(name, found)
+}
+
+// contextFrom begins the place of what comes from a context.
+const contextFrom = "context "
+
+// connectContext returns the daemon of a context.
+func (c *connector) connectContext(name string, x contexts.Context) (*daemon, error) {
+	from := contextFrom + name
+	token, tokenFrom := x.Token, from
+	if given := v1.Secret(c.loader.Env(envToken)); given != "" && c.context == "" {
+		token, tokenFrom = given, envToken
+	}
+	var trusted *tls.Config
+	if x.CA != "" {
+		trusted = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: systemPool()}
+		trusted.RootCAs.AppendCertsFromPEM([]byte(x.CA))
+	}
+	return newDaemon(x.URL, token, from, tokenFrom, trusted)
+}
+
+// systemPool returns the certificates that the system trusts.
+func systemPool() *x509.CertPool {
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		return x509.NewCertPool()
+	}
+	return pool
+}
+
+// connectHost returns the daemon that --url, the environment and the configuration name,
+// without contexts. With a URL and a token it does not need the configuration.
+func (c *connector) connectHost() (*daemon, error) {
 	address, urlFrom := c.address()
 	token, tokenFrom := v1.Secret(c.loader.Env(envToken)), envToken
 	if address != "" && token != "" {
@@ -108,7 +175,7 @@ func (c *connector) missing(err error) error {
 	path := c.loader.Path()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("there is no configuration at %s: start the daemon (make run) to get one, name another with --config or BERTH_CONFIG, or set %s and %s",
+		return fmt.Errorf("there is no configuration at %s: start the daemon (make run) to get one, name another with --config or BERTH_CONFIG, set %s and %s, or choose a daemon elsewhere with berth context",
 			path, envURL, envToken)
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("%s may not be read by you: use sudo, or set %s and %s", path, envURL, envToken)
@@ -138,10 +205,7 @@ func trust(l config.Loaded) *tls.Config {
 	if l.Certificate == nil || l.Certificate.Leaf == nil {
 		return nil
 	}
-	pool, err := x509.SystemCertPool()
-	if err != nil {
-		pool = x509.NewCertPool()
-	}
+	pool := systemPool()
 	if pem, err := os.ReadFile(l.Config.Server.TLS.Cert); err == nil {
 		pool.AppendCertsFromPEM(pem)
 	}

@@ -5,9 +5,11 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"berth/api/client"
 	v1 "berth/api/v1"
@@ -21,34 +23,59 @@ type daemon struct {
 	urlFrom, tokenFrom string // the flag, variable or file that gave them, for errors
 
 	raw []byte // the body of the last response, for -o json
+
+	notices io.Writer // for a broken stream that is opened again
+	broken  bool      // it was reported
 }
 
 func newDaemon(address string, token v1.Secret, urlFrom, tokenFrom string, config *tls.Config) (*daemon, error) {
-	d := &daemon{tls: config, urlFrom: urlFrom, tokenFrom: tokenFrom}
+	d := &daemon{tls: config, urlFrom: urlFrom, tokenFrom: tokenFrom, notices: io.Discard}
 	var err error
-	d.Client, err = client.New(client.Options{URL: address, Token: token, TLS: config, Retry: -1,
+	d.Client, err = client.New(client.Options{URL: address, Token: token, TLS: config, OnRetry: d.reportBroken,
 		Observe: func(_ *http.Request, _ *http.Response, body []byte) { d.raw = body }})
 	return d, err
 }
 
+// reportBroken reports once that a stream is broken, until a message resets d.broken.
+func (d *daemon) reportBroken(err error) {
+	if !d.broken {
+		_, _ = fmt.Fprintf(d.notices, "berth: %s; connecting again\n", err)
+	}
+	d.broken = true
+}
+
 // explain adds the remedy to the error of a call.
 func (d *daemon) explain(err error) error {
+	var explained *exitErr
+	if errors.As(err, &explained) {
+		return err
+	}
 	var dial *net.OpError
 	var failed *url.Error
 	switch status := client.StatusOf(err); {
 	case status == http.StatusUnauthorized:
-		return fmt.Errorf("%w (at %s); the token came from %s: name the right one with --config or BERTH_TOKEN", err, d.URL(), d.tokenFrom)
+		remedy := "name the right one with --config or BERTH_TOKEN"
+		if name, is := strings.CutPrefix(d.tokenFrom, contextFrom); is {
+			remedy = "replace it with berth context set " + name + " --token-file"
+		}
+		return withCode(exitDenied, fmt.Errorf("%w (at %s); the token came from %s: %s", err, d.URL(), d.tokenFrom, remedy))
+	case errors.Is(err, v1.ErrStoreDiskFull):
+		return fmt.Errorf("%w: the disk of the daemon's storage.data_path is full; free space on it, then try again", err)
+	case errors.Is(err, v1.ErrStoreFailed):
+		return fmt.Errorf("%w: the daemon cannot write its store; berth doctor names the cause", err)
 	case status != 0, errors.Is(err, context.Canceled):
 		return err
 	case errors.Is(err, client.ErrNotBerth):
 		return fmt.Errorf("%s is not a berth daemon: %w; name the daemon with --url or --config", d.URL(), err)
 	case errors.As(err, &dial) && dial.Op == "dial":
-		return fmt.Errorf("no daemon answers at %s (from %s): %w; start it with make run or berth serve, or name another with --url or --config",
-			d.URL(), d.urlFrom, dial.Err)
+		return withCode(exitUnavailable,
+			fmt.Errorf("no daemon answers at %s (from %s): %w; start it with make run or berth serve, or name another with --url or --config",
+				d.URL(), d.urlFrom, dial.Err))
 	case errors.As(err, &failed) && failed.Timeout():
-		return fmt.Errorf("the daemon at %s did not answer in time", d.URL())
+		return withCode(exitTimeout, fmt.Errorf("the daemon at %s did not answer in time", d.URL()))
 	case failed != nil:
-		return fmt.Errorf("%s (from %s): %w; check the address, and whether it is http or https", d.URL(), d.urlFrom, failed.Err)
+		return withCode(exitUnavailable,
+			fmt.Errorf("%s (from %s): %w; check the address, and whether it is http or https", d.URL(), d.urlFrom, failed.Err))
 	}
 	return err
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -26,18 +25,23 @@ func newEventsCommand(c *connector) *cobra.Command {
 	var since int64
 	var epoch string
 	var filter client.EventFilter
-	cmd := c.command(&cobra.Command{
+	cmd := c.command(withoutNames(&cobra.Command{
 		Use:   "events",
 		Short: "Print the state transitions of the containers",
 		Long: "Print the stored transitions of all containers, oldest first: number, time, container, and the new state\n" +
-			"or a message. With -f continue with new transitions.",
+			"or a message. Messages about the node itself, such as an engine that does not answer, have no container.\n" +
+			"With -f continue with new transitions. If the daemon is not ready, and so has no new ones, standard error\n" +
+			"names why.",
 		Example: "  berth events -n 20\n  berth events -f --since 1200\n  berth events --container mc",
-	}, func(cmd *cobra.Command, d *daemon, _ []string) error {
+	}), func(cmd *cobra.Command, d *daemon, _ []string) error {
 		if last < 0 || since < 0 && cmd.Flags().Changed("since") {
 			return errors.New("--last and --since must not be negative")
 		}
 		if epoch != "" && since < 0 {
 			return errors.New("--epoch needs --since: it is the epoch of that number")
+		}
+		if err := warnUnready(cmd, d); err != nil {
+			return err
 		}
 		if filter != (client.EventFilter{}) && since < 0 && !follow {
 			return lastEvents(cmd, d, filter, last)
@@ -64,6 +68,19 @@ func newEventsCommand(c *connector) *cobra.Command {
 	return cmd
 }
 
+// warnUnready prints why no events are stored now: no container has an event of its own
+// while the engine does not answer or the store takes no changes.
+func warnUnready(cmd *cobra.Command, d *daemon) error {
+	reason, err := unready(cmd.Context(), d)
+	if client.StatusOf(err) != 0 {
+		return nil // the request for the events reports what is wrong
+	}
+	if reason != "" {
+		fmt.Fprintf(cmd.ErrOrStderr(), "berth: the daemon is not ready, so events may be missing: %s; berth doctor names what to do\n", reason)
+	}
+	return err
+}
+
 // firstEvent returns the cursor after which printing begins.
 func firstEvent(ctx context.Context, d *daemon, since int64, last int) (client.Cursor, error) {
 	if since >= 0 {
@@ -81,10 +98,10 @@ func listEvents(cmd *cobra.Command, d *daemon, after client.Cursor, filter clien
 		if err != nil {
 			return err
 		}
-		if asJSON(cmd) {
-			err = printJSON(cmd.OutOrStdout(), d.raw)
+		if isText(cmd) {
+			err = printEvents(cmd, list.Events)
 		} else {
-			err = printEvents(cmd.OutOrStdout(), list.Events)
+			err = printRaw(cmd, d.raw)
 		}
 		if err != nil || len(list.Events) < eventPage {
 			return err
@@ -109,19 +126,24 @@ func lastEvents(cmd *cobra.Command, d *daemon, filter client.EventFilter, n int)
 		}
 		after = client.Cursor{Seq: list.Events[len(list.Events)-1].Seq, Epoch: list.Epoch}
 	}
-	if !asJSON(cmd) {
-		return printEvents(cmd.OutOrStdout(), all.Events)
+	if isText(cmd) {
+		return printEvents(cmd, all.Events)
 	}
 	text, err := json.Marshal(all)
 	if err != nil {
 		return err
 	}
-	return printJSON(cmd.OutOrStdout(), text)
+	return printRaw(cmd, text)
 }
 
-func printEvents(out io.Writer, events []v1.Event) error {
+// printEvents prints a line for each transition, with -o wide with its actor.
+func printEvents(cmd *cobra.Command, events []v1.Event) error {
 	for _, e := range events {
-		_, err := fmt.Fprintf(out, "%6d  %s  %-16s  %s\n", e.Seq, e.Time.In(time.Local).Format(timeFormat), e.Container, e.Data+cause(e))
+		text := e.Data + cause(e)
+		if format(cmd) == formatWide && e.Actor != (v1.Actor{}) {
+			text += " by " + e.Actor.String()
+		}
+		_, err := fmt.Fprintf(cmd.OutOrStdout(), "%6d  %s  %-16s  %s\n", e.Seq, e.Time.In(time.Local).Format(timeFormat), printable(cmp.Or(e.Container, "-")), printable(text))
 		if err != nil {
 			return err
 		}
@@ -145,9 +167,9 @@ func cause(e v1.Event) string {
 }
 
 // followEvents prints the transitions after a cursor, and new ones as they happen, until
-// the daemon closes the stream or the command is interrupted. An interrupt is not an
-// error.
+// the command is interrupted, which is not an error. A broken stream is opened again.
 func followEvents(cmd *cobra.Command, d *daemon, after client.Cursor, filter client.EventFilter) error {
+	d.notices = cmd.ErrOrStderr()
 	for m, err := range d.Events().Watch(cmd.Context(), after) {
 		if cmd.Context().Err() != nil {
 			return nil
@@ -155,6 +177,7 @@ func followEvents(cmd *cobra.Command, d *daemon, after client.Cursor, filter cli
 		if err != nil {
 			return fmt.Errorf("%w; continue with berth events -f %s", err, cursorFlags(after))
 		}
+		d.broken = false
 		if after.Epoch != "" && m.Epoch != "" && m.Epoch != after.Epoch {
 			_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "berth: the daemon's store was restored: its numbers belong to another epoch now")
 			after.Seq = 0
@@ -174,11 +197,11 @@ func printTransition(cmd *cobra.Command, m client.Message) (err error) {
 	switch {
 	case m.Event == client.EventGap:
 		_, err = fmt.Fprintf(cmd.ErrOrStderr(), "berth: transitions before number %s are not stored any more\n", m.Data)
-	case asJSON(cmd):
-		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s\n", m.JSON)
+	case !isText(cmd):
+		err = printNext(cmd, m.JSON)
 	default:
-		err = printEvents(cmd.OutOrStdout(), []v1.Event{{Seq: m.Seq, Time: m.Time, Container: m.Container, Event: m.Event, Data: m.Data,
-			From: m.From, Reason: m.Reason, ExitCode: m.ExitCode}})
+		err = printEvents(cmd, []v1.Event{{Seq: m.Seq, Time: m.Time, Container: m.Container, Event: m.Event, Data: m.Data,
+			From: m.From, Reason: m.Reason, ExitCode: m.ExitCode, Actor: m.Actor}})
 	}
 	return err
 }

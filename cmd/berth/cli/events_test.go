@@ -17,8 +17,9 @@ func TestEventsFollow(t *testing.T) {
 	out, errOut, err := command(t, env, "events", "-f", "--since", "1")
 	require.Equal(t, "/ws?since=1", *requested)
 	require.Regexp(t, `^ +4 .* a +ready\n +5 .* b +exit\n +6 .* a +a sentence\n$`, out)
-	require.Equal(t, "berth: transitions before number 4 are not stored any more\n", errOut)
-	require.EqualError(t, err, "the daemon closed the stream: too slow; continue with berth events -f --since 6")
+	require.Equal(t, "berth: transitions before number 4 are not stored any more\n"+
+		"berth: the daemon closed the stream: too slow; connecting again\n", errOut)
+	require.EqualError(t, err, "the container is deleted; continue with berth events -f --since 6")
 }
 
 // TestEventsFollowRestoredStore follows a store in which the numbers begin anew.
@@ -29,8 +30,39 @@ func TestEventsFollowRestoredStore(t *testing.T) {
 	require.Equal(t, "/ws?since=9&epoch=s-1", *requested)
 	require.Regexp(t, `^ +4 .* a +ready\n$`, out)
 	require.Contains(t, errOut, "the daemon's store was restored")
-	require.EqualError(t, err, "the daemon closed the stream: too slow; continue with berth events -f --since 4 --epoch s-2")
+	require.EqualError(t, err, "the container is deleted; continue with berth events -f --since 4 --epoch s-2")
 
 	_, _, err = command(t, env, "events", "--epoch", "s-1")
 	require.ErrorContains(t, err, "--epoch needs --since")
+}
+
+func TestEventsShowActors(t *testing.T) {
+	f := newFakeAPI(t, map[string]string{"GET /events?since=0&limit=1000": `200 {"events":[{"seq":8,"container":"mc","event":"event","data":"exit",
+		"actor":{"token_id":"t","name":"panel","via":"http","on_behalf_of":"alice"}}]}`})
+	out, _, err := command(t, f.env(), "events", "--since", "0", "-o", "wide")
+	require.NoError(t, err)
+	require.Contains(t, out, "mc                exit by panel on behalf of alice\n")
+	out, _, err = command(t, f.env(), "events", "--since", "0")
+	require.NoError(t, err)
+	require.Contains(t, out, "mc                exit\n")
+}
+
+// TestEventsOfUnreadyDaemon: no transition reports that the engine or the store fails, so
+// standard error does.
+func TestEventsOfUnreadyDaemon(t *testing.T) {
+	f := newFakeAPI(t, map[string]string{"GET /readyz": `503 {"error":"Not ready: store: the disk is full"}`,
+		"GET /events?since=0&limit=1000": `200 {"events":[{"seq":8,"container":"mc","event":"event","data":"exit"}]}`})
+	out, errOut, err := command(t, f.env(), "events", "--since", "0")
+	require.NoError(t, err)
+	require.Contains(t, out, "mc                exit\n")
+	require.Equal(t, "berth: the daemon is not ready, so events may be missing: store: the disk is full; berth doctor names what to do\n", errOut)
+}
+
+// TestEventIsOneLine: the text of an event cannot look like another event.
+func TestEventIsOneLine(t *testing.T) {
+	f := newFakeAPI(t, map[string]string{"GET /events?since=0&limit=1000": `200 {"events":[
+		{"seq":8,"container":"mc","event":"daemon_message","data":"exec: \"x\n     9  other  failed\r\u009b2K\""}]}`})
+	out, _, err := command(t, f.env(), "events", "--since", "0")
+	require.NoError(t, err)
+	require.Regexp(t, `^ +8  .*  mc +exec: "x      9  other  failed  2K"\n$`, out)
 }

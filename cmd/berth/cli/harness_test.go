@@ -15,11 +15,13 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/creack/pty"
 	"github.com/fasthttp/websocket"
 	"github.com/stretchr/testify/require"
 )
@@ -28,12 +30,12 @@ const clientToken = "berth_00000000000000000000000000000002"
 
 // fakeAPI is a daemon with prepared responses. It records the requests.
 type fakeAPI struct {
-	t       *testing.T
-	server  *httptest.Server
-	answers map[string]string // "GET /path?query" to the status, a blank and the body
+	t      *testing.T
+	server *httptest.Server
 
 	mu       sync.Mutex
-	requests []string // "GET /path?query body"
+	answers  map[string]string // "GET /path?query" to the status, a blank and the body
+	requests []string          // "GET /path?query body"
 }
 
 func newFakeAPI(t *testing.T, answers map[string]string) *fakeAPI {
@@ -48,10 +50,10 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	key := r.Method + " " + r.URL.RequestURI()
 	f.mu.Lock()
 	f.requests = append(f.requests, strings.TrimSpace(key+" "+string(body)))
+	answer, known := f.answers[key]
 	f.mu.Unlock()
 	var text string
 	status := 200
-	answer, known := f.answers[key]
 	switch {
 	case r.Header.Get("Authorization") != "Bearer "+clientToken:
 		status, text = 401, `{"error":"Missing or invalid authorization token"}`
@@ -69,9 +71,74 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, text)
 }
 
+// set changes an answer.
+func (f *fakeAPI) set(request, answer string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.answers[request] = answer
+}
+
+// seen returns the requests so far.
+func (f *fakeAPI) seen() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.requests)
+}
+
 // env returns an environment in which a command calls f without a configuration.
 func (f *fakeAPI) env() []string {
 	return []string{"BERTH_URL=" + f.server.URL, "BERTH_TOKEN=" + clientToken, "BERTH_CONFIG=/does/not/exist.yaml"}
+}
+
+// fakeTerminal is the side of a terminal that a command writes to.
+type fakeTerminal struct {
+	*os.File
+	master *os.File
+
+	mu   sync.Mutex
+	text []byte
+}
+
+// openTerminal returns a terminal of cols times rows cells.
+func openTerminal(t *testing.T, cols, rows uint16) *fakeTerminal {
+	t.Helper()
+	master, tty, err := pty.Open()
+	require.NoError(t, err)
+	require.NoError(t, pty.Setsize(tty, &pty.Winsize{Cols: cols, Rows: rows}))
+	f := &fakeTerminal{File: tty, master: master}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		buffer := make([]byte, 4096)
+		for {
+			n, err := master.Read(buffer)
+			f.mu.Lock()
+			f.text = append(f.text, buffer[:n]...)
+			f.mu.Unlock()
+			if err != nil {
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		_ = tty.Close()
+		_ = master.Close()
+		<-done
+	})
+	return f
+}
+
+// shown returns what was written to the terminal.
+func (f *fakeTerminal) shown() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return string(f.text)
+}
+
+// until waits until the terminal shows a text.
+func (f *fakeTerminal) until(t *testing.T, text string) {
+	t.Helper()
+	require.Eventually(t, func() bool { return strings.Contains(f.shown(), text) }, 20*time.Second, 5*time.Millisecond, "the terminal does not show %q: %q", text, &lateText{f})
 }
 
 // command runs a command as main does and returns its output.
@@ -99,14 +166,19 @@ const oneContainer = `{"internal_id":"mc","state":"exit","power":"running","inst
 	"limits":{"memory":67108864,"cpu":10},"generation":4,"observed_generation":4,"exit_code":137,"restart_count":2,
 	"message":"cannot\tstart","conditions":[{"type":"Started","status":"False","reason":"PortTaken","message":"taken"}]}`
 
-// newFakeSocket serves WebSockets: it sends messages and closes with code and reason.
+// newFakeSocket serves a WebSocket: it sends messages and closes with code and reason.
+// A second one is closed because the container is deleted. requested is the URI of the
+// first one.
 func newFakeSocket(t *testing.T, code int, reason string, messages ...string) (env []string, requested *string) {
 	requested = new(string)
 	upgrader := websocket.Upgrader{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		*requested = r.URL.RequestURI()
-		if r.Header.Get("Authorization") != "Bearer "+clientToken || r.URL.Path == "/ws/none" {
+		switch {
+		case r.Header.Get("Authorization") != "Bearer "+clientToken || r.URL.Path == "/containers/none":
 			http.Error(w, `{"error":"Container not found"}`, http.StatusNotFound)
+			return
+		case !strings.HasPrefix(r.URL.Path, "/ws"):
+			_, _ = io.WriteString(w, oneContainer)
 			return
 		}
 		ws, err := upgrader.Upgrade(w, r, nil)
@@ -114,6 +186,11 @@ func newFakeSocket(t *testing.T, code int, reason string, messages ...string) (e
 			return
 		}
 		defer ws.Close()
+		if *requested != "" {
+			code, reason, messages = websocket.CloseNormalClosure, "", nil
+		} else {
+			*requested = r.URL.RequestURI()
+		}
 		for _, m := range messages {
 			_ = ws.WriteMessage(websocket.TextMessage, []byte(m))
 		}
@@ -140,3 +217,8 @@ func writePair(t *testing.T, dir string, serial int64) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600))
 	}
 }
+
+// lateText is what a terminal shows when it is printed.
+type lateText struct{ f *fakeTerminal }
+
+func (l *lateText) String() string { return l.f.shown() }

@@ -1,8 +1,12 @@
 package cli
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,74 +17,176 @@ import (
 
 const timeFormat = "2006-01-02 15:04:05.000"
 
+// maxLines is how many console lines one request returns at most.
+const maxLines = 10_000
+
+// logOptions are the flags of logs.
+type logOptions struct {
+	client.LogOptions
+	follow, times, raw bool
+	since, before      string
+	all                bool // every line of the time that since and before select
+}
+
 func newLogsCommand(c *connector) *cobra.Command {
-	var follow, times, raw bool
-	var o client.LogOptions
-	cmd := c.command(&cobra.Command{
+	var o logOptions
+	cmd := c.command(withoutNames(&cobra.Command{
 		Use:   "logs <id>",
 		Short: "Print a container's console",
 		Long: "Print the last lines of a container's console, its installations included. With -f continue with new\n" +
-			"output: the console on standard output, states and berth's own messages on standard error.",
-		Example: "  berth logs survival -n 500\n  berth logs survival -f\n  berth logs survival --install",
+			"output: the console on standard output, states and berth's own messages on standard error. --since and\n" +
+			"--before take a time, such as 2026-11-22T03:00:00Z or 2026-11-22 03:00:00 in the local zone, or a duration\n" +
+			"before now, such as 15m or 2d. With --since, all lines from then on are printed unless --tail limits them.",
+		Example: "  berth logs survival -n 500\n  berth logs survival -f --since 10m\n  berth logs survival --install",
 		Args:    cobra.ExactArgs(1),
-	}, func(cmd *cobra.Command, d *daemon, args []string) error {
-		if raw {
+	}), func(cmd *cobra.Command, d *daemon, args []string) error {
+		if o.raw {
 			cmd.SetOut(unfiltered(cmd.OutOrStdout()))
 		}
-		var err error
-		if follow {
-			err = followLogs(cmd, d, args[0], o.Tail)
-		} else {
-			err = printLogs(cmd, d, args[0], o, times)
+		if err := o.parse(cmd, time.Now()); err != nil {
+			return withCode(exitUsage, err)
 		}
-		if err != nil {
+		if err := o.print(cmd, d, args[0]); err != nil {
 			return fmt.Errorf("%s: %w", args[0], err)
 		}
 		return nil
 	})
 	flags := cmd.Flags()
-	flags.BoolVarP(&follow, "follow", "f", false, "continue with new output")
+	flags.BoolVarP(&o.follow, "follow", "f", false, "continue with new output")
 	flags.BoolVar(&o.Install, "install", false, "only the console of the installation")
-	flags.BoolVarP(&times, "time", "t", false, "begin each line with its time")
-	flags.BoolVar(&raw, "raw", false, "write control characters to a terminal unescaped")
-	flags.IntVarP(&o.Tail, "lines", "n", 100, "number of past lines, 0 to 10000")
+	flags.BoolVarP(&o.times, "time", "t", false, "begin each line with its time")
+	flags.BoolVar(&o.raw, "raw", false, "write control characters to a terminal unescaped")
+	flags.IntVarP(&o.Tail, "tail", "n", 100, "number of past lines, 0 to 10000")
+	flags.StringVar(&o.since, "since", "", "only lines after this time, or of this duration before now")
+	flags.StringVar(&o.before, "before", "", "only lines before this time, or before this duration before now")
 	cmd.MarkFlagsMutuallyExclusive("follow", "install")
-	cmd.MarkFlagsMutuallyExclusive("follow", "time")
+	cmd.MarkFlagsMutuallyExclusive("follow", "before")
 	return cmd
 }
 
-func printLogs(cmd *cobra.Command, d *daemon, id string, o client.LogOptions, times bool) error {
-	lines, err := d.Containers().Logs(cmd.Context(), id, o)
-	if err != nil {
-		return err
+// parse reads the times of the flags.
+func (o *logOptions) parse(cmd *cobra.Command, now time.Time) (err error) {
+	if o.Since, err = parseTime(o.since, now); err != nil {
+		return fmt.Errorf("--since: %w", err)
 	}
-	if asJSON(cmd) {
-		return printJSON(cmd.OutOrStdout(), d.raw)
+	if o.Before, err = parseTime(o.before, now); err != nil {
+		return fmt.Errorf("--before: %w", err)
 	}
-	for _, l := range lines {
-		if times {
-			l.Data = l.Time.In(time.Local).Format(timeFormat+" ") + l.Data
+	if o.Tail < 0 || o.Tail > maxLines {
+		return fmt.Errorf("--tail must be 0 to %d", maxLines)
+	}
+	if o.all = o.since != "" && !cmd.Flags().Changed("tail"); o.all {
+		o.Tail = maxLines
+	}
+	return nil
+}
+
+// parseTime returns the time that text names; the zero time if it is empty.
+func parseTime(text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	var ago v1.Duration
+	if ago.UnmarshalText([]byte(text)) == nil {
+		return now.Add(-time.Duration(ago)), nil
+	}
+	for _, layout := range []string{time.RFC3339, time.DateTime, time.DateOnly} { // they also read fractions of a second
+		if at, err := time.ParseInLocation(layout, text, time.Local); err == nil {
+			return at, nil
 		}
-		if _, err := fmt.Fprintln(cmd.OutOrStdout(), l.Data); err != nil {
+	}
+	return time.Time{}, fmt.Errorf("%q is neither a time such as 2026-11-22T03:00:00Z nor a duration such as 15m or 2d", text)
+}
+
+// print prints the past lines, and with -f what follows.
+func (o *logOptions) print(cmd *cobra.Command, d *daemon, id string) error {
+	open := client.OpenOptions{Tail: o.Tail}
+	if o.follow && o.since == "" {
+		if _, err := d.Containers().Get(cmd.Context(), id); err != nil {
+			return err // and no later attempt helps
+		}
+	} else {
+		line, err := o.printPast(cmd, d, id)
+		if err != nil || !o.follow {
+			return err
+		}
+		open = client.OpenOptions{SinceLine: line}
+	}
+	return o.printNew(cmd, d, id, open)
+}
+
+// printPast prints the selected lines. It returns the cursor behind the last one.
+func (o *logOptions) printPast(cmd *cobra.Command, d *daemon, id string) (line string, err error) {
+	var pages []client.Logs // the newest first; the daemon keeps 40 MiB of a console
+	for options := o.LogOptions; ; {
+		page, err := d.Containers().Logs(cmd.Context(), id, options)
+		if err != nil {
+			return "", err
+		}
+		if pages = append(pages, page); !o.all || len(page.Lines) < maxLines {
+			break
+		}
+		options.Before = page.Lines[0].Time
+	}
+	logs := client.Logs{Line: pages[0].Line, Lines: []client.Line{}}
+	for _, page := range slices.Backward(pages) {
+		logs.Lines = append(logs.Lines, page.Lines...)
+	}
+	switch {
+	case isText(cmd):
+		err = o.printLines(cmd.OutOrStdout(), logs.Lines)
+	case len(pages) == 1:
+		err = o.printJSON(cmd, d.raw)
+	default:
+		raw, encodeErr := json.Marshal(logs)
+		err = errors.Join(encodeErr, o.printJSON(cmd, raw))
+	}
+	return logs.Line, err
+}
+
+// printJSON prints a response; with -f as one of several.
+func (o *logOptions) printJSON(cmd *cobra.Command, raw []byte) error {
+	if o.follow {
+		return printNext(cmd, raw)
+	}
+	return printRaw(cmd, raw)
+}
+
+func (o *logOptions) printLines(out io.Writer, lines []client.Line) error {
+	for _, l := range lines {
+		if _, err := io.WriteString(out, o.stamp(l.Time)+l.Data+"\n"); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// followLogs prints a console until the daemon closes the stream or the command is
-// interrupted. An interrupt is not an error.
-func followLogs(cmd *cobra.Command, d *daemon, id string, tail int) error {
-	for m, err := range d.Containers().Follow(cmd.Context(), id, tail) {
-		if cmd.Context().Err() != nil {
+// stamp returns how a line of a time begins.
+func (o *logOptions) stamp(at time.Time) string {
+	if !o.times {
+		return ""
+	}
+	return at.In(time.Local).Format(timeFormat + " ")
+}
+
+// printNew prints a console until the container is deleted or the command is
+// interrupted, which is not an error. A broken stream is opened again.
+func (o *logOptions) printNew(cmd *cobra.Command, d *daemon, id string, open client.OpenOptions) error {
+	d.notices = cmd.ErrOrStderr()
+	inLine := false // the output ends within a line
+	for m, err := range d.Containers().Follow(cmd.Context(), id, open) {
+		d.broken = d.broken && err != nil
+		switch {
+		case cmd.Context().Err() != nil:
 			return nil
-		}
-		if err != nil {
+		case err != nil:
 			return err
-		}
-		if asJSON(cmd) {
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s\n", m.JSON)
-		} else {
+		case !isText(cmd):
+			err = printNext(cmd, m.JSON)
+		case o.times && (m.Event == client.EventConsole || m.Event == client.EventLogs):
+			m.Data, inLine = o.stamped(m, inLine)
+			err = printMessage(cmd.OutOrStdout(), cmd.ErrOrStderr(), m)
+		default:
 			err = printMessage(cmd.OutOrStdout(), cmd.ErrOrStderr(), m)
 		}
 		if err != nil {
@@ -88,6 +194,25 @@ func followLogs(cmd *cobra.Command, d *daemon, id string, tail int) error {
 		}
 	}
 	return nil
+}
+
+// stamped returns the output in a message with a time before each line that begins in it.
+func (o *logOptions) stamped(m client.Message, inLine bool) (text string, stillInLine bool) {
+	var b strings.Builder
+	n := 0
+	for line := range strings.Lines(m.Data) {
+		at := m.Time
+		if n < len(m.Times) {
+			at = m.Times[n]
+		}
+		if !inLine {
+			b.WriteString(o.stamp(at))
+		}
+		b.WriteString(line)
+		inLine = !strings.HasSuffix(line, "\n")
+		n++
+	}
+	return b.String(), inLine
 }
 
 func printMessage(out, errOut io.Writer, m client.Message) (err error) {

@@ -16,17 +16,19 @@ import (
 )
 
 func newPortsCommand(c *connector) *cobra.Command {
-	cmd := c.command(&cobra.Command{
+	cmd := c.listCommand(&cobra.Command{
 		Use:     "ports",
 		Short:   "List, add and delete ports of the pool",
 		Example: "  berth ports\n  berth ports add 0.0.0.0 25565-25600 tcp",
-	}, func(cmd *cobra.Command, d *daemon, _ []string) error {
+	}, func(cmd *cobra.Command, d *daemon, _ []string) (listing, error) {
 		list, err := d.Ports().List(cmd.Context())
 		if err != nil {
-			return err
+			return listing{}, err
 		}
-		return show(cmd, d.raw, func(t *table) {
-			t.row("ADDRESS", "PROTOCOL", "IN USE", "CONTAINER", "FIREWALL")
+		l := newListing(d.raw, "ports", names(list, func(p client.PoolPort) string { return p.String() }))
+		l.fill = func(t *table) {
+			t.head(column{title: "ADDRESS"}, column{title: "PROTOCOL"}, column{title: "IN USE"}, column{title: "CONTAINER", min: 16},
+				column{title: "FIREWALL", min: 12})
 			for _, p := range list {
 				rule := p.Firewall.State
 				if p.Firewall.Reason != "" {
@@ -35,7 +37,8 @@ func newPortsCommand(c *connector) *cobra.Command {
 				t.row(net.JoinHostPort(p.IP, strconv.Itoa(p.Port)), p.Protocol, map[bool]string{true: "yes", false: "no"}[p.InUse],
 					p.Container, rule)
 			}
-		})
+		}
+		return l, nil
 	})
 	cmd.AddCommand(newPortsAdd(c), newPortsDelete(c))
 	return cmd
@@ -52,7 +55,7 @@ func newPortsAdd(c *connector) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return printLine(cmd, d.raw, "%d added", added)
+		return printDone(cmd, d.raw, args[0]+" "+args[1], "%d added", added)
 	})
 }
 
@@ -75,7 +78,8 @@ func newPortsDelete(c *connector) *cobra.Command {
 		if err := d.Ports().Delete(cmd.Context(), client.PortRef{IP: args[0], Port: port, Protocol: protocol}); err != nil {
 			return err
 		}
-		return printLine(cmd, d.raw, "%s/%s: deleted", net.JoinHostPort(args[0], args[1]), cmp.Or(protocol, "tcp and udp"))
+		address := net.JoinHostPort(args[0], args[1])
+		return printDone(cmd, d.raw, address, "%s/%s: deleted", address, cmp.Or(protocol, "tcp and udp"))
 	})
 	cmd.Flags().StringVar(&protocol, "protocol", "", "tcp or udp (default both)")
 	return cmd
@@ -101,7 +105,7 @@ func deletePorts(cmd *cobra.Command, d *daemon, ip, ranges, protocol string) err
 	for batch := range slices.Chunk(ports, deleteBatch) {
 		result, err := d.Ports().DeleteAll(cmd.Context(), batch)
 		if err == nil {
-			err = printLine(cmd, d.raw, "%d deleted", result.Count)
+			err = printDone(cmd, d.raw, ip+" "+ranges, "%d deleted", result.Count)
 		}
 		if err != nil {
 			return err

@@ -5,83 +5,146 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"berth/cmd/berth/yamlfile"
 )
 
-// asJSON reports whether -o json was given.
-func asJSON(cmd *cobra.Command) bool { return cmd.Flag("output").Value.String() == "json" }
+// The output formats of -o.
+const (
+	formatTable = "table"
+	formatWide  = "wide" // a table with more columns, never truncated
+	formatJSON  = "json" // the daemon's response
+	formatYAML  = "yaml" // the same
+	formatName  = "name" // the ids, one per line
+)
 
-// checkOutput returns an error for an unknown output format.
-func checkOutput(cmd *cobra.Command, _ []string) error {
-	if f := cmd.Flag("output"); f != nil && f.Value.String() != "text" && f.Value.String() != "json" {
-		return fmt.Errorf("-o must be text or json, not %q", f.Value)
+// unnamed is the annotation of commands whose output has no ids.
+const unnamed = "unnamed"
+
+// withoutNames makes cmd refuse -o name.
+func withoutNames(cmd *cobra.Command) *cobra.Command {
+	cmd.Annotations = map[string]string{unnamed: "true"}
+	return cmd
+}
+
+// formats returns the output formats of a command.
+func formats(cmd *cobra.Command) []string {
+	all := []string{formatTable, formatWide, formatJSON, formatYAML, formatName}
+	if cmd.Annotations[unnamed] != "" {
+		return all[:4]
+	}
+	return all
+}
+
+// format returns the output format.
+func format(cmd *cobra.Command) string { return cmd.Flag("output").Value.String() }
+
+// isText reports whether the output is text for people: neither JSON, YAML nor ids.
+func isText(cmd *cobra.Command) bool { return format(cmd) == formatTable || format(cmd) == formatWide }
+
+// checkOutput returns an error for an output format that a command does not have.
+func checkOutput(cmd *cobra.Command) error {
+	known := formats(cmd)
+	if f := cmd.Flag("output"); f != nil && !slices.Contains(known, f.Value.String()) {
+		return fmt.Errorf("-o must be %s or %s for %s, not %q", strings.Join(known[:len(known)-1], ", "), known[len(known)-1],
+			cmd.CommandPath(), f.Value)
 	}
 	return nil
 }
 
-// show prints raw, the daemon's response, with -o json, and a table otherwise.
-func show(cmd *cobra.Command, raw []byte, fill func(*table)) error {
-	if asJSON(cmd) {
-		return printJSON(cmd.OutOrStdout(), raw)
+// show prints raw, the daemon's response, as JSON or YAML, the names of the objects in
+// it, or the table that fill composes, as -o requests.
+func show(cmd *cobra.Command, raw []byte, names []string, fill func(*table)) error {
+	switch format(cmd) {
+	case formatJSON, formatYAML:
+		return printRaw(cmd, raw)
+	case formatName:
+		return printNames(cmd, names)
 	}
-	t := &table{w: tabwriter.NewWriter(cmd.OutOrStdout(), 0, 8, 2, ' ', 0)}
+	t := newTable(cmd)
 	fill(t)
-	return t.w.Flush()
+	return t.print(cmd.OutOrStdout())
 }
 
-func printJSON(out io.Writer, raw []byte) error {
+// printNames prints one name per line. A tenant's file whose name has several lines
+// would look like several files: it is left out, and reported.
+func printNames(cmd *cobra.Command, names []string) error {
+	for _, name := range names {
+		out, line := cmd.OutOrStdout(), name
+		if strings.ContainsAny(name, "\n\r") {
+			out, line = cmd.ErrOrStderr(), fmt.Sprintf("berth: %q is left out: it is not one line", name)
+		}
+		if _, err := fmt.Fprintln(out, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// printRaw prints JSON, indented, or the same as YAML.
+func printRaw(cmd *cobra.Command, raw []byte) error {
+	if format(cmd) == formatYAML {
+		text, err := yamlfile.FromJSON(raw)
+		if err == nil {
+			_, err = cmd.OutOrStdout().Write(text)
+		}
+		return err
+	}
 	var b bytes.Buffer
 	if err := json.Indent(&b, raw, "", "  "); err != nil {
 		return err
 	}
 	b.WriteByte('\n')
-	_, err := b.WriteTo(out)
+	_, err := b.WriteTo(cmd.OutOrStdout())
 	return err
 }
 
-// printLine prints raw with -o json, and one line of text otherwise.
-func printLine(cmd *cobra.Command, raw []byte, format string, args ...any) error {
-	return show(cmd, raw, func(t *table) { t.row(fmt.Sprintf(format, args...)) })
-}
-
-// table is text in aligned columns.
-type table struct{ w *tabwriter.Writer }
-
-// row adds a row. An empty cell shows as a dash, so that the columns stay apart.
-func (t *table) row(cells ...string) {
-	for i, c := range cells {
-		// A tab or newline in a container's text would break the table.
-		c = strings.Map(func(r rune) rune {
-			if r < ' ' || r == 0x7f {
-				return ' '
-			}
-			return r
-		}, c)
-		if c == "" {
-			c = "-"
+// printNext prints one of several JSON objects: one line of JSON, or a YAML document.
+func printNext(cmd *cobra.Command, raw []byte) error {
+	if format(cmd) == formatYAML {
+		if _, err := io.WriteString(cmd.OutOrStdout(), "---\n"); err != nil {
+			return err
 		}
-		cells[i] = c
+		return printRaw(cmd, raw)
 	}
-	fmt.Fprintln(t.w, strings.Join(cells, "\t"))
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s\n", bytes.TrimSpace(raw))
+	return err
 }
 
-// field adds a name and its value unless the value is empty.
-func (t *table) field(name, value string) {
-	if value != "" {
-		t.row(name+":", value)
+// printDone prints the response to a request for one of several objects: raw, the
+// name of the object, or one line of text.
+func printDone(cmd *cobra.Command, raw []byte, name, text string, args ...any) error {
+	if format(cmd) == formatYAML {
+		return printNext(cmd, raw)
 	}
+	return show(cmd, raw, []string{name}, func(t *table) { t.line(fmt.Sprintf(text, args...)) })
+}
+
+// names returns the names of the elements of a list, for show.
+func names[T any](list []T, name func(T) string) []string {
+	all := make([]string, len(list))
+	for i, element := range list {
+		all[i] = name(element)
+	}
+	return all
 }
 
 // age returns the time since then in at most two units.
 func age(since time.Time, now time.Time) string {
-	d := now.Sub(since)
-	switch {
-	case since.IsZero():
+	if since.IsZero() {
 		return ""
+	}
+	return span(now.Sub(since))
+}
+
+// span returns a duration in at most two units, such as 3m20s.
+func span(d time.Duration) string {
+	switch {
 	case d < time.Minute:
 		return fmt.Sprintf("%ds", max(0, int(d.Seconds())))
 	case d < time.Hour:

@@ -2,16 +2,13 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"io"
+	"os"
 
 	"github.com/spf13/cobra"
 
 	"berth/cmd/berth/config"
 )
-
-// ErrReported is returned by a command that has printed the reason for its failure.
-var ErrReported = errors.New("errors were reported")
 
 // Options are the parts of the command line that main provides.
 type Options struct {
@@ -20,6 +17,10 @@ type Options struct {
 
 	// Serve runs the daemon until ctx ends. A person can read out.
 	Serve func(ctx context.Context, l *config.Loader, out io.Writer) error
+
+	// RestoreStore replaces the store of a data directory by a backup, and returns where
+	// the store before is kept; empty: there was none.
+	RestoreStore func(ctx context.Context, dataPath string, backup *os.File) (kept string, err error)
 }
 
 // NewRoot returns the command `berth` with all of its subcommands.
@@ -27,26 +28,49 @@ func NewRoot(o Options) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "berth",
 		Short:         "Runs containers on this host for hosting panels and keeps them in their desired state",
+		Long:          "Runs containers on this host for hosting panels and keeps them in their desired state.\n\n" + exitHelp,
+		Example:       "  berth ps\n  berth logs survival -f\n  berth apply -f survival.yaml --dry-run",
 		Version:       o.Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.PersistentFlags().StringP("output", "o", "text", "output format: text or json")
-	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]cobra.Completion{"text", "json"}, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
-	root.PersistentPreRunE = checkOutput
 	l := config.NewLoader(o.Environ)
-	root.PersistentFlags().StringVar(&l.File, "config", "",
-		"configuration file (default $"+config.EnvPrefix+"CONFIG, else "+config.DefaultPath+")")
+	addGlobalFlags(root, l)
 
 	const daemon, client = "daemon", "client"
 	root.AddGroup(&cobra.Group{ID: daemon, Title: "Daemon:"}, &cobra.Group{ID: client, Title: "Commands for a running daemon:"})
-	addTo(root, daemon, newServeCommand(l, o.Serve), newConfigCommand(l))
 	c := &connector{loader: l}
-	addTo(root, client, newStatusCommand(c), newContainersCommand(c), newApplyCommand(c))
+	addTo(root, daemon, newServeCommand(l, o.Serve), newConfigCommand(l), newDoctorCommand(c, o.Version), newStoreCommand(c, o.RestoreStore))
+	addTo(root, client, newVersionCommand(c, o.Version), newNodeCommand(c), newPsCommand(c), newTopCommand(c), newContainersCommand(c), newApplyCommand(c), newDiffCommand(c))
 	addTo(root, client, newVerbCommands(c)...)
-	addTo(root, client, newWaitCommand(c), newLogsCommand(c), newSendCommand(c), newEventsCommand(c), newDeleteCommand(c),
-		newVolumesCommand(c), newPortsCommand(c), newTokenCommand(c))
+	addTo(root, client, newWaitCommand(c), newLogsCommand(c), newAttachCommand(c), newSendCommand(c), newEventsCommand(c), newAuditCommand(c),
+		newDeleteCommand(c), newVolumesCommand(c), newBackupCommand(c), newFilesCommand(c), newPortsCommand(c), newTokenCommand(c), newContextCommand(c))
+	addCompletions(root, c)
+	classified(root)
 	return root
+}
+
+// addGlobalFlags adds the flags of every command, and their checks.
+func addGlobalFlags(root *cobra.Command, l *config.Loader) {
+	flags := root.PersistentFlags()
+	flags.StringP("output", "o", formatTable, "output format: table, wide, json, yaml or name")
+	flags.String("color", colorAuto, "colours: auto, always or never; auto is on a terminal without $NO_COLOR")
+	flags.StringVar(&l.File, "config", "", "configuration file (default $"+config.EnvPrefix+"CONFIG, else "+config.DefaultPath+")")
+	complete(root, "output", func(cmd *cobra.Command) []cobra.Completion { return formats(cmd) })
+	complete(root, "color", func(*cobra.Command) []cobra.Completion { return []cobra.Completion{colorAuto, colorAlways, colorNever} })
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		if err := checkOutput(cmd); err != nil {
+			return err
+		}
+		return resolveColor(cmd, l.Env)
+	}
+}
+
+// complete makes the shell offer the values of a flag that list returns.
+func complete(cmd *cobra.Command, flag string, list func(*cobra.Command) []cobra.Completion) {
+	_ = cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return list(cmd), cobra.ShellCompDirectiveNoFileComp
+	}) // it fails only for a flag that does not exist
 }
 
 func addTo(root *cobra.Command, group string, commands ...*cobra.Command) {
@@ -72,8 +96,9 @@ func newServeCommand(l *config.Loader, serve func(context.Context, *config.Loade
 		Long: "Run the daemon until SIGTERM or Ctrl-C; its containers continue to run. SIGHUP reloads the\n" +
 			"configuration. If there is no configuration, berth writes one with a fresh token, as\n" +
 			"`berth config init` does.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return serve(cmd.Context(), l, cmd.ErrOrStderr()) },
+		Example: "  berth serve\n  berth serve --config ~/berth.yaml --log.level debug",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return serve(cmd.Context(), l, cmd.ErrOrStderr()) },
 	})
 }
 

@@ -2,10 +2,14 @@ package cli
 
 import (
 	"encoding/json"
+	"io"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"gopkg.in/yaml.v3"
 )
 
 // exchange is what a command sends and prints.
@@ -17,11 +21,11 @@ type exchange struct {
 
 func exchanges() map[string]exchange {
 	return map[string]exchange{
-		"status": {map[string]string{"GET /readyz": `200 {"status":"ok"}`, "GET /containers": `200 {"containers":[{"internal_id":"mc"}]}`, "GET /containers/mc": "200 " + oneContainer},
-			"GET /readyz\nGET /containers\nGET /containers/mc",
-			"CONTAINER STATE POWER UP RESTARTS IMAGE PORTS NOTE mc exit running - 2 a:1 25565/tcp,[::1]:2/udp->3 exit code 137, cannot start"},
+		"ps": {map[string]string{"GET /readyz": `200 {"status":"ok"}`, "GET /containers": "200 {\"containers\":[" + oneContainer + "]}"},
+			"GET /readyz\nGET /containers",
+			": ready CONTAINER STATE SINCE IMAGE PORTS MESSAGE mc exit - a:1 25565/tcp,[::1]:2/udp->3 cannot start, exit code 137, restarted 2 times"},
 		"containers --label a=b --label c": {map[string]string{"GET /containers?label=a%3Db&label=c": "200 {\"containers\":[" + oneContainer + "]}"}, "",
-			"CONTAINER STATE POWER IMAGE VOLUME mc exit running a:1 v"},
+			"CONTAINER STATE SINCE IMAGE PORTS MESSAGE mc exit - a:1 25565/tcp"},
 		"containers mc": {map[string]string{"GET /containers/mc": "200 " + oneContainer}, "", "memory: 64MiB cpu: 10 cores"},
 		"start mc lobby": {map[string]string{"POST /containers/mc/start": `200 {"message":"Container start initiated"}`, "POST /containers/lobby/start": `200 {"message":"ok"}`},
 			"POST /containers/mc/start\nPOST /containers/lobby/start", "mc: Container start initiated lobby: ok"},
@@ -36,12 +40,17 @@ func exchanges() map[string]exchange {
 		"logs mc -n 3":       {map[string]string{"GET /containers/mc/logs?tail=3": `200 {"lines":[{"data":"one"},{"data":"two"}]}`}, "", "one two"},
 		"logs mc --install":  {map[string]string{"GET /containers/mc/install-logs?tail=100": `200 {"lines":[]}`}, "", ""},
 		"events -n 2": {map[string]string{"GET /events?limit=1": `200 {"events":[],"newest":9}`, "GET /events?since=7&limit=1000": `200 {"events":[{"seq":8,"container":"mc","event":"event","data":"exit"}]}`},
-			"GET /events?limit=1\nGET /events?since=7&limit=1000", "mc exit"},
-		"events --since 0": {map[string]string{"GET /events?since=0&limit=1000": `200 {"events":[]}`}, "", ""},
-		"volumes": {map[string]string{"GET /volumes": `200 {"volumes":[{"volume_id":"v","size":1048576,"used_by":["a","b"]}]}`}, "",
-			"VOLUME SIZE LIMIT USED BY CREATED v 1MiB no limit a,b"},
-		"volumes create --size-limit 1KiB": {map[string]string{"POST /volumes": `201 {"volume_id":"v"}`}, `POST /volumes {"size_limit":1024}`, "v"},
-		"volumes delete v":                 {map[string]string{"DELETE /volumes/v": `200 {}`}, "", "v: deleted"},
+			"GET /readyz\nGET /events?limit=1\nGET /events?since=7&limit=1000", "mc exit"},
+		"events --since 0": {map[string]string{"GET /events?since=0&limit=1000": `200 {"events":[]}`},
+			"GET /readyz\nGET /events?since=0&limit=1000", ""},
+		"volumes": {map[string]string{"GET /volumes": `200 {"volumes":[{"volume_id":"v","name":"survival","size":1048576,"used_by":["a","b"]}]}`}, "",
+			"VOLUME NAME SIZE LIMIT USED BY CREATED v survival 1MiB no limit a,b"},
+		"volumes create --size-limit 1KiB":    {map[string]string{"POST /volumes": `201 {"volume_id":"v"}`}, `POST /volumes {"size_limit":1024}`, "v"},
+		"volumes change v --name w":           {map[string]string{"PATCH /volumes/v": `200 {"volume_id":"v"}`}, `PATCH /volumes/v {"name":"w"}`, "v: changed"},
+		"volumes change v -l a=b -l c=d":      {map[string]string{"PATCH /volumes/v": `200 {"volume_id":"v"}`}, `PATCH /volumes/v {"labels":{"a":"b","c":"d"}}`, "v: changed"},
+		"volumes change v -l=":                {map[string]string{"PATCH /volumes/v": `200 {"volume_id":"v"}`}, `PATCH /volumes/v {"labels":{}}`, "v: changed"},
+		"volumes create --name w --label a=b": {map[string]string{"POST /volumes": `201 {"volume_id":"v"}`}, `POST /volumes {"name":"w","labels":{"a":"b"}}`, "v"},
+		"volumes delete v":                    {map[string]string{"DELETE /volumes/v": `200 {}`}, "", "v: deleted"},
 		"ports": {map[string]string{"GET /network/ports": `200 {"ports":[{"ip":"::","port":1,"protocol":"tcp","in_use":true,"container":"mc","firewall":{"state":"applied"}}]}`}, "",
 			"ADDRESS PROTOCOL IN USE CONTAINER FIREWALL [::]:1 tcp yes mc applied"},
 		"ports add :: 1-9 tcp": {map[string]string{"POST /network/ports/bulk": `200 {"added_count":9}`}, `POST /network/ports/bulk {"ip":"::","ports":"1-9","protocol":"tcp"}`, "9 added"},
@@ -50,7 +59,7 @@ func exchanges() map[string]exchange {
 		"ports delete ::1 5 --protocol udp": {map[string]string{"DELETE /network/ports/::1/5?protocol=udp": `200 {}`}, "", "[::1]:5/udp: deleted"},
 		"token create --ttl 8h --scope read,power --container mc --single-use": {map[string]string{"POST /auth/tokens": `200 {"token":"berth_1","expires_at":"then"}`},
 			`POST /auth/tokens {"ttl":"8h","remove_on_use":true,"scopes":["read","power"],"containers":["mc"]}`, "berth_1"},
-		"token list":      {map[string]string{"GET /auth/tokens": `200 {"tokens":[{"id":"t","scopes":["read"],"containers":[],"expires_at":"then"}]}`}, "", "TOKEN SCOPES CONTAINERS EXPIRES t read - then"},
+		"token list":      {map[string]string{"GET /auth/tokens": `200 {"tokens":[{"id":"t","scopes":["read"],"containers":[],"expires_at":"then"}]}`}, "", "TOKEN NAME SCOPES CONTAINERS EXPIRES t - read - then"},
 		"token revoke t":  {map[string]string{"DELETE /auth/tokens/t": `200 {}`}, "", "t: revoked"},
 		"wait mc exit":    {map[string]string{"GET /containers/mc": "200 " + oneContainer}, "", "mc is exit"},
 		"wait mc deleted": {map[string]string{"GET /containers/mc": `404 {"error":"Container not found"}`}, "", "mc is deleted"},
@@ -59,28 +68,49 @@ func exchanges() map[string]exchange {
 
 func TestCommands(t *testing.T) {
 	for line, x := range exchanges() {
-		t.Run(line, func(t *testing.T) {
-			f := newFakeAPI(t, x.answers)
-			out, _, err := command(t, f.env(), strings.Fields(line)...)
-			require.NoError(t, err)
-			want := x.requests
-			for key := range x.answers {
-				want = orElse(want, key)
-			}
-			require.Equal(t, want, strings.Join(f.requests, "\n"))
-			require.Contains(t, strings.Join(strings.Fields(out), " "), x.text)
-
-			out, _, err = command(t, f.env(), append([]string{"-o", "json"}, strings.Fields(line)...)...)
-			require.NoError(t, err)
-			for decoder := json.NewDecoder(strings.NewReader(out)); decoder.More(); {
-				require.NoError(t, decoder.Decode(new(any)), out)
-			}
-		})
+		t.Run(line, func(t *testing.T) { x.check(t, line) })
 	}
 }
 
+// check runs a command in each output format.
+func (x exchange) check(t *testing.T, line string) {
+	f := newFakeAPI(t, x.answers)
+	out, _, err := command(t, f.env(), strings.Fields(line)...)
+	require.NoError(t, err)
+	want := x.requests
+	for key := range x.answers {
+		want = orElse(want, key)
+	}
+	require.Equal(t, want, strings.Join(f.requests, "\n"))
+	require.Contains(t, strings.Join(strings.Fields(out), " "), x.text)
+
+	line = strings.TrimSuffix(line, " -o wide")
+	out, _, err = command(t, f.env(), append([]string{"-o", "json"}, strings.Fields(line)...)...)
+	require.NoError(t, err)
+	var fromJSON, fromYAML []any
+	for decoder := json.NewDecoder(strings.NewReader(out)); decoder.More(); {
+		fromJSON = append(fromJSON, nil)
+		require.NoError(t, decoder.Decode(&fromJSON[len(fromJSON)-1]), out)
+	}
+	out, _, err = command(t, f.env(), append([]string{"-o", "yaml"}, strings.Fields(line)...)...)
+	require.NoError(t, err)
+	for decoder := yaml.NewDecoder(strings.NewReader(out)); ; {
+		var document any
+		if err := decoder.Decode(&document); err == io.EOF {
+			break
+		}
+		require.NoError(t, err)
+		fromYAML = append(fromYAML, document)
+	}
+	text, err := json.Marshal(fromYAML)
+	require.NoError(t, err)
+	want2, err := json.Marshal(fromJSON)
+	require.NoError(t, err)
+	require.JSONEq(t, string(want2), string(text))
+}
+
 func TestCompletionOffersNoFiles(t *testing.T) {
-	for line, want := range map[string]string{"start ": ":4\n", "logs ": ":4\n", "status -o ": "text\njson\n:4\n", "apply -f ": ":0\n", "config check ": ":0\n"} {
+	for line, want := range map[string]string{"start ": ":4\n", "logs ": ":4\n", "status -o ": "table\nwide\njson\nyaml\nname\n:4\n", "logs -o ": "table\nwide\njson\nyaml\n:4\n", "status --color ": "auto\nalways\nnever\n:4\n", "apply -f ": ":0\n", "config check ": ":0\n"} {
 		out, _, err := command(t, nil, append([]string{"__complete"}, strings.Split(line, " ")...)...)
 		require.NoError(t, err)
 		require.Equal(t, want, out, line)
@@ -94,6 +124,7 @@ func orElse(text, other string) string {
 	return text
 }
 
+// TestHelpHasAnExample requires of each command an example that runs it.
 func TestHelpHasAnExample(t *testing.T) {
 	root := NewRoot(Options{})
 	var check func(path []string)
@@ -104,22 +135,28 @@ func TestHelpHasAnExample(t *testing.T) {
 		for _, child := range cmd.Commands() {
 			check(append(append([]string{}, path...), child.Name()))
 		}
-		if cmd.HasSubCommands() && cmd.Example == "" || cmd.GroupID == "daemon" || len(path) > 0 && path[0] == "config" || cmd.Name() == "help" {
+		if cmd.Name() == "help" || cmd.Name() == "completion" {
 			return
 		}
 		seen++
-		require.Contains(t, cmd.Example, "berth "+strings.Join(path, " "), path)
+		line := strings.Join(append([]string{"berth"}, path...), " ")
+		require.Contains(t, cmd.Example, line, path)
+		for example := range strings.SplitSeq(cmd.Example, "\n") {
+			require.Regexp(t, "^  [a-zB-]", example, path)
+		}
 		out, _, err := command(t, nil, append(path, "--help")...)
 		require.NoError(t, err)
-		require.NotContains(t, out, "--reconcile.workers", "the keys of the configuration are for serve")
-		require.Contains(t, out, "--url")
 		require.NotContains(t, out, "--token ", "every user of the host can read arguments")
+		require.Equal(t, overridable(line), strings.Contains(out, "--reconcile.workers"), "%s: the keys of the configuration are for serve", line)
+		require.Equal(t, cmd.Flag("url") != nil && cmd.Flag("token-file") == nil && line != "berth doctor", cmd.Flag("context") != nil, line)
 	}
 	check(nil)
-	require.Greater(t, seen, 15)
-	out, _, err := command(t, nil, "serve", "--help")
-	require.NoError(t, err)
-	require.Contains(t, out, "--reconcile.workers")
+	require.Greater(t, seen, 35)
+}
+
+// overridable reports whether a command has a flag for each key of the configuration.
+func overridable(line string) bool {
+	return line == "berth serve" || line == "berth config check" || line == "berth config show"
 }
 
 // TestErrorsNameRemedy runs commands that cannot succeed.
@@ -154,9 +191,12 @@ func TestErrorsNameRemedy(t *testing.T) {
 		"show's file":       {[]string{"BERTH_CONFIG=" + bad}, "config show", bad + ": server.prot:"},
 		"ports that stay":   {f.env(), "ports delete :: 1-2", "containers use 1 of these ports, which were not deleted: the first is 2/tcp, used by mc"},
 		"no ports":          {f.env(), "ports delete :: 2-1", "ports: must be ports and ranges"},
-		"output":            {f.env(), "status -o yaml", "-o must be text or json"},
+		"output":            {f.env(), "status -o xml", "-o must be table, wide, json, yaml or name for berth ps, not \"xml\""},
+		"no names":          {f.env(), "logs mc -o name", "-o must be table, wide, json or yaml for berth logs"},
+		"colour":            {f.env(), "status --color red", "--color must be auto, always or never"},
 		"passing state":     {f.env(), "wait mc starting", `cannot wait for "starting": containers pass through it`},
 		"a lost file":       {f.env(), "apply -f /does/not/exist", "no such file"},
+		"nothing to change": {f.env(), "volumes change v", "--name or --label"},
 		"a bad size":        {f.env(), "volumes create --size-limit many", "--size-limit"},
 		"unknown key":       {[]string{"BERTH_CONFIG=" + secret}, "config show server.prot", "is not a key of the configuration"},
 	} {
@@ -165,5 +205,18 @@ func TestErrorsNameRemedy(t *testing.T) {
 			require.ErrorContains(t, err, c.want)
 			require.NotContains(t, out+errOut+err.Error(), clientToken)
 		})
+	}
+}
+
+// TestAlertsNameCommands: a command that an alert's description names exists.
+func TestAlertsNameCommands(t *testing.T) {
+	rules, err := os.ReadFile("../../../hack/deploy/alerts.yaml")
+	require.NoError(t, err)
+	named := regexp.MustCompile(`description: .*berth ([a-z]+) (--|\{\{)`).FindAllSubmatch(rules, -1)
+	require.NotEmpty(t, named)
+	for _, m := range named {
+		found, _, err := NewRoot(Options{}).Find([]string{string(m[1])})
+		require.NoError(t, err, "%s", m[0])
+		require.True(t, found.HasParent(), "%s", m[0])
 	}
 }

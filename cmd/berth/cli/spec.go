@@ -14,10 +14,10 @@ import (
 
 // decodeSpec reads a container in YAML or JSON, which is YAML. It accepts and ignores
 // the status fields, so that a container can be applied as it was printed.
-func decodeSpec(text []byte) (client.ContainerSpec, error) {
+func decodeSpec(document yamlfile.Document) (client.ContainerSpec, error) {
 	var c client.Container
 	decoder := yamlfile.Decoder{Unknown: "is not a field of a container", Set: setField, Aliases: true}
-	return c.ContainerSpec, decoder.Decode(text, &c).Err()
+	return c.ContainerSpec, decoder.DecodeDocument(document, &c).Err()
 }
 
 // setField sets a field of a container. A string field takes any scalar as it is

@@ -5,12 +5,24 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"berth/api/client"
+	"berth/cmd/berth/yamlfile"
 )
 
+// decodeText decodes the only document of a file.
+func decodeText(text []byte) (client.ContainerSpec, error) {
+	list, faults := yamlfile.Documents(text)
+	if faults != nil {
+		return client.ContainerSpec{}, faults
+	}
+	return decodeSpec(list[0])
+}
+
 func TestDecodeSpecKeepsStrings(t *testing.T) {
-	_, err := decodeSpec([]byte("base: &base {ip: 0.0.0.0}\nports: [{<<: *base, port: 1}]"))
+	_, err := decodeText([]byte("base: &base {ip: 0.0.0.0}\nports: [{<<: *base, port: 1}]"))
 	require.EqualError(t, err, "base: is not a field of a container (line 1)")
-	spec, err := decodeSpec([]byte(`
+	spec, err := decodeText([]byte(`
 internal_id: 123
 image: 1.10
 start_pattern: 2026-01-02
@@ -52,18 +64,17 @@ func TestDecodeSpecNamesLineAndField(t *testing.T) {
 		"ports: {}":                       "ports: must be a list (line 1)",
 		"env: [a]":                        "env: must be a mapping (line 1)",
 		"- a":                             "must be a mapping (line 1)",
-		"image: a\n---\nimage: b":         "contains more than one document",
 		"ports: &p [*p]":                  `the anchor "p" contains itself (line 1)`,
 		"tty: 1\nlimits: {memory: false}": "tty: must be true or false (line 1); limits.memory: must be a whole number (line 2)",
 	} {
-		_, err := decodeSpec([]byte(text))
+		_, err := decodeText([]byte(text))
 		require.EqualError(t, err, want, text)
 	}
 }
 
 // TestDecodeSpecOfPrintedContainer reads what `berth containers <id> -o json` prints.
 func TestDecodeSpecOfPrintedContainer(t *testing.T) {
-	spec, err := decodeSpec([]byte(oneContainer))
+	spec, err := decodeText([]byte(oneContainer))
 	require.NoError(t, err)
 	require.Equal(t, "mc", spec.InternalID)
 	require.Len(t, spec.Ports, 2)

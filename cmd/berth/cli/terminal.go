@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/term"
 )
 
 const escape = '\x1b'
@@ -95,7 +97,27 @@ func (t *terminal) next(b *bytes.Buffer, text []byte) int {
 }
 
 // IsTerminal reports whether f is a terminal.
-func IsTerminal(f *os.File) bool {
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+func IsTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
+
+// terminalOf returns the terminal that w writes to; nil if it is none.
+func terminalOf(w io.Writer) *os.File {
+	f, is := unfiltered(w).(*os.File)
+	if !is || !IsTerminal(f) {
+		return nil
+	}
+	return f
+}
+
+// terminalWidth returns the number of cells in a line of the terminal that out writes
+// to; 0 if it is not a terminal or does not know its size.
+func terminalWidth(out io.Writer) int {
+	f := terminalOf(out)
+	if f == nil {
+		return 0
+	}
+	width, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0
+	}
+	return width
 }

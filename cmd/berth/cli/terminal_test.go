@@ -5,11 +5,9 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 )
 
 // escapes returns texts of tenants, and how they are written to a terminal.
@@ -66,21 +64,20 @@ func FuzzTerminal(f *testing.F) {
 	})
 }
 
-// TestPrintable opens a terminal and a file.
+// TestPrintable opens a terminal, a device that is none, and a file.
 func TestPrintable(t *testing.T) {
-	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	require.NoError(t, err)
-	defer master.Close()
-	require.NoError(t, unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0))
-	number, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
-	require.NoError(t, err)
-	tty, err := os.OpenFile("/dev/pts/"+strconv.Itoa(number), os.O_RDWR|unix.O_NOCTTY, 0)
-	require.NoError(t, err)
-	defer tty.Close()
+	tty := openTerminal(t, 80, 25).File
 	file, err := os.Create(filepath.Join(t.TempDir(), "file"))
 	require.NoError(t, err)
 	defer file.Close()
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	require.NoError(t, err)
+	defer null.Close()
 	require.IsType(t, &terminal{}, Printable(tty))
 	require.Equal(t, tty, unfiltered(Printable(tty)))
-	require.Equal(t, file, Printable(file))
+	require.Equal(t, tty, terminalOf(Printable(tty)))
+	for _, f := range []*os.File{file, null} {
+		require.Equal(t, f, Printable(f))
+		require.Nil(t, terminalOf(f))
+	}
 }

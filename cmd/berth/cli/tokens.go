@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -11,73 +12,106 @@ import (
 )
 
 func newTokenCommand(c *connector) *cobra.Command {
-	return withSubcommands(&cobra.Command{Use: "token", Short: "Create, list and revoke access tokens"},
+	return withSubcommands(&cobra.Command{Use: "token", Short: "Create, list and revoke access tokens",
+		Example: "  berth token create --ttl 8h --scope read\n  berth token list"},
 		newTokenCreate(c), newTokenList(c), newTokenRevoke(c))
 }
 
 func newTokenCreate(c *connector) *cobra.Command {
 	var request client.TokenRequest
-	var scopes []string
-	cmd := c.command(&cobra.Command{
+	var scopes, keyFiles []string
+	cmd := c.command(withoutNames(&cobra.Command{
 		Use:   "create",
 		Short: "Create a token and print it",
 		Long: "Create a token and print it on standard output. It is not shown again. Its expiry is printed on standard\n" +
 			"error. Scopes are read, power, console, files, network and admin.",
-		Example: "  BERTH_TOKEN=$(berth token create --ttl 8h --scope read --scope power --container survival)",
-	}, func(cmd *cobra.Command, d *daemon, _ []string) error {
+		Example: "  BERTH_TOKEN=$(berth token create --ttl 8h --scope read --scope power --container survival)\n" +
+			"  berth token create --ttl 30d --scope files --container survival --ssh-key ~/.ssh/id_ed25519.pub",
+	}), func(cmd *cobra.Command, d *daemon, _ []string) error {
 		for _, s := range scopes {
 			request.Scopes = append(request.Scopes, v1.Scope(s))
+		}
+		var err error
+		if request.SSHKeys, err = readKeys(keyFiles); err != nil {
+			return err
 		}
 		token, err := d.Tokens().Create(cmd.Context(), request)
 		if err != nil {
 			return err
 		}
-		if !asJSON(cmd) {
+		if isText(cmd) {
 			fmt.Fprintln(cmd.ErrOrStderr(), "expires at "+token.ExpiresAt)
 		}
-		return printLine(cmd, d.raw, "%s", token.Token)
+		return printDone(cmd, d.raw, "", "%s", token.Token)
 	})
 	flags := cmd.Flags()
+	flags.StringVar(&request.Name, "name", "", "a name that events and the audit log show")
 	flags.StringVar(&request.TTL, "ttl", "", "how long the token is valid, such as 90s, 8h or 7d (default 1h)")
 	flags.StringSliceVar(&scopes, "scope", nil, "an operation that it allows; can be repeated (default all)")
 	flags.StringSliceVar(&request.Containers, "container", nil, "a container that it is limited to; can be repeated (default all)")
 	flags.BoolVar(&request.SingleUse, "single-use", false, "make it valid for exactly one request")
+	flags.StringArrayVar(&keyFiles, "ssh-key", nil, "a file of public keys that may log in with SFTP; can be repeated")
+	complete(cmd, "scope", func(*cobra.Command) []cobra.Completion {
+		return names(v1.Scopes(), func(s v1.Scope) string { return string(s) })
+	})
 	return cmd
 }
 
+// readKeys returns the keys in files such as ~/.ssh/id_ed25519.pub, without comments and
+// empty lines.
+func readKeys(files []string) (keys []string, err error) {
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("--ssh-key: %w", err)
+		}
+		for line := range strings.Lines(string(text)) {
+			if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
+				keys = append(keys, line)
+			}
+		}
+	}
+	return keys, nil
+}
+
 func newTokenList(c *connector) *cobra.Command {
-	return c.command(&cobra.Command{
+	return c.listCommand(&cobra.Command{
 		Use:     "list",
 		Short:   "List the tokens, without their secrets",
 		Example: "  berth token list",
-	}, func(cmd *cobra.Command, d *daemon, _ []string) error {
+	}, func(cmd *cobra.Command, d *daemon, _ []string) (listing, error) {
 		tokens, err := d.Tokens().List(cmd.Context())
 		if err != nil {
-			return err
+			return listing{}, err
 		}
-		return show(cmd, d.raw, func(t *table) {
-			t.row("TOKEN", "SCOPES", "CONTAINERS", "EXPIRES")
+		l := newListing(d.raw, "tokens", names(tokens, func(k client.Token) string { return k.ID }))
+		l.fill = func(t *table) {
+			t.head(column{title: "TOKEN"}, column{title: "NAME", min: 12}, column{title: "SCOPES"}, column{title: "CONTAINERS", min: 16},
+				column{title: "EXPIRES"}, column{title: "PARENT", wide: true}, column{title: "SSH KEYS", wide: true})
 			for _, k := range tokens {
 				scopes := make([]string, len(k.Scopes))
 				for i, s := range k.Scopes {
 					scopes[i] = string(s)
 				}
-				t.row(k.ID, strings.Join(scopes, ","), strings.Join(k.Containers, ","), k.ExpiresAt)
+				t.row(k.ID, k.Name, strings.Join(scopes, ","), strings.Join(k.Containers, ","), k.ExpiresAt, k.Parent, strings.Join(k.SSHKeys, ","))
 			}
-		})
+		}
+		return l, nil
 	})
 }
 
 func newTokenRevoke(c *connector) *cobra.Command {
 	return c.command(&cobra.Command{
-		Use:     "revoke <id>",
-		Short:   "Revoke a token by its id, as shown by list",
+		Use:     "revoke <id>...",
+		Short:   "Revoke tokens by their ids, as shown by list",
 		Example: "  berth token revoke 0f1e2d3c4b5a69788796a5b4c3d2e1f0",
-		Args:    cobra.ExactArgs(1),
-	}, func(cmd *cobra.Command, d *daemon, args []string) error {
-		if err := d.Tokens().Revoke(cmd.Context(), args[0]); err != nil {
-			return err
-		}
-		return printLine(cmd, d.raw, "%s: revoked", args[0])
+		Args:    cobra.MinimumNArgs(1),
+	}, func(cmd *cobra.Command, d *daemon, ids []string) error {
+		return each(cmd.Context(), d, ids, func(id string) error {
+			if err := d.Tokens().Revoke(cmd.Context(), id); err != nil {
+				return fmt.Errorf("%s: %w", id, err)
+			}
+			return printDone(cmd, d.raw, id, "%s: revoked", id)
+		})
 	})
 }

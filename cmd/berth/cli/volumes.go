@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -8,37 +9,44 @@ import (
 	"github.com/docker/go-units"
 	"github.com/spf13/cobra"
 
+	"berth/api/client"
 	v1 "berth/api/v1"
 )
 
 func newVolumesCommand(c *connector) *cobra.Command {
-	cmd := c.command(&cobra.Command{
+	var labels []string
+	cmd := c.listCommand(&cobra.Command{
 		Use:     "volumes",
-		Short:   "List, create and delete volumes",
+		Short:   "List, create, change and delete volumes",
 		Example: "  berth volumes\n  berth volumes create --size-limit 10GiB",
-	}, func(cmd *cobra.Command, d *daemon, _ []string) error {
-		list, err := d.Volumes().List(cmd.Context())
+	}, func(cmd *cobra.Command, d *daemon, _ []string) (listing, error) {
+		list, err := d.Volumes().List(cmd.Context(), labels...)
 		if err != nil {
-			return err
+			return listing{}, err
 		}
-		return show(cmd, d.raw, func(t *table) {
-			t.row("VOLUME", "SIZE", "LIMIT", "USED BY", "CREATED")
+		l := newListing(d.raw, "volumes", names(list, func(v client.Volume) string { return v.VolumeID }))
+		l.fill = func(t *table) {
+			t.head(column{title: "VOLUME"}, column{title: "NAME"}, column{title: "SIZE"}, column{title: "LIMIT"}, column{title: "USED BY", min: 16}, column{title: "CREATED"},
+				column{title: "PATH", wide: true})
 			for _, v := range list {
-				t.row(v.VolumeID, units.BytesSize(float64(v.Size)), limit(v.SizeLimit), strings.Join(v.UsedBy, ","),
-					time.Unix(v.CreatedAt, 0).Format(time.DateTime))
+				t.row(v.VolumeID, v.Name, units.BytesSize(float64(v.Size)), limit(v.SizeLimit), strings.Join(v.UsedBy, ","),
+					time.Unix(v.CreatedAt, 0).Format(time.DateTime), v.Path)
 			}
-		})
+		}
+		return l, nil
 	})
-	cmd.AddCommand(newVolumesCreate(c), newVolumesDelete(c))
+	cmd.Flags().StringArrayVarP(&labels, "label", "l", nil, "only volumes with this label, name=value or name; can be repeated")
+	cmd.AddCommand(newVolumesCreate(c), newVolumesChange(c), newVolumesDelete(c))
 	return cmd
 }
 
 func newVolumesCreate(c *connector) *cobra.Command {
 	var text string
+	var r client.VolumeRequest
 	cmd := c.command(&cobra.Command{
 		Use:     "create",
 		Short:   "Create a volume and print its id",
-		Example: "  volume=$(berth volumes create --size-limit 10GiB)",
+		Example: "  volume=$(berth volumes create --name survival --label customer=42 --size-limit 10GiB)",
 	}, func(cmd *cobra.Command, d *daemon, _ []string) error {
 		var size v1.Size
 		if text != "" {
@@ -47,26 +55,63 @@ func newVolumesCreate(c *connector) *cobra.Command {
 				return fmt.Errorf("--size-limit: %w", err)
 			}
 		}
-		v, err := d.Volumes().Create(cmd.Context(), int64(size))
+		r.SizeLimit = int64(size)
+		v, err := d.Volumes().Create(cmd.Context(), r)
 		if err != nil {
 			return err
 		}
-		return printLine(cmd, d.raw, "%s", v.VolumeID)
+		return printDone(cmd, d.raw, v.VolumeID, "%s", v.VolumeID)
 	})
+	cmd.Flags().StringVar(&r.Name, "name", "", "name for people, at most 128 characters; need not be unique")
+	cmd.Flags().StringToStringVarP(&r.Labels, "label", "l", nil, "label, name=value; can be repeated")
 	cmd.Flags().StringVar(&text, "size-limit", "", "maximum size of its files, such as 10GiB (default no limit)")
+	return cmd
+}
+
+func newVolumesChange(c *connector) *cobra.Command {
+	var name string
+	var labels map[string]string
+	cmd := c.command(&cobra.Command{
+		Use:     "change <id>",
+		Short:   "Change the name or the labels of a volume",
+		Long:    "Change the name or the labels of a volume. The labels that are given replace all of its labels; --label ''\nremoves them.",
+		Example: "  berth volumes change 3f2a91c0 --name survival --label customer=42",
+		Args:    cobra.ExactArgs(1),
+	}, func(cmd *cobra.Command, d *daemon, args []string) error {
+		var change client.VolumeChange
+		if cmd.Flags().Changed("name") {
+			change.Name = &name
+		}
+		if cmd.Flags().Changed("label") {
+			delete(labels, "") // of --label ''
+			change.Labels = &labels
+		}
+		if change == (client.VolumeChange{}) {
+			return withCode(exitUsage, errors.New("nothing to change: give --name or --label"))
+		}
+		if _, err := d.Volumes().Change(cmd.Context(), args[0], change); err != nil {
+			return fmt.Errorf("%s: %w", args[0], err)
+		}
+		return printDone(cmd, d.raw, args[0], "%s: changed", args[0])
+	})
+	cmd.Flags().StringVar(&name, "name", "", "name for people, at most 128 characters; need not be unique")
+	cmd.Flags().StringToStringVarP(&labels, "label", "l", nil, "label, name=value; can be repeated")
 	return cmd
 }
 
 func newVolumesDelete(c *connector) *cobra.Command {
 	return c.command(&cobra.Command{
-		Use:     "delete <id>",
-		Short:   "Delete a volume that no container uses, with all files",
+		Use:     "delete <id>...",
+		Aliases: []string{"rm"},
+		Short:   "Delete volumes that no container uses, with all files",
 		Example: "  berth volumes delete 3f2a91c0",
-		Args:    cobra.ExactArgs(1),
-	}, func(cmd *cobra.Command, d *daemon, args []string) error {
-		if err := d.Volumes().Delete(cmd.Context(), args[0]); err != nil {
-			return fmt.Errorf("%s: %w", args[0], err)
-		}
-		return printLine(cmd, d.raw, "%s: deleted", args[0])
+		Args:    cobra.MinimumNArgs(1),
+	}, func(cmd *cobra.Command, d *daemon, ids []string) error {
+		return each(cmd.Context(), d, ids, func(id string) error {
+			if err := d.Volumes().Delete(cmd.Context(), id); err != nil {
+				return fmt.Errorf("%s: %w", id, err)
+			}
+			return printDone(cmd, d.raw, id, "%s: deleted", id)
+		})
 	})
 }

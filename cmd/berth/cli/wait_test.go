@@ -6,24 +6,31 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
 
 func TestWait(t *testing.T) {
+	t.Parallel()
 	failed := strings.Replace(oneContainer, `"exit"`, `"failed"`, 1)
 	unseen := strings.Replace(oneContainer, `"observed_generation":4`, `"observed_generation":3`, 1)
 	f := newFakeAPI(t, map[string]string{"GET /containers/a": "200 " + failed, "GET /containers/b": "200 " + unseen})
 	_, _, err := command(t, f.env(), "wait", "a", "running")
-	require.ErrorContains(t, err, "a is failed: exit code 137, cannot\tstart")
+	require.ErrorContains(t, err, "a is failed: cannot\tstart, exit code 137")
 	_, _, err = command(t, f.env(), "wait", "b", "exit", "--timeout", "50ms")
 	require.ErrorContains(t, err, "b is not exit in time: it is exit", "the newest request is not observed yet")
+	f.set("GET /readyz", `503 {"error":"Not ready: engine: does not answer"}`)
+	_, _, err = command(t, f.env(), "wait", "b", "exit", "--timeout", "50ms")
+	require.ErrorContains(t, err, "; the daemon is not ready: engine: does not answer")
+	require.Equal(t, exitTimeout, ExitCode(err))
 	_, _, err = command(t, f.env(), "wait", "c", "exit")
 	require.ErrorContains(t, err, "c: Route not found")
 }
 
 // TestWaitTimeoutDuringRequest lets the timeout end while a request is in flight.
 func TestWaitTimeoutDuringRequest(t *testing.T) {
+	t.Parallel()
 	var requests atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if requests.Add(1) > 1 {
@@ -37,4 +44,86 @@ func TestWaitTimeoutDuringRequest(t *testing.T) {
 	require.ErrorContains(t, err, "mc is not running in time: it is exit")
 	_, _, err = command(t, []string{"BERTH_URL=" + server.URL, "BERTH_TOKEN=" + clientToken}, "wait", "mc", "running", "--timeout", "50ms")
 	require.ErrorContains(t, err, "did not answer in time")
+}
+
+// state returns a container in a state that the daemon has observed.
+func state(id, phase, more string) string {
+	return `200 {"internal_id":"` + id + `","state":"` + phase + `"` + more + `}`
+}
+
+func TestWaitForSeveral(t *testing.T) {
+	t.Parallel()
+	f := newFakeAPI(t, map[string]string{"GET /containers/a": state("a", "running", ""), "GET /containers/b": state("b", "failed", `,"exit_code":7`),
+		"GET /containers/c": state("c", "running", "")})
+	out, _, err := command(t, f.env(), "wait", "a", "b", "nope", "c", "a", "running")
+	require.EqualError(t, err, "b is failed: exit code 7\nnope: Route not found")
+	require.Equal(t, "a is running\nc is running\n", out)
+	require.Equal(t, exitError, ExitCode(err))
+	out, _, err = command(t, f.env(), "wait", "nope", "deleted", "-o", "json")
+	require.NoError(t, err)
+	require.JSONEq(t, `{"internal_id":"nope","state":"deleted"}`, out)
+}
+
+// TestVerbWaits requests what a verb does, and waits for the goal of that verb.
+func TestVerbWaits(t *testing.T) {
+	t.Parallel()
+	for verb, x := range map[string]struct{ request, reached, goal string }{
+		"start":     {"POST /containers/mc/start", "running", "running"},
+		"restart":   {"POST /containers/mc/restart", "running", "running"},
+		"stop":      {"POST /containers/mc/stop", "exit", "stopped"},
+		"kill":      {"POST /containers/mc/kill", "ready", "stopped"},
+		"reinstall": {"POST /containers/mc/reinstall", "ready", "ready"},
+	} {
+		f := newFakeAPI(t, map[string]string{x.request: `200 {"message":"initiated"}`, "GET /containers/mc": state("mc", "stopping", "")})
+		done := make(chan error, 1)
+		var out, errOut syncBuffer
+		go func() {
+			root := NewRoot(Options{Environ: f.env()})
+			root.SetArgs([]string{verb, "mc", "nope", "--wait"})
+			root.SetOut(&out)
+			root.SetErr(&errOut)
+			done <- root.ExecuteContext(t.Context())
+		}()
+		require.Eventually(t, func() bool { return strings.Contains(errOut.String(), "mc: stopping\n") }, 20*time.Second, time.Millisecond)
+		require.Empty(t, out.String(), "it waits")
+		f.set("GET /containers/mc", state("mc", x.reached, `,"generation":2,"observed_generation":1`))
+		require.Eventually(t, func() bool { return strings.Contains(errOut.String(), "mc: "+x.reached+"\n") }, 20*time.Second, time.Millisecond)
+		f.set("GET /containers/mc", state("mc", x.reached, `,"generation":2,"observed_generation":2`))
+		err := <-done
+		require.EqualError(t, err, verb+" nope: Route not found")
+		require.Equal(t, "mc is "+x.goal+"\n", out.String())
+	}
+}
+
+// TestWaitGivesUp waits for a container that exits, and is not started again.
+func TestWaitGivesUp(t *testing.T) {
+	t.Parallel()
+	f := newFakeAPI(t, map[string]string{"POST /containers/mc/start": `200 {"message":"ok"}`, "GET /containers/mc": state("mc", "exit", `,"exit_code":9`)})
+	done := make(chan error, 1)
+	var errOut syncBuffer
+	go func() {
+		root := NewRoot(Options{Environ: f.env()})
+		root.SetArgs([]string{"start", "mc", "--wait"})
+		root.SetErr(&errOut)
+		done <- root.ExecuteContext(t.Context())
+	}()
+	for _, next := range []string{state("mc", "exit", `,"exit_code":9`), state("mc", "starting", ""),
+		state("mc", "exit", `,"exit_code":3,"next_retry_at":"2026-01-02T03:04:05Z"`), state("mc", "exit", `,"exit_code":3,"message":"no space"`)} {
+		seen := len(f.seen())
+		f.set("GET /containers/mc", next)
+		require.Eventually(t, func() bool { return len(f.seen()) > seen+2 }, 20*time.Second, time.Millisecond)
+		require.Empty(t, done, "it waits on: %s", next)
+	}
+	f.set("GET /containers/mc", state("mc", "exit", `,"exit_code":3`))
+	require.EqualError(t, <-done, "mc is exit: exit code 3")
+}
+
+func TestDeleteWaits(t *testing.T) {
+	f := newFakeAPI(t, map[string]string{"DELETE /containers/mc": `200 {"message":"going"}`})
+	out, _, err := command(t, f.env(), "rm", "mc", "--wait", "--timeout", "1m")
+	require.NoError(t, err)
+	require.Equal(t, "mc is deleted\n", out)
+	_, _, err = command(t, f.env(), "rm", "mc", "--timeout", "1m")
+	require.EqualError(t, err, "--timeout needs --wait")
+	require.Equal(t, exitUsage, ExitCode(err))
 }

@@ -17,7 +17,7 @@ func TestSecretsAreNeitherFlagsNorInErrors(t *testing.T) {
 		flags[o.Name] = true
 	}
 	require.True(t, flags["server.port"])
-	for _, key := range []string{"authorization.token", "remote.token", "docker.registries"} {
+	for _, key := range []string{"authorization.token", "remote.token", "docker.registries", "backups.s3.secret_key"} {
 		require.False(t, flags[key], key)
 	}
 	const secret = "top-secret-value"

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -173,6 +174,9 @@ func warnings(c v1.Config) []string {
 	}
 	if c.Remote.Enabled && strings.HasPrefix(c.Remote.URL, "http://") {
 		out = append(out, "remote.url is not https: remote.token travels in clear")
+	}
+	if u, err := url.Parse(c.Backups.S3.Endpoint); err == nil && u.Scheme == "http" && !v1.IsLoopback(u.Hostname()) {
+		out = append(out, "backups.s3.endpoint is not https: archives travel in clear")
 	}
 	return out
 }

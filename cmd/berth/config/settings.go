@@ -17,16 +17,17 @@ import (
 func isLive(key string, from, to v1.Config) bool {
 	section, _, _ := strings.Cut(key, ".")
 	switch section {
-	case "remote", "events":
+	case "remote", "events", "audit", "files":
 		return true
 	}
 	switch key {
 	case "server.tls.cert", "server.tls.key":
 		return from.Server.TLS.Enabled() == to.Server.TLS.Enabled()
 	case "server.body_limit", "server.allowed_origins", "server.trusted_proxies",
+		"sftp.max_sessions", "sftp.max_sessions_per_token", "sftp.idle_timeout",
 		"authorization.token", "authorization.max_ttl",
-		"docker.allowed_mounts", "docker.registries", "docker.root_limit",
-		"storage.max_file_size", "reconcile.create_wait", "metrics.public", "log.level":
+		"docker.allowed_mounts", "docker.registries", "docker.root_limit", "docker.read_only_root",
+		"storage.max_file_size", "reconcile.create_wait", "metrics.public", "ui.enabled", "debug.pprof", "log.level":
 		return true
 	}
 	return false

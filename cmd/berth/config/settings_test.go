@@ -42,7 +42,7 @@ remote: {enabled: true, url: "https://panel", token: t}
 `), 0o600))
 	waiting, err := s.Reload()
 	require.NoError(t, err)
-	require.Equal(t, []string{"server.port", "storage.data_path", "storage.volumes_path", "log.format"}, waiting)
+	require.Equal(t, []string{"server.port", "sftp.host_key", "storage.data_path", "storage.volumes_path", "backups.path", "log.format"}, waiting)
 	c := s.Current()
 	require.Equal(t, 8070, c.Server.Port)
 	require.Equal(t, "auto", c.Log.Format)

@@ -45,16 +45,34 @@ func Write(path, dataPath string, force bool) error {
 		}
 		return err
 	}
+	return syncDir(dir)
+}
+
+// Replace writes text to path, atomically and durably, with mode 0600.
+func Replace(path, text string) error {
+	dir := filepath.Dir(path)
+	temporary, err := writeTemporary(dir, text)
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(temporary, path); err != nil {
+		return errors.Join(err, os.Remove(temporary))
+	}
+	return syncDir(dir)
+}
+
+// syncDir makes the names in a directory durable.
+func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
 		return err
 	}
-	return errors.Join(d.Sync(), d.Close()) // the new name is durable too
+	return errors.Join(d.Sync(), d.Close())
 }
 
 // writeTemporary writes a durable file of mode 0600 and returns its name.
 func writeTemporary(dir, text string) (string, error) {
-	f, err := os.CreateTemp(dir, ".berth-*.yaml")
+	f, err := os.CreateTemp(dir, ".berth-*.tmp")
 	if err != nil {
 		return "", err
 	}

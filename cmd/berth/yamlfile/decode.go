@@ -39,24 +39,48 @@ func (s Scalar) IsBool() bool { return s.node.Tag == "!!bool" }
 // Decode sets the number or bool that into points to.
 func (s Scalar) Decode(into any) error { return s.node.Decode(into) }
 
+// Document is one document of a file.
+type Document struct {
+	Number int // in the file, from 1; empty documents count
+	root   *yaml.Node
+}
+
+// Documents returns the documents of a file that are not empty.
+func Documents(text []byte) (list []Document, faults v1.FieldErrors) {
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	for number := 1; ; number++ {
+		var document yaml.Node
+		err := decoder.Decode(&document)
+		switch {
+		case errors.Is(err, io.EOF):
+			return list, nil
+		case err != nil:
+			return nil, v1.FieldErrors{{Message: strings.TrimPrefix(err.Error(), "yaml: ")}}
+		case !isNull(document.Content[0]):
+			list = append(list, Document{number, document.Content[0]})
+		}
+	}
+}
+
 // Decode reads the only document of text over the struct that into points to. Keys
 // are the names of the fields in JSON. An absent or empty value leaves the field as
 // it is.
 func (d Decoder) Decode(text []byte, into any) v1.FieldErrors {
-	var document, another yaml.Node
-	decoder := yaml.NewDecoder(bytes.NewReader(text))
-	err := decoder.Decode(&document)
-	if errors.Is(err, io.EOF) {
-		return nil
-	}
-	if err != nil {
-		return v1.FieldErrors{{Message: strings.TrimPrefix(err.Error(), "yaml: ")}}
-	}
-	if !errors.Is(decoder.Decode(&another), io.EOF) {
+	list, faults := Documents(text)
+	switch {
+	case faults != nil || len(list) == 0:
+		return faults
+	case len(list) > 1:
 		return v1.FieldErrors{{Message: "contains more than one document"}}
 	}
-	root := document.Content[0]
+	return d.DecodeDocument(list[0], into)
+}
+
+// DecodeDocument is Decode for one document of a file.
+func (d Decoder) DecodeDocument(document Document, into any) v1.FieldErrors {
+	root := document.root
 	if d.Aliases {
+		var err error
 		if root, err = expand(root); err != nil {
 			return v1.FieldErrors{{Message: err.Error()}}
 		}

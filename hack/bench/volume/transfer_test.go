@@ -22,6 +22,7 @@ import (
 	"berth/api/server"
 	"berth/api/stream"
 	v1 "berth/api/v1"
+	"berth/hack/bench/table"
 	"berth/runtime/volume"
 	"berth/store"
 )
@@ -108,10 +109,11 @@ func most(b *testing.B, run func()) (bytes int64) {
 
 // transfers alternates between a bare connection and berth, and reports by how much
 // memory grew during berth's turns.
-func transfers(b *testing.B, bare, berth func()) {
+func transfers(b *testing.B, bare, berth func()) (took [][]float64) {
 	base, peak := resident(b), int64(0)
-	turns(b, contender{name: "bare", do: bare}, contender{name: "berth", do: func() { peak = max(peak, most(b, berth)) }})
+	took = turns(b, contender{name: "bare", do: bare}, contender{name: "berth", do: func() { peak = max(peak, most(b, berth)) }})
 	b.ReportMetric(float64(peak-base)/(1<<20), "MiB-grown")
+	return took
 }
 
 // bareListener accepts one connection after the other and calls do with it.
@@ -150,7 +152,7 @@ func BenchmarkUpload(b *testing.B) {
 		return errors.Join(err, f.Sync(), f.Close(), werr)
 	})
 	url := serve(b, m)
-	transfers(b, func() {
+	took := transfers(b, func() {
 		c, err := net.Dial("tcp", address)
 		require.NoError(b, err)
 		f, err := os.Open(src)
@@ -160,6 +162,7 @@ func BenchmarkUpload(b *testing.B) {
 		_, err = io.ReadAll(c)
 		require.NoError(b, errors.Join(err, f.Close(), c.Close()))
 	}, func() { put(b, url, src) })
+	table.Add(b, table.Row{Measure: "upload of 1 GiB", Unit: "ms", Berth: took[1], Floor: took[0], Goal: table.AtMost(1.25)})
 }
 
 func put(b *testing.B, url, src string) {

@@ -17,8 +17,9 @@ type contender struct {
 // turns runs the contenders, the last of them berth, in turn, so that other load of
 // the machine affects all of them alike. It reports the median time of each, how many
 // times faster berth was than each of the others, by the median and by the best, and
-// the processor time of the best, which hardly depends on other load.
-func turns(b *testing.B, contenders ...contender) {
+// the processor time of the best, which hardly depends on other load. It returns the
+// times of each, in ms.
+func turns(b *testing.B, contenders ...contender) (took [][]float64) {
 	times := make([][]time.Duration, len(contenders))
 	cpus := make([][]time.Duration, len(contenders))
 	for b.Loop() {
@@ -45,6 +46,14 @@ func turns(b *testing.B, contenders ...contender) {
 		}
 	}
 	b.ReportMetric(0, "ns/op")
+	for _, of := range times {
+		var list []float64
+		for _, one := range of {
+			list = append(list, one.Seconds()*1000)
+		}
+		took = append(took, list)
+	}
+	return took
 }
 
 // processor returns the processor time of this process and its children.

@@ -28,6 +28,8 @@ type Images struct {
 
 	mu  sync.Mutex
 	has map[string]bool // volumes that have an image
+
+	switching sync.RWMutex // held for writing while one image is mounted instead of another
 }
 
 // imageTime bounds one run of a tool.
@@ -38,8 +40,8 @@ const imageTime = time.Minute
 // first.
 func imageSize(limit int64) int64 { return (limit+limit/12+32<<20)/Block*Block + Block }
 
-// OpenImages finds the existing images and mounts those that are not mounted, as
-// after a restart of the host. EnsureSize returns the error of a failed mount.
+// OpenImages finds the existing images, completes replacements that a crash
+// interrupted, and mounts those that are not mounted, as after a restart of the host. EnsureSize returns the error of a failed mount.
 func OpenImages(base string) (*Images, error) {
 	i := &Images{base: base, dir: filepath.Join(base, ".images"), has: map[string]bool{}}
 	list, err := os.ReadDir(i.dir)
@@ -52,7 +54,9 @@ func OpenImages(base string) (*Images, error) {
 	for _, e := range list {
 		if id, is := strings.CutSuffix(e.Name(), ".img"); is {
 			i.has[id] = true
-			_ = i.mount(context.Background(), id)
+			if i.replacement(id).recover() == nil { // otherwise Check returns the error of the mount
+				_ = i.mount(context.Background(), id)
+			}
 		}
 	}
 	return i, nil
@@ -88,14 +92,7 @@ func (i *Images) Make(ctx context.Context, id string, limit int64) error {
 		return err
 	}
 	partial := i.file(id) + ".half"
-	f, err := os.OpenFile(partial, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	err = errors.Join(f.Truncate(imageSize(limit)), f.Close())
-	if err == nil {
-		err = tool(ctx, "mkfs.ext4", "-q", "-F", "-m", "0", partial)
-	}
+	err := format(ctx, partial, imageSize(limit))
 	if err == nil {
 		err = os.Rename(partial, i.file(id))
 	}
@@ -106,24 +103,41 @@ func (i *Images) Make(ctx context.Context, id string, limit int64) error {
 	return i.mount(ctx, id)
 }
 
+// format creates a sparse file with an empty ext4.
+func format(ctx context.Context, file string, size int64) error {
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(f.Truncate(size), f.Close()); err != nil {
+		return err
+	}
+	return tool(ctx, "mkfs.ext4", "-q", "-F", "-m", "0", file)
+}
+
 // mount mounts an image if it is not mounted. The mount point exists only while the
 // image is mounted, so that no empty folder is taken for the volume.
 func (i *Images) mount(ctx context.Context, id string) error {
-	if err := os.Mkdir(i.mountPoint(id), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
 	if i.Mounted(id) {
 		return nil
 	}
-	err := i.growUnmounted(ctx, id)
-	if err == nil {
-		err = tool(ctx, "mount", "-t", "ext4", "-o", "loop,nosuid,nodev,noatime", i.file(id), i.mountPoint(id))
+	if err := i.growUnmounted(ctx, id); err != nil {
+		return errors.Join(err, removeFile(i.mountPoint(id)))
 	}
-	if err != nil {
+	return mountImage(ctx, i.file(id), i.mountPoint(id))
+}
+
+// mountImage mounts an image file at place, which it creates. It removes place if it
+// fails.
+func mountImage(ctx context.Context, file, place string) error {
+	if err := os.Mkdir(place, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if err := tool(ctx, "mount", "-t", "ext4", "-o", "loop,nosuid,nodev,noatime", file, place); err != nil {
 		// No container may start with the empty folder. Without it the engine refuses.
-		return errors.Join(err, os.Remove(i.mountPoint(id)))
+		return errors.Join(err, os.Remove(place))
 	}
-	return errors.Join(os.Chmod(i.mountPoint(id), 0o700), removeFile(filepath.Join(i.mountPoint(id), "lost+found")))
+	return errors.Join(os.Chmod(place, 0o700), removeFile(filepath.Join(place, "lost+found")))
 }
 
 // Used returns the usage of the volume's file system.
@@ -137,9 +151,12 @@ func (i *Images) Used(id string) (v1.Usage, error) {
 
 // Mounted reports whether a file system other than that of the volumes' directory
 // is mounted at the volume's directory.
-func (i *Images) Mounted(id string) bool {
+func (i *Images) Mounted(id string) bool { return i.mountedAt(i.mountPoint(id)) }
+
+// mountedAt is Mounted for a directory beside the volumes.
+func (i *Images) mountedAt(dir string) bool {
 	var place, base unix.Stat_t
-	return unix.Lstat(i.mountPoint(id), &place) == nil && unix.Lstat(i.base, &base) == nil && place.Dev != base.Dev
+	return unix.Lstat(dir, &place) == nil && unix.Lstat(i.base, &base) == nil && place.Dev != base.Dev
 }
 
 // EnsureSize mounts the image if it is not mounted and grows it to a larger limit:
@@ -207,19 +224,28 @@ func (i *Images) growUnmounted(ctx context.Context, id string) error {
 
 // Remove unmounts an image and removes it.
 func (i *Images) Remove(id string) error {
-	if i.Mounted(id) {
-		err := unix.Unmount(i.mountPoint(id), 0)
-		if errors.Is(err, syscall.EBUSY) { // in use: the kernel unmounts it when the last user is gone
-			err = unix.Unmount(i.mountPoint(id), unix.MNT_DETACH)
-		}
-		if err != nil {
-			return &os.PathError{Op: "unmount", Path: id, Err: err}
-		}
+	if err := errors.Join(i.detach(id), i.replacement(id).Remove()); err != nil {
+		return err
 	}
 	if err := errors.Join(removeFile(i.file(id)), removeFile(i.growMark(id))); err != nil {
 		return err
 	}
 	i.record(id, false)
+	return nil
+}
+
+// detach unmounts the image of a volume, if it is mounted.
+func (i *Images) detach(id string) error {
+	if !i.Mounted(id) {
+		return nil
+	}
+	err := unix.Unmount(i.mountPoint(id), 0)
+	if errors.Is(err, syscall.EBUSY) { // in use: the kernel unmounts it when the last user is gone
+		err = unix.Unmount(i.mountPoint(id), unix.MNT_DETACH)
+	}
+	if err != nil {
+		return &os.PathError{Op: "unmount", Path: id, Err: err}
+	}
 	return nil
 }
 

@@ -1,0 +1,145 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+
+	v1 "berth/api/v1"
+)
+
+// Backup is a backup of a volume.
+type Backup struct {
+	BackupID     string       `json:"backup_id"`
+	VolumeID     string       `json:"volume_id"`
+	Name         string       `json:"name"`
+	Target       v1.Target    `json:"target"`
+	Policy       bool         `json:"policy"` // the policy of the volume made it
+	State        v1.JobState  `json:"state"`
+	Size         int64        `json:"size"`    // bytes of the archive; 0 until it is completed
+	Files        int64        `json:"files"`   // entries that are not folders
+	Skipped      []v1.Skipped `json:"skipped"` // in a list at most 10
+	SkippedTotal int64        `json:"skipped_total"`
+	Checksum     string       `json:"checksum"`
+	Progress     v1.Progress  `json:"progress"`
+	CreatedAt    int64        `json:"created_at"` // Unix seconds
+	StartedAt    *time.Time   `json:"started_at"`
+	FinishedAt   *time.Time   `json:"finished_at"`
+	Message      string       `json:"message"`
+	Restores     []Restore    `json:"restores"` // the newest first
+}
+
+// Restore is a restore of a backup.
+type Restore struct {
+	RestoreID  string      `json:"restore_id"`
+	VolumeID   string      `json:"volume_id"`
+	Mode       string      `json:"mode"`
+	State      v1.JobState `json:"state"`
+	StartedAt  *time.Time  `json:"started_at"`
+	FinishedAt *time.Time  `json:"finished_at"`
+	Message    string      `json:"message"`
+}
+
+// BackupRequest is the body of a request for a backup.
+type BackupRequest struct {
+	Name    string      `json:"name,omitempty"`
+	Target  v1.Target   `json:"target,omitempty"`
+	Ignore  []string    `json:"ignore,omitempty"`
+	Quiesce *v1.Quiesce `json:"quiesce,omitempty"`
+}
+
+// RestoreRequest is the body of a request for a restore.
+type RestoreRequest struct {
+	VolumeID string `json:"volume_id,omitempty"` // empty: that of the backup
+	Mode     string `json:"mode,omitempty"`
+	Stop     bool   `json:"stop,omitempty"`
+}
+
+// BackupPolicy is the backup policy of a volume.
+type BackupPolicy struct {
+	VolumeID  string      `json:"volume_id,omitempty"`
+	Every     v1.Duration `json:"every"`
+	Keep      int         `json:"keep"`
+	Target    v1.Target   `json:"target,omitempty"`
+	Ignore    []string    `json:"ignore,omitempty"`
+	Quiesce   *v1.Quiesce `json:"quiesce,omitempty"`
+	NextRunAt *time.Time  `json:"next_run_at,omitempty"`
+	Message   string      `json:"message,omitempty"`
+}
+
+// Backups are the calls for backups of volumes.
+type Backups struct{ c *Client }
+
+// BackupsOf returns the calls for backups of a daemon.
+func BackupsOf(c *Client) Backups { return Backups{c} }
+
+func backupPath(id string) string     { return "/backups/" + url.PathEscape(id) }
+func policyPath(volume string) string { return volumePath(volume) + "/backup-policy" }
+
+// List returns the backups of a volume, or of all volumes if it is empty, the newest
+// first.
+func (s Backups) List(ctx context.Context, volume string) ([]Backup, error) {
+	var body struct {
+		Backups []Backup `json:"backups"`
+	}
+	err := s.c.get(ctx, "/backups"+query("volume", volume), &body)
+	return body.Backups, err
+}
+
+// Get returns a backup.
+func (s Backups) Get(ctx context.Context, id string) (b Backup, err error) {
+	err = s.c.get(ctx, backupPath(id), &b)
+	return b, err
+}
+
+// Create requests a backup of a volume and returns its id.
+func (s Backups) Create(ctx context.Context, volume string, r BackupRequest) (id string, err error) {
+	var body struct {
+		ID string `json:"backup_id"`
+	}
+	err = s.c.Call(ctx, http.MethodPost, volumePath(volume)+"/backups", r, &body)
+	return body.ID, err
+}
+
+// Restore requests a restore of a backup and returns the id of the restore.
+func (s Backups) Restore(ctx context.Context, id string, r RestoreRequest) (restore string, err error) {
+	var body struct {
+		ID string `json:"restore_id"`
+	}
+	err = s.c.Call(ctx, http.MethodPost, backupPath(id)+"/restore", r, &body)
+	return body.ID, err
+}
+
+// Delete requests the deletion of a backup. A pending or running one is cancelled.
+func (s Backups) Delete(ctx context.Context, id string) error {
+	return s.c.Call(ctx, http.MethodDelete, backupPath(id), nil, nil)
+}
+
+// Download opens the archive of a backup, as Files.Download does. If the archive is in
+// S3, the request is redirected there.
+func (s Backups) Download(ctx context.Context, id string, o ContentOptions) (*Content, error) {
+	return Files(s).download(ctx, backupPath(id)+"/content", o)
+}
+
+// Policy returns the backup policy of a volume.
+func (s Backups) Policy(ctx context.Context, volume string) (p BackupPolicy, err error) {
+	err = s.c.get(ctx, policyPath(volume), &p)
+	return p, err
+}
+
+// SetPolicy replaces the backup policy of a volume, and returns it.
+func (s Backups) SetPolicy(ctx context.Context, volume string, p BackupPolicy) (set BackupPolicy, err error) {
+	err = s.c.Call(ctx, http.MethodPut, policyPath(volume), p, &set)
+	return set, err
+}
+
+// DeletePolicy removes the backup policy of a volume.
+func (s Backups) DeletePolicy(ctx context.Context, volume string) error {
+	return s.c.Call(ctx, http.MethodDelete, policyPath(volume), nil, nil)
+}
+
+// Store opens a backup of the daemon's own store, as Files.Download does.
+func (s Backups) Store(ctx context.Context) (*Content, error) {
+	return Files(s).download(ctx, "/store/content", ContentOptions{})
+}

@@ -1,0 +1,58 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+
+	v1 "berth/api/v1"
+)
+
+// Files are the calls for the files of volumes. A volume is named by its UUID or the
+// first 8 characters of it. Paths are relative to its root, which is the empty path
+// where a folder is listed.
+type Files struct{ c *Client }
+
+func filesPath(volume, rest string) string { return volumePath(volume) + "/files" + rest }
+
+// List returns the entries of a folder, folders first.
+func (s Files) List(ctx context.Context, volume, folder string) ([]v1.FileEntry, error) {
+	var body struct {
+		Files []v1.FileEntry `json:"files"`
+	}
+	err := s.c.get(ctx, filesPath(volume, query("path", folder)), &body)
+	return body.Files, err
+}
+
+// Search returns the entries below a folder whose name contains text, or matches it
+// if it is a pattern with * or ?.
+func (s Files) Search(ctx context.Context, volume, folder, text string) (found v1.SearchResult, err error) {
+	err = s.c.get(ctx, filesPath(volume, "/search"+query("query", text, "path", folder)), &found)
+	return found, err
+}
+
+// Mkdir creates a folder and its missing parents. It succeeds if the folder exists.
+func (s Files) Mkdir(ctx context.Context, volume, path string) error {
+	return s.c.Call(ctx, http.MethodPost, volumePath(volume)+"/folders", map[string]string{"path": path}, nil)
+}
+
+// Rename renames or moves a file or folder. An existing destination is an error with
+// status 409.
+func (s Files) Rename(ctx context.Context, volume, source, destination string) error {
+	return s.c.Call(ctx, http.MethodPost, volumePath(volume)+"/rename",
+		map[string]string{"source": source, "destination": destination}, nil)
+}
+
+// Chmod sets the permission bits of a file or folder, given in octal such as 0755.
+func (s Files) Chmod(ctx context.Context, volume, path, mode string) error {
+	return s.c.Call(ctx, http.MethodPost, volumePath(volume)+"/chmod", map[string]string{"path": path, "mode": mode}, nil)
+}
+
+// Delete deletes a file, or a folder with everything in it.
+func (s Files) Delete(ctx context.Context, volume, path string) error {
+	return s.c.Call(ctx, http.MethodDelete, filesPath(volume, query("path", path)), nil, nil)
+}
+
+func contentPath(volume, path string) string {
+	return filesPath(volume, "/content?path="+url.QueryEscape(path))
+}

@@ -1,0 +1,156 @@
+package intent
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	v1 "berth/api/v1"
+	"berth/store"
+)
+
+var errTooManyBackups = &v1.Error{Code: v1.TooManyBackups, Message: "Too many backups are stored: delete some of them"}
+
+// FindBackup returns a backup, even one that is being deleted, or v1.ErrBackupNotFound.
+func FindBackup(tx *store.Tx, id string) (v1.Backup, error) {
+	if !fullUUID.MatchString(id) {
+		return v1.Backup{}, v1.ErrBackupNotFound
+	}
+	o, err := store.Backups.Get(tx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return o, v1.ErrBackupNotFound
+	}
+	return o, err
+}
+
+// RestoresOf returns the restores of a backup, the newest first.
+func RestoresOf(tx *store.Tx, backup string) (list []v1.Restore, err error) {
+	for _, id := range store.Restores.IDsBy(tx, backup) {
+		r, err := store.Restores.Get(tx, id)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, r)
+	}
+	slices.SortFunc(list, NewestFirst[v1.RestoreSpec, v1.RestoreStatus])
+	return list, nil
+}
+
+// NewestFirst compares two objects for a list that begins with the newest one.
+func NewestFirst[S, T any](a, b v1.Object[S, T]) int {
+	if c := b.Meta.CreatedAt.Compare(a.Meta.CreatedAt); c != 0 {
+		return c
+	}
+	return strings.Compare(a.Meta.ID, b.Meta.ID)
+}
+
+// CreateBackup requests a backup, whose spec CheckBackup has accepted. Its refusals are v1.ErrVolumeNotFound, v1.ErrContainerNotFound, v1.FieldErrors
+// for a quiesce.container that does not use the volume, and the code TooManyBackups.
+func CreateBackup(s store.Writer, id string, spec v1.BackupSpec) error {
+	return s.Update(func(tx *store.Tx) error {
+		if _, err := getVolume(tx, spec.VolumeID); err != nil {
+			return err
+		}
+		if err := checkQuiesced(tx, spec.Quiesce, spec.VolumeID); err != nil {
+			return err
+		}
+		if len(store.Backups.IDsBy(tx, spec.VolumeID)) >= maxBackupsOfVolume || len(store.Backups.IDs(tx)) >= v1.MaxBackups {
+			return errTooManyBackups
+		}
+		spec.RequestedBy = tx.Actor()
+		return store.Backups.Create(tx, id, spec)
+	})
+}
+
+// checkQuiesced returns the refusal of a container that cannot be quiesced for a backup
+// of a volume.
+func checkQuiesced(tx *store.Tx, q *v1.Quiesce, volume string) error {
+	if q == nil {
+		return nil
+	}
+	o, err := FindContainer(tx, q.Container)
+	if err != nil {
+		return err
+	}
+	var f v1.FieldErrors
+	if o.Spec.VolumeID != volume {
+		f.Add("quiesce.container", "must be a container that uses the volume")
+	}
+	return f.Err()
+}
+
+// DeleteBackup requests the deletion of a backup. A pending or running one is cancelled.
+// A repeated call changes nothing. Its refusals are v1.ErrBackupNotFound, and the code
+// BackupInUse while a restore of it has not finished.
+func DeleteBackup(s store.Writer, id string) error {
+	return s.MustUpdate(func(tx *store.Tx) error {
+		o, err := FindBackup(tx, id)
+		if err != nil || o.Meta.Deleted {
+			return err
+		}
+		restores, err := RestoresOf(tx, id)
+		if err != nil {
+			return err
+		}
+		for _, r := range restores {
+			if !r.Status.State.Finished() {
+				return v1.Errorf(v1.BackupInUse, "Backup is in use by restore %s", r.Meta.ID)
+			}
+		}
+		err = store.Backups.SetSpec(tx, id, func(spec *v1.BackupSpec) error {
+			spec.DeletedBy = tx.Actor()
+			return nil
+		})
+		return errors.Join(err, store.Backups.Delete(tx, id))
+	})
+}
+
+// FindPolicy returns the backup policy of a volume, or v1.ErrPolicyNotFound.
+func FindPolicy(tx *store.Tx, volume string) (v1.BackupPolicy, error) {
+	o, err := store.Policies.Get(tx, volume)
+	if errors.Is(err, store.ErrNotFound) {
+		return o, v1.ErrPolicyNotFound
+	}
+	return o, err
+}
+
+// PutPolicy stores the backup policy of a volume, whose spec CheckPolicy has accepted,
+// in place of the one before. Its refusals are v1.ErrVolumeNotFound,
+// v1.ErrContainerNotFound, and v1.FieldErrors for a quiesce.container that does not use
+// the volume.
+func PutPolicy(s store.Writer, volume string, spec v1.PolicySpec) error {
+	return s.Update(func(tx *store.Tx) error {
+		if _, err := getVolume(tx, volume); err != nil {
+			return err
+		}
+		if err := checkQuiesced(tx, spec.Quiesce, volume); err != nil {
+			return err
+		}
+		spec.RequestedBy = tx.Actor()
+		_, err := FindPolicy(tx, volume)
+		if errors.Is(err, v1.ErrPolicyNotFound) {
+			return store.Policies.Create(tx, volume, spec)
+		}
+		if err != nil {
+			return err
+		}
+		return store.Policies.SetSpec(tx, volume, func(old *v1.PolicySpec) error {
+			*old = spec
+			return nil
+		})
+	})
+}
+
+// DeletePolicy removes the backup policy of a volume. Its backups stay. Its refusals
+// are v1.ErrVolumeNotFound and v1.ErrPolicyNotFound.
+func DeletePolicy(s store.Writer, volume string) error {
+	return s.MustUpdate(func(tx *store.Tx) error {
+		if _, err := getVolume(tx, volume); err != nil {
+			return err
+		}
+		if _, err := FindPolicy(tx, volume); err != nil {
+			return err
+		}
+		return store.Policies.Purge(tx, volume)
+	})
+}

@@ -1,0 +1,39 @@
+package intent_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"berth/api/intent"
+	v1 "berth/api/v1"
+)
+
+// configs returns one configuration file with one value.
+func configs(path, format, key, value string) []v1.ConfigFile {
+	return []v1.ConfigFile{{Path: path, Format: format, Set: map[string]string{key: value}}}
+}
+
+func TestErrorsOfConfigFiles(t *testing.T) {
+	for field, change := range map[string]func(*v1.ContainerSpec){
+		"config_files":         func(s *v1.ContainerSpec) { s.ConfigFiles = make([]v1.ConfigFile, 101) },
+		"config_files[0].path": func(s *v1.ContainerSpec) { s.ConfigFiles = configs("../x", "text", "a", "b") },
+		"config_files[1].path": func(s *v1.ContainerSpec) {
+			s.ConfigFiles = append(configs("a/./b", "text", "a", "b"), configs("a/b", "text", "a", "b")...)
+		},
+		"config_files[0].format": func(s *v1.ContainerSpec) { s.ConfigFiles = configs("x", "toml", "a", "b") },
+		"config_files[0].set":    func(s *v1.ContainerSpec) { s.ConfigFiles = configs("x", "json", "a\nb", "b") },
+		"config_files[0].set.a":  func(s *v1.ContainerSpec) { s.ConfigFiles = configs("x", "ini", "a", "b\nc") },
+		"config_files[0].set.b.big": func(s *v1.ContainerSpec) {
+			s.ConfigFiles = configs("x", "json", "b.big", strings.Repeat("x", 64<<10+1))
+		},
+	} {
+		spec := v1.ContainerSpec{Image: "busybox", VolumeID: "x"}
+		change(&spec)
+		var f v1.FieldErrors
+		intent.CheckContainer(&f, intent.Policy{}, "mc", &spec)
+		require.ErrorContains(t, f.Err(), field+": ")
+		require.NotContains(t, f.Err().Error(), "; ", "one fault only")
+	}
+}

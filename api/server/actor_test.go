@@ -1,0 +1,73 @@
+package server
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	v1 "berth/api/v1"
+	"berth/store"
+)
+
+// requesters returns who requested what of a container.
+func requesters(h *harness, id string) v1.Requesters {
+	h.t.Helper()
+	var o v1.Container
+	require.NoError(h.t, h.store.View(func(tx *store.Tx) (err error) {
+		o, err = store.Containers.Get(tx, id)
+		return err
+	}))
+	return o.Spec.RequestedBy
+}
+
+func TestActorOfRequests(t *testing.T) {
+	h := newHarness(t)
+	admin := v1.Actor{TokenID: "administrator", Name: "administrator", Via: v1.ViaHTTP, Address: "127.0.0.1"}
+	h.container("mc", h.volume())
+	require.Equal(t, admin, requesters(h, "mc").Install)
+
+	minted := h.must("POST", "/auth/tokens", object{"name": "panel of Zoë", "scopes": []string{"power", "read"}}).json
+	token, id := minted["token"].(string), minted["id"].(string)
+	require.Equal(t, 200, h.do(request{method: "POST", path: "/containers/mc/start", token: token}).status)
+	require.Equal(t, v1.Actor{TokenID: id, Name: "panel of Zoë", Via: v1.ViaHTTP, Address: "127.0.0.1"}, requesters(h, "mc").Run)
+	require.Equal(t, "panel of Zoë", h.must("GET", "/auth/tokens", nil).json["tokens"].([]any)[0].(map[string]any)["name"])
+
+	h.settings.change(func(c *v1.Config) { c.Server.TrustedProxies = []string{"127.0.0.0/8"} })
+	header := http.Header{"X-Berth-Actor": {"alice"}, "X-Forwarded-For": {"2001:db8::7"}}
+	require.Equal(t, 200, h.do(request{method: "POST", path: "/containers/mc/stop", header: header}).status)
+	admin.OnBehalfOf, admin.Address = "alice", "2001:db8::7"
+	require.Equal(t, admin, requesters(h, "mc").Stop)
+
+	header.Set("Authorization", "Bearer "+adminToken)
+	c, _, err := h.dialSocket("/ws/mc?tail=0", header)
+	require.NoError(t, err)
+	c.send("power", "restart")
+	admin.Via = v1.ViaWebSocket
+	require.Eventually(t, func() bool { return requesters(h, "mc").Run == admin }, 20*time.Second, time.Millisecond)
+}
+
+func TestActorHeader(t *testing.T) {
+	h := newHarness(t)
+	actor := func(token string, values ...string) answer {
+		return h.do(request{method: "GET", path: "/volumes", token: token, header: http.Header{"X-Berth-Actor": values}})
+	}
+	require.Equal(t, 200, actor("", "").status)
+	require.Equal(t, 200, actor("", strings.Repeat("é", 128)).status)
+	for _, values := range [][]string{{strings.Repeat("a", 129)}, {"a\tb"}, {"\xff"}, {"a", "b"}} {
+		a := actor("", values...)
+		require.Equal(t, 400, a.status, "%q", values)
+		require.Equal(t, "X-Berth-Actor: must be one value of at most 128 printable characters", a.json["error"])
+	}
+	reader := h.mint(object{"scopes": []string{"read", "power", "console", "files", "network"}})
+	a := actor(reader, "alice")
+	require.Equal(t, 403, a.status)
+	require.Equal(t, "X-Berth-Actor needs a token with the scope admin", a.json["error"])
+	require.Equal(t, 200, actor(h.mint(object{"scopes": []string{"admin"}}), "alice").status)
+	require.Equal(t, 200, h.do(request{method: "GET", path: "/healthz", token: "-", header: http.Header{"X-Berth-Actor": {"alice"}}}).status)
+	for _, name := range []any{strings.Repeat("é", 129), "a\nb", 5} {
+		require.Equal(t, 400, h.call("POST", "/auth/tokens", object{"name": name}).status, name)
+	}
+}

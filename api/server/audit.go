@@ -1,0 +1,214 @@
+package server
+
+import (
+	"cmp"
+	"maps"
+	"net/http"
+	"strings"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"berth/api/auth"
+	"berth/api/server/edge"
+	v1 "berth/api/v1"
+	"berth/store"
+)
+
+// auditedKey is the local of a request that has an entry in the audit log: its
+// *store.Request.
+const auditedKey = "audited"
+
+// auditor writes the entries of mutating requests to the audit log.
+type auditor struct {
+	store   *store.Store
+	actions map[string]string // by method and path of the route
+	pace    *auth.Pace
+	keys    *idempotency
+	entries *prometheus.CounterVec
+}
+
+func newAuditor(db *store.Store, r prometheus.Registerer) auditor {
+	a := auditor{store: db, actions: actions(), pace: auth.NewPace(), keys: newIdempotency(db, r), entries: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "berth_audit_entries_total",
+		Help: "Requests recorded in the audit log, by result: accepted, refused (4xx), failed (5xx), or unrecorded if the store could not be written.",
+	}, []string{"result"})}
+	maps.Copy(a.actions, backupActions())
+	for _, result := range []string{accepted, refusedResult, failed, unrecorded} {
+		a.entries.WithLabelValues(result)
+	}
+	r.MustRegister(a.entries)
+	return a
+}
+
+// The values of the label result.
+const (
+	accepted      = "accepted"
+	refusedResult = "refused"
+	failed        = "failed"
+	unrecorded    = "unrecorded"
+)
+
+func resultOf(status int) string {
+	switch {
+	case status >= 500:
+		return failed
+	case status >= 400:
+		return refusedResult
+	}
+	return accepted
+}
+
+// begin gives a request that may change something the entry that end stores. It waits
+// if the token of the request has sent too many.
+func (a auditor) begin(c *fiber.Ctx, r route, actor v1.Actor, caller auth.Principal) error {
+	switch c.Method() {
+	case http.MethodGet, http.MethodHead, http.MethodOptions:
+		return nil
+	}
+	if dry, err := edge.QueryBool(c, "dry_run"); err == nil && dry && r.is(dryRuns) {
+		return nil
+	}
+	if a.pace.Left(caller) > 0 {
+		ctx, cancel := edge.Context(c)
+		defer cancel()
+		if a.pace.Wait(ctx, caller) != nil {
+			return edge.ErrUnavailable // the client is gone, or the server shuts down
+		}
+	}
+	c.Locals(auditedKey, store.NewRequest(a.store, actor, a.describe(c, r)))
+	return nil
+}
+
+// describe returns what the URL of a request says about it.
+func (a auditor) describe(c *fiber.Ctx, r route) v1.Audit {
+	d := v1.Audit{RequestID: edge.RequestID(c), Action: a.actions[r.method+" "+r.path]}
+	if r.path == "" { // no route has its path and method
+		d.Action, d.Object = "request."+strings.ToLower(c.Method()), edge.MaskTokens(c.Path())
+		return d
+	}
+	d.Container, d.Volume = edge.Param(c, "id"), strings.ToLower(edge.Param(c, "volume"))
+	d.Object = d.Container + d.Volume + edge.MaskTokens(edge.Param(c, "token")) + strings.ToLower(edge.Param(c, "backup"))
+	if ip := edge.Param(c, "ip"); ip != "" {
+		d.Object = portName(ip, edge.Param(c, "port"), c.Query("protocol"))
+	}
+	return d
+}
+
+// portName returns a port, or several, as the object of an entry.
+func portName(ip, port, protocol string) string {
+	name := ip + ":" + port
+	if strings.Contains(ip, ":") {
+		name = "[" + ip + "]:" + port
+	}
+	if protocol != "" {
+		name += "/" + protocol
+	}
+	return name
+}
+
+// end stores the outcome of a request in its entry, before the answer is sent.
+func (a auditor) end(c *fiber.Ctx) error {
+	r, audited := c.Locals(auditedKey).(*store.Request)
+	if !audited {
+		return nil
+	}
+	if r.Outcome != nil {
+		defer a.keys.release(r.Outcome)
+	}
+	return a.finish(r, callerOf(c), c.Response().StatusCode(), final(c, r), c.Method() == http.MethodDelete)
+}
+
+// finish stores the status of a request in its entry, and its outcome. frees reports whether the
+// request may have freed disk space: then it is stored on a full disk too.
+func (a auditor) finish(r *store.Request, caller auth.Principal, status int, o *store.Outcome, frees bool) error {
+	a.pace.Count(caller, status >= http.StatusBadRequest)
+	if err := r.Finish(status, o, frees); err != nil {
+		a.entries.WithLabelValues(unrecorded).Inc()
+		return ofStore(err)
+	}
+	a.entries.WithLabelValues(resultOf(status)).Inc()
+	return nil
+}
+
+// finishMessage stores the outcome of a socket's message in its entry. It returns err,
+// or why the entry could not be stored.
+func (a auditor) finishMessage(r *store.Request, caller auth.Principal, err error) error {
+	status := http.StatusOK
+	if err != nil {
+		refused, _ := edge.Refusal(ofStore(caller.Redact(err)))
+		status = edge.Status(refused)
+	}
+	return cmp.Or(a.finish(r, caller, status, nil, false), err)
+}
+
+// requestOf returns the store as a request changes it.
+func requestOf(c *fiber.Ctx, db *store.Store) *store.Request {
+	if r, audited := c.Locals(auditedKey).(*store.Request); audited {
+		return r
+	}
+	return store.NewRequest(db, edge.Actor(c), v1.Audit{})
+}
+
+// describe completes the description of a request, if it has an entry.
+func describe(c *fiber.Ctx, change func(*v1.Audit)) {
+	if r, audited := c.Locals(auditedKey).(*store.Request); audited {
+		change(&r.Audit)
+	}
+}
+
+// nameFile records the path of the file that a request changes. Several are
+// separated by arrows.
+func nameFile(c *fiber.Ctx, paths ...string) {
+	describe(c, func(a *v1.Audit) { a.Path = edge.MaskTokens(strings.Join(paths, " -> ")) })
+}
+
+// actions returns the action of each route that is no GET, by its method and path.
+func actions() map[string]string {
+	return map[string]string{
+		"POST /auth/tokens":                   "token.create",
+		"DELETE /auth/tokens/:token":          "token.delete",
+		"POST /auth/tickets":                  "ticket.create",
+		"POST /network/ports":                 "port.create",
+		"POST /network/ports/bulk":            "port.create",
+		"POST /network/ports/bulk-delete":     "port.delete",
+		"DELETE /network/ports/:ip/:port":     "port.delete",
+		"PUT /network/ports/:ip/:port/use":    "port.use",
+		"POST /remote/config/reload":          "config.reload",
+		"POST /volumes":                       "volume.create",
+		"PATCH /volumes/:volume":              "volume.update",
+		"DELETE /volumes/:volume":             "volume.delete",
+		"POST /volumes/:volume/files":         "file.write",
+		"DELETE /volumes/:volume/files":       "file.delete",
+		"PUT /volumes/:volume/files/content":  "file.write",
+		"POST /volumes/:volume/folders":       "folder.create",
+		"POST /volumes/:volume/copy":          "file.copy",
+		"POST /volumes/:volume/rename":        "file.rename",
+		"POST /volumes/:volume/chmod":         "file.chmod",
+		"POST /volumes/:volume/compress":      "archive.create",
+		"POST /volumes/:volume/decompress":    "archive.extract",
+		"POST /volumes/:volume/pull":          "pull.create",
+		"DELETE /volumes/:volume/pulls/:pull": "pull.cancel",
+		"POST /containers":                    "container.create",
+		"PUT /containers/:id":                 "container.apply",
+		"DELETE /containers/:id":              "container.delete",
+		"POST /containers/:id/start":          "container.start",
+		"POST /containers/:id/stop":           "container.stop",
+		"POST /containers/:id/kill":           "container.kill",
+		"POST /containers/:id/restart":        "container.restart",
+		"POST /containers/:id/reinstall":      "container.reinstall",
+		"POST /containers/:id/rebind-network": "container.rebind",
+		"POST /containers/:id/command":        "container.command",
+	}
+}
+
+// backupActions is actions for backups.
+func backupActions() map[string]string {
+	return map[string]string{
+		"POST /volumes/:volume/backups":         "backup.create",
+		"DELETE /backups/:backup":               "backup.delete",
+		"POST /backups/:backup/restore":         "backup.restore",
+		"PUT /volumes/:volume/backup-policy":    "policy.update",
+		"DELETE /volumes/:volume/backup-policy": "policy.delete",
+	}
+}

@@ -1,0 +1,43 @@
+package server
+
+import (
+	"github.com/gofiber/fiber/v2"
+
+	"berth/api/intent"
+	"berth/api/server/edge"
+	v1 "berth/api/v1"
+	"berth/store"
+)
+
+// audit holds the handler that reads the audit log.
+type audit struct{ store *store.Store }
+
+type auditBody struct {
+	Entries []v1.AuditEntry `json:"entries"`
+}
+
+// list answers with the entries after ?since= that match ?container=, ?volume= and
+// ?actor=.
+func (s audit) list(c *fiber.Ctx) error {
+	limit, err := edge.QueryInt(c, "limit", defaultEvents, maxEvents)
+	if err != nil {
+		return err
+	}
+	since, _, err := seqQuery(c)
+	if err != nil {
+		return err
+	}
+	filter := v1.AuditFilter{Container: c.Query("container"), Volume: c.Query("volume"), Actor: c.Query("actor")}
+	var body auditBody
+	err = s.store.View(func(tx *store.Tx) error {
+		if v, err := intent.FindVolume(tx, filter.Volume); err == nil { // of a deleted one only the whole id is known
+			filter.Volume = v.Meta.ID
+		}
+		body.Entries, err = store.ReadAudit(tx, since, limit, filter)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return edge.OK(c, body)
+}

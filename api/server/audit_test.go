@@ -1,0 +1,169 @@
+package server
+
+import (
+	"maps"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"berth/api/auth"
+	v1 "berth/api/v1"
+	"berth/store"
+)
+
+// audited returns the actions, objects and statuses in the audit log after seq since.
+func audited(h *harness, since uint64) (list []string) {
+	h.t.Helper()
+	require.NoError(h.t, h.store.View(func(tx *store.Tx) error {
+		entries, err := store.ReadAudit(tx, since, 1000, v1.AuditFilter{})
+		for _, e := range entries {
+			since++
+			require.Equal(h.t, since, e.Seq, "no gap")
+			list = append(list, strings.Join([]string{e.Action, e.Object, http.StatusText(e.Status)}, "|"))
+		}
+		return err
+	}))
+	return list
+}
+
+func TestAuditOfEachRoute(t *testing.T) {
+	known := actions()
+	maps.Copy(known, backupActions())
+	for _, r := range routes(handlers{}) {
+		action := known[r.method+" "+r.path]
+		if r.method == get {
+			require.Empty(t, action, r.path)
+			continue
+		}
+		require.Regexp(t, `^[a-z]+\.[a-z]+$`, action, "%s %s", r.method, r.path)
+		delete(known, r.method+" "+r.path)
+	}
+	require.Empty(t, known, "no such route")
+}
+
+func TestAuditOfRequests(t *testing.T) {
+	h := newHarness(t)
+	id := h.must("POST", "/volumes", nil).json["volume_id"].(string)
+	h.ports(4000)
+	h.container("mc", id, 4000)
+	h.must("PUT", "/containers/mc?dry_run=true", object{"image": "busybox:1", "volume_id": id})
+	h.refuse(404, "Volume not found", "PUT", "/containers/mc?dry_run=true", object{"image": "busybox:1", "volume_id": "01234567"})
+	h.must("POST", "/containers/mc/start?dry_run=true", nil) // no dry run: the route has none
+	h.must("POST", "/containers/mc/start", nil)              // changes nothing
+	token := h.must("POST", "/auth/tokens", object{"scopes": []string{"read"}}).json
+	secret := token["token"].(string)
+	h.must("GET", "/containers", nil)
+	for _, method := range []string{"HEAD", "OPTIONS"} {
+		h.do(request{method: method, path: "/containers"})
+	}
+	require.Equal(t, 401, h.do(request{method: "POST", path: "/volumes", token: "-"}).status)
+	require.Equal(t, []string{"volume.create|" + id + "|Created", "port.create|127.0.0.1:4000/tcp|OK", "container.create|mc|OK",
+		"container.start|mc|OK", "container.start|mc|OK", "token.create|" + token["id"].(string) + "|OK"}, audited(h, 0))
+
+	seen := uint64(len(audited(h, 0)))
+	require.Equal(t, 403, h.do(request{method: "POST", path: "/volumes", accept: "text/html"}).status)
+	require.Equal(t, 403, h.do(request{method: "POST", path: "/volumes", token: secret}).status)
+	require.Equal(t, 403, h.do(request{method: "DELETE", path: "/containers/mc", token: secret, header: http.Header{"X-Berth-Actor": {"x"}}}).status)
+	require.Equal(t, 404, h.call("POST", "/nowhere/"+secret, nil).status)
+	require.Equal(t, 405, h.call("PATCH", "/volumes", nil).status)
+	require.Equal(t, 404, h.call("POST", "/containers/none/stop", nil).status)
+	require.Equal(t, 404, h.call("DELETE", "/auth/tokens/"+secret, nil).status)
+	require.Equal(t, 413, h.do(request{method: "POST", path: "/volumes", body: strings.Repeat(" ", 2<<20)}).status)
+	require.Equal(t, 415, h.do(request{method: "POST", path: "/volumes", body: "x", header: http.Header{"Content-Type": {"text/plain"}}}).status)
+	require.Equal(t, 400, h.call("POST", "/containers", object{"internal_id": "x"}).status)
+	require.Equal(t, 409, h.call("DELETE", "/volumes/"+id[:8], nil).status)
+	require.Equal(t, 404, h.call("DELETE", "/network/ports/::1/80?protocol=udp", nil).status)
+	require.Equal(t, []string{"volume.create||Forbidden", "volume.create||Forbidden", "container.delete|mc|Forbidden",
+		"request.post|/nowhere/***|Not Found", "request.patch|/volumes|Method Not Allowed", "container.stop|none|Not Found", "token.delete|***|Not Found",
+		"volume.create||Request Entity Too Large", "volume.create||Unsupported Media Type", "container.create|x|Bad Request",
+		"volume.delete|" + id + "|Conflict", "port.delete|[::1]:80/udp|Not Found"}, audited(h, seen))
+
+	c := h.open("/ws")
+	seen = uint64(len(audited(h, 0)))
+	for _, m := range []object{{"event": "power", "data": "stop", "container": "mc"}, {"event": "send_command", "data": "hi", "container": "mc"},
+		{"event": "power", "data": "up", "container": "mc"}, {"event": "power", "data": "stop"}, {"event": "dance"}, {"event": "request_stats", "container": "mc"}} {
+		require.NoError(t, c.WriteJSON(m))
+	}
+	for c.next()["event"] != "stats" {
+	}
+	require.Equal(t, []string{"container.stop|mc|OK", "container.command|mc|OK", "container.power|mc|Bad Request", "container.stop||Bad Request"}, audited(h, seen))
+}
+
+func TestListAudit(t *testing.T) {
+	h := newHarness(t)
+	id := h.volume()
+	h.container("mc", id)
+	h.do(request{method: "POST", path: "/containers/mc/start", header: http.Header{"X-Berth-Actor": {"alice"}, "X-Request-Id": {"my-request"}}})
+	list := func(query string) (seqs []float64) {
+		t.Helper()
+		for _, e := range h.must("GET", "/audit"+query, nil).json["entries"].([]any) {
+			seqs = append(seqs, e.(object)["seq"].(float64))
+		}
+		return seqs
+	}
+	require.Equal(t, []float64{1, 2, 3}, list(""))
+	require.Equal(t, []float64{2}, list("?since=1&limit=1"))
+	require.Empty(t, list("?since=3"))
+	require.Empty(t, list("?since=99"))
+	require.Equal(t, []float64{2, 3}, list("?container=mc"))
+	require.Equal(t, []float64{1, 2}, list("?volume="+id[:8]))
+	require.Equal(t, []float64{3}, list("?actor=alice&container=mc"))
+	require.Empty(t, list("?actor=alice&volume="+id))
+	require.Contains(t, h.must("GET", "/audit?since=2", nil).raw, `"action":"container.start","object":"mc","request_id":"my-request","status":200}]}`)
+	h.refuse(400, "since: must be the seq of an event", "GET", "/audit?since=-1", nil)
+	h.refuse(400, "limit: must be a number between 0 and 10000", "GET", "/audit?limit=x", nil)
+	for _, body := range []object{{"scopes": []string{"read", "power"}}, {"containers": []string{"mc"}}} {
+		require.Equal(t, 403, h.do(request{method: "GET", path: "/audit", token: h.mint(body)}).status)
+	}
+}
+
+// TestAuditBeforeAnswer: a request whose entry cannot be stored is not acknowledged.
+func TestAuditBeforeAnswer(t *testing.T) {
+	h := newHarness(t)
+	h.ready("mc")
+	h.store.Close()
+	require.Equal(t, 500, h.do(request{method: "POST", path: "/volumes", accept: "text/html"}).status)
+	require.Contains(t, h.must("GET", "/metrics", nil).raw, `berth_audit_entries_total{result="unrecorded"} 1`)
+}
+
+func TestPaceOfMintedTokens(t *testing.T) {
+	h := newHarness(t)
+	p, err := auth.Authenticate(h.store, h.settings.Current().Authorization, h.mint(object{"scopes": []string{"read"}}))
+	require.NoError(t, err)
+	pace := auth.NewPace()
+	for range 2000 {
+		require.Zero(t, pace.Left(p))
+		pace.Count(p, false)
+	}
+	for range 20 {
+		pace.Count(p, true)
+	}
+	require.Greater(t, pace.Left(p), 500*time.Millisecond)
+	admin, err := auth.Authenticate(h.store, h.settings.Current().Authorization, adminToken)
+	require.NoError(t, err)
+	for range 5000 {
+		pace.Count(admin, true)
+	}
+	require.Zero(t, pace.Left(admin))
+}
+
+// TestActorOfRenewedSocket: a message has the actor of the token that the client has
+// sent last.
+func TestActorOfRenewedSocket(t *testing.T) {
+	h := newHarness(t)
+	h.ready("mc")
+	header := http.Header{"Authorization": {"Bearer " + adminToken}, "X-Berth-Actor": {"alice"}}
+	c, _, err := h.dialSocket("/ws/mc?tail=0", header)
+	require.NoError(t, err)
+	c.send("power", "start")
+	token := h.must("POST", "/auth/tokens", object{"name": "next", "scopes": []string{"read", "power"}}).json
+	c.send("auth", token["token"].(string))
+	c.send("power", "stop")
+	want := v1.Actor{TokenID: "administrator", Name: "administrator", Via: v1.ViaWebSocket, Address: "127.0.0.1", OnBehalfOf: "alice"}
+	require.Eventually(t, func() bool { return requesters(h, "mc").Stop != (v1.Actor{}) }, 20*time.Second, time.Millisecond)
+	require.Equal(t, want, requesters(h, "mc").Run)
+	require.Equal(t, v1.Actor{TokenID: token["id"].(string), Name: "next", Via: v1.ViaWebSocket, Address: "127.0.0.1"}, requesters(h, "mc").Stop)
+}

@@ -1,0 +1,83 @@
+package server
+
+import (
+	"github.com/gofiber/fiber/v2"
+
+	"berth/api/intent"
+	"berth/api/server/edge"
+	v1 "berth/api/v1"
+	"berth/store"
+)
+
+// policies holds the handlers for backup policies.
+type policies struct {
+	store    *store.Store
+	decoder  decoder
+	archives Archives // nil: unavailable
+}
+
+// put replaces the backup policy of a volume as a whole.
+func (s policies) put(c *fiber.Ctx) error {
+	var body struct {
+		Every   v1.Duration  `json:"every" wire:"required"`
+		Keep    int          `json:"keep" wire:"required"`
+		Target  v1.Target    `json:"target"`
+		Ignore  []string     `json:"ignore"`
+		Quiesce *quiesceBody `json:"quiesce"`
+
+		VolumeID  edge.Ignored `json:"volume_id"`
+		NextRunAt edge.Ignored `json:"next_run_at"`
+		Message   edge.Ignored `json:"message"`
+	}
+	var f v1.FieldErrors
+	if err := s.decoder.decode(c, &body, &f); err != nil {
+		return err
+	}
+	spec := v1.PolicySpec{Every: body.Every, Keep: body.Keep, Target: body.Target, Ignore: body.Ignore, Quiesce: body.Quiesce.spec()}
+	if err := mayQuiesce(c, spec.Quiesce); err != nil {
+		return err
+	}
+	intent.CheckPolicy(&f, &spec, hasS3(s.archives))
+	if err := f.Err(); err != nil {
+		return err
+	}
+	volume, err := volumeID(c, s.store)
+	if err != nil {
+		return err
+	}
+	if err := seesQuiesced(c, spec.Quiesce); err != nil {
+		return err
+	}
+	if err := intent.PutPolicy(requestOf(c, s.store), volume, spec); err != nil {
+		return err
+	}
+	return s.get(c)
+}
+
+func (s policies) get(c *fiber.Ctx) error {
+	var view policyView
+	err := s.store.View(func(tx *store.Tx) error {
+		v, _, err := findVolume(c, tx)
+		if err != nil {
+			return err
+		}
+		p, err := intent.FindPolicy(tx, v.Meta.ID)
+		view = viewOfPolicy(p)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return edge.OK(c, view)
+}
+
+func (s policies) delete(c *fiber.Ctx) error {
+	volume, err := volumeID(c, s.store)
+	if err != nil {
+		return err
+	}
+	if err := intent.DeletePolicy(requestOf(c, s.store), volume); err != nil {
+		return err
+	}
+	return edge.OK(c, messageBody{"Backup policy deleted successfully"})
+}

@@ -1,0 +1,79 @@
+package server
+
+import (
+	"bytes"
+	"strconv"
+
+	"github.com/gofiber/fiber/v2"
+
+	"berth/api/auth"
+	"berth/api/server/edge"
+	"berth/api/ui"
+)
+
+// uiPath is the address of the page, without the slash that its links need.
+const uiPath = "/ui"
+
+// operatorPage holds the handlers of the operator's page. They are public: the page has no
+// content but its code, and reads everything else with the token of its user.
+type operatorPage struct {
+	settings auth.Settings
+	files    *ui.Page
+}
+
+// index answers with the HTML document. Its ETag is the version of the page.
+func (s operatorPage) index(c *fiber.Ctx) error {
+	if err := s.check(); err != nil {
+		return err
+	}
+	if !bytes.HasSuffix(c.Request().URI().PathOriginal(), []byte("/")) {
+		c.Set(fiber.HeaderLocation, uiPath[1:]+"/") // relative: a proxy may serve berth below a path
+		return c.SendStatus(fiber.StatusPermanentRedirect)
+	}
+	c.Set(fiber.HeaderCacheControl, "no-cache")
+	tag := strconv.Quote(s.files.Version())
+	c.Set(fiber.HeaderETag, tag)
+	c.Set(fiber.HeaderContentSecurityPolicy, ui.Policy)
+	c.Set(fiber.HeaderReferrerPolicy, "no-referrer")
+	c.Set("Cross-Origin-Opener-Policy", "same-origin")
+	if c.Get(fiber.HeaderIfNoneMatch) == tag {
+		return c.SendStatus(fiber.StatusNotModified)
+	}
+	return send(c, s.files.Index())
+}
+
+// file answers with a file of a version, which never changes.
+func (s operatorPage) file(c *fiber.Ctx) error {
+	if err := s.check(); err != nil {
+		return err
+	}
+	name := edge.Param(c, "file")
+	if folder := edge.Param(c, "folder"); folder != "" {
+		name = folder + "/" + name
+	}
+	file, found := s.files.File(edge.Param(c, "version"), name)
+	if !found {
+		return edge.ErrRoute
+	}
+	c.Set(fiber.HeaderCacheControl, "public, max-age=31536000, immutable")
+	return send(c, file)
+}
+
+// check returns an error if the page is switched off.
+func (s operatorPage) check() error {
+	if s.files == nil || !s.settings.Current().UI.Enabled {
+		return edge.ErrRoute
+	}
+	return nil
+}
+
+// send answers with a file, compressed if the client accepts it.
+func send(c *fiber.Ctx, file ui.File) error {
+	c.Set(fiber.HeaderContentType, file.Type)
+	c.Vary(fiber.HeaderAcceptEncoding)
+	if c.AcceptsEncodings("gzip", "identity") != "gzip" {
+		return c.Send(file.Plain)
+	}
+	c.Set(fiber.HeaderContentEncoding, "gzip")
+	return c.Send(file.Gzip)
+}

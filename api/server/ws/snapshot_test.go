@@ -1,0 +1,42 @@
+package ws
+
+import (
+	"testing"
+
+	"github.com/fasthttp/websocket"
+	"github.com/stretchr/testify/require"
+
+	"berth/api/auth"
+	v1 "berth/api/v1"
+	"berth/store"
+)
+
+// TestReplayOfEarlierContainer replays the transitions of an internal_id that had another
+// owner before: a token of the present container does not receive the earlier ones, nor
+// who caused them.
+func TestReplayOfEarlierContainer(t *testing.T) {
+	h := newHarness(t)
+	change := func(fn func(*store.Tx) error) { require.NoError(t, h.store.Update(fn)) }
+	emit := func(text string) {
+		change(func(tx *store.Tx) error {
+			store.Emit(tx, v1.Event{Container: "mc", Event: v1.EventMessage, Data: text, Actor: v1.Actor{Name: text, Via: v1.ViaHTTP}})
+			return nil
+		})
+	}
+	emit("earlier")
+	change(func(tx *store.Tx) error { return store.Containers.Purge(tx, "mc") })
+	change(func(tx *store.Tx) error { return store.Containers.Create(tx, "mc", v1.ContainerSpec{}) })
+	emit("present")
+	replayed := func(token string) (list []string) {
+		conn, _, err := websocket.DefaultDialer.Dial("ws://"+h.address+"/ws/mc?since=0&token="+token, nil)
+		require.NoError(t, err)
+		defer conn.Close()
+		c := &client{t, conn}
+		for m := c.next(); m.Event != v1.EventState; m = c.next() {
+			list = append(list, m.Data)
+		}
+		return list
+	}
+	require.Equal(t, []string{"present"}, replayed(h.mint(auth.Grant{Containers: []string{"mc"}})))
+	require.Equal(t, []string{"earlier", "present"}, replayed(h.mint(auth.Grant{})))
+}

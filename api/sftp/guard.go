@@ -1,0 +1,218 @@
+package sftp
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"io"
+	"sync"
+)
+
+// Limits on requests.
+const (
+	maxPacket   = 256 << 10 // bytes, as in pkg/sftp
+	maxOpen     = 16 << 10  // bytes of a request to open a file
+	maxInFlight = 512 << 10 // bytes of memory of the requests in flight, and of their answers
+	readCost    = 32 << 10  // of the answer to a read
+	listCost    = 64 << 10  // of the answer to the request for entries of a folder
+)
+
+// Types of requests.
+const (
+	typeOpen    = 3
+	typeRead    = 5
+	typeWrite   = 6
+	typeReaddir = 12
+)
+
+// Flags of a request to open a file. The last two are not of the protocol: they mark
+// what the guard has added.
+const (
+	flagRead   = 1 << 0
+	flagWrite  = 1 << 1
+	flagAppend = 1 << 2
+	flagCreate = 1 << 3
+	flagTrunc  = 1 << 4
+	flagExcl   = 1 << 5
+	flagsAll   = 1<<6 - 1
+
+	addedRead  = 1 << 30
+	addedWrite = 1 << 31
+)
+
+var errPacket = errors.New("malformed packet")
+
+// guard is the channel of a client as pkg/sftp reads and writes it. It passes on a
+// request only while the requests in flight and their answers fit in maxInFlight: a
+// client that sends much and reads nothing waits for itself.
+//
+// It opens each file for reading and writing, with a mark where the client has not
+// asked for both: pkg/sftp checks the types of requests only for such handles, and
+// would take a read of a file that is open for writing for a write.
+type guard struct {
+	io.ReadWriteCloser
+	in    *bufio.Reader
+	touch func() // reports progress
+
+	head []byte // of the current request, not yet passed on
+	left int    // bytes of the request after head
+
+	inOrder bool // a file was opened to append to it: writes are carried out one by one
+
+	outLeft int // bytes of the current answer, not yet written
+
+	mu     sync.Mutex
+	cond   *sync.Cond
+	costs  []int // of the requests in flight, in their order, which is that of the answers
+	used   int
+	alone  bool // the request in flight is neither a read nor a write of content
+	closed bool
+}
+
+func newGuard(channel io.ReadWriteCloser, touch func()) *guard {
+	g := &guard{ReadWriteCloser: channel, in: bufio.NewReaderSize(channel, 16<<10), touch: touch}
+	g.cond = sync.NewCond(&g.mu)
+	return g
+}
+
+// Read reads requests.
+func (g *guard) Read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	if len(g.head) == 0 && g.left == 0 {
+		if err := g.next(); err != nil {
+			return 0, err
+		}
+	}
+	if len(g.head) > 0 {
+		n := copy(p, g.head)
+		g.head = g.head[n:]
+		return n, nil
+	}
+	n, err := g.in.Read(p[:min(len(p), g.left)])
+	g.left -= n
+	return n, err
+}
+
+// next reads the beginning of the next request, and waits until it fits.
+func (g *guard) next() error {
+	head := make([]byte, 5)
+	if _, err := io.ReadFull(g.in, head); err != nil {
+		return err
+	}
+	length, kind := int(binary.BigEndian.Uint32(head)), head[4]
+	if length < 1 || length > maxPacket {
+		return errPacket
+	}
+	g.touch()
+	cost := length
+	switch kind {
+	case typeRead:
+		cost += readCost
+	case typeReaddir:
+		cost += listCost
+	}
+	if err := g.enter(cost, kind == typeRead || kind == typeWrite && !g.inOrder); err != nil {
+		return err
+	}
+	g.head, g.left = head, length-1
+	if kind == typeOpen {
+		return g.markOpen()
+	}
+	return nil
+}
+
+// markOpen reads the rest of a request to open a file, and completes its flags.
+func (g *guard) markOpen() error {
+	if g.left > maxOpen {
+		return errPacket
+	}
+	body := make([]byte, g.left)
+	if _, err := io.ReadFull(g.in, body); err != nil {
+		return err
+	}
+	const id, size = 4, 4
+	if len(body) < id+size {
+		return errPacket
+	}
+	name := uint64(binary.BigEndian.Uint32(body[id:]))
+	at := id + size + name
+	if at+4 > uint64(len(body)) {
+		return errPacket
+	}
+	flags := binary.BigEndian.Uint32(body[at:])
+	g.inOrder = g.inOrder || flags&flagAppend != 0
+	binary.BigEndian.PutUint32(body[at:], completeFlags(flags))
+	g.head, g.left = append(g.head, body...), 0
+	return nil
+}
+
+// completeFlags adds flagRead and flagWrite, each with its mark if the client has not
+// sent it. Flags without an access stay as they are: the open is refused.
+func completeFlags(flags uint32) uint32 {
+	flags &= flagsAll
+	if flags&(flagRead|flagWrite|flagAppend) == 0 {
+		return flags &^ (flagCreate | flagTrunc | flagExcl)
+	}
+	if flags&flagRead == 0 {
+		flags |= flagRead | addedRead
+	}
+	if flags&(flagWrite|flagAppend) == 0 {
+		flags |= flagWrite | addedWrite
+	}
+	return flags
+}
+
+// enter waits until a request of a cost fits beside those in flight. Only reads and
+// writes of content are carried out beside one another; any other request waits for those
+// before it, and those after it wait for it. pkg/sftp would set the time of a file, for
+// example, before the writes that were sent earlier.
+func (g *guard) enter(cost int, content bool) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for g.used > 0 && (g.used+cost > maxInFlight || !content || g.alone) && !g.closed {
+		g.cond.Wait()
+	}
+	if g.closed {
+		return io.EOF
+	}
+	g.alone = !content
+	g.used += cost
+	g.costs = append(g.costs, cost)
+	return nil
+}
+
+// Write writes a part of an answer. The end of an answer ends its request. pkg/sftp
+// calls it from one goroutine at a time, and begins each answer with a new call.
+func (g *guard) Write(p []byte) (int, error) {
+	if g.outLeft == 0 && len(p) >= 4 {
+		g.outLeft = 4 + int(binary.BigEndian.Uint32(p))
+	}
+	n, err := g.ReadWriteCloser.Write(p)
+	g.outLeft -= n
+	if err != nil || g.outLeft <= 0 {
+		g.outLeft = 0
+		g.leave(err != nil)
+	}
+	g.touch()
+	return n, err
+}
+
+// leave ends the oldest request in flight, or all of them if an answer was not written.
+func (g *guard) leave(failed bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.costs) > 0 {
+		g.used -= g.costs[0]
+		g.costs = g.costs[1:]
+	}
+	g.closed = g.closed || failed
+	g.cond.Broadcast()
+}
+
+// Close closes the channel, and ends a Read that waits.
+func (g *guard) Close() error {
+	g.leave(true)
+	return g.ReadWriteCloser.Close()
+}

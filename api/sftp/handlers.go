@@ -1,0 +1,232 @@
+package sftp
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/pkg/sftp"
+
+	v1 "berth/api/v1"
+)
+
+// handlers answer the requests of one session. Package sftp has resolved the ".."
+// components of their paths.
+type handlers struct{ session *session }
+
+// relative returns a path from the volume's root.
+func relative(path string) string {
+	if path = strings.TrimPrefix(path, "/"); path == "" {
+		return "."
+	}
+	return path
+}
+
+// errUnused is the error of calls that package sftp does not make: the guard makes every
+// open one for reading and writing.
+var errUnused = errors.New("bad file flags")
+
+// Fileread is part of sftp.FileReader.
+func (h *handlers) Fileread(*sftp.Request) (io.ReaderAt, error) { return nil, errUnused }
+
+// Filewrite is part of sftp.FileWriter.
+func (h *handlers) Filewrite(*sftp.Request) (io.WriterAt, error) { return nil, errUnused }
+
+// OpenFile opens a file. The mode of a new file is 0644, whatever the client asks for.
+func (h *handlers) OpenFile(r *sftp.Request) (sftp.WriterAtReaderAt, error) {
+	s, path := h.session, relative(r.Filepath)
+	mode := v1.OpenMode{
+		Read: r.Flags&addedRead == 0, Write: r.Flags&addedWrite == 0, Append: r.Flags&flagAppend != 0,
+		Create: r.Flags&flagCreate != 0, Exclusive: r.Flags&flagExcl != 0, Truncate: r.Flags&flagTrunc != 0,
+	}
+	if !mode.Write {
+		mode.Create, mode.Truncate, mode.Exclusive = false, false, false
+	} else if err := s.mayChange(); err != nil {
+		return nil, err
+	}
+	leave, err := s.openHandle()
+	if err != nil {
+		return nil, err
+	}
+	handle, err := s.server.deps.Files.OpenFile(s.ctx, s.volume, path, mode)
+	if err != nil {
+		leave()
+		return nil, s.statusOf(path, err)
+	}
+	f := &file{session: s, path: path, mode: mode, handle: handle, leave: leave}
+	if mode.Write {
+		s.writers.add(f)
+	}
+	if handle.Changed() {
+		if err := f.record(); err != nil {
+			f.Close()
+			return nil, s.statusOf(path, err)
+		}
+	}
+	return f, nil
+}
+
+// Filelist opens a folder to list it, or describes a file.
+func (h *handlers) Filelist(r *sftp.Request) (sftp.ListerAt, error) {
+	s, path := h.session, relative(r.Filepath)
+	if r.Method != "List" {
+		info, err := s.server.deps.Files.Stat(s.ctx, s.volume, path)
+		return described{info}, s.statusOf(path, err)
+	}
+	leave, err := s.openHandle()
+	if err != nil {
+		return nil, err
+	}
+	handle, err := s.server.deps.Files.OpenFolder(s.ctx, s.volume, path)
+	if err != nil {
+		leave()
+		return nil, s.statusOf(path, err)
+	}
+	return &folder{session: s, path: path, handle: handle, leave: leave}, nil
+}
+
+// Lstat describes a file or a link.
+func (h *handlers) Lstat(r *sftp.Request) (sftp.ListerAt, error) {
+	s, path := h.session, relative(r.Filepath)
+	info, err := s.server.deps.Files.Lstat(s.ctx, s.volume, path)
+	return described{info}, s.statusOf(path, err)
+}
+
+// Readlink returns the target of a link.
+func (h *handlers) Readlink(path string) (string, error) {
+	s, path := h.session, relative(path)
+	target, err := s.server.deps.Files.Readlink(s.ctx, s.volume, path)
+	return target, s.statusOf(path, err)
+}
+
+// StatVFS returns the space of the volume.
+func (h *handlers) StatVFS(r *sftp.Request) (*sftp.StatVFS, error) {
+	s, path := h.session, relative(r.Filepath)
+	if _, err := s.server.deps.Files.Stat(s.ctx, s.volume, path); err != nil {
+		return nil, s.statusOf(path, err)
+	}
+	space, err := s.server.deps.Files.Space(s.ctx, s.volume)
+	if err != nil {
+		return nil, s.statusOf(path, err)
+	}
+	const block = 4096
+	total, free := uint64(space.Total/block), uint64(space.Free/block)
+	return &sftp.StatVFS{Bsize: block, Frsize: block, Blocks: total, Bfree: free, Bavail: free,
+		Files: uint64(space.Files) + free, Ffree: free, Favail: free, Namemax: v1.MaxComponent}, nil
+}
+
+// described lists one file.
+type described struct{ info fs.FileInfo }
+
+// ListAt is part of sftp.ListerAt.
+func (d described) ListAt(list []os.FileInfo, _ int64) (int, error) {
+	return copy(list, []os.FileInfo{d.info}), nil
+}
+
+// folder lists an open folder. Package sftp reads it from one goroutine.
+type folder struct {
+	session *session
+	path    string
+	handle  v1.FolderHandle
+	leave   func()
+}
+
+// ListAt returns the next entries. The offset is always that of the next one.
+func (f *folder) ListAt(list []os.FileInfo, _ int64) (n int, err error) {
+	for n < len(list) && err == nil {
+		if list[n], err = f.handle.Next(); err == nil {
+			n++
+		}
+	}
+	return n, f.session.statusOf(f.path, err)
+}
+
+// Close closes the folder.
+func (f *folder) Close() error {
+	defer f.leave()
+	return f.handle.Close()
+}
+
+// Filecmd makes a change.
+func (h *handlers) Filecmd(r *sftp.Request) error {
+	s, files := h.session, h.session.server.deps.Files
+	path, target := relative(r.Filepath), relative(r.Target)
+	switch r.Method {
+	case "Mkdir":
+		return s.change("folder.create", false, func() error { return files.Mkdir(s.ctx, s.volume, path) }, path)
+	case "Remove":
+		return s.change("file.delete", true, func() error { return files.Remove(s.ctx, s.volume, path) }, path)
+	case "Rmdir":
+		return s.change("folder.delete", true, func() error { return files.RemoveFolder(s.ctx, s.volume, path) }, path)
+	case "Rename":
+		return h.rename(path, target, false)
+	case "Symlink": // Filepath is the link's target as the client sent it
+		return s.change("link.create", false, func() error { return files.Symlink(s.ctx, s.volume, r.Filepath, target) }, target)
+	case "Setstat":
+		return h.setAttributes(r, path)
+	}
+	return sftp.ErrSSHFxOpUnsupported
+}
+
+// PosixRename renames a file, and replaces what has the new name.
+func (h *handlers) PosixRename(r *sftp.Request) error {
+	return h.rename(relative(r.Filepath), relative(r.Target), true)
+}
+
+func (h *handlers) rename(path, target string, replace bool) error {
+	s := h.session
+	return s.change("file.rename", true, func() error {
+		return s.server.deps.Files.Rename(s.ctx, s.volume, path, target, replace)
+	}, path, target)
+}
+
+// setAttributes changes the attributes of a file. Those of a file that the session has
+// open for writing are part of its entry.
+func (h *handlers) setAttributes(r *sftp.Request, path string) error {
+	s := h.session
+	a, action := attributesOf(r)
+	set := func() error { return s.server.deps.Files.SetAttributes(s.ctx, s.volume, path, a) }
+	if action == "" { // nothing to change
+		_, err := s.server.deps.Files.Stat(s.ctx, s.volume, path)
+		return s.statusOf(path, err)
+	}
+	open := s.writers.find(path)
+	if open == nil {
+		return s.change(action, false, set, path)
+	}
+	if err := s.mayChange(); err != nil {
+		return err
+	}
+	err := set()
+	if err == nil {
+		err = open.record()
+	}
+	return s.statusOf(path, err)
+}
+
+// attributesOf returns the attributes that a client sets, and the action of the change.
+func attributesOf(r *sftp.Request) (a v1.FileAttributes, action string) {
+	flags, values := r.AttrFlags(), r.Attributes()
+	if values == nil {
+		return a, ""
+	}
+	if flags.Acmodtime {
+		accessed, edited := time.Unix(int64(values.Atime), 0), time.Unix(int64(values.Mtime), 0)
+		a.Accessed, a.Edited, action = &accessed, &edited, "file.touch"
+	}
+	if flags.UidGid {
+		a.UID, a.GID, action = &values.UID, &values.GID, "file.chown"
+	}
+	if flags.Permissions {
+		mode := values.FileMode() & (fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky)
+		a.Mode, action = &mode, "file.chmod"
+	}
+	if flags.Size {
+		size := int64(min(values.Size, 1<<62))
+		a.Size, action = &size, "file.truncate"
+	}
+	return a, action
+}

@@ -1,0 +1,168 @@
+package sftp
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"regexp"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/sys/unix"
+
+	"berth/api/auth"
+)
+
+// loginTime is how long a connection may take to log in.
+const loginTime = 30 * time.Second
+
+// version identifies the server to clients.
+const version = "SSH-2.0-berth"
+
+// Server serves SFTP.
+type Server struct {
+	deps     Deps
+	log      *slog.Logger
+	config   ssh.ServerConfig // without callbacks
+	sessions *auth.Sessions
+	pace     *auth.Pace
+	throttle *throttle
+	pending  pending
+	limits   limits
+	handles  *handles
+	metrics  metrics
+	login    time.Duration // loginTime, or less in tests
+
+	stopping context.Context // ends with Shutdown
+	stop     context.CancelFunc
+	all      sync.WaitGroup // connections
+}
+
+// New returns a Server with a host key, which does nothing until Listen is called.
+func New(d Deps, key ssh.Signer) *Server {
+	if d.Log == nil {
+		d.Log = slog.New(slog.DiscardHandler)
+	}
+	if d.Registerer == nil {
+		d.Registerer = prometheus.NewRegistry()
+	}
+	s := &Server{deps: d, log: d.Log, config: newConfig(key), sessions: auth.NewSessions(d.Store, d.Settings),
+		pace: auth.NewPaceOf(changeBurst), throttle: newThrottle(), limits: newLimits(), handles: newHandles(totalHandles()),
+		metrics: newMetrics(d.Registerer), login: loginTime}
+	s.stopping, s.stop = context.WithCancel(context.Background())
+	return s
+}
+
+// newConfig returns the transport: algorithms without SHA-1, CBC, 3DES and RC4.
+func newConfig(key ssh.Signer) ssh.ServerConfig {
+	c := ssh.ServerConfig{
+		ServerVersion: version,
+		PublicKeyAuthAlgorithms: []string{ssh.KeyAlgoED25519, ssh.KeyAlgoSKED25519, ssh.KeyAlgoECDSA256, ssh.KeyAlgoECDSA384,
+			ssh.KeyAlgoECDSA521, ssh.KeyAlgoSKECDSA256, ssh.KeyAlgoRSASHA256, ssh.KeyAlgoRSASHA512},
+	}
+	c.KeyExchanges = []string{ssh.KeyExchangeMLKEM768X25519, ssh.KeyExchangeCurve25519, ssh.KeyExchangeECDHP256, ssh.KeyExchangeECDHP384, ssh.KeyExchangeECDHP521}
+	c.Ciphers = []string{ssh.CipherAES128GCM, ssh.CipherAES256GCM, ssh.CipherChaCha20Poly1305, ssh.CipherAES128CTR, ssh.CipherAES192CTR, ssh.CipherAES256CTR}
+	c.MACs = []string{ssh.HMACSHA256ETM, ssh.HMACSHA512ETM, ssh.HMACSHA256, ssh.HMACSHA512}
+	c.AddHostKey(key)
+	return c
+}
+
+// Listen serves the connections of ln until Shutdown, and closes ln.
+func (s *Server) Listen(ln net.Listener) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	var watching sync.WaitGroup
+	watching.Go(func() { s.sessions.Run(ctx) })
+	watching.Go(func() {
+		<-s.stopping.Done()
+		ln.Close()
+	})
+	defer watching.Wait()
+	defer cancel()
+	defer s.stop()
+	for {
+		conn, err := ln.Accept()
+		switch {
+		case s.stopping.Err() != nil:
+			if err == nil {
+				conn.Close()
+			}
+			return nil
+		case err == nil:
+			s.pending.add(conn, network(addressOf(conn))) // here, so that they are in order
+			s.all.Go(func() { s.serve(conn) })
+		case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE), errors.Is(err, unix.ECONNABORTED), errors.Is(err, unix.ENOBUFS):
+			s.log.Warn("sftp: a connection was not accepted", slog.Any("err", err))
+			s.pause(time.Second)
+		default:
+			return err
+		}
+	}
+}
+
+func (s *Server) pause(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-s.stopping.Done():
+	case <-timer.C:
+	}
+}
+
+// Shutdown closes the listener and every connection, and waits until all have ended or
+// ctx ends.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.stop()
+	s.sessions.Close()
+	done := make(chan struct{})
+	go func() {
+		s.all.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// serve serves one connection. A panic in the handling of one must not end the daemon.
+func (s *Server) serve(conn net.Conn) {
+	defer conn.Close()
+	ctx, cancel := context.WithCancel(s.stopping)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	address := addressOf(conn)
+	defer s.pending.remove(conn)
+	_ = conn.SetDeadline(time.Now().Add(s.login))
+	l := &login{server: s, ctx: ctx, address: address}
+	defer l.end()
+	config := s.config
+	config.PasswordCallback, config.PublicKeyCallback, config.VerifiedPublicKeyCallback = l.password, l.publicKey, l.verified
+	client, channels, requests, err := ssh.NewServerConn(conn, &config)
+	if err != nil || l.session == nil {
+		s.log.Debug("sftp: a connection ended without a login", slog.String("address", address), slog.Any("err", err))
+		return
+	}
+	s.pending.remove(conn)
+	_ = conn.SetDeadline(time.Time{})
+	s.all.Go(func() { ssh.DiscardRequests(requests) })
+	l.session.run(client, channels)
+}
+
+// addressOf returns the client's address without the port.
+func addressOf(conn net.Conn) string {
+	if tcp, ok := conn.RemoteAddr().(*net.TCPAddr); ok {
+		return tcp.AddrPort().Addr().Unmap().WithZone("").String()
+	}
+	return conn.RemoteAddr().String()
+}
+
+var misplacedToken = regexp.MustCompile(`berth_[0-9a-f]+`)
+
+// maskTokens returns text with three asterisks in the place of each token: users paste
+// them into other fields.
+func maskTokens(text string) string { return misplacedToken.ReplaceAllString(text, "***") }

@@ -1,0 +1,213 @@
+package sftp
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pkg/sftp"
+	"golang.org/x/crypto/ssh"
+
+	"berth/api/auth"
+	v1 "berth/api/v1"
+	"berth/store"
+)
+
+// Reasons why a session ends, besides those of package auth.
+var (
+	errIdle = errors.New("no request for sftp.idle_timeout")
+	errGone = errors.New("the client has closed the connection")
+)
+
+// statusOpen is the status of the entry of a session that has not ended.
+const statusOpen = http.StatusSwitchingProtocols
+
+// session is a connection that is logged in.
+type session struct {
+	server    *Server
+	principal auth.Principal
+	access
+	actor   v1.Actor
+	id      string
+	entry   *store.Request
+	leave   func() // frees its place in the limits
+	handles *handles
+	began   time.Time
+
+	ctx    context.Context // ends with the session, and its cause is the reason
+	cancel context.CancelCauseFunc
+	done   func() // of auth.Sessions; nil before run
+
+	active atomic.Int64 // time of the last request or part of an answer, in Unix nanoseconds
+	busy   atomic.Bool  // a channel is open
+
+	writers writers
+}
+
+// newSession creates the session of a principal, with its entry in the audit log. leave
+// is called when the session ends, unless newSession fails.
+func newSession(srv *Server, p auth.Principal, a access, address string, leave func()) (*session, error) {
+	var b [16]byte
+	rand.Read(b[:]) // never fails, as its documentation says
+	s := &session{server: srv, principal: p, access: a, actor: p.Actor(v1.ViaSFTP, address), id: hex.EncodeToString(b[:]),
+		leave: leave, handles: newHandles(maxHandles), began: time.Now(), writers: newWriters()}
+	s.ctx, s.cancel = context.WithCancelCause(context.Background())
+	s.entry = s.newEntry("session.open", "")
+	if err := s.entry.Finish(statusOpen, nil, false); err != nil {
+		s.cancel(err)
+		return nil, err
+	}
+	srv.pace.Count(p, false)
+	srv.metrics.sessions.Inc()
+	return s, nil
+}
+
+// run serves the channels of the session until it ends.
+func (s *session) run(client *ssh.ServerConn, channels <-chan ssh.NewChannel) {
+	log := s.server.log.With(slog.String("session", s.id), slog.String("address", s.actor.Address))
+	done, err := s.server.sessions.Begin(&auth.Session{Principal: s.principal,
+		Check: func(tx *store.Tx, p auth.Principal) error { return onVolume(tx, p, s.volume) },
+		End:   func(reason error) { s.cancel(reason); client.Close() }})
+	if err != nil {
+		s.cancel(err)
+		return
+	}
+	s.done = done
+	log.Info("sftp session began", slog.String("volume", s.volume), slog.String("token", s.actor.TokenID), slog.Bool("read_only", s.readOnly))
+	s.touch()
+	idle := s.watchIdle(client)
+	defer idle()
+	var all sync.WaitGroup
+	for next := range channels {
+		s.accept(next, &all)
+	}
+	s.cancel(errGone)
+	all.Wait()
+	log.Info("sftp session ended", slog.Any("reason", context.Cause(s.ctx)), slog.Duration("took", time.Since(s.began).Round(time.Millisecond)))
+}
+
+// end completes the entry of the session and frees what it holds.
+func (s *session) end() {
+	s.cancel(errGone)
+	if s.done != nil {
+		s.done()
+	}
+	s.server.metrics.sessions.Dec()
+	if err := s.entry.Finish(endStatus(context.Cause(s.ctx)), nil, true); err != nil {
+		s.server.log.Warn("sftp: the end of a session could not be recorded", slog.String("session", s.id), slog.Any("err", err))
+	}
+	if err := auth.Forget(s.server.deps.Store, s.principal); err != nil {
+		s.server.log.Warn("a spent token is kept until it expires", slog.String("token", s.principal.TokenID), slog.Any("err", err))
+	}
+	s.leave()
+}
+
+// endStatus returns the status of a session that has ended.
+func endStatus(reason error) int {
+	switch {
+	case errors.Is(reason, auth.ErrUnauthorized):
+		return http.StatusUnauthorized
+	case errors.Is(reason, v1.ErrVolumeNotFound):
+		return http.StatusNotFound
+	case errors.Is(reason, errIdle):
+		return http.StatusRequestTimeout
+	case errors.Is(reason, auth.ErrShutdown):
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusOK
+}
+
+func (s *session) touch() { s.active.Store(time.Now().UnixNano()) }
+
+// watchIdle ends the session after sftp.idle_timeout without a request. The returned
+// function stops the watch.
+func (s *session) watchIdle(client *ssh.ServerConn) (stop func()) {
+	var all sync.WaitGroup
+	ctx, cancel := context.WithCancel(s.ctx)
+	all.Go(func() {
+		for {
+			changed := s.server.deps.Settings.Changed()
+			limit := time.Duration(s.server.deps.Settings.Current().SFTP.IdleTimeout)
+			left := limit - time.Since(time.Unix(0, s.active.Load()))
+			if left <= 0 {
+				s.cancel(errIdle)
+				client.Close()
+				return
+			}
+			timer := time.NewTimer(left)
+			select {
+			case <-ctx.Done():
+				timer.Stop()
+				return
+			case <-changed:
+			case <-timer.C:
+			}
+			timer.Stop()
+		}
+	})
+	return func() { cancel(); all.Wait() }
+}
+
+// accept serves a channel of type session, one at a time: each may hold the data of a
+// whole window.
+func (s *session) accept(next ssh.NewChannel, all *sync.WaitGroup) {
+	if next.ChannelType() != "session" {
+		_ = next.Reject(ssh.Prohibited, "only the subsystem sftp is available")
+		return
+	}
+	if !s.busy.CompareAndSwap(false, true) {
+		_ = next.Reject(ssh.ResourceShortage, "one session of a connection at a time")
+		return
+	}
+	channel, requests, err := next.Accept()
+	if err != nil {
+		s.busy.Store(false)
+		return
+	}
+	all.Go(func() {
+		defer s.busy.Store(false)
+		s.serve(channel, requests, all)
+		ssh.DiscardRequests(requests) // until the client has closed the channel: before, it may fill its window
+	})
+}
+
+// serve waits for the request of the subsystem sftp, and serves it. Anything else, such
+// as a shell or a command, ends the channel.
+func (s *session) serve(channel ssh.Channel, requests <-chan *ssh.Request, all *sync.WaitGroup) {
+	defer channel.Close()
+	for r := range requests {
+		var subsystem struct{ Name string }
+		switch {
+		case r.Type == "subsystem" && ssh.Unmarshal(r.Payload, &subsystem) == nil && subsystem.Name == "sftp":
+			_ = r.Reply(true, nil)
+			all.Go(func() { ssh.DiscardRequests(requests) })
+			all.Go(func() { _, _ = io.Copy(io.Discard, channel.Stderr()) })
+			s.serveFiles(channel)
+			_, _ = channel.SendRequest("exit-status", false, ssh.Marshal(struct{ Status uint32 }{}))
+			return
+		case r.Type == "subsystem", r.Type == "exec", r.Type == "shell":
+			_ = r.Reply(false, nil)
+			all.Go(func() { ssh.DiscardRequests(requests) })
+			return
+		default:
+			_ = r.Reply(false, nil)
+		}
+	}
+}
+
+func (s *session) serveFiles(channel io.ReadWriteCloser) {
+	h := &handlers{session: s}
+	g := newGuard(channel, s.touch)
+	server := sftp.NewRequestServer(g, sftp.Handlers{FileGet: h, FilePut: h, FileCmd: h, FileList: h})
+	err := server.Serve()
+	if err != nil && !errors.Is(err, io.EOF) && s.ctx.Err() == nil {
+		s.server.log.Debug("sftp: a channel ended", slog.String("session", s.id), slog.Any("err", err))
+	}
+}

@@ -1,0 +1,361 @@
+package stream_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"berth/api/stream"
+	v1 "berth/api/v1"
+)
+
+// resumer is a client that comes back with its last cursor.
+type resumer struct {
+	line    stream.LineCursor
+	text    strings.Builder
+	missing []string // texts of messages about missing lines
+}
+
+// connect reads some batches of a new listener, or all that are waiting.
+func (r *resumer) connect(t *testing.T, h *stream.Hub, batches int) {
+	t.Helper()
+	l, missing, err := h.ListenFrom(t.Context(), "mc", r.line)
+	require.NoError(t, err)
+	defer l.Close()
+	if missing != "" {
+		r.missing = append(r.missing, missing)
+		r.line = l.Line()
+	}
+	for range batches {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		out, err := l.Next(ctx)
+		cancel()
+		if err != nil {
+			return
+		}
+		for _, m := range out {
+			r.receive(t, m)
+		}
+	}
+}
+
+func (r *resumer) receive(t *testing.T, m stream.Message) {
+	t.Helper()
+	var got struct{ Data, Line string }
+	require.NoError(t, json.Unmarshal(m.JSON, &got))
+	line, ok := stream.ParseLineCursor(got.Line)
+	require.True(t, ok, "%s", m.JSON)
+	r.line = line
+	if m.Event == stream.EventConsole {
+		r.text.WriteString(got.Data)
+	}
+}
+
+// all reads until nothing is waiting.
+func (r *resumer) all(t *testing.T, h *stream.Hub) {
+	t.Helper()
+	for was := (stream.LineCursor{Install: -1}); was != r.line; {
+		was = r.line
+		r.connect(t, h, 1000)
+	}
+}
+
+// TestClientResumesBehindItsLastLine cuts a client and restarts the hub at random,
+// while both consoles are written, with equal times, long lines and rotation.
+func TestClientResumesBehindItsLastLine(t *testing.T) {
+	dir := t.TempDir()
+	random := rand.New(rand.NewPCG(5, 6))
+	h := stream.New(dir, stream.Options{FileSize: 400 << 10, Memory: 8 << 10})
+	var r resumer
+	texts := map[string]*strings.Builder{v1.InstallConsole: {}, server: {}}
+	for i := range 3000 {
+		role := server
+		if random.IntN(3) == 0 {
+			role = v1.InstallConsole
+		}
+		var list []v1.Line
+		for j := range 1 + random.IntN(10) {
+			text := fmt.Sprintf("%d.%d!", i, j)
+			if random.IntN(200) == 0 {
+				text = strings.Repeat("€", 20<<10) + text // several records
+			}
+			text = strings.Map(alphabet(role), text)
+			list = append(list, v1.Line{Time: line(i / 7).Time, Data: []byte(text)})
+			texts[role].WriteString(text)
+		}
+		require.NoError(t, h.Append("mc", role, list))
+		switch random.IntN(30) {
+		case 0:
+			require.NoError(t, h.End("mc", role, false))
+			h = stream.New(dir, stream.Options{FileSize: 400 << 10, Memory: 8 << 10})
+		case 1, 2, 3, 4, 5:
+			r.connect(t, h, 1+random.IntN(40))
+		}
+	}
+	r.all(t, h)
+	require.Empty(t, r.missing)
+	for role, want := range texts { // records of one may stand in a long line of the other
+		own := func(r rune) rune {
+			if r == '\n' || r >= shifted != (role == server) {
+				return -1
+			}
+			return r
+		}
+		require.True(t, want.String() == strings.Map(own, r.text.String()), role)
+	}
+}
+
+// shifted is where the alphabet of the server console begins.
+const shifted = 0x10000
+
+// alphabet returns a function that gives each console runes of its own.
+func alphabet(role string) func(rune) rune {
+	return func(r rune) rune {
+		if role == server {
+			r += shifted
+		}
+		return r
+	}
+}
+
+// TestTimesRiseStrictly has lines of both consoles with equal and falling times, and
+// restarts in between.
+func TestTimesRiseStrictly(t *testing.T) {
+	dir := t.TempDir()
+	for range 3 {
+		h := stream.New(dir, stream.Options{})
+		require.NoError(t, h.Append("mc", v1.InstallConsole, []v1.Line{line(5), line(5), line(4)}))
+		require.NoError(t, h.Append("mc", server, []v1.Line{line(3), line(5), line(9), line(9)}))
+		require.NoError(t, h.Append("mc", v1.InstallConsole, []v1.Line{line(9)}))
+	}
+	h := stream.New(dir, stream.Options{})
+	got := sentLines(t, h, "", 100, time.Time{})
+	require.Len(t, got, 24)
+	for i := range got[1:] {
+		require.Greater(t, got[i+1].Time, got[i].Time, i)
+	}
+	require.Equal(t, line(5).Time, got[0].Time)
+	var engine []time.Time
+	for _, l := range since(t, h, time.Time{}) {
+		engine = append(engine, l.Time)
+	}
+	require.Equal(t, []time.Time{line(3).Time, line(5).Time, line(9).Time, line(9).Time}, engine[:4], "the reader of the engine resumes with its times")
+}
+
+// TestPagesHaveEachLineOnce pages through two rotated consoles, backward and forward.
+func TestPagesHaveEachLineOnce(t *testing.T) {
+	h := stream.New(t.TempDir(), stream.Options{FileSize: 100 << 10})
+	random := rand.New(rand.NewPCG(7, 8))
+	for i := range 3000 {
+		role := []string{v1.InstallConsole, server}[random.IntN(2)]
+		l := v1.Line{Time: line(i / 5).Time, Data: fmt.Appendf(nil, "%s%d", strings.Repeat("x", random.IntN(100)), i)}
+		if random.IntN(300) == 0 {
+			l.Data = append(bytes.Repeat([]byte("y"), 40<<10), l.Data...)
+		}
+		require.NoError(t, h.Append("mc", role, []v1.Line{l}))
+	}
+	for _, role := range []string{"", v1.InstallConsole, server} {
+		want := sentLines(t, h, role, 10_000, time.Time{})
+		require.Less(t, len(want), 3000, "some were rotated away")
+		for _, n := range []int{1, 7, 500} {
+			require.Equal(t, want, pagesBackward(t, h, role, n))
+			require.Equal(t, want, pagesForward(t, h, role, n))
+		}
+	}
+}
+
+// pagesBackward reads a console in pages of n lines, each before the page read last.
+func pagesBackward(t *testing.T, h *stream.Hub, role string, n int) (all []sent) {
+	t.Helper()
+	for before := (time.Time{}); ; before = all[0].Time {
+		page, _ := pageOf(t, func(ctx context.Context) (*stream.History, error) {
+			return h.ReadHistory(ctx, "mc", stream.HistoryQuery{Role: role, Tail: n, Before: before})
+		})
+		if len(page) == 0 {
+			return all
+		}
+		all = append(page, all...)
+	}
+}
+
+// pagesForward reads a console in pages of n lines, each behind the page read last.
+func pagesForward(t *testing.T, h *stream.Hub, role string, n int) (all []sent) {
+	t.Helper()
+	for at := (stream.LineCursor{}); ; {
+		page, next := pageOf(t, func(ctx context.Context) (*stream.History, error) { return h.ReadOn(ctx, "mc", role, at, n) })
+		if len(page) == 0 {
+			return all
+		}
+		at, all = next, append(all, page...)
+	}
+}
+
+// pageOf reads a history to its end and returns its lines, and the cursor behind them.
+func pageOf(t *testing.T, open func(context.Context) (*stream.History, error)) (page []sent, line stream.LineCursor) {
+	t.Helper()
+	x, err := open(t.Context())
+	require.NoError(t, err)
+	defer x.Close()
+	require.NoError(t, json.Unmarshal([]byte("["+pieces(t, x.NextLines)+"]"), &page))
+	return page, x.Line()
+}
+
+// TestUnknownCursorSkipsNothing has cursors of lines that are no longer kept, or that
+// this container never had.
+func TestUnknownCursorSkipsNothing(t *testing.T) {
+	dir := t.TempDir()
+	h := stream.New(dir, stream.Options{FileSize: 64 << 10})
+	const n = 10_000
+	for i := 0; i < n; i += 100 {
+		write(t, h, lines(i, i+100))
+	}
+	kept := since(t, h, time.Time{})
+	all := strings.Join(numbered(n-len(kept), n), "\n") + "\n"
+	at := func(i int) stream.LineCursor { return stream.LineCursor{Server: line(i).Time.UnixNano()} }
+	for name, x := range map[string]struct {
+		from    stream.LineCursor
+		missing string
+	}{
+		"nothing read":        {stream.LineCursor{}, "up to"},
+		"removed":             {at(5), "up to " + line(n-len(kept)-1).Time.Format(time.RFC3339Nano) + " are missing"},
+		"the last removed":    {at(n - len(kept) - 1), ""},
+		"later than all":      {at(n + 5), "no console line at since_line"},
+		"the end of time":     {stream.LineCursor{Server: 1<<63 - 1}, "no console line at since_line"},
+		"between two lines":   {stream.LineCursor{Server: line(n-9).Time.UnixNano() + 1}, "no console line at since_line"},
+		"of a later install":  {stream.LineCursor{Install: line(n).Time.UnixNano(), Server: at(n - len(kept) - 1).Server}, "no console line at since_line"},
+		"of another creation": {stream.LineCursor{Install: 7, Server: 8}, "no console line at since_line"},
+	} {
+		r := resumer{line: x.from}
+		r.all(t, h)
+		require.Equal(t, x.missing != "", len(r.missing) == 1, name, r.missing)
+		require.Contains(t, strings.Join(r.missing, ""), x.missing, name)
+		require.Equal(t, all, r.text.String(), name)
+		history, err := h.ReadOn(t.Context(), "mc", "", x.from, 10_000)
+		require.NoError(t, err)
+		require.Equal(t, strings.Join(r.missing, ""), history.Missing(), name)
+		require.Len(t, historyLines(t, history), len(kept), name)
+	}
+}
+
+// TestCursorOfUnwrittenLines has a client that received lines which the journal has
+// not: their message takes their place, and nothing comes twice.
+func TestCursorOfUnwrittenLines(t *testing.T) {
+	dir := t.TempDir()
+	h := stream.New(dir, stream.Options{})
+	l := listen(t, h, "mc")
+	write(t, h, lines(0, 3))
+	blocked, hidden := filepath.Join(dir, "mc"), filepath.Join(dir, "hidden")
+	require.NoError(t, h.End("mc", server, false))
+	require.NoError(t, os.Rename(blocked, hidden))
+	require.NoError(t, os.WriteFile(blocked, nil, 0o600))
+	require.Error(t, h.Append("mc", server, lines(3, 6)))
+	var r resumer
+	out, err := l.Next(t.Context())
+	require.NoError(t, err)
+	for _, m := range out {
+		r.receive(t, m)
+	}
+	require.Equal(t, "line 0\nline 1\nline 2\nline 3\nline 4\nline 5\n", r.text.String())
+	require.Equal(t, line(2).Time.UnixNano(), r.line.Server)
+	require.NoError(t, os.Remove(blocked))
+	require.NoError(t, os.Rename(hidden, blocked))
+	write(t, h, lines(6, 8))
+	r.text.Reset()
+	r.all(t, h)
+	require.Equal(t, "line 6\nline 7\n", r.text.String())
+	require.Empty(t, r.missing)
+}
+
+// TestDroppedLinesNameTheirCursors lets a client fall behind the journal: the message
+// names the cursors before and behind the lines that it has missed.
+func TestDroppedLinesNameTheirCursors(t *testing.T) {
+	h := stream.New(t.TempDir(), stream.Options{FileSize: 64 << 10, Memory: 16 << 10})
+	l := listen(t, h, "mc")
+	write(t, h, lines(0, 10))
+	var before resumer
+	for _, m := range must(t, l) {
+		before.receive(t, m)
+	}
+	for i := 10; i < 20_000; i += 10 {
+		write(t, h, lines(i, i+10))
+	}
+	out := must(t, l)
+	var got struct {
+		Data, Line string
+		SinceLine  string `json:"since_line"`
+	}
+	require.NoError(t, json.Unmarshal(out[0].JSON, &got))
+	require.Equal(t, before.line.String(), got.SinceLine)
+	from, _ := stream.ParseLineCursor(got.Line)
+	require.NotEqual(t, before.line, from)
+	dropped := 0
+	_, err := fmt.Sscanf(got.Data, "%d console lines were dropped", &dropped)
+	require.NoError(t, err)
+	require.Equal(t, line(10+dropped-1).Time.UnixNano(), from.Server, "the cursor is behind the last of them")
+}
+
+func must(t *testing.T, l *stream.Listener) []stream.Message {
+	t.Helper()
+	out, err := l.Next(t.Context())
+	require.NoError(t, err)
+	return out
+}
+
+func TestHistoryHasTheTimesOfItsLines(t *testing.T) {
+	h := stream.New(t.TempDir(), stream.Options{})
+	const n = 5000
+	write(t, h, lines(0, n))
+	x, err := h.ReadHistory(t.Context(), "mc", stream.HistoryQuery{Tail: n})
+	require.NoError(t, err)
+	defer x.Close()
+	text := pieces(t, x.NextText)
+	require.Equal(t, n, strings.Count(text, `\n`))
+	var got []time.Time
+	require.NoError(t, json.Unmarshal([]byte("["+pieces(t, func(_ context.Context, b []byte) ([]byte, error) { return x.NextTimes(b), nil })+"]"), &got))
+	require.Len(t, got, n)
+	for i, at := range got {
+		require.Equal(t, line(i).Time, at)
+	}
+}
+
+func TestAllLinesAsTheyWerePrinted(t *testing.T) {
+	h := stream.New(t.TempDir(), stream.Options{})
+	want := "\x01\xff\"\\€\n" + strings.Repeat("é", 60_000) + "\nend\n"
+	for line := range strings.Lines(want) {
+		write(t, h, []v1.Line{{Time: epoch, Data: []byte(strings.TrimSuffix(line, "\n"))}})
+	}
+	x, err := h.ReadAll(t.Context(), "mc")
+	require.NoError(t, err)
+	require.Equal(t, want, pieces(t, x.NextPlain))
+	for range 3 {
+		_, err := h.ReadAll(t.Context(), "mc")
+		require.NoError(t, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = h.ReadAll(ctx, "mc")
+	require.ErrorIs(t, err, stream.ErrBusy)
+	x.Close()
+	_, err = h.ReadAll(t.Context(), "mc")
+	require.NoError(t, err)
+}
+
+func TestParseLineCursor(t *testing.T) {
+	for _, text := range []string{"", ".", "1", "1.", ".1", "1.2.3", "-1.2", "1.-2", "a.b", "1.2 ", "99999999999999999999.1", strings.Repeat("1", 1<<20) + ".1"} {
+		_, ok := stream.ParseLineCursor(text)
+		require.False(t, ok, "%.30s", text)
+	}
+	c, ok := stream.ParseLineCursor("12.345")
+	require.True(t, ok)
+	require.Equal(t, stream.LineCursor{Install: 12, Server: 345}, c)
+	require.Equal(t, "12.345", c.String())
+}

@@ -1,0 +1,177 @@
+import { html, useEffect, useMemo, useRef, useState } from './html.js';
+import { link, path } from '../core/api.js';
+import { matches, ofPage } from '../core/scrollback.js';
+import { createTyped } from '../core/typed.js';
+import { usePage } from './context.js';
+import { createLines } from './lines.js';
+
+const pageSize = 500;
+const searchPages = 20; // pages of the journal that one search reads
+
+// useHistory reads older lines from the journal, page by page.
+function useHistory(id, live) {
+  const { api, fail } = usePage();
+  const state = useMemo(() => ({ before: undefined, number: undefined, busy: false, done: false }), [id]);
+  const reset = () => {
+    state.before = undefined;
+    state.done = false;
+  };
+  async function older(lines) {
+    if (state.busy || state.done) return [];
+    state.busy = true;
+    try {
+      const top = live.scrollback.lines.find((line) => line.number === lines.first() && line.time) ?? live.scrollback.lines[0];
+      state.number ??= top?.number ?? 1;
+      if (state.before === undefined) state.number = top?.number ?? 1;
+      const before = state.before ?? top?.time;
+      const page = await api.get(`containers/${path(id)}/logs`, { tail: pageSize, before });
+      if (!page.lines.length) {
+        state.done = true;
+        return [];
+      }
+      const list = ofPage(page.lines, state.number);
+      state.before = page.lines[0].time;
+      state.number -= page.lines.length;
+      lines.prepend(list);
+      return list;
+    } catch (error) {
+      fail(error);
+      return [];
+    } finally {
+      state.busy = false;
+    }
+  }
+  return { older, reset, state };
+}
+
+function Search({ lines, history }) {
+  const [text, setText] = useState('');
+  const [place, setPlace] = useState([0, 0]);
+  const [note, setNote] = useState('');
+  const change = (event) => {
+    setText(event.target.value);
+    setNote('');
+    lines.current.search(event.target.value.toLowerCase());
+    setPlace(event.target.value ? lines.current.reveal(-1) : [0, 0]);
+  };
+  // older searches the journal above the first line.
+  async function older() {
+    const needle = text.toLowerCase();
+    lines.current.freeze();
+    for (let i = 0; i < searchPages; i++) {
+      setNote('Searching…');
+      const list = await history.older(lines.current);
+      if (!list.length) return setNote('No older line contains it');
+      if (list.some((line) => matches(line, needle))) {
+        setNote('');
+        setPlace(lines.current.reveal(-1));
+        return;
+      }
+    }
+    setNote(`Not in ${searchPages * pageSize} older lines`);
+  }
+  const onKey = (event) => {
+    if (event.key === 'Enter') {
+      event.preventDefault();
+      setPlace(lines.current.reveal(event.shiftKey ? 1 : -1));
+    }
+    if (event.key === 'Escape' && text) {
+      event.preventDefault();
+      change({ target: { value: '' } });
+    }
+  };
+  return html`<div class="search" role="search">
+    <input type="search" placeholder="Search" aria-label="Search the console" value=${text} onInput=${change} onKeyDown=${onKey} />
+    <span class="quiet" role="status">${note || (text ? `${place[0]} of ${place[1]}` : '')}</span>
+    ${
+      text &&
+      html`<button aria-label="Previous match" onClick=${() => setPlace(lines.current.reveal(-1))}>↑</button>
+      <button aria-label="Next match" onClick=${() => setPlace(lines.current.reveal(1))}>↓</button>
+      <button onClick=${older}>Search older</button>`
+    }
+  </div>`;
+}
+
+function Input({ container, live, connection }) {
+  const { fail } = usePage();
+  const [text, setText] = useState('');
+  const typed = useMemo(createTyped, []);
+  const running = ['running', 'starting', 'stopping'].includes(container.state);
+  const submit = (event) => {
+    event.preventDefault();
+    if (!text) return;
+    if (!live.socket.send({ event: 'send_command', data: text })) {
+      fail(new Error('The line was not sent: there is no connection'));
+      return;
+    }
+    typed.add(text);
+    setText('');
+  };
+  const onKey = (event) => {
+    if (event.key === 'ArrowUp') setText(typed.older(text));
+    else if (event.key === 'ArrowDown') setText(typed.newer(text));
+    else return;
+    event.preventDefault();
+  };
+  return html`<form class="input" onSubmit=${submit}>
+    <label for="command" aria-hidden="true">›</label>
+    <input id="command" value=${text} autocomplete="off" autocapitalize="off" spellcheck=${false} aria-label="Send a line to the console"
+      placeholder=${running ? 'Send a line (↑ for earlier ones)' : 'The container does not run'} disabled=${!running}
+      onInput=${(event) => setText(event.target.value)} onKeyDown=${onKey} />
+    <button disabled=${!running || !connection.online}>Send</button>
+  </form>`;
+}
+
+// Console is the live output of a container, and its input.
+export function Console({ id, container, live, connection }) {
+  const { api, rights, fail } = usePage();
+  const box = useRef(null);
+  const lines = useRef(null);
+  const [follow, setFollow] = useState({ on: true, missing: 0 });
+  const history = useHistory(id, live);
+
+  useEffect(() => {
+    const show = (on, missing) => setFollow((old) => (old.on === on && old.missing === missing ? old : { on, missing }));
+    lines.current = createLines(box.current, live.scrollback, show);
+    const changed = (event) => {
+      if (event === 'console' || event === 'logs' || event === 'daemon_message') lines.current.schedule();
+    };
+    live.listeners.add(changed);
+    return () => {
+      live.listeners.delete(changed);
+      lines.current.close();
+    };
+  }, [live]);
+
+  const onScroll = () => {
+    const output = box.current; // null: the console was left in this frame
+    if (output && output.scrollTop < 40 && output.scrollHeight > output.clientHeight) history.older(lines.current);
+  };
+  const toEnd = () => {
+    history.reset();
+    lines.current.live();
+  };
+  const download = async () => {
+    try {
+      location.assign(await link(api, `containers/${path(id)}/logs/content`));
+    } catch (error) {
+      fail(error);
+    }
+  };
+
+  return html`<div class="console">
+    <div class="tools">
+      <${Search} lines=${lines} history=${history} />
+      <span class="space"></span>
+      <span class=${`pill ${connection.online ? 'ok' : 'bad'}`}><i></i>${connection.online ? 'Live' : 'Connecting again…'}</span>
+      <button onClick=${() => history.older(lines.current)}>Older lines</button>
+      <button onClick=${download}>Download</button>
+    </div>
+    <div class="output" ref=${box} tabindex="0" role="log" aria-live="off" aria-label=${`Console of ${id}`} onScroll=${onScroll}></div>
+    ${
+      !follow.on &&
+      html`<button class="to-end" onClick=${toEnd}>${follow.missing ? `${follow.missing.toLocaleString('en')} new lines ↓` : 'To the end ↓'}</button>`
+    }
+    ${rights.has('console') && html`<${Input} container=${container} live=${live} connection=${connection} />`}
+  </div>`;
+}

@@ -1,0 +1,49 @@
+import { html, useState } from './html.js';
+import { isToken } from '../core/session.js';
+
+// Login asks for a token. After a failed connection it offers the token of before.
+export function Login({ login, reason, token: before }) {
+  const [token, setToken] = useState(before ?? '');
+  const [error, setError] = useState(reason ?? '');
+  const [busy, setBusy] = useState(false);
+
+  async function submit(event) {
+    event.preventDefault();
+    const text = token.trim();
+    if (text && !isToken(text)) {
+      setError('A token is berth_ and 32 hexadecimal digits.');
+      return;
+    }
+    setBusy(true);
+    try {
+      await login(text);
+    } catch (failure) {
+      setError(failure.status === 401 ? 'berth does not know this token, or it has expired.' : failure.message);
+      setBusy(false);
+    }
+  }
+
+  return html`<main class="login">
+    <form onSubmit=${submit} class="card">
+      <h1><span class="logo" aria-hidden="true">b</span> berth</h1>
+      <label for="token">Token</label>
+      <input
+        id="token"
+        type="password"
+        autocomplete="off"
+        spellcheck=${false}
+        autofocus
+        value=${token}
+        aria-describedby="token-help"
+        aria-invalid=${Boolean(error)}
+        onInput=${(event) => setToken(event.target.value)}
+      />
+      <p id="token-help" class="quiet">
+        The administrator's is <code>authorization.token</code> in the configuration. For one with fewer rights:
+        <code> berth token create --scope read</code>. It stays in this tab.
+      </p>
+      <p class="error" role="alert">${error}</p>
+      <button class="primary" disabled=${busy}>${busy ? 'Connecting…' : 'Log in'}</button>
+    </form>
+  </main>`;
+}

@@ -1,0 +1,87 @@
+import { html } from './html.js';
+import { bytes, clock, percent, port } from '../core/format.js';
+import { draw } from '../core/scrollback.js';
+import { visible, visibleLines } from '../core/text.js';
+import { explain, isFault } from '../core/why.js';
+import { useNow } from './context.js';
+
+// Last is the end of the console: what a program that has failed printed last.
+function Last({ lines }) {
+  return html`<p>Its last output:</p>
+    <div class="last" tabindex="0" role="region" aria-label="Last output">
+      ${lines.map(
+        (line) =>
+          html`<div key=${line.number}>${draw(line).map(({ text, classes }) => html`<span class=${classes}>${text}</span>`)}</div>`,
+      )}
+    </div>`;
+}
+
+// Why explains the state in sentences.
+function Why({ container, live, now }) {
+  const why = explain(container, now);
+  const last = ['bad', 'busy'].includes(why.tone) ? live.scrollback.lines.slice(-8) : [];
+  return html`<section class=${`why ${why.tone}`} aria-label="Why">
+    <h3>${why.headline}</h3>
+    ${why.details.map((text) => html`<p class="detail">${visibleLines(text)}</p>`)}
+    ${last.length > 0 && html`<${Last} lines=${last} />`}
+    ${why.next && html`<p>${why.next}</p>`}
+    ${why.remedies.map((text) => html`<p class="remedy"><b>What to do:</b> ${text}</p>`)}
+  </section>`;
+}
+
+function Conditions({ list, now }) {
+  return html`<section>
+    <h3>Conditions</h3>
+    <div class="scroll" tabindex="0" role="region" aria-label="Conditions"><table class="list">
+      <thead><tr><th>Condition</th><th>Status</th><th>Reason</th><th>Message</th><th>Since</th></tr></thead>
+      <tbody>
+        ${list.map(
+          (c) => html`<tr key=${c.type}>
+            <td>${c.type}</td>
+            <td><span class=${`pill ${isFault(c) ? 'warn' : c.status === 'Unknown' ? 'idle' : 'ok'}`}><i></i>${c.status}</span></td>
+            <td>${c.reason}</td>
+            <td class="long">${visibleLines(c.message)}</td>
+            <td class="nowrap">${clock(c.since, now)}</td>
+          </tr>`,
+        )}
+      </tbody>
+    </table></div>
+  </section>`;
+}
+
+function facts(c) {
+  const limits = c.limits ?? {};
+  const policy = c.restart_policy?.mode;
+  return [
+    ['Power', `${c.power} (desired)`],
+    ['Ports', c.ports.map((p) => port(p) + (p.container_port ? ` → ${p.container_port}` : '')).join(', ')],
+    ['Memory', limits.memory ? `at most ${bytes(limits.memory)}` : 'no limit'],
+    ['CPU', limits.cpu ? `at most ${limits.cpu} cores` : 'no limit'],
+    ['Disk', limits.disk ? `at most ${bytes(limits.disk)}` : 'no limit'],
+    ['Startup command', c.startup_command || 'that of the image'],
+    ['Start pattern', c.start_pattern || 'none: runs at once'],
+    ['Restart policy', policy],
+    ['Restarts', String(c.restart_count)],
+    ['Volume', c.volume_id],
+    ['Container id', c.container_id?.slice(0, 12)],
+    ['Labels', Object.entries(c.labels ?? {}).map(([name, value]) => `${name}=${value}`).join(', ')],
+    ['Environment', Object.keys(c.env ?? {}).join(', ')],
+  ].filter(([, value]) => value); // prettier-ignore
+}
+
+// Overview is why a container is in its state, and what it is.
+export function Overview({ container, live }) {
+  const now = useNow();
+  const { cpu, memory } = live.series.data;
+  const used = [
+    ['Now', cpu.length && container.state === 'running' ? `${percent(cpu.at(-1))} CPU, ${bytes(memory.at(-1))} memory` : ''],
+    ...facts(container),
+  ];
+  return html`<div class="overview">
+    <${Why} container=${container} live=${live} now=${now} />
+    <dl class="facts">
+      ${used.filter(([, value]) => value).map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${visible(value)}</dd></div>`)}
+    </dl>
+    ${container.conditions && html`<${Conditions} list=${container.conditions} now=${now} />`}
+  </div>`;
+}

@@ -1,0 +1,112 @@
+import { html, useCallback, useEffect, useMemo, useRef, useState } from './html.js';
+import { all } from '../core/api.js';
+import { createPoller } from '../core/poller.js';
+import { rightsOf } from '../core/rights.js';
+import * as route from '../core/route.js';
+import { Page } from './context.js';
+import { Strip } from './strip.js';
+import { Containers } from './containers.js';
+import { Drawer } from './drawer.js';
+import { useDialogs } from './dialogs.js';
+import { Volumes } from './volumes.js';
+import { Ports } from './ports.js';
+import { Tokens } from './tokens.js';
+import { Audit } from './audit.js';
+
+// useRoute returns the place of the address, and a function that changes it.
+function useRoute() {
+  const [place, setPlace] = useState(route.parse(location.hash));
+  useEffect(() => {
+    const changed = () => setPlace(route.parse(location.hash));
+    addEventListener('hashchange', changed);
+    return () => removeEventListener('hashchange', changed);
+  }, []);
+  const go = useCallback((next) => {
+    location.hash = route.format(next);
+  }, []);
+  return [place, go];
+}
+
+// interval is the time between two reads of the list: a long list is read less often.
+const interval = (count) => (document.hidden ? 60_000 : count > 500 ? 5000 : count > 100 ? 3000 : 2000);
+
+// useContainers reads the list of containers again and again.
+function useContainers(api, logout) {
+  const [state, setState] = useState({ list: [], online: true, loaded: false });
+  const poller = useRef(null);
+  useEffect(() => {
+    let count = 0;
+    const next = createPoller({
+      read: () => all(api, 'containers', 'containers', { stats: true }),
+      interval: () => interval(count),
+      onData: (list) => {
+        count = list.length;
+        setState({ list, online: true, loaded: true });
+      },
+      onError: (error) => {
+        if (error.status === 401) logout('The token is no longer valid.');
+        else if (error.status === 403) setState({ list: [], online: true, loaded: true, error });
+        else setState((old) => ({ ...old, online: false }));
+      },
+    });
+    poller.current = next;
+    const wake = () => document.hidden || next.now();
+    document.addEventListener('visibilitychange', wake);
+    addEventListener('online', wake);
+    return () => {
+      next.stop();
+      document.removeEventListener('visibilitychange', wake);
+      removeEventListener('online', wake);
+    };
+  }, [api]);
+  const refresh = useCallback(() => poller.current?.now(), []);
+  return [state, refresh];
+}
+
+const tabs = [
+  { view: 'containers', title: 'Containers', show: (rights) => rights.has('read') },
+  { view: 'volumes', title: 'Volumes', show: (rights) => rights.has('read') },
+  { view: 'ports', title: 'Ports', show: (rights) => rights.has('read') },
+  { view: 'tokens', title: 'Tokens', show: (rights) => rights.node('admin') },
+  { view: 'audit', title: 'Audit', show: (rights) => rights.node('admin') },
+];
+
+const panes = { volumes: Volumes, ports: Ports, tokens: Tokens, audit: Audit };
+
+// Screen is the page of one token.
+export function Screen({ api, self, logout }) {
+  const rights = useMemo(() => rightsOf(self), [self]);
+  const [place, go] = useRoute();
+  const [state, refresh] = useContainers(api, logout);
+  const { dialogs, say, fail, confirm } = useDialogs();
+  const page = useMemo(
+    () => ({ api, self, rights, online: state.online, say, fail, confirm, refresh, go, list: state.list }),
+    [api, self, rights, state, go],
+  );
+  const shown = tabs.filter((tab) => tab.show(rights));
+  const view = shown.some((tab) => tab.view === place.view) ? place.view : shown[0]?.view;
+  const Pane = panes[view];
+  return html`<${Page.Provider} value=${page}>
+    <${Strip} logout=${logout} />
+    <div class=${`connection ${state.online ? 'on' : 'off'}`} role="status">
+      ${state.online ? '' : 'The connection to berth is lost. What you see is old. Connecting again…'}
+    </div>
+    <nav class="tabs" aria-label="Lists">
+      ${shown.map(
+        (tab) =>
+          html`<a href=${route.format({ view: tab.view })} aria-current=${tab.view === view ? 'page' : undefined}>
+            ${tab.title}${tab.view === 'containers' && state.loaded ? html` <span class="count">${state.list.length}</span>` : ''}
+          </a>`,
+      )}
+    </nav>
+    <div class=${`panes ${place.view === 'containers' && place.id ? 'with-drawer' : ''}`}>
+      <main>
+        ${!shown.length && html`<p class="empty">This token may not read anything here.</p>`}
+        ${view === 'containers' && html`<${Containers} state=${state} selected=${place.id} />`}
+        ${Pane && html`<${Pane} place=${place} />`}
+      </main>
+      ${view === 'containers' && place.id && html`<${Drawer} key=${place.id} id=${place.id} tab=${place.tab} />`}
+    </div>
+    ${dialogs}
+  <//>`;
+}

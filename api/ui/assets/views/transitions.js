@@ -1,0 +1,42 @@
+import { html } from './html.js';
+import { clock } from '../core/format.js';
+import { tail } from '../core/history.js';
+import { visible, visibleLines } from '../core/text.js';
+import { usePage, useNow, useRead } from './context.js';
+
+// newest reads the last transitions of a container.
+async function newest(api, container) {
+  const { newest: last } = await api.get('events', { limit: 0 });
+  const read = async (since, limit) => (await api.get('events', { since, limit, container })).events;
+  return tail(read, last, 200);
+}
+
+// who names the actor of a transition.
+export function who(actor) {
+  if (!actor) return '';
+  const name = actor.name || actor.token_id?.slice(0, 8) || (actor.via === 'controller' ? 'berth' : '');
+  return actor.on_behalf_of ? `${actor.on_behalf_of} (by ${name})` : name;
+}
+
+// Transitions are the stored changes of a container, the newest first.
+export function Transitions({ id, container }) {
+  const { api } = usePage();
+  const now = useNow();
+  const { data, error } = useRead(() => newest(api, id), [api, id, container.state, container.resource_version], 30);
+  if (error && !data) return html`<p class="error">${error.message}</p>`;
+  if (!data) return html`<p class="empty" role="status">Reading…</p>`;
+  if (!data.length) return html`<p class="empty">Nothing is stored about this container.</p>`;
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="Transitions"><table class="list">
+    <thead><tr><th>Time</th><th>Change</th><th>Reason</th><th>By</th></tr></thead>
+    <tbody>
+      ${data.map(
+        (e) => html`<tr key=${e.seq}>
+          <td class="nowrap">${clock(e.time, now)}</td>
+          <td class="long">${e.event === 'event' ? html`${e.from && html`<span class="quiet">${e.from} → </span>`}<b>${e.data}</b>` : visibleLines(e.data)}</td>
+          <td>${visible(e.reason)}${e.exit_code === undefined ? '' : ` (${e.exit_code})`}</td>
+          <td>${visible(who(e.actor))}</td>
+        </tr>`,
+      )}
+    </tbody>
+  </table></div>`;
+}

@@ -1,0 +1,116 @@
+package ui
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/require"
+)
+
+// maxSize bounds the compressed bytes of the page.
+const maxSize = 100_000
+
+func TestSize(t *testing.T) {
+	p, err := New()
+	require.NoError(t, err)
+	require.Less(t, p.Size(), maxSize)
+	t.Logf("%d files, %d bytes compressed", len(p.files), p.Size())
+}
+
+// TestNothingInline: the policy would refuse it, and the page would be broken.
+func TestNothingInline(t *testing.T) {
+	p, err := New()
+	require.NoError(t, err)
+	document := string(p.Index().Plain)
+	require.NotRegexp(t, `<style|style=|<script[^>]*>[^<]|\son[a-z]+=|https?://`, document)
+	for name, file := range p.files {
+		if !strings.HasPrefix(name, "vendor/") {
+			require.NotRegexp(t, `innerHTML|outerHTML|insertAdjacentHTML|document\.write|dangerouslySet|\beval\(|new Function`, string(file.Plain), name)
+		}
+	}
+}
+
+// TestImportsExist: an import that is not there breaks the whole page.
+func TestImportsExist(t *testing.T) {
+	p, err := New()
+	require.NoError(t, err)
+	imported := regexp.MustCompile(`from '(\.[^']+)'`)
+	found := 0
+	for name, file := range p.files {
+		for _, m := range imported.FindAllStringSubmatch(string(file.Plain), -1) {
+			target := resolve(name, m[1])
+			require.Contains(t, p.files, target, "%s imports %s", name, m[1])
+			found++
+		}
+	}
+	require.Greater(t, found, 50)
+}
+
+// resolve returns the path of an import in a module.
+func resolve(module, to string) string {
+	parts := strings.Split(module, "/")
+	parts = parts[:len(parts)-1]
+	for part := range strings.SplitSeq(to, "/") {
+		switch part {
+		case ".":
+		case "..":
+			parts = parts[:len(parts)-1]
+		default:
+			parts = append(parts, part)
+		}
+	}
+	return strings.Join(parts, "/")
+}
+
+// TestVendor compares the libraries with their checksums.
+func TestVendor(t *testing.T) {
+	list, err := Libraries()
+	require.NoError(t, err)
+	entries, err := assets.ReadDir("assets/vendor")
+	require.NoError(t, err)
+	known := 1 // vendor.json
+	for _, one := range list {
+		require.NotEmpty(t, one.Version)
+		require.NotEmpty(t, one.License)
+		require.Contains(t, one.Integrity, "sha512-")
+		_, err := assets.ReadFile("assets/vendor/" + one.Name + ".LICENSE")
+		require.NoError(t, err)
+		known++
+		for name, want := range one.Files {
+			content, err := assets.ReadFile("assets/vendor/" + name)
+			require.NoError(t, err)
+			sum := sha256.Sum256(content)
+			require.Equal(t, want, hex.EncodeToString(sum[:]), name)
+			known++
+		}
+	}
+	require.Len(t, entries, known)
+}
+
+func TestVersion(t *testing.T) {
+	files := func(text string) fstest.MapFS {
+		return fstest.MapFS{
+			"assets/index.html": {Data: []byte(`<a href="{{.Version}}/a.js">{{range .Modules}}{{.}} {{end}}`)},
+			"assets/a.js":       {Data: []byte(text)},
+			"assets/a.LICENSE":  {Data: []byte("text")},
+		}
+	}
+	one, err := load(files("1"))
+	require.NoError(t, err)
+	other, err := load(files("2"))
+	require.NoError(t, err)
+	require.NotEqual(t, one.Version(), other.Version())
+	require.Contains(t, string(one.Index().Plain), one.Version()+"/a.js\">a.js ")
+	_, found := one.File(one.Version(), "a.js")
+	require.True(t, found)
+	for _, name := range []string{"index.html", "a.LICENSE", "", "none"} {
+		_, found = one.File(one.Version(), name)
+		require.False(t, found, name)
+	}
+	_, found = one.File(other.Version(), "a.js")
+	require.False(t, found)
+}

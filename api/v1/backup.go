@@ -1,0 +1,177 @@
+package v1
+
+import "time"
+
+// Backup is a copy of the files of a volume at a time. Its id is a UUID.
+type Backup = Object[BackupSpec, BackupStatus]
+
+// BackupSpec is the desired state of a backup. It does not change, except for its
+// requesters.
+type BackupSpec struct {
+	VolumeID string   `json:"volume_id"`
+	Name     string   `json:"name,omitempty"` // for people; need not be unique
+	Target   Target   `json:"target"`
+	Ignore   []string `json:"ignore,omitempty"` // patterns of paths that are left out, as in .gitignore
+	Quiesce  *Quiesce `json:"quiesce,omitempty"`
+	Policy   bool     `json:"policy,omitempty"` // the policy of the volume made it, and removes it
+
+	RequestedBy Actor `json:"requested_by,omitzero"`
+	DeletedBy   Actor `json:"deleted_by,omitzero"`
+}
+
+// Target is where an archive is stored.
+type Target string
+
+// The targets.
+const (
+	TargetLocal Target = "local" // a directory of the host
+	TargetS3    Target = "s3"
+)
+
+// Targets returns all targets.
+func Targets() []Target { return []Target{TargetLocal, TargetS3} }
+
+// Quiesce is how a container is brought to rest while its volume is read.
+type Quiesce struct {
+	Container string   `json:"container"`          // internal_id
+	Before    string   `json:"before,omitempty"`   // console command before the volume is read; empty: none
+	WaitFor   string   `json:"wait_for,omitempty"` // RE2, of a line after Before; empty: none
+	After     string   `json:"after,omitempty"`    // console command afterwards, sent at least once; empty: none
+	Timeout   Duration `json:"timeout"`            // for the line
+}
+
+// JobState is the state of a backup or a restore. Each change of it is an event.
+type JobState string
+
+// The states. A restore is never deleting.
+const (
+	JobPending   JobState = "pending"
+	JobRunning   JobState = "running"
+	JobCompleted JobState = "completed"
+	JobFailed    JobState = "failed"
+	JobDeleting  JobState = "deleting"
+)
+
+// Finished reports whether nothing more happens by itself.
+func (s JobState) Finished() bool { return s == JobCompleted || s == JobFailed }
+
+// Progress is how much of a job is done, in uncompressed bytes.
+type Progress struct {
+	Bytes int64 `json:"bytes"`
+	Total int64 `json:"total"` // estimated until the job has ended
+}
+
+// BackupStatus is the observed state of a backup.
+type BackupStatus struct {
+	State    JobState `json:"state"` // empty: pending, and not recorded yet
+	Seq      uint64   `json:"seq"`   // of the event that reported State
+	Attempts int      `json:"attempts,omitempty"`
+	Progress Progress `json:"progress,omitzero"`
+	Message  string   `json:"message,omitempty"`
+
+	StartedAt  *time.Time `json:"started_at,omitempty"` // of the last attempt
+	FinishedAt *time.Time `json:"finished_at,omitempty"`
+
+	// Of a completed backup.
+	Size         int64     `json:"size,omitempty"`     // bytes of the archive
+	Unpacked     int64     `json:"unpacked,omitempty"` // bytes on disk that it extracts to
+	Files        int64     `json:"files,omitempty"`    // entries that are not folders
+	Checksum     string    `json:"checksum,omitempty"` // sha256:<hex> of the archive
+	Skipped      []Skipped `json:"skipped,omitempty"`  // at most MaxSkipped, and MaxSkippedBytes of paths
+	SkippedTotal int64     `json:"skipped_total,omitempty"`
+
+	ResumeDue bool `json:"resume_due,omitempty"` // Quiesce.After has to be sent: Before was, or may have been
+	Leftover  bool `json:"leftover,omitempty"`   // of a failed backup: the target may still have a part of the archive
+}
+
+// BackupPolicy makes and removes backups of a volume periodically. Its id is that of
+// the volume.
+type BackupPolicy = Object[PolicySpec, PolicyStatus]
+
+// PolicySpec is the desired state of a backup policy.
+type PolicySpec struct {
+	Every   Duration `json:"every"`
+	Keep    int      `json:"keep"` // completed backups, and as many failed ones
+	Target  Target   `json:"target"`
+	Ignore  []string `json:"ignore,omitempty"`
+	Quiesce *Quiesce `json:"quiesce,omitempty"`
+
+	RequestedBy Actor `json:"requested_by,omitzero"`
+}
+
+// PolicyStatus is the observed state of a backup policy.
+type PolicyStatus struct {
+	Every     Duration   `json:"every,omitempty"` // of the spec that NextRunAt was computed from
+	NextRunAt *time.Time `json:"next_run_at,omitempty"`
+	Message   string     `json:"message,omitempty"` // why the last run made no backup; empty: it did
+}
+
+// Restore puts the content of a backup into a volume. Its id is a UUID.
+type Restore = Object[RestoreSpec, RestoreStatus]
+
+// RestoreSpec is the desired state of a restore.
+type RestoreSpec struct {
+	BackupID    string `json:"backup_id"`
+	VolumeID    string `json:"volume_id"`
+	Mode        string `json:"mode"`           // RestoreReplace or RestoreMerge
+	Stop        bool   `json:"stop,omitempty"` // containers that use the volume are stopped meanwhile
+	RequestedBy Actor  `json:"requested_by,omitzero"`
+}
+
+// RestoreStatus is the observed state of a restore.
+type RestoreStatus struct {
+	State      JobState   `json:"state"` // empty: pending, and not recorded yet
+	Seq        uint64     `json:"seq"`   // of the event that reported State
+	Attempts   int        `json:"attempts,omitempty"`
+	StartedAt  *time.Time `json:"started_at,omitempty"` // of the last attempt
+	FinishedAt *time.Time `json:"finished_at,omitempty"`
+	Message    string     `json:"message,omitempty"`
+}
+
+// BackupStateOf returns the state of a backup as clients receive it.
+func BackupStateOf(b Backup) JobState {
+	if b.Meta.Deleted {
+		return JobDeleting
+	}
+	return jobState(b.Status.State)
+}
+
+// RestoreStateOf returns the state of a restore as clients receive it.
+func RestoreStateOf(r Restore) JobState { return jobState(r.Status.State) }
+
+func jobState(s JobState) JobState {
+	if s == "" {
+		return JobPending
+	}
+	return s
+}
+
+// ArchiveKey returns the key of a backup's archive in its target.
+func ArchiveKey(backupID string) string { return backupID + ".tar.zst" }
+
+// MaxSkippedBytes limits the paths of BackupStatus.Skipped as JSON, so that the record stays far
+// smaller than a transaction of the store.
+const MaxSkippedBytes = 256 << 10
+
+// MaxBackups limits the backups of a host.
+const MaxBackups = 10_000
+
+// KeptRestores is how many finished restores of a backup are kept.
+const KeptRestores = 20
+
+// ArchiveOf identifies the archive of a completed backup.
+func ArchiveOf(s BackupStatus) SnapshotArchive {
+	return SnapshotArchive{Checksum: s.Checksum, Size: s.Size, Bytes: s.Unpacked}
+}
+
+// SmallestLimit returns the smallest limit of a volume and of the containers that use
+// it, in bytes; 0: none.
+func SmallestLimit(v VolumeSpec, containers []ContainerSpec) int64 {
+	limit := v.SizeLimit
+	for _, c := range containers {
+		if disk := c.Limits.Disk; disk > 0 && (limit == 0 || disk < limit) {
+			limit = disk
+		}
+	}
+	return limit
+}

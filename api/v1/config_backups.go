@@ -1,0 +1,66 @@
+package v1
+
+import (
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// BackupsConfig configures where the archives of backups lie, and how fast they are
+// made.
+type BackupsConfig struct {
+	Path        string   `json:"path"`        // of the target local; Complete fills it in
+	Concurrency int      `json:"concurrency"` // backups and restores at once
+	Bandwidth   Size     `json:"bandwidth"`   // archive bytes per second of all of them; 0: no limit
+	S3          S3Config `json:"s3"`
+}
+
+// S3Config names a bucket. Without an endpoint there is no target s3.
+type S3Config struct {
+	Endpoint  string `json:"endpoint"` // http or https URL
+	Region    string `json:"region"`
+	Bucket    string `json:"bucket"`
+	Prefix    string `json:"prefix"` // folder of the archives in the bucket
+	AccessKey string `json:"access_key"`
+	SecretKey Secret `json:"secret_key"`
+	PathStyle bool   `json:"path_style"` // the bucket stands in the path, not in the host name
+}
+
+// Enabled reports whether there is a target s3.
+func (s S3Config) Enabled() bool { return s.Endpoint != "" }
+
+var (
+	bucketPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
+	prefixPattern = regexp.MustCompile(`^[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*/?$`)
+	regionPattern = regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`)
+)
+
+func (b BackupsConfig) validate(f *FieldErrors, s StorageConfig) {
+	f.directory("backups.path", b.Path)
+	path := filepath.Clean(b.Path)
+	f.check(path == "." || path != filepath.Clean(s.DataPath) && path != filepath.Clean(s.VolumesPath), "backups.path",
+		"must be neither storage.data_path nor storage.volumes_path")
+	f.check(b.Concurrency > 0 && b.Concurrency <= 64, "backups.concurrency", "must be between 1 and 64")
+	f.check(b.Bandwidth >= 0, "backups.bandwidth", "must not be negative")
+	b.S3.validate(f)
+}
+
+func (s S3Config) validate(f *FieldErrors) {
+	u, err := url.Parse(s.Endpoint)
+	isURL := err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil &&
+		strings.Trim(u.Path, "/") == "" && u.RawQuery == "" && u.Fragment == ""
+	f.check(s.Endpoint == "" || isURL, "backups.s3.endpoint", "must be an http or https URL without user, path or query")
+	f.check(s.Region == "" || regionPattern.MatchString(s.Region), "backups.s3.region", "must be the name of a region such as us-east-1")
+	f.check(s.Bucket == "" || bucketPattern.MatchString(s.Bucket), "backups.s3.bucket", "must be the name of a bucket")
+	f.check(s.Prefix == "" || len(s.Prefix) <= 256 && prefixPattern.MatchString(s.Prefix) && !strings.Contains("/"+s.Prefix+"/", "/../"),
+		"backups.s3.prefix", "must be a path such as berth/node1, at most 256 bytes of letters, digits, '_', '-', '.' and '/'")
+	f.check(s.AccessKey == "" || printable.MatchString(s.AccessKey), "backups.s3.access_key", "must be printable, without spaces")
+	f.check(s.SecretKey == "" || printable.MatchString(s.SecretKey.Reveal()), "backups.s3.secret_key", "must be printable, without spaces")
+	if !s.Enabled() {
+		return
+	}
+	f.check(s.Bucket != "", "backups.s3.bucket", "is required with backups.s3.endpoint")
+	f.check(s.AccessKey != "", "backups.s3.access_key", "is required with backups.s3.endpoint")
+	f.check(s.SecretKey != "", "backups.s3.secret_key", "is required with backups.s3.endpoint")
+}

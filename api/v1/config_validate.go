@@ -1,0 +1,173 @@
+package v1
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+var (
+	tokenPattern    = regexp.MustCompile(`^berth_[0-9a-f]{32}$`)
+	printable       = regexp.MustCompile(`^[!-~]+$`)
+	hostPattern     = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9.-]{0,251}[a-zA-Z0-9])?$`)
+	registryPattern = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9.-]*(:[0-9]{1,5})?$`)
+	networkPattern  = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]*$`)
+)
+
+// IsToken reports whether text has the form of an access token: berth_ and 32
+// lowercase hex digits.
+func IsToken(text string) bool { return tokenPattern.MatchString(text) }
+
+// Validate returns everything that is wrong with a complete configuration. It reads
+// no file.
+func (c Config) Validate() FieldErrors {
+	var f FieldErrors
+	c.Server.validate(&f)
+	c.SFTP.validate(&f)
+	f.check(!c.SFTP.Enabled || c.Authorization.Enabled || c.Authorization.AllowInsecure || IsLoopback(c.SFTP.Host), "authorization.enabled",
+		"false needs a loopback sftp.host, or authorization.allow_insecure: true")
+	c.Authorization.validate(&f, c.Server.Host)
+	c.Remote.validate(&f)
+	c.Storage.validate(&f)
+	c.Docker.validate(&f)
+	c.Reconcile.validate(&f)
+	f.oneOf("firewall.backend", c.Firewall.Backend, BackendAuto, BackendIPTables, BackendNone)
+	f.check(c.Events.Retention >= Duration(time.Minute), "events.retention", "must be at least 1m")
+	f.check(c.Events.Max > 0, "events.max", "must be above 0")
+	f.check(c.Audit.Retention >= Duration(time.Minute), "audit.retention", "must be at least 1m")
+	f.check(c.Audit.Max > 0, "audit.max", "must be above 0")
+	c.Backups.validate(&f, c.Storage)
+	f.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
+	f.oneOf("log.format", c.Log.Format, "auto", "text", "json")
+	return f
+}
+
+func (s ServerConfig) validate(f *FieldErrors) {
+	_, err := netip.ParseAddr(s.Host)
+	f.check(err == nil || hostPattern.MatchString(s.Host), "server.host", "must be an address or a host name")
+	f.check(s.Port >= 0 && s.Port <= 65535, "server.port", "must be between 0 and 65535")
+	f.check(s.BodyLimit >= KiB && s.BodyLimit <= GiB, "server.body_limit", "must be between 1KiB and 1GiB")
+	f.check(s.TLS.Cert != "" || s.TLS.Key == "", "server.tls.cert", "is required with server.tls.key")
+	f.check(s.TLS.Key != "" || s.TLS.Cert == "", "server.tls.key", "is required with server.tls.cert")
+	for i, o := range s.AllowedOrigins {
+		f.check(isOrigin(o), fmt.Sprintf("server.allowed_origins[%d]", i), "must be scheme://host or scheme://host:port")
+	}
+	for i, p := range s.TrustedProxies {
+		_, err := netip.ParsePrefix(p)
+		f.check(err == nil, fmt.Sprintf("server.trusted_proxies[%d]", i), "must be a CIDR such as 10.0.0.0/8")
+	}
+}
+
+func (s SFTPConfig) validate(f *FieldErrors) {
+	_, err := netip.ParseAddr(s.Host)
+	f.check(err == nil || hostPattern.MatchString(s.Host), "sftp.host", "must be an address or a host name")
+	f.check(s.Port >= 0 && s.Port <= 65535, "sftp.port", "must be between 0 and 65535")
+	f.directory("sftp.host_key", s.HostKey)
+	f.check(s.MaxSessions > 0 && s.MaxSessions <= 1024, "sftp.max_sessions", "must be between 1 and 1024")
+	f.check(s.MaxSessionsPerToken > 0 && s.MaxSessionsPerToken <= 1024, "sftp.max_sessions_per_token", "must be between 1 and 1024")
+	f.check(s.IdleTimeout >= Duration(time.Second), "sftp.idle_timeout", "must be at least 1s")
+}
+
+func (a AuthorizationConfig) validate(f *FieldErrors, host string) {
+	f.check(!a.Enabled || a.Token != "", "authorization.token",
+		"is required: `berth config init` writes a file with a fresh one")
+	f.check(a.Token == "" || IsToken(a.Token.Reveal()), "authorization.token", "must be berth_ and 32 lowercase hex digits")
+	f.check(a.MaxTTL >= Duration(time.Second), "authorization.max_ttl", "must be at least 1s")
+	f.check(a.Enabled || a.AllowInsecure || IsLoopback(host), "authorization.enabled",
+		"false needs a loopback server.host, or authorization.allow_insecure: true")
+}
+
+func (r RemoteConfig) validate(f *FieldErrors) {
+	u, err := url.Parse(r.URL)
+	isURL := err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil && u.Fragment == ""
+	f.check(r.URL != "" || !r.Enabled, "remote.url", "is required when remote.enabled is true")
+	f.check(r.URL == "" || isURL, "remote.url", "must be an http or https URL without user or fragment")
+	f.check(r.Token != "" || !r.Enabled, "remote.token", "is required when remote.enabled is true")
+	f.check(r.Token == "" || printable.MatchString(r.Token.Reveal()), "remote.token", "must be printable, without spaces")
+	f.check(len(r.Node) <= 253, "remote.node", "must be at most 253 bytes")
+}
+
+func (s StorageConfig) validate(f *FieldErrors) {
+	f.directory("storage.data_path", s.DataPath)
+	f.directory("storage.volumes_path", s.VolumesPath)
+	f.check(s.MaxFileSize > 0, "storage.max_file_size", "must be above 0")
+	f.check(s.MaxExtractSize > 0, "storage.max_extract_size", "must be above 0")
+	f.oneOf("storage.hard_limit", s.HardLimit, HardLimitAuto, HardLimitNone)
+	f.check(s.UID >= -1 && s.UID < 1<<32-1, "storage.uid", "must be a user id, or -1 for the daemon's own")
+	f.check(s.GID >= -1 && s.GID < 1<<32-1, "storage.gid", "must be a group id, or -1 for the daemon's own")
+}
+
+// isEngine reports whether host has a form that the engine's client supports. It
+// would take an unknown scheme, such as ssh, for tcp.
+func isEngine(host string) bool {
+	u, err := url.Parse(host)
+	if err != nil {
+		return false
+	}
+	switch u.Scheme {
+	case "unix":
+		return u.Host == "" && len(u.Path) > 1
+	case "tcp", "http", "https":
+		return u.Host != ""
+	}
+	return false
+}
+
+func (d DockerConfig) validate(f *FieldErrors) {
+	f.check(d.Host == "" || isEngine(d.Host), "docker.host", "must be a URL such as unix:///var/run/docker.sock or tcp://127.0.0.1:2375")
+	for i, path := range d.AllowedMounts {
+		f.directory(fmt.Sprintf("docker.allowed_mounts[%d]", i), path)
+	}
+	for _, host := range slices.Sorted(maps.Keys(d.Registries)) {
+		r := d.Registries[host]
+		key := "docker.registries." + host
+		f.check(registryPattern.MatchString(host), key, "must be the name of a host, with or without a port")
+		f.check(r.Username != "" && r.Password != "", key, "needs a username and a password")
+	}
+	f.check(d.Network == "" || networkPattern.MatchString(d.Network) && d.Network != "host", "docker.network",
+		"must be the name of a network, and not the host's")
+	f.check(d.PidsLimit > 0, "docker.pids_limit", "must be above 0")
+	f.check(d.NofileLimit == 0 || d.NofileLimit >= 64 && d.NofileLimit <= 1<<20, "docker.nofile_limit", "must be 0 or between 64 and 1048576")
+	f.check(d.RootLimit == 0 || d.RootLimit >= MiB, "docker.root_limit", "must be at least 1MiB, or 0 for no limit")
+	f.check(d.TmpSize >= MiB && d.TmpSize <= 64*GiB, "docker.tmp_size", "must be between 1MiB and 64GiB")
+	f.check(d.LogMaxSize >= 64*KiB, "docker.log_max_size", "must be at least 64KiB")
+	f.check(d.LogMaxFiles > 0 && d.LogMaxFiles <= 1000, "docker.log_max_files", "must be between 1 and 1000")
+}
+
+func (r ReconcileConfig) validate(f *FieldErrors) {
+	f.check(r.Workers > 0 && r.Workers <= 256, "reconcile.workers", "must be between 1 and 256")
+	f.check(r.Resync >= Duration(time.Second), "reconcile.resync", "must be at least 1s")
+	f.check(r.CreateWait >= 0 && r.CreateWait <= Duration(time.Minute), "reconcile.create_wait", "must be between 0s and 1m")
+	f.check(r.StartWarning >= 0, "reconcile.start_warning", "must not be negative")
+	f.check(r.InstallWarning >= 0, "reconcile.install_warning", "must not be negative")
+	f.check(r.Backoff.Initial >= Duration(time.Millisecond), "reconcile.backoff.initial", "must be at least 1ms")
+	f.check(r.Backoff.Max >= r.Backoff.Initial, "reconcile.backoff.max", "must be at least reconcile.backoff.initial")
+	f.check(r.Backoff.ResetAfter > 0, "reconcile.backoff.reset_after", "must be above 0s")
+}
+
+func (f *FieldErrors) oneOf(key, value string, allowed ...string) {
+	f.check(slices.Contains(allowed, value), key, "must be one of %s", strings.Join(allowed, ", "))
+}
+
+func (f *FieldErrors) directory(key, path string) {
+	f.check(filepath.IsAbs(path) && filepath.Clean(path) != "/" && !strings.ContainsRune(path, 0), key,
+		"must be an absolute path, and not the root")
+}
+
+// isOrigin reports whether text has the form of a browser's Origin header.
+func isOrigin(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && text == u.Scheme+"://"+u.Host
+}
+
+// IsLoopback reports whether host is a loopback address or localhost.
+func IsLoopback(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && addr.Unmap().IsLoopback()
+}

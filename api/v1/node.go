@@ -1,0 +1,83 @@
+package v1
+
+import "time"
+
+// Node is this host as a panel's list of nodes shows it.
+type Node struct {
+	Node       string          `json:"node"` // remote.node, else the hostname
+	Version    string          `json:"version"`
+	StartedAt  time.Time       `json:"started_at"` // when the daemon started
+	OS         string          `json:"os"`         // such as Debian GNU/Linux 12 (bookworm)
+	Kernel     string          `json:"kernel"`
+	Arch       string          `json:"arch"` // such as amd64
+	CPUs       int             `json:"cpus"`
+	Memory     int64           `json:"memory"` // bytes
+	Disk       NodeDisks       `json:"disk"`
+	Engine     NodeEngine      `json:"engine"`
+	Allocated  Allocated       `json:"allocated"`
+	Containers map[Phase]int   `json:"containers"` // number of those in each state
+	Features   map[string]bool `json:"features"`   // what the configuration switches on
+}
+
+// NodeDisks are the file systems of the daemon's directories.
+type NodeDisks struct {
+	Data    DiskSpace `json:"data"`    // of storage.data_path
+	Volumes DiskSpace `json:"volumes"` // of storage.volumes_path
+}
+
+// DiskSpace is the space of a file system in bytes; both 0: unknown.
+type DiskSpace struct {
+	Total int64 `json:"total"`
+	Free  int64 `json:"free"` // for users without privileges
+}
+
+// NodeEngine is the engine, as it answered last.
+type NodeEngine struct {
+	Reachable     bool   `json:"reachable"`
+	Version       string `json:"version"` // empty, like the others: it has not answered yet
+	API           string `json:"api"`
+	StorageDriver string `json:"storage_driver"`
+	CgroupVersion string `json:"cgroup_version"`
+	LiveRestore   bool   `json:"live_restore"`
+}
+
+// Allocated sums the limits of all containers that are not being deleted. A limit that is
+// not set counts 0.
+type Allocated struct {
+	Memory int64   `json:"memory"` // bytes
+	CPU    float64 `json:"cpu"`    // cores
+	Disk   int64   `json:"disk"`   // bytes
+}
+
+// Add adds the limits of a container. A sum that does not fit is the largest number.
+func (a Allocated) Add(l Limits) Allocated {
+	return Allocated{addCapped(a.Memory, l.Memory), a.CPU + l.CPU, addCapped(a.Disk, l.Disk)}
+}
+
+// addCapped adds two numbers that are not negative.
+func addCapped(a, b int64) int64 {
+	const most = 1<<63 - 1
+	if a > most-b {
+		return most
+	}
+	return a + b
+}
+
+// Features returns what a configuration switches on, by name.
+func (c Config) Features() map[string]bool {
+	return map[string]bool{
+		"remote":         c.Remote.Enabled,
+		"tls":            c.Server.TLS.Enabled(),
+		"hard_limits":    c.Storage.HardLimit == HardLimitAuto,
+		"read_only_root": c.Docker.ReadOnlyRoot,
+		"mounts":         len(c.Docker.AllowedMounts) > 0,
+		"firewall":       c.Firewall.Backend != BackendNone,
+		"egress_filter":  c.Firewall.EgressFilter && c.Firewall.Backend != BackendNone,
+		"public_metrics": c.Metrics.Public,
+		"ui":             c.UI.Enabled,
+		"pprof":          c.Debug.Pprof,
+		"sftp":           c.SFTP.Enabled,
+		"pull":           c.Files.Pull,
+		"backups_s3":     c.Backups.S3.Endpoint != "",
+	}
+}

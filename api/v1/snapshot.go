@@ -1,0 +1,57 @@
+package v1
+
+// SnapshotOptions select what an archive of a volume holds.
+type SnapshotOptions struct {
+	// Ignore are patterns in .gitignore syntax, relative to the volume's root.
+	Ignore []string
+	// Progress is called now and then with the uncompressed bytes that were read, and
+	// an estimate of all of them. It must not block. It may be nil.
+	Progress func(bytes, total int64)
+}
+
+// Snapshot describes the archive of a volume that was written.
+type Snapshot struct {
+	Files        int64     // entries that are not folders
+	Bytes        int64     // bytes on disk that the archive extracts to
+	Skipped      []Skipped // at most MaxSkipped, never nil
+	SkippedTotal int64     // all of them, those that Skipped lacks included
+}
+
+// Skipped is an entry of a volume that its archive lacks, or holds as it was read.
+type Skipped struct {
+	Path   string `json:"path"`
+	Reason string `json:"reason"`
+}
+
+// MaxSkipped is how many skipped entries a Snapshot lists.
+const MaxSkipped = 1000
+
+// The reasons of Skipped.
+const (
+	SkippedChanged    = "changed"    // a file changed while it was read; the archive holds what was read
+	SkippedRemoved    = "removed"    // removed, or replaced by another type, before it was read
+	SkippedSpecial    = "special"    // a FIFO, a socket or a device
+	SkippedUnreadable = "unreadable" // the host refuses to read it
+	SkippedReserved   = "reserved"   // the name belongs to the archive's manifest, or is too long for the archive
+)
+
+// SnapshotArchive identifies the archive of a volume.
+type SnapshotArchive struct {
+	Checksum string // "sha256:" and 64 hexadecimal digits
+	Size     int64  // bytes of the archive as it is stored
+	Bytes    int64  // bytes on disk that it extracts to, of its Snapshot
+}
+
+// RestoreOptions select how an archive is restored into a volume.
+type RestoreOptions struct {
+	Mode string // RestoreReplace or RestoreMerge
+	// Progress is called now and then with the uncompressed bytes that were
+	// extracted, and how many there are. It must not block. It may be nil.
+	Progress func(bytes, total int64)
+}
+
+// The modes of a restore.
+const (
+	RestoreReplace = "replace" // the volume becomes exactly what the archive holds
+	RestoreMerge   = "merge"   // entries that the archive lacks stay
+)

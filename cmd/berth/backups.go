@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	v1 "berth/api/v1"
+	"berth/controller"
+	"berth/controller/backup"
+	"berth/controller/console"
+	"berth/runtime"
+	"berth/runtime/blob"
+	"berth/runtime/docker"
+	"berth/runtime/volume"
+	"berth/runtime/volume/quota"
+	"berth/store"
+)
+
+// targets are the places where archives of backups are stored.
+type targets struct {
+	local *blob.Directory
+	s3    *blob.S3 // nil: not configured
+}
+
+// newTargets returns the configured targets. A local archive keeps a reserve of free
+// space for the store.
+func newTargets(d *daemon) (t targets, err error) {
+	c := d.settings.Current()
+	t.local = blob.NewDirectory(c.Backups.Path, func() error {
+		space, err := quota.OpenSpace(c.Backups.Path, c.Storage.DataPath)
+		if err != nil {
+			return err
+		}
+		return space.Check()
+	})
+	if s := c.Backups.S3; s.Enabled() {
+		retries := newRetries()
+		d.metrics.MustRegister(retries)
+		t.s3, err = blob.NewS3(blob.S3Options{Endpoint: s.Endpoint, Region: s.Region, Bucket: s.Bucket, Prefix: s.Prefix,
+			AccessKey: s.AccessKey, SecretKey: s.SecretKey.Reveal(), PathStyle: s.PathStyle,
+			Retried: func(request string, err error) {
+				retries.WithLabelValues(request).Inc()
+				d.log.Warn("a request to S3 is repeated", "request", request, "err", err)
+			}})
+	}
+	return t, err
+}
+
+// newRetries returns the counter of requests to S3 that were repeated.
+func newRetries() *prometheus.CounterVec {
+	retries := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "berth_backup_s3_retries_total",
+		Help: "Requests to S3 that failed and were repeated, by request."}, []string{"request"})
+	for _, request := range blob.Requests() {
+		retries.WithLabelValues(request)
+	}
+	return retries
+}
+
+// Has reports whether a target is configured.
+func (t targets) Has(target v1.Target) bool {
+	return target == v1.TargetLocal || target == v1.TargetS3 && t.s3 != nil
+}
+
+// get returns a target for package backup.
+func (t targets) get(target v1.Target) (backup.Target, error) {
+	switch {
+	case !t.Has(target):
+		return nil, v1.Errorf(v1.Unavailable, "The target %s is not configured", target)
+	case target == v1.TargetS3:
+		return t.s3, nil
+	}
+	return t.local, nil
+}
+
+var errArchiveMissing = &v1.Error{Code: v1.BackupNotFound, Message: "Archive of the backup not found"}
+
+// presigned is how long a URL of an archive in S3 is valid.
+const presigned = 5 * time.Minute
+
+// Fetch returns the file of a local archive, or a URL of an archive in S3.
+func (t targets) Fetch(ctx context.Context, target v1.Target, key, name string) (*os.File, string, error) {
+	if !t.Has(target) {
+		return nil, "", v1.Errorf(v1.Unavailable, "The target %s is not configured", target)
+	}
+	if target == v1.TargetS3 {
+		url, err := t.s3.Presign(ctx, key, name, presigned)
+		return nil, url, err
+	}
+	content, _, err := t.local.Open(ctx, key, 0)
+	if errors.Is(err, blob.ErrNotFound) {
+		return nil, "", errArchiveMissing
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	file, is := content.(*os.File)
+	if !is {
+		return nil, "", errors.Join(fmt.Errorf("archive %s is no file", key), content.Close())
+	}
+	return file, "", nil
+}
+
+// archives are the archives of volumes for package backup.
+type archives struct {
+	volume.Snapshots
+	manager *volume.Manager
+}
+
+// Sweep removes what interrupted restores left.
+func (a archives) Sweep(ctx context.Context, id string) error { return a.manager.Sweep(ctx, id) }
+
+// consoles reaches the consoles of servers for package backup.
+type consoles struct{ d *daemon }
+
+// Running reports whether the engine runs the server of a container.
+func (c consoles) Running(ctx context.Context, id string) (bool, error) {
+	s, err := c.d.engine.Inspect(ctx, runtime.Name{ID: id, Role: runtime.Server})
+	if errors.Is(err, runtime.ErrNotFound) {
+		return false, nil
+	}
+	return s.Running, err
+}
+
+// Send sends a command to a server.
+func (c consoles) Send(ctx context.Context, id, command string) error {
+	return c.d.consoles.Input(ctx, id, []byte(command))
+}
+
+// Await waits for a line of a server.
+func (c consoles) Await(ctx context.Context, id, pattern string, since time.Time) error {
+	return console.Await(ctx, c.d.hub, id, pattern, since)
+}
+
+// runningWith returns a function that returns the internal_id of a container of this
+// store that runs with a volume; empty if the engine runs none.
+func runningWith(e *docker.Engine, path func(volumeID string) string) func(context.Context, string) (string, error) {
+	return func(ctx context.Context, volumeID string) (string, error) {
+		found, err := e.List(ctx)
+		if err != nil {
+			return "", err
+		}
+		for _, f := range found {
+			if !slices.Contains(f.Mounts, path(volumeID)) {
+				continue
+			}
+			s, err := e.Inspect(ctx, f.Name)
+			if err != nil && !errors.Is(err, runtime.ErrNotFound) {
+				return "", err
+			}
+			if s.Running {
+				return f.Name.ID, nil
+			}
+		}
+		return "", nil
+	}
+}
+
+// makeBackups creates the controllers of backups, restores and policies.
+func makeBackups(d *daemon, m *controller.Metrics) (err error) {
+	if d.targets, err = newTargets(d); err != nil {
+		return err
+	}
+	jobs := backup.NewJobs(func() int { return d.settings.Current().Backups.Concurrency })
+	d.part("backups", jobs.Run)
+	loops := backup.Loops(backup.Options{
+		Store: d.store, Targets: d.targets.get, Archives: archives{d.volumes.Snapshots(), d.volumes}, Console: consoles{d},
+		Busy: runningWith(d.engine, d.volumes.Path), Rate: func() int64 { return int64(d.settings.Current().Backups.Bandwidth) },
+		Jobs: jobs, Metrics: backup.Register(d.metrics, d.store), Log: d.log,
+	}, backup.Run{
+		Resync:  func(list func() ([]string, error)) controller.Source { return controller.Every(d.resync(), list) },
+		BackOff: d.backOff(), Metrics: m,
+	})
+	for _, l := range loops {
+		d.loop(l)
+	}
+	return nil
+}
+
+// restoreStore replaces the store of a data directory by a backup.
+func restoreStore(ctx context.Context, dataPath string, f *os.File) (kept string, err error) {
+	return store.Restore(ctx, filepath.Join(dataPath, "store"), f)
+}

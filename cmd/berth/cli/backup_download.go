@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/docker/go-units"
+	"github.com/spf13/cobra"
+
+	"berth/api/client"
+	v1 "berth/api/v1"
+)
+
+func newBackupDownload(c *connector) *cobra.Command {
+	var out string
+	cmd := c.command(&cobra.Command{
+		Use:   "download <backup>",
+		Short: "Download the archive of a backup, a tar.zst",
+		Long: "Download the archive of a backup: a tar.zst that GNU tar opens. The file appears under its name when it is complete\n" +
+			"and its checksum is correct.",
+		Example: "  berth backup download b1e9c2d4-5f6a-4b7c-8d9e-0a1b2c3d4e5f --file /mnt/usb/survival.tar.zst",
+		Args:    cobra.ExactArgs(1),
+	}, func(cmd *cobra.Command, d *daemon, args []string) error {
+		b, err := client.BackupsOf(d.Client).Get(cmd.Context(), args[0])
+		if err != nil {
+			return fmt.Errorf("%s: %w", args[0], err)
+		}
+		name := out
+		if name == "" {
+			name = v1.ArchiveKey(filepath.Base(b.BackupID))
+		}
+		err = downloadBackup(cmd, d, b, name)
+		if err != nil {
+			return fmt.Errorf("%s: %w", args[0], err)
+		}
+		if name == "-" {
+			return nil // standard output has the archive
+		}
+		raw, err := json.Marshal(map[string]any{"backup_id": b.BackupID, "file": name, "size": b.Size, "checksum": b.Checksum})
+		if err != nil {
+			return err
+		}
+		return printDone(cmd, raw, name, "%s: %s, checksum correct", name, units.BytesSize(float64(b.Size)))
+	})
+	cmd.Flags().StringVar(&out, "file", "", "file to write, - for standard output (default <backup>.tar.zst)")
+	return cmd
+}
+
+// downloadBackup writes the archive of a backup to a file, in one step.
+func downloadBackup(cmd *cobra.Command, d *daemon, b client.Backup, name string) error {
+	content, err := client.BackupsOf(d.Client).Download(cmd.Context(), b.BackupID, client.ContentOptions{})
+	if err != nil {
+		return err
+	}
+	defer content.Close()
+	p := newProgress(cmd.ErrOrStderr(), b.Size)
+	defer p.close()
+	sum := newChecksum(p.file(filepath.Base(name), content))
+	if name == "-" {
+		if _, err := io.Copy(cmd.OutOrStdout(), sum); err != nil {
+			return err
+		}
+		return sum.check(b)
+	}
+	f, err := os.CreateTemp(filepath.Dir(name), ".berth-download-")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	_, err = io.Copy(f, sum)
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := sum.check(b); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), name)
+}

@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"berth/api/client"
+	v1 "berth/api/v1"
+)
+
+func newBackupPolicy(c *connector) *cobra.Command {
+	return withSubcommands(&cobra.Command{
+		Use:   "policy",
+		Short: "Back up a volume periodically",
+		Example: "  berth backup policy set 3f2a91c0 --every 6h --keep 8\n" +
+			"  berth backup policy get 3f2a91c0\n  berth backup policy delete 3f2a91c0",
+	}, newPolicySet(c), newPolicyGet(c), newPolicyDelete(c))
+}
+
+func newPolicySet(c *connector) *cobra.Command {
+	var every string
+	var keep int
+	var f *backupFlags
+	cmd := c.command(&cobra.Command{
+		Use:     "set <volume>",
+		Short:   "Set the backup policy of a volume, in place of the one before",
+		Long:    "Replace the backup policy of a volume as a whole. The first backup comes after one period plus at most a tenth of it.",
+		Example: "  berth backup policy set 3f2a91c0 --every 6h --keep 8 --ignore 'cache/'",
+		Args:    cobra.ExactArgs(1),
+	}, func(cmd *cobra.Command, d *daemon, args []string) error {
+		period, err := v1.ParseDuration(every)
+		if err != nil {
+			return withCode(exitUsage, fmt.Errorf("--every: %w", err))
+		}
+		r, err := f.request()
+		if err != nil {
+			return err
+		}
+		p, err := client.BackupsOf(d.Client).SetPolicy(cmd.Context(), args[0], client.BackupPolicy{Every: v1.Duration(period), Keep: keep,
+			Target: r.Target, Ignore: r.Ignore, Quiesce: r.Quiesce})
+		if err != nil {
+			return fmt.Errorf("%s: %w", args[0], err)
+		}
+		return printDone(cmd, d.raw, p.VolumeID, "%s: a backup every %s, %d kept", args[0], span(time.Duration(p.Every)), p.Keep)
+	})
+	cmd.Flags().StringVar(&every, "every", "", "time between two backups, such as 6h or 1d")
+	cmd.Flags().IntVar(&keep, "keep", 0, "how many completed backups are kept")
+	_ = cmd.MarkFlagRequired("every")
+	_ = cmd.MarkFlagRequired("keep")
+	f = addBackupFlags(cmd)
+	return cmd
+}
+
+func newPolicyGet(c *connector) *cobra.Command {
+	return c.command(&cobra.Command{
+		Use:     "get <volume>",
+		Short:   "Print the backup policy of a volume",
+		Example: "  berth backup policy get 3f2a91c0 -o yaml",
+		Args:    cobra.ExactArgs(1),
+	}, func(cmd *cobra.Command, d *daemon, args []string) error {
+		p, err := client.BackupsOf(d.Client).Policy(cmd.Context(), args[0])
+		if err != nil {
+			return fmt.Errorf("%s: %w", args[0], err)
+		}
+		return show(cmd, d.raw, []string{p.VolumeID}, func(t *table) {
+			t.head(column{title: "VOLUME"}, column{title: "EVERY"}, column{title: "KEEP"}, column{title: "TARGET"}, column{title: "NEXT"}, column{title: "IGNORE"}, column{title: "MESSAGE", min: 8})
+			next := ""
+			if p.NextRunAt != nil {
+				next = p.NextRunAt.In(time.Local).Format(time.DateTime)
+			}
+			t.row(p.VolumeID, span(time.Duration(p.Every)), fmt.Sprint(p.Keep), string(p.Target), next, strings.Join(p.Ignore, " "), p.Message)
+		})
+	})
+}
+
+func newPolicyDelete(c *connector) *cobra.Command {
+	return c.command(&cobra.Command{
+		Use:     "delete <volume>...",
+		Aliases: []string{"rm"},
+		Short:   "Remove the backup policy of volumes; their backups stay",
+		Example: "  berth backup policy delete 3f2a91c0",
+		Args:    cobra.MinimumNArgs(1),
+	}, func(cmd *cobra.Command, d *daemon, volumes []string) error {
+		return each(cmd.Context(), d, volumes, func(volume string) error {
+			if err := client.BackupsOf(d.Client).DeletePolicy(cmd.Context(), volume); err != nil {
+				return fmt.Errorf("%s: %w", volume, err)
+			}
+			return printDone(cmd, d.raw, volume, "%s: policy removed", volume)
+		})
+	})
+}

@@ -1,0 +1,202 @@
+package cli
+
+import (
+	"context"
+	"path"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/spf13/cobra"
+
+	v1 "berth/api/v1"
+)
+
+// completionTimeout bounds how long a shell waits for the daemon.
+const completionTimeout = time.Second
+
+// source returns what a shell may offer, such as the ids of a daemon's containers. An
+// offer may have a description behind a tab.
+type source func(ctx context.Context, d *daemon) ([]string, error)
+
+// ask returns the offers of sources that begin with text. If the daemon does not answer
+// in time, there are none: a shell must not print errors into a command line.
+func (c *connector) ask(cmd *cobra.Command, text string, sources ...source) []cobra.Completion {
+	d, err := c.connect()
+	if err != nil {
+		return nil
+	}
+	ctx := cmd.Context()
+	if ctx == nil { // cobra completes without the context of the root command
+		ctx = context.Background()
+	}
+	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
+	defer cancel()
+	var offers []cobra.Completion
+	for _, list := range sources {
+		found, err := list(ctx, d)
+		if err != nil {
+			return offers
+		}
+		for _, offer := range found {
+			if strings.HasPrefix(offer, text) && shellSafe(strings.Replace(offer, "\t", "", 1)) {
+				offers = append(offers, offer)
+			}
+		}
+	}
+	return offers
+}
+
+// shellSafe reports whether a shell can show a text: a tenant's file may have any name.
+func shellSafe(text string) bool {
+	return !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar })
+}
+
+// offer returns a completion of the arguments of a command: at most most of them, 0 for
+// any number, none of them twice.
+func (c *connector) offer(most int, sources ...source) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, text string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if most > 0 && len(args) >= most {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return without(c.ask(cmd, text, sources...), args), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// without returns the offers that are not given yet.
+func without(offers []cobra.Completion, given []string) []cobra.Completion {
+	return slices.DeleteFunc(offers, func(offer cobra.Completion) bool {
+		value, _, _ := strings.Cut(offer, "\t")
+		return slices.Contains(given, value)
+	})
+}
+
+func containerIDs(ctx context.Context, d *daemon) ([]string, error) {
+	list, err := d.Containers().List(ctx)
+	offers := make([]string, len(list))
+	for i, s := range list {
+		offers[i] = s.InternalID + "\t" + string(s.State)
+	}
+	return offers, err
+}
+
+func volumeIDs(ctx context.Context, d *daemon) ([]string, error) {
+	list, err := d.Volumes().List(ctx)
+	offers := make([]string, len(list))
+	for i, v := range list {
+		offers[i] = v.VolumeID + "\t" + strings.Join(v.UsedBy, " ")
+	}
+	return offers, err
+}
+
+func tokenIDs(ctx context.Context, d *daemon) ([]string, error) {
+	list, err := d.Tokens().List(ctx)
+	offers := make([]string, len(list))
+	for i, k := range list {
+		offers[i] = k.ID + "\t" + k.ExpiresAt
+	}
+	return offers, err
+}
+
+// completeContexts completes with the names of contexts: at most most of them, 0 for any
+// number.
+func (c *connector) completeContexts(most int) cobra.CompletionFunc {
+	return func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if most > 0 && len(args) >= most {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return without(c.contextNames(), args), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// addCompletions completes the arguments and flags of the commands that take ids.
+func addCompletions(root *cobra.Command, c *connector) {
+	many, one := c.offer(0, containerIDs), c.offer(1, containerIDs)
+	for line, complete := range map[string]cobra.CompletionFunc{
+		"start": many, "stop": many, "kill": many, "restart": many, "reinstall": many, "delete": many, "containers": many, "top": many,
+		"logs": one, "send": one, "attach": one, "wait": c.completeWait,
+		"volumes change": c.offer(1, volumeIDs), "volumes delete": c.offer(0, volumeIDs), "token revoke": c.offer(0, tokenIDs),
+	} {
+		cmd, rest, err := root.Find(strings.Fields(line))
+		if err == nil && len(rest) == 0 && cmd.ValidArgsFunction != nil {
+			cmd.ValidArgsFunction = complete
+		}
+	}
+	for flag, list := range map[string]source{
+		"events --container": containerIDs, "events --volume": volumeIDs,
+		"audit --container": containerIDs, "audit --volume": volumeIDs, "token create --container": containerIDs,
+	} {
+		line, name, _ := strings.Cut(flag, " --")
+		cmd, _, err := root.Find(strings.Fields(line))
+		if err == nil {
+			_ = cmd.RegisterFlagCompletionFunc(name, c.offer(0, list)) // the flag exists
+		}
+	}
+}
+
+// completeWait offers containers, and the states behind the first of them.
+func (c *connector) completeWait(cmd *cobra.Command, args []string, text string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	offers := without(c.ask(cmd, text, containerIDs), args)
+	if len(args) > 0 {
+		for _, state := range waitStates() {
+			if strings.HasPrefix(state, text) {
+				offers = append(offers, state)
+			}
+		}
+	}
+	return offers, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeFiles completes an address: containers and volumes, then the files of the
+// volume, a folder at a time. The argument with index local is a file of this host; -1
+// is none.
+func (c *connector) completeFiles(local int) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, text string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) == local {
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		if !strings.Contains(text, ":") {
+			return c.ask(cmd, text, rootsOf(containerIDs), rootsOf(volumeIDs)), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+		}
+		return c.ask(cmd, text, filesOf(text)), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	}
+}
+
+// rootsOf returns a source of the roots of the volumes that another one names.
+func rootsOf(ids source) source {
+	return func(ctx context.Context, d *daemon) ([]string, error) {
+		list, err := ids(ctx, d)
+		for i := range list {
+			list[i] = strings.Replace(list[i], "\t", ":\t", 1)
+		}
+		return list, err
+	}
+}
+
+// filesOf returns a source of the addresses of the files in the folder that text names
+// up to its last slash.
+func filesOf(text string) source {
+	return func(ctx context.Context, d *daemon) ([]string, error) {
+		folder, _ := path.Split(text[strings.IndexByte(text, ':')+1:])
+		a, err := parseAddress(text[:strings.IndexByte(text, ':')+1] + folder)
+		if err != nil {
+			return nil, err
+		}
+		volume, err := volumeOf(ctx, d, a.id)
+		if err != nil {
+			return nil, err
+		}
+		list, err := d.Files().List(ctx, volume, a.path)
+		var offers []string
+		for _, e := range list {
+			if e.Type == v1.TypeDirectory {
+				e.Name += "/"
+			}
+			if shellSafe(e.Name) { // a tab would begin a description
+				offers = append(offers, a.id+":"+folder+e.Name)
+			}
+		}
+		return offers, err
+	}
+}

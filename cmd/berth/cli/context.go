@@ -1,0 +1,290 @@
+package cli
+
+import (
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	neturl "net/url"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"berth/api/client"
+	v1 "berth/api/v1"
+	"berth/cmd/berth/contexts"
+)
+
+// maxSecretFile bounds the files that --token-file and --ca-file name, in bytes.
+const maxSecretFile = 256 << 10
+
+const contextHelp = `The daemon of a command is that of the first of these:
+  --context, --url or --config
+  $BERTH_URL
+  $BERTH_CONTEXT
+  $BERTH_CONFIG
+  the current context
+  the configuration at its default place
+A command with a context uses its token, or without --context that of $BERTH_TOKEN if it is set.
+Contexts are stored in $XDG_CONFIG_HOME/berth/contexts.json (~/.config), readable by their owner only.`
+
+func newContextCommand(c *connector) *cobra.Command {
+	return withSubcommands(&cobra.Command{
+		Use:   "context",
+		Short: "List, choose, set and remove the daemons of other hosts",
+		Long:  "List, choose, set and remove contexts: names of daemons, with their URLs and tokens.\n\n" + contextHelp,
+		Example: "  berth context set paris --url https://paris.example:8070 --token-file paris.token\n  berth context use paris\n" +
+			"  berth ps --context rome",
+	}, newContextList(c), newContextUse(c), newContextSet(c), newContextRemove(c))
+}
+
+// contextPath returns the path of the contexts.
+func (c *connector) contextPath() string { return contexts.Path(c.loader.Env) }
+
+// contextNames returns the names of the contexts, sorted.
+func (c *connector) contextNames() []string {
+	set, err := contexts.Load(c.contextPath())
+	if err != nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(set.Contexts))
+}
+
+// listedContext is a context without its token.
+type listedContext struct {
+	Name    string `json:"name"`
+	Current bool   `json:"current"`
+	URL     string `json:"url"`
+	Token   bool   `json:"token"` // whether it has one
+	CA      bool   `json:"ca"`    // whether it has one
+}
+
+func newContextList(c *connector) *cobra.Command {
+	return localCommand(&cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List the contexts, without their tokens",
+		Example: "  berth context list",
+		Args:    cobra.NoArgs,
+	}, func(cmd *cobra.Command, _ []string) error {
+		set, err := contexts.Load(c.contextPath())
+		if err != nil {
+			return err
+		}
+		list := []listedContext{}
+		for _, name := range slices.Sorted(maps.Keys(set.Contexts)) {
+			x := set.Contexts[name]
+			list = append(list, listedContext{name, name == set.Current, x.URL, x.Token != "", x.CA != ""})
+		}
+		raw, err := json.Marshal(map[string]any{"contexts": list})
+		if err != nil {
+			return err
+		}
+		return show(cmd, raw, names(list, func(l listedContext) string { return l.Name }), func(t *table) {
+			t.head(column{title: "CURRENT"}, column{title: "CONTEXT", min: 12}, column{title: "URL", min: 20}, column{title: "TOKEN"}, column{title: "CA"})
+			for _, l := range list {
+				t.row(mark(l.Current, "*"), l.Name, l.URL, mark(l.Token, "yes"), mark(l.CA, "yes"))
+			}
+		})
+	})
+}
+
+// mark returns text if it applies, else nothing.
+func mark(applies bool, text string) string {
+	if applies {
+		return text
+	}
+	return ""
+}
+
+func newContextUse(c *connector) *cobra.Command {
+	var none bool
+	cmd := withoutNames(localCommand(&cobra.Command{
+		Use:     "use <name>",
+		Short:   "Make a context the current one",
+		Long:    "Make a context the current one. With --none, commands use the daemon of this host again.\n\n" + contextHelp,
+		Example: "  berth context use paris\n  berth context use --none",
+		Args:    cobra.MaximumNArgs(1),
+	}, func(cmd *cobra.Command, args []string) error {
+		if none == (len(args) == 1) {
+			return withCode(exitUsage, errors.New("name a context, or give --none; usage: "+cmd.UseLine()))
+		}
+		name := ""
+		if !none {
+			name = args[0]
+		}
+		err := contexts.Update(c.contextPath(), func(set *contexts.Set) error {
+			if _, known := set.Contexts[name]; !known && !none {
+				return unknownContext(name)
+			}
+			set.Current = name
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if none {
+			return answer(cmd, map[string]string{"current": ""}, "no context is current: commands use the daemon of this host")
+		}
+		return answer(cmd, map[string]string{"current": name}, name+" is the current context")
+	}))
+	cmd.Flags().BoolVar(&none, "none", false, "let no context be the current one")
+	cmd.ValidArgsFunction = c.completeContexts(1)
+	return cmd
+}
+
+func unknownContext(name string) error {
+	return withCode(exitNotFound, fmt.Errorf("there is no context %q: `berth context list` lists them", name))
+}
+
+func newContextSet(c *connector) *cobra.Command {
+	var url, tokenFile, caFile string
+	cmd := withoutNames(localCommand(&cobra.Command{
+		Use:   "set <name>",
+		Short: "Create a context, or change its URL, token or certificate",
+		Long: "Create a context, or change its URL, token or certificate; what is not given stays as it is. The token\n" +
+			"comes from --token-file, or for a new context from $BERTH_TOKEN, but never from an argument, because\n" +
+			"every user of this host can read arguments. The first context becomes the current one.\n\n" + contextHelp,
+		Example: "  ssh paris berth token create --ttl 30d | berth context set paris --url https://paris.example:8070 --token-file -\n" +
+			"  berth context set paris --ca-file paris.pem",
+		Args: cobra.ExactArgs(1),
+	}, func(cmd *cobra.Command, args []string) error {
+		if err := contexts.CheckName(args[0]); err != nil {
+			return withCode(exitUsage, err)
+		}
+		change, err := c.contextChange(cmd.InOrStdin(), url, tokenFile, caFile)
+		if err != nil {
+			return err
+		}
+		err = contexts.Update(c.contextPath(), func(set *contexts.Set) error {
+			return change.apply(set, args[0], v1.Secret(c.loader.Env(envToken)))
+		})
+		if err != nil {
+			return err
+		}
+		if base, err := neturl.Parse(url); err == nil && base.Scheme == "http" && !v1.IsLoopback(base.Hostname()) {
+			fmt.Fprintln(cmd.ErrOrStderr(), "berth: the URL is not https: tokens travel in clear")
+		}
+		return answer(cmd, map[string]string{"name": args[0]}, args[0]+": set")
+	}))
+	cmd.Flags().StringVar(&url, "url", "", "`URL` of the daemon")
+	cmd.Flags().StringVar(&tokenFile, "token-file", "", "`file` with the token; - is standard input (default for a new context $"+envToken+")")
+	cmd.Flags().StringVar(&caFile, "ca-file", "", "PEM `file` with certificates to trust, such as the daemon's own")
+	cmd.ValidArgsFunction = c.completeContexts(1)
+	return cmd
+}
+
+// contextChange are the new values of a context; empty: unchanged.
+type contextChange contexts.Context
+
+// contextChange checks and reads the new values of a context.
+func (c *connector) contextChange(stdin io.Reader, url, tokenFile, caFile string) (change contextChange, err error) {
+	change = contextChange{URL: strings.TrimRight(url, "/")}
+	if url != "" {
+		if _, err := client.New(client.Options{URL: url}); err != nil {
+			return change, withCode(exitUsage, err)
+		}
+	}
+	if tokenFile != "" {
+		text, err := readBounded(tokenFile, stdin)
+		if err != nil {
+			return change, err
+		}
+		change.Token = v1.Secret(strings.TrimSpace(text))
+		if change.Token == "" || strings.ContainsAny(change.Token.Reveal(), " \r\n\t") {
+			return change, fmt.Errorf("%s: must contain one token and nothing else", tokenFile)
+		}
+	}
+	if caFile != "" {
+		if change.CA, err = readBounded(caFile, stdin); err != nil {
+			return change, err
+		}
+		if !x509.NewCertPool().AppendCertsFromPEM([]byte(change.CA)) {
+			return change, fmt.Errorf("%s: contains no certificate in PEM", caFile)
+		}
+	}
+	return change, nil
+}
+
+// apply changes a context, or creates one, whose default token is token.
+func (n contextChange) apply(set *contexts.Set, name string, token v1.Secret) error {
+	x, exists := set.Contexts[name]
+	if !exists {
+		x.Token = token
+	}
+	if n.URL != "" {
+		x.URL = n.URL
+	}
+	if n.Token != "" {
+		x.Token = n.Token
+	}
+	if n.CA != "" {
+		x.CA = n.CA
+	}
+	if x.URL == "" {
+		return withCode(exitUsage, fmt.Errorf("%s is a new context: name its daemon with --url", name))
+	}
+	if len(set.Contexts) == 0 {
+		set.Current = name
+	}
+	set.Contexts[name] = x
+	return nil
+}
+
+// readBounded reads a small file; - is standard input.
+func readBounded(path string, stdin io.Reader) (string, error) {
+	if path != "-" {
+		file, err := os.Open(path)
+		if err != nil {
+			return "", err
+		}
+		defer file.Close()
+		stdin = file
+	}
+	text, err := io.ReadAll(io.LimitReader(stdin, maxSecretFile+1))
+	if err == nil && len(text) > maxSecretFile {
+		err = fmt.Errorf("%s: is larger than %s", path, v1.Size(maxSecretFile))
+	}
+	return string(text), err
+}
+
+func newContextRemove(c *connector) *cobra.Command {
+	cmd := withoutNames(localCommand(&cobra.Command{
+		Use:     "rm <name>...",
+		Short:   "Remove contexts",
+		Long:    "Remove contexts with their tokens from the file. The tokens stay valid: `berth token revoke` revokes them.",
+		Example: "  berth context rm paris",
+		Args:    cobra.MinimumNArgs(1),
+	}, func(cmd *cobra.Command, args []string) error {
+		err := contexts.Update(c.contextPath(), func(set *contexts.Set) error {
+			for _, name := range args {
+				if _, known := set.Contexts[name]; !known {
+					return unknownContext(name)
+				}
+				delete(set.Contexts, name)
+				if set.Current == name {
+					set.Current = ""
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		return answer(cmd, map[string][]string{"removed": args}, strings.Join(args, ", ")+": removed")
+	}))
+	cmd.ValidArgsFunction = c.completeContexts(0)
+	return cmd
+}
+
+// localCommand completes a command that calls no daemon.
+func localCommand(cmd *cobra.Command, do func(cmd *cobra.Command, args []string) error) *cobra.Command {
+	cmd.Args = withRemedy(cmd.Args)
+	cmd.ValidArgsFunction = cobra.NoFileCompletions
+	cmd.RunE = do
+	return cmd
+}

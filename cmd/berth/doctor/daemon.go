@@ -1,0 +1,193 @@
+package doctor
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"berth/api/client"
+	"berth/store"
+)
+
+// daemonState is what a daemon answers. It is empty if none does.
+type daemonState struct {
+	url     string
+	err     error // why it is not ready; nil: it is
+	answers bool
+	metrics []byte // nil if it did not return them
+	refusal error  // why it did not
+	values  map[string]*dto.MetricFamily
+}
+
+// askDaemon asks a daemon for its readiness and its metrics.
+func askDaemon(ctx context.Context, c *client.Client) (s daemonState) {
+	if c == nil {
+		return s
+	}
+	s.url = c.URL()
+	s.err = c.Ready(ctx)
+	s.answers = s.err == nil || client.StatusOf(s.err) != 0
+	if !s.answers {
+		return s
+	}
+	if s.refusal = c.Call(ctx, http.MethodGet, "/metrics", nil, &s.metrics); s.refusal == nil {
+		parser := expfmt.NewTextParser(model.UTF8Validation)
+		s.values, s.refusal = parser.TextToMetricFamilies(bytes.NewReader(s.metrics))
+	}
+	return s
+}
+
+// value returns the value of a metric without labels.
+func (s daemonState) value(name string) (float64, bool) {
+	family := s.values[name]
+	if len(family.GetMetric()) == 0 {
+		return 0, false
+	}
+	m := family.GetMetric()[0]
+	return m.GetGauge().GetValue() + m.GetCounter().GetValue() + m.GetUntyped().GetValue(), true
+}
+
+// label returns the value of a label of a metric that has one series.
+func (s daemonState) label(metric, name string) string {
+	for _, m := range s.values[metric].GetMetric() {
+		i := slices.IndexFunc(m.GetLabel(), func(l *dto.LabelPair) bool { return l.GetName() == name })
+		if i >= 0 {
+			return m.GetLabel()[i].GetValue()
+		}
+	}
+	return ""
+}
+
+func checkConfiguration(_ context.Context, e *examination) Result {
+	path := e.Config.Path
+	switch {
+	case errors.Is(e.Invalid, fs.ErrNotExist):
+		return failed(e.Invalid.Error(), "write one with berth config init, or name another with --config or BERTH_CONFIG")
+	case errors.Is(e.Invalid, fs.ErrPermission):
+		return failed(e.Invalid.Error(), "run berth doctor as root, or as the user of the daemon")
+	case e.Invalid != nil:
+		return failed(e.Invalid.Error(), "correct "+path+"; berth config check lists every error")
+	case len(e.Config.Warnings) > 0:
+		return warning(path+": "+strings.Join(e.Config.Warnings, "; "), "correct "+path+", then systemctl reload berth")
+	}
+	return ok(path + " is valid")
+}
+
+func checkDaemon(_ context.Context, e *examination) Result { return judgeDaemon(e.daemon(), e.Version) }
+
+func judgeDaemon(s daemonState, version string) Result {
+	running := s.label("berth_build_info", "version")
+	var untrusted x509.UnknownAuthorityError
+	var dial *net.OpError
+	switch {
+	case s.url == "":
+		return warning("its address or its token is unknown", "see the check configuration, or set BERTH_URL and BERTH_TOKEN")
+	case !s.answers && errors.As(s.err, &untrusted):
+		return failed(s.url+": "+s.err.Error(), "name the daemon's own configuration with --config, so that its certificate is trusted")
+	case !s.answers && errors.As(s.err, &dial) && dial.Op == "dial":
+		return warning("no daemon answers at "+s.url, "start it with systemctl start berth, and read its log with journalctl -u berth; or name another with --url")
+	case !s.answers:
+		return failed(fmt.Sprintf("%s does not answer: %v", s.url, s.err), "look for a berth that hangs, or another program on its port (ss -ltnp)")
+	case s.err != nil:
+		return failed("is not ready: "+s.err.Error(), "read its log with journalctl -u berth")
+	case s.refusal != nil:
+		return warning("is ready, but does not show its metrics: "+s.refusal.Error(), "name its configuration with --config, or its token with BERTH_TOKEN")
+	case running != version:
+		return warning("runs version "+running+"; this program has version "+version, "restart it: systemctl restart berth (containers run on)")
+	}
+	return ok("version " + running + " is ready at " + s.url)
+}
+
+func checkStore(ctx context.Context, e *examination) Result {
+	s := e.daemon()
+	if s.answers {
+		return judgeWritable(s)
+	}
+	dir := filepath.Join(e.Config.Config.Storage.DataPath, "store")
+	version, err := store.Verify(ctx, e.path(dir))
+	return judgeStore(dir, version, err)
+}
+
+// judgeWritable judges the store of a daemon that answers.
+func judgeWritable(s daemonState) Result {
+	writable, known := s.value("berth_store_writable")
+	reasons := ""
+	if s.err != nil {
+		reasons = s.err.Error()
+	}
+	switch {
+	case known && writable == 0, strings.Contains(reasons, "store:"):
+		return failed("the daemon cannot write it: "+reasons, "free space on the disk of storage.data_path, or read the daemon's log")
+	case !known:
+		return warning("unknown: the daemon does not show its metrics", "see the check daemon")
+	}
+	return ok("the daemon writes it")
+}
+
+// judgeStore judges a store that was verified.
+func judgeStore(dir string, version uint64, err error) Result {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return ok(dir + " does not exist yet: the first start creates it")
+	case errors.Is(err, fs.ErrPermission):
+		return warning(err.Error(), "run berth doctor as root, or as the user of the daemon")
+	case errors.Is(err, store.ErrLocked):
+		return failed("a process has "+dir+" open, and no daemon answers at the configured address",
+			"look for that berth (pgrep -a berth), or name its address with --url")
+	case errors.Is(err, store.ErrNewer):
+		return failed(err.Error(), "install the newer berth, or restore a backup of the older one")
+	case errors.Is(err, context.DeadlineExceeded):
+		return warning("is not verified: "+err.Error(), "look for a slow disk")
+	case err != nil:
+		return failed(err.Error(), "restore a backup of "+dir+", see hack/docs/upgrade.md")
+	case version == 0:
+		return ok(dir + " is readable; berth was killed, and its next start replays the log")
+	}
+	return ok(fmt.Sprintf("%s is readable, version %d", dir, version))
+}
+
+// soon is the time before the end of a certificate at which its check warns.
+const soon = 14 * 24 * time.Hour
+
+func checkTLS(_ context.Context, e *examination) Result {
+	c := e.Config.Config.Server
+	if !c.TLS.Enabled() {
+		host := c.Host
+		if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
+			return ok("off; berth listens on loopback only")
+		}
+		return warning("off, and berth listens on "+host+": tokens and files can be read on the way",
+			"set server.tls.cert and server.tls.key, or server.host to 127.0.0.1 behind a proxy with TLS")
+	}
+	if e.Config.Certificate == nil || e.Config.Certificate.Leaf == nil {
+		return failed("the certificate cannot be read", "see the check configuration")
+	}
+	return judgeCertificate(e.Config.Certificate.Leaf, time.Now())
+}
+
+func judgeCertificate(leaf *x509.Certificate, now time.Time) Result {
+	const remedy = "renew it, then systemctl reload berth"
+	left := leaf.NotAfter.Sub(now)
+	switch {
+	case left < 0:
+		return failed("the certificate expired on "+leaf.NotAfter.Format(time.DateOnly), remedy)
+	case now.Before(leaf.NotBefore):
+		return failed("the certificate is valid from "+leaf.NotBefore.Format(time.RFC3339), "correct the clock, or "+remedy)
+	case left < soon:
+		return warning(fmt.Sprintf("the certificate expires in %d days, on %s", int(left.Hours())/24, leaf.NotAfter.Format(time.DateOnly)), remedy)
+	}
+	return ok("the certificate is valid until " + leaf.NotAfter.Format(time.DateOnly))
+}

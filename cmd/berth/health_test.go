@@ -1,0 +1,35 @@
+package main
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"berth/store"
+)
+
+// TestUnwritableStoreIsLoggedOnce logs the begin and the end of a failure, once each.
+func TestUnwritableStoreIsLoggedOnce(t *testing.T) {
+	var text bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&text, nil))
+	since := logStore(log, nil, time.Time{})
+	require.Zero(t, since)
+	require.Empty(t, text.String())
+	for range 3 {
+		since = logStore(log, store.ErrDiskFull, since)
+		require.NotZero(t, since)
+	}
+	require.Equal(t, 1, strings.Count(text.String(), "\n"))
+	require.Regexp(t, `level=ERROR msg="the store cannot be written: .*" err="disk is full"`, text.String())
+	text.Reset()
+	for range 3 {
+		since = logStore(log, nil, since)
+		require.Zero(t, since)
+	}
+	require.Equal(t, 1, strings.Count(text.String(), "\n"))
+	require.Contains(t, text.String(), `level=INFO msg="the store can be written again" after=`)
+}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	v1 "berth/api/v1"
+	engine "berth/runtime"
+	"berth/runtime/docker"
+)
+
+// The times between two observations of the disks and of the engine, and the limit of the latter.
+const (
+	disksEvery    = 5 * time.Second
+	engineEvery   = time.Minute
+	engineTimeout = 10 * time.Second
+)
+
+// node observes the host and its engine periodically, so that no request waits for an engine
+// or a disk that hangs.
+type node struct {
+	d      *daemon
+	host   v1.Node // the fields that stay the same while the daemon runs
+	disks  atomic.Pointer[v1.NodeDisks]
+	engine atomic.Pointer[engine.EngineInfo]
+}
+
+func newNode(d *daemon) *node {
+	var host unix.Utsname
+	_ = unix.Uname(&host) // it cannot fail
+	n := &node{d: d, host: v1.Node{Version: release(), StartedAt: d.began.UTC(), OS: osName("/etc/os-release"),
+		Kernel: unix.ByteSliceToString(host.Release[:]), Arch: runtime.GOARCH, CPUs: runtime.NumCPU()}}
+	var info unix.Sysinfo_t
+	if unix.Sysinfo(&info) == nil {
+		n.host.Memory = int64(info.Totalram) * int64(info.Unit)
+	}
+	return n
+}
+
+// osName returns the name of the distribution in a file such as /etc/os-release.
+func osName(file string) string {
+	f, err := os.Open(file)
+	if err != nil {
+		return "Linux"
+	}
+	defer f.Close()
+	for s := bufio.NewScanner(f); s.Scan(); {
+		if value, is := strings.CutPrefix(s.Text(), "PRETTY_NAME="); is {
+			if name, err := strconv.Unquote(value); err == nil {
+				value = name
+			}
+			return cmp.Or(strings.Trim(value, "'"), "Linux")
+		}
+	}
+	return "Linux"
+}
+
+// view returns the node as it was last observed.
+func (n *node) view() v1.Node {
+	v, c := n.host, n.d.settings.Current()
+	v.Node = c.Remote.Node
+	if v.Node == "" {
+		v.Node, _ = os.Hostname()
+	}
+	if disks := n.disks.Load(); disks != nil {
+		v.Disk = *disks
+	}
+	if e := n.engine.Load(); e != nil {
+		v.Engine = v1.NodeEngine{Version: e.Version, API: e.API, StorageDriver: e.StorageDriver, CgroupVersion: e.CgroupVersion, LiveRestore: e.LiveRestore}
+	}
+	v.Engine.Reachable = n.d.engineHealth().Reachable
+	return v
+}
+
+// watchDisks observes the disks until ctx ends.
+func (n *node) watchDisks(ctx context.Context) error {
+	for ctx.Err() == nil {
+		c := n.d.settings.Current().Storage
+		n.disks.Store(&v1.NodeDisks{Data: diskSpace(c.DataPath), Volumes: diskSpace(c.VolumesPath)})
+		pause(ctx, disksEvery)
+	}
+	return nil
+}
+
+// engineFree returns the free bytes of the disk of the engine's containers; 0 is unknown.
+func (n *node) engineFree() int64 {
+	if e := n.engine.Load(); e != nil && e.Root != "" {
+		return diskSpace(e.Root).Free
+	}
+	return 0
+}
+
+// diskSpace returns the space of the file system of a directory; zero if it is unknown.
+func diskSpace(path string) v1.DiskSpace {
+	var s unix.Statfs_t
+	if unix.Statfs(path, &s) != nil {
+		return v1.DiskSpace{}
+	}
+	return v1.DiskSpace{Total: int64(s.Blocks) * int64(s.Bsize), Free: int64(s.Bavail) * int64(s.Bsize)}
+}
+
+// watchEngine asks the engine about itself until ctx ends: each minute, and at once after it
+// did not answer.
+func (n *node) watchEngine(ctx context.Context) error {
+	var since, asked time.Time // when the engine that answered became reachable, and when it answered
+	for ctx.Err() == nil {
+		health := n.d.engineHealth()
+		due := !health.Since.Equal(since) || time.Since(asked) >= engineEvery
+		if health.Reachable && due && n.askEngine(ctx) {
+			since, asked = health.Since, time.Now()
+		}
+		pause(ctx, healthEvery)
+	}
+	return nil
+}
+
+// askEngine asks the engine about itself, and reports whether it answered.
+func (n *node) askEngine(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, engineTimeout)
+	defer cancel()
+	info, err := docker.Info(ctx, n.d.settings.Current().Docker.Host)
+	if err != nil {
+		n.d.log.Debug("the engine did not report its version", "err", err)
+		return false
+	}
+	n.engine.Store(&info)
+	return true
+}
+
+// pause waits for d, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}

@@ -1,0 +1,126 @@
+package backup
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"time"
+
+	v1 "berth/api/v1"
+)
+
+// Target keeps archives under keys. See package blob.
+type Target interface {
+	Put(ctx context.Context, key string, r io.Reader) (size int64, err error)
+	Open(ctx context.Context, key string, offset int64) (content io.ReadCloser, size int64, err error)
+	Delete(ctx context.Context, key string) error
+	Abort(ctx context.Context, key string) error
+}
+
+// Archives writes volumes to archives and restores them.
+type Archives interface {
+	Write(ctx context.Context, volume string, w io.Writer, opt v1.SnapshotOptions) (v1.Snapshot, error)
+	Fits(volume string, a v1.SnapshotArchive, mode string) error
+	// Restore leaves the volume as it was after an error. It returns v1.ErrInvalidArchive
+	// if the archive differs from a.
+	Restore(ctx context.Context, volume string, r io.Reader, a v1.SnapshotArchive, opt v1.RestoreOptions) error
+	// Sweep removes what interrupted restores of a volume left.
+	Sweep(ctx context.Context, volume string) error
+}
+
+// cleanTimeout bounds the removal of what a failed job left in its target.
+const cleanTimeout = 30 * time.Second
+
+// write returns the job of a backup.
+func (r *backups) write(b v1.Backup) work {
+	return func(ctx context.Context, report func(bytes, total int64)) Outcome {
+		t, err := r.Targets(b.Spec.Target)
+		if err != nil {
+			return Outcome{Err: err}
+		}
+		key := v1.ArchiveKey(b.Meta.ID)
+		if b.Status.Attempts > 0 { // an attempt before this one may have left something
+			if err := t.Delete(ctx, key); err != nil {
+				return Outcome{Err: fmt.Errorf("remove the interrupted attempt: %w", err), Leftover: true}
+			}
+		}
+		var o Outcome
+		err = r.quiesced(ctx, b, func() error {
+			o, err = r.store(ctx, t, b, report)
+			return err
+		})
+		if o.Err = err; err != nil {
+			clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTimeout)
+			defer cancel()
+			removeErr := t.Delete(clean, key)
+			o.Leftover, o.Err = removeErr != nil, errors.Join(err, removeErr)
+		}
+		return o
+	}
+}
+
+// store streams the archive of a volume to its target.
+func (r *backups) store(ctx context.Context, t Target, b v1.Backup, report func(bytes, total int64)) (o Outcome, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	from, to := io.Pipe()
+	written := make(chan error, 1)
+	go func() {
+		var err error
+		o.Snapshot, err = r.Archives.Write(ctx, b.Spec.VolumeID, to, v1.SnapshotOptions{Ignore: b.Spec.Ignore, Progress: report})
+		to.CloseWithError(err)
+		written <- err
+	}()
+	sum := newSummer(r.throttle.reader(ctx, from))
+	size, err := t.Put(ctx, v1.ArchiveKey(b.Meta.ID), sum)
+	cancel()
+	from.CloseWithError(errTargetEnded)
+	if writeErr := <-written; err == nil && writeErr != nil {
+		err = writeErr
+	}
+	switch {
+	case err != nil:
+		return o, err
+	case size != sum.size:
+		return o, fmt.Errorf("the target stored %d of %d bytes", size, sum.size)
+	}
+	o.Size, o.Checksum = size, sum.checksum()
+	return o, nil
+}
+
+// errTargetEnded ends the writer of an archive whose target has ended.
+var errTargetEnded = errors.New("the target has ended")
+
+// erase returns the job that removes what a target has of a backup.
+func (r *backups) erase(b v1.Backup) work {
+	return func(ctx context.Context, _ func(bytes, total int64)) Outcome {
+		t, err := r.Targets(b.Spec.Target)
+		if err != nil {
+			return Outcome{Err: err}
+		}
+		return Outcome{Err: t.Delete(ctx, v1.ArchiveKey(b.Meta.ID))}
+	}
+}
+
+// summer reads a stream, and computes its size and its checksum.
+type summer struct {
+	r    io.Reader
+	hash hash.Hash
+	size int64
+}
+
+func newSummer(r io.Reader) *summer { return &summer{r: r, hash: sha256.New()} }
+
+// Read implements io.Reader.
+func (s *summer) Read(b []byte) (int, error) {
+	n, err := s.r.Read(b)
+	s.hash.Write(b[:n])
+	s.size += int64(n)
+	return n, err
+}
+
+func (s *summer) checksum() string { return "sha256:" + hex.EncodeToString(s.hash.Sum(nil)) }

@@ -1,0 +1,188 @@
+package backup
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	v1 "berth/api/v1"
+	"berth/store"
+)
+
+func TestBackupAndRestore(t *testing.T) {
+	live(t, func(w *world) {
+		w.backup("b", nil)
+		b := w.want("b", v1.JobCompleted)
+		require.EqualValues(t, 9, b.Status.Size)
+		require.EqualValues(t, 9, b.Status.Unpacked)
+		require.Equal(t, fmt.Sprintf("sha256:%x", sha256.Sum256([]byte("tree of v"))), b.Status.Checksum)
+		require.Equal(t, v1.Progress{Bytes: 9, Total: 9}, b.Status.Progress)
+		require.Len(t, b.Status.Skipped, 1)
+		require.Equal(t, []string{"pending", "running", "completed"}, w.events("b"))
+
+		w.trees.set("v", "changed")
+		w.restore("r", "b", "v")
+		w.restored("r", v1.JobCompleted)
+		require.Equal(t, "tree of v", w.trees.get("v"))
+		require.Equal(t, []string{"pending", "running", "completed"}, w.events("r"))
+		require.Empty(t, w.restoring("v"))
+
+		w.update(func(tx *store.Tx) error { return store.Backups.Delete(tx, "b") })
+		_, err := w.get("b")
+		require.ErrorIs(t, err, store.ErrNotFound)
+		require.Zero(t, w.target.leftover())
+		require.Equal(t, []string{"pending", "running", "completed", "deleting"}, w.events("b"))
+		require.NoError(t, w.store.View(func(tx *store.Tx) error {
+			require.Empty(t, store.Restores.IDs(tx), "they go with their backup")
+			return nil
+		}))
+	})
+}
+
+func (w *world) restoring(volume string) (id string) {
+	w.t.Helper()
+	require.NoError(w.t, w.store.View(func(tx *store.Tx) error { id = store.Restoring(tx, volume); return nil }))
+	return id
+}
+
+func TestFailedBackupLeavesNothing(t *testing.T) {
+	live(t, func(w *world) {
+		w.target.set(func() { w.target.put = errors.New("write /srv/backups/x: access denied") })
+		w.backup("b", nil)
+		b := w.want("b", v1.JobFailed)
+		require.Contains(t, b.Status.Message, "access denied")
+		require.NotContains(t, b.Status.Message, "/srv")
+		require.Empty(t, b.Status.Checksum)
+		require.Zero(t, w.target.leftover())
+
+		w.target.set(func() { w.target.delete = errors.New("unreachable") })
+		w.backup("c", nil)
+		require.True(t, w.want("c", v1.JobFailed).Status.Leftover)
+		require.NotZero(t, w.target.leftover())
+		w.target.set(func() { w.target.delete = nil })
+		time.Sleep(2 * time.Minute)
+		require.False(t, w.want("c", v1.JobFailed).Status.Leftover)
+		require.Zero(t, w.target.leftover())
+	})
+}
+
+// TestInterruptedBackup: it begins again from the start, and fails after three attempts.
+func TestInterruptedBackup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		hold := make(chan struct{})
+		w.target.set(func() { w.target.hold = hold })
+		stop := w.run()
+		w.backup("b", nil)
+		for attempt := 1; attempt <= 2; attempt++ {
+			require.Equal(t, attempt, w.want("b", v1.JobRunning).Status.Attempts)
+			stop()
+			require.Equal(t, v1.JobRunning, w.want("b", v1.JobRunning).Status.State)
+			stop = w.run()
+		}
+		close(hold)
+		require.Equal(t, 3, w.want("b", v1.JobCompleted).Status.Attempts)
+
+		w.target.set(func() { w.target.hold = make(chan struct{}) })
+		w.backup("c", nil)
+		for range 3 {
+			w.want("c", v1.JobRunning)
+			stop()
+			stop = w.run()
+		}
+		require.Contains(t, w.want("c", v1.JobFailed).Status.Message, "interrupted 3 times")
+		require.Len(t, w.target.stored, 1)
+		require.Zero(t, len(w.target.parts), "its part is removed")
+		stop()
+	})
+}
+
+func TestDeletionCancelsBackup(t *testing.T) {
+	live(t, func(w *world) {
+		w.target.set(func() { w.target.hold = make(chan struct{}) })
+		w.backup("b", nil)
+		w.volume("w", "another")
+		w.backup("waits", func(s *v1.BackupSpec) { s.VolumeID = "w" })
+		w.want("b", v1.JobRunning)
+		w.want("waits", v1.JobPending)
+		for _, id := range []string{"waits", "b"} {
+			w.update(func(tx *store.Tx) error { return store.Backups.Delete(tx, id) })
+			_, err := w.get(id)
+			require.ErrorIs(t, err, store.ErrNotFound)
+		}
+		require.Zero(t, w.target.leftover())
+	})
+}
+
+// TestDeletionWaitsForTarget: the record stays until the bytes are gone.
+func TestDeletionWaitsForTarget(t *testing.T) {
+	live(t, func(w *world) {
+		w.backup("b", nil)
+		w.want("b", v1.JobCompleted)
+		w.target.set(func() { w.target.delete = errors.New("unreachable") })
+		w.update(func(tx *store.Tx) error { return store.Backups.Delete(tx, "b") })
+		time.Sleep(time.Hour)
+		w.want("b", v1.JobDeleting)
+		w.target.set(func() { w.target.delete = nil })
+		time.Sleep(2 * time.Minute)
+		_, err := w.get("b")
+		require.ErrorIs(t, err, store.ErrNotFound)
+		require.Zero(t, w.target.leftover())
+	})
+}
+
+func TestVolumeDeletedDuringBackup(t *testing.T) {
+	live(t, func(w *world) {
+		w.target.set(func() { w.target.hold = make(chan struct{}) })
+		w.backup("b", nil)
+		w.update(func(tx *store.Tx) error { return store.Volumes.Delete(tx, "v") })
+		require.Contains(t, w.want("b", v1.JobFailed).Status.Message, "volume was deleted")
+		require.Zero(t, w.target.leftover())
+	})
+}
+
+// TestJobsAtOnce: concurrency bounds all jobs, a volume has one, and restores come first.
+func TestJobsAtOnce(t *testing.T) {
+	live(t, func(w *world) {
+		w.backup("first", nil)
+		w.want("first", v1.JobCompleted)
+		w.limit = 2
+		hold := make(chan struct{})
+		w.target.set(func() { w.target.hold = hold })
+		w.volume("w", "w")
+		w.volume("x", "x")
+		for i, volume := range []string{"v", "v", "w", "x"} {
+			w.backup("b"+strconv.Itoa(i), func(s *v1.BackupSpec) { s.VolumeID = volume })
+			time.Sleep(time.Second)
+		}
+		w.want("b0", v1.JobRunning)
+		w.want("b1", v1.JobPending)
+		w.want("b2", v1.JobRunning)
+		w.want("b3", v1.JobPending)
+		w.volume("y", "old")
+		w.restore("r", "first", "y")
+		w.restored("r", v1.JobPending)
+		close(hold)
+		w.restored("r", v1.JobCompleted)
+		for i := range 4 {
+			w.want("b"+strconv.Itoa(i), v1.JobCompleted)
+		}
+		require.Less(t, w.restored("r", v1.JobCompleted).Status.Seq, w.want("b3", v1.JobCompleted).Status.Seq)
+	})
+}
+
+func TestSkippedFitsIntoRecord(t *testing.T) {
+	long := make([]v1.Skipped, 2*v1.MaxSkipped)
+	require.Len(t, shorten(long), v1.MaxSkipped)
+	for i := range long {
+		long[i].Path = string(make([]byte, 4096))
+	}
+	require.Len(t, shorten(long), v1.MaxSkippedBytes/(6*4096+2), "a NUL takes 6 bytes in JSON")
+	require.Len(t, shorten(long[:3]), 3)
+}

@@ -1,0 +1,51 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"regexp"
+	"syscall"
+
+	v1 "berth/api/v1"
+)
+
+// hostPath matches an absolute path within a message.
+var hostPath = regexp.MustCompile(`(^|[\s"'(=])/[^\s:"')]+`)
+
+// maxMessage is the maximum size of a message, in bytes.
+const maxMessage = 500
+
+// failureText returns why a job failed, for clients: without paths of the host.
+func failureText(err error) string {
+	var refusal *v1.Error
+	switch {
+	case err == nil:
+		return "The job failed"
+	case errors.As(err, &refusal):
+		return refusal.Message
+	case errors.Is(err, context.Canceled):
+		return "The job was cancelled"
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return "No space is left on the host"
+	}
+	text := hostPath.ReplaceAllString(plainText(err), "$1…")
+	if len(text) > maxMessage {
+		text = text[:maxMessage]
+	}
+	return text
+}
+
+// plainText returns the text of an error, of a failed system call without its path.
+func plainText(err error) string {
+	var path *fs.PathError
+	var link *os.LinkError
+	switch {
+	case errors.As(err, &path):
+		return path.Op + ": " + path.Err.Error()
+	case errors.As(err, &link):
+		return link.Op + ": " + link.Err.Error()
+	}
+	return err.Error()
+}

@@ -1,0 +1,138 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	v1 "berth/api/v1"
+	"berth/store"
+)
+
+// Console reaches the consoles of servers.
+type Console interface {
+	// Running reports whether the server of a container runs, as the engine reports it.
+	Running(ctx context.Context, container string) (bool, error)
+	// Send sends a line to the standard input of a server. It may fail for a moment after
+	// the server, or berth, has started.
+	Send(ctx context.Context, container, command string) error
+	// Await returns nil when a line that was printed since then matches the pattern.
+	Await(ctx context.Context, container, pattern string, since time.Time) error
+}
+
+const (
+	sendTimeout = 5 * time.Second        // for one command
+	sendRetries = 20                     // of a command whose console is not ready
+	sendDelay   = 250 * time.Millisecond // between two
+)
+
+// quiesced calls do between the two commands of a backup. The second one is sent
+// whatever happens: that it is due is recorded before the first one is sent.
+func (r *backups) quiesced(ctx context.Context, b v1.Backup, do func() error) error {
+	q := b.Spec.Quiesce
+	if q == nil {
+		return do()
+	}
+	accepts, err := r.acceptsCommands(ctx, b)
+	if err != nil {
+		return err
+	}
+	if !accepts {
+		return do()
+	}
+	if err := r.setResumeDue(b, true); err != nil {
+		return err
+	}
+	if err = r.quiet(ctx, q); err == nil {
+		err = do()
+	}
+	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTimeout)
+	defer cancel()
+	if resumeErr := r.resume(after, b); resumeErr != nil { // the reconciler tries again
+		r.Log.Warn("the resume command of a backup was not sent yet", "backup", b.Meta.ID, "container", q.Container, "err", resumeErr)
+	}
+	return err
+}
+
+// acceptsCommands reports whether the container of a backup's quiesce runs and uses the
+// volume. Since the request it may have been changed, or deleted and its id used for
+// another one, into whose console nobody may type.
+func (r *backups) acceptsCommands(ctx context.Context, b v1.Backup) (bool, error) {
+	id, uses := b.Spec.Quiesce.Container, false
+	err := r.Store.View(func(tx *store.Tx) error {
+		c, err := store.Containers.Get(tx, id)
+		uses = err == nil && !c.Meta.Deleted && c.Spec.VolumeID == b.Spec.VolumeID
+		if errors.Is(err, store.ErrNotFound) {
+			return nil
+		}
+		return err
+	})
+	if err != nil || !uses {
+		return false, err
+	}
+	running, err := r.Console.Running(ctx, id)
+	if err != nil {
+		return false, fmt.Errorf("container %s: %w", id, err)
+	}
+	return running, nil
+}
+
+// quiet sends the first command and waits for its line.
+func (r *backups) quiet(ctx context.Context, q *v1.Quiesce) error {
+	since := time.Now()
+	if q.Before != "" {
+		if err := r.send(ctx, q.Container, q.Before); err != nil {
+			return v1.Errorf(v1.Unavailable, "quiesce.before: the command could not be sent to container %s", q.Container)
+		}
+	}
+	if q.WaitFor == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(q.Timeout))
+	defer cancel()
+	err := r.Console.Await(ctx, q.Container, q.WaitFor, since)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return v1.Errorf(v1.Unavailable, "quiesce.wait_for: no line of container %s matched within %s", q.Container, q.Timeout)
+	}
+	return err
+}
+
+// send sends a command. It tries again while the console is not ready.
+func (r *backups) send(ctx context.Context, container, command string) (err error) {
+	for range sendRetries {
+		if err = r.sendOnce(ctx, container, command); err == nil || ctx.Err() != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(sendDelay):
+		}
+	}
+	return err
+}
+
+func (r *backups) sendOnce(ctx context.Context, container, command string) error {
+	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
+	defer cancel()
+	return r.Console.Send(ctx, container, command)
+}
+
+// resume sends the second command, unless the container does not run, and records that.
+func (r *backups) resume(ctx context.Context, b v1.Backup) error {
+	q := b.Spec.Quiesce
+	accepts, err := r.acceptsCommands(ctx, b)
+	if err != nil {
+		return err
+	}
+	if accepts && q.After != "" {
+		if err := r.sendOnce(ctx, q.Container, q.After); err != nil {
+			return fmt.Errorf("container %s: send quiesce.after: %w", q.Container, err)
+		}
+	}
+	return r.setResumeDue(b, false)
+}
+
+func (r *backups) setResumeDue(b v1.Backup, due bool) error {
+	return record(r.Store, b, func(_ *store.Tx, s *v1.BackupStatus, _ time.Time) error { s.ResumeDue = due; return nil })
+}

@@ -1,0 +1,58 @@
+package backup
+
+import (
+	"context"
+	"io"
+
+	"golang.org/x/time/rate"
+)
+
+// burst is how many bytes may pass at once.
+const burst = 256 << 10
+
+// throttle limits the bytes of archives a second, of all jobs together.
+type throttle struct {
+	rate    func() int64 // 0: no limit
+	limiter *rate.Limiter
+}
+
+func newThrottle(perSecond func() int64) throttle {
+	return throttle{perSecond, rate.NewLimiter(rate.Inf, burst)}
+}
+
+// reader returns r with the limit.
+func (t throttle) reader(ctx context.Context, r io.Reader) io.Reader {
+	return &throttled{ctx.Err, func(n int) error { return t.wait(ctx, n) }, r}
+}
+
+// wait waits until n bytes may pass, or ctx ends.
+func (t throttle) wait(ctx context.Context, n int) error {
+	limit := rate.Inf
+	if perSecond := t.rate(); perSecond > 0 {
+		limit = rate.Limit(perSecond)
+	}
+	if t.limiter.Limit() != limit { // the configuration was changed
+		t.limiter.SetLimit(limit)
+	}
+	return t.limiter.WaitN(ctx, n)
+}
+
+type throttled struct {
+	ended func() error
+	wait  func(n int) error
+	r     io.Reader
+}
+
+// Read implements io.Reader.
+func (t *throttled) Read(b []byte) (int, error) {
+	if err := t.ended(); err != nil {
+		return 0, err
+	}
+	n, err := t.r.Read(b[:min(len(b), burst)])
+	if n > 0 {
+		if waitErr := t.wait(n); waitErr != nil {
+			return n, waitErr
+		}
+	}
+	return n, err
+}

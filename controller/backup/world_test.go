@@ -1,0 +1,308 @@
+package backup
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	v1 "berth/api/v1"
+	"berth/controller"
+	"berth/store"
+)
+
+// target is a Target in memory.
+type target struct {
+	mu      sync.Mutex
+	stored  map[string][]byte
+	parts   map[string]bool // what interrupted Puts left
+	put     error           // of Put, after it has read everything
+	delete  error
+	hold    chan struct{} // Put waits until it is closed; nil: it does not wait
+	begun   []string      // keys of Puts in their order
+	deletes int
+}
+
+func (x *target) set(change func()) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	change()
+}
+
+func (x *target) Put(ctx context.Context, key string, r io.Reader) (int64, error) {
+	x.mu.Lock()
+	x.parts[key] = true
+	x.begun = append(x.begun, key)
+	hold := x.hold
+	x.mu.Unlock()
+	if hold != nil {
+		select {
+		case <-hold:
+		case <-ctx.Done():
+			return 0, ctx.Err() // the part stays, as after a crash
+		}
+	}
+	b, err := io.ReadAll(r)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if err = errors.Join(err, x.put); err != nil {
+		return 0, err
+	}
+	x.stored[key] = b
+	delete(x.parts, key)
+	return int64(len(b)), nil
+}
+
+func (x *target) Open(_ context.Context, key string, offset int64) (io.ReadCloser, int64, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	b, there := x.stored[key]
+	if !there {
+		return nil, 0, errors.New("open /secret/path/" + key + ": no such file")
+	}
+	return io.NopCloser(bytes.NewReader(b[offset:])), int64(len(b)), nil
+}
+
+func (x *target) Delete(_ context.Context, key string) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.deletes++
+	if x.delete != nil {
+		return x.delete
+	}
+	delete(x.stored, key)
+	delete(x.parts, key)
+	return nil
+}
+
+func (x *target) Abort(context.Context, string) error { return nil }
+
+func (x *target) leftover() int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return len(x.parts) + len(x.stored)
+}
+
+// trees is Archives in memory: the archive of a volume is its content.
+type trees struct {
+	mu      sync.Mutex
+	content map[string]string
+	swept   int
+}
+
+func (x *trees) set(volume, content string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.content[volume] = content
+}
+
+func (x *trees) get(volume string) string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.content[volume]
+}
+
+func (x *trees) Write(ctx context.Context, volume string, w io.Writer, opt v1.SnapshotOptions) (v1.Snapshot, error) {
+	text := x.get(volume)
+	opt.Progress(1, int64(len(text)))
+	if _, err := io.WriteString(w, text); err != nil {
+		return v1.Snapshot{}, err
+	}
+	return v1.Snapshot{Files: 1, Bytes: int64(len(text)), Skipped: []v1.Skipped{{Path: "log", Reason: v1.SkippedChanged}}, SkippedTotal: 1}, ctx.Err()
+}
+
+func (x *trees) Sweep(context.Context, string) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.swept++
+	return nil
+}
+
+func (x *trees) Fits(string, v1.SnapshotArchive, string) error { return nil }
+
+func (x *trees) Restore(_ context.Context, volume string, r io.Reader, a v1.SnapshotArchive, _ v1.RestoreOptions) error {
+	b, err := io.ReadAll(r)
+	if err != nil {
+		return err
+	}
+	if sum := sha256.Sum256(b); "sha256:"+hex.EncodeToString(sum[:]) != a.Checksum {
+		return v1.Errorf(v1.InvalidArchive, "The archive is damaged")
+	}
+	x.set(volume, string(b))
+	return nil
+}
+
+// console is a Console in memory.
+type console struct {
+	mu      sync.Mutex
+	running bool
+	sent    []string
+	fail    error // of Send
+	silent  bool  // no line matches
+}
+
+func (x *console) Running(context.Context, string) (bool, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.running, nil
+}
+
+func (x *console) Send(_ context.Context, _, command string) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.fail == nil {
+		x.sent = append(x.sent, command)
+	}
+	return x.fail
+}
+
+func (x *console) Await(ctx context.Context, _, _ string, _ time.Time) error {
+	x.mu.Lock()
+	silent := x.silent
+	x.mu.Unlock()
+	if silent {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return nil
+}
+
+func (x *console) set(change func()) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	change()
+}
+
+func (x *console) commands() []string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return append([]string(nil), x.sent...)
+}
+
+// world is a store, a target, volumes and the loops of this package.
+type world struct {
+	t       *testing.T
+	store   *store.Store
+	target  *target
+	trees   *trees
+	console *console
+	limit   int
+	busy    string // the container that the engine runs with each volume
+	mu      sync.Mutex
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	s, err := store.Open("", store.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	w := &world{t: t, store: s, limit: 1, console: &console{running: true},
+		target: &target{stored: map[string][]byte{}, parts: map[string]bool{}}, trees: &trees{content: map[string]string{}}}
+	w.volume("v", "tree of v")
+	return w
+}
+
+// live runs a test with a world whose loops run.
+func live(t *testing.T, test func(w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.run()()
+		test(w)
+	})
+}
+
+// run starts the daemon's part that this package is; stop ends it.
+func (w *world) run() (stop func()) {
+	jobs := NewJobs(func() int { return w.limit })
+	o := Options{Store: w.store, Archives: w.trees, Console: w.console, Jobs: jobs, Log: slog.New(slog.DiscardHandler),
+		Targets: func(v1.Target) (Target, error) { return w.target, nil }, Rate: func() int64 { return 0 },
+		Busy: func(context.Context, string) (string, error) { w.mu.Lock(); defer w.mu.Unlock(); return w.busy, nil }}
+	loops := Loops(o, Run{
+		Resync:  func(list func() ([]string, error)) controller.Source { return controller.Every(time.Minute, list) },
+		BackOff: controller.BackOff(time.Second, time.Minute),
+	})
+	ctx, cancel := context.WithCancel(w.t.Context())
+	var parts sync.WaitGroup
+	parts.Go(func() { _ = jobs.Run(ctx) })
+	for _, l := range loops {
+		parts.Go(func() { l.Run(ctx) })
+	}
+	synctest.Wait()
+	return func() { cancel(); parts.Wait() }
+}
+
+func (w *world) update(fn func(*store.Tx) error) {
+	w.t.Helper()
+	require.NoError(w.t, w.store.Update(fn))
+	synctest.Wait()
+}
+
+func (w *world) volume(id, content string) {
+	w.t.Helper()
+	w.trees.set(id, content)
+	require.NoError(w.t, w.store.Update(func(tx *store.Tx) error { return store.Volumes.Create(tx, id, v1.VolumeSpec{}) }))
+}
+
+func (w *world) backup(id string, change func(*v1.BackupSpec)) {
+	w.t.Helper()
+	spec := v1.BackupSpec{VolumeID: "v", Target: v1.TargetLocal}
+	if change != nil {
+		change(&spec)
+	}
+	w.update(func(tx *store.Tx) error { return store.Backups.Create(tx, id, spec) })
+}
+
+func (w *world) get(id string) (b v1.Backup, err error) {
+	synctest.Wait()
+	err = w.store.View(func(tx *store.Tx) error { b, err = store.Backups.Get(tx, id); return err })
+	return b, err
+}
+
+// want returns a backup, which must have a state.
+func (w *world) want(id string, state v1.JobState) v1.Backup {
+	w.t.Helper()
+	b, err := w.get(id)
+	require.NoError(w.t, err)
+	require.Equal(w.t, state, b.Status.State, b.Status.Message)
+	return b
+}
+
+func (w *world) restore(id, backup, volume string) {
+	w.t.Helper()
+	w.update(func(tx *store.Tx) error {
+		return store.BeginRestore(tx, id, v1.RestoreSpec{BackupID: backup, VolumeID: volume, Mode: v1.RestoreReplace})
+	})
+}
+
+func (w *world) restored(id string, state v1.JobState) (o v1.Restore) {
+	w.t.Helper()
+	synctest.Wait()
+	require.NoError(w.t, w.store.View(func(tx *store.Tx) (err error) { o, err = store.Restores.Get(tx, id); return err }))
+	require.Equal(w.t, state, o.Status.State, o.Status.Message)
+	return o
+}
+
+// events returns the stored transitions of a backup or restore.
+func (w *world) events(id string) (list []string) {
+	w.t.Helper()
+	require.NoError(w.t, w.store.View(func(tx *store.Tx) error {
+		all, err := store.ReadEvents(tx, 0, 1000)
+		for _, e := range all {
+			if e.Restore == id || e.Restore == "" && e.Backup == id {
+				list = append(list, e.Data)
+			}
+		}
+		return err
+	}))
+	return list
+}

@@ -1,0 +1,101 @@
+package container
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	v1 "berth/api/v1"
+)
+
+const (
+	configTimeout = 10 * time.Second // for all files before one start
+	configMessage = 2000             // bytes of the message that names the files that failed
+)
+
+// envName matches ${NAME}, and $${NAME}, which is a literal ${NAME}.
+var envName = regexp.MustCompile(`\$?\$\{([^{}]*)\}`)
+
+// expand replaces ${NAME} by the environment variable once: what it inserts is not
+// expanded again. Unknown names stay.
+func expand(text string, env map[string]string) string {
+	return envName.ReplaceAllStringFunc(text, func(found string) string {
+		if literal, is := strings.CutPrefix(found, "$$"); is {
+			return "$" + literal
+		}
+		if value, known := env[found[2:len(found)-1]]; known {
+			return value
+		}
+		return found
+	})
+}
+
+// expanded returns a configuration file with the values for this container.
+func expanded(c v1.ConfigFile, env map[string]string) v1.ConfigFile {
+	set := make(map[string]string, len(c.Set))
+	for key, value := range c.Set {
+		set[key] = expand(value, env)
+	}
+	c.Set = set
+	return c
+}
+
+// applyConfigFiles sets the values of config_files in the volume, and records the
+// condition ConfigFilesApplied. A file that fails delays no start.
+func (s serverStep) applyConfigFiles(ctx context.Context) error {
+	spec := s.x.c.Spec
+	if len(spec.ConfigFiles) == 0 && v1.FindCondition(s.x.c.Status.Conditions, v1.ConfigFilesApplied).Status == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, configTimeout)
+	defer cancel()
+	var failed []string
+	for _, c := range spec.ConfigFiles {
+		if err := s.x.r.Configure(ctx, spec.VolumeID, expanded(c, spec.Env)); err != nil {
+			failed = append(failed, c.Path+": "+s.configFailure(c.Path, err))
+		}
+	}
+	return s.recordConfigFiles(failed)
+}
+
+// configFailure returns the text for clients of an error. The cause of an unknown one
+// is in the log.
+func (s serverStep) configFailure(path string, err error) string {
+	var known *v1.Error
+	switch {
+	case errors.As(err, &known):
+		return known.Message
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Sprintf("not done within %s", configTimeout)
+	}
+	s.x.r.Log.Warn("a configuration file could not be changed", "container", s.x.c.Meta.ID, "path", path, "err", err)
+	return "could not be read or written: the daemon's log has the error"
+}
+
+// recordConfigFiles records the condition if it has changed.
+func (s serverStep) recordConfigFiles(failed []string) error {
+	want := v1.Condition{Type: v1.ConfigFilesApplied, Status: v1.True, Reason: "Applied", Message: "the values of config_files are set"}
+	var messages []string
+	if len(failed) > 0 {
+		text := "config files that were not changed: " + strings.Join(failed, "; ")
+		if len(text) > configMessage {
+			text = strings.ToValidUTF8(text[:configMessage], "") + fmt.Sprintf(" … (%d files in all)", len(failed))
+		}
+		want.Status, want.Reason, want.Message = v1.False, "NotApplied", text
+		messages = append(messages, text)
+	}
+	now := v1.FindCondition(s.x.c.Status.Conditions, v1.ConfigFilesApplied)
+	if now.Status == want.Status && now.Message == want.Message && len(s.x.c.Spec.ConfigFiles) > 0 {
+		return nil
+	}
+	return s.x.record(func(st *v1.ContainerStatus, at time.Time) {
+		if len(s.x.c.Spec.ConfigFiles) == 0 {
+			st.Conditions = withoutCondition(st.Conditions, v1.ConfigFilesApplied)
+			return
+		}
+		setCondition(st, at, want.Type, want.Status, want.Reason, want.Message)
+	}, messages...)
+}

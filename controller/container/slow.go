@@ -1,0 +1,166 @@
+package container
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	v1 "berth/api/v1"
+)
+
+// Warnings are the times after which clients are warned; 0: never.
+type Warnings struct {
+	Start   time.Duration // of a run that has not matched its start pattern
+	Install time.Duration // of an installer that runs
+}
+
+// startSlow reports whether a run has been starting for long, and nobody was warned.
+// Without a pattern there is none that could be wrong.
+func startSlow(c v1.Container, o Observed) bool {
+	return c.Spec.StartPattern != "" && o.Warn.Start > 0 && o.StartFor >= o.Warn.Start &&
+		v1.FindCondition(c.Status.Conditions, v1.StartPatternNotMatched).Status != v1.True
+}
+
+// installSlow reports whether the installer has run for long, and nobody was warned.
+func installSlow(c v1.Container, o Observed) bool {
+	return o.Warn.Install > 0 && o.InstallFor >= o.Warn.Install &&
+		v1.FindCondition(c.Status.Conditions, v1.Installed).Reason != v1.ReasonInstallSlow
+}
+
+// nextCheck returns the shorter of two times that are left. One that is over does not
+// count; if both are, it returns 0 or less.
+func nextCheck(a, b time.Duration) time.Duration {
+	if a <= 0 || b > 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// timedOut reports whether the last run is being stopped, or was, because its start
+// pattern did not match in time.
+func timedOut(st v1.ContainerStatus) bool {
+	return v1.FindCondition(st.Conditions, v1.Started).Reason == v1.ReasonStartTimedOut
+}
+
+// slowStep executes a step of a start or an installation that takes long.
+type slowStep struct{ x execution }
+
+func (s slowStep) execute(ctx context.Context, a Action) error {
+	switch a {
+	case RecordInstallSlow:
+		return s.recordInstall()
+	case RecordStartSlow:
+		return s.recordStart(ctx)
+	}
+	return s.recordTimeout()
+}
+
+func (s slowStep) recordInstall() error {
+	text := fmt.Sprintf("the install script has run for %s and is killed after %s",
+		s.x.o.InstallFor.Round(time.Second), installTimeout(s.x.c.Spec))
+	return recordWarning(s.x, v1.ReasonInstallSlow, text, func(st *v1.ContainerStatus, now time.Time) {
+		setCondition(st, now, v1.Installed, v1.Unknown, v1.ReasonInstallSlow, text)
+	})
+}
+
+// recordStart records that the start pattern has not matched for long. Only the
+// condition has the last lines: they are the tenant's, and not for the log.
+func (s slowStep) recordStart(ctx context.Context) error {
+	text := fmt.Sprintf("no line of the console has matched start_pattern %s for %s",
+		quoted(s.x.c.Spec.StartPattern), s.x.o.StartFor.Round(time.Second))
+	if limit := s.x.c.Spec.StartTimeout; limit > 0 {
+		text += fmt.Sprintf("; the run is stopped after %s", time.Duration(limit))
+	}
+	lines := s.lastLines(ctx)
+	return recordWarning(s.x, v1.StartPatternNotMatched, text, func(st *v1.ContainerStatus, now time.Time) {
+		setCondition(st, now, v1.StartPatternNotMatched, v1.True, v1.StartPatternNotMatched, text+lines)
+	})
+}
+
+// lastLines returns the end of a sentence that has the last lines of the console, in
+// which the values of the environment are masked.
+func (s slowStep) lastLines(ctx context.Context) string {
+	// The engine's StartedAt may be later than the first lines.
+	lines, err := s.x.r.LastLines(ctx, s.x.c.Meta.ID, s.x.c.Status.StartRecordedAt)
+	if err != nil {
+		s.x.r.Log.Warn("the last lines of a console cannot be read", "container", s.x.c.Meta.ID, "err", err)
+		return ""
+	}
+	if len(lines) == 0 {
+		return "; it has printed nothing"
+	}
+	mask := masked(s.x.c.Spec.Env)
+	for i, line := range lines {
+		lines[i] = quoted(mask.Replace(line))
+	}
+	return "; the last lines are " + strings.Join(lines, ", ")
+}
+
+// minSecret is the length from which the value of a variable is masked, in bytes: a
+// shorter one, such as "true", would mask parts of ordinary words.
+const minSecret = 6
+
+// masked returns a replacer for the values of an environment.
+func masked(env map[string]string) *strings.Replacer {
+	var pairs, values []string
+	for value := range maps.Values(env) {
+		values = append(values, strings.Split(value, "\n")...) // the text is one line
+	}
+	slices.SortFunc(values, func(a, b string) int { return len(b) - len(a) })
+	for _, value := range values { // the longest first: another may be a part of it
+		if len(value) >= minSecret {
+			pairs = append(pairs, value, "***")
+		}
+	}
+	return strings.NewReplacer(pairs...)
+}
+
+// maxQuoted bounds a quoted text, in bytes.
+const maxQuoted = 200
+
+// quoted returns a text in quotes, cut after maxQuoted bytes.
+func quoted(text string) string {
+	end := ""
+	if len(text) > maxQuoted {
+		text, end = strings.ToValidUTF8(text[:maxQuoted], ""), "…"
+	}
+	if strconv.CanBackquote(text) {
+		return "`" + text + end + "`"
+	}
+	return strconv.Quote(text + end)
+}
+
+// recordTimeout records that the run is stopped because its start took too long. Its
+// exit counts as a crash, so what follows is the same if berth is killed here.
+func (s slowStep) recordTimeout() error {
+	text := fmt.Sprintf("did not become running within %s", time.Duration(s.x.c.Spec.StartTimeout))
+	if s.x.c.Spec.StartPattern != "" {
+		text += ": no line matched start_pattern " + quoted(s.x.c.Spec.StartPattern)
+	}
+	return recordWarning(s.x, v1.ReasonStartTimedOut, text, func(st *v1.ContainerStatus, now time.Time) {
+		st.Phase, st.StopRecordedAt, st.StopSent, st.Unrequested = v1.Stopping, now, false, false
+		setCondition(st, now, v1.Started, v1.Unknown, v1.ReasonStartTimedOut, text)
+	})
+}
+
+// clearUnmatched ends the condition StartPatternNotMatched with the start.
+func clearUnmatched(st *v1.ContainerStatus, now time.Time) {
+	switch st.Phase {
+	case v1.Starting, v1.Stopping:
+	case v1.Running:
+		setMatched(st, now, "Matched", "the start pattern matched")
+	default:
+		setMatched(st, now, reasonExited, "the run has exited")
+	}
+}
+
+// setMatched sets the condition StartPatternNotMatched to False if it is True.
+func setMatched(st *v1.ContainerStatus, now time.Time, reason, text string) {
+	if v1.FindCondition(st.Conditions, v1.StartPatternNotMatched).Status == v1.True {
+		setCondition(st, now, v1.StartPatternNotMatched, v1.False, reason, text)
+	}
+}

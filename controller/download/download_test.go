@@ -1,0 +1,249 @@
+package download_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	v1 "berth/api/v1"
+	"berth/controller"
+	"berth/controller/download"
+	"berth/store"
+)
+
+// web downloads from memory: each URL waits until its result is there.
+type web struct {
+	mu      sync.Mutex
+	running map[string]int // by volume
+	most    int            // of one volume at once
+	total   int            // at once
+	results map[string]chan error
+}
+
+func (w *web) result(url string) chan error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.results[url] == nil {
+		w.results[url] = make(chan error, 1)
+	}
+	return w.results[url]
+}
+
+func (w *web) count(volume string, n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.running[volume] += n
+	w.most = max(w.most, w.running[volume])
+	all := 0
+	for _, k := range w.running {
+		all += k
+	}
+	w.total = max(w.total, all)
+}
+
+func (w *web) fetch(ctx context.Context, volume, url, _, _ string, progress func(bytes, total int64)) error {
+	w.count(volume, 1)
+	defer w.count(volume, -1)
+	progress(5, 10)
+	select {
+	case err := <-w.result(url):
+		if err == nil {
+			progress(10, 10)
+		}
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+type world struct {
+	t     *testing.T
+	store *store.Store
+	web   *web
+	stop  func()
+}
+
+func live(t *testing.T, test func(w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s, err := store.Open("", store.Options{})
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, s.Close()) })
+		w := &world{t: t, store: s, web: &web{running: map[string]int{}, results: map[string]chan error{}}}
+		w.run()
+		defer func() { w.stop() }()
+		test(w)
+	})
+}
+
+// run starts the controller as the daemon does; stop ends it.
+func (w *world) run() {
+	jobs := download.NewJobs(w.web.fetch)
+	log := slog.New(slog.DiscardHandler)
+	loop := &controller.Loop{Name: "download", Workers: 2, Log: log, BackOff: controller.BackOff(time.Second, time.Minute),
+		Reconciler:   &download.Reconciler{Store: w.store, Jobs: jobs, Metrics: download.NewMetrics(prometheus.NewRegistry(), jobs), Log: log},
+		DesiredState: []controller.Source{store.Pulls.Source(w.store, store.SpecChanged, store.Purged)},
+		Watch:        []controller.Source{jobs.Source, controller.Every(time.Minute, store.Pulls.Lister(w.store))}}
+	ctx, cancel := context.WithCancel(context.Background())
+	var all sync.WaitGroup
+	all.Go(func() { loop.Run(ctx) })
+	all.Go(func() { _ = jobs.Run(ctx) })
+	w.stop = func() { cancel(); all.Wait() }
+}
+
+func (w *world) update(change func(tx *store.Tx) error) {
+	w.t.Helper()
+	require.NoError(w.t, w.store.Update(change))
+}
+
+func (w *world) volume(id string) {
+	w.update(func(tx *store.Tx) error { return store.Volumes.Create(tx, id, v1.VolumeSpec{}) })
+}
+
+// pull requests a download, whose id is its URL.
+func (w *world) pull(volume, id string) {
+	w.update(func(tx *store.Tx) error {
+		return store.Pulls.Create(tx, id, v1.PullSpec{VolumeID: volume, URL: id, Path: "f"})
+	})
+}
+
+func (w *world) get(id string) (p v1.Pull, err error) {
+	err = w.store.View(func(tx *store.Tx) error { p, err = store.Pulls.Get(tx, id); return err })
+	return p, err
+}
+
+func (w *world) want(id string, state v1.PullState) v1.PullStatus {
+	w.t.Helper()
+	time.Sleep(3 * time.Second)
+	synctest.Wait()
+	p, err := w.get(id)
+	require.NoError(w.t, err)
+	require.Equal(w.t, state, p.Status.State, p.Status.Message)
+	return p.Status
+}
+
+func TestLife(t *testing.T) {
+	live(t, func(w *world) {
+		w.volume("v")
+		w.pull("v", "good")
+		s := w.want("good", v1.PullRunning)
+		require.Equal(t, []int64{5, 10}, []int64{s.Bytes, *s.Total})
+		w.web.result("good") <- nil
+		s = w.want("good", v1.PullCompleted)
+		require.Equal(t, int64(10), s.Bytes)
+		require.NotNil(t, s.FinishedAt)
+
+		w.pull("v", "bad")
+		w.web.result("bad") <- errors.New("the server answered 404")
+		require.Equal(t, "the server answered 404", w.want("bad", v1.PullFailed).Message)
+		w.pull("v", "large")
+		w.web.result("large") <- fmt.Errorf("write: %w", v1.ErrSizeLimit)
+		require.Equal(t, "Volume size limit exceeded", w.want("large", v1.PullFailed).Message)
+	})
+}
+
+func TestCancel(t *testing.T) {
+	live(t, func(w *world) {
+		w.volume("v")
+		for _, id := range []string{"a", "b", "waits"} {
+			w.pull("v", id)
+			time.Sleep(time.Second)
+		}
+		require.Empty(t, w.want("waits", "").Message, "two at once per volume")
+		cancel := func(spec *v1.PullSpec) error { spec.Cancel = true; return nil }
+		w.update(func(tx *store.Tx) error {
+			return errors.Join(store.Pulls.SetSpec(tx, "waits", cancel), store.Pulls.SetSpec(tx, "a", cancel))
+		})
+		w.want("waits", v1.PullCancelled)
+		w.want("a", v1.PullCancelled)
+		w.want("b", v1.PullRunning)
+		w.web.result("b") <- nil
+		w.want("b", v1.PullCompleted)
+	})
+}
+
+func TestPermits(t *testing.T) {
+	live(t, func(w *world) {
+		for v := range 6 {
+			w.volume(fmt.Sprint("v", v))
+			for i := range 4 {
+				w.pull(fmt.Sprint("v", v), fmt.Sprint(v, "-", i))
+			}
+		}
+		time.Sleep(5 * time.Second)
+		for v := range 6 {
+			for i := range 4 {
+				w.web.result(fmt.Sprint(v, "-", i)) <- nil
+			}
+		}
+		time.Sleep(time.Minute)
+		for v := range 6 {
+			for i := range 4 {
+				w.want(fmt.Sprint(v, "-", i), v1.PullCompleted)
+			}
+		}
+		require.Equal(t, []int{2, 8}, []int{w.web.most, w.web.total})
+	})
+}
+
+// TestRestart: a download begins again after a restart, three times at most.
+func TestRestart(t *testing.T) {
+	live(t, func(w *world) {
+		w.volume("v")
+		w.pull("v", "a")
+		w.pull("v", "b")
+		for attempt := 1; attempt <= 3; attempt++ {
+			require.Equal(t, attempt, w.want("a", v1.PullRunning).Attempts)
+			if attempt == 2 {
+				w.web.result("b") <- nil
+				w.want("b", v1.PullCompleted)
+			}
+			w.stop()
+			w.run()
+		}
+		require.Contains(t, w.want("a", v1.PullFailed).Message, "restarted")
+		w.want("b", v1.PullCompleted)
+	})
+}
+
+func TestVolumeGone(t *testing.T) {
+	live(t, func(w *world) {
+		w.volume("v")
+		w.pull("v", "runs")
+		w.pull("v", "done")
+		w.web.result("done") <- nil
+		w.want("done", v1.PullCompleted)
+		w.want("runs", v1.PullRunning)
+		w.update(func(tx *store.Tx) error { return store.Volumes.Delete(tx, "v") })
+		time.Sleep(2 * time.Minute)
+		for _, id := range []string{"runs", "done"} {
+			_, err := w.get(id)
+			require.ErrorIs(t, err, store.ErrNotFound, id)
+		}
+		require.Zero(t, w.web.running["v"])
+	})
+}
+
+func TestLastHundredStay(t *testing.T) {
+	live(t, func(w *world) {
+		w.volume("v")
+		for i := range 105 {
+			id := fmt.Sprintf("p%03d", i)
+			w.pull("v", id)
+			w.web.result(id) <- nil
+			time.Sleep(3 * time.Second)
+		}
+		_, err := w.get("p004")
+		require.ErrorIs(t, err, store.ErrNotFound)
+		w.want("p005", v1.PullCompleted)
+		w.want("p104", v1.PullCompleted)
+	})
+}

@@ -1,0 +1,73 @@
+package e2e_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"berth/api/client"
+	v1 "berth/api/v1"
+	"berth/hack/berthtest"
+)
+
+// TestStartTimeoutOverKills: starts whose pattern never matches are stopped gracefully
+// once, although berth is killed while one is starting, and while the other is being
+// stopped. What happened can be read afterwards.
+func TestStartTimeoutOverKills(t *testing.T) {
+	t.Parallel()
+	b := berthtest.Start(t, berthtest.Options{Env: []string{"BERTH_RECONCILE_START_WARNING=500ms"}})
+	spec := berthtest.Spec{"startup_command": reluctant, "start_pattern": "never printed", "start_timeout": "3s", "power": "running"}
+	b.Create(t, "waits", spec.With(berthtest.Spec{"restart_policy": map[string]string{"mode": "never"}}))
+	b.Create(t, "retries", spec)
+	unmatched := func(c berthtest.Container) v1.Condition {
+		return v1.FindCondition(c.Conditions, v1.StartPatternNotMatched)
+	}
+	for _, id := range []string{"waits", "retries"} {
+		c := b.Await(t, id, "reported as slow", func(c berthtest.Container) bool { return unmatched(c).Status == v1.True })
+		require.Regexp(t, "no line of the console has matched start_pattern `never printed` for [0-9]+s; the run is stopped after 3s; the last lines are `up`", unmatched(c).Message)
+		require.NotNil(t, c.Deadline)
+	}
+	b.Kill9(t)
+	b.Run(t)
+	b.Ready(t)
+	b.State(t, "waits", "stopping")
+	b.Kill9(t)
+	b.Run(t)
+	b.Ready(t)
+
+	why := "did not become running within 3s: no line matched start_pattern `never printed`"
+	for id, retried := range map[string]bool{"waits": false, "retries": true} {
+		c := b.State(t, id, "exit")
+		require.Equal(t, why, c.Message)
+		require.Equal(t, 0, *c.ExitCode)
+		require.Equal(t, retried, c.NextRetryAt != nil)
+		require.Equal(t, v1.False, unmatched(c).Status)
+		require.Equal(t, []int{1, 1}, []int{c.Count("runs"), c.Count("stops")}, id)
+		require.Equal(t, []string{
+			"starting", "warning StartPatternNotMatched", "warning StartTimedOut", "stopping StartTimedOut", "exit StartTimedOut",
+		}, afterReady(t, b, id))
+	}
+	c := b.State(t, "retries", "starting")
+	require.Equal(t, 1, c.RestartCount)
+}
+
+// afterReady returns the stored transitions of a container after it was installed,
+// each with its reason.
+func afterReady(t *testing.T, b *berthtest.Berth, id string) (list []string) {
+	t.Helper()
+	events, err := b.API.Events().List(t.Context(), client.Cursor{}, 1000, client.EventFilter{Container: id})
+	require.NoError(t, err)
+	for _, e := range events.Events {
+		switch text := e.Data; {
+		case text == "ready":
+			list = nil
+		case e.Event == v1.EventMessage:
+			list = append(list, "warning "+e.Reason)
+		case e.Reason != "":
+			list = append(list, text+" "+e.Reason)
+		default:
+			list = append(list, text)
+		}
+	}
+	return list
+}

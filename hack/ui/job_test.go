@@ -1,0 +1,226 @@
+package ui_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	"github.com/stretchr/testify/require"
+
+	"berth/hack/berthtest"
+	"berth/hack/enginetest"
+)
+
+// server is the command of a container with a console.
+const server = `echo Done; while read line; do echo "got $line"; done`
+
+// state waits until the open container has a state.
+func (p *tab) state(state string) { p.t.Helper(); p.shows(".drawer > header .pill", state) }
+
+// TestMainJob does by clicks what an operator does, from nothing: a container, its
+// console, its files, its power, tokens, the audit log, and its removal.
+func TestMainJob(t *testing.T) {
+	t.Parallel()
+	b := berthtest.Start(t, berthtest.Options{})
+	p := openTab(t)
+	p.login(b, b.Token)
+	p.shows(".empty", "There are no containers yet.")
+
+	p.click("button", "New container")
+	p.fill("Name", "survival")
+	p.fill("Image", enginetest.Busybox(t))
+	p.fill("Startup command", server)
+	p.fill("Start pattern", "^Done")
+	p.fill("Ports", fmt.Sprintf("127.0.0.1:%d/tcp", berthtest.FreePort(t)))
+	p.fill("Memory", "64 MiB")
+	p.fill("Install script", "echo welcome > motd.txt")
+	p.axe("new container")
+	p.answer("Create and start")
+	p.state("running")
+
+	p.shows(".line", "Done")
+	p.fill("Send a line to the console", "say hi\r")
+	p.shows(".line", "got say hi")
+	p.fill("Search the console", "GOT say")
+	p.until("a mark", "document.querySelector('mark.now')?.textContent === 'got say'")
+	p.axe("console")
+	p.files(b)
+
+	p.click("a", "Plots")
+	p.until("four plots", "document.querySelectorAll('.plot canvas').length === 4")
+	p.until("samples", "!document.querySelector('.plot figcaption').textContent.endsWith('–')")
+	p.axe("plots")
+	p.click("a", "Transitions")
+	p.shows(".list td", "running")
+	p.shows(".list td", "administrator")
+	p.axe("transitions")
+	p.click("a", "Why")
+	p.shows(".why", "Runs for")
+	p.axe("why")
+	p.manifest(b)
+
+	p.click("button", "Stop")
+	p.shows("dialog", "stop signal")
+	p.answer("Stop")
+	p.state("exit")
+	p.shows(".why", "Has stopped")
+	p.lists(b)
+	p.goTo("#/containers/survival")
+	p.click("button", "Delete")
+	p.fill("Type survival to go on", "survival")
+	p.click("input", "Delete its volume and all its files too")
+	p.answer("Delete")
+	p.shows(".empty", "There are no containers yet.")
+	p.goTo("#/volumes")
+	p.shows(".empty", "There are no volumes yet.")
+	p.clean(b)
+}
+
+// files uploads, edits, archives, extracts, renames and deletes files.
+func (p *tab) files(b *berthtest.Berth) {
+	t := p.t
+	t.Helper()
+	dir := filepath.Join(b.Data, "volumes", b.Container(t, "survival").VolumeID)
+	content := func(name, want string) {
+		t.Helper()
+		berthtest.Until(t, wait, name+" has its content", func() bool {
+			got, err := os.ReadFile(filepath.Join(dir, name))
+			return err == nil && string(got) == want
+		})
+	}
+	p.click("a", "Files")
+	p.click("button", "motd.txt")
+	p.until("the editor", "document.querySelector('.editor textarea')?.value === 'welcome\\n'")
+	p.fill("Content of motd.txt", "welcome back")
+	p.axe("editor")
+	p.click("button", "Save")
+	p.shows(".message", "Saved")
+	p.answer("Close")
+	content("motd.txt", "welcome back")
+
+	local := filepath.Join(t.TempDir(), "world.dat")
+	require.NoError(t, os.WriteFile(local, []byte(strings.Repeat("world", 1<<20)), 0o600))
+	p.do(chromedp.SetUploadFiles(".files input[type=file]", []string{local}))
+	p.shows(".uploads", "uploaded")
+	content("world.dat", strings.Repeat("world", 1<<20))
+
+	p.click("button", "New folder")
+	p.fill("Name", "config")
+	p.answer("Create")
+	p.click("button", "config/")
+	p.shows(".empty", "The folder is empty.")
+	p.click("button", "volume")
+	p.click("button", "Archive motd.txt")
+	p.shows(".files td", "motd.txt.tar.gz")
+	p.click("button", "Delete motd.txt")
+	p.answer("Delete")
+	p.until("it is gone", "!test.find('.files button', 'motd.txt')")
+	p.click("button", "Extract motd.txt.tar.gz")
+	p.until("it is back", "!!test.find('.files button', 'motd.txt')")
+	content("motd.txt", "welcome back")
+	p.click("button", "Rename motd.txt")
+	p.fill("Name", "news.txt")
+	p.answer("Rename")
+	p.until("it is renamed", "!!test.find('.files button', 'news.txt')")
+	p.axe("files")
+}
+
+// manifest checks that the copied manifest is what the daemon has.
+func (p *tab) manifest(b *berthtest.Berth) {
+	t := p.t
+	t.Helper()
+	text := eval[string](p, `(async () => {
+		const { manifest } = await import(document.querySelector('link[href$="core/manifest.js"]').href);
+		const headers = { Accept: 'Application/vnd.berthv1+json', Authorization: 'Bearer ' + sessionStorage.getItem('berth.token') };
+		return manifest(await (await fetch('../containers/survival', { headers })).json());
+	})()`)
+	file := filepath.Join(t.TempDir(), "survival.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	out, err := exec.CommandContext(t.Context(), berthtest.Binary(t), "--config", b.Config, "diff", "-f", file).CombinedOutput()
+	require.NoError(t, err, "%s\n%s", out, text)
+}
+
+// lists reads every other list, and mints and revokes a token.
+func (p *tab) lists(b *berthtest.Berth) {
+	p.t.Helper()
+	p.click("a", "Volumes")
+	p.shows(".list td", "survival")
+	p.axe("volumes")
+	p.click("a", "Ports")
+	p.shows(".list td", "survival")
+	p.axe("ports")
+
+	p.click("a", "Tokens")
+	p.click("button", "New token")
+	p.fill("Name", "alice")
+	p.fill("Only these containers", "survival")
+	p.axe("new token")
+	p.click("button", "Create")
+	p.until("the secret", "document.querySelector('.secret')?.value.length === 38")
+	secret := eval[string](p, "document.querySelector('.secret').value")
+	status := func() int { return b.Do(p.t, "GET", "/containers", nil, "Authorization", "Bearer "+secret).Status }
+	require.Equal(p.t, 200, status())
+	p.answer("Done")
+	p.shows(".list td", "alice")
+	p.axe("tokens")
+	p.click("button", "Revoke alice")
+	p.answer("Revoke")
+	berthtest.Until(p.t, wait, "the token is revoked", func() bool { return status() == 401 })
+
+	p.click("a", "Audit")
+	p.shows(".list td", "container.stop")
+	p.axe("audit")
+}
+
+// TestKeys does the main job without a mouse.
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	b := berthtest.Start(t, berthtest.Options{})
+	for _, id := range []string{"lobby", "survival", "creative"} {
+		b.Made(t, id, berthtest.Spec{"startup_command": server, "start_pattern": "^Done"})
+	}
+	p := openTab(t)
+	p.login(b, b.Token)
+	p.until("three rows", "document.querySelectorAll('.rows .row').length === 3")
+	p.keys("/")
+	p.until("the filter has the focus", "document.activeElement.type === 'search'")
+	p.keys(kb.Backspace + "viv") // DevTools sends the character in spite of preventDefault
+	p.until("one row", "document.querySelectorAll('.rows .row').length === 1")
+	p.keys(kb.ArrowDown)
+	p.until("the row is current", "document.activeElement.getAttribute('aria-activedescendant') === 'row-survival'")
+	p.keys(kb.Enter)
+	p.state("ready")
+	p.until("the drawer has the focus", "document.activeElement.classList.contains('drawer')")
+	reach(p, "Start")
+	p.keys(" ")
+	p.state("running")
+	reach(p, "Why")
+	p.keys(kb.ArrowRight)
+	p.until("the console", "!!document.querySelector('.output')")
+	reach(p, "Send a line to the console")
+	p.keys("say hi\r")
+	p.shows(".line", "got say hi")
+	p.keys(kb.ArrowUp)
+	p.until("the line of before", "document.activeElement.value === 'say hi'")
+	p.keys(kb.Escape)
+	p.until("the drawer is closed", "!document.querySelector('.drawer') && document.activeElement.classList.contains('grid')")
+	p.clean(b)
+}
+
+// reach presses Tab until the element with a name has the focus, which must be visible.
+func reach(p *tab, name string) {
+	p.t.Helper()
+	for range 40 {
+		p.keys(kb.Tab)
+		if eval[bool](p, fmt.Sprintf("[document.activeElement.getAttribute('aria-label'), document.activeElement.textContent.trim()].includes(%s)", quote(name))) {
+			require.NotEqual(p.t, "none", eval[string](p, "getComputedStyle(document.activeElement).outlineStyle"), "the focus is visible")
+			return
+		}
+	}
+	p.t.Fatalf("Tab never reaches %q", name)
+}

@@ -1,0 +1,223 @@
+package blob
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"berth/hack/s3test"
+)
+
+// quick are limits with which a fault costs little time.
+func quick() limits {
+	return limits{stall: 500 * time.Millisecond, first: 5 * time.Millisecond, longest: 20 * time.Millisecond,
+		total: 3 * time.Second, clean: 5 * time.Second, leave: 2 * time.Second, settle: 20 * time.Millisecond}
+}
+
+func newTestS3(t *testing.T, server *s3test.Server, l limits) *S3 {
+	t.Helper()
+	s, err := newS3(S3Options{Endpoint: server.URL, Region: s3test.Region, Bucket: s3test.Bucket, Prefix: "node1",
+		AccessKey: s3test.AccessKey, SecretKey: s3test.SecretKey, PathStyle: true}, l)
+	require.NoError(t, err)
+	return s
+}
+
+// random returns bytes that no part has twice.
+func random(n int) []byte {
+	b := make([]byte, n)
+	_, _ = rand.NewChaCha8([32]byte{1}).Read(b)
+	return b
+}
+
+const threeParts = 2*firstSize + 12345
+
+func TestS3KeepsArchives(t *testing.T) {
+	server := s3test.Start(t)
+	s := newTestS3(t, server, quick())
+	want := random(threeParts)
+	size, err := s.Put(t.Context(), "a.tar.zst", iotest.HalfReader(bytes.NewReader(want)))
+	require.NoError(t, err)
+	require.EqualValues(t, len(want), size)
+	require.Equal(t, []string{"node1/a.tar.zst"}, server.Objects(t))
+	require.Equal(t, []string{"list", "create", "part 1", "part 2", "part 3", "list", "complete", "stat"}, server.Served())
+
+	for _, offset := range []int64{0, 7, firstSize, size - 1, size} {
+		got, total := read(t, s, "a.tar.zst", offset)
+		require.True(t, bytes.Equal(want[offset:], got), offset)
+		require.Equal(t, size, total)
+	}
+	require.NoError(t, s.Abort(t.Context(), "a.tar.zst"))
+	require.NotEmpty(t, server.Objects(t), "a complete archive stays")
+	require.NoError(t, s.Delete(t.Context(), "a.tar.zst"))
+	require.Empty(t, server.Objects(t))
+	_, _, err = s.Open(t.Context(), "a.tar.zst", 0)
+	require.ErrorIs(t, err, ErrNotFound)
+	require.NoError(t, s.Delete(t.Context(), "a.tar.zst"), "none is no error")
+}
+
+func TestS3EmptyAndWholeParts(t *testing.T) {
+	server := s3test.Start(t)
+	s := newTestS3(t, server, quick())
+	for _, n := range []int{0, 1, firstSize, 2 * firstSize} {
+		want := random(n)
+		size, err := s.Put(t.Context(), "a", bytes.NewReader(want))
+		require.NoError(t, err, n)
+		require.EqualValues(t, n, size)
+		got, _ := read(t, s, "a", 0)
+		require.True(t, bytes.Equal(want, got), n)
+	}
+}
+
+// TestS3Faults: each fault at each request ends in an archive with the right bytes, or
+// in an error that leaves nothing.
+func TestS3Faults(t *testing.T) {
+	server := s3test.Start(t)
+	want := random(firstSize + 12345)
+	faults := map[string]s3test.Fault{
+		"reset": s3test.Reset, "lose": s3test.Lose, "hang": s3test.Hang, "lose and hang": s3test.LoseAndHang,
+		"500": s3test.Refuse(500, "InternalError"), "503": s3test.Refuse(503, "SlowDown"), "error in 200": s3test.ErrorIn200,
+		"wrong ETag": s3test.WrongETag, "altered": s3test.Alter, "altered and signed": s3test.AlterAndSign,
+		"cut": s3test.Cut(20), "stop": s3test.Stop(20), "403": s3test.Refuse(403, "AccessDenied"),
+	}
+	for name, fault := range faults {
+		for _, request := range []string{"list", "create", "part 1", "part 2", "complete", "stat"} {
+			for times, l := range map[int]limits{1: quick(), 0: hopeless()} {
+				t.Run(name+"/"+request+"/"+map[int]string{1: "once", 0: "always"}[times], func(t *testing.T) {
+					s := newTestS3(t, server, l)
+					t.Cleanup(func() { require.NoError(t, newTestS3(t, server, quick()).Delete(context.Background(), "a")) })
+					server.Inject(fault, s3test.Is(request), times)
+					size, err := s.Put(t.Context(), "a", bytes.NewReader(want))
+					server.Clear()
+					if err == nil {
+						require.EqualValues(t, len(want), size)
+						require.True(t, bytes.Equal(want, server.Content(t, "node1/a")))
+						require.Empty(t, server.Uploads(t))
+						require.NoError(t, s.Delete(t.Context(), "a"))
+					} else if strings.Contains(err.Error(), "the rest could not be removed") {
+						require.Equal(t, []any{0, "list"}, []any{times, request}, err)
+						require.NoError(t, s.Abort(t.Context(), "a"))
+					}
+					retried := name != "403"
+					require.False(t, times == 1 && retried && err != nil, "a fault that ends is survived: %v", err)
+					require.Empty(t, server.Objects(t), err)
+					require.Empty(t, server.Uploads(t), err)
+				})
+			}
+		}
+	}
+}
+
+// hopeless are limits with which a fault that does not end is given up soon.
+func hopeless() limits {
+	l := quick()
+	l.stall, l.total = 400*time.Millisecond, 500*time.Millisecond
+	return l
+}
+
+// TestS3AfterCrash: what a killed process left is no archive, and the next attempt
+// removes it.
+func TestS3AfterCrash(t *testing.T) {
+	server := s3test.Start(t)
+	s := newTestS3(t, server, quick())
+	put := func(ctx context.Context, key string) error {
+		_, err := s.Put(ctx, key, strings.NewReader("x"))
+		return err
+	}
+	for _, next := range []func(context.Context, string) error{s.Abort, s.Delete, put} {
+		server.NewUpload(t, "node1/a")
+		server.NewUpload(t, "node1/a")
+		server.NewUpload(t, "node1/a.b")
+		_, _, err := s.Open(t.Context(), "a", 0)
+		require.ErrorIs(t, err, ErrNotFound)
+		require.NoError(t, next(t.Context(), "a"))
+		require.Equal(t, []string{"node1/a.b"}, server.Uploads(t), "another key")
+		require.NoError(t, s.Abort(t.Context(), "a.b"))
+	}
+}
+
+func TestS3ReaderFails(t *testing.T) {
+	server := s3test.Start(t)
+	s := newTestS3(t, server, quick())
+	for _, broken := range []error{errors.New("broken"), io.ErrUnexpectedEOF} {
+		_, err := s.Put(t.Context(), "a", io.MultiReader(bytes.NewReader(random(firstSize+1)), iotest.ErrReader(broken)))
+		require.ErrorIs(t, err, broken)
+		require.Empty(t, server.Objects(t))
+		require.Empty(t, server.Uploads(t))
+	}
+}
+
+// TestS3Cancelled: the end of the context ends a request that hangs, and what was
+// uploaded is removed.
+func TestS3Cancelled(t *testing.T) {
+	server := s3test.Start(t)
+	l := quick()
+	l.stall = time.Hour
+	s := newTestS3(t, server, l)
+	stopping := errors.New("stopping")
+	for _, request := range []string{"part 2", "complete", "stat"} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		server.Inject(func(server *s3test.Server, w http.ResponseWriter, r *http.Request) {
+			cancel(stopping)
+			s3test.LoseAndHang(server, w, r)
+		}, s3test.Is(request), 1)
+		_, err := s.Put(ctx, "a", bytes.NewReader(random(threeParts)))
+		require.ErrorIs(t, err, stopping, request)
+		require.Empty(t, server.Objects(t), request)
+		require.Empty(t, server.Uploads(t), request)
+	}
+}
+
+func TestS3Presign(t *testing.T) {
+	server := s3test.Start(t)
+	s := newTestS3(t, server, quick())
+	_, err := s.Put(t.Context(), "a", strings.NewReader("content"))
+	require.NoError(t, err)
+	u, err := s.Presign(t.Context(), "a", `my "backup".tar.zst`, 5*time.Minute)
+	require.NoError(t, err)
+	require.NotContains(t, u, s3test.SecretKey)
+	require.Contains(t, u, "X-Amz-Expires=300")
+	answer, err := http.Get(u)
+	require.NoError(t, err)
+	defer answer.Body.Close()
+	got, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	require.Equal(t, "content", string(got))
+	require.Equal(t, `attachment; filename="my \"backup\".tar.zst"`, answer.Header.Get("Content-Disposition"))
+	require.Equal(t, "application/zstd", answer.Header.Get("Content-Type"))
+}
+
+func TestS3Reach(t *testing.T) {
+	server := s3test.Start(t)
+	s := newTestS3(t, server, quick())
+	require.NoError(t, s.Reach(t.Context()))
+	for _, c := range []struct {
+		change func(*S3Options)
+		want   string
+	}{
+		{func(o *S3Options) { o.Bucket = "another" }, "NoSuchBucket"},
+		{func(o *S3Options) { o.SecretKey = "wrong" }, "SignatureDoesNotMatch"},
+		{func(o *S3Options) { o.AccessKey = "wrong" }, "list uploads: "},
+		{func(o *S3Options) { o.Endpoint = "http://127.0.0.1:1" }, "dial: connect: connection refused"},
+		{func(o *S3Options) { o.Endpoint = "http://s3.invalid" }, "lookup: "},
+	} {
+		o := s.options
+		c.change(&o)
+		bad, err := newS3(o, quick())
+		require.NoError(t, err)
+		err = bad.Reach(t.Context())
+		require.ErrorContains(t, err, c.want)
+		require.NotContains(t, err.Error(), o.SecretKey)
+		require.NotContains(t, err.Error(), "127.0.0.1")
+		_, err = bad.Put(t.Context(), "a", strings.NewReader("x"))
+		require.ErrorContains(t, err, c.want)
+	}
+}

@@ -1,0 +1,155 @@
+package fetch
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// The limits of a download.
+const (
+	maxRedirects  = 10
+	dialTimeout   = 10 * time.Second
+	headerTimeout = 30 * time.Second
+	headerBytes   = 64 << 10
+	stallTimeout  = 30 * time.Second // without a byte
+	totalTimeout  = 6 * time.Hour
+)
+
+// Errors that end a download. All errors of this package are texts for clients.
+var (
+	ErrAddress  = errors.New("the address is not public: files.pull_private is false")
+	ErrChecksum = errors.New("the content has another checksum")
+	errStalled  = fmt.Errorf("the server sent nothing for %s", stallTimeout)
+	errTooLong  = fmt.Errorf("the download took longer than %s", totalTimeout)
+	errRedirect = fmt.Errorf("more than %d redirects, or a redirect that is neither http nor https", maxRedirects)
+)
+
+// Client downloads URLs. It is safe for concurrent use.
+type Client struct {
+	http  *http.Client
+	stall time.Duration
+}
+
+// New returns a Client that connects to addresses for which allowed returns true at
+// that time.
+func New(allowed func(netip.Addr) bool) *Client {
+	dialer := &net.Dialer{Timeout: dialTimeout, Control: func(_, address string, _ syscall.RawConn) error {
+		to, err := netip.ParseAddrPort(address)
+		if err != nil || !allowed(to.Addr()) {
+			return ErrAddress
+		}
+		return nil
+	}}
+	transport := &http.Transport{DialContext: dialer.DialContext, TLSHandshakeTimeout: dialTimeout, ResponseHeaderTimeout: headerTimeout,
+		MaxResponseHeaderBytes: headerBytes, DisableCompression: true, DisableKeepAlives: true, ForceAttemptHTTP2: false}
+	return &Client{stall: stallTimeout, http: &http.Client{Transport: transport, CheckRedirect: func(r *http.Request, via []*http.Request) error {
+		if len(via) > maxRedirects || r.URL.Scheme != "http" && r.URL.Scheme != "https" {
+			return errRedirect
+		}
+		r.Header.Del("Referer")
+		return nil
+	}}}
+}
+
+// Progress is called with the bytes received and the announced total; -1 is unknown.
+type Progress func(bytes, total int64)
+
+// Get downloads a URL and calls write with its content. If checksum, a SHA-256 in hex,
+// is not empty, the content ends with ErrChecksum instead of io.EOF unless it matches:
+// write must replace nothing before it has read io.EOF.
+func (c *Client) Get(ctx context.Context, url, checksum string, progress Progress, write func(io.Reader) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, totalTimeout, errTooLong)
+	defer cancel()
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return errors.New("the URL is not valid")
+	}
+	request.Header.Set("User-Agent", "berth")
+	response, err := c.http.Do(request)
+	if err != nil {
+		return explain(ctx, err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("the server answered %d", response.StatusCode)
+	}
+	progress(0, response.ContentLength)
+	stalled := time.AfterFunc(c.stall, func() { stop(errStalled) })
+	defer stalled.Stop()
+	body := &content{from: response.Body, sum: sha256.New(), want: checksum, total: response.ContentLength, progress: progress,
+		alive: func() { stalled.Reset(c.stall) }}
+	err = write(body)
+	if failed := body.failed.Load(); failed != nil {
+		return explain(ctx, *failed)
+	}
+	if err != nil && ctx.Err() != nil {
+		return explain(ctx, err)
+	}
+	return err
+}
+
+// explain returns the error as a text without addresses of the host's network.
+func explain(ctx context.Context, err error) error {
+	var dns *net.DNSError
+	switch cause := context.Cause(ctx); {
+	case errors.Is(err, ErrAddress):
+		return ErrAddress
+	case errors.Is(err, ErrChecksum):
+		return ErrChecksum
+	case errors.Is(err, errRedirect):
+		return errRedirect
+	case errors.Is(cause, errStalled), errors.Is(cause, errTooLong):
+		return cause
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.As(err, &dns):
+		return errors.New("the name of the server cannot be resolved")
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("the connection was closed before the end of the content")
+	}
+	return errors.New("the server cannot be reached, or its answer is not valid")
+}
+
+// content is the body of a response. It keeps its own error apart from those of the
+// writer.
+type content struct {
+	from     io.Reader
+	sum      hash.Hash
+	want     string
+	read     int64
+	total    int64
+	progress Progress
+	alive    func()
+	failed   atomic.Pointer[error]
+}
+
+// Read implements io.Reader.
+func (c *content) Read(p []byte) (int, error) {
+	n, err := c.from.Read(p)
+	if n > 0 {
+		c.sum.Write(p[:n])
+		c.read += int64(n)
+		c.alive()
+		c.progress(c.read, c.total)
+	}
+	if errors.Is(err, io.EOF) && c.want != "" && hex.EncodeToString(c.sum.Sum(nil)) != c.want {
+		err = ErrChecksum
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		c.failed.Store(&err)
+	}
+	return n, err
+}

@@ -1,0 +1,147 @@
+package configfile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// MaxSize bounds a configuration file, before and after Apply, in bytes.
+const MaxSize = 4 << 20
+
+// Errors of Apply about a whole file. All of its errors are texts for clients.
+var (
+	errSize     = errors.New("the file is larger than 4 MiB")
+	errFormat   = errors.New("the format is not known")
+	errUnstable = errors.New("the values cannot be set so that they are read back: the keys conflict, or the file is unusual")
+)
+
+// format is one format. It returns content with the values of set, whose keys are
+// sorted. Content has no byte order mark; if it is empty the file is missing.
+type format func(content []byte, set []entry) ([]byte, error)
+
+// entry is one value to set.
+type entry struct{ key, value string }
+
+// formats returns the formats by name.
+func formats() map[string]format {
+	return map[string]format{"properties": properties, "ini": ini, "yaml": yamlFile, "json": jsonFile, "xml": xmlFile, "text": text}
+}
+
+// Formats returns the names of the formats, sorted.
+func Formats() []string { return slices.Sorted(maps.Keys(formats())) }
+
+// Apply returns content with the values of set. It returns an error if the content
+// cannot be parsed, or a value cannot be set.
+func Apply(name string, content []byte, set map[string]string) ([]byte, error) {
+	apply, known := formats()[name]
+	if !known {
+		return nil, errFormat
+	}
+	if len(content) > MaxSize {
+		return nil, errSize
+	}
+	list := make([]entry, 0, len(set))
+	for _, key := range slices.Sorted(maps.Keys(set)) {
+		list = append(list, entry{key, set[key]})
+	}
+	mark, rest := splitMark(content)
+	changed, err := apply(rest, list)
+	if err != nil {
+		return nil, err
+	}
+	if again, err := apply(changed, list); err != nil || !bytes.Equal(again, changed) {
+		return nil, errUnstable
+	}
+	changed = append(slices.Clip(mark), changed...)
+	if len(changed) > MaxSize {
+		return nil, errSize
+	}
+	return changed, nil
+}
+
+// splitMark separates a byte order mark of UTF-8.
+func splitMark(content []byte) (mark, rest []byte) {
+	const utf8Mark = "\xEF\xBB\xBF"
+	if bytes.HasPrefix(content, []byte(utf8Mark)) {
+		return content[:len(utf8Mark)], content[len(utf8Mark):]
+	}
+	return nil, content
+}
+
+// edit replaces the bytes from start to end.
+type edit struct {
+	start, end int
+	text       string
+}
+
+// replaceAll makes edits that do not overlap. Those at the same position keep their
+// order.
+func replaceAll(content []byte, edits []edit) []byte {
+	slices.SortStableFunc(edits, func(a, b edit) int { return a.start - b.start })
+	var out bytes.Buffer
+	at := 0
+	for _, e := range edits {
+		out.Write(content[at:e.start])
+		out.WriteString(e.text)
+		at = e.end
+	}
+	out.Write(content[at:])
+	return out.Bytes()
+}
+
+// ending returns the line ending of content: the last one before the position at, else
+// the first one behind it, else "\n".
+func ending(content []byte, at int) string {
+	i := bytes.LastIndexByte(content[:at], '\n')
+	if i < 0 {
+		i = bytes.IndexByte(content, '\n')
+	}
+	switch {
+	case i > 0 && content[i-1] == '\r':
+		return "\r\n"
+	case i < 0 && bytes.IndexByte(content, '\r') >= 0:
+		return "\r"
+	}
+	return "\n"
+}
+
+// appendLine adds a line to the end of content.
+func appendLine(content []byte, line string) []byte {
+	end := ending(content, len(content))
+	if n := len(content); n > 0 && content[n-1] != '\n' && content[n-1] != '\r' {
+		content = append(slices.Clip(content), end...)
+	}
+	return append(slices.Clip(content), line+end...)
+}
+
+// line is one line of a file: content[start:end], without its ending.
+type line struct{ start, end int }
+
+// lines splits content at "\n", "\r\n" and "\r".
+func lines(content []byte) (list []line) {
+	for start := 0; start < len(content); {
+		n := bytes.IndexAny(content[start:], "\r\n")
+		if n < 0 {
+			return append(list, line{start, len(content)})
+		}
+		end := start + n
+		list = append(list, line{start, end})
+		start = end + 1
+		if content[end] == '\r' && start < len(content) && content[start] == '\n' {
+			start++
+		}
+	}
+	return list
+}
+
+// oneLine returns an error for a value that has a line break.
+func oneLine(e entry) error {
+	if strings.ContainsAny(e.value, "\r\n") {
+		return fmt.Errorf("%s: the value must be one line", e.key)
+	}
+	return nil
+}

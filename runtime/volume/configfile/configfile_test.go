@@ -1,0 +1,278 @@
+package configfile
+
+import (
+	"encoding/json"
+	"encoding/xml"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"gopkg.in/yaml.v3"
+	"pgregory.net/rapid"
+)
+
+type object = map[string]string
+
+// rules show each rule: the content before, the values, and the content after. An error
+// has no content after.
+var rules = []struct {
+	format, before string
+	set            object
+	after          string
+}{
+	{"properties", "# c\nserver-port=1\nmotd = A b\n", object{"server-port": "25565"}, "# c\nserver-port=25565\nmotd = A b\n"},
+	{"properties", "a=1\r\nb=2\r\n", object{"c": "3"}, "a=1\r\nb=2\r\nc=3\r\n"},
+	{"properties", "a=1", object{"b": "2"}, "a=1\nb=2\n"},
+	{"properties", "", object{"b": "2", "a": "x y"}, "a=x y\nb=2\n"},
+	{"properties", "a=1\na=2\n", object{"a": "3"}, "a=1\na=3\n"},
+	{"properties", "a=1 \\\n   2 \\\n   3\nb=4\n", object{"a": "5"}, "a=5\nb=4\n"},
+	{"properties", "a\\ b : 1\n", object{"a b": "2"}, "a\\ b : 2\n"},
+	{"properties", "a b\nc\n", object{"a": "=x", "c": "y"}, "a \\=x\nc=y\n"},
+	{"properties", "motd=x\n", object{"motd": " §aHällo\\ \U0001F600\n"}, "motd=\\ \\u00A7aH\\u00E4llo\\\\ \\uD83D\\uDE00\\n\n"},
+	{"properties", "motd=\\u00a7a\n", object{"motd": "§a"}, "motd=\\u00a7a\n"},
+	{"properties", "a=1\\", object{"b": "2"}, "a=1\\\n\nb=2\n"},
+	{"properties", "a=\\u00g0\n", object{"b": "2"}, ""},
+	{"properties", "# a=1\n! a=2\n", object{"a": "3"}, "# a=1\n! a=2\na=3\n"},
+
+	{"ini", "; c\n[s]\nPort = 1 ; the port\nName=x #1\n", object{"s.Port": "2", "s.Name": "y"}, "; c\n[s]\nPort = 2 ; the port\nName=y\n"},
+	{"ini", "[a]\nx=1\n[b]\ny=1\n[a]\nx=2\nz=3\n", object{"a.x": "9", "a.z": "8", "a.n": "7"}, "[a]\nx=9\nn=7\n[b]\ny=1\n[a]\nx=2\nz=8\n"},
+	{"ini", "[/script/a.b]\nK=1\n\n[c]\n", object{`/script/a\.b.K`: "2", "/script/a.b.L": "3", "c.M": "4"}, "[/script/a.b]\nK=2\nL=3\n\n[c]\nM=4\n"},
+	{"ini", "[/script/a.b]\nK=1\n\n[c]\n", object{"/script/a.b.K": "2", "/script/a.b.L": "3", "c.M": "4"}, "[/script/a.b]\nK=2\nL=3\n\n[c]\nM=4\n"},
+	{"ini", "[s]\nk\\.x=1\n", object{`s.k\.x`: "2"}, "[s]\nk\\.x=1\nk.x=2\n"},
+	{"ini", "[s]\r\n\tk = 1\r\n", object{"s.l": "2", ".top": "3", "new.n": "4"}, "top=3\r\n[s]\r\n\tk = 1\r\n\tl = 2\r\n[new]\r\nn=4\r\n"},
+	{"ini", "Name=\"My server\" ; c\n", object{".Name": "Other"}, "Name=\"Other\" ; c\n"},
+	{"ini", "Name=x\n", object{".Name": "a ; b"}, "Name=\"a ; b\"\n"},
+	{"ini", "A=\nB=\n", object{".A": "x", ".B": ""}, "A=x\nB=\n"},
+	{"ini", "x\n", object{".x": "a\nb"}, ""},
+	{"ini", "", object{"s.a": "1", "s.b": "2"}, "[s]\na=1\nb=2\n"},
+
+	{"text", "a 1\nexport PORT=1\nexport PORTS=2\n", object{"export PORT=": "export PORT=9", "x": "y"}, "a 1\nexport PORT=9\nexport PORTS=2\ny\n"},
+	{"text", "foo=1\n", object{"foo": "bar"}, "bar\n"},
+	{"text", "a\n", object{"b": "a2"}, "a\na2\n"},
+
+	{"json", `{"a": {"b": [1, {"c": "x"}]}, "p": "25565"}`, object{"a.b.1.c": "y", "a.b.0": "2", "p": "1"}, `{"a": {"b": [2, {"c": "y"}]}, "p": "1"}`},
+	{"json", "{\n\t\"a\": 1,\n\t\"b\": {}\n}\n", object{"c": "true", "b.x.y": "z", "a": "text", "d": "null"}, "{\n\t\"a\": \"text\",\n\t\"b\": {\"x\": {\"y\": \"z\"}},\n\t\"c\": true,\n\t\"d\": null\n}\n"},
+	{"json", `{"a":1}`, object{"b": "2"}, `{"a":1,"b":2}`},
+	{"json", `{}`, object{"b": "2", "a": "<x>"}, "{\n  \"a\": \"<x>\",\n  \"b\": 2\n}"},
+	{"json", "", object{"b": "2"}, "{\n  \"b\": 2\n}\n"},
+	{"json", `{"a": [1, 2]}`, object{"a.2": "3", "a.3": "x"}, `{"a": [1, 2, 3, "x"]}`},
+	{"json", `{"a": []}`, object{"a.0": "3", "n.0": "1", "n.1": "2"}, `{"a": [3], "n": [1, 2]}`},
+	{"json", `{"a": null, "a.b": 1}`, object{"a.b": "3", `a\.b`: "4"}, `{"a": {"b": 3}, "a.b": 4}`},
+	{"json", `{"a": 1, "a": 2}`, object{"a": "3"}, `{"a": 1, "a": 3}`},
+	{"json", `{"a": 1`, object{"a": "3"}, ""},
+	{"json", `{"a": 1} x`, object{"a": "3"}, ""},
+	{"json", `{"a": {}}`, object{"a": "3"}, ""},
+	{"json", `{"a": 1}`, object{"a.b": "3"}, ""},
+	{"json", `{"a": [1]}`, object{"a.5": "3"}, ""},
+	{"json", `{}`, object{"a": "3", "a.b": "3"}, ""},
+
+	{"yaml", "# c\na: 1 # one\nb: 'x'\nc: \"y\"\n", object{"a": "2", "b": "it's", "c": "3"}, "# c\na: 2 # one\nb: 'it''s'\nc: \"3\"\n"},
+	{"yaml", "a:\n    b:\n    - x\n    - y: 1\n      z: 2\nd: 1\n", object{"a.b.1.y": "5", "a.b.0": "q", "a.e": "f", "a.b.2": "r"}, "a:\n    b:\n    - q\n    - y: 5\n      z: 2\n    - r\n    e: f\nd: 1\n"},
+	{"yaml", "a: hello\nb: no\n", object{"a": "yes", "b": "yes"}, "a: \"yes\"\nb: yes\n"},
+	{"yaml", "a: x\n", object{"a": "0x1F"}, "a: \"0x1F\"\n"},
+	{"yaml", "base: &b\n  x: 1\nd:\n  <<: *b\n  y: 2\n", object{"d.x": "3", "base.x": "4", "base.z": "5"}, "base: &b\n  x: 4\n  z: 5\nd:\n  <<: *b\n  y: 2\n  x: 3\n"},
+	{"yaml", "a: &v 1\nb: *v\n", object{"b": "2"}, "a: &v 1\nb: 2\n"},
+	{"yaml", "a: &v {x: 1}\nb: *v\n", object{"b.x": "2"}, ""},
+	{"yaml", "a: |\n  one\n  two\n\nb: 1\n", object{"a": "three"}, "a: \"three\"\n\nb: 1\n"},
+	{"yaml", "a: one\n  two\nb: 1\n", object{"a": "three"}, "a: three\nb: 1\n"},
+	{"yaml", "a:\nb:   # c\n", object{"a": "1", "b.c": "2"}, "a: 1\nb:   # c\n  c: 2\n"},
+	{"yaml", "a: {x: 1, y: [1, 2]}\nb: []\nc: {}\n", object{"a.z": "q", "a.y.2": "3", "b.0": "x", "c.d.e": "1"}, "a: {x: 1, y: [1, 2, 3], z: q}\nb: [\"x\"]\nc: {d: {\"e\": 1}}\n"},
+	{"yaml", "", object{"a.b": "1", "c.0": "x"}, "a:\n  b: 1\nc:\n  - x\n"},
+	{"yaml", "# only\n", object{"a": "1"}, "# only\na: 1\n"},
+	{"yaml", "a: 1\r\nb:\r\n  c: 2\r\n", object{"b.d": "3", "e": "4"}, "a: 1\r\nb:\r\n  c: 2\r\n  d: 3\r\ne: 4\r\n"},
+	{"yaml", "---\na: 1\n...\n---\na: 2\n", object{"a": "3", "b": "4"}, "---\na: 3\nb: 4\n...\n---\na: 2\n"},
+	{"yaml", "a: ä b\nö: {ü: 1}\n", object{"ö.ü": "2", "a": "ß, !x"}, "a: \"ß, !x\"\nö: {ü: 2}\n"},
+	{"yaml", "a: [\n", object{"a": "1"}, ""},
+	{"yaml", "- a\n- b\n", object{"1": "c", "2": "d"}, "- a\n- c\n- d\n"},
+	{"yaml", "a: 1\n", object{"a.b": "1"}, ""},
+
+	{"xml", "<a>\n  <b>1</b><!-- c -->\n  <b x='1'/>\n</a>\n", object{"/a/b": "2", "/a/b[2]/@x": "a'<", "/a/b[2]": "t"}, "<a>\n  <b>2</b><!-- c -->\n  <b x='a&#39;&lt;'>t</b>\n</a>\n"},
+	{"xml", "<s>\n\t<property name=\"P\"\tvalue=\"1\" />\n</s>", object{"/s/property[@name='P']/@value": "2", "/s/property[@name='Q']/@value": "3"}, "<s>\n\t<property name=\"P\"\tvalue=\"2\" />\n\t<property name=\"Q\" value=\"3\"/>\n</s>"},
+	{"xml", "<a/>", object{"/a/b/c": "1", "/a/b/@d": "2", "/a/@e": "3"}, `<a e="3"><b d="2"><c>1</c></b></a>`},
+	{"xml", "", object{"/a/b": "1"}, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<a>\n  <b>1</b>\n</a>\n"},
+	{"xml", "<a><![CDATA[x]]></a>", object{"/a": "y"}, "<a>y</a>"},
+	{"xml", "<a><b/></a>", object{"/a": "y"}, ""},
+	{"xml", "<a><b></a>", object{"/a/b": "y"}, ""},
+	{"xml", "<a/>", object{"/b": "y"}, ""},
+	{"xml", "<a/>", object{"b": "y"}, ""},
+	{"xml", "<a><b/></a>", object{"/a/b[3]": "y"}, ""},
+	{"xml", "<a><b/></a>", object{"/a/b[2]": "y"}, "<a><b/><b>y</b></a>"},
+
+	{"toml", "", object{"a": "1"}, ""},
+}
+
+func TestApply(t *testing.T) {
+	for _, c := range rules {
+		for _, mark := range []string{"", "\xEF\xBB\xBF"} {
+			got, err := Apply(c.format, []byte(mark+c.before), c.set)
+			if c.after == "" {
+				assert.Error(t, err, "%s %q %v: %q", c.format, c.before, c.set, got)
+				continue
+			}
+			assert.NoError(t, err, "%s %q %v", c.format, c.before, c.set)
+			assert.Equal(t, mark+c.after, string(got), "%s %q %v", c.format, c.before, c.set)
+		}
+	}
+}
+
+func TestLimits(t *testing.T) {
+	_, err := Apply("text", make([]byte, MaxSize+1), nil)
+	require.ErrorIs(t, err, errSize)
+	_, err = Apply("text", make([]byte, MaxSize), object{"a": "b"})
+	require.ErrorIs(t, err, errSize)
+	_, err = Apply("yaml", []byte(strings.Repeat("[", 100_000)), object{"a": "b"})
+	require.Error(t, err)
+	_, err = Apply("yaml", []byte("["+strings.Repeat("a,", maxNodes+1)+"]"), object{"a": "b"})
+	require.ErrorIs(t, err, errNodes)
+	_, err = Apply("json", []byte(strings.Repeat("[", 5000)+strings.Repeat("]", 5000)), object{"a": "b"})
+	require.ErrorIs(t, err, errDepth)
+	_, err = Apply("xml", []byte(strings.Repeat("<a>", 5000)+strings.Repeat("</a>", 5000)), object{"/a": "b"})
+	require.ErrorIs(t, err, errDepth)
+	bomb := "a: &a [x,x]\nb: &b [*a,*a]\n"
+	for c := 'c'; c < 'z'; c++ {
+		bomb += string(c) + ": &" + string(c) + " [*" + string(c-1) + ",*" + string(c-1) + "]\n"
+	}
+	_, err = Apply("yaml", []byte(bomb), object{"new": "b"})
+	require.NoError(t, err, "aliases are not expanded")
+}
+
+// value is a value of a file, of any kind.
+func value() *rapid.Generator[string] {
+	return rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "1", "-0.5e3", "true", "null", "yes", "off", "~", "0x1F", "1:30", "01", "a: b", "a #b", "- a",
+		"{}", "[", "'", `"`, "\\", " a ", "a\nb", "&a", "*a", "!t", "%", "@", "`", "|", ">", "2020-01-01", "<&>", "ünï"}))
+}
+
+// TestJSONReadsBack sets random values in random documents: they read back as they
+// were set, and nothing else has changed.
+func TestJSONReadsBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		doc := rapid.MapOfN(rapid.StringMatching(`[a-z]{1,3}`), rapid.String(), 0, 5).Draw(t, "doc")
+		before, err := json.MarshalIndent(doc, "", rapid.SampledFrom([]string{"", "  ", "\t"}).Draw(t, "indent"))
+		require.NoError(t, err)
+		key, wanted := rapid.StringMatching(`[a-z]{1,3}`).Draw(t, "key"), value().Draw(t, "value")
+		after, err := Apply("json", before, object{key: wanted})
+		require.NoError(t, err, "%s", before)
+		var got map[string]any
+		require.NoError(t, json.Unmarshal(after, &got), "%s", after)
+		old, existed := doc[key]
+		checkValue(t, got[key], wanted, existed)
+		delete(got, key)
+		delete(doc, key)
+		for name, v := range doc {
+			require.Equal(t, v, got[name])
+		}
+		require.Len(t, got, len(doc))
+		_ = old
+	})
+}
+
+// checkValue compares a value as a parser of JSON or yaml reads it. quoted reports
+// whether a string was there before.
+func checkValue(t require.TestingT, got any, wanted string, quoted bool) {
+	if scalar(wanted) && !quoted {
+		text, err := json.Marshal(got)
+		require.NoError(t, err)
+		require.JSONEq(t, wanted, string(text))
+		return
+	}
+	require.Equal(t, wanted, got)
+}
+
+// TestYAMLReadsBack does so with documents in every style.
+func TestYAMLReadsBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var doc yaml.Node
+		doc.Kind = yaml.MappingNode
+		names := rapid.SliceOfNDistinct(rapid.StringMatching(`[a-z]{1,3}`), 1, 5, rapid.ID).Draw(t, "names")
+		for _, name := range names {
+			child := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: value().Draw(t, "old"),
+				Style: rapid.SampledFrom([]yaml.Style{0, yaml.DoubleQuotedStyle, yaml.SingleQuotedStyle, yaml.LiteralStyle, yaml.FoldedStyle}).Draw(t, "style")}
+			if rapid.Bool().Draw(t, "nested") {
+				child = &yaml.Node{Kind: yaml.MappingNode, Style: rapid.SampledFrom([]yaml.Style{0, yaml.FlowStyle}).Draw(t, "style"),
+					Content: []*yaml.Node{{Kind: yaml.ScalarNode, Tag: "!!str", Value: "in"}, child}}
+			}
+			child.LineComment = rapid.SampledFrom([]string{"", "# note"}).Draw(t, "comment")
+			doc.Content = append(doc.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: name}, child)
+		}
+		before, err := yaml.Marshal(&doc)
+		require.NoError(t, err)
+		var old map[string]any
+		if yaml.Unmarshal(before, &old) != nil {
+			t.Skip("the encoder wrote what it cannot read")
+		}
+		name, wanted := rapid.SampledFrom(append(names, "new")).Draw(t, "name"), value().Draw(t, "value")
+		key := name
+		inner, nested := old[name].(map[string]any)
+		if nested {
+			key += "." + rapid.SampledFrom([]string{"in", "new"}).Draw(t, "key")
+		}
+		after, err := Apply("yaml", before, object{key: wanted})
+		require.NoError(t, err, "%q %s %q", before, key, wanted)
+		var got map[string]any
+		require.NoError(t, yaml.Unmarshal(after, &got), "%q", after)
+		leaf := got[name]
+		if nested {
+			leaf = got[name].(map[string]any)[strings.TrimPrefix(key, name+".")]
+			delete(inner, strings.TrimPrefix(key, name+"."))
+			delete(got[name].(map[string]any), strings.TrimPrefix(key, name+"."))
+		} else {
+			delete(old, name)
+			delete(got, name)
+		}
+		if text, isString := leaf.(string); isString || !scalar(wanted) {
+			require.Equal(t, wanted, text, "%q", after)
+		} else {
+			checkValue(t, leaf, wanted, false)
+		}
+		require.Equal(t, old, got, "%q", after)
+	})
+}
+
+// TestXMLReadsBack does so with attributes and texts.
+func TestXMLReadsBack(t *testing.T) {
+	type property struct {
+		Name  string `xml:"name,attr"`
+		Value string `xml:"value,attr"`
+		Text  string `xml:"text,omitempty"`
+	}
+	type file struct {
+		XMLName xml.Name   `xml:"s"`
+		List    []property `xml:"p"`
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		var f file
+		for _, name := range rapid.SliceOfNDistinct(rapid.StringMatching(`[a-z]{1,3}`), 1, 5, rapid.ID).Draw(t, "names") {
+			f.List = append(f.List, property{Name: name, Value: rapid.StringMatching(`[ -~]{0,5}`).Draw(t, "old")})
+		}
+		before, err := xml.MarshalIndent(f, "", rapid.SampledFrom([]string{"", " "}).Draw(t, "indent"))
+		require.NoError(t, err)
+		i := rapid.IntRange(0, len(f.List)-1).Draw(t, "i")
+		f.List[i].Value, f.List[i].Text = rapid.StringMatching(`[ -~äöü\n\t]{0,5}`).Draw(t, "value"), rapid.StringMatching(`[ -~äöü\n\t]{0,5}`).Draw(t, "text")
+		at := "/s/p[@name='" + f.List[i].Name + "']"
+		after, err := Apply("xml", before, object{at + "/@value": f.List[i].Value, at + "/text": f.List[i].Text})
+		require.NoError(t, err, "%s", before)
+		var got file
+		require.NoError(t, xml.Unmarshal(after, &got), "%s", after)
+		require.Equal(t, f.List, got.List, "%s", after)
+	})
+}
+
+// FuzzApply: no content makes Apply panic, and what it accepts it does not change again.
+func FuzzApply(f *testing.F) {
+	for _, name := range Formats() {
+		for _, content := range []string{"", "a=1\n[s]\nk=v", "a: {b: [1]}", `{"a": [1, {"b": null}]}`, "<a b='1'><c/>t</a>", "a: |+\n  x\n\n", "- &x a\n- *x"} {
+			f.Add(name, content, "a.b", "v", "/a/c[2]/@d", "1")
+		}
+	}
+	f.Fuzz(func(t *testing.T, format, content, key, value, key2, value2 string) {
+		set := object{key: value, key2: value2}
+		once, err := Apply(format, []byte(content), set)
+		if err != nil {
+			return
+		}
+		twice, err := Apply(format, once, set)
+		require.NoError(t, err)
+		require.Equal(t, string(once), string(twice))
+	})
+}

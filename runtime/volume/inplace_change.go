@@ -1,0 +1,152 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path"
+	"syscall"
+
+	v1 "berth/api/v1"
+	"berth/runtime/volume/quota"
+)
+
+// Mkdir creates the folder p with mode 0755. Its parent must exist.
+func (n InPlace) Mkdir(ctx context.Context, id, p string) error {
+	return n.change(ctx, id, p, func(vol *openVolume, dir *folder, base string) error {
+		if err := errors.Join(vol.quota.Fits(quota.Block), vol.space.Check()); err != nil {
+			return err
+		}
+		if err := dir.root.Mkdir(base, 0o700); err != nil {
+			return err
+		}
+		vol.quota.Add(quota.Block)
+		made, err := newFolder(dir.root, base)
+		if err != nil {
+			return err
+		}
+		defer made.close()
+		return vol.finish(made.dir.File(), 0o755)
+	})
+}
+
+// change opens the folder of p, and calls do with it and the name in it.
+func (n InPlace) change(ctx context.Context, id, p string, do func(vol *openVolume, dir *folder, base string) error) error {
+	p, err := cleanResolvedEntry(p)
+	if err != nil {
+		return err
+	}
+	return n.files.withVolume(ctx, id, p, func(vol *openVolume) error {
+		dir, err := newFolder(vol.root, path.Dir(p))
+		if err != nil {
+			return err
+		}
+		defer dir.close()
+		return do(vol, dir, path.Base(p))
+	})
+}
+
+// Remove removes the entry at p, which must not be a folder.
+func (n InPlace) Remove(ctx context.Context, id, p string) error {
+	return n.change(ctx, id, p, func(vol *openVolume, dir *folder, base string) error {
+		info, err := dir.root.Lstat(base)
+		if err == nil && info.IsDir() {
+			err = notAFile(p)
+		}
+		if err == nil {
+			err = dir.dir.Unlink(base)
+		}
+		if err == nil {
+			countRemoved(vol, info)
+		}
+		return err
+	})
+}
+
+// RemoveFolder removes the folder p, which must be empty.
+func (n InPlace) RemoveFolder(ctx context.Context, id, p string) error {
+	return n.change(ctx, id, p, func(vol *openVolume, dir *folder, base string) error {
+		err := dir.dir.Rmdir(base)
+		switch {
+		case err == nil:
+			vol.quota.Add(-quota.Block)
+		case errors.Is(err, syscall.ENOTEMPTY):
+			return v1.Errorf(v1.FileExists, "Folder is not empty: %s", p)
+		case errors.Is(err, syscall.ENOTDIR):
+			return v1.Errorf(v1.InvalidRequest, "Not a folder: %s", p)
+		}
+		return err
+	})
+}
+
+// countRemoved takes a removed entry from the usage, unless an open handle keeps it.
+func countRemoved(vol *openVolume, info fs.FileInfo) {
+	if !vol.m.opened.has(inodeOf(info)) {
+		vol.quota.Add(-quota.OnDisk(info))
+	}
+}
+
+// Rename moves src to dst. If replace is true, it replaces what is at dst as rename(2)
+// does; otherwise dst must not exist.
+func (n InPlace) Rename(ctx context.Context, id, src, dst string, replace bool) error {
+	src, err := cleanResolvedEntry(src)
+	if err != nil {
+		return err
+	}
+	return n.change(ctx, id, dst, func(vol *openVolume, to *folder, base string) error {
+		from, err := newFolder(vol.root, path.Dir(src))
+		if err != nil {
+			return refuse(src, err)
+		}
+		defer from.close()
+		if _, err := from.dir.Lstat(path.Base(src)); err != nil {
+			return refuse(src, err)
+		}
+		if !replace {
+			err = from.dir.RenameNew(path.Base(src), to.dir, base)
+		} else {
+			err = renameOver(vol, from, path.Base(src), to, base)
+		}
+		switch {
+		case errors.Is(err, syscall.EINVAL):
+			return intoItself("move")
+		case is(err, syscall.ENOTEMPTY, syscall.ENOTDIR, syscall.EISDIR):
+			return exists(dst)
+		}
+		return err
+	})
+}
+
+func renameOver(vol *openVolume, from *folder, old string, to *folder, base string) error {
+	replaced, missing := to.dir.Lstat(base)
+	moved, err := from.dir.Lstat(old)
+	if err != nil {
+		return err
+	}
+	err = from.dir.Rename(old, to.dir, base, 0)
+	if err == nil && missing == nil && inodeOf(replaced) != inodeOf(moved) {
+		countRemoved(vol, replaced)
+	}
+	return err
+}
+
+// Symlink creates a link at p. Its target, from the folder of p, must stay in the
+// volume.
+func (n InPlace) Symlink(ctx context.Context, id, target, p string) error {
+	if len(target) > v1.MaxPath || !inside(p, target) {
+		return v1.ErrInvalidPath
+	}
+	if _, err := cleanResolved(path.Join(path.Dir(p), target)); err != nil {
+		return err
+	}
+	return n.change(ctx, id, p, func(vol *openVolume, dir *folder, base string) error {
+		if err := errors.Join(vol.quota.Fits(quota.Block), vol.space.Check()); err != nil {
+			return err
+		}
+		if err := dir.dir.Symlink(target, base); err != nil {
+			return err
+		}
+		vol.quota.Add(quota.Block)
+		return vol.own(dir.dir, base)
+	})
+}

@@ -1,0 +1,141 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"syscall"
+
+	v1 "berth/api/v1"
+	"berth/runtime/volume/quota"
+)
+
+// OpenFile opens the regular file at p in place, and nothing else. It follows links
+// that stay in the volume.
+func (n InPlace) OpenFile(ctx context.Context, id, p string, mode v1.OpenMode) (v1.FileHandle, error) {
+	p, err := cleanResolvedEntry(p)
+	if err != nil {
+		return nil, err
+	}
+	var h *openedFile
+	open := n.files.readVolume
+	if mode.Write {
+		open = n.files.withVolume
+	}
+	err = open(ctx, id, p, func(vol *openVolume) (err error) {
+		h, err = openInPlace(vol, p, mode)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+// createTries is how often an open begins again because another program has created or
+// removed the file meanwhile.
+const createTries = 3
+
+func openInPlace(vol *openVolume, p string, mode v1.OpenMode) (h *openedFile, err error) {
+	for range createTries {
+		info, failed := vol.root.Stat(p)
+		switch {
+		case errors.Is(failed, fs.ErrNotExist) && mode.Create:
+			h, err = createInPlace(vol, p, mode)
+		case failed != nil:
+			return nil, failed
+		case !info.Mode().IsRegular():
+			return nil, notAFile(p)
+		case mode.Create && mode.Exclusive:
+			return nil, exists(p)
+		default:
+			h, err = openExisting(vol, p, mode)
+		}
+		if !is(err, fs.ErrNotExist, fs.ErrExist) || !mode.Create {
+			return h, err
+		}
+	}
+	return h, err
+}
+
+// openFlags return the flags of open(2). O_NONBLOCK keeps it from waiting if the path
+// was replaced by a FIFO.
+func openFlags(mode v1.OpenMode) int {
+	flags := syscall.O_NONBLOCK | syscall.O_NOCTTY
+	switch {
+	case mode.Write && mode.Read:
+		flags |= os.O_RDWR
+	case mode.Write:
+		flags |= os.O_WRONLY
+	}
+	return flags
+}
+
+// createInPlace creates a file at p, or at the end of the link there.
+func createInPlace(vol *openVolume, p string, mode v1.OpenMode) (*openedFile, error) {
+	if err := errors.Join(vol.quota.Fits(quota.Block), vol.space.Check()); err != nil {
+		return nil, err
+	}
+	target := p
+	if !mode.Exclusive {
+		var err error
+		if target, err = vol.follow(p); err != nil {
+			return nil, err
+		}
+	}
+	f, err := vol.root.OpenFile(target, openFlags(mode)|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := vol.finish(f, 0o644); err != nil {
+		f.Close()
+		return nil, errors.Join(err, vol.root.Remove(target))
+	}
+	vol.quota.Add(quota.Block)
+	return newOpenedFile(vol, f, target, mode, true)
+}
+
+func openExisting(vol *openVolume, p string, mode v1.OpenMode) (*openedFile, error) {
+	f, err := vol.root.OpenFile(p, openFlags(mode), 0)
+	if err != nil {
+		return nil, err
+	}
+	before, err := f.Stat()
+	if err == nil && !before.Mode().IsRegular() {
+		err = notAFile(p)
+	}
+	emptied := err == nil && mode.Truncate && mode.Write && before.Size() > 0
+	if emptied {
+		if err = f.Truncate(0); err == nil {
+			vol.quota.Add(quota.Block - max(diskBytes(before), quota.Block))
+		}
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	h, err := newOpenedFile(vol, f, p, mode, false)
+	if err == nil {
+		h.emptied = emptied
+	}
+	return h, err
+}
+
+// inodeOf returns the identity of a file as long as it is open.
+func inodeOf(info fs.FileInfo) inode {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return inode{}
+	}
+	return inode{uint64(st.Dev), st.Ino}
+}
+
+// diskBytes returns the bytes on disk of a regular file, whatever its number of links.
+func diskBytes(info fs.FileInfo) int64 {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return info.Size()
+	}
+	return quota.InodeBytes(st)
+}

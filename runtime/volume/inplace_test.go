@@ -1,0 +1,188 @@
+package volume_test
+
+import (
+	"bytes"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	v1 "berth/api/v1"
+	"berth/runtime/volume"
+)
+
+const ownVolume = "own"
+
+// newInPlace returns the operations in place on an empty volume, and its directory.
+func newInPlace(t *testing.T) (volume.InPlace, *volume.Manager, string) {
+	t.Helper()
+	m, err := volume.New(t.TempDir(), volume.Options{UID: -1, GID: -1})
+	require.NoError(t, err)
+	require.NoError(t, m.Ensure(ownVolume))
+	_, err = m.Scan(t.Context(), ownVolume)
+	require.NoError(t, err)
+	return m.Files().InPlace(), m, m.Path(ownVolume)
+}
+
+var writing = v1.OpenMode{Write: true, Create: true}
+
+func TestInPlacePaths(t *testing.T) {
+	n, _, dir := newInPlace(t)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o644))
+	for _, p := range []string{"", "/x", `\x`, "c:x", "..", "../x", "a/../x", "a/..", "\x00", "a\nb", "\xff", strings.Repeat("n", 256),
+		".berth-tmp-" + strings.Repeat("0", 32), "./.berth-tmp-" + strings.Repeat("0", 32) + "/x"} {
+		_, err := n.OpenFile(t.Context(), ownVolume, p, writing)
+		require.Equal(t, v1.ErrInvalidPath, err, p)
+		_, err = n.OpenFolder(t.Context(), ownVolume, p)
+		require.Equal(t, v1.ErrInvalidPath, err, p)
+		_, err = n.Stat(t.Context(), ownVolume, p)
+		require.Equal(t, v1.ErrInvalidPath, err, p)
+		for _, err := range []error{
+			n.Mkdir(t.Context(), ownVolume, p), n.Remove(t.Context(), ownVolume, p), n.RemoveFolder(t.Context(), ownVolume, p),
+			n.Rename(t.Context(), ownVolume, p, "new", true), n.Rename(t.Context(), ownVolume, "file", p, false),
+			n.Symlink(t.Context(), ownVolume, "file", p), n.SetAttributes(t.Context(), ownVolume, p, v1.FileAttributes{}),
+		} {
+			require.Equal(t, v1.ErrInvalidPath, err, p)
+		}
+	}
+	for _, p := range []string{"a..b", "..a", "a..", "...", "dir/a..b"} {
+		_, err := n.Lstat(t.Context(), ownVolume, p)
+		require.ErrorIs(t, err, &v1.Error{Code: v1.PathNotFound}, p)
+	}
+}
+
+func TestInPlaceOpenModes(t *testing.T) {
+	n, _, dir := newInPlace(t)
+	open := func(p string, mode v1.OpenMode) (v1.FileHandle, error) {
+		return n.OpenFile(t.Context(), ownVolume, p, mode)
+	}
+	_, err := open("file", v1.OpenMode{Read: true})
+	require.ErrorIs(t, err, &v1.Error{Code: v1.PathNotFound})
+	h, err := open("file", writing)
+	require.NoError(t, err)
+	require.True(t, h.Changed())
+	_, err = h.WriteAt([]byte("text"), 2)
+	require.NoError(t, err)
+	_, err = h.ReadAt(make([]byte, 1), 0)
+	require.Error(t, err)
+	_, err = h.WriteAt([]byte("x"), -1)
+	require.Error(t, err)
+	require.NoError(t, h.Close())
+	got, err := os.ReadFile(filepath.Join(dir, "file"))
+	require.NoError(t, err)
+	require.Equal(t, "\x00\x00text", string(got))
+	_, err = open("file", v1.OpenMode{Write: true, Create: true, Exclusive: true})
+	require.ErrorIs(t, err, &v1.Error{Code: v1.FileExists})
+	h, err = open("file", writing)
+	require.NoError(t, err)
+	require.False(t, h.Changed())
+	require.NoError(t, h.Close())
+	h, err = open("file", v1.OpenMode{Write: true, Read: true, Truncate: true})
+	require.NoError(t, err)
+	require.True(t, h.Changed())
+	_, err = h.ReadAt(make([]byte, 1), 0)
+	require.Equal(t, io.EOF, err)
+	require.NoError(t, h.Close())
+	require.NoError(t, os.Symlink("made", filepath.Join(dir, "link")))
+	h, err = open("link", writing)
+	require.NoError(t, err, "a link to a missing file in the volume")
+	require.NoError(t, h.Close())
+	require.FileExists(t, filepath.Join(dir, "made"))
+	require.NoError(t, os.Symlink("/tmp/made-outside", filepath.Join(dir, "out")))
+	_, err = open("out", writing)
+	require.Equal(t, v1.ErrInvalidPath, err)
+	require.NoFileExists(t, "/tmp/made-outside")
+}
+
+// TestInPlaceCountsUsage compares the usage after each operation with a scan.
+func TestInPlaceCountsUsage(t *testing.T) {
+	n, m, _ := newInPlace(t)
+	check := func(what string) {
+		t.Helper()
+		used := m.Used(ownVolume).Bytes
+		scanned, err := m.Scan(t.Context(), ownVolume)
+		require.NoError(t, err)
+		require.Equal(t, scanned.Bytes, used, what)
+	}
+	write := func(p string, size int, mode v1.OpenMode) {
+		t.Helper()
+		h, err := n.OpenFile(t.Context(), ownVolume, p, mode)
+		require.NoError(t, err)
+		for at := 0; at < size; at += 100_000 {
+			_, err = h.WriteAt(make([]byte, min(100_000, size-at)), int64(at))
+			require.NoError(t, err)
+		}
+		require.NoError(t, h.Close())
+		check(p)
+	}
+	write("empty", 0, writing)
+	write("small", 10, writing)
+	write("large", 5_000_000, writing)
+	write("large", 100, writing)
+	write("large", 6_000_000, writing)
+	write("large", 3_000_000, v1.OpenMode{Write: true, Truncate: true})
+	write("large", 500_000, v1.OpenMode{Write: true, Append: true})
+	size := int64(1000)
+	require.NoError(t, n.SetAttributes(t.Context(), ownVolume, "large", v1.FileAttributes{Size: &size}))
+	check("truncate")
+	require.NoError(t, n.Mkdir(t.Context(), ownVolume, "folder"))
+	check("mkdir")
+	require.NoError(t, n.Symlink(t.Context(), ownVolume, "small", "link"))
+	check("symlink")
+	require.NoError(t, n.Rename(t.Context(), ownVolume, "large", "small", true))
+	check("rename")
+	h, err := n.OpenFile(t.Context(), ownVolume, "small", v1.OpenMode{Read: true})
+	require.NoError(t, err)
+	require.NoError(t, n.Remove(t.Context(), ownVolume, "small"))
+	check("remove while it is open")
+	require.NoError(t, h.Close())
+	check("close")
+	require.NoError(t, n.Remove(t.Context(), ownVolume, "link"))
+	require.NoError(t, n.RemoveFolder(t.Context(), ownVolume, "folder"))
+	check("remove")
+}
+
+func TestInPlaceAttributesOfRoot(t *testing.T) {
+	n, _, dir := newInPlace(t)
+	mode := fs.FileMode(0o777)
+	require.Equal(t, v1.ErrInvalidPath, n.SetAttributes(t.Context(), ownVolume, ".", v1.FileAttributes{Mode: &mode}))
+	info, err := os.Stat(dir)
+	require.NoError(t, err)
+	require.Equal(t, fs.FileMode(0o700), info.Mode().Perm())
+	mode = 0o700
+	require.NoError(t, n.SetAttributes(t.Context(), ownVolume, ".", v1.FileAttributes{Mode: &mode}))
+}
+
+// TestInPlaceAfterRestore writes to a file of the tree before a restore, which is gone:
+// the write is refused, and the file of the restored tree can be opened.
+func TestInPlaceAfterRestore(t *testing.T) {
+	b := newBox(t, options())
+	n := b.InPlace()
+	b.put(t, "file", "of the backup")
+	a, _ := takeBackup(t, b)
+	h, err := n.OpenFile(t.Context(), id, "file", v1.OpenMode{Read: true, Write: true})
+	require.NoError(t, err)
+	_, err = h.WriteAt([]byte("changed"), 0)
+	require.NoError(t, err)
+	var meanwhile error
+	r := io.MultiReader(calling{func() { _, meanwhile = h.WriteAt([]byte("lost"), 0) }}, bytes.NewReader(a.data))
+	require.NoError(t, b.Snapshots().Restore(t.Context(), id, r, a.SnapshotArchive, v1.RestoreOptions{Mode: v1.RestoreReplace}))
+	require.Equal(t, v1.ErrVolumeRestoring, meanwhile)
+	used := b.Used(id).Bytes
+	_, err = h.WriteAt([]byte("lost"), 0)
+	require.ErrorIs(t, err, &v1.Error{Code: v1.VolumeRestoring})
+	require.NoError(t, h.Close())
+	require.Equal(t, used, b.Used(id).Bytes, "the old tree does not count")
+	got, err := os.ReadFile(filepath.Join(b.dir, "file"))
+	require.NoError(t, err)
+	require.Equal(t, "of the backup", string(got))
+	h, err = n.OpenFile(t.Context(), id, "file", writing)
+	require.NoError(t, err)
+	_, err = h.WriteAt([]byte("OF"), 0)
+	require.NoError(t, err)
+	require.NoError(t, h.Close())
+}

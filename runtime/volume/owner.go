@@ -1,0 +1,40 @@
+package volume
+
+import (
+	"io/fs"
+	"os"
+	"syscall"
+
+	"berth/runtime/volume/walk"
+)
+
+// owner returns the arguments of chown for new files; -1 changes nothing.
+func (m *Manager) owner() (uid, gid int) { return m.opt.UID, m.opt.GID }
+
+// own sets the configured owner on the entry name of d.
+func (vol *openVolume) own(d *walk.Dir, name string) error {
+	uid, gid := vol.m.owner()
+	if uid < 0 && gid < 0 {
+		return nil
+	}
+	return d.Chown(name, uid, gid)
+}
+
+// chownLike gives f the owner of another file.
+func chownLike(f *os.File, other fs.FileInfo) error {
+	st, known := other.Sys().(*syscall.Stat_t)
+	if !known {
+		return nil
+	}
+	return f.Chown(int(st.Uid), int(st.Gid))
+}
+
+// finish sets the mode and the owner of a new file or folder.
+func (vol *openVolume) finish(f *os.File, mode fs.FileMode) error {
+	if uid, gid := vol.m.owner(); uid >= 0 || gid >= 0 {
+		if err := f.Chown(uid, gid); err != nil {
+			return err
+		}
+	}
+	return f.Chmod(mode)
+}

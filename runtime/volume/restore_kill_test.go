@@ -1,0 +1,170 @@
+package volume_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	v1 "berth/api/v1"
+	"berth/runtime/volume"
+)
+
+// The environment of a process that restores until it is killed.
+const (
+	envBase = "BERTH_TEST_RESTORE_BASE" // directory of the volumes
+	envMode = "BERTH_TEST_RESTORE_MODE"
+)
+
+// TestRestoringProcess is the process of the tests below. Alone it does nothing.
+func TestRestoringProcess(t *testing.T) {
+	base := os.Getenv(envBase)
+	if base == "" {
+		return
+	}
+	m, err := volume.New(base, volume.Options{UID: -1, GID: -1})
+	require.NoError(t, err)
+	b := box{Manager: m, Files: m.Files(), dir: m.Path(id)}
+	var archives []backup
+	for _, name := range []string{"one", "two"} {
+		data, err := os.ReadFile(filepath.Join(filepath.Dir(base), name))
+		require.NoError(t, err)
+		var size int64
+		_, err = fmt.Sscan(readFile(t, filepath.Join(filepath.Dir(base), name+".bytes")), &size)
+		require.NoError(t, err)
+		archives = append(archives, newBackup(data, size))
+	}
+	fmt.Println("begun")
+	for i := 0; ; i++ {
+		if err := archives[i%2].restore(context.Background(), b, os.Getenv(envMode)); err != nil {
+			fmt.Println(err)
+			return
+		}
+	}
+}
+
+func readFile(t testing.TB, p string) string {
+	t.Helper()
+	data, err := os.ReadFile(p)
+	require.NoError(t, err)
+	return string(data)
+}
+
+// saveBackup writes a backup of the volume for the process.
+func saveBackup(t *testing.T, b box, name string) backup {
+	t.Helper()
+	a, _ := takeBackup(t, b)
+	top := filepath.Dir(filepath.Dir(b.dir))
+	require.NoError(t, os.WriteFile(filepath.Join(top, name), a.data, 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(top, name+".bytes"), fmt.Append(nil, a.Bytes), 0o600))
+	return a
+}
+
+// killRestore starts a process that restores, and kills it at a random moment.
+func killRestore(t *testing.T, b box, mode string, after time.Duration) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run", "^TestRestoringProcess$")
+	cmd.Env = append(os.Environ(), envBase+"="+filepath.Dir(b.dir), envMode+"="+mode)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	defer func() { _ = cmd.Wait() }()
+	begun := make([]byte, 6)
+	_, err = out.Read(begun)
+	require.NoError(t, err)
+	require.Equal(t, "begun\n", string(begun))
+	time.Sleep(after) // the moment of the kill, which no condition selects
+	require.NoError(t, cmd.Process.Kill())
+	var rest bytes.Buffer
+	_, err = rest.ReadFrom(out)
+	require.NoError(t, err)
+	require.Empty(t, rest.String(), "no restore failed")
+}
+
+// kills is how many processes are killed.
+func kills() int {
+	if os.Getenv("BERTH_LONG") != "" {
+		return 200
+	}
+	return 15
+}
+
+// TestRestoreKilled: after a kill at any moment the volume is one of two trees, and the
+// first scan removes what is beside it.
+func TestRestoreKilled(t *testing.T) {
+	for _, hard := range []bool{false, true} {
+		t.Run(fmt.Sprint("hard limit ", hard), func(t *testing.T) { killRestores(t, hard) })
+	}
+}
+
+func killRestores(t *testing.T, hard bool) {
+	b := newBox(t, options())
+	if hard {
+		b, _ = newHardBox(t)
+	}
+	plant(t, b.dir, 120)
+	states := map[string]int{fingerprint(t, b.dir): 0}
+	saveBackup(t, b, "one")
+	spoil(t, b)
+	states[fingerprint(t, b.dir)] = 0
+	saveBackup(t, b, "two")
+	r := rand.New(rand.NewPCG(5, 6))
+	for range kills() {
+		killRestore(t, b, v1.RestoreReplace, time.Duration(r.IntN(400))*time.Millisecond)
+		again := reopen(t, b, options())
+		now := fingerprint(t, b.dir)
+		require.Contains(t, states, now)
+		states[now]++
+		_, err := again.Scan(t.Context(), id)
+		require.NoError(t, err)
+		noRemains(t, b)
+		require.Equal(t, now, fingerprint(t, b.dir))
+	}
+	t.Log(states)
+}
+
+// TestMergeKilled: after a kill at any moment of a merge the volume is one of its three
+// trees: that before, and those after each archive.
+func TestMergeKilled(t *testing.T) {
+	b := newBox(t, options())
+	plant(t, b.dir, 120)
+	saveBackup(t, b, "one")
+	spoil(t, b)
+	saveBackup(t, b, "two")
+	b.put(t, "kept/by the merge", "kept")
+	old := newMergeStates(t, b)
+	r := rand.New(rand.NewPCG(7, 8))
+	for range kills() {
+		killRestore(t, b, v1.RestoreMerge, time.Duration(r.IntN(400))*time.Millisecond)
+		require.Contains(t, old, fingerprint(t, b.dir))
+		_, err := reopen(t, b, options()).Scan(t.Context(), id)
+		require.NoError(t, err)
+		noRemains(t, b)
+	}
+}
+
+// newMergeStates returns the trees of the volume while the two backups are merged into it
+// in turn, and leaves it in the first.
+func newMergeStates(t *testing.T, b box) map[string]bool {
+	t.Helper()
+	top := filepath.Dir(filepath.Dir(b.dir))
+	states := map[string]bool{fingerprint(t, b.dir): true}
+	for range 2 {
+		for _, name := range []string{"one", "two"} {
+			var size int64
+			_, err := fmt.Sscan(readFile(t, filepath.Join(top, name+".bytes")), &size)
+			require.NoError(t, err)
+			a := newBackup([]byte(readFile(t, filepath.Join(top, name))), size)
+			require.NoError(t, a.restore(t.Context(), b, v1.RestoreMerge))
+			states[fingerprint(t, b.dir)] = true
+		}
+	}
+	return states
+}

@@ -1,0 +1,75 @@
+package store
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	v1 "berth/api/v1"
+)
+
+// storeFile writes a backup to a file and opens it.
+func storeFile(t *testing.T, content []byte) *os.File {
+	t.Helper()
+	f, err := os.CreateTemp(t.TempDir(), "backup")
+	require.NoError(t, err)
+	t.Cleanup(func() { f.Close() })
+	_, err = f.Write(content)
+	require.NoError(t, err)
+	_, err = f.Seek(0, 0)
+	require.NoError(t, err)
+	return f
+}
+
+func TestStoreBackupAndRestore(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	s, err := Open(dir, Options{})
+	require.NoError(t, err)
+	create := func(id string) {
+		require.NoError(t, s.Update(func(tx *Tx) error { return Volumes.Create(tx, id, v1.VolumeSpec{Name: id}) }))
+	}
+	for i := range 500 {
+		create(strconv.Itoa(i))
+	}
+	epoch, id := s.Incarnations.Epoch(), s.ID()
+	var backup bytes.Buffer
+	require.NoError(t, Backup(s, &backup))
+	create("later")
+	_, err = Restore(t.Context(), dir, storeFile(t, backup.Bytes()))
+	require.ErrorIs(t, err, ErrLocked)
+	require.NoError(t, s.Close())
+	require.ErrorIs(t, Backup(s, &bytes.Buffer{}), ErrClosed)
+
+	for name, damage := range map[string]func([]byte) []byte{
+		"truncated": func(b []byte) []byte { return b[:len(b)-1] },
+		"flipped":   func(b []byte) []byte { b[len(b)/2] ^= 1; return b },
+		"longer":    func(b []byte) []byte { return append(b, 'x') },
+		"empty":     func([]byte) []byte { return nil },
+	} {
+		_, err = Restore(t.Context(), dir, storeFile(t, damage(bytes.Clone(backup.Bytes()))))
+		require.ErrorIs(t, err, ErrNoBackup, name)
+	}
+	kept, err := Restore(t.Context(), dir, storeFile(t, backup.Bytes()))
+	require.NoError(t, err)
+	require.DirExists(t, kept)
+	s, err = Open(dir, Options{})
+	require.NoError(t, err)
+	defer s.Close()
+	require.Equal(t, id, s.ID(), "its containers still belong to it")
+	require.NotEqual(t, epoch, s.Incarnations.Epoch())
+	require.NoError(t, s.View(func(tx *Tx) error {
+		require.Len(t, Volumes.IDs(tx), 500)
+		_, err := Volumes.Get(tx, "later")
+		require.ErrorIs(t, err, ErrNotFound)
+		return nil
+	}))
+	into := filepath.Join(t.TempDir(), "new", "store")
+	require.NoError(t, os.MkdirAll(filepath.Dir(into), 0o700))
+	kept, err = Restore(t.Context(), into, storeFile(t, backup.Bytes()))
+	require.NoError(t, err)
+	require.Empty(t, kept)
+}
