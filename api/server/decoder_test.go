@@ -3,6 +3,7 @@ package server
 import (
 	"net/http"
 	"runtime"
+	"runtime/debug"
 	heapmetrics "runtime/metrics"
 	"strings"
 	"sync"
@@ -64,20 +65,24 @@ func TestManyFieldErrorsUseLittleMemory(t *testing.T) {
 	require.Less(t, (after.TotalAlloc-before.TotalAlloc)>>20, uint64(240))
 }
 
-// peak returns by how many MiB the heap grows at most during work.
+// peak returns how many MiB of the heap are in use at most during work, beyond those
+// in use before. It counts what each garbage collection finds in use, not the garbage:
+// how much of that there is depends on how busy the machine is. Collections are made
+// often, so that few moments are missed.
 func peak(work func()) int64 {
-	heap := []heapmetrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	defer debug.SetGCPercent(debug.SetGCPercent(10))
+	live := []heapmetrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	runtime.GC()
-	heapmetrics.Read(heap)
-	before, most := heap[0].Value.Uint64(), uint64(0)
+	heapmetrics.Read(live)
+	before, most := live[0].Value.Uint64(), uint64(0)
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
 		tick := time.NewTicker(time.Millisecond)
 		defer tick.Stop()
 		for {
-			heapmetrics.Read(heap)
-			most = max(most, heap[0].Value.Uint64())
+			heapmetrics.Read(live)
+			most = max(most, live[0].Value.Uint64())
 			select {
 			case <-done:
 				return
@@ -109,8 +114,8 @@ func TestManyBodiesUseLittleMemory(t *testing.T) {
 				}
 				all.Wait()
 			})
-			t.Logf("the heap grew by at most %d MiB", most)
-			require.Less(t, most, int64(256))
+			t.Logf("at most %d MiB more in use", most)
+			require.Less(t, most, int64(128))
 			require.Equal(t, 200, h.do(request{method: "POST", path: "/auth/tokens", body: "{}"}).status)
 		})
 	}
