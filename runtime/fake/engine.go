@@ -55,11 +55,6 @@ type core struct {
 	last       time.Time // the newest time returned by tick
 }
 
-// Fault returns the error of an operation; nil lets it succeed. It is called
-// without a lock held, so it may call the engine and its World. op is the method's
-// name in lower case.
-type Fault func(op string, n runtime.Name) error
-
 // Op is one call of a method that changes something, successful or not.
 type Op struct {
 	Op   string // the method's name in lower case
@@ -110,32 +105,6 @@ func (e *Engine) do(ctx context.Context, op string, n runtime.Name, work func() 
 		return fmt.Errorf("%s %s: %w", op, describe(n), err)
 	}
 	return e.core.after(op, n)
-}
-
-func (c *core) before(ctx context.Context, op string, n runtime.Name) error {
-	c.record(op, n)
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if err := c.fault(&c.failing, op, n); err != nil {
-		return err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.down
-}
-
-func (c *core) after(op string, n runtime.Name) error { return c.fault(&c.losing, op, n) }
-
-// fault returns the error of an injected fault.
-func (c *core) fault(f *Fault, op string, n runtime.Name) error {
-	c.mu.Lock()
-	fault := *f
-	c.mu.Unlock()
-	if fault == nil {
-		return nil
-	}
-	return fault(op, n)
 }
 
 func describe(n runtime.Name) string {

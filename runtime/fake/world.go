@@ -7,23 +7,6 @@ import (
 	"berth/runtime"
 )
 
-// Fail sets the function that is called before every operation. If it returns an
-// error, the operation fails and has no effect. Nil removes the function.
-func (w *World) Fail(f Fault) {
-	w.core.mu.Lock()
-	defer w.core.mu.Unlock()
-	w.core.failing = f
-}
-
-// After sets the function that is called after every successful operation. If it
-// returns an error, the operation fails although it took effect. Nil removes the
-// function.
-func (w *World) After(f Fault) {
-	w.core.mu.Lock()
-	defer w.core.mu.Unlock()
-	w.core.losing = f
-}
-
 // Exit ends the run of n with an exit code. It does nothing if n does not run.
 func (w *World) Exit(n runtime.Name, code int) {
 	w.core.mu.Lock()
