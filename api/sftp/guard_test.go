@@ -7,11 +7,11 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
-	"runtime"
 	"slices"
 	"testing"
-	"time"
+	"testing/synctest"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/crypto/ssh"
 
@@ -96,24 +96,52 @@ func TestMalformedPackets(t *testing.T) {
 }
 
 // TestGuardBoundsWhatIsInFlight sends requests for far more than a session may hold, and
-// reads nothing. Then it reads everything.
+// reads no answer. Then it reads all.
 func TestGuardBoundsWhatIsInFlight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const count = 1000
+		one := packet(typeRead, uint32(1), "1", uint64(0), uint32(readCost))
+		b := blocked{bytes.NewReader(bytes.Repeat(one, count)), make(chan struct{})}
+		g := newGuard(b, func() {})
+		passed := make(chan []byte, count)
+		go func() {
+			defer close(passed)
+			for request := range packets(g) {
+				passed <- request
+			}
+		}()
+		synctest.Wait()
+		require.Len(t, passed, maxInFlight/(len(one)-4+readCost), "what fits is passed on, and no more")
+		answered := 0
+		go func() {
+			for range passed {
+				_, err := g.Write(packet(103, uint32(1), string(make([]byte, readCost))))
+				assert.NoError(t, err)
+				answered++
+			}
+		}()
+		synctest.Wait()
+		require.Zero(t, answered, "nobody reads the first answer")
+		require.LessOrEqual(t, g.used, maxInFlight)
+		close(b.release)
+		synctest.Wait()
+		require.Equal(t, count, answered)
+		require.Zero(t, g.used)
+	})
+}
+
+// TestAnswersReadLate reads the answers to many requests only when all have been sent.
+func TestAnswersReadLate(t *testing.T) {
 	h := newHarness(t)
 	const count, size = 1000, 32 << 10
 	h.write("file", string(make([]byte, size)))
 	_, in, out := h.raw(h.mint(auth.Grant{}))
-	go func() {
-		_, _ = in.Write(initPacket)
-		_, _ = in.Write(packet(typeOpen, uint32(1), "file", uint32(flagRead), uint32(0)))
-		for i := range count {
-			_, _ = in.Write(packet(typeRead, uint32(i), "1", uint64(0), uint32(size)))
-		}
-	}()
-	time.Sleep(300 * time.Millisecond) // the server does what it can: the bound is checked below
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&m)
-	require.Less(t, m.HeapInuse, uint64(96<<20), "1,000 answers of 32 KiB are not in memory, beside the store")
+	requests := slices.Concat(initPacket, packet(typeOpen, uint32(1), "file", uint32(flagRead), uint32(0)))
+	for i := range count {
+		requests = append(requests, packet(typeRead, uint32(i), "1", uint64(0), uint32(size))...)
+	}
+	_, err := in.Write(requests)
+	require.NoError(t, err)
 	var total int
 	for got := range packets(out) {
 		if got[0] == 103 {
@@ -152,39 +180,34 @@ func (b blocked) Write(p []byte) (int, error) { <-b.release; return len(p), nil 
 func (b blocked) Close() error                { return nil }
 
 func TestGuardWaits(t *testing.T) {
-	one := packet(6, uint32(1), "1", uint64(0), string(make([]byte, 100<<10)))
-	b := blocked{bytes.NewReader(bytes.Repeat(one, 100)), make(chan struct{})}
-	g := newGuard(b, func() {})
-	passed := make(chan int, 1000)
-	go func() {
-		buf := make([]byte, len(one))
-		for {
-			if _, err := io.ReadFull(g, buf); err != nil {
-				close(passed)
-				return
+	synctest.Test(t, func(t *testing.T) {
+		one := packet(6, uint32(1), "1", uint64(0), string(make([]byte, 100<<10)))
+		b := blocked{bytes.NewReader(bytes.Repeat(one, 100)), make(chan struct{})}
+		close(b.release)
+		g := newGuard(b, func() {})
+		passed := 0
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			for range packets(g) {
+				passed++
 			}
-			passed <- 1
-		}
-	}()
-	for range maxInFlight / len(one) {
-		<-passed
-	}
-	select {
-	case <-passed:
-		t.Fatal("more than maxInFlight was passed on")
-	case <-time.After(50 * time.Millisecond):
-	}
-	close(b.release)
-	answer := packet(101, uint32(1), uint32(0))
-	_, err := g.Write(answer[:6])
-	require.NoError(t, err)
-	require.Empty(t, passed, "the answer is not complete")
-	_, err = g.Write(answer[6:])
-	require.NoError(t, err)
-	<-passed
-	require.NoError(t, g.Close())
-	for range passed { // ends: Close ends a Read that waits
-	}
+		}()
+		synctest.Wait()
+		fit := maxInFlight / len(one)
+		require.Equal(t, fit, passed)
+		answer := packet(101, uint32(1), uint32(0))
+		_, err := g.Write(answer[:6])
+		require.NoError(t, err)
+		synctest.Wait()
+		require.Equal(t, fit, passed, "the answer is not complete")
+		_, err = g.Write(answer[6:])
+		require.NoError(t, err)
+		synctest.Wait()
+		require.Equal(t, fit+1, passed)
+		require.NoError(t, g.Close())
+		<-ended // Close ends a Read that waits
+	})
 }
 
 // FuzzPackets sends bytes to a session: whatever they are, the daemon goes on.
@@ -264,33 +287,22 @@ func TestRandomPackets(t *testing.T) {
 // TestGuardOrder requires that a request which is no read or write of content waits for
 // those before it, and that those after it wait for it.
 func TestGuardOrder(t *testing.T) {
-	write, set := packet(typeWrite, uint32(1), "1", uint64(0), "text"), packet(10, uint32(1), "1", uint32(0))
-	b := blocked{bytes.NewReader(slices.Concat(write, write, set, write)), make(chan struct{})}
-	close(b.release)
-	g := newGuard(b, func() {})
-	passed := make(chan byte, 10)
-	go func() {
-		defer close(passed)
-		for next := range packets(g) {
-			passed <- next[0]
-		}
-	}()
-	answer := packet(101, uint32(1), uint32(0))
-	step := func(want byte, answers int) {
-		t.Helper()
-		require.Equal(t, want, <-passed)
-		for range answers {
-			select {
-			case kind := <-passed:
-				t.Fatalf("a request of type %d was not kept back", kind)
-			case <-time.After(20 * time.Millisecond):
+	synctest.Test(t, func(t *testing.T) {
+		write, set := packet(typeWrite, uint32(1), "1", uint64(0), "text"), packet(10, uint32(1), "1", uint32(0))
+		b := blocked{bytes.NewReader(slices.Concat(write, write, set, write)), make(chan struct{})}
+		close(b.release)
+		g := newGuard(b, func() {})
+		var passed []byte
+		go func() {
+			for next := range packets(g) {
+				passed = append(passed, next[0])
 			}
-			_, err := g.Write(answer)
+		}()
+		for answers, want := range [][]byte{{typeWrite, typeWrite}, {typeWrite, typeWrite}, {typeWrite, typeWrite, 10}, {typeWrite, typeWrite, 10, typeWrite}} {
+			synctest.Wait()
+			require.Equal(t, want, passed, "after %d answers", answers)
+			_, err := g.Write(packet(101, uint32(1), uint32(0)))
 			require.NoError(t, err)
 		}
-	}
-	step(typeWrite, 0)
-	step(typeWrite, 2)
-	step(10, 1)
-	step(typeWrite, 0)
+	})
 }
