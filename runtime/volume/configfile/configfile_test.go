@@ -60,6 +60,7 @@ var rules = []struct {
 	{"json", `{"a": []}`, object{"a.0": "3", "n.0": "1", "n.1": "2"}, `{"a": [3], "n": [1, 2]}`},
 	{"json", `{"a": null, "a.b": 1}`, object{"a.b": "3", `a\.b`: "4"}, `{"a": {"b": 3}, "a.b": 4}`},
 	{"json", `{"a": 1, "a": 2}`, object{"a": "3"}, `{"a": 1, "a": 3}`},
+	{"json", "\u00a0", object{"a": "3"}, ""},
 	{"json", `{"a": 1`, object{"a": "3"}, ""},
 	{"json", `{"a": 1} x`, object{"a": "3"}, ""},
 	{"json", `{"a": {}}`, object{"a": "3"}, ""},
@@ -83,6 +84,9 @@ var rules = []struct {
 	{"yaml", "a: 1\r\nb:\r\n  c: 2\r\n", object{"b.d": "3", "e": "4"}, "a: 1\r\nb:\r\n  c: 2\r\n  d: 3\r\ne: 4\r\n"},
 	{"yaml", "---\na: 1\n...\n---\na: 2\n", object{"a": "3", "b": "4"}, "---\na: 3\nb: 4\n...\n---\na: 2\n"},
 	{"yaml", "a: ä b\nö: {ü: 1}\n", object{"ö.ü": "2", "a": "ß, !x"}, "a: \"ß, !x\"\nö: {ü: 2}\n"},
+	{"yaml", "a: |\n  \u00a0\n", object{"a": ""}, "a: \"\"\n"},
+	{"yaml", "a: |4+\n", object{"b": "1"}, "a: |4+\nb: 1\n"},
+	{"yaml", "a: |\u2028  x\nb: 1\n", object{"a": ""}, "a: \"\"\nb: 1\n"},
 	{"yaml", "a: [\n", object{"a": "1"}, ""},
 	{"yaml", "- a\n- b\n", object{"1": "c", "2": "d"}, "- a\n- c\n- d\n"},
 	{"yaml", "a: 1\n", object{"a.b": "1"}, ""},
@@ -93,6 +97,7 @@ var rules = []struct {
 	{"xml", "", object{"/a/b": "1"}, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<a>\n  <b>1</b>\n</a>\n"},
 	{"xml", "<a><![CDATA[x]]></a>", object{"/a": "y"}, "<a>y</a>"},
 	{"xml", "<a><b/></a>", object{"/a": "y"}, ""},
+	{"xml", "\u00a0", object{"/a/b": "y"}, ""},
 	{"xml", "<a><b></a>", object{"/a/b": "y"}, ""},
 	{"xml", "<a/>", object{"/b": "y"}, ""},
 	{"xml", "<a/>", object{"b": "y"}, ""},
@@ -179,9 +184,11 @@ func checkValue(t require.TestingT, got any, wanted string, quoted bool) {
 	require.Equal(t, wanted, got)
 }
 
-// TestYAMLReadsBack does so with documents in every style.
-func TestYAMLReadsBack(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+// document returns documents of YAML in every style, with the names at their top. It
+// leaves out what the library's decoder does not read though its encoder wrote it, and
+// line breaks that only YAML 1.1 has: Apply may refuse such a file.
+func document() *rapid.Generator[written] {
+	draw := func(t *rapid.T) written {
 		var doc yaml.Node
 		doc.Kind = yaml.MappingNode
 		names := rapid.SliceOfNDistinct(rapid.StringMatching(`[a-z]{1,3}`), 1, 5, rapid.ID).Draw(t, "names")
@@ -195,12 +202,27 @@ func TestYAMLReadsBack(t *testing.T) {
 			child.LineComment = rapid.SampledFrom([]string{"", "# note"}).Draw(t, "comment")
 			doc.Content = append(doc.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: name}, child)
 		}
-		before, err := yaml.Marshal(&doc)
+		text, err := yaml.Marshal(&doc)
 		require.NoError(t, err)
+		return written{string(text), names}
+	}
+	return rapid.Custom(draw).Filter(func(w written) bool {
+		return !strings.ContainsAny(w.text, "\u0085\u2028\u2029") && yaml.Unmarshal([]byte(w.text), &map[string]any{}) == nil
+	})
+}
+
+type written struct {
+	text  string
+	names []string
+}
+
+// TestYAMLReadsBack does so with documents in every style.
+func TestYAMLReadsBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		drawn := document().Draw(t, "document")
+		before, names := []byte(drawn.text), drawn.names
 		var old map[string]any
-		if yaml.Unmarshal(before, &old) != nil {
-			t.Skip("the encoder wrote what it cannot read")
-		}
+		require.NoError(t, yaml.Unmarshal(before, &old))
 		name, wanted := rapid.SampledFrom(append(names, "new")).Draw(t, "name"), value().Draw(t, "value")
 		key := name
 		inner, nested := old[name].(map[string]any)

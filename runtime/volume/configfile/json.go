@@ -19,7 +19,7 @@ var (
 // jsonFile sets values in a JSON file. Of several members with one name the last one
 // counts.
 func jsonFile(content []byte, set []entry) ([]byte, error) {
-	if len(bytes.TrimSpace(content)) == 0 {
+	if len(bytes.Trim(content, " \t\r\n")) == 0 {
 		content = []byte("{\n}\n")
 	}
 	root, err := newTree(set)

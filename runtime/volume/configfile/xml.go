@@ -32,7 +32,7 @@ func xmlFile(content []byte, set []entry) ([]byte, error) {
 	if len(wanted) == 0 {
 		return content, nil
 	}
-	if len(bytes.TrimSpace(content)) == 0 {
+	if len(bytes.Trim(content, " \t\r\n")) == 0 {
 		content = []byte("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<" + wanted[0].steps[0].name + ">\n</" + wanted[0].steps[0].name + ">\n")
 	}
 	if err := checkXML(content); err != nil {

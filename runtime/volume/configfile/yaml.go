@@ -252,7 +252,7 @@ func (y *yamlEditor) addLine(n *yaml.Node, text string) error {
 
 // addLineAt adds lines behind the line that has the position at.
 func (y *yamlEditor) addLineAt(at int, text string) error {
-	if n := bytes.IndexAny(y.text.content[at:], "\r\n"); n >= 0 {
+	if n := bytes.IndexAny(y.text.content[at:], breaks); n >= 0 {
 		at += n
 	} else {
 		at = len(y.text.content)

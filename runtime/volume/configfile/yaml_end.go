@@ -36,7 +36,7 @@ func (y yamlText) end(n *yaml.Node) (int, error) {
 		case ' ', '\t', '\r', '\n', ',', ':':
 			at++
 		case '#':
-			at += len(y.content[at:]) - len(bytes.TrimLeftFunc(y.content[at:], func(r rune) bool { return r != '\n' && r != '\r' }))
+			at += len(y.content[at:]) - len(bytes.TrimLeftFunc(y.content[at:], func(r rune) bool { return !strings.ContainsRune(breaks, r) }))
 		case ']', '}':
 			return at + 1, nil
 		default:
@@ -124,8 +124,11 @@ func (y yamlText) blockEnd(at int) int {
 	for first := true; line+1 < len(y.lines); {
 		line++
 		from, to := y.line(line)
+		if from == len(y.content) {
+			break // behind the last line break is no line
+		}
 		text := y.content[from:to]
-		blank := len(bytes.TrimSpace(text)) == 0
+		blank := width(text) == len(text)
 		if !blank && width(text) < indent {
 			break
 		}
@@ -145,7 +148,7 @@ func (y yamlText) line(i int) (from, to int) {
 	if i+1 < len(y.lines) {
 		to = y.lines[i+1]
 	}
-	return from, from + len(bytes.TrimRight(y.content[from:to], "\r\n"))
+	return from, from + len(bytes.TrimRight(y.content[from:to], breaks))
 }
 
 func width(line []byte) int { return len(line) - len(bytes.TrimLeft(line, " ")) }

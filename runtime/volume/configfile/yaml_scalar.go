@@ -12,6 +12,9 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
+// breaks are the characters of line breaks in YAML 1.1.
+const breaks = "\r\n\u0085\u2028\u2029"
+
 // yamlLines returns where each line begins. The parser counts the line breaks of
 // Unicode as well.
 func yamlLines(content []byte) []int {
@@ -64,7 +67,7 @@ func (y *yamlEditor) replace(n *yaml.Node, text string) error {
 	}
 	if n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0 { // a comment may follow its indicator
 		header := start + len(y.text.content[start:]) - len(bytes.TrimLeft(y.text.content[start:], "|>+-0123456789"))
-		rest := header + bytes.IndexAny(append(y.text.content[header:], '\n'), "\r\n")
+		rest := header + bytes.IndexAny(append(y.text.content[header:], '\n'), breaks)
 		text += string(y.text.content[header:rest])
 	}
 	y.edits = append(y.edits, edit{start, end, text})
