@@ -26,6 +26,7 @@ type logOptions struct {
 	follow, times, raw bool
 	since, before      string
 	all                bool // every line of the time that since and before select
+	inLine             bool // the output of a stream ends within a line
 }
 
 func newLogsCommand(c *connector) *cobra.Command {
@@ -34,7 +35,8 @@ func newLogsCommand(c *connector) *cobra.Command {
 		Use:   "logs <id>",
 		Short: "Print a container's console",
 		Long: "Print the last lines of a container's console, its installations included. With -f continue with new\n" +
-			"output: the console on standard output, states and berth's own messages on standard error. --since and\n" +
+			"output: the console on standard output, states and berth's own messages on standard error. With --install,\n" +
+			"print only the output of installations; -f then ends with the installation in progress. --since and\n" +
 			"--before take a time, such as 2026-11-22T03:00:00Z or 2026-11-22 03:00:00 in the local zone, or a duration\n" +
 			"before now, such as 15m or 2d. With --since, all lines from then on are printed unless --tail limits them.",
 		Example: "  berth logs survival -n 500\n  berth logs survival -f --since 10m\n  berth logs survival --install",
@@ -53,13 +55,12 @@ func newLogsCommand(c *connector) *cobra.Command {
 	})
 	flags := cmd.Flags()
 	flags.BoolVarP(&o.follow, "follow", "f", false, "continue with new output")
-	flags.BoolVar(&o.Install, "install", false, "only the console of the installation")
+	flags.BoolVar(&o.Install, "install", false, "only the output of installations")
 	flags.BoolVarP(&o.times, "time", "t", false, "begin each line with its time")
 	flags.BoolVar(&o.raw, "raw", false, "write control characters to a terminal unescaped")
 	flags.IntVarP(&o.Tail, "tail", "n", 100, "number of past lines, 0 to 10000")
 	flags.StringVar(&o.since, "since", "", "only lines after this time, or of this duration before now")
 	flags.StringVar(&o.before, "before", "", "only lines before this time, or before this duration before now")
-	cmd.MarkFlagsMutuallyExclusive("follow", "install")
 	cmd.MarkFlagsMutuallyExclusive("follow", "before")
 	return cmd
 }
@@ -100,6 +101,9 @@ func parseTime(text string, now time.Time) (time.Time, error) {
 
 // print prints the past lines, and with -f what follows.
 func (o *logOptions) print(cmd *cobra.Command, d *daemon, id string) error {
+	if o.follow && o.Install {
+		return o.followInstall(cmd, d, id)
+	}
 	open := client.OpenOptions{Tail: o.Tail}
 	if o.follow && o.since == "" {
 		if _, err := d.Containers().Get(cmd.Context(), id); err != nil {
@@ -173,21 +177,13 @@ func (o *logOptions) stamp(at time.Time) string {
 // interrupted, which is not an error. A broken stream is opened again.
 func (o *logOptions) printNew(cmd *cobra.Command, d *daemon, id string, open client.OpenOptions) error {
 	d.notices = cmd.ErrOrStderr()
-	inLine := false // the output ends within a line
 	for m, err := range d.Containers().Follow(cmd.Context(), id, open) {
 		d.broken = d.broken && err != nil
-		switch {
-		case cmd.Context().Err() != nil:
+		if cmd.Context().Err() != nil {
 			return nil
-		case err != nil:
-			return err
-		case !isText(cmd):
-			err = printNext(cmd, m.JSON)
-		case o.times && (m.Event == client.EventConsole || m.Event == client.EventLogs):
-			m.Data, inLine = o.stamped(m, inLine)
-			err = printMessage(cmd.OutOrStdout(), cmd.ErrOrStderr(), m)
-		default:
-			err = printMessage(cmd.OutOrStdout(), cmd.ErrOrStderr(), m)
+		}
+		if err == nil {
+			err = o.printOne(cmd, m)
 		}
 		if err != nil {
 			return err
@@ -196,8 +192,19 @@ func (o *logOptions) printNew(cmd *cobra.Command, d *daemon, id string, open cli
 	return nil
 }
 
+// printOne prints a message of a stream.
+func (o *logOptions) printOne(cmd *cobra.Command, m client.Message) error {
+	if !isText(cmd) {
+		return printNext(cmd, m.JSON)
+	}
+	if o.times && (m.Event == client.EventConsole || m.Event == client.EventLogs) {
+		m.Data = o.stamped(m)
+	}
+	return printMessage(cmd.OutOrStdout(), cmd.ErrOrStderr(), m)
+}
+
 // stamped returns the output in a message with a time before each line that begins in it.
-func (o *logOptions) stamped(m client.Message, inLine bool) (text string, stillInLine bool) {
+func (o *logOptions) stamped(m client.Message) string {
 	var b strings.Builder
 	n := 0
 	for line := range strings.Lines(m.Data) {
@@ -205,14 +212,14 @@ func (o *logOptions) stamped(m client.Message, inLine bool) (text string, stillI
 		if n < len(m.Times) {
 			at = m.Times[n]
 		}
-		if !inLine {
+		if !o.inLine {
 			b.WriteString(o.stamp(at))
 		}
 		b.WriteString(line)
-		inLine = !strings.HasSuffix(line, "\n")
+		o.inLine = !strings.HasSuffix(line, "\n")
 		n++
 	}
-	return b.String(), inLine
+	return b.String()
 }
 
 func printMessage(out, errOut io.Writer, m client.Message) (err error) {

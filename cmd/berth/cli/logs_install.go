@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"berth/api/client"
+	v1 "berth/api/v1"
+)
+
+// installStream prints the output of an installation until it ends.
+type installStream struct {
+	*logOptions
+	cmd    *cobra.Command
+	daemon *daemon
+	id     string
+	line   string // the cursor behind the last line that was printed or left out
+	ask    bool   // whether the installation has ended is not known since the last state
+}
+
+// followInstall prints past output of installations, and that of the installation in
+// progress until it ends. It returns at once if there is none.
+func (o *logOptions) followInstall(cmd *cobra.Command, d *daemon, id string) error {
+	c, err := d.Containers().Get(cmd.Context(), id)
+	if err != nil {
+		return err
+	}
+	line, err := o.printPast(cmd, d, id)
+	if err != nil || c.InstallState != v1.Installing {
+		return err
+	}
+	newest, err := d.Containers().Logs(cmd.Context(), id, client.LogOptions{})
+	if err != nil {
+		return err
+	}
+	s := &installStream{logOptions: o, cmd: cmd, daemon: d, id: id}
+	s.line = installPart(line) + strings.TrimPrefix(newest.Line, installPart(newest.Line)) // no past line of the server's
+	return s.run()
+}
+
+// installPart returns the part of a line cursor that is about the console of the
+// installation.
+func installPart(line string) string {
+	part, _, _ := strings.Cut(line, ".")
+	return part
+}
+
+// run prints what the daemon sends, and then the lines that came after the state that
+// ended the installation.
+func (s *installStream) run() error {
+	d, ctx := s.daemon, s.cmd.Context()
+	d.notices = s.cmd.ErrOrStderr()
+	for m, err := range d.Containers().Follow(ctx, s.id, client.OpenOptions{SinceLine: s.line}) {
+		d.broken = d.broken && err != nil
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := s.deliver(m); err != nil {
+			return err
+		}
+		ended, err := s.ended(m)
+		if err != nil {
+			return err
+		}
+		if ended {
+			break
+		}
+	}
+	return s.printRest()
+}
+
+// deliver prints a message unless it is output of the server.
+func (s *installStream) deliver(m client.Message) error {
+	ofServer := m.Line != "" && m.Event != v1.EventState && installPart(m.Line) == installPart(s.line)
+	if m.Line != "" {
+		s.line = m.Line
+	}
+	if ofServer || m.Event == client.EventStats {
+		return nil
+	}
+	return s.printOne(s.cmd, m)
+}
+
+// ended reports whether the installation has ended. If the daemon does not answer, it is
+// asked again at the next message.
+func (s *installStream) ended(m client.Message) (bool, error) {
+	if m.Event == v1.EventState {
+		s.ask = m.Data != string(v1.Installing)
+	}
+	if !s.ask {
+		return false, nil
+	}
+	c, err := s.daemon.Containers().Get(s.cmd.Context(), s.id)
+	if err != nil {
+		if client.StatusOf(err)/100 == 4 {
+			return false, err
+		}
+		return false, nil
+	}
+	s.ask = false
+	return c.InstallState != v1.Installing, nil
+}
+
+// printRest prints the lines behind the cursor.
+func (s *installStream) printRest() error {
+	for {
+		logs, err := s.daemon.Containers().Logs(s.cmd.Context(), s.id, client.LogOptions{Install: true, Tail: maxLines, SinceLine: s.line})
+		if err != nil || len(logs.Lines) == 0 {
+			return err
+		}
+		s.line = logs.Line
+		if !isText(s.cmd) {
+			err = printNext(s.cmd, s.daemon.raw)
+		} else {
+			err = s.printLines(s.cmd.OutOrStdout(), logs.Lines)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
