@@ -102,7 +102,7 @@ func (t targets) Fetch(ctx context.Context, target v1.Target, key, name string) 
 	}
 	file, is := content.(*os.File)
 	if !is {
-		return nil, "", errors.Join(fmt.Errorf("archive %s is no file", key), content.Close())
+		return nil, "", errors.Join(fmt.Errorf("archive %s is not a file", key), content.Close())
 	}
 	return file, "", nil
 }

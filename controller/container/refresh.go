@@ -80,8 +80,8 @@ func neverPull(s execution, image string) (controller.Result, error) {
 	return waitFor(neverPoll), record
 }
 
-// clearImageCurrent removes the condition ImageCurrent if the pull policy has none, or if
-// it is about a start that is no longer requested.
+// clearImageCurrent removes the condition ImageCurrent if the pull policy is not
+// PullAlways, or if the condition is about a start that is no longer requested.
 func clearImageCurrent(s v1.ContainerSpec, st *v1.ContainerStatus) {
 	status := v1.FindCondition(st.Conditions, v1.ImageCurrent).Status
 	if status == "" || s.PullPolicy == v1.PullAlways && (status != v1.Unknown || s.Power == v1.PowerOn) {

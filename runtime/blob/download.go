@@ -67,7 +67,7 @@ func (d *download) request(ctx context.Context) error {
 	}
 	if size := d.at + info.Size; info.Size < 0 || d.size >= 0 && size != d.size {
 		body.Close()
-		return fmt.Errorf("the rest has %d bytes, which does not fit", info.Size)
+		return fmt.Errorf("the object has %d bytes from offset %d on, and %d in all", info.Size, d.at, d.size)
 	}
 	d.body, d.etag, d.size = body, info.ETag, d.at+info.Size
 	return nil

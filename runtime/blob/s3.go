@@ -128,7 +128,7 @@ func (s *S3) abortOthers(ctx context.Context, key, keep string) error {
 			}
 		}
 	}
-	return errors.New("s3: unfinished uploads of " + key + " do not end")
+	return errors.New("s3: unfinished uploads of " + key + " appear again after they were aborted")
 }
 
 func (s *S3) abortUpload(ctx context.Context, key, id string) error {

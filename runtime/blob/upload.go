@@ -212,7 +212,7 @@ func (s *S3) verify(ctx context.Context, u *upload) error {
 		return err
 	}
 	if got := info.UserMetadata[markKey]; got != u.mark {
-		return fmt.Errorf("the object has the mark %q, not %q", got, u.mark)
+		return fmt.Errorf("the object is of another upload: its metadata %s is %q, not %q", markKey, got, u.mark)
 	}
 	if info.Size != u.size {
 		return fmt.Errorf("the object has %d bytes, not %d", info.Size, u.size)

@@ -21,7 +21,7 @@ func newAuditCommand(c *connector) *cobra.Command {
 	var filter v1.AuditFilter
 	cmd := withoutNames(c.command(&cobra.Command{
 		Use:   "audit",
-		Short: "Print who has changed what",
+		Short: "Print the entries of the audit log",
 		Long: "Print the entries of the audit log, oldest first: number, time, actor, action, object and the status of the\n" +
 			"response. Refused requests are in it too.",
 		Example: "  berth audit -n 20\n  berth audit --actor alice --container mc",

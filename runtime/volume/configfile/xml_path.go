@@ -120,7 +120,7 @@ func (m *xmlMatch) add(content []byte) ([]edit, error) {
 	last := steps[len(steps)-1]
 	for i, s := range steps {
 		if s.index > 1 && (i > 0 || m.seen != s.index-1) {
-			return nil, fmt.Errorf("%s: there are less than %d elements %s", m.key, s.index-1, s.name)
+			return nil, fmt.Errorf("%s: there are fewer than %d elements %s", m.key, s.index-1, s.name)
 		}
 		if i > 0 {
 			text.WriteString(">")

@@ -13,7 +13,7 @@ async function newest(api, count) {
   return tail(read, last, count);
 }
 
-// Audit shows who has changed what.
+// Audit shows the entries of the audit log.
 export function Audit() {
   const { api } = usePage();
   const now = useNow();
