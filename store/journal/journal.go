@@ -109,6 +109,30 @@ func (j *Journal) End() int64 {
 	return j.end
 }
 
+// Last returns the time of the newest record, as Line.At, and 0 if there has been
+// none. Times are Unix ns.
+func (j *Journal) Last() int64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, s := range slices.Backward(j.segs) {
+		if !s.last.IsZero() {
+			return s.last.UnixNano()
+		}
+	}
+	return j.checkpoint.removed
+}
+
+// Oldest returns the offset of the oldest record that is kept, and the time of the
+// last one that rotation has removed; 0: none was.
+func (j *Journal) Oldest() (off, removed int64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.segs) > 0 {
+		off = j.segs[0].start
+	}
+	return off, j.checkpoint.removed
+}
+
 // Begin records the engine's id of the container that is read from now on, and
 // returns where its reader resumes. If the id cannot be recorded, it returns both.
 func (j *Journal) Begin(container string) (v1.Resume, error) {

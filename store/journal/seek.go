@@ -5,35 +5,10 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"slices"
 	"time"
 
 	v1 "berth/api/v1"
 )
-
-// Last returns the time of the newest record, as Line.At, and 0 if there has been
-// none. Times are Unix ns.
-func (j *Journal) Last() int64 {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for _, s := range slices.Backward(j.segs) {
-		if !s.last.IsZero() {
-			return s.last.UnixNano()
-		}
-	}
-	return j.checkpoint.removed
-}
-
-// Oldest returns the offset of the oldest record that is kept, and the time of the
-// last one that rotation has removed; 0: none was.
-func (j *Journal) Oldest() (off, removed int64) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if len(j.segs) > 0 {
-		off = j.segs[0].start
-	}
-	return off, j.checkpoint.removed
-}
 
 // Seek returns the offset of the first record whose time, as Line.At, is not before
 // at; it is End if there is none.

@@ -103,11 +103,11 @@ func (m *merger) addOld(it walk.Entry) error {
 	if m.link {
 		return walk.Link(it.Dir, it.Name, m.at.Dir(), it.Name)
 	}
-	return m.copy(it)
+	return m.copyOld(it)
 }
 
-// copy copies an entry that is no folder.
-func (m *merger) copy(it walk.Entry) error {
+// copyOld copies an entry of the old tree that is not a folder.
+func (m *merger) copyOld(it walk.Entry) error {
 	st := it.Info.Sys().(*syscall.Stat_t)
 	id := inode{st.Dev, st.Ino}
 	if to := m.copied[id]; to != "" {
@@ -118,7 +118,7 @@ func (m *merger) copy(it walk.Entry) error {
 	}
 	switch it.Info.Mode().Type() {
 	case 0:
-		return m.copyFile(it)
+		return m.copyOldFile(it)
 	case fs.ModeSymlink:
 		target, err := it.Dir.Readlink(it.Name)
 		if err != nil {
@@ -137,7 +137,7 @@ func (m *merger) copy(it walk.Entry) error {
 	return m.finish(m.at.Dir(), it.Name, newEntry("", file, it.Info).attributes())
 }
 
-func (m *merger) copyFile(it walk.Entry) error {
+func (m *merger) copyOldFile(it walk.Entry) error {
 	f, err := it.Dir.OpenRegular(it.Name)
 	if err != nil {
 		return err
