@@ -6,32 +6,18 @@ import (
 	"net"
 	"testing"
 	"time"
+
+	"berth/hack/enginetest"
 )
 
-// Until polls a condition that another process makes true. After limit it fails the test
-// and ends it.
+// Until is enginetest.Until.
 func Until(t testing.TB, limit time.Duration, what string, done func() bool) {
 	t.Helper()
-	if !Within(limit, done) {
-		t.Fatalf("timed out after %s: %s", limit, what)
-	}
+	enginetest.Until(t, limit, what, done)
 }
 
-// Within polls a condition for at most limit. It reports whether it became true.
-func Within(limit time.Duration, done func() bool) bool {
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	late := time.NewTimer(limit)
-	defer late.Stop()
-	for !done() {
-		select {
-		case <-tick.C:
-		case <-late.C:
-			return done()
-		}
-	}
-	return true
-}
+// Within is enginetest.Within.
+func Within(limit time.Duration, done func() bool) bool { return enginetest.Within(limit, done) }
 
 // FreePort returns a free port of 127.0.0.1, below those that the kernel assigns to
 // clients. Until the test ends, no test on this machine gets the same port.

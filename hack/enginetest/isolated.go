@@ -101,7 +101,7 @@ func (i *Isolated) Start(t testing.TB) {
 			t.Logf("log of the isolated engine:\n%s", i.Log(t))
 		}
 	}()
-	until(t, 3*time.Minute, "the isolated engine answers", func() bool {
+	Until(t, 3*time.Minute, "the isolated engine answers", func() bool {
 		if i.ended() {
 			t.Fatal("the isolated engine has exited")
 		}
@@ -126,7 +126,7 @@ func (i *Isolated) Log(t testing.TB) string {
 func (i *Isolated) Kill9(t testing.TB) {
 	t.Helper()
 	_ = i.cmd.Process.Kill() // fails only if it has exited
-	until(t, 30*time.Second, "dockerd exits after SIGKILL", i.ended)
+	Until(t, 30*time.Second, "dockerd exits after SIGKILL", i.ended)
 	i.removePidFiles(t)
 }
 
@@ -136,11 +136,11 @@ func (i *Isolated) Kill9(t testing.TB) {
 func (i *Isolated) Terminate(t testing.TB) {
 	t.Helper()
 	i.signal(t, unix.SIGTERM)
-	if within(i.StopTimeout, i.ended) {
+	if Within(i.StopTimeout, i.ended) {
 		return
 	}
 	i.signal(t, unix.SIGUSR1) // dockerd writes the stacks of its goroutines
-	within(5*time.Second, i.ended)
+	Within(5*time.Second, i.ended)
 	t.Logf("dockerd is killed: it has not exited %s after SIGTERM; its log and stacks:\n%s\n%s", i.StopTimeout, i.Log(t), stacks(i.dir+"/exec"))
 	i.Kill9(t)
 }
@@ -223,7 +223,7 @@ func (i *Isolated) removePidFiles(t testing.TB) {
 	t.Helper()
 	if pid := i.containerd(); pid != 0 {
 		_ = unix.Kill(pid, unix.SIGKILL)
-		until(t, 10*time.Second, "containerd ends", func() bool { return exited(pid) })
+		Until(t, 10*time.Second, "containerd ends", func() bool { return exited(pid) })
 	}
 	_ = os.Remove(i.containerdPidFile())
 	_ = os.Remove(i.dir + "/pid")
@@ -254,7 +254,7 @@ func (i *Isolated) killShims(t testing.TB) {
 	for _, pid := range i.leftovers(t) {
 		_ = unix.Kill(pid, unix.SIGKILL)
 	}
-	until(t, 10*time.Second, "the processes of the engine end", func() bool { return len(i.leftovers(t)) == 0 })
+	Until(t, 10*time.Second, "the processes of the engine end", func() bool { return len(i.leftovers(t)) == 0 })
 }
 
 // leftovers returns the processes in this engine's containers and those with its

@@ -86,7 +86,7 @@ func startRegistry(t testing.TB, r *Registry, auth string) *Registry {
 	}
 	r.cmd = r.command("docker-registry", "serve", file)
 	start(t, r.cmd)
-	until(t, 20*time.Second, "the registry answers", func() bool {
+	Until(t, 20*time.Second, "the registry answers", func() bool {
 		return r.command("curl", "-s", "--max-time", "5", "http://"+r.Addr+"/v2/").Run() == nil
 	})
 	return r

@@ -5,17 +5,18 @@ import (
 	"time"
 )
 
-// until polls a condition. After limit it fails the test and ends it.
-func until(t testing.TB, limit time.Duration, what string, done func() bool) {
+// Until polls a condition that another process makes true. After limit it fails the test
+// and ends it.
+func Until(t testing.TB, limit time.Duration, what string, done func() bool) {
 	t.Helper()
-	if !within(limit, done) {
-		t.Fatalf("timed out after %s waiting until %s", limit, what)
+	if !Within(limit, done) {
+		t.Fatalf("timed out after %s: %s", limit, what)
 	}
 }
 
-// within polls a condition for at most limit. It reports whether it became true.
-func within(limit time.Duration, done func() bool) bool {
-	tick := time.NewTicker(20 * time.Millisecond)
+// Within polls a condition for at most limit. It reports whether it became true.
+func Within(limit time.Duration, done func() bool) bool {
+	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	late := time.NewTimer(limit)
 	defer late.Stop()
