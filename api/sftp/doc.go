@@ -13,7 +13,8 @@
 //
 // A client costs bounded memory and file handles whatever it sends: connections without
 // a login are few and end after 30 s, handles are counted per session and in all, and a
-// client that reads nothing stops its own session only.
+// client that reads nothing stops its own session only. One that fills the window of its
+// channel with tiny packets is disconnected.
 //
 // The package must not know how files are stored, nor anything of HTTP.
 package sftp

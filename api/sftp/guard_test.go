@@ -40,7 +40,12 @@ var initPacket = packet(1, uint32(3))
 // raw opens a channel on which a test sends packets of its own.
 func (h *harness) raw(token string) (*ssh.Session, io.WriteCloser, io.Reader) {
 	h.t.Helper()
-	conn, err := h.dial(h.volume, ssh.Password(token))
+	return h.rawWith(h.config(h.volume, ssh.Password(token)))
+}
+
+func (h *harness) rawWith(config *ssh.ClientConfig) (*ssh.Session, io.WriteCloser, io.Reader) {
+	h.t.Helper()
+	conn, err := h.dialWith(config)
 	require.NoError(h.t, err)
 	session, err := conn.NewSession()
 	require.NoError(h.t, err)

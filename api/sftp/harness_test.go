@@ -169,10 +169,14 @@ func (h *harness) config(user string, methods ...ssh.AuthMethod) *ssh.ClientConf
 
 // dial logs in.
 func (h *harness) dial(user string, methods ...ssh.AuthMethod) (*ssh.Client, error) {
+	return h.dialWith(h.config(user, methods...))
+}
+
+func (h *harness) dialWith(config *ssh.ClientConfig) (*ssh.Client, error) {
 	conn, err := net.DialTimeout("tcp", h.address, patience)
 	require.NoError(h.t, err)
 	require.NoError(h.t, conn.SetDeadline(time.Now().Add(3*patience)))
-	c, channels, requests, err := ssh.NewClientConn(conn, h.address, h.config(user, methods...))
+	c, channels, requests, err := ssh.NewClientConn(conn, h.address, config)
 	if err != nil {
 		conn.Close()
 		return nil, err

@@ -142,7 +142,8 @@ func (s *Server) serve(conn net.Conn) {
 	defer l.end()
 	config := s.config
 	config.PasswordCallback, config.PublicKeyCallback, config.VerifiedPublicKeyCallback = l.password, l.publicKey, l.verified
-	client, channels, requests, err := ssh.NewServerConn(conn, &config)
+	counted := &meter{Conn: conn}
+	client, channels, requests, err := ssh.NewServerConn(counted, &config)
 	if err != nil || l.session == nil {
 		s.log.Debug("sftp: a connection ended without a login", slog.String("address", address), slog.Any("err", err))
 		return
@@ -150,6 +151,7 @@ func (s *Server) serve(conn net.Conn) {
 	s.pending.remove(conn)
 	_ = conn.SetDeadline(time.Time{})
 	s.all.Go(func() { ssh.DiscardRequests(requests) })
+	l.session.meter = counted
 	l.session.run(client, channels)
 }
 

@@ -48,6 +48,7 @@ type session struct {
 	active atomic.Int64 // time of the last request or part of an answer, in Unix nanoseconds
 	busy   atomic.Bool  // a channel is open
 
+	meter   *meter // of the connection
 	writers writers
 }
 
@@ -88,6 +89,9 @@ func (s *session) run(client *ssh.ServerConn, channels <-chan ssh.NewChannel) {
 	for next := range channels {
 		s.accept(next, &all)
 	}
+	if s.meter.flooded() {
+		s.cancel(errFlood)
+	}
 	s.cancel(errGone)
 	all.Wait()
 	log.Info("sftp session ended", slog.Any("reason", context.Cause(s.ctx)), slog.Duration("took", time.Since(s.began).Round(time.Millisecond)))
@@ -118,6 +122,8 @@ func endStatus(reason error) int {
 		return http.StatusNotFound
 	case errors.Is(reason, errIdle):
 		return http.StatusRequestTimeout
+	case errors.Is(reason, errFlood):
+		return http.StatusTooManyRequests
 	case errors.Is(reason, auth.ErrShutdown):
 		return http.StatusServiceUnavailable
 	}
@@ -189,7 +195,7 @@ func (s *session) serve(channel ssh.Channel, requests <-chan *ssh.Request, all *
 			_ = r.Reply(true, nil)
 			all.Go(func() { ssh.DiscardRequests(requests) })
 			all.Go(func() { _, _ = io.Copy(io.Discard, channel.Stderr()) })
-			s.serveFiles(channel)
+			s.serveFiles(metered{channel, s.meter})
 			_, _ = channel.SendRequest("exit-status", false, ssh.Marshal(struct{ Status uint32 }{}))
 			return
 		case r.Type == "subsystem", r.Type == "exec", r.Type == "shell":
