@@ -30,7 +30,7 @@ func (c Collection[S, T]) Create(tx *Tx, id string, spec S) error {
 	if err := specIndex(c.kind()).move(tx, id, "", specRef(spec)); err != nil {
 		return c.wrap(id, err)
 	}
-	if err := keyIndex.update(tx, id, nil, keyRefs(spec)); err != nil {
+	if err := errors.Join(keyIndex.update(tx, id, nil, keyRefs(spec)), addShare(tx, id, spec)); err != nil {
 		return c.wrap(id, err)
 	}
 	meta := v1.Meta{ID: id, UID: uuid.NewString(), Generation: 1, Revision: tx.rev, CreatedAt: tx.now, UpdatedAt: tx.now}
@@ -86,6 +86,9 @@ func (c Collection[S, T]) SetStatus(tx *Tx, id string, change func(*T)) error {
 	if err := statusIndex(c.kind()).update(tx, id, before, statusRefs(r.Value)); err != nil {
 		return c.wrap(id, err)
 	}
+	if err := updateShare(tx, id, r.Value); err != nil {
+		return c.wrap(id, err)
+	}
 	meta := v1.Meta{ID: id, Revision: tx.rev, UpdatedAt: tx.now}
 	return c.write(tx, id, StatusChanged, c.statusKey(id), meta, value)
 }
@@ -108,7 +111,7 @@ func (c Collection[S, T]) Purge(tx *Tx, id string) error {
 		return nil
 	}
 	if err == nil {
-		err = errors.Join(c.unindex(tx, id), tx.remove(c.specKey(id)), tx.remove(c.statusKey(id)))
+		err = errors.Join(c.unindex(tx, id), purgeBackup(tx, c.kind(), id), tx.remove(c.specKey(id)), tx.remove(c.statusKey(id)))
 	}
 	if err == nil {
 		tx.recordChange(Change{Kind: c.kind(), ID: id, What: Purged})

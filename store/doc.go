@@ -13,6 +13,9 @@
 //	<kind>/<id>/status     what was observed; only the kind's controller writes it
 //	claim/<pool>/<port>    claim of a port, five digits; only api/intent writes it
 //	index/<kind>/<ref>/<id>  empty: the spec of a container or backup has this volume, of a restore this backup
+//	backup-size/<id>       bytes of a backup's archive, then its target
+//	meta/backups/<target>  number of the backups of a target, bytes of their archives
+//	skipped/<id>           skipped entries of a backup, JSON, if its status has not all of them
 //	restoring/<volume>     id of the restore that has not finished
 //	index/container-status/<volume>/<id>  empty: its engine container may mount it
 //	index/token-key/<hash>/<id>  empty: the token has the public key with this hash

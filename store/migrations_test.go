@@ -43,14 +43,14 @@ func TestMigrationsRunInOrderAndOnce(t *testing.T) {
 	_, err = open(dir, Options{}, []migration{step("2", nil), step("3", cut), step("4", nil)})
 	require.ErrorIs(t, err, cut)
 	require.ErrorContains(t, err, "migrate from version 2")
-	s, err = open(dir, Options{}, []migration{step("2", nil), step("3", nil), step("4", nil)})
+	s, err = open(dir, Options{}, []migration{step("2", nil), step("3", nil), step("4", nil), step("5", nil)})
 	require.NoError(t, err)
-	require.EqualValues(t, 4, version(t, s))
+	require.EqualValues(t, 5, version(t, s))
 	require.Equal(t, id, s.ID())
-	require.Equal(t, []string{"2", "3", "3", "4"}, ran, "the interrupted one runs again")
+	require.Equal(t, []string{"2", "3", "3", "4", "5"}, ran, "the interrupted one runs again")
 	require.NoError(t, s.View(func(tx *Tx) error {
 		o, err := Containers.Get(tx, "a")
-		require.Equal(t, "image:a2334", o.Spec.Image)
+		require.Equal(t, "image:a23345", o.Spec.Image)
 		return err
 	}))
 	require.NoError(t, s.Close())
@@ -137,14 +137,20 @@ func requireMigrated(t *testing.T, s *Store) {
 	}))
 }
 
-// A kill leaves the updates that were committed before.
 func TestClaimMigrationSurvivesKills(t *testing.T) {
-	fixture := versionOne(t)
+	migrateWithKills(t, versionOne(t), 1, 4, requireMigrated)
+}
+
+// migrateWithKills migrates copies of a store from a version, each killed after one commit
+// more, until one survives; it must take more than least commits. A kill leaves the updates
+// that were committed before. check examines each after it was opened again.
+func migrateWithKills(t *testing.T, fixture string, from uint64, least int, check func(*testing.T, *Store)) {
+	t.Helper()
 	errKilled := errors.New("killed")
 	for survived := 0; ; survived++ {
 		dir := t.TempDir()
 		require.NoError(t, os.CopyFS(dir, os.DirFS(fixture)))
-		s, err := open(dir, Options{}, nil)
+		s, err := open(dir, Options{}, migrations()[:from-1])
 		require.NoError(t, err)
 		commits := 0
 		require.NoError(t, s.Update(func(*Tx) error {
@@ -156,16 +162,16 @@ func TestClaimMigrationSurvivesKills(t *testing.T) {
 			}
 			return nil
 		}))
-		err = s.migrate(1, migrations())
+		err = s.migrate(from, migrations())
 		require.NoError(t, s.Close())
 		if err == nil {
-			require.Greater(t, survived, 4, "it takes that many commits")
+			require.Greater(t, survived, least, "it takes that many commits")
 			return
 		}
 		require.ErrorIs(t, err, errKilled)
 		s, err = Open(dir, Options{})
 		require.NoError(t, err)
-		requireMigrated(t, s)
+		check(t, s)
 		rev := s.Revision()
 		require.NoError(t, s.Close())
 		s = openIn(t, dir)

@@ -19,7 +19,7 @@ type migration func(*Store) error
 
 // migrations returns the migrations of all versions: the one at i migrates from
 // version i+1 to i+2.
-func migrations() []migration { return []migration{splitClaims, indexEvents} }
+func migrations() []migration { return []migration{splitClaims, indexEvents, splitSkipped} }
 
 // migrate initialises a new store, or migrates an old one to the newest version.
 func (s *Store) migrate(version uint64, steps []migration) error {
