@@ -6,9 +6,6 @@ import (
 	v1 "berth/api/v1"
 )
 
-// listedSkipped is how many skipped entries of each backup a list has.
-const listedSkipped = 10
-
 type backupView struct {
 	BackupID     string        `json:"backup_id"`
 	VolumeID     string        `json:"volume_id"`
@@ -39,11 +36,6 @@ type restoreView struct {
 	Message    string      `json:"message"`
 }
 
-type backupsBody struct {
-	Backups  []backupView `json:"backups"`
-	Continue string       `json:"continue,omitempty"`
-}
-
 type policyView struct {
 	VolumeID  string       `json:"volume_id"`
 	Every     v1.Duration  `json:"every"`
@@ -70,12 +62,16 @@ func viewOfBackup(b v1.Backup, restores []v1.Restore) backupView {
 		v.Skipped = []v1.Skipped{}
 	}
 	for _, r := range restores {
-		v.Restores = append(v.Restores, restoreView{
-			RestoreID: r.Meta.ID, VolumeID: r.Spec.VolumeID, Mode: r.Spec.Mode, State: v1.RestoreStateOf(r),
-			StartedAt: r.Status.StartedAt, FinishedAt: r.Status.FinishedAt, Message: r.Status.Message,
-		})
+		v.Restores = append(v.Restores, viewOfRestore(r))
 	}
 	return v
+}
+
+func viewOfRestore(r v1.Restore) restoreView {
+	return restoreView{
+		RestoreID: r.Meta.ID, VolumeID: r.Spec.VolumeID, Mode: r.Spec.Mode, State: v1.RestoreStateOf(r),
+		StartedAt: r.Status.StartedAt, FinishedAt: r.Status.FinishedAt, Message: r.Status.Message,
+	}
 }
 
 func viewOfPolicy(p v1.BackupPolicy) policyView {

@@ -1,12 +1,6 @@
 package server
 
 import (
-	"errors"
-	"fmt"
-	"iter"
-	"math"
-	"slices"
-
 	"github.com/gofiber/fiber/v2"
 
 	"berth/api/auth"
@@ -22,6 +16,7 @@ type backups struct {
 	decoder  decoder
 	archives Archives // nil: unavailable
 	sessions sessions
+	lists    *backupLists
 }
 
 // hasS3 reports whether backups can be stored in S3.
@@ -106,6 +101,9 @@ func (s backups) get(c *fiber.Ctx) error {
 		if err != nil {
 			return err
 		}
+		if b.Status.Skipped, err = store.SkippedOf(tx, b); err != nil {
+			return err
+		}
 		restores, err := intent.RestoresOf(tx, b.Meta.ID)
 		view = viewOfBackup(b, restores)
 		return err
@@ -114,119 +112,6 @@ func (s backups) get(c *fiber.Ctx) error {
 		return err
 	}
 	return edge.OK(c, view)
-}
-
-// list answers with the backups of ?volume=, or of all volumes. That volume may be
-// deleted: then only its whole id is known.
-func (s backups) list(c *fiber.Ctx) error {
-	return s.answer(c, func(tx *store.Tx) (string, error) {
-		volume := c.Query("volume")
-		if volume == "" {
-			return "", nil
-		}
-		v, err := intent.FindVolume(tx, volume)
-		switch sees := callerOf(c).CanAccessAny(intent.UsersOf(tx, v.Meta.ID)); {
-		case err == nil && sees:
-			return v.Meta.ID, nil
-		case err == nil:
-			return "", v1.ErrVolumeNotFound
-		case errors.Is(err, v1.ErrVolumeNotFound) && !callerOf(c).Restricted() && len(store.Backups.IDsBy(tx, volume)) > 0:
-			return volume, nil
-		}
-		return "", err
-	})
-}
-
-// listOfVolume answers with the backups of the volume that the path names.
-func (s backups) listOfVolume(c *fiber.Ctx) error {
-	return s.answer(c, func(tx *store.Tx) (string, error) {
-		v, _, err := findVolume(c, tx)
-		return v.Meta.ID, err
-	})
-}
-
-// answer answers with a page of the backups of a volume, or of all volumes if it is
-// empty, the newest first.
-func (s backups) answer(c *fiber.Ctx, volumeOf func(*store.Tx) (string, error)) error {
-	page, err := pageOf(c)
-	if err != nil {
-		return err
-	}
-	var body backupsBody
-	err = s.store.View(func(tx *store.Tx) error {
-		volume, err := volumeOf(tx)
-		if err != nil {
-			return err
-		}
-		list, err := backupsOf(tx, volume)
-		if err != nil {
-			return err
-		}
-		slices.SortFunc(list, intent.NewestFirst[v1.BackupSpec, v1.BackupStatus])
-		restores, err := restoresByBackup(tx)
-		body.Backups, body.Continue = take(page, shownBackups(tx, callerOf(c), page, list, restores))
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return edge.OK(c, body)
-}
-
-// backupsOf returns the backups of a volume, or all if it is empty.
-func backupsOf(tx *store.Tx, volume string) (list []v1.Backup, err error) {
-	if volume == "" {
-		return store.Backups.List(tx)
-	}
-	for _, id := range store.Backups.IDsBy(tx, volume) {
-		b, err := store.Backups.Get(tx, id)
-		if errors.Is(err, store.ErrDamaged) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, b)
-	}
-	return list, nil
-}
-
-// restoresByBackup returns all restores by the id of their backup, the newest first.
-func restoresByBackup(tx *store.Tx) (map[string][]v1.Restore, error) {
-	all, err := store.Restores.List(tx)
-	slices.SortFunc(all, intent.NewestFirst[v1.RestoreSpec, v1.RestoreStatus])
-	by := map[string][]v1.Restore{}
-	for _, r := range all {
-		by[r.Spec.BackupID] = append(by[r.Spec.BackupID], r)
-	}
-	return by, err
-}
-
-// shownBackups yields the backups of a page and behind it that a caller may see, with
-// the text that identifies each in the order of the list.
-func shownBackups(tx *store.Tx, caller auth.Principal, page listPage, list []v1.Backup, restores map[string][]v1.Restore) iter.Seq2[string, backupView] {
-	sees := map[string]bool{}
-	return func(yield func(string, backupView) bool) {
-		for _, b := range list {
-			at := fmt.Sprintf("%019d/%s", math.MaxInt64-b.Meta.CreatedAt.UnixNano(), b.Meta.ID)
-			if at <= page.after {
-				continue
-			}
-			may, known := sees[b.Spec.VolumeID]
-			if !known {
-				may = !caller.Restricted() || caller.CanAccessAny(intent.UsersOf(tx, b.Spec.VolumeID))
-				sees[b.Spec.VolumeID] = may
-			}
-			if !may {
-				continue
-			}
-			v := viewOfBackup(b, restores[b.Meta.ID])
-			v.Skipped = v.Skipped[:min(len(v.Skipped), listedSkipped)]
-			if !yield(at, v) {
-				return
-			}
-		}
-	}
 }
 
 func (s backups) delete(c *fiber.Ctx) error {

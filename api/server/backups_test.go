@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 	"time"
 
@@ -231,45 +230,6 @@ func TestFilesDuringRestore(t *testing.T) {
 		h.refuse(409, "Volume is being restored", r.method, "/volumes/"+volume+r.path, r.body)
 	}
 	h.must("GET", "/volumes/"+volume+"/files", nil)
-}
-
-func TestBackupList(t *testing.T) {
-	h, _ := newShelved(t)
-	volume, other := h.volume(), h.volume()
-	var ids []string
-	for range 5 {
-		ids = append(ids, backup(h, volume, nil))
-	}
-	newest := append([]string(nil), ids...)
-	slices.Reverse(newest)
-	last := backup(h, other, nil)
-	listed := func(path string) (list []string, next string) {
-		body := h.must("GET", path, nil).json
-		for _, b := range body["backups"].([]any) {
-			list = append(list, b.(object)["backup_id"].(string))
-		}
-		next, _ = body["continue"].(string)
-		return list, next
-	}
-	all, _ := listed("/backups")
-	require.Equal(t, append([]string{last}, newest...), all)
-	of, _ := listed("/backups?volume=" + volume[:8])
-	require.Equal(t, newest, of)
-	of, _ = listed("/volumes/" + volume + "/backups")
-	require.Equal(t, newest, of)
-	page, next := listed("/backups?limit=2")
-	require.Equal(t, []string{last, newest[0]}, page)
-	page, next = listed("/backups?limit=3&continue=" + next)
-	require.Equal(t, newest[1:4], page)
-	page, next = listed("/backups?limit=3&continue=" + next)
-	require.Equal(t, newest[4:], page)
-	require.Empty(t, next)
-	h.must("DELETE", "/volumes/"+volume, nil)
-	require.NoError(t, h.store.Update(func(tx *store.Tx) error { return store.Volumes.Purge(tx, volume) }))
-	of, _ = listed("/backups?volume=" + volume)
-	require.Equal(t, newest, of, "they stay")
-	h.refuse(404, "Volume not found", "GET", "/backups?volume="+noID, nil)
-	h.refuse(404, "Volume not found", "GET", "/volumes/"+volume+"/backups", nil)
 }
 
 func TestBackupsOfRestrictedTokens(t *testing.T) {

@@ -43,7 +43,7 @@ func newHandlers(d Deps, a access, all *auth.Sessions) handlers {
 		tokens:     tokens{store: d.Store, settings: d.Settings, decoder: decoder},
 		volumes:    volumes{store: d.Store, settings: d.Settings, decoder: decoder},
 		files:      files{store: d.Store, settings: d.Settings, decoder: decoder, files: d.Files, sessions: sessions, permits: newPermits(), spoolDir: d.SpoolDir},
-		backups:    backups{store: d.Store, decoder: decoder, archives: d.Archives, sessions: sessions},
+		backups:    backups{store: d.Store, decoder: decoder, archives: d.Archives, sessions: sessions, lists: newBackupLists(d.Store)},
 		policies:   policies{store: d.Store, decoder: decoder, archives: d.Archives},
 		pulls:      pulls{store: d.Store, settings: d.Settings, decoder: decoder},
 		stored:     storeContent{store: d.Store, sessions: sessions, dir: d.SpoolDir, one: new(sync.Mutex)},

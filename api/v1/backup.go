@@ -1,6 +1,9 @@
 package v1
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
 // Backup is a copy of the files of a volume at a time. Its id is a UUID.
 type Backup = Object[BackupSpec, BackupStatus]
@@ -77,7 +80,7 @@ type BackupStatus struct {
 	Unpacked     int64     `json:"unpacked,omitempty"` // bytes on disk that it extracts to
 	Files        int64     `json:"files,omitempty"`    // entries that are not folders
 	Checksum     string    `json:"checksum,omitempty"` // sha256:<hex> of the archive
-	Skipped      []Skipped `json:"skipped,omitempty"`  // at most MaxSkipped, and MaxSkippedBytes of paths
+	Skipped      []Skipped `json:"skipped,omitempty"`  // the first ones: ListedSkipped, of ListedSkippedBytes; the store has the others
 	SkippedTotal int64     `json:"skipped_total,omitempty"`
 
 	ResumeDue bool `json:"resume_due,omitempty"` // Quiesce.After has to be sent: Before was, or may have been
@@ -149,9 +152,26 @@ func jobState(s JobState) JobState {
 // ArchiveKey returns the key of a backup's archive in its target.
 func ArchiveKey(backupID string) string { return backupID + ".tar.zst" }
 
-// MaxSkippedBytes limits the paths of BackupStatus.Skipped as JSON, so that the record stays far
-// smaller than a transaction of the store.
-const MaxSkippedBytes = 256 << 10
+// The limits of the skipped entries of a backup that are stored, and of those that lists
+// show. The bytes are those of the paths as JSON, where a tenant chooses names that are six
+// times as long. Each record that a list reads stays small.
+const (
+	MaxSkippedBytes    = 256 << 10
+	ListedSkipped      = 10
+	ListedSkippedBytes = 2 << 10
+)
+
+// FirstSkipped returns the first entries of a list: at most n, whose paths have at most so
+// many bytes as JSON.
+func FirstSkipped(list []Skipped, n, bytes int) []Skipped {
+	for i, s := range list {
+		escaped, _ := json.Marshal(s.Path) // text: it cannot fail
+		if bytes -= len(escaped); bytes < 0 || i == n {
+			return list[:i]
+		}
+	}
+	return list
+}
 
 // MaxBackups limits the backups of a host.
 const MaxBackups = 10_000

@@ -2,7 +2,6 @@ package backup
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -147,24 +146,15 @@ func completed(b v1.Backup, j Job) change {
 		o := j.Outcome
 		s.State, s.FinishedAt, s.Message = v1.JobCompleted, &now, ""
 		s.Size, s.Checksum, s.Unpacked, s.Files = o.Size, o.Checksum, o.Snapshot.Bytes, o.Snapshot.Files
-		s.Skipped, s.SkippedTotal = shorten(o.Snapshot.Skipped), o.Snapshot.SkippedTotal
+		all := v1.FirstSkipped(o.Snapshot.Skipped, v1.MaxSkipped, v1.MaxSkippedBytes)
+		s.Skipped, s.SkippedTotal = v1.FirstSkipped(all, v1.ListedSkipped, v1.ListedSkippedBytes), o.Snapshot.SkippedTotal
 		done := max(j.Progress.Bytes, o.Snapshot.Bytes)
 		s.Progress = v1.Progress{Bytes: done, Total: done}
+		if len(all) > len(s.Skipped) {
+			return store.SetSkipped(tx, b.Meta.ID, all)
+		}
 		return nil
 	}
-}
-
-// shorten returns the first skipped entries whose paths fit into a record, as JSON: a
-// tenant chooses names that are six times as long there.
-func shorten(list []v1.Skipped) []v1.Skipped {
-	bytes := 0
-	for i, s := range list {
-		escaped, _ := json.Marshal(s.Path) // text: it cannot fail
-		if bytes += len(escaped); bytes > v1.MaxSkippedBytes || i == v1.MaxSkipped {
-			return list[:i]
-		}
-	}
-	return list
 }
 
 // failed returns the change to a failed backup. An archive that the job has completed,

@@ -2,6 +2,7 @@ package backup
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -177,12 +178,22 @@ func TestJobsAtOnce(t *testing.T) {
 	})
 }
 
-func TestSkippedFitsIntoRecord(t *testing.T) {
-	long := make([]v1.Skipped, 2*v1.MaxSkipped)
-	require.Len(t, shorten(long), v1.MaxSkipped)
-	for i := range long {
-		long[i].Path = string(make([]byte, 4096))
-	}
-	require.Len(t, shorten(long), v1.MaxSkippedBytes/(6*4096+2), "a NUL takes 6 bytes in JSON")
-	require.Len(t, shorten(long[:3]), 3)
+// TestSkippedEntriesAreStored: the status has the first ones only, and stays small.
+func TestSkippedEntriesAreStored(t *testing.T) {
+	live(t, func(w *world) {
+		for i := range 2 * v1.MaxSkipped {
+			w.trees.skipped = append(w.trees.skipped, v1.Skipped{Path: fmt.Sprintf("%0250d", i), Reason: v1.SkippedSpecial})
+		}
+		w.backup("b", nil)
+		b := w.want("b", v1.JobCompleted)
+		require.Equal(t, w.trees.skipped[:9], b.Status.Skipped)
+		record, err := json.Marshal(b.Status)
+		require.NoError(t, err)
+		require.Less(t, len(record), 4<<10, "bytes that a list decodes")
+		require.NoError(t, w.store.View(func(tx *store.Tx) error {
+			all, err := store.SkippedOf(tx, b)
+			require.Equal(t, w.trees.skipped[:v1.MaxSkipped], all)
+			return err
+		}))
+	})
 }

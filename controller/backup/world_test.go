@@ -96,6 +96,7 @@ func (x *target) leftover() int {
 type trees struct {
 	mu      sync.Mutex
 	content map[string]string
+	skipped []v1.Skipped // of each archive
 	swept   int
 }
 
@@ -117,7 +118,7 @@ func (x *trees) Write(ctx context.Context, volume string, w io.Writer, opt v1.Sn
 	if _, err := io.WriteString(w, text); err != nil {
 		return v1.Snapshot{}, err
 	}
-	return v1.Snapshot{Files: 1, Bytes: int64(len(text)), Skipped: []v1.Skipped{{Path: "log", Reason: v1.SkippedChanged}}, SkippedTotal: 1}, ctx.Err()
+	return v1.Snapshot{Files: 1, Bytes: int64(len(text)), Skipped: x.skipped, SkippedTotal: int64(len(x.skipped))}, ctx.Err()
 }
 
 func (x *trees) Sweep(context.Context, string) error {
@@ -206,7 +207,7 @@ func newWorld(t *testing.T) *world {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	w := &world{t: t, store: s, limit: 1, console: &console{running: true},
-		target: &target{stored: map[string][]byte{}, parts: map[string]bool{}}, trees: &trees{content: map[string]string{}}}
+		target: &target{stored: map[string][]byte{}, parts: map[string]bool{}}, trees: &trees{content: map[string]string{}, skipped: []v1.Skipped{{Path: "log", Reason: v1.SkippedChanged}}}}
 	w.volume("v", "tree of v")
 	return w
 }
