@@ -38,8 +38,8 @@ func BackupBytes(tx *Tx, id string) (int64, error) {
 	return s.bytes, err
 }
 
-// SetSkipped stores the skipped entries of a backup, of which BackupStatus.Skipped has the
-// first ones only. A list that is not longer needs none.
+// SetSkipped stores the skipped entries of a backup whose BackupStatus.Skipped has the first
+// ones only.
 func SetSkipped(tx *Tx, id string, list []v1.Skipped) error {
 	value, err := json.Marshal(list)
 	if err != nil {

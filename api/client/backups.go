@@ -19,7 +19,7 @@ type Backup struct {
 	State        v1.JobState  `json:"state"`
 	Size         int64        `json:"size"`    // bytes of the archive; 0 until it is completed
 	Files        int64        `json:"files"`   // entries that are not folders
-	Skipped      []v1.Skipped `json:"skipped"` // in a list at most 10
+	Skipped      []v1.Skipped `json:"skipped"` // in a list at most 10, and 2 KiB of paths
 	SkippedTotal int64        `json:"skipped_total"`
 	Checksum     string       `json:"checksum"`
 	Progress     v1.Progress  `json:"progress"`
