@@ -12,12 +12,11 @@ import (
 func (c *core) byID(containerID string) (runtime.Name, *container) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for n, b := range c.containers {
-		if b.state.ContainerID == containerID {
-			return n, b
-		}
+	n, there := c.names[containerID]
+	if !there {
+		return runtime.Name{}, nil
 	}
-	return runtime.Name{}, nil
+	return n, c.containers[n]
 }
 
 // Logs calls each with the lines after since. Unless t has ended, it follows the

@@ -35,14 +35,15 @@ type core struct {
 
 	mu         sync.Mutex
 	containers map[runtime.Name]*container
-	foreign    map[runtime.Name]bool // names of unmanaged containers
-	images     map[string]string     // ids of those on the host, by reference
-	oomKills   bool                  // processes are killed whatever a spec says
-	pushed     map[string]int        // how often the tag of an image was moved in its registry
-	pulls      map[string]pull       // behaviour of pulls; a missing entry succeeds
-	ports      map[runtime.Port]bool // taken by processes
-	missing    map[string]bool       // mount sources that do not exist
-	bad        map[string]bool       // programs that cannot be run
+	names      map[string]runtime.Name // of containers, by the engine's id
+	foreign    map[runtime.Name]bool   // names of unmanaged containers
+	images     map[string]string       // ids of those on the host, by reference
+	oomKills   bool                    // processes are killed whatever a spec says
+	pushed     map[string]int          // how often the tag of an image was moved in its registry
+	pulls      map[string]pull         // behaviour of pulls; a missing entry succeeds
+	ports      map[runtime.Port]bool   // taken by processes
+	missing    map[string]bool         // mount sources that do not exist
+	bad        map[string]bool         // programs that cannot be run
 	watchers   map[*watcher]bool
 	ops        []Op
 	failing    Fault
@@ -80,6 +81,7 @@ func New(now func() time.Time) *Engine {
 	c := &core{
 		now:        now,
 		containers: map[runtime.Name]*container{},
+		names:      map[string]runtime.Name{},
 		foreign:    map[runtime.Name]bool{},
 		images:     map[string]string{},
 		pushed:     map[string]int{},

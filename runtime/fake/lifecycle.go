@@ -42,6 +42,10 @@ func (c *core) create(s runtime.Spec) (string, error) {
 	s.Live.NoOOMKill = s.Live.NoOOMKill && !c.oomKills
 	c.created++
 	id := fmt.Sprintf("%064x", c.created)
+	if there {
+		delete(c.names, b.state.ContainerID)
+	}
+	c.names[id] = s.Name
 	c.containers[s.Name] = &container{
 		spec: s,
 		state: runtime.State{ContainerID: id, ImageID: c.images[s.Image], SpecHash: s.SpecHash, Revision: s.Revision, Live: rounded(s.Live), TTY: s.TTY,
@@ -201,6 +205,9 @@ func (e *Engine) Remove(ctx context.Context, n runtime.Name) error {
 // forget removes n and wakes its readers, which then find no container.
 func (c *core) forget(n runtime.Name) {
 	c.change(n)
+	if b, there := c.containers[n]; there {
+		delete(c.names, b.state.ContainerID)
+	}
 	delete(c.containers, n)
 }
 
