@@ -123,6 +123,7 @@ func (b *batch) publish() {
 	s := b.s
 	s.cache.drop(b.removed)
 	if len(b.changes) > 0 {
+		s.latest.record(b.changes)
 		s.rev.Store(b.rev)
 		s.db.Checkpoint(b.rev)
 		s.changes.append(b.changes...)

@@ -64,6 +64,7 @@ func (s *Store) start(steps []migration) error {
 		close(s.written)
 		return err
 	}
+	s.latest.restart(s.rev.Load())
 	s.changes = newRing(keptChanges, 0, Change{Revision: s.rev.Load()})
 	s.db.StartCompactor()
 	go s.write()

@@ -36,6 +36,7 @@ func repair(s *Store) {
 		if err == nil && rev > s.rev.Load() {
 			s.rev.Store(rev)
 			s.db.Checkpoint(rev)
+			s.latest.restart(rev)
 			s.changes.restart(s.changes.next+1, Change{Revision: rev})
 			s.events.restart(newest, v1.Event{})
 		}

@@ -28,7 +28,7 @@ func BeginRestore(tx *Tx, id string, spec v1.RestoreSpec) error {
 	if err := Restores.Create(tx, id, spec); err != nil {
 		return err
 	}
-	return tx.set(restoringKey(spec.VolumeID), []byte(id))
+	return setRestoring(tx, spec.VolumeID, tx.set(restoringKey(spec.VolumeID), []byte(id)))
 }
 
 // EndRestore ends the reservation of a volume by a restore, if it has it.
@@ -36,5 +36,13 @@ func EndRestore(tx *Tx, id, volume string) error {
 	if Restoring(tx, volume) != id {
 		return nil
 	}
-	return tx.remove(restoringKey(volume))
+	return setRestoring(tx, volume, tx.remove(restoringKey(volume)))
+}
+
+// setRestoring records that a volume has changed, unless err is one.
+func setRestoring(tx *Tx, volume string, err error) error {
+	if err == nil {
+		tx.recordChange(Change{Kind: Volumes.kind(), ID: volume, What: StatusChanged})
+	}
+	return err
 }

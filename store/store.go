@@ -38,6 +38,7 @@ type Store struct {
 
 	rev     atomic.Uint64 // only the writer changes it
 	changes *ring[Change]
+	latest  latest
 	events  *ring[v1.Event] // position p holds seq p+1
 
 	ops     chan *op

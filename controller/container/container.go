@@ -42,6 +42,8 @@ type Reconciler struct {
 	Mounts    Mounts
 	Metrics   *controller.Metrics
 	Log       *slog.Logger
+
+	settled settled
 }
 
 // requeueNow returns the result of a step that has a next one.
@@ -63,7 +65,11 @@ func requeueAfter(d time.Duration) controller.Result {
 // container that was just created is started with the same permit.
 func (r *Reconciler) Reconcile(ctx context.Context, id string) (controller.Result, error) {
 	defer r.Semaphore.releaseUnused(id)
-	s, next, err := r.next(ctx, id)
+	rests, server, err := r.rests(ctx, id)
+	if rests || err != nil {
+		return controller.Result{}, err
+	}
+	s, next, err := r.next(ctx, id, server)
 	if errors.Is(err, store.ErrNotFound) {
 		r.Timers.forget(id)
 		return r.Orphans.observe(ctx, r, id)
@@ -75,19 +81,21 @@ func (r *Reconciler) Reconcile(ctx context.Context, id string) (controller.Resul
 	return s.executeWithPermit(ctx, next)
 }
 
-// next observes a container and plans its next step.
-func (r *Reconciler) next(ctx context.Context, id string) (execution, Step, error) {
+// next observes a container and plans its next step. Server is the state of its server
+// if it was just inspected, or nil.
+func (r *Reconciler) next(ctx context.Context, id string, server *runtime.State) (execution, Step, error) {
+	rev, before := r.Store.Revision(), r.surroundings(id)
 	c, volume, err := r.load(id)
 	if err != nil {
 		return execution{}, Step{}, err
 	}
-	o, err := r.observe(ctx, c)
+	o, err := r.observe(ctx, c, server)
 	if err != nil {
 		return execution{}, Step{}, err
 	}
 	r.measuredPressure(c, &o, volume)
 	o.Restoring = volume.restoring
-	return execution{r: r, c: c, o: o}, Plan(c, o), nil
+	return execution{r: r, c: c, o: o, rev: rev, before: before}, Plan(c, o), nil
 }
 
 // load reads a container, its disk limit, the last measured usage of its volume, and
@@ -110,10 +118,12 @@ func (r *Reconciler) load(id string) (c v1.Container, s space, err error) {
 // observe observes a container on the host. It queries only what Plan needs: an
 // idle container costs one inspect, and a container whose creation was never
 // recorded is not inspected.
-func (r *Reconciler) observe(ctx context.Context, c v1.Container) (o Observed, err error) {
+func (r *Reconciler) observe(ctx context.Context, c v1.Container, server *runtime.State) (o Observed, err error) {
 	o = Observed{BootID: r.BootID, Warn: r.Warn}
 	installing := c.Status.ObservedInstall != c.Spec.InstallGeneration
-	if c.Meta.Deleted || c.Status.ObservedInstall > 0 || c.Status.ServerVolume != "" {
+	if server != nil {
+		o.Server = *server
+	} else if c.Meta.Deleted || c.Status.ObservedInstall > 0 || c.Status.ServerVolume != "" {
 		if o.Server, err = r.inspect(ctx, serverName(c.Meta.ID)); err != nil {
 			return o, err
 		}

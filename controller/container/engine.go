@@ -52,10 +52,16 @@ type Mounts interface {
 
 // Console follows the output of containers. See package console.
 type Console interface {
-	Follow(t runtime.Target)
-	Matched(id, containerID string, startedAt time.Time) bool
-	OutputComplete(t runtime.Target) bool
+	Reader
 	Drain(ctx context.Context, t runtime.Target) error
 	Input(ctx context.Context, id string, data []byte) error
 	Forget(ctx context.Context, id string) error
+}
+
+// Reader reads the output of runs.
+type Reader interface {
+	Follow(t runtime.Target)
+	Reading(id, containerID string, startedAt time.Time) bool
+	Matched(id, containerID string, startedAt time.Time) bool
+	OutputComplete(t runtime.Target) bool
 }

@@ -15,6 +15,9 @@ type execution struct {
 	r *Reconciler
 	c v1.Container // as it was loaded
 	o Observed     // when the step was planned
+
+	rev    uint64       // of the store before c was loaded
+	before surroundings // when c was about to be observed: what has changed since is observed again
 }
 
 // executeWithPermit executes a step. An expensive step needs a permit; without one
@@ -32,7 +35,7 @@ func (s execution) executeWithPermit(ctx context.Context, next Step) (controller
 	if err != nil || !res.Requeue || !next.Do.creates() {
 		return res, err
 	}
-	s, next, err = s.r.next(ctx, s.c.Meta.ID)
+	s, next, err = s.r.next(ctx, s.c.Meta.ID, nil)
 	if err != nil || !next.Do.starts() {
 		return requeueNow(), err
 	}
@@ -53,7 +56,11 @@ func (s execution) dispatch(ctx context.Context, next Step) (controller.Result, 
 	switch next.Do {
 	case Rest:
 		s.r.Pulls.Forget(s.c.Meta.ID) // a result that it did not receive is not that of its next start
-		return controller.Result{}, s.markObserved()
+		err := s.markObserved()
+		if err == nil {
+			s.r.settled.remember(s)
+		}
+		return controller.Result{}, err
 	case AwaitMatch:
 		if next.RequeueAt.IsZero() {
 			return controller.Result{}, s.markObserved()

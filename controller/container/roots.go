@@ -74,6 +74,16 @@ func (r *Roots) of(id string, run runtime.State) (u v1.Usage, known bool) {
 	return used.Usage, true
 }
 
+// last returns the last measured usage of a container's run; zero if none was measured.
+func (r *Roots) last(id string) RootUsage {
+	if r == nil {
+		return RootUsage{}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.used[id]
+}
+
 // withoutSlack subtracts rootSlack.
 func withoutSlack(u v1.Usage) v1.Usage {
 	return v1.Usage{Bytes: max(0, u.Bytes-rootSlack), Files: u.Files}

@@ -29,13 +29,16 @@ var (
 // console is a Console whose every run matches at once, unless held, and is
 // read at once, unless unread.
 type console struct {
-	engine *fake.Engine
-	held   atomic.Bool // no start pattern matches
-	unread atomic.Bool // output is missing
-	forgot func()
+	engine  *fake.Engine
+	held    atomic.Bool // no start pattern matches
+	unread  atomic.Bool // output is missing
+	lost    atomic.Bool // no output is being read
+	follows atomic.Int64
+	forgot  func()
 }
 
-func (c *console) Follow(runtime.Target)                       {}
+func (c *console) Follow(runtime.Target)                       { c.follows.Add(1) }
+func (c *console) Reading(string, string, time.Time) bool      { return !c.lost.Load() }
 func (c *console) Matched(string, string, time.Time) bool      { return !c.held.Load() }
 func (c *console) OutputComplete(runtime.Target) bool          { return !c.unread.Load() }
 func (c *console) Drain(context.Context, runtime.Target) error { return nil }
