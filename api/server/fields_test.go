@@ -44,8 +44,8 @@ var (
 )
 
 // TestContainerFieldsAreEverywhere requires of each field of a container's spec that a
-// request sets it, GET returns it, the document describes it, the Go client knows it
-// and an end-to-end test uses it. For each field it lists the places without it.
+// request sets it, GET returns it, the document describes it, the Go client knows it,
+// an end-to-end test uses it and the page copies it. For each field it lists the places without it.
 // TestSpecFieldsAreApplied in controller/container and TestBuildUsesEveryField in
 // runtime/docker follow the field to the engine.
 func TestContainerFieldsAreEverywhere(t *testing.T) {
@@ -75,6 +75,7 @@ func TestContainerFieldsAreEverywhere(t *testing.T) {
 		{"api/openapi.yaml: required of Container", requiredIn(t, "Container", reflect.TypeFor[v1.ContainerSpec]()), unreturned},
 		{"api/client/container.go: ContainerSpec", plain(t, fieldtest.Full[goclient.ContainerSpec]()), nil},
 		{"hack/e2e: no test sends it", namedIn(t, "../../hack/e2e/*_test.go", reflect.TypeFor[v1.ContainerSpec]()), nil},
+		{"api/ui/assets/core/manifest.js: fields", manifestFields(t, reflect.TypeFor[v1.ContainerSpec]()), unreturned},
 	}
 	requireFields(t, reflect.TypeFor[v1.ContainerSpec](), internalFields, places)
 	for _, path := range fieldtest.Paths(reflect.TypeFor[v1.ContainerSpec]()) {
@@ -225,6 +226,20 @@ func namedIn(t *testing.T, pattern string, kind reflect.Type) object {
 	for _, path := range fieldtest.Paths(kind) {
 		parts := strings.Split(path, ".")
 		if strings.Contains(all.String(), `"`+parts[len(parts)-1]+`"`) {
+			insert(m, parts)
+		}
+	}
+	return m
+}
+
+// manifestFields returns the fields of a type that the page copies into a manifest.
+func manifestFields(t *testing.T, kind reflect.Type) object {
+	t.Helper()
+	text, err := os.ReadFile("../ui/assets/core/manifest.js")
+	require.NoError(t, err)
+	m := object{}
+	for _, path := range fieldtest.Paths(kind) {
+		if parts := strings.Split(path, "."); strings.Contains(string(text), "'"+parts[0]+"'") {
 			insert(m, parts)
 		}
 	}
