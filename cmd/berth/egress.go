@@ -57,7 +57,7 @@ func (f *egressFilter) guard(ctx context.Context, b runtime.Bridge) {
 	}
 }
 
-// printLine logs a message, unless it is the last that was logged.
+// say logs a message, unless it is the last that was logged.
 func (f *egressFilter) say(level slog.Level, message, detail string) {
 	f.mu.Lock()
 	again := f.last == message+detail

@@ -21,6 +21,10 @@ type Options struct {
 	// RestoreStore replaces the store of a data directory by a backup, and returns where
 	// the store before is kept; empty: there was none.
 	RestoreStore func(ctx context.Context, dataPath string, backup *os.File) (kept string, err error)
+
+	// RemoveRules removes the firewall rules of the store in a data directory from this
+	// host, and reports whether there were any.
+	RemoveRules func(ctx context.Context, dataPath string) (changed bool, err error)
 }
 
 // NewRoot returns the command `berth` with all of its subcommands.
@@ -40,7 +44,7 @@ func NewRoot(o Options) *cobra.Command {
 	const daemon, client = "daemon", "client"
 	root.AddGroup(&cobra.Group{ID: daemon, Title: "Daemon:"}, &cobra.Group{ID: client, Title: "Commands for a running daemon:"})
 	c := &connector{loader: l}
-	addTo(root, daemon, newServeCommand(l, o.Serve), newConfigCommand(l), newDoctorCommand(c, o.Version), newStoreCommand(c, o.RestoreStore))
+	addTo(root, daemon, newServeCommand(l, o.Serve), newConfigCommand(l), newDoctorCommand(c, o.Version), newStoreCommand(c, o.RestoreStore), newFirewallCommand(c, o.RemoveRules))
 	addTo(root, client, newVersionCommand(c, o.Version), newNodeCommand(c), newPsCommand(c), newTopCommand(c), newContainersCommand(c), newApplyCommand(c), newDiffCommand(c))
 	addTo(root, client, newVerbCommands(c)...)
 	addTo(root, client, newWaitCommand(c), newLogsCommand(c), newAttachCommand(c), newSendCommand(c), newEventsCommand(c), newAuditCommand(c),
