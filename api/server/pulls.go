@@ -109,7 +109,7 @@ func (s pulls) list(c *fiber.Ctx) error {
 	})
 	bodies := make([]pullBody, len(list))
 	for i, p := range list {
-		bodies[i] = pullBody{PullID: p.Meta.ID, URL: p.Spec.URL, Path: p.Spec.Path, State: cmp.Or(p.Status.State, v1.PullPending),
+		bodies[i] = pullBody{PullID: p.Meta.ID, URL: p.Spec.RedactedURL(), Path: p.Spec.Path, State: cmp.Or(p.Status.State, v1.PullPending),
 			Progress: pullProgress{p.Status.Bytes, p.Status.Total}, Message: orNull(p.Status.Message)}
 	}
 	return edge.OK(c, map[string]any{"pulls": bodies})

@@ -37,14 +37,14 @@ func TestPulls(t *testing.T) {
 	first := h.must("POST", at+"/pull", ask("https://example.com/1", "a")).json
 	require.Equal(t, "Download started", first["message"])
 	id := first["pull_id"].(string)
-	second := h.must("POST", at+"/pull", ask("https://example.com/2", "a")).json["pull_id"].(string)
+	second := h.must("POST", at+"/pull", ask("https://example.com/2?signature=secret#f", "a")).json["pull_id"].(string)
 	require.NoError(t, h.store.Update(func(tx *store.Tx) error {
 		return store.Pulls.SetStatus(tx, id, func(s *v1.PullStatus) { s.State, s.Message = v1.PullFailed, "the server answered 404" })
 	}))
 	list := h.must("GET", at+"/pulls", nil).json["pulls"].([]any)
 	require.Len(t, list, 2)
 	newest, oldest := list[0].(object), list[1].(object)
-	require.Equal(t, object{"pull_id": second, "url": "https://example.com/2", "path": "a", "state": "pending", "progress": object{"bytes": 0.0, "total": nil}, "message": nil}, newest)
+	require.Equal(t, object{"pull_id": second, "url": "https://example.com/2?***#***", "path": "a", "state": "pending", "progress": object{"bytes": 0.0, "total": nil}, "message": nil}, newest)
 	require.Equal(t, []any{"failed", "the server answered 404"}, []any{oldest["state"], oldest["message"]})
 
 	other := h.volume()

@@ -2,6 +2,7 @@ package v1
 
 import (
 	"net/netip"
+	"net/url"
 	"slices"
 	"time"
 )
@@ -16,6 +17,26 @@ type PullSpec struct {
 	Path     string `json:"path"`               // in the volume
 	Checksum string `json:"checksum,omitempty"` // sha256:<hex>; empty: none
 	Cancel   bool   `json:"cancel,omitempty"`
+}
+
+// RedactedURL returns the URL with *** in place of its query, which is often a signature,
+// of its fragment, and of a user name and password.
+func (s PullSpec) RedactedURL() string {
+	u, err := url.Parse(s.URL)
+	if err != nil {
+		return "***"
+	}
+	user, query, fragment := "", "", ""
+	if u.User != nil {
+		user = "***@"
+	}
+	if u.RawQuery != "" {
+		query = "?***"
+	}
+	if u.Fragment != "" {
+		fragment = "#***"
+	}
+	return u.Scheme + "://" + user + u.Host + u.EscapedPath() + query + fragment
 }
 
 // Clone returns a deep copy of s.

@@ -21,6 +21,9 @@ const (
 	kept        = 100         // downloads of a volume that have ended and stay listed
 )
 
+// later returns the result for a download that waits.
+func later() controller.Result { return controller.Result{Waiting: true, RequeueAfter: observe} }
+
 // Reconciler is the controller.Reconciler of downloads.
 type Reconciler struct {
 	Store   *store.Store
@@ -31,7 +34,7 @@ type Reconciler struct {
 
 // Reconcile takes one step for the download with this id.
 func (r *Reconciler) Reconcile(_ context.Context, id string) (controller.Result, error) {
-	p, alive, err := r.load(id)
+	p, volume, err := r.load(id)
 	if errors.Is(err, store.ErrNotFound) {
 		r.Jobs.stop(id)
 		r.Jobs.forget(id)
@@ -41,41 +44,60 @@ func (r *Reconciler) Reconcile(_ context.Context, id string) (controller.Result,
 		return controller.Result{}, err
 	}
 	job := r.Jobs.get(id)
-	if job.exists && !job.done && (p.Spec.Cancel || !alive) {
+	if job.exists && !job.done && (p.Spec.Cancel || volume == gone) {
 		r.Jobs.stop(id)
-		return controller.Result{Waiting: true, RequeueAfter: observe}, nil
+		return later(), nil
 	}
 	switch {
-	case !alive:
+	case volume == gone:
 		r.Jobs.forget(id)
 		return controller.Result{}, r.Store.Update(func(tx *store.Tx) error { return store.Pulls.Purge(tx, id) })
 	case p.Status.State.Final():
 		r.Jobs.forget(id)
 		return controller.Result{}, nil
+	case job.done && errors.Is(job.err, v1.ErrVolumeRestoring) && !p.Spec.Cancel:
+		return r.retry(p)
 	case job.done:
 		return controller.Result{}, r.finish(p, job)
 	case p.Spec.Cancel:
 		return controller.Result{}, r.end(p, v1.PullCancelled, "", job)
 	case job.exists:
 		return controller.Result{RequeueAfter: observe}, r.record(id, v1.PullRunning, p.Status.Attempts, job)
+	case volume == restoring:
+		if p.Status.State != v1.PullRunning {
+			return later(), nil
+		}
+		return later(), r.record(id, v1.PullPending, p.Status.Attempts, progress{total: -1})
 	}
 	return r.start(p)
 }
 
-// load returns a download, and whether its volume exists and is not being deleted.
-func (r *Reconciler) load(id string) (p v1.Pull, alive bool, err error) {
+// condition is what a download must know of its volume.
+type condition int
+
+const (
+	present condition = iota
+	restoring
+	gone // or being deleted
+)
+
+// load returns a download, and the condition of its volume.
+func (r *Reconciler) load(id string) (p v1.Pull, is condition, err error) {
 	err = r.Store.View(func(tx *store.Tx) error {
 		if p, err = store.Pulls.Get(tx, id); err != nil {
 			return err
 		}
 		volume, err := store.Volumes.Get(tx, p.Spec.VolumeID)
-		alive = err == nil && !volume.Meta.Deleted
-		if errors.Is(err, store.ErrNotFound) {
+		switch {
+		case errors.Is(err, store.ErrNotFound) || err == nil && volume.Meta.Deleted:
+			is = gone
 			return nil
+		case err == nil && store.Restoring(tx, p.Spec.VolumeID) != "":
+			is = restoring
 		}
 		return err
 	})
-	return p, alive, err
+	return p, is, err
 }
 
 // start records the attempt before it begins: after a crash it is counted.
@@ -85,18 +107,28 @@ func (r *Reconciler) start(p v1.Pull) (controller.Result, error) {
 	}
 	again := p.Status.State == v1.PullRunning
 	if !r.Jobs.free(p.Spec.VolumeID) {
-		return controller.Result{Waiting: true, RequeueAfter: observe}, nil
+		return later(), nil
 	}
 	if err := r.record(p.Meta.ID, v1.PullRunning, p.Status.Attempts+1, progress{total: -1}); err != nil {
 		return controller.Result{}, err
 	}
 	if !r.Jobs.start(p.Meta.ID, p.Spec.VolumeID, p.Spec.URL, p.Spec.Path, p.Spec.Checksum) { // another one took the permit
-		return controller.Result{Waiting: true, RequeueAfter: observe}, r.record(p.Meta.ID, v1.PullPending, p.Status.Attempts, progress{total: -1})
+		return later(), r.record(p.Meta.ID, v1.PullPending, p.Status.Attempts, progress{total: -1})
 	}
 	if again {
 		r.Log.Info("a download begins again after a restart", "pull", p.Meta.ID, "volume", p.Spec.VolumeID, "attempt", p.Status.Attempts+1)
 	}
 	return controller.Result{RequeueAfter: observe}, nil
+}
+
+// retry lets a download that a restore of its volume has interrupted wait for the end of
+// the restore. The attempt does not count.
+func (r *Reconciler) retry(p v1.Pull) (controller.Result, error) {
+	if err := r.record(p.Meta.ID, v1.PullPending, max(0, p.Status.Attempts-1), progress{total: -1}); err != nil {
+		return controller.Result{}, err
+	}
+	r.Jobs.forget(p.Meta.ID)
+	return later(), nil
 }
 
 // record records the state and the progress.

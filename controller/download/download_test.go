@@ -1,6 +1,7 @@
 package download_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -211,6 +212,74 @@ func TestRestart(t *testing.T) {
 		}
 		require.Contains(t, w.want("a", v1.PullFailed).Message, "restarted")
 		w.want("b", v1.PullCompleted)
+	})
+}
+
+// TestSlowVolumes: four volumes whose downloads do not end leave permits for others.
+func TestSlowVolumes(t *testing.T) {
+	live(t, func(w *world) {
+		for _, v := range []string{"a", "b", "c", "d", "e"} {
+			w.volume(v)
+		}
+		for _, v := range []string{"a", "b", "c", "d"} {
+			for _, id := range []string{v + "1", v + "2"} {
+				w.pull(v, id)
+				time.Sleep(5 * time.Second)
+			}
+		}
+		w.pull("e", "e1")
+		w.want("e1", v1.PullRunning)
+		w.want("c1", v1.PullRunning)
+		require.Empty(t, w.want("c2", "").Message)
+		for _, id := range []string{"a1", "a2", "b1", "b2", "e1"} {
+			w.web.result(id) <- nil
+		}
+		w.want("c2", v1.PullRunning)
+		w.want("d2", v1.PullRunning)
+	})
+}
+
+// TestRestoreOfVolume: a download waits for the end of a restore of its volume, whether
+// it was requested before or runs. Neither is an attempt.
+func TestRestoreOfVolume(t *testing.T) {
+	live(t, func(w *world) {
+		w.volume("v")
+		w.pull("v", "runs")
+		w.want("runs", v1.PullRunning)
+		w.update(func(tx *store.Tx) error { return store.BeginRestore(tx, "r", v1.RestoreSpec{VolumeID: "v"}) })
+		w.web.result("runs") <- fmt.Errorf("write: %w", v1.ErrVolumeRestoring)
+		w.pull("v", "waits")
+		time.Sleep(time.Hour)
+		for _, id := range []string{"runs", "waits"} {
+			p, err := w.get(id)
+			require.NoError(t, err)
+			require.Equal(t, v1.PullPending, cmp.Or(p.Status.State, v1.PullPending), id)
+			require.Zero(t, p.Status.Attempts, id)
+		}
+		require.Zero(t, w.web.running["v"], "no server is asked during the restore")
+		w.stop()
+		w.run()
+		w.update(func(tx *store.Tx) error { return store.EndRestore(tx, "r", "v") })
+		for _, id := range []string{"runs", "waits"} {
+			require.Equal(t, 1, w.want(id, v1.PullRunning).Attempts)
+			w.web.result(id) <- nil
+			w.want(id, v1.PullCompleted)
+		}
+	})
+}
+
+// TestRestoreAfterRestart: a download that berth's end interrupted waits as well.
+func TestRestoreAfterRestart(t *testing.T) {
+	live(t, func(w *world) {
+		w.volume("v")
+		w.pull("v", "a")
+		w.want("a", v1.PullRunning)
+		w.stop()
+		w.update(func(tx *store.Tx) error { return store.BeginRestore(tx, "r", v1.RestoreSpec{VolumeID: "v"}) })
+		w.run()
+		w.want("a", v1.PullPending)
+		w.update(func(tx *store.Tx) error { return store.EndRestore(tx, "r", "v") })
+		require.Equal(t, 2, w.want("a", v1.PullRunning).Attempts)
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 const (
 	maxRunning   = 8 // of all volumes
 	maxPerVolume = 2
+	maxForSecond = 4 // that run when a volume gets its second one: fewer volumes cannot hold all permits
 )
 
 // Fetch downloads a pull into its volume. Its errors are texts for clients.
@@ -88,7 +89,11 @@ func (j *Jobs) permits(volume string) bool {
 			ofVolume++
 		}
 	}
-	return j.base != nil && running < maxRunning && ofVolume < maxPerVolume
+	limit := maxRunning
+	if ofVolume > 0 {
+		limit = maxForSecond
+	}
+	return j.base != nil && running < limit && ofVolume < maxPerVolume
 }
 
 // start begins a download. It returns false if no permit is free.

@@ -24,6 +24,8 @@ const (
 	headerBytes   = 64 << 10
 	stallTimeout  = 30 * time.Second // without a byte
 	totalTimeout  = 6 * time.Hour
+	leastRate     = 16 << 10 // bytes per second, over each paceWindow
+	paceWindow    = 30 * time.Second
 )
 
 // Errors that end a download. All errors of this package are texts for clients.
@@ -31,6 +33,7 @@ var (
 	ErrAddress  = errors.New("the address is not public: files.pull_private is false")
 	ErrChecksum = errors.New("the content has another checksum")
 	errStalled  = fmt.Errorf("the server sent nothing for %s", stallTimeout)
+	errSlow     = fmt.Errorf("the server sent less than %d KiB/s for %s", leastRate>>10, paceWindow)
 	errTooLong  = fmt.Errorf("the download took longer than %s", totalTimeout)
 	errRedirect = fmt.Errorf("more than %d redirects, or a redirect that is neither http nor https", maxRedirects)
 )
@@ -111,6 +114,8 @@ func explain(ctx context.Context, err error) error {
 		return ErrChecksum
 	case errors.Is(err, errRedirect):
 		return errRedirect
+	case errors.Is(err, errSlow):
+		return errSlow
 	case errors.Is(cause, errStalled), errors.Is(cause, errTooLong):
 		return cause
 	case ctx.Err() != nil:
@@ -133,12 +138,17 @@ type content struct {
 	total    int64
 	progress Progress
 	alive    func()
+	pace     pace
 	failed   atomic.Pointer[error]
 }
 
 // Read implements io.Reader.
 func (c *content) Read(p []byte) (int, error) {
+	began := time.Now()
 	n, err := c.from.Read(p)
+	if err == nil && c.pace.slow(n, time.Since(began)) {
+		err = errSlow
+	}
 	if n > 0 {
 		c.sum.Write(p[:n])
 		c.read += int64(n)
@@ -152,4 +162,24 @@ func (c *content) Read(p []byte) (int, error) {
 		c.failed.Store(&err)
 	}
 	return n, err
+}
+
+// pace measures the rate of a server: only the time that a read took counts, so that a
+// slow disk is not held against it. Without a least rate a server that sends a byte now
+// and then would hold a permit for hours.
+type pace struct {
+	took time.Duration
+	got  int
+}
+
+// slow counts a read, and reports whether the rate of the window that it ends is less
+// than leastRate.
+func (p *pace) slow(n int, took time.Duration) bool {
+	p.got += n
+	if p.took += took; p.took < paceWindow {
+		return false
+	}
+	slow := float64(p.got) < leastRate*p.took.Seconds()
+	*p = pace{}
+	return slow
 }

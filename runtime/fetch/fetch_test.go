@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -151,4 +152,68 @@ func TestStalledServer(t *testing.T) {
 		}
 	}, func(r io.Reader) error { _, err := io.Copy(io.Discard, r); return err })
 	require.ErrorIs(t, err, context.Canceled)
+}
+
+// drip is a server that sends count pieces of size bytes, one after each wait. The first
+// pieces, burst, come at once.
+type drip struct {
+	count, size int
+	wait        time.Duration
+	burst       int
+}
+
+func (d *drip) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(d), ContentLength: int64(d.count * d.size)}, nil
+}
+
+func (d *drip) Read(p []byte) (int, error) {
+	if d.count == 0 {
+		return 0, io.EOF
+	}
+	if d.count--; d.burst == 0 {
+		time.Sleep(d.wait)
+	}
+	d.burst = max(0, d.burst-1)
+	return min(d.size, len(p)), nil
+}
+
+// TestLeastRate: a server below the least rate is cut off after a window, and one above
+// it is not; a slow disk is not held against it.
+func TestLeastRate(t *testing.T) {
+	for _, c := range []struct {
+		drip
+		disk time.Duration // that each piece takes
+		want error
+	}{
+		{drip{100_000, 1, 20 * time.Second, 0}, 0, errSlow},
+		{drip{100_000, leastRate - 1, time.Second, 0}, 0, errSlow},
+		{drip{100_000, leastRate / 2, time.Second, 200}, 0, errSlow},
+		{drip{1000, leastRate, time.Second, 0}, 0, nil},
+		{drip{1000, leastRate / 2, 100 * time.Millisecond, 0}, 25 * time.Second, nil},
+		{drip{1, 1, 29 * time.Second, 0}, 0, nil},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			client := New(every)
+			client.http.Transport = &c.drip
+			began := time.Now()
+			err := client.Get(t.Context(), "http://mods.example/", "", func(int64, int64) {}, func(r io.Reader) error {
+				for piece := make([]byte, leastRate); ; time.Sleep(c.disk) {
+					if _, err := r.Read(piece); err != nil {
+						return ignoreEnd(err)
+					}
+				}
+			})
+			require.Equal(t, c.want, err)
+			if err != nil {
+				require.LessOrEqual(t, time.Since(began), 2*paceWindow)
+			}
+		})
+	}
+}
+
+func ignoreEnd(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
 }
