@@ -58,8 +58,10 @@ func (s files) upload(c *fiber.Ctx) error {
 // put replaces a file by content.
 func (s files) put(c *fiber.Ctx, path string, content io.Reader) error {
 	nameFile(c, path)
+	entry := earlyEntry{content: content, request: requestOf(c, s.store)}
+	defer entry.wait()
 	err := s.onVolume(c, nil, func(ctx context.Context, f Files, id string) error {
-		return f.Write(ctx, id, path, content)
+		return f.Write(ctx, id, path, &entry)
 	})
 	if err != nil {
 		return err

@@ -3,8 +3,6 @@ package volume
 import (
 	"os"
 
-	"golang.org/x/sys/unix"
-
 	"berth/runtime/volume/quota"
 )
 
@@ -15,7 +13,7 @@ type archiveFile struct {
 	reservation *quota.Reservation
 	ctxErr      func() error
 	n           int64
-	flushed     int64 // bytes that the kernel was asked to write to disk
+	disk        flusher
 	err         error
 }
 
@@ -36,13 +34,6 @@ func (s *archiveFile) Write(p []byte) (int, error) {
 		return 0, s.err
 	}
 	s.n += int64(len(p))
-	if s.n-s.flushed >= flushBytes {
-		// A hint that does not block. It leaves little for the final fsync.
-		_ = unix.SyncFileRange(int(s.f.Fd()), s.flushed, s.n-s.flushed, unix.SYNC_FILE_RANGE_WRITE)
-		s.flushed = s.n
-	}
+	s.disk.wrote(len(p))
 	return len(p), nil
 }
-
-// flushBytes is how many bytes are flushed to disk at a time.
-const flushBytes = 4 << 20

@@ -127,6 +127,7 @@ func (vol *openVolume) writeTemp(x *temp, mode fs.FileMode, content io.Reader, r
 func copyBytes(vol *openVolume, f *os.File, src io.Reader, res *quota.Reservation) error {
 	buf := vol.m.bufs.Get().(*[]byte)
 	defer vol.m.bufs.Put(buf)
+	disk := flusher{f: f}
 	for empty := true; ; empty = false {
 		if err := vol.ctxErr(); err != nil {
 			return err
@@ -144,6 +145,7 @@ func copyBytes(vol *openVolume, f *os.File, src io.Reader, res *quota.Reservatio
 			if _, err := f.Write((*buf)[:n]); err != nil {
 				return err
 			}
+			disk.wrote(n)
 		}
 		if errors.Is(end, io.EOF) {
 			return nil

@@ -44,7 +44,7 @@ func BenchmarkWrite(b *testing.B) {
 	data := bytes.Repeat([]byte("x"), 1024)
 	require.NoError(b, os.Mkdir(filepath.Join(dir, "sub"), 0o755))
 	sub := filepath.Join(dir, "sub")
-	took := turns(b,
+	took, _ := turns(b,
 		contender{name: "bare", do: func() { require.NoError(b, bare(sub, data, false)) }},
 		contender{name: "bare+folder", do: func() { require.NoError(b, bare(sub, data, true)) }},
 		contender{name: "berth", do: func() {

@@ -13,20 +13,30 @@ import (
 	"github.com/stretchr/testify/require"
 
 	v1 "berth/api/v1"
+	"berth/hack/bench/table"
 	"berth/runtime/volume"
 )
 
-// BenchmarkBackup writes 200 MiB to a file as a tar.zst: by GNU tar and zstd, and by
-// berth, which also computes the checksums of each file and of the whole.
+// BenchmarkBackup writes 200 MiB to a file as a tar.zst: by GNU tar and zstd, by those
+// and sha256sum of each file and of the whole, and by berth, which computes these
+// checksums too.
 func BenchmarkBackup(b *testing.B) {
 	m, dir := open(b)
 	mixed(b, dir)
 	out := filepath.Join(b.TempDir(), "out.tar.zst")
-	turns(b,
+	took, used := turns(b,
 		contender{name: "gnu", do: func() {
 			shell(b, "tar -C "+dir+" -cf - . | zstd -1 -T0 -q -f -o "+out)
 		}},
+		contender{name: "gnu+sums", do: func() {
+			shell(b, "find "+dir+" -type f -print0 | xargs -0 sha256sum > /dev/null & "+
+				"tar -C "+dir+" -cf - . | zstd -1 -T0 -q | tee "+out+" | sha256sum > /dev/null && wait $!")
+		}},
 		contender{name: "berth", do: func() { backup(b, m, out) }})
+	for i, floor := range []string{"GNU", "GNU with sha256sum"} {
+		table.Add(b, table.Row{Measure: "backup of 200 MiB, against " + floor, Unit: "MiB/s", Berth: rates(took[2]), Floor: rates(took[i]), Goal: table.AtLeast(0.9)})
+		table.Add(b, table.Row{Measure: "backup of 200 MiB, against " + floor + ", CPU", Unit: "ms", Berth: used[2], Floor: used[i], Goal: table.AtMost(1 / 0.9)})
+	}
 	shell(b, "tar --zstd -tf "+out+" > /dev/null")
 }
 
@@ -39,7 +49,7 @@ func BenchmarkRestore(b *testing.B) {
 	out := filepath.Join(b.TempDir(), "out.tar.zst")
 	a := backup(b, m, out)
 	to := filepath.Join(b.TempDir(), "gnu")
-	turns(b,
+	took, used := turns(b,
 		contender{name: "gnu",
 			before: func() {
 				require.NoError(b, os.RemoveAll(to))
@@ -57,6 +67,16 @@ func BenchmarkRestore(b *testing.B) {
 				defer f.Close()
 				require.NoError(b, m.Snapshots().Restore(b.Context(), id, f, a, v1.RestoreOptions{Mode: v1.RestoreReplace}))
 			}})
+	table.Add(b, table.Row{Measure: "restore of 200 MiB, against GNU", Unit: "MiB/s", Berth: rates(took[1]), Floor: rates(took[0]), Goal: table.AtLeast(0.9)})
+	table.Add(b, table.Row{Measure: "restore of 200 MiB, against GNU, CPU", Unit: "ms", Berth: used[1], Floor: used[0], Goal: table.AtMost(1 / 0.9)})
+}
+
+// rates returns the MiB a second of 200 MiB that took so many milliseconds.
+func rates(took []float64) (list []float64) {
+	for _, ms := range took {
+		list = append(list, 200*1000/ms)
+	}
+	return list
 }
 
 // backup writes the volume to the file out.

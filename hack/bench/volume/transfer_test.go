@@ -22,7 +22,6 @@ import (
 	"berth/api/server"
 	"berth/api/stream"
 	v1 "berth/api/v1"
-	"berth/hack/bench/table"
 	"berth/runtime/volume"
 	"berth/store"
 )
@@ -38,7 +37,7 @@ func (fixed) Changed() <-chan struct{}    { return nil }
 
 // serve starts a berth server with one volume, and returns the URL of its file f.
 func serve(b *testing.B, m *volume.Manager) string {
-	db, err := store.Open("", store.Options{})
+	db, err := store.Open(b.TempDir(), store.Options{})
 	require.NoError(b, err)
 	require.NoError(b, db.Update(func(tx *store.Tx) error {
 		return errors.Join(store.Volumes.Create(tx, id, v1.VolumeSpec{}),
@@ -109,11 +108,10 @@ func most(b *testing.B, run func()) (bytes int64) {
 
 // transfers alternates between a bare connection and berth, and reports by how much
 // memory grew during berth's turns.
-func transfers(b *testing.B, bare, berth func()) (took [][]float64) {
+func transfers(b *testing.B, bare, berth func()) {
 	base, peak := resident(b), int64(0)
-	took = turns(b, contender{name: "bare", do: bare}, contender{name: "berth", do: func() { peak = max(peak, most(b, berth)) }})
+	turns(b, contender{name: "bare", do: bare}, contender{name: "berth", do: func() { peak = max(peak, most(b, berth)) }})
 	b.ReportMetric(float64(peak-base)/(1<<20), "MiB-grown")
-	return took
 }
 
 // bareListener accepts one connection after the other and calls do with it.
@@ -134,49 +132,6 @@ func bareListener(b *testing.B, do func(net.Conn) error) string {
 	})
 	b.Cleanup(func() { ln.Close(); wg.Wait() })
 	return ln.Addr().String()
-}
-
-// BenchmarkUpload sends 1 GiB over loopback into a file, with an fsync at its
-// end: by a bare TCP connection and io.Copy, and by berth.
-func BenchmarkUpload(b *testing.B) {
-	m, dir := open(b)
-	src := filepath.Join(b.TempDir(), "src")
-	noise(b, src)
-	address := bareListener(b, func(c net.Conn) error {
-		f, err := os.Create(filepath.Join(dir, "bare"))
-		if err != nil {
-			return err
-		}
-		_, err = io.Copy(f, struct{ io.Reader }{c})
-		_, werr := c.Write([]byte("k"))
-		return errors.Join(err, f.Sync(), f.Close(), werr)
-	})
-	url := serve(b, m)
-	took := transfers(b, func() {
-		c, err := net.Dial("tcp", address)
-		require.NoError(b, err)
-		f, err := os.Open(src)
-		require.NoError(b, err)
-		_, err = io.Copy(c, f)
-		require.NoError(b, errors.Join(err, c.(*net.TCPConn).CloseWrite()))
-		_, err = io.ReadAll(c)
-		require.NoError(b, errors.Join(err, f.Close(), c.Close()))
-	}, func() { put(b, url, src) })
-	table.Add(b, table.Row{Measure: "upload of 1 GiB", Unit: "ms", Berth: took[1], Floor: took[0], Goal: table.AtMost(1.25)})
-}
-
-func put(b *testing.B, url, src string) {
-	f, err := os.Open(src)
-	require.NoError(b, err)
-	defer f.Close()
-	req, err := http.NewRequest("PUT", url, f)
-	require.NoError(b, err)
-	req.ContentLength = transfer
-	req.Header.Set("Authorization", "Bearer "+token) // a token in the URL is for downloads
-	resp, err := http.DefaultClient.Do(req)
-	require.NoError(b, err)
-	require.NoError(b, resp.Body.Close())
-	require.Equal(b, 200, resp.StatusCode)
 }
 
 // BenchmarkDownload receives 1 GiB over loopback and discards it: from a bare TCP

@@ -18,8 +18,8 @@ type contender struct {
 // the machine affects all of them alike. It reports the median time of each, how many
 // times faster berth was than each of the others, by the median and by the best, and
 // the processor time of the best, which hardly depends on other load. It returns the
-// times of each, in ms.
-func turns(b *testing.B, contenders ...contender) (took [][]float64) {
+// times and the processor times of each, in ms.
+func turns(b *testing.B, contenders ...contender) (took, used [][]float64) {
 	times := make([][]time.Duration, len(contenders))
 	cpus := make([][]time.Duration, len(contenders))
 	for b.Loop() {
@@ -27,10 +27,10 @@ func turns(b *testing.B, contenders ...contender) (took [][]float64) {
 			if c.before != nil {
 				c.before()
 			}
-			began, used := time.Now(), processor(b)
+			began, before := time.Now(), processor(b)
 			c.do()
 			times[i] = append(times[i], time.Since(began))
-			cpus[i] = append(cpus[i], processor(b)-used)
+			cpus[i] = append(cpus[i], processor(b)-before)
 		}
 	}
 	for i := range times {
@@ -46,14 +46,17 @@ func turns(b *testing.B, contenders ...contender) (took [][]float64) {
 		}
 	}
 	b.ReportMetric(0, "ns/op")
-	for _, of := range times {
-		var list []float64
-		for _, one := range of {
-			list = append(list, one.Seconds()*1000)
+	return milliseconds(times), milliseconds(cpus)
+}
+
+func milliseconds(of [][]time.Duration) (list [][]float64) {
+	for i, times := range of {
+		list = append(list, nil)
+		for _, one := range times {
+			list[i] = append(list[i], one.Seconds()*1000)
 		}
-		took = append(took, list)
 	}
-	return took
+	return list
 }
 
 // processor returns the processor time of this process and its children.
