@@ -66,5 +66,6 @@ func TestEarlyEntryWithKey(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, key, e.stored == nil)
 		e.wait()
+		require.Len(t, audited(h, 0), 1, "that without a key")
 	}
 }
