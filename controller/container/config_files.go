@@ -9,10 +9,12 @@ import (
 	"time"
 
 	v1 "berth/api/v1"
+	"berth/runtime"
 )
 
 const (
 	configTimeout = 10 * time.Second // for all files before one start
+	configRetry   = time.Second      // until the next try of a start whose files could not be parsed because of others'
 	configMessage = 2000             // bytes of the message that names the files that failed
 )
 
@@ -44,7 +46,9 @@ func expanded(c v1.ConfigFile, env map[string]string) v1.ConfigFile {
 }
 
 // applyConfigFiles sets the values of config_files in the volume, and records the
-// condition ConfigFilesApplied. A file that fails delays no start.
+// condition ConfigFilesApplied. A file that fails delays no start. The error is
+// runtime.ErrConfigBusy if the files of other containers are in the way: the start has
+// to wait, since its values are not set.
 func (s serverStep) applyConfigFiles(ctx context.Context) error {
 	spec := s.x.c.Spec
 	if len(spec.ConfigFiles) == 0 && v1.FindCondition(s.x.c.Status.Conditions, v1.ConfigFilesApplied).Status == "" {
@@ -54,7 +58,11 @@ func (s serverStep) applyConfigFiles(ctx context.Context) error {
 	defer cancel()
 	var failed []string
 	for _, c := range spec.ConfigFiles {
-		if err := s.x.r.Configure(ctx, spec.VolumeID, expanded(c, spec.Env)); err != nil {
+		err := s.x.r.Configure(ctx, spec.VolumeID, expanded(c, spec.Env))
+		if errors.Is(err, runtime.ErrConfigBusy) {
+			return err
+		}
+		if err != nil {
 			failed = append(failed, c.Path+": "+s.configFailure(c.Path, err))
 		}
 	}

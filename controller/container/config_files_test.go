@@ -3,6 +3,7 @@ package container_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	v1 "berth/api/v1"
+	"berth/runtime"
 )
 
 // configs records the configuration files of each start.
@@ -102,5 +104,28 @@ func TestConfigFilesAreBounded(t *testing.T) {
 		message := v1.FindCondition(c.Status.Conditions, v1.ConfigFilesApplied).Message
 		require.Less(t, len(message), 2100)
 		require.Contains(t, message, "(3 files in all)")
+	})
+}
+
+// TestStartWaitsForConfigFiles: while the files of others are parsed a container is not
+// started, since its values are not set.
+func TestStartWaitsForConfigFiles(t *testing.T) {
+	live(t, func(w *world) {
+		k := &configs{errs: map[string]error{"a": fmt.Errorf("a: %w", runtime.ErrConfigBusy)}}
+		w.rec.Configure = k.configure
+		w.installed(func(s *v1.ContainerSpec) {
+			s.VolumeID = "v"
+			s.ConfigFiles = []v1.ConfigFile{{Path: "a", Format: "json", Set: map[string]string{"p": "1"}}}
+		})
+		w.change(on)
+		time.Sleep(time.Minute)
+		c := w.want(v1.Starting)
+		require.Zero(t, w.count("start", server))
+		require.Empty(t, v1.FindCondition(c.Status.Conditions, v1.ConfigFilesApplied).Status)
+		require.Less(t, len(k.applied), 100, "it tries once a second")
+		k.errs = nil
+		time.Sleep(2 * time.Second)
+		c = w.want(v1.Running)
+		require.Equal(t, v1.True, v1.FindCondition(c.Status.Conditions, v1.ConfigFilesApplied).Status)
 	})
 }

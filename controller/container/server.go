@@ -179,7 +179,10 @@ func (s serverStep) startServer(ctx context.Context, n runtime.Name) (controller
 			return requeueNow(), err
 		}
 	}
-	if err := s.applyConfigFiles(ctx); err != nil {
+	switch err := s.applyConfigFiles(ctx); {
+	case errors.Is(err, runtime.ErrConfigBusy):
+		return waitFor(configRetry), nil
+	case err != nil:
 		return controller.Result{}, err
 	}
 	err := startMounted(ctx, s.x, n)

@@ -13,27 +13,33 @@ import (
 // Configure sets the values of a configuration file of a container. It creates a file
 // that is missing, and changes nothing if every value is set. The file keeps its owner
 // and its mode. Anything but a regular file of at most 4 MiB is refused, a link too.
-// The error of a file that cannot be parsed is a v1.Error.
+// The error is runtime.ErrConfigBusy if other large files are parsed. The error of a file that cannot be parsed is a v1.Error.
 func (f Files) Configure(ctx context.Context, id string, c v1.ConfigFile) error {
 	p, err := cleanEntry(c.Path)
 	if err != nil {
 		return err
 	}
-	select {
-	case f.m.configuring <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := ctx.Err(); err != nil {
+		return err
 	}
-	defer func() { <-f.m.configuring }()
-	return f.withVolume(ctx, id, p, func(vol *openVolume) error { return configure(vol, p, c) })
+	return f.withVolume(ctx, id, p, func(vol *openVolume) error { return configure(ctx, vol, p, c) })
 }
 
-func configure(vol *openVolume, p string, c v1.ConfigFile) error {
+func configure(ctx context.Context, vol *openVolume, p string, c v1.ConfigFile) error {
 	dst, base, old, err := vol.locate(p)
 	if err != nil {
 		return err
 	}
 	defer dst.close()
+	size := sizeOfValues(c)
+	if old != nil {
+		size += old.Size()
+	}
+	leave, err := vol.m.configuring.enter(ctx, size)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	before, err := readConfig(dst, base, old)
 	if err != nil {
 		return err
@@ -58,6 +64,13 @@ func configure(vol *openVolume, p string, c v1.ConfigFile) error {
 	return replace(x, top, dst, base, old, bytes.NewReader(after))
 }
 
+func sizeOfValues(c v1.ConfigFile) (size int64) {
+	for key, value := range c.Set {
+		size += int64(len(key) + len(value))
+	}
+	return size
+}
+
 // readConfig reads the file base; old is nil if it is missing.
 func readConfig(dst *folder, base string, old fs.FileInfo) ([]byte, error) {
 	switch {
@@ -75,11 +88,17 @@ func readConfig(dst *folder, base string, old fs.FileInfo) ([]byte, error) {
 		return nil, err
 	}
 	defer file.Close()
-	content, err := io.ReadAll(io.LimitReader(file, configfile.MaxSize+1))
-	if err == nil && len(content) > configfile.MaxSize { // it has grown
-		err = errConfigSize
+	limit := int64(configfile.MaxSize)
+	if old.Size() <= smallConfig {
+		limit = smallConfig // it did not wait as a large one does
+	}
+	content, err := io.ReadAll(io.LimitReader(file, limit+1))
+	if err == nil && int64(len(content)) > limit {
+		err = errConfigGrows
 	}
 	return content, err
 }
+
+var errConfigGrows = v1.Errorf(v1.InvalidRequest, "the file grows while it is read")
 
 var errConfigSize = v1.Errorf(v1.InvalidRequest, "the file is larger than 4 MiB")

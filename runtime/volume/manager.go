@@ -55,7 +55,7 @@ type Manager struct {
 	opt  Options
 	bufs sync.Pool // of *[]byte
 
-	configuring  chan struct{} // holds a value while a configuration file is parsed, which takes memory
+	configuring  configSlot
 	images       *quota.Images
 	space        *quota.Space
 	changes      *changes
@@ -93,7 +93,7 @@ func New(base string, opt Options) (*Manager, error) {
 		opt.GID = -1
 	}
 	m := &Manager{base: base, opt: opt, temps: map[string]bool{}, quotas: map[string]*quota.Quota{},
-		changes: newChanges(), opened: newOpenedFiles(), gate: newGate(), sweeps: newSweeps(), configuring: make(chan struct{}, 1)}
+		changes: newChanges(), opened: newOpenedFiles(), gate: newGate(), sweeps: newSweeps(), configuring: newConfigSlot()}
 	m.bufs.New = func() any { b := make([]byte, 256<<10); return &b }
 	if m.images, err = quota.OpenImages(base); err != nil {
 		return nil, err

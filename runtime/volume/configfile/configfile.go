@@ -12,6 +12,10 @@ import (
 // MaxSize bounds a configuration file, before and after Apply, in bytes.
 const MaxSize = 4 << 20
 
+// maxWork bounds the size of a file times the number of its keys: each key may be
+// compared with everything in it, and nothing ends Apply before it is done.
+const maxWork = 64 << 20
+
 // Errors of Apply about a whole file. All of its errors are texts for clients.
 var (
 	errSize     = errors.New("the file is larger than 4 MiB")
@@ -43,6 +47,9 @@ func Apply(name string, content []byte, set map[string]string) ([]byte, error) {
 	}
 	if len(content) > MaxSize {
 		return nil, errSize
+	}
+	if len(content)*len(set) > maxWork {
+		return nil, fmt.Errorf("the file is too large for %d values: at most %d KiB, or 4 MiB for up to 16", len(set), maxWork/len(set)>>10)
 	}
 	list := make([]entry, 0, len(set))
 	for _, key := range slices.Sorted(maps.Keys(set)) {

@@ -3,6 +3,7 @@ package configfile
 import (
 	"encoding/json"
 	"encoding/xml"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -126,6 +127,15 @@ func TestLimits(t *testing.T) {
 	require.ErrorIs(t, err, errSize)
 	_, err = Apply("text", make([]byte, MaxSize), object{"a": "b"})
 	require.ErrorIs(t, err, errSize)
+	many := object{}
+	for i := range maxWork >> 20 {
+		many[fmt.Sprint("k", i)] = "v"
+	}
+	_, err = Apply("text", make([]byte, 1<<20), many)
+	require.NoError(t, err)
+	many["one more"] = "v"
+	_, err = Apply("text", make([]byte, 1<<20), many)
+	require.ErrorContains(t, err, "too large for 65 values: at most 1008 KiB")
 	_, err = Apply("yaml", []byte(strings.Repeat("[", 100_000)), object{"a": "b"})
 	require.Error(t, err)
 	_, err = Apply("yaml", []byte("["+strings.Repeat("a,", maxNodes+1)+"]"), object{"a": "b"})
