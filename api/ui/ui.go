@@ -11,6 +11,7 @@ import (
 	"html/template"
 	"io/fs"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -107,13 +108,9 @@ func (p *Page) fillIndex() error {
 	if err != nil {
 		return err
 	}
-	var modules []string
-	for name := range p.files {
-		if path.Ext(name) == ".js" {
-			modules = append(modules, name)
-		}
-	}
-	slices.Sort(modules)
+	// Those of boot come first: they send requests while the others are loaded.
+	modules := p.graph("boot.js", nil)
+	modules = p.graph("main.js", modules)
 	var out bytes.Buffer
 	err = t.Execute(&out, struct {
 		Version string
@@ -122,6 +119,22 @@ func (p *Page) fillIndex() error {
 	file.Plain = out.Bytes()
 	p.files[index] = file
 	return err
+}
+
+// imported matches the path in a static import. Modules that import() loads come later.
+var imported = regexp.MustCompile(`from\s*['"](\.[^'"]+)['"]`)
+
+// graph adds the modules to known that a module needs, and itself, if they are there.
+func (p *Page) graph(name string, known []string) []string {
+	file, found := p.files[name]
+	if !found || slices.Contains(known, name) {
+		return known
+	}
+	known = append(known, name)
+	for _, match := range imported.FindAllSubmatch(file.Plain, -1) {
+		known = p.graph(path.Join(path.Dir(name), string(match[1])), known)
+	}
+	return known
 }
 
 // compress returns text as gzip.

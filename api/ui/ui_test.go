@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -38,16 +39,34 @@ func TestNothingInline(t *testing.T) {
 func TestImportsExist(t *testing.T) {
 	p, err := New()
 	require.NoError(t, err)
-	imported := regexp.MustCompile(`from '(\.[^']+)'`)
+	anyImport := regexp.MustCompile(`(?:from\s*|import\()['"](\.[^'"]+)['"]`)
 	found := 0
 	for name, file := range p.files {
-		for _, m := range imported.FindAllStringSubmatch(string(file.Plain), -1) {
+		for _, m := range anyImport.FindAllStringSubmatch(string(file.Plain), -1) {
 			target := resolve(name, m[1])
 			require.Contains(t, p.files, target, "%s imports %s", name, m[1])
 			found++
 		}
 	}
 	require.Greater(t, found, 50)
+}
+
+// TestFirstModules: the document names what the first picture needs, the modules that
+// send requests first, and not what is loaded later.
+func TestFirstModules(t *testing.T) {
+	p, err := New()
+	require.NoError(t, err)
+	var names []string
+	for _, m := range regexp.MustCompile(`modulepreload" href="[^/]+/([^"]+)"`).FindAllStringSubmatch(string(p.Index().Plain), -1) {
+		names = append(names, m[1])
+	}
+	require.Equal(t, "boot.js", names[0])
+	require.Less(t, slices.Index(names, "core/api.js"), slices.Index(names, "main.js"))
+	require.Contains(t, names, "views/containers.js")
+	require.Contains(t, names, "vendor/preact.js", "an import of a library")
+	require.NotContains(t, names, "views/drawer.js")
+	require.NotContains(t, names, "vendor/uplot.js")
+	require.Len(t, slices.Compact(slices.Sorted(slices.Values(names))), len(names), "each once")
 }
 
 // resolve returns the path of an import in a module.
@@ -95,6 +114,8 @@ func TestVersion(t *testing.T) {
 	files := func(text string) fstest.MapFS {
 		return fstest.MapFS{
 			"assets/index.html": {Data: []byte(`<a href="{{.Version}}/a.js">{{range .Modules}}{{.}} {{end}}`)},
+			"assets/main.js":    {Data: []byte(`import { a } from './a.js'; import{b}from"./b.js"; import { a } from './a.js'`)},
+			"assets/b.js":       {Data: []byte("import { none } from './none.js'")},
 			"assets/a.js":       {Data: []byte(text)},
 			"assets/a.LICENSE":  {Data: []byte("text")},
 		}
@@ -104,7 +125,7 @@ func TestVersion(t *testing.T) {
 	other, err := load(files("2"))
 	require.NoError(t, err)
 	require.NotEqual(t, one.Version(), other.Version())
-	require.Contains(t, string(one.Index().Plain), one.Version()+"/a.js\">a.js ")
+	require.Contains(t, string(one.Index().Plain), one.Version()+"/a.js\">main.js a.js b.js ")
 	_, found := one.File(one.Version(), "a.js")
 	require.True(t, found)
 	for _, name := range []string{"index.html", "a.LICENSE", "", "none"} {

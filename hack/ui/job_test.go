@@ -60,7 +60,7 @@ func TestMainJob(t *testing.T) {
 	p.shows(".list td", "administrator")
 	p.axe("transitions")
 	p.click("a", "Why")
-	p.shows(".why", "Runs for")
+	p.shows(".why", "Running for")
 	p.axe("why")
 	p.manifest(b)
 
@@ -68,7 +68,7 @@ func TestMainJob(t *testing.T) {
 	p.shows("dialog", "stop signal")
 	p.answer("Stop")
 	p.state("exit")
-	p.shows(".why", "Has stopped")
+	p.shows(".why", "Stopped")
 	p.lists(b)
 	p.goTo("#/containers/survival")
 	p.click("button", "Delete")
@@ -135,7 +135,7 @@ func (p *tab) manifest(b *berthtest.Berth) {
 	t := p.t
 	t.Helper()
 	text := eval[string](p, `(async () => {
-		const { manifest } = await import(document.querySelector('link[href$="core/manifest.js"]').href);
+		const { manifest } = await import(new URL('core/manifest.js', document.querySelector('script[src$="main.js"]').src));
 		const headers = { Accept: 'Application/vnd.berthv1+json', Authorization: 'Bearer ' + sessionStorage.getItem('berth.token') };
 		return manifest(await (await fetch('../containers/survival', { headers })).json());
 	})()`)

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -24,18 +23,17 @@ import (
 	"berth/hack/berthtest"
 )
 
-// wait bounds one wait for the page; browserLife everything of one browser.
+// wait bounds one wait for the page; tabLife everything in one tab.
 const (
-	wait        = 60 * time.Second
-	browserLife = 15 * time.Minute
+	wait    = 60 * time.Second
+	tabLife = 15 * time.Minute
 )
 
 // prelude runs before the scripts of each page. It collects what the policy refused,
 // and finds elements as a person does: by what is visible of them.
 const prelude = `
-	window.test = { violations: [], longest: 0 };
+	window.test = { violations: [] };
 	addEventListener('securitypolicyviolation', (e) => test.violations.push(e.violatedDirective + ' ' + e.blockedURI + ' ' + e.sourceFile));
-	new PerformanceObserver((list) => { for (const e of list.getEntries()) test.longest = Math.max(test.longest, e.duration) }).observe({ type: 'longtask' });
 	test.text = (e) => {
 		const copy = e.cloneNode(true);
 		for (const hidden of copy.querySelectorAll('[aria-hidden=true]')) hidden.remove();
@@ -64,20 +62,20 @@ type tab struct {
 	mu     sync.Mutex
 	hosts  map[string]bool // that requests went to
 	faults []string        // exceptions and dialogs
+
+	events []traceEvent // of the trace that is recorded
+	traced chan []traceEvent
 }
 
-// openTab starts Chromium with an empty page, which ends with the test.
+// openTab opens an empty page, which ends with the test. It shares nothing with other
+// tabs but the process of Chromium.
 func openTab(t testing.TB) *tab {
 	t.Helper()
-	out, err := exec.Command("../chromium.sh").Output()
+	shared, err := chromium()
 	require.NoError(t, err)
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(strings.TrimSpace(string(out))),
-		chromedp.NoSandbox, chromedp.UserDataDir(t.TempDir()))
-	ctx, cancel := context.WithTimeout(t.Context(), browserLife)
+	ctx, cancel := chromedp.NewContext(shared, chromedp.WithNewBrowserContext())
 	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewContext(ctx)
+	ctx, cancel = context.WithTimeout(ctx, tabLife)
 	t.Cleanup(cancel)
 	p := &tab{t: t, ctx: ctx, hosts: map[string]bool{}}
 	require.NoError(t, chromedp.Do(ctx, chromedp.Navigate("about:blank"), chromedp.EmulateViewport(1360, 820)))
@@ -106,6 +104,8 @@ func (p *tab) heard(event any) {
 		p.faults = append(p.faults, fault)
 	case *page.EventJavascriptDialogOpening:
 		p.faults = append(p.faults, "dialog: "+e.Message)
+	default:
+		collect(p, event)
 	}
 }
 
@@ -221,9 +221,11 @@ var axeCore = sync.OnceValues(func() ([]byte, error) {
 func (p *tab) axe(view string) {
 	p.t.Helper()
 	before := eval[int](p, "test.violations.length")
-	source, err := axeCore()
-	require.NoError(p.t, err)
-	eval[any](p, "void (window.axe ?? (() => {"+string(source)+"\n})())")
+	if !eval[bool](p, "!!window.axe") {
+		source, err := axeCore()
+		require.NoError(p.t, err)
+		eval[any](p, "void (() => {"+string(source)+"\n})()")
+	}
 	found := eval[string](p, `axe.run(document, { resultTypes: ['violations'] }).then((r) => JSON.stringify(r.violations
 		.filter((v) => ['serious', 'critical'].includes(v.impact))
 		.map((v) => [v.id, v.nodes.map((n) => n.html.slice(0, 200) + ' ' + n.failureSummary)])))`)

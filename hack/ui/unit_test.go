@@ -15,10 +15,13 @@ func run(t *testing.T, program string, args ...string) {
 }
 
 // TestUnits runs the tests of the modules that need no browser.
-func TestUnits(t *testing.T) { run(t, "./npm.sh", "node", "--test", "unit/") }
+func TestUnits(t *testing.T) { t.Parallel(); run(t, "./npm.sh", "node", "--test", "unit/") }
 
 // TestLint checks the format and the rules of the page's code.
-func TestLint(t *testing.T) { run(t, "./lint.sh") }
+func TestLint(t *testing.T) { t.Parallel(); run(t, "./lint.sh") }
 
 // TestVendorIsCurrent compares the vendored files with the packages of package-lock.json.
-func TestVendorIsCurrent(t *testing.T) { run(t, "./npm.sh", "node", "vendor.mjs", "--check") }
+func TestVendorIsCurrent(t *testing.T) {
+	t.Parallel()
+	run(t, "./npm.sh", "node", "vendor.mjs", "--check")
+}

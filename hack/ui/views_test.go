@@ -2,10 +2,8 @@ package ui_test
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -22,26 +20,6 @@ while :; do for name in alice bob carol; do
 printf "\033[32m[INFO]\033[0m \033[1;36m$name\033[0m joined the game\n"; sleep 0.4
 printf "\033[33m[WARN]\033[0m Can't keep up! Running 2043 ms behind\n"; sleep 0.4; done; done`
 
-// faults are containers that do not run, and what the page shows about each:
-// the usual faults, which an operator understands from the page alone.
-var faults = []struct {
-	id   string
-	spec berthtest.Spec
-	why  string
-	help string
-}{
-	{"crashes", berthtest.Spec{"startup_command": "echo config is missing; exit 3"}, "exited with code 3", "Starts again"},
-	{"no-command", berthtest.Spec{"startup_command": "/opt/java/bin/java -jar server.jar"}, "127", "Correct startup_command"},
-	{"no-memory", berthtest.Spec{"startup_command": "x=a; while :; do x=$x$x; done", "limits": map[string]any{"memory": 16 << 20}}, "ran out of memory", "Raise limits.memory"},
-	{"no-registry", berthtest.Spec{"image": "registry.invalid/games/none:1"}, "registry.invalid", "reaches the registry"},
-	{"install-fails", berthtest.Spec{"install_script": "echo 404 Not Found; exit 22"}, "exit code 22", "output of the install script"},
-	{"pattern", berthtest.Spec{"startup_command": "echo ready; sleep 1000", "start_pattern": "^Done", "start_timeout": "2s"}, "Did not become running", "Correct the pattern"},
-	{"stopped", berthtest.Spec{"power": "stopped"}, "not started yet", ""},
-	{"port-taken", berthtest.Spec{}, "port is taken", "Another program of this host has the port"},
-	{"bad-user", berthtest.Spec{"user": "nobody-here"}, "nobody-here", "Starts again"},
-	{"finishes", berthtest.Spec{"startup_command": "echo nothing to do"}, "Has exited", "Its restart policy does not start it again"},
-}
-
 // populate creates a node with containers that run and some that do not.
 func populate(t *testing.T, b *berthtest.Berth) {
 	t.Helper()
@@ -50,21 +28,10 @@ func populate(t *testing.T, b *berthtest.Berth) {
 			"ports": []client.PortRef{b.Port(t)}, "limits": map[string]any{"memory": 64 << 20, "cpu": 0.5},
 			"install_script": "mkdir config world; echo motd=hello > server.properties; echo a > config/game.yml"})
 	}
-	taken := b.Port(t)
-	listener, err := listen(taken)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = listener.Close() })
-	for _, f := range faults {
-		spec := berthtest.Spec{"power": "running"}
-		for k, v := range f.spec {
-			spec[k] = v
-		}
-		if f.id == "port-taken" {
-			spec["ports"] = []client.PortRef{taken}
-		}
-		b.Create(t, f.id, spec)
+	for id, f := range faults {
+		f.cause(t, b, id)
 	}
-	_, err = b.API.Tokens().Create(t.Context(), client.TokenRequest{Name: "panel of alice", Scopes: []v1.Scope{v1.ScopeRead, v1.ScopeConsole}, Containers: []string{"survival"}})
+	_, err := b.API.Tokens().Create(t.Context(), client.TokenRequest{Name: "panel of alice", Scopes: []v1.Scope{v1.ScopeRead, v1.ScopeConsole}, Containers: []string{"survival"}})
 	require.NoError(t, err)
 	b.State(t, "survival", "running")
 }
@@ -72,7 +39,7 @@ func populate(t *testing.T, b *berthtest.Berth) {
 // views are the places of the page, and an element that each shows.
 var views = []struct{ name, place, shown string }{
 	{"containers", "#/containers", ".rows .row"},
-	{"why", "#/containers/crashes/why", ".why"},
+	{"why", "#/containers/crash-loop/why", ".why .last"},
 	{"console", "#/containers/survival/console", ".line"},
 	{"plots", "#/containers/survival/plots", ".plot canvas"},
 	{"transitions", "#/containers/survival/transitions", ".list td"},
@@ -117,18 +84,18 @@ func (p *tab) visit(s screen, scheme string) {
 // With BERTH_SCREENSHOTS=directory it stores a picture of each.
 func TestViews(t *testing.T) {
 	t.Parallel()
-	b := berthtest.Start(t, berthtest.Options{})
+	n := startNode(t)
+	b := n.Berth
 	populate(t, b)
+	b.Restart(t) // which measures all volumes at its start
 	p := openTab(t)
 	visitLogin(p, b)
 	p.axe("login")
 	p.shot("login")
 	p.login(b, b.Token)
-	for _, f := range faults {
-		p.goTo("#/containers/" + f.id)
-		p.shows(".why", f.why)
-		p.shows(".why", f.help)
-		p.shot("fault-" + f.id)
+	for id, f := range faults {
+		p.goTo("#/containers/" + id)
+		explains(p, id, f)
 	}
 	for _, screen := range screens {
 		p.do(chromedp.EmulateViewport(screen.width, screen.height, screen.options...))
@@ -137,6 +104,8 @@ func TestViews(t *testing.T) {
 			p.visit(screen, scheme)
 		}
 	}
+	p.do(chromedp.EmulateViewport(screens[0].width, screens[0].height))
+	n.fail(p)
 	p.clean(b)
 }
 
@@ -152,9 +121,4 @@ func TestDocumentsHavePictures(t *testing.T) {
 		size += info.Size()
 	}
 	require.Less(t, size, int64(500_000))
-}
-
-// listen takes a port, as a program of the host does.
-func listen(p client.PortRef) (net.Listener, error) {
-	return net.Listen("tcp", net.JoinHostPort(p.IP, strconv.Itoa(p.Port)))
 }

@@ -1,6 +1,6 @@
 import test from 'node:test';
 import assert from 'node:assert/strict';
-import { explain, exitText, isFault } from '../../../api/ui/assets/core/why.js';
+import { explain, explainNode, exitText, isFault } from '../../../api/ui/assets/core/why.js';
 
 const now = Date.parse('2026-01-01T00:01:00Z');
 const container = (more) => ({
@@ -11,21 +11,28 @@ const fault = (type, reason, message, status = 'False') => ({ type, status, reas
 
 // The usual faults: what a person reads, and what is done about it.
 const cases = [
-  ['runs', container(), 'ok', /^Runs for 1 min$/, /^$/, /^$/],
-  ['crash', container({ state: 'exit', exit_code: 3, message: 'the container exited with code 3', next_retry_at: '2026-01-01T00:01:12Z', restart_count: 3 }),
-    'bad', /^Has crashed, since 1 min$/, /^The container exited with code 3\.\nStarts again in 12 s \(restart 4\)/, /^$/],
-  ['crash, never restarted', container({ state: 'exit', exit_code: 1 }), 'bad', /not restarted/, /Exit code 1\.\nIts restart policy does not/, /^$/],
-  ['out of memory', container({ state: 'exit', exit_code: 137, oom_killed: true }), 'bad', /crashed/, /out of memory/, /Raise limits.memory/],
-  ['command not found', container({ state: 'exit', exit_code: 127 }), 'bad', /crashed/, /the command was not found/, /Correct startup_command/],
-  ['port taken', container({ state: 'exit', conditions: [fault('Started', 'PortTaken', 'port is taken: 25565')] }), 'idle', /exited/, /Port is taken: 25565\./, /Another program of this host has the port/],
-  ['image missing', container({ state: 'failed', conditions: [fault('ImageAvailable', 'ImageNotFound', 'no such image')] }), 'bad', /installation failed/, /No such image/, /Correct the name of the image/],
-  ['registry away', container({ state: 'installing', message: 'pull x: tried again', conditions: [fault('ImageAvailable', 'PullFailed', 'pull x: tried again', 'Unknown')] }), 'busy', /Is being installed/, /^Pull x: tried again\.$/, /reaches the registry/],
-  ['install script', container({ state: 'failed', exit_code: 22, conditions: [fault('Installed', 'ExitCode', 'the install script ended with exit code 22')] }), 'bad', /installation failed/, /exit code 22/, /output of the install script/],
-  ['pattern', container({ state: 'starting', conditions: [fault('StartPatternNotMatched', 'StartPatternNotMatched', 'last lines: x', 'True')], deadline: '2026-01-01T00:02:00Z' }), 'busy', /Is starting/, /The start is ended in 1 min/, /Compare the pattern/],
-  ['disk full', container({ state: 'exit', power: 'stopped', conditions: [fault('DiskPressure', 'OverLimit', 'over', 'True')] }), 'idle', /Has stopped/, /Over\./, /Delete files/],
-  ['engine away', container({ conditions: [fault('EngineReachable', 'EngineUnreachable', 'Docker does not answer')] }), 'warn', /^Runs/, /Docker does not answer/, /journalctl/],
-  ['stopped', container({ state: 'exit', power: 'stopped', exit_code: 0, conditions: [fault('Started', 'Stopped', 'stopped on request')] }), 'idle', /Has stopped/, /^Exit code 0\.$/, /^$/],
-  ['ready', container({ state: 'ready', power: 'stopped', conditions: [fault('Started', 'NotStarted', 'never')] }), 'idle', /Installed, and not started/, /^$/, /^$/],
+  ['runs', container(), 'ok', /^Running for 1 min$/, /^$/, /^$/],
+  ['crash', container({ state: 'exit', exit_code: 3, message: 'the container exited with code 3', next_retry_at: '2026-01-01T00:01:12Z', restart_count: 1 }),
+    'bad', /^Crashed 1 min ago$/, /^The container exited with code 3\.\nberth starts it again in 12 s \(restart 2\)\. Start does that now, Kill cancels it\.$/, /^The program ended by itself/],
+  ['crash loop', container({ state: 'exit', exit_code: 3, next_retry_at: '2026-01-01T00:01:12Z', restart_count: 3 }), 'bad', /^Crashes again and again: 3 restarts, the last crash 1 min ago$/, /^Exit code 3\./, /Read its last output/],
+  ['crash, never restarted', container({ state: 'exit', exit_code: 1 }), 'bad', /^Crashed 1 min ago, and is not restarted$/, /Exit code 1\.\nIts restart policy does not/, /Read its last output/],
+  ['out of memory', container({ state: 'exit', exit_code: 137, oom_killed: true, message: 'the container ran out of memory', next_retry_at: '2026-01-01T00:01:01Z' }), 'bad', /^Ran out of memory 1 min ago$/, /^The container ran out of memory\.\nberth starts it again in 1 s/, /Raise limits.memory/],
+  ['command not found', container({ state: 'exit', exit_code: 127 }), 'bad', /Crashed/, /the command was not found/, /Correct startup_command/],
+  ['port taken', container({ state: 'exit', message: 'cannot start: port is taken: 25565', next_retry_at: '2026-01-01T00:01:12Z', conditions: [fault('Started', 'PortTaken', 'cannot start: port is taken: 25565')] }),
+    'bad', /^Could not start 1 min ago$/, /^Port is taken: 25565\.\nberth starts/, /^Another program of this host has the port/],
+  ['late', container({ state: 'exit', message: 'did not become running within 2s: no line matched', exit_code: 143, next_retry_at: '2026-01-01T00:01:12Z', conditions: [fault('Started', 'StartTimedOut', 'no line matched')] }),
+    'bad', /^Was stopped 1 min ago: it did not become running in time$/, /^Did not become/, /raise start_timeout/],
+  ['image missing', container({ state: 'failed', conditions: [fault('ImageAvailable', 'ImageNotFound', 'no such image')] }), 'bad', /^Installation failed 1 min ago$/, /No such image/, /Correct the name of the image/],
+  ['registry away', container({ state: 'installing', message: 'pull x: refused; tried again at 10:38:53', conditions: [fault('ImageAvailable', 'PullFailed', 'pull x: refused; tried again at 10:38:53', 'Unknown')] }), 'warn', /^Installing for 1 min$/, /^Cannot pull x: refused\.$/, /reaches the registry/],
+  ['install script', container({ state: 'failed', exit_code: 22, conditions: [fault('Installed', 'ExitCode', 'the install script ended with exit code 22')] }), 'bad', /Installation failed/, /exit code 22/, /output of the install script/],
+  ['pattern', container({ state: 'starting', message: 'no line for 1m', conditions: [fault('StartPatternNotMatched', 'StartPatternNotMatched', 'no line for 1m; the last lines are x', 'True')], deadline: '2026-01-01T00:02:00Z' }),
+    'warn', /^Starting for 1 min$/, /^No line for 1m; the last lines are x\.\nberth stops it in 1 min unless a line matches start_pattern\.$/, /Compare start_pattern/],
+  ['install hangs', container({ state: 'installing', conditions: [fault('Installed', 'InstallSlow', 'the install script has run for 10m', 'Unknown')] }), 'warn', /^Installing/, /has run for 10m/, /slow, or waits/],
+  ['install', container({ state: 'installing', deadline: '2026-01-01T00:02:00Z' }), 'busy', /^Installing/, /^berth ends the installation in 1 min\.$/, /^$/],
+  ['disk full', container({ state: 'exit', next_retry_at: '2026-01-01T00:01:12Z', conditions: [fault('DiskPressure', 'OverLimit', 'over', 'True')] }), 'bad', /^Crashed 1 min ago$/, /^Over\.$/, /Delete files/],
+  ['engine away', container({ conditions: [fault('EngineReachable', 'EngineUnreachable', 'Docker does not answer')] }), 'warn', /^Running for 1 min, when Docker last answered$/, /Docker does not answer/, /journalctl/],
+  ['stopped', container({ state: 'exit', power: 'stopped', exit_code: 0, conditions: [fault('Started', 'Stopped', 'stopped on request')] }), 'idle', /^Stopped 1 min ago$/, /^Exit code 0\.$/, /^$/],
+  ['ready', container({ state: 'ready', power: 'stopped', conditions: [fault('Started', 'NotStarted', 'never')] }), 'idle', /^Installed, not started yet$/, /^$/, /^$/],
 ]; // prettier-ignore
 
 for (const [name, c, tone, headline, text, remedy] of cases) {
@@ -40,11 +47,13 @@ for (const [name, c, tone, headline, text, remedy] of cases) {
 
 test('the entry of a list is enough', () => {
   assert.equal(explain(container({ conditions: undefined }), now).tone, 'ok');
-  assert.equal(explain(container({ state: 'unheard-of' }), now).headline, 'unheard-of, since 1 min');
+  assert.equal(explain(container({ state: 'unheard-of' }), now).headline, 'unheard-of for 1 min');
+  assert.equal(explain(container({ state: 'installing', message: 'pull x: refused', conditions: undefined }), now).tone, 'warn');
 });
 
 test('exit codes have names', () => {
   assert.equal(exitText({ exit_code: null }), '');
+  assert.equal(exitText({ exit_code: 137, oom_killed: true }), 'exit code 137, out of memory');
   assert.equal(exitText({ exit_code: 139 }), 'exit code 139: killed by SIGSEGV');
   assert.equal(exitText({ exit_code: 126 }), 'exit code 126: the command cannot be executed');
 });
@@ -54,4 +63,10 @@ test('two conditions are bad news when they are True', () => {
   assert.equal(isFault({ type: 'DiskPressure', status: 'True' }), true);
   assert.equal(isFault({ type: 'Installed', status: 'False' }), true);
   assert.equal(isFault({ type: 'Installed', status: 'Unknown' }), false);
+});
+
+test('a node that is not ready', () => {
+  assert.match(explainNode('engine: does not answer'), /^Docker does not answer\. .*journalctl/);
+  assert.match(explainNode('store: the disk is full'), /Free space/);
+  assert.equal(explainNode('firewall: slow'), 'Firewall: slow.');
 });

@@ -7,35 +7,38 @@ const remedies = {
   ImageNotFound: 'Correct the name of the image, or give the registry its credentials (docker.registries). Then reinstall.',
   ImageDenied: 'The registry refuses the credentials: correct docker.registries or registry_auth. Then reinstall.',
   ImageInvalid: 'The image is damaged or for another architecture. Use another tag, then reinstall.',
-  PullFailed: 'berth tries again. Check that this host reaches the registry.',
-  ExitCode: 'Read the output of the install script in the console. Correct the script, then reinstall.',
+  PullFailed: 'Check that this host reaches the registry: its name, DNS and firewall. berth tries again until it does.',
+  ExitCode: 'Read the output of the install script: above, or in the console. Correct the script, then reinstall.',
   TimedOut: 'The installation took longer than install_timeout. Raise it, or correct the script, then reinstall.',
-  OutOfMemory: 'Raise limits.memory, or make the program use less.',
+  OutOfMemory: 'Raise limits.memory, or make the program use less memory.',
   PortTaken: 'Another program of this host has the port. Stop that program, or bind another port.',
   BadCommand: 'The startup command does not exist in the image or cannot be executed. Correct startup_command.',
   MountRefused: 'The directory of a mount is missing or is not allowed (docker.allowed_mounts).',
-  VolumeMissing: "The volume's directory is missing on the host. Restore it, or use another volume.",
+  VolumeMissing:
+    "The volume's directory was removed from the host. Put it back at this path. If it is lost, its files are only in backups.",
   InvalidSpec: 'The engine refuses the specification. Correct it with berth apply.',
-  StartTimedOut: 'No line of the console matched start_pattern within start_timeout. Correct the pattern, or raise the time.',
-  StartPatternNotMatched: 'No line of the console has matched start_pattern yet. Compare the pattern with the console.',
-  OverLimit: 'Delete files of the volume, or raise limits.disk. Then start the container.',
-  RootOverLimit: 'The program writes too much outside /home/container. Delete it there, or raise docker.root_limit.',
+  StartTimedOut: 'Compare start_pattern with the output. Correct the pattern, or raise start_timeout if the program is slow.',
+  StartPatternNotMatched: 'Compare start_pattern with the output. If the program is up, correct the pattern with berth apply.',
+  OverLimit: 'Delete files of the volume, or raise its limit. berth starts no container whose volume is over its limit.',
+  RootOverLimit: 'The program writes too much outside /home/container. Make it write less there, or raise docker.root_limit.',
   DiskPressure: 'Delete files of the volume, or raise limits.disk.',
-  EngineUnreachable: 'Docker does not answer. See docker info and journalctl -u docker on the host.',
+  EngineUnreachable: 'See systemctl status docker and journalctl -u docker on the host.',
   Refused: 'This host cannot apply a limit. The container runs without it.',
-  InstallSlow: 'The install script is slow or waits for something. Its output is in the console.',
+  InstallSlow:
+    'The install script is slow, or waits for something. Read its output: above, or in the console. Reinstall begins anew.',
   HostRestarted: 'The host was restarted. berth starts the container again if it should run.',
 };
 
+// States as [tone, words]; {} is the time since the state began.
 const states = {
-  installing: ['busy', 'Is being installed'],
-  ready: ['idle', 'Installed, and not started yet'],
-  starting: ['busy', 'Is starting'],
-  running: ['ok', 'Runs'],
-  stopping: ['busy', 'Is stopping'],
-  exit: ['idle', 'Has stopped'],
-  failed: ['bad', 'The installation failed'],
-  deleting: ['busy', 'Is being deleted'],
+  installing: ['busy', 'Installing for {}'],
+  ready: ['idle', 'Installed, not started yet'],
+  starting: ['busy', 'Starting for {}'],
+  running: ['ok', 'Running for {}'],
+  stopping: ['busy', 'Stopping for {}'],
+  exit: ['idle', 'Stopped {} ago'],
+  failed: ['bad', 'Installation failed {} ago'],
+  deleting: ['busy', 'Deleting for {}'],
 };
 
 // signals name the exit codes above 128 that operators meet.
@@ -60,55 +63,96 @@ export function isFault(condition) {
   return condition.status === (inverted.has(condition.type) ? 'True' : 'False');
 }
 
-// Reasons of a condition that is Unknown because something does not answer.
-const unanswered = new Set(['PullFailed', 'EngineUnreachable']);
+// Reasons of a condition that is Unknown because something does not answer, or hangs.
+const unanswered = new Set(['PullFailed', 'EngineUnreachable', 'InstallSlow']);
 
 // Reasons of a False condition that are the normal course of things.
 const normal = new Set(['Stopped', 'NotStarted', 'Starting', 'Installing', 'Pulling', 'Deleting', 'Stopping', 'Killed']);
 
 function headline(c) {
-  if (c.state === 'exit') {
-    if (c.power === 'running' && c.next_retry_at) return ['bad', 'Has crashed'];
-    if (c.power === 'running' && c.exit_code) return ['bad', 'Has crashed, and is not restarted'];
-    if (c.power === 'running') return ['idle', 'Has exited'];
-  }
-  return states[c.state] ?? ['idle', c.state];
+  if (c.state !== 'exit' || c.power !== 'running') return states[c.state] ?? ['idle', `${c.state} for {}`];
+  const message = c.message ?? '';
+  if (message.startsWith('cannot start: ')) return ['bad', 'Could not start {} ago'];
+  if (message.startsWith('did not become running')) return ['bad', 'Was stopped {} ago: it did not become running in time'];
+  if (c.oom_killed) return ['bad', 'Ran out of memory {} ago'];
+  if (!c.next_retry_at) return c.exit_code ? ['bad', 'Crashed {} ago, and is not restarted'] : ['idle', 'Exited {} ago'];
+  if (c.restart_count > 1) return ['bad', `Crashes again and again: ${c.restart_count} restarts, the last crash {} ago`];
+  return ['bad', 'Crashed {} ago'];
 }
+
+// plain returns a message without what the headline and the next step state already.
+const plain = (message) =>
+  message
+    .replace(/^cannot start: /, '')
+    .replace(/^pull (\S+): /, 'cannot pull $1: ')
+    .replace(/; tried again at [\d:]+$/, '');
 
 // sentence returns a message with a capital and a full stop.
 const sentence = (text) => text[0].toUpperCase() + text.slice(1) + (/[.!?:;]$/.test(text) ? '' : '.');
 
+// crashed is what a person can do about a program that exits by itself.
+const crashed = 'The program ended by itself. Read its last output, then correct its files, its environment or startup_command.';
+
+// longest returns the sentences that are not the beginning of another one.
+const longest = (list) => list.filter((one) => !list.some((other) => other !== one && other.startsWith(one.slice(0, -1))));
+
 // next returns what berth does next, in one sentence, or nothing.
 function next(c, now) {
+  if (c.conditions?.some(({ type, status }) => type === 'DiskPressure' && status === 'True')) return '';
   if (c.next_retry_at && c.power === 'running') {
-    return `Starts again ${until(c.next_retry_at, now)} (restart ${c.restart_count + 1}). Start does it at once, kill cancels it.`;
+    const when = until(c.next_retry_at, now);
+    const verbs = when === 'now' ? '' : ' Start does that now, Kill cancels it.';
+    return `berth starts it again ${when} (restart ${c.restart_count + 1}).${verbs}`;
   }
-  if (c.deadline) return `${c.state === 'installing' ? 'The installation' : 'The start'} is ended ${until(c.deadline, now)}.`;
-  if (c.power === 'running' && c.state === 'ready') return 'It is started next.';
+  if (c.deadline && c.state === 'installing') return `berth ends the installation ${until(c.deadline, now)}.`;
+  if (c.deadline) return `berth stops it ${until(c.deadline, now)} unless a line matches start_pattern.`;
+  if (c.power === 'running' && c.state === 'ready') return 'berth starts it next.';
   if (c.power === 'running' && c.state === 'exit') return 'Its restart policy does not start it again. Start does.';
   return '';
+}
+
+// detailsOf returns why a container is in its state, in sentences.
+function detailsOf(c, faults) {
+  const messages = [c.message, ...faults.map((condition) => condition.message)].filter(Boolean);
+  const details = longest([...new Set(messages.map((message) => sentence(plain(message))))]);
+  const code = c.state === 'exit' || c.state === 'failed' ? exitText(c) : '';
+  const known = c.oom_killed ? 'memory' : `code ${c.exit_code}`;
+  if (code && !details.some((detail) => detail.includes(known))) details.push(sentence(code));
+  return details;
+}
+
+// remediesOf returns what a person can do.
+function remediesOf(c, faults, tone) {
+  const help = new Set(faults.map((condition) => remedies[condition.reason]).filter(Boolean));
+  if (c.state !== 'exit') return [...help];
+  if (c.oom_killed) help.add(remedies.OutOfMemory);
+  if (c.exit_code === 126 || c.exit_code === 127) help.add(remedies.BadCommand);
+  if (tone === 'bad' && help.size === 0) help.add(crashed);
+  return [...help];
 }
 
 // explain returns {tone, headline, details, next, remedies} of a container. The entry of
 // a list is enough; a container with its conditions gives more.
 export function explain(c, now) {
   let [tone, text] = headline(c);
-  const details = [];
   const since = (now - Date.parse(c.state_since)) / 1000;
-  if (Number.isFinite(since)) text += c.state === 'running' ? ` for ${duration(since)}` : `, since ${duration(since)}`;
+  text = text.replace('{}', duration(Number.isFinite(since) ? since : 0));
   const faults = (c.conditions ?? []).filter(
     (condition) => unanswered.has(condition.reason) || (isFault(condition) && !normal.has(condition.reason)),
   );
-  const known = new Set();
-  for (const text of [c.message, ...faults.map((condition) => condition.message)]) {
-    if (text && !known.has(text)) details.push(sentence(text));
-    known.add(text);
-  }
-  const code = c.state === 'exit' || c.state === 'failed' ? exitText(c) : '';
-  if (code && !details.some((text) => text.includes(`code ${c.exit_code}`))) details.push(sentence(code));
-  if (tone === 'ok' && faults.length > 0) tone = 'warn';
-  const help = new Set(faults.map((condition) => remedies[condition.reason]).filter(Boolean));
-  if (c.oom_killed && c.state === 'exit') help.add(remedies.OutOfMemory);
-  if (c.state === 'exit' && (c.exit_code === 126 || c.exit_code === 127)) help.add(remedies.BadCommand);
-  return { tone, headline: text, details, next: next(c, now), remedies: [...help] };
+  if (faults.some(({ reason }) => reason === 'EngineUnreachable')) text += ', when Docker last answered';
+  const waits = faults.length > 0 || (c.message && c.state !== 'exit'); // an entry of a list has no conditions
+  if ((tone === 'ok' || tone === 'busy') && waits) tone = 'warn';
+  return { tone, headline: text, details: detailsOf(c, faults), next: next(c, now), remedies: remediesOf(c, faults, tone) };
 }
+
+// nodeReasons are what a person can do about a node that is not ready, by the reason.
+const nodeReasons = {
+  'engine: does not answer':
+    'Docker does not answer. States are the last observed ones, and requests wait for it. See systemctl status docker and journalctl -u docker on the host.',
+  'store: the disk is full':
+    'The disk is full, so berth refuses requests other than stop and kill. Free space on the disk of storage.data_path.',
+};
+
+// explainNode returns a reason of GET /readyz in sentences.
+export const explainNode = (reason) => nodeReasons[reason] ?? sentence(reason);

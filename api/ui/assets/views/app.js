@@ -1,16 +1,15 @@
-import { html, useCallback, useEffect, useMemo, useState } from './html.js';
+import { html, useCallback, useLayoutEffect, useState } from './html.js';
 import { createAPI } from '../core/api.js';
-import { createSession } from '../core/session.js';
 import { Login } from './login.js';
 import { Screen } from './screen.js';
 
-// App is the page: the login, or the screen of one token.
-export function App({ base }) {
-  const session = useMemo(() => createSession(globalThis.sessionStorage), []);
-  const [state, setState] = useState({ phase: 'begin', token: session.token });
+// App is the page: the login, or the screen of one token. first are the requests that
+// were sent with the token of this tab, or without any if the daemon wants none.
+export function App({ session, first }) {
+  const [state, setState] = useState({ phase: 'begin' });
 
   const login = useCallback(async (token) => {
-    const api = createAPI({ base, token });
+    const api = createAPI({ base: first.api.base, token });
     const self = await api.get('auth/self');
     session.keep(token);
     setState({ phase: 'in', api, self });
@@ -21,16 +20,16 @@ export function App({ base }) {
     setState({ phase: 'out', reason });
   }, []);
 
-  // With the token of this tab, or without any if the daemon wants none.
-  useEffect(() => {
-    login(session.token).catch((error) => {
+  useLayoutEffect(() => {
+    const failed = (error) => {
       const reason = error.status === 401 && session.token ? 'The token is no longer valid.' : '';
       if (error.status === 401) logout(reason);
       else setState({ phase: 'out', reason: error.message, token: session.token });
-    });
+    };
+    first.self.then((self) => setState({ phase: 'in', api: first.api, self, list: first.list }), failed);
   }, []);
 
   if (state.phase === 'begin') return html`<p class="begin" role="status">Connecting to berth…</p>`;
   if (state.phase === 'out') return html`<${Login} login=${login} reason=${state.reason} token=${state.token} />`;
-  return html`<${Screen} api=${state.api} self=${state.self} logout=${logout} />`;
+  return html`<${Screen} api=${state.api} self=${state.self} first=${state.list} logout=${logout} />`;
 }

@@ -4,7 +4,6 @@ import { createFilter, rowsInView, sort } from '../core/table.js';
 import { shorten, visible } from '../core/text.js';
 import { exitText, explain } from '../core/why.js';
 import { usePage, useNow } from './context.js';
-import { Create } from './create.js';
 
 const headers = [
   ['state', 'State'],
@@ -43,16 +42,17 @@ const about = (c) => shorten(c.message || (c.state === 'exit' && c.exit_code ? e
 
 function Row({ c, index, current, open, now, onOpen }) {
   const ports = c.ports.map(port);
+  const none = c.stats ? '' : 'none';
   return html`<div role="row" id=${`row-${c.internal_id}`} aria-rowindex=${index + 2} aria-selected=${current}
     class=${`row ${current ? 'current' : ''} ${open ? 'open' : ''}`} onClick=${() => onOpen(c.internal_id)}>
     <div role="gridcell" class="c-state"><${State} container=${c} now=${now} /></div>
     <div role="gridcell" class="c-id"><b>${visible(c.internal_id)}</b> <span class="quiet">${visible(about(c))}</span></div>
-    <div role="gridcell" class="c-cpu">${percent(c.stats?.cpu_usage)}</div>
-    <div role="gridcell" class="c-memory">${bytes(c.stats?.memory_usage)}</div>
-    <div role="gridcell" class="c-disk">${bytes(c.stats?.disk_usage)}</div>
-    <div role="gridcell" class="c-ports" title=${ports.join('\n')}>${ports[0] ?? '–'}${ports.length > 1 ? ` +${ports.length - 1}` : ''}</div>
+    <div role="gridcell" class=${`c-cpu ${none}`}>${percent(c.stats?.cpu_usage)}</div>
+    <div role="gridcell" class=${`c-memory ${none}`}>${bytes(c.stats?.memory_usage)}</div>
+    <div role="gridcell" class=${`c-disk ${none}`}>${bytes(c.stats?.disk_usage)}</div>
+    <div role="gridcell" class=${`c-ports ${ports.length ? '' : 'none'}`} title=${ports.join('\n')}>${ports[0] ?? '–'}${ports.length > 1 ? ` +${ports.length - 1}` : ''}</div>
     <div role="gridcell" class="c-restarts">${c.restart_count || '–'}</div>
-    <div role="gridcell" class="c-retry">${c.next_retry_at ? until(c.next_retry_at, now) : '–'}</div>
+    <div role="gridcell" class=${`c-retry ${c.next_retry_at ? '' : 'none'}`}>${c.next_retry_at ? until(c.next_retry_at, now) : '–'}</div>
     <div role="gridcell" class="c-age">${age(c.state_since, now)}</div>
   </div>`;
 }
@@ -136,8 +136,9 @@ function Grid({ list, order, setOrder, current, setCurrent, open, onOpen, total 
   </div>`;
 }
 
-// Containers is the table of containers, with its filter.
-export function Containers({ state, selected }) {
+// Containers is the table of containers, with its filter. Create is the form of a new one,
+// which is loaded later.
+export function Containers({ state, selected, Create }) {
   const { go, rights, online } = usePage();
   const [filter, setFilter] = useState('');
   const [order, setOrder] = useState({ column: 'state', descending: false });
@@ -181,7 +182,7 @@ export function Containers({ state, selected }) {
       <input ref=${input} type="search" class="filter" placeholder="Filter: name, image, state:exit, port:25565, !word  ( / )"
         aria-label="Filter the containers" aria-keyshortcuts="/" value=${filter} onInput=${(event) => setFilter(event.target.value)} onKeyDown=${onFilterKey} />
       <span class="quiet" role="status">${filter ? `${list.length} of ${state.list.length}` : ''}</span>
-      ${rights.node('admin') && html`<button class="primary" disabled=${!online} onClick=${() => setCreating(true)}>New container</button>`}
+      ${rights.node('admin') && html`<button class="primary" disabled=${!online || !Create} onClick=${() => setCreating(true)}>New container</button>`}
     </div>
     ${state.error && html`<p class="error">${state.error.message}</p>`}
     ${

@@ -39,8 +39,8 @@ export function Login({ login, reason, token: before }) {
         onInput=${(event) => setToken(event.target.value)}
       />
       <p id="token-help" class="quiet">
-        The administrator's is <code>authorization.token</code> in the configuration. For one with fewer rights:
-        <code> berth token create --scope read</code>. It stays in this tab.
+        The administrator's token is <code>authorization.token</code> in the configuration.${' '}
+        <code>berth token create --scope read</code> creates one with fewer rights. This tab forgets it when it is closed.
       </p>
       <p class="error" role="alert">${error}</p>
       <button class="primary" disabled=${busy}>${busy ? 'Connecting…' : 'Log in'}</button>

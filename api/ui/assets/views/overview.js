@@ -16,10 +16,18 @@ function Last({ lines }) {
     </div>`;
 }
 
+// lastOutput returns the last lines that the program printed.
+const lastOutput = (lines) =>
+  lines
+    .slice(-100)
+    .filter((line) => line.kind === 'output')
+    .slice(-8);
+
 // Why explains the state in sentences.
 function Why({ container, live, now }) {
   const why = explain(container, now);
-  const last = ['bad', 'busy'].includes(why.tone) ? live.scrollback.lines.slice(-8) : [];
+  const last =
+    container.state !== 'running' && ['bad', 'busy', 'warn'].includes(why.tone) ? lastOutput(live.scrollback.lines) : [];
   return html`<section class=${`why ${why.tone}`} aria-label="Why">
     <h3>${why.headline}</h3>
     ${why.details.map((text) => html`<p class="detail">${visibleLines(text)}</p>`)}
@@ -80,7 +88,7 @@ export function Overview({ container, live }) {
   return html`<div class="overview">
     <${Why} container=${container} live=${live} now=${now} />
     <dl class="facts">
-      ${used.filter(([, value]) => value).map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${visible(value)}</dd></div>`)}
+      ${used.filter(([, value]) => value).map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${name === 'Startup command' ? visibleLines(value) : visible(value)}</dd></div>`)}
     </dl>
     ${container.conditions && html`<${Conditions} list=${container.conditions} now=${now} />`}
   </div>`;

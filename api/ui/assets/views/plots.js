@@ -16,9 +16,17 @@ const increments = Array.from({ length: 48 }, (_, i) => 2 ** i);
 
 // colors reads the colours of the page, which differ in the dark.
 function colors(element) {
-  const style = getComputedStyle(element);
-  const read = (name) => style.getPropertyValue(name).trim();
+  const read = (name) => {
+    element.style.color = `var(${name})`;
+    return getComputedStyle(element).color;
+  };
   return { axis: read('--quiet'), grid: read('--line'), series: [read('--accent'), read('--second')] };
+}
+
+// timeRange shows a minute at least.
+function timeRange({ data: [times] }) {
+  const end = times.at(-1) ?? Date.now() / 1000;
+  return [Math.min(times[0] ?? end, end - 60), end];
 }
 
 function optionsOf({ lines, format, least, binary }, element) {
@@ -34,7 +42,7 @@ function optionsOf({ lines, format, least, binary }, element) {
     height: 150,
     legend: { show: false },
     cursor: { y: false },
-    scales: { y: { range: (_, low, high) => [0, Math.max(high ?? 0, least) * 1.1] } },
+    scales: { x: { range: timeRange }, y: { range: (_, low, high) => [0, Math.max(high ?? 0, least) * 1.1] } },
     axes: [
       { ...axis, size: 30, space: 90, values: (_, list) => list.map((seconds) => clock(seconds * 1000)) },
       { ...axis, size: 78, values: (_, list) => list.map(format), ...(binary && { incrs: increments }) },
@@ -45,7 +53,7 @@ function optionsOf({ lines, format, least, binary }, element) {
         label,
         stroke: color.series[i],
         width: 1.5,
-        fill: i === 0 ? `${color.series[0]}22` : undefined,
+        fill: i === 0 ? color.series[0].replace('rgb(', 'rgba(').replace(')', ', 0.13)') : undefined,
         points: { show: false },
       })),
     ],

@@ -19,8 +19,8 @@ const verbs = [
     text: 'The container is killed at once, without time to save. Further restarts are cancelled.',
   },
   {
-    name: 'reinstall', title: 'Reinstall', scope: 'admin', danger: true, on: (c) => c.state !== 'deleting' && c.state !== 'installing',
-    text: 'The container is stopped, and its install script runs again in its volume. Files may be overwritten.',
+    name: 'reinstall', title: 'Reinstall', scope: 'admin', danger: true, on: (c) => c.state !== 'deleting',
+    text: 'The container is stopped, a running installation is aborted, and the install script runs again in the volume. Files may be overwritten.',
   },
 ]; // prettier-ignore
 

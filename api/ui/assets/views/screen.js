@@ -1,17 +1,12 @@
-import { html, useCallback, useEffect, useMemo, useRef, useState } from './html.js';
-import { all } from '../core/api.js';
+import { html, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from './html.js';
+import { list } from '../boot.js';
 import { createPoller } from '../core/poller.js';
 import { rightsOf } from '../core/rights.js';
 import * as route from '../core/route.js';
 import { Page } from './context.js';
 import { Strip } from './strip.js';
 import { Containers } from './containers.js';
-import { Drawer } from './drawer.js';
 import { useDialogs } from './dialogs.js';
-import { Volumes } from './volumes.js';
-import { Ports } from './ports.js';
-import { Tokens } from './tokens.js';
-import { Audit } from './audit.js';
 
 // useRoute returns the place of the address, and a function that changes it.
 function useRoute() {
@@ -30,18 +25,24 @@ function useRoute() {
 // interval is the time between two reads of the list: a long list is read less often.
 const interval = (count) => (document.hidden ? 60_000 : count > 500 ? 5000 : count > 100 ? 3000 : 2000);
 
-// useContainers reads the list of containers again and again.
-function useContainers(api, logout) {
+// useContainers reads the list of containers again and again. first is a read that has
+// been sent already, or nothing.
+function useContainers(api, first, logout) {
   const [state, setState] = useState({ list: [], online: true, loaded: false });
   const poller = useRef(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     let count = 0;
+    let sent = first;
     const next = createPoller({
-      read: () => all(api, 'containers', 'containers', { stats: true }),
+      read() {
+        const answer = sent ?? list(api);
+        sent = undefined;
+        return answer;
+      },
       interval: () => interval(count),
-      onData: (list) => {
-        count = list.length;
-        setState({ list, online: true, loaded: true });
+      onData: (all) => {
+        count = all.length;
+        setState({ list: all, online: true, loaded: true });
       },
       onError: (error) => {
         if (error.status === 401) logout('The token is no longer valid.');
@@ -63,6 +64,17 @@ function useContainers(api, logout) {
   return [state, refresh];
 }
 
+// useLater loads the parts of the page that its first picture does not need.
+function useLater(fail) {
+  const [parts, setParts] = useState({});
+  useEffect(() => {
+    import('./later.js').then(setParts, () => fail(new Error('A part of the page is missing: load the page again')));
+  }, []);
+  return parts;
+}
+
+const reading = html`<p class="empty" role="status">Reading…</p>`;
+
 const tabs = [
   { view: 'containers', title: 'Containers', show: (rights) => rights.has('read') },
   { view: 'volumes', title: 'Volumes', show: (rights) => rights.has('read') },
@@ -71,21 +83,22 @@ const tabs = [
   { view: 'audit', title: 'Audit', show: (rights) => rights.node('admin') },
 ];
 
-const panes = { volumes: Volumes, ports: Ports, tokens: Tokens, audit: Audit };
+// panes are the parts of the lists other than the first.
+const panes = { volumes: 'Volumes', ports: 'Ports', tokens: 'Tokens', audit: 'Audit' };
 
 // Screen is the page of one token.
-export function Screen({ api, self, logout }) {
+export function Screen({ api, self, first, logout }) {
   const rights = useMemo(() => rightsOf(self), [self]);
   const [place, go] = useRoute();
-  const [state, refresh] = useContainers(api, logout);
+  const [state, refresh] = useContainers(api, first, logout);
   const { dialogs, say, fail, confirm } = useDialogs();
+  const later = useLater(fail);
   const page = useMemo(
     () => ({ api, self, rights, online: state.online, say, fail, confirm, refresh, go, list: state.list }),
     [api, self, rights, state, go],
   );
   const shown = tabs.filter((tab) => tab.show(rights));
   const view = shown.some((tab) => tab.view === place.view) ? place.view : shown[0]?.view;
-  const Pane = panes[view];
   return html`<${Page.Provider} value=${page}>
     <${Strip} logout=${logout} />
     <div class=${`connection ${state.online ? 'on' : 'off'}`} role="status">
@@ -102,10 +115,16 @@ export function Screen({ api, self, logout }) {
     <div class=${`panes ${place.view === 'containers' && place.id ? 'with-drawer' : ''}`}>
       <main>
         ${!shown.length && html`<p class="empty">This token may not read anything here.</p>`}
-        ${view === 'containers' && html`<${Containers} state=${state} selected=${place.id} />`}
-        ${Pane && html`<${Pane} place=${place} />`}
+        ${view === 'containers' && html`<${Containers} state=${state} selected=${place.id} Create=${later.Create} />`}
+        ${panes[view] && (later.Drawer ? html`<${later[panes[view]]} place=${place} />` : reading)}
       </main>
-      ${view === 'containers' && place.id && html`<${Drawer} key=${place.id} id=${place.id} tab=${place.tab} />`}
+      ${
+        view === 'containers' &&
+        place.id &&
+        (later.Drawer
+          ? html`<${later.Drawer} key=${place.id} id=${place.id} tab=${place.tab} />`
+          : html`<aside class="drawer">${reading}</aside>`)
+      }
     </div>
     ${dialogs}
   <//>`;

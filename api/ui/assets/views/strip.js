@@ -2,6 +2,7 @@ import { html, useMemo } from './html.js';
 import { bytes, duration, percent } from '../core/format.js';
 import { counts } from '../core/table.js';
 import { visible } from '../core/text.js';
+import { explainNode } from '../core/why.js';
 import { usePage, useNow, useRead } from './context.js';
 import { Theme } from './theme.js';
 
@@ -30,11 +31,12 @@ export function Meter({ name, text, part, title }) {
   const known = Number.isFinite(part);
   const level = !known ? '' : part > 0.9 ? 'high' : part > 0.75 ? 'raised' : '';
   return html`<div class="meter" title=${title}>
-    <span class="meter-name">${name}</span> <span class="meter-text">${text}</span>
+    ${name && html`<span class="meter-name">${name}</span>`}
     ${
       known &&
       html`<span class="bar" aria-hidden="true"><span class=${level} style=${{ width: `${Math.min(100, part * 100)}%` }}></span></span>`
     }
+    <span>${text}</span>
   </div>`;
 }
 
@@ -91,8 +93,10 @@ export function Strip({ logout }) {
       ${' '}${visible(n.os)} ${visible(n.arch)}
     </p>`
     }
-    <p class="states quiet">${states.map(([state, count]) => html`<span key=${state}><b>${count}</b> ${state} </span>`)}</p>
-    <${Meters} node=${n} sum=${sum} />
+    <div class="load">
+      <${Meters} node=${n} sum=${sum} />
+      <p class="states quiet">${states.map(([state, count]) => html`<span key=${state}><b>${count}</b> ${state} </span>`)}</p>
+    </div>
     <div class="user">
       <span class="quiet" title=${`Scopes: ${self.scopes.join(', ')}`}>${visible(self.name || 'token')}</span>
       <${Theme} />
@@ -101,9 +105,9 @@ export function Strip({ logout }) {
     ${
       online &&
       ready.data?.reasons.length > 0 &&
-      html`<ul class="reasons" role="alert">
-      ${ready.data.reasons.map((reason) => html`<li>${visible(reason)}</li>`)}
-    </ul>`
+      html`<div class="reasons" role="alert">
+      ${ready.data.reasons.map((reason) => html`<p key=${reason}>${visible(explainNode(reason))}</p>`)}
+    </div>`
     }
   </header>`;
 }

@@ -1,0 +1,46 @@
+package ui_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// TestMain ends the browser after all tests.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	endChromium()
+	os.Exit(code)
+}
+
+// chromium starts the browser in which each test has a tab of its own. endChromium ends
+// it, if it was started.
+var chromium, endChromium = func() (func() (context.Context, error), func()) {
+	end := func() {}
+	begin := sync.OnceValues(func() (context.Context, error) {
+		out, err := exec.Command("../chromium.sh").Output()
+		if err != nil {
+			return nil, err
+		}
+		dir, err := os.MkdirTemp("", "berth-ui")
+		if err != nil {
+			return nil, err
+		}
+		options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(strings.TrimSpace(string(out))),
+			chromedp.NoSandbox, chromedp.UserDataDir(dir))
+		ctx, stopProcess := chromedp.NewExecAllocator(context.Background(), options...)
+		ctx, stop := chromedp.NewContext(ctx)
+		end = func() {
+			stop()
+			stopProcess()
+			_ = os.RemoveAll(dir)
+		}
+		return ctx, chromedp.Do(ctx, chromedp.Navigate("about:blank"))
+	})
+	return begin, func() { end() }
+}()
