@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"time"
+
+	v1 "berth/api/v1"
 )
 
 // Outcome is the response to a request with an idempotency key, for its repetitions.
@@ -16,12 +18,34 @@ type Outcome struct {
 	Status      int       `json:"status"`
 	Code        string    `json:"code,omitempty"` // of X-Error-Code
 	Body        []byte    `json:"body"`
+
+	// Of the entry in the audit log, for the entries of repetitions.
+	Object    string `json:"object,omitempty"`
+	Container string `json:"container,omitempty"`
+	Volume    string `json:"volume,omitempty"`
 }
 
 const outcomeLog sequence = "outcome"
 
-func (o Outcome) lookupKey() string { return "outcome-key/" + o.Owner + "/" + o.Key }
+// lookupPrefix begins the keys of the numbers of outcomes.
+const lookupPrefix = "outcome-key/"
+
+func (o Outcome) lookupKey() string { return lookupPrefix + o.Owner + "/" + o.Key }
 func quotaKey(quota string) string  { return "outcome-count/" + quota }
+
+// of returns the outcome with the names in the description of its request.
+func (o Outcome) of(a v1.Audit) Outcome {
+	o.Object, o.Container, o.Volume = v1.AuditObject(a.Name()), v1.AuditObject(a.Container), v1.AuditObject(a.Volume)
+	return o
+}
+
+// Describe completes the description of a repetition of the outcome's request.
+func (o Outcome) Describe(a *v1.Audit) {
+	if o.Object != "" {
+		a.Object, a.Path, a.Container, a.Volume = o.Object, "", o.Container, o.Volume
+	}
+}
+
 func (o Outcome) equals(p Outcome) bool {
 	return o.Status == p.Status && o.Code == p.Code && string(o.Body) == string(p.Body)
 }
@@ -80,45 +104,89 @@ func countOutcome(tx *Tx, quota string, by int) error {
 }
 
 // TrimOutcomes removes the outcomes that are older than before. It needs several
-// updates, and returns the number of outcomes that it has removed.
+// updates, and returns the number of outcomes that it has removed. An outcome that cannot
+// be read counts as old, and is logged once: when it is removed.
 func (s *Store) TrimOutcomes(before time.Time) (removed int, err error) {
 	for {
-		n := 0
+		var old oldOutcomes
 		err := s.Update(func(tx *Tx) (err error) {
-			n, err = trimOutcomes(tx, before)
+			old, err = trimOutcomes(tx, before)
 			return err
 		})
-		if removed += n; err != nil || n < trimChunk {
+		if err != nil {
 			return removed, err
+		}
+		for seq, err := range old.unreadable {
+			s.log.Error("removed an outcome that cannot be read", "seq", seq, "err", err)
+		}
+		if removed += old.len(); old.len() < trimChunk {
+			return removed, nil
 		}
 	}
 }
 
-func trimOutcomes(tx *Tx, before time.Time) (n int, err error) {
+// oldOutcomes are the outcomes that one update removes.
+type oldOutcomes struct {
+	list       []Outcome
+	unreadable map[uint64]error // by seq
+}
+
+func (o oldOutcomes) len() int { return len(o.list) + len(o.unreadable) }
+
+func trimOutcomes(tx *Tx, before time.Time) (old oldOutcomes, err error) {
 	oldest, newest, err := outcomeLog.bounds(tx)
 	if err != nil || oldest > newest {
-		return 0, err
+		return old, err
 	}
-	var old []Outcome
+	old.unreadable = map[uint64]error{}
 	next := newest + 1 // if none is left
 	for entry := range tx.scan(outcomeLog.prefix(), outcomeLog.key(oldest)) {
 		var o Outcome
-		if err := entry.read(func(b []byte) error { return json.Unmarshal(b, &o) }); err != nil {
-			return 0, err
-		}
-		if len(old) == trimChunk || !o.Time.Before(before) {
-			next = outcomeLog.seq(entry.key)
+		seq, damage := outcomeLog.seq(entry.key), entry.read(func(b []byte) error { return json.Unmarshal(b, &o) })
+		if old.len() == trimChunk || damage == nil && !o.Time.Before(before) {
+			next = seq
 			break
 		}
-		old = append(old, o)
+		if damage != nil {
+			old.unreadable[seq] = damage
+			continue
+		}
+		old.list = append(old.list, o)
 	}
 	if tx.err != nil || next == oldest {
-		return 0, tx.err
+		return oldOutcomes{}, tx.err
 	}
-	for _, o := range old {
+	for _, o := range old.list {
 		if err := dropOutcome(tx, o); err != nil {
-			return 0, err
+			return old, err
 		}
 	}
-	return len(old), tx.setNumbers(outcomeLog.boundsKey(), next, newest)
+	return old, errors.Join(dropUnreadable(tx, old.unreadable), tx.setNumbers(outcomeLog.boundsKey(), next, newest))
+}
+
+// dropUnreadable removes outcomes by their seq, and their keys. Their quotas are unknown
+// and go on counting them: no client can damage an outcome, so that is rare.
+func dropUnreadable(tx *Tx, seqs map[uint64]error) error {
+	if len(seqs) == 0 {
+		return nil
+	}
+	var keys []string
+	for seq := range seqs {
+		keys = append(keys, outcomeLog.key(seq))
+	}
+	for entry := range tx.scan(lookupPrefix, lookupPrefix) {
+		seq, err := tx.number(entry.key)
+		if err != nil {
+			return err
+		}
+		if _, is := seqs[seq]; is {
+			keys = append(keys, entry.key)
+		}
+	}
+	for _, key := range keys {
+		if err := tx.remove(key); err != nil {
+			return err
+		}
+	}
+	return tx.err
 }

@@ -35,6 +35,7 @@ type Request struct {
 // recorded is what a request has stored.
 type recorded struct {
 	entry   v1.AuditEntry // Seq 0: none
+	audit   v1.Audit      // of the entry
 	outcome *Outcome
 }
 
@@ -113,15 +114,17 @@ func (r *Request) record(tx *Tx, status int, outcome *Outcome) (done recorded, e
 	switch {
 	case r.Audit.Action == "":
 	case r.done.entry.Seq != 0:
+		done.audit = r.done.audit
 		done.entry, err = setAuditStatus(tx, r.done.entry, status)
 	default:
-		done.entry, err = appendAudit(tx, r.actor, r.audit(tx), status)
+		done.audit = r.audit(tx)
+		done.entry, err = appendAudit(tx, r.actor, done.audit, status)
 	}
 	if err != nil {
 		return done, err
 	}
 	if outcome != nil {
-		done.outcome, err = outcome, putOutcome(tx, *outcome)
+		done.outcome, err = outcome, putOutcome(tx, outcome.of(done.audit))
 	} else if r.done.outcome != nil {
 		err = dropOutcome(tx, *r.done.outcome)
 	}

@@ -33,7 +33,7 @@ func (a Applied) Changed() bool { return len(a.Actions) > 0 }
 
 // ApplyContainer creates container id, or changes its spec to the requested one. A
 // repeated request changes nothing. Its refusals are those of CreateContainer except
-// v1.ErrContainerExists, and the codes Precondition and ContainerDeleting.
+// ContainerExists, and the codes Precondition and ContainerDeleting.
 func ApplyContainer(s store.Writer, p Policy, id string, request ApplyRequest, o ApplyOptions) (Applied, error) {
 	var f v1.FieldErrors
 	CheckContainer(&f, p, id, &request.Spec)
@@ -72,6 +72,9 @@ func admit(tx *store.Tx, id string, request ApplyRequest, o ApplyOptions) (v1.Co
 	}
 	spec.VolumeID = volume.Meta.ID
 	old, err := findActive(tx, id)
+	if errors.Is(err, errDeleting) {
+		return spec, nil, stillDeleting(v1.ContainerDeleting, id)
+	}
 	exists := err == nil
 	if !exists && !errors.Is(err, v1.ErrContainerNotFound) {
 		return spec, nil, err

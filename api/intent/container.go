@@ -10,6 +10,11 @@ import (
 // errDeleting is the refusal of every verb on a container that is being deleted.
 var errDeleting = &v1.Error{Code: v1.ContainerDeleting, Message: "Container is being deleted"}
 
+// stillDeleting is the refusal to create a container again too early.
+func stillDeleting(code v1.Code, id string) error {
+	return v1.Errorf(code, "%s: create it again once GET /containers/%s answers 404", errDeleting.Message, id)
+}
+
 // FindContainer returns a container, even one that is being deleted, or
 // v1.ErrContainerNotFound.
 func FindContainer(tx *store.Tx, id string) (v1.Container, error) {
@@ -31,8 +36,8 @@ func findActive(tx *store.Tx, id string) (v1.Container, error) {
 
 // CreateContainer stores a new container, claims its ports, and requests its
 // installation. With power "running" a run follows. Its refusals are v1.FieldErrors,
-// v1.ErrVolumeNotFound, v1.ErrAmbiguousVolume, v1.ErrContainerExists,
-// v1.ErrPortNotInPool and the code PortBound.
+// v1.ErrVolumeNotFound, v1.ErrAmbiguousVolume, v1.ErrPortNotInPool and the codes
+// ContainerExists and PortBound.
 func CreateContainer(s store.Writer, p Policy, id string, spec v1.ContainerSpec) error {
 	var f v1.FieldErrors
 	CheckContainer(&f, p, id, &spec)
@@ -44,9 +49,12 @@ func CreateContainer(s store.Writer, p Policy, id string, spec v1.ContainerSpec)
 		if err != nil {
 			return err
 		}
-		if _, err := FindContainer(tx, id); err == nil {
+		switch _, err := findActive(tx, id); {
+		case err == nil:
 			return v1.ErrContainerExists
-		} else if !errors.Is(err, v1.ErrContainerNotFound) {
+		case errors.Is(err, errDeleting):
+			return stillDeleting(v1.ContainerExists, id)
+		case !errors.Is(err, v1.ErrContainerNotFound):
 			return err
 		}
 		if err := checkPorts(tx, id, spec.Ports); err != nil {

@@ -67,6 +67,7 @@ func (a auditor) begin(c *fiber.Ctx, r route, actor v1.Actor, caller auth.Princi
 		return nil
 	}
 	if dry, err := edge.QueryBool(c, "dry_run"); err == nil && dry && r.is(dryRuns) {
+		edge.SetDryRun(c)
 		return nil
 	}
 	if a.pace.Left(caller) > 0 {

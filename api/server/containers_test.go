@@ -2,6 +2,7 @@ package server
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -69,7 +70,13 @@ func TestVerbs(t *testing.T) {
 	require.NotEmpty(t, h.must("DELETE", "/containers/mc", nil).json["message"])
 	require.Equal(t, "deleting", h.must("GET", "/containers/mc", nil).json["state"])
 	h.refuse(409, "Container is being deleted", "POST", "/containers/mc/start", nil)
-	h.refuse(409, "Container already exists", "POST", "/containers", object{"internal_id": "mc", "image": "b", "volume_id": h.volume()})
+	spec := object{"internal_id": "mc", "image": "b", "volume_id": h.volume()}
+	for method, code := range map[string]string{"POST /containers": "container_exists", "PUT /containers/mc": "container_deleting"} {
+		verb, path, _ := strings.Cut(method, " ")
+		again := h.call(verb, path, spec)
+		require.Equal(t, []any{409, code, "Container is being deleted: create it again once GET /containers/mc answers 404"},
+			[]any{again.status, again.header.Get("X-Error-Code"), again.json["error"]})
+	}
 }
 
 // TestReinstallIsVisibleAtOnce: a client that polls for ready must not see the

@@ -96,6 +96,10 @@ func (s *idempotency) begin(c *fiber.Ctx, body []byte) error {
 	}
 	err := s.find(*o)
 	if err != nil {
+		var stored replay
+		if errors.As(err, &stored) {
+			stored.Describe(&r.Audit)
+		}
 		s.release(o)
 		return err
 	}

@@ -19,6 +19,7 @@ const (
 	actorKey   = "actor"   // who sent it
 	routeKey   = "route"   // the path of its route
 	bodyKey    = "body"    // the reservation for its body
+	dryRunKey  = "dry_run" // it changes nothing, whatever its method
 )
 
 // requestName is the form of an X-Request-Id that is accepted from clients.
@@ -49,6 +50,9 @@ func tokenOf(c *fiber.Ctx) string {
 	id, _ := c.Locals(tokenKey).(string)
 	return id
 }
+
+// SetDryRun records that a request changes nothing, whatever its method.
+func SetDryRun(c *fiber.Ctx) { c.Locals(dryRunKey, true) }
 
 // SetActor records who sent a request.
 func SetActor(c *fiber.Ctx, a v1.Actor) { c.Locals(actorKey, a) }

@@ -27,7 +27,7 @@ var misplacedToken = regexp.MustCompile(`berth_[0-9a-f]+`)
 func MaskTokens(text string) string { return misplacedToken.ReplaceAllString(text, "***") }
 
 // requestLog writes a line for each request: at info for requests that may change
-// something, unless they have no valid token, else at debug. Lines beyond logRate are
+// something, unless they are dry runs or have no valid token, else at debug. Lines beyond logRate are
 // counted in the next.
 type requestLog struct {
 	log     *slog.Logger
@@ -45,7 +45,7 @@ func (l *requestLog) write(c *fiber.Ctx, address func(*fiber.Ctx) string, took t
 	level := slog.LevelDebug
 	token, authenticated := c.Locals(tokenKey).(string)
 	changes := c.Method() != fiber.MethodGet && c.Method() != fiber.MethodHead && c.Method() != fiber.MethodOptions
-	if changes && (authenticated || c.Response().StatusCode() < fiber.StatusBadRequest) { // without authorization no request has a token
+	if changes && c.Locals(dryRunKey) == nil && (authenticated || c.Response().StatusCode() < fiber.StatusBadRequest) { // without authorization no request has a token
 		level = slog.LevelInfo
 	}
 	if !l.log.Enabled(c.Context(), level) {

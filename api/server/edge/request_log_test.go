@@ -19,6 +19,7 @@ func TestRequestLog(t *testing.T) {
 		s.Add("POST", "/volumes", answer)
 		s.Add("GET", "/volumes", answer)
 		s.Add("POST", "/volumes/:id/files", answer)
+		s.Add("PUT", "/containers/:id", func(c *fiber.Ctx) error { SetDryRun(c); return answer(c) })
 		s.Add("POST", "/refused", func(c *fiber.Ctx) error { return ErrMethod })
 	})
 	send := func(method, path, token string) {
@@ -32,10 +33,11 @@ func TestRequestLog(t *testing.T) {
 	send("POST", "/volumes?token=berth_secret", "t-1")
 	send("POST", "/volumes", "")
 	send("GET", "/volumes", "t-1")
+	send("PUT", "/containers/mc?dry_run=true", "t-1")
 	send("POST", "/refused", "t-1")
 	require.Eventually(t, func() bool { return strings.Count(log.String(), "\n") >= 2 }, time.Minute, time.Millisecond)
 	written := strings.Split(strings.TrimSpace(log.String()), "\n")
-	require.Len(t, written, 2, "requests that read, and those without a token, are logged at debug")
+	require.Len(t, written, 2, "requests that read, dry runs, and those without a token, are logged at debug")
 	for i, token := range []string{"t-1", "administrator"} {
 		require.Regexp(t, regexp.MustCompile(`level=INFO msg=request method=POST path=/volumes status=200 address=127\.0\.0\.1 request=\S+ took=\S+ token=`+token+`$`), written[i])
 	}
