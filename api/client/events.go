@@ -23,8 +23,8 @@ type EventList struct {
 // EventFilter selects transitions. Empty fields select all.
 type EventFilter struct {
 	Container string // internal_id
-	Volume    string // id of a volume: the containers that use it now
-	Type      string // v1.EventState or v1.EventMessage
+	Volume    string // id of a volume: it, and the containers that use it now
+	Type      string // such as v1.EventState
 }
 
 func (f EventFilter) query() []string {

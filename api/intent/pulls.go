@@ -58,6 +58,7 @@ func CreatePull(s store.Writer, spec v1.PullSpec) (id string, err error) {
 		if open >= maxOpenPulls {
 			return v1.Errorf(v1.TooManyPulls, "%d downloads into this volume have not ended: cancel some, or send the request later", open)
 		}
+		spec.RequestedBy = tx.Actor()
 		return store.Pulls.Create(tx, id, spec)
 	})
 }
@@ -70,11 +71,11 @@ func CancelPull(s store.Writer, volume, id string) error {
 		if errors.Is(err, store.ErrNotFound) || err == nil && p.Spec.VolumeID != volume {
 			return v1.Errorf(v1.PullNotFound, "Download not found")
 		}
-		if err != nil || p.Status.State.Final() {
+		if err != nil || p.Status.State.Final() || p.Spec.Cancel {
 			return err
 		}
 		return store.Pulls.SetSpec(tx, id, func(spec *v1.PullSpec) error {
-			spec.Cancel = true
+			spec.Cancel, spec.CancelledBy = true, tx.Actor()
 			return nil
 		})
 	})

@@ -20,7 +20,7 @@ const (
 )
 
 // eventKinds are the kinds of stored transitions.
-var eventKinds = []string{v1.EventState, v1.EventMessage, v1.EventBackup, v1.EventRestore}
+var eventKinds = []string{v1.EventState, v1.EventMessage, v1.EventBackup, v1.EventRestore, v1.EventPull}
 
 // events holds the handler for stored transitions.
 type events struct{ store *store.Store }

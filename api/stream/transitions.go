@@ -15,7 +15,7 @@ const foldTime = time.Minute
 // maxFolded bounds the transitions that transitionLog remembers.
 const maxFolded = 10_000
 
-// transitionLog writes a line for each transition and each stored message of a container, backup or restore: at warn
+// transitionLog writes a line for each transition and each stored message of a container, backup, restore or download: at warn
 // for a failure and an exit that nobody asked for, else at info. It is for one goroutine.
 type transitionLog struct {
 	log    *slog.Logger
@@ -39,10 +39,10 @@ func newTransitionLog(log *slog.Logger) *transitionLog {
 }
 
 func (l *transitionLog) write(e v1.Event) {
-	if e.Backup != "" {
-		args := []any{"backup", e.Backup, "volume", e.Volume, "to", e.Data, "seq", e.Seq, "actor", e.Actor.String()}
+	if e.Job() != "" {
+		args := []any{e.Event, e.Job(), "volume", e.Volume, "to", e.Data, "seq", e.Seq, "actor", e.Actor.String()}
 		if e.Restore != "" {
-			args = append(args, "restore", e.Restore)
+			args = append(args, "backup", e.Backup)
 		}
 		l.log.Log(context.Background(), transitionLevel(e), e.Event+" changed its state", args...)
 		return
@@ -83,7 +83,7 @@ func (l *transitionLog) write(e v1.Event) {
 // a message: each that is stored names a problem, often the cause of the next exit.
 func transitionLevel(e v1.Event) slog.Level {
 	switch {
-	case e.Backup != "" && e.Data != string(v1.JobFailed):
+	case e.Job() != "" && e.Data != string(v1.JobFailed):
 		return slog.LevelInfo
 	case e.Event != v1.EventState, e.Data == string(v1.Failed), e.Reason == v1.ReasonStartTimedOut,
 		e.Data == string(v1.Exit) && e.Reason != "Stopped" && e.Reason != "Killed" && (e.ExitCode == nil || *e.ExitCode != 0):

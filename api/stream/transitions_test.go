@@ -35,6 +35,8 @@ func TestTransitionLog(t *testing.T) {
 	l.write(v1.Event{Seq: 8, Time: at, Container: "job", Event: v1.EventState, From: v1.Installing, Data: "failed", Reason: "TimedOut"})
 	l.write(v1.Event{Seq: 9, Time: at, Container: "job", Event: v1.EventMessage, Data: "a sentence", Reason: "InstallSlow"})
 	l.write(v1.Event{Seq: 10, Time: at, Container: "job", Event: v1.EventState, From: v1.Stopping, Data: "exit", Reason: "StartTimedOut", ExitCode: &zero})
+	l.write(v1.Event{Seq: 11, Event: v1.EventRestore, Backup: "b", Restore: "r", Volume: "v", Data: "failed"})
+	l.write(v1.Event{Seq: 12, Event: v1.EventPull, Pull: "p", Volume: "v", Data: "completed", Actor: v1.Actor{Name: "alice"}})
 	require.Equal(t, []string{
 		"level=WARN container=mc from=running to=exit seq=1 reason=Exited exit_code=1",
 		`level=WARN msg="a sentence" container=mc seq=1`,
@@ -46,6 +48,8 @@ func TestTransitionLog(t *testing.T) {
 		"level=WARN container=job from=installing to=failed seq=8 reason=TimedOut",
 		`level=WARN msg="a sentence" container=job seq=9 reason=InstallSlow`,
 		"level=WARN container=job from=stopping to=exit seq=10 reason=StartTimedOut exit_code=0",
+		`level=WARN restore=r volume=v to=failed seq=11 actor="" backup=b`,
+		"level=INFO pull=p volume=v to=completed seq=12 actor=alice",
 	}, strings.Split(strings.TrimSpace(b.String()), "\n"))
 }
 
@@ -56,6 +60,8 @@ func TestEventsCarryTheirCause(t *testing.T) {
 		Data: "exit", Reason: v1.ReasonOutOfMemory, ExitCode: &code}
 	require.JSONEq(t, `{"event":"event","container":"mc","data":"exit","from":"running","reason":"OutOfMemory","exit_code":137,
 		"time":"1970-01-01T00:00:00.000000005Z","seq":9,"epoch":"s-1"}`, string(EncodeEvent(e, true)))
+	require.JSONEq(t, `{"event":"pull","data":"running","pull":"p","volume":"v","time":"1970-01-01T00:00:00.000000005Z","seq":9}`,
+		string(EncodeEvent(v1.Event{Seq: 9, Time: e.Time, Event: v1.EventPull, Data: "running", Pull: "p", Volume: "v"}, true)))
 	require.JSONEq(t, `{"event":"event","data":"ready","time":"1970-01-01T00:00:00.000000005Z"}`,
 		string(EncodeEvent(v1.Event{Time: e.Time, Event: v1.EventState, Data: "ready"}, false)))
 }

@@ -69,9 +69,9 @@ func EncodeEvent(e v1.Event, nodeWide bool) []byte {
 	return appendFoot(appendActor(b, e.Actor), e.Time, e.Seq, e.Epoch)
 }
 
-// appendObject appends the ids of a backup or a restore and its volume.
+// appendObject appends the ids of a backup, a restore or a download and its volume.
 func appendObject(b []byte, e v1.Event) []byte {
-	for _, f := range [][2]string{{"backup", e.Backup}, {"restore", e.Restore}, {"volume", e.Volume}} {
+	for _, f := range [][2]string{{"backup", e.Backup}, {"restore", e.Restore}, {"pull", e.Pull}, {"volume", e.Volume}} {
 		if f[1] != "" {
 			b = append(append(append(append(append(b, `,"`...), f[0]...), `":"`...), f[1]...), '"')
 		}

@@ -1,6 +1,9 @@
 package v1
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // The kinds of Event that are stored. Others (console, stats, logs, gap) exist
 // only on sockets.
@@ -9,6 +12,7 @@ const (
 	EventMessage = "daemon_message" // Data is a sentence
 	EventBackup  = "backup"         // Data is a JobState
 	EventRestore = "restore"        // Data is a JobState
+	EventPull    = "pull"           // Data is a PullState
 )
 
 // Event is one stored transition. It is stored in the same transaction as the status
@@ -31,13 +35,17 @@ type Event struct {
 
 	Actor Actor `json:"actor,omitzero"` // who caused it
 
-	// Of a backup or a restore. Users are the containers that used the volume then: their
+	// Of a backup, a restore or a download. Users are the containers that used the volume then: their
 	// clients receive the event too. Responses leave them out.
 	Backup  string         `json:"backup,omitempty"`
 	Restore string         `json:"restore,omitempty"`
+	Pull    string         `json:"pull,omitempty"`
 	Volume  string         `json:"volume,omitempty"` // of a restore the target
 	Users   []ContainerRef `json:"users,omitempty"`
 }
+
+// Job returns the id of the backup, restore or download that e is about, or "".
+func (e Event) Job() string { return cmp.Or(e.Restore, e.Backup, e.Pull) }
 
 // UserIDs returns the internal_ids of e.Users.
 func (e Event) UserIDs() (ids []string) {

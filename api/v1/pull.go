@@ -17,6 +17,10 @@ type PullSpec struct {
 	Path     string `json:"path"`               // in the volume
 	Checksum string `json:"checksum,omitempty"` // sha256:<hex>; empty: none
 	Cancel   bool   `json:"cancel,omitempty"`
+
+	// Who requested the download, and who its end.
+	RequestedBy Actor `json:"requested_by,omitzero"`
+	CancelledBy Actor `json:"cancelled_by,omitzero"`
 }
 
 // RedactedURL returns the URL with *** in place of its query, which is often a signature,

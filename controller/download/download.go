@@ -62,12 +62,12 @@ func (r *Reconciler) Reconcile(_ context.Context, id string) (controller.Result,
 	case p.Spec.Cancel:
 		return controller.Result{}, r.end(p, v1.PullCancelled, "", job)
 	case job.exists:
-		return controller.Result{RequeueAfter: observe}, r.record(id, v1.PullRunning, p.Status.Attempts, job)
+		return controller.Result{RequeueAfter: observe}, r.record(p, v1.PullRunning, p.Status.Attempts, job)
 	case volume == restoring:
 		if p.Status.State != v1.PullRunning {
 			return later(), nil
 		}
-		return later(), r.record(id, v1.PullPending, p.Status.Attempts, progress{total: -1})
+		return later(), r.record(p, v1.PullPending, p.Status.Attempts, progress{total: -1})
 	}
 	return r.start(p)
 }
@@ -109,11 +109,11 @@ func (r *Reconciler) start(p v1.Pull) (controller.Result, error) {
 	if !r.Jobs.free(p.Spec.VolumeID) {
 		return later(), nil
 	}
-	if err := r.record(p.Meta.ID, v1.PullRunning, p.Status.Attempts+1, progress{total: -1}); err != nil {
+	if err := r.record(p, v1.PullRunning, p.Status.Attempts+1, progress{total: -1}); err != nil {
 		return controller.Result{}, err
 	}
 	if !r.Jobs.start(p.Meta.ID, p.Spec.VolumeID, p.Spec.URL, p.Spec.Path, p.Spec.Checksum) { // another one took the permit
-		return later(), r.record(p.Meta.ID, v1.PullPending, p.Status.Attempts, progress{total: -1})
+		return later(), r.record(p, v1.PullPending, p.Status.Attempts, progress{total: -1})
 	}
 	if again {
 		r.Log.Info("a download begins again after a restart", "pull", p.Meta.ID, "volume", p.Spec.VolumeID, "attempt", p.Status.Attempts+1)
@@ -124,7 +124,7 @@ func (r *Reconciler) start(p v1.Pull) (controller.Result, error) {
 // retry lets a download that a restore of its volume has interrupted wait for the end of
 // the restore. The attempt does not count.
 func (r *Reconciler) retry(p v1.Pull) (controller.Result, error) {
-	if err := r.record(p.Meta.ID, v1.PullPending, max(0, p.Status.Attempts-1), progress{total: -1}); err != nil {
+	if err := r.record(p, v1.PullPending, max(0, p.Status.Attempts-1), progress{total: -1}); err != nil {
 		return controller.Result{}, err
 	}
 	r.Jobs.forget(p.Meta.ID)
@@ -132,9 +132,9 @@ func (r *Reconciler) retry(p v1.Pull) (controller.Result, error) {
 }
 
 // record records the state and the progress.
-func (r *Reconciler) record(id string, state v1.PullState, attempts int, now progress) error {
+func (r *Reconciler) record(p v1.Pull, state v1.PullState, attempts int, now progress) error {
 	return r.Store.Update(func(tx *store.Tx) error {
-		return store.Pulls.SetStatus(tx, id, func(s *v1.PullStatus) {
+		return setStatus(tx, p, func(s *v1.PullStatus) {
 			s.State, s.Attempts, s.Bytes, s.Total = state, attempts, now.bytes, totalOf(now)
 		})
 	})
@@ -178,7 +178,7 @@ func textOf(r *Reconciler, p v1.Pull, err error) string {
 func (r *Reconciler) end(p v1.Pull, state v1.PullState, message string, job progress) error {
 	id := p.Meta.ID
 	err := r.Store.Update(func(tx *store.Tx) error {
-		err := store.Pulls.SetStatus(tx, id, func(s *v1.PullStatus) {
+		err := setStatus(tx, p, func(s *v1.PullStatus) {
 			now := tx.Now()
 			s.State, s.Message, s.FinishedAt = state, message, &now
 			if job.exists {

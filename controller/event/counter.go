@@ -14,6 +14,11 @@ import (
 // other is the label of a transition to an unknown state.
 const other = "other"
 
+// otherKinds returns the kinds of transitions that are no states of containers.
+func otherKinds() []string {
+	return []string{v1.EventMessage, v1.EventBackup, v1.EventRestore, v1.EventPull}
+}
+
 // Counter counts the transitions that are stored while it runs.
 type Counter struct {
 	store *store.Store
@@ -26,12 +31,12 @@ type Counter struct {
 func NewCounter(s *store.Store, reg prometheus.Registerer) (*Counter, error) {
 	c := &Counter{store: s, total: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "berth_events_total",
-		Help: "Stored transitions, by the state of a container, or daemon_message, backup or restore.",
+		Help: "Stored transitions, by the state of a container, or daemon_message, backup, restore or pull.",
 	}, []string{"event"})}
 	for _, p := range v1.Phases() {
 		c.total.WithLabelValues(string(p))
 	}
-	for _, kind := range []string{v1.EventMessage, v1.EventBackup, v1.EventRestore} {
+	for _, kind := range otherKinds() {
 		c.total.WithLabelValues(kind)
 	}
 	if err := reg.Register(c.total); err != nil {
@@ -82,7 +87,7 @@ func (c *Counter) skip() error {
 // number of series is bounded.
 func label(e v1.Event) string {
 	switch {
-	case e.Event == v1.EventMessage, e.Event == v1.EventBackup, e.Event == v1.EventRestore:
+	case slices.Contains(otherKinds(), e.Event):
 		return e.Event
 	case e.Event == v1.EventState && slices.Contains(v1.Phases(), v1.Phase(e.Data)):
 		return e.Data

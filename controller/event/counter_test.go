@@ -31,7 +31,7 @@ func counted(t *testing.T, before, during func(s *store.Store), want string) {
 		during(s)
 		synctest.Wait()
 		require.NoError(t, testutil.GatherAndCompare(reg, strings.NewReader(`
-# HELP berth_events_total Stored transitions, by the state of a container, or daemon_message, backup or restore.
+# HELP berth_events_total Stored transitions, by the state of a container, or daemon_message, backup, restore or pull.
 # TYPE berth_events_total counter
 `+want)))
 		cancel()
@@ -56,11 +56,13 @@ func TestCounterCountsByState(t *testing.T) {
 		emit(t, s, 2, v1.EventState, "running")
 		emit(t, s, 3, v1.EventMessage, "running")
 		emit(t, s, 1, v1.EventBackup, "running")
+		emit(t, s, 2, v1.EventPull, "completed")
 		emit(t, s, 1, v1.EventState, "anything else")
 	}, others+`
 berth_events_total{event="running"} 2
 berth_events_total{event="daemon_message"} 3
 berth_events_total{event="backup"} 1
+berth_events_total{event="pull"} 2
 berth_events_total{event="other"} 1
 `)
 }
@@ -75,6 +77,7 @@ func TestCounterStartsWithEmptyLog(t *testing.T) {
 berth_events_total{event="running"} 1
 berth_events_total{event="daemon_message"} 0
 berth_events_total{event="backup"} 0
+berth_events_total{event="pull"} 0
 `)
 }
 

@@ -31,6 +31,7 @@ type message struct {
 	Actor     v1.Actor  `json:"actor,omitzero"`
 	Backup    string    `json:"backup,omitempty"`
 	Restore   string    `json:"restore,omitempty"`
+	Pull      string    `json:"pull,omitempty"`
 	Volume    string    `json:"volume,omitempty"`
 }
 
@@ -70,7 +71,7 @@ func (s *Sender) next() (b batch, err error) {
 
 func messageOf(e v1.Event) message {
 	return message{Seq: e.Seq, Epoch: e.Epoch, Time: e.Time, Container: e.Container, Event: e.Event, Data: e.Data,
-		From: e.From, Reason: e.Reason, ExitCode: e.ExitCode, Actor: e.Actor, Backup: e.Backup, Restore: e.Restore, Volume: e.Volume}
+		From: e.From, Reason: e.Reason, ExitCode: e.ExitCode, Actor: e.Actor, Backup: e.Backup, Restore: e.Restore, Pull: e.Pull, Volume: e.Volume}
 }
 
 // gap returns the batch that moves the cursor to the oldest stored transition.

@@ -113,6 +113,7 @@ class Follower {
       case 'daemon_message':
       case 'backup':
       case 'restore':
+      case 'pull':
         if (message.seq !== undefined) this.seen(message.seq, message.epoch);
         return;
       case 'console':

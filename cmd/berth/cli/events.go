@@ -27,11 +27,11 @@ func newEventsCommand(c *connector) *cobra.Command {
 	var filter client.EventFilter
 	cmd := c.command(withoutNames(&cobra.Command{
 		Use:   "events",
-		Short: "Print the state transitions of the containers",
-		Long: "Print the stored transitions of all containers, oldest first: number, time, container, and the new state\n" +
-			"or a message. Messages about the node itself, such as an engine that does not answer, have no container.\n" +
-			"With -f continue with new transitions. If the daemon is not ready, and so has no new ones, standard error\n" +
-			"names why.",
+		Short: "Print the state transitions of containers, backups and downloads",
+		Long: "Print the stored transitions, oldest first: number, time, container, and the new state or a message. Those of\n" +
+			"backups, restores and downloads have the first characters of their volume instead of a container; messages\n" +
+			"about the node itself, such as an engine that does not answer, have neither. With -f continue with new\n" +
+			"transitions. If the daemon is not ready, and so has no new ones, standard error names why.",
 		Example: "  berth events -n 20\n  berth events -f --since 1200\n  berth events --container mc",
 	}), func(cmd *cobra.Command, d *daemon, _ []string) error {
 		if last < 0 || since < 0 && cmd.Flags().Changed("since") {
@@ -61,8 +61,8 @@ func newEventsCommand(c *connector) *cobra.Command {
 	cmd.Flags().Int64Var(&since, "since", -1, "all transitions after this number")
 	cmd.Flags().StringVar(&epoch, "epoch", "", "the epoch of that number; if the daemon's store has another one, all transitions are printed")
 	cmd.Flags().StringVar(&filter.Container, "container", "", "only transitions of this container")
-	cmd.Flags().StringVar(&filter.Volume, "volume", "", "only transitions of the containers that use this volume")
-	cmd.Flags().StringVar(&filter.Type, "type", "", "only changes of state (event), or only messages (daemon_message)")
+	cmd.Flags().StringVar(&filter.Volume, "volume", "", "only transitions of this volume, and of the containers that use it")
+	cmd.Flags().StringVar(&filter.Type, "type", "", "only changes of state of containers (event), of backups (backup), of restores (restore) or of downloads (pull), or only messages (daemon_message)")
 	cmd.MarkFlagsMutuallyExclusive("last", "since")
 	cmd.MarkFlagsMutuallyExclusive("follow", "volume")
 	return cmd
@@ -139,11 +139,14 @@ func lastEvents(cmd *cobra.Command, d *daemon, filter client.EventFilter, n int)
 // printEvents prints a line for each transition, with -o wide with its actor.
 func printEvents(cmd *cobra.Command, events []v1.Event) error {
 	for _, e := range events {
-		text := e.Data + cause(e)
+		object, text := cmp.Or(e.Container, "-"), e.Data+cause(e)
+		if job := e.Job(); job != "" {
+			object, text = e.Volume[:min(8, len(e.Volume))], fmt.Sprintf("%s %s is %s", e.Event, job, e.Data)
+		}
 		if format(cmd) == formatWide && e.Actor != (v1.Actor{}) {
 			text += " by " + e.Actor.String()
 		}
-		_, err := fmt.Fprintf(cmd.OutOrStdout(), "%6d  %s  %-16s  %s\n", e.Seq, e.Time.In(time.Local).Format(timeFormat), printable(cmp.Or(e.Container, "-")), printable(text))
+		_, err := fmt.Fprintf(cmd.OutOrStdout(), "%6d  %s  %-16s  %s\n", e.Seq, e.Time.In(time.Local).Format(timeFormat), printable(object), printable(text))
 		if err != nil {
 			return err
 		}
@@ -201,7 +204,8 @@ func printTransition(cmd *cobra.Command, m client.Message) (err error) {
 		err = printNext(cmd, m.JSON)
 	default:
 		err = printEvents(cmd, []v1.Event{{Seq: m.Seq, Time: m.Time, Container: m.Container, Event: m.Event, Data: m.Data,
-			From: m.From, Reason: m.Reason, ExitCode: m.ExitCode, Actor: m.Actor}})
+			From: m.From, Reason: m.Reason, ExitCode: m.ExitCode, Actor: m.Actor,
+			Backup: m.Backup, Restore: m.Restore, Pull: m.Pull, Volume: m.Volume}})
 	}
 	return err
 }

@@ -47,6 +47,22 @@ func TestEventsShowActors(t *testing.T) {
 	require.Contains(t, out, "mc                exit\n")
 }
 
+// TestEventsOfJobs: a transition of a backup, a restore or a download names it and its
+// volume, also when it is followed.
+func TestEventsOfJobs(t *testing.T) {
+	const backup = `{"seq":8,"event":"backup","data":"running","backup":"b1","volume":"01234567-89ab"}`
+	const restore = `{"seq":9,"event":"restore","data":"failed","backup":"b1","restore":"r1","volume":"01234567-89ab"}`
+	const pull = `{"seq":10,"event":"pull","data":"completed","pull":"p1","volume":"01234567-89ab"}`
+	const want = `^ +8 .* 01234567 +backup b1 is running\n +9 .* 01234567 +restore r1 is failed\n +10 .* 01234567 +pull p1 is completed\n$`
+	f := newFakeAPI(t, map[string]string{"GET /events?since=0&limit=1000": `200 {"events":[` + backup + "," + restore + "," + pull + "]}"})
+	out, _, err := command(t, f.env(), "events", "--since", "0")
+	require.NoError(t, err)
+	require.Regexp(t, want, out)
+	env, _ := newFakeSocket(t, websocket.CloseNormalClosure, "", backup, restore, pull)
+	out, _, _ = command(t, env, "events", "-f", "--since", "7")
+	require.Regexp(t, want, out)
+}
+
 // TestEventsOfUnreadyDaemon: no transition reports that the engine or the store fails, so
 // standard error does.
 func TestEventsOfUnreadyDaemon(t *testing.T) {
