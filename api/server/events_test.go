@@ -114,6 +114,6 @@ func TestEventFilters(t *testing.T) {
 	require.Equal(t, []float64{1, 2}, seqs("volume="+volume))
 	require.Equal(t, []float64{1, 2}, seqs("volume="+volume[:8]))
 	require.Empty(t, seqs("container=nobody"))
-	h.refuse(400, "type: must be one of event, daemon_message, backup, restore", "GET", "/events?type=x", nil)
+	h.refuse(400, "type: must be one of event, daemon_message, backup, restore, pull", "GET", "/events?type=x", nil)
 	h.refuse(404, "Volume not found", "GET", "/events?volume=00000000", nil)
 }
