@@ -94,6 +94,21 @@ func parts(t *testing.T, b *berthtest.Berth, volume string) (names []string) {
 	return names
 }
 
+// requirePullEvents compares the transitions of a volume's downloads. last is the id of
+// the last one.
+func requirePullEvents(t *testing.T, b *berthtest.Berth, volume, last string) {
+	t.Helper()
+	var events client.EventList
+	b.Get(t, "/events?type=pull&volume="+volume, &events)
+	var states []string
+	for _, e := range events.Events {
+		require.Equal(t, []string{volume, "administrator"}, []string{e.Volume, e.Actor.Name})
+		states = append(states, e.Data)
+	}
+	require.Equal(t, []string{"running", "completed", "running", "failed", "running", "failed", "running", "cancelled"}, states)
+	require.Equal(t, last, events.Events[7].Pull)
+}
+
 func TestPull(t *testing.T) {
 	t.Parallel()
 	mirror := newMirror(t)
@@ -127,15 +142,7 @@ func TestPull(t *testing.T) {
 	pulled(t, b, volume, slow, v1.PullCancelled)
 	require.Equal(t, []string{"mods", "old"}, parts(t, b, volume))
 
-	var events client.EventList
-	b.Get(t, "/events?type=pull&volume="+volume, &events)
-	var states []string
-	for _, e := range events.Events {
-		require.Equal(t, []string{volume, "administrator"}, []string{e.Volume, e.Actor.Name})
-		states = append(states, e.Data)
-	}
-	require.Equal(t, []string{"running", "completed", "running", "failed", "running", "failed", "running", "cancelled"}, states)
-	require.Equal(t, slow, events.Events[7].Pull)
+	requirePullEvents(t, b, volume, slow)
 
 	env := []string{"BERTH_CONFIG=" + b.Config}
 	out, errOut, code := commandLine(t, b, env, "", "files", "pull", mirror.URL+"/1", volume+":cli", "--wait")
