@@ -75,45 +75,47 @@ func NewPuller(engine ImagePuller, workers int, log *slog.Logger) *Puller {
 // that waited for it; a later request begins another pull. Any other failure is
 // returned until its RetryAt.
 func (p *Puller) Request(id, ref string, auth runtime.Auth) Pull {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	key := pullKey{ref, auth}
-	p.removeWaiter(id, key)
-	job := p.jobs[key]
-	switch {
-	case job == nil:
-		return p.begin(id, key, 0)
-	case !job.state.Done:
-		job.waiting[id] = true
-		return job.state
-	case job.state.Err != nil && !job.state.permanent():
-		if time.Now().Before(job.state.RetryAt) {
-			return job.state
+	return p.find(id, pullKey{ref, auth}, func(job *pullJob) bool {
+		switch {
+		case !job.state.Done:
+			job.waiting[id] = true
+			return true
+		case job.state.Err != nil && !job.state.permanent():
+			return time.Now().Before(job.state.RetryAt)
 		}
-	case job.notify(id):
-		return job.state
-	}
-	return p.begin(id, key, job.failures)
+		return job.notify(id)
+	})
 }
 
 // Refresh is Request for an image that may be on the host already: it returns only the
 // result of a pull that began after the first call for it, and returns it once.
 func (p *Puller) Refresh(id, ref string, auth runtime.Auth) Pull {
+	return p.find(id, pullKey{ref, auth}, func(job *pullJob) bool {
+		if !job.state.Done {
+			if _, asked := job.waiting[id]; !asked {
+				job.waiting[id] = !job.started
+			}
+			return true
+		}
+		if !job.waiting[id] {
+			return false
+		}
+		job.waiting[id] = false
+		return true
+	})
+}
+
+// find returns the state of the pull with this key. If there is none, or answers reports
+// that its state is no answer for container id, it begins another one.
+func (p *Puller) find(id string, key pullKey, answers func(*pullJob) bool) Pull {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	key := pullKey{ref, auth}
 	p.removeWaiter(id, key)
 	job := p.jobs[key]
 	switch {
 	case job == nil:
 		return p.begin(id, key, 0)
-	case !job.state.Done:
-		if _, asked := job.waiting[id]; !asked {
-			job.waiting[id] = !job.started
-		}
-		return job.state
-	case job.waiting[id]:
-		job.waiting[id] = false
+	case answers(job):
 		return job.state
 	}
 	return p.begin(id, key, job.failures)

@@ -15,7 +15,7 @@ import (
 func newBackupCommand(c *connector) *cobra.Command {
 	return withSubcommands(&cobra.Command{
 		Use:   "backup",
-		Short: "Make, list, restore, download and delete backups of volumes",
+		Short: "Create, list, restore, download and delete backups of volumes",
 		Example: "  berth backup create 3f2a91c0 --wait\n  berth backup list 3f2a91c0\n" +
 			"  berth backup restore <backup> --stop --wait\n  berth backup policy set 3f2a91c0 --every 6h --keep 8",
 	}, newBackupCreate(c), newBackupList(c), newBackupRestore(c), newBackupDelete(c), newBackupDownload(c), newBackupPolicy(c))

@@ -21,8 +21,8 @@ func newDiffCommand(c *connector) *cobra.Command {
 	var files *[]string
 	cmd := withoutNames(c.command(&cobra.Command{
 		Use:   "diff -f <file>...",
-		Short: "Print what apply would change",
-		Long: "Print what apply would change: for each container the actions, and the difference of its fields. The\n" +
+		Short: "Print the changes that apply would make",
+		Long: "Print the changes that apply would make: for each container the actions, and the difference of its fields. The\n" +
 			"daemon does not return install_script, so only an action mentions its change.\n\n" + manifestHelp + "\n\n" +
 			"The exit code is 0 if nothing would change, 1 if something would, and greater than 1 after an error.",
 		Example: "  berth diff -f survival.yaml\n  berth diff -f containers/ && echo nothing would change",

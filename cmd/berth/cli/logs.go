@@ -39,7 +39,7 @@ func newLogsCommand(c *connector) *cobra.Command {
 			"print only the output of installations; -f then ends with the installation in progress. --since and\n" +
 			"--before take a time, such as 2026-11-22T03:00:00Z or 2026-11-22 03:00:00 in the local zone, or a duration\n" +
 			"before now, such as 15m or 2d. With --since, all lines from then on are printed unless --tail limits them.",
-		Example: "  berth logs survival -n 500\n  berth logs survival -f --since 10m\n  berth logs survival --install",
+		Example: "  berth logs survival -n 500\n  berth logs survival -f --since 10m\n  berth logs survival -f --install",
 		Args:    cobra.ExactArgs(1),
 	}), func(cmd *cobra.Command, d *daemon, args []string) error {
 		if o.raw {

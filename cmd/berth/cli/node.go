@@ -18,7 +18,7 @@ import (
 func newNodeCommand(c *connector) *cobra.Command {
 	return withoutNames(c.command(&cobra.Command{
 		Use:   "node",
-		Short: "Print the host of the daemon, its engine and what is allocated",
+		Short: "Print the host of the daemon, its engine and the allocated resources",
 		Long: "Print the host of the daemon: the system, the disks, the engine, the limits of all containers, the\n" +
 			"number of containers in each state, and what the configuration switches on.",
 		Example: "  berth node\n  berth node -o json",

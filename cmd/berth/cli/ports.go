@@ -63,8 +63,8 @@ func newPortsDelete(c *connector) *cobra.Command {
 	var protocol string
 	cmd := c.command(&cobra.Command{
 		Use:     "delete <ip> <ports>",
-		Short:   "Delete ports that no container has claimed from the pool",
-		Long:    "Delete ports that no container has claimed from the pool. Ports of a range that are not in the pool are ignored.",
+		Short:   "Delete ports from the pool, except those that a container has claimed",
+		Long:    "Delete ports from the pool, except those that a container has claimed. Ports of a range that are not in the pool are ignored.",
 		Example: "  berth ports delete 0.0.0.0 25565 --protocol udp\n  berth ports delete 0.0.0.0 25565-25600,30000",
 		Args:    cobra.ExactArgs(2),
 	}, func(cmd *cobra.Command, d *daemon, args []string) error {
