@@ -1,0 +1,117 @@
+package console_test
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"berth/hack/bench/table"
+	"berth/hack/berthtest"
+	"berth/hack/enginetest"
+)
+
+// BenchmarkIdle runs fifty containers with nobody listening: what berth uses of a core,
+// which other load hardly changes, and its memory.
+func BenchmarkIdle(b *testing.B) {
+	d := berthtest.Start(b, berthtest.Options{})
+	for i := range 50 {
+		d.Create(b, fmt.Sprintf("idle%d", i), berthtest.Spec{"power": "running"})
+	}
+	for i := range 50 {
+		d.State(b, fmt.Sprintf("idle%d", i), "running")
+	}
+	wait(20 * time.Second)
+	var cores, memory []float64
+	for b.Loop() {
+		began, used := time.Now(), cpu(b, d.Pid())
+		wait(window)
+		cores = append(cores, (cpu(b, d.Pid())-used).Seconds()/time.Since(began).Seconds()*100)
+		memory = append(memory, rss(b, d.Pid()))
+	}
+	table.Add(b, table.Row{Measure: "idle with 50 running, of a core", Unit: "%", Berth: cores, Goal: table.AtMost(0.2)})
+	table.Add(b, table.Row{Measure: "idle with 50 running, memory", Unit: "MiB", Berth: memory, Goal: table.AtMost(32)})
+}
+
+// BenchmarkThousandLines has one client at a container that prints 1,000 lines a second,
+// and at the same time one at the engine's own log stream: how old the lines are when
+// they arrive.
+func BenchmarkThousandLines(b *testing.B) {
+	d := berthtest.Start(b, berthtest.Options{})
+	c := d.Started(b, "thousand", spec(printer(1000)))
+	l := listen(b, d, "thousand")
+	bare := follow(b, c.ContainerID)
+	p50 := table.Row{Measure: "console p50 at 1,000 lines/s", Unit: "ms", Goal: table.AtMost(1.3)}
+	p99 := table.Row{Measure: "console p99 at 1,000 lines/s", Unit: "ms", Goal: table.AtMost(1.3)}
+	for b.Loop() {
+		wait(time.Second)
+		l.reset()
+		bare.reset()
+		wait(10 * time.Second)
+		_, mine := l.reset()
+		_, floor := bare.reset()
+		p50.Berth, p50.Floor = append(p50.Berth, quantile(b, mine, 50)), append(p50.Floor, quantile(b, floor, 50))
+		p99.Berth, p99.Floor = append(p99.Berth, quantile(b, mine, 99)), append(p99.Floor, quantile(b, floor, 99))
+	}
+	table.Add(b, p50)
+	table.Add(b, p99)
+}
+
+// quantile returns a percentile of ages, in ms.
+func quantile(b *testing.B, ages []time.Duration, percent int) float64 {
+	require.NotEmpty(b, ages)
+	slices.Sort(ages)
+	return ages[len(ages)*percent/100].Seconds() * 1e3
+}
+
+// follow reads the engine's log stream of a container, and counts as a client does.
+func follow(b *testing.B, id string) *client {
+	b.Helper()
+	engine := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", enginetest.Socket())
+	}}}
+	ctx, cancel := context.WithCancel(b.Context())
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://engine/containers/"+id+"/logs?follow=1&stdout=1&stderr=1&timestamps=1&tail=0", nil)
+	require.NoError(b, err)
+	answer, err := engine.Do(request)
+	require.NoError(b, err)
+	c := &client{}
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		defer answer.Body.Close()
+		readFrames(answer.Body, c)
+	})
+	b.Cleanup(func() { cancel(); reading.Wait() })
+	return c
+}
+
+// readFrames reads a stream of Docker until its end: a header of 8 bytes, and a line
+// that begins with its time.
+func readFrames(r io.Reader, c *client) {
+	var header [8]byte
+	for {
+		if _, err := io.ReadFull(r, header[:]); err != nil {
+			return
+		}
+		line := make([]byte, binary.BigEndian.Uint32(header[4:]))
+		if _, err := io.ReadFull(r, line); err != nil {
+			return
+		}
+		at, err := time.Parse(time.RFC3339Nano, string(line[:slices.Index(line, ' ')]))
+		if err != nil {
+			return
+		}
+		c.lines.Add(1)
+		c.mu.Lock()
+		c.ages = append(c.ages, time.Since(at))
+		c.mu.Unlock()
+	}
+}
