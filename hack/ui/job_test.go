@@ -37,10 +37,20 @@ func TestMainJob(t *testing.T) {
 	p.fill("Startup command", server)
 	p.fill("Start pattern", "^Done")
 	p.fill("Ports", fmt.Sprintf("127.0.0.1:%d/tcp", berthtest.FreePort(t)))
-	p.fill("Memory", "64 MiB")
+	p.fill("Memory", "1 MiB")
 	p.fill("Install script", "echo welcome > motd.txt")
 	p.axe("new container")
+	p.click("dialog button", "Create and start")
+	p.shows("dialog .message.bad", "limits.memory: must be 0 or at least 6291456 bytes (6 MiB)")
+	berthtest.Until(t, wait, "what the attempt made is removed", func() bool {
+		var left struct{ Ports, Volumes []any }
+		b.Get(t, "/network/ports", &left)
+		b.Get(t, "/volumes", &left)
+		return len(left.Ports)+len(left.Volumes) == 0
+	})
+	p.fill("Memory", "64 MiB")
 	p.answer("Create and start")
+	p.until("the error is gone", "!document.querySelector('.message.bad')")
 	p.state("running")
 
 	p.shows(".line", "Done")

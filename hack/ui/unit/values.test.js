@@ -37,8 +37,15 @@ test('harmful characters are named', () => {
 });
 
 test('what people type', () => {
-  assert.deepEqual(['', '512', '1.5 GiB', '10g', '2 MB'].map(parseSize), [0, 512, 1.5 * 2 ** 30, 10 * 2 ** 30, 2 * 2 ** 20]);
-  assert.throws(() => parseSize('much'), /is not a size/);
+  assert.deepEqual(['', '0', '512 b', '1.5 GiB', '10g', '2 MB'].map(parseSize), [
+    0,
+    0,
+    512,
+    1.5 * 2 ** 30,
+    10 * 2 ** 30,
+    2 * 2 ** 20,
+  ]);
+  for (const text of ['much', '64', '64 x', '1 bi']) assert.throws(() => parseSize(text), /is not a size with a unit/);
   assert.deepEqual(parsePorts('25565, 127.0.0.1:80/udp [::1]:53'), [
     { ip: '0.0.0.0', port: 25565, protocol: 'tcp' },
     { ip: '127.0.0.1', port: 80, protocol: 'udp' },

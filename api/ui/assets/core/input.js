@@ -1,13 +1,14 @@
 // Reads what people type into forms. Errors name what is wrong.
 
-const factors = { '': 1, b: 1, k: 1024, m: 1024 ** 2, g: 1024 ** 3, t: 1024 ** 4 };
+const factors = { b: 1, k: 1024, m: 1024 ** 2, g: 1024 ** 3, t: 1024 ** 4 };
 
-// parseSize returns the bytes of 512, 1.5 GiB or 512M; 0 for an empty text.
+// parseSize returns the bytes of 1.5 GiB, 512M or 512 b; 0 for an empty text. A number
+// needs a unit: who writes 64 means 64 MiB.
 export function parseSize(text) {
-  if (!text.trim()) return 0;
-  const match = /^\s*(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?\s*$/i.exec(text);
-  if (!match) throw new Error(`"${text}" is not a size: write 512 MiB or 2 GiB`);
-  return Math.round(Number(match[1]) * factors[match[2].toLowerCase()]);
+  if (!text.trim() || Number(text) === 0) return 0;
+  const match = /^\s*(\d+(?:\.\d+)?)\s*(b|[kmgt](?:i?b)?)\s*$/i.exec(text);
+  if (!match) throw new Error(`"${text}" is not a size with a unit: write 512 MiB or 2 GiB`);
+  return Math.round(Number(match[1]) * factors[match[2][0].toLowerCase()]);
 }
 
 // parsePorts returns the bindings of a text such as 127.0.0.1:25565/tcp, [::1]:53/udp.

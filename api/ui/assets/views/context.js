@@ -2,7 +2,7 @@
 import { createContext, useCallback, useContext, useEffect, useState } from './html.js';
 import { createPoller } from '../core/poller.js';
 
-// Page is {api, rights, online, say, fail, confirm, refresh, go, now}.
+// Page is {api, rights, online, say, fail, clear, confirm, refresh, go, list}.
 export const Page = createContext(null);
 
 export const usePage = () => useContext(Page);
@@ -44,11 +44,12 @@ export function useRead(read, dependencies, seconds = 0) {
 // useAction returns [run, busy]. run calls a function that changes something, and shows
 // its error; it resolves to whether it succeeded.
 export function useAction() {
-  const { fail, refresh } = usePage();
+  const { fail, clear, refresh } = usePage();
   const [busy, setBusy] = useState(false);
   const run = useCallback(
     async (action) => {
       setBusy(true);
+      clear();
       try {
         await action();
         return true;
@@ -60,7 +61,7 @@ export function useAction() {
         refresh();
       }
     },
-    [fail, refresh],
+    [fail, clear, refresh],
   );
   return [run, busy];
 }

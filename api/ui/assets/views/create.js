@@ -6,23 +6,18 @@ import { Dialog } from './dialogs.js';
 
 const empty = { id: '', image: '', command: '', pattern: '', install: '', ports: '', memory: '', cpu: '', disk: '' };
 
-// addPorts adds the ports that the pool does not have yet.
-async function addPorts(api, ports) {
-  for (const port of ports) {
-    await api.post('network/ports', port).catch((error) => {
-      if (error.code !== 'port_exists') throw error;
-    });
-  }
-}
-
-// create makes a volume and a container on it, and starts it. A volume whose container
-// is refused is removed again.
+// create adds the ports that the pool lacks, makes a volume and a container on it, and
+// starts it. If the daemon refuses one of them, those before it are removed again.
 async function create(api, values) {
   const ports = parsePorts(values.ports);
   const limits = { memory: parseSize(values.memory), cpu: Number(values.cpu) || 0, disk: parseSize(values.disk) };
-  await addPorts(api, ports);
-  const volume = await api.post('volumes', limits.disk ? { name: values.id, size_limit: limits.disk } : { name: values.id });
+  const made = [];
   try {
+    for (const port of ports) {
+      if (await added(api, port)) made.push(`network/ports/${path(port.ip)}/${port.port}?protocol=${port.protocol}`);
+    }
+    const volume = await api.post('volumes', limits.disk ? { name: values.id, size_limit: limits.disk } : { name: values.id });
+    made.push(`volumes/${path(volume.volume_id)}`);
     await api.put(`containers/${path(values.id)}`, {
       image: values.image,
       volume_id: volume.volume_id,
@@ -34,7 +29,19 @@ async function create(api, values) {
       power: 'running',
     });
   } catch (error) {
-    if (error.status >= 400 && error.status < 500) await api.remove(`volumes/${path(volume.volume_id)}`).catch(() => {});
+    const refused = error.status >= 400 && error.status < 500;
+    for (const one of refused ? made.reverse() : []) await api.remove(one).catch(() => {});
+    throw error;
+  }
+}
+
+// added adds a port to the pool. It returns whether the pool lacked it.
+async function added(api, port) {
+  try {
+    await api.post('network/ports', port);
+    return true;
+  } catch (error) {
+    if (error.code === 'port_exists') return false;
     throw error;
   }
 }
@@ -78,7 +85,7 @@ export function Create({ close }) {
       <${Field} label="Start pattern" placeholder="^Done" ...${bind('pattern')} help="The line of the console that shows that it runs; empty: at once" />
       <${Field} label="Ports" placeholder="127.0.0.1:25565/tcp" ...${bind('ports')} help="Separated by commas; added to the pool if they are not in it" />
       <div class="columns">
-        <${Field} label="Memory" placeholder="1 GiB" ...${bind('memory')} />
+        <${Field} label="Memory" placeholder="512 MiB" ...${bind('memory')} />
         <${Field} label="CPU cores" placeholder="1.5" inputmode="decimal" ...${bind('cpu')} />
         <${Field} label="Disk" placeholder="10 GiB" ...${bind('disk')} />
       </div>

@@ -1,9 +1,13 @@
-import { html, useCallback, useEffect, useMemo, useRef, useState } from './html.js';
+import { createContext, html, useCallback, useContext, useEffect, useMemo, useRef, useState } from './html.js';
 import { visible } from '../core/text.js';
+
+// Messages are the messages of the page. A dialog shows them too: it covers the page.
+export const Messages = createContext(null);
 
 // Dialog is a modal window. It closes with Escape, and gives the focus back.
 export function Dialog({ title, close, children, wide }) {
   const element = useRef(null);
+  const messages = useContext(Messages);
   useEffect(() => {
     const before = document.activeElement;
     element.current.showModal();
@@ -17,6 +21,7 @@ export function Dialog({ title, close, children, wide }) {
     <header><h2>${title}</h2>
       <button class="icon" aria-label="Close" onClick=${close}>✕</button></header>
     ${children}
+    ${messages}
   </dialog>`;
 }
 
@@ -52,35 +57,40 @@ function Confirm({ ask, answer }) {
   <//>`;
 }
 
-// useDialogs returns the elements of open dialogs and messages, and functions that open
-// them: say, fail, and confirm, which resolves to {checked}, or to null.
+// useDialogs returns the messages, the open question, and functions that open them: say,
+// fail, clear, which removes the errors, and confirm, which resolves to {checked}, or to
+// null.
 export function useDialogs() {
-  const [messages, setMessages] = useState([]);
+  const [list, setList] = useState([]);
   const [ask, setAsk] = useState(null);
 
   const number = useRef(0);
   const show = useCallback((tone, text) => {
     const message = { key: (number.current += 1), tone, text };
-    setMessages((old) => [...old.slice(-3), message]);
-    setTimeout(() => setMessages((old) => old.filter((m) => m !== message)), tone === 'bad' ? 12_000 : 4000);
+    setList((old) => [...old.slice(-3), message]);
+    setTimeout(() => setList((old) => old.filter((m) => m !== message)), tone === 'bad' ? 12_000 : 4000);
   }, []);
   const say = useCallback((text) => show('ok', text), []);
   const fail = useCallback((error) => show('bad', error.message ?? String(error)), []);
+  const clear = useCallback(() => setList((old) => old.filter((m) => m.tone !== 'bad')), []);
   const confirm = useCallback((question) => new Promise((resolve) => setAsk({ ...question, resolve })), []);
 
   const answer = (result) => {
     ask.resolve(result);
     setAsk(null);
   };
-  const close = (message) => setMessages((old) => old.filter((m) => m !== message));
-  const dialogs = html`<div class="messages" role="log" aria-label="Messages">
-      ${messages.map(
+  const close = (message) => setList((old) => old.filter((m) => m !== message));
+  const messages = useMemo(
+    () => html`<div class="messages" role="log" aria-label="Messages">
+      ${list.map(
         (m) => html`<div key=${m.key} class=${`message ${m.tone}`} role=${m.tone === 'bad' ? 'alert' : 'status'}>
           <span>${visible(m.text)}</span>
-          <button class="icon" aria-label="Dismiss" onClick=${() => close(m)}>✕</button>
+          <button type="button" class="icon" aria-label="Dismiss" onClick=${() => close(m)}>✕</button>
         </div>`,
       )}
-    </div>
-    ${ask && html`<${Confirm} ask=${ask} answer=${answer} />`}`;
-  return useMemo(() => ({ dialogs, say, fail, confirm }), [messages, ask]);
+    </div>`,
+    [list],
+  );
+  const question = ask && html`<${Confirm} ask=${ask} answer=${answer} />`;
+  return { messages, question, say, fail, clear, confirm };
 }

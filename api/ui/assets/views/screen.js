@@ -6,7 +6,7 @@ import * as route from '../core/route.js';
 import { Page } from './context.js';
 import { Strip } from './strip.js';
 import { Containers } from './containers.js';
-import { useDialogs } from './dialogs.js';
+import { Messages, useDialogs } from './dialogs.js';
 
 // useRoute returns the place of the address, and a function that changes it.
 function useRoute() {
@@ -91,15 +91,15 @@ export function Screen({ api, self, first, logout }) {
   const rights = useMemo(() => rightsOf(self), [self]);
   const [place, go] = useRoute();
   const [state, refresh] = useContainers(api, first, logout);
-  const { dialogs, say, fail, confirm } = useDialogs();
+  const { messages, question, say, fail, clear, confirm } = useDialogs();
   const later = useLater(fail);
   const page = useMemo(
-    () => ({ api, self, rights, online: state.online, say, fail, confirm, refresh, go, list: state.list }),
+    () => ({ api, self, rights, online: state.online, say, fail, clear, confirm, refresh, go, list: state.list }),
     [api, self, rights, state, go],
   );
   const shown = tabs.filter((tab) => tab.show(rights));
   const view = shown.some((tab) => tab.view === place.view) ? place.view : shown[0]?.view;
-  return html`<${Page.Provider} value=${page}>
+  return html`<${Page.Provider} value=${page}><${Messages.Provider} value=${messages}>
     <${Strip} logout=${logout} />
     <div class=${`connection ${state.online ? 'on' : 'off'}`} role="status">
       ${state.online ? '' : 'The connection to berth is lost. What you see is old. Connecting again…'}
@@ -126,6 +126,6 @@ export function Screen({ api, self, first, logout }) {
           : html`<aside class="drawer">${reading}</aside>`)
       }
     </div>
-    ${dialogs}
-  <//>`;
+    ${messages} ${question}
+  <//><//>`;
 }
