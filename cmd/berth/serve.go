@@ -107,16 +107,19 @@ func welcome(out io.Writer, l config.Loaded, written bool, addr net.Addr) {
 	if written {
 		fmt.Fprintf(out, "berth wrote a configuration with a fresh token to %s\n", l.Path)
 	}
-	curl := "curl http"
+	curl, scheme := "curl", "http"
 	if l.Config.Server.TLS.Enabled() {
-		curl = "curl -k https" // the certificate is for another name; no token is sent
+		curl, scheme = "curl -k", "https" // the certificate is for another name; no token is sent
 	}
 	host := addr.String()
 	if tcp, ok := addr.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
 		host = net.JoinHostPort("127.0.0.1", strconv.Itoa(tcp.Port))
 	}
-	fmt.Fprintf(out, "berth %s serves on %s\n  token:   authorization.token in %s\n  try:     make demo, or: %s://%s/api/v1/public/ping\n",
-		version, addr, l.Path, curl, host)
+	fmt.Fprintf(out, "berth %s serves on %s\n  token:   authorization.token in %s\n  try:     make demo, or: %s %s://%s/api/v1/public/ping\n",
+		version, addr, l.Path, curl, scheme, host)
+	if l.Config.UI.Enabled {
+		fmt.Fprintf(out, "  page:    %s://%s/ui/\n", scheme, host)
+	}
 }
 
 // run serves until ctx ends, then stops everything in reverse order: first the

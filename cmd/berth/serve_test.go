@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	v1 "berth/api/v1"
+	"berth/cmd/berth/config"
 )
 
 // TestWarnPublic expects a warning unless the listener has TLS.
@@ -24,4 +25,17 @@ func TestWarnPublic(t *testing.T) {
 		warnPublic(log, withTLS, addr)
 		require.Equal(t, want, strings.Count(out.String(), "\n"), address)
 	}
+}
+
+func TestWelcome(t *testing.T) {
+	text := func(l config.Loaded) string {
+		var out bytes.Buffer
+		welcome(&out, l, false, &net.TCPAddr{IP: net.IPv4zero, Port: 8070})
+		return out.String()
+	}
+	plain := config.Loaded{Path: "b.yaml", Config: v1.Config{UI: v1.UIConfig{Enabled: true}}}
+	require.Contains(t, text(plain), "curl http://127.0.0.1:8070/api/v1/public/ping\n  page:    http://127.0.0.1:8070/ui/\n")
+	encrypted := config.Loaded{Path: "b.yaml", Config: v1.Config{Server: v1.ServerConfig{TLS: v1.TLSConfig{Cert: "c", Key: "k"}}}}
+	require.Contains(t, text(encrypted), "curl -k https://127.0.0.1:8070/api/v1/public/ping\n")
+	require.NotContains(t, text(encrypted), "/ui/", "it is disabled")
 }

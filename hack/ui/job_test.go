@@ -40,14 +40,7 @@ func TestMainJob(t *testing.T) {
 	p.fill("Memory", "1 MiB")
 	p.fill("Install script", "echo welcome > motd.txt")
 	p.axe("new container")
-	p.click("dialog button", "Create and start")
-	p.shows("dialog .message.bad", "limits.memory: must be 0 or at least 6291456 bytes (6 MiB)")
-	berthtest.Until(t, wait, "what the attempt made is removed", func() bool {
-		var left struct{ Ports, Volumes []any }
-		b.Get(t, "/network/ports", &left)
-		b.Get(t, "/volumes", &left)
-		return len(left.Ports)+len(left.Volumes) == 0
-	})
+	p.refused(b)
 	p.fill("Memory", "64 MiB")
 	p.answer("Create and start")
 	p.until("the error is gone", "!document.querySelector('.message.bad')")
@@ -89,6 +82,20 @@ func TestMainJob(t *testing.T) {
 	p.goTo("#/volumes")
 	p.shows(".empty", "There are no volumes yet.")
 	p.clean(b)
+}
+
+// refused sends the dialog "New container" with a limit that the daemon refuses.
+func (p *tab) refused(b *berthtest.Berth) {
+	p.t.Helper()
+	t := p.t
+	p.click("dialog button", "Create and start")
+	p.shows("dialog .message.bad", "limits.memory: must be 0 or at least 6291456 bytes (6 MiB)")
+	berthtest.Until(t, wait, "what the attempt made is removed", func() bool {
+		var left struct{ Ports, Volumes []any }
+		b.Get(t, "/network/ports", &left)
+		b.Get(t, "/volumes", &left)
+		return len(left.Ports)+len(left.Volumes) == 0
+	})
 }
 
 // files uploads, edits, archives, extracts, renames and deletes files.
