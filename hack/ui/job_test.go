@@ -40,7 +40,7 @@ func TestMainJob(t *testing.T) {
 	p.fill("Memory", "1 MiB")
 	p.fill("Install script", "echo welcome > motd.txt")
 	p.axe("new container")
-	p.refused(b)
+	requireRefused(p, b)
 	p.fill("Memory", "64 MiB")
 	p.answer("Create and start")
 	p.until("the error is gone", "!document.querySelector('.message.bad')")
@@ -84,8 +84,8 @@ func TestMainJob(t *testing.T) {
 	p.clean(b)
 }
 
-// refused sends the dialog "New container" with a limit that the daemon refuses.
-func (p *tab) refused(b *berthtest.Berth) {
+// requireRefused sends the dialog "New container" with a limit that the daemon refuses.
+func requireRefused(p *tab, b *berthtest.Berth) {
 	p.t.Helper()
 	t := p.t
 	p.click("dialog button", "Create and start")
