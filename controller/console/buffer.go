@@ -15,10 +15,9 @@ type buffer struct {
 	mu      sync.Mutex
 	fill    lineBatch // lines to write
 	spare   lineBatch // the batch taken last, whose memory is reused
-	closed  bool
-	written bool // all lines that were put are written
+	written bool      // all lines that were put are written
 
-	filled  chan struct{} // signalled when there are lines, or after close
+	filled  func()        // called after each put
 	emptied chan struct{} // signalled after each take
 }
 
@@ -42,7 +41,7 @@ const (
 )
 
 func newBuffer() *buffer {
-	return &buffer{written: true, filled: make(chan struct{}, 1), emptied: make(chan struct{}, 1)}
+	return &buffer{written: true, emptied: make(chan struct{}, 1)}
 }
 
 // put copies a line into the buffer. It waits while the buffer is full.
@@ -54,7 +53,7 @@ func (b *buffer) put(ctx context.Context, l v1.Line) error {
 			return ctx.Err()
 		}
 	}
-	signal(b.filled)
+	b.filled()
 	return nil
 }
 
@@ -89,19 +88,10 @@ func (b *buffer) isWritten() bool {
 	return b.written
 }
 
-// close marks the end of the lines: none is put after it.
-func (b *buffer) close() {
+// take removes all lines and appends them to lines. The bytes of the lines are valid until the next take.
+func (b *buffer) take(lines []v1.Line) []v1.Line {
 	b.mu.Lock()
-	b.closed = true
-	b.mu.Unlock()
-	signal(b.filled)
-}
-
-// take removes all lines and appends them to lines. It reports whether more lines may
-// follow. The bytes of the lines are valid until the next take.
-func (b *buffer) take(lines []v1.Line) (_ []v1.Line, more bool) {
-	b.mu.Lock()
-	taken, more := b.fill, !b.closed
+	taken := b.fill
 	b.written = len(taken.refs) == 0
 	b.fill, b.spare = b.spare.reset(), taken
 	b.mu.Unlock()
@@ -111,7 +101,7 @@ func (b *buffer) take(lines []v1.Line) (_ []v1.Line, more bool) {
 		lines = append(lines, v1.Line{Time: r.time, Data: taken.bytes[from:r.end:r.end], Partial: r.partial})
 		from = r.end
 	}
-	return lines, more
+	return lines
 }
 
 // reset returns an empty batch. It reuses the memory unless that is large.

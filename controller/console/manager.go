@@ -41,7 +41,7 @@ type consoleState struct {
 	backlog  int                // size of the output read while awaited; see pump.observe
 	leaving  bool               // Forget waits for the pump
 	retry    chan struct{}      // signalled to skip the backoff
-	rescan   chan struct{}      // signalled when the pattern or the run has changed
+	rescan   func()             // called when the pattern or the run has changed; nil: no stream is read
 	changed  chan struct{}      // closed and replaced when the pump has ended or read a run
 }
 
@@ -110,7 +110,9 @@ func (s *consoleState) setTarget(t Target) {
 	s.target = t
 	if runOf(was) != runOf(t) || was.Pattern != t.Pattern {
 		s.matched = t.Pattern == ""
-		signal(s.rescan)
+		if s.rescan != nil {
+			s.rescan()
+		}
 	}
 	if runOf(was) != runOf(t) {
 		s.awaited, s.backlog = false, 0
@@ -136,7 +138,6 @@ func (m *Manager) state(k key) *consoleState {
 	if s == nil {
 		s = &consoleState{
 			retry:   make(chan struct{}, 1),
-			rescan:  make(chan struct{}, 1),
 			changed: make(chan struct{}),
 		}
 		m.consoles[k] = s

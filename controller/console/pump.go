@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"sync"
 	"time"
 
 	v1 "berth/api/v1"
@@ -154,10 +153,12 @@ func (p *pump) stream(ctx context.Context, t Target) error {
 		return err
 	}
 	b := newBuffer()
-	var writer sync.WaitGroup
-	writer.Go(func() { p.write(ctx, b) })
-	defer writer.Wait()
-	defer b.close()
+	w := &writer{work: func() { p.write(ctx, b) }}
+	b.filled = w.wake
+	defer w.wait()
+	defer p.onRescan(nil)
+	p.onRescan(w.wake)
+	w.wake() // the journal may have a line that matches
 	return p.m.engine.Logs(ctx, t, r.since, func(l line) error {
 		if t.TTY && !l.Partial {
 			l.Data = bytes.TrimSuffix(l.Data, []byte{'\r'})
@@ -199,28 +200,23 @@ func pieces(l line, each func(v1.Line) error) error {
 	return each(v1.Line{Time: l.Time, Data: l.Data, Partial: l.Partial})
 }
 
-// write appends the lines of a buffer to the sink until the buffer is closed and empty.
+// onRescan sets the function that is called when the pattern or the run changes.
+func (p *pump) onRescan(fn func()) {
+	p.m.mu.Lock()
+	defer p.m.mu.Unlock()
+	p.s.rescan = fn
+}
+
+// write appends the lines of a buffer to the sink until the buffer is empty. One goroutine
+// at a time calls it.
 func (p *pump) write(ctx context.Context, b *buffer) {
-	var lines []v1.Line
 	p.checkPattern(ctx, nil)
-	for {
-		var more bool
-		if lines, more = b.take(lines[:0]); len(lines) > 0 {
-			p.append(lines)
-			p.checkPattern(ctx, lines)
-			p.observe(lines)
-			if cap(lines) > keepBytes/64 {
-				lines = nil
-			}
-			continue
-		}
-		if !more {
-			return
-		}
-		select {
-		case <-b.filled:
-		case <-p.s.rescan:
-			p.checkPattern(ctx, nil)
+	for lines := b.take(nil); len(lines) > 0; lines = b.take(lines[:0]) {
+		p.append(lines)
+		p.checkPattern(ctx, lines)
+		p.observe(lines)
+		if cap(lines) > keepBytes/64 {
+			lines = nil
 		}
 	}
 }
