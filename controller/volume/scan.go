@@ -3,6 +3,7 @@ package volume
 import (
 	"context"
 	"errors"
+	"hash/fnv"
 	"log/slog"
 	"time"
 
@@ -29,18 +30,25 @@ type Scanner struct {
 	Log         *slog.Logger
 }
 
-// Source returns a source that measures every volume in turn, volumes with a limit more
-// often, and names each after its walk.
+// Source returns a source that measures every volume in turn and names each after its walk:
+// all in the first period, then those with a limit in each period, and a part of the
+// others, so that each of them is measured once in scanEvery periods. In a period the
+// volumes whose usage changes are measured first.
 func (s *Scanner) Source() controller.Source {
 	return func(ctx context.Context, notify func(string)) error {
+		last := newWalks()
 		for period := 0; ctx.Err() == nil; period++ {
 			began := time.Now()
-			ids, err := s.ids(period%scanEvery == 0)
+			all, ids, err := s.ids(period)
 			if err != nil {
 				return err
 			}
+			last.keep(all)
+			last.order(ids)
 			for _, id := range ids {
-				s.scan(ctx, id)
+				if used, ok := s.scan(ctx, id); ok {
+					last.record(id, used)
+				}
 				notify(id)
 			}
 			rest(ctx, scanPeriod-time.Since(began))
@@ -49,8 +57,8 @@ func (s *Scanner) Source() controller.Source {
 	}
 }
 
-// ids returns the ids of the volumes to measure: all, or only those with a limit.
-func (s *Scanner) ids(all bool) (ids []string, err error) {
+// ids returns the ids of all volumes, and of those to measure in a period.
+func (s *Scanner) ids(period int) (all, due []string, err error) {
 	err = s.Store.View(func(tx *store.Tx) error {
 		list, err := store.Volumes.List(tx)
 		if err != nil {
@@ -61,25 +69,38 @@ func (s *Scanner) ids(all bool) (ids []string, err error) {
 			if err != nil {
 				return err
 			}
-			if v.Status.Created && !v.Meta.Deleted && (all || limit > 0) {
-				ids = append(ids, v.Meta.ID)
+			if !v.Status.Created || v.Meta.Deleted {
+				continue
+			}
+			all = append(all, v.Meta.ID)
+			if period == 0 || limit > 0 || turnOf(v.Meta.ID) == period%scanEvery {
+				due = append(due, v.Meta.ID)
 			}
 		}
 		return nil
 	})
-	return ids, err
+	return all, due, err
 }
 
-func (s *Scanner) scan(ctx context.Context, id string) {
+// turnOf returns the period, of scanEvery, in which a volume without a limit is measured.
+func turnOf(id string) int {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(id)) // never fails
+	return int(h.Sum32() % scanEvery)
+}
+
+// scan walks a volume, rests, and returns the usage, and whether it was measured.
+func (s *Scanner) scan(ctx context.Context, id string) (used v1.Usage, ok bool) {
 	began := time.Now()
 	limited, cancel := context.WithTimeout(ctx, scanTimeout)
 	defer cancel()
-	_, err := s.Directories.Scan(limited, id)
+	used, err := s.Directories.Scan(limited, id)
 	reported := errors.Is(err, v1.ErrDirectoryMissing) || errors.Is(err, v1.ErrNotADirectory) // by DirectoryReady
 	if err != nil && ctx.Err() == nil && !reported {
 		s.Log.Warn("could not measure the disk usage of a volume", "volume", id, "err", err)
 	}
 	rest(ctx, restFactor*time.Since(began))
+	return used, err == nil
 }
 
 // rest waits for d, but at least for minRest, or until ctx ends.
