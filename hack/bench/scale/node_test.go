@@ -44,10 +44,18 @@ func (unpinned) Pin(_ context.Context, _ runtime.Name, m []runtime.Mount) ([]run
 
 // node is what serves containers in a daemon, on an engine in memory.
 type node struct {
-	store  *store.Store
-	engine *fake.Engine
-	addr   string
-	stop   func()
+	store    *store.Store
+	consoles *console.Manager
+	addr     string
+	stop     func()
+}
+
+// engine is what a node calls.
+type engine interface {
+	container.Engine
+	container.Watcher
+	console.Engine
+	Pull(ctx context.Context, ref string, auth runtime.Auth, progress func(runtime.Progress)) error
 }
 
 // heavyCalls and workers are those of the daemon.
@@ -58,6 +66,11 @@ const (
 
 // newNode starts a node on a directory.
 func newNode(b *testing.B, dir string, engine *fake.Engine, resync time.Duration) *node {
+	b.Helper()
+	return newNodeOn(b, dir, engine, resync)
+}
+
+func newNodeOn(b *testing.B, dir string, engine engine, resync time.Duration) *node {
 	b.Helper()
 	before := debug.SetGCPercent(50) // as the daemon
 	b.Cleanup(func() { debug.SetGCPercent(before) })
@@ -82,7 +95,7 @@ func newNode(b *testing.B, dir string, engine *fake.Engine, resync time.Duration
 		Watch: []controller.Source{controller.List(store.Containers.Lister(db)), container.Watch(engine, outage, func() {}),
 			consoles.Source, controller.Every(resync, store.Containers.Lister(db))},
 		Awaited: []controller.Source{pulls.Source, permits.Source}}
-	n := &node{store: db, engine: engine}
+	n := &node{store: db, consoles: consoles}
 	ctx, cancel := context.WithCancel(context.Background())
 	var parts sync.WaitGroup
 	parts.Go(func() { loop.Run(ctx) })
