@@ -61,7 +61,7 @@ func (n *node) stopAll(b *testing.B, from, to int) {
 	n.await(b, seq, to-from, func(e v1.Event) bool { return e.Data == string(v1.Exit) })
 }
 
-// BenchmarkStart measures the start of a node with many containers, of which a tenth
+// BenchmarkStart measures the start of a node with many containers, while a tenth of them
 // run: until it answers a ping, and until the consoles of all running ones are read.
 func BenchmarkStart(b *testing.B) {
 	count := most(b) / 2
