@@ -17,6 +17,7 @@ type Volume struct {
 	SizeLimit int64             `json:"size_limit"` // bytes; 0: none
 	CreatedAt int64             `json:"created_at"` // Unix seconds
 	UsedBy    []string          `json:"used_by"`    // the containers that use it
+	Ready     bool              `json:"ready"`      // its directory was there when it was last checked
 }
 
 // VolumeRequest describes a volume to create.

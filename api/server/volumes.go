@@ -37,6 +37,7 @@ type volumeBody struct {
 	SizeLimit int64             `json:"size_limit"`
 	CreatedAt int64             `json:"created_at"`
 	UsedBy    []string          `json:"used_by"`
+	Ready     bool              `json:"ready"`
 }
 
 type volumesBody struct {
@@ -132,6 +133,7 @@ func (s volumes) body(v v1.Volume, by []string, caller auth.Principal) volumeBod
 		SizeLimit:     v.Spec.SizeLimit,
 		CreatedAt:     v.Meta.CreatedAt.Unix(),
 		UsedBy:        seen,
+		Ready:         v.Status.Ready(),
 	}
 }
 

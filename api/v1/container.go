@@ -262,6 +262,10 @@ const (
 	Reconciled     = "Reconciled"     // the last step succeeded; absent: no step has failed
 	DiskPressure   = "DiskPressure"   // the volume is over its limit
 
+	// VolumeReady is False while the directory of the volume is missing on the host. It is
+	// absent until the directory is.
+	VolumeReady = "VolumeReady"
+
 	// ConfigFilesApplied reports whether the values of config_files are set. It is absent
 	// before the first start, and without config_files.
 	ConfigFilesApplied = "ConfigFilesApplied"

@@ -18,6 +18,21 @@ type VolumeStatus struct {
 	Conditions []Condition `json:"conditions,omitempty"`
 }
 
+// Ready reports whether the directory was there and usable when it was last checked.
+func (s VolumeStatus) Ready() bool {
+	return FindCondition(s.Conditions, DirectoryReady).Status == True
+}
+
+// Missing reports whether the directory was created, and is missing or replaced by
+// something else. An error that says nothing about the directory does not count.
+func (s VolumeStatus) Missing() bool {
+	switch FindCondition(s.Conditions, DirectoryReady).Reason {
+	case ReasonDirectoryMissing, ReasonNotADirectory:
+		return true
+	}
+	return false
+}
+
 // Usage returns the last measured usage of the volume.
 func (s VolumeStatus) Usage() Usage { return Usage{Bytes: s.Size, Files: s.Files} }
 
@@ -61,3 +76,9 @@ const (
 
 // DirectoryReady is a volume's condition: its directory is there and usable.
 const DirectoryReady = "DirectoryReady"
+
+// Reasons of DirectoryReady that code acts on.
+const (
+	ReasonDirectoryMissing = "DirectoryMissing"
+	ReasonNotADirectory    = "NotADirectory"
+)

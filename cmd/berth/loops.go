@@ -103,7 +103,7 @@ func (d *daemon) containerLoop(m *controller.Metrics) *controller.Loop {
 		Watch: []controller.Source{
 			controller.List(store.Containers.Lister(d.store)), // at the start; later requests overtake these
 			container.Watch(d.engine, outage, func() { d.listed.Store(true) }),
-			d.consoles.Source, roots.Source(), container.Restores(d.store),
+			d.consoles.Source, roots.Source(), container.Restores(d.store), container.Volumes(d.store),
 			controller.Every(d.resync(), store.Containers.Lister(d.store)),
 		},
 		Awaited: []controller.Source{pulls.Source, slots.Source},

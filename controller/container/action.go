@@ -57,6 +57,7 @@ const (
 
 	RecordPressure // record the begin or the end of disk pressure
 	AwaitSpace     // under disk pressure: the grace period of the run is not over
+	RecordVolume   // record that the directory of the volume is missing, or is there again
 
 	RecordDeleting // record the begin of a deletion
 	Forget         // nothing is left on the host: purge the object
@@ -103,6 +104,7 @@ func (a Action) String() string {
 		AwaitRetry:         "await retry",
 		RecordPressure:     "record pressure",
 		AwaitSpace:         "await space",
+		RecordVolume:       "record volume",
 		RecordDeleting:     "record deleting",
 		Forget:             "forget",
 	}[a]

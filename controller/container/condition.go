@@ -69,6 +69,6 @@ func withoutCondition(list []v1.Condition, kind string) []v1.Condition {
 // keptConditions returns the conditions that a new installation does not reset.
 func keptConditions(list []v1.Condition) []v1.Condition {
 	return slices.DeleteFunc(slices.Clone(list), func(c v1.Condition) bool {
-		return c.Type != v1.DiskPressure && c.Type != v1.Reconciled
+		return c.Type != v1.DiskPressure && c.Type != v1.VolumeReady && c.Type != v1.Reconciled
 	})
 }

@@ -94,12 +94,11 @@ func (r *Reconciler) next(ctx context.Context, id string, server *runtime.State)
 		return execution{}, Step{}, err
 	}
 	r.measuredPressure(c, &o, volume)
-	o.Restoring = volume.restoring
+	o.Restoring, o.VolumeMissing = volume.restoring, volume.missing
 	return execution{r: r, c: c, o: o, rev: rev, before: before}, Plan(c, o), nil
 }
 
-// load reads a container, its disk limit, the last measured usage of its volume, and
-// whether the volume is being restored.
+// load reads a container, its disk limit, and what its volume was last observed to be.
 func (r *Reconciler) load(id string) (c v1.Container, s space, err error) {
 	err = r.Store.View(func(tx *store.Tx) (err error) {
 		if c, err = store.Containers.Get(tx, id); err != nil {
@@ -109,7 +108,7 @@ func (r *Reconciler) load(id string) (c v1.Container, s space, err error) {
 		if errors.Is(err, store.ErrNotFound) {
 			return nil // a missing directory is the engine's to refuse
 		}
-		s = space{diskLimit(c.Spec, v.Spec), v.Status.Usage(), store.Restoring(tx, c.Spec.VolumeID) != ""}
+		s = space{diskLimit(c.Spec, v.Spec), v.Status.Usage(), store.Restoring(tx, c.Spec.VolumeID) != "", lostVolume(c, v.Status)}
 		return err
 	})
 	return c, s, err

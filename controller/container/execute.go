@@ -84,6 +84,8 @@ func (s execution) dispatch(ctx context.Context, next Step) (controller.Result, 
 		return refreshImage(ctx, s)
 	case RecordPressure:
 		return requeueNow(), s.recordPressure()
+	case RecordVolume:
+		return requeueNow(), s.recordVolumeReady()
 	case RecordDeleting:
 		return requeueNow(), s.record(setPhase(v1.Deleting))
 	case Forget:

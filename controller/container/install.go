@@ -101,7 +101,7 @@ func busyMessage(id string) string {
 }
 
 func setImagePresent(st *v1.ContainerStatus, now time.Time) {
-	setCondition(st, now, v1.ImageAvailable, v1.True, "Present", "the image is on the host")
+	setCondition(st, now, v1.ImageAvailable, v1.True, reasonPresent, "the image is on the host")
 }
 
 // userOfVolume returns the message while something else uses the volume; empty if

@@ -22,6 +22,7 @@ type Observed struct {
 	InstallLost    bool          // the installer exited during an outage of the engine
 	OverLimit      string        // reason of the disk pressure; empty: none
 	FreedByRemoval bool          // there would be no disk pressure without the files outside the volume
+	VolumeMissing  bool          // the directory of the volume is missing on the host
 	Restoring      bool          // the volume is being restored: no run begins, and one that runs is stopped
 	Runaway        bool          // the files outside the volume grow too fast for a graceful stop
 
@@ -39,6 +40,8 @@ func Plan(c v1.Container, o Observed) Step {
 		return planDelete(c, o)
 	case oomReportedLate(c, o.Server):
 		return do(RecordOOM)
+	case o.VolumeMissing != volumeMissing(c):
+		return do(RecordVolume)
 	case o.OverLimit != pressure(c):
 		return do(RecordPressure)
 	case o.Server.Paused, o.Install.Paused:

@@ -20,11 +20,12 @@ func diskLimit(s v1.ContainerSpec, v v1.VolumeSpec) int64 {
 }
 
 // space is the disk limit of a container, the usage of its volume, and whether the
-// volume is being restored.
+// volume is being restored or its directory is missing.
 type space struct {
 	limit     int64 // bytes; 0 is none
 	volume    v1.Usage
 	restoring bool
+	missing   bool
 }
 
 // runaway reports whether the files outside a volume are over docker.root_limit by a

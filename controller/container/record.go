@@ -41,6 +41,7 @@ func (s execution) recordIn(tx *store.Tx, change func(st *v1.ContainerStatus, no
 		for _, text := range messages {
 			store.Emit(tx, v1.Event{Container: s.c.Meta.ID, Event: v1.EventMessage, Data: text, Actor: tx.Actor()})
 		}
+		keepVolumeMessage(st)
 		trackUnready(s.c.Spec, st, tx.Now())
 		clearDeadline(s.o, st, before.Phase)
 		clearUnmatched(st, tx.Now())

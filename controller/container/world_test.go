@@ -138,7 +138,7 @@ func (w *world) run() (stop func()) {
 	loop := &controller.Loop{Name: "container", Reconciler: w.rec, Failed: w.rec.Failed, Workers: 8, Log: w.rec.Log,
 		BackOff:      controller.BackOff(500*time.Millisecond, 5*time.Minute),
 		DesiredState: []controller.Source{store.Containers.Source(w.store, store.SpecChanged)},
-		Watch:        []controller.Source{container.Watch(w.engine, w.rec.Outage, func() {}), controller.Every(time.Minute, store.Containers.Lister(w.store))},
+		Watch:        []controller.Source{container.Watch(w.engine, w.rec.Outage, func() {}), container.Volumes(w.store), controller.Every(time.Minute, store.Containers.Lister(w.store))},
 		Awaited:      []controller.Source{w.rec.Pulls.Source, w.rec.Semaphore.Source}}
 	if w.rec.Roots != nil {
 		loop.Watch = append(loop.Watch, w.rec.Roots.Source())

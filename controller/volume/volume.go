@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
+	"sync"
 	"time"
 
 	v1 "berth/api/v1"
@@ -37,6 +39,8 @@ type Reconciler struct {
 	// Mounted returns the internal_id of a container in the engine that mounts the volume,
 	// or "" if there is none.
 	Mounted func(ctx context.Context, id string) (by string, err error)
+
+	reported sync.Map // the reason that this process has logged last, by volume
 }
 
 // Reconcile takes one step for the volume with this id.
@@ -44,6 +48,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, id string) (controller.Resul
 	v, limit, err := r.load(id)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
+		r.reported.Delete(id)
 		return controller.Result{}, nil
 	case err != nil:
 		return controller.Result{}, err
@@ -83,10 +88,10 @@ func (r *Reconciler) checkDirectory(v v1.Volume) (v1.Condition, error) {
 		c.Status, c.Reason, c.Message = v1.True, "Ready", "the directory of the volume exists"
 		return c, nil
 	case errors.Is(err, v1.ErrDirectoryMissing):
-		c.Reason, c.Message = "DirectoryMissing", "the directory of the volume is missing: restore it from a backup; berth does not create an empty one in its place"
+		c.Reason, c.Message = v1.ReasonDirectoryMissing, "the directory of the volume is missing: restore it from a backup; berth does not create an empty one in its place"
 		return c, nil
 	case errors.Is(err, v1.ErrNotADirectory):
-		c.Reason, c.Message = "NotADirectory", "the directory of the volume was replaced by something else: move the original directory back"
+		c.Reason, c.Message = v1.ReasonNotADirectory, "the directory of the volume was replaced by something else: move the original directory back"
 		return c, nil
 	}
 	c.Reason, c.Message = "Failed", "the directory of the volume cannot be created or opened: the daemon's log has the error"
@@ -97,7 +102,9 @@ func (r *Reconciler) checkDirectory(v v1.Volume) (v1.Condition, error) {
 // directory can be used if that has changed.
 func (r *Reconciler) record(id string, c v1.Condition) error {
 	var before v1.Condition
+	var users []string
 	err := r.Store.Update(func(tx *store.Tx) error {
+		users = store.Containers.IDsBy(tx, id)
 		return store.Volumes.SetStatus(tx, id, func(s *v1.VolumeStatus) {
 			s.Created = s.Created || c.Status == v1.True
 			used := r.Directories.Used(id)
@@ -106,15 +113,23 @@ func (r *Reconciler) record(id string, c v1.Condition) error {
 			s.Conditions = v1.SetCondition(s.Conditions, c, tx.Now())
 		})
 	})
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case c.Status == v1.False && before.Reason != c.Reason:
-		r.Log.Warn(c.Message, "volume", id, "reason", c.Reason)
-	case c.Status == v1.True && before.Status == v1.False:
-		r.Log.Info("the directory of the volume is there again", "volume", id)
 	}
+	r.log(id, strings.Join(users, ","), before, c)
 	return nil
+}
+
+// log logs a change of the condition, and a directory that cannot be used once per start
+// of berth. Containers are those that use the volume.
+func (r *Reconciler) log(id, containers string, before, c v1.Condition) {
+	reported, _ := r.reported.Swap(id, c.Reason)
+	switch {
+	case c.Status == v1.False && reported != c.Reason:
+		r.Log.Warn(c.Message, "volume", id, "reason", c.Reason, "container", containers)
+	case c.Status == v1.True && before.Status == v1.False:
+		r.Log.Info("the directory of the volume is there again", "volume", id, "container", containers)
+	}
 }
 
 // remove removes the directory once no container uses it, in slices of removeSlice, and

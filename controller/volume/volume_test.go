@@ -112,19 +112,24 @@ func live(t *testing.T, test func(w *world)) {
 		t.Cleanup(func() { require.NoError(t, s.Close()) })
 		w := &world{t: t, store: s, disk: &disk{state: map[string]error{}, limits: map[string]int64{}}}
 		w.log = new(bytes.Buffer)
-		log := slog.New(slog.NewTextHandler(w.log, nil))
-		uses := volume.NewUses(s)
-		scanner := &volume.Scanner{Store: s, Directories: w.disk, Log: log}
-		l := &controller.Loop{Name: "volume", Workers: 2, Log: log, BackOff: controller.BackOff(time.Second, time.Minute),
-			Reconciler:   &volume.Reconciler{Store: s, Directories: w.disk, Uses: uses, Log: log, Mounted: w.disk.mounted},
-			DesiredState: []controller.Source{store.Volumes.Source(s, store.SpecChanged)},
-			Watch:        []controller.Source{uses.Source(), scanner.Source(), controller.Every(time.Minute, store.Volumes.Lister(s))}}
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() { defer close(done); l.Run(ctx) }()
-		defer func() { cancel(); <-done }()
+		defer w.run()()
 		test(w)
 	})
+}
+
+// run starts the part of the daemon that this package is; stop ends it.
+func (w *world) run() (stop func()) {
+	log := slog.New(slog.NewTextHandler(w.log, nil))
+	uses := volume.NewUses(w.store)
+	scanner := &volume.Scanner{Store: w.store, Directories: w.disk, Log: log}
+	l := &controller.Loop{Name: "volume", Workers: 2, Log: log, BackOff: controller.BackOff(time.Second, time.Minute),
+		Reconciler:   &volume.Reconciler{Store: w.store, Directories: w.disk, Uses: uses, Log: log, Mounted: w.disk.mounted},
+		DesiredState: []controller.Source{store.Volumes.Source(w.store, store.SpecChanged)},
+		Watch:        []controller.Source{uses.Source(), scanner.Source(), controller.Every(time.Minute, store.Volumes.Lister(w.store))}}
+	ctx, cancel := context.WithCancel(w.t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); l.Run(ctx) }()
+	return func() { cancel(); <-done }
 }
 
 func (w *world) update(fn func(*store.Tx) error) {
@@ -170,12 +175,13 @@ func (w *world) ready() float64 {
 func TestDirectoryIsCreatedOnce(t *testing.T) {
 	live(t, func(w *world) {
 		w.create(0)
+		w.update(func(tx *store.Tx) error { return store.Containers.Create(tx, "mc", v1.ContainerSpec{VolumeID: "v"}) })
 		require.Equal(t, "Ready", w.reason())
 		for reason, err := range map[string]error{"DirectoryMissing": v1.ErrDirectoryMissing, "NotADirectory": v1.ErrNotADirectory} {
 			w.disk.set(func() { w.disk.state["v"] = err })
 			time.Sleep(2 * time.Minute)
 			require.Equal(t, reason, w.reason())
-			require.Equal(t, 1, strings.Count(w.log.String(), "volume=v reason="+reason), "a change is logged once: %s", w.log)
+			require.Equal(t, 1, strings.Count(w.log.String(), "volume=v reason="+reason+" container=mc"), "a change is logged once: %s", w.log)
 			require.Equal(t, 0.0, w.ready())
 			w.disk.set(func() { w.disk.state["v"] = nil })
 			time.Sleep(2 * time.Minute)
@@ -183,6 +189,23 @@ func TestDirectoryIsCreatedOnce(t *testing.T) {
 			require.Equal(t, 1.0, w.ready())
 		}
 		w.disk.set(func() { require.Equal(t, 1, w.disk.made) })
+	})
+}
+
+// TestMissingDirectoryIsLoggedPerStart: a daemon that starts logs a missing directory,
+// although nothing has changed since.
+func TestMissingDirectoryIsLoggedPerStart(t *testing.T) {
+	live(t, func(w *world) {
+		w.create(0)
+		w.disk.set(func() { w.disk.state["v"] = v1.ErrDirectoryMissing })
+		time.Sleep(2 * time.Minute)
+		require.Equal(t, "DirectoryMissing", w.reason())
+		for times := 1; times <= 2; times++ {
+			require.Equal(t, times, strings.Count(w.log.String(), "reason=DirectoryMissing"), "%s", w.log)
+			defer w.run()()
+			time.Sleep(2 * time.Minute)
+			synctest.Wait()
+		}
 	})
 }
 

@@ -42,5 +42,5 @@ func TestDoctor(t *testing.T) {
 	require.ErrorIs(t, err, ErrReported)
 	require.Contains(t, out, "fail  configuration   configuration: open "+filepath.Join(dir, "none.yaml"))
 	require.Contains(t, out, "-> write one with berth config init")
-	require.Contains(t, out, "19 checks: ")
+	require.Contains(t, out, "20 checks: ")
 }

@@ -57,7 +57,7 @@ func TestWatchPrintsChanges(t *testing.T) {
 	t.Parallel()
 	f := newFakeAPI(t, map[string]string{"GET /volumes": `200 {"volumes":[` + volume("a", "1") + `,` + volume("b", "2") + `]}`})
 	for output, want := range map[string]string{
-		"table": "VOLUME NAME SIZE LIMIT USED BY CREATED a - 1B no limit - 1970-01-01 b - 2B no limit - 1970-01-01 b - 3B no limit - 1970-01-01 c - 4B no limit - 1970-01-01",
+		"table": "VOLUME NAME SIZE LIMIT USED BY READY CREATED a - 1B no limit - false 1970-01-01 b - 2B no limit - false 1970-01-01 b - 3B no limit - false 1970-01-01 c - 4B no limit - false 1970-01-01",
 		"name":  "a b b c",
 		"json":  strings.Join([]string{volume("a", "1"), volume("b", "2"), volume("b", "3"), volume("c", "4")}, " "),
 	} {

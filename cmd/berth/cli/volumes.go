@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,10 +27,10 @@ func newVolumesCommand(c *connector) *cobra.Command {
 		}
 		l := newListing(d.raw, "volumes", names(list, func(v client.Volume) string { return v.VolumeID }))
 		l.fill = func(t *table) {
-			t.head(column{title: "VOLUME"}, column{title: "NAME"}, column{title: "SIZE"}, column{title: "LIMIT"}, column{title: "USED BY", min: 16}, column{title: "CREATED"},
+			t.head(column{title: "VOLUME"}, column{title: "NAME"}, column{title: "SIZE"}, column{title: "LIMIT"}, column{title: "USED BY", min: 16}, column{title: "READY"}, column{title: "CREATED"},
 				column{title: "PATH", wide: true})
 			for _, v := range list {
-				t.row(v.VolumeID, v.Name, units.BytesSize(float64(v.Size)), limit(v.SizeLimit), strings.Join(v.UsedBy, ","),
+				t.row(v.VolumeID, v.Name, units.BytesSize(float64(v.Size)), limit(v.SizeLimit), strings.Join(v.UsedBy, ","), strconv.FormatBool(v.Ready),
 					time.Unix(v.CreatedAt, 0).Format(time.DateTime), v.Path)
 			}
 		}

@@ -16,6 +16,7 @@ func checks() []check {
 		{"daemon", checkDaemon},
 		{"store", checkStore},
 		{"disk", checkDisk},
+		{"volumes", checkVolumes},
 		{"engine", checkEngine},
 		{"engine-defects", checkDefects},
 		{"live-restore", checkLiveRestore},
