@@ -13,11 +13,17 @@ func setCondition(st *v1.ContainerStatus, now time.Time, kind, status, reason, m
 	st.Conditions = v1.SetCondition(st.Conditions, v1.Condition{Type: kind, Status: status, Reason: reason, Message: message}, now)
 }
 
-// setStarted sets the condition Started of a run that has not exited.
-func setStarted(st *v1.ContainerStatus, now time.Time) {
+// setStarted sets the condition Started of a run that has not exited. Without a start
+// pattern only the engine is waited for, and the message names that.
+func setStarted(s v1.ContainerSpec, st *v1.ContainerStatus, now time.Time) {
 	switch st.Phase {
 	case v1.Starting:
-		setCondition(st, now, v1.Started, v1.Unknown, "Starting", "the start pattern has not matched yet")
+		text := "the start pattern has not matched yet"
+		if s.StartPattern == "" {
+			text = "the engine is starting it"
+			st.Message = text
+		}
+		setCondition(st, now, v1.Started, v1.Unknown, "Starting", text)
 	case v1.Running:
 		setCondition(st, now, v1.Started, v1.True, "Running", "the container runs")
 	case v1.Stopping:

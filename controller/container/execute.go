@@ -87,7 +87,7 @@ func (s execution) dispatch(ctx context.Context, next Step) (controller.Result, 
 	case RecordVolume:
 		return requeueNow(), s.recordVolumeReady()
 	case RecordDeleting:
-		return requeueNow(), s.record(setPhase(v1.Deleting))
+		return requeueNow(), s.record(s.setPhase(v1.Deleting))
 	case Forget:
 		return controller.Result{}, s.forget(ctx)
 	}

@@ -68,7 +68,7 @@ func TestPulledImageMissingIsFailure(t *testing.T) {
 		w.create(nil)
 		time.Sleep(d)
 		require.LessOrEqual(t, w.count("create", installer), 3*allowedTries(d))
-		require.Contains(t, w.want(v1.Installing).Status.Message, "tried again at")
+		require.Contains(t, w.want(v1.Installing).Status.Message, "tries again")
 	})
 }
 

@@ -21,7 +21,7 @@ func (s exitStep) execute(ctx context.Context, a Action) (controller.Result, err
 		return requeueNow(), s.x.record(func(st *v1.ContainerStatus, now time.Time) {
 			st.Unrequested = st.Phase == v1.Exit || st.Phase == v1.Ready
 			st.Phase, st.StopRecordedAt, st.StopSent = v1.Stopping, now, false
-			setStarted(st, now)
+			setStarted(s.x.c.Spec, st, now)
 		})
 	case SendStop:
 		return requeueNow(), s.sendStop(ctx, n)

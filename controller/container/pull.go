@@ -47,7 +47,7 @@ func pullReason(err error) string {
 
 // recordPullFailure records why the image is missing and when the pull is retried.
 func (s execution) recordPullFailure(p Pull) error {
-	text := fmt.Sprintf("%s; tried again at %s", p.Err, p.RetryAt.UTC().Format(time.TimeOnly))
+	text := fmt.Sprintf("%s; berth tries again until the registry answers", p.Err)
 	if s.reported(text) {
 		return nil
 	}

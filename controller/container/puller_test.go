@@ -21,7 +21,7 @@ func TestFailingPullBacksOff(t *testing.T) {
 		n := w.count("pull", runtime.Name{ID: "far"})
 		require.Less(t, n, 25)
 		require.Greater(t, n, 10)
-		require.Contains(t, w.want(v1.Installing).Status.Message, "connection refused; tried again at")
+		require.Contains(t, w.want(v1.Installing).Status.Message, "connection refused; berth tries again")
 	})
 }
 

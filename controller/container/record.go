@@ -105,10 +105,10 @@ func (s execution) keepObserved(st *v1.ContainerStatus) {
 }
 
 // setPhase returns a change of nothing but the phase.
-func setPhase(p v1.Phase) func(*v1.ContainerStatus, time.Time) {
+func (s execution) setPhase(p v1.Phase) func(*v1.ContainerStatus, time.Time) {
 	return func(st *v1.ContainerStatus, now time.Time) {
 		st.Phase = p
-		setStarted(st, now)
+		setStarted(s.c.Spec, st, now)
 	}
 }
 

@@ -38,14 +38,14 @@ func (s serverStep) execute(ctx context.Context, a Action) (controller.Result, e
 		_, err := s.recordUnchanged(func(st *v1.ContainerStatus, now time.Time) {
 			s.adopt(st)
 			st.Phase, st.StartRecordedAt = v1.Starting, s.x.o.Server.StartedAt.Add(-time.Second)
-			setStarted(st, now)
+			setStarted(s.x.c.Spec, st, now)
 		})
 		return requeueNow(), err
 	case RecordRunning:
 		return controller.Result{}, s.x.record(func(st *v1.ContainerStatus, now time.Time) {
 			s.adopt(st)
 			st.Phase, st.NextRetryAt = v1.Running, nil
-			setStarted(st, now)
+			setStarted(s.x.c.Spec, st, now)
 		})
 	case Unpause:
 		return requeueNow(), s.unpause(ctx, n)
@@ -245,7 +245,7 @@ func (s serverStep) setStarting(st *v1.ContainerStatus, now time.Time) {
 	}
 	st.Phase, st.ObservedRun, st.StartRecordedAt = v1.Starting, s.x.c.Spec.RunGeneration, now
 	st.BootID, st.Engine = s.x.r.BootID, s.x.o.Engine
-	setStarted(st, now)
+	setStarted(s.x.c.Spec, st, now)
 	setMatched(st, now, "Starting", "another run is starting")
 	st.ContainerID, st.StartedBefore = s.x.o.Server.ContainerID, s.x.o.Server.StartedAt
 	st.StartedAt, st.FinishedAt, st.ExitCode, st.OOMKilled, st.NextRetryAt = nil, nil, nil, false, nil

@@ -59,9 +59,13 @@ func (s slowStep) execute(ctx context.Context, a Action) error {
 	return s.recordTimeout()
 }
 
+// clock returns a time of the day for a message. A message stays as it is while time
+// passes, so it has no durations.
+func clock(t time.Time) string { return t.UTC().Format(time.TimeOnly) + " UTC" }
+
 func (s slowStep) recordInstall() error {
-	text := fmt.Sprintf("the install script has run for %s and is killed after %s",
-		s.x.o.InstallFor.Round(time.Second), installTimeout(s.x.c.Spec))
+	text := fmt.Sprintf("the install script has run since %s and is killed after %s",
+		clock(s.x.o.Install.StartedAt), installTimeout(s.x.c.Spec))
 	return recordWarning(s.x, v1.ReasonInstallSlow, text, func(st *v1.ContainerStatus, now time.Time) {
 		setCondition(st, now, v1.Installed, v1.Unknown, v1.ReasonInstallSlow, text)
 	})
@@ -70,8 +74,8 @@ func (s slowStep) recordInstall() error {
 // recordStart records that the start pattern has not matched for long. Only the
 // condition has the last lines: they are the tenant's, and not for the log.
 func (s slowStep) recordStart(ctx context.Context) error {
-	text := fmt.Sprintf("no line of the console has matched start_pattern %s for %s",
-		quoted(s.x.c.Spec.StartPattern), s.x.o.StartFor.Round(time.Second))
+	text := fmt.Sprintf("no line of the console has matched start_pattern %s since %s",
+		quoted(s.x.c.Spec.StartPattern), clock(s.x.o.Server.StartedAt))
 	if limit := s.x.c.Spec.StartTimeout; limit > 0 {
 		text += fmt.Sprintf("; the run is stopped after %s", time.Duration(limit))
 	}

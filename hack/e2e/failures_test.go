@@ -69,14 +69,14 @@ var visibleFailures = map[string]failure{
 	}, unready("VolumeMissing"), changed("starting", "exit", "VolumeMissing"), `exit .* cannot start: mount source is missing: `, "cannot start: mount source is missing"},
 	"install-hangs": {func(t *testing.T, b *berthtest.Berth, id string) {
 		b.Create(t, id, berthtest.Spec{"install_script": "sleep 100000"})
-	}, unready("InstallSlow"), `"WARN","msg":"the install script has run for .* and is killed after 1h0m0s","container":"%s"`,
-		`installing .* the install script has run for `, "is killed after 1h0m0s InstallSlow"},
+	}, unready("InstallSlow"), `"WARN","msg":"the install script has run since .* and is killed after 1h0m0s","container":"%s"`,
+		`installing .* the install script has run since `, "is killed after 1h0m0s InstallSlow"},
 	"install-fails": {func(t *testing.T, b *berthtest.Berth, id string) {
 		b.Create(t, id, berthtest.Spec{"install_script": "exit 7"})
 	}, unready("ExitCode"), changed("installing", "failed", "ExitCode") + `,"exit_code":7`, `failed .* the install script ended with exit code 7`, "failed ExitCode"},
 	"pattern-never": {started(berthtest.Spec{"start_pattern": "never printed"}), unready("StartPatternNotMatched"),
-		`"WARN","msg":"no line of the console has matched start_pattern .never printed. for .*","container":"%s"`,
-		`starting .* start_pattern .never printed.`, "start_pattern .never printed. for .* StartPatternNotMatched"},
+		`"WARN","msg":"no line of the console has matched start_pattern .never printed. since .*","container":"%s"`,
+		`starting .* start_pattern .never printed.`, "start_pattern .never printed. since .* StartPatternNotMatched"},
 	"out-of-memory": {started(berthtest.Spec{"startup_command": "sh -c 'tail /dev/zero'", "limits": map[string]any{"memory": 16 << 20}}),
 		`berth_container_oom_kills_total\{container="%s"\} [1-9]`, changed("running", "exit", "OutOfMemory"),
 		`exit .* the container ran out of memory, exit code 137`, "exit OutOfMemory"},

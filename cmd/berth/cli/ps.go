@@ -93,8 +93,7 @@ func why(c client.ContainerState, now time.Time) string {
 		add(ended && !strings.Contains(c.Message, code), code)
 		add(c.State == v1.Starting && c.RestartCount > 0, "last "+code)
 	}
-	add(c.RestartCount == 1, "restarted once")
-	add(c.RestartCount > 1, "restarted "+strconv.Itoa(c.RestartCount)+" times")
+	add(c.RestartCount > 0, restarts(c))
 	if c.NextRetryAt != nil && c.State != v1.Running {
 		add(true, "next attempt in "+span(c.NextRetryAt.Sub(now).Round(time.Second)))
 	}
@@ -102,6 +101,19 @@ func why(c client.ContainerState, now time.Time) string {
 		add(true, limit+" in "+span(c.Deadline.Sub(now).Round(time.Second)))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// restarts returns how often the restart policy has started a container. After a start
+// that failed there was no run, so it is no restart.
+func restarts(c client.ContainerState) string {
+	did, times := "restarted ", "once"
+	if c.State == v1.Exit && c.StartedAt == nil && (c.ExitCode == nil || strings.HasPrefix(c.Message, "cannot start: ")) {
+		did = "start tried again "
+	}
+	if c.RestartCount > 1 {
+		times = strconv.Itoa(c.RestartCount) + " times"
+	}
+	return did + times
 }
 
 // limitName returns the field of the spec that limits the time in a state.

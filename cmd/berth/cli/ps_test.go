@@ -41,6 +41,9 @@ func TestWhy(t *testing.T) {
 		"cannot bind, next attempt in 1m15s":                                           {State: v1.Starting, Message: "cannot bind", NextRetryAt: &soon},
 		"volume is gone, next attempt in 0s":                                           {State: v1.Exit, Message: "volume is gone", NextRetryAt: &now},
 		"exit code 137, restarted once":                                                {State: v1.Exit, ExitCode: &code, RestartCount: 1},
+		"cannot start: port is taken, start tried again once, next attempt in 1m15s":   {State: v1.Exit, Message: "cannot start: port is taken", RestartCount: 1, NextRetryAt: &soon},
+		"cannot start: no sh, exit code 137, start tried again 2 times":                {State: v1.Exit, Message: "cannot start: no sh", ExitCode: &code, RestartCount: 2},
+		"exit code 1: it crashed, exit code 137, restarted 2 times":                    {State: v1.Exit, Message: "exit code 1: it crashed", ExitCode: &code, StartedAt: &now, RestartCount: 2},
 		"exit code 137, next attempt in 1m15s":                                         {State: v1.Exit, ExitCode: &code, NextRetryAt: &soon},
 	} {
 		require.Equal(t, want, why(c, now))
