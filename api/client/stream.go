@@ -39,11 +39,16 @@ type Message struct {
 	From      v1.Phase  `json:"from"`      // of v1.EventState: the state before; empty: none
 	Reason    string    `json:"reason"`    // of v1.EventState: why, as in a condition; may be empty
 	ExitCode  *int      `json:"exit_code"` // of v1.EventState: of the run or the installation that ended
-	Actor     v1.Actor  `json:"actor"`     // of a stored transition: who caused it
-	Backup    string    `json:"backup"`    // of v1.EventBackup and v1.EventRestore: the id
-	Restore   string    `json:"restore"`   // of v1.EventRestore: the id
-	Pull      string    `json:"pull"`      // of v1.EventPull: the id
-	Volume    string    `json:"volume"`    // of these three
+
+	// Of an exit after which a backoff begins; see v1.Event.
+	RestartCount int        `json:"restart_count"`
+	NextRetryAt  *time.Time `json:"next_retry_at"`
+
+	Actor   v1.Actor `json:"actor"`   // of a stored transition: who caused it
+	Backup  string   `json:"backup"`  // of v1.EventBackup and v1.EventRestore: the id
+	Restore string   `json:"restore"` // of v1.EventRestore: the id
+	Pull    string   `json:"pull"`    // of v1.EventPull: the id
+	Volume  string   `json:"volume"`  // of these three
 
 	// Line is how far this stream has read the console of the container, for
 	// LogOptions.SinceLine and OpenOptions.SinceLine. It is empty in messages that are

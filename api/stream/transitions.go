@@ -69,6 +69,9 @@ func (l *transitionLog) write(e v1.Event) {
 	if e.ExitCode != nil {
 		args = append(args, "exit_code", *e.ExitCode)
 	}
+	if e.NextRetryAt != nil {
+		args = append(args, "restart_count", e.RestartCount, "next_retry_at", e.NextRetryAt.UTC())
+	}
 	if seen != nil && seen.more > 0 {
 		args = append(args, "repeated", seen.more)
 	}

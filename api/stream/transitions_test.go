@@ -37,6 +37,9 @@ func TestTransitionLog(t *testing.T) {
 	l.write(v1.Event{Seq: 10, Time: at, Container: "job", Event: v1.EventState, From: v1.Stopping, Data: "exit", Reason: "StartTimedOut", ExitCode: &zero})
 	l.write(v1.Event{Seq: 11, Event: v1.EventRestore, Backup: "b", Restore: "r", Volume: "v", Data: "failed"})
 	l.write(v1.Event{Seq: 12, Event: v1.EventPull, Pull: "p", Volume: "v", Data: "completed", Actor: v1.Actor{Name: "alice"}})
+	retry := at.Add(time.Minute)
+	l.write(v1.Event{Seq: 13, Time: at, Container: "loop", Event: v1.EventState, From: v1.Running, Data: "exit", Reason: "Exited", ExitCode: &one,
+		RestartCount: 2, NextRetryAt: &retry})
 	require.Equal(t, []string{
 		"level=WARN container=mc from=running to=exit seq=1 reason=Exited exit_code=1",
 		`level=WARN msg="a sentence" container=mc seq=1`,
@@ -50,6 +53,7 @@ func TestTransitionLog(t *testing.T) {
 		"level=WARN container=job from=stopping to=exit seq=10 reason=StartTimedOut exit_code=0",
 		`level=WARN restore=r volume=v to=failed seq=11 actor="" backup=b`,
 		"level=INFO pull=p volume=v to=completed seq=12 actor=alice",
+		"level=WARN container=loop from=running to=exit seq=13 reason=Exited exit_code=1 restart_count=2 next_retry_at=2026-01-01T00:01:00.000Z",
 	}, strings.Split(strings.TrimSpace(b.String()), "\n"))
 }
 
@@ -58,6 +62,12 @@ func TestEventsCarryTheirCause(t *testing.T) {
 	code := 137
 	e := v1.Event{Seq: 9, Epoch: "s-1", Time: time.Unix(0, 5), Container: "mc", Event: v1.EventState, From: v1.Running,
 		Data: "exit", Reason: v1.ReasonOutOfMemory, ExitCode: &code}
+	retry := time.Unix(10, 7)
+	again := e
+	again.RestartCount, again.NextRetryAt = 3, &retry
+	require.JSONEq(t, `{"event":"event","container":"mc","data":"exit","from":"running","reason":"OutOfMemory","exit_code":137,
+		"restart_count":3,"next_retry_at":"1970-01-01T00:00:10.000000007Z",
+		"time":"1970-01-01T00:00:00.000000005Z","seq":9,"epoch":"s-1"}`, string(EncodeEvent(again, true)))
 	require.JSONEq(t, `{"event":"event","container":"mc","data":"exit","from":"running","reason":"OutOfMemory","exit_code":137,
 		"time":"1970-01-01T00:00:00.000000005Z","seq":9,"epoch":"s-1"}`, string(EncodeEvent(e, true)))
 	require.JSONEq(t, `{"event":"pull","data":"running","pull":"p","volume":"v","time":"1970-01-01T00:00:00.000000005Z","seq":9}`,

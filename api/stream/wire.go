@@ -90,6 +90,12 @@ func appendCause(b []byte, e v1.Event) []byte {
 	if e.ExitCode != nil {
 		b = strconv.AppendInt(append(b, `,"exit_code":`...), int64(*e.ExitCode), 10)
 	}
+	if e.RestartCount > 0 {
+		b = strconv.AppendInt(append(b, `,"restart_count":`...), int64(e.RestartCount), 10)
+	}
+	if e.NextRetryAt != nil {
+		b = append(e.NextRetryAt.UTC().AppendFormat(append(b, `,"next_retry_at":"`...), time.RFC3339Nano), '"')
+	}
 	return b
 }
 

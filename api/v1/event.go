@@ -33,6 +33,11 @@ type Event struct {
 	Reason   string `json:"reason,omitempty"`
 	ExitCode *int   `json:"exit_code,omitempty"`
 
+	// Of an exit after which a backoff begins: how often the restart policy has started the
+	// container since the client's request, and when the container is started again.
+	RestartCount int        `json:"restart_count,omitempty"`
+	NextRetryAt  *time.Time `json:"next_retry_at,omitempty"`
+
 	Actor Actor `json:"actor,omitzero"` // who caused it
 
 	// Of a backup, a restore or a download. Users are the containers that used the volume then: their

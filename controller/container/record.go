@@ -48,18 +48,22 @@ func (s execution) recordIn(tx *store.Tx, change func(st *v1.ContainerStatus, no
 		clearImageCurrent(s.c.Spec, st)
 		if st.Phase != before.Phase {
 			st.Actor = actorOf(s.c.Spec, before, *st)
-			e := store.Emit(tx, transition(s.c.Meta.ID, before.Phase, *st))
+			e := store.Emit(tx, transition(s.c.Meta.ID, before.Phase, *st, tx.Now()))
 			st.Seq, st.Since = e.Seq, e.Time
 		}
 	})
 }
 
-// transition returns the event of a container's change from a phase to the one of st.
-func transition(id string, from v1.Phase, st v1.ContainerStatus) v1.Event {
+// transition returns the event of a container's change from a phase to the one of st. An
+// exit after which a backoff begins has the time of the next start.
+func transition(id string, from v1.Phase, st v1.ContainerStatus, now time.Time) v1.Event {
 	e := v1.Event{Container: id, Event: v1.EventState, Data: string(st.Phase), From: from, Actor: st.Actor}
 	switch st.Phase {
 	case v1.Exit:
 		e.Reason, e.ExitCode = v1.FindCondition(st.Conditions, v1.Started).Reason, st.ExitCode
+		if st.NextRetryAt != nil && st.NextRetryAt.After(now) {
+			e.RestartCount, e.NextRetryAt = st.RestartCount, st.NextRetryAt
+		}
 	case v1.Stopping:
 		if timedOut(st) {
 			e.Reason = v1.ReasonStartTimedOut

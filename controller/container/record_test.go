@@ -9,6 +9,7 @@ import (
 
 	v1 "berth/api/v1"
 	"berth/runtime"
+	"berth/store"
 )
 
 func TestNoRetryWhilePowerIsOff(t *testing.T) {
@@ -120,4 +121,42 @@ func TestExitOfRestartIsNoResult(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		require.Nil(t, w.want(v1.Running).Status.NextRetryAt)
 	})
+}
+
+// TestExitNamesNextStart: the event of a crash has how often the policy has started the
+// container, and when it does so next. One that a client asked for has neither.
+func TestExitNamesNextStart(t *testing.T) {
+	live(t, func(w *world) {
+		w.installed(nil)
+		w.change(on)
+		for restarts := range 2 {
+			w.engine.Outside.Exit(server, 3)
+			due := w.want(v1.Exit).Status.NextRetryAt
+			e := w.lastExit()
+			require.Equal(t, restarts, e.RestartCount)
+			require.Equal(t, due, e.NextRetryAt)
+			time.Sleep(time.Minute)
+			w.want(v1.Running)
+		}
+		w.change(func(s *v1.ContainerSpec) { s.RunGeneration++ })
+		w.want(v1.Running)
+		e := w.lastExit()
+		require.Zero(t, e.RestartCount)
+		require.Nil(t, e.NextRetryAt)
+	})
+}
+
+// lastExit returns the event of the last exit.
+func (w *world) lastExit() (last v1.Event) {
+	w.t.Helper()
+	require.NoError(w.t, w.store.View(func(tx *store.Tx) error {
+		events, err := store.ReadEvents(tx, 0, 1000)
+		for _, e := range events {
+			if e.Event == v1.EventState && e.Data == string(v1.Exit) {
+				last = e
+			}
+		}
+		return err
+	}))
+	return last
 }

@@ -28,11 +28,15 @@ type message struct {
 	From      v1.Phase  `json:"from,omitempty"`
 	Reason    string    `json:"reason,omitempty"`
 	ExitCode  *int      `json:"exit_code,omitempty"`
-	Actor     v1.Actor  `json:"actor,omitzero"`
-	Backup    string    `json:"backup,omitempty"`
-	Restore   string    `json:"restore,omitempty"`
-	Pull      string    `json:"pull,omitempty"`
-	Volume    string    `json:"volume,omitempty"`
+
+	RestartCount int        `json:"restart_count,omitempty"`
+	NextRetryAt  *time.Time `json:"next_retry_at,omitempty"`
+
+	Actor   v1.Actor `json:"actor,omitzero"`
+	Backup  string   `json:"backup,omitempty"`
+	Restore string   `json:"restore,omitempty"`
+	Pull    string   `json:"pull,omitempty"`
+	Volume  string   `json:"volume,omitempty"`
 }
 
 // eventGap means that transitions before the seq in Data are no longer stored.
@@ -71,7 +75,8 @@ func (s *Sender) next() (b batch, err error) {
 
 func messageOf(e v1.Event) message {
 	return message{Seq: e.Seq, Epoch: e.Epoch, Time: e.Time, Container: e.Container, Event: e.Event, Data: e.Data,
-		From: e.From, Reason: e.Reason, ExitCode: e.ExitCode, Actor: e.Actor, Backup: e.Backup, Restore: e.Restore, Pull: e.Pull, Volume: e.Volume}
+		From: e.From, Reason: e.Reason, ExitCode: e.ExitCode, RestartCount: e.RestartCount, NextRetryAt: e.NextRetryAt,
+		Actor: e.Actor, Backup: e.Backup, Restore: e.Restore, Pull: e.Pull, Volume: e.Volume}
 }
 
 // gap returns the batch that moves the cursor to the oldest stored transition.

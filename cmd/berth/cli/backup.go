@@ -16,8 +16,8 @@ func newBackupCommand(c *connector) *cobra.Command {
 	return withSubcommands(&cobra.Command{
 		Use:   "backup",
 		Short: "Create, list, restore, download and delete backups of volumes",
-		Example: "  berth backup create 3f2a91c0 --wait\n  berth backup list 3f2a91c0\n" +
-			"  berth backup restore <backup> --stop --wait\n  berth backup policy set 3f2a91c0 --every 6h --keep 8",
+		Example: "  berth backup create survival --wait\n  berth backup list survival\n" +
+			"  berth backup restore <backup> --stop --wait\n  berth backup policy set survival --every 6h --keep 8",
 	}, newBackupCreate(c), newBackupList(c), newBackupRestore(c), newBackupDelete(c), newBackupDownload(c), newBackupPolicy(c))
 }
 
@@ -63,9 +63,9 @@ func newBackupCreate(c *connector) *cobra.Command {
 	var w *waiting
 	var f *backupFlags
 	cmd := c.command(&cobra.Command{
-		Use:   "create <volume>",
+		Use:   "create <id>",
 		Short: "Back up a volume and print the id of the backup",
-		Long: "Back up a volume and print the id of the backup. Containers may use the volume meanwhile. The command returns when\n" +
+		Long: "Back up a volume, or the volume of a container, and print the id of the backup. Containers may use the volume meanwhile. The command returns when\n" +
 			"the request is stored; with --wait when the backup has ended, with its progress on a terminal.",
 		Example: "  berth backup create 3f2a91c0 --name 'before the update' --ignore '*.log' --wait\n" +
 			"  berth backup create 3f2a91c0 --quiesce mc --before save-off --wait-for 'Saved the game' --after save-on",
@@ -76,7 +76,11 @@ func newBackupCreate(c *connector) *cobra.Command {
 			return err
 		}
 		r.Name = name
-		id, err := client.BackupsOf(d.Client).Create(cmd.Context(), args[0], r)
+		volume, err := volumeOf(cmd.Context(), d, args[0])
+		if err != nil {
+			return err
+		}
+		id, err := client.BackupsOf(d.Client).Create(cmd.Context(), volume, r)
 		if err != nil {
 			return fmt.Errorf("%s: %w", args[0], err)
 		}
@@ -92,15 +96,18 @@ func newBackupCreate(c *connector) *cobra.Command {
 
 func newBackupList(c *connector) *cobra.Command {
 	return c.listCommand(&cobra.Command{
-		Use:     "list [volume]",
+		Use:     "list [id]",
 		Aliases: []string{"ls"},
-		Short:   "List backups, the newest first",
+		Short:   "List backups, the newest first: all, or those of a volume or a container's volume",
 		Example: "  berth backup list\n  berth backup list 3f2a91c0 -o json",
 		Args:    cobra.MaximumNArgs(1),
 	}, func(cmd *cobra.Command, d *daemon, args []string) (listing, error) {
 		volume := ""
 		if len(args) > 0 {
-			volume = args[0]
+			var err error
+			if volume, err = volumeOf(cmd.Context(), d, args[0]); err != nil {
+				return listing{}, err
+			}
 		}
 		list, err := client.BackupsOf(d.Client).List(cmd.Context(), volume)
 		if err != nil {
@@ -136,6 +143,12 @@ func newBackupRestore(c *connector) *cobra.Command {
 		Example: "  berth backup restore b1e9c2d4-5f6a-4b7c-8d9e-0a1b2c3d4e5f --stop --wait",
 		Args:    cobra.ExactArgs(1),
 	}, func(cmd *cobra.Command, d *daemon, args []string) error {
+		if r.VolumeID != "" {
+			var err error
+			if r.VolumeID, err = volumeOf(cmd.Context(), d, r.VolumeID); err != nil {
+				return err
+			}
+		}
 		id, err := client.BackupsOf(d.Client).Restore(cmd.Context(), args[0], r)
 		if err != nil {
 			return fmt.Errorf("%s: %w", args[0], err)
@@ -145,7 +158,7 @@ func newBackupRestore(c *connector) *cobra.Command {
 		}
 		return printDone(cmd, d.raw, id, "%s", id)
 	})
-	cmd.Flags().StringVar(&r.VolumeID, "volume", "", "volume to restore into (default that of the backup)")
+	cmd.Flags().StringVar(&r.VolumeID, "volume", "", "id of the volume to restore into, or of a container that uses it (default that of the backup)")
 	cmd.Flags().StringVar(&r.Mode, "mode", "", "replace, or merge: keep what the backup lacks (default replace)")
 	cmd.Flags().BoolVar(&r.Stop, "stop", false, "stop the containers that use the volume, and start them again afterwards")
 	complete(cmd, "mode", func(*cobra.Command) []cobra.Completion {

@@ -25,8 +25,8 @@ func newPolicySet(c *connector) *cobra.Command {
 	var keep int
 	var f *backupFlags
 	cmd := c.command(&cobra.Command{
-		Use:     "set <volume>",
-		Short:   "Set the backup policy of a volume, in place of the one before",
+		Use:     "set <id>",
+		Short:   "Set the backup policy of a volume or a container's volume, in place of the one before",
 		Long:    "Replace the backup policy of a volume as a whole. The first backup comes after one period plus at most a tenth of it.",
 		Example: "  berth backup policy set 3f2a91c0 --every 6h --keep 8 --ignore 'cache/'",
 		Args:    cobra.ExactArgs(1),
@@ -39,7 +39,11 @@ func newPolicySet(c *connector) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		p, err := client.BackupsOf(d.Client).SetPolicy(cmd.Context(), args[0], client.BackupPolicy{Every: v1.Duration(period), Keep: keep,
+		volume, err := volumeOf(cmd.Context(), d, args[0])
+		if err != nil {
+			return err
+		}
+		p, err := client.BackupsOf(d.Client).SetPolicy(cmd.Context(), volume, client.BackupPolicy{Every: v1.Duration(period), Keep: keep,
 			Target: r.Target, Ignore: r.Ignore, Quiesce: r.Quiesce})
 		if err != nil {
 			return fmt.Errorf("%s: %w", args[0], err)
@@ -56,12 +60,16 @@ func newPolicySet(c *connector) *cobra.Command {
 
 func newPolicyGet(c *connector) *cobra.Command {
 	return c.command(&cobra.Command{
-		Use:     "get <volume>",
-		Short:   "Print the backup policy of a volume",
+		Use:     "get <id>",
+		Short:   "Print the backup policy of a volume or a container's volume",
 		Example: "  berth backup policy get 3f2a91c0 -o yaml",
 		Args:    cobra.ExactArgs(1),
 	}, func(cmd *cobra.Command, d *daemon, args []string) error {
-		p, err := client.BackupsOf(d.Client).Policy(cmd.Context(), args[0])
+		volume, err := volumeOf(cmd.Context(), d, args[0])
+		if err != nil {
+			return err
+		}
+		p, err := client.BackupsOf(d.Client).Policy(cmd.Context(), volume)
 		if err != nil {
 			return fmt.Errorf("%s: %w", args[0], err)
 		}
@@ -78,17 +86,21 @@ func newPolicyGet(c *connector) *cobra.Command {
 
 func newPolicyDelete(c *connector) *cobra.Command {
 	return c.command(&cobra.Command{
-		Use:     "delete <volume>...",
+		Use:     "delete <id>...",
 		Aliases: []string{"rm"},
 		Short:   "Remove the backup policy of volumes; their backups stay",
 		Example: "  berth backup policy delete 3f2a91c0",
 		Args:    cobra.MinimumNArgs(1),
-	}, func(cmd *cobra.Command, d *daemon, volumes []string) error {
-		return each(cmd.Context(), d, volumes, func(volume string) error {
-			if err := client.BackupsOf(d.Client).DeletePolicy(cmd.Context(), volume); err != nil {
-				return fmt.Errorf("%s: %w", volume, err)
+	}, func(cmd *cobra.Command, d *daemon, ids []string) error {
+		return each(cmd.Context(), d, ids, func(id string) error {
+			volume, err := volumeOf(cmd.Context(), d, id)
+			if err != nil {
+				return err
 			}
-			return printDone(cmd, d.raw, volume, "%s: policy removed", volume)
+			if err := client.BackupsOf(d.Client).DeletePolicy(cmd.Context(), volume); err != nil {
+				return fmt.Errorf("%s: %w", id, err)
+			}
+			return printDone(cmd, d.raw, id, "%s: policy removed", id)
 		})
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -35,40 +36,40 @@ func bodyOf(f *fakeAPI, request string) string {
 
 func TestBackupCreate(t *testing.T) {
 	f := newFakeAPI(t, map[string]string{
-		"POST /volumes/v/backups":  `200 {"message":"Backup started","backup_id":"` + backupID + `","state":"pending"}`,
-		"GET /backups/" + backupID: "200 " + backupJSON("completed", ""),
+		"POST /volumes/3f2a91c0/backups": `200 {"message":"Backup started","backup_id":"` + backupID + `","state":"pending"}`,
+		"GET /backups/" + backupID:       "200 " + backupJSON("completed", ""),
 	})
-	out, _, err := command(t, f.env(), "backup", "create", "v", "--name", "n", "--ignore", "*.log", "--quiesce", "mc", "--before", "save-off", "--after", "save-on")
+	out, _, err := command(t, f.env(), "backup", "create", "3f2a91c0", "--name", "n", "--ignore", "*.log", "--quiesce", "mc", "--before", "save-off", "--after", "save-on")
 	require.NoError(t, err)
 	require.Equal(t, backupID+"\n", out)
-	require.JSONEq(t, `{"name":"n","ignore":["*.log"],"quiesce":{"container":"mc","before":"save-off","after":"save-on","timeout":"0s"}}`, bodyOf(f, "POST /volumes/v/backups"))
-	out, _, err = command(t, f.env(), "backup", "create", "v", "--wait")
+	require.JSONEq(t, `{"name":"n","ignore":["*.log"],"quiesce":{"container":"mc","before":"save-off","after":"save-on","timeout":"0s"}}`, bodyOf(f, "POST /volumes/3f2a91c0/backups"))
+	out, _, err = command(t, f.env(), "backup", "create", "3f2a91c0", "--wait")
 	require.NoError(t, err)
 	require.Contains(t, out, "completed, 7B in 3 files, 1 skipped")
-	_, _, err = command(t, f.env(), "backup", "create", "v", "--before", "save-off")
+	_, _, err = command(t, f.env(), "backup", "create", "3f2a91c0", "--before", "save-off")
 	require.Equal(t, exitUsage, ExitCode(err))
 
 	failed := newFakeAPI(t, map[string]string{
-		"POST /volumes/v/backups": `200 {"backup_id":"` + backupID + `"}`, "GET /backups/" + backupID: "200 " + backupJSON("failed", "No space"),
+		"POST /volumes/3f2a91c0/backups": `200 {"backup_id":"` + backupID + `"}`, "GET /backups/" + backupID: "200 " + backupJSON("failed", "No space"),
 	})
-	_, _, err = command(t, failed.env(), "backup", "create", "v", "--wait")
+	_, _, err = command(t, failed.env(), "backup", "create", "3f2a91c0", "--wait")
 	require.ErrorContains(t, err, "the backup failed: No space")
 	running := newFakeAPI(t, map[string]string{
-		"POST /volumes/v/backups": `200 {"backup_id":"` + backupID + `"}`, "GET /backups/" + backupID: "200 " + backupJSON("running", ""),
+		"POST /volumes/3f2a91c0/backups": `200 {"backup_id":"` + backupID + `"}`, "GET /backups/" + backupID: "200 " + backupJSON("running", ""),
 	})
-	_, _, err = command(t, running.env(), "backup", "create", "v", "--wait", "--timeout", "10ms")
+	_, _, err = command(t, running.env(), "backup", "create", "3f2a91c0", "--wait", "--timeout", "10ms")
 	require.Equal(t, exitTimeout, ExitCode(err))
 }
 
 func TestBackupListAndDelete(t *testing.T) {
 	f := newFakeAPI(t, map[string]string{
-		"GET /backups?volume=v":       `200 {"backups":[` + backupJSON("running", "") + `]}`,
-		"DELETE /backups/" + backupID: `200 {"message":"Backup deletion started"}`,
+		"GET /backups?volume=3f2a91c0": `200 {"backups":[` + backupJSON("running", "") + `]}`,
+		"DELETE /backups/" + backupID:  `200 {"message":"Backup deletion started"}`,
 	})
-	out, _, err := command(t, f.env(), "backup", "list", "v")
+	out, _, err := command(t, f.env(), "backup", "list", "3f2a91c0")
 	require.NoError(t, err)
 	require.Regexp(t, backupID+` +3f2a91c0 +n +running 50%`, out)
-	out, _, err = command(t, f.env(), "backup", "list", "v", "-o", "name")
+	out, _, err = command(t, f.env(), "backup", "list", "3f2a91c0", "-o", "name")
 	require.NoError(t, err)
 	require.Equal(t, backupID+"\n", out)
 	out, _, err = command(t, f.env(), "backup", "delete", backupID)
@@ -82,10 +83,10 @@ func TestBackupRestore(t *testing.T) {
 		"GET /backups/" + backupID:               "200 " + backupJSON("completed", ""),
 	}
 	f := newFakeAPI(t, answers)
-	out, _, err := command(t, f.env(), "backup", "restore", backupID, "--volume", "w", "--mode", "merge", "--stop", "--wait")
+	out, _, err := command(t, f.env(), "backup", "restore", backupID, "--volume", "4a5b6c7d", "--mode", "merge", "--stop", "--wait")
 	require.NoError(t, err)
 	require.Equal(t, restoreID+": completed\n", out)
-	require.JSONEq(t, `{"volume_id":"w","mode":"merge","stop":true}`, bodyOf(f, "POST /backups/"+backupID+"/restore"))
+	require.JSONEq(t, `{"volume_id":"4a5b6c7d","mode":"merge","stop":true}`, bodyOf(f, "POST /backups/"+backupID+"/restore"))
 	answers["GET /backups/"+backupID] = "200 " + backupJSON("failed", "damaged")
 	_, _, err = command(t, newFakeAPI(t, answers).env(), "backup", "restore", backupID, "--wait")
 	require.ErrorContains(t, err, "the volume is as it was: damaged")
@@ -113,17 +114,54 @@ func TestBackupDownload(t *testing.T) {
 
 func TestBackupPolicyCommands(t *testing.T) {
 	const policy = `{"volume_id":"v","every":"6h0m0s","keep":8,"target":"local","ignore":["a"],"quiesce":null,"next_run_at":null,"message":""}`
-	f := newFakeAPI(t, map[string]string{"PUT /volumes/v/backup-policy": "200 " + policy, "GET /volumes/v/backup-policy": "200 " + policy,
-		"DELETE /volumes/v/backup-policy": `200 {"message":"Backup policy deleted successfully"}`})
-	out, _, err := command(t, f.env(), "backup", "policy", "set", "v", "--every", "6h", "--keep", "8", "--ignore", "a")
+	f := newFakeAPI(t, map[string]string{"PUT /volumes/3f2a91c0/backup-policy": "200 " + policy, "GET /volumes/3f2a91c0/backup-policy": "200 " + policy,
+		"DELETE /volumes/3f2a91c0/backup-policy": `200 {"message":"Backup policy deleted successfully"}`})
+	out, _, err := command(t, f.env(), "backup", "policy", "set", "3f2a91c0", "--every", "6h", "--keep", "8", "--ignore", "a")
 	require.NoError(t, err)
-	require.Equal(t, "v: a backup every 6h00m, 8 kept\n", out)
-	require.JSONEq(t, `{"every":"6h0m0s","keep":8,"ignore":["a"]}`, bodyOf(f, "PUT /volumes/v/backup-policy"))
-	out, _, err = command(t, f.env(), "backup", "policy", "get", "v")
+	require.Equal(t, "3f2a91c0: a backup every 6h00m, 8 kept\n", out)
+	require.JSONEq(t, `{"every":"6h0m0s","keep":8,"ignore":["a"]}`, bodyOf(f, "PUT /volumes/3f2a91c0/backup-policy"))
+	out, _, err = command(t, f.env(), "backup", "policy", "get", "3f2a91c0")
 	require.NoError(t, err)
 	require.Regexp(t, `v +6h00m +8 +local`, out)
-	_, _, err = command(t, f.env(), "backup", "policy", "delete", "v")
+	_, _, err = command(t, f.env(), "backup", "policy", "delete", "3f2a91c0")
 	require.NoError(t, err)
-	_, _, err = command(t, f.env(), "backup", "policy", "set", "v", "--every", "often", "--keep", "8")
+	_, _, err = command(t, f.env(), "backup", "policy", "set", "3f2a91c0", "--every", "often", "--keep", "8")
 	require.Equal(t, exitUsage, ExitCode(err))
+}
+
+// TestBackupOfContainer names volumes by the containers that use them.
+func TestBackupOfContainer(t *testing.T) {
+	f := newFakeAPI(t, map[string]string{
+		"GET /containers/survival":               `200 {"internal_id":"survival","volume_id":"3f2a91c0"}`,
+		"POST /volumes/3f2a91c0/backups":         `200 {"backup_id":"` + backupID + `"}`,
+		"GET /backups?volume=3f2a91c0":           `200 {"backups":[]}`,
+		"POST /backups/" + backupID + "/restore": `200 {"restore_id":"` + restoreID + `"}`,
+		"PUT /volumes/3f2a91c0/backup-policy":    `200 {"volume_id":"3f2a91c0","every":"6h0m0s","keep":8}`,
+		"GET /volumes/3f2a91c0/backup-policy":    `200 {"volume_id":"3f2a91c0","every":"6h0m0s","keep":8}`,
+		"DELETE /volumes/3f2a91c0/backup-policy": `200 {}`,
+	})
+	for _, line := range []string{"create survival", "list survival", "restore " + backupID + " --volume survival",
+		"policy set survival --every 6h --keep 8", "policy get survival", "policy delete survival"} {
+		_, _, err := command(t, f.env(), append([]string{"backup"}, strings.Fields(line)...)...)
+		require.NoError(t, err, line)
+		_, _, err = command(t, f.env(), append([]string{"backup"}, strings.Fields(strings.Replace(line, "survival", "nope", 1))...)...)
+		require.ErrorContains(t, err, "nope: ", line)
+		require.Equal(t, exitNotFound, ExitCode(err), line)
+	}
+	require.JSONEq(t, `{"volume_id":"3f2a91c0"}`, bodyOf(f, "POST /backups/"+backupID+"/restore"))
+}
+
+// TestBackupWaitsForDaemon: the daemon does not answer for a while.
+func TestBackupWaitsForDaemon(t *testing.T) {
+	f := newFakeAPI(t, map[string]string{"POST /volumes/3f2a91c0/backups": `200 {"backup_id":"` + backupID + `"}`,
+		"GET /backups/" + backupID: `503 {"error":"The daemon is starting"}`})
+	done := make(chan error, 1)
+	go func() {
+		_, _, err := command(t, f.env(), "backup", "create", "3f2a91c0", "--wait")
+		done <- err
+	}()
+	require.Eventually(t, func() bool { return len(f.seen()) > 2 }, 20*time.Second, time.Millisecond)
+	require.Empty(t, done, "it waits on")
+	f.set("GET /backups/"+backupID, "200 "+backupJSON("completed", ""))
+	require.NoError(t, <-done)
 }

@@ -76,7 +76,7 @@ func pollBackup(ctx context.Context, d *daemon, w *waiting, id string, done func
 		if err == nil && done(b) {
 			return b, nil
 		}
-		if err != nil && ctx.Err() == nil {
+		if err != nil && ctx.Err() == nil && !transient(err) {
 			return b, fmt.Errorf("%s: %w", id, err)
 		}
 		select {

@@ -116,7 +116,10 @@ func addCompletions(root *cobra.Command, c *connector) {
 	for line, complete := range map[string]cobra.CompletionFunc{
 		"start": many, "stop": many, "kill": many, "restart": many, "reinstall": many, "delete": many, "containers": many, "top": many,
 		"logs": one, "send": one, "attach": one, "wait": c.completeWait,
-		"volumes change": c.offer(1, volumeIDs), "volumes delete": c.offer(0, volumeIDs), "token revoke": c.offer(0, tokenIDs),
+		"backup create": c.offer(1, containerIDs, volumeIDs), "backup list": c.offer(1, containerIDs, volumeIDs),
+		"backup policy set": c.offer(1, containerIDs, volumeIDs), "backup policy get": c.offer(1, containerIDs, volumeIDs),
+		"backup policy delete": c.offer(0, containerIDs, volumeIDs),
+		"volumes change":       c.offer(1, volumeIDs), "volumes delete": c.offer(0, volumeIDs), "token revoke": c.offer(0, tokenIDs),
 	} {
 		cmd, rest, err := root.Find(strings.Fields(line))
 		if err == nil && len(rest) == 0 && cmd.ValidArgsFunction != nil {

@@ -163,6 +163,12 @@ func cause(e v1.Event) string {
 	if e.ExitCode != nil {
 		parts = append(parts, fmt.Sprintf("exit code %d", *e.ExitCode))
 	}
+	if e.RestartCount > 0 {
+		parts = append(parts, restartText(e.RestartCount))
+	}
+	if e.NextRetryAt != nil {
+		parts = append(parts, "next attempt at "+e.NextRetryAt.In(time.Local).Format(time.TimeOnly))
+	}
 	if len(parts) == 0 {
 		return ""
 	}
@@ -204,7 +210,7 @@ func printTransition(cmd *cobra.Command, m client.Message) (err error) {
 		err = printNext(cmd, m.JSON)
 	default:
 		err = printEvents(cmd, []v1.Event{{Seq: m.Seq, Time: m.Time, Container: m.Container, Event: m.Event, Data: m.Data,
-			From: m.From, Reason: m.Reason, ExitCode: m.ExitCode, Actor: m.Actor,
+			From: m.From, Reason: m.Reason, ExitCode: m.ExitCode, RestartCount: m.RestartCount, NextRetryAt: m.NextRetryAt, Actor: m.Actor,
 			Backup: m.Backup, Restore: m.Restore, Pull: m.Pull, Volume: m.Volume}})
 	}
 	return err

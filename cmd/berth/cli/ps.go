@@ -106,14 +106,20 @@ func why(c client.ContainerState, now time.Time) string {
 // restarts returns how often the restart policy has started a container. After a start
 // that failed there was no run, so it is no restart.
 func restarts(c client.ContainerState) string {
-	did, times := "restarted ", "once"
 	if c.State == v1.Exit && c.StartedAt == nil && (c.ExitCode == nil || strings.HasPrefix(c.Message, "cannot start: ")) {
-		did = "start tried again "
+		return "start tried again " + times(c.RestartCount)
 	}
-	if c.RestartCount > 1 {
-		times = strconv.Itoa(c.RestartCount) + " times"
+	return restartText(c.RestartCount)
+}
+
+func restartText(n int) string { return "restarted " + times(n) }
+
+// times returns "once" or "3 times".
+func times(n int) string {
+	if n == 1 {
+		return "once"
 	}
-	return did + times
+	return strconv.Itoa(n) + " times"
 }
 
 // limitName returns the field of the spec that limits the time in a state.

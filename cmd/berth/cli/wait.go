@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"slices"
 	"time"
@@ -95,8 +97,8 @@ func newWaitCommand(c *connector) *cobra.Command {
 		Use:   "wait <id>... <state>",
 		Short: "Wait until containers are in a state",
 		Long: "Wait until containers are in one of the states ready, running, exit, failed and deleted, and all earlier\n" +
-			"requests are carried out: after `berth restart`, the command waits for the new run. The progress is shown\n" +
-			"on standard error.",
+			"requests are carried out: after `berth restart`, the command waits for the new run. A daemon that does not\n" +
+			"answer yet is waited for too. The progress is shown on standard error.",
 		Example: "  berth start survival && berth wait survival running --timeout 2m",
 		Args:    cobra.MinimumNArgs(2),
 	}, func(cmd *cobra.Command, d *daemon, args []string) error {
@@ -133,6 +135,9 @@ func (w *waiting) wait(cmd *cobra.Command, d *daemon, ids []string, g goal) erro
 		if r.printErr != nil || len(r.pending) == 0 {
 			return errors.Join(append(r.failed, r.printErr)...)
 		}
+		if ctx.Err() != nil {
+			return r.timedOut(ctx)
+		}
 		if err := r.progress.show(ctx, r.pending); err != nil {
 			return err
 		}
@@ -149,6 +154,7 @@ type waited struct {
 	id   string
 	last client.Container // as last observed; its State is empty before
 	ran  bool             // a run was observed since the command began
+	err  error            // of the last request, if another one may succeed
 }
 
 // observe records the state of the container.
@@ -156,7 +162,7 @@ func (w *waited) observe(c client.Container) {
 	before, known := w.last.StartedAt, w.last.State != ""
 	restarted := known && c.StartedAt != nil && (before == nil || !before.Equal(*c.StartedAt))
 	w.ran = w.ran || restarted || c.State.Active()
-	w.last = c
+	w.last, w.err = c, nil
 }
 
 // gaveUp reports whether the run has exited and the daemon does not start another one.
@@ -185,8 +191,14 @@ func (r *round) finished(ctx context.Context, w *waited) bool {
 		raw, err := json.Marshal(map[string]string{"internal_id": w.id, "state": deleted})
 		r.printErr = errors.Join(r.printErr, err)
 		return r.done(raw, w.id)
-	case err != nil && ctx.Err() != nil && w.last.State != "":
-		return false // the timeout has ended this request
+	case err != nil && ctx.Err() != nil: // the timeout has ended this request
+		if w.err == nil {
+			w.err = r.daemon.explain(err)
+		}
+		return false
+	case err != nil && transient(err): // the daemon may be starting
+		w.err = r.daemon.explain(err)
+		return false
 	case err != nil:
 		r.failed = append(r.failed, r.daemon.explain(fmt.Errorf("%s: %w", w.id, err)))
 		return true
@@ -214,8 +226,22 @@ func (r *round) done(raw []byte, id string) bool {
 	return true
 }
 
+// transient reports whether a request failed because the daemon does not answer now, as
+// while it starts. A wrong name or certificate is not that.
+func transient(err error) bool {
+	var op *net.OpError
+	var name *net.DNSError
+	switch {
+	case codeOf(err) == exitUnavailable, codeOf(err) == exitTimeout, errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return true
+	case errors.As(err, &name) || !errors.As(err, &op):
+		return false
+	}
+	return op.Op == "dial" || op.Op == "read" || op.Op == "write"
+}
+
 // readyTimeout is how long a wait that has timed out asks whether the daemon is ready.
-const readyTimeout = time.Second
+const readyTimeout = 10 * time.Second
 
 // timedOut returns the error of a wait whose context has ended. It names why the daemon
 // is not ready: then no request is carried out.
@@ -227,14 +253,24 @@ func (r *round) timedOut(ctx context.Context) error {
 	defer cancel()
 	notReady, _ := unready(readiness, r.daemon) // without an answer, the state alone is reported
 	for _, w := range r.pending {
+		if w.last.State == "" || codeOf(w.err) == exitUnavailable {
+			r.failed = append(r.failed, withCode(codeOf(w.err), fmt.Errorf("%s is not %s in time: %w%s", w.id, r.goal.name, w.err, because(notReady))))
+			continue
+		}
 		text := string(w.last.State)
 		if reason := why(w.last.ContainerState, time.Now()); reason != "" {
 			text += ", " + reason
 		}
-		if notReady != "" {
-			text += "; the daemon is not ready: " + notReady
-		}
-		r.failed = append(r.failed, withCode(exitTimeout, fmt.Errorf("%s is not %s in time: it is %s", w.id, r.goal.name, text)))
+		r.failed = append(r.failed, withCode(exitTimeout, fmt.Errorf("%s is not %s in time: it is %s%s", w.id, r.goal.name, text, because(notReady))))
 	}
 	return errors.Join(r.failed...)
+}
+
+// because returns the end of an error that names why the daemon is not ready; empty if it
+// is, or if that is unknown.
+func because(notReady string) string {
+	if notReady == "" {
+		return ""
+	}
+	return "; the daemon is not ready: " + notReady
 }

@@ -56,6 +56,9 @@ func (p *waitProgress) show(ctx context.Context, pending []*waited) error {
 	lines := make([]string, len(pending))
 	for i, w := range pending {
 		parts := []string{w.id, span(now.Sub(p.begun)), string(w.last.State), why(w.last.ContainerState, now), p.console[w.id]}
+		if w.err != nil {
+			parts = []string{w.id, span(now.Sub(p.begun)), w.err.Error()}
+		}
 		lines[i] = printable(strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), gap))
 	}
 	return p.screen.draw(lines)
@@ -80,6 +83,9 @@ func (p *waitProgress) printChanges(pending []*waited) error {
 		line := w.id + ": " + string(w.last.State)
 		if w.last.Message != "" {
 			line += ", " + w.last.Message
+		}
+		if w.err != nil {
+			line = w.id + ": " + w.err.Error()
 		}
 		if p.printed[w.id] == line {
 			continue

@@ -1,14 +1,20 @@
 package cli
 
 import (
+	"crypto/x509"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"berth/api/client"
 )
 
 func TestWait(t *testing.T) {
@@ -18,14 +24,78 @@ func TestWait(t *testing.T) {
 	f := newFakeAPI(t, map[string]string{"GET /containers/a": "200 " + failed, "GET /containers/b": "200 " + unseen})
 	_, _, err := command(t, f.env(), "wait", "a", "running")
 	require.ErrorContains(t, err, "a is failed: cannot\tstart, exit code 137")
-	_, _, err = command(t, f.env(), "wait", "b", "exit", "--timeout", "50ms")
-	require.ErrorContains(t, err, "b is not exit in time: it is exit", "the newest request is not observed yet")
+	require.ErrorContains(t, waitTooLong(t, f, "b", "exit"), "b is not exit in time: it is exit", "the newest request is not observed yet")
 	f.set("GET /readyz", `503 {"error":"Not ready: engine: does not answer"}`)
-	_, _, err = command(t, f.env(), "wait", "b", "exit", "--timeout", "50ms")
+	err = waitTooLong(t, f, "b", "exit")
 	require.ErrorContains(t, err, "; the daemon is not ready: engine: does not answer")
 	require.Equal(t, exitTimeout, ExitCode(err))
 	_, _, err = command(t, f.env(), "wait", "c", "exit")
 	require.ErrorContains(t, err, "c: Route not found")
+}
+
+// waitTooLong returns the error of a wait that times out after the daemon has returned the
+// state of the container. On a busy host that may take longer than a short timeout.
+func waitTooLong(t *testing.T, f *fakeAPI, args ...string) error {
+	t.Helper()
+	for timeout := 50 * time.Millisecond; ; timeout *= 2 {
+		_, _, err := command(t, f.env(), append([]string{"wait", "--timeout", timeout.String()}, args...)...)
+		require.Error(t, err)
+		if !strings.Contains(err.Error(), "did not answer in time") {
+			return err
+		}
+	}
+}
+
+// TestWaitBeforeFirstAnswer: the timeout ends while no request has been answered. The
+// error names why the daemon is not ready all the same.
+func TestWaitBeforeFirstAnswer(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/readyz" {
+			<-r.Context().Done()
+			return
+		}
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = w.Write([]byte(`{"error":"Not ready: engine: does not answer"}`))
+	}))
+	defer server.Close()
+	_, _, err := command(t, []string{"BERTH_URL=" + server.URL, "BERTH_TOKEN=" + clientToken}, "wait", "mc", "running", "--timeout", "50ms")
+	require.EqualError(t, err, "mc is not running in time: the daemon at "+server.URL+" did not answer in time; the daemon is not ready: engine: does not answer")
+	require.Equal(t, exitTimeout, ExitCode(err))
+}
+
+// TestWaitForStartingDaemon: the daemon answers only after the command has begun.
+func TestWaitForStartingDaemon(t *testing.T) {
+	t.Parallel()
+	f := newFakeAPI(t, map[string]string{"GET /containers/mc": `503 {"error":"The daemon is starting"}`})
+	done := make(chan error, 1)
+	var out, errOut syncBuffer
+	go func() {
+		root := NewRoot(Options{Environ: f.env()})
+		root.SetArgs([]string{"wait", "mc", "running"})
+		root.SetOut(&out)
+		root.SetErr(&errOut)
+		done <- root.ExecuteContext(t.Context())
+	}()
+	require.Eventually(t, func() bool { return len(f.seen()) > 1 }, 20*time.Second, time.Millisecond)
+	require.Empty(t, done, "it waits on")
+	f.set("GET /containers/mc", state("mc", "running", ""))
+	require.NoError(t, <-done)
+	require.Equal(t, "mc is running\n", out.String())
+	require.Contains(t, errOut.String(), "mc: The daemon is starting\n")
+}
+
+// TestWaitForAbsentDaemon: nothing listens, until the timeout.
+func TestWaitForAbsentDaemon(t *testing.T) {
+	t.Parallel()
+	_, errOut, err := command(t, []string{"BERTH_URL=http://127.0.0.1:1", "BERTH_TOKEN=" + clientToken}, "wait", "mc", "running", "--timeout", "1s")
+	require.ErrorContains(t, err, "mc is not running in time: ")
+	require.Equal(t, exitUnavailable, ExitCode(err))
+	require.Contains(t, errOut, "mc: no daemon answers at http://127.0.0.1:1")
+	for _, wrong := range []error{&url.Error{Err: x509.UnknownAuthorityError{}}, &net.OpError{Op: "dial", Err: &net.DNSError{}}, &client.Error{Status: 401}} {
+		require.False(t, transient(wrong), "%v", wrong)
+	}
+	require.True(t, transient(&url.Error{Err: io.EOF}))
 }
 
 // TestWaitTimeoutDuringRequest lets the timeout end while a request is in flight.
