@@ -85,9 +85,9 @@ func (s execution) dispatch(ctx context.Context, next Step) (controller.Result, 
 	case RecordPressure:
 		return requeueNow(), s.recordPressure()
 	case RecordVolume:
-		return requeueNow(), s.recordVolumeReady()
+		return requeueNow(), recordVolumeReady(s)
 	case RecordDeleting:
-		return requeueNow(), s.record(s.setPhase(v1.Deleting))
+		return requeueNow(), s.record(setPhase(s.c.Spec, v1.Deleting))
 	case Forget:
 		return controller.Result{}, s.forget(ctx)
 	}

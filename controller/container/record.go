@@ -109,10 +109,10 @@ func (s execution) keepObserved(st *v1.ContainerStatus) {
 }
 
 // setPhase returns a change of nothing but the phase.
-func (s execution) setPhase(p v1.Phase) func(*v1.ContainerStatus, time.Time) {
+func setPhase(spec v1.ContainerSpec, p v1.Phase) func(*v1.ContainerStatus, time.Time) {
 	return func(st *v1.ContainerStatus, now time.Time) {
 		st.Phase = p
-		setStarted(s.c.Spec, st, now)
+		setStarted(spec, st, now)
 	}
 }
 

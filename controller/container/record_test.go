@@ -132,7 +132,7 @@ func TestExitNamesNextStart(t *testing.T) {
 		for restarts := range 2 {
 			w.engine.Outside.Exit(server, 3)
 			due := w.want(v1.Exit).Status.NextRetryAt
-			e := w.lastExit()
+			e := lastExit(w)
 			require.Equal(t, restarts, e.RestartCount)
 			require.Equal(t, due, e.NextRetryAt)
 			time.Sleep(time.Minute)
@@ -140,14 +140,14 @@ func TestExitNamesNextStart(t *testing.T) {
 		}
 		w.change(func(s *v1.ContainerSpec) { s.RunGeneration++ })
 		w.want(v1.Running)
-		e := w.lastExit()
+		e := lastExit(w)
 		require.Zero(t, e.RestartCount)
 		require.Nil(t, e.NextRetryAt)
 	})
 }
 
 // lastExit returns the event of the last exit.
-func (w *world) lastExit() (last v1.Event) {
+func lastExit(w *world) (last v1.Event) {
 	w.t.Helper()
 	require.NoError(w.t, w.store.View(func(tx *store.Tx) error {
 		events, err := store.ReadEvents(tx, 0, 1000)

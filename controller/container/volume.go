@@ -48,7 +48,7 @@ func lostVolume(c v1.Container, v v1.VolumeStatus) bool {
 // recordVolumeReady records that the directory of the volume is missing, or is there again,
 // with an event. The container is not stopped: a directory that was moved is still the
 // one that it uses.
-func (s execution) recordVolumeReady() error {
+func recordVolumeReady(s execution) error {
 	status, reason := v1.False, reasonVolumeMissing
 	text := "the directory of the volume is missing on the host, and what the container writes may be lost: stop the container and restore a backup"
 	if !s.o.VolumeMissing {

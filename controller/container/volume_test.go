@@ -128,7 +128,7 @@ func TestDeletedVolumeIsNotMounted(t *testing.T) {
 }
 
 // directory records what the controller of volumes has found at the path of volume v.
-func (w *world) directory(status, reason string) {
+func directory(w *world, status, reason string) {
 	w.t.Helper()
 	require.NoError(w.t, w.store.Update(func(tx *store.Tx) error {
 		return store.Volumes.SetStatus(tx, "v", func(s *v1.VolumeStatus) {
@@ -138,8 +138,8 @@ func (w *world) directory(status, reason string) {
 	synctest.Wait()
 }
 
-// warnings returns the reason and the text of every message so far that has a reason.
-func (w *world) warnings() (list []string) {
+// reported returns the reason and the text of every message so far that has a reason.
+func reported(w *world) (list []string) {
 	w.t.Helper()
 	require.NoError(w.t, w.store.View(func(tx *store.Tx) error {
 		events, err := store.ReadEvents(tx, 0, 1000)
@@ -160,24 +160,24 @@ func TestVolumeOfRunningContainerIsLost(t *testing.T) {
 		makeVolumes(w)
 		w.installed(nil)
 		w.change(on)
-		w.directory(v1.True, "Ready")
+		directory(w, v1.True, "Ready")
 		require.Empty(t, v1.FindCondition(w.want(v1.Running).Status.Conditions, v1.VolumeReady), "it was never missing")
 		lost := "the directory of the volume is missing on the host, and what the container writes may be lost: stop the container and restore a backup"
 		for _, reason := range []string{v1.ReasonDirectoryMissing, v1.ReasonNotADirectory, "Failed"} { // the last says nothing
-			w.directory(v1.False, reason)
+			directory(w, v1.False, reason)
 			c := w.want(v1.Running)
 			require.Equal(t, "False VolumeMissing", conditions(w)[v1.VolumeReady])
 			require.Equal(t, lost, c.Status.Message)
 		}
 		w.change(func(s *v1.ContainerSpec) { s.RunGeneration++ })
 		require.Equal(t, lost, w.want(v1.Running).Status.Message, "a restart does not hide it")
-		require.Equal(t, []string{"mc VolumeMissing: " + lost}, w.warnings(), "it is reported once")
+		require.Equal(t, []string{"mc VolumeMissing: " + lost}, reported(w), "it is reported once")
 
-		w.directory(v1.True, "Ready")
+		directory(w, v1.True, "Ready")
 		back := "the directory of the volume is there again: restart the container, unless the same directory was moved back; until then it uses the one before"
 		require.Equal(t, back, w.want(v1.Running).Status.Message)
 		require.Equal(t, "True Present", conditions(w)[v1.VolumeReady])
-		require.Equal(t, "mc Present: "+back, w.warnings()[1])
+		require.Equal(t, "mc Present: "+back, reported(w)[1])
 		w.change(func(s *v1.ContainerSpec) { s.RunGeneration++ })
 		require.Empty(t, w.want(v1.Running).Status.Message)
 	})
@@ -189,19 +189,19 @@ func TestVolumeOfStoppedContainerIsLost(t *testing.T) {
 	live(t, func(w *world) {
 		makeVolumes(w)
 		w.installed(nil)
-		w.directory(v1.False, v1.ReasonDirectoryMissing)
+		directory(w, v1.False, v1.ReasonDirectoryMissing)
 		require.Contains(t, w.want(v1.Ready).Status.Message, "the directory of the volume is missing")
-		w.directory(v1.True, "Ready")
+		directory(w, v1.True, "Ready")
 		require.Empty(t, w.want(v1.Ready).Status.Message)
 
 		w.refuse("start", server, runtime.ErrPortTaken)
 		w.change(on)
 		cause := w.want(v1.Exit).Status.Message
 		require.Contains(t, cause, "cannot start")
-		w.directory(v1.False, v1.ReasonDirectoryMissing)
+		directory(w, v1.False, v1.ReasonDirectoryMissing)
 		require.Equal(t, cause, w.want(v1.Exit).Status.Message)
-		w.directory(v1.True, "Ready")
+		directory(w, v1.True, "Ready")
 		require.Equal(t, cause, w.want(v1.Exit).Status.Message)
-		require.Len(t, w.warnings(), 4)
+		require.Len(t, reported(w), 4)
 	})
 }
