@@ -33,14 +33,14 @@ type access struct {
 }
 
 // guard returns the handler of a route behind its checks: token, vendor header,
-// scope. A single-use token is spent after them: from then on the route answers the
+// scope, names of the query parameters. A single-use token is spent after them: from then on the route answers the
 // request, whatever the answer.
 func (a access) guard(r route) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		if a.isPublic(r) {
 			edge.SetRoute(c, r.path)
-			if edge.Expects(c) {
-				return nil
+			if err := r.checkQuery(c); err != nil || edge.Expects(c) {
+				return err
 			}
 			return r.handle(c)
 		}
@@ -52,8 +52,8 @@ func (a access) guard(r route) fiber.Handler {
 		if !r.allows(caller) {
 			return auth.ErrScope
 		}
-		if edge.Expects(c) {
-			return nil
+		if err := r.checkQuery(c); err != nil || edge.Expects(c) {
+			return err
 		}
 		if err := auth.Spend(a.store, caller); err != nil {
 			if errors.Is(err, auth.ErrUnauthorized) {
@@ -145,7 +145,7 @@ func (a access) admit(c *fiber.Ctx, r route) error {
 func (a access) authenticate(c *fiber.Ctx, r route) (auth.Principal, error) {
 	secret := bearer(c.Get(fiber.HeaderAuthorization))
 	if secret == "" && r.is(queryToken) {
-		secret = c.Query("token")
+		secret = c.Query(tokenQuery)
 	}
 	config := a.settings.Current().Authorization
 	caller, err := auth.Authenticate(a.store, config, secret)

@@ -51,8 +51,8 @@ func TestAuditOfRequests(t *testing.T) {
 	h.container("mc", id, 4000)
 	h.must("PUT", "/containers/mc?dry_run=true", object{"image": "busybox:1", "volume_id": id})
 	h.refuse(404, "Volume not found", "PUT", "/containers/mc?dry_run=true", object{"image": "busybox:1", "volume_id": "01234567"})
-	h.must("POST", "/containers/mc/start?dry_run=true", nil) // no dry run: the route has none
-	h.must("POST", "/containers/mc/start", nil)              // changes nothing
+	h.refuse(400, "dry_run: unknown parameter; known: none", "POST", "/containers/mc/start?dry_run=true", nil)
+	h.must("POST", "/containers/mc/start", nil)
 	token := h.must("POST", "/auth/tokens", object{"scopes": []string{"read"}}).json
 	secret := token["token"].(string)
 	h.must("GET", "/containers", nil)
@@ -61,7 +61,7 @@ func TestAuditOfRequests(t *testing.T) {
 	}
 	require.Equal(t, 401, h.do(request{method: "POST", path: "/volumes", token: "-"}).status)
 	require.Equal(t, []string{"volume.create|" + id + "|Created", "port.create|127.0.0.1:4000/tcp|OK", "container.create|mc|OK",
-		"container.start|mc|OK", "container.start|mc|OK", "token.create|" + token["id"].(string) + "|OK"}, audited(h, 0))
+		"container.start|mc|Bad Request", "container.start|mc|OK", "token.create|" + token["id"].(string) + "|OK"}, audited(h, 0))
 
 	seen := uint64(len(audited(h, 0)))
 	require.Equal(t, 403, h.do(request{method: "POST", path: "/volumes", accept: "text/html"}).status)

@@ -83,7 +83,7 @@ func TestLogsPage(t *testing.T) {
 	}
 	h.refuse(400, "before: cannot be combined with since_line", "GET", "/containers/mc/logs?since_line=1.2&before=1", nil)
 	h.refuse(400, "before: must be a time (RFC 3339, or unix seconds)", "GET", "/containers/mc/logs?before=never", nil)
-	a := h.call("GET", "/ws?since_line=1.2", nil)
+	a := h.call("GET", "/ws?tail=3", nil)
 	require.Equal(t, 426, a.status)
 }
 
@@ -131,7 +131,7 @@ func TestSocketResumesByLine(t *testing.T) {
 	require.Equal(t, "0.0", unknown.line)
 	require.Equal(t, "installed\n", unknown.next()["data"])
 	for path, text := range map[string]string{
-		"/ws?since_line=1.2":    "since_line: is only for the WebSocket of a container",
+		"/ws?since_line=1.2":    "since_line: unknown parameter; known: since, epoch, tail, token",
 		"/ws/mc?since_line=yes": "since_line: must be the line of a message or of logs",
 	} {
 		_, resp, err := h.dialSocket(path, http.Header{"Authorization": {"Bearer " + adminToken}})

@@ -309,8 +309,7 @@ func TestQueryErrors(t *testing.T) {
 	}
 }
 
-// TestDuplicateFields: a request may have a binding once. Of duplicate names in an
-// object the last one applies, as in most JSON decoders.
+// TestDuplicateFields: a request may have a binding once, and a field once.
 func TestDuplicateFields(t *testing.T) {
 	h := newHarness(t)
 	volume := h.volume()
@@ -325,9 +324,12 @@ func TestDuplicateFields(t *testing.T) {
 	h.refuse(400, twice, "POST", "/containers/mc/rebind-network", object{"ports": []object{binding(1001), mapped}})
 	h.refuse(400, "Port already exists in pool", "POST", "/network/ports", mapped)
 	h.refuse(400, "Port already exists in pool", "POST", "/network/ports/bulk", object{"ip": "127.0.0.1", "ports": "1000-1001", "protocol": "tcp"})
-	require.Equal(t, before, h.store.Revision())
 	a := h.do(request{method: "POST", path: "/network/ports", body: `{"ip":"x","port":1002,"protocol":"tcp","ip":"127.0.0.1"}`})
-	require.Equal(t, 200, a.status, a.raw)
+	require.Equal(t, []any{400, "ip: is set twice"}, []any{a.status, a.json["error"]})
+	a = h.do(request{method: "POST", path: "/containers", body: `{"internal_id":"new","image":"i","volume_id":"` + volume + `","env":{"A":"1","A":"2"}}`})
+	require.Equal(t, []any{400, "env.A: is set twice"}, []any{a.status, a.json["error"]})
+	require.Equal(t, before, h.store.Revision())
+	h.ports(1002)
 	refs := object{"ports": []object{{"ip": "127.0.0.1", "port": 1002}, {"ip": "127.0.0.1", "port": 1002, "protocol": "tcp"}}}
 	require.Equal(t, 1.0, h.must("POST", "/network/ports/bulk-delete", refs).json["deleted_count"], "counted once")
 }

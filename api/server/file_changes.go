@@ -47,7 +47,11 @@ func (s files) makeFolder(c *fiber.Ctx) error {
 }
 
 func (s files) delete(c *fiber.Ctx) error {
-	path := c.Query("path")
+	path, err := pathQuery(c)
+	if err != nil {
+		nameFile(c, path)
+		return err
+	}
 	return s.onPath(c, path, "Deleted successfully", func(ctx context.Context, f Files, id string) error {
 		return f.Delete(ctx, id, path)
 	})

@@ -42,11 +42,11 @@ func (s files) write(c *fiber.Ctx) error {
 
 // upload writes the body of a request, of any size, to a file in constant memory.
 func (s files) upload(c *fiber.Ctx) error {
-	name := c.Query("path")
 	if c.Get(fiber.HeaderContentEncoding) != "" {
 		return edge.ErrMediaType
 	}
-	if err := v1.CheckPath(name); err != nil {
+	name, err := pathQuery(c)
+	if err != nil {
 		return err
 	}
 	if c.Get(fiber.HeaderContentRange) != "" { // RFC 9110: a server that ignored it would truncate the file
@@ -71,13 +71,13 @@ func (s files) put(c *fiber.Ctx, path string, content io.Reader) error {
 
 // download answers with a file, or with the part that Range selects.
 func (s files) download(c *fiber.Ctx) error {
-	name := c.Query("path")
-	if err := v1.CheckPath(name); err != nil {
+	name, err := pathQuery(c)
+	if err != nil {
 		return err
 	}
 	var file *os.File
 	var volume string
-	err := s.onVolume(c, nil, func(ctx context.Context, f Files, id string) (err error) {
+	err = s.onVolume(c, nil, func(ctx context.Context, f Files, id string) (err error) {
 		volume = id
 		file, err = f.Open(ctx, id, name)
 		return err

@@ -79,6 +79,15 @@ func (s files) awaitCreated(ctx context.Context, id string) bool {
 	return err == nil && waited && v.Status.Created
 }
 
+// pathQuery returns the required query parameter path.
+func pathQuery(c *fiber.Ctx) (string, error) {
+	if !c.Context().QueryArgs().Has("path") {
+		return "", v1.Errorf(v1.InvalidRequest, "path: is required")
+	}
+	path := c.Query("path")
+	return path, v1.CheckPath(path)
+}
+
 // folderQuery returns the query parameter path of a folder; the default is the root.
 func folderQuery(c *fiber.Ctx) (string, error) {
 	path := c.Query("path")

@@ -32,8 +32,8 @@ var invalidUTF8 = []string{"\xff\xfe", "a/\xc0\xae\xc0\xae/b"}
 // hostileLinks lead out of the volume through the links of newPathHarness.
 var hostileLinks = []string{"etc/passwd", "etc/new", "up/x", "up/volumes", "chain/outside/secret", "loop/x"}
 
-// pathField is one path field of one endpoint. In a query an empty
-// path is the same as an absent one; emptyIsRoot allows it.
+// pathField is one path field of one endpoint. An empty path in a query is the root if
+// emptyIsRoot is true.
 type pathField struct {
 	method, endpoint, name string
 	body                   func(p string) object // nil: the field is in the URL
@@ -66,7 +66,10 @@ func (f pathField) send(h *fileHarness, p string) answer {
 	if f.body != nil {
 		return h.call(f.method, h.at(f.endpoint), f.body(p))
 	}
-	return h.call(f.method, h.at(f.endpoint, "query", "secret", "path", p), nil)
+	if f.endpoint == "files/search" {
+		return h.call(f.method, h.at(f.endpoint, "query", "secret", "path", p), nil)
+	}
+	return h.call(f.method, h.at(f.endpoint, "path", p), nil)
 }
 
 // newPathHarness returns a volume with a valid archive, and links out of the volume.
@@ -133,6 +136,18 @@ func TestHostilePaths(t *testing.T) {
 			require.Empty(t, cmp.Diff(before, h.around()))
 		})
 	}
+}
+
+// TestAbsentPath: a path that is required and absent is named.
+func TestAbsentPath(t *testing.T) {
+	h := newPathHarness(t)
+	before := h.around()
+	for _, f := range pathFields {
+		if f.body == nil && !f.emptyIsRoot {
+			h.refuse(400, "path: is required", f.method, h.at(f.endpoint), nil)
+		}
+	}
+	require.Empty(t, cmp.Diff(before, h.around()))
 }
 
 // TestPathFieldsAreComplete compares the table with the OpenAPI document.

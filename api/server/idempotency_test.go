@@ -51,7 +51,7 @@ func TestReplay(t *testing.T) {
 		entries := audited(h, 0)
 		require.Equal(t, entries[len(entries)-2], entries[len(entries)-1], "the entry of a repetition names the same")
 		require.NotContains(t, entries[len(entries)-1], "||OK")
-		other := keyed(h, "", key, q.path+"?x=1", q.body)
+		other := keyed(h, "", key, q.path+"/", q.body)
 		require.Equal(t, 422, other.status)
 		require.Equal(t, "Idempotency-Key was used with another request: use a new key", other.json["error"])
 	}

@@ -43,3 +43,22 @@ func braces(path string) string {
 	}
 	return strings.Join(parts, "/")
 }
+
+// TestParametersMatchOpenAPI compares the query parameters of every route with the document.
+func TestParametersMatchOpenAPI(t *testing.T) {
+	h, doc := newHarness(t), openapitest.Document(t)
+	for _, r := range h.server.table {
+		documented := []string{}
+		for _, p := range doc.Paths.Value(braces(r.path)).GetOperation(r.method).Parameters {
+			if p.Value.In == "query" {
+				documented = append(documented, p.Value.Name)
+			}
+		}
+		if r.query == anyQuery {
+			require.True(t, strings.HasPrefix(r.path, uiPath), r.path)
+			require.Empty(t, documented, r.path)
+			continue
+		}
+		require.ElementsMatch(t, documented, r.parameters(), r.method+" "+r.path)
+	}
+}

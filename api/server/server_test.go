@@ -211,7 +211,7 @@ func (l *lines) String() string {
 func TestPanic(t *testing.T) {
 	log := &lines{}
 	h := newHarnessWith(t, func(d *Deps) { d.Log = slog.New(slog.NewTextHandler(log, nil)) },
-		route{get, "/panic", v1.ScopeRead, 0, func(*fiber.Ctx) error { panic("at /secret/path") }})
+		route{get, "/panic", "", v1.ScopeRead, 0, func(*fiber.Ctx) error { panic("at /secret/path") }})
 	a := h.do(request{method: "GET", path: "/panic"})
 	require.Equal(t, 500, a.status)
 	require.Equal(t, `{"error":"Internal server error"}`, a.raw)
@@ -230,7 +230,7 @@ func TestFailedStore(t *testing.T) {
 func TestCauseIsInCodeAndLog(t *testing.T) {
 	log := &lines{}
 	h := newHarnessWith(t, func(d *Deps) { d.Log = slog.New(slog.NewTextHandler(log, nil)) },
-		route{post, "/full", v1.ScopeRead, 0, func(*fiber.Ctx) error { return fmt.Errorf("%w: %w", store.ErrFailed, store.ErrDiskFull) }})
+		route{post, "/full", "", v1.ScopeRead, 0, func(*fiber.Ctx) error { return fmt.Errorf("%w: %w", store.ErrFailed, store.ErrDiskFull) }})
 	h.container("away", h.volume())
 	a := h.call("POST", "/containers/away/command", object{"command": "x"})
 	require.Equal(t, 503, a.status)
@@ -282,7 +282,7 @@ func TestShutdown(t *testing.T) {
 func TestContextEndsWithClient(t *testing.T) {
 	ended := make(chan error, 1)
 	began := make(chan struct{})
-	h := newHarnessWith(t, func(*Deps) {}, route{post, "/work", v1.ScopeRead, 0, func(c *fiber.Ctx) error {
+	h := newHarnessWith(t, func(*Deps) {}, route{post, "/work", "", v1.ScopeRead, 0, func(c *fiber.Ctx) error {
 		ctx, cancel := edge.Context(c)
 		defer cancel()
 		close(began)

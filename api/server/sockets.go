@@ -44,9 +44,6 @@ func (s sockets) open(c *fiber.Ctx, container v1.Meta) error {
 	if err != nil {
 		return err
 	}
-	if resume && container.ID == "" {
-		return v1.Errorf(v1.InvalidRequest, "since_line: is only for the WebSocket of a container")
-	}
 	caller, actor := callerOf(c), edge.Actor(c)
 	actor.Via = v1.ViaWebSocket
 	err = s.ws.Open(c, ws.Request{

@@ -16,8 +16,8 @@ type Ignored struct{}
 
 // unmarshal decodes a JSON object into the struct that out points to, and adds
 // every error to f. A field is optional unless its tag is wire:"required"; null
-// counts as absent. An empty body is an empty object. It returns false if raw is
-// not a JSON object.
+// counts as absent. A field that is set twice is an error. An empty body is an empty
+// object. It returns false if raw is not a JSON object.
 //
 // It allocates only what out needs: unknown and ignored fields are skipped.
 func unmarshal(raw []byte, out any, f *v1.FieldErrors) bool {
@@ -38,7 +38,7 @@ func unmarshal(raw []byte, out any, f *v1.FieldErrors) bool {
 }
 
 func fillStruct(v reflect.Value, object []byte, path string, f *v1.FieldErrors) {
-	sent := make([][]byte, v.NumField()) // by field; of duplicate names the last value applies
+	sent := make([][]byte, v.NumField()) // by field
 	index := make(map[string]int, v.NumField())
 	for i := range v.NumField() {
 		index[jsonName(v.Type().Field(i))] = i
@@ -46,6 +46,9 @@ func fillStruct(v reflect.Value, object []byte, path string, f *v1.FieldErrors) 
 	var unknown map[string]bool
 	for name, value := range members(object) {
 		if i, known := index[name]; known {
+			if sent[i] != nil {
+				f.Add(join(path, name), "is set twice")
+			}
 			sent[i] = value
 			continue
 		}
@@ -152,7 +155,13 @@ func fillMap(v reflect.Value, value []byte, path string, f *v1.FieldErrors) {
 		f.Add(path, "must be an object")
 		return
 	}
-	fields := maps.Collect(members(value))
+	fields := map[string][]byte{}
+	for name, element := range members(value) {
+		if _, twice := fields[name]; twice {
+			f.Add(join(path, clip(name)), "is set twice")
+		}
+		fields[name] = element
+	}
 	v.Set(reflect.MakeMap(v.Type()))
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		element := reflect.New(v.Type().Elem()).Elem()
