@@ -92,6 +92,16 @@ func (p Principal) CanSee(e v1.Event) bool {
 	return sees(v1.ContainerRef{ID: e.Container, UID: e.UID}) || slices.ContainsFunc(e.Users, sees)
 }
 
+// Show returns an event as the principal receives it. If it may access only some
+// containers, it receives the name and the way of those who sent other requests than its
+// own, and neither their tokens, nor their addresses, nor their end users.
+func (p Principal) Show(e v1.Event) v1.Event {
+	if p.Restricted() && e.Actor.TokenID != p.TokenID {
+		e.Actor = v1.Actor{Name: e.Actor.Name, Via: e.Actor.Via}
+	}
+	return e
+}
+
 // CanAccessVolume reports whether one of the containers that the principal may
 // access uses a volume. id is the full one.
 func (p Principal) CanAccessVolume(tx *store.Tx, id string) (bool, error) {

@@ -71,3 +71,44 @@ func TestActorHeader(t *testing.T) {
 		require.Equal(t, 400, h.call("POST", "/auth/tokens", object{"name": name}).status, name)
 	}
 }
+
+// TestActorsOfOthersAreHidden: a token that is limited to containers receives who sent its
+// own requests, and of others the name, by REST and on the socket: replayed, current and live.
+func TestActorsOfOthersAreHidden(t *testing.T) {
+	h := newHarness(t)
+	h.container("mc", h.volume())
+	minted := h.must("POST", "/auth/tokens", object{"name": "tenant", "containers": []string{"mc"}}).json
+	own := v1.Actor{TokenID: minted["id"].(string), Name: "tenant", Via: v1.ViaHTTP, Address: "::1"}
+	admin := v1.Actor{TokenID: "administrator", Name: "administrator", Via: v1.ViaHTTP, Address: "192.0.2.1", OnBehalfOf: "alice"}
+	emit := func(actor v1.Actor, phase v1.Phase) {
+		require.NoError(t, h.store.Update(func(tx *store.Tx) error {
+			e := store.Emit(tx, v1.Event{Container: "mc", Event: v1.EventState, Data: string(phase), Actor: actor})
+			return store.Containers.SetStatus(tx, "mc", func(s *v1.ContainerStatus) {
+				s.Phase, s.Seq, s.Since, s.Actor = phase, e.Seq, e.Time, actor
+			})
+		}))
+	}
+	emit(own, v1.Ready)
+	emit(v1.Controller(), v1.Starting)
+	emit(admin, v1.Running)
+	full := []object{
+		{"token_id": own.TokenID, "name": "tenant", "via": "http", "address": "::1"}, {"via": "controller"},
+		{"token_id": "administrator", "name": "administrator", "via": "http", "address": "192.0.2.1", "on_behalf_of": "alice"},
+	}
+	hidden := []object{full[0], full[1], {"name": "administrator", "via": "http"}}
+	for token, want := range map[string][]object{adminToken: full, minted["token"].(string): hidden} {
+		list := h.do(request{method: "GET", path: "/events", token: token}).json["events"].([]any)
+		require.Len(t, list, 3)
+		c, _, err := h.dialSocket("/ws/mc?tail=0&since=0", http.Header{"Authorization": {"Bearer " + token}})
+		require.NoError(t, err)
+		for i, actor := range want {
+			require.Equal(t, actor, list[i].(object)["actor"])
+			require.Equal(t, actor, c.next()["actor"], "replayed")
+		}
+		require.Equal(t, want[2], c.next()["actor"], "current")
+		c.send("request_stats", "")
+		require.Equal(t, "stats", c.next()["event"])
+		h.hub.Event(v1.Event{Seq: 100, Epoch: h.store.Incarnations.Epoch(), Time: time.Now(), Container: "mc", Event: v1.EventState, Data: "exit", Actor: admin})
+		require.Equal(t, want[2], c.next()["actor"], "live")
+	}
+}

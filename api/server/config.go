@@ -1,6 +1,8 @@
 package server
 
 import (
+	"log/slog"
+
 	"github.com/gofiber/fiber/v2"
 
 	"berth/api/server/edge"
@@ -11,6 +13,7 @@ import (
 type configuration struct {
 	settings Settings
 	version  string
+	log      *slog.Logger
 }
 
 // get answers with the configuration. The configured token sees secrets in
@@ -24,6 +27,7 @@ func (s configuration) reload(c *fiber.Ctx) error {
 	if err != nil {
 		return v1.Errorf(v1.InvalidRequest, "%s", err)
 	}
+	s.log.Info("the configuration was reloaded", slog.Any("restart_required", restart), slog.String("actor", edge.Actor(c).String()))
 	return edge.OK(c, struct {
 		messageBody
 		RestartRequired []string `json:"restart_required"`

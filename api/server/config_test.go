@@ -2,6 +2,7 @@ package server
 
 import (
 	"errors"
+	"log/slog"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -27,7 +28,8 @@ func TestConfigMasksSecrets(t *testing.T) {
 }
 
 func TestConfiguration(t *testing.T) {
-	h := newHarness(t)
+	log := &lines{}
+	h := newHarnessWith(t, func(d *Deps) { d.Log = slog.New(slog.NewTextHandler(log, nil)) })
 	h.settings.change(func(c *v1.Config) {
 		c.Remote = v1.RemoteConfig{Enabled: true, URL: "http://panel", Token: "berth_x"}
 	})
@@ -37,6 +39,7 @@ func TestConfiguration(t *testing.T) {
 	require.Equal(t, "no-store", a.header.Get("Cache-Control"))
 	h.settings.reload = func() ([]string, error) { return []string{"server.port"}, nil }
 	require.JSONEq(t, `{"message":"Configuration reloaded","restart_required":["server.port"]}`, h.must("POST", "/remote/config/reload", nil).raw)
+	require.Contains(t, log.String(), `msg="the configuration was reloaded" restart_required=[server.port] actor=administrator`)
 	h.settings.reload = func() ([]string, error) { return nil, nil }
 	require.Equal(t, []any{}, h.must("POST", "/remote/config/reload", nil).json["restart_required"])
 	h.settings.reload = func() ([]string, error) { return nil, errors.New("server.port: must be between 0 and 65535") }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"berth/api/auth"
 	"berth/api/intent"
 	"berth/api/server/edge"
 	v1 "berth/api/v1"
@@ -61,7 +62,7 @@ func (s events) list(c *fiber.Ctx) error {
 		if body.Oldest > body.Newest {
 			body.Oldest = 0
 		}
-		body.Events, err = matchingEvents(read, matches, since, limit)
+		body.Events, err = matchingEvents(read, callerOf(c), matches, since, limit)
 		return err
 	})
 	if err != nil {
@@ -115,8 +116,8 @@ func (r eventReader) after(since uint64, limit int) ([]v1.Event, error) {
 	return store.ReadEventsOf(r.tx, r.of, since, limit)
 }
 
-// matchingEvents returns the first transitions after since that match.
-func matchingEvents(read eventReader, matches func(v1.Event) bool, since uint64, limit int) ([]v1.Event, error) {
+// matchingEvents returns the first transitions after since that match, as the caller sees them.
+func matchingEvents(read eventReader, caller auth.Principal, matches func(v1.Event) bool, since uint64, limit int) ([]v1.Event, error) {
 	found := []v1.Event{}
 	for len(found) < limit {
 		list, err := read.after(since, max(limit, defaultEvents)) // few of them may match
@@ -126,7 +127,7 @@ func matchingEvents(read eventReader, matches func(v1.Event) bool, since uint64,
 		for _, e := range list {
 			if since = e.Seq; len(found) < limit && matches(e) {
 				e.Users = nil
-				found = append(found, e)
+				found = append(found, caller.Show(e))
 			}
 		}
 	}

@@ -57,7 +57,7 @@ func newHandlers(d Deps, a access, all *auth.Sessions) handlers {
 			Registerer: d.Registerer, Log: a.log, Refusal: refusal,
 			WrongToken: a.front.WrongToken, Forget: a.forget, Pace: a.auditor.pace.Wait, Finish: a.auditor.finishMessage,
 		})},
-		config:   configuration{settings: d.Settings, version: d.Version},
+		config:   configuration{settings: d.Settings, version: d.Version, log: a.log},
 		node:     newNode(d),
 		profiles: profiles{settings: d.Settings, busy: &sync.Mutex{}},
 	}

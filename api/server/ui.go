@@ -71,7 +71,7 @@ func (s operatorPage) check() error {
 func send(c *fiber.Ctx, file ui.File) error {
 	c.Set(fiber.HeaderContentType, file.Type)
 	c.Vary(fiber.HeaderAcceptEncoding)
-	if c.AcceptsEncodings("gzip", "identity") != "gzip" {
+	if c.Get(fiber.HeaderAcceptEncoding) == "" || c.AcceptsEncodings("gzip", "identity") != "gzip" {
 		return c.Send(file.Plain)
 	}
 	c.Set(fiber.HeaderContentEncoding, "gzip")

@@ -49,6 +49,12 @@ func TestPageIsServed(t *testing.T) {
 	again, _ := fetch(h, "/ui/", http.Header{"If-None-Match": {resp.Header.Get("ETag")}})
 	require.Equal(t, 304, again.StatusCode)
 
+	c := h.dial()
+	c.send("GET /ui/ HTTP/1.1\n" + headers + "\n")
+	unpacked, err := http.ReadResponse(c.r, nil)
+	require.NoError(t, err)
+	require.Empty(t, unpacked.Header.Get("Content-Encoding"), "the client has not asked for it")
+
 	links := regexp.MustCompile(`(?:src|href)="([^"]+)"`).FindAllStringSubmatch(document, -1)
 	require.Greater(t, len(links), 20)
 	for _, link := range links {

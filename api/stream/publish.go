@@ -12,8 +12,8 @@ func (h *Hub) Event(e v1.Event) {
 	}
 	q := &queued{
 		at:       e.Time,
-		msg:      Message{Event: e.Event, Seq: e.Seq, JSON: EncodeEvent(e, false)},
-		nodeWide: Message{Event: e.Event, Seq: e.Seq, JSON: EncodeEvent(e, true)},
+		msg:      Message{Event: e.Event, Seq: e.Seq, JSON: EncodeEvent(e, false), Transition: &e},
+		nodeWide: Message{Event: e.Event, Seq: e.Seq, JSON: EncodeEvent(e, true), Transition: &e},
 	}
 	for _, l := range list {
 		l.putEvent(q)

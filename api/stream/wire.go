@@ -22,6 +22,8 @@ type Message struct {
 	Event string
 	Seq   uint64 // of a stored transition, else 0
 	JSON  []byte // one text frame; valid until the next call of Next
+
+	Transition *v1.Event // that the message reports; nil: none. It is shared.
 }
 
 // Encode returns the JSON of a message. It leaves out an empty container and a seq of

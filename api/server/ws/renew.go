@@ -53,7 +53,7 @@ func (r commandReader) renew(m clientMessage) (outgoing, error) {
 	k.sockets.Forget(old)
 	k.request.Actor = actorOf(p, k.request.Actor)
 	return func() error {
-		k.expires = p.ExpiresAt
+		k.viewer, k.expires = p, p.ExpiresAt
 		k.expiry.Reset(warnIn(k.expires))
 		return k.send(tokenMessage("token renewed", p.ExpiresAt))
 	}, nil

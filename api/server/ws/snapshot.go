@@ -137,7 +137,7 @@ func (n snapshot) sendEvents(list []v1.Event) error {
 		if !n.includes(e) {
 			continue
 		}
-		if err := n.socket.send(stream.EncodeEvent(e, n.socket.container == "")); err != nil {
+		if err := n.socket.send(n.socket.encode(e)); err != nil {
 			return err
 		}
 	}
@@ -148,7 +148,7 @@ func (n snapshot) sendEvents(list []v1.Event) error {
 // container of the same internal_id are not for a token that is limited to this one.
 func (n snapshot) includes(e v1.Event) bool {
 	k := n.socket
-	return k.container == "" || (e.Container == k.container || slices.Contains(e.UserIDs(), k.container)) && k.request.Principal.CanSee(e)
+	return k.container == "" || (e.Container == k.container || slices.Contains(e.UserIDs(), k.container)) && k.viewer.CanSee(e)
 }
 
 // current returns the transitions that missed has not sent, a message with the
@@ -164,7 +164,7 @@ func (n snapshot) current() (messages [][]byte, newest uint64, err error) {
 			}
 			for _, e := range list {
 				if n.includes(e) {
-					messages = append(messages, stream.EncodeEvent(e, n.socket.container == ""))
+					messages = append(messages, n.socket.encode(e))
 				}
 			}
 		}
@@ -205,7 +205,7 @@ func (n snapshot) states(tx *store.Tx) (messages [][]byte, err error) {
 // encode returns the JSON of a current state. If no logs message follows, it has the
 // cursor from which the client can resume.
 func (n snapshot) encode(state v1.Event) []byte {
-	message := stream.EncodeEvent(state, n.socket.container == "")
+	message := n.socket.encode(state)
 	if n.socket.container != "" && n.socket.request.Tail == 0 && !n.socket.request.Resume {
 		message = stream.AddLine(message, n.socket.listener.Line())
 	}

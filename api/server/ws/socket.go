@@ -12,6 +12,7 @@ import (
 
 	"berth/api/auth"
 	"berth/api/stream"
+	v1 "berth/api/v1"
 )
 
 // Limits on a WebSocket.
@@ -31,8 +32,9 @@ type socket struct {
 	sockets   *Sockets
 	request   Request
 	caller    auth.Principal
-	container string // internal_id; empty: all containers of the node
-	since     uint64 // seq of the last replayed transition
+	viewer    auth.Principal // decides what events show; the writer's own
+	container string         // internal_id; empty: all containers of the node
+	since     uint64         // seq of the last replayed transition
 	log       *slog.Logger
 
 	ws       *websocket.Conn
@@ -168,11 +170,20 @@ func (k *socket) write(batches <-chan []stream.Message, done chan<- struct{}) er
 
 func (k *socket) sendAll(batch []stream.Message) error {
 	for _, m := range batch {
-		if err := k.send(m.JSON); err != nil {
+		message := m.JSON
+		if m.Transition != nil && k.viewer.Restricted() {
+			message = k.encode(*m.Transition)
+		}
+		if err := k.send(message); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// encode returns the JSON of a transition as the viewer sees it.
+func (k *socket) encode(e v1.Event) []byte {
+	return stream.EncodeEvent(k.viewer.Show(e), k.container == "")
 }
 
 func (k *socket) send(message []byte) error {

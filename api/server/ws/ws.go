@@ -90,7 +90,7 @@ func IsUpgrade(c *fiber.Ctx) bool { return websocket.IsWebSocketUpgrade(c) }
 // The caller has checked the origin.
 func (s *Sockets) Open(c *fiber.Ctx, r Request) error {
 	k := &socket{
-		sockets: s, request: r, caller: r.Principal, container: r.Container.ID, since: r.Since,
+		sockets: s, request: r, caller: r.Principal, viewer: r.Principal, container: r.Container.ID, since: r.Since,
 		log:     s.Log.With(slog.String("request", r.ID)),
 		answers: make(chan outgoing),
 		ended:   make(chan struct{}),
