@@ -132,10 +132,10 @@ func TestMintedTokenWithinMinter(t *testing.T) {
 	require.Equal(t, auth.ErrScope, err)
 	for _, id := range []string{"c", "none"} {
 		_, _, err = auth.Mint(s, inForce(configured), minter, auth.Grant{Containers: []string{"a", id}})
-		require.Equal(t, v1.ErrContainerNotFound, err)
+		require.Equal(t, v1.Errorf(v1.ContainerNotFound, "containers[1]: there is no container %s", id), err)
 	}
 	_, _, err = auth.Mint(s, inForce(configured), as(t, s, configured), auth.Grant{Containers: []string{"none"}})
-	require.Equal(t, v1.ErrContainerNotFound, err)
+	require.ErrorIs(t, err, &v1.Error{Code: v1.ContainerNotFound})
 	once := mintWith(t, s, mint(t, s, auth.Grant{SingleUse: true}), auth.Grant{})
 	require.True(t, as(t, s, once).SingleUse, "one use is all that its holder was given")
 }

@@ -28,8 +28,8 @@ type Grant struct {
 // Mint creates a token that allows no more than its minter and does not expire later.
 // It returns the secret, which is not stored, and the time of expiry. The token is
 // bound to the containers that exist now, not to later ones with the same
-// internal_id. The errors for clients are ErrScope, v1.ErrContainerNotFound, ErrRevoked, ErrExpired and the
-// code TooManyTokens.
+// internal_id. The errors for clients are ErrScope, ErrRevoked, ErrExpired and the codes
+// ContainerNotFound and TooManyTokens.
 func Mint(s store.Writer, c v1.AuthorizationConfig, minter Principal, g Grant) (v1.Secret, time.Time, error) {
 	secret := NewSecret()
 	spec := v1.TokenSpec{Hash: secret.Hash(), Name: g.Name, Issuer: c.Token.Fingerprint(), Parent: minter.TokenID,
@@ -72,13 +72,14 @@ func bind(tx *store.Tx, minter Principal, ids []string) ([]v1.ContainerRef, erro
 		return minter.Bound, nil
 	}
 	var refs []v1.ContainerRef
-	for _, id := range ids {
+	for i, id := range ids {
+		missing := v1.Errorf(v1.ContainerNotFound, "containers[%d]: there is no container %s", i, id)
 		if !minter.CanAccess(id) {
-			return nil, v1.ErrContainerNotFound
+			return nil, missing
 		}
 		o, err := store.Containers.Get(tx, id)
 		if errors.Is(err, store.ErrNotFound) {
-			return nil, v1.ErrContainerNotFound
+			return nil, missing
 		}
 		if err != nil {
 			return nil, err

@@ -44,7 +44,7 @@ func checkTTL(f *v1.FieldErrors, text *string, longest time.Duration) time.Durat
 	case ttl < time.Second:
 		f.Add("ttl", "must be at least 1s")
 	case ttl > longest:
-		f.Add("ttl", "must be at most %s", v1.Duration(longest))
+		f.Add("ttl", "must be at most %s (authorization.max_ttl)", v1.Duration(longest))
 	}
 	return ttl
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -154,7 +155,7 @@ var inputs = []input{
 	{"PUT /network/ports/127.0.0.1/1001/use", `{"in_use":true}`, []field{{path: "in_use", kind: "true or false", required: true}}},
 	{"POST /auth/tokens", `{"ttl":"1h","remove_on_use":false,"scopes":["read"],"containers":["mc"]}`, []field{
 		{"ttl", "a string", false, map[string]string{`""`: badTTL, `"soon"`: badTTL, `"1"`: badTTL, `"1y"`: badTTL, `"0s"`: "must be at least 1s",
-			`"-1h"`: "must be at least 1s", `"999ms"`: "must be at least 1s", `"31d"`: "must be at most 720h0m0s", `"721h"`: "must be at most 720h0m0s"}},
+			`"-1h"`: "must be at least 1s", `"999ms"`: "must be at least 1s", `"31d"`: "must be at most 720h0m0s (authorization.max_ttl)", `"721h"`: "must be at most 720h0m0s (authorization.max_ttl)"}},
 		{path: "remove_on_use", kind: "true or false"},
 		{"scopes", "an array", false, map[string]string{`[]`: "must name at least one scope"}},
 		{"scopes[0]", "a string", false, map[string]string{`"root"`: "must be one of read, power, console, files, network, admin", `""`: "must be one of read, power, console, files, network, admin"}},
@@ -180,7 +181,8 @@ func wholes(good string) map[string]string {
 	return map[string]string{
 		good + ` {}`: "body: has data after the JSON value", good + `x`: "body: has data after the JSON value", good + `,`: "body: has data after the JSON value",
 		`[]`: "body: must be an object", `null`: "body: must be an object", `"x"`: "body: must be an object", `5`: "body: must be an object",
-		`{`: "body: is not JSON", `x`: "body: is not JSON", good[:len(good)-1]: "body: is not JSON", "{\"\xff\":1}": "body: must be UTF-8",
+		`{`: "body: is not JSON: it ends too early, after 1 bytes", `x`: "body: is not JSON: invalid character 'x' looking for beginning of value, at byte 1",
+		good[:len(good)-1]: fmt.Sprintf("body: is not JSON: it ends too early, after %d bytes", len(good)-1), "{\"\xff\":1}": "body: must be UTF-8",
 		good[:len(good)-1] + `,"zzz":1}`: "zzz: unknown field",
 	}
 }

@@ -3,6 +3,7 @@ package edge
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"unicode/utf8"
@@ -36,8 +37,13 @@ func checkJSON(raw []byte) error {
 		return nil
 	}
 	var first json.RawMessage
-	if json.NewDecoder(bytes.NewReader(raw)).Decode(&first) != nil {
-		return badJSON("is not JSON")
+	err := json.NewDecoder(bytes.NewReader(raw)).Decode(&first)
+	var syntax *json.SyntaxError
+	switch {
+	case errors.As(err, &syntax):
+		return badJSON(fmt.Sprintf("is not JSON: %s, at byte %d", syntax, syntax.Offset))
+	case err != nil:
+		return badJSON(fmt.Sprintf("is not JSON: it ends too early, after %d bytes", len(raw)))
 	}
 	return badJSON("has data after the JSON value")
 }
