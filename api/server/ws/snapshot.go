@@ -137,7 +137,7 @@ func (n snapshot) sendEvents(list []v1.Event) error {
 		if !n.includes(e) {
 			continue
 		}
-		if err := n.socket.send(n.socket.encode(e)); err != nil {
+		if err := n.socket.send(encodeFor(n.socket, e)); err != nil {
 			return err
 		}
 	}
@@ -164,7 +164,7 @@ func (n snapshot) current() (messages [][]byte, newest uint64, err error) {
 			}
 			for _, e := range list {
 				if n.includes(e) {
-					messages = append(messages, n.socket.encode(e))
+					messages = append(messages, encodeFor(n.socket, e))
 				}
 			}
 		}
@@ -205,7 +205,7 @@ func (n snapshot) states(tx *store.Tx) (messages [][]byte, err error) {
 // encode returns the JSON of a current state. If no logs message follows, it has the
 // cursor from which the client can resume.
 func (n snapshot) encode(state v1.Event) []byte {
-	message := n.socket.encode(state)
+	message := encodeFor(n.socket, state)
 	if n.socket.container != "" && n.socket.request.Tail == 0 && !n.socket.request.Resume {
 		message = stream.AddLine(message, n.socket.listener.Line())
 	}

@@ -172,7 +172,7 @@ func (k *socket) sendAll(batch []stream.Message) error {
 	for _, m := range batch {
 		message := m.JSON
 		if m.Transition != nil && k.viewer.Restricted() {
-			message = k.encode(*m.Transition)
+			message = encodeFor(k, *m.Transition)
 		}
 		if err := k.send(message); err != nil {
 			return err
@@ -181,8 +181,8 @@ func (k *socket) sendAll(batch []stream.Message) error {
 	return nil
 }
 
-// encode returns the JSON of a transition as the viewer sees it.
-func (k *socket) encode(e v1.Event) []byte {
+// encodeFor returns the JSON of a transition as the viewer of a socket sees it.
+func encodeFor(k *socket, e v1.Event) []byte {
 	return stream.EncodeEvent(k.viewer.Show(e), k.container == "")
 }
 
