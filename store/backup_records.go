@@ -28,6 +28,21 @@ func BackupsIn(tx *Tx, target v1.Target) (BackupTotal, error) {
 	return BackupTotal{int64(n), int64(bytes)}, err
 }
 
+// BackupUse returns what counts against the limits of backups before a new one.
+func BackupUse(tx *Tx, volume string, target v1.Target) (u v1.BackupUse, err error) {
+	for _, t := range v1.Targets() {
+		total, err := BackupsIn(tx, t)
+		if err != nil {
+			return u, err
+		}
+		if u.Host += total.Backups; t == target {
+			u.Bytes = total.Bytes
+		}
+	}
+	u.Volume = len(Backups.IDsBy(tx, volume))
+	return u, nil
+}
+
 // BackupBytes returns the bytes of a backup in the total of its target: 0 before it is
 // completed.
 func BackupBytes(tx *Tx, id string) (int64, error) {

@@ -31,15 +31,7 @@ type Backup struct {
 }
 
 // Restore is a restore of a backup.
-type Restore struct {
-	RestoreID  string      `json:"restore_id"`
-	VolumeID   string      `json:"volume_id"`
-	Mode       string      `json:"mode"`
-	State      v1.JobState `json:"state"`
-	StartedAt  *time.Time  `json:"started_at"`
-	FinishedAt *time.Time  `json:"finished_at"`
-	Message    string      `json:"message"`
-}
+type Restore = v1.RestoreView
 
 // BackupRequest is the body of a request for a backup.
 type BackupRequest struct {

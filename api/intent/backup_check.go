@@ -12,16 +12,16 @@ import (
 
 // The limits of backups and their policies.
 const (
-	maxBackupsOfVolume = 2000
-	maxIgnore          = 256  // patterns
-	maxIgnorePattern   = 1024 // bytes
-	maxQuiesceCommand  = 4096 // bytes
-	minQuiesceTimeout  = time.Second
-	maxQuiesceTimeout  = 2 * time.Minute // the permit of a job is held meanwhile
-	quiesceTimeout     = 30 * time.Second
-	minEvery           = 10 * time.Second
-	maxEvery           = 365 * 24 * time.Hour
-	maxKeep            = 1000
+	maxIgnore         = 256  // patterns
+	maxIgnorePattern  = 1024 // bytes
+	maxIgnoreBytes    = 16 << 10
+	maxQuiesceCommand = 4096 // bytes
+	minQuiesceTimeout = time.Second
+	maxQuiesceTimeout = 2 * time.Minute // the permit of a job is held meanwhile
+	quiesceTimeout    = 30 * time.Second
+	minEvery          = 10 * time.Second
+	maxEvery          = 365 * 24 * time.Hour
+	maxKeep           = 1000
 )
 
 // CheckBackup adds every error of a backup's spec to f, and sets defaults. s3 is whether
@@ -35,13 +35,14 @@ func CheckBackup(f *v1.FieldErrors, spec *v1.BackupSpec, s3 bool) {
 	checkQuiesce(f, spec.Quiesce)
 }
 
-// CheckPolicy adds every error of a policy's spec to f, and sets defaults.
-func CheckPolicy(f *v1.FieldErrors, spec *v1.PolicySpec, s3 bool) {
+// CheckPolicy adds every error of a policy's spec to f, and sets defaults. A policy must keep
+// fewer backups than a volume may have, or it could make none.
+func CheckPolicy(f *v1.FieldErrors, spec *v1.PolicySpec, limits v1.BackupsConfig, s3 bool) {
 	if every := time.Duration(spec.Every); every < minEvery || every > maxEvery {
 		f.Add("every", "must be between 10s and 365d")
 	}
-	if spec.Keep < 1 || spec.Keep > maxKeep {
-		f.Add("keep", "must be between 1 and %d", maxKeep)
+	if most := min(maxKeep, limits.MaxPerVolume-1); spec.Keep < 1 || spec.Keep > most {
+		f.Add("keep", "must be between 1 and %d", most)
 	}
 	checkTarget(f, &spec.Target, s3)
 	spec.Ignore = checkIgnore(f, spec.Ignore)
@@ -65,10 +66,15 @@ func checkIgnore(f *v1.FieldErrors, patterns []string) []string {
 		f.Add("ignore", "must have at most %d patterns", maxIgnore)
 		return patterns
 	}
+	bytes := 0
 	for i, p := range patterns {
+		bytes += len(p)
 		if len(p) > maxIgnorePattern || !utf8.ValidString(p) || strings.ContainsAny(p, "\x00\n\r") {
 			f.Add(fmt.Sprintf("ignore[%d]", i), "must be one line of at most %d bytes of UTF-8", maxIgnorePattern)
 		}
+	}
+	if bytes > maxIgnoreBytes {
+		f.Add("ignore", "must have at most %d bytes in all", maxIgnoreBytes)
 	}
 	if len(patterns) == 0 {
 		return nil
@@ -90,7 +96,7 @@ func checkQuiesce(f *v1.FieldErrors, q *v1.Quiesce) {
 		q.Timeout = v1.Duration(quiesceTimeout)
 	}
 	if d := time.Duration(q.Timeout); d < minQuiesceTimeout || d > maxQuiesceTimeout {
-		f.Add("quiesce.timeout", "must be between 1s and 10m")
+		f.Add("quiesce.timeout", "must be between 1s and 2m")
 	}
 }
 

@@ -9,8 +9,6 @@ import (
 	"berth/store"
 )
 
-var errTooManyBackups = &v1.Error{Code: v1.TooManyBackups, Message: "Too many backups are stored: delete some of them"}
-
 // FindBackup returns a backup, even one that is being deleted, or v1.ErrBackupNotFound.
 func FindBackup(tx *store.Tx, id string) (v1.Backup, error) {
 	if !fullUUID.MatchString(id) {
@@ -44,9 +42,10 @@ func NewestFirst[S, T any](a, b v1.Object[S, T]) int {
 	return strings.Compare(a.Meta.ID, b.Meta.ID)
 }
 
-// CreateBackup requests a backup, whose spec CheckBackup has accepted. Its refusals are v1.ErrVolumeNotFound, v1.ErrContainerNotFound, v1.FieldErrors
-// for a quiesce.container that does not use the volume, and the code TooManyBackups.
-func CreateBackup(s store.Writer, id string, spec v1.BackupSpec) error {
+// CreateBackup requests a backup, whose spec CheckBackup has accepted. Its refusals are
+// v1.ErrVolumeNotFound, v1.ErrContainerNotFound, v1.FieldErrors for a quiesce.container that
+// does not use the volume, and those of limits.Admit.
+func CreateBackup(s store.Writer, id string, spec v1.BackupSpec, limits v1.BackupsConfig) error {
 	return s.Update(func(tx *store.Tx) error {
 		if _, err := getVolume(tx, spec.VolumeID); err != nil {
 			return err
@@ -54,8 +53,12 @@ func CreateBackup(s store.Writer, id string, spec v1.BackupSpec) error {
 		if err := checkQuiesced(tx, spec.Quiesce, spec.VolumeID); err != nil {
 			return err
 		}
-		if len(store.Backups.IDsBy(tx, spec.VolumeID)) >= maxBackupsOfVolume || len(store.Backups.IDs(tx)) >= v1.MaxBackups {
-			return errTooManyBackups
+		use, err := store.BackupUse(tx, spec.VolumeID, spec.Target)
+		if err != nil {
+			return err
+		}
+		if err := limits.Admit(spec.Target, use); err != nil {
+			return err
 		}
 		spec.RequestedBy = tx.Actor()
 		return store.Backups.Create(tx, id, spec)

@@ -12,6 +12,7 @@ import (
 // policies holds the handlers for backup policies.
 type policies struct {
 	store    *store.Store
+	settings Settings
 	decoder  decoder
 	archives Archives // nil: unavailable
 }
@@ -34,18 +35,11 @@ func (s policies) put(c *fiber.Ctx) error {
 		return err
 	}
 	spec := v1.PolicySpec{Every: body.Every, Keep: body.Keep, Target: body.Target, Ignore: body.Ignore, Quiesce: body.Quiesce.spec()}
-	if err := mayQuiesce(c, spec.Quiesce); err != nil {
-		return err
-	}
-	intent.CheckPolicy(&f, &spec, hasS3(s.archives))
-	if err := f.Err(); err != nil {
-		return err
-	}
-	volume, err := volumeID(c, s.store)
+	volume, err := admit(c, s.store, spec.Quiesce, func() error {
+		intent.CheckPolicy(&f, &spec, s.settings.Current().Backups, hasS3(s.archives))
+		return f.Err()
+	})
 	if err != nil {
-		return err
-	}
-	if err := seesQuiesced(c, spec.Quiesce); err != nil {
 		return err
 	}
 	if err := intent.PutPolicy(requestOf(c, s.store), volume, spec); err != nil {

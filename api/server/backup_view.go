@@ -7,33 +7,23 @@ import (
 )
 
 type backupView struct {
-	BackupID     string        `json:"backup_id"`
-	VolumeID     string        `json:"volume_id"`
-	Name         string        `json:"name"`
-	Target       v1.Target     `json:"target"`
-	Policy       bool          `json:"policy"`
-	State        v1.JobState   `json:"state"`
-	Size         *int64        `json:"size"`
-	Files        *int64        `json:"files"`
-	Skipped      []v1.Skipped  `json:"skipped"`
-	SkippedTotal int64         `json:"skipped_total"`
-	Checksum     *string       `json:"checksum"`
-	Progress     v1.Progress   `json:"progress"`
-	CreatedAt    int64         `json:"created_at"`
-	StartedAt    *time.Time    `json:"started_at"`
-	FinishedAt   *time.Time    `json:"finished_at"`
-	Message      string        `json:"message"`
-	Restores     []restoreView `json:"restores"`
-}
-
-type restoreView struct {
-	RestoreID  string      `json:"restore_id"`
-	VolumeID   string      `json:"volume_id"`
-	Mode       string      `json:"mode"`
-	State      v1.JobState `json:"state"`
-	StartedAt  *time.Time  `json:"started_at"`
-	FinishedAt *time.Time  `json:"finished_at"`
-	Message    string      `json:"message"`
+	BackupID     string           `json:"backup_id"`
+	VolumeID     string           `json:"volume_id"`
+	Name         string           `json:"name"`
+	Target       v1.Target        `json:"target"`
+	Policy       bool             `json:"policy"`
+	State        v1.JobState      `json:"state"`
+	Size         *int64           `json:"size"`
+	Files        *int64           `json:"files"`
+	Skipped      []v1.Skipped     `json:"skipped"`
+	SkippedTotal int64            `json:"skipped_total"`
+	Checksum     *string          `json:"checksum"`
+	Progress     v1.Progress      `json:"progress"`
+	CreatedAt    int64            `json:"created_at"`
+	StartedAt    *time.Time       `json:"started_at"`
+	FinishedAt   *time.Time       `json:"finished_at"`
+	Message      string           `json:"message"`
+	Restores     []v1.RestoreView `json:"restores"`
 }
 
 type policyView struct {
@@ -53,7 +43,7 @@ func viewOfBackup(b v1.Backup, restores []v1.Restore) backupView {
 		BackupID: b.Meta.ID, VolumeID: b.Spec.VolumeID, Name: b.Spec.Name, Target: b.Spec.Target, Policy: b.Spec.Policy,
 		State: v1.BackupStateOf(b), Skipped: st.Skipped, SkippedTotal: st.SkippedTotal, Progress: st.Progress,
 		CreatedAt: b.Meta.CreatedAt.Unix(), StartedAt: st.StartedAt, FinishedAt: st.FinishedAt, Message: st.Message,
-		Restores: []restoreView{},
+		Restores: []v1.RestoreView{},
 	}
 	if st.Checksum != "" {
 		v.Size, v.Files, v.Checksum = &st.Size, &st.Files, &st.Checksum
@@ -67,8 +57,8 @@ func viewOfBackup(b v1.Backup, restores []v1.Restore) backupView {
 	return v
 }
 
-func viewOfRestore(r v1.Restore) restoreView {
-	return restoreView{
+func viewOfRestore(r v1.Restore) v1.RestoreView {
+	return v1.RestoreView{
 		RestoreID: r.Meta.ID, VolumeID: r.Spec.VolumeID, Mode: r.Spec.Mode, State: v1.RestoreStateOf(r),
 		StartedAt: r.Status.StartedAt, FinishedAt: r.Status.FinishedAt, Message: r.Status.Message,
 	}

@@ -13,6 +13,7 @@ import (
 // backups holds the handlers for backups and restores.
 type backups struct {
 	store    *store.Store
+	settings Settings
 	decoder  decoder
 	archives Archives // nil: unavailable
 	sessions sessions
@@ -53,28 +54,37 @@ func (s backups) create(c *fiber.Ctx) error {
 		return err
 	}
 	spec := v1.BackupSpec{Name: body.Name, Target: body.Target, Ignore: body.Ignore, Quiesce: body.Quiesce.spec()}
-	if err := mayQuiesce(c, spec.Quiesce); err != nil {
-		return err
-	}
-	intent.CheckBackup(&f, &spec, hasS3(s.archives))
-	if err := f.Err(); err != nil {
-		return err
-	}
-	volume, err := volumeID(c, s.store)
+	volume, err := admit(c, s.store, spec.Quiesce, func() error {
+		intent.CheckBackup(&f, &spec, hasS3(s.archives))
+		return f.Err()
+	})
 	if err != nil {
-		return err
-	}
-	if err := seesQuiesced(c, spec.Quiesce); err != nil {
 		return err
 	}
 	id := intent.NewID()
 	spec.VolumeID = volume
 	describe(c, func(a *v1.Audit) { a.Object = id })
 	answer := createdBackupBody{"Backup started", id, v1.JobPending}
-	if err := intent.CreateBackup(promise(c, s.store, fiber.StatusOK, func(string) any { return answer }), id, spec); err != nil {
+	if err := intent.CreateBackup(promise(c, s.store, fiber.StatusOK, func(string) any { return answer }), id, spec, s.settings.Current().Backups); err != nil {
 		return err
 	}
 	return edge.OK(c, answer)
+}
+
+// admit returns the volume in the path of a request for a backup or a policy. It checks, in
+// this order, the caller's scope, the body by means of valid, the volume, and the container
+// to quiesce.
+func admit(c *fiber.Ctx, db *store.Store, q *v1.Quiesce, valid func() error) (volume string, err error) {
+	if err := mayQuiesce(c, q); err != nil {
+		return "", err
+	}
+	if err := valid(); err != nil {
+		return "", err
+	}
+	if volume, err = volumeID(c, db); err != nil {
+		return "", err
+	}
+	return volume, seesQuiesced(c, q)
 }
 
 // mayQuiesce returns auth.ErrScope if the caller must not send commands to consoles.

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -124,9 +126,10 @@ func TestBackupRefusals(t *testing.T) {
 	for text, body := range map[string]object{
 		"name: must be at most 128 printable characters":                      {"name": "a\nb"},
 		"target: must be local or s3":                                         {"target": "tape"},
+		"ignore: must have at most 16384 bytes in all":                        {"ignore": slices.Repeat([]string{strings.Repeat("a", 1024)}, 17)},
 		"ignore[0]: must be one line of at most 1024 bytes of UTF-8":          {"ignore": []string{"a\nb"}},
 		"quiesce.container: is required":                                      {"quiesce": object{}},
-		"quiesce.timeout: must be between 1s and 10m":                         {"quiesce": object{"container": "mc", "timeout": "1h"}},
+		"quiesce.timeout: must be between 1s and 2m":                          {"quiesce": object{"container": "mc", "timeout": "1h"}},
 		"quiesce.container: must be a container that uses the volume":         {"quiesce": object{"container": "mc"}},
 		"quiesce.wait_for: must be an RE2 expression: missing closing ): `(`": {"quiesce": object{"container": "mc", "wait_for": "("}},
 	} {
@@ -145,6 +148,32 @@ func TestBackupRefusals(t *testing.T) {
 	h.refuse(404, "Volume not found", "POST", "/backups/"+id+"/restore", object{"volume_id": noID})
 	without := newHarness(t)
 	without.refuse(400, "target: must be local: backups.s3.endpoint is not configured", "POST", "/volumes/"+without.volume()+"/backups", object{"target": "s3"})
+}
+
+// TestBackupLimits: the settings bound the backups of a volume, and the archives of a target.
+func TestBackupLimits(t *testing.T) {
+	h, _ := newShelved(t)
+	limit := func(change func(*v1.BackupsConfig)) {
+		h.settings.mu.Lock()
+		defer h.settings.mu.Unlock()
+		change(&h.settings.config.Backups)
+	}
+	volume, other := h.volume(), h.volume()
+	limit(func(c *v1.BackupsConfig) { c.MaxPerVolume = 2 })
+	first := backup(h, volume, nil)
+	backup(h, volume, object{"target": "s3"})
+	path := "/volumes/" + volume + "/backups"
+	h.refuse(429, "The volume has 2 backups (backups.max_per_volume): delete some of them", "POST", path, nil)
+	h.refuse(400, "keep: must be between 1 and 1", "PUT", "/volumes/"+volume+"/backup-policy", object{"every": "6h", "keep": 2})
+	backup(h, other, nil)
+	require.NoError(t, h.store.Update(func(tx *store.Tx) error { return store.Backups.Purge(tx, first) }))
+	limit(func(c *v1.BackupsConfig) { c.MaxSize = 7 })
+	h.refuse(507, "The backups of the target local have reached backups.max_size: delete some of them", "POST", path, nil)
+	limit(func(c *v1.BackupsConfig) { c.MaxSize, c.S3.MaxSize = 8, 7 })
+	h.refuse(507, "The backups of the target s3 have reached backups.s3.max_size: delete some of them", "POST", path, object{"target": "s3"})
+	a := h.call("POST", path, object{"target": "s3"})
+	require.Equal(t, "backups_full", a.header.Get("X-Error-Code"))
+	h.must("POST", path, nil)
 }
 
 func TestRestoreRefusals(t *testing.T) {

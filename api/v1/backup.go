@@ -131,6 +131,17 @@ type RestoreStatus struct {
 	Message    string     `json:"message,omitempty"`
 }
 
+// RestoreView is a restore as clients receive it.
+type RestoreView struct {
+	RestoreID  string     `json:"restore_id"`
+	VolumeID   string     `json:"volume_id"`
+	Mode       string     `json:"mode"`
+	State      JobState   `json:"state"`
+	StartedAt  *time.Time `json:"started_at"`
+	FinishedAt *time.Time `json:"finished_at"`
+	Message    string     `json:"message"`
+}
+
 // BackupStateOf returns the state of a backup as clients receive it.
 func BackupStateOf(b Backup) JobState {
 	if b.Meta.Deleted {

@@ -14,6 +14,48 @@ type BackupsConfig struct {
 	Concurrency int      `json:"concurrency"` // backups and restores at once
 	Bandwidth   Size     `json:"bandwidth"`   // archive bytes per second of all of them; 0: no limit
 	S3          S3Config `json:"s3"`
+
+	MaxSize      Size `json:"max_size"`       // of all archives of the target local; 0: no limit
+	MaxPerVolume int  `json:"max_per_volume"` // backups of a volume
+}
+
+// MaxSizeOf returns the limit of all archives of a target in bytes; 0: none.
+func (b BackupsConfig) MaxSizeOf(t Target) int64 {
+	if t == TargetS3 {
+		return int64(b.S3.MaxSize)
+	}
+	return int64(b.MaxSize)
+}
+
+// BackupUse is what counts against the limits of backups before a new one.
+type BackupUse struct {
+	Volume int   // backups of its volume
+	Host   int64 // backups of all volumes
+	Bytes  int64 // of the archives of its target
+}
+
+// Admit returns why one more backup is refused: an Error of the code TooManyBackups or
+// BackupsFull; nil if it is not.
+func (b BackupsConfig) Admit(t Target, u BackupUse) error {
+	limit := b.MaxSizeOf(t)
+	switch {
+	case u.Volume >= b.MaxPerVolume:
+		return Errorf(TooManyBackups, "The volume has %d backups (backups.max_per_volume): delete some of them", u.Volume)
+	case u.Host >= MaxBackups:
+		return Errorf(TooManyBackups, "Too many backups are stored: delete some of them")
+	case limit > 0 && u.Bytes >= limit:
+		return BackupsFullError(t)
+	}
+	return nil
+}
+
+// BackupsFullError returns the refusal of a backup for which a target has no space.
+func BackupsFullError(t Target) *Error {
+	key := "backups.max_size"
+	if t == TargetS3 {
+		key = "backups.s3.max_size"
+	}
+	return Errorf(BackupsFull, "The backups of the target %s have reached %s: delete some of them", t, key)
 }
 
 // S3Config names a bucket. Without an endpoint there is no target s3.
@@ -25,6 +67,7 @@ type S3Config struct {
 	AccessKey string `json:"access_key"`
 	SecretKey Secret `json:"secret_key"`
 	PathStyle bool   `json:"path_style"` // the bucket stands in the path, not in the host name
+	MaxSize   Size   `json:"max_size"`   // of all archives of the target s3; 0: no limit
 }
 
 // Enabled reports whether there is a target s3.
@@ -43,6 +86,8 @@ func (b BackupsConfig) validate(f *FieldErrors, s StorageConfig) {
 		"must be neither storage.data_path nor storage.volumes_path")
 	f.check(b.Concurrency > 0 && b.Concurrency <= 64, "backups.concurrency", "must be between 1 and 64")
 	f.check(b.Bandwidth >= 0, "backups.bandwidth", "must not be negative")
+	f.check(b.MaxSize >= 0, "backups.max_size", "must not be negative")
+	f.check(b.MaxPerVolume >= 2 && b.MaxPerVolume <= MaxBackups, "backups.max_per_volume", "must be between 2 and %d", MaxBackups)
 	b.S3.validate(f)
 }
 
@@ -57,6 +102,7 @@ func (s S3Config) validate(f *FieldErrors) {
 		"backups.s3.prefix", "must be a path such as berth/node1, at most 256 bytes of letters, digits, '_', '-', '.' and '/'")
 	f.check(s.AccessKey == "" || printable.MatchString(s.AccessKey), "backups.s3.access_key", "must be printable, without spaces")
 	f.check(s.SecretKey == "" || printable.MatchString(s.SecretKey.Reveal()), "backups.s3.secret_key", "must be printable, without spaces")
+	f.check(s.MaxSize >= 0, "backups.s3.max_size", "must not be negative")
 	if !s.Enabled() {
 		return
 	}

@@ -58,6 +58,7 @@ const (
 	NotCompleted      Code = "backup_not_completed"
 	BackupInUse       Code = "backup_in_use"
 	TooManyBackups    Code = "too_many_backups"
+	BackupsFull       Code = "backups_full"
 	NoPorts           Code = "no_available_ports"
 	PortExists        Code = "port_exists"
 	PortNotInPool     Code = "port_not_in_pool"

@@ -167,12 +167,13 @@ func makeBackups(d *daemon, m *controller.Metrics) (err error) {
 	if d.targets, err = newTargets(d); err != nil {
 		return err
 	}
-	jobs := backup.NewJobs(func() int { return d.settings.Current().Backups.Concurrency })
+	limits := func() v1.BackupsConfig { return d.settings.Current().Backups }
+	jobs := backup.NewJobs(func() int { return limits().Concurrency })
 	d.part("backups", jobs.Run)
 	loops := backup.Loops(backup.Options{
 		Store: d.store, Targets: d.targets.get, Archives: archives{d.volumes.Snapshots(), d.volumes}, Console: consoles{d},
-		Busy: runningWith(d.engine, d.volumes.Path), Rate: func() int64 { return int64(d.settings.Current().Backups.Bandwidth) },
-		Jobs: jobs, Metrics: backup.Register(d.metrics, d.store), Log: d.log,
+		Busy: runningWith(d.engine, d.volumes.Path), Limits: limits,
+		Jobs: jobs, Metrics: backup.Register(d.metrics, d.store, limits), Log: d.log,
 	}, backup.Run{
 		Resync:  func(list func() ([]string, error)) controller.Source { return controller.Every(d.resync(), list) },
 		BackOff: d.backOff(), Metrics: m,

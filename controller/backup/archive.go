@@ -48,6 +48,9 @@ func (r *backups) write(b v1.Backup) work {
 				return Outcome{Err: fmt.Errorf("remove the interrupted attempt: %w", err), Leftover: true}
 			}
 		}
+		if err := r.space.check(b); err != nil {
+			return Outcome{Err: err}
+		}
 		var o Outcome
 		err = r.quiesced(ctx, b, func() error {
 			o, err = r.store(ctx, t, b, report)
@@ -57,7 +60,9 @@ func (r *backups) write(b v1.Backup) work {
 			clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTimeout)
 			defer cancel()
 			removeErr := t.Delete(clean, key)
-			o.Leftover, o.Err = removeErr != nil, errors.Join(err, removeErr)
+			if o.Leftover, o.Err = removeErr != nil, errors.Join(err, removeErr); !o.Leftover {
+				r.space.release(b.Meta.ID)
+			}
 		}
 		return o
 	}
@@ -75,7 +80,7 @@ func (r *backups) store(ctx context.Context, t Target, b v1.Backup, report func(
 		to.CloseWithError(err)
 		written <- err
 	}()
-	sum := newSummer(r.throttle.reader(ctx, from))
+	sum := newSummer(r.space.reader(b, r.throttle.reader(ctx, from)))
 	size, err := t.Put(ctx, v1.ArchiveKey(b.Meta.ID), sum)
 	cancel()
 	from.CloseWithError(errTargetEnded)

@@ -19,7 +19,7 @@ type Options struct {
 	Archives Archives
 	Console  Console
 	Busy     func(ctx context.Context, volume string) (container string, err error) // a container of the engine that runs with a volume; "": none
-	Rate     func() int64                                                           // bytes of archives a second, of all jobs; 0: no limit
+	Limits   func() v1.BackupsConfig                                                // Bandwidth, and how many and how large backups may be
 	Jobs     *Jobs
 	Metrics  *Metrics
 	Log      *slog.Logger
@@ -29,6 +29,7 @@ type Options struct {
 type backups struct {
 	Options
 	throttle throttle
+	space    *space
 }
 
 // requeueNow returns the result of a step that has a next one.
@@ -124,6 +125,9 @@ func (r *backups) recordStep(b v1.Backup, a Action, o Observed) error {
 	}
 	if err == nil {
 		r.Jobs.forget(b.Meta.ID)
+		if !o.Job.Outcome.Leftover {
+			r.space.release(b.Meta.ID)
+		}
 		r.Metrics.observe(b, o.Job)
 		r.logFailure(b, o)
 	}
@@ -182,6 +186,9 @@ func (r *backups) remove(b v1.Backup, a Action, j Job) (controller.Result, error
 	r.Jobs.forget(id)
 	if a == Collect && j.Outcome.Err != nil {
 		return controller.Result{}, fmt.Errorf("backup %s: remove its archive: %w", id, j.Outcome.Err)
+	}
+	if a == Collect {
+		r.space.release(id)
 	}
 	if a == Collect && b.Meta.Deleted {
 		return controller.Result{}, r.purge(id)

@@ -24,18 +24,19 @@ const (
 
 // Loops returns the controllers of backups, restores and policies.
 func Loops(o Options, run Run) []*controller.Loop {
-	shared := newThrottle(o.Rate)
-	b, r, p := &backups{o, shared}, &restores{o, shared}, &policies{Options: o}
+	shared := newThrottle(func() int64 { return int64(o.Limits().Bandwidth) })
 	s := o.Store
+	open := newListing(s, store.Restores, isUnfinished).ids
+	b, r, p := &backups{o, shared, newSpace(s, o.Limits)}, &restores{o, shared}, &policies{Options: o}
 	loop := func(name string, reconciler controller.Reconciler, workers int, requested controller.Source, watch ...controller.Source) *controller.Loop {
 		return &controller.Loop{Name: name, Reconciler: reconciler, DesiredState: []controller.Source{requested}, Watch: watch,
 			Workers: workers, BackOff: run.BackOff, Log: o.Log, Metrics: run.Metrics}
 	}
 	return []*controller.Loop{
 		loop("backup", b, backupWorkers, store.Backups.Source(s, store.SpecChanged),
-			o.Jobs.source(BackingUp, Removing), b.volumesDeleted, run.Resync(b.unfinished)),
+			o.Jobs.source(BackingUp, Removing), b.volumesDeleted, run.Resync(newListing(s, store.Backups, needsStep).ids)),
 		loop("restore", r, restoreWorkers, store.Restores.Source(s, store.SpecChanged),
-			o.Jobs.source(Restoring), r.containersChanged, run.Resync(r.unfinished)),
+			o.Jobs.source(Restoring), r.containersChanged(open), run.Resync(open)),
 		loop("backup-policy", p, 1, store.Policies.Source(s, store.SpecChanged),
 			p.backupsChanged, run.Resync(store.Policies.Lister(s))),
 	}
@@ -57,28 +58,16 @@ func (r *backups) volumesDeleted(ctx context.Context, notify func(string)) error
 	})
 }
 
-// unfinished lists the backups that need another step.
-func (r *backups) unfinished() (ids []string, err error) {
-	err = r.Store.View(func(tx *store.Tx) error {
-		list, err := store.Backups.List(tx)
-		for _, b := range list {
-			if b.Meta.Deleted || !b.Status.State.Finished() || b.Status.ResumeDue || b.Status.Leftover {
-				ids = append(ids, b.Meta.ID)
+// containersChanged returns a source of the restores of volumes whose containers change.
+func (r *restores) containersChanged(unfinished func() ([]string, error)) controller.Source {
+	return func(ctx context.Context, notify func(string)) error {
+		return store.Changes(store.Containers, r.Store, store.StatusChanged, store.Purged)(ctx, func(string) {
+			ids, _ := unfinished() // the resync makes up for an error
+			for _, id := range ids {
+				notify(id)
 			}
-		}
-		return err
-	})
-	return ids, err
-}
-
-// containersChanged is a source of the restores of volumes whose containers change.
-func (r *restores) containersChanged(ctx context.Context, notify func(string)) error {
-	return store.Changes(store.Containers, r.Store, store.StatusChanged, store.Purged)(ctx, func(string) {
-		ids, _ := r.unfinished() // the resync makes up for an error
-		for _, id := range ids {
-			notify(id)
-		}
-	})
+		})
+	}
 }
 
 // backupsChanged is a source of the policies whose backups change.

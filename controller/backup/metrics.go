@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"errors"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -23,7 +24,7 @@ type Metrics struct {
 }
 
 // Register registers the metrics of the backups in s.
-func Register(reg prometheus.Registerer, s *store.Store) *Metrics {
+func Register(reg prometheus.Registerer, s *store.Store, limits func() v1.BackupsConfig) *Metrics {
 	m := &Metrics{
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "berth_backup_duration_seconds",
@@ -46,7 +47,7 @@ func Register(reg prometheus.Registerer, s *store.Store) *Metrics {
 			m.total.WithLabelValues(string(target), result)
 		}
 	}
-	reg.MustRegister(m.duration, m.bytes, m.total, newCollector(s))
+	reg.MustRegister(m.duration, m.bytes, m.total, newCollector(s, limits))
 	return m
 }
 
@@ -68,19 +69,24 @@ func (m *Metrics) observe(b v1.Backup, j Job) {
 	}
 }
 
-// collector collects the age of the backups of each volume, and its policy. The series of
-// a deleted volume go with it.
+// collector collects the age of the backups of each volume, its policy, and the space that
+// the archives of each target take. The series of a deleted volume go with it.
 type collector struct {
 	store               *store.Store
+	limits              func() v1.BackupsConfig
+	finished            *store.Projection[v1.BackupSpec, v1.BackupStatus, finished]
 	last, period, since *prometheus.Desc
+	usage, limit        *prometheus.Desc // of each target
 }
 
-func newCollector(s *store.Store) collector {
+func newCollector(s *store.Store, limits func() v1.BackupsConfig) collector {
 	desc := func(name, help string) *prometheus.Desc {
 		return prometheus.NewDesc(name, help, []string{"volume"}, nil)
 	}
 	return collector{
-		store:  s,
+		store: s, limits: limits, finished: store.NewProjection(s, store.Backups, finishedOf),
+		usage:  prometheus.NewDesc("berth_backup_usage_bytes", "Bytes of the archives of a target.", []string{"target"}, nil),
+		limit:  prometheus.NewDesc("berth_backup_limit_bytes", "The configured limit of berth_backup_usage_bytes; absent without one.", []string{"target"}, nil),
 		last:   desc("berth_backup_last_completed_timestamp_seconds", "When the newest completed backup of a volume had completed, Unix time; absent without one."),
 		period: desc("berth_backup_policy_period_seconds", "The time between two backups of the policy of a volume; absent without one."),
 		since:  desc("berth_backup_policy_since_timestamp_seconds", "When the policy of a volume was created, Unix time; absent without one."),
@@ -88,24 +94,35 @@ func newCollector(s *store.Store) collector {
 }
 
 // Describe implements prometheus.Collector.
-func (c collector) Describe(ch chan<- *prometheus.Desc) { ch <- c.last; ch <- c.period; ch <- c.since }
+func (c collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{c.last, c.period, c.since, c.usage, c.limit} {
+		ch <- d
+	}
+}
 
 // Collect implements prometheus.Collector.
 func (c collector) Collect(ch chan<- prometheus.Metric) {
-	var newest map[string]time.Time
+	newest, err := c.newest()
 	var policies []v1.BackupPolicy
-	err := c.store.View(func(tx *store.Tx) (err error) {
-		if newest, err = newestCompleted(tx); err == nil {
-			policies, err = store.Policies.List(tx)
-		}
-		return err
-	})
+	used := map[v1.Target]int64{}
+	if err == nil {
+		err = c.store.View(func(tx *store.Tx) (err error) {
+			if err = dropDeleted(tx, newest); err == nil {
+				policies, err = store.Policies.List(tx)
+			}
+			for _, t := range v1.Targets() {
+				total, failed := store.BackupsIn(tx, t)
+				used[t], err = total.Bytes, errors.Join(err, failed)
+			}
+			return err
+		})
+	}
 	if err != nil {
 		ch <- prometheus.NewInvalidMetric(c.last, err)
 		return
 	}
-	send := func(d *prometheus.Desc, value float64, volume string) {
-		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, volume)
+	send := func(d *prometheus.Desc, value float64, label string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, label)
 	}
 	for volume, at := range newest {
 		send(c.last, unix(at), volume)
@@ -114,25 +131,52 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		send(c.period, time.Duration(p.Spec.Every).Seconds(), p.Meta.ID)
 		send(c.since, unix(p.Meta.CreatedAt), p.Meta.ID)
 	}
+	for t, bytes := range used {
+		send(c.usage, float64(bytes), string(t))
+		if limit := c.limits().MaxSizeOf(t); limit > 0 {
+			send(c.limit, float64(limit), string(t))
+		}
+	}
 }
 
 func unix(t time.Time) float64 { return float64(t.UnixNano()) / 1e9 }
 
-// newestCompleted returns when the newest completed backup of each volume that is not
-// deleted had completed.
-func newestCompleted(tx *store.Tx) (map[string]time.Time, error) {
-	newest := map[string]time.Time{}
-	list, err := store.Backups.List(tx)
-	for _, b := range list {
-		at := b.Status.FinishedAt
-		if v1.BackupStateOf(b) == v1.JobCompleted && at != nil && at.After(newest[b.Spec.VolumeID]) {
-			newest[b.Spec.VolumeID] = *at
-		}
+// finished is when a backup of a volume has completed; the zero time: it has not.
+type finished struct {
+	volume string
+	at     time.Time
+}
+
+func finishedOf(b v1.Backup) finished {
+	if v1.BackupStateOf(b) != v1.JobCompleted || b.Status.FinishedAt == nil {
+		return finished{}
 	}
+	return finished{b.Spec.VolumeID, *b.Status.FinishedAt}
+}
+
+// newest returns when the newest completed backup of each volume had completed.
+func (c collector) newest() (map[string]time.Time, error) {
+	newest := map[string]time.Time{}
+	err := c.finished.Read(func(items []store.Projected[finished], _ uint64) {
+		for _, item := range items {
+			if f := item.Value; f.at.After(newest[f.volume]) {
+				newest[f.volume] = f.at
+			}
+		}
+	})
+	return newest, err
+}
+
+// dropDeleted removes the volumes that are deleted.
+func dropDeleted(tx *store.Tx, newest map[string]time.Time) error {
 	for volume := range newest {
-		if gone, err := isDeleted(tx, volume); gone || err != nil {
+		gone, err := isDeleted(tx, volume)
+		if err != nil {
+			return err
+		}
+		if gone {
 			delete(newest, volume)
 		}
 	}
-	return newest, err
+	return nil
 }

@@ -22,7 +22,9 @@ func TestMetrics(t *testing.T) {
 		w.policy(v1.PolicySpec{Every: v1.Duration(6 * time.Hour), Keep: 1, Target: v1.TargetLocal})
 		w.update(func(tx *store.Tx) error { return store.Volumes.Delete(tx, "w") })
 		reg := prometheus.NewRegistry()
-		m := Register(reg, w.store)
+		limits := v1.Defaults().Backups
+		limits.MaxSize = 100
+		m := Register(reg, w.store, func() v1.BackupsConfig { return limits })
 		require.NoError(t, testutil.GatherAndCompare(reg, strings.NewReader(`
 # HELP berth_backup_last_completed_timestamp_seconds When the newest completed backup of a volume had completed, Unix time; absent without one.
 # TYPE berth_backup_last_completed_timestamp_seconds gauge
@@ -30,7 +32,14 @@ berth_backup_last_completed_timestamp_seconds{volume="v"} 9.466848e+08
 # HELP berth_backup_policy_period_seconds The time between two backups of the policy of a volume; absent without one.
 # TYPE berth_backup_policy_period_seconds gauge
 berth_backup_policy_period_seconds{volume="v"} 21600
-`), "berth_backup_last_completed_timestamp_seconds", "berth_backup_policy_period_seconds"))
+# HELP berth_backup_limit_bytes The configured limit of berth_backup_usage_bytes; absent without one.
+# TYPE berth_backup_limit_bytes gauge
+berth_backup_limit_bytes{target="local"} 100
+# HELP berth_backup_usage_bytes Bytes of the archives of a target.
+# TYPE berth_backup_usage_bytes gauge
+berth_backup_usage_bytes{target="local"} 10
+berth_backup_usage_bytes{target="s3"} 0
+`), "berth_backup_last_completed_timestamp_seconds", "berth_backup_policy_period_seconds", "berth_backup_limit_bytes", "berth_backup_usage_bytes"))
 		b := w.want("b", v1.JobCompleted)
 		m.observe(b, Job{State: JobEnded, Outcome: Outcome{Size: 9}})
 		m.observe(b, Job{State: JobEnded, Outcome: Outcome{Err: errors.New("x")}})

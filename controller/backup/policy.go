@@ -48,46 +48,90 @@ func PlanPolicy(p v1.BackupPolicy, o PolicyObserved) (due bool, next time.Time) 
 // jitterPart is the part of the period that the jitter is at most: a tenth.
 const jitterPart = 10
 
+// policyPlan is what is to be done for a policy.
+type policyPlan struct {
+	policy v1.BackupPolicy
+	due    bool
+	now    time.Time
+	next   time.Time
+	prune  []string // backups to delete
+}
+
 // Reconcile makes the backup of the policy of a volume if it is due, and removes the
-// backups that it does not keep.
+// backups that it does not keep. It reads them in a view: the store has a single writer.
 func (r *policies) Reconcile(_ context.Context, volume string) (controller.Result, error) {
-	var next time.Time
-	var now time.Time
-	request := store.NewRequest(r.Store, v1.Controller(), v1.Audit{RequestID: "", Volume: volume})
-	err := request.Update(func(tx *store.Tx) error {
-		p, err := store.Policies.Get(tx, volume)
-		if err != nil {
-			return err
-		}
-		made, err := backupsOfPolicy(tx, volume)
-		if err != nil {
-			return err
-		}
-		now = tx.Now()
-		jitter := time.Duration(rand.Int64N(int64(p.Spec.Every)/jitterPart + 1))
-		var due bool
-		due, next = PlanPolicy(p, PolicyObserved{now, jitter, slices.ContainsFunc(made, unfinished)})
-		message := p.Status.Message
-		if due {
-			if message, err = create(tx, request, p); err != nil {
-				return err
-			}
-		}
-		return errors.Join(prune(tx, p.Spec.Keep, made), store.Policies.SetStatus(tx, volume, func(s *v1.PolicyStatus) {
-			s.Every, s.NextRunAt, s.Message = p.Spec.Every, &next, message
-		}))
+	var x policyPlan
+	err := r.Store.View(func(tx *store.Tx) (err error) {
+		x, err = planOf(tx, volume)
+		return err
 	})
+	if err == nil && x.changes() {
+		err = r.carryOut(x)
+	}
 	if errors.Is(err, store.ErrNotFound) {
 		return controller.Result{}, nil
 	}
-	return controller.Result{RequeueAfter: max(next.Sub(now), time.Second)}, err
+	return controller.Result{RequeueAfter: max(x.next.Sub(x.now), time.Second)}, err
 }
 
-// create requests a backup, which gets an entry in the audit log. If there are too many,
-// it returns a message instead.
-func create(tx *store.Tx, request *store.Request, p v1.BackupPolicy) (refusal string, err error) {
-	if len(store.Backups.IDs(tx)) >= v1.MaxBackups {
-		return "The last run made no backup: too many backups are stored", nil
+func planOf(tx *store.Tx, volume string) (x policyPlan, err error) {
+	if x.policy, err = store.Policies.Get(tx, volume); err != nil {
+		return x, err
+	}
+	made, err := backupsOfPolicy(tx, volume)
+	if err != nil {
+		return x, err
+	}
+	x.now = tx.Now()
+	jitter := time.Duration(rand.Int64N(int64(x.policy.Spec.Every)/jitterPart + 1))
+	x.due, x.next = PlanPolicy(x.policy, PolicyObserved{x.now, jitter, slices.ContainsFunc(made, unfinished)})
+	x.prune, err = superfluous(tx, x.policy.Spec.Keep, made)
+	return x, err
+}
+
+// changes reports whether the plan changes the store.
+func (x policyPlan) changes() bool {
+	st := x.policy.Status
+	return x.due || len(x.prune) > 0 || st.Every != x.policy.Spec.Every || st.NextRunAt == nil || !st.NextRunAt.Equal(x.next)
+}
+
+var errPolicyChanged = errors.New("the backup policy was changed meanwhile; berth retries")
+
+// carryOut stores what a plan changes, in one transaction. The policy must be as it was
+// planned for.
+func (r *policies) carryOut(x policyPlan) error {
+	volume, message := x.policy.Meta.ID, x.policy.Status.Message
+	request := store.NewRequest(r.Store, v1.Controller(), v1.Audit{RequestID: "", Volume: volume})
+	err := request.Update(func(tx *store.Tx) error {
+		p, err := store.Policies.Get(tx, volume)
+		if err == nil && p.Meta.Revision != x.policy.Meta.Revision {
+			err = errPolicyChanged
+		}
+		if err == nil && x.due {
+			message, err = create(tx, request, p, r.Limits())
+		}
+		if err != nil {
+			return err
+		}
+		return errors.Join(prune(tx, x.prune), store.Policies.SetStatus(tx, volume, func(s *v1.PolicyStatus) {
+			s.Every, s.NextRunAt, s.Message = p.Spec.Every, &x.next, message
+		}))
+	})
+	if err == nil && message != "" && message != x.policy.Status.Message {
+		r.Log.Warn("a backup policy made no backup", "volume", volume, "reason", message)
+	}
+	return err
+}
+
+// create requests a backup, which gets an entry in the audit log. If the limits refuse it,
+// it returns the reason instead.
+func create(tx *store.Tx, request *store.Request, p v1.BackupPolicy, limits v1.BackupsConfig) (refusal string, err error) {
+	use, err := store.BackupUse(tx, p.Meta.ID, p.Spec.Target)
+	if err != nil {
+		return "", err
+	}
+	if err := limits.Admit(p.Spec.Target, use); err != nil {
+		return "The last run made no backup: " + err.Error(), nil
 	}
 	id := uuid.NewString()
 	request.Audit.Action, request.Audit.Object = "backup.create", id
@@ -116,9 +160,9 @@ func backupsOfPolicy(tx *store.Tx, volume string) (made []v1.Backup, err error) 
 	return made, nil
 }
 
-// prune requests the deletion of all but the newest completed and failed backups. One
-// that a restore reads stays until the restore has finished.
-func prune(tx *store.Tx, keep int, made []v1.Backup) error {
+// superfluous returns all but the newest completed and failed backups. One that a restore
+// reads stays until the restore has finished.
+func superfluous(tx *store.Tx, keep int, made []v1.Backup) (ids []string, err error) {
 	kept := map[v1.JobState]int{}
 	for _, b := range made {
 		if unfinished(b) {
@@ -128,10 +172,24 @@ func prune(tx *store.Tx, keep int, made []v1.Backup) error {
 			continue
 		}
 		if read, err := isRead(tx, b.Meta.ID); err != nil || read {
+			return ids, err
+		}
+		ids = append(ids, b.Meta.ID)
+	}
+	return ids, nil
+}
+
+// prune requests the deletion of backups, except for one that a restore reads by now.
+func prune(tx *store.Tx, ids []string) error {
+	for _, id := range ids {
+		if read, err := isRead(tx, id); err != nil || read {
 			return err
 		}
-		err := store.Backups.SetSpec(tx, b.Meta.ID, func(s *v1.BackupSpec) error { s.DeletedBy = v1.Controller(); return nil })
-		if err := errors.Join(err, store.Backups.Delete(tx, b.Meta.ID)); err != nil {
+		err := store.Backups.SetSpec(tx, id, func(s *v1.BackupSpec) error { s.DeletedBy = v1.Controller(); return nil })
+		if errors.Is(err, store.ErrNotFound) {
+			continue // it was purged meanwhile
+		}
+		if err := errors.Join(err, store.Backups.Delete(tx, id)); err != nil {
 			return err
 		}
 	}

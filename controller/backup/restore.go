@@ -85,20 +85,6 @@ func isBusy(tx *store.Tx, volume string) (bool, error) {
 	return false, nil
 }
 
-// unfinished lists the restores that need another step.
-func (r *restores) unfinished() (ids []string, err error) {
-	err = r.Store.View(func(tx *store.Tx) error {
-		list, err := store.Restores.List(tx)
-		for _, o := range list {
-			if !o.Status.State.Finished() {
-				ids = append(ids, o.Meta.ID)
-			}
-		}
-		return err
-	})
-	return ids, err
-}
-
 // begin begins the job of a restore if there is a permit.
 func (r *restores) begin(o v1.Restore) (controller.Result, error) {
 	record := func() error {

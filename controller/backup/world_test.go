@@ -197,6 +197,7 @@ type world struct {
 	trees   *trees
 	console *console
 	limit   int
+	limits  v1.BackupsConfig
 	busy    string // the container that the engine runs with each volume
 	mu      sync.Mutex
 }
@@ -206,7 +207,7 @@ func newWorld(t *testing.T) *world {
 	s, err := store.Open("", store.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	w := &world{t: t, store: s, limit: 1, console: &console{running: true},
+	w := &world{t: t, store: s, limit: 1, limits: v1.Defaults().Backups, console: &console{running: true},
 		target: &target{stored: map[string][]byte{}, parts: map[string]bool{}}, trees: &trees{content: map[string]string{}, skipped: []v1.Skipped{{Path: "log", Reason: v1.SkippedChanged}}}}
 	w.volume("v", "tree of v")
 	return w
@@ -226,7 +227,7 @@ func live(t *testing.T, test func(w *world)) {
 func (w *world) run() (stop func()) {
 	jobs := NewJobs(func() int { return w.limit })
 	o := Options{Store: w.store, Archives: w.trees, Console: w.console, Jobs: jobs, Log: slog.New(slog.DiscardHandler),
-		Targets: func(v1.Target) (Target, error) { return w.target, nil }, Rate: func() int64 { return 0 },
+		Targets: func(v1.Target) (Target, error) { return w.target, nil }, Limits: func() v1.BackupsConfig { w.mu.Lock(); defer w.mu.Unlock(); return w.limits },
 		Busy: func(context.Context, string) (string, error) { w.mu.Lock(); defer w.mu.Unlock(); return w.busy, nil }}
 	loops := Loops(o, Run{
 		Resync:  func(list func() ([]string, error)) controller.Source { return controller.Every(time.Minute, list) },

@@ -44,6 +44,9 @@ func healthy() series {
 		`berth_backup_policy_since_timestamp_seconds{volume="1"}`:                           "-9000x120",
 		`berth_backup_policy_period_seconds{volume="1"}`:                                    "600x120",
 		`berth_backup_last_completed_timestamp_seconds{volume="manual"}`:                    "-900000x120",
+		`berth_backup_usage_bytes{target="local"}`:                                          "50e9x120",
+		`berth_backup_limit_bytes{target="local"}`:                                          "100e9x120",
+		`berth_backup_usage_bytes{target="s3"}`:                                             "900e9x120",
 		`berth_auth_failures_total`:                                                         "0+1x120",
 	}
 }
@@ -141,6 +144,9 @@ var failures = map[string]struct {
 		`berth_backup_policy_since_timestamp_seconds{volume="2"}`: "-3000x120",
 		`berth_backup_policy_period_seconds{volume="2"}`:          "600x120",
 	}, "BerthBackupOld"},
+	"backups reach their limit": {series{
+		`berth_backup_usage_bytes{target="local"}`: "95e9x120",
+	}, "BerthBackupsFull"},
 	"somebody guesses tokens": {series{`berth_auth_failures_total`: "0+90x120"}, "BerthTokensGuessed"},
 }
 

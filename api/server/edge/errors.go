@@ -95,6 +95,7 @@ var statuses = map[v1.Code]int{
 	v1.Unavailable:       503,
 	v1.EngineUnavailable: 503,
 	v1.DiskFull:          507,
+	v1.BackupsFull:       507,
 }
 
 // Refusal returns the error that a client receives for err. An internal error

@@ -1,0 +1,133 @@
+package backup
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	v1 "berth/api/v1"
+	"berth/store"
+)
+
+func (w *world) setLimits(change func(*v1.BackupsConfig)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	change(&w.limits)
+}
+
+var errRefused = errors.New("refused")
+
+// TestBackupsFull: an archive beyond max_size leaves nothing, and a deletion makes space.
+func TestBackupsFull(t *testing.T) {
+	live(t, func(w *world) {
+		w.setLimits(func(c *v1.BackupsConfig) { c.MaxSize = 20 })
+		w.backup("a", nil)
+		w.backup("b", nil)
+		w.want("a", v1.JobCompleted)
+		w.want("b", v1.JobCompleted)
+		w.backup("c", nil)
+		require.Equal(t, "The backups of the target local have reached backups.max_size: delete some of them", w.want("c", v1.JobFailed).Status.Message)
+		require.Equal(t, 2, w.target.leftover())
+		require.Len(t, w.target.begun, 3)
+		w.backup("of s3", func(s *v1.BackupSpec) { s.Target = v1.TargetS3 })
+		w.want("of s3", v1.JobCompleted)
+
+		w.setLimits(func(c *v1.BackupsConfig) { c.MaxSize = 18 })
+		w.backup("d", func(s *v1.BackupSpec) { s.Quiesce = &v1.Quiesce{Container: "mc", Before: "save-off"} })
+		w.want("d", v1.JobFailed)
+		require.Len(t, w.target.begun, 4, "it did not begin")
+		w.update(func(tx *store.Tx) error { return store.Backups.Delete(tx, "a") })
+		w.backup("e", nil)
+		w.want("e", v1.JobCompleted)
+	})
+}
+
+// TestBackupsAtOnceShareSpace: two that would fit one by one do not fit together.
+func TestBackupsAtOnceShareSpace(t *testing.T) {
+	live(t, func(w *world) {
+		w.limit = 2
+		w.setLimits(func(c *v1.BackupsConfig) { c.MaxSize = 15 })
+		hold := make(chan struct{})
+		w.target.set(func() { w.target.hold = hold })
+		w.volume("w", "tree of w")
+		w.backup("v", nil)
+		w.backup("w", func(s *v1.BackupSpec) { s.VolumeID = "w" })
+		w.want("v", v1.JobRunning)
+		w.want("w", v1.JobRunning)
+		close(hold)
+		states := map[v1.JobState]int{}
+		for _, id := range []string{"v", "w"} {
+			b, err := w.get(id)
+			require.NoError(t, err)
+			states[b.Status.State]++
+		}
+		require.Equal(t, map[v1.JobState]int{v1.JobCompleted: 1, v1.JobFailed: 1}, states)
+		require.Equal(t, 1, w.target.leftover())
+	})
+}
+
+// TestLeftoverTakesSpace: what could not be removed counts until it is.
+func TestLeftoverTakesSpace(t *testing.T) {
+	live(t, func(w *world) {
+		w.setLimits(func(c *v1.BackupsConfig) { c.MaxSize = 12 })
+		w.target.set(func() { w.target.put, w.target.delete = errRefused, errRefused })
+		w.backup("a", nil)
+		w.want("a", v1.JobFailed)
+		w.target.set(func() { w.target.put = nil })
+		w.backup("b", nil)
+		require.Contains(t, w.want("b", v1.JobFailed).Status.Message, "backups.max_size")
+		w.target.set(func() { w.target.delete = nil })
+		time.Sleep(10 * time.Minute)
+		w.backup("c", nil)
+		w.want("c", v1.JobCompleted)
+	})
+}
+
+// TestPolicyRespectsLimits: a policy that may make no backup says why, and goes on later.
+func TestPolicyRespectsLimits(t *testing.T) {
+	for key, limit := range map[string]func(*v1.BackupsConfig){
+		"backups.max_per_volume": func(c *v1.BackupsConfig) { c.MaxPerVolume = 2 },
+		"backups.max_size":       func(c *v1.BackupsConfig) { c.MaxSize = 18 },
+	} {
+		live(t, func(w *world) {
+			w.backup("a", nil)
+			w.backup("b", nil)
+			w.want("b", v1.JobCompleted)
+			w.setLimits(limit)
+			w.policy(v1.PolicySpec{Every: v1.Duration(time.Hour), Keep: 1, Target: v1.TargetLocal})
+			time.Sleep(3 * time.Hour)
+			require.Empty(t, w.states())
+			require.Contains(t, w.message(), key)
+			w.update(func(tx *store.Tx) error { return store.Backups.Delete(tx, "a") })
+			time.Sleep(time.Hour)
+			require.Equal(t, map[v1.JobState]int{v1.JobCompleted: 1}, w.states())
+			require.Empty(t, w.message())
+		})
+	}
+}
+
+// message returns that of the policy.
+func (w *world) message() (text string) {
+	w.t.Helper()
+	require.NoError(w.t, w.store.View(func(tx *store.Tx) error {
+		p, err := store.Policies.Get(tx, "v")
+		text = p.Status.Message
+		return err
+	}))
+	return text
+}
+
+// TestPolicyReadsInViews: a reconcile that changes nothing needs no update of the store.
+func TestPolicyReadsInViews(t *testing.T) {
+	live(t, func(w *world) {
+		w.policy(v1.PolicySpec{Every: v1.Duration(time.Hour), Keep: 3, Target: v1.TargetLocal})
+		time.Sleep(2 * time.Minute)
+		require.NoError(t, w.store.View(func(tx *store.Tx) error {
+			x, err := planOf(tx, "v")
+			require.False(t, x.changes(), "%+v", x)
+			return err
+		}))
+	})
+}
