@@ -85,7 +85,7 @@ func TestLeftoverTakesSpace(t *testing.T) {
 	})
 }
 
-// TestPolicyRespectsLimits: a policy that may make no backup says why, and goes on later.
+// TestPolicyRespectsLimits: the message of a policy that may make no backup is the reason, and it goes on later.
 func TestPolicyRespectsLimits(t *testing.T) {
 	for key, limit := range map[string]func(*v1.BackupsConfig){
 		"backups.max_per_volume": func(c *v1.BackupsConfig) { c.MaxPerVolume = 2 },
