@@ -28,11 +28,16 @@ func (s Snapshots) Write(ctx context.Context, id string, w io.Writer, opt v1.Sna
 		return v1.Snapshot{}, err
 	}
 	defer top.close()
+	bounds, err := boundsOf(top.dir, vol.quota.Limit())
+	if err != nil {
+		return v1.Snapshot{}, err
+	}
 	return snapshot.Write(ctx, top.dir, w, snapshot.Options{
 		Ignore:    snapshot.NewIgnore(opt.Ignore),
 		Hidden:    isTemp,
 		TempDir:   s.m.base,
 		NameBytes: s.m.opt.Limits.NameBytes,
+		Bounds:    bounds,
 		Progress:  progressOf(opt.Progress, s.m.Used(id).Bytes),
 	})
 }

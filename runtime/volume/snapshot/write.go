@@ -23,6 +23,7 @@ type Options struct {
 	Hidden    func(name string) bool // entries of the root folder that are not part of the tree
 	TempDir   string                 // of a file without a name, for a large manifest
 	NameBytes int64                  // bytes of memory for names
+	Bounds    Bounds                 // beyond them, Write fails
 	Progress  func(bytes int64)      // called with the bytes of files that were read so far
 }
 
@@ -63,6 +64,7 @@ type writer struct {
 	hash     hash.Hash
 	result   v1.Snapshot
 	read     int64 // bytes of files
+	steps    int64
 
 	links     map[inode]string // paths of files that have several links
 	seed      maphash.Seed
@@ -88,7 +90,7 @@ func (x *writer) write(root *walk.Dir) error {
 		return err
 	}
 	x.seen = append(x.seen, map[uint64]struct{}{})
-	w := walk.Walker{CtxErr: x.ctxErr, Visit: x.visit, OnFailed: x.failed,
+	w := walk.Walker{CtxErr: x.step, Visit: x.visit, OnFailed: x.failed,
 		OnLeave: x.leave, Skip: func(top bool, name string) bool { return top && x.opt.Hidden != nil && x.opt.Hidden(name) }}
 	if err := w.Walk(root, "", 0); err != nil {
 		return err
@@ -270,6 +272,9 @@ func (x *writer) add(e *entry, c *content) error {
 		}
 	}
 	x.result.Bytes += e.onDisk()
+	if most := x.opt.Bounds.Bytes; most > 0 && x.result.Bytes > most {
+		return v1.Errorf(v1.SizeLimit, "The volume is larger than its size limit, or grew while it was read: more than %d bytes", most)
+	}
 	if err := x.member(e, c); err != nil {
 		return err
 	}
