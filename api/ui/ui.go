@@ -121,7 +121,7 @@ func (p *Page) fillIndex() error {
 	return err
 }
 
-// imported matches the path in a static import. Modules that import() loads come later.
+// imported matches the path in an import.
 var imported = regexp.MustCompile(`from\s*['"](\.[^'"]+)['"]`)
 
 // graph adds the modules to known that a module needs, and itself, if they are there.

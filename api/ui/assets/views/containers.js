@@ -4,6 +4,7 @@ import { createFilter, rowsInView, sort } from '../core/table.js';
 import { shorten, visible } from '../core/text.js';
 import { exitText, explain } from '../core/why.js';
 import { usePage, useNow } from './context.js';
+import { Create } from './create.js';
 
 const headers = [
   ['state', 'State'],
@@ -136,9 +137,8 @@ function Grid({ list, order, setOrder, current, setCurrent, open, onOpen, total 
   </div>`;
 }
 
-// Containers is the table of containers, with its filter. Create is the form of a new one,
-// which is loaded later.
-export function Containers({ state, selected, Create }) {
+// Containers is the table of containers, with its filter.
+export function Containers({ state, selected }) {
   const { go, rights, online } = usePage();
   const [filter, setFilter] = useState('');
   const [order, setOrder] = useState({ column: 'state', descending: false });
@@ -182,7 +182,7 @@ export function Containers({ state, selected, Create }) {
       <input ref=${input} type="search" class="filter" placeholder="Filter: name, image, state:exit, port:25565, !word  ( / )"
         aria-label="Filter the containers" aria-keyshortcuts="/" value=${filter} onInput=${(event) => setFilter(event.target.value)} onKeyDown=${onFilterKey} />
       <span class="quiet" role="status">${filter ? `${list.length} of ${state.list.length}` : ''}</span>
-      ${rights.node('admin') && html`<button class="primary" disabled=${!online || !Create} onClick=${() => setCreating(true)}>New container</button>`}
+      ${rights.node('admin') && html`<button class="primary" disabled=${!online} onClick=${() => setCreating(true)}>New container</button>`}
     </div>
     ${state.error && html`<p class="error">${state.error.message}</p>`}
     ${

@@ -6,7 +6,12 @@ import * as route from '../core/route.js';
 import { Page } from './context.js';
 import { Strip } from './strip.js';
 import { Containers } from './containers.js';
+import { Drawer } from './drawer.js';
 import { Messages, useDialogs } from './dialogs.js';
+import { Volumes } from './volumes.js';
+import { Ports } from './ports.js';
+import { Tokens } from './tokens.js';
+import { Audit } from './audit.js';
 
 // useRoute returns the place of the address, and a function that changes it.
 function useRoute() {
@@ -64,17 +69,6 @@ function useContainers(api, first, logout) {
   return [state, refresh];
 }
 
-// useLater loads the parts of the page that its first picture does not need.
-function useLater(fail) {
-  const [parts, setParts] = useState({});
-  useEffect(() => {
-    import('./later.js').then(setParts, () => fail(new Error('A part of the page is missing: load the page again')));
-  }, []);
-  return parts;
-}
-
-const reading = html`<p class="empty" role="status">Reading…</p>`;
-
 const tabs = [
   { view: 'containers', title: 'Containers', show: (rights) => rights.has('read') },
   { view: 'volumes', title: 'Volumes', show: (rights) => rights.has('read') },
@@ -83,8 +77,7 @@ const tabs = [
   { view: 'audit', title: 'Audit', show: (rights) => rights.node('admin') },
 ];
 
-// panes are the parts of the lists other than the first.
-const panes = { volumes: 'Volumes', ports: 'Ports', tokens: 'Tokens', audit: 'Audit' };
+const panes = { volumes: Volumes, ports: Ports, tokens: Tokens, audit: Audit };
 
 // Screen is the page of one token.
 export function Screen({ api, self, first, logout }) {
@@ -92,13 +85,13 @@ export function Screen({ api, self, first, logout }) {
   const [place, go] = useRoute();
   const [state, refresh] = useContainers(api, first, logout);
   const { messages, question, say, fail, clear, confirm } = useDialogs();
-  const later = useLater(fail);
   const page = useMemo(
     () => ({ api, self, rights, online: state.online, say, fail, clear, confirm, refresh, go, list: state.list }),
     [api, self, rights, state, go],
   );
   const shown = tabs.filter((tab) => tab.show(rights));
   const view = shown.some((tab) => tab.view === place.view) ? place.view : shown[0]?.view;
+  const Pane = panes[view];
   return html`<${Page.Provider} value=${page}><${Messages.Provider} value=${messages}>
     <${Strip} logout=${logout} />
     <div class=${`connection ${state.online ? 'on' : 'off'}`} role="status">
@@ -115,16 +108,10 @@ export function Screen({ api, self, first, logout }) {
     <div class=${`panes ${place.view === 'containers' && place.id ? 'with-drawer' : ''}`}>
       <main>
         ${!shown.length && html`<p class="empty">This token may not read anything here.</p>`}
-        ${view === 'containers' && html`<${Containers} state=${state} selected=${place.id} Create=${later.Create} />`}
-        ${panes[view] && (later.Drawer ? html`<${later[panes[view]]} place=${place} />` : reading)}
+        ${view === 'containers' && html`<${Containers} state=${state} selected=${place.id} />`}
+        ${Pane && html`<${Pane} place=${place} />`}
       </main>
-      ${
-        view === 'containers' &&
-        place.id &&
-        (later.Drawer
-          ? html`<${later.Drawer} key=${place.id} id=${place.id} tab=${place.tab} />`
-          : html`<aside class="drawer">${reading}</aside>`)
-      }
+      ${view === 'containers' && place.id && html`<${Drawer} key=${place.id} id=${place.id} tab=${place.tab} />`}
     </div>
     ${messages} ${question}
   <//><//>`;
