@@ -18,7 +18,8 @@ import (
 // The measurement of files outside volumes.
 const (
 	rootPeriod  = 15 * time.Second // between two measurements of all containers
-	rootTimeout = 20 * time.Second // of one container
+	rootTimeout = 2 * time.Second  // of one container; one that takes longer is slow
+	slowTimeout = 2 * time.Minute  // of a slow container
 	rootSlack   = 1 << 20          // bytes that the engine writes into an idle container
 	rootPoll    = time.Second      // between two readings of the engine's free space
 	rootShare   = 4                // rests after a measurement, in multiples of its duration
@@ -49,6 +50,7 @@ type Roots struct {
 	mu     sync.Mutex
 	used   map[string]RootUsage // by internal_id
 	failed map[string]bool      // whether the last measurement failed, by internal_id
+	slow   map[string]bool      // measured apart from the others, by internal_id
 }
 
 // limit returns docker.root_limit in bytes; 0 is none.
@@ -90,25 +92,50 @@ func withoutSlack(u v1.Usage) v1.Usage {
 }
 
 // Source returns a source that measures all running containers periodically, and as soon
-// as the engine's disk loses space. It names those whose usage changed.
+// as the engine's disk loses space. It names those whose usage changed. Slow containers,
+// such as one with millions of files whose engine walks them, are measured apart, so that
+// they do not delay the others.
 func (r *Roots) Source() controller.Source {
 	return func(ctx context.Context, notify func(string)) error {
+		ctx, cancel := context.WithCancel(ctx)
+		var apart sync.WaitGroup
+		defer apart.Wait()
+		defer cancel()
+		apart.Go(func() {
+			for ctx.Err() == nil {
+				began := time.Now()
+				_, _ = r.round(ctx, true, notify) // the store's error is that of the other round
+				r.await(ctx, began, 0)
+			}
+		})
 		for ctx.Err() == nil {
 			began, free := time.Now(), r.free()
-			running, err := r.running()
+			running, err := r.round(ctx, false, notify)
 			if err != nil {
 				return err
-			}
-			for id, target := range running {
-				if r.measure(ctx, target.name, target.volume) {
-					notify(id)
-				}
 			}
 			r.forget(running)
 			r.await(ctx, began, free)
 		}
 		return nil
 	}
+}
+
+// round measures the running containers that are slow, or the others, and returns all.
+func (r *Roots) round(ctx context.Context, slow bool, notify func(string)) (map[string]rootTarget, error) {
+	running, err := r.running()
+	for id, target := range running {
+		if err == nil && r.isSlow(id) == slow && r.measure(ctx, target, slow) {
+			notify(id)
+		}
+	}
+	return running, err
+}
+
+func (r *Roots) isSlow(id string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.slow[id]
 }
 
 // await waits for the next measurement: until rootPeriod after the last one began, or
@@ -171,23 +198,32 @@ func (r *Roots) running() (map[string]rootTarget, error) {
 }
 
 // measure measures one container and reports whether the result may change its next
-// step.
-func (r *Roots) measure(ctx context.Context, n runtime.Name, volume string) (changed bool) {
-	limited, cancel := context.WithTimeout(ctx, rootTimeout)
+// step. One that takes longer than rootTimeout is slow from now on, and one that does not
+// is not.
+func (r *Roots) measure(ctx context.Context, target rootTarget, slow bool) (changed bool) {
+	n, limit := target.name, rootTimeout
+	if slow {
+		limit = slowTimeout
+	}
+	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	u, err := r.Measure(limited, n, volume)
+	began := time.Now()
+	u, err := r.Measure(limited, n, target.volume)
 	if errors.Is(err, runtime.ErrNotFound) || ctx.Err() != nil {
 		return false
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.used == nil {
-		r.used, r.failed = map[string]RootUsage{}, map[string]bool{}
+		r.used, r.failed, r.slow = map[string]RootUsage{}, map[string]bool{}, map[string]bool{}
 	}
-	if err != nil && !r.failed[n.ID] {
-		r.Log.Warn("cannot measure all that a container wrote outside its volume", "container", n.ID, "role", n.Role, "err", err)
+	r.slow[n.ID] = time.Since(began) >= rootTimeout
+	if becomes := r.slow[n.ID] && !slow; !becomes { // it is measured again, with more time
+		if err != nil && !r.failed[n.ID] {
+			r.Log.Warn("cannot measure all that a container wrote outside its volume", "container", n.ID, "role", n.Role, "err", err)
+		}
+		r.failed[n.ID] = err != nil
 	}
-	r.failed[n.ID] = err != nil
 	old := r.used[n.ID]
 	if old.ContainerID != u.ContainerID {
 		old = RootUsage{} // it was that of a removed container
@@ -211,6 +247,7 @@ func (r *Roots) forget(running map[string]rootTarget) {
 			r.mu.Lock()
 			delete(r.used, id)
 			delete(r.failed, id)
+			delete(r.slow, id)
 			r.mu.Unlock()
 		}
 	}
@@ -220,5 +257,5 @@ func (r *Roots) forget(running map[string]rootTarget) {
 func (r *Roots) measured() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.Collect(maps.Keys(r.failed))
+	return slices.Collect(maps.Keys(r.slow))
 }
