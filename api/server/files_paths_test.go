@@ -15,22 +15,8 @@ import (
 
 	v1 "berth/api/v1"
 	"berth/hack/openapitest"
+	"berth/hack/pathtest"
 )
-
-// hostilePaths break the path rules.
-var hostilePaths = []string{
-	"", "..", "../x", "a/../b", "a/..", "..a", "a..b", "dir/../../outside/secret", "./..",
-	"/", "/etc/passwd", "//x", `\x`, `\\host\share`, `C:`, `C:\x`, "c:/x", "z:x",
-	"a\x00b", "\x00", "a\nb", "a\tb", "\x7f", "a\u0085b",
-	strings.Repeat("n", 256), "dir/" + strings.Repeat("n", 256), strings.Repeat("a/", 2049),
-	".berth-tmp-" + strings.Repeat("0", 32), "./.berth-tmp-" + strings.Repeat("a", 32) + "/x",
-}
-
-// invalidUTF8 is possible in a URL only: JSON must be valid UTF-8.
-var invalidUTF8 = []string{"\xff\xfe", "a/\xc0\xae\xc0\xae/b"}
-
-// hostileLinks lead out of the volume through the links of newPathHarness.
-var hostileLinks = []string{"etc/passwd", "etc/new", "up/x", "up/volumes", "chain/outside/secret", "loop/x"}
 
 // pathField is one path field of one endpoint. An empty path in a query is the root if
 // emptyIsRoot is true.
@@ -49,13 +35,13 @@ var pathFields = []pathField{
 	{"POST", "files", "path", func(p string) object { return object{"path": p, "content": "x"} }, false},
 	{"POST", "folders", "path", func(p string) object { return object{"path": p} }, false},
 	{"POST", "copy", "source", func(p string) object { return object{"source": p, "destination": "d"} }, false},
-	{"POST", "copy", "destination", func(p string) object { return object{"source": "dir", "destination": p} }, false},
+	{"POST", "copy", "destination", func(p string) object { return object{"source": "dir/file", "destination": p} }, false},
 	{"POST", "rename", "source", func(p string) object { return object{"source": p, "destination": "d"} }, false},
-	{"POST", "rename", "destination", func(p string) object { return object{"source": "dir", "destination": p} }, false},
+	{"POST", "rename", "destination", func(p string) object { return object{"source": "dir/file", "destination": p} }, false},
 	{"POST", "chmod", "path", func(p string) object { return object{"path": p, "mode": "0777"} }, false},
 	{"POST", "compress", "output_name", func(p string) object { return object{"output_name": p} }, false},
 	{"POST", "compress", "path", func(p string) object { return object{"output_name": "d", "path": p} }, false},
-	{"POST", "compress", "paths", func(p string) object { return object{"output_name": "d", "paths": []string{"dir", p}} }, false},
+	{"POST", "compress", "paths", func(p string) object { return object{"output_name": "d", "paths": []string{"a.tar", p}} }, false},
 	{"POST", "decompress", "archive_path", func(p string) object { return object{"archive_path": p, "destination": "d"} }, false},
 	{"POST", "pull", "path", func(p string) object { return object{"url": "https://example.com/", "path": p} }, false},
 	{"POST", "decompress", "destination", func(p string) object { return object{"archive_path": "a.tar", "destination": p} }, false},
@@ -72,18 +58,14 @@ func (f pathField) send(h *fileHarness, p string) answer {
 	return h.call(f.method, h.at(f.endpoint, "path", p), nil)
 }
 
-// newPathHarness returns a volume with a valid archive, and links out of the volume.
-func newPathHarness(t *testing.T) *fileHarness {
-	h := newFileHarness(t)
+// newPathHarness returns a volume with a valid archive, and with links out of it. It
+// returns the paths through the links.
+func newPathHarness(t *testing.T) (h *fileHarness, through []string) {
+	h = newFileHarness(t)
 	h.put("dir/file", "mine")
 	h.must("POST", h.at("compress"), object{"format": "tar", "output_name": "a"})
-	for name, target := range map[string]string{"etc": "/etc", "up": "../..", "chain": "dir/chain", "dir/chain": "../up", "loop": "loop"} {
-		require.NoError(t, os.Symlink(target, filepath.Join(h.dir, name)))
-	}
-	outside := filepath.Join(h.dir, "../../outside")
-	require.NoError(t, os.Mkdir(outside, 0o755))
-	require.NoError(t, os.WriteFile(filepath.Join(outside, "secret"), []byte("secret"), 0o600))
-	return h
+	through, _ = pathtest.Plant(t, h.dir)
+	return h, through
 }
 
 // around returns everything in the volume and next to it, with mode and content.
@@ -112,16 +94,16 @@ func (h *fileHarness) around() map[string]string {
 func TestHostilePaths(t *testing.T) {
 	for _, f := range pathFields {
 		t.Run(f.method+" "+f.endpoint+" "+f.name, func(t *testing.T) {
-			h := newPathHarness(t)
+			h, through := newPathHarness(t)
 			before := h.around()
-			list := hostilePaths[:len(hostilePaths):len(hostilePaths)]
+			list := pathtest.Texts()
 			if f.endpoint == "pull" { // links are refused when the content arrives
 				h.settings.change(func(c *v1.Config) { c.Files.Pull = true })
 			} else {
-				list = append(list, hostileLinks...)
+				list = append(list, through...)
 			}
 			if f.body == nil {
-				list = append(list, invalidUTF8...)
+				list = append(list, pathtest.InvalidUTF8()...)
 			}
 			for _, p := range list {
 				a := f.send(h, p)
@@ -140,7 +122,7 @@ func TestHostilePaths(t *testing.T) {
 
 // TestAbsentPath: a path that is required and absent is named.
 func TestAbsentPath(t *testing.T) {
-	h := newPathHarness(t)
+	h, _ := newPathHarness(t)
 	before := h.around()
 	for _, f := range pathFields {
 		if f.body == nil && !f.emptyIsRoot {
@@ -198,7 +180,7 @@ func fieldsOf(operation *openapi3.Operation) (names []string) {
 // TestRootPath: "." is the root where a path names a folder. An absent or null path
 // is the root where it is optional.
 func TestRootPath(t *testing.T) {
-	h := newPathHarness(t)
+	h, _ := newPathHarness(t)
 	h.settings.change(func(c *v1.Config) { c.Files.Pull = true })
 	h.must("GET", h.at("files", "path", "."), nil)
 	h.must("GET", h.at("files/search", "query", "file", "path", "."), nil)

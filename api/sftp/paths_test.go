@@ -1,8 +1,10 @@
 package sftp
 
 import (
-	"errors"
+	"io"
+	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,62 +14,83 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"berth/api/auth"
+	v1 "berth/api/v1"
+	"berth/hack/pathtest"
 )
 
-var hostileNames = []string{
-	`\x`, `\\host\share`, `C:`, `C:\x`, "c:/x", "z:x", "a\x00b", "\x00", "a\nb", "a\tb", "\x7f", "a\u0085b",
-	strings.Repeat("n", 256), "dir/" + strings.Repeat("n", 256), strings.Repeat("a/", 2049),
-	".berth-tmp-" + strings.Repeat("0", 32), "./.berth-tmp-" + strings.Repeat("a", 32) + "/x", "\xff\xfe", "a/\xc0\xae\xc0\xae/b",
-	"etc/passwd", "etc/new", "up/x", "up/volumes", "chain/outside/secret", "loop/x",
+// resolved reports whether a path is one of the volume for SFTP, which resolves .. and
+// takes the root of the volume for that of the host.
+func resolved(name string) bool {
+	clean := path.Clean("/" + name)
+	return clean == "/" || v1.CheckResolved(clean[1:]) == nil && !strings.HasPrefix(clean, "/.berth-tmp-")
 }
 
-var resolvedNames = []string{
-	"../x", "a/../../b", "dir/../../outside/secret", "/etc/passwd", "//x", "../../../../../../etc/passwd", "/../../etc/shadow",
-	"dir/../../../../../../../../tmp/x", "..a", "a..b", "./../x", "/proc/self/root/etc/passwd",
-}
-
+// TestHostilePaths tries every path of the table that the tests of HTTP use with every
+// request. What leads out of the volume is refused and changes nothing; what SFTP
+// resolves to a path of the volume changes nothing outside.
 func TestHostilePaths(t *testing.T) {
 	h := newHarness(t)
-	h.write("dir/file", "mine")
-	for name, target := range map[string]string{"etc": "/etc", "up": "../..", "chain": "dir/chain", "dir/chain": "../up", "loop": "loop"} {
-		require.NoError(t, os.Symlink(target, filepath.Join(h.dir, name)))
+	through, last := pathtest.Plant(t, h.dir)
+	texts := slices.Concat(pathtest.Texts(), pathtest.InvalidUTF8(), []string{"/../../etc/shadow", "../../../../../../etc/passwd", "/proc/self/root/etc/passwd"})
+	var hostile, inside []string
+	for _, name := range append(texts, through...) {
+		if slices.Contains(through, name) || !resolved(name) {
+			hostile = append(hostile, name)
+		} else {
+			inside = append(inside, name)
+		}
 	}
-	outside := filepath.Join(h.dir, "../../outside")
-	require.NoError(t, os.Mkdir(outside, 0o755))
-	require.NoError(t, os.WriteFile(filepath.Join(outside, "secret"), []byte("secret"), 0o600))
-	before := around(t, filepath.Join(h.dir, "../.."))
-	token := h.mint(auth.Grant{})
-	c := h.login(h.volume, token)
-	all := slices.Collect(func(yield func(string) bool) {
-		for name := range changes {
-			if !yield(name) {
-				return
+	top := filepath.Join(h.dir, "../..")
+	before := around(t, top)
+	c := h.login(h.volume, h.mint(auth.Grant{}))
+	all := maps.Clone(reads)
+	maps.Copy(all, changes)
+	maps.Copy(all, pairs)
+	for _, name := range hostile {
+		for verb, try := range all {
+			require.Error(t, try(c, name), "%s %.60q", verb, name)
+		}
+	}
+	require.Equal(t, before, around(t, top))
+	all["symlink to"] = func(c *client.Client, path string) error { return c.Symlink(path, "link") } // a link may lead anywhere: it is not followed
+	for _, name := range slices.Concat(inside, last, hostile) {
+		for verb, try := range all {
+			if err := try(c, name); err != nil {
+				require.NotContains(t, err.Error(), h.dir, "%s %.60q", verb, name)
 			}
 		}
-	})
-	for _, path := range hostileNames {
-		for _, name := range all {
-			require.Error(t, changes[name](c, path), "%s %.60q", name, path)
-		}
-		for name, read := range reads {
-			require.Error(t, read(c, path), "%s %.60q", name, path)
-		}
-		require.Error(t, c.Rename("dir/file", path), "%.60q", path)
-		require.Error(t, c.PosixRename("dir/file", path), "%.60q", path)
 	}
-	require.Equal(t, before, around(t, filepath.Join(h.dir, "../..")))
-	for _, path := range resolvedNames {
-		for name, read := range reads {
-			err := read(c, path)
-			require.Error(t, err, "%s %s", name, path)
-			require.True(t, errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission), "%s %s: %v", name, path, err)
-		}
+	keep := func(files map[string]string) map[string]string {
+		maps.DeleteFunc(files, func(name, _ string) bool { return strings.HasPrefix(name, h.dir) })
+		return files
 	}
+	require.Equal(t, keep(before), keep(around(t, top)))
 	require.NoError(t, c.Mkdir("goes on"))
+	t.Logf("%d paths, %d requests of each", len(hostile)+len(inside)+len(last), len(all))
+}
+
+// pairs are the requests with two paths, whose other one is valid, and the removal of
+// any file.
+var pairs = map[string]func(c *client.Client, path string) error{
+	"rename to":   func(c *client.Client, path string) error { return c.Rename("dir/file", path) },
+	"posix to":    func(c *client.Client, path string) error { return c.PosixRename("dir/file", path) },
+	"hardlink":    func(c *client.Client, path string) error { return c.Link("dir/file", path) },
+	"hardlink to": func(c *client.Client, path string) error { return c.Link(path, "hard") },
+	"remove":      func(c *client.Client, path string) error { return c.Remove(path) },
 }
 
 var reads = map[string]func(c *client.Client, path string) error{
-	"open":    func(c *client.Client, path string) error { return closed(c.Open(path)) },
+	"open": func(c *client.Client, path string) error {
+		f, err := c.Open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if data, _ := io.ReadAll(f); strings.Contains(string(data), "secret") {
+			panic("the content of a file outside was read through " + path)
+		}
+		return nil
+	},
 	"stat":    func(c *client.Client, path string) error { _, err := c.Stat(path); return err },
 	"list":    func(c *client.Client, path string) error { _, err := c.ReadDir(path); return err },
 	"statvfs": func(c *client.Client, path string) error { _, err := c.StatVFS(path); return err },

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	v1 "berth/api/v1"
+	"berth/hack/pathtest"
 	"berth/runtime/volume"
 )
 
@@ -82,7 +83,7 @@ func extractByTool(t testing.TB, format, archive, dir string) {
 func TestSkippedLinks(t *testing.T) {
 	for _, format := range v1.Formats() {
 		b := newBox(t, options())
-		plantLinks(t, b)
+		pathtest.Plant(t, b.dir)
 		require.NoError(t, os.Symlink("dir/file", filepath.Join(b.dir, "in")))
 		require.NoError(t, syscall.Mkfifo(filepath.Join(b.dir, "fifo"), 0o666))
 		a, err := b.Compress(t.Context(), id, v1.Compression{Format: format, Output: "a"})

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	v1 "berth/api/v1"
+	"berth/hack/pathtest"
 )
 
 // FuzzPath passes the same text to every path field. Files outside must stay
@@ -28,7 +29,7 @@ func FuzzPath(f *testing.F) {
 		require.NoError(t, os.RemoveAll(b.dir))
 		require.NoError(t, b.Remove(t.Context(), id))
 		require.NoError(t, b.Ensure(id))
-		plantLinks(t, b)
+		pathtest.Plant(t, b.dir)
 		require.NoError(t, os.Symlink("dir", filepath.Join(b.dir, "in")))
 		for _, field := range fields {
 			err := field.call(t.Context(), b, p)

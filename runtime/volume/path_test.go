@@ -14,40 +14,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	v1 "berth/api/v1"
+	"berth/hack/pathtest"
 )
 
 // hostileTexts break the path rules as text.
-var hostileTexts = []string{
-	"", "..", "../x", "a/../b", "a/..", "..a", "a..b", "dir/../../outside/secret", "./..",
-	"/", "/etc/passwd", "//x", `\x`, `\\host\share`, `C:`, `C:\x`, "c:/x", "z:x",
-	"a\x00b", "\x00", "a\nb", "a\tb", "\x7f", "a\u0085b", "\xff\xfe", "a/\xc0\xae\xc0\xae/b",
-	strings.Repeat("n", 256), "dir/" + strings.Repeat("n", 256), strings.Repeat("a/", 2049),
-	".berth-tmp-" + strings.Repeat("0", 32), "./.berth-tmp-" + strings.Repeat("a", 32) + "/x",
-}
-
-// plantLinks creates links that try to lead out, and returns the paths through them.
-// last reports whether the link is the last component of the path.
-func plantLinks(t testing.TB, b box) (through, last []string) {
-	t.Helper()
-	rel := "../../outside"
-	links := map[string]string{
-		"abs-file": b.outside + "/secret", "abs-folder": b.outside,
-		"rel-file": rel + "/secret", "rel-folder": rel,
-		"chain": "chain2", "chain2": "dir/chain3", "dir/chain3": "../rel-folder",
-		"loop": "loop2", "loop2": "loop", "self": "self",
-		"new-out": rel + "/new", "up": "..", "dir/up": "../..", "root": "/", "proc": "/proc/self/root",
-		"dots": "dir/./../../../outside",
-	}
-	b.put(t, "dir/file", "mine")
-	for name, target := range links {
-		require.NoError(t, os.Symlink(target, filepath.Join(b.dir, name)))
-		last = append(last, name)
-		if name != "abs-file" && name != "rel-file" && name != "new-out" {
-			through = append(through, name+"/secret", name+"/folder/secret", name+"/new")
-		}
-	}
-	return append(through, "up/outside/secret", "dir/up/outside/folder", "root/etc/passwd", "proc/etc/passwd"), last
-}
+var hostileTexts = append(pathtest.Texts(), pathtest.InvalidUTF8()...)
 
 // field is one path field of one operation.
 type field struct {
@@ -105,7 +76,7 @@ func TestHostilePaths(t *testing.T) {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
 			b := newBox(t, options())
-			through, last := plantLinks(t, b)
+			through, last := pathtest.Plant(t, b.dir)
 			run(t, b.dir, "tar", "-cf", "a.tar", "dir/file")
 			volume, outside := tree(t, b.dir, false), tree(t, b.outside, true)
 			for _, p := range append(hostileTexts, through...) {
@@ -131,7 +102,7 @@ func TestHostileFinalLinks(t *testing.T) {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
 			b := newBox(t, options())
-			_, last := plantLinks(t, b)
+			_, last := pathtest.Plant(t, b.dir)
 			outside := tree(t, b.outside, true)
 			for _, p := range last {
 				_ = f.call(t.Context(), b, p)
