@@ -60,7 +60,7 @@ var faults = map[string]fault{
 			return err == nil
 		})
 	}, "", "limit", "Delete files of the volume"},
-	"install-hangs": {created(berthtest.Spec{"install_script": "echo waiting for the mirror; sleep 100000"}), "Installing for", "The install script has run for", "The install script is slow, or waits"},
+	"install-hangs": {created(berthtest.Spec{"install_script": "echo waiting for the mirror; sleep 100000"}), "Installing for", "The install script has run since", "The install script is slow, or waits"},
 	"install-fails": {created(berthtest.Spec{"install_script": "echo 404 Not Found; exit 22"}), "Installation failed", "exit code 22", "output of the install script"},
 	"pattern-never": {created(berthtest.Spec{"startup_command": "echo ready; sleep 100000", "start_pattern": "^Done"}), "Starting for", "start_pattern", "Compare start_pattern with the output"},
 	"pattern-late": {created(berthtest.Spec{"startup_command": "echo ready; sleep 100000", "start_pattern": "^Done", "start_timeout": "2s"}),

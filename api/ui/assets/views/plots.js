@@ -79,7 +79,7 @@ function Plot({ plot, live }) {
     };
     text();
     const changed = (event) => {
-      if (event !== 'stats') return;
+      if (event !== 'stats' || !now.current) return; // null: the plots were left in this frame
       chart.setData(data());
       text();
     };
