@@ -160,3 +160,19 @@ func lastExit(w *world) (last v1.Event) {
 	}))
 	return last
 }
+
+// TestStartingWithoutPattern: the engine alone is waited for, and the message names that.
+func TestStartingWithoutPattern(t *testing.T) {
+	for pattern, want := range map[string][2]string{"": {"the engine is starting it", "the engine is starting it"}, "^Done": {"", "the start pattern has not matched yet"}} {
+		live(t, func(w *world) {
+			w.installed(func(s *v1.ContainerSpec) { s.StartPattern = pattern })
+			w.console.held.Store(true)
+			w.change(on)
+			st := w.want(v1.Starting).Status
+			require.Equal(t, want, [2]string{st.Message, v1.FindCondition(st.Conditions, v1.Started).Message})
+			w.console.held.Store(false)
+			time.Sleep(2 * time.Minute)
+			require.Empty(t, w.want(v1.Running).Status.Message)
+		})
+	}
+}
