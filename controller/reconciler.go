@@ -25,6 +25,9 @@ type Result struct {
 	Waiting bool
 }
 
+// RequeueNow returns the result of a step that has a next one.
+func RequeueNow() Result { return Result{Requeue: true} }
+
 // Terminal marks an error that a retry cannot fix. The key waits for the next
 // signal, at the latest for the resync.
 func Terminal(err error) error { return terminalError{err} }

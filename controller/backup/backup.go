@@ -32,9 +32,6 @@ type backups struct {
 	space    *space
 }
 
-// requeueNow returns the result of a step that has a next one.
-func requeueNow() controller.Result { return controller.Result{Requeue: true} }
-
 // Reconcile takes one step for the backup with this id.
 func (r *backups) Reconcile(ctx context.Context, id string) (controller.Result, error) {
 	b, o, err := r.observe(id)
@@ -51,9 +48,9 @@ func (r *backups) Reconcile(ctx context.Context, id string) (controller.Result, 
 	case RecordProgress:
 		return controller.Result{RequeueAfter: progressPeriod}, r.recordProgress(b, o.Job.Progress)
 	case RecordPending, RecordCompleted, RecordFailed, RecordDeleting:
-		return requeueNow(), r.recordStep(b, a, o)
+		return controller.RequeueNow(), r.recordStep(b, a, o)
 	case SendResume:
-		return requeueNow(), r.resume(ctx, b)
+		return controller.RequeueNow(), r.resume(ctx, b)
 	case Cancel:
 		r.Jobs.stop(id)
 	case Remove, Collect:
@@ -194,7 +191,7 @@ func (r *backups) remove(b v1.Backup, a Action, j Job) (controller.Result, error
 		return controller.Result{}, r.purge(id)
 	}
 	if a == Collect {
-		return requeueNow(), record(r.Store, b, func(_ *store.Tx, s *v1.BackupStatus, _ time.Time) error { s.Leftover = false; return nil })
+		return controller.RequeueNow(), record(r.Store, b, func(_ *store.Tx, s *v1.BackupStatus, _ time.Time) error { s.Leftover = false; return nil })
 	}
 	begun, err := r.Jobs.begin(id, place{Removing, "", b.Meta.CreatedAt}, func() error { return nil }, r.erase(b))
 	return controller.Result{Waiting: !begun && err == nil}, err

@@ -37,7 +37,7 @@ func (r *restores) Reconcile(ctx context.Context, id string) (controller.Result,
 	case Sweep:
 		return r.sweep(restore)
 	case RecordPending, RecordCompleted, RecordFailed:
-		return requeueNow(), r.recordStep(restore, a, o.Job)
+		return controller.RequeueNow(), r.recordStep(restore, a, o.Job)
 	case Await:
 		if o.Job.State == JobRuns {
 			return controller.Result{}, nil // Jobs names it when it has ended

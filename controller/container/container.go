@@ -46,9 +46,6 @@ type Reconciler struct {
 	settled settled
 }
 
-// requeueNow returns the result of a step that has a next one.
-func requeueNow() controller.Result { return controller.Result{Requeue: true} }
-
 // waitFor returns the result of a step that waits for a resource which another
 // container or the puller holds. The container is observed again after d.
 func waitFor(d time.Duration) controller.Result {

@@ -37,7 +37,7 @@ func (s execution) executeWithPermit(ctx context.Context, next Step) (controller
 	}
 	s, next, err = s.r.next(ctx, s.c.Meta.ID, nil)
 	if err != nil || !next.Do.starts() {
-		return requeueNow(), err
+		return controller.RequeueNow(), err
 	}
 	return s.execute(ctx, next)
 }
@@ -77,17 +77,17 @@ func (s execution) dispatch(ctx context.Context, next Step) (controller.Result, 
 	case RecordStopping, SendStop, KillServer, RecordExit, RecordOOM:
 		return exitStep{s}.execute(ctx, next.Do)
 	case RecordDeadline:
-		return requeueNow(), recordDeadline(s)
+		return controller.RequeueNow(), recordDeadline(s)
 	case RecordInstallSlow, RecordStartSlow, RecordStartTimeout:
-		return requeueNow(), slowStep{s}.execute(ctx, next.Do)
+		return controller.RequeueNow(), slowStep{s}.execute(ctx, next.Do)
 	case RefreshImage:
 		return refreshImage(ctx, s)
 	case RecordPressure:
-		return requeueNow(), s.recordPressure()
+		return controller.RequeueNow(), s.recordPressure()
 	case RecordVolume:
-		return requeueNow(), recordVolumeReady(s)
+		return controller.RequeueNow(), recordVolumeReady(s)
 	case RecordDeleting:
-		return requeueNow(), s.record(setPhase(s.c.Spec, v1.Deleting))
+		return controller.RequeueNow(), s.record(setPhase(s.c.Spec, v1.Deleting))
 	case Forget:
 		return controller.Result{}, s.forget(ctx)
 	}

@@ -18,19 +18,19 @@ func (s exitStep) execute(ctx context.Context, a Action) (controller.Result, err
 	n := serverName(s.x.c.Meta.ID)
 	switch a {
 	case RecordStopping:
-		return requeueNow(), s.x.record(func(st *v1.ContainerStatus, now time.Time) {
+		return controller.RequeueNow(), s.x.record(func(st *v1.ContainerStatus, now time.Time) {
 			st.Unrequested = st.Phase == v1.Exit || st.Phase == v1.Ready
 			st.Phase, st.StopRecordedAt, st.StopSent = v1.Stopping, now, false
 			setStarted(s.x.c.Spec, st, now)
 		})
 	case SendStop:
-		return requeueNow(), s.sendStop(ctx, n)
+		return controller.RequeueNow(), s.sendStop(ctx, n)
 	case KillServer:
-		return requeueNow(), s.x.r.Engine.Kill(ctx, n)
+		return controller.RequeueNow(), s.x.r.Engine.Kill(ctx, n)
 	case RecordOOM:
-		return requeueNow(), s.recordOOM()
+		return controller.RequeueNow(), s.recordOOM()
 	}
-	return requeueNow(), s.recordExit()
+	return controller.RequeueNow(), s.recordExit()
 }
 
 // sendStop asks a container to exit: with its stop command or, if there is none or

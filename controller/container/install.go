@@ -24,7 +24,7 @@ func (s installStep) execute(ctx context.Context, a Action) (controller.Result, 
 	n := installerName(s.x.c.Meta.ID)
 	switch a {
 	case RecordInstalling:
-		return requeueNow(), s.recordInstalling()
+		return controller.RequeueNow(), s.recordInstalling()
 	case PullImage:
 		return s.x.pull(s.x.o.Missing)
 	case CreateInstaller:
@@ -32,11 +32,11 @@ func (s installStep) execute(ctx context.Context, a Action) (controller.Result, 
 	case StartInstaller:
 		return s.startInstaller(ctx, n)
 	case KillInstaller:
-		return requeueNow(), s.x.r.Engine.Kill(ctx, n)
+		return controller.RequeueNow(), s.x.r.Engine.Kill(ctx, n)
 	case FinishInstall:
 		return s.finishInstall(ctx)
 	}
-	return requeueNow(), s.removeInstaller(ctx, n)
+	return controller.RequeueNow(), s.removeInstaller(ctx, n)
 }
 
 // recordInstalling begins an installation. It does not claim the volume yet: a
@@ -153,13 +153,13 @@ func (s installStep) createInstaller(ctx context.Context) (controller.Result, er
 	case errors.Is(err, runtime.ErrImageNotFound):
 		return s.x.pull(installImage(s.x.c.Spec))
 	case errors.Is(err, runtime.ErrInvalid), errors.Is(err, runtime.ErrBadCommand):
-		return requeueNow(), s.failInstall("InvalidSpec", err.Error())
+		return controller.RequeueNow(), s.failInstall("InvalidSpec", err.Error())
 	case errors.Is(err, runtime.ErrMountRefused):
 		return controller.Result{}, refuseMount(s.x, err)
 	case err != nil:
 		return controller.Result{}, err
 	}
-	return requeueNow(), nil
+	return controller.RequeueNow(), nil
 }
 
 func (s installStep) startInstaller(ctx context.Context, n runtime.Name) (controller.Result, error) {
@@ -168,13 +168,13 @@ func (s installStep) startInstaller(ctx context.Context, n runtime.Name) (contro
 	case errors.Is(err, runtime.ErrMountRefused):
 		return controller.Result{}, refuseMount(s.x, err)
 	case errors.Is(err, runtime.ErrMountMissing): // or the mounts have changed since it was created
-		return requeueNow(), s.x.r.Engine.Remove(ctx, n)
+		return controller.RequeueNow(), s.x.r.Engine.Remove(ctx, n)
 	case errors.Is(err, runtime.ErrBadCommand), errors.Is(err, runtime.ErrInvalid):
-		return requeueNow(), s.failInstall("CannotStart", err.Error())
+		return controller.RequeueNow(), s.failInstall("CannotStart", err.Error())
 	case err != nil:
 		return controller.Result{}, err
 	}
-	return requeueNow(), nil
+	return controller.RequeueNow(), nil
 }
 
 // finishInstall records the result of an installation. Without a script it is a
@@ -185,13 +185,13 @@ func (s installStep) finishInstall(ctx context.Context) (controller.Result, erro
 		return s.finishWithoutScript(ctx)
 	}
 	if in.ExitCode != 0 {
-		return requeueNow(), s.recordFailure(in)
+		return controller.RequeueNow(), s.recordFailure(in)
 	}
 	made, r, err := s.ensureServer(ctx)
 	if made == nil {
 		return r, err
 	}
-	return requeueNow(), s.x.record(made.setInstalled)
+	return controller.RequeueNow(), s.x.record(made.setInstalled)
 }
 
 // finishWithoutScript finishes an installation without a script. It waits for
@@ -207,21 +207,21 @@ func (s installStep) finishWithoutScript(ctx context.Context) (controller.Result
 	if free, err := s.claimVolume(made.setInstalled); err != nil || !free {
 		return waitFor(volumeBusyWait), err
 	}
-	return requeueNow(), nil
+	return controller.RequeueNow(), nil
 }
 
 // ensureServer creates the server container if it does not exist. It returns the
 // step to continue with, or nil and the result if there is still no container.
 func (s installStep) ensureServer(ctx context.Context) (*installStep, controller.Result, error) {
 	if exists(s.x.o.Server) {
-		return &s, requeueNow(), nil
+		return &s, controller.RequeueNow(), nil
 	}
 	id, r, err := serverStep(s).create(ctx)
 	if id == "" {
 		return nil, r, err
 	}
 	s.x.o.Server.ContainerID = id
-	return &s, requeueNow(), nil
+	return &s, controller.RequeueNow(), nil
 }
 
 // stillBusy reports whether the installation or the restore that was waited for still

@@ -27,7 +27,7 @@ func (s execution) pull(image string) (controller.Result, error) {
 	case p.Err == nil: // but the engine did not find the image
 		p = s.r.Pulls.NotKept(image, auth)
 	case installing && p.permanent():
-		return requeueNow(), s.failImage(pullReason(p.Err), p.Err)
+		return controller.RequeueNow(), s.failImage(pullReason(p.Err), p.Err)
 	}
 	return waitFor(time.Until(p.RetryAt)), s.recordPullFailure(p)
 }

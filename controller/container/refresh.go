@@ -48,7 +48,7 @@ func refreshImage(ctx context.Context, s execution) (controller.Result, error) {
 		}
 	}
 	if p.Err == nil {
-		return requeueNow(), s.record(func(st *v1.ContainerStatus, now time.Time) {
+		return controller.RequeueNow(), s.record(func(st *v1.ContainerStatus, now time.Time) {
 			change(st, now)
 			setCondition(st, now, v1.ImageCurrent, v1.True, "Pulled", "the image is the one of the registry")
 		})
@@ -59,9 +59,9 @@ func refreshImage(ctx context.Context, s execution) (controller.Result, error) {
 		setCondition(st, now, v1.ImageCurrent, v1.False, pullReason(p.Err), text)
 	}
 	if v1.FindCondition(s.c.Status.Conditions, v1.ImageCurrent).Status == v1.False {
-		return requeueNow(), s.record(failed)
+		return controller.RequeueNow(), s.record(failed)
 	}
-	return requeueNow(), recordWarning(s, pullReason(p.Err), text, failed)
+	return controller.RequeueNow(), recordWarning(s, pullReason(p.Err), text, failed)
 }
 
 // neverPull records that an image is not on the host, and that the pull policy forbids to
@@ -69,7 +69,7 @@ func refreshImage(ctx context.Context, s execution) (controller.Result, error) {
 func neverPull(s execution, image string) (controller.Result, error) {
 	err := fmt.Errorf("%w: %s is not on the host, and pull_policy is never", runtime.ErrImageNotFound, image)
 	if s.c.Status.ObservedInstall != s.c.Spec.InstallGeneration {
-		return requeueNow(), s.failImage(v1.ReasonImageNotFound, err)
+		return controller.RequeueNow(), s.failImage(v1.ReasonImageNotFound, err)
 	}
 	if s.reported(err.Error()) {
 		return waitFor(neverPoll), nil

@@ -25,22 +25,22 @@ func (s serverStep) execute(ctx context.Context, a Action) (controller.Result, e
 	case CreateServer:
 		return s.createServer(ctx)
 	case RecordCreated:
-		return requeueNow(), s.x.record(func(st *v1.ContainerStatus, _ time.Time) { st.ContainerID = s.x.o.Server.ContainerID })
+		return controller.RequeueNow(), s.x.record(func(st *v1.ContainerStatus, _ time.Time) { st.ContainerID = s.x.o.Server.ContainerID })
 	case RemoveServer:
-		return requeueNow(), s.removeServer(ctx, n)
+		return controller.RequeueNow(), s.removeServer(ctx, n)
 	case UpdateLimits:
 		return s.updateLimits(ctx, n)
 	case StartServer:
 		return s.startServer(ctx, n)
 	case RecordEngine:
-		return requeueNow(), s.recordEngine()
+		return controller.RequeueNow(), s.recordEngine()
 	case RecordStarting:
 		_, err := s.recordUnchanged(func(st *v1.ContainerStatus, now time.Time) {
 			s.adopt(st)
 			st.Phase, st.StartRecordedAt = v1.Starting, s.x.o.Server.StartedAt.Add(-time.Second)
 			setStarted(s.x.c.Spec, st, now)
 		})
-		return requeueNow(), err
+		return controller.RequeueNow(), err
 	case RecordRunning:
 		return controller.Result{}, s.x.record(func(st *v1.ContainerStatus, now time.Time) {
 			s.adopt(st)
@@ -48,7 +48,7 @@ func (s serverStep) execute(ctx context.Context, a Action) (controller.Result, e
 			setStarted(s.x.c.Spec, st, now)
 		})
 	case Unpause:
-		return requeueNow(), s.unpause(ctx, n)
+		return controller.RequeueNow(), s.unpause(ctx, n)
 	}
 	return controller.Result{}, controller.Terminal(fmt.Errorf("container %s: no action %d", s.x.c.Meta.ID, a))
 }
@@ -103,7 +103,7 @@ func (s serverStep) removedOutside() bool {
 // result of the step.
 func (s serverStep) create(ctx context.Context) (id string, r controller.Result, err error) {
 	if recorded, err := s.recordVolume(); err != nil || !recorded {
-		return "", requeueNow(), err
+		return "", controller.RequeueNow(), err
 	}
 	id, err = createMounted(ctx, s.x, serverSpec(s.x.c, s.x.r.Volume(s.x.c.Spec.VolumeID)))
 	invalid := errors.Is(err, runtime.ErrInvalid) || errors.Is(err, runtime.ErrBadCommand)
@@ -113,13 +113,13 @@ func (s serverStep) create(ctx context.Context) (id string, r controller.Result,
 		if s.removedOutside() {
 			s.x.r.Metrics.Repaired("removed")
 		}
-		return id, requeueNow(), nil
+		return id, controller.RequeueNow(), nil
 	case errors.Is(err, runtime.ErrImageNotFound):
 		r, err = s.x.pull(s.x.c.Spec.Image)
 	case installs && errors.Is(err, runtime.ErrRunning): // from outside: no run of ours
-		r, err = requeueNow(), s.x.r.Engine.Kill(ctx, serverName(s.x.c.Meta.ID))
+		r, err = controller.RequeueNow(), s.x.r.Engine.Kill(ctx, serverName(s.x.c.Meta.ID))
 	case invalid && installs:
-		r, err = requeueNow(), installStep(s).failInstall("InvalidSpec", err.Error())
+		r, err = controller.RequeueNow(), installStep(s).failInstall("InvalidSpec", err.Error())
 	case errors.Is(err, runtime.ErrMountRefused):
 		err = refuseMount(s.x, err)
 	case invalid:
@@ -137,14 +137,14 @@ func (s serverStep) updateLimits(ctx context.Context, n runtime.Name) (controlle
 	}
 	now, inspectErr := s.x.r.inspect(ctx, n)
 	if inspectErr != nil || !exists(now) {
-		return requeueNow(), inspectErr
+		return controller.RequeueNow(), inspectErr
 	}
 	s.x.o.Server = now
 	if !limitsDiffer(s.x.c.Spec, now.Live) {
 		if s.x.c.Status.ObservedGeneration == s.x.c.Meta.Generation && !failing(s.x.c) { // nobody has changed the spec
 			s.x.r.Metrics.Repaired("limits")
 		}
-		return requeueNow(), s.x.record(func(*v1.ContainerStatus, time.Time) {}) // clears the message of an earlier attempt
+		return controller.RequeueNow(), s.x.record(func(*v1.ContainerStatus, time.Time) {}) // clears the message of an earlier attempt
 	}
 	text := "the engine did not apply the limits"
 	switch {
@@ -153,7 +153,7 @@ func (s serverStep) updateLimits(ctx context.Context, n runtime.Name) (controlle
 	case limits(s.x.c.Spec).NoOOMKill && !now.Live.NoOOMKill:
 		text = "the engine did not apply limits.oom_kill: its host kills processes that use up the memory, as every host with cgroup v2 does"
 	}
-	return requeueNow(), s.x.record(func(st *v1.ContainerStatus, at time.Time) {
+	return controller.RequeueNow(), s.x.record(func(st *v1.ContainerStatus, at time.Time) {
 		st.Message, st.LimitsRefused = text, limitsAttempt(s.x.c, now)
 		setCondition(st, at, v1.LimitsApplied, v1.False, "Refused", text)
 	}, text)
@@ -176,7 +176,7 @@ func (s serverStep) startServer(ctx context.Context, n runtime.Name) (controller
 		// A restore of the volume waits only for the starts that are recorded.
 		free := func(tx *store.Tx) bool { return store.Restoring(tx, s.x.c.Spec.VolumeID) == "" }
 		if recorded, err := s.recordIf(free, s.setStarting); err != nil || !recorded {
-			return requeueNow(), err
+			return controller.RequeueNow(), err
 		}
 	}
 	switch err := s.applyConfigFiles(ctx); {
@@ -187,12 +187,12 @@ func (s serverStep) startServer(ctx context.Context, n runtime.Name) (controller
 	}
 	err := startMounted(ctx, s.x, n)
 	if reason, known := startFailure(err); known {
-		return requeueNow(), exitStep(s).recordStartFailure(reason, err)
+		return controller.RequeueNow(), exitStep(s).recordStartFailure(reason, err)
 	}
 	if err != nil {
 		return controller.Result{}, err
 	}
-	return requeueNow(), nil
+	return controller.RequeueNow(), nil
 }
 
 // recordVolume records which volume the server container mounts, before the

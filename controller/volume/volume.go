@@ -150,7 +150,7 @@ func (r *Reconciler) remove(ctx context.Context, id string) (controller.Result, 
 	defer cancel()
 	err = r.Directories.Remove(slice, id)
 	if err != nil && slice.Err() != nil && ctx.Err() == nil {
-		return controller.Result{Requeue: true}, nil
+		return controller.RequeueNow(), nil
 	}
 	if err != nil {
 		return controller.Result{}, err
