@@ -46,6 +46,9 @@ func (s *Scanner) Source() controller.Source {
 			last.keep(all)
 			last.order(ids)
 			for _, id := range ids {
+				if ctx.Err() != nil {
+					return nil
+				}
 				if used, ok := s.scan(ctx, id); ok {
 					last.record(id, used)
 				}

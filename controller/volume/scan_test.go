@@ -117,3 +117,29 @@ func TestVolumesWithoutLimitTakeTurns(t *testing.T) {
 		}
 	})
 }
+
+// TestScannerEndsAtOnce: a daemon that shuts down walks no further volume.
+func TestScannerEndsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := store.Open("", store.Options{})
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, s.Close()) })
+		require.NoError(t, s.Update(func(tx *store.Tx) error {
+			for _, id := range []string{"a", "b", "c"} {
+				if err := store.Volumes.Create(tx, id, v1.VolumeSpec{}); err != nil {
+					return err
+				}
+				if err := store.Volumes.SetStatus(tx, id, func(s *v1.VolumeStatus) { s.Created = true }); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		u := &usages{disk: &disk{}, of: map[string]int64{}}
+		scanner := &volume.Scanner{Store: s, Directories: u, Log: slog.New(slog.DiscardHandler)}
+		require.NoError(t, scanner.Source()(ctx, func(string) { cancel() }))
+		require.Equal(t, []string{"a"}, u.order)
+	})
+}

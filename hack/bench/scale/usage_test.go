@@ -60,12 +60,13 @@ func BenchmarkUsage(b *testing.B) {
 	began, used, before := time.Now(), processorTime(b), walked.Load()
 	time.Sleep(usageWindow)
 	cpu, took := processorTime(b)-used, time.Since(began)
+	walks := walked.Load() - before
 	cancel()
 	parts.Wait()
-	require.Positive(b, walked.Load()-before)
+	require.Positive(b, walks)
 	table.Add(b, table.Row{Measure: fmt.Sprintf("usage of %d volumes for a minute, CPU of a core", count), Unit: "%",
 		Berth: []float64{100 * cpu.Seconds() / took.Seconds()}, Goal: table.AtMost(2)})
-	b.Logf("%d volumes were walked, %.0f µs of CPU each with their reconciles", walked.Load()-before, float64(cpu.Microseconds())/float64(walked.Load()-before))
+	b.Logf("%d volumes were walked, %.0f µs of CPU each with their reconciles", walks, float64(cpu.Microseconds())/float64(walks))
 }
 
 // blocks returns the bytes that a file takes on the disk.
