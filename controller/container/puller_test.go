@@ -1,7 +1,9 @@
 package container_test
 
 import (
+	"context"
 	"errors"
+	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,7 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	v1 "berth/api/v1"
+	"berth/controller/container"
 	"berth/runtime"
+	"berth/runtime/fake"
 	"berth/store"
 )
 
@@ -54,5 +58,33 @@ func TestPullResultIsNotReusedForNewContainer(t *testing.T) {
 		time.Sleep(time.Minute)
 		w.engine.Outside.Exit(installer, 0)
 		w.want(v1.Ready)
+	})
+}
+
+// TestRefreshResultIsReturnedOnce asks again after the result: the tag may have moved.
+func TestRefreshResultIsReturnedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine := fake.New(time.Now)
+		engine.Outside.AddImage("i")
+		p := container.NewPuller(engine, 1, slog.New(slog.DiscardHandler))
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); p.Run(ctx) }()
+		pulls := func() (n int) {
+			for _, op := range engine.Outside.Ops() {
+				if op.Op == "pull" {
+					n++
+				}
+			}
+			return n
+		}
+		for i := range 3 {
+			require.False(t, p.Refresh("mc", "i", runtime.Auth{}).Done, "a new pull")
+			synctest.Wait()
+			require.True(t, p.Refresh("mc", "i", runtime.Auth{}).Done)
+			require.Equal(t, i+1, pulls())
+		}
+		cancel()
+		<-done
 	})
 }
