@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestUnknownParameter: every route but those of the page refuses one, before it reads the
-// body or upgrades to a WebSocket.
+// TestUnknownParameter: every route but the probes, the metrics and the page refuses one,
+// before it reads the body or upgrades to a WebSocket.
 func TestUnknownParameter(t *testing.T) {
 	h := newHarness(t)
 	for _, r := range h.server.table {

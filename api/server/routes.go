@@ -63,14 +63,14 @@ func routes(h handlers) []route {
 func nodeRoutes(h handlers) []route {
 	const port, file = "/network/ports/:ip/:port", uiPath + "/:version"
 	return []route{
-		{get, "/api/v1/public/ping", "", "", public, h.health.ping},
-		{get, "/healthz", "", "", public, h.health.healthz},
-		{get, "/readyz", "", "", public, h.health.readyz},
+		{get, "/api/v1/public/ping", anyQuery, "", public, h.health.ping},
+		{get, "/healthz", anyQuery, "", public, h.health.healthz},
+		{get, "/readyz", anyQuery, "", public, h.health.readyz},
 		{get, "/openapi.yaml", "", "", public, h.health.document},
 		{get, uiPath, anyQuery, "", public, h.page.index},
 		{get, file + "/:file", anyQuery, "", public, h.page.file},
 		{get, file + "/:folder/:file", anyQuery, "", public, h.page.file},
-		{get, metricsPath, "", v1.ScopeRead, nodeWide | anyAccept, h.health.metrics},
+		{get, metricsPath, anyQuery, v1.ScopeRead, nodeWide | anyAccept, h.health.metrics},
 
 		{post, "/auth/tokens", "", v1.ScopeAdmin, 0, h.tokens.mint},
 		{get, "/auth/tokens", "limit continue", v1.ScopeAdmin, nodeWide, h.tokens.list},
