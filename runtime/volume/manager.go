@@ -42,6 +42,7 @@ type Limits struct {
 	SearchResults int   // results of a search; 1,000
 	ListBytes     int64 // bytes of memory for the list of a folder; 32 MiB
 	NameBytes     int64 // bytes of memory for names that an operation keeps; 128 MiB
+	ScanSteps     int64 // names that a scan reads; twice the files of the file system and 8 million
 
 	ZipDirectoryBytes int64 // bytes of the directory of a zip, read or written; 48 MiB
 

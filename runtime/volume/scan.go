@@ -21,12 +21,15 @@ var errTooDeep = errors.New("folders are nested too deeply")
 // inode identifies a file or a folder.
 type inode struct{ dev, ino uint64 }
 
-// scan adds up the bytes on disk of a tree.
+// scan adds up the bytes on disk of a tree. It stops with errEnough above maxBytes or
+// maxFiles, or after maxSteps names; 0 means no bound.
 type scan struct {
-	vol      *openVolume
-	use      v1.Usage
-	maxBytes int64 // the scan stops above so many bytes; 0 means no bound
-	links    map[inode]bool
+	vol   *openVolume
+	use   v1.Usage
+	steps int64 // names read, with hard links
+	links map[inode]bool
+
+	maxBytes, maxFiles, maxSteps int64
 }
 
 // Scan measures the bytes on disk of the volume and stores them as its usage. If
@@ -34,8 +37,9 @@ type scan struct {
 // includes deleted files that are still open. Otherwise it walks the tree: hard
 // links count once, each file and folder at least one block, and files without a name
 // that InPlace has open count too. It reads metadata
-// only and tolerates concurrent changes. The first scan of a process, and a scan
-// after an interrupted removal, calls Sweep before.
+// only and tolerates concurrent changes. A walk of far more names than the file system has
+// files ends, because the tree grows ahead of it, and the volume counts as over its limit.
+// The first scan of a process, and a scan after an interrupted removal, calls Sweep before.
 func (m *Manager) Scan(ctx context.Context, id string) (v1.Usage, error) {
 	vol, err := m.open(ctx, id)
 	if err != nil {
@@ -54,7 +58,7 @@ func (m *Manager) Scan(ctx context.Context, id string) (v1.Usage, error) {
 	if m.images.Exists(id) {
 		s.use, err = m.images.Used(id)
 	} else {
-		err = s.run()
+		err = s.runBounded(vol.quota.Limit())
 		s.use.Bytes += m.opened.unlinked(id)
 	}
 	if err != nil {
@@ -72,11 +76,37 @@ func (m *Manager) Measure(ctx context.Context, dir string, most int64) (v1.Usage
 		return v1.Usage{}, err
 	}
 	defer r.Close()
-	s := scan{vol: &openVolume{root: r, m: m, ctxErr: ctx.Err}, maxBytes: most, links: map[inode]bool{}}
+	s := scan{vol: &openVolume{root: r, m: m, ctxErr: ctx.Err}, maxBytes: most, maxFiles: v1.FilesLimit(most), links: map[inode]bool{}}
 	if err := s.run(); err != nil && !errors.Is(err, errEnough) {
 		return s.use, err
 	}
 	return s.use, nil
+}
+
+// runBounded walks a volume with a limit of bytes, or none, for as many steps as the backup
+// of a volume without a limit.
+func (s *scan) runBounded(limit int64) error {
+	top, err := s.vol.top()
+	if err != nil {
+		return err
+	}
+	b, err := boundsOf(top.dir, 0)
+	top.close()
+	if err != nil {
+		return err
+	}
+	s.maxSteps = b.Steps
+	if most := s.vol.m.opt.Limits.ScanSteps; most > 0 {
+		s.maxSteps = most
+	}
+	err = s.run()
+	if !errors.Is(err, errEnough) {
+		return err
+	}
+	if limit > 0 {
+		s.use.Bytes = max(s.use.Bytes, limit+1)
+	}
+	return nil
 }
 
 // run walks the volume.
@@ -96,6 +126,9 @@ func (s *scan) run() error {
 }
 
 func (s *scan) add(it walk.Entry) error {
+	if s.steps++; s.maxSteps > 0 && s.steps > s.maxSteps {
+		return errEnough
+	}
 	st, ok := it.Info.Sys().(*syscall.Stat_t)
 	if !ok || it.Info.IsDir() || st.Nlink < 2 {
 		return s.count(quota.OnDisk(it.Info))
@@ -114,7 +147,7 @@ func (s *scan) add(it walk.Entry) error {
 func (s *scan) count(n int64) error {
 	s.use.Bytes += n
 	s.use.Files++
-	if s.maxBytes > 0 && (s.use.Bytes > s.maxBytes || s.use.Files > v1.FilesLimit(s.maxBytes)) {
+	if s.maxBytes > 0 && s.use.Bytes > s.maxBytes || s.maxFiles > 0 && s.use.Files > s.maxFiles {
 		return errEnough
 	}
 	return nil

@@ -134,3 +134,38 @@ func TestUnlinkedFilesOnImageCount(t *testing.T) {
 	require.NoError(t, err)
 	require.Less(t, use.Bytes, before.Bytes+1<<20)
 }
+
+// deepening is a context that adds a folder below the deepest one at each step of a walk.
+type deepening struct {
+	context.Context
+	t    *testing.T
+	path string
+	made int
+}
+
+func (d *deepening) Err() error {
+	if d.made++; d.made < 500 {
+		d.path += "/d"
+		require.NoError(d.t, os.Mkdir(d.path, 0o700))
+	}
+	return nil
+}
+
+// TestScanOfGrowingTreeEnds: the walk of a tree that grows ahead of it ends, and the volume
+// counts as over its limit.
+func TestScanOfGrowingTreeEnds(t *testing.T) {
+	opt := options()
+	opt.Limits.ScanSteps = 100
+	b := newBox(t, opt)
+	b.SetLimit(id, 1<<30, v1.Usage{})
+	grows := &deepening{t.Context(), t, b.dir, 0}
+	use, err := b.Scan(grows, id)
+	require.NoError(t, err)
+	require.Less(t, grows.made, 130, "it goes on")
+	require.Equal(t, int64(1<<30+1), use.Bytes)
+	require.Equal(t, use, b.Used(id))
+	b.SetLimit(id, 0, v1.Usage{})
+	use, err = b.Scan(t.Context(), id)
+	require.NoError(t, err)
+	require.Less(t, use.Bytes, int64(1<<30), "without a limit it is what was counted")
+}

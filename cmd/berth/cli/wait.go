@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -108,7 +109,7 @@ func newWaitCommand(c *connector) *cobra.Command {
 			g.states = nil
 		} else if !slices.Contains(waitStates(), state) {
 			return withCode(exitUsage,
-				fmt.Errorf("cannot wait for %q: containers pass through it; wait for ready, running, exit, failed or deleted", state))
+				fmt.Errorf("cannot wait for %q: wait for a state that lasts: %s", state, strings.Join(waitStates(), ", ")))
 		}
 		return w.wait(cmd, d, args[:len(args)-1], g)
 	})
