@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,20 +17,32 @@ import (
 
 // configs records the configuration files of each start.
 type configs struct {
+	before func()
+
+	mu      sync.Mutex
 	applied []v1.ConfigFile
 	errs    map[string]error // by path
-	before  func()
 }
 
 func (k *configs) configure(_ context.Context, volume string, c v1.ConfigFile) error {
 	if volume != "v" {
 		return errors.New("another volume")
 	}
-	k.applied = append(k.applied, c)
 	if k.before != nil {
 		k.before()
 	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.applied = append(k.applied, c)
 	return k.errs[c.Path]
+}
+
+// succeed lets every file be written from now on. It returns how often one was tried.
+func (k *configs) succeed() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.errs = nil
+	return len(k.applied)
 }
 
 func TestConfigFilesBeforeEachStart(t *testing.T) {
@@ -122,8 +135,7 @@ func TestStartWaitsForConfigFiles(t *testing.T) {
 		c := w.want(v1.Starting)
 		require.Zero(t, w.count("start", server))
 		require.Empty(t, v1.FindCondition(c.Status.Conditions, v1.ConfigFilesApplied).Status)
-		require.Less(t, len(k.applied), 100, "it tries once a second")
-		k.errs = nil
+		require.Less(t, k.succeed(), 100, "it tries once a second")
 		time.Sleep(2 * time.Second)
 		c = w.want(v1.Running)
 		require.Equal(t, v1.True, v1.FindCondition(c.Status.Conditions, v1.ConfigFilesApplied).Status)
