@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,13 +20,34 @@ import (
 // usages is Directories with a usage for each volume. It records the order of the walks.
 type usages struct {
 	*disk
+
+	mu    sync.Mutex
 	of    map[string]int64
 	order []string
 }
 
 func (u *usages) Scan(_ context.Context, id string) (v1.Usage, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
 	u.order = append(u.order, id)
 	return v1.Usage{Bytes: u.of[id]}, nil
+}
+
+// grow adds a byte to a volume.
+func (u *usages) grow(id string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.of[id]++
+}
+
+// walked returns the volumes that were walked since the call before, in order.
+func (u *usages) walked() []string {
+	synctest.Wait()
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	order := u.order
+	u.order = nil
+	return order
 }
 
 // TestChangedVolumesAreMeasuredFirst: also after other volumes have been removed.
@@ -51,25 +73,19 @@ func TestChangedVolumesAreMeasuredFirst(t *testing.T) {
 		go func() {
 			_ = (&volume.Scanner{Store: s, Directories: u, Log: slog.New(slog.DiscardHandler)}).Source()(ctx, func(string) {})
 		}()
-		walked := func() []string {
-			synctest.Wait()
-			order := u.order
-			u.order = nil
-			return order
-		}
 		time.Sleep(30 * time.Second)
-		require.Equal(t, []string{"a", "b", "c", "d"}, walked())
+		require.Equal(t, []string{"a", "b", "c", "d"}, u.walked())
 		for _, removed := range []string{"", "a"} {
-			u.of["c"]++
+			u.grow("c")
 			time.Sleep(time.Minute)
-			walked() // finds the change
+			u.walked() // finds the change
 			if removed != "" {
 				require.NoError(t, s.Update(func(tx *store.Tx) error { return store.Volumes.Purge(tx, removed) }))
 			}
 			time.Sleep(time.Minute)
-			require.Equal(t, "c", walked()[0])
+			require.Equal(t, "c", u.walked()[0])
 			time.Sleep(time.Minute)
-			require.NotEqual(t, "c", walked()[0], "it has not changed any more")
+			require.NotEqual(t, "c", u.walked()[0], "it has not changed any more")
 		}
 	})
 }
@@ -100,20 +116,22 @@ func TestVolumesWithoutLimitTakeTurns(t *testing.T) {
 		go func() {
 			_ = (&volume.Scanner{Store: s, Directories: u, Log: slog.New(slog.DiscardHandler)}).Source()(ctx, func(string) {})
 		}()
+		var order []string
 		for minute := range 11 {
-			before := len(u.order)
 			time.Sleep(30 * time.Second)
-			synctest.Wait()
+			walked := u.walked()
 			if minute > 0 {
-				require.InDelta(t, volumes/5, len(u.order)-before, volumes/5-1)
+				require.InDelta(t, volumes/5, len(walked), volumes/5-1)
 			}
+			order = append(order, walked...)
 			if minute%5 == 0 {
-				slices.Sort(u.order)
-				require.Len(t, u.order, volumes)
-				require.Len(t, slices.Compact(u.order), volumes)
-				u.order = nil
+				slices.Sort(order)
+				require.Len(t, order, volumes)
+				require.Len(t, slices.Compact(order), volumes)
+				order = nil
 			}
 			time.Sleep(30 * time.Second)
+			order = append(order, u.walked()...)
 		}
 	})
 }
@@ -140,6 +158,6 @@ func TestScannerEndsAtOnce(t *testing.T) {
 		u := &usages{disk: &disk{}, of: map[string]int64{}}
 		scanner := &volume.Scanner{Store: s, Directories: u, Log: slog.New(slog.DiscardHandler)}
 		require.NoError(t, scanner.Source()(ctx, func(string) { cancel() }))
-		require.Equal(t, []string{"a"}, u.order)
+		require.Equal(t, []string{"a"}, u.walked())
 	})
 }
