@@ -194,7 +194,7 @@ func TestErrorsNameRemedy(t *testing.T) {
 		"output":            {f.env(), "status -o xml", "-o must be table, wide, json, yaml or name for berth ps, not \"xml\""},
 		"no names":          {f.env(), "logs mc -o name", "-o must be table, wide, json or yaml for berth logs"},
 		"colour":            {f.env(), "status --color red", "--color must be auto, always or never"},
-		"passing state":     {f.env(), "wait mc starting", `cannot wait for "starting": wait for a state that lasts: ready, running, exit, failed, deleted`},
+		"passing state":     {f.env(), "wait mc starting", `cannot wait for "starting": wait for ready, running, exit, failed, deleted`},
 		"a lost file":       {f.env(), "apply -f /does/not/exist", "no such file"},
 		"nothing to change": {f.env(), "volumes change v", "--name or --label"},
 		"a bad size":        {f.env(), "volumes create --size-limit many", "--size-limit"},

@@ -109,7 +109,7 @@ func newWaitCommand(c *connector) *cobra.Command {
 			g.states = nil
 		} else if !slices.Contains(waitStates(), state) {
 			return withCode(exitUsage,
-				fmt.Errorf("cannot wait for %q: wait for a state that lasts: %s", state, strings.Join(waitStates(), ", ")))
+				fmt.Errorf("cannot wait for %q: wait for %s", state, strings.Join(waitStates(), ", ")))
 		}
 		return w.wait(cmd, d, args[:len(args)-1], g)
 	})
