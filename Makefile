@@ -87,7 +87,7 @@ fuzz: ## fuzz paths, archives, bodies and the rest for 60 s each, or FUZZTIME
 	done
 
 lint: ## look for mistakes with golangci-lint, gofmt and lint-api
-	@test -z "$$(gofmt -l . | tee /dev/stderr)"
+	@test -z "$$(gofmt -l . | tee -a /dev/stderr)"
 	@$(GO) run $(LINT) run ./...
 	@$(MAKE) --no-print-directory lint-api
 

@@ -3,9 +3,7 @@ package controller
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -115,7 +113,7 @@ func (l *Loop) feed(ctx context.Context, s Source, notify func(string)) {
 	b := BackOff(minSourceDelay, maxSourceDelay)()
 	for ctx.Err() == nil {
 		began := time.Now()
-		err := s(ctx, notify)
+		err := Catch(l.Log, "event source", func() error { return s(ctx, notify) }, "controller", l.Name)
 		if ctx.Err() != nil {
 			return
 		}
@@ -199,11 +197,9 @@ func (l *Loop) failed(key string, err error, retryAt time.Time) {
 // reconcile calls the Reconciler. It turns a panic into an error, so that one bad
 // object cannot stop the daemon.
 func (l *Loop) reconcile(ctx context.Context, key string) (res Result, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v", p)
-			l.Log.Error("reconcile panicked", "controller", l.Name, "key", key, "panic", p, "stack", string(debug.Stack()))
-		}
-	}()
-	return l.Reconciler.Reconcile(ctx, key)
+	err = Catch(l.Log, "reconcile", func() error {
+		res, err = l.Reconciler.Reconcile(ctx, key)
+		return err
+	}, "controller", l.Name, "key", key)
+	return res, err
 }

@@ -157,6 +157,29 @@ func TestPanicDoesNotStopLoop(t *testing.T) {
 	})
 }
 
+// TestPanicOfSource: a source that panics runs again.
+func TestPanicOfSource(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		began, named := 0, make(chan string, 1)
+		source := func(ctx context.Context, notify func(string)) error {
+			if began++; began == 1 {
+				panic("broken record")
+			}
+			notify("a")
+			<-ctx.Done()
+			return nil
+		}
+		s := &script{began: time.Now(), answer: func(_ int, key string) (controller.Result, error) { named <- key; return controller.Result{}, nil }}
+		l := &controller.Loop{Name: "test", Reconciler: s, Watch: []controller.Source{source}, BackOff: controller.BackOff(time.Second, time.Minute), Log: slog.New(slog.DiscardHandler)}
+		done := make(chan struct{})
+		go func() { defer close(done); l.Run(ctx) }()
+		require.Equal(t, "a", <-named)
+		cancel()
+		<-done
+	})
+}
+
 // TestKeyIsReconciledByOneWorker signals a key while it is reconciled.
 func TestKeyIsReconciledByOneWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

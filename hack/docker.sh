@@ -42,17 +42,17 @@ engine() {
 	return 1
 }
 
-# Pairs of a program and its Debian package. A package counts as installed if its
-# program is in PATH.
+# Pairs of a program, or of a file with its path, and its Debian package. A package counts as
+# installed if its program is in PATH, or its file is there.
 programs='curl:curl busybox:busybox-static docker-registry:docker-registry iptables:iptables
 ip:iproute2 nsenter:util-linux flock:util-linux unzip:unzip zip:zip bzip2:bzip2 xz:xz-utils htpasswd:apache2-utils
 mkfs.ext4:e2fsprogs ps:procps bash-static:bash-static
-sftp:openssh-client rclone:rclone lftp:lftp'
+sftp:openssh-client rclone:rclone lftp:lftp /usr/lib/python3/dist-packages/paramiko/__init__.py:python3-paramiko'
 
 missing() {
 	local pair
 	for pair in $programs $*; do
-		command -v "${pair%%:*}" >/dev/null || echo "${pair#*:}"
+		command -v "${pair%%:*}" >/dev/null || [ -e "${pair%%:*}" ] || echo "${pair#*:}"
 	done | sort -u
 }
 

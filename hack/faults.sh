@@ -50,14 +50,32 @@ a record is purged before its container | case o.Server.Running:\n\t\treturn do(
 a missing image is not pulled | case o.Missing != "": => case false:
 ready is recorded with a server of an old spec | if exists(o.Server) && o.Server.SpecHash != c.Spec.SpecHash() { => if false {
 
+@ api/server/ui.go | ./api/server -run ^TestPage
+the page is compressed at the start | p.load = sync.OnceValues(d.Page) => p.load = sync.OnceValues(d.Page); _, _ = p.load()
+@ controller/volume/volume.go | ./controller/volume -run ^TestUnchangedVolumeIsNotUpdated
+a volume on which nothing has changed is updated | recorded(v.Status, condition, r.Directories.Used(id)) => false
+a change of the usage is not recorded | s.Usage() == used && => used == used &&
 @ store/event.go | ./store -run ^(TestTransitions|TestReadTransitions|TestTrim|TestEvents|TestEpoch)
 a reader skips transitions that were removed | if since+1 < oldest || since > newest { => if since > newest {
 a number of another store is accepted | if since+1 < oldest || since > newest { => if since+1 < oldest {
+@ store/event_index.go | ./store -run ^TestEventsOf
+transitions of many containers come in the order of containers | cmp.Compare(a.ahead[0], b.ahead[0]) => cmp.Compare(a.container, b.container)
+only the seqs that were read ahead are found | drained(first) && !first.last => false
+@ store/index.go | ./controller/backup ./controller/download ./api/server -run ^TestDamaged
+a damaged object hides the others of its volume or backup | if errors.Is(err, ErrDamaged) { => if false {
+@ api/server/events.go | ./api/server -run ^(TestFewVisibleEvents|TestEventsOfRestrictedToken|TestScansAreLimited)
+a limited token reads the transitions of all | if caller.Restricted() { => if false {
+a filter by type reads without a limit | if c.Query("type") == "" && !caller.Restricted() { => if true {
+a limited token does not receive those of its volumes | names = append(names, store.OfVolume(o.Spec.VolumeID)) => _ = o
 @ store/collection_write.go | ./store -run ^(TestCollection|TestUpdate|TestSpecIndex|TestStatusIndex|TestReadsReturn)
 a spec changes without a new generation | r.Meta.Generation++ => r.Meta.Generation += 0
 an object is created twice | return c.wrap(id, ErrExists) => break
 @ store/batch.go | ./store -run ^(TestUpdate|TestFailedUpdate|TestBatch|TestFailedCommit)
 an update succeeds although its commit failed | if err != nil && o.dependsOnBatch { => if false {
+@ store/kv/batch.go | ./store/kv -run ^TestCommitsAreSynced
+a commit is not on the disk when it returns | return b.Sync() => return nil
+@ store/request.go | ./store -run ^TestRequest
+an upload is acknowledged without the disk | err := <-o.done => err := error(nil)
 @ store/sequence.go | ./store -run ^(TestTransitions|TestReadTransitions|TestTrim|TestEvents|TestEpoch)
 two transitions have the same number | make(newest + 1) => make(max(newest, 1))
 transitions that must be kept are removed | seq+keep > newest && !timeOf(entry).Before(before) => !timeOf(entry).Before(before)
@@ -84,6 +102,24 @@ a path is longer than any system call takes | case len(p) > maxPath: => case fal
 the list of skipped entries has no bound | if len(x.result.Skipped) < v1.MaxSkipped { => if true {
 hard links become files | if to := x.linked(it.Info); to != "" { => if to := ""; to != "" {
 names have no bound | x.nameBytes > x.opt.NameBytes { => false {
+@ runtime/volume/archiver/archiver.go | ./runtime/volume/archiver
+the process has the daemon's environment | cmd.Env = []string{} => cmd.Env = nil
+a cancelled backup is a fault | case ctx.Err() != nil: => case false:
+the error of the target is lost | case err != nil:\n\t\treturn v1.Snapshot{}, err => case err == nil && m.Result == nil:\n\t\treturn v1.Snapshot{}, err
+an archive that lost its end is complete | || m.Size != size => || m.Size < size
+a process that failed after its result has succeeded | exit != nil || m.Result => m.Result
+what the process prints has no bound | p[:min(len(p), stderrBytes-len(h.kept))] => p
+the process outlives the daemon | Pdeathsig: syscall.SIGKILL, => Pdeathsig: 0,
+@ runtime/volume/archiver/main.go | ./runtime/volume/archiver
+a stop of the service ends the process first | signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP) => signal.Ignore(syscall.SIGHUP)
+the process keeps what the daemon inherited | _ = unix.Close(fd) => _ = fd
+@ runtime/volume/archiver/priority.go | ./runtime/volume/archiver
+the process has the usual priority | for lowerThreads(lowered) { => for len(lowered) < 0 && lowerThreads(lowered) {
+the session of the process has the usual priority | []byte(strconv.Itoa(nice)) => []byte("0")
+the process reads as eagerly as the daemon | ioprioIdle     = 3 << 13 => ioprioIdle     = 0
+@ runtime/volume/archiver/message.go | ./runtime/volume/archiver
+a refusal loses its code | case f.Code != "": => case f.Code == "none":
+a full disk is not recognised | case f.Errno != 0: => case f.Errno < 0:
 @ runtime/volume/snapshot/read.go | ./runtime/volume/snapshot -run ^(TestHostileArchives|TestDamagedArchives|TestBomb)$
 the checksum is not compared | got != a.Checksum { => false && got == "" {
 the manifest is not compared | !bytes.Equal(sum[:], x.derived.Sum(nil)) { => bytes.Equal(nil, sum[:1]) {
@@ -107,10 +143,50 @@ extents may overlap | if p.off < end || => if
 @ runtime/volume/snapshot/merge.go | ./runtime/volume -run ^(TestRestoreMerge|TestRestoreHardLimit)$
 a merge keeps the volume's entry | case !it.Info.IsDir():\n\t\treturn nil => case !it.Info.IsDir():\n\t\treturn m.addOld(it)
 a merge copies what it can link | if m.link { => if false {
+@ runtime/volume/quota/quota.go | ./runtime/volume/quota ./runtime/volume -run ^(TestSumsDoNotOverflow|TestInPlaceHugeOffset)$
+a sum of sizes overflows | if n > limit-q.used-q.reserved { => if q.used+q.reserved+n > limit {
+reservations without a limit overflow | limit := int64(maxCounted) => limit := int64(1<<63 - 1)
+@ runtime/volume/configfile/configfile.go | ./runtime/volume/configfile -run ^(TestUTF16|TestPanicIsAnError)$
+a file in UTF-16 gets lines of another encoding | return nil, errEncoding => _ = errEncoding
+a panic leaves Apply | if p := recover(); p != nil { => if p := any(nil); p != nil {
+@ runtime/volume/configfile/yaml.go | ./runtime/volume/configfile -run ^TestUTF16$
+the parser decodes UTF-16 | if !utf8.Valid(content) { => if !utf8.Valid(content) && false {
+@ runtime/volume/scan.go | ./runtime/volume -run ^TestScanOf
+a tree that is too deep is measured in part | s.unmeasured = v1.ReasonTooDeep => _ = v1.ReasonTooDeep
+a folder that cannot be read ends the scan | if !errors.Is(err, fs.ErrPermission) { => if err != fs.ErrPermission {
+a folder that cannot be read is no usage | s.unmeasured = v1.ReasonUnreadable => _ = v1.ReasonUnreadable
 @ runtime/volume/restore_place.go | ./runtime/volume -run ^(TestRestore|TestReadersSeeOneTree)
 a restore is no exchange | unix.RENAME_EXCHANGE) } => 0) }
+@ controller/backup/restore.go | ./controller/backup -run ^TestDamagedRestore
+a restore whose record cannot be read keeps its volume | errors.Join(err, r.giveUp(id)) => err
+@ controller/backup/backup.go | ./controller/backup -run ^(TestVolumeDeletedBeforeTheRecord|TestDeadTarget)
+space is released although an archive is left | if !recorded.Leftover { => if !o.Job.Outcome.Leftover {
+a failed backup counts as its job ended | r.Metrics.observe(b.Spec.Target, recorded) => r.Metrics.observe(b.Spec.Target, v1.BackupStatus{State: v1.JobCompleted, Size: o.Job.Outcome.Size})
+all targets share the permits of removals | target: b.Spec.Target, since => target: v1.TargetLocal, since
 @ runtime/volume/restore.go | ./runtime/volume -run ^(TestRestore|TestReaders)
 the old tree is removed while it is read | m.gate.drain(ctx, id) => error(nil)
+@ runtime/volume/sweep.go | ./runtime/volume -run ^TestSweep
+a sweep has no end | if s.steps < n { => if false {
+what a sweep leaves is never removed | if errors.Is(err, errEnough) {\n\t\tm.sweeps.request(id) => if errors.Is(err, errEnough) {
+@ runtime/volume/config_turns.go | ./runtime/volume -run ^TestConfigTurn
+a volume overtakes those that wait | if c.taken || ahead { => if c.taken || ahead && false {
+a volume that asks no more stops the others | return now.Sub(p.asked) < placeAhead }) => return !p.asked.IsZero() })
+a turn ends with its first file | size <= smallConfig || t.begun => size <= smallConfig
+@ controller/download/jobs.go | ./controller/download -run Turn
+a volume overtakes those that wait for a permit | return running+j.ahead(volume) < maxRunning => return running+0*j.ahead(volume) < maxRunning
+@ controller/download/turn.go | ./controller/download -run Turn|Paused
+downloads keep their permits while others wait | if time.Since(t.own.began) < turnTime { => if true {
+downloads that wait for their next turn have no bound | if open > maxOpen { => if false {
+@ controller/download/download.go | ./controller/download -run Turn
+a download that waits for its turn shows as running | if job.paused { => if false {
+@ runtime/fetch/turns.go | ./runtime/fetch -run Turn
+a download is continued without a check of its version | request.Header.Set("If-Range", c.validator()) => _ = c.validator()
+a download begins again in the middle of its file | request.Header.Set("Range", fmt.Sprintf("bytes=%d-", c.read)) => _ = fmt.Sprintf("bytes=%d-", c.read)
+@ controller/container/roots.go | ./controller/container -run Root
+a layer that nobody can measure has no limit | last.n >= rootTries && => false &&
+one slow measurement stops a container | last.n >= rootTries && => true &&
+@ controller/container/config_files.go | ./controller/container -run ConfigFiles
+a start waits for its turn without a condition | errors.Join(err, s.recordConfigFiles(v1.Condition{Status: v1.False, Reason: "Waiting", Message: waitsForTurn})) => err
 @ runtime/volume/gate.go | ./runtime/volume -run ^(TestRestore|TestReaders)
 changes are not refused during a restore | if t := g.volumes[id]; t != nil && t.restoring {\n\t\treturn nil, v1.ErrVolumeRestoring => if false {\n\t\treturn nil, v1.ErrVolumeRestoring
 a restore does not wait for changes | return t.changes == 0 => return true
@@ -142,12 +218,28 @@ the number of sessions has no limit | if !ok { => if !ok && false {
 @ api/sftp/audit.go | ./api/sftp -run ^(TestLoginScopes|TestAudit|TestUnrecorded)
 a read-only session may change files | if s.readOnly { => if false {
 a change is not recorded | return s.statusOf(name, s.record(s.newEntry(action, name), frees)) => return nil
-@ runtime/volume/inplace_file.go | ./runtime/volume ./api/sftp -run ^(TestInPlace|TestQuota)
+@ runtime/volume/inplace_file.go | ./runtime/volume ./api/sftp -run ^(TestInPlace|TestQuota|TestFailedWrite)
 a write after a restore is acknowledged | if !h.current() { => if false {
 a hole costs nothing to fill | need := max(h.size-h.base, min(h.written, h.size-h.onDisk)) => need := h.size-h.base
 a new file over the limit stays | if errors.Is(err, v1.ErrSizeLimit) && h.created { => if false {
+a failed write stays reserved | h.settle() // a failed write keeps no reservation => // nothing
+a failed append stays reserved | WriteAt(p, info.Size()); err != nil { => WriteAt(p, info.Size()); false {
 @ runtime/volume/inplace_attributes.go | ./runtime/volume ./api/sftp -run ^(TestInPlace|TestAttributes|TestQuota)
 a set-id bit may be set | case *a.Mode != a.Mode.Perm() || p == root: => case p == root:
+@ api/sftp/panic.go | ./api/sftp -run Panic
+a panic ends the daemon in a request | if p := recover(); p != nil {\n\t\ts.server.logPanic => if p := any(nil); p != nil {\n\t\ts.server.logPanic
+a panic ends the daemon in a session | \t\t\tif p := recover(); p != nil { => \t\t\tif p := any(nil); p != nil {
+a panic ends the daemon in a login | if p := recover(); p != nil {\n\t\ts.logPanic => if p := any(nil); p != nil {\n\t\ts.logPanic
+@ controller/catch.go | ./controller ./controller/volume ./controller/backup -run Panic
+a panic leaves Catch | if p := recover(); p != nil { => if p := any(nil); p != nil {
+@ controller/volume/volume.go | ./controller/volume -run Unmeasured
+a volume that cannot be measured any more is not recorded |  && notMeasured(v.Status) == r.Directories.Unmeasured(id) { =>  {
+@ controller/volume/scan.go | ./controller/volume -run Panic
+a walk that panics ends the scans | err := controller.Catch(s.Log, "disk usage scan", func() (err error) { => err := func(_ any, _ string, f func() error, _ ...any) error { return f() }(s.Log, "disk usage scan", func() (err error) {
+@ controller/backup/jobs.go | ./controller/backup -run Panic
+what a job that panics has written is forgotten | Leftover: k.kind == BackingUp} => Leftover: false}
+@ controller/download/jobs.go | ./controller/download -run Panic
+a download that panics ends the daemon | p := recover()\n => p := any(nil)\n
 @ api/auth/keys.go | ./api/auth -run Key
 a spent token logs in with its key | err == nil && (o.Spec.Spent || => err == nil && (false ||
 EOF

@@ -43,6 +43,7 @@ var allowed = map[string]string{
 	"runtime/conform":           "runtime",
 	"runtime/cgroup":            "runtime",
 	"runtime/volume":            "api/v1 runtime runtime/volume/archive runtime/volume/configfile runtime/volume/quota runtime/volume/snapshot runtime/volume/walk",
+	"runtime/volume/archiver":   "api/v1 runtime/volume",
 	"runtime/volume/configfile": "",
 	"runtime/volume/archive":    "api/v1 runtime",
 	"runtime/volume/quota":      "api/v1 runtime",

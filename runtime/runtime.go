@@ -168,7 +168,7 @@ type Line struct {
 
 // Stats is the resource usage of a container. Counters start at 0 with each run.
 type Stats struct {
-	Read        time.Time
+	Read        time.Time     // with a monotonic part: its age holds when the clock is set
 	CPU         time.Duration // CPU time since the start of the run
 	Memory      int64         // bytes, without the page cache
 	MemoryLimit int64         // bytes; without a limit the host's memory

@@ -93,6 +93,19 @@ func (b *batch) commit() error {
 	return err
 }
 
+// written answers the updates that wait for no more than that the batch survives a kill.
+func (b *batch) written() {
+	for _, o := range b.ops {
+		if o.err != nil {
+			continue
+		}
+		select {
+		case o.written <- struct{}{}:
+		default: // nobody waits for it, or it was sent before
+		}
+	}
+}
+
 // abandon drops the batch and returns err to every update in it.
 func (b *batch) abandon(err error) {
 	for _, o := range b.ops {
@@ -115,7 +128,7 @@ func (b *batch) store() error {
 	if len(b.changes) > 0 {
 		b.kv.Set(revisionKey, binary.BigEndian.AppendUint64(nil, b.rev))
 	}
-	return b.kv.Commit()
+	return b.kv.Commit(b.written)
 }
 
 // publish notifies the watchers of what is now on the disk.

@@ -3,6 +3,7 @@ package store
 import (
 	"encoding/json"
 	"fmt"
+	"iter"
 	"time"
 
 	v1 "berth/api/v1"
@@ -11,8 +12,8 @@ import (
 // Emit stores a transition in this update, with the next Seq and the time of the
 // update, and returns it with both. If it fails, the update fails.
 func Emit(tx *Tx, e v1.Event) v1.Event {
-	if o, err := Containers.Get(tx, e.Container); err == nil {
-		e.UID = o.Meta.UID
+	if uid, err := uidOf(tx, e.Container); err == nil {
+		e.UID = uid
 	}
 	e.Users = usersOf(tx, e.Volume)
 	err := eventLog.append(tx, func(seq uint64) any {
@@ -37,11 +38,17 @@ func usersOf(tx *Tx, volume string) (users []v1.ContainerRef) {
 		return nil
 	}
 	for _, id := range Containers.IDsBy(tx, volume) {
-		if o, err := Containers.Get(tx, id); err == nil {
-			users = append(users, v1.ContainerRef{ID: id, UID: o.Meta.UID})
+		if uid, err := uidOf(tx, id); err == nil {
+			users = append(users, v1.ContainerRef{ID: id, UID: uid})
 		}
 	}
 	return users
+}
+
+// uidOf returns the UID of a container.
+func uidOf(tx *Tx, id string) (string, error) {
+	spec, err := readRecord[v1.ContainerSpec](tx, Containers.specKey(id))
+	return spec.Meta.UID, err
 }
 
 // EventRange returns the seqs of the oldest and the newest transition that are
@@ -104,6 +111,18 @@ func ReadKeptEvents(tx *Tx, since uint64, limit int) ([]v1.Event, error) {
 		return nil, nil
 	}
 	return ReadEvents(tx, max(since, oldest-1), limit)
+}
+
+// EventsAfter yields the transitions after seq since, oldest first. It leaves out those
+// that are no longer kept. An error of the storage ends it, and fails the transaction.
+func EventsAfter(tx *Tx, since uint64) iter.Seq[v1.Event] {
+	return func(yield func(v1.Event) bool) {
+		for entry := range tx.scan(eventLog.prefix(), eventLog.key(since+1)) {
+			if !yield(tx.decodeEvent(entry)) {
+				return
+			}
+		}
+	}
 }
 
 // decodeEvent decodes a transition. If it cannot, it returns a message in its place,

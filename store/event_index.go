@@ -1,9 +1,11 @@
 package store
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"iter"
 	"slices"
 
 	v1 "berth/api/v1"
@@ -49,33 +51,82 @@ func nameOf(e entry) string {
 	return indexName(value.Container, value.Volume)
 }
 
-// ReadEventsOf returns up to limit transitions of some containers, or volumes (see
-// OfVolume), after seq since, oldest first. It leaves out those that are no longer kept. Its cost is proportional to what it
-// returns, not to the number of all transitions.
+// ReadEventsOf returns the first limit transitions of EventsOf.
 func ReadEventsOf(tx *Tx, containers []string, since uint64, limit int) ([]v1.Event, error) {
-	oldest, newest := KeptEvents(tx)
-	since = max(since, oldest-1)
-	if since >= newest || limit <= 0 {
+	var list []v1.Event
+	if limit <= 0 {
 		return nil, tx.err
 	}
-	var seqs []uint64
-	for _, id := range containers {
-		seqs = append(seqs, seqsAfter(tx, id, since, limit)...)
-	}
-	slices.Sort(seqs)
-	seqs = slices.Compact(seqs)
-	var list []v1.Event
-	for _, seq := range seqs[:min(limit, len(seqs))] {
-		entry, err := tx.find(eventLog.key(seq))
-		if errors.Is(err, ErrNotFound) {
-			continue
+	for e := range EventsOf(tx, containers, since) {
+		if list = append(list, e); len(list) == limit {
+			break
 		}
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, tx.decodeEvent(entry))
 	}
 	return list, tx.err
+}
+
+// EventsOf yields the transitions of some containers, or volumes (see OfVolume), after
+// seq since, oldest first. It leaves out those that are no longer kept. Its cost is
+// proportional to what the caller takes, not to the number of all transitions. An error
+// of the storage ends it, and fails the transaction.
+func EventsOf(tx *Tx, containers []string, since uint64) iter.Seq[v1.Event] {
+	return func(yield func(v1.Event) bool) {
+		oldest, newest := KeptEvents(tx)
+		since := max(since, oldest-1)
+		if since >= newest {
+			return
+		}
+		for seq := range mergeSeqs(tx, containers, since) {
+			entry, err := tx.find(eventLog.key(seq))
+			if errors.Is(err, ErrNotFound) {
+				continue
+			}
+			if tx.fail(err); err != nil || !yield(tx.decodeEvent(entry)) {
+				return
+			}
+		}
+	}
+}
+
+// seqChunk is how many seqs of one container are read ahead.
+const seqChunk = 256
+
+// seqReader reads the seqs of one container's transitions.
+type seqReader struct {
+	container string
+	ahead     []uint64
+	last      bool // there are none after those ahead
+}
+
+func (r *seqReader) read(tx *Tx, since uint64) {
+	r.ahead = seqsAfter(tx, r.container, since, seqChunk)
+	r.last = len(r.ahead) < seqChunk
+}
+
+// mergeSeqs yields the seqs of the transitions of some containers after since, in order.
+func mergeSeqs(tx *Tx, containers []string, since uint64) iter.Seq[uint64] {
+	return func(yield func(uint64) bool) {
+		var readers []*seqReader
+		for _, id := range slices.Compact(slices.Sorted(slices.Values(containers))) {
+			r := &seqReader{container: id}
+			r.read(tx, since)
+			readers = append(readers, r)
+		}
+		drained := func(r *seqReader) bool { return len(r.ahead) == 0 }
+		for readers = slices.DeleteFunc(readers, drained); len(readers) > 0; {
+			first := slices.MinFunc(readers, func(a, b *seqReader) int { return cmp.Compare(a.ahead[0], b.ahead[0]) })
+			seq := first.ahead[0]
+			if !yield(seq) {
+				return
+			}
+			if first.ahead = first.ahead[1:]; drained(first) && !first.last {
+				first.read(tx, seq)
+			}
+			if drained(first) {
+				readers = slices.DeleteFunc(readers, drained)
+			}
+		}
+	}
 }
 
 // seqsAfter returns the first seqs of a container's transitions after since.

@@ -109,3 +109,29 @@ func TestMigrationIndexesEvents(t *testing.T) {
 	require.Equal(t, []uint64{1, 4, 10}, seqsOf(t, s, 0, 3, "a"))
 	require.Len(t, seqsOf(t, s, 0, 5000, "a", "b"), 1666)
 }
+
+// TestEventsOfManyAreMerged: the order is that of all, also where a container has more
+// transitions than are read ahead.
+func TestEventsOfManyAreMerged(t *testing.T) {
+	s := openIn(t, t.TempDir())
+	emitOf(t, s, 10, "late", "other")
+	emitOf(t, s, 2*seqChunk+3, "a", "a", "other", "b")
+	emitOf(t, s, 3*seqChunk, "a")
+	emitOf(t, s, 5, "late")
+	require.NoError(t, s.View(func(tx *Tx) error {
+		for _, since := range []uint64{0, 7, 300} {
+			var want, got []uint64
+			for e := range EventsAfter(tx, since) {
+				if e.Container != "other" {
+					want = append(want, e.Seq)
+				}
+			}
+			for e := range EventsOf(tx, []string{"late", "b", "a", "none", "a"}, since) {
+				got = append(got, e.Seq)
+			}
+			require.Greater(t, len(want), 3*seqChunk)
+			require.Equal(t, want, got)
+		}
+		return nil
+	}))
+}

@@ -128,6 +128,23 @@ func (c Collection[S, T]) IDsBy(tx *Tx, ref string) []string {
 	return specIndex(c.kind()).ids(tx, ref)
 }
 
+// ListBy returns the objects that IDsBy names, sorted by id. Like List, it leaves out and
+// logs an object that cannot be decoded, so that it blocks no other.
+func ListBy[S cloner[S], T cloner[T]](tx *Tx, c Collection[S, T], ref string) (list []v1.Object[S, T], err error) {
+	for _, id := range c.IDsBy(tx, ref) {
+		o, err := c.Get(tx, id)
+		if errors.Is(err, ErrDamaged) {
+			tx.store.log.Error("cannot read an object", "kind", c.kind(), "id", id, "err", err)
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, o)
+	}
+	return list, tx.err
+}
+
 // VolumeHolders returns the ids of the containers whose status names a volume,
 // sorted: their engine containers may have it mounted.
 func VolumeHolders(tx *Tx, volume string) []string {

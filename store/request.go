@@ -30,6 +30,8 @@ type Request struct {
 	store *Store
 	actor v1.Actor
 	done  recorded
+
+	begun func() error // waits for what Begin has begun; nil: nothing
 }
 
 // recorded is what a request has stored.
@@ -90,6 +92,9 @@ func (r *Request) expected(tx *Tx) *Outcome {
 // returns nil. If onFullDisk is true, they are stored even while the disk is full, see
 // Store.MustUpdate.
 func (r *Request) Finish(status int, final *Outcome, onFullDisk bool) error {
+	if err := r.Flush(); err != nil {
+		return err
+	}
 	done := r.done
 	sameEntry := r.Audit.Action == "" || done.entry.Seq != 0 && done.entry.Status == status
 	sameOutcome := final == nil && done.outcome == nil || final != nil && done.outcome != nil && final.equals(*done.outcome)
@@ -106,6 +111,37 @@ func (r *Request) Finish(status int, final *Outcome, onFullDisk bool) error {
 		r.done = done
 	}
 	return err
+}
+
+// Begin stores the request's first entry like Finish, but returns nil as soon as a kill of the
+// process no longer loses it. Flush waits until a power cut does not either.
+func (r *Request) Begin(status int) error {
+	var done recorded
+	o := newOp(func(tx *Tx) (err error) {
+		done, err = r.record(tx, status, nil)
+		return err
+	})
+	if err := o.begin(r.store); err != nil {
+		return err
+	}
+	r.begun = func() error {
+		err := <-o.done
+		if err == nil {
+			r.done = done
+		}
+		return err
+	}
+	return nil
+}
+
+// Flush waits until what Begin has stored is on the disk.
+func (r *Request) Flush() error {
+	if r.begun == nil {
+		return nil
+	}
+	begun := r.begun
+	r.begun = nil
+	return begun()
 }
 
 // record stores the entry, or the status in the entry that is stored already, and the

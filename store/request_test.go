@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -116,4 +117,62 @@ func TestAuditOfOlderStore(t *testing.T) {
 	require.Empty(t, auditOf(t, s, v1.AuditFilter{}))
 	require.NoError(t, NewRequest(s, alice(), v1.Audit{Action: "a.a"}).Finish(200, nil, false))
 	require.Equal(t, uint64(1), auditOf(t, s, v1.AuditFilter{})[0].Seq)
+}
+
+// TestRequestBegins: what Begin has stored is seen before the disk has it, and Flush returns
+// the result of the commit.
+func TestRequestBegins(t *testing.T) {
+	s := openIn(t, t.TempDir())
+	r := NewRequest(s, alice(), v1.Audit{Action: "file.write", Object: "v/f"})
+	require.NoError(t, r.Flush(), "nothing was begun")
+	synced := make(chan struct{})
+	finish := sync.OnceFunc(func() { close(synced) })
+	t.Cleanup(finish)
+	s.commit = func(commit func() error) error {
+		err := commit()
+		select {
+		case <-synced:
+			return err
+		case <-time.After(20 * time.Second):
+			return errors.New("Begin waits for the disk")
+		}
+	}
+	require.NoError(t, r.Begin(200), "it does not wait for the end of the commit")
+	require.Len(t, auditOf(t, s, v1.AuditFilter{}), 1)
+	finish()
+	require.NoError(t, r.Flush())
+	require.NoError(t, r.Finish(200, nil, false))
+	require.NoError(t, r.Finish(413, nil, false))
+	list := auditOf(t, s, v1.AuditFilter{})
+	require.Len(t, list, 1)
+	require.Equal(t, []any{uint64(1), 413}, []any{list[0].Seq, list[0].Status})
+}
+
+// TestRequestBeginsInVain: Begin returns the error of a commit that writes nothing, and Flush
+// that of one whose writes did not reach the disk.
+func TestRequestBeginsInVain(t *testing.T) {
+	s := openIn(t, t.TempDir())
+	var written atomic.Bool
+	begun := make(chan struct{})
+	end := sync.OnceFunc(func() { close(begun) })
+	t.Cleanup(end)
+	s.commit = func(commit func() error) error {
+		if written.Load() {
+			_ = commit()
+			<-begun
+		}
+		return errors.New("no disk")
+	}
+	begin := func() (*Request, error) {
+		r := NewRequest(s, alice(), v1.Audit{Action: "file.write", Object: "v/f"})
+		return r, r.Begin(200)
+	}
+	_, err := begin()
+	require.ErrorContains(t, err, "no disk")
+	written.Store(true)
+	var r *Request
+	require.Eventually(t, func() bool { r, err = begin(); return err == nil }, 20*time.Second, time.Millisecond)
+	end()
+	require.ErrorContains(t, r.Flush(), "no disk")
+	require.NoError(t, r.Flush(), "nothing is left to wait for")
 }

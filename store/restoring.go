@@ -39,6 +39,22 @@ func EndRestore(tx *Tx, id, volume string) error {
 	return setRestoring(tx, volume, tx.remove(restoringKey(volume)))
 }
 
+// AbandonRestore ends the reservation of a volume by a restore whose record cannot be read,
+// if it has one.
+func AbandonRestore(tx *Tx, id string) error {
+	var volumes []string
+	prefix := restoringKey("")
+	for e := range tx.scan(prefix, prefix) {
+		volumes = append(volumes, e.key[len(prefix):])
+	}
+	for _, volume := range volumes {
+		if err := EndRestore(tx, id, volume); err != nil {
+			return err
+		}
+	}
+	return tx.err
+}
+
 // setRestoring records that a volume has changed, unless err is one.
 func setRestoring(tx *Tx, volume string, err error) error {
 	if err == nil {

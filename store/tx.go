@@ -23,6 +23,7 @@ type Tx struct {
 	update  bool
 	rev     uint64            // of this update if it changes an object
 	writes  map[string][]byte // nil: deleted
+	found   map[string]found  // what find has returned of the keys that are not in writes
 	changes []Change
 	events  []v1.Event
 }
@@ -86,11 +87,27 @@ func (tx *Tx) find(key string) (entry, error) {
 		}
 		return entry{key: key, own: v}, nil
 	}
-	item, err := tx.txn.Get(key)
-	if err != nil {
-		return entry{}, err
+	if f, ok := tx.found[key]; ok {
+		return f.entry, f.err
 	}
-	return entry{key: key, stored: item}, nil
+	item, err := tx.txn.Get(key)
+	f := found{entry{key: key, stored: item}, err}
+	if err != nil {
+		f.entry = entry{}
+	}
+	if tx.update { // one status is found some times in an update, and in a view once
+		if tx.found == nil {
+			tx.found = map[string]found{}
+		}
+		tx.found[key] = f
+	}
+	return f.entry, f.err
+}
+
+// found is the result of find.
+type found struct {
+	entry entry
+	err   error
 }
 
 // read calls fn with the value of key, which fn must not keep. It returns

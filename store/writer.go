@@ -21,7 +21,8 @@ type op struct {
 	onFullDisk     bool // it is allowed while the disk is full
 	tx             *Tx
 	err            error
-	dependsOnBatch bool // it may have read uncommitted writes of its batch
+	dependsOnBatch bool          // it may have read uncommitted writes of its batch
+	written        chan struct{} // nil, unless somebody waits for what a kill leaves
 	done           chan error
 }
 
@@ -54,6 +55,24 @@ func (o *op) submit(s *Store) error {
 		return <-o.done
 	case <-s.closing:
 		return ErrClosed
+	}
+}
+
+// begin is submit, but returns nil as soon as the update survives a kill of the process.
+// The caller takes the result from o.done then.
+func (o *op) begin(s *Store) error {
+	o.written = make(chan struct{}, 1)
+	select {
+	case s.ops <- o:
+	case <-s.closing:
+		return ErrClosed
+	}
+	select {
+	case err := <-o.done:
+		o.done <- err
+		return err
+	case <-o.written:
+		return nil
 	}
 }
 

@@ -76,6 +76,10 @@ func (p Principal) CanAccess(container string) bool {
 	return !p.Restricted() || slices.Contains(p.present, container)
 }
 
+// Containers returns the internal_ids of the containers that a restricted principal may
+// access.
+func (p Principal) Containers() []string { return slices.Clone(p.present) }
+
 // CanAccessAny reports whether the principal may access one of some containers.
 func (p Principal) CanAccessAny(containers []string) bool {
 	return !p.Restricted() || slices.ContainsFunc(containers, p.CanAccess)

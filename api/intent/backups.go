@@ -22,16 +22,10 @@ func FindBackup(tx *store.Tx, id string) (v1.Backup, error) {
 }
 
 // RestoresOf returns the restores of a backup, the newest first.
-func RestoresOf(tx *store.Tx, backup string) (list []v1.Restore, err error) {
-	for _, id := range store.Restores.IDsBy(tx, backup) {
-		r, err := store.Restores.Get(tx, id)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, r)
-	}
+func RestoresOf(tx *store.Tx, backup string) ([]v1.Restore, error) {
+	list, err := store.ListBy(tx, store.Restores, backup)
 	slices.SortFunc(list, NewestFirst[v1.RestoreSpec, v1.RestoreStatus])
-	return list, nil
+	return list, err
 }
 
 // NewestFirst compares two objects for a list that begins with the newest one.

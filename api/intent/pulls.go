@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"net/url"
 	"regexp"
+	"slices"
 
 	v1 "berth/api/v1"
 	"berth/store"
@@ -45,18 +46,13 @@ func CreatePull(s store.Writer, spec v1.PullSpec) (id string, err error) {
 		if _, err := getVolume(tx, spec.VolumeID); err != nil {
 			return err
 		}
-		open := 0
-		for _, other := range store.Pulls.IDsBy(tx, spec.VolumeID) {
-			p, err := store.Pulls.Get(tx, other)
-			if err != nil {
-				return err
-			}
-			if !p.Status.State.Final() {
-				open++
-			}
+		pulls, err := store.ListBy(tx, store.Pulls, spec.VolumeID)
+		if err != nil {
+			return err
 		}
-		if open >= maxOpenPulls {
-			return v1.Errorf(v1.TooManyPulls, "%d downloads into this volume have not ended: cancel some, or send the request later", open)
+		open := slices.DeleteFunc(pulls, func(p v1.Pull) bool { return p.Status.State.Final() })
+		if len(open) >= maxOpenPulls {
+			return v1.Errorf(v1.TooManyPulls, "%d downloads into this volume have not ended: cancel some, or send the request later", len(open))
 		}
 		spec.RequestedBy = tx.Actor()
 		return store.Pulls.Create(tx, id, spec)

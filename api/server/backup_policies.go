@@ -1,6 +1,8 @@
 package server
 
 import (
+	"time"
+
 	"github.com/gofiber/fiber/v2"
 
 	"berth/api/intent"
@@ -74,4 +76,25 @@ func (s policies) delete(c *fiber.Ctx) error {
 		return err
 	}
 	return edge.OK(c, messageBody{"Backup policy deleted successfully"})
+}
+
+// policyView is the answer about a policy.
+type policyView struct {
+	VolumeID  string       `json:"volume_id"`
+	Every     v1.Duration  `json:"every"`
+	Keep      int          `json:"keep"`
+	Target    v1.Target    `json:"target"`
+	Ignore    []string     `json:"ignore"`
+	Quiesce   *quiesceBody `json:"quiesce"`
+	NextRunAt *time.Time   `json:"next_run_at"`
+	Message   string       `json:"message"`
+}
+
+func viewOfPolicy(p v1.BackupPolicy) policyView {
+	v := policyView{VolumeID: p.Meta.ID, Every: p.Spec.Every, Keep: p.Spec.Keep, Target: p.Spec.Target, Ignore: p.Spec.Ignore,
+		Quiesce: quiesceOf(p.Spec.Quiesce), NextRunAt: p.Status.NextRunAt, Message: p.Status.Message}
+	if v.Ignore == nil {
+		v.Ignore = []string{}
+	}
+	return v
 }

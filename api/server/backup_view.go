@@ -26,17 +26,6 @@ type backupView struct {
 	Restores     []v1.RestoreView `json:"restores"`
 }
 
-type policyView struct {
-	VolumeID  string       `json:"volume_id"`
-	Every     v1.Duration  `json:"every"`
-	Keep      int          `json:"keep"`
-	Target    v1.Target    `json:"target"`
-	Ignore    []string     `json:"ignore"`
-	Quiesce   *quiesceBody `json:"quiesce"`
-	NextRunAt *time.Time   `json:"next_run_at"`
-	Message   string       `json:"message"`
-}
-
 func viewOfBackup(b v1.Backup, restores []v1.Restore) backupView {
 	st := b.Status
 	v := backupView{
@@ -62,15 +51,6 @@ func viewOfRestore(r v1.Restore) v1.RestoreView {
 		RestoreID: r.Meta.ID, VolumeID: r.Spec.VolumeID, Mode: r.Spec.Mode, State: v1.RestoreStateOf(r),
 		StartedAt: r.Status.StartedAt, FinishedAt: r.Status.FinishedAt, Message: r.Status.Message,
 	}
-}
-
-func viewOfPolicy(p v1.BackupPolicy) policyView {
-	v := policyView{VolumeID: p.Meta.ID, Every: p.Spec.Every, Keep: p.Spec.Keep, Target: p.Spec.Target, Ignore: p.Spec.Ignore,
-		Quiesce: quiesceOf(p.Spec.Quiesce), NextRunAt: p.Status.NextRunAt, Message: p.Status.Message}
-	if v.Ignore == nil {
-		v.Ignore = []string{}
-	}
-	return v
 }
 
 // quiesceBody is how a container is brought to rest.

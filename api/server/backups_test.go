@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 
 	"berth/api/intent"
 	v1 "berth/api/v1"
+	"berth/hack/storetest"
 	"berth/store"
 )
 
@@ -350,4 +352,17 @@ func TestStoreContent(t *testing.T) {
 	}))
 	token := h.mint(object{"scopes": []string{"read"}})
 	require.Equal(t, 403, h.do(request{method: "GET", path: "/store/content", token: token}).status)
+}
+
+// TestDamagedRestoreKeepsNoBackup: a backup with a restore whose record cannot be read is
+// shown and deleted.
+func TestDamagedRestoreKeepsNoBackup(t *testing.T) {
+	h, _ := newShelved(t)
+	volume := h.volume()
+	id := backup(h, volume, nil)
+	require.NoError(t, h.store.Update(func(tx *store.Tx) error {
+		return errors.Join(store.Restores.Create(tx, "damaged", v1.RestoreSpec{BackupID: id, VolumeID: volume}), storetest.Damage(tx, "restore", "damaged"))
+	}))
+	require.Empty(t, h.must("GET", "/backups/"+id, nil).json["restores"])
+	h.must("DELETE", "/backups/"+id, nil)
 }

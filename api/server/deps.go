@@ -108,7 +108,7 @@ type Deps struct {
 	Ready      func() []string // reasons why the daemon is not ready; empty if it is
 	Registerer prometheus.Registerer
 	Gatherer   prometheus.Gatherer
-	Page       *ui.Page // nil: there is no page
+	Page       func() (*ui.Page, error) // called once, by the first request for the page; nil: there is no page
 	Log        *slog.Logger
 	Version    string
 	SpoolDir   string // for file content until its whole body has arrived; empty: os.TempDir()

@@ -1,6 +1,9 @@
 package server
 
 import (
+	"context"
+	"errors"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,7 +27,16 @@ const (
 var eventKinds = []string{v1.EventState, v1.EventMessage, v1.EventBackup, v1.EventRestore, v1.EventPull}
 
 // events holds the handler for stored transitions.
-type events struct{ store *store.Store }
+type events struct {
+	store *store.Store
+	scans *limiter // reads of more transitions than they return
+}
+
+// newScans returns the limiter of reads that may decode many transitions for each one
+// that they return: each takes up to a second of a core.
+func newScans() *limiter {
+	return newLimiter(limits{total: 2, perVolume: 2, perToken: 1, waiting: 8})
+}
 
 type eventsBody struct {
 	Events []v1.Event `json:"events"`
@@ -53,6 +65,11 @@ func (s events) list(c *fiber.Ctx) error {
 	if kind := c.Query("type"); kind != "" && !slices.Contains(eventKinds, kind) {
 		return v1.Errorf(v1.InvalidRequest, "type: must be one of %s", strings.Join(eventKinds, ", "))
 	}
+	leave, err := s.permit(c)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	err = s.store.View(func(tx *store.Tx) error {
 		matches, read, err := eventFilter(c, tx)
 		if err != nil {
@@ -62,13 +79,29 @@ func (s events) list(c *fiber.Ctx) error {
 		if body.Oldest > body.Newest {
 			body.Oldest = 0
 		}
-		body.Events, err = matchingEvents(read, callerOf(c), matches, since, limit)
-		return err
+		body.Events = matchingEvents(read.after(since), callerOf(c), matches, limit)
+		return nil
 	})
 	if err != nil {
 		return err
 	}
 	return edge.OK(c, body)
+}
+
+// permit waits for the permit that a request needs whose filter no index serves. The
+// callers without one return what they read. The queue is one for each token.
+func (s events) permit(c *fiber.Ctx) (leave func(), err error) {
+	caller := callerOf(c)
+	if c.Query("type") == "" && !caller.Restricted() {
+		return func() {}, nil
+	}
+	ctx, cancel := edge.Context(c)
+	defer cancel()
+	leave, err = s.scans.enter(ctx, caller.TokenID, caller.TokenID)
+	if errors.Is(err, context.Canceled) {
+		err = edge.ErrUnavailable // the client is gone, or the server shuts down
+	}
+	return leave, err
 }
 
 // eventFilter returns whether a transition matches a request: its caller may see it, and
@@ -95,6 +128,9 @@ func eventFilter(c *fiber.Ctx, tx *store.Tx) (matches func(v1.Event) bool, read 
 			read.of = append(read.of, store.OfVolume(o.Spec.VolumeID))
 		}
 	}
+	if caller.Restricted() {
+		read = read.limitTo(namesOf(tx, caller))
+	}
 	return func(e v1.Event) bool {
 		return caller.CanSee(e) && (kind == "" || e.Event == kind) &&
 			(container == "" || e.Container == container || slices.Contains(e.UserIDs(), container)) &&
@@ -109,29 +145,53 @@ type eventReader struct {
 	of  []string
 }
 
-func (r eventReader) after(since uint64, limit int) ([]v1.Event, error) {
-	if r.all {
-		return store.ReadKeptEvents(r.tx, since, limit)
+// limitTo returns a reader without the transitions of others.
+func (r eventReader) limitTo(names []string) eventReader {
+	others := func(name string) bool { return !slices.Contains(names, name) }
+	if !r.all {
+		names = slices.DeleteFunc(r.of, others)
 	}
-	return store.ReadEventsOf(r.tx, r.of, since, limit)
+	return eventReader{tx: r.tx, of: names}
 }
 
-// matchingEvents returns the first transitions after since that match, as the caller sees them.
-func matchingEvents(read eventReader, caller auth.Principal, matches func(v1.Event) bool, since uint64, limit int) ([]v1.Event, error) {
-	found := []v1.Event{}
-	for len(found) < limit {
-		list, err := read.after(since, max(limit, defaultEvents)) // few of them may match
-		if err != nil || len(list) == 0 {
-			return found, err
-		}
-		for _, e := range list {
-			if since = e.Seq; len(found) < limit && matches(e) {
-				e.Users = nil
-				found = append(found, caller.Show(e))
-			}
+// namesOf returns the containers that a restricted caller may access and the volumes that
+// they use now, for store.EventsOf.
+func namesOf(tx *store.Tx, caller auth.Principal) []string {
+	names := caller.Containers()
+	for _, id := range caller.Containers() {
+		if o, err := store.Containers.Get(tx, id); err == nil {
+			names = append(names, store.OfVolume(o.Spec.VolumeID))
 		}
 	}
-	return found, nil
+	return names
+}
+
+// after yields the transitions after since. To read a few of all costs less than to look
+// into the index of many containers.
+func (r eventReader) after(since uint64) iter.Seq[v1.Event] {
+	_, newest := store.KeptEvents(r.tx)
+	if r.all || newest <= since+uint64(len(r.of)) {
+		return store.EventsAfter(r.tx, since)
+	}
+	return store.EventsOf(r.tx, r.of, since)
+}
+
+// matchingEvents returns the first of some transitions that match, as the caller sees them.
+func matchingEvents(all iter.Seq[v1.Event], caller auth.Principal, matches func(v1.Event) bool, limit int) []v1.Event {
+	found := []v1.Event{}
+	if limit == 0 {
+		return found
+	}
+	for e := range all {
+		if !matches(e) {
+			continue
+		}
+		e.Users = nil
+		if found = append(found, caller.Show(e)); len(found) == limit {
+			break
+		}
+	}
+	return found
 }
 
 // seqQuery returns the query parameter since, the seq of an event. given reports

@@ -67,8 +67,7 @@ func TestEventsOfRestrictedToken(t *testing.T) {
 	require.Equal(t, "mine", events[0].(map[string]any)["container"])
 }
 
-// TestFewVisibleEvents: a token that may see few of the transitions does not cause
-// a query per transition.
+// TestFewVisibleEvents: a token that may see few of the transitions reads only these.
 func TestFewVisibleEvents(t *testing.T) {
 	h := newHarness(t)
 	h.ready("mc")
@@ -81,12 +80,61 @@ func TestFewVisibleEvents(t *testing.T) {
 		}))
 	}
 	token := h.mint(object{"containers": []string{"mc"}})
-	before := heapNow()
-	a := h.do(request{method: "GET", path: "/events?since=10&limit=1", token: token})
-	require.Empty(t, a.json["events"])
-	var after runtime.MemStats
-	runtime.ReadMemStats(&after)
-	require.Less(t, after.Mallocs-before.Mallocs, uint64(20*20_000), "a few for each transition")
+	for _, query := range []string{"since=10&limit=1", "type=backup", "container=other", "container=other&type=event"} {
+		before := heapNow()
+		a := h.do(request{method: "GET", path: "/events?" + query, token: token})
+		require.Equal(t, 200, a.status)
+		require.Empty(t, a.json["events"])
+		var after runtime.MemStats
+		runtime.ReadMemStats(&after)
+		require.Less(t, after.Mallocs-before.Mallocs, uint64(20_000), "less than one for each transition: %s", query)
+	}
+}
+
+// TestEventsOfRestrictedTokenWithVolume: it receives those of the volume that its container
+// uses, by each filter, and none of another one.
+func TestEventsOfRestrictedTokenWithVolume(t *testing.T) {
+	h := newHarness(t)
+	volume, foreign := h.volume(), h.volume()
+	h.container("mine", volume)
+	h.container("neighbour", volume)
+	h.container("other", foreign)
+	require.NoError(t, h.store.Update(func(tx *store.Tx) error {
+		for _, id := range []string{volume, foreign} {
+			for range 4 {
+				store.Emit(tx, v1.Event{Event: v1.EventBackup, Backup: noID, Volume: id, Data: "pending"})
+			}
+		}
+		return nil
+	}))
+	token := h.mint(object{"containers": []string{"mine"}})
+	for query, count := range map[string]int{"": 4, "type=backup": 4, "type=event": 0, "since=3": 1, "volume=" + volume: 4,
+		"container=mine": 4, "container=neighbour": 4, "container=other": 0} {
+		a := h.do(request{method: "GET", path: "/events?" + query, token: token})
+		require.Len(t, a.json["events"], count, query)
+	}
+}
+
+// TestScansAreLimited: requests that read more than they return wait for each other, and
+// delay no other.
+func TestScansAreLimited(t *testing.T) {
+	h := newHarness(t)
+	h.ready("mc")
+	token := h.mint(object{"containers": []string{"mc"}})
+	scans, id := h.server.handlers.events.scans, v1.Secret(token).Fingerprint()
+	leave := []func(){scans.must(t, "a", "a"), scans.must(t, "b", "b")}
+	for range scans.limits.waiting {
+		scans.queued(t, t.Context(), id, id)
+		scans.queued(t, t.Context(), "", "")
+	}
+	h.must("GET", "/events", nil)
+	h.must("GET", "/events?container=mc", nil)
+	for _, r := range []request{{method: "GET", path: "/events", token: token}, {method: "GET", path: "/events?type=event"}} {
+		a := h.do(r)
+		require.Equal(t, []any{429, "too_many_operations"}, []any{a.status, a.header.Get("X-Error-Code")}, r.path)
+	}
+	leave[0]()
+	leave[1]()
 }
 
 func TestEventFilters(t *testing.T) {

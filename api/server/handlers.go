@@ -38,7 +38,7 @@ func newHandlers(d Deps, a access, all *auth.Sessions) handlers {
 	processes := processes{console: d.Console, sampler: d.Stats}
 	return handlers{
 		health:     health{store: d.Store, ready: d.Ready, gatherer: d.Gatherer},
-		page:       operatorPage{settings: d.Settings, files: d.Page},
+		page:       newOperatorPage(d),
 		self:       self{store: d.Store, settings: d.Settings},
 		tokens:     tokens{store: d.Store, settings: d.Settings, decoder: decoder},
 		volumes:    volumes{store: d.Store, settings: d.Settings, decoder: decoder},
@@ -50,7 +50,7 @@ func newHandlers(d Deps, a access, all *auth.Sessions) handlers {
 		ports:      ports{store: d.Store, decoder: decoder},
 		containers: containers{store: d.Store, settings: d.Settings, decoder: decoder, engine: d.Engine, sampler: d.Stats, encoded: newEncodedContainers(d.Store)},
 		consoles:   consoles{store: d.Store, hub: d.Hub, decoder: decoder, sessions: sessions, processes: processes},
-		events:     events{store: d.Store},
+		events:     events{store: d.Store, scans: newScans()},
 		audit:      audit{store: d.Store},
 		sockets: sockets{store: d.Store, access: a, ws: ws.New(ws.Deps{
 			Store: d.Store, Settings: d.Settings, Hub: d.Hub, Sessions: all, Containers: processes,

@@ -69,7 +69,6 @@ type harness struct {
 	hub      *stream.Hub
 	console  *console
 	registry *prometheus.Registry
-	page     *ui.Page
 	server   *Server
 	base     string
 	client   *http.Client
@@ -135,9 +134,7 @@ func newHarnessWith(t *testing.T, change func(*Deps), more ...route) *harness {
 	config.Complete()
 	h.settings = &settings{config: config}
 	h.hub = stream.New(t.TempDir(), stream.Options{})
-	h.page, err = ui.New()
-	require.NoError(t, err)
-	deps := Deps{Page: h.page, Store: db, Settings: h.settings, Hub: h.hub, Console: h.console, Stats: h.console,
+	deps := Deps{Page: ui.New, Store: db, Settings: h.settings, Hub: h.hub, Console: h.console, Stats: h.console,
 		Registerer: h.registry, Gatherer: h.registry, Version: "1.2.3",
 		Node: func() v1.Node { return v1.Node{Node: "host-1", Version: "1.2.3", CPUs: 2} }}
 	change(&deps)

@@ -91,15 +91,9 @@ func (s pulls) list(c *fiber.Ctx) error {
 		return err
 	}
 	var list []v1.Pull
-	err = s.store.View(func(tx *store.Tx) error {
-		for _, id := range store.Pulls.IDsBy(tx, id) {
-			p, err := store.Pulls.Get(tx, id)
-			if err != nil {
-				return err
-			}
-			list = append(list, p)
-		}
-		return nil
+	err = s.store.View(func(tx *store.Tx) (err error) {
+		list, err = store.ListBy(tx, store.Pulls, id)
+		return err
 	})
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	v1 "berth/api/v1"
+	"berth/hack/storetest"
 	"berth/store"
 )
 
@@ -87,4 +89,17 @@ func TestPullsAccess(t *testing.T) {
 	entry := h.must("GET", "/audit?limit=1000", nil).raw
 	require.Contains(t, entry, `"action":"pull.create"`)
 	require.Contains(t, entry, `"object":"`+mine+`/a"`)
+}
+
+// TestDamagedPull: one whose record cannot be read stops neither the list nor new ones.
+func TestDamagedPull(t *testing.T) {
+	h := newHarness(t)
+	h.settings.change(func(c *v1.Config) { c.Files.Pull = true })
+	volume := h.volume()
+	at := "/volumes/" + volume
+	require.NoError(t, h.store.Update(func(tx *store.Tx) error {
+		return errors.Join(store.Pulls.Create(tx, "damaged", v1.PullSpec{VolumeID: volume}), storetest.Damage(tx, "pull", "damaged"))
+	}))
+	h.must("POST", at+"/pull", object{"url": "https://example.com/1", "path": "a"})
+	require.Len(t, h.must("GET", at+"/pulls", nil).json["pulls"], 1)
 }

@@ -2,12 +2,15 @@ package server
 
 import (
 	"net/http"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	v1 "berth/api/v1"
 	"berth/hack/openapitest"
 )
 
@@ -63,4 +66,56 @@ func TestParametersMatchOpenAPI(t *testing.T) {
 		}
 		require.ElementsMatch(t, documented, r.parameters(), r.method+" "+r.path)
 	}
+}
+
+// TestScopesInDocument compares the table of scopes, and the list of links, in
+// hack/docs/api.md with the table of routes.
+func TestScopesInDocument(t *testing.T) {
+	h, doc := newHarness(t), openapitest.Document(t)
+	named := map[string]string{} // the scope of each operation that the table names
+	rows := regexp.MustCompile("(?m)^\\| `?(\\w+)`? \\| [^|]* \\| (.*) \\|$").FindAllStringSubmatch(section(t, "Scopes"), -1)
+	for _, row := range rows {
+		for _, operation := range quoted(row[2]) {
+			require.NotContains(t, named, operation)
+			named[operation] = row[1]
+		}
+	}
+	links := quoted(regexp.MustCompile(`(?s)vendor header:(.*?)\n\n`).FindString(section(t, "Links and tickets")))
+	for _, r := range h.server.table {
+		id := doc.Paths.Value(braces(r.path)).GetOperation(r.method).OperationID
+		require.Equal(t, r.is(queryToken), slices.Contains(links, id), "links of hack/docs/api.md: %s", id)
+		if r.is(public) || r.scope == v1.ScopeRead {
+			require.NotContains(t, named, id, "only the row of read leaves its operations out")
+			continue
+		}
+		want := string(r.scope)
+		if want == "" {
+			want = "none"
+		}
+		require.Equal(t, want, named[id], "scopes of hack/docs/api.md: %s", id)
+		delete(named, id)
+	}
+	require.Empty(t, named, "hack/docs/api.md names operations that are not there")
+	for _, scope := range v1.Scopes() {
+		require.True(t, slices.ContainsFunc(rows, func(row []string) bool { return row[1] == string(scope) }), "hack/docs/api.md lacks the scope %s", scope)
+	}
+}
+
+// section returns a section of hack/docs/api.md.
+func section(t *testing.T, title string) string {
+	t.Helper()
+	text, err := os.ReadFile("../../hack/docs/api.md")
+	require.NoError(t, err)
+	_, rest, found := strings.Cut(string(text), "\n## "+title+"\n")
+	require.True(t, found, title)
+	rest, _, _ = strings.Cut(rest, "\n## ")
+	return rest
+}
+
+// quoted returns the names in backticks.
+func quoted(text string) (names []string) {
+	for _, found := range regexp.MustCompile("`(\\w+)`").FindAllStringSubmatch(text, -1) {
+		names = append(names, found[1])
+	}
+	return names
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"strconv"
+	"sync"
 
 	"github.com/gofiber/fiber/v2"
 
@@ -18,12 +19,23 @@ const uiPath = "/ui"
 // content but its code, and reads everything else with the token of its user.
 type operatorPage struct {
 	settings auth.Settings
-	files    *ui.Page
+	load     func() (*ui.Page, error) // nil: there is no page
+}
+
+// newOperatorPage returns the handlers. They read and compress the page when somebody first
+// opens it: on most hosts nobody does, and it would be a third of the time of a start.
+func newOperatorPage(d Deps) operatorPage {
+	p := operatorPage{settings: d.Settings}
+	if d.Page != nil {
+		p.load = sync.OnceValues(d.Page)
+	}
+	return p
 }
 
 // index answers with the HTML document. Its ETag is the version of the page.
 func (s operatorPage) index(c *fiber.Ctx) error {
-	if err := s.check(); err != nil {
+	page, err := s.page()
+	if err != nil {
 		return err
 	}
 	if !bytes.HasSuffix(c.Request().URI().PathOriginal(), []byte("/")) {
@@ -31,7 +43,7 @@ func (s operatorPage) index(c *fiber.Ctx) error {
 		return c.SendStatus(fiber.StatusPermanentRedirect)
 	}
 	c.Set(fiber.HeaderCacheControl, "no-cache")
-	tag := strconv.Quote(s.files.Version())
+	tag := strconv.Quote(page.Version())
 	c.Set(fiber.HeaderETag, tag)
 	c.Set(fiber.HeaderContentSecurityPolicy, ui.Policy)
 	c.Set(fiber.HeaderReferrerPolicy, "no-referrer")
@@ -39,19 +51,20 @@ func (s operatorPage) index(c *fiber.Ctx) error {
 	if c.Get(fiber.HeaderIfNoneMatch) == tag {
 		return c.SendStatus(fiber.StatusNotModified)
 	}
-	return send(c, s.files.Index())
+	return send(c, page.Index())
 }
 
 // file answers with a file of a version, which never changes.
 func (s operatorPage) file(c *fiber.Ctx) error {
-	if err := s.check(); err != nil {
+	page, err := s.page()
+	if err != nil {
 		return err
 	}
 	name := edge.Param(c, "file")
 	if folder := edge.Param(c, "folder"); folder != "" {
 		name = folder + "/" + name
 	}
-	file, found := s.files.File(edge.Param(c, "version"), name)
+	file, found := page.File(edge.Param(c, "version"), name)
 	if !found {
 		return edge.ErrRoute
 	}
@@ -59,12 +72,12 @@ func (s operatorPage) file(c *fiber.Ctx) error {
 	return send(c, file)
 }
 
-// check returns an error if the page is switched off.
-func (s operatorPage) check() error {
-	if s.files == nil || !s.settings.Current().UI.Enabled {
-		return edge.ErrRoute
+// page returns the page, or an error if it is switched off.
+func (s operatorPage) page() (*ui.Page, error) {
+	if s.load == nil || !s.settings.Current().UI.Enabled {
+		return nil, edge.ErrRoute
 	}
-	return nil
+	return s.load()
 }
 
 // send answers with a file, compressed if the client accepts it.

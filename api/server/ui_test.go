@@ -6,10 +6,12 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"berth/api/ui"
 	v1 "berth/api/v1"
 )
 
@@ -31,6 +33,12 @@ func fetch(h *harness, path string, header http.Header) (*http.Response, string)
 	text, err := io.ReadAll(body)
 	require.NoError(h.t, err)
 	return resp, string(text)
+}
+
+func pageVersion(t *testing.T) string {
+	page, err := ui.New()
+	require.NoError(t, err)
+	return page.Version()
 }
 
 func TestPageIsServed(t *testing.T) {
@@ -66,17 +74,31 @@ func TestPageIsServed(t *testing.T) {
 		require.Equal(t, text, same)
 		require.NotEmpty(t, text)
 	}
-	for _, path := range []string{"/ui/none/main.js", "/ui/none/core/api.js", "/ui/" + h.page.Version() + "/index.html",
-		"/ui/" + h.page.Version() + "/vendor/vendor.json", "/ui/" + h.page.Version() + "/..%2Fmain.js"} {
+	for _, path := range []string{"/ui/none/main.js", "/ui/none/core/api.js", "/ui/" + pageVersion(t) + "/index.html",
+		"/ui/" + pageVersion(t) + "/vendor/vendor.json", "/ui/" + pageVersion(t) + "/..%2Fmain.js"} {
 		resp, _ := fetch(h, path, nil)
 		require.Equal(t, 404, resp.StatusCode, path)
+	}
+}
+
+// The daemon starts without the page: to compress it takes longer than everything else of a start.
+func TestPageIsLoadedByTheFirstRequest(t *testing.T) {
+	var loads atomic.Int32
+	h := newHarnessWith(t, func(d *Deps) {
+		d.Page = func() (*ui.Page, error) { loads.Add(1); return ui.New() }
+	})
+	require.Zero(t, loads.Load())
+	for range 2 {
+		resp, _ := fetch(h, "/ui/", nil)
+		require.Equal(t, 200, resp.StatusCode)
+		require.EqualValues(t, 1, loads.Load())
 	}
 }
 
 func TestPageIsSwitchedOff(t *testing.T) {
 	h := newHarness(t)
 	h.settings.change(func(c *v1.Config) { c.UI.Enabled = false })
-	for _, path := range []string{"/ui", "/ui/", "/ui/" + h.page.Version() + "/main.js"} {
+	for _, path := range []string{"/ui", "/ui/", "/ui/" + pageVersion(t) + "/main.js"} {
 		resp, body := fetch(h, path, nil)
 		require.Equal(t, 404, resp.StatusCode, path)
 		require.Equal(t, "route_not_found", resp.Header.Get("X-Error-Code"))

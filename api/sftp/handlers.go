@@ -36,8 +36,9 @@ func (h *handlers) Fileread(*sftp.Request) (io.ReaderAt, error) { return nil, er
 func (h *handlers) Filewrite(*sftp.Request) (io.WriterAt, error) { return nil, errUnused }
 
 // OpenFile opens a file. The mode of a new file is 0644, whatever the client asks for.
-func (h *handlers) OpenFile(r *sftp.Request) (sftp.WriterAtReaderAt, error) {
+func (h *handlers) OpenFile(r *sftp.Request) (opened sftp.WriterAtReaderAt, err error) {
 	s, path := h.session, relative(r.Filepath)
+	defer s.failed(&err)
 	mode := v1.OpenMode{
 		Read: r.Flags&addedRead == 0, Write: r.Flags&addedWrite == 0, Append: r.Flags&flagAppend != 0,
 		Create: r.Flags&flagCreate != 0, Exclusive: r.Flags&flagExcl != 0, Truncate: r.Flags&flagTrunc != 0,
@@ -51,9 +52,13 @@ func (h *handlers) OpenFile(r *sftp.Request) (sftp.WriterAtReaderAt, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer func() {
+		if opened == nil {
+			leave()
+		}
+	}()
 	handle, err := s.server.deps.Files.OpenFile(s.ctx, s.volume, path, mode)
 	if err != nil {
-		leave()
 		return nil, s.statusOf(path, err)
 	}
 	f := &file{session: s, path: path, mode: mode, handle: handle, leave: leave}
@@ -70,8 +75,9 @@ func (h *handlers) OpenFile(r *sftp.Request) (sftp.WriterAtReaderAt, error) {
 }
 
 // Filelist opens a folder to list it, or describes a file.
-func (h *handlers) Filelist(r *sftp.Request) (sftp.ListerAt, error) {
+func (h *handlers) Filelist(r *sftp.Request) (opened sftp.ListerAt, err error) {
 	s, path := h.session, relative(r.Filepath)
+	defer s.failed(&err)
 	if r.Method != "List" {
 		info, err := s.server.deps.Files.Stat(s.ctx, s.volume, path)
 		return described{info}, s.statusOf(path, err)
@@ -80,31 +86,38 @@ func (h *handlers) Filelist(r *sftp.Request) (sftp.ListerAt, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer func() {
+		if opened == nil {
+			leave()
+		}
+	}()
 	handle, err := s.server.deps.Files.OpenFolder(s.ctx, s.volume, path)
 	if err != nil {
-		leave()
 		return nil, s.statusOf(path, err)
 	}
 	return &folder{session: s, path: path, handle: handle, leave: leave}, nil
 }
 
 // Lstat describes a file or a link.
-func (h *handlers) Lstat(r *sftp.Request) (sftp.ListerAt, error) {
+func (h *handlers) Lstat(r *sftp.Request) (_ sftp.ListerAt, err error) {
 	s, path := h.session, relative(r.Filepath)
+	defer s.failed(&err)
 	info, err := s.server.deps.Files.Lstat(s.ctx, s.volume, path)
 	return described{info}, s.statusOf(path, err)
 }
 
 // Readlink returns the target of a link.
-func (h *handlers) Readlink(path string) (string, error) {
+func (h *handlers) Readlink(path string) (target string, err error) {
 	s, path := h.session, relative(path)
-	target, err := s.server.deps.Files.Readlink(s.ctx, s.volume, path)
+	defer s.failed(&err)
+	target, err = s.server.deps.Files.Readlink(s.ctx, s.volume, path)
 	return target, s.statusOf(path, err)
 }
 
 // StatVFS returns the space of the volume.
-func (h *handlers) StatVFS(r *sftp.Request) (*sftp.StatVFS, error) {
+func (h *handlers) StatVFS(r *sftp.Request) (_ *sftp.StatVFS, err error) {
 	s, path := h.session, relative(r.Filepath)
+	defer s.failed(&err)
 	if _, err := s.server.deps.Files.Stat(s.ctx, s.volume, path); err != nil {
 		return nil, s.statusOf(path, err)
 	}
@@ -136,6 +149,7 @@ type folder struct {
 
 // ListAt returns the next entries. The offset is always that of the next one.
 func (f *folder) ListAt(list []os.FileInfo, _ int64) (n int, err error) {
+	defer f.session.failed(&err)
 	for n < len(list) && err == nil {
 		if list[n], err = f.handle.Next(); err == nil {
 			n++
@@ -145,14 +159,16 @@ func (f *folder) ListAt(list []os.FileInfo, _ int64) (n int, err error) {
 }
 
 // Close closes the folder.
-func (f *folder) Close() error {
+func (f *folder) Close() (err error) {
+	defer f.session.failed(&err)
 	defer f.leave()
 	return f.handle.Close()
 }
 
 // Filecmd makes a change.
-func (h *handlers) Filecmd(r *sftp.Request) error {
+func (h *handlers) Filecmd(r *sftp.Request) (err error) {
 	s, files := h.session, h.session.server.deps.Files
+	defer s.failed(&err)
 	path, target := relative(r.Filepath), relative(r.Target)
 	switch r.Method {
 	case "Mkdir":
@@ -172,7 +188,8 @@ func (h *handlers) Filecmd(r *sftp.Request) error {
 }
 
 // PosixRename renames a file, and replaces what has the new name.
-func (h *handlers) PosixRename(r *sftp.Request) error {
+func (h *handlers) PosixRename(r *sftp.Request) (err error) {
+	defer h.session.failed(&err)
 	return h.rename(relative(r.Filepath), relative(r.Target), true)
 }
 

@@ -129,13 +129,14 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 }
 
-// serve serves one connection. A panic in the handling of one must not end the daemon.
+// serve serves one connection. A panic ends that connection only.
 func (s *Server) serve(conn net.Conn) {
 	defer conn.Close()
+	address := addressOf(conn)
+	defer s.recovered(address)
 	ctx, cancel := context.WithCancel(s.stopping)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	address := addressOf(conn)
 	defer s.pending.remove(conn)
 	_ = conn.SetDeadline(time.Now().Add(s.login))
 	l := &login{server: s, ctx: ctx, address: address}
@@ -150,8 +151,8 @@ func (s *Server) serve(conn net.Conn) {
 	}
 	s.pending.remove(conn)
 	_ = conn.SetDeadline(time.Time{})
-	s.all.Go(func() { ssh.DiscardRequests(requests) })
 	l.session.meter = counted
+	l.session.aside(&s.all, func() { ssh.DiscardRequests(requests) })
 	l.session.run(client, channels)
 }
 

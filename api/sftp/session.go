@@ -137,7 +137,7 @@ func (s *session) touch() { s.active.Store(time.Now().UnixNano()) }
 func (s *session) watchIdle(client *ssh.ServerConn) (stop func()) {
 	var all sync.WaitGroup
 	ctx, cancel := context.WithCancel(s.ctx)
-	all.Go(func() {
+	s.aside(&all, func() {
 		for {
 			changed := s.server.deps.Settings.Changed()
 			limit := time.Duration(s.server.deps.Settings.Current().SFTP.IdleTimeout)
@@ -177,7 +177,7 @@ func (s *session) accept(next ssh.NewChannel, all *sync.WaitGroup) {
 		s.busy.Store(false)
 		return
 	}
-	all.Go(func() {
+	s.aside(all, func() {
 		defer s.busy.Store(false)
 		s.serve(channel, requests, all)
 		ssh.DiscardRequests(requests) // until the client has closed the channel: before, it may fill its window
@@ -193,14 +193,14 @@ func (s *session) serve(channel ssh.Channel, requests <-chan *ssh.Request, all *
 		switch {
 		case r.Type == "subsystem" && ssh.Unmarshal(r.Payload, &subsystem) == nil && subsystem.Name == "sftp":
 			_ = r.Reply(true, nil)
-			all.Go(func() { ssh.DiscardRequests(requests) })
-			all.Go(func() { _, _ = io.Copy(io.Discard, channel.Stderr()) })
+			s.aside(all, func() { ssh.DiscardRequests(requests) })
+			s.aside(all, func() { _, _ = io.Copy(io.Discard, channel.Stderr()) })
 			s.serveFiles(metered{channel, s.meter})
 			_, _ = channel.SendRequest("exit-status", false, ssh.Marshal(struct{ Status uint32 }{}))
 			return
 		case r.Type == "subsystem", r.Type == "exec", r.Type == "shell":
 			_ = r.Reply(false, nil)
-			all.Go(func() { ssh.DiscardRequests(requests) })
+			s.aside(all, func() { ssh.DiscardRequests(requests) })
 			return
 		default:
 			_ = r.Reply(false, nil)

@@ -28,18 +28,20 @@ type file struct {
 }
 
 // ReadAt reads from the file.
-func (f *file) ReadAt(p []byte, off int64) (int, error) {
+func (f *file) ReadAt(p []byte, off int64) (n int, err error) {
+	defer f.session.failed(&err)
 	if off < 0 {
 		return 0, io.EOF
 	}
-	n, err := f.handle.ReadAt(p, off)
+	n, err = f.handle.ReadAt(p, off)
 	f.session.server.metrics.bytes.WithLabelValues(sent).Add(float64(n))
 	return n, f.session.statusOf(f.path, err)
 }
 
 // WriteAt writes to the file. The first write stores the entry.
-func (f *file) WriteAt(p []byte, off int64) (int, error) {
-	n, err := f.handle.WriteAt(p, off)
+func (f *file) WriteAt(p []byte, off int64) (n int, err error) {
+	defer f.session.failed(&err)
+	n, err = f.handle.WriteAt(p, off)
 	f.session.server.metrics.bytes.WithLabelValues(received).Add(float64(n))
 	if err != nil {
 		f.mu.Lock()
@@ -57,19 +59,23 @@ func (f *file) WriteAt(p []byte, off int64) (int, error) {
 func (f *file) record() error {
 	f.once.Do(func() {
 		f.entry = f.session.newEntry("file.write", f.path)
-		f.failed = f.session.record(f.entry, false)
+		f.failed = f.session.begin(f.entry)
 	})
 	return f.failed
 }
 
 // Close closes the file, and completes its entry if a write was refused.
-func (f *file) Close() error {
+func (f *file) Close() (err error) {
+	defer f.session.failed(&err)
 	defer f.leave()
 	f.session.writers.remove(f)
-	err := f.handle.Close()
+	err = f.handle.Close()
 	f.mu.Lock()
 	refused := f.refused
 	f.mu.Unlock()
+	if f.entry != nil {
+		err = errors.Join(err, f.entry.Flush())
+	}
 	if f.entry != nil && refused != nil {
 		err = errors.Join(err, f.entry.Finish(statusOfWrite(refused), nil, true))
 	}

@@ -7,6 +7,7 @@ import (
 	"embed"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"html/template"
 	"io/fs"
@@ -92,13 +93,7 @@ func load(from fs.FS) (*Page, error) {
 	if err := p.fillIndex(); err != nil {
 		return nil, fmt.Errorf("%s: %w", index, err)
 	}
-	for name, file := range p.files {
-		if file.Gzip, err = compress(file.Plain); err != nil {
-			return nil, err
-		}
-		p.files[name] = file
-	}
-	return p, nil
+	return p, p.compress()
 }
 
 // fillIndex replaces the template index.html by its result.
@@ -137,18 +132,23 @@ func (p *Page) graph(name string, known []string) []string {
 	return known
 }
 
-// compress returns text as gzip.
-func compress(text []byte) ([]byte, error) {
-	var out bytes.Buffer
-	w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
+// compress compresses each file. They share one writer, which has 800 KiB.
+func (p *Page) compress() error {
+	w, err := gzip.NewWriterLevel(nil, gzip.BestCompression)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if _, err := w.Write(text); err != nil {
-		return nil, err
+	for name, file := range p.files {
+		var out bytes.Buffer
+		w.Reset(&out)
+		_, err := w.Write(file.Plain)
+		if err := errors.Join(err, w.Close()); err != nil {
+			return err
+		}
+		file.Gzip = out.Bytes()
+		p.files[name] = file
 	}
-	err = w.Close()
-	return out.Bytes(), err
+	return nil
 }
 
 // Version returns the hash of all files.

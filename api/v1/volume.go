@@ -77,6 +77,18 @@ const (
 // DirectoryReady is a volume's condition: its directory is there and usable.
 const DirectoryReady = "DirectoryReady"
 
+// UsageMeasured is a volume's condition: its last scan measured the whole tree. While it
+// is False, a volume with a limit counts as over it. It is absent before the first scan
+// that did not.
+const UsageMeasured = "UsageMeasured"
+
+// Reasons why a scan did not measure a whole tree.
+const (
+	ReasonTooDeep      = "NestedTooDeeply"
+	ReasonUnreadable   = "Unreadable"
+	ReasonTooManyNames = "TooManyNames"
+)
+
 // Reasons of DirectoryReady that code acts on.
 const (
 	ReasonDirectoryMissing = "DirectoryMissing"

@@ -168,7 +168,7 @@ func makeBackups(d *daemon, m *controller.Metrics) (err error) {
 		return err
 	}
 	limits := func() v1.BackupsConfig { return d.settings.Current().Backups }
-	jobs := backup.NewJobs(func() int { return limits().Concurrency })
+	jobs := backup.NewJobs(func() int { return limits().Concurrency }, d.log)
 	d.part("backups", jobs.Run)
 	loops := backup.Loops(backup.Options{
 		Store: d.store, Targets: d.targets.get, Archives: archives{d.volumes.Snapshots(), d.volumes}, Console: consoles{d},

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"path/filepath"
 	"sync/atomic"
@@ -24,6 +23,7 @@ import (
 	"berth/runtime/docker"
 	"berth/runtime/hostmount"
 	"berth/runtime/volume"
+	"berth/runtime/volume/archiver"
 	"berth/store"
 )
 
@@ -83,9 +83,7 @@ func (d *daemon) assemble() error {
 	if err := d.makeLoops(shared); err != nil {
 		return err
 	}
-	if err := d.makeServer(); err != nil {
-		return err
-	}
+	d.makeServer()
 	var err error
 	d.sftp, err = newSFTP(d)
 	return err
@@ -107,9 +105,10 @@ func (d *daemon) makeRuntime() (err error) {
 	}
 	allowed := func() []string { return d.settings.Current().Docker.AllowedMounts }
 	d.mounts = hostmount.New(filepath.Join(pinnedMounts, d.store.ID()), allowed, d.log)
+	archives := archiver.Archiver{Program: archiver.Self, Log: d.log}
 	d.volumes, err = volume.New(c.Storage.VolumesPath, volume.Options{UID: c.Storage.UID, GID: c.Storage.GID,
 		Limits:    volume.Limits{ExtractBytes: int64(c.Storage.MaxExtractSize)},
-		HardLimit: c.Storage.HardLimit == v1.HardLimitAuto, StoreDir: c.Storage.DataPath})
+		HardLimit: c.Storage.HardLimit == v1.HardLimitAuto, StoreDir: c.Storage.DataPath, Archive: archives.Write})
 	if err == nil && c.Storage.HardLimit == v1.HardLimitAuto && d.volumes.HardLimit() != nil {
 		d.log.Warn("limits of volumes are only soft on this host", "reason", d.volumes.HardLimit())
 	}
@@ -134,16 +133,11 @@ func (d *daemon) makeConsoles() {
 	d.part("engine", d.node.watchEngine)
 }
 
-func (d *daemon) makeServer() error {
-	page, err := ui.New()
-	if err != nil {
-		return fmt.Errorf("page: %w", err)
-	}
+func (d *daemon) makeServer() {
 	d.server = server.New(server.Deps{Store: d.store, Settings: d.settings, Hub: d.hub, Files: d.volumes.Files(), Archives: d.targets,
 		Console: input{d.consoles}, Stats: statsAdapter{d.sampler}, Ready: d.unready, Engine: d.engineHealth,
 		Registerer: d.metrics, Gatherer: d.metrics, Log: d.log, Version: release(),
-		SpoolDir: d.settings.Current().Storage.VolumesPath, Page: page, Node: d.node.view})
-	return nil
+		SpoolDir: d.settings.Current().Storage.VolumesPath, Page: ui.New, Node: d.node.view})
 }
 
 // part adds a function that runs until the daemon stops. If it returns an error

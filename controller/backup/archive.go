@@ -11,6 +11,7 @@ import (
 	"time"
 
 	v1 "berth/api/v1"
+	"berth/controller"
 )
 
 // Target keeps archives under keys. See package blob.
@@ -73,10 +74,13 @@ func (r *backups) store(ctx context.Context, t Target, b v1.Backup, report func(
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	from, to := io.Pipe()
+	defer from.CloseWithError(errTargetEnded) // also after a panic of the target
 	written := make(chan error, 1)
 	go func() {
-		var err error
-		o.Snapshot, err = r.Archives.Write(ctx, b.Spec.VolumeID, to, v1.SnapshotOptions{Ignore: b.Spec.Ignore, Progress: report})
+		err := controller.Catch(r.Log, "archive writer", func() (err error) {
+			o.Snapshot, err = r.Archives.Write(ctx, b.Spec.VolumeID, to, v1.SnapshotOptions{Ignore: b.Spec.Ignore, Progress: report})
+			return err
+		}, "backup", b.Meta.ID, "volume", b.Spec.VolumeID)
 		to.CloseWithError(err)
 		written <- err
 	}()

@@ -83,7 +83,7 @@ func isDeleted(tx *store.Tx, volume string) (bool, error) {
 
 // begin begins the job of a backup if there is a permit.
 func (r *backups) begin(b v1.Backup) (controller.Result, error) {
-	p := place{BackingUp, b.Spec.VolumeID, b.Meta.CreatedAt}
+	p := place{kind: BackingUp, volume: b.Spec.VolumeID, since: b.Meta.CreatedAt}
 	record := func() error {
 		return record(r.Store, b, func(_ *store.Tx, s *v1.BackupStatus, now time.Time) error {
 			s.State, s.StartedAt = v1.JobRunning, &now
@@ -107,28 +107,40 @@ func (r *backups) recordProgress(b v1.Backup, p v1.Progress) error {
 
 // recordStep records the state that a step leads to.
 func (r *backups) recordStep(b v1.Backup, a Action, o Observed) error {
-	var err error
+	end := failed(b, o)
 	switch a {
 	case RecordPending:
 		return record(r.Store, b, func(_ *store.Tx, s *v1.BackupStatus, _ time.Time) error { s.State = v1.JobPending; return nil })
 	case RecordDeleting:
-		err = record(r.Store, b, func(_ *store.Tx, s *v1.BackupStatus, _ time.Time) error { s.State = v1.JobDeleting; return nil })
+		err := record(r.Store, b, func(_ *store.Tx, s *v1.BackupStatus, _ time.Time) error { s.State = v1.JobDeleting; return nil })
 		r.Jobs.stop(b.Meta.ID)
 		return err
 	case RecordCompleted:
-		err = record(r.Store, b, completed(b, o.Job))
-	default:
-		err = record(r.Store, b, failed(b, o))
+		end = completed(b, o.Job)
 	}
-	if err == nil {
-		r.Jobs.forget(b.Meta.ID)
-		if !o.Job.Outcome.Leftover {
-			r.space.release(b.Meta.ID)
-		}
-		r.Metrics.observe(b, o.Job)
-		r.logFailure(b, o)
+	return r.recordEnd(b, o, end)
+}
+
+// recordEnd records the end of a backup, counts it, and releases its space unless something
+// of its archive is left. The recorded status decides, not the job: the backup may have failed
+// although its job completed.
+func (r *backups) recordEnd(b v1.Backup, o Observed, end change) error {
+	var recorded v1.BackupStatus
+	err := record(r.Store, b, func(tx *store.Tx, s *v1.BackupStatus, now time.Time) error {
+		err := end(tx, s, now)
+		recorded = s.Clone()
+		return err
+	})
+	if err != nil {
+		return err
 	}
-	return err
+	r.Jobs.forget(b.Meta.ID)
+	if !recorded.Leftover {
+		r.space.release(b.Meta.ID)
+	}
+	r.Metrics.observe(b.Spec.Target, recorded)
+	r.logFailure(b, o)
+	return nil
 }
 
 func (r *backups) logFailure(b v1.Backup, o Observed) {
@@ -193,7 +205,7 @@ func (r *backups) remove(b v1.Backup, a Action, j Job) (controller.Result, error
 	if a == Collect {
 		return controller.RequeueNow(), record(r.Store, b, func(_ *store.Tx, s *v1.BackupStatus, _ time.Time) error { s.Leftover = false; return nil })
 	}
-	begun, err := r.Jobs.begin(id, place{Removing, "", b.Meta.CreatedAt}, func() error { return nil }, r.erase(b))
+	begun, err := r.Jobs.begin(id, place{kind: Removing, target: b.Spec.Target, since: b.Meta.CreatedAt}, func() error { return nil }, r.erase(b))
 	return controller.Result{Waiting: !begun && err == nil}, err
 }
 

@@ -73,6 +73,18 @@ func TestFailedBackupLeavesNothing(t *testing.T) {
 	})
 }
 
+// TestArchivePanics: a tree on which the writer of archives panics fails its backup only.
+func TestArchivePanics(t *testing.T) {
+	live(t, func(w *world) {
+		w.trees.broken = true
+		w.backup("b", nil)
+		require.Contains(t, w.want("b", v1.JobFailed).Status.Message, "panic")
+		w.trees.broken = false
+		w.backup("c", nil)
+		w.want("c", v1.JobCompleted)
+	})
+}
+
 // TestInterruptedBackup: it begins again from the start, and fails after three attempts.
 func TestInterruptedBackup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -195,5 +207,33 @@ func TestSkippedEntriesAreStored(t *testing.T) {
 			require.Equal(t, w.trees.skipped[:v1.MaxSkipped], all)
 			return err
 		}))
+	})
+}
+
+// TestDeadTargetDelaysNoOther: deletions from a target that does not answer leave the
+// permits of the other one.
+func TestDeadTargetDelaysNoOther(t *testing.T) {
+	live(t, func(w *world) {
+		dead := make(chan struct{})
+		w.s3 = &target{stored: map[string][]byte{}, parts: map[string]bool{}}
+		var ids []string
+		for i := range 3 * maxRemovals {
+			ids = append(ids, "s3-"+strconv.Itoa(i))
+			w.backup(ids[i], func(s *v1.BackupSpec) { s.Target = v1.TargetS3 })
+			w.want(ids[i], v1.JobCompleted)
+		}
+		w.backup("local", nil)
+		w.want("local", v1.JobCompleted)
+		w.s3.set(func() { w.s3.dead = dead })
+		for _, id := range append(ids, "local") {
+			w.update(func(tx *store.Tx) error { return store.Backups.Delete(tx, id) })
+		}
+		_, err := w.get("local")
+		require.ErrorIs(t, err, store.ErrNotFound)
+		close(dead)
+		for _, id := range ids {
+			_, err := w.get(id)
+			require.ErrorIs(t, err, store.ErrNotFound)
+		}
 	})
 }

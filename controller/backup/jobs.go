@@ -3,6 +3,7 @@ package backup
 import (
 	"cmp"
 	"context"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -22,7 +23,7 @@ const (
 )
 
 const (
-	maxRemovals = 4      // at once
+	maxRemovals = 4      // at once from one target
 	maxTurns    = 10_000 // volumes whose last turn is known
 )
 
@@ -30,6 +31,7 @@ const (
 type place struct {
 	kind   Kind
 	volume string    // empty: none
+	target v1.Target // of a removal; empty: of another job
 	since  time.Time // of the request
 }
 
@@ -74,6 +76,7 @@ type work func(ctx context.Context, report func(bytes, total int64)) Outcome
 // use.
 type Jobs struct {
 	limit func() int // of jobs at once, removals excepted
+	log   *slog.Logger
 
 	mu      sync.Mutex
 	jobs    map[string]*job  // by id of the backup or restore, until they are forgotten
@@ -97,8 +100,8 @@ type job struct {
 }
 
 // NewJobs returns a Jobs that runs up to limit jobs at once.
-func NewJobs(limit func() int) *Jobs {
-	return &Jobs{limit: limit, jobs: map[string]*job{}, waiting: map[string]place{}, turns: map[string]uint64{}, wake: make(chan struct{}, 1)}
+func NewJobs(limit func() int, log *slog.Logger) *Jobs {
+	return &Jobs{limit: limit, log: log, jobs: map[string]*job{}, waiting: map[string]place{}, turns: map[string]uint64{}, wake: make(chan struct{}, 1)}
 }
 
 // begin begins a job, or returns false: then the id waits, and Source names it when
@@ -126,7 +129,7 @@ func (j *Jobs) reserve(id string, p place, w work) bool {
 		return false
 	}
 	j.waiting[id] = p
-	if first := j.first(p.kind == Removing); first != id {
+	if first := j.first(p.target); first != id {
 		return false
 	}
 	delete(j.waiting, id)
@@ -139,11 +142,12 @@ func (j *Jobs) reserve(id string, p place, w work) bool {
 	return true
 }
 
-// first returns the waiting id whose job may begin next, or "".
-func (j *Jobs) first(removal bool) (first string) {
+// first returns the waiting id whose job may begin next, or "". The removals of each target
+// have their own permits, so that one target that does not answer stops no other's.
+func (j *Jobs) first(target v1.Target) (first string) {
 	running, busy := 0, map[string]bool{}
 	for _, k := range j.jobs {
-		if !k.ended && (k.kind == Removing) == removal {
+		if !k.ended && k.target == target {
 			running++
 		}
 		if !k.ended && k.volume != "" {
@@ -151,14 +155,14 @@ func (j *Jobs) first(removal bool) (first string) {
 		}
 	}
 	limit := maxRemovals
-	if !removal {
+	if target == "" {
 		limit = j.limit()
 	}
 	if running >= limit {
 		return ""
 	}
 	for id, p := range j.waiting {
-		if (p.kind == Removing) != removal || busy[p.volume] {
+		if p.target != target || busy[p.volume] {
 			continue
 		}
 		if first == "" || j.before(p, j.waiting[first]) || !j.before(j.waiting[first], p) && id < first {
@@ -208,8 +212,8 @@ func (j *Jobs) forget(id string) {
 
 // nameNext names the ids whose jobs may begin next.
 func (j *Jobs) nameNext() {
-	for _, removal := range []bool{false, true} {
-		id := j.first(removal)
+	for _, target := range append(v1.Targets(), "") {
+		id := j.first(target)
 		if id == "" {
 			continue
 		}
@@ -273,11 +277,18 @@ func (j *Jobs) run(daemon context.Context, k *job) {
 		cancel()
 	}
 	j.mu.Unlock()
-	o := k.work(ctx, func(bytes, total int64) {
-		j.mu.Lock()
-		defer j.mu.Unlock()
-		k.progress = v1.Progress{Bytes: bytes, Total: max(bytes, total)}
-	})
+	var o Outcome
+	err := controller.Catch(j.log, "backup job", func() error {
+		o = k.work(ctx, func(bytes, total int64) {
+			j.mu.Lock()
+			defer j.mu.Unlock()
+			k.progress = v1.Progress{Bytes: bytes, Total: max(bytes, total)}
+		})
+		return nil
+	}, "job", k.id, "volume", k.volume)
+	if err != nil {
+		o = Outcome{Err: err, Leftover: k.kind == BackingUp}
+	}
 	if o.Err != nil && daemon.Err() != nil {
 		return
 	}

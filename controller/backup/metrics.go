@@ -51,21 +51,21 @@ func Register(reg prometheus.Registerer, s *store.Store, limits func() v1.Backup
 	return m
 }
 
-// observe counts a backup whose job has ended.
-func (m *Metrics) observe(b v1.Backup, j Job) {
+// observe counts a backup that has completed or failed.
+func (m *Metrics) observe(to v1.Target, s v1.BackupStatus) {
 	if m == nil {
 		return
 	}
-	target, result := string(b.Spec.Target), completedResult
-	if j.Outcome.Err != nil || j.State == NoJob {
+	target, result := string(to), completedResult
+	if s.State != v1.JobCompleted {
 		result = failedResult
 	}
 	m.total.WithLabelValues(target, result).Inc()
-	if b.Status.StartedAt != nil {
-		m.duration.WithLabelValues(target, result).Observe(max(0, time.Since(*b.Status.StartedAt).Seconds()))
+	if s.StartedAt != nil {
+		m.duration.WithLabelValues(target, result).Observe(max(0, time.Since(*s.StartedAt).Seconds()))
 	}
 	if result == completedResult {
-		m.bytes.WithLabelValues(target).Add(float64(j.Outcome.Size))
+		m.bytes.WithLabelValues(target).Add(float64(s.Size))
 	}
 }
 

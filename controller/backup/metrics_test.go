@@ -1,7 +1,6 @@
 package backup
 
 import (
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -40,10 +39,9 @@ berth_backup_limit_bytes{target="local"} 100
 berth_backup_usage_bytes{target="local"} 10
 berth_backup_usage_bytes{target="s3"} 0
 `), "berth_backup_last_completed_timestamp_seconds", "berth_backup_policy_period_seconds", "berth_backup_limit_bytes", "berth_backup_usage_bytes"))
-		b := w.want("b", v1.JobCompleted)
-		m.observe(b, Job{State: JobEnded, Outcome: Outcome{Size: 9}})
-		m.observe(b, Job{State: JobEnded, Outcome: Outcome{Err: errors.New("x")}})
-		m.observe(b, Job{})
+		m.observe(v1.TargetLocal, v1.BackupStatus{State: v1.JobCompleted, Size: 9})
+		m.observe(v1.TargetLocal, v1.BackupStatus{State: v1.JobFailed})
+		m.observe(v1.TargetLocal, v1.BackupStatus{State: v1.JobFailed})
 		require.NoError(t, testutil.GatherAndCompare(reg, strings.NewReader(`
 # HELP berth_backup_bytes_total Bytes of the archives of completed backups.
 # TYPE berth_backup_bytes_total counter

@@ -144,20 +144,10 @@ func unfinished(b v1.Backup) bool { return !b.Status.State.Finished() }
 // backupsOfPolicy returns the backups that the policy of a volume made and that are not
 // being deleted, the newest first.
 func backupsOfPolicy(tx *store.Tx, volume string) (made []v1.Backup, err error) {
-	for _, id := range store.Backups.IDsBy(tx, volume) {
-		b, err := store.Backups.Get(tx, id)
-		if errors.Is(err, store.ErrDamaged) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		if b.Spec.Policy && !b.Meta.Deleted {
-			made = append(made, b)
-		}
-	}
+	made, err = store.ListBy(tx, store.Backups, volume)
+	made = slices.DeleteFunc(made, func(b v1.Backup) bool { return !b.Spec.Policy || b.Meta.Deleted })
 	slices.SortFunc(made, func(a, b v1.Backup) int { return b.Meta.CreatedAt.Compare(a.Meta.CreatedAt) })
-	return made, nil
+	return made, err
 }
 
 // superfluous returns all but the newest completed and failed backups. One that a restore
@@ -198,11 +188,6 @@ func prune(tx *store.Tx, ids []string) error {
 
 // isRead reports whether a restore of a backup has not finished.
 func isRead(tx *store.Tx, backup string) (bool, error) {
-	for _, id := range store.Restores.IDsBy(tx, backup) {
-		o, err := store.Restores.Get(tx, id)
-		if err != nil || !o.Status.State.Finished() {
-			return true, err
-		}
-	}
-	return false, nil
+	restores, err := store.ListBy(tx, store.Restores, backup)
+	return err != nil || slices.ContainsFunc(restores, isUnfinished), err
 }

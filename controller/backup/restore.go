@@ -28,6 +28,9 @@ func (r *restores) Reconcile(ctx context.Context, id string) (controller.Result,
 		r.Jobs.forget(id)
 		return controller.Result{}, nil
 	}
+	if errors.Is(err, store.ErrDamaged) && o.Job.State == NoJob {
+		return controller.Result{}, errors.Join(err, r.giveUp(id))
+	}
 	if err != nil {
 		return controller.Result{}, err
 	}
@@ -93,8 +96,18 @@ func (r *restores) begin(o v1.Restore) (controller.Result, error) {
 			s.Attempts++
 		})
 	}
-	begun, err := r.Jobs.begin(o.Meta.ID, place{Restoring, o.Spec.VolumeID, o.Meta.CreatedAt}, record, r.extract(o))
+	begun, err := r.Jobs.begin(o.Meta.ID, placeOf(o), record, r.extract(o))
 	return controller.Result{Waiting: !begun && err == nil}, err
+}
+
+// giveUp releases the volume of a restore whose record cannot be read: nobody can carry it
+// out. The record goes with its backup.
+func (r *restores) giveUp(id string) error {
+	return r.Store.MustUpdate(func(tx *store.Tx) error { return store.AbandonRestore(tx, id) })
+}
+
+func placeOf(o v1.Restore) place {
+	return place{kind: Restoring, volume: o.Spec.VolumeID, since: o.Meta.CreatedAt}
 }
 
 // sweep begins the job that ends a restore which was interrupted too often.
@@ -103,7 +116,7 @@ func (r *restores) sweep(o v1.Restore) (controller.Result, error) {
 		err := r.Archives.Sweep(ctx, o.Spec.VolumeID)
 		return Outcome{Err: errors.Join(v1.Errorf(v1.Unavailable, "The restore was interrupted %d times", o.Status.Attempts), err)}
 	}
-	begun, err := r.Jobs.begin(o.Meta.ID, place{Restoring, o.Spec.VolumeID, o.Meta.CreatedAt}, func() error { return nil }, w)
+	begun, err := r.Jobs.begin(o.Meta.ID, placeOf(o), func() error { return nil }, w)
 	return controller.Result{Waiting: !begun && err == nil}, err
 }
 
@@ -187,16 +200,11 @@ func recordRestore(db *store.Store, o v1.Restore, fn func(*v1.RestoreStatus, tim
 
 // pruneRestores removes all but the newest finished restores of a backup.
 func pruneRestores(tx *store.Tx, backup string) error {
-	var finished []v1.Restore
-	for _, id := range store.Restores.IDsBy(tx, backup) {
-		o, err := store.Restores.Get(tx, id)
-		if err != nil {
-			return err
-		}
-		if o.Status.State.Finished() {
-			finished = append(finished, o)
-		}
+	finished, err := store.ListBy(tx, store.Restores, backup)
+	if err != nil {
+		return err
 	}
+	finished = slices.DeleteFunc(finished, isUnfinished)
 	slices.SortFunc(finished, func(a, b v1.Restore) int { return b.Meta.CreatedAt.Compare(a.Meta.CreatedAt) })
 	for _, o := range finished[min(len(finished), v1.KeptRestores):] {
 		if err := store.Restores.Purge(tx, o.Meta.ID); err != nil {

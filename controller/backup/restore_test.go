@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	v1 "berth/api/v1"
+	"berth/hack/storetest"
 	"berth/store"
 )
 
@@ -129,6 +131,28 @@ func TestLastRestoresAreKept(t *testing.T) {
 			require.Len(t, ids, v1.KeptRestores)
 			require.Equal(t, "r05", ids[0])
 			return nil
+		}))
+	})
+}
+
+// TestDamagedRestore: a restore whose record cannot be read keeps neither the volumes of
+// others nor its own, and keeps no backup.
+func TestDamagedRestore(t *testing.T) {
+	live(t, func(w *world) {
+		w.volume("w", "tree of w")
+		w.backup("b", nil)
+		w.want("b", v1.JobCompleted)
+		w.update(func(tx *store.Tx) error {
+			return errors.Join(store.BeginRestore(tx, "damaged", v1.RestoreSpec{BackupID: "b", VolumeID: "w"}), storetest.Damage(tx, "restore", "damaged"))
+		})
+		w.restore("r", "b", "v")
+		w.restored("r", v1.JobCompleted)
+		require.Empty(t, w.restoring("v"))
+		require.Empty(t, w.restoring("w"), "nobody can carry it out")
+		require.NoError(t, w.store.View(func(tx *store.Tx) error {
+			read, err := isRead(tx, "b")
+			require.False(t, read)
+			return err
 		}))
 	})
 }

@@ -2,9 +2,14 @@ package backup
 
 import (
 	"errors"
+	"log/slog"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 
 	v1 "berth/api/v1"
@@ -129,5 +134,41 @@ func TestPolicyReadsInViews(t *testing.T) {
 			require.False(t, x.changes(), "%+v", x)
 			return err
 		}))
+	})
+}
+
+// TestVolumeDeletedBeforeTheRecord: the job has completed, but the backup fails, because its
+// volume was deleted meanwhile. It counts as failed, and takes space until its archive is gone.
+func TestVolumeDeletedBeforeTheRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.setLimits(func(c *v1.BackupsConfig) { c.MaxSize = 12 })
+		limits := func() v1.BackupsConfig { return w.limits }
+		reg := prometheus.NewRegistry()
+		r := &backups{Options: Options{Store: w.store, Jobs: NewJobs(func() int { return 1 }, slog.New(slog.DiscardHandler)), Metrics: Register(reg, w.store, limits),
+			Log: slog.New(slog.DiscardHandler)}, space: newSpace(w.store, limits)}
+		w.backup("b", nil)
+		b := w.want("b", "")
+		require.NoError(t, r.space.reserve(b, 9, 9))
+		w.update(func(tx *store.Tx) error { return store.Volumes.Delete(tx, "v") })
+		done := Job{State: JobEnded, Outcome: Outcome{Size: 9}}
+		require.NoError(t, r.recordStep(b, RecordCompleted, Observed{Job: done}))
+		require.True(t, w.want("b", v1.JobFailed).Status.Leftover)
+		require.NoError(t, testutil.GatherAndCompare(reg, strings.NewReader(`
+# HELP berth_backup_bytes_total Bytes of the archives of completed backups.
+# TYPE berth_backup_bytes_total counter
+berth_backup_bytes_total{target="local"} 0
+berth_backup_bytes_total{target="s3"} 0
+# HELP berth_backups_total Backups that have ended.
+# TYPE berth_backups_total counter
+berth_backups_total{result="completed",target="local"} 0
+berth_backups_total{result="completed",target="s3"} 0
+berth_backups_total{result="failed",target="local"} 1
+berth_backups_total{result="failed",target="s3"} 0
+`), "berth_backup_bytes_total", "berth_backups_total"))
+		other := v1.Backup{Spec: v1.BackupSpec{Target: v1.TargetLocal}}
+		require.Error(t, r.space.reserve(other, 9, 0), "the archive is still there")
+		r.space.release("b")
+		require.NoError(t, r.space.reserve(other, 9, 0))
 	})
 }

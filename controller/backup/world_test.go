@@ -28,6 +28,7 @@ type target struct {
 	put     error           // of Put, after it has read everything
 	delete  error
 	hold    chan struct{} // Put waits until it is closed; nil: it does not wait
+	dead    chan struct{} // Delete waits until it is closed; nil: it does not wait
 	begun   []string      // keys of Puts in their order
 	deletes int
 }
@@ -72,7 +73,17 @@ func (x *target) Open(_ context.Context, key string, offset int64) (io.ReadClose
 	return io.NopCloser(bytes.NewReader(b[offset:])), int64(len(b)), nil
 }
 
-func (x *target) Delete(_ context.Context, key string) error {
+func (x *target) Delete(ctx context.Context, key string) error {
+	x.mu.Lock()
+	dead := x.dead
+	x.mu.Unlock()
+	if dead != nil {
+		select {
+		case <-dead:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.deletes++
@@ -98,6 +109,7 @@ type trees struct {
 	content map[string]string
 	skipped []v1.Skipped // of each archive
 	swept   int
+	broken  bool // each archive panics
 }
 
 func (x *trees) set(volume, content string) {
@@ -113,6 +125,9 @@ func (x *trees) get(volume string) string {
 }
 
 func (x *trees) Write(ctx context.Context, volume string, w io.Writer, opt v1.SnapshotOptions) (v1.Snapshot, error) {
+	if x.broken {
+		panic("broken tree")
+	}
 	text := x.get(volume)
 	opt.Progress(1, int64(len(text)))
 	if _, err := io.WriteString(w, text); err != nil {
@@ -194,6 +209,7 @@ type world struct {
 	t       *testing.T
 	store   *store.Store
 	target  *target
+	s3      *target // nil: target
 	trees   *trees
 	console *console
 	limit   int
@@ -225,9 +241,9 @@ func live(t *testing.T, test func(w *world)) {
 
 // run starts the daemon's part that this package is; stop ends it.
 func (w *world) run() (stop func()) {
-	jobs := NewJobs(func() int { return w.limit })
+	jobs := NewJobs(func() int { return w.limit }, slog.New(slog.DiscardHandler))
 	o := Options{Store: w.store, Archives: w.trees, Console: w.console, Jobs: jobs, Log: slog.New(slog.DiscardHandler),
-		Targets: func(v1.Target) (Target, error) { return w.target, nil }, Limits: func() v1.BackupsConfig { w.mu.Lock(); defer w.mu.Unlock(); return w.limits },
+		Targets: w.of, Limits: func() v1.BackupsConfig { w.mu.Lock(); defer w.mu.Unlock(); return w.limits },
 		Busy: func(context.Context, string) (string, error) { w.mu.Lock(); defer w.mu.Unlock(); return w.busy, nil }}
 	loops := Loops(o, Run{
 		Resync:  func(list func() ([]string, error)) controller.Source { return controller.Every(time.Minute, list) },
@@ -241,6 +257,13 @@ func (w *world) run() (stop func()) {
 	}
 	synctest.Wait()
 	return func() { cancel(); parts.Wait() }
+}
+
+func (w *world) of(t v1.Target) (Target, error) {
+	if t == v1.TargetS3 && w.s3 != nil {
+		return w.s3, nil
+	}
+	return w.target, nil
 }
 
 func (w *world) update(fn func(*store.Tx) error) {

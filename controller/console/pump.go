@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
 	v1 "berth/api/v1"
@@ -148,7 +149,11 @@ func (p *pump) pause(ctx context.Context, d time.Duration) {
 // stream reads one stream of the engine. It returns nil at the end of the container's
 // output.
 func (p *pump) stream(ctx context.Context, t Target) error {
-	r, err := p.resume(ctx, t)
+	var r *resume
+	var err error
+	var opening sync.WaitGroup
+	opening.Go(func() { r, err = p.resume(ctx, t) }) // on another stack: that of the pump stays as large as it once was
+	opening.Wait()
 	if err != nil {
 		return err
 	}

@@ -48,7 +48,7 @@ func expanded(c v1.ConfigFile, env map[string]string) v1.ConfigFile {
 // applyConfigFiles sets the values of config_files in the volume, and records the
 // condition ConfigFilesApplied. A file that fails delays no start. The error is
 // runtime.ErrConfigBusy if the files of other containers are in the way: the start has
-// to wait, since its values are not set.
+// to wait for its turn, since its values are not set.
 func (s serverStep) applyConfigFiles(ctx context.Context) error {
 	spec := s.x.c.Spec
 	if len(spec.ConfigFiles) == 0 && v1.FindCondition(s.x.c.Status.Conditions, v1.ConfigFilesApplied).Status == "" {
@@ -56,17 +56,39 @@ func (s serverStep) applyConfigFiles(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, configTimeout)
 	defer cancel()
-	var failed []string
+	var files []v1.ConfigFile
 	for _, c := range spec.ConfigFiles {
-		err := s.x.r.Configure(ctx, spec.VolumeID, expanded(c, spec.Env))
-		if errors.Is(err, runtime.ErrConfigBusy) {
-			return err
-		}
+		files = append(files, expanded(c, spec.Env))
+	}
+	errs, err := s.x.r.Configure(ctx, spec.VolumeID, files)
+	if errors.Is(err, runtime.ErrConfigBusy) {
+		return errors.Join(err, s.recordConfigFiles(v1.Condition{Status: v1.False, Reason: "Waiting", Message: waitsForTurn}))
+	}
+	if err != nil {
+		return err
+	}
+	var failed []string
+	for i, err := range errs {
 		if err != nil {
-			failed = append(failed, c.Path+": "+s.configFailure(c.Path, err))
+			failed = append(failed, files[i].Path+": "+s.configFailure(files[i].Path, err))
 		}
 	}
-	return s.recordConfigFiles(failed)
+	return s.recordConfigFiles(configCondition(failed), failed...)
+}
+
+const waitsForTurn = "not set yet: large config files of other containers are parsed first; each volume has its turn, and the start waits for that"
+
+// configCondition returns the condition after the files were tried; failed has the texts of
+// those that were not changed.
+func configCondition(failed []string) v1.Condition {
+	if len(failed) == 0 {
+		return v1.Condition{Status: v1.True, Reason: "Applied", Message: "the values of config_files are set"}
+	}
+	text := "config files that were not changed: " + strings.Join(failed, "; ")
+	if len(text) > configMessage {
+		text = strings.ToValidUTF8(text[:configMessage], "") + fmt.Sprintf(" … (%d files in all)", len(failed))
+	}
+	return v1.Condition{Status: v1.False, Reason: "NotApplied", Message: text}
 }
 
 // configFailure returns the text for clients of an error. The cause of an unknown one
@@ -83,27 +105,22 @@ func (s serverStep) configFailure(path string, err error) string {
 	return "could not be read or written: the daemon's log has the error"
 }
 
-// recordConfigFiles records the condition if it has changed.
-func (s serverStep) recordConfigFiles(failed []string) error {
-	want := v1.Condition{Type: v1.ConfigFilesApplied, Status: v1.True, Reason: "Applied", Message: "the values of config_files are set"}
-	var messages []string
-	if len(failed) > 0 {
-		text := "config files that were not changed: " + strings.Join(failed, "; ")
-		if len(text) > configMessage {
-			text = strings.ToValidUTF8(text[:configMessage], "") + fmt.Sprintf(" … (%d files in all)", len(failed))
-		}
-		want.Status, want.Reason, want.Message = v1.False, "NotApplied", text
-		messages = append(messages, text)
-	}
+// recordConfigFiles records the condition if it has changed. A change that says which files
+// failed is a message too.
+func (s serverStep) recordConfigFiles(want v1.Condition, failed ...string) error {
 	now := v1.FindCondition(s.x.c.Status.Conditions, v1.ConfigFilesApplied)
 	if now.Status == want.Status && now.Message == want.Message && len(s.x.c.Spec.ConfigFiles) > 0 {
 		return nil
+	}
+	var messages []string
+	if len(failed) > 0 {
+		messages = append(messages, want.Message)
 	}
 	return s.x.record(func(st *v1.ContainerStatus, at time.Time) {
 		if len(s.x.c.Spec.ConfigFiles) == 0 {
 			st.Conditions = withoutCondition(st.Conditions, v1.ConfigFilesApplied)
 			return
 		}
-		setCondition(st, at, want.Type, want.Status, want.Reason, want.Message)
+		setCondition(st, at, v1.ConfigFilesApplied, want.Status, want.Reason, want.Message)
 	}, messages...)
 }

@@ -24,17 +24,23 @@ type configs struct {
 	errs    map[string]error // by path
 }
 
-func (k *configs) configure(_ context.Context, volume string, c v1.ConfigFile) error {
+func (k *configs) configure(_ context.Context, volume string, files []v1.ConfigFile) (errs []error, err error) {
 	if volume != "v" {
-		return errors.New("another volume")
+		return nil, errors.New("another volume")
 	}
 	if k.before != nil {
 		k.before()
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.applied = append(k.applied, c)
-	return k.errs[c.Path]
+	for _, c := range files {
+		k.applied = append(k.applied, c)
+		if err := k.errs[c.Path]; errors.Is(err, runtime.ErrConfigBusy) {
+			return nil, err
+		}
+		errs = append(errs, k.errs[c.Path])
+	}
+	return errs, nil
 }
 
 // succeed lets every file be written from now on. It returns how often one was tried.
@@ -101,9 +107,12 @@ func TestConfigFilesBeforeEachStart(t *testing.T) {
 // message is cut.
 func TestConfigFilesAreBounded(t *testing.T) {
 	live(t, func(w *world) {
-		w.rec.Configure = func(ctx context.Context, _ string, _ v1.ConfigFile) error {
+		w.rec.Configure = func(ctx context.Context, _ string, files []v1.ConfigFile) (errs []error, err error) {
 			<-ctx.Done()
-			return ctx.Err()
+			for range files {
+				errs = append(errs, ctx.Err())
+			}
+			return errs, nil
 		}
 		w.installed(func(s *v1.ContainerSpec) {
 			for i := range 3 {
@@ -134,7 +143,9 @@ func TestStartWaitsForConfigFiles(t *testing.T) {
 		time.Sleep(time.Minute)
 		c := w.want(v1.Starting)
 		require.Zero(t, w.count("start", server))
-		require.Empty(t, v1.FindCondition(c.Status.Conditions, v1.ConfigFilesApplied).Status)
+		condition := v1.FindCondition(c.Status.Conditions, v1.ConfigFilesApplied)
+		require.Equal(t, []any{v1.False, "Waiting"}, []any{condition.Status, condition.Reason})
+		require.Contains(t, condition.Message, "each volume has its turn")
 		require.Less(t, k.succeed(), 100, "it tries once a second")
 		time.Sleep(2 * time.Second)
 		c = w.want(v1.Running)

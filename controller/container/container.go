@@ -34,11 +34,11 @@ type Reconciler struct {
 	Roots     *Roots
 	Crash     CrashBackOff
 	Warn      Warnings
-	BootID    string                                                                  // of the host
-	Volume    func(volumeID string) (dir string)                                      // the directory of a volume on the host
-	Auth      func(registry string) runtime.Auth                                      // credentials of docker.registries
-	LastLines func(ctx context.Context, id string, since time.Time) ([]string, error) // of the server's console
-	Configure func(ctx context.Context, volumeID string, c v1.ConfigFile) error       // sets values of a configuration file
+	BootID    string                                                                             // of the host
+	Volume    func(volumeID string) (dir string)                                                 // the directory of a volume on the host
+	Auth      func(registry string) runtime.Auth                                                 // credentials of docker.registries
+	LastLines func(ctx context.Context, id string, since time.Time) ([]string, error)            // of the server's console
+	Configure func(ctx context.Context, volumeID string, files []v1.ConfigFile) ([]error, error) // sets values of configuration files
 	Mounts    Mounts
 	Metrics   *controller.Metrics
 	Log       *slog.Logger
@@ -105,7 +105,7 @@ func (r *Reconciler) load(id string) (c v1.Container, s space, err error) {
 		if errors.Is(err, store.ErrNotFound) {
 			return nil // a missing directory is the engine's to refuse
 		}
-		s = space{diskLimit(c.Spec, v.Spec), v.Status.Usage(), store.Restoring(tx, c.Spec.VolumeID) != "", lostVolume(c, v.Status)}
+		s = space{diskLimit(c.Spec, v.Spec), v.Status.Usage(), store.Restoring(tx, c.Spec.VolumeID) != "", lostVolume(c, v.Status), unmeasured(v.Status)}
 		return err
 	})
 	return c, s, err

@@ -123,6 +123,9 @@ func (s installStep) installerOfVolume(tx *store.Tx) (string, error) {
 	// An older version of berth may have written a status that is not in the index.
 	volume := s.x.c.Spec.VolumeID
 	for _, id := range slices.Concat(store.VolumeHolders(tx, volume), store.Containers.IDsBy(tx, volume)) {
+		if id == s.x.c.Meta.ID {
+			continue
+		}
 		c, err := store.Containers.Get(tx, id)
 		if errors.Is(err, store.ErrNotFound) {
 			continue
@@ -130,7 +133,7 @@ func (s installStep) installerOfVolume(tx *store.Tx) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if id != s.x.c.Meta.ID && c.Status.InstallVolume == volume && c.Status.StartedInstall > c.Status.ObservedInstall {
+		if c.Status.InstallVolume == volume && c.Status.StartedInstall > c.Status.ObservedInstall {
 			return id, nil
 		}
 	}

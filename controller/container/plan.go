@@ -21,6 +21,7 @@ type Observed struct {
 	ServerLost     bool          // the server exited during an outage of the engine; used only while instances are unknown
 	InstallLost    bool          // the installer exited during an outage of the engine
 	OverLimit      string        // reason of the disk pressure; empty: none
+	Unmeasured     string        // why the volume counts as over its limit; empty: it was measured
 	FreedByRemoval bool          // there would be no disk pressure without the files outside the volume
 	VolumeMissing  bool          // the directory of the volume is missing on the host
 	Restoring      bool          // the volume is being restored: no run begins, and one that runs is stopped

@@ -26,6 +26,16 @@ type space struct {
 	volume    v1.Usage
 	restoring bool
 	missing   bool
+
+	unmeasured string // why the volume counts as over its limit, although it was not measured whole; empty: it was
+}
+
+// unmeasured returns the message of a volume that is not measured whole.
+func unmeasured(v v1.VolumeStatus) string {
+	if c := v1.FindCondition(v.Conditions, v1.UsageMeasured); c.Status == v1.False {
+		return c.Message
+	}
+	return ""
 }
 
 // runaway reports whether the files outside a volume are over docker.root_limit by a
@@ -49,7 +59,7 @@ func (r *Reconciler) measuredPressure(c v1.Container, o *Observed, s space) {
 	case root.Exceeds(r.Roots.limit()), !known && pressure(c) == v1.ReasonRootOverLimit:
 		o.OverLimit, o.FreedByRemoval = v1.ReasonRootOverLimit, true
 	case s.volume.Exceeds(s.limit):
-		o.OverLimit = v1.ReasonOverLimit
+		o.OverLimit, o.Unmeasured = v1.ReasonOverLimit, s.unmeasured
 	case s.volume.Add(withoutSlack(root)).Exceeds(s.limit):
 		o.OverLimit, o.FreedByRemoval = v1.ReasonOverLimit, true
 	}
@@ -92,10 +102,16 @@ func (s execution) recordPressure() error {
 		return s.record(func(st *v1.ContainerStatus, now time.Time) {
 			setCondition(st, now, v1.DiskPressure, v1.False, "WithinLimit", "the volume is within its limit")
 		}, "the volume is within its limit again")
+	case s.o.OverLimit == v1.ReasonRootOverLimit && s.r.Roots.last(s.c.Meta.ID).Unmeasured:
+		return s.recordUnderPressure(fmt.Sprintf("what the container has written outside its volume could not be measured within %s, %d times: "+
+			"it counts as more than docker.root_limit. The container is stopped, and what it wrote there is removed", slowTimeout, rootTries))
 	case s.o.OverLimit == v1.ReasonRootOverLimit:
 		return s.recordUnderPressure("the container has written more than docker.root_limit outside its volume: it is stopped, and what it wrote there is removed")
 	case s.o.FreedByRemoval:
 		return s.recordUnderPressure(fmt.Sprintf("the volume and what the container has written outside it are over the limit: make space, or the container is stopped in %s", pressureGrace))
+	}
+	if s.o.Unmeasured != "" {
+		return s.recordUnderPressure(fmt.Sprintf("%s, or the container is stopped in %s", s.o.Unmeasured, pressureGrace))
 	}
 	return s.recordUnderPressure(fmt.Sprintf("the volume is over its limit: make space, or the container is stopped in %s", pressureGrace))
 }

@@ -2,7 +2,9 @@ package container_test
 
 import (
 	"context"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,6 +50,22 @@ func TestVolumeOverLimitStopsRun(t *testing.T) {
 	})
 }
 
+// TestPressureOfUnmeasuredVolume: the message names the cause.
+func TestPressureOfUnmeasuredVolume(t *testing.T) {
+	live(t, func(w *world) {
+		size := w.limited()
+		w.installed(nil)
+		w.change(on)
+		require.NoError(t, w.store.Update(func(tx *store.Tx) error {
+			return store.Volumes.SetStatus(tx, "v", func(s *v1.VolumeStatus) {
+				s.Conditions = v1.SetCondition(s.Conditions, v1.Condition{Type: v1.UsageMeasured, Status: v1.False, Message: "nested too deeply"}, tx.Now())
+			})
+		}))
+		size(1001)
+		require.Equal(t, "nested too deeply, or the container is stopped in 2m0s", w.want(v1.Running).Status.Message)
+	})
+}
+
 // TestRunResumesWithFreeSpace: also if the space is free before the stopped run
 // exits.
 func TestRunResumesWithFreeSpace(t *testing.T) {
@@ -70,13 +88,19 @@ func TestRunResumesWithFreeSpace(t *testing.T) {
 // its volume, until the container is removed. The limit is 100 MiB.
 func rooted(t *testing.T, test func(w *world, set func(u v1.Usage))) {
 	t.Helper()
+	rootedBy(t, func(m container.RootMeter) container.RootMeter { return m }, test)
+}
+
+// rootedBy is rooted with another way to measure.
+func rootedBy(t *testing.T, by func(container.RootMeter) container.RootMeter, test func(w *world, set func(u v1.Usage))) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		var mu sync.Mutex
 		wrote := map[string]v1.Usage{}
 		w.free.Store(1 << 40)
 		w.rec.Roots = &container.Roots{Store: w.store, Log: w.rec.Log, Limit: func() int64 { return 100 << 20 }, Free: w.free.Load,
-			Measure: func(_ context.Context, n runtime.Name, _ string) (container.RootUsage, error) {
+			Measure: by(func(_ context.Context, n runtime.Name, _ string) (container.RootUsage, error) {
 				mu.Lock()
 				defer mu.Unlock()
 				s := w.engine.Outside.State(n)
@@ -84,7 +108,7 @@ func rooted(t *testing.T, test func(w *world, set func(u v1.Usage))) {
 					return container.RootUsage{}, runtime.ErrNotFound
 				}
 				return container.RootUsage{ContainerID: s.ContainerID, Usage: wrote[s.ContainerID]}, nil
-			}}
+			})}
 		defer w.run()()
 		test(w, func(u v1.Usage) {
 			mu.Lock()
@@ -212,4 +236,50 @@ func TestRootIsMeasuredWhenSpaceIsLost(t *testing.T) {
 		require.Equal(t, 1, c.Status.Crashes)
 		require.NotNil(t, c.Status.NextRetryAt)
 	})
+}
+
+// TestUnmeasurableRootIsOverLimit: a layer whose measurement ends with its timeout counts as
+// over the limit after three of them. One that is merely slow does not, nor does one whose
+// engine does not answer.
+func TestUnmeasurableRootIsOverLimit(t *testing.T) {
+	for name, c := range map[string]struct {
+		takes    time.Duration
+		answers  bool
+		wantStop bool
+	}{"never ends": {time.Hour, true, true}, "slow": {119 * time.Second, true, false}, "engine hangs": {time.Hour, false, false}} {
+		t.Run(name, func(t *testing.T) {
+			var hostile atomic.Pointer[string]
+			slowly := func(measure container.RootMeter) container.RootMeter {
+				return func(ctx context.Context, n runtime.Name, volume string) (container.RootUsage, error) {
+					u, err := measure(ctx, n, volume)
+					if id := hostile.Load(); id == nil || *id != u.ContainerID {
+						return u, err
+					}
+					walk := time.NewTimer(c.takes)
+					defer walk.Stop()
+					select {
+					case <-walk.C:
+						return u, err
+					case <-ctx.Done():
+					}
+					if !c.answers {
+						u.ContainerID = ""
+					}
+					return u, ctx.Err()
+				}
+			}
+			rootedBy(t, slowly, func(w *world, _ func(v1.Usage)) {
+				w.installed(nil)
+				w.change(on)
+				w.want(v1.Running)
+				own := w.engine.Outside.State(server).ContainerID
+				hostile.Store(&own)
+				time.Sleep(3*2*time.Minute - time.Second)
+				require.Equal(t, own, w.engine.Outside.State(server).ContainerID, "two are not enough")
+				time.Sleep(3 * time.Minute)
+				require.Equal(t, c.wantStop, w.engine.Outside.State(server).ContainerID != own, "it runs without a limit")
+				require.Equal(t, c.wantStop, strings.Contains(strings.Join(w.events(v1.EventMessage), "\n"), "could not be measured"))
+			})
+		})
+	}
 }

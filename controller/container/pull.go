@@ -51,7 +51,6 @@ func (s execution) recordPullFailure(p Pull) error {
 	if s.reported(text) {
 		return nil
 	}
-	s.r.Log.Warn("the image of a container cannot be pulled", "container", s.c.Meta.ID, "err", p.Err, "retry_at", p.RetryAt)
 	change := func(st *v1.ContainerStatus, now time.Time) {
 		st.Message = text
 		setCondition(st, now, v1.ImageAvailable, v1.Unknown, v1.ReasonPullFailed, text)

@@ -16,6 +16,7 @@ const (
 	maxQueuedPulls = 1024
 	minPullDelay   = 2 * time.Second // after a failure; doubles with each more
 	maxPullDelay   = 5 * time.Minute
+	pullFoldTime   = 10 * time.Minute // in which equal failures of a pull are one line of the log
 )
 
 // Pull is the state of the pull of an image.
@@ -61,6 +62,31 @@ type pullJob struct {
 	started  bool            // a worker pulls the image
 	failures int             // in a row
 	waiting  map[string]bool // ids that requested the image: true until they received the result
+	logged   loggedFailure
+}
+
+// loggedFailure is the failure of a pull that was logged last, and has not ended.
+type loggedFailure struct {
+	text   string // empty: none
+	at     time.Time
+	folded int // equal ones since then, which were not logged
+}
+
+// log reports whether the result of a pull is logged, and how many failures before it
+// were not. A success is logged after a failure.
+func (l *loggedFailure) log(err error) (now bool, folded int) {
+	switch {
+	case err == nil:
+		now = l.text != ""
+		*l = loggedFailure{}
+		return now, 0
+	case l.text == err.Error() && time.Since(l.at) < pullFoldTime:
+		l.folded++
+		return false, 0
+	}
+	folded = l.folded
+	*l = loggedFailure{text: err.Error(), at: time.Now()}
+	return true, folded
 }
 
 // NewPuller returns a Puller that pulls as many images at once as it has workers,
@@ -114,11 +140,11 @@ func (p *Puller) find(id string, key pullKey, answers func(*pullJob) bool) Pull 
 	job := p.jobs[key]
 	switch {
 	case job == nil:
-		return p.begin(id, key, 0)
+		return p.begin(id, key, &pullJob{})
 	case answers(job):
 		return job.state
 	}
-	return p.begin(id, key, job.failures)
+	return p.begin(id, key, job)
 }
 
 // notify reports whether Request returns the result of the pull to id: once, and a
@@ -141,10 +167,11 @@ func (j *pullJob) idle() bool {
 	return j.state.Done && time.Now().After(j.state.RetryAt)
 }
 
-func (p *Puller) begin(id string, key pullKey, failures int) Pull {
+// begin queues a pull that follows another one of the same image.
+func (p *Puller) begin(id string, key pullKey, last *pullJob) Pull {
 	select {
 	case p.queue <- key:
-		p.jobs[key] = &pullJob{failures: failures, waiting: map[string]bool{id: true}}
+		p.jobs[key] = &pullJob{failures: last.failures, logged: last.logged, waiting: map[string]bool{id: true}}
 	default: // the queue is full: the next reconcile requests it again
 	}
 	return Pull{}
@@ -198,21 +225,42 @@ func (p *Puller) Run(ctx context.Context) {
 }
 
 func (p *Puller) fetch(ctx context.Context, key pullKey) {
-	p.log.Info("pulling image", "image", key.ref)
 	p.mu.Lock()
 	p.jobs[key].started = true
+	level := slog.LevelInfo
+	if p.jobs[key].logged.text != "" {
+		level = slog.LevelDebug // it is tried again
+	}
 	p.mu.Unlock()
+	p.log.Log(ctx, level, "pulling image", "image", key.ref)
 	err := p.engine.Pull(ctx, key.ref, key.auth, func(now runtime.Progress) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.jobs[key].state.Progress = now
 	})
-	if err != nil {
-		p.log.Warn("pulling an image failed", "image", key.ref, "err", err)
-	}
+	p.logResult(key, err)
 	ids, notify := p.finish(key, err)
 	for _, id := range ids {
 		notify(id)
+	}
+}
+
+// logResult logs the result of a pull. Failures that repeat are counted.
+func (p *Puller) logResult(key pullKey, err error) {
+	p.mu.Lock()
+	now, folded := p.jobs[key].logged.log(err)
+	p.mu.Unlock()
+	args := []any{"image", key.ref}
+	if folded > 0 {
+		args = append(args, "repeated", folded)
+	}
+	switch {
+	case err == nil && now:
+		p.log.Info("pulled an image after failures", args...)
+	case now:
+		p.log.Warn("pulling an image failed", append(args, "err", err)...)
+	case err != nil:
+		p.log.Debug("pulling an image failed again", append(args, "err", err)...)
 	}
 }
 

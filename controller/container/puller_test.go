@@ -1,9 +1,11 @@
 package container_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -84,6 +86,44 @@ func TestRefreshResultIsReturnedOnce(t *testing.T) {
 			require.True(t, p.Refresh("mc", "i", runtime.Auth{}).Done)
 			require.Equal(t, i+1, pulls())
 		}
+		cancel()
+		<-done
+	})
+}
+
+// TestRepeatedPullFailuresAreFolded counts the lines of a registry that is away for an
+// hour, answers something else, and comes back.
+func TestRepeatedPullFailuresAreFolded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		engine := fake.New(time.Now)
+		p := container.NewPuller(engine, 1, slog.New(slog.NewTextHandler(&log, nil)))
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); p.Run(ctx) }()
+		pull := func(attempts int) (got container.Pull) {
+			for range attempts {
+				p.Request("mc", "far", runtime.Auth{})
+				synctest.Wait()
+				got = p.Request("mc", "far", runtime.Auth{})
+				time.Sleep(time.Until(got.RetryAt))
+			}
+			return got
+		}
+		engine.Outside.RefusePull("far", errors.New("connection refused"))
+		require.Error(t, pull(18).Err)
+		require.Equal(t, 1, strings.Count(log.String(), `"pulling image"`), log.String())
+		lines := strings.Count(log.String(), "connection refused")
+		require.Greater(t, lines, 1, "a failure that lasts is logged again")
+		require.Less(t, lines, 9)
+		require.Regexp(t, `repeated=[2-9] err=.*connection refused`, log.String())
+
+		engine.Outside.RefusePull("far", errors.New("no such host"))
+		require.Error(t, pull(1).Err)
+		require.Equal(t, 1, strings.Count(log.String(), "no such host"), "another failure is logged at once")
+		engine.Outside.RefusePull("far", nil)
+		require.NoError(t, pull(1).Err)
+		require.Equal(t, 1, strings.Count(log.String(), "pulled an image after failures"))
 		cancel()
 		<-done
 	})

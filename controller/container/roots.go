@@ -20,6 +20,7 @@ const (
 	rootPeriod  = 15 * time.Second // between two measurements of all containers
 	rootTimeout = 2 * time.Second  // of one container; one that takes longer is slow
 	slowTimeout = 2 * time.Minute  // of a slow container
+	rootTries   = 3                // measurements in a row that end with slowTimeout: it counts as over the limit
 	rootSlack   = 1 << 20          // bytes that the engine writes into an idle container
 	rootPoll    = time.Second      // between two readings of the engine's free space
 	rootShare   = 4                // rests after a measurement, in multiples of its duration
@@ -36,6 +37,8 @@ type RootMeter func(ctx context.Context, n runtime.Name, volumeID string) (RootU
 type RootUsage struct {
 	ContainerID string // the engine's
 	v1.Usage
+
+	Unmeasured bool // it took too long to be measured, and counts as over docker.root_limit
 }
 
 // Roots measures the disk usage of running containers outside their volumes. A nil
@@ -51,6 +54,13 @@ type Roots struct {
 	used   map[string]RootUsage // by internal_id
 	failed map[string]bool      // whether the last measurement failed, by internal_id
 	slow   map[string]bool      // measured apart from the others, by internal_id
+	tries  map[string]timeouts  // by internal_id
+}
+
+// timeouts are measurements of one container of the engine in a row that took too long.
+type timeouts struct {
+	containerID string
+	n           int
 }
 
 // limit returns docker.root_limit in bytes; 0 is none.
@@ -104,7 +114,9 @@ func (r *Roots) Source() controller.Source {
 		apart.Go(func() {
 			for ctx.Err() == nil {
 				began := time.Now()
-				_, _ = r.round(ctx, true, notify) // the store's error is that of the other round
+				if r.anySlow() {
+					_, _ = r.round(ctx, true, notify) // the store's error is that of the other round
+				}
 				r.await(ctx, began, 0)
 			}
 		})
@@ -132,6 +144,17 @@ func (r *Roots) round(ctx context.Context, slow bool, notify func(string)) (map[
 	return running, err
 }
 
+func (r *Roots) anySlow() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, slow := range r.slow {
+		if slow {
+			return true
+		}
+	}
+	return false
+}
+
 func (r *Roots) isSlow(id string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -145,6 +168,9 @@ func (r *Roots) isSlow(id string) bool {
 func (r *Roots) await(ctx context.Context, began time.Time, free int64) {
 	took := time.Since(began)
 	sleep(ctx, max(rootPoll, min(rootShare*took, rootPeriod-took)))
+	if free == 0 { // it is unknown whether the disk loses space
+		sleep(ctx, rootPeriod-time.Since(began))
+	}
 	for ctx.Err() == nil && time.Since(began) < rootPeriod && !r.lost(free) {
 		sleep(ctx, rootPoll)
 	}
@@ -215,7 +241,10 @@ func (r *Roots) measure(ctx context.Context, target rootTarget, slow bool) (chan
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.used == nil {
-		r.used, r.failed, r.slow = map[string]RootUsage{}, map[string]bool{}, map[string]bool{}
+		r.used, r.failed, r.slow, r.tries = map[string]RootUsage{}, map[string]bool{}, map[string]bool{}, map[string]timeouts{}
+	}
+	if slow {
+		r.countTimeout(n, &u, limited.Err() != nil)
 	}
 	r.slow[n.ID] = time.Since(began) >= rootTimeout
 	if becomes := r.slow[n.ID] && !slow; !becomes { // it is measured again, with more time
@@ -236,6 +265,30 @@ func (r *Roots) measure(ctx context.Context, target rootTarget, slow bool) (chan
 	return grown >= rootSlack || grown <= -rootSlack || u.Exceeds(r.Limit()) != old.Exceeds(r.Limit())
 }
 
+// countTimeout counts measurements that took too long in a row. After rootTries of them
+// the usage is over the limit: without a consequence a layer that nobody can measure would
+// have no limit. A measurement that the engine does not answer at all has no ContainerID,
+// and says nothing. r.mu is held.
+func (r *Roots) countTimeout(n runtime.Name, u *RootUsage, timedOut bool) {
+	last := r.tries[n.ID]
+	switch {
+	case u.ContainerID == "":
+		return
+	case !timedOut:
+		delete(r.tries, n.ID)
+		return
+	case last.containerID != u.ContainerID:
+		last = timeouts{containerID: u.ContainerID}
+	}
+	last.n++
+	r.tries[n.ID] = last
+	if limit := r.Limit(); last.n >= rootTries && limit > 0 {
+		u.Bytes, u.Unmeasured = max(u.Bytes, limit+1), true
+		r.Log.Warn("cannot measure in time what a container wrote outside its volume: it counts as over docker.root_limit",
+			"container", n.ID, "role", n.Role, "timeout", slowTimeout, "tries", last.n)
+	}
+}
+
 // forget drops the measurements of containers that have no record any more.
 func (r *Roots) forget(running map[string]rootTarget) {
 	for _, id := range r.measured() {
@@ -248,6 +301,7 @@ func (r *Roots) forget(running map[string]rootTarget) {
 			delete(r.used, id)
 			delete(r.failed, id)
 			delete(r.slow, id)
+			delete(r.tries, id)
 			r.mu.Unlock()
 		}
 	}

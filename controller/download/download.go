@@ -62,7 +62,7 @@ func (r *Reconciler) Reconcile(_ context.Context, id string) (controller.Result,
 	case p.Spec.Cancel:
 		return controller.Result{}, r.end(p, v1.PullCancelled, "", job)
 	case job.exists:
-		return controller.Result{RequeueAfter: observe}, r.record(p, v1.PullRunning, p.Status.Attempts, job)
+		return controller.Result{RequeueAfter: observe}, r.record(p, stateOf(job), p.Status.Attempts, job)
 	case volume == restoring:
 		if p.Status.State != v1.PullRunning {
 			return later(), nil
@@ -70,6 +70,14 @@ func (r *Reconciler) Reconcile(_ context.Context, id string) (controller.Result,
 		return later(), r.record(p, v1.PullPending, p.Status.Attempts, progress{total: -1})
 	}
 	return r.start(p)
+}
+
+// stateOf returns the state of a download whose job exists.
+func stateOf(job progress) v1.PullState {
+	if job.paused {
+		return v1.PullPending
+	}
+	return v1.PullRunning
 }
 
 // condition is what a download must know of its volume.
@@ -198,16 +206,11 @@ func (r *Reconciler) end(p v1.Pull, state v1.PullState, message string, job prog
 // prune removes the oldest downloads of a volume that have ended, except for the last
 // ones.
 func prune(tx *store.Tx, volume string) error {
-	var ended []v1.Pull
-	for _, id := range store.Pulls.IDsBy(tx, volume) {
-		p, err := store.Pulls.Get(tx, id)
-		if err != nil {
-			return err
-		}
-		if p.Status.State.Final() {
-			ended = append(ended, p)
-		}
+	ended, err := store.ListBy(tx, store.Pulls, volume)
+	if err != nil {
+		return err
 	}
+	ended = slices.DeleteFunc(ended, func(p v1.Pull) bool { return !p.Status.State.Final() })
 	slices.SortFunc(ended, func(a, b v1.Pull) int {
 		return cmp.Or(b.Meta.CreatedAt.Compare(a.Meta.CreatedAt), cmp.Compare(a.Meta.ID, b.Meta.ID))
 	})

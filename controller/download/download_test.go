@@ -17,6 +17,7 @@ import (
 	v1 "berth/api/v1"
 	"berth/controller"
 	"berth/controller/download"
+	"berth/hack/storetest"
 	"berth/store"
 )
 
@@ -50,18 +51,34 @@ func (w *web) count(volume string, n int) {
 	w.total = max(w.total, all)
 }
 
-func (w *web) fetch(ctx context.Context, volume, url, _, _ string, progress func(bytes, total int64)) error {
+func (w *web) fetch(ctx context.Context, volume, url, _, _ string, turn *download.Turn) error {
 	w.count(volume, 1)
-	defer w.count(volume, -1)
-	progress(5, 10)
-	select {
-	case err := <-w.result(url):
-		if err == nil {
-			progress(10, 10)
+	defer func() { w.count(volume, -1) }()
+	turn.Progress(5, 10)
+	for {
+		read := time.NewTimer(time.Second)
+		select {
+		case err := <-w.result(url):
+			if err == nil {
+				turn.Progress(10, 10)
+			}
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-read.C:
 		}
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
+		if !turn.Over() {
+			continue
+		}
+		w.count(volume, -1)
+		begun, err := false, error(nil)
+		for !begun && err == nil {
+			begun, err = turn.Next(ctx)
+		}
+		w.count(volume, 1)
+		if err != nil {
+			return err
+		}
 	}
 }
 
@@ -314,5 +331,51 @@ func TestLastHundredStay(t *testing.T) {
 		require.ErrorIs(t, err, store.ErrNotFound)
 		w.want("p005", v1.PullCompleted)
 		w.want("p104", v1.PullCompleted)
+	})
+}
+
+// TestDamagedDownload: one whose record cannot be read does not stop the others of its volume.
+func TestDamagedDownload(t *testing.T) {
+	live(t, func(w *world) {
+		w.volume("v")
+		w.update(func(tx *store.Tx) error {
+			return errors.Join(store.Pulls.Create(tx, "damaged", v1.PullSpec{VolumeID: "v"}), storetest.Damage(tx, "pull", "damaged"))
+		})
+		w.pull("v", "good")
+		w.want("good", v1.PullRunning)
+		w.web.result("good") <- nil
+		w.want("good", v1.PullCompleted)
+	})
+}
+
+// TestTurnOfDownload: a download that waits for its next turn is pending, and goes on
+// in the same attempt.
+func TestTurnOfDownload(t *testing.T) {
+	live(t, func(w *world) {
+		for v := range 9 {
+			id := fmt.Sprint(v)
+			w.volume(id)
+			w.pull(id, id)
+			time.Sleep(2 * time.Second)
+		}
+		w.want("0", v1.PullRunning)
+		require.Empty(t, w.want("8", "").Message)
+		time.Sleep(10 * time.Minute)
+		w.want("8", v1.PullRunning)
+		pending := 0
+		for v := range 9 {
+			p, err := w.get(fmt.Sprint(v))
+			require.NoError(t, err)
+			require.Equal(t, []int64{1, 5}, []int64{int64(p.Status.Attempts), p.Status.Bytes})
+			if p.Status.State == v1.PullPending {
+				pending++
+			}
+		}
+		require.Equal(t, 1, pending)
+		for v := range 9 {
+			w.web.result(fmt.Sprint(v)) <- nil
+		}
+		time.Sleep(time.Minute)
+		require.Equal(t, 1, w.want("0", v1.PullCompleted).Attempts)
 	})
 }

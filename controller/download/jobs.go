@@ -2,7 +2,12 @@ package download
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"sync"
+	"time"
+
+	"berth/controller"
 )
 
 // The permits of downloads.
@@ -10,18 +15,27 @@ const (
 	maxRunning   = 8 // of all volumes
 	maxPerVolume = 2
 	maxForSecond = 4 // that run when a volume gets its second one: fewer volumes cannot hold all permits
+
+	turnTime  = 10 * time.Minute // that a download has its permit while others wait
+	maxOpen   = 64               // that run or wait for their next turn, each with an open file
+	placeKept = 10 * time.Second // a volume that does not ask again leaves the queue
 )
 
-// Fetch downloads a pull into its volume. Its errors are texts for clients.
-type Fetch func(ctx context.Context, volume, url, path, checksum string, progress func(bytes, total int64)) error
+var errPaused = errors.New("others wait, and too many downloads wait for their next turn: request it again")
+
+// Fetch downloads a pull into its volume, in turns. Its errors are texts for clients.
+type Fetch func(ctx context.Context, volume, url, path, checksum string, turn *Turn) error
 
 // Jobs runs downloads, each in a goroutine, while Run runs.
 type Jobs struct {
+	Log *slog.Logger // set before Run; nil logs nothing
+
 	fetch Fetch
 
 	mu     sync.Mutex
 	base   context.Context // nil: Run does not run
 	jobs   map[string]*job // by id
+	queue  []place         // volumes that wait for a permit, in the order of their first request
 	notify func(id string)
 	all    sync.WaitGroup
 }
@@ -34,11 +48,14 @@ type job struct {
 	total  int64 // -1: unknown
 	done   bool
 	err    error
+	began  time.Time // its turn
+	paused bool      // without a permit, until its next turn
 }
 
 // progress is what is known of a job.
 type progress struct {
 	exists, done bool
+	paused       bool
 	bytes, total int64
 	err          error
 }
@@ -74,45 +91,45 @@ func (j *Jobs) Source(ctx context.Context, notify func(string)) error {
 func (j *Jobs) free(volume string) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.permits(volume)
+	return j.permits(volume, nil)
 }
 
-// permits is free with mu held.
-func (j *Jobs) permits(volume string) bool {
+// permits is free with mu held, for a new download or for one that is paused. The volume
+// gets a place in the queue if others have the permits.
+func (j *Jobs) permits(volume string, resumed *job) bool {
 	running, ofVolume := 0, 0
 	for _, one := range j.jobs {
-		if one.done {
+		if one.done || one == resumed {
 			continue
 		}
-		running++
-		if one.volume == volume {
+		if !one.paused {
+			running++
+		}
+		if one.volume == volume && (resumed == nil || !one.paused) {
 			ofVolume++
 		}
 	}
-	limit := maxRunning
-	if ofVolume > 0 {
-		limit = maxForSecond
+	if j.base == nil || ofVolume >= maxPerVolume || ofVolume > 0 && running >= maxForSecond {
+		return false
 	}
-	return j.base != nil && running < limit && ofVolume < maxPerVolume
+	return running+j.ahead(volume) < maxRunning
 }
 
 // start begins a download. It returns false if no permit is free.
 func (j *Jobs) start(id, volume, url, path, checksum string) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if !j.permits(volume) {
+	if !j.permits(volume, nil) {
 		return false
 	}
+	j.leave(volume)
 	ctx, cancel := context.WithCancel(j.base)
-	own := &job{volume: volume, cancel: cancel, total: -1}
+	own := &job{volume: volume, cancel: cancel, total: -1, began: time.Now()}
 	j.jobs[id] = own
 	j.all.Go(func() {
+		defer j.recovered(id, own)
 		defer cancel()
-		err := j.fetch(ctx, volume, url, path, checksum, func(bytes, total int64) {
-			j.mu.Lock()
-			own.bytes, own.total = bytes, total
-			j.mu.Unlock()
-		})
+		err := j.fetch(ctx, volume, url, path, checksum, &Turn{j, own})
 		j.mu.Lock()
 		own.done, own.err = true, err
 		notify := j.notify
@@ -120,6 +137,24 @@ func (j *Jobs) start(id, volume, url, path, checksum string) bool {
 		notify(id)
 	})
 	return true
+}
+
+// recovered ends the job of a download whose goroutine panics.
+func (j *Jobs) recovered(id string, own *job) {
+	p := recover()
+	if p == nil {
+		return
+	}
+	log := j.Log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	err := controller.Panicked(log, "download", p, "pull", id, "volume", own.volume)
+	j.mu.Lock()
+	own.done, own.err = true, err
+	notify := j.notify
+	j.mu.Unlock()
+	notify(id)
 }
 
 // get returns what is known of the job of a download.
@@ -130,7 +165,7 @@ func (j *Jobs) get(id string) progress {
 	if own == nil {
 		return progress{}
 	}
-	return progress{true, own.done, own.bytes, own.total, own.err}
+	return progress{true, own.done, own.paused, own.bytes, own.total, own.err}
 }
 
 // stop cancels the job of a download, which ends soon after.
@@ -156,7 +191,7 @@ func (j *Jobs) running() (n int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for _, one := range j.jobs {
-		if !one.done {
+		if !one.done && !one.paused {
 			n++
 		}
 	}

@@ -97,7 +97,10 @@ func (s *Scanner) scan(ctx context.Context, id string) (used v1.Usage, ok bool) 
 	began := time.Now()
 	limited, cancel := context.WithTimeout(ctx, scanTimeout)
 	defer cancel()
-	used, err := s.Directories.Scan(limited, id)
+	err := controller.Catch(s.Log, "disk usage scan", func() (err error) {
+		used, err = s.Directories.Scan(limited, id)
+		return err
+	}, "volume", id)
 	reported := errors.Is(err, v1.ErrDirectoryMissing) || errors.Is(err, v1.ErrNotADirectory) // by DirectoryReady
 	if err != nil && ctx.Err() == nil && !reported {
 		s.Log.Warn("could not measure the disk usage of a volume", "volume", id, "err", err)

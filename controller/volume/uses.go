@@ -72,16 +72,10 @@ func (u *Uses) any(volume string) bool {
 // limitOf returns the smallest of the limits of a volume and its containers in bytes, or
 // 0 for no limit. It ignores containers whose record is damaged.
 func limitOf(tx *store.Tx, v v1.Volume) (int64, error) {
+	containers, err := store.ListBy(tx, store.Containers, v.Meta.ID)
 	var users []v1.ContainerSpec
-	for _, id := range store.Containers.IDsBy(tx, v.Meta.ID) {
-		c, err := store.Containers.Get(tx, id)
-		if errors.Is(err, store.ErrDamaged) {
-			continue
-		}
-		if err != nil {
-			return 0, err
-		}
+	for _, c := range containers {
 		users = append(users, c.Spec)
 	}
-	return v1.SmallestLimit(v.Spec, users), nil
+	return v1.SmallestLimit(v.Spec, users), err
 }

@@ -14,14 +14,20 @@ import (
 	"berth/store"
 )
 
+// Usages measures the disk usage of volumes.
+type Usages interface {
+	SetLimit(id string, limit int64, last v1.Usage)
+	Used(id string) v1.Usage
+	Unmeasured(id string) string // why the last scan measured a part only, a reason of v1.UsageMeasured
+	Scan(ctx context.Context, id string) (v1.Usage, error)
+}
+
 // Directories creates, checks, measures and removes the directories of volumes.
 type Directories interface {
+	Usages
 	Ensure(id string) error
 	Check(id string) error // may return v1.ErrDirectoryMissing or v1.ErrNotADirectory
 	Remove(ctx context.Context, id string) error
-	SetLimit(id string, limit int64, last v1.Usage)
-	Used(id string) v1.Usage
-	Scan(ctx context.Context, id string) (v1.Usage, error)
 }
 
 const (
@@ -60,7 +66,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, id string) (controller.Resul
 	if err != nil {
 		return controller.Result{}, errors.Join(err, r.record(id, condition))
 	}
+	if condition.Status == v1.True && recorded(v.Status, condition, r.Directories.Used(id)) && notMeasured(v.Status) == r.Directories.Unmeasured(id) {
+		r.log(id, "", condition, condition)
+		return controller.Result{}, nil
+	}
 	return controller.Result{}, r.record(id, condition)
+}
+
+// recorded reports whether the status of a volume has a condition and a usage already.
+// Only this controller writes it. An update that changes nothing would still wait for the
+// writes of others, and they for it.
+func recorded(s v1.VolumeStatus, c v1.Condition, used v1.Usage) bool {
+	c.Since = v1.FindCondition(s.Conditions, c.Type).Since
+	return s.Created && s.Usage() == used && v1.FindCondition(s.Conditions, c.Type) == c
 }
 
 // load returns a volume and its limit in bytes.
@@ -103,18 +121,23 @@ func (r *Reconciler) checkDirectory(v v1.Volume) (v1.Condition, error) {
 func (r *Reconciler) record(id string, c v1.Condition) error {
 	var before v1.Condition
 	var users []string
+	worse, unmeasured := false, r.Directories.Unmeasured(id)
 	err := r.Store.Update(func(tx *store.Tx) error {
 		users = store.Containers.IDsBy(tx, id)
 		return store.Volumes.SetStatus(tx, id, func(s *v1.VolumeStatus) {
 			s.Created = s.Created || c.Status == v1.True
 			used := r.Directories.Used(id)
 			s.Size, s.Files = used.Bytes, used.Files
+			worse = setMeasured(s, unmeasured, tx.Now())
 			before = v1.FindCondition(s.Conditions, c.Type)
 			s.Conditions = v1.SetCondition(s.Conditions, c, tx.Now())
 		})
 	})
 	if err != nil {
 		return err
+	}
+	if worse {
+		r.Log.Warn(messageOf(unmeasured), "volume", id, "reason", unmeasured, "container", strings.Join(users, ","))
 	}
 	r.log(id, strings.Join(users, ","), before, c)
 	return nil

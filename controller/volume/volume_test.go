@@ -27,10 +27,12 @@ type disk struct {
 	made       int
 	limits     map[string]int64
 	used       int64
+	unmeasured string
 	slow       int // how often a removal runs out of time
 	removedIDs []string
 	by         string // the container that mounts each volume
 	away       error  // the error of an unreachable engine
+	checks     int
 }
 
 func (d *disk) mounted(context.Context, string) (string, error) {
@@ -53,6 +55,7 @@ func (d *disk) Ensure(id string) error {
 func (d *disk) Check(id string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.checks++
 	return d.state[id]
 }
 
@@ -81,6 +84,12 @@ func (d *disk) Used(string) v1.Usage {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return v1.Usage{Bytes: d.used}
+}
+
+func (d *disk) Unmeasured(string) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.unmeasured
 }
 
 func (d *disk) Scan(context.Context, string) (v1.Usage, error) { return d.Used(""), nil }
@@ -170,6 +179,29 @@ func (w *world) ready() float64 {
 	}
 	w.t.Fatal("there is no berth_volume_ready")
 	return 0
+}
+
+// TestUnmeasuredVolume: the condition and the log name why a volume is not measured whole.
+func TestUnmeasuredVolume(t *testing.T) {
+	live(t, func(w *world) {
+		w.create(0)
+		measured := func() v1.Condition {
+			time.Sleep(2 * time.Minute)
+			v, err := w.get()
+			require.NoError(t, err)
+			return v1.FindCondition(v.Status.Conditions, v1.UsageMeasured)
+		}
+		require.Empty(t, measured().Status)
+		for reason, cause := range map[string]string{v1.ReasonTooDeep: "nested", v1.ReasonUnreadable: "may not read", v1.ReasonTooManyNames: "names"} {
+			w.disk.set(func() { w.disk.unmeasured = reason })
+			c := measured()
+			require.Equal(t, []string{v1.False, reason}, []string{c.Status, c.Reason})
+			require.Contains(t, c.Message, cause)
+			require.Equal(t, 1, strings.Count(w.log.String(), "volume=v reason="+reason), "it is logged once")
+			w.disk.set(func() { w.disk.unmeasured = "" })
+			require.Equal(t, v1.True, measured().Status)
+		}
+	})
 }
 
 func TestDirectoryIsCreatedOnce(t *testing.T) {

@@ -1,7 +1,6 @@
 package e2e_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"sync"
@@ -13,21 +12,12 @@ import (
 
 	v1 "berth/api/v1"
 	"berth/hack/berthtest"
+	"berth/hack/enginetest"
 )
 
-// auditWorkers is the number of clients of TestAuditSurvivesKills, each with a token of
-// its own.
-const auditWorkers = 8
-
-// auditClient sends mutating requests, each with an id of its own, and records the
-// answers.
-type auditClient struct {
-	b           *berthtest.Berth
-	name, token string
-	volume      string
-	next        int
-	answered    map[string]answered // by request id
-}
+// auditWorkers is the number of tokens of TestAuditSurvivesKills. Each sends requests by
+// HTTP and changes files by SFTP.
+const auditWorkers = 6
 
 // answered is what the audit log must say about an answered request.
 type answered struct {
@@ -35,115 +25,130 @@ type answered struct {
 	action, object string
 }
 
-// send sends one request of many kinds, and reports whether it was answered.
-func (k *auditClient) send() bool {
-	k.next++
-	id, n := fmt.Sprintf("%s-%d", k.name, k.next), k.next
-	file := fmt.Sprintf("%s-%d.txt", k.name, n%10)
-	kinds := []struct {
-		method, path string
-		body         any
-		want         answered
-	}{
-		{"PUT", "/volumes/" + k.volume + "/files/content?path=" + file, "text " + id, answered{200, "file.write", k.volume + "/" + file}},
-		{"POST", "/containers/mc/stop", nil, answered{200, "container.stop", "mc"}},
-		{"POST", "/containers/none/start", nil, answered{404, "container.start", "none"}},
-		{"POST", "/volumes", nil, answered{403, "volume.create", ""}},
-		{"PUT", "/network/ports/127.0.0.1/4000/use?protocol=tcp", map[string]any{"in_use": n%2 == 0}, answered{200, "port.use", "127.0.0.1:4000/tcp"}},
-		{"PATCH", "/volumes", nil, answered{405, "request.patch", "/volumes"}},
-		{"POST", "/containers/mc/kill", nil, answered{200, "container.kill", "mc"}},
-	}
-	q := kinds[n%len(kinds)]
-	answer, err := k.b.Try(context.Background(), q.method, q.path, q.body, "Authorization", "Bearer "+k.token, "X-Request-Id", id)
-	if err != nil {
-		return false
-	}
-	q.want.status = answer.Status
-	k.answered[id] = q.want
-	return true
+// auditRun is a run of TestAuditSurvivesKills.
+type auditRun struct {
+	*sftpNode
+	mirror   *mirror
+	image    string
+	count    atomic.Int64 // acknowledged requests and changes
+	goal     int64
+	requests []*auditClient
+	changes  []*auditChanger
+	actors   map[string]v1.Actor // by the client's name, without Via
 }
 
-// TestAuditSurvivesKills kills the daemon while clients send mutating requests: every
-// answered one has exactly one entry, with its actor and its outcome, and the others
-// have at most one.
+// TestAuditSurvivesKills kills the daemon while clients send mutating requests of every
+// kind and change files by SFTP: everything that was acknowledged has exactly one entry,
+// with its actor and its outcome, and the rest has at most one.
 func TestAuditSurvivesKills(t *testing.T) {
 	t.Parallel()
-	b := berthtest.Start(t, berthtest.Options{})
-	requests, kills := rounds(2000, 10_000), rounds(4, 20)
-	b.Post(t, "/network/ports", map[string]any{"ip": "127.0.0.1", "port": 4000, "protocol": "tcp"})
-	b.Made(t, "mc", nil)
-	volume := b.Container(t, "mc").VolumeID
-	var clients []*auditClient
-	actors := map[string]v1.Actor{}
-	for i := range auditWorkers {
-		name := fmt.Sprint("client", i)
-		m := mint(t, b, fmt.Sprintf(`{"name":%q,"containers":["mc"],"scopes":["power","files","network"]}`, name))
-		if i%2 == 0 {
-			m = mint(t, b, fmt.Sprintf(`{"name":%q,"scopes":["power","files","network"]}`, name))
-		}
-		clients = append(clients, &auditClient{b: b, name: name, token: m.Token, volume: volume, answered: map[string]answered{}})
-		actors[name] = v1.Actor{TokenID: m.ID, Name: name, Via: v1.ViaHTTP, Address: "127.0.0.1"}
+	kills := rounds(3, 20)
+	r := newAuditRun(t, rounds(1500, 10_000))
+	var all sync.WaitGroup
+	for i := range r.requests {
+		all.Go(func() { r.requests[i].run(r) })
+		all.Go(func() { r.changes[i].run(r) })
 	}
 	began := time.Now()
-	sendUnderKills(t, b, clients, requests, kills)
-	t.Logf("%d answered requests and %d kills in %s", requests, kills, time.Since(began).Round(time.Second))
-	checkAudit(t, b, clients, actors)
-}
-
-// sendUnderKills lets the clients send until so many requests are answered, and kills
-// the daemon now and then.
-func sendUnderKills(t *testing.T, b *berthtest.Berth, clients []*auditClient, requests, kills int) {
-	var count atomic.Int64
-	var all sync.WaitGroup
-	for _, k := range clients {
-		all.Go(func() {
-			for count.Load() < int64(requests) {
-				if k.send() {
-					count.Add(1)
-				}
-			}
-		})
-	}
 	for i := range kills {
-		berthtest.Until(t, time.Minute, "more answers", func() bool { return count.Load() > int64((i+1)*requests/(kills+1)) })
-		b.Kill9(t)
-		b.Run(t)
-		b.Answers(t, "/healthz")
+		berthtest.Until(t, 5*time.Minute, "more answers", func() bool { return r.count.Load() > int64(i+1)*r.goal/int64(kills+1) })
+		r.Kill9(t)
+		r.Run(t)
+		r.Answers(t, "/healthz")
 	}
 	all.Wait()
+	t.Logf("%d acknowledged and %d kills in %s", r.count.Load(), kills, time.Since(began).Round(time.Second))
+	r.check(t)
 }
 
-// checkAudit compares the audit log with what the clients have received.
-func checkAudit(t *testing.T, b *berthtest.Berth, clients []*auditClient, actors map[string]v1.Actor) {
-	entries := map[string]v1.AuditEntry{}
+func newAuditRun(t *testing.T, goal int) *auditRun {
+	t.Helper()
+	r := &auditRun{sftpNode: newSFTPNode(t, "files: {pull: true, pull_private: true}"), mirror: newMirror(t), image: enginetest.Busybox(t), goal: int64(goal), actors: map[string]v1.Actor{}}
+	r.Post(t, "/network/ports", map[string]any{"ip": "127.0.0.1", "port": 4000, "protocol": "tcp"})
+	r.Made(t, "mc", berthtest.Spec{"volume_id": r.volume})
+	for i := range auditWorkers {
+		name := fmt.Sprint("client", i)
+		body := fmt.Sprintf(`{"name":%q,"containers":["mc"],"scopes":["power","files","network"]}`, name)
+		if i%2 == 0 {
+			body = fmt.Sprintf(`{"name":%q,"scopes":["admin"]}`, name)
+		}
+		m := mint(t, r.Berth, body)
+		r.actors[name] = v1.Actor{TokenID: m.ID, Name: name, Address: "127.0.0.1"}
+		r.requests = append(r.requests, &auditClient{name: name, token: m.Token, number: i, answered: map[string]answered{}})
+		r.changes = append(r.changes, &auditChanger{name: name, token: m.Token, acknowledged: map[string]bool{}})
+	}
+	return r
+}
+
+// done reports whether enough was acknowledged.
+func (r *auditRun) done() bool { return r.count.Load() >= r.goal }
+
+// entries returns the audit log, that of requests by their id and that of changes by SFTP
+// by action and object. No key has two.
+func (r *auditRun) entries(t *testing.T) (requests, changes map[string]v1.AuditEntry) {
+	t.Helper()
+	requests, changes = map[string]v1.AuditEntry{}, map[string]v1.AuditEntry{}
 	for since := uint64(0); ; {
 		var body struct{ Entries []v1.AuditEntry }
-		b.Get(t, fmt.Sprintf("/audit?limit=5000&since=%d", since), &body)
+		r.Get(t, fmt.Sprintf("/audit?limit=5000&since=%d", since), &body)
 		if len(body.Entries) == 0 {
-			break
+			return requests, changes
 		}
 		for _, e := range body.Entries {
 			since++
 			require.Equal(t, since, e.Seq, "no gap")
-			require.NotContains(t, entries, e.RequestID, "one entry for each request")
-			entries[e.RequestID] = e
+			switch {
+			case e.Action == "session.open":
+			case e.Actor.Via == v1.ViaSFTP:
+				key := e.Action + " " + strings.TrimPrefix(e.Object, r.volume+"/")
+				require.NotContains(t, changes, key, "one entry for each change")
+				changes[key] = e
+			default:
+				require.NotContains(t, requests, e.RequestID, "one entry for each request")
+				requests[e.RequestID] = e
+			}
 		}
 	}
-	for _, k := range clients {
+}
+
+// check compares the audit log with what the clients have received.
+func (r *auditRun) check(t *testing.T) {
+	t.Helper()
+	requests, changes := r.entries(t)
+	kinds := map[string]int{}
+	for _, k := range r.requests {
 		for id, want := range k.answered {
-			e, found := entries[id]
-			require.True(t, found, "%s was answered and has no entry", id)
-			require.Equal(t, actors[k.name], e.Actor)
+			e, found := requests[id]
+			require.True(t, found, "%s was answered and has no entry: %v", id, want)
+			require.Equal(t, r.actor(k.name, v1.ViaHTTP), e.Actor)
 			require.Equal(t, want, answered{e.Status, e.Action, e.Object}, id)
-			delete(entries, id)
+			kinds[fmt.Sprint(e.Action, " ", e.Status)]++
+			delete(requests, id)
 		}
 	}
-	unanswered := 0
-	for id, e := range entries {
-		if name, _, ours := strings.Cut(id, "-"); ours {
-			unanswered++
-			require.Equal(t, actors[name], e.Actor, "of a request without an answer")
+	for _, k := range r.changes {
+		for key := range k.acknowledged {
+			e, found := changes[key]
+			require.True(t, found, "%s was acknowledged and has no entry", key)
+			require.Equal(t, r.actor(k.name, v1.ViaSFTP), e.Actor)
+			require.Equal(t, 200, e.Status)
+			kinds[e.Action+" by SFTP"]++
+			delete(changes, key)
 		}
 	}
-	t.Logf("%d entries of requests that were cut off", unanswered)
+	t.Logf("%v", kinds)
+	cut := 0
+	for id, e := range requests {
+		if name, _, ours := strings.Cut(id, "-"); ours && strings.HasPrefix(name, "client") {
+			cut++
+			require.Equal(t, r.actor(name, v1.ViaHTTP), e.Actor, "of a request without an answer")
+		}
+	}
+	t.Logf("%d requests and %d changes were cut off and have entries", cut, len(changes))
+}
+
+func (r *auditRun) actor(name string, via v1.Via) v1.Actor {
+	a := r.actors[name]
+	a.Via = via
+	return a
 }

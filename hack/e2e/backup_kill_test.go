@@ -23,6 +23,8 @@ const killsVariable = "BERTH_BACKUP_KILLS"
 type killedBackups struct {
 	t              *testing.T
 	b              *berthtest.Berth
+	target         string
+	stored         func() []string // archives in the target, and its unfinished uploads
 	volume, other  string
 	dir, otherDir  string
 	done, failures int
@@ -39,10 +41,34 @@ func TestKilledBackups(t *testing.T) {
 		require.NoError(t, err)
 		kills = n
 	}
-	b := berthtest.Start(t, berthtest.Options{})
-	k := &killedBackups{t: t, b: b, volume: b.Volume(t), other: b.Volume(t)}
-	k.dir, k.otherDir = filepath.Join(b.Data, "volumes", k.volume), filepath.Join(b.Data, "volumes", k.other)
-	prepareTree(t, k.dir)
+	t.Run("directory", func(t *testing.T) {
+		t.Parallel()
+		b := berthtest.Start(t, berthtest.Options{})
+		k := &killedBackups{t: t, b: b, target: "local", volume: b.Volume(t)}
+		k.dir = filepath.Join(b.Data, "volumes", k.volume)
+		prepareTree(t, k.dir)
+		k.stored = func() []string { return filesOf(t, filepath.Join(b.Data, "backups")) }
+		k.run(kills)
+	})
+	t.Run("s3", func(t *testing.T) {
+		t.Parallel()
+		b, s3, volume, dir := startWithS3(t)
+		k := &killedBackups{t: t, b: b, target: "s3", volume: volume, dir: dir}
+		k.stored = func() (names []string) {
+			for _, object := range s3.Objects(t) {
+				names = append(names, strings.TrimPrefix(object, "node1/"))
+			}
+			return append(names, s3.Uploads(t)...)
+		}
+		k.run(kills)
+	})
+}
+
+// run interrupts a number of backups, and the restore of each that completed.
+func (k *killedBackups) run(kills int) {
+	t, b := k.t, k.b
+	k.other = b.Volume(t)
+	k.otherDir = filepath.Join(b.Data, "volumes", k.other)
 	b.Started(t, "mc", berthtest.Spec{"volume_id": k.volume, "start_pattern": "Done",
 		"startup_command": "echo Done; while read line; do echo \"got $line\"; echo Saved; done"})
 	seed := uint64(time.Now().UnixNano())
@@ -55,10 +81,10 @@ func TestKilledBackups(t *testing.T) {
 		if id != "" {
 			k.killedRestore(id, time.Duration(random.Int64N(int64(700*time.Millisecond))))
 			b.Must(t, "DELETE", "/backups/"+id, nil)
+			berthtest.Until(t, time.Minute, "the deleted backup is gone", func() bool { return len(k.stored()) == 0 })
 		}
 		t.Logf("round %d: %d completed, %d failed", i, k.done, k.failures)
 	}
-	berthtest.Until(t, time.Minute, "the deleted backups are gone", func() bool { return len(filesOf(t, filepath.Join(b.Data, "backups"))) == 0 })
 	lines := string(b.Must(t, "GET", "/containers/mc/logs?tail=10000", nil).Body)
 	before, after := strings.Count(lines, "got save-off"), strings.Count(lines, "got save-on")
 	require.GreaterOrEqual(t, after, before)
@@ -69,7 +95,7 @@ func TestKilledBackups(t *testing.T) {
 // killedBackup begins a backup and kills the daemon after a time. It returns its id if
 // it completed.
 func (k *killedBackups) killedBackup(after time.Duration) string {
-	id := startBackup(k.t, k.b, k.volume, map[string]any{"quiesce": map[string]any{"container": "mc", "before": "save-off", "wait_for": "^Saved", "after": "save-on"}})
+	id := startBackup(k.t, k.b, k.volume, map[string]any{"target": k.target, "quiesce": map[string]any{"container": "mc", "before": "save-off", "wait_for": "^Saved", "after": "save-on"}})
 	pause(after)
 	k.b.Kill9(k.t)
 	k.b.Run(k.t)
@@ -77,11 +103,11 @@ func (k *killedBackups) killedBackup(after time.Duration) string {
 	s := backedUp(k.t, k.b, id)
 	if s.State != "completed" {
 		k.failures++
-		require.Empty(k.t, filesOf(k.t, filepath.Join(k.b.Data, "backups")), "a failed backup leaves nothing: %s", s.Message)
+		require.Empty(k.t, k.stored(), "a failed backup leaves nothing: %s", s.Message)
 		return ""
 	}
 	k.done++
-	require.Equal(k.t, []string{id + ".tar.zst"}, filesOf(k.t, filepath.Join(k.b.Data, "backups")))
+	require.Equal(k.t, []string{id + ".tar.zst"}, k.stored())
 	return id
 }
 

@@ -52,7 +52,7 @@ var visibleFailures = map[string]failure{
 	}, unready("ImageNotFound"), changed("installing", "failed", "ImageNotFound"), `failed .* image not found: `, "failed ImageNotFound"},
 	"registry-away": {func(t *testing.T, b *berthtest.Berth, id string) {
 		b.Post(t, "/containers", b.Body(t, id, berthtest.Spec{"image": "127.0.0.1:1/yes:1"}))
-	}, unready("PullFailed"), `"the image of a container cannot be pulled","container":"%s","err":".*connection refused`,
+	}, unready("PullFailed"), `"WARN","msg":"pull .*connection refused; berth tries again until the registry answers","container":"%s",.*"reason":"PullFailed"`,
 		`installing .* connection refused`, `connection refused.* PullFailed`},
 	"port-taken": {func(t *testing.T, b *berthtest.Berth, id string) {
 		port := b.Port(t)

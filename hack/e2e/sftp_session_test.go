@@ -6,7 +6,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/crypto/ssh"
 
-	v1 "berth/api/v1"
 	"berth/hack/berthtest"
 )
 
@@ -110,104 +108,6 @@ func TestSFTPSessionEndsInTransfer(t *testing.T) {
 			t.Fatalf("%s: the upload goes on", name)
 		}
 	}
-}
-
-// TestSFTPAuditSurvivesKills kills the daemon while clients change files: each
-// acknowledged change has exactly one entry with its actor, and others have at most one.
-func TestSFTPAuditSurvivesKills(t *testing.T) {
-	t.Parallel()
-	n := newSFTPNode(t)
-	changes, kills := rounds(1000, 10_000), rounds(3, 20)
-	var count atomic.Int64
-	var all sync.WaitGroup
-	acknowledged := make([]map[string]bool, 4)
-	for i := range acknowledged {
-		acknowledged[i] = map[string]bool{}
-		token := mint(t, n.Berth, fmt.Sprintf(`{"name":"client%d","scopes":["files"]}`, i)).Token
-		all.Go(func() {
-			for next := 0; count.Load() < int64(changes); {
-				c, err := n.dial(n.volume, token)
-				if err != nil {
-					pause(10 * time.Millisecond)
-					continue
-				}
-				for err == nil && count.Load() < int64(changes) {
-					next++
-					err = changeOne(c, fmt.Sprintf("client%d-%d", i, next), next, acknowledged[i])
-					count.Add(1)
-				}
-				c.Close()
-			}
-		})
-	}
-	for i := range kills {
-		berthtest.Until(t, 2*time.Minute, "more changes", func() bool { return count.Load() > int64((i+1)*changes/(kills+1)) })
-		n.Kill9(t)
-		n.Run(t)
-		n.Answers(t, "/healthz")
-	}
-	all.Wait()
-	n.checkSFTPAudit(t, acknowledged)
-}
-
-// changeOne makes one change of many kinds, and records it if it was acknowledged.
-func changeOne(c *client.Client, name string, n int, acknowledged map[string]bool) error {
-	var err error
-	var action string
-	switch n % 3 {
-	case 0:
-		action, err = "folder.create", c.Mkdir(name)
-	case 1:
-		var f *client.File
-		if f, err = c.Create(name); err == nil {
-			acknowledged["file.write "+name] = true
-			_, err = f.Write([]byte(name))
-			f.Close()
-		}
-		return err
-	default:
-		action, err = "link.create", c.Symlink("target", name)
-	}
-	if err == nil {
-		acknowledged[action+" "+name] = true
-	}
-	return err
-}
-
-func (n *sftpNode) checkSFTPAudit(t *testing.T, acknowledged []map[string]bool) {
-	t.Helper()
-	entries := map[string]v1.AuditEntry{}
-	sessions := 0
-	for since := uint64(0); ; {
-		var body struct{ Entries []v1.AuditEntry }
-		n.Get(t, fmt.Sprintf("/audit?limit=1000&since=%d&volume=%s", since, n.volume), &body)
-		for _, e := range body.Entries {
-			since = e.Seq
-			if e.Action == "session.open" {
-				sessions++
-				continue
-			}
-			key := e.Action + " " + strings.TrimPrefix(e.Object, n.volume+"/")
-			require.NotContains(t, entries, key, "an entry twice")
-			entries[key] = e
-		}
-		if len(body.Entries) == 0 {
-			break
-		}
-	}
-	total := 0
-	for i, list := range acknowledged {
-		for key := range list {
-			total++
-			e, there := entries[key]
-			require.True(t, there, "%s has no entry", key)
-			require.Equal(t, fmt.Sprint("client", i), e.Actor.Name)
-			require.Equal(t, v1.ViaSFTP, e.Actor.Via)
-			require.Equal(t, "127.0.0.1", e.Actor.Address)
-		}
-	}
-	t.Logf("%d acknowledged changes, %d entries, %d sessions", total, len(entries), sessions)
-	require.Greater(t, sessions, 4)
 }
 
 // TestSFTPHalfOpenConnections measures what connections that never log in cost.

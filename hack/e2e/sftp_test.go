@@ -35,10 +35,11 @@ type sftpNode struct {
 	known  string // file of known hosts
 }
 
-func newSFTPNode(t *testing.T) *sftpNode {
+// newSFTPNode starts a daemon, whose configuration has these lines too.
+func newSFTPNode(t *testing.T, more ...string) *sftpNode {
 	t.Helper()
 	n := &sftpNode{t: t, port: berthtest.FreePort(t)}
-	n.Berth = berthtest.Start(t, berthtest.Options{Config: fmt.Sprintf("sftp: {enabled: true, host: 127.0.0.1, port: %d}", n.port)})
+	n.Berth = berthtest.Start(t, berthtest.Options{Config: fmt.Sprintf("sftp: {enabled: true, host: 127.0.0.1, port: %d}\n%s", n.port, strings.Join(more, "\n"))})
 	work := t.TempDir()
 	n.key, n.known = filepath.Join(work, "key"), filepath.Join(work, "known_hosts")
 	public, private, err := ed25519.GenerateKey(rand.Reader)
@@ -124,6 +125,9 @@ var sftpClients = []sftpClient{
 	{"lftp", true,
 		func(n *sftpNode, local, remote string) { n.lftp(fmt.Sprintf("mirror -R %s %s", local, remote)) },
 		func(n *sftpNode, local, remote string) { n.lftp(fmt.Sprintf("mirror %s %s", remote, local)) }},
+	{"paramiko", true,
+		func(n *sftpNode, local, remote string) { n.paramiko("put", local, remote) },
+		func(n *sftpNode, local, remote string) { n.paramiko("get", remote, local) }},
 }
 
 func (n *sftpNode) scp(from, to string) {
@@ -142,6 +146,12 @@ func (n *sftpNode) lftp(commands string) {
 	n.t.Helper()
 	n.command("", "lftp", "--norc", "-c", fmt.Sprintf("set cmd:fail-exit yes; set sftp:connect-program \"ssh -a -x %s\"; open -u %s, sftp://127.0.0.1:%d; %s",
 		strings.Join(n.options(), " "), n.volume, n.port, commands))
+}
+
+// paramiko runs Debian's paramiko, which is for Debian's Python only.
+func (n *sftpNode) paramiko(verb, from, to string) {
+	n.t.Helper()
+	n.command("", "/usr/bin/python3", "testdata/paramiko_tree.py", fmt.Sprint(n.port), n.volume, n.key, n.known, verb, from, to)
 }
 
 // plantTree makes a tree of files with usual and unusual names.

@@ -2,6 +2,8 @@ package e2e_test
 
 import (
 	"context"
+	"errors"
+	"io"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -82,6 +84,9 @@ func (w *tenant) race(t *testing.T, random *rand.Rand) int64 {
 	c := throughCalls[random.IntN(len(throughCalls))]
 	p := racePaths[random.IntN(len(racePaths))]
 	answer, err := w.call(t.Context(), c, p)
+	if c.name == "read" && errors.Is(err, io.ErrUnexpectedEOF) { // the tenant has truncated it meanwhile
+		return 0
+	}
 	if err != nil {
 		t.Errorf("%s of %s: %v", c.name, p, err)
 		return 0

@@ -6,6 +6,6 @@
 //
 //	BERTH_SOAK=30m   how long the attack lasts; 40s without it
 //
-// The test bounds no time: it logs the start latencies of the good tenant, alone
-// and under attack, for a person to compare (make soak).
+// The test bounds no time: it logs the start latencies of the good tenant, alone, alone
+// with the engine's restarts, and under attack, for a person to compare (make soak).
 package soak

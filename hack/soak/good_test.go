@@ -2,8 +2,6 @@ package soak_test
 
 import (
 	"context"
-	"fmt"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -19,7 +17,8 @@ type goodTenant struct {
 	next   int // index of the first message that was not read yet
 	// engineUp is held for writing while the engine restarts: a start that waits
 	// for the engine measures the engine.
-	engineUp sync.RWMutex
+	engineUp  sync.RWMutex
+	restarted bool // the engine, since the last start
 }
 
 func newGoodTenant(t *testing.T, b *berthtest.Berth, engine *enginetest.Isolated) *goodTenant {
@@ -28,17 +27,18 @@ func newGoodTenant(t *testing.T, b *berthtest.Berth, engine *enginetest.Isolated
 	return &goodTenant{b: b, socket: b.Listen(t, "/ws/good?tail=0")}
 }
 
-// roundTrip starts the container, kills it, and returns how long the start took.
-func (g *goodTenant) roundTrip(t *testing.T) time.Duration {
+// roundTrip starts the container, kills it, and returns the start.
+func (g *goodTenant) roundTrip(t *testing.T) start {
 	t.Helper()
 	g.engineUp.RLock()
 	defer g.engineUp.RUnlock()
-	began := time.Now()
+	s := start{began: time.Now(), afterRestart: g.restarted}
+	g.restarted = false
 	g.b.Verb(t, "good", "start")
-	running := g.awaitState(t, "running")
+	s.running = g.awaitState(t, "running").Read
 	g.b.Verb(t, "good", "kill")
 	g.awaitState(t, "exit")
-	return running.Read.Sub(began)
+	return s
 }
 
 func (g *goodTenant) awaitState(t *testing.T, state string) (m berthtest.Message) {
@@ -47,7 +47,7 @@ func (g *goodTenant) awaitState(t *testing.T, state string) (m berthtest.Message
 	return m
 }
 
-func (g *goodTenant) rounds(t *testing.T, n int) (l latencies) {
+func (g *goodTenant) rounds(t *testing.T, n int) (l starts) {
 	t.Helper()
 	for range n {
 		l = append(l, g.roundTrip(t))
@@ -55,31 +55,13 @@ func (g *goodTenant) rounds(t *testing.T, n int) (l latencies) {
 	return l
 }
 
-func (g *goodTenant) until(ctx context.Context, t *testing.T) (l latencies) {
+func (g *goodTenant) until(ctx context.Context, t *testing.T) (l starts) {
 	t.Helper()
 	for ctx.Err() == nil {
 		l = append(l, g.roundTrip(t))
 		sleep(ctx, 100*time.Millisecond)
 	}
 	return l
-}
-
-// latencies are durations of the same operation.
-type latencies []time.Duration
-
-func (l latencies) quantile(q float64) time.Duration {
-	sorted := slices.Sorted(slices.Values(l))
-	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]
-}
-
-func (l latencies) ratio(base latencies) float64 {
-	return float64(l.quantile(0.99)) / float64(base.quantile(0.99))
-}
-
-// String is the count, the median and the 99th percentile.
-func (l latencies) String() string {
-	return fmt.Sprintf("n=%d p50=%s p99=%s", len(l),
-		l.quantile(0.5).Round(time.Millisecond), l.quantile(0.99).Round(time.Millisecond))
 }
 
 // sleep paces an attack: it waits for d or until ctx ends.

@@ -38,6 +38,7 @@ func restartOnce(t *testing.T, engine *enginetest.Isolated, good *goodTenant, te
 		engine.Kill9(t)
 	}
 	engine.Start(t)
+	good.restarted = true
 	if !berthtest.Within(wait, func() bool {
 		answer, err := good.b.Try(t.Context(), "GET", "/readyz", nil)
 		return err == nil && answer.Status == http.StatusOK

@@ -23,7 +23,7 @@ const (
 )
 
 // round is the longest time of one attack. Before each the good tenant is measured
-// alone, so that both figures come from the same minutes of a noisy machine.
+// alone, without and with restarts of the engine, so that the figures come from the same minutes of a noisy machine.
 const round = 3 * time.Minute
 
 // aloneStarts is how many starts are measured before each attack.
@@ -41,11 +41,13 @@ func TestSoak(t *testing.T) {
 	victim := newVictim(t, b)
 	before := readProcess(t, b.Pid())
 
-	var alone, under latencies
-	restarts, hostile := 0, tally{}
+	var p phases
+	restarts, hostile, seen := 0, tally{}, uint64(0)
 	for left := duration; left > 0; left -= round {
 		rest(t, b)
-		alone = append(alone, good.rounds(t, aloneStarts)...)
+		p.alone = append(p.alone, good.rounds(t, aloneStarts)...)
+		p.restarts = append(p.restarts, aloneWithRestarts(t, engine, good, min(left, round)/2)...)
+		_, seen = startsOf(t, b, "evil", seen)
 		b.Verb(t, "evil", "start")
 		ctx, cancel := context.WithTimeout(t.Context(), min(left, round))
 		var others sync.WaitGroup
@@ -54,22 +56,38 @@ func TestSoak(t *testing.T) {
 			n := attackFrom(ctx, t, evil)
 			hostile.Requests, hostile.Refused = hostile.Requests+n.Requests, hostile.Refused+n.Refused
 		})
-		under = append(under, good.until(ctx, t)...)
+		p.attack = append(p.attack, good.until(ctx, t)...)
 		others.Wait()
 		cancel()
+		var during []period
+		during, seen = startsOf(t, b, "evil", seen)
+		p.hostile = append(p.hostile, during...)
 	}
 	peak := readProcess(t, b.Pid())
 
 	good.roundTrip(t) // the good tenant's container still obeys
 	victim.requireIntact(t)
 	t.Logf("attack of %s, %d engine restarts, %d hostile requests, %d of them refused", duration, restarts, hostile.Requests, hostile.Refused)
-	t.Logf("start of the good tenant: alone %s; under attack %s; p99 ratio %.2f", alone, under, under.ratio(alone))
+	p.report(t)
 	t.Logf("resident memory at the peak %d MiB; handles %d before, %d at the end", peak.peakMemory>>10, before.handles, peak.handles)
 	require.Positive(t, restarts)
 	require.LessOrEqual(t, peak.peakMemory, maxMemory, "KiB of resident memory")
 	berthtest.Until(t, wait, "the handles of the attack are closed", func() bool {
 		return readProcess(t, b.Pid()).handles <= before.handles+32
 	})
+}
+
+// aloneWithRestarts measures the good tenant while the engine restarts as in an attack: the
+// first starts after a restart are slow for anybody.
+func aloneWithRestarts(t *testing.T, engine *enginetest.Isolated, good *goodTenant, duration time.Duration) (l starts) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), max(duration, 2*engineUptime+time.Second))
+	defer cancel()
+	var host sync.WaitGroup
+	host.Go(func() { restartEngine(ctx, t, engine, good) })
+	l = good.until(ctx, t)
+	host.Wait()
+	return l
 }
 
 func attackDuration(t *testing.T) time.Duration {

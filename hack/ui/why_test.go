@@ -43,7 +43,7 @@ var faults = map[string]fault{
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = listener.Close() })
 		created(berthtest.Spec{"ports": []client.PortRef{taken}})(t, b, id)
-	}, "Could not start", "Port is taken", "Another program of this host has the port"},
+	}, "Could not start", "Port is taken", "Another program or container of this host has the port"},
 	"volume-gone": {func(t *testing.T, b *berthtest.Berth, id string) {
 		b.Made(t, id, nil)
 		require.NoError(t, os.RemoveAll(b.Container(t, id).Mount.Source))
@@ -64,9 +64,9 @@ var faults = map[string]fault{
 	"install-fails": {created(berthtest.Spec{"install_script": "echo 404 Not Found; exit 22"}), "Installation failed", "exit code 22", "output of the install script"},
 	"pattern-never": {created(berthtest.Spec{"startup_command": "echo ready; sleep 100000", "start_pattern": "^Done"}), "Starting for", "start_pattern", "Compare start_pattern with the output"},
 	"pattern-late": {created(berthtest.Spec{"startup_command": "echo ready; sleep 100000", "start_pattern": "^Done", "start_timeout": "2s"}),
-		"did not become running in time", "no line matched start_pattern", "raise start_timeout"},
+		"did not become running in time", "No line matched start_pattern", "raise start_timeout"},
 	"out-of-memory": {created(berthtest.Spec{"startup_command": "x=a; while :; do x=$x$x; done", "limits": map[string]any{"memory": 16 << 20}}),
-		"Ran out of memory", "The container ran out of memory", "Raise limits.memory"},
+		"Ran out of memory", "Exit code 137", "Raise limits.memory"},
 	"crash-loop": {created(berthtest.Spec{"startup_command": "echo config is missing; exit 3"}), "Crashes again and again", "exited with code 3", "Read its last output"},
 	"no-command": {created(berthtest.Spec{"startup_command": "/opt/java/bin/java -jar server.jar"}), "Crash", "127", "Correct startup_command"},
 	"bad-user":   {created(berthtest.Spec{"user": "nobody-here"}), "Could not start", "nobody-here", "Correct it with berth apply"},

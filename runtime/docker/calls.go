@@ -29,8 +29,8 @@ var (
 	opUnpause  = operation{"unpause", 20 * time.Second}
 	opStats    = operation{"stats", 20 * time.Second}
 	opInput    = operation{"input", 10 * time.Second}
-	opSize     = operation{"size", 30 * time.Second}
-	opPull     = operation{"pull", 0} // streams: a stall limit instead of a deadline
+	opSize     = operation{"size", 3 * time.Minute} // the engine walks the layer; the caller ends it before
+	opPull     = operation{"pull", 0}               // streams: a stall limit instead of a deadline
 )
 
 // operations lists all operations, for the metrics.

@@ -63,6 +63,7 @@ type core struct {
 	calls  *calls
 	images singleflight.Group // image inspects in flight, by reference
 	ids    *ids
+	places *places
 	ooms   *ooms
 	net    *network
 	log    *slog.Logger
@@ -84,7 +85,7 @@ func New(c Config, r prometheus.Registerer, log *slog.Logger) (*Engine, error) {
 	c = c.withDefaults()
 	calls := newCalls(conn, newMetrics(r))
 	return &Engine{&core{
-		cfg: c, conn: conn, calls: calls, ids: newIDs(), ooms: newOOMs(),
+		cfg: c, conn: conn, calls: calls, ids: newIDs(), places: newPlaces(), ooms: newOOMs(),
 		net: newNetwork(c, conn, calls, log), log: log,
 	}}, nil
 }

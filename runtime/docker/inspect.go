@@ -55,6 +55,7 @@ func (e *core) find(ctx context.Context, n runtime.Name) (c container.InspectRes
 
 // inspect inspects a container by name or id, and caches its id if it is n.
 func (e *core) inspect(ctx context.Context, n runtime.Name, ref string) (c container.InspectResponse, err error) {
+	changes := e.places.begin()
 	err = e.calls.do(ctx, opInspect, describe(n), func(ctx context.Context) error {
 		c, err = e.conn.client().ContainerInspect(ctx, ref)
 		return err
@@ -69,6 +70,7 @@ func (e *core) inspect(ctx context.Context, n runtime.Name, ref string) (c conta
 		return c, fmt.Errorf("inspect %s: %w", describe(n), errNotOurs)
 	}
 	e.ids.put(n, c.ID)
+	e.places.put(n, placeOf(c), changes)
 	return c, nil
 }
 

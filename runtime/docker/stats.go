@@ -39,12 +39,13 @@ func (e *Engine) Stats(ctx context.Context, containerID string) (runtime.Stats, 
 	if answer.Read.Year() <= 1 {
 		return runtime.Stats{}, fmt.Errorf("stats of container %s: %w", containerID, runtime.ErrNotRunning)
 	}
-	return stats(answer), nil
+	s := stats(answer)
+	s.Read = time.Now() // the engine's has no monotonic part: ages would be wrong after the clock was set
+	return s, nil
 }
 
 func stats(a container.StatsResponse) runtime.Stats {
 	s := runtime.Stats{
-		Read:        a.Read,
 		CPU:         time.Duration(a.CPUStats.CPUUsage.TotalUsage),
 		Memory:      memory(a.MemoryStats),
 		MemoryLimit: int64(a.MemoryStats.Limit),

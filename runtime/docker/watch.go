@@ -33,6 +33,7 @@ func (e *Engine) Watch(outer context.Context, listed func([]runtime.Found), noti
 	late := time.AfterFunc(opPing.limit, cancel)
 	messages, errs := e.core.conn.client().Events(ctx, events.ListOptions{Since: unixTime(time.Now()), Filters: e.core.eventFilter()})
 	late.Stop()
+	defer e.core.places.watched()()
 	defer func() {
 		cancel()
 		for range errs { // the client's goroutine has ended when this is closed
@@ -59,6 +60,7 @@ func (e *core) publish(m events.Message, notify func(runtime.Name)) {
 	if !ours {
 		return
 	}
+	e.places.drop(n)
 	switch m.Action {
 	case events.ActionOOM:
 		e.ooms.record(m.Actor.ID, time.Unix(0, m.TimeNano))

@@ -2,11 +2,11 @@ package docker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
 	"github.com/docker/docker/api/types/container"
-	"github.com/docker/docker/api/types/mount"
 
 	"berth/runtime"
 )
@@ -21,30 +21,32 @@ func NewLayers(e *Engine) Layers { return Layers{e.core} }
 // its layer, the volumes that its image declares, and the files that the engine
 // mounts at /etc/hosts, /etc/hostname and /etc/resolv.conf. If the layer is no
 // directory of this host (a remote engine, the containerd image store), the
-// engine walks it and returns its Size, which does not count empty files.
+// engine walks it and returns its Size, which does not count empty files. What the last
+// inspect of n has shown is used again until an event reports a change of n.
+// With an error the result has a ContainerID only if the engine answers other requests.
 func (l Layers) Writable(ctx context.Context, n runtime.Name) (runtime.Writable, error) {
-	c, err := l.e.find(ctx, n)
-	if err != nil {
-		return runtime.Writable{}, err
-	}
-	w := runtime.Writable{ContainerID: c.ID}
-	for _, path := range []string{c.HostsPath, c.HostnamePath, c.ResolvConfPath} {
-		if path != "" {
-			w.Files = append(w.Files, path)
+	at, known := l.e.places.get(n)
+	if !known {
+		c, err := l.e.find(ctx, n)
+		if err != nil {
+			return runtime.Writable{}, err
 		}
+		at = placeOf(c)
 	}
-	for _, m := range c.Mounts {
-		if m.Type == mount.TypeVolume && m.Source != "" {
-			w.Dirs = append(w.Dirs, m.Source)
-		}
-	}
-	if upper := c.GraphDriver.Data["UpperDir"]; upper != "" {
-		if _, err := os.Stat(upper); err == nil {
-			w.Dirs = append(w.Dirs, upper)
+	w := at.Writable
+	if at.upper != "" {
+		if _, err := os.Stat(at.upper); err == nil {
+			w.Dirs = append(w.Dirs, at.upper)
 			return w, nil
 		}
 	}
-	w.Size, err = l.size(ctx, n, c.ID)
+	size, err := l.size(ctx, n, w.ContainerID)
+	w.Size = size
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) { // the layer takes long, or the engine answers nobody
+		if _, dead := l.e.find(context.WithoutCancel(ctx), n); dead != nil {
+			return runtime.Writable{}, errors.Join(err, dead)
+		}
+	}
 	return w, err
 }
 

@@ -65,13 +65,11 @@ func New(allowed func(netip.Addr) bool) *Client {
 	}}}
 }
 
-// Progress is called with the bytes received and the announced total; -1 is unknown.
-type Progress func(bytes, total int64)
-
-// Get downloads a URL and calls write with its content. If checksum, a SHA-256 in hex,
+// Get downloads a URL and calls write with its content. While others wait, its reader ends
+// the connection, returns nothing until the next turn, and goes on. If checksum, a SHA-256 in hex,
 // is not empty, the content ends with ErrChecksum instead of io.EOF unless it matches:
 // write must replace nothing before it has read io.EOF.
-func (c *Client) Get(ctx context.Context, url, checksum string, progress Progress, write func(io.Reader) error) error {
+func (c *Client) Get(ctx context.Context, url, checksum string, job Job, write func(io.Reader) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, totalTimeout, errTooLong)
 	defer cancel()
 	ctx, stop := context.WithCancelCause(ctx)
@@ -85,15 +83,15 @@ func (c *Client) Get(ctx context.Context, url, checksum string, progress Progres
 	if err != nil {
 		return explain(ctx, err)
 	}
-	defer response.Body.Close()
+	body := &content{client: c, request: request, response: response, first: response.Header, job: job,
+		sum: sha256.New(), want: checksum, total: response.ContentLength}
+	defer func() { body.response.Body.Close() }()
 	if response.StatusCode != http.StatusOK {
 		return fmt.Errorf("the server answered %d", response.StatusCode)
 	}
-	progress(0, response.ContentLength)
-	stalled := time.AfterFunc(c.stall, func() { stop(errStalled) })
-	defer stalled.Stop()
-	body := &content{from: response.Body, sum: sha256.New(), want: checksum, total: response.ContentLength, progress: progress,
-		alive: func() { stalled.Reset(c.stall) }}
+	job.Progress(0, response.ContentLength)
+	body.stalled = time.AfterFunc(c.stall, func() { stop(errStalled) })
+	defer body.stalled.Stop()
 	err = write(body)
 	if failed := body.failed.Load(); failed != nil {
 		return explain(ctx, *failed)
@@ -116,6 +114,8 @@ func explain(ctx context.Context, err error) error {
 		return errRedirect
 	case errors.Is(err, errSlow):
 		return errSlow
+	case errors.Is(err, errNoRange):
+		return errNoRange
 	case errors.Is(cause, errStalled), errors.Is(cause, errTooLong):
 		return cause
 	case ctx.Err() != nil:
@@ -131,29 +131,39 @@ func explain(ctx context.Context, err error) error {
 // content is the body of a response. It keeps its own error apart from those of the
 // writer.
 type content struct {
-	from     io.Reader
+	client   *Client
+	request  *http.Request
+	response *http.Response
+	first    http.Header // of the first response
+	job      Job
+	paused   bool // others have their turn
+	stalled  *time.Timer
 	sum      hash.Hash
 	want     string
 	read     int64
 	total    int64
-	progress Progress
-	alive    func()
 	pace     pace
 	failed   atomic.Pointer[error]
 }
 
-// Read implements io.Reader.
+// Read implements io.Reader. It returns nothing, and no error, while others have their turn.
 func (c *content) Read(p []byte) (int, error) {
+	if own, err := c.turn(); err != nil || !own {
+		if err != nil {
+			c.failed.Store(&err)
+		}
+		return 0, err
+	}
 	began := time.Now()
-	n, err := c.from.Read(p)
+	n, err := c.response.Body.Read(p)
 	if err == nil && c.pace.slow(n, time.Since(began)) {
 		err = errSlow
 	}
 	if n > 0 {
 		c.sum.Write(p[:n])
 		c.read += int64(n)
-		c.alive()
-		c.progress(c.read, c.total)
+		c.stalled.Reset(c.client.stall)
+		c.job.Progress(c.read, c.total)
 	}
 	if errors.Is(err, io.EOF) && c.want != "" && hex.EncodeToString(c.sum.Sum(nil)) != c.want {
 		err = ErrChecksum

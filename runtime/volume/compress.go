@@ -125,7 +125,7 @@ func (p *compressor) run(out *v1.Archive) error {
 	}
 	defer f.Close()
 	w := &archiveFile{f: f, disk: flusher{f: f}, reservation: res, ctxErr: p.vol.ctxErr}
-	if p.archive, err = archive.NewWriter(p.format, w, p.vol.m.archiveLimits()); err != nil {
+	if p.archive, err = archive.NewWriter(p.format, w, archiveLimits(p.vol.m)); err != nil {
 		return err
 	}
 	err = errors.Join(p.addAll(dir), p.archive.Close())

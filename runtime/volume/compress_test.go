@@ -183,6 +183,8 @@ func TestNameMemoryIsBounded(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.Mkdir(filepath.Join(b.dir, "deeper"), 0o755))
 	deep(t, filepath.Join(b.dir, "deeper"), long, 60, 1)
+	require.Empty(t, b.Unmeasured(id))
 	_, err = b.Scan(ctx, id)
-	require.ErrorContains(t, err, "nested too deeply")
+	require.NoError(t, err)
+	require.Equal(t, v1.ReasonTooDeep, b.Unmeasured(id))
 }

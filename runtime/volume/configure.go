@@ -3,18 +3,35 @@ package volume
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"io/fs"
 
 	v1 "berth/api/v1"
+	"berth/runtime"
 	"berth/runtime/volume/configfile"
 )
 
-// Configure sets the values of a configuration file of a container. It creates a file
-// that is missing, and changes nothing if every value is set. The file keeps its owner
-// and its mode. Anything but a regular file of at most 4 MiB is refused, a link too.
-// The error is runtime.ErrConfigBusy if other large files are parsed. The error of a file that cannot be parsed is a v1.Error.
-func (f Files) Configure(ctx context.Context, id string, c v1.ConfigFile) error {
+// Configure sets the values of the configuration files of a container, and returns the
+// error of each. It creates a file that is missing, and changes nothing if every value is
+// set. The file keeps its owner and its mode. Anything but a regular file of at most 4 MiB
+// is refused, a link too. The error of a file that cannot be parsed is a v1.Error. The
+// second result is runtime.ErrConfigBusy if it is the turn of other volumes to have large
+// files parsed: it is this one's soon if the caller asks again each second.
+func (f Files) Configure(ctx context.Context, id string, files []v1.ConfigFile) ([]error, error) {
+	t := f.m.configuring.of(id)
+	defer t.end()
+	errs := make([]error, len(files))
+	for i, c := range files {
+		errs[i] = f.configure(ctx, t, c)
+		if errors.Is(errs[i], runtime.ErrConfigBusy) {
+			return nil, errs[i]
+		}
+	}
+	return errs, nil
+}
+
+func (f Files) configure(ctx context.Context, t *turn, c v1.ConfigFile) error {
 	p, err := cleanEntry(c.Path)
 	if err != nil {
 		return err
@@ -22,10 +39,10 @@ func (f Files) Configure(ctx context.Context, id string, c v1.ConfigFile) error 
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return f.withVolume(ctx, id, p, func(vol *openVolume) error { return configure(ctx, vol, p, c) })
+	return f.withVolume(ctx, t.volume, p, func(vol *openVolume) error { return configure(t, vol, p, c) })
 }
 
-func configure(ctx context.Context, vol *openVolume, p string, c v1.ConfigFile) error {
+func configure(t *turn, vol *openVolume, p string, c v1.ConfigFile) error {
 	dst, base, old, err := vol.locate(p)
 	if err != nil {
 		return err
@@ -35,11 +52,9 @@ func configure(ctx context.Context, vol *openVolume, p string, c v1.ConfigFile) 
 	if old != nil {
 		size += old.Size()
 	}
-	leave, err := vol.m.configuring.enter(ctx, size)
-	if err != nil {
+	if err := t.begin(size); err != nil {
 		return err
 	}
-	defer leave()
 	before, err := readConfig(dst, base, old)
 	if err != nil {
 		return err
@@ -90,7 +105,7 @@ func readConfig(dst *folder, base string, old fs.FileInfo) ([]byte, error) {
 	defer file.Close()
 	limit := int64(configfile.MaxSize)
 	if old.Size() <= smallConfig {
-		limit = smallConfig // it did not wait as a large one does
+		limit = smallConfig // it did not wait for a turn as a large one does
 	}
 	content, err := io.ReadAll(io.LimitReader(file, limit+1))
 	if err == nil && int64(len(content)) > limit {

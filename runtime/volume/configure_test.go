@@ -19,7 +19,11 @@ func TestConfigure(t *testing.T) {
 	port := func(path string) v1.ConfigFile {
 		return v1.ConfigFile{Path: path, Format: "properties", Set: map[string]string{"server-port": "25565"}}
 	}
-	configure := func(c v1.ConfigFile) error { return b.Configure(t.Context(), id, c) }
+	configure := func(c v1.ConfigFile) error {
+		errs, err := b.Configure(t.Context(), id, []v1.ConfigFile{c})
+		require.NoError(t, err)
+		return errs[0]
+	}
 
 	require.NoError(t, configure(port("new/deep/server.properties")))
 	made := filepath.Join(b.dir, "new/deep/server.properties")

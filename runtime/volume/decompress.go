@@ -65,7 +65,7 @@ func (vol *openVolume) decompress(ctx context.Context, path, dest string) error 
 	}
 	defer at.Close()
 	u := &extractor{vol: vol, reservation: res, dest: dest, stage: stage.root, at: at}
-	if err := archive.Extract(ctx, f, info.Size(), vol.m.archiveLimits(), u); err != nil {
+	if err := archive.Extract(ctx, f, info.Size(), archiveLimits(vol.m), u); err != nil {
 		return err
 	}
 	if err := u.leave(0); err != nil {

@@ -104,8 +104,13 @@ func (h *openedFile) WriteAt(p []byte, off int64) (n int, err error) {
 	h.mu.Lock()
 	err = h.reserve(off, int64(len(p)))
 	h.mu.Unlock()
-	if err == nil {
-		n, err = h.file.WriteAt(p, off)
+	if err != nil {
+		return 0, h.refuse(err)
+	}
+	if n, err = h.file.WriteAt(p, off); err != nil {
+		h.mu.Lock()
+		h.settle() // a failed write keeps no reservation
+		h.mu.Unlock()
 	}
 	return n, h.refuse(err)
 }
@@ -127,8 +132,11 @@ func (h *openedFile) append(p []byte) (n int, err error) {
 	if err != nil {
 		return 0, h.refuse(err)
 	}
-	if err = h.reserve(info.Size(), int64(len(p))); err == nil {
-		n, err = h.file.WriteAt(p, info.Size())
+	if err = h.reserve(info.Size(), int64(len(p))); err != nil {
+		return 0, h.refuse(err)
+	}
+	if n, err = h.file.WriteAt(p, info.Size()); err != nil {
+		h.settle()
 	}
 	return n, h.refuse(err)
 }

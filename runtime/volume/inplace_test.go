@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -185,4 +186,29 @@ func TestInPlaceAfterRestore(t *testing.T) {
 	_, err = h.WriteAt([]byte("OF"), 0)
 	require.NoError(t, err)
 	require.NoError(t, h.Close())
+}
+
+// A write at a huge offset is over the limit, and reserves nothing.
+func TestInPlaceHugeOffset(t *testing.T) {
+	n, m, _ := newInPlace(t)
+	m.SetLimit(ownVolume, 1<<20, v1.Usage{})
+	_, err := m.Scan(t.Context(), ownVolume)
+	require.NoError(t, err)
+	for _, create := range []string{"new", "old"} {
+		if create == "old" {
+			h, err := n.OpenFile(t.Context(), ownVolume, "old", writing)
+			require.NoError(t, err)
+			require.NoError(t, h.Close())
+		}
+		far, err := n.OpenFile(t.Context(), ownVolume, create, writing)
+		require.NoError(t, err)
+		_, err = far.WriteAt([]byte{1}, math.MaxInt64-1)
+		require.ErrorIs(t, err, v1.ErrSizeLimit)
+		near, err := n.OpenFile(t.Context(), ownVolume, "near", writing)
+		require.NoError(t, err)
+		_, err = near.WriteAt(make([]byte, 2<<20), 0)
+		require.ErrorIs(t, err, v1.ErrSizeLimit)
+		require.NoError(t, near.Close())
+		require.NoError(t, far.Close())
+	}
 }

@@ -29,6 +29,9 @@ type Options struct {
 	// system as the volumes, file operations keep a reserve of free space for the
 	// store and return v1.ErrDiskFull beyond that. Empty means no reserve.
 	StoreDir string
+
+	// Archive writes the archives of backups. Nil selects WriteArchive.
+	Archive ArchiveFunc
 }
 
 // Limits bound one operation. 0 selects the default, which each comment names last.
@@ -43,6 +46,7 @@ type Limits struct {
 	ListBytes     int64 // bytes of memory for the list of a folder; 32 MiB
 	NameBytes     int64 // bytes of memory for names that an operation keeps; 128 MiB
 	ScanSteps     int64 // names that a scan reads; twice the files of the file system and 8 million
+	SweepSteps    int64 // names that a sweep reads, a removal counts as 64; as ScanSteps
 
 	ZipDirectoryBytes int64 // bytes of the directory of a zip, read or written; 48 MiB
 
@@ -56,7 +60,7 @@ type Manager struct {
 	opt  Options
 	bufs sync.Pool // of *[]byte
 
-	configuring  configSlot
+	configuring  *configTurns
 	images       *quota.Images
 	space        *quota.Space
 	changes      *changes
@@ -87,6 +91,9 @@ func New(base string, opt Options) (*Manager, error) {
 		return nil, fmt.Errorf("volumes: %w", err)
 	}
 	opt.Limits.fill()
+	if opt.Archive == nil {
+		opt.Archive = WriteArchive
+	}
 	if opt.UID == os.Geteuid() {
 		opt.UID = -1
 	}
@@ -94,7 +101,7 @@ func New(base string, opt Options) (*Manager, error) {
 		opt.GID = -1
 	}
 	m := &Manager{base: base, opt: opt, temps: map[string]bool{}, quotas: map[string]*quota.Quota{},
-		changes: newChanges(), opened: newOpenedFiles(), gate: newGate(), sweeps: newSweeps(), configuring: newConfigSlot()}
+		changes: newChanges(), opened: newOpenedFiles(), gate: newGate(), sweeps: newSweeps(), configuring: &configTurns{}}
 	m.bufs.New = func() any { b := make([]byte, 256<<10); return &b }
 	if m.images, err = quota.OpenImages(base); err != nil {
 		return nil, err
@@ -128,7 +135,7 @@ func (l *Limits) fill() {
 }
 
 // archiveLimits returns the limits for one archive.
-func (m *Manager) archiveLimits() archive.Limits {
+func archiveLimits(m *Manager) archive.Limits {
 	l := m.opt.Limits
 	return archive.Limits{Bytes: l.ExtractBytes, Entries: l.Entries, Depth: l.Depth, Ratio: l.Ratio, ZipDirectoryBytes: l.ZipDirectoryBytes}
 }

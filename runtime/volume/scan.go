@@ -3,6 +3,7 @@ package volume
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"syscall"
 
@@ -15,19 +16,19 @@ import (
 // Limits.NameBytes bounds the names of nested folders.
 const scanLinks = 1 << 20
 
-// errTooDeep ends a scan, which must be complete.
-var errTooDeep = errors.New("folders are nested too deeply")
-
 // inode identifies a file or a folder.
 type inode struct{ dev, ino uint64 }
 
 // scan adds up the bytes on disk of a tree. It stops with errEnough above maxBytes or
-// maxFiles, or after maxSteps names; 0 means no bound.
+// maxFiles, or after maxSteps names; 0 means no bound. It skips the content of folders that
+// it cannot read or that are nested too deeply.
 type scan struct {
 	vol   *openVolume
 	use   v1.Usage
 	steps int64 // names read, with hard links
 	links map[inode]bool
+
+	unmeasured string // a reason of v1.UsageMeasured; empty: it measured all
 
 	maxBytes, maxFiles, maxSteps int64
 }
@@ -37,8 +38,10 @@ type scan struct {
 // includes deleted files that are still open. Otherwise it walks the tree: hard
 // links count once, each file and folder at least one block, and files without a name
 // that InPlace has open count too. It reads metadata
-// only and tolerates concurrent changes. A walk of far more names than the file system has
-// files ends, because the tree grows ahead of it, and the volume counts as over its limit.
+// only and tolerates concurrent changes. A volume counts as over its limit if it cannot be
+// measured whole: a walk of far more names than the file system has files ends, because the
+// tree grows ahead of it, and folders that are nested too deeply or that berth may not read
+// are not entered. Unmeasured returns the reason.
 // The first scan of a process, and a scan after an interrupted removal, calls Sweep before.
 func (m *Manager) Scan(ctx context.Context, id string) (v1.Usage, error) {
 	vol, err := m.open(ctx, id)
@@ -64,12 +67,13 @@ func (m *Manager) Scan(ctx context.Context, id string) (v1.Usage, error) {
 	if err != nil {
 		return v1.Usage{}, err
 	}
-	vol.quota.SetUsed(s.use)
+	vol.quota.SetUsed(s.use, s.unmeasured)
 	return s.use, nil
 }
 
 // Measure adds up the bytes on disk of a directory tree of this host, as Scan does.
-// It stops early above most bytes, or above v1.FilesLimit(most) files.
+// It stops early above most bytes, or above v1.FilesLimit(most) files. A tree that it cannot
+// measure whole is above most.
 func (m *Manager) Measure(ctx context.Context, dir string, most int64) (v1.Usage, error) {
 	r, err := os.OpenRoot(dir)
 	if err != nil {
@@ -79,6 +83,9 @@ func (m *Manager) Measure(ctx context.Context, dir string, most int64) (v1.Usage
 	s := scan{vol: &openVolume{root: r, m: m, ctxErr: ctx.Err}, maxBytes: most, maxFiles: v1.FilesLimit(most), links: map[inode]bool{}}
 	if err := s.run(); err != nil && !errors.Is(err, errEnough) {
 		return s.use, err
+	}
+	if most > 0 && s.unmeasured != "" {
+		s.use.Bytes = max(s.use.Bytes, most+1)
 	}
 	return s.use, nil
 }
@@ -99,14 +106,13 @@ func (s *scan) runBounded(limit int64) error {
 	if most := s.vol.m.opt.Limits.ScanSteps; most > 0 {
 		s.maxSteps = most
 	}
-	err = s.run()
-	if !errors.Is(err, errEnough) {
-		return err
+	if err = s.run(); errors.Is(err, errEnough) {
+		s.unmeasured, err = v1.ReasonTooManyNames, nil
 	}
-	if limit > 0 {
+	if err == nil && limit > 0 && s.unmeasured != "" {
 		s.use.Bytes = max(s.use.Bytes, limit+1)
 	}
-	return nil
+	return err
 }
 
 // run walks the volume.
@@ -121,8 +127,22 @@ func (s *scan) run() error {
 		return err
 	}
 	s.use = v1.Usage{Bytes: quota.OnDisk(info), Files: 1}
-	w := walk.Walker{CtxErr: s.vol.ctxErr, MaxNameBytes: s.vol.m.opt.Limits.NameBytes, Visit: s.add, OnTooDeep: func(walk.Entry) error { return errTooDeep }}
+	w := walk.Walker{CtxErr: s.vol.ctxErr, MaxNameBytes: s.vol.m.opt.Limits.NameBytes, Visit: s.add, OnFailed: s.skip, OnTooDeep: s.skipDeep}
 	return w.Walk(d, "", 0)
+}
+
+func (s *scan) skipDeep(walk.Entry) error {
+	s.unmeasured = v1.ReasonTooDeep
+	return nil
+}
+
+// skip skips an entry that cannot be read, which a container has created.
+func (s *scan) skip(_ walk.Entry, err error) error {
+	if !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	s.unmeasured = v1.ReasonUnreadable
+	return nil
 }
 
 func (s *scan) add(it walk.Entry) error {

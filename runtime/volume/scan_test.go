@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	goruntime "runtime"
 	"strings"
 	"testing"
 
@@ -112,6 +113,63 @@ func TestMeasureEndsEarly(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, use.Exceeds(10*4096))
 	require.Less(t, use.Files, int64(20))
+}
+
+// TestScanOfDeepTree: a volume whose folders are nested too deeply counts as over its limit,
+// and again as measured without them.
+func TestScanOfDeepTree(t *testing.T) {
+	opt := options()
+	opt.Limits.NameBytes = 1 << 10
+	b := newBox(t, opt)
+	b.SetLimit(id, 1<<20, v1.Usage{})
+	require.NoError(t, os.MkdirAll(filepath.Join(b.dir, strings.Repeat("d/", 30)), 0o755))
+	use, err := b.Scan(t.Context(), id)
+	require.NoError(t, err)
+	require.True(t, use.Exceeds(1<<20))
+	require.Equal(t, use, b.Used(id))
+	require.Equal(t, v1.ReasonTooDeep, b.Unmeasured(id))
+	use, err = b.Measure(t.Context(), b.dir, 1<<20)
+	require.NoError(t, err)
+	require.True(t, use.Exceeds(1<<20))
+	require.NoError(t, os.RemoveAll(filepath.Join(b.dir, "d")))
+	use, err = b.Scan(t.Context(), id)
+	require.NoError(t, err)
+	require.False(t, use.Exceeds(1<<20))
+	require.Empty(t, b.Unmeasured(id))
+}
+
+// TestScanOfUnreadableFolder measures with the rights of a user who may not read a folder:
+// the rest is measured, and the volume counts as over its limit.
+func TestScanOfUnreadableFolder(t *testing.T) {
+	b := newBox(t, options())
+	for dir, n := b.dir, 0; n < 4; dir, n = filepath.Dir(dir), n+1 { // up to that of the test
+		require.NoError(t, os.Chmod(dir, 0o755))
+	}
+	closed := filepath.Join(b.dir, "closed")
+	require.NoError(t, os.Mkdir(closed, 0o000))
+	b.put(t, "file", strings.Repeat("x", 1<<20))
+	goruntime.LockOSThread() // the rights are those of the thread
+	defer goruntime.UnlockOSThread()
+	scan := func() (v1.Usage, error) {
+		if os.Geteuid() == 0 {
+			require.NoError(t, unix.Setfsuid(65534))
+			defer func() { require.NoError(t, unix.Setfsuid(0)) }()
+		}
+		return b.Scan(t.Context(), id)
+	}
+	use, err := scan()
+	require.NoError(t, err)
+	require.Equal(t, int64(3), use.Files)
+	require.InDelta(t, 1<<20, use.Bytes, 64<<10, "without a limit it is what was counted")
+	b.SetLimit(id, 16<<20, v1.Usage{})
+	use, err = scan()
+	require.NoError(t, err)
+	require.True(t, use.Exceeds(16<<20))
+	require.Equal(t, v1.ReasonUnreadable, b.Unmeasured(id))
+	require.NoError(t, os.Chmod(closed, 0o755))
+	use, err = scan()
+	require.NoError(t, err)
+	require.False(t, use.Exceeds(16<<20))
 }
 
 // TestUnlinkedFilesOnImageCount checks that deleted files count while they are open.

@@ -3,9 +3,11 @@ package volume
 import (
 	"context"
 	"io"
+	"os"
 
 	v1 "berth/api/v1"
 	"berth/runtime/volume/snapshot"
+	"berth/runtime/volume/walk"
 )
 
 // Snapshots writes volumes to archives and restores them. It is safe for concurrent
@@ -32,13 +34,34 @@ func (s Snapshots) Write(ctx context.Context, id string, w io.Writer, opt v1.Sna
 	if err != nil {
 		return v1.Snapshot{}, err
 	}
-	return snapshot.Write(ctx, top.dir, w, snapshot.Options{
-		Ignore:    snapshot.NewIgnore(opt.Ignore),
+	job := ArchiveJob{Volume: id, Ignore: opt.Ignore, TempDir: s.m.base, NameBytes: s.m.opt.Limits.NameBytes, Bounds: bounds}
+	return s.m.opt.Archive(ctx, top.dir.File(), w, job, progressOf(opt.Progress, s.m.Used(id).Bytes))
+}
+
+// ArchiveJob is what the archive of a volume depends on, besides the open root folder. It
+// can be sent to another process.
+type ArchiveJob struct {
+	Volume    string   // its id
+	Ignore    []string // patterns in .gitignore syntax
+	TempDir   string   // of a file without a name
+	NameBytes int64    // bytes of memory for names
+	Bounds    snapshot.Bounds
+}
+
+// ArchiveFunc writes the tree below the open folder root, which the caller closes, as a
+// tar.zst. It calls progress, which may be nil, with the bytes of files that were read so
+// far. An error of w or of ctx ends it.
+type ArchiveFunc func(ctx context.Context, root *os.File, w io.Writer, job ArchiveJob, progress func(bytes int64)) (v1.Snapshot, error)
+
+// WriteArchive is the ArchiveFunc that writes the archive in this process.
+func WriteArchive(ctx context.Context, root *os.File, w io.Writer, job ArchiveJob, progress func(bytes int64)) (v1.Snapshot, error) {
+	return snapshot.Write(ctx, walk.NewDir(root), w, snapshot.Options{
+		Ignore:    snapshot.NewIgnore(job.Ignore),
 		Hidden:    isTemp,
-		TempDir:   s.m.base,
-		NameBytes: s.m.opt.Limits.NameBytes,
-		Bounds:    bounds,
-		Progress:  progressOf(opt.Progress, s.m.Used(id).Bytes),
+		TempDir:   job.TempDir,
+		NameBytes: job.NameBytes,
+		Bounds:    job.Bounds,
+		Progress:  progress,
 	})
 }
 

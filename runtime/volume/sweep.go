@@ -1,8 +1,10 @@
 package volume
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"math"
 	"os"
 	"strings"
 	"sync"
@@ -12,7 +14,9 @@ import (
 )
 
 // Sweep removes the temporary entries that a crash left in the volume, and the trees
-// that one left beside it. It returns v1.ErrVolumeRestoring during a restore.
+// that one left beside it. A tenant may create such entries faster than they are removed:
+// after Limits.SweepSteps the rest is left to the next scan. It returns
+// v1.ErrVolumeRestoring during a restore.
 func (m *Manager) Sweep(ctx context.Context, id string) error {
 	done, err := m.gate.change(id)
 	if err != nil {
@@ -34,44 +38,100 @@ func (m *Manager) Sweep(ctx context.Context, id string) error {
 		return err
 	}
 	defer base.Close()
-	return errors.Join(sweep(ctx, top, func(name string) bool { return isTemp(name) && !m.inUse(name) }),
-		removeFrom(ctx, base, restoringPrefix+id))
+	b, err := boundsOf(top, 0)
+	if err != nil {
+		return err
+	}
+	s := sweeper{ctxErr: ctx.Err, steps: cmp.Or(m.opt.Limits.SweepSteps, b.Steps)}
+	beside := s.removeFrom(base, restoringPrefix+id) // first: no tenant can add to it
+	err = errors.Join(beside, s.sweep(top, func(name string) bool { return isTemp(name) && !m.inUse(name) }))
+	if errors.Is(err, errEnough) {
+		m.sweeps.request(id)
+		return nil
+	}
+	return err
 }
 
-// sweep removes the entries of d that isLeft selects, in batches, because there
-// may be very many.
-func sweep(ctx context.Context, d *walk.Dir, isLeft func(name string) bool) error {
+const (
+	sweepAtOnce = 512 // names in a batch of a sweep
+	sweepCost   = 64  // steps of a removal, which takes as long as reading so many names
+)
+
+// sweeper removes entries until it has no steps left. A step is a name that it reads.
+type sweeper struct {
+	ctxErr func() error
+	steps  int64
+}
+
+// spend takes n steps. It returns errEnough if they are not left.
+func (s *sweeper) spend(n int64) error {
+	if s.steps < n {
+		return errEnough
+	}
+	s.steps -= n
+	return s.ctxErr()
+}
+
+// sweep removes the entries of d that isLeft selects, in batches, because there may be
+// very many, until it finds none.
+func (s *sweeper) sweep(d *walk.Dir, isLeft func(name string) bool) error {
 	for {
-		var left []string
-		err := d.Each(func(name string) error {
-			if isLeft(name) && len(left) < sweepAtOnce {
-				left = append(left, name)
-			}
-			return ctx.Err()
-		})
-		if err != nil || len(left) == 0 {
+		removed, err := s.pass(d, isLeft)
+		if err != nil || removed == 0 {
 			return err
-		}
-		for _, name := range left {
-			if _, err := walk.Remove(ctx, d, name, quota.OnDisk); err != nil {
-				return err
-			}
 		}
 	}
 }
 
-// sweepAtOnce is how many names a batch of a sweep has.
-const sweepAtOnce = 512
+// pass reads the names of d once.
+func (s *sweeper) pass(d *walk.Dir, isLeft func(name string) bool) (removed int, err error) {
+	var left []string
+	err = d.Each(func(name string) error {
+		if isLeft(name) {
+			left = append(left, name)
+		}
+		if len(left) == sweepAtOnce {
+			removed += len(left)
+			if err := s.remove(d, left); err != nil {
+				return err
+			}
+			left = left[:0]
+		}
+		return s.spend(1)
+	})
+	if err == nil {
+		err = s.remove(d, left)
+	}
+	return removed + len(left), err
+}
 
-// removeFrom removes the entry gone of base and everything in it, and the entries
-// that an older version of berth moved up from it.
+// remove removes the entries with these names.
+func (s *sweeper) remove(d *walk.Dir, names []string) error {
+	for _, name := range names {
+		if err := s.spend(sweepCost); err != nil {
+			return err
+		}
+		if _, err := walk.RemoveWhile(func() error { return s.spend(sweepCost) }, d, name, quota.OnDisk); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeFrom removes the entry gone of base, where no tenant can create any, and
+// everything in it, and the entries that an older version of berth moved up from it.
 func removeFrom(ctx context.Context, base *os.Root, gone string) error {
+	s := sweeper{ctxErr: ctx.Err, steps: math.MaxInt64}
+	return s.removeFrom(base, gone)
+}
+
+func (s *sweeper) removeFrom(base *os.Root, gone string) error {
 	all, err := walk.OpenDir(base, root)
 	if err != nil {
 		return err
 	}
 	defer all.Close()
-	return sweep(ctx, all, func(name string) bool { return name == gone || strings.HasPrefix(name, gone+"-") })
+	return s.sweep(all, func(name string) bool { return name == gone || strings.HasPrefix(name, gone+"-") })
 }
 
 // sweeps holds the volumes that need no sweep, which are those without remains of a

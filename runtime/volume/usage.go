@@ -28,6 +28,10 @@ func (m *Manager) SetLimit(id string, limit int64, last v1.Usage) { m.quota(id).
 // Used returns the volume's usage as far as it is known without a scan.
 func (m *Manager) Used(id string) v1.Usage { return m.quota(id).Used() }
 
+// Unmeasured returns why the last scan of a volume did not measure the whole tree, a reason
+// of v1.UsageMeasured; empty if it did.
+func (m *Manager) Unmeasured(id string) string { return m.quota(id).Unmeasured() }
+
 // newReservation returns an empty reservation in the volume's quota and the host's
 // free space. credit is how many bytes the operation frees when it completes.
 func (vol *openVolume) newReservation(credit int64) *quota.Reservation {

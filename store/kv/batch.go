@@ -102,10 +102,11 @@ func write(txn *badger.Txn, writes map[string][]byte) error {
 	return nil
 }
 
-// Commit makes the batch durable. If Badger fails, it is opened again and the
-// batch is committed once more. If that fails too, the error wraps ErrFailed and
-// nothing is written until Repair.
-func (b *Batch) Commit() error {
+// Commit makes the batch durable. In between it calls written, once or twice: the batch is
+// with the kernel then, where a kill of the process does not reach it, but a power cut does.
+// If Badger fails, it is opened again and the batch is committed once more. If that fails
+// too, the error wraps ErrFailed and nothing is written until Repair.
+func (b *Batch) Commit(written func()) error {
 	if b.err != nil || b.Empty() {
 		return b.err
 	}
@@ -113,12 +114,12 @@ func (b *Batch) Commit() error {
 		return fmt.Errorf("%w: %w", ErrFailed, err)
 	}
 	began := time.Now()
-	err := b.db.commit(b.txn)
+	err := b.db.commit(b.txn, written)
 	if b.db.options.Observe != nil {
 		b.db.options.Observe(time.Since(began))
 	}
 	if err != nil {
-		if err = b.commitAgain(b.db.broken(err)); err != nil {
+		if err = b.commitAgain(b.db.broken(err), written); err != nil {
 			return err
 		}
 	}
@@ -129,26 +130,30 @@ func (b *Batch) Commit() error {
 // Discard ends the batch. After Commit it only releases memory.
 func (b *Batch) Discard() { b.discard() }
 
-func (db *DB) commit(txn *badger.Txn) error {
+func (db *DB) commit(txn *badger.Txn, written func()) error {
 	if db.options.Commit == nil {
-		return commit(txn)
+		return commit(db.badger, txn, written)
 	}
-	return db.options.Commit(func() error { return commit(txn) })
+	return db.options.Commit(func() error { return commit(db.badger, txn, written) })
 }
 
 // commit turns a panic of Badger into an error.
-func commit(txn *badger.Txn) (err error) {
+func commit(b *badger.DB, txn *badger.Txn, written func()) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("badger panicked: %v", p)
 		}
 	}()
-	return txn.Commit()
+	if err := txn.Commit(); err != nil {
+		return err
+	}
+	written()
+	return b.Sync()
 }
 
 // commitAgain commits the batch to a Badger that was opened again. Whether
 // nothing, a part or all of it was stored the first time, all of it is stored then.
-func (b *Batch) commitAgain(failed error) error {
+func (b *Batch) commitAgain(failed error, written func()) error {
 	b.discard()
 	if err := b.db.reopen(); err != nil {
 		return fmt.Errorf("%w; and it could not be opened again: %w", failed, err)
@@ -162,7 +167,7 @@ func (b *Batch) commitAgain(failed error) error {
 	if err := errors.Join(errs...); err != nil {
 		return b.db.broken(err)
 	}
-	if err := b.db.commit(b.txn); err != nil {
+	if err := b.db.commit(b.txn, written); err != nil {
 		return b.db.broken(err)
 	}
 	b.db.fault.Store(nil)

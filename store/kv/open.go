@@ -66,9 +66,9 @@ func badgerOptions(dir string, log *slog.Logger) badger.Options {
 			WithCompression(options.None).WithBlockCacheSize(0).
 			WithNumCompactors(0).WithNumLevelZeroTables(1 << 20).WithNumLevelZeroTablesStall(1<<20 + 1)
 	}
-	return o.WithSyncWrites(true).
-		WithBlockCacheSize(8 << 20).WithIndexCacheSize(4 << 20).
-		WithNumCompactors(0).WithNumLevelZeroTables(compactAt - 1) // see compactor.go; Flatten merges more than these
+	return o.WithSyncWrites(false). // commit calls Sync
+					WithBlockCacheSize(8 << 20).WithIndexCacheSize(4 << 20).
+					WithNumCompactors(0).WithNumLevelZeroTables(compactAt - 1) // see compactor.go; Flatten merges more than these
 }
 
 // openBadger opens Badger. After a kill -9 in the wrong moment the first attempt

@@ -1,11 +1,46 @@
 package kv
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
+// dirty returns how much of the logs in a directory was written to memory and not to the
+// disk, in KiB.
+func dirty(t *testing.T, dir string) (total int) {
+	t.Helper()
+	text, err := os.ReadFile("/proc/self/smaps")
+	require.NoError(t, err)
+	ours := false
+	for line := range strings.Lines(string(text)) {
+		if fields := strings.Fields(line); strings.Contains(fields[0], "-") {
+			ours = filepath.Dir(fields[len(fields)-1]) == dir && filepath.Ext(fields[len(fields)-1]) == ".mem"
+		}
+		var size int
+		if _, err := fmt.Sscanf(line, "Private_Dirty: %d kB", &size); err == nil && ours {
+			total += size
+		}
+	}
+	return total
+}
+
+// TestCommitsAreSynced: a batch is with the kernel when written is called, and on the disk
+// when Commit returns.
 func TestCommitsAreSynced(t *testing.T) {
-	require.True(t, openIn(t, t.TempDir(), Options{}).badger.Opts().SyncWrites)
+	dir := t.TempDir()
+	db := openIn(t, dir, Options{})
+	for i := range 3 {
+		b := db.Begin()
+		require.NoError(t, b.Add(map[string][]byte{fmt.Sprint(i): []byte("value")}, false))
+		called := 0
+		require.NoError(t, b.Commit(func() { called++; require.Positive(t, dirty(t, dir), "not yet flushed") }))
+		require.Equal(t, 1, called)
+		b.Discard()
+		require.Zero(t, dirty(t, dir))
+	}
 }

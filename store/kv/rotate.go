@@ -33,5 +33,5 @@ func (db *DB) fillLog() error {
 	if err := txn.Set([]byte(fillerKey), make([]byte, fillerSize)); err != nil {
 		return err
 	}
-	return db.commit(txn)
+	return db.commit(txn, func() {})
 }

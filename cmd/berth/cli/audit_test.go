@@ -14,7 +14,7 @@ func TestAudit(t *testing.T) {
 	})
 	out, _, err := command(t, f.env(), "audit", "-n", "1")
 	require.NoError(t, err)
-	require.Regexp(t, `7 +\S+ \S+  panel on behalf of alice +container\.start +mc +403`, out)
+	require.Regexp(t, `7 +\S+ \S+ [+-]\d{4}  panel on behalf of alice +container\.start +mc +403`, out)
 	require.NotContains(t, out, "token.create", "only the last one")
 	out, _, err = command(t, f.env(), "audit", "--since", "6", "--container", "mc", "--volume", "v", "--actor", "alice", "-o", "json")
 	require.NoError(t, err)

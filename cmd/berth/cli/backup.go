@@ -34,7 +34,7 @@ func addBackupFlags(cmd *cobra.Command) *backupFlags {
 	cmd.Flags().StringVar(&f.target, "target", "", "where the archive is stored: local or s3 (default local)")
 	cmd.Flags().StringArrayVar(&f.ignore, "ignore", nil, "pattern of paths to leave out, as in .gitignore; can be repeated")
 	cmd.Flags().StringVar(&f.quiesce.Container, "quiesce", "", "container that gets the commands of --before and --after")
-	cmd.Flags().StringVar(&f.quiesce.Before, "before", "", "console command before the volume is read, such as save-off")
+	cmd.Flags().StringVar(&f.quiesce.Before, "before", "", "console commands before the volume is read, one in each line, such as save-off")
 	cmd.Flags().StringVar(&f.quiesce.WaitFor, "wait-for", "", "regular expression of a line to wait for after --before")
 	cmd.Flags().StringVar(&f.quiesce.After, "after", "", "console command afterwards, such as save-on")
 	cmd.Flags().DurationVar(&f.timeout, "quiesce-timeout", 0, "how long to wait for the line (default 30s)")
@@ -68,7 +68,7 @@ func newBackupCreate(c *connector) *cobra.Command {
 		Long: "Back up a volume, or the volume of a container, and print the id of the backup. Containers may use the volume meanwhile. The command returns when\n" +
 			"the request is stored; with --wait when the backup has ended, with its progress on a terminal.",
 		Example: "  berth backup create 3f2a91c0 --name 'before the update' --ignore '*.log' --wait\n" +
-			"  berth backup create 3f2a91c0 --quiesce mc --before save-off --wait-for 'Saved the game' --after save-on",
+			"  berth backup create 3f2a91c0 --quiesce mc --before $'save-off\\nsave-all flush' --wait-for 'Saved the game' --after save-on",
 		Args: cobra.ExactArgs(1),
 	}, func(cmd *cobra.Command, d *daemon, args []string) error {
 		r, err := f.request()
@@ -128,8 +128,16 @@ func tableOfBackups(t *table, list []client.Backup) {
 			state = fmt.Sprintf("running %d%%", 100*b.Progress.Bytes/max(b.Progress.Total, b.Progress.Bytes))
 		}
 		t.row(b.BackupID, b.VolumeID[:min(8, len(b.VolumeID))], b.Name, state, units.BytesSize(float64(b.Size)),
-			time.Unix(b.CreatedAt, 0).Format(time.DateTime), string(b.Target), fmt.Sprint(b.Policy), fmt.Sprint(b.SkippedTotal), b.Checksum, b.Message)
+			date(time.Unix(b.CreatedAt, 0)), string(b.Target), fmt.Sprint(b.Policy), fmt.Sprint(b.SkippedTotal), b.Checksum, b.Message)
 	}
+}
+
+// backupRemedy returns what to do about the error of a request for a backup, or "".
+func backupRemedy(err error) string {
+	if errors.Is(err, v1.ErrBackupNotFound) {
+		return "; berth backup list shows the ids of backups"
+	}
+	return ""
 }
 
 func newBackupRestore(c *connector) *cobra.Command {
@@ -151,7 +159,7 @@ func newBackupRestore(c *connector) *cobra.Command {
 		}
 		id, err := client.BackupsOf(d.Client).Restore(cmd.Context(), args[0], r)
 		if err != nil {
-			return fmt.Errorf("%s: %w", args[0], err)
+			return fmt.Errorf("%s: %w%s", args[0], err, backupRemedy(err))
 		}
 		if w.enabled {
 			return waitRestore(cmd, d, w, args[0], id)
@@ -178,7 +186,7 @@ func newBackupDelete(c *connector) *cobra.Command {
 	}, func(cmd *cobra.Command, d *daemon, ids []string) error {
 		return each(cmd.Context(), d, ids, func(id string) error {
 			if err := client.BackupsOf(d.Client).Delete(cmd.Context(), id); err != nil {
-				return fmt.Errorf("%s: %w", id, err)
+				return fmt.Errorf("%s: %w%s", id, err, backupRemedy(err))
 			}
 			return printDone(cmd, d.raw, id, "%s: deletion started", id)
 		})

@@ -27,7 +27,7 @@ func newBackupDownload(c *connector) *cobra.Command {
 	}, func(cmd *cobra.Command, d *daemon, args []string) error {
 		b, err := client.BackupsOf(d.Client).Get(cmd.Context(), args[0])
 		if err != nil {
-			return fmt.Errorf("%s: %w", args[0], err)
+			return fmt.Errorf("%s: %w%s", args[0], err, backupRemedy(err))
 		}
 		name := out
 		if name == "" {
@@ -35,7 +35,7 @@ func newBackupDownload(c *connector) *cobra.Command {
 		}
 		err = downloadBackup(cmd, d, b, name)
 		if err != nil {
-			return fmt.Errorf("%s: %w", args[0], err)
+			return fmt.Errorf("%s: %w%s", args[0], err, backupRemedy(err))
 		}
 		if name == "-" {
 			return nil // standard output has the archive

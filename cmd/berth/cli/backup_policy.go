@@ -77,7 +77,7 @@ func newPolicyGet(c *connector) *cobra.Command {
 			t.head(column{title: "VOLUME"}, column{title: "EVERY"}, column{title: "KEEP"}, column{title: "TARGET"}, column{title: "NEXT"}, column{title: "IGNORE"}, column{title: "MESSAGE", min: 8})
 			next := ""
 			if p.NextRunAt != nil {
-				next = p.NextRunAt.In(time.Local).Format(time.DateTime)
+				next = date(*p.NextRunAt)
 			}
 			t.row(p.VolumeID, span(time.Duration(p.Every)), fmt.Sprint(p.Keep), string(p.Target), next, strings.Join(p.Ignore, " "), p.Message)
 		})

@@ -90,6 +90,9 @@ func TestBackupRestore(t *testing.T) {
 	answers["GET /backups/"+backupID] = "200 " + backupJSON("failed", "damaged")
 	_, _, err = command(t, newFakeAPI(t, answers).env(), "backup", "restore", backupID, "--wait")
 	require.ErrorContains(t, err, "the volume is as it was: damaged")
+	answers["POST /backups/survival/restore"] = `404:backup_not_found {"error":"Backup not found"}`
+	_, _, err = command(t, newFakeAPI(t, answers).env(), "backup", "restore", "survival")
+	require.EqualError(t, err, "survival: Backup not found; berth backup list shows the ids of backups")
 }
 
 func TestBackupDownload(t *testing.T) {

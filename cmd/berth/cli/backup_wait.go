@@ -2,9 +2,7 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"time"
 
 	"github.com/docker/go-units"
 	"github.com/spf13/cobra"
@@ -18,8 +16,8 @@ import (
 func waitBackup(cmd *cobra.Command, d *daemon, w *waiting, id string) error {
 	p := newProgress(cmd.ErrOrStderr(), 0)
 	defer p.close()
-	b, err := pollBackup(cmd.Context(), d, w, id, func(b client.Backup) bool {
-		p.total = max(b.Progress.Total, b.Progress.Bytes)
+	b, err := poll(cmd.Context(), w, id, getBackup(d, id), func(b client.Backup) bool {
+		p.total.Store(max(b.Progress.Total, b.Progress.Bytes))
 		p.bytes.Store(b.Progress.Bytes)
 		name := string(b.State)
 		p.name.Store(&name)
@@ -47,7 +45,7 @@ func waitRestore(cmd *cobra.Command, d *daemon, w *waiting, backup, id string) e
 	}
 	p := newProgress(cmd.ErrOrStderr(), -1)
 	defer p.close()
-	b, err := pollBackup(cmd.Context(), d, w, backup, func(b client.Backup) bool {
+	b, err := poll(cmd.Context(), w, backup, getBackup(d, backup), func(b client.Backup) bool {
 		name := string(find(b).State)
 		p.name.Store(&name)
 		return name == "" || find(b).State.Finished()
@@ -65,27 +63,7 @@ func waitRestore(cmd *cobra.Command, d *daemon, w *waiting, backup, id string) e
 	return printDone(cmd, d.raw, id, "%s: completed", id)
 }
 
-// pollBackup gets a backup again and again until done returns true.
-func pollBackup(ctx context.Context, d *daemon, w *waiting, id string, done func(client.Backup) bool) (client.Backup, error) {
-	ctx, cancel := context.WithTimeout(ctx, w.timeout)
-	defer cancel()
-	tick := time.NewTicker(waitInterval)
-	defer tick.Stop()
-	for {
-		b, err := client.BackupsOf(d.Client).Get(ctx, id)
-		if err == nil && done(b) {
-			return b, nil
-		}
-		if err != nil && ctx.Err() == nil && !transient(err) {
-			return b, fmt.Errorf("%s: %w", id, err)
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				return b, withCode(exitTimeout, fmt.Errorf("%s has not ended within %s; it goes on", id, w.timeout))
-			}
-			return b, ctx.Err()
-		}
-	}
+// getBackup returns a function that gets a backup.
+func getBackup(d *daemon, id string) func(context.Context) (client.Backup, error) {
+	return func(ctx context.Context) (client.Backup, error) { return client.BackupsOf(d.Client).Get(ctx, id) }
 }

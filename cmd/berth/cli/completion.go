@@ -94,7 +94,7 @@ func tokenIDs(ctx context.Context, d *daemon) ([]string, error) {
 	list, err := d.Tokens().List(ctx)
 	offers := make([]string, len(list))
 	for i, k := range list {
-		offers[i] = k.ID + "\t" + k.ExpiresAt
+		offers[i] = k.ID + "\t" + dateOf(k.ExpiresAt)
 	}
 	return offers, err
 }

@@ -45,7 +45,7 @@ func describe(t *table, c client.Container, now time.Time) {
 	t.field("cpu", cores(c.Limits.CPU))
 	t.field("policy", c.RestartPolicy.Mode)
 	t.field("engine's id", c.ContainerID)
-	t.field("created", time.Unix(c.CreatedAt, 0).Format(time.DateTime))
+	t.field("created", date(time.Unix(c.CreatedAt, 0)))
 	for _, condition := range c.Conditions {
 		t.field(condition.Type, fmt.Sprintf("%s, %s: %s", condition.Status, condition.Reason, condition.Message))
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -41,6 +42,9 @@ func newEventsCommand(c *connector) *cobra.Command {
 			return errors.New("--epoch needs --since: it is the epoch of that number")
 		}
 		if err := warnUnready(cmd, d); err != nil {
+			return err
+		}
+		if err := warnUnknown(cmd, d, filter.Container); err != nil {
 			return err
 		}
 		if filter != (client.EventFilter{}) && since < 0 && !follow {
@@ -81,6 +85,25 @@ func warnUnready(cmd *cobra.Command, d *daemon) error {
 	return err
 }
 
+// warnUnknown prints that a container does not exist: a mistyped id has no events, while
+// those of a deleted container are stored.
+func warnUnknown(cmd *cobra.Command, d *daemon, id string) error {
+	if id == "" {
+		return nil
+	}
+	_, err := d.Containers().Get(cmd.Context(), id)
+	if !errors.Is(err, v1.ErrContainerNotFound) {
+		return nil // the request for the events reports what else is wrong
+	}
+	list, err := d.Containers().List(cmd.Context())
+	if err != nil {
+		return nil
+	}
+	meant := similar(id, names(list, func(s client.Summary) string { return s.InternalID }))
+	_, err = fmt.Fprintf(cmd.ErrOrStderr(), "berth: there is no container %s, but events of a deleted one would be shown%s\n", printable(id), didYouMean(meant))
+	return err
+}
+
 // firstEvent returns the cursor after which printing begins.
 func firstEvent(ctx context.Context, d *daemon, since int64, last int) (client.Cursor, error) {
 	if since >= 0 {
@@ -93,13 +116,14 @@ func firstEvent(ctx context.Context, d *daemon, since int64, last int) (client.C
 
 // listEvents prints the stored transitions after a cursor.
 func listEvents(cmd *cobra.Command, d *daemon, after client.Cursor, filter client.EventFilter) error {
+	t := eventTable{cmd: cmd}
 	for {
 		list, err := d.Events().List(cmd.Context(), after, eventPage, filter)
 		if err != nil {
 			return err
 		}
 		if isText(cmd) {
-			err = printEvents(cmd, list.Events)
+			err = t.print(list.Events...)
 		} else {
 			err = printRaw(cmd, d.raw)
 		}
@@ -118,16 +142,16 @@ func lastEvents(cmd *cobra.Command, d *daemon, filter client.EventFilter, n int)
 		if err != nil {
 			return err
 		}
-		kept := append(all.Events, list.Events...)
+		kept := slices.Concat(all.Events, list.Events)
 		all = list
-		all.Events = kept[max(0, len(kept)-n):]
+		all.Events = append([]v1.Event{}, kept[max(0, len(kept)-n):]...) // not null in JSON
 		if len(list.Events) < eventPage {
 			break
 		}
 		after = client.Cursor{Seq: list.Events[len(list.Events)-1].Seq, Epoch: list.Epoch}
 	}
 	if isText(cmd) {
-		return printEvents(cmd, all.Events)
+		return (&eventTable{cmd: cmd}).print(all.Events...)
 	}
 	text, err := json.Marshal(all)
 	if err != nil {
@@ -136,8 +160,25 @@ func lastEvents(cmd *cobra.Command, d *daemon, filter client.EventFilter, n int)
 	return printRaw(cmd, text)
 }
 
-// printEvents prints a line for each transition, with -o wide with its actor.
-func printEvents(cmd *cobra.Command, events []v1.Event) error {
+// eventTable prints transitions. Its columns have fixed widths, because transitions come
+// one after the other.
+type eventTable struct {
+	cmd    *cobra.Command
+	titled bool
+}
+
+// eventRow is the format of a row: number, time, container or volume, text.
+const eventRow = "%6s  %-29s  %-16s  %s\n"
+
+// print prints a line for each transition, with -o wide with its actor.
+func (t *eventTable) print(events ...v1.Event) error {
+	cmd := t.cmd
+	if !t.titled && len(events) > 0 {
+		t.titled = true
+		if _, err := fmt.Fprintf(cmd.OutOrStdout(), eventRow, "SEQ", "TIME", "OBJECT", "EVENT"); err != nil {
+			return err
+		}
+	}
 	for _, e := range events {
 		object, text := cmp.Or(e.Container, "-"), e.Data+cause(e)
 		if job := e.Job(); job != "" {
@@ -146,7 +187,7 @@ func printEvents(cmd *cobra.Command, events []v1.Event) error {
 		if format(cmd) == formatWide && e.Actor != (v1.Actor{}) {
 			text += " by " + e.Actor.String()
 		}
-		_, err := fmt.Fprintf(cmd.OutOrStdout(), "%6d  %s  %-16s  %s\n", e.Seq, e.Time.In(time.Local).Format(timeFormat), printable(object), printable(text))
+		_, err := fmt.Fprintf(cmd.OutOrStdout(), eventRow, strconv.FormatUint(e.Seq, 10), e.Time.In(time.Local).Format(timeFormat), printable(object), printable(text))
 		if err != nil {
 			return err
 		}
@@ -179,6 +220,7 @@ func cause(e v1.Event) string {
 // the command is interrupted, which is not an error. A broken stream is opened again.
 func followEvents(cmd *cobra.Command, d *daemon, after client.Cursor, filter client.EventFilter) error {
 	d.notices = cmd.ErrOrStderr()
+	t := &eventTable{cmd: cmd}
 	for m, err := range d.Events().Watch(cmd.Context(), after) {
 		if cmd.Context().Err() != nil {
 			return nil
@@ -195,23 +237,24 @@ func followEvents(cmd *cobra.Command, d *daemon, after client.Cursor, filter cli
 		if m.Event != client.EventGap && (filter.Container != "" && m.Container != filter.Container || filter.Type != "" && m.Event != filter.Type) {
 			continue
 		}
-		if err := printTransition(cmd, m); err != nil {
+		if err := printTransition(t, m); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func printTransition(cmd *cobra.Command, m client.Message) (err error) {
+func printTransition(t *eventTable, m client.Message) (err error) {
+	cmd := t.cmd
 	switch {
 	case m.Event == client.EventGap:
 		_, err = fmt.Fprintf(cmd.ErrOrStderr(), "berth: transitions before number %s are not stored any more\n", m.Data)
 	case !isText(cmd):
 		err = printNext(cmd, m.JSON)
 	default:
-		err = printEvents(cmd, []v1.Event{{Seq: m.Seq, Time: m.Time, Container: m.Container, Event: m.Event, Data: m.Data,
+		err = t.print(v1.Event{Seq: m.Seq, Time: m.Time, Container: m.Container, Event: m.Event, Data: m.Data,
 			From: m.From, Reason: m.Reason, ExitCode: m.ExitCode, RestartCount: m.RestartCount, NextRetryAt: m.NextRetryAt, Actor: m.Actor,
-			Backup: m.Backup, Restore: m.Restore, Pull: m.Pull, Volume: m.Volume}})
+			Backup: m.Backup, Restore: m.Restore, Pull: m.Pull, Volume: m.Volume})
 	}
 	return err
 }

@@ -16,7 +16,7 @@ func TestEventsFollow(t *testing.T) {
 		`{"event":"console","container":"b","data":"x"}`, `{"event":"daemon_message","container":"a","data":"a sentence","seq":6}`)
 	out, errOut, err := command(t, env, "events", "-f", "--since", "1")
 	require.Equal(t, "/ws?since=1", *requested)
-	require.Regexp(t, `^ +4 .* a +ready\n +5 .* b +exit\n +6 .* a +a sentence\n$`, out)
+	require.Regexp(t, `^ +SEQ  TIME +OBJECT +EVENT\n +4 .* a +ready\n +5 .* b +exit\n +6 .* a +a sentence\n$`, out)
 	require.Equal(t, "berth: transitions before number 4 are not stored any more\n"+
 		"berth: the daemon closed the stream: too slow; connecting again\n", errOut)
 	require.EqualError(t, err, "the container is deleted; continue with berth events -f --since 6")
@@ -28,7 +28,7 @@ func TestEventsFollowRestoredStore(t *testing.T) {
 		`{"event":"gap","data":"1","epoch":"s-2"}`, `{"event":"event","container":"a","data":"ready","seq":4,"epoch":"s-2"}`)
 	out, errOut, err := command(t, env, "events", "-f", "--since", "9", "--epoch", "s-1")
 	require.Equal(t, "/ws?since=9&epoch=s-1", *requested)
-	require.Regexp(t, `^ +4 .* a +ready\n$`, out)
+	require.Regexp(t, `^ +SEQ .*\n +4 .* a +ready\n$`, out)
 	require.Contains(t, errOut, "the daemon's store was restored")
 	require.EqualError(t, err, "the container is deleted; continue with berth events -f --since 4 --epoch s-2")
 
@@ -53,7 +53,7 @@ func TestEventsOfJobs(t *testing.T) {
 	const backup = `{"seq":8,"event":"backup","data":"running","backup":"b1","volume":"01234567-89ab"}`
 	const restore = `{"seq":9,"event":"restore","data":"failed","backup":"b1","restore":"r1","volume":"01234567-89ab"}`
 	const pull = `{"seq":10,"event":"pull","data":"completed","pull":"p1","volume":"01234567-89ab"}`
-	const want = `^ +8 .* 01234567 +backup b1 is running\n +9 .* 01234567 +restore r1 is failed\n +10 .* 01234567 +pull p1 is completed\n$`
+	const want = `^ +SEQ .*\n +8 .* 01234567 +backup b1 is running\n +9 .* 01234567 +restore r1 is failed\n +10 .* 01234567 +pull p1 is completed\n$`
 	f := newFakeAPI(t, map[string]string{"GET /events?since=0&limit=1000": `200 {"events":[` + backup + "," + restore + "," + pull + "]}"})
 	out, _, err := command(t, f.env(), "events", "--since", "0")
 	require.NoError(t, err)
@@ -80,5 +80,25 @@ func TestEventIsOneLine(t *testing.T) {
 		{"seq":8,"container":"mc","event":"daemon_message","data":"exec: \"x\n     9  other  failed\r\u009b2K\""}]}`})
 	out, _, err := command(t, f.env(), "events", "--since", "0")
 	require.NoError(t, err)
-	require.Regexp(t, `^ +8  .*  mc +exec: "x      9  other  failed  2K"\n$`, out)
+	require.Regexp(t, `^ +SEQ .*\n +8  .*  mc +exec: "x      9  other  failed  2K"\n$`, out)
+}
+
+// TestEventsOfUnknownContainer: a mistyped id has no events, and a deleted container has.
+func TestEventsOfUnknownContainer(t *testing.T) {
+	f := newFakeAPI(t, map[string]string{
+		"GET /containers/survvial":                          `404:container_not_found {"error":"Container not found"}`,
+		"GET /containers":                                   `200 {"containers":[{"internal_id":"lobby"},{"internal_id":"survival"}]}`,
+		"GET /containers/survival":                          `200 {"internal_id":"survival"}`,
+		"GET /events?since=0&container=survvial&limit=1000": `200 {"events":[{"seq":8,"container":"survvial","event":"event","data":"deleting"}]}`,
+		"GET /events?since=0&container=survival&limit=1000": `200 {"events":[]}`,
+	})
+	out, errOut, err := command(t, f.env(), "events", "--container", "survvial")
+	require.NoError(t, err)
+	require.Regexp(t, `^ +SEQ  TIME +OBJECT +EVENT\n +8  .* survvial +deleting\n$`, out)
+	require.Equal(t, "berth: there is no container survvial, but events of a deleted one would be shown; did you mean survival?\n", errOut)
+
+	out, errOut, err = command(t, f.env(), "events", "--container", "survival", "-o", "json")
+	require.NoError(t, err)
+	require.Contains(t, out, `"events": []`)
+	require.Empty(t, errOut)
 }

@@ -49,7 +49,7 @@ func newFilesList(c *connector) *cobra.Command {
 		return show(cmd, d.raw, names(list, func(e v1.FileEntry) string { return a.join(e.Name).String() }), func(t *table) {
 			t.head(column{title: "MODE"}, column{title: "SIZE"}, column{title: "MODIFIED"}, column{title: "NAME", min: 16})
 			for _, e := range list {
-				t.row(e.Mode, units.BytesSize(float64(e.Size)), time.Unix(e.ModifiedAt, 0).Format(time.DateTime), e.Name+suffix(e))
+				t.row(e.Mode, units.BytesSize(float64(e.Size)), date(time.Unix(e.ModifiedAt, 0)), e.Name+suffix(e))
 			}
 		})
 	})

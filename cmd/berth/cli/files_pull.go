@@ -2,9 +2,8 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"time"
+	"slices"
 
 	"github.com/docker/go-units"
 	"github.com/spf13/cobra"
@@ -12,9 +11,6 @@ import (
 	"berth/api/client"
 	v1 "berth/api/v1"
 )
-
-// pullPoll is how often a download is observed with --wait.
-const pullPoll = 500 * time.Millisecond
 
 func newFilesPull(c *connector) *cobra.Command {
 	var checksum string
@@ -37,7 +33,7 @@ func newFilesPull(c *connector) *cobra.Command {
 		if !w.enabled {
 			return printDone(cmd, d.raw, id, "%s: download started (%s)", a, id)
 		}
-		if err := awaitPull(cmd.Context(), d, volume, id, w.timeout); err != nil {
+		if err := waitPull(cmd, d, w, volume, id, a.path); err != nil {
 			return fmt.Errorf("%s: %w", a, err)
 		}
 		return answer(cmd, map[string]any{"pull_id": id, "file": a.String()}, a.String()+": downloaded")
@@ -47,33 +43,36 @@ func newFilesPull(c *connector) *cobra.Command {
 	return withoutNames(cmd)
 }
 
-// awaitPull waits until a download has ended, and returns an error unless it is
-// completed.
-func awaitPull(ctx context.Context, d *daemon, volume, id string, limit time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	tick := time.NewTicker(pullPoll)
-	defer tick.Stop()
-	for {
+// waitPull waits until a download has ended, with its progress on a terminal, and
+// returns an error unless it is completed.
+func waitPull(cmd *cobra.Command, d *daemon, w *waiting, volume, id, file string) error {
+	p := newProgress(cmd.ErrOrStderr(), -1)
+	defer p.close()
+	p.name.Store(&file)
+	get := func(ctx context.Context) (client.Pull, error) {
 		list, err := d.Files().Pulls(ctx, volume)
-		for _, p := range list {
-			switch {
-			case p.PullID != id || !p.State.Final():
-			case p.State == v1.PullCompleted:
-				return nil
-			default:
-				return fmt.Errorf("the download is %s: %s", p.State, p.Message)
-			}
+		i := slices.IndexFunc(list, func(p client.Pull) bool { return p.PullID == id })
+		if err != nil || i < 0 {
+			return client.Pull{}, err
 		}
-		select {
-		case <-ctx.Done():
-			return withCode(exitTimeout, errors.New("the download has not ended in time; it goes on"))
-		case <-tick.C:
-		}
-		if err != nil && ctx.Err() == nil {
-			return err
-		}
+		return list[i], nil
 	}
+	pull, err := poll(cmd.Context(), w, id, get, func(pull client.Pull) bool {
+		p.bytes.Store(pull.Progress.Bytes)
+		if total := pull.Progress.Total; total != nil {
+			p.total.Store(*total)
+		}
+		return pull.PullID == "" || pull.State.Final()
+	})
+	switch {
+	case err != nil:
+		return err
+	case pull.PullID == "":
+		return fmt.Errorf("download %s: its record was removed; list the files of the volume", id)
+	case pull.State != v1.PullCompleted:
+		return fmt.Errorf("the download is %s: %s", pull.State, pull.Message)
+	}
+	return nil
 }
 
 func newFilesPulls(c *connector) *cobra.Command {

@@ -65,7 +65,11 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		status, text = 404, `{"error":"Route not found"}`
 	default:
 		_, _ = fmt.Sscanf(answer, "%d", &status)
-		_, text, _ = strings.Cut(answer, " ")
+		var head string
+		head, text, _ = strings.Cut(answer, " ")
+		if _, code, coded := strings.Cut(head, ":"); coded {
+			w.Header().Set("X-Error-Code", code)
+		}
 	}
 	w.WriteHeader(status)
 	_, _ = io.WriteString(w, text)

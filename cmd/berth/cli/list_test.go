@@ -73,7 +73,7 @@ func TestWatchPrintsChanges(t *testing.T) {
 		f.set("GET /volumes", `200 {"volumes":[`+volume("b", "3")+`,`+volume("c", "4")+`]}`)
 		require.Eventually(t, func() bool { return strings.Contains(out.String(), "c") && strings.Count(out.String(), "b") > 1 }, 20*time.Second, time.Millisecond)
 		require.NoError(t, stop(), "an interrupt is no error")
-		got := strings.ReplaceAll(out.String(), time.Unix(0, 0).Format(time.DateTime), "1970-01-01")
+		got := strings.ReplaceAll(out.String(), date(time.Unix(0, 0)), "1970-01-01")
 		require.Equal(t, want, strings.Join(strings.Fields(got), " "))
 	}
 }

@@ -15,8 +15,6 @@ import (
 	v1 "berth/api/v1"
 )
 
-const timeFormat = "2006-01-02 15:04:05.000"
-
 // maxLines is how many console lines one request returns at most.
 const maxLines = 10_000
 
@@ -91,7 +89,7 @@ func parseTime(text string, now time.Time) (time.Time, error) {
 	if ago.UnmarshalText([]byte(text)) == nil {
 		return now.Add(-time.Duration(ago)), nil
 	}
-	for _, layout := range []string{time.RFC3339, time.DateTime, time.DateOnly} { // they also read fractions of a second
+	for _, layout := range []string{time.RFC3339, dateFormat, time.DateTime, time.DateOnly} { // they also read fractions of a second
 		if at, err := time.ParseInLocation(layout, text, time.Local); err == nil {
 			return at, nil
 		}

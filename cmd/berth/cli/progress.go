@@ -22,7 +22,7 @@ const (
 
 // progress counts what a transfer has copied, and shows it on a terminal.
 type progress struct {
-	total int64 // bytes; -1: unknown
+	total atomic.Int64 // bytes; -1: unknown
 	began time.Time
 	bytes atomic.Int64
 	name  atomic.Pointer[string] // of the current file
@@ -32,7 +32,8 @@ type progress struct {
 
 // newProgress begins to show a transfer of total bytes if out is a terminal.
 func newProgress(out io.Writer, total int64) *progress {
-	p := &progress{total: total, began: time.Now(), close: func() {}}
+	p := &progress{began: time.Now(), close: func() {}}
+	p.total.Store(total)
 	if t, is := out.(*terminal); is {
 		p.display(t.out)
 	}
@@ -79,20 +80,20 @@ func (c *counter) Write(p []byte) (int, error) {
 
 // line returns the state at a time, in at most 79 characters.
 func (p *progress) line(now time.Time) string {
-	done, name := p.bytes.Load(), ""
+	done, total, name := p.bytes.Load(), p.total.Load(), ""
 	if current := p.name.Load(); current != nil {
 		name = shorten(*current, progressName)
 	}
 	rate := float64(done) / max(now.Sub(p.began).Seconds(), 0.001)
 	text := fmt.Sprintf("%-*s %9s", progressName, name, units.BytesSize(float64(done)))
 	speed := fmt.Sprintf(" %9s/s", units.BytesSize(rate))
-	if p.total < 0 {
+	if total < 0 {
 		return text + speed
 	}
-	part := min(1, float64(done)/float64(cmp.Or(p.total, 1)))
+	part := min(1, float64(done)/float64(cmp.Or(total, 1)))
 	left := "-"
 	if rate > 0 {
-		left = age(now, now.Add(time.Duration(float64(max(0, p.total-done))/rate*float64(time.Second))))
+		left = age(now, now.Add(time.Duration(float64(max(0, total-done))/rate*float64(time.Second))))
 	}
 	full := int(part * progressBar)
 	bar := strings.Repeat("=", full) + strings.Repeat(" ", progressBar-full)

@@ -17,12 +17,12 @@ func TestProgressLine(t *testing.T) {
 	require.NoError(t, err)
 	line := p.line(p.began.Add(10 * time.Second))
 	require.Equal(t, "…ng-name-of-a-region.mca    100MiB [=====               ]  25%     10MiB/s 30s", line)
-	p.total = -1
+	p.total.Store(-1)
 	require.Equal(t, "…ng-name-of-a-region.mca    100MiB     10MiB/s", p.line(p.began.Add(10*time.Second)))
-	p.total = 1 // it has grown
+	p.total.Store(1) // it has grown
 	require.Contains(t, p.line(p.began), "100%")
 	for _, total := range []int64{-1, 0, 1 << 50} {
-		require.LessOrEqual(t, utf8.RuneCountInString((&progress{total: total}).line(time.Now())), 79)
+		require.LessOrEqual(t, utf8.RuneCountInString(newProgress(io.Discard, total).line(time.Now())), 79)
 	}
 }
 

@@ -49,6 +49,7 @@ func NewRoot(o Options) *cobra.Command {
 	addTo(root, client, newVerbCommands(c)...)
 	addTo(root, client, newWaitCommand(c), newLogsCommand(c), newAttachCommand(c), newSendCommand(c), newEventsCommand(c), newAuditCommand(c),
 		newDeleteCommand(c), newVolumesCommand(c), newBackupCommand(c), newFilesCommand(c), newPortsCommand(c), newTokenCommand(c), newContextCommand(c))
+	root.Args, root.RunE = noCommand, help
 	addCompletions(root, c)
 	classified(root)
 	return root
@@ -88,10 +89,11 @@ func addTo(root *cobra.Command, group string, commands ...*cobra.Command) {
 // and fails if it is called with an unknown subcommand.
 func withSubcommands(cmd *cobra.Command, subcommands ...*cobra.Command) *cobra.Command {
 	cmd.AddCommand(subcommands...)
-	cmd.Args = cobra.NoArgs
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd.Args, cmd.RunE = noCommand, help
 	return cmd
 }
+
+func help(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 
 func newServeCommand(l *config.Loader, serve func(context.Context, *config.Loader, io.Writer) error) *cobra.Command {
 	return withOverrides(l, &cobra.Command{

@@ -40,7 +40,7 @@ func newTokenCreate(c *connector) *cobra.Command {
 			return err
 		}
 		if isText(cmd) {
-			fmt.Fprintln(cmd.ErrOrStderr(), "expires at "+token.ExpiresAt)
+			fmt.Fprintln(cmd.ErrOrStderr(), "expires at "+dateOf(token.ExpiresAt))
 		}
 		return printDone(cmd, d.raw, "", "%s", token.Token)
 	})
@@ -93,7 +93,7 @@ func newTokenList(c *connector) *cobra.Command {
 				for i, s := range k.Scopes {
 					scopes[i] = string(s)
 				}
-				t.row(k.ID, k.Name, strings.Join(scopes, ","), strings.Join(k.Containers, ","), k.ExpiresAt, k.Parent, strings.Join(k.SSHKeys, ","))
+				t.row(k.ID, k.Name, strings.Join(scopes, ","), strings.Join(k.Containers, ","), dateOf(k.ExpiresAt), k.Parent, strings.Join(k.SSHKeys, ","))
 			}
 		}
 		return l, nil

@@ -31,7 +31,7 @@ func newVolumesCommand(c *connector) *cobra.Command {
 				column{title: "PATH", wide: true})
 			for _, v := range list {
 				t.row(v.VolumeID, v.Name, units.BytesSize(float64(v.Size)), limit(v.SizeLimit), strings.Join(v.UsedBy, ","), strconv.FormatBool(v.Ready),
-					time.Unix(v.CreatedAt, 0).Format(time.DateTime), v.Path)
+					date(time.Unix(v.CreatedAt, 0)), v.Path)
 			}
 		}
 		return l, nil

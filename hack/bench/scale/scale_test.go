@@ -3,6 +3,7 @@ package scale
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	goruntime "runtime"
 	"strings"
@@ -56,6 +57,9 @@ func (n *node) send(client *http.Client, method, path, body string) error {
 		return err
 	}
 	defer answer.Body.Close()
+	if _, err := io.Copy(io.Discard, answer.Body); err != nil { // otherwise each request opens a connection
+		return err
+	}
 	if answer.StatusCode >= 300 {
 		return fmt.Errorf("%s %s: %s", method, path, answer.Status)
 	}

@@ -21,7 +21,11 @@ import (
 const id = "11111111-2222-3333-4444-555555555555"
 
 func open(b *testing.B) (*volume.Manager, string) {
-	m, err := volume.New(b.TempDir(), volume.Options{UID: -1, GID: -1})
+	return openWith(b, volume.Options{UID: -1, GID: -1})
+}
+
+func openWith(b *testing.B, opt volume.Options) (*volume.Manager, string) {
+	m, err := volume.New(b.TempDir(), opt)
 	require.NoError(b, err)
 	require.NoError(b, m.Ensure(id))
 	return m, m.Path(id)

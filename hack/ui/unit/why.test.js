@@ -15,23 +15,23 @@ const cases = [
   ['crash', container({ state: 'exit', exit_code: 3, message: 'the container exited with code 3', next_retry_at: '2026-01-01T00:01:12Z', restart_count: 1 }),
     'bad', /^Crashed 1 min ago$/, /^The container exited with code 3\.\nberth starts it again in 12 s \(restart 2\)\. Start does that now, Kill cancels it\.$/, /^The program ended by itself/],
   ['crash loop', container({ state: 'exit', exit_code: 3, next_retry_at: '2026-01-01T00:01:12Z', restart_count: 3 }), 'bad', /^Crashes again and again: 3 restarts, the last crash 1 min ago$/, /^Exit code 3\./, /Read its last output/],
-  ['crash, never restarted', container({ state: 'exit', exit_code: 1 }), 'bad', /^Crashed 1 min ago, and is not restarted$/, /Exit code 1\.\nIts restart policy does not/, /Read its last output/],
-  ['out of memory', container({ state: 'exit', exit_code: 137, oom_killed: true, message: 'the container ran out of memory', next_retry_at: '2026-01-01T00:01:01Z' }), 'bad', /^Ran out of memory 1 min ago$/, /^The container ran out of memory\.\nberth starts it again in 1 s/, /Raise limits.memory/],
+  ['crash, never restarted', container({ state: 'exit', exit_code: 1 }), 'bad', /^Crashed 1 min ago, and is not restarted$/, /^Exit code 1\.\nThis follows its restart policy\. Start starts it again\.$/, /Read its last output/],
+  ['out of memory', container({ state: 'exit', exit_code: 137, oom_killed: true, message: 'the container ran out of memory', next_retry_at: '2026-01-01T00:01:01Z' }), 'bad', /^Ran out of memory 1 min ago$/, /^Exit code 137: killed by SIGKILL\.\nberth starts it again in 1 s/, /Raise limits.memory/],
   ['command not found', container({ state: 'exit', exit_code: 127 }), 'bad', /Crashed/, /the command was not found/, /Correct startup_command/],
   ['port taken', container({ state: 'exit', message: 'cannot start: port is taken: 25565', next_retry_at: '2026-01-01T00:01:12Z', conditions: [fault('Started', 'PortTaken', 'cannot start: port is taken: 25565')] }),
-    'bad', /^Could not start 1 min ago$/, /^Port is taken: 25565\.\nberth starts/, /^Another program of this host has the port/],
+    'bad', /^Could not start 1 min ago$/, /^Port is taken: 25565\.\nberth starts/, /^Another program or container of this host has the port/],
   ['late', container({ state: 'exit', message: 'did not become running within 2s: no line matched', exit_code: 143, next_retry_at: '2026-01-01T00:01:12Z', conditions: [fault('Started', 'StartTimedOut', 'no line matched')] }),
-    'bad', /^Was stopped 1 min ago: it did not become running in time$/, /^Did not become/, /raise start_timeout/],
+    'bad', /^Was stopped 1 min ago: it did not become running in time$/, /^No line matched within 2s\.\nExit code 143: killed by SIGTERM\.\nberth starts/, /raise start_timeout/],
   ['image missing', container({ state: 'failed', conditions: [fault('ImageAvailable', 'ImageNotFound', 'no such image')] }), 'bad', /^Installation failed 1 min ago$/, /No such image/, /Correct the name of the image/],
   ['registry away', container({ state: 'installing', message: 'pull x: refused; tried again at 10:38:53', conditions: [fault('ImageAvailable', 'PullFailed', 'pull x: refused; tried again at 10:38:53', 'Unknown')] }), 'warn', /^Installing for 1 min$/, /^Cannot pull x: refused\.$/, /reaches the registry/],
   ['install script', container({ state: 'failed', exit_code: 22, conditions: [fault('Installed', 'ExitCode', 'the install script ended with exit code 22')] }), 'bad', /Installation failed/, /exit code 22/, /output of the install script/],
-  ['pattern', container({ state: 'starting', message: 'no line for 1m', conditions: [fault('StartPatternNotMatched', 'StartPatternNotMatched', 'no line for 1m; the last lines are x', 'True')], deadline: '2026-01-01T00:02:00Z' }),
+  ['pattern', container({ state: 'starting', message: 'no line for 1m', conditions: [fault('StartPatternNotMatched', 'StartPatternNotMatched', 'no line for 1m; the run is stopped after 2m0s; the last lines are x', 'True')], deadline: '2026-01-01T00:02:00Z' }),
     'warn', /^Starting for 1 min$/, /^No line for 1m; the last lines are x\.\nberth stops it in 1 min unless a line matches start_pattern\.$/, /Compare start_pattern/],
-  ['install hangs', container({ state: 'installing', conditions: [fault('Installed', 'InstallSlow', 'the install script has run for 10m', 'Unknown')] }), 'warn', /^Installing/, /has run for 10m/, /slow, or waits/],
+  ['install hangs', container({ state: 'installing', conditions: [fault('Installed', 'InstallSlow', 'the install script has run since 10:00:00 UTC and is killed after 1h0m0s', 'Unknown')], deadline: '2026-01-01T00:02:00Z' }), 'warn', /^Installing/, /^The install script has run since 10:00:00 UTC\.\nberth ends the installation in 1 min\.$/, /slow, or waits/],
   ['install', container({ state: 'installing', deadline: '2026-01-01T00:02:00Z' }), 'busy', /^Installing/, /^berth ends the installation in 1 min\.$/, /^$/],
   ['disk full', container({ state: 'exit', next_retry_at: '2026-01-01T00:01:12Z', conditions: [fault('DiskPressure', 'OverLimit', 'over', 'True')] }), 'bad', /^Crashed 1 min ago$/, /^Over\.$/, /Delete files/],
   ['engine away', container({ conditions: [fault('EngineReachable', 'EngineUnreachable', 'Docker does not answer')] }), 'warn', /^Running for 1 min, when Docker last answered$/, /Docker does not answer/, /journalctl/],
-  ['stopped', container({ state: 'exit', power: 'stopped', exit_code: 0, conditions: [fault('Started', 'Stopped', 'stopped on request')] }), 'idle', /^Stopped 1 min ago$/, /^Exit code 0\.$/, /^$/],
+  ['stopped', container({ state: 'exit', power: 'stopped', exit_code: 0, conditions: [fault('Started', 'Stopped', 'stopped on request')] }), 'idle', /^Stopped on request 1 min ago$/, /^Exit code 0\.$/, /^$/],
   ['ready', container({ state: 'ready', power: 'stopped', conditions: [fault('Started', 'NotStarted', 'never')] }), 'idle', /^Installed, not started yet$/, /^$/, /^$/],
 ]; // prettier-ignore
 
@@ -44,6 +44,18 @@ for (const [name, c, tone, headline, text, remedy] of cases) {
     assert.match(why.remedies.join('\n'), remedy);
   });
 }
+
+test('each thing is stated once', () => {
+  for (const [name, c] of cases) {
+    const why = explain(c, now);
+    const all = [why.headline, ...why.details, why.next, ...why.remedies]
+      .filter(Boolean)
+      .map((text) => text.toLowerCase().replace(/\.$/, ''));
+    for (const [at, text] of all.entries()) {
+      assert.ok(!all.some((other, index) => index !== at && other.includes(text)), `${name}: ${text}`);
+    }
+  }
+});
 
 test('the entry of a list is enough', () => {
   assert.equal(explain(container({ conditions: undefined }), now).tone, 'ok');

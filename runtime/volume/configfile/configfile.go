@@ -20,6 +20,8 @@ const maxWork = 64 << 20
 var (
 	errSize     = errors.New("the file is larger than 4 MiB")
 	errFormat   = errors.New("the format is not known")
+	errEncoding = errors.New("the file is not UTF-8: save it in that encoding")
+	errPanic    = errors.New("berth failed to read this file: please report it with the file")
 	errUnstable = errors.New("the values cannot be set so that they are read back: the keys conflict, or the file is unusual")
 )
 
@@ -45,6 +47,17 @@ func Apply(name string, content []byte, set map[string]string) ([]byte, error) {
 	if !known {
 		return nil, errFormat
 	}
+	return apply.to(content, set)
+}
+
+// to is Apply with a format. It turns a panic into an error, so that a file that nobody
+// thought of does not keep its container from starting.
+func (apply format) to(content []byte, set map[string]string) (changed []byte, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			changed, err = nil, fmt.Errorf("%w: %v", errPanic, p)
+		}
+	}()
 	if len(content) > MaxSize {
 		return nil, errSize
 	}
@@ -55,8 +68,11 @@ func Apply(name string, content []byte, set map[string]string) ([]byte, error) {
 	for _, key := range slices.Sorted(maps.Keys(set)) {
 		list = append(list, entry{key, set[key]})
 	}
+	if bytes.HasPrefix(content, []byte("\xFF\xFE")) || bytes.HasPrefix(content, []byte("\xFE\xFF")) { // the mark of UTF-16
+		return nil, errEncoding
+	}
 	mark, rest := splitMark(content)
-	changed, err := apply(rest, list)
+	changed, err = apply(rest, list)
 	if err != nil {
 		return nil, err
 	}

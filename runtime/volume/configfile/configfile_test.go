@@ -1,11 +1,13 @@
 package configfile
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"encoding/xml"
 	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf16"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -120,6 +122,42 @@ func TestApply(t *testing.T) {
 			assert.Equal(t, mark+c.after, string(got), "%s %q %v", c.format, c.before, c.set)
 		}
 	}
+}
+
+// TestUTF16 has the content of a file that the parser of YAML reads and whose positions it
+// reports in characters.
+func TestUTF16(t *testing.T) {
+	for _, content := range []string{"{\u2028\"x\": \"1\"}", "\u2028\u2028{}", "a:\u2028- x\u2028- y\u2028", "a=1\n", ""} {
+		for _, format := range Formats() {
+			for _, mark := range []string{"\xFF\xFE", "\xFE\xFF"} {
+				_, err := Apply(format, utf16Of(mark, content), object{"/a/b": "1", "a.2": "1"})
+				assert.Equal(t, errEncoding, err, "%s %q %q", format, mark, content)
+			}
+		}
+		_, err := Apply("yaml", utf16Of("\xEF\xBB\xBF\xFF\xFE", content), object{"a.2": "1"})
+		assert.Equal(t, errEncoding, err, "%q", content)
+	}
+}
+
+func TestPanicIsAnError(t *testing.T) {
+	broken := format(func([]byte, []entry) ([]byte, error) { panic("no such line") })
+	got, err := broken.to([]byte("a: 1\n"), object{"a": "2"})
+	require.ErrorIs(t, err, errPanic)
+	require.ErrorContains(t, err, "no such line")
+	require.Nil(t, got)
+}
+
+// utf16Of returns a text in UTF-16 in the byte order that the mark ends with.
+func utf16Of(mark, text string) []byte {
+	var order binary.AppendByteOrder = binary.LittleEndian
+	if strings.HasSuffix(mark, "\xFF") {
+		order = binary.BigEndian
+	}
+	content := []byte(mark)
+	for _, unit := range utf16.Encode([]rune(text)) {
+		content = order.AppendUint16(content, unit)
+	}
+	return content
 }
 
 func TestLimits(t *testing.T) {
@@ -293,13 +331,17 @@ func TestXMLReadsBack(t *testing.T) {
 // FuzzApply: no content makes Apply panic, and what it accepts it does not change again.
 func FuzzApply(f *testing.F) {
 	for _, name := range Formats() {
-		for _, content := range []string{"", "a=1\n[s]\nk=v", "a: {b: [1]}", `{"a": [1, {"b": null}]}`, "<a b='1'><c/>t</a>", "a: |+\n  x\n\n", "- &x a\n- *x"} {
+		for _, content := range []string{"", "a=1\n[s]\nk=v", "a: {b: [1]}", `{"a": [1, {"b": null}]}`, "<a b='1'><c/>t</a>", "a: |+\n  x\n\n", "- &x a\n- *x",
+			"{\u2028\"x\": \"1\"}", "a:\u2028- x\u0085- y\u2029"} {
 			f.Add(name, content, "a.b", "v", "/a/c[2]/@d", "1")
+			f.Add(name, string(utf16Of("\xFF\xFE", content)), "a.b", "v", "a.2", "1")
+			f.Add(name, string(utf16Of("\xEF\xBB\xBF\xFE\xFF", content)), "a.b", "v", "a.2", "1")
 		}
 	}
 	f.Fuzz(func(t *testing.T, format, content, key, value, key2, value2 string) {
 		set := object{key: value, key2: value2}
 		once, err := Apply(format, []byte(content), set)
+		require.NotErrorIs(t, err, errPanic)
 		if err != nil {
 			return
 		}

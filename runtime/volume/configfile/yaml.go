@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
 )
@@ -45,8 +46,12 @@ func yamlFile(content []byte, set []entry) ([]byte, error) {
 	return changed, nil
 }
 
-// parseYAML returns the root of the first document; nil if it has none.
+// parseYAML returns the root of the first document; nil if it has none. It refuses the
+// UTF-16 that the parser accepts: its positions count characters, which are bytes elsewhere.
 func parseYAML(content []byte) (root *yaml.Node, err error) {
+	if !utf8.Valid(content) {
+		return nil, errEncoding
+	}
 	if n := bytes.Count(content, []byte(",")) + bytes.Count(content, []byte("\n")) + bytes.Count(content, []byte(":")) +
 		bytes.Count(content, []byte("- ")) + bytes.Count(content, []byte("[")) + bytes.Count(content, []byte("{")) + bytes.Count(content, []byte("?")); n > maxNodes {
 		return nil, errNodes
@@ -89,7 +94,7 @@ func column(n *yaml.Node) int { return n.Content[0].Column }
 // dash returns the column of the dashes of a block sequence, from 0.
 func (y *yamlEditor) dash(n *yaml.Node) (int, error) {
 	first := n.Content[0]
-	before := y.text.content[y.text.lines[first.Line-1]:y.text.offset(first)]
+	before := y.text.content[y.text.lineStart(first):y.text.offset(first)]
 	if at := bytes.LastIndexByte(before, '-'); at >= 0 {
 		return at, nil
 	}
@@ -280,7 +285,7 @@ func (y *yamlEditor) addFlow(n *yaml.Node, text string, more bool) error {
 		if n.Kind == yaml.MappingNode {
 			last = n.Content[len(n.Content)-2] // its key
 		}
-		before := y.text.content[y.text.lines[last.Line-1]:y.text.offset(last)]
+		before := y.text.content[y.text.lineStart(last):y.text.offset(last)]
 		if last.Line > n.Line && len(bytes.TrimLeft(before, " ")) == 0 { // on a line of its own
 			lead = "," + ending(y.text.content, at) + string(before)
 		}

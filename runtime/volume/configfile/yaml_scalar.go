@@ -31,9 +31,15 @@ func yamlLines(content []byte) []int {
 	return starts
 }
 
+// lineStart returns where the line of a node begins, or the last line if the file has
+// fewer.
+func (y yamlText) lineStart(n *yaml.Node) int {
+	return y.lines[min(max(0, n.Line-1), len(y.lines)-1)]
+}
+
 // offset returns the position of a node, before its anchor and tag.
 func (y yamlText) offset(n *yaml.Node) int {
-	at := y.lines[min(max(0, n.Line-1), len(y.lines)-1)]
+	at := y.lineStart(n)
 	for range n.Column - 1 {
 		_, size := utf8.DecodeRune(y.content[at:])
 		at += size

@@ -8,6 +8,10 @@ import (
 	v1 "berth/api/v1"
 )
 
+// maxCounted is the most bytes that are counted, so that no sum overflows: a client may
+// write at any offset.
+const maxCounted = 1 << 62
+
 // Block is the unit in which disk space is counted, in bytes.
 const Block = 4096
 
@@ -21,6 +25,8 @@ type Quota struct {
 	files    int64 // files and folders that the last scan found
 	reserved int64 // bytes reserved by operations in flight
 	limit    int64 // bytes; 0 means none
+
+	unmeasured string // why the last scan measured a part only; empty if it measured all
 
 	changed func() // called without mu held
 }
@@ -54,11 +60,19 @@ func (q *Quota) Used() v1.Usage {
 	return v1.Usage{Bytes: max(0, q.used), Files: q.files}
 }
 
-// SetUsed sets the usage that a scan measured.
-func (q *Quota) SetUsed(u v1.Usage) {
+// SetUsed sets the usage that a scan measured. unmeasured is a reason of v1.UsageMeasured
+// if it did not measure the whole tree.
+func (q *Quota) SetUsed(u v1.Usage, unmeasured string) {
 	q.mu.Lock()
-	q.known, q.used, q.files = true, u.Bytes, u.Files
+	q.known, q.used, q.files, q.unmeasured = true, u.Bytes, u.Files, unmeasured
 	q.mu.Unlock()
+}
+
+// Unmeasured returns why the last scan did not measure the whole tree; empty if it did.
+func (q *Quota) Unmeasured() string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.unmeasured
 }
 
 // Add adds n bytes that an operation created, or removes them if n is negative.
@@ -76,7 +90,11 @@ func (q *Quota) Fits(n int64) error { return q.reserve(n, 0) }
 func (q *Quota) reserve(n, keep int64) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.limit > 0 && q.used+q.reserved+n > q.limit {
+	limit := int64(maxCounted)
+	if q.limit > 0 {
+		limit = min(q.limit, maxCounted)
+	}
+	if n > limit-q.used-q.reserved {
 		return v1.ErrSizeLimit
 	}
 	q.reserved += keep

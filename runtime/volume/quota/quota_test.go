@@ -1,6 +1,7 @@
 package quota_test
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -28,7 +29,7 @@ func TestQuota(t *testing.T) {
 	require.NoError(t, q.Fits(60))
 	q.Add(-100)
 	require.Zero(t, q.Used().Bytes, "it is never negative")
-	q.SetUsed(v1.Usage{Bytes: 100, Files: 1})
+	q.SetUsed(v1.Usage{Bytes: 100, Files: 1}, "")
 	require.ErrorIs(t, q.Fits(1), v1.ErrSizeLimit)
 	q.SetLimit(-1, v1.Usage{})
 	require.Zero(t, q.Limit())
@@ -53,6 +54,29 @@ func TestReservation(t *testing.T) {
 	require.ErrorIs(t, q.Fits(21), v1.ErrSizeLimit, "the other one still holds its bytes")
 	second.Release()
 	require.NoError(t, q.Fits(50))
+}
+
+// A client names offsets and sizes up to 2^63-1.
+func TestSumsDoNotOverflow(t *testing.T) {
+	for _, limit := range []int64{0, 100, math.MaxInt64} {
+		q := quota.New(func() {})
+		q.SetLimit(limit, v1.Usage{Bytes: 50})
+		first, second := quota.NewReservation(q, nil, 0), quota.NewReservation(q, nil, 0)
+		require.ErrorIs(t, first.Grow(math.MaxInt64), v1.ErrSizeLimit)
+		require.Zero(t, first.Bytes())
+		require.ErrorIs(t, q.Fits(math.MaxInt64), v1.ErrSizeLimit)
+		if limit != 100 {
+			require.NoError(t, first.Grow(1<<61))
+			require.ErrorIs(t, second.Grow(1<<61), v1.ErrSizeLimit)
+			require.ErrorIs(t, first.Grow(1<<61), v1.ErrSizeLimit)
+		}
+		q.SetLimit(100, v1.Usage{})
+		q.Add(51)
+		require.ErrorIs(t, q.Fits(1), v1.ErrSizeLimit)
+		q.Add(-51)
+		first.Release()
+		require.NoError(t, q.Fits(50))
+	}
 }
 
 func TestOnDisk(t *testing.T) {

@@ -68,7 +68,7 @@ func (s *Space) reserve(n, written int64) error {
 		return os.NewSyscallError("statfs", err)
 	}
 	block := int64(st.Bsize)
-	if int64(st.Bavail)*block-s.unwritten-n < v1.DiskReserve(int64(st.Blocks)*block) || st.Files > 0 && st.Ffree < inodesReserve {
+	if n > int64(st.Bavail)*block-s.unwritten-v1.DiskReserve(int64(st.Blocks)*block) || st.Files > 0 && st.Ffree < inodesReserve {
 		return v1.ErrDiskFull
 	}
 	s.unwritten += n

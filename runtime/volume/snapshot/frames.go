@@ -15,6 +15,10 @@ const frameBytes = 512 << 10
 // maxWorkers bounds the goroutines that compress one archive.
 const maxWorkers = 4
 
+// frameCount is how many frames there are at once: more than workers, so that none waits
+// while the disk, the output or the reader is slow. With its output a frame takes 1 MiB.
+const frameCount = 2 * maxWorkers
+
 // frames compresses a stream as independent zstd frames, several at a time. It is not
 // safe for concurrent use.
 type frames struct {
@@ -38,8 +42,7 @@ type frame struct {
 // newFrames returns a stream that writes its frames to out. Close must be called.
 func newFrames(out io.Writer) (*frames, error) {
 	workers := min(runtime.GOMAXPROCS(0), maxWorkers)
-	n := 4 * workers // so that no worker waits while the disk, out or the reader is slow
-	f := &frames{out: out, free: make(chan *frame, n), work: make(chan *frame, n), order: make(chan *frame, n)}
+	f := &frames{out: out, free: make(chan *frame, frameCount), work: make(chan *frame, frameCount), order: make(chan *frame, frameCount)}
 	var encoders []*zstd.Encoder
 	for range workers {
 		z, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
@@ -49,7 +52,7 @@ func newFrames(out io.Writer) (*frames, error) {
 		}
 		encoders = append(encoders, z)
 	}
-	for range n {
+	for range frameCount {
 		f.free <- &frame{in: make([]byte, 0, frameBytes), done: make(chan struct{}, 1)}
 	}
 	f.cur = <-f.free

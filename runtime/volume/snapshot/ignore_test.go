@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -67,12 +68,18 @@ func TestIgnoreAsGit(t *testing.T) {
 	}
 }
 
+// afterText is asterisks behind other characters. Git compares those before the first
+// asterisk apart, and then takes a**/b for a followed by **/b: it matches axb, against its
+// own documentation. No test pattern has more than one asterisk there.
+var afterText = regexp.MustCompile(`([^/!*])\*\*+`)
+
 // TestIgnoreRandomPatterns compares patterns of the usual parts with git.
 func TestIgnoreRandomPatterns(t *testing.T) {
 	dir := repository(t)
 	part := rapid.SampledFrom([]string{"a", "foo", "bar", "*", "**", ".log", "?", "cache", "x", "/", "/", "d", "[a-f]", "logs", "debug"})
 	pattern := rapid.Custom(func(t *rapid.T) string {
-		return rapid.SampledFrom([]string{"", "", "!", "/"}).Draw(t, "begin") + strings.Join(rapid.SliceOfN(part, 1, 5).Draw(t, "parts"), "")
+		parts := strings.Join(rapid.SliceOfN(part, 1, 5).Draw(t, "parts"), "")
+		return rapid.SampledFrom([]string{"", "", "!", "/"}).Draw(t, "begin") + afterText.ReplaceAllString(parts, "$1*")
 	})
 	rapid.Check(t, func(rt *rapid.T) {
 		checkIgnore(rt, dir, rapid.SliceOfN(pattern, 1, 4).Draw(rt, "patterns"))

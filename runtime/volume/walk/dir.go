@@ -34,6 +34,9 @@ func OpenDir(r *os.Root, p string) (*Dir, error) {
 	return &Dir{f}, nil
 }
 
+// NewDir returns the folder whose handle is f. Its Close closes f.
+func NewDir(f *os.File) *Dir { return &Dir{f} }
+
 // File returns the folder's handle, which the folder goes on owning.
 func (d *Dir) File() *os.File { return d.file }
 

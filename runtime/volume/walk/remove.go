@@ -25,7 +25,12 @@ type remover struct {
 // Remove removes the entry name of d and everything in it, and returns the sum of
 // the sizes of what it removed. If ctx ends first, Remove can be called again.
 func Remove(ctx context.Context, d *Dir, name string, size func(fs.FileInfo) int64) (freed int64, err error) {
-	r := remover{ctxErr: ctx.Err, size: size}
+	return RemoveWhile(ctx.Err, d, name, size)
+}
+
+// RemoveWhile is Remove that ends with an error of next, which it calls before each step.
+func RemoveWhile(next func() error, d *Dir, name string, size func(fs.FileInfo) int64) (freed int64, err error) {
+	r := remover{ctxErr: next, size: size}
 	err = r.remove(d, name)
 	return r.freed, err
 }

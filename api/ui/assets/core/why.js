@@ -4,28 +4,29 @@ import { duration, until } from './format.js';
 
 // remedies are what a person can do, by the reason of a condition.
 const remedies = {
-  ImageNotFound: 'Correct the name of the image, or give the registry its credentials (docker.registries). Then reinstall.',
+  ImageNotFound:
+    'Correct the name of the image with berth apply, or give the registry its credentials (docker.registries). Then reinstall.',
   ImageDenied: 'The registry refuses the credentials: correct docker.registries or registry_auth. Then reinstall.',
   ImageInvalid: 'The image is damaged or for another architecture. Use another tag, then reinstall.',
-  PullFailed: 'Check that this host reaches the registry: its name, DNS and firewall. berth tries again until it does.',
+  PullFailed: 'Check that this host reaches the registry: its name, DNS and firewall.',
   ExitCode: 'Read the output of the install script: above, or in the console. Correct the script, then reinstall.',
   TimedOut: 'The installation took longer than install_timeout. Raise it, or correct the script, then reinstall.',
-  OutOfMemory: 'Raise limits.memory, or make the program use less memory.',
-  PortTaken: 'Another program of this host has the port. Stop that program, or bind another port.',
+  OutOfMemory: 'Raise limits.memory with berth apply, or make the program use less memory.',
+  PortTaken: 'Another program or container of this host has the port. Stop it, or bind another port.',
   BadCommand: 'The startup command does not exist in the image or cannot be executed. Correct startup_command.',
   MountRefused: 'The directory of a mount is missing or is not allowed (docker.allowed_mounts).',
   VolumeMissing:
-    "The volume's directory was removed from the host. Put it back at this path. If it is lost, its files are only in backups.",
+    "The volume's directory was removed from the host. Stop the container, then put the directory back in storage.data_path/volumes, or restore a backup.",
   InvalidSpec: 'The engine refuses the specification. Correct it with berth apply.',
   StartTimedOut: 'Compare start_pattern with the output. Correct the pattern, or raise start_timeout if the program is slow.',
   StartPatternNotMatched: 'Compare start_pattern with the output. If the program is up, correct the pattern with berth apply.',
-  OverLimit: 'Delete files of the volume, or raise its limit. berth starts no container whose volume is over its limit.',
+  OverLimit: 'Delete files of the volume, or raise limits.disk if that is the limit. berth starts no container until then.',
   RootOverLimit: 'The program writes too much outside /home/container. Make it write less there, or raise docker.root_limit.',
   DiskPressure: 'Delete files of the volume, or raise limits.disk.',
   EngineUnreachable: 'See systemctl status docker and journalctl -u docker on the host.',
   Refused: 'This host cannot apply a limit. The container runs without it.',
   InstallSlow:
-    'The install script is slow, or waits for something. Read its output: above, or in the console. Reinstall begins anew.',
+    'The install script is slow, or waits for something. Read its output: above, or in the console. Reinstall begins anew; to delete the container cancels it.',
   HostRestarted: 'The host was restarted. berth starts the container again if it should run.',
 };
 
@@ -36,7 +37,7 @@ const states = {
   starting: ['busy', 'Starting for {}'],
   running: ['ok', 'Running for {}'],
   stopping: ['busy', 'Stopping for {}'],
-  exit: ['idle', 'Stopped {} ago'],
+  exit: ['idle', 'Stopped on request {} ago'],
   failed: ['bad', 'Installation failed {} ago'],
   deleting: ['busy', 'Deleting for {}'],
 };
@@ -85,6 +86,10 @@ const plain = (message) =>
   message
     .replace(/^cannot start: /, '')
     .replace(/^pull (\S+): /, 'cannot pull $1: ')
+    .replace(/^did not become running within (\S+): (.*)$/s, '$2 within $1')
+    .replace(/^the container ran out of memory$/, '')
+    .replace(/ and is killed after \S+$/, '')
+    .replace(/; the run is stopped after [^;]+/, '')
     .replace(/; tried again at [\d:]+$/, '');
 
 // sentence returns a message with a capital and a full stop.
@@ -93,8 +98,11 @@ const sentence = (text) => text[0].toUpperCase() + text.slice(1) + (/[.!?:;]$/.t
 // crashed is what a person can do about a program that exits by itself.
 const crashed = 'The program ended by itself. Read its last output, then correct its files, its environment or startup_command.';
 
-// longest returns the sentences that are not the beginning of another one.
-const longest = (list) => list.filter((one) => !list.some((other) => other !== one && other.startsWith(one.slice(0, -1))));
+// longest returns the sentences that are not a part of another one.
+const longest = (list) => {
+  const part = (one, other) => other !== one && other.toLowerCase().includes(one.slice(0, -1).toLowerCase());
+  return list.filter((one) => !list.some((other) => part(one, other)));
+};
 
 // next returns what berth does next, in one sentence, or nothing.
 function next(c, now) {
@@ -107,17 +115,20 @@ function next(c, now) {
   if (c.deadline && c.state === 'installing') return `berth ends the installation ${until(c.deadline, now)}.`;
   if (c.deadline) return `berth stops it ${until(c.deadline, now)} unless a line matches start_pattern.`;
   if (c.power === 'running' && c.state === 'ready') return 'berth starts it next.';
-  if (c.power === 'running' && c.state === 'exit') return 'Its restart policy does not start it again. Start does.';
+  if (c.power === 'running' && c.state === 'exit') {
+    return c.exit_code
+      ? 'This follows its restart policy. Start starts it again.'
+      : 'Its restart policy does not start it again. Start does.';
+  }
   return '';
 }
 
 // detailsOf returns why a container is in its state, in sentences.
 function detailsOf(c, faults) {
   const messages = [c.message, ...faults.map((condition) => condition.message)].filter(Boolean);
-  const details = longest([...new Set(messages.map((message) => sentence(plain(message))))]);
-  const code = c.state === 'exit' || c.state === 'failed' ? exitText(c) : '';
-  const known = c.oom_killed ? 'memory' : `code ${c.exit_code}`;
-  if (code && !details.some((detail) => detail.includes(known))) details.push(sentence(code));
+  const details = longest([...new Set(messages.map(plain).filter(Boolean).map(sentence))]);
+  const code = c.state === 'exit' || c.state === 'failed' ? exitText({ ...c, oom_killed: false }) : '';
+  if (code && !details.some((detail) => detail.includes(`code ${c.exit_code}`))) details.push(sentence(code));
   return details;
 }
 

@@ -23,6 +23,9 @@ const lastOutput = (lines) =>
     .filter((line) => line.kind === 'output')
     .slice(-8);
 
+// withoutLines returns a detail without the last lines, which are shown below it.
+const withoutLines = (text) => text.replace(/; the last lines are:?\s[\s\S]*$/, '.');
+
 // Why explains the state in sentences.
 function Why({ container, live, now }) {
   const why = explain(container, now);
@@ -30,7 +33,7 @@ function Why({ container, live, now }) {
     container.state !== 'running' && ['bad', 'busy', 'warn'].includes(why.tone) ? lastOutput(live.scrollback.lines) : [];
   return html`<section class=${`why ${why.tone}`} aria-label="Why">
     <h3>${why.headline}</h3>
-    ${why.details.map((text) => html`<p class="detail">${visibleLines(text)}</p>`)}
+    ${why.details.map((text) => html`<p class="detail">${visibleLines(last.length ? withoutLines(text) : text)}</p>`)}
     ${last.length > 0 && html`<${Last} lines=${last} />`}
     ${why.next && html`<p>${why.next}</p>`}
     ${why.remedies.map((text) => html`<p class="remedy"><b>What to do:</b> ${text}</p>`)}

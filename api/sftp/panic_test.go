@@ -1,0 +1,120 @@
+package sftp
+
+import (
+	"context"
+	"io/fs"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/crypto/ssh"
+
+	"berth/api/auth"
+	v1 "berth/api/v1"
+)
+
+// brokenFiles are Files that panic, also in every call of their handles.
+type brokenFiles struct {
+	Files // nil: a call of another method panics
+	opens bool
+}
+
+func (b brokenFiles) Stat(context.Context, string, string) (fs.FileInfo, error) { panic("broken") }
+
+func (b brokenFiles) OpenFile(context.Context, string, string, v1.OpenMode) (v1.FileHandle, error) {
+	if !b.opens {
+		panic("broken")
+	}
+	return brokenHandle{}, nil
+}
+
+func (b brokenFiles) OpenFolder(context.Context, string, string) (v1.FolderHandle, error) {
+	if !b.opens {
+		panic("broken")
+	}
+	return brokenFolder{}, nil
+}
+
+type brokenHandle struct{ v1.FileHandle }
+
+func (brokenHandle) Changed() bool { return false }
+
+type brokenFolder struct{ v1.FolderHandle }
+
+// TestHandlersPanic: a request whose handler panics fails, and the session goes on.
+func TestHandlersPanic(t *testing.T) {
+	for _, opens := range []bool{false, true} {
+		h := newHarnessWith(t, func(s *Server) { s.deps.Files = brokenFiles{opens: opens} })
+		c := h.open()
+		_, err := c.Lstat("a")
+		require.ErrorContains(t, err, "internal error")
+		_, err = c.Stat("a")
+		require.ErrorContains(t, err, "internal error")
+		_, err = c.ReadLink("a")
+		require.ErrorContains(t, err, "internal error")
+		_, err = c.StatVFS("a")
+		require.ErrorContains(t, err, "internal error")
+		require.ErrorContains(t, c.Mkdir("a"), "internal error")
+		require.ErrorContains(t, c.PosixRename("a", "b"), "internal error")
+		_, err = c.ReadDir("a")
+		require.ErrorContains(t, err, "internal error")
+		f, err := c.Create("a")
+		if opens {
+			require.NoError(t, err)
+			_, err = f.WriteAt([]byte("x"), 0)
+			require.ErrorContains(t, err, "internal error")
+			_, err = f.ReadAt(make([]byte, 1), 0)
+			require.ErrorContains(t, err, "internal error")
+			err = f.Close()
+		}
+		require.ErrorContains(t, err, "internal error")
+		require.Contains(t, h.log.String(), "panic_test.go", "the stack")
+		require.NoError(t, c.Close())
+		h.eventually("all handles are freed", func() bool {
+			h.server.handles.mu.Lock()
+			defer h.server.handles.mu.Unlock()
+			return h.server.handles.open == 0
+		})
+	}
+}
+
+// brokenSettings panic in one of their methods, or in none.
+type brokenSettings struct {
+	auth.Settings
+	method atomic.Value
+}
+
+func (b *brokenSettings) Changed() <-chan struct{} {
+	if b.method.Load() == "Changed" {
+		panic("broken")
+	}
+	return b.Settings.Changed()
+}
+
+func (b *brokenSettings) Current() v1.Config {
+	if b.method.Load() == "Current" {
+		panic("broken")
+	}
+	return b.Settings.Current()
+}
+
+// TestConnectionPanics: a connection whose goroutines panic ends alone.
+func TestConnectionPanics(t *testing.T) {
+	var settings *brokenSettings
+	h := newHarnessWith(t, func(s *Server) {
+		settings = &brokenSettings{Settings: s.deps.Settings}
+		s.deps.Settings = settings
+	})
+	token := h.mint(auth.Grant{})
+	settings.method.Store("Changed")
+	conn, err := h.dial(h.volume, ssh.Password(token))
+	require.NoError(t, err)
+	require.Error(t, conn.Wait(), "the goroutine that watches it has panicked")
+	settings.method.Store("Current")
+	_, err = h.dial(h.volume, ssh.Password(token))
+	require.Error(t, err, "the login has panicked")
+	settings.method.Store("")
+	require.Contains(t, h.log.String(), "panic_test.go", "the stack")
+	_, err = h.open().ReadDir(".")
+	require.NoError(t, err)
+}

@@ -1,0 +1,126 @@
+package soak_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"berth/hack/berthtest"
+)
+
+// start is one start of the good tenant's container.
+type start struct {
+	began, running time.Time
+	afterRestart   bool // the first one after a restart of the engine
+}
+
+func (s start) took() time.Duration { return s.running.Sub(s.began) }
+
+// starts are those of one phase.
+type starts []start
+
+func (l starts) quantile(q float64) time.Duration {
+	var sorted []time.Duration
+	for _, s := range l {
+		sorted = append(sorted, s.took())
+	}
+	slices.Sort(sorted)
+	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]
+}
+
+func (l starts) ratio(base starts) float64 {
+	return float64(l.quantile(0.99)) / float64(base.quantile(0.99))
+}
+
+// afterRestarts returns how many starts were the first ones after a restart of the engine.
+func (l starts) afterRestarts() (n int) {
+	for _, s := range l {
+		if s.afterRestart {
+			n++
+		}
+	}
+	return n
+}
+
+// row is a line of the table: the count, the median, the 99th percentile, the starts that
+// were the first ones after a restart of the engine, and the 99th percentile of the others.
+func (l starts) row(name string) string {
+	others := slices.DeleteFunc(slices.Clone(l), func(s start) bool { return s.afterRestart })
+	text := fmt.Sprintf("%-24s %6d %8s %8s %14d", name, len(l), milliseconds(l.quantile(0.5)), milliseconds(l.quantile(0.99)), l.afterRestarts())
+	if len(others) > 0 {
+		text += fmt.Sprintf(" %12s", milliseconds(others.quantile(0.99)))
+	}
+	return text
+}
+
+func milliseconds(d time.Duration) string { return fmt.Sprintf("%dms", d.Milliseconds()) }
+
+// slowest returns the slowest share of the starts, at least one.
+func (l starts) slowest(share float64) starts {
+	sorted := slices.SortedFunc(slices.Values(l), func(a, b start) int { return int(b.took() - a.took()) })
+	return sorted[:max(1, int(share*float64(len(sorted))))]
+}
+
+// period is when a container was started: from its transition to starting until the next one.
+type period struct{ from, until time.Time }
+
+// during returns how many starts overlap one of the periods.
+func (l starts) during(periods []period) (n int) {
+	for _, s := range l {
+		if slices.ContainsFunc(periods, func(p period) bool { return p.from.Before(s.running) && p.until.After(s.began) }) {
+			n++
+		}
+	}
+	return n
+}
+
+// startsOf returns when berth started a container, from its transitions after since, and
+// the number of the last one.
+func startsOf(t *testing.T, b *berthtest.Berth, id string, since uint64) (list []period, last uint64) {
+	t.Helper()
+	var body struct {
+		Events []struct {
+			Seq         uint64
+			Time        time.Time
+			Event, Data string
+		}
+	}
+	b.Get(t, fmt.Sprintf("/events?container=%s&since=%d&limit=10000", id, since), &body)
+	last = since
+	for _, e := range body.Events {
+		last = e.Seq
+		if e.Event != "event" {
+			continue
+		}
+		if n := len(list) - 1; n >= 0 && list[n].until.IsZero() {
+			list[n].until = e.Time
+		}
+		if e.Data == "starting" {
+			list = append(list, period{from: e.Time})
+		}
+	}
+	if n := len(list) - 1; n >= 0 && list[n].until.IsZero() {
+		list[n].until = time.Now()
+	}
+	return list, last
+}
+
+// phases are the starts of the good tenant by what happened on the host meanwhile.
+type phases struct {
+	alone, restarts, attack starts
+	hostile                 []period // starts of the hostile tenant during the attack
+}
+
+// report logs the table and what the slowest starts of the attack coincided with.
+func (p phases) report(t *testing.T) {
+	t.Helper()
+	t.Logf("%-24s %6s %8s %8s %14s %12s", "starts of the good tenant", "n", "p50", "p99", "after restarts", "p99 of others")
+	t.Log(p.alone.row("alone, no restarts"))
+	t.Log(p.restarts.row("alone, restarts"))
+	t.Log(p.attack.row("under attack, restarts"))
+	t.Logf("p99 ratio of the attack: %.2f to alone with restarts, %.2f to alone without", p.attack.ratio(p.restarts), p.attack.ratio(p.alone))
+	slow := p.attack.slowest(0.02)
+	t.Logf("the slowest 2 %% of the attack (%d): %d were the first after a restart, %d coincided with one of the %d starts of the hostile container; of all, %d did",
+		len(slow), slow.afterRestarts(), slow.during(p.hostile), len(p.hostile), p.attack.during(p.hostile))
+}

@@ -1,0 +1,9 @@
+// Package archiver writes the archives of volumes in a process of low priority, one for
+// each archive.
+//
+// The process is berth itself with the argument Command. It inherits the handle of the
+// volume's root folder and no environment, receives a volume.ArchiveJob as JSON on its
+// standard input, and writes the archive to its standard output. On another pipe it sends
+// messages, a line of JSON each: its progress, and at the end the result or the error. It
+// ends with the process that started it.
+package archiver

@@ -1,0 +1,32 @@
+package volume
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	v1 "berth/api/v1"
+)
+
+// A write that fails reserves nothing: other files of the volume may have the space.
+func TestFailedWriteReservesNothing(t *testing.T) {
+	const id = "own"
+	for _, appends := range []bool{false, true} {
+		m, err := New(t.TempDir(), Options{UID: -1, GID: -1})
+		require.NoError(t, err)
+		require.NoError(t, m.Ensure(id))
+		opened, err := m.Files().InPlace().OpenFile(t.Context(), id, "file", v1.OpenMode{Write: true, Create: true, Append: appends})
+		require.NoError(t, err)
+		defer opened.Close()
+		h := opened.(*openedFile)
+		require.NoError(t, h.file.Close())
+		h.file, err = os.Open(m.Path(id) + "/file") // which refuses each write
+		require.NoError(t, err)
+
+		_, err = h.WriteAt(make([]byte, 800<<10), 0)
+		require.Error(t, err)
+		m.SetLimit(id, 1<<20, v1.Usage{})
+		require.NoError(t, m.quota(id).Fits(800<<10))
+	}
+}
