@@ -1,0 +1,67 @@
+package sftp_test
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+
+	server "github.com/pkg/sftp"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/crypto/ssh"
+)
+
+// startLibrary starts the server of pkg/sftp with the transport that berth uses, and
+// without anything of berth: what it takes, the libraries take.
+func startLibrary(b *testing.B, dir string) yardstick {
+	b.Helper()
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	require.NoError(b, err)
+	key, err := ssh.NewSignerFromKey(private)
+	require.NoError(b, err)
+	config := &ssh.ServerConfig{NoClientAuth: true}
+	config.Ciphers = []string{ssh.CipherAES128GCM, ssh.CipherAES256GCM, ssh.CipherChaCha20Poly1305}
+	config.AddHostKey(key)
+	files := filepath.Join(dir, "library")
+	require.NoError(b, os.Mkdir(files, 0o755))
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(b, err)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		serveLibrary(ln, config, files)
+	}()
+	b.Cleanup(func() { ln.Close(); <-done })
+	return yardstick{"library", "any", files, ln.Addr().(*net.TCPAddr).Port}
+}
+
+// serveLibrary serves the first connection of ln.
+func serveLibrary(ln net.Listener, config *ssh.ServerConfig, dir string) {
+	conn, err := ln.Accept()
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	_, channels, requests, err := ssh.NewServerConn(conn, config)
+	if err != nil {
+		return
+	}
+	go ssh.DiscardRequests(requests)
+	for next := range channels {
+		channel, requests, err := next.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			for r := range requests {
+				_ = r.Reply(r.Type == "subsystem", nil)
+			}
+		}()
+		if s, err := server.NewServer(channel, server.WithServerWorkingDirectory(dir)); err == nil {
+			_ = s.Serve()
+		}
+		channel.Close()
+	}
+}
