@@ -72,8 +72,8 @@ func newConfig(key ssh.Signer) ssh.ServerConfig {
 }
 
 // ciphers returns the ciphers of the transport. The client's order decides, and OpenSSH's
-// has ChaCha20 first. Package chacha20 has no assembly for amd64: there AES
-// with the processor's instructions is faster, and fastAES omits ChaCha20.
+// has ChaCha20 first. Package chacha20 has no assembly for amd64: there AES with the
+// processor's instructions is faster, and fastAES omits ChaCha20.
 func ciphers(fastAES bool) []string {
 	all := []string{ssh.CipherAES128GCM, ssh.CipherAES256GCM, ssh.CipherAES128CTR, ssh.CipherAES192CTR, ssh.CipherAES256CTR}
 	if !fastAES {
