@@ -7,6 +7,10 @@ type SnapshotOptions struct {
 	// Progress is called now and then with the uncompressed bytes that were read, and
 	// an estimate of all of them. It must not block. It may be nil.
 	Progress func(bytes, total int64)
+	// Written is called after n more bytes of the archive were written, for about each
+	// 1 MiB, and at the end. The archive goes on a few MiB while it blocks, and ends with its
+	// error. It may be called while Progress is. It may be nil.
+	Written func(n int64) error
 }
 
 // Snapshot describes the archive of a volume that was written.
@@ -15,6 +19,8 @@ type Snapshot struct {
 	Bytes        int64     // bytes on disk that the archive extracts to
 	Skipped      []Skipped // at most MaxSkipped, never nil
 	SkippedTotal int64     // all of them, those that Skipped lacks included
+	Size         int64     // bytes of the archive
+	Checksum     string    // of the archive: "sha256:" and 64 hexadecimal digits
 }
 
 // Skipped is an entry of a volume that its archive lacks, or holds as it was read.

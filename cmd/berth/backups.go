@@ -29,17 +29,10 @@ type targets struct {
 	s3    *blob.S3 // nil: not configured
 }
 
-// newTargets returns the configured targets. A local archive keeps a reserve of free
-// space for the store.
+// newTargets returns the configured targets.
 func newTargets(d *daemon) (t targets, err error) {
 	c := d.settings.Current()
-	t.local = blob.NewDirectory(c.Backups.Path, func() error {
-		space, err := quota.OpenSpace(c.Backups.Path, c.Storage.DataPath)
-		if err != nil {
-			return err
-		}
-		return space.Check()
-	})
+	t.local = blob.NewDirectory(c.Backups.Path)
 	if s := c.Backups.S3; s.Enabled() {
 		retries := newRetries()
 		d.metrics.MustRegister(retries)
@@ -77,6 +70,22 @@ func (t targets) get(target v1.Target) (backup.Target, error) {
 		return t.s3, nil
 	}
 	return t.local, nil
+}
+
+// freeSpace returns the function that returns why nothing may be written to a target. A
+// local archive keeps a reserve of free space for the store.
+func freeSpace(d *daemon) func(v1.Target) error {
+	c := d.settings.Current()
+	return func(target v1.Target) error {
+		if target != v1.TargetLocal {
+			return nil
+		}
+		space, err := quota.OpenSpace(c.Backups.Path, c.Storage.DataPath)
+		if err != nil {
+			return err
+		}
+		return space.Check()
+	}
 }
 
 var errArchiveMissing = &v1.Error{Code: v1.BackupNotFound, Message: "Archive of the backup not found"}
@@ -172,7 +181,7 @@ func makeBackups(d *daemon, m *controller.Metrics) (err error) {
 	d.part("backups", jobs.Run)
 	loops := backup.Loops(backup.Options{
 		Store: d.store, Targets: d.targets.get, Archives: archives{d.volumes.Snapshots(), d.volumes}, Console: consoles{d},
-		Busy: runningWith(d.engine, d.volumes.Path), Limits: limits,
+		Busy: runningWith(d.engine, d.volumes.Path), Free: freeSpace(d), Limits: limits,
 		Jobs: jobs, Metrics: backup.Register(d.metrics, d.store, limits), Log: d.log,
 	}, backup.Run{
 		Resync:  func(list func() ([]string, error)) controller.Source { return controller.Every(d.resync(), list) },

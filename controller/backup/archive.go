@@ -2,11 +2,8 @@ package backup
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"time"
 
@@ -16,7 +13,7 @@ import (
 
 // Target keeps archives under keys. See package blob.
 type Target interface {
-	Put(ctx context.Context, key string, r io.Reader) (size int64, err error)
+	Put(ctx context.Context, key string, write func(ctx context.Context, w io.Writer) error) (size int64, err error)
 	Open(ctx context.Context, key string, offset int64) (content io.ReadCloser, size int64, err error)
 	Delete(ctx context.Context, key string) error
 	Abort(ctx context.Context, key string) error
@@ -69,40 +66,25 @@ func (r *backups) write(b v1.Backup) work {
 	}
 }
 
-// store streams the archive of a volume to its target.
+// store writes the archive of a volume to its target.
 func (r *backups) store(ctx context.Context, t Target, b v1.Backup, report func(bytes, total int64)) (o Outcome, err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	from, to := io.Pipe()
-	defer from.CloseWithError(errTargetEnded) // also after a panic of the target
-	written := make(chan error, 1)
-	go func() {
-		err := controller.Catch(r.Log, "archive writer", func() (err error) {
-			o.Snapshot, err = r.Archives.Write(ctx, b.Spec.VolumeID, to, v1.SnapshotOptions{Ignore: b.Spec.Ignore, Progress: report})
+	size, err := t.Put(ctx, v1.ArchiveKey(b.Meta.ID), func(ctx context.Context, w io.Writer) error {
+		return controller.Catch(r.Log, "archive writer", func() (err error) {
+			o.Snapshot, err = r.Archives.Write(ctx, b.Spec.VolumeID, w, v1.SnapshotOptions{Ignore: b.Spec.Ignore, Progress: report,
+				Written: func(n int64) error {
+					if err := r.space.wrote(b, n); err != nil {
+						return err
+					}
+					return r.throttle.wait(ctx, n)
+				}})
 			return err
 		}, "backup", b.Meta.ID, "volume", b.Spec.VolumeID)
-		to.CloseWithError(err)
-		written <- err
-	}()
-	sum := newSummer(r.space.reader(b, r.throttle.reader(ctx, from)))
-	size, err := t.Put(ctx, v1.ArchiveKey(b.Meta.ID), sum)
-	cancel()
-	from.CloseWithError(errTargetEnded)
-	if writeErr := <-written; err == nil && writeErr != nil {
-		err = writeErr
+	})
+	if err == nil && size != o.Snapshot.Size {
+		err = fmt.Errorf("the target stored %d of %d bytes", size, o.Snapshot.Size)
 	}
-	switch {
-	case err != nil:
-		return o, err
-	case size != sum.size:
-		return o, fmt.Errorf("the target stored %d of %d bytes", size, sum.size)
-	}
-	o.Size, o.Checksum = size, sum.checksum()
-	return o, nil
+	return o, err
 }
-
-// errTargetEnded ends the writer of an archive whose target has ended.
-var errTargetEnded = errors.New("the target has ended")
 
 // erase returns the job that removes what a target has of a backup.
 func (r *backups) erase(b v1.Backup) work {
@@ -114,22 +96,3 @@ func (r *backups) erase(b v1.Backup) work {
 		return Outcome{Err: t.Delete(ctx, v1.ArchiveKey(b.Meta.ID))}
 	}
 }
-
-// summer reads a stream, and computes its size and its checksum.
-type summer struct {
-	r    io.Reader
-	hash hash.Hash
-	size int64
-}
-
-func newSummer(r io.Reader) *summer { return &summer{r: r, hash: sha256.New()} }
-
-// Read implements io.Reader.
-func (s *summer) Read(b []byte) (int, error) {
-	n, err := s.r.Read(b)
-	s.hash.Write(b[:n])
-	s.size += int64(n)
-	return n, err
-}
-
-func (s *summer) checksum() string { return "sha256:" + hex.EncodeToString(s.hash.Sum(nil)) }

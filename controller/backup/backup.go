@@ -19,6 +19,7 @@ type Options struct {
 	Archives Archives
 	Console  Console
 	Busy     func(ctx context.Context, volume string) (container string, err error) // a container of the engine that runs with a volume; "": none
+	Free     func(v1.Target) error                                                  // why nothing may be written to a target: its disk is full
 	Limits   func() v1.BackupsConfig                                                // Bandwidth, and how many and how large backups may be
 	Jobs     *Jobs
 	Metrics  *Metrics
@@ -158,7 +159,7 @@ func completed(b v1.Backup, j Job) change {
 		}
 		o := j.Outcome
 		s.State, s.FinishedAt, s.Message = v1.JobCompleted, &now, ""
-		s.Size, s.Checksum, s.Unpacked, s.Files = o.Size, o.Checksum, o.Snapshot.Bytes, o.Snapshot.Files
+		s.Size, s.Checksum, s.Unpacked, s.Files = o.Snapshot.Size, o.Snapshot.Checksum, o.Snapshot.Bytes, o.Snapshot.Files
 		all := v1.FirstSkipped(o.Snapshot.Skipped, v1.MaxSkipped, v1.MaxSkippedBytes)
 		s.Skipped, s.SkippedTotal = v1.FirstSkipped(all, v1.ListedSkipped, v1.ListedSkippedBytes), o.Snapshot.SkippedTotal
 		done := max(j.Progress.Bytes, o.Snapshot.Bytes)

@@ -55,10 +55,8 @@ const (
 // Outcome is the result of a job.
 type Outcome struct {
 	Err      error
-	Snapshot v1.Snapshot // of a backup, as the other fields
-	Size     int64
-	Checksum string
-	Leftover bool // a part of the archive could not be removed after Err
+	Snapshot v1.Snapshot // of a backup
+	Leftover bool        // a part of the archive of a backup could not be removed after Err
 }
 
 // Job is a job as it was observed.

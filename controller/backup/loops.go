@@ -27,7 +27,7 @@ func Loops(o Options, run Run) []*controller.Loop {
 	shared := newThrottle(func() int64 { return int64(o.Limits().Bandwidth) })
 	s := o.Store
 	open := newListing(s, store.Restores, isUnfinished).ids
-	b, r, p := &backups{o, shared, newSpace(s, o.Limits)}, &restores{o, shared}, &policies{Options: o}
+	b, r, p := &backups{o, shared, newSpace(o)}, &restores{o, shared}, &policies{Options: o}
 	loop := func(name string, reconciler controller.Reconciler, workers int, requested controller.Source, watch ...controller.Source) *controller.Loop {
 		return &controller.Loop{Name: name, Reconciler: reconciler, DesiredState: []controller.Source{requested}, Watch: watch,
 			Workers: workers, BackOff: run.BackOff, Log: o.Log, Metrics: run.Metrics}

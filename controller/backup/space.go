@@ -2,7 +2,6 @@ package backup
 
 import (
 	"errors"
-	"io"
 	"maps"
 	"slices"
 	"sync"
@@ -16,6 +15,7 @@ import (
 type space struct {
 	store  *store.Store
 	limits func() v1.BackupsConfig
+	free   func(v1.Target) error // Options.Free
 
 	mu       sync.Mutex
 	written  map[string]archive // by id of the backup, until its size is stored or it is gone
@@ -28,29 +28,17 @@ type archive struct {
 	bytes  int64
 }
 
-func newSpace(s *store.Store, limits func() v1.BackupsConfig) *space {
-	return &space{store: s, limits: limits, written: map[string]archive{}}
+func newSpace(o Options) *space {
+	return &space{store: o.Store, limits: o.Limits, free: o.Free, written: map[string]archive{}}
 }
 
 // check returns the code BackupsFull if the target of a backup has no space left.
 func (s *space) check(b v1.Backup) error { return s.reserve(b, 1, 0) }
 
-// reader returns r, whose reads fail with the code BackupsFull once the target has no space
-// for what they return.
-func (s *space) reader(b v1.Backup, r io.Reader) io.Reader {
-	return readerFunc(func(p []byte) (int, error) {
-		n, err := r.Read(p)
-		if full := s.reserve(b, int64(n), int64(n)); full != nil {
-			return n, full
-		}
-		return n, err
-	})
+// wrote counts n more bytes of the archive of a backup. It returns why no more may be written.
+func (s *space) wrote(b v1.Backup, n int64) error {
+	return errors.Join(s.free(b.Spec.Target), s.reserve(b, n, n))
 }
-
-type readerFunc func(p []byte) (int, error)
-
-// Read implements io.Reader.
-func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 // reserve adds written bytes to the archive of a backup, or returns the code BackupsFull if n
 // bytes do not fit into its target.

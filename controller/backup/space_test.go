@@ -73,6 +73,28 @@ func TestBackupsAtOnceShareSpace(t *testing.T) {
 	})
 }
 
+// TestDiskFull: what is written on a full disk fails, and leaves nothing.
+func TestDiskFull(t *testing.T) {
+	live(t, func(w *world) {
+		w.mu.Lock()
+		w.full = v1.ErrDiskFull
+		w.mu.Unlock()
+		w.backup("a", nil)
+		require.Equal(t, v1.ErrDiskFull.Message, w.want("a", v1.JobFailed).Status.Message)
+		require.Zero(t, w.target.leftover())
+	})
+}
+
+// TestTargetLosesBytes: a target that does not have all that was written is a failure.
+func TestTargetLosesBytes(t *testing.T) {
+	live(t, func(w *world) {
+		w.target.set(func() { w.target.lost = 1 })
+		w.backup("a", nil)
+		require.Equal(t, "the target stored 8 of 9 bytes", w.want("a", v1.JobFailed).Status.Message)
+		require.Zero(t, w.target.leftover())
+	})
+}
+
 // TestLeftoverTakesSpace: what could not be removed counts until it is.
 func TestLeftoverTakesSpace(t *testing.T) {
 	live(t, func(w *world) {
@@ -145,13 +167,14 @@ func TestVolumeDeletedBeforeTheRecord(t *testing.T) {
 		w.setLimits(func(c *v1.BackupsConfig) { c.MaxSize = 12 })
 		limits := func() v1.BackupsConfig { return w.limits }
 		reg := prometheus.NewRegistry()
-		r := &backups{Options: Options{Store: w.store, Jobs: NewJobs(func() int { return 1 }, slog.New(slog.DiscardHandler)), Metrics: Register(reg, w.store, limits),
-			Log: slog.New(slog.DiscardHandler)}, space: newSpace(w.store, limits)}
+		o := Options{Store: w.store, Limits: limits, Jobs: NewJobs(func() int { return 1 }, slog.New(slog.DiscardHandler)), Metrics: Register(reg, w.store, limits),
+			Log: slog.New(slog.DiscardHandler)}
+		r := &backups{Options: o, space: newSpace(o)}
 		w.backup("b", nil)
 		b := w.want("b", "")
 		require.NoError(t, r.space.reserve(b, 9, 9))
 		w.update(func(tx *store.Tx) error { return store.Volumes.Delete(tx, "v") })
-		done := Job{State: JobEnded, Outcome: Outcome{Size: 9}}
+		done := Job{State: JobEnded, Outcome: Outcome{Snapshot: v1.Snapshot{Size: 9}}}
 		require.NoError(t, r.recordStep(b, RecordCompleted, Observed{Job: done}))
 		require.True(t, w.want("b", v1.JobFailed).Status.Leftover)
 		require.NoError(t, testutil.GatherAndCompare(reg, strings.NewReader(`

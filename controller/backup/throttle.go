@@ -22,11 +22,18 @@ func newThrottle(perSecond func() int64) throttle {
 
 // reader returns r with the limit.
 func (t throttle) reader(ctx context.Context, r io.Reader) io.Reader {
-	return &throttled{ctx.Err, func(n int) error { return t.wait(ctx, n) }, r}
+	return &throttled{ctx.Err, func(n int64) error { return t.wait(ctx, n) }, r}
 }
 
 // wait waits until n bytes may pass, or ctx ends.
-func (t throttle) wait(ctx context.Context, n int) error {
+func (t throttle) wait(ctx context.Context, n int64) (err error) {
+	for ; n > 0 && err == nil; n -= burst {
+		err = t.waitBurst(ctx, int(min(n, burst)))
+	}
+	return err
+}
+
+func (t throttle) waitBurst(ctx context.Context, n int) error {
 	limit := rate.Inf
 	if perSecond := t.rate(); perSecond > 0 {
 		limit = rate.Limit(perSecond)
@@ -39,7 +46,7 @@ func (t throttle) wait(ctx context.Context, n int) error {
 
 type throttled struct {
 	ended func() error
-	wait  func(n int) error
+	wait  func(n int64) error
 	r     io.Reader
 }
 
@@ -50,7 +57,7 @@ func (t *throttled) Read(b []byte) (int, error) {
 	}
 	n, err := t.r.Read(b[:min(len(b), burst)])
 	if n > 0 {
-		if waitErr := t.wait(n); waitErr != nil {
+		if waitErr := t.wait(int64(n)); waitErr != nil {
 			return n, waitErr
 		}
 	}

@@ -25,7 +25,8 @@ type target struct {
 	mu      sync.Mutex
 	stored  map[string][]byte
 	parts   map[string]bool // what interrupted Puts left
-	put     error           // of Put, after it has read everything
+	put     error           // of Put, after everything was written
+	lost    int             // bytes that Put does not store
 	delete  error
 	hold    chan struct{} // Put waits until it is closed; nil: it does not wait
 	dead    chan struct{} // Delete waits until it is closed; nil: it does not wait
@@ -39,7 +40,7 @@ func (x *target) set(change func()) {
 	change()
 }
 
-func (x *target) Put(ctx context.Context, key string, r io.Reader) (int64, error) {
+func (x *target) Put(ctx context.Context, key string, write func(ctx context.Context, w io.Writer) error) (int64, error) {
 	x.mu.Lock()
 	x.parts[key] = true
 	x.begun = append(x.begun, key)
@@ -52,15 +53,16 @@ func (x *target) Put(ctx context.Context, key string, r io.Reader) (int64, error
 			return 0, ctx.Err() // the part stays, as after a crash
 		}
 	}
-	b, err := io.ReadAll(r)
+	var b bytes.Buffer
+	err := write(ctx, &b)
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if err = errors.Join(err, x.put); err != nil {
 		return 0, err
 	}
-	x.stored[key] = b
+	x.stored[key] = b.Bytes()[:b.Len()-x.lost]
 	delete(x.parts, key)
-	return int64(len(b)), nil
+	return int64(len(x.stored[key])), nil
 }
 
 func (x *target) Open(_ context.Context, key string, offset int64) (io.ReadCloser, int64, error) {
@@ -133,7 +135,11 @@ func (x *trees) Write(ctx context.Context, volume string, w io.Writer, opt v1.Sn
 	if _, err := io.WriteString(w, text); err != nil {
 		return v1.Snapshot{}, err
 	}
-	return v1.Snapshot{Files: 1, Bytes: int64(len(text)), Skipped: x.skipped, SkippedTotal: int64(len(x.skipped))}, ctx.Err()
+	if err := opt.Written(int64(len(text))); err != nil {
+		return v1.Snapshot{}, err
+	}
+	sum := sha256.Sum256([]byte(text))
+	return v1.Snapshot{Size: int64(len(text)), Checksum: "sha256:" + hex.EncodeToString(sum[:]), Files: 1, Bytes: int64(len(text)), Skipped: x.skipped, SkippedTotal: int64(len(x.skipped))}, ctx.Err()
 }
 
 func (x *trees) Sweep(context.Context, string) error {
@@ -215,6 +221,7 @@ type world struct {
 	limit   int
 	limits  v1.BackupsConfig
 	busy    string // the container that the engine runs with each volume
+	full    error  // of Options.Free
 	mu      sync.Mutex
 }
 
@@ -244,6 +251,7 @@ func (w *world) run() (stop func()) {
 	jobs := NewJobs(func() int { return w.limit }, slog.New(slog.DiscardHandler))
 	o := Options{Store: w.store, Archives: w.trees, Console: w.console, Jobs: jobs, Log: slog.New(slog.DiscardHandler),
 		Targets: w.of, Limits: func() v1.BackupsConfig { w.mu.Lock(); defer w.mu.Unlock(); return w.limits },
+		Free: func(v1.Target) error { w.mu.Lock(); defer w.mu.Unlock(); return w.full },
 		Busy: func(context.Context, string) (string, error) { w.mu.Lock(); defer w.mu.Unlock(); return w.busy, nil }}
 	loops := Loops(o, Run{
 		Resync:  func(list func() ([]string, error)) controller.Source { return controller.Every(time.Minute, list) },

@@ -16,11 +16,12 @@ var ErrNotFound = errors.New("archive not found")
 // '.', the first a letter or a digit. It is safe for concurrent use with different
 // keys.
 type Target interface {
-	// Put stores what r returns under key and returns its size when it is durable.
-	// Nothing of it is visible before, and nothing of it stays after an error; if it could
-	// not be removed, the error contains the reason, and Delete or Abort removes it later.
-	// An error of r is wrapped.
-	Put(ctx context.Context, key string, r io.Reader) (size int64, err error)
+	// Put calls write, stores under key what it writes to w, and returns its size when it is
+	// durable. Nothing of it is visible before, and nothing of it stays after an error; if it
+	// could not be removed, the error contains the reason, and Delete or Abort removes it
+	// later. An error of write is wrapped. The context of write also ends when the target
+	// fails. Where the archive is a file, w is that *os.File.
+	Put(ctx context.Context, key string, write func(ctx context.Context, w io.Writer) error) (size int64, err error)
 
 	// Open returns the content of an archive from offset on, and the size of the whole.
 	// ctx ends the reads as well. The error is ErrNotFound if there is no archive.

@@ -7,34 +7,20 @@ import (
 	"io"
 	"io/fs"
 	"os"
-
-	"golang.org/x/sys/unix"
 )
 
-const (
-	partPrefix = ".part-" // begins the names of files that are not complete; keys do not begin with a dot
-	window     = 8 << 20  // bytes of a file after which they are sent to the disk
-)
+const partPrefix = ".part-" // begins the names of files that are not complete; keys do not begin with a dot
 
 // Directory is a Target in a directory of the host: one file of mode 0600 per archive,
 // named by its key.
-type Directory struct {
-	path  string
-	space func() error
-}
+type Directory struct{ path string }
 
 // NewDirectory returns the Target in the directory at path. The first Put creates the
-// directory with mode 0700. Put calls space before every 8 MiB and ends with its
-// error; nil means that no space is reserved.
-func NewDirectory(path string, space func() error) *Directory {
-	if space == nil {
-		space = func() error { return nil }
-	}
-	return &Directory{path, space}
-}
+// directory with mode 0700.
+func NewDirectory(path string) *Directory { return &Directory{path} }
 
 // Put implements Target.
-func (d *Directory) Put(ctx context.Context, key string, r io.Reader) (int64, error) {
+func (d *Directory) Put(ctx context.Context, key string, write func(ctx context.Context, w io.Writer) error) (int64, error) {
 	if err := checkKey(key); err != nil {
 		return 0, err
 	}
@@ -47,7 +33,7 @@ func (d *Directory) Put(ctx context.Context, key string, r io.Reader) (int64, er
 	}
 	defer root.Close()
 	part := partPrefix + key
-	size, err := d.write(ctx, root, part, r)
+	size, err := create(ctx, root, part, write)
 	if err == nil {
 		err = root.Rename(part, key)
 	}
@@ -60,8 +46,8 @@ func (d *Directory) Put(ctx context.Context, key string, r io.Reader) (int64, er
 	return size, nil
 }
 
-// write writes what r returns to a new durable file.
-func (d *Directory) write(ctx context.Context, root *os.Root, name string, r io.Reader) (int64, error) {
+// create makes a new file with what write writes, and returns its size when it is durable.
+func create(ctx context.Context, root *os.Root, name string, write func(ctx context.Context, w io.Writer) error) (int64, error) {
 	if err := remove(root, name); err != nil {
 		return 0, err
 	}
@@ -70,44 +56,17 @@ func (d *Directory) write(ctx context.Context, root *os.Root, name string, r io.
 		return 0, err
 	}
 	defer f.Close()
-	size, err := d.copy(ctx, f, r)
+	if err := write(ctx, f); err != nil {
+		return 0, err
+	}
+	info, err := f.Stat()
+	if err == nil {
+		err = errors.Join(ctx.Err(), f.Sync(), f.Close())
+	}
 	if err != nil {
 		return 0, err
 	}
-	if err := errors.Join(f.Sync(), f.Close()); err != nil {
-		return 0, err
-	}
-	return size, nil
-}
-
-// copy copies r to f. After each window it starts to write the window to the disk,
-// so that the sync at the end does not block the disk for everybody else, and lets
-// the kernel forget the window before it.
-func (d *Directory) copy(ctx context.Context, f *os.File, r io.Reader) (size int64, err error) {
-	for {
-		if err := errors.Join(ctx.Err(), d.space()); err != nil {
-			return 0, err
-		}
-		n, err := io.CopyN(f, r, window)
-		if n > 0 {
-			flush(f, size, n)
-		}
-		size += n
-		if errors.Is(err, io.EOF) && n < window {
-			return size, nil
-		}
-		if err != nil {
-			return 0, err
-		}
-	}
-}
-
-// flush gives the kernel hints. Both are optional, and not every file system knows them.
-func flush(f *os.File, offset, n int64) {
-	_ = unix.SyncFileRange(int(f.Fd()), offset, n, unix.SYNC_FILE_RANGE_WRITE)
-	if offset > 0 {
-		_ = unix.Fadvise(int(f.Fd()), 0, offset, unix.FADV_DONTNEED)
-	}
+	return info.Size(), nil
 }
 
 // Open implements Target.

@@ -15,7 +15,7 @@ func TestS3Downloads(t *testing.T) {
 	server := s3test.Start(t)
 	s := newTestS3(t, server, quick())
 	want := random(threeParts)
-	_, err := s.Put(t.Context(), "a", bytes.NewReader(want))
+	_, err := s.Put(t.Context(), "a", from(bytes.NewReader(want)))
 	require.NoError(t, err)
 	for name, fault := range map[string]s3test.Fault{
 		"reset": s3test.Reset, "hang": s3test.Hang, "503": s3test.Refuse(503, "SlowDown"), "cut": s3test.Cut(threeParts / 2), "stop": s3test.Stop(threeParts / 2),
@@ -45,13 +45,13 @@ func TestS3Downloads(t *testing.T) {
 func TestS3ArchiveIsReplaced(t *testing.T) {
 	server := s3test.Start(t)
 	s := newTestS3(t, server, quick())
-	_, err := s.Put(t.Context(), "a", bytes.NewReader(random(threeParts)))
+	_, err := s.Put(t.Context(), "a", from(bytes.NewReader(random(threeParts))))
 	require.NoError(t, err)
 	server.Inject(s3test.Cut(1000), s3test.Is("get"), 1)
 	r, _, err := s.Open(t.Context(), "a", 0)
 	require.NoError(t, err)
 	defer r.Close()
-	_, err = s.Put(t.Context(), "a", bytes.NewReader(make([]byte, threeParts)))
+	_, err = s.Put(t.Context(), "a", from(bytes.NewReader(make([]byte, threeParts))))
 	require.NoError(t, err)
 	_, err = io.ReadAll(r)
 	require.ErrorIs(t, err, errChanged)

@@ -44,7 +44,7 @@ func TestS3KeepsArchives(t *testing.T) {
 	server := s3test.Start(t)
 	s := newTestS3(t, server, quick())
 	want := random(threeParts)
-	size, err := s.Put(t.Context(), "a.tar.zst", iotest.HalfReader(bytes.NewReader(want)))
+	size, err := s.Put(t.Context(), "a.tar.zst", from(iotest.HalfReader(bytes.NewReader(want))))
 	require.NoError(t, err)
 	require.EqualValues(t, len(want), size)
 	require.Equal(t, []string{"node1/a.tar.zst"}, server.Objects(t))
@@ -69,7 +69,7 @@ func TestS3EmptyAndWholeParts(t *testing.T) {
 	s := newTestS3(t, server, quick())
 	for _, n := range []int{0, 1, firstSize, 2 * firstSize} {
 		want := random(n)
-		size, err := s.Put(t.Context(), "a", bytes.NewReader(want))
+		size, err := s.Put(t.Context(), "a", from(bytes.NewReader(want)))
 		require.NoError(t, err, n)
 		require.EqualValues(t, n, size)
 		got, _ := read(t, s, "a", 0)
@@ -95,7 +95,7 @@ func TestS3Faults(t *testing.T) {
 					s := newTestS3(t, server, l)
 					t.Cleanup(func() { require.NoError(t, newTestS3(t, server, quick()).Delete(context.Background(), "a")) })
 					server.Inject(fault, s3test.Is(request), times)
-					size, err := s.Put(t.Context(), "a", bytes.NewReader(want))
+					size, err := s.Put(t.Context(), "a", from(bytes.NewReader(want)))
 					server.Clear()
 					if err == nil {
 						require.EqualValues(t, len(want), size)
@@ -129,7 +129,7 @@ func TestS3AfterCrash(t *testing.T) {
 	server := s3test.Start(t)
 	s := newTestS3(t, server, quick())
 	put := func(ctx context.Context, key string) error {
-		_, err := s.Put(ctx, key, strings.NewReader("x"))
+		_, err := s.Put(ctx, key, from(strings.NewReader("x")))
 		return err
 	}
 	for _, next := range []func(context.Context, string) error{s.Abort, s.Delete, put} {
@@ -148,7 +148,7 @@ func TestS3ReaderFails(t *testing.T) {
 	server := s3test.Start(t)
 	s := newTestS3(t, server, quick())
 	for _, broken := range []error{errors.New("broken"), io.ErrUnexpectedEOF} {
-		_, err := s.Put(t.Context(), "a", io.MultiReader(bytes.NewReader(random(firstSize+1)), iotest.ErrReader(broken)))
+		_, err := s.Put(t.Context(), "a", from(io.MultiReader(bytes.NewReader(random(firstSize+1)), iotest.ErrReader(broken))))
 		require.ErrorIs(t, err, broken)
 		require.Empty(t, server.Objects(t))
 		require.Empty(t, server.Uploads(t))
@@ -169,7 +169,7 @@ func TestS3Cancelled(t *testing.T) {
 			cancel(stopping)
 			s3test.LoseAndHang(server, w, r)
 		}, s3test.Is(request), 1)
-		_, err := s.Put(ctx, "a", bytes.NewReader(random(threeParts)))
+		_, err := s.Put(ctx, "a", from(bytes.NewReader(random(threeParts))))
 		require.ErrorIs(t, err, stopping, request)
 		require.Empty(t, server.Objects(t), request)
 		require.Empty(t, server.Uploads(t), request)
@@ -179,7 +179,7 @@ func TestS3Cancelled(t *testing.T) {
 func TestS3Presign(t *testing.T) {
 	server := s3test.Start(t)
 	s := newTestS3(t, server, quick())
-	_, err := s.Put(t.Context(), "a", strings.NewReader("content"))
+	_, err := s.Put(t.Context(), "a", from(strings.NewReader("content")))
 	require.NoError(t, err)
 	u, err := s.Presign(t.Context(), "a", `my "backup".tar.zst`, 5*time.Minute)
 	require.NoError(t, err)
@@ -217,7 +217,7 @@ func TestS3Reach(t *testing.T) {
 		require.ErrorContains(t, err, c.want)
 		require.NotContains(t, err.Error(), o.SecretKey)
 		require.NotContains(t, err.Error(), "127.0.0.1")
-		_, err = bad.Put(t.Context(), "a", strings.NewReader("x"))
+		_, err = bad.Put(t.Context(), "a", from(strings.NewReader("x")))
 		require.ErrorContains(t, err, c.want)
 	}
 }

@@ -27,15 +27,14 @@ const assembly = 64 << 20
 
 const markKey = "Berth-Upload" // of the metadata
 
-// Put implements Target. It reads r in the calling goroutine, and keeps two parts: one
-// is read while the other is sent.
-func (s *S3) Put(ctx context.Context, key string, r io.Reader) (int64, error) {
+// Put implements Target. It keeps two parts: one is filled while the other is sent.
+func (s *S3) Put(ctx context.Context, key string, write func(ctx context.Context, w io.Writer) error) (int64, error) {
 	if err := s.Abort(ctx, key); err != nil {
 		return 0, err
 	}
 	u, err := s.create(ctx, key)
 	if err == nil {
-		err = s.send(ctx, u, r)
+		err = s.stream(ctx, u, write)
 	}
 	if err != nil {
 		return 0, errors.Join(err, s.clean(ctx, key, s.Abort))
@@ -86,6 +85,30 @@ func (s *S3) start(ctx context.Context, u *upload) (err error) {
 	u.id, err = s.core.NewMultipartUpload(ctx, s.options.Bucket, u.object, options)
 	if err == nil && u.id == "" {
 		return errors.New("the server returned no upload id")
+	}
+	return err
+}
+
+// errEnded ends a write whose upload has ended.
+var errEnded = errors.New("the upload has ended")
+
+// stream uploads what write writes. It returns when write has returned.
+func (s *S3) stream(ctx context.Context, u *upload, write func(ctx context.Context, w io.Writer) error) error {
+	writing, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r, w := io.Pipe()
+	defer r.CloseWithError(errEnded) // also after a panic
+	written := make(chan error, 1)
+	go func() {
+		err := write(writing, w)
+		w.CloseWithError(err)
+		written <- err
+	}()
+	err := s.send(ctx, u, r)
+	cancel()
+	r.CloseWithError(errEnded)
+	if failed := <-written; err == nil {
+		err = failed
 	}
 	return err
 }

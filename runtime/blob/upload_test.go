@@ -73,10 +73,10 @@ func TestVerifyPart(t *testing.T) {
 // archive of an upload that was not completed.
 func TestS3OldObjectIsNoSuccess(t *testing.T) {
 	server := s3test.Start(t)
-	_, err := newTestS3(t, server, quick()).Put(t.Context(), "a", strings.NewReader("old"))
+	_, err := newTestS3(t, server, quick()).Put(t.Context(), "a", from(strings.NewReader("old")))
 	require.NoError(t, err)
 	server.Inject(s3test.Refuse(500, "InternalError"), s3test.Is("complete"), 0)
-	_, err = newTestS3(t, server, hopeless()).Put(t.Context(), "a", strings.NewReader("new"))
+	_, err = newTestS3(t, server, hopeless()).Put(t.Context(), "a", from(strings.NewReader("new")))
 	require.ErrorContains(t, err, "InternalError")
 	require.Empty(t, server.Objects(t))
 	require.Empty(t, server.Uploads(t))
@@ -86,7 +86,7 @@ func TestS3OldObjectIsNoSuccess(t *testing.T) {
 func TestS3ObjectVisibleLate(t *testing.T) {
 	server := s3test.Start(t)
 	server.Inject(s3test.Refuse(404, "NoSuchKey"), s3test.Is("stat"), 3)
-	_, err := newTestS3(t, server, quick()).Put(t.Context(), "a", strings.NewReader("x"))
+	_, err := newTestS3(t, server, quick()).Put(t.Context(), "a", from(strings.NewReader("x")))
 	require.NoError(t, err)
 	require.Equal(t, "x", string(server.Content(t, "node1/a")))
 	require.Equal(t, []string{"list", "create", "part 1", "list", "complete", "!stat", "!stat", "!stat", "stat"}, server.Served(), "an upload is completed once")
@@ -104,7 +104,7 @@ func TestBodyEndsWithItsRequest(t *testing.T) {
 func TestS3ObjectOfAnotherSize(t *testing.T) {
 	server := s3test.Start(t)
 	server.Inject(s3test.Change(func(h http.Header) { h.Set("Content-Length", "7") }), s3test.Is("stat"), 0)
-	_, err := newTestS3(t, server, hopeless()).Put(t.Context(), "a", strings.NewReader("x"))
+	_, err := newTestS3(t, server, hopeless()).Put(t.Context(), "a", from(strings.NewReader("x")))
 	require.ErrorContains(t, err, "the object has 7 bytes, not 1")
 	require.Empty(t, server.Objects(t))
 }
@@ -117,7 +117,7 @@ func TestS3WithoutChecksums(t *testing.T) {
 	knows := func(r *http.Request) bool { return r.Header.Get("X-Amz-Checksum-Algorithm") != "" }
 	refuse := s3test.Refuse(400, "InvalidArgument")
 	server.Inject(refuse, knows, 0)
-	_, err := s.Put(t.Context(), "a", strings.NewReader("x"))
+	_, err := s.Put(t.Context(), "a", from(strings.NewReader("x")))
 	require.NoError(t, err)
 	server.Inject(func(server *s3test.Server, w http.ResponseWriter, r *http.Request) {
 		if knows(r) {
@@ -126,7 +126,7 @@ func TestS3WithoutChecksums(t *testing.T) {
 			s3test.AlterAndSign(server, w, r)
 		}
 	}, func(r *http.Request) bool { return knows(r) || s3test.Part(1)(r) }, 0)
-	_, err = newTestS3(t, server, hopeless()).Put(t.Context(), "a", strings.NewReader("x"))
+	_, err = newTestS3(t, server, hopeless()).Put(t.Context(), "a", from(strings.NewReader("x")))
 	require.ErrorIs(t, err, errAltered)
 	require.Equal(t, "x", string(server.Content(t, "node1/a")), "the old archive stays until another is complete")
 }
@@ -140,7 +140,7 @@ func TestS3Memory(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	peak := &peakReader{left: size}
-	got, err := s.Put(t.Context(), "a", peak)
+	got, err := s.Put(t.Context(), "a", from(peak))
 	require.NoError(t, err)
 	require.EqualValues(t, size, got)
 	require.Less(t, int64(peak.heap)-int64(before.HeapSys), int64(64<<20))
@@ -188,7 +188,7 @@ func TestS3PartArrivesAfterAbort(t *testing.T) {
 		server.NewUpload(t, "node1/a")
 		close(arrived)
 	}, s3test.Part(1), 1)
-	_, err := newTestS3(t, server, l).Put(ctx, "a", strings.NewReader("x"))
+	_, err := newTestS3(t, server, l).Put(ctx, "a", from(strings.NewReader("x")))
 	require.ErrorIs(t, err, context.Canceled)
 	<-arrived
 	require.Empty(t, server.Uploads(t))

@@ -18,7 +18,8 @@ type Snapshots struct{ m *Manager }
 func (m *Manager) Snapshots() Snapshots { return Snapshots{m} }
 
 // Write writes the volume to w as a tar.zst, while others may change it. A file that
-// changes meanwhile never fails the archive. An error of w or of ctx ends it.
+// changes meanwhile never fails the archive. An error of w or of ctx ends it. An *os.File
+// must be empty; it is written without this process where ArchiveFunc does so.
 func (s Snapshots) Write(ctx context.Context, id string, w io.Writer, opt v1.SnapshotOptions) (v1.Snapshot, error) {
 	vol, err := s.m.open(ctx, id)
 	if err != nil {
@@ -35,7 +36,7 @@ func (s Snapshots) Write(ctx context.Context, id string, w io.Writer, opt v1.Sna
 		return v1.Snapshot{}, err
 	}
 	job := ArchiveJob{Volume: id, Ignore: opt.Ignore, TempDir: s.m.base, NameBytes: s.m.opt.Limits.NameBytes, Bounds: bounds}
-	return s.m.opt.Archive(ctx, top.dir.File(), w, job, progressOf(opt.Progress, s.m.Used(id).Bytes))
+	return s.m.opt.Archive(ctx, top.dir.File(), w, job, ArchiveWatch{progressOf(opt.Progress, s.m.Used(id).Bytes), opt.Written})
 }
 
 // ArchiveJob is what the archive of a volume depends on, besides the open root folder. It
@@ -48,21 +49,33 @@ type ArchiveJob struct {
 	Bounds    snapshot.Bounds
 }
 
+// ArchiveWatch observes an archive while it is written. Both functions may be called at
+// once, and may be nil.
+type ArchiveWatch struct {
+	Progress func(bytes int64)   // called with the bytes of files that were read so far
+	Written  func(n int64) error // as v1.SnapshotOptions has it
+}
+
 // ArchiveFunc writes the tree below the open folder root, which the caller closes, as a
-// tar.zst. It calls progress, which may be nil, with the bytes of files that were read so
-// far. An error of w or of ctx ends it.
-type ArchiveFunc func(ctx context.Context, root *os.File, w io.Writer, job ArchiveJob, progress func(bytes int64)) (v1.Snapshot, error)
+// tar.zst to w, which may be an empty *os.File. An error of w, of ctx or of watch ends it.
+type ArchiveFunc func(ctx context.Context, root *os.File, w io.Writer, job ArchiveJob, watch ArchiveWatch) (v1.Snapshot, error)
 
 // WriteArchive is the ArchiveFunc that writes the archive in this process.
-func WriteArchive(ctx context.Context, root *os.File, w io.Writer, job ArchiveJob, progress func(bytes int64)) (v1.Snapshot, error) {
-	return snapshot.Write(ctx, walk.NewDir(root), w, snapshot.Options{
+func WriteArchive(ctx context.Context, root *os.File, w io.Writer, job ArchiveJob, watch ArchiveWatch) (v1.Snapshot, error) {
+	out := newOutput(w, watch.Written)
+	got, err := snapshot.Write(ctx, walk.NewDir(root), out, snapshot.Options{
 		Ignore:    snapshot.NewIgnore(job.Ignore),
 		Hidden:    isTemp,
 		TempDir:   job.TempDir,
 		NameBytes: job.NameBytes,
 		Bounds:    job.Bounds,
-		Progress:  progress,
+		Progress:  watch.Progress,
 	})
+	if err == nil {
+		err = out.report()
+	}
+	got.Size, got.Checksum = out.size, out.checksum()
+	return got, err
 }
 
 // progressOf converts a function that receives an estimate too. total grows with what

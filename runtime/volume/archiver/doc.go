@@ -3,7 +3,8 @@
 //
 // The process is berth itself with the argument Command. It inherits the handle of the
 // volume's root folder and no environment, receives a volume.ArchiveJob as JSON on its
-// standard input, and writes the archive to its standard output. On another pipe it sends
-// messages, a line of JSON each: its progress, and at the end the result or the error. It
-// ends with the process that started it.
+// standard input, and writes the archive to its standard output: the file of the archive,
+// or a pipe to the daemon. On another pipe it sends messages, a line of JSON each: its
+// progress, and at the end the result, with size and checksum, or the error. The daemon
+// answers with the bytes that may be written. The process ends with the one that started it.
 package archiver

@@ -1,6 +1,7 @@
 package archiver_test
 
 import (
+	"bytes"
 	"io"
 	"os"
 	"os/exec"
@@ -26,7 +27,7 @@ func script(t *testing.T, text string) string {
 
 // TestProcessFails: a process that ends in any wrong way is a failed backup with a reason.
 func TestProcessFails(t *testing.T) {
-	const result = `echo '{"size": 5, "result": {"Files": 1}}' >&4; `
+	const result = `echo '{"written": 5, "result": {"Files": 1, "Size": 5}}' >&4; `
 	for name, c := range map[string]struct{ program, reason string }{
 		"crash":      {script(t, "echo 'panic: at the disco' >&2; echo trace >&2; exit 2"), "failed: exit status 2: panic: at the disco"},
 		"verbose":    {script(t, "yes | head -c 1000000 >&2; exit 2"), "failed: exit status 2: y"},
@@ -34,20 +35,28 @@ func TestProcessFails(t *testing.T) {
 		"no JSON":    {script(t, "echo archive; echo archive >&4"), "failed: it sent no result"},
 		"after all":  {script(t, "printf 12345; "+result+"exit 3"), "failed: exit status 3"},
 		"truncated":  {script(t, "printf 1234; "+result), "failed: it sent no result"},
+		"longer":     {script(t, "printf 123456; "+result), "failed: it sent no result"},
+		"two sizes":  {script(t, `printf 12345; echo '{"written": 5, "result": {"Size": 4}}' >&4`), "failed: it sent no result"},
+		"too much":   {script(t, `echo '{"written": 9000000000000000000}' >&4; exec sleep 1000`), "reports a wrong size"},
+		"less":       {script(t, `echo '{"written": 5}{"written": 4}' >&4; exec sleep 1000`), "reports a wrong size"},
 		"no program": {"/nonexistent", "no such file"},
 		"not ours":   {"/bin/true", "failed: it sent no result"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBox(t, t.TempDir(), c.program)
-			_, err := b.write(t.Context(), io.Discard)
-			require.ErrorContains(t, err, c.reason)
-			require.LessOrEqual(t, b.log.Len(), 10_000)
-			require.Empty(t, children(t, os.Getpid()))
+			for _, w := range []io.Writer{&bytes.Buffer{}, newFile(t)} {
+				b := newBox(t, t.TempDir(), c.program)
+				_, err := b.write(t.Context(), w)
+				require.ErrorContains(t, err, c.reason)
+				require.LessOrEqual(t, b.log.Len(), 10_000)
+				require.Empty(t, children(t, os.Getpid()))
+			}
 		})
 	}
-	got, err := newBox(t, t.TempDir(), script(t, "printf 12345; "+result)).write(t.Context(), io.Discard)
-	require.NoError(t, err)
-	require.Equal(t, v1.Snapshot{Files: 1}, got)
+	for _, w := range []io.Writer{&bytes.Buffer{}, newFile(t)} {
+		got, err := newBox(t, t.TempDir(), script(t, "printf 12345; "+result)).write(t.Context(), w)
+		require.NoError(t, err)
+		require.Equal(t, v1.Snapshot{Files: 1, Size: 5}, got)
+	}
 }
 
 // TestErrors: an error keeps what decides over the message of a backup.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -23,9 +22,6 @@ const (
 	rootHandle     = 3 // the volume's root folder
 	messagesHandle = 4 // a pipe
 )
-
-// reportEvery is how long the process waits between two reports of its progress.
-const reportEvery = 100 * time.Millisecond
 
 // The memory of the process. Its own buffers take less than overhead.
 const (
@@ -47,7 +43,7 @@ func Main() int {
 }
 
 // serve writes the archive that in requests to out.
-func serve(in io.Reader, out io.Writer) error {
+func serve(in, out *os.File) error {
 	root, messages := os.NewFile(rootHandle, "volume"), os.NewFile(messagesHandle, "messages")
 	if info, err := root.Stat(); err != nil || !info.IsDir() {
 		return errNotByHand
@@ -55,27 +51,14 @@ func serve(in io.Reader, out io.Writer) error {
 	closeInherited()
 	lowerPriority()
 	var job volume.ArchiveJob
-	if err := json.NewDecoder(in).Decode(&job); err != nil {
+	r := &reporter{out: json.NewEncoder(messages), in: json.NewDecoder(in), sent: time.Now()}
+	if err := r.in.Decode(&job); err != nil {
 		return fmt.Errorf("read the job: %w", err)
 	}
 	debug.SetGCPercent(gcPercent)
 	debug.SetMemoryLimit(overhead + job.NameBytes)
-	send := json.NewEncoder(messages)
-	last, counted := message{}, &counter{w: out}
-	sent := time.Now()
-	result, err := volume.WriteArchive(context.Background(), root, counted, job, func(bytes int64) {
-		last.Read = bytes
-		if now := time.Now(); now.Sub(sent) >= reportEvery {
-			sent = now
-			_ = send.Encode(last) // the next write to a reader that has ended fails as well
-		}
-	})
-	if err != nil {
-		last.Error = newFailure(err)
-		return errors.Join(err, send.Encode(last))
-	}
-	last.Result, last.Size = &result, counted.n
-	return send.Encode(last)
+	result, err := volume.WriteArchive(context.Background(), root, out, job, volume.ArchiveWatch{Progress: r.progress, Written: r.written})
+	return errors.Join(err, r.end(result, err))
 }
 
 // closeInherited closes what the daemon itself had inherited. Only handles from before the
@@ -94,17 +77,4 @@ func closeInherited() {
 			_ = unix.Close(fd)
 		}
 	}
-}
-
-// counter counts the bytes that it writes.
-type counter struct {
-	w io.Writer
-	n int64
-}
-
-// Write implements io.Writer.
-func (c *counter) Write(p []byte) (int, error) {
-	n, err := c.w.Write(p)
-	c.n += int64(n)
-	return n, err
 }

@@ -1,21 +1,20 @@
 package archiver
 
 import (
-	"encoding/json"
 	"errors"
-	"io"
 	"io/fs"
 	"syscall"
 
 	v1 "berth/api/v1"
 )
 
-// message is what the process sends while it writes an archive.
+// message is what the process sends while it writes an archive. The daemon answers one
+// whose Written is larger than before with that number: so many bytes were allowed.
 type message struct {
-	Read   int64        `json:"read"`             // bytes of files that were read so far
-	Size   int64        `json:"size,omitempty"`   // bytes of the archive, with Result
-	Result *v1.Snapshot `json:"result,omitempty"` // only in the last message, if the archive is complete
-	Error  *failure     `json:"error,omitempty"`  // only in the last message, if it is not
+	Read    int64        `json:"read"`             // bytes of files that were read so far
+	Written int64        `json:"written"`          // bytes of the archive that were written so far
+	Result  *v1.Snapshot `json:"result,omitempty"` // only in the last message, if the archive is complete
+	Error   *failure     `json:"error,omitempty"`  // only in the last message, if it is not
 }
 
 // failure is an error that another process receives.
@@ -49,18 +48,4 @@ func (f *failure) err() error {
 		return &fs.PathError{Op: f.Op, Path: "volume", Err: f.Errno}
 	}
 	return errors.New(f.Text)
-}
-
-// follow calls progress, which may be nil, for each message, and returns the last one.
-func follow(r io.Reader, progress func(bytes int64)) (last message) {
-	d := json.NewDecoder(r)
-	for {
-		var m message
-		if err := d.Decode(&m); err != nil {
-			return last
-		}
-		if last = m; progress != nil {
-			progress(m.Read)
-		}
-	}
 }

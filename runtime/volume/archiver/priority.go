@@ -13,7 +13,7 @@ const name = "berth-archive"
 
 // The lowest priority.
 const (
-	nice           = 19
+	nice           = 19      // of the session
 	ioprioProcess  = 1       // a thread, as linux/ioprio.h has it
 	ioprioIdle     = 3 << 13 // reads and writes when no other process does
 	oomScoreAdjust = "/proc/self/oom_score_adj"
@@ -27,8 +27,8 @@ func lowerPriority() {
 	if adj, err := os.ReadFile(oomScoreAdjust); err == nil && bytes.HasPrefix(adj, []byte("-")) {
 		_ = os.WriteFile(oomScoreAdjust, []byte("0"), 0)
 	}
-	// The kernel first shares processors between sessions (sched_autogroup), so the nice value
-	// of a thread has no meaning for other sessions. That of the session has.
+	// The kernel first shares processors between sessions (sched_autogroup), so the policy of a
+	// thread has no part in what other sessions get. The nice value of the session has.
 	_ = os.WriteFile("/proc/self/autogroup", []byte(strconv.Itoa(nice)), 0)
 	// A thread has a priority of its own, and those that it starts inherit it. When there
 	// is no new one, none was started before its parent's priority was lowered.
@@ -50,7 +50,8 @@ func lowerThreads(lowered map[int]bool) (found bool) {
 			continue
 		}
 		lowered[id], found = true, true
-		_ = unix.SchedSetAttr(id, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_BATCH, Nice: nice}, 0)
+		// A processor that runs only threads with SCHED_IDLE takes new work as an idle one does.
+		_ = unix.SchedSetAttr(id, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE}, 0)
 		_, _, _ = unix.Syscall(unix.SYS_IOPRIO_SET, ioprioProcess, uintptr(id), ioprioIdle)
 	}
 	return found
