@@ -23,6 +23,17 @@ func TestSize(t *testing.T) {
 	t.Logf("%d files, %d bytes compressed", len(p.files), p.Size())
 }
 
+func TestScriptsAreServedWithoutComments(t *testing.T) {
+	p, err := load(fstest.MapFS{
+		"assets/index.html":    {},
+		"assets/boot.js":       {Data: []byte("// Why.\nlet a = 1; // one\n  // More.\n\nconst u = 'http://x';\n")},
+		"assets/vendor/lib.js": {Data: []byte("// Licence: MIT\n")},
+	})
+	require.NoError(t, err)
+	require.Equal(t, "\nlet a = 1; // one\n\n\nconst u = 'http://x';\n", string(p.files["boot.js"].Plain))
+	require.Equal(t, "// Licence: MIT\n", string(p.files["vendor/lib.js"].Plain))
+}
+
 // TestNothingInline: the policy would refuse it, and the page would be broken.
 func TestNothingInline(t *testing.T) {
 	p, err := New()

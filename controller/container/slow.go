@@ -64,7 +64,7 @@ func (s slowStep) execute(ctx context.Context, a Action) error {
 func clock(t time.Time) string { return t.UTC().Format(time.TimeOnly) + " UTC" }
 
 func (s slowStep) recordInstall() error {
-	text := fmt.Sprintf("the install script has run since %s and is killed after %s",
+	text := fmt.Sprintf("the install script has run since %s and is killed after %s, counted from its start, or from the last start of berth if that is later",
 		clock(s.x.o.Install.StartedAt), installTimeout(s.x.c.Spec))
 	return recordWarning(s.x, v1.ReasonInstallSlow, text, func(st *v1.ContainerStatus, now time.Time) {
 		setCondition(st, now, v1.Installed, v1.Unknown, v1.ReasonInstallSlow, text)

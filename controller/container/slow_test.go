@@ -329,7 +329,7 @@ func TestSlowInstallationIsReportedOnce(t *testing.T) {
 		w.create(nil)
 		time.Sleep(30 * time.Minute)
 		c := w.want(v1.Installing)
-		require.Equal(t, "the install script has run since 00:00:00 UTC and is killed after 1h0m0s", c.Status.Message)
+		require.Equal(t, "the install script has run since 00:00:00 UTC and is killed after 1h0m0s, counted from its start, or from the last start of berth if that is later", c.Status.Message)
 		require.Equal(t, v1.ReasonInstallSlow, v1.Unready(c.Spec, c.Status))
 		require.Len(t, warnings(w), 1)
 		w.engine.Outside.Exit(installer, 0)

@@ -69,8 +69,8 @@ var visibleFailures = map[string]failure{
 	}, unready("VolumeMissing"), changed("starting", "exit", "VolumeMissing"), `exit .* cannot start: mount source is missing: `, "cannot start: mount source is missing"},
 	"install-hangs": {func(t *testing.T, b *berthtest.Berth, id string) {
 		b.Create(t, id, berthtest.Spec{"install_script": "sleep 100000"})
-	}, unready("InstallSlow"), `"WARN","msg":"the install script has run since .* and is killed after 1h0m0s","container":"%s"`,
-		`installing .* the install script has run since `, "is killed after 1h0m0s InstallSlow"},
+	}, unready("InstallSlow"), `"WARN","msg":"the install script has run since .* and is killed after 1h0m0s, counted from .*","container":"%s"`,
+		`installing .* the install script has run since `, "is killed after 1h0m0s, counted from its start, or from the last start of berth if that is later InstallSlow"},
 	"install-fails": {func(t *testing.T, b *berthtest.Berth, id string) {
 		b.Create(t, id, berthtest.Spec{"install_script": "exit 7"})
 	}, unready("ExitCode"), changed("installing", "failed", "ExitCode") + `,"exit_code":7`, `failed .* the install script ended with exit code 7`, "failed ExitCode"},

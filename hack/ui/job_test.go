@@ -43,7 +43,7 @@ func TestMainJob(t *testing.T) {
 	requireRefused(p, b)
 	p.fill("Memory", "64 MiB")
 	p.answer("Create and start")
-	p.until("the error is gone", "!document.querySelector('.message.bad')")
+	p.until("the errors are gone", "!document.querySelector('.message.bad, [aria-invalid]')")
 	p.state("running")
 
 	p.shows(".line", "Done")
@@ -89,7 +89,10 @@ func requireRefused(p *tab, b *berthtest.Berth) {
 	p.t.Helper()
 	t := p.t
 	p.click("dialog button", "Create and start")
-	p.shows("dialog .message.bad", "limits.memory: must be 0 or at least 6291456 bytes (6 MiB)")
+	p.shows("#field-memory-error", "Must be at least 6 MiB")
+	p.until("the field has the focus", "document.activeElement.id === 'field-memory'")
+	require.False(t, eval[bool](p, "test.says('dialog', 'limits.')"), "names of the API")
+	p.axe("new container, refused")
 	berthtest.Until(t, wait, "what the attempt made is removed", func() bool {
 		var left struct{ Ports, Volumes []any }
 		b.Get(t, "/network/ports", &left)

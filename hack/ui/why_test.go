@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -71,7 +72,13 @@ var faults = map[string]fault{
 	"no-command": {created(berthtest.Spec{"startup_command": "/opt/java/bin/java -jar server.jar"}), "Crash", "127", "Correct startup_command"},
 	"bad-user":   {created(berthtest.Spec{"user": "nobody-here"}), "Could not start", "nobody-here", "Correct it with berth apply"},
 	"finishes":   {created(berthtest.Spec{"startup_command": "echo nothing to do"}), "Exited", "", "Its restart policy does not start it again"},
-	"stopped":    {created(berthtest.Spec{"power": "stopped"}), "Installed, not started yet", "", ""},
+	"stopped-on-request": {func(t *testing.T, b *berthtest.Berth, id string) {
+		b.Made(t, id, berthtest.Spec{"startup_command": "trap 'exit 0' TERM; while :; do sleep 0.1; done"})
+		b.Verb(t, id, "start")
+		b.State(t, id, "running")
+		b.Verb(t, id, "stop")
+	}, "Stopped on request", "Exit code 0", "Start starts it."},
+	"stopped": {created(berthtest.Spec{"power": "stopped"}), "Installed, not started yet", "", ""},
 }
 
 // explains waits until the open container shows a fault.
@@ -123,13 +130,17 @@ func (n node) fail(p *tab) {
 	p.until("no reason", "!document.querySelector('.reasons')")
 	n.engine.Inject(enginetest.Reset, enginetest.All)
 	p.shows(".strip .reasons", "Docker does not answer")
-	p.shows(".why", "when Docker last answered")
+	p.shows(".why", "State unknown. Last observed")
 	p.shows(".why", "journalctl -u docker")
+	p.shows(".rows .pill.unknown", "running ?")
+	was := eval[string](p, "document.querySelector('.why h3').textContent.split(': ')[1] + document.querySelector('.rows .c-age').textContent")
+	time.Sleep(2 * time.Second)
+	require.Equal(p.t, was, eval[string](p, "document.querySelector('.why h3').textContent.split(': ')[1] + document.querySelector('.rows .c-age').textContent"), "nothing is counted that is not observed")
 	p.t.Logf("engine away: %s", eval[string](p, "document.querySelector('.reasons').innerText + '\\n' + document.querySelector('.why').innerText"))
 	p.shot("fault-engine-away")
 	n.engine.Clear()
 	p.until("no reason", "!document.querySelector('.reasons')")
-	p.until("the engine is back", "!test.says('.why', 'journalctl')")
+	p.until("the engine is back", "!test.says('.why', 'journalctl') && !document.querySelector('.pill.unknown')")
 }
 
 // fill writes a file until its disk is full.

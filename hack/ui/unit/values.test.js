@@ -4,8 +4,8 @@ import { all, APIError, createAPI, link, OfflineError, path, query } from '../..
 import { crumbs, decode, fromEditor, isArchive, join, lineEnd, parent, toEditor } from '../../../api/ui/assets/core/files.js';
 import { age, bytes, clock, duration, percent, port, until } from '../../../api/ui/assets/core/format.js';
 import { findNewest, tail } from '../../../api/ui/assets/core/history.js';
-import { parseList, parsePorts, parseSize } from '../../../api/ui/assets/core/input.js';
-import { command, manifest } from '../../../api/ui/assets/core/manifest.js';
+import { addresses, parseCores, parseList, parsePorts, parseSize, reach } from '../../../api/ui/assets/core/input.js';
+import { command, manifest, omissions } from '../../../api/ui/assets/core/manifest.js';
 import { rightsOf } from '../../../api/ui/assets/core/rights.js';
 import * as route from '../../../api/ui/assets/core/route.js';
 import { createSeries } from '../../../api/ui/assets/core/series.js';
@@ -46,12 +46,24 @@ test('what people type', () => {
     2 * 2 ** 20,
   ]);
   for (const text of ['much', '64', '64 x', '1 bi']) assert.throws(() => parseSize(text), /is not a size with a unit/);
-  assert.deepEqual(parsePorts('25565, 127.0.0.1:80/udp [::1]:53'), [
+  assert.deepEqual(parsePorts('25565, 127.0.0.1:80/udp [::1]:53', '0.0.0.0'), [
     { ip: '0.0.0.0', port: 25565, protocol: 'tcp' },
     { ip: '127.0.0.1', port: 80, protocol: 'udp' },
     { ip: '::1', port: 53, protocol: 'tcp' },
   ]);
   assert.throws(() => parsePorts('x:1'), /is not a port/);
+  assert.throws(() => parsePorts('25565'), /"25565" has no address: write 0\.0\.0\.0:25565/);
+  assert.equal(parseCores(' 1.5 '), 1.5);
+  for (const text of ['1,5', 'two', '-1']) assert.throws(() => parseCores(text), /is not a number of cores/);
+  assert.deepEqual(addresses([{ ip: '10.0.0.5' }, { ip: '127.0.0.1' }, { ip: '10.0.0.5' }]), [
+    '0.0.0.0',
+    '127.0.0.1',
+    '10.0.0.5',
+  ]);
+  assert.deepEqual(
+    ['127.0.0.2', '::1', '0.0.0.0', '10.0.0.5'].map((ip) => reach(ip).split(' ')[0]),
+    ['programs', 'programs', 'every', 'networks'],
+  );
   assert.deepEqual(parseList(' a, b  c '), ['a', 'b', 'c']);
 });
 
@@ -154,8 +166,15 @@ test('a manifest has what differs from the defaults, and nothing that hides', ()
     env: { NO: 'yes', 'a b': '\u202e😀', EMPTY: '' }, labels: {}, mounts: [], stop: { command: '', timeout: '30s' }, restart_policy: { mode: 'on-failure' },
   }; // prettier-ignore
   const text = manifest(c);
+  assert.match(text, /^# install_script is not included: the API never returns it\..*\n/);
+  assert.deepEqual(
+    omissions({ ...c, registry_auth: 'games.example' }).map(({ what }) => what),
+    ['the install script', "the registry's credentials", "the volume's files"],
+  );
+  assert.match(manifest({ ...c, registry_auth: 'games.example' }), /^# The credentials of registry_auth are not included/m);
+  assert.ok(text.split('\n').every((line) => !line.startsWith('#') || line.length <= 100));
   assert.equal(
-    text,
+    text.replace(/^#.*\n/gm, ''),
     [
       'internal_id: survival',
       'image: "games/survival:1.20"',

@@ -27,12 +27,13 @@ const cases = [
   ['install script', container({ state: 'failed', exit_code: 22, conditions: [fault('Installed', 'ExitCode', 'the install script ended with exit code 22')] }), 'bad', /Installation failed/, /exit code 22/, /output of the install script/],
   ['pattern', container({ state: 'starting', message: 'no line for 1m', conditions: [fault('StartPatternNotMatched', 'StartPatternNotMatched', 'no line for 1m; the run is stopped after 2m0s; the last lines are x', 'True')], deadline: '2026-01-01T00:02:00Z' }),
     'warn', /^Starting for 1 min$/, /^No line for 1m; the last lines are x\.\nberth stops it in 1 min unless a line matches start_pattern\.$/, /Compare start_pattern/],
-  ['install hangs', container({ state: 'installing', conditions: [fault('Installed', 'InstallSlow', 'the install script has run since 10:00:00 UTC and is killed after 1h0m0s', 'Unknown')], deadline: '2026-01-01T00:02:00Z' }), 'warn', /^Installing/, /^The install script has run since 10:00:00 UTC\.\nberth ends the installation in 1 min\.$/, /slow, or waits/],
+  ['install hangs', container({ state: 'installing', conditions: [fault('Installed', 'InstallSlow', 'the install script has run since 10:00:00 UTC and is killed after 1h0m0s, counted from its start, or from the last start of berth if that is later', 'Unknown')], deadline: '2026-01-01T00:02:00Z' }), 'warn', /^Installing/, /^The install script has run since 10:00:00 UTC\.\nberth ends the installation in 1 min\.$/, /slow, or waits/],
   ['install', container({ state: 'installing', deadline: '2026-01-01T00:02:00Z' }), 'busy', /^Installing/, /^berth ends the installation in 1 min\.$/, /^$/],
   ['disk full', container({ state: 'exit', next_retry_at: '2026-01-01T00:01:12Z', conditions: [fault('DiskPressure', 'OverLimit', 'over', 'True')] }), 'bad', /^Crashed 1 min ago$/, /^Over\.$/, /Delete files/],
-  ['engine away', container({ conditions: [fault('EngineReachable', 'EngineUnreachable', 'Docker does not answer')] }), 'warn', /^Running for 1 min, when Docker last answered$/, /Docker does not answer/, /journalctl/],
-  ['stopped', container({ state: 'exit', power: 'stopped', exit_code: 0, conditions: [fault('Started', 'Stopped', 'stopped on request')] }), 'idle', /^Stopped on request 1 min ago$/, /^Exit code 0\.$/, /^$/],
-  ['ready', container({ state: 'ready', power: 'stopped', conditions: [fault('Started', 'NotStarted', 'never')] }), 'idle', /^Installed, not started yet$/, /^$/, /^$/],
+  ['engine away', container({ conditions: [{ ...fault('EngineReachable', 'EngineUnreachable', 'Docker does not answer'), since: '2026-01-01T00:00:48Z' }] }), 'warn', /^State unknown\. Last observed 12 s ago: running for 48 s$/, /Docker does not answer/, /journalctl/],
+  ['engine away, a restart is due', container({ state: 'exit', exit_code: 3, next_retry_at: '2026-01-01T00:00:30Z', conditions: [{ ...fault('EngineReachable', 'EngineUnreachable', 'Docker does not answer'), since: '2026-01-01T00:00:20Z' }] }), 'warn', /Crashed|crashed/, /berth goes on when it can observe the container again\.$/, /journalctl/],
+  ['stopped', container({ state: 'exit', power: 'stopped', exit_code: 0, conditions: [fault('Started', 'Stopped', 'stopped on request')] }), 'idle', /^Stopped on request 1 min ago$/, /^Exit code 0\.\nStart starts it\.$/, /^$/],
+  ['ready', container({ state: 'ready', power: 'stopped', conditions: [fault('Started', 'NotStarted', 'never')] }), 'idle', /^Installed, not started yet$/, /^Start starts it\.$/, /^$/],
 ]; // prettier-ignore
 
 for (const [name, c, tone, headline, text, remedy] of cases) {
@@ -62,6 +63,14 @@ test('the entry of a list is enough', () => {
   assert.equal(explain(container({ state: 'unheard-of' }), now).headline, 'unheard-of for 1 min');
   assert.equal(explain(container({ state: 'installing', message: 'pull x: refused', conditions: undefined }), now).tone, 'warn');
 });
+
+test('time stands still while states are not observed', () => {
+  const at = Date.parse('2026-01-01T00:00:30Z');
+  const why = explain(container(), now, at);
+  assert.deepEqual([why.tone, why.unknown, why.headline], ['warn', true, 'State unknown. Last observed 30 s ago: running for 30 s']);
+  assert.equal(explain(container(), now + 3_600_000, at).headline, 'State unknown. Last observed 1 h ago: running for 30 s');
+  assert.equal(explain(container(), now, null).unknown, false);
+}); // prettier-ignore
 
 test('exit codes have names', () => {
   assert.equal(exitText({ exit_code: null }), '');

@@ -10,6 +10,12 @@ export async function tail(read, newest, count) {
   }
 }
 
+// transitions returns the last transitions of a container, newest first.
+export async function transitions(api, container, count) {
+  const { newest } = await api.get('events', { limit: 0 });
+  return tail(async (since, limit) => (await api.get('events', { since, limit, container })).events, newest, count);
+}
+
 // findNewest returns the number of the last entry of a log whose numbers have no gaps,
 // or 0. exists(since) reports the number of the first entry after `since`, or 0.
 export async function findNewest(first) {

@@ -11,17 +11,39 @@ export function parseSize(text) {
   return Math.round(Number(match[1]) * factors[match[2][0].toLowerCase()]);
 }
 
+// parseCores returns a number of CPU cores; 0 for an empty text.
+export function parseCores(text) {
+  if (!/^\s*(?:\d+(?:\.\d+)?)?\s*$/.test(text)) throw new Error(`"${text}" is not a number of cores: write 2 or 1.5`);
+  return Number(text);
+}
+
 // parsePorts returns the bindings of a text such as 127.0.0.1:25565/tcp, [::1]:53/udp.
-// The address is optional, and so is the protocol.
-export function parsePorts(text) {
+// The protocol is optional, and so is the address if there is one for ports without.
+export function parsePorts(text, address = '') {
   return text
     .split(/[\s,]+/)
     .filter(Boolean)
     .map((one) => {
       const match = /^(?:(?:\[([0-9a-f:.]+)\]|([0-9.]+)):)?(\d{1,5})(?:\/(tcp|udp))?$/i.exec(one);
       if (!match) throw new Error(`"${one}" is not a port: write 25565, 127.0.0.1:25565/tcp or [::1]:53/udp`);
-      return { ip: match[1] ?? match[2] ?? '0.0.0.0', port: Number(match[3]), protocol: (match[4] ?? 'tcp').toLowerCase() };
+      const ip = match[1] ?? match[2] ?? address;
+      if (!ip) throw new Error(`"${one}" has no address: write 0.0.0.0:${one} for all addresses of this host`);
+      return { ip, port: Number(match[3]), protocol: (match[4] ?? 'tcp').toLowerCase() };
     });
+}
+
+// reach returns from where an address of this host can be reached, in words.
+export function reach(ip) {
+  if (/^127\.|^::1$/.test(ip)) return 'programs of this host only';
+  if (ip === '0.0.0.0') return 'every network that reaches this host, by IPv4';
+  if (ip === '::') return 'every network that reaches this host';
+  return 'networks that reach this address';
+}
+
+// addresses returns the addresses that a form offers: all, this host, and those that
+// ports of the pool have.
+export function addresses(pool) {
+  return [...new Set(['0.0.0.0', '127.0.0.1', ...pool.map(({ ip }) => ip)])];
 }
 
 // parseList returns the words of a text separated by commas or spaces.

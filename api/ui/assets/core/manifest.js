@@ -73,10 +73,35 @@ function flow(value) {
 
 const quoteKey = (name) => (/^[A-Za-z_][A-Za-z0-9_]*$/.test(name) && scalar(name) === name ? name : quote(name));
 
-// manifest returns the specification of a container as YAML. The install script is not
-// in it: the daemon never returns it, and apply leaves it unchanged.
+// omissions returns what the specification of a container leaves out: {what, note}, for a
+// message and for a comment.
+export function omissions(c) {
+  const list = [
+    {
+      what: 'the install script',
+      note: 'install_script is not included: the API never returns it. berth apply leaves the script of an existing container unchanged; add it here for a new one.',
+    },
+    {
+      what: "the volume's files",
+      note: 'The files of the volume are not included. On another node, volume_id has to name a volume of that node, and its pool needs the ports.',
+    },
+  ];
+  if (c.registry_auth) {
+    list.splice(1, 0, {
+      what: "the registry's credentials",
+      note: 'The credentials of registry_auth are not included: they are in docker.registries of the configuration of berth.',
+    });
+  }
+  return list;
+}
+
+// comment returns a text as lines of a comment.
+const comment = (text) => text.match(/.{1,96}(?:\s|$)/g).map((line) => `# ${line.trim()}`);
+
+// manifest returns the specification of a container as YAML. Its comments name what is
+// not in it.
 export function manifest(c) {
-  const lines = [];
+  const lines = omissions(c).flatMap(({ note }) => comment(note));
   for (const name of fields) {
     const value = verbatim.has(name) ? c[name] : drop(c[name]);
     if (isEmpty(value) || value === (defaults[name] ?? false)) continue;

@@ -1,16 +1,21 @@
 // The last lines of a console, in bounded memory.
 import { maxLine, plain, spans, strip } from './ansi.js';
+import { createMarks, isLater, lineOf, placeOf } from './runs.js';
 
 const escape = '\u001b';
 
 // createScrollback keeps at most maxLines lines, each with at most maxLine characters
-// and the count of those left out.
+// and the count of those left out, and marks between them.
 export function createScrollback({ maxLines = 5000 } = {}) {
   const lines = [];
+  const marks = createMarks();
   let style = plain;
-  let open = false; // the last line has no end yet
+  let open; // the line that has no end yet
   let next = 1; // number of the next line
   let dropped = 0;
+  let revision = 0; // of lines that were not added at the end
+  let loaded = false; // the last lines of before were appended
+  let complete = false; // there are no lines before the first one
 
   // extend adds text to a line, within its bound.
   const extend = (line, text) => {
@@ -18,23 +23,60 @@ export function createScrollback({ maxLines = 5000 } = {}) {
     line.raw += text.slice(0, space);
     line.hidden += Math.max(0, text.length - space);
     line.drawn = undefined;
+    if (line !== lines.at(-1)) revision += 1;
   };
   // finish computes the style that the next line begins with.
-  const finish = (line) => {
-    if (line.raw.includes(escape)) style = spans(line.raw, line.style).style;
+  const finish = () => {
+    if (open?.raw.includes(escape)) style = spans(open.raw, open.style).style;
+    open = undefined;
   };
   const trim = () => {
     const excess = lines.length - maxLines;
     if (excess <= 0) return;
     lines.splice(0, excess);
     dropped += excess;
+    complete = false;
+  };
+  // begin adds a line of output: before the marks that are later than it.
+  const begin = (time) => {
+    const later = [];
+    while (lines.at(-1)?.kind === 'mark' && isLater(lines.at(-1), time)) later.unshift(lines.pop());
+    open = { number: next++, time, kind: 'output', raw: '', hidden: 0, style };
+    lines.push(open);
+    for (const mark of later) lines.push({ ...mark, number: next++ });
+    if (later.length) revision += 1;
+  };
+  // place adds a mark between the lines. One before the first line waits for older lines.
+  const place = (mark) => {
+    const at = placeOf(lines, mark);
+    if (!loaded || (at === 0 && !complete)) return;
+    if (at === lines.length) {
+      lines.push(lineOf(mark, next++, plain));
+    } else {
+      const before = lines[at - 1]?.number ?? lines[at].number - 1;
+      lines.splice(at, 0, lineOf(mark, (before + lines[at].number) / 2, plain));
+      revision += 1;
+    }
+    mark.placed = true;
+  };
+  const placeAll = () => marks.waiting().forEach(place);
+  // reword changes the text of a mark.
+  const reword = ({ key, text }) => {
+    const line = lines.find((one) => one.key === key);
+    if (!line) return;
+    Object.assign(line, { raw: text, drawn: undefined });
+    revision += 1;
   };
 
   return {
     lines,
-    // dropped is the number of lines that were removed since the last clear.
+    // dropped is the number of lines that were removed since the beginning.
     get dropped() {
       return dropped;
+    },
+    // revision grows when a line was added or changed above the last one.
+    get revision() {
+      return revision;
     },
     // append adds output: lines with their ends, or parts of lines. times are those of
     // the lines that begin in it, or one time for all.
@@ -43,37 +85,36 @@ export function createScrollback({ maxLines = 5000 } = {}) {
       const tail = parts.pop();
       const timeOf = (i) => (Array.isArray(times) ? times[i] : times);
       parts.forEach((part, i) => {
-        if (open) {
-          extend(lines.at(-1), part);
-        } else {
-          const line = { number: next++, time: timeOf(i), kind: 'output', raw: '', hidden: 0, style };
-          extend(line, part);
-          lines.push(line);
-        }
-        open = false;
-        finish(lines.at(-1));
+        if (!open) begin(timeOf(i));
+        extend(open, part);
+        finish();
       });
       if (tail) {
-        if (!open) lines.push({ number: next++, time: timeOf(parts.length), kind: 'output', raw: '', hidden: 0, style });
-        extend(lines.at(-1), tail);
-        open = true;
+        if (!open) begin(timeOf(parts.length));
+        extend(open, tail);
       }
       trim();
     },
+    // load is append for the last lines of before. all reports whether there are no
+    // others.
+    load(text, times, all) {
+      this.append(text, times);
+      loaded = true;
+      complete = all;
+      placeAll();
+    },
+    // divide marks transitions between the lines, each once.
+    divide(transitions) {
+      marks.add(transitions).forEach(reword);
+      placeAll();
+      trim();
+    },
+    marksBetween: marks.between,
     // notice adds a sentence of berth or of the page between the lines.
     notice(text, time) {
-      if (open) {
-        open = false;
-        finish(lines.at(-1));
-      }
+      finish();
       lines.push({ number: next++, time, kind: 'notice', raw: text, hidden: 0, style: plain });
       trim();
-    },
-    clear() {
-      lines.length = 0;
-      style = plain;
-      open = false;
-      dropped = 0;
     },
   };
 }
@@ -84,15 +125,22 @@ export function draw(line) {
   return line.drawn;
 }
 
-// ofPage returns the lines of a page of the journal, numbered downward from `before`.
-export function ofPage(page, before) {
+// ofPage returns the lines of a page of the journal, numbered downward from `before`, with
+// marks between them.
+export function ofPage(page, before, marks = []) {
   let style = plain;
-  return page.map(({ time, data }, i) => {
+  const list = page.map(({ time, data }, i) => {
     const raw = data.slice(0, maxLine);
     const line = { number: before - page.length + i, time, kind: 'output', raw, hidden: data.length - raw.length, style };
     if (raw.includes(escape)) style = spans(raw, style).style;
     return line;
   });
+  for (const mark of marks) {
+    const at = placeOf(list, mark);
+    const above = list[at - 1]?.number ?? (list[at]?.number ?? before) - 1;
+    list.splice(at, 0, lineOf(mark, (above + (list[at]?.number ?? before)) / 2, plain));
+  }
+  return list;
 }
 
 // matches reports whether a line contains a text, in any case, without its colours.

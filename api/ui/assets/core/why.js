@@ -26,7 +26,7 @@ const remedies = {
   EngineUnreachable: 'See systemctl status docker and journalctl -u docker on the host.',
   Refused: 'This host cannot apply a limit. The container runs without it.',
   InstallSlow:
-    'The install script is slow, or waits for something. Read its output: above, or in the console. Reinstall begins anew; to delete the container cancels it.',
+    'The install script is slow, or waits for something. Read its output: above, or in the console. Cancel installation ends the script; Reinstall runs it again.',
   HostRestarted: 'The host was restarted. berth starts the container again if it should run.',
 };
 
@@ -88,9 +88,10 @@ const plain = (message) =>
     .replace(/^pull (\S+): /, 'cannot pull $1: ')
     .replace(/^did not become running within (\S+): (.*)$/s, '$2 within $1')
     .replace(/^the container ran out of memory$/, '')
-    .replace(/ and is killed after \S+$/, '')
+    .replace(/ and is killed [^;]+$/, '')
     .replace(/; the run is stopped after [^;]+/, '')
-    .replace(/; tried again at [\d:]+$/, '');
+    .replace(/; tried again at [\d:]+$/, '')
+    .replace(/: ([^:]+): \1$/, ': $1');
 
 // sentence returns a message with a capital and a full stop.
 const sentence = (text) => text[0].toUpperCase() + text.slice(1) + (/[.!?:;]$/.test(text) ? '' : '.');
@@ -105,7 +106,9 @@ const longest = (list) => {
 };
 
 // next returns what berth does next, in one sentence, or nothing.
-function next(c, now) {
+function next(c, now, observed) {
+  if (observed !== undefined)
+    return c.next_retry_at || c.deadline ? 'berth goes on when it can observe the container again.' : '';
   if (c.conditions?.some(({ type, status }) => type === 'DiskPressure' && status === 'True')) return '';
   if (c.next_retry_at && c.power === 'running') {
     const when = until(c.next_retry_at, now);
@@ -115,6 +118,7 @@ function next(c, now) {
   if (c.deadline && c.state === 'installing') return `berth ends the installation ${until(c.deadline, now)}.`;
   if (c.deadline) return `berth stops it ${until(c.deadline, now)} unless a line matches start_pattern.`;
   if (c.power === 'running' && c.state === 'ready') return 'berth starts it next.';
+  if (c.power === 'stopped' && (c.state === 'ready' || c.state === 'exit')) return 'Start starts it.';
   if (c.power === 'running' && c.state === 'exit') {
     return c.exit_code
       ? 'This follows its restart policy. Start starts it again.'
@@ -142,19 +146,43 @@ function remediesOf(c, faults, tone) {
   return [...help];
 }
 
-// explain returns {tone, headline, details, next, remedies} of a container. The entry of
+// observedAt returns the time (ms) at which the state of a container was observed last if
+// it is unknown now, or undefined. lastObserved is what the page knows of the whole node.
+function observedAt(c, lastObserved) {
+  const away = c.conditions?.find(({ reason }) => reason === 'EngineUnreachable');
+  const times = [away && Date.parse(away.since), lastObserved].filter(Boolean);
+  return times.length ? Math.min(...times) : undefined;
+}
+
+// ago returns "12 s ago", or "just now".
+function ago(time, now) {
+  const seconds = (now - time) / 1000;
+  return seconds < 1 ? 'just now' : `${duration(seconds)} ago`;
+}
+
+// explain returns {tone, headline, details, next, remedies, unknown} of a container.
+// lastObserved is a time (ms) if states are not observed at present. The entry of
 // a list is enough; a container with its conditions gives more.
-export function explain(c, now) {
+export function explain(c, now, lastObserved = null) {
+  const observed = observedAt(c, lastObserved);
   let [tone, text] = headline(c);
-  const since = (now - Date.parse(c.state_since)) / 1000;
+  const since = ((observed ?? now) - Date.parse(c.state_since)) / 1000;
   text = text.replace('{}', duration(Number.isFinite(since) ? since : 0));
   const faults = (c.conditions ?? []).filter(
     (condition) => unanswered.has(condition.reason) || (isFault(condition) && !normal.has(condition.reason)),
   );
-  if (faults.some(({ reason }) => reason === 'EngineUnreachable')) text += ', when Docker last answered';
+  if (observed !== undefined)
+    text = `State unknown. Last observed ${ago(observed, now)}: ${text[0].toLowerCase()}${text.slice(1)}`;
   const waits = faults.length > 0 || (c.message && c.state !== 'exit'); // an entry of a list has no conditions
-  if ((tone === 'ok' || tone === 'busy') && waits) tone = 'warn';
-  return { tone, headline: text, details: detailsOf(c, faults), next: next(c, now), remedies: remediesOf(c, faults, tone) };
+  if (((tone === 'ok' || tone === 'busy') && waits) || observed !== undefined) tone = 'warn';
+  return {
+    tone,
+    headline: text,
+    details: detailsOf(c, faults),
+    next: next(c, now, observed),
+    unknown: observed !== undefined,
+    remedies: remediesOf(c, faults, tone),
+  };
 }
 
 // nodeReasons are what a person can do about a node that is not ready, by the reason.

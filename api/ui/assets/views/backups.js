@@ -62,7 +62,11 @@ export function Backups({ container }) {
     reload();
   };
   const act = {
-    make: (name) => change(() => api.post(`volumes/${path(volume)}/backups`, { name }), 'The backup has started'),
+    async make(name) {
+      await api.post(`volumes/${path(volume)}/backups`, { name });
+      say('The backup has started');
+      reload();
+    },
     async restore(b) {
       const answer = await confirm({
         title: `Restore ${visible(b.name || b.backup_id.slice(0, 8))}?`,

@@ -8,10 +8,30 @@ import { createLines } from './lines.js';
 const pageSize = 500;
 const searchPages = 20; // pages of the journal that one search reads
 
+// above returns where the lines above the one with a number begin: the time that they are
+// before, the number of the first one that is shown, and the time before which marks are
+// not shown yet.
+function above({ lines }, first) {
+  const shown = lines.slice(
+    Math.max(
+      0,
+      lines.findIndex(({ number }) => number === first),
+    ),
+  );
+  const top = shown.find(({ kind, time }) => kind === 'output' && time);
+  const until = Math.min(
+    ...[shown[0], top]
+      .filter(Boolean)
+      .map(({ time }) => Date.parse(time))
+      .filter(Number.isFinite),
+  );
+  return { before: top?.time, number: Math.floor(shown[0]?.number ?? 1), until };
+}
+
 // useHistory reads older lines from the journal, page by page.
 function useHistory(id, live) {
   const { api, fail } = usePage();
-  const state = useMemo(() => ({ before: undefined, number: undefined, busy: false, done: false }), [id]);
+  const state = useMemo(() => ({ before: undefined, number: undefined, until: undefined, busy: false, done: false }), [id]);
   const reset = () => {
     state.before = undefined;
     state.done = false;
@@ -20,20 +40,16 @@ function useHistory(id, live) {
     if (state.busy || state.done) return [];
     state.busy = true;
     try {
-      const top = live.scrollback.lines.find((line) => line.number === lines.first() && line.time) ?? live.scrollback.lines[0];
-      state.number ??= top?.number ?? 1;
-      if (state.before === undefined) state.number = top?.number ?? 1;
-      const before = state.before ?? top?.time;
-      const page = await api.get(`containers/${path(id)}/logs`, { tail: pageSize, before });
-      if (!page.lines.length) {
-        state.done = true;
-        return [];
-      }
-      const list = ofPage(page.lines, state.number);
-      state.before = page.lines[0].time;
-      state.number -= page.lines.length;
+      if (state.before === undefined) Object.assign(state, above(live.scrollback, lines.first()));
+      const page = await api.get(`containers/${path(id)}/logs`, { tail: pageSize, before: state.before });
+      state.done = !page.lines.length;
+      const from = state.done ? -Infinity : Date.parse(page.lines[0].time);
+      const list = ofPage(page.lines, state.number, live.scrollback.marksBetween(from, state.until));
       lines.prepend(list);
-      return list;
+      state.until = from;
+      state.before = page.lines[0]?.time;
+      state.number -= page.lines.length + 1; // the marks before the page have fractions
+      return state.done ? [] : list;
     } catch (error) {
       fail(error);
       return [];
@@ -122,6 +138,12 @@ function Input({ container, live, connection }) {
   </form>`;
 }
 
+// emptyText is what an empty console shows.
+function emptyText({ state }) {
+  if (state === 'installing') return 'The installation has printed nothing yet.';
+  return ['running', 'starting'].includes(state) ? 'The program has printed nothing yet.' : 'No output is stored.';
+}
+
 // Console is the live output of a container, and its input.
 export function Console({ id, container, live, connection }) {
   const { api, rights, fail } = usePage();
@@ -134,7 +156,7 @@ export function Console({ id, container, live, connection }) {
     const show = (on, missing) => setFollow((old) => (old.on === on && old.missing === missing ? old : { on, missing }));
     lines.current = createLines(box.current, live.scrollback, show);
     const changed = (event) => {
-      if (event === 'console' || event === 'logs' || event === 'daemon_message') lines.current.schedule();
+      if (event === 'console' || event === 'logs' || event === 'daemon_message' || event === 'event') lines.current.schedule();
     };
     live.listeners.add(changed);
     return () => {
@@ -167,7 +189,7 @@ export function Console({ id, container, live, connection }) {
       <button onClick=${() => history.older(lines.current)}>Older lines</button>
       <button onClick=${download}>Download</button>
     </div>
-    <div class="output" ref=${box} tabindex="0" role="log" aria-live="off" aria-label=${`Console of ${id}`} onScroll=${onScroll}></div>
+    <div class="output" ref=${box} tabindex="0" role="log" aria-live="off" aria-label=${`Console of ${id}`} data-empty=${emptyText(container)} onScroll=${onScroll}></div>
     ${
       !follow.on &&
       html`<button class="to-end" onClick=${toEnd}>${follow.missing ? `${follow.missing.toLocaleString('en')} new lines ↓` : 'To the end ↓'}</button>`

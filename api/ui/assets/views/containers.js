@@ -20,8 +20,9 @@ const headers = [
 
 // State is a state as a coloured word.
 export function State({ container, now }) {
-  const { tone, headline } = explain(container, now);
-  return html`<span class=${`pill ${tone}`} title=${headline}><i></i>${container.state}</span>`;
+  const { observed } = usePage();
+  const { tone, headline, unknown } = explain(container, now, observed);
+  return html`<span class=${`pill ${unknown ? 'idle unknown' : tone}`} title=${headline}><i></i>${container.state}${unknown ? ' ?' : ''}</span>`;
 }
 
 function Head({ order, setOrder }) {
@@ -41,7 +42,7 @@ function Head({ order, setOrder }) {
 // about is the second text of a row: what is wrong, or else the image.
 const about = (c) => shorten(c.message || (c.state === 'exit' && c.exit_code ? exitText(c) : '') || c.image, 200);
 
-function Row({ c, index, current, open, now, onOpen }) {
+function Row({ c, index, current, open, now, observed, onOpen }) {
   const ports = c.ports.map(port);
   const none = c.stats ? '' : 'none';
   return html`<div role="row" id=${`row-${c.internal_id}`} aria-rowindex=${index + 2} aria-selected=${current}
@@ -53,8 +54,8 @@ function Row({ c, index, current, open, now, onOpen }) {
     <div role="gridcell" class=${`c-disk ${none}`}>${bytes(c.stats?.disk_usage)}</div>
     <div role="gridcell" class=${`c-ports ${ports.length ? '' : 'none'}`} title=${ports.join('\n')}>${ports[0] ?? '–'}${ports.length > 1 ? ` +${ports.length - 1}` : ''}</div>
     <div role="gridcell" class="c-restarts">${c.restart_count || '–'}</div>
-    <div role="gridcell" class=${`c-retry ${c.next_retry_at ? '' : 'none'}`}>${c.next_retry_at ? until(c.next_retry_at, now) : '–'}</div>
-    <div role="gridcell" class="c-age">${age(c.state_since, now)}</div>
+    <div role="gridcell" class=${`c-retry ${c.next_retry_at ? '' : 'none'}`}>${c.next_retry_at ? (observed ? '?' : until(c.next_retry_at, now)) : '–'}</div>
+    <div role="gridcell" class="c-age" title=${observed ? 'When it was last observed' : ''}>${age(c.state_since, observed ?? now)}</div>
   </div>`;
 }
 
@@ -84,6 +85,7 @@ function Grid({ list, order, setOrder, current, setCurrent, open, onOpen, total 
   const box = useRef(null);
   const view = useView(box);
   const now = useNow();
+  const { observed } = usePage();
   const { first, last } = rowsInView(list.length, { ...view, top: view.top - view.row });
 
   const show = (index) => {
@@ -128,7 +130,7 @@ function Grid({ list, order, setOrder, current, setCurrent, open, onOpen, total 
       <div role="presentation" style=${{ transform: `translateY(${first * view.row}px)` }}>
         ${list.slice(first, last).map(
           (c, i) =>
-            html`<${Row} key=${c.internal_id} c=${c} index=${first + i} now=${now} current=${c.internal_id === current}
+            html`<${Row} key=${c.internal_id} c=${c} index=${first + i} now=${now} observed=${observed} current=${c.internal_id === current}
                 open=${c.internal_id === open} onOpen=${onOpen} />`,
         )}
       </div>

@@ -2,7 +2,9 @@
 import { createContext, useCallback, useContext, useEffect, useState } from './html.js';
 import { createPoller } from '../core/poller.js';
 
-// Page is {api, rights, online, say, fail, clear, confirm, refresh, go, list}.
+// Page is {api, rights, online, observed, say, fail, clear, confirm, refresh, go, list}.
+// observed is the time (ms) of the last observation of states while berth or its engine
+// does not answer, or null.
 export const Page = createContext(null);
 
 export const usePage = () => useContext(Page);

@@ -1,6 +1,7 @@
 import { html, useEffect, useRef, useState } from './html.js';
 import { path } from '../core/api.js';
-import { command } from '../core/manifest.js';
+import { command, omissions } from '../core/manifest.js';
+import { transitions } from '../core/history.js';
 import { createSeries } from '../core/series.js';
 import { createScrollback } from '../core/scrollback.js';
 import { openSocket } from '../core/socket.js';
@@ -9,7 +10,7 @@ import { visible } from '../core/text.js';
 import { usePage, useNow, useRead } from './context.js';
 import { State } from './containers.js';
 import { Power } from './power.js';
-import { Overview } from './overview.js';
+import { Brief, Overview } from './overview.js';
 import { Console } from './console.js';
 import { Transitions } from './transitions.js';
 import { Plots } from './plots.js';
@@ -25,6 +26,9 @@ const tabs = [
   { name: 'backups', title: 'Backups', pane: Backups },
 ];
 
+const tail = 500; // lines of before
+const marked = 200; // transitions that mark them
+
 // useLive follows one container on its socket. What it returns stays the same object;
 // pieces register for changes.
 function useLive(id, onChange) {
@@ -39,19 +43,28 @@ function useLive(id, onChange) {
   useEffect(() => {
     const { scrollback, series, listeners } = live;
     const handlers = {
-      logs: (m) => scrollback.append(m.data, m.times),
+      logs: (m) => scrollback.load(m.data, m.times ?? [], (m.times?.length ?? 0) < tail && m.data.length < 1_000_000),
       console: (m) => scrollback.append(m.data, m.time),
       stats: (m) => series.add(m),
       gap: onChange,
-      event: onChange,
+      event(m) {
+        scrollback.divide([m]);
+        onChange();
+      },
       daemon_message(m) {
         if (m.expires_at && !m.seq) return; // about the token of the socket
         scrollback.notice(m.data, m.time);
         if (m.seq) onChange();
       },
     };
+    const mark = (list) => {
+      scrollback.divide(list);
+      for (const listener of listeners) listener('event');
+    };
+    transitions(api, id, marked).then(mark, () => {}); // the lines are complete without marks
     live.socket = openSocket({
       api,
+      tail,
       container: id,
       onState: setState,
       onMessage(message) {
@@ -65,10 +78,10 @@ function useLive(id, onChange) {
 }
 
 // copy puts a text into the clipboard, which a page without TLS may not have.
-async function copy(text, say, fail) {
+async function copy(text, message, { say, fail }) {
   try {
     await navigator.clipboard.writeText(text);
-    say('Copied');
+    say(message);
   } catch {
     const area = document.createElement('textarea');
     area.value = text;
@@ -76,10 +89,13 @@ async function copy(text, say, fail) {
     area.select();
     const done = document.execCommand('copy');
     area.remove();
-    if (done) say('Copied');
+    if (done) say(message);
     else fail(new Error('The browser does not allow this page to copy'));
   }
 }
+
+// copied is the message after a specification was copied.
+const copied = (c) => `Copied. Not included: ${omissions(c).map(({ what }) => what).join('; ')}.`; // prettier-ignore
 
 function Tabs({ id, current }) {
   const onKey = (event) => {
@@ -131,7 +147,7 @@ export function Drawer({ id, tab }) {
       <h2>${visible(id)}</h2>
       ${container && !missing && html`<${State} container=${container} now=${now} />`}
       <span class="space"></span>
-      ${read.data && html`<button onClick=${() => copy(command(read.data), say, fail)}>Copy as <code>berth apply</code></button>`}
+      ${read.data && html`<button onClick=${() => copy(command(read.data), copied(read.data), { say, fail })}>Copy as <code>berth apply</code></button>`}
       <button class="icon" aria-label="Close" onClick=${close}>✕</button>
       ${container && html`<p class="quiet image">${visible(container.image)}</p>`}
     </header>
@@ -140,6 +156,7 @@ export function Drawer({ id, tab }) {
         ? html`<p class="empty" role="status">There is no container with this name, or this token may not see it.</p>`
         : html`${container && html`<${Power} container=${container} onChange=${change} />`}
           <${Tabs} id=${id} current=${current.name} />
+          ${container && current.name !== 'why' && html`<${Brief} container=${container} />`}
           ${connection.reason && html`<p class="error" role="status">${connection.reason}</p>`}
           <div class="pane" id="drawer-pane" role="tabpanel" aria-labelledby=${`tab-${current.name}`} tabindex="0">
             ${container && html`<${current.pane} key=${current.name} id=${id} container=${container} live=${live} connection=${connection} />`}

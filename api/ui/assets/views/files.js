@@ -37,6 +37,10 @@ function useVolume(volume, reload) {
     reload();
     return done;
   };
+  const send = async (to, body) => {
+    await api.post(`${base}/${to}`, body);
+    reload();
+  };
   return {
     busy,
     list: (at) => api.get(`${base}/files`, { path: at }),
@@ -47,9 +51,9 @@ function useVolume(volume, reload) {
         fail(error);
       }
     },
-    makeFolder: (at) => change(() => api.post(`${base}/folders`, { path: at })),
-    makeFile: (at) => change(() => api.post(`${base}/files`, { path: at, content: '' })),
-    rename: (source, destination) => change(() => api.post(`${base}/rename`, { source, destination })),
+    makeFolder: (at) => send('folders', { path: at }),
+    makeFile: (at) => send('files', { path: at, content: '' }),
+    rename: (source, destination) => send('rename', { source, destination }),
     archive: (folder, name) =>
       change(() =>
         api.post(
@@ -107,6 +111,11 @@ export function Browser({ volume }) {
     list.push(['Delete', () => files.remove(target, folder), true]);
     return list;
   };
+  async function newFile(name) {
+    if (read.data?.files.some((entry) => entry.name === name)) throw new Error('there is an entry with this name');
+    await files.makeFile(join(at, name));
+    setEdited(join(at, name));
+  }
   const drop = (event) => {
     event.preventDefault();
     setOver(false);
@@ -125,7 +134,7 @@ export function Browser({ volume }) {
       ${
         may &&
         html`<label class="button">Upload<input type="file" multiple class="hidden-input" aria-label="Upload files" onChange=${(event) => uploads.add([...event.target.files], at)} /></label>
-        <button onClick=${() => setPrompt({ title: 'New file', value: '', action: 'Create', done: async (name) => (await files.makeFile(join(at, name))) && setEdited(join(at, name)) })}>New file</button>
+        <button onClick=${() => setPrompt({ title: 'New file', value: '', action: 'Create', done: newFile })}>New file</button>
         <button onClick=${() => setPrompt({ title: 'New folder', value: '', action: 'Create', done: (name) => files.makeFolder(join(at, name)) })}>New folder</button>`
       }
     </div>

@@ -8,9 +8,12 @@ const chunk = 120; // lines that one frame adds
 
 function nodeOf(line, needle) {
   const row = document.createElement('div');
-  row.className = line.kind === 'notice' ? 'line notice' : 'line';
+  row.className = line.kind === 'output' ? 'line' : `line ${line.kind}`;
   row.dataset.number = line.number;
   if (line.time) row.title = clock(line.time);
+  if (line.kind === 'mark') {
+    row.dataset.time = clock(line.time);
+  }
   for (const { text, classes, hit } of mark(draw(line), needle)) {
     const span = document.createElement(hit ? 'mark' : 'span');
     if (classes) span.className = classes;
@@ -59,6 +62,7 @@ export function createLines(element, scrollback, onFollow) {
   let last = 0; // number of the last line in the element
   let frame = 0;
   let closed = false;
+  let revision = 0; // of scrollback when all lines were drawn
   let own = 0; // the scroll position that this module has set
 
   const toEnd = () => {
@@ -74,6 +78,7 @@ export function createLines(element, scrollback, onFollow) {
       onFollow(false, missing());
       return;
     }
+    if (scrollback.revision !== revision) return redraw();
     const all = scrollback.lines;
     const fresh = unseen(all, last);
     const lastNode = element.lastChild;
@@ -95,6 +100,7 @@ export function createLines(element, scrollback, onFollow) {
   function redraw() {
     element.replaceChildren();
     last = 0;
+    revision = scrollback.revision;
     if (following) {
       const list = scrollback.lines.slice(-chunk);
       element.append(...list.map((line) => nodeOf(line, needle)));

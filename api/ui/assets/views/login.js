@@ -39,8 +39,10 @@ export function Login({ login, reason, token: before }) {
         onInput=${(event) => setToken(event.target.value)}
       />
       <p id="token-help" class="quiet">
-        The administrator's token is <code>authorization.token</code> in the configuration.${' '}
-        <code>berth token create --scope read</code> creates one with fewer rights. This tab forgets it when it is closed.
+        On the host, <code>sudo berth token create --ttl 8h</code> prints a token for 8 hours; with <code>--scope read</code> it may
+        only read. Without a command: the administrator's token is the value of <code>authorization.token</code> in
+        ${' '}<code>/etc/berth/berth.yaml</code>, or in the file that <code>berth serve --config</code> names. This tab forgets a token when it is
+        closed.
       </p>
       <p class="error" role="alert">${error}</p>
       <button class="primary" disabled=${busy}>${busy ? 'Connecting…' : 'Log in'}</button>

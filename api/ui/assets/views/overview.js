@@ -1,9 +1,9 @@
 import { html } from './html.js';
 import { bytes, clock, percent, port } from '../core/format.js';
 import { draw } from '../core/scrollback.js';
-import { visible, visibleLines } from '../core/text.js';
+import { shorten, visible, visibleLines } from '../core/text.js';
 import { explain, isFault } from '../core/why.js';
-import { useNow } from './context.js';
+import { usePage, useNow } from './context.js';
 
 // Last is the end of the console: what a program that has failed printed last.
 function Last({ lines }) {
@@ -26,9 +26,24 @@ const lastOutput = (lines) =>
 // withoutLines returns a detail without the last lines, which are shown below it.
 const withoutLines = (text) => text.replace(/; the last lines are:?\s[\s\S]*$/, '.');
 
+// Brief is the reason of a state above the other views of a container: where the person
+// looks. It is empty for a container that does what is requested.
+export function Brief({ container }) {
+  const now = useNow();
+  const why = explain(container, now, usePage().observed);
+  if (why.tone === 'ok' || why.tone === 'idle') return null;
+  const [detail] = why.details;
+  return html`<section class=${`why brief ${why.tone}`} aria-label="Reason">
+    <h3>${why.headline}</h3>
+    ${detail && html`<p class="detail">${visibleLines(shorten(detail, 300))}</p>`}
+    ${why.next && html`<p>${why.next}</p>`}
+    ${why.remedies.slice(0, 1).map((text) => html`<p class="remedy"><b>What to do:</b> ${text}</p>`)}
+  </section>`;
+}
+
 // Why explains the state in sentences.
 function Why({ container, live, now }) {
-  const why = explain(container, now);
+  const why = explain(container, now, usePage().observed);
   const last =
     container.state !== 'running' && ['bad', 'busy', 'warn'].includes(why.tone) ? lastOutput(live.scrollback.lines) : [];
   return html`<section class=${`why ${why.tone}`} aria-label="Why">
@@ -83,9 +98,15 @@ function facts(c) {
 // Overview is why a container is in its state, and what it is.
 export function Overview({ container, live }) {
   const now = useNow();
+  const { observed } = usePage();
   const { cpu, memory } = live.series.data;
   const used = [
-    ['Now', cpu.length && container.state === 'running' ? `${percent(cpu.at(-1))} CPU, ${bytes(memory.at(-1))} memory` : ''],
+    [
+      'Now',
+      cpu.length && container.state === 'running' && observed === null
+        ? `${percent(cpu.at(-1))} CPU, ${bytes(memory.at(-1))} memory`
+        : '',
+    ],
     ...facts(container),
   ];
   return html`<div class="overview">

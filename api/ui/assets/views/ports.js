@@ -19,11 +19,12 @@ export function Ports() {
   const may = rights.node('network');
 
   async function add(text) {
-    const done = await run(async () => {
+    try {
       for (const one of parsePorts(text)) await api.post('network/ports', one);
-    });
-    if (done) say('Added to the pool');
-    reload();
+    } finally {
+      reload();
+    }
+    say('Added to the pool');
   }
   async function remove(p) {
     const ask = { title: `Remove ${port(p)}?`, text: 'No container can bind the port any more.', action: 'Remove', danger: true };
@@ -42,6 +43,6 @@ export function Ports() {
   ]; // prettier-ignore
   return html`<${List} name="ports" items=${data} error=${error} columns=${columns} keyOf=${port} empty="The pool is empty: add the ports that containers may bind."
       text=${(p) => `${port(p)} ${p.container ?? ''} ${p.in_use ? '' : 'free'}`}
-      tools=${may && html`<button class="primary" onClick=${() => setPrompt({ title: 'Add ports', label: 'Ports, separated by commas', value: '0.0.0.0:25565/tcp', action: 'Add', done: add })}>Add ports</button>`} />
+      tools=${may && html`<button class="primary" onClick=${() => setPrompt({ title: 'Add ports', label: 'Ports, separated by commas', value: '0.0.0.0:25565/tcp', help: '0.0.0.0 is all addresses of this host, 127.0.0.1 this host only.', action: 'Add', done: add })}>Add ports</button>`} />
     ${prompt && html`<${Prompt} prompt=${prompt} close=${() => setPrompt(null)} />`}`;
 }

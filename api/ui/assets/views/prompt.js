@@ -1,19 +1,29 @@
-import { html, useState } from './html.js';
+import { html } from './html.js';
+import { FieldError } from '../core/form.js';
 import { Dialog } from './dialogs.js';
+import { Field, Rest, useForm } from './form.js';
 
-// Prompt asks for one text: {title, value, action, label, done}.
+// Prompt asks for one text: {title, value, action, label, help, done}. It stays open while
+// done fails, and shows its error.
 export function Prompt({ prompt, close }) {
-  const [value, setValue] = useState(prompt.value);
-  const submit = (event) => {
+  const form = useForm({ text: prompt.value });
+  async function submit(event) {
     event.preventDefault();
-    close();
-    prompt.done(value);
-  };
+    const done = await form.send(async () => {
+      try {
+        await prompt.done(form.values.text);
+      } catch (error) {
+        throw new FieldError('text', error.message.replace(/^[a-z][\w.[\]]*: /, '')); // without the name of the API
+      }
+    });
+    if (done) close();
+  }
   return html`<${Dialog} title=${prompt.title} close=${close}>
-    <form onSubmit=${submit}>
-      <label class="field"><span>${prompt.label ?? 'Name'}</span>
-        <input required autofocus autocomplete="off" spellcheck=${false} value=${value} onInput=${(event) => setValue(event.target.value)} /></label>
-      <footer><button type="button" onClick=${close}>Cancel</button><button class="primary">${prompt.action}</button></footer>
+    <form onSubmit=${submit} ref=${form.form}>
+      <${Field} label=${prompt.label ?? 'Name'} required autofocus help=${prompt.help} ...${form.bind('text')} />
+      <${Rest} text=${form.rest} />
+      <footer><button type="button" onClick=${close}>Cancel</button>
+        <button class="primary" disabled=${form.busy}>${prompt.action}</button></footer>
     </form>
   <//>`;
 }

@@ -1,9 +1,11 @@
 import { html, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from './html.js';
 import { list } from '../boot.js';
 import { createPoller } from '../core/poller.js';
+import { isEngineAway, readiness } from '../core/ready.js';
 import { rightsOf } from '../core/rights.js';
+import { clock } from '../core/format.js';
 import * as route from '../core/route.js';
-import { Page } from './context.js';
+import { Page, useRead } from './context.js';
 import { Strip } from './strip.js';
 import { Containers } from './containers.js';
 import { Drawer } from './drawer.js';
@@ -47,7 +49,7 @@ function useContainers(api, first, logout) {
       interval: () => interval(count),
       onData: (all) => {
         count = all.length;
-        setState({ list: all, online: true, loaded: true });
+        setState({ list: all, online: true, loaded: true, read: Date.now() });
       },
       onError: (error) => {
         if (error.status === 401) logout('The token is no longer valid.');
@@ -69,6 +71,16 @@ function useContainers(api, first, logout) {
   return [state, refresh];
 }
 
+// useObserved returns the time of the last observation of states, or null while they are
+// observed: berth does not answer, or its engine does not.
+function useObserved(state, ready) {
+  const away = useRef(null);
+  if (!state.online) return state.read ?? null;
+  if (!ready || !isEngineAway(ready)) away.current = null;
+  else away.current ??= Date.now();
+  return away.current;
+}
+
 const tabs = [
   { view: 'containers', title: 'Containers', show: (rights) => rights.has('read') },
   { view: 'volumes', title: 'Volumes', show: (rights) => rights.has('read') },
@@ -84,18 +96,20 @@ export function Screen({ api, self, first, logout }) {
   const rights = useMemo(() => rightsOf(self), [self]);
   const [place, go] = useRoute();
   const [state, refresh] = useContainers(api, first, logout);
+  const ready = useRead(() => readiness(api), [api], 5);
+  const observed = useObserved(state, ready.data);
   const { messages, question, say, fail, clear, confirm } = useDialogs();
   const page = useMemo(
-    () => ({ api, self, rights, online: state.online, say, fail, clear, confirm, refresh, go, list: state.list }),
-    [api, self, rights, state, go],
+    () => ({ api, self, rights, online: state.online, observed, say, fail, clear, confirm, refresh, go, list: state.list }),
+    [api, self, rights, state, observed, go],
   );
   const shown = tabs.filter((tab) => tab.show(rights));
   const view = shown.some((tab) => tab.view === place.view) ? place.view : shown[0]?.view;
   const Pane = panes[view];
   return html`<${Page.Provider} value=${page}><${Messages.Provider} value=${messages}>
-    <${Strip} logout=${logout} />
+    <${Strip} logout=${logout} ready=${ready.data} read=${state.read} />
     <div class=${`connection ${state.online ? 'on' : 'off'}`} role="status">
-      ${state.online ? '' : 'The connection to berth is lost. What you see is old. Connecting again…'}
+      ${state.online ? '' : `The connection to berth is lost. States are those of ${state.read ? clock(state.read) : 'before'}. Connecting again…`}
     </div>
     <nav class="tabs" aria-label="Lists">
       ${shown.map(

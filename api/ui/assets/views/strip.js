@@ -6,17 +6,6 @@ import { explainNode } from '../core/why.js';
 import { usePage, useNow, useRead } from './context.js';
 import { Theme } from './theme.js';
 
-// readiness returns {ready, reasons} of GET /readyz.
-async function readiness(api) {
-  try {
-    await api.get('readyz');
-    return { ready: true, reasons: [] };
-  } catch (error) {
-    if (error.status !== 503) throw error;
-    return { ready: false, reasons: error.message.replace(/^Not ready: /, '').split('; ') };
-  }
-}
-
 // node returns GET /node, or nothing if this token or this berth has none.
 async function node(api, rights) {
   if (!rights.node('read')) return null;
@@ -73,10 +62,9 @@ function Ready({ state, online }) {
 }
 
 // Strip shows the node: what it is, how much is used, and whether it is ready.
-export function Strip({ logout }) {
+export function Strip({ logout, ready, read }) {
   const { api, rights, self, list, online } = usePage();
   const now = useNow();
-  const ready = useRead(() => readiness(api), [api], 5);
   const about = useRead(() => node(api, rights), [api], 15);
   const sum = useMemo(() => usage(list), [list]);
   const states = useMemo(() => Object.entries(counts(list)), [list]);
@@ -84,12 +72,12 @@ export function Strip({ logout }) {
   return html`<header class="strip">
     <div class="who">
       <h1><span class="logo" aria-hidden="true">b</span> ${visible(n?.node ?? 'berth')}</h1>
-      <${Ready} state=${ready.data} online=${online} />
+      <${Ready} state=${ready} online=${online} />
     </div>
     ${
       n &&
       html`<p class="quiet facts">
-      berth ${visible(n.version)} · up ${duration((now - Date.parse(n.started_at)) / 1000)} · Docker ${visible(n.engine?.version)} ·
+      berth ${visible(n.version)} · up ${duration(((online ? now : (read ?? now)) - Date.parse(n.started_at)) / 1000)} · Docker ${visible(n.engine?.version)} ·
       ${' '}${visible(n.os)} ${visible(n.arch)}
     </p>`
     }
@@ -104,9 +92,9 @@ export function Strip({ logout }) {
     </div>
     ${
       online &&
-      ready.data?.reasons.length > 0 &&
+      ready?.reasons.length > 0 &&
       html`<div class="reasons" role="alert">
-      ${ready.data.reasons.map((reason) => html`<p key=${reason}>${visible(explainNode(reason))}</p>`)}
+      ${ready.reasons.map((reason) => html`<p key=${reason}>${visible(explainNode(reason))}</p>`)}
     </div>`
     }
   </header>`;

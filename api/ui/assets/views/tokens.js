@@ -4,8 +4,8 @@ import { clock, until } from '../core/format.js';
 import { parseList } from '../core/input.js';
 import { visible } from '../core/text.js';
 import { usePage, useAction, useNow, useRead } from './context.js';
-import { Field } from './create.js';
 import { Dialog } from './dialogs.js';
+import { Field, Rest, useForm } from './form.js';
 import { List } from './list.js';
 
 const scopes = {
@@ -26,13 +26,15 @@ function Secret({ token, close }) {
   <//>`;
 }
 
+// names are the fields of a new token by the names of the API.
+const names = { name: 'name', ttl: 'ttl', containers: 'containers', container_not_found: 'containers', scopes: 'scopes' };
+
 function Mint({ close, onMinted }) {
   const { api } = usePage();
-  const [values, setValues] = useState({ name: '', ttl: '1h', containers: '', once: false, scopes: ['read'] });
-  const [run, busy] = useAction();
-  const set = (name) => (event) => setValues({ ...values, [name]: event.target.value });
+  const form = useForm({ name: '', ttl: '1h', containers: '', once: false, scopes: ['read'] }, names);
+  const { values, set, bind, busy } = form;
   const toggle = (scope) => (event) =>
-    setValues({ ...values, scopes: event.target.checked ? [...values.scopes, scope] : values.scopes.filter((s) => s !== scope) });
+    set('scopes', event.target.checked ? [...values.scopes, scope] : values.scopes.filter((s) => s !== scope));
   async function submit(event) {
     event.preventDefault();
     const containers = parseList(values.containers);
@@ -43,17 +45,18 @@ function Mint({ close, onMinted }) {
       remove_on_use: values.once,
       containers: containers.length ? containers : undefined,
     };
-    await run(async () => onMinted((await api.post('auth/tokens', body)).token));
+    await form.send(async () => onMinted((await api.post('auth/tokens', body)).token));
   }
   return html`<${Dialog} title="New token" close=${close}>
-    <form onSubmit=${submit} class="form">
-      <${Field} label="Name" maxlength="128" autofocus value=${values.name} onInput=${set('name')} help="Shown in events and in the audit log" />
-      <${Field} label="Valid for" required value=${values.ttl} onInput=${set('ttl')} help="Such as 30m, 12h, 7d" />
+    <form onSubmit=${submit} class="form" ref=${form.form} noValidate>
+      <${Field} label="Name" maxlength="128" autofocus ...${bind('name')} help="Shown in events and in the audit log" />
+      <${Field} label="Valid for" ...${bind('ttl')} help="Such as 30m, 12h, 7d" />
       <fieldset><legend>It may</legend>
         ${Object.entries(scopes).map(([scope, text]) => html`<label class="check" key=${scope}><input type="checkbox" checked=${values.scopes.includes(scope)} onChange=${toggle(scope)} /> <b>${scope}</b> <span class="quiet">${text}</span></label>`)}
       </fieldset>
-      <${Field} label="Only these containers" placeholder="all" value=${values.containers} onInput=${set('containers')} help="Names, separated by commas" />
-      <label class="check"><input type="checkbox" checked=${values.once} onChange=${(event) => setValues({ ...values, once: event.target.checked })} /> for one request only</label>
+      <${Field} label="Only these containers" placeholder="all" ...${bind('containers')} help="Names, separated by commas" />
+      <label class="check"><input type="checkbox" checked=${values.once} onChange=${(event) => set('once', event.target.checked)} /> for one request only</label>
+      <${Rest} text=${form.rest} />
       <footer><button type="button" onClick=${close}>Cancel</button><button class="primary" disabled=${busy || !values.scopes.length}>Create</button></footer>
     </form>
   <//>`;

@@ -1,15 +1,8 @@
 import { html } from './html.js';
 import { clock } from '../core/format.js';
-import { tail } from '../core/history.js';
+import { transitions } from '../core/history.js';
 import { visible, visibleLines } from '../core/text.js';
 import { usePage, useNow, useRead } from './context.js';
-
-// newest reads the last transitions of a container.
-async function newest(api, container) {
-  const { newest: last } = await api.get('events', { limit: 0 });
-  const read = async (since, limit) => (await api.get('events', { since, limit, container })).events;
-  return tail(read, last, 200);
-}
 
 // who names the actor of a transition.
 export function who(actor) {
@@ -22,7 +15,7 @@ export function who(actor) {
 export function Transitions({ id, container }) {
   const { api } = usePage();
   const now = useNow();
-  const { data, error } = useRead(() => newest(api, id), [api, id, container.state, container.resource_version], 30);
+  const { data, error } = useRead(() => transitions(api, id, 200), [api, id, container.state, container.resource_version], 30);
   if (error && !data) return html`<p class="error">${error.message}</p>`;
   if (!data) return html`<p class="empty" role="status">Reading…</p>`;
   if (!data.length) return html`<p class="empty">Nothing is stored about this container.</p>`;

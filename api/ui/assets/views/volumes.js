@@ -26,8 +26,8 @@ export function Volumes({ place }) {
   const { data, error, reload } = useRead(() => all(api, 'volumes', 'volumes'), [api], 10);
 
   async function create(text) {
-    if (await run(() => api.post('volumes', text.trim() ? { size_limit: parseSize(text) } : undefined)))
-      say('The volume is created');
+    await api.post('volumes', text.trim() ? { size_limit: parseSize(text) } : undefined);
+    say('The volume is created');
     reload();
   }
   async function remove(v) {

@@ -1,0 +1,233 @@
+package ui_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	"github.com/stretchr/testify/require"
+
+	"berth/hack/berthtest"
+	"berth/hack/enginetest"
+)
+
+// TestCreateShowsAddress: the form names the addresses that it will listen on, and the
+// container listens there.
+func TestCreateShowsAddress(t *testing.T) {
+	t.Parallel()
+	b := berthtest.Start(t, berthtest.Options{})
+	p := openTab(t)
+	p.login(b, b.Token)
+	p.click("button", "New container")
+	p.shows("dialog .listens", "No port")
+	bare := berthtest.FreePort(t)
+	p.fill("Name", "local")
+	p.fill("Image", enginetest.Busybox(t))
+	p.fill("Startup command", server)
+	p.fill("Ports", fmt.Sprint(bare))
+	p.shows("dialog .listens", fmt.Sprintf("0.0.0.0:%d/tcp: every network that reaches this host", bare))
+	eval[any](p, `(() => { const select = document.querySelector('#field-address'); select.value = '127.0.0.1'; select.dispatchEvent(new Event('input', { bubbles: true })); })()`)
+	p.shows("dialog .listens", fmt.Sprintf("127.0.0.1:%d/tcp: programs of this host only", bare))
+	p.axe("the address")
+	p.shot("new-container")
+	p.answer("Create and start")
+	p.state("running")
+	require.Equal(t, "127.0.0.1", b.Container(t, "local").Ports[0].IP)
+	p.clean(b)
+}
+
+// TestFormErrors: errors are beside their fields, all at once, in the words of the form.
+func TestFormErrors(t *testing.T) {
+	t.Parallel()
+	b := berthtest.Start(t, berthtest.Options{})
+	b.Made(t, "taken", nil)
+	p := openTab(t)
+	p.login(b, b.Token)
+	p.click("button", "New container")
+	p.fill("Name", "taken")
+	p.fill("Ports", "x:1")
+	p.fill("CPU cores", "two")
+	p.click("dialog button", "Create and start")
+	for field, text := range map[string]string{"id": "There is a container with this name", "image": "A container needs an image", "ports": "is not a port", "cpu": "is not a number of cores"} {
+		p.shows("#field-"+field+"-error", text)
+	}
+	p.until("the first has the focus", "document.activeElement.id === 'field-id'")
+	require.Equal(t, "field-id-error field-id-help", eval[string](p, "document.activeElement.getAttribute('aria-describedby')"))
+	require.Zero(t, eval[int](p, "document.querySelectorAll('.message').length"), "no message outside of the form")
+	p.shot("form-errors")
+	p.axe("errors of a form")
+	p.keys("2")
+	p.until("the error of what is corrected is gone", "!document.querySelector('#field-id-error')")
+	p.fill("Image", "games/Survival")
+	p.fill("Ports", kb.Backspace)
+	p.fill("CPU cores", kb.Backspace)
+	p.click("dialog button", "Create and start")
+	p.shows("#field-image-error", "Must be an image reference")
+	p.click("button", "Close")
+
+	p.goTo("#/ports")
+	p.click("button", "Add ports")
+	p.fill("Ports, separated by commas", "25565")
+	p.click("dialog button", "Add")
+	p.shows("dialog .field .error", `"25565" has no address: write 0.0.0.0:25565`)
+	p.click("button", "Close")
+	p.goTo("#/tokens")
+	p.click("button", "New token")
+	p.fill("Valid for", "soon")
+	p.click("dialog button", "Create")
+	p.shows("#field-ttl-error", "Must be a duration such as")
+	p.clean(b)
+}
+
+// TestReasonWhereOneLooks: after the creation of a container that fails, the console
+// shows why, and what comes next.
+func TestReasonWhereOneLooks(t *testing.T) {
+	t.Parallel()
+	b := berthtest.Start(t, berthtest.Options{})
+	p := openTab(t)
+	p.login(b, b.Token)
+	create := func(id, image, command, script string) {
+		p.click("button", "New container")
+		p.fill("Name", id)
+		p.fill("Image", image)
+		if command != "" {
+			p.fill("Startup command", command)
+		}
+		if script != "" {
+			p.fill("Install script", script)
+		}
+		p.answer("Create and start")
+		p.shows(".drawer h2", id)
+		p.until("the console", "!!document.querySelector('.output')")
+	}
+	busybox := enginetest.Busybox(t)
+	create("crash", busybox, "echo config is missing; exit 3", "")
+	p.shows(".brief", "exited with code 3")
+	p.shows(".brief", "berth starts it again in")
+	p.shot("brief-crash")
+	p.axe("the reason above a console")
+	create("no-image", enginetest.StartRegistry(t).Addr+"/games/survivla:1", "", "")
+	p.shows(".brief", "Installation failed")
+	p.shows(".brief", "Correct the name of the image")
+	require.NotEmpty(t, eval[string](p, "getComputedStyle(document.querySelector('.output'), '::before').content"))
+	p.shot("brief-image")
+	create("bad-install", busybox, "", "echo 404 Not Found; exit 22")
+	p.shows(".brief", "exit code 22")
+	p.shows(".line.mark", "Installation failed with code 22")
+	p.click("a", "Why")
+	p.until("once", "!document.querySelector('.brief')")
+	p.clean(b)
+}
+
+// TestCancelInstallation: the page names what can be done while a container installs.
+func TestCancelInstallation(t *testing.T) {
+	t.Parallel()
+	b := berthtest.Start(t, berthtest.Options{})
+	b.Create(t, "slow", berthtest.Spec{"install_script": "echo waiting; sleep 100000", "startup_command": server, "power": "running"})
+	p := openTab(t)
+	p.login(b, b.Token)
+	p.goTo("#/containers/slow/console")
+	p.shows(".line", "waiting")
+	p.shows(".power-note", "It starts when the installation is done.")
+	require.True(t, eval[bool](p, "(() => { const b = [...document.querySelectorAll('.power button')].find((e) => e.textContent === 'Start'); return b.disabled && b.title === 'It starts when the installation is done'; })()"))
+	p.shot("installing")
+	p.axe("installing")
+	p.click("button", "Stop")
+	p.shows("dialog", "The installation itself goes on.")
+	p.answer("Stop")
+	p.shows(".power-note", "It is not started after the installation.")
+	p.click("button", "Start")
+	p.shows(".message", "it starts when the installation is done")
+	p.click("button", "Cancel installation")
+	p.shows("dialog", "The install script is killed")
+	p.answer("Cancel installation")
+	p.state("ready")
+	p.until("no such button", "!test.find('.power button', 'Cancel installation')")
+	p.clean(b)
+}
+
+// TestRunsHaveMarks: each start and each exit has one mark in the console, at its place,
+// also after a reload and a reconnection, and no line is lost or comes twice.
+func TestRunsHaveMarks(t *testing.T) {
+	t.Parallel()
+	b := berthtest.Start(t, berthtest.Options{})
+	b.Made(t, "runs", berthtest.Spec{"startup_command": "n=$(cat n 2>/dev/null || echo 0); n=$((n+1)); echo $n > n; echo run $n begins; read line; echo run $n ends; exit $n",
+		"restart_policy": map[string]any{"mode": "never"}})
+	p := openTab(t)
+	p.login(b, b.Token)
+	p.goTo("#/containers/runs/console")
+	run := func(n int) {
+		p.click("button", "Start")
+		p.shows(".line", fmt.Sprintf("run %d begins", n))
+		p.fill("Send a line to the console", "x\r")
+		p.shows(".line.mark", fmt.Sprintf("Exited with code %d", n))
+	}
+	run(1)
+	run(2)
+	shown := func() []string {
+		return eval[[]string](p, `[...document.querySelectorAll('.line')].map((e) => e.textContent).filter((text) => /^(run|Start|Exited)/.test(text))`)
+	}
+	want := []string{}
+	for n := 1; n <= 2; n++ {
+		want = append(want, "Start by administrator", fmt.Sprintf("run %d begins", n), fmt.Sprintf("run %d ends", n), fmt.Sprintf("Exited with code %d", n))
+	}
+	require.Equal(t, want, shown())
+	p.shot("marks")
+	p.axe("marks")
+	p.do(chromedp.Reload())
+	p.until("all again", fmt.Sprintf("document.querySelectorAll('.line.mark').length >= %d", 4))
+	require.Equal(t, want, shown(), "after a reload")
+	b.Kill9(t)
+	p.shows(".connection", "The connection to berth is lost")
+	b.Run(t)
+	b.Ready(t)
+	p.until("it is healed", "document.querySelector('.connection').textContent.trim() === ''")
+	run(3)
+	want = append(want, "Start by administrator", "run 3 begins", "run 3 ends", "Exited with code 3")
+	require.Equal(t, want, shown(), "after a reconnection")
+	p.click("button", "Older lines")
+	p.until("the first mark is shown once", "[...document.querySelectorAll('.line.mark')].filter((e) => e.textContent.startsWith('Installation by')).length === 1")
+	require.Equal(t, want, shown(), "after older lines were read")
+	p.clean(b)
+}
+
+// TestMessagesCoverNoInput: messages are beside the input of a console, on each screen.
+func TestMessagesCoverNoInput(t *testing.T) {
+	t.Parallel()
+	b := berthtest.Start(t, berthtest.Options{})
+	b.Made(t, "a", berthtest.Spec{"startup_command": server})
+	b.Verb(t, "a", "start")
+	p := openTab(t)
+	p.login(b, b.Token)
+	p.goTo("#/containers/a/console")
+	p.state("running")
+	for _, s := range screens {
+		p.do(chromedp.EmulateViewport(s.width, s.height, s.options...))
+		p.click("button", "Copy as berth apply")
+		p.shows(".message", "the install script")
+		p.shot("message-" + s.name)
+		require.False(t, eval[bool](p, `(() => {
+			const a = document.querySelector('.messages').getBoundingClientRect(), b = document.querySelector('form.input').getBoundingClientRect();
+			return a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+		})()`), s.name)
+		p.click("button", "Dismiss")
+	}
+	p.clean(b)
+}
+
+// TestLoginNamesTheWay: the login names the command and the key that give a token, and
+// the command works.
+func TestLoginNamesTheWay(t *testing.T) {
+	t.Parallel()
+	b := berthtest.Start(t, berthtest.Options{})
+	p := openTab(t)
+	visitLogin(p, b)
+	text := eval[string](p, "document.querySelector('#token-help').innerText.replace(/\\s+/g, ' ')")
+	for _, part := range []string{"berth token create --ttl 8h", "--scope read", "authorization.token", "/etc/berth/berth.yaml"} {
+		require.Contains(t, text, part)
+	}
+	require.NotContains(t, strings.ToLower(text), strings.ToLower(b.Token))
+	p.axe("login")
+}
