@@ -82,6 +82,22 @@ func TestS3OldObjectIsNoSuccess(t *testing.T) {
 	require.Empty(t, server.Uploads(t))
 }
 
+// TestS3EndsTheWriter: an upload that fails ends a writer that waits, and Put waits for it.
+func TestS3EndsTheWriter(t *testing.T) {
+	server := s3test.Start(t)
+	server.Inject(s3test.Refuse(403, "AccessDenied"), s3test.Is("part 1"), 0)
+	ended := false
+	_, err := newTestS3(t, server, quick()).Put(t.Context(), "a", func(ctx context.Context, w io.Writer) error {
+		_, err := w.Write(random(firstSize))
+		<-ctx.Done()
+		time.Sleep(10 * time.Millisecond)
+		ended = true
+		return err
+	})
+	require.ErrorContains(t, err, "AccessDenied")
+	require.True(t, ended)
+}
+
 // TestS3ObjectVisibleLate: some servers show an object some time after it is complete.
 func TestS3ObjectVisibleLate(t *testing.T) {
 	server := s3test.Start(t)
