@@ -28,6 +28,8 @@ type Reader struct {
 	unified  bool  // cgroup v2
 	memory   int64 // of the host, bytes
 
+	buffers sync.Pool // see unlinkedScan
+
 	mu    sync.Mutex
 	paths map[string]string // path below a hierarchy, by the engine's id
 }

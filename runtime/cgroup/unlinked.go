@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -26,13 +27,14 @@ var ErrTooManyHandles = errors.New("too many handles")
 
 // unlinkedScan adds up the bytes of unlinked files.
 type unlinkedScan struct {
-	ctx    context.Context
-	proc   string
-	except uint64 // device whose files do not count
-	bytes  int64
-	budget int // handles and mappings that may still be visited
-	seen   map[file]bool
-	memory map[uint64]bool // reports whether a device is a file system in memory
+	ctx     context.Context
+	proc    string
+	buffers *sync.Pool // of *bufio.Reader, of all scans
+	except  uint64     // device whose files do not count
+	bytes   int64
+	budget  int // handles and mappings that may still be visited
+	seen    map[file]bool
+	memory  map[uint64]bool // reports whether a device is a file system in memory
 }
 
 type file struct{ dev, ino uint64 }
@@ -49,8 +51,8 @@ func (r *Reader) Unlinked(ctx context.Context, containerID string, except uint64
 	if !ok {
 		return 0, nil
 	}
-	u := &unlinkedScan{ctx: ctx, proc: r.proc, except: except, budget: maxHandles, seen: map[file]bool{}, memory: map[uint64]bool{}}
-	err := eachLine(filepath.Join(r.group("memory", path), "cgroup.procs"), func(pid string) error {
+	u := &unlinkedScan{ctx: ctx, proc: r.proc, buffers: &r.buffers, except: except, budget: maxHandles, seen: map[file]bool{}, memory: map[uint64]bool{}}
+	err := u.eachLine(filepath.Join(r.group("memory", path), "cgroup.procs"), func(pid string) error {
 		if pid == "0" { // in another pid namespace
 			return nil
 		}
@@ -100,7 +102,7 @@ func (u *unlinkedScan) handles(dir string) error {
 }
 
 func (u *unlinkedScan) mappings(process string) error {
-	return eachLine(filepath.Join(process, "maps"), func(line string) error {
+	return u.eachLine(filepath.Join(process, "maps"), func(line string) error {
 		if err := u.spend(); err != nil {
 			return err
 		}
@@ -169,13 +171,22 @@ func (u *unlinkedScan) each(dir string, f func(name string) error) error {
 }
 
 // eachLine calls f for each line of a kernel file. A file that is gone has none.
-func eachLine(path string, f func(line string) error) error {
+func (u *unlinkedScan) eachLine(path string, f func(line string) error) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil
 	}
 	defer file.Close()
-	for r := bufio.NewReaderSize(file, 64<<10); ; {
+	r, ok := u.buffers.Get().(*bufio.Reader)
+	if !ok {
+		r = bufio.NewReaderSize(nil, 64<<10)
+	}
+	r.Reset(file)
+	defer func() {
+		r.Reset(nil) // keeps no file
+		u.buffers.Put(r)
+	}()
+	for {
 		line, err := r.ReadString('\n')
 		if err != nil && (!errors.Is(err, io.EOF) || line == "") {
 			return nil
