@@ -117,6 +117,8 @@ a full target does not end the process | kill(err) => errors.Is(err, nil)
 answers that nobody reads fill their pipe | n > 0 { // other => n >= 0 { // other
 @ runtime/volume/archiver/reporter.go | ./runtime/volume/archiver
 the process does not wait for the daemon | total-r.allowed > windowBytes => total < 0
+@ runtime/blob/upload.go | ./runtime/blob -run ^TestS3EndsTheWriter$ -timeout 30s
+an upload that fails waits for its writer | cancel(err) // nothing => _ = err // nothing
 @ runtime/volume/archive_output.go | ./runtime/volume/archiver
 the checksum lacks bytes | o.hash.Write(p) => o.hash.Write(p[1:])
 the size lacks bytes | o.size += int64(n) => o.size += int64(n) / 2

@@ -1,6 +1,7 @@
 package blob
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -34,7 +35,7 @@ func (s *S3) Put(ctx context.Context, key string, write func(ctx context.Context
 	}
 	u, err := s.create(ctx, key)
 	if err == nil {
-		err = s.stream(ctx, u, write)
+		err = s.send(ctx, u, write)
 	}
 	if err != nil {
 		return 0, errors.Join(err, s.clean(ctx, key, s.Abort))
@@ -89,41 +90,29 @@ func (s *S3) start(ctx context.Context, u *upload) (err error) {
 	return err
 }
 
-// errEnded ends a write whose upload has ended.
+// errEnded ends a writer whose upload has ended.
 var errEnded = errors.New("the upload has ended")
 
-// stream uploads what write writes. It returns when write has returned.
-func (s *S3) stream(ctx context.Context, u *upload, write func(ctx context.Context, w io.Writer) error) error {
-	writing, cancel := context.WithCancel(ctx)
-	defer cancel()
+// send uploads what write writes. It returns when write has returned.
+func (s *S3) send(ctx context.Context, u *upload, write func(ctx context.Context, w io.Writer) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(errEnded) // also after a panic: the writer ends
 	r, w := io.Pipe()
-	defer r.CloseWithError(errEnded) // also after a panic
-	written := make(chan error, 1)
+	context.AfterFunc(ctx, func() { w.CloseWithError(context.Cause(ctx)) })
+	written, sent := make(chan error, 1), make(chan error, 1)
 	go func() {
-		err := write(writing, w)
+		err := write(ctx, w)
 		w.CloseWithError(err)
 		written <- err
 	}()
-	err := s.send(ctx, u, r)
-	cancel()
-	r.CloseWithError(errEnded)
-	if failed := <-written; err == nil {
-		err = failed
-	}
-	return err
-}
-
-// send uploads what r returns.
-func (s *S3) send(ctx context.Context, u *upload, r io.Reader) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	full, empty := make(chan []byte), make(chan []byte, 2)
 	empty <- nil
 	empty <- nil
-	sent := make(chan error, 1)
 	go func() {
 		err := s.sendParts(ctx, u, full, empty)
-		cancel(err) // also if there is none: nothing is split any more
+		if err != nil {
+			cancel(err) // nothing is written and split any more
+		}
 		sent <- err
 	}()
 	err := split(ctx, r, empty, full, partSize)
@@ -131,10 +120,7 @@ func (s *S3) send(ctx context.Context, u *upload, r io.Reader) error {
 	if err != nil {
 		cancel(err)
 	}
-	if sendErr := <-sent; err == nil {
-		err = sendErr
-	}
-	return err
+	return cmp.Or(err, <-sent, <-written)
 }
 
 // sendParts uploads the full buffers in order and returns them to empty.
