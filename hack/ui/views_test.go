@@ -71,6 +71,9 @@ func (p *tab) visit(s screen, scheme string) {
 		p.goTo(v.place)
 		p.until(v.name, fmt.Sprintf("!!document.querySelector(%s)?.checkVisibility()", quote(v.shown)))
 		p.until(v.name+" is no wider than the screen", fmt.Sprintf("document.documentElement.scrollWidth <= %d", s.width))
+		if s.name == "phone" {
+			p.until(v.name+" has no list that is cut off", "[...document.querySelectorAll('.scroll:has(.cards)')].every((e) => e.scrollWidth <= e.clientWidth)")
+		}
 		name := v.name + "-" + s.name + "-" + scheme
 		p.shot(name)
 		if (s.name == "phone") == (scheme == "light") {

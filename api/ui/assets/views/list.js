@@ -21,9 +21,9 @@ export function List({ name, items, error, columns, text, keyOf, tools, empty })
     ${!items && !error && html`<p class="empty" role="status">Reading…</p>`}
     ${
       items &&
-      html`<div class="scroll" tabindex="0" role="region" aria-label=${name}><table class="list">
+      html`<div class="scroll" tabindex="0" role="region" aria-label=${name}><table class="list cards">
       <thead><tr>${columns.map((c) => html`<th key=${c.title} class=${c.number ? 'number' : ''}>${c.title || html`<span class="unseen">Actions</span>`}</th>`)}</tr></thead>
-      <tbody>${found.slice(0, most).map((item) => html`<tr key=${keyOf(item)}>${columns.map((c) => html`<td key=${c.title} class=${[c.number && 'number', c.kind].filter(Boolean).join(' ')}>${c.cell(item)}</td>`)}</tr>`)}</tbody>
+      <tbody>${found.slice(0, most).map((item) => html`<tr key=${keyOf(item)}>${columns.map((c) => html`<td key=${c.title} data-title=${c.title} class=${[c.number && 'number', c.kind].filter(Boolean).join(' ')}>${c.cell(item)}</td>`)}</tr>`)}</tbody>
     </table></div>`
     }
     ${items && !found.length && html`<p class="empty">${items.length ? 'Nothing matches the filter.' : empty}</p>`}

@@ -38,12 +38,14 @@ export function Login({ login, reason, token: before }) {
         aria-invalid=${Boolean(error)}
         onInput=${(event) => setToken(event.target.value)}
       />
-      <p id="token-help" class="quiet">
-        On the host, <code>sudo berth token create --ttl 8h</code> prints a token for 8 hours; with <code>--scope read</code> it may
-        only read. Without a command: the administrator's token is the value of <code>authorization.token</code> in
-        ${' '}<code>/etc/berth/berth.yaml</code>, or in the file that <code>berth serve --config</code> names. This tab forgets a token when it is
-        closed.
-      </p>
+      <div id="token-help" class="quiet help">
+        <p>On the host, <code>sudo berth token create --ttl 8h</code> prints a token. With <code>--scope read</code> it may only read.</p>
+        <p>
+          The administrator's token is <code>authorization.token</code> in <code>/etc/berth/berth.yaml</code>, or in the file that
+          ${' '}<code>berth serve --config</code> names.
+        </p>
+        <p>This tab forgets the token when it is closed.</p>
+      </div>
       <p class="error" role="alert">${error}</p>
       <button class="primary" disabled=${busy}>${busy ? 'Connecting…' : 'Log in'}</button>
     </form>

@@ -19,15 +19,15 @@ export function Transitions({ id, container }) {
   if (error && !data) return html`<p class="error">${error.message}</p>`;
   if (!data) return html`<p class="empty" role="status">Reading…</p>`;
   if (!data.length) return html`<p class="empty">Nothing is stored about this container.</p>`;
-  return html`<div class="scroll" tabindex="0" role="region" aria-label="Transitions"><table class="list">
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="Transitions"><table class="list cards">
     <thead><tr><th>Time</th><th>Change</th><th>Reason</th><th>By</th></tr></thead>
     <tbody>
       ${data.map(
         (e) => html`<tr key=${e.seq}>
-          <td class="nowrap">${clock(e.time, now)}</td>
-          <td class="long">${e.event === 'event' ? html`${e.from && html`<span class="quiet">${e.from} → </span>`}<b>${e.data}</b>` : visibleLines(e.data)}</td>
-          <td>${visible(e.reason)}${e.exit_code === undefined ? '' : ` (${e.exit_code})`}</td>
-          <td>${visible(who(e.actor))}</td>
+          <td data-title="Time" class="nowrap">${clock(e.time, now)}</td>
+          <td data-title="Change" class="long">${e.event === 'event' ? html`${e.from && html`<span class="quiet">${e.from} → </span>`}<b>${e.data}</b>` : visibleLines(e.data)}</td>
+          <td data-title="Reason">${visible(e.reason)}${e.exit_code === undefined ? '' : ` (${e.exit_code})`}</td>
+          <td data-title="By">${visible(who(e.actor))}</td>
         </tr>`,
       )}
     </tbody>
