@@ -122,6 +122,7 @@ func TestRenewedSocketHidesActors(t *testing.T) {
 	admin := v1.Actor{TokenID: "administrator", Name: "administrator", Via: v1.ViaHTTP, Address: "192.0.2.1"}
 	c, _, err := h.dialSocket("/ws/mc?tail=0", http.Header{"Authorization": {"Bearer " + adminToken}})
 	require.NoError(t, err)
+	require.Eventually(t, func() bool { return h.hub.Listeners() == 1 }, time.Minute, time.Millisecond, "the upgrade is answered before the socket listens")
 	seen := func(seq uint64) object {
 		h.hub.Event(v1.Event{Seq: seq, Epoch: h.store.Incarnations.Epoch(), Time: time.Now(), Container: "mc", Event: v1.EventState, Data: "exit", Actor: admin})
 		for {
