@@ -8,6 +8,8 @@ import (
 	"sync"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	v1 "berth/api/v1"
 	"berth/runtime/volume/quota"
 )
@@ -26,7 +28,8 @@ type openedFile struct {
 	id      string // of the volume
 	path    string // in it
 	file    *os.File
-	top     inode // of the volume's directory, which a restore replaces
+	dir     string // the volume's directory
+	top     inode  // of dir, which a restore replaces
 	inode   inode
 	mode    v1.OpenMode
 	created bool // by this open
@@ -44,12 +47,7 @@ type openedFile struct {
 }
 
 func newOpenedFile(vol *openVolume, f *os.File, p string, mode v1.OpenMode, created bool) (*openedFile, error) {
-	top, err := vol.root.Lstat(root)
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	h := &openedFile{m: vol.m, top: inodeOf(top), id: vol.id, path: p, file: f, mode: mode, created: created, image: vol.m.images.Exists(vol.id),
+	h := &openedFile{m: vol.m, top: vol.inode, dir: vol.m.Path(vol.id), id: vol.id, path: p, file: f, mode: mode, created: created, image: vol.m.images.Exists(vol.id),
 		quota: vol.quota, res: vol.newReservation(0)}
 	if err := h.measure(); err != nil {
 		f.Close()
@@ -120,8 +118,8 @@ var errRestored = v1.Errorf(v1.VolumeRestoring, "Volume was restored: open the f
 
 // current reports whether the volume still has the directory with the file.
 func (h *openedFile) current() bool {
-	info, err := os.Lstat(h.m.Path(h.id))
-	return err == nil && inodeOf(info) == h.top
+	var st unix.Stat_t
+	return unix.Lstat(h.dir, &st) == nil && inode{st.Dev, st.Ino} == h.top
 }
 
 // append writes at the end of the file.

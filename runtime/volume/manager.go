@@ -226,10 +226,18 @@ func (m *Manager) Remove(ctx context.Context, id string) error {
 	return syncDir(base)
 }
 
+// checkID refuses an id that is not one component of a path.
+func checkID(id string) error {
+	if id == "" || id[0] == '.' || strings.ContainsAny(id, "/\\\x00") {
+		return v1.ErrVolumeNotFound
+	}
+	return nil
+}
+
 // openBase opens the base directory after it checked the volume's id.
 func (m *Manager) openBase(id string) (*os.Root, error) {
-	if id == "" || id[0] == '.' || strings.ContainsAny(id, "/\\\x00") {
-		return nil, v1.ErrVolumeNotFound
+	if err := checkID(id); err != nil {
+		return nil, err
 	}
 	base, err := os.OpenRoot(m.base)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -14,6 +14,7 @@ import (
 // openVolume is a volume that is open for one operation.
 type openVolume struct {
 	root   *os.Root
+	inode  inode // of root
 	m      *Manager
 	id     string       // of the volume
 	ctxErr func() error // returns the error of the operation's context
@@ -26,18 +27,16 @@ type openVolume struct {
 // open opens a volume. It returns v1.ErrNotADirectory if a link or a file is in
 // place of its directory, even if it was swapped in during the call.
 func (m *Manager) open(ctx context.Context, id string) (*openVolume, error) {
-	base, err := m.openBase(id)
-	if err != nil {
+	if err := checkID(id); err != nil {
 		return nil, err
 	}
-	defer base.Close()
 	done := m.gate.read(id) // before the directory is opened, which a restore replaces
-	vol, err := m.openIn(base, id)
+	vol, err := m.openOnce(id)
 	for range openTries {
 		if !errors.Is(err, errReplaced) {
 			break
 		}
-		vol, err = m.openIn(base, id)
+		vol, err = m.openOnce(id)
 	}
 	if err != nil {
 		done()
@@ -53,10 +52,12 @@ const openTries = 3
 // errReplaced reports that the volume's directory was replaced while it was opened.
 var errReplaced = fmt.Errorf("%w: it was replaced", v1.ErrNotADirectory)
 
-// openIn opens the volume in base.
-func (m *Manager) openIn(base *os.Root, id string) (*openVolume, error) {
+// openOnce opens the volume, or returns errReplaced. OpenRoot would follow a link in place of
+// the directory, but what it opens is then another file than Lstat has described.
+func (m *Manager) openOnce(id string) (*openVolume, error) {
 	defer m.images.Hold()()
-	before, err := base.Lstat(id)
+	dir := m.Path(id)
+	before, err := os.Lstat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, v1.ErrDirectoryMissing
@@ -67,7 +68,7 @@ func (m *Manager) openIn(base *os.Root, id string) (*openVolume, error) {
 	case m.images.Exists(id) && !m.images.Mounted(id):
 		return nil, v1.ErrDirectoryMissing
 	}
-	r, err := base.OpenRoot(id) // only an operator can swap it: tenants cannot write to base
+	r, err := os.OpenRoot(dir) // only an operator can swap it: tenants cannot write beside it
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +77,7 @@ func (m *Manager) openIn(base *os.Root, id string) (*openVolume, error) {
 		r.Close()
 		return nil, errReplaced
 	}
-	vol := &openVolume{root: r, m: m, id: id, quota: m.quota(id)}
+	vol := &openVolume{root: r, inode: inodeOf(after), m: m, id: id, quota: m.quota(id)}
 	if m.images.Exists(id) || m.space.Contains(after) {
 		vol.space = m.space
 	}
