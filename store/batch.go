@@ -3,6 +3,7 @@ package store
 import (
 	"encoding/binary"
 	"errors"
+	"slices"
 
 	v1 "berth/api/v1"
 	"berth/store/kv"
@@ -13,6 +14,7 @@ type batch struct {
 	s       *Store
 	kv      *kv.Batch // nil between commits
 	ops     []*op     // run, and not yet answered
+	written []*op     // in the log, not yet on the disk, and not yet answered
 	rev     uint64    // of the last update that changed an object
 	removed []string  // keys
 	changes []Change
@@ -77,15 +79,29 @@ func (b *batch) take(o *op) {
 	}
 }
 
-// commit makes the batch durable, notifies the watchers, and then answers.
+// commit stores the batch, notifies the watchers, and then answers. It makes it durable, and
+// those before it, unless nobody waits for that.
 func (b *batch) commit() error {
-	err := b.store()
+	if b.kv == nil {
+		return nil
+	}
+	durable, err := b.store()
 	if err == nil {
 		b.publish()
+	}
+	if b.s.db.Fault() != nil || durable && err == nil {
+		for _, o := range b.written {
+			o.done <- err
+		}
+		b.written = nil
 	}
 	for _, o := range b.ops {
 		if err != nil && o.dependsOnBatch {
 			o.err = err
+		}
+		if err == nil && o.err == nil && !durable {
+			b.written = append(b.written, o)
+			continue
 		}
 		o.done <- o.err
 	}
@@ -93,8 +109,16 @@ func (b *batch) commit() error {
 	return err
 }
 
-// written answers the updates that wait for no more than that the batch survives a kill.
-func (b *batch) written() {
+// sync makes durable what is in the log only.
+func (b *batch) sync() {
+	if b.s.db.Unsynced() {
+		b.kv = b.s.db.Begin()
+		_ = b.commit() // the updates receive the error
+	}
+}
+
+// notify answers the updates that wait for no more than that the batch survives a kill.
+func (b *batch) notify() {
 	for _, o := range b.ops {
 		if o.err != nil {
 			continue
@@ -108,9 +132,10 @@ func (b *batch) written() {
 
 // abandon drops the batch and returns err to every update in it.
 func (b *batch) abandon(err error) {
-	for _, o := range b.ops {
+	for _, o := range append(b.written, b.ops...) {
 		o.done <- err
 	}
+	b.written = nil
 	b.reset()
 }
 
@@ -118,17 +143,18 @@ func (b *batch) reset() {
 	if b.kv != nil {
 		b.kv.Discard()
 	}
-	*b = batch{s: b.s, rev: b.s.rev.Load()}
+	*b = batch{s: b.s, rev: b.s.rev.Load(), written: b.written}
 }
 
-func (b *batch) store() error {
-	if b.kv == nil {
-		return nil
-	}
+// store stores the batch, and reports whether it is durable.
+func (b *batch) store() (durable bool, err error) {
 	if len(b.changes) > 0 {
 		b.kv.Set(revisionKey, binary.BigEndian.AppendUint64(nil, b.rev))
 	}
-	return b.kv.Commit(b.written)
+	if slices.ContainsFunc(b.ops, func(o *op) bool { return o.written == nil }) || len(b.ops) == 0 {
+		return true, b.kv.Commit(b.notify)
+	}
+	return b.kv.Write(b.notify)
 }
 
 // publish notifies the watchers of what is now on the disk.
