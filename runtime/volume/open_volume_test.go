@@ -2,12 +2,15 @@ package volume_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	v1 "berth/api/v1"
 )
@@ -76,4 +79,42 @@ func leave(t *testing.T, call func(context.Context) error, before []string, b bo
 	}
 	t.Fatal("it never came to its end")
 	return left
+}
+
+// TestOpenWhileVolumeIsSwapped swaps the volume's directory and a link to another one while
+// volumes are opened: none is opened through the link.
+func TestOpenWhileVolumeIsSwapped(t *testing.T) {
+	b := newBox(t, options())
+	link := filepath.Join(filepath.Dir(b.dir), "link")
+	require.NoError(t, os.Symlink(b.outside, link))
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-done:
+				return
+			default:
+				_ = unix.Renameat2(unix.AT_FDCWD, b.dir, unix.AT_FDCWD, link, unix.RENAME_EXCHANGE)
+			}
+		}
+	}()
+	opened, refused := 0, 0
+	var wrong []error
+	for began := time.Now(); time.Since(began) < time.Second; {
+		_, err := b.InPlace().Lstat(t.Context(), id, "secret")
+		switch {
+		case errors.Is(err, &v1.Error{Code: v1.PathNotFound}):
+			opened++
+		case errors.Is(err, v1.ErrNotADirectory):
+			refused++
+		default:
+			wrong = append(wrong, err)
+		}
+	}
+	close(done)
+	<-ended
+	require.Empty(t, wrong, "nil: the link's file was found")
+	require.Positive(t, opened)
+	require.Positive(t, refused)
 }
