@@ -3,7 +3,6 @@ package store
 import (
 	"encoding/binary"
 	"errors"
-	"slices"
 
 	v1 "berth/api/v1"
 	"berth/store/kv"
@@ -14,7 +13,6 @@ type batch struct {
 	s       *Store
 	kv      *kv.Batch // nil between commits
 	ops     []*op     // run, and not yet answered
-	written []*op     // in the log, not yet on the disk, and not yet answered
 	rev     uint64    // of the last update that changed an object
 	removed []string  // keys
 	changes []Change
@@ -79,29 +77,15 @@ func (b *batch) take(o *op) {
 	}
 }
 
-// commit stores the batch, notifies the watchers, and then answers. It makes it durable, and
-// those before it, unless nobody waits for that.
+// commit makes the batch durable, notifies the watchers, and then answers.
 func (b *batch) commit() error {
-	if b.kv == nil {
-		return nil
-	}
-	durable, err := b.store()
+	err := b.store()
 	if err == nil {
 		b.publish()
-	}
-	if b.s.db.Fault() != nil || durable && err == nil {
-		for _, o := range b.written {
-			o.done <- err
-		}
-		b.written = nil
 	}
 	for _, o := range b.ops {
 		if err != nil && o.dependsOnBatch {
 			o.err = err
-		}
-		if err == nil && o.err == nil && !durable {
-			b.written = append(b.written, o)
-			continue
 		}
 		o.done <- o.err
 	}
@@ -109,16 +93,8 @@ func (b *batch) commit() error {
 	return err
 }
 
-// sync makes durable what is in the log only.
-func (b *batch) sync() {
-	if b.s.db.Unsynced() {
-		b.kv = b.s.db.Begin()
-		_ = b.commit() // the updates receive the error
-	}
-}
-
-// notify answers the updates that wait for no more than that the batch survives a kill.
-func (b *batch) notify() {
+// written answers the updates that wait for no more than that the batch survives a kill.
+func (b *batch) written() {
 	for _, o := range b.ops {
 		if o.err != nil {
 			continue
@@ -132,10 +108,9 @@ func (b *batch) notify() {
 
 // abandon drops the batch and returns err to every update in it.
 func (b *batch) abandon(err error) {
-	for _, o := range append(b.written, b.ops...) {
+	for _, o := range b.ops {
 		o.done <- err
 	}
-	b.written = nil
 	b.reset()
 }
 
@@ -143,18 +118,17 @@ func (b *batch) reset() {
 	if b.kv != nil {
 		b.kv.Discard()
 	}
-	*b = batch{s: b.s, rev: b.s.rev.Load(), written: b.written}
+	*b = batch{s: b.s, rev: b.s.rev.Load()}
 }
 
-// store stores the batch, and reports whether it is durable.
-func (b *batch) store() (durable bool, err error) {
+func (b *batch) store() error {
+	if b.kv == nil {
+		return nil
+	}
 	if len(b.changes) > 0 {
 		b.kv.Set(revisionKey, binary.BigEndian.AppendUint64(nil, b.rev))
 	}
-	if slices.ContainsFunc(b.ops, func(o *op) bool { return o.written == nil }) || len(b.ops) == 0 {
-		return true, b.kv.Commit(b.notify)
-	}
-	return b.kv.Write(b.notify)
+	return b.kv.Commit(b.written)
 }
 
 // publish notifies the watchers of what is now on the disk.

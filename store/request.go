@@ -92,7 +92,7 @@ func (r *Request) expected(tx *Tx) *Outcome {
 // returns nil. If onFullDisk is true, they are stored even while the disk is full, see
 // Store.MustUpdate.
 func (r *Request) Finish(status int, final *Outcome, onFullDisk bool) error {
-	if err := r.flush(); err != nil {
+	if err := r.Flush(); err != nil {
 		return err
 	}
 	done := r.done
@@ -114,8 +114,7 @@ func (r *Request) Finish(status int, final *Outcome, onFullDisk bool) error {
 }
 
 // Begin stores the request's first entry like Finish, but returns nil as soon as a kill of the
-// process no longer loses it. A power cut may lose it for some milliseconds more. If the disk
-// does not take it then, the store refuses changes until it is opened again.
+// process no longer loses it. Flush waits until a power cut does not either.
 func (r *Request) Begin(status int) error {
 	var done recorded
 	o := newOp(func(tx *Tx) (err error) {
@@ -135,8 +134,8 @@ func (r *Request) Begin(status int) error {
 	return nil
 }
 
-// flush waits until what Begin has stored is on the disk.
-func (r *Request) flush() error {
+// Flush waits until what Begin has stored is on the disk.
+func (r *Request) Flush() error {
 	if r.begun == nil {
 		return nil
 	}

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
 	v1 "berth/api/v1"
@@ -125,7 +124,7 @@ func TestAuditOfOlderStore(t *testing.T) {
 func TestRequestBegins(t *testing.T) {
 	s := openIn(t, t.TempDir())
 	r := NewRequest(s, alice(), v1.Audit{Action: "file.write", Object: "v/f"})
-	require.NoError(t, r.flush(), "nothing was begun")
+	require.NoError(t, r.Flush(), "nothing was begun")
 	synced := make(chan struct{})
 	finish := sync.OnceFunc(func() { close(synced) })
 	t.Cleanup(finish)
@@ -141,7 +140,7 @@ func TestRequestBegins(t *testing.T) {
 	require.NoError(t, r.Begin(200), "it does not wait for the end of the commit")
 	require.Len(t, auditOf(t, s, v1.AuditFilter{}), 1)
 	finish()
-	require.NoError(t, r.flush())
+	require.NoError(t, r.Flush())
 	require.NoError(t, r.Finish(200, nil, false))
 	require.NoError(t, r.Finish(413, nil, false))
 	list := auditOf(t, s, v1.AuditFilter{})
@@ -174,32 +173,6 @@ func TestRequestBeginsInVain(t *testing.T) {
 	var r *Request
 	require.Eventually(t, func() bool { r, err = begin(); return err == nil }, 20*time.Second, time.Millisecond)
 	end()
-	require.ErrorContains(t, r.flush(), "no disk")
-	require.NoError(t, r.flush(), "nothing is left to wait for")
-}
-
-// TestBegunRequestsShareSyncs: entries that were begun one after another wait for the disk
-// together, and without a later update.
-func TestBegunRequestsShareSyncs(t *testing.T) {
-	r := prometheus.NewRegistry()
-	s, err := Open(t.TempDir(), Options{Registerer: r})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	syncs := func() int {
-		families, err := r.Gather()
-		require.NoError(t, err)
-		return int(families[0].GetMetric()[0].GetHistogram().GetSampleCount())
-	}
-	before, began := syncs(), time.Now()
-	var all []*Request
-	for i := range 100 {
-		q := NewRequest(s, alice(), v1.Audit{Action: "file.write", Object: fmt.Sprint("v/", i)})
-		require.NoError(t, q.Begin(200))
-		all = append(all, q)
-	}
-	for _, q := range all {
-		require.NoError(t, q.flush())
-	}
-	require.LessOrEqual(t, syncs()-before, 2+int(time.Since(began)/syncAfter))
-	require.Len(t, auditOf(t, s, v1.AuditFilter{}), 100)
+	require.ErrorContains(t, r.Flush(), "no disk")
+	require.NoError(t, r.Flush(), "nothing is left to wait for")
 }

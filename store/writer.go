@@ -12,10 +12,6 @@ import (
 // maxBatch is the maximum number of updates that share one commit.
 const maxBatch = 256
 
-// syncAfter is how long an update that waits for no more than Badger's log may be in it and
-// not on the disk: those of that time share one wait for the disk.
-const syncAfter = 20 * time.Millisecond
-
 var errGoexit = errors.New("update ended its goroutine instead of returning")
 
 // op is one call of Update on its way through the writer.
@@ -92,11 +88,8 @@ func (s *Store) write() {
 		b.abandon(fmt.Errorf("%w: %w", ErrFailed, errGoexit))
 		go s.write()
 	}()
-	var retry, sync <-chan time.Time
+	var retry <-chan time.Time
 	for {
-		if sync == nil && s.db.Unsynced() {
-			sync = time.After(syncAfter)
-		}
 		if retry == nil && s.db.NeedsRepair() {
 			retry = time.After(repairEvery)
 		}
@@ -105,16 +98,12 @@ func (s *Store) write() {
 			retry = nil
 			repair(s)
 			b.reset()
-		case <-sync:
-			sync = nil
-			b.sync()
 		case o := <-s.ops:
 			b.add(o)
 			b.gather()
 			b.commit()
 			s.db.Rotate()
 		case <-s.closing:
-			b.sync()
 			ended = true
 			return
 		}

@@ -53,8 +53,8 @@ func (s *session) record(entry *store.Request, frees bool) error {
 	return entry.Finish(http.StatusOK, nil, frees)
 }
 
-// begin stores the entry of a file whose handle stays open, so that no kill loses it. It is on
-// the disk some milliseconds later, long before the content, which nothing flushes.
+// begin stores the entry of a file whose handle stays open, so that no kill loses it. The
+// handle's Close waits until it is on the disk, which takes as long as writing to the file.
 func (s *session) begin(entry *store.Request) error {
 	s.server.pace.Count(s.principal, false)
 	return entry.Begin(http.StatusOK)

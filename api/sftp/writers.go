@@ -73,6 +73,9 @@ func (f *file) Close() (err error) {
 	f.mu.Lock()
 	refused := f.refused
 	f.mu.Unlock()
+	if f.entry != nil {
+		err = errors.Join(err, f.entry.Flush())
+	}
 	if f.entry != nil && refused != nil {
 		err = errors.Join(err, f.entry.Finish(statusOfWrite(refused), nil, true))
 	}

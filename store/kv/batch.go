@@ -3,7 +3,6 @@ package kv
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/dgraph-io/badger/v4"
@@ -103,45 +102,43 @@ func write(txn *badger.Txn, writes map[string][]byte) error {
 	return nil
 }
 
-// Commit makes the batch durable, and those that Write has stored before. In between it calls
-// written, once or twice: the batch is with the kernel then, where a kill of the process does
-// not reach it, but a power cut does. If Badger fails, it is opened again and all of them are
-// committed once more. If that fails too, the error wraps ErrFailed and nothing is written
-// until Repair.
+// Commit makes the batch durable. In between it calls written, once or twice: the batch is
+// with the kernel then, where a kill of the process does not reach it, but a power cut does.
+// If Badger fails, it is opened again and the batch is committed once more. If that fails
+// too, the error wraps ErrFailed and nothing is written until Repair.
 func (b *Batch) Commit(written func()) error {
-	if b.err != nil || b.Empty() && !b.db.Unsynced() {
+	if b.err != nil || b.Empty() {
 		return b.err
 	}
 	if err := b.db.disk.prepare(b.size); err != nil {
 		return fmt.Errorf("%w: %w", ErrFailed, err)
 	}
 	began := time.Now()
-	err := b.db.commit(b.txn, written, true)
+	err := b.db.commit(b.txn, written)
 	if b.db.options.Observe != nil {
 		b.db.options.Observe(time.Since(began))
 	}
 	if err != nil {
-		err = b.commitAgain(b.db.broken(err), written)
+		if err = b.commitAgain(b.db.broken(err), written); err != nil {
+			return err
+		}
 	}
-	b.db.unsynced = unsynced{}
-	if err == nil {
-		b.db.compactor.wrote(b.size.bytes)
-	}
-	return err
+	b.db.compactor.wrote(b.size.bytes)
+	return nil
 }
 
 // Discard ends the batch. After Commit it only releases memory.
 func (b *Batch) Discard() { b.discard() }
 
-func (db *DB) commit(txn *badger.Txn, written func(), sync bool) error {
+func (db *DB) commit(txn *badger.Txn, written func()) error {
 	if db.options.Commit == nil {
-		return commit(db.badger, txn, written, sync)
+		return commit(db.badger, txn, written)
 	}
-	return db.options.Commit(func() error { return commit(db.badger, txn, written, sync) })
+	return db.options.Commit(func() error { return commit(db.badger, txn, written) })
 }
 
 // commit turns a panic of Badger into an error.
-func commit(b *badger.DB, txn *badger.Txn, written func(), sync bool) (err error) {
+func commit(b *badger.DB, txn *badger.Txn, written func()) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("badger panicked: %v", p)
@@ -151,15 +148,11 @@ func commit(b *badger.DB, txn *badger.Txn, written func(), sync bool) (err error
 		return err
 	}
 	written()
-	if !sync {
-		return nil
-	}
 	return b.Sync()
 }
 
-// commitAgain commits the batch, and those that were not synced, to a Badger that was opened
-// again. Whether nothing, a part or all of it was stored the first time, all of it is stored
-// then.
+// commitAgain commits the batch to a Badger that was opened again. Whether
+// nothing, a part or all of it was stored the first time, all of it is stored then.
 func (b *Batch) commitAgain(failed error, written func()) error {
 	b.discard()
 	if err := b.db.reopen(); err != nil {
@@ -167,14 +160,14 @@ func (b *Batch) commitAgain(failed error, written func()) error {
 	}
 	b.txn = b.db.badger.NewTransaction(true)
 	var errs []error
-	for _, writes := range slices.Concat(b.db.unsynced.writes, b.writes) {
+	for _, writes := range b.writes {
 		errs = append(errs, write(b.txn, writes))
 	}
-	errs = append(errs, b.db.disk.prepare(b.db.unsynced.size.plus(b.size)))
+	errs = append(errs, b.db.disk.prepare(b.size))
 	if err := errors.Join(errs...); err != nil {
 		return b.db.broken(err)
 	}
-	if err := b.db.commit(b.txn, written, true); err != nil {
+	if err := b.db.commit(b.txn, written); err != nil {
 		return b.db.broken(err)
 	}
 	b.db.fault.Store(nil)

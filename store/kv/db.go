@@ -36,8 +36,6 @@ type DB struct {
 	badger     *badger.DB  // nil while it is opened again, or cannot be
 	compactor  *compactor  // nil in memory, and before StartCompactor
 
-	unsynced unsynced // the writer's own
-
 	fault atomic.Pointer[error] // a commit failed: nothing is written until Badger was opened again
 
 	mu       sync.RWMutex // guards closed, badger, compactor and reopened, so that no view begins when Close or reopen has

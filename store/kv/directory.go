@@ -34,7 +34,7 @@ func (d *disk) prepareDir() error {
 		return fmt.Errorf("%w: %s has %d tables but no MANIFEST; restore a backup, or move the directory away to start with an empty store", ErrDamaged, d.dir, files[".sst"])
 	}
 	d.release()
-	d.allocated, d.logged, d.last, d.listed = nil, 0, 0, time.Time{}
+	d.allocated, d.logged, d.last = nil, 0, 0
 	return d.checkFreeToOpen(files[".mem"])
 }
 

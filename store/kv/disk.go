@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -35,7 +34,6 @@ type disk struct {
 	allocated map[string]bool // the logs whose blocks are allocated
 	logged    int64           // bytes in use of the current log, at most
 	last      int64           // of these those of the last commit
-	listed    time.Time       // when the directory was changed last, as of its last listing; zero: list it again
 	reserved  atomic.Bool     // read by all
 }
 
@@ -94,13 +92,6 @@ func (d *disk) fitsLog(s size) bool {
 	return d != nil && d.reserved.Load() && d.logged+logSize(s) < limit
 }
 
-// keepsLog reports whether Badger writes a batch into the current log, and Rotate does not
-// begin another one after it. Only the writer calls it.
-func (d *disk) keepsLog(s size) bool {
-	const limit = memTableSize / 2
-	return d != nil && d.logged+logSize(s) < limit
-}
-
 // needsRotation reports whether the current log has little space left for the
 // writes that are allowed on a full disk. Only the writer calls it.
 func (d *disk) needsRotation() bool {
@@ -131,23 +122,6 @@ func (d *disk) prepare(s size) error {
 
 // allocate allocates the blocks of the logs that Badger has begun since the last call.
 func (d *disk) allocate() error {
-	folder, err := os.Stat(d.dir)
-	if err != nil {
-		return err
-	}
-	if changed := folder.ModTime(); !changed.Equal(d.listed) {
-		return d.list(changed)
-	}
-	return nil
-}
-
-// tick is more than the kernel's clock of changes of files takes for a step.
-const tick = 100 * time.Millisecond
-
-// list allocates the blocks of new logs in the directory. A later change may have the same
-// time as one of just now: then the next call lists the directory again.
-func (d *disk) list(changed time.Time) error {
-	began := time.Now()
 	entries, err := os.ReadDir(d.dir)
 	if err != nil {
 		return err
@@ -168,10 +142,7 @@ func (d *disk) list(changed time.Time) error {
 		}
 		seen[name] = true
 	}
-	d.allocated, d.listed = seen, time.Time{}
-	if began.Sub(changed) > tick {
-		d.listed = changed
-	}
+	d.allocated = seen
 	return nil
 }
 

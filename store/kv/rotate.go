@@ -20,18 +20,18 @@ func (db *DB) Rotate() {
 		if err := db.disk.prepare(size{1, fillerSize}); err != nil {
 			return
 		}
-		if err := fillLog(db); err != nil {
+		if err := db.fillLog(); err != nil {
 			_ = db.broken(err) // the next writer gets it
 			return
 		}
 	}
 }
 
-func fillLog(db *DB) error {
+func (db *DB) fillLog() error {
 	txn := db.badger.NewTransaction(true)
 	defer txn.Discard()
 	if err := txn.Set([]byte(fillerKey), make([]byte, fillerSize)); err != nil {
 		return err
 	}
-	return db.commit(txn, func() {}, true)
+	return db.commit(txn, func() {})
 }
