@@ -181,12 +181,12 @@ func TestJobsAtOnce(t *testing.T) {
 		w.volume("y", "old")
 		w.restore("r", "first", "y")
 		w.restored("r", v1.JobPending)
-		close(hold)
+		hold <- struct{}{} // one of the two that run ends: its place is the restore's
 		w.restored("r", v1.JobCompleted)
+		close(hold)
 		for i := range 4 {
 			w.want("b"+strconv.Itoa(i), v1.JobCompleted)
 		}
-		require.Less(t, w.restored("r", v1.JobCompleted).Status.Seq, w.want("b3", v1.JobCompleted).Status.Seq)
 	})
 }
 
