@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -101,7 +100,7 @@ func TestOpenWhileVolumeIsSwapped(t *testing.T) {
 	}()
 	opened, refused := 0, 0
 	var wrong []error
-	for began := time.Now(); time.Since(began) < time.Second; {
+	for n := 0; n < 5000 || opened == 0 || refused == 0; n++ {
 		_, err := b.InPlace().Lstat(t.Context(), id, "secret")
 		switch {
 		case errors.Is(err, &v1.Error{Code: v1.PathNotFound}):
@@ -115,6 +114,4 @@ func TestOpenWhileVolumeIsSwapped(t *testing.T) {
 	close(done)
 	<-ended
 	require.Empty(t, wrong, "nil: the link's file was found")
-	require.Positive(t, opened)
-	require.Positive(t, refused)
 }
