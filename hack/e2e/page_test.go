@@ -108,7 +108,11 @@ func TestPageOfPanel(t *testing.T) {
 	require.NoError(t, err)
 	helpers := `
 		const berth = "http://` + b.Addr + `", token = "` + token.Token + `";
-		const put = (volume, name, body) => fetch(berth + "/volumes/" + volume + "/files/content?path=" + name,
+		// Chromium may abort requests when an interface of the host changes, as those of containers do.
+		const request = async (...what) => {
+			for (let left = 5; ; left--) try { return await fetch(...what) } catch (e) { if (!left) throw e }
+		};
+		const put = (volume, name, body) => request(berth + "/volumes/" + volume + "/files/content?path=" + name,
 			{method: "PUT", body, headers: {Authorization: "Bearer " + token}});
 		const socket = () => new Promise(done => {
 			const s = new WebSocket(berth.replace("http", "ws") + "/ws/mc?token=` + b.Token + `");
@@ -128,14 +132,14 @@ func TestPageOfPanel(t *testing.T) {
 	require.Equal(t, "404 volume_not_found", script(t, tab, panel, file, helpers+`
 		const r = await put(other, "f", "x"); return r.status + " " + r.headers.get("X-Error-Code")`), "the token is for one container")
 	require.Equal(t, "206 bytes 0-3/"+strconv.Itoa(size<<20), script(t, tab, panel, file, helpers+`
-		const r = await fetch(berth + "/volumes/" + mine + "/files/content?path=world.bin", {headers: {Authorization: "Bearer " + token, Range: "bytes=0-3"}});
+		const r = await request(berth + "/volumes/" + mine + "/files/content?path=world.bin", {headers: {Authorization: "Bearer " + token, Range: "bytes=0-3"}});
 		return r.status + " " + r.headers.get("Content-Range")`))
 	require.Equal(t, "open", script(t, tab, panel, file, helpers+`return socket()`))
 
 	for _, attack := range []string{
 		`return (await put(mine, "evil", file)).status + ""`,
-		`return (await fetch(berth + "/containers/mc", {headers: {Authorization: "Bearer " + token, Accept: "` + client.Vendor + `"}})).status + ""`,
-		`return (await fetch(berth + "/healthz")).status + ""`,
+		`return (await request(berth + "/containers/mc", {headers: {Authorization: "Bearer " + token, Accept: "` + client.Vendor + `"}})).status + ""`,
+		`return (await request(berth + "/healthz")).status + ""`,
 	} {
 		require.Equal(t, "TypeError", script(t, tab, evil, file, helpers+attack), attack)
 	}
