@@ -38,10 +38,14 @@ func attackUntilEOF(text string) {
 	if err := json.Unmarshal([]byte(text), &to); err != nil {
 		panic(err)
 	}
+	attacks, err := chosenAttacks(os.Getenv(attacksKey))
+	if err != nil {
+		panic(err)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	h := newHostileClient(to)
 	var attack sync.WaitGroup
-	h.attack(ctx, &attack)
+	h.attack(ctx, &attack, attacks)
 	_, _ = io.Copy(io.Discard, os.Stdin)
 	cancel()
 	attack.Wait()

@@ -4,8 +4,11 @@
 // terminated and killed by turns. Meanwhile a good tenant starts and kills its
 // container. The daemon must not exit, and its memory and its handles stay bounded.
 //
-//	BERTH_SOAK=30m   how long the attack lasts; 40s without it
+//	BERTH_SOAK=30m           how long the attack lasts; 40s without it
+//	BERTH_SOAK_ATTACKS=LIST  attacks such as "search,sockets", "-search" for all others,
+//	                         or "none": then only the hostile container runs; see attacks_test.go
 //
 // The test bounds no time: it logs the start latencies of the good tenant, alone, alone
-// with the engine's restarts, and under attack, for a person to compare (make soak).
+// with the engine's restarts, and under attack, for a person to compare (make soak). It
+// also logs the parts of these starts, and those of a container without berth beside them.
 package soak

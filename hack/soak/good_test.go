@@ -19,15 +19,17 @@ type goodTenant struct {
 	// for the engine measures the engine.
 	engineUp  sync.RWMutex
 	restarted bool // the engine, since the last start
+	bare      bareContainer
 }
 
 func newGoodTenant(t *testing.T, b *berthtest.Berth, engine *enginetest.Isolated) *goodTenant {
 	t.Helper()
 	b.Made(t, "good", berthtest.Spec{"image": engine.Busybox(t), "limits": map[string]any{"memory": 64 << 20, "cpu": 1}})
-	return &goodTenant{b: b, socket: b.Listen(t, "/ws/good?tail=0")}
+	return &goodTenant{b: b, socket: b.Listen(t, "/ws/good?tail=0"), bare: newBareContainer(t, engine)}
 }
 
-// roundTrip starts the container, kills it, and returns the start.
+// roundTrip starts the container, kills it, does the same to the bare container, and
+// returns both starts.
 func (g *goodTenant) roundTrip(t *testing.T) start {
 	t.Helper()
 	g.engineUp.RLock()
@@ -35,9 +37,12 @@ func (g *goodTenant) roundTrip(t *testing.T) start {
 	s := start{began: time.Now(), afterRestart: g.restarted}
 	g.restarted = false
 	g.b.Verb(t, "good", "start")
+	s.answered = time.Now()
+	s.starting = g.awaitState(t, "starting").Read
 	s.running = g.awaitState(t, "running").Read
 	g.b.Verb(t, "good", "kill")
 	g.awaitState(t, "exit")
+	s.bare = g.bare.roundTrip(t)
 	return s
 }
 

@@ -55,26 +55,6 @@ func startHostileTenant(t *testing.T, b *berthtest.Berth, engine *enginetest.Iso
 	return target{b.Addr, token.Token, c.VolumeID}
 }
 
-// attack runs every attack until ctx ends. Each is paced: the machine is to be
-// shared by the daemon and its attackers, not filled by the attackers alone.
-func (h *hostileClient) attack(ctx context.Context, group *sync.WaitGroup) {
-	attacks := map[time.Duration][]func(context.Context){
-		500 * time.Millisecond: {h.spendWrongTokens, h.mintTokens, h.changePower},
-		2 * time.Second:        {h.searchDeepTree, h.sendLargeBodies, h.readLogs, h.archiveSparseFile, h.applySpecs},
-		5 * time.Second:        {h.openSilentSockets, h.dripUploads, h.holdConnections},
-	}
-	for pace, list := range attacks {
-		for _, one := range list {
-			group.Go(func() {
-				for ctx.Err() == nil {
-					one(ctx)
-					sleep(ctx, pace)
-				}
-			})
-		}
-	}
-}
-
 // rest kills the hostile container, and waits for its exit.
 func rest(t *testing.T, b *berthtest.Berth) {
 	t.Helper()

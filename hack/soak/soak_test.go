@@ -32,7 +32,7 @@ const aloneStarts = 15
 // TestSoak measures the good tenant alone and under attack by turns, and compares
 // the daemon's process before, during and after.
 func TestSoak(t *testing.T) {
-	duration := attackDuration(t)
+	duration, attacks := attackDuration(t), requireAttacks(t)
 	engine := enginetest.StartIsolated(t)
 	panel := startSlowPanel(t)
 	b := startBerth(t, engine, panel)
@@ -67,6 +67,7 @@ func TestSoak(t *testing.T) {
 
 	good.roundTrip(t) // the good tenant's container still obeys
 	victim.requireIntact(t)
+	t.Logf("attacks: %v", namesOf(attacks))
 	t.Logf("attack of %s, %d engine restarts, %d hostile requests, %d of them refused", duration, restarts, hostile.Requests, hostile.Refused)
 	p.report(t)
 	t.Logf("resident memory at the peak %d MiB; handles %d before, %d at the end", peak.peakMemory>>10, before.handles, peak.handles)
