@@ -29,6 +29,7 @@ type access struct {
 	settings auth.Settings
 	front    *edge.Server
 	auditor  auditor
+	starts   *auth.StartLimiter
 	log      *slog.Logger
 }
 
@@ -74,6 +75,9 @@ func (a access) guard(r route) fiber.Handler {
 func (a access) handle(c *fiber.Ctx, r route) (err error) {
 	if r.is(bodiless) {
 		err = a.auditor.keys.begin(c, nil)
+	}
+	if err == nil && r.is(limitsStarts) && c.Locals(auditedKey) != nil { // not a dry run
+		err = a.starts.Take(callerOf(c), edge.Param(c, "id"))
 	}
 	if err == nil {
 		err = r.handle(c)

@@ -35,7 +35,7 @@ func newHandlers(d Deps, a access, all *auth.Sessions) handlers {
 	bodies := edge.NewBodies(d.SpoolDir)
 	decoder := decoder{bodies: bodies, settings: d.Settings, access: a}
 	sessions := sessions{all: all, access: a}
-	processes := processes{console: d.Console, sampler: d.Stats}
+	processes := processes{console: d.Console, sampler: d.Stats, starts: a.starts}
 	return handlers{
 		health:     health{store: d.Store, ready: d.Ready, gatherer: d.Gatherer},
 		page:       newOperatorPage(d),

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"berth/api/auth"
 	"berth/api/intent"
 	"berth/api/server/edge"
 	v1 "berth/api/v1"
@@ -20,6 +21,7 @@ const commandTimeout = 10 * time.Second
 type processes struct {
 	console Console // nil: unavailable
 	sampler Stats   // nil: unavailable
+	starts  *auth.StartLimiter
 }
 
 // Find returns v1.ErrContainerNotFound unless id is a container.
@@ -57,7 +59,12 @@ func (p processes) Stats(ctx context.Context, id string) (v1.Stats, error) {
 }
 
 // Power requests a power state of a container.
-func (p processes) Power(w store.Writer, id, verb string) error {
+func (p processes) Power(w store.Writer, caller auth.Principal, id, verb string) error {
+	if verb == "start" || verb == "restart" {
+		if err := p.starts.Take(caller, id); err != nil {
+			return err
+		}
+	}
 	switch verb {
 	case "start":
 		return intent.StartContainer(w, id)

@@ -20,17 +20,18 @@ type route struct {
 	handle       fiber.Handler
 }
 
-type flags uint8
+type flags uint16
 
 const (
-	public     flags = 1 << iota // no token, no vendor header
-	anyAccept                    // no vendor header
-	queryToken                   // the token may be the parameter token of the URL
-	nodeWide                     // not for a token that is limited to some containers
-	orRead                       // scope read is enough as well
-	upgrade                      // a WebSocket
-	dryRuns                      // with ?dry_run=true it changes nothing
-	bodiless                     // it reads no body
+	public       flags = 1 << iota // no token, no vendor header
+	anyAccept                      // no vendor header
+	queryToken                     // the token may be the parameter token of the URL
+	nodeWide                       // not for a token that is limited to some containers
+	orRead                         // scope read is enough as well
+	upgrade                        // a WebSocket
+	dryRuns                        // with ?dry_run=true it changes nothing
+	bodiless                       // it reads no body
+	limitsStarts                   // it may start or create the container of its path
 
 	link = anyAccept | queryToken // usable from a browser's link
 )
@@ -149,14 +150,14 @@ func containerRoutes(h handlers) []route {
 		{post, "/containers", "", v1.ScopeAdmin, 0, h.containers.create},
 		{get, "/containers", "label stats limit continue", v1.ScopeRead, 0, h.containers.list},
 		{get, container, "", v1.ScopeRead, 0, h.containers.get},
-		{put, container, "dry_run", v1.ScopeAdmin, dryRuns, h.containers.apply},
+		{put, container, "dry_run", v1.ScopeAdmin, dryRuns | limitsStarts, h.containers.apply},
 		{remove, container, "volume", v1.ScopeAdmin, 0, h.containers.delete},
-		{post, container + "/start", "", v1.ScopePower, bodiless, h.containers.verb("Container start initiated", intent.StartContainer)},
+		{post, container + "/start", "", v1.ScopePower, bodiless | limitsStarts, h.containers.verb("Container start initiated", intent.StartContainer)},
 		{post, container + "/stop", "", v1.ScopePower, bodiless, h.containers.verb("Container stop initiated", intent.StopContainer)},
 		{post, container + "/kill", "", v1.ScopePower, bodiless, h.containers.verb("Container kill initiated", intent.KillContainer)},
-		{post, container + "/restart", "", v1.ScopePower, bodiless, h.containers.verb("Container restart initiated", intent.RestartContainer)},
-		{post, container + "/reinstall", "", v1.ScopeAdmin, 0, h.containers.reinstall},
-		{post, container + "/rebind-network", "", v1.ScopeNetwork, 0, h.containers.rebindNetwork},
+		{post, container + "/restart", "", v1.ScopePower, bodiless | limitsStarts, h.containers.verb("Container restart initiated", intent.RestartContainer)},
+		{post, container + "/reinstall", "", v1.ScopeAdmin, limitsStarts, h.containers.reinstall},
+		{post, container + "/rebind-network", "", v1.ScopeNetwork, limitsStarts, h.containers.rebindNetwork},
 
 		{post, container + "/command", "", v1.ScopeConsole, 0, h.consoles.command},
 		{get, container + "/logs", "tail since before since_line", v1.ScopeRead, 0, h.consoles.logs("")},

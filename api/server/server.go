@@ -39,7 +39,7 @@ func newServer(d Deps, more ...route) *Server {
 		Settings: d.Settings.Current, Translate: translate, Answered: auditor.end, Registerer: d.Registerer, Log: d.Log,
 		ConnsPerIP: d.ConnsPerIP, HeaderTimeout: d.HeaderTimeout, FailureDelay: d.FailureDelay,
 	})
-	a := access{store: d.Store, settings: d.Settings, front: s.front, auditor: auditor, log: d.Log}
+	a := access{store: d.Store, settings: d.Settings, front: s.front, auditor: auditor, starts: auth.NewStartLimiter(), log: d.Log}
 	s.handlers = newHandlers(d, a, s.sessions)
 	s.table = routes(s.handlers)
 	s.register(a, append(s.table, more...))

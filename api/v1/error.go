@@ -1,6 +1,9 @@
 package v1
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // Error is a refusal that a client receives. Its Message never holds an internal path
 // or a secret.
@@ -30,6 +33,18 @@ func (e *HeldError) Error() string { return e.Full.Error() }
 
 // Unwrap returns the refusal that names the container.
 func (e *HeldError) Unwrap() error { return e.Full }
+
+// RetryError is a refusal that ends by itself.
+type RetryError struct {
+	Refused *Error
+	After   time.Duration // when the same request may succeed
+}
+
+// Error returns the message of the refusal.
+func (e *RetryError) Error() string { return e.Refused.Error() }
+
+// Unwrap returns the refusal.
+func (e *RetryError) Unwrap() error { return e.Refused }
 
 // Errorf returns an Error.
 func Errorf(code Code, format string, args ...any) *Error {
@@ -82,6 +97,7 @@ const (
 	DiskFull          Code = "disk_full"
 	TooManyTokens     Code = "too_many_tokens"
 	TooManySessions   Code = "too_many_sessions"
+	TooManyStarts     Code = "too_many_starts"
 	TooManyKeys       Code = "too_many_idempotency_keys"
 	KeyReused         Code = "idempotency_key_reused"
 	KeyInUse          Code = "idempotency_key_in_use"

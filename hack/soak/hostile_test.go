@@ -101,7 +101,7 @@ func (h *hostileClient) searchDeepTree(ctx context.Context) {
 func (h *hostileClient) sendLargeBodies(ctx context.Context) {
 	body := []byte(`{` + strings.Repeat(`"":0,`, 200_000) + `"x":0}`)
 	parallel(20, func() {
-		h.send(ctx, "POST", "/containers/evil/rebind-network", bytes.NewReader(body), h.Token)
+		h.send(ctx, "POST", "/containers/evil/command", bytes.NewReader(body), h.Token)
 		h.send(ctx, "POST", h.files("/files"), bytes.NewReader(body), h.Token)
 	})
 }

@@ -3,8 +3,10 @@ package edge
 import (
 	"errors"
 	"log/slog"
+	"math"
 	"net"
 	"os"
+	"strconv"
 
 	"github.com/gofiber/fiber/v2"
 
@@ -81,6 +83,7 @@ var statuses = map[v1.Code]int{
 	v1.TooManyBackups:    429,
 	ErrOperations.Code:   429,
 	v1.TooManySessions:   429,
+	v1.TooManyStarts:     429,
 	v1.TooManyKeys:       429,
 	v1.KeyReused:         422,
 	v1.KeyInUse:          409,
@@ -175,6 +178,10 @@ func (s *Server) fail(c *fiber.Ctx, err error) error {
 		c.Set(fiber.HeaderRetryAfter, retryAfter)
 	case fiber.StatusTooManyRequests:
 		c.Set(fiber.HeaderRetryAfter, operationsRetry)
+	}
+	var retry *v1.RetryError
+	if errors.As(err, &retry) {
+		c.Set(fiber.HeaderRetryAfter, strconv.Itoa(int(math.Ceil(retry.After.Seconds()))))
 	}
 	c.Set("X-Error-Code", string(refused.Code))
 	return Reply(c, status, errorBody{refused.Message})

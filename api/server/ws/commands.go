@@ -226,7 +226,7 @@ func (r commandReader) power(caller auth.Principal, w store.Writer, m clientMess
 	if err != nil {
 		return err
 	}
-	return r.socket.sockets.Containers.Power(w, m.Container, verb)
+	return r.socket.sockets.Containers.Power(w, caller, m.Container, verb)
 }
 
 func (r commandReader) logs(ctx context.Context, m clientMessage) (outgoing, error) {

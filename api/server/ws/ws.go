@@ -20,8 +20,8 @@ import (
 type Containers interface {
 	// Find returns v1.ErrContainerNotFound unless id is a container.
 	Find(tx *store.Tx, id string) error
-	// Power executes start, stop, kill or restart.
-	Power(w store.Writer, id, verb string) error
+	// Power executes start, stop, kill or restart for a caller that may do so.
+	Power(w store.Writer, caller auth.Principal, id, verb string) error
 	Command(ctx context.Context, id, command string) error
 	Stats(ctx context.Context, id string) (v1.Stats, error)
 }

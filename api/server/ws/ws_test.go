@@ -39,7 +39,7 @@ type containers struct {
 }
 
 func (c *containers) Find(*store.Tx, string) error { return nil }
-func (c *containers) Power(_ store.Writer, id, verb string) error {
+func (c *containers) Power(_ store.Writer, _ auth.Principal, id, verb string) error {
 	return c.Command(context.Background(), id, verb)
 }
 
