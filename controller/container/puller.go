@@ -233,11 +233,13 @@ func (p *Puller) fetch(ctx context.Context, key pullKey) {
 	}
 	p.mu.Unlock()
 	p.log.Log(ctx, level, "pulling image", "image", key.ref)
-	err := p.engine.Pull(ctx, key.ref, key.auth, func(now runtime.Progress) {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.jobs[key].state.Progress = now
-	})
+	err := controller.Catch(p.log, "pull of an image", func() error {
+		return p.engine.Pull(ctx, key.ref, key.auth, func(now runtime.Progress) {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.jobs[key].state.Progress = now
+		})
+	}, "image", key.ref)
 	p.logResult(key, err)
 	ids, notify := p.finish(key, err)
 	for _, id := range ids {

@@ -128,3 +128,35 @@ func TestRepeatedPullFailuresAreFolded(t *testing.T) {
 		<-done
 	})
 }
+
+// panicking is a puller of images that panics at the first pull.
+type panicking struct{ pulls int }
+
+func (p *panicking) Pull(context.Context, string, runtime.Auth, func(runtime.Progress)) error {
+	if p.pulls++; p.pulls == 1 {
+		panic("broken stream")
+	}
+	return nil
+}
+
+// TestPanicOfPull: a pull that panics is a failure of that image, and is tried again.
+func TestPanicOfPull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := container.NewPuller(&panicking{}, 1, slog.New(slog.DiscardHandler))
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); p.Run(ctx) }()
+		p.Request("mc", "i", runtime.Auth{})
+		synctest.Wait()
+		got := p.Request("mc", "i", runtime.Auth{})
+		require.ErrorContains(t, got.Err, "broken stream")
+		time.Sleep(time.Until(got.RetryAt))
+		p.Request("mc", "i", runtime.Auth{})
+		synctest.Wait()
+		got = p.Request("mc", "i", runtime.Auth{})
+		require.True(t, got.Done)
+		require.NoError(t, got.Err)
+		cancel()
+		<-done
+	})
+}
