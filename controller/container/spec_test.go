@@ -3,6 +3,7 @@ package container
 import (
 	"cmp"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -95,5 +96,35 @@ func TestSpecFieldsAreApplied(t *testing.T) {
 	for field := range appliedElsewhere {
 		require.True(t, slices.ContainsFunc(unused, func(path string) bool { return path == field || strings.HasPrefix(path, field+".") }),
 			"%s of appliedElsewhere is part of the engine's spec", field)
+	}
+}
+
+// changedInPlace are the fields that a container has from its creation, with the reason
+// why another value needs no other container.
+var changedInPlace = map[string]string{
+	"stop.timeout": "berth measures it; the engine has it for its own shutdown",
+}
+
+// TestSpecHashCoversCreation empties and changes one field of a container's spec after the
+// other. If it is part of what only a creation gives to a container, the hash changes too:
+// otherwise a request that changes it has no effect on a container that exists.
+func TestSpecHashCoversCreation(t *testing.T) {
+	created := func(s v1.ContainerSpec) any {
+		spec := serverSpec(v1.Container{Meta: v1.Meta{ID: "mc"}, Spec: s}, s.VolumeID)
+		spec.SpecHash, spec.Live = "", runtime.Live{} // UpdateLimits changes Live
+		return []any{spec, mounts(s)}
+	}
+	full := fieldtest.Full[v1.ContainerSpec]()
+	for _, path := range fieldtest.Paths(reflect.TypeFor[v1.ContainerSpec]()) {
+		for _, alter := range []func(any, string){fieldtest.Clear, fieldtest.Change} {
+			s := fieldtest.Full[v1.ContainerSpec]()
+			alter(&s, path)
+			lost := !reflect.DeepEqual(created(full), created(s)) && full.SpecHash() == s.SpecHash()
+			if lost && changedInPlace[path] == "" {
+				t.Errorf("the field %s of ContainerSpec takes effect only in a new container: append it to SpecHash in api/v1/spechash.go if it is set, "+
+					"or list it in changedInPlace of this test", path)
+				break
+			}
+		}
 	}
 }

@@ -84,11 +84,39 @@ func fill(v reflect.Value, n *int) {
 }
 
 // Clear empties the field of *v at a path of Paths.
-func Clear(v any, path string) { clearField(reflect.ValueOf(v).Elem(), path) }
+func Clear(v any, path string) { visit(reflect.ValueOf(v).Elem(), path, reflect.Value.SetZero) }
 
-func clearField(v reflect.Value, path string) {
+// Change gives the field of *v at a path of Paths another value. v is of Full.
+func Change(v any, path string) { visit(reflect.ValueOf(v).Elem(), path, change) }
+
+func change(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(v.String() + "x")
+	case reflect.Bool:
+		v.SetBool(!v.Bool())
+	case reflect.Slice:
+		change(v.Index(0))
+	case reflect.Pointer:
+		change(v.Elem())
+	case reflect.Map:
+		key := v.MapKeys()[0]
+		value := reflect.New(v.Type().Elem()).Elem()
+		value.Set(v.MapIndex(key))
+		change(value)
+		v.SetMapIndex(key, value)
+	default:
+		v.Set(reflect.ValueOf(1).Convert(v.Type()))
+	}
+}
+
+// visit calls f with the field at a path, in each element of a slice.
+func visit(v reflect.Value, path string, f func(reflect.Value)) {
 	if v.Kind() == reflect.Slice {
-		v = v.Index(0)
+		for i := range v.Len() {
+			visit(v.Index(i), path, f)
+		}
+		return
 	}
 	first, rest, nested := strings.Cut(path, ".")
 	for i := range v.NumField() {
@@ -96,9 +124,9 @@ func clearField(v reflect.Value, path string) {
 			continue
 		}
 		if nested {
-			clearField(v.Field(i), rest)
+			visit(v.Field(i), rest, f)
 		} else {
-			v.Field(i).SetZero()
+			f(v.Field(i))
 		}
 	}
 }

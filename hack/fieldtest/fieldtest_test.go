@@ -33,6 +33,16 @@ func TestFullHasPointers(t *testing.T) {
 	require.NotZero(t, *full.B)
 }
 
+func TestChange(t *testing.T) {
+	full := Full[outer]()
+	for _, path := range Paths(reflect.TypeFor[outer]()) {
+		changed := Full[outer]()
+		Change(&changed, path)
+		require.NotEqual(t, full, changed, path)
+		require.Len(t, changed.D, 1)
+	}
+}
+
 func TestUnused(t *testing.T) {
 	use := func(o outer) any { return []any{o.A, o.B.Y, o.C[0].X, len(o.D), o.F} }
 	require.Equal(t, []string{"C.y", "E", "b.x"}, Unused(use))

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -45,6 +46,17 @@ func fullSpec(role runtime.Role) runtime.Spec {
 		TTY:          true,
 		StopSignal:   "SIGINT", StopTimeout: 89500 * time.Millisecond,
 		Labels: map[string]string{"panel": "x", "io.berth.store": "forged", "io.berth.more": "forged"},
+	}
+}
+
+// TestBuildGoldenIsFull: the golden files show every field of runtime.Spec.
+func TestBuildGoldenIsFull(t *testing.T) {
+	for _, path := range fieldtest.Paths(reflect.TypeFor[runtime.Spec]()) {
+		s := fullSpec(runtime.Server)
+		fieldtest.Clear(&s, path)
+		if reflect.DeepEqual(fullSpec(runtime.Server), s) {
+			t.Errorf("the field %s of runtime.Spec has no value in fullSpec of this file: set one, and write the golden files anew: go test ./runtime/docker -run TestBuildGolden -update", path)
+		}
 	}
 }
 
