@@ -52,6 +52,25 @@ func TestListEvents(t *testing.T) {
 	h.refuse(400, "limit: must be a number between 0 and 10000", "GET", "/events?limit=x", nil)
 }
 
+// TestNewestAfterFilter: a response with fewer transitions than its limit is complete up to
+// newest, so that a client goes on from there.
+func TestNewestAfterFilter(t *testing.T) {
+	h := newHarness(t)
+	h.container("mc", h.volume())
+	h.container("other", h.volume())
+	for _, id := range []string{"mc", "other", "other"} {
+		h.phase(id, v1.Starting)
+		h.phase(id, v1.Running)
+	}
+	page := h.must("GET", "/events?container=mc&limit=3", nil).json
+	require.Len(t, page["events"], 2)
+	require.Equal(t, 6.0, page["newest"])
+	h.phase("mc", v1.Stopping)
+	page = h.must("GET", "/events?container=mc&limit=3&since=6", nil).json
+	require.Len(t, page["events"], 1)
+	require.Equal(t, 7.0, page["newest"])
+}
+
 func TestEventsOfRestrictedToken(t *testing.T) {
 	h := newHarness(t)
 	h.container("other", h.volume())

@@ -201,7 +201,7 @@ type ContainerStatus struct {
 	StopSent        bool       `json:"stop_sent,omitempty"`      // whether its signal or command was sent
 	ExitCode        *int       `json:"exit_code,omitempty"`      // of the last run, or of a failed installation
 	OOMKilled       bool       `json:"oom_killed,omitempty"`     // the last run ran out of memory
-	RestartCount    int        `json:"restart_count,omitempty"`  // restarts by policy since the client's request
+	RestartCount    int        `json:"restart_count,omitempty"`  // starts without a request since the last one
 	Crashes         int        `json:"crashes,omitempty"`        // consecutive, for the backoff
 	Unrequested     bool       `json:"unrequested,omitempty"`    // the run that is being stopped was started from outside
 	RemovedID       string     `json:"removed_id,omitempty"`     // the engine's, of the last server container that berth removed
@@ -217,7 +217,7 @@ type ContainerStatus struct {
 
 // Totals count since the container's creation.
 type Totals struct {
-	Restarts uint64 `json:"restarts,omitempty"`  // runs that the restart policy began
+	Restarts uint64 `json:"restarts,omitempty"`  // runs that began without a request
 	Crashes  uint64 `json:"crashes,omitempty"`   // runs and starts that failed and that nobody asked to end
 	OOMKills uint64 `json:"oom_kills,omitempty"` // runs that ran out of memory
 }

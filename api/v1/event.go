@@ -33,8 +33,8 @@ type Event struct {
 	Reason   string `json:"reason,omitempty"`
 	ExitCode *int   `json:"exit_code,omitempty"`
 
-	// Of an exit after which a backoff begins: how often the restart policy has started the
-	// container since the client's request, and when the container is started again.
+	// Of an exit after which a backoff begins: the starts without a request since the last
+	// one, and when the container is started again.
 	RestartCount int        `json:"restart_count,omitempty"`
 	NextRetryAt  *time.Time `json:"next_retry_at,omitempty"`
 

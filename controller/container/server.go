@@ -239,7 +239,7 @@ func (s serverStep) setStarting(st *v1.ContainerStatus, now time.Time) {
 	switch {
 	case st.ObservedRun != s.x.c.Spec.RunGeneration: // requested by a client
 		st.RestartCount, st.Crashes = 0, 0
-	case st.Phase != v1.Starting: // by the restart policy
+	case st.Phase != v1.Starting: // without a request: by the restart policy, after a restore, ...
 		st.RestartCount++
 		st.Totals.Restarts++
 	}

@@ -142,7 +142,7 @@ func TestBackupAndRestore(t *testing.T) {
 	state, message := restored(t, b, id, map[string]any{"stop": true})
 	require.Equal(t, "completed", state, message)
 	require.Empty(t, cmp.Diff(before, fullTree(t, dir)))
-	b.State(t, "mc", "running")
+	require.Equal(t, 1, b.State(t, "mc", "running").RestartCount, "a start without a request")
 
 	var events struct {
 		Events []struct{ Event, Data string } `json:"events"`
