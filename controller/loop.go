@@ -108,9 +108,11 @@ func (l *Loop) drain() time.Duration {
 	return 5 * time.Second
 }
 
-// feed runs one source until ctx ends, and restarts it with backoff when it fails.
+// feed runs one source until ctx ends, and restarts it with backoff when it fails. Like
+// failed, it logs the 1st, 2nd, 4th, 8th of consecutive failures and so on: an engine may
+// be away for days.
 func (l *Loop) feed(ctx context.Context, s Source, notify func(string)) {
-	b := BackOff(minSourceDelay, maxSourceDelay)()
+	b, failures := BackOff(minSourceDelay, maxSourceDelay)(), 0
 	for ctx.Err() == nil {
 		began := time.Now()
 		err := Catch(l.Log, "event source", func() error { return s(ctx, notify) }, "controller", l.Name)
@@ -119,9 +121,12 @@ func (l *Loop) feed(ctx context.Context, s Source, notify func(string)) {
 		}
 		if time.Since(began) > maxSourceDelay {
 			b.Reset()
+			failures = 0
 		}
 		wait := b.NextBackOff()
-		l.Log.Warn("event source failed, retrying", "controller", l.Name, "err", err, "retry_in", wait)
+		if failures++; powerOfTwo(failures) {
+			l.Log.Warn("event source failed, retrying", "controller", l.Name, "err", err, "failures", failures, "retry_in", wait)
+		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(wait):
@@ -186,7 +191,7 @@ func (l *Loop) requeue(q queue, key string, res Result, err error) string {
 // failed reports a failure. Of consecutive failures it logs the 1st, 2nd, 4th, 8th
 // and so on.
 func (l *Loop) failed(key string, err error, retryAt time.Time) {
-	if n := l.limiter.NumRequeues(key); n&(n-1) == 0 {
+	if n := l.limiter.NumRequeues(key); powerOfTwo(n) {
 		l.Log.Warn("reconcile failed", "controller", l.Name, "key", key, "err", err, "failures", n, "retry_at", retryAt)
 	}
 	if l.Failed != nil {
@@ -203,3 +208,6 @@ func (l *Loop) reconcile(ctx context.Context, key string) (res Result, err error
 	}, "controller", l.Name, "key", key)
 	return res, err
 }
+
+// powerOfTwo reports whether n is 0, 1, 2, 4, 8 and so on.
+func powerOfTwo(n int) bool { return n&(n-1) == 0 }

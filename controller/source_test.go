@@ -1,10 +1,12 @@
 package controller_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +19,11 @@ import (
 // feed runs a loop whose only source fails after each of the durations in lives. It
 // returns the delays between two runs of the source.
 func feed(t *testing.T, lives ...time.Duration) (waits []time.Duration) {
+	t.Helper()
+	return feedLogged(t, slog.DiscardHandler, lives...)
+}
+
+func feedLogged(t *testing.T, log slog.Handler, lives ...time.Duration) (waits []time.Duration) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -35,11 +42,23 @@ func feed(t *testing.T, lives ...time.Duration) (waits []time.Duration) {
 		}
 		l := &controller.Loop{
 			Name: "test", Reconciler: &script{}, Watch: []controller.Source{source},
-			BackOff: controller.BackOff(time.Second, 5*time.Minute), Log: slog.New(slog.DiscardHandler),
+			BackOff: controller.BackOff(time.Second, 5*time.Minute), Log: slog.New(log),
 		}
 		l.Run(ctx)
 	})
 	return waits
+}
+
+// An engine that is away for an hour does not fill the log: consecutive failures are
+// logged more and more seldom, with their number. A source that worked begins anew.
+func TestFailedSourceIsLoggedSeldom(t *testing.T) {
+	var log bytes.Buffer
+	lives := make([]time.Duration, 700)
+	lives[690] = time.Minute
+	feedLogged(t, slog.NewTextHandler(&log, nil), lives...)
+	require.Equal(t, 10+4, strings.Count(log.String(), "event source failed"))
+	require.Contains(t, log.String(), "failures=512")
+	require.Equal(t, 2, strings.Count(log.String(), "failures=8 "))
 }
 
 // An engine that is unreachable for long is still asked every few seconds.
