@@ -62,7 +62,7 @@ func (c *connector) run(do func(cmd *cobra.Command, d *daemon, args []string) er
 func withRemedy(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if check == nil {
-			check = cobra.NoArgs
+			check = noArguments
 		}
 		if err := check(cmd, args); err != nil {
 			return fmt.Errorf("%w; usage: %s", err, cmd.UseLine())
@@ -98,6 +98,9 @@ func (c *connector) connect() (*daemon, error) {
 	}
 	return c.connectContext(name, found)
 }
+
+// urlFlag is the place of a URL that the flag gives.
+const urlFlag = "--url"
 
 // contextFrom begins the place of what comes from a context.
 const contextFrom = "context "
@@ -165,7 +168,7 @@ func checkLoopback(address, path string) error {
 // address returns the URL that the flag or the environment gives, and which of them.
 func (c *connector) address() (text, at string) {
 	if c.url != "" {
-		return c.url, "--url"
+		return c.url, urlFlag
 	}
 	return c.loader.Env(envURL), envURL
 }
@@ -175,7 +178,7 @@ func (c *connector) missing(err error) error {
 	path := c.loader.Path()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("there is no configuration at %s: start the daemon (make run) to get one, name another with --config or BERTH_CONFIG, set %s and %s, or choose a daemon elsewhere with berth context",
+		return fmt.Errorf("there is no configuration at %s: start the daemon (systemctl start berth, or make run in its sources) to get one, name another with --config or BERTH_CONFIG, set %s and %s, or choose a daemon elsewhere with berth context",
 			path, envURL, envToken)
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("%s may not be read by you: use sudo, or set %s and %s", path, envURL, envToken)

@@ -255,6 +255,7 @@ func readBounded(path string, stdin io.Reader) (string, error) {
 func newContextRemove(c *connector) *cobra.Command {
 	cmd := withoutNames(localCommand(&cobra.Command{
 		Use:     "rm <name>...",
+		Aliases: []string{"remove", "delete"},
 		Short:   "Remove contexts",
 		Long:    "Remove contexts with their tokens from the file. The tokens stay valid: `berth token revoke` revokes them.",
 		Example: "  berth context rm paris",

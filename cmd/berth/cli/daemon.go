@@ -60,9 +60,9 @@ func (d *daemon) explain(err error) error {
 		}
 		return withCode(exitDenied, fmt.Errorf("%w (at %s); the token came from %s: %s", err, d.URL(), d.tokenFrom, remedy))
 	case errors.Is(err, v1.ErrStoreDiskFull):
-		return fmt.Errorf("%w: the disk of the daemon's storage.data_path is full; free space on it, then try again", err)
+		return withCode(codeOf(err), fmt.Errorf("%w: the disk of the daemon's storage.data_path is full; free space on it, then try again", err))
 	case errors.Is(err, v1.ErrStoreFailed):
-		return fmt.Errorf("%w: the daemon cannot write its store; berth doctor names the cause", err)
+		return withCode(codeOf(err), fmt.Errorf("%w: the daemon cannot write its store; berth doctor names the cause", err))
 	case status != 0, errors.Is(err, context.Canceled):
 		return err
 	case errors.Is(err, client.ErrNotBerth):
@@ -75,7 +75,26 @@ func (d *daemon) explain(err error) error {
 		return withCode(exitTimeout, fmt.Errorf("the daemon at %s did not answer in time", d.URL()))
 	case failed != nil:
 		return withCode(exitUnavailable,
-			fmt.Errorf("%s (from %s): %w; check the address, and whether it is http or https: the daemon may not have been restarted since server.tls changed", d.URL(), d.urlFrom, failed.Err))
+			fmt.Errorf("%s (from %s): %w; %s", d.URL(), d.urlFrom, failed.Err, remedy(d.URL(), d.urlFrom, failed.Err)))
 	}
 	return err
+}
+
+// remedy returns what to do about a connection to address that failed after it was open.
+func remedy(address, from string, err error) string {
+	var certificate *tls.CertificateVerificationError
+	host := strings.TrimPrefix(strings.TrimPrefix(address, "http://"), "https://")
+	text := "check the address, and whether it is http or https"
+	switch {
+	case errors.As(err, &certificate):
+		return "if this is the daemon, trust its certificate: berth context set <name> --url " + address + " --ca-file <file>"
+	case errors.Is(err, http.ErrSchemeMismatch):
+		text = "it does not use TLS: its URL is http://" + host
+	case errors.Is(err, io.EOF) && strings.HasPrefix(address, "http://"):
+		text = "if it uses TLS, its URL is https://" + host
+	}
+	if from != urlFlag && from != envURL && !strings.HasPrefix(from, contextFrom) {
+		text += "; the daemon may not have been restarted since server.tls changed"
+	}
+	return text
 }

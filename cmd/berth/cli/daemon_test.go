@@ -1,8 +1,12 @@
 package cli
 
 import (
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,5 +35,32 @@ func TestStoreErrorsNameRemedy(t *testing.T) {
 		err := d.explain(&client.Error{Status: 500, Code: code, Message: "Database operation failed"})
 		require.EqualError(t, err, "Database operation failed: "+remedy)
 		require.Equal(t, exitError, codeOf(err))
+		require.EqualError(t, d.explain(err), err.Error(), "a command explains it once more")
 	}
+}
+
+// TestBrokenConnectionsNameRemedy: TLS at a port without it, the reverse, and a certificate
+// that is not trusted have different remedies.
+func TestBrokenConnectionsNameRemedy(t *testing.T) {
+	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes fail
+	secure.StartTLS()
+	defer secure.Close()
+	plain := httptest.NewServer(http.NotFoundHandler())
+	defer plain.Close()
+	restarted := "; the daemon may not have been restarted since server.tls changed"
+	for _, c := range []struct{ from, url, remedy string }{
+		{"--url", secure.URL, "if this is the daemon, trust its certificate: berth context set <name> --url " + secure.URL + " --ca-file <file>"},
+		{"context paris", strings.Replace(plain.URL, "http", "https", 1), "http: server gave HTTP response to HTTPS client; it does not use TLS: its URL is " + plain.URL},
+		{"/etc/berth/berth.yaml", strings.Replace(plain.URL, "http", "https", 1), "its URL is " + plain.URL + restarted},
+	} {
+		d, err := newDaemon(c.url, clientToken, c.from, c.from, nil)
+		require.NoError(t, err)
+		err = d.explain(d.Ready(t.Context()))
+		require.Equal(t, exitUnavailable, codeOf(err))
+		require.True(t, strings.HasSuffix(err.Error(), c.remedy), "%v", err)
+	}
+	d, err := newDaemon("http://paris:8070", clientToken, envURL, envToken, nil)
+	require.NoError(t, err)
+	require.EqualError(t, d.explain(&url.Error{Err: io.EOF}), "http://paris:8070 (from BERTH_URL): EOF; if it uses TLS, its URL is https://paris:8070")
 }

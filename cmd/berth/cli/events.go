@@ -79,9 +79,15 @@ func warnUnready(cmd *cobra.Command, d *daemon) error {
 	if client.StatusOf(err) != 0 {
 		return nil // the request for the events reports what is wrong
 	}
-	if reason != "" {
-		fmt.Fprintf(cmd.ErrOrStderr(), "berth: the daemon is not ready, so events may be missing: %s; berth doctor names what to do\n", reason)
+	return errors.Join(err, warnMissing(cmd, "events", reason))
+}
+
+// warnMissing prints why some of what a command lists may be missing; "": the daemon is ready.
+func warnMissing(cmd *cobra.Command, what, reason string) error {
+	if reason == "" {
+		return nil
 	}
+	_, err := fmt.Fprintf(cmd.ErrOrStderr(), "berth: the daemon is not ready, so %s may be missing: %s; berth doctor names what to do\n", what, reason)
 	return err
 }
 
@@ -204,7 +210,10 @@ func cause(e v1.Event) string {
 	if e.ExitCode != nil {
 		parts = append(parts, fmt.Sprintf("exit code %d", *e.ExitCode))
 	}
-	if e.RestartCount > 0 {
+	switch {
+	case e.RestartCount > 0 && e.ExitCode == nil: // there was no run
+		parts = append(parts, retryText(e.RestartCount))
+	case e.RestartCount > 0:
 		parts = append(parts, restartText(e.RestartCount))
 	}
 	if e.NextRetryAt != nil {

@@ -5,6 +5,8 @@ import (
 
 	"github.com/fasthttp/websocket"
 	"github.com/stretchr/testify/require"
+
+	v1 "berth/api/v1"
 )
 
 // TestEventsFollow prints each transition once, although the daemon begins with the
@@ -101,4 +103,11 @@ func TestEventsOfUnknownContainer(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, out, `"events": []`)
 	require.Empty(t, errOut)
+}
+
+// TestCauseOfStart: a start that failed again is no restart.
+func TestCauseOfStart(t *testing.T) {
+	code := 3
+	require.Equal(t, " (PortTaken, start tried again 2 times)", cause(v1.Event{Data: "exit", Reason: "PortTaken", RestartCount: 2}))
+	require.Equal(t, " (Exited, exit code 3, restarted once)", cause(v1.Event{Data: "exit", Reason: "Exited", ExitCode: &code, RestartCount: 1}))
 }

@@ -107,10 +107,12 @@ func why(c client.ContainerState, now time.Time) string {
 // that failed there was no run, so it is no restart.
 func restarts(c client.ContainerState) string {
 	if c.State == v1.Exit && c.StartedAt == nil && (c.ExitCode == nil || strings.HasPrefix(c.Message, "cannot start: ")) {
-		return "start tried again " + times(c.RestartCount)
+		return retryText(c.RestartCount)
 	}
 	return restartText(c.RestartCount)
 }
+
+func retryText(n int) string { return "start tried again " + times(n) }
 
 func restartText(n int) string { return "restarted " + times(n) }
 

@@ -171,7 +171,7 @@ func TestErrorsNameRemedy(t *testing.T) {
 		args string
 		want string
 	}{
-		"no configuration":  {[]string{"BERTH_CONFIG=/does/not/exist.yaml"}, "status", "there is no configuration at /does/not/exist.yaml: start the daemon (make run)"},
+		"no configuration":  {[]string{"BERTH_CONFIG=/does/not/exist.yaml"}, "status", "there is no configuration at /does/not/exist.yaml: start the daemon (systemctl start berth, or make run in its sources)"},
 		"bad configuration": {[]string{"BERTH_CONFIG=" + bad}, "status", bad + ": server.prot:"},
 		"no daemon":         {[]string{"BERTH_CONFIG=" + own}, "status", "no daemon answers at http://127.0.0.1:1 (from " + own + ")"},
 		"no such address":   {[]string{"BERTH_CONFIG=" + own}, "status --url http://127.0.0.1:2", "no daemon answers at http://127.0.0.1:2 (from --url)"},
@@ -182,7 +182,9 @@ func TestErrorsNameRemedy(t *testing.T) {
 		"another host":      {[]string{"BERTH_CONFIG=" + secret}, "status --url http://192.0.2.1", "is not sent to another host: set BERTH_TOKEN"},
 		"no address":        {f.env(), "status --url 127.0.0.1:8070", `"127.0.0.1:8070" is not a URL such as`},
 		"any free port":     {[]string{"BERTH_CONFIG=" + secret, "BERTH_SERVER_PORT=0"}, "status", "name it with --url"},
-		"no TLS there":      {append(f.env(), "BERTH_URL="+strings.Replace(f.server.URL, "http", "https", 1)), "status", "check the address, and whether it is http or https"},
+		"no TLS there":      {append(f.env(), "BERTH_URL="+strings.Replace(f.server.URL, "http", "https", 1)), "status", "it does not use TLS: its URL is " + f.server.URL},
+		"context remove":    {[]string{"HOME=" + t.TempDir()}, "context remove nowhere", `there is no context "nowhere"`},
+		"no arguments":      {f.env(), "ps mc", `berth ps takes no arguments, but received "mc"; usage: berth ps`},
 		"arguments":         {f.env(), "start", "usage: berth start <id>..."},
 		"a misspelt token":  {f.env(), "token revoek x", `unknown command "revoek" for "berth token"; did you mean berth token revoke?`},
 		"a misspelt config": {f.env(), "config chekc", `unknown command "chekc" for "berth config"; did you mean berth config check?`},

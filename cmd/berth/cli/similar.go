@@ -49,6 +49,14 @@ func noCommand(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("unknown command %q for %q%s", args[0], cmd.CommandPath(), didYouMean(slices.Compact(meant)))
 }
 
+// noArguments refuses arguments of a command that takes none.
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s takes no arguments, but received %q", cmd.CommandPath(), args[0])
+}
+
 // pathsBelow returns the paths of the commands with this name below the subcommands of cmd.
 func pathsBelow(cmd *cobra.Command, name string) (paths []string) {
 	for _, child := range cmd.Commands() {

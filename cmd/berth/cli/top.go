@@ -49,10 +49,9 @@ func newTopCommand(c *connector) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if err := l.print(cmd); err != nil {
-			return err
-		}
-		return l.err
+		reason, _ := unready(cmd.Context(), d) // without an answer, the list alone is printed
+		l.err = errors.Join(l.err, warnMissing(cmd, "current usage", reason))
+		return errors.Join(l.print(cmd), l.err)
 	})
 	cmd.Flags().StringVar(&o.sort, "sort", "cpu", "order: "+strings.Join(topOrders(), ", "))
 	cmd.Flags().BoolVar(&o.once, "once", false, "print one table, also on a terminal")

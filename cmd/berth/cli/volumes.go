@@ -53,7 +53,7 @@ func newVolumesCreate(c *connector) *cobra.Command {
 		if text != "" {
 			var err error
 			if size, err = v1.ParseSize(text); err != nil {
-				return fmt.Errorf("--size-limit: %w", err)
+				return withCode(exitUsage, fmt.Errorf("--size-limit: %w", err))
 			}
 		}
 		r.SizeLimit = int64(size)

@@ -107,8 +107,8 @@ func newWaitCommand(c *connector) *cobra.Command {
 		Use:   "wait <id>... <state>",
 		Short: "Wait until containers are in a state",
 		Long: "Wait until containers are in one of the states ready, running, exit, failed and deleted, and all earlier\n" +
-			"requests are carried out: after `berth restart`, the command waits for the new run. A daemon that does not\n" +
-			"answer yet is waited for too. The progress is shown on standard error.",
+			"requests are carried out: after `berth restart`, the command waits for the new run. A daemon or an engine that\n" +
+			"does not answer is waited for too. The progress is shown on standard error.",
 		Example: "  berth start survival && berth wait survival running --timeout 2m",
 		Args:    cobra.MinimumNArgs(2),
 	}, func(cmd *cobra.Command, d *daemon, args []string) error {
@@ -215,7 +215,7 @@ func (r *round) finished(ctx context.Context, w *waited) bool {
 	}
 	w.observe(c)
 	switch {
-	case !c.Observed() || len(r.goal.states) == 0:
+	case !c.Observed() || len(r.goal.states) == 0 || lastObserved(c):
 		return false
 	case slices.Contains(r.goal.states, c.State):
 		return r.done(r.daemon.raw, w.id)
@@ -228,6 +228,12 @@ func (r *round) finished(ctx context.Context, w *waited) bool {
 		return true
 	}
 	return false
+}
+
+// lastObserved reports whether a container ran when the engine last answered: it may have
+// exited since. Without a run the state cannot change while the engine is away.
+func lastObserved(c client.Container) bool {
+	return c.State == v1.Running && v1.FindCondition(c.Conditions, v1.EngineReachable).Status == v1.False
 }
 
 func (r *round) done(raw []byte, id string) bool {
@@ -268,6 +274,12 @@ func (r *round) timedOut(ctx context.Context) error {
 			continue
 		}
 		text := string(w.last.State)
+		switch {
+		case lastObserved(w.last):
+			text += " as last observed"
+		case !w.last.Observed():
+			text += ", and its newest request is not carried out yet"
+		}
 		if reason := why(w.last.ContainerState, time.Now()); reason != "" {
 			text += ", " + reason
 		}

@@ -81,6 +81,9 @@ func (p *waitProgress) readConsoles(ctx context.Context, pending []*waited) {
 func (p *waitProgress) printChanges(pending []*waited) error {
 	for _, w := range pending {
 		line := w.id + ": " + string(w.last.State)
+		if lastObserved(w.last) {
+			line += " when the engine last answered"
+		}
 		if w.last.Message != "" {
 			line += ", " + w.last.Message
 		}

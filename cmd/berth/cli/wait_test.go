@@ -33,6 +33,24 @@ func TestWait(t *testing.T) {
 	require.ErrorContains(t, err, "c: Route not found")
 }
 
+// TestWaitForEngine: a state that was last observed before the engine stopped answering is
+// not reached: the container may have exited with the engine.
+func TestWaitForEngine(t *testing.T) {
+	t.Parallel()
+	const conditions = `,"conditions":[{"type":"EngineReachable","status":"False","reason":"EngineUnreachable"}]`
+	f := newFakeAPI(t, map[string]string{"GET /containers/mc": state("mc", "running", conditions), "GET /containers/old": state("old", "exit", conditions),
+		"GET /readyz": `503 {"error":"Not ready: engine: does not answer"}`})
+	require.EqualError(t, waitTooLong(t, f, "mc", "running"),
+		"mc is not running in time: it is running as last observed; the daemon is not ready: engine: does not answer")
+	_, errOut, err := command(t, f.env(), "wait", "old", "exit")
+	require.NoError(t, err, "nothing runs that could start it")
+	require.Empty(t, errOut)
+	for timeout := 50 * time.Millisecond; !strings.Contains(errOut, "mc: running when the engine last answered\n"); timeout *= 2 {
+		_, errOut, err = command(t, f.env(), "wait", "mc", "running", "--timeout", timeout.String())
+		require.Error(t, err)
+	}
+}
+
 // waitTooLong returns the error of a wait that times out after the daemon has returned the
 // state of the container. On a busy host that may take longer than a short timeout.
 func waitTooLong(t *testing.T, f *fakeAPI, args ...string) error {
