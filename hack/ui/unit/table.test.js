@@ -53,6 +53,19 @@ test('each column sorts, and equal containers stay by their ids', () => {
   assert.equal(ids(list), 'lobby Survival creative', 'the list itself is not changed');
 });
 
+test('what needs a person comes first', () => {
+  const all = [
+    container('runs'),
+    container('ready', { state: 'ready' }),
+    container('stopped', { state: 'exit', power: 'stopped' }),
+    container('volume', { message: 'the directory of the volume is missing' }),
+    container('crashed', { state: 'exit', power: 'running', exit_code: 3 }),
+    container('failed', { state: 'failed' }),
+    container('pull', { state: 'installing', message: 'pull x: refused' }),
+  ];
+  assert.equal(ids(sort(all, 'state', false)), 'failed crashed pull volume stopped runs ready');
+});
+
 test('only rows in view are drawn', () => {
   assert.deepEqual(rowsInView(1000, { top: 0, height: 400, row: 40 }), { first: 0, last: 18 });
   assert.deepEqual(rowsInView(1000, { top: 4000, height: 400, row: 40 }), { first: 92, last: 118 });

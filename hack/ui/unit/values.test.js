@@ -2,7 +2,7 @@ import test from 'node:test';
 import assert from 'node:assert/strict';
 import { all, APIError, createAPI, link, OfflineError, path, query } from '../../../api/ui/assets/core/api.js';
 import { crumbs, decode, fromEditor, isArchive, join, lineEnd, parent, toEditor } from '../../../api/ui/assets/core/files.js';
-import { age, bytes, clock, duration, percent, port, until } from '../../../api/ui/assets/core/format.js';
+import { age, bytes, clock, duration, percent, port, ports, until } from '../../../api/ui/assets/core/format.js';
 import { findNewest, tail } from '../../../api/ui/assets/core/history.js';
 import { addresses, parseCores, parseList, parsePorts, parseSize, reach } from '../../../api/ui/assets/core/input.js';
 import { command, manifest, omissions } from '../../../api/ui/assets/core/manifest.js';
@@ -25,6 +25,17 @@ test('numbers and times', () => {
   assert.match(clock('2025-12-01T10:30:05Z', now), /^2025-12-01 \d\d:30:05$/);
   assert.equal(clock('x'), '–');
   assert.equal(port({ ip: '::1', port: 53, protocol: 'udp' }), '[::1]:53/udp');
+}); // prettier-ignore
+
+test('ports that follow each other are one', () => {
+  const bind = (ip, number, more) => ({ ip, port: number, protocol: 'tcp', ...more });
+  const list = Array.from({ length: 18 }, (_, i) => bind('127.0.0.1', 26001 + i));
+  assert.deepEqual(ports(list), ['127.0.0.1:26001-26018/tcp']);
+  assert.deepEqual(ports([]), []);
+  assert.deepEqual(
+    ports([bind('::1', 1), bind('::1', 2), bind('::1', 4), bind('::1', 5, { protocol: 'udp' }), bind('0.0.0.0', 6, { container_port: 80 }), bind('0.0.0.0', 7)]),
+    ['[::1]:1-2/tcp', '[::1]:4/tcp', '[::1]:5/udp', '0.0.0.0:6/tcp → 80', '0.0.0.0:7/tcp'],
+  );
 }); // prettier-ignore
 
 test('harmful characters are named', () => {
@@ -52,6 +63,8 @@ test('what people type', () => {
     { ip: '::1', port: 53, protocol: 'tcp' },
   ]);
   assert.throws(() => parsePorts('x:1'), /is not a port/);
+  for (const text of ['0', '65536', '0.0.0.0:99999/tcp'])
+    assert.throws(() => parsePorts(text, '0.0.0.0'), /ports are 1 to 65535/);
   assert.throws(() => parsePorts('25565'), /"25565" has no address: write 0\.0\.0\.0:25565/);
   assert.equal(parseCores(' 1.5 '), 1.5);
   for (const text of ['1,5', 'two', '-1']) assert.throws(() => parseCores(text), /is not a number of cores/);

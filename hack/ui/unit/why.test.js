@@ -1,6 +1,6 @@
 import test from 'node:test';
 import assert from 'node:assert/strict';
-import { explain, explainNode, exitText, isFault } from '../../../api/ui/assets/core/why.js';
+import { explain, explainNode, exitText, isFault, urgency } from '../../../api/ui/assets/core/why.js';
 
 const now = Date.parse('2026-01-01T00:01:00Z');
 const container = (more) => ({
@@ -27,6 +27,8 @@ const cases = [
   ['install script', container({ state: 'failed', exit_code: 22, conditions: [fault('Installed', 'ExitCode', 'the install script ended with exit code 22')] }), 'bad', /Installation failed/, /exit code 22/, /output of the install script/],
   ['pattern', container({ state: 'starting', message: 'no line for 1m', conditions: [fault('StartPatternNotMatched', 'StartPatternNotMatched', 'no line for 1m; the run is stopped after 2m0s; the last lines are x', 'True')], deadline: '2026-01-01T00:02:00Z' }),
     'warn', /^Starting for 1 min$/, /^No line for 1m; the last lines are x\.\nberth stops it in 1 min unless a line matches start_pattern\.$/, /Compare start_pattern/],
+  ['start', container({ state: 'starting', start_pattern: '^Done' }), 'busy', /^Starting for 1 min$/, /^It is running once a line of its console matches start_pattern\.$/, /^$/],
+  ['start without a pattern', container({ state: 'starting' }), 'busy', /^Starting/, /^$/, /^$/],
   ['install hangs', container({ state: 'installing', conditions: [fault('Installed', 'InstallSlow', 'the install script has run since 10:00:00 UTC and is killed after 1h0m0s, counted from its start, or from the last start of berth if that is later', 'Unknown')], deadline: '2026-01-01T00:02:00Z' }), 'warn', /^Installing/, /^The install script has run since 10:00:00 UTC\.\nberth ends the installation in 1 min\.$/, /slow, or waits/],
   ['install', container({ state: 'installing', deadline: '2026-01-01T00:02:00Z' }), 'busy', /^Installing/, /^berth ends the installation in 1 min\.$/, /^$/],
   ['disk full', container({ state: 'exit', next_retry_at: '2026-01-01T00:01:12Z', conditions: [fault('DiskPressure', 'OverLimit', 'over', 'True')] }), 'bad', /^Crashed 1 min ago$/, /^Over\.$/, /Delete files/],
@@ -91,3 +93,37 @@ test('a node that is not ready', () => {
   assert.match(explainNode('store: the disk is full'), /Free space/);
   assert.equal(explainNode('firewall: slow'), 'Firewall: slow.');
 });
+
+test('the first remedy is about the first reason', () => {
+  const volume = 'the directory of the volume is missing on the host';
+  const conditions = [
+    fault('StartPatternNotMatched', 'StartPatternNotMatched', 'no line has matched; the last lines are x', 'True'),
+    fault('VolumeReady', 'VolumeMissing', volume),
+    fault('Started', 'EngineUnreachable', 'the container ran when the engine last answered', 'Unknown'),
+    fault('EngineReachable', 'EngineUnreachable', 'the engine does not answer'),
+  ];
+  const away = explain(container({ state: 'starting', message: volume, conditions }), now);
+  assert.match(away.details[0], /^The engine does not answer/);
+  assert.match(away.remedies[0], /journalctl -u docker/);
+  const back = explain(container({ state: 'starting', message: volume, conditions: conditions.slice(0, 2) }), now);
+  assert.match(back.details[0], /^The directory of the volume/);
+  assert.match(back.remedies[0], /volumes_path/);
+  assert.match(back.remedies[1], /^Compare start_pattern/);
+});
+
+test('a state that began later was observed later', () => {
+  const conditions = [fault('EngineReachable', 'EngineUnreachable', 'the engine does not answer')];
+  const c = container({ state: 'exit', power: 'stopped', state_since: '2026-01-01T00:00:50Z', conditions });
+  assert.equal(explain(c, now).headline, 'State unknown. Last observed 10 s ago: stopped on request 0 s ago');
+});
+
+test('what failed is urgent, then what something is wrong with', () => {
+  const entry = (more) => urgency(container({ conditions: undefined, ...more }));
+  assert.equal(entry({ state: 'failed' }), 0);
+  assert.equal(entry({ state: 'exit', exit_code: 3 }), 0);
+  assert.equal(entry({ message: 'the directory of the volume is missing' }), 1);
+  assert.equal(entry({}), 2);
+  assert.equal(entry({ state: 'exit', power: 'stopped', exit_code: 143, message: 'exit code 143' }), 2);
+});
+
+test('the directory of the volumes is missing', () => assert.match(explainNode('volumes: missing'), /storage\.volumes_path/));

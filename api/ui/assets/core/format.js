@@ -64,3 +64,18 @@ export function port(p) {
   const host = p.ip.includes(':') ? `[${p.ip}]` : p.ip;
   return `${host}:${p.port}/${p.protocol}`;
 }
+
+// ports returns bindings with those that follow each other as one: 0.0.0.0:1-18/tcp.
+export function ports(list) {
+  const runs = [];
+  for (const p of list) {
+    const run = runs.at(-1);
+    const follows = run && !p.container_port && !run.first.container_port && p.port === run.last + 1;
+    if (follows && p.ip === run.first.ip && p.protocol === run.first.protocol) run.last = p.port;
+    else runs.push({ first: p, last: p.port });
+  }
+  return runs.map(({ first, last }) => {
+    const text = port({ ...first, port: last === first.port ? last : `${first.port}-${last}` });
+    return first.container_port ? `${text} → ${first.container_port}` : text;
+  });
+}

@@ -26,6 +26,7 @@ export function parsePorts(text, address = '') {
     .map((one) => {
       const match = /^(?:(?:\[([0-9a-f:.]+)\]|([0-9.]+)):)?(\d{1,5})(?:\/(tcp|udp))?$/i.exec(one);
       if (!match) throw new Error(`"${one}" is not a port: write 25565, 127.0.0.1:25565/tcp or [::1]:53/udp`);
+      if (Number(match[3]) < 1 || Number(match[3]) > 65_535) throw new Error(`"${one}" is not a port: ports are 1 to 65535`);
       const ip = match[1] ?? match[2] ?? address;
       if (!ip) throw new Error(`"${one}" has no address: write 0.0.0.0:${one} for all addresses of this host`);
       return { ip, port: Number(match[3]), protocol: (match[4] ?? 'tcp').toLowerCase() };

@@ -1,5 +1,6 @@
 // Filters and sorts the containers of a list. All functions are pure.
 import { port } from './format.js';
+import { urgency } from './why.js';
 
 // text returns everything of a container that a filter matches, in lower case.
 function text(c) {
@@ -53,14 +54,15 @@ export function createFilter() {
   };
 }
 
-// order is the rank of each state: what needs a person comes first.
+// order is the rank of each state among containers of the same urgency: what needs a
+// person comes first.
 const order = ['failed', 'exit', 'stopping', 'deleting', 'installing', 'starting', 'running', 'ready'];
 
 const time = (text) => (text ? Date.parse(text) : Infinity);
 
 // columns are the values that a list is sorted by.
 export const columns = {
-  state: (c) => order.indexOf(c.state),
+  state: (c) => urgency(c) * order.length + order.indexOf(c.state),
   id: (c) => c.internal_id,
   cpu: (c) => c.stats?.cpu_usage ?? -1,
   memory: (c) => c.stats?.memory_usage ?? -1,

@@ -2,6 +2,9 @@
 // and what a person can do.
 import { duration, until } from './format.js';
 
+const engineHelp =
+  "See systemctl status docker and journalctl -u docker on the host. If Docker runs, check docker.host in berth's configuration.";
+
 // remedies are what a person can do, by the reason of a condition.
 const remedies = {
   ImageNotFound:
@@ -16,14 +19,14 @@ const remedies = {
   BadCommand: 'The startup command does not exist in the image or cannot be executed. Correct startup_command.',
   MountRefused: 'The directory of a mount is missing or is not allowed (docker.allowed_mounts).',
   VolumeMissing:
-    "The volume's directory was removed from the host. Stop the container, then put the directory back in storage.data_path/volumes, or restore a backup.",
+    "The volume's directory was removed from the host, or its disk is not mounted. Stop the container, then put the directory back in storage.volumes_path (volumes in storage.data_path), or restore a backup.",
   InvalidSpec: 'The engine refuses the specification. Correct it with berth apply.',
   StartTimedOut: 'Compare start_pattern with the output. Correct the pattern, or raise start_timeout if the program is slow.',
   StartPatternNotMatched: 'Compare start_pattern with the output. If the program is up, correct the pattern with berth apply.',
   OverLimit: 'Delete files of the volume, or raise limits.disk if that is the limit. berth starts no container until then.',
   RootOverLimit: 'The program writes too much outside /home/container. Make it write less there, or raise docker.root_limit.',
   DiskPressure: 'Delete files of the volume, or raise limits.disk.',
-  EngineUnreachable: 'See systemctl status docker and journalctl -u docker on the host.',
+  EngineUnreachable: engineHelp,
   Refused: 'This host cannot apply a limit. The container runs without it.',
   InstallSlow:
     'The install script is slow, or waits for something. Read its output: above, or in the console. Cancel installation ends the script; Reinstall runs it again.',
@@ -70,6 +73,14 @@ const unanswered = new Set(['PullFailed', 'EngineUnreachable', 'InstallSlow']);
 // Reasons of a False condition that are the normal course of things.
 const normal = new Set(['Stopped', 'NotStarted', 'Starting', 'Installing', 'Pulling', 'Deleting', 'Stopping', 'Killed']);
 
+// urgency is 0 for a container that failed, 1 for one that something is wrong with, else 2.
+// The entry of a list is enough.
+export function urgency(c) {
+  const [tone] = headline(c);
+  if (tone === 'bad') return 0;
+  return c.message && c.state !== 'exit' ? 1 : 2;
+}
+
 function headline(c) {
   if (c.state !== 'exit' || c.power !== 'running') return states[c.state] ?? ['idle', `${c.state} for {}`];
   const message = c.message ?? '';
@@ -105,6 +116,13 @@ const longest = (list) => {
   return list.filter((one) => !list.some((other) => part(one, other)));
 };
 
+// waits returns what an installation or a start waits for, and how long.
+function waits(c, now) {
+  if (!c.deadline) return c.start_pattern && !c.message ? 'It is running once a line of its console matches start_pattern.' : '';
+  if (c.state === 'installing') return `berth ends the installation ${until(c.deadline, now)}.`;
+  return `berth stops it ${until(c.deadline, now)} unless a line matches start_pattern.`;
+}
+
 // next returns what berth does next, in one sentence, or nothing.
 function next(c, now, observed) {
   if (observed !== undefined)
@@ -115,8 +133,7 @@ function next(c, now, observed) {
     const verbs = when === 'now' ? '' : ' Start does that now, Kill cancels it.';
     return `berth starts it again ${when} (restart ${c.restart_count + 1}).${verbs}`;
   }
-  if (c.deadline && c.state === 'installing') return `berth ends the installation ${until(c.deadline, now)}.`;
-  if (c.deadline) return `berth stops it ${until(c.deadline, now)} unless a line matches start_pattern.`;
+  if (c.deadline || c.state === 'starting') return waits(c, now);
   if (c.power === 'running' && c.state === 'ready') return 'berth starts it next.';
   if (c.power === 'stopped' && (c.state === 'ready' || c.state === 'exit')) return 'Start starts it.';
   if (c.power === 'running' && c.state === 'exit') {
@@ -127,9 +144,22 @@ function next(c, now, observed) {
   return '';
 }
 
-// detailsOf returns why a container is in its state, in sentences.
+// inOrder returns the conditions with what a person has to do first: the engine, which
+// everything else waits for, then what the message of the container is about.
+function inOrder(c, faults) {
+  const rank = ({ type, reason, message }) => {
+    if (reason === 'EngineUnreachable') return type === 'EngineReachable' ? 0 : 1;
+    return c.message && message && (c.message.includes(message) || message.includes(c.message)) ? 2 : 3;
+  };
+  return [...faults].sort((a, b) => rank(a) - rank(b));
+}
+
+// detailsOf returns why a container is in its state, in sentences. The first one is what
+// the first remedy is about.
 function detailsOf(c, faults) {
-  const messages = [c.message, ...faults.map((condition) => condition.message)].filter(Boolean);
+  const list = faults.map((condition) => condition.message);
+  const away = faults.filter(({ reason }) => reason === 'EngineUnreachable').length;
+  const messages = [...list.slice(0, away), c.message, ...list.slice(away)].filter(Boolean);
   const details = longest([...new Set(messages.map(plain).filter(Boolean).map(sentence))]);
   const code = c.state === 'exit' || c.state === 'failed' ? exitText({ ...c, oom_killed: false }) : '';
   if (code && !details.some((detail) => detail.includes(`code ${c.exit_code}`))) details.push(sentence(code));
@@ -151,7 +181,8 @@ function remediesOf(c, faults, tone) {
 function observedAt(c, lastObserved) {
   const away = c.conditions?.find(({ reason }) => reason === 'EngineUnreachable');
   const times = [away && Date.parse(away.since), lastObserved].filter(Boolean);
-  return times.length ? Math.min(...times) : undefined;
+  // A state that began later was observed later: the conditions are older than it.
+  return times.length ? Math.max(Math.min(...times), Date.parse(c.state_since) || 0) : undefined;
 }
 
 // ago returns "12 s ago", or "just now".
@@ -168,13 +199,16 @@ export function explain(c, now, lastObserved = null) {
   let [tone, text] = headline(c);
   const since = ((observed ?? now) - Date.parse(c.state_since)) / 1000;
   text = text.replace('{}', duration(Number.isFinite(since) ? since : 0));
-  const faults = (c.conditions ?? []).filter(
-    (condition) => unanswered.has(condition.reason) || (isFault(condition) && !normal.has(condition.reason)),
+  const faults = inOrder(
+    c,
+    (c.conditions ?? []).filter(
+      (condition) => unanswered.has(condition.reason) || (isFault(condition) && !normal.has(condition.reason)),
+    ),
   );
   if (observed !== undefined)
     text = `State unknown. Last observed ${ago(observed, now)}: ${text[0].toLowerCase()}${text.slice(1)}`;
-  const waits = faults.length > 0 || (c.message && c.state !== 'exit'); // an entry of a list has no conditions
-  if (((tone === 'ok' || tone === 'busy') && waits) || observed !== undefined) tone = 'warn';
+  const troubled = faults.length > 0 || (c.message && c.state !== 'exit'); // an entry of a list has no conditions
+  if (((tone === 'ok' || tone === 'busy') && troubled) || observed !== undefined) tone = 'warn';
   return {
     tone,
     headline: text,
@@ -187,8 +221,9 @@ export function explain(c, now, lastObserved = null) {
 
 // nodeReasons are what a person can do about a node that is not ready, by the reason.
 const nodeReasons = {
-  'engine: does not answer':
-    'Docker does not answer. States are the last observed ones, and requests wait for it. See systemctl status docker and journalctl -u docker on the host.',
+  'engine: does not answer': `Docker does not answer. States are the last observed ones, and requests wait for it. ${engineHelp}`,
+  'volumes: missing':
+    'The directory of the volumes is missing. Mount its disk, or put the directory back: storage.volumes_path, by default volumes in storage.data_path. berth doctor names what is missing.',
   'store: the disk is full':
     'The disk is full, so berth refuses requests other than stop and kill. Free space on the disk of storage.data_path.',
 };
