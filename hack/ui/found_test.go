@@ -225,7 +225,7 @@ func TestLoginNamesTheWay(t *testing.T) {
 	p := openTab(t)
 	visitLogin(p, b)
 	text := eval[string](p, "document.querySelector('#token-help').innerText.replace(/\\s+/g, ' ')")
-	for _, part := range []string{"berth token create --ttl 8h", "--scope read", "authorization.token", "/etc/berth/berth.yaml"} {
+	for _, part := range []string{"berth token create --ttl 8h", "--scope read", "authorization.token", "/etc/berth/berth.yaml", "BERTH_CONFIG", "bin/berth"} {
 		require.Contains(t, text, part)
 	}
 	require.NotContains(t, strings.ToLower(text), strings.ToLower(b.Token))

@@ -144,9 +144,16 @@ function emptyText({ state }) {
   return ['running', 'starting'].includes(state) ? 'The program has printed nothing yet.' : 'No output is stored.';
 }
 
+// Link shows whether new lines can come: from berth, and to berth from its engine.
+function Link({ online, observed }) {
+  if (!online) return html`<span class="pill bad"><i></i>Connecting again…</span>`;
+  if (observed !== null) return html`<span class="pill warn"><i></i>Waiting for Docker</span>`;
+  return html`<span class="pill ok"><i></i>Live</span>`;
+}
+
 // Console is the live output of a container, and its input.
 export function Console({ id, container, live, connection }) {
-  const { api, rights, fail } = usePage();
+  const { api, rights, fail, online, observed } = usePage();
   const box = useRef(null);
   const lines = useRef(null);
   const [follow, setFollow] = useState({ on: true, missing: 0 });
@@ -185,7 +192,7 @@ export function Console({ id, container, live, connection }) {
     <div class="tools">
       <${Search} lines=${lines} history=${history} />
       <span class="space"></span>
-      <span class=${`pill ${connection.online ? 'ok' : 'bad'}`}><i></i>${connection.online ? 'Live' : 'Connecting again…'}</span>
+      <${Link} online=${connection.online} observed=${online ? observed : null} />
       <button onClick=${() => history.older(lines.current)}>Older lines</button>
       <button onClick=${download}>Download</button>
     </div>

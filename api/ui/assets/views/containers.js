@@ -1,5 +1,5 @@
 import { html, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from './html.js';
-import { age, bytes, percent, port, until } from '../core/format.js';
+import { age, bytes, percent, ports, until } from '../core/format.js';
 import { createFilter, rowsInView, sort } from '../core/table.js';
 import { shorten, visible } from '../core/text.js';
 import { exitText, explain } from '../core/why.js';
@@ -43,16 +43,17 @@ function Head({ order, setOrder }) {
 const about = (c) => shorten(c.message || (c.state === 'exit' && c.exit_code ? exitText(c) : '') || c.image, 200);
 
 function Row({ c, index, current, open, now, observed, onOpen }) {
-  const ports = c.ports.map(port);
-  const none = c.stats ? '' : 'none';
+  const bound = ports(c.ports);
+  const used = observed ? null : c.stats; // what a container uses is known while it is observed
+  const none = used ? '' : 'none';
   return html`<div role="row" id=${`row-${c.internal_id}`} aria-rowindex=${index + 2} aria-selected=${current}
     class=${`row ${current ? 'current' : ''} ${open ? 'open' : ''}`} onClick=${() => onOpen(c.internal_id)}>
     <div role="gridcell" class="c-state"><${State} container=${c} now=${now} /></div>
-    <div role="gridcell" class="c-id"><b>${visible(c.internal_id)}</b> <span class="quiet">${visible(about(c))}</span></div>
-    <div role="gridcell" class=${`c-cpu ${none}`}>${percent(c.stats?.cpu_usage)}</div>
-    <div role="gridcell" class=${`c-memory ${none}`}>${bytes(c.stats?.memory_usage)}</div>
-    <div role="gridcell" class=${`c-disk ${none}`}>${bytes(c.stats?.disk_usage)}</div>
-    <div role="gridcell" class=${`c-ports ${ports.length ? '' : 'none'}`} title=${ports.join('\n')}>${ports[0] ?? '–'}${ports.length > 1 ? ` +${ports.length - 1}` : ''}</div>
+    <div role="gridcell" class="c-id" title=${`${visible(c.internal_id)}\n${visible(about(c))}`}><b>${visible(c.internal_id)}</b> <span class="quiet">${visible(about(c))}</span></div>
+    <div role="gridcell" class=${`c-cpu ${none}`}>${percent(used?.cpu_usage)}</div>
+    <div role="gridcell" class=${`c-memory ${none}`}>${bytes(used?.memory_usage)}</div>
+    <div role="gridcell" class=${`c-disk ${c.stats ? '' : 'none'}`}>${bytes(c.stats?.disk_usage)}</div>
+    <div role="gridcell" class=${`c-ports ${bound.length ? '' : 'none'}`} title=${bound.join('\n')}>${bound.length > 1 && html`<small>+${bound.length - 1}</small> `}${bound[0] ?? '–'}</div>
     <div role="gridcell" class="c-restarts">${c.restart_count || '–'}</div>
     <div role="gridcell" class=${`c-retry ${c.next_retry_at ? '' : 'none'}`}>${c.next_retry_at ? (observed ? '?' : until(c.next_retry_at, now)) : '–'}</div>
     <div role="gridcell" class="c-age" title=${observed ? 'When it was last observed' : ''}>${age(c.state_since, observed ?? now)}</div>

@@ -30,9 +30,12 @@ const tail = 500; // lines of before
 const marked = 200; // transitions that mark them
 
 // useLive follows one container on its socket. What it returns stays the same object;
-// pieces register for changes.
+// pieces register for changes. A socket that opens while the page has no connection is
+// news for the page, which waits longer between its attempts.
 function useLive(id, onChange) {
-  const { api } = usePage();
+  const { api, online } = usePage();
+  const lost = useRef(false);
+  lost.current = !online;
   const [live] = useState(() => ({
     scrollback: createScrollback(),
     series: createSeries(),
@@ -66,7 +69,10 @@ function useLive(id, onChange) {
       api,
       tail,
       container: id,
-      onState: setState,
+      onState(next) {
+        setState(next);
+        if (next.online && lost.current) onChange();
+      },
       onMessage(message) {
         handlers[message.event]?.(message);
         for (const listener of listeners) listener(message.event);

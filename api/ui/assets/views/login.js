@@ -42,7 +42,8 @@ export function Login({ login, reason, token: before }) {
         <p>On the host, <code>sudo berth token create --ttl 8h</code> prints a token. With <code>--scope read</code> it may only read.</p>
         <p>
           The administrator's token is <code>authorization.token</code> in <code>/etc/berth/berth.yaml</code>, or in the file that
-          ${' '}<code>berth serve --config</code> names.
+          ${' '}<code>BERTH_CONFIG</code> or <code>berth serve --config</code> names. After <code>make run</code> the program is
+          ${' '}<code>bin/berth</code>, and needs <code>sudo</code> only if it was started as root.
         </p>
         <p>This tab forgets the token when it is closed.</p>
       </div>

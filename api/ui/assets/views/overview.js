@@ -1,5 +1,5 @@
 import { html } from './html.js';
-import { bytes, clock, percent, port } from '../core/format.js';
+import { bytes, clock, percent, ports } from '../core/format.js';
 import { draw } from '../core/scrollback.js';
 import { shorten, visible, visibleLines } from '../core/text.js';
 import { explain, isFault } from '../core/why.js';
@@ -80,7 +80,7 @@ function facts(c) {
   const policy = c.restart_policy?.mode;
   return [
     ['Power', `${c.power} (desired)`],
-    ['Ports', c.ports.map((p) => port(p) + (p.container_port ? ` → ${p.container_port}` : '')).join(', ')],
+    ['Ports', ports(c.ports).join(', ')],
     ['Memory', limits.memory ? `at most ${bytes(limits.memory)}` : 'no limit'],
     ['CPU', limits.cpu ? `at most ${limits.cpu} cores` : 'no limit'],
     ['Disk', limits.disk ? `at most ${bytes(limits.disk)}` : 'no limit'],

@@ -109,7 +109,7 @@ export function Screen({ api, self, first, logout }) {
   return html`<${Page.Provider} value=${page}><${Messages.Provider} value=${messages}>
     <${Strip} logout=${logout} ready=${ready.data} read=${state.read} />
     <div class=${`connection ${state.online ? 'on' : 'off'}`} role="status">
-      ${state.online ? '' : `The connection to berth is lost. States are those of ${state.read ? clock(state.read) : 'before'}. Connecting again…`}
+      ${state.online ? '' : `The connection to berth is lost. States are those of ${state.read ? clock(state.read) : 'before'}. Connecting again… If this lasts, check that berth runs on its host: systemctl status berth.`}
     </div>
     <nav class="tabs" aria-label="Lists">
       ${shown.map(

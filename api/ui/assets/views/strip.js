@@ -42,17 +42,22 @@ function usage(list) {
 
 function Meters({ node: n, sum }) {
   const disk = n?.disk?.volumes;
-  const used = disk ? disk.total - disk.free : sum.disk;
+  const known = disk && disk.total > 0;
+  const used = known ? disk.total - disk.free : sum.disk;
   return html`<div class="meters">
     <${Meter} name="CPU" part=${n ? sum.cpu / 100 / n.cpus : NaN}
       text=${n ? `${percent(sum.cpu / n.cpus)} of ${n.cpus} cores` : percent(sum.cpu)} title="What the containers use now" />
     <${Meter} name="Memory" part=${n ? sum.memory / n.memory : NaN}
       text=${n ? `${bytes(sum.memory)} of ${bytes(n.memory)}` : bytes(sum.memory)}
       title=${n ? `${bytes(n.allocated?.memory)} allocated by limits` : 'What the containers use now'} />
-    <${Meter} name="Disk" part=${disk ? used / disk.total : NaN}
-      text=${disk ? `${bytes(used)} of ${bytes(disk.total)}` : bytes(used)} title="The disk of the volumes" />
+    <${Meter} name="Disk" part=${known ? used / disk.total : NaN}
+      text=${known ? `${bytes(used)} of ${bytes(disk.total)}` : disk ? '–' : bytes(used)} title="The disk of the volumes" />
   </div>`;
 }
+
+// missing returns a reason if the directory of all volumes cannot be read: berth measures
+// no disk there.
+const missing = (n) => (n?.disk?.data.total > 0 && n.disk.volumes.total === 0 ? ['volumes: missing'] : []);
 
 function Ready({ state, online }) {
   if (!online) return html`<span class="pill bad"><i></i>No connection</span>`;
@@ -69,6 +74,7 @@ export function Strip({ logout, ready, read }) {
   const sum = useMemo(() => usage(list), [list]);
   const states = useMemo(() => Object.entries(counts(list)), [list]);
   const n = about.data;
+  const reasons = [...(ready?.reasons ?? []), ...missing(n)];
   return html`<header class="strip">
     <div class="who">
       <h1><span class="logo" aria-hidden="true">b</span> ${visible(n?.node ?? 'berth')}</h1>
@@ -92,9 +98,9 @@ export function Strip({ logout, ready, read }) {
     </div>
     ${
       online &&
-      ready?.reasons.length > 0 &&
+      reasons.length > 0 &&
       html`<div class="reasons" role="alert">
-      ${ready.reasons.map((reason) => html`<p key=${reason}>${visible(explainNode(reason))}</p>`)}
+      ${reasons.map((reason) => html`<p key=${reason}>${visible(explainNode(reason))}</p>`)}
     </div>`
     }
   </header>`;

@@ -1,0 +1,126 @@
+package ui_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/require"
+
+	"berth/api/client"
+	"berth/hack/berthtest"
+	"berth/hack/enginetest"
+)
+
+// TestLongNamesAndManyPorts: a container with the longest name and 18 ports leaves its
+// state and its buttons where they are looked for, and its ports are readable.
+func TestLongNamesAndManyPorts(t *testing.T) {
+	t.Parallel()
+	b := berthtest.Start(t, berthtest.Options{})
+	id := strings.Repeat("very-long-name-", 5)[:63]
+	var bound []client.PortRef
+	for range 18 {
+		bound = append(bound, b.Port(t))
+	}
+	b.Made(t, id, berthtest.Spec{"startup_command": server, "ports": bound})
+	p := openTab(t)
+	p.login(b, b.Token)
+	p.goTo("#/containers/" + id + "/console")
+	p.shows(".drawer h2", id)
+	p.until("the button", "!!test.find('button', 'Copy as berth apply')")
+	for _, s := range screens {
+		p.do(chromedp.EmulateViewport(s.width, s.height, s.options...))
+		p.until("the size", fmt.Sprintf("innerWidth === %d", s.width))
+		p.shot("long-name-" + s.name)
+		require.True(t, eval[bool](p, `(() => {
+			const [name, state, close] = ['h2', '.pill', '.icon'].map((part) => document.querySelector('.drawer > header ' + part).getBoundingClientRect());
+			const beside = (r) => r.left >= name.right && r.top < name.bottom && name.top < r.bottom;
+			return beside(state) && beside(close) && innerWidth - close.right < 24 && name.height < 100;
+		})()`), "state and ✕ are beside the name on a %s", s.name)
+	}
+	p.click("button", "Close")
+	p.do(chromedp.EmulateViewport(screens[0].width, screens[0].height))
+	p.until("the table", "!!document.querySelector('.rows .c-ports')")
+	require.Contains(t, eval[string](p, "document.querySelector('.rows .c-id').title"), id)
+	p.clean(b)
+}
+
+// TestSocketEndsTheWait: a console that is connected again ends the longer wait of the
+// lists, so that the page does not show both.
+func TestSocketEndsTheWait(t *testing.T) {
+	t.Parallel()
+	b := berthtest.Start(t, berthtest.Options{})
+	b.Made(t, "a", berthtest.Spec{"startup_command": server})
+	p := openTab(t)
+	visitLogin(p, b)
+	// From the loss on, reads that wait for their turn wait for ever.
+	eval[any](p, `(() => {
+		const real = globalThis.setTimeout;
+		globalThis.setTimeout = (f, ms) => real(() => (test.hold && f.name === 'run' ? undefined : f()), ms);
+	})()`)
+	p.keys(b.Token + "\r")
+	p.shows(".strip", "Ready")
+	p.goTo("#/containers/a/console")
+	p.shows(".console .pill", "Live")
+	b.Kill9(t)
+	p.shows(".connection", "The connection to berth is lost")
+	p.shows(".connection", "systemctl status berth")
+	p.shows(".console .pill", "Connecting again…")
+	eval[any](p, "test.hold = true")
+	b.Run(t)
+	b.Ready(t)
+	p.shows(".console .pill", "Live")
+	p.until("the page is healed too", "document.querySelector('.connection').textContent.trim() === ''")
+	p.clean(b)
+}
+
+// TestVolumesDirectoryIsMissing: the node shows that the directory of all volumes is gone,
+// and what to do, in place of a disk of 0 bytes.
+func TestVolumesDirectoryIsMissing(t *testing.T) {
+	t.Parallel()
+	b := berthtest.Start(t, berthtest.Options{})
+	b.Made(t, "a", berthtest.Spec{"startup_command": server})
+	require.NoError(t, os.Rename(filepath.Join(b.Data, "volumes"), filepath.Join(b.Data, "elsewhere")))
+	p := openTab(t)
+	p.login(b, b.Token)
+	p.shows(".reasons", "The directory of the volumes is missing")
+	p.shows(".reasons", "storage.volumes_path")
+	require.NotContains(t, eval[string](p, "document.querySelector('.meters').innerText"), "of 0 B")
+	p.shot("volumes-missing")
+	p.axe("no directory of volumes")
+	require.NoError(t, os.Rename(filepath.Join(b.Data, "elsewhere"), filepath.Join(b.Data, "volumes")))
+	p.until("it is back", "!document.querySelector('.reasons')")
+	p.clean(b)
+}
+
+// TestConsoleWaitsForDocker: while Docker does not answer, a console is not live, the
+// reason above it and its remedy are about Docker, and no use of CPU is shown.
+func TestConsoleWaitsForDocker(t *testing.T) {
+	t.Parallel()
+	b := berthtest.Prepare(t, berthtest.Options{Config: "reconcile: {resync: 5s}\n"})
+	proxy := enginetest.StartProxy(t, b.Engine)
+	b.Env("DOCKER_HOST=" + proxy.Host())
+	b.Run(t)
+	b.Ready(t)
+	b.Made(t, "a", berthtest.Spec{"startup_command": server, "power": "running"})
+	b.State(t, "a", "running")
+	p := openTab(t)
+	p.login(b, b.Token)
+	p.goTo("#/containers/a/console")
+	p.shows(".console .pill", "Live")
+	p.until("its use", "/%/.test(document.querySelector('.rows .c-cpu').textContent)")
+	proxy.Inject(enginetest.Reset, enginetest.All)
+	p.shows(".console .pill", "Waiting for Docker")
+	p.shows(".brief .detail", "The engine does not answer")
+	p.shows(".brief .remedy", "journalctl -u docker")
+	p.until("no use", "document.querySelector('.rows .c-cpu').textContent === '–'")
+	require.True(t, eval[bool](p, `(() => { const e = document.querySelector('.rows .c-state'); return e.scrollWidth <= e.clientWidth; })()`), "the state is not cut off")
+	p.shot("console-engine-away")
+	p.axe("a console that waits for Docker")
+	proxy.Clear()
+	p.shows(".console .pill", "Live")
+	p.clean(b)
+}
