@@ -1,8 +1,10 @@
 package sftp
 
 import (
+	"errors"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/pkg/sftp"
@@ -53,9 +55,46 @@ func (s *session) record(entry *store.Request, frees bool) error {
 	return entry.Finish(http.StatusOK, nil, frees)
 }
 
-// begin stores the entry of a file whose handle stays open, so that no kill loses it. The
-// handle's Close waits until it is on the disk, which takes as long as writing to the file.
-func (s *session) begin(entry *store.Request) error {
-	s.server.pace.Count(s.principal, false)
-	return entry.Begin(http.StatusOK)
+// fileEntry is the entry of an open file. The writes of one handle are one entry.
+type fileEntry struct {
+	once    sync.Once
+	request *store.Request // nil until begin
+	failed  error          // of begin
+}
+
+// begin stores the entry, once, so that no kill loses it. complete waits until it is on the
+// disk, which takes as long as writing to the file.
+func (e *fileEntry) begin(s *session, path string) error {
+	e.once.Do(func() {
+		e.request = s.newEntry("file.write", path)
+		s.server.pace.Count(s.principal, false)
+		e.failed = e.request.Begin(http.StatusOK)
+	})
+	return e.failed
+}
+
+// complete makes the entry durable, if there is one. refused is the last refusal of a write,
+// or nil.
+func (e *fileEntry) complete(refused error) error {
+	if e.request == nil {
+		return nil
+	}
+	err := e.request.Flush()
+	if refused != nil {
+		err = errors.Join(err, e.request.Finish(statusOfWrite(refused), nil, true))
+	}
+	return err
+}
+
+// statusOfWrite returns the status of an entry whose last writes were refused.
+func statusOfWrite(err error) int {
+	switch {
+	case errors.Is(err, v1.ErrSizeLimit):
+		return http.StatusRequestEntityTooLarge
+	case errors.Is(err, v1.ErrDiskFull):
+		return http.StatusInsufficientStorage
+	case errors.Is(err, &v1.Error{Code: v1.VolumeRestoring}):
+		return http.StatusConflict
+	}
+	return http.StatusInternalServerError
 }

@@ -66,7 +66,7 @@ func (h *handlers) OpenFile(r *sftp.Request) (opened sftp.WriterAtReaderAt, err 
 		s.writers.add(f)
 	}
 	if handle.Changed() {
-		if err := f.record(); err != nil {
+		if err := f.entry.begin(s, path); err != nil {
 			f.Close()
 			return nil, s.statusOf(path, err)
 		}
@@ -219,7 +219,7 @@ func (h *handlers) setAttributes(r *sftp.Request, path string) error {
 	}
 	err := set()
 	if err == nil {
-		err = open.record()
+		err = open.entry.begin(h.session, open.path)
 	}
 	return s.statusOf(path, err)
 }

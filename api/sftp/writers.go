@@ -3,15 +3,13 @@ package sftp
 import (
 	"errors"
 	"io"
-	"net/http"
 	"sync"
 
 	v1 "berth/api/v1"
-	"berth/store"
 )
 
 // file is an open file of a client. It counts bytes, and stores the entry of the file in
-// the audit log: the writes of one handle are one entry.
+// the audit log.
 type file struct {
 	session *session
 	path    string
@@ -19,9 +17,7 @@ type file struct {
 	handle  v1.FileHandle
 	leave   func()
 
-	once   sync.Once
-	entry  *store.Request
-	failed error // to store the entry
+	entry   fileEntry
 
 	mu      sync.Mutex
 	refused error // the last refusal of a write
@@ -50,18 +46,9 @@ func (f *file) WriteAt(p []byte, off int64) (n int, err error) {
 		return n, f.session.statusOf(f.path, err)
 	}
 	if len(p) > 0 {
-		err = f.record()
+		err = f.entry.begin(f.session, f.path)
 	}
 	return n, f.session.statusOf(f.path, err)
-}
-
-// record stores the entry of the file, once.
-func (f *file) record() error {
-	f.once.Do(func() {
-		f.entry = f.session.newEntry("file.write", f.path)
-		f.failed = f.session.begin(f.entry)
-	})
-	return f.failed
 }
 
 // Close closes the file, and completes its entry if a write was refused.
@@ -73,26 +60,7 @@ func (f *file) Close() (err error) {
 	f.mu.Lock()
 	refused := f.refused
 	f.mu.Unlock()
-	if f.entry != nil {
-		err = errors.Join(err, f.entry.Flush())
-	}
-	if f.entry != nil && refused != nil {
-		err = errors.Join(err, f.entry.Finish(statusOfWrite(refused), nil, true))
-	}
-	return f.session.statusOf(f.path, err)
-}
-
-// statusOfWrite returns the status of an entry whose last writes were refused.
-func statusOfWrite(err error) int {
-	switch {
-	case errors.Is(err, v1.ErrSizeLimit):
-		return http.StatusRequestEntityTooLarge
-	case errors.Is(err, v1.ErrDiskFull):
-		return http.StatusInsufficientStorage
-	case errors.Is(err, &v1.Error{Code: v1.VolumeRestoring}):
-		return http.StatusConflict
-	}
-	return http.StatusInternalServerError
+	return f.session.statusOf(f.path, errors.Join(err, f.entry.complete(refused)))
 }
 
 // writers are the files that a session has open for writing, by path.
