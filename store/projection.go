@@ -22,8 +22,9 @@ import (
 type Projection[S cloner[S], T cloner[T], V any] struct {
 	store  *Store
 	kind   Collection[S, T]
-	derive func(v1.Object[S, T]) V
-	flight singleflight.Group // one reader brings the values up to date for all that wait
+	all    func(*Tx) ([]Projected[V], error)  // derives all values, sorted by id
+	one    func(tx *Tx, id string) (V, error) // derives one
+	flight singleflight.Group                 // one reader brings the values up to date for all that wait
 
 	mu    sync.RWMutex
 	built bool
@@ -40,7 +41,22 @@ type Projected[V any] struct {
 // NewProjection returns a Projection. Derive must not keep the object's maps and
 // slices if it changes them. Nothing is read before the first Read.
 func NewProjection[S cloner[S], T cloner[T], V any](s *Store, c Collection[S, T], derive func(v1.Object[S, T]) V) *Projection[S, T, V] {
-	return &Projection[S, T, V]{store: s, kind: c, derive: derive}
+	return &Projection[S, T, V]{store: s, kind: c,
+		all: func(tx *Tx) ([]Projected[V], error) {
+			list, err := c.List(tx)
+			items := make([]Projected[V], len(list))
+			for i, o := range list {
+				items[i] = Projected[V]{o.Meta.ID, derive(o)}
+			}
+			return items, err
+		},
+		one: func(tx *Tx, id string) (value V, err error) {
+			o, err := c.Get(tx, id)
+			if err == nil {
+				value = derive(o)
+			}
+			return value, err
+		}}
 }
 
 // Read calls fn with the values of all objects, sorted by id, and the revision of the
@@ -140,7 +156,8 @@ func (p *Projection[S, T, V]) changed() (next projectedChange[V], err error) {
 		}
 		ids, kept := changedIDs(p.store.changes, p.kind.kind(), since, next.rev)
 		if next.all = !built || !kept; next.all {
-			return p.deriveAll(tx, &next)
+			next.items, err = p.all(tx)
+			return err
 		}
 		p.deriveSome(tx, ids, &next)
 		return tx.err
@@ -148,21 +165,12 @@ func (p *Projection[S, T, V]) changed() (next projectedChange[V], err error) {
 	return next, err
 }
 
-func (p *Projection[S, T, V]) deriveAll(tx *Tx, next *projectedChange[V]) error {
-	list, err := p.kind.List(tx)
-	next.items = make([]Projected[V], len(list))
-	for i, o := range list {
-		next.items[i] = Projected[V]{o.Meta.ID, p.derive(o)}
-	}
-	return err
-}
-
 func (p *Projection[S, T, V]) deriveSome(tx *Tx, ids []string, next *projectedChange[V]) {
 	next.gone = map[string]bool{}
 	for _, id := range ids {
-		o, err := p.kind.Get(tx, id)
+		value, err := p.one(tx, id)
 		if err == nil {
-			next.items = append(next.items, Projected[V]{id, p.derive(o)})
+			next.items = append(next.items, Projected[V]{id, value})
 			continue
 		}
 		next.gone[id] = true

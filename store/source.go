@@ -35,11 +35,7 @@ func Changes[S cloner[S], T cloner[T]](c Collection[S, T], s *Store, what ...Wha
 				return err
 			}
 			var ids []string
-			err = s.View(func(tx *Tx) error {
-				ids, since = c.IDs(tx), tx.Revision()
-				return nil
-			})
-			if err != nil {
+			if ids, since, err = listed(s, c); err != nil {
 				return err
 			}
 			for _, id := range ids {
@@ -52,22 +48,14 @@ func Changes[S cloner[S], T cloner[T]](c Collection[S, T], s *Store, what ...Wha
 // Lister returns a function that lists the ids of all objects, for a controller's
 // resync.
 func (c Collection[S, T]) Lister(s *Store) func() ([]string, error) {
-	return func() (ids []string, err error) {
-		err = s.View(func(tx *Tx) error {
-			ids = c.IDs(tx)
-			return nil
-		})
+	return func() ([]string, error) {
+		ids, _, err := listed(s, c)
 		return ids, err
 	}
 }
 
 func (c Collection[S, T]) follow(ctx context.Context, s *Store, what []What, notify func(string)) error {
-	var ids []string
-	var rev uint64
-	err := s.View(func(tx *Tx) error {
-		ids, rev = c.IDs(tx), tx.Revision()
-		return nil
-	})
+	ids, rev, err := listed(s, c)
 	if err != nil {
 		return err
 	}

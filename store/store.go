@@ -2,6 +2,7 @@ package store
 
 import (
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -39,6 +40,7 @@ type Store struct {
 	rev     atomic.Uint64 // only the writer changes it
 	changes *ring[Change]
 	latest  latest
+	ids     sync.Map        // of a kind: the Projection that listed reads
 	events  *ring[v1.Event] // position p holds seq p+1
 
 	ops     chan *op
