@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -124,4 +125,84 @@ func (f files) create() (*os.File, os.FileInfo, error) {
 		return nil, nil, errors.Join(err, file.Close())
 	}
 	return file, info, nil
+}
+
+// writable opens the newest file, or rotates it when it would grow too large.
+func (j *Journal) writable(more int64) (segment, error) {
+	if j.file == nil {
+		if err := j.open(); err != nil {
+			return segment{}, err
+		}
+	}
+	s := j.newest()
+	if s.end == s.start || s.end-s.start+more <= j.size {
+		return s, nil
+	}
+	err := j.file.Close()
+	j.file = nil
+	if err != nil {
+		return segment{}, err
+	}
+	j.saveRemoved()
+	if err := j.files.rotate(); err != nil {
+		return segment{}, err
+	}
+	if err := j.open(); err != nil {
+		return segment{}, err
+	}
+	return j.newest(), nil
+}
+
+// saveRemoved records up to where the next rotation removes lines.
+func (j *Journal) saveRemoved() {
+	j.mu.Lock()
+	i := len(j.segs) - j.files.count
+	if i >= 0 && !j.segs[i].last.IsZero() {
+		j.checkpoint.removed = j.segs[i].last.UnixNano()
+	}
+	c := j.checkpoint
+	j.mu.Unlock()
+	_ = c.write(j.files.checkpointPath()) // a full disk must not stop the console: Write reports it
+}
+
+// open opens the file to write, and truncates it behind its last complete record. A
+// file that is not the newest segment begins a new one.
+func (j *Journal) open() error {
+	file, info, err := j.files.create()
+	if err != nil {
+		return err
+	}
+	s := j.newest()
+	known := s.info != nil && os.SameFile(s.info, info)
+	size := int64(0)
+	if known {
+		size = s.end - s.start
+	}
+	if err := file.Truncate(size); err != nil {
+		return errors.Join(err, file.Close())
+	}
+	j.file = file
+	j.files.trim()
+	if !known {
+		j.mu.Lock()
+		j.segs = append(j.segs, segment{info: info, start: j.end, end: j.end})
+		j.segs = j.segs[max(0, len(j.segs)-j.files.count):]
+		j.mu.Unlock()
+	}
+	return nil
+}
+
+func (j *Journal) newest() segment {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.segs) == 0 {
+		return segment{}
+	}
+	return j.segs[len(j.segs)-1]
+}
+
+func (j *Journal) segments() []segment {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.Clone(j.segs)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime"
 	"runtime/debug"
 	"strconv"
 	"syscall"
@@ -51,7 +52,7 @@ func serve(in, out *os.File) error {
 	closeInherited()
 	lowerPriority()
 	var job volume.ArchiveJob
-	r := &reporter{out: json.NewEncoder(messages), in: json.NewDecoder(in), sent: time.Now()}
+	r := &reporter{out: json.NewEncoder(messages), in: json.NewDecoder(in), sent: time.Now(), pace: newPace(host{ownUse, otherUse}, runtime.NumCPU(), time.Sleep, setPolicy)}
 	if err := r.in.Decode(&job); err != nil {
 		return fmt.Errorf("read the job: %w", err)
 	}

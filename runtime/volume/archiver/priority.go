@@ -30,29 +30,41 @@ func lowerPriority() {
 	// The kernel first shares processors between sessions (sched_autogroup), so the policy of a
 	// thread has no part in what other sessions get. The nice value of the session has.
 	_ = os.WriteFile("/proc/self/autogroup", []byte(strconv.Itoa(nice)), 0)
-	// A thread has a priority of its own, and those that it starts inherit it. When there
-	// is no new one, none was started before its parent's priority was lowered.
-	lowered := map[int]bool{}
-	for lowerThreads(lowered) {
-	}
+	threads(func(id int) {
+		_, _, _ = unix.Syscall(unix.SYS_IOPRIO_SET, ioprioProcess, uintptr(id), ioprioIdle)
+	})
+	setPolicy(fastPolicy)
 }
 
-// lowerThreads lowers the priority of the threads that are not in lowered, and adds them.
-// It reports whether there were any.
-func lowerThreads(lowered map[int]bool) (found bool) {
-	threads, err := os.ReadDir("/proc/self/task")
-	if err != nil {
-		return false
-	}
-	for _, t := range threads {
-		id, err := strconv.Atoi(t.Name())
-		if err != nil || lowered[id] {
-			continue
+// The policies of the threads. The kernel gives new work to a processor that runs only
+// SCHED_IDLE threads, as to an idle one: good while this process keeps all of them busy, and
+// bad while another one is really idle.
+const (
+	slowPolicy = unix.SCHED_BATCH
+	fastPolicy = unix.SCHED_IDLE
+)
+
+// setPolicy sets the policy of all threads.
+func setPolicy(policy uint32) {
+	threads(func(id int) {
+		_ = unix.SchedSetAttr(id, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: policy}, 0)
+	})
+}
+
+// threads calls set with each thread of this process. A thread has attributes of its own, and
+// those that it starts inherit them. When there is no new one, none was started before those
+// of its parent were set.
+func threads(set func(id int)) {
+	seen := map[int]bool{}
+	for found := true; found; {
+		found = false
+		list, _ := os.ReadDir("/proc/self/task")
+		for _, t := range list {
+			id, err := strconv.Atoi(t.Name())
+			if err == nil && !seen[id] {
+				seen[id], found = true, true
+				set(id)
+			}
 		}
-		lowered[id], found = true, true
-		// A processor that runs only threads with SCHED_IDLE takes new work as an idle one does.
-		_ = unix.SchedSetAttr(id, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE}, 0)
-		_, _, _ = unix.Syscall(unix.SYS_IOPRIO_SET, ioprioProcess, uintptr(id), ioprioIdle)
 	}
-	return found
 }

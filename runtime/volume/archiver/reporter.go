@@ -14,6 +14,7 @@ const reportEvery = 100 * time.Millisecond
 
 // reporter sends messages to the daemon and receives its answers.
 type reporter struct {
+	pace    *pace
 	in      *json.Decoder // the answers, for written
 	allowed int64         // bytes of the archive, as the last answer had it
 
@@ -23,8 +24,10 @@ type reporter struct {
 	sent time.Time
 }
 
-// progress reports the bytes of files that were read so far, not more often than is useful.
+// progress reports the bytes of files that were read so far, not more often than is useful,
+// and keeps the pace: no other part of the archive gets far ahead of the reading.
 func (r *reporter) progress(bytes int64) {
+	r.pace.keep()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.last.Read = bytes

@@ -14,5 +14,8 @@ func (x *writer) step() error {
 	if x.steps++; x.opt.Bounds.Steps > 0 && x.steps > x.opt.Bounds.Steps {
 		return v1.Errorf(v1.SizeLimit, "The volume has too many files for a backup, or got more while it was read: more than %d", x.opt.Bounds.Steps)
 	}
+	if x.opt.Progress != nil { // also where files are empty
+		x.opt.Progress(x.read)
+	}
 	return x.ctxErr()
 }

@@ -24,7 +24,7 @@ type Options struct {
 	TempDir   string                 // of a file without a name, for a large manifest
 	NameBytes int64                  // bytes of memory for names
 	Bounds    Bounds                 // beyond them, Write fails
-	Progress  func(bytes int64)      // called with the bytes of files that were read so far
+	Progress  func(bytes int64)      // called at each step with the bytes of files that were read so far
 }
 
 // seenOverhead is the memory of a name of a folder that was visited, in bytes.

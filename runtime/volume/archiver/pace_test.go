@@ -1,0 +1,138 @@
+package archiver
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// simulated is a host whose time passes while the process works and sleeps.
+type simulated struct {
+	at, own  time.Duration
+	used     others  // by the others
+	user     float64 // processors that other processes use outside the kernel
+	kernel   float64 // and inside
+	broken   bool
+	slept    time.Duration
+	longest  time.Duration
+	reads    int
+	policies []uint32
+}
+
+func (s *simulated) pace(processors int) *pace {
+	h := host{
+		own: func() (time.Duration, time.Duration) { return s.at, s.own },
+		others: func() (others, error) {
+			s.reads++
+			if s.broken {
+				return others{}, errors.New("no such file")
+			}
+			return s.used, nil
+		},
+	}
+	return newPace(h, processors, s.sleep, func(policy uint32) { s.policies = append(s.policies, policy) })
+}
+
+func (s *simulated) pass(d, own time.Duration) {
+	s.at, s.own = s.at+d, s.own+own
+	s.used.user += time.Duration(float64(d) * s.user)
+	s.used.all += time.Duration(float64(d) * (s.user + s.kernel))
+}
+
+func (s *simulated) sleep(d time.Duration) {
+	s.slept, s.longest = s.slept+d, max(s.longest, d)
+	s.pass(d, 0)
+}
+
+// work lets the process work with two threads, 2 ms at a time, until d has passed, and
+// returns how many processors it used.
+func (s *simulated) work(p *pace, d time.Duration) float64 {
+	at, own := s.at, s.own
+	for s.at < at+d {
+		s.pass(2*time.Millisecond, 4*time.Millisecond)
+		p.keep()
+	}
+	return float64(s.own-own) / float64(s.at-at)
+}
+
+// TestPace: the process uses all processors while the others are quiet, and else a part of
+// what they leave, but never less than its least share.
+func TestPace(t *testing.T) {
+	s := &simulated{at: time.Hour, used: others{1000 * time.Hour, 500 * time.Hour}}
+	p := s.pace(2)
+	require.InDelta(t, 2, s.work(p, 10*time.Second), 0, "nobody else works")
+	s.kernel = 0.4
+	require.InDelta(t, 2, s.work(p, 10*time.Second), 0, "the kernel writes the archive")
+
+	s.user = 0.2 // hard work is noticed after the short window
+	s.work(p, 2*judgeTime)
+	require.InDelta(t, leastShare, s.work(p, 2*time.Second), 0.01)
+	s.user, s.kernel = 2, 0
+	require.InDelta(t, leastShare, s.work(p, 2*time.Second), 0.01)
+
+	s.user = 0
+	require.InDelta(t, leastShare, s.work(p, 2*time.Second), 0.01, "the others may begin again")
+	s.work(p, 2*time.Second)
+	require.InDelta(t, 2, s.work(p, 10*time.Second), 0)
+
+	s.user = 0.03 // a console is noticed after the long window
+	s.work(p, 2*time.Second+judgeTime)
+	require.InDelta(t, 0.2425, s.work(p, 10*time.Second), 0.01, "a quarter of 0.97")
+	require.Equal(t, []uint32{unix.SCHED_BATCH, unix.SCHED_IDLE, unix.SCHED_BATCH}, s.policies)
+	require.LessOrEqual(t, s.longest, longestPause)
+}
+
+// TestPaceOnLargeHost: idle processors are there to be used.
+func TestPaceOnLargeHost(t *testing.T) {
+	s := &simulated{at: time.Hour, user: 7}
+	p := s.pace(16)
+	s.work(p, time.Second)
+	require.InDelta(t, 2, s.work(p, 10*time.Second), 0)
+}
+
+// TestPaceReadsSeldom: a small file must not cost a reading of all processors.
+func TestPaceReadsSeldom(t *testing.T) {
+	s := &simulated{at: time.Hour}
+	p := s.pace(2)
+	s.user = 2
+	for range 10_000 {
+		s.pass(100*time.Microsecond, 100*time.Microsecond)
+		p.keep()
+	}
+	passed := s.at - time.Hour
+	require.LessOrEqual(t, s.reads, int(passed/judgeTime)+1)
+	require.NotZero(t, s.slept, "small pieces of work add up")
+}
+
+// TestPaceWithoutReadings: without them there is no pause.
+func TestPaceWithoutReadings(t *testing.T) {
+	s := &simulated{broken: true, user: 2}
+	p := s.pace(2)
+	require.InDelta(t, 2, s.work(p, 10*time.Second), 0)
+	require.Zero(t, s.slept)
+}
+
+// TestStatUse: idle and stolen time is no use, and guests are in that of users.
+func TestStatUse(t *testing.T) {
+	got, err := statUse([]byte("cpu  1 20 300 9999 8888 4000 50000 7777 66 55\ncpu0 5 5 5 5 5 5 5 5 5 5\n"))
+	require.NoError(t, err)
+	require.Equal(t, others{all: 54_321 * statTick, user: 21 * statTick}, got)
+	for _, text := range []string{"", "cpu", "cpu0 1 2 3 4 5 6 7 8", "cpu 1 2 3 4 5 6 7", "cpu 1 2 3 4 5 6 x 8"} {
+		_, err := statUse([]byte(text))
+		require.Error(t, err, text)
+	}
+}
+
+// TestOtherUse reads this host.
+func TestOtherUse(t *testing.T) {
+	before, err := otherUse()
+	require.NoError(t, err)
+	require.Positive(t, before.user)
+	require.Greater(t, before.all, before.user)
+	at, own := ownUse()
+	require.Positive(t, own)
+	require.Positive(t, at)
+}
