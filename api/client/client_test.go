@@ -34,7 +34,7 @@ func TestErrors(t *testing.T) {
 }
 
 func TestNewRefusesBadURL(t *testing.T) {
-	for _, bad := range []string{"", "127.0.0.1:8070", "ftp://a", "http://"} {
+	for _, bad := range []string{"", "127.0.0.1:8070", "ftp://a", "http://", "http://127.0.0.1:22222222", "http://127.0.0.1:65536"} {
 		_, err := New(Options{URL: bad})
 		require.ErrorContains(t, err, "is not a URL such as", bad)
 	}

@@ -27,7 +27,7 @@ func newAuditCommand(c *connector) *cobra.Command {
 		Example: "  berth audit -n 20\n  berth audit --actor alice --container mc",
 	}, func(cmd *cobra.Command, d *daemon, _ []string) error {
 		if last < 0 || since < 0 && cmd.Flags().Changed("since") {
-			return errors.New("--last and --since must not be negative")
+			return withCode(exitUsage, errors.New("--last and --since must not be negative"))
 		}
 		if since >= 0 {
 			last = 0

@@ -50,7 +50,7 @@ func newPolicySet(c *connector) *cobra.Command {
 		}
 		return printDone(cmd, d.raw, p.VolumeID, "%s: a backup every %s, %d kept", args[0], span(time.Duration(p.Every)), p.Keep)
 	})
-	cmd.Flags().StringVar(&every, "every", "", "time between two backups, such as 6h or 1d")
+	checkedFlag(cmd, &every, "every", "time between two backups, such as 6h or 1d", checkDuration)
 	cmd.Flags().IntVar(&keep, "keep", 0, "how many completed backups are kept")
 	_ = cmd.MarkFlagRequired("every")
 	_ = cmd.MarkFlagRequired("keep")

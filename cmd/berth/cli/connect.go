@@ -38,7 +38,7 @@ type connector struct {
 
 // command completes a client command: do is called with the daemon.
 func (c *connector) command(cmd *cobra.Command, do func(cmd *cobra.Command, d *daemon, args []string) error) *cobra.Command {
-	cmd.Flags().StringVar(&c.url, "url", "", "`URL` of the daemon (default $"+envURL+", else from the context or the configuration)")
+	checkedFlag(cmd, &c.url, "url", "`URL` of the daemon (default $"+envURL+", else from the context or the configuration)", checkURL)
 	cmd.Flags().StringVar(&c.context, "context", "", "`name` of the daemon, as berth context lists them (default $"+envContext+", else the current one)")
 	complete(cmd, "context", func(*cobra.Command) []cobra.Completion { return c.contextNames() })
 	cmd.Args = withRemedy(cmd.Args)

@@ -171,7 +171,7 @@ func newContextSet(c *connector) *cobra.Command {
 		}
 		return answer(cmd, map[string]string{"name": args[0]}, args[0]+": set")
 	}))
-	cmd.Flags().StringVar(&url, "url", "", "`URL` of the daemon")
+	checkedFlag(cmd, &url, "url", "`URL` of the daemon", checkURL)
 	cmd.Flags().StringVar(&tokenFile, "token-file", "", "`file` with the token; - is standard input (default for a new context $"+envToken+")")
 	cmd.Flags().StringVar(&caFile, "ca-file", "", "PEM `file` with certificates to trust, such as the daemon's own")
 	cmd.ValidArgsFunction = c.completeContexts(1)

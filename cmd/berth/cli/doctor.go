@@ -30,7 +30,7 @@ func newDoctorCommand(c *connector, version string) *cobra.Command {
 		Example: "  berth doctor\n  berth doctor -o json | jq '.results[] | select(.status != \"ok\")'\n  berth doctor --bundle berth.tar.gz",
 		Args:    cobra.NoArgs,
 	})
-	cmd.Flags().StringVar(&c.url, "url", "", "`URL` of the daemon (default $"+envURL+", else from the configuration)")
+	checkedFlag(cmd, &c.url, "url", "`URL` of the daemon (default $"+envURL+", else from the configuration)", checkURL)
 	cmd.Flags().StringVar(&bundle, "bundle", "", "also write a tar.gz for a bug report, without secrets, to this new file")
 	cmd.Flags().StringVar(&log, "log", "", "the daemon's log for the bundle (default: the journal of berth.service)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

@@ -36,10 +36,10 @@ func newEventsCommand(c *connector) *cobra.Command {
 		Example: "  berth events -n 20\n  berth events -f --since 1200\n  berth events --container mc",
 	}), func(cmd *cobra.Command, d *daemon, _ []string) error {
 		if last < 0 || since < 0 && cmd.Flags().Changed("since") {
-			return errors.New("--last and --since must not be negative")
+			return withCode(exitUsage, errors.New("--last and --since must not be negative"))
 		}
 		if epoch != "" && since < 0 {
-			return errors.New("--epoch needs --since: it is the epoch of that number")
+			return withCode(exitUsage, errors.New("--epoch needs --since: it is the epoch of that number"))
 		}
 		if err := warnUnready(cmd, d); err != nil {
 			return err
@@ -66,7 +66,8 @@ func newEventsCommand(c *connector) *cobra.Command {
 	cmd.Flags().StringVar(&epoch, "epoch", "", "the epoch of that number; if the daemon's store has another one, all transitions are printed")
 	cmd.Flags().StringVar(&filter.Container, "container", "", "only transitions of this container")
 	cmd.Flags().StringVar(&filter.Volume, "volume", "", "only transitions of this volume, and of the containers that use it")
-	cmd.Flags().StringVar(&filter.Type, "type", "", "only changes of state of containers (event), of backups (backup), of restores (restore) or of downloads (pull), or only messages (daemon_message)")
+	checkedFlag(cmd, &filter.Type, "type", "only changes of state of containers (event), of backups (backup), of restores (restore) or of downloads (pull), or only messages (daemon_message)",
+		oneOf(v1.EventState, v1.EventMessage, v1.EventBackup, v1.EventRestore, v1.EventPull))
 	cmd.MarkFlagsMutuallyExclusive("last", "since")
 	cmd.MarkFlagsMutuallyExclusive("follow", "volume")
 	return cmd

@@ -51,6 +51,7 @@ func NewRoot(o Options) *cobra.Command {
 		newDeleteCommand(c), newVolumesCommand(c), newBackupCommand(c), newFilesCommand(c), newPortsCommand(c), newTokenCommand(c), newContextCommand(c))
 	root.Args, root.RunE = noCommand, help
 	addCompletions(root, c)
+	addCompletionCommand(root)
 	classified(root)
 	return root
 }
@@ -63,8 +64,12 @@ func addGlobalFlags(root *cobra.Command, l *config.Loader) {
 	flags.StringVar(&l.File, "config", "", "configuration file (default $"+config.EnvPrefix+"CONFIG, else "+config.DefaultPath+")")
 	complete(root, "output", func(cmd *cobra.Command) []cobra.Completion { return formats(cmd) })
 	complete(root, "color", func(*cobra.Command) []cobra.Completion { return []cobra.Completion{colorAuto, colorAlways, colorNever} })
+	root.SetFlagErrorFunc(flagError)
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		if err := checkOutput(cmd); err != nil {
+			return err
+		}
+		if err := checkFlags(cmd); err != nil {
 			return err
 		}
 		return resolveColor(cmd, l.Env)

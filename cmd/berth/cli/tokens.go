@@ -46,7 +46,7 @@ func newTokenCreate(c *connector) *cobra.Command {
 	})
 	flags := cmd.Flags()
 	flags.StringVar(&request.Name, "name", "", "a name that events and the audit log show")
-	flags.StringVar(&request.TTL, "ttl", "", "how long the token is valid, such as 90s, 8h or 7d (default 1h)")
+	checkedFlag(cmd, &request.TTL, "ttl", "how long the token is valid, such as 90s, 8h or 7d (default 1h)", checkDuration)
 	flags.StringSliceVar(&scopes, "scope", nil, "an operation that it allows; can be repeated (default all)")
 	flags.StringSliceVar(&request.Containers, "container", nil, "a container that it is limited to; can be repeated (default all)")
 	flags.BoolVar(&request.SingleUse, "single-use", false, "make it valid for exactly one request")

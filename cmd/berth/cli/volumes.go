@@ -65,7 +65,7 @@ func newVolumesCreate(c *connector) *cobra.Command {
 	})
 	cmd.Flags().StringVar(&r.Name, "name", "", "name for people, at most 128 characters; need not be unique")
 	cmd.Flags().StringToStringVarP(&r.Labels, "label", "l", nil, "label, name=value; can be repeated")
-	cmd.Flags().StringVar(&text, "size-limit", "", "maximum size of its files, such as 10GiB (default no limit)")
+	checkedFlag(cmd, &text, "size-limit", "maximum size of its files, such as 10GiB (default no limit)", checkSize)
 	return cmd
 }
 
