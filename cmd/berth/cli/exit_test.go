@@ -42,7 +42,6 @@ func TestExitCodes(t *testing.T) {
 		"invalid port":          {nil, "volumes --url http://127.0.0.1:22222222", exitUsage},
 		"bad lifetime":          {nil, "token create --ttl 5x", exitUsage},
 		"bad size":              {nil, "volumes create --size-limit x", exitUsage},
-		"bad period":            {nil, "backup policy set a --keep 1 --every x", exitUsage},
 		"bad type of event":     {nil, "events --type foo", exitUsage},
 		"negative number":       {f.env(), "events -n -1", exitUsage},
 		"negative audit":        {f.env(), "audit -n -1", exitUsage},
