@@ -94,7 +94,7 @@ func (c *connector) connect() (*daemon, error) {
 	}
 	found, known := set.Contexts[name]
 	if !known {
-		return nil, unknownContext(name)
+		return nil, unknownContext(set, name)
 	}
 	return c.connectContext(name, found)
 }

@@ -119,7 +119,7 @@ func newContextUse(c *connector) *cobra.Command {
 		}
 		err := contexts.Update(c.contextPath(), func(set *contexts.Set) error {
 			if _, known := set.Contexts[name]; !known && !none {
-				return unknownContext(name)
+				return unknownContext(*set, name)
 			}
 			set.Current = name
 			return nil
@@ -137,8 +137,13 @@ func newContextUse(c *connector) *cobra.Command {
 	return cmd
 }
 
-func unknownContext(name string) error {
-	return withCode(exitNotFound, fmt.Errorf("there is no context %q: `berth context list` lists them", name))
+// unknownContext returns the error for a name that is not in set.
+func unknownContext(set contexts.Set, name string) error {
+	known := "there are none; `berth context set` creates one"
+	if len(set.Contexts) > 0 {
+		known = "the contexts are " + strings.Join(slices.Sorted(maps.Keys(set.Contexts)), ", ")
+	}
+	return withCode(exitNotFound, fmt.Errorf("there is no context %q: %s", name, known))
 }
 
 func newContextSet(c *connector) *cobra.Command {
@@ -261,10 +266,17 @@ func newContextRemove(c *connector) *cobra.Command {
 		Example: "  berth context rm paris",
 		Args:    cobra.MinimumNArgs(1),
 	}, func(cmd *cobra.Command, args []string) error {
-		err := contexts.Update(c.contextPath(), func(set *contexts.Set) error {
+		set, err := contexts.Load(c.contextPath())
+		if err != nil {
+			return err
+		}
+		if len(set.Contexts) == 0 { // Update would create the directory
+			return unknownContext(set, args[0])
+		}
+		err = contexts.Update(c.contextPath(), func(set *contexts.Set) error {
 			for _, name := range args {
 				if _, known := set.Contexts[name]; !known {
-					return unknownContext(name)
+					return unknownContext(*set, name)
 				}
 				delete(set.Contexts, name)
 				if set.Current == name {

@@ -150,3 +150,18 @@ func TestContextTrustsItsCertificate(t *testing.T) {
 	_, _, err = command(t, env, "volumes")
 	require.NoError(t, err)
 }
+
+// TestRemoveUnknownContext names the known contexts, and creates no directory.
+func TestRemoveUnknownContext(t *testing.T) {
+	home := t.TempDir()
+	env := []string{"HOME=" + home}
+	_, _, err := command(t, env, "context", "rm", "nope")
+	require.EqualError(t, err, "there is no context \"nope\": there are none; `berth context set` creates one")
+	require.Equal(t, exitNotFound, ExitCode(err))
+	require.NoDirExists(t, home+"/.config")
+	require.NoError(t, setContext(t, env, clientToken, "rome", "--url", "https://rome"))
+	require.NoError(t, setContext(t, env, clientToken, "paris", "--url", "https://paris"))
+	_, _, err = command(t, env, "context", "rm", "nope")
+	require.EqualError(t, err, `there is no context "nope": the contexts are paris, rome`)
+	require.Equal(t, exitNotFound, ExitCode(err))
+}
