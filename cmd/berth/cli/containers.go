@@ -2,6 +2,7 @@ package cli
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -34,6 +35,14 @@ func addLabelFlag(cmd *cobra.Command, labels *[]string) {
 	cmd.Flags().StringArrayVarP(labels, "label", "l", nil, "only containers with this label, name=value or name; can be repeated")
 }
 
+// labelText returns the end of a sentence about a list that labels limit.
+func labelText(labels []string) string {
+	if len(labels) == 0 {
+		return ""
+	}
+	return " with the label " + strings.Join(labels, " and ")
+}
+
 func listContainers(cmd *cobra.Command, d *daemon, labels []string) (listing, error) {
 	list, err := d.Containers().List(cmd.Context(), labels...)
 	if err != nil {
@@ -42,7 +51,7 @@ func listContainers(cmd *cobra.Command, d *daemon, labels []string) (listing, er
 	l := newListing(d.raw, "containers", names(list, func(s client.Summary) string { return s.InternalID }))
 	l.fill = func(t *table) {
 		if len(list) == 0 {
-			t.line("There are no containers.")
+			t.line("There are no containers" + labelText(labels) + ".")
 			return
 		}
 		t.head(column{title: "CONTAINER", min: 16}, column{title: "STATE", style: stateStyle}, column{title: "SINCE"},

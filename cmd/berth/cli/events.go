@@ -130,7 +130,7 @@ func listEvents(cmd *cobra.Command, d *daemon, after client.Cursor, filter clien
 			return err
 		}
 		if isText(cmd) {
-			err = t.print(list.Events...)
+			err = t.printPage(list.Events)
 		} else {
 			err = printRaw(cmd, d.raw)
 		}
@@ -158,7 +158,7 @@ func lastEvents(cmd *cobra.Command, d *daemon, filter client.EventFilter, n int)
 		after = client.Cursor{Seq: list.Events[len(list.Events)-1].Seq, Epoch: list.Epoch}
 	}
 	if isText(cmd) {
-		return (&eventTable{cmd: cmd}).print(all.Events...)
+		return (&eventTable{cmd: cmd}).printPage(all.Events)
 	}
 	text, err := json.Marshal(all)
 	if err != nil {
@@ -176,6 +176,14 @@ type eventTable struct {
 
 // eventRow is the format of a row: number, time, container or volume, text.
 const eventRow = "%6s  %-29s  %-16s  %s\n"
+
+// printPage prints transitions, or on standard error that there are none.
+func (t *eventTable) printPage(events []v1.Event) error {
+	if len(events) == 0 && !t.titled {
+		return printNone(t.cmd, "There are no such events.")
+	}
+	return t.print(events...)
+}
 
 // print prints a line for each transition, with -o wide with its actor.
 func (t *eventTable) print(events ...v1.Event) error {

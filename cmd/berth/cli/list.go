@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"strings"
 	"time"
@@ -19,6 +20,7 @@ type listing struct {
 	items []json.RawMessage // of raw, in the order of names
 	names []string
 	above string // a line above the table; empty: none
+	none  string // the sentence for an empty list; empty: an empty table
 	fill  func(*table)
 	err   error // the result of the command, after it has printed
 }
@@ -48,7 +50,16 @@ func (l listing) print(cmd *cobra.Command) error {
 	if !isText(cmd) {
 		return show(cmd, l.raw, l.names, nil)
 	}
+	if len(l.names) == 0 && l.none != "" {
+		return printNone(cmd, l.none)
+	}
 	return l.table(cmd).print(cmd.OutOrStdout())
+}
+
+// printNone prints on standard error that a list is empty.
+func printNone(cmd *cobra.Command, text string) error {
+	_, err := fmt.Fprintln(cmd.ErrOrStderr(), text)
+	return err
 }
 
 // fetcher requests what a command lists.

@@ -114,3 +114,25 @@ func TestWatchOnTerminal(t *testing.T) {
 	root.SetOut(Printable(tty.File))
 	require.Equal(t, exitDenied, ExitCode(root.ExecuteContext(t.Context())))
 }
+
+// TestEmptyLists print a sentence on standard error, and JSON on standard output.
+func TestEmptyLists(t *testing.T) {
+	f := newFakeAPI(t, map[string]string{"GET /volumes": `200 {"volumes":[]}`, "GET /volumes?label=a%3Db": `200 {"volumes":[]}`,
+		"GET /readyz": "200 {}", "GET /events?since=99999&limit=1000": `200 {"events":[],"newest":3}`,
+		"GET /events?since=0&type=pull&limit=1000": `200 {"events":[],"newest":3}`})
+	for args, want := range map[string]string{
+		"volumes":              "There are no volumes.\n",
+		"volumes -l a=b":       "There are no volumes with the label a=b.\n",
+		"events --since 99999": "There are no such events.\n",
+		"events --type pull":   "There are no such events.\n",
+	} {
+		out, errOut, err := command(t, f.env(), strings.Fields(args)...)
+		require.NoError(t, err, "%s: %q", args, f.seen())
+		require.Empty(t, out, args)
+		require.Equal(t, want, errOut, args)
+		out, errOut, err = command(t, f.env(), append(strings.Fields(args), "-o", "json")...)
+		require.NoError(t, err, args)
+		require.Contains(t, out, "[]", args)
+		require.Empty(t, errOut, args)
+	}
+}

@@ -26,6 +26,7 @@ func newVolumesCommand(c *connector) *cobra.Command {
 			return listing{}, err
 		}
 		l := newListing(d.raw, "volumes", names(list, func(v client.Volume) string { return v.VolumeID }))
+		l.none = "There are no volumes" + labelText(labels) + "."
 		l.fill = func(t *table) {
 			t.head(column{title: "VOLUME"}, column{title: "NAME"}, column{title: "SIZE"}, column{title: "LIMIT"}, column{title: "USED BY", min: 16}, column{title: "READY"}, column{title: "CREATED"},
 				column{title: "PATH", wide: true})
