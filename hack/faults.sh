@@ -130,10 +130,14 @@ a full disk is written on | errors.Join(s.free(b.Spec.Target), s.reserve(b, n, n
 a stop of the service ends the process first | signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP) => signal.Ignore(syscall.SIGHUP)
 the process keeps what the daemon inherited | _ = unix.Close(fd) => _ = fd
 @ runtime/volume/archiver/priority.go | ./runtime/volume/archiver
-the process has the usual priority | for lowerThreads(lowered) { => for len(lowered) < 0 && lowerThreads(lowered) {
-the threads of the process have the usual policy | Policy: unix.SCHED_IDLE => Policy: unix.SCHED_BATCH
+the process has the usual priority | setPolicy(fastPolicy) => _ = setPolicy
+the threads of the process have the usual policy | Policy: policy, => Policy: unix.SCHED_NORMAL,
 the session of the process has the usual priority | []byte(strconv.Itoa(nice)) => []byte("0")
 the process reads as eagerly as the daemon | ioprioIdle     = 3 << 13 => ioprioIdle     = 0
+@ runtime/volume/archiver/pace.go | ./runtime/volume/archiver
+a console is not noticed | most: 0.025 => most: 2.5
+the process never pauses | p.sleep(pause) => p.at += 0
+it hurries as soon as the others pause | at-p.busy >= quietTime => at-p.busy >= 0
 @ runtime/volume/archiver/message.go | ./runtime/volume/archiver
 a refusal loses its code | case f.Code != "": => case f.Code == "none":
 a full disk is not recognised | case f.Errno != 0: => case f.Errno < 0:

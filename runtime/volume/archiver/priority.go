@@ -13,7 +13,7 @@ const name = "berth-archive"
 
 // The lowest priority.
 const (
-	nice           = 19      // of the session
+	nice           = 19      // of the session and its threads
 	ioprioProcess  = 1       // a thread, as linux/ioprio.h has it
 	ioprioIdle     = 3 << 13 // reads and writes when no other process does
 	oomScoreAdjust = "/proc/self/oom_score_adj"
@@ -47,7 +47,7 @@ const (
 // setPolicy sets the policy of all threads.
 func setPolicy(policy uint32) {
 	threads(func(id int) {
-		_ = unix.SchedSetAttr(id, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: policy}, 0)
+		_ = unix.SchedSetAttr(id, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: policy, Nice: nice}, 0)
 	})
 }
 
