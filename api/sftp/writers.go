@@ -17,7 +17,7 @@ type file struct {
 	handle  v1.FileHandle
 	leave   func()
 
-	entry   fileEntry
+	entry fileEntry
 
 	mu      sync.Mutex
 	refused error // the last refusal of a write
