@@ -157,7 +157,10 @@ func (p *tab) manifest(b *berthtest.Berth) {
 	text := eval[string](p, `(async () => {
 		const { manifest } = await import(new URL('core/manifest.js', document.querySelector('script[src$="main.js"]').src));
 		const headers = { Accept: 'Application/vnd.berthv1+json', Authorization: 'Bearer ' + sessionStorage.getItem('berth.token') };
-		return manifest(await (await fetch('../containers/survival', { headers })).json());
+		// Chromium may abort requests when an interface of the host changes, as those of containers do.
+		for (let left = 5; ; left--) {
+			try { return manifest(await (await fetch('../containers/survival', { headers })).json()) } catch (e) { if (!left) throw e }
+		}
 	})()`)
 	file := filepath.Join(t.TempDir(), "survival.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
