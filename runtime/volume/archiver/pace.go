@@ -8,12 +8,11 @@ const (
 	judgeTime = 100 * time.Millisecond
 	// quietTime is how long the others must have been quiet until the process hurries again.
 	quietTime = 3 * time.Second
-	// leastShare is how many processors the process may use whatever the others do.
-	leastShare = 0.2
-	// spareShare is how much it may use of what the others leave, beyond one processor.
-	spareShare = 0.25
+	// spareShare is how much it may use of the processors that the others leave idle. One of
+	// them is kept for the others and does not count, but what counts is at least one.
+	spareShare = 0.1
 	// stepTime is the least processor time between two pauses.
-	stepTime = time.Millisecond
+	stepTime = 500 * time.Microsecond
 	// longestPause bounds a pause: many threads may have worked long since the last one.
 	longestPause = 200 * time.Millisecond
 )
@@ -124,7 +123,7 @@ func (p *pace) judge(at time.Duration) {
 	}
 	switch {
 	case p.busy == at:
-		p.choose(max(leastShare, spareShare*(p.processors-most-1)))
+		p.choose(spareShare * max(1, p.processors-most-1))
 	case p.busy == 0 || at-p.busy >= quietTime:
 		p.choose(0)
 	}
