@@ -62,7 +62,7 @@ var appliedElsewhere = map[string]string{
 	"start_pattern":       "container.go StartPattern",
 	"start_timeout":       "plan.go StartTimeout",
 	"install_timeout":     "spec.go InstallTimeout",
-	"pull_policy":         "refresh.go PullPolicy",
+	"pull_policy":         "pull_policy.go PullPolicy",
 	"limits.disk":         "pressure.go Limits.Disk",
 	"stop.command":        "exit.go Stop.Command",
 	"restart_policy.mode": "exit.go RestartPolicy.Mode",

@@ -11,7 +11,7 @@ import (
 )
 
 // compactor merges Badger's tables. Badger's own compactors poll twenty times a
-// second each, which is most of what an idle berth would use. So there are none:
+// second each, which is most of what an idle berth would use. So open.go starts none:
 // this one runs at the start and after some bytes were written. Each log and each
 // start adds one table. At 15 of them Badger would make a commit wait for a
 // merge, forever if that cannot succeed: writes are refused before.

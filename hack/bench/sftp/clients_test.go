@@ -1,0 +1,149 @@
+package sftp_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"berth/hack/bench/table"
+)
+
+// The tree that each client copies, and how often.
+const (
+	treeFolders = 200
+	treeFiles   = 10_000
+	treeRounds  = 3
+)
+
+// copier is a client that copies trees. Its commands have the local folder and the remote
+// one.
+type copier struct {
+	name     string
+	put, get func(y yardstick, key, local, remote string) []string
+}
+
+func copiers() []copier {
+	sftp := func(verb string) func(y yardstick, key, local, remote string) []string {
+		return func(y yardstick, key, local, remote string) []string {
+			from, to := local, remote
+			if verb == "get" {
+				from, to = remote, local
+			}
+			return []string{"sh", "-c", fmt.Sprintf("echo '%s -r %s %s' | sftp %s -b - -P %d %s@127.0.0.1:%s", verb, from, to, options(key), y.port, y.user, y.dir)}
+		}
+	}
+	scp := func(y yardstick, key string) []string {
+		return append([]string{"scp", "-q", "-r", "-P", fmt.Sprint(y.port)}, strings.Fields(options(key))...)
+	}
+	rclone := func(y yardstick, key, from, to string) []string {
+		return []string{"rclone", "--config", "/dev/null", "sync", "--sftp-host", "127.0.0.1", "--sftp-port", fmt.Sprint(y.port), "--sftp-user", y.user, "--sftp-key-file", key, from, to}
+	}
+	lftp := func(y yardstick, key, commands string) []string {
+		return []string{"lftp", "--norc", "-c", fmt.Sprintf(`set cmd:fail-exit yes; set sftp:connect-program "ssh -a -x %s"; open -u %s, sftp://127.0.0.1:%d; %s`, options(key), y.user, y.port, commands)}
+	}
+	return []copier{
+		{"sftp", sftp("put"), sftp("get")},
+		{"scp",
+			func(y yardstick, key, local, remote string) []string {
+				return append(scp(y, key), local, y.remote(remote))
+			},
+			func(y yardstick, key, local, remote string) []string {
+				return append(scp(y, key), y.remote(remote), local)
+			}},
+		{"rclone",
+			func(y yardstick, key, local, remote string) []string {
+				return rclone(y, key, local, ":sftp:"+filepath.Join(y.dir, remote))
+			},
+			func(y yardstick, key, local, remote string) []string {
+				return rclone(y, key, ":sftp:"+filepath.Join(y.dir, remote), local)
+			}},
+		{"lftp",
+			func(y yardstick, key, local, remote string) []string {
+				return lftp(y, key, "mirror -R "+local+" "+filepath.Join(y.dir, remote))
+			},
+			func(y yardstick, key, local, remote string) []string {
+				return lftp(y, key, "mirror "+filepath.Join(y.dir, remote)+" "+local)
+			}},
+	}
+}
+
+// remote returns a folder of the server as scp names it.
+func (y yardstick) remote(name string) string {
+	return y.user + "@127.0.0.1:" + filepath.Join(y.dir, name)
+}
+
+// options are those of OpenSSH's clients, without spaces in them.
+func options(key string) string {
+	return "-F none -i " + key + " -o IdentitiesOnly=yes -o BatchMode=yes -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR"
+}
+
+// BenchmarkSFTPTree compares berth with OpenSSH's server when usual clients copy a tree of
+// 10,000 new files there and back, the login included.
+func BenchmarkSFTPTree(b *testing.B) {
+	tree := filepath.Join(b.TempDir(), "tree")
+	plantTree(b, tree)
+	for _, c := range copiers() {
+		put := table.Row{Measure: "tree of 10,000 files by " + c.name + ", upload", Unit: "s", Goal: table.AtMost(1 / 0.8)}
+		get := table.Row{Measure: "tree of 10,000 files by " + c.name + ", download", Unit: "s", Goal: put.Goal}
+		b.Run(c.name, func(b *testing.B) {
+			for b.Loop() {
+				for range treeRounds {
+					uploaded, downloaded := copyTree(b, c, tree)
+					put.Berth, put.Floor = append(put.Berth, uploaded["berth"]), append(put.Floor, uploaded["openssh"])
+					get.Berth, get.Floor = append(get.Berth, downloaded["berth"]), append(get.Floor, downloaded["openssh"])
+				}
+			}
+			table.Add(b, put)
+			table.Add(b, get)
+		})
+	}
+}
+
+// copyTree copies a tree to new folders of both servers and back, and returns the seconds.
+func copyTree(b *testing.B, c copier, tree string) (put, get map[string]float64) {
+	b.Helper()
+	dir, err := os.MkdirTemp("", "sftp")
+	require.NoError(b, err)
+	defer os.RemoveAll(dir)
+	require.NoError(b, os.Chmod(dir, 0o755))
+	work := b.TempDir()
+	put, get = map[string]float64{}, map[string]float64{}
+	key, line := writeKey(b, work)
+	for _, y := range []yardstick{startBerth(b, line), startOpenSSH(b, dir, line)} {
+		back := filepath.Join(work, y.name)
+		put[y.name] = runCommand(b, c.put(y, key, tree, "tree")).Seconds()
+		get[y.name] = runCommand(b, c.get(y, key, back, "tree")).Seconds()
+		out, err := exec.Command("diff", "-r", tree, back).CombinedOutput()
+		require.NoError(b, err, "%s", out)
+	}
+	return put, get
+}
+
+// plantTree makes files of up to 8 KiB.
+func plantTree(b *testing.B, dir string) {
+	b.Helper()
+	for i := range treeFiles {
+		folder := filepath.Join(dir, fmt.Sprint(i%treeFolders))
+		require.NoError(b, os.MkdirAll(folder, 0o755))
+		require.NoError(b, os.WriteFile(filepath.Join(folder, fmt.Sprint("file ", i)), bytes.Repeat([]byte{byte(i)}, i*37%8192), 0o644))
+	}
+}
+
+// runCommand runs a client, and returns its duration.
+func runCommand(b *testing.B, command []string) time.Duration {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.Context(), 10*time.Minute)
+	defer cancel()
+	began := time.Now()
+	out, err := exec.CommandContext(ctx, command[0], command[1:]...).CombinedOutput()
+	require.NoError(b, err, "%v\n%s", command, out)
+	return time.Since(began)
+}
