@@ -10,5 +10,12 @@
 // start has happened. A request to restart or to reinstall raises a counter in the
 // spec, a generation; the status records the generation that was carried out.
 //
+// Reconcile is in container.go; plan.go has the rules, action.go the steps. execute.go
+// begins a step, and each kind of step has a file: server.go creates and starts, exit.go
+// stops and records exits, install.go, config_files.go, pull.go with pull_policy.go and
+// puller.go, slow.go warns of starts and installations that take long, failure.go records
+// what failed. record.go stores a status with its event, condition.go sets conditions.
+// pressure.go and roots.go bound disk space; settled.go spares containers that need nothing.
+//
 // The package does not know HTTP, Docker's API or who listens to events.
 package container

@@ -150,21 +150,3 @@ func (s slowStep) recordTimeout() error {
 		setCondition(st, now, v1.Started, v1.Unknown, v1.ReasonStartTimedOut, text)
 	})
 }
-
-// clearUnmatched ends the condition StartPatternNotMatched with the start.
-func clearUnmatched(st *v1.ContainerStatus, now time.Time) {
-	switch st.Phase {
-	case v1.Starting, v1.Stopping:
-	case v1.Running:
-		setMatched(st, now, "Matched", "the start pattern matched")
-	default:
-		setMatched(st, now, reasonExited, "the run has exited")
-	}
-}
-
-// setMatched sets the condition StartPatternNotMatched to False if it is True.
-func setMatched(st *v1.ContainerStatus, now time.Time, reason, text string) {
-	if v1.FindCondition(st.Conditions, v1.StartPatternNotMatched).Status == v1.True {
-		setCondition(st, now, v1.StartPatternNotMatched, v1.False, reason, text)
-	}
-}
