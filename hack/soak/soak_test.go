@@ -46,7 +46,7 @@ func TestSoak(t *testing.T) {
 	for left := duration; left > 0; left -= round {
 		rest(t, b)
 		p.alone = append(p.alone, good.rounds(t, aloneStarts)...)
-		p.restarts = append(p.restarts, aloneWithRestarts(t, engine, good, min(left, round)/2)...)
+		p.restarts = append(p.restarts, aloneWithRestarts(t, engine, good, min(left, round)/3)...)
 		_, seen = startsOf(t, b, "evil", seen)
 		b.Verb(t, "evil", "start")
 		ctx, cancel := context.WithTimeout(t.Context(), min(left, round))

@@ -52,7 +52,7 @@ func serve(in, out *os.File) error {
 	closeInherited()
 	lowerPriority()
 	var job volume.ArchiveJob
-	r := &reporter{out: json.NewEncoder(messages), in: json.NewDecoder(in), sent: time.Now(), pace: newPace(host{ownUse, otherUse}, runtime.NumCPU(), time.Sleep, setPolicy)}
+	r := &reporter{out: json.NewEncoder(messages), in: json.NewDecoder(in), sent: time.Now(), pace: newPace(host{ownUse, otherUse(uploader(out))}, runtime.NumCPU(), time.Sleep, setPolicy)}
 	if err := r.in.Decode(&job); err != nil {
 		return fmt.Errorf("read the job: %w", err)
 	}
@@ -60,6 +60,15 @@ func serve(in, out *os.File) error {
 	debug.SetMemoryLimit(overhead + job.NameBytes)
 	result, err := volume.WriteArchive(context.Background(), root, out, job, volume.ArchiveWatch{Progress: r.progress, Written: r.written})
 	return errors.Join(err, r.end(result, err))
+}
+
+// uploader returns the id of the process that uploads what is written to out; 0: none does.
+// The daemon passes a file, or a pipe whose content it uploads.
+func uploader(out *os.File) int {
+	if info, err := out.Stat(); err == nil && info.Mode()&os.ModeNamedPipe != 0 {
+		return os.Getppid()
+	}
+	return 0
 }
 
 // closeInherited closes what the daemon itself had inherited. Only handles from before the

@@ -2,6 +2,9 @@ package archiver
 
 import (
 	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -115,24 +118,43 @@ func TestPaceWithoutReadings(t *testing.T) {
 	require.Zero(t, s.slept)
 }
 
-// TestStatUse: idle and stolen time is no use, and guests are in that of users.
-func TestStatUse(t *testing.T) {
-	got, err := statUse([]byte("cpu  1 20 300 9999 8888 4000 50000 7777 66 55\ncpu0 5 5 5 5 5 5 5 5 5 5\n"))
-	require.NoError(t, err)
-	require.Equal(t, others{all: 54_321 * statTick, user: 21 * statTick}, got)
-	for _, text := range []string{"", "cpu", "cpu0 1 2 3 4 5 6 7 8", "cpu 1 2 3 4 5 6 7", "cpu 1 2 3 4 5 6 x 8"} {
-		_, err := statUse([]byte(text))
-		require.Error(t, err, text)
-	}
-}
-
-// TestOtherUse reads this host.
+// TestOtherUse reads this host: what other processes have used, without a helper.
 func TestOtherUse(t *testing.T) {
-	before, err := otherUse()
-	require.NoError(t, err)
-	require.Positive(t, before.user)
-	require.Greater(t, before.all, before.user)
 	at, own := ownUse()
 	require.Positive(t, own)
 	require.Positive(t, at)
+
+	helper := exec.Command("sh", "-c", "while :; do :; done")
+	require.NoError(t, helper.Start())
+	defer func() { _ = helper.Process.Kill(); _ = helper.Wait() }()
+	var used others
+	for used.user < 200*time.Millisecond {
+		var err error
+		used, err = processUse(helper.Process.Pid)
+		require.NoError(t, err)
+	}
+	without, err := otherUse(helper.Process.Pid)()
+	require.NoError(t, err)
+	all, err := otherUse(0)()
+	require.NoError(t, err)
+	require.Positive(t, without.user)
+	require.Greater(t, without.all, without.user)
+	require.GreaterOrEqual(t, all.user-without.user, used.user-statTick)
+	require.GreaterOrEqual(t, all.all-without.all, used.all-statTick)
+
+	_, err = otherUse(1 << 30)()
+	require.Error(t, err, "no such process")
+}
+
+// TestUploader: what is written to a pipe is uploaded by the parent.
+func TestUploader(t *testing.T) {
+	r, w, err := os.Pipe()
+	require.NoError(t, err)
+	defer r.Close()
+	defer w.Close()
+	require.Equal(t, os.Getppid(), uploader(w))
+	f, err := os.Create(filepath.Join(t.TempDir(), "archive"))
+	require.NoError(t, err)
+	defer f.Close()
+	require.Zero(t, uploader(f))
 }

@@ -1,30 +1,15 @@
 package archiver
 
 import (
-	"bytes"
-	"errors"
-	"fmt"
-	"os"
-	"strconv"
 	"time"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 )
 
-// statTick is the unit of /proc/stat on all architectures of Linux that berth runs on.
+// statTick is the unit of processor times in /proc on all architectures of Linux that berth
+// runs on.
 const statTick = 10 * time.Millisecond
-
-// Columns of /proc/stat. Guests and what follows are part of others.
-const (
-	statUser   = 0
-	statNice   = 1
-	statIdle   = 3
-	statIOWait = 4
-	statSteal  = 7
-	statGuest  = 8
-)
-
-var errStat = errors.New("the first line of /proc/stat is not that of all processors")
 
 // ownUse is host.own.
 func ownUse() (at, own time.Duration) {
@@ -34,44 +19,59 @@ func ownUse() (at, own time.Duration) {
 	return time.Duration(now.Nano()), time.Duration(cpu.Nano())
 }
 
-// otherUse is host.others.
-func otherUse() (others, error) {
-	stat, err := os.ReadFile("/proc/stat")
-	if err != nil {
-		return others{}, err
+// otherUse returns host.others. helper is the id of a process whose work is a part of this
+// one's, such as the upload of the archive; 0: there is none.
+func otherUse(helper int) func() (others, error) {
+	return func() (others, error) {
+		used, err := hostUse()
+		if err != nil {
+			return others{}, err
+		}
+		var own unix.Rusage
+		if err := unix.Getrusage(unix.RUSAGE_SELF, &own); err != nil {
+			return others{}, err
+		}
+		user := time.Duration(own.Utime.Nano())
+		used = used.without(others{all: user + time.Duration(own.Stime.Nano()), user: user})
+		if helper == 0 {
+			return used, nil
+		}
+		helped, err := processUse(helper)
+		return used.without(helped), err
 	}
-	used, err := statUse(stat)
-	if err != nil {
-		return others{}, err
-	}
-	var own unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &own); err != nil {
-		return others{}, err
-	}
-	user := time.Duration(own.Utime.Nano())
-	return others{all: used.all - user - time.Duration(own.Stime.Nano()), user: used.user - user}, nil
 }
 
-// statUse returns the processor time of all processes in the text of /proc/stat.
-func statUse(stat []byte) (used others, err error) {
-	line, _, _ := bytes.Cut(stat, []byte("\n"))
-	fields := bytes.Fields(line)
-	if len(fields) <= statGuest || string(fields[0]) != "cpu" {
-		return used, errStat
-	}
-	for i, f := range fields[1 : statGuest+1] {
-		ticks, err := strconv.ParseInt(string(f), 10, 64)
-		if err != nil {
-			return used, fmt.Errorf("read /proc/stat: %w", err)
-		}
-		switch i {
-		case statUser, statNice:
-			used.user += time.Duration(ticks) * statTick
-			fallthrough
-		default:
-			used.all += time.Duration(ticks) * statTick
-		case statIdle, statIOWait, statSteal:
-		}
-	}
-	return used, nil
+func (o others) without(part others) others {
+	return others{all: o.all - part.all, user: o.user - part.user}
 }
+
+// hostUse returns the processor time of all processes. Idle and stolen time is none; that of
+// guests is in that of users.
+func hostUse() (others, error) {
+	fs, err := procfs.NewDefaultFS()
+	if err != nil {
+		return others{}, err
+	}
+	stat, err := fs.Stat()
+	if err != nil {
+		return others{}, err
+	}
+	c := stat.CPUTotal // in seconds
+	user := c.User + c.Nice
+	return others{all: seconds(user + c.System + c.IRQ + c.SoftIRQ), user: seconds(user)}, nil
+}
+
+// processUse returns the processor time of a process.
+func processUse(id int) (others, error) {
+	p, err := procfs.NewProc(id)
+	if err != nil {
+		return others{}, err
+	}
+	stat, err := p.Stat()
+	if err != nil {
+		return others{}, err
+	}
+	return others{all: time.Duration(stat.UTime+stat.STime) * statTick, user: time.Duration(stat.UTime) * statTick}, nil
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
