@@ -108,12 +108,12 @@ func (s execution) recordPressure() error {
 	case s.o.OverLimit == v1.ReasonRootOverLimit:
 		return s.recordUnderPressure("the container has written more than docker.root_limit outside its volume: it is stopped, and what it wrote there is removed")
 	case s.o.FreedByRemoval:
-		return s.recordUnderPressure(fmt.Sprintf("the volume and what the container has written outside it are over the limit: make space, or the container is stopped in %s", pressureGrace))
+		return s.recordUnderPressure(fmt.Sprintf("the volume and what the container has written outside it are over the limit: make space. A container that runs is stopped after %s", pressureGrace))
 	}
 	if s.o.Unmeasured != "" {
-		return s.recordUnderPressure(fmt.Sprintf("%s, or the container is stopped in %s", s.o.Unmeasured, pressureGrace))
+		return s.recordUnderPressure(fmt.Sprintf("%s. A container that runs is stopped after %s", s.o.Unmeasured, pressureGrace))
 	}
-	return s.recordUnderPressure(fmt.Sprintf("the volume is over its limit: make space, or the container is stopped in %s", pressureGrace))
+	return s.recordUnderPressure(fmt.Sprintf("the volume is over its limit: make space. A container that runs is stopped after %s", pressureGrace))
 }
 
 func (s execution) recordUnderPressure(text string) error {

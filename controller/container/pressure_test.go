@@ -62,7 +62,7 @@ func TestPressureOfUnmeasuredVolume(t *testing.T) {
 			})
 		}))
 		size(1001)
-		require.Equal(t, "nested too deeply, or the container is stopped in 2m0s", w.want(v1.Running).Status.Message)
+		require.Equal(t, "nested too deeply. A container that runs is stopped after 2m0s", w.want(v1.Running).Status.Message)
 	})
 }
 

@@ -50,7 +50,7 @@ func lostVolume(c v1.Container, v v1.VolumeStatus) bool {
 // one that it uses.
 func recordVolumeReady(s execution) error {
 	status, reason := v1.False, reasonVolumeMissing
-	text := "the directory of the volume is missing on the host, and what the container writes may be lost: stop the container and restore a backup"
+	text := "the directory of the volume is missing on the host, and what the container writes may be lost: stop the container, then put the directory back or restore a backup"
 	if !s.o.VolumeMissing {
 		status, reason, text = v1.True, reasonPresent, "the directory of the volume is there again"
 		if s.o.Server.Running {

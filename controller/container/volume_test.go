@@ -162,7 +162,7 @@ func TestVolumeOfRunningContainerIsLost(t *testing.T) {
 		w.change(on)
 		directory(w, v1.True, "Ready")
 		require.Empty(t, v1.FindCondition(w.want(v1.Running).Status.Conditions, v1.VolumeReady), "it was never missing")
-		lost := "the directory of the volume is missing on the host, and what the container writes may be lost: stop the container and restore a backup"
+		lost := "the directory of the volume is missing on the host, and what the container writes may be lost: stop the container, then put the directory back or restore a backup"
 		for _, reason := range []string{v1.ReasonDirectoryMissing, v1.ReasonNotADirectory, "Failed"} { // the last says nothing
 			directory(w, v1.False, reason)
 			c := w.want(v1.Running)

@@ -25,11 +25,11 @@ func (d *Directory) Put(ctx context.Context, key string, write func(ctx context.
 		return 0, err
 	}
 	if err := os.MkdirAll(d.path, 0o700); err != nil {
-		return 0, fmt.Errorf("backups: %w", err)
+		return 0, unwritable(err)
 	}
 	root, err := os.OpenRoot(d.path)
 	if err != nil {
-		return 0, fmt.Errorf("backups: %w", err)
+		return 0, unwritable(err)
 	}
 	defer root.Close()
 	part := partPrefix + key
@@ -49,11 +49,11 @@ func (d *Directory) Put(ctx context.Context, key string, write func(ctx context.
 // create makes a new file with what write writes, and returns its size when it is durable.
 func create(ctx context.Context, root *os.Root, name string, write func(ctx context.Context, w io.Writer) error) (int64, error) {
 	if err := remove(root, name); err != nil {
-		return 0, err
+		return 0, unwritable(err)
 	}
 	f, err := root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
-		return 0, err
+		return 0, unwritable(err)
 	}
 	defer f.Close()
 	if err := write(ctx, f); err != nil {
@@ -67,6 +67,12 @@ func create(ctx context.Context, root *os.Root, name string, write func(ctx cont
 		return 0, err
 	}
 	return info.Size(), nil
+}
+
+// unwritable returns an error that names the directory for what it is: its path is for
+// operators only.
+func unwritable(err error) error {
+	return fmt.Errorf("the directory of the backups cannot be written: %w", err)
 }
 
 // Open implements Target.

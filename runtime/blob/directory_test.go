@@ -113,6 +113,19 @@ func TestDirectoryFailures(t *testing.T) {
 	}
 }
 
+// TestDirectoryIsUnwritable: the error names what cannot be written.
+func TestDirectoryIsUnwritable(t *testing.T) {
+	d := newTestDirectory(t)
+	require.NoError(t, os.WriteFile(filepath.Dir(d.path), nil, 0o600)) // a file in its place
+	_, err := d.Put(t.Context(), "a.tar.zst", from(strings.NewReader("content")))
+	require.ErrorContains(t, err, "the directory of the backups cannot be written: ")
+
+	require.NoError(t, os.Remove(filepath.Dir(d.path)))
+	require.NoError(t, os.MkdirAll(filepath.Join(d.path, ".part-a.tar.zst", "in the way"), 0o700))
+	_, err = d.Put(t.Context(), "a.tar.zst", from(strings.NewReader("content")))
+	require.ErrorContains(t, err, "the directory of the backups cannot be written: ")
+}
+
 // TestDirectoryAfterCrash: a part that a killed process left is no archive.
 func TestDirectoryAfterCrash(t *testing.T) {
 	d := newTestDirectory(t)
