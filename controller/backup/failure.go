@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"regexp"
+	"strings"
 	"syscall"
 
 	v1 "berth/api/v1"
@@ -37,15 +38,16 @@ func failureText(err error) string {
 	return text
 }
 
-// plainText returns the text of an error, of a failed system call without its path.
+// plainText returns the text of an error, of a failed system call in it without its path.
 func plainText(err error) string {
 	var path *fs.PathError
 	var link *os.LinkError
+	text := err.Error()
 	switch {
 	case errors.As(err, &path):
-		return path.Op + ": " + path.Err.Error()
+		return strings.Replace(text, path.Error(), path.Op+": "+path.Err.Error(), 1)
 	case errors.As(err, &link):
-		return link.Op + ": " + link.Err.Error()
+		return strings.Replace(text, link.Error(), link.Op+": "+link.Err.Error(), 1)
 	}
-	return err.Error()
+	return text
 }

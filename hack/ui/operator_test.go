@@ -88,6 +88,7 @@ func TestVolumesDirectoryIsMissing(t *testing.T) {
 	p.login(b, b.Token)
 	p.shows(".reasons", "The directory of the volumes is missing")
 	p.shows(".reasons", "storage.volumes_path")
+	p.shows(".who .pill", "Ready, but see below")
 	require.NotContains(t, eval[string](p, "document.querySelector('.meters').innerText"), "of 0 B")
 	p.shot("volumes-missing")
 	p.axe("no directory of volumes")
@@ -122,5 +123,67 @@ func TestConsoleWaitsForDocker(t *testing.T) {
 	p.axe("a console that waits for Docker")
 	proxy.Clear()
 	p.shows(".console .pill", "Live")
+	p.clean(b)
+}
+
+// TestFailedBackup: a backup that cannot be written is reported where it was requested, with
+// its reason and what to do.
+func TestFailedBackup(t *testing.T) {
+	t.Parallel()
+	b := berthtest.Start(t, berthtest.Options{})
+	b.Made(t, "a", berthtest.Spec{"startup_command": server})
+	require.NoError(t, os.WriteFile(filepath.Join(b.Data, "backups"), nil, 0o600))
+	p := openTab(t)
+	p.login(b, b.Token)
+	p.goTo("#/containers/a/backups")
+	p.click("button", "New backup")
+	p.answer("Make a backup")
+	p.shows(".messages", "The backup failed: the directory of the backups cannot be written")
+	p.shows(".backups .pill", "failed")
+	p.shows(".backups .remedy", "the directory must be writable")
+	p.shot("backup-failed")
+	p.axe("a failed backup")
+	p.clean(b)
+}
+
+// TestVolumeOverLimit: a container that is stopped because its volume is over the limit did
+// not crash, and starts when there is space.
+func TestVolumeOverLimit(t *testing.T) {
+	t.Parallel()
+	b := berthtest.Start(t, berthtest.Options{Config: "reconcile: {resync: 2s}\n"})
+	b.Made(t, "full", berthtest.Spec{"startup_command": "head -c 3000000 /dev/zero > file; until [ -e enough ]; do sleep 0.2; done; exit 1", "limits": map[string]any{"disk": 1 << 20}})
+	b.Verb(t, "full", "start")
+	p := openTab(t)
+	p.login(b, b.Token)
+	p.goTo("#/containers/full")
+	p.shows(".why", "The volume is over its limit.")
+	p.shows(".why", "berth stops it in ")
+	p.shows(".why .remedy", "raise the limit")
+	require.NoError(t, os.WriteFile(filepath.Join(b.Container(t, "full").Mount.Source, "enough"), nil, 0o644))
+	p.shows(".why h3", "Stopped by berth")
+	p.shows(".why", "the container starts again when there is space")
+	p.goTo("#/containers")
+	p.shows(".rows .c-retry", "when there is space")
+	p.shot("over-limit")
+	p.clean(b)
+}
+
+// TestDrawerWithoutConnection: a container that is opened while berth is away has no values
+// that nobody has read.
+func TestDrawerWithoutConnection(t *testing.T) {
+	t.Parallel()
+	b := berthtest.Start(t, berthtest.Options{})
+	b.Made(t, "a", berthtest.Spec{"startup_command": server, "limits": map[string]any{"memory": 64 << 20}})
+	p := openTab(t)
+	p.login(b, b.Token)
+	p.shows(".rows .c-id", "a")
+	b.Kill9(t)
+	p.shows(".strip", "No connection")
+	p.goTo("#/containers/a")
+	p.shows(".facts", "Volume")
+	require.NotContains(t, eval[string](p, "document.querySelector('.drawer .facts').innerText"), "no limit")
+	b.Run(t)
+	b.Ready(t)
+	p.shows(".drawer .facts", "at most 64.0 MiB")
 	p.clean(b)
 }

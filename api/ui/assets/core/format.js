@@ -43,9 +43,9 @@ export function age(time, now) {
   return duration((now - Date.parse(time)) / 1000).replace(/ (?:h|min|s|d) .*/, (rest) => rest.split(' ', 2).join(' '));
 }
 
-// until returns "in 12 s" for a time to come, and "now" for a past one.
+// until returns "in 12 s" for a time to come (RFC 3339, or ms), and "now" for a past one.
 export function until(time, now) {
-  const seconds = (Date.parse(time) - now) / 1000;
+  const seconds = (new Date(time) - now) / 1000;
   return seconds > 0.5 ? `in ${duration(seconds)}` : 'now';
 }
 

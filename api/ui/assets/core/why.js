@@ -23,9 +23,8 @@ const remedies = {
   InvalidSpec: 'The engine refuses the specification. Correct it with berth apply.',
   StartTimedOut: 'Compare start_pattern with the output. Correct the pattern, or raise start_timeout if the program is slow.',
   StartPatternNotMatched: 'Compare start_pattern with the output. If the program is up, correct the pattern with berth apply.',
-  OverLimit: 'Delete files of the volume, or raise limits.disk if that is the limit. berth starts no container until then.',
+  OverLimit: "Delete files of the volume, or raise the limit: limits.disk of the container or the volume's own.",
   RootOverLimit: 'The program writes too much outside /home/container. Make it write less there, or raise docker.root_limit.',
-  DiskPressure: 'Delete files of the volume, or raise limits.disk.',
   EngineUnreachable: engineHelp,
   Refused: 'This host cannot apply a limit. The container runs without it.',
   InstallSlow:
@@ -81,9 +80,14 @@ export function urgency(c) {
   return c.message && c.state !== 'exit' ? 1 : 2;
 }
 
+// isOverLimit reports whether a message is about a volume that is over its limit.
+export const isOverLimit = (message) => /\bover (its|the) limit\b/.test(message ?? '');
+
 function headline(c) {
+  if (c.state === 'installing' && c.message?.startsWith('pull ')) return ['busy', 'Waiting for the image for {}'];
   if (c.state !== 'exit' || c.power !== 'running') return states[c.state] ?? ['idle', `${c.state} for {}`];
   const message = c.message ?? '';
+  if (isOverLimit(message)) return ['bad', 'Stopped by berth {} ago'];
   if (message.startsWith('cannot start: ')) return ['bad', 'Could not start {} ago'];
   if (message.startsWith('did not become running')) return ['bad', 'Was stopped {} ago: it did not become running in time'];
   if (c.oom_killed) return ['bad', 'Ran out of memory {} ago'];
@@ -101,7 +105,8 @@ const plain = (message) =>
     .replace(/^the container ran out of memory$/, '')
     .replace(/ and is killed [^;]+$/, '')
     .replace(/; the run is stopped after [^;]+/, '')
-    .replace(/; tried again at [\d:]+$/, '')
+    .replace(/; berth tries again until the registry answers$/, '')
+    .replace(/: make space\b.*$/, '')
     .replace(/: ([^:]+): \1$/, ': $1');
 
 // sentence returns a message with a capital and a full stop.
@@ -123,11 +128,29 @@ function waits(c, now) {
   return `berth stops it ${until(c.deadline, now)} unless a line matches start_pattern.`;
 }
 
+// grace is how long (ms) a container may run whose volume is over its limit.
+const grace = 120_000;
+
+// pending returns what berth does about a limit, a missing image or a stop; undefined if
+// there is none.
+function pending(c, now) {
+  const full = c.conditions?.find(({ type, status }) => type === 'DiskPressure' && status === 'True');
+  if (full) {
+    const graced = c.state === 'running' && full.reason === 'OverLimit';
+    return graced ? `berth stops it ${until(Date.parse(full.since) + grace, now)} unless there is space.` : '';
+  }
+  if (c.conditions?.some(({ reason }) => reason === 'PullFailed'))
+    return 'berth tries again until the registry answers, at least every 5 min.';
+  if (c.state === 'stopping') return 'berth kills it if it has not ended within its stop.timeout. Kill does that now.';
+  return undefined;
+}
+
 // next returns what berth does next, in one sentence, or nothing.
 function next(c, now, observed) {
   if (observed !== undefined)
     return c.next_retry_at || c.deadline ? 'berth goes on when it can observe the container again.' : '';
-  if (c.conditions?.some(({ type, status }) => type === 'DiskPressure' && status === 'True')) return '';
+  const text = pending(c, now);
+  if (text !== undefined) return text;
   if (c.next_retry_at && c.power === 'running') {
     const when = until(c.next_retry_at, now);
     const verbs = when === 'now' ? '' : ' Start does that now, Kill cancels it.';
@@ -221,7 +244,7 @@ export function explain(c, now, lastObserved = null) {
 
 // nodeReasons are what a person can do about a node that is not ready, by the reason.
 const nodeReasons = {
-  'engine: does not answer': `Docker does not answer. States are the last observed ones, and requests wait for it. ${engineHelp}`,
+  'engine: does not answer': `Docker does not answer. Containers may run on. States are the last observed ones, and requests wait: berth connects again by itself. ${engineHelp}`,
   'volumes: missing':
     'The directory of the volumes is missing. Mount its disk, or put the directory back: storage.volumes_path, by default volumes in storage.data_path. berth doctor names what is missing.',
   'store: the disk is full':

@@ -1,4 +1,4 @@
-import { html, useState } from './html.js';
+import { html, useEffect, useRef, useState } from './html.js';
 import { link, path } from '../core/api.js';
 import { bytes, clock, percent } from '../core/format.js';
 import { visible } from '../core/text.js';
@@ -31,6 +31,23 @@ function Restores({ list, now }) {
   );
 }
 
+const remedy =
+  "Check the target in berth's configuration (backups) and its log on the host: the directory must be writable, a server must answer. Then make a new backup.";
+
+// useResult reports how a backup ends whose id it is given.
+function useResult(list) {
+  const { say, fail } = usePage();
+  const made = useRef(null);
+  useEffect(() => {
+    const b = list?.find((one) => one.backup_id === made.current);
+    if (b?.state === 'completed') say('The backup is complete');
+    else if (b?.state === 'failed') fail(new Error(`The backup failed: ${visible(b.message)}`));
+    else return;
+    made.current = null;
+  }, [list]);
+  return made;
+}
+
 function Backup({ b, now, rights, act }) {
   const label = b.name || b.backup_id.slice(0, 8);
   const running = b.state === 'pending' || b.state === 'running';
@@ -38,7 +55,7 @@ function Backup({ b, now, rights, act }) {
       <td class="long"><b>${visible(label)}</b> <span class="quiet">${b.target}</span></td>
       <td class="nowrap">${clock(b.created_at * 1000, now)}</td>
       <td><span class=${`pill ${{ completed: 'ok', failed: 'bad' }[b.state] ?? 'busy'}`}><i></i>${b.state}</span></td>
-      <td class="long">${running ? html`<${Progress} of=${b.progress} name=${`Progress of ${label}`} />` : b.state === 'failed' ? visible(b.message) : bytes(b.size)}
+      <td class="long">${running ? html`<${Progress} of=${b.progress} name=${`Progress of ${label}`} />` : b.state === 'failed' ? html`${visible(b.message)}. <p class="remedy"><b>What to do:</b> ${remedy}</p>` : bytes(b.size)}
         ${b.skipped?.length > 0 && html`<details><summary>${b.skipped_total ?? b.skipped.length} skipped</summary>${b.skipped.slice(0, 50).map((s) => html`<div>${visible(s.path)}: ${s.reason}</div>`)}</details>`}</td>
       <td class="actions">
         ${b.state === 'completed' && html`<button class="small" aria-label=${`Download ${label}`} onClick=${() => act.download(b)}>Download</button>`}
@@ -55,6 +72,7 @@ export function Backups({ container }) {
   const now = useNow();
   const volume = container.volume_id;
   const { data, error, reload } = useRead(() => read(api, volume), [api, volume], 2);
+  const made = useResult(data);
   const [prompt, setPrompt] = useState(null);
   const [run, busy] = useAction();
   const change = async (action, text) => {
@@ -63,7 +81,7 @@ export function Backups({ container }) {
   };
   const act = {
     async make(name) {
-      await api.post(`volumes/${path(volume)}/backups`, { name });
+      made.current = (await api.post(`volumes/${path(volume)}/backups`, { name })).backup_id;
       say('The backup has started');
       reload();
     },
@@ -103,7 +121,7 @@ export function Backups({ container }) {
     ${
       data.length
         ? html`<div class="scroll" tabindex="0" role="region" aria-label="Backups"><table class="list">
-          <thead><tr><th>Backup</th><th>Made</th><th>State</th><th>Size</th><th><span class="unseen">Actions</span></th></tr></thead>
+          <thead><tr><th>Backup</th><th>Made</th><th>State</th><th>Size or reason</th><th><span class="unseen">Actions</span></th></tr></thead>
           <tbody>${data.map((b) => html`<${Backup} key=${b.backup_id} b=${b} now=${now} rights=${rights} act=${act} />`)}</tbody>
         </table></div>`
         : html`<p class="empty">The volume has no backup yet.</p>`

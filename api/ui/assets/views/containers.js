@@ -2,7 +2,7 @@ import { html, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useStat
 import { age, bytes, percent, ports, until } from '../core/format.js';
 import { createFilter, rowsInView, sort } from '../core/table.js';
 import { shorten, visible } from '../core/text.js';
-import { exitText, explain } from '../core/why.js';
+import { exitText, explain, isOverLimit } from '../core/why.js';
 import { usePage, useNow } from './context.js';
 import { Create } from './create.js';
 
@@ -39,8 +39,22 @@ function Head({ order, setOrder }) {
   </div>`;
 }
 
-// about is the second text of a row: what is wrong, or else the image.
-const about = (c) => shorten(c.message || (c.state === 'exit' && c.exit_code ? exitText(c) : '') || c.image, 200);
+// retry is when a container is started again.
+function retry(c, now, observed) {
+  if (!c.next_retry_at) return '–';
+  if (observed) return '?';
+  return isOverLimit(c.message) ? 'when there is space' : until(c.next_retry_at, now);
+}
+
+// about is the second text of a row: what is wrong, or else the image. What a pull failed
+// with comes before what was pulled.
+const about = (c) =>
+  shorten(
+    c.message?.replace(/^pull (\S+): (.*)$/s, 'cannot pull: $2 ($1)') ||
+      (c.state === 'exit' && c.exit_code ? exitText(c) : '') ||
+      c.image,
+    200,
+  );
 
 function Row({ c, index, current, open, now, observed, onOpen }) {
   const bound = ports(c.ports);
@@ -55,7 +69,7 @@ function Row({ c, index, current, open, now, observed, onOpen }) {
     <div role="gridcell" class=${`c-disk ${c.stats ? '' : 'none'}`}>${bytes(c.stats?.disk_usage)}</div>
     <div role="gridcell" class=${`c-ports ${bound.length ? '' : 'none'}`} title=${bound.join('\n')}>${bound.length > 1 && html`<small>+${bound.length - 1}</small> `}${bound[0] ?? '–'}</div>
     <div role="gridcell" class="c-restarts">${c.restart_count || '–'}</div>
-    <div role="gridcell" class=${`c-retry ${c.next_retry_at ? '' : 'none'}`}>${c.next_retry_at ? (observed ? '?' : until(c.next_retry_at, now)) : '–'}</div>
+    <div role="gridcell" class=${`c-retry ${c.next_retry_at ? '' : 'none'}`}>${retry(c, now, observed)}</div>
     <div role="gridcell" class="c-age" title=${observed ? 'When it was last observed' : ''}>${age(c.state_since, observed ?? now)}</div>
   </div>`;
 }
@@ -182,7 +196,7 @@ export function Containers({ state, selected }) {
 
   return html`<section class="containers">
     <div class="tools">
-      <input ref=${input} type="search" class="filter" placeholder="Filter: name, image, state:exit, port:25565, !word  ( / )"
+      <input ref=${input} type="search" class="filter" placeholder="Filter: name, state:exit, port:25565, !word  ( / )"
         aria-label="Filter the containers" aria-keyshortcuts="/" value=${filter} onInput=${(event) => setFilter(event.target.value)} onKeyDown=${onFilterKey} />
       <span class="quiet" role="status">${filter ? `${list.length} of ${state.list.length}` : ''}</span>
       ${rights.node('admin') && html`<button class="primary" disabled=${!online} onClick=${() => setCreating(true)}>New container</button>`}

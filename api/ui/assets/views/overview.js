@@ -58,16 +58,16 @@ function Why({ container, live, now }) {
 function Conditions({ list, now }) {
   return html`<section>
     <h3>Conditions</h3>
-    <div class="scroll" tabindex="0" role="region" aria-label="Conditions"><table class="list">
+    <div class="scroll" tabindex="0" role="region" aria-label="Conditions"><table class="list cards">
       <thead><tr><th>Condition</th><th>Status</th><th>Reason</th><th>Message</th><th>Since</th></tr></thead>
       <tbody>
         ${list.map(
           (c) => html`<tr key=${c.type}>
-            <td>${c.type}</td>
-            <td><span class=${`pill ${isFault(c) ? 'warn' : c.status === 'Unknown' ? 'idle' : 'ok'}`}><i></i>${c.status}</span></td>
-            <td>${c.reason}</td>
-            <td class="long">${visibleLines(c.message)}</td>
-            <td class="nowrap">${clock(c.since, now)}</td>
+            <td data-title="Condition">${c.type}</td>
+            <td data-title="Status"><span class=${`pill ${isFault(c) ? 'warn' : c.status === 'Unknown' ? 'idle' : 'ok'}`}><i></i>${c.status}</span></td>
+            <td data-title="Reason">${c.reason}</td>
+            <td data-title="Message" class="long">${visibleLines(c.message)}</td>
+            <td data-title="Since" class="nowrap">${clock(c.since, now)}</td>
           </tr>`,
         )}
       </tbody>
@@ -75,20 +75,24 @@ function Conditions({ list, now }) {
   </section>`;
 }
 
+// facts returns what a container is. The entry of a list has only a part of it.
 function facts(c) {
   const limits = c.limits ?? {};
-  const policy = c.restart_policy?.mode;
-  return [
+  const entry = [
     ['Power', `${c.power} (desired)`],
     ['Ports', ports(c.ports).join(', ')],
+    ['Restarts', String(c.restart_count)],
+    ['Volume', c.volume_id],
+  ];
+  if (!c.conditions) return entry;
+  return [
+    ...entry,
     ['Memory', limits.memory ? `at most ${bytes(limits.memory)}` : 'no limit'],
     ['CPU', limits.cpu ? `at most ${limits.cpu} cores` : 'no limit'],
     ['Disk', limits.disk ? `at most ${bytes(limits.disk)}` : 'no limit'],
     ['Startup command', c.startup_command || 'that of the image'],
     ['Start pattern', c.start_pattern || 'none: runs at once'],
-    ['Restart policy', policy],
-    ['Restarts', String(c.restart_count)],
-    ['Volume', c.volume_id],
+    ['Restart policy', c.restart_policy?.mode],
     ['Container id', c.container_id?.slice(0, 12)],
     ['Labels', Object.entries(c.labels ?? {}).map(([name, value]) => `${name}=${value}`).join(', ')],
     ['Environment', Object.keys(c.env ?? {}).join(', ')],

@@ -59,10 +59,11 @@ function Meters({ node: n, sum }) {
 // no disk there.
 const missing = (n) => (n?.disk?.data.total > 0 && n.disk.volumes.total === 0 ? ['volumes: missing'] : []);
 
-function Ready({ state, online }) {
+function Ready({ state, online, reasons }) {
   if (!online) return html`<span class="pill bad"><i></i>No connection</span>`;
   if (!state) return html`<span class="pill idle"><i></i>…</span>`;
-  if (state.ready) return html`<span class="pill ok"><i></i>Ready</span>`;
+  if (state.ready)
+    return html`<span class=${`pill ${reasons.length ? 'warn' : 'ok'}`}><i></i>Ready${reasons.length ? ', but see below' : ''}</span>`;
   return html`<span class="pill bad" title=${state.reasons.join('\n')}><i></i>Not ready</span>`;
 }
 
@@ -78,7 +79,7 @@ export function Strip({ logout, ready, read }) {
   return html`<header class="strip">
     <div class="who">
       <h1><span class="logo" aria-hidden="true">b</span> ${visible(n?.node ?? 'berth')}</h1>
-      <${Ready} state=${ready} online=${online} />
+      <${Ready} state=${ready} online=${online} reasons=${reasons} />
     </div>
     ${
       n &&
@@ -92,7 +93,7 @@ export function Strip({ logout, ready, read }) {
       <p class="states quiet">${states.map(([state, count]) => html`<span key=${state}><b>${count}</b> ${state} </span>`)}</p>
     </div>
     <div class="user">
-      <span class="quiet" title=${`Scopes: ${self.scopes.join(', ')}`}>${visible(self.name || 'token')}</span>
+      <span class="quiet" title=${`Scopes: ${self.scopes.join(', ')}`}>${visible(self.name || 'token')}${rights.has('admin') ? '' : ` (${self.scopes.join(', ')})`}</span>
       <${Theme} />
       ${api.token && html`<button onClick=${() => logout()}>Log out</button>`}
     </div>
