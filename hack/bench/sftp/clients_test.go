@@ -44,7 +44,8 @@ func copiers() []copier {
 		return append([]string{"scp", "-q", "-r", "-P", fmt.Sprint(y.port)}, strings.Fields(options(key))...)
 	}
 	rclone := func(y yardstick, key, from, to string) []string {
-		return []string{"rclone", "--config", "/dev/null", "sync", "--sftp-host", "127.0.0.1", "--sftp-port", fmt.Sprint(y.port), "--sftp-user", y.user, "--sftp-key-file", key, from, to}
+		return []string{"rclone", "--config", "/dev/null", "sync", "--sftp-host", "127.0.0.1", "--sftp-port", fmt.Sprint(y.port), "--sftp-user", y.user, "--sftp-key-file", key,
+			"--checkers", "4", "--transfers", "4", from, to} // within the sessions of a token, see hack/docs/sftp.md
 	}
 	lftp := func(y yardstick, key, commands string) []string {
 		return []string{"lftp", "--norc", "-c", fmt.Sprintf(`set cmd:fail-exit yes; set sftp:connect-program "ssh -a -x %s"; open -u %s, sftp://127.0.0.1:%d; %s`, options(key), y.user, y.port, commands)}
