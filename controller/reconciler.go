@@ -20,7 +20,7 @@ type Result struct {
 	RequeueAfter time.Duration // otherwise reconcile again after this time, if it is above 0
 
 	// Waiting means that the key waits for a resource that other keys hold, such as
-	// a permit. That is neither a success nor a failure: the backoff of earlier
+	// a permit, or for a job of its own. That is neither a success nor a failure: the backoff of earlier
 	// failures stays. A source of Loop.Awaited names the key, or RequeueAfter is set.
 	Waiting bool
 }

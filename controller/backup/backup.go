@@ -206,8 +206,9 @@ func (r *backups) remove(b v1.Backup, a Action, j Job) (controller.Result, error
 	if a == Collect {
 		return controller.RequeueNow(), record(r.Store, b, func(_ *store.Tx, s *v1.BackupStatus, _ time.Time) error { s.Leftover = false; return nil })
 	}
-	begun, err := r.Jobs.begin(id, place{kind: Removing, target: b.Spec.Target, since: b.Meta.CreatedAt}, func() error { return nil }, r.erase(b))
-	return controller.Result{Waiting: !begun && err == nil}, err
+	// Beginning it is no success: the backoff of earlier failures stays.
+	_, err := r.Jobs.begin(id, place{kind: Removing, target: b.Spec.Target, since: b.Meta.CreatedAt}, func() error { return nil }, r.erase(b))
+	return controller.Result{Waiting: err == nil}, err
 }
 
 // purge removes the records of a backup and its restores.

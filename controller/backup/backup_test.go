@@ -142,8 +142,11 @@ func TestDeletionWaitsForTarget(t *testing.T) {
 		w.update(func(tx *store.Tx) error { return store.Backups.Delete(tx, "b") })
 		time.Sleep(time.Hour)
 		w.want("b", v1.JobDeleting)
-		w.target.set(func() { w.target.delete = nil })
-		time.Sleep(2 * time.Minute)
+		w.target.set(func() {
+			require.Less(t, w.target.deletes, 100, "attempts in an hour: they are made more and more seldom")
+			w.target.delete = nil
+		})
+		time.Sleep(6 * time.Minute)
 		_, err := w.get("b")
 		require.ErrorIs(t, err, store.ErrNotFound)
 		require.Zero(t, w.target.leftover())

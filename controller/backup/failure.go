@@ -39,10 +39,11 @@ func failureText(err error) string {
 }
 
 // plainText returns the text of an error, of a failed system call in it without its path.
+// Of several errors it is the first.
 func plainText(err error) string {
 	var path *fs.PathError
 	var link *os.LinkError
-	text := err.Error()
+	text, _, _ := strings.Cut(err.Error(), "\n")
 	switch {
 	case errors.As(err, &path):
 		return strings.Replace(text, path.Error(), path.Op+": "+path.Err.Error(), 1)

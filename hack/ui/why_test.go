@@ -37,7 +37,7 @@ var faults = map[string]fault{
 		b.Made(t, id, nil)
 		b.Post(t, "/containers/"+id+"/reinstall", map[string]string{"image": enginetest.StartRegistry(t).Addr + "/games/survivla:1"})
 	}, "Installation failed", "games/survivla:1", "Correct the name of the image"},
-	"registry-away": {created(berthtest.Spec{"image": "127.0.0.1:1/games/survival:1"}), "Installing for", "connection refused", "Check that this host reaches the registry"},
+	"registry-away": {created(berthtest.Spec{"image": "127.0.0.1:1/games/survival:1"}), "Waiting for the image for", "connection refused", "Check that this host reaches the registry"},
 	"port-taken": {func(t *testing.T, b *berthtest.Berth, id string) {
 		taken := b.Port(t)
 		listener, err := net.Listen("tcp", net.JoinHostPort(taken.IP, strconv.Itoa(taken.Port)))
