@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
@@ -150,9 +151,12 @@ func TestFailedBackup(t *testing.T) {
 // not crash, and starts when there is space.
 func TestVolumeOverLimit(t *testing.T) {
 	t.Parallel()
-	b := berthtest.Start(t, berthtest.Options{Config: "reconcile: {resync: 2s}\n"})
+	b := berthtest.Start(t, berthtest.Options{})
 	b.Made(t, "full", berthtest.Spec{"startup_command": "head -c 3000000 /dev/zero > file; until [ -e enough ]; do sleep 0.2; done; exit 1", "limits": map[string]any{"disk": 1 << 20}})
 	b.Verb(t, "full", "start")
+	file := filepath.Join(b.Container(t, "full").Mount.Source, "file")
+	berthtest.Until(t, time.Minute, "the program writes", func() bool { info, err := os.Stat(file); return err == nil && info.Size() == 3_000_000 })
+	b.Restart(t) // which measures all volumes at its start
 	p := openTab(t)
 	p.login(b, b.Token)
 	p.goTo("#/containers/full")
@@ -182,6 +186,9 @@ func TestDrawerWithoutConnection(t *testing.T) {
 	p.goTo("#/containers/a")
 	p.shows(".facts", "Volume")
 	require.NotContains(t, eval[string](p, "document.querySelector('.drawer .facts').innerText"), "no limit")
+	p.goTo("#/containers/a/console")
+	p.until("the console waits", "document.querySelector('.output')?.dataset.empty === 'The output appears when berth answers.'")
+	p.goTo("#/containers/a")
 	b.Run(t)
 	b.Ready(t)
 	p.shows(".drawer .facts", "at most 64.0 MiB")

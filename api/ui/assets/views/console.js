@@ -139,7 +139,8 @@ function Input({ container, live, connection }) {
 }
 
 // emptyText is what an empty console shows.
-function emptyText({ state }) {
+function emptyText({ state }, online) {
+  if (!online) return 'The output appears when berth answers.';
   if (state === 'installing') return 'The installation has printed nothing yet.';
   return ['running', 'starting'].includes(state) ? 'The program has printed nothing yet.' : 'No output is stored.';
 }
@@ -196,7 +197,7 @@ export function Console({ id, container, live, connection }) {
       <button onClick=${() => history.older(lines.current)}>Older lines</button>
       <button onClick=${download}>Download</button>
     </div>
-    <div class="output" ref=${box} tabindex="0" role="log" aria-live="off" aria-label=${`Console of ${id}`} data-empty=${emptyText(container)} onScroll=${onScroll}></div>
+    <div class="output" ref=${box} tabindex="0" role="log" aria-live="off" aria-label=${`Console of ${id}`} data-empty=${emptyText(container, connection.online)} onScroll=${onScroll}></div>
     ${
       !follow.on &&
       html`<button class="to-end" onClick=${toEnd}>${follow.missing ? `${follow.missing.toLocaleString('en')} new lines ↓` : 'To the end ↓'}</button>`
