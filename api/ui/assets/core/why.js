@@ -139,7 +139,7 @@ function pending(c, now) {
     const graced = c.state === 'running' && full.reason === 'OverLimit';
     return graced ? `berth stops it ${until(Date.parse(full.since) + grace, now)} unless there is space.` : '';
   }
-  if (c.conditions?.some(({ reason }) => reason === 'PullFailed'))
+  if (c.conditions?.some(({ type, reason }) => type === 'ImageAvailable' && reason === 'PullFailed'))
     return 'berth tries again until the registry answers, at least every 5 min.';
   if (c.state === 'stopping') return 'berth kills it if it has not ended within its stop.timeout. Kill does that now.';
   return undefined;
