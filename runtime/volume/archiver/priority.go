@@ -45,15 +45,18 @@ const (
 	fastPolicy = unix.SCHED_IDLE
 )
 
-// slice is how long a thread may run before another one takes its processor: the least that
-// the kernel allows, instead of about 3 ms. Kernels before Linux 6.12 ignore it.
+// slice is how long a thread may run before another one takes its processor while this
+// process pauses: the least that the kernel allows, instead of about 3 ms. Kernels before
+// Linux 6.12 ignore it.
 const slice = 100 * time.Microsecond
 
 // setPolicy sets the policy of all threads.
 func setPolicy(policy uint32) {
-	threads(func(id int) {
-		_ = unix.SchedSetAttr(id, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: policy, Nice: nice, Runtime: uint64(slice)}, 0)
-	})
+	attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: policy, Nice: nice}
+	if policy == slowPolicy {
+		attr.Runtime = uint64(slice)
+	}
+	threads(func(id int) { _ = unix.SchedSetAttr(id, &attr, 0) })
 }
 
 // threads calls set with each thread of this process. A thread has attributes of its own, and
