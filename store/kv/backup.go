@@ -14,7 +14,9 @@ func Backup(db *DB, w io.Writer) error {
 		return err
 	}
 	defer db.views.Done()
-	if _, err := b.Backup(w, 0); err != nil {
+	version := b.begin()
+	defer b.end(version)
+	if _, err := b.NewStreamAt(version).Backup(w, 0); err != nil {
 		return fmt.Errorf("%w: backup: %w", ErrFailed, err)
 	}
 	return nil

@@ -29,8 +29,7 @@ func (s size) plus(o size) size { return size{s.keys + o.keys, s.bytes + o.bytes
 
 // Begin begins a batch. The caller discards it.
 func (db *DB) Begin() *Batch {
-	txn := db.badger.NewTransaction(true)
-	return &Batch{Txn: &Txn{txn, txn.ReadTs()}, db: db}
+	return &Batch{Txn: newTxn(db.badger, true), db: db}
 }
 
 // Empty reports whether Add has taken nothing yet.
@@ -138,13 +137,13 @@ func (db *DB) commit(txn *badger.Txn, written func()) error {
 }
 
 // commit turns a panic of Badger into an error.
-func commit(b *badger.DB, txn *badger.Txn, written func()) (err error) {
+func commit(b *versioned, txn *badger.Txn, written func()) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("badger panicked: %v", p)
 		}
 	}()
-	if err := txn.Commit(); err != nil {
+	if err := b.commit(txn); err != nil {
 		return err
 	}
 	written()
@@ -158,7 +157,7 @@ func (b *Batch) commitAgain(failed error, written func()) error {
 	if err := b.db.reopen(); err != nil {
 		return fmt.Errorf("%w; and it could not be opened again: %w", failed, err)
 	}
-	b.txn = b.db.badger.NewTransaction(true)
+	b.Txn = newTxn(b.db.badger, true)
 	var errs []error
 	for _, writes := range b.writes {
 		errs = append(errs, write(b.txn, writes))

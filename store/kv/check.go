@@ -57,7 +57,7 @@ func check(ctx context.Context, dir string, read func(*Txn) error) (err error) {
 		return fmt.Errorf("%w: %s cannot be read: %w", ErrFailed, dir, err)
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	t := newTxn(db)
+	t := newTxn(newVersioned(db), false)
 	defer t.discard()
 	return read(t)
 }

@@ -6,8 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/dgraph-io/badger/v4"
 )
 
 // compactor merges Badger's tables. Badger's own compactors poll twenty times a
@@ -16,7 +14,7 @@ import (
 // start adds one table. At 15 of them Badger would make a commit wait for a
 // merge, forever if that cannot succeed: writes are refused before.
 type compactor struct {
-	db      *badger.DB
+	db      *versioned
 	disk    *disk
 	log     *slog.Logger
 	written int64                 // bytes since the last wake-up; the writer's own
@@ -34,7 +32,7 @@ const (
 )
 
 // newCompactor starts to merge.
-func newCompactor(db *badger.DB, d *disk, log *slog.Logger) *compactor {
+func newCompactor(db *versioned, d *disk, log *slog.Logger) *compactor {
 	c := &compactor{db: db, disk: d, log: log, wake: make(chan struct{}, 1), stop: make(chan struct{})}
 	c.running.Go(c.run)
 	return c
@@ -97,7 +95,7 @@ func (c *compactor) compact() error {
 	if err := c.disk.requireFree(uint64(size) + reserveSize); err != nil {
 		return err
 	}
-	return c.db.Flatten(1)
+	return c.db.flatten()
 }
 
 // wrote counts the bytes written, and wakes run from time to time. Only the

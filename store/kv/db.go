@@ -7,8 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/dgraph-io/badger/v4"
 )
 
 // Options change how a database works. The zero value works.
@@ -33,7 +31,7 @@ type DB struct {
 	log        *slog.Logger
 	disk       *disk       // nil in memory
 	checkpoint *checkpoint // nil in memory, and before StartCheckpoint
-	badger     *badger.DB  // nil while it is opened again, or cannot be
+	badger     *versioned  // nil while it is opened again, or cannot be
 	compactor  *compactor  // nil in memory, and before StartCompactor
 
 	fault atomic.Pointer[error] // a commit failed: nothing is written until Badger was opened again
@@ -52,7 +50,7 @@ func (db *DB) View(fn func(*Txn) error) error {
 		return err
 	}
 	defer db.views.Done()
-	t := newTxn(b)
+	t := newTxn(b, false)
 	defer t.discard()
 	return fn(t)
 }

@@ -39,7 +39,7 @@ func (db *DB) StartCompactor() {
 }
 
 // openFiles opens Badger in memory, or in a directory that it cannot harm.
-func (db *DB) openFiles() (*badger.DB, error) {
+func (db *DB) openFiles() (*versioned, error) {
 	if db.disk == nil {
 		return openBadger(badgerOptions("", db.log))
 	}
@@ -73,14 +73,14 @@ func badgerOptions(dir string, log *slog.Logger) badger.Options {
 
 // openBadger opens Badger. After a kill -9 in the wrong moment the first attempt
 // fails on an empty log, and removes it.
-func openBadger(o badger.Options) (*badger.DB, error) {
+func openBadger(o badger.Options) (*versioned, error) {
 	db, err := tryBadger(o)
 	if err != nil && strings.Contains(err.Error(), "Create a new file") {
 		db, err = tryBadger(o)
 	}
 	switch {
 	case err == nil:
-		return db, nil
+		return newVersioned(db), nil
 	case strings.Contains(err.Error(), "Cannot acquire directory lock"):
 		return nil, locked(o.Dir)
 	}
@@ -93,7 +93,7 @@ func tryBadger(o badger.Options) (db *badger.DB, err error) {
 			err = fmt.Errorf("%w: badger panicked: %v", ErrDamaged, p)
 		}
 	}()
-	return badger.Open(o)
+	return badger.OpenManaged(o)
 }
 
 // badgerLog logs the errors and warnings of Badger, and drops its other lines.

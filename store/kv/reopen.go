@@ -6,8 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"time"
-
-	"github.com/dgraph-io/badger/v4"
 )
 
 // viewWait bounds how long a view waits for Badger to be opened again.
@@ -73,17 +71,17 @@ func (db *DB) reopen() error {
 }
 
 // accept calls Options.Check.
-func (db *DB) accept(b *badger.DB) error {
+func (db *DB) accept(b *versioned) error {
 	if db.options.Check == nil {
 		return nil
 	}
-	t := newTxn(b)
+	t := newTxn(b, false)
 	defer t.discard()
 	return db.options.Check(t)
 }
 
 // closeBadger closes a Badger that may be broken.
-func closeBadger(b *badger.DB) {
+func closeBadger(b *versioned) {
 	if b == nil {
 		return
 	}
@@ -118,7 +116,7 @@ func (d *disk) probe() error {
 }
 
 // borrow returns Badger for a view, which must call db.views.Done.
-func (db *DB) borrow() (*badger.DB, error) {
+func (db *DB) borrow() (*versioned, error) {
 	for waited := false; ; waited = true {
 		db.mu.RLock()
 		b, closed, reopened := db.badger, db.closed, db.reopened

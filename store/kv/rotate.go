@@ -28,10 +28,10 @@ func (db *DB) Rotate() {
 }
 
 func (db *DB) fillLog() error {
-	txn := db.badger.NewTransaction(true)
-	defer txn.Discard()
-	if err := txn.Set([]byte(fillerKey), make([]byte, fillerSize)); err != nil {
+	t := newTxn(db.badger, true)
+	defer t.discard()
+	if err := t.txn.Set([]byte(fillerKey), make([]byte, fillerSize)); err != nil {
 		return err
 	}
-	return db.commit(txn, func() {})
+	return db.commit(t.txn, func() {})
 }

@@ -13,12 +13,30 @@ import (
 // own writes.
 type Txn struct {
 	txn         *badger.Txn
+	badger      *versioned
+	version     uint64 // that it reads
 	uncommitted uint64 // versions from here on may be the batch's own
+	discarded   bool
 }
 
-func newTxn(b *badger.DB) *Txn { return &Txn{b.NewTransaction(false), math.MaxUint64} }
+// newTxn begins a transaction, which the caller discards.
+func newTxn(b *versioned, update bool) *Txn {
+	t := &Txn{badger: b, version: b.begin(), uncommitted: math.MaxUint64}
+	if update {
+		t.uncommitted = t.version
+	}
+	t.txn = b.NewTransactionAt(t.version, update)
+	return t
+}
 
-func (t *Txn) discard() { t.txn.Discard() }
+// discard ends the transaction. It may be called again.
+func (t *Txn) discard() {
+	if !t.discarded {
+		t.discarded = true
+		t.txn.Discard()
+		t.badger.end(t.version)
+	}
+}
 
 // Item is a stored key with its value. It is valid until the scan continues or
 // the transaction ends.
