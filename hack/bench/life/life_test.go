@@ -21,6 +21,10 @@ import (
 const (
 	many     = 50
 	twinName = "berth-bench-twin"
+
+	turns     = 20 // of a start and a kill
+	fifties   = 3
+	comeBacks = 9
 )
 
 // limited is the settings of every container here.
@@ -91,7 +95,7 @@ func BenchmarkStartAndKill(b *testing.B) {
 	require.True(b, reflect.DeepEqual(mine.Raw["HostConfig"], bare.Raw["HostConfig"]), "the same settings")
 
 	var starts, bareStarts, kills, bareKills []float64
-	for b.Loop() {
+	for range turns {
 		starts = append(starts, verb(b, d, s, "start", "running"))
 		bareStarts = append(bareStarts, bareVerb(b, d.Engine, "start"))
 		kills = append(kills, verb(b, d, s, "kill", "exit"))
@@ -108,7 +112,7 @@ func BenchmarkFifty(b *testing.B) {
 	d.Made(b, "model", limited(nil))
 	model, _ := d.Engine.Inspect(b, d.Container(b, "model").ContainerID)
 	mine, bare := []float64{}, map[int][]float64{}
-	for b.Loop() {
+	for range fifties {
 		mine = append(mine, fifty(b, d))
 		for i := range many {
 			d.Delete(b, fmt.Sprintf("m%d", i))
@@ -194,7 +198,7 @@ func BenchmarkComeBack(b *testing.B) {
 	d := berthtest.Start(b, berthtest.Options{})
 	fifty(b, d)
 	var ping, ready, all, bare []float64
-	for b.Loop() {
+	for range comeBacks {
 		d.Kill9(b)
 		began := time.Now()
 		d.Run(b)

@@ -7,6 +7,9 @@ import (
 	"time"
 )
 
+// minTurns is how many turns one iteration has.
+const minTurns = 5
+
 // contender is one implementation of the work.
 type contender struct {
 	name   string
@@ -22,7 +25,7 @@ type contender struct {
 func turns(b *testing.B, contenders ...contender) (took, used [][]float64) {
 	times := make([][]time.Duration, len(contenders))
 	cpus := make([][]time.Duration, len(contenders))
-	for b.Loop() {
+	turn := func() {
 		for i, c := range contenders {
 			if c.before != nil {
 				c.before()
@@ -31,6 +34,11 @@ func turns(b *testing.B, contenders ...contender) (took, used [][]float64) {
 			c.do()
 			times[i] = append(times[i], time.Since(began))
 			cpus[i] = append(cpus[i], processor(b)-before)
+		}
+	}
+	for b.Loop() {
+		for range minTurns {
+			turn()
 		}
 	}
 	for i := range times {
