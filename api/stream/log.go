@@ -156,3 +156,13 @@ func (g *log) publish(b *builder, from, end position) {
 	}
 	g.ring.push(b, from, end, read)
 }
+
+// behind returns the position of a builder as that of its console, whose lines were
+// written between two positions.
+func (p position) behind(from, end position) position {
+	p.line += from.line
+	if p.off += from.off; p.off == from.off || end.off == from.off {
+		p.off, p.at = from.off, from.at
+	}
+	return p
+}

@@ -2,7 +2,6 @@ package stream
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"testing"
 	"time"
@@ -74,31 +73,4 @@ func TestRingDropsLinesThatAllHaveRead(t *testing.T) {
 	}
 	require.NoError(t, h.Append("mc", v1.ServerConsole, []v1.Line{{Data: []byte("y")}}))
 	require.Less(t, h.rings.Load(), int64(64<<10))
-}
-
-// FuzzPartialLinesAreOneText splits a text into partial lines: a listener receives
-// the same text.
-func FuzzPartialLinesAreOneText(f *testing.F) {
-	f.Add([]byte("a€b😀c"), uint8(1))
-	f.Add([]byte("€€€\xff\xe2\x82"), uint8(2))
-	f.Fuzz(func(t *testing.T, data []byte, size uint8) {
-		n := int(size%7) + 1
-		b := builder{text: true}
-		for cut := data; ; cut = cut[n:] {
-			if len(cut) <= n {
-				b.add(v1.Line{Data: cut})
-				break
-			}
-			b.add(v1.Line{Data: cut[:n], Partial: true})
-		}
-		b.close()
-		require.Len(t, b.done, 1)
-		require.Empty(t, b.held)
-		var got, want string
-		require.NoError(t, json.Unmarshal([]byte(`"`+string(b.done[0].text)+`"`), &got))
-		theirs, err := json.Marshal(string(data) + "\n")
-		require.NoError(t, err)
-		require.NoError(t, json.Unmarshal(theirs, &want))
-		require.Equal(t, want, got)
-	})
 }

@@ -1,77 +1,62 @@
-package stream
+package stream_test
 
 import (
-	"bytes"
-	"log/slog"
-	"strings"
+	"context"
+	"sync"
 	"testing"
-	"time"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
+	"berth/api/stream"
 	v1 "berth/api/v1"
+	"berth/store"
 )
 
-func TestTransitionLog(t *testing.T) {
-	var b bytes.Buffer
-	drop := func(_ []string, a slog.Attr) slog.Attr {
-		if a.Key == slog.TimeKey || a.Key == slog.MessageKey && a.Value.String() != "a sentence" {
-			return slog.Attr{}
-		}
-		return a
-	}
-	l := newTransitionLog(slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{ReplaceAttr: drop})))
-	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	one, zero := 1, 0
-	exit := v1.Event{Container: "mc", Event: v1.EventState, From: v1.Running, Data: "exit", Reason: "Exited", ExitCode: &one}
-	for i, after := range []time.Duration{0, 10 * time.Second, 30 * time.Second, 61 * time.Second} {
-		exit.Seq, exit.Time = uint64(i+1), at.Add(after)
-		l.write(exit)
-		l.write(v1.Event{Seq: exit.Seq, Time: exit.Time, Container: "mc", Event: v1.EventMessage, Data: "a sentence"})
-	}
-	l.write(v1.Event{Seq: 5, Time: at, Container: "mc", Event: v1.EventState, From: v1.Exit, Data: "starting"})
-	l.write(v1.Event{Seq: 6, Time: at, Container: "new", Event: v1.EventState, From: v1.Stopping, Data: "exit", Reason: "Stopped", ExitCode: &one})
-	l.write(v1.Event{Seq: 7, Time: at, Container: "job", Event: v1.EventState, From: v1.Running, Data: "exit", Reason: "Exited", ExitCode: &zero})
-	l.write(v1.Event{Seq: 8, Time: at, Container: "job", Event: v1.EventState, From: v1.Installing, Data: "failed", Reason: "TimedOut"})
-	l.write(v1.Event{Seq: 9, Time: at, Container: "job", Event: v1.EventMessage, Data: "a sentence", Reason: "InstallSlow"})
-	l.write(v1.Event{Seq: 10, Time: at, Container: "job", Event: v1.EventState, From: v1.Stopping, Data: "exit", Reason: "StartTimedOut", ExitCode: &zero})
-	l.write(v1.Event{Seq: 11, Event: v1.EventRestore, Backup: "b", Restore: "r", Volume: "v", Data: "failed"})
-	l.write(v1.Event{Seq: 12, Event: v1.EventPull, Pull: "p", Volume: "v", Data: "completed", Actor: v1.Actor{Name: "alice"}})
-	retry := at.Add(time.Minute)
-	l.write(v1.Event{Seq: 13, Time: at, Container: "loop", Event: v1.EventState, From: v1.Running, Data: "exit", Reason: "Exited", ExitCode: &one,
-		RestartCount: 2, NextRetryAt: &retry})
-	require.Equal(t, []string{
-		"level=WARN container=mc from=running to=exit seq=1 reason=Exited exit_code=1",
-		`level=WARN msg="a sentence" container=mc seq=1`,
-		"level=WARN container=mc from=running to=exit seq=4 reason=Exited exit_code=1 repeated=2",
-		`level=WARN msg="a sentence" container=mc seq=4 repeated=2`,
-		"level=INFO container=mc from=exit to=starting seq=5",
-		"level=INFO container=new from=stopping to=exit seq=6 reason=Stopped exit_code=1",
-		"level=INFO container=job from=running to=exit seq=7 reason=Exited exit_code=0",
-		"level=WARN container=job from=installing to=failed seq=8 reason=TimedOut",
-		`level=WARN msg="a sentence" container=job seq=9 reason=InstallSlow`,
-		"level=WARN container=job from=stopping to=exit seq=10 reason=StartTimedOut exit_code=0",
-		`level=WARN restore=r volume=v to=failed seq=11 actor="" backup=b`,
-		"level=INFO pull=p volume=v to=completed seq=12 actor=alice",
-		"level=WARN container=loop from=running to=exit seq=13 reason=Exited exit_code=1 restart_count=2 next_retry_at=2026-01-01T00:01:00.000Z",
-	}, strings.Split(strings.TrimSpace(b.String()), "\n"))
+func emit(t *testing.T, s *store.Store, state v1.Phase) {
+	t.Helper()
+	require.NoError(t, s.Update(func(tx *store.Tx) error {
+		store.Emit(tx, v1.Event{Container: "mc", Event: v1.EventState, Data: string(state)})
+		return nil
+	}))
 }
 
-// TestEventsCarryTheirCause compares the JSON of a transition for sockets.
-func TestEventsCarryTheirCause(t *testing.T) {
-	code := 137
-	e := v1.Event{Seq: 9, Epoch: "s-1", Time: time.Unix(0, 5), Container: "mc", Event: v1.EventState, From: v1.Running,
-		Data: "exit", Reason: v1.ReasonOutOfMemory, ExitCode: &code}
-	retry := time.Unix(10, 7)
-	again := e
-	again.RestartCount, again.NextRetryAt = 3, &retry
-	require.JSONEq(t, `{"event":"event","container":"mc","data":"exit","from":"running","reason":"OutOfMemory","exit_code":137,
-		"restart_count":3,"next_retry_at":"1970-01-01T00:00:10.000000007Z",
-		"time":"1970-01-01T00:00:00.000000005Z","seq":9,"epoch":"s-1"}`, string(EncodeEvent(again, true)))
-	require.JSONEq(t, `{"event":"event","container":"mc","data":"exit","from":"running","reason":"OutOfMemory","exit_code":137,
-		"time":"1970-01-01T00:00:00.000000005Z","seq":9,"epoch":"s-1"}`, string(EncodeEvent(e, true)))
-	require.JSONEq(t, `{"event":"pull","data":"running","pull":"p","volume":"v","time":"1970-01-01T00:00:00.000000005Z","seq":9}`,
-		string(EncodeEvent(v1.Event{Seq: 9, Time: e.Time, Event: v1.EventPull, Data: "running", Pull: "p", Volume: "v"}, true)))
-	require.JSONEq(t, `{"event":"event","data":"ready","time":"1970-01-01T00:00:00.000000005Z"}`,
-		string(EncodeEvent(v1.Event{Time: e.Time, Event: v1.EventState, Data: "ready"}, false)))
+func TestPumpPublishesStoredTransitions(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s, err := store.Open("", store.Options{})
+		require.NoError(t, err)
+		emit(t, s, v1.Installing)
+		h := stream.New(dir, stream.Options{})
+		early, err := h.Listen("mc")
+		require.NoError(t, err)
+		defer early.Close()
+
+		ctx, cancel := context.WithCancel(t.Context())
+		var pump sync.WaitGroup
+		pump.Go(func() {
+			if err := h.Pump(ctx, s); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		_, err = early.Next(t.Context())
+		require.ErrorIs(t, err, stream.ErrSlow, "it may have missed some")
+
+		l, err := h.Listen("mc")
+		require.NoError(t, err)
+		defer l.Close()
+		emit(t, s, v1.Ready)
+		emit(t, s, v1.Starting)
+		for seq := uint64(2); seq <= 3; {
+			for _, m := range next(t, l) {
+				require.Equal(t, seq, m.Seq)
+				seq++
+			}
+		}
+		cancel()
+		pump.Wait()
+		require.NoError(t, s.Close())
+		require.ErrorIs(t, h.Pump(t.Context(), s), store.ErrClosed)
+	})
 }

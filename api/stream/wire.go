@@ -207,3 +207,9 @@ func runeTail(data []byte) int {
 	}
 	return 0
 }
+
+// AddExpiry adds the expiry of a token to the JSON of a message.
+func AddExpiry(message []byte, at time.Time) []byte {
+	b := append(message[:len(message)-1], `,"expires_at":"`...)
+	return append(at.UTC().AppendFormat(b, time.RFC3339Nano), '"', '}')
+}

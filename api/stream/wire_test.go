@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
+
+	v1 "berth/api/v1"
 )
 
 var seeds = []string{"", "plain", "a\\n", "\x00\r\n\\", "\xff\xfe", "\xe2\x82", "€\"\t\x1b[0m", strings.Repeat("x\\", 40000)}
@@ -32,4 +34,23 @@ func FuzzEncodeIsJSON(f *testing.F) {
 		require.Equal(t, "1970-01-01T00:00:01.000000002Z", got.Time)
 		require.EqualValues(t, 3, got.Seq)
 	})
+}
+
+// TestEventsCarryTheirCause compares the JSON of a transition for sockets.
+func TestEventsCarryTheirCause(t *testing.T) {
+	code := 137
+	e := v1.Event{Seq: 9, Epoch: "s-1", Time: time.Unix(0, 5), Container: "mc", Event: v1.EventState, From: v1.Running,
+		Data: "exit", Reason: v1.ReasonOutOfMemory, ExitCode: &code}
+	retry := time.Unix(10, 7)
+	again := e
+	again.RestartCount, again.NextRetryAt = 3, &retry
+	require.JSONEq(t, `{"event":"event","container":"mc","data":"exit","from":"running","reason":"OutOfMemory","exit_code":137,
+		"restart_count":3,"next_retry_at":"1970-01-01T00:00:10.000000007Z",
+		"time":"1970-01-01T00:00:00.000000005Z","seq":9,"epoch":"s-1"}`, string(EncodeEvent(again, true)))
+	require.JSONEq(t, `{"event":"event","container":"mc","data":"exit","from":"running","reason":"OutOfMemory","exit_code":137,
+		"time":"1970-01-01T00:00:00.000000005Z","seq":9,"epoch":"s-1"}`, string(EncodeEvent(e, true)))
+	require.JSONEq(t, `{"event":"pull","data":"running","pull":"p","volume":"v","time":"1970-01-01T00:00:00.000000005Z","seq":9}`,
+		string(EncodeEvent(v1.Event{Seq: 9, Time: e.Time, Event: v1.EventPull, Data: "running", Pull: "p", Volume: "v"}, true)))
+	require.JSONEq(t, `{"event":"event","data":"ready","time":"1970-01-01T00:00:00.000000005Z"}`,
+		string(EncodeEvent(v1.Event{Time: e.Time, Event: v1.EventState, Data: "ready"}, false)))
 }

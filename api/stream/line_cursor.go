@@ -57,12 +57,6 @@ func addCursor(message []byte, name string, c LineCursor) []byte {
 	return append(c.append(b), '"', '}')
 }
 
-// AddExpiry adds the expiry of a token to the JSON of a message.
-func AddExpiry(message []byte, at time.Time) []byte {
-	b := append(message[:len(message)-1], `,"expires_at":"`...)
-	return append(at.UTC().AppendFormat(b, time.RFC3339Nano), '"', '}')
-}
-
 // EncodeMissing returns the JSON of a message about lines that the client cannot get:
 // those between two cursors.
 func EncodeMissing(text string, from, to LineCursor, at time.Time) []byte {
