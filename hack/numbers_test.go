@@ -21,7 +21,7 @@ var documentedNumbers = []struct{ document, stated, code, defined string }{
 	{"../README.md", `([\d,]+) listeners of one container`, "api/stream/options.go", `o\.PerContainer = (\d+)`},
 	{"../README.md", `([\d,]+) each of ports`, "api/intent/check_lists.go", `const maxList = (\d+)`},
 	{"../README.md", `memory at least (\d+ MiB)`, "api/intent/check.go", `minMemory\s*= ([^/]+)//`},
-	{"../README.md", `JSON (1 MiB)`, "api/v1/defaults.go", `BodyLimit: (\w+)`},
+	{"../README.md", `JSON (1 MiB)`, "api/v1/config_defaults.go", `BodyLimit: (\w+)`},
 	{"../README.md", `graceful stop (\d+ s)`, "controller/container/spec.go", `defaultStopTimeout\s*= (.*)`},
 	{"../README.md", `install (\d+ h)`, "controller/container/spec.go", `defaultInstallTimeout\s*= (.*)`},
 	{"docs/sftp.md", `without a login \| (\d+),`, "api/sftp/pending.go", `maxPending\s*= (\d+)`},

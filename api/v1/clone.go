@@ -110,3 +110,12 @@ func clonePointer[V any](p *V) *V {
 	v := *p
 	return &v
 }
+
+// Clone returns a deep copy of s.
+func (s PullSpec) Clone() PullSpec { return s }
+
+// Clone returns a deep copy of s.
+func (s PullStatus) Clone() PullStatus {
+	s.Total, s.FinishedAt = clonePointer(s.Total), clonePointer(s.FinishedAt)
+	return s
+}
