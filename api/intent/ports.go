@@ -1,8 +1,10 @@
 package intent
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	v1 "berth/api/v1"
@@ -227,4 +229,10 @@ func removePorts(tx *store.Tx, pool string, ports v1.PortSet) (deleted int, held
 		err = nil
 	}
 	return deleted, held, err
+}
+
+func sortSkipped(list []Skipped) {
+	slices.SortFunc(list, func(a, b Skipped) int {
+		return cmp.Or(compareIP(a.IP, b.IP), cmp.Compare(a.Port, b.Port), cmp.Compare(a.Protocol, b.Protocol))
+	})
 }

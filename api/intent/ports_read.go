@@ -107,12 +107,6 @@ func Entries(pools []Pool, yield func(PortEntry) bool) {
 	}
 }
 
-func sortSkipped(list []Skipped) {
-	slices.SortFunc(list, func(a, b Skipped) int {
-		return cmp.Or(compareIP(a.IP, b.IP), cmp.Compare(a.Port, b.Port), cmp.Compare(a.Protocol, b.Protocol))
-	})
-}
-
 // compareIP orders canonical addresses: IPv4 before IPv6, then by value.
 func compareIP(a, b string) int {
 	x, errX := netip.ParseAddr(a)
