@@ -145,3 +145,13 @@ func Forget(s *store.Store, p Principal) error {
 		return store.Tokens.Purge(tx, p.TokenID)
 	})
 }
+
+// Listed returns a function that reports whether a token is valid, and so is shown in a
+// list.
+func Listed(tx *store.Tx, c v1.AuthorizationConfig) func(v1.Token) bool {
+	issuer := c.Token.Fingerprint()
+	return func(o v1.Token) bool {
+		_, _, err := valid(tx, o.Meta.ID, issuer)
+		return err == nil
+	}
+}

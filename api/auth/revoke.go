@@ -7,16 +7,6 @@ import (
 	"berth/store"
 )
 
-// Listed returns a function that reports whether a token is valid, and so is shown in a
-// list.
-func Listed(tx *store.Tx, c v1.AuthorizationConfig) func(v1.Token) bool {
-	issuer := c.Token.Fingerprint()
-	return func(o v1.Token) bool {
-		_, _, err := valid(tx, o.Meta.ID, issuer)
-		return err == nil
-	}
-}
-
 // Revoke makes a token and all tokens minted with it invalid. It returns an error of
 // the code TokenNotFound if the token does not exist.
 func Revoke(s store.Writer, id string) error {
