@@ -10,7 +10,6 @@ import (
 
 	"berth/api/auth"
 	"berth/api/server/edge"
-	v1 "berth/api/v1"
 	"berth/store"
 )
 
@@ -209,30 +208,4 @@ func (a access) verify(c *fiber.Ctx) error {
 func callerOf(c *fiber.Ctx) auth.Principal {
 	caller, _ := c.Locals(callerKey).(auth.Principal)
 	return caller
-}
-
-// translate returns the error that package edge takes for an error of a handler:
-// without the names of containers that the caller may not access, and with a
-// v1.Error for each error of the store.
-func translate(c *fiber.Ctx, err error) error { return ofStore(callerOf(c).Redact(err)) }
-
-// ofStore wraps an error of the store in its v1.Error.
-func ofStore(err error) error {
-	var known *v1.Error
-	switch {
-	case errors.As(err, &known):
-		return err
-	case errors.Is(err, store.ErrDiskFull):
-		return errors.Join(v1.ErrStoreDiskFull, err)
-	case errors.Is(err, store.ErrFailed), errors.Is(err, store.ErrClosed), errors.Is(err, store.ErrTooBig):
-		return errors.Join(v1.ErrStoreFailed, err)
-	}
-	return err
-}
-
-// refusal returns the text that a client receives for an error. The caller logs the
-// error if log is true.
-func refusal(err error) (text string, log bool) {
-	refused, log := edge.Refusal(ofStore(err))
-	return refused.Message, log
 }

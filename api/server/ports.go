@@ -84,30 +84,6 @@ func (s ports) add(c *fiber.Ctx) error {
 	}{messageBody{"Port added to pool"}, ref.IP, ref.Port, ref.Protocol})
 }
 
-func (s ports) addBulk(c *fiber.Ctx) error {
-	var body struct {
-		IP       string `json:"ip" wire:"required"`
-		Ports    string `json:"ports" wire:"required"`
-		Protocol string `json:"protocol" wire:"required"`
-	}
-	var f v1.FieldErrors
-	if err := s.decoder.decode(c, &body, &f); err != nil {
-		return err
-	}
-	describe(c, func(a *v1.Audit) { a.Object = portName(body.IP, body.Ports, body.Protocol) })
-	wanted := intent.CheckPorts(&f, body.IP, body.Ports, body.Protocol)
-	if err := f.Err(); err != nil {
-		return err
-	}
-	if err := intent.AddPorts(requestOf(c, s.store), wanted); err != nil {
-		return err
-	}
-	return edge.OK(c, struct {
-		messageBody
-		AddedCount int `json:"added_count"`
-	}{messageBody{"Ports added to pool"}, wanted.Ports.Len()})
-}
-
 // portRef returns the port that the path of a request names. If the path has no
 // valid address and port the error is v1.ErrPortNotFound.
 func portRef(c *fiber.Ctx) (intent.PortRef, error) {
@@ -196,4 +172,49 @@ func (s ports) delete(c *fiber.Ctx) error {
 		return err
 	}
 	return edge.OK(c, messageBody{"Port removed from pool"})
+}
+
+// list streams the pool, which may have hundreds of thousands of ports.
+func (s ports) list(c *fiber.Ctx) error {
+	page, err := pageOf(c)
+	if err != nil {
+		return err
+	}
+	var pools []intent.Pool
+	err = s.store.View(func(tx *store.Tx) (err error) {
+		pools, err = intent.Pools(tx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	caller := callerOf(c)
+	if !page.whole() {
+		return sendPorts(c, pools, page, caller)
+	}
+	edge.SendList(c, "ports", func(yield func(portBody) bool) {
+		intent.Entries(pools, func(e intent.PortEntry) bool { return yield(bodyOfPort(e, caller)) })
+	})
+	return nil
+}
+
+// sendPorts answers with a page of the pool.
+func sendPorts(c *fiber.Ctx, pools []intent.Pool, p listPage, caller auth.Principal) error {
+	var body struct {
+		Ports    []portBody `json:"ports"`
+		Continue string     `json:"continue,omitempty"`
+	}
+	after, ok := intent.ParsePortRef(p.after)
+	if p.after != "" && !ok {
+		return errContinue
+	}
+	body.Ports, body.Continue = take(p, func(yield func(string, portBody) bool) {
+		show := func(e intent.PortEntry) bool { return yield(e.Ref().String(), bodyOfPort(e, caller)) }
+		if p.after == "" {
+			intent.Entries(pools, show)
+			return
+		}
+		intent.EntriesAfter(pools, after, show)
+	})
+	return edge.OK(c, body)
 }

@@ -3,11 +3,9 @@ package server
 import (
 	"github.com/gofiber/fiber/v2"
 
-	"berth/api/auth"
 	"berth/api/intent"
 	"berth/api/server/edge"
 	v1 "berth/api/v1"
-	"berth/store"
 )
 
 type skippedBody struct {
@@ -57,47 +55,26 @@ func (s ports) deleteBulk(c *fiber.Ctx) error {
 	}{messageBody{"Ports removed from pool"}, deleted, list})
 }
 
-// list streams the pool, which may have hundreds of thousands of ports.
-func (s ports) list(c *fiber.Ctx) error {
-	page, err := pageOf(c)
-	if err != nil {
-		return err
-	}
-	var pools []intent.Pool
-	err = s.store.View(func(tx *store.Tx) (err error) {
-		pools, err = intent.Pools(tx)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	caller := callerOf(c)
-	if !page.whole() {
-		return sendPorts(c, pools, page, caller)
-	}
-	edge.SendList(c, "ports", func(yield func(portBody) bool) {
-		intent.Entries(pools, func(e intent.PortEntry) bool { return yield(bodyOfPort(e, caller)) })
-	})
-	return nil
-}
-
-// sendPorts answers with a page of the pool.
-func sendPorts(c *fiber.Ctx, pools []intent.Pool, p listPage, caller auth.Principal) error {
+func (s ports) addBulk(c *fiber.Ctx) error {
 	var body struct {
-		Ports    []portBody `json:"ports"`
-		Continue string     `json:"continue,omitempty"`
+		IP       string `json:"ip" wire:"required"`
+		Ports    string `json:"ports" wire:"required"`
+		Protocol string `json:"protocol" wire:"required"`
 	}
-	after, ok := intent.ParsePortRef(p.after)
-	if p.after != "" && !ok {
-		return errContinue
+	var f v1.FieldErrors
+	if err := s.decoder.decode(c, &body, &f); err != nil {
+		return err
 	}
-	body.Ports, body.Continue = take(p, func(yield func(string, portBody) bool) {
-		show := func(e intent.PortEntry) bool { return yield(e.Ref().String(), bodyOfPort(e, caller)) }
-		if p.after == "" {
-			intent.Entries(pools, show)
-			return
-		}
-		intent.EntriesAfter(pools, after, show)
-	})
-	return edge.OK(c, body)
+	describe(c, func(a *v1.Audit) { a.Object = portName(body.IP, body.Ports, body.Protocol) })
+	wanted := intent.CheckPorts(&f, body.IP, body.Ports, body.Protocol)
+	if err := f.Err(); err != nil {
+		return err
+	}
+	if err := intent.AddPorts(requestOf(c, s.store), wanted); err != nil {
+		return err
+	}
+	return edge.OK(c, struct {
+		messageBody
+		AddedCount int `json:"added_count"`
+	}{messageBody{"Ports added to pool"}, wanted.Ports.Len()})
 }
