@@ -1,0 +1,144 @@
+package docker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/distribution/reference"
+	"github.com/docker/docker/api/types/image"
+	"github.com/docker/docker/api/types/registry"
+
+	"berth/runtime"
+)
+
+// Pull pulls an image and calls progress with its progress. It has no deadline as
+// long as it makes progress. ctx must outlive the request that caused the pull:
+// the engine stops a pull when its client disconnects.
+func (e *Engine) Pull(ctx context.Context, ref string, auth runtime.Auth, progress func(runtime.Progress)) error {
+	options := image.PullOptions{}
+	if auth != (runtime.Auth{}) {
+		encoded, err := credentials(ref, auth)
+		if err != nil {
+			return fmt.Errorf("pull %s: %w", ref, err)
+		}
+		options.RegistryAuth = encoded
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stall := time.AfterFunc(e.core.cfg.StallLimit, func() { cancel(runtime.ErrStalled) })
+	defer stall.Stop()
+	err := e.core.calls.do(ctx, opPull, ref, func(ctx context.Context) error {
+		return e.core.pull(ctx, ref, options, func(p runtime.Progress) {
+			stall.Reset(e.core.cfg.StallLimit)
+			if progress != nil {
+				progress(p)
+			}
+		})
+	})
+	if err != nil && errors.Is(context.Cause(ctx), runtime.ErrStalled) {
+		return fmt.Errorf("pull %s: %w for %s", ref, runtime.ErrStalled, e.core.cfg.StallLimit)
+	}
+	return err
+}
+
+// credentials encodes auth for the engine, which sends it to the registry of ref.
+// It returns ErrInvalid if that is not the registry of auth.
+func credentials(ref string, auth runtime.Auth) (string, error) {
+	name, err := reference.ParseNormalizedNamed(ref)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", runtime.ErrInvalid, err)
+	}
+	if from := reference.Domain(name); !strings.EqualFold(from, auth.Host) {
+		return "", fmt.Errorf("%w: the image is from %s, and the credentials are for %s", runtime.ErrInvalid, from, auth.Host)
+	}
+	return registry.EncodeAuthConfig(registry.AuthConfig{Username: auth.Username, Password: auth.Password, ServerAddress: auth.Host})
+}
+
+func (e *core) pull(ctx context.Context, ref string, options image.PullOptions, moved func(runtime.Progress)) error {
+	body, err := e.conn.client().ImagePull(ctx, ref, options)
+	if err != nil {
+		return pullError(ref, err)
+	}
+	defer body.Close()
+	return pullError(ref, readPull(body, moved))
+}
+
+// pullMessage is a message in the engine's answer to a pull.
+type pullMessage struct {
+	ID     string `json:"id"`
+	Status string `json:"status"`
+	Error  string `json:"error"`
+	Detail struct {
+		Current int64 `json:"current"`
+		Total   int64 `json:"total"`
+	} `json:"progressDetail"`
+}
+
+// readPull reads the stream to its end, when the pull is complete.
+func readPull(body io.Reader, moved func(runtime.Progress)) error {
+	decoder, layers := json.NewDecoder(body), layers{}
+	for {
+		var m pullMessage
+		switch err := decoder.Decode(&m); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)
+		case m.Error != "":
+			return errors.New(m.Error)
+		}
+		if layers.record(m) {
+			moved(layers.progress())
+		}
+	}
+}
+
+// layers holds the progress of each layer of an image, by layer id.
+type layers map[string]layer
+
+type layer struct {
+	status         string
+	current, total int64
+}
+
+// record updates the layers and reports whether m shows progress. The engine's
+// pause before a retry is no progress.
+func (l layers) record(m pullMessage) bool {
+	if strings.HasPrefix(m.Status, "Retrying") {
+		return false
+	}
+	if m.ID == "" || strings.HasPrefix(m.Status, "Pulling from") {
+		return true
+	}
+	now := l[m.ID]
+	old := now
+	now.status = m.Status
+	switch m.Status {
+	case "Downloading":
+		now.current, now.total = m.Detail.Current, m.Detail.Total
+	case "Verifying Checksum", "Download complete":
+		now.current = now.total
+	case "Extracting": // its numbers count the same bytes a second time
+		l[m.ID] = now
+		return true
+	}
+	l[m.ID] = now
+	return now != old
+}
+
+func (l layers) progress() (p runtime.Progress) {
+	for _, one := range l {
+		p.Layers++
+		if one.status == "Pull complete" || one.status == "Already exists" {
+			p.Done++
+		}
+		p.Current += one.current
+		p.Total += one.total
+	}
+	return p
+}
