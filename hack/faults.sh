@@ -119,7 +119,7 @@ answers that nobody reads fill their pipe | n > 0 { // other => n >= 0 { // othe
 the process does not wait for the daemon | total-r.allowed > windowBytes => total < 0
 @ runtime/blob/upload.go | ./runtime/blob -run ^TestS3EndsTheWriter$ -timeout 30s
 an upload that fails waits for its writer | cancel(err) // nothing => _ = err // nothing
-@ runtime/volume/archive_output.go | ./runtime/volume/archiver
+@ runtime/volume/snapshot_output.go | ./runtime/volume/archiver
 the checksum lacks bytes | o.hash.Write(p) => o.hash.Write(p[1:])
 the size lacks bytes | o.size += int64(n) => o.size += int64(n) / 2
 @ controller/backup/archive.go | ./controller/backup -run ^(TestTargetLosesBytes|TestBackupsFull)$
@@ -189,7 +189,7 @@ the old tree is removed while it is read | m.gate.drain(ctx, id) => error(nil)
 @ runtime/volume/sweep.go | ./runtime/volume -run ^TestSweep
 a sweep has no end | if s.steps < n { => if false {
 what a sweep leaves is never removed | if errors.Is(err, errEnough) {\n\t\tm.sweeps.request(id) => if errors.Is(err, errEnough) {
-@ runtime/volume/config_turns.go | ./runtime/volume -run ^TestConfigTurn
+@ runtime/volume/configure_turns.go | ./runtime/volume -run ^TestConfigTurn
 a volume overtakes those that wait | if c.taken || ahead { => if c.taken || ahead && false {
 a volume that asks no more stops the others | return now.Sub(p.asked) < placeAhead }) => return !p.asked.IsZero() })
 a turn ends with its first file | size <= smallConfig || t.begun => size <= smallConfig

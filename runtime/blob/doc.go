@@ -9,5 +9,9 @@
 // two parts. A Target verifies what it sends, part by part; the caller verifies the
 // checksum of what it reads.
 //
+// blob.go has the Target. directory.go is the directory. The bucket is in s3.go: upload.go
+// sends an archive in the parts of part.go, download.go reads it; retry.go repeats requests,
+// transport.go ends those without progress.
+//
 // The package must not know what an archive contains, nor what a backup is.
 package blob

@@ -6,4 +6,8 @@
 // vanish or are started from outside, images appear, pulls hang, ports are
 // taken. The functions set by Fail and After are called before and after every
 // operation, so that it can fail before or after it took effect.
+//
+// engine.go has the state, the list and the inspect; lifecycle.go, image.go, watch.go and
+// console.go (logs, input, usage) have the other methods of an Engine. world.go is how a test
+// changes containers, host.go how it changes the machine, fault.go how calls fail.
 package fake

@@ -1,22 +1,26 @@
-// Package volume operates on the files of volumes. A volume is one directory
-// below a common base directory.
+// Package volume operates on the files of volumes. A volume is one directory below a common
+// base directory.
 //
-// Each operation opens the volume's directory as an os.Root and works from that
-// handle, so neither a client's path nor a link that a tenant swaps in during the
-// operation can lead outside. Below a client's path package walk takes over, with
-// open folders and single names, and holds a few handles at any depth. Metadata calls
-// never follow the last link of a path; reads and writes of content follow links that
-// stay inside the volume. FIFOs, sockets and devices are never opened.
+// Each operation opens the volume's directory as an os.Root and works from that handle, so neither
+// a client's path nor a link that a tenant swaps in during the operation can lead outside. Below a
+// client's path package walk takes over, with open folders and single names, and holds a few
+// handles at any depth. Metadata calls never follow the last link of a path; reads and writes of
+// content follow links that stay inside the volume. FIFOs, sockets and devices are never opened.
 //
-// New files are created under a temporary name in the volume's root folder and
-// renamed when they are complete. Temporary names are hidden from lists and
-// refused as paths; Sweep removes those that a crash left.
+// New files are created under a temporary name in the volume's root folder and renamed when they
+// are complete. Temporary names are hidden from lists and refused as paths; Sweep removes those
+// that a crash left. Memory use does not grow with a volume: trees and archives are processed as
+// streams. Limits.NameBytes bounds the names that an operation has to keep: beyond it, hard links
+// are archived as files.
 //
-// Memory use does not grow with a volume: trees and archives are processed as
-// streams. Limits.NameBytes bounds the names that an operation has to keep: beyond
-// it, hard links are archived as files.
+// Each operation has a file of its name; decompress.go uses extract.go and merge.go, restore*.go
+// and snapshot*.go are about backups, inplace*.go about SFTP. manager.go has all volumes,
+// open_volume.go opens one for an operation, gate.go keeps operations apart from a restore. path.go
+// has the rules of paths, links.go follows links, folder.go opens folders, temp.go makes temporary
+// entries, owner.go sets owners, extents.go finds holes. usage.go has the limit and the usage,
+// scan.go measures it.
 //
-// Package archive reads and writes archives, package configfile edits configuration
-// files, package quota keeps volumes within their limits. Errors that clients see are errors of api/v1. The package must not
-// know who calls it, nor what a volume is used for.
+// Package archive reads and writes archives, package configfile edits configuration files, package
+// quota keeps volumes within their limits. Errors that clients see are errors of api/v1. The
+// package must not know who calls it, nor what a volume is used for.
 package volume

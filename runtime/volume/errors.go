@@ -94,3 +94,5 @@ func escapes(err error) bool {
 	}
 	return false
 }
+
+var errEnough = errors.New("enough found")

@@ -12,8 +12,6 @@ import (
 	"berth/runtime/volume/walk"
 )
 
-var errEnough = errors.New("enough found")
-
 // clockInterval is how many entries a search visits between two checks of its
 // time limit.
 const clockInterval = 256

@@ -47,7 +47,3 @@ func invalid(format string, args ...any) error { return v1.Errorf(v1.InvalidArch
 func notAnEntry(name string) error {
 	return invalid("Archive has an entry that is no file, folder or link: %q", name)
 }
-
-func zipTooLarge() error {
-	return v1.Errorf(v1.SizeLimit, "Too many files for a zip, whose directory is kept in memory: choose another format")
-}

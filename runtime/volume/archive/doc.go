@@ -13,6 +13,10 @@
 // memory. Limits.ZipDirectoryBytes bounds it in both directions, so that Extract
 // accepts what a Writer wrote.
 //
+// archive.go has the types and errors. reader.go detects the format and checks every entry,
+// source.go reads the archive, writer.go writes one. tar.go and zip.go have both directions of
+// a format, zipdirectory.go the directory of a zip, bzip2.go the compressor.
+//
 // Errors that clients see are errors of api/v1. The package must not know quotas,
 // volumes or files of the host.
 package archive

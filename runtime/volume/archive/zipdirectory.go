@@ -7,6 +7,8 @@ import (
 	"errors"
 	"io"
 	"math"
+
+	v1 "berth/api/v1"
 )
 
 // The records at the end of a zip: their signatures, and their sizes in bytes.
@@ -140,4 +142,8 @@ func ignoreEOF(err error) error {
 		return nil
 	}
 	return err
+}
+
+func zipTooLarge() error {
+	return v1.Errorf(v1.SizeLimit, "Too many files for a zip, whose directory is kept in memory: choose another format")
 }

@@ -7,6 +7,10 @@
 // second application changes nothing: Apply verifies that, and so also that each value
 // reads back as it was requested.
 //
+// configfile.go has Apply and the edits. Each format has a file of its name: tree.go has the
+// values to set in yaml and json, yaml_end.go finds the end of a node, yaml_scalar.go its
+// beginning and writes scalars, xml_path.go parses the keys of xml and makes its edits.
+//
 // The content comes from a tenant and may be anything. The package reads no file, and
 // must not know volumes and containers.
 package configfile

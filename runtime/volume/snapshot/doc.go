@@ -15,9 +15,11 @@
 // and compare it with the one that they read, and they derive the manifest from the
 // members and compare its checksum, so that neither needs memory for the list.
 //
-// write.go writes, read.go reads the members again and checks them, for Verify and for
-// extract.go, and merge.go puts what was extracted into a tree. entry.go has a member,
-// header.go its form in the archive, manifest.go its line in the manifest.
+// write.go writes: content.go and sparse.go the content of a file, frames.go compresses,
+// ignore.go has the patterns of what is left out. read.go reads the members again and checks
+// them, for Verify and for extract.go, and merge.go puts what was extracted into a tree. entry.go
+// has a member, header.go and headerread.go its form in the archive, manifest.go its line in the
+// manifest.
 //
 // Bytes are bytes on disk, in units of 4 KiB (ADR 0096). The package must not know volumes,
 // limits or where archives are stored.
