@@ -14,8 +14,9 @@
 //     was on the disk (checkpoint.go).
 //   - It blocks commits while too many tables wait for a merge (compactor.go).
 //
-// One goroutine writes: it alone calls Begin, the methods of Batch, Rotate,
-// Checkpoint and Repair. View and Writable may be called by any.
+// One goroutine writes: it alone calls Begin, the methods of Batch, Rotate, Checkpoint and
+// Repair. View and Writable may be called by any. db.go has the DB, open.go with directory.go
+// opens it, batch.go writes, txn.go reads; check.go reads a database without a change of it.
 //
 // Beside Badger's files lie the checkpoint (MARK, checkpoint.go) and RESERVE (disk.go).
 package kv
