@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 )
@@ -36,4 +37,18 @@ func resolveColor(cmd *cobra.Command, env func(name string) string) error {
 func colored(cmd *cobra.Command) bool {
 	f := cmd.Flag("color")
 	return f != nil && f.Value.String() == colorAlways
+}
+
+// stateStyle returns the colour of a container's state.
+func stateStyle(state string) string {
+	const red, green, yellow = "31", "32", "33"
+	switch {
+	case state == "running":
+		return green
+	case state == "failed":
+		return red
+	case slices.Contains([]string{"installing", "starting", "stopping", "deleting"}, state):
+		return yellow
+	}
+	return ""
 }

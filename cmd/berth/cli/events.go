@@ -73,25 +73,6 @@ func newEventsCommand(c *connector) *cobra.Command {
 	return cmd
 }
 
-// warnUnready prints why no events are stored now: no container has an event of its own
-// while the engine does not answer or the store takes no changes.
-func warnUnready(cmd *cobra.Command, d *daemon) error {
-	reason, err := unready(cmd.Context(), d)
-	if client.StatusOf(err) != 0 {
-		return nil // the request for the events reports what is wrong
-	}
-	return errors.Join(err, warnMissing(cmd, "events", reason))
-}
-
-// warnMissing prints why some of what a command lists may be missing; "": the daemon is ready.
-func warnMissing(cmd *cobra.Command, what, reason string) error {
-	if reason == "" {
-		return nil
-	}
-	_, err := fmt.Fprintf(cmd.ErrOrStderr(), "berth: the daemon is not ready, so %s may be missing: %s; berth doctor names what to do\n", what, reason)
-	return err
-}
-
 // warnUnknown prints that a container does not exist: a mistyped id has no events, while
 // those of a deleted container are stored.
 func warnUnknown(cmd *cobra.Command, d *daemon, id string) error {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"time"
 )
 
@@ -31,4 +33,21 @@ func poll[T any](ctx context.Context, w *waiting, id string, get func(context.Co
 			return object, ctx.Err()
 		}
 	}
+}
+
+// waitInterval is the time between two requests for the state of a container.
+const waitInterval = 200 * time.Millisecond
+
+// transient reports whether a request failed because the daemon does not answer now, as
+// while it starts. A wrong name or certificate is not that.
+func transient(err error) bool {
+	var op *net.OpError
+	var name *net.DNSError
+	switch {
+	case codeOf(err) == exitUnavailable, codeOf(err) == exitTimeout, errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return true
+	case errors.As(err, &name) || !errors.As(err, &op):
+		return false
+	}
+	return op.Op == "dial" || op.Op == "read" || op.Op == "write"
 }

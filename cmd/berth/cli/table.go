@@ -2,7 +2,6 @@ package cli
 
 import (
 	"io"
-	"slices"
 	"strings"
 	"unicode"
 
@@ -215,18 +214,4 @@ func (t *table) styled(row, index int, text string) string {
 		return "\x1b[" + style + "m" + text + "\x1b[0m"
 	}
 	return text
-}
-
-// stateStyle returns the colour of a container's state.
-func stateStyle(state string) string {
-	const red, green, yellow = "31", "32", "33"
-	switch {
-	case state == "running":
-		return green
-	case state == "failed":
-		return red
-	case slices.Contains([]string{"installing", "starting", "stopping", "deleting"}, state):
-		return yellow
-	}
-	return ""
 }

@@ -1,6 +1,9 @@
 package cli
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // The absolute times that people read are local ones with their zone. JSON and YAML are the
 // daemon's response, in UTC.
@@ -19,4 +22,25 @@ func dateOf(text string) string {
 		return text
 	}
 	return date(at)
+}
+
+// age returns the time since then in at most two units.
+func age(since time.Time, now time.Time) string {
+	if since.IsZero() {
+		return ""
+	}
+	return span(now.Sub(since))
+}
+
+// span returns a duration in at most two units, such as 3m20s.
+func span(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", max(0, int(d.Seconds())))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return fmt.Sprintf("%dd", int(d.Hours())/24)
 }

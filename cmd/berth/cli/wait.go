@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -17,43 +15,6 @@ import (
 	"berth/api/client"
 	v1 "berth/api/v1"
 )
-
-// waitInterval is the time between two requests for the state of a container.
-const waitInterval = 200 * time.Millisecond
-
-// deleted is the state for `berth wait` of a container that does not exist any more.
-const deleted = "deleted"
-
-// waitStates returns the states that a container stays in, for `berth wait`.
-func waitStates() []string {
-	return []string{string(v1.Ready), string(v1.Running), string(v1.Exit), string(v1.Failed), deleted}
-}
-
-// passing returns the reason why nobody can wait for a state; empty: there is no such state.
-func passing(state string) string {
-	switch v1.Phase(state) {
-	case v1.Installing, v1.Starting, v1.Stopping:
-		return "containers pass through it; "
-	}
-	return ""
-}
-
-// goal is what a command waits for.
-type goal struct {
-	name   string     // "running", or "stopped"
-	states []v1.Phase // any of them; none: the container is deleted
-}
-
-// goalOf returns the goal of an action.
-func goalOf(a client.Action) goal {
-	switch a {
-	case client.Stop, client.Kill:
-		return goal{"stopped", []v1.Phase{v1.Exit, v1.Ready, v1.Failed}}
-	case client.Reinstall:
-		return goal{"ready", []v1.Phase{v1.Ready}}
-	}
-	return goal{"running", []v1.Phase{v1.Running}}
-}
 
 // waiting are the flags of a command that can wait until its requests are carried out.
 type waiting struct {
@@ -242,20 +203,6 @@ func (r *round) done(raw []byte, id string) bool {
 	return true
 }
 
-// transient reports whether a request failed because the daemon does not answer now, as
-// while it starts. A wrong name or certificate is not that.
-func transient(err error) bool {
-	var op *net.OpError
-	var name *net.DNSError
-	switch {
-	case codeOf(err) == exitUnavailable, codeOf(err) == exitTimeout, errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return true
-	case errors.As(err, &name) || !errors.As(err, &op):
-		return false
-	}
-	return op.Op == "dial" || op.Op == "read" || op.Op == "write"
-}
-
 // readyTimeout is how long a wait that has timed out asks whether the daemon is ready.
 const readyTimeout = 10 * time.Second
 
@@ -286,13 +233,4 @@ func (r *round) timedOut(ctx context.Context) error {
 		r.failed = append(r.failed, withCode(exitTimeout, fmt.Errorf("%s is not %s in time: it is %s%s", w.id, r.goal.name, text, because(notReady))))
 	}
 	return errors.Join(r.failed...)
-}
-
-// because returns the end of an error that names why the daemon is not ready; empty if it
-// is, or if that is unknown.
-func because(notReady string) string {
-	if notReady == "" {
-		return ""
-	}
-	return "; the daemon is not ready: " + notReady
 }
