@@ -26,29 +26,6 @@ func diskUsage(s *store.Store, id string) (bytes int64, known bool) {
 	return bytes, err == nil
 }
 
-// unready returns the reasons why requests cannot be carried out now. GET /readyz
-// needs no token, so it logs nothing: watchHealth does.
-func (d *daemon) unready() (reasons []string) {
-	if err := d.store.Writable(); err != nil {
-		reasons = append(reasons, storeReason(err))
-	}
-	if !d.engineHealth().Reachable {
-		reasons = append(reasons, "engine: does not answer")
-	}
-	if !d.listed.Load() {
-		reasons = append(reasons, "engine: its containers were not listed yet")
-	}
-	return reasons
-}
-
-// storeReason returns the public part of the reason why the store cannot be written.
-func storeReason(err error) string {
-	if errors.Is(err, store.ErrDiskFull) {
-		return "store: the disk is full"
-	}
-	return "store: not writable"
-}
-
 // input adapts the consoles to the interface of package server.
 type input struct{ consoles *console.Manager }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -105,4 +106,27 @@ func (d *daemon) engineHealth() server.EngineHealth {
 		return server.EngineHealth{Since: h.at}
 	}
 	return server.EngineHealth{Reachable: h.err == nil, Since: h.since}
+}
+
+// unready returns the reasons why requests cannot be carried out now. GET /readyz
+// needs no token, so it logs nothing: watchHealth does.
+func (d *daemon) unready() (reasons []string) {
+	if err := d.store.Writable(); err != nil {
+		reasons = append(reasons, storeReason(err))
+	}
+	if !d.engineHealth().Reachable {
+		reasons = append(reasons, "engine: does not answer")
+	}
+	if !d.listed.Load() {
+		reasons = append(reasons, "engine: its containers were not listed yet")
+	}
+	return reasons
+}
+
+// storeReason returns the public part of the reason why the store cannot be written.
+func storeReason(err error) string {
+	if errors.Is(err, store.ErrDiskFull) {
+		return "store: the disk is full"
+	}
+	return "store: not writable"
 }

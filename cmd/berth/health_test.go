@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -32,4 +33,21 @@ func TestUnwritableStoreIsLoggedOnce(t *testing.T) {
 	}
 	require.Equal(t, 1, strings.Count(text.String(), "\n"))
 	require.Contains(t, text.String(), `level=INFO msg="the store can be written again" after=`)
+}
+
+// TestUnreadyStore: GET /readyz needs no token, so it logs no failure of the store.
+func TestUnreadyStore(t *testing.T) {
+	s, err := store.Open("", store.Options{})
+	require.NoError(t, err)
+	var log bytes.Buffer
+	d := &daemon{store: s, log: slog.New(slog.NewTextHandler(&log, nil))}
+	require.NotContains(t, d.unready(), "store: not writable")
+	require.NoError(t, s.Close())
+	require.Contains(t, d.unready(), "store: not writable")
+	require.Empty(t, log.String())
+}
+
+func TestStoreReason(t *testing.T) {
+	require.Equal(t, "store: the disk is full", storeReason(fmt.Errorf("%w: %w", store.ErrFailed, store.ErrDiskFull)))
+	require.Equal(t, "store: not writable", storeReason(store.ErrFailed))
 }
