@@ -16,7 +16,8 @@
 //
 // One goroutine writes: it alone calls Begin, the methods of Batch, Rotate, Checkpoint and
 // Repair. View and Writable may be called by any. db.go has the DB, open.go with directory.go
-// opens it, batch.go writes, txn.go reads; check.go reads a database without a change of it.
+// opens it, batch.go writes, txn.go reads, versions.go has the versions of both; check.go reads
+// a database without a change of it.
 //
 // Beside Badger's files lie the checkpoint (MARK, checkpoint.go) and RESERVE (disk.go).
 package kv
