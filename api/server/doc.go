@@ -14,8 +14,8 @@
 // The handlers of each kind are in files that begin with its name: *_body.go is the JSON of a
 // request, *_view.go that of an answer; backup_list.go and container_encoded.go keep it
 // encoded. files.go has what file_*.go and archives.go share, conditions.go the conditions of a
-// container. container_create.go also applies. console.go has commands, logs and stats, and
-// logs.go sends the lines; sockets.go opens WebSockets, processes.go executes their messages.
+// container. container_create.go also applies. console.go has commands, stats and the last
+// lines, logs.go sends lines and the whole console; sockets.go opens WebSockets, processes.go executes their messages.
 // self.go is about the token of the request, health.go has the public routes and the metrics,
 // store_content.go the backup of the store, ui.go the operator's page.
 //

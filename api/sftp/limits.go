@@ -15,18 +15,18 @@ const (
 	maxHandlesInAll = 1024 // of all sessions, or an eighth of RLIMIT_NOFILE if that is less
 )
 
-// limits counts the sessions.
-type limits struct {
+// sessionCounts counts the sessions.
+type sessionCounts struct {
 	mu    sync.Mutex
 	all   int
 	roots map[string]int // by the first minted token in the line of parents
 }
 
-func newLimits() limits { return limits{roots: map[string]int{}} }
+func newSessionCounts() sessionCounts { return sessionCounts{roots: map[string]int{}} }
 
 // enter counts a session, and returns the function that ends it. It returns false if
 // there are too many. The configured token serves many users and counts only in all.
-func (l *limits) enter(root string, c v1.SFTPConfig) (leave func(), ok bool) {
+func (l *sessionCounts) enter(root string, c v1.SFTPConfig) (leave func(), ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.all >= c.MaxSessions || root != v1.Administrator && l.roots[root] >= c.MaxSessionsPerToken {
@@ -40,7 +40,7 @@ func (l *limits) enter(root string, c v1.SFTPConfig) (leave func(), ok bool) {
 	}), true
 }
 
-func (l *limits) change(root string, by int) {
+func (l *sessionCounts) change(root string, by int) {
 	l.all += by
 	if l.roots[root] += by; l.roots[root] == 0 {
 		delete(l.roots, root)

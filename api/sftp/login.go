@@ -144,7 +144,7 @@ func (l *login) admit(user string, p auth.Principal) error {
 	if err := l.server.pace.Wait(ctx, p); err != nil { // a session is an entry of the audit log
 		return errSessions
 	}
-	leave, ok := l.server.limits.enter(p.Root(), l.server.deps.Settings.Current().SFTP)
+	leave, ok := l.server.counts.enter(p.Root(), l.server.deps.Settings.Current().SFTP)
 	if !ok {
 		return errSessions
 	}

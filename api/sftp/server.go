@@ -32,7 +32,7 @@ type Server struct {
 	pace     *auth.Pace
 	throttle *throttle
 	pending  pending
-	limits   limits
+	counts   sessionCounts
 	handles  *handles
 	metrics  metrics
 	login    time.Duration // loginTime, or less in tests
@@ -51,7 +51,7 @@ func New(d Deps, key ssh.Signer) *Server {
 		d.Registerer = prometheus.NewRegistry()
 	}
 	s := &Server{deps: d, log: d.Log, config: newConfig(key), sessions: auth.NewSessions(d.Store, d.Settings),
-		pace: auth.NewPaceOf(changeBurst), throttle: newThrottle(), limits: newLimits(), handles: newHandles(totalHandles()),
+		pace: auth.NewPaceOf(changeBurst), throttle: newThrottle(), counts: newSessionCounts(), handles: newHandles(totalHandles()),
 		metrics: newMetrics(d.Registerer), login: loginTime}
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	return s

@@ -6,5 +6,8 @@
 // maxAttempts it is failed. The content is written under a temporary name, which the
 // scan of a volume removes, so that no part of it is left.
 //
+// download.go has the reconciler, jobs.go runs the downloads, turn.go lets one give its permit to
+// others.
+//
 // The package does not know HTTP, addresses or files.
 package download
