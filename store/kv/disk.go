@@ -22,8 +22,7 @@ const (
 	leastMinFree = 32 << 20
 	mostMinFree  = 256 << 20
 	reserveName  = "RESERVE"
-	reserveSize  = 3 * memTableSize       // a table for each memtable, and a new log
-	fullLog      = memTableSize / 16 * 15 // bytes in use; at memTableSize Badger begins another log
+	reserveSize  = 3 * memTableSize // a table for each memtable, and a new log
 )
 
 // disk manages the free space for one database. A nil disk has space for everything.
@@ -89,7 +88,8 @@ func (d *disk) compareFree(st unix.Statfs_t, need uint64) error {
 // fitsLog reports whether the current log has space for a batch, so that Badger
 // writes nothing else. Only the writer calls it.
 func (d *disk) fitsLog(s size) bool {
-	return d != nil && d.reserved.Load() && d.logged+logSize(s) < fullLog
+	const limit = memTableSize / 16 * 15 // at memTableSize Badger begins another log
+	return d != nil && d.reserved.Load() && d.logged+logSize(s) < limit
 }
 
 // needsRotation reports whether the current log has little space left for the
@@ -109,10 +109,8 @@ func (d *disk) prepare(s size) error {
 	if d == nil {
 		return nil
 	}
-	if len(d.allocated) == 0 || d.logged+logSize(s) >= fullLog { // Badger may have begun a log
-		if err := d.allocate(); err != nil {
-			return err
-		}
+	if err := d.allocate(); err != nil {
+		return err
 	}
 	d.last = logSize(s)
 	d.logged += d.last
