@@ -20,7 +20,7 @@ import (
 const (
 	treeFolders = 200
 	treeFiles   = 10_000
-	treeRounds  = 4 // each server is first in every second one
+	treeRounds  = 3 // each server is first in every second one
 )
 
 // copier is a client that copies trees. Its commands have the local folder and the remote

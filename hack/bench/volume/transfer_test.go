@@ -61,7 +61,7 @@ func serve(b *testing.B, m *volume.Manager) string {
 		hub.Close()
 		require.NoError(b, db.Close())
 	})
-	return fmt.Sprintf("http://%s/volumes/%s/files/content?path=f&token=%s", ln.Addr(), id, token)
+	return fmt.Sprintf("http://%s/volumes/%s/files/content?path=f", ln.Addr(), id)
 }
 
 const transfer = 1 << 30
@@ -148,7 +148,7 @@ func BenchmarkDownload(b *testing.B) {
 		return errors.Join(err, f.Close())
 	})
 	buf := make([]byte, 256<<10)
-	url := serve(b, m)
+	url := serve(b, m) + "&token=" + token
 	transfers(b, func() {
 		c, err := net.Dial("tcp", address)
 		require.NoError(b, err)

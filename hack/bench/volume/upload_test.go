@@ -48,7 +48,7 @@ func putBody(b *testing.B, url string, body io.Reader, size int64) {
 	req, err := http.NewRequest(http.MethodPut, url, body)
 	require.NoError(b, err)
 	req.ContentLength = size
-	req.Header.Set("Authorization", "Bearer "+token) // a token in the URL is for downloads
+	req.Header.Set("Authorization", "Bearer "+token)
 	resp, err := http.DefaultClient.Do(req)
 	require.NoError(b, err)
 	_, err = io.Copy(io.Discard, resp.Body)
