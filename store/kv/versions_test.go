@@ -1,9 +1,12 @@
 package kv
 
 import (
+	"errors"
 	"fmt"
+	"log/slog"
 	"testing"
 
+	"github.com/dgraph-io/badger/v4"
 	"github.com/stretchr/testify/require"
 )
 
@@ -59,6 +62,31 @@ func TestVersionsAfterOpen(t *testing.T) {
 	require.Equal(t, []string{"key/1", "key/2"}, keys(t, db, "key/"))
 	require.NoError(t, put(db, "key/3", ""))
 	require.Equal(t, []string{"key/1", "key/2", "key/3"}, keys(t, db, "key/"))
+}
+
+// TestVersionsOfOlderBerths: a berth that left the versions to Badger wrote files that this one
+// opens, and opens those of this one.
+func TestVersionsOfOlderBerths(t *testing.T) {
+	dir := t.TempDir()
+	older := func(do func(*badger.Txn) error) {
+		b, err := badger.Open(badgerOptions(dir, slog.New(slog.DiscardHandler)))
+		require.NoError(t, err)
+		require.NoError(t, b.Update(do))
+		require.NoError(t, b.Close())
+	}
+	older(func(txn *badger.Txn) error { return txn.Set([]byte("key/1"), nil) })
+	db, err := Open(dir, Options{})
+	require.NoError(t, err)
+	require.NoError(t, put(db, "key/2", ""))
+	require.NoError(t, remove(db, "key/1"))
+	require.NoError(t, db.Close())
+	older(func(txn *badger.Txn) error {
+		_, removed := txn.Get([]byte("key/1"))
+		require.ErrorIs(t, removed, badger.ErrKeyNotFound)
+		_, err := txn.Get([]byte("key/2"))
+		return errors.Join(err, txn.Set([]byte("key/3"), nil))
+	})
+	require.Equal(t, []string{"key/2", "key/3"}, keys(t, openOnly(t, dir), "key/"))
 }
 
 // openOnly opens a database whose tables are not merged.
