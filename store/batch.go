@@ -13,6 +13,7 @@ type batch struct {
 	s       *Store
 	kv      *kv.Batch // nil between commits
 	ops     []*op     // run, and not yet answered
+	flush   bool      // one of them waits for the disk
 	rev     uint64    // of the last update that changed an object
 	removed []string  // keys
 	changes []Change
@@ -28,7 +29,8 @@ func (b *batch) add(o *op) {
 	if b.kv == nil {
 		b.kv = b.s.db.Begin()
 	}
-	o.dependsOnBatch = !b.kv.Empty()
+	o.dependsOnBatch = !b.kv.Empty() || b.s.db.Unflushed()
+	b.flush = b.flush || !o.flushLater
 	o.tx = &Tx{store: b.s, txn: b.kv.Txn, now: b.s.time(), actor: o.actor, update: true, rev: b.rev + 1}
 	b.ops = append(b.ops, o)
 	o.run()
@@ -51,7 +53,7 @@ func (b *batch) add(o *op) {
 func (b *batch) split(o *op) error {
 	b.ops = b.ops[:len(b.ops)-1]
 	err := b.commit()
-	b.ops = append(b.ops, o)
+	b.ops, b.flush = append(b.ops, o), !o.flushLater
 	if err != nil {
 		return err
 	}
@@ -77,7 +79,7 @@ func (b *batch) take(o *op) {
 	}
 }
 
-// commit makes the batch durable, notifies the watchers, and then answers.
+// commit stores the batch, notifies the watchers, and then answers.
 func (b *batch) commit() error {
 	err := b.store()
 	if err == nil {
@@ -91,19 +93,6 @@ func (b *batch) commit() error {
 	}
 	b.reset()
 	return err
-}
-
-// written answers the updates that wait for no more than that the batch survives a kill.
-func (b *batch) written() {
-	for _, o := range b.ops {
-		if o.err != nil {
-			continue
-		}
-		select {
-		case o.written <- struct{}{}:
-		default: // nobody waits for it, or it was sent before
-		}
-	}
 }
 
 // abandon drops the batch and returns err to every update in it.
@@ -128,10 +117,11 @@ func (b *batch) store() error {
 	if len(b.changes) > 0 {
 		b.kv.Set(revisionKey, binary.BigEndian.AppendUint64(nil, b.rev))
 	}
-	return b.kv.Commit(b.written)
+	return b.kv.Commit(b.flush)
 }
 
-// publish notifies the watchers of what is now on the disk.
+// publish notifies the watchers of what is now stored. Only entries of the audit log, which
+// nobody watches, may not be on the disk yet.
 func (b *batch) publish() {
 	s := b.s
 	s.cache.drop(b.removed)

@@ -19,6 +19,9 @@ type Writer interface {
 type Request struct {
 	Audit   v1.Audit // without an Action, the request has no entry
 	Success int      // the status of the response after an update that succeeded
+	// FlushLater makes Finish return as soon as a kill of the process loses nothing. A
+	// power cut may, for some 100 ms.
+	FlushLater bool
 
 	// Outcome is the response to repetitions of the request: before Finish the one
 	// after an update that succeeded and whose response got lost. nil: none is stored.
@@ -30,8 +33,6 @@ type Request struct {
 	store *Store
 	actor v1.Actor
 	done  recorded
-
-	begun func() error // waits for what Begin has begun; nil: nothing
 }
 
 // recorded is what a request has stored.
@@ -88,13 +89,10 @@ func (r *Request) expected(tx *Tx) *Outcome {
 
 // Finish stores the status of the response in the request's entry, and the final
 // outcome; nil removes an outcome that is stored. It may be called again: an entry that
-// lasts, such as that of a session, is stored at its begin and completed at its end. They are on the disk when Finish
-// returns nil. If onFullDisk is true, they are stored even while the disk is full, see
+// lasts, such as that of a session, is stored at its begin and completed at its end. They
+// are on the disk when Finish returns nil, unless FlushLater is true. If onFullDisk is true, they are stored even while the disk is full, see
 // Store.MustUpdate.
 func (r *Request) Finish(status int, final *Outcome, onFullDisk bool) error {
-	if err := r.Flush(); err != nil {
-		return err
-	}
 	done := r.done
 	sameEntry := r.Audit.Action == "" || done.entry.Seq != 0 && done.entry.Status == status
 	sameOutcome := final == nil && done.outcome == nil || final != nil && done.outcome != nil && final.equals(*done.outcome)
@@ -105,43 +103,12 @@ func (r *Request) Finish(status int, final *Outcome, onFullDisk bool) error {
 		done, err = r.record(tx, status, final)
 		return err
 	})
-	o.onFullDisk = onFullDisk
+	o.onFullDisk, o.flushLater = onFullDisk, r.FlushLater
 	err := o.submit(r.store)
 	if err == nil {
 		r.done = done
 	}
 	return err
-}
-
-// Begin stores the request's first entry like Finish, but returns nil as soon as a kill of the
-// process no longer loses it. Flush waits until a power cut does not either.
-func (r *Request) Begin(status int) error {
-	var done recorded
-	o := newOp(func(tx *Tx) (err error) {
-		done, err = r.record(tx, status, nil)
-		return err
-	})
-	if err := o.begin(r.store); err != nil {
-		return err
-	}
-	r.begun = func() error {
-		err := <-o.done
-		if err == nil {
-			r.done = done
-		}
-		return err
-	}
-	return nil
-}
-
-// Flush waits until what Begin has stored is on the disk.
-func (r *Request) Flush() error {
-	if r.begun == nil {
-		return nil
-	}
-	begun := r.begun
-	r.begun = nil
-	return begun()
 }
 
 // record stores the entry, or the status in the entry that is stored already, and the

@@ -3,9 +3,9 @@ package store
 import (
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -119,60 +119,57 @@ func TestAuditOfOlderStore(t *testing.T) {
 	require.Equal(t, uint64(1), auditOf(t, s, v1.AuditFilter{})[0].Seq)
 }
 
-// TestRequestBegins: what Begin has stored is seen before the disk has it, and Flush returns
-// the result of the commit.
-func TestRequestBegins(t *testing.T) {
-	s := openIn(t, t.TempDir())
-	r := NewRequest(s, alice(), v1.Audit{Action: "file.write", Object: "v/f"})
-	require.NoError(t, r.Flush(), "nothing was begun")
-	synced := make(chan struct{})
-	finish := sync.OnceFunc(func() { close(synced) })
-	t.Cleanup(finish)
-	s.commit = func(commit func() error) error {
-		err := commit()
-		select {
-		case <-synced:
-			return err
-		case <-time.After(20 * time.Second):
-			return errors.New("Begin waits for the disk")
+// TestFlushLater: an entry with FlushLater is stored without a flush, which follows by itself,
+// with the next update that waits for the disk, or with Flush.
+func TestFlushLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := openIn(t, t.TempDir())
+		begin := func() {
+			t.Helper()
+			r := NewRequest(s, alice(), v1.Audit{Action: "file.write", Object: "v/f"})
+			r.FlushLater = true
+			require.NoError(t, r.Finish(200, nil, false))
+			require.True(t, s.db.Unflushed())
 		}
-	}
-	require.NoError(t, r.Begin(200), "it does not wait for the end of the commit")
-	require.Len(t, auditOf(t, s, v1.AuditFilter{}), 1)
-	finish()
-	require.NoError(t, r.Flush())
-	require.NoError(t, r.Finish(200, nil, false))
-	require.NoError(t, r.Finish(413, nil, false))
-	list := auditOf(t, s, v1.AuditFilter{})
-	require.Len(t, list, 1)
-	require.Equal(t, []any{uint64(1), 413}, []any{list[0].Seq, list[0].Status})
+		begin()
+		require.Len(t, auditOf(t, s, v1.AuditFilter{}), 1)
+		time.Sleep(flushDelay - 1)
+		begin()
+		time.Sleep(2)
+		synctest.Wait()
+		require.False(t, s.db.Unflushed(), "the delay of the first one is over")
+		begin()
+		require.NoError(t, s.Flush())
+		require.False(t, s.db.Unflushed())
+		begin()
+		require.NoError(t, NewRequest(s, alice(), v1.Audit{Action: "a.a"}).Finish(200, nil, false))
+		require.False(t, s.db.Unflushed())
+		require.Len(t, auditOf(t, s, v1.AuditFilter{}), 5)
+	})
 }
 
-// TestRequestBeginsInVain: Begin returns the error of a commit that writes nothing, and Flush
-// that of one whose writes did not reach the disk.
-func TestRequestBeginsInVain(t *testing.T) {
+// TestFlushLaterFails: while nothing can be written, neither is an entry with FlushLater, and
+// updates get the error of a flush that had nobody waiting.
+func TestFlushLaterFails(t *testing.T) {
 	s := openIn(t, t.TempDir())
-	var written atomic.Bool
-	begun := make(chan struct{})
-	end := sync.OnceFunc(func() { close(begun) })
-	t.Cleanup(end)
+	var broken atomic.Bool
 	s.commit = func(commit func() error) error {
-		if written.Load() {
-			_ = commit()
-			<-begun
+		if broken.Load() {
+			return errors.New("no disk")
 		}
-		return errors.New("no disk")
+		return commit()
 	}
-	begin := func() (*Request, error) {
+	finish := func() error {
 		r := NewRequest(s, alice(), v1.Audit{Action: "file.write", Object: "v/f"})
-		return r, r.Begin(200)
+		r.FlushLater = true
+		return r.Finish(200, nil, false)
 	}
-	_, err := begin()
-	require.ErrorContains(t, err, "no disk")
-	written.Store(true)
-	var r *Request
-	require.Eventually(t, func() bool { r, err = begin(); return err == nil }, 20*time.Second, time.Millisecond)
-	end()
-	require.ErrorContains(t, r.Flush(), "no disk")
-	require.NoError(t, r.Flush(), "nothing is left to wait for")
+	require.NoError(t, finish())
+	broken.Store(true)
+	require.ErrorContains(t, s.Flush(), "no disk")
+	require.ErrorContains(t, finish(), "no disk")
+	broken.Store(false)
+	require.Eventually(t, func() bool { return finish() == nil }, 20*time.Second, time.Millisecond)
+	require.Len(t, auditOf(t, s, v1.AuditFilter{}), 2)
+	require.NoError(t, s.Flush())
 }

@@ -21,13 +21,18 @@ type op struct {
 	onFullDisk     bool // it is allowed while the disk is full
 	tx             *Tx
 	err            error
-	dependsOnBatch bool          // it may have read uncommitted writes of its batch
-	written        chan struct{} // nil, unless somebody waits for what a kill leaves
+	dependsOnBatch bool // it may have read uncommitted writes of its batch
+	flushLater     bool // it is answered before it is on the disk
 	done           chan error
 }
 
+// flushDelay bounds how long a power cut may lose an update with flushLater, and is long
+// enough that a flush serves many: each is a commit of the file system's journal too, for
+// which whoever creates files waits.
+const flushDelay = 100 * time.Millisecond
+
 // Update runs fn and commits all of its changes, or none if fn returns an error or
-// panics. They are on the disk when Update returns. Fn runs at most once, on the
+// panics. They, and what fn has read, are on the disk when Update returns. Fn runs at most once, on the
 // writer's goroutine, and must not block: every other update waits for it. It must not
 // call Update.
 //
@@ -58,22 +63,12 @@ func (o *op) submit(s *Store) error {
 	}
 }
 
-// begin is submit, but returns nil as soon as the update survives a kill of the process.
-// The caller takes the result from o.done then.
-func (o *op) begin(s *Store) error {
-	o.written = make(chan struct{}, 1)
-	select {
-	case s.ops <- o:
-	case <-s.closing:
-		return ErrClosed
-	}
-	select {
-	case err := <-o.done:
-		o.done <- err
-		return err
-	case <-o.written:
+// Flush returns when all that a view can read is on the disk.
+func (s *Store) Flush() error {
+	if !s.db.Unflushed() {
 		return nil
 	}
+	return s.Update(func(*Tx) error { return nil })
 }
 
 // write is the only goroutine that writes. It ends when the store is closed.
@@ -88,12 +83,18 @@ func (s *Store) write() {
 		b.abandon(fmt.Errorf("%w: %w", ErrFailed, errGoexit))
 		go s.write()
 	}()
-	var retry <-chan time.Time
+	var retry, flush <-chan time.Time
 	for {
 		if retry == nil && s.db.NeedsRepair() {
 			retry = time.After(repairEvery)
 		}
+		if flush == nil && s.db.Unflushed() {
+			flush = time.After(flushDelay)
+		}
 		select {
+		case <-flush:
+			flush = nil
+			_ = s.db.Flush() // the next update gets the error
 		case <-retry:
 			retry = nil
 			repair(s)

@@ -20,8 +20,10 @@ const changeBurst = 200 * time.Second
 // newEntry returns the request that stores an entry of the session in the audit log. path
 // is that of a file; empty: the volume.
 func (s *session) newEntry(action, path string) *store.Request {
-	return store.NewRequest(s.server.deps.Store, s.actor, v1.Audit{Action: action, Object: s.volume, Path: maskTokens(path),
+	r := store.NewRequest(s.server.deps.Store, s.actor, v1.Audit{Action: action, Object: s.volume, Path: maskTokens(path),
 		RequestID: s.id, Container: s.container, Volume: s.volume})
+	r.FlushLater = true // as the change itself, see ADR 0161
+	return r
 }
 
 // change makes a change and records it, before it is acknowledged. frees reports whether
@@ -59,31 +61,24 @@ func (s *session) record(entry *store.Request, frees bool) error {
 type fileEntry struct {
 	once    sync.Once
 	request *store.Request // nil until begin
-	failed  error          // of begin
+	failed  error          // of its first record
 }
 
-// begin stores the entry, once, so that no kill loses it. complete waits until it is on the
-// disk, which takes as long as writing to the file.
+// begin stores the entry, once.
 func (e *fileEntry) begin(s *session, path string) error {
 	e.once.Do(func() {
 		e.request = s.newEntry("file.write", path)
-		s.server.pace.Count(s.principal, false)
-		e.failed = e.request.Begin(http.StatusOK)
+		e.failed = s.record(e.request, false)
 	})
 	return e.failed
 }
 
-// complete makes the entry durable, if there is one. refused is the last refusal of a write,
-// or nil.
+// complete stores refused, the last refusal of a write, in the entry. It may be nil.
 func (e *fileEntry) complete(refused error) error {
-	if e.request == nil {
+	if e.request == nil || refused == nil {
 		return nil
 	}
-	err := e.request.Flush()
-	if refused != nil {
-		err = errors.Join(err, e.request.Finish(statusOfWrite(refused), nil, true))
-	}
-	return err
+	return e.request.Finish(statusOfWrite(refused), nil, true)
 }
 
 // statusOfWrite returns the status of an entry whose last writes were refused.

@@ -3,7 +3,6 @@ package kv
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/dgraph-io/badger/v4"
 )
@@ -101,24 +100,30 @@ func write(txn *badger.Txn, writes map[string][]byte) error {
 	return nil
 }
 
-// Commit makes the batch durable. In between it calls written, once or twice: the batch is
-// with the kernel then, where a kill of the process does not reach it, but a power cut does.
-// If Badger fails, it is opened again and the batch is committed once more. If that fails
-// too, the error wraps ErrFailed and nothing is written until Repair.
-func (b *Batch) Commit(written func()) error {
-	if b.err != nil || b.Empty() {
+// Commit stores the batch where a kill of the process loses nothing. If flush is true, it
+// and all batches before it are on the disk when Commit returns: until then, or until
+// DB.Flush, a power cut may lose them. If Badger fails, it is opened again and the batch is
+// committed once more. If that fails too, the error wraps ErrFailed and nothing is written
+// until Repair.
+func (b *Batch) Commit(flush bool) error {
+	switch {
+	case b.err != nil:
 		return b.err
+	case b.Empty() && flush:
+		return b.db.Flush()
+	case b.Empty():
+		return nil
+	}
+	if b.db.disk.mayRotate(b.size) { // Badger flushes its current log only
+		if err := b.db.Flush(); err != nil {
+			return err
+		}
 	}
 	if err := b.db.disk.prepare(b.size); err != nil {
 		return fmt.Errorf("%w: %w", ErrFailed, err)
 	}
-	began := time.Now()
-	err := b.db.commit(b.txn, written)
-	if b.db.options.Observe != nil {
-		b.db.options.Observe(time.Since(began))
-	}
-	if err != nil {
-		if err = b.commitAgain(b.db.broken(err), written); err != nil {
+	if err := b.db.commit(b.txn, flush); err != nil {
+		if err = b.commitAgain(b.db.broken(err), flush); err != nil {
 			return err
 		}
 	}
@@ -129,30 +134,18 @@ func (b *Batch) Commit(written func()) error {
 // Discard ends the batch. After Commit it only releases memory.
 func (b *Batch) Discard() { b.discard() }
 
-func (db *DB) commit(txn *badger.Txn, written func()) error {
-	if db.options.Commit == nil {
-		return commit(db.badger, txn, written)
-	}
-	return db.options.Commit(func() error { return commit(db.badger, txn, written) })
-}
-
-// commit turns a panic of Badger into an error.
-func commit(b *versioned, txn *badger.Txn, written func()) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("badger panicked: %v", p)
+func (db *DB) commit(txn *badger.Txn, flush bool) error {
+	return db.attempt(flush, func() error {
+		if err := db.badger.commit(txn); err != nil || !flush {
+			return err
 		}
-	}()
-	if err := b.commit(txn); err != nil {
-		return err
-	}
-	written()
-	return b.Sync()
+		return db.badger.Sync()
+	})
 }
 
 // commitAgain commits the batch to a Badger that was opened again. Whether
 // nothing, a part or all of it was stored the first time, all of it is stored then.
-func (b *Batch) commitAgain(failed error, written func()) error {
+func (b *Batch) commitAgain(failed error, flush bool) error {
 	b.discard()
 	if err := b.db.reopen(); err != nil {
 		return fmt.Errorf("%w; and it could not be opened again: %w", failed, err)
@@ -166,7 +159,7 @@ func (b *Batch) commitAgain(failed error, written func()) error {
 	if err := errors.Join(errs...); err != nil {
 		return b.db.broken(err)
 	}
-	if err := b.db.commit(b.txn, written); err != nil {
+	if err := b.db.commit(b.txn, flush); err != nil {
 		return b.db.broken(err)
 	}
 	b.db.fault.Store(nil)

@@ -29,21 +29,52 @@ func dirty(t *testing.T, dir string) (total int) {
 	return total
 }
 
-// TestCommitsAreSynced: a batch is with the kernel when written is called, and on the disk
-// when Commit returns. The kernel may flush what it has at any time, so not every batch, but
-// one of a hundred, must be seen before its flush.
+// TestCommitsAreSynced: a batch is on the disk when Commit with flush or Flush returns. The
+// kernel may flush what it has at any time, so not every batch, but one of a hundred, must be
+// seen before its flush.
 func TestCommitsAreSynced(t *testing.T) {
 	dir := t.TempDir()
 	db := openIn(t, dir, Options{})
+	commit := func(key string, flush bool) {
+		b := db.Begin()
+		defer b.Discard()
+		require.NoError(t, b.Add(map[string][]byte{key: []byte("value")}, false))
+		require.NoError(t, b.Commit(flush))
+	}
 	unflushed := 0
 	for i := 0; i < 3 || unflushed == 0 && i < 100; i++ {
-		b := db.Begin()
-		require.NoError(t, b.Add(map[string][]byte{fmt.Sprint(i): []byte("value")}, false))
-		called := 0
-		require.NoError(t, b.Commit(func() { called++; unflushed += dirty(t, dir) }))
-		require.Equal(t, 1, called)
-		b.Discard()
+		commit(fmt.Sprint(i), false)
+		unflushed += dirty(t, dir)
+		require.True(t, db.Unflushed())
+		if i%2 == 0 {
+			require.NoError(t, db.Flush())
+		} else {
+			commit(fmt.Sprint(i, "+"), true)
+		}
+		require.False(t, db.Unflushed())
 		require.Zero(t, dirty(t, dir))
 	}
-	require.Positive(t, unflushed, "flushed before written was called")
+	require.Positive(t, unflushed, "flushed by a commit without flush")
+}
+
+// TestFlushBeforeNewLog: Badger flushes its current log only, so what the one before it holds
+// is on the disk when another begins.
+func TestFlushBeforeNewLog(t *testing.T) {
+	dir := t.TempDir()
+	writes := 0
+	db := openIn(t, dir, Options{Commit: func(commit func() error) error { writes++; return commit() }})
+	log := func() string {
+		names, err := filepath.Glob(filepath.Join(dir, "*.mem"))
+		require.NoError(t, err)
+		return names[len(names)-1]
+	}
+	for i, first := 0, log(); log() == first; i++ {
+		require.Less(t, i, 100)
+		b := db.Begin()
+		require.NoError(t, b.Add(map[string][]byte{fmt.Sprint(i): make([]byte, 500_000)}, false))
+		writes = 0
+		require.NoError(t, b.Commit(false))
+		b.Discard()
+	}
+	require.Equal(t, 2, writes, "the commit that began a log, and a flush before it")
 }

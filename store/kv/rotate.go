@@ -33,5 +33,5 @@ func (db *DB) fillLog() error {
 	if err := t.txn.Set([]byte(fillerKey), make([]byte, fillerSize)); err != nil {
 		return err
 	}
-	return db.commit(t.txn, func() {})
+	return db.commit(t.txn, true)
 }

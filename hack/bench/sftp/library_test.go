@@ -34,7 +34,7 @@ func startLibrary(b *testing.B, dir string) yardstick {
 		serveLibrary(ln, config, files)
 	}()
 	b.Cleanup(func() { ln.Close(); <-done })
-	return yardstick{"library", "any", files, ln.Addr().(*net.TCPAddr).Port}
+	return yardstick{name: "library", user: "any", dir: files, port: ln.Addr().(*net.TCPAddr).Port}
 }
 
 // serveLibrary serves the first connection of ln.

@@ -38,6 +38,7 @@ exec "$0/usr/sbin/sshd" -D -e -f "$1"
 type yardstick struct {
 	name, user, dir string // dir: where the client begins
 	port            int
+	authorize       func(line string) // has berth accept a key, with a token of its own
 }
 
 // writeKey makes a key, and returns its file and its public line.
@@ -63,8 +64,11 @@ func startBerth(b *testing.B, line string) yardstick {
 		ID string `json:"volume_id"`
 	}
 	d.Post(b, "/volumes", map[string]any{}).Decode(b, &volume)
-	d.Post(b, "/auth/tokens", map[string]any{"scopes": []string{"files"}, "ssh_keys": []string{line}})
-	return yardstick{"berth", volume.ID, "/", port}
+	authorize := func(line string) {
+		d.Post(b, "/auth/tokens", map[string]any{"scopes": []string{"files"}, "ssh_keys": []string{line}})
+	}
+	authorize(line)
+	return yardstick{"berth", volume.ID, "/", port, authorize}
 }
 
 // startOpenSSH starts OpenSSH's server, whose files are on the same file system.
@@ -96,7 +100,7 @@ func startOpenSSH(b *testing.B, dir, line string) yardstick {
 		}
 		return err == nil
 	})
-	return yardstick{"openssh", "root", files, port}
+	return yardstick{name: "openssh", user: "root", dir: files, port: port}
 }
 
 // client is OpenSSH's sftp, logged in to one of the servers.
