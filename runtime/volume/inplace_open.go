@@ -37,26 +37,34 @@ func (n InPlace) OpenFile(ctx context.Context, id, p string, mode v1.OpenMode) (
 // removed the file meanwhile.
 const createTries = 3
 
+// openInPlace creates the file first, if it may: most files that clients open for writing are
+// new.
 func openInPlace(vol *openVolume, p string, mode v1.OpenMode) (h *openedFile, err error) {
+	if !mode.Create {
+		return openExisting(vol, p, mode)
+	}
+	full := errors.Join(vol.quota.Fits(quota.Block), vol.space.Check())
+	place := p // of the new file
 	for range createTries {
-		info, failed := vol.root.Stat(p)
-		switch {
-		case errors.Is(failed, fs.ErrNotExist) && mode.Create:
-			h, err = createInPlace(vol, p, mode)
-		case failed != nil:
-			return nil, failed
-		case !info.Mode().IsRegular():
-			return nil, notAFile(p)
-		case mode.Create && mode.Exclusive:
-			return nil, exists(p)
-		default:
-			h, err = openExisting(vol, p, mode)
+		if full == nil {
+			if h, err = createInPlace(vol, place, mode); !errors.Is(err, fs.ErrExist) {
+				return h, err
+			}
 		}
-		if !is(err, fs.ErrNotExist, fs.ErrExist) || !mode.Create {
+		if h, err = openExisting(vol, p, mode); !errors.Is(err, fs.ErrNotExist) {
 			return h, err
 		}
+		if full != nil {
+			return nil, full
+		}
+		if mode.Exclusive { // a link without a target
+			return nil, exists(p)
+		}
+		if place, err = vol.follow(p); err != nil {
+			return nil, err
+		}
 	}
-	return h, err
+	return nil, err
 }
 
 // openFlags return the flags of open(2). O_NONBLOCK keeps it from waiting if the path
@@ -72,31 +80,32 @@ func openFlags(mode v1.OpenMode) int {
 	return flags
 }
 
-// createInPlace creates a file at p, or at the end of the link there.
+// createInPlace creates a file at p, where nothing may be.
 func createInPlace(vol *openVolume, p string, mode v1.OpenMode) (*openedFile, error) {
-	if err := errors.Join(vol.quota.Fits(quota.Block), vol.space.Check()); err != nil {
-		return nil, err
-	}
-	target := p
-	if !mode.Exclusive {
-		var err error
-		if target, err = vol.follow(p); err != nil {
-			return nil, err
-		}
-	}
-	f, err := vol.root.OpenFile(target, openFlags(mode)|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := vol.root.OpenFile(p, openFlags(mode)|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	if err := vol.finish(f, 0o644); err != nil {
 		f.Close()
-		return nil, errors.Join(err, vol.root.Remove(target))
+		return nil, errors.Join(err, vol.root.Remove(p))
 	}
 	vol.quota.Add(quota.Block)
-	return newOpenedFile(vol, f, target, mode, true)
+	return newOpenedFile(vol, f, p, mode, true)
 }
 
+// openExisting opens the regular file that p leads to. It opens nothing else, which might
+// have effects.
 func openExisting(vol *openVolume, p string, mode v1.OpenMode) (*openedFile, error) {
+	info, err := vol.root.Stat(p)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, notAFile(p)
+	case mode.Create && mode.Exclusive:
+		return nil, exists(p)
+	}
 	f, err := vol.root.OpenFile(p, openFlags(mode), 0)
 	if err != nil {
 		return nil, err
