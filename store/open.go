@@ -25,9 +25,7 @@ func open(dir string, o Options, steps []migration) (*Store, error) {
 		now:     o.Now,
 		log:     o.Log,
 		commit:  func(commit func() error) error { return commit() },
-		ops:     make(chan *op),
 		closing: make(chan struct{}),
-		written: make(chan struct{}),
 	}
 	s.Incarnations = &Incarnations{store: s}
 	if s.now == nil {
@@ -61,13 +59,11 @@ func open(dir string, o Options, steps []migration) (*Store, error) {
 func (s *Store) start(steps []migration) error {
 	version, err := s.load()
 	if err != nil {
-		close(s.written)
 		return err
 	}
 	s.latest.restart(s.rev.Load())
 	s.changes = newRing(keptChanges, 0, Change{Revision: s.rev.Load()})
 	s.db.StartCompactor()
-	go s.write()
 	if err := s.migrate(version, steps); err != nil {
 		return err
 	}

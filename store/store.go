@@ -37,16 +37,17 @@ type Store struct {
 	cache   cache
 	commit  func(commit func() error) error // calls commit; a test replaces it
 
-	rev     atomic.Uint64 // only the writer changes it
+	rev     atomic.Uint64 // only who has the turn changes it
 	changes *ring[Change]
 	latest  latest
 	ids     sync.Map        // of a kind: the Projection that listed reads
 	events  *ring[v1.Event] // position p holds seq p+1
 
-	ops     chan *op
-	closing chan struct{} // closed by Close
-	written chan struct{} // closed when the writer has ended
-	closed  atomic.Bool
+	turns         turns
+	flushPlanned  atomic.Bool
+	repairPlanned atomic.Bool
+	closing       chan struct{} // closed by Close
+	closed        atomic.Bool
 }
 
 // ID returns the random id of the store, made when the store was created. A copy
@@ -87,7 +88,7 @@ func (s *Store) Close() error {
 		return nil
 	}
 	close(s.closing)
-	<-s.written
+	s.turns.close()
 	err := s.db.Close()
 	s.metrics.unregister()
 	return err

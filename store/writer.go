@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	v1 "berth/api/v1"
@@ -14,15 +15,17 @@ const maxBatch = 256
 
 var errGoexit = errors.New("update ended its goroutine instead of returning")
 
-// op is one call of Update on its way through the writer.
+// op is one call of Update.
 type op struct {
 	fn             func(*Tx) error
 	actor          v1.Actor
 	onFullDisk     bool // it is allowed while the disk is full
 	tx             *Tx
 	err            error
-	dependsOnBatch bool // it may have read uncommitted writes of its batch
+	dependsOnBatch bool // it may have read what is not on the disk
 	flushLater     bool // it is answered before it is on the disk
+	repairs        bool // it opens a store again that failed, and shares no commit
+	turn           chan struct{}
 	done           chan error
 }
 
@@ -32,9 +35,9 @@ type op struct {
 const flushDelay = 100 * time.Millisecond
 
 // Update runs fn and commits all of its changes, or none if fn returns an error or
-// panics. They, and what fn has read, are on the disk when Update returns. Fn runs at most once, on the
-// writer's goroutine, and must not block: every other update waits for it. It must not
-// call Update.
+// panics. They, and what fn has read, are on the disk when Update returns. Fn runs at most
+// once, on the goroutine of any update, and must not block: every other update waits for it.
+// It must not call Update.
 //
 // The error is fn's own, ErrTooBig, ErrClosed, or one that wraps ErrFailed.
 func (s *Store) Update(fn func(*Tx) error) error {
@@ -51,16 +54,24 @@ func (s *Store) MustUpdate(fn func(*Tx) error) error {
 }
 
 func newOp(fn func(*Tx) error) *op {
-	return &op{fn: fn, actor: v1.Controller(), done: make(chan error, 1)}
+	return &op{fn: fn, actor: v1.Controller(), turn: make(chan struct{}, 1), done: make(chan error, 1)}
 }
 
+// submit waits for the turn, or for the answer of whoever has it.
 func (o *op) submit(s *Store) error {
-	select {
-	case s.ops <- o:
-		return <-o.done
-	case <-s.closing:
-		return ErrClosed
+	mine, err := s.turns.take(o)
+	if err != nil {
+		return err
 	}
+	if !mine {
+		select {
+		case err := <-o.done:
+			return err
+		case <-o.turn:
+		}
+	}
+	s.write(o)
+	return <-o.done
 }
 
 // Flush returns when all that a view can read is on the disk.
@@ -71,55 +82,54 @@ func (s *Store) Flush() error {
 	return s.Update(func(*Tx) error { return nil })
 }
 
-// write is the only goroutine that writes. It ends when the store is closed.
-func (s *Store) write() {
+// write commits o and the updates that wait, and passes the turn on.
+func (s *Store) write(o *op) {
 	b := &batch{s: s, rev: s.rev.Load()}
-	ended := false
-	defer func() {
-		if ended {
-			close(s.written)
-			return
-		}
-		b.abandon(fmt.Errorf("%w: %w", ErrFailed, errGoexit))
-		go s.write()
-	}()
-	var retry, flush <-chan time.Time
-	for {
-		if retry == nil && s.db.NeedsRepair() {
-			retry = time.After(repairEvery)
-		}
-		if flush == nil && s.db.Unflushed() {
-			flush = time.After(flushDelay)
-		}
-		select {
-		case <-flush:
-			flush = nil
-			_ = s.db.Flush() // the next update gets the error
-		case <-retry:
-			retry = nil
-			repair(s)
-			b.reset()
-		case o := <-s.ops:
-			b.add(o)
-			b.gather()
-			b.commit()
-			s.db.Rotate()
-		case <-s.closing:
-			ended = true
-			return
-		}
+	defer s.turns.pass()
+	defer b.abandon(errGoexit)
+	if o.repairs && s.db.NeedsRepair() {
+		repair(s)
+		b.reset()
+	}
+	b.add(o)
+	b.gather()
+	b.commit()
+	s.db.Rotate()
+	s.plan()
+}
+
+// plan has the store repaired or flushed in time.
+func (s *Store) plan() {
+	switch {
+	case s.db.NeedsRepair():
+		later(&s.repairPlanned, repairEvery, func() {
+			o := newOp(func(*Tx) error { return nil })
+			o.repairs = true
+			_ = o.submit(s)
+		})
+	case s.db.Unflushed():
+		later(&s.flushPlanned, flushDelay, func() { _ = s.Flush() }) // the next update gets the error
+	}
+}
+
+// later calls fn after d, unless that is planned already.
+func later(planned *atomic.Bool, d time.Duration, fn func()) {
+	if !planned.Swap(true) {
+		time.AfterFunc(d, func() {
+			planned.Store(false)
+			fn()
+		})
 	}
 }
 
 // gather adds the updates that are waiting. It does not wait for more.
 func (b *batch) gather() {
 	for range maxBatch - 1 {
-		select {
-		case o := <-b.s.ops:
-			b.add(o)
-		default:
+		o := b.s.turns.next()
+		if o == nil {
 			return
 		}
+		b.add(o)
 	}
 }
 

@@ -1,11 +1,9 @@
 package kv
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
@@ -32,6 +30,7 @@ type disk struct {
 
 	// The writer's own:
 	allocated map[string]bool // the logs whose blocks are allocated
+	listing   listing         // of the directory, when they were
 	logged    int64           // bytes in use of the current log, at most
 	last      int64           // of these those of the last commit
 	reserved  atomic.Bool     // read by all
@@ -121,69 +120,6 @@ func (d *disk) prepare(s size) error {
 		return nil
 	}
 	return d.reserve()
-}
-
-// allocate allocates the blocks of the logs that Badger has begun since the last call.
-func (d *disk) allocate() error {
-	entries, err := os.ReadDir(d.dir)
-	if err != nil {
-		return err
-	}
-	seen := make(map[string]bool, len(d.allocated))
-	for _, e := range entries {
-		name := e.Name()
-		if !isLog(name) {
-			continue
-		}
-		if !d.allocated[name] {
-			if err := allocateFile(filepath.Join(d.dir, name)); err != nil {
-				return err
-			}
-			if strings.HasSuffix(name, ".mem") {
-				d.logged = d.last // Badger began it for the last commit
-			}
-		}
-		seen[name] = true
-	}
-	d.allocated = seen
-	return nil
-}
-
-func isLog(name string) bool {
-	return strings.HasSuffix(name, ".mem") || strings.HasSuffix(name, ".vlog") || name == "DISCARD"
-}
-
-// allocateFile allocates the blocks of a sparse file, as far as it is ever written.
-func allocateFile(path string) error {
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil // Badger has removed it
-	}
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	st, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	size := min(st.Size(), memTableSize*3/2) // Badger begins another log once it holds memTableSize
-	return fallocate(f, size)
-}
-
-// fallocate does nothing on a file system that does not support it.
-func fallocate(f *os.File, size int64) error {
-	if size == 0 {
-		return nil
-	}
-	err := unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, 0, size)
-	switch {
-	case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.ENOSYS):
-		return nil
-	case errors.Is(err, unix.ENOSPC):
-		return fmt.Errorf("%w: %s", ErrDiskFull, filepath.Base(f.Name()))
-	}
-	return err
 }
 
 // reserve creates the reserve file.
