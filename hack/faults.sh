@@ -72,10 +72,17 @@ a spec changes without a new generation | r.Meta.Generation++ => r.Meta.Generati
 an object is created twice | return c.wrap(id, ErrExists) => break
 @ store/batch.go | ./store -run ^(TestUpdate|TestFailedUpdate|TestBatch|TestFailedCommit)
 an update succeeds although its commit failed | if err != nil && o.dependsOnBatch { => if false {
-@ store/kv/batch.go | ./store/kv -run ^TestCommitsAreSynced
-a commit is not on the disk when it returns | return b.Sync() => return nil
-@ store/request.go | ./store -run ^TestRequest
-an upload is acknowledged without the disk | err := <-o.done => err := error(nil)
+@ store/kv/batch.go | ./store/kv -run ^(TestCommitsAreSynced|TestFlushBeforeNewLog)
+a commit is not on the disk when it returns | return b.db.badger.Sync() => return nil
+a log is not flushed before the next one | b.db.disk.mayRotate(b.size) => false
+@ store/kv/allocate.go | ./store/kv -run ^(TestFullDisk|TestNewLogs)
+a log that Badger begins gets no blocks | return l.changed.Equal => return !l.read.IsZero() || l.changed.Equal
+a log of the same millisecond gets no blocks |  && l.read.Sub(l.changed) > settled => 
+@ store/writer.go | ./store -run ^TestFlushLater
+an upload's entry is never flushed | case s.db.Unflushed(): => case false:
+@ store/turns.go | ./store -run ^(TestWaitingUpdates|TestCloseRefuses)
+an update that waits does not share a commit | len(t.waiting) == 0 || => true ||
+a close does not wait for the commit | if t.taken { => if false {
 @ store/sequence.go | ./store -run ^(TestTransitions|TestReadTransitions|TestTrim|TestEvents|TestEpoch)
 two transitions have the same number | make(newest + 1) => make(max(newest, 1))
 transitions that must be kept are removed | seq+keep > newest && !timeOf(entry).Before(before) => !timeOf(entry).Before(before)

@@ -29,8 +29,8 @@ func (t *turns) take(o *op) (mine bool, err error) {
 	return true, nil
 }
 
-// next returns the first update that waits and may share a commit, or nil. Who has the turn
-// calls it, and answers the update.
+// next returns the first update that waits and may share a commit, or nil. The caller has the
+// turn, and answers the update.
 func (t *turns) next() *op {
 	t.mu.Lock()
 	defer t.mu.Unlock()

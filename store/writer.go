@@ -70,7 +70,7 @@ func (o *op) submit(s *Store) error {
 		case <-o.turn:
 		}
 	}
-	s.write(o)
+	o.write(s)
 	return <-o.done
 }
 
@@ -83,7 +83,7 @@ func (s *Store) Flush() error {
 }
 
 // write commits o and the updates that wait, and passes the turn on.
-func (s *Store) write(o *op) {
+func (o *op) write(s *Store) {
 	b := &batch{s: s, rev: s.rev.Load()}
 	defer s.turns.pass()
 	defer b.abandon(errGoexit)
@@ -95,11 +95,11 @@ func (s *Store) write(o *op) {
 	b.gather()
 	b.commit()
 	s.db.Rotate()
-	s.plan()
+	plan(s)
 }
 
 // plan has the store repaired or flushed in time.
-func (s *Store) plan() {
+func plan(s *Store) {
 	switch {
 	case s.db.NeedsRepair():
 		later(&s.repairPlanned, repairEvery, func() {

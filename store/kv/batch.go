@@ -122,7 +122,7 @@ func (b *Batch) Commit(flush bool) error {
 	if err := b.db.disk.prepare(b.size); err != nil {
 		return fmt.Errorf("%w: %w", ErrFailed, err)
 	}
-	if err := b.db.commit(b.txn, flush); err != nil {
+	if err := b.store(flush); err != nil {
 		if err = b.commitAgain(b.db.broken(err), flush); err != nil {
 			return err
 		}
@@ -134,12 +134,12 @@ func (b *Batch) Commit(flush bool) error {
 // Discard ends the batch. After Commit it only releases memory.
 func (b *Batch) Discard() { b.discard() }
 
-func (db *DB) commit(txn *badger.Txn, flush bool) error {
-	return db.attempt(flush, func() error {
-		if err := db.badger.commit(txn); err != nil || !flush {
+func (b *Batch) store(flush bool) error {
+	return b.db.attempt(flush, func() error {
+		if err := b.db.badger.commit(b.txn); err != nil || !flush {
 			return err
 		}
-		return db.badger.Sync()
+		return b.db.badger.Sync()
 	})
 }
 
@@ -159,7 +159,7 @@ func (b *Batch) commitAgain(failed error, flush bool) error {
 	if err := errors.Join(errs...); err != nil {
 		return b.db.broken(err)
 	}
-	if err := b.db.commit(b.txn, flush); err != nil {
+	if err := b.store(flush); err != nil {
 		return b.db.broken(err)
 	}
 	b.db.fault.Store(nil)

@@ -77,6 +77,32 @@ func TestFullDiskUnderLoadKillsNothing(t *testing.T) {
 	require.NoError(t, db.Close())
 }
 
+// TestNewLogsAreAllocated: a log has its blocks before the next commit, even if Badger began it
+// while the clock of the file system stood still.
+func TestNewLogsAreAllocated(t *testing.T) {
+	d := &disk{dir: t.TempDir()}
+	for i := range 50 {
+		log := filepath.Join(d.dir, strconv.Itoa(i)+".mem")
+		f, err := os.Create(log)
+		require.NoError(t, err)
+		require.NoError(t, errors.Join(f.Truncate(1<<16), f.Close()))
+		require.NoError(t, d.allocate())
+		var st unix.Stat_t
+		require.NoError(t, unix.Stat(log, &st))
+		require.EqualValues(t, 1<<16/512, st.Blocks, log)
+	}
+	time.Sleep(2 * settled)
+	require.NoError(t, d.allocate())
+	current, err := d.listing.current(d.dir)
+	require.NoError(t, err)
+	require.True(t, current, "a folder that does not change is not read again")
+	info, err := os.Stat(d.dir)
+	require.NoError(t, err)
+	current, err = listing{changed: info.ModTime(), read: info.ModTime().Add(settled)}.current(d.dir)
+	require.NoError(t, err)
+	require.False(t, current, "it may have changed after it was read, at the same time of the clock")
+}
+
 // TestFullDiskAllowsSmallWritesAtAnyTime fills the disk after different parts of the
 // log are used.
 func TestFullDiskAllowsSmallWritesAtAnyTime(t *testing.T) {

@@ -1,12 +1,12 @@
 // Package kv wraps Badger, and returns errors where Badger would end the process or
-// lose data: a key-value store whose writes are durable when Commit returns. It is the
-// only importer of Badger, and knows nothing of what its keys mean.
+// lose data: a key-value store whose writes survive a kill when Commit returns, and a power cut
+// if it flushes (flush.go). It is the only importer of Badger, and knows nothing of what its keys mean.
 //
 // These are the situations, and what the package does:
 //
 //   - Where the disk has no space for a page of its memory maps, the kernel kills
-//     the process. Space is allocated beforehand, and writes are refused while
-//     little is free (disk.go, rotate.go).
+//     the process. Space is allocated beforehand (allocate.go), and writes are refused
+//     while little is free (disk.go, rotate.go).
 //   - After a failed commit, it may be unable to write. It is closed and opened
 //     again, and the writes are committed once more (reopen.go).
 //   - It opens a damaged or truncated table or log as an older state. Open
@@ -14,8 +14,8 @@
 //     was on the disk (checkpoint.go).
 //   - It blocks commits while too many tables wait for a merge (compactor.go).
 //
-// One goroutine writes: it alone calls Begin, the methods of Batch, Rotate, Checkpoint and
-// Repair. View and Writable may be called by any. db.go has the DB, open.go with directory.go
+// One goroutine at a time writes: it alone calls Begin, the methods of Batch, Flush, Rotate,
+// Checkpoint and Repair. View and Writable may be called by any. db.go has the DB, open.go with directory.go
 // opens it, batch.go writes, txn.go reads, versions.go has the versions of both; check.go reads
 // a database without a change of it.
 //

@@ -60,7 +60,7 @@ func (db *DB) reopen() error {
 	if err != nil {
 		return err
 	}
-	if err := db.accept(b); err != nil {
+	if err := db.options.accept(b); err != nil {
 		closeBadger(b)
 		return err
 	}
@@ -70,14 +70,14 @@ func (db *DB) reopen() error {
 	return nil
 }
 
-// accept calls Options.Check.
-func (db *DB) accept(b *versioned) error {
-	if db.options.Check == nil {
+// accept calls Check with the content of b.
+func (o Options) accept(b *versioned) error {
+	if o.Check == nil {
 		return nil
 	}
 	t := newTxn(b, false)
 	defer t.discard()
-	return db.options.Check(t)
+	return o.Check(t)
 }
 
 // closeBadger closes a Badger that may be broken.

@@ -17,21 +17,14 @@ func (db *DB) Rotate() {
 		if !db.disk.needsRotation() || db.Fault() != nil || db.checkFree() != nil {
 			return
 		}
-		if err := db.disk.prepare(size{1, fillerSize}); err != nil {
-			return
+		b := db.Begin()
+		err := b.Add(map[string][]byte{fillerKey: make([]byte, fillerSize)}, false)
+		if err == nil {
+			err = b.Commit(true)
 		}
-		if err := db.fillLog(); err != nil {
-			_ = db.broken(err) // the next writer gets it
-			return
+		b.Discard()
+		if err != nil {
+			return // the next writer gets it
 		}
 	}
-}
-
-func (db *DB) fillLog() error {
-	t := newTxn(db.badger, true)
-	defer t.discard()
-	if err := t.txn.Set([]byte(fillerKey), make([]byte, fillerSize)); err != nil {
-		return err
-	}
-	return db.commit(t.txn, true)
 }

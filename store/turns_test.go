@@ -1,0 +1,82 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestWaitingUpdatesShareACommit: while one update commits, all others wait, and the next of
+// them takes the rest into its commit, up to maxBatch.
+func TestWaitingUpdatesShareACommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := openIn(t, "")
+		var commits []int // number of containers after each
+		release := make(chan struct{})
+		s.commit = func(commit func() error) error {
+			<-release
+			err := commit()
+			commits = append(commits, len(ids(t, s)))
+			return err
+		}
+		var all sync.WaitGroup
+		for i := range maxBatch + 10 {
+			all.Go(func() { require.NoError(t, create(s, fmt.Sprint(i))) })
+			synctest.Wait()
+		}
+		for range 3 {
+			release <- struct{}{}
+			synctest.Wait()
+		}
+		all.Wait()
+		require.Equal(t, []int{1, 1 + maxBatch, maxBatch + 10}, commits)
+	})
+}
+
+// TestCloseRefusesWhoWaits: Close waits for the commit in flight. Updates that wait, or come
+// later, get ErrClosed.
+func TestCloseRefusesWhoWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := Open("", Options{})
+		require.NoError(t, err)
+		release := make(chan struct{})
+		s.commit = func(commit func() error) error { <-release; return commit() }
+		errs := map[string]error{}
+		var all sync.WaitGroup
+		for _, id := range []string{"first", "second", "third"} {
+			all.Go(func() { errs[id] = create(s, id) })
+			synctest.Wait()
+		}
+		closed := false
+		all.Go(func() { require.NoError(t, s.Close()); closed = true })
+		synctest.Wait()
+		require.False(t, closed)
+		require.Equal(t, map[string]error{"second": ErrClosed, "third": ErrClosed}, errs)
+		require.Equal(t, ErrClosed, create(s, "late"))
+		close(release)
+		all.Wait()
+		require.NoError(t, errs["first"])
+	})
+}
+
+// TestRepairSharesNoCommit: updates are refused until the repair a second later, which is one
+// turn among others.
+func TestRepairSharesNoCommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := openIn(t, t.TempDir())
+		failing(t, s, 2, false)
+		require.ErrorIs(t, create(s, "a"), ErrFailed)
+		began := time.Now()
+		var err error
+		for err = errors.New("none"); err != nil; time.Sleep(time.Millisecond) {
+			err = create(s, "a")
+		}
+		require.InDelta(t, repairEvery, time.Since(began), float64(10*time.Millisecond))
+		require.Equal(t, []string{"a"}, ids(t, s))
+	})
+}
