@@ -25,6 +25,7 @@ func open(dir string, o Options, steps []migration) (*Store, error) {
 		now:     o.Now,
 		log:     o.Log,
 		commit:  func(commit func() error) error { return commit() },
+		turns:   turns{more: make(chan struct{}, 1)},
 		closing: make(chan struct{}),
 	}
 	s.Incarnations = &Incarnations{store: s}
@@ -64,6 +65,7 @@ func (s *Store) start(steps []migration) error {
 	s.latest.restart(s.rev.Load())
 	s.changes = newRing(keptChanges, 0, Change{Revision: s.rev.Load()})
 	s.db.StartCompactor()
+	go s.work()
 	if err := s.migrate(version, steps); err != nil {
 		return err
 	}

@@ -2,19 +2,19 @@ package store
 
 import "sync"
 
-// turns lets one goroutine at a time write. It takes the updates of those that wait into its
-// own commit, so that there are few commits when there are many updates, and no change of
-// goroutine when there is one.
+// turns lets one goroutine at a time write. A lone update does it itself, without a change of
+// goroutine. Those that come meanwhile wait for one goroutine, which puts them into few commits.
 type turns struct {
 	mu      sync.Mutex
 	taken   bool
 	waiting []*op
+	more    chan struct{} // tells that goroutine to take the turn from who had it
 	ended   chan struct{} // nil, or close waits for it
 	closed  bool
 }
 
-// take returns true if the turn is o's now. Otherwise o waits for an answer or for o.turn. It
-// returns ErrClosed after close.
+// take returns true if the turn is o's now. Otherwise o waits for an answer. It returns
+// ErrClosed after close.
 func (t *turns) take(o *op) (mine bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -27,6 +27,17 @@ func (t *turns) take(o *op) (mine bool, err error) {
 	}
 	t.taken = true
 	return true, nil
+}
+
+// first returns the first update that waits. Without one it returns nil, and the turn ends.
+func (t *turns) first() *op {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.waiting) > 0 {
+		return t.shift()
+	}
+	t.end()
+	return nil
 }
 
 // next returns the first update that waits and may share a commit, or nil. The caller has the
@@ -47,18 +58,22 @@ func (t *turns) shift() *op {
 	return first
 }
 
-// pass gives the turn to the first that waits.
+// pass ends the turn of an update, or gives it to the goroutine if others wait.
 func (t *turns) pass() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	switch {
-	case len(t.waiting) > 0:
-		t.shift().turn <- struct{}{}
-		return
-	case t.ended != nil:
+	if len(t.waiting) > 0 {
+		t.more <- struct{}{} // it has space: only who has the turn sends, and the receiver takes it
+	} else {
+		t.end()
+	}
+}
+
+func (t *turns) end() {
+	t.taken, t.waiting = false, nil
+	if t.ended != nil {
 		close(t.ended)
 	}
-	t.taken, t.waiting = false, nil
 }
 
 // close refuses those that wait and all that follow, and returns when no turn is left.
@@ -77,4 +92,5 @@ func (t *turns) close() {
 	}
 	t.mu.Unlock()
 	<-ended
+	close(t.more)
 }

@@ -25,7 +25,6 @@ type op struct {
 	dependsOnBatch bool // it may have read what is not on the disk
 	flushLater     bool // it is answered before it is on the disk
 	repairs        bool // it opens a store again that failed, and shares no commit
-	turn           chan struct{}
 	done           chan error
 }
 
@@ -54,24 +53,37 @@ func (s *Store) MustUpdate(fn func(*Tx) error) error {
 }
 
 func newOp(fn func(*Tx) error) *op {
-	return &op{fn: fn, actor: v1.Controller(), turn: make(chan struct{}, 1), done: make(chan error, 1)}
+	return &op{fn: fn, actor: v1.Controller(), done: make(chan error, 1)}
 }
 
-// submit waits for the turn, or for the answer of whoever has it.
+// submit writes, or waits until somebody else has.
 func (o *op) submit(s *Store) error {
 	mine, err := s.turns.take(o)
 	if err != nil {
 		return err
 	}
-	if !mine {
-		select {
-		case err := <-o.done:
-			return err
-		case <-o.turn:
+	if mine {
+		defer s.turns.pass()
+		o.write(s)
+	}
+	return <-o.done
+}
+
+// work writes the updates that wait. It ends when the store is closed.
+func (s *Store) work() {
+	ended := false
+	defer func() {
+		if !ended { // an update has ended the goroutine
+			s.turns.pass()
+			go s.work()
+		}
+	}()
+	for range s.turns.more {
+		for o := s.turns.first(); o != nil; o = s.turns.first() {
+			o.write(s)
 		}
 	}
-	o.write(s)
-	return <-o.done
+	ended = true
 }
 
 // Flush returns when all that a view can read is on the disk.
@@ -82,10 +94,9 @@ func (s *Store) Flush() error {
 	return s.Update(func(*Tx) error { return nil })
 }
 
-// write commits o and the updates that wait, and passes the turn on.
+// write commits o and the updates that wait, and answers them. The caller has the turn.
 func (o *op) write(s *Store) {
 	b := &batch{s: s, rev: s.rev.Load()}
-	defer s.turns.pass()
 	defer b.abandon(errGoexit)
 	if o.repairs && s.db.NeedsRepair() {
 		repair(s)
