@@ -65,7 +65,7 @@ func (s *Store) start(steps []migration) error {
 	s.latest.restart(s.rev.Load())
 	s.changes = newRing(keptChanges, 0, Change{Revision: s.rev.Load()})
 	s.db.StartCompactor()
-	go s.work()
+	go work(s)
 	if err := s.migrate(version, steps); err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ type turns struct {
 	mu      sync.Mutex
 	taken   bool
 	waiting []*op
-	more    chan struct{} // tells that goroutine to take the turn from who had it
+	more    chan struct{} // has that goroutine take the turn
 	ended   chan struct{} // nil, or close waits for it
 	closed  bool
 }

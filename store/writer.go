@@ -70,12 +70,12 @@ func (o *op) submit(s *Store) error {
 }
 
 // work writes the updates that wait. It ends when the store is closed.
-func (s *Store) work() {
+func work(s *Store) {
 	ended := false
 	defer func() {
 		if !ended { // an update has ended the goroutine
 			s.turns.pass()
-			go s.work()
+			go work(s)
 		}
 	}()
 	for range s.turns.more {

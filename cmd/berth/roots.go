@@ -33,7 +33,7 @@ type rootMeter struct {
 // measure returns what a container occupies outside its volume. It stops walking a
 // tree that exceeds docker.root_limit by more than a quarter. The engine measures the writable layer; other
 // files that are not visible from here are not counted.
-func (m rootMeter) measure(ctx context.Context, n runtime.Name, volumeID string) (container.RootUsage, error) {
+func (m rootMeter) measure(ctx context.Context, n runtime.Name, volumeID, noneOpen string) (container.RootUsage, error) {
 	w, err := m.layers.Writable(ctx, n)
 	u := container.RootUsage{ContainerID: w.ContainerID, Usage: v1.Usage{Bytes: w.Size}}
 	if err != nil {
@@ -54,8 +54,10 @@ func (m rootMeter) measure(ctx context.Context, n runtime.Name, volumeID string)
 	for _, file := range w.Files {
 		u.Bytes += occupied(file)
 	}
-	open, err := m.processes.Unlinked(ctx, w.ContainerID, ownDevice(m.volumes.Path(volumeID)))
-	u.Bytes += open
+	if w.ContainerID != noneOpen {
+		u.Open, err = m.processes.Unlinked(ctx, w.ContainerID, ownDevice(m.volumes.Path(volumeID)))
+	}
+	u.Bytes += u.Open
 	return u, errors.Join(append(errs, err)...)
 }
 

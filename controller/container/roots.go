@@ -29,16 +29,17 @@ const (
 )
 
 // RootMeter measures the disk usage of a container outside its volume: its writable
-// layer and open files without a name. With an error the usage is partial if it has
-// a ContainerID.
-type RootMeter func(ctx context.Context, n runtime.Name, volumeID string) (RootUsage, error)
+// layer and open files without a name. It need not look for such files if noneOpen is the
+// engine's id of the container. With an error the usage is partial if it has a ContainerID.
+type RootMeter func(ctx context.Context, n runtime.Name, volumeID, noneOpen string) (RootUsage, error)
 
 // RootUsage is the disk usage of one container of the engine outside its volume.
 type RootUsage struct {
 	ContainerID string // the engine's
 	v1.Usage
 
-	Unmeasured bool // it took too long to be measured, and counts as over docker.root_limit
+	Open       int64 // bytes of open files without a name, which Usage includes
+	Unmeasured bool  // it took too long to be measured, and counts as over docker.root_limit
 }
 
 // Roots measures the disk usage of running containers outside their volumes. A nil
@@ -55,6 +56,7 @@ type Roots struct {
 	failed map[string]bool      // whether the last measurement failed, by internal_id
 	slow   map[string]bool      // measured apart from the others, by internal_id
 	tries  map[string]timeouts  // by internal_id
+	read   map[string]openRead  // by internal_id
 }
 
 // timeouts are measurements of one container of the engine in a row that took too long.
@@ -234,14 +236,15 @@ func (r *Roots) measure(ctx context.Context, target rootTarget, slow bool) (chan
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	began := time.Now()
-	u, err := r.Measure(limited, n, target.volume)
+	noneOpen, free := r.noneOpen(n.ID), r.free()
+	u, err := r.Measure(limited, n, target.volume, noneOpen)
 	if errors.Is(err, runtime.ErrNotFound) || ctx.Err() != nil {
 		return false
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.used == nil {
-		r.used, r.failed, r.slow, r.tries = map[string]RootUsage{}, map[string]bool{}, map[string]bool{}, map[string]timeouts{}
+		r.used, r.failed, r.slow, r.tries, r.read = map[string]RootUsage{}, map[string]bool{}, map[string]bool{}, map[string]timeouts{}, map[string]openRead{}
 	}
 	if slow {
 		r.countTimeout(n, &u, limited.Err() != nil)
@@ -252,6 +255,9 @@ func (r *Roots) measure(ctx context.Context, target rootTarget, slow bool) (chan
 			r.Log.Warn("cannot measure all that a container wrote outside its volume", "container", n.ID, "role", n.Role, "err", err)
 		}
 		r.failed[n.ID] = err != nil
+	}
+	if u.ContainerID != noneOpen || err != nil {
+		r.read[n.ID] = openRead{began, free, u.Open == 0 && err == nil}
 	}
 	old := r.used[n.ID]
 	if old.ContainerID != u.ContainerID {
@@ -302,6 +308,7 @@ func (r *Roots) forget(running map[string]rootTarget) {
 			delete(r.failed, id)
 			delete(r.slow, id)
 			delete(r.tries, id)
+			delete(r.read, id)
 			r.mu.Unlock()
 		}
 	}

@@ -25,7 +25,7 @@ type layers struct {
 	gap   map[string]time.Duration // longest between two
 }
 
-func (l *layers) measure(ctx context.Context, n runtime.Name, _ string) (container.RootUsage, error) {
+func (l *layers) measure(ctx context.Context, n runtime.Name, _, _ string) (container.RootUsage, error) {
 	l.mu.Lock()
 	took := time.NewTimer(l.takes[n.ID])
 	l.mu.Unlock()
@@ -91,5 +91,60 @@ func TestSlowMeasurementDelaysNoOther(t *testing.T) {
 		}
 		require.Positive(t, named["slower"], "a slow one is measured too")
 		require.Zero(t, l.done["never"])
+	})
+}
+
+// TestOpenFilesAreReadWhenTheyMayHaveGrown: open files of a container without any that have no
+// name are read every minute, and at once if the disk loses space or the container is another.
+func TestOpenFilesAreReadWhenTheyMayHaveGrown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := store.Open("", store.Options{})
+		require.NoError(t, err)
+		require.NoError(t, s.Update(func(tx *store.Tx) error {
+			if err := store.Containers.Create(tx, "a", v1.ContainerSpec{VolumeID: "v"}); err != nil {
+				return err
+			}
+			return store.Containers.SetStatus(tx, "a", func(c *v1.ContainerStatus) { c.Phase = v1.Running })
+		}))
+		var mu sync.Mutex
+		free, engineID, open, failed := int64(1<<40), "x", int64(0), error(nil)
+		measured, read := 0, 0
+		r := &container.Roots{Store: s, Limit: func() int64 { return 1 << 30 }, Log: slog.New(slog.DiscardHandler),
+			Free: func() int64 { mu.Lock(); defer mu.Unlock(); return free },
+			Measure: func(_ context.Context, _ runtime.Name, _, noneOpen string) (container.RootUsage, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				measured++
+				u := container.RootUsage{ContainerID: engineID}
+				if noneOpen != engineID {
+					read++
+					u.Open, u.Bytes = open, open
+				}
+				return u, failed
+			}}
+		ctx, cancel := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		all.Go(func() { _ = r.Source()(ctx, func(string) {}) })
+		// reads returns the measurements and the readings of some time after a change.
+		reads := func(change func(), d time.Duration) [2]int {
+			mu.Lock()
+			change()
+			measured, read = 0, 0
+			mu.Unlock()
+			time.Sleep(d)
+			mu.Lock()
+			defer mu.Unlock()
+			return [2]int{measured, read}
+		}
+		time.Sleep(time.Second)
+		require.Equal(t, [2]int{16, 4}, reads(func() {}, 4*time.Minute))
+		require.Equal(t, [2]int{1, 1}, reads(func() { free -= 1 << 30 }, 3*time.Second), "the disk has lost space")
+		require.Equal(t, [2]int{4, 1}, reads(func() { engineID = "y" }, time.Minute), "another container")
+		require.Equal(t, [2]int{4, 4}, reads(func() { engineID, open = "z", 1 }, time.Minute), "it has such files")
+		require.Equal(t, [2]int{4, 4}, reads(func() { engineID, open, failed = "y", 0, context.DeadlineExceeded }, time.Minute), "unknown")
+		require.Equal(t, [2]int{4, 4}, reads(func() { failed, free = nil, 0 }, time.Minute), "the disk is unknown")
+		cancel()
+		all.Wait()
+		require.NoError(t, s.Close())
 	})
 }
