@@ -95,7 +95,7 @@ func (l *Loop) Run(ctx context.Context) {
 func (l *Loop) queue() queue {
 	l.limiter, l.lanes = newLimiter(l.BackOff), newLanes()
 	metrics := l.Metrics.queues()
-	keys := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[string]{Name: l.Name, MetricsProvider: metrics, Queue: l.lanes})
+	keys := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[string]{Name: l.Name, MetricsProvider: metrics, Queue: l.lanes, Clock: seldom{}})
 	delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[string]{Name: l.Name, MetricsProvider: metrics, Queue: keys})
 	return workqueue.NewTypedRateLimitingQueueWithConfig(workqueue.TypedRateLimiter[string](l.limiter),
 		workqueue.TypedRateLimitingQueueConfig[string]{Name: l.Name, MetricsProvider: metrics, DelayingQueue: delaying})

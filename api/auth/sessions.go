@@ -49,6 +49,7 @@ type Sessions struct {
 	store    *store.Store
 	settings Settings
 	dirty    chan struct{} // a record or setting has changed that sessions depend on
+	opened   chan struct{} // a session was added
 
 	mu     sync.Mutex // held during End, and never during a call of the store
 	set    map[*Session]struct{}
@@ -59,7 +60,7 @@ type Sessions struct {
 
 // NewSessions returns an empty Sessions. It ends no session until Run.
 func NewSessions(s *store.Store, settings Settings) *Sessions {
-	return &Sessions{store: s, settings: settings, dirty: make(chan struct{}, 1), set: map[*Session]struct{}{}, counts: newCounts()}
+	return &Sessions{store: s, settings: settings, dirty: make(chan struct{}, 1), opened: make(chan struct{}, 1), set: map[*Session]struct{}{}, counts: newCounts()}
 }
 
 // Begin adds a session. The caller must call done when the session has ended. Begin
@@ -126,6 +127,10 @@ func (r *Sessions) add(k *Session) error {
 	}
 	r.set[k] = struct{}{}
 	r.all.Add(1)
+	select {
+	case r.opened <- struct{}{}:
+	default: // it was not received yet
+	}
 	return nil
 }
 
@@ -210,17 +215,21 @@ func (r *Sessions) Run(ctx context.Context) {
 	sources.Go(func() { _ = store.Containers.Source(r.store, store.SpecChanged, store.Purged)(ctx, r.changed) })
 	sources.Go(func() { _ = store.Volumes.Source(r.store, store.SpecChanged, store.Purged)(ctx, r.changed) })
 	sources.Go(func() { _ = store.Restores.Source(r.store, store.SpecChanged)(ctx, r.changed) })
-	tick := time.NewTicker(expiryEvery)
-	defer tick.Stop()
+	var expiry <-chan time.Time
 	for {
 		settings := r.settings.Changed()
 		r.verify()
 		gather := time.After(gatherFor)
 		for again := false; !again; {
+			if expiry == nil && r.Len() > 0 { // without sessions nobody is woken
+				expiry = time.After(expiryEvery)
+			}
 			select {
 			case <-ctx.Done():
 				return
-			case <-tick.C:
+			case <-r.opened:
+			case <-expiry:
+				expiry = nil
 				r.expire()
 			case <-settings:
 				again = true
