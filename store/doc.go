@@ -32,14 +32,14 @@
 // store.go has the Store, open.go opens it, schema.go and migrations.go bring an old one up to
 // date. tx.go and scan.go read and write keys, record.go the records of objects, collection.go
 // and collection_write.go objects; index.go finds objects by a reference, list_after.go by their
-// order. writer.go runs updates, turns.go one at a time, batch.go commits them, request.go adds the audit entry and the
-// outcome of a request. watch.go has the changes of objects, which ring.go keeps; source.go
-// passes them to controllers, await.go waits for one, projection.go and ids.go keep what is
-// derived from objects, unchanged.go when each has changed. sequence.go is a numbered log: of
-// transitions (event.go, event_index.go, watch_events.go), audit entries (audit.go) and outcomes
-// (outcome.go). claim.go, cursor.go, node.go, restoring.go and backup_records.go have keys of
-// their own, while backup.go is about backups of the store itself. incarnation.go is about its
-// copies, verify.go and repair.go about damage.
+// order. writer.go runs updates, turns.go one at a time, batch.go commits them, request.go adds
+// the audit entry and the outcome of a request. watch.go has the changes of objects, which
+// ring.go keeps; source.go passes them to controllers, await.go waits for one, projection.go and
+// ids.go keep what is derived from objects, unchanged.go when each has changed. sequence.go is a
+// numbered log: of transitions (event.go, event_index.go, watch_events.go), audit entries
+// (audit.go) and outcomes (outcome.go). claim.go, cursor.go, node.go, restoring.go and
+// backup_records.go have keys of their own, while backup.go is about backups of the store itself.
+// incarnation.go is about its copies, verify.go and repair.go about damage.
 //
 // A kind is container, volume, pool, token, backup, policy, restore or pull; an id never has a slash. A spec or a
 // status is two lines of JSON: Meta, then the value. One goroutine at a time writes: it puts

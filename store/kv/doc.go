@@ -1,6 +1,6 @@
-// Package kv wraps Badger, and returns errors where Badger would end the process or
-// lose data: a key-value store whose writes survive a kill when Commit returns, and a power cut
-// if it flushes (flush.go). It is the only importer of Badger, and knows nothing of what its keys mean.
+// Package kv wraps Badger, and returns errors where Badger would end the process or lose data: a
+// key-value store whose writes survive a kill when Commit returns, and a power cut if it flushes
+// (flush.go). It is the only importer of Badger, and knows nothing of what its keys mean.
 //
 // These are the situations, and what the package does:
 //
@@ -15,9 +15,9 @@
 //   - It blocks commits while too many tables wait for a merge (compactor.go).
 //
 // One goroutine at a time writes: it alone calls Begin, the methods of Batch, Flush, Rotate,
-// Checkpoint and Repair. View and Writable may be called by any. db.go has the DB, open.go with directory.go
-// opens it, batch.go writes, txn.go reads, versions.go has the versions of both; check.go reads
-// a database without a change of it.
+// Checkpoint and Repair. View and Writable may be called by any. db.go has the DB, open.go with
+// directory.go opens it, batch.go writes, txn.go reads, versions.go has the versions of both;
+// check.go reads a database without a change of it.
 //
 // Beside Badger's files lie the checkpoint (MARK, checkpoint.go) and RESERVE (disk.go).
 package kv

@@ -9,7 +9,8 @@
 //
 // configfile.go has Apply and the edits. Each format has a file of its name: tree.go has the
 // values to set in yaml and json, yaml_end.go finds the end of a node, yaml_scalar.go its
-// beginning and writes scalars, xml_path.go parses the keys of xml and makes its edits.
+// beginning and writes scalars, yaml_verify.go compares a file before and after; xml_path.go
+// parses the keys of xml and makes its edits.
 //
 // The content comes from a tenant and may be anything. The package reads no file, and
 // must not know volumes and containers.
