@@ -2,6 +2,8 @@
 // in package runtime against package docker on a real engine and against package
 // fake, so tests with the fake are valid for Docker too.
 //
+// conform.go has the Harness and the list of checks, the other files have the checks by subject.
+//
 // It knows neither of them. A Harness gives it an engine and functions that act
 // on the host.
 package conform

@@ -10,7 +10,8 @@
 // and spool.go read bodies with the content of a file, upload.go and pace.go streams. reply.go
 // answers, file.go sends files, errors.go has errors and their statuses. request.go has the
 // parameters of a request and its locals, context.go its context, client_ip.go the address of
-// its client, request_log.go its line in the log; failures.go delays clients with wrong tokens.
+// its client, request_log.go its line in the log; failures.go delays clients with wrong
+// tokens, and limits the lines about refused requests.
 //
 // It must not know tokens, routes or stored objects. Package server decides who
 // may do what, and passes on what this package has to count, such as the id of a

@@ -11,6 +11,9 @@
 // depth. Walker visits every entry of a tree, and Remove removes it; both read the
 // names of a folder in blocks and keep no list of them.
 //
+// dir.go has the system calls on names in an open folder, names.go reads its names, fileinfo.go
+// describes one; the other files have what they are named after.
+//
 // Errors are those of system calls, ErrMoved and ErrNotRegular. The package must not
 // know what a volume is, nor which entries an operation selects.
 package walk
