@@ -14,12 +14,13 @@
 // late for that. State events are never dropped: a listener whose queue of them is full ends with
 // ErrSlow, and its client resumes from the stored transitions.
 //
-// hub.go has the hub with its listeners, listener.go one of them: cursor.go reads a console for it,
-// batch.go builds the messages of one Next. console.go has the calls for a console, log.go writes
-// it: builder.go encodes lines, ring.go keeps the newest. publish.go distributes events and stats;
-// transitions.go reads events from the store, transition_log.go logs them. history_open.go finds
-// the lines of a history, history.go writes them; turn.go bounds their readers. line_cursor.go is
-// how far a client has read, wire.go the JSON of messages, options.go has bounds and errors.
+// hub.go has the hub with its listeners, listener.go one of them with the messages that wait for it:
+// cursor.go reads a console for it, batch.go builds the messages of one Next. console.go has the
+// calls for a console, log.go writes it: builder.go encodes lines, ring.go keeps the newest.
+// publish.go distributes events and stats; transitions.go reads events from the store,
+// transition_log.go logs them. history_open.go finds the lines of a history, history.go writes them;
+// turn.go bounds their readers. line_cursor.go is how far a client has read, wire.go the JSON of
+// messages, options.go has bounds and errors.
 //
 // The package knows neither sockets nor an engine.
 package stream

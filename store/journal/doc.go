@@ -11,9 +11,9 @@
 // next Write truncates the file there. Damage in the middle costs the damaged
 // records only.
 //
-// journal.go has the journal and its writer, segments.go its files, record.go the form of a
-// record. read.go reads forward, backward.go backward, seek.go finds a time. checkpoint.go
-// keeps what of the engine's output was read.
+// journal.go has the journal and its writer, segments.go its files and their rotation, record.go
+// the form of a record. read.go reads forward, backward.go backward, seek.go finds a time.
+// checkpoint.go keeps what of the engine's output was read.
 //
 // The package knows neither listeners nor an engine.
 package journal
