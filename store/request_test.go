@@ -135,7 +135,7 @@ func TestFlushLater(t *testing.T) {
 		require.Len(t, auditOf(t, s, v1.AuditFilter{}), 1)
 		time.Sleep(flushDelay - 1)
 		begin()
-		time.Sleep(2)
+		time.Sleep(2 * time.Nanosecond)
 		synctest.Wait()
 		require.False(t, s.db.Unflushed(), "the delay of the first one is over")
 		begin()
