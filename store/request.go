@@ -87,11 +87,11 @@ func (r *Request) expected(tx *Tx) *Outcome {
 	return &o
 }
 
-// Finish stores the status of the response in the request's entry, and the final
-// outcome; nil removes an outcome that is stored. It may be called again: an entry that
-// lasts, such as that of a session, is stored at its begin and completed at its end. They
-// are on the disk when Finish returns nil, unless FlushLater is true. If onFullDisk is true, they are stored even while the disk is full, see
-// Store.MustUpdate.
+// Finish stores the status of the response in the request's entry, and the final outcome;
+// nil removes an outcome that is stored. It may be called again: an entry that lasts, such
+// as that of a session, is stored at its begin and completed at its end. They are on the
+// disk when Finish returns nil, unless FlushLater is true. If onFullDisk is true, they are
+// stored even while the disk is full, see Store.MustUpdate.
 func (r *Request) Finish(status int, final *Outcome, onFullDisk bool) error {
 	done := r.done
 	sameEntry := r.Audit.Action == "" || done.entry.Seq != 0 && done.entry.Status == status

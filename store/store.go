@@ -37,7 +37,7 @@ type Store struct {
 	cache   cache
 	commit  func(commit func() error) error // calls commit; a test replaces it
 
-	rev     atomic.Uint64 // only who has the turn changes it
+	rev     atomic.Uint64 // only the goroutine with the turn changes it
 	changes *ring[Change]
 	latest  latest
 	ids     sync.Map        // of a kind: the Projection that listed reads

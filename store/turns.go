@@ -63,7 +63,7 @@ func (t *turns) pass() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.waiting) > 0 {
-		t.more <- struct{}{} // it has space: only who has the turn sends, and the receiver takes it
+		t.more <- struct{}{} // never blocks: the one sender has the turn, and the receiver takes it over
 	} else {
 		t.end()
 	}
