@@ -160,6 +160,24 @@ func utf16Of(mark, text string) []byte {
 	return content
 }
 
+// TestTwoKeysOfOneValue: several keys may lead to one value.
+func TestTwoKeysOfOneValue(t *testing.T) {
+	for _, content := range []string{"a=123", "", "[s]\nk=v"} {
+		_, err := Apply("ini", []byte(content), object{"a": "1", ".a": "1"})
+		require.EqualError(t, err, "a: is the same key as .a", "%q", content)
+	}
+	for content, want := range map[string]string{"<a/>": `<a b="1"/>`, `<a b="0"/>`: `<a b="1"/>`} {
+		changed, err := Apply("xml", []byte(content), object{"/a/@b": "1", "/a[1]/@b": "1"})
+		require.NoError(t, err)
+		require.Equal(t, want, string(changed))
+		_, err = Apply("xml", []byte(content), object{"/a/@b": "1", "/a[1]/@b": "2"})
+		require.ErrorIs(t, err, errUnstable, "%q", content)
+	}
+	changed, err := Apply("xml", []byte("<a></a>"), object{"/a": "1", "/a[1]": "1"})
+	require.NoError(t, err)
+	require.Equal(t, "<a>1</a>", string(changed))
+}
+
 func TestLimits(t *testing.T) {
 	_, err := Apply("text", make([]byte, MaxSize+1), nil)
 	require.ErrorIs(t, err, errSize)
@@ -334,6 +352,7 @@ func FuzzApply(f *testing.F) {
 		for _, content := range []string{"", "a=1\n[s]\nk=v", "a: {b: [1]}", `{"a": [1, {"b": null}]}`, "<a b='1'><c/>t</a>", "a: |+\n  x\n\n", "- &x a\n- *x",
 			"{\u2028\"x\": \"1\"}", "a:\u2028- x\u0085- y\u2029"} {
 			f.Add(name, content, "a.b", "v", "/a/c[2]/@d", "1")
+			f.Add(name, content, "a", "v", ".a", "v")
 			f.Add(name, string(utf16Of("\xFF\xFE", content)), "a.b", "v", "a.2", "1")
 			f.Add(name, string(utf16Of("\xEF\xBB\xBF\xFE\xFF", content)), "a.b", "v", "a.2", "1")
 		}

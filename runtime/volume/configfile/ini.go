@@ -2,6 +2,7 @@ package configfile
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 )
 
@@ -50,11 +51,16 @@ func ini(content []byte, set []entry) ([]byte, error) {
 	var edits []edit
 	missing := map[string][]string{} // lines to add, by section that does not exist
 	var order []string
+	keys := map[iniKey]string{} // as they are written in set
 	for _, e := range set {
 		if err := oneLine(e); err != nil {
 			return nil, err
 		}
 		k := splitINI(e.key)
+		if other, twice := keys[k]; twice {
+			return nil, fmt.Errorf("%s: is the same key as %s", e.key, other)
+		}
+		keys[k] = e.key
 		end := f.ends[k.section]
 		if old, exists := f.values[k]; exists {
 			edits = append(edits, old.set(content, e.value)...)

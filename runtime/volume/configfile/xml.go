@@ -233,5 +233,8 @@ func (r *xmlReader) edits() (edits []edit, more bool, err error) {
 	return edits, more, nil
 }
 
-// overlaps reports whether two edits change the same bytes.
-func (e edit) overlaps(other edit) bool { return e.start < other.end && other.start < e.end }
+// overlaps reports whether two edits change the same bytes, or are the same insertion:
+// two paths to one element.
+func (e edit) overlaps(other edit) bool {
+	return e == other || e.start < other.end && other.start < e.end
+}
