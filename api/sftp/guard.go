@@ -59,7 +59,8 @@ type guard struct {
 
 	inOrder bool // a file was opened to append to it: writes are carried out one by one
 
-	outLeft int // bytes of the current answer, not yet written
+	out     []byte // the first part of an answer whose second part follows
+	outLeft int    // bytes of the current answer that pkg/sftp has not written
 
 	mu     sync.Mutex
 	cond   *sync.Cond
@@ -184,14 +185,27 @@ func (g *guard) enter(cost int, content bool) error {
 }
 
 // Write writes a part of an answer. The end of an answer ends its request. pkg/sftp
-// calls it from one goroutine at a time, and begins each answer with a new call.
+// calls it from one goroutine at a time, and begins each answer with a new call. An answer
+// of two parts, a short head and its content, is written at once: a client would wake up
+// for each.
 func (g *guard) Write(p []byte) (int, error) {
-	if g.outLeft == 0 && len(p) >= 4 {
+	begins := g.outLeft == 0
+	if begins && len(p) >= 4 {
 		g.outLeft = 4 + int(binary.BigEndian.Uint32(p))
 	}
-	n, err := g.ReadWriteCloser.Write(p)
-	g.outLeft -= n
-	if err != nil || g.outLeft <= 0 {
+	g.outLeft = max(0, g.outLeft-len(p))
+	if begins && g.outLeft > 0 {
+		g.out = append(g.out[:0], p...)
+		return len(p), nil
+	}
+	answer := p
+	if len(g.out) > 0 {
+		g.out = append(g.out, p...)
+		answer = g.out
+	}
+	n, err := g.ReadWriteCloser.Write(answer)
+	n, g.out = max(0, n-(len(answer)-len(p))), g.out[:0]
+	if err != nil || g.outLeft == 0 {
 		g.outLeft = 0
 		g.leave(err != nil)
 	}

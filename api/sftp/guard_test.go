@@ -215,6 +215,36 @@ func TestGuardWaits(t *testing.T) {
 	})
 }
 
+// chunks is a channel that keeps what each Write was given.
+type chunks struct {
+	io.ReadWriteCloser
+	list *[][]byte
+}
+
+func (c chunks) Write(p []byte) (int, error) {
+	*c.list = append(*c.list, bytes.Clone(p))
+	return len(p), nil
+}
+
+// TestAnswersAreWrittenAtOnce: package sftp writes the content of an answer by itself.
+func TestAnswersAreWrittenAtOnce(t *testing.T) {
+	var written [][]byte
+	g := newGuard(chunks{nil, &written}, func() {})
+	var want [][]byte
+	for i := range uint32(3) {
+		data, status := packet(103, i, string(make([]byte, i*1000))), packet(101, i, uint32(0))
+		for _, part := range [][]byte{data[:13], data[13:], status} {
+			if len(part) > 0 {
+				n, err := g.Write(part)
+				require.NoError(t, err)
+				require.Len(t, part, n)
+			}
+		}
+		want = append(want, data, status)
+	}
+	require.Equal(t, want, written)
+}
+
 // FuzzPackets sends bytes to a session: whatever they are, the daemon goes on.
 func FuzzPackets(f *testing.F) {
 	f.Add(packet(typeOpen, uint32(1), "file", uint32(flagWrite|flagCreate), uint32(0)))
