@@ -28,21 +28,21 @@ func startLibrary(b *testing.B, dir string) yardstick {
 	require.NoError(b, os.Mkdir(files, 0o755))
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(b, err)
-	done := make(chan struct{})
 	go func() {
-		defer close(done)
-		serveLibrary(ln, config, files)
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go serveLibrary(conn, config, files)
+		}
 	}()
-	b.Cleanup(func() { ln.Close(); <-done })
+	b.Cleanup(func() { ln.Close() })
 	return yardstick{name: "library", user: "any", dir: files, port: ln.Addr().(*net.TCPAddr).Port}
 }
 
-// serveLibrary serves the first connection of ln.
-func serveLibrary(ln net.Listener, config *ssh.ServerConfig, dir string) {
-	conn, err := ln.Accept()
-	if err != nil {
-		return
-	}
+// serveLibrary serves a connection until its client closes it.
+func serveLibrary(conn net.Conn, config *ssh.ServerConfig, dir string) {
 	defer conn.Close()
 	_, channels, requests, err := ssh.NewServerConn(conn, config)
 	if err != nil {
