@@ -67,6 +67,7 @@ type Manager struct {
 	gate         *gate
 	opened       *openedFiles
 	sweeps       *sweeps
+	leftovers    *leftovers
 	hardLimitErr error // why limits are soft on this host; nil means that they are hard
 
 	mu     sync.Mutex
@@ -101,7 +102,7 @@ func New(base string, opt Options) (*Manager, error) {
 		opt.GID = -1
 	}
 	m := &Manager{base: base, opt: opt, temps: map[string]bool{}, quotas: map[string]*quota.Quota{},
-		changes: newChanges(), opened: newOpenedFiles(), gate: newGate(), sweeps: newSweeps(), configuring: &configTurns{}}
+		changes: newChanges(), opened: newOpenedFiles(), gate: newGate(), sweeps: newSweeps(), leftovers: newLeftovers(), configuring: &configTurns{}}
 	m.bufs.New = func() any { b := make([]byte, 256<<10); return &b }
 	if m.images, err = quota.OpenImages(base); err != nil {
 		return nil, err
@@ -212,11 +213,12 @@ func (m *Manager) Remove(ctx context.Context, id string) error {
 			return fmt.Errorf("volume %s: %w", id, err)
 		}
 	}
-	gone := ".removing-" + id
+	gone := removingPrefix + id
+	m.leftovers.add(gone)
 	if err := base.Rename(id, gone); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("volume %s: %w", id, err)
 	}
-	if err := errors.Join(removeFrom(ctx, base, gone), removeFrom(ctx, base, restoringPrefix+id)); err != nil {
+	if err := errors.Join(m.leftovers.remove(ctx, base, gone), m.leftovers.remove(ctx, base, restoringPrefix+id)); err != nil {
 		return fmt.Errorf("volume %s: %w", id, err)
 	}
 	m.mu.Lock()

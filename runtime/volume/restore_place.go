@@ -24,9 +24,10 @@ type directoryPlace struct {
 }
 
 func (p *directoryPlace) create(ctx context.Context) (string, error) {
-	if err := removeFrom(ctx, p.beside.root, p.name); err != nil {
+	if err := p.vol.m.leftovers.remove(ctx, p.beside.root, p.name); err != nil {
 		return "", err
 	}
+	p.vol.m.leftovers.add(p.name)
 	return p.name, p.beside.dir.Mkdir(p.name)
 }
 
@@ -50,7 +51,15 @@ func (p *directoryPlace) commit() error {
 }
 
 func (p *directoryPlace) discard(ctx context.Context) error {
-	_, err := walk.Remove(ctx, p.beside.dir, p.name, quota.OnDisk)
+	return p.remove(ctx, p.name)
+}
+
+// remove removes a tree beside the volume.
+func (p *directoryPlace) remove(ctx context.Context, name string) error {
+	_, err := walk.Remove(ctx, p.beside.dir, name, quota.OnDisk)
+	if err == nil {
+		p.vol.m.leftovers.drop(name)
+	}
 	return err
 }
 
@@ -60,11 +69,12 @@ func (p *directoryPlace) clean(ctx context.Context) error {
 	var b [8]byte
 	rand.Read(b[:])
 	gone := p.name + "-" + hex.EncodeToString(b[:])
+	p.vol.m.leftovers.add(gone)
 	if err := p.beside.dir.RenameNew(p.name, p.beside.dir, gone); err != nil {
 		return err
 	}
-	_, err := walk.Remove(ctx, p.beside.dir, gone, quota.OnDisk)
-	return err
+	p.vol.m.leftovers.drop(p.name)
+	return p.remove(ctx, gone)
 }
 
 // imagePlace replaces a volume that has a file system of its own, whose root no rename

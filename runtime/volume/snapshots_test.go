@@ -180,21 +180,19 @@ func TestRestoreAfterCrash(t *testing.T) {
 	b := newBox(t, options())
 	b.put(t, "file", "content")
 	a, _ := takeBackup(t, b)
-	leave := func() {
+	crash := func() (restarted box) {
 		for _, name := range []string{".restoring-" + id, ".restoring-" + id + "-0123456789abcdef"} {
 			require.NoError(t, os.MkdirAll(filepath.Join(filepath.Dir(b.dir), name, "folder/deep"), 0o700))
 		}
+		m := reopen(t, b, options())
+		return box{m, m.Files(), b.dir, b.outside}
 	}
-	leave()
-	again := reopen(t, b, options())
-	_, err := again.Scan(t.Context(), id)
+	_, err := crash().Scan(t.Context(), id)
 	require.NoError(t, err)
 	noRemains(t, b)
-	leave()
-	require.NoError(t, a.restore(t.Context(), b, v1.RestoreReplace))
+	require.NoError(t, a.restore(t.Context(), crash(), v1.RestoreReplace))
 	noRemains(t, b)
-	leave()
-	require.NoError(t, b.Remove(t.Context(), id))
+	require.NoError(t, crash().Remove(t.Context(), id))
 	list, err := os.ReadDir(filepath.Dir(b.dir))
 	require.NoError(t, err)
 	require.Empty(t, list)

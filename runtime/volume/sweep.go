@@ -4,9 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"math"
-	"os"
-	"strings"
 	"sync"
 
 	"berth/runtime/volume/quota"
@@ -43,7 +40,7 @@ func (m *Manager) Sweep(ctx context.Context, id string) error {
 		return err
 	}
 	s := sweeper{ctxErr: ctx.Err, steps: cmp.Or(m.opt.Limits.SweepSteps, b.Steps)}
-	beside := s.removeFrom(base, restoringPrefix+id) // first: no tenant can add to it
+	beside := s.removeLeftovers(m.leftovers, base, restoringPrefix+id) // first: no tenant can add to it
 	err = errors.Join(beside, s.sweep(top, func(name string) bool { return isTemp(name) && !m.inUse(name) }))
 	if errors.Is(err, errEnough) {
 		m.sweeps.request(id)
@@ -116,22 +113,6 @@ func (s *sweeper) remove(d *walk.Dir, names []string) error {
 		}
 	}
 	return nil
-}
-
-// removeFrom removes the entry gone of base, where no tenant can create any, and
-// everything in it, and the entries that an older version of berth moved up from it.
-func removeFrom(ctx context.Context, base *os.Root, gone string) error {
-	s := sweeper{ctxErr: ctx.Err, steps: math.MaxInt64}
-	return s.removeFrom(base, gone)
-}
-
-func (s *sweeper) removeFrom(base *os.Root, gone string) error {
-	all, err := walk.OpenDir(base, root)
-	if err != nil {
-		return err
-	}
-	defer all.Close()
-	return s.sweep(all, func(name string) bool { return name == gone || strings.HasPrefix(name, gone+"-") })
 }
 
 // sweeps holds the volumes that need no sweep, which are those without remains of a
