@@ -66,10 +66,15 @@ func join[S cloner[S], T cloner[T]](spec record[S], status record[T]) v1.Object[
 // IDs returns the ids of all objects, sorted, including those that List leaves out
 // because they cannot be read.
 func (c Collection[S, T]) IDs(tx *Tx) []string {
+	return c.IDsBeginning(tx, "")
+}
+
+// IDsBeginning returns the ids of IDs that begin with text, and reads no others.
+func (c Collection[S, T]) IDsBeginning(tx *Tx, text string) []string {
 	var ids []string
-	prefix := c.kind() + "/"
-	for e := range tx.scan(prefix, prefix) {
-		if id, ok := strings.CutSuffix(e.key[len(prefix):], "/spec"); ok {
+	kind := c.kind() + "/"
+	for e := range tx.scan(kind+text, kind+text) {
+		if id, ok := strings.CutSuffix(e.key[len(kind):], "/spec"); ok {
 			ids = append(ids, id)
 		}
 	}

@@ -157,6 +157,8 @@ func (m *model) Check(t *rapid.T) {
 			require.Empty(t, cmp.Diff(o, got))
 		}
 		require.Equal(t, ids, Volumes.IDs(tx))
+		own := slices.DeleteFunc(ids, func(id string) bool { return id[0] != 'a' })
+		require.ElementsMatch(t, own, Volumes.IDsBeginning(tx, "a"))
 		return nil
 	}
 	require.NoError(t, m.s.View(compare))

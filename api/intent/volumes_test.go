@@ -12,7 +12,7 @@ import (
 	"berth/store"
 )
 
-func find(t *testing.T, s *store.Store, text string) (id string, err error) {
+func find(t testing.TB, s *store.Store, text string) (id string, err error) {
 	t.Helper()
 	err = s.View(func(tx *store.Tx) error {
 		o, err := intent.FindVolume(tx, text)
@@ -49,6 +49,25 @@ func TestFindVolume(t *testing.T) {
 	_, err = find(t, w.store, "abcdef01-0000-4000-8000-000000000001")
 	require.Equal(t, v1.ErrVolumeNotFound, err)
 	require.Equal(t, v1.ErrVolumeNotFound, intent.DeleteVolume(w.store, "abcdef01-0000-4000-8000-000000000001"))
+}
+
+// BenchmarkFindVolume finds one of few and one of many volumes by the beginning of its id.
+func BenchmarkFindVolume(b *testing.B) {
+	for _, count := range []int{10, 5000} {
+		b.Run(fmt.Sprint(count), func(b *testing.B) {
+			w := newWorld(b)
+			for range count - 1 {
+				_, err := intent.CreateVolume(w.store, v1.VolumeSpec{})
+				require.NoError(b, err)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				got, err := find(b, w.store, w.volume[:8])
+				require.NoError(b, err)
+				require.Equal(b, w.volume, got)
+			}
+		})
+	}
 }
 
 func TestCreateVolume(t *testing.T) {
