@@ -66,20 +66,7 @@ func join[S cloner[S], T cloner[T]](spec record[S], status record[T]) v1.Object[
 // IDs returns the ids of all objects, sorted, including those that List leaves out
 // because they cannot be read.
 func (c Collection[S, T]) IDs(tx *Tx) []string {
-	return c.IDsBeginning(tx, "")
-}
-
-// IDsBeginning returns the ids of IDs that begin with text, and reads no others.
-func (c Collection[S, T]) IDsBeginning(tx *Tx, text string) []string {
-	var ids []string
-	kind := c.kind() + "/"
-	for e := range tx.scan(kind+text, kind+text) {
-		if id, ok := strings.CutSuffix(e.key[len(kind):], "/spec"); ok {
-			ids = append(ids, id)
-		}
-	}
-	slices.Sort(ids) // a key has a slash after the id, which sorts after a dash
-	return ids
+	return IDsBeginning(tx, c, "")
 }
 
 // List returns all objects, sorted by id, in one pass over the kind. An object that

@@ -158,7 +158,7 @@ func (m *model) Check(t *rapid.T) {
 		}
 		require.Equal(t, ids, Volumes.IDs(tx))
 		own := slices.DeleteFunc(ids, func(id string) bool { return id[0] != 'a' })
-		require.ElementsMatch(t, own, Volumes.IDsBeginning(tx, "a"))
+		require.ElementsMatch(t, own, IDsBeginning(tx, Volumes, "a"))
 		return nil
 	}
 	require.NoError(t, m.s.View(compare))

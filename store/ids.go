@@ -1,5 +1,23 @@
 package store
 
+import (
+	"slices"
+	"strings"
+)
+
+// IDsBeginning returns the ids of Collection.IDs that begin with text, and reads no others.
+func IDsBeginning[S cloner[S], T cloner[T]](tx *Tx, c Collection[S, T], text string) []string {
+	var ids []string
+	kind := c.kind() + "/"
+	for e := range tx.scan(kind+text, kind+text) {
+		if id, ok := strings.CutSuffix(e.key[len(kind):], "/spec"); ok {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids) // a key has a slash after the id, which sorts after a dash
+	return ids
+}
+
 // listed returns what IDs returns, and the revision of the store that they are of. It
 // scans the kind once: the sources of all controllers list it when the daemon starts,
 // and a scan reads the values beside the keys.

@@ -95,7 +95,7 @@ func FindVolume(tx *store.Tx, text string) (v1.Volume, error) {
 		return v1.Volume{}, v1.ErrVolumeNotFound
 	}
 	var found *v1.Volume
-	for _, id := range store.Volumes.IDsBeginning(tx, text) {
+	for _, id := range store.IDsBeginning(tx, store.Volumes, text) {
 		o, err := getVolume(tx, id)
 		if errors.Is(err, v1.ErrVolumeNotFound) {
 			continue
