@@ -23,7 +23,7 @@ import (
 const clients = 32
 
 func name(i int) string   { return fmt.Sprintf("server-%05d", i) }
-func volume(i int) string { return fmt.Sprintf("00000000-0000-4000-8000-%012d", i) }
+func volume(i int) string { return fmt.Sprintf("%08x-0000-4000-8000-%012d", i, i) }
 
 // volumes stores the volumes from, from+1, … to-1.
 func (n *node) volumes(b *testing.B, from, to int) {
