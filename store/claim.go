@@ -44,13 +44,13 @@ func SetClaim(tx *Tx, pool string, port int, c v1.Claim) error {
 	return tx.set(claimKey(pool, port), b)
 }
 
-// Claims yields the claims of a pool, lowest port first. Its cost is proportional to
-// their number. A claim that cannot be read is logged and still holds its port: no
+// Claims yields the claims of a pool from a port on, lowest port first. Its cost is
+// proportional to the number that the caller takes. A claim that cannot be read is logged and still holds its port: no
 // other container may get it.
-func Claims(tx *Tx, pool string) iter.Seq2[int, v1.Claim] {
+func Claims(tx *Tx, pool string, from int) iter.Seq2[int, v1.Claim] {
 	return func(yield func(int, v1.Claim) bool) {
 		prefix := claimsOf(pool)
-		for e := range tx.scan(prefix, prefix) {
+		for e := range tx.scan(prefix, claimKey(pool, from)) {
 			port, err := strconv.Atoi(e.key[len(prefix):])
 			var c v1.Claim
 			if err == nil {

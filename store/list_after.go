@@ -19,14 +19,10 @@ func After[S cloner[S], T cloner[T]](tx *Tx, c Collection[S, T], after string) i
 				return true
 			}
 			o, err := c.Get(tx, id)
-			if errors.Is(err, ErrNotFound) {
-				return true
+			if !errors.Is(err, ErrNotFound) {
+				last = id
 			}
-			if last = id; err != nil {
-				tx.store.log.Error("cannot read an object", "kind", c.kind(), "id", id, "err", err)
-				return true
-			}
-			return yield(o)
+			return !readable(tx, c, id, err) || yield(o)
 		}
 		for e := range tx.scan(prefix, prefix+after) {
 			id, isSpec := strings.CutSuffix(e.key[len(prefix):], "/spec")
@@ -45,4 +41,25 @@ func After[S cloner[S], T cloner[T]](tx *Tx, c Collection[S, T], after string) i
 			}
 		}
 	}
+}
+
+// Each yields the objects with some ids, in their order. It leaves out those that are
+// missing, and like After those that cannot be decoded.
+func Each[S cloner[S], T cloner[T]](tx *Tx, c Collection[S, T], ids []string) iter.Seq[v1.Object[S, T]] {
+	return func(yield func(v1.Object[S, T]) bool) {
+		for _, id := range ids {
+			o, err := c.Get(tx, id)
+			if readable(tx, c, id, err) && !yield(o) {
+				return
+			}
+		}
+	}
+}
+
+// readable reports whether a list has an object, and logs the error of one that is damaged.
+func readable[S cloner[S], T cloner[T]](tx *Tx, c Collection[S, T], id string, err error) bool {
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		tx.store.log.Error("cannot read an object", "kind", c.kind(), "id", id, "err", err)
+	}
+	return err == nil
 }

@@ -46,3 +46,27 @@ func TestAfterHasOrderOfList(t *testing.T) {
 		}
 	}
 }
+
+func TestEach(t *testing.T) {
+	s := openIn(t, t.TempDir())
+	require.NoError(t, s.Update(func(tx *Tx) error {
+		for _, id := range []string{"a", "b", "damaged"} {
+			require.NoError(t, Volumes.Create(tx, id, v1.VolumeSpec{}))
+		}
+		return nil
+	}))
+	require.NoError(t, s.Update(func(tx *Tx) error { return tx.set(Volumes.specKey("damaged"), []byte("{")) }))
+	require.NoError(t, s.View(func(tx *Tx) error {
+		for _, list := range [][]string{{}, {"a"}, {"a", "b"}} {
+			got := []string{}
+			for o := range Each(tx, Volumes, append([]string{"damaged", "missing"}, append(list, "damaged")...)) {
+				got = append(got, o.Meta.ID)
+			}
+			require.Equal(t, list, got)
+		}
+		for range Each(tx, Volumes, []string{"a", "b"}) {
+			break
+		}
+		return nil
+	}))
+}

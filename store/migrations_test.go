@@ -118,7 +118,7 @@ func versionOne(t *testing.T) string {
 func requireMigrated(t *testing.T, s *Store) {
 	require.EqualValues(t, len(migrations())+1, version(t, s))
 	require.NoError(t, s.View(func(tx *Tx) error {
-		claims := maps.Collect(Claims(tx, "tcp-10.0.0.1"))
+		claims := maps.Collect(Claims(tx, "tcp-10.0.0.1", 0))
 		require.Len(t, claims, oldClaims)
 		for i := range oldClaims {
 			require.Equal(t, v1.Claim{Container: fmt.Sprintf("c-%d", i), InUse: i%5 != 0}, claims[1+i])

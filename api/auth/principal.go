@@ -112,16 +112,25 @@ func (p Principal) CanAccessVolume(tx *store.Tx, id string) (bool, error) {
 	if !p.Restricted() {
 		return true, nil
 	}
+	ids, err := p.Volumes(tx)
+	return slices.Contains(ids, id), err
+}
+
+// Volumes returns the ids of the volumes that the containers use which a restricted
+// principal may access, sorted.
+func (p Principal) Volumes(tx *store.Tx) (ids []string, err error) {
 	for _, container := range p.present {
 		o, err := store.Containers.Get(tx, container)
-		if err == nil && o.Spec.VolumeID == id {
-			return true, nil
+		if errors.Is(err, store.ErrNotFound) {
+			continue
 		}
-		if err != nil && !errors.Is(err, store.ErrNotFound) {
-			return false, err
+		if err != nil {
+			return nil, err
 		}
+		ids = append(ids, o.Spec.VolumeID)
 	}
-	return false, nil
+	slices.Sort(ids)
+	return slices.Compact(ids), nil
 }
 
 // Redact returns err without the name of a container that the principal may not access.

@@ -74,7 +74,7 @@ func (w *world) audit() (wrong []string) {
 		pools, err := store.Pools.List(tx)
 		require.NoError(w.t, err)
 		for _, pool := range pools {
-			for port, c := range store.Claims(tx, pool.Meta.ID) {
+			for port, c := range store.Claims(tx, pool.Meta.ID, 0) {
 				claims[v1.Port{IP: pool.Spec.IP, Port: port, Protocol: pool.Spec.Protocol}] = c.Container
 				if pool.Spec.Flagged.Has(port) {
 					wrong = append(wrong, fmt.Sprintf("%d is claimed, and flagged in its pool", port))

@@ -3,6 +3,7 @@ package intent
 import (
 	"cmp"
 	"errors"
+	"iter"
 	"maps"
 	"net/netip"
 	"slices"
@@ -69,31 +70,27 @@ type Pool struct {
 	claims map[int]v1.Claim
 }
 
-// Pools returns every part of the pool, by address and protocol.
+// Pools returns every part of the pool, by address and protocol, with all claims.
 func Pools(tx *store.Tx) ([]Pool, error) {
-	list, err := store.Pools.List(tx)
+	list, err := sortedPools(tx)
 	if err != nil {
 		return nil, err
 	}
 	pools := make([]Pool, 0, len(list))
 	for _, o := range list {
-		pools = append(pools, Pool{o, maps.Collect(store.Claims(tx, o.Meta.ID))})
+		pools = append(pools, Pool{o, maps.Collect(store.Claims(tx, o.Meta.ID, 0))})
 	}
-	slices.SortFunc(pools, func(a, b Pool) int { return comparePool(a.Spec, b.Spec.IP, b.Spec.Protocol) })
 	return pools, nil
+}
+
+func sortedPools(tx *store.Tx) ([]v1.Pool, error) {
+	list, err := store.Pools.List(tx)
+	slices.SortFunc(list, func(a, b v1.Pool) int { return comparePool(a.Spec, b.Spec.IP, b.Spec.Protocol) })
+	return list, err
 }
 
 func comparePool(a v1.PoolSpec, ip, protocol string) int {
 	return cmp.Or(compareIP(a.IP, ip), cmp.Compare(a.Protocol, protocol))
-}
-
-// EntriesAfter is Entries from the port behind one that was in the pool.
-func EntriesAfter(pools []Pool, after PortRef, yield func(PortEntry) bool) {
-	i, _ := slices.BinarySearchFunc(pools, after, func(o Pool, r PortRef) int { return comparePool(o.Spec, r.IP, r.Protocol) })
-	Entries(pools[i:], func(e PortEntry) bool {
-		before := e.IP == after.IP && e.Protocol == after.Protocol && e.Port <= after.Port
-		return before || yield(e)
-	})
 }
 
 // Entries yields the ports of pools, in order, until yield returns false.
@@ -105,6 +102,53 @@ func Entries(pools []Pool, yield func(PortEntry) bool) {
 			}
 		}
 	}
+}
+
+// EntriesAfter yields the ports of all pools behind one that was in the pool, in the order of
+// Entries, until yield returns false. After the zero PortRef it yields all. It reads the
+// claims of the ports that it yields.
+func EntriesAfter(tx *store.Tx, after PortRef, yield func(PortEntry) bool) error {
+	pools, err := sortedPools(tx)
+	if err != nil {
+		return err
+	}
+	i, found := 0, false
+	if after != (PortRef{}) {
+		i, found = slices.BinarySearchFunc(pools, after, func(o v1.Pool, r PortRef) int { return comparePool(o.Spec, r.IP, r.Protocol) })
+	}
+	for _, o := range pools[i:] {
+		from := 0
+		if found {
+			from, found = after.Port+1, false
+		}
+		if !entriesFrom(tx, o, from, yield) {
+			break
+		}
+	}
+	return nil
+}
+
+// entriesFrom yields the ports of a pool from a port on. It returns false if yield did.
+func entriesFrom(tx *store.Tx, o v1.Pool, from int, yield func(PortEntry) bool) bool {
+	next, stop := iter.Pull2(store.Claims(tx, o.Meta.ID, from))
+	defer stop()
+	claimed, claim, more := next()
+	for port := range o.Spec.Ports.All() {
+		if port < from {
+			continue
+		}
+		for more && claimed < port {
+			claimed, claim, more = next()
+		}
+		var c v1.Claim
+		if more && claimed == port {
+			c = claim
+		}
+		if !yield(entry(o, port, c)) {
+			return false
+		}
+	}
+	return true
 }
 
 // compareIP orders canonical addresses: IPv4 before IPv6, then by value.

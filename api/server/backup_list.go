@@ -12,6 +12,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"berth/api/auth"
 	"berth/api/intent"
 	"berth/api/server/edge"
 	v1 "berth/api/v1"
@@ -66,12 +67,13 @@ func placeOf(m v1.Meta) string {
 	return fmt.Sprintf("%019d/%s", math.MaxInt64-m.CreatedAt.UnixNano(), m.ID)
 }
 
-// after returns the backups behind a place, the newest first.
-func (l *backupLists) after(place string) (list []*listedBackup, err error) {
+// after returns the backups behind a place, the newest first, of the volumes for which sees
+// returns true.
+func (l *backupLists) after(place string, sees func(volume string) bool) (list []*listedBackup, err error) {
 	err = l.backups.Read(func(items []store.Projected[*listedBackup], _ uint64) {
 		for _, item := range items {
-			if item.Value.place > place {
-				list = append(list, item.Value)
+			if b := item.Value; b.place > place && sees(b.volume) {
+				list = append(list, b)
 			}
 		}
 	})
@@ -79,21 +81,11 @@ func (l *backupLists) after(place string) (list []*listedBackup, err error) {
 	return list, err
 }
 
-// visible yields the backups of a volume, or of all volumes if it is empty, for which sees
-// returns true, with their places. It calls sees once for a volume.
-func visible(list []*listedBackup, volume string, sees func(volume string) bool) iter.Seq2[string, *listedBackup] {
-	known := map[string]bool{}
+// byPlace yields backups with their places.
+func byPlace(list []*listedBackup) iter.Seq2[string, *listedBackup] {
 	return func(yield func(string, *listedBackup) bool) {
 		for _, b := range list {
-			if volume != "" && b.volume != volume {
-				continue
-			}
-			may, asked := known[b.volume]
-			if !asked {
-				may = sees(b.volume)
-				known[b.volume] = may
-			}
-			if may && !yield(b.place, b) {
+			if !yield(b.place, b) {
 				return
 			}
 		}
@@ -184,29 +176,39 @@ func (s backups) answer(c *fiber.Ctx, volumeOf func(*store.Tx) (string, error)) 
 	if err != nil {
 		return err
 	}
-	all, err := s.lists.after(page.after)
-	if err != nil {
-		return err
-	}
-	var list []*listedBackup
-	var next string
+	var sees func(volume string) bool
 	err = s.store.View(func(tx *store.Tx) error {
 		volume, err := volumeOf(tx)
 		if err != nil {
 			return err
 		}
-		caller := callerOf(c)
-		list, next = take(page, visible(all, volume, func(volume string) bool {
-			return !caller.Restricted() || caller.CanAccessAny(intent.UsersOf(tx, volume))
-		}))
-		return nil
+		sees, err = seesBackups(tx, callerOf(c), volume)
+		return err
 	})
 	if err != nil {
 		return err
 	}
+	all, err := s.lists.after(page.after, sees)
+	if err != nil {
+		return err
+	}
+	list, next := take(page, byPlace(all))
 	restores, err := s.lists.restoresOf(list)
 	if err != nil {
 		return err
 	}
 	return edge.SendJSON(c, joinBackups(list, restores, next))
+}
+
+// seesBackups returns whether caller may see the backups of a volume. It is false for all
+// volumes but wanted, unless that is empty.
+func seesBackups(tx *store.Tx, caller auth.Principal, wanted string) (func(volume string) bool, error) {
+	if wanted != "" { // caller may see it
+		return func(volume string) bool { return volume == wanted }, nil
+	}
+	if !caller.Restricted() {
+		return func(string) bool { return true }, nil
+	}
+	own, err := caller.Volumes(tx)
+	return func(volume string) bool { return slices.Contains(own, volume) }, err
 }

@@ -118,7 +118,7 @@ func storeBackups(tb testing.TB, s *store.Store, n int) {
 
 func (l *backupLists) whole(tb testing.TB) []byte {
 	tb.Helper()
-	list, err := l.after("")
+	list, err := l.after("", func(string) bool { return true })
 	require.NoError(tb, err)
 	restores, err := l.restoresOf(list)
 	require.NoError(tb, err)

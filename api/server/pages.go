@@ -85,12 +85,27 @@ func listObjects[S cloner[S], T cloner[T], V any](tx *store.Tx, kind store.Colle
 		}
 		found = slices.Values(all)
 	}
-	list, next = take(p, func(yield func(string, V) bool) {
+	list, next = takeShown(p, found, show)
+	return list, next, nil
+}
+
+// listSome is listObjects of the objects with some ids, which are sorted. It reads no others.
+func listSome[S cloner[S], T cloner[T], V any](tx *store.Tx, kind store.Collection[S, T], ids []string, p listPage,
+	show func(v1.Object[S, T]) (V, bool)) (list []V, next string) {
+	first, found := slices.BinarySearch(ids, p.after)
+	if found {
+		first++
+	}
+	return takeShown(p, store.Each(tx, kind, ids[first:]), show)
+}
+
+// takeShown is take of the results of show, where show returns true.
+func takeShown[S, T, V any](p listPage, found iter.Seq[v1.Object[S, T]], show func(v1.Object[S, T]) (V, bool)) (list []V, next string) {
+	return take(p, func(yield func(string, V) bool) {
 		for o := range found {
 			if v, shown := show(o); shown && !yield(o.Meta.ID, v) {
 				return
 			}
 		}
 	})
-	return list, next, nil
 }

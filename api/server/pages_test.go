@@ -40,6 +40,10 @@ func TestListsInPages(t *testing.T) {
 		h.container(id, h.volume())
 		h.must("POST", "/auth/tokens", object{"ttl": "1h"})
 	}
+	for _, port := range []int{1000, 1003} {
+		h.must("POST", "/containers", object{"internal_id": fmt.Sprint("on-", port), "image": "busybox:1", "volume_id": h.volume(),
+			"ports": []object{{"ip": "127.0.0.1", "port": port, "protocol": "tcp"}}})
+	}
 	h.volume()
 	for path, name := range map[string]string{"/containers": "containers", "/volumes": "volumes", "/network/ports": "ports", "/auth/tokens": "tokens"} {
 		all := h.must("GET", path, nil).json

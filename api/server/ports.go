@@ -174,11 +174,15 @@ func (s ports) delete(c *fiber.Ctx) error {
 	return edge.OK(c, messageBody{"Port removed from pool"})
 }
 
-// list streams the pool, which may have hundreds of thousands of ports.
+// list streams the pool, which may have hundreds of thousands of ports, or answers with a
+// page of it.
 func (s ports) list(c *fiber.Ctx) error {
 	page, err := pageOf(c)
 	if err != nil {
 		return err
+	}
+	if !page.whole() {
+		return s.sendPage(c, page)
 	}
 	var pools []intent.Pool
 	err = s.store.View(func(tx *store.Tx) (err error) {
@@ -189,17 +193,14 @@ func (s ports) list(c *fiber.Ctx) error {
 		return err
 	}
 	caller := callerOf(c)
-	if !page.whole() {
-		return sendPorts(c, pools, page, caller)
-	}
 	edge.SendList(c, "ports", func(yield func(portBody) bool) {
 		intent.Entries(pools, func(e intent.PortEntry) bool { return yield(bodyOfPort(e, caller)) })
 	})
 	return nil
 }
 
-// sendPorts answers with a page of the pool.
-func sendPorts(c *fiber.Ctx, pools []intent.Pool, p listPage, caller auth.Principal) error {
+// sendPage answers with a page of the pool.
+func (s ports) sendPage(c *fiber.Ctx, p listPage) error {
 	var body struct {
 		Ports    []portBody `json:"ports"`
 		Continue string     `json:"continue,omitempty"`
@@ -208,13 +209,15 @@ func sendPorts(c *fiber.Ctx, pools []intent.Pool, p listPage, caller auth.Princi
 	if p.after != "" && !ok {
 		return errContinue
 	}
-	body.Ports, body.Continue = take(p, func(yield func(string, portBody) bool) {
-		show := func(e intent.PortEntry) bool { return yield(e.Ref().String(), bodyOfPort(e, caller)) }
-		if p.after == "" {
-			intent.Entries(pools, show)
-			return
-		}
-		intent.EntriesAfter(pools, after, show)
+	caller := callerOf(c)
+	err := s.store.View(func(tx *store.Tx) (err error) {
+		body.Ports, body.Continue = take(p, func(yield func(string, portBody) bool) {
+			err = intent.EntriesAfter(tx, after, func(e intent.PortEntry) bool { return yield(e.Ref().String(), bodyOfPort(e, caller)) })
+		})
+		return err
 	})
+	if err != nil {
+		return err
+	}
 	return edge.OK(c, body)
 }

@@ -150,16 +150,6 @@ func (s volumes) get(c *fiber.Ctx) error {
 	return edge.OK(c, body)
 }
 
-// usersOfVolumes returns a function that returns the containers that use a volume. For
-// the whole list it reads all containers once; for a page it reads those of a volume.
-func usersOfVolumes(tx *store.Tx, p listPage) (func(id string) []string, error) {
-	if !p.whole() {
-		return func(id string) []string { return intent.UsersOf(tx, id) }, nil
-	}
-	users, err := intent.VolumeUsers(tx)
-	return func(id string) []string { return users[id] }, err
-}
-
 // list answers with the volumes that match every ?label=.
 func (s volumes) list(c *fiber.Ctx) error {
 	want, err := labelQuery(c)
@@ -171,24 +161,43 @@ func (s volumes) list(c *fiber.Ctx) error {
 		return err
 	}
 	var body volumesBody
-	err = s.store.View(func(tx *store.Tx) error {
-		usersOf, err := usersOfVolumes(tx, page)
-		if err != nil {
-			return err
-		}
-		body.Volumes, body.Continue, err = listObjects(tx, store.Volumes, page, func(v v1.Volume) (volumeBody, bool) {
-			if v.Meta.Deleted || !hasLabels(v.Spec.Labels, want) {
-				return volumeBody{}, false
-			}
-			by := usersOf(v.Meta.ID)
-			return s.body(v, by, callerOf(c)), callerOf(c).CanAccessAny(by)
-		})
+	err = s.store.View(func(tx *store.Tx) (err error) {
+		body.Volumes, body.Continue, err = s.page(tx, callerOf(c), page, want)
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	return edge.OK(c, body)
+}
+
+// page returns a page of the volumes with some labels that caller may see. It reads those of
+// a restricted caller only. For the whole list it reads all containers once; for a page, the
+// ones of each volume.
+func (s volumes) page(tx *store.Tx, caller auth.Principal, p listPage, labels []string) (list []volumeBody, next string, err error) {
+	usersOf := func(id string) []string { return intent.UsersOf(tx, id) }
+	show := func(v v1.Volume) (volumeBody, bool) {
+		if v.Meta.Deleted || !hasLabels(v.Spec.Labels, labels) {
+			return volumeBody{}, false
+		}
+		return s.body(v, usersOf(v.Meta.ID), caller), true
+	}
+	if caller.Restricted() {
+		ids, err := caller.Volumes(tx)
+		if err != nil {
+			return nil, "", err
+		}
+		list, next = listSome(tx, store.Volumes, ids, p, show)
+		return list, next, nil
+	}
+	if p.whole() {
+		users, err := intent.VolumeUsers(tx)
+		if err != nil {
+			return nil, "", err
+		}
+		usersOf = func(id string) []string { return users[id] }
+	}
+	return listObjects(tx, store.Volumes, p, show)
 }
 
 // patch changes the name and the labels of a volume. A field that is absent stays as it

@@ -28,7 +28,7 @@ func (g gauge) Collect(out chan<- prometheus.Metric) {
 		for _, p := range pools {
 			all += p.Spec.Ports.Len()
 			flagged += p.Spec.Flagged.Len() // ports without a claim
-			for _, c := range store.Claims(tx, p.Meta.ID) {
+			for _, c := range store.Claims(tx, p.Meta.ID, 0) {
 				if c.InUse {
 					flagged++
 				}
