@@ -56,10 +56,16 @@ func Each[S cloner[S], T cloner[T]](tx *Tx, c Collection[S, T], ids []string) it
 	}
 }
 
-// readable reports whether a list has an object, and logs the error of one that is damaged.
+// readable reports whether a list has an object. It logs the error of one that is damaged. Any
+// other error fails the transaction.
 func readable[S cloner[S], T cloner[T]](tx *Tx, c Collection[S, T], id string, err error) bool {
-	if err != nil && !errors.Is(err, ErrNotFound) {
+	switch {
+	case err == nil:
+		return true
+	case errors.Is(err, ErrDamaged):
 		tx.store.log.Error("cannot read an object", "kind", c.kind(), "id", id, "err", err)
+	case !errors.Is(err, ErrNotFound):
+		tx.fail(err)
 	}
-	return err == nil
+	return false
 }

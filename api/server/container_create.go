@@ -2,6 +2,8 @@ package server
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -149,4 +151,10 @@ func changes(done intent.Applied) any {
 		Changed bool         `json:"changed"`
 		Actions []actionBody `json:"actions"`
 	}{done.Changed(), list}
+}
+
+// policy returns the admission policy of the current configuration.
+func (s containers) policy() intent.Policy {
+	docker := s.settings.Current().Docker
+	return intent.Policy{AllowedMounts: docker.AllowedMounts, Registries: slices.Collect(maps.Keys(docker.Registries)), ReadOnlyRoot: docker.ReadOnlyRoot}
 }

@@ -3,8 +3,6 @@ package server
 import (
 	"context"
 	"encoding/json"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -264,10 +262,4 @@ func (s containers) delete(c *fiber.Ctx) error {
 		return err
 	}
 	return edge.OK(c, messageBody{"Container deletion initiated"})
-}
-
-// policy returns the admission policy of the current configuration.
-func (s containers) policy() intent.Policy {
-	docker := s.settings.Current().Docker
-	return intent.Policy{AllowedMounts: docker.AllowedMounts, Registries: slices.Collect(maps.Keys(docker.Registries)), ReadOnlyRoot: docker.ReadOnlyRoot}
 }

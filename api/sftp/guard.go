@@ -15,6 +15,7 @@ const (
 	maxInFlight = 512 << 10 // bytes of memory of the requests in flight, and of their answers
 	readCost    = 32 << 10  // of the answer to a read
 	listCost    = 64 << 10  // of the answer to the request for entries of a folder
+	maxJoined   = 64 << 10  // bytes of the content of an answer that is written at once with its head
 )
 
 // Types of requests.
@@ -194,7 +195,7 @@ func (g *guard) Write(p []byte) (int, error) {
 		g.outLeft = 4 + int(binary.BigEndian.Uint32(p))
 	}
 	g.outLeft = max(0, g.outLeft-len(p))
-	if begins && g.outLeft > 0 {
+	if begins && g.outLeft > 0 && g.outLeft <= maxJoined {
 		g.out = append(g.out[:0], p...)
 		return len(p), nil
 	}

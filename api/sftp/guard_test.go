@@ -243,6 +243,13 @@ func TestAnswersAreWrittenAtOnce(t *testing.T) {
 		want = append(want, data, status)
 	}
 	require.Equal(t, want, written)
+	written = nil
+	large := packet(103, uint32(0), string(make([]byte, maxJoined+1)))
+	for _, part := range [][]byte{large[:13], large[13:]} {
+		_, err := g.Write(part)
+		require.NoError(t, err)
+	}
+	require.Equal(t, [][]byte{large[:13], large[13:]}, written, "the guard keeps no copy of a large answer")
 }
 
 // FuzzPackets sends bytes to a session: whatever they are, the daemon goes on.

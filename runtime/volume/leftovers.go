@@ -2,6 +2,8 @@ package volume
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"math"
 	"os"
 	"strings"
@@ -25,16 +27,17 @@ type leftovers struct {
 
 func newLeftovers() *leftovers { return &leftovers{names: map[string]bool{}} }
 
-// find returns the names in base that are name, or begin with it and a dash: those of
-// replaced trees, and of what an older version of berth moved up from one.
+// find returns name, and the names in base that begin with it and a dash: those of replaced
+// trees, and of what an older version of berth moved up from one.
 func (l *leftovers) find(base *walk.Dir, name string) (found []string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.read(base); err != nil {
 		return nil, err
 	}
+	found = []string{name} // whether it is known or not: what it costs to look is little
 	for n := range l.names {
-		if n == name || strings.HasPrefix(n, name+"-") {
+		if strings.HasPrefix(n, name+"-") {
 			found = append(found, n)
 		}
 	}
@@ -70,6 +73,22 @@ func (l *leftovers) drop(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.names, name)
+}
+
+// removeVolume renames the volume's directory, and removes it. While the tree of an earlier
+// removal has the new name, it removes that first.
+func (l *leftovers) removeVolume(ctx context.Context, base *os.Root, id string) error {
+	gone := removingPrefix + id
+	for {
+		l.add(gone)
+		moved := base.Rename(id, gone)
+		if moved != nil && !errors.Is(moved, fs.ErrNotExist) && !errors.Is(moved, fs.ErrExist) {
+			return moved
+		}
+		if err := l.remove(ctx, base, gone); err != nil || !errors.Is(moved, fs.ErrExist) {
+			return err
+		}
+	}
 }
 
 // remove removes the trees of base that find returns for a name.

@@ -213,12 +213,7 @@ func (m *Manager) Remove(ctx context.Context, id string) error {
 			return fmt.Errorf("volume %s: %w", id, err)
 		}
 	}
-	gone := removingPrefix + id
-	m.leftovers.add(gone)
-	if err := base.Rename(id, gone); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("volume %s: %w", id, err)
-	}
-	if err := errors.Join(m.leftovers.remove(ctx, base, gone), m.leftovers.remove(ctx, base, restoringPrefix+id)); err != nil {
+	if err := errors.Join(m.leftovers.removeVolume(ctx, base, id), m.leftovers.remove(ctx, base, restoringPrefix+id)); err != nil {
 		return fmt.Errorf("volume %s: %w", id, err)
 	}
 	m.mu.Lock()

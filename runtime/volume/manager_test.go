@@ -175,3 +175,15 @@ func TestOwner(t *testing.T) {
 		return nil
 	}))
 }
+
+// TestRemoveBesideOlderRemoval: an earlier removal has left a tree with the name that a removal
+// gives to the volume.
+func TestRemoveBesideOlderRemoval(t *testing.T) {
+	b := newBox(t, options())
+	b.put(t, "file", "content")
+	require.NoError(t, os.MkdirAll(filepath.Join(filepath.Dir(b.dir), ".removing-"+id, "folder/deep"), 0o700))
+	require.NoError(t, b.Remove(t.Context(), id))
+	left, err := os.ReadDir(filepath.Dir(b.dir))
+	require.NoError(t, err)
+	require.Empty(t, left)
+}

@@ -164,7 +164,17 @@ func utf16Of(mark, text string) []byte {
 func TestTwoKeysOfOneValue(t *testing.T) {
 	for _, content := range []string{"a=123", "", "[s]\nk=v"} {
 		_, err := Apply("ini", []byte(content), object{"a": "1", ".a": "1"})
-		require.EqualError(t, err, "a: is the same key as .a", "%q", content)
+		require.NoError(t, err, "%q", content)
+		_, err = Apply("ini", []byte(content), object{"a": "1", ".a": "2"})
+		require.EqualError(t, err, "a: is the same key as .a, and has another value", "%q", content)
+	}
+	changed, err := Apply("ini", []byte("b="), object{"a": "1", "b": "2"})
+	require.NoError(t, err)
+	require.Equal(t, "b=2\na=1", string(changed))
+	for value, want := range map[string]string{"x": `<a><b n="x"/></a>`, "y": ""} {
+		changed, err := Apply("xml", []byte("<a/>"), object{"/a/b[@n='x']/@n": value})
+		require.Equal(t, want == "", err != nil)
+		require.Equal(t, want, string(changed))
 	}
 	for content, want := range map[string]string{"<a/>": `<a b="1"/>`, `<a b="0"/>`: `<a b="1"/>`} {
 		changed, err := Apply("xml", []byte(content), object{"/a/@b": "1", "/a[1]/@b": "1"})
@@ -173,7 +183,7 @@ func TestTwoKeysOfOneValue(t *testing.T) {
 		_, err = Apply("xml", []byte(content), object{"/a/@b": "1", "/a[1]/@b": "2"})
 		require.ErrorIs(t, err, errUnstable, "%q", content)
 	}
-	changed, err := Apply("xml", []byte("<a></a>"), object{"/a": "1", "/a[1]": "1"})
+	changed, err = Apply("xml", []byte("<a></a>"), object{"/a": "1", "/a[1]": "1"})
 	require.NoError(t, err)
 	require.Equal(t, "<a>1</a>", string(changed))
 }

@@ -48,35 +48,38 @@ type iniEnd struct {
 // follows a space and ; or a # between spaces.
 func ini(content []byte, set []entry) ([]byte, error) {
 	f := readINI(content)
-	var edits []edit
+	var edits, added []edit
 	missing := map[string][]string{} // lines to add, by section that does not exist
 	var order []string
-	keys := map[iniKey]string{} // as they are written in set
+	keys := map[iniKey]entry{}
 	for _, e := range set {
 		if err := oneLine(e); err != nil {
 			return nil, err
 		}
 		k := splitINI(e.key)
 		if other, twice := keys[k]; twice {
-			return nil, fmt.Errorf("%s: is the same key as %s", e.key, other)
+			if other.value != e.value {
+				return nil, fmt.Errorf("%s: is the same key as %s, and has another value", e.key, other.key)
+			}
+			continue
 		}
-		keys[k] = e.key
+		keys[k] = e
 		end := f.ends[k.section]
 		if old, exists := f.values[k]; exists {
 			edits = append(edits, old.set(content, e.value)...)
 			continue
 		}
-		added := end.indent + k.key + end.separator() + quoteINI(e.value, "")
+		text := end.indent + k.key + end.separator() + quoteINI(e.value, "")
 		if end.present || k.section == "" {
-			edits = append(edits, addLine(content, end.at, added))
+			added = append(added, addLine(content, end.at, text))
 			continue
 		}
 		if missing[k.section] == nil {
 			order = append(order, k.section)
 		}
-		missing[k.section] = append(missing[k.section], added)
+		missing[k.section] = append(missing[k.section], text)
 	}
-	content = replaceAll(content, edits)
+	content = replaceAll(content, append(edits, added...)) // a line behind the value that ends there
 	for _, section := range order {
 		content = appendLine(content, "["+section+"]")
 		for _, one := range missing[section] {

@@ -131,6 +131,11 @@ func (m *xmlMatch) add(content []byte) ([]edit, error) {
 		}
 	}
 	switch {
+	case m.attr != "" && m.attr == last.attr: // it has selected the element
+		if m.value != last.want {
+			return nil, fmt.Errorf("%s: the element that is missing has another value", m.key)
+		}
+		text.WriteString("/>")
 	case m.attr != "":
 		text.WriteString(" " + m.attr + `="` + escapeXML(m.value) + `"/>`)
 	default:
