@@ -183,6 +183,14 @@ func TestTwoKeysOfOneValue(t *testing.T) {
 		_, err = Apply("xml", []byte(content), object{"/a/@b": "1", "/a[1]/@b": "2"})
 		require.ErrorIs(t, err, errUnstable, "%q", content)
 	}
+	var many strings.Builder
+	for i := range 200_000 {
+		fmt.Fprintf(&many, " a%d=''", i)
+	}
+	_, err = Apply("xml", []byte("<a"+many.String()+"/>"), object{"/a/@a7": "1"})
+	require.NoError(t, err)
+	_, err = Apply("xml", []byte(`<a b="1" b="1"/>`), object{"/a/@c": "1"})
+	require.EqualError(t, err, "the file is not valid XML: an attribute of a stands twice")
 	changed, err = Apply("xml", []byte("<a></a>"), object{"/a": "1", "/a[1]": "1"})
 	require.NoError(t, err)
 	require.Equal(t, "<a>1</a>", string(changed))

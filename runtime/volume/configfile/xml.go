@@ -70,8 +70,11 @@ func checkXML(content []byte) error {
 		if err != nil {
 			return fmt.Errorf("%w: %s", errXML, strings.TrimPrefix(err.Error(), "XML syntax error on "))
 		}
-		switch token.(type) {
+		switch token := token.(type) {
 		case xml.StartElement:
+			if repeats(token.Attr) {
+				return fmt.Errorf("%w: an attribute of %s stands twice", errXML, token.Name.Local)
+			}
 			depth++
 		case xml.EndElement:
 			depth--
@@ -80,6 +83,15 @@ func checkXML(content []byte) error {
 			return errDepth
 		}
 	}
+}
+
+// repeats reports whether two attributes have one name, which the parser accepts.
+func repeats(list []xml.Attr) bool {
+	names := make(map[xml.Name]bool, len(list))
+	for _, a := range list {
+		names[a.Name] = true
+	}
+	return len(names) < len(list)
 }
 
 // xmlMatch follows one path through the file.
