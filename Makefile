@@ -79,12 +79,7 @@ soak: ## attack berth with everything at once for SOAK (30m), and show what a go
 	@BERTH_SOAK=$(SOAK) $(GO) test -count=1 -v -timeout 3h ./hack/soak
 
 fuzz: ## fuzz paths, archives, bodies and the rest for 60 s each, or FUZZTIME
-	@grep -rl --include='*_test.go' '^func Fuzz' . | while read -r file; do \
-		for name in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' "$$file"); do \
-			echo "$$name for $(FUZZTIME), in $$(dirname "$$file")"; \
-			$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 100x "./$$(dirname "$$file")" </dev/null || exit 1; \
-		done; \
-	done
+	@GO='$(GO)' hack/fuzz.sh $(FUZZTIME)
 
 lint: ## look for mistakes with golangci-lint, gofmt and lint-api
 	@test -z "$$(gofmt -l . | tee -a /dev/stderr)"
