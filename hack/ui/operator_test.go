@@ -107,7 +107,7 @@ func TestConsoleWaitsForDocker(t *testing.T) {
 	b.Env("DOCKER_HOST=" + proxy.Host())
 	b.Run(t)
 	b.Ready(t)
-	b.Made(t, "a", berthtest.Spec{"startup_command": server, "power": "running"})
+	b.Create(t, "a", berthtest.Spec{"startup_command": server, "power": "running"})
 	b.State(t, "a", "running")
 	p := openTab(t)
 	p.login(b, b.Token)
