@@ -190,25 +190,26 @@ func TestCancel(t *testing.T) {
 
 func TestPermits(t *testing.T) {
 	live(t, func(w *world) {
-		for v := range 6 {
+		for v := range 10 {
 			w.volume(fmt.Sprint("v", v))
 			for i := range 4 {
 				w.pull(fmt.Sprint("v", v), fmt.Sprint(v, "-", i))
 			}
 		}
 		time.Sleep(5 * time.Second)
-		for v := range 6 {
+		for v := range 10 {
 			for i := range 4 {
 				w.web.result(fmt.Sprint(v, "-", i)) <- nil
 			}
 		}
 		time.Sleep(time.Minute)
-		for v := range 6 {
+		for v := range 10 {
 			for i := range 4 {
 				w.want(fmt.Sprint(v, "-", i), v1.PullCompleted)
 			}
 		}
-		require.Equal(t, []int{2, 8}, []int{w.web.most, w.web.total})
+		require.LessOrEqual(t, w.web.most, 2)
+		require.Equal(t, 8, w.web.total, "with eight volumes or more, whichever begin first")
 	})
 }
 
