@@ -12,6 +12,7 @@ import (
 type batch struct {
 	s       *Store
 	kv      *kv.Batch // nil between commits
+	logged  bool      // kv has updates that are logged and answered
 	ops     []*op     // run, and not yet answered
 	flush   bool      // one of them waits for the disk
 	rev     uint64    // of the last update that changed an object
@@ -20,6 +21,8 @@ type batch struct {
 	events  []v1.Event
 }
 
+func (b *batch) begin() { b.kv, b.rev = b.s.db.Begin(), b.s.rev.Load() }
+
 // add runs an update and takes its writes into the batch.
 func (b *batch) add(o *op) {
 	if err := b.s.db.Fault(); err != nil {
@@ -27,7 +30,7 @@ func (b *batch) add(o *op) {
 		return
 	}
 	if b.kv == nil {
-		b.kv = b.s.db.Begin()
+		b.begin()
 	}
 	o.dependsOnBatch = !b.kv.Empty() || b.s.db.Unflushed()
 	b.flush = b.flush || !o.flushLater
@@ -57,7 +60,7 @@ func (b *batch) split(o *op) error {
 	if err != nil {
 		return err
 	}
-	b.kv = b.s.db.Begin()
+	b.begin()
 	return b.kv.Add(o.tx.writes, o.onFullDisk)
 }
 
@@ -95,10 +98,30 @@ func (b *batch) commit() error {
 	return err
 }
 
-// abandon drops the batch and returns err to every update in it.
+// log answers the updates when a kill of the process loses nothing. It returns false if the
+// batch has to be committed.
+func (b *batch) log() bool {
+	if b.kv == nil || b.kv.Empty() || !b.kv.Log() {
+		return false
+	}
+	for _, o := range b.ops {
+		o.done <- o.err
+	}
+	b.ops, b.logged = nil, true
+	return true
+}
+
+// abandon drops the updates that are not answered, and returns err to them. There are none
+// unless one has ended its goroutine.
 func (b *batch) abandon(err error) {
+	if len(b.ops) == 0 {
+		return
+	}
 	for _, o := range b.ops {
 		o.done <- err
+	}
+	if b.ops = nil; b.logged { // kv has only them: the update was not added
+		b.commit()
 	}
 	b.reset()
 }
@@ -107,7 +130,7 @@ func (b *batch) reset() {
 	if b.kv != nil {
 		b.kv.Discard()
 	}
-	*b = batch{s: b.s, rev: b.s.rev.Load()}
+	*b = batch{s: b.s}
 }
 
 func (b *batch) store() error {

@@ -28,7 +28,7 @@ func open(dir string, o Options, steps []migration) (*Store, error) {
 		turns:   turns{more: make(chan struct{}, 1)},
 		closing: make(chan struct{}),
 	}
-	s.Incarnations = &Incarnations{store: s}
+	s.Incarnations, s.batch = &Incarnations{store: s}, &batch{s: s}
 	if s.now == nil {
 		s.now = time.Now
 	}
@@ -64,7 +64,9 @@ func (s *Store) start(steps []migration) error {
 	}
 	s.latest.restart(s.rev.Load())
 	s.changes = newRing(keptChanges, 0, Change{Revision: s.rev.Load()})
-	s.db.StartCompactor()
+	if err := s.db.Start(); err != nil {
+		return err
+	}
 	go work(s)
 	if err := s.migrate(version, steps); err != nil {
 		return err

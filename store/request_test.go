@@ -3,6 +3,9 @@ package store
 import (
 	"errors"
 	"fmt"
+	"os"
+	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -132,12 +135,12 @@ func TestFlushLater(t *testing.T) {
 			require.True(t, s.db.Unflushed())
 		}
 		begin()
-		require.Len(t, auditOf(t, s, v1.AuditFilter{}), 1)
 		time.Sleep(flushDelay - 1)
 		begin()
 		time.Sleep(2 * time.Nanosecond)
 		synctest.Wait()
 		require.False(t, s.db.Unflushed(), "the delay of the first one is over")
+		require.Len(t, auditOf(t, s, v1.AuditFilter{}), 2)
 		begin()
 		require.NoError(t, s.Flush())
 		require.False(t, s.db.Unflushed())
@@ -146,6 +149,51 @@ func TestFlushLater(t *testing.T) {
 		require.False(t, s.db.Unflushed())
 		require.Len(t, auditOf(t, s, v1.AuditFilter{}), 5)
 	})
+}
+
+// TestFlushLaterSurvivesKill: entries with FlushLater that were answered are in a copy of the
+// store as a kill leaves it, and their seqs go on.
+func TestFlushLaterSurvivesKill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // without the flush, which would come meanwhile
+		dir, to := t.TempDir(), t.TempDir()
+		s := openIn(t, dir)
+		finish := func(s *Store, flushLater bool) {
+			r := NewRequest(s, alice(), v1.Audit{Action: "file.write", Object: "v/f"})
+			r.FlushLater = flushLater
+			require.NoError(t, r.Finish(200, nil, false))
+		}
+		finish(s, true)
+		finish(s, true)
+		require.NoError(t, os.CopyFS(to, os.DirFS(dir)))
+		finish(s, true)
+
+		after := openIn(t, to)
+		require.Len(t, auditOf(t, after, v1.AuditFilter{}), 2)
+		finish(after, false)
+		list := auditOf(t, after, v1.AuditFilter{})
+		require.Equal(t, []uint64{1, 2, 3}, []uint64{list[0].Seq, list[1].Seq, list[2].Seq})
+	})
+}
+
+// TestGoexitKeepsLogged: an update that ends its goroutine takes no entry with it that was
+// answered before.
+func TestGoexitKeepsLogged(t *testing.T) {
+	s := openIn(t, t.TempDir())
+	finish := func() error {
+		r := NewRequest(s, alice(), v1.Audit{Action: "file.write", Object: "v/f"})
+		r.FlushLater = true
+		return r.Finish(200, nil, false)
+	}
+	require.NoError(t, finish())
+	o := newOp(func(*Tx) error { runtime.Goexit(); return nil })
+	o.flushLater = true
+	var all sync.WaitGroup
+	all.Go(func() { _ = o.submit(s) })
+	all.Wait()
+	require.Len(t, auditOf(t, s, v1.AuditFilter{}), 1)
+	require.NoError(t, finish())
+	require.NoError(t, s.Flush())
+	require.Len(t, auditOf(t, s, v1.AuditFilter{}), 2)
 }
 
 // TestFlushLaterFails: while nothing can be written, neither is an entry with FlushLater, and

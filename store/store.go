@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -44,6 +45,7 @@ type Store struct {
 	events  *ring[v1.Event] // position p holds seq p+1
 
 	turns         turns
+	batch         *batch // of the goroutine with the turn
 	flushPlanned  atomic.Bool
 	repairPlanned atomic.Bool
 	closing       chan struct{} // closed by Close
@@ -89,7 +91,7 @@ func (s *Store) Close() error {
 	}
 	close(s.closing)
 	s.turns.close()
-	err := s.db.Close()
+	err := errors.Join(s.batch.commit(), s.db.Close())
 	s.metrics.unregister()
 	return err
 }

@@ -94,18 +94,23 @@ func (s *Store) Flush() error {
 	return s.Update(func(*Tx) error { return nil })
 }
 
-// write commits o and the updates that wait, and answers them. The caller has the turn.
+// write commits o and the updates that wait, and answers them. The caller has the turn. An
+// update with flushLater is logged instead, if it can be, and the next commit has it.
 func (o *op) write(s *Store) {
-	b := &batch{s: s, rev: s.rev.Load()}
+	b := s.batch
 	defer b.abandon(errGoexit)
 	if o.repairs && s.db.NeedsRepair() {
 		repair(s)
-		b.reset()
+	}
+	if !o.flushLater {
+		b.commit()
 	}
 	b.add(o)
-	b.gather()
-	b.commit()
-	s.db.Rotate()
+	if !o.flushLater || !b.log() {
+		b.gather(o)
+		b.commit()
+		s.db.Rotate()
+	}
 	plan(s)
 }
 
@@ -133,8 +138,12 @@ func later(planned *atomic.Bool, d time.Duration, fn func()) {
 	}
 }
 
-// gather adds the updates that are waiting. It does not wait for more.
-func (b *batch) gather() {
+// gather adds the updates that are waiting to the one that waits for the disk. It does not
+// wait for more.
+func (b *batch) gather(first *op) {
+	if first.flushLater {
+		return
+	}
 	for range maxBatch - 1 {
 		o := b.s.turns.next()
 		if o == nil {

@@ -3,6 +3,7 @@ package kv
 import (
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/dgraph-io/badger/v4"
 )
@@ -17,7 +18,9 @@ type Batch struct {
 	*Txn
 	db     *DB
 	writes []map[string][]byte // nil values: deleted
+	logged int                 // of these writes in the log
 	size   size                // of all Add
+	full   func() error        // returns what checkFree did at the first Add
 	err    error               // the batch cannot be committed
 }
 
@@ -28,7 +31,7 @@ func (s size) plus(o size) size { return size{s.keys + o.keys, s.bytes + o.bytes
 
 // Begin begins a batch. The caller discards it.
 func (db *DB) Begin() *Batch {
-	return &Batch{Txn: newTxn(db.badger, true), db: db}
+	return &Batch{Txn: newTxn(db.badger, true), db: db, full: sync.OnceValue(db.checkFree)}
 }
 
 // Empty reports whether Add has taken nothing yet.
@@ -45,7 +48,7 @@ func (b *Batch) Add(writes map[string][]byte, onFullDisk bool) error {
 		return err
 	}
 	all := b.size.plus(more)
-	if err := b.db.checkFree(); err != nil && (!onFullDisk || !b.db.disk.fitsLog(all)) {
+	if err := b.full(); err != nil && (!onFullDisk || !b.db.disk.fitsLog(all)) {
 		return fmt.Errorf("%w: %w", ErrFailed, err)
 	}
 	switch {
@@ -100,6 +103,21 @@ func write(txn *badger.Txn, writes map[string][]byte) error {
 	return nil
 }
 
+// Log stores what was added where a kill of the process loses nothing; views do not see it
+// before Commit. The batch stays open: no other may begin before Commit. It returns false if
+// the batch has to be committed at once.
+func (b *Batch) Log() bool {
+	if b.logged == len(b.writes) {
+		return true
+	}
+	if b.err != nil || !b.db.wal.append(b.version, b.writes[b.logged:]) {
+		return false
+	}
+	b.logged = len(b.writes)
+	b.db.unflushed.Store(true)
+	return true
+}
+
 // Commit stores the batch where a kill of the process loses nothing. If flush is true, it
 // and all batches before it are on the disk when Commit returns: until then, or until
 // DB.Flush, a power cut may lose them. If Badger fails, it is opened again and the batch is
@@ -127,6 +145,7 @@ func (b *Batch) Commit(flush bool) error {
 			return err
 		}
 	}
+	b.db.wal.reset()
 	b.db.compactor.wrote(b.size.bytes)
 	return nil
 }

@@ -32,7 +32,8 @@ type DB struct {
 	disk       *disk       // nil in memory
 	checkpoint *checkpoint // nil in memory, and before StartCheckpoint
 	badger     *versioned  // nil while it is opened again, or cannot be
-	compactor  *compactor  // nil in memory, and before StartCompactor
+	compactor  *compactor  // nil in memory, and before Start
+	wal        *wal        // nil in memory, and before Start
 
 	fault     atomic.Pointer[error] // a commit failed: nothing is written until Badger was opened again
 	unflushed atomic.Bool           // only the writer changes it
@@ -107,5 +108,5 @@ func (db *DB) Close() error {
 	if db.badger != nil {
 		err = db.badger.Close()
 	}
-	return errors.Join(err, db.checkpoint.close())
+	return errors.Join(err, db.wal.close(), db.checkpoint.close())
 }

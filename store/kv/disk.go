@@ -111,15 +111,20 @@ func (d *disk) prepare(s size) error {
 	if d == nil {
 		return nil
 	}
+	if err := d.allocateFor(s); err != nil || d.reserved.Load() {
+		return err
+	}
+	return d.reserve()
+}
+
+// allocateFor allocates the blocks of the logs, and counts the bytes of a commit.
+func (d *disk) allocateFor(s size) error {
 	if err := d.allocate(); err != nil {
 		return err
 	}
 	d.last = logSize(s)
 	d.logged += d.last
-	if d.reserved.Load() {
-		return nil
-	}
-	return d.reserve()
+	return nil
 }
 
 // reserve creates the reserve file.

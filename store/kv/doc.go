@@ -17,7 +17,8 @@
 // One goroutine at a time writes: it alone calls Begin, the methods of Batch, Flush, Rotate,
 // Checkpoint and Repair. View and Writable may be called by any. db.go has the DB, open.go with
 // directory.go opens it, batch.go writes, txn.go reads items with their versions, which
-// versions.go assigns; check.go reads a database without a change of it.
+// versions.go assigns; check.go reads a database without a change of it. wal.go logs a batch that
+// Badger does not have yet, for writes that cannot wait for a commit.
 //
-// Beside Badger's files lie the checkpoint (MARK, checkpoint.go) and RESERVE (disk.go).
+// Beside Badger's files lie the checkpoint (MARK, checkpoint.go), RESERVE (disk.go) and WAL.
 package kv

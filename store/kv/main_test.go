@@ -12,13 +12,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// start opens a database whose tables are merged.
+// start opens and starts a database.
 func start(dir string, o Options) (*DB, error) {
 	db, err := Open(dir, o)
-	if err == nil {
-		db.StartCompactor()
+	if err != nil {
+		return nil, err
 	}
-	return db, err
+	return db, db.Start()
 }
 
 func openIn(t testing.TB, dir string, o Options) *DB {

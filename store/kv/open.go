@@ -30,12 +30,19 @@ func Open(dir string, o Options) (*DB, error) {
 	return db, nil
 }
 
-// StartCompactor begins to merge tables. It is called once the content has
-// proved to be readable: until then no file of it is changed.
-func (db *DB) StartCompactor() {
-	if db.disk != nil {
-		db.compactor = newCompactor(db.badger, db.disk, db.log)
+// Start commits what a process that was killed has logged, and begins to log, see Batch.Log, and
+// to merge tables. It is called once the content has proved to be readable: until then no file of
+// it is changed. Its error wraps ErrFailed.
+func (db *DB) Start() error {
+	if db.disk == nil {
+		return nil
 	}
+	w, err := startLog(db)
+	if err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrFailed, walName, err)
+	}
+	db.wal, db.compactor = w, newCompactor(db.badger, db.disk, db.log)
+	return nil
 }
 
 // openFiles opens Badger in memory, or in a directory that it cannot harm.

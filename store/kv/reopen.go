@@ -60,7 +60,7 @@ func (db *DB) reopen() error {
 	if err != nil {
 		return err
 	}
-	if err := db.options.accept(b); err != nil {
+	if err := errors.Join(db.options.accept(b), db.wal.replay(db, b)); err != nil {
 		closeBadger(b)
 		return err
 	}

@@ -1,0 +1,162 @@
+package kv
+
+import (
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// wal is the write-ahead log of an open batch: Badger takes several changes of goroutine for a
+// commit, and the log one system call. Each record has the version of Badger that the batch
+// reads. So records of an earlier batch, which Badger has, or of a later one than a power cut has
+// left, are recognised. It is not synced.
+type wal struct {
+	f    *os.File
+	end  int64  // of the records of the open batch
+	line []byte // memory of append
+}
+
+const (
+	walName = "WAL"
+	walSize = 256 << 10 // bytes: more than a session logs in the 100 ms before a flush
+	walHead = 4 + 4 + 8 // bytes of a record before its writes: their length, a checksum of the rest, the version
+)
+
+// startLog commits the records of the last process, and returns an empty log.
+func startLog(db *DB) (*wal, error) {
+	f, err := os.OpenFile(filepath.Join(db.disk.dir, walName), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	w := &wal{f: f}
+	err = w.replay(db, db.badger)
+	if err == nil { // now its blocks exist: a write cannot fail later because the disk is full
+		_, err = f.WriteAt(make([]byte, walSize), 0)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return w, nil
+}
+
+// replay commits the records that b, the Badger of db, does not have.
+func (w *wal) replay(db *DB, b *versioned) error {
+	if w == nil {
+		return nil
+	}
+	writes, err := w.read(b.committed)
+	if err != nil || len(writes) == 0 {
+		return err
+	}
+	need, err := measure(writes)
+	if err == nil {
+		err = db.disk.allocateFor(need)
+	}
+	if err != nil {
+		return err
+	}
+	t := newTxn(b, true)
+	defer t.discard()
+	if err := write(t.txn, writes); err != nil {
+		return err
+	}
+	err = db.attempt(true, func() error { return errors.Join(b.commit(t.txn), b.Sync()) })
+	if err == nil {
+		w.reset()
+	}
+	return err
+}
+
+// append writes a record. It returns false if the batch has to be committed instead.
+func (w *wal) append(version uint64, writes []map[string][]byte) bool {
+	if w == nil {
+		return false
+	}
+	r := append(w.line[:0], make([]byte, walHead)...)
+	for _, m := range writes {
+		for key, value := range m {
+			r = appendBytes(r, []byte(key))
+			if value == nil {
+				r = append(r, 0)
+			} else {
+				r = appendBytes(append(r, 1), value)
+			}
+		}
+	}
+	w.line = r[:0]
+	if w.end+int64(len(r)) > walSize {
+		return false
+	}
+	binary.BigEndian.PutUint32(r, uint32(len(r)-walHead))
+	binary.BigEndian.PutUint64(r[8:], version)
+	binary.BigEndian.PutUint32(r[4:], crc32.Checksum(r[8:], castagnoli))
+	if _, err := w.f.WriteAt(r, w.end); err != nil {
+		return false
+	}
+	w.end += int64(len(r))
+	return true
+}
+
+// reset forgets the records, which Badger has now. If that fails, their version shows it.
+func (w *wal) reset() {
+	if w != nil && w.end > 0 {
+		_, _ = w.f.WriteAt(make([]byte, walHead), 0)
+		w.end = 0
+	}
+}
+
+func (w *wal) close() error {
+	if w == nil {
+		return nil
+	}
+	return w.f.Close()
+}
+
+// read returns the writes of the records of a batch that has read a version.
+func (w *wal) read(version uint64) (writes map[string][]byte, err error) {
+	b, err := io.ReadAll(io.NewSectionReader(w.f, 0, walSize))
+	if err != nil {
+		return nil, err
+	}
+	w.end = 0
+	writes = map[string][]byte{}
+	for len(b) > walHead {
+		n := uint64(binary.BigEndian.Uint32(b))
+		if n == 0 || n > uint64(len(b)-walHead) {
+			break
+		}
+		r := b[:walHead+n]
+		if binary.BigEndian.Uint32(r[4:]) != crc32.Checksum(r[8:], castagnoli) || binary.BigEndian.Uint64(r[8:]) != version {
+			break
+		}
+		decodeWrites(r[walHead:], writes)
+		b, w.end = b[len(r):], w.end+int64(len(r))
+	}
+	return writes, nil
+}
+
+func appendBytes(to, b []byte) []byte {
+	return append(binary.AppendUvarint(to, uint64(len(b))), b...)
+}
+
+// decodeWrites decodes what append has encoded; the checksum was compared.
+func decodeWrites(b []byte, writes map[string][]byte) {
+	next := func() []byte {
+		n, used := binary.Uvarint(b)
+		part := b[used : used+int(n)]
+		b = b[used+int(n):]
+		return part
+	}
+	for len(b) > 0 {
+		key := string(next())
+		isSet := b[0] == 1
+		if b = b[1:]; isSet {
+			writes[key] = next()
+		} else {
+			writes[key] = nil
+		}
+	}
+}
