@@ -27,6 +27,7 @@ func TestAuditOfFiles(t *testing.T) {
 	require.NoError(t, f.Chmod(0o600))
 	require.NoError(t, f.Close())
 	require.NoError(t, c.Chmod("a", 0o640))
+	require.NoError(t, c.Chmod("a", 0o640), "no change")
 	require.NoError(t, c.Chtimes("a", time.Now(), time.Now()))
 	require.NoError(t, c.Truncate("a", 1))
 	require.NoError(t, c.Mkdir("d"))

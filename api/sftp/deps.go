@@ -29,7 +29,7 @@ type Changer interface {
 	RemoveFolder(ctx context.Context, volume, path string) error
 	Rename(ctx context.Context, volume, source, destination string, replace bool) error
 	Symlink(ctx context.Context, volume, target, path string) error
-	SetAttributes(ctx context.Context, volume, path string, a v1.FileAttributes) error
+	SetAttributes(ctx context.Context, volume, path string, a v1.FileAttributes) (changed bool, err error)
 }
 
 // Files reads and changes volumes.

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
-	"sync"
 )
 
 // Limits on requests.
@@ -15,12 +14,13 @@ const (
 	maxInFlight = 512 << 10 // bytes of memory of the requests in flight, and of their answers
 	readCost    = 32 << 10  // of the answer to a read
 	listCost    = 64 << 10  // of the answer to the request for entries of a folder
-	maxJoined   = 64 << 10  // bytes of the content of an answer that is written at once with its head
+	maxJoined   = 64 << 10  // bytes of answers, or parts of one, that are written at once
 )
 
 // Types of requests.
 const (
 	typeOpen    = 3
+	typeClose   = 4
 	typeRead    = 5
 	typeWrite   = 6
 	typeReaddir = 12
@@ -60,21 +60,14 @@ type guard struct {
 
 	inOrder bool // a file was opened to append to it: writes are carried out one by one
 
-	out     []byte // the first part of an answer whose second part follows
+	out     []byte // answers, or the first part of one, that are written with what follows
 	outLeft int    // bytes of the current answer that pkg/sftp has not written
 
-	mu     sync.Mutex
-	cond   *sync.Cond
-	costs  []int // of the requests in flight, in their order, which is that of the answers
-	used   int
-	alone  bool // the request in flight is neither a read nor a write of content
-	closed bool
+	requests *inFlight
 }
 
 func newGuard(channel io.ReadWriteCloser, touch func()) *guard {
-	g := &guard{ReadWriteCloser: channel, in: bufio.NewReaderSize(channel, 16<<10), touch: touch}
-	g.cond = sync.NewCond(&g.mu)
-	return g
+	return &guard{ReadWriteCloser: channel, in: bufio.NewReaderSize(channel, 16<<10), touch: touch, requests: newInFlight()}
 }
 
 // Read reads requests.
@@ -108,21 +101,30 @@ func (g *guard) next() error {
 		return errPacket
 	}
 	g.touch()
-	cost := length
-	switch kind {
-	case typeRead:
-		cost += readCost
-	case typeReaddir:
-		cost += listCost
-	}
-	if err := g.enter(cost, kind == typeRead || kind == typeWrite && !g.inOrder); err != nil {
-		return err
+	if !g.requests.add(g.request(kind, length)) {
+		return io.EOF
 	}
 	g.head, g.left = head, length-1
 	if kind == typeOpen {
 		return g.markOpen()
 	}
 	return nil
+}
+
+// request returns what the order of a request and its memory are.
+func (g *guard) request(kind byte, length int) request {
+	r := request{cost: length, closes: kind == typeClose, arrived: g.in.Buffered() >= length-1}
+	switch {
+	case kind == typeRead:
+		r.kind, r.cost = beside, length+readCost
+	case kind == typeWrite && g.inOrder:
+		r.kind = alone
+	case kind == typeWrite:
+		r.kind = beside
+	case kind == typeReaddir:
+		r.cost = length + listCost
+	}
+	return r
 }
 
 // markOpen reads the rest of a request to open a file, and completes its flags.
@@ -166,68 +168,48 @@ func completeFlags(flags uint32) uint32 {
 	return flags
 }
 
-// enter waits until a request of a cost fits beside those in flight. Only reads and
-// writes of content are carried out beside one another; any other request waits for those
-// before it, and those after it wait for it. pkg/sftp would set the time of a file, for
-// example, before the writes that were sent earlier.
-func (g *guard) enter(cost int, content bool) error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for g.used > 0 && (g.used+cost > maxInFlight || !content || g.alone) && !g.closed {
-		g.cond.Wait()
-	}
-	if g.closed {
-		return io.EOF
-	}
-	g.alone = !content
-	g.used += cost
-	g.costs = append(g.costs, cost)
-	return nil
-}
-
 // Write writes a part of an answer. The end of an answer ends its request. pkg/sftp
-// calls it from one goroutine at a time, and begins each answer with a new call. An answer
-// of two parts, a short head and its content, is written at once: a client would wake up
-// for each.
-func (g *guard) Write(p []byte) (int, error) {
-	begins := g.outLeft == 0
-	if begins && len(p) >= 4 {
+// calls it from one goroutine at a time, and begins each answer with a new call. The parts of
+// an answer are written at once, and with them the answers to requests that have arrived
+// together, as OpenSSH's server does it: a client would wake up for each.
+func (g *guard) Write(p []byte) (n int, err error) {
+	if g.outLeft == 0 && len(p) >= 4 {
 		g.outLeft = 4 + int(binary.BigEndian.Uint32(p))
 	}
 	g.outLeft = max(0, g.outLeft-len(p))
-	if begins && g.outLeft > 0 && g.outLeft <= maxJoined {
-		g.out = append(g.out[:0], p...)
-		return len(p), nil
+	if len(g.out)+len(p)+g.outLeft <= maxJoined && (g.outLeft > 0 || g.requests.answersFollow()) {
+		n, g.out = len(p), append(g.out, p...)
+	} else {
+		n, err = g.send(p)
 	}
-	answer := p
-	if len(g.out) > 0 {
-		g.out = append(g.out, p...)
-		answer = g.out
-	}
-	n, err := g.ReadWriteCloser.Write(answer)
-	n, g.out = max(0, n-(len(answer)-len(p))), g.out[:0]
-	if err != nil || g.outLeft == 0 {
+	if err != nil {
 		g.outLeft = 0
-		g.leave(err != nil)
+		g.requests.close()
+	}
+	if g.outLeft == 0 {
+		g.requests.answered()
 	}
 	g.touch()
 	return n, err
 }
 
-// leave ends the oldest request in flight, or all of them if an answer was not written.
-func (g *guard) leave(failed bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if len(g.costs) > 0 {
-		g.used -= g.costs[0]
-		g.costs = g.costs[1:]
+// send writes p after what waits for it, and returns how much of p it has written.
+func (g *guard) send(p []byte) (int, error) {
+	if len(g.out) == 0 {
+		return g.ReadWriteCloser.Write(p)
 	}
-	g.closed = g.closed || failed
-	g.cond.Broadcast()
+	before := len(g.out)
+	all := append(g.out, p...)
+	g.out = all[:0]
+	n, err := g.ReadWriteCloser.Write(all)
+	return max(0, n-before), err
 }
 
-// Close closes the channel, and ends a Read that waits.
+// Close closes the channel, and ends a Read that waits. pkg/sftp does not write meanwhile.
 func (g *guard) Close() error {
-	g.leave(true)
+	if len(g.out) > 0 && g.outLeft == 0 {
+		_, _ = g.send(nil) // answers to what came before a malformed request
+	}
+	g.requests.close()
 	return g.ReadWriteCloser.Close()
 }

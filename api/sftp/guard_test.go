@@ -127,11 +127,11 @@ func TestGuardBoundsWhatIsInFlight(t *testing.T) {
 		}()
 		synctest.Wait()
 		require.Zero(t, answered, "nobody reads the first answer")
-		require.LessOrEqual(t, g.used, maxInFlight)
+		require.LessOrEqual(t, g.requests.cost, maxInFlight)
 		close(b.release)
 		synctest.Wait()
 		require.Equal(t, count, answered)
-		require.Zero(t, g.used)
+		require.Zero(t, g.requests.cost)
 	})
 }
 
@@ -215,21 +215,10 @@ func TestGuardWaits(t *testing.T) {
 	})
 }
 
-// chunks is a channel that keeps what each Write was given.
-type chunks struct {
-	io.ReadWriteCloser
-	list *[][]byte
-}
-
-func (c chunks) Write(p []byte) (int, error) {
-	*c.list = append(*c.list, bytes.Clone(p))
-	return len(p), nil
-}
-
 // TestAnswersAreWrittenAtOnce: package sftp writes the content of an answer by itself.
 func TestAnswersAreWrittenAtOnce(t *testing.T) {
 	var written [][]byte
-	g := newGuard(chunks{nil, &written}, func() {})
+	g := newGuard(recorder{nil, &written}, func() {})
 	var want [][]byte
 	for i := range uint32(3) {
 		data, status := packet(103, i, string(make([]byte, i*1000))), packet(101, i, uint32(0))
@@ -324,27 +313,4 @@ func TestRandomPackets(t *testing.T) {
 		require.NoError(t, in.Close())
 	}
 	h.login(h.volume, adminToken)
-}
-
-// TestGuardOrder requires that a request which is no read or write of content waits for
-// those before it, and that those after it wait for it.
-func TestGuardOrder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		write, set := packet(typeWrite, uint32(1), "1", uint64(0), "text"), packet(10, uint32(1), "1", uint32(0))
-		b := blocked{bytes.NewReader(slices.Concat(write, write, set, write)), make(chan struct{})}
-		close(b.release)
-		g := newGuard(b, func() {})
-		var passed []byte
-		go func() {
-			for next := range packets(g) {
-				passed = append(passed, next[0])
-			}
-		}()
-		for answers, want := range [][]byte{{typeWrite, typeWrite}, {typeWrite, typeWrite}, {typeWrite, typeWrite, 10}, {typeWrite, typeWrite, 10, typeWrite}} {
-			synctest.Wait()
-			require.Equal(t, want, passed, "after %d answers", answers)
-			_, err := g.Write(packet(101, uint32(1), uint32(0)))
-			require.NoError(t, err)
-		}
-	})
 }

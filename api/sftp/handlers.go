@@ -1,6 +1,7 @@
 package sftp
 
 import (
+	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -62,9 +63,7 @@ func (h *handlers) OpenFile(r *sftp.Request) (opened sftp.WriterAtReaderAt, err 
 		return nil, s.statusOf(path, err)
 	}
 	f := &file{session: s, path: path, mode: mode, handle: handle, leave: leave}
-	if mode.Write {
-		s.writers.add(f)
-	}
+	s.files.add(f)
 	if handle.Changed() {
 		if err := f.entry.begin(s, path); err != nil {
 			f.Close()
@@ -79,8 +78,7 @@ func (h *handlers) Filelist(r *sftp.Request) (opened sftp.ListerAt, err error) {
 	s, path := h.session, relative(r.Filepath)
 	defer s.failed(&err)
 	if r.Method != "List" {
-		info, err := s.server.deps.Files.Stat(s.ctx, s.volume, path)
-		return described{info}, s.statusOf(path, err)
+		return h.describe(r, path)
 	}
 	leave, err := s.openHandle()
 	if err != nil {
@@ -96,6 +94,17 @@ func (h *handlers) Filelist(r *sftp.Request) (opened sftp.ListerAt, err error) {
 		return nil, s.statusOf(path, err)
 	}
 	return &folder{session: s, path: path, handle: handle, leave: leave}, nil
+}
+
+// describe describes the file at a path, or that of a handle.
+func (h *handlers) describe(r *sftp.Request, path string) (sftp.ListerAt, error) {
+	s := h.session
+	if open := s.files.any(path); open != nil && onHandle(r) {
+		info, err := open.handle.Stat()
+		return described{info}, s.statusOf(path, err)
+	}
+	info, err := s.server.deps.Files.Stat(s.ctx, s.volume, path)
+	return described{info}, s.statusOf(path, err)
 }
 
 // Lstat describes a file or a link.
@@ -201,28 +210,38 @@ func (h *handlers) rename(path, target string, replace bool) error {
 }
 
 // setAttributes changes the attributes of a file. Those of a file that the session has
-// open for writing are part of its entry.
+// open for writing are part of its entry. A file that has them already has no entry.
 func (h *handlers) setAttributes(r *sftp.Request, path string) error {
 	s := h.session
 	a, action := attributesOf(r)
-	set := func() error { return s.server.deps.Files.SetAttributes(s.ctx, s.volume, path, a) }
 	if action == "" { // nothing to change
 		_, err := s.server.deps.Files.Stat(s.ctx, s.volume, path)
 		return s.statusOf(path, err)
 	}
-	open := s.writers.find(path)
-	if open == nil {
-		return s.change(action, false, set, path)
-	}
 	if err := s.mayChange(); err != nil {
 		return err
 	}
-	err := set()
-	if err == nil {
-		err = open.entry.begin(h.session, open.path)
+	open := s.files.writer(path)
+	var changed bool
+	var err error
+	if open != nil && onHandle(r) {
+		changed, err = open.handle.SetAttributes(a)
+	} else {
+		changed, err = s.server.deps.Files.SetAttributes(s.ctx, s.volume, path, a)
+	}
+	switch {
+	case err != nil || !changed:
+	case open != nil:
+		err = open.entry.begin(s, path)
+	default:
+		err = s.record(s.newEntry(action, path), false)
 	}
 	return s.statusOf(path, err)
 }
+
+// onHandle reports whether a request for attributes names its file by a handle and not by a path.
+// pkg/sftp gives both the path, but a context only to those that have sent it.
+func onHandle(r *sftp.Request) bool { return r.Context() == context.Background() }
 
 // attributesOf returns the attributes that a client sets, and the action of the change.
 func attributesOf(r *sftp.Request) (a v1.FileAttributes, action string) {

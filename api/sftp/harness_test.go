@@ -56,7 +56,7 @@ func (s *settings) change(f func(*v1.Config)) {
 	s.next = make(chan struct{})
 }
 
-// harness is a server on a loopback port, with a store in memory and one volume.
+// harness is a server on a loopback port, with a store and one volume.
 type harness struct {
 	t        testing.TB
 	store    *store.Store
@@ -97,7 +97,7 @@ func newHarness(t testing.TB) *harness {
 // newHarnessWith changes the server before it listens.
 func newHarnessWith(t testing.TB, change func(*Server)) *harness {
 	t.Helper()
-	db, err := store.Open("", store.Options{})
+	db, err := store.Open(t.TempDir(), store.Options{})
 	require.NoError(t, err)
 	h := &harness{t: t, store: db, registry: prometheus.NewRegistry(), log: &syncBuffer{}}
 	config := v1.Defaults()
@@ -221,6 +221,7 @@ func (h *harness) read(name string) string {
 // audit returns the entries of the audit log.
 func (h *harness) audit() (list []v1.AuditEntry) {
 	h.t.Helper()
+	require.NoError(h.t, h.store.Flush())
 	require.NoError(h.t, h.store.View(func(tx *store.Tx) (err error) {
 		list, err = store.ReadAudit(tx, 0, 100_000, v1.AuditFilter{})
 		return err

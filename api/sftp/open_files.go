@@ -55,7 +55,7 @@ func (f *file) WriteAt(p []byte, off int64) (n int, err error) {
 func (f *file) Close() (err error) {
 	defer f.session.failed(&err)
 	defer f.leave()
-	f.session.writers.remove(f)
+	f.session.files.remove(f)
 	err = f.handle.Close()
 	f.mu.Lock()
 	refused := f.refused
@@ -63,31 +63,51 @@ func (f *file) Close() (err error) {
 	return f.session.statusOf(f.path, errors.Join(err, f.entry.complete(refused)))
 }
 
-// writers are the files that a session has open for writing, by path.
-type writers struct {
-	mu  *sync.Mutex
-	all map[string]*file
+// openFiles are the files that a session has open, by path. Of several at a path it has the
+// one that was opened last.
+type openFiles struct {
+	mu               *sync.Mutex
+	writers, readers map[string]*file // readers: only for reading
 }
 
-func newWriters() writers { return writers{mu: &sync.Mutex{}, all: map[string]*file{}} }
-
-func (w writers) add(f *file) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.all[f.path] = f
+func newOpenFiles() openFiles {
+	return openFiles{mu: &sync.Mutex{}, writers: map[string]*file{}, readers: map[string]*file{}}
 }
 
-func (w writers) remove(f *file) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.all[f.path] == f {
-		delete(w.all, f.path)
+func (o openFiles) of(f *file) map[string]*file {
+	if f.mode.Write {
+		return o.writers
+	}
+	return o.readers
+}
+
+func (o openFiles) add(f *file) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.of(f)[f.path] = f
+}
+
+func (o openFiles) remove(f *file) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.of(f)[f.path] == f {
+		delete(o.of(f), f.path)
 	}
 }
 
-// find returns the file that is open for writing at a path, or nil.
-func (w writers) find(path string) *file {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.all[path]
+// writer returns the file that is open for writing at a path, or nil.
+func (o openFiles) writer(path string) *file {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.writers[path]
+}
+
+// any returns a file that is open at a path, or nil.
+func (o openFiles) any(path string) *file {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if f := o.writers[path]; f != nil {
+		return f
+	}
+	return o.readers[path]
 }

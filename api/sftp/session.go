@@ -48,8 +48,8 @@ type session struct {
 	active atomic.Int64 // time of the last request or part of an answer, in Unix nanoseconds
 	busy   atomic.Bool  // a channel is open
 
-	meter   *meter // of the connection
-	writers writers
+	meter *meter // of the connection
+	files openFiles
 }
 
 // newSession creates the session of a principal, with its entry in the audit log. leave
@@ -58,7 +58,7 @@ func newSession(srv *Server, p auth.Principal, a access, address string, leave f
 	var b [16]byte
 	rand.Read(b[:]) // never fails, as its documentation says
 	s := &session{server: srv, principal: p, access: a, actor: p.Actor(v1.ViaSFTP, address), id: hex.EncodeToString(b[:]),
-		leave: leave, handles: newHandles(maxHandles), began: time.Now(), writers: newWriters()}
+		leave: leave, handles: newHandles(maxHandles), began: time.Now(), files: newOpenFiles()}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	s.entry = s.newEntry("session.open", "")
 	if err := s.entry.Finish(statusOpen, nil, false); err != nil {

@@ -15,9 +15,9 @@
 //
 // Each operation has a file of its name; decompress.go uses extract.go and merge.go, restore*.go
 // and snapshot*.go are about backups, inplace*.go about SFTP: inplace_file.go is an open file,
-// inplace_handles.go knows all. manager.go has all volumes, open_volume.go opens one, gate.go keeps
-// operations apart from a restore, leftovers.go knows what a crash left beside the volumes. path.go
-// has the rules of paths, links.go follows links, folder.go opens folders, temp.go makes temporary
+// inplace_handles.go knows all. manager.go has all volumes, open_volume.go and roots.go open one,
+// gate.go keeps operations apart from a restore, leftovers.go knows what a crash left. path.go has
+// the rules of paths, links.go follows links, folder.go opens folders, temp.go makes temporary
 // entries, owner.go sets owners, extents.go finds holes, usage.go has the usage, scan.go counts it.
 //
 // Package archive reads and writes archives, package configfile edits configuration files, package

@@ -18,7 +18,7 @@ import (
 type InPlace struct{ files Files }
 
 // InPlace returns the operations in place on the same volumes.
-func (f Files) InPlace() InPlace { return InPlace{f} }
+func (f Files) InPlace() InPlace { return InPlace{Files{m: f.m, keepsRoots: true}} }
 
 // Stat describes the entry that p leads to, through links that stay in the volume.
 func (n InPlace) Stat(ctx context.Context, id, p string) (info fs.FileInfo, err error) {

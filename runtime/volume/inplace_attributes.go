@@ -2,21 +2,23 @@ package volume
 
 import (
 	"context"
+	"fmt"
 	"io/fs"
+	"os"
 	"syscall"
 	"time"
 
 	v1 "berth/api/v1"
 )
 
-// SetAttributes changes the attributes of the file or folder that p leads to. It checks
-// all of them before it changes one.
-func (n InPlace) SetAttributes(ctx context.Context, id, p string, a v1.FileAttributes) error {
-	p, err := cleanResolved(p)
+// SetAttributes changes the attributes of the file or folder that p leads to, and reports
+// whether they were others before. It checks all of them before it changes one.
+func (n InPlace) SetAttributes(ctx context.Context, id, p string, a v1.FileAttributes) (changed bool, err error) {
+	p, err = cleanResolved(p)
 	if err != nil {
-		return err
+		return false, err
 	}
-	return n.files.withVolume(ctx, id, p, func(vol *openVolume) error {
+	err = n.files.withVolume(ctx, id, p, func(vol *openVolume) error {
 		info, err := vol.root.Stat(p)
 		if err != nil {
 			return err
@@ -24,8 +26,14 @@ func (n InPlace) SetAttributes(ctx context.Context, id, p string, a v1.FileAttri
 		if err := checkAttributes(p, info, a); err != nil {
 			return err
 		}
-		return setAttributes(vol, p, info, a)
+		c := changeOf(info, a)
+		changed = c != attributeChange{}
+		return c.apply(
+			func(size int64) error { return resize(vol, p, size) },
+			func(mode fs.FileMode) error { return vol.root.Chmod(p, mode) },
+			func(accessed, edited time.Time) error { return vol.root.Chtimes(p, accessed, edited) })
 	})
+	return changed, err
 }
 
 // checkAttributes refuses what no client may set. A mode or an owner that the file has
@@ -46,40 +54,89 @@ func checkAttributes(p string, info fs.FileInfo, a v1.FileAttributes) error {
 	return nil
 }
 
-func setAttributes(vol *openVolume, p string, info fs.FileInfo, a v1.FileAttributes) error {
-	if a.Size != nil && *a.Size != info.Size() {
-		if err := resize(vol, p, *a.Size); err != nil {
-			return err
-		}
-	}
-	if a.Mode != nil && *a.Mode == a.Mode.Perm() && *a.Mode != info.Mode().Perm() {
-		if err := vol.root.Chmod(p, *a.Mode); err != nil {
-			return err
-		}
-	}
-	if a.Accessed == nil && a.Edited == nil {
-		return nil
-	}
-	var accessed, edited time.Time // zero: unchanged
-	if a.Accessed != nil {
-		accessed = *a.Accessed
-	}
-	if a.Edited != nil {
-		edited = *a.Edited
-	}
-	return vol.root.Chtimes(p, accessed, edited)
+// attributeChange is what a change of attributes changes. A zero field stays as it is.
+type attributeChange struct {
+	size             *int64
+	mode             *fs.FileMode
+	accessed, edited time.Time
 }
 
-// resize sets the size of a regular file. Growth counts against the limit, although it
-// occupies nothing until it is written.
+// changeOf returns what a changes of a file.
+func changeOf(info fs.FileInfo, a v1.FileAttributes) (c attributeChange) {
+	if a.Size != nil && *a.Size != info.Size() {
+		c.size = a.Size
+	}
+	if a.Mode != nil && *a.Mode == a.Mode.Perm() && *a.Mode != info.Mode().Perm() {
+		c.mode = a.Mode
+	}
+	if a.Accessed != nil {
+		c.accessed = *a.Accessed
+	}
+	if a.Edited != nil {
+		c.edited = *a.Edited
+	}
+	return c
+}
+
+func (c attributeChange) hasTimes() bool { return !c.accessed.IsZero() || !c.edited.IsZero() }
+
+// apply changes a file by the functions that set its attributes.
+func (c attributeChange) apply(resize func(int64) error, chmod func(fs.FileMode) error, chtimes func(accessed, edited time.Time) error) error {
+	if c.size != nil {
+		if err := resize(*c.size); err != nil {
+			return err
+		}
+	}
+	if c.mode != nil {
+		if err := chmod(*c.mode); err != nil {
+			return err
+		}
+	}
+	if c.hasTimes() {
+		return chtimes(c.accessed, c.edited)
+	}
+	return nil
+}
+
+// SetAttributes changes the attributes of the open file. It checks all of them before it
+// changes one.
+func (h *openedFile) SetAttributes(a v1.FileAttributes) (changed bool, err error) {
+	done, err := h.change()
+	if err != nil {
+		return false, err
+	}
+	defer done()
+	info, err := h.file.Stat()
+	if err == nil {
+		err = checkAttributes(h.path, info, a)
+	}
+	if err != nil {
+		return false, h.refuse(err)
+	}
+	c := changeOf(info, a)
+	err = c.apply(h.resize, h.file.Chmod, func(accessed, edited time.Time) error {
+		return os.Chtimes(fmt.Sprint("/proc/self/fd/", h.file.Fd()), accessed, edited)
+	})
+	return c != attributeChange{}, h.refuse(err)
+}
+
+// resize sets the size of the file. Growth counts against the limit, although it occupies
+// nothing until it is written.
+func (h *openedFile) resize(size int64) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err := h.quota.Fits(max(0, size-h.base)); err != nil {
+		return err
+	}
+	return h.file.Truncate(size)
+}
+
+// resize sets the size of a regular file.
 func resize(vol *openVolume, p string, size int64) error {
 	h, err := openExisting(vol, p, v1.OpenMode{Write: true})
 	if err != nil {
 		return err
 	}
 	defer h.Close()
-	if err := vol.quota.Fits(max(0, size-h.base)); err != nil {
-		return err
-	}
-	return h.file.Truncate(size)
+	return h.resize(size)
 }

@@ -3,12 +3,12 @@ package volume
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"math"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 
 	v1 "berth/api/v1"
 	"berth/runtime/volume/quota"
@@ -28,14 +28,14 @@ type openedFile struct {
 	id      string // of the volume
 	path    string // in it
 	file    *os.File
-	dir     string // the volume's directory
-	top     inode  // of dir, which a restore replaces
 	inode   inode
 	mode    v1.OpenMode
 	created bool // by this open
 	emptied bool // by this open
 	image   bool // the volume has its own file system
 	quota   *quota.Quota
+
+	gone atomic.Bool // the volume was restored or removed, and has not this file any more
 
 	mu      sync.Mutex
 	res     *quota.Reservation
@@ -47,9 +47,9 @@ type openedFile struct {
 }
 
 func newOpenedFile(vol *openVolume, f *os.File, p string, mode v1.OpenMode, created bool) (*openedFile, error) {
-	h := &openedFile{m: vol.m, top: vol.inode, dir: vol.m.Path(vol.id), id: vol.id, path: p, file: f, mode: mode, created: created, image: vol.m.images.Exists(vol.id),
+	h := &openedFile{m: vol.m, id: vol.id, path: p, file: f, mode: mode, created: created, image: vol.m.images.Exists(vol.id),
 		quota: vol.quota, res: vol.newReservation(0)}
-	if err := h.measure(); err != nil {
+	if _, err := h.measure(); err != nil {
 		f.Close()
 		return nil, err
 	}
@@ -58,19 +58,22 @@ func newOpenedFile(vol *openVolume, f *os.File, p string, mode v1.OpenMode, crea
 }
 
 // measure sets what is on the disk now. The caller holds mu, or is the only user.
-func (h *openedFile) measure() error {
+func (h *openedFile) measure() (fs.FileInfo, error) {
 	info, err := h.file.Stat()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	h.inode, h.onDisk, h.written = inodeOf(info), diskBytes(info), 0
 	h.base = max(info.Size(), min(h.onDisk, max(quota.Block, quota.RoundUp(info.Size()))))
 	h.size = h.base
-	return nil
+	return info, nil
 }
 
 // Changed reports whether the open has created or emptied the file.
 func (h *openedFile) Changed() bool { return h.created || h.emptied }
+
+// Stat describes the file.
+func (h *openedFile) Stat() (fs.FileInfo, error) { return h.file.Stat() }
 
 // ReadAt reads from the file.
 func (h *openedFile) ReadAt(p []byte, off int64) (int, error) {
@@ -88,14 +91,11 @@ func (h *openedFile) WriteAt(p []byte, off int64) (n int, err error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
-	done, err := h.m.gate.change(h.id)
+	done, err := h.change()
 	if err != nil {
 		return 0, err
 	}
 	defer done()
-	if !h.current() {
-		return 0, errRestored
-	}
 	if h.mode.Append {
 		return h.append(p)
 	}
@@ -113,14 +113,19 @@ func (h *openedFile) WriteAt(p []byte, off int64) (n int, err error) {
 	return n, h.refuse(err)
 }
 
+// change begins a change of the file, unless its volume is or was restored. The caller calls
+// done at the end.
+func (h *openedFile) change() (done func(), err error) {
+	done, err = h.m.gate.change(h.id)
+	if err == nil && h.gone.Load() {
+		done()
+		return nil, errRestored
+	}
+	return done, err
+}
+
 // errRestored is the refusal of a write to a file of the tree before a restore.
 var errRestored = v1.Errorf(v1.VolumeRestoring, "Volume was restored: open the file again")
-
-// current reports whether the volume still has the directory with the file.
-func (h *openedFile) current() bool {
-	var st unix.Stat_t
-	return unix.Lstat(h.dir, &st) == nil && inode{st.Dev, st.Ino} == h.top
-}
 
 // append writes at the end of the file.
 func (h *openedFile) append(p []byte) (n int, err error) {
@@ -176,7 +181,7 @@ func (h *openedFile) reserve(off, n int64) error {
 // settle counts what is on the disk instead of what was reserved. The caller holds mu.
 func (h *openedFile) settle() {
 	before := h.onDisk
-	if h.measure() == nil {
+	if _, err := h.measure(); err == nil {
 		h.quota.Add(h.onDisk - before)
 		h.res.Release()
 	}
@@ -197,7 +202,7 @@ func (h *openedFile) fail(err error) error {
 // remove removes the file, if its name is still that of this file, and frees what it
 // held.
 func (h *openedFile) remove() {
-	vol, err := h.m.open(context.Background(), h.id)
+	vol, err := h.m.open(context.Background(), h.id, false)
 	if err != nil {
 		return // the volume is gone
 	}
@@ -218,7 +223,7 @@ func (h *openedFile) remove() {
 func (h *openedFile) Close() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	current := h.current()
+	current := !h.gone.Load()
 	if h.mode.Write && h.failed == nil && current {
 		h.settle()
 	}

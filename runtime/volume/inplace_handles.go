@@ -32,6 +32,19 @@ func (o *openedFiles) remove(h *openedFile) (last bool) {
 	return true
 }
 
+// abandon marks the files of a volume whose tree was replaced or removed.
+func (o *openedFiles) abandon(id string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, handles := range o.all {
+		for h := range handles {
+			if h.id == id {
+				h.gone.Store(true)
+			}
+		}
+	}
+}
+
 // has reports whether a file is open.
 func (o *openedFiles) has(i inode) bool {
 	o.mu.Lock()

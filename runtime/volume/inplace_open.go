@@ -82,7 +82,7 @@ func openFlags(mode v1.OpenMode) int {
 
 // createInPlace creates a file at p, where nothing may be.
 func createInPlace(vol *openVolume, p string, mode v1.OpenMode) (*openedFile, error) {
-	f, err := vol.root.OpenFile(p, openFlags(mode)|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := vol.root.OpenFile(p, openFlags(mode)|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return nil, err
 	}

@@ -31,6 +31,11 @@ func newInPlace(t *testing.T) (volume.InPlace, *volume.Manager, string) {
 
 var writing = v1.OpenMode{Write: true, Create: true}
 
+func setAttributes(t *testing.T, n volume.InPlace, p string, a v1.FileAttributes) error {
+	_, err := n.SetAttributes(t.Context(), ownVolume, p, a)
+	return err
+}
+
 func TestInPlacePaths(t *testing.T) {
 	n, _, dir := newInPlace(t)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o644))
@@ -45,7 +50,7 @@ func TestInPlacePaths(t *testing.T) {
 		for _, err := range []error{
 			n.Mkdir(t.Context(), ownVolume, p), n.Remove(t.Context(), ownVolume, p), n.RemoveFolder(t.Context(), ownVolume, p),
 			n.Rename(t.Context(), ownVolume, p, "new", true), n.Rename(t.Context(), ownVolume, "file", p, false),
-			n.Symlink(t.Context(), ownVolume, "file", p), n.SetAttributes(t.Context(), ownVolume, p, v1.FileAttributes{}),
+			n.Symlink(t.Context(), ownVolume, "file", p), setAttributes(t, n, p, v1.FileAttributes{}),
 		} {
 			require.Equal(t, v1.ErrInvalidPath, err, p)
 		}
@@ -128,7 +133,7 @@ func TestInPlaceCountsUsage(t *testing.T) {
 	write("large", 3_000_000, v1.OpenMode{Write: true, Truncate: true})
 	write("large", 500_000, v1.OpenMode{Write: true, Append: true})
 	size := int64(1000)
-	require.NoError(t, n.SetAttributes(t.Context(), ownVolume, "large", v1.FileAttributes{Size: &size}))
+	require.NoError(t, setAttributes(t, n, "large", v1.FileAttributes{Size: &size}))
 	check("truncate")
 	require.NoError(t, n.Mkdir(t.Context(), ownVolume, "folder"))
 	check("mkdir")
@@ -150,12 +155,12 @@ func TestInPlaceCountsUsage(t *testing.T) {
 func TestInPlaceAttributesOfRoot(t *testing.T) {
 	n, _, dir := newInPlace(t)
 	mode := fs.FileMode(0o777)
-	require.Equal(t, v1.ErrInvalidPath, n.SetAttributes(t.Context(), ownVolume, ".", v1.FileAttributes{Mode: &mode}))
+	require.Equal(t, v1.ErrInvalidPath, setAttributes(t, n, ".", v1.FileAttributes{Mode: &mode}))
 	info, err := os.Stat(dir)
 	require.NoError(t, err)
 	require.Equal(t, fs.FileMode(0o700), info.Mode().Perm())
 	mode = 0o700
-	require.NoError(t, n.SetAttributes(t.Context(), ownVolume, ".", v1.FileAttributes{Mode: &mode}))
+	require.NoError(t, setAttributes(t, n, ".", v1.FileAttributes{Mode: &mode}))
 }
 
 // TestInPlaceAfterRestore writes to a file of the tree before a restore, which is gone:

@@ -66,6 +66,7 @@ type Manager struct {
 	changes      *changes
 	gate         *gate
 	opened       *openedFiles
+	roots        *roots
 	sweeps       *sweeps
 	leftovers    *leftovers
 	hardLimitErr error // why limits are soft on this host; nil means that they are hard
@@ -76,10 +77,13 @@ type Manager struct {
 }
 
 // Files operates on the files in the volumes of a Manager.
-type Files struct{ m *Manager }
+type Files struct {
+	m          *Manager
+	keepsRoots bool
+}
 
 // Files returns the operations on the files of m's volumes.
-func (m *Manager) Files() Files { return Files{m} }
+func (m *Manager) Files() Files { return Files{m: m} }
 
 // New returns a Manager of the volumes in the directory base. It creates base with
 // mode 0700 if it is missing.
@@ -107,6 +111,7 @@ func New(base string, opt Options) (*Manager, error) {
 	if m.images, err = quota.OpenImages(base); err != nil {
 		return nil, err
 	}
+	m.roots = newRoots(base, m.images)
 	if m.space, err = quota.OpenSpace(base, opt.StoreDir); err != nil {
 		return nil, err
 	}
@@ -187,7 +192,7 @@ func (m *Manager) Check(id string) error {
 			return fmt.Errorf("volume %s: %w", id, err)
 		}
 	}
-	vol, err := m.open(context.Background(), id)
+	vol, err := m.open(context.Background(), id, false)
 	if err != nil {
 		return err
 	}
@@ -208,6 +213,7 @@ func (m *Manager) Remove(ctx context.Context, id string) error {
 		return err
 	}
 	defer done()
+	m.abandon(id)
 	if m.images.Exists(id) {
 		if err := m.images.Remove(id); err != nil {
 			return fmt.Errorf("volume %s: %w", id, err)
@@ -216,6 +222,7 @@ func (m *Manager) Remove(ctx context.Context, id string) error {
 	if err := errors.Join(m.leftovers.removeVolume(ctx, base, id), m.leftovers.remove(ctx, base, restoringPrefix+id)); err != nil {
 		return fmt.Errorf("volume %s: %w", id, err)
 	}
+	m.abandon(id) // opened meanwhile
 	m.mu.Lock()
 	delete(m.quotas, id)
 	m.mu.Unlock()

@@ -3,8 +3,6 @@ package volume
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io/fs"
 	"os"
 
 	v1 "berth/api/v1"
@@ -14,80 +12,48 @@ import (
 // openVolume is a volume that is open for one operation.
 type openVolume struct {
 	root   *os.Root
-	inode  inode // of root
+	shared *sharedRoot // that root belongs to
 	m      *Manager
 	id     string       // of the volume
 	ctxErr func() error // returns the error of the operation's context
 	quota  *quota.Quota
-	done   func() // ends the read in the Manager's gate; may be nil
+	done   func() // ends the read in the Manager's gate; nil after close
 
 	space *quota.Space // of the host; nil if the volume is on another file system than the store
 }
 
 // open opens a volume. It returns v1.ErrNotADirectory if a link or a file is in
-// place of its directory, even if it was swapped in during the call.
-func (m *Manager) open(ctx context.Context, id string) (*openVolume, error) {
+// place of its directory, even if it was swapped in during the call. If keep is true, the
+// directory stays open for the next operation.
+func (m *Manager) open(ctx context.Context, id string, keep bool) (*openVolume, error) {
 	if err := checkID(id); err != nil {
 		return nil, err
 	}
 	done := m.gate.read(id) // before the directory is opened, which a restore replaces
-	vol, err := m.openOnce(id)
-	for range openTries {
-		if !errors.Is(err, errReplaced) {
-			break
-		}
-		vol, err = m.openOnce(id)
-	}
+	shared, err := m.roots.open(id, keep)
 	if err != nil {
 		done()
 		return nil, err
 	}
-	vol.ctxErr, vol.done = ctx.Err, done
-	return vol, nil
-}
-
-// openTries is how often a volume is opened again that was replaced meanwhile.
-const openTries = 3
-
-// errReplaced reports that the volume's directory was replaced while it was opened.
-var errReplaced = fmt.Errorf("%w: it was replaced", v1.ErrNotADirectory)
-
-// openOnce opens the volume, or returns errReplaced. OpenRoot would follow a link in place of
-// the directory, but what it opens is then another file than Lstat has described.
-func (m *Manager) openOnce(id string) (*openVolume, error) {
-	defer m.images.Hold()()
-	dir := m.Path(id)
-	before, err := os.Lstat(dir)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, v1.ErrDirectoryMissing
-	case err != nil:
-		return nil, err
-	case !before.IsDir():
-		return nil, v1.ErrNotADirectory
-	case m.images.Exists(id) && !m.images.Mounted(id):
-		return nil, v1.ErrDirectoryMissing
-	}
-	r, err := os.OpenRoot(dir) // only an operator can swap it: tenants cannot write beside it
-	if err != nil {
-		return nil, err
-	}
-	after, err := r.Lstat(root)
-	if err != nil || !os.SameFile(before, after) {
-		r.Close()
-		return nil, errReplaced
-	}
-	vol := &openVolume{root: r, inode: inodeOf(after), m: m, id: id, quota: m.quota(id)}
-	if m.images.Exists(id) || m.space.Contains(after) {
+	vol := &openVolume{root: shared.Root, shared: shared, m: m, id: id, quota: m.quota(id), ctxErr: ctx.Err, done: done}
+	if m.images.Exists(id) || m.space.Contains(shared.info) {
 		vol.space = m.space
 	}
 	return vol, nil
 }
 
+// abandon ends what is open of a volume whose directory was replaced or removed.
+func (m *Manager) abandon(id string) {
+	m.opened.abandon(id)
+	m.roots.forget(id)
+}
+
+// close ends the operation. Closing it again does nothing.
 func (vol *openVolume) close() {
-	vol.root.Close()
 	if vol.done != nil {
+		vol.m.roots.release(vol.shared)
 		vol.done()
+		vol.done = nil
 	}
 }
 
@@ -114,7 +80,7 @@ func (f Files) withVolume(ctx context.Context, id, p string, do func(*openVolume
 // readVolume is withVolume for operations that change nothing. A restore does not
 // refuse them.
 func (f Files) readVolume(ctx context.Context, id, p string, do func(*openVolume) error) error {
-	vol, err := f.m.open(ctx, id)
+	vol, err := f.m.open(ctx, id, f.keepsRoots)
 	if err != nil {
 		return err
 	}

@@ -36,5 +36,9 @@ func (vol *openVolume) finish(f *os.File, mode fs.FileMode) error {
 			return err
 		}
 	}
-	return f.Chmod(mode)
+	info, err := f.Stat()
+	if err == nil && info.Mode()&^fs.ModeType != mode { // the umask has changed it, or the folder's setgid
+		err = f.Chmod(mode)
+	}
+	return err
 }

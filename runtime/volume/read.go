@@ -16,7 +16,7 @@ func (f Files) Open(ctx context.Context, id, p string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	vol, err := f.m.open(ctx, id)
+	vol, err := f.m.open(ctx, id, false)
 	if err != nil {
 		return nil, err
 	}

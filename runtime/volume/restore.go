@@ -31,7 +31,7 @@ func (s Snapshots) Restore(ctx context.Context, id string, r io.Reader, a v1.Sna
 	if err := s.Fits(id, a, opt.Mode); err != nil {
 		return err
 	}
-	vol, err := s.m.open(ctx, id)
+	vol, err := s.m.open(ctx, id, false)
 	if err != nil {
 		return err
 	}
@@ -104,8 +104,8 @@ func (x *restore) run(ctx context.Context, r io.Reader) error {
 		return errors.Join(err, x.place.discard(context.WithoutCancel(ctx)))
 	}
 	m, id := x.vol.m, x.vol.id
+	m.abandon(id)
 	x.vol.close() // the last reader that may be in the old tree
-	x.vol.done = nil
 	if err := errors.Join(m.gate.drain(ctx, id), x.place.clean(ctx)); err != nil {
 		m.sweeps.request(id) // a scan removes it
 	}

@@ -44,7 +44,7 @@ type scan struct {
 // are not entered. Unmeasured returns the reason.
 // The first scan of a process, and a scan after an interrupted removal, calls Sweep before.
 func (m *Manager) Scan(ctx context.Context, id string) (v1.Usage, error) {
-	vol, err := m.open(ctx, id)
+	vol, err := m.open(ctx, id, false)
 	if err != nil {
 		return v1.Usage{}, err
 	}

@@ -21,7 +21,7 @@ func (m *Manager) Snapshots() Snapshots { return Snapshots{m} }
 // changes meanwhile never fails the archive. An error of w or of ctx ends it. An *os.File
 // must be empty; it is written without this process where ArchiveFunc does so.
 func (s Snapshots) Write(ctx context.Context, id string, w io.Writer, opt v1.SnapshotOptions) (v1.Snapshot, error) {
-	vol, err := s.m.open(ctx, id)
+	vol, err := s.m.open(ctx, id, false)
 	if err != nil {
 		return v1.Snapshot{}, err
 	}

@@ -20,7 +20,7 @@ func (m *Manager) Sweep(ctx context.Context, id string) error {
 		return err
 	}
 	defer done()
-	vol, err := m.open(ctx, id)
+	vol, err := m.open(ctx, id, false)
 	if err != nil {
 		return err
 	}

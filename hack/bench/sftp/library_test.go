@@ -54,14 +54,25 @@ func serveLibrary(conn net.Conn, config *ssh.ServerConfig, dir string) {
 		if err != nil {
 			return
 		}
-		go func() {
-			for r := range requests {
-				_ = r.Reply(r.Type == "subsystem", nil)
+		go serveChannel(channel, requests, dir)
+	}
+}
+
+// serveChannel serves the subsystem sftp, and refuses anything else.
+func serveChannel(channel ssh.Channel, requests <-chan *ssh.Request, dir string) {
+	defer channel.Close()
+	for r := range requests {
+		_ = r.Reply(r.Type == "subsystem", nil)
+		switch r.Type {
+		case "exec":
+			return
+		case "subsystem":
+			go ssh.DiscardRequests(requests)
+			if s, err := server.NewServer(channel, server.WithServerWorkingDirectory(dir)); err == nil {
+				_ = s.Serve()
 			}
-		}()
-		if s, err := server.NewServer(channel, server.WithServerWorkingDirectory(dir)); err == nil {
-			_ = s.Serve()
+			_, _ = channel.SendRequest("exit-status", false, ssh.Marshal(struct{ Status uint32 }{})) // scp requires it
+			return
 		}
-		channel.Close()
 	}
 }

@@ -1,0 +1,185 @@
+package volume
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	v1 "berth/api/v1"
+	"berth/runtime/volume/quota"
+)
+
+// Limits on the directories of volumes that stay open between operations.
+const (
+	maxRoots  = 64
+	rootTime  = time.Second            // after the last operation
+	rootCheck = 100 * time.Millisecond // until their place is looked at again
+)
+
+// roots opens the directories of volumes. It can keep them open for a moment: a client that copies a
+// tree makes thousands of operations on one volume, and opening it takes as long as one of them.
+type roots struct {
+	base   string
+	images *quota.Images
+
+	mu      sync.Mutex
+	kept    map[string]*sharedRoot // by volume
+	planned bool                   // a call of expire
+}
+
+// sharedRoot is the directory of a volume, for operations that may be at the same time.
+type sharedRoot struct {
+	*os.Root
+	info    fs.FileInfo
+	users   int
+	kept    bool      // roots has it
+	ended   time.Time // when its last user has
+	checked time.Time // when it was in its place
+}
+
+func newRoots(base string, images *quota.Images) *roots {
+	return &roots{base: base, images: images, kept: map[string]*sharedRoot{}}
+}
+
+// openTries is how often a volume is opened again that was replaced meanwhile.
+const openTries = 3
+
+// errReplaced reports that the volume's directory was replaced while it was opened.
+var errReplaced = fmt.Errorf("%w: it was replaced", v1.ErrNotADirectory)
+
+// open opens the directory of a volume. The caller calls release at the end.
+func (r *roots) open(id string, keep bool) (s *sharedRoot, err error) {
+	for range 1 + openTries {
+		if s, err = r.openOnce(id, keep); !errors.Is(err, errReplaced) {
+			break
+		}
+	}
+	return s, err
+}
+
+// openOnce opens the directory, or returns errReplaced. OpenRoot would follow a link in place of
+// the directory, but what it opens is then another file than Lstat has described.
+func (r *roots) openOnce(id string, keep bool) (*sharedRoot, error) {
+	defer r.images.Hold()()
+	if s := r.take(id, nil); s != nil {
+		return s, nil
+	}
+	dir := filepath.Join(r.base, id)
+	info, err := os.Lstat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, v1.ErrDirectoryMissing
+	case err != nil:
+		return nil, err
+	case !info.IsDir():
+		return nil, v1.ErrNotADirectory
+	case r.images.Exists(id) && !r.images.Mounted(id):
+		return nil, v1.ErrDirectoryMissing
+	}
+	if s := r.take(id, info); s != nil {
+		return s, nil
+	}
+	root, err := os.OpenRoot(dir) // only an operator can swap it: tenants cannot write beside it
+	if err != nil {
+		return nil, err
+	}
+	opened, err := root.Lstat(".")
+	if err != nil || !os.SameFile(info, opened) {
+		root.Close()
+		return nil, errReplaced
+	}
+	return r.add(id, &sharedRoot{Root: root, info: opened}, keep && !r.images.Exists(id)), nil
+}
+
+// take returns the directory of a volume if it is open, and was in its place a moment ago or is
+// the one that info describes; otherwise nil.
+func (r *roots) take(id string, info fs.FileInfo) *sharedRoot {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.kept[id]
+	switch {
+	case s == nil || info == nil && time.Since(s.checked) >= rootCheck:
+		return nil
+	case info != nil && !os.SameFile(info, s.info):
+		r.drop(id)
+		return nil
+	case info != nil:
+		s.checked = time.Now()
+	}
+	s.users++
+	return s
+}
+
+// add records a directory that was opened. One with a file system of its own is not kept, so that
+// it can be unmounted.
+func (r *roots) add(id string, s *sharedRoot, keep bool) *sharedRoot {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s.users, s.checked = 1, time.Now()
+	if keep && len(r.kept) < maxRoots && r.kept[id] == nil {
+		r.kept[id], s.kept = s, true
+	}
+	return s
+}
+
+// forget has the directory of a volume opened again, which was replaced or removed.
+func (r *roots) forget(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.drop(id)
+}
+
+// drop is forget for a caller that holds mu.
+func (r *roots) drop(id string) {
+	s := r.kept[id]
+	if s == nil {
+		return
+	}
+	delete(r.kept, id)
+	if s.kept = false; s.users == 0 {
+		s.Close()
+	}
+}
+
+// release ends a use of the directory.
+func (r *roots) release(s *sharedRoot) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s.users--
+	switch {
+	case s.users > 0:
+	case s.kept:
+		s.ended = time.Now()
+		r.plan()
+	default:
+		s.Close()
+	}
+}
+
+// plan has expire called. The caller holds mu.
+func (r *roots) plan() {
+	if !r.planned {
+		r.planned = true
+		time.AfterFunc(rootTime, r.expire)
+	}
+}
+
+// expire closes the directories that nobody has used for rootTime.
+func (r *roots) expire() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.planned = false
+	for id, s := range r.kept {
+		switch {
+		case s.users > 0:
+		case time.Since(s.ended) >= rootTime:
+			r.drop(id)
+		default:
+			r.plan()
+		}
+	}
+}
