@@ -245,8 +245,8 @@ more than the limit is in flight | f.cost+r.cost > maxInFlight || => false ||
 an answer waits for a request that has not arrived | return f.list[1].kind == byItself && f.list[1].arrived => return f.list[1].kind == byItself
 each answer is written by itself | return f.next.arrived => return false
 @ api/sftp/handlers.go | ./api/sftp -run ^(TestAttributes|TestAudit)
-a request on a handle is carried out on its path | return r.Context() == context.Background() => return false
-a request that changes nothing has an entry | case err != nil || !changed: => case err != nil:
+a request on a handle is carried out on its path | return r.Context() == context.Background() => return r.Context() == context.TODO()
+a request that changes nothing has an entry | case err != nil || !changed: => case err != nil || !changed && false:
 @ runtime/volume/roots.go | ./runtime/volume -run ^(TestRoots|TestInPlace)
 a directory that was replaced stays in use | info == nil && time.Since(s.checked) >= rootCheck => false
 a directory stays open without a user | case time.Since(s.ended) >= rootTime: => case false:
