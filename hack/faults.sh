@@ -238,11 +238,12 @@ a request does not spend its single-use token | if err := auth.Spend(a.store, ca
 appended writes overtake one another | flags&flagAppend != 0 => false
 a file that is open for writing may be read | flags |= flagRead | addedRead => flags |= flagRead
 @ api/sftp/inflight.go | ./api/sftp -run ^(TestGuard|TestPipelined|TestOrder|TestAnswers)
-requests overtake one another | f.count[1-r.kind] > 0 => false
-appended writes are carried out beside one another | case r.kind == alone: => case false:
+content overtakes other requests | return f.count[other] > 0 => return false
+other requests overtake content | return f.count[content] > 0 => return false
+appended writes are carried out beside one another | case r.class == appended, f.count[appended] > 0: => case false:
 a close waits for what pkg/sftp puts before it | case r.closes: => case false:
 more than the limit is in flight | f.cost+r.cost > maxInFlight || => false ||
-an answer waits for a request that has not arrived | return f.list[1].kind == byItself && f.list[1].arrived => return f.list[1].kind == byItself
+an answer waits for a request that has not arrived | return f.list[1].class == other && f.list[1].arrived => return f.list[1].class == other
 each answer is written by itself | return f.next.arrived => return false
 @ api/sftp/handlers.go | ./api/sftp -run ^(TestAttributes|TestAudit)
 a request on a handle is carried out on its path | return r.Context() == context.Background() => return r.Context() == context.TODO()

@@ -16,11 +16,11 @@
 // client that reads nothing stops its own session only. One that fills the window of its
 // channel with tiny packets is disconnected.
 //
-// server.go accepts connections; pending.go, throttle.go and meter.go bound what a client costs
-// before its login, in failed logins and in unread packets. login.go logs in, session.go serves the
-// session behind guard.go and inflight.go, handlers.go answers the requests, open_files.go has the
-// open files. limits.go counts sessions and handles, audit.go slows changes down and writes their
-// entries, errors.go has the statuses.
+// server.go accepts connections; unauthenticated.go, throttle.go and meter.go bound what a client
+// costs before its login, in failed logins and in unread packets. login.go logs in, session.go
+// serves the session behind guard.go and inflight.go, handlers.go answers the requests,
+// open_files.go has the open files. limits.go counts sessions and handles, audit.go slows changes
+// down and writes their entries, errors.go has the statuses.
 //
 // The package must not know how files are stored, nor anything of HTTP.
 package sftp

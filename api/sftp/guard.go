@@ -9,12 +9,9 @@ import (
 
 // Limits on requests.
 const (
-	maxPacket   = 256 << 10 // bytes, as in pkg/sftp
-	maxOpen     = 16 << 10  // bytes of a request to open a file
-	maxInFlight = 512 << 10 // bytes of memory of the requests in flight, and of their answers
-	readCost    = 32 << 10  // of the answer to a read
-	listCost    = 64 << 10  // of the answer to the request for entries of a folder
-	maxJoined   = 64 << 10  // bytes of answers, or parts of one, that are written at once
+	maxPacket = 256 << 10 // bytes, as in pkg/sftp
+	maxOpen   = 16 << 10  // bytes of a request to open a file
+	maxJoined = 64 << 10  // bytes of answers, or parts of one, that are written at once
 )
 
 // Types of requests.
@@ -101,7 +98,7 @@ func (g *guard) next() error {
 		return errPacket
 	}
 	g.touch()
-	if !g.requests.add(g.request(kind, length)) {
+	if !g.requests.add(newRequest(kind, length, g.inOrder, g.in.Buffered() >= length-1)) {
 		return io.EOF
 	}
 	g.head, g.left = head, length-1
@@ -109,22 +106,6 @@ func (g *guard) next() error {
 		return g.markOpen()
 	}
 	return nil
-}
-
-// request returns what the order of a request and its memory are.
-func (g *guard) request(kind byte, length int) request {
-	r := request{cost: length, closes: kind == typeClose, arrived: g.in.Buffered() >= length-1}
-	switch {
-	case kind == typeRead:
-		r.kind, r.cost = beside, length+readCost
-	case kind == typeWrite && g.inOrder:
-		r.kind = alone
-	case kind == typeWrite:
-		r.kind = beside
-	case kind == typeReaddir:
-		r.cost = length + listCost
-	}
-	return r
 }
 
 // markOpen reads the rest of a request to open a file, and completes its flags.

@@ -2,6 +2,13 @@ package sftp
 
 import "sync"
 
+// Memory of the requests in flight and of their answers, in bytes.
+const (
+	maxInFlight = 512 << 10 // of a session
+	readCost    = 32 << 10  // of the answer to a read
+	listCost    = 64 << 10  // of the answer to the request for entries of a folder
+)
+
 // inFlight are the requests that pkg/sftp has and has not answered, in their order, which is
 // that of the answers.
 //
@@ -13,28 +20,45 @@ type inFlight struct {
 	mu      sync.Mutex
 	changed *sync.Cond
 	list    []request
-	cost    int // of all
-	count   [3]int
+	cost    int     // of all
+	count   [3]int  // by class
 	next    request // waits
 	closed  bool
 }
 
 // request is what decides when a request is passed on.
 type request struct {
-	kind    order
+	class   class
 	closes  bool // a file or a folder
 	arrived bool // whole: it needs nothing more from the client
 	cost    int  // bytes of memory, with its answer
 }
 
-// order is with which others a request is carried out.
-type order int
+// class is what pkg/sftp does with a request.
+type class int
 
 const (
-	byItself order = iota // after those before it: neither a read nor a write of content
-	beside                // beside others of its kind: content
-	alone                 // content that is appended
+	other    class = iota // it is carried out after the others before it
+	content               // a read or a write, which is carried out beside other ones
+	appended              // a write to the end of a file, which must be carried out alone
 )
+
+// newRequest returns a request of a type and a length in bytes. inOrder reports whether content is
+// appended, arrived whether the whole request has arrived.
+func newRequest(kind byte, length int, inOrder, arrived bool) request {
+	r := request{cost: length, closes: kind == typeClose, arrived: arrived}
+	switch {
+	case kind == typeRead:
+		r.class, r.cost = content, length+readCost
+	case kind == typeWrite && inOrder:
+		r.class = appended
+	case kind == typeWrite:
+		r.class = content
+	case kind == typeReaddir:
+		r.cost = length + listCost
+	}
+	return r
+}
 
 func newInFlight() *inFlight {
 	f := &inFlight{}
@@ -55,7 +79,7 @@ func (f *inFlight) add(r request) bool {
 		return false
 	}
 	f.cost += r.cost
-	f.count[r.kind]++
+	f.count[r.class]++
 	f.list = append(f.list, r)
 	return true
 }
@@ -64,10 +88,12 @@ func (f *inFlight) waits(r request) bool {
 	switch {
 	case r.closes:
 		return false
-	case r.kind == alone:
+	case r.class == appended, f.count[appended] > 0:
 		return true
+	case r.class == content:
+		return f.count[other] > 0
 	}
-	return f.count[alone] > 0 || f.count[1-r.kind] > 0
+	return f.count[content] > 0
 }
 
 // answered removes the oldest request.
@@ -76,7 +102,7 @@ func (f *inFlight) answered() {
 	defer f.mu.Unlock()
 	if len(f.list) > 0 {
 		f.cost -= f.list[0].cost
-		f.count[f.list[0].kind]--
+		f.count[f.list[0].class]--
 		f.list = f.list[1:]
 	}
 	f.changed.Broadcast()
@@ -88,7 +114,7 @@ func (f *inFlight) answersFollow() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.list) > 1 {
-		return f.list[1].kind == byItself && f.list[1].arrived
+		return f.list[1].class == other && f.list[1].arrived
 	}
 	return f.next.arrived
 }

@@ -227,15 +227,15 @@ func TestHalfOpenConnections(t *testing.T) {
 		defer conn.Close()
 	}
 	h.eventually("few connections", func() bool {
-		h.server.pending.mu.Lock()
-		defer h.server.pending.mu.Unlock()
-		return len(h.server.pending.list) == maxPendingAddress
+		h.server.unauthenticated.mu.Lock()
+		defer h.server.unauthenticated.mu.Unlock()
+		return len(h.server.unauthenticated.list) == maxPendingAddress
 	})
 	h.login(h.volume, adminToken)
 }
 
 func TestPendingTakesFromTheLargest(t *testing.T) {
-	var p pending
+	var p unauthenticated
 	conns := map[string][]*closeRecorder{}
 	add := func(network string, n int) {
 		for range n {

@@ -25,17 +25,17 @@ const version = "SSH-2.0-berth"
 
 // Server serves SFTP.
 type Server struct {
-	deps     Deps
-	log      *slog.Logger
-	config   ssh.ServerConfig // without callbacks
-	sessions *auth.Sessions
-	pace     *auth.Pace
-	throttle *throttle
-	pending  pending
-	counts   sessionCounts
-	handles  *handles
-	metrics  metrics
-	login    time.Duration // loginTime, or less in tests
+	deps            Deps
+	log             *slog.Logger
+	config          ssh.ServerConfig // without callbacks
+	sessions        *auth.Sessions
+	pace            *auth.Pace
+	throttle        *throttle
+	unauthenticated unauthenticated
+	counts          sessionCounts
+	handles         *handles
+	metrics         metrics
+	login           time.Duration // loginTime, or less in tests
 
 	stopping context.Context // ends with Shutdown
 	stop     context.CancelFunc
@@ -103,7 +103,7 @@ func (s *Server) Listen(ln net.Listener) error {
 			}
 			return nil
 		case err == nil:
-			s.pending.add(conn, network(addressOf(conn))) // here, so that they are in order
+			s.unauthenticated.add(conn, network(addressOf(conn))) // here, so that they are in order
 			s.all.Go(func() { s.serve(conn) })
 		case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE), errors.Is(err, unix.ECONNABORTED), errors.Is(err, unix.ENOBUFS):
 			s.log.Warn("sftp: a connection was not accepted", slog.Any("err", err))
@@ -149,7 +149,7 @@ func (s *Server) serve(conn net.Conn) {
 	ctx, cancel := context.WithCancel(s.stopping)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	defer s.pending.remove(conn)
+	defer s.unauthenticated.remove(conn)
 	_ = conn.SetDeadline(time.Now().Add(s.login))
 	l := &login{server: s, ctx: ctx, address: address}
 	defer l.end()
@@ -161,7 +161,7 @@ func (s *Server) serve(conn net.Conn) {
 		s.log.Debug("sftp: a connection ended without a login", slog.String("address", address), slog.Any("err", err))
 		return
 	}
-	s.pending.remove(conn)
+	s.unauthenticated.remove(conn)
 	_ = conn.SetDeadline(time.Time{})
 	l.session.meter = counted
 	l.session.aside(&s.all, func() { ssh.DiscardRequests(requests) })

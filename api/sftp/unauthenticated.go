@@ -12,10 +12,10 @@ const (
 	maxPendingAddress = 32 // of one address
 )
 
-// pending are the connections that have not logged in, oldest first. If there are too
+// unauthenticated are the connections that have not logged in, oldest first. If there are too
 // many, the oldest of the address that has most of them is closed: a client that logs
 // in at once is admitted while others only keep connections open.
-type pending struct {
+type unauthenticated struct {
 	mu   sync.Mutex
 	list []waiting
 }
@@ -26,7 +26,7 @@ type waiting struct {
 }
 
 // add adds a connection, and closes another one if there are too many.
-func (p *pending) add(conn net.Conn, network string) {
+func (p *unauthenticated) add(conn net.Conn, network string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.list = append(p.list, waiting{conn, network})
@@ -48,7 +48,7 @@ func (p *pending) add(conn net.Conn, network string) {
 }
 
 // remove removes a connection that has logged in or ended.
-func (p *pending) remove(conn net.Conn) {
+func (p *unauthenticated) remove(conn net.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.list = slices.DeleteFunc(p.list, func(w waiting) bool { return w.conn == conn })
