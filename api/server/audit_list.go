@@ -28,6 +28,7 @@ func (s audit) list(c *fiber.Ctx) error {
 		return err
 	}
 	filter := v1.AuditFilter{Container: c.Query("container"), Volume: c.Query("volume"), Actor: c.Query("actor")}
+	_ = s.store.Flush() // for what only the log has: views do not see it
 	var body auditBody
 	err = s.store.View(func(tx *store.Tx) error {
 		if v, err := intent.FindVolume(tx, filter.Volume); err == nil { // of a deleted one only the whole id is known

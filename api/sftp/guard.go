@@ -176,6 +176,9 @@ func (g *guard) Write(p []byte) (n int, err error) {
 
 // send writes p after what waits for it, and returns how much of p it has written.
 func (g *guard) send(p []byte) (int, error) {
+	if err := g.flush(len(p)); err != nil {
+		return 0, err
+	}
 	if len(g.out) == 0 {
 		return g.ReadWriteCloser.Write(p)
 	}
@@ -186,11 +189,26 @@ func (g *guard) send(p []byte) (int, error) {
 	return max(0, n-before), err
 }
 
+// flush writes what waits unless more bytes can join it.
+func (g *guard) flush(more int) error {
+	if len(g.out) == 0 || len(g.out)+more <= maxJoined {
+		return nil
+	}
+	_, err := g.ReadWriteCloser.Write(g.out)
+	g.out = g.out[:0]
+	return err
+}
+
+// finish writes the answers to what came before a malformed request. pkg/sftp writes no more.
+func (g *guard) finish() {
+	if g.outLeft == 0 {
+		_ = g.flush(maxJoined)
+	}
+}
+
 // Close closes the channel, and ends a Read that waits. pkg/sftp does not write meanwhile.
 func (g *guard) Close() error {
-	if len(g.out) > 0 && g.outLeft == 0 {
-		_, _ = g.send(nil) // answers to what came before a malformed request
-	}
+	g.finish()
 	g.requests.close()
 	return g.ReadWriteCloser.Close()
 }

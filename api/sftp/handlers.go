@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/pkg/sftp"
@@ -148,8 +149,9 @@ func (d described) ListAt(list []os.FileInfo, _ int64) (int, error) {
 	return copy(list, []os.FileInfo{d.info}), nil
 }
 
-// folder lists an open folder. Package sftp reads it from one goroutine.
+// folder lists an open folder.
 type folder struct {
+	mu      sync.Mutex // reads of content of its handle come beside one another
 	session *session
 	path    string
 	handle  v1.FolderHandle
@@ -159,6 +161,8 @@ type folder struct {
 // ListAt returns the next entries. The offset is always that of the next one.
 func (f *folder) ListAt(list []os.FileInfo, _ int64) (n int, err error) {
 	defer f.session.failed(&err)
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	for n < len(list) && err == nil {
 		if list[n], err = f.handle.Next(); err == nil {
 			n++
@@ -229,12 +233,12 @@ func (h *handlers) setAttributes(r *sftp.Request, path string) error {
 	} else {
 		changed, err = s.server.deps.Files.SetAttributes(s.ctx, s.volume, path, a)
 	}
-	switch {
-	case err != nil || !changed:
+	switch { // the first of several changes has an entry, also if another one failed
+	case !changed:
 	case open != nil:
-		err = open.entry.begin(s, path)
+		err = errors.Join(err, open.entry.begin(s, path))
 	default:
-		err = s.record(s.newEntry(action, path), false)
+		err = errors.Join(err, s.record(s.newEntry(action, path), false))
 	}
 	return s.statusOf(path, err)
 }

@@ -43,10 +43,9 @@ func (f *file) WriteAt(p []byte, off int64) (n int, err error) {
 		f.mu.Lock()
 		f.refused = err
 		f.mu.Unlock()
-		return n, f.session.statusOf(f.path, err)
 	}
-	if len(p) > 0 {
-		err = f.entry.begin(f.session, f.path)
+	if n > 0 { // also if the rest was refused
+		err = errors.Join(err, f.entry.begin(f.session, f.path))
 	}
 	return n, f.session.statusOf(f.path, err)
 }

@@ -213,6 +213,7 @@ func (s *session) serveFiles(channel io.ReadWriteCloser) {
 	g := newGuard(channel, s.touch)
 	server := sftp.NewRequestServer(g, sftp.Handlers{FileGet: h, FilePut: h, FileCmd: h, FileList: h})
 	err := server.Serve()
+	g.finish()
 	if err != nil && !errors.Is(err, io.EOF) && s.ctx.Err() == nil {
 		s.server.log.Debug("sftp: a channel ended", slog.String("session", s.id), slog.Any("err", err))
 	}

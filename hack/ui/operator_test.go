@@ -154,6 +154,7 @@ func TestVolumeOverLimit(t *testing.T) {
 	b := berthtest.Start(t, berthtest.Options{})
 	b.Made(t, "full", berthtest.Spec{"startup_command": "head -c 3000000 /dev/zero > file; until [ -e enough ]; do sleep 0.2; done; exit 1", "limits": map[string]any{"disk": 1 << 20}})
 	b.Verb(t, "full", "start")
+	b.State(t, "full", "running") // while it starts, its volume is not over the limit yet
 	file := filepath.Join(b.Container(t, "full").Mount.Source, "file")
 	berthtest.Until(t, time.Minute, "the program writes", func() bool { info, err := os.Stat(file); return err == nil && info.Size() == 3_000_000 })
 	b.Restart(t) // which measures all volumes at its start

@@ -27,11 +27,11 @@ func (n InPlace) SetAttributes(ctx context.Context, id, p string, a v1.FileAttri
 			return err
 		}
 		c := changeOf(info, a)
-		changed = c != attributeChange{}
-		return c.apply(
+		changed, err = c.apply(
 			func(size int64) error { return resize(vol, p, size) },
 			func(mode fs.FileMode) error { return vol.root.Chmod(p, mode) },
 			func(accessed, edited time.Time) error { return vol.root.Chtimes(p, accessed, edited) })
+		return err
 	})
 	return changed, err
 }
@@ -80,22 +80,22 @@ func changeOf(info fs.FileInfo, a v1.FileAttributes) (c attributeChange) {
 
 func (c attributeChange) hasTimes() bool { return !c.accessed.IsZero() || !c.edited.IsZero() }
 
-// apply changes a file by the functions that set its attributes.
-func (c attributeChange) apply(resize func(int64) error, chmod func(fs.FileMode) error, chtimes func(accessed, edited time.Time) error) error {
+// apply changes a file by the functions that set its attributes. It reports whether it has changed
+// any.
+func (c attributeChange) apply(resize func(int64) error, chmod func(fs.FileMode) error, chtimes func(accessed, edited time.Time) error) (changed bool, err error) {
 	if c.size != nil {
-		if err := resize(*c.size); err != nil {
-			return err
-		}
+		err = resize(*c.size)
+		changed = err == nil
 	}
-	if c.mode != nil {
-		if err := chmod(*c.mode); err != nil {
-			return err
-		}
+	if c.mode != nil && err == nil {
+		err = chmod(*c.mode)
+		changed = changed || err == nil
 	}
-	if c.hasTimes() {
-		return chtimes(c.accessed, c.edited)
+	if c.hasTimes() && err == nil {
+		err = chtimes(c.accessed, c.edited)
+		changed = changed || err == nil
 	}
-	return nil
+	return changed, err
 }
 
 // SetAttributes changes the attributes of the open file. It checks all of them before it
@@ -114,10 +114,10 @@ func (h *openedFile) SetAttributes(a v1.FileAttributes) (changed bool, err error
 		return false, h.refuse(err)
 	}
 	c := changeOf(info, a)
-	err = c.apply(h.resize, h.file.Chmod, func(accessed, edited time.Time) error {
+	changed, err = c.apply(h.resize, h.file.Chmod, func(accessed, edited time.Time) error {
 		return os.Chtimes(fmt.Sprint("/proc/self/fd/", h.file.Fd()), accessed, edited)
 	})
-	return c != attributeChange{}, h.refuse(err)
+	return changed, h.refuse(err)
 }
 
 // resize sets the size of the file. Growth counts against the limit, although it occupies
@@ -128,7 +128,9 @@ func (h *openedFile) resize(size int64) error {
 	if err := h.quota.Fits(max(0, size-h.base)); err != nil {
 		return err
 	}
-	return h.file.Truncate(size)
+	err := h.file.Truncate(size)
+	h.settle()
+	return err
 }
 
 // resize sets the size of a regular file.

@@ -171,6 +171,7 @@ func (m *Manager) Ensure(id string) error {
 		if err = m.images.Make(context.Background(), id, limit); err != nil {
 			err = errors.Join(err, m.images.Remove(id), base.Remove(id))
 		}
+		m.roots.forget(id)
 	}
 	if err != nil {
 		return fmt.Errorf("volume %s: %w", id, err)

@@ -29,6 +29,7 @@ type roots struct {
 	mu      sync.Mutex
 	kept    map[string]*sharedRoot // by volume
 	planned bool                   // a call of expire
+	forgets uint64                 // how often a directory was replaced or removed
 }
 
 // sharedRoot is the directory of a volume, for operations that may be at the same time.
@@ -65,6 +66,7 @@ func (r *roots) open(id string, keep bool) (s *sharedRoot, err error) {
 // the directory, but what it opens is then another file than Lstat has described.
 func (r *roots) openOnce(id string, keep bool) (*sharedRoot, error) {
 	defer r.images.Hold()()
+	began := r.forgotten()
 	if s := r.take(id, nil); s != nil {
 		return s, nil
 	}
@@ -92,7 +94,7 @@ func (r *roots) openOnce(id string, keep bool) (*sharedRoot, error) {
 		root.Close()
 		return nil, errReplaced
 	}
-	return r.add(id, &sharedRoot{Root: root, info: opened}, keep && !r.images.Exists(id)), nil
+	return r.add(id, &sharedRoot{Root: root, info: opened}, keep && !r.images.Exists(id), began), nil
 }
 
 // take returns the directory of a volume if it is open, and was in its place a moment ago or is
@@ -114,13 +116,20 @@ func (r *roots) take(id string, info fs.FileInfo) *sharedRoot {
 	return s
 }
 
-// add records a directory that was opened. One with a file system of its own is not kept, so that
-// it can be unmounted.
-func (r *roots) add(id string, s *sharedRoot, keep bool) *sharedRoot {
+// forgotten returns how often a directory was replaced or removed.
+func (r *roots) forgotten() uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.forgets
+}
+
+// add records a directory that was opened. It is not kept if one was replaced since the opening
+// began, nor if it has a file system of its own, so that it can be unmounted.
+func (r *roots) add(id string, s *sharedRoot, keep bool, began uint64) *sharedRoot {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s.users, s.checked = 1, time.Now()
-	if keep && len(r.kept) < maxRoots && r.kept[id] == nil {
+	if keep && began == r.forgets && len(r.kept) < maxRoots && r.kept[id] == nil {
 		r.kept[id], s.kept = s, true
 	}
 	return s
@@ -130,6 +139,7 @@ func (r *roots) add(id string, s *sharedRoot, keep bool) *sharedRoot {
 func (r *roots) forget(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.forgets++
 	r.drop(id)
 }
 

@@ -124,6 +124,14 @@ func (b *Batch) Log() bool {
 // committed once more. If that fails too, the error wraps ErrFailed and nothing is written
 // until Repair.
 func (b *Batch) Commit(flush bool) error {
+	err := b.commit(flush)
+	if err != nil && b.logged > 0 && b.db.Fault() == nil {
+		return b.db.broken(err) // Repair commits what only the log has
+	}
+	return err
+}
+
+func (b *Batch) commit(flush bool) error {
 	switch {
 	case b.err != nil:
 		return b.err

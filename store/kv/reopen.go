@@ -60,7 +60,11 @@ func (db *DB) reopen() error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(db.options.accept(b), db.wal.replay(db, b)); err != nil {
+	err = db.options.accept(b)
+	if err == nil {
+		err = db.wal.replay(db, b)
+	}
+	if err != nil {
 		closeBadger(b)
 		return err
 	}

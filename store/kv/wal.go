@@ -36,6 +36,9 @@ func startLog(db *DB) (*wal, error) {
 	if err == nil { // now its blocks exist: a write cannot fail later because the disk is full
 		_, err = f.WriteAt(make([]byte, walSize), 0)
 	}
+	if err == nil { // so that no power cut brings back the records of a version that comes again
+		err = f.Sync()
+	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}

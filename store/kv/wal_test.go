@@ -138,6 +138,21 @@ func TestLogAfterFailedCommit(t *testing.T) {
 	require.Equal(t, []string{"k/a"}, keys(t, db, "k/"))
 }
 
+// TestLogAfterCommitWithoutSpace: a commit that fails before Badger has seen it loses nothing either.
+func TestLogAfterCommitWithoutSpace(t *testing.T) {
+	db := openIn(t, t.TempDir(), Options{})
+	b := db.Begin()
+	logged(t, b, map[string][]byte{"k/a": []byte("1")})
+	dir := db.disk.dir
+	db.disk.dir = filepath.Join(dir, "none")
+	require.ErrorIs(t, b.Commit(false), ErrFailed)
+	b.Discard()
+	require.ErrorIs(t, db.Fault(), ErrFailed, "nothing is written over the log")
+	db.disk.dir = dir
+	require.NoError(t, db.Repair(func(*Txn) error { return nil }))
+	require.Equal(t, []string{"k/a"}, keys(t, db, "k/"))
+}
+
 func TestWithoutLog(t *testing.T) {
 	db := openIn(t, "", Options{})
 	b := db.Begin()
