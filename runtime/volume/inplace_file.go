@@ -39,11 +39,13 @@ type openedFile struct {
 
 	mu      sync.Mutex
 	res     *quota.Reservation
-	onDisk  int64 // bytes on disk when the file was counted last
-	base    int64 // size up to which the file occupies nothing new, unless it has holes
-	size    int64 // largest end of a write, and at least base
-	written int64 // bytes since the file was counted last
-	failed  error // the file was removed because of it
+	counted *countedFile
+	shrinks uint64 // of counted when the file was measured last
+	onDisk  int64  // bytes on disk when the file was measured last
+	base    int64  // size up to which the file occupies nothing new, unless it has holes
+	size    int64  // largest end of a write, and at least base
+	written int64  // bytes since the file was counted last
+	failed  error  // the file was removed because of it
 }
 
 func newOpenedFile(vol *openVolume, f *os.File, p string, mode v1.OpenMode, created bool) (*openedFile, error) {
@@ -165,7 +167,7 @@ func (h *openedFile) reserve(off, n int64) error {
 	if off > math.MaxInt64-n {
 		return h.fail(v1.ErrSizeLimit)
 	}
-	if h.res.Bytes() >= settleBytes {
+	if h.res.Bytes() >= settleBytes || h.shrinks != h.counted.shrinks.Load() {
 		h.settle()
 	}
 	h.size, h.written = max(h.size, off+n), h.written+n
@@ -180,10 +182,11 @@ func (h *openedFile) reserve(off, n int64) error {
 
 // settle counts what is on the disk instead of what was reserved. The caller holds mu.
 func (h *openedFile) settle() {
-	before := h.onDisk
 	if _, err := h.measure(); err == nil {
-		h.quota.Add(h.onDisk - before)
+		more, _ := h.m.opened.count(h.inode, h.onDisk)
+		h.quota.Add(more)
 		h.res.Release()
+		h.shrinks = h.counted.shrinks.Load()
 	}
 }
 
@@ -213,7 +216,8 @@ func (h *openedFile) remove() {
 		return
 	}
 	_ = h.file.Truncate(0)
-	h.quota.Add(-h.onDisk)
+	more, _ := h.m.opened.count(h.inode, 0)
+	h.quota.Add(more)
 	h.res.Release()
 	h.onDisk = 0
 }
@@ -228,8 +232,8 @@ func (h *openedFile) Close() error {
 		h.settle()
 	}
 	h.res.Release()
-	if last := h.m.opened.remove(h); last && h.failed == nil && current && h.unlinked() > 0 {
-		h.quota.Add(-h.onDisk)
+	if onDisk, last := h.m.opened.remove(h); last && h.failed == nil && current && h.unlinked() > 0 {
+		h.quota.Add(-onDisk)
 	}
 	return h.file.Close()
 }

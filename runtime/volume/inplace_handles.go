@@ -1,43 +1,74 @@
 package volume
 
-import "sync"
+import (
+	"sync"
+	"sync/atomic"
+)
 
 // openedFiles are the files that InPlace has open. A file without a name occupies disk
 // space as long as it is open, and no walk of the volume finds it.
 type openedFiles struct {
 	mu  sync.Mutex
-	all map[inode]map[*openedFile]bool
+	all map[inode]*countedFile
 }
 
-func newOpenedFiles() *openedFiles { return &openedFiles{all: map[inode]map[*openedFile]bool{}} }
+// countedFile is a file that is open. Its handles count it once, however many they are.
+type countedFile struct {
+	handles map[*openedFile]bool
+	onDisk  int64         // bytes that count for it
+	shrinks atomic.Uint64 // how often a handle has made it smaller
+}
+
+func newOpenedFiles() *openedFiles { return &openedFiles{all: map[inode]*countedFile{}} }
 
 func (o *openedFiles) add(h *openedFile) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.all[h.inode] == nil {
-		o.all[h.inode] = map[*openedFile]bool{}
+		o.all[h.inode] = &countedFile{handles: map[*openedFile]bool{}, onDisk: h.onDisk}
 	}
-	o.all[h.inode][h] = true
+	h.counted = o.all[h.inode]
+	h.counted.handles[h], h.shrinks = true, h.counted.shrinks.Load()
 }
 
-// remove removes a handle, and reports whether it was the last one of its file.
-func (o *openedFiles) remove(h *openedFile) (last bool) {
+// count sets the bytes that count for a file, and returns how many more they are; known is false if
+// it is not open.
+func (o *openedFiles) count(i inode, onDisk int64) (more int64, known bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	delete(o.all[h.inode], h)
-	if len(o.all[h.inode]) > 0 {
-		return false
+	f := o.all[i]
+	if f == nil {
+		return 0, false
+	}
+	more = onDisk - f.onDisk
+	if f.onDisk = onDisk; more < 0 {
+		f.shrinks.Add(1)
+	}
+	return more, true
+}
+
+// remove removes a handle. last reports whether it was the last one of its file, for which
+// onDisk bytes count.
+func (o *openedFiles) remove(h *openedFile) (onDisk int64, last bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if h.counted == nil || !h.counted.handles[h] {
+		return 0, false
+	}
+	delete(h.counted.handles, h)
+	if len(h.counted.handles) > 0 {
+		return 0, false
 	}
 	delete(o.all, h.inode)
-	return true
+	return h.counted.onDisk, true
 }
 
 // abandon marks the files of a volume whose tree was replaced or removed.
 func (o *openedFiles) abandon(id string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for _, handles := range o.all {
-		for h := range handles {
+	for _, f := range o.all {
+		for h := range f.handles {
 			if h.id == id {
 				h.gone.Store(true)
 			}
@@ -49,15 +80,15 @@ func (o *openedFiles) abandon(id string) {
 func (o *openedFiles) has(i inode) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return len(o.all[i]) > 0
+	return o.all[i] != nil
 }
 
 // unlinked returns the bytes on disk of the files of a volume without a name.
 func (o *openedFiles) unlinked(id string) (bytes int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for _, handles := range o.all {
-		for h := range handles {
+	for _, f := range o.all {
+		for h := range f.handles {
 			if h.id == id {
 				bytes += h.unlinked()
 			}

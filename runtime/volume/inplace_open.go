@@ -117,7 +117,11 @@ func openExisting(vol *openVolume, p string, mode v1.OpenMode) (*openedFile, err
 	emptied := err == nil && mode.Truncate && mode.Write && before.Size() > 0
 	if emptied {
 		if err = f.Truncate(0); err == nil {
-			vol.quota.Add(quota.Block - max(diskBytes(before), quota.Block))
+			more, known := vol.m.opened.count(inodeOf(before), quota.Block)
+			if !known {
+				more = quota.Block - max(diskBytes(before), quota.Block)
+			}
+			vol.quota.Add(more)
 		}
 	}
 	if err != nil {

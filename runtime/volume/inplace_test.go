@@ -2,6 +2,7 @@ package volume_test
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"io/fs"
 	"math"
@@ -191,6 +192,48 @@ func TestInPlaceAfterRestore(t *testing.T) {
 	_, err = h.WriteAt([]byte("OF"), 0)
 	require.NoError(t, err)
 	require.NoError(t, h.Close())
+}
+
+// TestInPlaceSeveralHandles: a file counts once, however many handles shrink it and write to it.
+func TestInPlaceSeveralHandles(t *testing.T) {
+	n, m, dir := newInPlace(t)
+	const size = 8 << 20
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "large"), make([]byte, size), 0o600))
+	m.SetLimit(ownVolume, 2*size, v1.Usage{})
+	_, err := m.Scan(t.Context(), ownVolume)
+	require.NoError(t, err)
+	before := m.Used(ownVolume).Bytes
+	open := func(p string, mode v1.OpenMode) v1.FileHandle {
+		h, err := n.OpenFile(t.Context(), ownVolume, p, mode)
+		require.NoError(t, err)
+		return h
+	}
+	used := func(want int64, what string) {
+		t.Helper()
+		require.InDelta(t, want, m.Used(ownVolume).Bytes, 32<<10, what)
+	}
+	zero := int64(0)
+	var handles []v1.FileHandle
+	for range 10 {
+		handles = append(handles, open("large", v1.OpenMode{Write: true}))
+	}
+	_, err = handles[0].SetAttributes(v1.FileAttributes{Size: &zero})
+	require.NoError(t, err)
+	used(before-size, "freed space counts at once")
+	_, err = handles[1].WriteAt(make([]byte, size), 0)
+	require.NoError(t, err)
+	other := open("other", writing)
+	_, err = other.WriteAt(make([]byte, size+size/2), 0)
+	require.ErrorIs(t, err, v1.ErrSizeLimit, "content of another handle counts")
+	require.NoError(t, other.Close())
+	for _, h := range handles {
+		require.NoError(t, h.Close())
+	}
+	used(before, "grown once")
+	a, b := open("large", v1.OpenMode{Write: true}), open("large", v1.OpenMode{Write: true})
+	empty := open("large", v1.OpenMode{Write: true, Truncate: true})
+	require.NoError(t, errors.Join(a.Close(), b.Close(), empty.Close()))
+	used(before-size, "emptied once")
 }
 
 // A write at a huge offset is over the limit, and reserves nothing.
