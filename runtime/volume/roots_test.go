@@ -2,6 +2,7 @@ package volume
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"testing"
@@ -23,6 +24,13 @@ func names(t *testing.T, m *Manager, id string) (list []string) {
 	return list
 }
 
+// kept returns a copy of what stays open.
+func kept(m *Manager) map[string]*sharedRoot {
+	m.roots.mu.Lock()
+	defer m.roots.mu.Unlock()
+	return maps.Clone(m.roots.kept)
+}
+
 func newManager(t *testing.T) *Manager {
 	t.Helper()
 	m, err := New(t.TempDir(), Options{UID: -1, GID: -1})
@@ -36,24 +44,24 @@ func TestRootsStayOpen(t *testing.T) {
 		require.NoError(t, m.Ensure("a"))
 		_, err := m.Files().List(t.Context(), "a", ".")
 		require.NoError(t, err)
-		require.Empty(t, m.roots.kept, "only the operations of SFTP keep it")
+		require.Empty(t, kept(m), "only the operations of SFTP keep it")
 		require.Empty(t, names(t, m, "a"))
-		first := m.roots.kept["a"]
+		first := kept(m)["a"]
 		require.NotNil(t, first)
 		for range 3 {
 			time.Sleep(rootTime * 3 / 4)
 			require.Empty(t, names(t, m, "a"))
-			require.Same(t, first, m.roots.kept["a"])
+			require.Same(t, first, kept(m)["a"])
 		}
 		used, err := m.roots.open("a", true)
 		require.NoError(t, err)
 		require.Same(t, first, used)
 		time.Sleep(2 * rootTime)
-		require.Same(t, first, m.roots.kept["a"], "it has a user")
+		require.Same(t, first, kept(m)["a"], "it has a user")
 		m.roots.release(used)
 		time.Sleep(2*rootTime + 1)
 		synctest.Wait()
-		require.Empty(t, m.roots.kept)
+		require.Empty(t, kept(m))
 		_, err = first.Stat(".")
 		require.ErrorIs(t, err, os.ErrClosed)
 	})
@@ -65,7 +73,7 @@ func TestRootsThatAreReplaced(t *testing.T) {
 		m := newManager(t)
 		require.NoError(t, m.Ensure("a"))
 		require.Empty(t, names(t, m, "a"))
-		old := m.roots.kept["a"]
+		old := kept(m)["a"]
 		require.NoError(t, os.Rename(m.Path("a"), m.Path("b")))
 		require.NoError(t, m.Ensure("a"))
 		require.NoError(t, os.WriteFile(filepath.Join(m.Path("a"), "new"), nil, 0o600))
@@ -76,7 +84,7 @@ func TestRootsThatAreReplaced(t *testing.T) {
 		require.ErrorIs(t, err, os.ErrClosed)
 
 		require.NoError(t, m.Remove(t.Context(), "a"))
-		require.Empty(t, m.roots.kept)
+		require.Empty(t, kept(m))
 		require.NoError(t, m.Ensure("a"))
 		require.Empty(t, names(t, m, "a"))
 		time.Sleep(2*rootTime + 1)
@@ -91,9 +99,9 @@ func TestRootsAreBounded(t *testing.T) {
 			require.NoError(t, m.Ensure(id))
 			require.Empty(t, names(t, m, id))
 		}
-		require.Len(t, m.roots.kept, maxRoots)
+		require.Len(t, kept(m), maxRoots)
 		time.Sleep(2*rootTime + 1)
 		synctest.Wait()
-		require.Empty(t, m.roots.kept)
+		require.Empty(t, kept(m))
 	})
 }
