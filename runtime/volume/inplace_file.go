@@ -48,27 +48,19 @@ type openedFile struct {
 	failed  error  // the file was removed because of it
 }
 
-func newOpenedFile(vol *openVolume, f *os.File, p string, mode v1.OpenMode, created bool) (*openedFile, error) {
-	h := &openedFile{m: vol.m, id: vol.id, path: p, file: f, mode: mode, created: created, image: vol.m.images.Exists(vol.id),
-		quota: vol.quota, res: vol.newReservation(0)}
-	if _, err := h.measure(); err != nil {
-		f.Close()
-		return nil, err
-	}
+func newOpenedFile(vol *openVolume, f *os.File, p string, mode v1.OpenMode, info fs.FileInfo) *openedFile {
+	h := &openedFile{m: vol.m, id: vol.id, path: p, file: f, mode: mode, image: vol.m.images.Exists(vol.id),
+		quota: vol.quota, res: vol.newReservation(0), inode: inodeOf(info)}
+	h.measured(info)
 	vol.m.opened.add(h)
-	return h, nil
+	return h
 }
 
-// measure sets what is on the disk now. The caller holds mu, or is the only user.
-func (h *openedFile) measure() (fs.FileInfo, error) {
-	info, err := h.file.Stat()
-	if err != nil {
-		return nil, err
-	}
-	h.inode, h.onDisk, h.written = inodeOf(info), diskBytes(info), 0
+// measured records what is on the disk. The caller holds mu, or is the only user.
+func (h *openedFile) measured(info fs.FileInfo) {
+	h.onDisk, h.written = diskBytes(info), 0
 	h.base = max(info.Size(), min(h.onDisk, max(quota.Block, quota.RoundUp(info.Size()))))
 	h.size = h.base
-	return info, nil
 }
 
 // Changed reports whether the open has created or emptied the file.
@@ -182,7 +174,8 @@ func (h *openedFile) reserve(off, n int64) error {
 
 // settle counts what is on the disk instead of what was reserved. The caller holds mu.
 func (h *openedFile) settle() {
-	if _, err := h.measure(); err == nil {
+	if info, err := h.file.Stat(); err == nil {
+		h.measured(info)
 		more, _ := h.m.opened.count(h.inode, h.onDisk)
 		h.quota.Add(more)
 		h.res.Release()

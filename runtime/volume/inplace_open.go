@@ -82,16 +82,19 @@ func openFlags(mode v1.OpenMode) int {
 
 // createInPlace creates a file at p, where nothing may be.
 func createInPlace(vol *openVolume, p string, mode v1.OpenMode) (*openedFile, error) {
-	f, err := vol.root.OpenFile(p, openFlags(mode)|os.O_CREATE|os.O_EXCL, 0o644)
+	f, err := vol.shared.openFile(p, openFlags(mode)|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return nil, err
 	}
-	if err := vol.finish(f, 0o644); err != nil {
+	info, err := finishNew(vol.m, f, 0o644)
+	if err != nil {
 		f.Close()
 		return nil, errors.Join(err, vol.root.Remove(p))
 	}
 	vol.quota.Add(quota.Block)
-	return newOpenedFile(vol, f, p, mode, true)
+	h := newOpenedFile(vol, f, p, mode, info)
+	h.created = true
+	return h, nil
 }
 
 // openExisting opens the regular file that p leads to. It opens nothing else, which might
@@ -106,33 +109,38 @@ func openExisting(vol *openVolume, p string, mode v1.OpenMode) (*openedFile, err
 	case mode.Create && mode.Exclusive:
 		return nil, exists(p)
 	}
-	f, err := vol.root.OpenFile(p, openFlags(mode), 0)
+	f, err := vol.shared.openFile(p, openFlags(mode), 0)
 	if err != nil {
 		return nil, err
 	}
-	before, err := f.Stat()
-	if err == nil && !before.Mode().IsRegular() {
+	info, err = f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
 		err = notAFile(p)
 	}
-	emptied := err == nil && mode.Truncate && mode.Write && before.Size() > 0
+	emptied := err == nil && mode.Truncate && mode.Write && info.Size() > 0
 	if emptied {
-		if err = f.Truncate(0); err == nil {
-			more, known := vol.m.opened.count(inodeOf(before), quota.Block)
-			if !known {
-				more = quota.Block - max(diskBytes(before), quota.Block)
-			}
-			vol.quota.Add(more)
-		}
+		info, err = empty(vol, f, info)
 	}
 	if err != nil {
 		f.Close()
 		return nil, err
 	}
-	h, err := newOpenedFile(vol, f, p, mode, false)
-	if err == nil {
-		h.emptied = emptied
+	h := newOpenedFile(vol, f, p, mode, info)
+	h.emptied = emptied
+	return h, nil
+}
+
+// empty empties a file that before describes, and describes it as it is then.
+func empty(vol *openVolume, f *os.File, before fs.FileInfo) (fs.FileInfo, error) {
+	if err := f.Truncate(0); err != nil {
+		return nil, err
 	}
-	return h, err
+	more, known := vol.m.opened.count(inodeOf(before), quota.Block)
+	if !known {
+		more = quota.Block - max(diskBytes(before), quota.Block)
+	}
+	vol.quota.Add(more)
+	return f.Stat()
 }
 
 // inodeOf returns the identity of a file as long as it is open.

@@ -11,6 +11,7 @@ import (
 
 	v1 "berth/api/v1"
 	"berth/runtime/volume/quota"
+	"berth/runtime/volume/walk"
 )
 
 // Limits on the directories of volumes that stay open between operations.
@@ -35,6 +36,7 @@ type roots struct {
 // sharedRoot is the directory of a volume, for operations that may be at the same time.
 type sharedRoot struct {
 	*os.Root
+	dir     *walk.Dir // the same, for openFile; nil unless it was opened to be kept
 	info    fs.FileInfo
 	users   int
 	kept    bool      // roots has it
@@ -89,12 +91,36 @@ func (r *roots) openOnce(id string, keep bool) (*sharedRoot, error) {
 	if err != nil {
 		return nil, err
 	}
-	opened, err := root.Lstat(".")
-	if err != nil || !os.SameFile(info, opened) {
-		root.Close()
+	s := &sharedRoot{Root: root}
+	if s.info, err = root.Lstat("."); err != nil || !os.SameFile(info, s.info) {
+		s.close()
 		return nil, errReplaced
 	}
-	return r.add(id, &sharedRoot{Root: root, info: opened}, keep && !r.images.Exists(id), began), nil
+	if keep {
+		if s.dir, err = walk.OpenDir(root, "."); err != nil {
+			s.close()
+			return nil, err
+		}
+	}
+	return r.add(id, s, keep && !r.images.Exists(id), began), nil
+}
+
+// openFile is OpenFile, by one system call where the kernel has it.
+func (s *sharedRoot) openFile(p string, flags int, perm fs.FileMode) (*os.File, error) {
+	if s.dir != nil {
+		f, err := walk.OpenBeneath(s.dir, p, flags, perm)
+		if err == nil || errors.Is(err, fs.ErrExist) {
+			return f, err
+		}
+	}
+	return s.OpenFile(p, flags, perm)
+}
+
+func (s *sharedRoot) close() {
+	if s.dir != nil {
+		s.dir.Close()
+	}
+	s.Close()
 }
 
 // take returns the directory of a volume if it is open, and was in its place a moment ago or is
@@ -151,7 +177,7 @@ func (r *roots) drop(id string) {
 	}
 	delete(r.kept, id)
 	if s.kept = false; s.users == 0 {
-		s.Close()
+		s.close()
 	}
 }
 
@@ -166,7 +192,7 @@ func (r *roots) release(s *sharedRoot) {
 		s.ended = time.Now()
 		r.plan()
 	default:
-		s.Close()
+		s.close()
 	}
 }
 

@@ -7,15 +7,19 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime/debug"
+
+	"golang.org/x/sys/unix"
 )
 
 // wal is the write-ahead log of an open batch: Badger takes several changes of goroutine for a
-// commit, and the log one system call. Each record has the version of Badger that the batch
-// reads. So records of an earlier batch, which Badger has, or of a later one than a power cut has
-// left, are recognised. It is not synced.
+// commit, and the log a copy into a file that is mapped into memory, as Badger's own is. Each
+// record has the version of Badger that the batch reads. So records of an earlier batch, which
+// Badger has, or of a later one than a power cut has left, are recognised. It is not synced.
 type wal struct {
 	f    *os.File
-	end  int64  // of the records of the open batch
+	mem  []byte // the content of f
+	end  int    // of the records of the open batch
 	line []byte // memory of append
 }
 
@@ -33,16 +37,25 @@ func startLog(db *DB) (*wal, error) {
 	}
 	w := &wal{f: f}
 	err = w.replay(db, db.badger)
-	if err == nil { // now its blocks exist: a write cannot fail later because the disk is full
-		_, err = f.WriteAt(make([]byte, walSize), 0)
-	}
-	if err == nil { // so that no power cut brings back the records of a version that comes again
-		err = f.Sync()
+	if err == nil {
+		err = w.prepare()
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return w, nil
+}
+
+// prepare empties the file, and maps it.
+func (w *wal) prepare() error {
+	_, err := w.f.WriteAt(make([]byte, walSize), 0) // its blocks exist: on most file systems the disk may be full later
+	if err == nil {                                 // so that no power cut brings back the records of a version that comes again
+		err = w.f.Sync()
+	}
+	if err == nil {
+		w.mem, err = unix.Mmap(int(w.f.Fd()), 0, walSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	}
+	return err
 }
 
 // replay commits the records that b, the Badger of db, does not have.
@@ -90,23 +103,32 @@ func (w *wal) append(version uint64, writes []map[string][]byte) bool {
 		}
 	}
 	w.line = r[:0]
-	if w.end+int64(len(r)) > walSize {
+	if w.end+len(r) > walSize {
 		return false
 	}
 	binary.BigEndian.PutUint32(r, uint32(len(r)-walHead))
 	binary.BigEndian.PutUint64(r[8:], version)
 	binary.BigEndian.PutUint32(r[4:], crc32.Checksum(r[8:], castagnoli))
-	if _, err := w.f.WriteAt(r, w.end); err != nil {
+	if !w.write(r, w.end) {
 		return false
 	}
-	w.end += int64(len(r))
+	w.end += len(r)
 	return true
+}
+
+// write copies b into the log. It returns false if the file has no space for it, which a file
+// system that never writes in place may have lost, or cannot be read: the kernel reports it as a
+// fault of the memory.
+func (w *wal) write(b []byte, at int) (ok bool) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() { ok = recover() == nil && ok }()
+	return copy(w.mem[at:], b) == len(b)
 }
 
 // reset forgets the records, which Badger has now. If that fails, their version shows it.
 func (w *wal) reset() {
 	if w != nil && w.end > 0 {
-		_, _ = w.f.WriteAt(make([]byte, walHead), 0)
+		w.write(make([]byte, walHead), 0)
 		w.end = 0
 	}
 }
@@ -115,7 +137,9 @@ func (w *wal) close() error {
 	if w == nil {
 		return nil
 	}
-	return w.f.Close()
+	mem := w.mem
+	w.mem = nil
+	return errors.Join(unix.Munmap(mem), w.f.Close())
 }
 
 // read returns the writes of the records of a batch that has read a version.
@@ -136,7 +160,7 @@ func (w *wal) read(version uint64) (writes map[string][]byte, err error) {
 			break
 		}
 		decodeWrites(r[walHead:], writes)
-		b, w.end = b[len(r):], w.end+int64(len(r))
+		b, w.end = b[len(r):], w.end+len(r)
 	}
 	return writes, nil
 }

@@ -21,6 +21,16 @@ func killed(t *testing.T, dir string) string {
 	return to
 }
 
+// newLog returns an empty log in memory.
+func newLog(t *testing.T) *wal {
+	t.Helper()
+	fd, err := unix.MemfdCreate(walName, unix.MFD_CLOEXEC)
+	require.NoError(t, err)
+	w := &wal{f: os.NewFile(uintptr(fd), walName)}
+	require.NoError(t, w.prepare())
+	return w
+}
+
 func logged(t *testing.T, b *Batch, writes map[string][]byte) {
 	t.Helper()
 	require.NoError(t, b.Add(writes, false))
@@ -81,7 +91,7 @@ func TestDamagedLog(t *testing.T) {
 	var ends []int64
 	for i := range 3 {
 		logged(t, b, map[string][]byte{fmt.Sprint("k/", i): []byte("value")})
-		ends = append(ends, db.wal.end)
+		ends = append(ends, int64(db.wal.end))
 	}
 	whole, err := os.ReadFile(filepath.Join(dir, walName))
 	require.NoError(t, err)
@@ -153,6 +163,24 @@ func TestLogAfterCommitWithoutSpace(t *testing.T) {
 	require.Equal(t, []string{"k/a"}, keys(t, db, "k/"))
 }
 
+// TestLogWithoutBlocks: a log whose file has lost its blocks takes no record, and the batch is
+// committed.
+func TestLogWithoutBlocks(t *testing.T) {
+	db := openIn(t, t.TempDir(), Options{})
+	b := db.Begin()
+	defer b.Discard()
+	logged(t, b, map[string][]byte{"k/a": []byte("1")})
+	require.NoError(t, db.wal.f.Truncate(0))
+	require.NoError(t, b.Add(map[string][]byte{"k/b": []byte("2")}, false))
+	require.False(t, b.Log())
+	require.NoError(t, b.Commit(false))
+	require.Equal(t, []string{"k/a", "k/b"}, keys(t, db, "k/"))
+	w := newLog(t)
+	require.True(t, w.write([]byte{1}, 0))
+	require.NoError(t, w.close())
+	require.False(t, w.write([]byte{1}, 0))
+}
+
 func TestWithoutLog(t *testing.T) {
 	db := openIn(t, "", Options{})
 	b := db.Begin()
@@ -173,20 +201,19 @@ func FuzzLog(f *testing.F) {
 	f.Add([]byte("key"), []byte("value"), uint64(1), []byte(nil))
 	f.Add([]byte{}, []byte{}, uint64(0), bytes.Repeat([]byte{1}, 100))
 	f.Fuzz(func(t *testing.T, key, value []byte, version uint64, noise []byte) {
-		file, err := os.Create(filepath.Join(t.TempDir(), walName))
-		require.NoError(t, err)
-		defer file.Close()
-		w := &wal{f: file}
+		w := newLog(t)
+		defer w.close()
 		want := map[string][]byte{string(key): value, "other": nil}
-		if !w.append(version, []map[string][]byte{want}) {
+		require.Equal(t, len(key)+len(value) < walSize-100, w.append(version, []map[string][]byte{want}), "it fits")
+		if w.end == 0 {
 			return
 		}
-		_, err = file.WriteAt(noise, w.end)
+		_, err := w.f.WriteAt(noise, int64(w.end))
 		require.NoError(t, err)
 		got, err := w.read(version)
 		require.NoError(t, err)
 		require.True(t, maps.EqualFunc(want, got, bytes.Equal))
-		_, err = file.WriteAt(noise, 0)
+		_, err = w.f.WriteAt(noise, 0)
 		require.NoError(t, err)
 		_, err = w.read(version)
 		require.NoError(t, err)

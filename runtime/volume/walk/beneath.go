@@ -1,0 +1,25 @@
+package walk
+
+import (
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// OpenBeneath opens the file at the path p below d with one system call, openat2(2): an os.Root
+// opens each folder on the way. It follows links that stay below d. Kernels before 5.6 do not have
+// the call: the caller uses an os.Root if it fails, whose errors are those that clients know.
+func OpenBeneath(d *Dir, p string, flags int, perm fs.FileMode) (*os.File, error) {
+	how := &unix.OpenHow{Flags: uint64(flags | unix.O_CLOEXEC), Mode: uint64(perm.Perm()),
+		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS}
+	var fd int
+	err := retry(d, "openat2", p, func(in int) (err error) {
+		fd, err = unix.Openat2(in, p, how)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), p), nil
+}
