@@ -12,9 +12,7 @@ import (
 type batch struct {
 	s       *Store
 	kv      *kv.Batch // nil between commits
-	logged  bool      // kv has updates that are logged and answered
 	ops     []*op     // run, and not yet answered
-	flush   bool      // one of them waits for the disk
 	rev     uint64    // of the last update that changed an object
 	removed []string  // keys
 	changes []Change
@@ -32,8 +30,7 @@ func (b *batch) add(o *op) {
 	if b.kv == nil {
 		b.begin()
 	}
-	o.dependsOnBatch = !b.kv.Empty() || b.s.db.Unflushed()
-	b.flush = b.flush || !o.flushLater
+	o.dependsOnBatch = !b.kv.Empty()
 	o.tx = &Tx{store: b.s, txn: b.kv.Txn, now: b.s.time(), actor: o.actor, update: true, rev: b.rev + 1}
 	b.ops = append(b.ops, o)
 	o.run()
@@ -56,7 +53,7 @@ func (b *batch) add(o *op) {
 func (b *batch) split(o *op) error {
 	b.ops = b.ops[:len(b.ops)-1]
 	err := b.commit()
-	b.ops, b.flush = append(b.ops, o), !o.flushLater
+	b.ops = append(b.ops, o)
 	if err != nil {
 		return err
 	}
@@ -107,23 +104,20 @@ func (b *batch) log() bool {
 	for _, o := range b.ops {
 		o.done <- o.err
 	}
-	b.ops, b.logged = nil, true
+	b.ops = nil
 	return true
 }
 
-// abandon drops the updates that are not answered, and returns err to them. There are none
-// unless one has ended its goroutine.
+// abandon returns err to the update that has ended its goroutine, if one has, and commits those
+// before it.
 func (b *batch) abandon(err error) {
 	if len(b.ops) == 0 {
 		return
 	}
-	for _, o := range b.ops {
-		o.done <- err
-	}
-	if b.ops = nil; b.logged { // kv has only them: the update was not added
-		b.commit()
-	}
-	b.reset()
+	last := len(b.ops) - 1
+	b.ops[last].done <- err
+	b.ops = b.ops[:last]
+	b.commit()
 }
 
 func (b *batch) reset() {
@@ -140,11 +134,10 @@ func (b *batch) store() error {
 	if len(b.changes) > 0 {
 		b.kv.Set(revisionKey, binary.BigEndian.AppendUint64(nil, b.rev))
 	}
-	return b.kv.Commit(b.flush)
+	return b.kv.Commit()
 }
 
-// publish notifies the watchers of what is now stored. Only entries of the audit log, which
-// nobody watches, may not be on the disk yet.
+// publish notifies the watchers of what is now stored.
 func (b *batch) publish() {
 	s := b.s
 	s.cache.drop(b.removed)

@@ -122,8 +122,8 @@ func TestAuditOfOlderStore(t *testing.T) {
 	require.Equal(t, uint64(1), auditOf(t, s, v1.AuditFilter{})[0].Seq)
 }
 
-// TestFlushLater: an entry with FlushLater is stored without a flush, which follows by itself,
-// with the next update that waits for the disk, or with Flush.
+// TestFlushLater: an entry with FlushLater is logged. The log is flushed, and committed when it has
+// not grown since, with the next update of another kind, or with Flush.
 func TestFlushLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := openIn(t, t.TempDir())
@@ -132,21 +132,25 @@ func TestFlushLater(t *testing.T) {
 			r := NewRequest(s, alice(), v1.Audit{Action: "file.write", Object: "v/f"})
 			r.FlushLater = true
 			require.NoError(t, r.Finish(200, nil, false))
-			require.True(t, s.db.Unflushed())
+			require.True(t, s.db.Logged())
 		}
 		begin()
 		time.Sleep(flushDelay - 1)
 		begin()
 		time.Sleep(2 * time.Nanosecond)
 		synctest.Wait()
-		require.False(t, s.db.Unflushed(), "the delay of the first one is over")
+		require.False(t, s.db.SyncLog(), "it was flushed")
+		require.Empty(t, auditOf(t, s, v1.AuditFilter{}))
+		time.Sleep(flushDelay)
+		synctest.Wait()
+		require.False(t, s.db.Logged())
 		require.Len(t, auditOf(t, s, v1.AuditFilter{}), 2)
 		begin()
 		require.NoError(t, s.Flush())
-		require.False(t, s.db.Unflushed())
+		require.False(t, s.db.Logged())
 		begin()
 		require.NoError(t, NewRequest(s, alice(), v1.Audit{Action: "a.a"}).Finish(200, nil, false))
-		require.False(t, s.db.Unflushed())
+		require.False(t, s.db.Logged())
 		require.Len(t, auditOf(t, s, v1.AuditFilter{}), 5)
 	})
 }

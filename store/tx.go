@@ -79,23 +79,30 @@ func (e entry) version() uint64 {
 	return e.stored.Version()
 }
 
-// find looks a key up. It returns ErrNotFound, or an error that wraps ErrFailed.
-func (tx *Tx) find(key string) (entry, error) {
-	if v, ok := tx.writes[key]; ok {
+// lookup looks a key up. It returns ErrNotFound, or an error that wraps ErrFailed.
+func (tx *Tx) lookup(key string) (entry, error) {
+	if v, own := tx.writes[key]; own {
 		if v == nil {
 			return entry{}, ErrNotFound
 		}
 		return entry{key: key, own: v}, nil
 	}
-	if f, ok := tx.found[key]; ok {
-		return f.entry, f.err
-	}
 	item, err := tx.txn.Get(key)
-	f := found{entry{key: key, stored: item}, err}
 	if err != nil {
-		f.entry = entry{}
+		return entry{}, err
 	}
-	if tx.update { // one status is found some times in an update, and in a view once
+	return entry{key: key, stored: item}, nil
+}
+
+// find is lookup for what is found some times in an update, such as a status.
+func (tx *Tx) find(key string) (entry, error) {
+	_, own := tx.writes[key]
+	if own || !tx.update {
+		return tx.lookup(key)
+	}
+	f, known := tx.found[key]
+	if !known {
+		f.entry, f.err = tx.lookup(key)
 		if tx.found == nil {
 			tx.found = map[string]found{}
 		}
@@ -136,7 +143,14 @@ func (tx *Tx) remove(key string) error { return tx.set(key, nil) }
 // numbers reads the numbers stored under a key. If there is no such key, it leaves
 // them as they are.
 func (tx *Tx) numbers(key string, to ...*uint64) error {
-	err := tx.read(key, func(b []byte) error {
+	e, err := tx.lookup(key)
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return e.read(func(b []byte) error {
 		if len(b) != 8*len(to) {
 			return fmt.Errorf("%w: %q has %d bytes", ErrDamaged, key, len(b))
 		}
@@ -145,10 +159,6 @@ func (tx *Tx) numbers(key string, to ...*uint64) error {
 		}
 		return nil
 	})
-	if errors.Is(err, ErrNotFound) {
-		return nil
-	}
-	return err
 }
 
 func (tx *Tx) number(key string) (n uint64, err error) {

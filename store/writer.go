@@ -29,8 +29,7 @@ type op struct {
 }
 
 // flushDelay bounds how long a power cut may lose an update with flushLater, and is long
-// enough that a flush serves many: each is a commit of the file system's journal too, for
-// which whoever creates files waits.
+// enough that a flush serves many.
 const flushDelay = 100 * time.Millisecond
 
 // Update runs fn and commits all of its changes, or none if fn returns an error or
@@ -86,9 +85,9 @@ func work(s *Store) {
 	ended = true
 }
 
-// Flush returns when all that a view can read is on the disk.
+// Flush returns when all updates that were answered are on the disk, and views see them.
 func (s *Store) Flush() error {
-	if !s.db.Unflushed() {
+	if !s.db.Logged() {
 		return nil
 	}
 	return s.Update(func(*Tx) error { return nil })
@@ -101,9 +100,6 @@ func (o *op) write(s *Store) {
 	defer b.abandon(errGoexit)
 	if o.repairs && s.db.NeedsRepair() {
 		repair(s)
-	}
-	if !o.flushLater {
-		b.commit()
 	}
 	b.add(o)
 	if !o.flushLater || !b.log() {
@@ -123,8 +119,18 @@ func plan(s *Store) {
 			o.repairs = true
 			_ = o.submit(s)
 		})
-	case s.db.Unflushed():
-		later(&s.flushPlanned, flushDelay, func() { _ = s.Flush() }) // the next update gets the error
+	case s.db.Logged():
+		later(&s.flushPlanned, flushDelay, func() { flushLogged(s) })
+	}
+}
+
+// flushLogged flushes the log beside the updates, again and again while it grows, and then commits
+// what it has.
+func flushLogged(s *Store) {
+	if s.db.SyncLog() {
+		plan(s)
+	} else {
+		_ = s.Flush() // the next update gets the error
 	}
 }
 

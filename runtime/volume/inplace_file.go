@@ -220,25 +220,28 @@ func (h *openedFile) remove() {
 func (h *openedFile) Close() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	current := !h.gone.Load()
-	if h.mode.Write && h.failed == nil && current {
-		h.settle()
+	if more := h.m.opened.remove(h); h.failed == nil && !h.gone.Load() {
+		h.quota.Add(more)
 	}
 	h.res.Release()
-	if onDisk, last := h.m.opened.remove(h); last && h.failed == nil && current && h.unlinked() > 0 {
-		h.quota.Add(-onDisk)
-	}
 	return h.file.Close()
 }
 
 // unlinked returns the bytes on disk of a file without a name; 0 if it has one.
 func (h *openedFile) unlinked() int64 {
+	onDisk, named, err := h.onDiskNow()
+	if err != nil || named {
+		return 0
+	}
+	return onDisk
+}
+
+// onDiskNow returns the bytes on disk, and whether the file has a name.
+func (h *openedFile) onDiskNow() (bytes int64, named bool, err error) {
 	info, err := h.file.Stat()
 	if err != nil {
-		return 0
+		return 0, false, err
 	}
-	if st, ok := info.Sys().(*syscall.Stat_t); !ok || st.Nlink > 0 {
-		return 0
-	}
-	return diskBytes(info)
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return diskBytes(info), !ok || st.Nlink > 0, nil
 }

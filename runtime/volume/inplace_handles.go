@@ -40,27 +40,42 @@ func (o *openedFiles) count(i inode, onDisk int64) (more int64, known bool) {
 	if f == nil {
 		return 0, false
 	}
+	return f.set(onDisk), true
+}
+
+// remove removes a handle, and returns how many more bytes count for its file, as it is on the
+// disk now. The last handle frees a file without a name.
+func (o *openedFiles) remove(h *openedFile) (more int64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	f := h.counted
+	if !f.handles[h] {
+		return 0
+	}
+	delete(f.handles, h)
+	last := len(f.handles) == 0
+	if last {
+		delete(o.all, h.inode)
+	}
+	onDisk, named, err := h.onDiskNow()
+	switch {
+	case err != nil:
+		return 0
+	case last && !named:
+		onDisk = 0
+	case !h.mode.Write:
+		return 0
+	}
+	return f.set(onDisk)
+}
+
+// set sets the bytes that count, and returns how many more they are. openedFiles.mu is held.
+func (f *countedFile) set(onDisk int64) (more int64) {
 	more = onDisk - f.onDisk
 	if f.onDisk = onDisk; more < 0 {
 		f.shrinks.Add(1)
 	}
-	return more, true
-}
-
-// remove removes a handle. last reports whether it was the last one of its file, for which
-// onDisk bytes count.
-func (o *openedFiles) remove(h *openedFile) (onDisk int64, last bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if h.counted == nil || !h.counted.handles[h] {
-		return 0, false
-	}
-	delete(h.counted.handles, h)
-	if len(h.counted.handles) > 0 {
-		return 0, false
-	}
-	delete(o.all, h.inode)
-	return h.counted.onDisk, true
+	return more
 }
 
 // abandon marks the files of a volume whose tree was replaced or removed.

@@ -1,7 +1,6 @@
 package kv
 
 import (
-	"errors"
 	"fmt"
 	"sync"
 
@@ -103,9 +102,9 @@ func write(txn *badger.Txn, writes map[string][]byte) error {
 	return nil
 }
 
-// Log stores what was added where a kill of the process loses nothing; views do not see it
-// before Commit. The batch stays open: no other may begin before Commit. It returns false if
-// the batch has to be committed at once.
+// Log stores what was added where a kill of the process loses nothing, and a power cut nothing
+// after SyncLog; views do not see it before Commit. The batch stays open: no other may begin
+// before Commit. It returns false if the batch has to be committed at once.
 func (b *Batch) Log() bool {
 	if b.logged == len(b.writes) {
 		return true
@@ -114,82 +113,9 @@ func (b *Batch) Log() bool {
 		return false
 	}
 	b.logged = len(b.writes)
-	b.db.unflushed.Store(true)
+	b.db.logged.Store(true)
 	return true
-}
-
-// Commit stores the batch where a kill of the process loses nothing. If flush is true, it
-// and all batches before it are on the disk when Commit returns: until then, or until
-// DB.Flush, a power cut may lose them. If Badger fails, it is opened again and the batch is
-// committed once more. If that fails too, the error wraps ErrFailed and nothing is written
-// until Repair.
-func (b *Batch) Commit(flush bool) error {
-	err := b.commit(flush)
-	if err != nil && b.logged > 0 && b.db.Fault() == nil {
-		return b.db.broken(err) // Repair commits what only the log has
-	}
-	return err
-}
-
-func (b *Batch) commit(flush bool) error {
-	switch {
-	case b.err != nil:
-		return b.err
-	case b.Empty() && flush:
-		return b.db.Flush()
-	case b.Empty():
-		return nil
-	}
-	if b.db.disk.mayRotate(b.size) { // Badger flushes its current log only
-		if err := b.db.Flush(); err != nil {
-			return err
-		}
-	}
-	if err := b.db.disk.prepare(b.size); err != nil {
-		return fmt.Errorf("%w: %w", ErrFailed, err)
-	}
-	if err := b.store(flush); err != nil {
-		if err = b.commitAgain(b.db.broken(err), flush); err != nil {
-			return err
-		}
-	}
-	b.db.wal.reset()
-	b.db.compactor.wrote(b.size.bytes)
-	return nil
 }
 
 // Discard ends the batch. After Commit it only releases memory.
 func (b *Batch) Discard() { b.discard() }
-
-func (b *Batch) store(flush bool) error {
-	return b.db.attempt(flush, func() error {
-		if err := b.db.badger.commit(b.txn); err != nil || !flush {
-			return err
-		}
-		return b.db.badger.Sync()
-	})
-}
-
-// commitAgain commits the batch to a Badger that was opened again. Whether
-// nothing, a part or all of it was stored the first time, all of it is stored then.
-func (b *Batch) commitAgain(failed error, flush bool) error {
-	b.discard()
-	if err := b.db.reopen(); err != nil {
-		return fmt.Errorf("%w; and it could not be opened again: %w", failed, err)
-	}
-	b.Txn = newTxn(b.db.badger, true)
-	var errs []error
-	for _, writes := range b.writes {
-		errs = append(errs, write(b.txn, writes))
-	}
-	errs = append(errs, b.db.disk.prepare(b.size))
-	if err := errors.Join(errs...); err != nil {
-		return b.db.broken(err)
-	}
-	if err := b.store(flush); err != nil {
-		return b.db.broken(err)
-	}
-	b.db.fault.Store(nil)
-	b.db.log.Info("the store was opened again, and is written again")
-	return nil
-}

@@ -22,7 +22,7 @@ func TestBatchIsBounded(t *testing.T) {
 	require.True(t, b.Empty())
 	require.NoError(t, b.Add(part("a"), false))
 	require.ErrorIs(t, b.Add(part("b"), false), ErrBatchFull)
-	require.NoError(t, b.Commit(true))
+	require.NoError(t, b.Commit())
 	require.Equal(t, []string{"a"}, keys(t, db, ""))
 }
 
@@ -39,7 +39,7 @@ func TestBatchReadsItsOwnWrites(t *testing.T) {
 	_, err = b.Get("k/a")
 	require.ErrorIs(t, err, ErrNotFound)
 	require.Equal(t, []string{"k/a"}, keys(t, db, "k/"), "a view does not see it")
-	require.NoError(t, b.Commit(true))
+	require.NoError(t, b.Commit())
 	require.Equal(t, []string{"k/b"}, keys(t, db, "k/"))
 	require.NoError(t, db.View(func(tx *Txn) error {
 		item, err := tx.Get("k/b")

@@ -14,14 +14,14 @@ type Options struct {
 	Log     *slog.Logger // nil: silent
 	MinFree uint64       // bytes that must stay free on the disk for a write; 0: a twentieth of it, 32 to 256 MiB
 
-	// Observe is called with the duration of each commit and each flush, unless it is nil.
+	// Observe is called with the duration of each commit, unless it is nil.
 	Observe func(time.Duration)
 	// Check is called with the content after Badger was opened again, before
 	// anybody else reads it. No view runs meanwhile. Its error keeps the database
 	// closed until the next attempt. Nil: every content is accepted.
 	Check func(*Txn) error
-	// Commit is called in place of each commit and each flush, and may call it; a test
-	// lets them fail with it. Nil: commit is called.
+	// Commit is called in place of each commit, and may call it; a test lets it fail. Nil: commit
+	// is called.
 	Commit func(commit func() error) error
 }
 
@@ -35,8 +35,8 @@ type DB struct {
 	compactor  *compactor  // nil in memory, and before Start
 	wal        *wal        // nil in memory, and before Start
 
-	fault     atomic.Pointer[error] // a commit failed: nothing is written until Badger was opened again
-	unflushed atomic.Bool           // only the writer changes it
+	fault  atomic.Pointer[error] // a commit failed: nothing is written until Badger was opened again
+	logged atomic.Bool           // the open batch has writes that are logged; only the writer changes it
 
 	mu       sync.RWMutex // guards closed, badger, compactor and reopened, so that no view begins when Close or reopen has
 	closed   bool
@@ -56,6 +56,9 @@ func (db *DB) View(fn func(*Txn) error) error {
 	defer t.discard()
 	return fn(t)
 }
+
+// Logged reports whether the open batch has writes that are logged. Views do not see them.
+func (db *DB) Logged() bool { return db.logged.Load() }
 
 // Fault returns the error of the commit that failed, or nil if Badger can be
 // written. Repair clears it.

@@ -91,9 +91,6 @@ func (d *disk) fitsLog(s size) bool {
 	return d != nil && d.reserved.Load() && d.logged+logSize(s) < limit
 }
 
-// mayRotate reports whether Badger may begin another log for a batch. Only the writer calls it.
-func (d *disk) mayRotate(s size) bool { return d != nil && d.logged+logSize(s) >= memTableSize }
-
 // needsRotation reports whether the current log has little space left for the
 // writes that are allowed on a full disk. Only the writer calls it.
 func (d *disk) needsRotation() bool {

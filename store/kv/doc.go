@@ -1,6 +1,6 @@
 // Package kv wraps Badger, and returns errors where Badger would end the process or lose data: a
-// key-value store whose writes survive a kill when Commit returns, and a power cut if it flushes
-// (flush.go). It is the only importer of Badger, and knows nothing of what its keys mean.
+// key-value store whose writes survive a kill and a power cut when Commit returns. It is the only
+// importer of Badger, and knows nothing of what its keys mean.
 //
 // These are the situations, and what the package does:
 //
@@ -14,11 +14,11 @@
 //     was on the disk (checkpoint.go).
 //   - It blocks commits while too many tables wait for a merge (compactor.go).
 //
-// One goroutine at a time writes: it alone calls Begin, the methods of Batch, Flush, Rotate,
-// Checkpoint and Repair. View and Writable may be called by any. db.go has the DB, open.go with
-// directory.go opens it, batch.go writes, txn.go reads items with their versions, which
-// versions.go assigns; check.go reads a database without a change of it. wal.go logs a batch that
-// Badger does not have yet, for writes that cannot wait for a commit.
+// One goroutine at a time writes: it alone calls Begin, the methods of Batch, Rotate, Checkpoint
+// and Repair. View, Writable and SyncLog may be called by any. db.go has the DB, open.go with
+// directory.go opens it, batch.go with commit.go writes, txn.go reads items with their versions,
+// which versions.go assigns; check.go reads a database without a change of it. wal.go logs a batch
+// that Badger does not have yet, for writes that cannot wait for a commit.
 //
 // Beside Badger's files lie the checkpoint (MARK, checkpoint.go), RESERVE (disk.go) and WAL.
 package kv

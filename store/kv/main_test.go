@@ -39,7 +39,7 @@ func update(db *DB, writes map[string][]byte, onFullDisk bool) error {
 	if err := b.Add(writes, onFullDisk); err != nil {
 		return err
 	}
-	err := b.Commit(true)
+	err := b.Commit()
 	db.Rotate()
 	return err
 }

@@ -68,6 +68,7 @@ func (db *DB) reopen() error {
 		closeBadger(b)
 		return err
 	}
+	db.logged.Store(false)
 	db.mu.Lock()
 	db.badger, db.compactor = b, newCompactor(b, db.disk, db.log)
 	db.mu.Unlock()

@@ -20,7 +20,7 @@ func (db *DB) Rotate() {
 		b := db.Begin()
 		err := b.Add(map[string][]byte{fillerKey: make([]byte, fillerSize)}, false)
 		if err == nil {
-			err = b.Commit(true)
+			err = b.Commit()
 		}
 		b.Discard()
 		if err != nil {

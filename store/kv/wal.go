@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
@@ -15,17 +16,19 @@ import (
 // wal is the write-ahead log of an open batch: Badger takes several changes of goroutine for a
 // commit, and the log a copy into a file that is mapped into memory, as Badger's own is. Each
 // record has the version of Badger that the batch reads. So records of an earlier batch, which
-// Badger has, or of a later one than a power cut has left, are recognised. It is not synced.
+// Badger has, or of a later one than a power cut has left, are recognised.
 type wal struct {
 	f    *os.File
 	mem  []byte // the content of f
 	end  int    // of the records of the open batch
 	line []byte // memory of append
+
+	appended, synced atomic.Uint64 // number of records, ever, and of those that are on the disk or in Badger
 }
 
 const (
 	walName = "WAL"
-	walSize = 256 << 10 // bytes: more than a session logs in the 100 ms before a flush
+	walSize = 1 << 20   // bytes: some 2,500 entries of the audit log
 	walHead = 4 + 4 + 8 // bytes of a record before its writes: their length, a checksum of the rest, the version
 )
 
@@ -79,8 +82,7 @@ func (w *wal) replay(db *DB, b *versioned) error {
 	if err := write(t.txn, writes); err != nil {
 		return err
 	}
-	err = db.attempt(true, func() error { return errors.Join(b.commit(t.txn), b.Sync()) })
-	if err == nil {
+	if err = db.attempt(b, t); err == nil {
 		w.reset()
 	}
 	return err
@@ -113,6 +115,7 @@ func (w *wal) append(version uint64, writes []map[string][]byte) bool {
 		return false
 	}
 	w.end += len(r)
+	w.appended.Add(1)
 	return true
 }
 
@@ -125,11 +128,35 @@ func (w *wal) write(b []byte, at int) (ok bool) {
 	return copy(w.mem[at:], b) == len(b)
 }
 
+// SyncLog flushes the log to the disk; the writer may go on meanwhile. It returns false if there
+// is nothing new, or if it fails: then only Commit is durable.
+func (db *DB) SyncLog() bool {
+	w := db.wal
+	if w == nil {
+		return false
+	}
+	n := w.appended.Load()
+	if n == w.synced.Load() || w.sync() != nil {
+		return false
+	}
+	w.synced.Store(n)
+	return true
+}
+
+func (w *wal) sync() error {
+	conn, err := w.f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	return errors.Join(conn.Control(func(fd uintptr) { err = unix.Fdatasync(int(fd)) }), err)
+}
+
 // reset forgets the records, which Badger has now. If that fails, their version shows it.
 func (w *wal) reset() {
 	if w != nil && w.end > 0 {
 		w.write(make([]byte, walHead), 0)
 		w.end = 0
+		w.synced.Store(w.appended.Load())
 	}
 }
 

@@ -48,7 +48,7 @@ func TestLogSurvivesKill(t *testing.T) {
 	logged(t, b, map[string][]byte{"k/a": []byte("2"), "k/b": {}})
 	require.NoError(t, b.Add(map[string][]byte{"k/lost": nil}, false))
 	require.Equal(t, []string{"k/old"}, keys(t, db, "k/"), "views do not see it")
-	require.True(t, db.Unflushed())
+	require.True(t, db.Logged())
 
 	after := openIn(t, killed(t, dir), Options{})
 	require.Equal(t, []string{"k/a", "k/b"}, keys(t, after, "k/"))
@@ -71,7 +71,7 @@ func TestOldLogIsIgnored(t *testing.T) {
 	logged(t, b, map[string][]byte{"k/a": []byte("1")})
 	old, err := os.ReadFile(filepath.Join(dir, walName))
 	require.NoError(t, err)
-	require.NoError(t, b.Commit(false))
+	require.NoError(t, b.Commit())
 	b.Discard()
 	require.NoError(t, remove(db, "k/a"))
 	to := killed(t, dir)
@@ -127,7 +127,7 @@ func TestLogIsBounded(t *testing.T) {
 		}
 	}
 	require.Equal(t, walSize/len(value), n)
-	require.NoError(t, b.Commit(false))
+	require.NoError(t, b.Commit())
 	require.Len(t, keys(t, db, "k/"), n+1)
 	b.Discard()
 	b = db.Begin()
@@ -141,7 +141,7 @@ func TestLogAfterFailedCommit(t *testing.T) {
 	b := db.Begin()
 	logged(t, b, map[string][]byte{"k/a": []byte("1")})
 	n = 3
-	require.ErrorIs(t, b.Commit(false), unix.EIO)
+	require.ErrorIs(t, b.Commit(), unix.EIO)
 	b.Discard()
 	require.Error(t, db.Repair(func(*Txn) error { return nil }), "the third failure")
 	require.NoError(t, db.Repair(func(*Txn) error { return nil }))
@@ -155,7 +155,7 @@ func TestLogAfterCommitWithoutSpace(t *testing.T) {
 	logged(t, b, map[string][]byte{"k/a": []byte("1")})
 	dir := db.disk.dir
 	db.disk.dir = filepath.Join(dir, "none")
-	require.ErrorIs(t, b.Commit(false), ErrFailed)
+	require.ErrorIs(t, b.Commit(), ErrFailed)
 	b.Discard()
 	require.ErrorIs(t, db.Fault(), ErrFailed, "nothing is written over the log")
 	db.disk.dir = dir
@@ -173,7 +173,7 @@ func TestLogWithoutBlocks(t *testing.T) {
 	require.NoError(t, db.wal.f.Truncate(0))
 	require.NoError(t, b.Add(map[string][]byte{"k/b": []byte("2")}, false))
 	require.False(t, b.Log())
-	require.NoError(t, b.Commit(false))
+	require.NoError(t, b.Commit())
 	require.Equal(t, []string{"k/a", "k/b"}, keys(t, db, "k/"))
 	w := newLog(t)
 	require.True(t, w.write([]byte{1}, 0))
