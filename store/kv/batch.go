@@ -21,6 +21,7 @@ type Batch struct {
 	size   size                // of all Add
 	full   func() error        // returns what checkFree did at the first Add
 	err    error               // the batch cannot be committed
+	filler bool                // nobody needs it: it is not flushed
 }
 
 // size is what writes take in a transaction of Badger, as Badger estimates it.

@@ -40,11 +40,11 @@ func (b *Batch) commit() error {
 	return nil
 }
 
-func (b *Batch) store() error { return b.db.attempt(b.db.badger, b.Txn) }
+func (b *Batch) store() error { return b.db.attempt(b.db.badger, b.Txn, !b.filler) }
 
 // attempt commits a transaction, in the place where a test may fail it. It turns a panic of
 // Badger into an error.
-func (db *DB) attempt(b *versioned, t *Txn) (err error) {
+func (db *DB) attempt(b *versioned, t *Txn, flush bool) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("badger panicked: %v", p)
@@ -54,7 +54,12 @@ func (db *DB) attempt(b *versioned, t *Txn) (err error) {
 	if db.options.Observe != nil {
 		defer func() { db.options.Observe(time.Since(began)) }()
 	}
-	commit := func() error { return errors.Join(b.commit(t.txn), b.Sync()) }
+	commit := func() error {
+		if err := b.commit(t.txn); err != nil || !flush {
+			return err
+		}
+		return b.Sync()
+	}
 	if db.options.Commit != nil {
 		return db.options.Commit(commit)
 	}

@@ -5,8 +5,8 @@ package kv
 // has space, and the writes that are allowed on a full disk fit into it.
 
 const (
-	fillerKey  = "meta/filler" // zeros that nobody reads
-	fillerSize = memTableSize / 32
+	fillerKey  = "meta/filler"     // zeros that nobody reads
+	fillerSize = memTableSize / 16 // bytes: few fillers, which all updates wait for, and little more than needed
 )
 
 // Rotate has Badger begin a new log if little space is left in the old one and
@@ -18,6 +18,7 @@ func (db *DB) Rotate() {
 			return
 		}
 		b := db.Begin()
+		b.filler = true
 		err := b.Add(map[string][]byte{fillerKey: make([]byte, fillerSize)}, false)
 		if err == nil {
 			err = b.Commit()

@@ -82,7 +82,7 @@ func (w *wal) replay(db *DB, b *versioned) error {
 	if err := write(t.txn, writes); err != nil {
 		return err
 	}
-	if err = db.attempt(b, t); err == nil {
+	if err = db.attempt(b, t, true); err == nil {
 		w.reset()
 	}
 	return err
