@@ -22,7 +22,7 @@ func (f Files) InPlace() InPlace { return InPlace{Files{m: f.m, keepsRoots: true
 
 // Stat describes the entry that p leads to, through links that stay in the volume.
 func (n InPlace) Stat(ctx context.Context, id, p string) (info fs.FileInfo, err error) {
-	return n.describe(ctx, id, p, func(vol *openVolume, p string) (fs.FileInfo, error) { return vol.root.Stat(p) })
+	return n.describe(ctx, id, p, func(vol *openVolume, p string) (fs.FileInfo, error) { return vol.shared.stat(p) })
 }
 
 // Lstat describes the entry at p, which may be a link.

@@ -100,7 +100,7 @@ func createInPlace(vol *openVolume, p string, mode v1.OpenMode) (*openedFile, er
 // openExisting opens the regular file that p leads to. It opens nothing else, which might
 // have effects.
 func openExisting(vol *openVolume, p string, mode v1.OpenMode) (*openedFile, error) {
-	info, err := vol.root.Stat(p)
+	info, err := vol.shared.stat(p)
 	switch {
 	case err != nil:
 		return nil, err

@@ -109,7 +109,24 @@ func (db *DB) Close() error {
 	db.disk.release()
 	var err error
 	if db.badger != nil {
-		err = db.badger.Close()
+		err = closeWithin(db.badger, closeTime)
 	}
 	return errors.Join(err, db.wal.close(), db.checkpoint.close())
+}
+
+// closeTime bounds how long Close waits for Badger, which tries for ever to write a table to a
+// disk that is gone.
+const closeTime = 5 * time.Second
+
+// closeWithin closes Badger, or leaves it open if that takes longer than limit. Nothing is lost
+// then: what was committed is in its log.
+func closeWithin(b *versioned, limit time.Duration) error {
+	closed := make(chan error, 1)
+	go func() { closed <- b.Close() }()
+	select {
+	case err := <-closed:
+		return err
+	case <-time.After(limit):
+		return fmt.Errorf("%w: it could not be closed in %s; the next start reads its log", ErrFailed, limit)
+	}
 }
