@@ -105,9 +105,6 @@ func (w *wal) append(version uint64, writes []map[string][]byte) bool {
 		}
 	}
 	w.line = r[:0]
-	if w.end+len(r) > walSize {
-		return false
-	}
 	binary.BigEndian.PutUint32(r, uint32(len(r)-walHead))
 	binary.BigEndian.PutUint64(r[8:], version)
 	binary.BigEndian.PutUint32(r[4:], crc32.Checksum(r[8:], castagnoli))
@@ -119,9 +116,9 @@ func (w *wal) append(version uint64, writes []map[string][]byte) bool {
 	return true
 }
 
-// write copies b into the log. It returns false if the file has no space for it, which a file
-// system that never writes in place may have lost, or cannot be read: the kernel reports it as a
-// fault of the memory.
+// write copies b into the log. It returns false if the log is too small, if the file has no space
+// any more, as on a file system that never writes in place, or if it cannot be read: the kernel
+// reports these as faults of the memory.
 func (w *wal) write(b []byte, at int) (ok bool) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() { ok = recover() == nil && ok }()
