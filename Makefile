@@ -17,7 +17,7 @@ SOAK     ?= 30m
 # The packages whose coverage make cover shows
 COVER   ?= ./api/... ./cmd/... ./controller/... ./runtime/... ./store/...
 # The packages that make verify tests with the race detector
-CORE    := ./controller ./controller/container ./store/... ./api/auth ./api/intent ./api/stream
+CORE    := ./controller ./controller/container ./store/... ./api/auth ./api/intent ./api/sftp ./api/stream
 LINT    := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.8.0
 export CGO_ENABLED ?= 0
 export DOCKER_HOST

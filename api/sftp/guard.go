@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"sync"
 )
 
 // Limits on requests.
@@ -57,8 +58,9 @@ type guard struct {
 
 	inOrder bool // a file was opened to append to it: writes are carried out one by one
 
-	out     []byte // answers, or the first part of one, that are written with what follows
-	outLeft int    // bytes of the current answer that pkg/sftp has not written
+	mu      sync.Mutex // guards the next two: pkg/sftp may still write when it has returned
+	out     []byte     // answers, or the first part of one, that are written with what follows
+	outLeft int        // bytes of the current answer that pkg/sftp has not written
 
 	requests *inFlight
 }
@@ -154,6 +156,8 @@ func completeFlags(flags uint32) uint32 {
 // an answer are written at once, and with them the answers to requests that have arrived
 // together, as OpenSSH's server does it: a client would wake up for each.
 func (g *guard) Write(p []byte) (n int, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	if g.outLeft == 0 && len(p) >= 4 {
 		g.outLeft = 4 + int(binary.BigEndian.Uint32(p))
 	}
@@ -199,16 +203,25 @@ func (g *guard) flush(more int) error {
 	return err
 }
 
-// finish writes the answers to what came before a malformed request. pkg/sftp writes no more.
+// finish writes the answers to what came before a malformed request.
 func (g *guard) finish() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.flushWhole()
+}
+
+func (g *guard) flushWhole() {
 	if g.outLeft == 0 {
 		_ = g.flush(maxJoined)
 	}
 }
 
-// Close closes the channel, and ends a Read that waits. pkg/sftp does not write meanwhile.
+// Close closes the channel, and ends a Read that waits, and a Write, which waits for the client.
 func (g *guard) Close() error {
-	g.finish()
+	if g.mu.TryLock() {
+		g.flushWhole()
+		g.mu.Unlock()
+	}
 	g.requests.close()
 	return g.ReadWriteCloser.Close()
 }
