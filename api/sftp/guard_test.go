@@ -260,7 +260,7 @@ func FuzzPackets(f *testing.F) {
 		defer s.end()
 		here, there := pipe()
 		done := make(chan struct{})
-		go func() { defer close(done); s.serveFiles(there) }()
+		go func() { defer close(done); s.serveFiles(there); there.Close() }()
 		go func() { _, _ = io.Copy(io.Discard, here) }()
 		_, _ = here.Write(initPacket)
 		_, _ = here.Write(data)

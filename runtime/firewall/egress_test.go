@@ -54,6 +54,11 @@ func TestEgressFilter(t *testing.T) {
 		open := func(addr string) bool { return reach(t, container, "tcp", addr) }
 		before := host.sh(t, "iptables -S")
 		require.True(t, open("10.99.0.1:8070"), "the gateway is open without rules")
+		for range 20 { // the link has just come up: a first packet may be lost
+			if open("169.254.169.254:80") {
+				break
+			}
+		}
 		require.True(t, open("169.254.169.254:80"))
 		e := newEgress(t, 8070)
 		for _, v6 := range []bool{false, true} {
