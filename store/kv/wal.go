@@ -145,7 +145,8 @@ func (w *wal) sync() error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(conn.Control(func(fd uintptr) { err = unix.Fdatasync(int(fd)) }), err)
+	failed := conn.Control(func(fd uintptr) { err = unix.Fdatasync(int(fd)) })
+	return errors.Join(failed, err)
 }
 
 // reset forgets the records, which Badger has now. If that fails, their version shows it.

@@ -179,6 +179,7 @@ func TestLogWithoutBlocks(t *testing.T) {
 	require.True(t, w.write([]byte{1}, 0))
 	require.NoError(t, w.close())
 	require.False(t, w.write([]byte{1}, 0))
+	require.Error(t, w.sync())
 }
 
 func TestWithoutLog(t *testing.T) {
