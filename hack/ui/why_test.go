@@ -73,7 +73,7 @@ var faults = map[string]fault{
 	"bad-user":   {created(berthtest.Spec{"user": "nobody-here"}), "Could not start", "nobody-here", "Correct it with berth apply"},
 	"finishes":   {created(berthtest.Spec{"startup_command": "echo nothing to do"}), "Exited", "", "Its restart policy does not start it again"},
 	"stopped-on-request": {func(t *testing.T, b *berthtest.Berth, id string) {
-		b.Made(t, id, berthtest.Spec{"startup_command": "trap 'exit 0' TERM; while :; do sleep 0.1; done"})
+		b.Made(t, id, berthtest.Spec{"startup_command": "trap 'exit 0' TERM; echo up; while :; do sleep 0.1; done", "start_pattern": "^up"})
 		b.Verb(t, id, "start")
 		b.State(t, id, "running")
 		b.Verb(t, id, "stop")
