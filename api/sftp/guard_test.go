@@ -126,7 +126,7 @@ func TestGuardBoundsWhatIsInFlight(t *testing.T) {
 			}
 		}()
 		synctest.Wait()
-		require.Zero(t, answered, "nobody reads the first answer")
+		require.LessOrEqual(t, answered*readCost, maxJoined, "nobody reads an answer")
 		require.LessOrEqual(t, g.requests.cost, maxInFlight)
 		close(b.release)
 		synctest.Wait()

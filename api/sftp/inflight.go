@@ -109,12 +109,12 @@ func (f *inFlight) answered() {
 }
 
 // answersFollow reports whether the answer after that of the oldest request needs nothing more
-// from the client, and is a short one: others have their request behind them.
+// from the client.
 func (f *inFlight) answersFollow() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.list) > 1 {
-		return f.list[1].class == other && f.list[1].arrived
+		return f.list[1].arrived
 	}
 	return f.next.arrived
 }

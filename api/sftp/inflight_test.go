@@ -56,8 +56,8 @@ func TestOrderOfRequests(t *testing.T) {
 	}
 }
 
-// TestAnswersToRequestsThatCameTogether: the client is woken once for a write, a change of the
-// attributes and a close that it has sent together, and for each of them that it sends alone.
+// TestAnswersToRequestsThatCameTogether: the client is woken once for requests that it has sent
+// together, such as a write, a change of the attributes and a close.
 func TestAnswersToRequestsThatCameTogether(t *testing.T) {
 	for name, c := range map[string]struct {
 		requests []byte
@@ -65,7 +65,7 @@ func TestAnswersToRequestsThatCameTogether(t *testing.T) {
 	}{
 		"together":        {slices.Concat(writeRequest, setRequest, closeRequest), []int{3}},
 		"content after":   {slices.Concat(setRequest, readRequest), []int{2}},
-		"content":         {slices.Concat(writeRequest, writeRequest, writeRequest), []int{1, 1, 1}},
+		"content":         {slices.Concat(writeRequest, readRequest, readRequest), []int{3}},
 		"the last is cut": {slices.Concat(writeRequest, setRequest, closeRequest[:7]), []int{2}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -102,6 +102,25 @@ func TestAnswersToRequestsThatCameTogether(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestJoinedAnswersAreBounded: large answers to requests that came together are not kept for one another.
+func TestJoinedAnswersAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var written [][]byte
+		g := newGuard(recorder{bytes.NewReader(bytes.Repeat(readRequest, 3)), &written}, func() {})
+		go func() {
+			for range packets(g) {
+			}
+		}()
+		synctest.Wait()
+		answer := packet(103, uint32(1), string(make([]byte, maxJoined*5/8)))
+		for range 3 {
+			_, err := g.Write(answer)
+			require.NoError(t, err)
+		}
+		require.Equal(t, [][]byte{answer, answer, answer}, written)
+	})
 }
 
 // TestAnswersBeforeMalformedRequest: what was carried out is answered, although pkg/sftp ends the

@@ -10,7 +10,6 @@ import (
 	"net"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"strconv"
 	"sync"
 	"syscall"
@@ -27,14 +26,9 @@ import (
 // flight have their own limit; both fit into 10 s.
 const shutdownLimit = 3 * time.Second
 
-// gcPercent is how far the heap grows between two garbage collections, in percent of
-// the live heap. Go's default of 100 saves a little work and needs a third more of
-// the memory that the tenants could use.
-const gcPercent = 50
-
 func serve(ctx context.Context, l *config.Loader, out io.Writer) error {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
+		paceGC()
 	}
 	// Files that libraries create, such as Badger's tables, are for this user only.
 	// The modes of files in volumes are set explicitly.
