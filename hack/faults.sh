@@ -235,8 +235,8 @@ a route ignores the scopes of its token | if !r.allows(caller) { => if false {
 a route accepts any media type | if !r.is(anyAccept) && !acceptsVendor(c) { => if false {
 a request does not spend its single-use token | if err := auth.Spend(a.store, caller); err != nil { => if err := error(nil); err != nil {
 @ cmd/berth/gc.go | ./cmd/berth -run ^TestGCPacer
-a busy daemon collects a small heap all the time | if !busy { => if true {
-garbage grows with the heap | int(min(100*gcGarbage/max(live, 1), math.MaxInt32)) => 1000
+a busy daemon collects a small heap all the time | if !busy { => if !busy || true {
+garbage grows with the heap | min(100*gcGarbage/max(live, 1), math.MaxInt32) => min(200, math.MaxInt32)
 the garbage of a busy daemon stays when it rests | p.idle.Reset(gcIdle) => _ = p.idle
 only one collection is seen | p.await()\n\t}, p) => }, p)
 @ api/sftp/guard.go | ./api/sftp -run ^(TestGuard|TestDirection|TestPipelined|TestJoined)
@@ -245,7 +245,7 @@ a file that is open for writing may be read | flags |= flagRead | addedRead => f
 large answers are kept for one another | len(g.out)+len(p)+g.outLeft <= maxJoined && => true &&
 @ api/sftp/meter.go | ./api/sftp -run ^(TestParts|TestMeter|TestFlood)
 the first part of a packet leaves alone | unix.MSG_MORE => 0
-the rest of a part that was sent in part is lost | rest, err := m.Conn.Write(p[n:]) => rest, err := len(p)-n, error(nil)
+a slow client loses the first part of a packet | return failed != unix.EAGAIN => return true
 @ api/sftp/inflight.go | ./api/sftp -run ^(TestGuard|TestPipelined|TestOrder|TestAnswers)
 content overtakes other requests | return f.count[other] > 0 => return false
 other requests overtake content | return f.count[content] > 0 => return false

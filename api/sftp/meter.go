@@ -49,25 +49,33 @@ func newMeter(conn net.Conn) *meter {
 
 // Write writes a packet, or a part of one. The first part leaves together with the rest: the client
 // would wake up for each.
-func (m *meter) Write(p []byte) (n int, err error) {
+func (m *meter) Write(p []byte) (int, error) {
 	if m.raw == nil || len(p) != firstPart {
 		return m.Conn.Write(p)
 	}
-	if n, err = sendMore(m.raw, p); err != nil || n == len(p) {
-		return n, err
-	}
-	rest, err := m.Conn.Write(p[n:])
-	return n + rest, err
+	return sendMore(m.raw, p)
 }
 
-// sendMore sends p, or a part of it, with what is sent next, or after 200 ms; see MSG_MORE in send(2).
-func sendMore(conn syscall.RawConn, p []byte) (n int, err error) {
-	var failed error // of the call
+// sendMore sends p with what is sent next, or after 200 ms; see MSG_MORE in send(2).
+func sendMore(conn syscall.RawConn, p []byte) (sent int, err error) {
+	var n int
+	var failed error // of the last call
 	err = conn.Write(func(fd uintptr) (done bool) {
-		n, failed = unix.SendmsgN(int(fd), p, nil, nil, unix.MSG_MORE)
-		return failed != unix.EAGAIN && failed != unix.EINTR
+		for sent < len(p) {
+			switch n, failed = unix.SendmsgN(int(fd), p[sent:], nil, nil, unix.MSG_MORE); failed {
+			case nil:
+				sent += n
+			case unix.EINTR:
+			default:
+				return failed != unix.EAGAIN
+			}
+		}
+		return true
 	})
-	return n, errors.Join(err, failed)
+	if err != nil {
+		return sent, err
+	}
+	return sent, failed
 }
 
 func (m *meter) Read(p []byte) (int, error) {
