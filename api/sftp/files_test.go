@@ -43,8 +43,8 @@ func TestReadAndWrite(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, f.Close())
 	require.True(t, bytes.Equal(data, got))
-	require.Equal(t, float64(len(data)), testutil.ToFloat64(h.server.metrics.bytes.WithLabelValues(received)))
-	require.Equal(t, float64(len(data)), testutil.ToFloat64(h.server.metrics.bytes.WithLabelValues(sent)))
+	require.Equal(t, float64(len(data)), testutil.ToFloat64(h.server.metrics.received))
+	require.Equal(t, float64(len(data)), testutil.ToFloat64(h.server.metrics.sent))
 }
 
 // TestResume continues an upload and a download whose connection was cut.

@@ -13,33 +13,26 @@ const (
 	loginUnstored = "unstored" // the store could not be read or written
 )
 
-// The values of the label direction of berth_sftp_bytes_total.
-const (
-	received = "received"
-	sent     = "sent"
-)
-
 type metrics struct {
-	sessions prometheus.Gauge
-	bytes    *prometheus.CounterVec
-	logins   *prometheus.CounterVec
+	sessions       prometheus.Gauge
+	received, sent prometheus.Counter // bytes
+	logins         *prometheus.CounterVec
 }
 
 func newMetrics(r prometheus.Registerer) metrics {
+	bytes := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "berth_sftp_bytes_total",
+		Help: "Bytes of file content that SFTP clients have written (received) and read (sent)."}, []string{"direction"})
 	m := metrics{
 		sessions: prometheus.NewGauge(prometheus.GaugeOpts{Name: "berth_sftp_sessions", Help: "SFTP connections that are logged in."}),
-		bytes: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "berth_sftp_bytes_total",
-			Help: "Bytes of file content that SFTP clients have written (received) and read (sent)."}, []string{"direction"}),
+		received: bytes.WithLabelValues("received"),
+		sent:     bytes.WithLabelValues("sent"),
 		logins: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "berth_sftp_logins_total",
 			Help: "SFTP logins by result: accepted, refused (wrong user, token or key), denied (scope of the token), limited (too many sessions), or unstored if the store failed."},
 			[]string{"result"}),
 	}
-	for _, direction := range []string{received, sent} {
-		m.bytes.WithLabelValues(direction)
-	}
 	for _, result := range []string{loginAccepted, loginRefused, loginDenied, loginLimited, loginUnstored} {
 		m.logins.WithLabelValues(result)
 	}
-	r.MustRegister(m.sessions, m.bytes, m.logins)
+	r.MustRegister(m.sessions, bytes, m.logins)
 	return m
 }

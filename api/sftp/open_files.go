@@ -30,7 +30,7 @@ func (f *file) ReadAt(p []byte, off int64) (n int, err error) {
 		return 0, io.EOF
 	}
 	n, err = f.handle.ReadAt(p, off)
-	f.session.server.metrics.bytes.WithLabelValues(sent).Add(float64(n))
+	f.session.server.metrics.sent.Add(float64(n))
 	return n, f.session.statusOf(f.path, err)
 }
 
@@ -38,7 +38,7 @@ func (f *file) ReadAt(p []byte, off int64) (n int, err error) {
 func (f *file) WriteAt(p []byte, off int64) (n int, err error) {
 	defer f.session.failed(&err)
 	n, err = f.handle.WriteAt(p, off)
-	f.session.server.metrics.bytes.WithLabelValues(received).Add(float64(n))
+	f.session.server.metrics.received.Add(float64(n))
 	if err != nil {
 		f.mu.Lock()
 		f.refused = err

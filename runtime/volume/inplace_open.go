@@ -67,17 +67,15 @@ func openInPlace(vol *openVolume, p string, mode v1.OpenMode) (h *openedFile, er
 	return nil, err
 }
 
-// openFlags return the flags of open(2). O_NONBLOCK keeps it from waiting if the path
-// was replaced by a FIFO.
+// openFlags return the flags of open(2).
 func openFlags(mode v1.OpenMode) int {
-	flags := syscall.O_NONBLOCK | syscall.O_NOCTTY
 	switch {
 	case mode.Write && mode.Read:
-		flags |= os.O_RDWR
+		return os.O_RDWR | syscall.O_NOCTTY
 	case mode.Write:
-		flags |= os.O_WRONLY
+		return os.O_WRONLY | syscall.O_NOCTTY
 	}
-	return flags
+	return os.O_RDONLY | syscall.O_NOCTTY
 }
 
 // createInPlace creates a file at p, where nothing may be.
@@ -109,7 +107,7 @@ func openExisting(vol *openVolume, p string, mode v1.OpenMode) (*openedFile, err
 	case mode.Create && mode.Exclusive:
 		return nil, exists(p)
 	}
-	f, err := vol.shared.openFile(p, openFlags(mode), 0)
+	f, err := vol.shared.openFile(p, openFlags(mode)|syscall.O_NONBLOCK, 0) // it may be a FIFO now
 	if err != nil {
 		return nil, err
 	}

@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	v1 "berth/api/v1"
 	"berth/runtime/volume/quota"
 	"berth/runtime/volume/walk"
@@ -121,9 +119,8 @@ func (s *sharedRoot) openFile(p string, flags int, perm fs.FileMode) (*os.File, 
 // stat is Stat, by three system calls where the kernel has openat2.
 func (s *sharedRoot) stat(p string) (fs.FileInfo, error) {
 	if s.dir != nil {
-		if f, err := walk.OpenBeneath(s.dir, p, unix.O_PATH, 0); err == nil {
-			defer f.Close()
-			return f.Stat()
+		if info, err := walk.StatBeneath(s.dir, p); err == nil {
+			return info, nil
 		}
 	}
 	return s.Stat(p)
