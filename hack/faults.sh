@@ -243,7 +243,7 @@ only one collection is seen | p.await()\n\t}, p) => }, p)
 appended writes overtake one another | flags&flagAppend != 0 => false
 a file that is open for writing may be read | flags |= flagRead | addedRead => flags |= flagRead
 large answers are kept for one another | len(g.out)+len(p)+g.outLeft <= maxJoined && => true &&
-@ api/sftp/meter.go | ./api/sftp -run ^(TestParts|TestMeter|TestFlood)
+@ api/sftp/join.go | ./api/sftp -run ^TestParts
 the first part of a packet leaves alone | unix.MSG_MORE => 0
 a slow client loses the first part of a packet | return failed != unix.EAGAIN => return true
 @ api/sftp/inflight.go | ./api/sftp -run ^(TestGuard|TestPipelined|TestOrder|TestAnswers)

@@ -1,26 +1,27 @@
 // Package sftp serves the files of volumes to SFTP clients.
 //
-// A user logs in with the id of a volume, or with the internal_id of a container, and
-// with a token as password or with a public key of a token. The root of the session is
-// the volume. A session is an auth.Session: it ends within a second when its token is
-// no longer valid or its volume is deleted, in the middle of a transfer too.
+// A user logs in with the id of a volume, or with the internal_id of a container, and with a
+// token as password or with a public key of a token. The root of the session is the volume. A
+// session is an auth.Session: it ends within a second when its token is no longer valid or its
+// volume is deleted, in the middle of a transfer too.
 //
 // Package ssh of x/crypto is the transport, and the RequestServer of pkg/sftp speaks the
-// protocol. In front of it a guard bounds what a client has in flight. The handlers
-// resolve nothing themselves: the rules about paths, links and limits are those of
-// package volume, behind the interfaces in deps.go. Each change has an entry in the
-// audit log before it is acknowledged; the writes of one handle are one.
+// protocol. In front of it a guard bounds what a client has in flight. The handlers resolve
+// nothing themselves: the rules about paths, links and limits are those of package volume, behind
+// the interfaces in deps.go. Each change has an entry in the audit log before it is acknowledged;
+// the writes of one handle are one.
 //
-// A client costs bounded memory and file handles whatever it sends: connections without
-// a login are few and end after 30 s, handles are counted per session and in all, and a
-// client that reads nothing stops its own session only. One that fills the window of its
-// channel with tiny packets is disconnected.
+// A client costs bounded memory and file handles whatever it sends: connections without a login
+// are few and end after 30 s, handles are counted per session and in all, and a client that reads
+// nothing stops its own session only. One that fills the window of its channel with tiny packets
+// is disconnected.
 //
 // server.go accepts connections; unauthenticated.go, throttle.go and meter.go bound what a client
 // costs before its login, in failed logins and in unread packets. login.go logs in, session.go
 // serves the session behind guard.go and inflight.go, handlers.go answers the requests,
-// open_files.go has the open files. limits.go counts sessions and handles, audit.go slows changes
-// down and writes their entries, errors.go has the statuses.
+// open_files.go has the open files; join.go sends the parts of an answer together. limits.go
+// counts sessions and handles, audit.go slows changes down and writes their entries, errors.go
+// has the statuses.
 //
 // The package must not know how files are stored, nor anything of HTTP.
 package sftp

@@ -4,10 +4,8 @@ import (
 	"errors"
 	"net"
 	"sync"
-	"syscall"
 
 	"golang.org/x/crypto/ssh"
-	"golang.org/x/sys/unix"
 )
 
 // Limits on what a client has sent and nothing has read. Package ssh keeps each packet of
@@ -20,62 +18,16 @@ const (
 	wireForTaken = 4       // bytes on the wire for each byte taken from a channel, at most
 )
 
-// firstPart is the length in bytes of the first part of a longer packet: package ssh writes through a
-// bufio.Writer of this size.
-const firstPart = 4096
-
 var errFlood = errors.New("the client has sent too many small packets that wait")
 
-// meter is a connection that joins the parts of a packet, and ends when its client has sent more than maxUnread that
+// meter is a connection that ends when its client has sent more than maxUnread that
 // nothing has taken from a channel.
 type meter struct {
 	net.Conn
-	raw syscall.RawConn // of Conn; nil if it has none
 
 	mu     sync.Mutex
 	unread int // bytes on the wire, estimated: wireForTaken for each byte taken, and never below 0
 	ended  bool
-}
-
-func newMeter(conn net.Conn) *meter {
-	m := &meter{Conn: conn}
-	if s, ok := conn.(syscall.Conn); ok {
-		if raw, err := s.SyscallConn(); err == nil {
-			m.raw = raw
-		}
-	}
-	return m
-}
-
-// Write writes a packet, or a part of one. The first part leaves together with the rest: the client
-// would wake up for each.
-func (m *meter) Write(p []byte) (int, error) {
-	if m.raw == nil || len(p) != firstPart {
-		return m.Conn.Write(p)
-	}
-	return sendMore(m.raw, p)
-}
-
-// sendMore sends p with what is sent next, or after 200 ms; see MSG_MORE in send(2).
-func sendMore(conn syscall.RawConn, p []byte) (sent int, err error) {
-	var n int
-	var failed error // of the last call
-	err = conn.Write(func(fd uintptr) (done bool) {
-		for sent < len(p) {
-			switch n, failed = unix.SendmsgN(int(fd), p[sent:], nil, nil, unix.MSG_MORE); failed {
-			case nil:
-				sent += n
-			case unix.EINTR:
-			default:
-				return failed != unix.EAGAIN
-			}
-		}
-		return true
-	})
-	if err != nil {
-		return sent, err
-	}
-	return sent, failed
 }
 
 func (m *meter) Read(p []byte) (int, error) {

@@ -2,16 +2,10 @@ package sftp
 
 import (
 	"bytes"
-	"errors"
-	"io"
-	"net"
 	"net/http"
-	"os"
 	"slices"
 	"testing"
-	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/crypto/ssh"
 
@@ -42,58 +36,6 @@ func TestMeterOfSmallRequests(t *testing.T) {
 		m.taken(request, false)
 		require.False(t, m.add(wire))
 	}
-}
-
-// TestPartsOfPacketLeaveTogether: a client receives the first part of a packet with the second one,
-// or soon afterwards if there is none, and after it has read what filled the connection.
-func TestPartsOfPacketLeaveTogether(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer ln.Close()
-	client, err := net.Dial("tcp", ln.Addr().String())
-	require.NoError(t, err)
-	defer client.Close()
-	conn, err := ln.Accept()
-	require.NoError(t, err)
-	m := newMeter(conn)
-	defer m.Close()
-	first, received := make([]byte, firstPart), make([]byte, 2*firstPart)
-	waited := false // the kernel waits for 200 ms, but the test may be slower
-	for range 10 {
-		n, err := m.Write(first)
-		require.NoError(t, err)
-		require.Equal(t, firstPart, n)
-		require.NoError(t, client.SetReadDeadline(time.Now().Add(20*time.Millisecond)))
-		early, err := client.Read(received)
-		waited = waited || errors.Is(err, os.ErrDeadlineExceeded)
-		require.NoError(t, client.SetReadDeadline(time.Time{}))
-		n, err = m.Write([]byte("rest"))
-		require.NoError(t, err)
-		require.Equal(t, 4, n)
-		_, err = io.ReadFull(client, received[early:firstPart+4])
-		require.NoError(t, err)
-	}
-	require.True(t, waited)
-	_, err = m.Write(first)
-	require.NoError(t, err)
-	_, err = io.ReadFull(client, received[:firstPart])
-	require.NoError(t, err)
-
-	const parts = 256 // more than the connection holds
-	require.NoError(t, conn.(*net.TCPConn).SetWriteBuffer(5000))
-	go func() {
-		defer m.Close()
-		for range parts {
-			if n, err := m.Write(first); !assert.NoError(t, err) || !assert.Equal(t, firstPart, n) {
-				return
-			}
-		}
-	}()
-	n, err := io.Copy(io.Discard, client)
-	require.NoError(t, err)
-	require.EqualValues(t, parts*firstPart, n)
-	_, err = m.Write(first)
-	require.ErrorIs(t, err, net.ErrClosed)
 }
 
 // TestFloodEndsSession sends packets of one byte that nothing reads.

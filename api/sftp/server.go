@@ -156,7 +156,7 @@ func (s *Server) serve(conn net.Conn) {
 	defer l.end()
 	config := s.config
 	config.PasswordCallback, config.PublicKeyCallback, config.VerifiedPublicKeyCallback = l.password, l.publicKey, l.verified
-	counted := newMeter(conn)
+	counted := &meter{Conn: joinParts(conn)}
 	client, channels, requests, err := ssh.NewServerConn(counted, &config)
 	if err != nil || l.session == nil {
 		s.log.Debug("sftp: a connection ended without a login", slog.String("address", address), slog.Any("err", err))
