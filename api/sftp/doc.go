@@ -12,9 +12,8 @@
 // the writes of one handle are one.
 //
 // A client costs bounded memory and file handles whatever it sends: connections without a login
-// are few and end after 30 s, handles are counted per session and in all, and a client that reads
-// nothing stops its own session only. One that fills the window of its channel with tiny packets
-// is disconnected.
+// are few and end after 30 s, handles are counted per session and in all, a client that reads
+// nothing stops its own session only, and one that sends many tiny packets is disconnected.
 //
 // server.go accepts connections; unauthenticated.go, throttle.go and meter.go bound what a client
 // costs before its login, in failed logins and in unread packets. login.go logs in, session.go
