@@ -6,19 +6,19 @@
 // volume is deleted, in the middle of a transfer too.
 //
 // Package ssh of x/crypto is the transport, and the RequestServer of pkg/sftp speaks the
-// protocol. In front of it a guard bounds what a client has in flight. The handlers resolve
-// nothing themselves: the rules about paths, links and limits are those of package volume, behind
-// the interfaces in deps.go. Each change has an entry in the audit log before it is acknowledged;
-// the writes of one handle are one.
+// protocol. In front of it a guard bounds what a client has in flight. The rules about paths,
+// links and limits are those of package volume, behind the interfaces in deps.go. Each change has
+// an entry in the audit log before it is acknowledged; the writes of one handle are one.
 //
 // A client costs bounded memory and file handles whatever it sends: connections without a login
 // are few and end after 30 s, handles are counted per session and in all, a client that reads
-// nothing stops its own session only, and one that sends many tiny packets is disconnected.
+// nothing stops its own session only, and one that fills its window with tiny packets is
+// disconnected.
 //
 // server.go accepts connections; unauthenticated.go, throttle.go and meter.go bound what a client
 // costs before its login, in failed logins and in unread packets. login.go logs in, session.go
 // serves the session behind guard.go and inflight.go, handlers.go answers the requests,
-// open_files.go has the open files; join.go sends the parts of an answer together. limits.go
+// open_files.go has the open files; join.go sends the parts of a packet together. limits.go
 // counts sessions and handles, audit.go slows changes down and writes their entries, errors.go
 // has the statuses.
 //

@@ -10,9 +10,9 @@ import (
 
 // Limits on requests.
 const (
-	maxPacket = 256 << 10 // bytes, as in pkg/sftp
-	maxOpen   = 16 << 10  // bytes of a request to open a file
-	maxJoined = 64 << 10  // bytes of answers, or parts of one, that are written at once
+	maxPacket = 256 << 10           // bytes, as in pkg/sftp
+	maxOpen   = 16 << 10            // bytes of a request to open a file
+	maxJoined = 4 * (13 + readCost) // bytes of answers that are written at once: four to usual reads
 )
 
 // Types of requests.
@@ -154,18 +154,16 @@ func completeFlags(flags uint32) uint32 {
 // Write writes a part of an answer. The end of an answer ends its request. pkg/sftp
 // calls it from one goroutine at a time, and begins each answer with a new call. The parts of
 // an answer are written at once, and with them the answers to requests that have arrived
-// together, as OpenSSH's server does it: a client would wake up for each.
+// together, as OpenSSH's server does it: otherwise a client would wake up for each.
 func (g *guard) Write(p []byte) (n int, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.outLeft == 0 && len(p) >= 4 {
 		g.outLeft = 4 + int(binary.BigEndian.Uint32(p))
 	}
-	g.outLeft = max(0, g.outLeft-len(p))
-	if len(g.out)+len(p)+g.outLeft <= maxJoined && (g.outLeft > 0 || g.requests.answersFollow()) {
-		n, g.out = len(p), append(g.out, p...)
-	} else {
-		n, err = g.send(p)
+	if err = g.flush(max(len(p), g.outLeft)); err == nil {
+		g.outLeft = max(0, g.outLeft-len(p))
+		n, err = g.write(p)
 	}
 	if err != nil {
 		g.outLeft = 0
@@ -178,10 +176,12 @@ func (g *guard) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// send writes p after what waits for it, and returns how much of p it has written.
-func (g *guard) send(p []byte) (int, error) {
-	if err := g.flush(len(p)); err != nil {
-		return 0, err
+// write writes p after what waits for it, or has it wait for what follows.
+func (g *guard) write(p []byte) (n int, err error) {
+	fits := len(g.out)+len(p)+g.outLeft <= maxJoined
+	if fits && (g.outLeft > 0 || g.requests.answersFollow()) {
+		g.out = append(g.out, p...)
+		return len(p), nil
 	}
 	if len(g.out) == 0 {
 		return g.ReadWriteCloser.Write(p)
@@ -189,11 +189,11 @@ func (g *guard) send(p []byte) (int, error) {
 	before := len(g.out)
 	all := append(g.out, p...)
 	g.out = all[:0]
-	n, err := g.ReadWriteCloser.Write(all)
+	n, err = g.ReadWriteCloser.Write(all)
 	return max(0, n-before), err
 }
 
-// flush writes what waits unless more bytes can join it.
+// flush writes what waits unless the given number of bytes can join it.
 func (g *guard) flush(more int) error {
 	if len(g.out) == 0 || len(g.out)+more <= maxJoined {
 		return nil
@@ -203,8 +203,9 @@ func (g *guard) flush(more int) error {
 	return err
 }
 
-// finish writes the answers to what came before a malformed request.
+// finish writes the answers that wait. pkg/sftp has returned, and what it still writes waits no more.
 func (g *guard) finish() {
+	g.requests.close()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.flushWhole()

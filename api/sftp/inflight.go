@@ -109,11 +109,14 @@ func (f *inFlight) answered() {
 }
 
 // answersFollow reports whether the answer after that of the oldest request needs nothing more
-// from the client.
+// from the client. It returns false after close.
 func (f *inFlight) answersFollow() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(f.list) > 1 {
+	switch {
+	case f.closed:
+		return false
+	case len(f.list) > 1:
 		return f.list[1].arrived
 	}
 	return f.next.arrived

@@ -104,22 +104,59 @@ func TestAnswersToRequestsThatCameTogether(t *testing.T) {
 	}
 }
 
-// TestJoinedAnswersAreBounded: large answers to requests that came together are not kept for one another.
+// TestJoinedAnswersAreBounded: of the answers to requests that came together, as many are written at
+// once as fit, each of them whole.
 func TestJoinedAnswersAreBounded(t *testing.T) {
+	for name, c := range map[string]struct {
+		size int   // of the content of each answer
+		want []int // answers of each Write
+	}{
+		"usual reads":     {readCost, []int{4, 1}},
+		"larger ones":     {maxJoined * 5 / 8, []int{1, 1, 1, 1, 1}},
+		"the largest one": {maxJoined - 13, []int{1, 1, 1, 1, 1}},
+		"too large":       {maxJoined, nil}, // in two parts each
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var written [][]byte
+				g := newGuard(recorder{bytes.NewReader(bytes.Repeat(readRequest, 5)), &written}, func() {})
+				go func() {
+					for range packets(g) {
+					}
+				}()
+				synctest.Wait()
+				answer := packet(103, uint32(1), string(make([]byte, c.size)))
+				for range 5 {
+					for _, part := range [][]byte{answer[:13], answer[13:]} { // as pkg/sftp writes it
+						n, err := g.Write(part)
+						require.NoError(t, err)
+						require.Len(t, part, n)
+						require.LessOrEqual(t, len(g.out), maxJoined)
+					}
+				}
+				require.Equal(t, bytes.Repeat(answer, 5), slices.Concat(written...))
+				for i, answers := range c.want {
+					require.Len(t, written[i], answers*len(answer))
+				}
+			})
+		})
+	}
+}
+
+// TestAnswersAfterTheEnd: pkg/sftp may write answers when it has returned, and nothing follows.
+func TestAnswersAfterTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var written [][]byte
-		g := newGuard(recorder{bytes.NewReader(bytes.Repeat(readRequest, 3)), &written}, func() {})
+		g := newGuard(recorder{bytes.NewReader(bytes.Repeat(writeRequest, 2)), &written}, func() {})
 		go func() {
 			for range packets(g) {
 			}
 		}()
 		synctest.Wait()
-		answer := packet(103, uint32(1), string(make([]byte, maxJoined*5/8)))
-		for range 3 {
-			_, err := g.Write(answer)
-			require.NoError(t, err)
-		}
-		require.Equal(t, [][]byte{answer, answer, answer}, written)
+		g.finish()
+		_, err := g.Write(status)
+		require.NoError(t, err)
+		require.Equal(t, [][]byte{status}, written)
 	})
 }
 

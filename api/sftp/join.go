@@ -11,14 +11,14 @@ import (
 // bufio.Writer of this size.
 const firstPart = 4096
 
-// joinedConn is a connection that sends the parts of a packet together: the client would wake up for
-// each.
+// joinedConn is a connection that sends the first part of a packet together with the next one:
+// otherwise the client would wake up for each.
 type joinedConn struct {
 	net.Conn
 	raw syscall.RawConn // of Conn
 }
 
-// joinParts returns conn, or a joinedConn if conn is one of the kernel.
+// joinParts returns a joinedConn if conn has a file descriptor, and conn otherwise.
 func joinParts(conn net.Conn) net.Conn {
 	if s, ok := conn.(syscall.Conn); ok {
 		if raw, err := s.SyscallConn(); err == nil {
@@ -28,8 +28,8 @@ func joinParts(conn net.Conn) net.Conn {
 	return conn
 }
 
-// Write writes a packet, or a part of one. The kernel keeps the first part until the next one, or for
-// 200 ms; see MSG_MORE in send(2).
+// Write writes a packet, or a part of one. What the first part leaves of a TCP segment waits for the
+// next part, at most 200 ms; see MSG_MORE in send(2) and TCP_CORK in tcp(7).
 func (c joinedConn) Write(p []byte) (sent int, err error) {
 	if len(p) != firstPart {
 		return c.Conn.Write(p)

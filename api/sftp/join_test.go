@@ -46,6 +46,8 @@ func TestPartsOfPacketLeaveTogether(t *testing.T) {
 	_, err = io.ReadFull(client, received[:firstPart])
 	require.NoError(t, err)
 
+	require.NoError(t, conn.(*net.TCPConn).SetWriteBuffer(5000))
+	require.NoError(t, client.(*net.TCPConn).SetReadBuffer(5000))
 	sent := 0
 	require.NoError(t, conn.SetWriteDeadline(time.Now().Add(100*time.Millisecond)))
 	for err = nil; err == nil; {

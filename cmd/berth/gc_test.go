@@ -14,37 +14,38 @@ import (
 	"berth/hack/berthtest"
 )
 
-// TestGCPacer: a small heap may have more garbage while it is collected often, and no longer.
+// TestGCPacer: a small heap may have more garbage, but only while it is collected often.
 func TestGCPacer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var percent atomic.Int64
 		p := newGCPacer(func(n int) { percent.Store(int64(n)) })
-		collected := func(after time.Duration, live uint64) int64 {
+		defer p.stop()
+		collected := func(after time.Duration, kept uint64) int64 {
 			time.Sleep(after)
 			synctest.Wait()
-			p.collected(time.Now(), live)
+			p.collected(time.Now(), kept)
 			return percent.Load()
 		}
 		require.EqualValues(t, gcPercent, percent.Load())
 		require.EqualValues(t, gcPercent, collected(time.Minute, 8<<20), "the first of a burst")
-		require.EqualValues(t, 200, collected(gcBusy/2, 8<<20), "16 MiB")
-		require.EqualValues(t, 100, collected(gcBusy/2, 16<<20))
-		require.EqualValues(t, gcPercent, collected(gcBusy/2, 1<<30), "a large heap has enough")
-		require.EqualValues(t, 200, collected(gcBusy/2, 8<<20))
+		require.EqualValues(t, 200, collected(gcBusy-1, 8<<20), "16 MiB")
+		require.EqualValues(t, 100, collected(gcIdle-1, 16<<20), "still busy")
+		require.EqualValues(t, gcPercent, collected(gcBusy-1, 1<<30), "a large heap has enough")
 		require.EqualValues(t, gcPercent, collected(gcBusy, 8<<20), "not busy")
-		require.EqualValues(t, 200, collected(gcBusy/2, 8<<20))
+		require.EqualValues(t, 200, collected(gcBusy-1, 8<<20))
 		time.Sleep(gcIdle)
 		synctest.Wait()
 		require.EqualValues(t, gcPercent, percent.Load(), "idle, without a collection")
-		require.Positive(t, collected(gcBusy/2, 0))
-		time.Sleep(gcIdle) // the timer has ended
+		require.EqualValues(t, gcPercent, collected(0, 8<<20))
+		require.EqualValues(t, 100*gcGarbage, collected(gcBusy-1, 0))
 	})
 }
 
-// TestGCPacerFollowsRuntime: the runtime reports its collections, one after another.
+// TestGCPacerFollowsRuntime: the runtime reports one collection after another, until the pacer is
+// stopped.
 func TestGCPacerFollowsRuntime(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(100))
-	paceGC()
+	stop := paceGC()
 	growth := func() uint64 {
 		sample := []metrics.Sample{{Name: "/gc/gogc:percent"}}
 		metrics.Read(sample)
@@ -56,4 +57,9 @@ func TestGCPacerFollowsRuntime(t *testing.T) {
 		return growth() > gcPercent
 	})
 	berthtest.Until(t, time.Minute, "that of an idle one", func() bool { return growth() == gcPercent })
+	stop()
+	for range 20 {
+		runtime.GC()
+	}
+	require.EqualValues(t, gcPercent, growth())
 }

@@ -28,7 +28,7 @@ const shutdownLimit = 3 * time.Second
 
 func serve(ctx context.Context, l *config.Loader, out io.Writer) error {
 	if os.Getenv("GOGC") == "" {
-		paceGC()
+		defer paceGC()()
 	}
 	// Files that libraries create, such as Badger's tables, are for this user only.
 	// The modes of files in volumes are set explicitly.

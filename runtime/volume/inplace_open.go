@@ -67,7 +67,7 @@ func openInPlace(vol *openVolume, p string, mode v1.OpenMode) (h *openedFile, er
 	return nil, err
 }
 
-// openFlags return the flags of open(2).
+// openFlags returns the flags of open(2).
 func openFlags(mode v1.OpenMode) int {
 	switch {
 	case mode.Write && mode.Read:
@@ -107,7 +107,7 @@ func openExisting(vol *openVolume, p string, mode v1.OpenMode) (*openedFile, err
 	case mode.Create && mode.Exclusive:
 		return nil, exists(p)
 	}
-	f, err := vol.shared.openFile(p, openFlags(mode)|syscall.O_NONBLOCK, 0) // it may be a FIFO now
+	f, err := vol.shared.openFile(p, openFlags(mode)|syscall.O_NONBLOCK, 0) // a FIFO in its place must not block open(2)
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,8 @@ import (
 )
 
 // Ignore selects the entries that an archive leaves out, by patterns in .gitignore
-// syntax. The last pattern that matches decides. A nil Ignore selects none.
+// syntax. The last pattern that matches decides. A nil Ignore selects none. A question mark
+// matches one character, with git one byte.
 type Ignore struct{ rules []rule }
 
 // rule is one pattern.

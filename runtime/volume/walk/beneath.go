@@ -19,7 +19,8 @@ func OpenBeneath(d *Dir, p string, flags int, perm fs.FileMode) (*os.File, error
 	return os.NewFile(uintptr(fd), p), nil
 }
 
-// StatBeneath describes the file at the path p below d, like OpenBeneath.
+// StatBeneath describes the file at the path p below d, which it resolves as OpenBeneath does. Its
+// result is not one for os.SameFile.
 func StatBeneath(d *Dir, p string) (fs.FileInfo, error) {
 	fd, err := openat2(d, p, unix.O_PATH, 0)
 	if err != nil {
