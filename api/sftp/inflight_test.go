@@ -114,7 +114,7 @@ func TestJoinedAnswersAreBounded(t *testing.T) {
 		"usual reads":     {readCost, []int{4, 1}},
 		"larger ones":     {maxJoined * 5 / 8, []int{1, 1, 1, 1, 1}},
 		"the largest one": {maxJoined - 13, []int{1, 1, 1, 1, 1}},
-		"too large":       {maxJoined, nil}, // in two parts each
+		"too large":       {maxJoined + 1, nil}, // in two parts each
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
