@@ -67,13 +67,13 @@ func TestContainerFieldsAreEverywhere(t *testing.T) {
 	}
 	places := []place{
 		{"fullContainer of this test: PUT sends no value, so the next two places cannot have one", sent, nil},
-		{"api/server/decoder_inputs_test.go: specs has no row with what api/intent/check.go refuses", rowsOf(specs), nil},
+		{"api/server/decoder_inputs_test.go: specs has no row with what api/intent/check_container.go refuses", rowsOf(specs), nil},
 		{"api/server/container_body.go: PUT does not store it", stored, nil},
 		{"api/server/container_view.go: GET does not return it", returned, unreturned},
 		{"api/openapi.yaml: ContainerRequest with a description", described(t, "ContainerRequest"), nil},
 		{"api/openapi.yaml: Container with a description", described(t, "Container"), unreturned},
 		{"api/openapi.yaml: required of Container", requiredIn(t, "Container", reflect.TypeFor[v1.ContainerSpec]()), unreturned},
-		{"api/client/container.go: ContainerSpec", plain(t, fieldtest.Full[goclient.ContainerSpec]()), nil},
+		{"api/client/container_types.go: ContainerSpec", plain(t, fieldtest.Full[goclient.ContainerSpec]()), nil},
 		{"hack/e2e: no test sends it", namedIn(t, "../../hack/e2e/*_test.go", reflect.TypeFor[v1.ContainerSpec]()), nil},
 		{"api/ui/assets/core/manifest.js: fields", manifestFields(t, reflect.TypeFor[v1.ContainerSpec]()), unreturned},
 	}
@@ -111,6 +111,11 @@ type place struct {
 // requireFields requires that each place has each field of a type.
 func requireFields(t *testing.T, kind reflect.Type, internal map[string]string, places []place) {
 	t.Helper()
+	for _, p := range places {
+		if file, _, _ := strings.Cut(p.name, ":"); filepath.Ext(file) != "" {
+			require.FileExists(t, filepath.Join("../..", file))
+		}
+	}
 	for _, path := range fieldtest.Paths(kind) {
 		var missing []string
 		first, _, _ := strings.Cut(path, ".")

@@ -92,6 +92,8 @@ func change(t *testing.T, v reflect.Value) {
 		v.SetInt(v.Int() + int64(time.Second))
 	case reflect.Uint64:
 		v.SetUint(v.Uint() + 1)
+	case reflect.Pointer: // nil is the default, which is not the zero value
+		v.Set(reflect.New(v.Type().Elem()))
 	case reflect.Map, reflect.Slice, reflect.Struct:
 		v.SetZero()
 	default:
