@@ -176,7 +176,7 @@ func (g *guard) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// write writes p after what waits for it, or has it wait for what follows.
+// write writes p after what waits for it, or keeps it for what follows.
 func (g *guard) write(p []byte) (n int, err error) {
 	fits := len(g.out)+len(p)+g.outLeft <= maxJoined
 	if fits && (g.outLeft > 0 || g.requests.answersFollow()) {

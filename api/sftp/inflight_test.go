@@ -104,6 +104,17 @@ func TestAnswersToRequestsThatCameTogether(t *testing.T) {
 	}
 }
 
+// passAll returns a guard that has passed on the requests, and records what it writes.
+func passAll(requests []byte, written *[][]byte) *guard {
+	g := newGuard(recorder{bytes.NewReader(requests), written}, func() {})
+	go func() {
+		for range packets(g) {
+		}
+	}()
+	synctest.Wait()
+	return g
+}
+
 // TestJoinedAnswersAreBounded: of the answers to requests that came together, as many are written at
 // once as fit, each of them whole.
 func TestJoinedAnswersAreBounded(t *testing.T) {
@@ -119,12 +130,7 @@ func TestJoinedAnswersAreBounded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var written [][]byte
-				g := newGuard(recorder{bytes.NewReader(bytes.Repeat(readRequest, 5)), &written}, func() {})
-				go func() {
-					for range packets(g) {
-					}
-				}()
-				synctest.Wait()
+				g := passAll(bytes.Repeat(readRequest, 5), &written)
 				answer := packet(103, uint32(1), string(make([]byte, c.size)))
 				for range 5 {
 					for _, part := range [][]byte{answer[:13], answer[13:]} { // as pkg/sftp writes it
@@ -147,12 +153,7 @@ func TestJoinedAnswersAreBounded(t *testing.T) {
 func TestAnswersAfterTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var written [][]byte
-		g := newGuard(recorder{bytes.NewReader(bytes.Repeat(writeRequest, 2)), &written}, func() {})
-		go func() {
-			for range packets(g) {
-			}
-		}()
-		synctest.Wait()
+		g := passAll(bytes.Repeat(writeRequest, 2), &written)
 		g.finish()
 		_, err := g.Write(status)
 		require.NoError(t, err)
@@ -165,12 +166,7 @@ func TestAnswersAfterTheEnd(t *testing.T) {
 func TestAnswersBeforeMalformedRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var written [][]byte
-		g := newGuard(recorder{bytes.NewReader(slices.Concat(setRequest, packet(11))), &written}, func() {})
-		go func() {
-			for range packets(g) {
-			}
-		}()
-		synctest.Wait()
+		g := passAll(slices.Concat(setRequest, packet(11)), &written)
 		_, err := g.Write(status)
 		require.NoError(t, err)
 		require.Empty(t, written)

@@ -58,14 +58,14 @@ func (p *gcPacer) await() {
 		if p.stopped.Load() {
 			return
 		}
-		p.collected(time.Now(), gcRoots())
+		p.collected(time.Now(), gcKept())
 		p.await()
 	}, p)
 }
 
-// gcRoots returns the bytes that GOGC is a percentage of, those of the last collection; see
+// gcKept returns the bytes that the last collection has kept, which GOGC is a percentage of; see
 // https://go.dev/doc/gc-guide.
-func gcRoots() (bytes uint64) {
+func gcKept() (bytes uint64) {
 	samples := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"}}
 	metrics.Read(samples)
 	for _, s := range samples {
