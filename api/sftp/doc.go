@@ -11,9 +11,9 @@
 // an entry in the audit log before it is acknowledged; the writes of one handle are one.
 //
 // A client costs bounded memory and file handles whatever it sends: connections without a login
-// are few and end after 30 s, handles are counted per session and in all, a client that reads
-// nothing stops its own session only, and one that fills its window with tiny packets is
-// disconnected.
+// are few and end after 30 s, handles are counted per session and in all, what a client sends
+// faster than it is stored stays in the network, a client that reads nothing stops its own
+// session only, and one that fills its window with tiny packets is disconnected.
 //
 // server.go accepts connections; unauthenticated.go, throttle.go and meter.go bound what a client
 // costs before its login, in failed logins and in unread packets. login.go logs in, session.go

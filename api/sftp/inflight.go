@@ -4,7 +4,7 @@ import "sync"
 
 // Memory of the requests in flight and of their answers, in bytes.
 const (
-	maxInFlight = 512 << 10 // of a session
+	maxInFlight = 256 << 10 // of a session
 	readCost    = 32 << 10  // of the answer to a read
 	listCost    = 64 << 10  // of the answer to the request for entries of a folder
 )

@@ -2,9 +2,12 @@ package sftp
 
 import (
 	"bytes"
+	"net"
 	"net/http"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/crypto/ssh"
@@ -13,7 +16,7 @@ import (
 )
 
 func TestMeter(t *testing.T) {
-	var m meter
+	m := newMeter(nil)
 	require.False(t, m.add(maxUnread))
 	m.taken(100, false)
 	require.False(t, m.add(100*wireForTaken), "bytes that were taken do not count")
@@ -27,10 +30,60 @@ func TestMeter(t *testing.T) {
 	require.True(t, m.add(0), "the connection stays ended")
 }
 
+// endless is a connection that always has data.
+type endless struct{ net.Conn }
+
+func (endless) Read(p []byte) (int, error) { return len(p), nil }
+func (endless) Close() error               { return nil }
+
+// TestMeterWaits: a connection waits while its channel has enough to read, unless a call of the
+// channel is stuck.
+func TestMeterWaits(t *testing.T) {
+	const never = time.Hour
+	for name, c := range map[string]struct {
+		do    func(m *meter)
+		after time.Duration // the connection receives again
+	}{
+		"nothing changes":      {func(*meter) {}, never},
+		"a little was taken":   {func(m *meter) { m.taken(maxAhead/4, false) }, stuck / 2},
+		"half was taken":       {func(m *meter) { m.taken(maxAhead/2+1, false) }, 0},
+		"all was taken":        {func(m *meter) { m.taken(1, true) }, 0},
+		"a call is stuck":      {func(m *meter) { m.call(1) }, 3 * stuck / 2},
+		"a call has ended":     {func(m *meter) { m.call(1); m.call(-1) }, never},
+		"one of two calls":     {func(m *meter) { m.call(1); m.call(1); time.Sleep(stuck - 1); m.call(-1) }, 5 * stuck / 2},
+		"no channel is served": {func(m *meter) { m.serves(false) }, 0},
+		"it is closed":         {func(m *meter) { m.Close() }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := newMeter(endless{})
+				m.serve(nil)
+				m.add(maxAhead + 1)
+				var began, received time.Time
+				go func() {
+					_, _ = m.Read(make([]byte, 1))
+					received = time.Now()
+				}()
+				time.Sleep(time.Minute + stuck/2) // Read looks each stuck
+				require.Zero(t, received)
+				began = time.Now()
+				c.do(m)
+				time.Sleep(time.Minute)
+				if synctest.Wait(); c.after == never {
+					require.Zero(t, received)
+					m.Close()
+					return
+				}
+				require.Equal(t, c.after, received.Sub(began))
+			})
+		})
+	}
+}
+
 // TestMeterOfSmallRequests keeps a window full of requests of one packet each.
 func TestMeterOfSmallRequests(t *testing.T) {
 	const request, wire = 26, 80
-	var m meter
+	m := newMeter(nil)
 	require.False(t, m.add((2<<20)/request*wire))
 	for range 1_000_000 {
 		m.taken(request, false)

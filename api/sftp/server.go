@@ -144,19 +144,19 @@ func (s *Server) Shutdown(ctx context.Context) error {
 
 // serve serves one connection. A panic ends that connection only.
 func (s *Server) serve(conn net.Conn) {
-	defer conn.Close()
+	counted := newMeter(joinParts(conn))
+	defer counted.Close()
 	address := addressOf(conn)
 	defer s.recovered(address)
 	ctx, cancel := context.WithCancel(s.stopping)
 	defer cancel()
-	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	defer context.AfterFunc(ctx, func() { counted.Close() })()
 	defer s.unauthenticated.remove(conn)
 	_ = conn.SetDeadline(time.Now().Add(s.login))
 	l := &login{server: s, ctx: ctx, address: address}
 	defer l.end()
 	config := s.config
 	config.PasswordCallback, config.PublicKeyCallback, config.VerifiedPublicKeyCallback = l.password, l.publicKey, l.verified
-	counted := &meter{Conn: joinParts(conn)}
 	client, channels, requests, err := ssh.NewServerConn(counted, &config)
 	if err != nil || l.session == nil {
 		s.log.Debug("sftp: a connection ended without a login", slog.String("address", address), slog.Any("err", err))

@@ -195,7 +195,9 @@ func (s *session) serve(channel ssh.Channel, requests <-chan *ssh.Request, all *
 			_ = r.Reply(true, nil)
 			s.aside(all, func() { ssh.DiscardRequests(requests) })
 			s.aside(all, func() { _, _ = io.Copy(io.Discard, channel.Stderr()) })
-			s.serveFiles(metered{channel, s.meter})
+			counted, done := s.meter.serve(channel)
+			s.serveFiles(counted)
+			done()
 			_, _ = channel.SendRequest("exit-status", false, ssh.Marshal(struct{ Status uint32 }{}))
 			return
 		case r.Type == "subsystem", r.Type == "exec", r.Type == "shell":

@@ -12,7 +12,8 @@ import (
 // Limits on the garbage of the heap before it is collected.
 const (
 	gcPercent = 50                     // of what the collector has to keep
-	gcGarbage = 16 << 20               // bytes, if that is more, while the daemon is busy
+	gcGarbage = 16 << 20               // bytes, if that is more, while the daemon is busy;
+	gcMost    = 100                    // but at most this percentage: it holds for a heap that has just grown, too
 	gcBusy    = 250 * time.Millisecond // between two collections: the daemon becomes busy
 	gcIdle    = time.Second            // since the last collection: it is busy no more
 )
@@ -88,7 +89,7 @@ func (p *gcPacer) collected(now time.Time, kept uint64) {
 		p.grow(gcPercent)
 		return
 	}
-	p.grow(max(gcPercent, int(100*gcGarbage/max(kept, 1))))
+	p.grow(min(max(gcPercent, int(100*gcGarbage/max(kept, 1))), gcMost))
 	p.idle.Reset(gcIdle)
 }
 

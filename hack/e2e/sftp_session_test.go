@@ -31,7 +31,7 @@ func (n *sftpNode) dial(user, token string) (*client.Client, error) {
 		return nil, err
 	}
 	k := ssh.NewClient(c, channels, requests)
-	files, err := client.NewClient(k)
+	files, err := client.NewClient(k, client.UseConcurrentWrites(true)) // as OpenSSH does it
 	if err != nil {
 		k.Close()
 		return nil, err
