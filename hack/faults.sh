@@ -243,17 +243,21 @@ the garbage of a busy daemon stays when it rests | p.idle.Reset(gcIdle) => _ = p
 only one collection is seen | p.await()\n\t}, p) => }, p)
 a pacer that was stopped goes on | if p.stopped.Load() { => if false {
 @ api/sftp/guard.go | ./api/sftp -run ^(TestGuard|TestDirection|TestPipelined|TestJoined|TestAnswers)
+an empty channel is not noticed | g.left, inBuffer-1)] => g.left)]
 appended writes overtake one another | flags&flagAppend != 0 => false
 a file that is open for writing may be read | flags |= flagRead | addedRead => flags |= flagRead
 large answers are kept for one another | fits := len(g.out)+len(p)+g.outLeft <= maxJoined => fits := true
 the beginning of an answer leaves before the rest | if err = g.flush(max(len(p), g.outLeft)); err == nil { => if true {
 an answer waits after the last one | g.requests.close()\n\tg.mu.Lock() => g.mu.Lock()
 @ api/sftp/meter.go | ./api/sftp -run ^(TestMeter|TestFlood|TestWindow)
-an upload fills its window | if m.ahead <= maxAhead || => if true ||
-a client that does not read is stuck for ever | return m.calls == 0 || time.Since(m.last) < stuck => return true
-a connection waits although no channel is served | || !m.serving || => ||
-a closed connection waits | || m.closed { => || !m.serving {
+an upload fills its window | case m.ahead <= maxAhead, => case true,
+downloads stall behind their requests | m.contents > 0, => false,
+a client that does not read is stuck for ever | return stuck - time.Since(m.last) => return stuck
+keepalives wait while the storage hangs | return min(hung-time.Since(m.last), stuck) => return stuck
+a connection waits although no channel is served | !m.serving, m.closed: => m.closed:
+a closed connection waits | !m.serving, m.closed: => !m.serving:
 room is not reported | m.ahead <= maxAhead/2 { // not => m.ahead < 0 { // not
+a long upload waits for what the wire adds | time.Since(began) >= stuck) => time.Since(began) >= hung)
 @ api/sftp/join.go | ./api/sftp -run ^TestParts
 the first part of a packet leaves alone | unix.MSG_MORE => 0
 a slow client loses the first part of a packet | return failed != unix.EAGAIN => return true

@@ -12,7 +12,7 @@
 //
 // A client costs bounded memory and file handles whatever it sends: connections without a login
 // are few and end after 30 s, handles are counted per session and in all, what a client sends
-// faster than it is stored stays in the network, a client that reads nothing stops its own
+// faster than it is stored stays in the socket, a client that reads nothing stops its own
 // session only, and one that fills its window with tiny packets is disconnected.
 //
 // server.go accepts connections; unauthenticated.go, throttle.go and meter.go bound what a client

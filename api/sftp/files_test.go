@@ -57,7 +57,12 @@ func TestResume(t *testing.T) {
 	_, err = f.Write([]byte("first "))
 	require.NoError(t, err)
 	require.NoError(t, c.Close(), "without closing the file")
-	h.eventually("no session", func() bool { return h.server.handles.open == 0 })
+	h.eventually("no session", func() bool {
+		all := h.server.handles
+		all.mu.Lock()
+		defer all.mu.Unlock()
+		return all.open == 0
+	})
 	require.Equal(t, "first ", h.read("file"), "acknowledged writes stay")
 	c = h.login(h.volume, token)
 	f, err = c.OpenFile("file", os.O_WRONLY)

@@ -13,6 +13,10 @@ const (
 	maxPacket = 256 << 10           // bytes, as in pkg/sftp
 	maxOpen   = 16 << 10            // bytes of a request to open a file
 	maxJoined = 4 * (13 + readCost) // bytes of answers that are written at once: four to usual reads
+
+	// inBuffer is the size of the buffer of requests in bytes. It is more than a packet of package ssh, so
+	// that a read that takes all of the channel nearly always is short: meter sees that it is empty.
+	inBuffer = 40 << 10
 )
 
 // Types of requests.
@@ -66,7 +70,7 @@ type guard struct {
 }
 
 func newGuard(channel io.ReadWriteCloser, touch func()) *guard {
-	return &guard{ReadWriteCloser: channel, in: bufio.NewReaderSize(channel, 16<<10), touch: touch, requests: newInFlight()}
+	return &guard{ReadWriteCloser: channel, in: bufio.NewReaderSize(channel, inBuffer), touch: touch, requests: newInFlight()}
 }
 
 // Read reads requests.
@@ -84,7 +88,7 @@ func (g *guard) Read(p []byte) (int, error) {
 		g.head = g.head[n:]
 		return n, nil
 	}
-	n, err := g.in.Read(p[:min(len(p), g.left)])
+	n, err := g.in.Read(p[:min(len(p), g.left, inBuffer-1)]) // through the buffer
 	g.left -= n
 	return n, err
 }

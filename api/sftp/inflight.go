@@ -4,7 +4,7 @@ import "sync"
 
 // Memory of the requests in flight and of their answers, in bytes.
 const (
-	maxInFlight = 256 << 10 // of a session
+	maxInFlight = 264 << 10 // of a session: writes of 32 KiB for each of the 8 goroutines of pkg/sftp
 	readCost    = 32 << 10  // of the answer to a read
 	listCost    = 64 << 10  // of the answer to the request for entries of a folder
 )

@@ -15,41 +15,49 @@ import (
 // sends each request to read, 26 bytes, in a packet of its own, 80 bytes: a whole window of
 // them is 6.5 MiB.
 const (
-	maxAhead     = 128 << 10 // bytes on the wire that are received before they are needed
+	maxAhead     = 128 << 10 // bytes on the wire that are received before the channel takes them
 	maxUnread    = 8 << 20   // bytes on the wire
 	wireForTaken = 4         // bytes on the wire for each byte taken from a channel, at most
-
-	stuck = 100 * time.Millisecond // a call of the channel waits for the client
 )
+
+// After these times without a call that begins or ends, the connection receives everything.
+const (
+	stuck = 100 * time.Millisecond // while a call is in progress: it waits for the client
+	hung  = 5 * time.Second        // while none is: the storage does not answer, but keepalives are answered
+)
+
+// maxStatus is the length in bytes of what is written at once, above which it has content of files.
+const maxStatus = 4 << 10
 
 var errFlood = errors.New("the client has sent too many small packets that wait")
 
-// meter is a connection that receives no more than maxAhead of what its channel does not read:
-// a client that sends faster than the disk writes would fill the window. But once a call of the
-// channel is stuck, it receives everything, because the call may wait for what the client has sent
-// behind its requests, such as room for answers. Then it ends when more than maxUnread wait.
+// meter is a connection that waits with receiving while its channel has maxAhead to take:
+// a client that sends faster than the disk writes would fill the window. It does not wait
+// while the channel waits for the client. That may be for something behind the requests: room
+// for answers, or the rest of a request. Then it ends once more than maxUnread wait.
 type meter struct {
 	net.Conn
 	wake chan struct{} // has a buffer of one
 
-	mu      sync.Mutex
-	ahead   int // bytes on the wire, at least those that the channel has
-	unread  int // bytes on the wire, estimated: wireForTaken for each byte taken, and never below 0
-	serving bool
-	calls   int       // of the channel, in progress
-	last    time.Time // when a call has begun or ended
-	closed  bool
-	ended   bool
+	mu       sync.Mutex
+	ahead    int // bytes on the wire that were not taken, and what the wire adds to those that were
+	unread   int // bytes on the wire, estimated: wireForTaken for each byte taken, and never below 0
+	serving  bool
+	calls    int       // of the channel, in progress
+	contents int       // of them, writes of content, for which a client that reads much must make room
+	last     time.Time // when a call has begun or ended
+	closed   bool
+	ended    bool
 }
 
 func newMeter(conn net.Conn) *meter { return &meter{Conn: conn, wake: make(chan struct{}, 1)} }
 
-// Read receives data.
+// Read waits until data is needed, and receives it.
 func (m *meter) Read(p []byte) (int, error) {
-	for m.enough() {
+	for d := m.delay(); d > 0; d = m.delay() {
 		select {
 		case <-m.wake:
-		case <-time.After(stuck):
+		case <-time.After(d):
 		}
 	}
 	n, err := m.Conn.Read(p)
@@ -68,17 +76,20 @@ func (m *meter) Close() error {
 	return m.Conn.Close()
 }
 
-// enough reports whether the channel has enough to read.
-func (m *meter) enough() bool {
+// delay returns how long Read waits before it asks again, unless there is room.
+func (m *meter) delay() time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.ahead <= maxAhead || !m.serving || m.closed {
-		return false
+	switch {
+	case m.ahead <= maxAhead, m.contents > 0, !m.serving, m.closed:
+		return 0
+	case m.calls > 0:
+		return stuck - time.Since(m.last)
 	}
-	return m.calls == 0 || time.Since(m.last) < stuck
+	return min(hung-time.Since(m.last), stuck) // a call may begin
 }
 
-// resume lets Read look again whether there is enough.
+// resume lets Read ask again whether it waits.
 func (m *meter) resume() {
 	select {
 	case m.wake <- struct{}{}:
@@ -105,17 +116,32 @@ func (m *meter) taken(n int, all bool) {
 	if all {
 		m.ahead, m.unread = 0, 0
 	}
-	if before > maxAhead/2 && m.ahead <= maxAhead/2 { // not for each read: a goroutine would wake up
+	if before > maxAhead/2 && m.ahead <= maxAhead/2 { // not for each call: a goroutine would wake up
 		m.resume()
 	}
 }
 
-// call counts calls of the channel that begin, or end if by is negative.
-func (m *meter) call(by int) {
+// begin counts a call of the channel that begins, and whether it is a write of content.
+func (m *meter) begin(content bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.calls += by
+	m.calls++
 	m.last = time.Now()
+	if content {
+		m.contents++
+		m.resume()
+	}
+}
+
+// finish counts the end of a call.
+func (m *meter) finish(content bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.calls--
+	m.last = time.Now()
+	if content {
+		m.contents--
+	}
 }
 
 // flooded reports whether the connection has ended because of its limit.
@@ -134,7 +160,7 @@ func (m *meter) serve(channel ssh.Channel) (counted metered, done func()) {
 func (m *meter) serves(serving bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.serving = serving
+	m.serving, m.ahead = serving, 0
 	m.resume()
 }
 
@@ -144,18 +170,20 @@ type metered struct {
 	meter *meter
 }
 
-// Read reads data of the channel. Package ssh fills p unless it has no more.
+// Read reads data of the channel. Package ssh fills p unless it has no more, and it had nothing
+// if that took long.
 func (c metered) Read(p []byte) (int, error) {
-	c.meter.call(1)
-	defer c.meter.call(-1)
+	began := time.Now()
+	c.meter.begin(false)
+	defer c.meter.finish(false)
 	n, err := c.Channel.Read(p)
-	c.meter.taken(n, n < len(p))
+	c.meter.taken(n, n < len(p) || time.Since(began) >= stuck)
 	return n, err
 }
 
 // Write writes data to the channel.
 func (c metered) Write(p []byte) (int, error) {
-	c.meter.call(1)
-	defer c.meter.call(-1)
+	c.meter.begin(len(p) > maxStatus)
+	defer c.meter.finish(len(p) > maxStatus)
 	return c.Channel.Write(p)
 }

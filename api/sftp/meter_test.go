@@ -2,6 +2,7 @@ package sftp
 
 import (
 	"bytes"
+	"io"
 	"net"
 	"net/http"
 	"slices"
@@ -36,47 +37,112 @@ type endless struct{ net.Conn }
 func (endless) Read(p []byte) (int, error) { return len(p), nil }
 func (endless) Close() error               { return nil }
 
-// TestMeterWaits: a connection waits while its channel has enough to read, unless a call of the
-// channel is stuck.
+// TestMeterWaits: a connection waits while its channel has enough to take, unless the channel waits
+// for the client.
 func TestMeterWaits(t *testing.T) {
-	const never = time.Hour
 	for name, c := range map[string]struct {
 		do    func(m *meter)
 		after time.Duration // the connection receives again
 	}{
-		"nothing changes":      {func(*meter) {}, never},
+		"nothing changes":      {func(*meter) {}, hung - time.Second - stuck/2},
 		"a little was taken":   {func(m *meter) { m.taken(maxAhead/4, false) }, stuck / 2},
 		"half was taken":       {func(m *meter) { m.taken(maxAhead/2+1, false) }, 0},
 		"all was taken":        {func(m *meter) { m.taken(1, true) }, 0},
-		"a call is stuck":      {func(m *meter) { m.call(1) }, 3 * stuck / 2},
-		"a call has ended":     {func(m *meter) { m.call(1); m.call(-1) }, never},
-		"one of two calls":     {func(m *meter) { m.call(1); m.call(1); time.Sleep(stuck - 1); m.call(-1) }, 5 * stuck / 2},
-		"no channel is served": {func(m *meter) { m.serves(false) }, 0},
+		"a call is stuck":      {func(m *meter) { m.begin(false) }, stuck},
+		"a call has ended":     {func(m *meter) { m.begin(false); m.finish(false) }, hung},
+		"one of two calls":     {func(m *meter) { m.begin(false); m.begin(false); time.Sleep(stuck / 4); m.finish(false) }, 5 * stuck / 4},
+		"content is written":   {func(m *meter) { m.begin(true) }, 0},
+		"it was written":       {func(m *meter) { m.begin(true); m.finish(true) }, hung},
+		"no channel is served": {func(m *meter) { m.serves(false); m.add(maxAhead + 1) }, 0},
 		"it is closed":         {func(m *meter) { m.Close() }, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := newMeter(endless{})
 				m.serve(nil)
+				m.begin(false)
+				m.finish(false)
 				m.add(maxAhead + 1)
-				var began, received time.Time
+				received := make(chan time.Time, 1)
 				go func() {
 					_, _ = m.Read(make([]byte, 1))
-					received = time.Now()
+					received <- time.Now()
 				}()
-				time.Sleep(time.Minute + stuck/2) // Read looks each stuck
-				require.Zero(t, received)
-				began = time.Now()
+				time.Sleep(time.Second + stuck/2) // Read asks again each stuck
+				require.Empty(t, received)
+				began := time.Now()
 				c.do(m)
-				time.Sleep(time.Minute)
-				if synctest.Wait(); c.after == never {
-					require.Zero(t, received)
+				select {
+				case at := <-received:
+					require.Equal(t, c.after, at.Sub(began))
+				case <-time.After(time.Minute):
 					m.Close()
-					return
+					t.Error("the connection waits for ever")
 				}
-				require.Equal(t, c.after, received.Sub(began))
 			})
 		})
+	}
+}
+
+// filled is a channel whose reads fill what they are given, after a time.
+type filled struct {
+	ssh.Channel
+	after time.Duration
+}
+
+func (c filled) Read(p []byte) (int, error) {
+	time.Sleep(c.after)
+	return len(p), nil
+}
+
+// TestMeterOfFilledReads: a read that waited has found the channel empty, which ends the count
+// of what the wire adds.
+func TestMeterOfFilledReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for after, left := range map[time.Duration]int{stuck - 1: maxAhead - 10, stuck: 0} {
+			m := newMeter(nil)
+			channel, done := m.serve(filled{after: after})
+			m.add(maxAhead)
+			_, err := channel.Read(make([]byte, 10))
+			require.NoError(t, err)
+			require.Equal(t, left, m.ahead)
+			require.Zero(t, m.calls)
+			done()
+		}
+	})
+}
+
+// paced is a channel that has one request at a time.
+type paced struct {
+	io.ReadWriteCloser
+	request []byte
+	left    []byte // of the present one
+	hidden  int    // reads that have taken all and were not short
+}
+
+func (c *paced) Read(p []byte) (int, error) {
+	if len(c.left) == 0 {
+		c.left = c.request
+	}
+	n := copy(p, c.left)
+	if c.left = c.left[n:]; len(c.left) == 0 && n == len(p) {
+		c.hidden++
+	}
+	return n, nil
+}
+
+// TestGuardFindsChannelEmpty: when a request has been read, the channel was seen to be empty.
+func TestGuardFindsChannelEmpty(t *testing.T) {
+	for _, length := range []int{1, 16<<10 - 30, 32<<10 - 30, 32 << 10, 128 << 10} {
+		request := packet(typeWrite, uint32(1), "1", uint64(0), string(make([]byte, length)))
+		channel := &paced{request: request}
+		g := newGuard(channel, func() {})
+		for range 7 {
+			_, err := io.ReadFull(g, make([]byte, len(request)))
+			require.NoError(t, err)
+			g.requests.answered()
+		}
+		require.Zero(t, channel.hidden, length)
 	}
 }
 

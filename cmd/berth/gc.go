@@ -13,7 +13,7 @@ import (
 const (
 	gcPercent = 50                     // of what the collector has to keep
 	gcGarbage = 16 << 20               // bytes, if that is more, while the daemon is busy;
-	gcMost    = 100                    // but at most this percentage: it holds for a heap that has just grown, too
+	gcMost    = 100                    // but at most this percentage, which also holds for the next collection of a heap that grows
 	gcBusy    = 250 * time.Millisecond // between two collections: the daemon becomes busy
 	gcIdle    = time.Second            // since the last collection: it is busy no more
 )
