@@ -257,7 +257,8 @@ keepalives wait while the storage hangs | return min(hung-time.Since(m.last), st
 a connection waits although no channel is served | !m.serving, m.closed: => m.closed:
 a closed connection waits | !m.serving, m.closed: => !m.serving:
 room is not reported | m.ahead <= maxAhead/2 { // not => m.ahead < 0 { // not
-a long upload waits for what the wire adds | time.Since(began) >= stuck) => time.Since(began) >= hung)
+a long upload waits for what the wire adds | if all || took >= stuck { => if all {
+a slow read ends the count of a flood | if all {\n => if all || took >= stuck {\n
 @ api/sftp/join.go | ./api/sftp -run ^TestParts
 the first part of a packet leaves alone | unix.MSG_MORE => 0
 a slow client loses the first part of a packet | return failed != unix.EAGAIN => return true

@@ -32,8 +32,8 @@ const maxStatus = 4 << 10
 var errFlood = errors.New("the client has sent too many small packets that wait")
 
 // meter is a connection that waits with receiving while its channel has maxAhead to take:
-// a client that sends faster than the disk writes would fill the window. It does not wait
-// while the channel waits for the client. That may be for something behind the requests: room
+// a client that sends faster than the disk writes would fill the window. It goes on when the
+// channel may wait for the client, which may be for something behind the requests: room
 // for answers, or the rest of a request. Then it ends once more than maxUnread wait.
 type meter struct {
 	net.Conn
@@ -107,14 +107,18 @@ func (m *meter) add(n int) bool {
 	return m.ended
 }
 
-// taken counts bytes that were taken from a channel. all reports that none are left.
-func (m *meter) taken(n int, all bool) {
+// taken counts bytes that were taken from a channel by a call. all reports that none are left.
+// That is likely, too, after a call that took long: enough to receive more, but no end of unread.
+func (m *meter) taken(n int, all bool, took time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	before := m.ahead
 	m.ahead, m.unread = max(0, m.ahead-n), max(0, m.unread-wireForTaken*n)
 	if all {
-		m.ahead, m.unread = 0, 0
+		m.unread = 0
+	}
+	if all || took >= stuck {
+		m.ahead = 0
 	}
 	if before > maxAhead/2 && m.ahead <= maxAhead/2 { // not for each call: a goroutine would wake up
 		m.resume()
@@ -170,14 +174,13 @@ type metered struct {
 	meter *meter
 }
 
-// Read reads data of the channel. Package ssh fills p unless it has no more, and it had nothing
-// if that took long.
+// Read reads data of the channel. Package ssh fills p unless it has no more.
 func (c metered) Read(p []byte) (int, error) {
 	began := time.Now()
 	c.meter.begin(false)
 	defer c.meter.finish(false)
 	n, err := c.Channel.Read(p)
-	c.meter.taken(n, n < len(p) || time.Since(began) >= stuck)
+	c.meter.taken(n, n < len(p), time.Since(began))
 	return n, err
 }
 

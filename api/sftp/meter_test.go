@@ -19,15 +19,15 @@ import (
 func TestMeter(t *testing.T) {
 	m := newMeter(nil)
 	require.False(t, m.add(maxUnread))
-	m.taken(100, false)
+	m.taken(100, false, 0)
 	require.False(t, m.add(100*wireForTaken), "bytes that were taken do not count")
-	m.taken(1, true)
+	m.taken(1, true, 0)
 	require.False(t, m.add(maxUnread), "all were taken")
-	m.taken(maxUnread, false)
+	m.taken(maxUnread, false, 0)
 	require.False(t, m.add(maxUnread))
 	require.True(t, m.add(1), "taking more than was sent saves nothing up")
 	require.True(t, m.flooded())
-	m.taken(1, true)
+	m.taken(1, true, 0)
 	require.True(t, m.add(0), "the connection stays ended")
 }
 
@@ -45,9 +45,9 @@ func TestMeterWaits(t *testing.T) {
 		after time.Duration // the connection receives again
 	}{
 		"nothing changes":      {func(*meter) {}, hung - time.Second - stuck/2},
-		"a little was taken":   {func(m *meter) { m.taken(maxAhead/4, false) }, stuck / 2},
-		"half was taken":       {func(m *meter) { m.taken(maxAhead/2+1, false) }, 0},
-		"all was taken":        {func(m *meter) { m.taken(1, true) }, 0},
+		"a little was taken":   {func(m *meter) { m.taken(maxAhead/4, false, 0) }, stuck / 2},
+		"half was taken":       {func(m *meter) { m.taken(maxAhead/2+1, false, 0) }, 0},
+		"all was taken":        {func(m *meter) { m.taken(1, true, 0) }, 0},
 		"a call is stuck":      {func(m *meter) { m.begin(false) }, stuck},
 		"a call has ended":     {func(m *meter) { m.begin(false); m.finish(false) }, hung},
 		"one of two calls":     {func(m *meter) { m.begin(false); m.begin(false); time.Sleep(stuck / 4); m.finish(false) }, 5 * stuck / 4},
@@ -95,8 +95,8 @@ func (c filled) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestMeterOfFilledReads: a read that waited has found the channel empty, which ends the count
-// of what the wire adds.
+// TestMeterOfFilledReads: a read that waited lets the connection go on, but does not end the count
+// of a flood: it may have waited with sending.
 func TestMeterOfFilledReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for after, left := range map[time.Duration]int{stuck - 1: maxAhead - 10, stuck: 0} {
@@ -106,6 +106,7 @@ func TestMeterOfFilledReads(t *testing.T) {
 			_, err := channel.Read(make([]byte, 10))
 			require.NoError(t, err)
 			require.Equal(t, left, m.ahead)
+			require.Equal(t, maxAhead-10*wireForTaken, m.unread)
 			require.Zero(t, m.calls)
 			done()
 		}
@@ -152,7 +153,7 @@ func TestMeterOfSmallRequests(t *testing.T) {
 	m := newMeter(nil)
 	require.False(t, m.add((2<<20)/request*wire))
 	for range 1_000_000 {
-		m.taken(request, false)
+		m.taken(request, false, 0)
 		require.False(t, m.add(wire))
 	}
 }
