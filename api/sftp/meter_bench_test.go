@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	client "github.com/pkg/sftp"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/crypto/ssh"
 
@@ -73,7 +74,12 @@ func downloadAtOnce(h *harness) {
 	h.write("down", string(make([]byte, length)))
 	_, in, out := h.raw(h.mint(auth.Grant{}))
 	read := packet(typeRead, uint32(1), "1", uint64(0), uint32(length))
-	go in.Write(slices.Concat(initPacket, packet(typeOpen, uint32(1), "down", uint32(flagRead), uint32(0)), bytes.Repeat(read, benchSize/length)))
+	var sent sync.WaitGroup
+	defer sent.Wait()
+	sent.Go(func() {
+		_, err := in.Write(slices.Concat(initPacket, packet(typeOpen, uint32(1), "down", uint32(flagRead), uint32(0)), bytes.Repeat(read, benchSize/length)))
+		assert.NoError(h.t, err)
+	})
 	total := 0
 	for got := range packets(out) {
 		if got[0] == 103 {
@@ -97,9 +103,10 @@ func transferBothWays(h *harness) {
 	var all sync.WaitGroup
 	all.Go(func() {
 		f, err := c.Create("up")
-		require.NoError(h.t, err)
-		_, err = f.ReadFrom(bytes.NewReader(make([]byte, benchSize/2)))
-		require.NoError(h.t, err)
+		if assert.NoError(h.t, err) {
+			_, err = f.ReadFrom(bytes.NewReader(make([]byte, benchSize/2)))
+			assert.NoError(h.t, err)
+		}
 	})
 	f, err := c.Open("down")
 	require.NoError(h.t, err)
