@@ -23,7 +23,7 @@ export CGO_ENABLED ?= 0
 export DOCKER_HOST
 export ENGINES
 
-.PHONY: help run build install deb release test cover engines race stress soak fuzz lint lint-api ui bench demo faults check verify clean
+.PHONY: help run build install deb release test cover engines race stress soak fuzz lint lint-api ui bench demo check verify clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -103,9 +103,6 @@ bench: build ## measure berth against its floors, and print the table of goals (
 
 demo: ## play the main job against the running daemon
 	@hack/demo.sh
-
-faults: ## break the code by hand, and check that a test fails each time
-	@hack/faults.sh
 
 check: lint race ## lint, and test with the race detector
 

@@ -2,7 +2,10 @@ package hack_test
 
 import (
 	"bytes"
+	"go/ast"
+	"go/parser"
 	"go/token"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +16,34 @@ import (
 
 	"github.com/stretchr/testify/require"
 )
+
+type source struct {
+	path string
+	text []byte
+	file *ast.File
+}
+
+func sources(t *testing.T, set *token.FileSet) (list []source) {
+	t.Helper()
+	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() && d.Name() == ".cache" { // of the Makefile: nothing of ours
+			return fs.SkipDir
+		}
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		file, err := parser.ParseFile(set, path, text, parser.ParseComments)
+		list = append(list, source{path, text, file})
+		return err
+	})
+	require.NoError(t, err)
+	require.NotEmpty(t, list)
+	return list
+}
 
 // What a document names: tests, files of the tree, and metrics.
 var (

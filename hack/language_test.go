@@ -10,7 +10,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"unicode"
 
 	"github.com/stretchr/testify/require"
 )
@@ -37,18 +36,13 @@ var bannedText = []struct{ pattern, instead string }{
 	{`\bthe trouble of\b|\bin trouble\b`, "the last error of"},
 }
 
-// bannedName holds the words that no identifier and no test name contains.
-var bannedName = regexp.MustCompile(`(?i)^(wish|told|tell|newborn|stranger|unfold|heed|trouble|says)$`)
-
-const maxTestName = 50
-
 type ban struct {
 	*regexp.Regexp
 	instead string
 }
 
 // TestLanguage keeps the relapses that CONTRIBUTING's section Language names out of
-// comments, strings, names and documents.
+// comments, strings and documents.
 func TestLanguage(t *testing.T) {
 	var bans []ban
 	for _, b := range bannedText {
@@ -75,53 +69,12 @@ func checkGo(t *testing.T, set *token.FileSet, s source, bans []ban) {
 		checkText(t, bans, at.Filename, at.Line, strings.ReplaceAll(group.Text(), "\n", " "))
 	}
 	ast.Inspect(s.file, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.BasicLit:
-			if n.Kind == token.STRING {
-				at := set.Position(n.Pos())
-				checkText(t, bans, at.Filename, at.Line, strings.Trim(n.Value, "`\""))
-			}
-		case *ast.FuncDecl:
-			checkName(t, set, n.Name)
-			if strings.HasPrefix(n.Name.Name, "Test") && strings.HasSuffix(s.path, "_test.go") && len(n.Name.Name) >= maxTestName {
-				t.Errorf("%s: %s is longer than %d characters", set.Position(n.Pos()), n.Name.Name, maxTestName-1)
-			}
-		case *ast.TypeSpec:
-			checkName(t, set, n.Name)
-		case *ast.Field:
-			for _, name := range n.Names {
-				checkName(t, set, name)
-			}
-		case *ast.AssignStmt:
-			for _, left := range n.Lhs {
-				if name, ok := left.(*ast.Ident); ok && n.Tok == token.DEFINE {
-					checkName(t, set, name)
-				}
-			}
+		if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+			at := set.Position(lit.Pos())
+			checkText(t, bans, at.Filename, at.Line, strings.Trim(lit.Value, "`\""))
 		}
 		return true
 	})
-}
-
-func checkName(t *testing.T, set *token.FileSet, name *ast.Ident) {
-	t.Helper()
-	for _, word := range words(name.Name) {
-		if bannedName.MatchString(word) {
-			t.Errorf("%s: the name %s contains %q, which is not a term of this field", set.Position(name.Pos()), name.Name, word)
-		}
-	}
-}
-
-// words splits a name at its capitals: "tellEvents" is "tell" and "Events".
-func words(name string) (list []string) {
-	start := 0
-	for i, r := range name {
-		if i > start && unicode.IsUpper(r) {
-			list = append(list, name[start:i])
-			start = i
-		}
-	}
-	return append(list, name[start:])
 }
 
 func checkText(t *testing.T, bans []ban, path string, line int, text string) {
