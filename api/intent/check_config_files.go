@@ -13,9 +13,8 @@ import (
 // The limits of config_files.
 const (
 	maxConfigFiles = 100
-	maxConfigKeys  = 500      // of one file
-	maxConfigKey   = 1024     // bytes
-	maxConfigValue = 64 << 10 // bytes
+	maxConfigKeys  = 500  // of one file
+	maxConfigKey   = 1024 // bytes
 )
 
 // checkConfigFiles checks config_files. Whether a file can be parsed, and has a place
@@ -42,24 +41,31 @@ func checkConfigFiles(f *v1.FieldErrors, spec *v1.ContainerSpec) {
 		if !slices.Contains(v1.ConfigFormats(), c.Format) {
 			f.Add(at+".format", "must be one of %s", strings.Join(v1.ConfigFormats(), ", "))
 		}
-		checkConfigSet(f, at+".set", c)
+		checkConfigSet(f, at+".set", c, spec.Env)
 	}
 }
 
-func checkConfigSet(f *v1.FieldErrors, at string, c v1.ConfigFile) {
+func checkConfigSet(f *v1.FieldErrors, at string, c v1.ConfigFile, env map[string]string) {
 	if len(c.Set) == 0 || len(c.Set) > maxConfigKeys {
 		f.Add(at, "must have 1 to %d keys", maxConfigKeys)
 		return
 	}
+	size := 0
 	for _, key := range slices.Sorted(maps.Keys(c.Set)) {
-		value := c.Set[key]
+		value, fits := v1.Expand(c.Set[key], env)
 		switch {
 		case key == "" || len(key) > maxConfigKey || strings.ContainsAny(key, "\x00\r\n"):
 			f.Add(at, "must have keys of 1 to %d bytes without NUL and line breaks", maxConfigKey)
-		case len(value) > maxConfigValue || strings.ContainsRune(value, 0):
-			f.Add(at+"."+key, "must be at most %d bytes without NUL", maxConfigValue)
-		case (c.Format == "ini" || c.Format == "text") && strings.ContainsAny(value, "\r\n"):
+		case len(c.Set[key]) > v1.MaxConfigValue || strings.ContainsRune(c.Set[key], 0):
+			f.Add(at+"."+key, "must be at most %d bytes without NUL", v1.MaxConfigValue)
+		case !fits:
+			f.Add(at+"."+key, "must be at most %d bytes with its variables replaced", v1.MaxConfigValue)
+		case (c.Format == "ini" || c.Format == "text") && strings.ContainsAny(c.Set[key], "\r\n"):
 			f.Add(at+"."+key, "must be one line")
 		}
+		size += len(key) + len(value)
+	}
+	if size > v1.MaxConfigFile {
+		f.Add(at, "must be at most %d bytes with its variables replaced", v1.MaxConfigFile)
 	}
 }

@@ -28,6 +28,17 @@ func TestErrorsOfConfigFiles(t *testing.T) {
 		"config_files[0].set.b.big": func(s *v1.ContainerSpec) {
 			s.ConfigFiles = configs("x", "json", "b.big", strings.Repeat("x", 64<<10+1))
 		},
+		"config_files[0].set.port": func(s *v1.ContainerSpec) { // a short value, and a variable
+			s.Env = map[string]string{"LONG": strings.Repeat("x", 1000)}
+			s.ConfigFiles = configs("x", "text", "port", strings.Repeat("${LONG}", 66))
+		},
+		"config_files[1].set": func(s *v1.ContainerSpec) { // many of those
+			s.Env = map[string]string{"LONG": strings.Repeat("x", 60_000)}
+			s.ConfigFiles = append(configs("x", "text", "a", "b"), configs("y", "json", "a", "${LONG}")...)
+			for i := range 9 {
+				s.ConfigFiles[1].Set[strings.Repeat("k", i+1)] = "${LONG}"
+			}
+		},
 	} {
 		spec := v1.ContainerSpec{Image: "busybox", VolumeID: "x"}
 		change(&spec)

@@ -141,17 +141,6 @@ type Mount struct {
 	ReadOnly bool   `json:"read_only,omitempty"`
 }
 
-// ConfigFile is a configuration file in the volume, in which values are set before each
-// start.
-type ConfigFile struct {
-	Path   string            `json:"path"`   // in the volume
-	Format string            `json:"format"` // properties, ini, yaml, json, xml or text
-	Set    map[string]string `json:"set"`    // values by key; ${NAME} is an environment variable
-}
-
-// ConfigFormats returns the values of ConfigFile.Format.
-func ConfigFormats() []string { return []string{"properties", "ini", "yaml", "json", "xml", "text"} }
-
 // Stop configures the graceful stop of a run: a console command or a signal. A run
 // that has not exited after Timeout is killed.
 type Stop struct {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
@@ -18,33 +17,6 @@ const (
 	configMessage = 2000             // bytes of the message that names the files that failed
 )
 
-// envName matches ${NAME}, and $${NAME}, which is a literal ${NAME}.
-var envName = regexp.MustCompile(`\$?\$\{([^{}]*)\}`)
-
-// expand replaces ${NAME} by the environment variable once: what it inserts is not
-// expanded again. Unknown names stay.
-func expand(text string, env map[string]string) string {
-	return envName.ReplaceAllStringFunc(text, func(found string) string {
-		if literal, is := strings.CutPrefix(found, "$$"); is {
-			return "$" + literal
-		}
-		if value, known := env[found[2:len(found)-1]]; known {
-			return value
-		}
-		return found
-	})
-}
-
-// expanded returns a configuration file with the values for this container.
-func expanded(c v1.ConfigFile, env map[string]string) v1.ConfigFile {
-	set := make(map[string]string, len(c.Set))
-	for key, value := range c.Set {
-		set[key] = expand(value, env)
-	}
-	c.Set = set
-	return c
-}
-
 // applyConfigFiles sets the values of config_files in the volume, and records the
 // condition ConfigFilesApplied. A file that fails delays no start. The error is
 // runtime.ErrConfigBusy if the files of other containers are in the way: the start has
@@ -56,11 +28,7 @@ func (s serverStep) applyConfigFiles(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, configTimeout)
 	defer cancel()
-	var files []v1.ConfigFile
-	for _, c := range spec.ConfigFiles {
-		files = append(files, expanded(c, spec.Env))
-	}
-	errs, err := s.x.r.Configure(ctx, spec.VolumeID, files)
+	errs, err := s.x.r.Configure(ctx, spec.VolumeID, spec.ConfigFiles, spec.Env)
 	if errors.Is(err, runtime.ErrConfigBusy) {
 		return errors.Join(err, s.recordConfigFiles(v1.Condition{Status: v1.False, Reason: "Waiting", Message: waitsForTurn}))
 	}
@@ -70,7 +38,7 @@ func (s serverStep) applyConfigFiles(ctx context.Context) error {
 	var failed []string
 	for i, err := range errs {
 		if err != nil {
-			failed = append(failed, files[i].Path+": "+s.configFailure(files[i].Path, err))
+			failed = append(failed, spec.ConfigFiles[i].Path+": "+s.configFailure(spec.ConfigFiles[i].Path, err))
 		}
 	}
 	return s.recordConfigFiles(configCondition(failed), failed...)

@@ -24,7 +24,7 @@ type configs struct {
 	errs    map[string]error // by path
 }
 
-func (k *configs) configure(_ context.Context, volume string, files []v1.ConfigFile) (errs []error, err error) {
+func (k *configs) configure(_ context.Context, volume string, files []v1.ConfigFile, env map[string]string) (errs []error, err error) {
 	if volume != "v" {
 		return nil, errors.New("another volume")
 	}
@@ -34,6 +34,11 @@ func (k *configs) configure(_ context.Context, volume string, files []v1.ConfigF
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, c := range files {
+		c, err := c.Expanded(env)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
 		k.applied = append(k.applied, c)
 		if err := k.errs[c.Path]; errors.Is(err, runtime.ErrConfigBusy) {
 			return nil, err
@@ -103,11 +108,34 @@ func TestConfigFilesBeforeEachStart(t *testing.T) {
 	})
 }
 
+// TestStoredBombDelaysNoStart: a spec that was stored before its variables were bounded sets the
+// condition only.
+func TestStoredBombDelaysNoStart(t *testing.T) {
+	live(t, func(w *world) {
+		k := &configs{}
+		w.rec.Configure = k.configure
+		w.installed(func(s *v1.ContainerSpec) {
+			s.VolumeID = "v"
+			s.Env = map[string]string{"A": strings.Repeat("x", 120_000)}
+			s.ConfigFiles = []v1.ConfigFile{
+				{Path: "bomb", Format: "text", Set: map[string]string{"k": strings.Repeat("${A}", 16_000)}},
+				{Path: "b", Format: "ini", Set: map[string]string{"x": "1"}},
+			}
+		})
+		w.change(on)
+		c := w.want(v1.Running)
+		condition := v1.FindCondition(c.Status.Conditions, v1.ConfigFilesApplied)
+		require.Equal(t, v1.False, condition.Status)
+		require.Equal(t, "config files that were not changed: bomb: k: must be at most 65536 bytes with its variables replaced", condition.Message)
+		require.Len(t, k.applied, 1, "the other file is set")
+	})
+}
+
 // TestConfigFilesAreBounded: a disk that hangs delays a start only for a time, and a long
 // message is cut.
 func TestConfigFilesAreBounded(t *testing.T) {
 	live(t, func(w *world) {
-		w.rec.Configure = func(ctx context.Context, _ string, files []v1.ConfigFile) (errs []error, err error) {
+		w.rec.Configure = func(ctx context.Context, _ string, files []v1.ConfigFile, _ map[string]string) (errs []error, err error) {
 			<-ctx.Done()
 			for range files {
 				errs = append(errs, ctx.Err())

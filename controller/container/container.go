@@ -34,11 +34,11 @@ type Reconciler struct {
 	Roots     *Roots
 	Crash     CrashBackOff
 	Warn      Warnings
-	BootID    string                                                                             // of the host
-	Volume    func(volumeID string) (dir string)                                                 // the directory of a volume on the host
-	Auth      func(registry string) runtime.Auth                                                 // credentials of docker.registries
-	LastLines func(ctx context.Context, id string, since time.Time) ([]string, error)            // of the server's console
-	Configure func(ctx context.Context, volumeID string, files []v1.ConfigFile) ([]error, error) // sets values of configuration files
+	BootID    string                                                                                                    // of the host
+	Volume    func(volumeID string) (dir string)                                                                        // the directory of a volume on the host
+	Auth      func(registry string) runtime.Auth                                                                        // credentials of docker.registries
+	LastLines func(ctx context.Context, id string, since time.Time) ([]string, error)                                   // of the server's console
+	Configure func(ctx context.Context, volumeID string, files []v1.ConfigFile, env map[string]string) ([]error, error) // sets values of configuration files
 	Mounts    Mounts
 	Metrics   *controller.Metrics
 	Log       *slog.Logger

@@ -48,7 +48,7 @@ func TestConfigFiles(t *testing.T) {
 	}
 	condition := v1.FindCondition(c.Conditions, v1.ConfigFilesApplied)
 	require.Equal(t, v1.False, condition.Status)
-	for _, text := range []string{"link.json: a link", "fifo.ini: something that is not a file", "huge.xml: the file is larger than 4 MiB"} {
+	for _, text := range []string{"link.json: a link", "fifo.ini: something that is not a file", "huge.xml: the file is larger than 512 KiB"} {
 		require.Contains(t, condition.Message, text)
 	}
 	written, err := os.Stat(dir + "/paper.yml")

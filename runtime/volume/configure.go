@@ -13,17 +13,20 @@ import (
 )
 
 // Configure sets the values of the configuration files of a container, and returns the
-// error of each. It creates a file that is missing, and changes nothing if every value is
-// set. The file keeps its owner and its mode. Anything but a regular file of at most 4 MiB
+// error of each. The variables of the values are replaced by those of env, file by file: all at
+// once may be large. It creates a file that is missing, and changes nothing if every value is
+// set. The file keeps its owner and its mode. Anything but a regular file of at most 512 KiB
 // is refused, a link too. The error of a file that cannot be parsed is a v1.Error. The
 // second result is runtime.ErrConfigBusy if it is the turn of other volumes to have large
 // files parsed: it is this one's soon if the caller asks again each second.
-func (f Files) Configure(ctx context.Context, id string, files []v1.ConfigFile) ([]error, error) {
+func (f Files) Configure(ctx context.Context, id string, files []v1.ConfigFile, env map[string]string) ([]error, error) {
 	t := f.m.configuring.of(id)
 	defer t.end()
 	errs := make([]error, len(files))
 	for i, c := range files {
-		errs[i] = f.configure(ctx, t, c)
+		if c, errs[i] = c.Expanded(env); errs[i] == nil {
+			errs[i] = f.configure(ctx, t, c)
+		}
 		if errors.Is(errs[i], runtime.ErrConfigBusy) {
 			return nil, errs[i]
 		}
@@ -116,4 +119,4 @@ func readConfig(dst *folder, base string, old fs.FileInfo) ([]byte, error) {
 
 var errConfigGrows = v1.Errorf(v1.InvalidRequest, "the file grows while it is read")
 
-var errConfigSize = v1.Errorf(v1.InvalidRequest, "the file is larger than 4 MiB")
+var errConfigSize = v1.Errorf(v1.InvalidRequest, "the file is larger than 512 KiB")

@@ -15,12 +15,13 @@ import (
 
 func TestConfigure(t *testing.T) {
 	require.ElementsMatch(t, v1.ConfigFormats(), configfile.Formats())
+	require.Equal(t, v1.MaxConfigFile, configfile.MaxSize)
 	b := newBox(t, options())
 	port := func(path string) v1.ConfigFile {
 		return v1.ConfigFile{Path: path, Format: "properties", Set: map[string]string{"server-port": "25565"}}
 	}
 	configure := func(c v1.ConfigFile) error {
-		errs, err := b.Configure(t.Context(), id, []v1.ConfigFile{c})
+		errs, err := b.Configure(t.Context(), id, []v1.ConfigFile{c}, nil)
 		require.NoError(t, err)
 		return errs[0]
 	}
@@ -53,7 +54,7 @@ func TestConfigure(t *testing.T) {
 	require.NoError(t, os.Truncate(create(t, b.dir, "full"), configfile.MaxSize))
 	require.NoError(t, os.WriteFile(filepath.Join(b.dir, "bad"), []byte("a=\\u00x\n"), 0o600))
 	for path, text := range map[string]string{
-		"out": "a link", "in": "a link", "folder/config": "path traversal", "fifo": "not a file", "new": "not a file", "huge": "4 MiB", "full": "4 MiB", "bad": "hexadecimal",
+		"out": "a link", "in": "a link", "folder/config": "path traversal", "fifo": "not a file", "new": "not a file", "huge": "512 KiB", "full": "512 KiB", "bad": "hexadecimal",
 		"../x": "path traversal", "/etc/passwd": "path traversal", ".": "path traversal", "bad/x": "exists",
 	} {
 		err := configure(port(path))

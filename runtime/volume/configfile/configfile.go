@@ -10,7 +10,7 @@ import (
 )
 
 // MaxSize bounds a configuration file, before and after Apply, in bytes.
-const MaxSize = 4 << 20
+const MaxSize = 512 << 10
 
 // maxWork bounds the size of a file times the number of its keys: each key may be
 // compared with everything in it, and nothing ends Apply before it is done.
@@ -18,7 +18,7 @@ const maxWork = 64 << 20
 
 // Errors of Apply about a whole file. All of its errors are texts for clients.
 var (
-	errSize     = errors.New("the file is larger than 4 MiB")
+	errSize     = errors.New("the file is larger than 512 KiB")
 	errFormat   = errors.New("the format is not known")
 	errEncoding = errors.New("the file is not UTF-8: save it in that encoding")
 	errPanic    = errors.New("berth failed to read this file: please report it with the file")
@@ -62,7 +62,7 @@ func (apply format) to(content []byte, set map[string]string) (changed []byte, e
 		return nil, errSize
 	}
 	if len(content)*len(set) > maxWork {
-		return nil, fmt.Errorf("the file is too large for %d values: at most %d KiB, or 4 MiB for up to 16", len(set), maxWork/len(set)>>10)
+		return nil, fmt.Errorf("the file is too large for %d values: at most %d KiB, or 512 KiB for up to 128", len(set), maxWork/len(set)>>10)
 	}
 	list := make([]entry, 0, len(set))
 	for _, key := range slices.Sorted(maps.Keys(set)) {
@@ -76,14 +76,13 @@ func (apply format) to(content []byte, set map[string]string) (changed []byte, e
 	if err != nil {
 		return nil, err
 	}
+	if len(mark)+len(changed) > MaxSize {
+		return nil, errSize
+	}
 	if again, err := apply(changed, list); err != nil || !bytes.Equal(again, changed) {
 		return nil, errUnstable
 	}
-	changed = append(slices.Clip(mark), changed...)
-	if len(changed) > MaxSize {
-		return nil, errSize
-	}
-	return changed, nil
+	return append(slices.Clip(mark), changed...), nil
 }
 
 // splitMark separates a byte order mark of UTF-8.
@@ -102,8 +101,15 @@ type edit struct {
 }
 
 // replaceAll makes edits that do not overlap. Those at the same position keep their
-// order.
-func replaceAll(content []byte, edits []edit) []byte {
+// order. It makes none if the result is too large: one value may replace many lines.
+func replaceAll(content []byte, edits []edit) ([]byte, error) {
+	size := len(content)
+	for _, e := range edits {
+		size += len(e.text) - (e.end - e.start)
+	}
+	if size > MaxSize {
+		return nil, errSize
+	}
 	slices.SortStableFunc(edits, func(a, b edit) int { return a.start - b.start })
 	var out bytes.Buffer
 	at := 0
@@ -113,7 +119,7 @@ func replaceAll(content []byte, edits []edit) []byte {
 		at = e.end
 	}
 	out.Write(content[at:])
-	return out.Bytes()
+	return out.Bytes(), nil
 }
 
 // ending returns the line ending of content: the last one before the position at, else

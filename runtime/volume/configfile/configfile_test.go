@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"unicode/utf16"
@@ -184,7 +185,7 @@ func TestTwoKeysOfOneValue(t *testing.T) {
 		require.ErrorIs(t, err, errUnstable, "%q", content)
 	}
 	var many strings.Builder
-	for i := range 200_000 {
+	for i := range 40_000 {
 		fmt.Fprintf(&many, " a%d=''", i)
 	}
 	_, err = Apply("xml", []byte("<a"+many.String()+"/>"), object{"/a/@a7": "1"})
@@ -202,14 +203,14 @@ func TestLimits(t *testing.T) {
 	_, err = Apply("text", make([]byte, MaxSize), object{"a": "b"})
 	require.ErrorIs(t, err, errSize)
 	many := object{}
-	for i := range maxWork >> 20 {
+	for i := range maxWork >> 19 {
 		many[fmt.Sprint("k", i)] = "v"
 	}
-	_, err = Apply("text", make([]byte, 1<<20), many)
+	_, err = Apply("text", make([]byte, 500<<10), many)
 	require.NoError(t, err)
 	many["one more"] = "v"
-	_, err = Apply("text", make([]byte, 1<<20), many)
-	require.ErrorContains(t, err, "too large for 65 values: at most 1008 KiB")
+	_, err = Apply("text", make([]byte, 510<<10), many)
+	require.ErrorContains(t, err, "too large for 129 values: at most 508 KiB")
 	_, err = Apply("yaml", []byte(strings.Repeat("[", 100_000)), object{"a": "b"})
 	require.Error(t, err)
 	_, err = Apply("yaml", []byte("["+strings.Repeat("a,", maxNodes+1)+"]"), object{"a": "b"})
@@ -224,6 +225,34 @@ func TestLimits(t *testing.T) {
 	}
 	_, err = Apply("yaml", []byte(bomb), object{"new": "b"})
 	require.NoError(t, err, "aliases are not expanded")
+}
+
+// TestOneValueOfManyLines: each line of a file becomes a long value, which is a gigabyte.
+func TestOneValueOfManyLines(t *testing.T) {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := Apply("text", []byte(strings.Repeat("a\n", 128<<10)), object{"a": "a" + strings.Repeat("x", 60_000)})
+	require.ErrorIs(t, err, errSize)
+	runtime.ReadMemStats(&after)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(64<<20))
+}
+
+// TestDeepKeys: a new key of 500 names would be as many lines, each with more spaces.
+func TestDeepKeys(t *testing.T) {
+	set := map[string]object{"yaml": {}, "json": {}, "xml": {}}
+	for i := range 250 {
+		set["yaml"][fmt.Sprint("k", i, strings.Repeat(".a", 500))] = "1"
+		set["json"][fmt.Sprint("k", i, strings.Repeat(".a", 500))] = "1"
+		set["xml"][fmt.Sprint("/k/k", i, strings.Repeat("/a", 500))] = "1"
+	}
+	for format, set := range set {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := Apply(format, nil, set)
+		require.ErrorContains(t, err, "must have at most 64 names")
+		runtime.ReadMemStats(&after)
+		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(16<<20))
+	}
 }
 
 // value is a value of a file, of any kind.

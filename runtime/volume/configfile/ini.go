@@ -79,7 +79,10 @@ func ini(content []byte, set []entry) ([]byte, error) {
 		}
 		missing[k.section] = append(missing[k.section], text)
 	}
-	content = replaceAll(content, append(edits, added...)) // a line behind the value that ends there
+	content, err := replaceAll(content, append(edits, added...)) // a line behind the value that ends there
+	if err != nil {
+		return nil, err
+	}
 	for _, section := range order {
 		content = appendLine(content, "["+section+"]")
 		for _, one := range missing[section] {

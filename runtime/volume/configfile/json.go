@@ -34,7 +34,7 @@ func jsonFile(content []byte, set []entry) ([]byte, error) {
 	if err := r.value(root, 0); err != nil {
 		return nil, err
 	}
-	return replaceAll(content, r.edits), nil
+	return replaceAll(content, r.edits)
 }
 
 // jsonReader reads valid JSON once and collects the edits.

@@ -41,7 +41,10 @@ func properties(content []byte, set []entry) ([]byte, error) {
 			edits = append(edits, edit{old.start, old.end, old.format(e.value)})
 		}
 	}
-	content = replaceAll(content, edits)
+	content, err := replaceAll(content, edits)
+	if err != nil {
+		return nil, err
+	}
 	if len(added) > 0 && p.open {
 		content = append(content, (ending(content, len(content)) + ending(content, len(content)))...) // ends the continued line
 	}

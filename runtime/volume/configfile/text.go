@@ -23,7 +23,10 @@ func text(content []byte, set []entry) ([]byte, error) {
 			found[k] = found[k] || now == e.value
 		}
 	}
-	content = replaceAll(content, edits)
+	content, err := replaceAll(content, edits)
+	if err != nil {
+		return nil, err
+	}
 	for i, e := range set {
 		if err := oneLine(e); err != nil {
 			return nil, err

@@ -9,6 +9,10 @@ import (
 	"strings"
 )
 
+// maxNames bounds the names of a key: the lines that a new one needs have the square of its
+// depth in spaces.
+const maxNames = 64
+
 // tree holds the values to set in a yaml or json file, by path. A node has either a
 // value or children.
 type tree struct {
@@ -23,7 +27,11 @@ func newTree(set []entry) (*tree, error) {
 	root := &tree{}
 	for _, e := range set {
 		t := root
-		for _, name := range splitPath(e.key) {
+		names := splitPath(e.key)
+		if len(names) > maxNames {
+			return nil, fmt.Errorf("%s: must have at most %d names", e.key, maxNames)
+		}
+		for _, name := range names {
 			t = t.child(name)
 		}
 		t.value = &e.value

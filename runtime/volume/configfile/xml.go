@@ -47,12 +47,8 @@ func xmlFile(content []byte, set []entry) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		content = replaceAll(content, edits)
-		if len(content) > MaxSize {
-			return nil, errSize
-		}
-		if !more {
-			return content, nil
+		if content, err = replaceAll(content, edits); err != nil || !more {
+			return content, err
 		}
 	}
 	return nil, errPasses

@@ -41,6 +41,9 @@ func parseXMLPath(e entry) (p xmlPath, err error) {
 			p.attr = attr[1]
 			return p, nil
 		}
+		if len(p.steps) == maxNames {
+			return p, fmt.Errorf("%s: must have at most %d names", e.key, maxNames)
+		}
 		step := xmlStepForm.FindStringSubmatch(rest[1:])
 		if step == nil {
 			return p, wrong

@@ -13,7 +13,7 @@ import (
 )
 
 // maxNodes bounds the memory for the nodes of one yaml file, which take 250 bytes each.
-const maxNodes = 400_000
+const maxNodes = 100_000
 
 var (
 	errYAML  = errors.New("the file is not valid YAML")
@@ -38,7 +38,10 @@ func yamlFile(content []byte, set []entry) ([]byte, error) {
 	if err := y.edit(root, wanted); err != nil {
 		return nil, err
 	}
-	changed := replaceAll(content, y.edits)
+	changed, err := replaceAll(content, y.edits)
+	if err != nil {
+		return nil, err
+	}
 	now, err := parseYAML(changed)
 	if err != nil || !sameBeside(root, now, wanted) {
 		return nil, errUnstable
