@@ -26,7 +26,7 @@ cache=${BERTH_ENGINE_CACHE:-/var/cache/berth-engines}
 mirror=${BERTH_ENGINE_MIRROR:-} # empty: debootstrap uses its default
 packages=docker.io,containerd,runc,iptables,iproute2,ca-certificates
 # The test suites that run on each engine.
-suites='./hack/enginetest ./runtime/docker ./controller/console ./hack/e2e'
+suites='./hack/test/enginetest ./runtime/docker ./controller/console ./hack/e2e'
 
 say() { echo "engines.sh: $*" >&2; }
 die() { say "$*"; exit 1; }

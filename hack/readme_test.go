@@ -23,7 +23,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"berth/hack/enginetest"
+	"berth/hack/test/enginetest"
 )
 
 // block is a fenced block of commands in a document.

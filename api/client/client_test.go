@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	v1 "berth/api/v1"
-	"berth/hack/openapitest"
+	"berth/hack/test/openapitest"
 )
 
 func TestErrors(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 
 	"berth/api/intent"
 	v1 "berth/api/v1"
-	"berth/hack/storetest"
+	"berth/hack/test/storetest"
 	"berth/store"
 )
 

@@ -15,8 +15,8 @@ import (
 
 	goclient "berth/api/client"
 	v1 "berth/api/v1"
-	"berth/hack/fieldtest"
-	"berth/hack/openapitest"
+	"berth/hack/test/fieldtest"
+	"berth/hack/test/openapitest"
 	"berth/store"
 )
 

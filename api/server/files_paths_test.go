@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	v1 "berth/api/v1"
-	"berth/hack/openapitest"
-	"berth/hack/pathtest"
+	"berth/hack/test/openapitest"
+	"berth/hack/test/pathtest"
 )
 
 // pathField is one path field of one endpoint. An empty path in a query is the root if

@@ -20,7 +20,7 @@ import (
 	"berth/api/stream"
 	"berth/api/ui"
 	v1 "berth/api/v1"
-	"berth/hack/openapitest"
+	"berth/hack/test/openapitest"
 	"berth/store"
 )
 

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	v1 "berth/api/v1"
-	"berth/hack/openapitest"
+	"berth/hack/test/openapitest"
 )
 
 // TestRoutesMatchOpenAPI compares routes, scopes and authentication with the document.

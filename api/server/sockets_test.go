@@ -15,7 +15,7 @@ import (
 
 	"berth/api/stream"
 	v1 "berth/api/v1"
-	"berth/hack/openapitest"
+	"berth/hack/test/openapitest"
 	"berth/store"
 )
 

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"berth/api/auth"
-	"berth/hack/pathtest"
+	"berth/hack/test/pathtest"
 )
 
 // resolved are the paths of the table that are paths of the volume for SFTP, which

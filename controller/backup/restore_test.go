@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	v1 "berth/api/v1"
-	"berth/hack/storetest"
+	"berth/hack/test/storetest"
 	"berth/store"
 )
 

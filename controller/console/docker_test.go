@@ -22,8 +22,8 @@ import (
 	"berth/api/stream"
 	v1 "berth/api/v1"
 	"berth/controller/console"
-	"berth/hack/berthtest"
-	"berth/hack/enginetest"
+	"berth/hack/test/berthtest"
+	"berth/hack/test/enginetest"
 	"berth/runtime"
 	"berth/runtime/docker"
 )

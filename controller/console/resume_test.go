@@ -13,7 +13,7 @@ import (
 	"berth/api/stream"
 	v1 "berth/api/v1"
 	"berth/controller/console"
-	"berth/hack/enginetest"
+	"berth/hack/test/enginetest"
 	"berth/runtime"
 )
 

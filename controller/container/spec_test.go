@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	v1 "berth/api/v1"
-	"berth/hack/fieldtest"
+	"berth/hack/test/fieldtest"
 	"berth/runtime"
 )
 

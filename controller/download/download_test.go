@@ -17,7 +17,7 @@ import (
 	v1 "berth/api/v1"
 	"berth/controller"
 	"berth/controller/download"
-	"berth/hack/storetest"
+	"berth/hack/test/storetest"
 	"berth/store"
 )
 

@@ -19,7 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	v1 "berth/api/v1"
-	"berth/hack/openapitest"
+	"berth/hack/test/openapitest"
 	"berth/store"
 )
 

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/term"
 
 	v1 "berth/api/v1"
-	"berth/hack/berthtest"
+	"berth/hack/test/berthtest"
 )
 
 // TestAttachOnTerminal types into the console of a container with a terminal of its

@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"berth/api/client"
-	"berth/hack/berthtest"
-	"berth/hack/s3test"
+	"berth/hack/test/berthtest"
+	"berth/hack/test/s3test"
 )
 
 // startWithS3 starts a daemon with the target s3, and a volume whose archive has three

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	v1 "berth/api/v1"
-	"berth/hack/berthtest"
+	"berth/hack/test/berthtest"
 )
 
 // TestConfigFiles: a server reads the values of config_files in its first run, and a file

@@ -14,7 +14,7 @@ import (
 
 	"berth/api/stream"
 	v1 "berth/api/v1"
-	"berth/hack/berthtest"
+	"berth/hack/test/berthtest"
 )
 
 // number is a whole line of digits.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"berth/hack/berthtest"
+	"berth/hack/test/berthtest"
 )
 
 const counting = `i=0; while :; do i=$((i+1)); echo "tick $i"; usleep 10000; done`

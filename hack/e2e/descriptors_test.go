@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"berth/hack/berthtest"
+	"berth/hack/test/berthtest"
 )
 
 // TestHalfOpenConnections opens more connections than berth may have

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	v1 "berth/api/v1"
-	"berth/hack/berthtest"
+	"berth/hack/test/berthtest"
 )
 
 // smallDisk mounts a tmpfs with these options and returns its directory.

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"berth/hack/enginetest"
+	"berth/hack/test/enginetest"
 	"berth/runtime"
 	"berth/runtime/docker"
 	"berth/runtime/firewall"

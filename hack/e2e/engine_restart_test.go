@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"berth/hack/berthtest"
-	"berth/hack/enginetest"
+	"berth/hack/test/berthtest"
+	"berth/hack/test/enginetest"
 )
 
 // reluctant exits with 0, 2 s after SIGTERM.

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	v1 "berth/api/v1"
-	"berth/hack/berthtest"
+	"berth/hack/test/berthtest"
 )
 
 // TestCrashIsRetried: a run that fails is repeated after the time in next_retry_at.

@@ -15,8 +15,8 @@ import (
 
 	"berth/api/client"
 	v1 "berth/api/v1"
-	"berth/hack/berthtest"
-	"berth/hack/enginetest"
+	"berth/hack/test/berthtest"
+	"berth/hack/test/enginetest"
 )
 
 // failure is one that an operator has to understand from the metrics alone, from the

@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"berth/hack/berthtest"
-	"berth/hack/enginetest"
+	"berth/hack/test/berthtest"
+	"berth/hack/test/enginetest"
 )
 
 // interference is a change that somebody else makes to a container with the

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"berth/api/client"
-	"berth/hack/berthtest"
+	"berth/hack/test/berthtest"
 )
 
 // requestCase is a request that is in flight while the daemon is killed.

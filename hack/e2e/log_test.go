@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"berth/hack/berthtest"
+	"berth/hack/test/berthtest"
 )
 
 // TestLogIsJSON terminates a daemon, and lets others fail because of

@@ -21,7 +21,7 @@ import (
 
 	"berth/api/client"
 	v1 "berth/api/v1"
-	"berth/hack/berthtest"
+	"berth/hack/test/berthtest"
 )
 
 // pageWait bounds one action of a page; an upload of 1 GiB takes most of it on a busy

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"berth/api/client"
-	"berth/hack/berthtest"
+	"berth/hack/test/berthtest"
 )
 
 // TestPagesOverKills: a list that is read page by page continues after berth was

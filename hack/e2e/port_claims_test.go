@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"berth/api/client"
-	"berth/hack/berthtest"
-	"berth/hack/enginetest"
+	"berth/hack/test/berthtest"
+	"berth/hack/test/enginetest"
 )
 
 // TestConcurrentPortClaims lets 16 clients create, rebind and delete containers over 20 ports

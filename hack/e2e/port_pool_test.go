@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"berth/api/client"
-	"berth/hack/berthtest"
+	"berth/hack/test/berthtest"
 )
 
 // TestPoolOfEveryPort adds all ports of both protocols, lists them, kills the

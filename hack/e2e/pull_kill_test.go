@@ -11,7 +11,7 @@ import (
 
 	"berth/api/client"
 	v1 "berth/api/v1"
-	"berth/hack/berthtest"
+	"berth/hack/test/berthtest"
 )
 
 // TestPullsSurviveKills kills the daemon at random moments while it downloads: each

@@ -18,7 +18,7 @@ import (
 
 	"berth/api/client"
 	v1 "berth/api/v1"
-	"berth/hack/berthtest"
+	"berth/hack/test/berthtest"
 )
 
 // mirror serves files: /n is n MiB, /slow never ends, /stalled sends nothing after its

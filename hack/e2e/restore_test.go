@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"berth/hack/berthtest"
+	"berth/hack/test/berthtest"
 )
 
 // TestStoreWithoutCheckpointStartsNoDuplicate follows the advice in the error about a

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/crypto/ssh"
 
-	"berth/hack/berthtest"
+	"berth/hack/test/berthtest"
 )
 
 // dial opens a session with a token as password.

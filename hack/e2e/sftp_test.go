@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/crypto/ssh"
 
-	"berth/hack/berthtest"
+	"berth/hack/test/berthtest"
 )
 
 // sftpNode is a daemon with SFTP, a volume, and a token with a key.

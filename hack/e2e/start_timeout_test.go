@@ -7,7 +7,7 @@ import (
 
 	"berth/api/client"
 	v1 "berth/api/v1"
-	"berth/hack/berthtest"
+	"berth/hack/test/berthtest"
 )
 
 // TestStartTimeoutOverKills: starts whose pattern never matches are stopped gracefully

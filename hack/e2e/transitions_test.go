@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"berth/hack/berthtest"
+	"berth/hack/test/berthtest"
 )
 
 // stored is a transition in GET /events.

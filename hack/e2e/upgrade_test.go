@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"berth/api/client"
-	"berth/hack/berthtest"
+	"berth/hack/test/berthtest"
 )
 
 // The stores of testdata. That of version 1 was written by the berth of commit cba732e: the

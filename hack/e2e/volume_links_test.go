@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"berth/hack/berthtest"
+	"berth/hack/test/berthtest"
 )
 
 // secret is the content of files outside the volume. It must not appear inside.

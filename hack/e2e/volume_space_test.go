@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"berth/hack/berthtest"
+	"berth/hack/test/berthtest"
 )
 
 // TestUploadLeavesSpaceForStore: on a small disk that volumes and store share,

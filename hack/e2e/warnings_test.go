@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"berth/hack/berthtest"
+	"berth/hack/test/berthtest"
 )
 
 // TestSlowStepsAreReported configures short times after which a start whose pattern

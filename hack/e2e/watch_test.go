@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"berth/api/client"
-	"berth/hack/berthtest"
+	"berth/hack/test/berthtest"
 )
 
 // TestWatchResumes kills the daemon while a client watches its transitions and follows

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"berth/hack/enginetest"
+	"berth/hack/test/enginetest"
 )
 
 // bareContainer is a container like that of the good tenant, which the engine starts without

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"berth/hack/berthtest"
-	"berth/hack/enginetest"
+	"berth/hack/test/berthtest"
+	"berth/hack/test/enginetest"
 )
 
 // goodTenant starts and kills its container, over and over, and measures each start.

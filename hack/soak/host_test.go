@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"berth/hack/berthtest"
-	"berth/hack/enginetest"
+	"berth/hack/test/berthtest"
+	"berth/hack/test/enginetest"
 )
 
 // engineUptime is how long the engine runs between two restarts.

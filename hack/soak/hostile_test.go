@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"berth/api/client"
-	"berth/hack/berthtest"
-	"berth/hack/enginetest"
+	"berth/hack/test/berthtest"
+	"berth/hack/test/enginetest"
 )
 
 // hostileScript is what the tenant runs inside its container: deep trees, links

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"berth/hack/berthtest"
+	"berth/hack/test/berthtest"
 )
 
 // start is one start of the good tenant's container.

@@ -15,7 +15,7 @@ import (
 	"berth/api/client"
 	"berth/api/ui"
 	"berth/hack/bench/table"
-	"berth/hack/berthtest"
+	"berth/hack/test/berthtest"
 )
 
 // withoutEngine starts a daemon whose engine does not answer: the page shows a list, and

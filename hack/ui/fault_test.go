@@ -10,7 +10,7 @@ import (
 
 	"berth/api/client"
 	v1 "berth/api/v1"
-	"berth/hack/berthtest"
+	"berth/hack/test/berthtest"
 )
 
 // TestReconnect kills the daemon below an open console: the page shows it, heals

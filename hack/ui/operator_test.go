@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"berth/api/client"
-	"berth/hack/berthtest"
-	"berth/hack/enginetest"
+	"berth/hack/test/berthtest"
+	"berth/hack/test/enginetest"
 )
 
 // TestLongNamesAndManyPorts: a container with the longest name and 18 ports leaves its

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"berth/api/client"
-	"berth/hack/berthtest"
-	"berth/hack/enginetest"
+	"berth/hack/test/berthtest"
+	"berth/hack/test/enginetest"
 )
 
 // fault is one that an operator has to understand from the page alone.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"berth/hack/s3test"
+	"berth/hack/test/s3test"
 )
 
 // TestS3Downloads: a download survives faults, and never returns other bytes.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"berth/hack/s3test"
+	"berth/hack/test/s3test"
 )
 
 // quick are limits with which a fault costs little time.

@@ -15,7 +15,7 @@ import (
 	"github.com/minio/minio-go/v7"
 	"github.com/stretchr/testify/require"
 
-	"berth/hack/s3test"
+	"berth/hack/test/s3test"
 )
 
 // TestPartSizes: all parts that S3 permits hold 1 TiB, and the first ones are equal, as

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
-	"berth/hack/enginetest"
+	"berth/hack/test/enginetest"
 	"berth/runtime"
 )
 

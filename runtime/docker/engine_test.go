@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
-	"berth/hack/enginetest"
+	"berth/hack/test/enginetest"
 	"berth/runtime"
 	"berth/runtime/conform"
 )

@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 
-	"berth/hack/fieldtest"
+	"berth/hack/test/fieldtest"
 	"berth/runtime"
 )
 

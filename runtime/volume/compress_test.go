@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	v1 "berth/api/v1"
-	"berth/hack/pathtest"
+	"berth/hack/test/pathtest"
 	"berth/runtime/volume"
 )
 

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	v1 "berth/api/v1"
-	"berth/hack/pathtest"
+	"berth/hack/test/pathtest"
 )
 
 // FuzzPath passes the same text to every path field. Files outside must stay

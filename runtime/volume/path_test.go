@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	v1 "berth/api/v1"
-	"berth/hack/pathtest"
+	"berth/hack/test/pathtest"
 )
 
 // hostileTexts break the path rules as text.

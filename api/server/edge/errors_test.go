@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	v1 "berth/api/v1"
-	"berth/hack/openapitest"
+	"berth/hack/test/openapitest"
 )
 
 // TestStatusesMatchOpenAPI compares the codes and statuses with those of the document.

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	v1 "berth/api/v1"
-	"berth/hack/s3test"
+	"berth/hack/test/s3test"
 )
 
 func TestBackupPath(t *testing.T) {

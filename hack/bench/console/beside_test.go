@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"berth/hack/bench/table"
-	"berth/hack/berthtest"
+	"berth/hack/test/berthtest"
 )
 
 // pairs is how often it measures.

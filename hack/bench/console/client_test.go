@@ -15,7 +15,7 @@ import (
 	"github.com/fasthttp/websocket"
 	"github.com/stretchr/testify/require"
 
-	"berth/hack/berthtest"
+	"berth/hack/test/berthtest"
 )
 
 // client counts the lines that a socket brings, and how old the last of each

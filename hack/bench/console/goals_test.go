@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"berth/hack/bench/table"
-	"berth/hack/berthtest"
-	"berth/hack/enginetest"
+	"berth/hack/test/berthtest"
+	"berth/hack/test/enginetest"
 )
 
 // BenchmarkIdle runs fifty containers with nobody listening: what berth uses of a core,

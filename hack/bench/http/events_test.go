@@ -8,7 +8,7 @@ import (
 
 	v1 "berth/api/v1"
 	"berth/hack/bench/table"
-	"berth/hack/berthtest"
+	"berth/hack/test/berthtest"
 	"berth/store"
 )
 

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"berth/hack/bench/table"
-	"berth/hack/berthtest"
-	"berth/hack/enginetest"
+	"berth/hack/test/berthtest"
+	"berth/hack/test/enginetest"
 )
 
 const (

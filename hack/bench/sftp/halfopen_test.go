@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"berth/hack/berthtest"
+	"berth/hack/test/berthtest"
 )
 
 // phase is what a phase of requests measured.

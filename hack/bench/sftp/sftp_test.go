@@ -21,7 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/crypto/ssh"
 
-	"berth/hack/berthtest"
+	"berth/hack/test/berthtest"
 )
 
 // serverScript starts OpenSSH's server in a mount namespace that has the user sshd, which

@@ -12,7 +12,7 @@ import (
 
 	v1 "berth/api/v1"
 	"berth/hack/bench/table"
-	"berth/hack/berthtest"
+	"berth/hack/test/berthtest"
 	"berth/runtime/volume"
 	"berth/runtime/volume/archiver"
 )

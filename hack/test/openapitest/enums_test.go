@@ -67,7 +67,7 @@ func TestEnums(t *testing.T) {
 	require.Equal(t, sorted(append(stored, stream.EventGap)...), events(t, "WebhookEvent"))
 	require.Equal(t, sorted(append(stored, stream.EventGap, stream.EventConsole, stream.EventLogs, stream.EventStats)...),
 		events(t, "SocketMessage"))
-	require.Equal(t, switchCases(t, "../../api/server", "m.Event"), events(t, "ClientMessage"))
+	require.Equal(t, switchCases(t, "../../../api/server", "m.Event"), events(t, "ClientMessage"))
 	firewall := Document(t).Components.Schemas["Port"].Value.Properties["firewall"].Value.Properties["state"].Value
 	format := Document(t).Components.Schemas["CompressRequest"].Value.Properties["format"].Value
 	require.Len(t, format.Enum, len(v1.Formats())+2, "empty and null are the default")
@@ -81,7 +81,7 @@ func TestEnums(t *testing.T) {
 // compares the others, and their statuses.
 func TestErrorCodes(t *testing.T) {
 	listed := enum(t, "ErrorCode")
-	for _, code := range typedConstants(t, "../../api/v1/error.go", "Code") {
+	for _, code := range typedConstants(t, "../../../api/v1/error.go", "Code") {
 		require.Contains(t, listed, code)
 	}
 	description := Document(t).Components.Schemas["ErrorCode"].Value.Description
@@ -91,18 +91,18 @@ func TestErrorCodes(t *testing.T) {
 }
 
 func TestConditionTypes(t *testing.T) {
-	require.Equal(t, constantsBeside(t, "../../api/v1/container.go", "ImageAvailable"), enum(t, "ConditionType"))
+	require.Equal(t, constantsBeside(t, "../../../api/v1/container.go", "ImageAvailable"), enum(t, "ConditionType"))
 }
 
 // TestConditionReasons compares the enum with the words that the controller of
 // containers and the view of conditions contain.
 func TestConditionReasons(t *testing.T) {
 	reasons := map[string]bool{v1.DiskPressure: true, v1.StartPatternNotMatched: true}
-	for _, reason := range constantsBeside(t, "../../api/v1/container.go", "ReasonImageNotFound") {
+	for _, reason := range constantsBeside(t, "../../../api/v1/container.go", "ReasonImageNotFound") {
 		reasons[reason] = true
 	}
 	word := regexp.MustCompile(`^[A-Z][a-z]+([A-Z][a-z]+)*$`)
-	for _, dir := range []string{"../../controller/container", "../../api/server"} {
+	for _, dir := range []string{"../../../controller/container", "../../../api/server"} {
 		inspect(t, dir, func(path string, n ast.Node) {
 			text, is := literal(n)
 			if is && word.MatchString(text) && text != "Failed" && (!strings.Contains(path, "api/") || filepath.Base(path) == "conditions.go") {
@@ -133,7 +133,7 @@ func TestCloseCodes(t *testing.T) {
 		"CloseInternalServerErr": websocket.CloseInternalServerErr, "CloseTryAgainLater": websocket.CloseTryAgainLater,
 	}
 	used := map[float64]bool{}
-	inspect(t, "../../api/server", func(path string, n ast.Node) {
+	inspect(t, "../../../api/server", func(path string, n ast.Node) {
 		selector, is := n.(*ast.SelectorExpr)
 		if !is || !strings.HasPrefix(selector.Sel.Name, "Close") || selector.Sel.Name == "CloseMessage" {
 			return

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"berth/hack/enginetest"
+	"berth/hack/test/enginetest"
 )
 
 func sleeper(t *testing.T, e *enginetest.Isolated) (id string, pid int) {

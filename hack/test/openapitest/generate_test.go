@@ -64,7 +64,7 @@ func TestGeneratedTypes(t *testing.T) {
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "types_test.go"), []byte(types+"}\n"), 0o644))
 
-	document, err := filepath.Abs("../../api/openapi.yaml")
+	document, err := filepath.Abs("../../../api/openapi.yaml")
 	require.NoError(t, err)
 	run(t, dir, "go", "tool", "oapi-codegen", "-config", "config.yaml", document)
 	run(t, dir, "go", "test", "-count=1", "./...")

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"berth/hack/enginetest"
+	"berth/hack/test/enginetest"
 )
 
 // Options change the defaults of Start.

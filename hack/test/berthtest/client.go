@@ -10,7 +10,7 @@ import (
 
 	"berth/api/client"
 	v1 "berth/api/v1"
-	"berth/hack/openapitest"
+	"berth/hack/test/openapitest"
 )
 
 // Client calls a daemon as a panel does.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"berth/hack/enginetest"
+	"berth/hack/test/enginetest"
 )
 
 func TestContainerLifecycle(t *testing.T) {

@@ -17,7 +17,7 @@ var (
 // berths returns the text of hack/docs/panels.md without the columns about wings.
 func berths(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("../docs/panels.md")
+	text, err := os.ReadFile("../../docs/panels.md")
 	require.NoError(t, err)
 	var b strings.Builder
 	wings := false

@@ -13,7 +13,7 @@ import (
 	"github.com/fasthttp/websocket"
 
 	"berth/api/client"
-	"berth/hack/openapitest"
+	"berth/hack/test/openapitest"
 )
 
 // Message is one message of a socket.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"berth/hack/enginetest"
+	"berth/hack/test/enginetest"
 )
 
 // Until is enginetest.Until.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"berth/api/client"
-	"berth/hack/enginetest"
+	"berth/hack/test/enginetest"
 )
 
 // Container is a container as berth reports it.
