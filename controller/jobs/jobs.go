@@ -1,0 +1,322 @@
+package jobs
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"berth/controller"
+)
+
+const (
+	// AskAgain is the time after which a request that waits calls Start again.
+	AskAgain = 3 * time.Second
+	// placeKept is how long a request that does not ask again keeps its place: its object
+	// is gone, or has to wait for something else. It must not stop those behind it.
+	placeKept = 10 * time.Second
+)
+
+// Options limit the jobs that run at once.
+type Options struct {
+	Name   string     // of a job, in the log
+	Limit  func() int // of jobs at once
+	PerKey int        // of jobs of one key at once; 0 means 1
+	Log    *slog.Logger
+}
+
+// Request asks for a job.
+type Request[T any] struct {
+	ID     string // of the job: it runs once at a time
+	Key    string // whom it is for: keys take turns, and each has Options.PerKey jobs at once
+	Urgent bool   // it comes before the others, see before
+
+	// Record, if not nil, is called when the job has its permit. Without it the job does
+	// not begin: what runs has to be recorded first.
+	Record func() error
+	// Work does the job until it has ended or ctx ends. It calls report with what Get
+	// returns as Value: its progress, or its result.
+	Work func(ctx context.Context, report func(T)) error
+}
+
+// State is the state of a job.
+type State int
+
+// The states of a job. One that was never started, that waits or that is forgotten is None.
+const (
+	None State = iota
+	Running
+	Ended
+)
+
+// Job is a job as it was observed.
+type Job[T any] struct {
+	State State
+	Value T     // reported last
+	Err   error // if it has ended; a panic is an error
+}
+
+// Jobs runs jobs while Run runs. It is safe for concurrent use.
+type Jobs[T any] struct {
+	options Options
+	running sync.WaitGroup
+
+	mu      sync.Mutex
+	daemon  func() context.Context // of Run; nil: it does not run
+	jobs    map[string]*job[T]     // by id, until they are forgotten
+	waiting map[string]*place      // by id; each is that of a stored object, which bounds them
+	last    uint64                 // turn that was given last
+	served  map[string]bool        // keys whose urgent job began since another one did
+	sources map[*func(id string)]bool
+}
+
+type job[T any] struct {
+	Job[T]
+	key    string
+	cancel context.CancelFunc
+}
+
+// place is that of a request which waits for a permit.
+type place struct {
+	key    string
+	urgent bool
+	turn   uint64    // of its key
+	first  uint64    // when it asked first; decides between places of one turn
+	asked  time.Time // last
+}
+
+// New returns Jobs that report values of type T.
+func New[T any](o Options) *Jobs[T] {
+	o.PerKey = max(1, o.PerKey)
+	return &Jobs[T]{options: o, jobs: map[string]*job[T]{}, waiting: map[string]*place{}, served: map[string]bool{}, sources: map[*func(string)]bool{}}
+}
+
+// Run lets jobs begin until ctx ends. Then it cancels those that run, and waits for them.
+func (j *Jobs[T]) Run(ctx context.Context) error {
+	j.mu.Lock()
+	j.daemon = func() context.Context { return ctx }
+	j.mu.Unlock()
+	j.wakeNext()
+	<-ctx.Done()
+	j.mu.Lock()
+	j.daemon = nil
+	j.mu.Unlock()
+	j.running.Wait()
+	return nil
+}
+
+// Start begins a job, and returns false if it has to wait for a permit: call it again
+// after AskAgain, or when Source names the id. It also returns false if a job of this id
+// runs, or was not forgotten.
+func (j *Jobs[T]) Start(r Request[T]) (started bool, err error) {
+	daemon, ctx, own := j.reserve(r)
+	if own == nil {
+		return false, nil
+	}
+	defer j.wakeNext()
+	defer func() {
+		if !started { // also after a panic of Record
+			own.cancel()
+			j.mu.Lock()
+			delete(j.jobs, r.ID)
+			j.mu.Unlock()
+			j.running.Done()
+		}
+	}()
+	if r.Record != nil {
+		if err := r.Record(); err != nil {
+			return false, err
+		}
+	}
+	go j.run(daemon, ctx, r, own)
+	return true, nil
+}
+
+// reserve gives a request its permit, or a place, and returns nil.
+func (j *Jobs[T]) reserve(r Request[T]) (daemon, ctx context.Context, own *job[T]) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.jobs[r.ID] != nil {
+		return nil, nil, nil
+	}
+	p := j.waiting[r.ID]
+	if p == nil {
+		j.last++
+		p = &place{key: r.Key, turn: j.last, first: j.last}
+		j.waiting[r.ID] = p
+	}
+	p.urgent, p.asked = r.Urgent, time.Now()
+	if j.next() != r.ID {
+		return nil, nil, nil
+	}
+	delete(j.waiting, r.ID)
+	j.endTurn(r)
+	own = &job[T]{Job: Job[T]{State: Running}, key: r.Key}
+	daemon = j.daemon()
+	ctx, own.cancel = context.WithCancel(daemon)
+	j.running.Add(1)
+	j.jobs[r.ID] = own
+	return daemon, ctx, own
+}
+
+// endTurn lets the other requests of a key whose job begins wait for the next turn of the
+// key. j.mu is held.
+func (j *Jobs[T]) endTurn(r Request[T]) {
+	j.last++
+	others := false
+	for _, p := range j.waiting {
+		others = others || !p.urgent
+		if p.key == r.Key {
+			p.turn = j.last
+		}
+	}
+	if r.Urgent && others {
+		j.served[r.Key] = true
+	} else {
+		clear(j.served)
+	}
+}
+
+// before reports whether p comes before q. Urgent places are first, but each key has one
+// urgent turn between two others: so some volumes that are restored by turns cannot keep
+// the backups of all others from beginning. j.mu is held.
+func (j *Jobs[T]) before(p, q *place) bool {
+	first, second := p.urgent && !j.served[p.key], q.urgent && !j.served[q.key]
+	if first != second {
+		return first
+	}
+	return cmp.Or(cmp.Compare(p.turn, q.turn), cmp.Compare(p.first, q.first)) < 0
+}
+
+// next returns the id whose job may begin next, or "". j.mu is held.
+func (j *Jobs[T]) next() (id string) {
+	running, of := 0, map[string]int{}
+	for _, own := range j.jobs {
+		if own.State == Running {
+			running++
+			of[own.key]++
+		}
+	}
+	if j.daemon == nil || running >= j.options.Limit() {
+		return ""
+	}
+	var first *place
+	for one, p := range j.waiting {
+		switch {
+		case time.Since(p.asked) > placeKept:
+			delete(j.waiting, one)
+		case of[p.key] < j.options.PerKey && (first == nil || j.before(p, first)):
+			id, first = one, p
+		}
+	}
+	return id
+}
+
+// run does a job. One that the end of the daemon interrupts stays Running, so that nobody
+// records an end: it begins again at the next start.
+func (j *Jobs[T]) run(daemon, ctx context.Context, r Request[T], own *job[T]) {
+	defer j.running.Done()
+	defer own.cancel()
+	err := controller.Catch(j.options.Log, j.options.Name, func() error {
+		return r.Work(ctx, func(value T) {
+			j.mu.Lock()
+			defer j.mu.Unlock()
+			own.Value = value
+		})
+	}, "job", r.ID, "key", r.Key)
+	if err != nil && daemon.Err() != nil {
+		return
+	}
+	j.mu.Lock()
+	own.State, own.Err = Ended, err
+	j.mu.Unlock()
+	j.notify(r.ID)
+	j.wakeNext()
+}
+
+// Get returns the job of an id.
+func (j *Jobs[T]) Get(id string) Job[T] {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if own := j.jobs[id]; own != nil {
+		return own.Job
+	}
+	return Job[T]{}
+}
+
+// Running returns the number of jobs that run.
+func (j *Jobs[T]) Running() (n int) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, own := range j.jobs {
+		if own.State == Running {
+			n++
+		}
+	}
+	return n
+}
+
+// Cancel ends the context of a job that runs. Source names it when it has ended.
+func (j *Jobs[T]) Cancel(id string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if own := j.jobs[id]; own != nil {
+		own.cancel()
+	}
+}
+
+// Forget drops the result of a job that has ended, or the place of one that waits.
+func (j *Jobs[T]) Forget(id string) {
+	j.mu.Lock()
+	if own := j.jobs[id]; own != nil && own.State == Ended {
+		delete(j.jobs, id)
+	}
+	delete(j.waiting, id)
+	j.mu.Unlock()
+	j.wakeNext()
+}
+
+// Source is a controller.Source of the ids whose job has ended or may begin.
+func (j *Jobs[T]) Source(ctx context.Context, notify func(id string)) error {
+	var ended []string
+	j.mu.Lock()
+	j.sources[&notify] = true
+	for id, own := range j.jobs {
+		if own.State == Ended {
+			ended = append(ended, id)
+		}
+	}
+	j.mu.Unlock()
+	for _, id := range ended {
+		notify(id)
+	}
+	j.wakeNext()
+	<-ctx.Done()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	delete(j.sources, &notify)
+	return nil
+}
+
+// wakeNext names the id whose job may begin next.
+func (j *Jobs[T]) wakeNext() {
+	j.mu.Lock()
+	id := j.next()
+	j.mu.Unlock()
+	if id != "" {
+		j.notify(id)
+	}
+}
+
+// notify names an id. j.mu is not held: those who are notified may call Jobs.
+func (j *Jobs[T]) notify(id string) {
+	j.mu.Lock()
+	sources := slices.Collect(maps.Keys(j.sources))
+	j.mu.Unlock()
+	for _, to := range sources {
+		(*to)(id)
+	}
+}
