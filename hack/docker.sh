@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Finds a Docker engine for the tests, or installs and starts one.
 #
-#   hack/docker.sh         ensure the tools and a running engine; print its address
+#   hack/docker.sh         ensure a running engine; print its address
 #   hack/docker.sh tools [PROGRAM:PACKAGE…]
-#                          ensure only the tools that tests need, and these
+#                          ensure the tools that tests need, and these
 #
 # It is idempotent, and several callers may run it at once. Messages go to stderr;
 # stdout has only the engine's address:
@@ -43,15 +43,17 @@ engine() {
 }
 
 # Pairs of a program, or of a file with its path, and its Debian package. A package counts as
-# installed if its program is in PATH, or its file is there.
-programs='curl:curl busybox:busybox-static docker-registry:docker-registry iptables:iptables
-ip:iproute2 nsenter:util-linux flock:util-linux unzip:unzip zip:zip bzip2:bzip2 xz:xz-utils htpasswd:apache2-utils
-mkfs.ext4:e2fsprogs ps:procps bash-static:bash-static
+# installed if its program is in PATH, or its file is there. The daemon and its engine need the
+# first list, tests need both.
+programs='curl:curl iptables:iptables pgrep:procps flock:util-linux'
+test_programs='busybox:busybox-static docker-registry:docker-registry ip:iproute2 nsenter:util-linux unzip:unzip zip:zip bzip2:bzip2 xz:xz-utils htpasswd:apache2-utils
+mkfs.ext4:e2fsprogs bash-static:bash-static
 sftp:openssh-client rclone:rclone lftp:lftp /usr/lib/python3/dist-packages/paramiko/__init__.py:python3-paramiko'
 
+# missing PAIR… prints the packages of the first list and of these pairs that are not installed.
 missing() {
 	local pair
-	for pair in $programs $*; do
+	for pair in $programs "$@"; do
 		command -v "${pair%%:*}" >/dev/null || [ -e "${pair%%:*}" ] || echo "${pair#*:}"
 	done | sort -u
 }
@@ -62,7 +64,6 @@ static_busybox() { [ -e /usr/share/doc/busybox-static ] || ! command -v ldd >/de
 install_missing() {
 	local wanted
 	wanted=$(missing "$@")
-	command -v busybox >/dev/null && ! static_busybox && wanted="$wanted busybox-static"
 	[ -z "${wanted//[[:space:]]/}" ] && return 0
 	[ "$(id -u)" = 0 ] || die "not root: install these yourself, then call again:" $wanted
 	command -v apt-get >/dev/null || die "no apt-get here: install these with your package manager, then call again:" $wanted
@@ -115,6 +116,9 @@ main() {
 	case ${1:-engine} in
 	tools)
 		shift
+		command -v busybox >/dev/null && ! static_busybox && set -- /dev/null/no-static-busybox:busybox-static "$@"
+		# shellcheck disable=SC2086 # a list of words
+		set -- $test_programs "$@"
 		[ -z "$(missing "$@")" ] && return 0
 		[ "$(id -u)" = 0 ] && alone
 		install_missing "$@"
