@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -96,16 +95,6 @@ func (c *client) reset() (lines int64, ages []time.Duration) {
 	return c.lines.Swap(0), ages
 }
 
-// report puts quantiles of ages into the benchmark's line.
-func report(b *testing.B, name string, ages []time.Duration) {
-	if len(ages) == 0 {
-		b.Fatalf("%s: nothing came", name)
-	}
-	slices.Sort(ages)
-	b.ReportMetric(ages[len(ages)/2].Seconds()*1e3, name+"p50-ms")
-	b.ReportMetric(ages[len(ages)*99/100].Seconds()*1e3, name+"p99-ms")
-}
-
 // rss is a process' memory in MiB.
 func rss(b *testing.B, pid int) float64 {
 	b.Helper()
@@ -141,8 +130,12 @@ func printer(rate int) string {
 	return fmt.Sprintf(`while :; do j=0; while [ $j -lt %d ]; do echo %s; j=$((j+1)); done; usleep %d; done`, burst, line, 1_000_000*burst/rate-2_500)
 }
 
-// flood prints a number of lines at once when the file go is there, and then
-// makes the file done.
-func flood(n int) string {
-	return fmt.Sprintf(`while [ ! -e go ]; do usleep 10000; done; awk 'BEGIN{for(i=0;i<%d;i++) printf "line %%d %s\n", i}'; echo > done; sleep 100000`, n, strings.Repeat("x", 70))
+func spec(command string) berthtest.Spec {
+	return berthtest.Spec{"startup_command": command, "tty": false}
 }
+
+// window is how long each measurement takes: one resync falls into it.
+const window = time.Minute
+
+// wait lets time pass: what is measured goes on meanwhile.
+func wait(d time.Duration) { <-time.After(d) }

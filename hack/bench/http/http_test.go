@@ -169,30 +169,3 @@ func trickle(ctx context.Context, addr string) {
 		_ = c.Close()
 	}
 }
-
-// BenchmarkSockets opens 2,000 sockets of 8 containers that are not started,
-// closes them, and does so again: what each costs, and what stays.
-func BenchmarkSockets(b *testing.B) {
-	d := berthtest.Start(b, berthtest.Options{})
-	for n := range 8 {
-		d.Create(b, fmt.Sprintf("s%d", n), berthtest.Spec{})
-	}
-	before := rss(b, d.Pid())
-	for range b.N {
-		began := time.Now()
-		for round := range 5 {
-			open := make([]*berthtest.Socket, 2000)
-			for i := range open {
-				open[i] = d.Listen(b, fmt.Sprintf("/ws/s%d", i%8))
-			}
-			if round == 0 {
-				b.ReportMetric((rss(b, d.Pid())-before)*1024/2000, "KiB/socket")
-			}
-			for _, s := range open {
-				s.Close()
-			}
-		}
-		b.ReportMetric(10_000/time.Since(began).Seconds(), "sockets/s")
-		b.ReportMetric(rss(b, d.Pid())-before, "MiB-more")
-	}
-}

@@ -1,16 +1,12 @@
 package volume_test
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"berth/hack/bench/table"
 )
 
 // BenchmarkList lists 10,000 entries: by ReadDir and Lstat, and by berth.
@@ -35,39 +31,4 @@ func BenchmarkList(b *testing.B) {
 			require.Len(b, list, 10_000)
 		}},
 	)
-}
-
-// BenchmarkWrite overwrites a file with 1 KiB: by a temporary file, fsync and rename;
-// with an fsync of the folder as well; and by berth, which syncs the folder too.
-func BenchmarkWrite(b *testing.B) {
-	m, dir := open(b)
-	data := bytes.Repeat([]byte("x"), 1024)
-	require.NoError(b, os.Mkdir(filepath.Join(dir, "sub"), 0o755))
-	sub := filepath.Join(dir, "sub")
-	took, _ := turns(b,
-		contender{name: "bare", do: func() { require.NoError(b, bare(sub, data, false)) }},
-		contender{name: "bare+folder", do: func() { require.NoError(b, bare(sub, data, true)) }},
-		contender{name: "berth", do: func() {
-			require.NoError(b, m.Files().Write(b.Context(), id, "sub/file", bytes.NewReader(data)))
-		}},
-	)
-	table.Add(b, table.Row{Measure: "write of a 1 KiB file, without HTTP", Unit: "ms", Berth: took[2], Floor: took[0], Goal: table.AtMost(1.5)})
-}
-
-// bare writes a complete file: a temporary file, fsync and rename.
-func bare(dir string, data []byte, folder bool) error {
-	f, err := os.CreateTemp(dir, "tmp")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Sync(), f.Close(), os.Rename(f.Name(), filepath.Join(dir, "file")))
-	if err != nil || !folder {
-		return err
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

@@ -1,7 +1,6 @@
 package volume_test
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"net"
@@ -54,22 +53,6 @@ func putBody(b *testing.B, url string, body io.Reader, size int64) {
 	_, err = io.Copy(io.Discard, resp.Body)
 	require.NoError(b, errors.Join(err, resp.Body.Close()))
 	require.Equal(b, 200, resp.StatusCode)
-}
-
-// BenchmarkWriteOverHTTP replaces a file by 1 KiB: without HTTP, by a bare server of
-// net/http, and by berth, which also syncs the folder and writes the audit log.
-func BenchmarkWriteOverHTTP(b *testing.B) {
-	m, dir := open(b)
-	url, bareURL := serve(b, m), bareServer(b, dir)
-	data := bytes.Repeat([]byte("x"), 1024)
-	took, used := turns(b,
-		contender{name: "bare", do: func() { require.NoError(b, bare(dir, data, false)) }},
-		contender{name: "net-http", do: func() { putBody(b, bareURL, bytes.NewReader(data), 1024) }},
-		contender{name: "berth", do: func() { putBody(b, url, bytes.NewReader(data), 1024) }},
-	)
-	table.Add(b, table.Row{Measure: "write of a 1 KiB file, against no HTTP", Unit: "ms", Berth: took[2], Floor: took[0], Goal: table.AtMost(1.5)})
-	table.Add(b, table.Row{Measure: "write of a 1 KiB file, against net/http", Unit: "ms", Berth: took[2], Floor: took[1], Goal: table.AtMost(1.5)})
-	table.Add(b, table.Row{Measure: "write of a 1 KiB file, against net/http, CPU", Unit: "ms", Berth: used[2], Floor: used[1], Goal: table.AtMost(1.5)})
 }
 
 // BenchmarkUpload sends 1 GiB over loopback into a file, with an fsync at its end: by a
