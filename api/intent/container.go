@@ -80,7 +80,7 @@ func create(tx *store.Tx, id string, spec v1.ContainerSpec) error {
 	if err := claim(tx, id, nil, spec.Ports); err != nil {
 		return err
 	}
-	spec.RequestedBy = requesters(v1.ContainerSpec{}, spec, tx.Actor())
+	spec.RequestedBy = tx.Actor()
 	return store.Containers.Create(tx, id, spec)
 }
 
@@ -130,7 +130,7 @@ func deleteContainer(tx *store.Tx, o v1.Container) error {
 	}
 	err := setSpec(tx, o.Meta.ID, func(s *v1.ContainerSpec) error {
 		kill(s)
-		s.RequestedBy.Delete = tx.Actor()
+		s.RequestedBy = tx.Actor()
 		return nil
 	})
 	return errors.Join(err, store.Containers.Delete(tx, o.Meta.ID))

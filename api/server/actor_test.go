@@ -12,8 +12,8 @@ import (
 	"berth/store"
 )
 
-// requesters returns who requested what of a container.
-func requesters(h *harness, id string) v1.Requesters {
+// requester returns who requested the last action of a container.
+func requester(h *harness, id string) v1.Actor {
 	h.t.Helper()
 	var o v1.Container
 	require.NoError(h.t, h.store.View(func(tx *store.Tx) (err error) {
@@ -27,26 +27,26 @@ func TestActorOfRequests(t *testing.T) {
 	h := newHarness(t)
 	admin := v1.Actor{TokenID: "administrator", Name: "administrator", Via: v1.ViaHTTP, Address: "127.0.0.1"}
 	h.container("mc", h.volume())
-	require.Equal(t, admin, requesters(h, "mc").Install)
+	require.Equal(t, admin, requester(h, "mc"))
 
 	minted := h.must("POST", "/auth/tokens", object{"name": "panel of Zoë", "scopes": []string{"power", "read"}}).json
 	token, id := minted["token"].(string), minted["id"].(string)
 	require.Equal(t, 200, h.do(request{method: "POST", path: "/containers/mc/start", token: token}).status)
-	require.Equal(t, v1.Actor{TokenID: id, Name: "panel of Zoë", Via: v1.ViaHTTP, Address: "127.0.0.1"}, requesters(h, "mc").Run)
+	require.Equal(t, v1.Actor{TokenID: id, Name: "panel of Zoë", Via: v1.ViaHTTP, Address: "127.0.0.1"}, requester(h, "mc"))
 	require.Equal(t, "panel of Zoë", h.must("GET", "/auth/tokens", nil).json["tokens"].([]any)[0].(map[string]any)["name"])
 
 	h.settings.change(func(c *v1.Config) { c.Server.TrustedProxies = []string{"127.0.0.0/8"} })
 	header := http.Header{"X-Berth-Actor": {"alice"}, "X-Forwarded-For": {"2001:db8::7"}}
 	require.Equal(t, 200, h.do(request{method: "POST", path: "/containers/mc/stop", header: header}).status)
 	admin.OnBehalfOf, admin.Address = "alice", "2001:db8::7"
-	require.Equal(t, admin, requesters(h, "mc").Stop)
+	require.Equal(t, admin, requester(h, "mc"))
 
 	header.Set("Authorization", "Bearer "+adminToken)
 	c, _, err := h.dialSocket("/ws/mc?tail=0", header)
 	require.NoError(t, err)
 	c.send("power", "restart")
 	admin.Via = v1.ViaWebSocket
-	require.Eventually(t, func() bool { return requesters(h, "mc").Run == admin }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return requester(h, "mc") == admin }, 20*time.Second, time.Millisecond)
 }
 
 func TestActorHeader(t *testing.T) {

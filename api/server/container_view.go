@@ -70,7 +70,7 @@ type stateView struct {
 func stateOf(o v1.Container) stateView {
 	st := o.Status
 	v := stateView{
-		State: phase(o), StateSince: st.Since.UTC(), Deadline: utc(st.Deadline),
+		State: phase(o), StateSince: st.Since.UTC(), Deadline: utc(v1.Deadline(o)),
 		ExitCode: st.ExitCode, OOMKilled: st.OOMKilled, RestartCount: st.RestartCount,
 		NextRetryAt: utc(st.NextRetryAt), StartedAt: utc(st.StartedAt), Message: orNull(st.Message),
 	}

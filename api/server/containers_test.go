@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -126,12 +127,12 @@ func TestListShowsState(t *testing.T) {
 		return store.Containers.SetStatus(tx, "mc", func(st *v1.ContainerStatus) {
 			st.Phase, st.Since, st.ObservedInstall = v1.Exit, at, 1
 			st.ExitCode, st.OOMKilled, st.RestartCount, st.Message = &code, true, 4, "out of memory"
-			st.NextRetryAt, st.StartedAt, st.Deadline = &at, &at, &at
+			st.NextRetryAt, st.StartedAt = &at, &at
 		})
 	}))
 	utc := "2026-11-22T02:00:00Z"
 	shown := object{"state": "exit", "exit_code": 137.0, "oom_killed": true, "restart_count": 4.0, "message": "out of memory",
-		"state_since": utc, "next_retry_at": utc, "started_at": utc, "deadline": utc}
+		"state_since": utc, "next_retry_at": utc, "started_at": utc, "deadline": nil}
 	for _, got := range []object{h.must("GET", "/containers/mc", nil).json,
 		h.must("GET", "/containers", nil).json["containers"].([]any)[0].(object)} {
 		for name, want := range shown {
@@ -146,20 +147,22 @@ func TestListShowsState(t *testing.T) {
 func TestStateSinceRequest(t *testing.T) {
 	h := newHarness(t)
 	h.container("mc", h.volume())
-	since := func() time.Time {
+	since := func(deadline any) time.Time {
 		got := h.must("GET", "/containers/mc", nil).json
-		require.Nil(t, got["deadline"])
+		require.Equal(t, deadline, got["deadline"])
 		at, err := time.Parse(time.RFC3339, got["state_since"].(string))
 		require.NoError(t, err)
 		return at
 	}
-	require.WithinDuration(t, time.Now(), since(), time.Minute, "no status yet")
+	require.WithinDuration(t, time.Now(), since(nil), time.Minute, "no status yet")
+	at := time.Unix(100, 0)
 	require.NoError(t, h.store.Update(func(tx *store.Tx) error {
-		return store.Containers.SetStatus(tx, "mc", func(st *v1.ContainerStatus) {
-			at := time.Unix(100, 0)
-			st.Phase, st.ObservedInstall, st.Since, st.Deadline = v1.Starting, 1, at, &at
-		})
+		err := store.Containers.SetSpec(tx, "mc", func(s *v1.ContainerSpec) error { s.StartTimeout = v1.Duration(time.Minute); return nil })
+		return errors.Join(err, store.Containers.SetStatus(tx, "mc", func(st *v1.ContainerStatus) {
+			st.Phase, st.ObservedInstall, st.Since, st.StartRecordedAt = v1.Starting, 1, at, at
+		}))
 	}))
+	require.WithinDuration(t, at, since("1970-01-01T00:02:40Z"), 0)
 	require.NoError(t, intent.DeleteContainer(h.store, "mc", false))
-	require.WithinDuration(t, time.Now(), since(), time.Minute)
+	require.WithinDuration(t, time.Now(), since(nil), time.Minute)
 }

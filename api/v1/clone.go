@@ -29,7 +29,6 @@ func (s ContainerStatus) Clone() ContainerStatus {
 	s.FinishedAt = clonePointer(s.FinishedAt)
 	s.ExitCode = clonePointer(s.ExitCode)
 	s.NextRetryAt = clonePointer(s.NextRetryAt)
-	s.Deadline = clonePointer(s.Deadline)
 	s.UnreadySince = clonePointer(s.UnreadySince)
 	return s
 }

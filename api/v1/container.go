@@ -75,15 +75,7 @@ type ContainerSpec struct {
 	RunGeneration     uint64 `json:"run"`                // the requested run; 0: none yet
 	KillGeneration    uint64 `json:"kill_run,omitempty"` // runs up to this one end without a grace period
 
-	RequestedBy Requesters `json:"requested_by,omitzero"`
-}
-
-// Requesters are the actors of the last requests of each kind that changed a spec.
-type Requesters struct {
-	Run     Actor `json:"run,omitzero"`     // of RunGeneration
-	Stop    Actor `json:"stop,omitzero"`    // of the power off, or of KillGeneration
-	Install Actor `json:"install,omitzero"` // of InstallGeneration
-	Delete  Actor `json:"delete,omitzero"`
+	RequestedBy Actor `json:"requested_by,omitzero"` // of the last change of a generation, of the power to off, or the deletion
 }
 
 // Power is the desired power state of a container.
@@ -167,17 +159,17 @@ type ContainerStatus struct {
 	Seq                uint64      `json:"seq"`            // of the event that reported Phase
 	Actor              Actor       `json:"actor,omitzero"` // of that event
 	Since              time.Time   `json:"since"`
-	Deadline           *time.Time  `json:"deadline,omitempty"`  // when the installation, or the start, is ended; nil: no limit applies yet
 	ContainerID        string      `json:"container_id"`        // the engine's, of the server container
 	ObservedGeneration uint64      `json:"observed_generation"` // of the spec that the last step used
 	Message            string      `json:"message,omitempty"`
 	Conditions         []Condition `json:"conditions,omitempty"`
 
-	ObservedInstall uint64 `json:"installed"`                // the last installation that finished
-	InstallFailed   bool   `json:"install_failed,omitempty"` // it failed
-	InstallID       string `json:"install_id,omitempty"`     // the engine's, of an installer that exited and has to be removed
-	StartedInstall  uint64 `json:"install_begun,omitempty"`  // the last installation whose begin was recorded
-	InstallVolume   string `json:"install_volume,omitempty"` // the volume that it uses
+	ObservedInstall  uint64    `json:"installed"`                   // the last installation that finished
+	InstallFailed    bool      `json:"install_failed,omitempty"`    // it failed
+	InstallID        string    `json:"install_id,omitempty"`        // the engine's, of an installer that exited and has to be removed
+	StartedInstall   uint64    `json:"install_begun,omitempty"`     // the last installation whose begin was recorded
+	InstallVolume    string    `json:"install_volume,omitempty"`    // the volume that it uses
+	InstallStartedAt time.Time `json:"install_started_at,omitzero"` // by berth's clock, before the call of the engine; zero: its installer was not started
 
 	ServerVolume string `json:"server_volume,omitempty"` // the volume that the server container mounts; recorded before the container is created
 
@@ -202,6 +194,30 @@ type ContainerStatus struct {
 	Totals          Totals     `json:"totals,omitzero"`
 	BootID          string     `json:"boot_id,omitempty"` // of the host, when the run began
 	Engine          string     `json:"engine,omitempty"`  // the instance of the engine of the run or installation; empty: unknown
+}
+
+// Deadline returns when the running installation, or the start, of a container is ended, by
+// the host's clock; nil: no limit applies. The limit is measured from the last start of
+// berth if that is later.
+func Deadline(c Container) *time.Time {
+	st, at := c.Status, time.Time{}
+	switch {
+	case st.Phase == Installing && !st.InstallStartedAt.IsZero():
+		at = st.InstallStartedAt.Add(c.Spec.InstallLimit())
+	case st.Phase == Starting && c.Spec.StartTimeout > 0:
+		at = st.StartRecordedAt.Add(time.Duration(c.Spec.StartTimeout))
+	default:
+		return nil
+	}
+	return &at
+}
+
+// InstallLimit returns the time after which an installation is ended.
+func (s ContainerSpec) InstallLimit() time.Duration {
+	if s.InstallTimeout > 0 {
+		return time.Duration(s.InstallTimeout)
+	}
+	return time.Hour
 }
 
 // Totals count since the container's creation.

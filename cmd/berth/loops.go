@@ -13,7 +13,6 @@ import (
 
 	v1 "berth/api/v1"
 	"berth/controller"
-	"berth/controller/console"
 	"berth/controller/container"
 	"berth/controller/event"
 	"berth/controller/port"
@@ -32,7 +31,7 @@ const (
 	firstCrashWait = 10 * time.Second
 	orphanGrace    = 5 * time.Minute
 	pullWorkers    = 3
-	heavyCalls     = 16 // at most; the best number is measured, see ADR 0113
+	mostHeavyCalls = 16 // expensive engine calls at once, at most; see heavyCalls
 	volumeWorkers  = 2
 )
 
@@ -82,7 +81,8 @@ func (d *daemon) containerLoop(m *controller.Metrics) *controller.Loop {
 	container.Register(d.metrics, m, d.store)
 	pulls := container.NewPuller(d.engine, pullWorkers, d.log)
 	d.part("image pulls", func(ctx context.Context) error { pulls.Run(ctx); return nil })
-	slots, outage := container.NewAdaptiveSemaphore(2*goruntime.NumCPU(), heavyCalls), &container.Outage{}
+	heavyCalls := min(mostHeavyCalls, 2*goruntime.NumCPU())
+	slots, outage := container.NewSemaphore(heavyCalls), &container.Outage{}
 	c := d.settings.Current().Reconcile
 	roots := newRoots(d)
 	r := &container.Reconciler{
@@ -92,9 +92,6 @@ func (d *daemon) containerLoop(m *controller.Metrics) *controller.Loop {
 		Crash: container.CrashBackOff{Initial: firstCrashWait, Max: time.Duration(c.Backoff.Max),
 			ResetAfter: time.Duration(c.Backoff.ResetAfter)},
 		Warn: container.Warnings{Start: time.Duration(c.StartWarning), Install: time.Duration(c.InstallWarning)},
-		LastLines: func(ctx context.Context, id string, since time.Time) ([]string, error) {
-			return console.LastLines(ctx, d.hub, id, since)
-		},
 		BootID: bootID(), Volume: d.volumes.Path, Configure: d.volumes.Files().Configure, Auth: d.registryAuth, Mounts: d.mounts, Metrics: m, Log: d.log,
 	}
 	return &controller.Loop{

@@ -91,14 +91,6 @@ func (n *node) watchDisks(ctx context.Context) error {
 	return nil
 }
 
-// engineFree returns the free bytes of the disk of the engine's containers; 0 is unknown.
-func (n *node) engineFree() int64 {
-	if e := n.engine.Load(); e != nil && e.Root != "" {
-		return diskSpace(e.Root).Free
-	}
-	return 0
-}
-
 // diskSpace returns the space of the file system of a directory; zero if it is unknown.
 func diskSpace(path string) v1.DiskSpace {
 	var s unix.Statfs_t

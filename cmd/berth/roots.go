@@ -19,7 +19,7 @@ import (
 func newRoots(d *daemon) *container.Roots {
 	m := rootMeter{layers: docker.NewLayers(d.engine), volumes: d.volumes, processes: d.meter,
 		limit: func() int64 { return int64(d.settings.Current().Docker.RootLimit) }}
-	return &container.Roots{Store: d.store, Measure: m.measure, Limit: m.limit, Free: d.node.engineFree, Log: d.log}
+	return &container.Roots{Store: d.store, Measure: m.measure, Limit: m.limit, Log: d.log}
 }
 
 // rootMeter measures what one container occupies outside its volume.
@@ -33,7 +33,7 @@ type rootMeter struct {
 // measure returns what a container occupies outside its volume. It stops walking a
 // tree that exceeds docker.root_limit by more than a quarter. The engine measures the writable layer; other
 // files that are not visible from here are not counted.
-func (m rootMeter) measure(ctx context.Context, n runtime.Name, volumeID, noneOpen string) (container.RootUsage, error) {
+func (m rootMeter) measure(ctx context.Context, n runtime.Name, volumeID string) (container.RootUsage, error) {
 	w, err := m.layers.Writable(ctx, n)
 	u := container.RootUsage{ContainerID: w.ContainerID, Usage: v1.Usage{Bytes: w.Size}}
 	if err != nil {
@@ -54,10 +54,8 @@ func (m rootMeter) measure(ctx context.Context, n runtime.Name, volumeID, noneOp
 	for _, file := range w.Files {
 		u.Bytes += occupied(file)
 	}
-	if w.ContainerID != noneOpen {
-		u.Open, err = m.processes.Unlinked(ctx, w.ContainerID, ownDevice(m.volumes.Path(volumeID)))
-	}
-	u.Bytes += u.Open
+	open, err := m.processes.Unlinked(ctx, w.ContainerID, ownDevice(m.volumes.Path(volumeID)))
+	u.Bytes += open
 	return u, errors.Join(append(errs, err)...)
 }
 

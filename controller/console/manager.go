@@ -174,14 +174,6 @@ func (m *Manager) Matched(id, containerID string, startedAt time.Time) bool {
 	return s != nil && s.matched && runOf(s.target) == run{containerID, startedAt.UnixNano()}
 }
 
-// Reading reports whether the output of a running server is being read.
-func (m *Manager) Reading(id, containerID string, startedAt time.Time) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	s := m.consoles[key{id, runtime.Server}]
-	return s != nil && s.pumping && !s.target.Ended && runOf(s.target) == run{containerID, startedAt.UnixNano()}
-}
-
 // Running returns the engine's id and the start time of a container's server. It returns
 // false if the server is not running.
 func (m *Manager) Running(id string) (containerID string, startedAt time.Time, ok bool) {

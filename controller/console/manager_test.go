@@ -101,24 +101,6 @@ func TestIdleConsoleHasOneGoroutine(t *testing.T) {
 	})
 }
 
-// TestReading: a stream that has ended is no longer read, until Follow begins again.
-func TestReading(t *testing.T) {
-	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
-		e.print("c1")
-		tgt := target("c1")
-		reading := func(at time.Time) bool {
-			synctest.Wait()
-			return m.Reading(tgt.ID, tgt.ContainerID, at)
-		}
-		require.False(t, reading(tgt.StartedAt))
-		m.Follow(tgt)
-		require.True(t, reading(tgt.StartedAt))
-		require.False(t, reading(tgt.StartedAt.Add(1)), "another run")
-		e.end("c1")
-		require.False(t, reading(tgt.StartedAt))
-	})
-}
-
 func TestEmptyPatternMatchesAtOnce(t *testing.T) {
 	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
 		e.print("c1")

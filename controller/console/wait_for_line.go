@@ -13,6 +13,11 @@ const (
 	awaitLines  = 10_000                 // of one read; of a flood between two reads only the last ones are matched
 )
 
+// Tail reads the end of a console.
+type Tail interface {
+	LastLines(ctx context.Context, id, role string, n int, since time.Time) ([]v1.Line, error)
+}
+
 // Await waits until the server of a container has printed a line since then that
 // matches a pattern, as a start pattern matches. A console that cannot be read now is
 // read again. Its error is that of the pattern or of ctx.

@@ -23,7 +23,6 @@ const (
 	PullImage        // the image is not on the host
 	CreateInstaller
 	StartInstaller
-	RecordDeadline    // record when the installation, or the start, is ended
 	AwaitInstall      // the installer runs
 	RecordInstallSlow // it has run for long
 	KillInstaller     // it took too long, or its installation is no longer requested
@@ -74,7 +73,6 @@ func (a Action) String() string {
 		PullImage:          "pull image",
 		CreateInstaller:    "create installer",
 		StartInstaller:     "start installer",
-		RecordDeadline:     "record deadline",
 		AwaitInstall:       "await install",
 		RecordInstallSlow:  "record install slow",
 		KillInstaller:      "kill installer",
@@ -118,3 +116,20 @@ func actionNames() []string {
 	}
 	return names
 }
+
+// expensive reports whether an action needs a permit.
+func (a Action) expensive() bool {
+	switch a {
+	case CreateInstaller, StartInstaller, FinishInstall, RemoveInstaller, CreateServer, RemoveServer, StartServer:
+		return true
+	}
+	return false
+}
+
+// creates reports whether an action creates a container, which may have to run.
+func (a Action) creates() bool {
+	return a == CreateInstaller || a == FinishInstall || a == CreateServer
+}
+
+// starts reports whether an action starts a container.
+func (a Action) starts() bool { return a == StartInstaller || a == StartServer }

@@ -13,16 +13,12 @@ import (
 )
 
 // asked returns a change with who requested it.
-func asked(by string, change func(*v1.ContainerSpec), set func(*v1.Requesters, v1.Actor)) func(*v1.ContainerSpec) {
+func asked(by string, change func(*v1.ContainerSpec)) func(*v1.ContainerSpec) {
 	return func(s *v1.ContainerSpec) {
 		change(s)
-		set(&s.RequestedBy, v1.Actor{TokenID: by, Via: v1.ViaHTTP})
+		s.RequestedBy = v1.Actor{TokenID: by, Via: v1.ViaHTTP}
 	}
 }
-
-func setRun(r *v1.Requesters, a v1.Actor)     { r.Run = a }
-func setStop(r *v1.Requesters, a v1.Actor)    { r.Stop = a }
-func setInstall(r *v1.Requesters, a v1.Actor) { r.Install = a }
 
 // actors returns each state event so far with its actor, and "controller" for none.
 func actors(w *world) (list []string) {
@@ -43,26 +39,26 @@ func actors(w *world) (list []string) {
 // TestActors lets each transition happen by request, and by itself.
 func TestActors(t *testing.T) {
 	live(t, func(w *world) {
-		w.installed(func(s *v1.ContainerSpec) { s.RequestedBy.Install = v1.Actor{TokenID: "ann", Via: v1.ViaHTTP} })
-		w.change(asked("bob", on, setRun))
+		w.installed(func(s *v1.ContainerSpec) { s.RequestedBy = v1.Actor{TokenID: "ann", Via: v1.ViaHTTP} })
+		w.change(asked("bob", on))
 		w.engine.Outside.Exit(server, 1) // a crash, and a retry
 		time.Sleep(time.Minute)
 		w.want(v1.Running)
-		w.change(asked("cid", on, setRun)) // a restart
+		w.change(asked("cid", on)) // a restart
 		w.want(v1.Running)
-		w.change(asked("dan", off, setStop))
+		w.change(asked("dan", off))
 		w.want(v1.Exit)
 		require.NoError(t, w.engine.Outside.StartOutside(server)) // drift
 		w.want(v1.Exit)
-		w.change(asked("eve", on, setRun))
-		w.change(asked("fay", kill, setStop))
+		w.change(asked("eve", on))
+		w.change(asked("fay", kill))
 		w.want(v1.Exit)
-		w.change(asked("gus", func(s *v1.ContainerSpec) { s.InstallGeneration++ }, setInstall))
+		w.change(asked("gus", func(s *v1.ContainerSpec) { s.InstallGeneration++ }))
 		w.engine.Outside.Exit(installer, 1)
 		w.want(v1.Failed)
 		require.NoError(t, w.store.Update(func(tx *store.Tx) error {
 			err := store.Containers.SetSpec(tx, "mc", func(s *v1.ContainerSpec) error {
-				s.RequestedBy.Delete = v1.Actor{TokenID: "hal", Via: v1.ViaHTTP}
+				s.RequestedBy = v1.Actor{TokenID: "hal", Via: v1.ViaHTTP}
 				return nil
 			})
 			return errors.Join(err, store.Containers.Delete(tx, "mc"))
@@ -81,15 +77,15 @@ func TestActorsOfFailedStart(t *testing.T) {
 	live(t, func(w *world) {
 		w.installed(nil)
 		agree := w.refuse("start", server, runtime.ErrPortTaken)
-		w.change(asked("bob", on, setRun))
+		w.change(asked("bob", on))
 		w.want(v1.Exit)
 		time.Sleep(11 * time.Second)
 		agree()
 		time.Sleep(time.Minute)
 		w.want(v1.Running)
-		w.change(asked("cid", on, setRun))
+		w.change(asked("cid", on))
 		w.console.held.Store(true)
-		w.change(asked("dan", on, setRun))
+		w.change(asked("dan", on))
 		w.engine.Outside.Exit(server, 1) // while starting
 		w.want(v1.Exit)
 		require.Equal(t, []string{"installing controller", "ready controller", "starting bob", "exit bob", "starting controller", "exit controller",

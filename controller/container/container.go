@@ -37,13 +37,10 @@ type Reconciler struct {
 	BootID    string                                                                                                    // of the host
 	Volume    func(volumeID string) (dir string)                                                                        // the directory of a volume on the host
 	Auth      func(registry string) runtime.Auth                                                                        // credentials of docker.registries
-	LastLines func(ctx context.Context, id string, since time.Time) ([]string, error)                                   // of the server's console
 	Configure func(ctx context.Context, volumeID string, files []v1.ConfigFile, env map[string]string) ([]error, error) // sets values of configuration files
 	Mounts    Mounts
 	Metrics   *controller.Metrics
 	Log       *slog.Logger
-
-	settled settled
 }
 
 // waitFor returns the result of a step that waits for a resource which another
@@ -60,13 +57,13 @@ func requeueAfter(d time.Duration) controller.Result {
 
 // Reconcile takes one step for the container with this internal_id, or two: a
 // container that was just created is started with the same permit.
-func (r *Reconciler) Reconcile(ctx context.Context, id string) (controller.Result, error) {
-	defer r.Semaphore.releaseUnused(id)
-	rests, server, err := r.rests(ctx, id)
-	if rests || err != nil {
-		return controller.Result{}, err
-	}
-	s, next, err := r.next(ctx, id, server)
+func (r *Reconciler) Reconcile(ctx context.Context, id string) (res controller.Result, err error) {
+	defer func() {
+		if !res.Waiting {
+			r.Semaphore.leave(id)
+		}
+	}()
+	s, next, err := r.next(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
 		r.Timers.forget(id)
 		return r.Orphans.observe(ctx, r, id)
@@ -78,21 +75,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, id string) (controller.Resul
 	return s.executeWithPermit(ctx, next)
 }
 
-// next observes a container and plans its next step. Server is the state of its server
-// if it was just inspected, or nil.
-func (r *Reconciler) next(ctx context.Context, id string, server *runtime.State) (execution, Step, error) {
-	rev, before := r.Store.Revision(), r.surroundings(id)
+// next observes a container and plans its next step.
+func (r *Reconciler) next(ctx context.Context, id string) (execution, Step, error) {
 	c, volume, err := r.load(id)
 	if err != nil {
 		return execution{}, Step{}, err
 	}
-	o, err := r.observe(ctx, c, server)
+	o, err := r.observe(ctx, c)
 	if err != nil {
 		return execution{}, Step{}, err
 	}
 	r.measuredPressure(c, &o, volume)
 	o.Restoring, o.VolumeMissing = volume.restoring, volume.missing
-	return execution{r: r, c: c, o: o, rev: rev, before: before}, Plan(c, o), nil
+	return execution{r: r, c: c, o: o}, Plan(c, o), nil
 }
 
 // load reads a container, its disk limit, and what its volume was last observed to be.
@@ -114,12 +109,10 @@ func (r *Reconciler) load(id string) (c v1.Container, s space, err error) {
 // observe observes a container on the host. It queries only what Plan needs: an
 // idle container costs one inspect, and a container whose creation was never
 // recorded is not inspected.
-func (r *Reconciler) observe(ctx context.Context, c v1.Container, server *runtime.State) (o Observed, err error) {
+func (r *Reconciler) observe(ctx context.Context, c v1.Container) (o Observed, err error) {
 	o = Observed{BootID: r.BootID, Warn: r.Warn}
 	installing := c.Status.ObservedInstall != c.Spec.InstallGeneration
-	if server != nil {
-		o.Server = *server
-	} else if c.Meta.Deleted || c.Status.ObservedInstall > 0 || c.Status.ServerVolume != "" {
+	if c.Meta.Deleted || c.Status.ObservedInstall > 0 || c.Status.ServerVolume != "" {
 		if o.Server, err = r.inspect(ctx, serverName(c.Meta.ID)); err != nil {
 			return o, err
 		}

@@ -61,7 +61,6 @@ type Console interface {
 // Reader reads the output of runs.
 type Reader interface {
 	Follow(t runtime.Target)
-	Reading(id, containerID string, startedAt time.Time) bool
 	Matched(id, containerID string, startedAt time.Time) bool
 	OutputComplete(t runtime.Target) bool
 }

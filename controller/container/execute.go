@@ -15,9 +15,6 @@ type execution struct {
 	r *Reconciler
 	c v1.Container // as it was loaded
 	o Observed     // when the step was planned
-
-	rev    uint64       // of the store before c was loaded
-	before surroundings // when c was about to be observed: what has changed since is observed again
 }
 
 // executeWithPermit executes a step. An expensive step needs a permit; without one
@@ -27,7 +24,7 @@ func (s execution) executeWithPermit(ctx context.Context, next Step) (controller
 	if !next.Do.expensive() {
 		return s.execute(ctx, next)
 	}
-	if !s.r.Semaphore.acquire(s.c.Meta.ID, next.Do) {
+	if !s.r.Semaphore.acquire(s.c.Meta.ID, next.Do.starts()) {
 		return controller.Result{Waiting: true}, nil // the semaphore names the key when a permit is reserved for it
 	}
 	defer s.r.Semaphore.release()
@@ -35,7 +32,7 @@ func (s execution) executeWithPermit(ctx context.Context, next Step) (controller
 	if err != nil || !res.Requeue || !next.Do.creates() {
 		return res, err
 	}
-	s, next, err = s.r.next(ctx, s.c.Meta.ID, nil)
+	s, next, err = s.r.next(ctx, s.c.Meta.ID)
 	if err != nil || !next.Do.starts() {
 		return controller.RequeueNow(), err
 	}
@@ -56,11 +53,7 @@ func (s execution) dispatch(ctx context.Context, next Step) (controller.Result, 
 	switch next.Do {
 	case Rest:
 		s.r.Pulls.Forget(s.c.Meta.ID) // a result that it did not receive is not that of its next start
-		err := s.markObserved()
-		if err == nil {
-			s.r.settled.remember(s)
-		}
-		return controller.Result{}, err
+		return controller.Result{}, s.markObserved()
 	case AwaitMatch:
 		if next.RequeueAt.IsZero() {
 			return controller.Result{}, s.markObserved()
@@ -76,10 +69,8 @@ func (s execution) dispatch(ctx context.Context, next Step) (controller.Result, 
 		return installStep{s}.execute(ctx, next.Do)
 	case RecordStopping, SendStop, KillServer, RecordExit, RecordOOM:
 		return exitStep{s}.execute(ctx, next.Do)
-	case RecordDeadline:
-		return controller.RequeueNow(), recordDeadline(s)
 	case RecordInstallSlow, RecordStartSlow, RecordStartTimeout:
-		return controller.RequeueNow(), slowStep{s}.execute(ctx, next.Do)
+		return controller.RequeueNow(), slowStep{s}.execute(next.Do)
 	case RefreshImage:
 		return refreshImage(ctx, s)
 	case RecordPressure:

@@ -46,7 +46,7 @@ func (s exitStep) sendStop(ctx context.Context, n runtime.Name) error {
 		err = s.x.r.Engine.Signal(ctx, n, stopSignal(s.x.c.Spec))
 	}
 	if !errors.Is(err, runtime.ErrUnavailable) {
-		s.x.r.Timers.begin(s.x.c.Meta.ID, stopTimer, s.x.c.Status.StopRecordedAt)
+		s.x.r.Timers.since(s.x.c.Meta.ID, stopTimer, s.x.c.Status.StopRecordedAt, true)
 	}
 	if err != nil {
 		return err

@@ -58,7 +58,6 @@ func (s execution) recordFailure(reason, text string, retryAt time.Time) error {
 			case st.NextRetryAt != nil:
 				st.NextRetryAt = &retryAt
 			}
-			clearDeadline(s.o, st, st.Phase)
 			trackUnready(s.c.Spec, st, tx.Now())
 		})
 	})

@@ -47,8 +47,8 @@ func (s installStep) recordInstalling() error {
 			st.InstallVolume = "" // otherwise the installer before may still use it
 		}
 		st.Phase, st.StartedInstall, st.BootID = v1.Installing, s.x.c.Spec.InstallGeneration, s.x.r.BootID
-		st.InstallFailed, st.ExitCode, st.OOMKilled = false, nil, false
-		st.NextRetryAt, st.RestartCount, st.Crashes = nil, 0, 0
+		st.InstallFailed, st.ExitCode, st.OOMKilled, st.InstallStartedAt = false, nil, false, time.Time{}
+		st.NextRetryAt, st.RestartCount, st.Crashes, st.Actor = nil, 0, 0, s.x.c.Spec.RequestedBy
 		st.Conditions = keptConditions(st.Conditions)
 		setCondition(st, now, v1.Installed, v1.Unknown, "Installing", "the installation is in progress")
 		if s.x.o.Missing == "" {
@@ -145,8 +145,8 @@ func (s installStep) createInstaller(ctx context.Context) (controller.Result, er
 	if err != nil {
 		return controller.Result{}, err
 	}
-	if s.x.c.Status.InstallVolume != s.x.c.Spec.VolumeID || s.x.c.Status.Engine != instance {
-		free, err := s.claimVolume(func(st *v1.ContainerStatus, _ time.Time) { st.Engine = instance })
+	if st := s.x.c.Status; st.InstallVolume != s.x.c.Spec.VolumeID || st.Engine != instance || !st.InstallStartedAt.IsZero() {
+		free, err := s.claimVolume(func(st *v1.ContainerStatus, _ time.Time) { st.Engine, st.InstallStartedAt = instance, time.Time{} })
 		if err != nil || !free {
 			return waitFor(volumeBusyWait), err
 		}
@@ -165,8 +165,17 @@ func (s installStep) createInstaller(ctx context.Context) (controller.Result, er
 	return controller.RequeueNow(), nil
 }
 
+// startInstaller records when the installer is started, which clients see as its deadline,
+// before it calls the engine.
 func (s installStep) startInstaller(ctx context.Context, n runtime.Name) (controller.Result, error) {
-	err := startMounted(ctx, s.x, n)
+	err := s.x.record(func(st *v1.ContainerStatus, now time.Time) {
+		s.x.keepObserved(st)
+		st.InstallStartedAt = now
+	})
+	if err != nil {
+		return controller.Result{}, err
+	}
+	err = startMounted(ctx, s.x, n)
 	switch {
 	case errors.Is(err, runtime.ErrMountRefused):
 		return controller.Result{}, refuseMount(s.x, err)
@@ -247,9 +256,9 @@ const sigkillExitCode = 137
 // recordFailure records why an installation failed.
 func (s installStep) recordFailure(in runtime.State) error {
 	switch {
-	case in.ExitCode == sigkillExitCode && s.x.o.InstallFor >= installTimeout(s.x.c.Spec),
-		in.FinishedAt.Sub(in.StartedAt) >= installTimeout(s.x.c.Spec):
-		return s.failInstall("TimedOut", fmt.Sprintf("the installation took longer than %s", installTimeout(s.x.c.Spec)))
+	case in.ExitCode == sigkillExitCode && s.x.o.InstallFor >= s.x.c.Spec.InstallLimit(),
+		in.FinishedAt.Sub(in.StartedAt) >= s.x.c.Spec.InstallLimit():
+		return s.failInstall("TimedOut", fmt.Sprintf("the installation took longer than %s", s.x.c.Spec.InstallLimit()))
 	case in.ExitCode == sigkillExitCode && underDiskPressure(s.x.c) && !in.OOMKilled:
 		return s.failInstall(v1.DiskPressure, "the installation was stopped: what it wrote is over a limit of disk space")
 	case in.OOMKilled:

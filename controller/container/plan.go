@@ -21,7 +21,7 @@ type Observed struct {
 	ServerLost     bool          // the server exited during an outage of the engine; used only while instances are unknown
 	InstallLost    bool          // the installer exited during an outage of the engine
 	OverLimit      string        // reason of the disk pressure; empty: none
-	Unmeasured     string        // why the volume counts as over its limit; empty: it was measured
+	Unmeasured     string        // why something that was not measured counts as over its limit; empty: it was measured
 	FreedByRemoval bool          // there would be no disk pressure without the files outside the volume
 	VolumeMissing  bool          // the directory of the volume is missing on the host
 	Restoring      bool          // the volume is being restored: no run begins, and one that runs is stopped
@@ -121,12 +121,19 @@ func planInstaller(c v1.Container, o Observed) Step {
 		return do(RecordEngine)
 	case installLeft(c, o) <= 0:
 		return do(KillInstaller)
-	case deadlineMoved(c, o):
-		return do(RecordDeadline)
 	case installSlow(c, o):
 		return do(RecordInstallSlow)
 	}
 	return await(AwaitInstall, o.Now.Add(nextCheck(installLeft(c, o), o.Warn.Install-o.InstallFor)))
+}
+
+// installLeft returns how long the installer may still run.
+func installLeft(c v1.Container, o Observed) time.Duration {
+	left := c.Spec.InstallLimit() - o.InstallFor
+	if underDiskPressure(c) {
+		left = min(left, pressureLimit(c)-min(o.PressureFor, o.InstallFor))
+	}
+	return left
 }
 
 // finishInstall plans the end of a successful installation. A server container of
@@ -226,8 +233,6 @@ func planStarting(c v1.Container, o Observed) Step {
 	switch {
 	case c.Spec.StartTimeout > 0 && left <= 0:
 		return do(RecordStartTimeout)
-	case deadlineMoved(c, o):
-		return do(RecordDeadline)
 	case startSlow(c, o):
 		return do(RecordStartSlow)
 	}

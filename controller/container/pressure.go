@@ -38,13 +38,6 @@ func unmeasured(v v1.VolumeStatus) string {
 	return ""
 }
 
-// runaway reports whether the files outside a volume are over docker.root_limit by a
-// quarter: a graceful stop would take too long.
-func (r *Reconciler) runaway(root v1.Usage) bool {
-	limit := r.Roots.limit()
-	return limit > 0 && root.Bytes > limit+limit/4
-}
-
 // measuredPressure compares the disk usage of a container with its limits. It sets the
 // reason of the condition DiskPressure, empty for none, and whether there would be none
 // without the files outside the volume.
@@ -54,13 +47,17 @@ func (r *Reconciler) measuredPressure(c v1.Container, o *Observed, s space) {
 		run = o.Install
 	}
 	root, known := r.Roots.of(c.Meta.ID, run)
-	o.Runaway = r.runaway(root)
+	limit := r.Roots.limit()
+	o.Runaway = limit > 0 && root.Bytes > limit+limit/4 // a graceful stop would take too long
 	switch {
-	case root.Exceeds(r.Roots.limit()), !known && pressure(c) == v1.ReasonRootOverLimit:
+	case root.Exceeds(limit), !known && pressure(c) == v1.ReasonRootOverLimit:
 		o.OverLimit, o.FreedByRemoval = v1.ReasonRootOverLimit, true
+		if root.Unmeasured {
+			o.Unmeasured = fmt.Sprintf("what the container has written outside its volume could not be measured within %s: it counts as more than docker.root_limit", rootTimeout)
+		}
 	case s.volume.Exceeds(s.limit):
 		o.OverLimit, o.Unmeasured = v1.ReasonOverLimit, s.unmeasured
-	case s.volume.Add(withoutSlack(root)).Exceeds(s.limit):
+	case s.volume.Add(withoutSlack(root.Usage)).Exceeds(s.limit):
 		o.OverLimit, o.FreedByRemoval = v1.ReasonOverLimit, true
 	}
 }
@@ -97,28 +94,30 @@ func stopLimit(c v1.Container) time.Duration {
 
 // recordPressure records the begin or the end of disk pressure.
 func (s execution) recordPressure() error {
-	switch {
-	case s.o.OverLimit == "":
+	if s.o.OverLimit == "" {
 		return s.record(func(st *v1.ContainerStatus, now time.Time) {
 			setCondition(st, now, v1.DiskPressure, v1.False, "WithinLimit", "the volume is within its limit")
 		}, "the volume is within its limit again")
-	case s.o.OverLimit == v1.ReasonRootOverLimit && s.r.Roots.last(s.c.Meta.ID).Unmeasured:
-		return s.recordUnderPressure(fmt.Sprintf("what the container has written outside its volume could not be measured within %s, %d times: "+
-			"it counts as more than docker.root_limit. The container is stopped, and what it wrote there is removed", slowTimeout, rootTries))
-	case s.o.OverLimit == v1.ReasonRootOverLimit:
-		return s.recordUnderPressure("the container has written more than docker.root_limit outside its volume: it is stopped, and what it wrote there is removed")
-	case s.o.FreedByRemoval:
-		return s.recordUnderPressure(fmt.Sprintf("the volume and what the container has written outside it are over the limit: make space. A container that runs is stopped after %s", pressureGrace))
 	}
-	if s.o.Unmeasured != "" {
-		return s.recordUnderPressure(fmt.Sprintf("%s. A container that runs is stopped after %s", s.o.Unmeasured, pressureGrace))
-	}
-	return s.recordUnderPressure(fmt.Sprintf("the volume is over its limit: make space. A container that runs is stopped after %s", pressureGrace))
-}
-
-func (s execution) recordUnderPressure(text string) error {
+	text := s.o.pressureText()
 	return s.record(func(st *v1.ContainerStatus, now time.Time) {
 		st.Message = text
 		setCondition(st, now, v1.DiskPressure, v1.True, s.o.OverLimit, text)
 	}, text)
+}
+
+// pressureText returns the message of disk pressure: the cause, and what follows.
+func (o Observed) pressureText() string {
+	cause, follows := o.Unmeasured, fmt.Sprintf(". A container that runs is stopped after %s", pressureGrace)
+	switch {
+	case o.OverLimit == v1.ReasonRootOverLimit && cause != "":
+		follows = ". The container is stopped, and what it wrote there is removed"
+	case o.OverLimit == v1.ReasonRootOverLimit:
+		cause, follows = "the container has written more than docker.root_limit outside its volume", ": it is stopped, and what it wrote there is removed"
+	case o.FreedByRemoval:
+		cause = "the volume and what the container has written outside it are over the limit: make space"
+	case cause == "":
+		cause = "the volume is over its limit: make space"
+	}
+	return cause + follows
 }

@@ -98,9 +98,8 @@ func rootedBy(t *testing.T, by func(container.RootMeter) container.RootMeter, te
 		w := newWorld(t)
 		var mu sync.Mutex
 		wrote := map[string]v1.Usage{}
-		w.free.Store(1 << 40)
-		w.rec.Roots = &container.Roots{Store: w.store, Log: w.rec.Log, Limit: func() int64 { return 100 << 20 }, Free: w.free.Load,
-			Measure: by(func(_ context.Context, n runtime.Name, _, _ string) (container.RootUsage, error) {
+		w.rec.Roots = &container.Roots{Store: w.store, Log: w.rec.Log, Limit: func() int64 { return 100 << 20 },
+			Measure: by(func(_ context.Context, n runtime.Name, _ string) (container.RootUsage, error) {
 				mu.Lock()
 				defer mu.Unlock()
 				s := w.engine.Outside.State(n)
@@ -132,7 +131,7 @@ func TestRootOverLimitStopsAtOnce(t *testing.T) {
 				w.engine.Outside.Deafen(server)
 				before := w.engine.Outside.State(server).ContainerID
 				set(u)
-				time.Sleep(16 * time.Second)
+				time.Sleep(61 * time.Second)
 				c := w.want(v1.Stopping)
 				require.Equal(t, v1.ReasonRootOverLimit, v1.FindCondition(c.Status.Conditions, v1.DiskPressure).Reason)
 				time.Sleep(31 * time.Second)
@@ -145,7 +144,7 @@ func TestRootOverLimitStopsAtOnce(t *testing.T) {
 				time.Sleep(10 * time.Second)
 				w.want(v1.Running)
 				set(u)
-				time.Sleep(16*time.Second + time.Second)
+				time.Sleep(19 * time.Second) // until the next measurement
 				require.Equal(t, 2, w.want(v1.Exit).Status.Crashes, "the next wait is longer")
 			})
 		})
@@ -161,10 +160,10 @@ func TestRootCountsForVolumeLimit(t *testing.T) {
 		w.installed(nil)
 		w.change(on)
 		set(v1.Usage{Bytes: 1<<20 + 50<<20})
-		time.Sleep(16 * time.Second)
+		time.Sleep(61 * time.Second)
 		w.want(v1.Running)
 		set(v1.Usage{Bytes: 1<<20 + 50<<20 + 2<<20})
-		time.Sleep(16 * time.Second)
+		time.Sleep(61 * time.Second)
 		c := w.want(v1.Running)
 		require.Equal(t, v1.ReasonOverLimit, v1.FindCondition(c.Status.Conditions, v1.DiskPressure).Reason)
 		before := w.engine.Outside.State(server).ContainerID
@@ -179,7 +178,7 @@ func TestInstallerFillingRootFails(t *testing.T) {
 	rooted(t, func(w *world, set func(v1.Usage)) {
 		w.create(nil)
 		set(v1.Usage{Bytes: 101 << 20})
-		time.Sleep(16 * time.Second)
+		time.Sleep(61 * time.Second)
 		c := w.want(v1.Failed)
 		require.Equal(t, v1.DiskPressure, v1.FindCondition(c.Status.Conditions, v1.Installed).Reason)
 		require.Empty(t, w.engine.Outside.State(installer).ContainerID)
@@ -214,24 +213,14 @@ func TestTooManyFilesArePressure(t *testing.T) {
 	})
 }
 
-// TestRootIsMeasuredWhenSpaceIsLost: a container that writes fast is found as soon as the
-// disk has less space, and is killed if it goes on during its stop.
-func TestRootIsMeasuredWhenSpaceIsLost(t *testing.T) {
+// TestRunawayIsKilled: a container that goes on to write during its stop is killed.
+func TestRunawayIsKilled(t *testing.T) {
 	rooted(t, func(w *world, set func(v1.Usage)) {
 		w.installed(func(s *v1.ContainerSpec) { s.Stop.Timeout = v1.Duration(time.Hour) })
 		w.change(on)
 		w.engine.Outside.Deafen(server)
-		time.Sleep(61 * time.Second) // the next measurement without a loss begins after 14 s
-		set(v1.Usage{Bytes: 101 << 20})
-		w.free.Store(1<<40 - 1<<20)
-		time.Sleep(5 * time.Second)
-		w.want(v1.Running)
-		w.free.Store(1<<40 - 101<<20)
-		time.Sleep(2 * time.Second)
-		w.want(v1.Stopping)
 		set(v1.Usage{Bytes: 126 << 20})
-		w.free.Store(1<<40 - 126<<20)
-		time.Sleep(3 * time.Second)
+		time.Sleep(61 * time.Second)
 		c := w.want(v1.Exit)
 		require.Equal(t, 1, c.Status.Crashes)
 		require.NotNil(t, c.Status.NextRetryAt)
@@ -239,19 +228,18 @@ func TestRootIsMeasuredWhenSpaceIsLost(t *testing.T) {
 }
 
 // TestUnmeasurableRootIsOverLimit: a layer whose measurement ends with its timeout counts as
-// over the limit after three of them. One that is merely slow does not, nor does one whose
-// engine does not answer.
+// over the limit. One that is merely slow does not, nor does one whose engine does not answer.
 func TestUnmeasurableRootIsOverLimit(t *testing.T) {
 	for name, c := range map[string]struct {
 		takes    time.Duration
 		answers  bool
 		wantStop bool
-	}{"never ends": {time.Hour, true, true}, "slow": {119 * time.Second, true, false}, "engine hangs": {time.Hour, false, false}} {
+	}{"never ends": {time.Hour, true, true}, "slow": {29 * time.Second, true, false}, "engine hangs": {time.Hour, false, false}} {
 		t.Run(name, func(t *testing.T) {
 			var hostile atomic.Pointer[string]
 			slowly := func(measure container.RootMeter) container.RootMeter {
-				return func(ctx context.Context, n runtime.Name, volume, noneOpen string) (container.RootUsage, error) {
-					u, err := measure(ctx, n, volume, noneOpen)
+				return func(ctx context.Context, n runtime.Name, volume string) (container.RootUsage, error) {
+					u, err := measure(ctx, n, volume)
 					if id := hostile.Load(); id == nil || *id != u.ContainerID {
 						return u, err
 					}
@@ -274,8 +262,6 @@ func TestUnmeasurableRootIsOverLimit(t *testing.T) {
 				w.want(v1.Running)
 				own := w.engine.Outside.State(server).ContainerID
 				hostile.Store(&own)
-				time.Sleep(3*2*time.Minute - time.Second)
-				require.Equal(t, own, w.engine.Outside.State(server).ContainerID, "two are not enough")
 				time.Sleep(3 * time.Minute)
 				require.Equal(t, c.wantStop, w.engine.Outside.State(server).ContainerID != own, "it runs without a limit")
 				require.Equal(t, c.wantStop, strings.Contains(strings.Join(w.events(v1.EventMessage), "\n"), "could not be measured"))

@@ -43,7 +43,6 @@ func (s execution) recordIn(tx *store.Tx, change func(st *v1.ContainerStatus, no
 		}
 		keepVolumeMessage(st)
 		trackUnready(s.c.Spec, st, tx.Now())
-		clearDeadline(s.o, st, before.Phase)
 		clearUnmatched(st, tx.Now())
 		clearImageCurrent(s.c.Spec, st)
 		if st.Phase != before.Phase {
@@ -72,6 +71,40 @@ func transition(id string, from v1.Phase, st v1.ContainerStatus, now time.Time) 
 		e.Reason, e.ExitCode = v1.FindCondition(st.Conditions, v1.Installed).Reason, st.ExitCode
 	}
 	return e
+}
+
+// actorOf returns who caused the transition from before to st: the actor of the last request
+// of the spec, until its run or its installation has ended. Crashes, retries and repairs are
+// berth's own.
+func actorOf(spec v1.ContainerSpec, before, st v1.ContainerStatus) v1.Actor {
+	requested, inherited := false, false
+	switch st.Phase {
+	case v1.Installing, v1.Deleting:
+		requested = true
+	case v1.Ready, v1.Failed, v1.Running:
+		inherited = true
+	case v1.Starting:
+		requested = st.ObservedRun != before.ObservedRun
+	case v1.Stopping: // otherwise because of disk pressure, or because it was started from outside
+		requested = !st.Unrequested && (before.ObservedInstall != spec.InstallGeneration || spec.Power == v1.PowerOff || before.ObservedRun != spec.RunGeneration)
+	case v1.Exit:
+		killed := spec.KillGeneration > 0 && before.ObservedRun <= spec.KillGeneration
+		reason := v1.FindCondition(st.Conditions, v1.Started).Reason
+		refused := before.Phase == v1.Starting && st.StartedAt == nil && reason != reasonRemoved && reason != reasonNotStarted
+		requested = spec.Power == v1.PowerOff && (killed || reason == reasonNotStarted)
+		inherited = before.Phase == v1.Stopping || refused
+	}
+	actor := v1.Actor{}
+	switch {
+	case requested:
+		actor = spec.RequestedBy
+	case inherited:
+		actor = before.Actor
+	}
+	if actor == (v1.Actor{}) {
+		return v1.Controller()
+	}
+	return actor
 }
 
 // trackUnready keeps the time since which the container is not what was requested.

@@ -14,58 +14,57 @@ func newHeld(t *testing.T) (*Semaphore, *[]string) {
 	ended, end := context.WithCancel(t.Context())
 	end()
 	require.NoError(t, s.Source(ended, func(id string) { *named = append(*named, id) }))
-	require.True(t, s.acquire("h", CreateServer))
+	require.True(t, s.acquire("h", false))
 	return s, named
 }
 
 func TestPermitIsReserved(t *testing.T) {
 	s, named := newHeld(t)
-	require.False(t, s.acquire("a", CreateServer))
-	require.False(t, s.acquire("a", CreateServer), "queued only once")
+	require.False(t, s.acquire("a", false))
+	require.False(t, s.acquire("a", false), "queued only once")
 	s.release()
 	require.Equal(t, []string{"a"}, *named)
-	require.False(t, s.acquire("b", StartServer), "it is a's")
-	require.True(t, s.acquire("a", CreateServer))
+	require.False(t, s.acquire("b", false), "it is a's")
+	require.True(t, s.acquire("a", false))
 	s.release()
-	require.True(t, s.acquire("b", StartServer))
+	require.True(t, s.acquire("b", true))
 	s.release()
 	require.Equal(t, []string{"a", "b"}, *named)
-	require.True(t, s.acquire("c", CreateServer), "nobody waits")
+	require.True(t, s.acquire("c", false), "nobody waits")
 }
 
 func TestStartsComeFirst(t *testing.T) {
 	s, named := newHeld(t)
 	for _, id := range []string{"a", "b"} {
-		require.False(t, s.acquire(id, FinishInstall))
+		require.False(t, s.acquire(id, false))
 	}
 	for _, id := range []string{"c", "d"} {
-		require.False(t, s.acquire(id, StartServer))
+		require.False(t, s.acquire(id, true))
 	}
 	for _, id := range []string{"c", "d", "a", "b"} {
 		s.release()
 		require.Equal(t, id, (*named)[len(*named)-1])
-		require.True(t, s.acquire(id, CreateServer))
+		require.True(t, s.acquire(id, false))
 	}
 }
 
 func TestUnusedPermitIsReleased(t *testing.T) {
 	s, named := newHeld(t)
-	require.False(t, s.acquire("gone", StartServer))
-	require.False(t, s.acquire("b", StartServer))
+	require.False(t, s.acquire("gone", true))
+	require.False(t, s.acquire("b", true))
 	s.release()
-	s.releaseUnused("b") // for which none is kept
 	require.Equal(t, []string{"gone"}, *named)
-	s.releaseUnused("gone")
+	s.leave("gone")
 	require.Equal(t, []string{"gone", "b"}, *named)
-	s.releaseUnused("b")
-	require.True(t, s.acquire("c", StartServer), "free again")
-	require.False(t, s.acquire("d", StartServer), "and one only")
+	s.leave("b")
+	require.True(t, s.acquire("c", true), "free again")
+	require.False(t, s.acquire("d", true), "and one only")
 }
 
 func TestSourceNamesEarlierReservations(t *testing.T) {
 	s := NewSemaphore(1)
-	require.True(t, s.acquire("h", StartServer))
-	require.False(t, s.acquire("a", StartServer))
+	require.True(t, s.acquire("h", true))
+	require.False(t, s.acquire("a", true))
 	s.release()
 	var named []string
 	ended, end := context.WithCancel(t.Context())

@@ -1,10 +1,7 @@
 package container
 
 import (
-	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -49,12 +46,12 @@ func timedOut(st v1.ContainerStatus) bool {
 // slowStep executes a step of a start or an installation that takes long.
 type slowStep struct{ x execution }
 
-func (s slowStep) execute(ctx context.Context, a Action) error {
+func (s slowStep) execute(a Action) error {
 	switch a {
 	case RecordInstallSlow:
 		return s.recordInstall()
 	case RecordStartSlow:
-		return s.recordStart(ctx)
+		return s.recordStart()
 	}
 	return s.recordTimeout()
 }
@@ -65,62 +62,22 @@ func clock(t time.Time) string { return t.UTC().Format(time.TimeOnly) + " UTC" }
 
 func (s slowStep) recordInstall() error {
 	text := fmt.Sprintf("the install script has run since %s and is killed after %s, counted from its start, or from the last start of berth if that is later",
-		clock(s.x.o.Install.StartedAt), installTimeout(s.x.c.Spec))
+		clock(s.x.o.Install.StartedAt), s.x.c.Spec.InstallLimit())
 	return recordWarning(s.x, v1.ReasonInstallSlow, text, func(st *v1.ContainerStatus, now time.Time) {
 		setCondition(st, now, v1.Installed, v1.Unknown, v1.ReasonInstallSlow, text)
 	})
 }
 
-// recordStart records that the start pattern has not matched for long. Only the
-// condition has the last lines: they are the tenant's, and not for the log.
-func (s slowStep) recordStart(ctx context.Context) error {
+// recordStart records that the start pattern has not matched for long.
+func (s slowStep) recordStart() error {
 	text := fmt.Sprintf("no line of the console has matched start_pattern %s since %s",
 		quoted(s.x.c.Spec.StartPattern), clock(s.x.o.Server.StartedAt))
 	if limit := s.x.c.Spec.StartTimeout; limit > 0 {
 		text += fmt.Sprintf("; the run is stopped after %s", time.Duration(limit))
 	}
-	lines := s.lastLines(ctx)
 	return recordWarning(s.x, v1.StartPatternNotMatched, text, func(st *v1.ContainerStatus, now time.Time) {
-		setCondition(st, now, v1.StartPatternNotMatched, v1.True, v1.StartPatternNotMatched, text+lines)
+		setCondition(st, now, v1.StartPatternNotMatched, v1.True, v1.StartPatternNotMatched, text)
 	})
-}
-
-// lastLines returns the end of a sentence that has the last lines of the console, in
-// which the values of the environment are masked.
-func (s slowStep) lastLines(ctx context.Context) string {
-	// The engine's StartedAt may be later than the first lines.
-	lines, err := s.x.r.LastLines(ctx, s.x.c.Meta.ID, s.x.c.Status.StartRecordedAt)
-	if err != nil {
-		s.x.r.Log.Warn("the last lines of a console cannot be read", "container", s.x.c.Meta.ID, "err", err)
-		return ""
-	}
-	if len(lines) == 0 {
-		return "; it has printed nothing"
-	}
-	mask := masked(s.x.c.Spec.Env)
-	for i, line := range lines {
-		lines[i] = quoted(mask.Replace(line))
-	}
-	return "; the last lines are " + strings.Join(lines, ", ")
-}
-
-// minSecret is the length from which the value of a variable is masked, in bytes: a
-// shorter one, such as "true", would mask parts of ordinary words.
-const minSecret = 6
-
-// masked returns a replacer for the values of an environment.
-func masked(env map[string]string) *strings.Replacer {
-	var pairs, values []string
-	for value := range maps.Values(env) {
-		values = append(values, strings.Split(value, "\n")...) // the text is one line
-	}
-	slices.SortFunc(values, func(a, b string) int { return len(b) - len(a) })
-	for _, value := range values { // the longest first: another may be a part of it
-		if len(value) >= minSecret {
-			pairs = append(pairs, value, "***")
-		}
-	}
-	return strings.NewReplacer(pairs...)
 }
 
 // maxQuoted bounds a quoted text, in bytes.

@@ -16,22 +16,14 @@ import (
 
 // The defaults and limits of fields that a spec leaves empty.
 const (
-	defaultInstallTimeout = time.Hour
-	defaultStopTimeout    = 30 * time.Second
-	defaultStopSignal     = "SIGTERM"
-	pressureGrace         = 2 * time.Minute  // to free disk space before a run is stopped
-	rootStopLimit         = 30 * time.Second // of a stop because of files outside the volume
+	defaultStopTimeout = 30 * time.Second
+	defaultStopSignal  = "SIGTERM"
+	pressureGrace      = 2 * time.Minute  // to free disk space before a run is stopped
+	rootStopLimit      = 30 * time.Second // of a stop because of files outside the volume
 )
 
 // assignment matches a word that sets a variable for the command after it.
 var assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
-
-func installTimeout(s v1.ContainerSpec) time.Duration {
-	if s.InstallTimeout > 0 {
-		return time.Duration(s.InstallTimeout)
-	}
-	return defaultInstallTimeout
-}
 
 func stopTimeout(s v1.ContainerSpec) time.Duration {
 	if s.Stop.Timeout > 0 {

@@ -61,7 +61,7 @@ func TestTimezoneIsTZ(t *testing.T) {
 var appliedElsewhere = map[string]string{
 	"start_pattern":       "container.go StartPattern",
 	"start_timeout":       "plan.go StartTimeout",
-	"install_timeout":     "spec.go InstallTimeout",
+	"install_timeout":     "plan.go InstallLimit",
 	"pull_policy":         "pull_policy.go PullPolicy",
 	"limits.disk":         "pressure.go Limits.Disk",
 	"stop.command":        "exit.go Stop.Command",
@@ -71,7 +71,7 @@ var appliedElsewhere = map[string]string{
 	"power":               "plan.go Power",
 	"run":                 "plan.go RunGeneration",
 	"kill_run":            "plan.go KillGeneration",
-	"requested_by":        "actor.go RequestedBy",
+	"requested_by":        "record.go RequestedBy",
 }
 
 // TestSpecFieldsAreApplied empties one field of a container's spec after the other. It

@@ -13,12 +13,7 @@ import (
 // it is unknown how much of a stored time was a jump of the clock.
 type Timers struct {
 	mu    sync.Mutex
-	began map[timerKey]timer
-}
-
-type timerKey struct {
-	id   string // internal_id
-	kind timerKind
+	began map[string]map[timerKind]timer // by internal_id
 }
 
 // timerKind is the kind of a timer. A container has at most one timer of each.
@@ -36,72 +31,46 @@ type timer struct {
 	at time.Time // begin of the measurement
 }
 
-// begin starts the timer that of identifies unless it runs.
-func (t *Timers) begin(id string, kind timerKind, of time.Time) {
+// since returns the time since the timer that of identifies began; 0 if it does not run.
+// Begins starts it if it does not run.
+func (t *Timers) since(id string, kind timerKind, of time.Time, begins bool) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.began == nil {
-		t.began = map[timerKey]timer{}
-	}
-	k := timerKey{id, kind}
-	if old, ok := t.began[k]; !ok || !old.of.Equal(of) {
-		t.began[k] = timer{of, time.Now()}
-	}
-}
-
-// elapsed returns the time since begin; 0 if the timer does not run.
-func (t *Timers) elapsed(id string, kind timerKind, of time.Time) time.Duration {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if old, ok := t.began[timerKey{id, kind}]; ok && old.of.Equal(of) {
-		return time.Since(old.at)
-	}
-	return 0
-}
-
-// end removes a timer.
-func (t *Timers) end(id string, kind timerKind) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.began, timerKey{id, kind})
-}
-
-// observeTimers starts and ends the timers of a container as it was observed, and
-// stores the elapsed times in o.
-func (r *Reconciler) observeTimers(c v1.Container, o *Observed) {
-	id, st := c.Meta.ID, c.Status
+	old, runs := t.began[id][kind]
 	switch {
-	case st.Phase != v1.Stopping:
-		r.Timers.end(id, stopTimer)
-	case st.StopSent:
-		r.Timers.begin(id, stopTimer, st.StopRecordedAt)
+	case runs && old.of.Equal(of):
+		return time.Since(old.at)
+	case !begins:
+		return 0
+	case t.began == nil:
+		t.began = map[string]map[timerKind]timer{}
 	}
-	o.StopFor = r.Timers.elapsed(id, stopTimer, st.StopRecordedAt)
-	if st.Phase == v1.Starting && o.Server.Running {
-		r.Timers.begin(id, startTimer, o.Server.StartedAt)
-	} else {
-		r.Timers.end(id, startTimer)
+	if t.began[id] == nil {
+		t.began[id] = map[timerKind]timer{}
 	}
-	o.StartFor = r.Timers.elapsed(id, startTimer, o.Server.StartedAt)
-	if o.Install.Running {
-		r.Timers.begin(id, installTimer, o.Install.StartedAt)
-	}
-	if !exists(o.Install) {
-		r.Timers.end(id, installTimer)
-	}
-	o.InstallFor = r.Timers.elapsed(id, installTimer, o.Install.StartedAt)
-	since := v1.FindCondition(st.Conditions, v1.DiskPressure).Since
-	if underDiskPressure(c) {
-		r.Timers.begin(id, pressureTimer, since)
-	} else {
-		r.Timers.end(id, pressureTimer)
-	}
-	o.PressureFor = r.Timers.elapsed(id, pressureTimer, since)
+	t.began[id][kind] = timer{of, time.Now()}
+	return 0
 }
 
 // forget removes all timers of a container that is gone.
 func (t *Timers) forget(id string) {
-	for _, kind := range []timerKind{stopTimer, startTimer, installTimer, pressureTimer} {
-		t.end(id, kind)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.began, id)
+}
+
+// observeTimers begins the timers of a container as it was observed, and stores the elapsed
+// times in o.
+func (r *Reconciler) observeTimers(c v1.Container, o *Observed) {
+	id, st := c.Meta.ID, c.Status
+	if st.Phase == v1.Stopping {
+		o.StopFor = r.Timers.since(id, stopTimer, st.StopRecordedAt, st.StopSent)
+	}
+	if st.Phase == v1.Starting && o.Server.Running {
+		o.StartFor = r.Timers.since(id, startTimer, o.Server.StartedAt, true)
+	}
+	o.InstallFor = r.Timers.since(id, installTimer, o.Install.StartedAt, o.Install.Running)
+	if underDiskPressure(c) {
+		o.PressureFor = r.Timers.since(id, pressureTimer, v1.FindCondition(st.Conditions, v1.DiskPressure).Since, true)
 	}
 }

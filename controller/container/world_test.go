@@ -32,13 +32,11 @@ type console struct {
 	engine  *fake.Engine
 	held    atomic.Bool // no start pattern matches
 	unread  atomic.Bool // output is missing
-	lost    atomic.Bool // no output is being read
 	follows atomic.Int64
 	forgot  func()
 }
 
 func (c *console) Follow(runtime.Target)                       { c.follows.Add(1) }
-func (c *console) Reading(string, string, time.Time) bool      { return !c.lost.Load() }
 func (c *console) Matched(string, string, time.Time) bool      { return !c.held.Load() }
 func (c *console) OutputComplete(runtime.Target) bool          { return !c.unread.Load() }
 func (c *console) Drain(context.Context, runtime.Target) error { return nil }
@@ -81,11 +79,7 @@ type world struct {
 	engine  *fake.Engine
 	console *console
 	rec     *container.Reconciler
-	printed []string // the last lines of every console
-
-	printedSince time.Time    // of the last call for them
-	free         atomic.Int64 // bytes of the engine's disk
-	jump         atomic.Int64 // by which the host's clock was set, in ns
+	jump    atomic.Int64 // by which the host's clock was set, in ns
 }
 
 // now is the host's clock.
@@ -111,11 +105,7 @@ func newWorld(t *testing.T) *world {
 		Pulls:     container.NewPuller(e, 2, log),
 		Orphans:   &container.Orphans{Grace: time.Minute, Log: log},
 		Semaphore: container.NewSemaphore(4), Mounts: &pins{}, Outage: &container.Outage{}, Timers: &container.Timers{}, Now: w.now,
-		Crash: container.CrashBackOff{Initial: 10 * time.Second, Max: 5 * time.Minute, ResetAfter: 10 * time.Minute},
-		LastLines: func(_ context.Context, _ string, since time.Time) ([]string, error) {
-			w.printedSince = since
-			return w.printed, nil
-		},
+		Crash:  container.CrashBackOff{Initial: 10 * time.Second, Max: 5 * time.Minute, ResetAfter: 10 * time.Minute},
 		BootID: "boot", Volume: func(id string) string { return "/volumes/" + id },
 		Auth: func(string) runtime.Auth { return runtime.Auth{} },
 	}

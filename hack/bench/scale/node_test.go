@@ -60,7 +60,7 @@ type engine interface {
 
 // heavyCalls and workers are those of the daemon.
 const (
-	heavyCalls = 16
+	heavyCalls = 16 // at most
 	workers    = 8
 )
 
@@ -79,13 +79,12 @@ func newNodeOn(b *testing.B, dir string, engine engine, resync time.Duration) *n
 	log := slog.New(slog.DiscardHandler)
 	hub := stream.New(filepath.Join(dir, "console"), stream.Options{})
 	consoles := console.New(engine, hub, console.Options{Log: log})
-	pulls, permits, outage := container.NewPuller(engine, 3, log), container.NewAdaptiveSemaphore(2*goruntime.NumCPU(), heavyCalls), &container.Outage{}
+	pulls, permits, outage := container.NewPuller(engine, 3, log), container.NewSemaphore(min(heavyCalls, 2*goruntime.NumCPU())), &container.Outage{}
 	r := &container.Reconciler{
 		Store: db, Engine: engine, Console: consoles, Pulls: pulls, Log: log,
 		Orphans: &container.Orphans{Grace: time.Minute, Log: log}, Semaphore: permits, Outage: outage,
 		Timers: &container.Timers{}, Now: time.Now, Mounts: unpinned{}, BootID: "boot",
 		Crash:     container.CrashBackOff{Initial: 10 * time.Second, Max: 5 * time.Minute, ResetAfter: 10 * time.Minute},
-		LastLines: func(context.Context, string, time.Time) ([]string, error) { return nil, nil },
 		Volume:    func(id string) string { return "/volumes/" + id },
 		Auth:      func(string) runtime.Auth { return runtime.Auth{} },
 	}
