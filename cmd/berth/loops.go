@@ -91,7 +91,7 @@ func (d *daemon) containerLoop(m *controller.Metrics) *controller.Loop {
 		Semaphore: slots, Outage: outage, Roots: roots, Timers: &container.Timers{}, Now: time.Now,
 		Crash: container.CrashBackOff{Initial: firstCrashWait, Max: time.Duration(c.Backoff.Max),
 			ResetAfter: time.Duration(c.Backoff.ResetAfter)},
-		Warn: container.Warnings{Start: time.Duration(c.StartWarning), Install: time.Duration(c.InstallWarning)},
+		Warn:   container.Warnings{Start: time.Duration(c.StartWarning), Install: time.Duration(c.InstallWarning)},
 		BootID: bootID(), Volume: d.volumes.Path, Configure: d.volumes.Files().Configure, Auth: d.registryAuth, Mounts: d.mounts, Metrics: m, Log: d.log,
 	}
 	return &controller.Loop{

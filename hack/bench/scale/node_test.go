@@ -84,9 +84,9 @@ func newNodeOn(b *testing.B, dir string, engine engine, resync time.Duration) *n
 		Store: db, Engine: engine, Console: consoles, Pulls: pulls, Log: log,
 		Orphans: &container.Orphans{Grace: time.Minute, Log: log}, Semaphore: permits, Outage: outage,
 		Timers: &container.Timers{}, Now: time.Now, Mounts: unpinned{}, BootID: "boot",
-		Crash:     container.CrashBackOff{Initial: 10 * time.Second, Max: 5 * time.Minute, ResetAfter: 10 * time.Minute},
-		Volume:    func(id string) string { return "/volumes/" + id },
-		Auth:      func(string) runtime.Auth { return runtime.Auth{} },
+		Crash:  container.CrashBackOff{Initial: 10 * time.Second, Max: 5 * time.Minute, ResetAfter: 10 * time.Minute},
+		Volume: func(id string) string { return "/volumes/" + id },
+		Auth:   func(string) runtime.Auth { return runtime.Auth{} },
 	}
 	loop := &controller.Loop{Name: "container", Reconciler: r, Failed: r.Failed, Log: log, Workers: workers + heavyCalls,
 		BackOff:      controller.BackOff(500*time.Millisecond, 5*time.Minute),
