@@ -28,14 +28,15 @@ type health struct {
 // logged and stored as transitions when they happen, and the engine's health is known without waiting for an
 // engine that hangs.
 func (d *daemon) watchHealth(ctx context.Context) error {
-	node := newConditions(func(c v1.Condition) error {
+	stored := nodeConditions{}
+	storeIn := func(c v1.Condition) error {
 		return d.store.MustUpdate(func(tx *store.Tx) error { return store.SetNodeCondition(tx, c) })
-	})
+	}
 	var unwritable time.Time
 	for ctx.Err() == nil {
 		err, before := d.store.Writable(), unwritable
 		unwritable = logStore(d.log, err, before)
-		node.set(storeCondition(err, elapsed(before)))
+		stored.set(storeCondition(err, elapsed(before)), storeIn)
 		err = d.engine.Ready(ctx)
 		if ctx.Err() != nil {
 			return nil
@@ -46,13 +47,52 @@ func (d *daemon) watchHealth(ctx context.Context) error {
 			now.since = last.since
 		}
 		d.logHealth(d.health.Swap(&now), now)
-		node.set(engineCondition(err, awayFor(last)))
+		stored.set(engineCondition(err, awayFor(last)), storeIn)
 		select {
 		case <-ctx.Done():
 		case <-time.After(healthEvery):
 		}
 	}
 	return nil
+}
+
+// nodeConditions is the status of each condition of the node as last stored.
+type nodeConditions map[string]string
+
+// set stores a condition whose status has changed. One that cannot be stored is stored at the
+// next check, if it still holds.
+func (stored nodeConditions) set(c v1.Condition, storeIn func(v1.Condition) error) {
+	if stored[c.Type] != c.Status && storeIn(c) == nil {
+		stored[c.Type] = c.Status
+	}
+}
+
+// engineCondition returns whether the engine answers. away is how long it has not, if it
+// answers again.
+func engineCondition(err error, away time.Duration) v1.Condition {
+	if err != nil {
+		return v1.Condition{Type: v1.EngineReachable, Status: v1.False, Reason: v1.ReasonEngineUnreachable,
+			Message: "the engine does not answer: states are the last observed ones, and requests wait for it"}
+	}
+	return v1.Condition{Type: v1.EngineReachable, Status: v1.True, Reason: v1.ReasonAnswers, Message: "the engine answers again" + after(away)}
+}
+
+// storeCondition returns whether the store can be written. away is how long it could not,
+// if it can again.
+func storeCondition(err error, away time.Duration) v1.Condition {
+	if err != nil {
+		return v1.Condition{Type: v1.StoreWritable, Status: v1.False, Reason: v1.ReasonNotWritable,
+			Message: storeReason(err) + ": requests are refused, except stop and kill"}
+	}
+	return v1.Condition{Type: v1.StoreWritable, Status: v1.True, Reason: v1.ReasonWritable, Message: "the store can be written again" + after(away)}
+}
+
+// after returns the text for how long something has lasted, empty if that is unknown.
+func after(d time.Duration) string {
+	if d <= 0 {
+		return ""
+	}
+	return ", after " + d.Round(time.Millisecond).String()
 }
 
 // awayFor returns how long the engine has not answered; 0 if it did at the last check.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	v1 "berth/api/v1"
 	"berth/store"
 )
 
@@ -50,4 +52,39 @@ func TestUnreadyStore(t *testing.T) {
 func TestStoreReason(t *testing.T) {
 	require.Equal(t, "store: the disk is full", storeReason(fmt.Errorf("%w: %w", store.ErrFailed, store.ErrDiskFull)))
 	require.Equal(t, "store: not writable", storeReason(store.ErrFailed))
+}
+
+// TestConditionsWaitForTheStore: what cannot be stored is stored at a later check, once.
+func TestConditionsWaitForTheStore(t *testing.T) {
+	var got []string
+	var broken error
+	stored := nodeConditions{}
+	set := func(c v1.Condition) {
+		stored.set(c, func(c v1.Condition) error {
+			if broken == nil {
+				got = append(got, c.Reason)
+			}
+			return broken
+		})
+	}
+	set(engineCondition(nil, 0))
+	set(engineCondition(nil, 0))
+	require.Equal(t, []string{"Answers"}, got)
+	broken = errors.New("broken")
+	for range 3 {
+		set(storeCondition(store.ErrDiskFull, 0))
+		set(engineCondition(broken, 0))
+	}
+	require.Len(t, got, 1)
+	broken = nil
+	set(storeCondition(store.ErrDiskFull, 0))
+	set(engineCondition(errors.New("away"), 0))
+	set(storeCondition(nil, time.Minute))
+	require.Equal(t, []string{"Answers", "NotWritable", "EngineUnreachable", "Writable"}, got)
+}
+
+func TestConditionsNameTheDuration(t *testing.T) {
+	require.Equal(t, "the engine answers again, after 2m38s", engineCondition(nil, 2*time.Minute+38*time.Second).Message)
+	require.Equal(t, "the engine answers again", engineCondition(nil, 0).Message, "berth has just started")
+	require.Equal(t, "store: the disk is full: requests are refused, except stop and kill", storeCondition(store.ErrDiskFull, 0).Message)
 }
