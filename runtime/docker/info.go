@@ -28,9 +28,9 @@ func Info(ctx context.Context, host string) (info runtime.EngineInfo, err error)
 		return info, fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)
 	}
 	return runtime.EngineInfo{
-		Version: version.Version, API: version.APIVersion, Kernel: i.KernelVersion, OS: i.OperatingSystem, Arch: i.Architecture,
-		StorageDriver: i.Driver, CgroupVersion: i.CgroupVersion, CgroupDriver: i.CgroupDriver, LiveRestore: i.LiveRestoreEnabled,
-		Root: i.DockerRootDir, Containers: i.Containers, Running: i.ContainersRunning, Warnings: i.Warnings,
+		Version: version.Version, API: version.APIVersion, Kernel: i.KernelVersion, OS: i.OperatingSystem,
+		StorageDriver: i.Driver, CgroupVersion: i.CgroupVersion, LiveRestore: i.LiveRestoreEnabled,
+		Root:   i.DockerRootDir,
 		Limits: runtime.EngineLimits{Memory: i.MemoryLimit, Swap: i.SwapLimit, CPU: i.CPUCfsQuota, Pids: i.PidsLimit},
 	}, nil
 }

@@ -1,11 +1,9 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,34 +14,21 @@ import (
 )
 
 func newDoctorCommand(c *connector, version string) *cobra.Command {
-	var bundle, log string
 	cmd := withoutNames(&cobra.Command{
 		Use:   "doctor",
 		Short: "Check this host and its daemon, and name remedies",
 		Long: "Check the configuration, certificate, daemon, store, disks, engine, kernel, firewall, clock and panel.\n" +
 			"Each check is ok, warn or fail, and names what to do. It works whether or not the daemon runs, and changes\n" +
 			"nothing; the panel receives a HEAD request with the token. Run it as root, as the daemon runs. The command\n" +
-			"fails if a check does.\n\n" +
-			"With --bundle it also writes a tar.gz for a bug report: the results, the configuration, the engine's\n" +
-			"description, the end of the log, and of a running daemon its metrics and newest events. Tokens, passwords\n" +
-			"and the values of containers' variables of 6 characters or more are replaced by ***.",
-		Example: "  berth doctor\n  berth doctor -o json | jq '.results[] | select(.status != \"ok\")'\n  berth doctor --bundle berth.tar.gz",
+			"fails if a check does. For a bug report attach the output with -o json, and the daemon's log.",
+		Example: "  berth doctor\n  berth doctor -o json | jq '.results[] | select(.status != \"ok\")'",
 		Args:    cobra.NoArgs,
 	})
 	checkedFlag(cmd, &c.url, "url", "`URL` of the daemon (default $"+envURL+", else from the configuration)", checkURL)
-	cmd.Flags().StringVar(&bundle, "bundle", "", "also write a tar.gz for a bug report, without secrets, to this new file")
-	cmd.Flags().StringVar(&log, "log", "", "the daemon's log for the bundle (default: the journal of berth.service)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		o := doctorOptions(c, version)
-		r := doctor.Run(cmd.Context(), o)
+		r := doctor.Run(cmd.Context(), doctorOptions(c, version))
 		if err := answer(cmd, r, doctorText(r)); err != nil {
 			return err
-		}
-		if bundle != "" {
-			if err := writeBundle(cmd.Context(), bundle, o, r, log); err != nil {
-				return err
-			}
-			fmt.Fprintln(cmd.ErrOrStderr(), "wrote "+bundle)
 		}
 		if r.Status == doctor.Fail {
 			return ErrReported
@@ -82,17 +67,4 @@ func doctorText(r doctor.Report) string {
 	}
 	fmt.Fprintf(&b, "%d checks: %d ok, %d warn, %d fail", len(r.Results), counts[doctor.OK], counts[doctor.Warn], counts[doctor.Fail])
 	return b.String()
-}
-
-// writeBundle writes a bundle to a new file, or no file.
-func writeBundle(ctx context.Context, path string, o doctor.Options, r doctor.Report, log string) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return fmt.Errorf("bundle: %w", err)
-	}
-	err = errors.Join(doctor.Bundle(ctx, f, o, r, log), f.Close())
-	if err != nil {
-		return fmt.Errorf("bundle: %w", errors.Join(err, os.Remove(path)))
-	}
-	return nil
 }

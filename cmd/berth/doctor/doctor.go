@@ -140,3 +140,28 @@ func warning(message, remedy string) Result {
 func failed(message, remedy string) Result {
 	return Result{Status: Fail, Message: message, Remedy: remedy}
 }
+
+// check is one row of the table.
+type check struct {
+	name string
+	run  func(ctx context.Context, e *examination) Result
+}
+
+// checks returns the table of all checks, in the order of the report.
+func checks() []check {
+	return []check{
+		{"configuration", checkConfiguration},
+		{"tls", checkTLS},
+		{"daemon", checkDaemon},
+		{"store", checkStore},
+		{"disk", checkDisk},
+		{"volumes", checkVolumes},
+		{"engine", checkEngine},
+		{"limits", checkLimits},
+		{"firewall", checkFirewall},
+		{"clock", checkClock},
+		{"panel", checkPanel},
+		{"backups", checkBackups},
+		{"sftp", checkSFTP},
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,28 +13,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	v1 "berth/api/v1"
+	"berth/runtime"
 	"berth/runtime/firewall"
 )
 
 // path returns a path of the examined host.
 func (e *examination) path(p string) string { return filepath.Join("/", e.Root, p) }
-
-// number reads the numbers of a file of /proc.
-func (e *examination) number(file string) ([]uint64, error) {
-	text, err := os.ReadFile(e.path(file))
-	if err != nil {
-		return nil, err
-	}
-	var list []uint64
-	for field := range strings.FieldsSeq(string(text)) {
-		n, err := strconv.ParseUint(field, 10, 64)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
-		}
-		list = append(list, n)
-	}
-	return list, nil
-}
 
 // What the store refuses changes at is at most 256 MiB, and files stop at 512 MiB or a
 // tenth of the disk: see hack/docs/operation.md.
@@ -110,75 +95,6 @@ func judgeDisk(path string, st unix.Statfs_t) (string, Status) {
 	return text, OK
 }
 
-// spareInstances are the inotify instances that programs other than Docker's readers
-// of logs may need.
-const spareInstances = 64
-
-func checkInotify(_ context.Context, e *examination) Result {
-	instances, err := e.number("/proc/sys/fs/inotify/max_user_instances")
-	if err != nil {
-		return warning(err.Error(), "mount /proc")
-	}
-	watches, err := e.number("/proc/sys/fs/inotify/max_user_watches")
-	if err != nil {
-		return warning(err.Error(), "mount /proc")
-	}
-	info, _ := e.engine() // without it no container is counted
-	return judgeInotify(instances[0], watches[0], uint64(info.Containers))
-}
-
-func judgeInotify(instances, watches, containers uint64) Result {
-	found := fmt.Sprintf("%d instances and %d watches of one user; %d containers", instances, watches, containers)
-	const remedy = "set fs.inotify.max_user_instances=1024 and fs.inotify.max_user_watches=524288 in /etc/sysctl.d/berth.conf, then run sysctl --system"
-	if instances < containers+spareInstances {
-		return warning(found+": Docker needs one instance for each console that it reads, else it polls the log", remedy)
-	}
-	if watches < 8192 {
-		return warning(found+": programs in containers share these watches", remedy)
-	}
-	return ok(found)
-}
-
-// leastFiles is the number of files below which a daemon admits few connections: it uses
-// a third of them for connections.
-const leastFiles = 16384
-
-func checkFiles(_ context.Context, e *examination) Result {
-	system, err := e.number("/proc/sys/fs/file-nr")
-	if err != nil || len(system) < 3 {
-		return warning(fmt.Sprintf("cannot read /proc/sys/fs/file-nr: %v", err), "mount /proc")
-	}
-	if system[0] > system[2]/10*8 {
-		return failed(fmt.Sprintf("%d of the host's %d files are open", system[0], system[2]), "raise fs.file-max, and look for the process that opens them (lsof)")
-	}
-	state := e.daemon()
-	limit, isDaemons := state.value("process_max_fds")
-	if !isDaemons {
-		var own unix.Rlimit
-		if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &own); err != nil {
-			return warning(err.Error(), "run berth doctor on Linux")
-		}
-		limit = float64(own.Max) // berth raises its soft limit to it
-	}
-	open, _ := state.value("process_open_fds")
-	return judgeFiles(uint64(limit), uint64(open), isDaemons)
-}
-
-func judgeFiles(limit, open uint64, isDaemons bool) Result {
-	const remedy = "set LimitNOFILE=65536 in berth's unit, or ulimit -n 65536 before berth serve"
-	switch {
-	case !isDaemons && limit < leastFiles:
-		return warning(fmt.Sprintf("a berth started from this shell may open %d files", limit), remedy)
-	case !isDaemons:
-		return ok(fmt.Sprintf("a berth started from this shell may open %d files", limit))
-	case open > limit/10*9:
-		return failed(fmt.Sprintf("the daemon has %d of %d files open", open, limit), remedy)
-	case limit < leastFiles:
-		return warning(fmt.Sprintf("the daemon may open %d files, and has %d open", limit, open), remedy)
-	}
-	return ok(fmt.Sprintf("the daemon has %d of %d files open", open, limit))
-}
-
 func checkFirewall(ctx context.Context, e *examination) Result {
 	c := e.Config.Config.Firewall
 	if c.Backend == v1.BackendNone {
@@ -193,20 +109,6 @@ func checkFirewall(ctx context.Context, e *examination) Result {
 			"install iptables, and run berth and this check as root")
 	}
 	return ok(version)
-}
-
-func checkFirewalld(_ context.Context, e *examination) Result {
-	names, err := filepath.Glob(e.path("/proc/[0-9]*/comm"))
-	if err != nil {
-		return warning(err.Error(), "mount /proc")
-	}
-	for _, name := range names {
-		if text, err := os.ReadFile(name); err == nil && strings.TrimSpace(string(text)) == "firewalld" {
-			return warning("runs: its rules drop what berth's chain admits",
-				"open the ports with firewall-cmd --permanent --add-port=<port>/<protocol>, then firewall-cmd --reload; published ports of Docker are open")
-		}
-	}
-	return ok("does not run")
 }
 
 // clockError is TIME_ERROR of adjtimex(2).
@@ -227,4 +129,85 @@ func judgeClock(unsynchronised bool) Result {
 			"install systemd-timesyncd or chrony; a virtual machine whose host keeps the time may ignore this")
 	}
 	return ok("is synchronised")
+}
+
+// The versions of Docker that berth works with, and the newest that it is tested with.
+const (
+	oldestEngine = "20.10"
+	newestEngine = "28.5"
+	soundEngine  = "23.0" // the first without a known fault that berth cannot hide completely
+)
+
+// noEngine returns the result of a check that needs the engine. The check engine fails
+// for all of them.
+func noEngine() Result { return warning("unknown: the engine does not answer", "see the check engine") }
+
+func checkEngine(_ context.Context, e *examination) Result {
+	info, err := e.engine()
+	if err != nil {
+		return failed(err.Error(), "start Docker (systemctl start docker), read its log (journalctl -u docker), or correct docker.host; "+
+			"this user must be root or in the group docker")
+	}
+	return judgeVersion(info)
+}
+
+func judgeVersion(info runtime.EngineInfo) Result {
+	found := fmt.Sprintf("Docker %s, API %s, on %s, Linux %s", info.Version, info.API, info.OS, info.Kernel)
+	switch {
+	case compare(info.Version, oldestEngine) < 0:
+		return failed(found+": older than "+oldestEngine, "install Docker "+oldestEngine+" or newer; "+soundEngine+" or newer is better")
+	case compare(info.Version, newestEngine+".999") > 0:
+		return warning(found+": newer than "+newestEngine+", the newest that berth is tested with", "report what does not work, with the output of berth doctor -o json")
+	case compare(info.Version, soundEngine) < 0:
+		return warning(found+": repeats a rotated log file to the console's reader (berth drops the repeated lines), and leaves out the rest of a log "+
+			"file that a burst of more than docker.log_max_size outruns", "install Docker "+soundEngine+" or newer")
+	}
+	return ok(found)
+}
+
+func checkLimits(_ context.Context, e *examination) Result {
+	info, err := e.engine()
+	if err != nil {
+		return noEngine()
+	}
+	return judgeLimits(info.Limits)
+}
+
+func judgeLimits(l runtime.EngineLimits) Result {
+	var none []string
+	for _, limit := range []struct {
+		name     string
+		enforced bool
+	}{{"memory", l.Memory}, {"cpu", l.CPU}, {"processes", l.Pids}} {
+		if !limit.enforced {
+			none = append(none, limit.name)
+		}
+	}
+	switch {
+	case len(none) > 0:
+		return failed("the kernel does not limit "+strings.Join(none, ", ")+": one container can stop the host",
+			"boot with cgroup_enable=memory, or use a kernel of the distribution")
+	case !l.Swap:
+		return warning("the kernel does not limit swap: a container may swap beyond limits.memory", "boot with swapaccount=1, or switch swap off")
+	}
+	return ok("memory, swap, cpu and processes are limited")
+}
+
+// compare compares the numbers of two versions as 20.10.24+dfsg1. It returns a negative
+// number if a is older than b, and a positive one if it is newer.
+func compare(a, b string) int { return slices.Compare(numbers(a), numbers(b)) }
+
+func numbers(version string) (list []int) {
+	for part := range strings.SplitSeq(version, ".") {
+		end := strings.IndexFunc(part, func(r rune) bool { return r < '0' || r > '9' })
+		if end < 0 {
+			end = len(part)
+		}
+		n, err := strconv.Atoi(part[:end])
+		if err != nil {
+			return list
+		}
+		list = append(list, n)
+	}
+	return list
 }

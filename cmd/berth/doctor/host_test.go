@@ -16,7 +16,7 @@ import (
 func hostWith(t *testing.T, files map[string]string) *examination {
 	t.Helper()
 	e := &examination{Options: Options{Root: t.TempDir(), Config: configured(func(*v1.Config) {})}}
-	e.engine = func() (runtime.EngineInfo, error) { return runtime.EngineInfo{Containers: 10}, nil }
+	e.engine = func() (runtime.EngineInfo, error) { return runtime.EngineInfo{}, nil }
 	e.daemon = func() daemonState { return daemonState{} }
 	for name, text := range files {
 		path := filepath.Join(e.Root, name)
@@ -59,33 +59,6 @@ func TestDisksAreNamedOnce(t *testing.T) {
 	require.Contains(t, checkDisk(t.Context(), e).Message, "the disk of /not/there/yet has")
 }
 
-func TestInotify(t *testing.T) {
-	limits := func(instances, watches string) *examination {
-		return hostWith(t, map[string]string{"/proc/sys/fs/inotify/max_user_instances": instances + "\n", "/proc/sys/fs/inotify/max_user_watches": watches + "\n"})
-	}
-	require.Equal(t, OK, checkInotify(t.Context(), limits("128", "8192")).Status)
-	require.Equal(t, Warn, checkInotify(t.Context(), limits("73", "8192")).Status, "10 containers and 64 others")
-	require.Equal(t, Warn, checkInotify(t.Context(), limits("128", "8191")).Status)
-	require.Equal(t, Warn, checkInotify(t.Context(), limits("many", "1")).Status)
-	require.Equal(t, Warn, checkInotify(t.Context(), hostWith(t, nil)).Status)
-}
-
-func TestFileLimits(t *testing.T) {
-	require.Equal(t, OK, judgeFiles(65536, 100, true).Status)
-	require.Equal(t, Warn, judgeFiles(1024, 100, true).Status)
-	require.Equal(t, Fail, judgeFiles(65536, 60000, true).Status)
-	require.Equal(t, OK, judgeFiles(65536, 0, false).Status)
-	require.Equal(t, Warn, judgeFiles(1024, 0, false).Status)
-
-	e := hostWith(t, map[string]string{"/proc/sys/fs/file-nr": "900 0 1000\n"})
-	require.Equal(t, Fail, checkFiles(t.Context(), e).Status, "the host's table is nearly full")
-	e = hostWith(t, map[string]string{"/proc/sys/fs/file-nr": "1000 0 1000000\n"})
-	e.daemon = func() daemonState {
-		return askDaemon(t.Context(), newFakeDaemon(t, map[string]string{"/readyz": "{}", "/metrics": "process_max_fds 512\nprocess_open_fds 40\n"}))
-	}
-	require.Equal(t, "the daemon may open 512 files, and has 40 open", checkFiles(t.Context(), e).Message)
-}
-
 func TestFirewall(t *testing.T) {
 	e := hostWith(t, nil)
 	e.Config.Config.Firewall.Backend = v1.BackendNone
@@ -96,15 +69,58 @@ func TestFirewall(t *testing.T) {
 	require.Contains(t, r.Message, "iptables v")
 }
 
-func TestFirewalld(t *testing.T) {
-	require.Equal(t, OK, checkFirewalld(t.Context(), hostWith(t, map[string]string{"/proc/1/comm": "systemd\n", "/proc/self/comm": "firewalld\n"})).Status)
-	r := checkFirewalld(t.Context(), hostWith(t, map[string]string{"/proc/77/comm": "firewalld\n"}))
-	require.Equal(t, Warn, r.Status)
-	require.Contains(t, r.Remedy, "firewall-cmd")
-}
-
 func TestClock(t *testing.T) {
 	require.Equal(t, OK, judgeClock(false).Status)
 	require.Equal(t, Warn, judgeClock(true).Status)
 	require.NotContains(t, checkClock(t.Context(), nil).Message, "cannot ask", "of this host")
+}
+
+func TestJudgeVersion(t *testing.T) {
+	for version, want := range map[string]Status{
+		"19.03.15": Fail, "18.9": Fail, "20.10.0": Warn, "20.10.24+dfsg1": Warn, "23.0.0": OK, "26.1.5": OK, "28.5.2": OK, "28.6.0": Warn, "29.0.0-rc.1": Warn,
+	} {
+		require.Equal(t, want, judgeVersion(runtime.EngineInfo{Version: version}).Status, version)
+	}
+	old := judgeVersion(runtime.EngineInfo{Version: "20.10.24+dfsg1"})
+	require.Contains(t, old.Message, "repeats a rotated log file")
+	require.Equal(t, "install Docker 23.0 or newer", old.Remedy)
+}
+
+func TestJudgeLimits(t *testing.T) {
+	all := runtime.EngineLimits{Memory: true, Swap: true, CPU: true, Pids: true}
+	require.Equal(t, OK, judgeLimits(all).Status)
+	for name, change := range map[string]func(*runtime.EngineLimits){
+		"memory":    func(l *runtime.EngineLimits) { l.Memory = false },
+		"cpu":       func(l *runtime.EngineLimits) { l.CPU = false },
+		"processes": func(l *runtime.EngineLimits) { l.Pids = false },
+	} {
+		l := all
+		change(&l)
+		r := judgeLimits(l)
+		require.Equal(t, Fail, r.Status)
+		require.Contains(t, r.Message, "does not limit "+name)
+	}
+	all.Swap = false
+	require.Equal(t, Warn, judgeLimits(all).Status)
+}
+
+// TestEngineChecks: each check on an engine with a fault of its own, and without an engine.
+func TestEngineChecks(t *testing.T) {
+	good := runtime.EngineInfo{Version: "28.5.2",
+		Limits: runtime.EngineLimits{Memory: true, Swap: true, CPU: true, Pids: true}}
+	for name, bad := range map[string]func(*runtime.EngineInfo){
+		"engine": func(i *runtime.EngineInfo) { i.Version = "17.12" },
+		"limits": func(i *runtime.EngineInfo) { i.Limits.Memory = false },
+	} {
+		on := func(i runtime.EngineInfo, err error) Result {
+			return find(t, name)(t.Context(), &examination{engine: func() (runtime.EngineInfo, error) { return i, err }})
+		}
+		require.Equal(t, OK, on(good, nil).Status, name)
+		broken := good
+		bad(&broken)
+		for _, r := range []Result{on(broken, nil), on(runtime.EngineInfo{}, runtime.ErrUnavailable)} {
+			require.NotEqual(t, OK, r.Status, name)
+			require.NotEmpty(t, r.Remedy, name)
+		}
+	}
 }
