@@ -25,14 +25,14 @@ func downloadLoop(d *daemon, m *controller.Metrics) *controller.Loop {
 		return d.settings.Current().Files.PullPrivate || v1.IsPublic(to) && !isOwn(to)
 	})
 	files := d.volumes.Files()
-	jobs := download.NewJobs(func(ctx context.Context, volume, url, path, checksum string, turn *download.Turn) error {
-		return client.Get(ctx, url, strings.TrimPrefix(checksum, "sha256:"), turn, func(content io.Reader) error {
-			return files.Write(ctx, volume, path, content)
-		})
-	})
+	jobs := download.NewJobs(d.log)
 	d.part("downloads", jobs.Run)
-	jobs.Log = d.log
-	r := &download.Reconciler{Store: d.store, Jobs: jobs, Metrics: download.NewMetrics(d.metrics, jobs), Log: d.log}
+	r := &download.Reconciler{Store: d.store, Jobs: jobs, Metrics: download.NewMetrics(d.metrics, jobs), Log: d.log,
+		Fetch: func(ctx context.Context, volume, url, path, checksum string, progress func(bytes, total int64)) error {
+			return client.Get(ctx, url, strings.TrimPrefix(checksum, "sha256:"), progress, func(content io.Reader) error {
+				return files.Write(ctx, volume, path, content)
+			})
+		}}
 	return &controller.Loop{
 		Name: "download", Reconciler: r, Workers: pullsAtOnce, BackOff: d.backOff(), Log: d.log, Metrics: m,
 		DesiredState: []controller.Source{store.Pulls.Source(d.store, store.SpecChanged, store.Purged)},

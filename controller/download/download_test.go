@@ -51,34 +51,18 @@ func (w *web) count(volume string, n int) {
 	w.total = max(w.total, all)
 }
 
-func (w *web) fetch(ctx context.Context, volume, url, _, _ string, turn *download.Turn) error {
+func (w *web) fetch(ctx context.Context, volume, url, _, _ string, progress func(bytes, total int64)) error {
 	w.count(volume, 1)
 	defer func() { w.count(volume, -1) }()
-	turn.Progress(5, 10)
-	for {
-		read := time.NewTimer(time.Second)
-		select {
-		case err := <-w.result(url):
-			if err == nil {
-				turn.Progress(10, 10)
-			}
-			return err
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-read.C:
+	progress(5, 10)
+	select {
+	case err := <-w.result(url):
+		if err == nil {
+			progress(10, 10)
 		}
-		if !turn.Over() {
-			continue
-		}
-		w.count(volume, -1)
-		begun, err := false, error(nil)
-		for !begun && err == nil {
-			begun, err = turn.Next(ctx)
-		}
-		w.count(volume, 1)
-		if err != nil {
-			return err
-		}
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
@@ -104,10 +88,10 @@ func live(t *testing.T, test func(w *world)) {
 
 // run starts the controller as the daemon does; stop ends it.
 func (w *world) run() {
-	jobs := download.NewJobs(w.web.fetch)
 	log := slog.New(slog.DiscardHandler)
+	jobs := download.NewJobs(log)
 	loop := &controller.Loop{Name: "download", Workers: 2, Log: log, BackOff: controller.BackOff(time.Second, time.Minute),
-		Reconciler:   &download.Reconciler{Store: w.store, Jobs: jobs, Metrics: download.NewMetrics(prometheus.NewRegistry(), jobs), Log: log},
+		Reconciler:   &download.Reconciler{Store: w.store, Fetch: w.web.fetch, Jobs: jobs, Metrics: download.NewMetrics(prometheus.NewRegistry(), jobs), Log: log},
 		DesiredState: []controller.Source{store.Pulls.Source(w.store, store.SpecChanged, store.Purged)},
 		Watch:        []controller.Source{jobs.Source, controller.Every(time.Minute, store.Pulls.Lister(w.store))}}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -233,30 +217,6 @@ func TestRestart(t *testing.T) {
 	})
 }
 
-// TestSlowVolumes: four volumes whose downloads do not end leave permits for others.
-func TestSlowVolumes(t *testing.T) {
-	live(t, func(w *world) {
-		for _, v := range []string{"a", "b", "c", "d", "e"} {
-			w.volume(v)
-		}
-		for _, v := range []string{"a", "b", "c", "d"} {
-			for _, id := range []string{v + "1", v + "2"} {
-				w.pull(v, id)
-				time.Sleep(5 * time.Second)
-			}
-		}
-		w.pull("e", "e1")
-		w.want("e1", v1.PullRunning)
-		w.want("c1", v1.PullRunning)
-		require.Empty(t, w.want("c2", "").Message)
-		for _, id := range []string{"a1", "a2", "b1", "b2", "e1"} {
-			w.web.result(id) <- nil
-		}
-		w.want("c2", v1.PullRunning)
-		w.want("d2", v1.PullRunning)
-	})
-}
-
 // TestRestoreOfVolume: a download waits for the end of a restore of its volume, whether
 // it was requested before or runs. Neither is an attempt.
 func TestRestoreOfVolume(t *testing.T) {
@@ -346,37 +306,5 @@ func TestDamagedDownload(t *testing.T) {
 		w.want("good", v1.PullRunning)
 		w.web.result("good") <- nil
 		w.want("good", v1.PullCompleted)
-	})
-}
-
-// TestTurnOfDownload: a download that waits for its next turn is pending, and goes on
-// in the same attempt.
-func TestTurnOfDownload(t *testing.T) {
-	live(t, func(w *world) {
-		for v := range 9 {
-			id := fmt.Sprint(v)
-			w.volume(id)
-			w.pull(id, id)
-			time.Sleep(2 * time.Second)
-		}
-		w.want("0", v1.PullRunning)
-		require.Empty(t, w.want("8", "").Message)
-		time.Sleep(10 * time.Minute)
-		w.want("8", v1.PullRunning)
-		pending := 0
-		for v := range 9 {
-			p, err := w.get(fmt.Sprint(v))
-			require.NoError(t, err)
-			require.Equal(t, []int64{1, 5}, []int64{int64(p.Status.Attempts), p.Status.Bytes})
-			if p.Status.State == v1.PullPending {
-				pending++
-			}
-		}
-		require.Equal(t, 1, pending)
-		for v := range 9 {
-			w.web.result(fmt.Sprint(v)) <- nil
-		}
-		time.Sleep(time.Minute)
-		require.Equal(t, 1, w.want("0", v1.PullCompleted).Attempts)
 	})
 }

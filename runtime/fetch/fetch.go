@@ -23,7 +23,7 @@ const (
 	headerTimeout = 30 * time.Second
 	headerBytes   = 64 << 10
 	stallTimeout  = 30 * time.Second // without a byte
-	totalTimeout  = 6 * time.Hour
+	totalTimeout  = time.Hour
 	leastRate     = 16 << 10 // bytes per second, over each paceWindow
 	paceWindow    = 30 * time.Second
 )
@@ -65,11 +65,11 @@ func New(allowed func(netip.Addr) bool) *Client {
 	}}}
 }
 
-// Get downloads a URL and calls write with its content. While others wait, its reader ends
-// the connection, returns nothing until the next turn, and goes on. If checksum, a SHA-256 in hex,
-// is not empty, the content ends with ErrChecksum instead of io.EOF unless it matches:
-// write must replace nothing before it has read io.EOF.
-func (c *Client) Get(ctx context.Context, url, checksum string, job Job, write func(io.Reader) error) error {
+// Get downloads a URL and calls write with its content. It calls progress with the bytes
+// received and the announced total; -1 is unknown. If checksum, a SHA-256 in hex, is not
+// empty, the content ends with ErrChecksum instead of io.EOF unless it matches: write must
+// replace nothing before it has read io.EOF.
+func (c *Client) Get(ctx context.Context, url, checksum string, progress func(bytes, total int64), write func(io.Reader) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, totalTimeout, errTooLong)
 	defer cancel()
 	ctx, stop := context.WithCancelCause(ctx)
@@ -83,14 +83,13 @@ func (c *Client) Get(ctx context.Context, url, checksum string, job Job, write f
 	if err != nil {
 		return explain(ctx, err)
 	}
-	body := &content{client: c, request: request, response: response, first: response.Header, job: job,
-		sum: sha256.New(), want: checksum, total: response.ContentLength}
-	defer func() { body.response.Body.Close() }()
+	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
 		return fmt.Errorf("the server answered %d", response.StatusCode)
 	}
-	job.Progress(0, response.ContentLength)
-	body.stalled = time.AfterFunc(c.stall, func() { stop(errStalled) })
+	progress(0, response.ContentLength)
+	body := &content{body: response.Body, progress: progress, sum: sha256.New(), want: checksum, total: response.ContentLength, stall: c.stall,
+		stalled: time.AfterFunc(c.stall, func() { stop(errStalled) })}
 	defer body.stalled.Stop()
 	err = write(body)
 	if failed := body.failed.Load(); failed != nil {
@@ -114,8 +113,6 @@ func explain(ctx context.Context, err error) error {
 		return errRedirect
 	case errors.Is(err, errSlow):
 		return errSlow
-	case errors.Is(err, errNoRange):
-		return errNoRange
 	case errors.Is(cause, errStalled), errors.Is(cause, errTooLong):
 		return cause
 	case ctx.Err() != nil:
@@ -131,12 +128,9 @@ func explain(ctx context.Context, err error) error {
 // content is the body of a response. It keeps its own error apart from those of the
 // writer.
 type content struct {
-	client   *Client
-	request  *http.Request
-	response *http.Response
-	first    http.Header // of the first response
-	job      Job
-	paused   bool // others have their turn
+	body     io.Reader
+	progress func(bytes, total int64)
+	stall    time.Duration
 	stalled  *time.Timer
 	sum      hash.Hash
 	want     string
@@ -146,24 +140,18 @@ type content struct {
 	failed   atomic.Pointer[error]
 }
 
-// Read implements io.Reader. It returns nothing, and no error, while others have their turn.
+// Read implements io.Reader.
 func (c *content) Read(p []byte) (int, error) {
-	if own, err := c.turn(); err != nil || !own {
-		if err != nil {
-			c.failed.Store(&err)
-		}
-		return 0, err
-	}
 	began := time.Now()
-	n, err := c.response.Body.Read(p)
+	n, err := c.body.Read(p)
 	if err == nil && c.pace.slow(n, time.Since(began)) {
 		err = errSlow
 	}
 	if n > 0 {
 		c.sum.Write(p[:n])
 		c.read += int64(n)
-		c.stalled.Reset(c.client.stall)
-		c.job.Progress(c.read, c.total)
+		c.stalled.Reset(c.stall)
+		c.progress(c.read, c.total)
 	}
 	if errors.Is(err, io.EOF) && c.want != "" && hex.EncodeToString(c.sum.Sum(nil)) != c.want {
 		err = ErrChecksum

@@ -45,19 +45,12 @@ func text(content string) http.HandlerFunc {
 func get(t *testing.T, c *Client, url, checksum string) (string, error) {
 	t.Helper()
 	var into bytes.Buffer
-	err := c.Get(t.Context(), url, checksum, quiet(func(int64, int64) {}), func(r io.Reader) error {
+	err := c.Get(t.Context(), url, checksum, func(int64, int64) {}, func(r io.Reader) error {
 		_, err := io.Copy(&into, r)
 		return err
 	})
 	return into.String(), err
 }
-
-// quiet is a Job that has all the time.
-type quiet func(bytes, total int64)
-
-func (q quiet) Progress(bytes, total int64)        { q(bytes, total) }
-func (q quiet) Over() bool                         { return false }
-func (q quiet) Next(context.Context) (bool, error) { return true, nil }
 
 func every(netip.Addr) bool { return true }
 
@@ -70,10 +63,10 @@ func TestGet(t *testing.T) {
 	_, err = get(t, New(every), w.URL, strings.Repeat("0", 64))
 	require.ErrorIs(t, err, ErrChecksum)
 	var bytes, total int64
-	require.NoError(t, New(every).Get(t.Context(), w.URL, "", quiet(func(b, n int64) { bytes, total = b, n }), func(r io.Reader) error { _, err := io.Copy(io.Discard, r); return err }))
+	require.NoError(t, New(every).Get(t.Context(), w.URL, "", func(b, n int64) { bytes, total = b, n }, func(r io.Reader) error { _, err := io.Copy(io.Discard, r); return err }))
 	require.Equal(t, []int64{5, 5}, []int64{bytes, total})
 	full := errors.New("full")
-	require.ErrorIs(t, New(every).Get(t.Context(), w.URL, "", quiet(func(int64, int64) {}), func(io.Reader) error { return full }), full)
+	require.ErrorIs(t, New(every).Get(t.Context(), w.URL, "", func(int64, int64) {}, func(io.Reader) error { return full }), full)
 }
 
 // TestAddressIsCheckedAtEachConnection: the literal address, a name, a redirect to an
@@ -153,11 +146,11 @@ func TestStalledServer(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	c.stall = time.Hour
-	err = c.Get(ctx, w.URL, "", quiet(func(bytes, _ int64) {
+	err = c.Get(ctx, w.URL, "", func(bytes, _ int64) {
 		if bytes > 0 {
 			cancel()
 		}
-	}), func(r io.Reader) error { _, err := io.Copy(io.Discard, r); return err })
+	}, func(r io.Reader) error { _, err := io.Copy(io.Discard, r); return err })
 	require.ErrorIs(t, err, context.Canceled)
 }
 
@@ -203,7 +196,7 @@ func TestLeastRate(t *testing.T) {
 			client := New(every)
 			client.http.Transport = &c.drip
 			began := time.Now()
-			err := client.Get(t.Context(), "http://mods.example/", "", quiet(func(int64, int64) {}), func(r io.Reader) error {
+			err := client.Get(t.Context(), "http://mods.example/", "", func(int64, int64) {}, func(r io.Reader) error {
 				for piece := make([]byte, leastRate); ; time.Sleep(c.disk) {
 					if _, err := r.Read(piece); err != nil {
 						return ignoreEnd(err)
