@@ -20,8 +20,8 @@ type Grant struct {
 	Name       string
 	TTL        time.Duration
 	SingleUse  bool
-	Scopes     []v1.Scope // nil: the minter's
-	Containers []string   // nil: the minter's
+	Scopes     []v1.Scope // nil: the minter's; with Containers, those of v1.TenantScopes that it has
+	Containers []string   // nil: all
 	SSHKeys    []string   // of CheckKeys
 }
 
@@ -37,6 +37,9 @@ func Mint(s store.Writer, c v1.AuthorizationConfig, minter Principal, g Grant) (
 		Scopes:      g.Scopes, SSHKeys: g.SSHKeys}
 	if spec.Scopes == nil {
 		spec.Scopes = minter.Scopes
+		if g.Containers != nil {
+			spec.Scopes = slices.DeleteFunc(v1.TenantScopes(), func(scope v1.Scope) bool { return !minter.HasScope(scope) })
+		}
 	}
 	if slices.ContainsFunc(spec.Scopes, func(scope v1.Scope) bool { return !minter.HasScope(scope) }) {
 		return "", time.Time{}, ErrScope
@@ -46,7 +49,7 @@ func Mint(s store.Writer, c v1.AuthorizationConfig, minter Principal, g Grant) (
 		if err != nil {
 			return err
 		}
-		if spec.Containers, err = bind(tx, minter, g.Containers); err != nil {
+		if spec.Containers, err = bind(tx, g.Containers); err != nil {
 			return err
 		}
 		if err := countMinted(tx, minter); err != nil {
@@ -65,21 +68,13 @@ func NewSecret() v1.Secret {
 	return v1.Secret("berth_" + hex.EncodeToString(b[:]))
 }
 
-// bind returns references to the containers that have these internal_ids now, or
-// those of the minter if ids is nil.
-func bind(tx *store.Tx, minter Principal, ids []string) ([]v1.ContainerRef, error) {
-	if ids == nil {
-		return minter.Bound, nil
-	}
-	var refs []v1.ContainerRef
+// bind returns references to the containers that have these internal_ids now. Minting needs the
+// scope admin, so that the minter may access all of them.
+func bind(tx *store.Tx, ids []string) (refs []v1.ContainerRef, err error) {
 	for i, id := range ids {
-		missing := v1.Errorf(v1.ContainerNotFound, "containers[%d]: there is no container %s", i, id)
-		if !minter.CanAccess(id) {
-			return nil, missing
-		}
 		o, err := store.Containers.Get(tx, id)
 		if errors.Is(err, store.ErrNotFound) {
-			return nil, missing
+			return nil, v1.Errorf(v1.ContainerNotFound, "containers[%d]: there is no container %s", i, id)
 		}
 		if err != nil {
 			return nil, err

@@ -133,15 +133,6 @@ func (p Principal) Volumes(tx *store.Tx) (ids []string, err error) {
 	return slices.Compact(ids), nil
 }
 
-// Redact returns err without the name of a container that the principal may not access.
-func (p Principal) Redact(err error) error {
-	var held *v1.HeldError
-	if errors.As(err, &held) && !p.CanAccess(held.Container) {
-		return held.Redacted
-	}
-	return err
-}
-
 // resolve records which of the bound containers still exist.
 func (p Principal) resolve(tx *store.Tx) (Principal, error) {
 	p.present = nil

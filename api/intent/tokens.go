@@ -28,7 +28,7 @@ func CheckToken(f *v1.FieldErrors, r TokenRequest) time.Duration {
 	if v1.IsReserved(r.Name) {
 		f.Add("name", "must not be %s or %s: logs show other actors by these names", v1.Administrator, v1.ViaController)
 	}
-	checkScopes(f, r.Scopes)
+	checkScopes(f, r.Scopes, r.Containers != nil)
 	checkContainers(f, r.Containers)
 	return checkTTL(f, r.TTL, r.MaxTTL)
 }
@@ -49,13 +49,15 @@ func checkTTL(f *v1.FieldErrors, text *string, longest time.Duration) time.Durat
 	return ttl
 }
 
-func checkScopes(f *v1.FieldErrors, want []v1.Scope) {
+func checkScopes(f *v1.FieldErrors, want []v1.Scope, limited bool) {
 	if want != nil && len(want) == 0 {
 		f.Add("scopes", "must name at least one scope")
 	}
 	for i, scope := range want {
 		if !slices.Contains(v1.Scopes(), scope) {
 			f.Add(fmt.Sprintf("scopes[%d]", i), "must be one of read, power, console, files, network, admin")
+		} else if limited && !slices.Contains(v1.TenantScopes(), scope) {
+			f.Add(fmt.Sprintf("scopes[%d]", i), "must not be %s with containers: a token that is limited to containers may hold read, power, console and files", scope)
 		}
 	}
 }

@@ -75,7 +75,7 @@ func (a access) handle(c *fiber.Ctx, r route) (err error) {
 	if r.is(bodiless) {
 		err = a.auditor.keys.begin(c, nil)
 	}
-	if err == nil && r.is(limitsStarts) && c.Locals(auditedKey) != nil { // not a dry run
+	if err == nil && r.is(limitsStarts) {
 		err = a.starts.Take(callerOf(c), edge.Param(c, "id"))
 	}
 	if err == nil {

@@ -234,20 +234,36 @@ func TestRestrictedToken(t *testing.T) {
 		method, path, _ := strings.Cut(path, " ")
 		require.Equal(t, 403, do(method, path, "{}").status, path)
 	}
-	body := `{"internal_id":"%","image":"i","volume_id":"` + mine + `"}`
-	require.Equal(t, "Container not found", do("POST", "/containers", strings.Replace(body, "%", "third", 1)).json["error"])
-	require.Equal(t, "Volume not found", do("PUT", "/containers/mine", `{"image":"i","volume_id":"`+other+`"}`).json["error"])
-	require.Equal(t, 404, do("POST", "/auth/tokens", `{"containers":["other"]}`).status)
-	taken := `{"ports":[{"ip":"127.0.0.1","port":1001,"protocol":"tcp"}]}`
-	a := do("POST", "/containers/mine/rebind-network", taken)
-	require.Equal(t, []any{409, "port_bound", "Port is already bound by another container"},
-		[]any{a.status, a.header.Get("X-Error-Code"), a.json["error"]}, "no name of what it may not see")
-	h.refuse(409, "Port is already bound by container other", "POST", "/containers/mine/rebind-network", json.RawMessage(taken))
+	for _, r := range [][2]string{{"POST /containers", `{"internal_id":"third","image":"i","volume_id":"` + mine + `"}`},
+		{"PUT /containers/mine", `{"image":"i","volume_id":"` + mine + `"}`}, {"DELETE /containers/mine", ""}, {"POST /containers/mine/reinstall", "{}"},
+		{"POST /containers/mine/rebind-network", `{"ports":[]}`}, {"DELETE /volumes/" + mine, ""}, {"POST /auth/tokens", `{"containers":["mine"]}`}} {
+		method, path, _ := strings.Cut(r[0], " ")
+		require.Equal(t, 403, do(method, path, r[1]).status, path)
+	}
+	h.refuse(409, "Port is already bound by container other", "POST", "/containers/mine/rebind-network", json.RawMessage(`{"ports":[{"ip":"127.0.0.1","port":1001,"protocol":"tcp"}]}`))
 	h.container("also", mine)
 	require.Equal(t, []any{"mine"}, do("GET", "/volumes/"+mine, "").json["used_by"])
 	require.Equal(t, []any{"mine"}, do("GET", "/volumes", "").json["volumes"].([]any)[0].(map[string]any)["used_by"])
 	require.Equal(t, []any{"also", "mine"}, h.must("GET", "/volumes/"+mine, nil).json["used_by"])
-	require.Equal(t, "Volume is in use by another container", do("DELETE", "/volumes/"+mine, "").json["error"])
 	h.refuse(409, "Volume is in use by container also", "DELETE", "/volumes/"+mine, nil)
-	require.Equal(t, 200, do("POST", "/auth/tokens", `{"containers":["mine"]}`).status)
+}
+
+// TestTenantsAreNoAdministrators requires that a token limited to containers can neither change
+// a spec nor act for others.
+func TestTenantsAreNoAdministrators(t *testing.T) {
+	h := newHarness(t)
+	h.ready("mc")
+	for _, scope := range []string{"admin", "network"} {
+		h.refuse(400, "scopes[1]: must not be "+scope+" with containers: a token that is limited to containers may hold read, power, console and files",
+			"POST", "/auth/tokens", object{"containers": []string{"mc"}, "scopes": []string{"read", scope}})
+	}
+	h.must("POST", "/auth/tokens", object{"containers": []string{"mc"}, "scopes": []string{"read", "console", "power", "files"}})
+	for _, name := range []string{"administrator", "Administrator ", " controller"} {
+		require.Equal(t, 400, h.call("POST", "/auth/tokens", object{"name": name}).status, name)
+	}
+	token := h.mint(object{"containers": []string{"mc"}})
+	a := h.do(request{method: "GET", path: "/auth/self", token: token})
+	require.Equal(t, []any{"read", "power", "console", "files"}, a.json["scopes"])
+	a = h.do(request{method: "GET", path: "/containers/mc", token: token, header: http.Header{"X-Berth-Actor": {"alice"}}})
+	require.Equal(t, "403 X-Berth-Actor needs a token with the scope admin", statusAndError(a))
 }

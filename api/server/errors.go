@@ -10,10 +10,8 @@ import (
 	"berth/store"
 )
 
-// translate returns the error that package edge takes for an error of a handler:
-// without the names of containers that the caller may not access, and with a
-// v1.Error for each error of the store.
-func translate(c *fiber.Ctx, err error) error { return ofStore(callerOf(c).Redact(err)) }
+// translate returns the error that package edge takes for an error of a handler.
+func translate(_ *fiber.Ctx, err error) error { return ofStore(err) }
 
 // ofStore wraps an error of the store in its v1.Error.
 func ofStore(err error) error {

@@ -61,7 +61,9 @@ func IsName(text string) bool {
 	return true
 }
 
-// IsReserved reports whether an actor without a minted token has this name, in any case.
+// IsReserved reports whether an actor without a minted token has this name, in any case and
+// with any spaces around it.
 func IsReserved(name string) bool {
+	name = strings.TrimSpace(name)
 	return strings.EqualFold(name, Administrator) || strings.EqualFold(name, string(ViaController))
 }

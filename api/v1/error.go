@@ -21,19 +21,6 @@ func (e *Error) Is(target error) bool {
 	return ok && t.Code == e.Code && t.Message == ""
 }
 
-// HeldError is the refusal of a port or volume that a container holds. Clients that may
-// access the container receive Full, others Redacted.
-type HeldError struct {
-	Container      string
-	Full, Redacted *Error
-}
-
-// Error returns the message that names the container.
-func (e *HeldError) Error() string { return e.Full.Error() }
-
-// Unwrap returns the refusal that names the container.
-func (e *HeldError) Unwrap() error { return e.Full }
-
 // RetryError is a refusal that ends by itself.
 type RetryError struct {
 	Refused *Error

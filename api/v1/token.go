@@ -43,6 +43,10 @@ const (
 	ScopeAdmin   Scope = "admin"
 )
 
+// TenantScopes returns the scopes that a token may have which is limited to containers: none
+// of them changes a spec, a port or a token, and none acts for others.
+func TenantScopes() []Scope { return []Scope{ScopeRead, ScopePower, ScopeConsole, ScopeFiles} }
+
 // Scopes returns all scopes.
 func Scopes() []Scope {
 	return []Scope{ScopeRead, ScopePower, ScopeConsole, ScopeFiles, ScopeNetwork, ScopeAdmin}

@@ -68,7 +68,7 @@ func newAuditRun(t *testing.T, goal int) *auditRun {
 	r.Made(t, "mc", berthtest.Spec{"volume_id": r.volume})
 	for i := range auditWorkers {
 		name := fmt.Sprint("client", i)
-		body := fmt.Sprintf(`{"name":%q,"containers":["mc"],"scopes":["power","files","network"]}`, name)
+		body := fmt.Sprintf(`{"name":%q,"containers":["mc"],"scopes":["power","files"]}`, name)
 		if i%2 == 0 {
 			body = fmt.Sprintf(`{"name":%q,"scopes":["admin"]}`, name)
 		}

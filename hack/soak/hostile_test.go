@@ -51,7 +51,7 @@ func startHostileTenant(t *testing.T, b *berthtest.Berth, engine *enginetest.Iso
 		"limits": map[string]any{"memory": 96 << 20, "cpu": 0.3}, "restart_policy": map[string]any{"mode": "always"}})
 	var token struct{ Token string }
 	b.Post(t, "/auth/tokens", map[string]any{"ttl": "24h", "containers": []string{"evil"},
-		"scopes": []string{"read", "power", "console", "files", "network", "admin"}}).Decode(t, &token)
+		"scopes": []string{"read", "power", "console", "files"}}).Decode(t, &token)
 	return target{b.Addr, token.Token, c.VolumeID}
 }
 

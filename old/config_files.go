@@ -1,0 +1,94 @@
+package container
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	v1 "berth/api/v1"
+	"berth/runtime"
+)
+
+const (
+	configTimeout = 10 * time.Second // for all files before one start
+	configRetry   = time.Second      // until the next try of a start whose files could not be parsed because of others'
+	configMessage = 2000             // bytes of the message that names the files that failed
+)
+
+// applyConfigFiles sets the values of config_files in the volume, and records the
+// condition ConfigFilesApplied. A file that fails delays no start. The error is
+// runtime.ErrConfigBusy if the files of other containers are in the way: the start has
+// to wait for its turn, since its values are not set.
+func (s serverStep) applyConfigFiles(ctx context.Context) error {
+	spec := s.x.c.Spec
+	if len(spec.ConfigFiles) == 0 && v1.FindCondition(s.x.c.Status.Conditions, v1.ConfigFilesApplied).Status == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, configTimeout)
+	defer cancel()
+	errs, err := s.x.r.Configure(ctx, spec.VolumeID, spec.ConfigFiles, spec.Env)
+	if errors.Is(err, runtime.ErrConfigBusy) {
+		return errors.Join(err, s.recordConfigFiles(v1.Condition{Status: v1.False, Reason: "Waiting", Message: waitsForTurn}))
+	}
+	if err != nil {
+		return err
+	}
+	var failed []string
+	for i, err := range errs {
+		if err != nil {
+			failed = append(failed, spec.ConfigFiles[i].Path+": "+s.configFailure(spec.ConfigFiles[i].Path, err))
+		}
+	}
+	return s.recordConfigFiles(configCondition(failed), failed...)
+}
+
+const waitsForTurn = "not set yet: large config files of other containers are parsed first; each volume has its turn, and the start waits for that"
+
+// configCondition returns the condition after the files were tried; failed has the texts of
+// those that were not changed.
+func configCondition(failed []string) v1.Condition {
+	if len(failed) == 0 {
+		return v1.Condition{Status: v1.True, Reason: "Applied", Message: "the values of config_files are set"}
+	}
+	text := "config files that were not changed: " + strings.Join(failed, "; ")
+	if len(text) > configMessage {
+		text = strings.ToValidUTF8(text[:configMessage], "") + fmt.Sprintf(" … (%d files in all)", len(failed))
+	}
+	return v1.Condition{Status: v1.False, Reason: "NotApplied", Message: text}
+}
+
+// configFailure returns the text for clients of an error. The cause of an unknown one
+// is in the log.
+func (s serverStep) configFailure(path string, err error) string {
+	var known *v1.Error
+	switch {
+	case errors.As(err, &known):
+		return known.Message
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Sprintf("not done within %s", configTimeout)
+	}
+	s.x.r.Log.Warn("a configuration file could not be changed", "container", s.x.c.Meta.ID, "path", path, "err", err)
+	return "could not be read or written: the daemon's log has the error"
+}
+
+// recordConfigFiles records the condition if it has changed. A change that says which files
+// failed is a message too.
+func (s serverStep) recordConfigFiles(want v1.Condition, failed ...string) error {
+	now := v1.FindCondition(s.x.c.Status.Conditions, v1.ConfigFilesApplied)
+	if now.Status == want.Status && now.Message == want.Message && len(s.x.c.Spec.ConfigFiles) > 0 {
+		return nil
+	}
+	var messages []string
+	if len(failed) > 0 {
+		messages = append(messages, want.Message)
+	}
+	return s.x.record(func(st *v1.ContainerStatus, at time.Time) {
+		if len(s.x.c.Spec.ConfigFiles) == 0 {
+			st.Conditions = withoutCondition(st.Conditions, v1.ConfigFilesApplied)
+			return
+		}
+		setCondition(st, at, v1.ConfigFilesApplied, want.Status, want.Reason, want.Message)
+	}, messages...)
+}

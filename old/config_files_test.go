@@ -1,0 +1,182 @@
+package container_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	v1 "berth/api/v1"
+	"berth/runtime"
+)
+
+// configs records the configuration files of each start.
+type configs struct {
+	before func()
+
+	mu      sync.Mutex
+	applied []v1.ConfigFile
+	errs    map[string]error // by path
+}
+
+func (k *configs) configure(_ context.Context, volume string, files []v1.ConfigFile, env map[string]string) (errs []error, err error) {
+	if volume != "v" {
+		return nil, errors.New("another volume")
+	}
+	if k.before != nil {
+		k.before()
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, c := range files {
+		c, err := c.Expanded(env)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		k.applied = append(k.applied, c)
+		if err := k.errs[c.Path]; errors.Is(err, runtime.ErrConfigBusy) {
+			return nil, err
+		}
+		errs = append(errs, k.errs[c.Path])
+	}
+	return errs, nil
+}
+
+// succeed lets every file be written from now on. It returns how often one was tried.
+func (k *configs) succeed() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.errs = nil
+	return len(k.applied)
+}
+
+func TestConfigFilesBeforeEachStart(t *testing.T) {
+	live(t, func(w *world) {
+		k := &configs{errs: map[string]error{}}
+		w.rec.Configure = k.configure
+		w.installed(func(s *v1.ContainerSpec) {
+			s.VolumeID = "v"
+			s.Env = map[string]string{"PORT": "25565", "SELF": "${PORT}"}
+			s.ConfigFiles = []v1.ConfigFile{
+				{Path: "a", Format: "json", Set: map[string]string{"p": "${PORT}", "q": "$${PORT} ${SELF} ${NONE} $PORT ${PORT}${PORT}"}},
+				{Path: "b", Format: "ini", Set: map[string]string{"x": "1"}},
+			}
+		})
+		require.Empty(t, k.applied, "only before a start")
+		k.before = func() { require.Zero(t, w.count("start", server)) }
+		w.change(on)
+		c := w.want(v1.Running)
+		k.before = nil
+		require.Equal(t, []v1.ConfigFile{
+			{Path: "a", Format: "json", Set: map[string]string{"p": "25565", "q": "${PORT} ${PORT} ${NONE} $PORT 2556525565"}},
+			{Path: "b", Format: "ini", Set: map[string]string{"x": "1"}},
+		}, k.applied)
+		require.Equal(t, v1.True, v1.FindCondition(c.Status.Conditions, v1.ConfigFilesApplied).Status)
+		require.Equal(t, c.Meta.Generation, c.Status.ObservedGeneration)
+
+		k.errs = map[string]error{"a": v1.Errorf(v1.InvalidRequest, "a link is in its place"), "b": errors.New("/var/lib/secret: i/o error")}
+		w.change(off)
+		w.want(v1.Exit)
+		w.change(on)
+		c = w.want(v1.Running)
+		condition := v1.FindCondition(c.Status.Conditions, v1.ConfigFilesApplied)
+		require.Equal(t, v1.False, condition.Status, "the start goes on")
+		require.Equal(t, "config files that were not changed: a: a link is in its place; b: could not be read or written: the daemon's log has the error", condition.Message)
+		require.Contains(t, w.events(v1.EventMessage), condition.Message)
+		require.Len(t, k.applied, 4, "the other file is tried too")
+
+		before := len(w.events(v1.EventMessage))
+		w.change(off)
+		w.want(v1.Exit)
+		w.change(on)
+		w.want(v1.Running)
+		require.Len(t, w.events(v1.EventMessage), before, "the same failure is reported once")
+
+		w.change(func(s *v1.ContainerSpec) { s.ConfigFiles = nil })
+		require.Equal(t, 1, w.count("create", server), "config files need no other container")
+		w.change(off)
+		w.want(v1.Exit)
+		w.change(on)
+		c = w.want(v1.Running)
+		require.Empty(t, v1.FindCondition(c.Status.Conditions, v1.ConfigFilesApplied).Status, "without config_files there is no condition")
+	})
+}
+
+// TestStoredBombDelaysNoStart: a spec that was stored before its variables were bounded sets the
+// condition only.
+func TestStoredBombDelaysNoStart(t *testing.T) {
+	live(t, func(w *world) {
+		k := &configs{}
+		w.rec.Configure = k.configure
+		w.installed(func(s *v1.ContainerSpec) {
+			s.VolumeID = "v"
+			s.Env = map[string]string{"A": strings.Repeat("x", 120_000)}
+			s.ConfigFiles = []v1.ConfigFile{
+				{Path: "bomb", Format: "text", Set: map[string]string{"k": strings.Repeat("${A}", 16_000)}},
+				{Path: "b", Format: "ini", Set: map[string]string{"x": "1"}},
+			}
+		})
+		w.change(on)
+		c := w.want(v1.Running)
+		condition := v1.FindCondition(c.Status.Conditions, v1.ConfigFilesApplied)
+		require.Equal(t, v1.False, condition.Status)
+		require.Equal(t, "config files that were not changed: bomb: k: must be at most 65536 bytes with its variables replaced", condition.Message)
+		require.Len(t, k.applied, 1, "the other file is set")
+	})
+}
+
+// TestConfigFilesAreBounded: a disk that hangs delays a start only for a time, and a long
+// message is cut.
+func TestConfigFilesAreBounded(t *testing.T) {
+	live(t, func(w *world) {
+		w.rec.Configure = func(ctx context.Context, _ string, files []v1.ConfigFile, _ map[string]string) (errs []error, err error) {
+			<-ctx.Done()
+			for range files {
+				errs = append(errs, ctx.Err())
+			}
+			return errs, nil
+		}
+		w.installed(func(s *v1.ContainerSpec) {
+			for i := range 3 {
+				s.ConfigFiles = append(s.ConfigFiles, v1.ConfigFile{Path: strings.Repeat("ä", 1000) + string(rune('a'+i)), Format: "json", Set: map[string]string{"a": "b"}})
+			}
+		})
+		w.change(on)
+		w.want(v1.Starting)
+		time.Sleep(11 * time.Second)
+		c := w.want(v1.Running)
+		message := v1.FindCondition(c.Status.Conditions, v1.ConfigFilesApplied).Message
+		require.Less(t, len(message), 2100)
+		require.Contains(t, message, "(3 files in all)")
+	})
+}
+
+// TestStartWaitsForConfigFiles: while the files of others are parsed a container is not
+// started, since its values are not set.
+func TestStartWaitsForConfigFiles(t *testing.T) {
+	live(t, func(w *world) {
+		k := &configs{errs: map[string]error{"a": fmt.Errorf("a: %w", runtime.ErrConfigBusy)}}
+		w.rec.Configure = k.configure
+		w.installed(func(s *v1.ContainerSpec) {
+			s.VolumeID = "v"
+			s.ConfigFiles = []v1.ConfigFile{{Path: "a", Format: "json", Set: map[string]string{"p": "1"}}}
+		})
+		w.change(on)
+		time.Sleep(time.Minute)
+		c := w.want(v1.Starting)
+		require.Zero(t, w.count("start", server))
+		condition := v1.FindCondition(c.Status.Conditions, v1.ConfigFilesApplied)
+		require.Equal(t, []any{v1.False, "Waiting"}, []any{condition.Status, condition.Reason})
+		require.Contains(t, condition.Message, "each volume has its turn")
+		require.Less(t, k.succeed(), 100, "it tries once a second")
+		time.Sleep(2 * time.Second)
+		c = w.want(v1.Running)
+		require.Equal(t, v1.True, v1.FindCondition(c.Status.Conditions, v1.ConfigFilesApplied).Status)
+	})
+}

@@ -1,0 +1,342 @@
+package container
+
+import (
+	"time"
+
+	v1 "berth/api/v1"
+	"berth/runtime"
+)
+
+// Observed is the observed state of one container on the host.
+type Observed struct {
+	Now            time.Time
+	BootID         string        // of the host; changes when it boots
+	Engine         string        // the engine's instance; changes when the engine restarts; empty: unknown
+	Confirmed      bool          // the engine accepted a new connection after it reported an exit: it was not shutting down
+	Server         runtime.State // zero: no container
+	Install        runtime.State // zero: no container, or not observed, as no installation or deletion needs it
+	Missing        string        // an image that is not on the host; observed only before an installation
+	Matched        bool          // the console matched the start pattern in this run
+	OutputComplete bool          // the output of an exited run was read; observed only before its exit is recorded
+	OverLimit      string        // reason of the disk pressure; empty: none
+	Unmeasured     string        // why something that was not measured counts as over its limit; empty: it was measured
+	FreedByRemoval bool          // there would be no disk pressure without the files outside the volume
+	VolumeMissing  bool          // the directory of the volume is missing on the host
+	Restoring      bool          // the volume is being restored: no run begins, and one that runs is stopped
+	Runaway        bool          // the files outside the volume grow too fast for a graceful stop
+
+	Warn        Warnings
+	StartFor    time.Duration // since the starting run was first observed
+	StopFor     time.Duration // since the run was asked to exit; see Timers
+	InstallFor  time.Duration // since the installer was first observed running
+	PressureFor time.Duration // since the volume was first observed over its limit
+}
+
+// Plan picks the next step. It reads nothing and changes nothing.
+func Plan(c v1.Container, o Observed) Step {
+	switch {
+	case c.Meta.Deleted:
+		return planDelete(c, o)
+	case oomReportedLate(c, o.Server):
+		return RecordOOM
+	case o.VolumeMissing != volumeMissing(c):
+		return RecordVolume
+	case o.OverLimit != pressure(c):
+		return RecordPressure
+	case o.Server.Paused, o.Install.Paused:
+		return Unpause
+	case c.Status.ObservedInstall != c.Spec.InstallGeneration:
+		return planInstall(c, o)
+	case c.Status.InstallID != "":
+		return discardInstaller(o)
+	case c.Status.InstallFailed:
+		return planOff(c, o)
+	case c.Spec.Power == v1.PowerOn && o.Restoring && (c.Status.Phase != v1.Starting || !startIsPending(c, o.Server)):
+		return planOff(c, o)
+	case c.Spec.Power == v1.PowerOn && !underDiskPressure(c):
+		return planOn(c, o)
+	case c.Spec.Power == v1.PowerOn && o.Server.Running && o.PressureFor < pressureLimit(c):
+		return AwaitSpace.until(o.Now.Add(pressureLimit(c)-o.PressureFor))
+	}
+	return planOff(c, o)
+}
+
+func planDelete(c v1.Container, o Observed) Step {
+	switch {
+	case c.Status.Phase != v1.Deleting:
+		return RecordDeleting
+	case o.Server.Paused, o.Install.Paused:
+		return Unpause
+	case o.Server.Running:
+		return KillServer
+	case exists(o.Server):
+		return RemoveServer
+	case o.Install.Running:
+		return KillInstaller
+	case exists(o.Install):
+		return RemoveInstaller
+	}
+	return Forget
+}
+
+func planInstall(c v1.Container, o Observed) Step {
+	switch {
+	case o.Server.Running && c.Status.Phase == v1.Installing:
+		return KillServer // from outside: no run of ours
+	case o.Server.Running:
+		return planStop(c, o)
+	case c.Status.Phase.Active():
+		return afterOutput(o, o.Server, RecordExit)
+	case c.Status.StartedInstall != c.Spec.InstallGeneration:
+		return RecordInstalling
+	case exists(o.Install) && o.Install.SpecHash != c.Spec.InstallHash():
+		return discardInstaller(o)
+	case exists(o.Install):
+		return planInstaller(c, o)
+	case o.Missing != "":
+		return PullImage
+	case c.Spec.InstallScript == "":
+		return finishInstall(c, o)
+	}
+	return CreateInstaller
+}
+
+// planInstaller plans the next step of the requested installation, whose installer
+// exists.
+func planInstaller(c v1.Container, o Observed) Step {
+	switch {
+	case o.Install.StartedAt.IsZero():
+		return StartInstaller
+	case !o.Install.Running && !o.Confirmed:
+		return AwaitEngine.until(o.Now.Add(engineWait))
+	case !o.Install.Running && lost(c, o): // then its exit code, even 0, is no result: an engine that shuts down stops its containers
+		return RemoveInstaller // and begin anew
+	case !o.Install.Running && o.Install.ExitCode == 0:
+		return finishInstall(c, o)
+	case !o.Install.Running:
+		return afterOutput(o, o.Install, FinishInstall)
+	case otherEngine(c, o):
+		return RecordEngine
+	case installLeft(c, o) <= 0:
+		return KillInstaller
+	case installSlow(c, o):
+		return RecordInstallSlow
+	}
+	return AwaitInstall.until(o.Now.Add(nextCheck(installLeft(c, o), o.Warn.Install-o.InstallFor)))
+}
+
+// installLeft returns how long the installer may still run.
+func installLeft(c v1.Container, o Observed) time.Duration {
+	left := c.Spec.InstallLimit() - o.InstallFor
+	if underDiskPressure(c) {
+		left = min(left, pressureLimit(c)-min(o.PressureFor, o.InstallFor))
+	}
+	return left
+}
+
+// finishInstall plans the end of a successful installation. A server container of
+// an older spec is removed first: a ready container has been created from its spec.
+func finishInstall(c v1.Container, o Observed) Step {
+	if exists(o.Server) && o.Server.SpecHash != c.Spec.SpecHash() {
+		return RemoveServer
+	}
+	return afterOutput(o, o.Install, FinishInstall)
+}
+
+// outputWait limits how long the record of an exit is delayed until the last output
+// was read. Reading takes milliseconds, or seconds on a very busy host.
+const outputWait = 10 * time.Second
+
+// afterOutput plans next once the output of an exited run was read, at the latest
+// after outputWait. An exit far in the future, by a clock that was set back, does
+// not wait.
+func afterOutput(o Observed, run runtime.State, next Step) Step {
+	late := run.FinishedAt.Add(outputWait)
+	left := late.Sub(o.Now)
+	if exists(run) && !o.OutputComplete && left > 0 && left < 2*outputWait {
+		return AwaitOutput.until(late)
+	}
+	return next
+}
+
+func discardInstaller(o Observed) Step {
+	if o.Install.Running {
+		return KillInstaller
+	}
+	return RemoveInstaller
+}
+
+func planOff(c v1.Container, o Observed) Step {
+	switch {
+	case o.Server.Running:
+		return planStop(c, o)
+	case c.Status.Phase.Active():
+		return afterOutput(o, o.Server, RecordExit)
+	case c.Status.InstallFailed:
+		return Rest
+	}
+	return prepare(c, o, Rest)
+}
+
+func planOn(c v1.Container, o Observed) Step {
+	switch {
+	case o.Server.Running && shouldStop(c, o.Server):
+		return planStop(c, o)
+	case o.Server.Running:
+		return planRunning(c, o)
+	case c.Status.Phase == v1.Starting && startIsPending(c, o.Server):
+		return prepare(c, o, StartServer) // recorded, and has not happened
+	case c.Status.Phase.Active() && causeMatters(c, o) && !o.Confirmed:
+		return AwaitEngine.until(o.Now.Add(engineWait))
+	case c.Status.Phase.Active():
+		return afterOutput(o, o.Server, RecordExit)
+	case c.Status.ObservedRun != c.Spec.RunGeneration:
+		return prepare(c, o, StartServer)
+	case c.Status.NextRetryAt == nil:
+		return prepare(c, o, Rest) // it exited, and the policy allows no restart
+	case o.Now.Before(*c.Status.NextRetryAt) && !vanished(c, o.Server) && !clockWentBack(c, o):
+		return prepare(c, o, AwaitRetry.until(*c.Status.NextRetryAt))
+	}
+	return prepare(c, o, StartServer)
+}
+
+// shouldStop reports whether the running container must stop although a run is
+// requested: it is an older run, its stop began under disk pressure, or it was
+// started from outside in a container that was created from an older spec.
+func shouldStop(c v1.Container, server runtime.State) bool {
+	return c.Status.ObservedRun != c.Spec.RunGeneration || c.Status.Phase == v1.Stopping ||
+		!c.Status.Phase.Active() && server.SpecHash != c.Spec.SpecHash()
+}
+
+// planRunning plans the next step of the requested run, which runs.
+func planRunning(c v1.Container, o Observed) Step {
+	switch {
+	case c.Status.Phase.Active() && otherEngine(c, o):
+		return RecordEngine
+	case limitsDue(c, o.Server):
+		return UpdateLimits
+	case c.Status.Phase == v1.Running && sameRun(c, o.Server):
+		return Rest
+	case c.Status.Phase != v1.Starting:
+		return RecordStarting // started from outside, and requested
+	case o.Matched:
+		return RecordRunning
+	}
+	return planStarting(c, o)
+}
+
+// planStarting plans the next step of a run that has not matched its start pattern.
+func planStarting(c v1.Container, o Observed) Step {
+	left := time.Duration(c.Spec.StartTimeout) - o.StartFor
+	switch {
+	case c.Spec.StartTimeout > 0 && left <= 0:
+		return RecordStartTimeout
+	case startSlow(c, o):
+		return RecordStartSlow
+	}
+	if wait := nextCheck(left, o.Warn.Start-o.StartFor); wait > 0 {
+		return AwaitMatch.until(o.Now.Add(wait))
+	}
+	return AwaitMatch
+}
+
+// planStop plans the end of a run: with a grace period, or without one after a
+// kill. The grace period begins with the signal.
+func planStop(c v1.Container, o Observed) Step {
+	switch {
+	case c.Spec.KillGeneration > 0 && c.Status.ObservedRun <= c.Spec.KillGeneration:
+		return KillServer
+	case c.Status.Phase != v1.Stopping:
+		return RecordStopping
+	case o.StopFor >= stopLimit(c):
+		return KillServer
+	case o.Runaway:
+		return KillServer
+	case !c.Status.StopSent:
+		return SendStop
+	}
+	return AwaitStop.until(o.Now.Add(stopLimit(c)-o.StopFor))
+}
+
+// prepare plans next once a container exists that was created from the spec, so
+// that a start is only one call.
+func prepare(c v1.Container, o Observed, next Step) Step {
+	switch {
+	case next.is(StartServer) && refreshDue(c):
+		return RefreshImage
+	case !exists(o.Server):
+		return CreateServer
+	case o.Server.SpecHash != c.Spec.SpecHash():
+		return RemoveServer
+	case next.is(StartServer) && o.Server.ContainerID == c.Status.OutdatedID:
+		return RemoveServer
+	case next.is(StartServer) && stopTimeoutDiffers(c.Spec, o.Server):
+		return RemoveServer // no engine changes it in a container that exists
+	case underDiskPressure(c) && o.FreedByRemoval:
+		return RemoveServer // and the files outside its volume
+	case limitsDue(c, o.Server):
+		return UpdateLimits
+	case next.is(Rest) && o.Server.ContainerID != c.Status.ContainerID, next.is(AwaitRetry) && c.Status.ContainerID == "":
+		return RecordCreated
+	}
+	return next
+}
+
+func exists(s runtime.State) bool { return s.ContainerID != "" }
+
+// startIsPending reports whether the recorded start has not happened: the engine
+// still reports the time of the start before, or a container that was never
+// started.
+func startIsPending(c v1.Container, server runtime.State) bool {
+	return server.StartedAt.IsZero() ||
+		server.ContainerID == c.Status.ContainerID && server.StartedAt.Equal(c.Status.StartedBefore)
+}
+
+// sameRun reports whether the run that was recorded as running still runs.
+func sameRun(c v1.Container, server runtime.State) bool {
+	return c.Status.StartedAt == nil || c.Status.StartedAt.Equal(server.StartedAt)
+}
+
+// oomReportedLate reports whether the engine reported only after the record of an
+// exit that the run ran out of memory: on a busy host some 0.3 s later.
+func oomReportedLate(c v1.Container, server runtime.State) bool {
+	return c.Status.Phase == v1.Exit && !c.Status.OOMKilled && server.OOMKilled &&
+		server.ContainerID == c.Status.ContainerID && c.Status.StartedAt != nil && c.Status.StartedAt.Equal(server.StartedAt)
+}
+
+// vanished reports whether the container of the last run was removed from outside.
+func vanished(c v1.Container, server runtime.State) bool {
+	return c.Status.ContainerID != "" && server.ContainerID != c.Status.ContainerID
+}
+
+// causeMatters reports whether the cause of an exit determines the next step: a
+// container that exited with its engine runs again.
+func causeMatters(c v1.Container, o Observed) bool {
+	installer := c.Status.ObservedInstall != c.Spec.InstallGeneration && !o.Install.StartedAt.IsZero() && !o.Install.Running
+	server := c.Spec.Power == v1.PowerOn && c.Status.ObservedRun == c.Spec.RunGeneration && exists(o.Server) && !o.Server.Running &&
+		(c.Status.Phase == v1.Running || c.Status.Phase == v1.Starting && !startIsPending(c, o.Server))
+	return installer || server
+}
+
+// lost reports whether a run or an installation ended with the host or the engine.
+func lost(c v1.Container, o Observed) bool {
+	otherInstance := c.Status.Engine != "" && o.Engine != "" && c.Status.Engine != o.Engine
+	return otherInstance || c.Status.BootID != o.BootID
+}
+
+// otherEngine reports whether a running container runs under an instance of the
+// engine that is not recorded: the engine restarted and kept the container.
+func otherEngine(c v1.Container, o Observed) bool {
+	return o.Engine != "" && c.Status.Engine != o.Engine
+}
+
+// limitsDue reports whether a limit has to be changed in the existing container. A
+// change that the engine refused once is not retried, and does not keep the
+// container from running.
+func limitsDue(c v1.Container, server runtime.State) bool {
+	return limitsDiffer(c.Spec, server.Live) && c.Status.LimitsRefused != limitsAttempt(c, server)
+}
+
+// clockWentBack reports whether the host's clock is before the last transition.
+// Then the wait for a retry would be longer than intended.
+func clockWentBack(c v1.Container, o Observed) bool { return o.Now.Before(c.Status.Since) }

@@ -1,0 +1,168 @@
+package container
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"sync"
+	"time"
+
+	v1 "berth/api/v1"
+	"berth/controller"
+	"berth/runtime"
+	"berth/store"
+)
+
+// The measurement of files outside volumes.
+const (
+	rootPeriod  = time.Minute      // between two measurements of all containers
+	rootTimeout = 30 * time.Second // of one container; one that takes longer counts as over the limit
+	rootSlack   = 1 << 20          // bytes that the engine writes into an idle container
+)
+
+// RootMeter measures the disk usage of a container outside its volume: its writable
+// layer and open files without a name. With an error the usage is partial if it has a
+// ContainerID.
+type RootMeter func(ctx context.Context, n runtime.Name, volumeID string) (RootUsage, error)
+
+// RootUsage is the disk usage of one container of the engine outside its volume.
+type RootUsage struct {
+	ContainerID string // the engine's
+	v1.Usage
+
+	Unmeasured bool // it took too long to be measured, and counts as over docker.root_limit
+}
+
+// Roots measures the disk usage of running containers outside their volumes. A nil
+// *Roots measures nothing.
+type Roots struct {
+	Store   *store.Store
+	Measure RootMeter
+	Limit   func() int64 // docker.root_limit, bytes; 0 is none
+	Log     *slog.Logger
+
+	mu   sync.Mutex
+	used map[string]RootUsage // by internal_id
+}
+
+// limit returns docker.root_limit in bytes; 0 is none.
+func (r *Roots) limit() int64 {
+	if r == nil {
+		return 0
+	}
+	return r.Limit()
+}
+
+// of returns the last measured usage of a run outside its volume, and whether it
+// was measured.
+func (r *Roots) of(id string, run runtime.State) (u RootUsage, known bool) {
+	if r == nil || run.StartedAt.IsZero() {
+		return RootUsage{}, true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	used := r.used[id]
+	if used.ContainerID != run.ContainerID {
+		return RootUsage{}, false
+	}
+	return used, true
+}
+
+// withoutSlack subtracts rootSlack.
+func withoutSlack(u v1.Usage) v1.Usage {
+	return v1.Usage{Bytes: max(0, u.Bytes-rootSlack), Files: u.Files}
+}
+
+// Source returns a source that measures all running containers periodically, one after
+// the other, and names those whose usage changed.
+func (r *Roots) Source() controller.Source {
+	return func(ctx context.Context, notify func(string)) error {
+		tick := time.NewTicker(rootPeriod)
+		defer tick.Stop()
+		for ctx.Err() == nil {
+			running, err := r.running()
+			if err != nil {
+				return err
+			}
+			for _, target := range running {
+				if ctx.Err() == nil && r.measure(ctx, target) {
+					notify(target.name.ID)
+				}
+			}
+			select {
+			case <-ctx.Done():
+			case <-tick.C:
+			}
+		}
+		return nil
+	}
+}
+
+// rootTarget is a container to measure.
+type rootTarget struct {
+	name   runtime.Name
+	volume string
+}
+
+// running returns the running containers. It drops the measurements of containers that
+// have no record any more.
+func (r *Roots) running() (list []rootTarget, err error) {
+	known := map[string]bool{}
+	err = r.Store.View(func(tx *store.Tx) error {
+		all, err := store.Containers.List(tx)
+		for _, c := range all {
+			known[c.Meta.ID] = true
+			switch {
+			case c.Status.Phase.Active():
+				list = append(list, rootTarget{serverName(c.Meta.ID), c.Spec.VolumeID})
+			case c.Status.Phase == v1.Installing && c.Status.InstallVolume != "":
+				list = append(list, rootTarget{installerName(c.Meta.ID), c.Spec.VolumeID})
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.DeleteFunc(r.used, func(id string, _ RootUsage) bool { return !known[id] })
+	return list, nil
+}
+
+// measure measures one container and reports whether the result may change its next
+// step. Without a consequence, a layer that nobody can measure in time would have no
+// limit: it counts as over it. A measurement that the engine does not answer at all has no
+// ContainerID, and says nothing.
+func (r *Roots) measure(ctx context.Context, target rootTarget) (changed bool) {
+	limited, cancel := context.WithTimeout(ctx, rootTimeout)
+	defer cancel()
+	u, err := r.Measure(limited, target.name, target.volume)
+	if errors.Is(err, runtime.ErrNotFound) || ctx.Err() != nil {
+		return false
+	}
+	id, limit := target.name.ID, r.Limit()
+	if u.ContainerID != "" && limited.Err() != nil && limit > 0 {
+		u.Bytes, u.Unmeasured = max(u.Bytes, limit+1), true
+	}
+	if err != nil {
+		r.Log.Warn("cannot measure all that a container wrote outside its volume", "container", id, "role", target.name.Role,
+			"over_limit", u.Unmeasured, "err", err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	old := r.used[id]
+	if old.ContainerID != u.ContainerID {
+		old = RootUsage{} // it was that of a removed container
+	}
+	if u.ContainerID == "" || err != nil && u.Bytes <= old.Bytes {
+		return false // a partial usage counts only if it exceeds the last one
+	}
+	if r.used == nil {
+		r.used = map[string]RootUsage{}
+	}
+	r.used[id] = u
+	grown := u.Bytes - old.Bytes
+	return grown >= rootSlack || grown <= -rootSlack || u.Exceeds(limit) != old.Exceeds(limit)
+}
