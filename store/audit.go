@@ -2,6 +2,7 @@ package store
 
 import (
 	"encoding/json"
+	"errors"
 	"time"
 
 	v1 "berth/api/v1"
@@ -14,14 +15,28 @@ type auditRecord struct {
 	Volume    string `json:"volume,omitempty"`
 }
 
-// appendAudit stores an entry with the next seq and the time of the update.
-func appendAudit(tx *Tx, actor v1.Actor, a v1.Audit, status int) (v1.AuditEntry, error) {
+// AppendAudit stores an entry with the next seq and the time of the update.
+func AppendAudit(tx *Tx, actor v1.Actor, a v1.Audit, status int) (v1.AuditEntry, error) {
 	e := v1.AuditEntry{Time: tx.now, Actor: actor, Action: a.Action, Object: v1.AuditObject(a.Name()), RequestID: a.RequestID, Status: status}
 	err := auditLog.append(tx, func(seq uint64) any {
 		e.Seq = seq
 		return auditRecord{e, v1.AuditObject(a.Container), v1.AuditObject(a.Volume)}
 	})
 	return e, err
+}
+
+// SetAuditStatus stores the status of an entry, unless the entry was removed.
+func SetAuditStatus(tx *Tx, e v1.AuditEntry, status int) (v1.AuditEntry, error) {
+	key := auditLog.key(e.Seq)
+	r, err := readAudit(tx, key)
+	if errors.Is(err, ErrNotFound) {
+		return e, nil
+	}
+	if err != nil {
+		return e, err
+	}
+	r.Status = status
+	return r.AuditEntry, writeAudit(tx, key, r)
 }
 
 func readAudit(tx *Tx, key string) (r auditRecord, err error) {

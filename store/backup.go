@@ -2,7 +2,6 @@ package store
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -10,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"berth/store/kv"
 )
@@ -30,7 +31,7 @@ func Backup(s *Store, w io.Writer) error {
 	if _, err := io.WriteString(both, backupMagic); err != nil {
 		return err
 	}
-	if err := kv.Backup(s.db, both); err != nil {
+	if err := s.db.Backup(both); err != nil {
 		return err
 	}
 	_, err := w.Write(sum.Sum(nil))
@@ -41,12 +42,12 @@ func Backup(s *Store, w io.Writer) error {
 // kept; empty: there was none. The store must not be open: then the error is ErrLocked.
 // If the file is not a complete backup, nothing is changed and the error is ErrNoBackup.
 // The restored store begins another incarnation.
-func Restore(ctx context.Context, dir string, backup *os.File) (kept string, err error) {
+func Restore(dir string, backup *os.File) (kept string, err error) {
 	content, err := verifyBackup(backup)
 	if err != nil {
 		return "", err
 	}
-	if _, err := Verify(ctx, dir); errors.Is(err, ErrLocked) {
+	if err := kv.CheckLock(dir); errors.Is(err, ErrLocked) {
 		return "", err
 	}
 	next := dir + ".restoring"
@@ -57,16 +58,31 @@ func Restore(ctx context.Context, dir string, backup *os.File) (kept string, err
 	if err := kv.Load(next, content); err != nil {
 		return "", fmt.Errorf("%w: %w", ErrFailed, err)
 	}
-	if _, err := Verify(ctx, next); err != nil {
+	s, err := Open(next, Options{})
+	if err != nil {
 		return "", err
 	}
-	if _, err := os.Lstat(dir); err == nil {
-		kept = dir + ".before-" + time.Now().UTC().Format("20060102T150405.000")
-		if err := os.Rename(dir, kept); err != nil {
-			return "", err
-		}
+	if err := s.Close(); err != nil {
+		return "", err
 	}
-	return kept, errors.Join(os.Rename(next, dir), syncParent(dir))
+	return replace(dir, next)
+}
+
+// replace puts next in the place of dir, and returns the name of what was there. At each moment
+// dir is the one or the other: berth would begin an empty store where there is none.
+func replace(dir, next string) (kept string, err error) {
+	if _, err := os.Lstat(dir); errors.Is(err, os.ErrNotExist) {
+		return "", errors.Join(os.Rename(next, dir), syncParent(dir))
+	}
+	kept = dir + ".before-" + time.Now().UTC().Format("20060102T150405.000")
+	if err := os.Rename(next, kept); err != nil {
+		return "", err
+	}
+	err = unix.Renameat2(unix.AT_FDCWD, kept, unix.AT_FDCWD, dir, unix.RENAME_EXCHANGE)
+	if err != nil {
+		return "", errors.Join(fmt.Errorf("exchange %s and %s: %w", kept, dir, err), os.RemoveAll(kept))
+	}
+	return kept, syncParent(dir)
 }
 
 // verifyBackup compares the checksum of a backup, and returns its content.

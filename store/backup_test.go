@@ -39,7 +39,7 @@ func TestStoreBackupAndRestore(t *testing.T) {
 	var backup bytes.Buffer
 	require.NoError(t, Backup(s, &backup))
 	create("later")
-	_, err = Restore(t.Context(), dir, storeFile(t, backup.Bytes()))
+	_, err = Restore(dir, storeFile(t, backup.Bytes()))
 	require.ErrorIs(t, err, ErrLocked)
 	require.NoError(t, s.Close())
 	require.ErrorIs(t, Backup(s, &bytes.Buffer{}), ErrClosed)
@@ -50,10 +50,10 @@ func TestStoreBackupAndRestore(t *testing.T) {
 		"longer":    func(b []byte) []byte { return append(b, 'x') },
 		"empty":     func([]byte) []byte { return nil },
 	} {
-		_, err = Restore(t.Context(), dir, storeFile(t, damage(bytes.Clone(backup.Bytes()))))
+		_, err = Restore(dir, storeFile(t, damage(bytes.Clone(backup.Bytes()))))
 		require.ErrorIs(t, err, ErrNoBackup, name)
 	}
-	kept, err := Restore(t.Context(), dir, storeFile(t, backup.Bytes()))
+	kept, err := Restore(dir, storeFile(t, backup.Bytes()))
 	require.NoError(t, err)
 	require.DirExists(t, kept)
 	s, err = Open(dir, Options{})
@@ -69,7 +69,7 @@ func TestStoreBackupAndRestore(t *testing.T) {
 	}))
 	into := filepath.Join(t.TempDir(), "new", "store")
 	require.NoError(t, os.MkdirAll(filepath.Dir(into), 0o700))
-	kept, err = Restore(t.Context(), into, storeFile(t, backup.Bytes()))
+	kept, err = Restore(into, storeFile(t, backup.Bytes()))
 	require.NoError(t, err)
 	require.Empty(t, kept)
 }

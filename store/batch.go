@@ -23,7 +23,7 @@ func (b *batch) begin() { b.kv, b.rev = b.s.db.Begin(), b.s.rev.Load() }
 
 // add runs an update and takes its writes into the batch.
 func (b *batch) add(o *op) {
-	if err := b.s.db.Fault(); err != nil {
+	if err := b.s.db.Err(); err != nil {
 		o.done <- err
 		return
 	}
@@ -93,19 +93,6 @@ func (b *batch) commit() error {
 	}
 	b.reset()
 	return err
-}
-
-// log answers the updates when a kill of the process loses nothing. It returns false if the
-// batch has to be committed.
-func (b *batch) log() bool {
-	if b.kv == nil || b.kv.Empty() || !b.kv.Log() {
-		return false
-	}
-	for _, o := range b.ops {
-		o.done <- o.err
-	}
-	b.ops = nil
-	return true
 }
 
 // abandon returns err to the update that has ended its goroutine, if one has, and commits those

@@ -52,21 +52,6 @@ func BenchmarkSetStatus(b *testing.B) {
 	}
 }
 
-// BenchmarkAuditEntry stores entries of SFTP's changes.
-func BenchmarkAuditEntry(b *testing.B) {
-	s := populated(b, b.TempDir(), 100)
-	actor := v1.Actor{TokenID: "0123456789abcdef", Name: "panel", Via: v1.ViaSFTP, Address: "127.0.0.1:50000"}
-	b.ReportAllocs()
-	n := 0
-	for b.Loop() {
-		n++
-		r := NewRequest(s, actor, v1.Audit{Action: "file.write", Object: "server-0050", Path: fmt.Sprintf("world/region/%d/file-%d.dat", n%100, n),
-			RequestID: "0123456789abcdef0123456789abcdef", Container: "server-0050", Volume: "0123456789abcdef0123456789abcdef"})
-		r.FlushLater = true
-		require.NoError(b, r.Finish(200, nil, false))
-	}
-}
-
 func BenchmarkGet(b *testing.B) {
 	s := populated(b, b.TempDir(), 1000)
 	b.ReportAllocs()

@@ -38,13 +38,6 @@ func (c *cache) put(key string, version uint64, record any) {
 	}
 }
 
-// clear drops all records: a reopened store may count its versions anew.
-func (c *cache) clear() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.records = nil
-}
-
 func (c *cache) drop(keys []string) {
 	if len(keys) == 0 {
 		return

@@ -14,9 +14,9 @@ var (
 	ErrTooBig    = kv.ErrTooBig
 	ErrClosed    = kv.ErrClosed
 
-	// ErrFailed wraps every failure of the storage itself. Nothing of the update
-	// was stored, unless the commit itself failed twice: then all of it may appear
-	// once the store has been opened again.
+	// ErrFailed wraps every failure of the storage itself. Nothing of the update was
+	// stored, unless the commit itself failed, see Store.Failed: then all of it may appear
+	// at the next start.
 	ErrFailed = kv.ErrFailed
 	// ErrDiskFull comes within ErrFailed. It passes when there is space again.
 	ErrDiskFull = kv.ErrDiskFull

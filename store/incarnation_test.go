@@ -50,6 +50,7 @@ func TestEpochChangesAfterARestore(t *testing.T) {
 		require.NoError(t, s.Close())
 		require.NoError(t, os.RemoveAll(dir))
 		require.NoError(t, os.CopyFS(dir, os.DirFS(backup)))
+		require.NoError(t, os.Remove(filepath.Join(dir, "MARK")), "as upgrade.md says")
 		same, restored := idAndEpoch(t, dir)
 		require.Equal(t, id, same, "containers still belong to the store")
 		require.False(t, seen[restored])

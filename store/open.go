@@ -20,6 +20,9 @@ func Open(dir string, o Options) (*Store, error) {
 	return s, nil
 }
 
+// CheckLock returns ErrLocked if a process has the store in dir open, or why that is unknown.
+func CheckLock(dir string) error { return kv.CheckLock(dir) }
+
 func open(dir string, o Options, steps []migration) (*Store, error) {
 	s := &Store{
 		now:     o.Now,
@@ -40,7 +43,6 @@ func open(dir string, o Options, steps []migration) (*Store, error) {
 		Log:     s.log,
 		MinFree: o.MinFree,
 		Observe: func(took time.Duration) { s.metrics.observe(took) },
-		Check:   func(t *kv.Txn) error { return checkReopened(s, t) },
 		Commit:  func(commit func() error) error { return s.commit(commit) },
 	})
 	if err != nil {
@@ -62,11 +64,8 @@ func (s *Store) start(steps []migration) error {
 	if err != nil {
 		return err
 	}
-	s.latest.restart(s.rev.Load())
+	s.latest = latest{since: s.rev.Load(), of: map[objectRef]uint64{}}
 	s.changes = newRing(keptChanges, 0, Change{Revision: s.rev.Load()})
-	if err := s.db.Start(); err != nil {
-		return err
-	}
 	go work(s)
 	if err := s.migrate(version, steps); err != nil {
 		return err
@@ -74,18 +73,18 @@ func (s *Store) start(steps []migration) error {
 	return s.identify(version == 0)
 }
 
-// identify gives the store its incarnation and its checkpoint. A store that was
-// copied here, or whose checkpoint was removed, may be an older copy of itself:
+// identify gives the store its incarnation and its checkpoint. A store without a
+// checkpoint was restored, or somebody has removed it, and may be an older copy of itself:
 // it begins another incarnation, under the id that it had, so that its containers
 // still belong to it.
 func (s *Store) identify(isNew bool) error {
 	incarnations := len(s.Incarnations.all())
-	origin, err := s.db.CompareCheckpoint(s.id, s.rev.Load())
+	found, err := s.db.CompareCheckpoint(s.id, s.rev.Load())
 	if err == nil && incarnations == 0 {
 		incarnations, err = 1, s.Incarnations.begin(0, 0)
 	}
-	if err == nil && origin != kv.InPlace && !isNew {
-		s.log.Warn("the store was copied here, or its file MARK was removed: it continues in a new epoch", "revision", s.rev.Load())
+	if err == nil && !found && !isNew {
+		s.log.Warn("the store was restored, or its file MARK was removed: it continues in a new epoch", "revision", s.rev.Load())
 		err = s.Incarnations.begin(incarnations, s.rev.Load())
 	}
 	if err != nil {

@@ -1,8 +1,6 @@
 package store
 
 import (
-	"errors"
-
 	v1 "berth/api/v1"
 )
 
@@ -19,9 +17,6 @@ type Writer interface {
 type Request struct {
 	Audit   v1.Audit // without an Action, the request has no entry
 	Success int      // the status of the response after an update that succeeded
-	// FlushLater makes Finish return as soon as a kill of the process loses nothing. A
-	// power cut may, for some 100 ms.
-	FlushLater bool
 
 	// Outcome is the response to repetitions of the request: before Finish the one
 	// after an update that succeeded and whose response got lost. nil: none is stored.
@@ -90,7 +85,7 @@ func (r *Request) expected(tx *Tx) *Outcome {
 // Finish stores the status of the response in the request's entry, and the final outcome;
 // nil removes an outcome that is stored. It may be called again: an entry that lasts, such
 // as that of a session, is stored at its begin and completed at its end. They are on the
-// disk when Finish returns nil, unless FlushLater is true. If onFullDisk is true, they are
+// disk when Finish returns nil. If onFullDisk is true, they are
 // stored even while the disk is full, see Store.MustUpdate.
 func (r *Request) Finish(status int, final *Outcome, onFullDisk bool) error {
 	done := r.done
@@ -103,7 +98,7 @@ func (r *Request) Finish(status int, final *Outcome, onFullDisk bool) error {
 		done, err = r.record(tx, status, final)
 		return err
 	})
-	o.onFullDisk, o.flushLater = onFullDisk, r.FlushLater
+	o.onFullDisk = onFullDisk
 	err := o.submit(r.store)
 	if err == nil {
 		r.done = done
@@ -118,10 +113,10 @@ func (r *Request) record(tx *Tx, status int, outcome *Outcome) (done recorded, e
 	case r.Audit.Action == "":
 	case r.done.entry.Seq != 0:
 		done.audit = r.done.audit
-		done.entry, err = setAuditStatus(tx, r.done.entry, status)
+		done.entry, err = SetAuditStatus(tx, r.done.entry, status)
 	default:
 		done.audit = r.audit(tx)
-		done.entry, err = appendAudit(tx, r.actor, done.audit, status)
+		done.entry, err = AppendAudit(tx, r.actor, done.audit, status)
 	}
 	if err != nil {
 		return done, err
@@ -146,18 +141,4 @@ func (r *Request) audit(tx *Tx) v1.Audit {
 		}
 	}
 	return a
-}
-
-// setAuditStatus stores the status of an entry, unless the entry was removed.
-func setAuditStatus(tx *Tx, e v1.AuditEntry, status int) (v1.AuditEntry, error) {
-	key := auditLog.key(e.Seq)
-	r, err := readAudit(tx, key)
-	if errors.Is(err, ErrNotFound) {
-		return e, nil
-	}
-	if err != nil {
-		return e, err
-	}
-	r.Status = status
-	return r.AuditEntry, writeAudit(tx, key, r)
 }

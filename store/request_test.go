@@ -3,12 +3,8 @@ package store
 import (
 	"errors"
 	"fmt"
-	"os"
-	"runtime"
-	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -120,108 +116,4 @@ func TestAuditOfOlderStore(t *testing.T) {
 	require.Empty(t, auditOf(t, s, v1.AuditFilter{}))
 	require.NoError(t, NewRequest(s, alice(), v1.Audit{Action: "a.a"}).Finish(200, nil, false))
 	require.Equal(t, uint64(1), auditOf(t, s, v1.AuditFilter{})[0].Seq)
-}
-
-// TestFlushLater: an entry with FlushLater is logged. The log is flushed, and committed when it has
-// not grown since, with the next update of another kind, or with Flush.
-func TestFlushLater(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := openIn(t, t.TempDir())
-		begin := func() {
-			t.Helper()
-			r := NewRequest(s, alice(), v1.Audit{Action: "file.write", Object: "v/f"})
-			r.FlushLater = true
-			require.NoError(t, r.Finish(200, nil, false))
-			require.True(t, s.db.Logged())
-		}
-		begin()
-		time.Sleep(flushDelay - 1)
-		begin()
-		time.Sleep(2 * time.Nanosecond)
-		synctest.Wait()
-		require.False(t, s.db.SyncLog(), "it was flushed")
-		require.Empty(t, auditOf(t, s, v1.AuditFilter{}))
-		time.Sleep(flushDelay)
-		synctest.Wait()
-		require.False(t, s.db.Logged())
-		require.Len(t, auditOf(t, s, v1.AuditFilter{}), 2)
-		begin()
-		require.NoError(t, s.Flush())
-		require.False(t, s.db.Logged())
-		begin()
-		require.NoError(t, NewRequest(s, alice(), v1.Audit{Action: "a.a"}).Finish(200, nil, false))
-		require.False(t, s.db.Logged())
-		require.Len(t, auditOf(t, s, v1.AuditFilter{}), 5)
-	})
-}
-
-// TestFlushLaterSurvivesKill: entries with FlushLater that were answered are in a copy of the
-// store as a kill leaves it, and their seqs go on.
-func TestFlushLaterSurvivesKill(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // without the flush, which would come meanwhile
-		dir, to := t.TempDir(), t.TempDir()
-		s := openIn(t, dir)
-		finish := func(s *Store, flushLater bool) {
-			r := NewRequest(s, alice(), v1.Audit{Action: "file.write", Object: "v/f"})
-			r.FlushLater = flushLater
-			require.NoError(t, r.Finish(200, nil, false))
-		}
-		finish(s, true)
-		finish(s, true)
-		require.NoError(t, os.CopyFS(to, os.DirFS(dir)))
-		finish(s, true)
-
-		after := openIn(t, to)
-		require.Len(t, auditOf(t, after, v1.AuditFilter{}), 2)
-		finish(after, false)
-		list := auditOf(t, after, v1.AuditFilter{})
-		require.Equal(t, []uint64{1, 2, 3}, []uint64{list[0].Seq, list[1].Seq, list[2].Seq})
-	})
-}
-
-// TestGoexitKeepsLogged: an update that ends its goroutine takes no entry with it that was
-// answered before.
-func TestGoexitKeepsLogged(t *testing.T) {
-	s := openIn(t, t.TempDir())
-	finish := func() error {
-		r := NewRequest(s, alice(), v1.Audit{Action: "file.write", Object: "v/f"})
-		r.FlushLater = true
-		return r.Finish(200, nil, false)
-	}
-	require.NoError(t, finish())
-	o := newOp(func(*Tx) error { runtime.Goexit(); return nil })
-	o.flushLater = true
-	var all sync.WaitGroup
-	all.Go(func() { _ = o.submit(s) })
-	all.Wait()
-	require.Len(t, auditOf(t, s, v1.AuditFilter{}), 1)
-	require.NoError(t, finish())
-	require.NoError(t, s.Flush())
-	require.Len(t, auditOf(t, s, v1.AuditFilter{}), 2)
-}
-
-// TestFlushLaterFails: while nothing can be written, neither is an entry with FlushLater, and
-// updates get the error of a flush that had nobody waiting.
-func TestFlushLaterFails(t *testing.T) {
-	s := openIn(t, t.TempDir())
-	var broken atomic.Bool
-	s.commit = func(commit func() error) error {
-		if broken.Load() {
-			return errors.New("no disk")
-		}
-		return commit()
-	}
-	finish := func() error {
-		r := NewRequest(s, alice(), v1.Audit{Action: "file.write", Object: "v/f"})
-		r.FlushLater = true
-		return r.Finish(200, nil, false)
-	}
-	require.NoError(t, finish())
-	broken.Store(true)
-	require.ErrorContains(t, s.Flush(), "no disk")
-	require.ErrorContains(t, finish(), "no disk")
-	broken.Store(false)
-	require.Eventually(t, func() bool { return finish() == nil }, 20*time.Second, time.Millisecond)
-	require.Len(t, auditOf(t, s, v1.AuditFilter{}), 2)
-	require.NoError(t, s.Flush())
 }

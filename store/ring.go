@@ -37,16 +37,6 @@ func (r *ring[T]) append(items ...T) {
 	r.more = make(chan struct{})
 }
 
-// restart drops all items. The next item has position next. Readers notice it if next
-// is above every position before.
-func (r *ring[T]) restart(next uint64, lost T) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.first, r.next, r.lost = next, next, lost
-	close(r.more)
-	r.more = make(chan struct{})
-}
-
 // from returns up to limit items from pos on, and a channel that is closed when an
 // item is appended. It returns false if pos is no longer kept, or is in the future.
 func (r *ring[T]) from(pos uint64, limit int) (items []T, more <-chan struct{}, ok bool) {

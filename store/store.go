@@ -44,12 +44,10 @@ type Store struct {
 	ids     sync.Map        // of a kind: the Projection that listed reads
 	events  *ring[v1.Event] // position p holds seq p+1
 
-	turns         turns
-	batch         *batch // of the goroutine with the turn
-	flushPlanned  atomic.Bool
-	repairPlanned atomic.Bool
-	closing       chan struct{} // closed by Close
-	closed        atomic.Bool
+	turns   turns
+	batch   *batch        // of the goroutine with the turn
+	closing chan struct{} // closed by Close
+	closed  atomic.Bool
 }
 
 // ID returns the random id of the store, made when the store was created. A copy
@@ -82,6 +80,13 @@ func (s *Store) Writable() error {
 	}
 	return s.db.Writable()
 }
+
+// Failed returns a channel that is closed when the store can never be written again, because of
+// Err: the process should end. Views go on.
+func (s *Store) Failed() <-chan struct{} { return s.db.Failed() }
+
+// Err returns why the store can never be written again, or nil.
+func (s *Store) Err() error { return s.db.Err() }
 
 // Close waits for the update and the views in flight, ends all watches, and
 // closes the store. Closing it again does nothing.

@@ -45,7 +45,7 @@ func (t *turns) first() *op {
 func (t *turns) next() *op {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.waiting) == 0 || t.waiting[0].repairs {
+	if len(t.waiting) == 0 {
 		return nil
 	}
 	return t.shift()

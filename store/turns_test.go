@@ -1,12 +1,10 @@
 package store
 
 import (
-	"errors"
 	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -61,22 +59,5 @@ func TestCloseRefusesWhoWaits(t *testing.T) {
 		close(release)
 		all.Wait()
 		require.NoError(t, errs[0])
-	})
-}
-
-// TestRepairSharesNoCommit: updates are refused until the repair a second later, which is one
-// turn among others.
-func TestRepairSharesNoCommit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := openIn(t, t.TempDir())
-		failing(t, s, 2, false)
-		require.ErrorIs(t, create(s, "a"), ErrFailed)
-		began := time.Now()
-		var err error
-		for err = errors.New("none"); err != nil; time.Sleep(time.Millisecond) {
-			err = create(s, "a")
-		}
-		require.InDelta(t, repairEvery, time.Since(began), float64(10*time.Millisecond))
-		require.Equal(t, []string{"a"}, ids(t, s))
 	})
 }

@@ -28,13 +28,6 @@ func (l *latest) record(changes []Change) {
 	}
 }
 
-// restart drops all changes: what changed up to revision rev is unknown.
-func (l *latest) restart(rev uint64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.since, l.of = rev, map[objectRef]uint64{}
-}
-
 // Unchanged reports whether an object has not changed since a revision, which the store
 // must have published; see Store.Revision. A restore changes its volume when it begins
 // and when it ends. It reads nothing from the disk. False may also mean that it is unknown.

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"sync/atomic"
-	"time"
 
 	v1 "berth/api/v1"
 )
@@ -23,14 +21,8 @@ type op struct {
 	tx             *Tx
 	err            error
 	dependsOnBatch bool // it may have read what is not on the disk
-	flushLater     bool // it is answered before it is on the disk
-	repairs        bool // it opens a store again that failed, and shares no commit
 	done           chan error
 }
-
-// flushDelay bounds how long a power cut may lose an update with flushLater, and is long
-// enough that a flush serves many.
-const flushDelay = 100 * time.Millisecond
 
 // Update runs fn and commits all of its changes, or none if fn returns an error or
 // panics. They, and what fn has read, are on the disk when Update returns. Fn runs at most
@@ -85,71 +77,18 @@ func work(s *Store) {
 	ended = true
 }
 
-// Flush returns when all updates that were answered are on the disk, and views see them.
-func (s *Store) Flush() error {
-	if !s.db.Logged() {
-		return nil
-	}
-	return s.Update(func(*Tx) error { return nil })
-}
-
-// write commits o and the updates that wait, and answers them. The caller has the turn. An
-// update with flushLater is logged instead, if it can be, and the next commit has it.
+// write commits o and the updates that wait, and answers them. The caller has the turn.
 func (o *op) write(s *Store) {
 	b := s.batch
 	defer b.abandon(errGoexit)
-	if o.repairs && s.db.NeedsRepair() {
-		repair(s)
-	}
 	b.add(o)
-	if !o.flushLater || !b.log() {
-		b.gather(o)
-		b.commit()
-		s.db.Rotate()
-	}
-	plan(s)
-}
-
-// plan has the store repaired or flushed in time.
-func plan(s *Store) {
-	switch {
-	case s.db.NeedsRepair():
-		later(&s.repairPlanned, repairEvery, func() {
-			o := newOp(func(*Tx) error { return nil })
-			o.repairs = true
-			_ = o.submit(s)
-		})
-	case s.db.Logged():
-		later(&s.flushPlanned, flushDelay, func() { flushLogged(s) })
-	}
-}
-
-// flushLogged flushes the log beside the updates, again and again while it grows, and then commits
-// what it has.
-func flushLogged(s *Store) {
-	if s.db.SyncLog() {
-		plan(s)
-	} else {
-		_ = s.Flush() // the next update gets the error
-	}
-}
-
-// later calls fn after d, unless that is planned already.
-func later(planned *atomic.Bool, d time.Duration, fn func()) {
-	if !planned.Swap(true) {
-		time.AfterFunc(d, func() {
-			planned.Store(false)
-			fn()
-		})
-	}
+	b.gather()
+	b.commit()
 }
 
 // gather adds the updates that are waiting to the one that waits for the disk. It does not
 // wait for more.
-func (b *batch) gather(first *op) {
-	if first.flushLater {
-		return
-	}
+func (b *batch) gather() {
 	for range maxBatch - 1 {
 		o := b.s.turns.next()
 		if o == nil {

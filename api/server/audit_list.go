@@ -28,7 +28,6 @@ func (s audit) list(c *fiber.Ctx) error {
 		return err
 	}
 	filter := v1.AuditFilter{Container: c.Query("container"), Volume: c.Query("volume"), Actor: c.Query("actor")}
-	_ = s.store.Flush() // for what only the log has: views do not see it
 	var body auditBody
 	err = s.store.View(func(tx *store.Tx) error {
 		if v, err := intent.FindVolume(tx, filter.Volume); err == nil { // of a deleted one only the whole id is known
@@ -40,8 +39,5 @@ func (s audit) list(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	// Clients go on after the last seq that they have seen, so that no power cut may give it
-	// to another entry. While the disk fails, the entries are still readable.
-	_ = s.store.Flush()
 	return edge.OK(c, body)
 }

@@ -120,20 +120,6 @@ func TestListAudit(t *testing.T) {
 	}
 }
 
-// TestAuditOfWhatIsLogged: an entry of SFTP that was answered is in the next list.
-func TestAuditOfWhatIsLogged(t *testing.T) {
-	s, err := store.Open(t.TempDir(), store.Options{})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	h := newHarnessWith(t, func(d *Deps) { d.Store = s })
-	for n := range 3 {
-		r := store.NewRequest(s, v1.Controller(), v1.Audit{Action: "file.write"})
-		r.FlushLater = true
-		require.NoError(t, r.Finish(200, nil, false))
-		require.Len(t, h.must("GET", "/audit", nil).json["entries"], n+1)
-	}
-}
-
 // TestAuditBeforeAnswer: a request whose entry cannot be stored is not acknowledged.
 func TestAuditBeforeAnswer(t *testing.T) {
 	h := newHarness(t)

@@ -340,7 +340,7 @@ func TestStoreContent(t *testing.T) {
 	_, err = f.Seek(0, io.SeekStart)
 	require.NoError(t, err)
 	dir := filepath.Join(t.TempDir(), "store")
-	_, err = store.Restore(t.Context(), dir, f)
+	_, err = store.Restore(dir, f)
 	require.NoError(t, err)
 	restored, err := store.Open(dir, store.Options{})
 	require.NoError(t, err)

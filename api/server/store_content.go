@@ -45,7 +45,6 @@ func (s storeContent) download(c *fiber.Ctx) error {
 }
 
 func (s storeContent) write(f *os.File) error {
-	_ = s.store.Flush() // a store that cannot be written can still be backed up
 	w := bufio.NewWriterSize(f, 1<<20)
 	return errors.Join(store.Backup(s.store, w), w.Flush())
 }

@@ -76,6 +76,7 @@ func TestUnrecordedChange(t *testing.T) {
 	f, err := c.Create("file")
 	require.NoError(t, err)
 	_ = f
+	require.NoError(t, h.server.audit.flush())
 	require.NoError(t, h.store.Close())
 	require.ErrorContains(t, c.Mkdir("folder"), "could not be recorded")
 	_, err = c.Create("other")

@@ -238,7 +238,8 @@ func (h *handlers) setAttributes(r *sftp.Request, path string) error {
 	case open != nil:
 		err = errors.Join(err, open.entry.begin(s, path))
 	default:
-		err = errors.Join(err, s.record(s.newEntry(action, path), false))
+		_, failed := s.record(action, path, false)
+		err = errors.Join(err, failed)
 	}
 	return s.statusOf(path, err)
 }

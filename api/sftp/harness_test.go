@@ -221,7 +221,7 @@ func (h *harness) read(name string) string {
 // audit returns the entries of the audit log.
 func (h *harness) audit() (list []v1.AuditEntry) {
 	h.t.Helper()
-	require.NoError(h.t, h.store.Flush())
+	require.NoError(h.t, h.server.audit.flush())
 	require.NoError(h.t, h.store.View(func(tx *store.Tx) (err error) {
 		list, err = store.ReadAudit(tx, 0, 100_000, v1.AuditFilter{})
 		return err

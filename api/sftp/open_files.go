@@ -59,7 +59,7 @@ func (f *file) Close() (err error) {
 	f.mu.Lock()
 	refused := f.refused
 	f.mu.Unlock()
-	return f.session.statusOf(f.path, errors.Join(err, f.entry.complete(refused)))
+	return f.session.statusOf(f.path, errors.Join(err, f.entry.complete(f.session, refused)))
 }
 
 // openFiles are the files that a session has open, by path. Of several at a path it has the

@@ -30,6 +30,7 @@ type Server struct {
 	log             *slog.Logger
 	config          ssh.ServerConfig // without callbacks
 	sessions        *auth.Sessions
+	audit           *auditor
 	pace            *auth.Pace
 	throttle        *throttle
 	unauthenticated unauthenticated
@@ -51,7 +52,7 @@ func New(d Deps, key ssh.Signer) *Server {
 	if d.Registerer == nil {
 		d.Registerer = prometheus.NewRegistry()
 	}
-	s := &Server{deps: d, log: d.Log, config: newConfig(key), sessions: auth.NewSessions(d.Store, d.Settings),
+	s := &Server{deps: d, log: d.Log, config: newConfig(key), sessions: auth.NewSessions(d.Store, d.Settings), audit: &auditor{store: d.Store, log: d.Log},
 		pace: auth.NewPaceOf(changeBurst), throttle: newThrottle(), counts: newSessionCounts(), handles: newHandles(totalHandles()),
 		metrics: newMetrics(d.Registerer), login: loginTime}
 	s.stopping, s.stop = context.WithCancel(context.Background())
@@ -124,8 +125,8 @@ func (s *Server) pause(d time.Duration) {
 	}
 }
 
-// Shutdown closes the listener and every connection, and waits until all have ended or
-// ctx ends.
+// Shutdown closes the listener and every connection, waits until all have ended or
+// ctx ends, and stores the entries that wait.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stop()
 	s.sessions.Close()
@@ -134,12 +135,13 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		s.all.Wait()
 		close(done)
 	}()
+	var err error
 	select {
 	case <-done:
-		return nil
 	case <-ctx.Done():
-		return ctx.Err()
+		err = ctx.Err()
 	}
+	return errors.Join(err, s.audit.close())
 }
 
 // serve serves one connection. A panic ends that connection only.

@@ -60,7 +60,7 @@ func newSession(srv *Server, p auth.Principal, a access, address string, leave f
 	s := &session{server: srv, principal: p, access: a, actor: p.Actor(v1.ViaSFTP, address), id: hex.EncodeToString(b[:]),
 		leave: leave, handles: newHandles(maxHandles), began: time.Now(), files: newOpenFiles()}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
-	s.entry = s.newEntry("session.open", "")
+	s.entry = store.NewRequest(srv.deps.Store, s.actor, s.describe("session.open", ""))
 	if err := s.entry.Finish(statusOpen, nil, false); err != nil {
 		s.cancel(err)
 		return nil, err

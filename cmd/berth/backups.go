@@ -194,6 +194,6 @@ func makeBackups(d *daemon, m *controller.Metrics) (err error) {
 }
 
 // restoreStore replaces the store of a data directory by a backup.
-func restoreStore(ctx context.Context, dataPath string, f *os.File) (kept string, err error) {
-	return store.Restore(ctx, filepath.Join(dataPath, "store"), f)
+func restoreStore(dataPath string, f *os.File) (kept string, err error) {
+	return store.Restore(filepath.Join(dataPath, "store"), f)
 }

@@ -155,6 +155,9 @@ func (d *daemon) wait(ctx context.Context, served <-chan error, hup <-chan os.Si
 			return nil
 		case err := <-served:
 			return fmt.Errorf("serve: %w", err)
+		case <-d.store.Failed():
+			return fmt.Errorf("%w: nothing can be stored any more, so berth ends, and its service manager starts it again; "+
+				"containers run on; if this comes again, check the disk of %s", d.store.Err(), d.settings.Current().Storage.DataPath)
 		case <-hup:
 			d.reload()
 		}

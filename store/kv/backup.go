@@ -8,18 +8,18 @@ import (
 )
 
 // Backup writes one consistent state of the database to w, while it is used.
-func Backup(db *DB, w io.Writer) error {
-	b, err := db.borrow()
+func (db *DB) Backup(w io.Writer) error {
+	_, end, err := db.beginView() // Close waits for it
 	if err != nil {
 		return err
 	}
-	defer db.views.Done()
-	version := b.begin()
-	defer b.end(version)
-	if _, err := b.NewStreamAt(version).Backup(w, 0); err != nil {
+	defer end()
+	s := db.badger.NewStream()
+	s.NumGo = 1 // each goroutine would read a state of its own
+	if _, err := s.Backup(w, 0); err != nil {
 		return fmt.Errorf("%w: backup: %w", ErrFailed, err)
 	}
-	return nil
+	return db.Err() // it may have read what was not committed
 }
 
 // loadAtOnce is how many batches of Load are written at the same time.

@@ -3,6 +3,7 @@ package kv
 import (
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/dgraph-io/badger/v4"
 )
@@ -15,13 +16,10 @@ const (
 // Batch is the writes of one commit. Its reads see its writes.
 type Batch struct {
 	*Txn
-	db     *DB
-	writes []map[string][]byte // nil values: deleted
-	logged int                 // of these writes in the log
-	size   size                // of all Add
-	full   func() error        // returns what checkFree did at the first Add
-	err    error               // the batch cannot be committed
-	filler bool                // nobody needs it: it is not flushed
+	db   *DB
+	size size         // of all writes
+	full func() error // returns what checkFree did at the first Add
+	err  error        // the batch cannot be committed
 }
 
 // size is what writes take in a transaction of Badger, as Badger estimates it.
@@ -31,18 +29,21 @@ func (s size) plus(o size) size { return size{s.keys + o.keys, s.bytes + o.bytes
 
 // Begin begins a batch. The caller discards it.
 func (db *DB) Begin() *Batch {
-	return &Batch{Txn: newTxn(db.badger, true), db: db, full: sync.OnceValue(db.checkFree)}
+	return &Batch{Txn: newTxn(db.badger.NewTransaction(true), true), db: db, full: sync.OnceValue(db.checkFree)}
 }
 
-// Empty reports whether Add has taken nothing yet.
+// Empty reports whether nothing was added yet.
 func (b *Batch) Empty() bool { return b.size.keys == 0 }
 
 // Add takes writes into the batch, or none of them if it returns an error. A nil
 // value deletes the key. It returns ErrTooBig if they fit into no batch,
 // ErrBatchFull if they fit into an empty one only, or an error that wraps
 // ErrFailed: then the disk is too full, for writes with onFullDisk only if Badger
-// could not write them into the log that is there.
+// could not write them into the log that is there, or an earlier commit has failed.
 func (b *Batch) Add(writes map[string][]byte, onFullDisk bool) error {
+	if err := b.db.Err(); err != nil {
+		return err
+	}
 	more, err := measure(writes)
 	if err != nil {
 		return err
@@ -79,10 +80,12 @@ func measure(writes map[string][]byte) (s size, err error) {
 }
 
 // Set adds one write of a few bytes, for which every batch has space left.
-func (b *Batch) Set(key string, value []byte) { b.apply(map[string][]byte{key: value}) }
+func (b *Batch) Set(key string, value []byte) {
+	b.size = b.size.plus(size{1, int64(len(key) + len(value) + entrySize)})
+	b.apply(map[string][]byte{key: value})
+}
 
 func (b *Batch) apply(writes map[string][]byte) {
-	b.writes = append(b.writes, writes)
 	if err := write(b.txn, writes); err != nil && b.err == nil {
 		b.err = fmt.Errorf("%w: %w", ErrFailed, err)
 	}
@@ -103,20 +106,28 @@ func write(txn *badger.Txn, writes map[string][]byte) error {
 	return nil
 }
 
-// Log stores what was added where a kill of the process loses nothing, and a power cut nothing
-// after SyncLog; views do not see it before Commit. The batch stays open: no other may begin
-// before Commit. It returns false if the batch has to be committed at once.
-func (b *Batch) Log() bool {
-	if b.logged == len(b.writes) {
-		return true
+// Commit stores the batch, on the disk. If Badger fails, nothing is written any more, see
+// DB.Failed.
+func (b *Batch) Commit() error {
+	switch {
+	case b.err != nil:
+		return b.err
+	case b.Empty():
+		return nil
 	}
-	if b.err != nil || !b.db.wal.append(b.version, b.writes[b.logged:]) {
-		return false
+	if err := b.db.disk.prepare(b.size); err != nil {
+		return fmt.Errorf("%w: %w", ErrFailed, err)
 	}
-	b.logged = len(b.writes)
-	b.db.logged.Store(true)
-	return true
+	began := time.Now()
+	err := b.db.options.commit(func() error { return b.db.commit(b.txn) })
+	if b.db.options.Observe != nil {
+		b.db.options.Observe(time.Since(began))
+	}
+	if err != nil {
+		return fmt.Errorf("%w: commit: %w", ErrFailed, err)
+	}
+	return nil
 }
 
 // Discard ends the batch. After Commit it only releases memory.
-func (b *Batch) Discard() { b.discard() }
+func (b *Batch) Discard() { b.txn.Discard() }

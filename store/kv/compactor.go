@@ -4,70 +4,52 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
+
+	"github.com/dgraph-io/badger/v4"
 )
 
-// compactor merges Badger's tables. Badger's own compactors poll twenty times a
-// second each, which is most of what an idle berth would use. So open.go starts none:
-// this one runs at the start and after some bytes were written. Each log and each
-// start adds one table. At 15 of them Badger would make a commit wait for a
-// merge, forever if that cannot succeed: writes are refused before.
+// compactor merges Badger's tables. Badger needs at least two compactors of its own, which poll
+// twenty times a second each, so open.go starts none. Each log and each start adds one table. At
+// 15 of them Badger would make a commit wait for a merge, forever if that cannot succeed: the
+// writer merges before, and refuses writes if that fails.
 type compactor struct {
-	db      *versioned
+	db      *badger.DB
 	disk    *disk
 	log     *slog.Logger
-	written int64                 // bytes since the last wake-up; the writer's own
-	wake    chan struct{}         // asks run for a merge
-	fault   atomic.Pointer[error] // too many tables, and why they are not merged
+	mu      sync.Mutex // held by a merge
 	stop    chan struct{}
 	running sync.WaitGroup
 }
 
 const (
-	compactAt  = 3                // new tables
-	refuseAt   = 10               // new tables; two logs may become tables yet
-	wakeAfter  = memTableSize / 8 // bytes written
-	retryAfter = time.Second      // refused writes wake nobody
+	compactEvery = 10 * time.Second
+	compactAt    = 3  // new tables
+	refuseAt     = 10 // new tables; two logs may become tables yet
 )
 
 // newCompactor starts to merge.
-func newCompactor(db *versioned, d *disk, log *slog.Logger) *compactor {
-	c := &compactor{db: db, disk: d, log: log, wake: make(chan struct{}, 1), stop: make(chan struct{})}
+func newCompactor(db *badger.DB, d *disk, log *slog.Logger) *compactor {
+	c := &compactor{db: db, disk: d, log: log, stop: make(chan struct{})}
 	c.running.Go(c.run)
 	return c
 }
 
 func (c *compactor) run() {
-	failed := false
-	for {
-		err := c.compact()
+	tick := time.NewTicker(compactEvery)
+	defer tick.Stop()
+	for failed := false; ; {
+		err := c.merge(compactAt)
 		if err != nil && !failed {
-			c.log.Warn("tables of the store are not merged; berth retries every second", "err", err)
+			c.log.Warn("tables of the store are not merged; berth retries", "err", err)
 		}
-		c.record(err)
 		failed = err != nil
-		var retry <-chan time.Time
-		if failed {
-			retry = time.After(retryAfter)
-		}
 		select {
-		case <-c.wake:
-		case <-retry:
+		case <-tick.C:
 		case <-c.stop:
 			return
 		}
 	}
-}
-
-// record records the result of a merge.
-func (c *compactor) record(err error) {
-	if err == nil || c.db.Levels()[0].NumTables < refuseAt {
-		c.fault.Store(nil)
-		return
-	}
-	err = fmt.Errorf("tables cannot be merged: %w", err)
-	c.fault.Store(&err)
 }
 
 // check returns why no ordinary write is allowed now, or nil.
@@ -75,44 +57,34 @@ func (c *compactor) check() error {
 	if c == nil {
 		return nil
 	}
-	if err := c.fault.Load(); err != nil {
-		return *err
+	if err := c.merge(refuseAt); err != nil {
+		return fmt.Errorf("tables cannot be merged: %w", err)
 	}
 	return nil
 }
 
-// compact merges all tables if there are enough new ones, and enough free space:
-// they are copied before the old ones are removed.
-func (c *compactor) compact() error {
-	levels := c.db.Levels()
-	if levels[0].NumTables < compactAt {
+// merge merges all tables if there are so many new ones, and enough free space: they are copied
+// before the old ones are removed. It waits for a merge in flight only if it is needed.
+func (c *compactor) merge(at int) error {
+	if c.newTables() < at {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.newTables() < at {
 		return nil
 	}
 	var size int64
-	for _, l := range levels {
+	for _, l := range c.db.Levels() {
 		size += l.Size
 	}
 	if err := c.disk.requireFree(uint64(size) + reserveSize); err != nil {
 		return err
 	}
-	return c.db.flatten()
+	return c.db.Flatten(1)
 }
 
-// wrote counts the bytes written, and wakes run from time to time. Only the
-// writer calls it. A nil compactor, of a database in memory, does nothing.
-func (c *compactor) wrote(bytes int64) {
-	if c == nil {
-		return
-	}
-	if c.written += bytes; c.written < wakeAfter {
-		return
-	}
-	c.written = 0
-	select {
-	case c.wake <- struct{}{}:
-	default:
-	}
-}
+func (c *compactor) newTables() int { return c.db.Levels()[0].NumTables }
 
 // close waits for the merge in flight.
 func (c *compactor) close() {

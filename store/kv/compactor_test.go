@@ -11,31 +11,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mergeSpace returns the bytes that a merge needs on the disk.
-func mergeSpace(db *DB) (need uint64) {
-	for _, l := range db.badger.Levels() {
-		need += uint64(l.Size)
-	}
-	return need + reserveSize
-}
-
-// newTables returns the number of tables that are not merged yet.
-func newTables(db *DB) int { return db.badger.Levels()[0].NumTables }
-
 func requireMerged(t *testing.T, db *DB) {
 	t.Helper()
-	require.Eventually(t, func() bool { return newTables(db) < compactAt }, time.Minute, 10*time.Millisecond)
+	require.NoError(t, db.compactor.merge(compactAt))
+	require.Less(t, db.compactor.newTables(), compactAt)
 }
 
 func TestTablesAreMergedAsTheyAreWritten(t *testing.T) {
-	db, err := start(t.TempDir(), Options{})
+	db, err := Open(t.TempDir(), Options{})
 	require.NoError(t, err)
 	value, most := noise(), 0
 	for i := range 20 * memTableSize / len(value) {
 		value = value[1000:] + value[:1000]
 		require.NoError(t, put(db, "same", value), i)
 		require.NoError(t, remove(db, "same"))
-		most = max(most, newTables(db))
+		most = max(most, db.compactor.newTables())
 	}
 	require.Greater(t, most, 1, "tables were written")
 	require.Less(t, most, 15, "writes never waited for a merge")
@@ -46,10 +36,10 @@ func TestTablesAreMergedAsTheyAreWritten(t *testing.T) {
 func TestTablesOfManyStartsAreMerged(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 10 {
-		db, err := start(dir, Options{})
+		db, err := Open(dir, Options{})
 		require.NoError(t, err)
 		require.NoError(t, put(db, "k/"+strconv.Itoa(i), "x"))
-		requireMerged(t, db)
+		require.Eventually(t, func() bool { return db.compactor.newTables() < compactAt }, time.Minute, 10*time.Millisecond)
 		require.NoError(t, db.Close())
 	}
 	require.Len(t, keys(t, openIn(t, dir, Options{}), "k/"), 10)
@@ -70,8 +60,8 @@ func TestWritesAreRefusedInsteadOfBlockedByMerges(t *testing.T) {
 	}
 	require.ErrorIs(t, err, ErrFailed)
 	require.ErrorContains(t, err, "tables cannot be merged")
-	require.GreaterOrEqual(t, newTables(db), refuseAt)
-	require.Less(t, newTables(db), 15, "at which Badger would make a commit wait")
+	require.GreaterOrEqual(t, db.compactor.newTables(), refuseAt)
+	require.Less(t, db.compactor.newTables(), 15, "at which Badger would make a commit wait")
 	require.Error(t, db.Writable())
 
 	require.NoError(t, os.Mkdir(away, 0o700))
@@ -82,7 +72,7 @@ func TestWritesAreRefusedInsteadOfBlockedByMerges(t *testing.T) {
 
 func TestTablesAreNotMergedWithoutFreeSpace(t *testing.T) {
 	disk := smallDisk(t, "112m")
-	db, err := start(disk+"/store", Options{})
+	db, err := Open(disk+"/store", Options{})
 	require.NoError(t, err)
 	fill(t, disk)
 	require.ErrorIs(t, db.disk.requireFree(1), ErrDiskFull)

@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
+
+	"github.com/dgraph-io/badger/v4"
 )
 
 // Options change how a database works. The zero value works.
@@ -16,10 +17,6 @@ type Options struct {
 
 	// Observe is called with the duration of each commit, unless it is nil.
 	Observe func(time.Duration)
-	// Check is called with the content after Badger was opened again, before
-	// anybody else reads it. No view runs meanwhile. Its error keeps the database
-	// closed until the next attempt. Nil: every content is accepted.
-	Check func(*Txn) error
 	// Commit is called in place of each commit, and may call it; a test lets it fail. Nil: commit
 	// is called.
 	Commit func(commit func() error) error
@@ -29,55 +26,86 @@ type Options struct {
 type DB struct {
 	options    Options
 	log        *slog.Logger
+	badger     *badger.DB
 	disk       *disk       // nil in memory
+	compactor  *compactor  // nil in memory
 	checkpoint *checkpoint // nil in memory, and before StartCheckpoint
-	badger     *versioned  // nil while it is opened again, or cannot be
-	compactor  *compactor  // nil in memory, and before Start
-	wal        *wal        // nil in memory, and before Start
 
-	fault  atomic.Pointer[error] // a commit failed: nothing is written until Badger was opened again
-	logged atomic.Bool           // the open batch has writes that are logged; only the writer changes it
+	views  sync.WaitGroup
+	failed chan struct{} // closed when fault is set
 
-	mu       sync.RWMutex // guards closed, badger, compactor and reopened, so that no view begins when Close or reopen has
-	closed   bool
-	reopened chan struct{} // closed when an attempt to open Badger again has ended
-	views    sync.WaitGroup
+	mu     sync.RWMutex // held for a commit, and to begin a view
+	closed bool
+	fault  error       // of the first commit that failed
+	before *badger.Txn // the state before that commit
 }
 
-// View runs fn on one consistent state and returns its error. While Badger is
-// opened again, View waits, for some seconds at most.
+// View runs fn on one consistent state and returns its error. It waits for the commit in flight.
+// After a commit has failed it reads the state before that one.
 func (db *DB) View(fn func(*Txn) error) error {
-	b, err := db.borrow()
+	t, end, err := db.beginView()
 	if err != nil {
 		return err
 	}
-	defer db.views.Done()
-	t := newTxn(b, false)
-	defer t.discard()
+	defer end()
 	return fn(t)
 }
 
-// Logged reports whether the open batch has writes that are logged. Views do not see them.
-func (db *DB) Logged() bool { return db.logged.Load() }
-
-// Fault returns the error of the commit that failed, or nil if Badger can be
-// written. Repair clears it.
-func (db *DB) Fault() error {
-	if err := db.fault.Load(); err != nil {
-		return *err
+func (db *DB) beginView() (t *Txn, end func(), err error) {
+	db.mu.RLock() // or Badger would show it a commit that is about to fail
+	defer db.mu.RUnlock()
+	if db.closed {
+		return nil, nil, ErrClosed
 	}
-	return nil
+	db.views.Add(1)
+	if db.before != nil {
+		return newTxn(db.before, false), db.views.Done, nil
+	}
+	txn := db.badger.NewTransaction(false)
+	return newTxn(txn, false), func() { txn.Discard(); db.views.Done() }, nil
+}
+
+// commit stores a transaction on the disk.
+func (db *DB) commit(txn *badger.Txn) error {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	before := db.badger.NewTransaction(false)
+	err := txn.Commit()
+	if err == nil {
+		before.Discard()
+	} else {
+		db.fail(err, before)
+	}
+	return err
+}
+
+// fail refuses writes from now on. What of a failed commit is on the disk is unknown, Badger's
+// memory may have it already, and Badger may have no log to write to. The caller holds mu.
+func (db *DB) fail(err error, before *badger.Txn) {
+	db.fault, db.before = fmt.Errorf("%w: commit: %w", ErrFailed, err), before
+	close(db.failed)
+}
+
+// Failed returns a channel that is closed when a commit of Badger has failed, which a lack of
+// space that is seen beforehand is not. Nothing is written any more: the process should end, and
+// its next start finds out what is stored. Views go on.
+func (db *DB) Failed() <-chan struct{} { return db.failed }
+
+// Err returns the error of the commit that failed, or nil.
+func (db *DB) Err() error {
+	select {
+	case <-db.failed:
+	default:
+		return nil // without waiting for the commit in flight
+	}
+	db.mu.RLock()
+	defer db.mu.RUnlock()
+	return db.fault
 }
 
 // Writable returns why an ordinary write would be refused now, or nil.
 func (db *DB) Writable() error {
-	db.mu.RLock()
-	closed := db.closed
-	db.mu.RUnlock()
-	if closed {
-		return ErrClosed
-	}
-	if err := db.Fault(); err != nil {
+	if err := db.Err(); err != nil {
 		return err
 	}
 	if err := db.checkFree(); err != nil {
@@ -92,10 +120,7 @@ func (db *DB) checkFree() error {
 	if err := db.disk.check(); err != nil {
 		return err
 	}
-	db.mu.RLock()
-	c := db.compactor
-	db.mu.RUnlock()
-	return c.check()
+	return db.compactor.check()
 }
 
 // Close waits for the views and the merge in flight, and closes the database.
@@ -106,12 +131,11 @@ func (db *DB) Close() error {
 	db.mu.Unlock()
 	db.compactor.close()
 	db.views.Wait()
-	db.disk.release()
-	var err error
-	if db.badger != nil {
-		err = closeWithin(db.badger, closeTime)
+	if db.before != nil {
+		db.before.Discard()
 	}
-	return errors.Join(err, db.wal.close(), db.checkpoint.close())
+	db.disk.release()
+	return errors.Join(closeWithin(db.badger, closeTime), db.checkpoint.close())
 }
 
 // closeTime bounds how long Close waits for Badger, which tries for ever to write a table to a
@@ -120,7 +144,7 @@ const closeTime = 5 * time.Second
 
 // closeWithin closes Badger, or leaves it open if that takes longer than limit. Nothing is lost
 // then: what was committed is in its log.
-func closeWithin(b *versioned, limit time.Duration) error {
+func closeWithin(b *badger.DB, limit time.Duration) error {
 	closed := make(chan error, 1)
 	go func() { closed <- b.Close() }()
 	select {
@@ -129,4 +153,11 @@ func closeWithin(b *versioned, limit time.Duration) error {
 	case <-time.After(limit):
 		return fmt.Errorf("%w: it could not be closed in %s; the next start reads its log", ErrFailed, limit)
 	}
+}
+
+func (o Options) commit(commit func() error) error {
+	if o.Commit == nil {
+		return commit()
+	}
+	return o.Commit(commit)
 }

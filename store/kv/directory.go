@@ -27,32 +27,21 @@ func (d *disk) prepareDir() error {
 		files[filepath.Ext(e.Name())]++
 		files[e.Name()]++
 		d.removeEmptyLog(e)
-		d.protect(e)
 	}
 	if files[".sst"] > 0 && files["MANIFEST"] == 0 {
 		// Badger would take the tables for leftovers, and remove them.
 		return fmt.Errorf("%w: %s has %d tables but no MANIFEST; restore a backup, or move the directory away to start with an empty store", ErrDamaged, d.dir, files[".sst"])
 	}
 	d.release()
-	d.allocated, d.logged, d.last = nil, 0, 0
 	return d.checkFreeToOpen(files[".mem"])
 }
 
-// removeEmptyLog removes a log that a kill left without even its header. Badger
-// would remove it too, but fail, and leak the goroutines of that attempt.
+// removeEmptyLog removes a log that a kill left without even its header. Badger cannot open it.
 func (d *disk) removeEmptyLog(e os.DirEntry) {
 	st, err := e.Info()
-	if err == nil && st.Size() == 0 && filepath.Ext(e.Name()) == ".mem" {
+	ext := filepath.Ext(e.Name())
+	if err == nil && st.Size() == 0 && (ext == ".mem" || ext == ".vlog") {
 		_ = os.Remove(filepath.Join(d.dir, e.Name()))
-	}
-}
-
-// protect removes a file's permissions for group and others: an older berth
-// created files with the umask that it was started with.
-func (d *disk) protect(e os.DirEntry) {
-	st, err := e.Info()
-	if err == nil && st.Mode().IsRegular() && st.Mode().Perm()&0o077 != 0 {
-		_ = os.Chmod(filepath.Join(d.dir, e.Name()), 0o600) // another user's file is used as it is
 	}
 }
 
@@ -76,6 +65,19 @@ func (d *disk) waitForLock() error {
 			return locked(d.dir)
 		}
 	}
+}
+
+// CheckLock returns ErrLocked if a process has the database in dir open, or why that is unknown.
+func CheckLock(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrFailed, err)
+	}
+	defer f.Close() // which unlocks it
+	if errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB), unix.EWOULDBLOCK) {
+		return locked(dir)
+	}
+	return nil
 }
 
 func locked(dir string) error {

@@ -1,9 +1,11 @@
 package kv
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
@@ -17,10 +19,11 @@ import (
 // a reserve file is removed for what Badger writes when it is closed and opened.
 
 const (
-	leastMinFree = 32 << 20
-	mostMinFree  = 256 << 20
-	reserveName  = "RESERVE"
-	reserveSize  = 3 * memTableSize // a table for each memtable, and a new log
+	leastMinFree   = 32 << 20
+	mostMinFree    = 256 << 20
+	leastFreeFiles = 64
+	reserveName    = "RESERVE"
+	reserveSize    = 3 * memTableSize // a table for each memtable, and a new log
 )
 
 // disk manages the free space for one database. A nil disk has space for everything.
@@ -30,7 +33,6 @@ type disk struct {
 
 	// The writer's own:
 	allocated map[string]bool // the logs whose blocks are allocated
-	listing   listing         // of the directory, when they were
 	logged    int64           // bytes in use of the current log, at most
 	last      int64           // of these those of the last commit
 	reserved  atomic.Bool     // read by all
@@ -44,6 +46,9 @@ func (d *disk) check() error {
 	st, err := d.statfs()
 	if err != nil {
 		return err
+	}
+	if st.Files > 0 && st.Ffree < leastFreeFiles { // Badger could not begin a log or a table
+		return fmt.Errorf("%w: %d files can be created in %s, %d are needed", ErrDiskFull, st.Ffree, d.dir, leastFreeFiles)
 	}
 	need := d.minFree
 	if need == 0 {
@@ -87,41 +92,93 @@ func (d *disk) compareFree(st unix.Statfs_t, need uint64) error {
 // fitsLog reports whether the current log has space for a batch, so that Badger
 // writes nothing else. Only the writer calls it.
 func (d *disk) fitsLog(s size) bool {
-	const limit = memTableSize / 16 * 15 // at memTableSize Badger begins another log
+	const limit = memTableSize / 32 * 31 // at memTableSize Badger begins another log
 	return d != nil && d.reserved.Load() && d.logged+logSize(s) < limit
 }
 
-// needsRotation reports whether the current log has little space left for the
-// writes that are allowed on a full disk. Only the writer calls it.
-func (d *disk) needsRotation() bool {
-	const limit = memTableSize / 8 * 5
-	return d != nil && d.logged > limit && d.allocate() == nil && d.logged > limit
-}
-
-// logSize is an upper bound, in bytes, of what a batch takes in a log and in
-// memory: there a key takes some 40 bytes that Badger's estimate leaves out, and a
-// commit some 60.
-func logSize(s size) int64 { return s.bytes + 64*(s.keys+2) }
+// logSize is an upper bound, in bytes, of what a batch takes in a log, where a key takes 8 bytes
+// and a commit 48 that Badger's estimate leaves out, and in memory, where a key takes 28 such
+// bytes on average.
+func logSize(s size) int64 { return s.bytes + max(8*s.keys+48, 29*s.keys) }
 
 // prepare makes sure that there is space for a commit. Only the writer calls it.
 func (d *disk) prepare(s size) error {
 	if d == nil {
 		return nil
 	}
-	if err := d.allocateFor(s); err != nil || d.reserved.Load() {
-		return err
-	}
-	return d.reserve()
-}
-
-// allocateFor allocates the blocks of the logs, and counts the bytes of a commit.
-func (d *disk) allocateFor(s size) error {
 	if err := d.allocate(); err != nil {
 		return err
 	}
 	d.last = logSize(s)
 	d.logged += d.last
+	if d.reserved.Load() {
+		return nil
+	}
+	return d.reserve()
+}
+
+// allocate allocates the blocks of the logs that Badger has begun since the last call. It also
+// proves that a file descriptor is free: Badger may need one.
+func (d *disk) allocate() error {
+	entries, err := os.ReadDir(d.dir)
+	if err != nil {
+		return err
+	}
+	seen := make(map[string]bool, len(d.allocated))
+	for _, e := range entries {
+		name := e.Name()
+		if !isLog(name) {
+			continue
+		}
+		if !d.allocated[name] {
+			if err := allocateFile(filepath.Join(d.dir, name)); err != nil {
+				return err
+			}
+			if strings.HasSuffix(name, ".mem") {
+				d.logged = d.last // Badger began it for the last commit
+			}
+		}
+		seen[name] = true
+	}
+	d.allocated = seen
 	return nil
+}
+
+func isLog(name string) bool {
+	return strings.HasSuffix(name, ".mem") || strings.HasSuffix(name, ".vlog") || name == "DISCARD"
+}
+
+// allocateFile allocates the blocks of a sparse file, as far as it is ever written.
+func allocateFile(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil // Badger has removed it
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	size := min(st.Size(), memTableSize*3/2) // Badger begins another log once it holds memTableSize
+	return fallocate(f, size)
+}
+
+// fallocate does nothing on a file system that does not support it.
+func fallocate(f *os.File, size int64) error {
+	if size == 0 {
+		return nil
+	}
+	err := unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, 0, size)
+	switch {
+	case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.ENOSYS):
+		return nil
+	case errors.Is(err, unix.ENOSPC):
+		return fmt.Errorf("%w: %s", ErrDiskFull, filepath.Base(f.Name()))
+	}
+	return err
 }
 
 // reserve creates the reserve file.

@@ -9,9 +9,9 @@ var (
 	ErrBatchFull = errors.New("batch is full")
 	ErrClosed    = errors.New("store is closed")
 
-	// ErrFailed wraps every failure of the storage itself. Nothing of the batch
-	// was stored, unless the commit itself failed twice: then all of it may appear
-	// once Badger has been opened again.
+	// ErrFailed wraps every failure of the storage itself. Nothing of the batch was stored,
+	// unless Badger's own commit failed, see DB.Failed: then all of it may appear at the next
+	// start.
 	ErrFailed = errors.New("store failed")
 	// ErrDiskFull comes within ErrFailed. It passes when there is space again.
 	ErrDiskFull = errors.New("disk is full")

@@ -12,18 +12,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// start opens and starts a database.
-func start(dir string, o Options) (*DB, error) {
-	db, err := Open(dir, o)
-	if err != nil {
-		return nil, err
-	}
-	return db, db.Start()
-}
-
 func openIn(t testing.TB, dir string, o Options) *DB {
 	t.Helper()
-	db, err := start(dir, o)
+	db, err := Open(dir, o)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
 	return db
@@ -31,25 +22,21 @@ func openIn(t testing.TB, dir string, o Options) *DB {
 
 // update commits writes as package store does.
 func update(db *DB, writes map[string][]byte, onFullDisk bool) error {
-	if err := db.Fault(); err != nil {
-		return err
-	}
 	b := db.Begin()
 	defer b.Discard()
 	if err := b.Add(writes, onFullDisk); err != nil {
 		return err
 	}
-	err := b.Commit()
-	db.Rotate()
-	return err
+	b.Set("meta/revision", make([]byte, 8))
+	return b.Commit()
 }
 
 func put(db *DB, key, value string) error {
-	return update(db, map[string][]byte{key: []byte(value), "meta/revision": make([]byte, 8)}, false)
+	return update(db, map[string][]byte{key: []byte(value)}, false)
 }
 
 func remove(db *DB, key string) error {
-	return update(db, map[string][]byte{key: nil, "meta/revision": make([]byte, 8)}, false)
+	return update(db, map[string][]byte{key: nil}, false)
 }
 
 // endOfRun returns the writes of package store at the end of a run: a transition and a
@@ -59,7 +46,6 @@ func endOfRun(i int) map[string][]byte {
 		fmt.Sprintf("event/%08d", i): fmt.Appendf(nil, `{"seq":%d,"time":"2026-01-02T03:04:05.123456789Z","container":"mc","uid":"0b4cf4d4-96ad-4c8a-9a5c-34a2a3a0a4f1","event":"event","data":"exit"}`, i),
 		"meta/events":                make([]byte, 16),
 		"container/mc/status":        fmt.Appendf(nil, "{\"id\":\"mc\",\"generation\":0,\"revision\":%d,\"updated_at\":\"2026-01-02T03:04:05.123456789Z\"}\n{\"phase\":\"exit\",\"message\":\"%d\"}", i, i),
-		"meta/revision":              make([]byte, 8),
 	}
 }
 
@@ -77,6 +63,19 @@ func keys(t *testing.T, db *DB, prefix string) (list []string) {
 		return nil
 	}))
 	return list
+}
+
+// get returns the value of a key.
+func get(t *testing.T, db *DB, key string) (value string) {
+	t.Helper()
+	require.NoError(t, db.View(func(tx *Txn) error {
+		item, err := tx.Get(key)
+		if err != nil {
+			return err
+		}
+		return item.Value(func(b []byte) error { value = string(b); return nil })
+	}))
+	return value
 }
 
 // noise returns text that cannot be compressed.

@@ -13,29 +13,15 @@ import (
 // own writes.
 type Txn struct {
 	txn         *badger.Txn
-	badger      *versioned
-	version     uint64 // that it reads
 	uncommitted uint64 // versions from here on may be the batch's own
-	discarded   bool
 }
 
-// newTxn begins a transaction, which the caller discards.
-func newTxn(b *versioned, update bool) *Txn {
-	t := &Txn{badger: b, version: b.begin(), uncommitted: math.MaxUint64}
+func newTxn(txn *badger.Txn, update bool) *Txn {
+	t := &Txn{txn: txn, uncommitted: math.MaxUint64}
 	if update {
-		t.uncommitted = t.version
+		t.uncommitted = txn.ReadTs()
 	}
-	t.txn = b.NewTransactionAt(t.version, update)
 	return t
-}
-
-// discard ends the transaction. It may be called again.
-func (t *Txn) discard() {
-	if !t.discarded {
-		t.discarded = true
-		t.txn.Discard()
-		t.badger.end(t.version)
-	}
 }
 
 // Item is a stored key with its value. It is valid until the scan continues or
@@ -61,25 +47,24 @@ func (i Item) Version() uint64 {
 }
 
 // Get returns the item of a key, or ErrNotFound, or an error that wraps ErrFailed.
-func (t *Txn) Get(key string) (Item, error) {
-	item, err := get(t.txn, key)
+func (t *Txn) Get(key string) (item Item, err error) {
+	defer recovered(&err)
+	i, err := t.txn.Get([]byte(key))
 	if errors.Is(err, badger.ErrKeyNotFound) {
 		return Item{}, ErrNotFound
 	}
 	if err != nil {
 		return Item{}, fmt.Errorf("%w: read %q: %w", ErrFailed, key, err)
 	}
-	return Item{item, t.uncommitted}, nil
+	return Item{i, t.uncommitted}, nil
 }
 
-// get turns a panic of Badger, which a failed commit can leave behind, into an error.
-func get(txn *badger.Txn, key string) (item *badger.Item, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("badger panicked: %v", p)
-		}
-	}()
-	return txn.Get([]byte(key))
+// recovered turns a panic of Badger into an error: after a commit that failed it may have no
+// log, and each read panics.
+func recovered(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("%w: badger panicked: %v", ErrFailed, p)
+	}
 }
 
 // Scan yields the items whose keys begin with prefix, from the key from on, in
@@ -102,11 +87,7 @@ func (t *Txn) Scan(prefix, from string) iter.Seq2[Item, error] {
 }
 
 func iterate(txn *badger.Txn, prefix string) (it *badger.Iterator, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: badger panicked: %v", ErrFailed, p)
-		}
-	}()
+	defer recovered(&err)
 	// Values lie beside their keys: prefetching them would only start goroutines.
 	return txn.NewIterator(badger.IteratorOptions{Prefix: []byte(prefix)}), nil
 }

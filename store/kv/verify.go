@@ -1,7 +1,6 @@
 package kv
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -16,7 +15,7 @@ import (
 // verify reads every block of the tables that Badger is about to open. Badger
 // itself ends a scan early at a bad block, without an error, and panics in a
 // goroutine of its own on a truncated table.
-func verify(ctx context.Context, o badger.Options) error {
+func verify(o badger.Options) error {
 	f, err := os.Open(filepath.Join(o.Dir, badger.ManifestFilename))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -29,15 +28,8 @@ func verify(ctx context.Context, o badger.Options) error {
 	if err != nil {
 		return damaged(f.Name(), err)
 	}
-	var sums checksums
 	for id := range manifest.Tables {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
 		name := table.NewFilename(id, o.Dir)
-		if sums.match(name) {
-			continue
-		}
 		if err := verifyTable(name, o); err != nil {
 			return damaged(name, err)
 		}

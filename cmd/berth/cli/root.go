@@ -20,7 +20,7 @@ type Options struct {
 
 	// RestoreStore replaces the store of a data directory by a backup, and returns where
 	// the store before is kept; empty: there was none.
-	RestoreStore func(ctx context.Context, dataPath string, backup *os.File) (kept string, err error)
+	RestoreStore func(dataPath string, backup *os.File) (kept string, err error)
 
 	// RemoveRules removes the firewall rules of the store in a data directory from this
 	// host, and reports whether there were any.

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,7 +15,7 @@ import (
 )
 
 // storeRestorer replaces the store of a data directory by a backup.
-type storeRestorer func(ctx context.Context, dataPath string, backup *os.File) (kept string, err error)
+type storeRestorer func(dataPath string, backup *os.File) (kept string, err error)
 
 func newStoreCommand(c *connector, restore storeRestorer) *cobra.Command {
 	return withSubcommands(&cobra.Command{
@@ -91,7 +90,7 @@ func newStoreRestore(c *connector, restore storeRestorer) *cobra.Command {
 		}
 		defer f.Close()
 		path := loaded.Config.Storage.DataPath
-		kept, err := restore(cmd.Context(), path, f)
+		kept, err := restore(path, f)
 		if err != nil {
 			return fmt.Errorf("%s: %w", args[0], err)
 		}

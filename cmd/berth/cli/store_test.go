@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -31,7 +30,7 @@ func TestStoreRestoreCommand(t *testing.T) {
 	require.NoError(t, os.WriteFile(config, []byte("authorization: {token: "+clientToken+"}\nstorage: {data_path: "+dir+"}\n"), 0o600))
 	require.NoError(t, os.WriteFile(backup, []byte("the store"), 0o600))
 	var failure error
-	restore := func(_ context.Context, dataPath string, f *os.File) (string, error) {
+	restore := func(dataPath string, f *os.File) (string, error) {
 		require.Equal(t, dir, dataPath)
 		require.Equal(t, backup, f.Name())
 		return "/kept", failure

@@ -93,7 +93,7 @@ func TestStoreOfRunningDaemon(t *testing.T) {
 	require.Equal(t, Warn, check("{}", "").Status)
 }
 
-// TestStoreWithoutDaemon: the store is verified on the disk.
+// TestStoreWithoutDaemon: a store that is there must not be open.
 func TestStoreWithoutDaemon(t *testing.T) {
 	data := t.TempDir()
 	check := func() Result {
@@ -104,7 +104,7 @@ func TestStoreWithoutDaemon(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, Fail, check().Status, "another process has it open, and answers nowhere")
 	require.NoError(t, s.Close())
-	require.Regexp(t, "is readable, version [0-9]+$", check().Message)
+	require.Contains(t, check().Message, "the next start verifies it")
 }
 
 func TestJudgeStore(t *testing.T) {
@@ -116,16 +116,12 @@ func TestJudgeStore(t *testing.T) {
 		{fs.ErrNotExist, OK, ""},
 		{fs.ErrPermission, Warn, "as root"},
 		{store.ErrLocked, Fail, "pgrep"},
-		{store.ErrNewer, Fail, "newer berth"},
-		{store.ErrDamaged, Fail, "restore a backup"},
-		{context.DeadlineExceeded, Warn, "slow disk"},
-		{errors.New("other"), Fail, "restore a backup"},
+		{errors.New("other"), Fail, "the disk of /d/store"},
 	} {
-		r := judgeStore("/d/store", 2, c.err)
+		r := judgeStore("/d/store", c.err)
 		require.Equal(t, c.want, r.Status, "%v", c.err)
 		require.Contains(t, r.Remedy, c.remedy)
 	}
-	require.Contains(t, judgeStore("/d", 0, nil).Message, "was killed")
 }
 
 func TestCheckTLS(t *testing.T) {
