@@ -75,7 +75,7 @@ var only = map[string]string{
 	"github.com/gofiber/contrib":  "api/server/ws",
 	"github.com/valyala/fasthttp": "api/server/edge",
 	"k8s.io/client-go":            "controller",
-	"github.com/klauspost":        "runtime/volume/archive runtime/volume/snapshot store/kv",
+	"github.com/klauspost":        "runtime/volume/archive runtime/volume/snapshot",
 	"github.com/bmatcuk":          "runtime/volume/snapshot",
 	"github.com/dsnet/compress":   "runtime/volume/archive",
 	"github.com/minio/minio-go":   "runtime/blob",
