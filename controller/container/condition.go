@@ -6,93 +6,164 @@ import (
 	"time"
 
 	v1 "berth/api/v1"
+	"berth/runtime"
 )
+
+// Reasons of conditions that more than one place names.
+const (
+	reasonExited        = "Exited"     // the run exited by itself
+	reasonRemoved       = "Removed"    // the container was removed from outside
+	reasonNotStarted    = "NotStarted" // the start was cancelled
+	reasonPresent       = "Present"    // something is on the host
+	reasonVolumeMissing = "VolumeMissing"
+	reasonMountRefused  = "MountRefused"
+)
+
+// derive completes a changed status with the conditions, the message and the times that
+// follow from the spec, the status and the observed state. It reads nothing else. Steps set
+// facts, and the conditions that report an error of theirs. c is the container before the
+// change.
+func derive(c v1.Container, o Observed, st *v1.ContainerStatus, now time.Time) {
+	if c.Spec.Power == v1.PowerOff {
+		st.NextRetryAt = nil
+	}
+	changed := func(kind string) bool {
+		return v1.FindCondition(st.Conditions, kind) != v1.FindCondition(c.Status.Conditions, kind)
+	}
+	if st.Phase != c.Status.Phase && !changed(v1.Started) {
+		setStarted(c, o, st, now)
+	}
+	if exists(o.Server) && o.Server.SpecHash == c.Spec.SpecHash() && st.ObservedInstall == c.Spec.InstallGeneration {
+		if image := v1.FindCondition(st.Conditions, v1.ImageAvailable).Status; image == v1.Unknown || image == v1.False {
+			setImagePresent(st, now)
+		}
+	}
+	if v1.FindCondition(st.Conditions, v1.LimitsApplied).Status == v1.False && !changed(v1.LimitsApplied) && exists(o.Server) &&
+		o.Server.SpecHash == c.Spec.SpecHash() && !limitsDiffer(c.Spec, o.Server.Live) {
+		setCondition(st, now, v1.LimitsApplied, v1.True, "Applied", "the limits are in force")
+	}
+	switch run := st.ObservedRun != c.Status.ObservedRun || st.StartRecordedAt != c.Status.StartRecordedAt; {
+	case v1.FindCondition(st.Conditions, v1.StartPatternNotMatched).Status != v1.True:
+	case st.Phase == v1.Starting && run:
+		setCondition(st, now, v1.StartPatternNotMatched, v1.False, "Starting", "another run is starting")
+	case st.Phase == v1.Running:
+		setCondition(st, now, v1.StartPatternNotMatched, v1.False, "Matched", "the start pattern matched")
+	case st.Phase != v1.Starting && st.Phase != v1.Stopping:
+		setCondition(st, now, v1.StartPatternNotMatched, v1.False, reasonExited, "the run has exited")
+	}
+	if current := v1.FindCondition(st.Conditions, v1.ImageCurrent).Status; c.Spec.PullPolicy != v1.PullAlways || current == v1.Unknown && c.Spec.Power != v1.PowerOn {
+		removeCondition(st, v1.ImageCurrent) // it is about a start that is no longer requested
+	}
+	if len(c.Spec.ConfigFiles) == 0 {
+		removeCondition(st, v1.ConfigFilesApplied)
+	}
+	if st.Message == "" {
+		st.Message = messageOf(c.Spec, *st)
+	}
+	switch {
+	case v1.Unready(c.Spec, *st) == "":
+		st.UnreadySince = nil
+	case st.UnreadySince == nil:
+		st.UnreadySince = &now
+	}
+}
+
+// messageOf returns the message of a container about which no step reports anything; empty if
+// there is none.
+func messageOf(spec v1.ContainerSpec, st v1.ContainerStatus) string {
+	volume := v1.FindCondition(st.Conditions, v1.VolumeReady)
+	switch {
+	case st.Phase == v1.Starting && spec.StartPattern == "":
+		return startingText
+	case st.Phase == v1.Stopping && timedOut(st):
+		return v1.FindCondition(st.Conditions, v1.Started).Message
+	case volume.Status == v1.False && st.Phase.Active():
+		return volume.Message
+	}
+	return ""
+}
+
+const startingText = "the engine is starting it" // without a start pattern only the engine is waited for
+
+// setStarted sets the condition Started of a container that has entered a phase.
+func setStarted(c v1.Container, o Observed, st *v1.ContainerStatus, now time.Time) {
+	set := func(status, reason, text string) { setCondition(st, now, v1.Started, status, reason, text) }
+	switch st.Phase {
+	case v1.Starting:
+		text := "the start pattern has not matched yet"
+		if c.Spec.StartPattern == "" {
+			text = startingText
+		}
+		set(v1.Unknown, "Starting", text)
+	case v1.Running:
+		set(v1.True, "Running", "the container runs")
+	case v1.Stopping:
+		set(v1.True, "Stopping", "the container runs and was requested to exit")
+	case v1.Deleting:
+		set(v1.Unknown, "Deleting", "the container is killed and removed")
+	case v1.Exit:
+		reason, text := exitReason(c, o)
+		set(v1.False, reason, text)
+	}
+}
+
+// exitReason returns why nothing runs after an exit.
+func exitReason(c v1.Container, o Observed) (reason, text string) {
+	switch {
+	case vanished(c, o.Server):
+		return reasonRemoved, "the container was removed from outside"
+	case startIsPending(c, o.Server):
+		return reasonNotStarted, "the start was cancelled before it began"
+	case timedOut(c.Status):
+		return v1.ReasonStartTimedOut, v1.FindCondition(c.Status.Conditions, v1.Started).Message
+	case c.Status.Phase == v1.Stopping:
+		return "Stopped", "the container was stopped"
+	case c.Spec.Power != v1.PowerOn:
+		return "Killed", "the container was killed"
+	case c.Status.BootID != o.BootID:
+		return "HostRestarted", "the container exited with its host"
+	case lost(c, o):
+		return "EngineRestarted", "the container exited with the engine"
+	case ranOutOfMemory(o.Server):
+		return v1.ReasonOutOfMemory, outOfMemoryText
+	}
+	return reasonExited, fmt.Sprintf("the container exited with code %d", o.Server.ExitCode)
+}
+
+const outOfMemoryText = "the container ran out of memory"
+
+// ranOutOfMemory reports whether memory ended a run. A run that survived the kill of
+// one of its processes and exited with code 0 did not.
+func ranOutOfMemory(server runtime.State) bool { return server.OOMKilled && server.ExitCode != 0 }
+
+// timedOut reports whether the last run is being stopped, or was, because its start
+// pattern did not match in time.
+func timedOut(st v1.ContainerStatus) bool {
+	return v1.FindCondition(st.Conditions, v1.Started).Reason == v1.ReasonStartTimedOut
+}
+
+// failing reports whether the last step of a container failed.
+func failing(c v1.Container) bool {
+	return v1.FindCondition(c.Status.Conditions, v1.Reconciled).Status == v1.False
+}
+
+// clearFailure records that the last step did not fail.
+func clearFailure(st *v1.ContainerStatus, now time.Time) {
+	if v1.FindCondition(st.Conditions, v1.Reconciled).Status == v1.False {
+		setCondition(st, now, v1.Reconciled, v1.True, "StepSucceeded", "the last step succeeded")
+	}
+}
+
+func setImagePresent(st *v1.ContainerStatus, now time.Time) {
+	setCondition(st, now, v1.ImageAvailable, v1.True, reasonPresent, "the image is on the host")
+}
 
 // setCondition sets the condition of a type.
 func setCondition(st *v1.ContainerStatus, now time.Time, kind, status, reason, message string) {
 	st.Conditions = v1.SetCondition(st.Conditions, v1.Condition{Type: kind, Status: status, Reason: reason, Message: message}, now)
 }
 
-// setStarted sets the condition Started of a run that has not exited. Without a start
-// pattern only the engine is waited for, and the message names that.
-func setStarted(s v1.ContainerSpec, st *v1.ContainerStatus, now time.Time) {
-	switch st.Phase {
-	case v1.Starting:
-		text := "the start pattern has not matched yet"
-		if s.StartPattern == "" {
-			text = "the engine is starting it"
-			st.Message = text
-		}
-		setCondition(st, now, v1.Started, v1.Unknown, "Starting", text)
-	case v1.Running:
-		setCondition(st, now, v1.Started, v1.True, "Running", "the container runs")
-	case v1.Stopping:
-		setCondition(st, now, v1.Started, v1.True, "Stopping", "the container runs and was requested to exit")
-	case v1.Deleting:
-		setCondition(st, now, v1.Started, v1.Unknown, "Deleting", "the container is killed and removed")
-	}
-}
-
-// Reasons of the condition Started after an exit.
-const (
-	reasonExited     = "Exited"     // by itself
-	reasonRemoved    = "Removed"    // the container was removed from outside
-	reasonNotStarted = "NotStarted" // the start was cancelled
-)
-
-// setStartedAfterExit sets the condition Started after an exit. Its reason is why
-// nothing runs.
-func (s exitStep) setStartedAfterExit(st *v1.ContainerStatus, now time.Time, stopped bool) {
-	o := s.x.o.Server
-	reason, text := reasonExited, fmt.Sprintf("the container exited with code %d", o.ExitCode)
-	if ranOutOfMemory(o) {
-		reason, text = v1.ReasonOutOfMemory, "the container ran out of memory"
-	}
-	switch {
-	case vanished(s.x.c, o):
-		reason, text = reasonRemoved, "the container was removed from outside"
-	case startIsPending(s.x.c, o):
-		reason, text = reasonNotStarted, "the start was cancelled before it began"
-	case timedOut(s.x.c.Status):
-		reason, text = v1.ReasonStartTimedOut, v1.FindCondition(s.x.c.Status.Conditions, v1.Started).Message
-	case stopped:
-		reason, text = "Stopped", "the container was stopped"
-	case s.x.c.Spec.Power != v1.PowerOn:
-		reason, text = "Killed", "the container was killed"
-	case s.x.c.Status.BootID != s.x.o.BootID:
-		reason, text = "HostRestarted", "the container exited with its host"
-	case lost(s.x.c, s.x.o, s.x.o.ServerLost):
-		reason, text = "EngineRestarted", "the container exited with the engine"
-	}
-	setCondition(st, now, v1.Started, v1.False, reason, text)
-}
-
-// clearUnmatched ends the condition StartPatternNotMatched with the start.
-func clearUnmatched(st *v1.ContainerStatus, now time.Time) {
-	switch st.Phase {
-	case v1.Starting, v1.Stopping:
-	case v1.Running:
-		setMatched(st, now, "Matched", "the start pattern matched")
-	default:
-		setMatched(st, now, reasonExited, "the run has exited")
-	}
-}
-
-// setMatched sets the condition StartPatternNotMatched to False if it is True.
-func setMatched(st *v1.ContainerStatus, now time.Time, reason, text string) {
-	if v1.FindCondition(st.Conditions, v1.StartPatternNotMatched).Status == v1.True {
-		setCondition(st, now, v1.StartPatternNotMatched, v1.False, reason, text)
-	}
-}
-
-// withoutCondition returns the conditions except for those of a type.
-func withoutCondition(list []v1.Condition, kind string) []v1.Condition {
-	return slices.DeleteFunc(slices.Clone(list), func(c v1.Condition) bool { return c.Type == kind })
-}
-
-// keptConditions returns the conditions that a new installation does not reset.
-func keptConditions(list []v1.Condition) []v1.Condition {
-	return slices.DeleteFunc(slices.Clone(list), func(c v1.Condition) bool {
-		return c.Type != v1.DiskPressure && c.Type != v1.VolumeReady && c.Type != v1.Reconciled
-	})
+// removeCondition removes the condition of a type.
+func removeCondition(st *v1.ContainerStatus, kind string) {
+	st.Conditions = slices.DeleteFunc(slices.Clone(st.Conditions), func(c v1.Condition) bool { return c.Type == kind })
 }

@@ -21,16 +21,16 @@ const (
 // condition ConfigFilesApplied. A file that fails delays no start. The error is
 // runtime.ErrConfigBusy if the files of other containers are in the way: the start has
 // to wait for its turn, since its values are not set.
-func (s serverStep) applyConfigFiles(ctx context.Context) error {
-	spec := s.x.c.Spec
-	if len(spec.ConfigFiles) == 0 && v1.FindCondition(s.x.c.Status.Conditions, v1.ConfigFilesApplied).Status == "" {
+func (t *task) applyConfigFiles(ctx context.Context) error {
+	spec := t.c.Spec
+	if len(spec.ConfigFiles) == 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, configTimeout)
 	defer cancel()
-	errs, err := s.x.r.Configure(ctx, spec.VolumeID, spec.ConfigFiles, spec.Env)
+	errs, err := t.Configure(ctx, spec.VolumeID, spec.ConfigFiles, spec.Env)
 	if errors.Is(err, runtime.ErrConfigBusy) {
-		return errors.Join(err, s.recordConfigFiles(v1.Condition{Status: v1.False, Reason: "Waiting", Message: waitsForTurn}))
+		return errors.Join(err, t.recordConfigFiles(v1.Condition{Status: v1.False, Reason: "Waiting", Message: waitsForTurn}))
 	}
 	if err != nil {
 		return err
@@ -38,10 +38,10 @@ func (s serverStep) applyConfigFiles(ctx context.Context) error {
 	var failed []string
 	for i, err := range errs {
 		if err != nil {
-			failed = append(failed, spec.ConfigFiles[i].Path+": "+s.configFailure(spec.ConfigFiles[i].Path, err))
+			failed = append(failed, spec.ConfigFiles[i].Path+": "+t.configFailure(spec.ConfigFiles[i].Path, err))
 		}
 	}
-	return s.recordConfigFiles(configCondition(failed), failed...)
+	return t.recordConfigFiles(configCondition(failed), failed...)
 }
 
 const waitsForTurn = "not set yet: large config files of other containers are parsed first; each volume has its turn, and the start waits for that"
@@ -61,7 +61,7 @@ func configCondition(failed []string) v1.Condition {
 
 // configFailure returns the text for clients of an error. The cause of an unknown one
 // is in the log.
-func (s serverStep) configFailure(path string, err error) string {
+func (t *task) configFailure(path string, err error) string {
 	var known *v1.Error
 	switch {
 	case errors.As(err, &known):
@@ -69,26 +69,22 @@ func (s serverStep) configFailure(path string, err error) string {
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Sprintf("not done within %s", configTimeout)
 	}
-	s.x.r.Log.Warn("a configuration file could not be changed", "container", s.x.c.Meta.ID, "path", path, "err", err)
+	t.Log.Warn("a configuration file could not be changed", "container", t.c.Meta.ID, "path", path, "err", err)
 	return "could not be read or written: the daemon's log has the error"
 }
 
 // recordConfigFiles records the condition if it has changed. A change that says which files
 // failed is a message too.
-func (s serverStep) recordConfigFiles(want v1.Condition, failed ...string) error {
-	now := v1.FindCondition(s.x.c.Status.Conditions, v1.ConfigFilesApplied)
-	if now.Status == want.Status && now.Message == want.Message && len(s.x.c.Spec.ConfigFiles) > 0 {
+func (t *task) recordConfigFiles(want v1.Condition, failed ...string) error {
+	now := v1.FindCondition(t.c.Status.Conditions, v1.ConfigFilesApplied)
+	if now.Status == want.Status && now.Message == want.Message {
 		return nil
 	}
-	var messages []string
+	var messages []message
 	if len(failed) > 0 {
-		messages = append(messages, want.Message)
+		messages = append(messages, message{text: want.Message})
 	}
-	return s.x.record(func(st *v1.ContainerStatus, at time.Time) {
-		if len(s.x.c.Spec.ConfigFiles) == 0 {
-			st.Conditions = withoutCondition(st.Conditions, v1.ConfigFilesApplied)
-			return
-		}
+	return t.record(func(st *v1.ContainerStatus, at time.Time) {
 		setCondition(st, at, v1.ConfigFilesApplied, want.Status, want.Reason, want.Message)
 	}, messages...)
 }

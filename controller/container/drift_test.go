@@ -139,8 +139,18 @@ func TestLateReportIsNotObservedGeneration(t *testing.T) {
 		stop()
 		w.change(on)
 		w.engine.Outside.OOM(server)
+		inspects := 0
+		w.engine.Outside.Fail(func(op string, _ runtime.Name) error { // the next step does not follow
+			if op == "inspect" {
+				inspects++
+			}
+			if inspects > 1 {
+				return runtime.ErrUnavailable
+			}
+			return nil
+		})
 		_, err := w.rec.Reconcile(t.Context(), "mc")
-		require.NoError(t, err)
+		require.ErrorIs(t, err, runtime.ErrUnavailable)
 		c := w.want(v1.Exit)
 		require.True(t, c.Status.OOMKilled)
 		require.Less(t, c.Status.ObservedGeneration, c.Meta.Generation)

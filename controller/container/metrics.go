@@ -14,7 +14,11 @@ import (
 // drift and the steps that can fail.
 func Register(reg prometheus.Registerer, m *controller.Metrics, s *store.Store) {
 	m.Kinds("removed", "started", "paused", "limits", "orphan")
-	m.Steps(append(actionNames(), removeOrphan)...)
+	names := []string{removeOrphan}
+	for _, s := range Steps() {
+		names = append(names, s.Name)
+	}
+	m.Steps(names...)
 	reg.MustRegister(newCollector(s, time.Now))
 }
 

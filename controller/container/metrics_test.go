@@ -148,7 +148,7 @@ func TestExitOfEngineOrHost(t *testing.T) {
 				w.engine.Outside.Exit(server, 0)
 				host.Down()
 				host.Boot()
-				w.rec.BootID, w.rec.Outage = boot, &container.Outage{}
+				w.rec.BootID, w.rec.Instances = boot, &container.Instances{}
 				defer w.run()()
 				w.want(v1.Running)
 				require.Equal(t, cause{v1.Running, reason, 0}, causes(w)["exit"])

@@ -56,7 +56,7 @@ func (o *Orphans) observe(ctx context.Context, r *Reconciler, id string) (contro
 		o.forget(id)
 	}
 	if left > 0 {
-		return requeueAfter(left), nil
+		return controller.Result{RequeueAfter: left}, nil
 	}
 	return controller.Result{}, nil
 }

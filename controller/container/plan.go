@@ -18,8 +18,6 @@ type Observed struct {
 	Missing        string        // an image that is not on the host; observed only before an installation
 	Matched        bool          // the console matched the start pattern in this run
 	OutputComplete bool          // the output of an exited run was read; observed only before its exit is recorded
-	ServerLost     bool          // the server exited during an outage of the engine; used only while instances are unknown
-	InstallLost    bool          // the installer exited during an outage of the engine
 	OverLimit      string        // reason of the disk pressure; empty: none
 	Unmeasured     string        // why something that was not measured counts as over its limit; empty: it was measured
 	FreedByRemoval bool          // there would be no disk pressure without the files outside the volume
@@ -40,13 +38,13 @@ func Plan(c v1.Container, o Observed) Step {
 	case c.Meta.Deleted:
 		return planDelete(c, o)
 	case oomReportedLate(c, o.Server):
-		return do(RecordOOM)
+		return RecordOOM
 	case o.VolumeMissing != volumeMissing(c):
-		return do(RecordVolume)
+		return RecordVolume
 	case o.OverLimit != pressure(c):
-		return do(RecordPressure)
+		return RecordPressure
 	case o.Server.Paused, o.Install.Paused:
-		return do(Unpause)
+		return Unpause
 	case c.Status.ObservedInstall != c.Spec.InstallGeneration:
 		return planInstall(c, o)
 	case c.Status.InstallID != "":
@@ -58,7 +56,7 @@ func Plan(c v1.Container, o Observed) Step {
 	case c.Spec.Power == v1.PowerOn && !underDiskPressure(c):
 		return planOn(c, o)
 	case c.Spec.Power == v1.PowerOn && o.Server.Running && o.PressureFor < pressureLimit(c):
-		return await(AwaitSpace, o.Now.Add(pressureLimit(c)-o.PressureFor))
+		return AwaitSpace.until(o.Now.Add(pressureLimit(c) - o.PressureFor))
 	}
 	return planOff(c, o)
 }
@@ -66,41 +64,41 @@ func Plan(c v1.Container, o Observed) Step {
 func planDelete(c v1.Container, o Observed) Step {
 	switch {
 	case c.Status.Phase != v1.Deleting:
-		return do(RecordDeleting)
+		return RecordDeleting
 	case o.Server.Paused, o.Install.Paused:
-		return do(Unpause)
+		return Unpause
 	case o.Server.Running:
-		return do(KillServer)
+		return KillServer
 	case exists(o.Server):
-		return do(RemoveServer)
+		return RemoveServer
 	case o.Install.Running:
-		return do(KillInstaller)
+		return KillInstaller
 	case exists(o.Install):
-		return do(RemoveInstaller)
+		return RemoveInstaller
 	}
-	return do(Forget)
+	return Forget
 }
 
 func planInstall(c v1.Container, o Observed) Step {
 	switch {
 	case o.Server.Running && c.Status.Phase == v1.Installing:
-		return do(KillServer) // from outside: no run of ours
+		return KillServer // from outside: no run of ours
 	case o.Server.Running:
 		return planStop(c, o)
 	case c.Status.Phase.Active():
 		return afterOutput(o, o.Server, RecordExit)
 	case c.Status.StartedInstall != c.Spec.InstallGeneration:
-		return do(RecordInstalling)
+		return RecordInstalling
 	case exists(o.Install) && o.Install.SpecHash != c.Spec.InstallHash():
 		return discardInstaller(o)
 	case exists(o.Install):
 		return planInstaller(c, o)
 	case o.Missing != "":
-		return do(PullImage)
+		return PullImage
 	case c.Spec.InstallScript == "":
 		return finishInstall(c, o)
 	}
-	return do(CreateInstaller)
+	return CreateInstaller
 }
 
 // planInstaller plans the next step of the requested installation, whose installer
@@ -108,23 +106,23 @@ func planInstall(c v1.Container, o Observed) Step {
 func planInstaller(c v1.Container, o Observed) Step {
 	switch {
 	case o.Install.StartedAt.IsZero():
-		return do(StartInstaller)
+		return StartInstaller
 	case !o.Install.Running && !o.Confirmed:
-		return await(AwaitEngine, o.Now.Add(engineWait))
-	case !o.Install.Running && interrupted(c, o):
-		return do(RemoveInstaller) // and begin anew
+		return AwaitEngine.until(o.Now.Add(engineWait))
+	case !o.Install.Running && lost(c, o): // then its exit code, even 0, is no result: an engine that shuts down stops its containers
+		return RemoveInstaller // and begin anew
 	case !o.Install.Running && o.Install.ExitCode == 0:
 		return finishInstall(c, o)
 	case !o.Install.Running:
 		return afterOutput(o, o.Install, FinishInstall)
 	case otherEngine(c, o):
-		return do(RecordEngine)
+		return RecordEngine
 	case installLeft(c, o) <= 0:
-		return do(KillInstaller)
+		return KillInstaller
 	case installSlow(c, o):
-		return do(RecordInstallSlow)
+		return RecordInstallSlow
 	}
-	return await(AwaitInstall, o.Now.Add(nextCheck(installLeft(c, o), o.Warn.Install-o.InstallFor)))
+	return AwaitInstall.until(o.Now.Add(nextCheck(installLeft(c, o), o.Warn.Install-o.InstallFor)))
 }
 
 // installLeft returns how long the installer may still run.
@@ -140,7 +138,7 @@ func installLeft(c v1.Container, o Observed) time.Duration {
 // an older spec is removed first: a ready container has been created from its spec.
 func finishInstall(c v1.Container, o Observed) Step {
 	if exists(o.Server) && o.Server.SpecHash != c.Spec.SpecHash() {
-		return do(RemoveServer)
+		return RemoveServer
 	}
 	return afterOutput(o, o.Install, FinishInstall)
 }
@@ -152,20 +150,20 @@ const outputWait = 10 * time.Second
 // afterOutput plans next once the output of an exited run was read, at the latest
 // after outputWait. An exit far in the future, by a clock that was set back, does
 // not wait.
-func afterOutput(o Observed, run runtime.State, next Action) Step {
+func afterOutput(o Observed, run runtime.State, next Step) Step {
 	late := run.FinishedAt.Add(outputWait)
 	left := late.Sub(o.Now)
 	if exists(run) && !o.OutputComplete && left > 0 && left < 2*outputWait {
-		return await(AwaitOutput, late)
+		return AwaitOutput.until(late)
 	}
-	return do(next)
+	return next
 }
 
 func discardInstaller(o Observed) Step {
 	if o.Install.Running {
-		return do(KillInstaller)
+		return KillInstaller
 	}
-	return do(RemoveInstaller)
+	return RemoveInstaller
 }
 
 func planOff(c v1.Container, o Observed) Step {
@@ -175,9 +173,9 @@ func planOff(c v1.Container, o Observed) Step {
 	case c.Status.Phase.Active():
 		return afterOutput(o, o.Server, RecordExit)
 	case c.Status.InstallFailed:
-		return do(Rest)
+		return Rest
 	}
-	return prepare(c, o, do(Rest))
+	return prepare(c, o, Rest)
 }
 
 func planOn(c v1.Container, o Observed) Step {
@@ -187,19 +185,19 @@ func planOn(c v1.Container, o Observed) Step {
 	case o.Server.Running:
 		return planRunning(c, o)
 	case c.Status.Phase == v1.Starting && startIsPending(c, o.Server):
-		return prepare(c, o, do(StartServer)) // recorded, and has not happened
+		return prepare(c, o, StartServer) // recorded, and has not happened
 	case c.Status.Phase.Active() && causeMatters(c, o) && !o.Confirmed:
-		return await(AwaitEngine, o.Now.Add(engineWait))
+		return AwaitEngine.until(o.Now.Add(engineWait))
 	case c.Status.Phase.Active():
 		return afterOutput(o, o.Server, RecordExit)
 	case c.Status.ObservedRun != c.Spec.RunGeneration:
-		return prepare(c, o, do(StartServer))
+		return prepare(c, o, StartServer)
 	case c.Status.NextRetryAt == nil:
-		return prepare(c, o, do(Rest)) // it exited, and the policy allows no restart
+		return prepare(c, o, Rest) // it exited, and the policy allows no restart
 	case o.Now.Before(*c.Status.NextRetryAt) && !vanished(c, o.Server) && !clockWentBack(c, o):
-		return prepare(c, o, await(AwaitRetry, *c.Status.NextRetryAt))
+		return prepare(c, o, AwaitRetry.until(*c.Status.NextRetryAt))
 	}
-	return prepare(c, o, do(StartServer))
+	return prepare(c, o, StartServer)
 }
 
 // shouldStop reports whether the running container must stop although a run is
@@ -214,15 +212,15 @@ func shouldStop(c v1.Container, server runtime.State) bool {
 func planRunning(c v1.Container, o Observed) Step {
 	switch {
 	case c.Status.Phase.Active() && otherEngine(c, o):
-		return do(RecordEngine)
+		return RecordEngine
 	case limitsDue(c, o.Server):
-		return do(UpdateLimits)
+		return UpdateLimits
 	case c.Status.Phase == v1.Running && sameRun(c, o.Server):
-		return do(Rest)
+		return Rest
 	case c.Status.Phase != v1.Starting:
-		return do(RecordStarting) // started from outside, and requested
+		return RecordStarting // started from outside, and requested
 	case o.Matched:
-		return do(RecordRunning)
+		return RecordRunning
 	}
 	return planStarting(c, o)
 }
@@ -232,14 +230,14 @@ func planStarting(c v1.Container, o Observed) Step {
 	left := time.Duration(c.Spec.StartTimeout) - o.StartFor
 	switch {
 	case c.Spec.StartTimeout > 0 && left <= 0:
-		return do(RecordStartTimeout)
+		return RecordStartTimeout
 	case startSlow(c, o):
-		return do(RecordStartSlow)
+		return RecordStartSlow
 	}
 	if wait := nextCheck(left, o.Warn.Start-o.StartFor); wait > 0 {
-		return await(AwaitMatch, o.Now.Add(wait))
+		return AwaitMatch.until(o.Now.Add(wait))
 	}
-	return do(AwaitMatch)
+	return AwaitMatch
 }
 
 // planStop plans the end of a run: with a grace period, or without one after a
@@ -247,39 +245,39 @@ func planStarting(c v1.Container, o Observed) Step {
 func planStop(c v1.Container, o Observed) Step {
 	switch {
 	case c.Spec.KillGeneration > 0 && c.Status.ObservedRun <= c.Spec.KillGeneration:
-		return do(KillServer)
+		return KillServer
 	case c.Status.Phase != v1.Stopping:
-		return do(RecordStopping)
+		return RecordStopping
 	case o.StopFor >= stopLimit(c):
-		return do(KillServer)
+		return KillServer
 	case o.Runaway:
-		return do(KillServer)
+		return KillServer
 	case !c.Status.StopSent:
-		return do(SendStop)
+		return SendStop
 	}
-	return await(AwaitStop, o.Now.Add(stopLimit(c)-o.StopFor))
+	return AwaitStop.until(o.Now.Add(stopLimit(c) - o.StopFor))
 }
 
 // prepare plans next once a container exists that was created from the spec, so
 // that a start is only one call.
 func prepare(c v1.Container, o Observed, next Step) Step {
 	switch {
-	case next.Do == StartServer && refreshDue(c):
-		return do(RefreshImage)
+	case next.is(StartServer) && refreshDue(c):
+		return RefreshImage
 	case !exists(o.Server):
-		return do(CreateServer)
+		return CreateServer
 	case o.Server.SpecHash != c.Spec.SpecHash():
-		return do(RemoveServer)
-	case next.Do == StartServer && o.Server.ContainerID == c.Status.OutdatedID:
-		return do(RemoveServer)
-	case next.Do == StartServer && stopTimeoutDiffers(c.Spec, o.Server):
-		return do(RemoveServer) // no engine changes it in a container that exists
+		return RemoveServer
+	case next.is(StartServer) && o.Server.ContainerID == c.Status.OutdatedID:
+		return RemoveServer
+	case next.is(StartServer) && stopTimeoutDiffers(c.Spec, o.Server):
+		return RemoveServer // no engine changes it in a container that exists
 	case underDiskPressure(c) && o.FreedByRemoval:
-		return do(RemoveServer) // and the files outside its volume
+		return RemoveServer // and the files outside its volume
 	case limitsDue(c, o.Server):
-		return do(UpdateLimits)
-	case next.Do == Rest && o.Server.ContainerID != c.Status.ContainerID, next.Do == AwaitRetry && c.Status.ContainerID == "":
-		return do(RecordCreated)
+		return UpdateLimits
+	case next.is(Rest) && o.Server.ContainerID != c.Status.ContainerID, next.is(AwaitRetry) && c.Status.ContainerID == "":
+		return RecordCreated
 	}
 	return next
 }
@@ -320,13 +318,10 @@ func causeMatters(c v1.Container, o Observed) bool {
 	return installer || server
 }
 
-// lost reports whether a run ended with the host or the engine. away is whether it
-// exited during an outage of the engine.
-func lost(c v1.Container, o Observed, away bool) bool {
-	if c.Status.Engine != "" && o.Engine != "" {
-		away = c.Status.Engine != o.Engine
-	}
-	return away || c.Status.BootID != o.BootID
+// lost reports whether a run or an installation ended with the host or the engine.
+func lost(c v1.Container, o Observed) bool {
+	otherInstance := c.Status.Engine != "" && o.Engine != "" && c.Status.Engine != o.Engine
+	return otherInstance || c.Status.BootID != o.BootID
 }
 
 // otherEngine reports whether a running container runs under an instance of the
@@ -334,11 +329,6 @@ func lost(c v1.Container, o Observed, away bool) bool {
 func otherEngine(c v1.Container, o Observed) bool {
 	return o.Engine != "" && c.Status.Engine != o.Engine
 }
-
-// interrupted reports whether the installer exited with the host or the engine.
-// Then its exit code, even 0, is no result of the installation: an engine that
-// shuts down stops its containers.
-func interrupted(c v1.Container, o Observed) bool { return lost(c, o, o.InstallLost) }
 
 // limitsDue reports whether a limit has to be changed in the existing container. A
 // change that the engine refused once is not retried, and does not keep the

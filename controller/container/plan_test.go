@@ -22,7 +22,7 @@ type row struct {
 	spec   func(*v1.ContainerSpec)
 	status func(*v1.ContainerStatus)
 	seen   func(*Observed)
-	want   Action
+	want   Step
 }
 
 // wanted returns an installed container whose first run is requested and recorded
@@ -52,9 +52,17 @@ func check(t *testing.T, rows []row) {
 			if tc.seen != nil {
 				tc.seen(&o)
 			}
-			require.Equal(t, tc.want.String(), Plan(c, o).Do.String())
+			require.Equal(t, tc.want.Name, Plan(c, o).Name)
+			require.Contains(t, stepNames(), tc.want.Name, "Steps lists it")
 		})
 	}
+}
+
+func stepNames() (names []string) {
+	for _, s := range Steps() {
+		names = append(names, s.Name)
+	}
+	return names
 }
 
 func none(o *Observed)        { o.Server = runtime.State{} }
@@ -191,7 +199,7 @@ func TestPlanRetry(t *testing.T) {
 	c.Status.Phase, c.Status.NextRetryAt = v1.Exit, &at
 	o := running(c)
 	o.Server.Running = false
-	require.Equal(t, at, Plan(c, o).RequeueAt)
+	require.Equal(t, at, Plan(c, o).At)
 }
 
 func TestPlanOff(t *testing.T) {
@@ -222,7 +230,7 @@ func TestPlanOff(t *testing.T) {
 	c := wanted()
 	c.Spec.Power, c.Spec.Stop.Timeout = v1.PowerOff, v1.Duration(time.Minute)
 	c.Status.Phase, c.Status.StopRecordedAt, c.Status.StopSent = v1.Stopping, t2, true
-	require.Equal(t, t2.Add(time.Minute), Plan(c, running(c)).RequeueAt)
+	require.Equal(t, t2.Add(time.Minute), Plan(c, running(c)).At)
 }
 
 // The engine may report out of memory after the exit. Then it is recorded once, and
@@ -317,10 +325,6 @@ func TestPlanInstall(t *testing.T) {
 			stopped(o)
 			o.Install = runtime.State{ContainerID: "x", Running: true}
 		}, KillInstaller},
-		{"the engine went down under it", again, begun, func(o *Observed) {
-			installing(func(s *runtime.State) { s.Running, s.ExitCode = false, 137 })(o)
-			o.InstallLost = true
-		}, RemoveInstaller},
 		{"cleaned up before anything else", nil, func(s *v1.ContainerStatus) { s.Phase, s.InstallID = v1.Ready, "x" }, stopped, RemoveInstaller},
 		{"failed: nothing is started", nil, func(s *v1.ContainerStatus) { s.Phase, s.InstallFailed = v1.Failed, true }, none, Rest},
 		{"failed: nothing stays running", nil, func(s *v1.ContainerStatus) { s.Phase, s.InstallFailed = v1.Failed, true }, nil, RecordStopping},
@@ -337,7 +341,7 @@ func TestPlanInstallEngine(t *testing.T) {
 		}, RemoveInstaller},
 		{"it exited while the engine was away, and the engine is the same", again, func(s *v1.ContainerStatus) { begun(s); s.Engine = "same" }, func(o *Observed) {
 			installing(func(s *runtime.State) { s.Running = false })(o)
-			o.Engine, o.InstallLost = "same", true
+			o.Engine = "same"
 		}, FinishInstall},
 		{"it exited, and the engine may be shutting down", again, begun, func(o *Observed) {
 			installing(func(s *runtime.State) { s.Running = false })(o)
@@ -354,21 +358,21 @@ func TestPlanDelete(t *testing.T) {
 	o.Server.Paused = true
 	o.Install = runtime.State{ContainerID: "x", Running: true}
 	var got []string
-	for a := Rest; a != Forget && len(got) < 20; {
-		a = Plan(c, o).Do
-		got = append(got, a.String())
-		switch a {
-		case RecordDeleting:
+	for name := Rest.Name; name != Forget.Name && len(got) < 20; {
+		name = Plan(c, o).Name
+		got = append(got, name)
+		switch name {
+		case RecordDeleting.Name:
 			c.Status.Phase = v1.Deleting
-		case Unpause:
+		case Unpause.Name:
 			o.Server.Paused = false
-		case KillServer:
+		case KillServer.Name:
 			o.Server.Running = false
-		case RemoveServer:
+		case RemoveServer.Name:
 			o.Server = runtime.State{}
-		case KillInstaller:
+		case KillInstaller.Name:
 			o.Install.Running = false
-		case RemoveInstaller:
+		case RemoveInstaller.Name:
 			o.Install = runtime.State{}
 		}
 	}

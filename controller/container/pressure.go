@@ -38,19 +38,16 @@ func unmeasured(v v1.VolumeStatus) string {
 	return ""
 }
 
-// measuredPressure compares the disk usage of a container with its limits. It sets the
-// reason of the condition DiskPressure, empty for none, and whether there would be none
-// without the files outside the volume.
-func (r *Reconciler) measuredPressure(c v1.Container, o *Observed, s space) {
-	run := o.Server
-	if exists(o.Install) && c.Status.ObservedInstall != c.Spec.InstallGeneration {
+// observePressure compares the disk usage of a container with its limits.
+func (t *task) observePressure(s space) {
+	run, o, limit := t.o.Server, &t.o, t.Roots.limit()
+	if exists(o.Install) && t.c.Status.ObservedInstall != t.c.Spec.InstallGeneration {
 		run = o.Install
 	}
-	root, known := r.Roots.of(c.Meta.ID, run)
-	limit := r.Roots.limit()
+	root, known := t.Roots.of(t.c.Meta.ID, run)
 	o.Runaway = limit > 0 && root.Bytes > limit+limit/4 // a graceful stop would take too long
 	switch {
-	case root.Exceeds(limit), !known && pressure(c) == v1.ReasonRootOverLimit:
+	case root.Exceeds(limit), !known && pressure(t.c) == v1.ReasonRootOverLimit:
 		o.OverLimit, o.FreedByRemoval = v1.ReasonRootOverLimit, true
 		if root.Unmeasured {
 			o.Unmeasured = fmt.Sprintf("what the container has written outside its volume could not be measured within %s: it counts as more than docker.root_limit", rootTimeout)
@@ -93,17 +90,16 @@ func stopLimit(c v1.Container) time.Duration {
 }
 
 // recordPressure records the begin or the end of disk pressure.
-func (s execution) recordPressure() error {
-	if s.o.OverLimit == "" {
-		return s.record(func(st *v1.ContainerStatus, now time.Time) {
+func (t *task) recordPressure() error {
+	if t.o.OverLimit == "" {
+		return t.record(func(st *v1.ContainerStatus, now time.Time) {
 			setCondition(st, now, v1.DiskPressure, v1.False, "WithinLimit", "the volume is within its limit")
-		}, "the volume is within its limit again")
+		}, message{text: "the volume is within its limit again"})
 	}
-	text := s.o.pressureText()
-	return s.record(func(st *v1.ContainerStatus, now time.Time) {
-		st.Message = text
-		setCondition(st, now, v1.DiskPressure, v1.True, s.o.OverLimit, text)
-	}, text)
+	text := t.o.pressureText()
+	return t.report("", text, func(st *v1.ContainerStatus, now time.Time) {
+		setCondition(st, now, v1.DiskPressure, v1.True, t.o.OverLimit, text)
+	})
 }
 
 // pressureText returns the message of disk pressure: the cause, and what follows.

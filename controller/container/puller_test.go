@@ -71,7 +71,8 @@ func TestRefreshResultIsReturnedOnce(t *testing.T) {
 		p := container.NewPuller(engine, 1, slog.New(slog.DiscardHandler))
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
-		go func() { defer close(done); p.Run(ctx) }()
+		go func() { defer close(done); _ = p.Run(ctx) }()
+		synctest.Wait()
 		pulls := func() (n int) {
 			for _, op := range engine.Outside.Ops() {
 				if op.Op == "pull" {
@@ -91,16 +92,17 @@ func TestRefreshResultIsReturnedOnce(t *testing.T) {
 	})
 }
 
-// TestRepeatedPullFailuresAreFolded counts the lines of a registry that is away for an
+// TestRepeatedPullFailuresAreLoggedSeldom counts the lines of a registry that is away for an
 // hour, answers something else, and comes back.
-func TestRepeatedPullFailuresAreFolded(t *testing.T) {
+func TestRepeatedPullFailuresAreLoggedSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		engine := fake.New(time.Now)
 		p := container.NewPuller(engine, 1, slog.New(slog.NewTextHandler(&log, nil)))
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
-		go func() { defer close(done); p.Run(ctx) }()
+		go func() { defer close(done); _ = p.Run(ctx) }()
+		synctest.Wait()
 		pull := func(attempts int) (got container.Pull) {
 			for range attempts {
 				p.Request("mc", "far", runtime.Auth{})
@@ -116,13 +118,13 @@ func TestRepeatedPullFailuresAreFolded(t *testing.T) {
 		lines := strings.Count(log.String(), "connection refused")
 		require.Greater(t, lines, 1, "a failure that lasts is logged again")
 		require.Less(t, lines, 9)
-		require.Regexp(t, `repeated=[2-9] err=.*connection refused`, log.String())
+		require.Regexp(t, `failures=16 err=.*connection refused`, log.String())
 
 		engine.Outside.RefusePull("far", errors.New("no such host"))
 		require.Error(t, pull(1).Err)
 		require.Equal(t, 1, strings.Count(log.String(), "no such host"), "another failure is logged at once")
 		engine.Outside.RefusePull("far", nil)
-		require.NoError(t, pull(1).Err)
+		require.ErrorContains(t, pull(1).Err, "was pulled and is not on the host")
 		require.Equal(t, 1, strings.Count(log.String(), "pulled an image after failures"))
 		cancel()
 		<-done
@@ -145,7 +147,8 @@ func TestPanicOfPull(t *testing.T) {
 		p := container.NewPuller(&panicking{}, 1, slog.New(slog.DiscardHandler))
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
-		go func() { defer close(done); p.Run(ctx) }()
+		go func() { defer close(done); _ = p.Run(ctx) }()
+		synctest.Wait()
 		p.Request("mc", "i", runtime.Auth{})
 		synctest.Wait()
 		got := p.Request("mc", "i", runtime.Auth{})
@@ -155,8 +158,31 @@ func TestPanicOfPull(t *testing.T) {
 		synctest.Wait()
 		got = p.Request("mc", "i", runtime.Auth{})
 		require.True(t, got.Done)
-		require.NoError(t, got.Err)
+		require.ErrorContains(t, got.Err, "was pulled and is not on the host")
 		cancel()
 		<-done
+	})
+}
+
+// TestPullsTakeTurns: a container whose image changes six times has one pull at a time, those
+// that it does not request any more are cancelled, and other containers get their turn.
+func TestPullsTakeTurns(t *testing.T) {
+	live(t, func(w *world) {
+		w.installed(nil)
+		images := []string{"a", "b", "c", "d", "e", "f"}
+		for _, image := range images {
+			w.engine.Outside.HoldPull(image)
+			w.change(func(s *v1.ContainerSpec) { s.Image = image })
+			time.Sleep(2 * time.Second)
+		}
+		require.Equal(t, 1, w.count("pull", runtime.Name{ID: "f"}))
+		for i := range 2 {
+			id := images[i] + "-other"
+			require.NoError(t, w.store.Update(func(tx *store.Tx) error {
+				return store.Containers.Create(tx, id, v1.ContainerSpec{Image: id, VolumeID: id, InstallGeneration: 1, Power: v1.PowerOff})
+			}))
+			time.Sleep(5 * time.Second)
+			require.Equal(t, v1.Ready, w.getOf(id).Status.Phase, "two pulls at once, and one is held")
+		}
 	})
 }

@@ -7,50 +7,95 @@ import (
 	"berth/store"
 )
 
-// record stores a changed status. A change of the phase emits an event and puts its
-// sequence number into the status; each of messages is an event too. The message of
-// an earlier step is cleared unless change sets one.
-func (s execution) record(change func(st *v1.ContainerStatus, now time.Time), messages ...string) error {
-	return s.r.Store.MustUpdate(func(tx *store.Tx) error {
-		return s.recordIn(tx, change, messages...)
-	})
+// change sets the facts that a step has found in a status.
+type change func(st *v1.ContainerStatus, now time.Time)
+
+// message is an event for clients. Reason is that of a condition, or empty.
+type message struct{ reason, text string }
+
+// record stores a status after a step toward the newest spec. The message of an earlier step
+// is cleared unless set sets one.
+func (t *task) record(set change, messages ...message) error {
+	return t.Store.MustUpdate(func(tx *store.Tx) error { return t.recordIn(tx, set, messages...) })
 }
 
-// recordWarning stores a changed status, and a warning with the reason of a condition.
-// Text is the message of both.
-func recordWarning(s execution, reason, text string, change func(st *v1.ContainerStatus, now time.Time)) error {
-	return s.r.Store.MustUpdate(func(tx *store.Tx) error {
-		store.Emit(tx, v1.Event{Container: s.c.Meta.ID, Event: v1.EventMessage, Data: text, Reason: reason, Actor: tx.Actor()})
-		return s.recordIn(tx, func(st *v1.ContainerStatus, now time.Time) {
-			st.Message = text
-			change(st, now)
+// recordIn is record in a transaction of the caller.
+func (t *task) recordIn(tx *store.Tx, set change, messages ...message) error {
+	return t.write(tx, func(st *v1.ContainerStatus, now time.Time) {
+		st.ObservedGeneration, st.Message = t.c.Meta.Generation, ""
+		clearFailure(st, now)
+		set(st, now)
+	}, messages...)
+}
+
+// amend stores a status after a step that is none toward the newest spec: that does not
+// count as observed, and the message stays.
+func (t *task) amend(set change, messages ...message) error {
+	return t.Store.MustUpdate(func(tx *store.Tx) error { return t.amendIn(tx, set, messages...) })
+}
+
+// amendIn is amend in a transaction of the caller.
+func (t *task) amendIn(tx *store.Tx, set change, messages ...message) error {
+	return t.write(tx, func(st *v1.ContainerStatus, now time.Time) {
+		clearFailure(st, now)
+		set(st, now)
+	}, messages...)
+}
+
+// report is record with a message that is an event too.
+func (t *task) report(reason, text string, set change) error {
+	return t.record(func(st *v1.ContainerStatus, now time.Time) {
+		st.Message = text
+		set(st, now)
+	}, message{reason, text})
+}
+
+// recordFailure records a failed step, and when it is tried again.
+func (t *task) recordFailure(reason, text string, retryAt time.Time) error {
+	return t.Store.MustUpdate(func(tx *store.Tx) error {
+		return t.write(tx, func(st *v1.ContainerStatus, now time.Time) {
+			st.ObservedGeneration, st.Message = t.c.Meta.Generation, text
+			setCondition(st, now, v1.Reconciled, v1.False, reason, text)
+			if st.NextRetryAt != nil {
+				st.NextRetryAt = &retryAt
+			}
 		})
 	})
 }
 
-// recordIn is record in a transaction of the caller.
-func (s execution) recordIn(tx *store.Tx, change func(st *v1.ContainerStatus, now time.Time), messages ...string) error {
-	return store.Containers.SetStatus(tx, s.c.Meta.ID, func(st *v1.ContainerStatus) {
-		before := st.Clone()
-		st.ObservedGeneration, st.Message = s.c.Meta.Generation, ""
-		if s.c.Spec.Power == v1.PowerOff {
-			st.NextRetryAt = nil
+// write stores a changed status, and is the one place where the transitions and the messages
+// of a container are emitted. A change of the phase is a transition, whose sequence number is
+// part of the status.
+func (t *task) write(tx *store.Tx, set change, messages ...message) error {
+	return store.Containers.SetStatus(tx, t.c.Meta.ID, func(st *v1.ContainerStatus) {
+		before := t.c
+		before.Status = st.Clone()
+		set(st, tx.Now())
+		derive(before, t.o, st, tx.Now())
+		for _, m := range messages {
+			store.Emit(tx, v1.Event{Container: t.c.Meta.ID, Event: v1.EventMessage, Data: m.text, Reason: m.reason, Actor: tx.Actor()})
 		}
-		s.clearStaleConditions(st, tx.Now())
-		change(st, tx.Now())
-		for _, text := range messages {
-			store.Emit(tx, v1.Event{Container: s.c.Meta.ID, Event: v1.EventMessage, Data: text, Actor: tx.Actor()})
-		}
-		keepVolumeMessage(st)
-		trackUnready(s.c.Spec, st, tx.Now())
-		clearUnmatched(st, tx.Now())
-		clearImageCurrent(s.c.Spec, st)
-		if st.Phase != before.Phase {
-			st.Actor = actorOf(s.c.Spec, before, *st)
-			e := store.Emit(tx, transition(s.c.Meta.ID, before.Phase, *st, tx.Now()))
+		if st.Phase != before.Status.Phase {
+			st.Actor = actorOf(t.c.Spec, before.Status, *st)
+			e := store.Emit(tx, transition(t.c.Meta.ID, before.Status.Phase, *st, tx.Now()))
 			st.Seq, st.Since = e.Seq, e.Time
 		}
 	})
+}
+
+// recordUnchanged records what is about to be done. It returns false if the spec has changed
+// since it was loaded, or may returns false: the request that changed it saw neither the
+// announced run nor the volume to be mounted.
+func (t *task) recordUnchanged(may func(*store.Tx) bool, record func(*store.Tx) error) (recorded bool, err error) {
+	err = t.Store.MustUpdate(func(tx *store.Tx) error {
+		now, err := store.Containers.Get(tx, t.c.Meta.ID)
+		recorded = err == nil && now.Meta.Generation == t.c.Meta.Generation && may(tx)
+		if !recorded {
+			return err
+		}
+		return record(tx)
+	})
+	return recorded, err
 }
 
 // transition returns the event of a container's change from a phase to the one of st. An
@@ -107,49 +152,21 @@ func actorOf(spec v1.ContainerSpec, before, st v1.ContainerStatus) v1.Actor {
 	return actor
 }
 
-// trackUnready keeps the time since which the container is not what was requested.
-func trackUnready(spec v1.ContainerSpec, st *v1.ContainerStatus, now time.Time) {
-	switch {
-	case v1.Unready(spec, *st) == "":
-		st.UnreadySince = nil
-	case st.UnreadySince == nil:
-		st.UnreadySince = &now
+// markObserved records that the newest spec was observed and that no step fails.
+func (t *task) markObserved() error {
+	failed := v1.FindCondition(t.c.Status.Conditions, v1.Reconciled)
+	over := failed.Status == v1.False
+	if t.c.Status.ObservedGeneration == t.c.Meta.Generation && !over {
+		return nil
 	}
-}
-
-// clearStaleConditions resets the conditions of problems that the observed
-// container no longer has.
-func (s execution) clearStaleConditions(st *v1.ContainerStatus, now time.Time) {
-	if failing(s.c) {
-		setCondition(st, now, v1.Reconciled, v1.True, "StepSucceeded", "the last step succeeded")
-	}
-	server := s.o.Server
-	if !exists(server) || server.SpecHash != s.c.Spec.SpecHash() {
-		return
-	}
-	if image := v1.FindCondition(st.Conditions, v1.ImageAvailable).Status; image == v1.Unknown || image == v1.False {
-		setImagePresent(st, now)
-	}
-	if v1.FindCondition(st.Conditions, v1.LimitsApplied).Status == v1.False && !limitsDiffer(s.c.Spec, server.Live) {
-		setCondition(st, now, v1.LimitsApplied, v1.True, "Applied", "the limits are in force")
-	}
-}
-
-// keepObserved keeps the observed generation and the message. A record that is no
-// step toward the newest spec must change neither.
-func (s execution) keepObserved(st *v1.ContainerStatus) {
-	st.ObservedGeneration, st.Message = s.c.Status.ObservedGeneration, s.c.Status.Message
-}
-
-// setPhase returns a change of nothing but the phase.
-func setPhase(spec v1.ContainerSpec, p v1.Phase) func(*v1.ContainerStatus, time.Time) {
-	return func(st *v1.ContainerStatus, now time.Time) {
-		st.Phase = p
-		setStarted(spec, st, now)
-	}
+	return t.record(func(st *v1.ContainerStatus, _ time.Time) {
+		if !over || t.c.Status.Message != failed.Message {
+			st.Message = t.c.Status.Message
+		}
+	})
 }
 
 // reported reports whether a message is recorded already for the newest spec.
-func (s execution) reported(text string) bool {
-	return s.c.Status.Message == text && s.c.Status.ObservedGeneration == s.c.Meta.Generation
+func (t *task) reported(text string) bool {
+	return t.c.Status.Message == text && t.c.Status.ObservedGeneration == t.c.Meta.Generation
 }

@@ -12,151 +12,163 @@ import (
 	"berth/store"
 )
 
-// serverStep executes a step that creates, changes or starts the server container.
-type serverStep struct{ x execution }
-
 // drainTimeout limits how long the rest of a container's output is read before the
 // container is removed: a worker is held for one short call.
 const drainTimeout = time.Second
 
-func (s serverStep) execute(ctx context.Context, a Action) (controller.Result, error) {
-	n := serverName(s.x.c.Meta.ID)
-	switch a {
-	case CreateServer:
-		return s.createServer(ctx)
-	case RecordCreated:
-		return controller.RequeueNow(), s.x.record(func(st *v1.ContainerStatus, _ time.Time) { st.ContainerID = s.x.o.Server.ContainerID })
-	case RemoveServer:
-		return controller.RequeueNow(), s.removeServer(ctx, n)
-	case UpdateLimits:
-		return s.updateLimits(ctx, n)
-	case StartServer:
-		return s.startServer(ctx, n)
-	case RecordEngine:
-		return controller.RequeueNow(), s.recordEngine()
-	case RecordStarting:
-		_, err := s.recordUnchanged(func(st *v1.ContainerStatus, now time.Time) {
-			s.adopt(st)
-			st.Phase, st.StartRecordedAt = v1.Starting, s.x.o.Server.StartedAt.Add(-time.Second)
-			setStarted(s.x.c.Spec, st, now)
-		})
-		return controller.RequeueNow(), err
-	case RecordRunning:
-		return controller.Result{}, s.x.record(func(st *v1.ContainerStatus, now time.Time) {
-			s.adopt(st)
-			st.Phase, st.NextRetryAt = v1.Running, nil
-			setStarted(s.x.c.Spec, st, now)
-		})
-	case Unpause:
-		return controller.RequeueNow(), s.unpause(ctx, n)
+func (t *task) serverName() runtime.Name { return serverName(t.c.Meta.ID) }
+
+// createServer creates the server container.
+func (t *task) createServer(ctx context.Context) (controller.Result, error) {
+	_, res, err := t.create(ctx)
+	return res, err
+}
+
+// create creates the server container. If id is empty there is none, and res is the
+// result of the step.
+func (t *task) create(ctx context.Context) (id string, res controller.Result, err error) {
+	if recorded, err := t.recordServerVolume(); err != nil || !recorded {
+		return "", controller.Result{}, err
 	}
-	return controller.Result{}, controller.Terminal(fmt.Errorf("container %s: no action %d", s.x.c.Meta.ID, a))
+	id, err = t.createMounted(ctx, serverSpec(t.c, t.Volume(t.c.Spec.VolumeID)))
+	invalid := errors.Is(err, runtime.ErrInvalid) || errors.Is(err, runtime.ErrBadCommand)
+	installs := t.c.Status.ObservedInstall != t.c.Spec.InstallGeneration
+	switch {
+	case err == nil:
+		if t.removedOutside() {
+			t.Metrics.Repaired("removed")
+		}
+		return id, controller.Result{}, nil
+	case errors.Is(err, runtime.ErrImageNotFound):
+		res, err = t.pull(t.c.Spec.Image)
+	case installs && errors.Is(err, runtime.ErrRunning): // from outside: no run of ours
+		err = t.killServer(ctx)
+	case invalid && installs:
+		err = t.failInstall("InvalidSpec", err.Error())
+	case errors.Is(err, runtime.ErrMountRefused):
+		err = t.refuseMount(err)
+	case invalid:
+		err = controller.Terminal(err)
+	}
+	return "", res, err
 }
 
-// adopt copies the observed run into the status.
-func (s serverStep) adopt(st *v1.ContainerStatus) {
-	began := s.x.o.Server.StartedAt
-	st.ContainerID, st.StartedAt, st.BootID, st.Engine = s.x.o.Server.ContainerID, &began, s.x.r.BootID, s.x.o.Engine
-	st.FinishedAt, st.ExitCode, st.OOMKilled = nil, nil, false
+// recordServerVolume records which volume the server container mounts, before the
+// container is created: the volume must not be removed until the engine reports that
+// the container is gone. It returns false if the spec has changed since it was
+// loaded: its volume may be about to be removed.
+func (t *task) recordServerVolume() (recorded bool, err error) {
+	if t.c.Status.ServerVolume == t.c.Spec.VolumeID {
+		return true, nil
+	}
+	return t.recordUnchanged(always, func(tx *store.Tx) error {
+		return t.amendIn(tx, func(st *v1.ContainerStatus, _ time.Time) { st.ServerVolume = t.c.Spec.VolumeID })
+	})
 }
 
-func (s serverStep) createServer(ctx context.Context) (controller.Result, error) {
-	_, r, err := s.create(ctx)
-	return r, err
+func always(*store.Tx) bool { return true }
+
+// createMounted creates a container with its volume and the mounts of its spec.
+// The sources are checked now: they may have changed since the client's request.
+func (t *task) createMounted(ctx context.Context, spec runtime.Spec) (id string, err error) {
+	pinned, release, err := t.Mounts.Pin(ctx, spec.Name, mounts(t.c.Spec))
+	if err != nil {
+		return "", err
+	}
+	defer release()
+	spec.Mounts = append(spec.Mounts, pinned...)
+	spec.Incarnation = t.Store.Incarnations.Incarnation() // the revision is counted within it
+	return t.Engine.Create(ctx, spec)
+}
+
+// startMounted starts a container. An engine resolves the sources of mounts at
+// each start, so they are checked and pinned at each start too.
+func (t *task) startMounted(ctx context.Context, n runtime.Name) error {
+	_, release, err := t.Mounts.Pin(ctx, n, mounts(t.c.Spec))
+	if err != nil {
+		return err
+	}
+	defer release()
+	return t.Engine.Start(ctx, n)
+}
+
+// refuseMount records a refused mount as a condition and an event, once, and
+// returns the error for the retry.
+func (t *task) refuseMount(err error) error {
+	text := err.Error()
+	if t.reported(text) {
+		return err
+	}
+	return errors.Join(err, t.report("", text, func(st *v1.ContainerStatus, now time.Time) {
+		setCondition(st, now, v1.Started, v1.False, reasonMountRefused, text)
+	}))
+}
+
+// removedOutside reports whether the container of the requested run was removed
+// from outside.
+func (t *task) removedOutside() bool {
+	st := t.c.Status
+	return st.ContainerID != "" && st.ContainerID != st.RemovedID && t.c.Spec.Power == v1.PowerOn && st.ObservedRun == t.c.Spec.RunGeneration
+}
+
+func (t *task) recordCreated() error {
+	return t.record(func(st *v1.ContainerStatus, _ time.Time) { st.ContainerID = t.o.Server.ContainerID })
 }
 
 // removeServer removes the server container, and records that it was not removed
 // from outside.
-func (s serverStep) removeServer(ctx context.Context, n runtime.Name) error {
-	s.x.drain(ctx, serverTarget(s.x.c, s.x.o.Server))
-	if err := s.x.r.Engine.Remove(ctx, n); err != nil || s.x.c.Meta.Deleted {
+func (t *task) removeServer(ctx context.Context) error {
+	t.drain(ctx, t.serverTarget())
+	if err := t.Engine.Remove(ctx, t.serverName()); err != nil || t.c.Meta.Deleted {
 		return err
 	}
-	return s.x.record(func(st *v1.ContainerStatus, _ time.Time) {
-		s.x.keepObserved(st)
-		st.RemovedID, st.ServerVolume = s.x.o.Server.ContainerID, ""
-		if underDiskPressure(s.x.c) { // otherwise the container counts as removed from outside and runs again at once
+	return t.amend(func(st *v1.ContainerStatus, _ time.Time) {
+		st.RemovedID, st.ServerVolume = t.o.Server.ContainerID, ""
+		if underDiskPressure(t.c) { // otherwise the container counts as removed from outside and runs again at once
 			st.ContainerID = ""
 		}
 	})
 }
 
-func (s serverStep) unpause(ctx context.Context, n runtime.Name) error {
-	if s.x.o.Install.Paused {
-		n = installerName(s.x.c.Meta.ID)
+// drain saves the rest of a container's output before the container is removed.
+// Output that cannot be read in time is lost, and does not delay the removal.
+func (t *task) drain(ctx context.Context, target runtime.Target) {
+	ctx, cancel := context.WithTimeout(ctx, drainTimeout)
+	defer cancel()
+	if err := t.Console.Drain(ctx, target); err != nil {
+		t.Log.Warn("the last output of a container was not read", "container", target.ID, "role", target.Role, "err", err)
 	}
-	err := s.x.r.Engine.Unpause(ctx, n)
-	if err == nil {
-		s.x.r.Metrics.Repaired("paused")
-	}
-	return err
-}
-
-// removedOutside reports whether the container of the requested run was removed
-// from outside.
-func (s serverStep) removedOutside() bool {
-	st := s.x.c.Status
-	return st.ContainerID != "" && st.ContainerID != st.RemovedID && s.x.c.Spec.Power == v1.PowerOn && st.ObservedRun == s.x.c.Spec.RunGeneration
-}
-
-// create creates the server container. If id is empty there is none, and r is the
-// result of the step.
-func (s serverStep) create(ctx context.Context) (id string, r controller.Result, err error) {
-	if recorded, err := s.recordVolume(); err != nil || !recorded {
-		return "", controller.RequeueNow(), err
-	}
-	id, err = createMounted(ctx, s.x, serverSpec(s.x.c, s.x.r.Volume(s.x.c.Spec.VolumeID)))
-	invalid := errors.Is(err, runtime.ErrInvalid) || errors.Is(err, runtime.ErrBadCommand)
-	installs := s.x.c.Status.ObservedInstall != s.x.c.Spec.InstallGeneration
-	switch {
-	case err == nil:
-		if s.removedOutside() {
-			s.x.r.Metrics.Repaired("removed")
-		}
-		return id, controller.RequeueNow(), nil
-	case errors.Is(err, runtime.ErrImageNotFound):
-		r, err = s.x.pull(s.x.c.Spec.Image)
-	case installs && errors.Is(err, runtime.ErrRunning): // from outside: no run of ours
-		r, err = controller.RequeueNow(), s.x.r.Engine.Kill(ctx, serverName(s.x.c.Meta.ID))
-	case invalid && installs:
-		r, err = controller.RequeueNow(), installStep(s).failInstall("InvalidSpec", err.Error())
-	case errors.Is(err, runtime.ErrMountRefused):
-		err = refuseMount(s.x, err)
-	case invalid:
-		err = controller.Terminal(err)
-	}
-	return "", r, err
 }
 
 // updateLimits changes the limits of an existing container. Limits that the engine
 // does not apply are recorded as refused, and not retried.
-func (s serverStep) updateLimits(ctx context.Context, n runtime.Name) (controller.Result, error) {
-	err := s.x.r.Engine.Update(ctx, n, limits(s.x.c.Spec))
+func (t *task) updateLimits(ctx context.Context) error {
+	err := t.Engine.Update(ctx, t.serverName(), limits(t.c.Spec))
 	if errors.Is(err, runtime.ErrUnavailable) {
-		return controller.Result{}, err
+		return err
 	}
-	now, inspectErr := s.x.r.inspect(ctx, n)
+	now, inspectErr := t.inspect(ctx, t.serverName())
 	if inspectErr != nil || !exists(now) {
-		return controller.RequeueNow(), inspectErr
+		return inspectErr
 	}
-	s.x.o.Server = now
-	if !limitsDiffer(s.x.c.Spec, now.Live) {
-		if s.x.c.Status.ObservedGeneration == s.x.c.Meta.Generation && !failing(s.x.c) { // nobody has changed the spec
-			s.x.r.Metrics.Repaired("limits")
+	t.o.Server = now
+	if !limitsDiffer(t.c.Spec, now.Live) {
+		if t.c.Status.ObservedGeneration == t.c.Meta.Generation && !failing(t.c) { // nobody has changed the spec
+			t.Metrics.Repaired("limits")
 		}
-		return controller.RequeueNow(), s.x.record(func(*v1.ContainerStatus, time.Time) {}) // clears the message of an earlier attempt
+		return t.record(func(*v1.ContainerStatus, time.Time) {}) // clears the message of an earlier attempt
 	}
 	text := "the engine did not apply the limits"
 	switch {
 	case err != nil:
 		text += ": " + err.Error()
-	case limits(s.x.c.Spec).NoOOMKill && !now.Live.NoOOMKill:
+	case limits(t.c.Spec).NoOOMKill && !now.Live.NoOOMKill:
 		text = "the engine did not apply limits.oom_kill: its host kills processes that use up the memory, as every host with cgroup v2 does"
 	}
-	return controller.RequeueNow(), s.x.record(func(st *v1.ContainerStatus, at time.Time) {
-		st.Message, st.LimitsRefused = text, limitsAttempt(s.x.c, now)
+	return t.report("", text, func(st *v1.ContainerStatus, at time.Time) {
+		st.LimitsRefused = limitsAttempt(t.c, now)
 		setCondition(st, at, v1.LimitsApplied, v1.False, "Refused", text)
-	}, text)
+	})
 }
 
 // limitsAttempt identifies one attempt to change the limits of one container.
@@ -166,107 +178,153 @@ func limitsAttempt(c v1.Container, server runtime.State) string {
 
 // startServer records a start before it calls the engine, so that a crash between
 // the two neither loses nor repeats the start.
-func (s serverStep) startServer(ctx context.Context, n runtime.Name) (controller.Result, error) {
-	if !s.startRecorded() {
-		instance, err := s.x.r.Outage.query(ctx, s.x.r.Engine)
+func (t *task) startServer(ctx context.Context) (controller.Result, error) {
+	if !t.startRecorded() {
+		instance, err := t.Instances.query(ctx, t.Engine)
 		if err != nil {
 			return controller.Result{}, err
 		}
-		s.x.o.Engine = instance
+		t.o.Engine = instance
 		// A restore of the volume waits only for the starts that are recorded.
-		free := func(tx *store.Tx) bool { return store.Restoring(tx, s.x.c.Spec.VolumeID) == "" }
-		if recorded, err := s.recordIf(free, s.setStarting); err != nil || !recorded {
-			return controller.RequeueNow(), err
+		free := func(tx *store.Tx) bool { return store.Restoring(tx, t.c.Spec.VolumeID) == "" }
+		recorded, err := t.recordUnchanged(free, func(tx *store.Tx) error { return t.recordIn(tx, t.setStarting) })
+		if err != nil || !recorded {
+			return controller.Result{}, err
 		}
 	}
-	switch err := s.applyConfigFiles(ctx); {
+	switch err := t.applyConfigFiles(ctx); {
 	case errors.Is(err, runtime.ErrConfigBusy):
 		return waitFor(configRetry), nil
 	case err != nil:
 		return controller.Result{}, err
 	}
-	err := startMounted(ctx, s.x, n)
+	err := t.startMounted(ctx, t.serverName())
 	if reason, known := startFailure(err); known {
-		return controller.RequeueNow(), exitStep(s).recordStartFailure(reason, err)
+		err = t.recordStartFailure(reason, err)
 	}
-	if err != nil {
-		return controller.Result{}, err
-	}
-	return controller.RequeueNow(), nil
+	return controller.Result{}, err
 }
 
-// recordVolume records which volume the server container mounts, before the
-// container is created: the volume must not be removed until the engine reports that
-// the container is gone. It returns false if the spec has changed since it was
-// loaded: its volume may be about to be removed.
-func (s serverStep) recordVolume() (recorded bool, err error) {
-	if s.x.c.Status.ServerVolume == s.x.c.Spec.VolumeID {
-		return true, nil
-	}
-	return s.recordUnchanged(func(st *v1.ContainerStatus, _ time.Time) {
-		s.x.keepObserved(st)
-		st.ServerVolume = s.x.c.Spec.VolumeID
-	})
+func (t *task) startRecorded() bool {
+	st := t.c.Status
+	return st.Phase == v1.Starting && st.ObservedRun == t.c.Spec.RunGeneration &&
+		st.ContainerID == t.o.Server.ContainerID && st.StartedBefore.Equal(t.o.Server.StartedAt)
 }
 
-// recordUnchanged stores a change of the status before the call that it announces.
-// It returns false if the spec has changed since it was loaded: the request that
-// changed it saw neither the announced run nor the volume to be mounted.
-func (s serverStep) recordUnchanged(change func(*v1.ContainerStatus, time.Time)) (recorded bool, err error) {
-	return s.recordIf(func(*store.Tx) bool { return true }, change)
-}
-
-// recordIf is recordUnchanged if may returns true too.
-func (s serverStep) recordIf(may func(*store.Tx) bool, change func(*v1.ContainerStatus, time.Time)) (recorded bool, err error) {
-	err = s.x.r.Store.MustUpdate(func(tx *store.Tx) error {
-		now, err := store.Containers.Get(tx, s.x.c.Meta.ID)
-		recorded = err == nil && now.Meta.Generation == s.x.c.Meta.Generation && may(tx)
-		if !recorded {
-			return err
-		}
-		return s.x.recordIn(tx, change)
-	})
-	return recorded, err
-}
-
-func (s serverStep) startRecorded() bool {
-	st := s.x.c.Status
-	return st.Phase == v1.Starting && st.ObservedRun == s.x.c.Spec.RunGeneration &&
-		st.ContainerID == s.x.o.Server.ContainerID && st.StartedBefore.Equal(s.x.o.Server.StartedAt)
-}
-
-func (s serverStep) setStarting(st *v1.ContainerStatus, now time.Time) {
+func (t *task) setStarting(st *v1.ContainerStatus, now time.Time) {
 	switch {
-	case st.ObservedRun != s.x.c.Spec.RunGeneration: // requested by a client
+	case st.ObservedRun != t.c.Spec.RunGeneration: // requested by a client
 		st.RestartCount, st.Crashes = 0, 0
 	case st.Phase != v1.Starting: // without a request: by the restart policy, after a restore, ...
 		st.RestartCount++
 		st.Totals.Restarts++
 	}
-	st.Phase, st.ObservedRun, st.StartRecordedAt = v1.Starting, s.x.c.Spec.RunGeneration, now
-	st.BootID, st.Engine = s.x.r.BootID, s.x.o.Engine
-	setStarted(s.x.c.Spec, st, now)
-	setMatched(st, now, "Starting", "another run is starting")
-	st.ContainerID, st.StartedBefore = s.x.o.Server.ContainerID, s.x.o.Server.StartedAt
+	st.Phase, st.ObservedRun, st.StartRecordedAt = v1.Starting, t.c.Spec.RunGeneration, now
+	st.BootID, st.Engine = t.BootID, t.o.Engine
+	st.ContainerID, st.StartedBefore = t.o.Server.ContainerID, t.o.Server.StartedAt
 	st.StartedAt, st.FinishedAt, st.ExitCode, st.OOMKilled, st.NextRetryAt = nil, nil, nil, false, nil
 	st.ImagePulled, st.OutdatedID = "", ""
 }
 
-// recordEngine records the instance of the engine under which a run continues. It
-// is no step toward the newest spec, which must not count as observed.
-func (s serverStep) recordEngine() error {
-	return s.x.record(func(st *v1.ContainerStatus, _ time.Time) {
-		s.x.keepObserved(st)
-		st.Engine = s.x.o.Engine
+// startFailure returns the reason of an error with which an engine refuses to
+// start a container. Any other error is unknown, and the step is retried.
+func startFailure(err error) (reason string, known bool) {
+	switch {
+	case errors.Is(err, runtime.ErrPortTaken):
+		return "PortTaken", true
+	case errors.Is(err, runtime.ErrBadCommand):
+		return "BadCommand", true
+	case errors.Is(err, runtime.ErrMountRefused):
+		return reasonMountRefused, true
+	case errors.Is(err, runtime.ErrMountMissing):
+		return reasonVolumeMissing, true
+	case errors.Is(err, runtime.ErrInvalid):
+		return "InvalidSpec", true
+	}
+	return "", false
+}
+
+// recordStartFailure records why a start failed. It is retried with the backoff of
+// a crash, also with the restart policy never: there was no run.
+func (t *task) recordStartFailure(reason string, err error) error {
+	if call := new(runtime.CallError); errors.As(err, &call) {
+		err = call.Err // the container's message names neither the call nor the container
+	}
+	text := fmt.Sprintf("cannot start: %s", err)
+	return t.report("", text, func(st *v1.ContainerStatus, now time.Time) {
+		st.Phase = v1.Exit
+		if reason == "BadCommand" {
+			code := 127 // the shell's exit code of a command that it cannot run
+			st.ExitCode = &code
+		}
+		setCondition(st, now, v1.Started, v1.False, reason, text)
+		t.nextCrash(st, now)
 	})
 }
 
-// drain saves the rest of a container's output before the container is removed.
-// Output that cannot be read in time is lost, and does not delay the removal.
-func (s execution) drain(ctx context.Context, t runtime.Target) {
-	ctx, cancel := context.WithTimeout(ctx, drainTimeout)
-	defer cancel()
-	if err := s.r.Console.Drain(ctx, t); err != nil {
-		s.r.Log.Warn("the last output of a container was not read", "container", t.ID, "role", t.Role, "err", err)
+// recordEngine records the instance of the engine under which a run continues.
+func (t *task) recordEngine() error {
+	return t.amend(func(st *v1.ContainerStatus, _ time.Time) { st.Engine = t.o.Engine })
+}
+
+// recordStarting records a requested run that was started from outside.
+func (t *task) recordStarting() error {
+	_, err := t.recordUnchanged(always, func(tx *store.Tx) error {
+		return t.recordIn(tx, func(st *v1.ContainerStatus, _ time.Time) {
+			t.adopt(st)
+			st.Phase, st.StartRecordedAt = v1.Starting, t.o.Server.StartedAt.Add(-time.Second)
+		})
+	})
+	return err
+}
+
+func (t *task) recordRunning() error {
+	return t.record(func(st *v1.ContainerStatus, _ time.Time) {
+		t.adopt(st)
+		st.Phase, st.NextRetryAt = v1.Running, nil
+	})
+}
+
+// adopt copies the observed run into the status.
+func (t *task) adopt(st *v1.ContainerStatus) {
+	began := t.o.Server.StartedAt
+	st.ContainerID, st.StartedAt, st.BootID, st.Engine = t.o.Server.ContainerID, &began, t.BootID, t.o.Engine
+	st.FinishedAt, st.ExitCode, st.OOMKilled = nil, nil, false
+}
+
+func (t *task) unpause(ctx context.Context) error {
+	n := t.serverName()
+	if t.o.Install.Paused {
+		n = installerName(t.c.Meta.ID)
 	}
+	err := t.Engine.Unpause(ctx, n)
+	if err == nil {
+		t.Metrics.Repaired("paused")
+	}
+	return err
+}
+
+func (t *task) recordDeleting() error {
+	return t.record(func(st *v1.ContainerStatus, _ time.Time) { st.Phase = v1.Deleting })
+}
+
+// forget purges a container that has nothing left on the host. The console is
+// forgotten before and after the purge, so that listeners who subscribed in between
+// learn that it is gone too.
+func (t *task) forget(ctx context.Context) error {
+	t.Pulls.Forget(t.c.Meta.ID)
+	if err := t.forgetConsole(ctx); err != nil {
+		return err
+	}
+	if err := t.Store.Update(func(tx *store.Tx) error { return store.Containers.Purge(tx, t.c.Meta.ID) }); err != nil {
+		return err
+	}
+	return t.forgetConsole(ctx)
+}
+
+func (t *task) forgetConsole(ctx context.Context) error {
+	if err := t.Console.Forget(ctx, t.c.Meta.ID); err != nil {
+		return fmt.Errorf("container %s: %w", t.c.Meta.ID, err)
+	}
+	return nil
 }

@@ -37,48 +37,42 @@ func nextCheck(a, b time.Duration) time.Duration {
 	return a
 }
 
-// timedOut reports whether the last run is being stopped, or was, because its start
-// pattern did not match in time.
-func timedOut(st v1.ContainerStatus) bool {
-	return v1.FindCondition(st.Conditions, v1.Started).Reason == v1.ReasonStartTimedOut
+// recordInstallSlow records that an installer has run for long.
+func (t *task) recordInstallSlow() error {
+	text := fmt.Sprintf("the install script has run since %s and is killed after %s, counted from its start, or from the last start of berth if that is later",
+		clock(t.o.Install.StartedAt), t.c.Spec.InstallLimit())
+	return t.report(v1.ReasonInstallSlow, text, func(st *v1.ContainerStatus, now time.Time) {
+		setCondition(st, now, v1.Installed, v1.Unknown, v1.ReasonInstallSlow, text)
+	})
 }
 
-// slowStep executes a step of a start or an installation that takes long.
-type slowStep struct{ x execution }
-
-func (s slowStep) execute(a Action) error {
-	switch a {
-	case RecordInstallSlow:
-		return s.recordInstall()
-	case RecordStartSlow:
-		return s.recordStart()
+// recordStartSlow records that the start pattern has not matched for long.
+func (t *task) recordStartSlow() error {
+	text := fmt.Sprintf("no line of the console has matched start_pattern %s since %s", quoted(t.c.Spec.StartPattern), clock(t.o.Server.StartedAt))
+	if limit := t.c.Spec.StartTimeout; limit > 0 {
+		text += fmt.Sprintf("; the run is stopped after %s", time.Duration(limit))
 	}
-	return s.recordTimeout()
+	return t.report(v1.StartPatternNotMatched, text, func(st *v1.ContainerStatus, now time.Time) {
+		setCondition(st, now, v1.StartPatternNotMatched, v1.True, v1.StartPatternNotMatched, text)
+	})
+}
+
+// recordStartTimeout records that the run is stopped because its start took too long. Its
+// exit counts as a crash, so what follows is the same if berth is killed here.
+func (t *task) recordStartTimeout() error {
+	text := fmt.Sprintf("did not become running within %s", time.Duration(t.c.Spec.StartTimeout))
+	if t.c.Spec.StartPattern != "" {
+		text += ": no line matched start_pattern " + quoted(t.c.Spec.StartPattern)
+	}
+	return t.report(v1.ReasonStartTimedOut, text, func(st *v1.ContainerStatus, now time.Time) {
+		st.Phase, st.StopRecordedAt, st.StopSent, st.Unrequested = v1.Stopping, now, false, false
+		setCondition(st, now, v1.Started, v1.Unknown, v1.ReasonStartTimedOut, text)
+	})
 }
 
 // clock returns a time of the day for a message. A message stays as it is while time
 // passes, so it has no durations.
 func clock(t time.Time) string { return t.UTC().Format(time.TimeOnly) + " UTC" }
-
-func (s slowStep) recordInstall() error {
-	text := fmt.Sprintf("the install script has run since %s and is killed after %s, counted from its start, or from the last start of berth if that is later",
-		clock(s.x.o.Install.StartedAt), s.x.c.Spec.InstallLimit())
-	return recordWarning(s.x, v1.ReasonInstallSlow, text, func(st *v1.ContainerStatus, now time.Time) {
-		setCondition(st, now, v1.Installed, v1.Unknown, v1.ReasonInstallSlow, text)
-	})
-}
-
-// recordStart records that the start pattern has not matched for long.
-func (s slowStep) recordStart() error {
-	text := fmt.Sprintf("no line of the console has matched start_pattern %s since %s",
-		quoted(s.x.c.Spec.StartPattern), clock(s.x.o.Server.StartedAt))
-	if limit := s.x.c.Spec.StartTimeout; limit > 0 {
-		text += fmt.Sprintf("; the run is stopped after %s", time.Duration(limit))
-	}
-	return recordWarning(s.x, v1.StartPatternNotMatched, text, func(st *v1.ContainerStatus, now time.Time) {
-		setCondition(st, now, v1.StartPatternNotMatched, v1.True, v1.StartPatternNotMatched, text)
-	})
-}
 
 // maxQuoted bounds a quoted text, in bytes.
 const maxQuoted = 200
@@ -93,17 +87,4 @@ func quoted(text string) string {
 		return "`" + text + end + "`"
 	}
 	return strconv.Quote(text + end)
-}
-
-// recordTimeout records that the run is stopped because its start took too long. Its
-// exit counts as a crash, so what follows is the same if berth is killed here.
-func (s slowStep) recordTimeout() error {
-	text := fmt.Sprintf("did not become running within %s", time.Duration(s.x.c.Spec.StartTimeout))
-	if s.x.c.Spec.StartPattern != "" {
-		text += ": no line matched start_pattern " + quoted(s.x.c.Spec.StartPattern)
-	}
-	return recordWarning(s.x, v1.ReasonStartTimedOut, text, func(st *v1.ContainerStatus, now time.Time) {
-		st.Phase, st.StopRecordedAt, st.StopSent, st.Unrequested = v1.Stopping, now, false, false
-		setCondition(st, now, v1.Started, v1.Unknown, v1.ReasonStartTimedOut, text)
-	})
 }

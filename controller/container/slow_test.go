@@ -50,6 +50,13 @@ func TestPlanStarting(t *testing.T) {
 	})
 }
 
+// waits requires a wait for a match until a time.
+func waits(t *testing.T, at time.Time, s Step) {
+	t.Helper()
+	require.Equal(t, AwaitMatch.Name, s.Name)
+	require.Equal(t, at, s.At)
+}
+
 func TestNextCheckOfStart(t *testing.T) {
 	c := wanted()
 	limited(&c.Spec)
@@ -64,15 +71,15 @@ func TestNextCheckOfStart(t *testing.T) {
 		tc.status(&c.Status)
 		o := running(c)
 		starts(tc.now)(&o)
-		require.Equal(t, Step{Do: AwaitMatch, RequeueAt: t2.Add(tc.at)}, Plan(c, o))
+		waits(t, t2.Add(tc.at), Plan(c, o))
 	}
 	c.Spec.StartTimeout, c.Status = 0, v1.ContainerStatus{Phase: v1.Starting, ObservedInstall: 1, ObservedRun: 1}
 	o := running(c)
 	starts(0)(&o)
-	require.Equal(t, Step{Do: AwaitMatch, RequeueAt: t2.Add(time.Minute)}, Plan(c, o), "there is no limit")
+	waits(t, t2.Add(time.Minute), Plan(c, o)) // there is no limit
 	warned(&c.Status)
 	starts(time.Hour)(&o)
-	require.Equal(t, Step{Do: AwaitMatch}, Plan(c, o), "nothing is left to wait for but the console")
+	waits(t, time.Time{}, Plan(c, o)) // nothing is left to wait for but the console
 }
 
 func TestPlanSlowInstallation(t *testing.T) {

@@ -59,10 +59,10 @@ func TestTimezoneIsTZ(t *testing.T) {
 // appliedElsewhere are the fields of a container's spec that are not part of what the
 // engine creates, with the file that applies them.
 var appliedElsewhere = map[string]string{
-	"start_pattern":       "container.go StartPattern",
+	"start_pattern":       "observe.go StartPattern",
 	"start_timeout":       "plan.go StartTimeout",
 	"install_timeout":     "plan.go InstallLimit",
-	"pull_policy":         "pull_policy.go PullPolicy",
+	"pull_policy":         "pull.go PullPolicy",
 	"limits.disk":         "pressure.go Limits.Disk",
 	"stop.command":        "exit.go Stop.Command",
 	"restart_policy.mode": "exit.go RestartPolicy.Mode",

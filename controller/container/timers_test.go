@@ -19,7 +19,7 @@ func setClock(w *world, d time.Duration) { w.jump.Store(int64(d)) }
 // restart restarts berth: its memory is lost.
 func restart(w *world, stop func()) func() {
 	stop()
-	w.rec.Timers, w.rec.Outage = &container.Timers{}, &container.Outage{}
+	w.rec.Timers, w.rec.Instances = &container.Timers{}, &container.Instances{}
 	return w.run()
 }
 

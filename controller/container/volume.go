@@ -9,9 +9,6 @@ import (
 	"berth/store"
 )
 
-// reasonPresent is the reason of a condition about something that is on the host.
-const reasonPresent = "Present"
-
 // Volumes returns a source of the containers whose volume has lost its directory, or has
 // it again. The resync makes up for what an error of the store hides.
 func Volumes(s *store.Store) controller.Source {
@@ -26,6 +23,25 @@ func Volumes(s *store.Store) controller.Source {
 					if c, err := store.Containers.Get(tx, user); err == nil && volumeMissing(c) != lostVolume(c, v.Status) {
 						notify(user)
 					}
+				}
+				return nil
+			})
+		})
+	}
+}
+
+// Restores returns a source of the containers whose volumes are being restored, or were.
+// The resync makes up for what an error of the store hides.
+func Restores(s *store.Store) controller.Source {
+	return func(ctx context.Context, notify func(string)) error {
+		return store.Changes(store.Restores, s)(ctx, func(id string) {
+			_ = s.View(func(tx *store.Tx) error {
+				o, err := store.Restores.Get(tx, id)
+				if err != nil {
+					return err
+				}
+				for _, user := range store.Containers.IDsBy(tx, o.Spec.VolumeID) {
+					notify(user)
 				}
 				return nil
 			})
@@ -48,32 +64,23 @@ func lostVolume(c v1.Container, v v1.VolumeStatus) bool {
 // recordVolumeReady records that the directory of the volume is missing, or is there again,
 // with an event. The container is not stopped: a directory that was moved is still the
 // one that it uses.
-func recordVolumeReady(s execution) error {
+func (t *task) recordVolumeReady() error {
 	status, reason := v1.False, reasonVolumeMissing
 	text := "the directory of the volume is missing on the host, and what the container writes may be lost: stop the container, then put the directory back or restore a backup"
-	if !s.o.VolumeMissing {
+	if !t.o.VolumeMissing {
 		status, reason, text = v1.True, reasonPresent, "the directory of the volume is there again"
-		if s.o.Server.Running {
+		if t.o.Server.Running {
 			text += ": restart the container, unless the same directory was moved back; until then it uses the one before"
 		}
 	}
-	return recordWarning(s, reason, text, func(st *v1.ContainerStatus, now time.Time) {
-		s.keepObserved(st)
+	return t.amend(func(st *v1.ContainerStatus, now time.Time) {
 		before := v1.FindCondition(st.Conditions, v1.VolumeReady).Message
 		switch {
-		case st.Phase.Active(), s.o.VolumeMissing && st.Message == "":
+		case st.Phase.Active(), t.o.VolumeMissing && st.Message == "":
 			st.Message = text
 		case st.Message == before:
 			st.Message = ""
 		}
 		setCondition(st, now, v1.VolumeReady, status, reason, text)
-	})
-}
-
-// keepVolumeMessage keeps the message of a missing directory while the container runs,
-// whatever else is recorded without a message.
-func keepVolumeMessage(st *v1.ContainerStatus) {
-	if c := v1.FindCondition(st.Conditions, v1.VolumeReady); c.Status == v1.False && st.Message == "" && st.Phase.Active() {
-		st.Message = c.Message
-	}
+	}, message{reason, text})
 }

@@ -79,10 +79,10 @@ func newNodeOn(b *testing.B, dir string, engine engine, resync time.Duration) *n
 	log := slog.New(slog.DiscardHandler)
 	hub := stream.New(filepath.Join(dir, "console"), stream.Options{})
 	consoles := console.New(engine, hub, console.Options{Log: log})
-	pulls, permits, outage := container.NewPuller(engine, 3, log), container.NewSemaphore(min(heavyCalls, 2*goruntime.NumCPU())), &container.Outage{}
+	pulls, permits, instances := container.NewPuller(engine, 3, log), container.NewSemaphore(min(heavyCalls, 2*goruntime.NumCPU())), &container.Instances{}
 	r := &container.Reconciler{
 		Store: db, Engine: engine, Console: consoles, Pulls: pulls, Log: log,
-		Orphans: &container.Orphans{Grace: time.Minute, Log: log}, Semaphore: permits, Outage: outage,
+		Orphans: &container.Orphans{Grace: time.Minute, Log: log}, Semaphore: permits, Instances: instances,
 		Timers: &container.Timers{}, Now: time.Now, Mounts: unpinned{}, BootID: "boot",
 		Crash:  container.CrashBackOff{Initial: 10 * time.Second, Max: 5 * time.Minute, ResetAfter: 10 * time.Minute},
 		Volume: func(id string) string { return "/volumes/" + id },
@@ -91,14 +91,14 @@ func newNodeOn(b *testing.B, dir string, engine engine, resync time.Duration) *n
 	loop := &controller.Loop{Name: "container", Reconciler: r, Failed: r.Failed, Log: log, Workers: workers + heavyCalls,
 		BackOff:      controller.BackOff(500*time.Millisecond, 5*time.Minute),
 		DesiredState: []controller.Source{store.Changes(store.Containers, db, store.SpecChanged)},
-		Watch: []controller.Source{controller.List(store.Containers.Lister(db)), container.Watch(engine, outage, func() {}),
+		Watch: []controller.Source{controller.List(store.Containers.Lister(db)), container.Watch(engine, instances, func() {}),
 			consoles.Source, controller.Every(resync, store.Containers.Lister(db))},
 		Awaited: []controller.Source{pulls.Source, permits.Source}}
 	n := &node{store: db, consoles: consoles}
 	ctx, cancel := context.WithCancel(context.Background())
 	var parts sync.WaitGroup
 	parts.Go(func() { loop.Run(ctx) })
-	parts.Go(func() { pulls.Run(ctx) })
+	parts.Go(func() { _ = pulls.Run(ctx) })
 	parts.Go(func() { _ = consoles.Run(ctx) })
 	parts.Go(func() { _ = hub.Pump(ctx, db) })
 	n.addr = serve(b, db, hub)

@@ -110,9 +110,9 @@ func TestConditionReasons(t *testing.T) {
 			}
 		})
 	}
-	for a := container.Rest; a <= container.Forget; a++ {
+	for _, s := range container.Steps() {
 		var name strings.Builder
-		for part := range strings.FieldsSeq(a.String()) {
+		for part := range strings.FieldsSeq(s.Name) {
 			name.WriteString(strings.ToUpper(part[:1]) + part[1:])
 		}
 		reasons[name.String()+"Failed"] = true

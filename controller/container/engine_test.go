@@ -17,34 +17,29 @@ import (
 // ends. What it stopped runs again, however cleanly it exited.
 func TestGracefulEngineRestart(t *testing.T) {
 	for _, answers := range []bool{true, false} { // over connections that are open
-		for _, nameless := range []bool{true, false} {
-			for _, code := range []int{0, 143} {
-				t.Run(fmt.Sprintf("answers=%t nameless=%t code=%d", answers, nameless, code), func(t *testing.T) {
-					live(t, func(w *world) {
-						host := w.engine.Outside.Host()
-						if nameless {
-							host.Nameless()
-						}
-						w.installed(func(s *v1.ContainerSpec) { s.RestartPolicy.Mode = v1.RestartNever })
-						w.change(on)
-						time.Sleep(time.Hour)
-						host.Shutdown(answers)
-						time.Sleep(9 * time.Second) // its stop timeout is nearly over when it exits
-						w.engine.Outside.Exit(server, code)
-						synctest.Wait()
-						time.Sleep(20 * time.Second) // others are stopped
-						w.want(v1.Running)
-						host.Down()
-						time.Sleep(10 * time.Second)
-						host.Boot()
-						time.Sleep(20 * time.Second)
-						c := w.want(v1.Running)
-						require.True(t, w.engine.Outside.State(server).Running)
-						require.EqualValues(t, 1, c.Status.RestartCount)
-						require.Equal(t, []string{"exit", "starting", "running"}, w.phases()[4:])
-					})
+		for _, code := range []int{0, 143} {
+			t.Run(fmt.Sprintf("answers=%t code=%d", answers, code), func(t *testing.T) {
+				live(t, func(w *world) {
+					host := w.engine.Outside.Host()
+					w.installed(func(s *v1.ContainerSpec) { s.RestartPolicy.Mode = v1.RestartNever })
+					w.change(on)
+					time.Sleep(time.Hour)
+					host.Shutdown(answers)
+					time.Sleep(9 * time.Second) // its stop timeout is nearly over when it exits
+					w.engine.Outside.Exit(server, code)
+					synctest.Wait()
+					time.Sleep(20 * time.Second) // others are stopped
+					w.want(v1.Running)
+					host.Down()
+					time.Sleep(10 * time.Second)
+					host.Boot()
+					time.Sleep(20 * time.Second)
+					c := w.want(v1.Running)
+					require.True(t, w.engine.Outside.State(server).Running)
+					require.EqualValues(t, 1, c.Status.RestartCount)
+					require.Equal(t, []string{"exit", "starting", "running"}, w.phases()[4:])
 				})
-			}
+			})
 		}
 	}
 }
@@ -63,7 +58,7 @@ func TestEngineRestartsWhileBerthIsAway(t *testing.T) {
 		host.Down()
 		time.Sleep(time.Minute)
 		host.Boot()
-		w.rec.Outage = &container.Outage{}
+		w.rec.Instances = &container.Instances{}
 		stop = w.run()
 		w.want(v1.Running)
 		stop()

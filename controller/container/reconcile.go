@@ -1,0 +1,166 @@
+package container
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	v1 "berth/api/v1"
+	"berth/controller"
+	"berth/runtime"
+	"berth/store"
+)
+
+// Engine is a container engine; see runtime/engine.go. Every method is idempotent: it can be
+// called again after a crash, and does nothing if its work is already done. An error does not
+// mean that a container is absent, except runtime.ErrNotFound.
+type Engine interface {
+	Instance(ctx context.Context) (string, error) // over a new connection
+	Inspect(ctx context.Context, n runtime.Name) (runtime.State, error)
+	ImageID(ctx context.Context, ref string) (string, error)
+
+	Create(ctx context.Context, s runtime.Spec) (containerID string, err error)
+	Update(ctx context.Context, n runtime.Name, l runtime.Live) error
+	Remove(ctx context.Context, n runtime.Name) error
+
+	Start(ctx context.Context, n runtime.Name) error
+	Signal(ctx context.Context, n runtime.Name, signal string) error
+	Kill(ctx context.Context, n runtime.Name) error
+	Unpause(ctx context.Context, n runtime.Name) error
+}
+
+// Mounts checks and pins the sources of a container's mounts while the engine
+// creates or starts it. See package hostmount.
+type Mounts interface {
+	Pin(ctx context.Context, n runtime.Name, mounts []runtime.Mount) (pinned []runtime.Mount, release func(), err error)
+}
+
+// Console follows the output of containers. See package console.
+type Console interface {
+	Follow(t runtime.Target)
+	Matched(id, containerID string, startedAt time.Time) bool
+	OutputComplete(t runtime.Target) bool
+	Drain(ctx context.Context, t runtime.Target) error
+	Input(ctx context.Context, id string, data []byte) error
+	Forget(ctx context.Context, id string) error
+}
+
+// CrashBackOff is the backoff of a container whose runs keep exiting.
+type CrashBackOff struct {
+	Initial    time.Duration // after the first crash; doubles
+	Max        time.Duration
+	ResetAfter time.Duration // after a run of this duration crashes are counted from 0
+}
+
+// Reconciler drives containers toward their specs.
+type Reconciler struct {
+	Store     *store.Store
+	Engine    Engine
+	Console   Console
+	Pulls     *Puller
+	Orphans   *Orphans
+	Semaphore *Semaphore
+	Instances *Instances
+	Timers    *Timers
+	Roots     *Roots
+	Mounts    Mounts
+	Crash     CrashBackOff
+	Warn      Warnings
+	BootID    string                             // of the host
+	Now       func() time.Time                   // the host's clock
+	Volume    func(volumeID string) (dir string) // the directory of a volume on the host
+	Auth      func(registry string) runtime.Auth // credentials of docker.registries
+	Metrics   *controller.Metrics
+	Log       *slog.Logger
+
+	// Configure sets the values of configuration files in a volume.
+	Configure func(ctx context.Context, volumeID string, files []v1.ConfigFile, env map[string]string) ([]error, error)
+}
+
+// task is one step of one container.
+type task struct {
+	*Reconciler
+	c    v1.Container // as it was loaded
+	o    Observed     // when the step was planned
+	step Step
+}
+
+// maxSteps limits the steps of one Reconcile. A container that needs more makes no progress.
+const maxSteps = 30
+
+// Reconcile takes the steps of the container with this internal_id until one waits. Each is
+// recorded in the store before the next, which begins with what is stored and observed then.
+// One permit serves all of them: a container that was just created is started with it.
+func (r *Reconciler) Reconcile(ctx context.Context, id string) (res controller.Result, err error) {
+	permit := false
+	defer func() {
+		if permit {
+			r.Semaphore.release()
+		}
+		if !res.Waiting {
+			r.Semaphore.leave(id)
+		}
+	}()
+	for range maxSteps {
+		t, err := r.observe(ctx, id)
+		if errors.Is(err, store.ErrNotFound) {
+			r.Timers.forget(id)
+			return r.Orphans.observe(ctx, r, id)
+		}
+		r.Orphans.forget(id)
+		if err != nil {
+			return controller.Result{}, err
+		}
+		t.step = Plan(t.c, t.o)
+		if t.step.expensive && !permit {
+			if permit = r.Semaphore.acquire(id, t.step.starts); !permit {
+				return controller.Result{Waiting: true}, nil // the semaphore names the id when a permit is free
+			}
+		}
+		res, err := t.step.run(t, ctx)
+		switch {
+		case err != nil && ctx.Err() == nil:
+			r.Metrics.StepFailed(t.step.Name)
+			return res, stepError{t, err}
+		case err != nil, t.step.ends, res != (controller.Result{}):
+			return res, err
+		}
+	}
+	return controller.Result{}, fmt.Errorf("container %s: no progress in %d steps", id, maxSteps)
+}
+
+// stepError is the error of a step.
+type stepError struct {
+	*task
+	err error
+}
+
+func (e stepError) Error() string { return e.err.Error() }
+func (e stepError) Unwrap() error { return e.err }
+
+// reason returns the reason of the condition Reconciled: the cause if an operator can
+// remove it, else the step.
+func (e stepError) reason() string {
+	if errors.Is(e.err, runtime.ErrMountMissing) {
+		return reasonVolumeMissing
+	}
+	return e.step.failureReason()
+}
+
+// Failed records a failed step in the container's message and condition, with the
+// time of the retry. It is the Failed of a controller.Loop. An error that is not a
+// step's, such as a failed observation, is not recorded.
+func (r *Reconciler) Failed(id string, err error, retryAt time.Time) {
+	var failed stepError
+	if !errors.As(err, &failed) {
+		return
+	}
+	if retryAt.IsZero() { // at the next change or resync
+		retryAt = time.Now().Add(r.Crash.Max)
+	}
+	if err := failed.recordFailure(failed.reason(), failed.err.Error(), retryAt); err != nil && !errors.Is(err, store.ErrNotFound) {
+		r.Log.Error("could not save the last error of a container", "container", id, "err", err, "last_error", failed.err)
+	}
+}

@@ -1,0 +1,147 @@
+package container
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"berth/controller"
+)
+
+// Step is one step of a container toward its spec. It is safe to repeat and to interrupt.
+type Step struct {
+	Name string    // the label of berth_step_failures_total, and the reason of a failed step
+	At   time.Time // of a wait: the time of the next observation without a signal; zero: none
+
+	// run takes the step. The zero Result means that the next step follows at once.
+	run       func(t *task, ctx context.Context) (controller.Result, error)
+	ends      bool // no step follows before a signal, or before At
+	expensive bool // it creates, starts or removes a container, and needs a permit
+	starts    bool // it comes before the other expensive ones
+}
+
+// is reports whether two steps are the same, whenever they are taken.
+func (s Step) is(other Step) bool { return s.Name == other.Name }
+
+// until returns a wait that ends at a time.
+func (s Step) until(at time.Time) Step {
+	s.At = at
+	return s
+}
+
+// failureReason returns the reason of the condition Reconciled after a failure of the step,
+// such as KillServerFailed.
+func (s Step) failureReason() string {
+	var b strings.Builder
+	for word := range strings.FieldsSeq(s.Name) {
+		b.WriteString(strings.ToUpper(word[:1]) + word[1:])
+	}
+	return b.String() + "Failed"
+}
+
+// The steps, which Steps lists.
+var (
+	// Rest: nothing to do until something changes.
+	Rest = Step{Name: "rest", run: (*task).rest, ends: true}
+
+	// An installation.
+	RecordInstalling  = Step{Name: "record installing", run: recording((*task).recordInstalling)}
+	PullImage         = Step{Name: "pull image", run: (*task).pullMissing} // the image is not on the host
+	CreateInstaller   = Step{Name: "create installer", run: (*task).createInstaller, expensive: true}
+	StartInstaller    = Step{Name: "start installer", run: (*task).startInstaller, expensive: true, starts: true}
+	AwaitInstall      = Step{Name: "await install", run: (*task).await, ends: true}                  // the installer runs
+	RecordInstallSlow = Step{Name: "record install slow", run: recording((*task).recordInstallSlow)} // it has run for long
+	KillInstaller     = Step{Name: "kill installer", run: calling((*task).killInstaller)}            // it took too long, or its installation is no longer requested
+	FinishInstall     = Step{Name: "finish install", run: (*task).finishInstall, expensive: true}    // it exited: create the server container, and record the result
+	RemoveInstaller   = Step{Name: "remove installer", run: calling((*task).removeInstaller), expensive: true}
+
+	// The server container.
+	RefreshImage  = Step{Name: "refresh image", run: (*task).refreshImage} // pull the image of a server that is about to start
+	CreateServer  = Step{Name: "create server", run: (*task).createServer, expensive: true}
+	RecordCreated = Step{Name: "record created", run: recording((*task).recordCreated)}              // record the id of the new server container
+	RemoveServer  = Step{Name: "remove server", run: calling((*task).removeServer), expensive: true} // it was created from an older spec
+	UpdateLimits  = Step{Name: "update limits", run: calling((*task).updateLimits)}                  // of the existing container
+
+	// A run.
+	StartServer        = Step{Name: "start server", run: (*task).startServer, expensive: true, starts: true} // record the start, then call the engine
+	RecordEngine       = Step{Name: "record engine", run: recording((*task).recordEngine)}                   // the run continues under another instance of the engine
+	RecordStarting     = Step{Name: "record starting", run: recording((*task).recordStarting)}               // a requested run was started from outside
+	AwaitMatch         = Step{Name: "await match", run: (*task).await, ends: true}                           // the run has not matched its start pattern
+	RecordStartSlow    = Step{Name: "record start slow", run: recording((*task).recordStartSlow)}            // it has not for long
+	RecordStartTimeout = Step{Name: "record start timeout", run: recording((*task).recordStartTimeout)}      // it has not within its time: it is stopped
+	RecordRunning      = Step{Name: "record running", run: recording((*task).recordRunning), ends: true}     // the start pattern matched
+	Unpause            = Step{Name: "unpause", run: calling((*task).unpause)}                                // the container was paused from outside
+
+	// The end of a run.
+	RecordStopping = Step{Name: "record stopping", run: recording((*task).recordStopping)}
+	SendStop       = Step{Name: "send stop", run: calling((*task).sendStop)}
+	AwaitStop      = Step{Name: "await stop", run: (*task).await, ends: true}         // the grace period is not over
+	AwaitEngine    = Step{Name: "await engine", run: (*task).awaitEngine, ends: true} // the container exited, and the engine may be shutting down
+	AwaitOutput    = Step{Name: "await output", run: (*task).awaitOutput, ends: true} // the container exited, and its last output is being read
+	KillServer     = Step{Name: "kill server", run: calling((*task).killServer)}
+	RecordExit     = Step{Name: "record exit", run: recording((*task).recordExit)}
+	RecordOOM      = Step{Name: "record oom", run: recording((*task).recordOOM)} // correct a recorded exit: the run ran out of memory
+	AwaitRetry     = Step{Name: "await retry", run: (*task).await, ends: true}   // the backoff is not over
+
+	// The volume, and the deletion.
+	RecordPressure = Step{Name: "record pressure", run: recording((*task).recordPressure)}  // the begin or the end of disk pressure
+	AwaitSpace     = Step{Name: "await space", run: (*task).await, ends: true}              // under disk pressure: the grace period of the run is not over
+	RecordVolume   = Step{Name: "record volume", run: recording((*task).recordVolumeReady)} // the directory of the volume is missing, or is there again
+	RecordDeleting = Step{Name: "record deleting", run: recording((*task).recordDeleting)}
+	Forget         = Step{Name: "forget", run: calling((*task).forget), ends: true} // nothing is left on the host: purge the object
+)
+
+// Steps returns all steps.
+func Steps() []Step {
+	return []Step{
+		Rest, RecordInstalling, PullImage, CreateInstaller, StartInstaller, AwaitInstall, RecordInstallSlow, KillInstaller, FinishInstall,
+		RemoveInstaller, RefreshImage, CreateServer, RecordCreated, RemoveServer, UpdateLimits, StartServer, RecordEngine, RecordStarting,
+		AwaitMatch, RecordStartSlow, RecordStartTimeout, RecordRunning, Unpause, RecordStopping, SendStop, AwaitStop, AwaitEngine,
+		AwaitOutput, KillServer, RecordExit, RecordOOM, AwaitRetry, RecordPressure, AwaitSpace, RecordVolume, RecordDeleting, Forget,
+	}
+}
+
+// recording returns the run of a step that only records.
+func recording(record func(*task) error) func(*task, context.Context) (controller.Result, error) {
+	return func(t *task, _ context.Context) (controller.Result, error) { return controller.Result{}, record(t) }
+}
+
+// calling returns the run of a step that the next one follows.
+func calling(call func(*task, context.Context) error) func(*task, context.Context) (controller.Result, error) {
+	return func(t *task, ctx context.Context) (controller.Result, error) {
+		return controller.Result{}, call(t, ctx)
+	}
+}
+
+// waitFor returns the result of a step that waits for a resource which another
+// container or the puller holds. The container is observed again after d.
+func waitFor(d time.Duration) controller.Result {
+	return controller.Result{Waiting: true, RequeueAfter: max(d, time.Millisecond)}
+}
+
+// rest ends the work on a container that is as requested.
+func (t *task) rest(context.Context) (controller.Result, error) {
+	t.Pulls.Forget(t.c.Meta.ID) // a result that it did not receive is not that of its next start
+	return controller.Result{}, t.markObserved()
+}
+
+// await waits for a signal, or for the time of the step.
+func (t *task) await(context.Context) (controller.Result, error) {
+	return t.requeue(), t.markObserved()
+}
+
+// awaitEngine is neither a success nor a failure of the container.
+func (t *task) awaitEngine(context.Context) (controller.Result, error) {
+	return waitFor(t.step.At.Sub(t.o.Now)), nil
+}
+
+// awaitOutput waits while the phase is still that of the exited run, so the spec must not
+// count as observed.
+func (t *task) awaitOutput(context.Context) (controller.Result, error) { return t.requeue(), nil }
+
+func (t *task) requeue() controller.Result {
+	if t.step.At.IsZero() {
+		return controller.Result{}
+	}
+	return controller.Result{RequeueAfter: max(t.step.At.Sub(t.o.Now), time.Millisecond)}
+}
