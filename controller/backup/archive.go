@@ -33,66 +33,76 @@ type Archives interface {
 // cleanTimeout bounds the removal of what a failed job left in its target.
 const cleanTimeout = 30 * time.Second
 
-// write returns the job of a backup.
+// write returns the work of a backup.
 func (r *backups) write(b v1.Backup) work {
-	return func(ctx context.Context, report func(bytes, total int64)) Outcome {
+	return func(ctx context.Context, report func(Report)) error {
 		t, err := r.Targets(b.Spec.Target)
 		if err != nil {
-			return Outcome{Err: err}
+			return err
 		}
 		key := v1.ArchiveKey(b.Meta.ID)
-		if b.Status.Attempts > 0 { // an attempt before this one may have left something
+		report(Report{Leftover: true}) // of an attempt before this one, or of this one if it panics
+		if b.Status.Attempts > 0 {
 			if err := t.Delete(ctx, key); err != nil {
-				return Outcome{Err: fmt.Errorf("remove the interrupted attempt: %w", err), Leftover: true}
+				return fmt.Errorf("remove the interrupted attempt: %w", err)
 			}
 		}
-		if err := r.space.check(b); err != nil {
-			return Outcome{Err: err}
+		if err := r.space.check(b.Spec.Target, 1); err != nil {
+			report(Report{})
+			return err
 		}
-		var o Outcome
-		err = r.quiesced(ctx, b, func() error {
-			o, err = r.store(ctx, t, b, report)
+		var done v1.Snapshot
+		err = r.quiesced(ctx, b, func() (err error) {
+			done, err = r.store(ctx, t, b, func(bytes, total int64) {
+				report(Report{Leftover: true, Progress: v1.Progress{Bytes: bytes, Total: max(bytes, total)}})
+			})
 			return err
 		})
-		if o.Err = err; err != nil {
-			clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTimeout)
-			defer cancel()
-			removeErr := t.Delete(clean, key)
-			if o.Leftover, o.Err = removeErr != nil, errors.Join(err, removeErr); !o.Leftover {
-				r.space.release(b.Meta.ID)
-			}
+		if err == nil {
+			report(Report{Snapshot: done})
+			return nil
 		}
-		return o
+		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTimeout)
+		defer cancel()
+		removeErr := t.Delete(clean, key)
+		if removeErr == nil {
+			r.space.release(b.Meta.ID)
+			report(Report{})
+		}
+		return errors.Join(err, removeErr)
 	}
 }
 
 // store writes the archive of a volume to its target.
-func (r *backups) store(ctx context.Context, t Target, b v1.Backup, report func(bytes, total int64)) (o Outcome, err error) {
+func (r *backups) store(ctx context.Context, t Target, b v1.Backup, progress func(bytes, total int64)) (done v1.Snapshot, err error) {
 	size, err := t.Put(ctx, v1.ArchiveKey(b.Meta.ID), func(ctx context.Context, w io.Writer) error {
 		return controller.Catch(r.Log, "archive writer", func() (err error) {
-			o.Snapshot, err = r.Archives.Write(ctx, b.Spec.VolumeID, w, v1.SnapshotOptions{Ignore: b.Spec.Ignore, Progress: report,
+			done, err = r.Archives.Write(ctx, b.Spec.VolumeID, w, v1.SnapshotOptions{Ignore: b.Spec.Ignore, Progress: progress,
 				Written: func(n int64) error {
 					if err := r.space.wrote(b, n); err != nil {
 						return err
 					}
 					return r.throttle.wait(ctx, n)
 				}})
-			return err
+			if err != nil {
+				return err
+			}
+			return r.space.check(b.Spec.Target, 0)
 		}, "backup", b.Meta.ID, "volume", b.Spec.VolumeID)
 	})
-	if err == nil && size != o.Snapshot.Size {
-		err = fmt.Errorf("the target stored %d of %d bytes", size, o.Snapshot.Size)
+	if err == nil && size != done.Size {
+		err = fmt.Errorf("the target stored %d of %d bytes", size, done.Size)
 	}
-	return o, err
+	return done, err
 }
 
-// erase returns the job that removes what a target has of a backup.
+// erase returns the work that removes what a target has of a backup.
 func (r *backups) erase(b v1.Backup) work {
-	return func(ctx context.Context, _ func(bytes, total int64)) Outcome {
+	return func(ctx context.Context, _ func(Report)) error {
 		t, err := r.Targets(b.Spec.Target)
 		if err != nil {
-			return Outcome{Err: err}
+			return err
 		}
-		return Outcome{Err: t.Delete(ctx, v1.ArchiveKey(b.Meta.ID))}
+		return t.Delete(ctx, v1.ArchiveKey(b.Meta.ID))
 	}
 }

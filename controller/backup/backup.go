@@ -4,27 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	v1 "berth/api/v1"
 	"berth/controller"
+	"berth/controller/jobs"
 	"berth/store"
 )
-
-// Options are what the controllers of this package need.
-type Options struct {
-	Store    *store.Store
-	Targets  func(v1.Target) (Target, error) // v1.Error if it is not configured
-	Archives Archives
-	Console  Console
-	Busy     func(ctx context.Context, volume string) (container string, err error) // a container of the engine that runs with a volume; "": none
-	Free     func(v1.Target) error                                                  // why nothing may be written to a target: its disk is full
-	Limits   func() v1.BackupsConfig                                                // Bandwidth, and how many and how large backups may be
-	Jobs     *Jobs
-	Metrics  *Metrics
-	Log      *slog.Logger
-}
 
 // backups is the controller.Reconciler of backups.
 type backups struct {
@@ -37,7 +23,8 @@ type backups struct {
 func (r *backups) Reconcile(ctx context.Context, id string) (controller.Result, error) {
 	b, o, err := r.observe(id)
 	if errors.Is(err, store.ErrNotFound) {
-		r.Jobs.forget(id)
+		r.Jobs.archives.Forget(backupJob + id)
+		r.Jobs.removals.Forget(id)
 		return controller.Result{}, nil
 	}
 	if err != nil {
@@ -47,15 +34,20 @@ func (r *backups) Reconcile(ctx context.Context, id string) (controller.Result, 
 	case Begin:
 		return r.begin(b)
 	case RecordProgress:
-		return controller.Result{RequeueAfter: progressPeriod}, r.recordProgress(b, o.Job.Progress)
+		return controller.Result{RequeueAfter: progressPeriod}, r.recordProgress(b, o.Job.Value.Progress)
 	case RecordPending, RecordCompleted, RecordFailed, RecordDeleting:
 		return controller.RequeueNow(), r.recordStep(b, a, o)
 	case SendResume:
 		return controller.RequeueNow(), r.resume(ctx, b)
 	case Cancel:
-		r.Jobs.stop(id)
-	case Remove, Collect:
-		return r.remove(b, a, o.Job)
+		r.Jobs.archives.Cancel(backupJob + id)
+		return controller.Result{Waiting: true}, nil
+	case Await:
+		return controller.Result{Waiting: true}, nil
+	case Remove:
+		return r.remove(b)
+	case Collect:
+		return r.collect(b, o.Removal)
 	}
 	return controller.Result{}, nil
 }
@@ -69,7 +61,7 @@ func (r *backups) observe(id string) (b v1.Backup, o Observed, err error) {
 		o.VolumeDeleted, err = isDeleted(tx, b.Spec.VolumeID)
 		return err
 	})
-	o.Job = r.Jobs.observe(id)
+	o.Job, o.Removal = r.Jobs.archives.Get(backupJob+id), r.Jobs.removals.Get(id)
 	return b, o, err
 }
 
@@ -84,16 +76,20 @@ func isDeleted(tx *store.Tx, volume string) (bool, error) {
 
 // begin begins the job of a backup if there is a permit.
 func (r *backups) begin(b v1.Backup) (controller.Result, error) {
-	p := place{kind: BackingUp, volume: b.Spec.VolumeID, since: b.Meta.CreatedAt}
-	record := func() error {
-		return record(r.Store, b, func(_ *store.Tx, s *v1.BackupStatus, now time.Time) error {
-			s.State, s.StartedAt = v1.JobRunning, &now
-			s.Attempts++
-			return nil
-		})
+	started, err := r.Jobs.archives.Start(jobs.Request[Report]{
+		ID: backupJob + b.Meta.ID, Key: b.Spec.VolumeID, Work: r.write(b),
+		Record: func() error {
+			return record(r.Store, b, func(_ *store.Tx, s *v1.BackupStatus, now time.Time) error {
+				s.State, s.StartedAt = v1.JobRunning, &now
+				s.Attempts++
+				return nil
+			})
+		},
+	})
+	if started {
+		return controller.Result{RequeueAfter: progressPeriod}, nil
 	}
-	begun, err := r.Jobs.begin(b.Meta.ID, p, record, r.write(b))
-	return controller.Result{Requeue: begun && err == nil, Waiting: !begun && err == nil}, err
+	return awaited(started), err
 }
 
 func (r *backups) recordProgress(b v1.Backup, p v1.Progress) error {
@@ -114,7 +110,8 @@ func (r *backups) recordStep(b v1.Backup, a Action, o Observed) error {
 		return record(r.Store, b, func(_ *store.Tx, s *v1.BackupStatus, _ time.Time) error { s.State = v1.JobPending; return nil })
 	case RecordDeleting:
 		err := record(r.Store, b, func(_ *store.Tx, s *v1.BackupStatus, _ time.Time) error { s.State = v1.JobDeleting; return nil })
-		r.Jobs.stop(b.Meta.ID)
+		r.Jobs.archives.Cancel(backupJob + b.Meta.ID)
+		r.Jobs.archives.Forget(backupJob + b.Meta.ID) // its place, if it waits
 		return err
 	case RecordCompleted:
 		end = completed(b, o.Job)
@@ -135,19 +132,15 @@ func (r *backups) recordEnd(b v1.Backup, o Observed, end change) error {
 	if err != nil {
 		return err
 	}
-	r.Jobs.forget(b.Meta.ID)
+	r.Jobs.archives.Forget(backupJob + b.Meta.ID)
 	if !recorded.Leftover {
 		r.space.release(b.Meta.ID)
 	}
 	r.Metrics.observe(b.Spec.Target, recorded)
-	r.logFailure(b, o)
-	return nil
-}
-
-func (r *backups) logFailure(b v1.Backup, o Observed) {
-	if err := o.Job.Outcome.Err; err != nil {
+	if err := o.Job.Err; err != nil {
 		r.Log.Error("a backup failed", "backup", b.Meta.ID, "volume", b.Spec.VolumeID, "target", b.Spec.Target, "err", err)
 	}
+	return nil
 }
 
 // completed returns the change to a completed backup. The volume may have been deleted
@@ -157,12 +150,12 @@ func completed(b v1.Backup, j Job) change {
 		if gone, err := isDeleted(tx, b.Spec.VolumeID); gone || err != nil {
 			return errors.Join(err, failed(b, Observed{Job: j, VolumeDeleted: true})(tx, s, now))
 		}
-		o := j.Outcome
+		made := j.Value.Snapshot
 		s.State, s.FinishedAt, s.Message = v1.JobCompleted, &now, ""
-		s.Size, s.Checksum, s.Unpacked, s.Files = o.Snapshot.Size, o.Snapshot.Checksum, o.Snapshot.Bytes, o.Snapshot.Files
-		all := v1.FirstSkipped(o.Snapshot.Skipped, v1.MaxSkipped, v1.MaxSkippedBytes)
-		s.Skipped, s.SkippedTotal = v1.FirstSkipped(all, v1.ListedSkipped, v1.ListedSkippedBytes), o.Snapshot.SkippedTotal
-		done := max(j.Progress.Bytes, o.Snapshot.Bytes)
+		s.Size, s.Checksum, s.Unpacked, s.Files = made.Size, made.Checksum, made.Bytes, made.Files
+		all := v1.FirstSkipped(made.Skipped, v1.MaxSkipped, v1.MaxSkippedBytes)
+		s.Skipped, s.SkippedTotal = v1.FirstSkipped(all, v1.ListedSkipped, v1.ListedSkippedBytes), made.SkippedTotal
+		done := max(j.Value.Progress.Bytes, made.Bytes)
 		s.Progress = v1.Progress{Bytes: done, Total: done}
 		if len(all) > len(s.Skipped) {
 			return store.SetSkipped(tx, b.Meta.ID, all)
@@ -176,39 +169,38 @@ func completed(b v1.Backup, j Job) change {
 func failed(b v1.Backup, o Observed) change {
 	return func(_ *store.Tx, s *v1.BackupStatus, now time.Time) error {
 		s.State, s.FinishedAt = v1.JobFailed, &now
-		err := o.Job.Outcome.Err
 		switch {
 		case o.VolumeDeleted:
 			s.Message = "The volume was deleted before the backup had completed"
-		case o.Job.State == NoJob:
+		case o.Job.State == jobs.None:
 			s.Message = fmt.Sprintf("The backup was interrupted %d times", b.Status.Attempts)
 		default:
-			s.Message = failureText(err)
+			s.Message = failureText(o.Job.Err)
 		}
-		s.Leftover = err == nil || o.Job.Outcome.Leftover
+		s.Leftover = o.Job.Err == nil || o.Job.Value.Leftover
 		return nil
 	}
 }
 
-// remove begins to remove what a target has of a backup, or acts on the result.
-func (r *backups) remove(b v1.Backup, a Action, j Job) (controller.Result, error) {
+// remove begins to remove what a target has of a backup.
+func (r *backups) remove(b v1.Backup) (controller.Result, error) {
+	r.Jobs.archives.Forget(backupJob + b.Meta.ID)
+	started, err := r.Jobs.removals.Start(jobs.Request[Report]{ID: b.Meta.ID, Key: string(b.Spec.Target), Work: r.erase(b)})
+	return awaited(started), err
+}
+
+// collect acts on the result of a removal.
+func (r *backups) collect(b v1.Backup, removal Job) (controller.Result, error) {
 	id := b.Meta.ID
-	r.Jobs.forget(id)
-	if a == Collect && j.Outcome.Err != nil {
-		return controller.Result{}, fmt.Errorf("backup %s: remove its archive: %w", id, j.Outcome.Err)
+	r.Jobs.removals.Forget(id)
+	if removal.Err != nil {
+		return controller.Result{}, fmt.Errorf("backup %s: remove its archive: %w", id, removal.Err)
 	}
-	if a == Collect {
-		r.space.release(id)
-	}
-	if a == Collect && b.Meta.Deleted {
+	r.space.release(id)
+	if b.Meta.Deleted {
 		return controller.Result{}, r.purge(id)
 	}
-	if a == Collect {
-		return controller.RequeueNow(), record(r.Store, b, func(_ *store.Tx, s *v1.BackupStatus, _ time.Time) error { s.Leftover = false; return nil })
-	}
-	// Beginning it is no success: the backoff of earlier failures stays.
-	_, err := r.Jobs.begin(id, place{kind: Removing, target: b.Spec.Target, since: b.Meta.CreatedAt}, func() error { return nil }, r.erase(b))
-	return controller.Result{Waiting: err == nil}, err
+	return controller.RequeueNow(), record(r.Store, b, func(_ *store.Tx, s *v1.BackupStatus, _ time.Time) error { s.Leftover = false; return nil })
 }
 
 // purge removes the records of a backup and its restores.

@@ -158,6 +158,7 @@ func TestVolumeDeletedDuringBackup(t *testing.T) {
 		w.target.set(func() { w.target.hold = make(chan struct{}) })
 		w.backup("b", nil)
 		w.update(func(tx *store.Tx) error { return store.Volumes.Delete(tx, "v") })
+		time.Sleep(2 * progressPeriod)
 		require.Contains(t, w.want("b", v1.JobFailed).Status.Message, "volume was deleted")
 		require.Zero(t, w.target.leftover())
 	})

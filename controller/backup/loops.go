@@ -2,12 +2,95 @@ package backup
 
 import (
 	"context"
+	"log/slog"
+	"strings"
+	"sync"
 
 	"github.com/cenkalti/backoff/v4"
 
+	v1 "berth/api/v1"
 	"berth/controller"
+	"berth/controller/jobs"
 	"berth/store"
 )
+
+// Options are what the controllers of this package need.
+type Options struct {
+	Store    *store.Store
+	Targets  func(v1.Target) (Target, error) // v1.Error if it is not configured
+	Archives Archives
+	Console  Console
+	Busy     func(ctx context.Context, volume string) (container string, err error) // a container of the engine that runs with a volume; "": none
+	Free     func(v1.Target) error                                                  // why nothing may be written to a target: its disk is full
+	Limits   func() v1.BackupsConfig                                                // Bandwidth, and how many and how large backups may be
+	Jobs     *Jobs
+	Metrics  *Metrics
+	Log      *slog.Logger
+}
+
+// Report is what a job reports.
+type Report struct {
+	Progress v1.Progress
+	Snapshot v1.Snapshot // of a backup that has completed
+	Leftover bool        // the target may have a part of the archive of a backup
+}
+
+// Job is a job of this package.
+type Job = jobs.Job[Report]
+
+type work = func(ctx context.Context, report func(Report)) error
+
+// Jobs are the jobs of this package.
+type Jobs struct {
+	archives *jobs.Jobs[Report] // of backups and restores: one of a volume, restores first
+	removals *jobs.Jobs[Report] // of archives, by id of the backup: they do not count for the limit of the others
+}
+
+// The prefixes of the ids of jobs that read or write archives.
+const (
+	backupJob  = "backup/"
+	restoreJob = "restore/"
+)
+
+// maxRemovals is how many archives are removed at once from one target, so that one which
+// does not answer stops no other.
+const maxRemovals = 4
+
+// NewJobs returns the Jobs of up to limit backups and restores at once.
+func NewJobs(limit func() int, log *slog.Logger) *Jobs {
+	return &Jobs{
+		archives: jobs.New[Report](jobs.Options{Name: "backup job", Limit: limit, Log: log}),
+		removals: jobs.New[Report](jobs.Options{Name: "removal of an archive", Limit: func() int { return maxRemovals * len(v1.Targets()) }, PerKey: maxRemovals, Log: log}),
+	}
+}
+
+// Run runs jobs until ctx ends. Then it cancels them, and waits for them.
+func (j *Jobs) Run(ctx context.Context) error {
+	var parts sync.WaitGroup
+	parts.Go(func() { _ = j.archives.Run(ctx) })
+	parts.Go(func() { _ = j.removals.Run(ctx) })
+	parts.Wait()
+	return nil
+}
+
+// awaited returns the result for an object whose job has started, or waits for a permit.
+func awaited(started bool) controller.Result {
+	if started {
+		return controller.Result{Waiting: true} // Source names it when the job has ended
+	}
+	return controller.Result{Waiting: true, RequeueAfter: jobs.AskAgain}
+}
+
+// source returns a source of the backups or restores whose jobs have ended or may begin.
+func (j *Jobs) source(prefix string) controller.Source {
+	return func(ctx context.Context, notify func(string)) error {
+		return j.archives.Source(ctx, func(id string) {
+			if own, is := strings.CutPrefix(id, prefix); is {
+				notify(own)
+			}
+		})
+	}
+}
 
 // Run is how loops run.
 type Run struct {
@@ -26,7 +109,6 @@ const (
 func Loops(o Options, run Run) []*controller.Loop {
 	shared := newThrottle(func() int64 { return int64(o.Limits().Bandwidth) })
 	s := o.Store
-	open := newListing(s, store.Restores, isUnfinished).ids
 	b, r, p := &backups{o, shared, newSpace(o)}, &restores{o, shared}, &policies{Options: o}
 	loop := func(name string, reconciler controller.Reconciler, workers int, requested controller.Source, watch ...controller.Source) *controller.Loop {
 		return &controller.Loop{Name: name, Reconciler: reconciler, DesiredState: []controller.Source{requested}, Watch: watch,
@@ -34,39 +116,11 @@ func Loops(o Options, run Run) []*controller.Loop {
 	}
 	return []*controller.Loop{
 		loop("backup", b, backupWorkers, store.Backups.Source(s, store.SpecChanged),
-			o.Jobs.source(BackingUp, Removing), b.volumesDeleted, run.Resync(newListing(s, store.Backups, needsStep).ids)),
+			o.Jobs.source(backupJob), o.Jobs.removals.Source, run.Resync(store.Backups.Lister(s))),
 		loop("restore", r, restoreWorkers, store.Restores.Source(s, store.SpecChanged),
-			o.Jobs.source(Restoring), r.containersChanged(open), run.Resync(open)),
+			o.Jobs.source(restoreJob), run.Resync(store.Restores.Lister(s))),
 		loop("backup-policy", p, 1, store.Policies.Source(s, store.SpecChanged),
 			p.backupsChanged, run.Resync(store.Policies.Lister(s))),
-	}
-}
-
-// volumesDeleted is a source of the unfinished backups of volumes that are deleted.
-func (r *backups) volumesDeleted(ctx context.Context, notify func(string)) error {
-	return store.Changes(store.Volumes, r.Store, store.SpecChanged, store.Purged)(ctx, func(volume string) {
-		_ = r.Store.View(func(tx *store.Tx) error { // the resync makes up for an error
-			gone, err := isDeleted(tx, volume)
-			if err != nil || !gone {
-				return err
-			}
-			for _, id := range store.Backups.IDsBy(tx, volume) {
-				notify(id)
-			}
-			return nil
-		})
-	})
-}
-
-// containersChanged returns a source of the restores of volumes whose containers change.
-func (r *restores) containersChanged(unfinished func() ([]string, error)) controller.Source {
-	return func(ctx context.Context, notify func(string)) error {
-		return store.Changes(store.Containers, r.Store, store.StatusChanged, store.Purged)(ctx, func(string) {
-			ids, _ := unfinished() // the resync makes up for an error
-			for _, id := range ids {
-				notify(id)
-			}
-		})
 	}
 }
 

@@ -74,7 +74,6 @@ func (m *Metrics) observe(to v1.Target, s v1.BackupStatus) {
 type collector struct {
 	store               *store.Store
 	limits              func() v1.BackupsConfig
-	finished            *store.Projection[v1.BackupSpec, v1.BackupStatus, finished]
 	last, period, since *prometheus.Desc
 	usage, limit        *prometheus.Desc // of each target
 }
@@ -84,7 +83,7 @@ func newCollector(s *store.Store, limits func() v1.BackupsConfig) collector {
 		return prometheus.NewDesc(name, help, []string{"volume"}, nil)
 	}
 	return collector{
-		store: s, limits: limits, finished: store.NewProjection(s, store.Backups, finishedOf),
+		store: s, limits: limits,
 		usage:  prometheus.NewDesc("berth_backup_usage_bytes", "Bytes of the archives of a target.", []string{"target"}, nil),
 		limit:  prometheus.NewDesc("berth_backup_limit_bytes", "The configured limit of berth_backup_usage_bytes; absent without one.", []string{"target"}, nil),
 		last:   desc("berth_backup_last_completed_timestamp_seconds", "When the newest completed backup of a volume had completed, Unix time; absent without one."),
@@ -102,27 +101,29 @@ func (c collector) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (c collector) Collect(ch chan<- prometheus.Metric) {
-	newest, err := c.newest()
+	send := func(d *prometheus.Desc, value float64, label string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, label)
+	}
+	var newest map[string]time.Time
 	var policies []v1.BackupPolicy
 	used := map[v1.Target]int64{}
-	if err == nil {
-		err = c.store.View(func(tx *store.Tx) (err error) {
-			if err = dropDeleted(tx, newest); err == nil {
-				policies, err = store.Policies.List(tx)
-			}
-			for _, t := range v1.Targets() {
-				total, failed := store.BackupsIn(tx, t)
-				used[t], err = total.Bytes, errors.Join(err, failed)
-			}
+	err := c.store.View(func(tx *store.Tx) (err error) {
+		if newest, err = newestCompleted(tx); err != nil {
 			return err
-		})
-	}
+		}
+		for _, t := range v1.Targets() {
+			total, err := store.BackupsIn(tx, t)
+			if err != nil {
+				return err
+			}
+			used[t] = total.Bytes
+		}
+		policies, err = store.Policies.List(tx)
+		return err
+	})
 	if err != nil {
 		ch <- prometheus.NewInvalidMetric(c.last, err)
 		return
-	}
-	send := func(d *prometheus.Desc, value float64, label string) {
-		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, label)
 	}
 	for volume, at := range newest {
 		send(c.last, unix(at), volume)
@@ -141,42 +142,22 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 
 func unix(t time.Time) float64 { return float64(t.UnixNano()) / 1e9 }
 
-// finished is when a backup of a volume has completed; the zero time: it has not.
-type finished struct {
-	volume string
-	at     time.Time
-}
-
-func finishedOf(b v1.Backup) finished {
-	if v1.BackupStateOf(b) != v1.JobCompleted || b.Status.FinishedAt == nil {
-		return finished{}
-	}
-	return finished{b.Spec.VolumeID, *b.Status.FinishedAt}
-}
-
-// newest returns when the newest completed backup of each volume had completed.
-func (c collector) newest() (map[string]time.Time, error) {
+// newestCompleted returns when the newest completed backup of each volume that is not deleted
+// had completed.
+func newestCompleted(tx *store.Tx) (map[string]time.Time, error) {
+	all, err := store.Backups.List(tx)
 	newest := map[string]time.Time{}
-	err := c.finished.Read(func(items []store.Projected[finished], _ uint64) {
-		for _, item := range items {
-			if f := item.Value; f.at.After(newest[f.volume]) {
-				newest[f.volume] = f.at
-			}
+	for _, b := range all {
+		volume, at := b.Spec.VolumeID, b.Status.FinishedAt
+		if v1.BackupStateOf(b) == v1.JobCompleted && at != nil && at.After(newest[volume]) {
+			newest[volume] = *at
 		}
-	})
-	return newest, err
-}
-
-// dropDeleted removes the volumes that are deleted.
-func dropDeleted(tx *store.Tx, newest map[string]time.Time) error {
+	}
 	for volume := range newest {
-		gone, err := isDeleted(tx, volume)
-		if err != nil {
-			return err
-		}
-		if gone {
+		gone, failed := isDeleted(tx, volume)
+		if err = errors.Join(err, failed); gone {
 			delete(newest, volume)
 		}
 	}
-	return nil
+	return newest, err
 }

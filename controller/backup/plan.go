@@ -4,6 +4,7 @@ import (
 	"time"
 
 	v1 "berth/api/v1"
+	"berth/controller/jobs"
 )
 
 // maxAttempts is how often a job begins before an interruption makes it fail.
@@ -29,9 +30,10 @@ const (
 	Sweep   // begin to remove what interrupted attempts left in the volume
 )
 
-// Observed is what Plan knows of a job beside the records.
+// Observed is what Plan knows of a backup or a restore beside the records.
 type Observed struct {
 	Job           Job
+	Removal       Job  // of the archive of a backup
 	VolumeDeleted bool // the volume of a backup is gone, or going
 	VolumeBusy    bool // a container may have the volume of a restore mounted and run
 }
@@ -45,11 +47,11 @@ func Plan(b v1.Backup, o Observed) Action {
 		return RecordPending
 	case b.Status.State.Finished():
 		return planFinished(b, o)
-	case o.Job.State == JobRuns && o.VolumeDeleted:
+	case o.Job.State == jobs.Running && o.VolumeDeleted:
 		return Cancel
-	case o.Job.State == JobRuns:
+	case o.Job.State == jobs.Running:
 		return RecordProgress
-	case o.Job.State == JobEnded:
+	case o.Job.State == jobs.Ended:
 		return recordOf(o.Job, o.VolumeDeleted)
 	case b.Status.ResumeDue:
 		return SendResume // berth was killed between the two commands
@@ -63,13 +65,13 @@ func planDeletion(b v1.Backup, o Observed) Action {
 	switch {
 	case b.Status.State != v1.JobDeleting:
 		return RecordDeleting
-	case o.Job.State == JobRuns && !o.Job.Removes:
+	case o.Job.State == jobs.Running:
 		return Cancel
-	case o.Job.State == JobRuns:
+	case o.Removal.State == jobs.Running:
 		return Await
 	case b.Status.ResumeDue:
 		return SendResume
-	case o.Job.State == JobEnded && o.Job.Removes:
+	case o.Removal.State == jobs.Ended:
 		return Collect
 	}
 	return Remove
@@ -82,9 +84,9 @@ func planFinished(b v1.Backup, o Observed) Action {
 		return SendResume
 	case !b.Status.Leftover:
 		return Rest
-	case o.Job.State == JobRuns:
+	case o.Removal.State == jobs.Running:
 		return Await
-	case o.Job.State == JobEnded && o.Job.Removes:
+	case o.Removal.State == jobs.Ended:
 		return Collect
 	}
 	return Remove
@@ -97,9 +99,9 @@ func PlanRestore(r v1.Restore, o Observed) Action {
 		return RecordPending
 	case r.Status.State.Finished():
 		return Rest
-	case o.Job.State == JobRuns:
+	case o.Job.State == jobs.Running:
 		return Await
-	case o.Job.State == JobEnded:
+	case o.Job.State == jobs.Ended:
 		return recordOf(o.Job, false)
 	}
 	switch {
@@ -121,7 +123,7 @@ func begin(state v1.JobState, attempts int) Action {
 
 // recordOf plans the record of a job that has ended.
 func recordOf(j Job, volumeDeleted bool) Action {
-	if j.Outcome.Err != nil || volumeDeleted {
+	if j.Err != nil || volumeDeleted {
 		return RecordFailed
 	}
 	return RecordCompleted

@@ -8,15 +8,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	v1 "berth/api/v1"
+	"berth/controller/jobs"
 )
 
 var errBroken = errors.New("broken")
 
 func TestPlan(t *testing.T) {
-	runs, removal := Observed{Job: Job{State: JobRuns}}, Observed{Job: Job{State: JobRuns, Removes: true}}
-	ended := Observed{Job: Job{State: JobEnded}}
-	failed := Observed{Job: Job{State: JobEnded, Outcome: Outcome{Err: errBroken}}}
-	removed := Observed{Job: Job{State: JobEnded, Removes: true}}
+	runs, removal := Observed{Job: Job{State: jobs.Running}}, Observed{Removal: Job{State: jobs.Running}}
+	ended := Observed{Job: Job{State: jobs.Ended}}
+	failed := Observed{Job: Job{State: jobs.Ended, Err: errBroken}}
+	removed := Observed{Removal: Job{State: jobs.Ended}}
 	gone := func(o Observed) Observed { o.VolumeDeleted = true; return o }
 	st := func(s v1.JobState, change ...func(*v1.BackupStatus)) v1.BackupStatus {
 		status := v1.BackupStatus{State: s}
@@ -72,7 +73,7 @@ func TestPlan(t *testing.T) {
 }
 
 func TestPlanRestore(t *testing.T) {
-	ended := Job{State: JobEnded}
+	ended := Job{State: jobs.Ended}
 	for _, c := range []struct {
 		name   string
 		status v1.RestoreStatus
@@ -82,10 +83,10 @@ func TestPlanRestore(t *testing.T) {
 		{"new", v1.RestoreStatus{}, Observed{}, RecordPending},
 		{"pending", v1.RestoreStatus{State: v1.JobPending}, Observed{}, Begin},
 		{"a container runs", v1.RestoreStatus{State: v1.JobPending}, Observed{VolumeBusy: true}, Await},
-		{"it runs", v1.RestoreStatus{State: v1.JobRunning}, Observed{Job: Job{State: JobRuns}}, Await},
+		{"it runs", v1.RestoreStatus{State: v1.JobRunning}, Observed{Job: Job{State: jobs.Running}}, Await},
 		{"it ended", v1.RestoreStatus{State: v1.JobRunning}, Observed{Job: ended}, RecordCompleted},
 		{"it ended, and a container runs", v1.RestoreStatus{State: v1.JobRunning}, Observed{Job: ended, VolumeBusy: true}, RecordCompleted},
-		{"it failed", v1.RestoreStatus{State: v1.JobRunning}, Observed{Job: Job{State: JobEnded, Outcome: Outcome{Err: errBroken}}}, RecordFailed},
+		{"it failed", v1.RestoreStatus{State: v1.JobRunning}, Observed{Job: Job{State: jobs.Ended, Err: errBroken}}, RecordFailed},
 		{"berth was killed", v1.RestoreStatus{State: v1.JobRunning, Attempts: 2}, Observed{}, Begin},
 		{"berth was killed, and a container runs", v1.RestoreStatus{State: v1.JobRunning, Attempts: 2}, Observed{VolumeBusy: true}, Await},
 		{"berth was killed too often", v1.RestoreStatus{State: v1.JobRunning, Attempts: 3}, Observed{VolumeBusy: true}, Sweep},

@@ -161,21 +161,28 @@ func superfluous(tx *store.Tx, keep int, made []v1.Backup) (ids []string, err er
 		if kept[b.Status.State]++; kept[b.Status.State] <= keep {
 			continue
 		}
-		if read, err := isRead(tx, b.Meta.ID); err != nil || read {
-			return ids, err
+		read, err := isRead(tx, b.Meta.ID)
+		if err != nil {
+			return nil, err
 		}
-		ids = append(ids, b.Meta.ID)
+		if !read {
+			ids = append(ids, b.Meta.ID)
+		}
 	}
 	return ids, nil
 }
 
-// prune requests the deletion of backups, except for one that a restore reads by now.
+// prune requests the deletion of backups, except for those that a restore reads by now.
 func prune(tx *store.Tx, ids []string) error {
 	for _, id := range ids {
-		if read, err := isRead(tx, id); err != nil || read {
+		read, err := isRead(tx, id)
+		if err != nil {
 			return err
 		}
-		err := store.Backups.SetSpec(tx, id, func(s *v1.BackupSpec) error { s.DeletedBy = v1.Controller(); return nil })
+		if read {
+			continue
+		}
+		err = store.Backups.SetSpec(tx, id, func(s *v1.BackupSpec) error { s.DeletedBy = v1.Controller(); return nil })
 		if errors.Is(err, store.ErrNotFound) {
 			continue // it was purged meanwhile
 		}
@@ -191,3 +198,6 @@ func isRead(tx *store.Tx, backup string) (bool, error) {
 	restores, err := store.ListBy(tx, store.Restores, backup)
 	return err != nil || slices.ContainsFunc(restores, isUnfinished), err
 }
+
+// isUnfinished reports whether a restore needs another step.
+func isUnfinished(r v1.Restore) bool { return !r.Status.State.Finished() }

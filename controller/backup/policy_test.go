@@ -108,3 +108,32 @@ func (w *world) purged(id string) {
 	}))
 	require.Equal(w.t, "tree of v", w.trees.get("w"))
 }
+
+// TestPruningGoesOnBehindARead: of the superfluous backups one is read by a restore. The
+// older ones go, and it goes when the restore has ended.
+func TestPruningGoesOnBehindARead(t *testing.T) {
+	live(t, func(w *world) {
+		w.policy(v1.PolicySpec{Every: v1.Duration(time.Hour), Keep: 5, Target: v1.TargetLocal})
+		time.Sleep(5*time.Hour + 7*time.Minute)
+		require.Equal(t, map[v1.JobState]int{v1.JobCompleted: 5}, w.states())
+		var made []v1.Backup
+		require.NoError(t, w.store.View(func(tx *store.Tx) (err error) { made, err = backupsOfPolicy(tx, "v"); return err }))
+		w.mu.Lock()
+		w.busy = "mc"
+		w.mu.Unlock()
+		w.volume("w", "w")
+		w.restore("r", made[1].Meta.ID, "w")
+		w.update(func(tx *store.Tx) error {
+			return store.Policies.SetSpec(tx, "v", func(s *v1.PolicySpec) error { s.Keep = 1; return nil })
+		})
+		time.Sleep(time.Minute)
+		require.Equal(t, map[v1.JobState]int{v1.JobCompleted: 2}, w.states())
+		w.want(made[0].Meta.ID, v1.JobCompleted)
+		w.want(made[1].Meta.ID, v1.JobCompleted)
+		w.mu.Lock()
+		w.busy = ""
+		w.mu.Unlock()
+		time.Sleep(3 * time.Minute)
+		require.Equal(t, map[v1.JobState]int{v1.JobCompleted: 1}, w.states())
+	})
+}

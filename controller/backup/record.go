@@ -1,6 +1,13 @@
 package backup
 
 import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"regexp"
+	"strings"
+	"syscall"
 	"time"
 
 	v1 "berth/api/v1"
@@ -34,4 +41,45 @@ func actorOf(s v1.BackupSpec, state v1.JobState) v1.Actor {
 		return s.DeletedBy
 	}
 	return s.RequestedBy
+}
+
+// hostPath matches an absolute path within a message.
+var hostPath = regexp.MustCompile(`(^|[\s"'(=])/[^\s:"')]+`)
+
+// maxMessage is the maximum size of a message, in bytes.
+const maxMessage = 500
+
+// failureText returns why a job failed, for clients: without paths of the host.
+func failureText(err error) string {
+	var refusal *v1.Error
+	switch {
+	case err == nil:
+		return "The job failed"
+	case errors.As(err, &refusal):
+		return refusal.Message
+	case errors.Is(err, context.Canceled):
+		return "The job was cancelled"
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return "No space is left on the host"
+	}
+	text := hostPath.ReplaceAllString(plainText(err), "$1…")
+	if len(text) > maxMessage {
+		text = text[:maxMessage]
+	}
+	return text
+}
+
+// plainText returns the text of an error, of a failed system call in it without its path.
+// Of several errors it is the first.
+func plainText(err error) string {
+	var path *fs.PathError
+	var link *os.LinkError
+	text, _, _ := strings.Cut(err.Error(), "\n")
+	switch {
+	case errors.As(err, &path):
+		return strings.Replace(text, path.Error(), path.Op+": "+path.Err.Error(), 1)
+	case errors.As(err, &link):
+		return strings.Replace(text, link.Error(), link.Op+": "+link.Err.Error(), 1)
+	}
+	return text
 }

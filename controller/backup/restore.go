@@ -9,6 +9,7 @@ import (
 
 	v1 "berth/api/v1"
 	"berth/controller"
+	"berth/controller/jobs"
 	"berth/store"
 )
 
@@ -25,10 +26,10 @@ const busyWait = time.Second
 func (r *restores) Reconcile(ctx context.Context, id string) (controller.Result, error) {
 	o, restore, err := r.observe(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
-		r.Jobs.forget(id)
+		r.Jobs.archives.Forget(restoreJob + id)
 		return controller.Result{}, nil
 	}
-	if errors.Is(err, store.ErrDamaged) && o.Job.State == NoJob {
+	if errors.Is(err, store.ErrDamaged) && o.Job.State == jobs.None {
 		return controller.Result{}, errors.Join(err, r.giveUp(id))
 	}
 	if err != nil {
@@ -42,9 +43,10 @@ func (r *restores) Reconcile(ctx context.Context, id string) (controller.Result,
 	case RecordPending, RecordCompleted, RecordFailed:
 		return controller.RequeueNow(), r.recordStep(restore, a, o.Job)
 	case Await:
-		if o.Job.State == JobRuns {
-			return controller.Result{}, nil // Jobs names it when it has ended
+		if o.Job.State == jobs.Running {
+			return controller.Result{Waiting: true}, nil // Jobs names it when it has ended
 		}
+		r.Jobs.archives.Forget(restoreJob + id) // its place, so that the others go on
 		return controller.Result{Waiting: true, RequeueAfter: busyWait}, nil
 	}
 	return controller.Result{}, nil
@@ -59,8 +61,8 @@ func (r *restores) observe(ctx context.Context, id string) (o Observed, restore 
 		o.VolumeBusy, err = isBusy(tx, restore.Spec.VolumeID)
 		return err
 	})
-	o.Job = r.Jobs.observe(id)
-	if err != nil || o.VolumeBusy || o.Job.State != NoJob || restore.Status.State == "" || restore.Status.State.Finished() {
+	o.Job = r.Jobs.archives.Get(restoreJob + id)
+	if err != nil || o.VolumeBusy || o.Job.State != jobs.None || restore.Status.State == "" || restore.Status.State.Finished() {
 		return o, restore, err
 	}
 	by, err := r.Busy(ctx, restore.Spec.VolumeID) // the engine decides: it may run one without a record
@@ -90,14 +92,17 @@ func isBusy(tx *store.Tx, volume string) (bool, error) {
 
 // begin begins the job of a restore if there is a permit.
 func (r *restores) begin(o v1.Restore) (controller.Result, error) {
-	record := func() error {
-		return recordRestore(r.Store, o, func(s *v1.RestoreStatus, now time.Time) {
-			s.State, s.StartedAt = v1.JobRunning, &now
-			s.Attempts++
-		})
-	}
-	begun, err := r.Jobs.begin(o.Meta.ID, placeOf(o), record, r.extract(o))
-	return controller.Result{Waiting: !begun && err == nil}, err
+	started, err := r.Jobs.archives.Start(jobs.Request[Report]{
+		ID: restoreJob + o.Meta.ID, Key: o.Spec.VolumeID, Urgent: true,
+		Work: func(ctx context.Context, _ func(Report)) error { return r.restore(ctx, o) },
+		Record: func() error {
+			return recordRestore(r.Store, o, func(s *v1.RestoreStatus, now time.Time) {
+				s.State, s.StartedAt = v1.JobRunning, &now
+				s.Attempts++
+			})
+		},
+	})
+	return awaited(started), err
 }
 
 // giveUp releases the volume of a restore whose record cannot be read: nobody can carry it
@@ -106,28 +111,20 @@ func (r *restores) giveUp(id string) error {
 	return r.Store.MustUpdate(func(tx *store.Tx) error { return store.AbandonRestore(tx, id) })
 }
 
-func placeOf(o v1.Restore) place {
-	return place{kind: Restoring, volume: o.Spec.VolumeID, since: o.Meta.CreatedAt}
-}
-
 // sweep begins the job that ends a restore which was interrupted too often.
 func (r *restores) sweep(o v1.Restore) (controller.Result, error) {
-	w := func(ctx context.Context, _ func(bytes, total int64)) Outcome {
-		err := r.Archives.Sweep(ctx, o.Spec.VolumeID)
-		return Outcome{Err: errors.Join(v1.Errorf(v1.Unavailable, "The restore was interrupted %d times", o.Status.Attempts), err)}
-	}
-	begun, err := r.Jobs.begin(o.Meta.ID, placeOf(o), func() error { return nil }, w)
-	return controller.Result{Waiting: !begun && err == nil}, err
+	started, err := r.Jobs.archives.Start(jobs.Request[Report]{
+		ID: restoreJob + o.Meta.ID, Key: o.Spec.VolumeID, Urgent: true,
+		Work: func(ctx context.Context, _ func(Report)) error {
+			err := r.Archives.Sweep(ctx, o.Spec.VolumeID)
+			return errors.Join(v1.Errorf(v1.Unavailable, "The restore was interrupted %d times", o.Status.Attempts), err)
+		},
+	})
+	return awaited(started), err
 }
 
-// extract returns the job of a restore.
-func (r *restores) extract(o v1.Restore) work {
-	return func(ctx context.Context, report func(bytes, total int64)) Outcome {
-		return Outcome{Err: r.restore(ctx, o, report)}
-	}
-}
-
-func (r *restores) restore(ctx context.Context, o v1.Restore, report func(bytes, total int64)) error {
+// restore is the work of a restore.
+func (r *restores) restore(ctx context.Context, o v1.Restore) error {
 	var b v1.Backup
 	err := r.Store.View(func(tx *store.Tx) (err error) {
 		b, err = store.Backups.Get(tx, o.Spec.BackupID)
@@ -152,7 +149,7 @@ func (r *restores) restore(ctx context.Context, o v1.Restore, report func(bytes,
 	if size != a.Size {
 		return v1.Errorf(v1.InvalidArchive, "The archive has %d bytes instead of %d", size, a.Size)
 	}
-	return r.Archives.Restore(ctx, o.Spec.VolumeID, r.throttle.reader(ctx, content), a, v1.RestoreOptions{Mode: o.Spec.Mode, Progress: report})
+	return r.Archives.Restore(ctx, o.Spec.VolumeID, r.throttle.reader(ctx, content), a, v1.RestoreOptions{Mode: o.Spec.Mode})
 }
 
 // recordStep records the state that a step leads to.
@@ -163,14 +160,14 @@ func (r *restores) recordStep(o v1.Restore, a Action, j Job) error {
 	err := recordRestore(r.Store, o, func(s *v1.RestoreStatus, now time.Time) {
 		s.State, s.FinishedAt, s.Message = v1.JobCompleted, &now, ""
 		if a != RecordCompleted {
-			s.State, s.Message = v1.JobFailed, failureText(j.Outcome.Err)
+			s.State, s.Message = v1.JobFailed, failureText(j.Err)
 		}
 	})
 	if err != nil {
 		return err
 	}
-	r.Jobs.forget(o.Meta.ID)
-	if err := j.Outcome.Err; err != nil {
+	r.Jobs.archives.Forget(restoreJob + o.Meta.ID)
+	if err := j.Err; err != nil {
 		r.Log.Error("a restore failed", "restore", o.Meta.ID, "backup", o.Spec.BackupID, "volume", o.Spec.VolumeID, "err", err)
 	}
 	return nil

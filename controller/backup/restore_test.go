@@ -156,3 +156,63 @@ func TestDamagedRestore(t *testing.T) {
 		}))
 	})
 }
+
+// TestBusyVolumeDelaysNoOther: a restore waits for a permit, and its volume is in use when
+// its turn comes. The others go on.
+func TestBusyVolumeDelaysNoOther(t *testing.T) {
+	live(t, func(w *world) {
+		w.backup("first", nil)
+		w.want("first", v1.JobCompleted)
+		hold := make(chan struct{})
+		w.target.set(func() { w.target.hold = hold })
+		w.volume("w", "w")
+		w.volume("x", "old")
+		w.backup("runs", func(s *v1.BackupSpec) { s.VolumeID = "w" })
+		w.restore("r", "first", "x")
+		w.restored("r", v1.JobPending)
+		w.mu.Lock()
+		w.busy = "orphan"
+		w.mu.Unlock()
+		close(hold)
+		w.want("runs", v1.JobCompleted)
+		w.backup("next", func(s *v1.BackupSpec) { s.VolumeID = "w" })
+		time.Sleep(time.Minute)
+		w.want("next", v1.JobCompleted)
+		w.restored("r", v1.JobPending)
+		w.mu.Lock()
+		w.busy = ""
+		w.mu.Unlock()
+		time.Sleep(2 * time.Second)
+		w.restored("r", v1.JobCompleted)
+	})
+}
+
+// TestRestoresStarveNoBackup: two volumes are restored by turns, again and again, and a
+// backup of another one begins all the same.
+func TestRestoresStarveNoBackup(t *testing.T) {
+	live(t, func(w *world) {
+		w.backup("b", nil)
+		w.want("b", v1.JobCompleted)
+		read := make(chan struct{})
+		w.target.set(func() { w.target.read = read })
+		w.volume("w", "w")
+		w.volume("x", "x")
+		w.restore("r0", "b", "w")
+		w.restored("r0", v1.JobRunning)
+		w.backup("waits", nil)
+		w.want("waits", v1.JobPending)
+		volumes := []string{"w", "x"}
+		for i := 1; ; i++ {
+			w.restore(fmt.Sprint("r", i), "b", volumes[i%2])
+			read <- struct{}{} // the restore before it ends
+			waits, err := w.get("waits")
+			require.NoError(t, err)
+			if waits.Status.State == v1.JobCompleted {
+				break
+			}
+			require.Less(t, i, 5, "restores that began before the backup")
+			w.restored(fmt.Sprint("r", i), v1.JobRunning)
+		}
+		close(read)
+	})
+}

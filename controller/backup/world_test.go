@@ -29,6 +29,7 @@ type target struct {
 	lost    int             // bytes that Put does not store
 	delete  error
 	hold    chan struct{} // Put waits until it is closed; nil: it does not wait
+	read    chan struct{} // Open waits for one; nil: it does not wait
 	dead    chan struct{} // Delete waits until it is closed; nil: it does not wait
 	begun   []string      // keys of Puts in their order
 	deletes int
@@ -65,7 +66,17 @@ func (x *target) Put(ctx context.Context, key string, write func(ctx context.Con
 	return int64(len(x.stored[key])), nil
 }
 
-func (x *target) Open(_ context.Context, key string, offset int64) (io.ReadCloser, int64, error) {
+func (x *target) Open(ctx context.Context, key string, offset int64) (io.ReadCloser, int64, error) {
+	x.mu.Lock()
+	read := x.read
+	x.mu.Unlock()
+	if read != nil {
+		select {
+		case <-read:
+		case <-ctx.Done():
+			return nil, 0, ctx.Err()
+		}
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	b, there := x.stored[key]

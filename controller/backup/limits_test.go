@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	v1 "berth/api/v1"
+	"berth/controller/jobs"
 	"berth/store"
 )
 
@@ -167,14 +168,14 @@ func TestVolumeDeletedBeforeTheRecord(t *testing.T) {
 		w.setLimits(func(c *v1.BackupsConfig) { c.MaxSize = 12 })
 		limits := func() v1.BackupsConfig { return w.limits }
 		reg := prometheus.NewRegistry()
-		o := Options{Store: w.store, Limits: limits, Jobs: NewJobs(func() int { return 1 }, slog.New(slog.DiscardHandler)), Metrics: Register(reg, w.store, limits),
+		o := Options{Store: w.store, Limits: limits, Free: func(v1.Target) error { return nil }, Jobs: NewJobs(func() int { return 1 }, slog.New(slog.DiscardHandler)), Metrics: Register(reg, w.store, limits),
 			Log: slog.New(slog.DiscardHandler)}
 		r := &backups{Options: o, space: newSpace(o)}
 		w.backup("b", nil)
 		b := w.want("b", "")
-		require.NoError(t, r.space.reserve(b, 9, 9))
+		require.NoError(t, r.space.wrote(b, 9))
 		w.update(func(tx *store.Tx) error { return store.Volumes.Delete(tx, "v") })
-		done := Job{State: JobEnded, Outcome: Outcome{Snapshot: v1.Snapshot{Size: 9}}}
+		done := Job{State: jobs.Ended, Value: Report{Snapshot: v1.Snapshot{Size: 9}}}
 		require.NoError(t, r.recordStep(b, RecordCompleted, Observed{Job: done}))
 		require.True(t, w.want("b", v1.JobFailed).Status.Leftover)
 		require.NoError(t, testutil.GatherAndCompare(reg, strings.NewReader(`
@@ -189,9 +190,8 @@ berth_backups_total{result="completed",target="s3"} 0
 berth_backups_total{result="failed",target="local"} 1
 berth_backups_total{result="failed",target="s3"} 0
 `), "berth_backup_bytes_total", "berth_backups_total"))
-		other := v1.Backup{Spec: v1.BackupSpec{Target: v1.TargetLocal}}
-		require.Error(t, r.space.reserve(other, 9, 0), "the archive is still there")
+		require.Error(t, r.space.check(v1.TargetLocal, 9), "the archive is still there")
 		r.space.release("b")
-		require.NoError(t, r.space.reserve(other, 9, 0))
+		require.NoError(t, r.space.check(v1.TargetLocal, 9))
 	})
 }
