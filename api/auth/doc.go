@@ -12,11 +12,5 @@
 // body was read. Anything that lasts longer (a socket, a download, an upload) is a
 // Session, which Sessions ends.
 //
-// principal.go is what the sender of a request may do and see. verify.go authenticates tokens
-// and spends single-use ones, mint.go creates tokens, revoke.go revokes them, ticket.go makes
-// those for the address of a socket. keys.go has the public keys of tokens. sessions.go has the
-// open sessions, session_limits.go their limits; pace.go delays requests, start_limiter.go
-// refuses starts.
-//
 // It is the only writer of the specs of tokens. It must not know HTTP or sockets.
 package auth

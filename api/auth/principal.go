@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	v1 "berth/api/v1"
@@ -37,6 +38,7 @@ type Principal struct {
 	present []string // internal_ids of Bound that are still the same containers
 	issuer  string   // fingerprint of the configured token
 	root    string   // id of the first minted token in the line of parents
+	ticket  string   // hash of the ticket that was presented; empty: none
 }
 
 // administrator is the principal of the configured token.
@@ -52,6 +54,22 @@ func (p Principal) Root() string {
 	}
 	return p.root
 }
+
+// Tenant returns whose limits the principal uses, see package limit: those of its container if
+// it may access only some, else those of Root. The administrator's is empty.
+func (p Principal) Tenant() string {
+	switch {
+	case p.TokenID == "":
+		return ""
+	case p.Restricted():
+		first := slices.MinFunc(p.Bound, func(a, b v1.ContainerRef) int { return strings.Compare(a.ID, b.ID) })
+		return "container " + first.ID
+	}
+	return "token " + p.root
+}
+
+// IsTicket reports whether a ticket was presented.
+func (p Principal) IsTicket() bool { return p.ticket != "" }
 
 // Actor returns the principal as the actor of a request.
 func (p Principal) Actor(via v1.Via, address string) v1.Actor {

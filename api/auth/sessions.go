@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"berth/api/limit"
 	v1 "berth/api/v1"
 	"berth/store"
 )
@@ -23,8 +24,9 @@ var (
 	ErrShutdown = errors.New("shutting down")
 )
 
-// ErrEnded is the error of Replace for a session that has ended.
-var ErrEnded = errors.New("session has ended")
+// verifyEvery is how often open sessions are verified. A session ends within a second of its
+// token, so it is half of that.
+const verifyEvery = 500 * time.Millisecond
 
 // Session is work that lasts longer than the check of its request's token: a socket,
 // a download, an upload.
@@ -48,72 +50,65 @@ type Session struct {
 type Sessions struct {
 	store    *store.Store
 	settings Settings
-	dirty    chan struct{} // a record or setting has changed that sessions depend on
+	slots    *limit.Slots
 	opened   chan struct{} // a session was added
 
 	mu     sync.Mutex // held during End, and never during a call of the store
 	set    map[*Session]struct{}
-	counts counts
 	closed bool
 	all    sync.WaitGroup
 }
 
 // NewSessions returns an empty Sessions. It ends no session until Run.
 func NewSessions(s *store.Store, settings Settings) *Sessions {
-	return &Sessions{store: s, settings: settings, dirty: make(chan struct{}, 1), opened: make(chan struct{}, 1), set: map[*Session]struct{}{}, counts: newCounts()}
+	return &Sessions{store: s, settings: settings, slots: limit.NewSlots(limit.Fixed(limit.Sessions())),
+		opened: make(chan struct{}, 1), set: map[*Session]struct{}{}}
 }
 
 // Begin adds a session. The caller must call done when the session has ended. Begin
 // returns the errors of Verify and of the session's Check, ErrShutdown, and errors of
 // the code TooManySessions.
 func (r *Sessions) Begin(k *Session) (done func(), err error) {
-	if err := r.add(k); err != nil {
+	leave, err := r.enter(k)
+	if err != nil {
 		return nil, err
 	}
-	// Verify after add: Run observes every later change.
+	if err := r.add(k); err != nil {
+		leave()
+		return nil, err
+	}
+	done = sync.OnceFunc(func() {
+		r.remove(k)
+		leave()
+	})
+	// Verify after add: Run sees every later change.
 	ends, err := r.failing([]*Session{k})
-	if err == nil && len(ends) > 0 {
+	if err == nil {
 		err = ends[k]
 	}
 	if err != nil {
-		r.remove(k)
+		done()
 		return nil, err
 	}
-	return sync.OnceFunc(func() { r.remove(k) }), nil
+	return done, nil
 }
 
-// Replace puts next, which has another token, in the place of an open session: it
-// returns the done of next, and that of k must not be called any more. After an error,
-// of those of Begin or ErrEnded, k goes on.
-func (r *Sessions) Replace(k, next *Session) (done func(), err error) {
-	ends, err := r.failing([]*Session{next})
-	if err == nil && len(ends) > 0 {
-		err = ends[next]
+// enter counts a session, or returns an error of the code TooManySessions.
+func (r *Sessions) enter(k *Session) (leave func(), err error) {
+	leave, err = r.slots.Enter(context.Background(), limit.Claim{Tenant: k.Principal.Tenant(), Object: k.Container})
+	b := limit.Sessions()
+	switch {
+	case err == nil:
+	case k.Principal.TokenID == "":
+		err = v1.Errorf(v1.TooManySessions, "container or node has too many open sockets: close some")
+	case errors.Is(err, limit.ErrTenant):
+		err = v1.Errorf(v1.TooManySessions, "Token has %d open sockets and transfers, the most for one token: close some", b.Tenant)
+	case errors.Is(err, limit.ErrObject):
+		err = v1.Errorf(v1.TooManySessions, "Container has %d open sockets, the most for minted tokens: close some", b.Object-b.Kept)
+	default:
+		err = v1.Errorf(v1.TooManySessions, "Minted tokens have %d open sockets and transfers, the most in all: try again later", b.All-b.All/10)
 	}
-	if err == nil {
-		err = r.swap(k, next)
-	}
-	if err != nil {
-		return nil, err
-	}
-	r.changed("") // Run verifies next again: its token may have ended before the swap
-	return sync.OnceFunc(func() { r.remove(next) }), nil
-}
-
-func (r *Sessions) swap(k, next *Session) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if _, open := r.set[k]; !open || k.ended {
-		return ErrEnded
-	}
-	r.counts.remove(k)
-	if err := r.counts.add(next); err != nil {
-		r.counts.restore(k)
-		return err
-	}
-	delete(r.set, k)
-	r.set[next] = struct{}{}
-	return nil
+	return leave, err
 }
 
 func (r *Sessions) add(k *Session) error {
@@ -121,9 +116,6 @@ func (r *Sessions) add(k *Session) error {
 	defer r.mu.Unlock()
 	if r.closed {
 		return ErrShutdown
-	}
-	if err := r.counts.add(k); err != nil {
-		return err
 	}
 	r.set[k] = struct{}{}
 	r.all.Add(1)
@@ -138,7 +130,6 @@ func (r *Sessions) remove(k *Session) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.set, k)
-	r.counts.remove(k)
 	r.all.Done()
 }
 
@@ -196,69 +187,34 @@ func (r *Sessions) end(k *Session, reason error) {
 	}
 }
 
-// How often expiry is checked, and for how long changes are collected before the
-// sessions are verified again, which bounds the cost of many changes.
-const (
-	expiryEvery = 250 * time.Millisecond
-	gatherFor   = 50 * time.Millisecond
-)
-
-// Run ends invalid sessions until ctx ends or the store is closed. It watches tokens,
-// containers, volumes, restores and the configuration. It polls for expiry, because the
-// host's clock may be set.
+// Run ends invalid sessions until ctx ends. While no session is open, nothing wakes it.
 func (r *Sessions) Run(ctx context.Context) {
-	ctx, cancel := context.WithCancel(ctx)
-	var sources sync.WaitGroup
-	defer sources.Wait()
-	defer cancel()
-	sources.Go(func() { _ = store.Tokens.Source(r.store, store.SpecChanged, store.Purged)(ctx, r.changed) })
-	sources.Go(func() { _ = store.Containers.Source(r.store, store.SpecChanged, store.Purged)(ctx, r.changed) })
-	sources.Go(func() { _ = store.Volumes.Source(r.store, store.SpecChanged, store.Purged)(ctx, r.changed) })
-	sources.Go(func() { _ = store.Restores.Source(r.store, store.SpecChanged)(ctx, r.changed) })
-	var expiry <-chan time.Time
+	tick := time.NewTicker(verifyEvery)
+	defer tick.Stop()
 	for {
-		settings := r.settings.Changed()
-		r.verify()
-		gather := time.After(gatherFor)
-		for again := false; !again; {
-			if expiry == nil && r.Len() > 0 { // without sessions nobody is woken
-				expiry = time.After(expiryEvery)
-			}
-			select {
-			case <-ctx.Done():
-				return
-			case <-r.opened:
-			case <-expiry:
-				expiry = nil
-				r.expire()
-			case <-settings:
-				again = true
-			case <-r.dirty:
-				again = true
-			}
+		wake := tick.C
+		if r.Len() == 0 {
+			tick.Stop()
+			wake = nil
 		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-gather:
+		case <-r.opened:
+			if wake == nil {
+				tick.Reset(verifyEvery)
+			}
+		case <-wake:
+			r.verify()
 		}
 	}
 }
 
-func (r *Sessions) changed(string) {
-	select {
-	case r.dirty <- struct{}{}:
-	default:
-	}
-}
-
 // verify ends the sessions that are no longer valid. If the store cannot be read, it
-// ends none and requests another verification.
+// ends none.
 func (r *Sessions) verify() {
-	list := r.open()
-	ends, err := r.failing(list)
+	ends, err := r.failing(r.open())
 	if err != nil {
-		r.changed("")
 		return
 	}
 	for k, reason := range ends {
@@ -290,25 +246,4 @@ func (r *Sessions) failing(list []*Session) (ends map[*Session]error, err error)
 		return nil
 	})
 	return ends, err
-}
-
-// expire ends the sessions whose token has expired.
-func (r *Sessions) expire() {
-	list := r.open()
-	if len(list) == 0 {
-		return
-	}
-	var now time.Time
-	err := r.store.View(func(tx *store.Tx) error {
-		now = tx.Now()
-		return nil
-	})
-	if err != nil {
-		return
-	}
-	for _, k := range list {
-		if at := k.Principal.ExpiresAt; !at.IsZero() && !now.Before(at) {
-			r.end(k, ErrExpired)
-		}
-	}
 }

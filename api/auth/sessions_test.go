@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"berth/api/auth"
+	"berth/api/limit"
 	v1 "berth/api/v1"
 	"berth/store"
 )
@@ -51,4 +52,75 @@ func TestExpiredSessionEnds(t *testing.T) {
 		running.Wait()
 		require.NoError(t, s.Close())
 	})
+}
+
+// TestSessionsOfATenant: the tokens of one container share the limit of a tenant, and leave
+// others theirs.
+func TestSessionsOfATenant(t *testing.T) {
+	s, err := store.Open("", store.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	containers(t, s, "mc", "other")
+	all := auth.NewSessions(s, fixed{v1.Config{Authorization: inForce(configured)}})
+	var done []func()
+	begin := func(p auth.Principal) error {
+		end, err := all.Begin(&auth.Session{Principal: p, End: func(error) {}})
+		if err == nil {
+			done = append(done, end)
+		}
+		return err
+	}
+	tickets := auth.NewTickets()
+	limited := func(id string) auth.Principal {
+		p := as(t, s, mint(t, s, auth.Grant{Containers: []string{id}}))
+		secret, _, err := tickets.Issue(p)
+		require.NoError(t, err)
+		p, err = tickets.Find(s, inForce(configured), secret.Reveal())
+		require.NoError(t, err)
+		return p
+	}
+	for range limit.Sessions().Tenant {
+		require.NoError(t, begin(limited("mc")))
+	}
+	require.ErrorIs(t, begin(limited("mc")), &v1.Error{Code: v1.TooManySessions})
+	require.ErrorIs(t, begin(as(t, s, mint(t, s, auth.Grant{Containers: []string{"other", "mc"}}))), &v1.Error{Code: v1.TooManySessions})
+	require.NoError(t, begin(limited("other")))
+	require.NoError(t, begin(as(t, s, mint(t, s, auth.Grant{}))))
+	require.NoError(t, begin(as(t, s, configured)))
+	for _, end := range done {
+		end()
+	}
+	require.Zero(t, all.Len())
+}
+
+// TestTicketsOfATenant: a tenant's tickets push out its own only.
+func TestTicketsOfATenant(t *testing.T) {
+	s, err := store.Open("", store.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	containers(t, s, "mc", "other")
+	tickets := auth.NewTickets()
+	issue := func(id string) v1.Secret {
+		secret, _, err := tickets.Issue(as(t, s, mint(t, s, auth.Grant{Containers: []string{id}})))
+		require.NoError(t, err)
+		return secret
+	}
+	valid := func(secret v1.Secret) bool {
+		_, err := tickets.Find(s, inForce(configured), secret.Reveal())
+		return err == nil
+	}
+	other, first := issue("other"), issue("mc")
+	for range limit.Tickets().Tenant - 1 {
+		issue("mc")
+	}
+	require.True(t, valid(first))
+	issue("mc")
+	require.False(t, valid(first))
+	require.True(t, valid(other))
+	var p auth.Principal
+	p, err = tickets.Find(s, inForce(configured), other.Reveal())
+	require.NoError(t, err)
+	require.NoError(t, tickets.Spend(p))
+	require.ErrorIs(t, tickets.Spend(p), auth.ErrUnauthorized)
+	require.False(t, valid(other))
 }

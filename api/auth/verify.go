@@ -60,7 +60,9 @@ func (p Principal) Verify(tx *store.Tx, c v1.AuthorizationConfig) (Principal, er
 	if err != nil {
 		return p, err
 	}
-	return principalOf(o, root).resolve(tx)
+	now := principalOf(o, root)
+	now.ticket, now.SingleUse = p.ticket, now.SingleUse || p.IsTicket()
+	return now.resolve(tx)
 }
 
 // valid returns the token id if it is valid, and the first minted token in its
@@ -105,13 +107,9 @@ func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byt
 // succeeds and the others get ErrUnauthorized. The record stays until Forget, so
 // that the sessions of the token can be revoked. Spend ignores other tokens.
 func Spend(s *store.Store, p Principal) error {
-	if !p.SingleUse {
+	if !p.SingleUse || p.IsTicket() {
 		return nil
 	}
-	return spend(s, p)
-}
-
-func spend(s *store.Store, p Principal) error {
 	return s.Update(func(tx *store.Tx) error {
 		o, _, err := valid(tx, p.TokenID, p.issuer)
 		if err != nil {
@@ -131,7 +129,7 @@ func spend(s *store.Store, p Principal) error {
 // request and its session have ended. A token that has minted others stays until it
 // expires: they are invalid without it.
 func Forget(s *store.Store, p Principal) error {
-	if !p.SingleUse {
+	if !p.SingleUse || p.IsTicket() {
 		return nil
 	}
 	return s.Update(func(tx *store.Tx) error {

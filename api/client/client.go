@@ -40,11 +40,6 @@ type Options struct {
 	Retry   time.Duration
 	OnRetry func(err error)
 
-	// Renew, if not nil, returns another token. Watch and Follow call it when the daemon
-	// warns that the client's token expires, and when it refuses the token; the client
-	// uses the new one from then on.
-	Renew func(ctx context.Context) (v1.Secret, error)
-
 	// Observe, if not nil, is called with each complete response. It must not read
 	// the bodies of request and response.
 	Observe func(request *http.Request, response *http.Response, body []byte)
@@ -91,20 +86,6 @@ func (c *Client) Header() http.Header {
 		h.Set("Authorization", "Bearer "+c.token.Reveal())
 	}
 	return h
-}
-
-// renew replaces the client's token.
-func renew(ctx context.Context, c *Client) (v1.Secret, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.options.Timeout)
-	defer cancel()
-	token, err := c.options.Renew(ctx)
-	if err != nil {
-		return "", fmt.Errorf("could not renew the token: %w", err)
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.token = token
-	return token, nil
 }
 
 // Containers returns the calls for containers.

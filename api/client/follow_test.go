@@ -1,17 +1,12 @@
 package client
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/fasthttp/websocket"
 	"github.com/stretchr/testify/require"
-
-	v1 "berth/api/v1"
 )
 
 // TestFollowResumesBehindTheLastLine breaks the stream twice: before the first message
@@ -40,29 +35,4 @@ func TestFollowResumesBehindTheLastLine(t *testing.T) {
 	require.Equal(t, "zero\none\nparttwo\n", text.String())
 	require.EqualError(t, last, "the container is deleted")
 	require.Equal(t, []string{"/ws/mc?tail=7", "/ws/mc?tail=7", "/ws/mc?tail=7&since_line=0.3"}, *requests)
-}
-
-// TestFollowRenewsItsToken: the daemon refuses the first token, ends the stream of the
-// second one, and warns of the expiry of the third one.
-func TestFollowRenewsItsToken(t *testing.T) {
-	warning := `{"event":"daemon_message","data":"token","time":"2026-01-02T03:04:00Z","expires_at":"2026-01-02T03:05:00Z"}`
-	c, _ := script(t, connection{status: http.StatusUnauthorized}, connection{code: websocket.ClosePolicyViolation},
-		connection{messages: []string{warning, warning, warning}, code: websocket.CloseNormalClosure})
-	minted := 0
-	c.options.Renew = func(context.Context) (v1.Secret, error) {
-		minted++
-		return v1.Secret(fmt.Sprint("token", minted)), nil
-	}
-	var last error
-	for _, err := range c.Containers().Follow(t.Context(), "mc", OpenOptions{}) {
-		last = err
-	}
-	require.EqualError(t, last, "the container is deleted")
-	require.Equal(t, 4, minted, "the message between two warnings is an answer")
-	require.Equal(t, "Bearer token4", c.Header().Get("Authorization"))
-	c, _ = script(t, connection{status: http.StatusUnauthorized})
-	c.options.Renew = func(context.Context) (v1.Secret, error) { return "", errors.New("no token") }
-	for _, err := range c.Containers().Follow(t.Context(), "mc", OpenOptions{}) {
-		require.Equal(t, http.StatusUnauthorized, StatusOf(err))
-	}
 }

@@ -6,8 +6,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"time"
-
-	"github.com/fasthttp/websocket"
 )
 
 // consumer receives the messages of a stream that is opened again when it breaks.
@@ -21,7 +19,7 @@ type consumer interface {
 // enough or an error is permanent.
 func (c *Client) resume(ctx context.Context, to consumer, open func() (*Stream, error)) {
 	for {
-		more, err := c.once(ctx, to, open)
+		more, err := once(to, open)
 		if !more {
 			return
 		}
@@ -29,12 +27,7 @@ func (c *Client) resume(ctx context.Context, to consumer, open func() (*Stream, 
 			to.fail(ctx.Err())
 			return
 		}
-		permanent := isPermanent(err)
-		if isExpired(err) && c.options.Renew != nil {
-			_, failed := renew(ctx, c)
-			permanent = failed != nil
-		}
-		if c.options.Retry < 0 || permanent {
+		if c.options.Retry < 0 || isPermanent(err) {
 			to.fail(err)
 			return
 		}
@@ -50,13 +43,13 @@ func (c *Client) resume(ctx context.Context, to consumer, open func() (*Stream, 
 
 // once delivers the messages of one stream. more reports whether the consumer wants
 // another one.
-func (c *Client) once(ctx context.Context, to consumer, open func() (*Stream, error)) (more bool, err error) {
+func once(to consumer, open func() (*Stream, error)) (more bool, err error) {
 	stream, err := open()
 	if err != nil {
 		return true, err
 	}
 	defer func() { _ = stream.Close() }()
-	for renewed := false; ; {
+	for {
 		m, err := stream.Next()
 		if err != nil {
 			return true, err
@@ -64,30 +57,7 @@ func (c *Client) once(ctx context.Context, to consumer, open func() (*Stream, er
 		if !to.deliver(m) {
 			return false, nil
 		}
-		if c.options.Renew == nil || m.ExpiresAt.IsZero() {
-			continue
-		}
-		if renewed = !renewed; renewed { // the next such message is the answer
-			renewOn(ctx, c, stream)
-		}
 	}
-}
-
-// renewOn renews the client's token, and that of an open stream. If it cannot, the
-// stream ends with the token, and resume tries again.
-func renewOn(ctx context.Context, c *Client, s *Stream) {
-	if token, err := renew(ctx, c); err == nil {
-		_ = s.Send(Command{Event: "auth", Data: token.Reveal()}) // a broken stream is noticed by Next
-	}
-}
-
-// isExpired reports whether the daemon does not accept the token, or no longer does.
-func isExpired(err error) bool {
-	var closed *CloseError
-	if errors.As(err, &closed) {
-		return closed.Code == websocket.ClosePolicyViolation
-	}
-	return StatusOf(err) == http.StatusUnauthorized
 }
 
 // isPermanent reports whether another attempt would fail in the same way.

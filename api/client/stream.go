@@ -57,8 +57,7 @@ type Message struct {
 	SinceLine string      `json:"since_line"` // of v1.EventMessage: the lines from here to Line are missing
 	Times     []time.Time `json:"times"`      // of EventLogs: of each line in Data
 
-	ExpiresAt time.Time `json:"expires_at"` // of v1.EventMessage about the stream's token
-	JSON      []byte    `json:"-"`          // the message as it was received
+	JSON []byte `json:"-"` // the message as it was received
 }
 
 // Stats returns the resource usage in a message whose event is EventStats.

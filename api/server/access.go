@@ -9,6 +9,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"berth/api/auth"
+	"berth/api/limit"
 	"berth/api/server/edge"
 	"berth/store"
 )
@@ -28,7 +29,8 @@ type access struct {
 	settings auth.Settings
 	front    *edge.Server
 	auditor  auditor
-	starts   *auth.StartLimiter
+	starts   *limit.Rate
+	tickets  *auth.Tickets
 	log      *slog.Logger
 }
 
@@ -55,7 +57,7 @@ func (a access) guard(r route) fiber.Handler {
 		if err := r.checkQuery(c); err != nil || edge.Expects(c) {
 			return err
 		}
-		if err := auth.Spend(a.store, caller); err != nil {
+		if err := a.spend(caller); err != nil {
 			if errors.Is(err, auth.ErrUnauthorized) {
 				a.front.Unauthorized(c, true)
 			}
@@ -69,6 +71,14 @@ func (a access) guard(r route) fiber.Handler {
 	}
 }
 
+// spend spends the token of a request if it is for one request only.
+func (a access) spend(caller auth.Principal) error {
+	if caller.IsTicket() {
+		return a.tickets.Spend(caller)
+	}
+	return auth.Spend(a.store, caller)
+}
+
 // handle calls the handler of a route, or sends the stored response of an earlier
 // request with the same idempotency key.
 func (a access) handle(c *fiber.Ctx, r route) (err error) {
@@ -76,7 +86,7 @@ func (a access) handle(c *fiber.Ctx, r route) (err error) {
 		err = a.auditor.keys.begin(c, nil)
 	}
 	if err == nil && r.is(limitsStarts) {
-		err = a.starts.Take(callerOf(c), edge.Param(c, "id"))
+		err = takeStart(a.starts, callerOf(c), edge.Param(c, "id"))
 	}
 	if err == nil {
 		err = r.handle(c)
@@ -153,10 +163,13 @@ func (a access) authenticate(c *fiber.Ctx, r route) (auth.Principal, error) {
 	config := a.settings.Current().Authorization
 	caller, err := auth.Authenticate(a.store, config, secret)
 	if errors.Is(err, auth.ErrUnauthorized) {
+		caller, err = a.tickets.Find(a.store, config, secret)
+	}
+	if errors.Is(err, auth.ErrUnauthorized) {
 		a.front.Unauthorized(c, secret != "")
 	}
 	if err == nil && config.Enabled {
-		edge.SetToken(c, caller.TokenID)
+		edge.SetToken(c, caller.TokenID, caller.Tenant())
 	}
 	return caller, err
 }

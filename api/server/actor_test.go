@@ -112,28 +112,3 @@ func TestActorsOfOthersAreHidden(t *testing.T) {
 		require.Equal(t, want[2], c.next()["actor"], "live")
 	}
 }
-
-// TestRenewedSocketHidesActors: what a socket shows depends on the token that its client
-// has last sent.
-func TestRenewedSocketHidesActors(t *testing.T) {
-	h := newHarness(t)
-	h.container("mc", h.volume())
-	tenant := h.mint(object{"name": "tenant", "containers": []string{"mc"}})
-	admin := v1.Actor{TokenID: "administrator", Name: "administrator", Via: v1.ViaHTTP, Address: "192.0.2.1"}
-	c, _, err := h.dialSocket("/ws/mc?tail=0", http.Header{"Authorization": {"Bearer " + adminToken}})
-	require.NoError(t, err)
-	require.Eventually(t, func() bool { return h.hub.Listeners() == 1 }, time.Minute, time.Millisecond, "the upgrade is answered before the socket listens")
-	seen := func(seq uint64) object {
-		h.hub.Event(v1.Event{Seq: seq, Epoch: h.store.Incarnations.Epoch(), Time: time.Now(), Container: "mc", Event: v1.EventState, Data: "exit", Actor: admin})
-		for {
-			if m := c.next(); m["seq"] == float64(seq) {
-				return m["actor"].(object)
-			}
-		}
-	}
-	require.Equal(t, "192.0.2.1", seen(100)["address"])
-	c.send("auth", tenant)
-	for c.next()["data"] != "token renewed" {
-	}
-	require.Equal(t, object{"name": "administrator", "via": "http"}, seen(101))
-}

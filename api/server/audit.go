@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"berth/api/auth"
+	"berth/api/limit"
 	"berth/api/server/edge"
 	v1 "berth/api/v1"
 	"berth/store"
@@ -23,13 +24,13 @@ const auditedKey = "audited"
 type auditor struct {
 	store   *store.Store
 	actions map[string]string // by method and path of the route
-	pace    *auth.Pace
+	pace    *limit.Rate
 	keys    *idempotency
 	entries *prometheus.CounterVec
 }
 
 func newAuditor(db *store.Store, r prometheus.Registerer) auditor {
-	a := auditor{store: db, actions: actions(), pace: auth.NewPace(), keys: newIdempotency(db, r), entries: prometheus.NewCounterVec(prometheus.CounterOpts{
+	a := auditor{store: db, actions: actions(), pace: limit.NewRate(limit.Changes()), keys: newIdempotency(db, r), entries: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "berth_audit_entries_total",
 		Help: "Requests recorded in the audit log, by result: accepted, refused (4xx), failed (5xx), or unrecorded if the store could not be written.",
 	}, []string{"result"})}
@@ -60,7 +61,7 @@ func resultOf(status int) string {
 }
 
 // begin gives a request that may change something the entry that end stores. It waits
-// if the token of the request has sent too many.
+// if its tenant has sent too many.
 func (a auditor) begin(c *fiber.Ctx, r route, actor v1.Actor, caller auth.Principal) error {
 	switch c.Method() {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:
@@ -70,10 +71,10 @@ func (a auditor) begin(c *fiber.Ctx, r route, actor v1.Actor, caller auth.Princi
 		edge.SetDryRun(c)
 		return nil
 	}
-	if a.pace.Left(caller) > 0 {
+	if a.pace.Take(caller.Tenant(), 1) > 0 {
 		ctx, cancel := edge.Context(c)
 		defer cancel()
-		if a.pace.Wait(ctx, caller) != nil {
+		if a.pace.Wait(ctx, caller.Tenant()) != nil {
 			return edge.ErrUnavailable // the client is gone, or the server shuts down
 		}
 	}
@@ -123,7 +124,9 @@ func (a auditor) end(c *fiber.Ctx) error {
 // finish stores the status of a request in its entry, and its outcome. frees reports whether the
 // request may have freed disk space: then it is stored on a full disk too.
 func (a auditor) finish(r *store.Request, caller auth.Principal, status int, o *store.Outcome, frees bool) error {
-	a.pace.Count(caller, status >= http.StatusBadRequest)
+	if status >= http.StatusBadRequest {
+		a.pace.Count(caller.Tenant(), limit.RefusedChange-1)
+	}
 	if err := r.Finish(status, o, frees); err != nil {
 		a.entries.WithLabelValues(unrecorded).Inc()
 		return ofStore(err)

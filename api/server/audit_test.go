@@ -5,11 +5,10 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"berth/api/auth"
+	"berth/api/limit"
 	v1 "berth/api/v1"
 	"berth/store"
 )
@@ -129,41 +128,17 @@ func TestAuditBeforeAnswer(t *testing.T) {
 	require.Contains(t, h.must("GET", "/metrics", nil).raw, `berth_audit_entries_total{result="unrecorded"} 1`)
 }
 
-func TestPaceOfMintedTokens(t *testing.T) {
-	h := newHarness(t)
-	p, err := auth.Authenticate(h.store, h.settings.Current().Authorization, h.mint(object{"scopes": []string{"read"}}))
-	require.NoError(t, err)
-	pace := auth.NewPace()
-	for range 2000 {
-		require.Zero(t, pace.Left(p))
-		pace.Count(p, false)
-	}
-	for range 20 {
-		pace.Count(p, true)
-	}
-	require.Greater(t, pace.Left(p), 500*time.Millisecond)
-	admin, err := auth.Authenticate(h.store, h.settings.Current().Authorization, adminToken)
-	require.NoError(t, err)
-	for range 5000 {
-		pace.Count(admin, true)
-	}
-	require.Zero(t, pace.Left(admin))
-}
-
-// TestActorOfRenewedSocket: a message has the actor of the token that the client has
-// sent last.
-func TestActorOfRenewedSocket(t *testing.T) {
+// TestPace: a refused request counts several times, and none of the configured token counts.
+func TestPace(t *testing.T) {
 	h := newHarness(t)
 	h.ready("mc")
-	header := http.Header{"Authorization": {"Bearer " + adminToken}, "X-Berth-Actor": {"alice"}}
-	c, _, err := h.dialSocket("/ws/mc?tail=0", header)
-	require.NoError(t, err)
-	c.send("power", "start")
-	want := v1.Actor{TokenID: "administrator", Name: "administrator", Via: v1.ViaWebSocket, Address: "127.0.0.1", OnBehalfOf: "alice"}
-	require.Eventually(t, func() bool { return requester(h, "mc") == want }, 20*time.Second, time.Millisecond)
-	token := h.must("POST", "/auth/tokens", object{"name": "next", "scopes": []string{"read", "power"}}).json
-	c.send("auth", token["token"].(string))
-	c.send("power", "stop")
-	want = v1.Actor{TokenID: token["id"].(string), Name: "next", Via: v1.ViaWebSocket, Address: "127.0.0.1"}
-	require.Eventually(t, func() bool { return requester(h, "mc") == want }, 20*time.Second, time.Millisecond)
+	pace := h.server.handlers.files.decoder.access.auditor.pace
+	token := h.mint(object{"containers": []string{"mc"}, "scopes": []string{"read"}})
+	for range 5 {
+		require.Equal(t, 403, h.do(request{method: "POST", path: "/containers/mc/start", token: token}).status)
+		require.Equal(t, 200, h.do(request{method: "POST", path: "/containers/mc/stop"}).status)
+	}
+	changes := limit.Changes()
+	require.Greater(t, pace.Left("container mc", changes.Burst), 15*changes.Every)
+	require.Zero(t, pace.Left("", changes.Burst))
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"berth/api/auth"
+	"berth/api/limit"
 	"berth/api/stream"
 	"berth/api/ui"
 	v1 "berth/api/v1"
@@ -117,6 +118,9 @@ type Deps struct {
 	// HeaderTimeout bounds the time to the first byte of a request, and then to the
 	// end of its headers; 0: 10 s.
 	HeaderTimeout time.Duration
+
+	// WrongTokens counts wrong tokens, together with those of SFTP; nil: alone.
+	WrongTokens *limit.Rate
 
 	// FailureDelay is the delay of each 401 for an address that has sent many wrong
 	// tokens; 0: 1 s.

@@ -12,6 +12,7 @@ import (
 
 	"berth/api/auth"
 	"berth/api/intent"
+	"berth/api/limit"
 	"berth/api/server/edge"
 	v1 "berth/api/v1"
 	"berth/store"
@@ -29,13 +30,7 @@ var eventKinds = []string{v1.EventState, v1.EventMessage, v1.EventBackup, v1.Eve
 // events holds the handler for stored transitions.
 type events struct {
 	store *store.Store
-	scans *limiter // reads of more transitions than they return
-}
-
-// newScans returns the limiter of reads that may decode many transitions for each one
-// that they return: each takes up to a second of a core.
-func newScans() *limiter {
-	return newLimiter(limits{total: 2, perVolume: 2, perToken: 1, waiting: 8})
+	scans *limit.Slots // reads of more transitions than they return
 }
 
 type eventsBody struct {
@@ -97,7 +92,7 @@ func (s events) permit(c *fiber.Ctx) (leave func(), err error) {
 	}
 	ctx, cancel := edge.Context(c)
 	defer cancel()
-	leave, err = s.scans.enter(ctx, caller.TokenID, caller.TokenID)
+	leave, err = enter(ctx, caller, caller.Root(), s.scans)
 	if errors.Is(err, context.Canceled) {
 		err = edge.ErrUnavailable // the client is gone, or the server shuts down
 	}

@@ -2,10 +2,14 @@ package server
 
 import (
 	"runtime"
+	"sync"
 	"testing"
+	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"berth/api/limit"
 	v1 "berth/api/v1"
 	"berth/store"
 )
@@ -140,20 +144,31 @@ func TestScansAreLimited(t *testing.T) {
 	h := newHarness(t)
 	h.ready("mc")
 	token := h.mint(object{"containers": []string{"mc"}})
-	scans, id := h.server.handlers.events.scans, v1.Secret(token).Fingerprint()
-	leave := []func(){scans.must(t, "a", "a"), scans.must(t, "b", "b")}
-	for range scans.limits.waiting {
-		scans.queued(t, t.Context(), id, id)
-		scans.queued(t, t.Context(), "", "")
+	scans := h.server.handlers.events.scans
+	first, err := scans.Enter(t.Context(), limit.Claim{Tenant: "a"})
+	require.NoError(t, err)
+	second, err := scans.Enter(t.Context(), limit.Claim{Tenant: "b"})
+	require.NoError(t, err)
+	var waiting sync.WaitGroup
+	for range limit.Scans().Wait {
+		for _, c := range []limit.Claim{{Tenant: "container mc", Object: v1.Secret(token).Fingerprint()}, {Object: "administrator"}} {
+			waiting.Go(func() {
+				if leave, err := scans.Enter(t.Context(), c); assert.NoError(t, err) {
+					leave()
+				}
+			})
+		}
 	}
+	require.Eventually(t, func() bool { return scans.Waiting() == 2*limit.Scans().Wait }, 10*time.Second, time.Millisecond)
 	h.must("GET", "/events", nil)
 	h.must("GET", "/events?container=mc", nil)
 	for _, r := range []request{{method: "GET", path: "/events", token: token}, {method: "GET", path: "/events?type=event"}} {
 		a := h.do(r)
 		require.Equal(t, []any{429, "too_many_operations"}, []any{a.status, a.header.Get("X-Error-Code")}, r.path)
 	}
-	leave[0]()
-	leave[1]()
+	first()
+	second()
+	waiting.Wait()
 }
 
 func TestEventFilters(t *testing.T) {

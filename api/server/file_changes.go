@@ -7,6 +7,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"berth/api/limit"
 	"berth/api/server/edge"
 	v1 "berth/api/v1"
 )
@@ -79,7 +80,7 @@ func (s files) chmod(c *fiber.Ctx) error {
 }
 
 // move runs an operation from one path to another and answers with message.
-func (s files) move(c *fiber.Ctx, l *limiter, message string, do func(f Files) func(ctx context.Context, id, source, destination string) error) error {
+func (s files) move(c *fiber.Ctx, l *limit.Slots, message string, do func(f Files) func(ctx context.Context, id, source, destination string) error) error {
 	var body struct {
 		Source      string `json:"source" wire:"required"`
 		Destination string `json:"destination" wire:"required"`

@@ -38,7 +38,7 @@ func (s files) list(c *fiber.Ctx) error {
 // sendSpooled answers with a large list from a temporary file, so that a slow client
 // holds a file descriptor and neither memory nor a list permit.
 func (s files) sendSpooled(ctx context.Context, c *fiber.Ctx, id string, list []v1.FileEntry) error {
-	leave, err := s.permits.spools.enter(ctx, id, callerOf(c).TokenID)
+	leave, err := enter(ctx, callerOf(c), id, s.permits.largeLists)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"berth/api/limit"
 )
 
 // grown returns by how many MiB the heap has grown since before.
@@ -26,16 +28,6 @@ func heapNow() (m runtime.MemStats) {
 	return m
 }
 
-// inUse returns how many permits a volume holds.
-func (l *limiter) inUse(volume string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if one := l.by["volume "+volume]; one != nil {
-		return one.used
-	}
-	return 0
-}
-
 // TestSlowListReader: clients that request a large list and do not read it hold a
 // file each. A volume may have a few of these files.
 func TestSlowListReader(t *testing.T) {
@@ -46,10 +38,10 @@ func TestSlowListReader(t *testing.T) {
 	}
 	all := request{method: "GET", path: h.at("files", "path", ".")}
 	sending := func(n int) {
-		require.Eventually(t, func() bool { return h.server.handlers.files.permits.spools.inUse(h.id) == n }, 20*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return h.server.handlers.files.permits.largeLists.Used() == n }, 20*time.Second, time.Millisecond)
 	}
 	var slow []net.Conn
-	most := h.server.handlers.files.permits.spools.limits.perVolume
+	most := limit.LargeLists().Object
 	for n := range most {
 		c, err := net.Dial("tcp", strings.TrimPrefix(h.base, "http://"))
 		require.NoError(t, err)
@@ -60,7 +52,7 @@ func TestSlowListReader(t *testing.T) {
 		require.NoError(t, err)
 		slow = append(slow, c)
 		sending(n + 1)
-		require.Zero(t, h.server.handlers.files.permits.lists.inUse(h.id), "nothing is held for which others wait")
+		require.Zero(t, h.server.handlers.files.permits.lists.Used(), "nothing is held for which others wait")
 		if n == 0 {
 			a := h.do(all)
 			require.Equal(t, 200, a.status)

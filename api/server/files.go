@@ -9,6 +9,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"berth/api/auth"
+	"berth/api/limit"
 	"berth/api/server/edge"
 	v1 "berth/api/v1"
 	"berth/store"
@@ -31,7 +32,7 @@ const createWait = 5 * time.Second
 // onVolume calls do for the volume that the path of a request names, after it got
 // a permit for file operations, and one of l unless l is nil. The context ends when
 // the client disconnects, the session ends or the server shuts down.
-func (s files) onVolume(c *fiber.Ctx, l *limiter, do func(ctx context.Context, f Files, id string) error) error {
+func (s files) onVolume(c *fiber.Ctx, l *limit.Slots, do func(ctx context.Context, f Files, id string) error) error {
 	id, err := volumeID(c, s.store)
 	if err != nil {
 		return err
@@ -46,7 +47,7 @@ func (s files) onVolume(c *fiber.Ctx, l *limiter, do func(ctx context.Context, f
 		return err
 	}
 	defer done()
-	leave, err := enter(ctx, id, callerOf(c).TokenID, s.permits.files, l)
+	leave, err := enter(ctx, callerOf(c), id, s.permits.files, l)
 	defer leave()
 	if err == nil {
 		err = do(ctx, s.files, id)

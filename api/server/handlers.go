@@ -1,9 +1,11 @@
 package server
 
 import (
+	"context"
 	"sync"
 
 	"berth/api/auth"
+	"berth/api/limit"
 	"berth/api/server/edge"
 	"berth/api/server/ws"
 )
@@ -39,7 +41,7 @@ func newHandlers(d Deps, a access, all *auth.Sessions) handlers {
 	return handlers{
 		health:     health{store: d.Store, ready: d.Ready, gatherer: d.Gatherer},
 		page:       newOperatorPage(d),
-		self:       self{store: d.Store, settings: d.Settings},
+		self:       self{store: d.Store, tickets: a.tickets},
 		tokens:     tokens{store: d.Store, settings: d.Settings, decoder: decoder},
 		volumes:    volumes{store: d.Store, settings: d.Settings, decoder: decoder},
 		files:      files{store: d.Store, settings: d.Settings, decoder: decoder, files: d.Files, sessions: sessions, permits: newPermits(), spoolDir: d.SpoolDir},
@@ -50,12 +52,12 @@ func newHandlers(d Deps, a access, all *auth.Sessions) handlers {
 		ports:      ports{store: d.Store, decoder: decoder},
 		containers: containers{store: d.Store, settings: d.Settings, decoder: decoder, engine: d.Engine, sampler: d.Stats, encoded: newEncodedContainers(d.Store)},
 		consoles:   consoles{store: d.Store, hub: d.Hub, decoder: decoder, sessions: sessions, processes: processes},
-		events:     events{store: d.Store, scans: newScans()},
+		events:     events{store: d.Store, scans: limit.NewSlots(limit.Scans)},
 		audit:      audit{store: d.Store},
 		sockets: sockets{store: d.Store, access: a, ws: ws.New(ws.Deps{
 			Store: d.Store, Settings: d.Settings, Hub: d.Hub, Sessions: all, Containers: processes,
 			Registerer: d.Registerer, Log: a.log, Refusal: refusal,
-			WrongToken: a.front.WrongToken, Forget: a.forget, Pace: a.auditor.pace.Wait, Finish: a.auditor.finishMessage,
+			Forget: a.forget, Pace: func(ctx context.Context, p auth.Principal) error { return a.auditor.pace.Wait(ctx, p.Tenant()) }, Finish: a.auditor.finishMessage,
 		})},
 		config:   configuration{settings: d.Settings, version: d.Version, log: a.log},
 		node:     newNode(d),

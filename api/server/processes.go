@@ -7,6 +7,7 @@ import (
 
 	"berth/api/auth"
 	"berth/api/intent"
+	"berth/api/limit"
 	"berth/api/server/edge"
 	v1 "berth/api/v1"
 	"berth/store"
@@ -21,7 +22,7 @@ const commandTimeout = 10 * time.Second
 type processes struct {
 	console Console // nil: unavailable
 	sampler Stats   // nil: unavailable
-	starts  *auth.StartLimiter
+	starts  *limit.Rate
 }
 
 // Find returns v1.ErrContainerNotFound unless id is a container.
@@ -61,7 +62,7 @@ func (p processes) Stats(ctx context.Context, id string) (v1.Stats, error) {
 // Power requests a power state of a container.
 func (p processes) Power(w store.Writer, caller auth.Principal, id, verb string) error {
 	if verb == "start" || verb == "restart" {
-		if err := p.starts.Take(caller, id); err != nil {
+		if err := takeStart(p.starts, caller, id); err != nil {
 			return err
 		}
 	}

@@ -16,10 +16,6 @@ import (
 	"berth/store"
 )
 
-// changeBurst is how far the changes of a token may be ahead of one in 10 ms: 20,000 of
-// them. A tree that is uploaded has more files than a panel sends requests.
-const changeBurst = 200 * time.Second
-
 // describe describes an entry of the session in the audit log. path is that of a file; empty:
 // the volume.
 func (s *session) describe(action, path string) v1.Audit {
@@ -40,13 +36,13 @@ func (s *session) change(action string, frees bool, do func() error, paths ...st
 	return s.statusOf(name, err)
 }
 
-// mayChange refuses changes in a read-only session. It waits if the token has made too
+// mayChange refuses changes in a read-only session. It waits if the tenant has made too
 // many.
 func (s *session) mayChange() error {
 	if s.readOnly {
 		return sftp.ErrSSHFxPermissionDenied
 	}
-	if s.server.pace.Wait(s.ctx, s.principal) != nil {
+	if s.server.changes.Wait(s.ctx, s.tenant) != nil {
 		return sftp.ErrSSHFxConnectionLost
 	}
 	return nil
@@ -54,7 +50,6 @@ func (s *session) mayChange() error {
 
 // record records a change that was made.
 func (s *session) record(action, path string, frees bool) (*entry, error) {
-	s.server.pace.Count(s.principal, false)
 	e := &entry{actor: s.actor, audit: s.describe(action, path)}
 	return e, s.server.audit.add(e, http.StatusOK, frees)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"berth/api/auth"
+	"berth/api/limit"
 	v1 "berth/api/v1"
 )
 
@@ -86,12 +87,14 @@ func TestUnrecordedChange(t *testing.T) {
 // TestPaceOfChanges requires that a token which has made too many changes waits, and
 // that another one does not.
 func TestPaceOfChanges(t *testing.T) {
-	h := newHarnessWith(t, func(s *Server) { s.pace = auth.NewPaceOf(50 * time.Millisecond) })
+	h := newHarnessWith(t, func(s *Server) {
+		s.changes = limit.NewRate(limit.Pace{Every: 10 * time.Millisecond, Burst: 5, Keys: 10})
+	})
 	c := h.open()
 	began := time.Now()
 	for i := range 30 {
 		require.NoError(t, c.Mkdir(fmt.Sprint(i)))
 	}
 	require.GreaterOrEqual(t, time.Since(began), 200*time.Millisecond, "30 changes, 5 ahead of one in 10 ms")
-	require.Zero(t, h.server.pace.Left(auth.Principal{}))
+	require.Zero(t, h.server.changes.Left("", 1))
 }

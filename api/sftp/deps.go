@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"berth/api/auth"
+	"berth/api/limit"
 	v1 "berth/api/v1"
 	"berth/store"
 )
@@ -40,11 +41,14 @@ type Files interface {
 	OpenFile(ctx context.Context, volume, path string, mode v1.OpenMode) (v1.FileHandle, error)
 }
 
-// Deps are the dependencies of a Server. All but Registerer and Log are required.
+// Deps are the dependencies of a Server. All but Registerer, Log and WrongTokens are required.
 type Deps struct {
 	Store      *store.Store
 	Settings   auth.Settings
 	Files      Files
 	Registerer prometheus.Registerer
 	Log        *slog.Logger
+
+	// WrongTokens counts failed logins, together with the wrong tokens of the API; nil: alone.
+	WrongTokens *limit.Rate
 }

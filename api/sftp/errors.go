@@ -18,6 +18,7 @@ var (
 	errQuota    = errors.New("quota exceeded")
 	errDiskFull = errors.New("no space left on the host")
 	errHandles  = errors.New("too many open files: close some")
+	errHost     = errors.New("the host has too many open files: try again later")
 	errStore    = errors.New("the change could not be recorded: the database failed")
 	errInternal = errors.New("internal error")
 )

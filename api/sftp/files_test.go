@@ -58,10 +58,7 @@ func TestResume(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, c.Close(), "without closing the file")
 	h.eventually("no session", func() bool {
-		all := h.server.handles
-		all.mu.Lock()
-		defer all.mu.Unlock()
-		return all.open == 0
+		return h.server.handles.Used() == 0
 	})
 	require.Equal(t, "first ", h.read("file"), "acknowledged writes stay")
 	c = h.login(h.volume, token)

@@ -266,7 +266,7 @@ func FuzzPackets(f *testing.F) {
 		_, _ = here.Write(data)
 		here.Close()
 		<-done
-		require.Zero(t, s.handles.open, "handles are closed with the session")
+		require.Zero(t, s.server.handles.Used(), "handles are closed with the session")
 		require.NoError(t, os.RemoveAll(h.dir))
 		require.NoError(t, os.Mkdir(h.dir, 0o700))
 	})

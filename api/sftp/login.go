@@ -10,6 +10,7 @@ import (
 
 	"berth/api/auth"
 	"berth/api/intent"
+	"berth/api/limit"
 	v1 "berth/api/v1"
 	"berth/store"
 )
@@ -55,7 +56,7 @@ func (l *login) publicKey(meta ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permis
 		return &ssh.Permissions{}, nil
 	}
 	if l.keys && errors.Is(err, auth.ErrUnauthorized) {
-		l.server.throttle.wait(l.ctx, l.address)
+		l.wait()
 		return nil, errRefused
 	}
 	l.keys = true
@@ -141,11 +142,11 @@ func (l *login) admit(user string, p auth.Principal) error {
 	}
 	ctx, cancel := context.WithTimeout(l.ctx, l.server.login)
 	defer cancel()
-	if err := l.server.pace.Wait(ctx, p); err != nil { // a session is an entry of the audit log
+	if err := l.server.changes.Wait(ctx, tenantOf(p, reach.volume)); err != nil { // a session is an entry of the audit log
 		return errSessions
 	}
-	leave, ok := l.server.counts.enter(p.Root(), l.server.deps.Settings.Current().SFTP)
-	if !ok {
+	leave, err := l.server.places.Enter(ctx, limit.Claim{Tenant: tenantOf(p, reach.volume)})
+	if err != nil {
 		return errSessions
 	}
 	if err = auth.Spend(l.server.deps.Store, p); err == nil {
@@ -165,7 +166,8 @@ func (l *login) answer(user string, err error) (*ssh.Permissions, error) {
 	case err == nil:
 	case errors.Is(err, auth.ErrUnauthorized):
 		result, err = loginRefused, errRefused
-		if s.throttle.record(l.address, time.Now()) {
+		s.wrong.Take(limit.Network(l.address), limit.WrongLogin)
+		if s.lines.Take(limit.Network(l.address), 1) == 0 {
 			s.log.Warn("sftp login failed", slog.String("address", l.address), slog.String("user", maskTokens(user[:min(len(user), 64)])))
 		}
 	case errors.Is(err, auth.ErrScope):
@@ -177,11 +179,33 @@ func (l *login) answer(user string, err error) (*ssh.Permissions, error) {
 		s.log.Error("sftp login could not be checked", slog.String("address", l.address), slog.Any("err", err))
 	}
 	s.metrics.logins.WithLabelValues(result).Inc()
-	s.throttle.wait(l.ctx, l.address)
+	l.wait()
 	if err != nil {
 		return nil, err
 	}
 	return &ssh.Permissions{}, nil
+}
+
+// wait delays an answer if the address has failed often. It locks nobody out: a valid login
+// waits as long as any other.
+func (l *login) wait() {
+	if l.server.wrong.Left(limit.Network(l.address), limit.WrongLogin) == 0 {
+		return
+	}
+	timer := time.NewTimer(l.server.delay)
+	defer timer.Stop()
+	select {
+	case <-l.ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// tenantOf returns whose limits a session on a volume uses, see package limit.
+func tenantOf(p auth.Principal, volume string) string {
+	if p.Restricted() {
+		return "volume " + volume
+	}
+	return p.Tenant()
 }
 
 // end ends the session, if the login had one.

@@ -1,11 +1,11 @@
 package sftp
 
 import (
-	"fmt"
 	"io"
 	"net"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -16,6 +16,7 @@ import (
 
 	"berth/api/auth"
 	"berth/api/intent"
+	"berth/api/limit"
 	v1 "berth/api/v1"
 	"berth/store"
 )
@@ -163,6 +164,46 @@ func TestSingleUseToken(t *testing.T) {
 	c.Close()
 }
 
+// TestSessionsOfAVolume: the tokens of one container share the limits of a tenant.
+func TestSessionsOfAVolume(t *testing.T) {
+	h := newHarness(t)
+	h.settings.change(func(c *v1.Config) { c.SFTP.MaxSessionsPerToken = 2 })
+	require.NoError(t, h.store.Update(func(tx *store.Tx) error {
+		return store.Containers.Create(tx, "mc", v1.ContainerSpec{VolumeID: h.volume})
+	}))
+	limited := func() string { return h.mint(auth.Grant{Containers: []string{"mc"}}) }
+	h.login("mc", limited())
+	h.login("mc", limited())
+	_, err := h.dial("mc", ssh.Password(limited()))
+	require.Error(t, err)
+	h.login("mc", h.mint(auth.Grant{}))
+}
+
+// TestAcceptErrors: no error of Accept ends the server.
+func TestAcceptErrors(t *testing.T) {
+	h := newHarness(t)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	go func() { _ = h.server.Listen(&failing{Listener: ln, errs: []error{syscall.ENOMEM, syscall.EPROTO}}) }()
+	h.address = ln.Addr().String()
+	h.login(h.volume, adminToken)
+}
+
+// failing is a listener whose Accept returns some errors, then connections.
+type failing struct {
+	net.Listener
+	errs []error
+}
+
+func (f *failing) Accept() (net.Conn, error) {
+	if len(f.errs) == 0 {
+		return f.Listener.Accept()
+	}
+	err := f.errs[0]
+	f.errs = f.errs[1:]
+	return nil, &net.OpError{Op: "accept", Net: "tcp", Err: err}
+}
+
 func TestSessionLimits(t *testing.T) {
 	h := newHarness(t)
 	h.settings.change(func(c *v1.Config) { c.SFTP.MaxSessions, c.SFTP.MaxSessionsPerToken = 3, 2 })
@@ -188,7 +229,7 @@ func TestSessionLimits(t *testing.T) {
 // and that the right token still logs in.
 func TestLoginThrottle(t *testing.T) {
 	const delay = 300 * time.Millisecond
-	h := newHarnessWith(t, func(s *Server) { s.throttle.delay = delay })
+	h := newHarnessWith(t, func(s *Server) { s.delay = delay })
 	took := func(token string) time.Duration {
 		began := time.Now()
 		c, err := h.dial(h.volume, ssh.Password(token))
@@ -201,11 +242,11 @@ func TestLoginThrottle(t *testing.T) {
 	for range 9 {
 		took("wrong")
 	}
-	require.False(t, h.server.throttle.slow("127.0.0.1", time.Now()))
+	require.Zero(t, h.server.wrong.Left("127.0.0.1", limit.WrongLogin))
 	require.GreaterOrEqual(t, took("wrong"), delay)
 	require.GreaterOrEqual(t, took(adminToken), delay)
-	require.False(t, h.server.throttle.slow("127.0.0.1", time.Now().Add(failureWindow)))
-	require.False(t, h.server.throttle.slow("127.0.0.2", time.Now()))
+	require.LessOrEqual(t, h.server.wrong.Left("127.0.0.1", limit.WrongLogin), 6*time.Second)
+	require.Zero(t, h.server.wrong.Left("127.0.0.2", limit.WrongLogin))
 }
 
 func TestLoginTime(t *testing.T) {
@@ -227,38 +268,10 @@ func TestHalfOpenConnections(t *testing.T) {
 		defer conn.Close()
 	}
 	h.eventually("few connections", func() bool {
-		h.server.unauthenticated.mu.Lock()
-		defer h.server.unauthenticated.mu.Unlock()
-		return len(h.server.unauthenticated.list) == maxPendingAddress
+		return h.server.anonymous.Used() == limit.SFTPAnonymous().Tenant
 	})
 	h.login(h.volume, adminToken)
 }
-
-func TestPendingTakesFromTheLargest(t *testing.T) {
-	var p unauthenticated
-	conns := map[string][]*closeRecorder{}
-	add := func(network string, n int) {
-		for range n {
-			c := &closeRecorder{}
-			conns[network] = append(conns[network], c)
-			p.add(c, network)
-		}
-	}
-	for i := range maxPending - 2 {
-		add(fmt.Sprint("few", i/8), 1)
-	}
-	add("few0", 3)
-	require.True(t, conns["few0"][0].closed, "the oldest of the address that has most")
-	require.False(t, conns["few1"][0].closed)
-	require.Len(t, p.list, maxPending)
-}
-
-type closeRecorder struct {
-	net.Conn
-	closed bool
-}
-
-func (c *closeRecorder) Close() error { c.closed = true; return nil }
 
 func TestAlgorithms(t *testing.T) {
 	h := newHarness(t)

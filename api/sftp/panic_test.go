@@ -71,9 +71,7 @@ func TestHandlersPanic(t *testing.T) {
 		require.Contains(t, h.log.String(), "panic_test.go", "the stack")
 		require.NoError(t, c.Close())
 		h.eventually("all handles are freed", func() bool {
-			h.server.handles.mu.Lock()
-			defer h.server.handles.mu.Unlock()
-			return h.server.handles.open == 0
+			return h.server.handles.Used() == 0
 		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	client "github.com/pkg/sftp"
 	"github.com/stretchr/testify/require"
 
+	"berth/api/limit"
 	v1 "berth/api/v1"
 )
 
@@ -112,7 +113,10 @@ func TestQuotaOfUnlinkedFiles(t *testing.T) {
 }
 
 func TestHandlesAreBounded(t *testing.T) {
-	h := newHarness(t)
+	most := limit.SFTPFiles().Object
+	h := newHarnessWith(t, func(s *Server) { // 10 more, and a tenth for the administrator
+		s.handles = limit.NewSlots(limit.Fixed(limit.Bounds{All: most + 22, Tenant: most + 22, Object: most}))
+	})
 	h.write("file", "text")
 	c := h.open()
 	var files []*client.File
@@ -124,13 +128,12 @@ func TestHandlesAreBounded(t *testing.T) {
 		}
 		files = append(files, f)
 	}
-	require.Len(t, files, maxHandles)
+	require.Len(t, files, most)
 	_, err := c.ReadDir(".")
 	require.ErrorContains(t, err, "too many open files")
 	require.NoError(t, files[0].Close())
 	_, err = c.ReadDir(".")
 	require.NoError(t, err, "the session goes on")
-	h.server.handles.most = maxHandles + 10
 	other := h.open()
 	for range 12 {
 		var f *client.File

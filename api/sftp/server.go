@@ -13,31 +13,38 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/sys/cpu"
-	"golang.org/x/sys/unix"
 
 	"berth/api/auth"
+	"berth/api/limit"
 )
 
-// loginTime is how long a connection may take to log in.
-const loginTime = 30 * time.Second
+// loginTime is how long a connection may take to log in, and failureDelay how long an address
+// with many failed logins waits for each answer.
+const (
+	loginTime    = 30 * time.Second
+	failureDelay = time.Second
+)
 
 // version identifies the server to clients.
 const version = "SSH-2.0-berth"
 
 // Server serves SFTP.
 type Server struct {
-	deps            Deps
-	log             *slog.Logger
-	config          ssh.ServerConfig // without callbacks
-	sessions        *auth.Sessions
-	audit           *auditor
-	pace            *auth.Pace
-	throttle        *throttle
-	unauthenticated unauthenticated
-	counts          sessionCounts
-	handles         *handles
-	metrics         metrics
-	login           time.Duration // loginTime, or less in tests
+	deps     Deps
+	log      *slog.Logger
+	config   ssh.ServerConfig // without callbacks
+	sessions *auth.Sessions
+	audit    *auditor
+	metrics  metrics
+	login    time.Duration // loginTime, or less in tests
+	delay    time.Duration // of each answer to an address with many failed logins
+
+	changes   *limit.Rate  // by tenant
+	wrong     *limit.Rate  // wrong tokens, by address
+	lines     *limit.Rate  // of the log about failed logins, by address
+	anonymous *limit.Slots // connections that have not logged in
+	places    *limit.Slots // sessions, by volume
+	handles   *limit.Slots // open files and folders
 
 	stopping context.Context // ends with Shutdown
 	stop     context.CancelFunc
@@ -52,9 +59,17 @@ func New(d Deps, key ssh.Signer) *Server {
 	if d.Registerer == nil {
 		d.Registerer = prometheus.NewRegistry()
 	}
+	if d.WrongTokens == nil {
+		d.WrongTokens = limit.NewRate(limit.WrongTokens())
+	}
 	s := &Server{deps: d, log: d.Log, config: newConfig(key), sessions: auth.NewSessions(d.Store, d.Settings), audit: &auditor{store: d.Store, log: d.Log},
-		pace: auth.NewPaceOf(changeBurst), throttle: newThrottle(), counts: newSessionCounts(), handles: newHandles(totalHandles()),
-		metrics: newMetrics(d.Registerer), login: loginTime}
+		metrics: newMetrics(d.Registerer), login: loginTime, delay: failureDelay,
+		changes: limit.NewRate(limit.FileChanges()), wrong: d.WrongTokens, lines: limit.NewRate(limit.FailureLines()),
+		anonymous: limit.NewSlots(limit.Fixed(limit.SFTPAnonymous())), handles: limit.NewSlots(limit.SFTPFiles)}
+	s.places = limit.NewSlots(func() limit.Bounds {
+		c := d.Settings.Current().SFTP
+		return limit.SFTPSessions(c.MaxSessions, c.MaxSessionsPerToken)
+	})
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	return s
 }
@@ -105,13 +120,14 @@ func (s *Server) Listen(ln net.Listener) error {
 			}
 			return nil
 		case err == nil:
-			s.unauthenticated.add(conn, network(addressOf(conn))) // here, so that they are in order
-			s.all.Go(func() { s.serve(conn) })
-		case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE), errors.Is(err, unix.ECONNABORTED), errors.Is(err, unix.ENOBUFS):
+			// Here, so that they are in order.
+			known := s.anonymous.Push(limit.Claim{Tenant: limit.Network(addressOf(conn))}, func() { conn.Close() })
+			s.all.Go(func() { s.serve(conn, known) })
+		case errors.Is(err, net.ErrClosed):
+			return err
+		default: // no other error ends the process, see ADR 0050
 			s.log.Warn("sftp: a connection was not accepted", slog.Any("err", err))
 			s.pause(time.Second)
-		default:
-			return err
 		}
 	}
 }
@@ -125,8 +141,8 @@ func (s *Server) pause(d time.Duration) {
 	}
 }
 
-// Shutdown closes the listener and every connection, waits until all have ended or
-// ctx ends, and stores the entries that wait.
+// Shutdown closes the listener and every connection, and waits until all have ended or
+// ctx ends.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stop()
 	s.sessions.Close()
@@ -144,8 +160,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return errors.Join(err, s.audit.close())
 }
 
-// serve serves one connection. A panic ends that connection only.
-func (s *Server) serve(conn net.Conn) {
+// serve serves one connection, and calls known when it has logged in or ended. A panic ends that
+// connection only.
+func (s *Server) serve(conn net.Conn, known func()) {
 	counted := newMeter(joinParts(conn))
 	defer counted.Close()
 	address := addressOf(conn)
@@ -153,7 +170,7 @@ func (s *Server) serve(conn net.Conn) {
 	ctx, cancel := context.WithCancel(s.stopping)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { counted.Close() })()
-	defer s.unauthenticated.remove(conn)
+	defer known()
 	_ = conn.SetDeadline(time.Now().Add(s.login))
 	l := &login{server: s, ctx: ctx, address: address}
 	defer l.end()
@@ -164,7 +181,7 @@ func (s *Server) serve(conn net.Conn) {
 		s.log.Debug("sftp: a connection ended without a login", slog.String("address", address), slog.Any("err", err))
 		return
 	}
-	s.unauthenticated.remove(conn)
+	known()
 	_ = conn.SetDeadline(time.Time{})
 	l.session.meter = counted
 	l.session.aside(&s.all, func() { ssh.DiscardRequests(requests) })

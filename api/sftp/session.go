@@ -16,6 +16,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"berth/api/auth"
+	"berth/api/limit"
 	v1 "berth/api/v1"
 	"berth/store"
 )
@@ -34,12 +35,12 @@ type session struct {
 	server    *Server
 	principal auth.Principal
 	access
-	actor   v1.Actor
-	id      string
-	entry   *store.Request
-	leave   func() // frees its place in the limits
-	handles *handles
-	began   time.Time
+	actor  v1.Actor
+	tenant string // whose limits it uses
+	id     string
+	entry  *store.Request
+	leave  func() // frees its place in the limits
+	began  time.Time
 
 	ctx    context.Context // ends with the session, and its cause is the reason
 	cancel context.CancelCauseFunc
@@ -57,15 +58,14 @@ type session struct {
 func newSession(srv *Server, p auth.Principal, a access, address string, leave func()) (*session, error) {
 	var b [16]byte
 	rand.Read(b[:]) // never fails, as its documentation says
-	s := &session{server: srv, principal: p, access: a, actor: p.Actor(v1.ViaSFTP, address), id: hex.EncodeToString(b[:]),
-		leave: leave, handles: newHandles(maxHandles), began: time.Now(), files: newOpenFiles()}
+	s := &session{server: srv, principal: p, access: a, actor: p.Actor(v1.ViaSFTP, address), tenant: tenantOf(p, a.volume), id: hex.EncodeToString(b[:]),
+		leave: leave, began: time.Now(), files: newOpenFiles()}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	s.entry = store.NewRequest(srv.deps.Store, s.actor, s.describe("session.open", ""))
 	if err := s.entry.Finish(statusOpen, nil, false); err != nil {
 		s.cancel(err)
 		return nil, err
 	}
-	srv.pace.Count(p, false)
 	srv.metrics.sessions.Inc()
 	return s, nil
 }
@@ -128,6 +128,18 @@ func endStatus(reason error) int {
 		return http.StatusServiceUnavailable
 	}
 	return http.StatusOK
+}
+
+// openHandle counts an open file or folder, and returns the function that ends it.
+func (s *session) openHandle() (leave func(), err error) {
+	leave, err = s.server.handles.Enter(s.ctx, limit.Claim{Tenant: s.tenant, Object: s.id})
+	switch {
+	case errors.Is(err, limit.ErrAll):
+		return nil, errHost
+	case err != nil:
+		return nil, errHandles
+	}
+	return leave, nil
 }
 
 func (s *session) touch() { s.active.Store(time.Now().UnixNano()) }

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"berth/api/limit"
 	"berth/api/server"
 	"berth/api/stream"
 	"berth/api/ui"
@@ -38,6 +39,7 @@ type daemon struct {
 	metrics  *prometheus.Registry
 
 	store    *store.Store
+	wrong    *limit.Rate // wrong tokens, of the API and of SFTP
 	engine   *docker.Engine
 	volumes  *volume.Manager
 	mounts   *hostmount.Pinner
@@ -59,7 +61,7 @@ type daemon struct {
 
 // newDaemon creates every part. None of them does anything before run.
 func newDaemon(s *config.Settings, log *slog.Logger) (*daemon, error) {
-	d := &daemon{settings: s, log: log, metrics: prometheus.NewRegistry(), began: time.Now()}
+	d := &daemon{settings: s, log: log, metrics: prometheus.NewRegistry(), wrong: limit.NewRate(limit.WrongTokens()), began: time.Now()}
 	d.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	c := s.Current()
 	var err error
@@ -136,7 +138,7 @@ func (d *daemon) makeConsoles() {
 func (d *daemon) makeServer() {
 	d.server = server.New(server.Deps{Store: d.store, Settings: d.settings, Hub: d.hub, Files: d.volumes.Files(), Archives: d.targets,
 		Console: input{d.consoles}, Stats: statsAdapter{d.sampler}, Ready: d.unready, Engine: d.engineHealth,
-		Registerer: d.metrics, Gatherer: d.metrics, Log: d.log, Version: release(),
+		Registerer: d.metrics, Gatherer: d.metrics, WrongTokens: d.wrong, Log: d.log, Version: release(),
 		SpoolDir: d.settings.Current().Storage.VolumesPath, Page: ui.New, Node: d.node.view})
 }
 

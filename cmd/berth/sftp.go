@@ -29,7 +29,7 @@ func newSFTP(d *daemon) (*sftpServer, error) {
 	if err != nil {
 		return nil, err
 	}
-	server := sftp.New(sftp.Deps{Store: d.store, Settings: d.settings, Files: d.volumes.Files().InPlace(), Registerer: d.metrics, Log: d.log}, key)
+	server := sftp.New(sftp.Deps{Store: d.store, Settings: d.settings, Files: d.volumes.Files().InPlace(), Registerer: d.metrics, WrongTokens: d.wrong, Log: d.log}, key)
 	return &sftpServer{server, ssh.FingerprintSHA256(key.PublicKey())}, nil
 }
 

@@ -126,29 +126,3 @@ func forward(t *testing.T, b *berthtest.Berth, size int) (all []string) {
 		line = logs.Line
 	}
 }
-
-// TestSocketOutlivesItsToken renews the token of a socket when berth warns of its
-// expiry; a socket that does not ends.
-func TestSocketOutlivesItsToken(t *testing.T) {
-	t.Parallel()
-	b := berthtest.Start(t, berthtest.Options{})
-	b.Made(t, "mc", berthtest.Spec{})
-	mint := func(ttl string) string {
-		token, err := b.API.Tokens().Create(t.Context(), client.TokenRequest{TTL: ttl})
-		require.NoError(t, err)
-		return token.Token
-	}
-	short := mint("4s")
-	kept, _, err := b.Dial("/ws/mc?token="+short, nil)
-	require.NoError(t, err)
-	defer kept.Close()
-	left, _, err := b.Dial("/ws/mc?token="+short, nil)
-	require.NoError(t, err)
-	defer left.Close()
-	_, next := kept.Next(t, 0, "warning", func(m berthtest.Message) bool { return !m.ExpiresAt.IsZero() })
-	kept.Send(t, `{"event":"auth","data":"`+mint("1h")+`"}`)
-	_, next = kept.Next(t, next, "renewal", func(m berthtest.Message) bool { return m.Data == "token renewed" })
-	require.Equal(t, 1008, left.Ended(t))
-	kept.Send(t, `{"event":"request_logs","data":"1"}`)
-	kept.Next(t, next, "an answer after the expiry", func(m berthtest.Message) bool { return m.Event == client.EventLogs })
-}

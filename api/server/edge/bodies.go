@@ -99,7 +99,7 @@ func (b *Bodies) Read(c *fiber.Ctx, limit int64) ([]byte, error) {
 // reserve reserves n bytes until the request ends. most is the largest
 // reservation that any one request can need.
 func (b *Bodies) reserve(c *fiber.Ctx, n, most int64) error {
-	r := &reservation{budget: &b.budget, token: tokenOf(c), n: n}
+	r := &reservation{budget: &b.budget, token: tenantOf(c), n: n}
 	if err := b.wait(c, r, max(bodiesTotal, 4*most)); err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package edge
 
 import (
-	"container/list"
 	"io"
 	"net"
 	"sync/atomic"
@@ -16,14 +15,20 @@ const (
 	lingerBytes = 64 << 20
 )
 
-// conn is a connection of the listener. Its client has to receive each chunk
-// within writeTimeout.
+// Parts of an answer, which a client has to receive within writeTimeout each.
+const (
+	writePart = 256 << 10 // in memory
+	filePart  = 1 << 20   // of a file
+)
+
+// conn is a connection of the listener.
 type conn struct {
 	net.Conn
 	all     *connections
 	closing <-chan struct{} // closed with the listener
-	owner   owner           // guarded by all.mu
-	place   *list.Element   // guarded by all.mu; nil: no longer in all
+	leave   func()          // frees its slot; guarded by all.mu
+	proved  bool            // a request had a valid token; guarded by all.mu
+	tenant  string          // of that token; guarded by all.mu
 	used    atomic.Bool     // at least one byte was received
 	over    atomic.Bool     // the client has closed its side
 	linger  atomic.Bool     // Close discards what the client still sends
@@ -41,24 +46,29 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Write writes p within writeTimeout.
-func (c *conn) Write(p []byte) (int, error) {
-	if err := c.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
-		return 0, err
+// Write writes p, each part within writeTimeout: a client may be slow, and must not pause.
+func (c *conn) Write(p []byte) (n int, err error) {
+	for {
+		part := p[n:min(len(p), n+writePart)]
+		if err := c.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+			return n, err
+		}
+		sent, err := c.Conn.Write(part)
+		if n += sent; err != nil || n == len(p) {
+			return n, err
+		}
 	}
-	return c.Conn.Write(p)
 }
 
-// ReadFrom sends a file by sendfile(2) where the system can, each MiB within
+// ReadFrom sends a file by sendfile(2) where the system can, each part within
 // writeTimeout.
 func (c *conn) ReadFrom(r io.Reader) (int64, error) {
-	const part = 1 << 20
 	var sent int64
 	for {
 		if err := c.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 			return sent, err
 		}
-		n, err := io.CopyN(c.Conn, r, part)
+		n, err := io.CopyN(c.Conn, r, filePart)
 		sent += n
 		if err == io.EOF {
 			return sent, nil

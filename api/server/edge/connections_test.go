@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"berth/api/limit"
 )
 
 // addressed is a connection from an address. It has no data.
@@ -30,11 +32,19 @@ func open1(s *connections, ip string) (*conn, *addressed) {
 	return c, below
 }
 
-// TestConnectionLimits: of the addresses without a token, and of the minted tokens,
-// the one with most connections loses the oldest. The configured token loses none.
+// withTotal returns connections with limits of their own.
+func withTotal(total *int, perIP int, shared func(string) bool) *connections {
+	s := newConnections(perIP, shared)
+	s.anonymous = limit.NewSlots(func() limit.Bounds { return limit.Bounds{All: *total / 4, Tenant: perIP, Anonymous: true} })
+	s.known = limit.NewSlots(func() limit.Bounds { return limit.Bounds{All: *total * 3 / 4, Tenant: 512} })
+	return s
+}
+
+// TestConnectionLimits: of the addresses without a token, and of the tenants, the one with most
+// connections loses the oldest. The configured token loses none.
 func TestConnectionLimits(t *testing.T) {
-	s := newConnections(100, noProxy)
-	s.total = func() int { return 40 } // 10 without a token, 20 of minted tokens
+	total := 40 // 10 without a token, 27 of tenants
+	s := withTotal(&total, 100, noProxy)
 	var panels []*addressed
 	for range 10 {
 		c, below := open1(s, "10.0.0.1")
@@ -48,8 +58,9 @@ func TestConnectionLimits(t *testing.T) {
 	}
 	require.True(t, evil.closed)
 	require.False(t, good.closed, "it has only one")
+	require.NoError(t, first.Close())
 	s.prove(first, "late")
-	require.Nil(t, first.place, "a closed connection stays closed")
+	require.Zero(t, s.known.UsedBy("late"), "a closed connection stays closed")
 
 	one, tenant := open1(s, "10.0.0.3")
 	s.prove(one, "tenant")
@@ -58,32 +69,31 @@ func TestConnectionLimits(t *testing.T) {
 		s.prove(c, "greedy")
 	}
 	require.False(t, tenant.closed)
-	require.Equal(t, [classes]int{9, 20, 10}, s.count, "tokens take no connections of others: the tenth has a token now")
+	require.Equal(t, 30, s.known.Used())
+	require.LessOrEqual(t, s.anonymous.Used(), 10)
 	for i := range 500 {
 		open1(s, fmt.Sprintf("10.1.%d.%d", i/250, i%250))
 		open1(s, fmt.Sprintf("2001:db8::%x", i))
 	}
+	require.Equal(t, 10, s.anonymous.Used())
 	for _, c := range panels {
 		require.False(t, c.closed)
 	}
 
-	s.total = func() int { return 8 } // fewer handles, while it runs
+	total = 8 // fewer handles, while it runs
 	s.trim()
-	require.Equal(t, [classes]int{0, 0, 8}, s.count)
-	for of := range s.open {
-		for s.open[of] != nil {
-			s.remove(s.open[of].Front().Value.(*conn))
-		}
+	require.Equal(t, []int{6, 6, 2}, []int{s.known.Used(), s.known.UsedBy(""), s.anonymous.Used()})
+	for c := range s.open {
+		s.remove(c)
 	}
-	require.Empty(t, s.open)
-	require.Equal(t, [classes]int{}, s.count)
+	require.Equal(t, []int{0, 0}, []int{s.known.Used(), s.anonymous.Used()})
 }
 
 // TestConnectionsPerNetwork: connections with a token and those of a trusted proxy
 // do not count. An IPv6 network counts as one address.
 func TestConnectionsPerNetwork(t *testing.T) {
-	s := newConnections(3, func(ip string) bool { return ip == "10.0.0.9" })
-	s.total = func() int { return 400 }
+	total := 400
+	s := withTotal(&total, 3, func(ip string) bool { return ip == "10.0.0.9" })
 	for i := range 10 {
 		c, _ := open1(s, "10.0.0.1")
 		s.prove(c, "token")
@@ -91,8 +101,8 @@ func TestConnectionsPerNetwork(t *testing.T) {
 		open1(s, "10.0.0.9")
 		open1(s, fmt.Sprintf("2001:db8::%x:1", i))
 	}
-	require.Equal(t, 10, s.open[owner{minted, "token"}].Len())
-	require.Equal(t, 3, s.open[owner{anonymous, "10.0.0.1"}].Len())
-	require.Equal(t, 10, s.open[owner{anonymous, "10.0.0.9"}].Len())
-	require.Equal(t, 3, s.open[owner{anonymous, "2001:db8::/64"}].Len())
+	require.Equal(t, 10, s.known.UsedBy("token"))
+	require.Equal(t, 3, s.anonymous.UsedBy("10.0.0.1"))
+	require.Equal(t, 10, s.anonymous.UsedBy("10.0.0.9"))
+	require.Equal(t, 3, s.anonymous.UsedBy("2001:db8::/64"))
 }

@@ -56,7 +56,7 @@ func (b *Bodies) ReadContent(c *fiber.Ctx, most, limit int64) (*Content, error) 
 			return nil, err
 		}
 	}
-	disk := &reservation{budget: &b.disk, token: tokenOf(c)}
+	disk := &reservation{budget: &b.disk, token: tenantOf(c)}
 	t := &Content{disk: disk, spool: &spool{dir: b.dir, limit: most, reserve: func(n int64) error {
 		more := &reservation{budget: disk.budget, token: disk.token, n: n}
 		if err := b.wait(c, more, diskShare*max(most, spoolStep)); err != nil {

@@ -3,20 +3,17 @@ package edge
 import (
 	"context"
 	"log/slog"
-	"maps"
-	"sync"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"berth/api/limit"
 )
 
 // Limits on requests with a missing or wrong token.
 const (
-	maxAddresses    = 1024 // counted separately; all others are counted together
-	failuresFree    = 20   // wrong tokens per address and failureWindow that are answered without delay
-	failureWindow   = time.Minute
-	failureDelay    = time.Second // delay of each further answer
+	failureDelay    = time.Second // of each answer to an address with too many wrong tokens
 	failuresWaiting = 64          // delayed answers at once; beyond it the answer is immediate and the connection is closed
 )
 
@@ -26,18 +23,10 @@ const (
 type failures struct {
 	log     *slog.Logger
 	count   prometheus.Counter
+	wrong   *limit.Rate // wrong tokens, by address
+	lines   *limit.Rate // of the log, by address
 	delay   time.Duration
 	waiting chan struct{}
-
-	mu  sync.Mutex
-	all map[string]*failureRecord // by network
-}
-
-// failureRecord counts the failures of one address.
-type failureRecord struct {
-	since  time.Time // start of its failureWindow
-	wrong  int       // wrong tokens since then
-	logged time.Time // the last failure, or the last wrong vendor header
 }
 
 func newFailures(o Options) *failures {
@@ -46,50 +35,22 @@ func newFailures(o Options) *failures {
 		Help: "Requests with a missing or invalid token.",
 	})
 	o.Registerer.MustRegister(count)
-	return &failures{log: o.Log, count: count, delay: o.FailureDelay,
-		waiting: make(chan struct{}, failuresWaiting), all: map[string]*failureRecord{}}
+	return &failures{log: o.Log, count: count, delay: o.FailureDelay, wrong: o.WrongTokens,
+		lines: limit.NewRate(limit.FailureLines()), waiting: make(chan struct{}, failuresWaiting)}
 }
 
 // record counts a failed authorization. wrong is false for a missing token. It
 // reports whether the answer must be delayed.
 func (f *failures) record(address string, wrong bool) (slow bool) {
 	f.count.Inc()
-	log, slow := f.add(network(address), wrong, time.Now())
-	if log {
+	if f.mayLog(address) {
 		f.log.Warn("authorization failed", slog.String("address", address))
 	}
-	return slow
+	return wrong && f.wrong.Take(limit.Network(address), 1) > 0
 }
 
-// add counts a failure. It reports whether to log it, and whether to delay the answer.
-func (f *failures) add(name string, wrong bool, now time.Time) (log, slow bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	one := f.of(name, now)
-	if now.Sub(one.since) >= failureWindow {
-		one.since, one.wrong = now, 0
-	}
-	if wrong {
-		one.wrong++
-	}
-	if log = now.Sub(one.logged) >= time.Second; log {
-		one.logged = now
-	}
-	return log, wrong && one.wrong > failuresFree
-}
-
-func (f *failures) of(name string, now time.Time) *failureRecord {
-	if f.all[name] == nil && len(f.all) >= maxAddresses {
-		maps.DeleteFunc(f.all, func(_ string, one *failureRecord) bool { return now.Sub(one.since) >= failureWindow })
-	}
-	if f.all[name] == nil && len(f.all) >= maxAddresses {
-		name = "" // all other addresses together
-	}
-	if f.all[name] == nil {
-		f.all[name] = &failureRecord{since: now}
-	}
-	return f.all[name]
-}
+// mayLog reports whether there may be a line about an address, and counts it.
+func (f *failures) mayLog(address string) bool { return f.lines.Take(limit.Network(address), 1) == 0 }
 
 // wait delays one answer, or returns when ctx ends. It returns false at once if
 // failuresWaiting answers are delayed already.
@@ -122,9 +83,6 @@ func (s *Server) Unauthorized(c *fiber.Ctx, wrong bool) {
 	}
 }
 
-// WrongToken records a wrong token that a client sent on an open connection.
-func (s *Server) WrongToken(address string) { s.failures.record(address, true) }
-
 // shownAccept is how many bytes of a wrong Accept header are logged.
 const shownAccept = 100
 
@@ -133,7 +91,7 @@ const shownAccept = 100
 func (s *Server) WrongVendor(c *fiber.Ctx, expected string) {
 	c.Set("X-Expected-Accept", expected)
 	address := s.ClientIP(c)
-	if log, _ := s.failures.add(network(address), false, time.Now()); log {
+	if s.failures.mayLog(address) {
 		accept := c.Get(fiber.HeaderAccept)
 		s.log.Warn("invalid vendor header: send the expected Accept header", slog.String("request", RequestID(c)),
 			slog.String("address", address), slog.String("expected", expected),

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
+	"berth/api/limit"
 	v1 "berth/api/v1"
 )
 
@@ -47,7 +49,7 @@ func TestWrongTokensAreDelayed(t *testing.T) {
 		return resp.StatusCode
 	}
 	const wrong = "Authorization: wrong\r\n"
-	for range failuresFree {
+	for range limit.WrongTokens().Burst {
 		require.Equal(t, 401, status(send(wrong)))
 	}
 	waiting := func(n int) {
@@ -76,32 +78,18 @@ func TestWrongTokensAreDelayed(t *testing.T) {
 	waiting(1) // the harness shuts the server down meanwhile
 }
 
-// TestFailuresPerAddress: failures are counted per address, in bounded memory.
+// TestFailuresPerAddress: failures are counted per address, and a missing token is none.
 func TestFailuresPerAddress(t *testing.T) {
-	f := newFailures(Options{Registerer: prometheus.NewRegistry()})
-	now := time.Unix(1000, 0)
-	many := func(name string, wrong bool) (slow bool) {
-		for range failuresFree + 1 {
-			_, slow = f.add(name, wrong, now)
+	f := newFailures(Options{Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(), WrongTokens: limit.NewRate(limit.WrongTokens())})
+	many := func(address string, wrong bool) (slow bool) {
+		for range limit.WrongTokens().Burst + 1 {
+			slow = f.record(address, wrong)
 		}
 		return slow
 	}
-	require.False(t, many("a", false), "no token at all")
-	require.True(t, many("a", true))
-	_, slow := f.add("b", true, now)
-	require.False(t, slow)
-	now = now.Add(failureWindow)
-	_, slow = f.add("a", true, now)
-	require.False(t, slow, "a new minute")
-	for i := range 10 * maxAddresses {
-		f.add(fmt.Sprint(i), true, now)
-	}
-	require.LessOrEqual(t, len(f.all), maxAddresses+1)
-	_, slow = f.add("new", true, now)
-	require.True(t, slow, "counted with all others")
-	now = now.Add(failureWindow)
-	_, slow = f.add("new", true, now)
-	require.False(t, slow)
-	require.Len(t, f.all, 1)
-	require.Equal(t, network("2001:db8::1"), network("2001:db8::ffff"))
+	require.False(t, many("10.0.0.1", false), "no token at all")
+	require.True(t, many("10.0.0.1", true))
+	require.False(t, f.record("10.0.0.2", true))
+	require.True(t, many("2001:db8::1", true))
+	require.True(t, f.record("2001:db8::ffff", true), "one network")
 }

@@ -56,9 +56,8 @@ func (l *listener) Accept() (net.Conn, error) {
 		}
 		delay = acceptRetryMin
 		own := &conn{Conn: c, all: l.conns, closing: l.closed}
-		if l.conns.add(own) {
-			return own, nil
-		}
+		l.conns.add(own)
+		return own, nil
 	}
 }
 

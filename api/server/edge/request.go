@@ -16,6 +16,7 @@ import (
 const (
 	requestKey = "request" // its id
 	tokenKey   = "token"   // the id of its token
+	tenantKey  = "tenant"  // whose limits it uses
 	actorKey   = "actor"   // who sent it
 	routeKey   = "route"   // the path of its route
 	bodyKey    = "body"    // the reservation for its body
@@ -37,18 +38,19 @@ func newRequestID() string {
 	return hex.EncodeToString(b[:])
 }
 
-// SetToken records the id of the valid token of a request: the connection and the
-// memory for the body are counted for it. The configured token has the empty id.
-func SetToken(c *fiber.Ctx, id string) {
+// SetToken records the id of the valid token of a request, and the tenant for whom the
+// connection and the memory for the body are counted. Those of the configured token are empty.
+func SetToken(c *fiber.Ctx, id, tenant string) {
 	c.Locals(tokenKey, id)
+	c.Locals(tenantKey, tenant)
 	if own := connOf(c); own != nil {
-		own.all.prove(own, id)
+		own.all.prove(own, tenant)
 	}
 }
 
-func tokenOf(c *fiber.Ctx) string {
-	id, _ := c.Locals(tokenKey).(string)
-	return id
+func tenantOf(c *fiber.Ctx) string {
+	tenant, _ := c.Locals(tenantKey).(string)
+	return tenant
 }
 
 // SetDryRun records that a request changes nothing, whatever its method.

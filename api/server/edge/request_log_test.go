@@ -14,7 +14,7 @@ import (
 
 func TestRequestLog(t *testing.T) {
 	log := &lines{}
-	answer := func(c *fiber.Ctx) error { SetToken(c, c.Get("Name")); return c.SendString("x") }
+	answer := func(c *fiber.Ctx) error { SetToken(c, c.Get("Name", ""), ""); return c.SendString("x") }
 	h := newHarness(t, Options{Log: slog.New(slog.NewTextHandler(log, nil))}, func(s *Server) {
 		s.Add("POST", "/volumes", answer)
 		s.Add("GET", "/volumes", answer)

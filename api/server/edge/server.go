@@ -12,6 +12,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"berth/api/limit"
 	v1 "berth/api/v1"
 )
 
@@ -45,6 +46,9 @@ type Options struct {
 	// end of its headers; 0: 10 s.
 	HeaderTimeout time.Duration
 
+	// WrongTokens counts the wrong tokens of each address; nil: those of this server alone.
+	WrongTokens *limit.Rate
+
 	// FailureDelay is the delay of each 401 for an address that has sent many wrong
 	// tokens; 0: 1 s.
 	FailureDelay time.Duration
@@ -74,6 +78,9 @@ func New(o Options) *Server {
 	}
 	if o.FailureDelay == 0 {
 		o.FailureDelay = failureDelay
+	}
+	if o.WrongTokens == nil {
+		o.WrongTokens = limit.NewRate(limit.WrongTokens())
 	}
 	if o.Translate == nil {
 		o.Translate = func(_ *fiber.Ctx, err error) error { return err }

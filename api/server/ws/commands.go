@@ -123,8 +123,6 @@ func (r commandReader) execute(ctx context.Context, m clientMessage) (outgoing, 
 	switch m.Event {
 	case "send_command", "power":
 		return nil, r.change(ctx, m)
-	case "auth":
-		return r.renew(m)
 	}
 	if _, err := r.admit(m.Container); err != nil {
 		return nil, err
@@ -135,7 +133,7 @@ func (r commandReader) execute(ctx context.Context, m clientMessage) (outgoing, 
 	case "request_stats":
 		return r.stats(ctx, m)
 	}
-	return nil, v1.Errorf(v1.InvalidRequest, "Unknown event: must be send_command, power, request_logs, request_stats or auth")
+	return nil, v1.Errorf(v1.InvalidRequest, "Unknown event: must be send_command, power, request_logs or request_stats")
 }
 
 // change executes a message that may change something: it counts as a request, and

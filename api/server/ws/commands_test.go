@@ -20,11 +20,9 @@ func TestBadMessagesKeepTheSocketOpen(t *testing.T) {
 		"[1]":                                    "Message must be a JSON object with event and data",
 		`{"event":`:                              "Message must be a JSON object with event and data",
 		`{"event":1}`:                            "event: must be a string",
-		`{"event":"auth","data":{}}`:             "data: must be a string",
-		`{"event":"auth"}`:                       "data: is required",
 		`{"event":"send_command"}`:               "data: is required",
 		`{"event":"request_logs","data":"x"}`:    "data: must be a number between 0 and 10000",
-		`{"event":"reboot","data":"x"}`:          "Unknown event: must be send_command, power, request_logs, request_stats or auth",
+		`{"event":"reboot","data":"x"}`:          "Unknown event: must be send_command, power, request_logs or request_stats",
 		`{"event":"request_logs","data":"1e99"}`: "data: must be a number between 0 and 10000",
 	} {
 		c.write(text)

@@ -6,11 +6,6 @@
 // hub. A client that does not read costs bounded memory; a client that is too slow
 // for state events is disconnected with 1013 and resumes with since.
 //
-// ws.go opens sockets. socket.go serves one, close.go ends it, session.go registers it with
-// package auth. snapshot.go sends the messages before the first live one, history.go the
-// earlier console lines. commands.go reads and executes the client's messages, renew.go
-// replaces the socket's token.
-//
 // It must not know routes and bodies. Package server authenticates the request,
 // reads its parameters, and carries out what clients ask for (see Containers).
 package ws

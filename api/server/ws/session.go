@@ -10,20 +10,16 @@ import (
 // begin registers the socket as a session. The session calls end when the token or
 // the container is no longer valid.
 func (k *socket) begin() (err error) {
-	k.session = newSession(k, k.caller)
-	if k.done, err = k.sockets.Sessions.Begin(k.session); err != nil {
-		return err
-	}
-	k.sockets.open.Inc()
-	return nil
-}
-
-func newSession(k *socket, p auth.Principal) *auth.Session {
 	listens := k.container
 	if listens == "" {
 		listens = wholeNode
 	}
-	return &auth.Session{Principal: p, Container: listens, Check: k.check, End: k.end}
+	k.done, err = k.sockets.Sessions.Begin(&auth.Session{Principal: k.caller, Container: listens, Check: k.check, End: k.end})
+	if err != nil {
+		return err
+	}
+	k.sockets.open.Inc()
+	return nil
 }
 
 // wholeNode is the container of a node's socket where sessions are counted. It is

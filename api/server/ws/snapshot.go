@@ -148,7 +148,7 @@ func (n snapshot) sendEvents(list []v1.Event) error {
 // container of the same internal_id are not for a token that is limited to this one.
 func (n snapshot) includes(e v1.Event) bool {
 	k := n.socket
-	return k.container == "" || (e.Container == k.container || slices.Contains(e.UserIDs(), k.container)) && k.viewer.CanSee(e)
+	return k.container == "" || (e.Container == k.container || slices.Contains(e.UserIDs(), k.container)) && k.caller.CanSee(e)
 }
 
 // current returns the transitions that missed has not sent, a message with the

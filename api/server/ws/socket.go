@@ -32,17 +32,12 @@ type socket struct {
 	sockets   *Sockets
 	request   Request
 	caller    auth.Principal
-	viewer    auth.Principal // decides what events show; the writer's own
-	container string         // internal_id; empty: all containers of the node
-	since     uint64         // seq of the last replayed transition
+	container string // internal_id; empty: all containers of the node
+	since     uint64 // seq of the last replayed transition
 	log       *slog.Logger
 
 	ws       *websocket.Conn
-	session  *auth.Session
-	done     func()      // ends session
-	renewed  time.Time   // when the client last sent a token; the reader's own
-	expires  time.Time   // of the token; zero: never; the writer's own
-	expiry   *time.Timer // fires when the client is to be warned; the writer's own
+	done     func() // ends the session
 	listener *stream.Listener
 	missing  string        // text about console lines that the client does not get; empty: none
 	answers  chan outgoing // unbuffered: a client that does not read blocks its own commands
@@ -66,7 +61,7 @@ func (k *socket) run(ws *websocket.Conn) {
 		k.hangUp(true)
 		k.abort.Stop()
 	}()
-	defer func() { k.sockets.Forget(k.caller) }() // the reader may have replaced it
+	defer k.sockets.Forget(k.caller)
 	if err := k.begin(); err != nil {
 		k.end(err)
 		k.sendClose()
@@ -144,9 +139,6 @@ func (k *socket) fetch(ctx context.Context, batches chan<- []stream.Message, don
 func (k *socket) write(batches <-chan []stream.Message, done chan<- struct{}) error {
 	ping := time.NewTicker(pingEvery)
 	defer ping.Stop()
-	k.expires = k.request.Principal.ExpiresAt
-	k.expiry = time.NewTimer(warnIn(k.expires))
-	defer k.expiry.Stop()
 	for {
 		var err error
 		select {
@@ -157,8 +149,6 @@ func (k *socket) write(batches <-chan []stream.Message, done chan<- struct{}) er
 			done <- struct{}{}
 		case answer := <-k.answers:
 			err = answer()
-		case <-k.expiry.C:
-			err = k.warn()
 		case <-ping.C:
 			err = k.ws.WriteControl(websocket.PingMessage, nil, time.Now().Add(socketWrite))
 		}
@@ -171,7 +161,7 @@ func (k *socket) write(batches <-chan []stream.Message, done chan<- struct{}) er
 func (k *socket) sendAll(batch []stream.Message) error {
 	for _, m := range batch {
 		message := m.JSON
-		if m.Transition != nil && k.viewer.Restricted() {
+		if m.Transition != nil && k.caller.Restricted() {
 			message = encodeFor(k, *m.Transition)
 		}
 		if err := k.send(message); err != nil {
@@ -183,7 +173,7 @@ func (k *socket) sendAll(batch []stream.Message) error {
 
 // encodeFor returns the JSON of a transition as the viewer of a socket sees it.
 func encodeFor(k *socket, e v1.Event) []byte {
-	return stream.EncodeEvent(k.viewer.Show(e), k.container == "")
+	return stream.EncodeEvent(k.caller.Show(e), k.container == "")
 }
 
 func (k *socket) send(message []byte) error {

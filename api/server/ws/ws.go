@@ -40,8 +40,6 @@ type Deps struct {
 	// the error if log is true.
 	Refusal func(err error) (text string, log bool)
 
-	// WrongToken counts a wrong token that a client of an address has sent.
-	WrongToken func(address string)
 	// Forget removes the record of a token that a socket has spent.
 	Forget func(p auth.Principal)
 
@@ -90,7 +88,7 @@ func IsUpgrade(c *fiber.Ctx) bool { return websocket.IsWebSocketUpgrade(c) }
 // The caller has checked the origin.
 func (s *Sockets) Open(c *fiber.Ctx, r Request) error {
 	k := &socket{
-		sockets: s, request: r, caller: r.Principal, viewer: r.Principal, container: r.Container.ID, since: r.Since,
+		sockets: s, request: r, caller: r.Principal, container: r.Container.ID, since: r.Since,
 		log:     s.Log.With(slog.String("request", r.ID)),
 		answers: make(chan outgoing),
 		ended:   make(chan struct{}),

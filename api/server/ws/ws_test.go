@@ -58,8 +58,6 @@ type harness struct {
 	sessions   *auth.Sessions
 	containers *containers
 	address    string
-	mu         sync.Mutex
-	wrong      []string // addresses that sent wrong tokens
 }
 
 func newHarness(t *testing.T) *harness {
@@ -77,11 +75,10 @@ func newHarness(t *testing.T) *harness {
 	app.Get("/ws/:id?", h.open(New(Deps{
 		Store: s, Settings: settings{}, Hub: stream.New(t.TempDir(), stream.Options{}), Sessions: h.sessions, Containers: h.containers,
 		Registerer: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler),
-		Refusal:    func(err error) (string, bool) { var e *v1.Error; errors.As(err, &e); return e.Message, false },
-		WrongToken: func(address string) { h.mu.Lock(); defer h.mu.Unlock(); h.wrong = append(h.wrong, address) },
-		Forget:     func(p auth.Principal) { _ = auth.Forget(s, p) },
-		Pace:       func(context.Context, auth.Principal) error { return nil },
-		Finish:     func(_ *store.Request, _ auth.Principal, err error) error { return err },
+		Refusal: func(err error) (string, bool) { var e *v1.Error; errors.As(err, &e); return e.Message, false },
+		Forget:  func(p auth.Principal) { _ = auth.Forget(s, p) },
+		Pace:    func(context.Context, auth.Principal) error { return nil },
+		Finish:  func(_ *store.Request, _ auth.Principal, err error) error { return err },
 	})))
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -146,7 +143,6 @@ type client struct {
 // message is a message that a client has received.
 type message struct {
 	Event, Data, Container string
-	Expires                time.Time `json:"expires_at"`
 }
 
 // dial opens a socket and reads the current states.
@@ -175,15 +171,6 @@ func (c *client) next() (m message) {
 func (c *client) write(text string) {
 	c.t.Helper()
 	require.NoError(c.t, c.WriteMessage(websocket.TextMessage, []byte(text)))
-}
-
-// auth sends a token and returns the answer.
-func (c *client) auth(token string) message {
-	c.t.Helper()
-	c.write(`{"event":"auth","data":"` + token + `"}`)
-	m := c.next()
-	require.Equal(c.t, v1.EventMessage, m.Event)
-	return m
 }
 
 // closed returns the close frame that must follow.

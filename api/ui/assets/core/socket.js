@@ -6,9 +6,6 @@ import { path, query } from './api.js';
 // final are the close codes after which connecting again is of no use.
 const final = new Map([[1000, 'The container is deleted.']]);
 
-// isRenewal reports whether a message is the answer to `auth`.
-const isRenewal = (m) => m.event === 'daemon_message' && m.seq === undefined && m.data === 'token renewed';
-
 // createCursor returns what a client of a socket has to remember. take returns whether
 // a message is new: the current state repeats the seq of its transition on connect.
 export function createCursor(tail) {
@@ -83,13 +80,10 @@ export function openSocket({
     socket = next;
     next.onopen = () => {
       failures = 0;
-      // From here on the socket has the rights of the page's own token, and ends with it.
-      if (api.token) next.send(JSON.stringify({ event: 'auth', data: api.token }));
       onState({ online: true, reason: '' });
     };
     next.onmessage = ({ data }) => {
       const message = JSON.parse(data);
-      if (isRenewal(message)) return;
       if (!closed && cursor.take(message)) onMessage(message);
     };
     next.onclose = ({ code }) => {

@@ -18,7 +18,6 @@ export function Audit() {
   const { api } = usePage();
   const now = useNow();
   const [count, setCount] = useState(200);
-  const [tickets, setTickets] = useState(false);
   const { data, error } = useRead(() => newest(api, count), [api, count], 10);
   const columns = [
     { title: 'Time', kind: 'nowrap', cell: (e) => clock(e.time, now) },
@@ -32,8 +31,7 @@ export function Audit() {
     },
     { title: 'From', cell: (e) => visible(`${e.actor.address ?? ''} ${e.actor.via ?? ''}`) },
   ];
-  return html`<${List} name="audit log" items=${tickets ? data : data?.filter((e) => e.action !== 'ticket.create')} error=${error} columns=${columns} keyOf=${(e) => e.seq} empty="Nothing was changed yet."
+  return html`<${List} name="audit log" items=${data} error=${error} columns=${columns} keyOf=${(e) => e.seq} empty="Nothing was changed yet."
     text=${(e) => `${who(e.actor)} ${e.action} ${e.object} ${e.status} ${e.actor.address ?? ''} ${e.request_id}`}
-    tools=${html`<label class="check"><input type="checkbox" checked=${tickets} onChange=${(event) => setTickets(event.target.checked)} /> Tickets of pages</label>
-      <button disabled=${count >= 5000} onClick=${() => setCount(count * 5)}>Older entries</button>`} />`;
+    tools=${html`<button disabled=${count >= 5000} onClick=${() => setCount(count * 5)}>Older entries</button>`} />`;
 }

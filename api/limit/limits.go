@@ -1,0 +1,181 @@
+package limit
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// MiB is the unit in which memory is counted.
+const MiB = 1 << 20
+
+// Addresses is how many addresses or tenants a Rate counts separately.
+const addresses = 1024
+
+// WrongTokens bounds the wrong tokens of an address, of HTTP and of SFTP together. An address
+// is counted by Network.
+func WrongTokens() Pace { return Pace{Every: 3 * time.Second, Burst: 20, Keys: addresses} }
+
+// WrongLogin is what a wrong login of SFTP counts as, among wrong tokens.
+const WrongLogin = 2
+
+// Changes bounds the requests of a tenant that may change something. Each is an entry of the
+// audit log, which has a maximum: a tenant must not be able to replace the log's content.
+func Changes() Pace { return Pace{Every: 10 * time.Millisecond, Burst: 2000, Keys: addresses} }
+
+// RefusedChange is what a refused change counts as.
+const RefusedChange = 5
+
+// FileChanges is Changes for SFTP: a tree that is uploaded has more files than a panel sends
+// requests.
+func FileChanges() Pace { return Pace{Every: 10 * time.Millisecond, Burst: 20_000, Keys: addresses} }
+
+// Starts bounds the requests that start a container with tokens that are limited to
+// containers. The work is the engine's, so no limit of the container bounds it.
+func Starts() Pace { return Pace{Every: 30 * time.Second, Burst: 20, Keys: 4096} }
+
+// RequestLines bounds the lines of the log about requests.
+func RequestLines() Pace { return Pace{Every: 20 * time.Millisecond, Burst: 500, Keys: 1} }
+
+// FailureLines bounds the lines of the log about wrong tokens of an address.
+func FailureLines() Pace { return Pace{Every: time.Second, Burst: 1, Keys: addresses} }
+
+// Sessions bounds sockets and transfers. The objects are the containers that sockets listen to.
+func Sessions() Bounds { return Bounds{All: 2048, Tenant: 64, Object: 256, Kept: 64} }
+
+// Tickets bounds those that are valid. Beyond it the oldest of the tenant ends.
+func Tickets() Bounds { return Bounds{All: 8192, Tenant: 256} }
+
+// Connections bounds those on which a valid token was presented; Anonymous bounds the others,
+// by address; each may have most.
+func Connections() Bounds {
+	return Bounds{All: max(1, connections()-connections()/unproved), Tenant: maxConnections}
+}
+
+// Anonymous: see Connections.
+func Anonymous(most int) Bounds {
+	return Bounds{All: max(1, connections()/unproved), Tenant: most, Anonymous: true}
+}
+
+// AnonymousOfAddress is how many connections without a valid token an address may have.
+const AnonymousOfAddress = maxConnections
+
+const (
+	allConnections = 8192
+	maxConnections = 512 // of one tenant or address
+	unproved       = 4   // the part of connections without a valid token
+	handleShares   = 3   // of the file handles: for connections, for files of requests, and for the rest of berth
+)
+
+// connections returns how many connections the process may have. RLIMIT_NOFILE may change at
+// run time, so it is read each time.
+func connections() int { return min(allConnections, handles()/handleShares) }
+
+func handles() int {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return allConnections * handleShares
+	}
+	return int(min(limit.Cur, allConnections*handleShares))
+}
+
+// Bodies bounds the memory of JSON bodies above 8 KiB, in MiB. largest is the largest body
+// that is allowed.
+func Bodies(largest int64) Bounds {
+	all := max(bodies, 4*int(InMiB(largest)))
+	return Bounds{All: all, Tenant: all / 4, Wait: maxConnections}
+}
+
+const bodies = 32
+
+// InMiB returns bytes in MiB, rounded up.
+func InMiB(bytes int64) int64 { return (bytes + MiB - 1) / MiB }
+
+// BodyWait is how long a body waits for memory.
+const BodyWait = 5 * time.Second
+
+// FileOperations bounds all operations on files, each of which has a few handles. The objects
+// of this and the next ones are volumes.
+func FileOperations() Bounds {
+	const handlesOfOne = 10
+	all := max(16, connections()/handlesOfOne)
+	return Bounds{All: all, Tenant: max(8, all/2), Object: max(8, all/4), Wait: 64}
+}
+
+// Walks bounds searches and copies.
+func Walks() Bounds { return Bounds{All: 8, Tenant: 4, Object: 2, Wait: 16} }
+
+// Archives bounds those that are created or extracted: each takes tens of MiB of memory.
+func Archives() Bounds { return Bounds{All: 8, Tenant: 4, Object: 2, Wait: 16} }
+
+// Lists bounds lists of files while they are read, and LargeLists those of more than 10,000
+// files while they are sent.
+func Lists() Bounds { return Bounds{All: 4, Tenant: 2, Object: 2, Wait: 64} }
+
+// LargeLists: see Lists.
+func LargeLists() Bounds { return Bounds{All: 8, Tenant: 2, Object: 2} }
+
+// Scans bounds the requests for events that read more of them than they return: each takes up
+// to a second of a core. The object is the caller.
+func Scans() Bounds { return Bounds{All: 2, Tenant: 1, Object: 2, Wait: 8} }
+
+// SFTPAnonymous bounds the connections of SFTP that have not logged in, by address.
+func SFTPAnonymous() Bounds { return Bounds{All: 128, Tenant: 32, Anonymous: true} }
+
+// SFTPSessions bounds the sessions of SFTP, by volume.
+func SFTPSessions(all, tenant int) Bounds { return Bounds{All: all, Tenant: tenant} }
+
+// SFTPFiles bounds the open files and folders of SFTP. The objects are sessions.
+func SFTPFiles() Bounds {
+	all := min(1024, handles()/8)
+	return Bounds{All: all, Tenant: max(1, all/4), Object: 100}
+}
+
+// Table returns the table of all limits in hack/docs/operation.md.
+func Table() string {
+	var b strings.Builder
+	b.WriteString("| what | of one tenant | of one container or volume | in all | beyond it |\n|---|---|---|---|---|\n")
+	row := func(cells ...string) { b.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
+	bounds := func(what string, l Bounds, beyond string) {
+		row(what, number(l.Tenant), number(l.Object), number(l.All), beyond)
+	}
+	pace := func(p Pace) string { return number(p.Burst) + " at once, then one in " + p.Every.String() }
+	const oldest, refused = "the oldest of those who have most is closed", "`429`"
+	row("connections", number(maxConnections), "", "a third of the file handles, at most "+number(allConnections), oldest)
+	row("connections without a valid token", number(AnonymousOfAddress)+" of an address", "", "a fourth of these", oldest)
+	row("JSON bodies above 8 KiB", fmt.Sprint(bodies/4, " MiB"), "", fmt.Sprint(bodies, " MiB"), "wait "+BodyWait.String()+", then `503`")
+	bounds("sockets and transfers; sockets of a container", Sessions(), refused+" or 1013")
+	bounds("tickets that are valid", Tickets(), "the oldest ends")
+	row("operations on files", "a half", "a fourth", "a thirtieth of the file handles, at least 16", waits(FileOperations()))
+	bounds("searches and copies", Walks(), waits(Walks()))
+	bounds("archives made or extracted", Archives(), waits(Archives()))
+	bounds("lists of files while they are read", Lists(), waits(Lists()))
+	bounds("lists of more than 10,000 files while they are sent", LargeLists(), refused)
+	row("requests for events by type or with a limited token", number(Scans().Tenant), "", number(Scans().All), waits(Scans()))
+	row("requests that may change something", pace(Changes()), "", "", fmt.Sprint("wait; a refused one counts ", RefusedChange))
+	row("starts and restarts with tokens limited to containers", "", pace(Starts()), "", "`429 too_many_starts`")
+	row("wrong tokens", pace(WrongTokens())+", of an address", "", "", "the answer waits 1s")
+	row("lines of the log about requests", "", "", pace(RequestLines()), "the next one counts them")
+	row("lines of the log about wrong tokens", pace(FailureLines())+", of an address", "", "", "none")
+	row("SFTP: connections without a login", number(SFTPAnonymous().Tenant)+" of an address", "", number(SFTPAnonymous().All), oldest)
+	row("SFTP: sessions", "`sftp.max_sessions_per_token`", "", "`sftp.max_sessions`", "the login is refused")
+	row("SFTP: open files and folders", "a fourth", number(SFTPFiles().Object)+" of a session", "1,024, or an eighth of the file handles", "an error")
+	row("SFTP: changes", pace(FileChanges()), "", "", "wait")
+	row("SFTP: failed logins", fmt.Sprint(WrongTokens().Burst/WrongLogin, " as wrong tokens, of an address"), "", "", "the answer waits 1s")
+	return b.String()
+}
+
+func waits(b Bounds) string { return fmt.Sprint(b.Wait, " wait, then `429`") }
+
+// number returns n as text with a comma for thousands; 0 is none.
+func number(n int) string {
+	switch {
+	case n == 0:
+		return ""
+	case n < 1000:
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%d,%03d", n/1000, n%1000)
+}

@@ -1,0 +1,106 @@
+package limit
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// Pace is the number of times that something may happen for each key: Burst at once, and one
+// more in each Every.
+type Pace struct {
+	Every time.Duration
+	Burst int
+	Keys  int // counted separately; all others share one count
+}
+
+// Rate is a Pace with its counts. The empty key is the administrator's: nothing is counted
+// for it.
+type Rate struct {
+	pace Pace
+
+	mu sync.Mutex
+	by map[string]*rate.Limiter // the empty key: those beyond Keys
+}
+
+// NewRate returns a Rate that has counted nothing.
+func NewRate(p Pace) *Rate { return &Rate{pace: p, by: map[string]*rate.Limiter{}} }
+
+// Take counts n for a key if that may happen now, and returns 0. Else it counts nothing,
+// and returns how long that would have to wait.
+func (r *Rate) Take(key string, n int) (wait time.Duration) {
+	if key == "" {
+		return 0
+	}
+	now := time.Now()
+	claim := r.of(key, now).ReserveN(now, min(n, r.pace.Burst))
+	if wait = claim.DelayFrom(now); wait > 0 {
+		claim.CancelAt(now)
+	}
+	return wait
+}
+
+// Count counts n for a key although that may be too much: then whatever follows waits for
+// longer.
+func (r *Rate) Count(key string, n int) {
+	if key != "" {
+		now := time.Now()
+		r.of(key, now).ReserveN(now, min(n, r.pace.Burst))
+	}
+}
+
+// Left returns how long n more would have to wait, without counting them.
+func (r *Rate) Left(key string, n int) time.Duration {
+	if key == "" {
+		return 0
+	}
+	now := time.Now()
+	missing := float64(n) - r.of(key, now).TokensAt(now)
+	return max(0, time.Duration(missing*float64(r.pace.Every)))
+}
+
+// Wait counts one for a key, and waits until that may happen. If ctx ends before, it
+// counts nothing and returns the error of ctx.
+func (r *Rate) Wait(ctx context.Context, key string) error {
+	if key == "" {
+		return nil
+	}
+	now := time.Now()
+	claim := r.of(key, now).ReserveN(now, 1)
+	wait := claim.DelayFrom(now)
+	if wait == 0 {
+		return nil
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		claim.Cancel()
+		return ctx.Err()
+	}
+}
+
+// of returns the count of a key. If there are too many, it forgets those that are full
+// again.
+func (r *Rate) of(key string, now time.Time) *rate.Limiter {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.by[key] == nil && len(r.by) >= r.pace.Keys {
+		for k, l := range r.by {
+			if l.TokensAt(now) >= float64(r.pace.Burst) {
+				delete(r.by, k)
+			}
+		}
+		if len(r.by) >= r.pace.Keys {
+			key = ""
+		}
+	}
+	if r.by[key] == nil {
+		r.by[key] = rate.NewLimiter(rate.Every(r.pace.Every), r.pace.Burst)
+	}
+	return r.by[key]
+}

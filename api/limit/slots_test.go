@@ -1,0 +1,187 @@
+package limit
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func (s *Slots) must(t *testing.T, tenant, object string) func() {
+	t.Helper()
+	leave, err := s.Enter(t.Context(), Claim{Tenant: tenant, Object: object})
+	require.NoError(t, err)
+	return leave
+}
+
+// queued claims a slot, and returns once the claim is queued.
+func (s *Slots) queued(t *testing.T, ctx context.Context, tenant, object string) <-chan func() {
+	t.Helper()
+	s.mu.Lock()
+	before := len(s.queue)
+	s.mu.Unlock()
+	got := make(chan func(), 1)
+	go func() {
+		defer close(got)
+		if leave, err := s.Enter(ctx, Claim{Tenant: tenant, Object: object}); err == nil {
+			got <- leave
+		}
+	}()
+	require.Eventually(t, func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return len(s.queue) == before+1
+	}, 10*time.Second, time.Millisecond)
+	return got
+}
+
+func (s *Slots) empty(t *testing.T) {
+	t.Helper()
+	require.Empty(t, s.by)
+	require.Empty(t, s.queue)
+	require.Zero(t, s.used)
+	require.Zero(t, s.tenants)
+}
+
+// TestSlotsInTurn: a freed slot goes to the first one that fits.
+func TestSlotsInTurn(t *testing.T) {
+	s := NewSlots(Fixed(Bounds{All: 3, Tenant: 1, Object: 2, Wait: 1}))
+	ctx := t.Context()
+	a, b := s.must(t, "", "v"), s.must(t, "", "v")
+	third := s.queued(t, ctx, "", "v")
+	_, err := s.Enter(ctx, Claim{Object: "v"})
+	require.ErrorIs(t, err, ErrObject, "the places are bounded")
+	c := s.must(t, "t", "w")
+	ofTenant := s.queued(t, ctx, "t", "x")
+	_, err = s.Enter(ctx, Claim{Tenant: "t", Object: "z"})
+	require.ErrorIs(t, err, ErrTenant)
+	other := s.queued(t, ctx, "", "y")
+
+	a()
+	a() // again does nothing
+	leave := <-third
+	b()
+	(<-other)() // the tenant's is before it, and may not yet
+	select {
+	case <-ofTenant:
+		t.Fatal("one more than its tenant may have")
+	default:
+	}
+	c()
+	(<-ofTenant)()
+	leave()
+	s.empty(t)
+}
+
+// TestSlotsForget: a claim whose request has ended leaves the queue, and a slot that it was
+// given meanwhile is free again.
+func TestSlotsForget(t *testing.T) {
+	s := NewSlots(Fixed(Bounds{All: 1, Tenant: 1, Wait: 9}))
+	first := s.must(t, "", "")
+	ctx, cancel := context.WithCancel(t.Context())
+	left := s.queued(t, ctx, "a", "")
+	next := s.queued(t, t.Context(), "b", "")
+	cancel()
+	_, granted := <-left
+	require.False(t, granted)
+	first()
+	(<-next)()
+	s.empty(t)
+}
+
+// TestSlotsOfTheAdministrator: tenants leave a tenth of all to the administrator, whom no
+// bound of a tenant holds.
+func TestSlotsOfTheAdministrator(t *testing.T) {
+	s := NewSlots(Fixed(Bounds{All: 40, Tenant: 10, Object: 20, Kept: 5}))
+	var leaves []func()
+	for i := range 36 {
+		leaves = append(leaves, s.must(t, fmt.Sprint("t", i/10), ""))
+	}
+	refused := func(c Claim) error {
+		_, err := s.Enter(t.Context(), c)
+		return err
+	}
+	require.ErrorIs(t, refused(Claim{Tenant: "t0"}), ErrTenant)
+	require.ErrorIs(t, refused(Claim{Tenant: "new"}), ErrAll)
+	require.ErrorIs(t, refused(Claim{N: 5}), ErrAll)
+	leave, err := s.Enter(t.Context(), Claim{N: 4})
+	require.NoError(t, err)
+	leave()
+	for _, leave := range leaves {
+		leave()
+	}
+	for i := range 15 {
+		leaves[i] = s.must(t, fmt.Sprint("t", i/10), "mc")
+	}
+	require.ErrorIs(t, refused(Claim{Tenant: "t2", Object: "mc"}), ErrObject)
+	s.must(t, "", "mc")()
+	for _, leave := range leaves[:15] {
+		leave()
+	}
+	s.empty(t)
+}
+
+// TestPush: the tenant who has most loses the oldest one, and the administrator none.
+func TestPush(t *testing.T) {
+	bounds := Bounds{All: 20, Tenant: 8}
+	s := NewSlots(func() Bounds { return bounds })
+	ended := map[string]int{}
+	var order []string
+	var leaves []func()
+	push := func(tenant string, n int) {
+		for range n {
+			name := fmt.Sprint(tenant, len(order))
+			order = append(order, name)
+			leaves = append(leaves, s.Push(Claim{Tenant: tenant}, func() { ended[name]++ }))
+		}
+	}
+	push("", 1)
+	push("few", 2)
+	push("many", 20)
+	require.Len(t, ended, 12, "above the bound of a tenant")
+	require.Equal(t, 1, ended[order[3]], "its oldest")
+	push("", 17)
+	require.Equal(t, 18, s.UsedBy(""))
+	require.Equal(t, 1, s.UsedBy("few"))
+	require.Equal(t, 20, s.Used())
+	bounds.All = 10
+	s.Trim()
+	require.Equal(t, []int{10, 10}, []int{s.Used(), s.UsedBy("")})
+	for _, n := range ended {
+		require.Equal(t, 1, n)
+	}
+	for _, leave := range leaves {
+		leave()
+		leave()
+	}
+	s.empty(t)
+
+	proxy := NewSlots(Fixed(Bounds{All: 10, Tenant: 3, Anonymous: true}))
+	var closed int
+	for range 10 {
+		proxy.Push(Claim{Tenant: "proxy", Shared: true}, func() { closed++ })
+	}
+	require.Zero(t, closed, "many clients are behind it")
+	proxy.Push(Claim{Tenant: "one"}, func() { t.Fatal("it has only one") })
+	require.Equal(t, 1, closed)
+}
+
+func TestNetwork(t *testing.T) {
+	require.Equal(t, Network("2001:db8::1"), Network("2001:db8::ffff"))
+	require.NotEqual(t, Network("10.0.0.1"), Network("10.0.0.2"))
+}
+
+// TestTable: the table of hack/docs/operation.md is that of this package.
+func TestTable(t *testing.T) {
+	raw, err := os.ReadFile("../../hack/docs/operation.md")
+	require.NoError(t, err)
+	_, text, found := strings.Cut(string(raw), "### At once, and how often\n")
+	require.True(t, found)
+	text = text[strings.Index(text, "|"):]
+	text = text[:strings.LastIndex(text[:strings.Index(text, "\n## ")], "|")+2]
+	require.Equal(t, Table(), text)
+}
