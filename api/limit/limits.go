@@ -96,7 +96,7 @@ func InMiB(bytes int64) int64 { return (bytes + MiB - 1) / MiB }
 // BodyWait is how long a body waits for memory.
 const BodyWait = 5 * time.Second
 
-// FileOperations bounds all operations on files, each of which has a few handles. The objects
+// FileOperations bounds all operations on files; each has a few handles. The objects
 // of this and the next ones are volumes.
 func FileOperations() Bounds {
 	const handlesOfOne = 10
