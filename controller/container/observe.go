@@ -3,6 +3,7 @@ package container
 import (
 	"context"
 	"errors"
+	"maps"
 	"sync"
 	"time"
 
@@ -16,11 +17,11 @@ import (
 // inspected.
 func (r *Reconciler) observe(ctx context.Context, id string) (t *task, err error) {
 	t = &task{Reconciler: r, o: Observed{BootID: r.BootID, Warn: r.Warn}}
-	c, o := &t.c, &t.o
-	var volume space
-	if *c, volume, err = r.load(id); err != nil {
+	volume, err := t.load(id)
+	if err != nil {
 		return nil, err
 	}
+	c, o := t.c, &t.o
 	installing := c.Status.ObservedInstall != c.Spec.InstallGeneration
 	if c.Meta.Deleted || c.Status.ObservedInstall > 0 || c.Status.ServerVolume != "" {
 		if o.Server, err = r.inspect(ctx, serverName(id)); err != nil {
@@ -32,7 +33,7 @@ func (r *Reconciler) observe(ctx context.Context, id string) (t *task, err error
 			return nil, err
 		}
 	}
-	if installing && !imageRecorded(*c) && !exists(o.Install) && !c.Meta.Deleted {
+	if installing && !imageRecorded(c) && !exists(o.Install) && !c.Meta.Deleted {
 		if o.Missing, err = r.missing(ctx, c.Spec); err != nil {
 			return nil, err
 		}
@@ -42,24 +43,24 @@ func (r *Reconciler) observe(ctx context.Context, id string) (t *task, err error
 	t.observeTimers()
 	t.followConsole()
 	t.observePressure(volume)
-	o.Restoring, o.VolumeMissing = volume.restoring, volume.missing
 	return t, nil
 }
 
-// load reads a container, its disk limit, and what its volume was last observed to be.
-func (r *Reconciler) load(id string) (c v1.Container, s space, err error) {
-	err = r.Store.View(func(tx *store.Tx) (err error) {
-		if c, err = store.Containers.Get(tx, id); err != nil {
+// load reads the container, its volume, and whether the volume is being restored or has lost
+// its directory. A volume without a record is zero: the engine refuses its directory.
+func (t *task) load(id string) (volume v1.Volume, err error) {
+	err = t.Store.View(func(tx *store.Tx) (err error) {
+		if t.c, err = store.Containers.Get(tx, id); err != nil {
 			return err
 		}
-		v, err := store.Volumes.Get(tx, c.Spec.VolumeID)
+		volume, err = store.Volumes.Get(tx, t.c.Spec.VolumeID)
 		if errors.Is(err, store.ErrNotFound) {
-			return nil // a missing directory is the engine's to refuse
+			return nil
 		}
-		s = space{diskLimit(c.Spec, v.Spec), v.Status.Usage(), store.Restoring(tx, c.Spec.VolumeID) != "", lostVolume(c, v.Status), unmeasured(v.Status)}
+		t.o.Restoring, t.o.VolumeMissing = store.Restoring(tx, t.c.Spec.VolumeID) != "", lostVolume(t.c, volume.Status)
 		return err
 	})
-	return c, s, err
+	return volume, err
 }
 
 func (r *Reconciler) inspect(ctx context.Context, n runtime.Name) (runtime.State, error) {
@@ -148,7 +149,12 @@ func (t *task) installerTarget() runtime.Target {
 // it is unknown how much of a stored time was a jump of the clock.
 type Timers struct {
 	mu    sync.Mutex
-	began map[string]map[timerKind]timer // by internal_id
+	began map[timerKey]timer
+}
+
+type timerKey struct {
+	id   string // internal_id
+	kind timerKind
 }
 
 // timerKind is the kind of a timer. A container has at most one timer of each.
@@ -171,19 +177,16 @@ type timer struct {
 func (t *Timers) since(id string, kind timerKind, of time.Time, begins bool) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	old, runs := t.began[id][kind]
-	switch {
-	case runs && old.of.Equal(of):
+	key := timerKey{id, kind}
+	if old, runs := t.began[key]; runs && old.of.Equal(of) {
 		return time.Since(old.at)
-	case !begins:
-		return 0
-	case t.began == nil:
-		t.began = map[string]map[timerKind]timer{}
 	}
-	if t.began[id] == nil {
-		t.began[id] = map[timerKind]timer{}
+	if begins {
+		if t.began == nil {
+			t.began = map[timerKey]timer{}
+		}
+		t.began[key] = timer{of, time.Now()}
 	}
-	t.began[id][kind] = timer{of, time.Now()}
 	return 0
 }
 
@@ -191,7 +194,7 @@ func (t *Timers) since(id string, kind timerKind, of time.Time, begins bool) tim
 func (t *Timers) forget(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.began, id)
+	maps.DeleteFunc(t.began, func(key timerKey, _ timer) bool { return key.id == id })
 }
 
 // observeTimers begins the timers of a container, and observes the elapsed times.

@@ -340,3 +340,31 @@ func limitsDue(c v1.Container, server runtime.State) bool {
 // clockWentBack reports whether the host's clock is before the last transition.
 // Then the wait for a retry would be longer than intended.
 func clockWentBack(c v1.Container, o Observed) bool { return o.Now.Before(c.Status.Since) }
+
+// Warnings are the times after which clients are warned; 0: never.
+type Warnings struct {
+	Start   time.Duration // of a run that has not matched its start pattern
+	Install time.Duration // of an installer that runs
+}
+
+// startSlow reports whether a run has been starting for long, and nobody was warned.
+// Without a pattern there is none that could be wrong.
+func startSlow(c v1.Container, o Observed) bool {
+	return c.Spec.StartPattern != "" && o.Warn.Start > 0 && o.StartFor >= o.Warn.Start &&
+		v1.FindCondition(c.Status.Conditions, v1.StartPatternNotMatched).Status != v1.True
+}
+
+// installSlow reports whether the installer has run for long, and nobody was warned.
+func installSlow(c v1.Container, o Observed) bool {
+	return o.Warn.Install > 0 && o.InstallFor >= o.Warn.Install &&
+		v1.FindCondition(c.Status.Conditions, v1.Installed).Reason != v1.ReasonInstallSlow
+}
+
+// nextCheck returns the shorter of two times that are left. One that is over does not
+// count; if both are, it returns 0 or less.
+func nextCheck(a, b time.Duration) time.Duration {
+	if a <= 0 || b > 0 && b < a {
+		return b
+	}
+	return a
+}

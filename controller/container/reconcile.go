@@ -13,24 +13,6 @@ import (
 	"berth/store"
 )
 
-// Engine is a container engine; see runtime/engine.go. Every method is idempotent: it can be
-// called again after a crash, and does nothing if its work is already done. An error does not
-// mean that a container is absent, except runtime.ErrNotFound.
-type Engine interface {
-	Instance(ctx context.Context) (string, error) // over a new connection
-	Inspect(ctx context.Context, n runtime.Name) (runtime.State, error)
-	ImageID(ctx context.Context, ref string) (string, error)
-
-	Create(ctx context.Context, s runtime.Spec) (containerID string, err error)
-	Update(ctx context.Context, n runtime.Name, l runtime.Live) error
-	Remove(ctx context.Context, n runtime.Name) error
-
-	Start(ctx context.Context, n runtime.Name) error
-	Signal(ctx context.Context, n runtime.Name, signal string) error
-	Kill(ctx context.Context, n runtime.Name) error
-	Unpause(ctx context.Context, n runtime.Name) error
-}
-
 // Mounts checks and pins the sources of a container's mounts while the engine
 // creates or starts it. See package hostmount.
 type Mounts interface {

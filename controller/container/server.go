@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	v1 "berth/api/v1"
@@ -290,6 +292,49 @@ func (t *task) adopt(st *v1.ContainerStatus) {
 	began := t.o.Server.StartedAt
 	st.ContainerID, st.StartedAt, st.BootID, st.Engine = t.o.Server.ContainerID, &began, t.BootID, t.o.Engine
 	st.FinishedAt, st.ExitCode, st.OOMKilled = nil, nil, false
+}
+
+// recordStartSlow records that the start pattern has not matched for long.
+func (t *task) recordStartSlow() error {
+	text := fmt.Sprintf("no line of the console has matched start_pattern %s since %s", quoted(t.c.Spec.StartPattern), clock(t.o.Server.StartedAt))
+	if limit := t.c.Spec.StartTimeout; limit > 0 {
+		text += fmt.Sprintf("; the run is stopped after %s", time.Duration(limit))
+	}
+	return t.report(v1.StartPatternNotMatched, text, func(st *v1.ContainerStatus, now time.Time) {
+		setCondition(st, now, v1.StartPatternNotMatched, v1.True, v1.StartPatternNotMatched, text)
+	})
+}
+
+// recordStartTimeout records that the run is stopped because its start took too long. Its
+// exit counts as a crash, so what follows is the same if berth is killed here.
+func (t *task) recordStartTimeout() error {
+	text := fmt.Sprintf("did not become running within %s", time.Duration(t.c.Spec.StartTimeout))
+	if t.c.Spec.StartPattern != "" {
+		text += ": no line matched start_pattern " + quoted(t.c.Spec.StartPattern)
+	}
+	return t.report(v1.ReasonStartTimedOut, text, func(st *v1.ContainerStatus, now time.Time) {
+		st.Phase, st.StopRecordedAt, st.StopSent, st.Unrequested = v1.Stopping, now, false, false
+		setCondition(st, now, v1.Started, v1.Unknown, v1.ReasonStartTimedOut, text)
+	})
+}
+
+// clock returns a time of the day for a message. A message stays as it is while time
+// passes, so it has no durations.
+func clock(t time.Time) string { return t.UTC().Format(time.TimeOnly) + " UTC" }
+
+// maxQuoted bounds a quoted text, in bytes.
+const maxQuoted = 200
+
+// quoted returns a text in quotes, cut after maxQuoted bytes.
+func quoted(text string) string {
+	end := ""
+	if len(text) > maxQuoted {
+		text, end = strings.ToValidUTF8(text[:maxQuoted], ""), "…"
+	}
+	if strconv.CanBackquote(text) {
+		return "`" + text + end + "`"
+	}
+	return strconv.Quote(text + end)
 }
 
 func (t *task) unpause(ctx context.Context) error {

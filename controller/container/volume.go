@@ -2,6 +2,7 @@ package container
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	v1 "berth/api/v1"
@@ -83,4 +84,100 @@ func (t *task) recordVolumeReady() error {
 		}
 		setCondition(st, now, v1.VolumeReady, status, reason, text)
 	}, message{reason, text})
+}
+
+// diskLimit returns the smaller limit of the container and the volume in bytes; 0
+// is no limit.
+func diskLimit(s v1.ContainerSpec, v v1.VolumeSpec) int64 {
+	switch {
+	case s.Limits.Disk == 0:
+		return v.SizeLimit
+	case v.SizeLimit == 0:
+		return s.Limits.Disk
+	}
+	return min(s.Limits.Disk, v.SizeLimit)
+}
+
+// observePressure compares the disk usage of a container with its limits.
+func (t *task) observePressure(v v1.Volume) {
+	run, o, limit := t.o.Server, &t.o, t.Roots.limit()
+	used, diskLimit := v.Status.Usage(), diskLimit(t.c.Spec, v.Spec)
+	if exists(o.Install) && t.c.Status.ObservedInstall != t.c.Spec.InstallGeneration {
+		run = o.Install
+	}
+	root, known := t.Roots.of(t.c.Meta.ID, run)
+	o.Runaway = limit > 0 && root.Bytes > limit+limit/4 // a graceful stop would take too long
+	switch {
+	case root.Exceeds(limit), !known && pressure(t.c) == v1.ReasonRootOverLimit:
+		o.OverLimit, o.FreedByRemoval = v1.ReasonRootOverLimit, true
+		if root.Unmeasured {
+			o.Unmeasured = fmt.Sprintf("what the container has written outside its volume could not be measured within %s: it counts as more than docker.root_limit", rootTimeout)
+		}
+	case used.Exceeds(diskLimit):
+		o.OverLimit = v1.ReasonOverLimit
+		if measured := v1.FindCondition(v.Status.Conditions, v1.UsageMeasured); measured.Status == v1.False {
+			o.Unmeasured = measured.Message
+		}
+	case used.Add(withoutSlack(root.Usage)).Exceeds(diskLimit):
+		o.OverLimit, o.FreedByRemoval = v1.ReasonOverLimit, true
+	}
+}
+
+// pressure returns the reason of the recorded disk pressure; empty for none. Under
+// disk pressure a run is stopped after pressureLimit, and none is started.
+func pressure(c v1.Container) string {
+	if condition := v1.FindCondition(c.Status.Conditions, v1.DiskPressure); condition.Status == v1.True {
+		return condition.Reason
+	}
+	return ""
+}
+
+// underDiskPressure reports whether disk pressure is recorded.
+func underDiskPressure(c v1.Container) bool { return pressure(c) != "" }
+
+// pressureLimit returns the grace period in which a running container may free
+// space. It is 0 for files outside the volume, which threaten all containers of the
+// host.
+func pressureLimit(c v1.Container) time.Duration {
+	if pressure(c) == v1.ReasonRootOverLimit {
+		return 0
+	}
+	return pressureGrace
+}
+
+// stopLimit returns the grace period of a graceful stop.
+func stopLimit(c v1.Container) time.Duration {
+	if pressure(c) == v1.ReasonRootOverLimit {
+		return min(stopTimeout(c.Spec), rootStopLimit)
+	}
+	return stopTimeout(c.Spec)
+}
+
+// recordPressure records the begin or the end of disk pressure.
+func (t *task) recordPressure() error {
+	if t.o.OverLimit == "" {
+		return t.record(func(st *v1.ContainerStatus, now time.Time) {
+			setCondition(st, now, v1.DiskPressure, v1.False, "WithinLimit", "the volume is within its limit")
+		}, message{text: "the volume is within its limit again"})
+	}
+	text := t.o.pressureText()
+	return t.report("", text, func(st *v1.ContainerStatus, now time.Time) {
+		setCondition(st, now, v1.DiskPressure, v1.True, t.o.OverLimit, text)
+	})
+}
+
+// pressureText returns the message of disk pressure: the cause, and what follows.
+func (o Observed) pressureText() string {
+	cause, follows := o.Unmeasured, fmt.Sprintf(". A container that runs is stopped after %s", pressureGrace)
+	switch {
+	case o.OverLimit == v1.ReasonRootOverLimit && cause != "":
+		follows = ". The container is stopped, and what it wrote there is removed"
+	case o.OverLimit == v1.ReasonRootOverLimit:
+		cause, follows = "the container has written more than docker.root_limit outside its volume", ": it is stopped, and what it wrote there is removed"
+	case o.FreedByRemoval:
+		cause = "the volume and what the container has written outside it are over the limit: make space"
+	case cause == "":
+		cause = "the volume is over its limit: make space"
+	}
+	return cause + follows
 }

@@ -1,6 +1,7 @@
 package container_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -10,6 +11,7 @@ import (
 
 	v1 "berth/api/v1"
 	"berth/runtime"
+	"berth/runtime/fake"
 	"berth/store"
 )
 
@@ -177,5 +179,35 @@ func TestCreateAndStartShareOnePermit(t *testing.T) {
 		others(w, v1.ContainerSpec{Image: "i", InstallGeneration: 1, Power: v1.PowerOff}, map[string]time.Duration{"create": time.Minute})
 		time.Sleep(31 * time.Second) // no other permit is free yet, and twenty wait for one
 		w.want(v1.Running)
+	})
+}
+
+// idle is an engine whose kills succeed and do nothing.
+type idle struct {
+	*fake.Engine
+	kills int
+}
+
+func (e *idle) Kill(context.Context, runtime.Name) error { e.kills++; return nil }
+
+// TestStepsWithoutProgressEnd: a step that succeeds and changes nothing is retried with backoff.
+func TestStepsWithoutProgressEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		stop := w.run()
+		w.installed(nil)
+		w.change(on)
+		w.want(v1.Running)
+		stop()
+		engine := &idle{Engine: w.engine}
+		w.rec.Engine = engine
+		w.change(kill)
+		_, err := w.rec.Reconcile(t.Context(), "mc")
+		require.ErrorContains(t, err, "no progress in 30 steps")
+		require.Equal(t, 30, engine.kills)
+		stop = w.run()
+		time.Sleep(50 * time.Second)
+		require.Less(t, engine.kills, 30*12, "with backoff")
+		stop()
 	})
 }
