@@ -59,11 +59,10 @@ var allowed = map[string]string{
 	"controller/backup": "api/v1 controller controller/jobs store",
 
 	"api/client":         "api/v1",
-	"cmd/berth/yamlfile": "api/v1",
-	"cmd/berth/config":   "api/v1 api/auth cmd/berth/yamlfile",
+	"cmd/berth/config":   "api/v1 api/auth",
 	"cmd/berth/contexts": "api/v1 cmd/berth/config",
 	"cmd/berth/doctor":   "api/client api/v1 cmd/berth/config runtime runtime/blob runtime/docker runtime/firewall store",
-	"cmd/berth/cli":      "api/client api/intent api/v1 cmd/berth/config cmd/berth/contexts cmd/berth/doctor cmd/berth/yamlfile",
+	"cmd/berth/cli":      "api/client api/intent api/v1 cmd/berth/config cmd/berth/contexts cmd/berth/doctor",
 }
 
 // only names the packages that may import a library.
@@ -82,7 +81,8 @@ var only = map[string]string{
 	"github.com/minio/minio-go":   "runtime/blob",
 
 	"github.com/spf13/cobra": "cmd/berth cmd/berth/cli",
-	"gopkg.in/yaml":          "cmd/berth/yamlfile runtime/volume/configfile",
+	"gopkg.in/yaml":          "runtime/volume/configfile",
+	"sigs.k8s.io/yaml":       "cmd/berth/cli cmd/berth/config",
 }
 
 // packageRow matches a row of the table of packages: path and imports.

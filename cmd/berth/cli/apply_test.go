@@ -105,7 +105,7 @@ func TestApplyWaits(t *testing.T) {
 		"GET /containers/bad": state("bad", "failed", `,"message":"no such script"`),
 	})
 	file := filepath.Join(t.TempDir(), "all.yaml")
-	require.NoError(t, os.WriteFile(file, []byte("internal_id: on\nimage: a\n---\ninternal_id: off\nimage: a\n---\ninternal_id: bad\nimage: a\n"), 0o600))
+	require.NoError(t, os.WriteFile(file, []byte("internal_id: 'on'\nimage: a\n---\ninternal_id: 'off'\nimage: a\n---\ninternal_id: bad\nimage: a\n"), 0o600))
 	out, _, err := command(t, f.env(), "apply", "-f", file, "--wait", "--timeout", "1m")
 	require.EqualError(t, err, "bad is failed: no such script")
 	require.Equal(t, "container/on created\ncontainer/off created\ncontainer/bad created\noff is installed\non is running\n", out)

@@ -51,7 +51,7 @@ func TestConfigCheck(t *testing.T) {
 	path := writeFile(t, "server: {port: x}\nlog: {level: loud}\n")
 	out, err := runConfig(t, "check", path)
 	require.Error(t, err)
-	require.Equal(t, "fault: server.port: must be a whole number (line 1)\n"+
+	require.Equal(t, "fault: server.port: must be a whole number\n"+
 		"fault: authorization.token: is required: `berth config init` writes a file with a fresh one\n"+
 		"fault: log.level: must be one of debug, info, warn, error\n"+path+" has 3 faults\n", out)
 

@@ -10,11 +10,11 @@ import (
 
 	"github.com/rogpeppe/go-internal/diff"
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
 
 	"berth/api/client"
 	"berth/api/intent"
 	v1 "berth/api/v1"
-	"berth/cmd/berth/yamlfile"
 )
 
 func newDiffCommand(c *connector) *cobra.Command {
@@ -135,6 +135,6 @@ func specYAML(spec client.ContainerSpec) (string, error) {
 	if text, err = json.Marshal(canonical); err != nil {
 		return "", err
 	}
-	out, err := yamlfile.FromJSON(text)
+	out, err := yaml.JSONToYAML(text)
 	return string(out), err
 }

@@ -22,7 +22,7 @@ func TestDiff(t *testing.T) {
 	require.Equal(t, 1, ExitCode(err))
 	require.Equal(t, "# container/mc: recreate: image changed\n"+
 		"diff container/mc (live) container/mc ("+dir+"/mc.yaml)\n--- container/mc (live)\n+++ container/mc ("+dir+"/mc.yaml)\n"+
-		"@@ -1,5 +1,5 @@\n internal_id: mc\n-image: a:1\n+image: a:2\n volume_id: 3f2a91c0-0000-4000-8000-000000000000\n startup_command: run\n ports:\n", out)
+		"@@ -1,4 +1,4 @@\n-image: a:1\n+image: a:2\n internal_id: mc\n limits:\n   cpu: 0\n", out)
 
 	out, _, err = command(t, f.env(), "diff", "-f", dir+"/same")
 	require.NoError(t, err)

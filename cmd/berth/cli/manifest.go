@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"berth/api/client"
-	"berth/cmd/berth/yamlfile"
+	"berth/cmd/berth/config"
 )
 
 // The bounds of the files that describe containers.
@@ -123,17 +123,14 @@ func readManifestFile(file string, stdin io.Reader) (list []manifest, err error)
 	if len(text) > maxManifestFile {
 		return nil, fmt.Errorf("%s: is larger than %d MiB", file, maxManifestFile>>20)
 	}
-	documents, parseErr := yamlfile.Documents(text)
-	if parseErr != nil {
-		return nil, fmt.Errorf("%s: %w", file, parseErr)
-	}
+	documents := config.Documents(text)
 	var faults []error
 	for _, document := range documents {
 		m := manifest{source: file}
 		if len(documents) > 1 {
 			m.source = fmt.Sprintf("%s: document %d", file, document.Number)
 		}
-		if m.spec, err = decodeSpec(document); err == nil && m.spec.InternalID == "" {
+		if m.spec, err = decodeSpec(document.Text); err == nil && m.spec.InternalID == "" {
 			err = errors.New("internal_id is required: it names the container")
 		}
 		if err != nil {

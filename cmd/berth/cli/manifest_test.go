@@ -20,9 +20,9 @@ func TestReadManifests(t *testing.T) {
 
 // TestReadManifestsFaults expects every fault of all files in one error.
 func TestReadManifestsFaults(t *testing.T) {
-	dir := writeManifests(t, map[string]string{"a.yaml": "imgae: x\n---\nimage: y\n---\ninternal_id: twice", "b.yaml": "internal_id: twice", "c.yaml": "\tx"})
+	dir := writeManifests(t, map[string]string{"a.yaml": "imgae: x\n---\nimage: z\n---\ninternal_id: twice", "b.yaml": "internal_id: twice", "c.yaml": "\tx"})
 	_, err := readManifests([]string{dir}, nil)
-	require.EqualError(t, err, dir+"/a.yaml: document 1: imgae: is not a field of a container (line 1)\n"+
+	require.EqualError(t, err, dir+"/a.yaml: document 1: imgae: is not a field of a container\n"+
 		dir+"/a.yaml: document 2: internal_id is required: it names the container\n"+
 		dir+"/b.yaml: container/twice: is described in "+dir+"/a.yaml: document 3 too\n"+
 		dir+"/c.yaml: found character that cannot start any token")

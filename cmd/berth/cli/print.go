@@ -9,8 +9,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-
-	"berth/cmd/berth/yamlfile"
+	"sigs.k8s.io/yaml"
 )
 
 // The output formats of -o.
@@ -88,7 +87,7 @@ func printNames(cmd *cobra.Command, names []string) error {
 // printRaw prints JSON, indented, or the same as YAML.
 func printRaw(cmd *cobra.Command, raw []byte) error {
 	if format(cmd) == formatYAML {
-		text, err := yamlfile.FromJSON(raw)
+		text, err := yaml.JSONToYAML(raw)
 		if err == nil {
 			_, err = cmd.OutOrStdout().Write(text)
 		}

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	v1 "berth/api/v1"
-	"berth/cmd/berth/yamlfile"
 )
 
 // Key is one key of a configuration, and a reference to its value.
@@ -26,13 +25,19 @@ func Keys(c *v1.Config) iter.Seq[Key] {
 
 func walk(section reflect.Value, prefix string, yield func(Key) bool) bool {
 	for i := range section.NumField() {
-		name, value := prefix+yamlfile.Name(section.Type().Field(i)), section.Field(i)
-		isSection := yamlfile.IsObject(value)
+		name, value := prefix+fieldName(section.Type().Field(i)), section.Field(i)
+		isSection := value.Kind() == reflect.Struct
 		if isSection && !walk(value, name+".", yield) || !isSection && !yield(Key{name, value}) {
 			return false
 		}
 	}
 	return true
+}
+
+// fieldName returns the name of a field in the file and in the API.
+func fieldName(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	return name
 }
 
 // Secret reports whether the value must not appear in the process's arguments.
@@ -61,15 +66,17 @@ func (k Key) Type() string {
 
 // Text returns the value as the environment would set it, but *** for a secret.
 func (k Key) Text() string {
-	switch {
-	case k.value.Kind() == reflect.Slice:
-		return strings.Trim(strings.Join(strings.Fields(fmt.Sprint(k.value.Interface())), ","), "[]")
-	case k.value.Kind() == reflect.Map && k.value.Len() == 0:
-		return ""
-	case k.value.Kind() == reflect.Map:
+	switch v := k.value.Interface().(type) {
+	case []string:
+		return strings.Join(v, ",")
+	case map[string]v1.Registry:
+		if len(v) == 0 {
+			return ""
+		}
 		return "***"
+	default:
+		return fmt.Sprint(v)
 	}
-	return fmt.Sprint(k.value.Interface())
 }
 
 // Set reads text as the key's type. Lists are separated by commas; a registry is

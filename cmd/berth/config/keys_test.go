@@ -29,6 +29,21 @@ func TestSecretsAreNeitherFlagsNorInErrors(t *testing.T) {
 	}
 }
 
+// TestKeyTextOfLists: the elements are shown as they are.
+func TestKeyTextOfLists(t *testing.T) {
+	var c v1.Config
+	c.Server.AllowedOrigins = []string{"https://panel.example", "http://[::1]"}
+	c.Docker.AllowedMounts = []string{"/srv/my data"}
+	texts := map[string]string{}
+	for key := range Keys(&c) {
+		texts[key.Name] = key.Text()
+	}
+	require.Equal(t, "https://panel.example,http://[::1]", texts["server.allowed_origins"])
+	require.Equal(t, "/srv/my data", texts["docker.allowed_mounts"])
+	require.Empty(t, texts["server.trusted_proxies"])
+	require.Empty(t, texts["docker.registries"])
+}
+
 var quoted = regexp.MustCompile("`([^`]*)`")
 
 // TestDocumentedKeys compares the table of hack/docs/configuration.md with the code:
