@@ -110,13 +110,12 @@ func (d *daemon) containerLoop(m *controller.Metrics) *controller.Loop {
 }
 
 func (d *daemon) volumeLoop(m *controller.Metrics) *controller.Loop {
-	uses := volume.NewUses(d.store)
 	scanner := &volume.Scanner{Store: d.store, Directories: d.volumes, Log: d.log}
 	return &controller.Loop{
 		Name:         "volume",
-		Reconciler:   &volume.Reconciler{Store: d.store, Directories: d.volumes, Uses: uses, Log: d.log, Mounted: mountedBy(d.engine, d.volumes.Path)},
+		Reconciler:   &volume.Reconciler{Store: d.store, Directories: d.volumes, Log: d.log, Mounted: mountedBy(d.engine, d.volumes.Path)},
 		DesiredState: []controller.Source{store.Volumes.Source(d.store, store.SpecChanged)},
-		Watch:        []controller.Source{uses.Source(), scanner.Source(), d.volumes.Changed, controller.Every(d.resync(), store.Volumes.Lister(d.store))},
+		Watch:        []controller.Source{volume.Users(d.store), scanner.Source(), d.volumes.Changed, controller.Every(d.resync(), store.Volumes.Lister(d.store))},
 		Workers:      volumeWorkers, BackOff: d.backOff(), Log: d.log, Metrics: m,
 	}
 }

@@ -5,8 +5,5 @@
 // The controller never creates a directory twice. If it is missing or replaced, the
 // condition DirectoryReady reports that; an empty directory never takes its place.
 //
-// volume.go reconciles, uses.go knows which containers use a volume. scan.go measures all
-// volumes in turn, walks.go orders them, measured.go is the condition of what it found.
-//
 // The package does not know files or paths inside a volume.
 package volume

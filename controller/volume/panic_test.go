@@ -40,7 +40,7 @@ func TestScanPanics(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		var log bytes.Buffer
-		u := &usages{disk: &disk{}, of: map[string]int64{}}
+		u := &usages{disk: &disk{}}
 		scanner := &volume.Scanner{Store: s, Directories: broken{u}, Log: slog.New(slog.NewTextHandler(&log, nil))}
 		require.NoError(t, scanner.Source()(ctx, func(id string) {
 			if id == "b" {

@@ -39,7 +39,6 @@ const (
 type Reconciler struct {
 	Store       *store.Store
 	Directories Directories
-	Uses        *Uses
 	Log         *slog.Logger
 
 	// Mounted returns the internal_id of a container in the engine that mounts the volume,
@@ -158,7 +157,7 @@ func (r *Reconciler) log(id, containers string, before, c v1.Condition) {
 // remove removes the directory once no container uses it, in slices of removeSlice, and
 // then the record.
 func (r *Reconciler) remove(ctx context.Context, id string) (controller.Result, error) {
-	if r.Uses.any(id) {
+	if r.used(id) {
 		return controller.Result{Waiting: true, RequeueAfter: userWait}, nil
 	}
 	// The engine decides: it may have a container without a record.
@@ -179,4 +178,43 @@ func (r *Reconciler) remove(ctx context.Context, id string) (controller.Result, 
 		return controller.Result{}, err
 	}
 	return controller.Result{}, r.Store.Update(func(tx *store.Tx) error { return store.Volumes.Purge(tx, id) })
+}
+
+// used reports whether a container uses a volume, or may use it because the store cannot be read.
+func (r *Reconciler) used(volume string) bool {
+	used := false
+	err := r.Store.View(func(tx *store.Tx) error {
+		used = len(store.Containers.IDsBy(tx, volume))+len(store.VolumeHolders(tx, volume)) > 0
+		return nil
+	})
+	return used || err != nil
+}
+
+// limitOf returns the smallest of the limits of a volume and its containers in bytes, or
+// 0 for no limit. It ignores containers whose record is damaged.
+func limitOf(tx *store.Tx, v v1.Volume) (int64, error) {
+	containers, err := store.ListBy(tx, store.Containers, v.Meta.ID)
+	var users []v1.ContainerSpec
+	for _, c := range containers {
+		users = append(users, c.Spec)
+	}
+	return v1.SmallestLimit(v.Spec, users), err
+}
+
+// Users returns a source that names the volume of each container that is created or changed. What
+// the volume of a removed container may occupy is found by the resync.
+func Users(s *store.Store) controller.Source {
+	source := store.Containers.Source(s, store.SpecChanged)
+	return func(ctx context.Context, notify func(string)) error {
+		return source(ctx, func(id string) {
+			// If it cannot be read it is gone, or the resync names its volume.
+			_ = s.View(func(tx *store.Tx) error {
+				c, err := store.Containers.Get(tx, id)
+				if err == nil {
+					notify(c.Spec.VolumeID)
+				}
+				return err
+			})
+		})
+	}
 }

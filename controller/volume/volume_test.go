@@ -129,12 +129,11 @@ func live(t *testing.T, test func(w *world)) {
 // run starts the part of the daemon that this package is; stop ends it.
 func (w *world) run() (stop func()) {
 	log := slog.New(slog.NewTextHandler(w.log, nil))
-	uses := volume.NewUses(w.store)
 	scanner := &volume.Scanner{Store: w.store, Directories: w.disk, Log: log}
 	l := &controller.Loop{Name: "volume", Workers: 2, Log: log, BackOff: controller.BackOff(time.Second, time.Minute),
-		Reconciler:   &volume.Reconciler{Store: w.store, Directories: w.disk, Uses: uses, Log: log, Mounted: w.disk.mounted},
+		Reconciler:   &volume.Reconciler{Store: w.store, Directories: w.disk, Log: log, Mounted: w.disk.mounted},
 		DesiredState: []controller.Source{store.Volumes.Source(w.store, store.SpecChanged)},
-		Watch:        []controller.Source{uses.Source(), scanner.Source(), controller.Every(time.Minute, store.Volumes.Lister(w.store))}}
+		Watch:        []controller.Source{volume.Users(w.store), scanner.Source(), controller.Every(time.Minute, store.Volumes.Lister(w.store))}}
 	ctx, cancel := context.WithCancel(w.t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); l.Run(ctx) }()

@@ -46,7 +46,7 @@ func withNumbers(d *json.Decoder) *json.Decoder {
 	return d
 }
 
-// assign sets a value and what is in it. What is absent or empty in the file stays as it is.
+// assign sets a value and what is in it. An empty value changes nothing.
 func assign(into reflect.Value, key string, given any) (faults v1.FieldErrors) {
 	fail := func(message string) v1.FieldErrors { return v1.FieldErrors{{Key: key, Message: message}} }
 	if given == nil {
