@@ -12,8 +12,5 @@
 // nothing. If the panel rejects the content, it splits the batch until it has found
 // the rejected transition, and parks that one: it logs, counts and skips it.
 //
-// sender.go has the Sender, batch.go what it sends, client.go the request, result.go what the
-// answer means, handle_result.go what the Sender does then.
-//
 // The package does not know what a transition means, and follows no redirect.
 package remote

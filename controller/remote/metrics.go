@@ -11,9 +11,9 @@ import (
 
 // metrics counts failed deliveries, parked transitions and lost transitions.
 type metrics struct {
-	failures  *prometheus.CounterVec
-	parked    prometheus.Counter
-	lostTotal prometheus.Counter
+	failures *prometheus.CounterVec
+	parked   prometheus.Counter
+	lost     prometheus.Counter
 }
 
 // newMetrics registers the metrics with reg, unless reg is nil.
@@ -27,12 +27,12 @@ func newMetrics(reg prometheus.Registerer, s *store.Store, settings func() v1.Co
 			Name: "berth_remote_parked_total",
 			Help: "Transitions that the panel refused and that were skipped.",
 		}),
-		lostTotal: prometheus.NewCounter(prometheus.CounterOpts{
+		lost: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "berth_remote_lost_total",
 			Help: "Transitions that were removed by the retention before the panel received them.",
 		}),
 	}
-	for _, r := range failures() {
+	for _, r := range []reason{unreachable, timeout, serverError, busy, unauthorized, missing, redirected, refused, storeFailed} {
 		m.failures.WithLabelValues(string(r))
 	}
 	if reg == nil {
@@ -42,19 +42,13 @@ func newMetrics(reg prometheus.Registerer, s *store.Store, settings func() v1.Co
 		Name: "berth_remote_lag_events",
 		Help: "Stored transitions that the panel has not received yet; 0 while remote.enabled is false.",
 	}, func() float64 { return lagOf(s, settings) })
-	for _, c := range []prometheus.Collector{m.failures, m.parked, m.lostTotal, lag} {
+	for _, c := range []prometheus.Collector{m.failures, m.parked, m.lost, lag} {
 		if err := reg.Register(c); err != nil {
 			return nil, err
 		}
 	}
 	return m, nil
 }
-
-func (m *metrics) failed(r reason) { m.failures.WithLabelValues(string(r)).Inc() }
-
-func (m *metrics) parkedOne() { m.parked.Inc() }
-
-func (m *metrics) lost(n uint64) { m.lostTotal.Add(float64(n)) }
 
 // lagOf returns the number of transitions after the cursor, 0 if the webhook is disabled,
 // and NaN if the store cannot be read.

@@ -2,9 +2,11 @@ package remote
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -78,7 +80,7 @@ func (s *Sender) Run(ctx context.Context) error {
 			return err
 		}
 		if err != nil && ctx.Err() == nil {
-			wait = s.storeFailed(err)
+			wait = s.failed(result{reason: storeFailed, detail: err.Error()})
 		}
 		s.pause(ctx, wait)
 	}
@@ -154,4 +156,151 @@ func (s *Sender) await(ctx context.Context, seq uint64) error {
 		return err
 	}
 	return nil
+}
+
+// batch is the content of one request.
+type batch struct {
+	messages []message
+	last     uint64 // the cursor after the delivery
+	lost     uint64 // number of transitions that a gap replaces
+}
+
+// message is a transition, or a gap, which has no seq.
+type message struct {
+	v1.Event
+	Seq   uint64 `json:"seq,omitempty"`
+	Epoch string `json:"epoch"` // the epoch of Seq, or of the seq in Data of a gap
+}
+
+// eventGap means that transitions before the seq in Data are no longer stored.
+const eventGap = "gap"
+
+func (b batch) empty() bool { return len(b.messages) == 0 }
+
+// body returns the JSON body of a request.
+func (b batch) body(node string) []byte {
+	body, _ := json.Marshal(struct { // plain data cannot fail to marshal
+		Node   string    `json:"node"`
+		Events []message `json:"events"`
+	}{node, b.messages})
+	return body
+}
+
+// next returns the transitions after the cursor, up to the limit. A gap is sent alone, so
+// that a panel that rejects it still receives the transitions after it.
+func (s *Sender) next() (b batch, err error) {
+	err = s.store.View(func(tx *store.Tx) error {
+		cursor := store.Cursor(tx, cursorName)
+		events, err := store.ReadEvents(tx, cursor, s.limit)
+		if errors.Is(err, store.ErrCompacted) {
+			b = gap(tx, cursor, s.store.Incarnations.Epoch())
+			return nil
+		}
+		b = batch{last: cursor}
+		for _, e := range events {
+			b.messages = append(b.messages, messageOf(e))
+			b.last = e.Seq
+		}
+		return err
+	})
+	return b, err
+}
+
+// messageOf returns a transition as the panel receives it: without what responses leave out.
+func messageOf(e v1.Event) message {
+	e.UID, e.Users = "", nil
+	return message{Event: e, Seq: e.Seq, Epoch: e.Epoch}
+}
+
+// gap returns the batch that moves the cursor to the oldest stored transition.
+func gap(tx *store.Tx, cursor uint64, epoch string) batch {
+	oldest, _ := store.EventRange(tx)
+	if oldest == 0 {
+		oldest = store.LastEvent(tx) + 1
+	}
+	b := batch{
+		messages: []message{{Event: v1.Event{Time: tx.Now(), Event: eventGap, Data: strconv.FormatUint(oldest, 10)}, Epoch: epoch}},
+		last:     oldest - 1,
+	}
+	if b.last > cursor {
+		b.lost = b.last - cursor
+	}
+	return b
+}
+
+// advance stores that the panel has received every transition up to b.last.
+func (s *Sender) advance(b batch) error {
+	return s.store.Update(func(tx *store.Tx) error { return store.SetCursor(tx, cursorName, b.last) })
+}
+
+// handle acts on the result of a request and returns how long to wait.
+func (s *Sender) handle(b batch, v result) (time.Duration, error) {
+	switch {
+	case v.reason == accepted:
+		return 0, s.accepted(b)
+	case v.reason != refused:
+		return s.failed(v), nil
+	case len(b.messages) > 1:
+		s.metrics.failures.WithLabelValues(string(refused)).Inc()
+		s.limit = len(b.messages) / 2
+		s.log.Debug("the panel refused a batch, sending it in two parts", "status", v.detail, "transitions", len(b.messages))
+		return 0, nil
+	}
+	return s.park(b, v)
+}
+
+func (s *Sender) accepted(b batch) error {
+	if err := s.advance(b); err != nil {
+		return err
+	}
+	if b.lost > 0 {
+		s.metrics.lost.Add(float64(b.lost))
+		s.log.Warn("the panel missed transitions: they were removed by events.retention or events.max before it was reachable", "lost", b.lost, "continues_after_seq", b.last)
+	}
+	if s.failing != accepted {
+		s.log.Info("the panel accepts transitions again", "after", time.Since(s.since).Round(time.Second))
+	}
+	s.failing, s.parked = accepted, 0
+	s.limit = min(s.limit*2, maxBatch)
+	s.backoff.Reset()
+	return nil
+}
+
+// failed records a failure that is not about the content, and returns how long to wait.
+func (s *Sender) failed(v result) time.Duration {
+	wait := s.backoff.NextBackOff()
+	if v.reason.needsOperator() {
+		wait = max(wait, minOperatorWait)
+	}
+	wait = max(wait, min(v.retryAfter, maxRetryAfter))
+	s.metrics.failures.WithLabelValues(string(v.reason)).Inc()
+	if s.failing == accepted {
+		s.since = time.Now()
+	}
+	log := s.log.Debug
+	if s.failing != v.reason {
+		log = s.log.Warn
+	}
+	s.failing = v.reason
+	log("the panel does not accept transitions", "reason", v.reason, "detail", v.detail, "retry_in", wait.Round(time.Millisecond))
+	return wait
+}
+
+// park skips the one transition that the panel refuses. A panel that refuses many in a
+// row is probably broken itself: after freeRefusals each costs a wait, so that few are
+// skipped before an operator reacts.
+func (s *Sender) park(b batch, v result) (time.Duration, error) {
+	if err := s.advance(b); err != nil {
+		return 0, err
+	}
+	m := b.messages[0]
+	s.metrics.failures.WithLabelValues(string(refused)).Inc()
+	s.metrics.parked.Inc()
+	s.parked++
+	s.log.Error("the panel refused a transition: it is skipped for the panel and stays in GET /events",
+		"seq", m.Seq, "container", m.Container, "event", m.Event.Event, "data", m.Data, "status", v.detail)
+	if s.parked <= freeRefusals {
+		return 0, nil
+	}
+	return max(s.backoff.NextBackOff(), minOperatorWait), nil
 }

@@ -26,7 +26,7 @@ func TestTransitionsAreSentInOrder(t *testing.T) {
 		require.Len(t, first.Events, maxBatch)
 		require.Equal(t, "Bearer "+secret, first.token)
 		e := first.Events[1]
-		require.Equal(t, message{Epoch: w.store.Incarnations.Epoch(), Seq: 2, Time: e.Time, Container: "c1", Event: "event", Data: "running"}, e)
+		require.Equal(t, message{Event: v1.Event{Time: e.Time, Container: "c1", Event: "event", Data: "running"}, Epoch: w.store.Incarnations.Epoch(), Seq: 2}, e)
 		require.False(t, e.Time.IsZero())
 		require.Zero(t, w.metric("berth_remote_lag_events", ""))
 	})
@@ -136,7 +136,7 @@ func TestGapIsSentBeforeTheRest(t *testing.T) {
 		w.panel.set(always(200))
 		w.pass(time.Hour)
 		got := w.panel.taken[20:]
-		require.Equal(t, message{Epoch: w.store.Incarnations.Epoch(), Time: got[0].Time, Event: "gap", Data: "2971"}, got[0])
+		require.Equal(t, message{Event: v1.Event{Time: got[0].Time, Event: "gap", Data: "2971"}, Epoch: w.store.Incarnations.Epoch()}, got[0])
 		require.Equal(t, uint64(2971), got[1].Seq)
 		require.Equal(t, uint64(3020), got[len(got)-1].Seq)
 		require.Len(t, got, 51)
