@@ -3,6 +3,7 @@ package stats
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -40,13 +41,11 @@ type Options struct {
 }
 
 const (
-	period        = time.Second
-	roundTimeout  = 5 * time.Second        // for all containers of a round
-	firstInterval = 200 * time.Millisecond // between the two readings of a first sample
-	minInterval   = 100 * time.Millisecond // between two readings that are compared
-	freshAge      = 500 * time.Millisecond // maximum age of a reading that is returned again
-	maxAge        = 15 * time.Second       // maximum age of a reading to compare with
-	maxParallel   = 8                      // concurrent readings
+	period       = time.Second
+	roundTimeout = 5 * time.Second        // for all containers of a round
+	minInterval  = 200 * time.Millisecond // between two readings: a sample that is younger is returned again
+	maxAge       = 15 * time.Second       // maximum age of a reading to compare with
+	maxParallel  = 8                      // concurrent readings
 )
 
 // Sampler reads the stats of containers: once a second of those with listeners, and of
@@ -58,9 +57,8 @@ type Sampler struct {
 	disk     func(string) (int64, bool)
 	log      *slog.Logger
 
-	mu    sync.Mutex
-	last  map[string]reading // by internal_id
-	swept time.Time          // when old readings were removed from last
+	mu   sync.Mutex
+	last map[string]reading // by internal_id; none is older than maxAge after a request
 }
 
 // reading is one reading of the meter with the sample computed from it and the reading
@@ -89,15 +87,20 @@ func (s *Sampler) Run(ctx context.Context) error {
 	tick := time.NewTimer(0)
 	defer tick.Stop()
 	for {
-		ids, changed := s.watched()
+		ids, all, changed := s.audience.Watched()
 		var due <-chan time.Time
-		if len(ids) > 0 {
+		if all || len(ids) > 0 {
 			due = tick.C
+		}
+		if all {
+			ids = nil
 		}
 		select {
 		case <-due:
 			tick.Reset(period)
-			s.round(ctx, ids)
+			for id, stats := range s.Samples(ctx, ids) {
+				s.audience.Stats(id, stats)
+			}
 		case <-changed:
 		case <-ctx.Done():
 			return nil
@@ -105,29 +108,11 @@ func (s *Sampler) Run(ctx context.Context) error {
 	}
 }
 
-// watched returns the ids of the containers with listeners. One empty id stands for all
-// containers: each round lists those that are running.
-func (s *Sampler) watched() ([]string, <-chan struct{}) {
-	ids, all, changed := s.audience.Watched()
-	if all {
-		return []string{""}, changed
-	}
-	return ids, changed
-}
-
-func (s *Sampler) round(ctx context.Context, ids []string) {
-	if ids[0] == "" {
-		ids = s.fleet.RunningIDs()
-	}
-	for id, stats := range s.Samples(ctx, ids) {
-		s.audience.Stats(id, stats)
-	}
-}
-
 // Sample returns the current stats of a container. It returns runtime.ErrNotRunning or
-// the error of the meter. The first sample takes firstInterval longer, because
+// the error of the meter. The first sample takes minInterval longer, because
 // cpu_usage is a difference of two readings.
 func (s *Sampler) Sample(ctx context.Context, id string) (v1.Stats, error) {
+	defer s.sweep()
 	if err := sleep(ctx, s.readFirst(ctx, id)); err != nil {
 		return v1.Stats{}, err
 	}
@@ -140,6 +125,7 @@ func (s *Sampler) Samples(ctx context.Context, ids []string) map[string]v1.Stats
 	if ids == nil {
 		ids = s.fleet.RunningIDs()
 	}
+	defer s.sweep()
 	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
 	defer cancel()
 	var mu sync.Mutex
@@ -196,7 +182,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 }
 
 // readFirst takes a first reading of a container that has none to compare with. It
-// returns how long the caller waits before the second one: firstInterval, or the rest of
+// returns how long the caller waits before the second one: minInterval, or the rest of
 // it if another request has just taken the first one.
 func (s *Sampler) readFirst(ctx context.Context, id string) time.Duration {
 	containerID, startedAt, ok := s.fleet.Running(id)
@@ -208,23 +194,22 @@ func (s *Sampler) readFirst(ctx context.Context, id string) time.Duration {
 	case ok && was.compared:
 		return 0
 	case ok:
-		return min(firstInterval-time.Since(was.raw.Read), firstInterval)
+		return min(minInterval-time.Since(was.raw.Read), minInterval)
 	}
 	if _, err := s.measure(ctx, id); err != nil {
 		return 0
 	}
-	return firstInterval
+	return minInterval
 }
 
 // current returns the last sample of a container if it is fresh, or takes a new one.
 func (s *Sampler) current(ctx context.Context, id string) (v1.Stats, error) {
 	containerID, startedAt, ok := s.fleet.Running(id)
 	if !ok {
-		s.forget(id)
 		return v1.Stats{}, runtime.ErrNotRunning
 	}
 	was, ok := s.previous(id, containerID, startedAt)
-	if ok && was.compared && time.Since(was.raw.Read) < freshAge {
+	if ok && was.compared && time.Since(was.raw.Read) < minInterval {
 		return was.stats, nil
 	}
 	return s.measure(ctx, id)
@@ -267,28 +252,14 @@ func (s *Sampler) measure(ctx context.Context, id string) (v1.Stats, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.last[id] = now
-	s.sweep()
 	return now.stats, nil
 }
 
-// sweep removes readings that are too old to compare with. It searches all readings once
-// in maxAge and not at each reading, so that a round of n readings costs O(n).
+// sweep removes readings that are too old to compare with.
 func (s *Sampler) sweep() {
-	if time.Since(s.swept) < maxAge {
-		return
-	}
-	s.swept = time.Now()
-	for id, r := range s.last {
-		if time.Since(r.raw.Read) >= maxAge {
-			delete(s.last, id)
-		}
-	}
-}
-
-func (s *Sampler) forget(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.last, id)
+	maps.DeleteFunc(s.last, func(_ string, r reading) bool { return time.Since(r.raw.Read) >= maxAge })
 }
 
 // statsOf returns the fields that one reading determines.
