@@ -34,7 +34,7 @@ var allowed = map[string]string{
 	"controller/console":        "api/v1 controller runtime",
 	"controller/stats":          "api/v1 controller runtime",
 	"controller/volume":         "api/v1 controller store",
-	"controller/port":           "api/v1 controller store",
+	"controller/port":           "api/v1 controller runtime store",
 	"controller/token":          "api/v1 controller store",
 	"controller/event":          "api/v1 controller store",
 	"controller/download":       "api/v1 controller controller/jobs store",

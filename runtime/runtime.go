@@ -197,3 +197,10 @@ type Target struct {
 	Pattern     string    // start pattern of a server: RE2, matched per line; empty: matches at once
 	From        time.Time // berth's clock before it called Start: no line of this run is older
 }
+
+// PortRule admits incoming packets to one address and one range of ports.
+type PortRule struct {
+	Protocol    string     // tcp or udp
+	IP          netip.Addr // the unspecified address means every address of its family
+	First, Last uint16
+}

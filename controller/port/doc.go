@@ -6,8 +6,6 @@
 // daemon was down. The status of a pool records which of its ports have a rule,
 // and the reason if they have none.
 //
-// port.go reconciles, rules.go makes the rules of the pools, status.go records the outcome.
-//
 // The package does not know how a firewall works. A pool works without one: if the
 // firewall refuses rules, only the status of the pools changes.
 package port

@@ -1,10 +1,12 @@
 package port
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,22 +14,16 @@ import (
 
 	v1 "berth/api/v1"
 	"berth/controller"
+	"berth/runtime"
 	"berth/store"
 )
-
-// Rule allows incoming packets to one address and one range of ports.
-type Rule = struct {
-	Protocol    string     // tcp or udp
-	IP          netip.Addr // the unspecified address means every address of its family
-	First, Last uint16
-}
 
 // Firewall applies rules.
 type Firewall interface {
 	// Sync replaces the rules of one family, IPv6 or else IPv4, by want. It reports
 	// whether the rules changed. It returns a Refusal if rules cannot be applied on
 	// this host; any other error may be temporary.
-	Sync(ctx context.Context, v6 bool, want []Rule) (changed bool, err error)
+	Sync(ctx context.Context, v6 bool, want []runtime.PortRule) (changed bool, err error)
 }
 
 // Refusal is the error of a Firewall that cannot apply rules, or is disabled.
@@ -142,4 +138,32 @@ func allApplied(pools []v1.Pool) bool {
 		}
 	}
 	return true
+}
+
+// rulesOf returns the rules of the pools, sorted, with adjacent ports in one rule.
+func rulesOf(pools []v1.Pool) []runtime.PortRule {
+	var out []runtime.PortRule
+	for _, p := range pools {
+		ip, err := netip.ParseAddr(p.Spec.IP)
+		if err != nil {
+			continue // intent stores addresses only
+		}
+		out = appendRanges(out, p.Spec.Protocol, ip, p.Spec.Ports)
+	}
+	slices.SortStableFunc(out, func(a, b runtime.PortRule) int {
+		return cmp.Or(a.IP.Compare(b.IP), cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.First, b.First))
+	})
+	return out
+}
+
+func appendRanges(out []runtime.PortRule, protocol string, ip netip.Addr, ports v1.PortSet) []runtime.PortRule {
+	begun := len(out)
+	for p := range ports.All() {
+		if n := len(out); n > begun && int(out[n-1].Last)+1 == p {
+			out[n-1].Last = uint16(p)
+			continue
+		}
+		out = append(out, runtime.PortRule{Protocol: protocol, IP: ip, First: uint16(p), Last: uint16(p)})
+	}
+	return out
 }

@@ -4,16 +4,9 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net/netip"
-)
 
-// Rule accepts incoming traffic to one address and one range of ports. It is an alias,
-// so that a package that must not import this one can use the same type.
-type Rule = struct {
-	Protocol    string     // tcp or udp
-	IP          netip.Addr // the unspecified address matches every address of its family
-	First, Last uint16
-}
+	"berth/runtime"
+)
 
 // Backend keeps rules in force.
 type Backend interface {
@@ -22,7 +15,7 @@ type Backend interface {
 	// ranges sorted and disjoint. changed reports whether the host's rules changed.
 	// Without privileges or tools the error is an *Unavailable; a retry may fix any
 	// other error.
-	Sync(ctx context.Context, v6 bool, want []Rule) (changed bool, err error)
+	Sync(ctx context.Context, v6 bool, want []runtime.PortRule) (changed bool, err error)
 }
 
 // Unavailable reports why rules cannot be kept in force on this host.

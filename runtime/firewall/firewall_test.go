@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
+
+	berthruntime "berth/runtime"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -26,8 +28,8 @@ func backend(t *testing.T, name string) Backend {
 	return b
 }
 
-func allow(protocol, ip string, first, last int) Rule {
-	return Rule{Protocol: protocol, IP: netip.MustParseAddr(ip), First: uint16(first), Last: uint16(last)}
+func allow(protocol, ip string, first, last int) berthruntime.PortRule {
+	return berthruntime.PortRule{Protocol: protocol, IP: netip.MustParseAddr(ip), First: uint16(first), Last: uint16(last)}
 }
 
 // families are the addresses of the host that pair creates.
@@ -46,7 +48,7 @@ func TestPacketsFollowRules(t *testing.T) {
 	b := backend(t, "iptables")
 	for _, f := range families {
 		t.Run(f.name, func(t *testing.T) {
-			sync := func(want ...Rule) bool {
+			sync := func(want ...berthruntime.PortRule) bool {
 				changed, err := host.sync(b, f.v6, want)
 				require.NoError(t, err)
 				return changed
@@ -74,7 +76,7 @@ func TestPacketsFollowRules(t *testing.T) {
 				require.Equal(t, want, got, why)
 			}
 			is("", "the policy drops")
-			rules := []Rule{allow("tcp", f.any, 7001, 7001), allow("udp", f.ip, 7000, 7002)}
+			rules := []berthruntime.PortRule{allow("tcp", f.any, 7001, 7001), allow("udp", f.ip, 7000, 7002)}
 			require.True(t, sync(rules...))
 			is(" tcp7001 udp7001 udp7002", "as the rules say")
 			require.False(t, sync(rules...), "nothing is left to do")
@@ -97,7 +99,7 @@ func TestPacketsFollowRules(t *testing.T) {
 func TestRuleMatchesItsAddress(t *testing.T) {
 	host, client := pair(t)
 	serve(t, host, "7001")
-	_, err := host.sync(backend(t, "auto"), false, []Rule{allow("tcp", "10.99.0.3", 7001, 7001)})
+	_, err := host.sync(backend(t, "auto"), false, []berthruntime.PortRule{allow("tcp", "10.99.0.3", 7001, 7001)})
 	require.NoError(t, err)
 	reached := false
 	for range 5 {
@@ -134,7 +136,7 @@ func variant(t *testing.T, kind string) *iptables {
 }
 
 func TestDriftIsRepaired(t *testing.T) {
-	want := []Rule{allow("tcp", "10.0.0.1", 80, 80), allow("udp", "0.0.0.0", 90, 99), allow("udp", "0.0.0.0", 200, 200)}
+	want := []berthruntime.PortRule{allow("tcp", "10.0.0.1", 80, 80), allow("udp", "0.0.0.0", 90, 99), allow("udp", "0.0.0.0", 200, 200)}
 	for _, kind := range []string{"-nft", "-legacy"} {
 		host := newSpace(t)
 		tool := "iptables" + kind
@@ -172,7 +174,7 @@ func TestSyncWholePool(t *testing.T) {
 	host := newSpace(t)
 	b := backend(t, "iptables")
 	for name, step := range map[string]int{"131,070 ports in two ranges": 1, "65,536 scattered ports": 2} {
-		var want []Rule
+		var want []berthruntime.PortRule
 		for _, protocol := range []string{"tcp", "udp"} {
 			for port := 1; step == 2 && port <= 65535; port += 2 {
 				want = append(want, allow(protocol, "0.0.0.0", port, port))
@@ -197,10 +199,10 @@ func TestSyncWholePool(t *testing.T) {
 func TestFailedSyncChangesNothing(t *testing.T) {
 	host := newSpace(t)
 	b := backend(t, "iptables")
-	_, err := host.sync(b, false, []Rule{allow("tcp", "0.0.0.0", 80, 80)})
+	_, err := host.sync(b, false, []berthruntime.PortRule{allow("tcp", "0.0.0.0", 80, 80)})
 	require.NoError(t, err)
 	before := host.berthLines(t, "iptables")
-	changed, err := host.sync(b, false, []Rule{allow("tcp", "0.0.0.0", 81, 81), allow("nonsense", "0.0.0.0", 80, 80)})
+	changed, err := host.sync(b, false, []berthruntime.PortRule{allow("tcp", "0.0.0.0", 81, 81), allow("nonsense", "0.0.0.0", 80, 80)})
 	require.Error(t, err)
 	require.False(t, changed)
 	var unavailable *Unavailable
@@ -219,7 +221,7 @@ func TestSyncUnprivileged(t *testing.T) {
 			return nil
 		}))
 		for _, f := range families {
-			_, err := host.sync(backend(t, name), f.v6, []Rule{allow("tcp", f.any, 80, 80)})
+			_, err := host.sync(backend(t, name), f.v6, []berthruntime.PortRule{allow("tcp", f.any, 80, 80)})
 			var unavailable *Unavailable
 			require.ErrorAs(t, err, &unavailable)
 			require.Equal(t, "unavailable", unavailable.State())
@@ -240,12 +242,12 @@ func TestSyncWithoutTools(t *testing.T) {
 func TestNoneRemovesLeftovers(t *testing.T) {
 	host := newSpace(t)
 	for _, f := range families {
-		_, err := host.sync(backend(t, "iptables"), f.v6, []Rule{allow("tcp", f.any, 80, 80)})
+		_, err := host.sync(backend(t, "iptables"), f.v6, []berthruntime.PortRule{allow("tcp", f.any, 80, 80)})
 		require.NoError(t, err)
 	}
 	b := backend(t, "none")
 	for _, f := range families {
-		changed, err := host.sync(b, f.v6, []Rule{allow("tcp", f.any, 80, 80)})
+		changed, err := host.sync(b, f.v6, []berthruntime.PortRule{allow("tcp", f.any, 80, 80)})
 		var unavailable *Unavailable
 		require.ErrorAs(t, err, &unavailable)
 		require.Equal(t, "disabled", unavailable.State())
@@ -272,7 +274,7 @@ func TestToolEnvironmentAndContext(t *testing.T) {
 }
 
 func TestRulesArePacked(t *testing.T) {
-	var want []Rule
+	var want []berthruntime.PortRule
 	for port := 1; port <= 31; port += 2 {
 		want = append(want, allow("tcp", "::", port, port))
 	}

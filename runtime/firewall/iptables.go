@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"unicode"
+
+	"berth/runtime"
 )
 
 const chainPrefix = "BERTH-INPUT-"
@@ -39,7 +41,7 @@ func newIPTables(storeID string, log *slog.Logger) *iptables {
 }
 
 // Sync reads the filter table and changes it in one step if it differs from want.
-func (t *iptables) Sync(ctx context.Context, v6 bool, want []Rule) (bool, error) {
+func (t *iptables) Sync(ctx context.Context, v6 bool, want []runtime.PortRule) (bool, error) {
 	saved, err := t.save(ctx, v6)
 	if err != nil {
 		return false, err

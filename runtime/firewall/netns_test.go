@@ -65,7 +65,7 @@ func (s *space) sh(t *testing.T, script string) string {
 }
 
 // sync calls the backend's Sync in the namespace.
-func (s *space) sync(b Backend, v6 bool, want []Rule) (changed bool, err error) {
+func (s *space) sync(b Backend, v6 bool, want []berthruntime.PortRule) (changed bool, err error) {
 	err = s.do(func() (err error) {
 		changed, err = b.Sync(context.Background(), v6, want)
 		return err

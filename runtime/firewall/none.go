@@ -3,6 +3,8 @@ package firewall
 import (
 	"context"
 	"sync/atomic"
+
+	"berth/runtime"
 )
 
 // none keeps no rules. It removes those that this store left under another backend, if
@@ -13,7 +15,7 @@ type none struct {
 }
 
 // Sync returns an *Unavailable.
-func (n *none) Sync(ctx context.Context, v6 bool, _ []Rule) (bool, error) {
+func (n *none) Sync(ctx context.Context, v6 bool, _ []runtime.PortRule) (bool, error) {
 	family := 0
 	if v6 {
 		family = 1

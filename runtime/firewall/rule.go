@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+
+	"berth/runtime"
 )
 
 // multiportSlots is how many ports one multiport match holds; a range counts as two.
@@ -32,7 +34,7 @@ func (r rule) spec() string {
 
 // rulesOf joins ranges that differ only in their ports to rules of up to fifteen
 // ports. 131,070 scattered ports become 4,370 rules.
-func rulesOf(want []Rule) []rule {
+func rulesOf(want []runtime.PortRule) []rule {
 	var out []rule
 	free := 0
 	for _, w := range want {
