@@ -17,8 +17,9 @@ type Hub struct {
 	options  Options
 	log      *slog.Logger
 	dropped  prometheus.Counter
-	blocks   sync.Pool    // see batch
-	rings    atomic.Int64 // bytes in all rings
+	events   *prometheus.CounterVec // transitions
+	blocks   sync.Pool              // see batch
+	rings    atomic.Int64           // bytes in all rings
 
 	histories chan struct{} // a semaphore: one entry for each History that is open
 	readers   chan struct{} // a semaphore: one entry for each that is reading a journal
@@ -42,6 +43,7 @@ func New(dir string, o Options) *Hub {
 			Name: "berth_console_lines_dropped_total",
 			Help: "Console lines that a listener was too slow for.",
 		}),
+		events:    newEventCounter(),
 		logs:      map[string]*consoles{},
 		listeners: map[string]map[*Listener]struct{}{},
 		changed:   make(chan struct{}),
@@ -50,7 +52,7 @@ func New(dir string, o Options) *Hub {
 	}
 	h.blocks.New = func() any { b := make([]byte, journal.BlockSize); return &b }
 	if o.Registerer != nil {
-		o.Registerer.MustRegister(h.dropped)
+		o.Registerer.MustRegister(h.dropped, h.events)
 	}
 	return h
 }

@@ -2,10 +2,13 @@ package stream_test
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 
 	"berth/api/stream"
@@ -58,5 +61,50 @@ func TestPumpPublishesStoredTransitions(t *testing.T) {
 		pump.Wait()
 		require.NoError(t, s.Close())
 		require.ErrorIs(t, h.Pump(t.Context(), s), store.ErrClosed)
+	})
+}
+
+// TestPumpCountsByState counts the transitions that are stored while the pump runs.
+func TestPumpCountsByState(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s, err := store.Open("", store.Options{})
+		require.NoError(t, err)
+		emit(t, s, v1.Running)
+		registry := prometheus.NewRegistry()
+		h := stream.New(dir, stream.Options{Registerer: registry})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- h.Pump(ctx, s) }()
+		synctest.Wait()
+		require.NoError(t, s.Update(func(tx *store.Tx) error {
+			for kind, states := range map[string][]string{v1.EventState: {"running", "running", "anything else"}, v1.EventMessage: {"running"}, v1.EventPull: {"completed"}} {
+				for _, state := range states {
+					store.Emit(tx, v1.Event{Container: "mc", Event: kind, Data: state})
+				}
+			}
+			return nil
+		}))
+		synctest.Wait()
+		require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
+# HELP berth_events_total Stored transitions, by the state of a container, or daemon_message, backup, restore or pull.
+# TYPE berth_events_total counter
+berth_events_total{event="backup"} 0
+berth_events_total{event="daemon_message"} 1
+berth_events_total{event="deleting"} 0
+berth_events_total{event="exit"} 0
+berth_events_total{event="failed"} 0
+berth_events_total{event="installing"} 0
+berth_events_total{event="other"} 1
+berth_events_total{event="pull"} 1
+berth_events_total{event="ready"} 0
+berth_events_total{event="restore"} 0
+berth_events_total{event="running"} 2
+berth_events_total{event="starting"} 0
+berth_events_total{event="stopping"} 0
+`), "berth_events_total"))
+		cancel()
+		require.NoError(t, <-ended)
+		require.NoError(t, s.Close())
 	})
 }

@@ -50,11 +50,6 @@ func (d *daemon) makeLoops(m *controller.Metrics) error {
 	d.metrics.MustRegister(port.NewCollector(d.store), volume.NewCollector(d.store), newNodeCollector(d))
 	d.loop(token.New(d.store, d.settings, d.log, m))
 	d.loop(event.New(d.store, d.settings.Current, d.log, m))
-	counter, err := event.NewCounter(d.store, d.metrics)
-	if err != nil {
-		return err
-	}
-	d.part("event counter", counter.Run)
 	if err := makeBackups(d, m); err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-// Package event limits the logs of the store, and counts the stored transitions.
+// Package event limits the logs of the store.
 //
 // The controller removes transitions and entries of the audit log that are older than
 // the configured retention or exceed the configured maximum, and outcomes (the stored
