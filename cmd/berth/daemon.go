@@ -54,9 +54,9 @@ type daemon struct {
 	targets  targets // of backups
 
 	began  time.Time
-	health atomic.Pointer[health]      // of the engine; nil: unknown yet
-	listed atomic.Bool                 // the engine's containers were listed once
-	parts  []func(ctx context.Context) // run concurrently until the daemon stops
+	health atomic.Pointer[health] // of the engine; nil: unknown yet
+	listed atomic.Bool            // the engine's containers were listed once
+	parts  []part                 // run concurrently until the daemon stops
 }
 
 // newDaemon creates every part. None of them does anything before run.
@@ -142,16 +142,20 @@ func (d *daemon) makeServer() {
 		SpoolDir: d.settings.Current().Storage.VolumesPath, Page: ui.New, Node: d.node.view})
 }
 
-// part adds a function that runs until the daemon stops. If it returns an error
-// earlier, which is a bug in berth, the error is logged.
+// part is what runs until the daemon stops.
+type part struct {
+	name string
+	run  func(context.Context) error
+}
+
+// part adds a part. If it ends before its context does, the daemon ends with its error.
 func (d *daemon) part(name string, run func(context.Context) error) {
-	d.parts = append(d.parts, func(ctx context.Context) {
-		if err := run(ctx); err != nil && ctx.Err() == nil {
-			d.log.Error("a part ended", "part", name, "err", err)
-		}
-	})
+	d.parts = append(d.parts, part{name, run})
 }
 
 func (d *daemon) loop(l *controller.Loop) {
-	d.parts = append(d.parts, l.Run)
+	d.part("controller of "+l.Name, func(ctx context.Context) error {
+		l.Run(ctx)
+		return nil
+	})
 }

@@ -72,6 +72,7 @@ func (f *egressFilter) say(level slog.Level, message, detail string) {
 func (f *egressFilter) keep(ctx context.Context, bridge func(context.Context) (runtime.Bridge, error), every time.Duration) error {
 	if !f.on {
 		f.guard(ctx, runtime.Bridge{}) // removes the rules of an earlier configuration
+		<-ctx.Done()
 		return nil
 	}
 	for ctx.Err() == nil {

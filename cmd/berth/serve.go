@@ -12,11 +12,11 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"strconv"
-	"sync"
 	"syscall"
 	"time"
 
 	systemd "github.com/coreos/go-systemd/v22/daemon"
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
 	v1 "berth/api/v1"
@@ -117,47 +117,78 @@ func welcome(out io.Writer, l config.Loaded, written bool, addr net.Addr) {
 	}
 }
 
-// run serves until ctx ends, then stops everything in reverse order: first the
+// run serves until ctx ends or a part does, then stops everything in reverse order: first the
 // requests, then the steps, then the consoles, and the store last.
 // files is the listener of the SFTP server; nil: none.
 func (d *daemon) run(ctx context.Context, ln, files net.Listener, hup <-chan os.Signal) error {
-	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	var parts sync.WaitGroup
-	for _, part := range d.parts {
-		parts.Go(func() { part(work) })
-	}
-	served := make(chan error, 2)
-	go func() { served <- d.server.Listen(ln) }()
+	d.part("HTTP", func(context.Context) error { return d.server.Listen(ln) })
 	if files != nil {
-		go func() { served <- d.sftp.server.Listen(files) }()
+		d.part("SFTP", func(context.Context) error { return d.sftp.server.Listen(files) })
 	}
+	d.part("store", d.watchStore)
+	d.part("reload", func(ctx context.Context) error { return d.watchReload(ctx, hup) })
 	manager := supervised{d.store, &d.health, d.log}
 	manager.notify(systemd.SdNotifyReady)
-	err := d.wait(ctx, served, hup)
-	manager.notify(systemd.SdNotifyStopping)
-	d.log.Info("stopping; containers run on")
-	stop, done := context.WithTimeout(context.Background(), shutdownLimit)
-	defer done()
-	if shutdown := errors.Join(d.sftp.shutdown(stop), d.server.Shutdown(stop)); shutdown != nil {
-		d.log.Warn("some requests were cut off", "err", shutdown)
-	}
-	cancel()
-	parts.Wait()
+	err := runParts(ctx, d.parts, func() {
+		manager.notify(systemd.SdNotifyStopping)
+		d.log.Info("stopping; containers run on")
+		stop, done := context.WithTimeout(context.Background(), shutdownLimit)
+		defer done()
+		if err := errors.Join(d.sftp.shutdown(stop), d.server.Shutdown(stop)); err != nil {
+			d.log.Warn("some requests were cut off", "err", err)
+		}
+	})
 	d.hub.Close()
+	if fault := d.store.Err(); fault != nil { // parts that need the store may have ended first
+		err = fmt.Errorf("%w: nothing can be stored any more, so berth ends, and its service manager starts it again; "+
+			"containers run on; if this comes again, check the disk of %s", fault, d.settings.Current().Storage.DataPath)
+	}
 	return errors.Join(err, d.engine.Close(), d.mounts.Close(), d.store.Close())
 }
 
-// wait returns when the daemon has to stop.
-func (d *daemon) wait(ctx context.Context, served <-chan error, hup <-chan os.Signal) error {
+// runParts runs parts until ctx ends, or one of them does, which is an error. Then it calls
+// shutdown, ends the others, and waits for them.
+func runParts(ctx context.Context, parts []part, shutdown func()) error {
+	work, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	group, working := errgroup.WithContext(work)
+	for _, p := range parts {
+		group.Go(func() error {
+			err := p.run(working)
+			if ctx.Err() != nil || working.Err() != nil {
+				return nil // it was stopped
+			}
+			if err == nil {
+				err = errors.New("it has to run until berth stops")
+			}
+			return fmt.Errorf("%s ended: %w", p.name, err)
+		})
+	}
+	select {
+	case <-ctx.Done():
+	case <-working.Done():
+	}
+	shutdown()
+	stop()
+	return group.Wait()
+}
+
+// watchStore ends when the store can never be written again.
+func (d *daemon) watchStore(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-d.store.Failed():
+		return d.store.Err()
+	}
+}
+
+// watchReload loads the configuration again at each signal.
+func (d *daemon) watchReload(ctx context.Context, hup <-chan os.Signal) error {
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case err := <-served:
-			return fmt.Errorf("serve: %w", err)
-		case <-d.store.Failed():
-			return fmt.Errorf("%w: nothing can be stored any more, so berth ends, and its service manager starts it again; "+
-				"containers run on; if this comes again, check the disk of %s", d.store.Err(), d.settings.Current().Storage.DataPath)
 		case <-hup:
 			d.reload()
 		}
