@@ -30,7 +30,8 @@ func derive(c v1.Container, o Observed, st *v1.ContainerStatus, now time.Time) {
 	changed := func(kind string) bool {
 		return v1.FindCondition(st.Conditions, kind) != v1.FindCondition(c.Status.Conditions, kind)
 	}
-	if st.Phase != c.Status.Phase && !changed(v1.Started) {
+	begins := st.StartRecordedAt != c.Status.StartRecordedAt // another run
+	if (begins || st.Phase != c.Status.Phase) && !changed(v1.Started) {
 		setStarted(c, o, st, now)
 	}
 	if exists(o.Server) && o.Server.SpecHash == c.Spec.SpecHash() && st.ObservedInstall == c.Spec.InstallGeneration {
@@ -42,9 +43,9 @@ func derive(c v1.Container, o Observed, st *v1.ContainerStatus, now time.Time) {
 		o.Server.SpecHash == c.Spec.SpecHash() && !limitsDiffer(c.Spec, o.Server.Live) {
 		setCondition(st, now, v1.LimitsApplied, v1.True, "Applied", "the limits are in force")
 	}
-	switch run := st.ObservedRun != c.Status.ObservedRun || st.StartRecordedAt != c.Status.StartRecordedAt; {
+	switch {
 	case v1.FindCondition(st.Conditions, v1.StartPatternNotMatched).Status != v1.True:
-	case st.Phase == v1.Starting && run:
+	case st.Phase == v1.Starting && begins:
 		setCondition(st, now, v1.StartPatternNotMatched, v1.False, "Starting", "another run is starting")
 	case st.Phase == v1.Running:
 		setCondition(st, now, v1.StartPatternNotMatched, v1.False, "Matched", "the start pattern matched")

@@ -72,3 +72,26 @@ func TestInstallerHasMounts(t *testing.T) {
 		require.True(t, w.engine.Outside.State(installer).Running)
 	})
 }
+
+// TestRefusedMountDuringStart: the container of a start vanishes, and its mount is refused for
+// a while. The start that follows is no refused one.
+func TestRefusedMountDuringStart(t *testing.T) {
+	live(t, func(w *world) {
+		refusal := &pins{}
+		w.rec.Mounts = refusal
+		w.installed(func(s *v1.ContainerSpec) { s.Mounts = []v1.Mount{{Source: "/srv/link", Target: "/maps"}} })
+		w.console.held.Store(true)
+		w.change(on)
+		w.want(v1.Starting)
+		refusal.refuse(runtime.ErrMountRefused)
+		w.engine.Outside.Vanish(server)
+		started := func() string {
+			return v1.FindCondition(w.want(v1.Starting).Status.Conditions, v1.Started).Reason
+		}
+		require.Equal(t, "MountRefused", started())
+		refusal.refuse(nil)
+		time.Sleep(10 * time.Minute)
+		require.True(t, w.engine.Outside.State(server).Running)
+		require.Equal(t, "Starting", started())
+	})
+}
