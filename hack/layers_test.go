@@ -81,7 +81,7 @@ var only = map[string]string{
 	"github.com/minio/minio-go":   "runtime/blob",
 
 	"github.com/spf13/cobra": "cmd/berth cmd/berth/cli",
-	"gopkg.in/yaml":          "runtime/volume/configfile",
+	"go.yaml.in/yaml/v4":     "runtime/volume/configfile",
 	"sigs.k8s.io/yaml":       "cmd/berth/cli cmd/berth/config",
 }
 

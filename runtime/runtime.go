@@ -21,8 +21,7 @@ var (
 	ErrUnmanaged     = errors.New("name is taken by another") // by a container without this store's label
 	ErrNotRunning    = errors.New("container is not running") // so it takes no input and has no statistics
 	ErrRunning       = errors.New("container is running")     // and must exit before it is removed or replaced
-	ErrConfigBusy    = errors.New("other configuration files are being parsed")
-	ErrStalled       = errors.New("pull made no progress") // for the stall limit
+	ErrStalled       = errors.New("pull made no progress")    // for the stall limit
 )
 
 // CallError is the error of a call of the engine.

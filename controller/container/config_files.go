@@ -8,19 +8,15 @@ import (
 	"time"
 
 	v1 "berth/api/v1"
-	"berth/runtime"
 )
 
 const (
 	configTimeout = 10 * time.Second // for all files before one start
-	configRetry   = time.Second      // until the next try of a start whose files could not be parsed because of others'
 	configMessage = 2000             // bytes of the message that names the files that failed
 )
 
 // applyConfigFiles sets the values of config_files in the volume, and records the
-// condition ConfigFilesApplied. A file that fails delays no start. The error is
-// runtime.ErrConfigBusy if the files of other containers are in the way: the start has
-// to wait for its turn, since its values are not set.
+// condition ConfigFilesApplied. A file that fails delays no start.
 func (t *task) applyConfigFiles(ctx context.Context) error {
 	spec := t.c.Spec
 	if len(spec.ConfigFiles) == 0 {
@@ -28,23 +24,14 @@ func (t *task) applyConfigFiles(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, configTimeout)
 	defer cancel()
-	errs, err := t.Configure(ctx, spec.VolumeID, spec.ConfigFiles, spec.Env)
-	if errors.Is(err, runtime.ErrConfigBusy) {
-		return errors.Join(err, t.recordConfigFiles(v1.Condition{Status: v1.False, Reason: "Waiting", Message: waitsForTurn}))
-	}
-	if err != nil {
-		return err
-	}
 	var failed []string
-	for i, err := range errs {
+	for i, err := range t.Configure(ctx, spec.VolumeID, spec.ConfigFiles, spec.Env) {
 		if err != nil {
 			failed = append(failed, spec.ConfigFiles[i].Path+": "+t.configFailure(spec.ConfigFiles[i].Path, err))
 		}
 	}
 	return t.recordConfigFiles(configCondition(failed), failed...)
 }
-
-const waitsForTurn = "not set yet: large config files of other containers are parsed first; each volume has its turn, and the start waits for that"
 
 // configCondition returns the condition after the files were tried; failed has the texts of
 // those that were not changed.

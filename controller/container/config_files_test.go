@@ -3,7 +3,6 @@ package container_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -12,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	v1 "berth/api/v1"
-	"berth/runtime"
 )
 
 // configs records the configuration files of each start.
@@ -24,9 +22,9 @@ type configs struct {
 	errs    map[string]error // by path
 }
 
-func (k *configs) configure(_ context.Context, volume string, files []v1.ConfigFile, env map[string]string) (errs []error, err error) {
+func (k *configs) configure(_ context.Context, volume string, files []v1.ConfigFile, env map[string]string) (errs []error) {
 	if volume != "v" {
-		return nil, errors.New("another volume")
+		panic("another volume")
 	}
 	if k.before != nil {
 		k.before()
@@ -40,20 +38,9 @@ func (k *configs) configure(_ context.Context, volume string, files []v1.ConfigF
 			continue
 		}
 		k.applied = append(k.applied, c)
-		if err := k.errs[c.Path]; errors.Is(err, runtime.ErrConfigBusy) {
-			return nil, err
-		}
 		errs = append(errs, k.errs[c.Path])
 	}
-	return errs, nil
-}
-
-// succeed lets every file be written from now on. It returns how often one was tried.
-func (k *configs) succeed() int {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.errs = nil
-	return len(k.applied)
+	return errs
 }
 
 func TestConfigFilesBeforeEachStart(t *testing.T) {
@@ -135,12 +122,12 @@ func TestStoredBombDelaysNoStart(t *testing.T) {
 // message is cut.
 func TestConfigFilesAreBounded(t *testing.T) {
 	live(t, func(w *world) {
-		w.rec.Configure = func(ctx context.Context, _ string, files []v1.ConfigFile, _ map[string]string) (errs []error, err error) {
+		w.rec.Configure = func(ctx context.Context, _ string, files []v1.ConfigFile, _ map[string]string) (errs []error) {
 			<-ctx.Done()
 			for range files {
 				errs = append(errs, ctx.Err())
 			}
-			return errs, nil
+			return errs
 		}
 		w.installed(func(s *v1.ContainerSpec) {
 			for i := range 3 {
@@ -154,29 +141,5 @@ func TestConfigFilesAreBounded(t *testing.T) {
 		message := v1.FindCondition(c.Status.Conditions, v1.ConfigFilesApplied).Message
 		require.Less(t, len(message), 2100)
 		require.Contains(t, message, "(3 files in all)")
-	})
-}
-
-// TestStartWaitsForConfigFiles: while the files of others are parsed a container is not
-// started, since its values are not set.
-func TestStartWaitsForConfigFiles(t *testing.T) {
-	live(t, func(w *world) {
-		k := &configs{errs: map[string]error{"a": fmt.Errorf("a: %w", runtime.ErrConfigBusy)}}
-		w.rec.Configure = k.configure
-		w.installed(func(s *v1.ContainerSpec) {
-			s.VolumeID = "v"
-			s.ConfigFiles = []v1.ConfigFile{{Path: "a", Format: "json", Set: map[string]string{"p": "1"}}}
-		})
-		w.change(on)
-		time.Sleep(time.Minute)
-		c := w.want(v1.Starting)
-		require.Zero(t, w.count("start", server))
-		condition := v1.FindCondition(c.Status.Conditions, v1.ConfigFilesApplied)
-		require.Equal(t, []any{v1.False, "Waiting"}, []any{condition.Status, condition.Reason})
-		require.Contains(t, condition.Message, "each volume has its turn")
-		require.Less(t, k.succeed(), 100, "it tries once a second")
-		time.Sleep(2 * time.Second)
-		c = w.want(v1.Running)
-		require.Equal(t, v1.True, v1.FindCondition(c.Status.Conditions, v1.ConfigFilesApplied).Status)
 	})
 }

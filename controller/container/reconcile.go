@@ -58,7 +58,7 @@ type Reconciler struct {
 	Log       *slog.Logger
 
 	// Configure sets the values of configuration files in a volume.
-	Configure func(ctx context.Context, volumeID string, files []v1.ConfigFile, env map[string]string) ([]error, error)
+	Configure func(ctx context.Context, volumeID string, files []v1.ConfigFile, env map[string]string) []error
 }
 
 // task is one step of one container.

@@ -194,10 +194,7 @@ func (t *task) startServer(ctx context.Context) (controller.Result, error) {
 			return controller.Result{}, err
 		}
 	}
-	switch err := t.applyConfigFiles(ctx); {
-	case errors.Is(err, runtime.ErrConfigBusy):
-		return waitFor(configRetry), nil
-	case err != nil:
+	if err := t.applyConfigFiles(ctx); err != nil {
 		return controller.Result{}, err
 	}
 	err := t.startMounted(ctx, t.serverName())

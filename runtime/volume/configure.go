@@ -3,38 +3,37 @@ package volume
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"io/fs"
 
 	v1 "berth/api/v1"
-	"berth/runtime"
 	"berth/runtime/volume/configfile"
 )
+
+// maxConfigs bounds the configuration files of one start and their values together, in bytes:
+// nothing ends the work on them before it is done, and a start has a permit meanwhile.
+const maxConfigs = 2 << 20
+
+var errConfigs = v1.Errorf(v1.InvalidRequest, "the config files before it and their values have %d KiB already: at most that in all", maxConfigs>>10)
 
 // Configure sets the values of the configuration files of a container, and returns the
 // error of each. The variables of the values are replaced by those of env, file by file: all at
 // once may be large. It creates a file that is missing, and changes nothing if every value is
 // set. The file keeps its owner and its mode. Anything but a regular file of at most 512 KiB
-// is refused, a link too. The error of a file that cannot be parsed is a v1.Error. The
-// second result is runtime.ErrConfigBusy if it is the turn of other volumes to have large
-// files parsed: it is this one's soon if the caller asks again each second.
-func (f Files) Configure(ctx context.Context, id string, files []v1.ConfigFile, env map[string]string) ([]error, error) {
-	t := f.m.configuring.of(id)
-	defer t.end()
+// is refused, a link too. The error of a file that cannot be parsed is a v1.Error.
+func (f Files) Configure(ctx context.Context, id string, files []v1.ConfigFile, env map[string]string) []error {
 	errs := make([]error, len(files))
+	left := int64(maxConfigs)
 	for i, c := range files {
 		if c, errs[i] = c.Expanded(env); errs[i] == nil {
-			errs[i] = f.configure(ctx, t, c)
-		}
-		if errors.Is(errs[i], runtime.ErrConfigBusy) {
-			return nil, errs[i]
+			errs[i] = f.configure(ctx, id, c, &left)
 		}
 	}
-	return errs, nil
+	return errs
 }
 
-func (f Files) configure(ctx context.Context, t *turn, c v1.ConfigFile) error {
+// configure sets the values of one file. It takes the size of the file and of its values from left.
+func (f Files) configure(ctx context.Context, id string, c v1.ConfigFile, left *int64) error {
 	p, err := cleanEntry(c.Path)
 	if err != nil {
 		return err
@@ -42,25 +41,25 @@ func (f Files) configure(ctx context.Context, t *turn, c v1.ConfigFile) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return f.withVolume(ctx, t.volume, p, func(vol *openVolume) error { return configure(t, vol, p, c) })
+	return f.withVolume(ctx, id, p, func(vol *openVolume) error { return configure(vol, p, c, left) })
 }
 
-func configure(t *turn, vol *openVolume, p string, c v1.ConfigFile) error {
+func configure(vol *openVolume, p string, c v1.ConfigFile, left *int64) error {
 	dst, base, old, err := vol.locate(p)
 	if err != nil {
 		return err
 	}
 	defer dst.close()
-	size := sizeOfValues(c)
-	if old != nil {
-		size += old.Size()
-	}
-	if err := t.begin(size); err != nil {
-		return err
-	}
 	before, err := readConfig(dst, base, old)
 	if err != nil {
 		return err
+	}
+	*left -= int64(len(before))
+	for key, value := range c.Set {
+		*left -= int64(len(key) + len(value))
+	}
+	if *left < 0 {
+		return errConfigs
 	}
 	after, err := configfile.Apply(c.Format, before, c.Set)
 	if err != nil {
@@ -82,13 +81,6 @@ func configure(t *turn, vol *openVolume, p string, c v1.ConfigFile) error {
 	return replace(x, top, dst, base, old, bytes.NewReader(after))
 }
 
-func sizeOfValues(c v1.ConfigFile) (size int64) {
-	for key, value := range c.Set {
-		size += int64(len(key) + len(value))
-	}
-	return size
-}
-
 // readConfig reads the file base; old is nil if it is missing.
 func readConfig(dst *folder, base string, old fs.FileInfo) ([]byte, error) {
 	switch {
@@ -106,17 +98,11 @@ func readConfig(dst *folder, base string, old fs.FileInfo) ([]byte, error) {
 		return nil, err
 	}
 	defer file.Close()
-	limit := int64(configfile.MaxSize)
-	if old.Size() <= smallConfig {
-		limit = smallConfig // it did not wait for a turn as a large one does
-	}
-	content, err := io.ReadAll(io.LimitReader(file, limit+1))
-	if err == nil && int64(len(content)) > limit {
-		err = errConfigGrows
+	content, err := io.ReadAll(io.LimitReader(file, configfile.MaxSize+1))
+	if err == nil && len(content) > configfile.MaxSize {
+		err = errConfigSize // it grows
 	}
 	return content, err
 }
-
-var errConfigGrows = v1.Errorf(v1.InvalidRequest, "the file grows while it is read")
 
 var errConfigSize = v1.Errorf(v1.InvalidRequest, "the file is larger than 512 KiB")

@@ -1,6 +1,7 @@
 package volume_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,9 +22,7 @@ func TestConfigure(t *testing.T) {
 		return v1.ConfigFile{Path: path, Format: "properties", Set: map[string]string{"server-port": "25565"}}
 	}
 	configure := func(c v1.ConfigFile) error {
-		errs, err := b.Configure(t.Context(), id, []v1.ConfigFile{c}, nil)
-		require.NoError(t, err)
-		return errs[0]
+		return b.Configure(t.Context(), id, []v1.ConfigFile{c}, nil)[0]
 	}
 
 	require.NoError(t, configure(port("new/deep/server.properties")))
@@ -72,6 +71,27 @@ func TestConfigure(t *testing.T) {
 	for _, name := range names {
 		require.False(t, strings.HasPrefix(name.Name(), ".berth"))
 	}
+}
+
+// TestConfigureIsBounded: the files of one start have a size in all, and a stored bomb of variables
+// stops none of the others.
+func TestConfigureIsBounded(t *testing.T) {
+	b := newBox(t, options())
+	var files []v1.ConfigFile
+	for i := range 8 {
+		name := fmt.Sprint("f", i)
+		require.NoError(t, os.WriteFile(filepath.Join(b.dir, name), []byte(strings.Repeat("#\n", 200<<10)), 0o600))
+		files = append(files, v1.ConfigFile{Path: name, Format: "ini", Set: map[string]string{"a": "b"}})
+	}
+	files[1].Set = map[string]string{"a": strings.Repeat("${A}", 16_000)}
+	errs := b.Configure(t.Context(), id, files, map[string]string{"A": strings.Repeat("x", 120_000)})
+	require.EqualError(t, errs[1], "a: must be at most 65536 bytes with its variables replaced")
+	for _, i := range []int{0, 2, 3, 4, 5} {
+		require.NoError(t, errs[i])
+		require.Contains(t, b.get(t, files[i].Path), "a=b")
+	}
+	require.ErrorContains(t, errs[6], "at most that in all")
+	require.ErrorContains(t, errs[7], "at most that in all")
 }
 
 // create creates an empty file and returns its path.

@@ -60,7 +60,6 @@ type Manager struct {
 	opt  Options
 	bufs sync.Pool // of *[]byte
 
-	configuring  *configTurns
 	images       *quota.Images
 	space        *quota.Space
 	changes      *changes
@@ -106,7 +105,7 @@ func New(base string, opt Options) (*Manager, error) {
 		opt.GID = -1
 	}
 	m := &Manager{base: base, opt: opt, temps: map[string]bool{}, quotas: map[string]*quota.Quota{},
-		changes: newChanges(), opened: newOpenedFiles(), gate: newGate(), sweeps: newSweeps(), leftovers: newLeftovers(), configuring: &configTurns{}}
+		changes: newChanges(), opened: newOpenedFiles(), gate: newGate(), sweeps: newSweeps(), leftovers: newLeftovers()}
 	m.bufs.New = func() any { b := make([]byte, 256<<10); return &b }
 	if m.images, err = quota.OpenImages(base); err != nil {
 		return nil, err

@@ -7,20 +7,21 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/unicode"
 )
 
 // MaxSize bounds a configuration file, before and after Apply, in bytes.
 const MaxSize = 512 << 10
 
-// maxWork bounds the size of a file times the number of its keys: each key may be
-// compared with everything in it, and nothing ends Apply before it is done.
-const maxWork = 64 << 20
-
 // Errors of Apply about a whole file. All of its errors are texts for clients.
 var (
 	errSize     = errors.New("the file is larger than 512 KiB")
 	errFormat   = errors.New("the format is not known")
-	errEncoding = errors.New("the file is not UTF-8: save it in that encoding")
+	errEncoding = errors.New("the file has bytes that its encoding does not know: save it as UTF-8")
+	errDepth    = errors.New("the file is nested too deeply")
 	errPanic    = errors.New("berth failed to read this file: please report it with the file")
 	errUnstable = errors.New("the values cannot be set so that they are read back: the keys conflict, or the file is unusual")
 )
@@ -47,51 +48,76 @@ func Apply(name string, content []byte, set map[string]string) ([]byte, error) {
 	if !known {
 		return nil, errFormat
 	}
-	return apply.to(content, set)
-}
-
-// to is Apply with a format. It turns a panic into an error, so that a file that nobody
-// thought of does not keep its container from starting.
-func (apply format) to(content []byte, set map[string]string) (changed []byte, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			changed, err = nil, fmt.Errorf("%w: %v", errPanic, p)
-		}
-	}()
 	if len(content) > MaxSize {
 		return nil, errSize
 	}
-	if len(content)*len(set) > maxWork {
-		return nil, fmt.Errorf("the file is too large for %d values: at most %d KiB, or 512 KiB for up to 128", len(set), maxWork/len(set)>>10)
+	charset := charsetOf(content)
+	if name == "xml" && charset == encoding.Nop {
+		charset = declaredCharset(content)
+	}
+	text, err := convert(charset.NewDecoder(), charset.NewEncoder(), content)
+	if err != nil {
+		return nil, err
 	}
 	list := make([]entry, 0, len(set))
 	for _, key := range slices.Sorted(maps.Keys(set)) {
 		list = append(list, entry{key, set[key]})
 	}
-	if bytes.HasPrefix(content, []byte("\xFF\xFE")) || bytes.HasPrefix(content, []byte("\xFE\xFF")) { // the mark of UTF-16
-		return nil, errEncoding
-	}
-	mark, rest := splitMark(content)
-	changed, err = apply(rest, list)
-	if err != nil {
+	if text, err = apply.to(text, list); err != nil {
 		return nil, err
 	}
-	if len(mark)+len(changed) > MaxSize {
-		return nil, errSize
+	changed, err := convert(charset.NewEncoder(), charset.NewDecoder(), text)
+	if err == nil && len(changed) > MaxSize {
+		err = errSize
 	}
-	if again, err := apply(changed, list); err != nil || !bytes.Equal(again, changed) {
-		return nil, errUnstable
-	}
-	return append(slices.Clip(mark), changed...), nil
+	return changed, err
 }
 
-// splitMark separates a byte order mark of UTF-8.
-func splitMark(content []byte) (mark, rest []byte) {
-	const utf8Mark = "\xEF\xBB\xBF"
-	if bytes.HasPrefix(content, []byte(utf8Mark)) {
-		return content[:len(utf8Mark)], content[len(utf8Mark):]
+// convert returns a text in another encoding from which it can be converted back.
+func convert(there, back interface{ Bytes([]byte) ([]byte, error) }, text []byte) ([]byte, error) {
+	converted, err := there.Bytes(text)
+	if err != nil {
+		return nil, errEncoding
 	}
-	return nil, content
+	if same, err := back.Bytes(converted); err != nil || !bytes.Equal(same, text) {
+		return nil, errEncoding
+	}
+	return converted, nil
+}
+
+// charsetOf returns the encoding that a byte order mark names, with the mark. Without one
+// bytes stay as they are.
+func charsetOf(content []byte) encoding.Encoding {
+	switch {
+	case bytes.HasPrefix(content, []byte("\xFF\xFE")):
+		return unicode.UTF16(unicode.LittleEndian, unicode.ExpectBOM)
+	case bytes.HasPrefix(content, []byte("\xFE\xFF")):
+		return unicode.UTF16(unicode.BigEndian, unicode.ExpectBOM)
+	case bytes.HasPrefix(content, []byte("\xEF\xBB\xBF")):
+		return unicode.UTF8BOM
+	}
+	return encoding.Nop
+}
+
+// to applies a format twice: the second time must change nothing, so each value reads back
+// as it was requested. It turns a panic into an error, so that a file that nobody thought of
+// does not keep its container from starting.
+func (apply format) to(content []byte, set []entry) (changed []byte, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			changed, err = nil, fmt.Errorf("%w: %v", errPanic, p)
+		}
+	}()
+	if changed, err = apply(content, set); err != nil {
+		return nil, err
+	}
+	if len(changed) > MaxSize {
+		return nil, errSize
+	}
+	if again, err := apply(changed, set); err != nil || !bytes.Equal(again, changed) {
+		return nil, errUnstable
+	}
+	return changed, nil
 }
 
 // edit replaces the bytes from start to end.
@@ -138,13 +164,16 @@ func ending(content []byte, at int) string {
 	return "\n"
 }
 
-// appendLine adds a line to the end of content.
-func appendLine(content []byte, line string) []byte {
-	end := ending(content, len(content))
-	if n := len(content); n > 0 && content[n-1] != '\n' && content[n-1] != '\r' {
-		content = append(slices.Clip(content), end...)
+// atEnd returns the edit that adds lines to the end of content.
+func atEnd(content []byte, lines []string) edit {
+	n, eol, lead := len(content), ending(content, len(content)), ""
+	if len(lines) == 0 {
+		return edit{n, n, ""}
 	}
-	return append(slices.Clip(content), line+end...)
+	if n > 0 && content[n-1] != '\n' && content[n-1] != '\r' {
+		lead = eol
+	}
+	return edit{n, n, lead + strings.Join(lines, eol) + eol}
 }
 
 // line is one line of a file: content[start:end], without its ending.
@@ -153,18 +182,22 @@ type line struct{ start, end int }
 // lines splits content at "\n", "\r\n" and "\r".
 func lines(content []byte) (list []line) {
 	for start := 0; start < len(content); {
-		n := bytes.IndexAny(content[start:], "\r\n")
-		if n < 0 {
-			return append(list, line{start, len(content)})
-		}
-		end := start + n
+		end := start + lineEnd(content[start:])
 		list = append(list, line{start, end})
 		start = end + 1
-		if content[end] == '\r' && start < len(content) && content[start] == '\n' {
+		if bytes.HasPrefix(content[end:], []byte("\r\n")) {
 			start++
 		}
 	}
 	return list
+}
+
+// lineEnd returns the length of the first line of content.
+func lineEnd(content []byte) int {
+	if n := bytes.IndexAny(content, "\r\n"); n >= 0 {
+		return n
+	}
+	return len(content)
 }
 
 // oneLine returns an error for a value that has a line break.
@@ -173,4 +206,10 @@ func oneLine(e entry) error {
 		return fmt.Errorf("%s: the value must be one line", e.key)
 	}
 	return nil
+}
+
+// place names the position at, for errors.
+func place(content []byte, at int) string {
+	before := content[:max(0, min(at, len(content)))]
+	return fmt.Sprintf("line %d, column %d", bytes.Count(before, []byte("\n"))+1, utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:])+1)
 }

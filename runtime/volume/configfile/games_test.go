@@ -29,7 +29,7 @@ func TestGames(t *testing.T) {
 		{"GameUserSettings.ini", "ini",
 			object{"ServerSettings.MaxPlayers": "32", "ServerSettings.RCONPort": "27021", "/Script/ShooterGame.ShooterGameUserSettings.Version": "6",
 				"SessionSettings.SessionName": "Other #2", "SessionSettings.Port": "7777"},
-			[]string{"MaxPlayers=70", "MaxPlayers=32", "Version=5", "Version=6", "SessionName=My Server #1", "SessionName=Other #2\r\nPort=7777", "RCONPort=27020", "RCONPort=27021"}},
+			[]string{"MaxPlayers=10", "MaxPlayers=32", "Version=5", "Version=6", "SessionName=My Server #1", "SessionName=Other #2\r\nPort=7777", "RCONPort=27020", "RCONPort=27021"}},
 		{"PalWorldSettings.ini", "ini", object{"/Script/Pal.PalGameWorldSettings.OptionSettings": `(PublicPort=8212,ServerName="Mine; yours")`},
 			[]string{`OptionSettings=(Difficulty=None,DayTimeSpeedRate=1.000000,ServerName="Default Palworld Server",PublicPort=8211)`, `OptionSettings=(PublicPort=8212,ServerName="Mine; yours")`}},
 		{"serverconfig.xml", "xml",

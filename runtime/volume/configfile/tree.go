@@ -1,9 +1,10 @@
 package configfile
 
 import (
+	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,12 +20,13 @@ type tree struct {
 	name     string // one element of the path
 	path     string // the whole path, for errors
 	value    *string
-	children []*tree
+	children []*tree // those that are numbers first, in their order
+	byName   map[string]*tree
 }
 
 // newTree returns the tree of all paths.
 func newTree(set []entry) (*tree, error) {
-	root := &tree{}
+	root := &tree{byName: map[string]*tree{}}
 	for _, e := range set {
 		t := root
 		names := splitPath(e.key)
@@ -44,24 +46,30 @@ func (t *tree) child(name string) *tree {
 	if c := t.find(name); c != nil {
 		return c
 	}
-	c := &tree{name: name, path: strings.TrimPrefix(t.path+"."+name, ".")}
-	t.children = append(t.children, c)
+	c := &tree{name: name, path: strings.TrimPrefix(t.path+"."+name, "."), byName: map[string]*tree{}}
+	t.children, t.byName[name] = append(t.children, c), c
 	return c
 }
 
 func (t *tree) find(name string) *tree {
-	i := slices.IndexFunc(t.children, func(c *tree) bool { return c.name == name })
-	if i < 0 {
+	if t == nil {
 		return nil
 	}
-	return t.children[i]
+	return t.byName[name]
 }
 
-// check returns an error if a key is the beginning of another one.
+// check sorts the children. It returns an error if a key is the beginning of another one.
 func (t *tree) check() error {
 	if t.value != nil && len(t.children) > 0 {
 		return fmt.Errorf("%s: is a value in one key, and a mapping in another", t.path)
 	}
+	rank := func(t *tree) int {
+		if n, err := strconv.Atoi(t.name); err == nil {
+			return n
+		}
+		return math.MaxInt
+	}
+	slices.SortStableFunc(t.children, func(a, b *tree) int { return cmp.Compare(rank(a), rank(b)) })
 	for _, c := range t.children {
 		if err := c.check(); err != nil {
 			return err
@@ -71,7 +79,17 @@ func (t *tree) check() error {
 }
 
 // list reports whether a tree that does not exist yet is made as a list.
-func (t *tree) list() bool { return len(t.children) > 0 && t.children[0].name == "0" }
+func (t *tree) list() (bool, error) {
+	if len(t.children) == 0 || t.children[0].name != "0" {
+		return false, nil
+	}
+	for i, c := range t.children {
+		if c.name != strconv.Itoa(i) {
+			return false, fmt.Errorf("%s: the elements of a new list are 0, 1, 2 and so on", c.path)
+		}
+	}
+	return true, nil
+}
 
 // index returns the index that a tree names in a list of n elements. It may be n, for
 // a new element.
@@ -85,25 +103,16 @@ func (t *tree) index(n int) (int, error) {
 
 // splitPath splits a path at the dots that are not written as "\.".
 func splitPath(path string) (names []string) {
-	var name strings.Builder
-	for i := 0; i < len(path); i++ {
-		switch {
-		case path[i] == '\\' && i+1 < len(path) && path[i+1] == '.':
-			name.WriteByte('.')
-			i++
-		case path[i] == '.':
-			names = append(names, name.String())
-			name.Reset()
-		default:
-			name.WriteByte(path[i])
-		}
+	const dot = "\x00" // no key has it
+	for name := range strings.SplitSeq(strings.ReplaceAll(path, `\.`, dot), ".") {
+		names = append(names, strings.ReplaceAll(name, dot, "."))
 	}
-	return append(names, name.String())
+	return names
 }
 
-// scalar reports whether a value is written without quotes: it is a number, true,
-// false or null of JSON.
-func scalar(value string) bool {
+// bare reports whether a value is written without quotes: it is a number, true, false or
+// null of JSON.
+func bare(value string) bool {
 	if value == "" || value[0] == '"' || value[0] == '{' || value[0] == '[' || strings.TrimSpace(value) != value {
 		return false
 	}
@@ -113,13 +122,12 @@ func scalar(value string) bool {
 // quote returns a value as a string of JSON, which is one of yaml too: it escapes what
 // yaml does not take as it is.
 func quote(value string) string {
-	var out strings.Builder
+	var out, quoted strings.Builder
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)
 	_ = e.Encode(value) // a string cannot fail
-	var quoted strings.Builder
 	for _, r := range strings.TrimSuffix(out.String(), "\n") {
-		if r >= 0x7F && r < 0xA0 || r == 0x2028 || r == 0x2029 || r == 0xFEFF || r == 0xFFFE || r == 0xFFFF {
+		if control(r) {
 			fmt.Fprintf(&quoted, `\u%04x`, r)
 			continue
 		}
@@ -128,47 +136,47 @@ func quote(value string) string {
 	return quoted.String()
 }
 
-// bareOrQuoted returns a new value in the style of JSON.
-func bareOrQuoted(value string) string {
-	if scalar(value) {
-		return value
-	}
-	return quote(value)
+// control reports whether yaml takes a character only as an escape.
+func control(r rune) bool {
+	return r < ' ' || r >= 0x7F && r < 0xA0 || r == 0x2028 || r == 0x2029 || r == 0xFEFF || r == 0xFFFE || r == 0xFFFF
 }
 
-// flow returns a tree that does not exist yet on one line, as JSON.
-func (t *tree) flow() (string, error) {
+// json returns a tree that does not exist yet.
+func (t *tree) json() (string, error) {
+	if t.value != nil && bare(*t.value) {
+		return *t.value, nil
+	}
 	if t.value != nil {
-		return bareOrQuoted(*t.value), nil
+		return quote(*t.value), nil
+	}
+	list, err := t.list()
+	if err != nil {
+		return "", err
 	}
 	var parts []string
-	for i, c := range t.children {
-		text, err := c.flow()
+	for _, c := range t.children {
+		text, err := c.json()
 		if err != nil {
 			return "", err
 		}
-		if t.list() {
-			if c.name != strconv.Itoa(i) {
-				return "", fmt.Errorf("%s: the elements of a new list are 0, 1, 2 and so on", c.path)
-			}
-		} else {
+		if !list {
 			text = quote(c.name) + ": " + text
 		}
 		parts = append(parts, text)
 	}
-	if t.list() {
+	if list {
 		return "[" + strings.Join(parts, ", ") + "]", nil
 	}
 	return "{" + strings.Join(parts, ", ") + "}", nil
 }
 
-var errNotScalar = errors.New("is a mapping or a list, not a value")
+func (t *tree) notScalar(place string) error {
+	return fmt.Errorf("%s: is a mapping or a list, not a value (%s)", t.path, place)
+}
 
-func notScalar(t *tree) error { return fmt.Errorf("%s: %w", t.path, errNotScalar) }
-
-func notContainer(t *tree) error {
+func (t *tree) notContainer(place string) error {
 	if t.path == "" {
-		return errors.New("the file is a single value, not a mapping or a list")
+		return fmt.Errorf("the file is a single value, not a mapping or a list (%s)", place)
 	}
-	return fmt.Errorf("%s: is a value, not a mapping or a list", t.path)
+	return fmt.Errorf("%s: is a value, not a mapping or a list (%s)", t.path, place)
 }

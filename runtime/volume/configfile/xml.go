@@ -6,153 +6,148 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
+
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/charmap"
 )
 
-// maxPasses bounds how often an XML file is read, as elements below missing elements
-// are added one after the other.
-const maxPasses = 64
-
-var (
-	errXML    = errors.New("the file is not valid XML")
-	errPasses = errors.New("too many values below elements that do not exist")
+// The bounds of an XML file: each key may be compared with every element.
+const (
+	maxDepth    = 1000
+	maxElements = 20_000
 )
+
+var errElements = fmt.Errorf("the file has more than %d elements", maxElements)
+
+// declaredXML matches a declaration that names an encoding.
+var declaredXML = regexp.MustCompile(`^\s*<\?xml\s[^>]*\bencoding\s*=\s*["']([A-Za-z0-9._-]+)["']`)
+
+// declaredCharset returns the encoding that a file without a byte order mark declares. An
+// unknown one is taken for UTF-8, which the parser checks.
+func declaredCharset(content []byte) encoding.Encoding {
+	name := declaredXML.FindSubmatch(content[:min(200, len(content))])
+	if name == nil {
+		return encoding.Nop
+	}
+	switch strings.ToLower(string(name[1])) {
+	case "us-ascii", "ascii", "iso-8859-1", "latin1":
+		return charmap.ISO8859_1
+	case "windows-1252", "cp1252":
+		return charmap.Windows1252
+	}
+	return encoding.Nop
+}
+
+// element is an element of a file that is kept as it was written: its parts one after the
+// other are the file.
+type element struct {
+	open     string // its tag, which ends with "/>" if it has no end tag
+	parts    []part
+	close    string // its end tag
+	name     string
+	attrs    []xml.Attr
+	parent   *element
+	children map[string][]*element // by name
+	last     int                   // behind the last child among the parts; 0 if there is none
+	text     []byte                // of the parts that are only text
+	mixed    bool                  // it has elements, comments or instructions
+}
+
+// part is a child, or something else between two tags as it was written.
+type part struct {
+	child *element
+	text  string
+}
 
 // xmlFile sets the text and the attributes of elements.
 func xmlFile(content []byte, set []entry) ([]byte, error) {
-	var wanted []xmlPath
+	if len(set) == 0 {
+		return content, nil
+	}
+	var paths []xmlPath
 	for _, e := range set {
 		p, err := parseXMLPath(e)
 		if err != nil {
 			return nil, err
 		}
-		wanted = append(wanted, p)
-	}
-	if len(wanted) == 0 {
-		return content, nil
+		paths = append(paths, p)
 	}
 	if len(bytes.Trim(content, " \t\r\n")) == 0 {
-		content = []byte("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<" + wanted[0].steps[0].name + ">\n</" + wanted[0].steps[0].name + ">\n")
+		root := paths[0].steps[0].name
+		content = []byte("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<" + root + ">\n</" + root + ">\n")
 	}
-	if err := checkXML(content); err != nil {
+	file, err := parseXML(content)
+	if err != nil {
 		return nil, err
 	}
-	for range maxPasses {
-		r := xmlReader{content: content, list: newMatches(wanted)}
-		if err := r.read(); err != nil {
+	ascii := declaredCharset(content) != encoding.Nop
+	for _, p := range paths {
+		if err := p.set(file, ascii); err != nil {
 			return nil, err
-		}
-		edits, more, err := r.edits()
-		if err != nil {
-			return nil, err
-		}
-		if content, err = replaceAll(content, edits); err != nil || !more {
-			return content, err
 		}
 	}
-	return nil, errPasses
+	for _, p := range paths { // two paths may lead to one value
+		if found, _, _ := p.find(file, 0); found == nil || p.value != p.of(found) {
+			return nil, errUnstable
+		}
+	}
+	var out bytes.Buffer
+	file.write(&out)
+	return out.Bytes(), nil
 }
 
-// checkXML returns an error unless content is well-formed.
-func checkXML(content []byte) error {
+// parseXML returns the whole file as an element without tags.
+func parseXML(content []byte) (*element, error) {
+	file := &element{}
+	at, depth, elements := file, 0, 0
 	d := xml.NewDecoder(bytes.NewReader(content))
-	depth := 0
-	for {
-		token, err := d.Token()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("%w: %s", errXML, strings.TrimPrefix(err.Error(), "XML syntax error on "))
-		}
-		switch token := token.(type) {
-		case xml.StartElement:
-			if repeats(token.Attr) {
-				return fmt.Errorf("%w: an attribute of %s stands twice", errXML, token.Name.Local)
-			}
-			depth++
-		case xml.EndElement:
-			depth--
-		}
-		if depth > maxDepth {
-			return errDepth
-		}
-	}
-}
-
-// repeats reports whether two attributes have one name, which the parser accepts.
-func repeats(list []xml.Attr) bool {
-	names := make(map[xml.Name]bool, len(list))
-	for _, a := range list {
-		names[a.Name] = true
-	}
-	return len(names) < len(list)
-}
-
-// xmlMatch follows one path through the file.
-type xmlMatch struct {
-	xmlPath
-	depth  int        // steps that match the open elements
-	counts []int      // elements that have matched each step in the open parent
-	best   int        // steps that matched at most
-	parent xmlElement // the element of the step best, the first one with it
-	seen   int        // its children that match the next step
-	found  *xmlElement
-}
-
-func newMatches(list []xmlPath) (matches []*xmlMatch) {
-	for _, p := range list {
-		matches = append(matches, &xmlMatch{xmlPath: p, counts: make([]int, len(p.steps)+1)})
-	}
-	return matches
-}
-
-// xmlElement is an element: its tag is content[start:tag], and its end tag begins at end.
-type xmlElement struct {
-	start, tag, end int
-	closed          bool // the tag ends with "/>"
-	mixed           bool // it has elements, comments or instructions
-	last            int  // the end of its last child element; 0: it has none
-	lead            string
-	name            string
-	text            []byte
-	attrs           []xml.Attr
-}
-
-// xmlReader reads a well-formed file once.
-type xmlReader struct {
-	content []byte
-	list    []*xmlMatch
-	open    []*xmlElement
-	root    string
-}
-
-func (r *xmlReader) read() error {
-	d := xml.NewDecoder(bytes.NewReader(r.content))
+	d.CharsetReader = func(_ string, input io.Reader) (io.Reader, error) { return input, nil } // it is UTF-8 by now
 	for {
 		start := int(d.InputOffset())
 		token, err := d.RawToken()
-		if errors.Is(err, io.EOF) {
-			return nil
+		raw := string(content[start:d.InputOffset()])
+		wrong := func(text string) error {
+			line, column := d.InputPos()
+			return fmt.Errorf("the file is not valid XML: line %d, column %d: %s", line, column, text)
 		}
-		if err != nil {
-			return errXML
-		}
-		end := int(d.InputOffset())
+		var syntax *xml.SyntaxError
 		switch token := token.(type) {
 		case xml.StartElement:
-			r.enter(token, start, end)
+			e := &element{open: raw, name: rawName(token.Name), attrs: token.Attr, parent: at}
+			if name, twice := repeated(token.Attr); twice {
+				return nil, wrong("the attribute " + name + " of " + e.name + " stands twice")
+			}
+			at.insert(len(at.parts), part{child: e})
+			if at, depth, elements = e, depth+1, elements+1; depth > maxDepth {
+				return nil, errDepth
+			}
+			if elements > maxElements {
+				return nil, errElements
+			}
 		case xml.EndElement:
-			r.leave(start, end)
-		case xml.CharData:
-			if n := len(r.open); n > 0 && !r.open[n-1].mixed {
-				r.open[n-1].text = append(r.open[n-1].text, token...)
+			if at.name != rawName(token.Name) || at == file {
+				return nil, wrong("</" + rawName(token.Name) + "> ends no open element")
 			}
+			at.close = raw
+			at, depth = at.parent, depth-1
+		case nil:
+			switch {
+			case errors.As(err, &syntax):
+				return nil, wrong(syntax.Msg)
+			case !errors.Is(err, io.EOF):
+				return nil, wrong(err.Error())
+			case at != file:
+				return nil, wrong(at.name + " has no end")
+			case file.last == 0:
+				return nil, wrong("it has no element")
+			}
+			return file, nil
 		default:
-			if n := len(r.open); n > 0 {
-				r.open[n-1].mixed = true
-			}
+			text, plain := token.(xml.CharData)
+			at.parts, at.text, at.mixed = append(at.parts, part{text: raw}), append(at.text, text...), at.mixed || !plain
 		}
 	}
 }
@@ -164,85 +159,36 @@ func rawName(n xml.Name) string {
 	return n.Local
 }
 
-func (r *xmlReader) enter(token xml.StartElement, start, end int) {
-	e := &xmlElement{start: start, tag: end, name: rawName(token.Name), attrs: token.Attr, closed: bytes.HasSuffix(r.content[start:end], []byte("/>"))}
-	if n := len(r.open); n > 0 {
-		parent := r.open[n-1]
-		parent.mixed, parent.text = true, nil
-		before := r.content[:start]
-		parent.lead = string(before[len(bytes.TrimRight(before, " \t\r\n")):])
-	} else {
-		r.root = e.name
-	}
-	r.open = append(r.open, e)
-	depth := len(r.open)
-	for _, m := range r.list {
-		if m.found != nil || m.depth != depth-1 || depth > len(m.steps) || !m.steps[depth-1].matches(e) {
-			continue
+// repeated returns the name of two attributes, which the parser accepts.
+func repeated(list []xml.Attr) (name string, twice bool) {
+	names := make(map[xml.Name]bool, len(list))
+	for _, a := range list {
+		if names[a.Name] {
+			return rawName(a.Name), true
 		}
-		m.counts[depth-1]++
-		if want := m.steps[depth-1].index; want > 0 && m.counts[depth-1] != want {
-			continue
-		}
-		m.depth, m.counts[depth] = depth, 0
+		names[a.Name] = true
 	}
+	return "", false
 }
 
-func (r *xmlReader) leave(start, end int) {
-	depth := len(r.open)
-	e := r.open[depth-1]
-	e.end = start
-	r.open = r.open[:depth-1]
-	if depth > 1 {
-		r.open[depth-2].last = end
+// insert adds parts; the last one is a child behind all others.
+func (e *element) insert(at int, parts ...part) {
+	child := parts[len(parts)-1].child
+	e.parts = slices.Insert(e.parts, at, parts...)
+	if e.children == nil {
+		e.children = map[string][]*element{}
 	}
-	for _, m := range r.list {
-		if m.found != nil || m.depth != depth {
-			continue
-		}
-		if depth == len(m.steps) {
-			m.found = e
-		} else if depth > m.best {
-			m.best, m.parent, m.seen = depth, *e, m.counts[depth]
-		}
-		m.depth = depth - 1
-	}
+	e.children[child.name] = append(e.children[child.name], child)
+	e.last, e.mixed = at+len(parts), true
 }
 
-// edits returns the edits of all values that are found, and of the elements that are
-// added. It reports whether values are left for another reading.
-func (r *xmlReader) edits() (edits []edit, more bool, err error) {
-	added := map[string]bool{}
-	for _, m := range r.list {
-		var own []edit
-		place := fmt.Sprint(m.parent.start, m.steps[min(m.best, len(m.steps)-1)])
-		switch {
-		case m.found != nil:
-			own, err = m.set(r.content)
-		case m.best == 0:
-			err = fmt.Errorf("%s: the root element is %s", m.key, r.root)
-		case added[place]: // below an element that is added now
-			more = true
-		default:
-			added[place] = true
-			own, err = m.add(r.content)
-		}
-		if err != nil {
-			return nil, false, err
-		}
-		for _, e := range own {
-			if slices.ContainsFunc(edits, e.overlaps) {
-				more = true
-				continue
-			}
-			edits = append(edits, e)
+func (e *element) write(out *bytes.Buffer) {
+	out.WriteString(e.open)
+	for _, p := range e.parts {
+		out.WriteString(p.text)
+		if p.child != nil {
+			p.child.write(out)
 		}
 	}
-	return edits, more, nil
-}
-
-// overlaps reports whether two edits change the same bytes, or are the same insertion:
-// two paths to one element.
-func (e edit) overlaps(other edit) bool {
-	return e == other || e.start < other.end && other.start < e.end
+	out.WriteString(e.close)
 }

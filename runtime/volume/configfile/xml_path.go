@@ -1,10 +1,10 @@
 package configfile
 
 import (
-	"bytes"
 	"encoding/xml"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -25,146 +25,182 @@ type xmlStep struct {
 
 var (
 	xmlName      = `[\pL_][\pL\pN_.:-]*`
-	xmlStepForm  = regexp.MustCompile(`^(` + xmlName + `)(?:\[([1-9][0-9]{0,6})\]|\[@(` + xmlName + `)=(?:'([^']*)'|"([^"]*)")\])?`)
-	xmlFinalAttr = regexp.MustCompile(`^@(` + xmlName + `)$`)
+	xmlStepForm  = regexp.MustCompile(`^/(` + xmlName + `)(?:\[([1-9][0-9]{0,6})\]|\[@(` + xmlName + `)=(?:'([^']*)'|"([^"]*)")\])?`)
+	xmlFinalAttr = regexp.MustCompile(`^/@(` + xmlName + `)$`)
 )
 
 // parseXMLPath parses a key such as /a/b[2]/c[@name='x']/@value.
 func parseXMLPath(e entry) (p xmlPath, err error) {
 	p = xmlPath{key: e.key, value: e.value}
-	wrong := fmt.Errorf("%s: must be a path such as /a/b[2]/c[@name='x']/@value", e.key)
-	for rest := e.key; rest != ""; {
-		if rest[0] != '/' {
-			return p, wrong
-		}
-		if attr := xmlFinalAttr.FindStringSubmatch(rest[1:]); attr != nil && len(p.steps) > 0 {
-			p.attr = attr[1]
-			return p, nil
-		}
-		if len(p.steps) == maxNames {
-			return p, fmt.Errorf("%s: must have at most %d names", e.key, maxNames)
-		}
-		step := xmlStepForm.FindStringSubmatch(rest[1:])
-		if step == nil {
-			return p, wrong
-		}
+	rest := e.key
+	for step := xmlStepForm.FindStringSubmatch(rest); step != nil; step = xmlStepForm.FindStringSubmatch(rest) {
 		index, _ := strconv.Atoi(step[2]) // empty is 0
 		p.steps = append(p.steps, xmlStep{step[1], index, step[3], step[4] + step[5]})
-		rest = rest[1+len(step[0]):]
+		rest = rest[len(step[0]):]
 	}
-	if len(p.steps) == 0 {
-		return p, wrong
+	if attr := xmlFinalAttr.FindStringSubmatch(rest); attr != nil {
+		p.attr, rest = attr[1], ""
+	}
+	switch {
+	case rest != "" || len(p.steps) == 0:
+		return p, fmt.Errorf("%s: must be a path such as /a/b[2]/c[@name='x']/@value", e.key)
+	case len(p.steps) > maxNames:
+		return p, fmt.Errorf("%s: must have at most %d names", e.key, maxNames)
+	case strings.ContainsFunc(e.value, func(r rune) bool { return r != 0xFFFD && strings.ContainsRune(escapeXML(string(r), false), 0xFFFD) }):
+		return p, fmt.Errorf("%s: the value has a character that XML does not have", e.key)
 	}
 	return p, nil
 }
 
-func (s xmlStep) matches(e *xmlElement) bool {
-	if s.name != e.name {
-		return false
+// among returns the children of an element that have the name and the index of the step.
+func (s xmlStep) among(e *element) []*element {
+	list := e.children[s.name]
+	switch {
+	case s.index > len(list):
+		return nil
+	case s.index > 0:
+		return list[s.index-1 : s.index]
 	}
-	if s.attr == "" {
-		return true
-	}
-	for _, a := range e.attrs {
-		if rawName(a.Name) == s.attr {
-			return a.Value == s.want
-		}
-	}
-	return false
+	return list
 }
 
-// set returns the edits that give the element that was found its value.
-func (m *xmlMatch) set(content []byte) ([]edit, error) {
-	e := m.found
-	if m.attr != "" {
-		return m.setAttr(content), nil
+// find returns the element of the path below e. If there is none it returns the first element
+// that matches most steps, and their number.
+func (p xmlPath) find(e *element, depth int) (found, best *element, steps int) {
+	if depth == len(p.steps) {
+		return e, e, depth
+	}
+	best, steps = e, depth
+	step := p.steps[depth]
+	for _, child := range step.among(e) {
+		if value, has := child.attr(step.attr); step.attr != "" && (!has || value != step.want) {
+			continue
+		}
+		found, child, deep := p.find(child, depth+1)
+		if found != nil {
+			return found, child, deep
+		}
+		if deep > steps {
+			best, steps = child, deep
+		}
+	}
+	return nil, best, steps
+}
+
+// of returns the value that the path names in its element.
+func (p xmlPath) of(e *element) string {
+	if p.attr == "" {
+		return string(e.text)
+	}
+	value, _ := e.attr(p.attr)
+	return value
+}
+
+// set sets the value in a file. ascii is true if the encoding of the file may not have every
+// character of it.
+func (p xmlPath) set(file *element, ascii bool) error {
+	e, parent, depth := p.find(file, 0)
+	if e == nil && depth == 0 {
+		return fmt.Errorf("%s: the root element is %s", p.key, file.parts[file.last-1].child.name)
+	}
+	if e == nil {
+		e = parent
+		for _, step := range p.steps[depth:] {
+			if step.index > 1 && step.index != len(e.children[step.name])+1 {
+				return fmt.Errorf("%s: there are fewer than %d elements %s", p.key, step.index-1, step.name)
+			}
+			e = e.add(step, ascii)
+		}
+	}
+	if p.attr != "" {
+		e.setAttr(p.attr, p.value, ascii)
+		return nil
 	}
 	switch {
 	case e.mixed:
-		return nil, fmt.Errorf("%s: the element has elements or comments, not only text", m.key)
-	case string(e.text) == m.value:
-		return nil, nil
-	case e.closed:
-		return []edit{{e.start, e.tag, openTag(content[e.start:e.tag]) + escapeXML(m.value) + "</" + e.name + ">"}}, nil
+		return fmt.Errorf("%s: the element has elements or comments, not only text", p.key)
+	case string(e.text) != p.value:
+		e.unclose()
+		e.parts, e.text = []part{{text: escapeXML(p.value, ascii)}}, []byte(p.value)
 	}
-	return []edit{{e.tag, e.end, escapeXML(m.value)}}, nil
+	return nil
 }
 
-// openTag returns a tag that ends with "/>" as one that ends with ">".
-func openTag(tag []byte) string {
-	return strings.TrimRight(strings.TrimSuffix(string(tag), "/>"), " \t\r\n") + ">"
+// add adds a child behind the last one, with the space before that.
+func (e *element) add(s xmlStep, ascii bool) *element {
+	child := &element{open: "<" + s.name + "/>", name: s.name, parent: e}
+	if s.attr != "" {
+		child.setAttr(s.attr, s.want, ascii)
+	}
+	e.unclose()
+	lead, at := "", e.last
+	switch {
+	case at > 1:
+		lead = e.parts[at-2].text
+	case at == 0 && len(e.parts) == 1 && strings.TrimSpace(e.parts[0].text) == "":
+		lead = e.parts[0].text + "  "
+	case at == 0:
+		at = len(e.parts)
+	}
+	if lead = lead[len(strings.TrimRight(lead, " \t\r\n")):]; len(lead) > 100 { // all children that are added may have it
+		lead = ""
+	}
+	e.insert(at, part{text: lead}, part{child: child})
+	return child
 }
 
-// setAttr returns the edit of an attribute. The positions of attributes are found in
-// the tag, which the parser has accepted.
-func (m *xmlMatch) setAttr(content []byte) []edit {
-	e := m.found
-	tag := content[e.start:e.tag]
+// unclose gives an element that has none an end tag.
+func (e *element) unclose() {
+	if tag, closed := strings.CutSuffix(e.open, "/>"); closed {
+		e.open, e.close = strings.TrimRight(tag, " \t\r\n")+">", "</"+e.name+">"
+	}
+}
+
+func (e *element) attr(name string) (value string, has bool) {
+	i := slices.IndexFunc(e.attrs, func(a xml.Attr) bool { return rawName(a.Name) == name })
+	if i < 0 {
+		return "", false
+	}
+	return e.attrs[i].Value, true
+}
+
+// setAttr changes an attribute in the tag, or adds it behind the last one. The parser has
+// accepted the tag, so the next quotes are those of the next attribute.
+func (e *element) setAttr(name, value string, ascii bool) {
 	at := 1 + len(e.name)
-	for _, a := range e.attrs {
-		at += len(tag[at:]) - len(bytes.TrimLeft(tag[at:], " \t\r\n"))
-		open := at + bytes.IndexAny(tag[at:], `"'`)
-		end := open + 1 + bytes.IndexByte(tag[open+1:], tag[open])
-		if rawName(a.Name) == m.attr {
-			if a.Value == m.value {
-				return nil
+	for i, a := range e.attrs {
+		open := at + strings.IndexAny(e.open[at:], `"'`) + 1
+		end := open + strings.IndexByte(e.open[open:], e.open[open-1])
+		if rawName(a.Name) == name {
+			if a.Value != value {
+				e.open, e.attrs[i].Value = e.open[:open]+escapeXML(value, ascii)+e.open[end:], value
 			}
-			return []edit{{e.start + open + 1, e.start + end, escapeXML(m.value)}}
+			return
 		}
 		at = end + 1
 	}
-	return []edit{{e.start + at, e.start + at, " " + m.attr + `="` + escapeXML(m.value) + `"`}}
+	e.open = e.open[:at] + " " + name + `="` + escapeXML(value, ascii) + `"` + e.open[at:]
+	prefix, local, found := strings.Cut(name, ":")
+	if !found {
+		prefix, local = "", name
+	}
+	e.attrs = append(e.attrs, xml.Attr{Name: xml.Name{Space: prefix, Local: local}, Value: value})
 }
 
-// add returns the edit that adds the missing elements to the parent that was found.
-func (m *xmlMatch) add(content []byte) ([]edit, error) {
-	var text strings.Builder
-	steps := m.steps[m.best:]
-	last := steps[len(steps)-1]
-	for i, s := range steps {
-		if s.index > 1 && (i > 0 || m.seen != s.index-1) {
-			return nil, fmt.Errorf("%s: there are fewer than %d elements %s", m.key, s.index-1, s.name)
-		}
-		if i > 0 {
-			text.WriteString(">")
-		}
-		text.WriteString("<" + s.name)
-		if s.attr != "" {
-			text.WriteString(" " + s.attr + `="` + escapeXML(s.want) + `"`)
-		}
-	}
-	switch {
-	case m.attr != "" && m.attr == last.attr: // it has selected the element
-		if m.value != last.want {
-			return nil, fmt.Errorf("%s: the element that is missing has another value", m.key)
-		}
-		text.WriteString("/>")
-	case m.attr != "":
-		text.WriteString(" " + m.attr + `="` + escapeXML(m.value) + `"/>`)
-	default:
-		text.WriteString(">" + escapeXML(m.value) + "</" + last.name + ">")
-	}
-	for i := len(steps) - 2; i >= 0; i-- {
-		text.WriteString("</" + steps[i].name + ">")
-	}
-	return []edit{m.parent.add(content, text.String(), m.best == 1)}, nil
-}
-
-// add returns the edit that adds a child to an element, behind its last one.
-func (e xmlElement) add(content []byte, child string, root bool) edit {
-	switch {
-	case e.closed:
-		return edit{e.start, e.tag, openTag(content[e.start:e.tag]) + child + "</" + e.name + ">"}
-	case e.last > 0:
-		return edit{e.last, e.last, e.lead + child}
-	case root && len(bytes.TrimSpace(content[e.tag:e.end])) == 0:
-		return edit{e.tag, e.tag, ending(content, e.tag) + "  " + child}
-	}
-	return edit{e.tag, e.tag, child}
-}
-
-func escapeXML(text string) string {
-	var out strings.Builder
+// escapeXML returns a text as it is written; in ASCII if the encoding of the file may not have
+// every character.
+func escapeXML(text string, ascii bool) string {
+	var out, references strings.Builder
 	_ = xml.EscapeText(&out, []byte(text)) // a strings.Builder returns no error
-	return out.String()
+	if !ascii {
+		return out.String()
+	}
+	for _, r := range out.String() {
+		if r < 0x80 {
+			references.WriteRune(r)
+		} else {
+			fmt.Fprintf(&references, "&#%d;", r)
+		}
+	}
+	return references.String()
 }

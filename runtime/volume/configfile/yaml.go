@@ -5,20 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
+	"regexp"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v4"
 )
 
-// maxNodes bounds the memory for the nodes of one yaml file, which take 250 bytes each.
-const maxNodes = 100_000
+// maxNodes bounds the memory for one yaml file: a node takes 250 bytes, and an element of a flow
+// collection 1,250 while it is parsed.
+const maxNodes = 50_000
 
-var (
-	errYAML  = errors.New("the file is not valid YAML")
-	errNodes = errors.New("the file has too many values")
-)
+var errNodes = errors.New("the file has too many values: at most some 25,000 lines, or 10,000 elements in brackets")
 
 // yamlFile sets values in the first document of a yaml file.
 func yamlFile(content []byte, set []entry) ([]byte, error) {
@@ -30,11 +29,21 @@ func yamlFile(content []byte, set []entry) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	y := yamlEditor{text: yamlText{content, yamlLines(content)}, step: 2}
-	if root == nil {
-		return y.fill(wanted)
+	y := yamlEditor{content: content, lines: []int{0}}
+	for _, found := range yamlBreak.FindAllIndex(content, -1) {
+		y.lines = append(y.lines, found[1])
 	}
-	y.step = indentStep(root)
+	if root == nil {
+		var lines []string
+		for _, c := range wanted.children {
+			text, err := c.lines(ending(content, len(content)))
+			if err != nil {
+				return nil, err
+			}
+			lines = append(lines, text)
+		}
+		return replaceAll(content, []edit{atEnd(content, lines)})
+	}
 	if err := y.edit(root, wanted); err != nil {
 		return nil, err
 	}
@@ -49,24 +58,31 @@ func yamlFile(content []byte, set []entry) ([]byte, error) {
 	return changed, nil
 }
 
-// parseYAML returns the root of the first document; nil if it has none. It refuses the
-// UTF-16 that the parser accepts: its positions count characters, which are bytes elsewhere.
+// parseYAML returns the root of the first document; nil if it has none. It refuses what is no
+// UTF-8, though the parser accepts UTF-16: its positions count characters, which are bytes
+// elsewhere.
 func parseYAML(content []byte) (root *yaml.Node, err error) {
 	if !utf8.Valid(content) {
 		return nil, errEncoding
 	}
-	if n := bytes.Count(content, []byte(",")) + bytes.Count(content, []byte("\n")) + bytes.Count(content, []byte(":")) +
-		bytes.Count(content, []byte("- ")) + bytes.Count(content, []byte("[")) + bytes.Count(content, []byte("{")) + bytes.Count(content, []byte("?")); n > maxNodes {
+	nodes := 0
+	for begin, weight := range map[string]int{"\n": 1, ":": 1, "- ": 1, ",": 5, "[": 5, "{": 5, "?": 5} {
+		nodes += bytes.Count(content, []byte(begin)) * weight
+	}
+	if nodes > maxNodes {
 		return nil, errNodes
 	}
 	d := yaml.NewDecoder(bytes.NewReader(content))
 	for first := true; ; first = false {
 		var doc yaml.Node
+		var wrong *yaml.LoadError
 		switch err := d.Decode(&doc); {
 		case errors.Is(err, io.EOF):
 			return root, nil
+		case errors.As(err, &wrong):
+			return nil, fmt.Errorf("the file is not valid YAML: line %d, column %d: %s", wrong.Mark.Line, wrong.Mark.Column, wrong.Message)
 		case err != nil:
-			return nil, fmt.Errorf("%w: %s", errYAML, strings.TrimPrefix(err.Error(), "yaml: "))
+			return nil, fmt.Errorf("the file is not valid YAML: %w", err)
 		}
 		if first && len(doc.Content) > 0 && !empty(doc.Content[0]) {
 			root = doc.Content[0]
@@ -79,220 +95,209 @@ func empty(n *yaml.Node) bool {
 	return n.Kind == yaml.ScalarNode && n.Tag == "!!null" && n.Value == "" && n.Style == 0 && n.Anchor == ""
 }
 
-// indentStep returns by how many columns the first nested mapping is indented.
-func indentStep(n *yaml.Node) int {
-	for i := 1; n.Kind == yaml.MappingNode && i < len(n.Content); i += 2 {
-		child := n.Content[i]
-		if child.Kind == yaml.MappingNode && child.Style&yaml.FlowStyle == 0 && column(child) > column(n) {
-			return column(child) - column(n)
+func flow(n *yaml.Node) bool { return n.Style&yaml.FlowStyle != 0 }
+
+// sameBeside reports whether two documents are equal except for the values of t.
+func sameBeside(a, b *yaml.Node, t *tree) bool {
+	if t != nil && t.value != nil {
+		return b != nil && b.Kind == yaml.ScalarNode && b.Value == *t.value
+	}
+	if a == nil || b == nil || a.Kind != b.Kind {
+		return t != nil && (a == nil || a.Kind == yaml.ScalarNode) && b != nil
+	}
+	if a.Value != b.Value || a.ShortTag() != b.ShortTag() || a.Anchor != b.Anchor || len(a.Content) > len(b.Content) || t == nil && len(a.Content) < len(b.Content) {
+		return false
+	}
+	last := lastKeys(a, t)
+	for i, child := range a.Content {
+		var c *tree
+		if a.Kind == yaml.SequenceNode {
+			c = t.find(strconv.Itoa(i))
+		} else if i%2 == 1 {
+			c = t.find(a.Content[i-1].Value)
+		}
+		if a.Kind == yaml.MappingNode && last[c] != i {
+			c = nil
+		}
+		if !sameBeside(child, b.Content[i], c) {
+			return false
 		}
 	}
-	return 2
+	return true
 }
 
-// column returns the column of the keys of a block mapping, from 1. That of the mapping
-// itself may be the one of its anchor.
-func column(n *yaml.Node) int { return n.Content[0].Column }
-
-// dash returns the column of the dashes of a block sequence, from 0.
-func (y *yamlEditor) dash(n *yaml.Node) (int, error) {
-	first := n.Content[0]
-	before := y.text.content[y.text.lineStart(first):y.text.offset(first)]
-	if at := bytes.LastIndexByte(before, '-'); at >= 0 {
-		return at, nil
+// lastKeys returns where the value of each child of t is in a mapping: behind the last key of
+// its name.
+func lastKeys(n *yaml.Node, t *tree) map[*tree]int {
+	last := map[*tree]int{}
+	for i := 0; t != nil && n.Kind == yaml.MappingNode && i < len(n.Content); i += 2 {
+		if c := t.find(n.Content[i].Value); c != nil && n.Content[i].Kind == yaml.ScalarNode {
+			last[c] = i + 1
+		}
 	}
-	return 0, errEnd
+	return last
 }
 
 // yamlEditor collects the edits of one file.
 type yamlEditor struct {
-	text  yamlText
-	step  int  // columns of an indent
-	flow  bool // the node is in a flow collection
-	edits []edit
-}
-
-// yamlText finds the positions of nodes in a file.
-type yamlText struct {
 	content []byte
 	lines   []int // where each line begins
-}
-
-// fill adds values to a file without any.
-func (y *yamlEditor) fill(t *tree) ([]byte, error) {
-	if t.list() {
-		return nil, errors.New("the file has no list")
-	}
-	content := y.text.content
-	for _, c := range t.children {
-		text, err := y.block(c, 0, ending(content, len(content)))
-		if err != nil {
-			return nil, err
-		}
-		content = appendLine(content, text)
-	}
-	return content, nil
+	edits   []edit
 }
 
 // edit sets the values of t in the node n.
 func (y *yamlEditor) edit(n *yaml.Node, t *tree) error {
-	outer := y.flow
-	defer func() { y.flow = outer }()
-	y.flow = outer || n.Kind != yaml.ScalarNode && n.Style&yaml.FlowStyle != 0
+	at := fmt.Sprintf("line %d, column %d", n.Line, n.Column)
 	switch {
-	case n.Kind == yaml.AliasNode && t.value == nil:
-		return fmt.Errorf("%s: is an alias, and a value in it would change elsewhere too", t.path)
-	case n.Kind == yaml.MappingNode && t.value == nil:
-		return y.mapping(n, t)
-	case n.Kind == yaml.SequenceNode && t.value == nil:
-		return y.sequence(n, t)
-	case n.Kind == yaml.MappingNode, n.Kind == yaml.SequenceNode:
-		return notScalar(t)
+	case t.value == nil && (n.Kind == yaml.MappingNode || n.Kind == yaml.SequenceNode):
+		return y.collection(n, t)
+	case t.value == nil && n.Kind == yaml.AliasNode:
+		return fmt.Errorf("%s: is an alias, and a value in it would change elsewhere too (%s)", t.path, at)
 	case t.value == nil && n.Tag != "!!null":
-		return notContainer(t)
+		return t.notContainer(at)
 	case t.value == nil:
-		text, err := t.flow() // in place of null
+		text, err := t.json() // in place of null
 		return errors.Join(err, y.replace(n, text))
+	case n.Kind == yaml.MappingNode, n.Kind == yaml.SequenceNode:
+		return t.notScalar(at)
 	}
 	return y.scalar(n, *t.value)
 }
 
-func (y *yamlEditor) mapping(n *yaml.Node, t *tree) error {
+// collection sets values in a mapping or a list. Its last child gets its own new values first, so
+// these are before those that the collection gets.
+func (y *yamlEditor) collection(n *yaml.Node, t *tree) error {
+	var missing []*tree
+	last, count := lastKeys(n, t), len(n.Content)
 	for _, c := range t.children {
-		at := -1 // of several equal keys the last one counts
-		for i := 0; i < len(n.Content); i += 2 {
-			if key := n.Content[i]; key.Kind == yaml.ScalarNode && key.Value == c.name {
-				at = i
-			}
-		}
-		switch {
-		case at < 0:
-			if err := y.addKey(n, c); err != nil {
+		at, exists := last[c]
+		if n.Kind == yaml.SequenceNode {
+			i, err := c.index(count)
+			if err != nil {
 				return err
 			}
-		case empty(n.Content[at+1]) && c.value == nil && n.Style&yaml.FlowStyle == 0:
-			if err := y.addBelow(n.Content[at], n.Content[at+1], c); err != nil {
-				return err
-			}
-		default:
-			if err := y.edit(n.Content[at+1], c); err != nil {
-				return err
-			}
+			at, exists, count = i, i < len(n.Content), max(count, i+1)
 		}
-	}
-	return nil
-}
-
-func (y *yamlEditor) sequence(n *yaml.Node, t *tree) error {
-	count := len(n.Content)
-	for _, c := range t.children {
-		i, err := c.index(count)
-		if err != nil {
-			return err
-		}
-		if i < len(n.Content) {
-			if err := y.edit(n.Content[i], c); err != nil {
-				return err
-			}
-			continue
-		}
-		count++
-		text, err := c.flow()
-		if err != nil {
-			return err
-		}
-		if n.Style&yaml.FlowStyle != 0 {
-			err = y.addFlow(n, text, count > 1)
-		} else {
-			err = y.addItem(n, y.plain(c, text, false))
-		}
-		if err != nil {
+		if !exists {
+			missing = append(missing, c)
+		} else if err := y.edit(n.Content[at], c); err != nil {
 			return err
 		}
 	}
-	return nil
+	if len(missing) == 0 {
+		return nil
+	}
+	return y.add(n, missing)
 }
 
-// addItem adds an element to a block sequence.
-func (y *yamlEditor) addItem(n *yaml.Node, text string) error {
-	indent, err := y.dash(n)
-	if err != nil {
-		return err
-	}
-	return y.addLine(n, strings.Repeat(" ", indent)+"- "+text)
-}
-
-// addKey adds a key to the end of a mapping.
-func (y *yamlEditor) addKey(n *yaml.Node, t *tree) error {
-	if n.Style&yaml.FlowStyle != 0 {
-		text, err := t.flow()
-		if err != nil {
-			return err
-		}
-		more := len(n.Content) > 0 || slices.ContainsFunc(y.edits, func(e edit) bool { return e.start == y.inside(n) && e.end == e.start })
-		return y.addFlow(n, quoteKey(t.name, true)+": "+y.plain(t, text, true), more)
-	}
-	text, err := y.block(t, column(n)-1, ending(y.text.content, y.text.offset(n)))
-	if err != nil {
-		return err
-	}
-	return y.addLine(n, text)
-}
-
-// addBelow adds the children of t below a key without a value.
-func (y *yamlEditor) addBelow(key, value *yaml.Node, t *tree) error {
-	text, err := y.block(t, key.Column-1, ending(y.text.content, y.text.offset(key)))
-	if err != nil {
-		return err
-	}
-	_, below, _ := strings.Cut(text, "\n")
-	return y.addLineAt(y.text.offset(value), below)
-}
-
-// addLine adds lines behind the last line of a node.
-func (y *yamlEditor) addLine(n *yaml.Node, text string) error {
-	end, err := y.text.end(n)
-	if err != nil {
-		return err
-	}
-	return y.addLineAt(end, text)
-}
-
-// addLineAt adds lines behind the line that has the position at.
-func (y *yamlEditor) addLineAt(at int, text string) error {
-	if n := bytes.IndexAny(y.text.content[at:], breaks); n >= 0 {
-		at += n
-	} else {
-		at = len(y.text.content)
-	}
-	y.edits = append(y.edits, edit{at, at, ending(y.text.content, at) + text})
-	return nil
-}
-
-// inside returns the position behind the opening bracket of a flow collection.
-func (y *yamlEditor) inside(n *yaml.Node) int { return y.text.start(n) + 1 }
-
-// addFlow adds an element to a flow collection.
-func (y *yamlEditor) addFlow(n *yaml.Node, text string, more bool) error {
-	at, lead := y.inside(n), ""
-	if more {
-		lead = ", "
-	}
+// add adds children to the end of a mapping or a list.
+func (y *yamlEditor) add(n *yaml.Node, missing []*tree) error {
+	at, eol, comma := y.start(n)+1, "", ""
 	if len(n.Content) > 0 {
-		last := n.Content[len(n.Content)-1]
-		end, err := y.text.end(last)
+		end, err := y.end(n.Content[len(n.Content)-1])
 		if err != nil {
 			return err
 		}
-		at = end
-		if n.Kind == yaml.MappingNode {
-			last = n.Content[len(n.Content)-2] // its key
-		}
-		before := y.text.content[y.text.lineStart(last):y.text.offset(last)]
-		if last.Line > n.Line && len(bytes.TrimLeft(before, " ")) == 0 { // on a line of its own
-			lead = "," + ending(y.text.content, at) + string(before)
-		}
+		at, comma = end, ", "
 	}
-	y.edits = append(y.edits, edit{at, at, lead + text})
+	if !flow(n) {
+		indent := n.Content[0].Column - 1 // the column of the mapping itself may be that of its anchor
+		if n.Kind == yaml.SequenceNode {
+			indent = bytes.LastIndexByte(y.content[y.lineStart(n.Content[0]):y.offset(n.Content[0])], '-')
+		}
+		if indent < 0 {
+			return errEnd
+		}
+		at = y.lineEnd(at)
+		eol = ending(y.content, at) + strings.Repeat(" ", indent)
+	}
+	for _, c := range missing {
+		text, err := c.inline()
+		switch {
+		case n.Kind == yaml.MappingNode && flow(n):
+			text = plain(c.name) + ": " + text
+		case n.Kind == yaml.MappingNode:
+			text, err = c.lines(eol)
+		case !flow(n):
+			text = "- " + text
+		}
+		if err != nil {
+			return err
+		}
+		if flow(n) {
+			text, comma = comma+text, ", "
+		}
+		y.edits = append(y.edits, edit{at, at, eol + text})
+	}
 	return nil
+}
+
+// lines returns a key that does not exist yet with its value as lines, between which is eol
+// with the indent.
+func (t *tree) lines(eol string) (string, error) {
+	head := plain(t.name) + ":"
+	if t.value != nil {
+		text, err := t.inline()
+		return head + " " + text, err
+	}
+	list, err := t.list()
+	eol += "  "
+	for _, c := range t.children {
+		var text string
+		var failed error
+		if list {
+			text, failed = c.inline()
+			text = "- " + text
+		} else {
+			text, failed = c.lines(eol)
+		}
+		head, err = head+eol+text, errors.Join(err, failed)
+	}
+	return head, err
+}
+
+// inline returns a tree that does not exist yet on one line.
+func (t *tree) inline() (string, error) {
+	if t.value != nil && !bare(*t.value) {
+		return plain(*t.value), nil
+	}
+	return t.json()
+}
+
+// scalar sets the value of a scalar or an alias.
+func (y *yamlEditor) scalar(n *yaml.Node, value string) error {
+	quoted := n.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0
+	isString := n.Kind == yaml.ScalarNode && n.ShortTag() == "!!str"
+	switch {
+	case n.Kind == yaml.ScalarNode && n.Value == value && (isString || bare(value)) && !empty(n):
+		return nil
+	case bare(value) && !quoted, oldBool.MatchString(value) && oldBool.MatchString(n.Value) && !quoted:
+		return y.replace(n, value)
+	case n.Style&yaml.SingleQuotedStyle != 0 && !strings.ContainsFunc(value, control):
+		return y.replace(n, "'"+strings.ReplaceAll(value, "'", "''")+"'")
+	case quoted:
+		return y.replace(n, quote(value))
+	}
+	return y.replace(n, plain(value))
+}
+
+var (
+	yamlBreak      = regexp.MustCompile("\r\n|[\r\n\u0085\u2028\u2029]")
+	yamlPlain      = regexp.MustCompile(`^[\pL_/][\pL\pN_./-]*( +[\pL\pN_./-]+)*$`)
+	oldBool        = regexp.MustCompile(`(?i)^(y|n|yes|no|on|off)$`) // of YAML 1.1, which many games still read
+	yamlWord       = regexp.MustCompile(`(?i)^(y|n|yes|no|on|off|true|false|null)$`)
+	yamlDouble     = regexp.MustCompile(`(?s)^"(?:[^"\\]|\\.)*"`)
+	yamlSingle     = regexp.MustCompile(`(?s)^'(?:[^']|'')*'`)
+	yamlAlias      = regexp.MustCompile(`^[^ \t\r\n,\]}]*`)
+	yamlClose      = regexp.MustCompile(`^(?:[\s,:]|#[^\r\n]*)*[\]}]`)
+	yamlProperties = regexp.MustCompile(`^(?:[&!][^ \t\r\n]*\s*)*`)
+	yamlHeader     = regexp.MustCompile(`^[|>][-+0-9]*`)
+)
+
+// plain returns a string without quotes if no parser can read it as something else.
+func plain(value string) string {
+	if yamlPlain.MatchString(value) && !yamlWord.MatchString(value) {
+		return value
+	}
+	return quote(value)
 }
