@@ -73,3 +73,39 @@ func TestStoreBackupAndRestore(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, kept)
 }
+
+// TestReplaceLeavesNoGap: whoever looks, at whatever moment of a restore, finds one of the two stores.
+func TestReplaceLeavesNoGap(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	stop, looked := make(chan struct{}), make(chan error, 1)
+	go func() {
+		for {
+			select {
+			case <-stop:
+				looked <- nil
+				return
+			default:
+			}
+			if _, err := os.Lstat(dir); err != nil {
+				looked <- err
+				return
+			}
+		}
+	}()
+	for i := range 300 {
+		next := filepath.Join(filepath.Dir(dir), "next")
+		require.NoError(t, os.Mkdir(next, 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(next, "name"), []byte(strconv.Itoa(i)), 0o600))
+		kept, err := replace(dir, next)
+		require.NoError(t, err)
+		require.NoDirExists(t, next)
+		require.DirExists(t, kept)
+		require.NoError(t, os.RemoveAll(kept))
+		name, err := os.ReadFile(filepath.Join(dir, "name"))
+		require.NoError(t, err)
+		require.Equal(t, strconv.Itoa(i), string(name))
+	}
+	close(stop)
+	require.NoError(t, <-looked)
+}

@@ -3,16 +3,22 @@ package sftp
 import (
 	"bytes"
 	"fmt"
+	"log/slog"
 	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"berth/api/auth"
 	"berth/api/limit"
 	v1 "berth/api/v1"
+	"berth/store"
 )
 
 func TestAuditOfFiles(t *testing.T) {
@@ -97,4 +103,100 @@ func TestPaceOfChanges(t *testing.T) {
 	}
 	require.GreaterOrEqual(t, time.Since(began), 200*time.Millisecond, "30 changes, 5 ahead of one in 10 ms")
 	require.Zero(t, h.server.changes.Left("", 1))
+}
+
+// newAuditor returns an auditor, and a function that returns the audit log.
+func newAuditor(t *testing.T, dir string) (*auditor, func() []v1.AuditEntry) {
+	t.Helper()
+	db, err := store.Open(dir, store.Options{MinFree: 16 << 20})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	return &auditor{store: db, log: slog.New(slog.DiscardHandler)}, func() (list []v1.AuditEntry) {
+		t.Helper()
+		require.NoError(t, db.View(func(tx *store.Tx) (err error) {
+			list, err = store.ReadAudit(tx, 0, 100_000, v1.AuditFilter{})
+			return err
+		}))
+		return list
+	}
+}
+
+func newEntry(path string) *entry {
+	return &entry{audit: v1.Audit{Action: "file.write", Object: "v", Path: path}}
+}
+
+// TestEntriesAreStoredTogether: entries wait until recordDelay after the first one, and a status that
+// changes meanwhile is that of the entry.
+func TestEntriesAreStoredTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, list := newAuditor(t, "")
+		first, last := newEntry("first"), newEntry("last")
+		require.NoError(t, a.add(first, 200, false))
+		time.Sleep(recordDelay - 1)
+		for i := range 2 * atOnce {
+			require.NoError(t, a.add(newEntry(strconv.Itoa(i)), 200, false))
+		}
+		require.NoError(t, a.add(last, 200, false))
+		require.NoError(t, a.add(first, 413, true))
+		require.Empty(t, list())
+		time.Sleep(2)
+		synctest.Wait()
+		got := list()
+		require.Len(t, got, 2*atOnce+2)
+		for i, e := range got {
+			require.EqualValues(t, i+1, e.Seq)
+		}
+		require.Equal(t, 413, got[0].Status)
+
+		require.NoError(t, a.add(last, 507, true))
+		time.Sleep(recordDelay)
+		synctest.Wait()
+		got = list()
+		require.Len(t, got, 2*atOnce+2)
+		require.Equal(t, 507, got[2*atOnce+1].Status)
+
+		require.NoError(t, a.add(newEntry("at the end"), 200, false))
+		require.NoError(t, a.close())
+		require.Len(t, list(), 2*atOnce+3)
+		require.NoError(t, a.close())
+	})
+}
+
+// TestEntriesOnFullDisk: a change that takes space is refused, one that frees space is recorded,
+// and so are those that waited when the disk became full.
+func TestEntriesOnFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, unix.Mount("tmpfs", dir, "tmpfs", 0, "size=112m"))
+	t.Cleanup(func() { require.NoError(t, unix.Unmount(dir, unix.MNT_DETACH)) })
+	a, list := newAuditor(t, filepath.Join(dir, "store"))
+	require.NoError(t, a.add(newEntry("before"), 200, false))
+	filler, err := os.Create(filepath.Join(dir, "filler"))
+	require.NoError(t, err)
+	for err == nil {
+		_, err = filler.Write(make([]byte, 1<<20))
+	}
+	require.NoError(t, filler.Close())
+	require.ErrorIs(t, a.add(newEntry("refused"), 200, false), store.ErrDiskFull)
+	require.NoError(t, a.add(newEntry("freed"), 200, true))
+	require.NoError(t, a.flush())
+	require.Len(t, list(), 2)
+}
+
+// TestEntriesAreBounded: what waits is bounded while nothing can be stored, and is kept.
+func TestEntriesAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, list := newAuditor(t, "")
+		for i := range maxWaiting {
+			require.NoError(t, a.add(newEntry(strconv.Itoa(i)), 200, false))
+		}
+		require.ErrorIs(t, a.add(newEntry("refused"), 200, false), store.ErrFailed)
+		time.Sleep(recordDelay)
+		synctest.Wait()
+		require.Len(t, list(), maxWaiting)
+		require.NoError(t, a.add(newEntry("more"), 200, false))
+		require.NoError(t, a.store.Close())
+		require.ErrorIs(t, a.flush(), store.ErrClosed)
+		require.Len(t, a.waiting, 1)
+		require.Error(t, a.close())
+	})
 }

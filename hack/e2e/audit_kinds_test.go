@@ -125,7 +125,7 @@ func (k *auditClient) ofNode(r *auditRun, id string) []auditRequest {
 type auditChanger struct {
 	name, token  string
 	next         int
-	acknowledged map[string]bool // by action and path
+	acknowledged map[string]time.Time // when first, by action and path
 }
 
 func (k *auditChanger) run(r *auditRun) {
@@ -165,8 +165,8 @@ func (k *auditChanger) change(r *auditRun, c *client.Client, name string) error 
 		if err := step.do(); err != nil {
 			return err
 		}
-		if !k.acknowledged[step.entry] {
-			k.acknowledged[step.entry] = true
+		if k.acknowledged[step.entry].IsZero() {
+			k.acknowledged[step.entry] = time.Now()
 			r.count.Add(1)
 		}
 	}
@@ -179,7 +179,7 @@ func (k *auditChanger) write(r *auditRun, c *client.Client, name string) error {
 	if err != nil {
 		return err
 	}
-	k.acknowledged["file.write "+name] = true
+	k.acknowledged["file.write "+name] = time.Now()
 	r.count.Add(1)
 	if _, err := f.Write([]byte(name)); err != nil {
 		return err

@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -32,6 +33,7 @@ type auditRun struct {
 	image    string
 	count    atomic.Int64 // acknowledged requests and changes
 	goal     int64
+	kills    []time.Time
 	requests []*auditClient
 	changes  []*auditChanger
 	actors   map[string]v1.Actor // by the client's name, without Via
@@ -39,7 +41,8 @@ type auditRun struct {
 
 // TestAuditSurvivesKills kills the daemon while clients send mutating requests of every
 // kind and change files by SFTP: everything that was acknowledged has exactly one entry,
-// with its actor and its outcome, and the rest has at most one.
+// with its actor and its outcome, and the rest has at most one. Only entries of SFTP that waited
+// in memory are lost with a kill.
 func TestAuditSurvivesKills(t *testing.T) {
 	t.Parallel()
 	kills := rounds(3, 20)
@@ -52,6 +55,7 @@ func TestAuditSurvivesKills(t *testing.T) {
 	began := time.Now()
 	for i := range kills {
 		berthtest.Until(t, 5*time.Minute, "more answers", func() bool { return r.count.Load() > int64(i+1)*r.goal/int64(kills+1) })
+		r.kills = append(r.kills, time.Now())
 		r.Kill9(t)
 		r.Run(t)
 		r.Answers(t, "/healthz")
@@ -75,7 +79,7 @@ func newAuditRun(t *testing.T, goal int) *auditRun {
 		m := mint(t, r.Berth, body)
 		r.actors[name] = v1.Actor{TokenID: m.ID, Name: name, Address: "127.0.0.1"}
 		r.requests = append(r.requests, &auditClient{name: name, token: m.Token, number: i, answered: map[string]answered{}})
-		r.changes = append(r.changes, &auditChanger{name: name, token: m.Token, acknowledged: map[string]bool{}})
+		r.changes = append(r.changes, &auditChanger{name: name, token: m.Token, acknowledged: map[string]time.Time{}})
 	}
 	return r
 }
@@ -126,9 +130,14 @@ func (r *auditRun) check(t *testing.T) {
 			delete(requests, id)
 		}
 	}
+	lost := 0
 	for _, k := range r.changes {
-		for key := range k.acknowledged {
+		for key, at := range k.acknowledged {
 			e, found := changes[key]
+			if !found && r.waited(at) {
+				lost++
+				continue
+			}
 			require.True(t, found, "%s was acknowledged and has no entry", key)
 			require.Equal(t, r.actor(k.name, v1.ViaSFTP), e.Actor)
 			require.Equal(t, 200, e.Status)
@@ -136,7 +145,7 @@ func (r *auditRun) check(t *testing.T) {
 			delete(changes, key)
 		}
 	}
-	t.Logf("%v", kinds)
+	t.Logf("%v; %d entries of SFTP waited when the daemon was killed", kinds, lost)
 	cut := 0
 	for id, e := range requests {
 		if name, _, ours := strings.Cut(id, "-"); ours && strings.HasPrefix(name, "client") {
@@ -145,6 +154,12 @@ func (r *auditRun) check(t *testing.T) {
 		}
 	}
 	t.Logf("%d requests and %d changes were cut off and have entries", cut, len(changes))
+}
+
+// waited reports whether the entry of a change that was acknowledged may have been in memory alone
+// when the daemon was killed: it is there for 100 ms, and for a commit.
+func (r *auditRun) waited(at time.Time) bool {
+	return slices.ContainsFunc(r.kills, func(kill time.Time) bool { return at.Before(kill.Add(time.Second)) && kill.Before(at.Add(time.Second)) })
 }
 
 func (r *auditRun) actor(name string, via v1.Via) v1.Actor {

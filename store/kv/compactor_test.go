@@ -18,7 +18,7 @@ func requireMerged(t *testing.T, db *DB) {
 }
 
 func TestTablesAreMergedAsTheyAreWritten(t *testing.T) {
-	db, err := Open(t.TempDir(), Options{})
+	db, err := Open(smallDisk(t, "512m"), Options{})
 	require.NoError(t, err)
 	value, most := noise(), 0
 	for i := range 20 * memTableSize / len(value) {
@@ -46,7 +46,7 @@ func TestTablesOfManyStartsAreMerged(t *testing.T) {
 }
 
 func TestWritesAreRefusedInsteadOfBlockedByMerges(t *testing.T) {
-	db := openIn(t, t.TempDir(), Options{})
+	db := openIn(t, smallDisk(t, "512m"), Options{})
 	db.compactor.close()
 	away := filepath.Join(t.TempDir(), "away") // nothing can be merged until it exists
 	db.compactor = newCompactor(db.badger, &disk{dir: away}, db.log)

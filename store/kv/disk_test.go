@@ -156,7 +156,7 @@ func logUsed(dir string) (int, error) {
 // TestLogIsNeverFullerThanAccounted: neither has a log more bytes than are accounted for, nor does
 // Badger begin another one, for what it keeps in memory, before they are memTableSize.
 func TestLogIsNeverFullerThanAccounted(t *testing.T) {
-	dir := t.TempDir()
+	dir := smallDisk(t, "512m")
 	db := openIn(t, dir, Options{})
 	value := noise()
 	most := int64(0)
