@@ -6,10 +6,6 @@
 // that may have changed. A lost, repeated or late signal does no harm. Two workers
 // never reconcile the same key at the same time.
 //
-// loop.go has the Loop, reconciler.go what it calls, source.go the sources. lanes.go orders the
-// queue, limiter.go has the backoff, catch.go turns panics into errors; metrics.go counts
-// reconciles, queuemetrics.go the queue.
-//
 // The package does not know what an object is: nothing here names containers,
 // Docker, Badger or HTTP.
 package controller

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -16,11 +17,11 @@ type Loop struct {
 	Name         string
 	Reconciler   Reconciler
 	Watch        []Source // something outside may have changed: the key is queued
-	DesiredState []Source // a client made a request: the key overtakes those of Watch, and its failures are reset
-	Awaited      []Source // the resource that a key waits for is available: the key is queued, its failures are kept
+	DesiredState []Source // a client made a request: the key is queued, and its failures are reset
+	Awaited      []Source // the resource that a key waits for is available: the key is queued at once, its failures are kept
 	Workers      int
 	BackOff      func() backoff.BackOff // returns a new schedule that never ends; see the function BackOff
-	Drain        time.Duration          // how long a running step may continue after the context of Run ends; 0 means 5 s
+	Drain        time.Duration          // how long a running reconcile may continue after the context of Run ends; 0 means 5 s
 	Log          *slog.Logger
 	Metrics      *Metrics // nil records nothing
 
@@ -29,7 +30,6 @@ type Loop struct {
 	Failed func(key string, err error, retryAt time.Time)
 
 	limiter *limiter
-	lanes   *lanes
 }
 
 type queue = workqueue.TypedRateLimitingInterface[string]
@@ -46,7 +46,6 @@ const (
 const (
 	minSignalDelay = 50 * time.Millisecond // after a signal for a failing key; doubles with its failures
 	maxSignalDelay = 5 * time.Second
-	maxSteps       = 30 // consecutive steps; then the key counts as failing
 )
 
 // signal queues a key. A failing key is delayed, because its own attempts may
@@ -60,9 +59,10 @@ func signal(q queue, key string) {
 }
 
 // Run reconciles keys until ctx ends. Then it takes no new key, waits for the
-// running steps, and cancels those that do not finish within Drain.
+// running reconciles, and cancels those that do not finish within Drain.
 func (l *Loop) Run(ctx context.Context) {
-	q := l.queue()
+	l.limiter = &limiter{newBackOff: l.BackOff, failing: map[string]schedule{}}
+	q := workqueue.NewTypedRateLimitingQueueWithConfig[string](l.limiter, workqueue.TypedRateLimitingQueueConfig[string]{Name: l.Name, MetricsProvider: l.Metrics.queues()})
 	l.Metrics.begin(l.Name)
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -72,7 +72,7 @@ func (l *Loop) Run(ctx context.Context) {
 		wg.Go(func() { l.feed(ctx, s, func(key string) { signal(q, key) }) })
 	}
 	for _, s := range l.DesiredState {
-		wg.Go(func() { l.feed(ctx, s, func(key string) { q.Forget(key); l.lanes.hurry(key); q.Add(key) }) })
+		wg.Go(func() { l.feed(ctx, s, func(key string) { q.Forget(key); q.Add(key) }) })
 	}
 	for _, s := range l.Awaited {
 		wg.Go(func() { l.feed(ctx, s, q.Add) })
@@ -84,28 +84,10 @@ func (l *Loop) Run(ctx context.Context) {
 		})
 	}
 	<-ctx.Done()
-	late := time.AfterFunc(l.drain(), cancel)
+	late := time.AfterFunc(cmp.Or(l.Drain, 5*time.Second), cancel)
 	defer late.Stop()
 	q.ShutDown()
 	wg.Wait()
-}
-
-// queue returns the work queue. Only the innermost queue accepts a custom storage,
-// so all three layers are built here.
-func (l *Loop) queue() queue {
-	l.limiter, l.lanes = newLimiter(l.BackOff), newLanes()
-	metrics := l.Metrics.queues()
-	keys := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[string]{Name: l.Name, MetricsProvider: metrics, Queue: l.lanes, Clock: seldom{}})
-	delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[string]{Name: l.Name, MetricsProvider: metrics, Queue: keys})
-	return workqueue.NewTypedRateLimitingQueueWithConfig(workqueue.TypedRateLimiter[string](l.limiter),
-		workqueue.TypedRateLimitingQueueConfig[string]{Name: l.Name, MetricsProvider: metrics, DelayingQueue: delaying})
-}
-
-func (l *Loop) drain() time.Duration {
-	if l.Drain > 0 {
-		return l.Drain
-	}
-	return 5 * time.Second
 }
 
 // feed runs one source until ctx ends, and restarts it with backoff when it fails. Like
@@ -127,10 +109,19 @@ func (l *Loop) feed(ctx context.Context, s Source, notify func(string)) {
 		if failures++; powerOfTwo(failures) {
 			l.Log.Warn("event source failed, retrying", "controller", l.Name, "err", err, "failures", failures, "retry_in", wait)
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(wait):
-		}
+		sleep(ctx, wait)
+	}
+}
+
+// sleep waits for d, and reports whether ctx has not ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	wait := time.NewTimer(d)
+	defer wait.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-wait.C:
+		return true
 	}
 }
 
@@ -145,11 +136,12 @@ func (l *Loop) next(ctx, work context.Context, q queue) bool {
 	if ctx.Err() != nil {
 		return true
 	}
-	began, urgent := time.Now(), l.lanes.taken(key)
-	res, err := l.reconcile(work, key)
-	if urgent && (err != nil || res.Requeue) {
-		l.lanes.hurry(key) // the request is not complete yet
-	}
+	began := time.Now()
+	var res Result
+	err := Catch(l.Log, "reconcile", func() (err error) {
+		res, err = l.Reconciler.Reconcile(work, key)
+		return err
+	}, "controller", l.Name, "key", key)
 	l.Metrics.observe(l.Name, l.requeue(q, key, res, err), time.Since(began))
 	return true
 }
@@ -167,24 +159,17 @@ func (l *Loop) requeue(q queue, key string, res Result, err error) string {
 		q.AddAfter(key, wait)
 		l.failed(key, err, time.Now().Add(wait))
 		return resultError
-	case res.Requeue && l.limiter.requeue(key):
-		q.AddRateLimited(key)
-		l.Log.Warn("reconcile makes no progress: too many consecutive steps, retrying with backoff", "controller", l.Name, "key", key, "steps", maxSteps)
-		return resultError
-	case res.Requeue:
-		q.Add(key)
-		return resultAgain
 	case res.Waiting:
 		if res.RequeueAfter > 0 {
 			q.AddAfter(key, res.RequeueAfter)
 		}
 		return resultWaiting
-	case res.RequeueAfter > 0:
-		q.Forget(key)
+	}
+	q.Forget(key)
+	if res.RequeueAfter > 0 {
 		q.AddAfter(key, res.RequeueAfter)
 		return resultAfter
 	}
-	q.Forget(key)
 	return resultSettled
 }
 
@@ -197,16 +182,6 @@ func (l *Loop) failed(key string, err error, retryAt time.Time) {
 	if l.Failed != nil {
 		l.Failed(key, err, retryAt)
 	}
-}
-
-// reconcile calls the Reconciler. It turns a panic into an error, so that one bad
-// object cannot stop the daemon.
-func (l *Loop) reconcile(ctx context.Context, key string) (res Result, err error) {
-	err = Catch(l.Log, "reconcile", func() error {
-		res, err = l.Reconciler.Reconcile(ctx, key)
-		return err
-	}, "controller", l.Name, "key", key)
-	return res, err
 }
 
 // powerOfTwo reports whether n is 0, 1, 2, 4, 8 and so on.

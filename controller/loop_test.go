@@ -127,13 +127,13 @@ func TestTerminalErrorWaitsForTheNextSignal(t *testing.T) {
 	})
 }
 
-func TestRequeueAndRequeueAfter(t *testing.T) {
+func TestRequeueAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{answer: func(n int, _ string) (controller.Result, error) {
-			return []controller.Result{{Requeue: true}, {RequeueAfter: time.Minute}, {}}[n-1], nil
+			return []controller.Result{{RequeueAfter: time.Minute}, {}}[n-1], nil
 		}}
 		run(t, s, func(watch, _ func(string)) { watch("a"); time.Sleep(time.Hour) })
-		require.Equal(t, []time.Duration{0, 0, time.Minute}, s.at)
+		require.Equal(t, []time.Duration{0, time.Minute}, s.at)
 	})
 }
 
@@ -226,7 +226,7 @@ func TestShutdownDrainsRunningSteps(t *testing.T) {
 						finished = true
 					case <-ctx.Done():
 					}
-					return controller.Result{Requeue: true}, nil
+					return controller.Result{RequeueAfter: time.Millisecond}, nil
 				})}
 			done := make(chan struct{})
 			go func() { defer close(done); l.Run(ctx) }()
@@ -278,7 +278,7 @@ func TestMetricsStartAtZeroAndCount(t *testing.T) {
 		go func() { defer close(done); l.Run(ctx) }()
 		synctest.Wait()
 		require.NoError(t, testutil.GatherAndCompare(reg, strings.NewReader(metricsText("0")), "berth_reconcile_total"))
-		n, err := testutil.GatherAndCount(reg, "workqueue_depth", "workqueue_adds_total", "workqueue_retries_total")
+		n, err := testutil.GatherAndCount(reg, "workqueue_depth", "workqueue_adds_total", "workqueue_queue_duration_seconds")
 		require.NoError(t, err)
 		require.Equal(t, 3, n)
 		key <- "a"
@@ -293,10 +293,55 @@ func metricsText(settled string) string {
 	return `# HELP berth_reconcile_total Reconciles, by controller and result.
 # TYPE berth_reconcile_total counter
 berth_reconcile_total{controller="container",result="after"} 0
-berth_reconcile_total{controller="container",result="again"} 0
 berth_reconcile_total{controller="container",result="error"} 0
 berth_reconcile_total{controller="container",result="settled"} ` + settled + `
 berth_reconcile_total{controller="container",result="terminal"} 0
 berth_reconcile_total{controller="container",result="waiting"} 0
 `
+}
+
+// TestSelfSignalingKeyIsDelayed is about an engine that sends events of an object
+// which it created and removed again in a failed call.
+func TestSelfSignalingKeyIsDelayed(t *testing.T) {
+	for name, err := range map[string]error{"failing": errors.New("no"), "terminal": controller.Terminal(errors.New("never"))} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var signal func(string)
+				s := &script{answer: func(int, string) (controller.Result, error) {
+					go signal("a")
+					return controller.Result{}, err
+				}}
+				run(t, s, func(watch, _ func(string)) {
+					signal = watch
+					watch("a")
+					time.Sleep(time.Minute)
+					require.Less(t, s.count(), 30)
+					require.Greater(t, s.count(), 5)
+				})
+			})
+		})
+	}
+}
+
+// TestWaitingKeepsBackOff has a key that fails, waits, and fails again each time that
+// the resource it waits for is available.
+func TestWaitingKeepsBackOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var failed []time.Duration
+		began, waited, awaited := time.Now(), false, make(chan string, 1)
+		l := &controller.Loop{Name: "test", Log: slog.New(slog.DiscardHandler), BackOff: controller.BackOff(time.Second, time.Hour),
+			Watch: []controller.Source{controller.Once("a")}, Awaited: []controller.Source{from(awaited)},
+			Reconciler: reconcileFunc(func(context.Context, string) (controller.Result, error) {
+				if waited = !waited; waited {
+					awaited <- "a"
+					return controller.Result{Waiting: true}, nil
+				}
+				failed = append(failed, time.Since(began))
+				return controller.Result{}, errors.New("refused")
+			})}
+		ctx, cancel := context.WithTimeout(t.Context(), 45*time.Second)
+		defer cancel()
+		l.Run(ctx)
+		require.Len(t, failed, 6, "%v: 0, 1, 3, 7, 15 and 31 s", failed)
+	})
 }

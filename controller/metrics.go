@@ -10,7 +10,6 @@ import (
 // The outcomes of a reconcile: the values of the label result.
 const (
 	resultSettled  = "settled"
-	resultAgain    = "again"
 	resultAfter    = "after"
 	resultWaiting  = "waiting"
 	resultError    = "error"
@@ -23,7 +22,7 @@ type Metrics struct {
 	seconds  *prometheus.HistogramVec
 	repaired *prometheus.CounterVec
 	steps    *prometheus.CounterVec
-	queue    *queueMetrics
+	queue    queueMetrics
 }
 
 // Kinds declares the kinds that Repaired counts, so that their series start at 0.
@@ -60,8 +59,7 @@ func (m *Metrics) StepFailed(name string) {
 	}
 }
 
-// NewMetrics registers the reconcile metrics and client-go's workqueue metrics
-// with reg.
+// NewMetrics registers the metrics of reconciles and of their queues with reg.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		total: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -81,9 +79,23 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Name: "berth_step_failures_total",
 			Help: "Failed steps of containers, by step.",
 		}, []string{"step"}),
-		queue: newQueueMetrics(reg),
+		queue: queueMetrics{
+			depth: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+				Name: "workqueue_depth",
+				Help: "Keys that wait for a worker.",
+			}, []string{"name"}),
+			adds: prometheus.NewCounterVec(prometheus.CounterOpts{
+				Name: "workqueue_adds_total",
+				Help: "Keys added to the queue.",
+			}, []string{"name"}),
+			latency: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+				Name:    "workqueue_queue_duration_seconds",
+				Help:    "Seconds that a key waited for a worker.",
+				Buckets: prometheus.ExponentialBuckets(1e-6, 10, 9),
+			}, []string{"name"}),
+		},
 	}
-	reg.MustRegister(m.total, m.seconds, m.repaired, m.steps)
+	reg.MustRegister(m.total, m.seconds, m.repaired, m.steps, m.queue.depth, m.queue.adds, m.queue.latency)
 	return m
 }
 
@@ -93,7 +105,7 @@ func (m *Metrics) begin(name string) {
 	if m == nil {
 		return
 	}
-	for _, r := range []string{resultSettled, resultAgain, resultAfter, resultWaiting, resultError, resultTerminal} {
+	for _, r := range []string{resultSettled, resultAfter, resultWaiting, resultError, resultTerminal} {
 		m.total.WithLabelValues(name, r)
 	}
 	m.seconds.WithLabelValues(name)
@@ -113,3 +125,42 @@ func (m *Metrics) queues() workqueue.MetricsProvider {
 	}
 	return m.queue
 }
+
+// queueMetrics is the workqueue.MetricsProvider of all queues. It records three of client-go's
+// metrics, under the names of its own Prometheus adapter. Metrics has the durations of
+// reconciles and their failures.
+type queueMetrics struct {
+	unrecorded
+	depth   *prometheus.GaugeVec
+	adds    *prometheus.CounterVec
+	latency *prometheus.HistogramVec
+}
+
+func (m queueMetrics) NewDepthMetric(name string) workqueue.GaugeMetric {
+	return m.depth.WithLabelValues(name)
+}
+
+func (m queueMetrics) NewAddsMetric(name string) workqueue.CounterMetric {
+	return m.adds.WithLabelValues(name)
+}
+
+func (m queueMetrics) NewLatencyMetric(name string) workqueue.HistogramMetric {
+	return m.latency.WithLabelValues(name)
+}
+
+// unrecorded makes the metrics that nobody reads, and is each of them.
+type unrecorded struct{}
+
+func (u unrecorded) NewWorkDurationMetric(string) workqueue.HistogramMetric { return u }
+
+func (u unrecorded) NewUnfinishedWorkSecondsMetric(string) workqueue.SettableGaugeMetric { return u }
+
+func (u unrecorded) NewLongestRunningProcessorSecondsMetric(string) workqueue.SettableGaugeMetric {
+	return u
+}
+
+func (u unrecorded) NewRetriesMetric(string) workqueue.CounterMetric { return u }
+
+func (unrecorded) Inc()            {}
+func (unrecorded) Set(float64)     {}
+func (unrecorded) Observe(float64) {}

@@ -2,13 +2,18 @@ package controller
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
 	"time"
 )
 
-// Reconciler drives one object toward its spec, a step at a time.
+// Reconciler drives one object toward its spec.
 //
-// Reconcile receives the key of an object, never what happened to it. It must not
-// wait: it begins a long operation, records that, and observes the object again later.
+// Reconcile receives the key of an object, never what happened to it. It takes the steps
+// that it can, each from what is stored and observed by then, and a bounded number of them.
+// It must not wait: it begins a long operation, records that, and observes the object again
+// later.
 type Reconciler interface {
 	Reconcile(ctx context.Context, key string) (Result, error)
 }
@@ -16,17 +21,13 @@ type Reconciler interface {
 // Result determines when the key is reconciled again. The zero Result means that the
 // object needs nothing more until a source names it.
 type Result struct {
-	Requeue      bool          // there is a next step: reconcile again at once
-	RequeueAfter time.Duration // otherwise reconcile again after this time, if it is above 0
+	RequeueAfter time.Duration // reconcile again after this time, if it is above 0
 
 	// Waiting means that the key waits for a resource that other keys hold, such as
 	// a permit, or for a job of its own. That is neither a success nor a failure: the backoff of earlier
-	// failures stays. A source of Loop.Awaited names the key, or RequeueAfter is set.
+	// failures stays. A source names the key, or RequeueAfter is set.
 	Waiting bool
 }
-
-// RequeueNow returns the result of a step that has a next one.
-func RequeueNow() Result { return Result{Requeue: true} }
 
 // Terminal marks an error that a retry cannot fix. The key waits for the next
 // signal, at the latest for the resync.
@@ -35,3 +36,16 @@ func Terminal(err error) error { return terminalError{err} }
 type terminalError struct{ error }
 
 func (e terminalError) Unwrap() error { return e.error }
+
+// Catch calls f. It turns a panic into an error and logs its stack, so that one bad
+// object cannot end the daemon. what names the work in the log, and args are attributes of
+// slog.
+func Catch(log *slog.Logger, what string, f func() error, args ...any) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			log.Error(what+" panicked", append(args, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))...)
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return f()
+}

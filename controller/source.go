@@ -36,37 +36,25 @@ func List(list func() ([]string, error)) Source {
 
 // Every returns a source that names all keys of list in each period, the first at
 // once: the resync that makes up for lost signals. It spreads the keys over the
-// period, so that a host with many keys never reconciles all of them at once. Keys that
-// follow each other within minResyncStep are named together: each timer wakes a thread.
+// period, so that a host with many keys never reconciles all of them at once.
 func Every(period time.Duration, list func() ([]string, error)) Source {
 	return func(ctx context.Context, notify func(string)) error {
-		tick := time.NewTimer(0)
-		defer tick.Stop()
-		<-tick.C
 		for ctx.Err() == nil {
 			keys, err := list()
 			if err != nil {
 				return err
 			}
-			step := max(1, period/time.Duration(max(1, len(keys))))
-			together := max(1, int((minResyncStep+step-1)/step))
-			for first := true; first || len(keys) > 0; first = false {
-				now := min(together, len(keys))
-				for _, k := range keys[:now] {
-					notify(k)
-				}
-				keys = keys[now:]
-				tick.Reset(step * time.Duration(max(1, now)))
-				select {
-				case <-ctx.Done():
+			step := period / time.Duration(max(1, len(keys)))
+			if len(keys) == 0 {
+				sleep(ctx, step)
+			}
+			for _, key := range keys {
+				notify(key)
+				if !sleep(ctx, step) {
 					return nil
-				case <-tick.C:
 				}
 			}
 		}
 		return nil
 	}
 }
-
-// minResyncStep is the time between two groups of keys of Every, at least.
-const minResyncStep = 50 * time.Millisecond

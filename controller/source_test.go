@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -100,37 +99,5 @@ func TestResyncIsSpreadOverPeriod(t *testing.T) {
 			"a": {0, 60 * time.Second}, "b": {15 * time.Second, 75 * time.Second},
 			"c": {30 * time.Second, 90 * time.Second}, "d": {45 * time.Second, 105 * time.Second},
 		}, at)
-	})
-}
-
-// TestResyncOfManyKeysWakesSeldom: keys are named in small groups, each key once.
-func TestResyncOfManyKeysWakesSeldom(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		keys := make([]string, 10_000)
-		for i := range keys {
-			keys[i] = strconv.Itoa(i)
-		}
-		began := time.Now()
-		named, at := map[string]int{}, map[time.Duration]int{}
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			_ = controller.Every(time.Minute, func() ([]string, error) { return keys, nil })(ctx, func(key string) {
-				named[key]++
-				at[time.Since(began)]++
-			})
-		}()
-		time.Sleep(time.Minute - time.Second/2)
-		cancel()
-		<-done
-		require.InDelta(t, 10_000, len(named), 100)
-		require.LessOrEqual(t, len(at), 1200)
-		for when, count := range at {
-			require.LessOrEqual(t, count, 9, when)
-		}
-		for key, times := range named {
-			require.Equal(t, 1, times, key)
-		}
 	})
 }

@@ -19,35 +19,49 @@ type backups struct {
 	space    *space
 }
 
-// Reconcile takes one step for the backup with this id.
+// maxSteps bounds the steps of one reconcile.
+const maxSteps = 30
+
+// Reconcile takes the steps of the backup with this id until one has to wait.
 func (r *backups) Reconcile(ctx context.Context, id string) (controller.Result, error) {
-	b, o, err := r.observe(id)
-	if errors.Is(err, store.ErrNotFound) {
-		r.Jobs.archives.Forget(backupJob + id)
-		r.Jobs.removals.Forget(id)
-		return controller.Result{}, nil
+	for range maxSteps {
+		b, o, err := r.observe(id)
+		if errors.Is(err, store.ErrNotFound) {
+			r.Jobs.archives.Forget(backupJob + id)
+			r.Jobs.removals.Forget(id)
+			return controller.Result{}, nil
+		}
+		if err != nil {
+			return controller.Result{}, err
+		}
+		next := Plan(b, o)
+		if res, err := r.take(ctx, b, o, next); err != nil || next == Rest || res != (controller.Result{}) {
+			return res, err
+		}
 	}
-	if err != nil {
-		return controller.Result{}, err
-	}
-	switch a := Plan(b, o); a {
+	return controller.Result{}, fmt.Errorf("backup %s: no progress in %d steps", id, maxSteps)
+}
+
+// take takes one step. The zero Result means that another one may follow.
+func (r *backups) take(ctx context.Context, b v1.Backup, o Observed, a Action) (controller.Result, error) {
+	switch a {
 	case Begin:
 		return r.begin(b)
 	case RecordProgress:
 		return controller.Result{RequeueAfter: progressPeriod}, r.recordProgress(b, o.Job.Value.Progress)
 	case RecordPending, RecordCompleted, RecordFailed, RecordDeleting:
-		return controller.RequeueNow(), r.recordStep(b, a, o)
+		return controller.Result{}, r.recordStep(b, a, o)
 	case SendResume:
-		return controller.RequeueNow(), r.resume(ctx, b)
+		return controller.Result{}, r.resume(ctx, b)
 	case Cancel:
-		r.Jobs.archives.Cancel(backupJob + id)
+		r.Jobs.archives.Cancel(backupJob + b.Meta.ID)
 		return controller.Result{Waiting: true}, nil
 	case Await:
 		return controller.Result{Waiting: true}, nil
 	case Remove:
 		return r.remove(b)
 	case Collect:
-		return r.collect(b, o.Removal)
+		return controller.Result{}, r.collect(b, o.Removal)
 	}
 	return controller.Result{}, nil
 }
@@ -190,17 +204,17 @@ func (r *backups) remove(b v1.Backup) (controller.Result, error) {
 }
 
 // collect acts on the result of a removal.
-func (r *backups) collect(b v1.Backup, removal Job) (controller.Result, error) {
+func (r *backups) collect(b v1.Backup, removal Job) error {
 	id := b.Meta.ID
 	r.Jobs.removals.Forget(id)
 	if removal.Err != nil {
-		return controller.Result{}, fmt.Errorf("backup %s: remove its archive: %w", id, removal.Err)
+		return fmt.Errorf("backup %s: remove its archive: %w", id, removal.Err)
 	}
 	r.space.release(id)
 	if b.Meta.Deleted {
-		return controller.Result{}, r.purge(id)
+		return r.purge(id)
 	}
-	return controller.RequeueNow(), record(r.Store, b, func(_ *store.Tx, s *v1.BackupStatus, _ time.Time) error { s.Leftover = false; return nil })
+	return record(r.Store, b, func(_ *store.Tx, s *v1.BackupStatus, _ time.Time) error { s.Leftover = false; return nil })
 }
 
 // purge removes the records of a backup and its restores.

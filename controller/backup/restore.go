@@ -22,31 +22,42 @@ type restores struct {
 // busyWait is the time between two checks whether containers have left a volume.
 const busyWait = time.Second
 
-// Reconcile takes one step for the restore with this id.
+// Reconcile takes the steps of the restore with this id until one has to wait.
 func (r *restores) Reconcile(ctx context.Context, id string) (controller.Result, error) {
-	o, restore, err := r.observe(ctx, id)
-	if errors.Is(err, store.ErrNotFound) {
-		r.Jobs.archives.Forget(restoreJob + id)
-		return controller.Result{}, nil
+	for range maxSteps {
+		o, restore, err := r.observe(ctx, id)
+		if errors.Is(err, store.ErrNotFound) {
+			r.Jobs.archives.Forget(restoreJob + id)
+			return controller.Result{}, nil
+		}
+		if errors.Is(err, store.ErrDamaged) && o.Job.State == jobs.None {
+			return controller.Result{}, errors.Join(err, r.giveUp(id))
+		}
+		if err != nil {
+			return controller.Result{}, err
+		}
+		next := PlanRestore(restore, o)
+		if res, err := r.take(restore, o.Job, next); err != nil || next == Rest || res != (controller.Result{}) {
+			return res, err
+		}
 	}
-	if errors.Is(err, store.ErrDamaged) && o.Job.State == jobs.None {
-		return controller.Result{}, errors.Join(err, r.giveUp(id))
-	}
-	if err != nil {
-		return controller.Result{}, err
-	}
-	switch a := PlanRestore(restore, o); a {
+	return controller.Result{}, fmt.Errorf("restore %s: no progress in %d steps", id, maxSteps)
+}
+
+// take takes one step. The zero Result means that another one may follow.
+func (r *restores) take(o v1.Restore, job Job, a Action) (controller.Result, error) {
+	switch a {
 	case Begin:
-		return r.begin(restore)
+		return r.begin(o)
 	case Sweep:
-		return r.sweep(restore)
+		return r.sweep(o)
 	case RecordPending, RecordCompleted, RecordFailed:
-		return controller.RequeueNow(), r.recordStep(restore, a, o.Job)
+		return controller.Result{}, r.recordStep(o, a, job)
 	case Await:
-		if o.Job.State == jobs.Running {
+		if job.State == jobs.Running {
 			return controller.Result{Waiting: true}, nil // Jobs names it when it has ended
 		}
-		r.Jobs.archives.Forget(restoreJob + id) // its place, so that the others go on
+		r.Jobs.archives.Forget(restoreJob + o.Meta.ID) // its place, so that the others go on
 		return controller.Result{Waiting: true, RequeueAfter: busyWait}, nil
 	}
 	return controller.Result{}, nil

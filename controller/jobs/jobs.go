@@ -193,13 +193,7 @@ func (j *Jobs[T]) before(p, q *place) bool {
 
 // next returns the id whose job may begin next, or "". j.mu is held.
 func (j *Jobs[T]) next() (id string) {
-	running, of := 0, map[string]int{}
-	for _, own := range j.jobs {
-		if own.State == Running {
-			running++
-			of[own.key]++
-		}
-	}
+	running, of := j.count()
 	if j.daemon == nil || running >= j.options.Limit() {
 		return ""
 	}
@@ -248,15 +242,23 @@ func (j *Jobs[T]) Get(id string) Job[T] {
 }
 
 // Running returns the number of jobs that run.
-func (j *Jobs[T]) Running() (n int) {
+func (j *Jobs[T]) Running() int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	running, _ := j.count()
+	return running
+}
+
+// count returns the number of jobs that run, and of each key. j.mu is held.
+func (j *Jobs[T]) count() (running int, of map[string]int) {
+	of = map[string]int{}
 	for _, own := range j.jobs {
 		if own.State == Running {
-			n++
+			running++
+			of[own.key]++
 		}
 	}
-	return n
+	return running, of
 }
 
 // Cancel ends the context of a job that runs. Source names it when it has ended.

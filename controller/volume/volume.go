@@ -172,7 +172,7 @@ func (r *Reconciler) remove(ctx context.Context, id string) (controller.Result, 
 	defer cancel()
 	err = r.Directories.Remove(slice, id)
 	if err != nil && slice.Err() != nil && ctx.Err() == nil {
-		return controller.RequeueNow(), nil
+		return controller.Result{RequeueAfter: time.Millisecond}, nil // the other volumes have their turn
 	}
 	if err != nil {
 		return controller.Result{}, err

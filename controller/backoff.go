@@ -14,24 +14,6 @@ type limiter struct {
 
 	mu      sync.Mutex
 	failing map[string]schedule
-	rounds  map[string]int // consecutive steps of each key
-}
-
-func newLimiter(newBackOff func() backoff.BackOff) *limiter {
-	return &limiter{newBackOff: newBackOff, failing: map[string]schedule{}, rounds: map[string]int{}}
-}
-
-// requeue counts one more consecutive step of key and reports whether they exceed
-// maxSteps. If they do not, it resets the failures of key: the step succeeded.
-func (l *limiter) requeue(key string) (tooOften bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.rounds[key]++
-	if l.rounds[key] > maxSteps {
-		return true
-	}
-	delete(l.failing, key)
-	return false
 }
 
 type schedule struct {
@@ -52,12 +34,11 @@ func (l *limiter) When(key string) time.Duration {
 	return s.NextBackOff()
 }
 
-// Forget resets the failures and the steps of key.
+// Forget resets the failures of key.
 func (l *limiter) Forget(key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.failing, key)
-	delete(l.rounds, key)
 }
 
 // NumRequeues returns the number of failures of key since the last reset.
