@@ -95,14 +95,3 @@ func (r *backups) store(ctx context.Context, t Target, b v1.Backup, progress fun
 	}
 	return done, err
 }
-
-// erase returns the work that removes what a target has of a backup.
-func (r *backups) erase(b v1.Backup) work {
-	return func(ctx context.Context, _ func(Report)) error {
-		t, err := r.Targets(b.Spec.Target)
-		if err != nil {
-			return err
-		}
-		return t.Delete(ctx, v1.ArchiveKey(b.Meta.ID))
-	}
-}

@@ -169,8 +169,7 @@ func completed(b v1.Backup, j Job) change {
 		s.Size, s.Checksum, s.Unpacked, s.Files = made.Size, made.Checksum, made.Bytes, made.Files
 		all := v1.FirstSkipped(made.Skipped, v1.MaxSkipped, v1.MaxSkippedBytes)
 		s.Skipped, s.SkippedTotal = v1.FirstSkipped(all, v1.ListedSkipped, v1.ListedSkippedBytes), made.SkippedTotal
-		done := max(j.Value.Progress.Bytes, made.Bytes)
-		s.Progress = v1.Progress{Bytes: done, Total: done}
+		s.Progress = v1.Progress{Bytes: made.Bytes, Total: made.Bytes}
 		if len(all) > len(s.Skipped) {
 			return store.SetSkipped(tx, b.Meta.ID, all)
 		}
@@ -199,7 +198,16 @@ func failed(b v1.Backup, o Observed) change {
 // remove begins to remove what a target has of a backup.
 func (r *backups) remove(b v1.Backup) (controller.Result, error) {
 	r.Jobs.archives.Forget(backupJob + b.Meta.ID)
-	started, err := r.Jobs.removals.Start(jobs.Request[Report]{ID: b.Meta.ID, Key: string(b.Spec.Target), Work: r.erase(b)})
+	started, err := r.Jobs.removals.Start(jobs.Request[Report]{
+		ID: b.Meta.ID, Key: string(b.Spec.Target),
+		Work: func(ctx context.Context, _ func(Report)) error {
+			t, err := r.Targets(b.Spec.Target)
+			if err != nil {
+				return err
+			}
+			return t.Delete(ctx, v1.ArchiveKey(b.Meta.ID))
+		},
+	})
 	return awaited(started), err
 }
 
