@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -21,7 +20,6 @@ type Loop struct {
 	Awaited      []Source // the resource that a key waits for is available: the key is queued at once, its failures are kept
 	Workers      int
 	BackOff      func() backoff.BackOff // returns a new schedule that never ends; see the function BackOff
-	Drain        time.Duration          // how long a running reconcile may continue after the context of Run ends; 0 means 5 s
 	Log          *slog.Logger
 	Metrics      *Metrics // nil records nothing
 
@@ -42,11 +40,14 @@ const (
 	maxSourceDelay = 5 * time.Second
 )
 
-// These limits keep a key from occupying a worker without progress.
+// A signal for a failing key is delayed by minSignalDelay, which doubles with its failures.
 const (
-	minSignalDelay = 50 * time.Millisecond // after a signal for a failing key; doubles with its failures
+	minSignalDelay = 50 * time.Millisecond
 	maxSignalDelay = 5 * time.Second
 )
+
+// drainTime is how long a running reconcile may continue after the context of Run ends.
+const drainTime = 5 * time.Second
 
 // signal queues a key. A failing key is delayed, because its own attempts may
 // cause the signals.
@@ -59,7 +60,7 @@ func signal(q queue, key string) {
 }
 
 // Run reconciles keys until ctx ends. Then it takes no new key, waits for the
-// running reconciles, and cancels those that do not finish within Drain.
+// running reconciles, and cancels those that do not finish within drainTime.
 func (l *Loop) Run(ctx context.Context) {
 	l.limiter = &limiter{newBackOff: l.BackOff, failing: map[string]schedule{}}
 	q := workqueue.NewTypedRateLimitingQueueWithConfig[string](l.limiter, workqueue.TypedRateLimitingQueueConfig[string]{Name: l.Name, MetricsProvider: l.Metrics.queues()})
@@ -84,7 +85,7 @@ func (l *Loop) Run(ctx context.Context) {
 		})
 	}
 	<-ctx.Done()
-	late := time.AfterFunc(cmp.Or(l.Drain, 5*time.Second), cancel)
+	late := time.AfterFunc(drainTime, cancel)
 	defer late.Stop()
 	q.ShutDown()
 	wg.Wait()
