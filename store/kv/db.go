@@ -3,11 +3,31 @@ package kv
 import (
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/dgraph-io/badger/v4"
+)
+
+// Errors that a caller can act on.
+var (
+	ErrNotFound  = errors.New("not found")
+	ErrTooBig    = errors.New("too big for one update")
+	ErrBatchFull = errors.New("batch is full")
+	ErrClosed    = errors.New("store is closed")
+
+	// ErrFailed wraps every failure of the storage itself. Nothing of the batch was stored,
+	// unless Badger's own commit failed, see DB.Failed: then all of it may appear at the next
+	// start.
+	ErrFailed = errors.New("store failed")
+	// ErrDiskFull comes within ErrFailed. It passes when there is space again.
+	ErrDiskFull = errors.New("disk is full")
+
+	// ErrLocked and ErrDamaged are reasons why Open refuses a directory.
+	ErrLocked  = errors.New("another berth holds the store")
+	ErrDamaged = errors.New("store is damaged")
 )
 
 // Options change how a database works. The zero value works.
@@ -160,4 +180,33 @@ func (o Options) commit(commit func() error) error {
 		return commit()
 	}
 	return o.Commit(commit)
+}
+
+// Backup writes one consistent state of the database to w, while it is used.
+func (db *DB) Backup(w io.Writer) error {
+	_, end, err := db.beginView() // Close waits for it
+	if err != nil {
+		return err
+	}
+	defer end()
+	s := db.badger.NewStream()
+	s.NumGo = 1 // each goroutine would read a state of its own
+	if _, err := s.Backup(w, 0); err != nil {
+		return fmt.Errorf("%w: backup: %w", ErrFailed, err)
+	}
+	return db.Err() // it may have read what was not committed
+}
+
+// loadAtOnce is how many batches of Load are written at the same time.
+const loadAtOnce = 16
+
+// Load creates a database in dir from what Backup has written.
+func Load(dir string, r io.Reader) error {
+	o := badgerOptions(dir, slog.New(slog.DiscardHandler)).WithNumCompactors(2)
+	b, err := openBadger(o)
+	if err != nil {
+		return err
+	}
+	err = b.Load(r, loadAtOnce)
+	return errors.Join(err, b.Close())
 }

@@ -11,7 +11,7 @@
 //     to write. Nothing is written any more, and the owner of the database ends the
 //     process, see DB.Failed.
 //   - It opens a damaged or truncated table or log as an older state. Open
-//     verifies the tables (verify.go), and a checkpoint beside them records what
+//     verifies the tables (open.go), and a checkpoint beside them records what
 //     was on the disk (checkpoint.go).
 //   - It blocks commits while too many tables wait for a merge (compactor.go).
 //
