@@ -1,11 +1,10 @@
 package container
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
-
-	"context"
 
 	v1 "berth/api/v1"
 	"berth/controller"

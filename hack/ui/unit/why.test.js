@@ -25,8 +25,8 @@ const cases = [
   ['image missing', container({ state: 'failed', conditions: [fault('ImageAvailable', 'ImageNotFound', 'no such image')] }), 'bad', /^Installation failed 1 min ago$/, /No such image/, /Correct the name of the image/],
   ['registry away', container({ state: 'installing', message: 'pull x: refused; berth tries again until the registry answers', conditions: [fault('ImageAvailable', 'PullFailed', 'pull x: refused; berth tries again until the registry answers', 'Unknown')] }), 'warn', /^Waiting for the image for 1 min$/, /^Cannot pull x: refused\.\nberth tries again until the registry answers, at least every 5 min\.$/, /reaches the registry/],
   ['install script', container({ state: 'failed', exit_code: 22, conditions: [fault('Installed', 'ExitCode', 'the install script ended with exit code 22')] }), 'bad', /Installation failed/, /exit code 22/, /output of the install script/],
-  ['pattern', container({ state: 'starting', message: 'no line for 1m', conditions: [fault('StartPatternNotMatched', 'StartPatternNotMatched', 'no line for 1m; the run is stopped after 2m0s; the last lines are x', 'True')], deadline: '2026-01-01T00:02:00Z' }),
-    'warn', /^Starting for 1 min$/, /^No line for 1m; the last lines are x\.\nberth stops it in 1 min unless a line matches start_pattern\.$/, /Compare start_pattern/],
+  ['pattern', container({ state: 'starting', message: 'no line for 1m', conditions: [fault('StartPatternNotMatched', 'StartPatternNotMatched', 'no line for 1m; the run is stopped after 2m0s', 'True')], deadline: '2026-01-01T00:02:00Z' }),
+    'warn', /^Starting for 1 min$/, /^No line for 1m\.\nberth stops it in 1 min unless a line matches start_pattern\.$/, /Compare start_pattern/],
   ['start', container({ state: 'starting', start_pattern: '^Done' }), 'busy', /^Starting for 1 min$/, /^It is running once a line of its console matches start_pattern\.$/, /^$/],
   ['start without a pattern', container({ state: 'starting' }), 'busy', /^Starting/, /^$/, /^$/],
   ['install hangs', container({ state: 'installing', conditions: [fault('Installed', 'InstallSlow', 'the install script has run since 10:00:00 UTC and is killed after 1h0m0s, counted from its start, or from the last start of berth if that is later', 'Unknown')], deadline: '2026-01-01T00:02:00Z' }), 'warn', /^Installing/, /^The install script has run since 10:00:00 UTC\.\nberth ends the installation in 1 min\.$/, /slow, or waits/],
@@ -102,7 +102,7 @@ test('a node that is not ready', () => {
 test('the first remedy is about the first reason', () => {
   const volume = 'the directory of the volume is missing on the host';
   const conditions = [
-    fault('StartPatternNotMatched', 'StartPatternNotMatched', 'no line has matched; the last lines are x', 'True'),
+    fault('StartPatternNotMatched', 'StartPatternNotMatched', 'no line has matched', 'True'),
     fault('VolumeReady', 'VolumeMissing', volume),
     fault('Started', 'EngineUnreachable', 'the container ran when the engine last answered', 'Unknown'),
     fault('EngineReachable', 'EngineUnreachable', 'the engine does not answer'),

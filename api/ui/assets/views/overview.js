@@ -23,9 +23,6 @@ const lastOutput = (lines) =>
     .filter((line) => line.kind === 'output')
     .slice(-8);
 
-// withoutLines returns a detail without the last lines, which are shown below it.
-const withoutLines = (text) => text.replace(/; the last lines are:?\s[\s\S]*$/, '.');
-
 // Brief is the reason of a state above the other views of a container: where the person
 // looks. It is empty for a container that does what is requested.
 export function Brief({ container }) {
@@ -48,7 +45,7 @@ function Why({ container, live, now }) {
     container.state !== 'running' && ['bad', 'busy', 'warn'].includes(why.tone) ? lastOutput(live.scrollback.lines) : [];
   return html`<section class=${`why ${why.tone}`} aria-label="Why">
     <h3>${why.headline}</h3>
-    ${why.details.map((text) => html`<p class="detail">${visibleLines(last.length ? withoutLines(text) : text)}</p>`)}
+    ${why.details.map((text) => html`<p class="detail">${visibleLines(text)}</p>`)}
     ${last.length > 0 && html`<${Last} lines=${last} />`}
     ${why.next && html`<p>${why.next}</p>`}
     ${why.remedies.map((text) => html`<p class="remedy"><b>What to do:</b> ${text}</p>`)}
