@@ -77,13 +77,13 @@ func (d *daemon) containerLoop(m *controller.Metrics) *controller.Loop {
 	pulls := container.NewPuller(d.engine, pullWorkers, d.log)
 	d.part("image pulls", pulls.Run)
 	heavyCalls := min(mostHeavyCalls, 2*goruntime.NumCPU())
-	slots, instances := container.NewSemaphore(heavyCalls), &container.Instances{}
+	slots := container.NewSemaphore(heavyCalls)
 	c := d.settings.Current().Reconcile
 	roots := newRoots(d)
 	r := &container.Reconciler{
 		Store: d.store, Engine: d.engine, Console: d.consoles, Pulls: pulls,
-		Orphans:   &container.Orphans{Grace: orphanGrace, Log: d.log},
-		Semaphore: slots, Instances: instances, Roots: roots, Timers: &container.Timers{}, Now: time.Now,
+		OrphanGrace: orphanGrace,
+		Semaphore:   slots, Roots: roots, Now: time.Now,
 		Crash: container.CrashBackOff{Initial: firstCrashWait, Max: time.Duration(c.Backoff.Max),
 			ResetAfter: time.Duration(c.Backoff.ResetAfter)},
 		Warn:   container.Warnings{Start: time.Duration(c.StartWarning), Install: time.Duration(c.InstallWarning)},
@@ -94,7 +94,7 @@ func (d *daemon) containerLoop(m *controller.Metrics) *controller.Loop {
 		DesiredState: []controller.Source{store.Changes(store.Containers, d.store, store.SpecChanged)},
 		Watch: []controller.Source{
 			controller.List(store.Containers.Lister(d.store)), // at the start; later requests overtake these
-			container.Watch(d.engine, instances, func() { d.listed.Store(true) }),
+			r.Watch(func() { d.listed.Store(true) }),
 			d.consoles.Source, roots.Source(), container.Restores(d.store), container.Volumes(d.store),
 			controller.Every(d.resync(), store.Containers.Lister(d.store)),
 		},

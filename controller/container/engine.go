@@ -17,6 +17,7 @@ type Engine interface {
 	Instance(ctx context.Context) (string, error) // over a new connection
 	Inspect(ctx context.Context, n runtime.Name) (runtime.State, error)
 	ImageID(ctx context.Context, ref string) (string, error)
+	Watch(ctx context.Context, listed func([]runtime.Found), notify func(runtime.Name)) error
 
 	Create(ctx context.Context, s runtime.Spec) (containerID string, err error)
 	Update(ctx context.Context, n runtime.Name, l runtime.Live) error
@@ -32,23 +33,18 @@ type Engine interface {
 // exit and may be shutting down.
 const engineWait = time.Second
 
-// Instances records which instance of the engine answered last. It determines whether a run
+// instances records which instance of the engine answered last. It determines whether a run
 // ended with its engine.
-type Instances struct {
+type instances struct {
 	mu       sync.Mutex
 	instance string
 	asked    time.Time // when the call began that returned it
 }
 
-// Instancer identifies the engine over a new connection; see runtime/engine.go.
-type Instancer interface {
-	Instance(ctx context.Context) (string, error)
-}
-
 // query returns the engine's instance. An error means that the engine accepts no
 // new connection: it is unreachable or shutting down. Of calls that overlap, the one that
 // began last counts: the other may have been answered by the engine before.
-func (i *Instances) query(ctx context.Context, e Instancer) (instance string, err error) {
+func (i *instances) query(ctx context.Context, e Engine) (instance string, err error) {
 	began := time.Now()
 	if instance, err = e.Instance(ctx); err != nil {
 		return "", err
@@ -62,24 +58,18 @@ func (i *Instances) query(ctx context.Context, e Instancer) (instance string, er
 }
 
 // last returns the instance that answered last; empty if it is unknown.
-func (i *Instances) last() string {
+func (i *instances) last() string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.instance
 }
 
-// Watcher streams the names of containers that changed; see runtime/engine.go.
-type Watcher interface {
-	Instancer
-	Watch(ctx context.Context, listed func([]runtime.Found), notify func(runtime.Name)) error
-}
-
 // Watch returns a source of the containers that changed in the engine. It calls
 // listed after each complete list; the daemon is ready after the first.
-func Watch(e Watcher, i *Instances, listed func()) controller.Source {
+func (r *Reconciler) Watch(listed func()) controller.Source {
 	return func(ctx context.Context, notify func(string)) error {
-		return e.Watch(ctx, func(found []runtime.Found) {
-			_, _ = i.query(ctx, e) // an error also ends the stream
+		return r.Engine.Watch(ctx, func(found []runtime.Found) {
+			_, _ = r.instances.query(ctx, r.Engine) // an error also ends the stream
 			for _, f := range found {
 				notify(f.Name.ID)
 			}

@@ -9,6 +9,7 @@ import (
 
 // slowEngine returns its instance when it is asked to.
 type slowEngine struct {
+	Engine
 	asked  chan struct{}
 	answer chan string
 }
@@ -21,8 +22,8 @@ func (e slowEngine) Instance(context.Context) (string, error) {
 // TestOlderInstanceIsNotRecorded: of two calls that overlap a restart of the engine, the one
 // that began first returns last.
 func TestOlderInstanceIsNotRecorded(t *testing.T) {
-	i, first := &Instances{}, slowEngine{make(chan struct{}), make(chan string)}
-	second := slowEngine{make(chan struct{}, 1), make(chan string, 1)}
+	i, first := &instances{}, slowEngine{asked: make(chan struct{}), answer: make(chan string)}
+	second := slowEngine{asked: make(chan struct{}, 1), answer: make(chan string, 1)}
 	got := make(chan string)
 	go func() {
 		instance, _ := i.query(t.Context(), first)

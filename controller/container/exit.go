@@ -31,7 +31,7 @@ func (t *task) sendStop(ctx context.Context) error {
 		err = t.Engine.Signal(ctx, t.serverName(), stopSignal(t.c.Spec))
 	}
 	if !errors.Is(err, runtime.ErrUnavailable) {
-		t.Timers.since(t.c.Meta.ID, stopTimer, t.c.Status.StopRecordedAt, true)
+		t.timers.since(t.c.Meta.ID, stopTimer, t.c.Status.StopRecordedAt, true)
 	}
 	if err != nil {
 		return err

@@ -117,7 +117,7 @@ func (t *task) pullMissing(context.Context) (controller.Result, error) { return 
 // createInstaller creates the installer, once its volume is claimed and the engine's instance
 // recorded.
 func (t *task) createInstaller(ctx context.Context) (controller.Result, error) {
-	instance, err := t.Instances.query(ctx, t.Engine)
+	instance, err := t.instances.query(ctx, t.Engine)
 	if err != nil {
 		return controller.Result{}, err
 	}

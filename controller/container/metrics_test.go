@@ -148,7 +148,8 @@ func TestExitOfEngineOrHost(t *testing.T) {
 				w.engine.Outside.Exit(server, 0)
 				host.Down()
 				host.Boot()
-				w.rec.BootID, w.rec.Instances = boot, &container.Instances{}
+				w.rec.BootID = boot
+				w.rec.ForgetMemory()
 				defer w.run()()
 				w.want(v1.Running)
 				require.Equal(t, cause{v1.Running, reason, 0}, causes(w)["exit"])

@@ -100,11 +100,11 @@ func (r *Reconciler) missing(ctx context.Context, s v1.ContainerSpec) (string, e
 // observeEngine queries the engine's instance if the cause of an exit determines
 // the next step. Otherwise the instance that answered last is enough.
 func (t *task) observeEngine(ctx context.Context) {
-	t.o.Engine = t.Instances.last()
+	t.o.Engine = t.instances.last()
 	if !causeMatters(t.c, t.o) {
 		return
 	}
-	instance, err := t.Instances.query(ctx, t.Engine)
+	instance, err := t.instances.query(ctx, t.Engine)
 	if err != nil {
 		t.Log.Info("an exit is not recorded yet: the engine accepts no new connection", "container", t.c.Meta.ID, "err", err)
 		return
@@ -143,11 +143,11 @@ func (t *task) installerTarget() runtime.Target {
 		Ended: !s.Running, TTY: s.TTY}
 }
 
-// Timers measure the starts, stops, installations and disk pressure of containers by the
+// timers measure the starts, stops, installations and disk pressure of containers by the
 // monotonic clock of this process, so that a change of the host's clock neither
 // shortens nor extends a grace period. After a restart of berth they begin at 0:
 // it is unknown how much of a stored time was a jump of the clock.
-type Timers struct {
+type timers struct {
 	mu    sync.Mutex
 	began map[timerKey]timer
 }
@@ -165,6 +165,7 @@ const (
 	startTimer                     // since the run was first observed starting
 	installTimer                   // since the installer was first observed running
 	pressureTimer                  // since the volume was first observed over its limit
+	orphanTimer                    // since the container was first observed without a record
 )
 
 type timer struct {
@@ -174,7 +175,7 @@ type timer struct {
 
 // since returns the time since the timer that of identifies began; 0 if it does not run.
 // Begins starts it if it does not run.
-func (t *Timers) since(id string, kind timerKind, of time.Time, begins bool) time.Duration {
+func (t *timers) since(id string, kind timerKind, of time.Time, begins bool) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	key := timerKey{id, kind}
@@ -191,7 +192,7 @@ func (t *Timers) since(id string, kind timerKind, of time.Time, begins bool) tim
 }
 
 // forget removes all timers of a container that is gone.
-func (t *Timers) forget(id string) {
+func (t *timers) forget(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	maps.DeleteFunc(t.began, func(key timerKey, _ timer) bool { return key.id == id })
@@ -201,13 +202,13 @@ func (t *Timers) forget(id string) {
 func (t *task) observeTimers() {
 	id, st, o := t.c.Meta.ID, t.c.Status, &t.o
 	if st.Phase == v1.Stopping {
-		o.StopFor = t.Timers.since(id, stopTimer, st.StopRecordedAt, st.StopSent)
+		o.StopFor = t.timers.since(id, stopTimer, st.StopRecordedAt, st.StopSent)
 	}
 	if st.Phase == v1.Starting && o.Server.Running {
-		o.StartFor = t.Timers.since(id, startTimer, o.Server.StartedAt, true)
+		o.StartFor = t.timers.since(id, startTimer, o.Server.StartedAt, true)
 	}
-	o.InstallFor = t.Timers.since(id, installTimer, o.Install.StartedAt, o.Install.Running)
+	o.InstallFor = t.timers.since(id, installTimer, o.Install.StartedAt, o.Install.Running)
 	if underDiskPressure(t.c) {
-		o.PressureFor = t.Timers.since(id, pressureTimer, v1.FindCondition(st.Conditions, v1.DiskPressure).Since, true)
+		o.PressureFor = t.timers.since(id, pressureTimer, v1.FindCondition(st.Conditions, v1.DiskPressure).Since, true)
 	}
 }

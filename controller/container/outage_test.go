@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	v1 "berth/api/v1"
-	"berth/controller/container"
 )
 
 // TestGracefulEngineRestart stops the engine as Docker stops: it takes no new
@@ -58,7 +57,7 @@ func TestEngineRestartsWhileBerthIsAway(t *testing.T) {
 		host.Down()
 		time.Sleep(time.Minute)
 		host.Boot()
-		w.rec.Instances = &container.Instances{}
+		w.rec.ForgetMemory()
 		stop = w.run()
 		w.want(v1.Running)
 		stop()

@@ -38,27 +38,28 @@ type CrashBackOff struct {
 
 // Reconciler drives containers toward their specs.
 type Reconciler struct {
-	Store     *store.Store
-	Engine    Engine
-	Console   Console
-	Pulls     *Puller
-	Orphans   *Orphans
-	Semaphore *Semaphore
-	Instances *Instances
-	Timers    *Timers
-	Roots     *Roots
-	Mounts    Mounts
-	Crash     CrashBackOff
-	Warn      Warnings
-	BootID    string                             // of the host
-	Now       func() time.Time                   // the host's clock
-	Volume    func(volumeID string) (dir string) // the directory of a volume on the host
-	Auth      func(registry string) runtime.Auth // credentials of docker.registries
-	Metrics   *controller.Metrics
-	Log       *slog.Logger
+	Store       *store.Store
+	Engine      Engine
+	Console     Console
+	Pulls       *Puller
+	Semaphore   *Semaphore
+	Roots       *Roots
+	Mounts      Mounts
+	Crash       CrashBackOff
+	Warn        Warnings
+	OrphanGrace time.Duration                      // of a container without a record
+	BootID      string                             // of the host
+	Now         func() time.Time                   // the host's clock
+	Volume      func(volumeID string) (dir string) // the directory of a volume on the host
+	Auth        func(registry string) runtime.Auth // credentials of docker.registries
+	Metrics     *controller.Metrics
+	Log         *slog.Logger
 
 	// Configure sets the values of configuration files in a volume.
 	Configure func(ctx context.Context, volumeID string, files []v1.ConfigFile, env map[string]string) []error
+
+	instances instances
+	timers    timers
 }
 
 // task is one step of one container.
@@ -88,10 +89,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, id string) (res controller.R
 	for range maxSteps {
 		t, err := r.observe(ctx, id)
 		if errors.Is(err, store.ErrNotFound) {
-			r.Timers.forget(id)
-			return r.Orphans.observe(ctx, r, id)
+			return r.reconcileOrphan(ctx, id)
 		}
-		r.Orphans.forget(id)
 		if err != nil {
 			return controller.Result{}, err
 		}
@@ -145,4 +144,59 @@ func (r *Reconciler) Failed(id string, err error, retryAt time.Time) {
 	if err := failed.recordFailure(failed.reason(), failed.err.Error(), retryAt); err != nil && !errors.Is(err, store.ErrNotFound) {
 		r.Log.Error("could not save the last error of a container", "container", id, "err", err, "last_error", failed.err)
 	}
+}
+
+// removeOrphan is the step in the metrics.
+const removeOrphan = "remove orphan"
+
+// reconcileOrphan observes an id that the store does not know. A container of this store
+// without a record, such as one that a hanging engine created long after the call, is logged
+// first and removed after a grace period. One whose revision the store does not remember is
+// kept: the store is an older copy.
+func (r *Reconciler) reconcileOrphan(ctx context.Context, id string) (controller.Result, error) {
+	left, found := time.Duration(0), false
+	for _, n := range []runtime.Name{serverName(id), installerName(id)} {
+		s, err := r.inspect(ctx, n)
+		if err != nil {
+			return controller.Result{}, err
+		}
+		if !exists(s) {
+			continue
+		}
+		if !r.Store.Incarnations.Remembers(s.Incarnation, s.Revision) {
+			r.Log.Error("a container is newer than the store, which is an older copy: it is kept; remove it by hand if it is not needed",
+				"container", id, "role", n.Role, "container_id", s.ContainerID)
+			continue
+		}
+		found = true
+		waited := r.timers.since(id, orphanTimer, time.Time{}, true)
+		if waited == 0 {
+			r.Log.Warn("a container has no record and is removed after a grace period", "container", id, "role", n.Role, "grace", r.OrphanGrace)
+		}
+		if left = r.OrphanGrace - waited; left > 0 {
+			continue
+		}
+		if err := r.removeOrphan(ctx, n, s); err != nil {
+			r.Metrics.StepFailed(removeOrphan)
+			return controller.Result{}, err
+		}
+	}
+	if !found {
+		r.timers.forget(id)
+	}
+	return controller.Result{RequeueAfter: max(left, 0)}, nil
+}
+
+func (r *Reconciler) removeOrphan(ctx context.Context, n runtime.Name, s runtime.State) error {
+	if s.Running {
+		if err := r.Engine.Kill(ctx, n); err != nil {
+			return err
+		}
+	}
+	if err := r.Engine.Remove(ctx, n); err != nil {
+		return err
+	}
+	r.Metrics.Repaired("orphan")
+	r.Log.Warn("a container without a record was removed", "container", n.ID, "role", n.Role, "container_id", s.ContainerID)
+	return nil
 }

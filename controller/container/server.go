@@ -182,7 +182,7 @@ func limitsAttempt(c v1.Container, server runtime.State) string {
 // the two neither loses nor repeats the start.
 func (t *task) startServer(ctx context.Context) (controller.Result, error) {
 	if !t.startRecorded() {
-		instance, err := t.Instances.query(ctx, t.Engine)
+		instance, err := t.instances.query(ctx, t.Engine)
 		if err != nil {
 			return controller.Result{}, err
 		}
@@ -361,6 +361,7 @@ func (t *task) forget(ctx context.Context) error {
 	if err := t.Store.Update(func(tx *store.Tx) error { return store.Containers.Purge(tx, t.c.Meta.ID) }); err != nil {
 		return err
 	}
+	t.timers.forget(t.c.Meta.ID)
 	return t.forgetConsole(ctx)
 }
 

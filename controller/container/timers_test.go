@@ -9,7 +9,6 @@ import (
 
 	"berth/api/intent"
 	v1 "berth/api/v1"
-	"berth/controller/container"
 	"berth/runtime"
 )
 
@@ -19,7 +18,7 @@ func setClock(w *world, d time.Duration) { w.jump.Store(int64(d)) }
 // restart restarts berth: its memory is lost.
 func restart(w *world, stop func()) func() {
 	stop()
-	w.rec.Timers, w.rec.Instances = &container.Timers{}, &container.Instances{}
+	w.rec.ForgetMemory()
 	return w.run()
 }
 

@@ -102,9 +102,9 @@ func newWorld(t *testing.T) *world {
 	w := &world{t: t, store: s, engine: e, console: c}
 	w.rec = &container.Reconciler{
 		Store: s, Engine: e, Console: c, Log: log,
-		Pulls:     container.NewPuller(e, 2, log),
-		Orphans:   &container.Orphans{Grace: time.Minute, Log: log},
-		Semaphore: container.NewSemaphore(4), Mounts: &pins{}, Instances: &container.Instances{}, Timers: &container.Timers{}, Now: w.now,
+		Pulls:       container.NewPuller(e, 2, log),
+		OrphanGrace: time.Minute,
+		Semaphore:   container.NewSemaphore(4), Mounts: &pins{}, Now: w.now,
 		Crash:  container.CrashBackOff{Initial: 10 * time.Second, Max: 5 * time.Minute, ResetAfter: 10 * time.Minute},
 		BootID: "boot", Volume: func(id string) string { return "/volumes/" + id },
 		Auth: func(string) runtime.Auth { return runtime.Auth{} },
@@ -128,7 +128,7 @@ func (w *world) run() (stop func()) {
 	loop := &controller.Loop{Name: "container", Reconciler: w.rec, Failed: w.rec.Failed, Workers: 8, Log: w.rec.Log,
 		BackOff:      controller.BackOff(500*time.Millisecond, 5*time.Minute),
 		DesiredState: []controller.Source{store.Containers.Source(w.store, store.SpecChanged)},
-		Watch:        []controller.Source{container.Watch(w.engine, w.rec.Instances, func() {}), container.Volumes(w.store), controller.Every(time.Minute, store.Containers.Lister(w.store))},
+		Watch:        []controller.Source{w.rec.Watch(func() {}), container.Volumes(w.store), controller.Every(time.Minute, store.Containers.Lister(w.store))},
 		Awaited:      []controller.Source{w.rec.Pulls.Source, w.rec.Semaphore.Source}}
 	if w.rec.Roots != nil {
 		loop.Watch = append(loop.Watch, w.rec.Roots.Source())

@@ -53,7 +53,6 @@ type node struct {
 // engine is what a node calls.
 type engine interface {
 	container.Engine
-	container.Watcher
 	console.Engine
 	Pull(ctx context.Context, ref string, auth runtime.Auth, progress func(runtime.Progress)) error
 }
@@ -79,11 +78,11 @@ func newNodeOn(b *testing.B, dir string, engine engine, resync time.Duration) *n
 	log := slog.New(slog.DiscardHandler)
 	hub := stream.New(filepath.Join(dir, "console"), stream.Options{})
 	consoles := console.New(engine, hub, console.Options{Log: log})
-	pulls, permits, instances := container.NewPuller(engine, 3, log), container.NewSemaphore(min(heavyCalls, 2*goruntime.NumCPU())), &container.Instances{}
+	pulls, permits := container.NewPuller(engine, 3, log), container.NewSemaphore(min(heavyCalls, 2*goruntime.NumCPU()))
 	r := &container.Reconciler{
 		Store: db, Engine: engine, Console: consoles, Pulls: pulls, Log: log,
-		Orphans: &container.Orphans{Grace: time.Minute, Log: log}, Semaphore: permits, Instances: instances,
-		Timers: &container.Timers{}, Now: time.Now, Mounts: unpinned{}, BootID: "boot",
+		OrphanGrace: time.Minute, Semaphore: permits,
+		Now: time.Now, Mounts: unpinned{}, BootID: "boot",
 		Crash:  container.CrashBackOff{Initial: 10 * time.Second, Max: 5 * time.Minute, ResetAfter: 10 * time.Minute},
 		Volume: func(id string) string { return "/volumes/" + id },
 		Auth:   func(string) runtime.Auth { return runtime.Auth{} },
@@ -91,7 +90,7 @@ func newNodeOn(b *testing.B, dir string, engine engine, resync time.Duration) *n
 	loop := &controller.Loop{Name: "container", Reconciler: r, Failed: r.Failed, Log: log, Workers: workers + heavyCalls,
 		BackOff:      controller.BackOff(500*time.Millisecond, 5*time.Minute),
 		DesiredState: []controller.Source{store.Changes(store.Containers, db, store.SpecChanged)},
-		Watch: []controller.Source{controller.List(store.Containers.Lister(db)), container.Watch(engine, instances, func() {}),
+		Watch: []controller.Source{controller.List(store.Containers.Lister(db)), r.Watch(func() {}),
 			consoles.Source, controller.Every(resync, store.Containers.Lister(db))},
 		Awaited: []controller.Source{pulls.Source, permits.Source}}
 	n := &node{store: db, consoles: consoles}
