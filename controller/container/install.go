@@ -167,11 +167,6 @@ func (t *task) finishInstall(ctx context.Context) (controller.Result, error) {
 	if script && t.o.Install.ExitCode != 0 {
 		return controller.Result{}, t.recordInstallFailure()
 	}
-	if !script {
-		if busy, err := t.stillBusy(); err != nil || busy {
-			return waitFor(volumeBusyWait), err
-		}
-	}
 	if !exists(t.o.Server) {
 		id, res, err := t.create(ctx)
 		if id == "" {
@@ -186,20 +181,6 @@ func (t *task) finishInstall(ctx context.Context) (controller.Result, error) {
 		return waitFor(volumeBusyWait), err
 	}
 	return controller.Result{}, nil
-}
-
-// stillBusy reports whether the installation or the restore that was waited for still
-// uses the volume. Then no call of the engine is needed.
-func (t *task) stillBusy() (busy bool, err error) {
-	if t.c.Status.Message == "" {
-		return false, nil
-	}
-	err = t.Store.View(func(tx *store.Tx) error {
-		text, err := t.userOfVolume(tx)
-		busy = text != "" && t.reported(text)
-		return err
-	})
-	return busy, err
 }
 
 // sigkillExitCode is the exit code of a container that SIGKILL ended.

@@ -3,6 +3,7 @@ package container_test
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -185,10 +186,10 @@ func TestCreateAndStartShareOnePermit(t *testing.T) {
 // idle is an engine whose kills succeed and do nothing.
 type idle struct {
 	*fake.Engine
-	kills int
+	kills atomic.Int64
 }
 
-func (e *idle) Kill(context.Context, runtime.Name) error { e.kills++; return nil }
+func (e *idle) Kill(context.Context, runtime.Name) error { e.kills.Add(1); return nil }
 
 // TestStepsWithoutProgressEnd: a step that succeeds and changes nothing is retried with backoff.
 func TestStepsWithoutProgressEnd(t *testing.T) {
@@ -204,10 +205,10 @@ func TestStepsWithoutProgressEnd(t *testing.T) {
 		w.change(kill)
 		_, err := w.rec.Reconcile(t.Context(), "mc")
 		require.ErrorContains(t, err, "no progress in 30 steps")
-		require.Equal(t, 30, engine.kills)
+		require.EqualValues(t, 30, engine.kills.Load())
 		stop = w.run()
 		time.Sleep(50 * time.Second)
-		require.Less(t, engine.kills, 30*12, "with backoff")
+		require.Less(t, engine.kills.Load(), int64(30*12), "with backoff")
 		stop()
 	})
 }

@@ -63,12 +63,10 @@ func (t *task) recordServerVolume() (recorded bool, err error) {
 	if t.c.Status.ServerVolume == t.c.Spec.VolumeID {
 		return true, nil
 	}
-	return t.recordUnchanged(always, func(tx *store.Tx) error {
+	return t.recordUnchanged(nil, func(tx *store.Tx) error {
 		return t.amendIn(tx, func(st *v1.ContainerStatus, _ time.Time) { st.ServerVolume = t.c.Spec.VolumeID })
 	})
 }
-
-func always(*store.Tx) bool { return true }
 
 // createMounted creates a container with its volume and the mounts of its spec.
 // The sources are checked now: they may have changed since the client's request.
@@ -268,7 +266,7 @@ func (t *task) recordEngine() error {
 
 // recordStarting records a requested run that was started from outside.
 func (t *task) recordStarting() error {
-	_, err := t.recordUnchanged(always, func(tx *store.Tx) error {
+	_, err := t.recordUnchanged(nil, func(tx *store.Tx) error {
 		return t.recordIn(tx, func(st *v1.ContainerStatus, _ time.Time) {
 			t.adopt(st)
 			st.Phase, st.StartRecordedAt = v1.Starting, t.o.Server.StartedAt.Add(-time.Second)
