@@ -133,9 +133,8 @@ func limits(s v1.ContainerSpec) runtime.Live {
 }
 
 // stopTimeoutDiffers reports whether an engine that shuts down would give the
-// container another stop timeout than the spec. A container without a timeout, as
-// older versions of berth created it, counts as one with the default timeout: it
-// gets its timeout when it is created again for another reason.
+// container another stop timeout than the spec. A container that reports none counts as one
+// with the default timeout.
 func stopTimeoutDiffers(s v1.ContainerSpec, server runtime.State) bool {
 	have := server.StopTimeout
 	if have == 0 {
