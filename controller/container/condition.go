@@ -24,27 +24,23 @@ const (
 // facts, and the conditions that report an error of theirs. c is the container before the
 // change.
 func derive(c v1.Container, o Observed, st *v1.ContainerStatus, now time.Time) {
-	if c.Spec.Power == v1.PowerOff {
-		st.NextRetryAt = nil
-	}
-	changed := func(kind string) bool {
+	status := func(kind string) string { return v1.FindCondition(st.Conditions, kind).Status }
+	changed := func(kind string) bool { // by the step itself
 		return v1.FindCondition(st.Conditions, kind) != v1.FindCondition(c.Status.Conditions, kind)
 	}
-	begins := st.StartRecordedAt != c.Status.StartRecordedAt // another run
+	begins := st.StartRecordedAt != c.Status.StartRecordedAt              // another run
+	current := exists(o.Server) && o.Server.SpecHash == c.Spec.SpecHash() // the server was created from the spec
 	if (begins || st.Phase != c.Status.Phase) && !changed(v1.Started) {
 		setStarted(c, o, st, now)
 	}
-	if exists(o.Server) && o.Server.SpecHash == c.Spec.SpecHash() && st.ObservedInstall == c.Spec.InstallGeneration {
-		if image := v1.FindCondition(st.Conditions, v1.ImageAvailable).Status; image == v1.Unknown || image == v1.False {
-			setImagePresent(st, now)
-		}
+	if current && st.ObservedInstall == c.Spec.InstallGeneration && (status(v1.ImageAvailable) == v1.Unknown || status(v1.ImageAvailable) == v1.False) {
+		setImagePresent(st, now)
 	}
-	if v1.FindCondition(st.Conditions, v1.LimitsApplied).Status == v1.False && !changed(v1.LimitsApplied) && exists(o.Server) &&
-		o.Server.SpecHash == c.Spec.SpecHash() && !limitsDiffer(c.Spec, o.Server.Live) {
+	if current && status(v1.LimitsApplied) == v1.False && !changed(v1.LimitsApplied) && !limitsDiffer(c.Spec, o.Server.Live) {
 		setCondition(st, now, v1.LimitsApplied, v1.True, "Applied", "the limits are in force")
 	}
 	switch {
-	case v1.FindCondition(st.Conditions, v1.StartPatternNotMatched).Status != v1.True:
+	case status(v1.StartPatternNotMatched) != v1.True:
 	case st.Phase == v1.Starting && begins:
 		setCondition(st, now, v1.StartPatternNotMatched, v1.False, "Starting", "another run is starting")
 	case st.Phase == v1.Running:
@@ -52,11 +48,14 @@ func derive(c v1.Container, o Observed, st *v1.ContainerStatus, now time.Time) {
 	case st.Phase != v1.Starting && st.Phase != v1.Stopping:
 		setCondition(st, now, v1.StartPatternNotMatched, v1.False, reasonExited, "the run has exited")
 	}
-	if current := v1.FindCondition(st.Conditions, v1.ImageCurrent).Status; c.Spec.PullPolicy != v1.PullAlways || current == v1.Unknown && c.Spec.Power != v1.PowerOn {
+	if c.Spec.PullPolicy != v1.PullAlways || status(v1.ImageCurrent) == v1.Unknown && c.Spec.Power != v1.PowerOn {
 		removeCondition(st, v1.ImageCurrent) // it is about a start that is no longer requested
 	}
 	if len(c.Spec.ConfigFiles) == 0 {
 		removeCondition(st, v1.ConfigFilesApplied)
+	}
+	if c.Spec.Power == v1.PowerOff {
+		st.NextRetryAt = nil
 	}
 	if st.Message == "" {
 		st.Message = messageOf(c.Spec, *st)
