@@ -18,6 +18,10 @@ type Request struct {
 	Audit   v1.Audit // without an Action, the request has no entry
 	Success int      // the status of the response after an update that succeeded
 
+	// Check runs in each update before its change, which its error refuses: the request may have
+	// waited since it was admitted. nil: nothing is checked.
+	Check func(tx *Tx) error
+
 	// Outcome is the response to repetitions of the request: before Finish the one
 	// after an update that succeeded and whose response got lost. nil: none is stored.
 	Outcome *Outcome
@@ -58,8 +62,13 @@ func (r *Request) MustUpdate(fn func(*Tx) error) error {
 func (r *Request) submit(o *op) error {
 	change, done := o.fn, r.done
 	o.actor = r.actor
-	o.fn = func(tx *Tx) error {
-		err := change(tx)
+	o.fn = func(tx *Tx) (err error) {
+		if r.Check != nil {
+			err = r.Check(tx)
+		}
+		if err == nil {
+			err = change(tx)
+		}
 		if err == nil {
 			done, err = r.record(tx, r.Success, r.expected(tx))
 		}

@@ -9,8 +9,10 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"berth/api/auth"
+	"berth/api/intent"
 	"berth/api/limit"
 	"berth/api/server/edge"
+	v1 "berth/api/v1"
 	"berth/store"
 )
 
@@ -144,7 +146,7 @@ func (a access) admit(c *fiber.Ctx, r route) error {
 	actor, refused := a.identify(c, caller)
 	edge.SetActor(c, actor)
 	c.Locals(callerKey, caller)
-	if err := a.auditor.begin(c, r, actor, caller); err != nil {
+	if err := a.auditor.begin(c, r, actor, caller, a.recheck(c, r, caller)); err != nil {
 		return err
 	}
 	if !r.is(anyAccept) && !acceptsVendor(c) {
@@ -152,6 +154,42 @@ func (a access) admit(c *fiber.Ctx, r route) error {
 		return edge.ErrVendor
 	}
 	return refused
+}
+
+// recheck returns the check of a request that is repeated in the update that it makes: that its
+// token is still valid, and may access the objects of its path, and that its container is the
+// same one. The request may wait for its turn, or for its body.
+func (a access) recheck(c *fiber.Ctx, r route, caller auth.Principal) func(tx *store.Tx) error {
+	id, volume, uid := edge.Param(c, "id"), edge.Param(c, "volume"), ""
+	if id != "" && r.method != put { // a PUT is for whatever has the id
+		_ = a.store.View(func(tx *store.Tx) error { // an error is found again in the update
+			o, err := store.Containers.Get(tx, id)
+			uid = o.Meta.UID
+			return err
+		})
+	}
+	return func(tx *store.Tx) error {
+		p, err := caller.Verify(tx, a.settings.Current().Authorization)
+		if err != nil {
+			return err
+		}
+		if id != "" && !p.CanAccess(id) {
+			return v1.ErrContainerNotFound
+		}
+		if uid != "" {
+			if err := onContainer(v1.Meta{ID: id, UID: uid})(tx, p); err != nil {
+				return err
+			}
+		}
+		if volume == "" || !p.Restricted() {
+			return nil
+		}
+		v, err := intent.FindVolume(tx, volume)
+		if err != nil {
+			return err
+		}
+		return onVolumeOf(v.Meta.ID)(tx, p)
+	}
 }
 
 // authenticate returns the principal of a request.
@@ -209,10 +247,14 @@ func (a access) forget(p auth.Principal) {
 func (a access) verify(c *fiber.Ctx) error {
 	return a.store.View(func(tx *store.Tx) error {
 		p, err := callerOf(c).Verify(tx, a.settings.Current().Authorization)
-		if err == nil {
-			c.Locals(callerKey, p)
+		if err != nil {
+			return err
 		}
-		return err
+		c.Locals(callerKey, p)
+		if r, audited := c.Locals(auditedKey).(*store.Request); audited {
+			return r.Check(tx)
+		}
+		return nil
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"berth/api/limit"
 	"berth/api/server/edge"
 	v1 "berth/api/v1"
 )
@@ -266,4 +267,46 @@ func TestTenantsAreNoAdministrators(t *testing.T) {
 	require.Equal(t, []any{"read", "power", "console", "files"}, a.json["scopes"])
 	a = h.do(request{method: "GET", path: "/containers/mc", token: token, header: http.Header{"X-Berth-Actor": {"alice"}}})
 	require.Equal(t, "403 X-Berth-Actor needs a token with the scope admin", statusAndError(a))
+}
+
+// TestWaitingRequests: a request that waited for its turn does nothing if its token was revoked
+// meanwhile, or if another container has the id.
+func TestWaitingRequests(t *testing.T) {
+	h := newHarness(t)
+	volume := h.volume()
+	h.container("mc", volume)
+	h.phase("mc", v1.Ready)
+	pace := h.server.handlers.files.decoder.access.auditor.pace
+	wait := func(tenant string) {
+		pace.Count(tenant, limit.Changes().Burst)
+		pace.Count(tenant, 100)
+	}
+	send := func(r request) <-chan answer {
+		answered := make(chan answer, 1)
+		go func() { answered <- h.do(r) }()
+		select {
+		case a := <-answered:
+			t.Errorf("it does not wait: %v", a.status)
+		case <-time.After(200 * time.Millisecond):
+		}
+		return answered
+	}
+	start := request{method: "POST", path: "/containers/mc/start"}
+	minted := h.must("POST", "/auth/tokens", object{"containers": []string{"mc"}, "scopes": []string{"read", "power"}}).json
+	start.token = minted["token"].(string)
+	wait("container mc")
+	answered := send(start)
+	h.must("DELETE", "/auth/tokens/"+minted["id"].(string), nil)
+	require.Equal(t, 401, (<-answered).status)
+	require.Equal(t, "stopped", h.must("GET", "/containers/mc", nil).json["power"])
+
+	minted = h.must("POST", "/auth/tokens", object{}).json
+	start.token = minted["token"].(string)
+	wait("token " + minted["id"].(string))
+	answered = send(start)
+	h.must("DELETE", "/containers/mc", nil)
+	h.purge("mc")
+	h.container("mc", volume)
+	require.Equal(t, 404, (<-answered).status)
+	require.Equal(t, "stopped", h.must("GET", "/containers/mc", nil).json["power"])
 }

@@ -60,9 +60,10 @@ func resultOf(status int) string {
 	return accepted
 }
 
-// begin gives a request that may change something the entry that end stores. It waits
+// begin gives a request that may change something the entry that end stores, and the check of its
+// updates. It waits
 // if its tenant has sent too many.
-func (a auditor) begin(c *fiber.Ctx, r route, actor v1.Actor, caller auth.Principal) error {
+func (a auditor) begin(c *fiber.Ctx, r route, actor v1.Actor, caller auth.Principal, check func(*store.Tx) error) error {
 	switch c.Method() {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:
 		return nil
@@ -78,7 +79,9 @@ func (a auditor) begin(c *fiber.Ctx, r route, actor v1.Actor, caller auth.Princi
 			return edge.ErrUnavailable // the client is gone, or the server shuts down
 		}
 	}
-	c.Locals(auditedKey, store.NewRequest(a.store, actor, a.describe(c, r)))
+	request := store.NewRequest(a.store, actor, a.describe(c, r))
+	request.Check = check
+	c.Locals(auditedKey, request)
 	return nil
 }
 

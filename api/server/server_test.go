@@ -258,6 +258,16 @@ func TestAuthFailureLog(t *testing.T) {
 	require.LessOrEqual(t, strings.Count(text, "authorization failed"), 2)
 	require.Contains(t, text, "address=9.9.9.9", "the hop before the trusted proxy")
 	require.NotContains(t, text, "feedface")
+	require.NotContains(t, text, "6.6.6.6")
+}
+
+// TestForwardedForHeaders: the last address counts, in whichever header it is.
+func TestForwardedForHeaders(t *testing.T) {
+	log := &lines{}
+	h := newHarnessWith(t, func(d *Deps) { d.Log = slog.New(slog.NewTextHandler(log, nil)) })
+	h.settings.change(func(c *v1.Config) { c.Server.TrustedProxies = []string{"127.0.0.0/8"} })
+	h.do(request{method: "GET", path: "/containers", token: "x", header: http.Header{"X-Forwarded-For": {"6.6.6.6", "9.9.9.9, 127.0.0.2"}}})
+	require.Contains(t, log.String(), "address=9.9.9.9")
 }
 
 func TestForwardedForOfUntrustedPeer(t *testing.T) {

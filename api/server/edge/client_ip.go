@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"bytes"
 	"net/netip"
 	"strings"
 
@@ -9,15 +10,15 @@ import (
 
 // ClientIP returns the address of the client. Behind trusted proxies it is the
 // last address in X-Forwarded-For that is not a trusted proxy; from others the
-// header is ignored.
+// header is ignored. Of several such headers the last one has the last addresses.
 func (s *Server) ClientIP(c *fiber.Ctx) string {
 	address := c.Context().RemoteIP().String()
-	forwarded := c.Get(fiber.HeaderXForwardedFor)
-	if forwarded == "" {
+	forwarded := c.Request().Header.PeekAll(fiber.HeaderXForwardedFor)
+	if len(forwarded) == 0 {
 		return address
 	}
 	trusted := s.settings().Server.TrustedProxies
-	hops := strings.Split(forwarded, ",")
+	hops := strings.Split(string(bytes.Join(forwarded, []byte(","))), ",")
 	for i := len(hops) - 1; i >= 0 && within(trusted, address); i-- {
 		hop, err := netip.ParseAddr(strings.TrimSpace(hops[i]))
 		if err != nil {

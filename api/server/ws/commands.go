@@ -144,6 +144,10 @@ func (r commandReader) change(ctx context.Context, m clientMessage) error {
 	}
 	request := store.NewRequest(r.socket.sockets.Store, r.socket.request.Actor, v1.Audit{
 		Action: m.action(), Object: m.Container, Container: m.Container, RequestID: r.socket.request.ID})
+	request.Check = func(tx *store.Tx) error {
+		_, err := r.verify(tx, m.Container)
+		return err
+	}
 	caller, err := r.admit(m.Container)
 	switch {
 	case err != nil:
@@ -174,16 +178,21 @@ func (r commandReader) admit(container string) (p auth.Principal, err error) {
 		return p, errNoContainer
 	}
 	err = r.socket.sockets.Store.View(func(tx *store.Tx) error {
-		if p, err = r.socket.caller.Verify(tx, r.socket.sockets.Settings.Current().Authorization); err != nil {
-			r.socket.end(err)
-			return err
-		}
-		if !p.CanAccess(container) || r.socket.check(tx, p) != nil {
-			return v1.ErrContainerNotFound
-		}
-		return r.socket.sockets.Containers.Find(tx, container)
+		p, err = r.verify(tx, container)
+		return err
 	})
 	return p, err
+}
+
+func (r commandReader) verify(tx *store.Tx, container string) (p auth.Principal, err error) {
+	if p, err = r.socket.caller.Verify(tx, r.socket.sockets.Settings.Current().Authorization); err != nil {
+		r.socket.end(err)
+		return p, err
+	}
+	if !p.CanAccess(container) || r.socket.check(tx, p) != nil {
+		return p, v1.ErrContainerNotFound
+	}
+	return p, r.socket.sockets.Containers.Find(tx, container)
 }
 
 // reply returns an answer with a text from berth.
