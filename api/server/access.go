@@ -43,7 +43,7 @@ func (a access) guard(r route) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		if a.isPublic(r) {
 			edge.SetRoute(c, r.path)
-			if err := r.checkQuery(c); err != nil || edge.Expects(c) {
+			if err := r.checkQuery(c); err != nil {
 				return err
 			}
 			return r.handle(c)
@@ -56,7 +56,7 @@ func (a access) guard(r route) fiber.Handler {
 		if !r.allows(caller) {
 			return auth.ErrScope
 		}
-		if err := r.checkQuery(c); err != nil || edge.Expects(c) {
+		if err := r.checkQuery(c); err != nil {
 			return err
 		}
 		if err := a.spend(caller); err != nil {

@@ -15,7 +15,7 @@ func FuzzContainerBody(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		var faults v1.FieldErrors
 		var body containerBody
-		edge.NewBodies("").Unmarshal(raw, &body, &faults)
+		edge.NewBodies(v1.Defaults).Unmarshal(raw, &body, &faults)
 		spec := body.request(intent.Policy{}).Spec
 		intent.CheckContainer(&faults, intent.Policy{}, body.InternalID, &spec)
 		if faults.Any() {

@@ -112,7 +112,7 @@ type Deps struct {
 	Page       func() (*ui.Page, error) // called once, by the first request for the page; nil: there is no page
 	Log        *slog.Logger
 	Version    string
-	SpoolDir   string // for file content until its whole body has arrived; empty: os.TempDir()
+	SpoolDir   string // for a backup of the store until it was sent; empty: os.TempDir()
 	ConnsPerIP int    // open connections per address without a valid token; 0: 512
 
 	// HeaderTimeout bounds the time to the first byte of a request, and then to the

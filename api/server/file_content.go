@@ -2,9 +2,11 @@ package server
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"path"
+	"strings"
 
 	"github.com/gofiber/fiber/v2"
 
@@ -12,32 +14,32 @@ import (
 	v1 "berth/api/v1"
 )
 
-// write writes a file whose content comes in a JSON body. The content may be far
-// larger than any other JSON body, and the path may come after it.
+// errLargeFile is the refusal of a file that does not fit into a JSON body.
+var errLargeFile = v1.Errorf(edge.ErrTooLarge.Code, "Request body is too large: send a large file with PUT /volumes/<volume_id>/files/content?path=")
+
+// write writes a file whose content comes in a JSON body.
 func (s files) write(c *fiber.Ctx) error {
-	config := s.settings.Current()
-	content, err := s.decoder.bodies.ReadContent(c, int64(config.Storage.MaxFileSize), int64(config.Server.BodyLimit))
-	if err != nil {
-		return err
-	}
-	defer content.Close()
 	var body struct {
 		Path    string `json:"path" wire:"required"`
 		Content string `json:"content" wire:"required"`
 	}
+	config := s.settings.Current()
+	raw, err := s.decoder.bodies.Read(c, int64(config.Storage.MaxFileSize))
+	if errors.Is(err, edge.ErrTooLarge) {
+		return errLargeFile
+	}
+	if err != nil {
+		return err
+	}
 	var f v1.FieldErrors
-	s.decoder.bodies.Unmarshal(content.JSON, &body, &f)
+	s.decoder.bodies.Unmarshal(raw, &body, &f)
 	if err := f.Err(); err != nil {
 		return err
 	}
 	if err := v1.CheckPath(body.Path); err != nil {
 		return err
 	}
-	from, err := content.Reader()
-	if err != nil {
-		return err
-	}
-	return s.put(c, body.Path, from)
+	return s.put(c, body.Path, strings.NewReader(body.Content))
 }
 
 // upload writes the body of a request, of any size, to a file in constant memory.
@@ -58,10 +60,8 @@ func (s files) upload(c *fiber.Ctx) error {
 // put replaces a file by content.
 func (s files) put(c *fiber.Ctx, path string, content io.Reader) error {
 	nameFile(c, path)
-	entry := earlyEntry{content: content, request: requestOf(c, s.store)}
-	defer entry.wait()
 	err := s.onVolume(c, nil, func(ctx context.Context, f Files, id string) error {
-		return f.Write(ctx, id, path, &entry)
+		return f.Write(ctx, id, path, content)
 	})
 	if err != nil {
 		return err

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"slices"
 
 	"github.com/gofiber/fiber/v2"
 
@@ -14,8 +13,8 @@ type filesBody struct {
 	Files []v1.FileEntry `json:"files"`
 }
 
-// largeList is the number of entries above which a list is sent from a file
-// instead of memory.
+// largeList is the number of entries above which a list is counted until it was sent: its client
+// may be slow.
 const largeList = 10_000
 
 func (s files) list(c *fiber.Ctx) error {
@@ -31,13 +30,11 @@ func (s files) list(c *fiber.Ctx) error {
 		if len(list) <= largeList {
 			return edge.OK(c, filesBody{list})
 		}
-		return s.sendSpooled(ctx, c, id, list)
+		return s.sendLarge(ctx, c, id, list)
 	})
 }
 
-// sendSpooled answers with a large list from a temporary file, so that a slow client
-// holds a file descriptor and neither memory nor a list permit.
-func (s files) sendSpooled(ctx context.Context, c *fiber.Ctx, id string, list []v1.FileEntry) error {
+func (s files) sendLarge(ctx context.Context, c *fiber.Ctx, id string, list []v1.FileEntry) error {
 	leave, err := enter(ctx, callerOf(c), id, s.permits.largeLists)
 	if err != nil {
 		return err
@@ -47,12 +44,7 @@ func (s files) sendSpooled(ctx context.Context, c *fiber.Ctx, id string, list []
 		leave()
 		return err
 	}
-	done := func() { end(); leave() }
-	err = edge.SendSpooled(c, s.spoolDir, "files", slices.Values(list), ctx.Err, done)
-	if err != nil {
-		done()
-	}
-	return err
+	return edge.SendHeld(c, filesBody{list}, func() { end(); leave() })
 }
 
 func (s files) search(c *fiber.Ctx) error {

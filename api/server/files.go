@@ -23,7 +23,6 @@ type files struct {
 	files    Files // nil: unavailable
 	sessions sessions
 	permits  permits
-	spoolDir string
 }
 
 // createWait bounds how long a file operation waits for the directory of a new volume.

@@ -34,7 +34,7 @@ type handlers struct {
 }
 
 func newHandlers(d Deps, a access, all *auth.Sessions) handlers {
-	bodies := edge.NewBodies(d.SpoolDir)
+	bodies := edge.NewBodies(d.Settings.Current)
 	decoder := decoder{bodies: bodies, settings: d.Settings, access: a}
 	sessions := sessions{all: all, access: a}
 	processes := processes{console: d.Console, sampler: d.Stats, starts: a.starts}
@@ -44,7 +44,7 @@ func newHandlers(d Deps, a access, all *auth.Sessions) handlers {
 		self:       self{store: d.Store, tickets: a.tickets},
 		tokens:     tokens{store: d.Store, settings: d.Settings, decoder: decoder},
 		volumes:    volumes{store: d.Store, settings: d.Settings, decoder: decoder},
-		files:      files{store: d.Store, settings: d.Settings, decoder: decoder, files: d.Files, sessions: sessions, permits: newPermits(), spoolDir: d.SpoolDir},
+		files:      files{store: d.Store, settings: d.Settings, decoder: decoder, files: d.Files, sessions: sessions, permits: newPermits()},
 		backups:    backups{store: d.Store, settings: d.Settings, decoder: decoder, archives: d.Archives, sessions: sessions, lists: newBackupLists(d.Store)},
 		policies:   policies{store: d.Store, settings: d.Settings, decoder: decoder, archives: d.Archives},
 		pulls:      pulls{store: d.Store, settings: d.Settings, decoder: decoder},

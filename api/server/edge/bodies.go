@@ -10,58 +10,44 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"berth/api/limit"
 	v1 "berth/api/v1"
 )
 
-// Limits on all JSON bodies together.
+// Limits on all JSON bodies together, besides limit.Bodies.
 const (
-	bodiesTotal = 32 << 20        // bytes at once; more where one body may have more than a fourth
-	bodyFree    = 8 << 10         // bytes of each body that need no reservation: the HTTP library buffers as many anyway
-	bodyWait    = 5 * time.Second // for other requests to release memory
-	decodersMax = 4               // bodies decoded at once: the errors of an invalid body are larger than the body
+	bodyFree    = 8 << 10 // bytes of each body that are not counted: the HTTP library buffers as many anyway
+	decodersMax = 4       // bodies decoded at once: the errors of an invalid body are larger than the body
 )
 
 // Bodies reads JSON bodies and bounds the memory that all of them use together.
 type Bodies struct {
-	budget   budget
-	disk     budget        // for content that is spooled, see ReadContent
-	dir      string        // of spooled content
+	memory   *limit.Slots
 	patience time.Duration // how long a request waits for memory
 	decoding chan struct{}
 }
 
-// NewBodies returns a Bodies. Content is spooled to files in dir; the empty string
-// means os.TempDir().
-func NewBodies(dir string) *Bodies {
-	return &Bodies{dir: dir, patience: bodyWait, decoding: make(chan struct{}, decodersMax)}
+// NewBodies returns a Bodies.
+func NewBodies(settings func() v1.Config) *Bodies {
+	return &Bodies{patience: limit.BodyWait, decoding: make(chan struct{}, decodersMax),
+		memory: limit.NewSlots(func() limit.Bounds {
+			c := settings()
+			return limit.Bodies(int64(max(c.Server.BodyLimit, c.Storage.MaxFileSize)))
+		})}
 }
 
-// Reserved returns the bytes of memory and of disk space that requests hold.
-func (b *Bodies) Reserved() (memory, disk int64) { return b.budget.inUse(), b.disk.inUse() }
+// Reserved returns the memory that bodies hold, in MiB.
+func (b *Bodies) Reserved() int { return b.memory.Used() }
 
-// reservation is the part of a budget that one request holds.
-type reservation struct {
-	budget *budget
-	token  string
-	n      int64 // bytes
-}
-
-// release returns the bytes to the budget. A nil reservation holds none.
-func (r *reservation) release() {
-	if r != nil {
-		r.budget.release(r.token, r.n)
-	}
-}
-
-// Read reads the JSON body of a request, of at most limit bytes. The middleware
-// observe releases its reservation when the request ends.
-func (b *Bodies) Read(c *fiber.Ctx, limit int64) ([]byte, error) {
+// Read reads the JSON body of a request, of at most most bytes. The middleware
+// observe frees its memory when the request ends.
+func (b *Bodies) Read(c *fiber.Ctx, most int64) ([]byte, error) {
 	if err := checkMediaType(c); err != nil {
 		return nil, err
 	}
 	length := int64(c.Request().Header.ContentLength())
-	if length > limit {
-		return nil, errTooLarge
+	if length > most {
+		return nil, ErrTooLarge
 	}
 	stream := c.Context().RequestBodyStream()
 	if stream == nil {
@@ -74,20 +60,20 @@ func (b *Bodies) Read(c *fiber.Ctx, limit int64) ([]byte, error) {
 	_, err := raw.ReadFrom(io.LimitReader(stream, bodyFree))
 	if err == nil && raw.Len() == bodyFree {
 		if length < 0 { // chunked: the length is unknown
-			length = limit
+			length = most
 		}
-		if err := b.reserve(c, length, limit); err != nil {
+		if err := b.reserve(c, length); err != nil {
 			return nil, err
 		}
 		if err := setReadDeadline(c, bodyTimeout); err != nil {
 			return nil, err
 		}
-		raw.Grow(int(length-bodyFree) + bytes.MinRead)
-		_, err = raw.ReadFrom(io.LimitReader(stream, limit+1-bodyFree))
+		raw.Grow(int(max(0, length-bodyFree)) + bytes.MinRead)
+		_, err = raw.ReadFrom(io.LimitReader(stream, most+1-bodyFree))
 	}
 	switch {
-	case int64(raw.Len()) > limit:
-		return nil, errTooLarge
+	case int64(raw.Len()) > most:
+		return nil, ErrTooLarge
 	case isTimeout(err):
 		return nil, errTimeout
 	case err != nil:
@@ -96,30 +82,18 @@ func (b *Bodies) Read(c *fiber.Ctx, limit int64) ([]byte, error) {
 	return raw.Bytes(), nil
 }
 
-// reserve reserves n bytes until the request ends. most is the largest
-// reservation that any one request can need.
-func (b *Bodies) reserve(c *fiber.Ctx, n, most int64) error {
-	r := &reservation{budget: &b.budget, token: tenantOf(c), n: n}
-	if err := b.wait(c, r, max(bodiesTotal, 4*most)); err != nil {
-		return err
-	}
-	c.Locals(bodyKey, r)
-	return nil
-}
-
-// wait waits until r fits into a budget of total bytes. It returns errBusy after
+// reserve waits for n bytes of memory until the request ends. It returns errBusy after
 // b.patience, and also when the client leaves or the server shuts down.
-func (b *Bodies) wait(c *fiber.Ctx, r *reservation, total int64) error {
-	if _, ok := r.budget.try(r.token, r.n, total); ok {
-		return nil
-	}
+func (b *Bodies) reserve(c *fiber.Ctx, n int64) error {
 	ctx, cancel := Context(c)
 	defer cancel()
 	ctx, done := context.WithTimeout(ctx, b.patience)
 	defer done()
-	if r.budget.reserve(ctx, r.token, r.n, total) != nil {
+	leave, err := b.memory.Enter(ctx, limit.Claim{Tenant: tenantOf(c), N: int(limit.InMiB(n))})
+	if err != nil {
 		return errBusy
 	}
+	c.Locals(bodyKey, leave)
 	return nil
 }
 

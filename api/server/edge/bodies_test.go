@@ -8,20 +8,23 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/stretchr/testify/require"
+
+	"berth/api/limit"
+	v1 "berth/api/v1"
 )
 
 // TestBodyWaitsForMemory: a large body gets 503 if it waits in vain; a small one
 // does not wait.
 func TestBodyWaitsForMemory(t *testing.T) {
-	bodies := NewBodies("")
+	bodies := NewBodies(v1.Defaults)
 	h := newHarness(t, Options{}, func(s *Server) {
 		s.Add("POST", "/body", func(c *fiber.Ctx) error {
 			_, err := bodies.Read(c, 1<<20)
 			return err
 		})
 	})
-	b := &bodies.budget
-	require.NoError(t, b.reserve(t.Context(), "", bodiesTotal, bodiesTotal))
+	leave, err := bodies.memory.Enter(t.Context(), limit.Claim{N: 32})
+	require.NoError(t, err)
 	large := `{"ttl":"1h"` + strings.Repeat(" ", 20<<10) + "}"
 	bodies.patience = time.Millisecond
 	resp := h.post("/body", large)
@@ -32,7 +35,8 @@ func TestBodyWaitsForMemory(t *testing.T) {
 	require.Equal(t, 200, h.post("/body", "{}").StatusCode)
 	got := make(chan *http.Response, 1)
 	go func() { got <- h.post("/body", large) }()
-	require.Eventually(t, func() bool { b.mu.Lock(); defer b.mu.Unlock(); return b.freed != nil }, 10*time.Second, time.Millisecond)
-	b.release("", bodiesTotal)
+	require.Eventually(t, func() bool { return bodies.memory.Waiting() == 1 }, 10*time.Second, time.Millisecond)
+	leave()
 	require.Equal(t, 200, (<-got).StatusCode)
+	require.Zero(t, bodies.memory.Used())
 }

@@ -2,13 +2,24 @@ package edge
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	v1 "berth/api/v1"
+)
+
+// Limits on a JSON body.
+const (
+	maxValues = 200_000 // values, with field names; more than 1 MiB of port bindings have
+	maxDepth  = 64      // of nested objects and arrays
 )
 
 // Ignored is the type of a field that is accepted and not decoded.
@@ -21,65 +32,178 @@ type Ignored struct{}
 //
 // It allocates only what out needs: unknown and ignored fields are skipped.
 func unmarshal(raw []byte, out any, f *v1.FieldErrors) bool {
-	if len(bytes.TrimSpace(raw)) == 0 {
+	raw = bytes.TrimSpace(raw)
+	if len(raw) == 0 {
 		raw = []byte("{}")
 	}
-	if err := checkJSON(raw); err != nil {
-		f.Add("body", "%s", err)
+	if fault := checkJSON(raw); fault != "" {
+		f.Add("body", "%s", fault)
 		return false
 	}
-	value := trimJSON(raw)
-	if value[0] != '{' {
-		f.Add("body", "must be an object")
-		return false
+	v := reflect.ValueOf(out).Elem()
+	filler{tokens(raw), f}.fillStruct(v, "")
+	if len(*f) <= maxSorted {
+		slices.SortStableFunc(*f, func(a, b v1.FieldError) int { return position(v.Type(), a) - position(v.Type(), b) })
 	}
-	fillStruct(reflect.ValueOf(out).Elem(), value, "", f)
 	return true
 }
 
-func fillStruct(v reflect.Value, object []byte, path string, f *v1.FieldErrors) {
-	sent := make([][]byte, v.NumField()) // by field
+// maxSorted is how many errors are sorted by field: more are not shown.
+const maxSorted = 100
+
+// position returns the index of the field of a struct that an error is about. That of an unknown
+// field is the last one.
+func position(of reflect.Type, fault v1.FieldError) int {
+	name := fault.Key
+	if i := strings.IndexAny(name, ".["); i >= 0 {
+		name = name[:i]
+	}
+	for i := range of.NumField() {
+		if jsonName(of.Field(i)) == name {
+			return i
+		}
+	}
+	return of.NumField()
+}
+
+// tokens returns a reader of JSON like that of encoding/json. The names of fields are
+// compared by filler, so that the error names the field.
+func tokens(raw []byte) *jsontext.Decoder {
+	return jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+}
+
+// checkJSON returns what is wrong with a body as a whole, or an empty string. What follows
+// assumes that it is one JSON object.
+func checkJSON(raw []byte) string {
+	if !utf8.Valid(raw) {
+		return "must be UTF-8"
+	}
+	if fault := checkSize(raw); fault != "" {
+		return fault
+	}
+	in := json.NewDecoder(bytes.NewReader(raw))
+	var first json.RawMessage
+	var syntax *json.SyntaxError
+	err := in.Decode(&first)
+	switch {
+	case errors.As(err, &syntax):
+		return fmt.Sprintf("is not JSON: %s, at byte %d", syntax, syntax.Offset)
+	case err != nil:
+		return fmt.Sprintf("is not JSON: it ends too early, after %d bytes", len(raw))
+	case in.InputOffset() < int64(len(raw)):
+		return "has data after the JSON value"
+	case first[0] != '{':
+		return "must be an object"
+	}
+	return ""
+}
+
+// checkSize returns which limit a body exceeds, or an empty string.
+func checkSize(raw []byte) string {
+	for in, values := tokens(raw), 0; ; {
+		token, err := in.ReadToken()
+		if err != nil { // the end, or an error that checkJSON finds too
+			return ""
+		}
+		inside, n := in.StackIndex(in.StackDepth())
+		if isName := inside == '{' && n%2 == 1; !isName && token.Kind() != '}' && token.Kind() != ']' {
+			values++
+		}
+		switch {
+		case in.StackDepth() > maxDepth:
+			return fmt.Sprintf("must be nested at most %d deep", maxDepth)
+		case values > maxValues:
+			return fmt.Sprintf("must hold at most %d values", maxValues)
+		}
+	}
+}
+
+// filler fills variables with the values that it reads, and adds every error to faults. The
+// JSON is valid, so reading it cannot fail.
+type filler struct {
+	in     *jsontext.Decoder
+	faults *v1.FieldErrors
+}
+
+// next returns the next value as it was sent.
+func (x filler) next() []byte {
+	value, _ := x.in.ReadValue()
+	return value
+}
+
+// begin reads the begin of an object or array, or returns false for another value.
+func (x filler) begin(kind jsontext.Kind, path, want string) bool {
+	if x.in.PeekKind() != kind {
+		x.faults.Add(path, "must be %s", want)
+		x.next()
+		return false
+	}
+	_, _ = x.in.ReadToken()
+	return true
+}
+
+// end reads the end of an object or array if nothing else follows in it.
+func (x filler) end(kind jsontext.Kind) bool {
+	if x.in.PeekKind() != kind {
+		return false
+	}
+	_, _ = x.in.ReadToken()
+	return true
+}
+
+// name reads the name of a member.
+func (x filler) name() string {
+	token, _ := x.in.ReadToken()
+	return token.String()
+}
+
+func (x filler) fillStruct(v reflect.Value, path string) {
+	if !x.begin('{', path, "an object") {
+		return
+	}
 	index := make(map[string]int, v.NumField())
 	for i := range v.NumField() {
 		index[jsonName(v.Type().Field(i))] = i
 	}
-	var unknown map[string]bool
-	for name, value := range members(object) {
-		if i, known := index[name]; known {
-			if sent[i] != nil {
-				f.Add(join(path, name), "is set twice")
+	seen, set := make([]bool, v.NumField()), make([]bool, v.NumField())
+	var unknown []string
+	for !x.end('}') {
+		name := x.name()
+		i, known := index[name]
+		if !known {
+			if x.next(); len(unknown) < maxUnknown {
+				unknown = append(unknown, name)
 			}
-			sent[i] = value
 			continue
 		}
-		if unknown == nil {
-			unknown = map[string]bool{}
+		if seen[i] {
+			x.faults.Add(join(path, name), "is set twice")
 		}
-		unknown[name] = true
-	}
-	for i, value := range sent {
-		field := v.Type().Field(i)
-		switch {
-		case value != nil && !isNull(value):
-			fill(v.Field(i), value, join(path, jsonName(field)), f)
-		case field.Tag.Get("wire") == "required":
-			f.Add(join(path, jsonName(field)), "is required")
+		seen[i] = true
+		if set[i] = x.in.PeekKind() != 'n'; set[i] {
+			x.fill(v.Field(i), join(path, name))
+		} else {
+			x.next()
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(unknown)) {
-		f.Add(join(path, clip(name)), "unknown field")
+	for i, set := range set {
+		if field := v.Type().Field(i); !set && field.Tag.Get("wire") == "required" {
+			x.faults.Add(join(path, jsonName(field)), "is required")
+		}
+	}
+	slices.Sort(unknown)
+	for _, name := range unknown {
+		x.faults.Add(join(path, clip(name)), "unknown field")
 	}
 }
 
+// maxUnknown is how many unknown fields of an object are named.
+const maxUnknown = 100
+
 // jsonName returns the JSON name of a struct field.
 func jsonName(field reflect.StructField) string {
-	tag := field.Tag.Get("json")
-	for i := range len(tag) {
-		if tag[i] == ',' {
-			return tag[:i]
-		}
-	}
-	return tag
+	name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+	return name
 }
 
 func join(path, name string) string {
@@ -103,106 +227,95 @@ var (
 	durationType = reflect.TypeFor[v1.Duration]()
 )
 
-func fill(v reflect.Value, value []byte, path string, f *v1.FieldErrors) {
+func (x filler) fill(v reflect.Value, path string) {
 	switch v.Type() {
 	case ignoredType:
+		x.next()
 		return
 	case durationType:
-		if v.Addr().Interface().(*v1.Duration).UnmarshalJSON(value) != nil {
-			f.Add(path, "must be a duration such as 90s, 1h30m or 7d")
+		if v.Addr().Interface().(*v1.Duration).UnmarshalJSON(x.next()) != nil {
+			x.faults.Add(path, "must be a duration such as 90s, 1h30m or 7d")
 		}
 		return
 	}
 	switch v.Kind() {
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
-		fill(v.Elem(), value, path, f)
+		x.fill(v.Elem(), path)
 	case reflect.Struct:
-		if value[0] == '{' {
-			fillStruct(v, value, path, f)
-		} else {
-			f.Add(path, "must be an object")
-		}
+		x.fillStruct(v, path)
 	case reflect.Slice:
-		fillSlice(v, value, path, f)
+		x.fillSlice(v, path)
 	case reflect.Map:
-		fillMap(v, value, path, f)
+		x.fillMap(v, path)
 	default:
-		fillScalar(v, value, path, f)
+		x.fillScalar(v, path)
 	}
 }
 
-func fillSlice(v reflect.Value, value []byte, path string, f *v1.FieldErrors) {
-	if value[0] != '[' {
-		f.Add(path, "must be an array")
+func (x filler) fillSlice(v reflect.Value, path string) {
+	if !x.begin('[', path, "an array") {
 		return
 	}
-	n := 0
-	for range elements(value) {
-		n++
-	}
-	v.Set(reflect.MakeSlice(v.Type(), n, n))
-	i := 0
-	for element := range elements(value) {
-		fill(v.Index(i), element, fmt.Sprintf("%s[%d]", path, i), f)
-		i++
+	v.Set(reflect.MakeSlice(v.Type(), 0, 0))
+	for i := 0; !x.end(']'); i++ {
+		v.Grow(1)
+		v.SetLen(i + 1)
+		x.fill(v.Index(i), fmt.Sprintf("%s[%d]", path, i))
 	}
 }
 
 // fillMap decodes an object into a map with string keys.
-func fillMap(v reflect.Value, value []byte, path string, f *v1.FieldErrors) {
-	if value[0] != '{' {
-		f.Add(path, "must be an object")
+func (x filler) fillMap(v reflect.Value, path string) {
+	if !x.begin('{', path, "an object") {
 		return
 	}
-	fields := map[string][]byte{}
-	for name, element := range members(value) {
-		if _, twice := fields[name]; twice {
-			f.Add(join(path, clip(name)), "is set twice")
-		}
-		fields[name] = element
-	}
 	v.Set(reflect.MakeMap(v.Type()))
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		element := reflect.New(v.Type().Elem()).Elem()
-		fill(element, fields[name], join(path, clip(name)), f)
-		v.SetMapIndex(reflect.ValueOf(name), element)
+	for !x.end('}') {
+		name := x.name()
+		key, element := reflect.ValueOf(name), reflect.New(v.Type().Elem()).Elem()
+		if v.MapIndex(key).IsValid() {
+			x.faults.Add(join(path, clip(name)), "is set twice")
+		}
+		x.fill(element, join(path, clip(name)))
+		v.SetMapIndex(key, element)
 	}
 }
 
-func fillScalar(v reflect.Value, value []byte, path string, f *v1.FieldErrors) {
-	number := ""
-	if value[0] == '-' || '0' <= value[0] && value[0] <= '9' {
+func (x filler) fillScalar(v reflect.Value, path string) {
+	kind, value, number := x.in.PeekKind(), x.next(), ""
+	if kind == '0' {
 		number = string(value)
 	}
 	switch v.Kind() {
 	case reflect.String:
-		if value[0] != '"' {
-			f.Add(path, "must be a string")
+		if kind != '"' {
+			x.faults.Add(path, "must be a string")
 			return
 		}
-		v.SetString(unquote(value))
+		text, _ := jsontext.AppendUnquote(nil, value) // an error is a lone surrogate, which it replaces
+		v.SetString(string(text))
 	case reflect.Bool:
-		if value[0] != 't' && value[0] != 'f' {
-			f.Add(path, "must be true or false")
+		if kind != 't' && kind != 'f' {
+			x.faults.Add(path, "must be true or false")
 		}
-		v.SetBool(value[0] == 't')
+		v.SetBool(kind == 't')
 	case reflect.Float64:
 		n, err := strconv.ParseFloat(number, 64)
 		if err != nil {
-			f.Add(path, "must be a number")
+			x.faults.Add(path, "must be a number")
 		}
 		v.SetFloat(n)
 	case reflect.Uint16:
 		n, err := strconv.ParseUint(number, 10, 16)
 		if err != nil {
-			f.Add(path, "must be an integer between 0 and 65535")
+			x.faults.Add(path, "must be an integer between 0 and 65535")
 		}
 		v.SetUint(n)
 	default:
 		n, err := strconv.ParseInt(number, 10, 64)
 		if err != nil {
-			f.Add(path, "must be an integer")
+			x.faults.Add(path, "must be an integer")
 		}
 		v.SetInt(n)
 	}

@@ -23,7 +23,7 @@ var (
 	ErrRoute       = &v1.Error{Code: "route_not_found", Message: "Route not found"}
 	ErrMethod      = &v1.Error{Code: "method_not_allowed", Message: "Method not allowed"}
 	errTimeout     = &v1.Error{Code: "request_timeout", Message: "Request timed out"}
-	errTooLarge    = &v1.Error{Code: "body_too_large", Message: "Request body is too large"}
+	ErrTooLarge    = &v1.Error{Code: "body_too_large", Message: "Request body is too large"}
 	ErrMediaType   = &v1.Error{Code: "unsupported_media_type", Message: "Request body must be JSON without a content encoding"}
 	errHeaders     = &v1.Error{Code: "headers_too_large", Message: "Request headers are too large"}
 	ErrMalformed   = &v1.Error{Code: "malformed_request", Message: "Malformed request"}
@@ -74,7 +74,7 @@ var statuses = map[v1.Code]int{
 	v1.AmbiguousVolume:   409,
 	v1.FileExists:        409,
 	v1.Precondition:      412,
-	errTooLarge.Code:     413,
+	ErrTooLarge.Code:     413,
 	v1.SizeLimit:         413,
 	ErrMediaType.Code:    415,
 	errRange.Code:        416,
@@ -142,7 +142,7 @@ func ofHTTP(status int) *v1.Error {
 	case 408:
 		return errTimeout
 	case 413:
-		return errTooLarge
+		return ErrTooLarge
 	case 426:
 		return ErrUpgrade
 	case 431:

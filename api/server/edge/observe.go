@@ -38,15 +38,13 @@ func (s *Server) observe(c *fiber.Ctx) error {
 	if err != nil {
 		err = s.fail(c, err)
 	}
-	if passed, _ := c.Locals(continueKey).(bool); passed {
-		return err // the request runs a second time, with its body
-	}
 	// A request that failed already is answered and logged with the first cause.
 	if failed := s.answered(c); failed != nil && c.Response().StatusCode() < fiber.StatusInternalServerError {
 		err = s.fail(c, failed)
 	}
-	held, _ := c.Locals(bodyKey).(*reservation)
-	held.release()
+	if leave, held := c.Locals(bodyKey).(func()); held {
+		leave()
+	}
 	drain(c)
 	name, matched := c.Locals(routeKey).(string)
 	if !matched {

@@ -2,12 +2,11 @@ package edge
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"iter"
-	"math"
 
 	"github.com/gofiber/fiber/v2"
 )
@@ -74,23 +73,26 @@ func SendText(c *fiber.Ctx, body io.Reader, name string) {
 	c.Context().SetBodyStream(body, -1)
 }
 
-// SendSpooled answers like SendList, but from a temporary file in dir (empty:
-// os.TempDir()), so that a slow client holds a file descriptor and no memory. It
-// calls proceed now and then while it writes the file, and stops at its error. It
-// calls done when the answer was sent or has failed, unless it returns an error.
-func SendSpooled[T any](c *fiber.Ctx, dir, name string, list iter.Seq[T], proceed func() error, done func()) error {
-	content := &spool{dir: dir, limit: math.MaxInt64, reserve: func(int64) error { return proceed() }}
-	w := bufio.NewWriter(content)
-	writeList(w, name, list)
-	err := w.Flush()
-	var body io.Reader
-	if err == nil {
-		body, err = content.reader()
-	}
+// SendHeld answers 200 with v as JSON, and calls done when the answer was sent or has failed.
+func SendHeld(c *fiber.Ctx, v any, done func()) error {
+	body, err := json.Marshal(v)
 	if err != nil {
-		return errors.Join(err, content.Close())
+		done()
+		return err
 	}
 	c.Set(fiber.HeaderContentType, fiber.MIMEApplicationJSON)
-	c.Context().SetBodyStream(&fileBody{LimitedReader: io.LimitedReader{R: body, N: content.size}, file: content.file, done: done}, int(content.size))
+	c.Context().SetBodyStream(heldBody{bytes.NewReader(body), done}, len(body))
+	return nil
+}
+
+// heldBody is an answer's body, which the HTTP library closes.
+type heldBody struct {
+	*bytes.Reader
+	done func()
+}
+
+// Close calls done.
+func (b heldBody) Close() error {
+	b.done()
 	return nil
 }

@@ -3,7 +3,6 @@ package edge
 import (
 	"crypto/rand"
 	"encoding/hex"
-	"net/url"
 	"regexp"
 	"strconv"
 
@@ -19,7 +18,7 @@ const (
 	tenantKey  = "tenant"  // whose limits it uses
 	actorKey   = "actor"   // who sent it
 	routeKey   = "route"   // the path of its route
-	bodyKey    = "body"    // the reservation for its body
+	bodyKey    = "body"    // frees the memory of its body
 	dryRunKey  = "dry_run" // it changes nothing, whatever its method
 )
 
@@ -68,15 +67,8 @@ func Actor(c *fiber.Ctx) v1.Actor {
 // SetRoute records the route of a request for the metrics.
 func SetRoute(c *fiber.Ctx, path string) { c.Locals(routeKey, path) }
 
-// Param returns a segment of the path, percent-decoded once. A segment that
-// cannot be decoded becomes empty, which no name is.
-func Param(c *fiber.Ctx, name string) string {
-	text, err := url.PathUnescape(c.Params(name))
-	if err != nil {
-		return ""
-	}
-	return text
-}
+// Param returns a segment of the path, percent-decoded once.
+func Param(c *fiber.Ctx, name string) string { return c.Params(name) }
 
 // QueryInt returns a query parameter between 0 and most, or absent if it is missing.
 func QueryInt(c *fiber.Ctx, name string, absent, most int) (int, error) {

@@ -1,16 +1,20 @@
 package edge
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
 	"math"
 	"net"
+	"regexp"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/valyala/fasthttp"
 
 	"berth/api/limit"
 	v1 "berth/api/v1"
@@ -93,6 +97,7 @@ func New(o Options) *Server {
 	s.app = fiber.New(fiber.Config{
 		Immutable:                    true, // otherwise later requests overwrite the memory of stored strings
 		CaseSensitive:                true,
+		UnescapePath:                 true, // so that /%63ontainers is /containers
 		StreamRequestBody:            true, // Bodies and Upload bound the bodies
 		DisablePreParseMultipartForm: true,
 		BodyLimit:                    math.MaxInt,
@@ -103,10 +108,26 @@ func New(o Options) *Server {
 		ErrorHandler:                 s.fail,
 	})
 	s.app.Server().CloseOnShutdown = true
-	s.app.Server().Handler = canonical(s.app.Server().Handler)
-	s.app.Server().ExpectHandler = expect(s.app.Server().Handler)
+	s.app.Server().Handler = known(s.app.Server().Handler)
 	s.app.Use(s.observe, s.checkRequest)
 	return s
+}
+
+// encodedSlash matches a percent-encoded slash.
+var encodedSlash = regexp.MustCompile(`%(2[Ff])`)
+
+// known gives a request with an unknown method one that no route has: fiber would answer it
+// before any check. An encoded slash stays encoded, so that no segment becomes two.
+func known(next fasthttp.RequestHandler) fasthttp.RequestHandler {
+	return func(ctx *fasthttp.RequestCtx) {
+		if !slices.Contains(fiber.DefaultMethods, string(ctx.Method())) {
+			ctx.Request.Header.SetMethod(fiber.MethodTrace)
+		}
+		if path := ctx.URI().PathOriginal(); bytes.Contains(path, []byte("%2")) {
+			ctx.URI().SetPathBytes(encodedSlash.ReplaceAll(path, []byte("%25${1}")))
+		}
+		next(ctx)
+	}
 }
 
 // Add adds a route.

@@ -50,14 +50,13 @@ func inChunks(c *fiber.Ctx, body io.Reader) io.Reader {
 }
 
 // stream returns the body of a request. Read returns errTimeout if
-// the client pauses for longer than chunkTimeout or sends more slowly than
-// leastRate, and errMalformed if the connection or the chunked encoding breaks.
+// the client pauses for longer than chunkTimeout, and errMalformed if the connection or the chunked encoding breaks.
 func stream(c *fiber.Ctx) io.Reader {
 	body := c.Context().RequestBodyStream()
 	if body == nil {
 		return bytes.NewReader(nil)
 	}
-	return paced(time.Now, readerFunc(func(p []byte) (int, error) {
+	return readerFunc(func(p []byte) (int, error) {
 		if err := setReadDeadline(c, chunkTimeout); err != nil {
 			return 0, err
 		}
@@ -69,7 +68,7 @@ func stream(c *fiber.Ctx) io.Reader {
 			err = ErrMalformed
 		}
 		return n, err
-	}))
+	})
 }
 
 // HasBody reports whether a request has a body that was not read yet in full.
