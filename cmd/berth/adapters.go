@@ -4,17 +4,27 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
 
 	v1 "berth/api/v1"
 	"berth/controller/console"
+	"berth/controller/container"
 	"berth/controller/stats"
 	"berth/runtime"
+	"berth/runtime/cgroup"
+	"berth/runtime/docker"
+	"berth/runtime/volume"
 	"berth/store"
 )
 
 // diskUsage returns the size of a container's volume, as last measured.
-func diskUsage(s *store.Store, id string) (bytes int64, known bool) {
-	err := s.View(func(tx *store.Tx) error {
+func (d *daemon) diskUsage(id string) (bytes int64, known bool) {
+	err := d.store.View(func(tx *store.Tx) error {
 		c, err := store.Containers.Get(tx, id)
 		if err != nil {
 			return err
@@ -57,4 +67,98 @@ func (s statsAdapter) Stats(ctx context.Context, id string) (v1.Stats, error) {
 // Samples measures the running ones of some containers.
 func (s statsAdapter) Samples(ctx context.Context, ids []string) map[string]v1.Stats {
 	return s.sampler.Samples(ctx, ids)
+}
+
+// registryAuth returns the configured credentials for a registry.
+func (d *daemon) registryAuth(host string) runtime.Auth {
+	r, ok := d.settings.Current().Docker.Registries[host]
+	if !ok {
+		return runtime.Auth{}
+	}
+	return runtime.Auth{Host: v1.CanonicalRegistry(host), Username: r.Username, Password: r.Password.Reveal()}
+}
+
+// bootID returns the id of the host's boot. If it is empty, no start of berth counts
+// as a boot.
+func bootID() string {
+	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(id))
+}
+
+// isOwn reports whether an address is one of this host. If the addresses cannot be
+// read, every address is.
+func isOwn(to netip.Addr) bool {
+	own, err := net.InterfaceAddrs()
+	for _, one := range own {
+		if p, bad := netip.ParsePrefix(one.String()); bad == nil && p.Addr().Unmap() == to.Unmap().WithZone("") {
+			return true
+		}
+	}
+	return err != nil
+}
+
+// newRoots returns the part that measures what containers write outside their volumes.
+func (d *daemon) newRoots() *container.Roots {
+	m := rootMeter{layers: docker.NewLayers(d.engine), volumes: d.volumes, processes: d.meter,
+		limit: func() int64 { return int64(d.settings.Current().Docker.RootLimit) }}
+	return &container.Roots{Store: d.store, Measure: m.measure, Limit: m.limit, Log: d.log}
+}
+
+// rootMeter measures what one container occupies outside its volume.
+type rootMeter struct {
+	layers    docker.Layers
+	volumes   *volume.Manager
+	processes *cgroup.Reader
+	limit     func() int64 // docker.root_limit, bytes
+}
+
+// measure returns what a container occupies outside its volume. It stops walking a
+// tree that exceeds docker.root_limit by more than a quarter. The engine measures the writable layer; other
+// files that are not visible from here are not counted.
+func (m rootMeter) measure(ctx context.Context, n runtime.Name, volumeID string) (container.RootUsage, error) {
+	w, err := m.layers.Writable(ctx, n)
+	u := container.RootUsage{ContainerID: w.ContainerID, Usage: v1.Usage{Bytes: w.Size}}
+	if err != nil {
+		return u, err
+	}
+	var errs []error
+	most := m.limit()
+	if most > 0 {
+		most += most/4 + 1
+	}
+	for _, dir := range w.Dirs {
+		part, err := m.volumes.Measure(ctx, dir, most)
+		u.Usage = u.Add(part)
+		if !errors.Is(err, os.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	for _, file := range w.Files {
+		u.Bytes += occupied(file)
+	}
+	open, err := m.processes.Unlinked(ctx, w.ContainerID, ownDevice(m.volumes.Path(volumeID)))
+	u.Bytes += open
+	return u, errors.Join(append(errs, err)...)
+}
+
+// occupied returns the size of a file on disk, in bytes.
+func occupied(path string) int64 {
+	var st syscall.Stat_t
+	if syscall.Lstat(path, &st) != nil {
+		return 0
+	}
+	return st.Blocks * 512
+}
+
+// ownDevice returns the device of a volume with a file system of its own, which counts
+// its open unlinked files itself. It returns 0 for other volumes.
+func ownDevice(path string) uint64 {
+	var place, base syscall.Stat_t
+	if syscall.Lstat(path, &place) != nil || syscall.Lstat(filepath.Dir(path), &base) != nil || place.Dev == base.Dev {
+		return 0
+	}
+	return uint64(place.Dev)
 }

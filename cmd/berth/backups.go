@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,12 +13,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	v1 "berth/api/v1"
-	"berth/controller"
 	"berth/controller/backup"
 	"berth/controller/console"
 	"berth/runtime"
 	"berth/runtime/blob"
-	"berth/runtime/docker"
 	"berth/runtime/volume"
 	"berth/runtime/volume/quota"
 	"berth/store"
@@ -30,17 +29,16 @@ type targets struct {
 }
 
 // newTargets returns the configured targets.
-func newTargets(d *daemon) (t targets, err error) {
-	c := d.settings.Current()
-	t.local = blob.NewDirectory(c.Backups.Path)
-	if s := c.Backups.S3; s.Enabled() {
+func newTargets(c v1.BackupsConfig, reg prometheus.Registerer, log *slog.Logger) (t targets, err error) {
+	t.local = blob.NewDirectory(c.Path)
+	if s := c.S3; s.Enabled() {
 		retries := newRetries()
-		d.metrics.MustRegister(retries)
+		reg.MustRegister(retries)
 		t.s3, err = blob.NewS3(blob.S3Options{Endpoint: s.Endpoint, Region: s.Region, Bucket: s.Bucket, Prefix: s.Prefix,
 			AccessKey: s.AccessKey, SecretKey: s.SecretKey.Reveal(), PathStyle: s.PathStyle,
 			Retried: func(request string, err error) {
 				retries.WithLabelValues(request).Inc()
-				d.log.Warn("a request to S3 is repeated", "request", request, "err", err)
+				log.Warn("a request to S3 is repeated", "request", request, "err", err)
 			}})
 	}
 	return t, err
@@ -72,20 +70,18 @@ func (t targets) get(target v1.Target) (backup.Target, error) {
 	return t.local, nil
 }
 
-// freeSpace returns the function that returns why nothing may be written to a target. A
-// local archive keeps a reserve of free space for the store.
-func freeSpace(d *daemon) func(v1.Target) error {
-	c := d.settings.Current()
-	return func(target v1.Target) error {
-		if target != v1.TargetLocal {
-			return nil
-		}
-		space, err := quota.OpenSpace(c.Backups.Path, c.Storage.DataPath)
-		if err != nil {
-			return err
-		}
-		return space.Check()
+// freeSpace returns why nothing may be written to a target. A local archive keeps a reserve
+// of free space for the store.
+func (d *daemon) freeSpace(target v1.Target) error {
+	if target != v1.TargetLocal {
+		return nil
 	}
+	c := d.settings.Current()
+	space, err := quota.OpenSpace(c.Backups.Path, c.Storage.DataPath)
+	if err != nil {
+		return err
+	}
+	return space.Check()
 }
 
 var errArchiveMissing = &v1.Error{Code: v1.BackupNotFound, Message: "Archive of the backup not found"}
@@ -147,19 +143,19 @@ func (c consoles) Await(ctx context.Context, id, pattern string, since time.Time
 	return console.Await(ctx, c.d.hub, id, pattern, since)
 }
 
-// runningWith returns a function that returns the internal_id of a container of this
-// store that runs with a volume; empty if the engine runs none.
-func runningWith(e *docker.Engine, path func(volumeID string) string) func(context.Context, string) (string, error) {
+// mountedBy returns a function that returns the internal_id of a container of this store
+// that mounts a volume, or with running of one that also runs; empty if the engine has none.
+func (d *daemon) mountedBy(running bool) func(ctx context.Context, volumeID string) (string, error) {
 	return func(ctx context.Context, volumeID string) (string, error) {
-		found, err := e.List(ctx)
-		if err != nil {
-			return "", err
-		}
+		found, err := d.engine.List(ctx)
 		for _, f := range found {
-			if !slices.Contains(f.Mounts, path(volumeID)) {
+			if !slices.Contains(f.Mounts, d.volumes.Path(volumeID)) {
 				continue
 			}
-			s, err := e.Inspect(ctx, f.Name)
+			if !running {
+				return f.Name.ID, nil
+			}
+			s, err := d.engine.Inspect(ctx, f.Name)
 			if err != nil && !errors.Is(err, runtime.ErrNotFound) {
 				return "", err
 			}
@@ -167,30 +163,8 @@ func runningWith(e *docker.Engine, path func(volumeID string) string) func(conte
 				return f.Name.ID, nil
 			}
 		}
-		return "", nil
+		return "", err
 	}
-}
-
-// makeBackups creates the controllers of backups, restores and policies.
-func makeBackups(d *daemon, m *controller.Metrics) (err error) {
-	if d.targets, err = newTargets(d); err != nil {
-		return err
-	}
-	limits := func() v1.BackupsConfig { return d.settings.Current().Backups }
-	jobs := backup.NewJobs(func() int { return limits().Concurrency }, d.log)
-	d.part("backups", jobs.Run)
-	loops := backup.Loops(backup.Options{
-		Store: d.store, Targets: d.targets.get, Archives: archives{d.volumes.Snapshots(), d.volumes}, Console: consoles{d},
-		Busy: runningWith(d.engine, d.volumes.Path), Free: freeSpace(d), Limits: limits,
-		Jobs: jobs, Metrics: backup.Register(d.metrics, d.store, limits), Log: d.log,
-	}, backup.Run{
-		Resync:  func(list func() ([]string, error)) controller.Source { return controller.Every(d.resync(), list) },
-		BackOff: d.backOff(), Metrics: m,
-	})
-	for _, l := range loops {
-		d.loop(l)
-	}
-	return nil
 }
 
 // restoreStore replaces the store of a data directory by a backup.

@@ -3,27 +3,38 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"sync/atomic"
 	"time"
 
+	"github.com/cenkalti/backoff/v4"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"golang.org/x/crypto/ssh"
 
 	"berth/api/limit"
 	"berth/api/server"
+	"berth/api/sftp"
 	"berth/api/stream"
 	"berth/api/ui"
 	v1 "berth/api/v1"
 	"berth/cmd/berth/config"
 	"berth/controller"
 	"berth/controller/console"
+	"berth/controller/event"
+	"berth/controller/port"
+	"berth/controller/remote"
 	"berth/controller/stats"
+	"berth/controller/token"
+	"berth/controller/volume"
 	"berth/runtime/cgroup"
 	"berth/runtime/docker"
+	"berth/runtime/firewall"
 	"berth/runtime/hostmount"
-	"berth/runtime/volume"
+	hostvolume "berth/runtime/volume"
 	"berth/runtime/volume/archiver"
 	"berth/store"
 )
@@ -41,111 +52,98 @@ type daemon struct {
 	store    *store.Store
 	wrong    *limit.Rate // wrong tokens, of the API and of SFTP
 	engine   *docker.Engine
-	volumes  *volume.Manager
+	volumes  *hostvolume.Manager
 	mounts   *hostmount.Pinner
-	egress   *egressFilter
 	hub      *stream.Hub
 	consoles *console.Manager
 	sampler  *stats.Sampler
 	meter    *cgroup.Reader
-	server   *server.Server
-	sftp     *sftpServer // nil: not enabled
 	node     *node
 	targets  targets // of backups
+	server   *server.Server
+	sftp     *sftp.Server // nil: not enabled
+	hostKey  string       // fingerprint of the key of sftp
 
 	began  time.Time
 	health atomic.Pointer[health] // of the engine; nil: unknown yet
 	listed atomic.Bool            // the engine's containers were listed once
-	parts  []part                 // run concurrently until the daemon stops
-}
-
-// newDaemon creates every part. None of them does anything before run.
-func newDaemon(s *config.Settings, log *slog.Logger) (*daemon, error) {
-	d := &daemon{settings: s, log: log, metrics: prometheus.NewRegistry(), wrong: limit.NewRate(limit.WrongTokens()), began: time.Now()}
-	d.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	c := s.Current()
-	var err error
-	d.store, err = store.Open(filepath.Join(c.Storage.DataPath, "store"), store.Options{Registerer: d.metrics, Log: log})
-	if err != nil {
-		return nil, err
-	}
-	if err := d.assemble(); err != nil {
-		return nil, errors.Join(err, d.store.Close())
-	}
-	return d, nil
-}
-
-// assemble creates the parts that use the store.
-func (d *daemon) assemble() error {
-	if err := d.makeRuntime(); err != nil {
-		return err
-	}
-	d.makeConsoles()
-	shared := controller.NewMetrics(d.metrics)
-	if err := d.makeLoops(shared); err != nil {
-		return err
-	}
-	d.makeServer()
-	var err error
-	d.sftp, err = newSFTP(d)
-	return err
-}
-
-// makeRuntime creates the parts that act on the host.
-func (d *daemon) makeRuntime() (err error) {
-	c := d.settings.Current()
-	d.egress = newEgressFilter(c, d.store.ID(), d.log)
-	guard := d.egress.guard
-	if !d.egress.on {
-		guard = nil
-	}
-	d.engine, err = docker.New(docker.Config{Guard: guard, Host: c.Docker.Host, StoreID: d.store.ID(), Network: c.Docker.Network,
-		PidsLimit: c.Docker.PidsLimit, NofileLimit: c.Docker.NofileLimit, TmpSize: int64(c.Docker.TmpSize),
-		LogMaxSize: int64(c.Docker.LogMaxSize), LogMaxFiles: c.Docker.LogMaxFiles}, d.metrics, d.log)
-	if err != nil {
-		return err
-	}
-	allowed := func() []string { return d.settings.Current().Docker.AllowedMounts }
-	d.mounts = hostmount.New(filepath.Join(pinnedMounts, d.store.ID()), allowed, d.log)
-	archives := archiver.Archiver{Program: archiver.Self, Log: d.log}
-	d.volumes, err = volume.New(c.Storage.VolumesPath, volume.Options{UID: c.Storage.UID, GID: c.Storage.GID,
-		Limits:    volume.Limits{ExtractBytes: int64(c.Storage.MaxExtractSize)},
-		HardLimit: c.Storage.HardLimit == v1.HardLimitAuto, StoreDir: c.Storage.DataPath, Archive: archives.Write})
-	if err == nil && c.Storage.HardLimit == v1.HardLimitAuto && d.volumes.HardLimit() != nil {
-		d.log.Warn("limits of volumes are only soft on this host", "reason", d.volumes.HardLimit())
-	}
-	return err
-}
-
-// makeConsoles creates the parts that read consoles and measure containers.
-func (d *daemon) makeConsoles() {
-	dir := filepath.Join(d.settings.Current().Storage.DataPath, "console")
-	d.hub = stream.New(dir, stream.Options{Registerer: d.metrics, Log: d.log})
-	d.consoles = console.New(d.engine, d.hub, console.Options{Log: d.log})
-	d.meter = cgroup.New(d.engine)
-	disk := func(id string) (int64, bool) { return diskUsage(d.store, id) }
-	d.sampler = stats.NewSampler(d.consoles, d.meter, d.hub, stats.Options{Disk: disk, Log: d.log})
-	d.metrics.MustRegister(stats.NewCollector(d.consoles, d.meter))
-	d.part("consoles", d.consoles.Run)
-	d.part("stats", d.sampler.Run)
-	d.part("events", func(ctx context.Context) error { return d.hub.Pump(ctx, d.store) })
-	d.part("health", d.watchHealth)
-	d.node = newNode(d)
-	d.part("disks", d.node.watchDisks)
-	d.part("engine", d.node.watchEngine)
-}
-
-func (d *daemon) makeServer() {
-	d.server = server.New(server.Deps{Store: d.store, Settings: d.settings, Hub: d.hub, Files: d.volumes.Files(), Archives: d.targets,
-		Console: input{d.consoles}, Stats: statsAdapter{d.sampler}, Ready: d.unready, Engine: d.engineHealth,
-		Registerer: d.metrics, Gatherer: d.metrics, WrongTokens: d.wrong, Log: d.log, Version: release(),
-		SpoolDir: d.settings.Current().Storage.VolumesPath, Page: ui.New, Node: d.node.view})
+	parts  []part
 }
 
 // part is what runs until the daemon stops.
 type part struct {
 	name string
 	run  func(context.Context) error
+}
+
+// newDaemon assembles the daemon, from the store to the servers. No part does anything before run.
+func newDaemon(s *config.Settings, log *slog.Logger) (_ *daemon, err error) {
+	d := &daemon{settings: s, log: log, metrics: prometheus.NewRegistry(), wrong: limit.NewRate(limit.WrongTokens()), began: time.Now()}
+	c := s.Current()
+	shared := controller.NewMetrics(d.metrics)
+	d.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+
+	d.store, err = store.Open(filepath.Join(c.Storage.DataPath, "store"), store.Options{Registerer: d.metrics, Log: log})
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, d.store.Close())
+		}
+	}()
+	d.part("store", d.watchStore)
+
+	// These act on the host: the engine with its firewall, and the directories of volumes.
+	egress := newEgressFilter(c, d.store.ID(), log)
+	if d.engine, err = d.newEngine(egress); err != nil {
+		return nil, err
+	}
+	d.part("egress filter", func(ctx context.Context) error { return egress.keep(ctx, d.engine.Bridge, d.resync()) })
+	allowed := func() []string { return s.Current().Docker.AllowedMounts }
+	d.mounts = hostmount.New(filepath.Join(pinnedMounts, d.store.ID()), allowed, log)
+	if d.volumes, err = d.newVolumes(); err != nil {
+		return nil, err
+	}
+	rules, err := firewall.New(c.Firewall.Backend, d.store.ID(), log)
+	if err != nil {
+		return nil, err
+	}
+
+	// Consoles, usage, events and the node are observed.
+	d.hub = stream.New(filepath.Join(c.Storage.DataPath, "console"), stream.Options{Registerer: d.metrics, Log: log})
+	d.consoles = console.New(d.engine, d.hub, console.Options{Log: log})
+	d.meter = cgroup.New(d.engine)
+	d.sampler = stats.NewSampler(d.consoles, d.meter, d.hub, stats.Options{Disk: d.diskUsage, Log: log})
+	d.node = newNode(d)
+	d.metrics.MustRegister(stats.NewCollector(d.consoles, d.meter), port.NewCollector(d.store), volume.NewCollector(d.store), newNodeCollector(d))
+	d.part("consoles", d.consoles.Run)
+	d.part("stats", d.sampler.Run)
+	d.part("events", func(ctx context.Context) error { return d.hub.Pump(ctx, d.store) })
+	d.part("health", d.watchHealth)
+	d.part("disks", d.node.watchDisks)
+	d.part("engine", d.node.watchEngine)
+	d.part("watchdog", d.feedWatchdog)
+
+	// The controllers do what the store asks for.
+	d.loop(d.containerLoop(shared))
+	d.loop(d.volumeLoop(shared))
+	d.loop(d.downloadLoop(shared))
+	d.loop(port.New(port.Options{Store: d.store, Firewall: rules, Resync: d.resync(), BackOff: d.backOff(), Log: log, Metrics: shared}))
+	d.loop(token.New(d.store, s, log, shared))
+	d.loop(event.New(d.store, s.Current, log, shared))
+	if d.targets, err = newTargets(c.Backups, d.metrics, log); err != nil {
+		return nil, err
+	}
+	for _, l := range d.backupLoops(shared) {
+		d.loop(l)
+	}
+	sender, err := d.newSender()
+	if err != nil {
+		return nil, err
+	}
+	d.part("remote", sender.Run)
+	return d, d.makeServers(c)
 }
 
 // part adds a part. If it ends before its context does, the daemon ends with its error.
@@ -158,4 +156,65 @@ func (d *daemon) loop(l *controller.Loop) {
 		l.Run(ctx)
 		return nil
 	})
+}
+
+// newEngine returns the engine. It has the egress filter guard each bridge before its first container.
+func (d *daemon) newEngine(egress *egressFilter) (*docker.Engine, error) {
+	c := d.settings.Current().Docker
+	guard := egress.guard
+	if !egress.on {
+		guard = nil
+	}
+	return docker.New(docker.Config{Guard: guard, Host: c.Host, StoreID: d.store.ID(), Network: c.Network,
+		PidsLimit: c.PidsLimit, NofileLimit: c.NofileLimit, TmpSize: int64(c.TmpSize),
+		LogMaxSize: int64(c.LogMaxSize), LogMaxFiles: c.LogMaxFiles}, d.metrics, d.log)
+}
+
+func (d *daemon) newVolumes() (*hostvolume.Manager, error) {
+	c := d.settings.Current()
+	archives := archiver.Archiver{Program: archiver.Self, Log: d.log}
+	volumes, err := hostvolume.New(c.Storage.VolumesPath, hostvolume.Options{UID: c.Storage.UID, GID: c.Storage.GID,
+		Limits:    hostvolume.Limits{ExtractBytes: int64(c.Storage.MaxExtractSize)},
+		HardLimit: c.Storage.HardLimit == v1.HardLimitAuto, StoreDir: c.Storage.DataPath, Archive: archives.Write})
+	if err == nil && c.Storage.HardLimit == v1.HardLimitAuto && volumes.HardLimit() != nil {
+		d.log.Warn("limits of volumes are only soft on this host", "reason", volumes.HardLimit())
+	}
+	return volumes, err
+}
+
+// newSender returns the sender of transitions to the panel. It always runs, and sends while
+// remote.enabled is true.
+func (d *daemon) newSender() (*remote.Sender, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("hostname: %w", err)
+	}
+	return remote.New(remote.Options{Store: d.store, Settings: d.settings.Current, Hostname: host,
+		Version: release(), Registerer: d.metrics, Log: d.log})
+}
+
+// makeServers creates the servers of the API and, if it is enabled, of SFTP.
+func (d *daemon) makeServers(c v1.Config) error {
+	d.server = server.New(server.Deps{Store: d.store, Settings: d.settings, Hub: d.hub, Files: d.volumes.Files(), Archives: d.targets,
+		Console: input{d.consoles}, Stats: statsAdapter{d.sampler}, Ready: d.unready, Engine: d.engineHealth,
+		Registerer: d.metrics, Gatherer: d.metrics, WrongTokens: d.wrong, Log: d.log, Version: release(),
+		SpoolDir: d.settings.Current().Storage.VolumesPath, Page: ui.New, Node: d.node.view})
+	if !c.SFTP.Enabled {
+		return nil
+	}
+	key, err := sftp.LoadHostKey(c.SFTP.HostKey)
+	if err != nil {
+		return err
+	}
+	d.hostKey = ssh.FingerprintSHA256(key.PublicKey())
+	d.sftp = sftp.New(sftp.Deps{Store: d.store, Settings: d.settings, Files: d.volumes.Files().InPlace(), Registerer: d.metrics,
+		WrongTokens: d.wrong, Log: d.log}, key)
+	return nil
+}
+
+func (d *daemon) resync() time.Duration { return time.Duration(d.settings.Current().Reconcile.Resync) }
+
+func (d *daemon) backOff() func() backoff.BackOff {
+	b := d.settings.Current().Reconcile.Backoff
+	return controller.BackOff(time.Duration(b.Initial), time.Duration(b.Max))
 }

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"time"
 
+	systemd "github.com/coreos/go-systemd/v22/daemon"
+
 	"berth/api/server"
 	v1 "berth/api/v1"
 	"berth/store"
@@ -169,4 +171,53 @@ func storeReason(err error) string {
 		return "store: the disk is full"
 	}
 	return "store: not writable"
+}
+
+// healthStale is the age of a health check at which the loop that checks the engine
+// must have stopped: each of its calls has a deadline.
+const healthStale = 30 * time.Second
+
+// notify sends a state to the service manager. It does not retry: the service manager
+// has timeouts of its own.
+func (d *daemon) notify(state string) {
+	if _, err := systemd.SdNotify(false, state); err != nil {
+		d.log.Warn("could not notify systemd", "state", state, "err", err)
+	}
+}
+
+// feedWatchdog notifies systemd that berth works, three times in each WatchdogSec.
+func (d *daemon) feedWatchdog(ctx context.Context) error {
+	limit, err := systemd.SdWatchdogEnabled(false)
+	if err != nil {
+		return err
+	}
+	if limit == 0 {
+		<-ctx.Done()
+		return nil
+	}
+	tick := time.NewTicker(limit / 3)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			if d.works() {
+				d.notify(systemd.SdNotifyWatchdog)
+			}
+		}
+	}
+}
+
+// works reports whether the writer of the store answers and the engine is being
+// checked. It blocks if the writer does; then systemd restarts berth. A full disk, an
+// absent engine or many clients are not a reason for a restart.
+func (d *daemon) works() bool {
+	_ = d.store.Update(func(*store.Tx) error { return nil })
+	h := d.health.Load()
+	if h != nil && time.Since(h.at) > healthStale {
+		d.log.Error("the engine is not being checked any more", "since", h.at)
+		return false
+	}
+	return true
 }

@@ -2,9 +2,12 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	v1 "berth/api/v1"
+	"berth/cmd/berth/config"
 	"berth/store"
 )
 
@@ -87,4 +91,41 @@ func TestConditionsNameTheDuration(t *testing.T) {
 	require.Equal(t, "the engine answers again, after 2m38s", engineCondition(nil, 2*time.Minute+38*time.Second).Message)
 	require.Equal(t, "the engine answers again", engineCondition(nil, 0).Message, "berth has just started")
 	require.Equal(t, "store: the disk is full: requests are refused, except stop and kill", storeCondition(store.ErrDiskFull, 0).Message)
+}
+
+// TestWatchdog reads the notifications as the service manager does.
+func TestWatchdog(t *testing.T) {
+	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(t.TempDir(), "s"), Net: "unixgram"})
+	require.NoError(t, err)
+	defer socket.Close()
+	t.Setenv("NOTIFY_SOCKET", socket.LocalAddr().String())
+	t.Setenv("WATCHDOG_USEC", "30000")
+	s, err := store.Open("", store.Options{})
+	require.NoError(t, err)
+	d := &daemon{store: s, log: slog.New(slog.DiscardHandler), settings: config.NewSettings(config.Loaded{}, func() (config.Loaded, error) { return config.Loaded{}, nil }, nil)}
+	read := func() string {
+		b := make([]byte, 256)
+		require.NoError(t, socket.SetReadDeadline(time.Now().Add(time.Minute)))
+		n, err := socket.Read(b)
+		require.NoError(t, err)
+		return string(b[:n])
+	}
+	d.reload()
+	require.True(t, strings.HasPrefix(read(), "RELOADING=1"))
+	require.Equal(t, "READY=1", read())
+
+	ctx, cancel := context.WithCancel(t.Context())
+	fed := make(chan error, 1)
+	go func() { fed <- d.feedWatchdog(ctx) }()
+	require.Equal(t, "WATCHDOG=1", read())
+	require.NoError(t, s.Close())
+	require.Equal(t, "WATCHDOG=1", read(), "a store that refuses writes is not a reason to restart")
+	cancel()
+	require.NoError(t, <-fed)
+
+	require.True(t, d.works())
+	d.health.Store(&health{at: time.Now().Add(-healthStale), err: errors.New("away")})
+	require.False(t, d.works(), "the loop that checks the engine has stopped")
+	d.health.Store(&health{at: time.Now(), err: errors.New("away")})
+	require.True(t, d.works(), "an absent engine is not a reason to restart")
 }

@@ -57,7 +57,7 @@ func serveLoaded(ctx context.Context, l *config.Loader, first config.Loaded, wri
 	if err != nil {
 		return err
 	}
-	ln, files, err := listenAll(d)
+	ln, files, err := d.listenAll()
 	if err != nil {
 		return errors.Join(err, d.store.Close())
 	}
@@ -84,6 +84,20 @@ func listen(s *config.Settings) (net.Listener, error) {
 		return ln, nil
 	}
 	return tls.NewListener(ln, &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.GetCertificate}), nil
+}
+
+// listenAll opens the ports of the API and of the SFTP server. files is nil if SFTP is
+// not enabled.
+func (d *daemon) listenAll() (api, files net.Listener, err error) {
+	if api, err = listen(d.settings); err != nil || d.sftp == nil {
+		return api, nil, err
+	}
+	c := d.settings.Current().SFTP
+	if files, err = net.Listen("tcp", net.JoinHostPort(c.Host, strconv.Itoa(c.Port))); err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("listen: %w; set sftp.host and sftp.port to an address of this host that is free", err), api.Close())
+	}
+	d.log.Info("serving SFTP", slog.String("address", files.Addr().String()), slog.String("host_key", d.hostKey))
+	return api, files, nil
 }
 
 // warnPublic logs a warning if other hosts can reach the listener and it has no TLS.
@@ -123,18 +137,20 @@ func welcome(out io.Writer, l config.Loaded, written bool, addr net.Addr) {
 func (d *daemon) run(ctx context.Context, ln, files net.Listener, hup <-chan os.Signal) error {
 	d.part("HTTP", func(context.Context) error { return d.server.Listen(ln) })
 	if files != nil {
-		d.part("SFTP", func(context.Context) error { return d.sftp.server.Listen(files) })
+		d.part("SFTP", func(context.Context) error { return d.sftp.Listen(files) })
 	}
-	d.part("store", d.watchStore)
 	d.part("reload", func(ctx context.Context) error { return d.watchReload(ctx, hup) })
-	manager := supervised{d.store, &d.health, d.log}
-	manager.notify(systemd.SdNotifyReady)
+	d.notify(systemd.SdNotifyReady)
 	err := runParts(ctx, d.parts, func() {
-		manager.notify(systemd.SdNotifyStopping)
+		d.notify(systemd.SdNotifyStopping)
 		d.log.Info("stopping; containers run on")
 		stop, done := context.WithTimeout(context.Background(), shutdownLimit)
 		defer done()
-		if err := errors.Join(d.sftp.shutdown(stop), d.server.Shutdown(stop)); err != nil {
+		err := d.server.Shutdown(stop)
+		if d.sftp != nil {
+			err = errors.Join(d.sftp.Shutdown(stop), err)
+		}
+		if err != nil {
 			d.log.Warn("some requests were cut off", "err", err)
 		}
 	})
@@ -196,7 +212,8 @@ func (d *daemon) watchReload(ctx context.Context, hup <-chan os.Signal) error {
 }
 
 func (d *daemon) reload() {
-	defer supervised{d.store, &d.health, d.log}.reloading()()
+	d.notify(systemd.SdNotifyReloading)
+	defer d.notify(systemd.SdNotifyReady)
 	pending, err := d.settings.Reload()
 	if err != nil {
 		d.log.Error("the configuration was not reloaded; the old one stays in force", "err", err)
