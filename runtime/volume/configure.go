@@ -12,7 +12,7 @@ import (
 
 // maxConfigs bounds the configuration files of one start and their values together, in bytes:
 // nothing ends the work on them before it is done, and a start has a permit meanwhile.
-const maxConfigs = 2 << 20
+const maxConfigs = 4 << 20
 
 var errConfigs = v1.Errorf(v1.InvalidRequest, "the config files before it and their values have %d KiB already: at most that in all", maxConfigs>>10)
 

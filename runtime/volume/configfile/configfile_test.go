@@ -350,7 +350,7 @@ func TestDeepKeys(t *testing.T) {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		_, err := Apply(format, nil, set)
-		require.ErrorContains(t, err, "must have at most 64 names")
+		require.ErrorContains(t, err, "must have at most 32 names")
 		runtime.ReadMemStats(&after)
 		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(16<<20))
 	}

@@ -12,7 +12,7 @@ import (
 
 // maxNames bounds the names of a key: the lines that a new one needs have the square of its
 // depth in spaces.
-const maxNames = 64
+const maxNames = 32
 
 // tree holds the values to set in a yaml or json file, by path. A node has either a
 // value or children.
