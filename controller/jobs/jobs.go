@@ -99,7 +99,7 @@ func (j *Jobs[T]) Run(ctx context.Context) error {
 	j.mu.Lock()
 	j.daemon = func() context.Context { return ctx }
 	j.mu.Unlock()
-	j.wakeNext()
+	j.wake()
 	<-ctx.Done()
 	j.mu.Lock()
 	j.daemon = nil
@@ -116,7 +116,7 @@ func (j *Jobs[T]) Start(r Request[T]) (started bool, err error) {
 	if own == nil {
 		return false, nil
 	}
-	defer j.wakeNext()
+	defer j.wake()
 	defer func() {
 		if !started { // also after a panic of Record
 			own.cancel()
@@ -227,8 +227,7 @@ func (j *Jobs[T]) run(daemon, ctx context.Context, r Request[T], own *job[T]) {
 	j.mu.Lock()
 	own.State, own.Err = Ended, err
 	j.mu.Unlock()
-	j.notify(r.ID)
-	j.wakeNext()
+	j.wake(r.ID)
 }
 
 // Get returns the job of an id.
@@ -278,7 +277,7 @@ func (j *Jobs[T]) Forget(id string) {
 	}
 	delete(j.waiting, id)
 	j.mu.Unlock()
-	j.wakeNext()
+	j.wake()
 }
 
 // Source is a controller.Source of the ids whose job has ended or may begin.
@@ -292,10 +291,7 @@ func (j *Jobs[T]) Source(ctx context.Context, notify func(id string)) error {
 		}
 	}
 	j.mu.Unlock()
-	for _, id := range ended {
-		notify(id)
-	}
-	j.wakeNext()
+	j.wake(ended...)
 	<-ctx.Done()
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -303,22 +299,18 @@ func (j *Jobs[T]) Source(ctx context.Context, notify func(id string)) error {
 	return nil
 }
 
-// wakeNext names the id whose job may begin next.
-func (j *Jobs[T]) wakeNext() {
+// wake names ids whose job has ended, and the one whose job may begin next. j.mu is not
+// held: those who are named may call Jobs.
+func (j *Jobs[T]) wake(ended ...string) {
 	j.mu.Lock()
-	id := j.next()
-	j.mu.Unlock()
-	if id != "" {
-		j.notify(id)
+	if next := j.next(); next != "" {
+		ended = append(ended, next)
 	}
-}
-
-// notify names an id. j.mu is not held: those who are notified may call Jobs.
-func (j *Jobs[T]) notify(id string) {
-	j.mu.Lock()
 	sources := slices.Collect(maps.Keys(j.sources))
 	j.mu.Unlock()
-	for _, to := range sources {
-		(*to)(id)
+	for _, id := range ended {
+		for _, notify := range sources {
+			(*notify)(id)
+		}
 	}
 }
