@@ -3,12 +3,12 @@ package store
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	v1 "berth/api/v1"
+	"berth/store/kv"
 )
 
 func newBackup(t *testing.T, s *Store, id string, target v1.Target, bytes int64) {
@@ -24,15 +24,15 @@ func newBackup(t *testing.T, s *Store, id string, target v1.Target, bytes int64)
 func requireTotal(t *testing.T, s *Store, target v1.Target, n, bytes int64) {
 	t.Helper()
 	require.NoError(t, s.View(func(tx *Tx) error {
-		total, err := BackupsIn(tx, target)
-		require.Equal(t, BackupTotal{n, bytes}, total)
-		return err
+		require.Equal(t, BackupTotal{n, bytes}, BackupTotals(tx)[target])
+		return nil
 	}))
 }
 
 // TestBackupTotals: each target has its own, and a backup leaves it at its purge only.
 func TestBackupTotals(t *testing.T) {
-	s := openIn(t, t.TempDir())
+	dir := t.TempDir()
+	s := openIn(t, dir)
 	newBackup(t, s, "a", v1.TargetLocal, 100)
 	newBackup(t, s, "b", v1.TargetLocal, 50)
 	newBackup(t, s, "c", v1.TargetS3, 7)
@@ -48,17 +48,9 @@ func TestBackupTotals(t *testing.T) {
 		return Backups.Purge(tx, "a")
 	}))
 	requireTotal(t, s, v1.TargetLocal, 2, 50)
-	require.NoError(t, s.View(func(tx *Tx) error {
-		b, err := BackupBytes(tx, "b")
-		require.EqualValues(t, 50, b)
-		none, _ := BackupBytes(tx, "a")
-		require.Zero(t, none)
-		return err
-	}))
-
-	require.NoError(t, s.Update(func(tx *Tx) error {
-		return errors.Join(tx.set("backup/b/spec", []byte("cut")), tx.set("backup/b/status", []byte("cut")))
-	}))
+	require.NoError(t, s.Close())
+	s = openIn(t, dir)
+	requireTotal(t, s, v1.TargetLocal, 2, 50)
 	require.NoError(t, s.Update(func(tx *Tx) error { return Backups.Purge(tx, "b") }))
 	requireTotal(t, s, v1.TargetLocal, 1, 0)
 	requireTotal(t, s, v1.TargetS3, 1, 7)
@@ -93,73 +85,11 @@ func TestSkippedHasItsOwnKey(t *testing.T) {
 	require.Equal(t, all, list)
 	require.Empty(t, first)
 	require.NoError(t, s.Update(func(tx *Tx) error { return Backups.Purge(tx, "a") }))
-	require.NoError(t, s.View(func(tx *Tx) error {
-		for e := range tx.scan("", "") {
-			require.NotContains(t, e.key, "/a", "nothing is left of the backup")
+	require.NoError(t, s.db.View(func(txn *kv.Txn) error {
+		for item, err := range txn.Scan("", "") {
+			require.NoError(t, err)
+			require.NotContains(t, item.Key(), "/a", "nothing is left of the backup")
 		}
-		return tx.err
+		return nil
 	}))
-}
-
-const oldBackups = 16
-
-// versionThree returns the directory of a store of version 3: backups with the skipped
-// entries in their statuses, every fourth with few ones, and one that cannot be decoded.
-func versionThree(t *testing.T) string {
-	t.Helper()
-	dir := t.TempDir()
-	s, err := open(dir, Options{}, migrations()[:2])
-	require.NoError(t, err)
-	for i := range oldBackups {
-		target := v1.Targets()[i%2]
-		newBackup(t, s, fmt.Sprintf("b-%02d", i), target, int64(i))
-	}
-	for i := range oldBackups {
-		n := 1000
-		if i%4 == 0 {
-			n = 3
-		}
-		require.NoError(t, s.Update(func(tx *Tx) error {
-			return Backups.SetStatus(tx, fmt.Sprintf("b-%02d", i), func(st *v1.BackupStatus) {
-				st.Skipped, st.SkippedTotal = longSkipped(n, 262), int64(n)
-			})
-		}))
-	}
-	require.NoError(t, s.Update(func(tx *Tx) error { return tx.set("backup/broken/spec", []byte("cut")) }))
-	require.NoError(t, s.Update(func(tx *Tx) error {
-		var own []string
-		for e := range tx.scan("", "") {
-			if strings.HasPrefix(e.key, "backup-size/") || strings.HasPrefix(e.key, "meta/backups/") {
-				own = append(own, e.key)
-			}
-		}
-		for _, key := range own {
-			if err := tx.remove(key); err != nil {
-				return err
-			}
-		}
-		return tx.err
-	}))
-	require.NoError(t, s.Close())
-	return dir
-}
-
-func requireSplit(t *testing.T, s *Store) {
-	t.Helper()
-	requireTotal(t, s, v1.TargetLocal, oldBackups/2, 56)
-	requireTotal(t, s, v1.TargetS3, oldBackups/2, 64)
-	for i := range oldBackups {
-		list, first := skipped(t, s, fmt.Sprintf("b-%02d", i))
-		if i%4 == 0 {
-			require.Equal(t, longSkipped(3, 262), list)
-			require.Len(t, first, 3)
-			continue
-		}
-		require.Equal(t, longSkipped(1000, 262), list)
-		require.Equal(t, list[:v1.ListedSkippedBytes/262], first)
-	}
-}
-
-func TestSkippedMigrationSurvivesKills(t *testing.T) {
-	migrateWithKills(t, versionThree(t), 3, oldBackups/skippedChunk, requireSplit)
 }

@@ -158,7 +158,7 @@ func (m *model) Check(t *rapid.T) {
 		}
 		require.Equal(t, ids, Volumes.IDs(tx))
 		own := slices.DeleteFunc(ids, func(id string) bool { return id[0] != 'a' })
-		require.ElementsMatch(t, own, IDsBeginning(tx, Volumes, "a"))
+		require.ElementsMatch(t, own, Volumes.IDsBeginning(tx, "a"))
 		return nil
 	}
 	require.NoError(t, m.s.View(compare))
@@ -239,9 +239,9 @@ func TestBatchReadsItsWritesNotTheCache(t *testing.T) {
 
 func TestDamagedObjectDoesNotAffectOthers(t *testing.T) {
 	var log bytes.Buffer
-	s, err := Open("", Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	dir := t.TempDir()
+	s, err := Open(dir, Options{})
 	require.NoError(t, err)
-	defer s.Close()
 	for _, id := range []string{"a", "b", "c"} {
 		require.NoError(t, create(s, id))
 		require.NoError(t, s.Update(func(tx *Tx) error {
@@ -249,11 +249,10 @@ func TestDamagedObjectDoesNotAffectOthers(t *testing.T) {
 			return Containers.SetStatus(tx, id, func(st *v1.ContainerStatus) { st.Phase = v1.Ready })
 		}))
 	}
-	require.NoError(t, s.Update(func(tx *Tx) error {
-		require.NoError(t, tx.set("container/b/spec", []byte("{}\n{cut")))
-		require.NoError(t, tx.set("container/c/status", []byte("nothing")))
-		return tx.set(eventLog.key(2), []byte("{cut"))
-	}))
+	damage(t, s, map[string]string{"container/b/spec": "{}\n{cut", "container/c/status": "nothing", eventLog.key(2): "{cut"})
+	s, err = Open(dir, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	require.NoError(t, err)
+	defer s.Close()
 	require.NoError(t, s.View(func(tx *Tx) error {
 		list, err := Containers.List(tx)
 		require.NoError(t, err)
@@ -272,4 +271,72 @@ func TestDamagedObjectDoesNotAffectOthers(t *testing.T) {
 		return nil
 	}))
 	require.Contains(t, log.String(), "cannot read an object")
+	require.NoError(t, s.Update(func(tx *Tx) error {
+		require.ErrorIs(t, Containers.Create(tx, "b", v1.ContainerSpec{}), ErrExists)
+		require.ErrorIs(t, Containers.Delete(tx, "b"), ErrDamaged)
+		require.ErrorIs(t, Containers.SetSpec(tx, "b", func(*v1.ContainerSpec) error { return nil }), ErrDamaged)
+		require.ErrorIs(t, Containers.SetStatus(tx, "c", func(*v1.ContainerStatus) {}), ErrDamaged)
+		require.NoError(t, Containers.Delete(tx, "c"), "its spec is not damaged")
+		return errors.Join(Containers.Purge(tx, "b"), Containers.Purge(tx, "c"))
+	}))
+	require.Equal(t, []string{"a"}, ids(t, s))
+}
+
+// damage writes values into the keys of a store, and closes it.
+func damage(t *testing.T, s *Store, values map[string]string) {
+	t.Helper()
+	require.NoError(t, s.Update(func(tx *Tx) error {
+		for key, value := range values {
+			if err := tx.write(key, []byte(value)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	require.NoError(t, s.Close())
+}
+
+// TestReadsShareNothingWithWriters: what a view has read does not change, whatever an update or
+// its caller does with what it has given to the store.
+func TestReadsShareNothingWithWriters(t *testing.T) {
+	s := openIn(t, "")
+	env := map[string]string{"A": "1"}
+	require.NoError(t, s.Update(func(tx *Tx) error {
+		return Containers.Create(tx, "a", v1.ContainerSpec{Env: env})
+	}))
+	env["A"] = "2"
+	get := func() (o v1.Container) {
+		require.NoError(t, s.View(func(tx *Tx) (err error) { o, err = Containers.Get(tx, "a"); return err }))
+		return o
+	}
+	before := get()
+	var kept *v1.ContainerSpec
+	require.NoError(t, s.Update(func(tx *Tx) error {
+		return Containers.SetSpec(tx, "a", func(c *v1.ContainerSpec) error { c.Env["A"] = "3"; kept = c; return nil })
+	}))
+	kept.Env["A"] = "4"
+	require.Equal(t, []string{"1", "3"}, []string{before.Spec.Env["A"], get().Spec.Env["A"]})
+}
+
+// TestMemoryIsWhatIsStored: an object has the same times and values before and after a restart.
+func TestMemoryIsWhatIsStored(t *testing.T) {
+	now := time.Now()
+	dir, o := t.TempDir(), Options{Now: func() time.Time { return now }}
+	s, err := Open(dir, o)
+	require.NoError(t, err)
+	require.NoError(t, create(s, "a"))
+	require.NoError(t, setPhase(s, "a", v1.Ready))
+	now = now.Add(-time.Hour) // the clock was wrong
+	require.NoError(t, s.Update(func(tx *Tx) error { return Containers.Delete(tx, "a") }))
+	require.NoError(t, s.Update(func(tx *Tx) error {
+		return Containers.SetStatus(tx, "a", func(st *v1.ContainerStatus) { st.Conditions = []v1.Condition{{Since: time.Now()}} })
+	}))
+	list := func() (list []v1.Container) {
+		require.NoError(t, s.View(func(tx *Tx) (err error) { list, err = Containers.List(tx); return err }))
+		return list
+	}
+	before := list()
+	require.NoError(t, s.Close())
+	s = openIn(t, dir)
+	require.Equal(t, before, list())
 }

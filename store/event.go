@@ -1,7 +1,7 @@
 package store
 
 import (
-	"encoding/json"
+	"context"
 	"fmt"
 	"iter"
 	"time"
@@ -11,20 +11,17 @@ import (
 
 // Emit stores a transition in this update, with the next Seq and the time of the
 // update, and returns it with both. If it fails, the update fails.
-func Emit(tx *Tx, e v1.Event) v1.Event {
-	if uid, err := uidOf(tx, e.Container); err == nil {
-		e.UID = uid
+func (tx *Tx) Emit(e v1.Event) v1.Event {
+	if c := Containers.find(tx, e.Container); c != nil {
+		e.UID = c.Meta.UID
 	}
-	e.Users = usersOf(tx, e.Volume)
+	e.Users = tx.usersOf(e.Volume)
 	err := eventLog.append(tx, func(seq uint64) any {
 		e.Seq, e.Time, e.Epoch = seq, tx.now, "" // readers add the present epoch
 		return e
 	})
-	if err == nil {
-		err = indexEvent(tx, indexName(e.Container, e.Volume), e.Seq)
-	}
 	if err != nil {
-		tx.fail(fmt.Errorf("transition of %s: %w", e.Container, err))
+		tx.err = fmt.Errorf("transition of %s: %w", e.Container, err)
 		return e
 	}
 	e.Epoch = tx.store.Incarnations.Epoch()
@@ -32,110 +29,74 @@ func Emit(tx *Tx, e v1.Event) v1.Event {
 	return e
 }
 
+// Emit is Tx.Emit.
+func Emit(tx *Tx, e v1.Event) v1.Event { return tx.Emit(e) }
+
 // usersOf returns the containers that use a volume now.
-func usersOf(tx *Tx, volume string) (users []v1.ContainerRef) {
+func (tx *Tx) usersOf(volume string) (users []v1.ContainerRef) {
 	if volume == "" {
 		return nil
 	}
 	for _, id := range Containers.IDsBy(tx, volume) {
-		if uid, err := uidOf(tx, id); err == nil {
-			users = append(users, v1.ContainerRef{ID: id, UID: uid})
-		}
+		users = append(users, v1.ContainerRef{ID: id, UID: Containers.find(tx, id).Meta.UID})
 	}
 	return users
 }
 
-// uidOf returns the UID of a container.
-func uidOf(tx *Tx, id string) (string, error) {
-	spec, err := readRecord[v1.ContainerSpec](tx, Containers.specKey(id))
-	return spec.Meta.UID, err
-}
-
-// EventRange returns the seqs of the oldest and the newest transition that are
-// kept, or 0, 0 if none is.
-func EventRange(tx *Tx) (oldest, newest uint64) {
-	oldest, newest, err := eventLog.bounds(tx)
-	tx.fail(err)
-	if err != nil || oldest > newest {
-		return 0, 0
-	}
-	return oldest, newest
-}
-
-// LastEvent returns the seq of the newest transition ever stored, also if it is no
-// longer kept, or 0.
-func LastEvent(tx *Tx) uint64 {
-	_, newest, err := eventLog.bounds(tx)
-	tx.fail(err)
-	return newest
-}
-
-// ReadEvents returns up to limit transitions after seq since, oldest first. It
-// returns ErrCompacted if the one after since is no longer kept, or if since is
-// newer than all transitions: then it is from another store.
-func ReadEvents(tx *Tx, since uint64, limit int) ([]v1.Event, error) {
-	oldest, newest, err := eventLog.bounds(tx)
-	if err != nil {
-		return nil, err
-	}
-	if since+1 < oldest || since > newest {
-		return nil, fmt.Errorf("transition %d: %w: %d to %d are kept", since+1, ErrCompacted, oldest, newest)
-	}
-	var list []v1.Event
-	if limit <= 0 || since == newest {
-		return nil, nil
-	}
-	for entry := range tx.scan(eventLog.prefix(), eventLog.key(since+1)) {
-		if list = append(list, tx.decodeEvent(entry)); len(list) == limit {
-			break
-		}
-	}
-	return list, tx.err
-}
-
-// KeptEvents returns the seq of the oldest transition that is kept and that of the
+// EventBounds returns the seq of the oldest transition that is kept and that of the
 // newest one ever stored. If none is kept, oldest is newest+1.
-func KeptEvents(tx *Tx) (oldest, newest uint64) {
-	newest = LastEvent(tx)
-	if oldest, _ = EventRange(tx); oldest == 0 {
-		oldest = newest + 1
-	}
-	return oldest, newest
+func (tx *Tx) EventBounds() (oldest, newest uint64) {
+	b := eventLog.bounds(tx)
+	return b.Oldest, b.Newest
 }
 
-// ReadKeptEvents is ReadEvents for a reader that does without transitions that are no
-// longer kept: it begins with the oldest one that is.
-func ReadKeptEvents(tx *Tx, since uint64, limit int) ([]v1.Event, error) {
-	oldest, newest := KeptEvents(tx)
-	if since >= newest {
-		return nil, nil
-	}
-	return ReadEvents(tx, max(since, oldest-1), limit)
-}
-
-// EventsAfter yields the transitions after seq since, oldest first. It leaves out those
-// that are no longer kept. An error of the storage ends it, and fails the transaction.
-func EventsAfter(tx *Tx, since uint64) iter.Seq[v1.Event] {
-	return func(yield func(v1.Event) bool) {
-		for entry := range tx.scan(eventLog.prefix(), eventLog.key(since+1)) {
-			if !yield(tx.decodeEvent(entry)) {
+// Events yields the transitions after seq since, oldest first. It ends with ErrCompacted
+// if the one after since is no longer kept, or if since is newer than all transitions:
+// then it is from another store. It is for views.
+func (tx *Tx) Events(since uint64) iter.Seq2[v1.Event, error] {
+	return func(yield func(v1.Event, error) bool) {
+		oldest, newest := tx.EventBounds()
+		if since+1 < oldest || since > newest {
+			yield(v1.Event{}, fmt.Errorf("transition %d: %w: %d to %d are kept", since+1, ErrCompacted, oldest, newest))
+			return
+		}
+		for n, err := range eventLog.after(tx, since) {
+			if err == nil && n.seq != since+1 { // removed since tx began
+				err = fmt.Errorf("transition %d: %w", since+1, ErrCompacted)
+			}
+			if err != nil {
+				yield(v1.Event{}, err)
+				return
+			}
+			since = n.seq
+			if !yield(tx.decodeEvent(n), nil) {
 				return
 			}
 		}
 	}
 }
 
+// ReadEvents returns the first limit transitions of Tx.Events.
+func ReadEvents(tx *Tx, since uint64, limit int) (list []v1.Event, err error) {
+	for e, err := range tx.Events(since) {
+		if err != nil || len(list) == limit {
+			return list, err
+		}
+		list = append(list, e)
+	}
+	return list, nil
+}
+
 // decodeEvent decodes a transition. If it cannot, it returns a message in its place,
 // so that there is no gap and the next ones can be read.
-func (tx *Tx) decodeEvent(entry entry) (e v1.Event) {
-	err := entry.read(func(b []byte) error { return json.Unmarshal(b, &e) })
-	e.Epoch = tx.store.Incarnations.Epoch()
-	if err == nil {
-		return e
+func (tx *Tx) decodeEvent(n numbered) (e v1.Event) {
+	err := unmarshal(n.item, &e)
+	if err != nil {
+		tx.store.log.Error("cannot read a transition", "seq", n.seq, "err", err)
+		e = v1.Event{Seq: n.seq, Time: tx.now, Event: v1.EventMessage, Data: "a stored transition cannot be read"}
 	}
-	seq := eventLog.seq(entry.key)
-	tx.store.log.Error("cannot read a transition", "seq", seq, "err", err)
-	return v1.Event{Seq: seq, Epoch: e.Epoch, Time: tx.now, Event: v1.EventMessage, Data: "a stored transition cannot be read"}
+	e.Epoch = tx.store.Incarnations.Epoch()
+	return e
 }
 
 // TrimEvents removes the transitions that are older than before, and all but the
@@ -143,4 +104,47 @@ func (tx *Tx) decodeEvent(entry entry) (e v1.Event) {
 // it has removed. The next seq does not change.
 func (s *Store) TrimEvents(before time.Time, keep int) (removed int, err error) {
 	return eventLog.trim(s, before, keep)
+}
+
+// Events yields every transition after seq since, in order and without a gap:
+// first the stored ones, then each new one once it is on the disk, until ctx ends.
+// It ends with ErrCompacted, like Tx.Events, or with ErrClosed. Readers that keep up
+// are served from memory, so there may be many of them.
+func (s *Store) Events(ctx context.Context, since uint64) iter.Seq2[v1.Event, error] {
+	return func(yield func(v1.Event, error) bool) {
+		for ctx.Err() == nil {
+			chunk, more, err := s.eventsAfter(since)
+			if err != nil {
+				yield(v1.Event{}, err)
+				return
+			}
+			for _, e := range chunk {
+				if ctx.Err() != nil || !yield(e, nil) {
+					return
+				}
+				since = e.Seq
+			}
+			if len(chunk) == 0 && more != nil && !s.wait(ctx, more) {
+				if ctx.Err() == nil {
+					yield(v1.Event{}, ErrClosed)
+				}
+				return
+			}
+		}
+	}
+}
+
+// eventsAfter returns the next transitions, from memory or else from the disk. More
+// is closed when there are others in memory; it is nil for those of the disk: call
+// it again.
+func (s *Store) eventsAfter(since uint64) (chunk []v1.Event, more <-chan struct{}, err error) {
+	chunk, more, ok := s.events.from(since, chunkSize)
+	if ok {
+		return chunk, more, nil
+	}
+	err = s.View(func(tx *Tx) (err error) {
+		chunk, err = ReadEvents(tx, since, chunkSize)
+		return err
+	})
+	return chunk, nil, err
 }

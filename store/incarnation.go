@@ -3,14 +3,9 @@ package store
 import (
 	"crypto/rand"
 	"encoding/hex"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"slices"
 	"sync/atomic"
 )
-
-const incarnationsKey = "meta/incarnations"
 
 // incarnation is the period in which the revisions of a store are unique. A store
 // that was restored from a copy continues from an older revision and assigns the same
@@ -80,37 +75,21 @@ func (h *Incarnations) Witness(incarnation string, revision uint64) (known bool,
 	}
 	h.store.log.Error("the store is an older copy: a resource was created at a revision that it has not reached; it continues in a new epoch",
 		"revision", h.store.Revision(), "seen", revision)
-	return false, h.begin(len(all), h.opened)
+	return false, h.begin(h.Incarnation(), h.opened)
 }
 
-// load reads the incarnations.
-func (h *Incarnations) load(tx *Tx) error {
-	var list []incarnation
-	err := tx.read(incarnationsKey, func(b []byte) error { return json.Unmarshal(b, &list) })
-	if errors.Is(err, ErrNotFound) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("%w: %w: %q: %w", ErrFailed, ErrDamaged, incarnationsKey, err)
-	}
-	h.list.Store(&list)
-	return nil
-}
-
-// begin begins an incarnation that continues from a revision, if there are still
-// count incarnations; else another goroutine has begun it.
-func (h *Incarnations) begin(count int, from uint64) error {
+// begin begins an incarnation that continues from a revision, if the present one is still
+// the given one; else another goroutine has begun it.
+func (h *Incarnations) begin(present string, from uint64) error {
 	id := make([]byte, 4)
 	rand.Read(id) // never fails
 	var list []incarnation
 	err := h.store.Update(func(tx *Tx) error {
-		now := h.all()
-		if len(now) != count {
+		if h.Incarnation() != present {
 			return nil
 		}
-		list = append(slices.Clone(now), incarnation{ID: hex.EncodeToString(id), From: from})
-		b, err := json.Marshal(list)
-		return errors.Join(err, tx.set(incarnationsKey, b))
+		list = append(slices.Clone(h.all()), incarnation{ID: hex.EncodeToString(id), From: from})
+		return incarnationsKey.set(tx, list)
 	})
 	if err == nil && list != nil {
 		h.list.Store(&list)

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -9,7 +11,9 @@ import (
 )
 
 func TestSpecIndexFollowsEveryChange(t *testing.T) {
-	s := openIn(t, t.TempDir())
+	dir := t.TempDir()
+	s, err := Open(dir, Options{})
+	require.NoError(t, err)
 	use := func(id, volume string) func(*Tx) error {
 		return func(tx *Tx) error {
 			return Containers.SetSpec(tx, id, func(c *v1.ContainerSpec) error { c.VolumeID = volume; return nil })
@@ -35,14 +39,22 @@ func TestSpecIndexFollowsEveryChange(t *testing.T) {
 	require.NoError(t, s.Update(func(tx *Tx) error { return Containers.Purge(tx, "a") }))
 	require.Empty(t, users("v1"))
 
-	require.NoError(t, s.Update(func(tx *Tx) error { return tx.set("container/b/spec", []byte("{}\n{cut")) }))
-	require.Equal(t, []string{"b"}, users("v2"), "also one that cannot be read")
-	require.NoError(t, s.Update(func(tx *Tx) error { return Containers.Purge(tx, "b") }))
+	require.NoError(t, s.Update(use("c", "v2")))
+	damage(t, s, map[string]string{"container/b/status": "{}\n{cut", "container/c/spec": "{}\n{cut"})
+	s = openIn(t, dir)
+	require.Equal(t, []string{"b"}, users("v2"), "also one whose status cannot be read")
+	require.NoError(t, s.Update(func(tx *Tx) error { return errors.Join(Containers.Purge(tx, "b"), Containers.Purge(tx, "c")) }))
 	require.Empty(t, users("v2"))
+	s.state.Load().rows.Ascend(func(r row) bool {
+		require.False(t, strings.HasPrefix(r.key, "index/"), "nothing is left in an index: %s", r.key)
+		return true
+	})
 }
 
 func TestStatusIndexFollowsEveryChange(t *testing.T) {
-	s := openIn(t, t.TempDir())
+	dir := t.TempDir()
+	s, err := Open(dir, Options{})
+	require.NoError(t, err)
 	status := func(change func(*v1.ContainerStatus)) {
 		require.NoError(t, s.Update(func(tx *Tx) error { return Containers.SetStatus(tx, "a", change) }))
 	}
@@ -60,12 +72,9 @@ func TestStatusIndexFollowsEveryChange(t *testing.T) {
 	require.Empty(t, holders("v1"))
 	require.Empty(t, holders("v3"), "the spec is in another index")
 
-	key := statusIndex(Containers.kind()).key("v2", "a")
-	require.NoError(t, s.Update(func(tx *Tx) error { return tx.remove(key) }))
-	status(func(st *v1.ContainerStatus) { st.Message = "of an older version's record" })
-	require.Equal(t, []string{"a"}, holders("v2"))
-
-	require.NoError(t, s.Update(func(tx *Tx) error { return tx.set("container/a/status", []byte("{}\n{cut")) }))
+	require.NoError(t, s.Close())
+	s = openIn(t, dir)
+	require.Equal(t, []string{"a"}, holders("v2"), "after a restart")
 	require.NoError(t, s.Update(func(tx *Tx) error { return Containers.Purge(tx, "a") }))
 	require.Empty(t, holders("v2"))
 }

@@ -183,3 +183,28 @@ func TestStoreOpensAfterAKillOnAFullDisk(t *testing.T) {
 	require.ErrorIs(t, create(s, "none"), ErrDiskFull)
 	require.NoError(t, s.Close())
 }
+
+func TestStoreOfAnotherSchemaIsRefused(t *testing.T) {
+	for _, version := range []string{"2", "\x00\x00\x00\x00\x00\x00\x00\x04"} {
+		dir := t.TempDir()
+		s, err := Open(dir, Options{})
+		require.NoError(t, err)
+		damage(t, s, map[string]string{string(schemaKey): version})
+		_, err = Open(dir, Options{})
+		require.ErrorIs(t, err, ErrSchema)
+		require.ErrorContains(t, err, "start the version that wrote it")
+		require.ErrorContains(t, err, "move its directory away")
+	}
+}
+
+func TestStoreWithoutSchemaVersionIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(dir, Options{})
+	require.NoError(t, err)
+	require.NoError(t, create(s, "a"))
+	require.NoError(t, s.Update(func(tx *Tx) error { return schemaKey.remove(tx) }))
+	require.NoError(t, s.Close())
+	_, err = Open(dir, Options{})
+	require.ErrorIs(t, err, ErrDamaged)
+	require.ErrorContains(t, err, "move its directory away")
+}

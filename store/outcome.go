@@ -2,22 +2,23 @@ package store
 
 import (
 	"encoding/json"
-	"errors"
+	"sync"
 	"time"
 
 	v1 "berth/api/v1"
+	"berth/store/kv"
 )
 
-// Outcome is the response to a request with an idempotency key, for its repetitions.
+// Outcome is the response to a request with an idempotency key, for its repetitions. It
+// vanishes after v1.OutcomeRetention.
 type Outcome struct {
-	Time        time.Time `json:"time"`
-	Owner       string    `json:"owner"`       // id of the token
-	Quota       string    `json:"quota"`       // by which outcomes are counted
-	Key         string    `json:"key"`         // hash of the idempotency key, in hex
-	Fingerprint string    `json:"fingerprint"` // of the request
-	Status      int       `json:"status"`
-	Code        string    `json:"code,omitempty"` // of X-Error-Code
-	Body        []byte    `json:"body"`
+	Owner       string `json:"owner"`       // id of the token
+	Quota       string `json:"quota"`       // by which outcomes are counted
+	Key         string `json:"key"`         // hash of the idempotency key, in hex
+	Fingerprint string `json:"fingerprint"` // of the request
+	Status      int    `json:"status"`
+	Code        string `json:"code,omitempty"` // of X-Error-Code
+	Body        []byte `json:"body"`
 
 	// Of the entry in the audit log, for the entries of repetitions.
 	Object    string `json:"object,omitempty"`
@@ -25,13 +26,10 @@ type Outcome struct {
 	Volume    string `json:"volume,omitempty"`
 }
 
-const outcomeLog sequence = "outcome"
+const outcomePrefix = "outcome/"
 
-// lookupPrefix begins the keys of the numbers of outcomes.
-const lookupPrefix = "outcome-key/"
-
-func (o Outcome) lookupKey() string { return lookupPrefix + o.Owner + "/" + o.Key }
-func quotaKey(quota string) string  { return "outcome-count/" + quota }
+func outcomesOf(quota string) string { return outcomePrefix + quota + "/" }
+func (o Outcome) key() string        { return outcomesOf(o.Quota) + o.Owner + "/" + o.Key }
 
 // of returns the outcome with the names in the description of its request.
 func (o Outcome) of(a v1.Audit) Outcome {
@@ -50,143 +48,83 @@ func (o Outcome) equals(p Outcome) bool {
 	return o.Status == p.Status && o.Code == p.Code && string(o.Body) == string(p.Body)
 }
 
-// FindOutcome returns the stored outcome of an owner's idempotency key, or ErrNotFound.
-func FindOutcome(tx *Tx, owner, key string) (o Outcome, err error) {
-	seq, err := tx.number(Outcome{Owner: owner, Key: key}.lookupKey())
-	if err != nil {
-		return o, err
-	}
-	err = tx.read(outcomeLog.key(seq), func(b []byte) error { return json.Unmarshal(b, &o) })
+// FindOutcome returns the stored outcome of the owner, the quota and the key of another one,
+// or ErrNotFound. It is for views.
+func FindOutcome(tx *Tx, like Outcome) (o Outcome, err error) {
+	err = tx.read(func(t *kv.Txn) error {
+		item, err := t.Get(like.key())
+		if err != nil {
+			return err
+		}
+		return unmarshal(item, &o)
+	})
 	return o, err
 }
 
-// Outcomes returns the number of stored outcomes of a quota.
-func Outcomes(tx *Tx, quota string) uint64 {
-	n, err := tx.number(quotaKey(quota))
-	tx.fail(err)
-	return n
-}
-
-// putOutcome stores an outcome, or replaces the one of the same owner and key.
-func putOutcome(tx *Tx, o Outcome) error {
-	o.Time = tx.now
-	seq, err := tx.number(o.lookupKey())
+// put stores an outcome, or replaces the one of the same key.
+func (o Outcome) put(tx *Tx) error {
+	text, err := json.Marshal(o)
 	if err != nil {
 		return err
 	}
-	if seq != 0 {
-		b, err := json.Marshal(o)
-		return errors.Join(err, tx.set(outcomeLog.key(seq), b))
-	}
-	err = outcomeLog.append(tx, func(next uint64) any { seq = next; return o })
-	return errors.Join(err, tx.setNumbers(o.lookupKey(), seq), countOutcome(tx, o.Quota, 1))
+	return tx.write(o.key(), text)
 }
 
-// dropOutcome removes an outcome if it is stored.
-func dropOutcome(tx *Tx, o Outcome) error {
-	seq, err := tx.number(o.lookupKey())
-	if err != nil || seq == 0 {
-		return err
-	}
-	return errors.Join(tx.remove(outcomeLog.key(seq)), tx.remove(o.lookupKey()), countOutcome(tx, o.Quota, -1))
+// countedFor is how long a number of outcomes is added to before they are counted again.
+const countedFor = time.Minute
+
+// outcomeCounts has the numbers of the outcomes of quotas, as far as they were counted lately.
+// They are only limited, so an old number may be too large: outcomes vanish by themselves.
+type outcomeCounts struct {
+	mu sync.Mutex
+	of map[string]outcomeCount
 }
 
-// countOutcome changes the number of outcomes of a quota, and removes it if it is 0.
-func countOutcome(tx *Tx, quota string, by int) error {
-	n, err := tx.number(quotaKey(quota))
-	if err != nil {
-		return err
-	}
-	if n = uint64(max(0, int(n)+by)); n == 0 {
-		return tx.remove(quotaKey(quota))
-	}
-	return tx.setNumbers(quotaKey(quota), n)
+type outcomeCount struct {
+	n  int
+	at time.Time
 }
 
-// TrimOutcomes removes the outcomes that are older than before. It needs several
-// updates, and returns the number of outcomes that it has removed. An outcome that cannot
-// be read counts as old, and is logged once: when it is removed.
-func (s *Store) TrimOutcomes(before time.Time) (removed int, err error) {
-	for {
-		var old oldOutcomes
-		err := s.Update(func(tx *Tx) (err error) {
-			old, err = trimOutcomes(tx, before)
-			return err
-		})
-		if err != nil {
-			return removed, err
-		}
-		for seq, err := range old.unreadable {
-			s.log.Error("removed an outcome that cannot be read", "seq", seq, "err", err)
-		}
-		if removed += old.len(); old.len() < trimChunk {
-			return removed, nil
-		}
+func (c *outcomeCounts) add(quota string, n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if was, counted := c.of[quota]; counted {
+		c.of[quota] = outcomeCount{was.n + n, was.at}
 	}
 }
 
-// oldOutcomes are the outcomes that one update removes.
-type oldOutcomes struct {
-	list       []Outcome
-	unreadable map[uint64]error // by seq
+func (c *outcomeCounts) get(quota string, now time.Time) (n int, found bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	was, found := c.of[quota]
+	return was.n, found && now.Sub(was.at) < countedFor
 }
 
-func (o oldOutcomes) len() int { return len(o.list) + len(o.unreadable) }
-
-func trimOutcomes(tx *Tx, before time.Time) (old oldOutcomes, err error) {
-	oldest, newest, err := outcomeLog.bounds(tx)
-	if err != nil || oldest > newest {
-		return old, err
+func (c *outcomeCounts) set(quota string, n int, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.of) >= 1000 || c.of == nil {
+		c.of = map[string]outcomeCount{}
 	}
-	old.unreadable = map[uint64]error{}
-	next := newest + 1 // if none is left
-	for entry := range tx.scan(outcomeLog.prefix(), outcomeLog.key(oldest)) {
-		var o Outcome
-		seq, damage := outcomeLog.seq(entry.key), entry.read(func(b []byte) error { return json.Unmarshal(b, &o) })
-		if old.len() == trimChunk || damage == nil && !o.Time.Before(before) {
-			next = seq
-			break
-		}
-		if damage != nil {
-			old.unreadable[seq] = damage
-			continue
-		}
-		old.list = append(old.list, o)
-	}
-	if tx.err != nil || next == oldest {
-		return oldOutcomes{}, tx.err
-	}
-	for _, o := range old.list {
-		if err := dropOutcome(tx, o); err != nil {
-			return old, err
-		}
-	}
-	return old, errors.Join(dropUnreadable(tx, old.unreadable), tx.setNumbers(outcomeLog.boundsKey(), next, newest))
+	c.of[quota] = outcomeCount{n, now}
 }
 
-// dropUnreadable removes outcomes by their seq, and their keys. Their quotas are unknown
-// and go on counting them: no client can damage an outcome, so that is rare.
-func dropUnreadable(tx *Tx, seqs map[uint64]error) error {
-	if len(seqs) == 0 {
+// Outcomes returns the number of stored outcomes of a quota. It is for views.
+func Outcomes(tx *Tx, quota string) (n int, err error) {
+	if n, found := tx.store.outcomes.get(quota, tx.now); found {
+		return n, nil
+	}
+	err = tx.read(func(t *kv.Txn) error {
+		for _, err := range t.Scan(outcomesOf(quota), outcomesOf(quota)) {
+			if err != nil {
+				return err
+			}
+			n++
+		}
 		return nil
+	})
+	if err == nil {
+		tx.store.outcomes.set(quota, n, tx.now)
 	}
-	var keys []string
-	for seq := range seqs {
-		keys = append(keys, outcomeLog.key(seq))
-	}
-	for entry := range tx.scan(lookupPrefix, lookupPrefix) {
-		seq, err := tx.number(entry.key)
-		if err != nil {
-			return err
-		}
-		if _, is := seqs[seq]; is {
-			keys = append(keys, entry.key)
-		}
-	}
-	for _, key := range keys {
-		if err := tx.remove(key); err != nil {
-			return err
-		}
-	}
-	return tx.err
+	return n, err
 }

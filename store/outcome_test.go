@@ -1,11 +1,8 @@
 package store
 
 import (
-	"bytes"
-	"fmt"
-	"log/slog"
-	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -13,82 +10,44 @@ import (
 	v1 "berth/api/v1"
 )
 
-// putOutcomes stores outcomes with the keys k0, k1, ….
-func putOutcomes(t *testing.T, s *Store, n int) {
-	t.Helper()
-	require.NoError(t, s.Update(func(tx *Tx) error {
-		for i := range n {
-			if err := putOutcome(tx, Outcome{Owner: "t", Quota: "t", Key: fmt.Sprint("k", i)}); err != nil {
-				return err
-			}
+// TestOutcomesVanish: outcomes are counted by quota, and go with v1.OutcomeRetention.
+func TestOutcomesVanish(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := openIn(t, "")
+		count := func(quota string) (n int) {
+			require.NoError(t, s.View(func(tx *Tx) (err error) { n, err = Outcomes(tx, quota); return err }))
+			return n
 		}
-		return nil
-	}))
-}
-
-// TestTrimUnreadableOutcomes: outcomes that cannot be decoded are removed with their keys
-// and logged once, wherever they are, and the others are trimmed as ever.
-func TestTrimUnreadableOutcomes(t *testing.T) {
-	s := openIn(t, t.TempDir())
-	var log bytes.Buffer
-	s.log = slog.New(slog.NewTextHandler(&log, nil))
-	putOutcomes(t, s, 6)
-	require.NoError(t, s.Update(func(tx *Tx) error {
-		for _, seq := range []uint64{1, 3, 5} {
-			if err := tx.set(outcomeLog.key(seq), []byte("{")); err != nil {
-				return err
-			}
+		finish := func(key string, final *Outcome) {
+			r := NewRequest(s, alice(), v1.Audit{Action: "volume.create"})
+			r.Outcome = &Outcome{Owner: "t", Quota: "q", Key: key, Status: 500}
+			require.NoError(t, r.Update(func(*Tx) error { return nil }))
+			require.NoError(t, r.Finish(200, final, false))
 		}
-		return nil
-	}))
-	kept := func() (keys []string) {
-		require.NoError(t, s.View(func(tx *Tx) error {
-			for entry := range tx.scan("outcome", "outcome") {
-				keys = append(keys, strings.TrimPrefix(entry.key, lookupPrefix))
-			}
-			return tx.err
-		}))
-		return keys
-	}
-	n, err := s.TrimOutcomes(time.Now().Add(-time.Hour))
-	require.NoError(t, err)
-	require.Equal(t, 1, n, "the others are as young as the first that can be read")
-	n, err = s.TrimOutcomes(time.Now().Add(time.Hour))
-	require.NoError(t, err)
-	require.Equal(t, 5, n)
-	require.Equal(t, []string{"outcome-count/t"}, kept())
-	require.Equal(t, 3, strings.Count(log.String(), "removed an outcome that cannot be read"), log.String())
-	for _, seq := range []string{"seq=1 ", "seq=3 ", "seq=5 "} {
-		require.Equal(t, 1, strings.Count(log.String(), seq))
-	}
-
-	putOutcomes(t, s, 1)
-	require.NoError(t, s.View(func(tx *Tx) error {
-		_, err := FindOutcome(tx, "t", "k0")
-		oldest, newest, bad := outcomeLog.bounds(tx)
-		require.Equal(t, []uint64{7, 7}, []uint64{oldest, newest})
-		require.NoError(t, bad)
-		return err
-	}))
-}
-
-// TestTrimManyOutcomes: a chunk that is full of unreadable outcomes is not the last one.
-func TestTrimManyOutcomes(t *testing.T) {
-	s := openIn(t, "")
-	putOutcomes(t, s, trimChunk+2)
-	require.NoError(t, s.Update(func(tx *Tx) error {
-		for seq := range uint64(trimChunk) {
-			if err := tx.set(outcomeLog.key(seq+1), []byte("{")); err != nil {
-				return err
-			}
+		require.Zero(t, count("q"))
+		kept := Outcome{Owner: "t", Quota: "q", Key: "k0", Status: 201, Body: []byte("{}")}
+		finish("k0", &kept)
+		finish("k1", &Outcome{Owner: "t", Quota: "q", Key: "k1", Status: 201})
+		finish("dropped", nil)
+		for range 2 {
+			require.Equal(t, 2, count("q"))
+			require.Zero(t, count("t"))
+			time.Sleep(2 * countedFor) // then it is counted again
 		}
-		return nil
-	}))
-	commits := 0
-	s.commit = func(commit func() error) error { commits++; return commit() }
-	n, err := s.TrimOutcomes(time.Now().Add(time.Hour))
-	require.NoError(t, err)
-	require.Equal(t, []int{trimChunk + 2, 2}, []int{n, commits})
+		find := func(key string) (o Outcome, err error) {
+			err = s.View(func(tx *Tx) error { o, err = FindOutcome(tx, Outcome{Owner: "t", Quota: "q", Key: key}); return err })
+			return o, err
+		}
+		o, err := find("k0")
+		require.NoError(t, err)
+		require.Equal(t, kept.of(v1.Audit{Action: "volume.create"}), o)
+		_, err = find("dropped")
+		require.ErrorIs(t, err, ErrNotFound)
+		time.Sleep(v1.OutcomeRetention)
+		_, err = find("k0")
+		require.ErrorIs(t, err, ErrNotFound)
+		require.Zero(t, count("q"))
+	})
 }
 
 // TestOutcomeNamesItsObject: the entry of a repetition names what the first request did.
@@ -101,7 +60,7 @@ func TestOutcomeNamesItsObject(t *testing.T) {
 	final.Status = 201
 	require.NoError(t, r.Finish(201, &final, false))
 	require.NoError(t, s.View(func(tx *Tx) error {
-		o, err := FindOutcome(tx, "t", "k")
+		o, err := FindOutcome(tx, Outcome{Owner: "t", Quota: "t", Key: "k"})
 		a := v1.Audit{Action: "volume.create", Path: "x"}
 		o.Describe(&a)
 		require.Equal(t, v1.Audit{Action: "volume.create", Object: "v", Volume: "v"}, a)

@@ -1,8 +1,6 @@
 package store
 
-import (
-	v1 "berth/api/v1"
-)
+import v1 "berth/api/v1"
 
 // Writer is a Store, or a Request that changes one.
 type Writer interface {
@@ -11,7 +9,7 @@ type Writer interface {
 	MustUpdate(fn func(*Tx) error) error
 }
 
-// Request changes a store on behalf of the client that sent a request. Its updates
+// Request changes a store on behalf of the client that sent a request. Each of its updates
 // that succeeds stores the request's entry in the audit log and its outcome too, in the
 // same commit. It is for one goroutine.
 type Request struct {
@@ -36,8 +34,8 @@ type Request struct {
 
 // recorded is what a request has stored.
 type recorded struct {
-	entry   v1.AuditEntry // Seq 0: none
-	audit   v1.Audit      // of the entry
+	entry   AuditRecord // Seq 0: none
+	audit   v1.Audit    // of the entry
 	outcome *Outcome
 }
 
@@ -50,35 +48,23 @@ func NewRequest(s *Store, actor v1.Actor, a v1.Audit) *Request {
 func (r *Request) View(fn func(*Tx) error) error { return r.store.View(fn) }
 
 // Update is Store.Update.
-func (r *Request) Update(fn func(*Tx) error) error { return r.submit(newOp(fn)) }
+func (r *Request) Update(fn func(*Tx) error) error { return r.update(fn, false) }
 
 // MustUpdate is Store.MustUpdate.
-func (r *Request) MustUpdate(fn func(*Tx) error) error {
-	o := newOp(fn)
-	o.onFullDisk = true
-	return r.submit(o)
-}
+func (r *Request) MustUpdate(fn func(*Tx) error) error { return r.update(fn, true) }
 
-func (r *Request) submit(o *op) error {
-	change, done := o.fn, r.done
-	o.actor = r.actor
-	o.fn = func(tx *Tx) (err error) {
+func (r *Request) update(fn func(*Tx) error, onFullDisk bool) error {
+	return r.submit(onFullDisk, func(tx *Tx, next *recorded) error {
 		if r.Check != nil {
-			err = r.Check(tx)
+			if err := r.Check(tx); err != nil {
+				return err
+			}
 		}
-		if err == nil {
-			err = change(tx)
+		if err := fn(tx); err != nil {
+			return err
 		}
-		if err == nil {
-			done, err = r.record(tx, r.Success, r.expected(tx))
-		}
-		return err
-	}
-	err := o.submit(r.store)
-	if err == nil {
-		r.done = done
-	}
-	return err
+		return r.record(tx, next, r.Success, r.expected(tx))
+	})
 }
 
 // expected returns the outcome of an update that succeeded.
@@ -94,8 +80,8 @@ func (r *Request) expected(tx *Tx) *Outcome {
 // Finish stores the status of the response in the request's entry, and the final outcome;
 // nil removes an outcome that is stored. It may be called again: an entry that lasts, such
 // as that of a session, is stored at its begin and completed at its end. They are on the
-// disk when Finish returns nil. If onFullDisk is true, they are
-// stored even while the disk is full, see Store.MustUpdate.
+// disk when Finish returns nil. If onFullDisk is true, they are stored even while the disk is
+// full, see Store.MustUpdate.
 func (r *Request) Finish(status int, final *Outcome, onFullDisk bool) error {
 	done := r.done
 	sameEntry := r.Audit.Action == "" || done.entry.Seq != 0 && done.entry.Status == status
@@ -103,39 +89,50 @@ func (r *Request) Finish(status int, final *Outcome, onFullDisk bool) error {
 	if sameEntry && sameOutcome {
 		return nil
 	}
-	o := newOp(func(tx *Tx) (err error) {
-		done, err = r.record(tx, status, final)
-		return err
+	return r.submit(onFullDisk, func(tx *Tx, next *recorded) error {
+		return r.record(tx, next, status, final)
 	})
-	o.onFullDisk = onFullDisk
-	err := o.submit(r.store)
+}
+
+// submit runs an update, which changes what the request has stored.
+func (r *Request) submit(onFullDisk bool, change func(tx *Tx, next *recorded) error) error {
+	next := r.done
+	o := newOp(func(tx *Tx) error { return change(tx, &next) })
+	o.actor, o.onFullDisk = r.actor, onFullDisk
+	err := r.store.submit(o)
 	if err == nil {
-		r.done = done
+		r.done = next
 	}
 	return err
 }
 
 // record stores the entry, or the status in the entry that is stored already, and the
 // outcome.
-func (r *Request) record(tx *Tx, status int, outcome *Outcome) (done recorded, err error) {
+func (r *Request) record(tx *Tx, next *recorded, status int, outcome *Outcome) (err error) {
 	switch {
 	case r.Audit.Action == "":
-	case r.done.entry.Seq != 0:
-		done.audit = r.done.audit
-		done.entry, err = SetAuditStatus(tx, r.done.entry, status)
+	case next.entry.Seq != 0:
+		next.entry, err = SetAuditStatus(tx, next.entry, status)
 	default:
-		done.audit = r.audit(tx)
-		done.entry, err = AppendAudit(tx, r.actor, done.audit, status)
+		next.audit = r.audit(tx)
+		next.entry, err = AppendAudit(tx, r.actor, next.audit, status)
 	}
 	if err != nil {
-		return done, err
+		return err
 	}
-	if outcome != nil {
-		done.outcome, err = outcome, putOutcome(tx, outcome.of(done.audit))
-	} else if r.done.outcome != nil {
-		err = dropOutcome(tx, *r.done.outcome)
+	before := next.outcome
+	next.outcome = outcome
+	switch {
+	case outcome != nil:
+		if before == nil {
+			tx.store.outcomes.add(outcome.Quota, 1)
+		}
+		return outcome.of(next.audit).put(tx)
+	case before != nil:
+		tx.store.outcomes.add(before.Quota, -1)
+		return tx.write(before.key(), nil)
 	}
-	return done, err
+	return nil
 }
 
 // audit returns the description of the request, with the object that its update has

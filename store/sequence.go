@@ -4,11 +4,18 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"iter"
 	"time"
+
+	"berth/store/kv"
 )
 
-// sequence is a log of JSON values with numbers from 1, without gaps. Its value is the
-// name of its keys.
+// errOnDisk reports that an update reads what only views can read.
+var errOnDisk = fmt.Errorf("%w: an update reads no transitions, audit entries and outcomes", ErrFailed)
+
+// sequence is a log of JSON values with numbers from 1, without gaps. They stay on the
+// disk; only the bounds are in memory. Its value is the name of its keys.
 type sequence string
 
 const (
@@ -16,37 +23,74 @@ const (
 	auditLog sequence = "audit"
 )
 
-func (l sequence) prefix() string    { return string(l) + "/" }
-func (l sequence) boundsKey() string { return "meta/" + string(l) + "s" }
+// bounds are the oldest and the newest number. If no value is kept, Oldest is Newest
+// plus 1.
+type bounds struct {
+	Oldest uint64 `json:"oldest"`
+	Newest uint64 `json:"newest"`
+}
+
+func (l sequence) boundsKey() entry[bounds] { return entry[bounds]("meta/" + string(l) + "s") }
 
 func (l sequence) key(seq uint64) string {
-	return string(binary.BigEndian.AppendUint64([]byte(l.prefix()), seq))
+	return string(binary.BigEndian.AppendUint64([]byte(l+"/"), seq))
 }
 
-// seq returns the number in a key.
-func (l sequence) seq(key string) uint64 {
-	return binary.BigEndian.Uint64([]byte(key[len(l.prefix()):]))
+func (l sequence) bounds(tx *Tx) bounds {
+	b, _ := l.boundsKey().get(tx) // check has returned its error
+	if b == (bounds{}) {
+		return bounds{Oldest: 1}
+	}
+	return b
 }
 
-// bounds returns the oldest and the newest number. If no value is kept, oldest is
-// newest plus 1.
-func (l sequence) bounds(tx *Tx) (oldest, newest uint64, err error) {
-	oldest = 1
-	err = tx.numbers(l.boundsKey(), &oldest, &newest)
-	return oldest, newest, err
+// check returns an error if the bounds cannot be read: numbers would be given again.
+func (l sequence) check(tx *Tx) error {
+	_, err := l.boundsKey().get(tx)
+	return err
 }
 
 // append stores the value that make returns for the next number.
 func (l sequence) append(tx *Tx, make func(seq uint64) any) error {
-	oldest, newest, err := l.bounds(tx)
+	b := l.bounds(tx)
+	b.Newest++
+	text, err := json.Marshal(make(b.Newest))
 	if err != nil {
 		return err
 	}
-	b, err := json.Marshal(make(newest + 1))
-	if err != nil {
-		return err
+	return errors.Join(tx.write(l.key(b.Newest), text), l.boundsKey().set(tx, b))
+}
+
+// after yields the values with numbers after since up to the newest one of the state that tx
+// reads, oldest first. A value may be missing if it is being removed.
+func (l sequence) after(tx *Tx, since uint64) iter.Seq2[numbered, error] {
+	return func(yield func(numbered, error) bool) {
+		b := l.bounds(tx)
+		if since = max(since, b.Oldest-1); since >= b.Newest {
+			return
+		}
+		err := tx.read(func(t *kv.Txn) error {
+			for item, err := range t.Scan(string(l+"/"), l.key(since+1)) {
+				if err != nil {
+					return err
+				}
+				n := numbered{binary.BigEndian.Uint64([]byte(item.Key()[len(l)+1:])), item}
+				if n.seq > b.Newest || !yield(n, nil) {
+					return nil
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			yield(numbered{}, err)
+		}
 	}
-	return errors.Join(tx.set(l.key(newest+1), b), tx.setNumbers(l.boundsKey(), oldest, newest+1))
+}
+
+// numbered is a value with its number, valid until the next one.
+type numbered struct {
+	seq  uint64
+	item kv.Item
 }
 
 // trimChunk is the number of values that one update removes.
@@ -57,59 +101,49 @@ const trimChunk = 1000
 // next number does not change. A value that cannot be read counts as old.
 func (l sequence) trim(s *Store, before time.Time, keep int) (removed int, err error) {
 	for {
-		n := 0
-		err := s.Update(func(tx *Tx) (err error) {
-			n, err = l.trimChunk(tx, before, uint64(max(keep, 0)))
+		var first, last uint64
+		err := s.View(func(tx *Tx) (err error) {
+			first, last, err = l.old(tx, before, uint64(max(keep, 0)))
 			return err
+		})
+		if err != nil || last < first {
+			return removed, err
+		}
+		err = s.Update(func(tx *Tx) error {
+			b := l.bounds(tx)
+			for b.Oldest <= last {
+				if err := tx.write(l.key(b.Oldest), nil); err != nil {
+					return err
+				}
+				b.Oldest++
+			}
+			return l.boundsKey().set(tx, b)
 		})
 		if err != nil {
 			return removed, err
 		}
-		removed += n
-		if n < trimChunk {
-			return removed, nil
-		}
+		removed += int(last + 1 - first)
 	}
 }
 
-// trimChunk removes one chunk. It begins at the oldest one kept: a scan from the
-// start of the prefix would read the tombstones of all that were ever removed.
-func (l sequence) trimChunk(tx *Tx, before time.Time, keep uint64) (int, error) {
-	oldest, newest, err := l.bounds(tx)
-	if err != nil || oldest > newest {
-		return 0, err
-	}
-	var keys []string
-	next, removed := oldest, 0
-	for entry := range tx.scan(l.prefix(), l.key(oldest)) {
-		seq := l.seq(entry.key)
-		if removed == trimChunk || seq+keep > newest && !timeOf(entry).Before(before) {
+// old returns the first and the last value of a chunk that is to be removed; last is first-1
+// if there is none. Values are removed from the oldest one on, so that a scan from there meets no
+// tombstones.
+func (l sequence) old(tx *Tx, before time.Time, keep uint64) (first, last uint64, err error) {
+	b := l.bounds(tx)
+	first, last = b.Oldest, b.Oldest-1
+	for n, err := range l.after(tx, 0) {
+		if err != nil {
+			return first, last, err
+		}
+		var value struct {
+			Time time.Time `json:"time"`
+		}
+		_ = unmarshal(n.item, &value) // one that cannot be read has the zero time
+		if last+1 == first+trimChunk || n.seq+keep > b.Newest && !value.Time.Before(before) {
 			break
 		}
-		keys = append(keys, entry.key)
-		if name := nameOf(entry); l == eventLog && name != "" {
-			keys = append(keys, eventIndexKey(name, seq)) // stays if the transition cannot be decoded, and readers skip it
-		}
-		next, removed = seq+1, removed+1
+		last = n.seq
 	}
-	if tx.err != nil || len(keys) == 0 {
-		return 0, tx.err
-	}
-	for _, key := range keys {
-		if err := tx.remove(key); err != nil {
-			return 0, err
-		}
-	}
-	return removed, tx.setNumbers(l.boundsKey(), next, newest)
-}
-
-// timeOf returns the field time of a value, or the zero time.
-func timeOf(e entry) time.Time {
-	var value struct {
-		Time time.Time `json:"time"`
-	}
-	if e.read(func(b []byte) error { return json.Unmarshal(b, &value) }) != nil {
-		return time.Time{}
-	}
-	return value.Time
+	return first, last, nil
 }

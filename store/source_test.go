@@ -110,7 +110,7 @@ func TestAwaitInsideABubble(t *testing.T) {
 func TestChangesBeginWithNothing(t *testing.T) {
 	s := openIn(t, t.TempDir())
 	require.NoError(t, create(s, "old"))
-	source := Changes(Containers, s, SpecChanged)
+	source := Containers.Changes(s, SpecChanged)
 	require.NoError(t, create(s, "before it runs"))
 	require.NoError(t, s.Update(func(tx *Tx) error { return SetCursor(tx, "x", 1) }))
 	for range 2 { // it ends, and runs again

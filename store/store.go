@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -12,6 +13,30 @@ import (
 	v1 "berth/api/v1"
 	"berth/store/kv"
 )
+
+// Errors that a caller can act on.
+var (
+	ErrNotFound  = kv.ErrNotFound
+	ErrExists    = errors.New("already exists")
+	ErrCompacted = errors.New("older than what is kept")
+	ErrTooBig    = kv.ErrTooBig
+	ErrClosed    = kv.ErrClosed
+
+	// ErrFailed wraps every failure of the storage itself. Nothing of the update was
+	// stored, unless the commit itself failed, see Store.Failed: then all of it may appear
+	// at the next start.
+	ErrFailed = kv.ErrFailed
+	// ErrDiskFull comes within ErrFailed. It passes when there is space again.
+	ErrDiskFull = kv.ErrDiskFull
+
+	// ErrLocked, ErrDamaged and ErrSchema are reasons why Open refuses a store. ErrDamaged
+	// is also the error of one object whose record cannot be decoded.
+	ErrLocked  = kv.ErrLocked
+	ErrDamaged = kv.ErrDamaged
+	ErrSchema  = errors.New("store was written by another version of berth")
+)
+
+var errReadOnly = errors.New("write in a read-only transaction")
 
 // Options change how a store works. The zero value works.
 type Options struct {
@@ -30,24 +55,106 @@ const (
 type Store struct {
 	Incarnations *Incarnations // the incarnations of the store
 
-	db      *kv.DB
-	now     func() time.Time
-	log     *slog.Logger
-	metrics *metrics
-	id      string
-	cache   cache
-	commit  func(commit func() error) error // calls commit; a test replaces it
+	db       *kv.DB
+	now      func() time.Time
+	log      *slog.Logger
+	metrics  *metrics
+	id       string
+	outcomes outcomeCounts
 
-	rev     atomic.Uint64 // only the goroutine with the turn changes it
+	state   atomic.Pointer[state] // committed and published
 	changes *ring[Change]
-	latest  latest
-	ids     sync.Map        // of a kind: the Projection that listed reads
 	events  *ring[v1.Event] // position p holds seq p+1
 
-	turns   turns
-	batch   *batch        // of the goroutine with the turn
+	ops     chan *op
+	batch   batch // of the writer
+	writer  sync.WaitGroup
 	closing chan struct{} // closed by Close
 	closed  atomic.Bool
+}
+
+// Open opens the store in dir, or creates one. An empty dir keeps it in memory,
+// for tests. Its error is ErrLocked, ErrDamaged, ErrSchema or ErrFailed.
+func Open(dir string, o Options) (*Store, error) {
+	s, err := open(dir, o)
+	if err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	return s, nil
+}
+
+// CheckLock returns ErrLocked if a process has the store in dir open, or why that is unknown.
+func CheckLock(dir string) error { return kv.CheckLock(dir) }
+
+func open(dir string, o Options) (*Store, error) {
+	s := &Store{now: o.Now, log: o.Log, ops: make(chan *op), closing: make(chan struct{})}
+	s.Incarnations, s.batch.s = &Incarnations{store: s}, s
+	if s.now == nil {
+		s.now = time.Now
+	}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	var err error
+	s.db, err = kv.Open(dir, kv.Options{
+		Log:     s.log,
+		MinFree: o.MinFree,
+		TTL:     map[string]time.Duration{outcomePrefix: v1.OutcomeRetention},
+		Observe: func(took time.Duration) { s.metrics.observe(took) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = s.start()
+	if err == nil {
+		s.metrics, err = newMetrics(o.Registerer)
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// start reads what is kept in memory, and begins to write.
+func (s *Store) start() error {
+	isNew, err := s.load()
+	if err != nil {
+		return err
+	}
+	if _, err := s.db.CompareCheckpoint(s.id, s.Revision()); err != nil {
+		return err
+	}
+	s.Incarnations.opened = s.Revision()
+	s.changes = newRing(keptChanges, 0, Change{Revision: s.Revision()})
+	s.events = newRing(keptEvents, eventLog.bounds(s.reader()).Newest, v1.Event{})
+	s.writer.Go(s.write)
+	if isNew {
+		if err := s.create(); err != nil {
+			return err
+		}
+	}
+	return s.identify(isNew)
+}
+
+// identify gives the store its incarnation and its checkpoint. A store without a
+// checkpoint was restored, or somebody has removed it, and may be an older copy of itself:
+// it begins another incarnation, under the id that it had, so that its containers
+// still belong to it.
+func (s *Store) identify(isNew bool) error {
+	found, err := s.db.CompareCheckpoint(s.id, s.Revision())
+	switch {
+	case err != nil:
+		return err
+	case s.Incarnations.Incarnation() == "":
+		err = s.Incarnations.begin("", 0)
+	case !found && !isNew:
+		s.log.Warn("the store was restored, or its file MARK was removed: it continues in a new epoch", "revision", s.Revision())
+		err = s.Incarnations.begin(s.Incarnations.Incarnation(), s.Revision())
+	}
+	if err != nil {
+		return err
+	}
+	return s.db.StartCheckpoint(s.id, s.Revision())
 }
 
 // ID returns the random id of the store, made when the store was created. A copy
@@ -55,22 +162,20 @@ type Store struct {
 func (s *Store) ID() string { return s.id }
 
 // Revision returns the revision of the last change of an object.
-func (s *Store) Revision() uint64 { return s.rev.Load() }
+func (s *Store) Revision() uint64 { return s.state.Load().revision }
 
-// View runs fn on one consistent state. It returns fn's error, or one that wraps
-// ErrFailed if something could not be read, or ErrClosed.
+// View runs fn on one consistent state and returns its error, or ErrClosed. It waits for
+// nothing, and nothing waits for it.
 func (s *Store) View(fn func(*Tx) error) error {
 	if s.closed.Load() {
 		return ErrClosed
 	}
-	return s.db.View(func(t *kv.Txn) error {
-		tx := &Tx{store: s, txn: t, now: s.time(), actor: v1.Controller()}
-		defer tx.end()
-		if err := fn(tx); err != nil {
-			return err
-		}
-		return tx.err
-	})
+	return fn(s.reader())
+}
+
+// reader returns a transaction that reads the present state.
+func (s *Store) reader() *Tx {
+	return &Tx{store: s, state: *s.state.Load(), now: s.time(), actor: v1.Controller()}
 }
 
 // Writable returns why updates would fail now, or nil.
@@ -88,18 +193,48 @@ func (s *Store) Failed() <-chan struct{} { return s.db.Failed() }
 // Err returns why the store can never be written again, or nil.
 func (s *Store) Err() error { return s.db.Err() }
 
-// Close waits for the update and the views in flight, ends all watches, and
-// closes the store. Closing it again does nothing.
+// Close waits for the update in flight, ends all watches, and closes the store. Closing
+// it again does nothing.
 func (s *Store) Close() error {
 	if s.closed.Swap(true) {
 		return nil
 	}
 	close(s.closing)
-	s.turns.close()
-	err := errors.Join(s.batch.commit(), s.db.Close())
+	s.writer.Wait()
+	err := s.db.Close()
 	s.metrics.unregister()
 	return err
 }
 
 // time returns the current time, in the form in which it is read back.
 func (s *Store) time() time.Time { return s.now().UTC().Round(0) }
+
+// metrics is nil if there is no registerer.
+type metrics struct {
+	commit     prometheus.Histogram
+	registerer prometheus.Registerer
+}
+
+func newMetrics(r prometheus.Registerer) (*metrics, error) {
+	if r == nil {
+		return nil, nil
+	}
+	m := &metrics{registerer: r, commit: prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name:    "berth_store_commit_duration_seconds",
+		Help:    "Time that a commit of the store to the disk took.",
+		Buckets: prometheus.ExponentialBuckets(0.0001, 4, 9), // 0.1 ms to 6.5 s
+	})}
+	return m, r.Register(m.commit)
+}
+
+func (m *metrics) observe(d time.Duration) {
+	if m != nil {
+		m.commit.Observe(d.Seconds())
+	}
+}
+
+func (m *metrics) unregister() {
+	if m != nil {
+		m.registerer.Unregister(m.commit)
+	}
+}

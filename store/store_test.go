@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -92,29 +91,55 @@ func TestReopen(t *testing.T) {
 	require.EqualValues(t, 11, s.Revision())
 }
 
-func TestCloseWaitsForViews(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, err := Open("", Options{})
-		require.NoError(t, err)
-		require.NoError(t, create(s, "a"))
-		release, closed, viewed := make(chan struct{}), make(chan error, 1), make(chan error, 1)
-		go func() {
-			viewed <- s.View(func(tx *Tx) error {
-				<-release
-				_, err := Containers.Get(tx, "a")
-				return err
-			})
-		}()
-		synctest.Wait()
-		go func() { closed <- s.Close() }()
-		synctest.Wait()
-		require.Empty(t, closed, "a view is in flight")
-		require.ErrorIs(t, s.View(func(*Tx) error { return nil }), ErrClosed)
-		close(release)
-		require.NoError(t, <-viewed)
-		require.NoError(t, <-closed)
+// TestViewOutlivesClose: a view that has begun reads on.
+func TestViewOutlivesClose(t *testing.T) {
+	s, err := Open("", Options{})
+	require.NoError(t, err)
+	require.NoError(t, create(s, "a"))
+	require.NoError(t, s.View(func(tx *Tx) error {
 		require.NoError(t, s.Close())
+		require.ErrorIs(t, s.View(func(*Tx) error { return nil }), ErrClosed)
+		_, err := ReadEvents(tx, 0, 1)
+		require.NoError(t, err, "there are none")
+		_, err = Containers.Get(tx, "a")
+		return err
+	}))
+	require.NoError(t, s.Close())
+}
+
+// TestViewIsConsistent: a view sees all changes of an update or none, also after later ones.
+func TestViewIsConsistent(t *testing.T) {
+	s := openIn(t, "")
+	var all sync.WaitGroup
+	all.Go(func() {
+		for i := range 300 {
+			id := strconv.Itoa(i)
+			err := s.Update(func(tx *Tx) error {
+				if i > 0 {
+					if err := Volumes.Purge(tx, strconv.Itoa(i-1)); err != nil {
+						return err
+					}
+				}
+				return errors.Join(Containers.Create(tx, id, v1.ContainerSpec{VolumeID: id}), Volumes.Create(tx, id, v1.VolumeSpec{}))
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		}
 	})
+	for s.Revision() < 300 {
+		require.NoError(t, s.View(func(tx *Tx) error {
+			for range 2 {
+				require.EqualValues(t, tx.Revision(), len(Containers.IDs(tx)))
+				require.Len(t, Volumes.IDs(tx), min(1, int(tx.Revision())))
+				for _, id := range Volumes.IDs(tx) {
+					require.Equal(t, []string{id}, Containers.IDsBy(tx, id))
+				}
+			}
+			return nil
+		}))
+	}
+	all.Wait()
 }
 
 func TestKilledProcessLosesNoUpdate(t *testing.T) {
@@ -161,7 +186,7 @@ func requireComplete(t *testing.T, dir string, acknowledged map[string]bool) {
 		for _, o := range list {
 			acknowledged[o.Meta.ID] = true
 		}
-		oldest, newest := EventRange(tx)
+		oldest, newest := tx.EventBounds()
 		require.EqualValues(t, 1, oldest)
 		require.EqualValues(t, len(list), newest)
 		events, err := ReadEvents(tx, 0, len(list)+1)

@@ -23,9 +23,9 @@ func FindBackup(tx *store.Tx, id string) (v1.Backup, error) {
 
 // RestoresOf returns the restores of a backup, the newest first.
 func RestoresOf(tx *store.Tx, backup string) ([]v1.Restore, error) {
-	list, err := store.ListBy(tx, store.Restores, backup)
+	list := store.Restores.ListBy(tx, backup)
 	slices.SortFunc(list, NewestFirst[v1.RestoreSpec, v1.RestoreStatus])
-	return list, err
+	return list, nil
 }
 
 // NewestFirst compares two objects for a list that begins with the newest one.
@@ -47,11 +47,7 @@ func CreateBackup(s store.Writer, id string, spec v1.BackupSpec, limits v1.Backu
 		if err := checkQuiesced(tx, spec.Quiesce, spec.VolumeID); err != nil {
 			return err
 		}
-		use, err := store.BackupUse(tx, spec.VolumeID, spec.Target)
-		if err != nil {
-			return err
-		}
-		if err := limits.Admit(spec.Target, use); err != nil {
+		if err := limits.Admit(spec.Target, store.BackupUse(tx, spec.VolumeID, spec.Target)); err != nil {
 			return err
 		}
 		spec.RequestedBy = tx.Actor()

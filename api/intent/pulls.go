@@ -46,10 +46,7 @@ func CreatePull(s store.Writer, spec v1.PullSpec) (id string, err error) {
 		if _, err := getVolume(tx, spec.VolumeID); err != nil {
 			return err
 		}
-		pulls, err := store.ListBy(tx, store.Pulls, spec.VolumeID)
-		if err != nil {
-			return err
-		}
+		pulls := store.Pulls.ListBy(tx, spec.VolumeID)
 		open := slices.DeleteFunc(pulls, func(p v1.Pull) bool { return p.Status.State.Final() })
 		if len(open) >= maxOpenPulls {
 			return v1.Errorf(v1.TooManyPulls, "%d downloads into this volume have not ended: cancel some, or send the request later", len(open))

@@ -95,7 +95,7 @@ func FindVolume(tx *store.Tx, text string) (v1.Volume, error) {
 		return v1.Volume{}, v1.ErrVolumeNotFound
 	}
 	var found *v1.Volume
-	for _, id := range store.IDsBeginning(tx, store.Volumes, text) {
+	for _, id := range store.Volumes.IDsBeginning(tx, text) {
 		o, err := getVolume(tx, id)
 		if errors.Is(err, v1.ErrVolumeNotFound) {
 			continue
@@ -130,17 +130,6 @@ func UsersOf(tx *store.Tx, volume string) []string { return store.Containers.IDs
 // use it, and those whose containers on the engine may still mount it.
 func HoldersOf(tx *store.Tx, volume string) []string {
 	return append(UsersOf(tx, volume), store.VolumeHolders(tx, volume)...)
-}
-
-// VolumeUsers returns the result of UsersOf for every volume, in one pass over all
-// containers.
-func VolumeUsers(tx *store.Tx) (map[string][]string, error) {
-	containers, err := store.Containers.List(tx)
-	users := map[string][]string{}
-	for _, c := range containers {
-		users[c.Spec.VolumeID] = append(users[c.Spec.VolumeID], c.Meta.ID)
-	}
-	return users, err
 }
 
 // DeleteVolume requests the deletion of a volume. Its refusals are

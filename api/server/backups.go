@@ -17,7 +17,6 @@ type backups struct {
 	decoder  decoder
 	archives Archives // nil: unavailable
 	sessions sessions
-	lists    *backupLists
 }
 
 // hasS3 reports whether backups can be stored in S3.

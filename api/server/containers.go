@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 	"strings"
 	"time"
 
@@ -22,7 +21,6 @@ type containers struct {
 	decoder  decoder
 	engine   func() EngineHealth
 	sampler  Stats
-	encoded  *encodedContainers
 }
 
 type acceptedBody struct {
@@ -58,49 +56,24 @@ func (s containers) view(o v1.Container) containerView {
 }
 
 func (s containers) get(c *fiber.Ctx) error {
-	id, err := containerID(c)
-	if err != nil {
-		return err
-	}
-	kept, found, err := s.encoded.Get(id)
-	if err != nil {
-		return err
-	}
-	if found {
-		if d := kept.detail.Load(); d != nil && d.engine == s.engineHealth() && d.volumes == s.volumes() {
-			c.Set(fiber.HeaderETag, kept.etag)
-			return edge.SendJSON(c, d.body)
-		}
-	}
-	return s.getEncoding(c, kept)
-}
-
-// getEncoding answers with a container, and keeps the encoded answer if the container
-// is still the kept one.
-func (s containers) getEncoding(c *fiber.Ctx, kept *encodedContainer) error {
-	d := detail{engine: s.engineHealth(), volumes: s.volumes()}
 	o, err := findContainer(c, s.store)
 	if err != nil {
 		return err
 	}
-	if d.body, err = json.Marshal(s.view(o)); err != nil {
-		return err
-	}
-	if kept != nil && kept.revision == o.Meta.Revision {
-		kept.detail.Store(&d)
-	}
 	c.Set(fiber.HeaderETag, etag(o))
-	return edge.SendJSON(c, d.body)
+	return edge.OK(c, s.view(o))
 }
 
-func (s containers) engineHealth() (h EngineHealth) {
-	if s.engine != nil {
-		h = s.engine()
-	}
-	return h
+type containersBody[V any] struct {
+	Containers []V    `json:"containers"`
+	Continue   string `json:"continue,omitempty"`
 }
 
-func (s containers) volumes() string { return s.settings.Current().Storage.VolumesPath }
+// measuredView is a container in a list with the resource usage.
+type measuredView struct {
+	summaryView
+	Stats *v1.Stats `json:"stats"` // null if it does not run
+}
 
 // list answers with the containers that match every ?label=, and with
 // their resource usage if ?stats=true.
@@ -118,54 +91,49 @@ func (s containers) list(c *fiber.Ctx) error {
 		return err
 	}
 	caller := callerOf(c)
-	if page.whole() && len(want) == 0 && !measured && !caller.Restricted() {
-		body, err := s.encoded.list()
-		if err != nil {
-			return err
-		}
-		return edge.SendJSON(c, body)
-	}
-	list, next, err := s.encoded.page(page, func(id string, o *encodedContainer) bool {
-		return caller.CanAccess(id) && hasLabels(o.labels, want)
+	var body containersBody[summaryView]
+	err = s.store.View(func(tx *store.Tx) error {
+		body.Containers, body.Continue = listObjects(tx, store.Containers, page, func(o v1.Container) (summaryView, bool) {
+			if !caller.CanAccess(o.Meta.ID) || !hasLabels(o.Spec.Labels, want) {
+				return summaryView{}, false
+			}
+			return summaryOf(o), true
+		})
+		return nil
 	})
 	if err != nil {
 		return err
 	}
 	if measured {
-		return s.listMeasured(c, list, next)
+		return s.listMeasured(c, body)
 	}
-	var w listWriter
-	for _, o := range list {
-		w.add(o.Value.summary)
-	}
-	return edge.SendJSON(c, w.end(next))
+	return edge.OK(c, body)
 }
 
 // samplesTimeout bounds how long a list waits for resource usage.
 const samplesTimeout = 5 * time.Second
 
-// listMeasured answers with a list and the resource usage of each container; null if it
-// does not run.
-func (s containers) listMeasured(c *fiber.Ctx, list []store.Projected[*encodedContainer], next string) error {
+// listMeasured answers with a list and the resource usage of each container.
+func (s containers) listMeasured(c *fiber.Ctx, list containersBody[summaryView]) error {
 	if s.sampler == nil {
 		return edge.ErrUnavailable
 	}
-	ids := make([]string, len(list))
-	for i, o := range list {
-		ids[i] = o.ID
+	ids := make([]string, len(list.Containers))
+	for i, o := range list.Containers {
+		ids[i] = o.InternalID
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), samplesTimeout)
 	defer cancel()
 	samples := s.sampler.Samples(ctx, ids)
-	var w listWriter
-	for _, o := range list {
-		if sample, runs := samples[o.ID]; runs {
-			w.addMeasured(o.Value.summary, &sample)
-		} else {
-			w.addMeasured(o.Value.summary, nil)
+	body := containersBody[measuredView]{[]measuredView{}, list.Continue}
+	for _, o := range list.Containers {
+		view := measuredView{summaryView: o}
+		if sample, runs := samples[o.InternalID]; runs {
+			view.Stats = &sample
 		}
+		body.Containers = append(body.Containers, view)
 	}
-	return edge.SendJSON(c, w.end(next))
+	return edge.OK(c, body)
 }
 
 // labelQuery returns the query parameters label, each "name=value" or "name".

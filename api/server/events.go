@@ -60,22 +60,24 @@ func (s events) list(c *fiber.Ctx) error {
 	if kind := c.Query("type"); kind != "" && !slices.Contains(eventKinds, kind) {
 		return v1.Errorf(v1.InvalidRequest, "type: must be one of %s", strings.Join(eventKinds, ", "))
 	}
-	leave, err := s.permit(c)
+	leave, err := s.permit(c, since)
 	if err != nil {
 		return err
 	}
 	defer leave()
 	err = s.store.View(func(tx *store.Tx) error {
-		matches, read, err := eventFilter(c, tx)
+		matches, err := eventFilter(c, tx)
 		if err != nil {
 			return err
 		}
-		body.Oldest, body.Newest = store.KeptEvents(tx)
+		body.Oldest, body.Newest = tx.EventBounds()
+		if since = max(since, body.Oldest-1); since < body.Newest {
+			body.Events, err = matchingEvents(tx.Events(since), callerOf(c), matches, limit)
+		}
 		if body.Oldest > body.Newest {
 			body.Oldest = 0
 		}
-		body.Events = matchingEvents(read.after(since), callerOf(c), matches, limit)
-		return nil
+		return err
 	})
 	if err != nil {
 		return err
@@ -83,12 +85,16 @@ func (s events) list(c *fiber.Ctx) error {
 	return edge.OK(c, body)
 }
 
-// permit waits for the permit that a request needs whose filter no index serves. The
-// callers without one return what they read. The queue is one for each token.
-func (s events) permit(c *fiber.Ctx) (leave func(), err error) {
+// permit waits for the permit that a request needs that may read more transitions than an
+// answer has. The queue is one for each token.
+func (s events) permit(c *fiber.Ctx, since uint64) (leave func(), err error) {
 	caller := callerOf(c)
-	if c.Query("type") == "" && !caller.Restricted() {
-		return func() {}, nil
+	filtered := c.Query("type") != "" || caller.Restricted()
+	if !filtered && c.Query("container")+c.Query("volume") != "" {
+		filtered, err = s.far(since)
+	}
+	if !filtered || err != nil {
+		return func() {}, err
 	}
 	ctx, cancel := edge.Context(c)
 	defer cancel()
@@ -99,85 +105,49 @@ func (s events) permit(c *fiber.Ctx) (leave func(), err error) {
 	return leave, err
 }
 
+// far reports whether more transitions were stored after since than an answer has.
+func (s events) far(since uint64) (far bool, err error) {
+	err = s.store.View(func(tx *store.Tx) error {
+		oldest, newest := tx.EventBounds()
+		far = max(since, oldest-1)+maxEvents < newest
+		return nil
+	})
+	return far, err
+}
+
 // eventFilter returns whether a transition matches a request: its caller may see it, and
 // it has the requested container, type, and one of the containers that use the
-// requested volume now. Read returns some transitions after a seq, those that match among
-// them.
-func eventFilter(c *fiber.Ctx, tx *store.Tx) (matches func(v1.Event) bool, read eventReader, err error) {
+// requested volume now.
+func eventFilter(c *fiber.Ctx, tx *store.Tx) (matches func(v1.Event) bool, err error) {
 	caller, container, kind, volume := callerOf(c), c.Query("container"), c.Query("type"), c.Query("volume")
 	var users []string
 	if volume != "" {
 		v, err := intent.FindVolume(tx, volume)
 		if err != nil {
-			return nil, read, err
+			return nil, err
 		}
 		volume, users = v.Meta.ID, store.Containers.IDsBy(tx, v.Meta.ID)
 		if !caller.CanAccessAny(users) {
-			return nil, read, v1.ErrVolumeNotFound
+			return nil, v1.ErrVolumeNotFound
 		}
-	}
-	read = eventReader{tx: tx, all: container == "" && volume == "", of: append(users, store.OfVolume(volume))}
-	if container != "" {
-		read.of = []string{container}
-		if o, err := store.Containers.Get(tx, container); err == nil {
-			read.of = append(read.of, store.OfVolume(o.Spec.VolumeID))
-		}
-	}
-	if caller.Restricted() {
-		read = read.limitTo(namesOf(tx, caller))
 	}
 	return func(e v1.Event) bool {
 		return caller.CanSee(e) && (kind == "" || e.Event == kind) &&
 			(container == "" || e.Container == container || slices.Contains(e.UserIDs(), container)) &&
 			(volume == "" || slices.Contains(users, e.Container) || e.Volume == volume)
-	}, read, nil
-}
-
-// eventReader reads all transitions, or those of some containers and volumes.
-type eventReader struct {
-	tx  *store.Tx
-	all bool
-	of  []string
-}
-
-// limitTo returns a reader without the transitions of others.
-func (r eventReader) limitTo(names []string) eventReader {
-	others := func(name string) bool { return !slices.Contains(names, name) }
-	if !r.all {
-		names = slices.DeleteFunc(r.of, others)
-	}
-	return eventReader{tx: r.tx, of: names}
-}
-
-// namesOf returns the containers that a restricted caller may access and the volumes that
-// they use now, for store.EventsOf.
-func namesOf(tx *store.Tx, caller auth.Principal) []string {
-	names := caller.Containers()
-	for _, id := range caller.Containers() {
-		if o, err := store.Containers.Get(tx, id); err == nil {
-			names = append(names, store.OfVolume(o.Spec.VolumeID))
-		}
-	}
-	return names
-}
-
-// after yields the transitions after since. To read a few of all costs less than to look
-// into the index of many containers.
-func (r eventReader) after(since uint64) iter.Seq[v1.Event] {
-	_, newest := store.KeptEvents(r.tx)
-	if r.all || newest <= since+uint64(len(r.of)) {
-		return store.EventsAfter(r.tx, since)
-	}
-	return store.EventsOf(r.tx, r.of, since)
+	}, nil
 }
 
 // matchingEvents returns the first of some transitions that match, as the caller sees them.
-func matchingEvents(all iter.Seq[v1.Event], caller auth.Principal, matches func(v1.Event) bool, limit int) []v1.Event {
+func matchingEvents(all iter.Seq2[v1.Event, error], caller auth.Principal, matches func(v1.Event) bool, limit int) ([]v1.Event, error) {
 	found := []v1.Event{}
 	if limit == 0 {
-		return found
+		return found, nil
 	}
-	for e := range all {
+	for e, err := range all {
+		if err != nil {
+			return found, err
+		}
 		if !matches(e) {
 			continue
 		}
@@ -186,7 +156,7 @@ func matchingEvents(all iter.Seq[v1.Event], caller auth.Principal, matches func(
 			break
 		}
 	}
-	return found
+	return found, nil
 }
 
 // seqQuery returns the query parameter since, the seq of an event. given reports

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -88,30 +87,6 @@ func TestEventsOfRestrictedToken(t *testing.T) {
 	events := answer.json["events"].([]any)
 	require.Len(t, events, 1)
 	require.Equal(t, "mine", events[0].(map[string]any)["container"])
-}
-
-// TestFewVisibleEvents: a token that may see few of the transitions reads only these.
-func TestFewVisibleEvents(t *testing.T) {
-	h := newHarness(t)
-	h.ready("mc")
-	for range 20 {
-		require.NoError(t, h.store.Update(func(tx *store.Tx) error {
-			for range 1000 {
-				store.Emit(tx, v1.Event{Container: "other", Event: v1.EventState, Data: "x"})
-			}
-			return nil
-		}))
-	}
-	token := h.mint(object{"containers": []string{"mc"}})
-	for _, query := range []string{"since=10&limit=1", "type=backup", "container=other", "container=other&type=event"} {
-		before := heapNow()
-		a := h.do(request{method: "GET", path: "/events?" + query, token: token})
-		require.Equal(t, 200, a.status)
-		require.Empty(t, a.json["events"])
-		var after runtime.MemStats
-		runtime.ReadMemStats(&after)
-		require.Less(t, after.Mallocs-before.Mallocs, uint64(20_000), "less than one for each transition: %s", query)
-	}
 }
 
 // TestEventsOfRestrictedTokenWithVolume: it receives those of the volume that its container

@@ -45,12 +45,12 @@ func newHandlers(d Deps, a access, all *auth.Sessions) handlers {
 		tokens:     tokens{store: d.Store, settings: d.Settings, decoder: decoder},
 		volumes:    volumes{store: d.Store, settings: d.Settings, decoder: decoder},
 		files:      files{store: d.Store, settings: d.Settings, decoder: decoder, files: d.Files, sessions: sessions, permits: newPermits()},
-		backups:    backups{store: d.Store, settings: d.Settings, decoder: decoder, archives: d.Archives, sessions: sessions, lists: newBackupLists(d.Store)},
+		backups:    backups{store: d.Store, settings: d.Settings, decoder: decoder, archives: d.Archives, sessions: sessions},
 		policies:   policies{store: d.Store, settings: d.Settings, decoder: decoder, archives: d.Archives},
 		pulls:      pulls{store: d.Store, settings: d.Settings, decoder: decoder},
 		stored:     storeContent{store: d.Store, sessions: sessions, dir: d.SpoolDir, one: new(sync.Mutex)},
 		ports:      ports{store: d.Store, decoder: decoder},
-		containers: containers{store: d.Store, settings: d.Settings, decoder: decoder, engine: d.Engine, sampler: d.Stats, encoded: newEncodedContainers(d.Store)},
+		containers: containers{store: d.Store, settings: d.Settings, decoder: decoder, engine: d.Engine, sampler: d.Stats},
 		consoles:   consoles{store: d.Store, hub: d.Hub, decoder: decoder, sessions: sessions, processes: processes},
 		events:     events{store: d.Store, scans: limit.NewSlots(limit.Scans)},
 		audit:      audit{store: d.Store},
@@ -60,7 +60,7 @@ func newHandlers(d Deps, a access, all *auth.Sessions) handlers {
 			Forget: a.forget, Pace: func(ctx context.Context, p auth.Principal) error { return a.auditor.pace.Wait(ctx, p.Tenant()) }, Finish: a.auditor.finishMessage,
 		})},
 		config:   configuration{settings: d.Settings, version: d.Version, log: a.log},
-		node:     newNode(d),
+		node:     node{d.Settings, d.Node, d.Store},
 		profiles: profiles{settings: d.Settings, busy: &sync.Mutex{}},
 	}
 }

@@ -110,12 +110,11 @@ func (s *idempotency) begin(c *fiber.Ctx, body []byte) error {
 // find returns nil if the key is new.
 func (s *idempotency) find(o store.Outcome) error {
 	return s.store.View(func(tx *store.Tx) error {
-		stored, err := store.FindOutcome(tx, o.Owner, o.Key)
-		switch most := maxKeys(o); {
-		case errors.Is(err, store.ErrNotFound) && store.Outcomes(tx, o.Quota) >= most:
-			return errKeys
-		case errors.Is(err, store.ErrNotFound):
-			return nil
+		stored, err := store.FindOutcome(tx, o)
+		if errors.Is(err, store.ErrNotFound) {
+			return mayAdd(tx, o)
+		}
+		switch {
 		case err != nil:
 			return err
 		case stored.Fingerprint != o.Fingerprint:
@@ -126,9 +125,18 @@ func (s *idempotency) find(o store.Outcome) error {
 	})
 }
 
+// mayAdd returns errKeys if too many outcomes are stored for another one.
+func mayAdd(tx *store.Tx, o store.Outcome) error {
+	n, err := store.Outcomes(tx, o.Quota)
+	if err == nil && n >= maxKeys(o) {
+		return errKeys
+	}
+	return err
+}
+
 // maxKeys returns how many outcomes of its quota are stored when another one is refused.
 // The tokens minted with a minted token leave half of its keys to it.
-func maxKeys(o store.Outcome) uint64 {
+func maxKeys(o store.Outcome) int {
 	switch {
 	case o.Quota == v1.Administrator:
 		return maxKeysPanel

@@ -11,24 +11,9 @@ import (
 
 // node holds the handler that describes the host.
 type node struct {
-	settings   auth.Settings
-	observed   func() v1.Node
-	containers *store.Projection[v1.ContainerSpec, v1.ContainerStatus, part]
-}
-
-// part is the part of one container in the sums of the node.
-type part struct {
-	phase  v1.Phase
-	limits v1.Limits // of a container that is not being deleted
-}
-
-func newNode(d Deps) node {
-	return node{d.Settings, d.Node, store.NewProjection(d.Store, store.Containers, func(o v1.Container) part {
-		if o.Meta.Deleted {
-			return part{phase: phase(o)}
-		}
-		return part{phase(o), o.Spec.Limits}
-	})}
+	settings auth.Settings
+	observed func() v1.Node
+	store    *store.Store
 }
 
 // get answers with what the daemon has observed of the host, and with the sums of the
@@ -42,11 +27,14 @@ func (s node) get(c *fiber.Ctx) error {
 	for _, p := range v1.Phases() {
 		n.Containers[p] = 0
 	}
-	err := s.containers.Read(func(items []store.Projected[part], _ uint64) {
-		for _, one := range items {
-			n.Containers[one.Value.phase]++
-			n.Allocated = n.Allocated.Add(one.Value.limits)
+	err := s.store.View(func(tx *store.Tx) error {
+		for o := range store.Containers.After(tx, "") {
+			n.Containers[phase(o)]++
+			if !o.Meta.Deleted {
+				n.Allocated = n.Allocated.Add(o.Spec.Limits)
+			}
 		}
+		return nil
 	})
 	if err != nil {
 		return err

@@ -49,9 +49,6 @@ func pageOf(c *fiber.Ctx) (p listPage, err error) {
 	return p, nil
 }
 
-// whole reports whether the request asks for the whole list.
-func (p listPage) whole() bool { return p == listPage{} }
-
 // continuation returns the query parameter for the page behind an item.
 func continuation(last string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(pageFormat + last))
@@ -71,32 +68,21 @@ func take[T any](p listPage, items iter.Seq2[string, T]) (list []T, next string)
 	return list, ""
 }
 
-type cloner[V any] interface{ Clone() V }
-
 // listObjects returns a page of the objects of a kind, sorted by id. It has the results
 // of show, except where show returns false.
-func listObjects[S cloner[S], T cloner[T], V any](tx *store.Tx, kind store.Collection[S, T], p listPage,
-	show func(v1.Object[S, T]) (V, bool)) (list []V, next string, err error) {
-	found := store.After(tx, kind, p.after)
-	if p.whole() {
-		all, err := kind.List(tx) // in one pass
-		if err != nil {
-			return nil, "", err
-		}
-		found = slices.Values(all)
-	}
-	list, next = takeShown(p, found, show)
-	return list, next, nil
+func listObjects[S, T, V any](tx *store.Tx, kind store.Collection[S, T], p listPage,
+	show func(v1.Object[S, T]) (V, bool)) (list []V, next string) {
+	return takeShown(p, kind.After(tx, p.after), show)
 }
 
 // listSome is listObjects of the objects with some ids, which are sorted. It reads no others.
-func listSome[S cloner[S], T cloner[T], V any](tx *store.Tx, kind store.Collection[S, T], ids []string, p listPage,
+func listSome[S, T, V any](tx *store.Tx, kind store.Collection[S, T], ids []string, p listPage,
 	show func(v1.Object[S, T]) (V, bool)) (list []V, next string) {
 	first, found := slices.BinarySearch(ids, p.after)
 	if found {
 		first++
 	}
-	return takeShown(p, store.Each(tx, kind, ids[first:]), show)
+	return takeShown(p, kind.Each(tx, ids[first:]), show)
 }
 
 // takeShown is take of the results of show, where show returns true.

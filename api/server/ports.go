@@ -181,7 +181,7 @@ func (s ports) list(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if !page.whole() {
+	if page != (listPage{}) {
 		return s.sendPage(c, page)
 	}
 	var pools []intent.Pool

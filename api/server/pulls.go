@@ -91,9 +91,9 @@ func (s pulls) list(c *fiber.Ctx) error {
 		return err
 	}
 	var list []v1.Pull
-	err = s.store.View(func(tx *store.Tx) (err error) {
-		list, err = store.ListBy(tx, store.Pulls, id)
-		return err
+	err = s.store.View(func(tx *store.Tx) error {
+		list = store.Pulls.ListBy(tx, id)
+		return nil
 	})
 	if err != nil {
 		return err

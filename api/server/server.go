@@ -66,7 +66,6 @@ func (s *Server) Listen(ln net.Listener) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	var watching sync.WaitGroup
 	watching.Go(func() { s.sessions.Run(ctx) })
-	watching.Go(s.handlers.backups.lists.prepare)
 	defer watching.Wait()
 	defer cancel()
 	return s.front.Listen(ln)

@@ -89,12 +89,12 @@ func (s tokens) list(c *fiber.Ctx) error {
 		return err
 	}
 	var body tokensBody
-	err = s.store.View(func(tx *store.Tx) (err error) {
+	err = s.store.View(func(tx *store.Tx) error {
 		listed := auth.Listed(tx, s.settings.Current().Authorization)
-		body.Tokens, body.Continue, err = listObjects(tx, store.Tokens, page, func(o v1.Token) (tokenBody, bool) {
+		body.Tokens, body.Continue = listObjects(tx, store.Tokens, page, func(o v1.Token) (tokenBody, bool) {
 			return bodyOfToken(o), listed(o)
 		})
-		return err
+		return nil
 	})
 	if err != nil {
 		return err

@@ -171,16 +171,13 @@ func (s volumes) list(c *fiber.Ctx) error {
 	return edge.OK(c, body)
 }
 
-// page returns a page of the volumes with some labels that caller may see. It reads those of
-// a restricted caller only. For the whole list it reads all containers once; for a page, the
-// ones of each volume.
+// page returns a page of the volumes with some labels that caller may see.
 func (s volumes) page(tx *store.Tx, caller auth.Principal, p listPage, labels []string) (list []volumeBody, next string, err error) {
-	usersOf := func(id string) []string { return intent.UsersOf(tx, id) }
 	show := func(v v1.Volume) (volumeBody, bool) {
 		if v.Meta.Deleted || !hasLabels(v.Spec.Labels, labels) {
 			return volumeBody{}, false
 		}
-		return s.body(v, usersOf(v.Meta.ID), caller), true
+		return s.body(v, intent.UsersOf(tx, v.Meta.ID), caller), true
 	}
 	if caller.Restricted() {
 		ids, err := caller.Volumes(tx)
@@ -190,14 +187,8 @@ func (s volumes) page(tx *store.Tx, caller auth.Principal, p listPage, labels []
 		list, next = listSome(tx, store.Volumes, ids, p, show)
 		return list, next, nil
 	}
-	if p.whole() {
-		users, err := intent.VolumeUsers(tx)
-		if err != nil {
-			return nil, "", err
-		}
-		usersOf = func(id string) []string { return users[id] }
-	}
-	return listObjects(tx, store.Volumes, p, show)
+	list, next = listObjects(tx, store.Volumes, p, show)
+	return list, next, nil
 }
 
 // patch changes the name and the labels of a volume. A field that is absent stays as it

@@ -118,7 +118,7 @@ type entry struct {
 	// The auditor's, guarded by its mu:
 	status  int
 	waiting bool
-	stored  v1.AuditEntry // Seq 0: it was not stored yet
+	stored  store.AuditRecord // Seq 0: it was not stored yet
 }
 
 // add has an entry stored with a status, or the status of one changed that was added before. It
@@ -173,7 +173,7 @@ func (a *auditor) flush() (err error) {
 // answered. It releases mu meanwhile.
 func (a *auditor) storeFirst(n int) error {
 	first := slices.Clone(a.waiting[:n])
-	next, statuses := make([]v1.AuditEntry, n), make([]int, n)
+	next, statuses := make([]store.AuditRecord, n), make([]int, n)
 	for i, e := range first {
 		next[i], statuses[i] = e.stored, e.status
 	}

@@ -37,7 +37,7 @@ func (h *Hub) Pump(ctx context.Context, s *store.Store) error {
 
 func lastEvent(s *store.Store) (seq uint64, err error) {
 	err = s.View(func(tx *store.Tx) error {
-		seq = store.LastEvent(tx)
+		_, seq = tx.EventBounds()
 		return nil
 	})
 	return seq, err

@@ -47,7 +47,7 @@ func (d *daemon) containerLoop(m *controller.Metrics) *controller.Loop {
 	}
 	return &controller.Loop{
 		Name: "container", Reconciler: r, Failed: r.Failed,
-		DesiredState: []controller.Source{store.Changes(store.Containers, d.store, store.SpecChanged)},
+		DesiredState: []controller.Source{store.Containers.Changes(d.store, store.SpecChanged)},
 		Watch: []controller.Source{
 			controller.List(store.Containers.Lister(d.store)), // at the start; later requests overtake these
 			r.Watch(func() { d.listed.Store(true) }),

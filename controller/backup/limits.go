@@ -41,9 +41,8 @@ func (s *space) check(to v1.Target, n int64) error {
 	}
 	used := n
 	err := s.Store.View(func(tx *store.Tx) error {
-		stored, err := store.BackupsIn(tx, to)
-		used += stored.Bytes
-		return err
+		used += store.BackupTotals(tx)[to].Bytes
+		return nil
 	})
 	if err != nil {
 		return err

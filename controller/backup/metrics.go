@@ -111,12 +111,9 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		if newest, err = newestCompleted(tx); err != nil {
 			return err
 		}
+		totals := store.BackupTotals(tx)
 		for _, t := range v1.Targets() {
-			total, err := store.BackupsIn(tx, t)
-			if err != nil {
-				return err
-			}
-			used[t] = total.Bytes
+			used[t] = totals[t].Bytes
 		}
 		policies, err = store.Policies.List(tx)
 		return err

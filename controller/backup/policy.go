@@ -126,11 +126,7 @@ func (r *policies) carryOut(x policyPlan) error {
 // create requests a backup, which gets an entry in the audit log. If the limits refuse it,
 // it returns the reason instead.
 func create(tx *store.Tx, request *store.Request, p v1.BackupPolicy, limits v1.BackupsConfig) (refusal string, err error) {
-	use, err := store.BackupUse(tx, p.Meta.ID, p.Spec.Target)
-	if err != nil {
-		return "", err
-	}
-	if err := limits.Admit(p.Spec.Target, use); err != nil {
+	if err := limits.Admit(p.Spec.Target, store.BackupUse(tx, p.Meta.ID, p.Spec.Target)); err != nil {
 		return "The last run made no backup: " + err.Error(), nil
 	}
 	id := uuid.NewString()
@@ -144,10 +140,10 @@ func unfinished(b v1.Backup) bool { return !b.Status.State.Finished() }
 // backupsOfPolicy returns the backups that the policy of a volume made and that are not
 // being deleted, the newest first.
 func backupsOfPolicy(tx *store.Tx, volume string) (made []v1.Backup, err error) {
-	made, err = store.ListBy(tx, store.Backups, volume)
+	made = store.Backups.ListBy(tx, volume)
 	made = slices.DeleteFunc(made, func(b v1.Backup) bool { return !b.Spec.Policy || b.Meta.Deleted })
 	slices.SortFunc(made, func(a, b v1.Backup) int { return b.Meta.CreatedAt.Compare(a.Meta.CreatedAt) })
-	return made, err
+	return made, nil
 }
 
 // superfluous returns all but the newest completed and failed backups. One that a restore
@@ -195,8 +191,7 @@ func prune(tx *store.Tx, ids []string) error {
 
 // isRead reports whether a restore of a backup has not finished.
 func isRead(tx *store.Tx, backup string) (bool, error) {
-	restores, err := store.ListBy(tx, store.Restores, backup)
-	return err != nil || slices.ContainsFunc(restores, isUnfinished), err
+	return slices.ContainsFunc(store.Restores.ListBy(tx, backup), isUnfinished), nil
 }
 
 // isUnfinished reports whether a restore needs another step.

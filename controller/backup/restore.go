@@ -208,10 +208,7 @@ func recordRestore(db *store.Store, o v1.Restore, fn func(*v1.RestoreStatus, tim
 
 // pruneRestores removes all but the newest finished restores of a backup.
 func pruneRestores(tx *store.Tx, backup string) error {
-	finished, err := store.ListBy(tx, store.Restores, backup)
-	if err != nil {
-		return err
-	}
+	finished := store.Restores.ListBy(tx, backup)
 	finished = slices.DeleteFunc(finished, isUnfinished)
 	slices.SortFunc(finished, func(a, b v1.Restore) int { return b.Meta.CreatedAt.Compare(a.Meta.CreatedAt) })
 	for _, o := range finished[min(len(finished), v1.KeptRestores):] {

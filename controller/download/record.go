@@ -72,10 +72,7 @@ func actorOf(s v1.PullSpec, state v1.PullState) v1.Actor {
 // prune removes the oldest downloads of a volume that have ended, except for the last
 // ones.
 func prune(tx *store.Tx, volume string) error {
-	ended, err := store.ListBy(tx, store.Pulls, volume)
-	if err != nil {
-		return err
-	}
+	ended := store.Pulls.ListBy(tx, volume)
 	ended = slices.DeleteFunc(ended, func(p v1.Pull) bool { return !p.Status.State.Final() })
 	slices.SortFunc(ended, func(a, b v1.Pull) int {
 		return cmp.Or(b.Meta.CreatedAt.Compare(a.Meta.CreatedAt), cmp.Compare(a.Meta.ID, b.Meta.ID))

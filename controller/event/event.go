@@ -16,8 +16,7 @@ const (
 	period = 30 * time.Second // between two reconciles
 )
 
-// New returns the controller that trims the transitions, the audit log and the outcomes
-// of s. It calls settings at each reconcile, so that a changed configuration applies
+// New returns the controller that trims the transitions and the audit log of s. It calls settings at each reconcile, so that a changed configuration applies
 // without a restart.
 func New(s *store.Store, settings func() v1.Config, log *slog.Logger, m *controller.Metrics) *controller.Loop {
 	return &controller.Loop{
@@ -38,8 +37,7 @@ type reconciler struct {
 }
 
 // Reconcile removes the transitions and the entries of the audit log that are too old
-// or too many, and the outcomes that are too old. If one of them fails, the others are
-// removed all the same.
+// or too many. If one of them fails, the others are removed all the same.
 func (r *reconciler) Reconcile(context.Context, string) (controller.Result, error) {
 	c := r.settings()
 	var now time.Time
@@ -51,10 +49,9 @@ func (r *reconciler) Reconcile(context.Context, string) (controller.Result, erro
 		return controller.Result{}, err
 	}
 	transitions, err := r.store.TrimEvents(now.Add(-time.Duration(c.Events.Retention)), c.Events.Max)
-	outcomes, outcomesErr := r.store.TrimOutcomes(now.Add(-v1.OutcomeRetention))
 	entries, auditErr := r.store.TrimAudit(now.Add(-time.Duration(c.Audit.Retention)), c.Audit.Max)
-	if transitions+outcomes+entries > 0 {
-		r.log.Debug("removed what is older than the retention", "transitions", transitions, "audit_entries", entries, "outcomes", outcomes)
+	if transitions+entries > 0 {
+		r.log.Debug("removed what is older than the retention", "transitions", transitions, "audit_entries", entries)
 	}
-	return controller.Result{RequeueAfter: period}, errors.Join(err, outcomesErr, auditErr)
+	return controller.Result{RequeueAfter: period}, errors.Join(err, auditErr)
 }

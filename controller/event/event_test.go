@@ -32,7 +32,7 @@ func emit(t *testing.T, s *store.Store, n int, kind, data string) {
 func kept(t *testing.T, s *store.Store) (oldest, newest uint64) {
 	t.Helper()
 	require.NoError(t, s.View(func(tx *store.Tx) error {
-		oldest, newest = store.EventRange(tx)
+		oldest, newest = tx.EventBounds()
 		return nil
 	}))
 	return oldest, newest

@@ -58,7 +58,8 @@ func lagOf(s *store.Store, settings func() v1.Config) float64 {
 	}
 	lag := math.NaN()
 	err := s.View(func(tx *store.Tx) error {
-		last, cursor := store.LastEvent(tx), store.Cursor(tx, cursorName)
+		_, last := tx.EventBounds()
+		cursor := store.Cursor(tx, cursorName)
 		lag = float64(last) - float64(min(cursor, last))
 		return nil
 	})

@@ -214,10 +214,7 @@ func messageOf(e v1.Event) message {
 
 // gap returns the batch that moves the cursor to the oldest stored transition.
 func gap(tx *store.Tx, cursor uint64, epoch string) batch {
-	oldest, _ := store.EventRange(tx)
-	if oldest == 0 {
-		oldest = store.LastEvent(tx) + 1
-	}
+	oldest, _ := tx.EventBounds()
 	b := batch{
 		messages: []message{{Event: v1.Event{Time: tx.Now(), Event: eventGap, Data: strconv.FormatUint(oldest, 10)}, Epoch: epoch}},
 		last:     oldest - 1,

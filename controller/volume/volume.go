@@ -193,12 +193,12 @@ func (r *Reconciler) used(volume string) bool {
 // limitOf returns the smallest of the limits of a volume and its containers in bytes, or
 // 0 for no limit. It ignores containers whose record is damaged.
 func limitOf(tx *store.Tx, v v1.Volume) (int64, error) {
-	containers, err := store.ListBy(tx, store.Containers, v.Meta.ID)
+	containers := store.Containers.ListBy(tx, v.Meta.ID)
 	var users []v1.ContainerSpec
 	for _, c := range containers {
 		users = append(users, c.Spec)
 	}
-	return v1.SmallestLimit(v.Spec, users), err
+	return v1.SmallestLimit(v.Spec, users), nil
 }
 
 // Users returns a source that names the volume of each container that is created or changed. What

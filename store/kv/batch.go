@@ -2,6 +2,7 @@ package kv
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -13,9 +14,9 @@ const (
 	maxValue  = 1<<20 - 1
 )
 
-// Batch is the writes of one commit. Its reads see its writes.
+// Batch is the writes of one commit.
 type Batch struct {
-	*Txn
+	txn  *badger.Txn
 	db   *DB
 	size size         // of all writes
 	full func() error // returns what checkFree did at the first Add
@@ -29,7 +30,7 @@ func (s size) plus(o size) size { return size{s.keys + o.keys, s.bytes + o.bytes
 
 // Begin begins a batch. The caller discards it.
 func (db *DB) Begin() *Batch {
-	return &Batch{Txn: newTxn(db.badger.NewTransaction(true), true), db: db, full: sync.OnceValue(db.checkFree)}
+	return &Batch{txn: db.badger.NewTransaction(true), db: db, full: sync.OnceValue(db.checkFree)}
 }
 
 // Empty reports whether nothing was added yet.
@@ -86,24 +87,34 @@ func (b *Batch) Set(key string, value []byte) {
 }
 
 func (b *Batch) apply(writes map[string][]byte) {
-	if err := write(b.txn, writes); err != nil && b.err == nil {
+	if err := b.db.write(b.txn, writes); err != nil && b.err == nil {
 		b.err = fmt.Errorf("%w: %w", ErrFailed, err)
 	}
 }
 
-func write(txn *badger.Txn, writes map[string][]byte) error {
+func (db *DB) write(txn *badger.Txn, writes map[string][]byte) error {
 	for key, value := range writes {
 		var err error
 		if value == nil {
 			err = txn.Delete([]byte(key))
 		} else {
-			err = txn.Set([]byte(key), value)
+			err = txn.SetEntry(db.entry(key, value))
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (db *DB) entry(key string, value []byte) *badger.Entry {
+	e := badger.NewEntry([]byte(key), value)
+	for prefix, ttl := range db.options.TTL {
+		if strings.HasPrefix(key, prefix) {
+			return e.WithTTL(ttl)
+		}
+	}
+	return e
 }
 
 // Commit stores the batch, on the disk. If Badger fails, nothing is written any more, see
@@ -119,7 +130,7 @@ func (b *Batch) Commit() error {
 		return fmt.Errorf("%w: %w", ErrFailed, err)
 	}
 	began := time.Now()
-	err := b.db.options.commit(func() error { return b.db.commit(b.txn) })
+	err := b.db.commit(b.txn)
 	if b.db.options.Observe != nil {
 		b.db.options.Observe(time.Since(began))
 	}

@@ -25,25 +25,3 @@ func TestBatchIsBounded(t *testing.T) {
 	require.NoError(t, b.Commit())
 	require.Equal(t, []string{"a"}, keys(t, db, ""))
 }
-
-func TestBatchReadsItsOwnWrites(t *testing.T) {
-	db := openIn(t, "", Options{})
-	require.NoError(t, put(db, "k/a", "old"))
-	b := db.Begin()
-	defer b.Discard()
-	b.Set("k/b", []byte("new"))
-	own, err := b.Get("k/b")
-	require.NoError(t, err)
-	require.Zero(t, own.Version(), "not committed")
-	require.NoError(t, b.Add(map[string][]byte{"k/a": nil}, false))
-	_, err = b.Get("k/a")
-	require.ErrorIs(t, err, ErrNotFound)
-	require.Equal(t, []string{"k/a"}, keys(t, db, "k/"), "a view does not see it")
-	require.NoError(t, b.Commit())
-	require.Equal(t, []string{"k/b"}, keys(t, db, "k/"))
-	require.NoError(t, db.View(func(tx *Txn) error {
-		item, err := tx.Get("k/b")
-		require.NotZero(t, item.Version())
-		return err
-	}))
-}

@@ -35,11 +35,10 @@ type Options struct {
 	Log     *slog.Logger // nil: silent
 	MinFree uint64       // bytes that must stay free on the disk for a write; 0: a twentieth of it, 32 to 256 MiB
 
+	TTL map[string]time.Duration // of the keys that begin with a text: they vanish by themselves
+
 	// Observe is called with the duration of each commit, unless it is nil.
 	Observe func(time.Duration)
-	// Commit is called in place of each commit, and may call it; a test lets it fail. Nil: commit
-	// is called.
-	Commit func(commit func() error) error
 }
 
 // DB is an open database.
@@ -79,10 +78,10 @@ func (db *DB) beginView() (t *Txn, end func(), err error) {
 	}
 	db.views.Add(1)
 	if db.before != nil {
-		return newTxn(db.before, false), db.views.Done, nil
+		return &Txn{db.before}, db.views.Done, nil
 	}
 	txn := db.badger.NewTransaction(false)
-	return newTxn(txn, false), func() { txn.Discard(); db.views.Done() }, nil
+	return &Txn{txn}, func() { txn.Discard(); db.views.Done() }, nil
 }
 
 // commit stores a transaction on the disk.
@@ -173,13 +172,6 @@ func closeWithin(b *badger.DB, limit time.Duration) error {
 	case <-time.After(limit):
 		return fmt.Errorf("%w: it could not be closed in %s; the next start reads its log", ErrFailed, limit)
 	}
-}
-
-func (o Options) commit(commit func() error) error {
-	if o.Commit == nil {
-		return commit()
-	}
-	return o.Commit(commit)
 }
 
 // Backup writes one consistent state of the database to w, while it is used.

@@ -4,47 +4,22 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"math"
 
 	"github.com/dgraph-io/badger/v4"
 )
 
-// Txn reads one consistent state: that of a view, or that of a batch with its
-// own writes.
-type Txn struct {
-	txn         *badger.Txn
-	uncommitted uint64 // versions from here on may be the batch's own
-}
-
-func newTxn(txn *badger.Txn, update bool) *Txn {
-	t := &Txn{txn: txn, uncommitted: math.MaxUint64}
-	if update {
-		t.uncommitted = txn.ReadTs()
-	}
-	return t
-}
+// Txn reads one consistent state.
+type Txn struct{ txn *badger.Txn }
 
 // Item is a stored key with its value. It is valid until the scan continues or
 // the transaction ends.
-type Item struct {
-	item        *badger.Item
-	uncommitted uint64
-}
+type Item struct{ item *badger.Item }
 
 // Key returns a copy of the key.
 func (i Item) Key() string { return string(i.item.Key()) }
 
 // Value calls fn with the value, which fn must not keep.
 func (i Item) Value(fn func([]byte) error) error { return i.item.Value(fn) }
-
-// Version identifies the value among all that the key has had since Badger was
-// opened. It is 0 for a value that may not be committed yet.
-func (i Item) Version() uint64 {
-	if v := i.item.Version(); v < i.uncommitted {
-		return v
-	}
-	return 0
-}
 
 // Get returns the item of a key, or ErrNotFound, or an error that wraps ErrFailed.
 func (t *Txn) Get(key string) (item Item, err error) {
@@ -56,7 +31,7 @@ func (t *Txn) Get(key string) (item Item, err error) {
 	if err != nil {
 		return Item{}, fmt.Errorf("%w: read %q: %w", ErrFailed, key, err)
 	}
-	return Item{i, t.uncommitted}, nil
+	return Item{i}, nil
 }
 
 // recovered turns a panic of Badger into an error: after a commit that failed it may have no
@@ -68,8 +43,7 @@ func recovered(err *error) {
 }
 
 // Scan yields the items whose keys begin with prefix, from the key from on, in
-// the order of their keys. No other scan of the same batch may run inside of it.
-// An error, which wraps ErrFailed, comes alone.
+// the order of their keys. An error, which wraps ErrFailed, comes alone.
 func (t *Txn) Scan(prefix, from string) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
 		it, err := iterate(t.txn, prefix)
@@ -79,7 +53,7 @@ func (t *Txn) Scan(prefix, from string) iter.Seq2[Item, error] {
 		}
 		defer it.Close()
 		for it.Seek([]byte(from)); it.Valid(); it.Next() {
-			if !yield(Item{it.Item(), t.uncommitted}, nil) {
+			if !yield(Item{it.Item()}, nil) {
 				return
 			}
 		}

@@ -18,14 +18,14 @@ type snapshot struct{ socket *socket }
 // errSnapshot is an internal error before the first live message.
 var errSnapshot = errors.New("could not send the initial state to a WebSocket")
 
-// replayPiece is how many transitions are read in one view of the store.
-const replayPiece = 500
+// replayPiece is how many transitions are read at once: some ms of a core.
+const replayPiece = 1000
 
 // deliver sends the missed transitions, the current state, and the last console
 // lines. The listener exists already, so no message is lost between the snapshot
 // and the live ones.
 func (n snapshot) deliver(ctx context.Context) error {
-	if err := n.missed(); err != nil {
+	if err := n.missed(ctx); err != nil {
 		return err
 	}
 	current, newest, err := n.current()
@@ -68,7 +68,7 @@ func (n snapshot) lines() error {
 
 // missed sends the stored transitions after since, if the client asked for them.
 // Transitions that are stored meanwhile are left to current.
-func (n snapshot) missed() error {
+func (n snapshot) missed(ctx context.Context) error {
 	if !n.socket.request.Replay {
 		return nil
 	}
@@ -81,20 +81,19 @@ func (n snapshot) missed() error {
 			return err
 		}
 	}
-	for {
-		list, err := n.events(since)
-		if err != nil {
+	for more := true; more; {
+		var list []v1.Event
+		if list, since, more, err = n.piece(ctx, since); err != nil {
 			return fmt.Errorf("%w: %w", errSnapshot, err)
 		}
-		if len(list) == 0 {
-			n.socket.since = since
-			return nil
-		}
-		since = list[len(list)-1].Seq
-		if err := n.sendEvents(list); err != nil {
-			return err
+		for _, e := range list {
+			if err := n.socket.send(encodeFor(n.socket, e)); err != nil {
+				return err
+			}
 		}
 	}
+	n.socket.since = since
+	return nil
 }
 
 // replayFrom returns the seq after which the replay starts, and a gap message if
@@ -102,7 +101,7 @@ func (n snapshot) missed() error {
 func (n snapshot) replayFrom() (since uint64, gap []byte, err error) {
 	var oldest, newest uint64
 	err = n.socket.sockets.Store.View(func(tx *store.Tx) error {
-		oldest, newest = store.KeptEvents(tx)
+		oldest, newest = tx.EventBounds()
 		return nil
 	})
 	epoch := n.socket.sockets.Store.Incarnations.Epoch()
@@ -112,36 +111,40 @@ func (n snapshot) replayFrom() (since uint64, gap []byte, err error) {
 	return oldest - 1, stream.EncodeGap(oldest, epoch, time.Now()), err
 }
 
-func (n snapshot) events(since uint64) (list []v1.Event, err error) {
+// piece returns the transitions for this socket among the next ones after since, the seq up to
+// which it has read, and whether there are more. One socket at a time reads a piece, so that no
+// number of sockets takes the processors from everybody else.
+func (n snapshot) piece(ctx context.Context, since uint64) (list []v1.Event, upTo uint64, more bool, err error) {
+	select {
+	case n.socket.sockets.reads <- struct{}{}:
+	case <-ctx.Done():
+		return nil, since, false, ctx.Err()
+	}
+	defer func() { <-n.socket.sockets.reads }()
 	err = n.socket.sockets.Store.View(func(tx *store.Tx) error {
-		list, err = n.read(tx, since, replayPiece)
+		_, newest := tx.EventBounds()
+		list, upTo, err = n.read(tx, since, replayPiece)
+		more = upTo < newest
 		return err
 	})
-	return list, err
+	return list, upTo, more, err
 }
 
-// read returns transitions after since, all of them that are for this socket included.
-func (n snapshot) read(tx *store.Tx, since uint64, limit int) ([]v1.Event, error) {
-	if n.socket.container == "" {
-		return store.ReadKeptEvents(tx, since, limit)
-	}
-	of := []string{n.socket.container}
-	if o, err := store.Containers.Get(tx, n.socket.container); err == nil {
-		of = append(of, store.OfVolume(o.Spec.VolumeID))
-	}
-	return store.ReadEventsOf(tx, of, since, limit)
-}
-
-func (n snapshot) sendEvents(list []v1.Event) error {
-	for _, e := range list {
-		if !n.includes(e) {
-			continue
+// read returns the transitions for this socket among the limit ones after since that are stored
+// still, and the seq of the last one of them.
+func (n snapshot) read(tx *store.Tx, since uint64, limit int) (list []v1.Event, upTo uint64, err error) {
+	oldest, _ := tx.EventBounds()
+	since = max(since, oldest-1)
+	for e, err := range tx.Events(since) {
+		if err != nil || limit == 0 {
+			return list, since, err
 		}
-		if err := n.socket.send(encodeFor(n.socket, e)); err != nil {
-			return err
+		if n.includes(e) {
+			list = append(list, e)
 		}
+		since, limit = e.Seq, limit-1
 	}
-	return nil
+	return list, since, nil
 }
 
 // includes reports whether a transition is for this socket: those of an earlier
@@ -156,16 +159,14 @@ func (n snapshot) includes(e v1.Event) bool {
 // All of them come from one view of the store.
 func (n snapshot) current() (messages [][]byte, newest uint64, err error) {
 	err = n.socket.sockets.Store.View(func(tx *store.Tx) error {
-		_, newest = store.KeptEvents(tx)
+		_, newest = tx.EventBounds()
 		if n.socket.request.Replay {
-			list, err := n.read(tx, n.socket.since, int(newest-min(newest, n.socket.since)))
+			list, _, err := n.read(tx, n.socket.since, int(newest-min(newest, n.socket.since)))
 			if err != nil {
 				return err
 			}
 			for _, e := range list {
-				if n.includes(e) {
-					messages = append(messages, encodeFor(n.socket, e))
-				}
+				messages = append(messages, encodeFor(n.socket, e))
 			}
 		}
 		states, err := n.states(tx)

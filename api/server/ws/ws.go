@@ -54,12 +54,13 @@ type Deps struct {
 type Sockets struct {
 	Deps
 	open    prometheus.Gauge
-	buffers sync.Pool // of write buffers; a socket holds one only while it writes
+	reads   chan struct{} // has one socket at a time read earlier transitions
+	buffers sync.Pool     // of write buffers; a socket holds one only while it writes
 }
 
 // New returns a Sockets.
 func New(d Deps) *Sockets {
-	s := &Sockets{Deps: d, open: prometheus.NewGauge(prometheus.GaugeOpts{
+	s := &Sockets{Deps: d, reads: make(chan struct{}, 1), open: prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "berth_websocket_connections",
 		Help: "Open WebSocket connections.",
 	})}

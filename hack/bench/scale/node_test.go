@@ -89,7 +89,7 @@ func newNodeOn(b *testing.B, dir string, engine engine, resync time.Duration) *n
 	}
 	loop := &controller.Loop{Name: "container", Reconciler: r, Failed: r.Failed, Log: log, Workers: workers + heavyCalls,
 		BackOff:      controller.BackOff(500*time.Millisecond, 5*time.Minute),
-		DesiredState: []controller.Source{store.Changes(store.Containers, db, store.SpecChanged)},
+		DesiredState: []controller.Source{store.Containers.Changes(db, store.SpecChanged)},
 		Watch: []controller.Source{controller.List(store.Containers.Lister(db)), r.Watch(func() {}),
 			consoles.Source, controller.Every(resync, store.Containers.Lister(db))},
 		Awaited: []controller.Source{pulls.Source, permits.Source}}

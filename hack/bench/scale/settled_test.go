@@ -34,7 +34,8 @@ func most(b *testing.B) int {
 func revisions(b *testing.B, s *store.Store) (revision, seq uint64) {
 	b.Helper()
 	require.NoError(b, s.View(func(tx *store.Tx) error {
-		revision, seq = tx.Revision(), store.LastEvent(tx)
+		revision = tx.Revision()
+		_, seq = tx.EventBounds()
 		return nil
 	}))
 	return revision, seq

@@ -37,8 +37,7 @@ func encoded(h *harness, v any) string {
 	return string(b)
 }
 
-// TestReadsShowEveryChange reads everything twice after each change: the second answer
-// is the kept one.
+// TestReadsShowEveryChange reads everything after each change.
 func TestReadsShowEveryChange(t *testing.T) {
 	var away atomic.Int64
 	h := newHarnessWith(t, func(d *Deps) {
@@ -86,9 +85,8 @@ func TestReadsShowEveryChange(t *testing.T) {
 	check("create again")
 }
 
-// TestEncodedListFilters: labels, pages, samples and limited tokens apply to encoded
-// containers.
-func TestEncodedListFilters(t *testing.T) {
+// TestListFilters: labels, pages, samples and limited tokens apply to the list.
+func TestListFilters(t *testing.T) {
 	h := newHarness(t)
 	volume := h.volume()
 	for _, id := range []string{"a", "b", "stopped"} {

@@ -35,7 +35,7 @@ func TestAfterHasOrderOfList(t *testing.T) {
 		for _, n := range []int{1, 3, len(ids)} {
 			var got []string
 			require.NoError(t, s.View(func(tx *Tx) error {
-				for o := range After(tx, Volumes, after) {
+				for o := range Volumes.After(tx, after) {
 					if got = append(got, o.Meta.ID); len(got) == n {
 						return nil
 					}
@@ -48,23 +48,26 @@ func TestAfterHasOrderOfList(t *testing.T) {
 }
 
 func TestEach(t *testing.T) {
-	s := openIn(t, t.TempDir())
+	dir := t.TempDir()
+	s, err := Open(dir, Options{})
+	require.NoError(t, err)
 	require.NoError(t, s.Update(func(tx *Tx) error {
 		for _, id := range []string{"a", "b", "damaged"} {
 			require.NoError(t, Volumes.Create(tx, id, v1.VolumeSpec{}))
 		}
 		return nil
 	}))
-	require.NoError(t, s.Update(func(tx *Tx) error { return tx.set(Volumes.specKey("damaged"), []byte("{")) }))
+	damage(t, s, map[string]string{"volume/damaged/spec": "{"})
+	s = openIn(t, dir)
 	require.NoError(t, s.View(func(tx *Tx) error {
 		for _, list := range [][]string{{}, {"a"}, {"a", "b"}} {
 			got := []string{}
-			for o := range Each(tx, Volumes, append([]string{"damaged", "missing"}, append(list, "damaged")...)) {
+			for o := range Volumes.Each(tx, append([]string{"damaged", "missing"}, append(list, "damaged")...)) {
 				got = append(got, o.Meta.ID)
 			}
 			require.Equal(t, list, got)
 		}
-		for range Each(tx, Volumes, []string{"a", "b"}) {
+		for range Volumes.Each(tx, []string{"a", "b"}) {
 			break
 		}
 		return nil

@@ -1,0 +1,203 @@
+package store
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"strconv"
+
+	v1 "berth/api/v1"
+	"berth/store/kv"
+)
+
+const (
+	claimPrefix     = "claim/"
+	cursorPrefix    = "cursor/"
+	restoringPrefix = "restoring/"
+)
+
+// claimsOf is the prefix of the claims of one pool.
+func claimsOf(pool string) string { return claimPrefix + pool + "/" }
+
+// claimKey sorts the claims of a pool by their ports.
+func claimKey(pool string, port int) entry[v1.Claim] {
+	return entry[v1.Claim](fmt.Sprintf("%s%05d", claimsOf(pool), port))
+}
+
+// GetClaim returns the claim of one port of a pool: the zero Claim if no container
+// holds the port.
+func GetClaim(tx *Tx, pool string, port int) (v1.Claim, error) { return claimKey(pool, port).get(tx) }
+
+// SetClaim stores the claim of one port of a pool. The zero Claim releases it.
+func SetClaim(tx *Tx, pool string, port int, c v1.Claim) error {
+	tx.recordChange(Change{Kind: "claim", ID: pool, What: SpecChanged})
+	if c == (v1.Claim{}) {
+		return claimKey(pool, port).remove(tx)
+	}
+	return claimKey(pool, port).set(tx, c)
+}
+
+// Claims yields the claims of a pool from a port on, lowest port first. A claim that cannot
+// be decoded still holds its port: no other container may get it.
+func Claims(tx *Tx, pool string, from int) iter.Seq2[int, v1.Claim] {
+	return func(yield func(int, v1.Claim) bool) {
+		prefix := claimsOf(pool)
+		for key, value := range tx.from(prefix, string(claimKey(pool, from))) {
+			port, err := strconv.Atoi(key[len(prefix):])
+			claim, _ := value.(v1.Claim)
+			if err == nil && !yield(port, claim) {
+				return
+			}
+		}
+	}
+}
+
+// Claimed returns the claimed ports of a pool.
+func Claimed(tx *Tx, pool string) (ports v1.PortSet) {
+	for port := range Claims(tx, pool, 0) {
+		ports.Add(port)
+	}
+	return ports
+}
+
+// Cursor returns the seq that SetCursor stored under name, or 0. One that cannot be decoded
+// is 0 too: its reader begins with the oldest transition.
+func Cursor(tx *Tx, name string) uint64 {
+	seq, _ := entry[uint64](cursorPrefix + name).get(tx)
+	return seq
+}
+
+// SetCursor stores the seq up to which a reader has read the transitions.
+func SetCursor(tx *Tx, name string, seq uint64) error {
+	return entry[uint64](cursorPrefix+name).set(tx, seq)
+}
+
+// NodeConditions returns the conditions of the node itself. One that is missing was
+// always True.
+func NodeConditions(tx *Tx) ([]v1.Condition, error) { return nodeKey.get(tx) }
+
+// SetNodeCondition sets a condition of the node itself in this update. If that changes
+// its status, it emits a message without a container, with the message and the reason
+// of c.
+func SetNodeCondition(tx *Tx, c v1.Condition) error {
+	list, err := NodeConditions(tx)
+	if err != nil {
+		return fmt.Errorf("conditions of the node: %w", err)
+	}
+	before := v1.FindCondition(list, c.Type).Status
+	if before == c.Status || before == "" && c.Status == v1.True {
+		return nil
+	}
+	list, _, err = ownCopy(list)
+	if err != nil {
+		return err
+	}
+	tx.Emit(v1.Event{Event: v1.EventMessage, Data: c.Message, Reason: c.Reason, Actor: tx.Actor()})
+	return nodeKey.set(tx, v1.SetCondition(list, c, tx.now))
+}
+
+func restoringKey(volume string) entry[string] { return entry[string](restoringPrefix + volume) }
+
+// Restoring returns the id of the restore of a volume that has not finished, or "". If it
+// cannot be decoded, the volume counts as being restored.
+func Restoring(tx *Tx, volume string) (id string) {
+	id, err := restoringKey(volume).get(tx)
+	if err != nil {
+		return "unknown"
+	}
+	return id
+}
+
+// BeginRestore stores a new restore. From now on its volume is being restored.
+func BeginRestore(tx *Tx, id string, spec v1.RestoreSpec) error {
+	if err := Restores.Create(tx, id, spec); err != nil {
+		return err
+	}
+	return setRestoring(tx, spec.VolumeID, restoringKey(spec.VolumeID).set(tx, id))
+}
+
+// EndRestore ends the reservation of a volume by a restore, if it has it.
+func EndRestore(tx *Tx, id, volume string) error {
+	if Restoring(tx, volume) != id {
+		return nil
+	}
+	return setRestoring(tx, volume, restoringKey(volume).remove(tx))
+}
+
+// AbandonRestore ends the reservation of a volume by a restore whose record cannot be read,
+// if it has one.
+func AbandonRestore(tx *Tx, id string) error {
+	for key := range tx.from(restoringPrefix, "") {
+		if err := EndRestore(tx, id, key[len(restoringPrefix):]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// setRestoring records that a volume has changed, unless err is one.
+func setRestoring(tx *Tx, volume string, err error) error {
+	if err == nil {
+		tx.recordChange(Change{Kind: Volumes.kind(), ID: volume, What: StatusChanged})
+	}
+	return err
+}
+
+// BackupTotal is what the backups of a target add up to. Those that are being deleted
+// count, because their archives may still be there.
+type BackupTotal struct {
+	Backups int64
+	Bytes   int64 // of their archives
+}
+
+// BackupTotals returns the totals of the targets.
+func BackupTotals(tx *Tx) map[v1.Target]BackupTotal {
+	totals := map[v1.Target]BackupTotal{}
+	for _, value := range tx.from(Backups.prefix(), "") {
+		b := Backups.of(value)
+		t := totals[b.Spec.Target]
+		t.Backups++
+		t.Bytes += b.Status.Size
+		totals[b.Spec.Target] = t
+	}
+	return totals
+}
+
+// BackupUse returns what counts against the limits of backups before a new one.
+func BackupUse(tx *Tx, volume string, target v1.Target) (u v1.BackupUse) {
+	for t, total := range BackupTotals(tx) {
+		if u.Host += total.Backups; t == target {
+			u.Bytes = total.Bytes
+		}
+	}
+	u.Volume = len(Backups.IDsBy(tx, volume))
+	return u
+}
+
+func skippedKey(id string) string { return "skipped/" + id }
+
+// SetSkipped stores the skipped entries of a backup whose BackupStatus.Skipped has the first
+// ones only: a thousand names of each backup would not fit into memory.
+func SetSkipped(tx *Tx, id string, list []v1.Skipped) error {
+	text, err := json.Marshal(list)
+	if err != nil {
+		return err
+	}
+	return tx.write(skippedKey(id), text)
+}
+
+// SkippedOf returns the skipped entries of a backup. It is for views.
+func SkippedOf(tx *Tx, b v1.Backup) (list []v1.Skipped, err error) {
+	err = tx.read(func(t *kv.Txn) error {
+		item, err := t.Get(skippedKey(b.Meta.ID))
+		if err != nil {
+			return err
+		}
+		return unmarshal(item, &list)
+	})
+	if errors.Is(err, ErrNotFound) {
+		return b.Status.Skipped, nil
+	}
+	return list, Backups.wrap(b.Meta.ID, err)
+}
