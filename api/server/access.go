@@ -19,11 +19,12 @@ import (
 // vendorType is the media type that a request must accept, in any case.
 const vendorType = "Application/vnd.berthv1+json"
 
-// Locals of a request.
-const (
-	callerKey  = "caller"  // its principal
-	sessionKey = "session" // it has a session, which ends later than the handler
-)
+// call is the state of a request that package edge does not know. See edge.Call.
+type call struct {
+	caller  auth.Principal
+	entry   *store.Request // in the audit log; nil: it has none
+	session bool           // it has a session, which ends later than the handler
+}
 
 // access checks who may use a route.
 type access struct {
@@ -42,7 +43,7 @@ type access struct {
 func (a access) guard(r route) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		if a.isPublic(r) {
-			edge.SetRoute(c, r.path)
+			edge.CallOf(c).Route = r.path
 			if err := r.checkQuery(c); err != nil {
 				return err
 			}
@@ -51,7 +52,7 @@ func (a access) guard(r route) fiber.Handler {
 		if err := a.admit(c, r); err != nil {
 			return err
 		}
-		edge.SetRoute(c, r.path)
+		edge.CallOf(c).Route = r.path
 		caller := callerOf(c)
 		if !r.allows(caller) {
 			return auth.ErrScope
@@ -66,7 +67,7 @@ func (a access) guard(r route) fiber.Handler {
 			return err
 		}
 		err := a.handle(c, r)
-		if caller.SingleUse && c.Locals(sessionKey) == nil {
+		if caller.SingleUse && !callOf(c).session {
 			a.forget(caller)
 		}
 		return err
@@ -144,8 +145,8 @@ func (a access) admit(c *fiber.Ctx, r route) error {
 		return err
 	}
 	actor, refused := a.identify(c, caller)
-	edge.SetActor(c, actor)
-	c.Locals(callerKey, caller)
+	state := edge.CallOf(c)
+	state.Actor, state.Owner = actor, &call{caller: caller}
 	if err := a.auditor.begin(c, r, actor, caller, a.recheck(c, r, caller)); err != nil {
 		return err
 	}
@@ -250,9 +251,10 @@ func (a access) verify(c *fiber.Ctx) error {
 		if err != nil {
 			return err
 		}
-		c.Locals(callerKey, p)
-		if r, audited := c.Locals(auditedKey).(*store.Request); audited {
-			return r.Check(tx)
+		own := callOf(c)
+		own.caller = p
+		if own.entry != nil {
+			return own.entry.Check(tx)
 		}
 		return nil
 	})
@@ -260,7 +262,12 @@ func (a access) verify(c *fiber.Ctx) error {
 
 // callerOf returns the principal of a request. The zero Principal, which is that of
 // a request without any, has no scope.
-func callerOf(c *fiber.Ctx) auth.Principal {
-	caller, _ := c.Locals(callerKey).(auth.Principal)
-	return caller
+func callerOf(c *fiber.Ctx) auth.Principal { return callOf(c).caller }
+
+// callOf returns the state of a request. It is empty until admit.
+func callOf(c *fiber.Ctx) *call {
+	if own, admitted := edge.CallOf(c).Owner.(*call); admitted {
+		return own
+	}
+	return &call{}
 }

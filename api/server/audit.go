@@ -16,10 +16,6 @@ import (
 	"berth/store"
 )
 
-// auditedKey is the local of a request that has an entry in the audit log: its
-// *store.Request.
-const auditedKey = "audited"
-
 // auditor writes the entries of mutating requests to the audit log.
 type auditor struct {
 	store   *store.Store
@@ -69,7 +65,7 @@ func (a auditor) begin(c *fiber.Ctx, r route, actor v1.Actor, caller auth.Princi
 		return nil
 	}
 	if dry, err := edge.QueryBool(c, "dry_run"); err == nil && dry && r.is(dryRuns) {
-		edge.SetDryRun(c)
+		edge.CallOf(c).DryRun = true
 		return nil
 	}
 	if a.pace.Take(caller.Tenant(), 1) > 0 {
@@ -81,7 +77,7 @@ func (a auditor) begin(c *fiber.Ctx, r route, actor v1.Actor, caller auth.Princi
 	}
 	request := store.NewRequest(a.store, actor, a.describe(c, r))
 	request.Check = check
-	c.Locals(auditedKey, request)
+	callOf(c).entry = request
 	return nil
 }
 
@@ -114,8 +110,8 @@ func portName(ip, port, protocol string) string {
 
 // end stores the outcome of a request in its entry, before the answer is sent.
 func (a auditor) end(c *fiber.Ctx) error {
-	r, audited := c.Locals(auditedKey).(*store.Request)
-	if !audited {
+	r := callOf(c).entry
+	if r == nil {
 		return nil
 	}
 	if r.Outcome != nil {
@@ -151,7 +147,7 @@ func (a auditor) finishMessage(r *store.Request, caller auth.Principal, err erro
 
 // requestOf returns the store as a request changes it.
 func requestOf(c *fiber.Ctx, db *store.Store) *store.Request {
-	if r, audited := c.Locals(auditedKey).(*store.Request); audited {
+	if r := callOf(c).entry; r != nil {
 		return r
 	}
 	return store.NewRequest(db, edge.Actor(c), v1.Audit{})
@@ -159,7 +155,7 @@ func requestOf(c *fiber.Ctx, db *store.Store) *store.Request {
 
 // describe completes the description of a request, if it has an entry.
 func describe(c *fiber.Ctx, change func(*v1.Audit)) {
-	if r, audited := c.Locals(auditedKey).(*store.Request); audited {
+	if r := callOf(c).entry; r != nil {
 		change(&r.Audit)
 	}
 }

@@ -1,12 +1,11 @@
 package server
 
 import (
-	"bytes"
 	"strings"
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"berth/api"
 	"berth/api/server/edge"
@@ -56,18 +55,6 @@ func (s health) metrics(c *fiber.Ctx) error {
 	if s.gatherer == nil {
 		return edge.ErrUnavailable
 	}
-	families, err := s.gatherer.Gather()
-	if err != nil && len(families) == 0 {
-		return err
-	}
-	format := expfmt.NewFormat(expfmt.TypeTextPlain)
-	var b bytes.Buffer
-	encoder := expfmt.NewEncoder(&b, format)
-	for _, family := range families {
-		if err := encoder.Encode(family); err != nil {
-			return err
-		}
-	}
-	c.Set(fiber.HeaderContentType, string(format))
-	return c.Send(b.Bytes())
+	handler := promhttp.HandlerFor(s.gatherer, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})
+	return serve(c, handler)
 }

@@ -79,8 +79,8 @@ func (o replay) send(c *fiber.Ctx) error {
 // Its error is a replay if the outcome is stored.
 func (s *idempotency) begin(c *fiber.Ctx, body []byte) error {
 	values := c.Request().Header.PeekAll(keyHeader)
-	r, audited := c.Locals(auditedKey).(*store.Request)
-	if len(values) == 0 || c.Method() != http.MethodPost || !audited || r.Outcome != nil {
+	r := callOf(c).entry
+	if len(values) == 0 || c.Method() != http.MethodPost || r == nil || r.Outcome != nil {
 		return nil
 	}
 	key := string(values[0])

@@ -45,11 +45,16 @@ func (s profiles) get(c *fiber.Ctx) error {
 	if handler == nil {
 		return edge.ErrRoute
 	}
-	if err := adaptor.HTTPHandlerFunc(handler)(c); err != nil {
+	return serve(c, handler)
+}
+
+// serve answers with the response of a handler of net/http. Its failure is an internal error.
+func serve(c *fiber.Ctx, handler http.Handler) error {
+	if err := adaptor.HTTPHandler(handler)(c); err != nil {
 		return err
 	}
 	if status := c.Response().StatusCode(); status >= http.StatusBadRequest {
-		return fmt.Errorf("profile: status %d: %s", status, c.Response().Body())
+		return fmt.Errorf("%s: status %d: %s", c.Path(), status, c.Response().Body())
 	}
 	return nil
 }

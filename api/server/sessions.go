@@ -99,7 +99,7 @@ func (s sessions) beginDownload(c *fiber.Ctx, check check) (done func(), err err
 	if err != nil {
 		return nil, refusalOf(err)
 	}
-	c.Locals(sessionKey, true)
+	callOf(c).session = true
 	return func() {
 		end()
 		s.access.forget(p)

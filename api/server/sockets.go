@@ -54,6 +54,6 @@ func (s sockets) open(c *fiber.Ctx, container v1.Meta) error {
 	if err != nil {
 		return edge.ErrMalformed
 	}
-	c.Locals(sessionKey, true)
+	callOf(c).session = true
 	return nil
 }

@@ -89,11 +89,11 @@ func (b *Bodies) reserve(c *fiber.Ctx, n int64) error {
 	defer cancel()
 	ctx, done := context.WithTimeout(ctx, b.patience)
 	defer done()
-	leave, err := b.memory.Enter(ctx, limit.Claim{Tenant: tenantOf(c), N: int(limit.InMiB(n))})
+	leave, err := b.memory.Enter(ctx, limit.Claim{Tenant: CallOf(c).tenant, N: int(limit.InMiB(n))})
 	if err != nil {
 		return errBusy
 	}
-	c.Locals(bodyKey, leave)
+	CallOf(c).leave = leave
 	return nil
 }
 

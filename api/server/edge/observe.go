@@ -1,14 +1,20 @@
 package edge
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
+	"regexp"
 	"runtime/debug"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"berth/api/limit"
+	v1 "berth/api/v1"
 )
 
 func newDuration(r prometheus.Registerer) *prometheus.HistogramVec {
@@ -30,7 +36,8 @@ func (s *Server) observe(c *fiber.Ctx) error {
 	if id == "" || !requestName.MatchString(id) {
 		id = newRequestID()
 	}
-	c.Locals(requestKey, id)
+	call := &Call{ID: id}
+	c.Locals(callKey, call)
 	c.Set("X-Request-Id", id)
 	c.Set("X-Content-Type-Options", "nosniff")
 	c.Set(fiber.HeaderCacheControl, "no-store")
@@ -42,16 +49,12 @@ func (s *Server) observe(c *fiber.Ctx) error {
 	if failed := s.answered(c); failed != nil && c.Response().StatusCode() < fiber.StatusInternalServerError {
 		err = s.fail(c, failed)
 	}
-	if leave, held := c.Locals(bodyKey).(func()); held {
-		leave()
+	if call.leave != nil {
+		call.leave()
 	}
 	drain(c)
-	name, matched := c.Locals(routeKey).(string)
-	if !matched {
-		name = "none"
-	}
 	took := time.Since(began)
-	s.duration.WithLabelValues(name, strconv.Itoa(c.Response().StatusCode())).Observe(took.Seconds())
+	s.duration.WithLabelValues(cmp.Or(call.Route, "none"), strconv.Itoa(c.Response().StatusCode())).Observe(took.Seconds())
 	s.requests.write(c, s.ClientIP, took)
 	return err
 }
@@ -66,4 +69,58 @@ func (s *Server) recovered(c *fiber.Ctx) (err error) {
 		}
 	}()
 	return c.Next()
+}
+
+// misplacedToken matches a token that a client put into a path by mistake.
+var misplacedToken = regexp.MustCompile(`berth_[0-9a-f]+`)
+
+// MaskTokens returns text with three asterisks in the place of each token.
+func MaskTokens(text string) string { return misplacedToken.ReplaceAllString(text, "***") }
+
+// requestLog writes a line for each request: at info for requests that may change
+// something, unless they are dry runs or have no valid token, else at debug. Lines beyond
+// limit.RequestLines are counted in the next.
+type requestLog struct {
+	log     *slog.Logger
+	limit   *limit.Rate
+	skipped atomic.Int64
+}
+
+func newRequestLog(log *slog.Logger) *requestLog {
+	return &requestLog{log: log, limit: limit.NewRate(limit.RequestLines())}
+}
+
+// write logs an answered request from the address that address returns. The line has the path without its query, which may
+// contain a token.
+func (l *requestLog) write(c *fiber.Ctx, address func(*fiber.Ctx) string, took time.Duration) {
+	level := slog.LevelDebug
+	call := CallOf(c)
+	changes := c.Method() != fiber.MethodGet && c.Method() != fiber.MethodHead && c.Method() != fiber.MethodOptions
+	if changes && !call.DryRun && (call.proved || c.Response().StatusCode() < fiber.StatusBadRequest) {
+		level = slog.LevelInfo
+	}
+	if !l.log.Enabled(c.Context(), level) {
+		return
+	}
+	if l.limit.Take("requests", 1) > 0 {
+		l.skipped.Add(1)
+		return
+	}
+	args := []slog.Attr{
+		slog.String("method", c.Method()), slog.String("path", MaskTokens(c.Path())), slog.Int("status", c.Response().StatusCode()),
+		slog.String("address", address(c)), slog.String("request", call.ID), slog.Duration("took", took.Round(time.Microsecond)),
+	}
+	if call.proved {
+		args = append(args, slog.String("token", cmp.Or(call.token, "administrator")))
+	}
+	if call.Actor != (v1.Actor{}) {
+		args = append(args, slog.String("actor", call.Actor.String()))
+	}
+	if code := c.GetRespHeader("X-Error-Code"); code != "" {
+		args = append(args, slog.String("error", code))
+	}
+	if n := l.skipped.Swap(0); n > 0 {
+		args = append(args, slog.Int64("skipped", n))
+	}
+	l.log.LogAttrs(c.Context(), level, "request", args...)
 }

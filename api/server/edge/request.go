@@ -1,35 +1,54 @@
 package edge
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"net"
 	"regexp"
 	"strconv"
+	"syscall"
+	"time"
 
 	"github.com/gofiber/fiber/v2"
+	"golang.org/x/sys/unix"
 
 	v1 "berth/api/v1"
 )
 
-// Locals of a request.
-const (
-	requestKey = "request" // its id
-	tokenKey   = "token"   // the id of its token
-	tenantKey  = "tenant"  // whose limits it uses
-	actorKey   = "actor"   // who sent it
-	routeKey   = "route"   // the path of its route
-	bodyKey    = "body"    // frees the memory of its body
-	dryRunKey  = "dry_run" // it changes nothing, whatever its method
-)
+// Call is the state of a request, from observe until its answer is complete.
+type Call struct {
+	ID     string   // in the log and in X-Request-Id
+	Route  string   // the path of its route, for the metrics; empty: none
+	Actor  v1.Actor // who sent it; zero until it is known
+	DryRun bool     // it changes nothing, whatever its method
+	Owner  any      // what package server knows of it
+
+	proved bool   // it has a valid token; without authorization no request has one
+	token  string // id of that token; empty: the configured one
+	tenant string // whose limits it uses
+	leave  func() // frees the memory of its body; nil: it has none
+}
+
+// callKey is the only local of a request: its *Call.
+const callKey = "call"
+
+// CallOf returns the state of a request. It is empty if the request failed before observe.
+func CallOf(c *fiber.Ctx) *Call {
+	if call, begun := c.Locals(callKey).(*Call); begun {
+		return call
+	}
+	return &Call{}
+}
 
 // requestName is the form of an X-Request-Id that is accepted from clients.
 var requestName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 // RequestID returns the id of a request, the one in the log and in X-Request-Id.
-func RequestID(c *fiber.Ctx) string {
-	id, _ := c.Locals(requestKey).(string)
-	return id
-}
+func RequestID(c *fiber.Ctx) string { return CallOf(c).ID }
+
+// Actor returns who sent a request.
+func Actor(c *fiber.Ctx) v1.Actor { return CallOf(c).Actor }
 
 func newRequestID() string {
 	var b [8]byte
@@ -40,32 +59,12 @@ func newRequestID() string {
 // SetToken records the id of the valid token of a request, and the tenant for whom the
 // connection and the memory for the body are counted. Those of the configured token are empty.
 func SetToken(c *fiber.Ctx, id, tenant string) {
-	c.Locals(tokenKey, id)
-	c.Locals(tenantKey, tenant)
+	call := CallOf(c)
+	call.proved, call.token, call.tenant = true, id, tenant
 	if own := connOf(c); own != nil {
 		own.all.prove(own, tenant)
 	}
 }
-
-func tenantOf(c *fiber.Ctx) string {
-	tenant, _ := c.Locals(tenantKey).(string)
-	return tenant
-}
-
-// SetDryRun records that a request changes nothing, whatever its method.
-func SetDryRun(c *fiber.Ctx) { c.Locals(dryRunKey, true) }
-
-// SetActor records who sent a request.
-func SetActor(c *fiber.Ctx, a v1.Actor) { c.Locals(actorKey, a) }
-
-// Actor returns who sent a request. It is the zero Actor until SetActor.
-func Actor(c *fiber.Ctx) v1.Actor {
-	a, _ := c.Locals(actorKey).(v1.Actor)
-	return a
-}
-
-// SetRoute records the route of a request for the metrics.
-func SetRoute(c *fiber.Ctx, path string) { c.Locals(routeKey, path) }
 
 // Param returns a segment of the path, percent-decoded once.
 func Param(c *fiber.Ctx, name string) string { return c.Params(name) }
@@ -100,4 +99,64 @@ func QueryValues(c *fiber.Ctx, name string) (values []string) {
 		values = append(values, string(value))
 	}
 	return values
+}
+
+// leftCheck is how often a long request checks whether its client has disconnected.
+const leftCheck = 250 * time.Millisecond
+
+// Context returns the context of a request. It ends when the client disconnects or
+// the server is closed. Fiber's own context must not be used for work: it does not
+// end with the client, and the next request on the connection reuses it.
+func Context(c *fiber.Ctx) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.Background())
+	own, is := c.Context().Conn().(*conn)
+	if !is { // a test without a network
+		return ctx, cancel
+	}
+	raw := rawConn(own.Conn)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(leftCheck)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-own.closing:
+				cancel()
+				return
+			case <-tick.C:
+			}
+			if raw != nil && left(raw) {
+				cancel()
+				return
+			}
+		}
+	}()
+	return ctx, func() { cancel(); <-done }
+}
+
+// rawConn returns the socket below a connection, or nil if there is none.
+func rawConn(c net.Conn) syscall.RawConn {
+	tcp, is := plain(c).(syscall.Conn)
+	if !is {
+		return nil
+	}
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return nil
+	}
+	return raw
+}
+
+// left reports whether the peer has closed its side of the connection. It
+// consumes no data.
+func left(raw syscall.RawConn) (gone bool) {
+	err := raw.Control(func(fd uintptr) {
+		set := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
+		n, err := unix.Poll(set, 0)
+		gone = err == nil && n > 0 && set[0].Revents != 0
+	})
+	return gone || err != nil
 }

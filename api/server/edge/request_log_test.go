@@ -10,6 +10,8 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/stretchr/testify/require"
+
+	"berth/api/limit"
 )
 
 func TestRequestLog(t *testing.T) {
@@ -19,7 +21,7 @@ func TestRequestLog(t *testing.T) {
 		s.Add("POST", "/volumes", answer)
 		s.Add("GET", "/volumes", answer)
 		s.Add("POST", "/volumes/:id/files", answer)
-		s.Add("PUT", "/containers/:id", func(c *fiber.Ctx) error { SetDryRun(c); return answer(c) })
+		s.Add("PUT", "/containers/:id", func(c *fiber.Ctx) error { CallOf(c).DryRun = true; return answer(c) })
 		s.Add("POST", "/refused", func(c *fiber.Ctx) error { return ErrMethod })
 	})
 	send := func(method, path, token string) {
@@ -43,10 +45,10 @@ func TestRequestLog(t *testing.T) {
 	}
 	send("POST", "/volumes/berth_"+strings.Repeat("a1", 16)+"/files", "t-1")
 	require.NotContains(t, log.String(), "berth_a1")
-	for range 2 * logBurst {
+	for range 2 * limit.RequestLines().Burst {
 		send("POST", "/volumes", "flood")
 	}
-	require.Less(t, strings.Count(log.String(), "token=flood"), 2*logBurst)
+	require.Less(t, strings.Count(log.String(), "token=flood"), 2*limit.RequestLines().Burst)
 	require.Eventually(t, func() bool {
 		send("POST", "/volumes", "flood")
 		return strings.Contains(log.String(), "skipped=")
