@@ -61,7 +61,7 @@ func (s consoles) logs(role string) fiber.Handler {
 type logsQuery struct {
 	stream.HistoryQuery
 	behind bool // the first Tail lines behind since
-	since  stream.LineCursor
+	since  stream.Cursor
 }
 
 // logsQueryOf returns the query of a request, or an error with all its faults.
@@ -98,12 +98,12 @@ func (q logsQuery) time(c *fiber.Ctx, name string) (time.Time, error) {
 
 // lineQuery returns the query parameter since_line, a cursor in a console. given
 // reports whether it is present.
-func lineQuery(c *fiber.Ctx) (line stream.LineCursor, given bool, err error) {
+func lineQuery(c *fiber.Ctx) (line stream.Cursor, given bool, err error) {
 	text := c.Query("since_line")
 	if text == "" {
 		return line, false, nil
 	}
-	line, ok := stream.ParseLineCursor(text)
+	line, ok := stream.ParseCursor(text)
 	if !ok {
 		return line, false, v1.Errorf(v1.InvalidRequest, "since_line: must be the line of a message or of logs")
 	}

@@ -58,17 +58,17 @@ func fanOut(b *testing.B, clients, batch int) {
 func count(b *testing.B, l *stream.Listener, left int) {
 	head, foot := []byte(`{"event":"console","data":"`), []byte(`","time":"`)
 	for left > 0 {
-		out, err := l.Next(b.Context())
+		out, err := take(b.Context(), l)
 		if err != nil {
 			b.Error(err)
 			return
 		}
 		for _, m := range out {
 			if m.Event != stream.EventConsole {
-				b.Errorf("%s", m.JSON)
+				b.Errorf("%s", m.Encode())
 				return
 			}
-			left -= bytes.LastIndex(m.JSON, foot) - len(head)
+			left -= bytes.LastIndex(m.Encode(), foot) - len(head)
 		}
 	}
 }

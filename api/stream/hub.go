@@ -1,15 +1,44 @@
 package stream
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"log/slog"
+	"slices"
 	"sync"
-	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	v1 "berth/api/v1"
 	"berth/store/journal"
 )
+
+// Errors of Listener.Take and Hub.Listen.
+var (
+	ErrSlow   = errors.New("listener is too slow for its state events") // the client can resume by sequence number
+	ErrGone   = errors.New("container is deleted")
+	ErrClosed = errors.New("hub is closed")
+	ErrFull   = errors.New("too many listeners")
+)
+
+// Cursor is how far a client has read the console of a container.
+type Cursor = journal.Cursor
+
+// ParseCursor parses the text of a Cursor.
+func ParseCursor(text string) (Cursor, bool) { return journal.ParseCursor(text) }
+
+// Options change how a Hub works. The zero value works.
+type Options struct {
+	FileSize     int64 // bytes of a journal file; 0: 20 MiB
+	Files        int   // files kept of an installer or a server, including the one being written; 0: 2
+	Listeners    int   // in total; 0: 2048
+	PerContainer int   // of one container, and of the node-wide ones; 0: 256
+	Registerer   prometheus.Registerer
+	Log          *slog.Logger
+	Now          func() time.Time
+}
 
 // Hub has all consoles and all listeners. Its methods are for any goroutine.
 type Hub struct {
@@ -18,23 +47,35 @@ type Hub struct {
 	log      *slog.Logger
 	dropped  prometheus.Counter
 	events   *prometheus.CounterVec // transitions
-	blocks   sync.Pool              // see batch
-	rings    atomic.Int64           // bytes in all rings
 
-	histories chan struct{} // a semaphore: one entry for each History that is open
-	readers   chan struct{} // a semaphore: one entry for each that is reading a journal
-
-	mu        sync.Mutex                        // locked before those of logs and listeners; never held over the disk
-	logs      map[string]*consoles              // by internal_id
+	mu        sync.Mutex                        // locked before those of listeners; never held over the disk
+	consoles  map[string]*console               // by internal_id
 	listeners map[string]map[*Listener]struct{} // by internal_id; the empty one is node-wide
 	count     int
 	changed   chan struct{} // closed when a listener begins or ends
 	closed    bool
 }
 
+// console is the console of a container.
+type console struct {
+	id        string
+	journal   *journal.Journal
+	reading   chan struct{} // a permit to read lines: together, the readers of a container use one processor
+	downloads chan struct{} // permits of downloads of all lines
+}
+
 // New returns a hub that keeps its journals in <dir>/<internal_id>/.
 func New(dir string, o Options) *Hub {
-	o = o.withDefaults()
+	setDefault(&o.FileSize, 20<<20)
+	setDefault(&o.Files, 2)
+	setDefault(&o.Listeners, 2048)
+	setDefault(&o.PerContainer, 256)
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
 	h := &Hub{
 		journals: journal.Directory{Path: dir, FileSize: o.FileSize, Files: o.Files},
 		options:  o,
@@ -44,40 +85,188 @@ func New(dir string, o Options) *Hub {
 			Help: "Console lines that a listener was too slow for.",
 		}),
 		events:    newEventCounter(),
-		logs:      map[string]*consoles{},
+		consoles:  map[string]*console{},
 		listeners: map[string]map[*Listener]struct{}{},
 		changed:   make(chan struct{}),
-		histories: make(chan struct{}, histories),
-		readers:   make(chan struct{}, diskReaders),
 	}
-	h.blocks.New = func() any { b := make([]byte, journal.BlockSize); return &b }
 	if o.Registerer != nil {
 		o.Registerer.MustRegister(h.dropped, h.events)
 	}
 	return h
 }
 
-// Listen begins to listen to a container, or with an empty id to all of them. Next
-// returns no earlier state events and lines. The error is ErrFull, ErrClosed, or that
-// of a journal that cannot be read.
+func setDefault[T int | int64](v *T, def T) {
+	if *v <= 0 {
+		*v = def
+	}
+}
+
+// console returns the console of a container, and opens its journal at the first call.
+func (h *Hub) console(id string) (*console, error) {
+	h.mu.Lock()
+	known := h.consoles[id]
+	h.mu.Unlock()
+	if known != nil {
+		return known, nil
+	}
+	j, err := h.journals.Open(id)
+	if err != nil {
+		return nil, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if other := h.consoles[id]; other != nil { // another goroutine was faster
+		return other, nil
+	}
+	c := &console{id: id, journal: j, reading: make(chan struct{}, 1), downloads: make(chan struct{}, downloads)}
+	h.consoles[id] = c
+	return c, nil
+}
+
+// Begin prepares a console for the writer of a role, and returns where its journal ended. Container is
+// the engine's id of the container that is read from now on; it is kept beside the journal. A role has
+// one writer: Begin, Append and End are not called at the same time for it.
+func (h *Hub) Begin(id, role, container string) (v1.Resume, error) {
+	c, err := h.console(id)
+	if err != nil {
+		return v1.Resume{}, err
+	}
+	resume, err := c.journal.Begin(role, container)
+	if err != nil { // the checkpoint is a hint: a full disk must not stop the console
+		h.log.Warn("cannot save the checkpoint of a console", "container", id, "err", err)
+	}
+	return resume, nil
+}
+
+// Append adds lines to a console and wakes the listeners. It keeps none of their bytes. After an error
+// the lines are lost.
+func (h *Hub) Append(id, role string, lines []v1.Line) error {
+	if len(lines) == 0 {
+		return nil
+	}
+	c, err := h.console(id)
+	if err != nil {
+		return err
+	}
+	from, err := c.journal.Append(role, lines)
+	if err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, of := range []string{id, ""} {
+		for l := range h.listeners[of] {
+			l.printed(c, from)
+		}
+	}
+	return nil
+}
+
+// End closes a console's file. Complete means that the journal has everything that its container
+// printed.
+func (h *Hub) End(id, role string, complete bool) error {
+	c, err := h.console(id)
+	if err != nil {
+		return err
+	}
+	return c.journal.Finish(role, complete)
+}
+
+// Since calls each with the records of a role in their order, until each returns false: with the first
+// that is not older than since, and all behind it. A few of these may be older, as Docker's are.
+func (h *Hub) Since(ctx context.Context, id, role string, since time.Time, each func(v1.Line) bool) error {
+	c, err := h.console(id)
+	if err != nil {
+		return err
+	}
+	return c.journal.Since(ctx, role, since, each)
+}
+
+// LastLines returns the last n records of a role that are not older than since, the oldest first,
+// without berth's own messages.
+func (h *Hub) LastLines(ctx context.Context, id, role string, n int, since time.Time) (lines []v1.Line, err error) {
+	c, err := h.console(id)
+	if err != nil {
+		return nil, err
+	}
+	release, err := acquire(ctx, c.reading)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	for r, err := range c.journal.Backward(role, c.journal.End().Offset) {
+		if err != nil {
+			return nil, err
+		}
+		if len(lines) == n || r.Line.Time.Before(since) {
+			break
+		}
+		if !r.Line.Message {
+			r.Line.Data = bytes.Clone(r.Line.Data)
+			lines = append(lines, r.Line)
+		}
+	}
+	slices.Reverse(lines)
+	return lines, nil
+}
+
+// Remove removes a container's console and ends its listeners with ErrGone. It is called after its
+// writers have ended.
+func (h *Hub) Remove(id string) error {
+	h.mu.Lock()
+	known := h.consoles[id]
+	delete(h.consoles, id)
+	for l := range h.listeners[id] {
+		l.end(ErrGone)
+	}
+	for l := range h.listeners[""] {
+		l.forget(known)
+	}
+	h.mu.Unlock()
+	var err error
+	if known != nil {
+		err = known.journal.Finish(v1.ServerConsole, false)
+	}
+	return errors.Join(err, h.journals.Remove(id))
+}
+
+// Listen begins to listen to a container, or with an empty id to all of them. Take returns no earlier
+// state events and lines. The error is ErrFull, ErrClosed, or that of a journal that cannot be read.
 func (h *Hub) Listen(id string) (*Listener, error) {
-	var own *consoles
+	l := &Listener{hub: h, id: id, readers: map[*console]*reader{}, stats: map[string]v1.Stats{}, signal: make(chan struct{}, 1)}
+	var own *console
 	if id != "" {
 		var err error
-		if own, err = h.consoles(id); err != nil {
+		if own, err = h.console(id); err != nil {
 			return nil, err
 		}
 	}
-	l := &Listener{hub: h, id: id, stats: map[string]*queued{}, signal: make(chan struct{}, 1)}
-	l.batch = batch{nodeWide: id == "", now: h.options.Now, blocks: &h.blocks, lost: func(n int64) { h.dropped.Add(float64(n)) }}
-	return l, register(h, l, own)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.closed:
+		return nil, ErrClosed
+	case h.count >= h.options.Listeners, len(h.listeners[id]) >= h.options.PerContainer:
+		return nil, ErrFull
+	}
+	if h.listeners[id] == nil {
+		h.listeners[id] = map[*Listener]struct{}{}
+	}
+	h.listeners[id][l] = struct{}{}
+	h.count++
+	h.notifyChanged()
+	if own != nil {
+		l.own = &reader{console: own, Position: own.journal.End()}
+		l.readers[own] = l.own
+		l.start = l.own.Offset
+	}
+	return l, nil
 }
 
-// ListenFrom begins to listen to a container for a client that has read up to since:
-// Next returns the lines behind it first. Missing is the text of a message about lines
-// that it cannot return; it is empty if there are none. ListenFrom waits for a permit to
-// read the journals; if ctx ends first, its error is ErrBusy.
-func (h *Hub) ListenFrom(ctx context.Context, id string, since LineCursor) (l *Listener, missing string, err error) {
+// ListenFrom begins to listen to a container for a client that has read up to since: Take returns the
+// lines behind it first. Missing is the text of a message about lines that it cannot return; it is
+// empty if there are none. If ctx ends first, the error is ErrBusy.
+func (h *Hub) ListenFrom(ctx context.Context, id string, since Cursor) (l *Listener, missing string, err error) {
 	l, err = h.Listen(id)
 	if err != nil {
 		return nil, "", err
@@ -89,49 +278,22 @@ func (h *Hub) ListenFrom(ctx context.Context, id string, since LineCursor) (l *L
 	return l, missing, nil
 }
 
-func register(h *Hub, l *Listener, own *consoles) error {
+// remove removes a listener. It may be called again.
+func (h *Hub) remove(l *Listener) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	switch {
-	case h.closed:
-		return ErrClosed
-	case h.count >= h.options.Listeners, len(h.listeners[l.id]) >= h.options.PerContainer:
-		return ErrFull
+	if _, there := h.listeners[l.id][l]; !there {
+		return
 	}
-	if h.listeners[l.id] == nil {
-		h.listeners[l.id] = map[*Listener]struct{}{}
+	delete(h.listeners[l.id], l)
+	if len(h.listeners[l.id]) == 0 {
+		delete(h.listeners, l.id)
 	}
-	h.listeners[l.id][l] = struct{}{}
-	h.count++
-	if own != nil {
-		own.attach(l)
-	} else {
-		for _, c := range h.logs {
-			c.attach(l)
-		}
-	}
-	notifyChanged(h)
-	return nil
+	h.count--
+	h.notifyChanged()
 }
 
-// remove removes a listener. It may be called again.
-func remove(h *Hub, l *Listener) {
-	h.mu.Lock()
-	if _, there := h.listeners[l.id][l]; there {
-		delete(h.listeners[l.id], l)
-		if len(h.listeners[l.id]) == 0 {
-			delete(h.listeners, l.id)
-		}
-		h.count--
-		notifyChanged(h)
-	}
-	h.mu.Unlock()
-	for _, c := range l.leave() {
-		c.log.detach(c)
-	}
-}
-
-func notifyChanged(h *Hub) {
+func (h *Hub) notifyChanged() {
 	close(h.changed)
 	h.changed = make(chan struct{})
 }
@@ -159,42 +321,64 @@ func (h *Hub) Listeners() int {
 // Close ends every listener with ErrClosed, and accepts no more.
 func (h *Hub) Close() {
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	h.closed = true
-	endAll(h.listeners, ErrClosed)
+	h.mu.Unlock()
+	h.endAll(ErrClosed)
 }
 
 // Missed ends every listener with ErrSlow, because transitions were stored and not
 // published: its client resumes from the stored ones.
-func (h *Hub) Missed() {
+func (h *Hub) Missed() { h.endAll(ErrSlow) }
+
+func (h *Hub) endAll(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	endAll(h.listeners, ErrSlow)
-}
-
-func endAll(listeners map[string]map[*Listener]struct{}, err error) {
-	for _, set := range listeners {
+	for _, set := range h.listeners {
 		for l := range set {
 			l.end(err)
 		}
 	}
 }
 
-// listenersOf returns the listeners of containers and the node-wide ones.
-func listenersOf(h *Hub, ids ...string) []*Listener {
+// Event publishes a stored transition to the listeners of its container, or of the containers that use
+// its volume, and to the node-wide ones. It never waits. The caller publishes events in the order of
+// their sequence numbers.
+func (h *Hub) Event(e v1.Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var list []*Listener
-	for _, id := range ids {
-		if id == "" {
-			continue
-		}
+	ids := append(e.UserIDs(), e.Container, "")
+	slices.Sort(ids)
+	for _, id := range slices.Compact(ids) {
 		for l := range h.listeners[id] {
-			list = append(list, l)
+			l.putEvent(&e)
 		}
 	}
-	for l := range h.listeners[""] {
-		list = append(list, l)
+}
+
+// Stats publishes a sample to the listeners of its container and to the node-wide ones. It never waits.
+// A sample that is still queued is replaced by the next one.
+func (h *Hub) Stats(id string, s v1.Stats) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, of := range []string{id, ""} {
+		for l := range h.listeners[of] {
+			l.putStats(id, s)
+		}
 	}
-	return list
+}
+
+// acquire waits for a permit. If ctx ends first, its error is ErrBusy.
+func acquire(ctx context.Context, permits chan struct{}) (release func(), err error) {
+	release = func() { <-permits }
+	select {
+	case permits <- struct{}{}: // even if ctx has ended
+		return release, nil
+	default:
+	}
+	select {
+	case permits <- struct{}{}:
+		return release, nil
+	case <-ctx.Done():
+		return nil, ErrBusy
+	}
 }

@@ -1,6 +1,7 @@
 package stream_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"testing"
@@ -37,9 +38,23 @@ type message struct {
 func decode(t *testing.T, m stream.Message) message {
 	t.Helper()
 	var got message
-	require.True(t, json.Valid(m.JSON), "%q", m.JSON)
-	require.NoError(t, json.Unmarshal(m.JSON, &got))
+	require.True(t, json.Valid(m.Encode()), "%q", m.Encode())
+	require.NoError(t, json.Unmarshal(m.Encode(), &got))
 	return got
+}
+
+// take waits until a listener has messages, and returns them.
+func take(ctx context.Context, l *stream.Listener) ([]stream.Message, error) {
+	for {
+		if out, err := l.Take(ctx); len(out) > 0 || err != nil {
+			return out, err
+		}
+		select {
+		case <-l.Ready():
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 }
 
 func TestListenerGetsHistoryThenLiveLines(t *testing.T) {
@@ -54,7 +69,7 @@ func TestListenerGetsHistoryThenLiveLines(t *testing.T) {
 	past, err := l.ReadHistory(t.Context(), 3)
 	require.NoError(t, err)
 	require.Equal(t, numbered(7, 10), historyLines(t, past))
-	out, err := l.Next(t.Context())
+	out, err := take(t.Context(), l)
 	require.NoError(t, err)
 	require.Len(t, out, 1)
 	require.Equal(t, "line 10\nline 11\n", decode(t, out[0]).Data)
@@ -74,7 +89,7 @@ func TestEventOfTheNode(t *testing.T) {
 	h.Event(v1.Event{Seq: 1, Event: v1.EventMessage, Data: "of the node"})
 	h.Event(v1.Event{Seq: 2, Event: v1.EventMessage, Data: "of mc", Container: "mc"})
 	for l, want := range map[*stream.Listener][]string{all: {"of the node", "of mc"}, one: {"of mc"}} {
-		out, err := l.Next(t.Context())
+		out, err := take(t.Context(), l)
 		require.NoError(t, err)
 		var got []string
 		for _, m := range out {

@@ -28,7 +28,7 @@ func listen(t *testing.T, h *stream.Hub, id string) *stream.Listener {
 
 func next(t *testing.T, l *stream.Listener) []message {
 	t.Helper()
-	out, err := l.Next(t.Context())
+	out, err := take(t.Context(), l)
 	require.NoError(t, err)
 	var list []message
 	for _, m := range out {
@@ -74,9 +74,9 @@ func TestEventsAreNeverDropped(t *testing.T) {
 		h.Event(event(seq+1, "running"))
 		require.EqualValues(t, seq+1, next(t, good)[0].Seq)
 	}
-	_, err := slow.Next(t.Context())
+	_, err := take(t.Context(), slow)
 	require.ErrorIs(t, err, stream.ErrSlow)
-	_, err = slow.Next(t.Context())
+	_, err = take(t.Context(), slow)
 	require.ErrorIs(t, err, stream.ErrSlow)
 }
 
@@ -86,7 +86,7 @@ func TestMissedEndsAllListeners(t *testing.T) {
 	h.Event(event(1, "running"))
 	h.Missed()
 	for _, l := range []*stream.Listener{one, node} {
-		_, err := l.Next(t.Context())
+		_, err := take(t.Context(), l)
 		require.ErrorIs(t, err, stream.ErrSlow)
 	}
 	later := listen(t, h, "mc")
@@ -107,8 +107,8 @@ func TestStatsHaveTheFieldsOfTheInterface(t *testing.T) {
 	disk := int64(9)
 	s := v1.Stats{CPUUsage: 1.5, MemoryUsage: 2, MemoryLimit: 3, NetworkRx: 4, NetworkTx: 5, BlockRead: 6, BlockWrite: 7, Pids: 8, Uptime: 10, DiskUsage: &disk}
 	require.JSONEq(t, `{"event":"stats","container":"mc","cpu_usage":1.5,"memory_usage":2,"memory_limit":3,"network_rx":4,"network_tx":5,
-		"block_read":6,"block_write":7,"pids":8,"uptime":10,"disk_usage":9,"time":"2026-01-02T03:04:05Z"}`, string(stream.EncodeStats("mc", s, epoch)))
-	require.Contains(t, string(stream.EncodeStats("", v1.Stats{}, epoch)), `"disk_usage":null`)
+		"block_read":6,"block_write":7,"pids":8,"uptime":10,"disk_usage":9,"time":"2026-01-02T03:04:05Z"}`, string(stream.StatsMessage("mc", s, epoch).Encode()))
+	require.Contains(t, string(stream.StatsMessage("", v1.Stats{}, epoch).Encode()), `"disk_usage":null`)
 }
 
 func TestWatchedFollowsListeners(t *testing.T) {
@@ -155,7 +155,7 @@ func TestCloseEndsListenersAfterTheirMessages(t *testing.T) {
 	write(t, h, lines(2, 3))
 	h.Close()
 	require.Len(t, next(t, l), 2)
-	_, err := l.Next(t.Context())
+	_, err := take(t.Context(), l)
 	require.ErrorIs(t, err, stream.ErrClosed)
 	_, err = h.Listen("mc")
 	require.ErrorIs(t, err, stream.ErrClosed)
@@ -172,11 +172,11 @@ func TestNextWaits(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		began := time.Now()
-		_, err = l.Next(ctx)
+		_, err = take(ctx, l)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, time.Hour, time.Since(began))
 		time.AfterFunc(time.Minute, func() { h.Event(event(1, "exit")) })
-		out, err := l.Next(t.Context())
+		out, err := take(t.Context(), l)
 		require.NoError(t, err)
 		require.Len(t, out, 1)
 	})
@@ -196,7 +196,7 @@ func TestIdleClientsCostLittleMemory(t *testing.T) {
 		write(t, h, lines(i*1000, i*1000+1000))
 		if i == 500 {
 			for j, l := range stuck {
-				out, err := l.Next(t.Context())
+				out, err := take(t.Context(), l)
 				require.NoError(t, err)
 				held[j] = out
 			}

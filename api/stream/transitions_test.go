@@ -43,7 +43,7 @@ func TestPumpPublishesStoredTransitions(t *testing.T) {
 			}
 		})
 		synctest.Wait()
-		_, err = early.Next(t.Context())
+		_, err = take(t.Context(), early)
 		require.ErrorIs(t, err, stream.ErrSlow, "it may have missed some")
 
 		l, err := h.Listen("mc")

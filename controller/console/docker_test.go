@@ -232,7 +232,7 @@ func helper(t *testing.T, j job) (kill func()) {
 
 func journalSize(t *testing.T, dir string) (size int64) {
 	t.Helper()
-	names, err := filepath.Glob(filepath.Join(dir, "*", "server.log*"))
+	names, err := filepath.Glob(filepath.Join(dir, "*", "server-*.log"))
 	require.NoError(t, err)
 	for _, name := range names {
 		if info, err := os.Stat(name); err == nil {

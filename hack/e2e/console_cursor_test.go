@@ -51,7 +51,7 @@ func (r *cutReader) read(t *testing.T, b *berthtest.Berth, d time.Duration) {
 func TestConsoleCursorsMissNothing(t *testing.T) {
 	b, random := berthtest.Start(t, berthtest.Options{}), dice(t)
 	c := b.Started(t, "mc", berthtest.Spec{"startup_command": numbers([2]int{10, 10_000})})
-	r := cutReader{line: "0.0"}
+	r := cutReader{line: "0-0"}
 	const cuts, kills = 50, 4
 	for i := range cuts {
 		r.read(t, b, time.Duration(random.IntN(200))*time.Millisecond)
@@ -112,7 +112,7 @@ func backward(t *testing.T, b *berthtest.Berth, size int) (all []string) {
 // forward reads the console in pages, each behind the one read last.
 func forward(t *testing.T, b *berthtest.Berth, size int) (all []string) {
 	t.Helper()
-	line := "0.0"
+	line := "0-0"
 	for {
 		logs, err := b.API.Containers().Logs(t.Context(), "mc", client.LogOptions{Tail: min(size, 10_000), SinceLine: line})
 		require.NoError(t, err)

@@ -1,19 +1,17 @@
-// Package journal keeps the lines of consoles on disk. A journal is a few files of
-// text: one is written and rotated when it is full, and the oldest is removed.
+// Package journal keeps the lines of consoles on disk. The journal of a container has the output
+// of its installer and of its server in the order in which it was written.
 //
-// A journal has one writer and any number of readers, which take no lock while
-// they read: they find a file by its inode, whatever it has been renamed to.
-// Offsets count the bytes of the whole journal, over all of its files, since it
-// was opened; they are good for one process. The times of records rise strictly, and
-// identify them for good: the caller sets v1.Line.Shown where the engine's do not.
+// A journal is a sequence of bytes. It is stored in segments, files of text that are named by the
+// offset of their first byte: server-00000000000000012345.log. A full segment is followed by the
+// next one, and so is one of the other role. The oldest segments of a role are removed. So an
+// offset is good for ever: it is that of one line, or of a line that is no longer kept. A Cursor
+// is an offset with the random id of its journal, so that a lost or another journal is noticed.
 //
-// berth may be killed at any time. Open ignores a record that was cut, and the
-// next Write truncates the file there. Damage in the middle costs the damaged
-// records only.
+// The two writers of a journal take turns. Readers are any number; they take no lock while they
+// read. The times of records, v1.Line.At, rise strictly, so a time is found by halving a segment.
 //
-// journal.go has the journal and its writer, segments.go its files and their rotation, record.go
-// the form of a record. read.go reads forward, backward.go backward, seek.go finds a time.
-// checkpoint.go keeps what of the engine's output was read.
+// berth may be killed at any time. Open ignores a record that was cut, and the next Append
+// truncates the segment there. Damage in the middle costs the damaged records only.
 //
 // The package knows neither listeners nor an engine.
 package journal

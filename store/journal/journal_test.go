@@ -38,25 +38,29 @@ func in(path string) Directory { return Directory{Path: path, FileSize: 20 << 20
 // open opens the journal of a server.
 func open(t *testing.T, d Directory) *Journal {
 	t.Helper()
-	j, err := d.Open("mc", v1.ServerConsole)
+	j, err := d.Open("mc")
 	require.NoError(t, err)
 	return j
 }
 
 func write(t *testing.T, j *Journal, list []v1.Line) {
 	t.Helper()
-	var records []byte
-	for _, l := range list {
-		Split(l, func(l v1.Line) { records = AppendRecord(records, l) })
-	}
-	end, err := j.Write(records, list)
-	require.NoError(t, err)
-	require.Equal(t, j.End(), end)
+	writeAs(t, j, v1.ServerConsole, list)
 }
+
+func writeAs(t *testing.T, j *Journal, role string, list []v1.Line) {
+	t.Helper()
+	before := end(j)
+	from, err := j.Append(role, list)
+	require.NoError(t, err)
+	require.Equal(t, before, from.Offset)
+}
+
+func end(j *Journal) int64 { return j.End().Offset }
 
 func begin(t *testing.T, j *Journal, container string) v1.Resume {
 	t.Helper()
-	r, err := j.Begin(container)
+	r, err := j.Begin(v1.ServerConsole, container)
 	require.NoError(t, err)
 	return r
 }
@@ -65,7 +69,7 @@ func begin(t *testing.T, j *Journal, container string) v1.Resume {
 func tail(t *testing.T, j *Journal, n int) []v1.Line {
 	t.Helper()
 	var list []v1.Line
-	for r, err := range j.Backward(j.End()) {
+	for r, err := range j.Backward("", end(j)) {
 		require.NoError(t, err)
 		if len(list) == n {
 			break
@@ -79,7 +83,7 @@ func tail(t *testing.T, j *Journal, n int) []v1.Line {
 func since(t *testing.T, j *Journal, from time.Time) []v1.Line {
 	t.Helper()
 	var list []v1.Line
-	require.NoError(t, j.Since(t.Context(), from, func(l v1.Line) bool {
+	require.NoError(t, j.Since(t.Context(), v1.ServerConsole, from, func(l v1.Line) bool {
 		l.Data = bytes.Clone(l.Data)
 		list = append(list, l)
 		return true
@@ -97,7 +101,7 @@ func TestJournalIsReadByTheNextProcess(t *testing.T) {
 	require.Equal(t, v1.Resume{Last: line(99).Time, Container: "c1"}, begin(t, killed, "c1"))
 	require.Equal(t, lines(95, 100), tail(t, killed, 5))
 	write(t, killed, lines(100, 110))
-	require.NoError(t, killed.Finish(true))
+	require.NoError(t, killed.Finish(v1.ServerConsole, true))
 
 	ended := open(t, d)
 	require.Equal(t, v1.Resume{Last: line(109).Time, Container: "c1", Complete: true, Fresh: true}, begin(t, ended, "c2"))
@@ -118,7 +122,7 @@ func TestJournalIsPrivate(t *testing.T) {
 	info, err := os.Stat(filepath.Join(dir, "mc"))
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o700), info.Mode().Perm())
-	for _, name := range []string{"server.log", "server.run"} {
+	for _, name := range []string{"server-00000000000000000000.log", "server.run", "id"} {
 		info, err := os.Stat(filepath.Join(dir, "mc", name))
 		require.NoError(t, err)
 		require.Equal(t, os.FileMode(0o600), info.Mode().Perm(), name)
@@ -140,7 +144,7 @@ func TestTornJournalIsTruncatedToWholeRecords(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			path := filepath.Join(dir, "mc", "server.log")
+			path := filepath.Join(dir, "mc", "server-00000000000000000000.log")
 			require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
 			require.NoError(t, os.WriteFile(path, []byte(whole(0)+whole(1)+whole(2)+torn), 0o600))
 			j := open(t, in(dir))
@@ -159,7 +163,7 @@ func TestDamagedRecordsAreSkipped(t *testing.T) {
 	dir := t.TempDir()
 	j := open(t, in(dir))
 	write(t, j, lines(0, 5))
-	path := filepath.Join(dir, "mc", "server.log")
+	path := filepath.Join(dir, "mc", "server-00000000000000000000.log")
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	rows := bytes.SplitAfter(text, []byte("\n"))
@@ -180,7 +184,7 @@ func TestJournalIsRotated(t *testing.T) {
 	for i := 0; i < n; i += 10 {
 		write(t, j, lines(i, i+10))
 	}
-	names, err := filepath.Glob(filepath.Join(dir, "mc", "server.log*"))
+	names, err := filepath.Glob(filepath.Join(dir, "mc", "server-*.log"))
 	require.NoError(t, err)
 	require.Len(t, names, 3)
 	for _, name := range names {
@@ -202,7 +206,7 @@ func TestJournalIsRotated(t *testing.T) {
 
 	fewer := open(t, Directory{Path: dir, FileSize: 4096, Files: 1})
 	write(t, fewer, lines(n+500, n+501))
-	names, err = filepath.Glob(filepath.Join(dir, "mc", "server.log*"))
+	names, err = filepath.Glob(filepath.Join(dir, "mc", "server-*.log"))
 	require.NoError(t, err)
 	require.Len(t, names, 1)
 }
@@ -215,7 +219,7 @@ func TestSinceInALargeJournal(t *testing.T) {
 		require.Equal(t, lines(from, n), since(t, j, line(from).Time))
 	}
 	count := 0
-	require.NoError(t, j.Since(t.Context(), time.Time{}, func(v1.Line) bool { count++; return count < 3 }))
+	require.NoError(t, j.Since(t.Context(), v1.ServerConsole, time.Time{}, func(v1.Line) bool { count++; return count < 3 }))
 	require.Equal(t, 3, count)
 }
 
@@ -223,11 +227,11 @@ func TestInvalidNamesAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	d := in(filepath.Join(dir, "console"))
 	for _, id := range []string{"", ".", "..", "../x", "a/b", "/etc"} {
-		_, err := d.Open(id, v1.ServerConsole)
+		_, err := d.Open(id)
 		require.Error(t, err, id)
 		require.Error(t, d.Remove(id), id)
 	}
-	_, err := d.Open("mc", "other")
+	_, err := open(t, d).Append("other", lines(0, 1))
 	require.Error(t, err)
 	names, err := os.ReadDir(dir)
 	require.NoError(t, err)

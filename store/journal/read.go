@@ -4,169 +4,251 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
 	"io/fs"
+	"iter"
+	"os"
 	"slices"
 	"time"
 
 	v1 "berth/api/v1"
 )
 
-// BlockSize is the size in bytes of a buffer that any record fits into.
+// BlockSize is a size in bytes of blocks that any record fits into.
 const BlockSize = 128 << 10
 
-// ReadAt reads records between two offsets into buf, as far as they fit and are in one
-// file. If the first ones were rotated away, it reads from the oldest that is kept. At
-// is the offset of the block.
-func (j *Journal) ReadAt(buf []byte, off, end int64) (block []byte, at int64, err error) {
-	for _, s := range j.segments() {
-		off = max(off, s.start)
-		if off >= min(s.end, end) {
-			continue
-		}
-		file, err := j.files.open(s)
-		if errors.Is(err, fs.ErrNotExist) {
-			off = s.end
-			continue
-		}
-		if err != nil {
-			return nil, off, err
-		}
-		n, err := file.ReadAt(buf[:min(int64(len(buf)), min(s.end, end)-off)], off-s.start)
-		_ = file.Close() // it was read only
-		return buf[:n], off, err
-	}
-	return nil, end, nil
+// backwardBlock is the size in bytes of what Backward reads at once.
+const backwardBlock = 64 << 10
+
+// Record is a line, or a part of one.
+type Record struct {
+	Line   v1.Line
+	Offset int64 // of its first byte
+	End    int64 // behind it
 }
 
-// Since calls each with the first record that is not older than since and with all
-// behind it, until each returns false. The records are in their order; a few may be
-// older than since, as Docker's are. Data is valid during the call only.
-func (j *Journal) Since(ctx context.Context, since time.Time, each func(v1.Line) bool) error {
-	segs := j.segments()
-	first, off := 0, int64(0)
-	for i, s := range slices.Backward(segs) {
-		at, older, err := seek(j.files, s, since)
-		if err != nil {
-			return err
+// Block is records of a segment that follow one another.
+type Block struct {
+	From, To int64 // offsets of its first record, and behind the last one
+	data     []byte
+	off      int64 // of data
+}
+
+// Next returns the next record. It is false at the end. Damaged records are left out.
+func (b *Block) Next() (r Record, ok bool) {
+	for !ok {
+		n := bytes.IndexByte(b.data, '\n')
+		if n < 0 {
+			return r, false
 		}
-		first, off = i, at
-		if older {
-			break
+		r.Offset, r.End = b.off, b.off+int64(n)+1
+		r.Line, ok = parse(b.data[:n])
+		b.data, b.off = b.data[n+1:], r.End
+	}
+	return r, true
+}
+
+// block reads the complete records of a segment between two offsets. Every reader of a journal reads
+// its blocks. In a block without a record From is To.
+func (j *Journal) block(s segment, from, to int64) (Block, error) {
+	begin := max(s.start, from-1)
+	data := make([]byte, to-begin)
+	if err := j.readAt(s, data, begin); err != nil {
+		return Block{}, err
+	}
+	if begin < from { // a record begins behind a line feed
+		n := bytes.IndexByte(data, '\n') + 1
+		if n == 0 {
+			n = len(data)
+		}
+		data, begin = data[n:], begin+int64(n)
+	}
+	data = data[:bytes.LastIndexByte(data, '\n')+1]
+	return Block{From: begin, To: begin + int64(len(data)), data: data, off: begin}, nil
+}
+
+func (j *Journal) readAt(s segment, data []byte, off int64) error {
+	j.mu.Lock()
+	file := j.file
+	open := file != nil && len(j.segs) > 0 && j.segs[len(j.segs)-1].start == s.start
+	j.mu.Unlock()
+	if open {
+		if _, err := file.ReadAt(data, off-s.start); !errors.Is(err, os.ErrClosed) {
+			return err
 		}
 	}
+	file, err := os.Open(j.path(s))
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	_, err = file.ReadAt(data, off-s.start)
+	return err
+}
+
+// Read returns the records of a role from an offset on, and before end, as far as they fit into a
+// size and into one segment; an empty role is both. From of the block is greater than the offset if
+// lines in between are no longer kept, or are of the other role. There are no more records if it is end.
+func (j *Journal) Read(role string, off, end int64, size int64) (Block, error) {
+	for _, s := range j.segments(role) {
+		to := min(s.end, end)
+		for from := max(off, s.start); from < to; from += BlockSize { // damage: no record is that long
+			b, err := j.block(s, from, min(to, from+size))
+			if err == nil && b.From == b.To {
+				b, err = j.block(s, from, min(to, from+BlockSize))
+			}
+			if errors.Is(err, fs.ErrNotExist) { // it was removed meanwhile
+				break
+			}
+			if err != nil || b.From < b.To {
+				return b, err
+			}
+		}
+	}
+	return Block{From: end, To: end}, nil
+}
+
+// Forward yields the records of a role between two offsets; an empty role is both. Where lines are no
+// longer kept or damaged, the offset of a record is greater than the end of the one before. An error
+// comes alone and last.
+func (j *Journal) Forward(role string, off, end int64) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		for off < end {
+			b, err := j.Read(role, off, end, BlockSize)
+			if err != nil {
+				yield(Record{}, err)
+				return
+			}
+			for r, ok := b.Next(); ok; r, ok = b.Next() {
+				if !yield(r, nil) {
+					return
+				}
+			}
+			off = b.To
+		}
+	}
+}
+
+// Backward yields the records of a role before an offset, the newest first; an empty role is both. It
+// reads block by block, so its cost is that of the records that are taken. It ends where lines were
+// removed meanwhile. An error comes alone and last.
+func (j *Journal) Backward(role string, end int64) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		for _, s := range slices.Backward(j.segments(role)) {
+			for to := min(end, s.end); to > s.start; {
+				list, before, err := j.recordsBefore(s, to)
+				if errors.Is(err, fs.ErrNotExist) {
+					return
+				}
+				if err != nil {
+					yield(Record{}, err)
+					return
+				}
+				for _, r := range slices.Backward(list) {
+					if !yield(r, nil) {
+						return
+					}
+				}
+				to = before
+			}
+		}
+	}
+}
+
+// recordsBefore returns some records of a segment before an offset, and the offset of the first.
+func (j *Journal) recordsBefore(s segment, to int64) (list []Record, before int64, err error) {
+	from := max(s.start, to-backwardBlock)
+	b, err := j.block(s, from, to)
+	if err == nil && b.From == b.To { // a longer record, or damage
+		from = max(s.start, to-BlockSize)
+		b, err = j.block(s, from, to)
+	}
+	for r, ok := b.Next(); ok; r, ok = b.Next() {
+		list = append(list, r)
+	}
+	if b.From < to {
+		from = b.From
+	}
+	return list, from, err
+}
+
+// Seek returns the offset of the first record of a role whose time, as v1.Line.At, is not before at. It
+// is that of the end if there is none.
+func (j *Journal) Seek(role string, at time.Time) (int64, error) {
+	segs := j.segments(role)
+	for _, s := range slices.Backward(segs) {
+		first, err := j.block(s, s.start, min(s.end, s.start+BlockSize))
+		if errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		if err != nil {
+			return 0, err
+		}
+		if r, ok := first.Next(); ok && r.Line.At().Before(at) {
+			return j.seekIn(s, at)
+		}
+	}
+	if len(segs) > 0 {
+		return segs[0].start, nil
+	}
+	return j.End().Offset, nil
+}
+
+// seekIn halves a segment, whose first record is before a time, until one block is left.
+func (j *Journal) seekIn(s segment, at time.Time) (int64, error) {
+	low, high := s.start, s.end // the record begins in [low, high]
+	for high-low > BlockSize {
+		middle := low + (high-low)/2
+		b, err := j.block(s, middle, min(s.end, middle+BlockSize))
+		if err != nil {
+			return 0, err
+		}
+		if r, ok := b.Next(); ok && r.Line.At().Before(at) {
+			low = r.Offset
+		} else {
+			high = middle
+		}
+	}
+	for r, err := range j.Forward(s.role, low, s.end) {
+		if err != nil {
+			return 0, err
+		}
+		if !r.Line.At().Before(at) {
+			return r.Offset, nil
+		}
+	}
+	return s.end, nil
+}
+
+// Since calls each with the first record of a role whose engine's time is not before since and with
+// all behind it, until each returns false. They are in their order; a few may be older than since, as
+// Docker's are.
+func (j *Journal) Since(ctx context.Context, role string, since time.Time, each func(v1.Line) bool) error {
+	off, err := j.Seek(role, since)
+	if err != nil {
+		return err
+	}
 	begun := false
-	for i := first; i < len(segs); i++ {
-		more, err := forward(ctx, j, segs[i], off, func(l v1.Line) bool {
-			begun = begun || !l.Time.Before(since)
-			return !begun || each(l)
-		})
-		if err != nil || !more {
+	for r, err := range j.Forward(role, off, j.End().Offset) {
+		if err = errors.Join(err, ctx.Err()); err != nil {
 			return err
 		}
-		off = 0
+		begun = begun || !r.Line.Time.Before(since)
+		if begun && !each(r.Line) {
+			return nil
+		}
 	}
 	return nil
 }
 
-// seek returns an offset in a segment's file before which every record is older
-// than since. Older reports that the first record is, so earlier files have none.
-func seek(f files, s segment, since time.Time) (off int64, older bool, err error) {
-	file, err := f.open(s)
-	if errors.Is(err, fs.ErrNotExist) {
-		return 0, false, nil
-	}
-	if err != nil {
-		return 0, false, err
-	}
-	defer file.Close()
-	size := s.end - s.start
-	for off = max(0, size-seekStep); ; off = max(0, off-seekStep) {
-		at, ok, err := firstTime(file, off, size)
+// Count returns the number of records of both roles that are kept between two offsets.
+func (j *Journal) Count(from, to int64) (n int64, err error) {
+	for from < to {
+		b, err := j.Read("", from, to, BlockSize)
 		if err != nil {
-			return 0, false, err
+			return 0, err
 		}
-		if older = ok && at.Before(since); older || off == 0 {
-			return off, older, nil
-		}
+		n += int64(bytes.Count(b.data, []byte{'\n'}))
+		from = b.To
 	}
-}
-
-const seekStep = 256 << 10
-
-// firstTime returns the time of the first good record that begins behind an offset, or at 0.
-func firstTime(r io.ReaderAt, off, size int64) (time.Time, bool, error) {
-	buf := make([]byte, min(BlockSize, size-off))
-	if _, err := r.ReadAt(buf, off); err != nil {
-		return time.Time{}, false, err
-	}
-	if off > 0 {
-		buf = buf[bytes.IndexByte(buf, '\n')+1:]
-	}
-	for len(buf) > 0 {
-		if at, _, ok := parseHeader(buf); ok {
-			return at, true, nil
-		}
-		_, buf, _ = bytes.Cut(buf, []byte{'\n'})
-	}
-	return time.Time{}, false, nil
-}
-
-// forward calls each with a segment's records from an offset of its file on. It
-// returns false when each did. The first record may be cut, and is then left out.
-func forward(ctx context.Context, j *Journal, s segment, off int64, each func(v1.Line) bool) (bool, error) {
-	file, err := j.files.open(s)
-	if errors.Is(err, fs.ErrNotExist) {
-		return true, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	defer file.Close()
-	size := s.end - s.start
-	buf := make([]byte, BlockSize)
-	for off < size {
-		if err := ctx.Err(); err != nil {
-			return false, err
-		}
-		block := buf[:min(int64(len(buf)), size-off)]
-		if _, err := file.ReadAt(block, off); err != nil {
-			return false, err
-		}
-		used, more := records(block, each)
-		if !more {
-			return false, nil
-		}
-		if used == 0 { // no record is that long
-			used = len(block)
-		}
-		off += int64(used)
-	}
-	return true, nil
-}
-
-// records calls each with the complete records of a block and returns their size.
-func records(block []byte, each func(v1.Line) bool) (used int, more bool) {
-	for {
-		l, size, ok := Next(block[used:])
-		if size == 0 {
-			return used, true
-		}
-		used += size
-		if ok && !each(l) {
-			return used, false
-		}
-	}
-}
-
-// Next decodes the first record of a block and returns its size with the line
-// feed; 0: the block has no complete one. Ok is false if it is damaged. The line's data
-// is a part of block, which is changed.
-func Next(block []byte) (l v1.Line, size int, ok bool) {
-	n := bytes.IndexByte(block, '\n')
-	if n < 0 {
-		return v1.Line{}, 0, false
-	}
-	l, ok = parse(block[:n])
-	return l, n + 1, ok
+	return n, nil
 }

@@ -44,9 +44,9 @@ func tagOf(l v1.Line) byte {
 	return tag
 }
 
-// AppendRecord appends the record of a line, whose data is no longer than Split
+// appendRecord appends the record of a line, whose data is no longer than split
 // allows.
-func AppendRecord(b []byte, l v1.Line) []byte {
+func appendRecord(b []byte, l v1.Line) []byte {
 	b = l.At().UTC().AppendFormat(b, stampLayout)
 	b = append(b, ' ', tagOf(l), ' ')
 	if !l.Shown.IsZero() {
@@ -160,9 +160,9 @@ func plainOf(escape byte) byte {
 	return escape
 }
 
-// Split calls each with the line, or with several partial lines if it is longer
+// split calls each with the line, or with several partial lines if it is longer
 // than a record may be.
-func Split(l v1.Line, each func(v1.Line)) {
+func split(l v1.Line, each func(v1.Line)) {
 	for len(l.Data) > maxData {
 		each(v1.Line{Time: l.Time, Data: l.Data[:maxData], Partial: true})
 		l.Data = l.Data[maxData:]

@@ -23,7 +23,7 @@ func FuzzRecordKeepsAnyBytes(f *testing.F) {
 			return
 		}
 		want := v1.Line{Time: at, Data: data, Partial: partial}
-		rec := AppendRecord(nil, want)
+		rec := appendRecord(nil, want)
 		require.Equal(t, len(rec)-1, bytes.IndexByte(rec, '\n'))
 		got, ok := parse(rec[:len(rec)-1])
 		require.True(t, ok)
@@ -48,10 +48,10 @@ func FuzzParseAnyRecord(f *testing.F) {
 func TestLongLinesAreSplit(t *testing.T) {
 	data := bytes.Repeat([]byte("0123456789"), 10000)
 	var parts []v1.Line
-	Split(v1.Line{Data: data}, func(l v1.Line) { parts = append(parts, l) })
+	split(v1.Line{Data: data}, func(l v1.Line) { parts = append(parts, l) })
 	require.Greater(t, len(parts), 1)
 	for _, p := range parts {
-		require.LessOrEqual(t, len(AppendRecord(nil, p)), BlockSize)
+		require.LessOrEqual(t, len(appendRecord(nil, p)), BlockSize)
 	}
 	var joined []byte
 	for i, p := range parts {

@@ -197,12 +197,12 @@ func (r commandReader) verify(tx *store.Tx, container string) (p auth.Principal,
 
 // reply returns an answer with a text from berth.
 func (r commandReader) reply(container, text string) outgoing {
-	return r.sending(stream.Encode(v1.EventMessage, r.named(container), []byte(text), time.Now(), 0))
+	return r.sending(stream.NewMessage(v1.EventMessage, r.named(container), text, time.Now()))
 }
 
 // sending returns the answer that sends one message.
-func (r commandReader) sending(message []byte) outgoing {
-	return func() error { return r.socket.send(message) }
+func (r commandReader) sending(m stream.Message) outgoing {
+	return func() error { return r.socket.send(m) }
 }
 
 // named returns the container that a message names, which is empty on the socket
@@ -258,5 +258,5 @@ func (r commandReader) logs(ctx context.Context, m clientMessage) (outgoing, err
 
 func (r commandReader) stats(ctx context.Context, m clientMessage) (outgoing, error) {
 	stats, err := r.socket.sockets.Containers.Stats(ctx, m.Container)
-	return r.sending(stream.EncodeStats(r.named(m.Container), stats, time.Now())), err
+	return r.sending(stream.StatsMessage(r.named(m.Container), stats, time.Now())), err
 }

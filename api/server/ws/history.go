@@ -3,6 +3,7 @@ package ws
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"time"
 
@@ -29,8 +30,7 @@ func (k *socket) sendHistory(ctx context.Context, container string, x *stream.Hi
 	if err != nil {
 		return err
 	}
-	piece := stream.AppendStart(nil, stream.EventLogs, container)
-	for len(piece) > 0 {
+	for piece := stream.AppendStart(nil, container); len(piece) > 0; {
 		if err := k.sendPiece(ctx, w, piece); err != nil {
 			return err
 		}
@@ -38,14 +38,13 @@ func (k *socket) sendHistory(ctx context.Context, container string, x *stream.Hi
 			return err
 		}
 	}
-	piece = append(piece, `","times":[`...)
-	for len(piece) > 0 {
+	for piece := []byte(`","times":[`); len(piece) > 0; piece = x.NextTimes(piece[:0]) {
 		if err := k.sendPiece(ctx, w, piece); err != nil {
 			return err
 		}
-		piece = x.NextTimes(piece[:0])
 	}
-	if err := k.sendPiece(ctx, w, stream.AppendEnd(nil, time.Now(), x.Line())); err != nil {
+	at := time.Now().UTC().Format(time.RFC3339Nano)
+	if err := k.sendPiece(ctx, w, fmt.Appendf(nil, `],"time":%q,"line":%q}`, at, x.Line())); err != nil {
 		return err
 	}
 	return w.Close()

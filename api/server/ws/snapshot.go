@@ -29,6 +29,9 @@ func (n snapshot) deliver(ctx context.Context) error {
 		return err
 	}
 	current, newest, err := n.current()
+	if errors.Is(err, store.ErrNotFound) {
+		return stream.ErrGone // since the upgrade
+	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", errSnapshot, err)
 	}
@@ -63,7 +66,9 @@ func (n snapshot) lines() error {
 		return nil
 	}
 	k := n.socket
-	return k.send(stream.EncodeMissing(k.missing, k.request.Line, k.listener.Line(), time.Now()))
+	m := stream.NewMessage(v1.EventMessage, "", k.missing, time.Now())
+	m.SinceLine, m.Line = k.request.Line.String(), k.listener.Line().String()
+	return k.send(m)
 }
 
 // missed sends the stored transitions after since, if the client asked for them.
@@ -77,7 +82,7 @@ func (n snapshot) missed(ctx context.Context) error {
 		return fmt.Errorf("%w: %w", errSnapshot, err)
 	}
 	if gap != nil {
-		if err := n.socket.send(gap); err != nil {
+		if err := n.socket.send(*gap); err != nil {
 			return err
 		}
 	}
@@ -87,7 +92,7 @@ func (n snapshot) missed(ctx context.Context) error {
 			return fmt.Errorf("%w: %w", errSnapshot, err)
 		}
 		for _, e := range list {
-			if err := n.socket.send(encodeFor(n.socket, e)); err != nil {
+			if err := n.socket.send(n.socket.messageFor(e)); err != nil {
 				return err
 			}
 		}
@@ -98,7 +103,7 @@ func (n snapshot) missed(ctx context.Context) error {
 
 // replayFrom returns the seq after which the replay starts, and a gap message if
 // transitions before it are no longer stored.
-func (n snapshot) replayFrom() (since uint64, gap []byte, err error) {
+func (n snapshot) replayFrom() (since uint64, gap *stream.Message, err error) {
 	var oldest, newest uint64
 	err = n.socket.sockets.Store.View(func(tx *store.Tx) error {
 		oldest, newest = tx.EventBounds()
@@ -108,7 +113,7 @@ func (n snapshot) replayFrom() (since uint64, gap []byte, err error) {
 	if n.socket.since+1 >= oldest && n.socket.since <= newest && (n.socket.request.Epoch == "" || n.socket.request.Epoch == epoch) {
 		return n.socket.since, nil, err
 	}
-	return oldest - 1, stream.EncodeGap(oldest, epoch, time.Now()), err
+	return oldest - 1, new(stream.GapMessage(oldest, epoch, time.Now())), err
 }
 
 // piece returns the transitions for this socket among the next ones after since, the seq up to
@@ -157,7 +162,7 @@ func (n snapshot) includes(e v1.Event) bool {
 // current returns the transitions that missed has not sent, a message with the
 // state of each container, and the seq of the newest transition that they include.
 // All of them come from one view of the store.
-func (n snapshot) current() (messages [][]byte, newest uint64, err error) {
+func (n snapshot) current() (messages []stream.Message, newest uint64, err error) {
 	err = n.socket.sockets.Store.View(func(tx *store.Tx) error {
 		_, newest = tx.EventBounds()
 		if n.socket.request.Replay {
@@ -166,7 +171,7 @@ func (n snapshot) current() (messages [][]byte, newest uint64, err error) {
 				return err
 			}
 			for _, e := range list {
-				messages = append(messages, encodeFor(n.socket, e))
+				messages = append(messages, n.socket.messageFor(e))
 			}
 		}
 		states, err := n.states(tx)
@@ -176,7 +181,7 @@ func (n snapshot) current() (messages [][]byte, newest uint64, err error) {
 	return messages, newest, err
 }
 
-func (n snapshot) states(tx *store.Tx) (messages [][]byte, err error) {
+func (n snapshot) states(tx *store.Tx) (messages []stream.Message, err error) {
 	var list []v1.Container
 	if n.socket.container == "" {
 		list, err = store.Containers.List(tx)
@@ -198,17 +203,17 @@ func (n snapshot) states(tx *store.Tx) (messages [][]byte, err error) {
 		if state.Seq = o.Status.Seq; state.Seq != 0 {
 			state.Epoch = n.socket.sockets.Store.Incarnations.Epoch()
 		}
-		messages = append(messages, n.encode(state))
+		messages = append(messages, n.stateMessage(state))
 	}
 	return messages, err
 }
 
-// encode returns the JSON of a current state. If no logs message follows, it has the
+// stateMessage returns the message of a current state. If no logs message follows, it has the
 // cursor from which the client can resume.
-func (n snapshot) encode(state v1.Event) []byte {
-	message := encodeFor(n.socket, state)
+func (n snapshot) stateMessage(state v1.Event) stream.Message {
+	message := n.socket.messageFor(state)
 	if n.socket.container != "" && n.socket.request.Tail == 0 && !n.socket.request.Resume {
-		message = stream.AddLine(message, n.socket.listener.Line())
+		message.Line = n.socket.listener.Line().String()
 	}
 	return message
 }

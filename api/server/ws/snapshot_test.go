@@ -1,12 +1,14 @@
 package ws
 
 import (
+	"log/slog"
 	"testing"
 
 	"github.com/fasthttp/websocket"
 	"github.com/stretchr/testify/require"
 
 	"berth/api/auth"
+	"berth/api/stream"
 	v1 "berth/api/v1"
 	"berth/store"
 )
@@ -39,4 +41,21 @@ func TestReplayOfEarlierContainer(t *testing.T) {
 	}
 	require.Equal(t, []string{"present"}, replayed(h.mint(auth.Grant{Containers: []string{"mc"}})))
 	require.Equal(t, []string{"earlier", "present"}, replayed(h.mint(auth.Grant{})))
+}
+
+// TestContainerRemovedDuringConnect removes a container after its socket was upgraded: it ends as
+// that of a container that is removed later.
+func TestContainerRemovedDuringConnect(t *testing.T) {
+	db, err := store.Open("", store.Options{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, db.Close()) }()
+	hub := stream.New(t.TempDir(), stream.Options{})
+	defer hub.Close()
+	k := &socket{sockets: &Sockets{Deps: Deps{Store: db, Hub: hub}}, container: "gone", log: slog.New(slog.DiscardHandler), ended: make(chan struct{})}
+	require.NoError(t, k.listen())
+	defer k.listener.Close()
+	k.stopFor(snapshot{k}.deliver(t.Context()))
+	k.abort.Stop()
+	require.Equal(t, websocket.CloseNormalClosure, k.code)
+	require.Equal(t, "container is deleted", k.reason)
 }

@@ -27,7 +27,7 @@ const (
 )
 
 // socket is one WebSocket connection. Only the goroutine of run writes messages; a
-// second one reads the client's messages, and a third one fetches from the hub.
+// second one reads the client's messages.
 type socket struct {
 	sockets   *Sockets
 	request   Request
@@ -106,37 +106,13 @@ func (k *socket) live() {
 		k.sendClose()
 		return
 	}
-	batches, done := make(chan []stream.Message), make(chan struct{})
-	others.Go(func() { k.fetch(ctx, batches, done) })
-	k.stopFor(k.write(batches, done))
+	k.stopFor(k.write(ctx))
 	k.sendClose()
 }
 
-// fetch sends batches from the hub to write. A batch is valid until write reports
-// on done that it has sent it.
-func (k *socket) fetch(ctx context.Context, batches chan<- []stream.Message, done <-chan struct{}) {
-	for {
-		batch, err := k.listener.Next(ctx)
-		if err != nil {
-			k.stopFor(err)
-			return
-		}
-		select {
-		case batches <- batch:
-		case <-ctx.Done():
-			return
-		}
-		select {
-		case <-done:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// write sends batches, answers and pings until the socket stops or the connection
-// breaks.
-func (k *socket) write(batches <-chan []stream.Message, done chan<- struct{}) error {
+// write sends what the listener has, answers and pings until the socket stops or the
+// connection breaks.
+func (k *socket) write(ctx context.Context) error {
 	ping := time.NewTicker(pingEvery)
 	defer ping.Stop()
 	for {
@@ -144,9 +120,8 @@ func (k *socket) write(batches <-chan []stream.Message, done chan<- struct{}) er
 		select {
 		case <-k.ended:
 			return nil
-		case batch := <-batches:
-			err = k.sendAll(batch)
-			done <- struct{}{}
+		case <-k.listener.Ready():
+			err = k.sendReady(ctx)
 		case answer := <-k.answers:
 			err = answer()
 		case <-ping.C:
@@ -158,25 +133,27 @@ func (k *socket) write(batches <-chan []stream.Message, done chan<- struct{}) er
 	}
 }
 
-func (k *socket) sendAll(batch []stream.Message) error {
-	for _, m := range batch {
-		message := m.JSON
+// sendReady sends the messages that the listener has.
+func (k *socket) sendReady(ctx context.Context) error {
+	list, err := k.listener.Take(ctx)
+	for _, m := range list {
 		if m.Transition != nil && k.caller.Restricted() {
-			message = encodeFor(k, *m.Transition)
+			m = k.messageFor(*m.Transition)
 		}
-		if err := k.send(message); err != nil {
+		if err := k.send(m); err != nil {
 			return err
 		}
 	}
-	return nil
+	return err
 }
 
-// encodeFor returns the JSON of a transition as the viewer of a socket sees it.
-func encodeFor(k *socket, e v1.Event) []byte {
-	return stream.EncodeEvent(k.caller.Show(e), k.container == "")
+// messageFor returns the message of a transition as the token of the socket sees it.
+func (k *socket) messageFor(e v1.Event) stream.Message {
+	e = k.caller.Show(e)
+	return stream.EventMessage(&e, k.container == "")
 }
 
-func (k *socket) send(message []byte) error {
+func (k *socket) send(m stream.Message) error {
 	select {
 	case <-k.ended:
 		return nil
@@ -185,5 +162,5 @@ func (k *socket) send(message []byte) error {
 	if err := k.ws.SetWriteDeadline(time.Now().Add(socketWrite)); err != nil {
 		return err
 	}
-	return k.ws.WriteMessage(websocket.TextMessage, message)
+	return k.ws.WriteMessage(websocket.TextMessage, m.Encode())
 }

@@ -75,7 +75,7 @@ type Request struct {
 	Container v1.Meta  // zero: all containers of the node
 	Tail      int      // console lines to send at first, unless Resume
 	Resume    bool     // send the console lines behind Line
-	Line      stream.LineCursor
+	Line      stream.Cursor
 	Replay    bool // send the transitions after Since
 	Since     uint64
 	Epoch     string // of Since; empty: the client sent none

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"strings"
-
 	"github.com/spf13/cobra"
 
 	"berth/api/client"
@@ -15,7 +13,7 @@ type installStream struct {
 	cmd    *cobra.Command
 	daemon *daemon
 	id     string
-	line   string // the cursor behind the last line that was printed or left out
+	line   string // the cursor behind the last line that was printed
 	ask    bool   // whether the installation has ended is not known since the last state
 }
 
@@ -30,24 +28,12 @@ func (o *logOptions) followInstall(cmd *cobra.Command, d *daemon, id string) err
 	if err != nil || c.InstallState != v1.Installing {
 		return err
 	}
-	newest, err := d.Containers().Logs(cmd.Context(), id, client.LogOptions{})
-	if err != nil {
-		return err
-	}
-	s := &installStream{logOptions: o, cmd: cmd, daemon: d, id: id}
-	s.line = installPart(line) + strings.TrimPrefix(newest.Line, installPart(newest.Line)) // no past line of the server's
+	s := &installStream{logOptions: o, cmd: cmd, daemon: d, id: id, line: line}
 	return s.run()
 }
 
-// installPart returns the part of a line cursor that is about the console of the
-// installation.
-func installPart(line string) string {
-	part, _, _ := strings.Cut(line, ".")
-	return part
-}
-
-// run prints what the daemon sends, and then the lines that came after the state that
-// ended the installation.
+// run prints the lines of the installation whenever the daemon sends output, and those that
+// came after the state that ended the installation.
 func (s *installStream) run() error {
 	d, ctx := s.daemon, s.cmd.Context()
 	d.notices = s.cmd.ErrOrStderr()
@@ -70,17 +56,17 @@ func (s *installStream) run() error {
 			break
 		}
 	}
-	return s.printRest()
+	return s.printNewLines()
 }
 
-// deliver prints a message unless it is output of the server.
+// deliver prints a message. Output may be the server's, so it is read again from the lines of
+// installations.
 func (s *installStream) deliver(m client.Message) error {
-	ofServer := m.Line != "" && m.Event != v1.EventState && installPart(m.Line) == installPart(s.line)
-	if m.Line != "" {
-		s.line = m.Line
-	}
-	if ofServer || m.Event == client.EventStats {
+	switch m.Event {
+	case client.EventStats:
 		return nil
+	case client.EventConsole:
+		return s.printNewLines()
 	}
 	return s.printOne(s.cmd, m)
 }
@@ -105,14 +91,16 @@ func (s *installStream) ended(m client.Message) (bool, error) {
 	return c.InstallState != v1.Installing, nil
 }
 
-// printRest prints the lines behind the cursor.
-func (s *installStream) printRest() error {
+// printNewLines prints the lines behind the cursor.
+func (s *installStream) printNewLines() error {
 	for {
 		logs, err := s.daemon.Containers().Logs(s.cmd.Context(), s.id, client.LogOptions{Install: true, Tail: maxLines, SinceLine: s.line})
-		if err != nil || len(logs.Lines) == 0 {
+		if err != nil {
 			return err
 		}
-		s.line = logs.Line
+		if s.line = logs.Line; len(logs.Lines) == 0 {
+			return nil
+		}
 		if !isText(s.cmd) {
 			err = printNext(s.cmd, s.daemon.raw)
 		} else {

@@ -19,17 +19,18 @@ import (
 func newFakeInstallation(t *testing.T, refusals int) (env []string, requests *[]string) {
 	requests = new([]string)
 	sockets := [][]string{
-		{`{"event":"event","data":"stopping","seq":1}`, `{"event":"console","data":"bye\n","line":"5.9"}`, `{"event":"event","data":"installing","seq":2}`,
-			`{"event":"console","data":"one\n","line":"6.9","time":"1970-01-01T00:00:06Z"}`, `{"event":"daemon_message","data":"pulling"}`},
+		{`{"event":"event","data":"stopping","seq":1}`, `{"event":"console","data":"bye\n","line":"a-6"}`, `{"event":"event","data":"installing","seq":2}`,
+			`{"event":"console","data":"one\n","line":"a-7","time":"1970-01-01T00:00:06Z"}`, `{"event":"daemon_message","data":"pulling"}`},
 		{`{"event":"event","data":"ready","seq":3}`, `{"event":"stats","cpu_usage":1}`},
 	}
 	answers := map[string]string{
-		"/containers/mc/install-logs?tail=100":                  `{"line":"5.0","lines":[{"time":"1970-01-01T00:00:05Z","data":"past"}]}`,
-		"/containers/mc/logs?tail=0":                            `{"line":"6.8","lines":[]}`,
-		"/containers/mc/install-logs?tail=10000&since_line=6.9": `{"line":"7.0","lines":[{"time":"1970-01-01T00:00:07Z","data":"two"}]}`,
-		"/containers/mc/install-logs?tail=10000&since_line=7.0": `{"line":"7.0","lines":[]}`,
+		"/containers/mc/install-logs?tail=100":                  `{"line":"a-5","lines":[{"time":"1970-01-01T00:00:05Z","data":"past"}]}`,
+		"/containers/mc/install-logs?tail=10000&since_line=a-5": `{"line":"a-6","lines":[]}`,
+		"/containers/mc/install-logs?tail=10000&since_line=a-6": `{"line":"a-7","lines":[{"time":"1970-01-01T00:00:06Z","data":"one"}]}`,
+		"/containers/mc/install-logs?tail=10000&since_line=a-7": `{"line":"a-8","lines":[{"time":"1970-01-01T00:00:07Z","data":"two"}]}`,
+		"/containers/mc/install-logs?tail=10000&since_line=a-8": `{"line":"a-8","lines":[]}`,
 		"/containers/mc":                         `{"internal_id":"mc","install_state":"ready"}`,
-		"/containers/done/install-logs?tail=100": `{"line":"5.0","lines":[{"time":"1970-01-01T00:00:05Z","data":"past"}]}`,
+		"/containers/done/install-logs?tail=100": `{"line":"a-5","lines":[{"time":"1970-01-01T00:00:05Z","data":"past"}]}`,
 		"/containers/done":                       `{"internal_id":"done","install_state":"failed"}`,
 	}
 	var mu sync.Mutex
@@ -91,8 +92,8 @@ func TestLogsFollowInstall(t *testing.T) {
 		require.Equal(t, "berth: state is stopping\nberth: state is installing\nberth: pulling\n"+
 			"berth: the daemon closed the stream: shutting down; connecting again\nberth: state is ready\n", errOut)
 		require.Equal(t, 3+refusals, strings.Count(strings.Join(*requests, "\n")+"\n", "/containers/mc\n"), "asked once after each state: %v", *requests)
-		require.Contains(t, *requests, "/ws/mc?tail=0&since_line=5.8")
-		require.Contains(t, *requests, "/ws/mc?tail=0&since_line=6.9")
+		require.Contains(t, *requests, "/ws/mc?tail=0&since_line=a-5")
+		require.Contains(t, *requests, "/ws/mc?tail=0&since_line=a-7")
 	}
 	env, _ := newFakeInstallation(t, 0)
 	out, _, err := command(t, env, "logs", "mc", "-f", "--install", "-t")
@@ -103,7 +104,7 @@ func TestLogsFollowInstall(t *testing.T) {
 	env, _ = newFakeInstallation(t, 0)
 	out, _, err = command(t, env, "logs", "mc", "-f", "--install", "-o", "json")
 	require.NoError(t, err)
-	require.Len(t, strings.Split(strings.TrimSpace(out), "\n"), 7, "two pages and five messages: %s", out)
+	require.Len(t, strings.Split(strings.TrimSpace(out), "\n"), 7, "three pages and four messages: %s", out)
 	require.NotContains(t, out, "bye")
 
 	env, requests := newFakeInstallation(t, 0)

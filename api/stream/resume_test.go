@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -20,7 +18,7 @@ import (
 
 // resumer is a client that comes back with its last cursor.
 type resumer struct {
-	line    stream.LineCursor
+	line    stream.Cursor
 	text    strings.Builder
 	missing []string // texts of messages about missing lines
 }
@@ -37,7 +35,7 @@ func (r *resumer) connect(t *testing.T, h *stream.Hub, batches int) {
 	}
 	for range batches {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-		out, err := l.Next(ctx)
+		out, err := take(ctx, l)
 		cancel()
 		if err != nil {
 			return
@@ -51,9 +49,9 @@ func (r *resumer) connect(t *testing.T, h *stream.Hub, batches int) {
 func (r *resumer) receive(t *testing.T, m stream.Message) {
 	t.Helper()
 	var got struct{ Data, Line string }
-	require.NoError(t, json.Unmarshal(m.JSON, &got))
-	line, ok := stream.ParseLineCursor(got.Line)
-	require.True(t, ok, "%s", m.JSON)
+	require.NoError(t, json.Unmarshal(m.Encode(), &got))
+	line, ok := stream.ParseCursor(got.Line)
+	require.True(t, ok, "%s", m.Encode())
 	r.line = line
 	if m.Event == stream.EventConsole {
 		r.text.WriteString(got.Data)
@@ -63,23 +61,23 @@ func (r *resumer) receive(t *testing.T, m stream.Message) {
 // all reads until nothing is waiting.
 func (r *resumer) all(t *testing.T, h *stream.Hub) {
 	t.Helper()
-	for was := (stream.LineCursor{Install: -1}); was != r.line; {
+	for was := (stream.Cursor{Offset: -1}); was != r.line; {
 		was = r.line
 		r.connect(t, h, 1000)
 	}
 }
 
-// TestClientResumesBehindItsLastLine cuts a client and restarts the hub at random,
-// while both consoles are written, with equal times, long lines and rotation.
+// TestClientResumesBehindItsLastLine cuts a client and restarts the hub at random, while the installer
+// and the server print by turns, with equal times, long lines and rotation.
 func TestClientResumesBehindItsLastLine(t *testing.T) {
 	dir := t.TempDir()
 	random := rand.New(rand.NewPCG(5, 6))
-	h := stream.New(dir, stream.Options{FileSize: 400 << 10, Memory: 8 << 10})
+	h := stream.New(dir, stream.Options{FileSize: 400 << 10})
 	var r resumer
-	texts := map[string]*strings.Builder{v1.InstallConsole: {}, server: {}}
+	var want strings.Builder
 	for i := range 3000 {
 		role := server
-		if random.IntN(3) == 0 {
+		if i%300 < 50 {
 			role = v1.InstallConsole
 		}
 		var list []v1.Line
@@ -88,43 +86,21 @@ func TestClientResumesBehindItsLastLine(t *testing.T) {
 			if random.IntN(200) == 0 {
 				text = strings.Repeat("€", 20<<10) + text // several records
 			}
-			text = strings.Map(alphabet(role), text)
 			list = append(list, v1.Line{Time: line(i / 7).Time, Data: []byte(text)})
-			texts[role].WriteString(text)
+			want.WriteString(text + "\n")
 		}
 		require.NoError(t, h.Append("mc", role, list))
 		switch random.IntN(30) {
 		case 0:
 			require.NoError(t, h.End("mc", role, false))
-			h = stream.New(dir, stream.Options{FileSize: 400 << 10, Memory: 8 << 10})
+			h = stream.New(dir, stream.Options{FileSize: 400 << 10})
 		case 1, 2, 3, 4, 5:
 			r.connect(t, h, 1+random.IntN(40))
 		}
 	}
 	r.all(t, h)
 	require.Empty(t, r.missing)
-	for role, want := range texts { // records of one may stand in a long line of the other
-		own := func(r rune) rune {
-			if r == '\n' || r >= shifted != (role == server) {
-				return -1
-			}
-			return r
-		}
-		require.True(t, want.String() == strings.Map(own, r.text.String()), role)
-	}
-}
-
-// shifted is where the alphabet of the server console begins.
-const shifted = 0x10000
-
-// alphabet returns a function that gives each console runes of its own.
-func alphabet(role string) func(rune) rune {
-	return func(r rune) rune {
-		if role == server {
-			r += shifted
-		}
-		return r
-	}
+	require.True(t, want.String() == r.text.String())
 }
 
 // TestTimesRiseStrictly has lines of both consoles with equal and falling times, and
@@ -156,7 +132,7 @@ func TestPagesHaveEachLineOnce(t *testing.T) {
 	h := stream.New(t.TempDir(), stream.Options{FileSize: 100 << 10})
 	random := rand.New(rand.NewPCG(7, 8))
 	for i := range 3000 {
-		role := []string{v1.InstallConsole, server}[random.IntN(2)]
+		role := []string{v1.InstallConsole, server}[i/100%2]
 		l := v1.Line{Time: line(i / 5).Time, Data: fmt.Appendf(nil, "%s%d", strings.Repeat("x", random.IntN(100)), i)}
 		if random.IntN(300) == 0 {
 			l.Data = append(bytes.Repeat([]byte("y"), 40<<10), l.Data...)
@@ -190,7 +166,7 @@ func pagesBackward(t *testing.T, h *stream.Hub, role string, n int) (all []sent)
 // pagesForward reads a console in pages of n lines, each behind the page read last.
 func pagesForward(t *testing.T, h *stream.Hub, role string, n int) (all []sent) {
 	t.Helper()
-	for at := (stream.LineCursor{}); ; {
+	for at := (stream.Cursor{}); ; {
 		page, next := pageOf(t, func(ctx context.Context) (*stream.History, error) { return h.ReadOn(ctx, "mc", role, at, n) })
 		if len(page) == 0 {
 			return all
@@ -200,39 +176,47 @@ func pagesForward(t *testing.T, h *stream.Hub, role string, n int) (all []sent) 
 }
 
 // pageOf reads a history to its end and returns its lines, and the cursor behind them.
-func pageOf(t *testing.T, open func(context.Context) (*stream.History, error)) (page []sent, line stream.LineCursor) {
+func pageOf(t *testing.T, open func(context.Context) (*stream.History, error)) (page []sent, line stream.Cursor) {
 	t.Helper()
 	x, err := open(t.Context())
 	require.NoError(t, err)
 	defer x.Close()
-	require.NoError(t, json.Unmarshal([]byte("["+pieces(t, x.NextLines)+"]"), &page))
-	return page, x.Line()
+	return asReceived(t, x), x.Line()
+}
+
+// cursorOf returns the cursor of the end of a console.
+func cursorOf(t *testing.T, h *stream.Hub) stream.Cursor {
+	t.Helper()
+	x, err := h.ReadHistory(t.Context(), "mc", stream.HistoryQuery{})
+	require.NoError(t, err)
+	defer x.Close()
+	return x.Line()
 }
 
 // TestUnknownCursorSkipsNothing has cursors of lines that are no longer kept, or that
 // this container never had.
 func TestUnknownCursorSkipsNothing(t *testing.T) {
-	dir := t.TempDir()
-	h := stream.New(dir, stream.Options{FileSize: 64 << 10})
+	h := stream.New(t.TempDir(), stream.Options{FileSize: 64 << 10})
 	const n = 10_000
-	for i := 0; i < n; i += 100 {
-		write(t, h, lines(i, i+100))
+	at := map[int]stream.Cursor{}
+	for i := 0; i < n; i += 10 {
+		write(t, h, lines(i, i+10))
+		at[i+9] = cursorOf(t, h)
 	}
 	kept := since(t, h, time.Time{})
-	all := strings.Join(numbered(n-len(kept), n), "\n") + "\n"
-	at := func(i int) stream.LineCursor { return stream.LineCursor{Server: line(i).Time.UnixNano()} }
+	first := n - len(kept)
+	all := strings.Join(numbered(first, n), "\n") + "\n"
 	for name, x := range map[string]struct {
-		from    stream.LineCursor
+		from    stream.Cursor
 		missing string
 	}{
-		"nothing read":        {stream.LineCursor{}, "up to"},
-		"removed":             {at(5), "up to " + line(n-len(kept)-1).Time.Format(time.RFC3339Nano) + " are missing"},
-		"the last removed":    {at(n - len(kept) - 1), ""},
-		"later than all":      {at(n + 5), "no console line at since_line"},
-		"the end of time":     {stream.LineCursor{Server: 1<<63 - 1}, "no console line at since_line"},
-		"between two lines":   {stream.LineCursor{Server: line(n-9).Time.UnixNano() + 1}, "no console line at since_line"},
-		"of a later install":  {stream.LineCursor{Install: line(n).Time.UnixNano(), Server: at(n - len(kept) - 1).Server}, "no console line at since_line"},
-		"of another creation": {stream.LineCursor{Install: 7, Server: 8}, "no console line at since_line"},
+		"nothing read":        {stream.Cursor{}, "up to"},
+		"removed":             {at[9], "up to " + line(first).Time.Add(-1).Format(time.RFC3339Nano) + " are missing"},
+		"the last removed":    {at[first-1], ""},
+		"later than all":      {stream.Cursor{Journal: at[9].Journal, Offset: at[n-1].Offset + 5}, "no console line at since_line"},
+		"the end of time":     {stream.Cursor{Journal: at[9].Journal, Offset: 1<<63 - 1}, "no console line at since_line"},
+		"between two lines":   {stream.Cursor{Journal: at[9].Journal, Offset: at[n-1].Offset - 1}, "no console line at since_line"},
+		"of another creation": {stream.Cursor{Journal: "abc", Offset: at[9].Offset}, "no console line at since_line"},
 	} {
 		r := resumer{line: x.from}
 		r.all(t, h)
@@ -246,39 +230,10 @@ func TestUnknownCursorSkipsNothing(t *testing.T) {
 	}
 }
 
-// TestCursorOfUnwrittenLines has a client that received lines which the journal has
-// not: their message takes their place, and nothing comes twice.
-func TestCursorOfUnwrittenLines(t *testing.T) {
-	dir := t.TempDir()
-	h := stream.New(dir, stream.Options{})
-	l := listen(t, h, "mc")
-	write(t, h, lines(0, 3))
-	blocked, hidden := filepath.Join(dir, "mc"), filepath.Join(dir, "hidden")
-	require.NoError(t, h.End("mc", server, false))
-	require.NoError(t, os.Rename(blocked, hidden))
-	require.NoError(t, os.WriteFile(blocked, nil, 0o600))
-	require.Error(t, h.Append("mc", server, lines(3, 6)))
-	var r resumer
-	out, err := l.Next(t.Context())
-	require.NoError(t, err)
-	for _, m := range out {
-		r.receive(t, m)
-	}
-	require.Equal(t, "line 0\nline 1\nline 2\nline 3\nline 4\nline 5\n", r.text.String())
-	require.Equal(t, line(2).Time.UnixNano(), r.line.Server)
-	require.NoError(t, os.Remove(blocked))
-	require.NoError(t, os.Rename(hidden, blocked))
-	write(t, h, lines(6, 8))
-	r.text.Reset()
-	r.all(t, h)
-	require.Equal(t, "line 6\nline 7\n", r.text.String())
-	require.Empty(t, r.missing)
-}
-
 // TestDroppedLinesNameTheirCursors lets a client fall behind the journal: the message
 // names the cursors before and behind the lines that it has missed.
 func TestDroppedLinesNameTheirCursors(t *testing.T) {
-	h := stream.New(t.TempDir(), stream.Options{FileSize: 64 << 10, Memory: 16 << 10})
+	h := stream.New(t.TempDir(), stream.Options{FileSize: 64 << 10})
 	l := listen(t, h, "mc")
 	write(t, h, lines(0, 10))
 	var before resumer
@@ -288,24 +243,44 @@ func TestDroppedLinesNameTheirCursors(t *testing.T) {
 	for i := 10; i < 20_000; i += 10 {
 		write(t, h, lines(i, i+10))
 	}
-	out := must(t, l)
-	var got struct {
-		Data, Line string
-		SinceLine  string `json:"since_line"`
-	}
-	require.NoError(t, json.Unmarshal(out[0].JSON, &got))
+	got := must(t, l)[0]
 	require.Equal(t, before.line.String(), got.SinceLine)
-	from, _ := stream.ParseLineCursor(got.Line)
+	from, _ := stream.ParseCursor(got.Line)
 	require.NotEqual(t, before.line, from)
 	dropped := 0
-	_, err := fmt.Sscanf(got.Data, "%d console lines were dropped", &dropped)
+	_, err := fmt.Sscanf(*got.Data, "%d console lines were dropped", &dropped)
 	require.NoError(t, err)
-	require.Equal(t, line(10+dropped-1).Time.UnixNano(), from.Server, "the cursor is behind the last of them")
+	x, err := h.ReadOn(t.Context(), "mc", "", from, 1)
+	require.NoError(t, err)
+	defer x.Close()
+	require.Equal(t, line(10+dropped).Time, asReceived(t, x)[0].Time, "the cursor is behind the last of them")
+	require.Empty(t, x.Missing())
+}
+
+// TestInstallLogsAreKept has a server that prints more than is kept: pages of its installation are
+// complete, and name no line of the server as missing.
+func TestInstallLogsAreKept(t *testing.T) {
+	h := stream.New(t.TempDir(), stream.Options{FileSize: 64 << 10})
+	require.NoError(t, h.Append("mc", v1.InstallConsole, lines(0, 10)))
+	for i := 10; i < 10_000; i += 10 {
+		write(t, h, lines(i, i+10))
+	}
+	require.Equal(t, asSent(lines(0, 10)...), pagesForward(t, h, v1.InstallConsole, 3))
+	require.Equal(t, asSent(lines(0, 10)...), pagesBackward(t, h, v1.InstallConsole, 3))
+	x, err := h.ReadOn(t.Context(), "mc", v1.InstallConsole, stream.Cursor{}, 10)
+	require.NoError(t, err)
+	require.Empty(t, x.Missing())
+	both, err := h.ReadOn(t.Context(), "mc", "", stream.Cursor{}, 10_000)
+	require.NoError(t, err)
+	require.Len(t, asReceived(t, both), 10, "the page ends where lines are missing")
+	both, err = h.ReadOn(t.Context(), "mc", "", both.Line(), 10_000)
+	require.NoError(t, err)
+	require.Contains(t, both.Missing(), "are missing")
 }
 
 func must(t *testing.T, l *stream.Listener) []stream.Message {
 	t.Helper()
-	out, err := l.Next(t.Context())
+	out, err := take(t.Context(), l)
 	require.NoError(t, err)
 	return out
 }
@@ -347,15 +322,4 @@ func TestAllLinesAsTheyWerePrinted(t *testing.T) {
 	x.Close()
 	_, err = h.ReadAll(t.Context(), "mc")
 	require.NoError(t, err)
-}
-
-func TestParseLineCursor(t *testing.T) {
-	for _, text := range []string{"", ".", "1", "1.", ".1", "1.2.3", "-1.2", "1.-2", "a.b", "1.2 ", "99999999999999999999.1", strings.Repeat("1", 1<<20) + ".1"} {
-		_, ok := stream.ParseLineCursor(text)
-		require.False(t, ok, "%.30s", text)
-	}
-	c, ok := stream.ParseLineCursor("12.345")
-	require.True(t, ok)
-	require.Equal(t, stream.LineCursor{Install: 12, Server: 345}, c)
-	require.Equal(t, "12.345", c.String())
 }

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -19,7 +20,9 @@ func FuzzEncodeIsJSON(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		b := Encode(EventConsole, "mc", data, time.Unix(1, 2), 3)
+		m := NewMessage(EventConsole, "mc", string(data), time.Unix(1, 2))
+		m.Seq = 3
+		b := m.Encode()
 		var got struct {
 			Event, Container, Data, Time string
 			Seq                          uint64
@@ -46,11 +49,37 @@ func TestEventsCarryTheirCause(t *testing.T) {
 	again.RestartCount, again.NextRetryAt = 3, &retry
 	require.JSONEq(t, `{"event":"event","container":"mc","data":"exit","from":"running","reason":"OutOfMemory","exit_code":137,
 		"restart_count":3,"next_retry_at":"1970-01-01T00:00:10.000000007Z",
-		"time":"1970-01-01T00:00:00.000000005Z","seq":9,"epoch":"s-1"}`, string(EncodeEvent(again, true)))
+		"time":"1970-01-01T00:00:00.000000005Z","seq":9,"epoch":"s-1"}`, string(EventMessage(&again, true).Encode()))
 	require.JSONEq(t, `{"event":"event","container":"mc","data":"exit","from":"running","reason":"OutOfMemory","exit_code":137,
-		"time":"1970-01-01T00:00:00.000000005Z","seq":9,"epoch":"s-1"}`, string(EncodeEvent(e, true)))
+		"time":"1970-01-01T00:00:00.000000005Z","seq":9,"epoch":"s-1"}`, string(EventMessage(&e, true).Encode()))
 	require.JSONEq(t, `{"event":"pull","data":"running","pull":"p","volume":"v","time":"1970-01-01T00:00:00.000000005Z","seq":9}`,
-		string(EncodeEvent(v1.Event{Seq: 9, Time: e.Time, Event: v1.EventPull, Data: "running", Pull: "p", Volume: "v"}, true)))
+		string(EventMessage(&v1.Event{Seq: 9, Time: e.Time, Event: v1.EventPull, Data: "running", Pull: "p", Volume: "v"}, true).Encode()))
 	require.JSONEq(t, `{"event":"event","data":"ready","time":"1970-01-01T00:00:00.000000005Z"}`,
-		string(EncodeEvent(v1.Event{Time: e.Time, Event: v1.EventState, Data: "ready"}, false)))
+		string(EventMessage(&v1.Event{Time: e.Time, Event: v1.EventState, Data: "ready"}, false).Encode()))
+}
+
+// FuzzPartialLinesAreOneText splits a text into partial lines: a listener receives
+// the same text.
+func FuzzPartialLinesAreOneText(f *testing.F) {
+	f.Add([]byte("a€b😀c"), uint8(1))
+	f.Add([]byte("€€€\xff\xe2\x82"), uint8(2))
+	f.Add(bytes.Repeat([]byte("\x11€"), 3000), uint8(1))
+	f.Fuzz(func(t *testing.T, data []byte, size uint8) {
+		n := int(size%7) + 1
+		var text, held []byte
+		got := ""
+		add := func(l v1.Line) {
+			text, held = joined(held, l)
+			got += string([]rune(string(text)))
+		}
+		for cut := data; ; cut = cut[n:] {
+			if len(cut) <= n {
+				add(v1.Line{Data: cut})
+				break
+			}
+			add(v1.Line{Data: cut[:n], Partial: true})
+		}
+		require.Empty(t, held)
+		require.Equal(t, string([]rune(string(data))), got)
+	})
 }
