@@ -120,6 +120,9 @@ func (apply format) to(content []byte, set []entry) (changed []byte, err error) 
 	return changed, nil
 }
 
+// maxIndent bounds the space that is copied for each key that is added.
+const maxIndent = 100
+
 // edit replaces the bytes from start to end.
 type edit struct {
 	start, end int

@@ -317,9 +317,11 @@ func TestHostileFiles(t *testing.T) {
 		{"yaml", "{" + many("k1: 1,    ") + "}"}, {"yaml", many("k1: &a x #\n")}, {"yaml", many("[")}, {"yaml", many("- ")}, {"yaml", many("? ")}, {"yaml", "a: |\n" + many("  x\n\n\n\n\n")},
 		{"json", "[" + many("1,") + "1]"}, {"json", many("[")}, {"text", many("aa\n")}, {"text", many("a")},
 		{"xml", "<a>" + many("<b x='y'/>") + "</a>"}, {"xml", "<a>" + many("x<!-- -->") + "</a>"}, {"xml", "<a>" + many("<![CDATA[x]]>") + "</a>"},
-		{"xml", "<a>" + many(" ") + "<b/></a>"}, {"xml", "<a" + many(" x") + "/>"}, {"xml", many("<a>")},
+		{"xml", "<a>" + many(" ") + "<b/></a>"}, {"yaml", "a:\n" + many(" ") + "b: 1\n"}, {"yaml", many(" ") + "k: 1\n"}, {"json", "[" + many(" ") + "1]"}, {"xml", "<a" + many(" x") + "/>"}, {"xml", many("<a>")},
 		{"properties", many("\\\n")}, {"properties", many("\\u0041")}, {"ini", many("a ;")}, {"ini", many("[a]\n")},
 	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
 		began := cpuTime(t)
 		_, err := Apply(c.format, []byte(c.content), set[c.format])
 		if err != nil {
@@ -327,6 +329,8 @@ func TestHostileFiles(t *testing.T) {
 			require.Less(t, len(err.Error()), 500)
 		}
 		require.Less(t, cpuTime(t)-began, 8*time.Second, "%s %q…", c.format, c.content[:10])
+		runtime.ReadMemStats(&after)
+		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(80<<20), "%s %q…", c.format, c.content[:10])
 	}
 }
 

@@ -86,8 +86,11 @@ func (j *jsonEditor) members(t *tree, p jsonPart) error {
 	_, err := d.Token()
 	n, end, comma := 0, p.at+1, ""
 	for ; err == nil && d.More(); n++ {
-		behind := p.text[end-p.at:]
-		comma = "," + strings.TrimLeft(string(behind[:len(behind)-len(bytes.TrimLeft(behind, ", \t\r\n"))]), ",") // and the space before the member
+		space := p.text[end-p.at:] // before the member, and a comma
+		space = space[:len(space)-len(bytes.TrimLeft(space, ", \t\r\n"))]
+		if comma = ", "; len(space) <= maxIndent {
+			comma = "," + strings.TrimLeft(string(space), ",")
+		}
 		name := strconv.Itoa(n)
 		if object {
 			var token json.Token

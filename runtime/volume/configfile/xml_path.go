@@ -142,7 +142,7 @@ func (e *element) add(s xmlStep, ascii bool) *element {
 	case at == 0:
 		at = len(e.parts)
 	}
-	if lead = lead[len(strings.TrimRight(lead, " \t\r\n")):]; len(lead) > 100 { // all children that are added may have it
+	if lead = lead[len(strings.TrimRight(lead, " \t\r\n")):]; len(lead) > maxIndent {
 		lead = ""
 	}
 	e.insert(at, part{text: lead}, part{child: child})

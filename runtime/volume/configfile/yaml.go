@@ -205,8 +205,11 @@ func (y *yamlEditor) add(n *yaml.Node, missing []*tree) error {
 		if n.Kind == yaml.SequenceNode {
 			indent = bytes.LastIndexByte(y.content[y.lineStart(n.Content[0]):y.offset(n.Content[0])], '-')
 		}
-		if indent < 0 {
+		switch {
+		case indent < 0:
 			return errEnd
+		case indent > maxIndent:
+			return errDepth
 		}
 		at = y.lineEnd(at)
 		eol = ending(y.content, at) + strings.Repeat(" ", indent)
