@@ -68,7 +68,8 @@ func (a auditor) begin(c *fiber.Ctx, r route, actor v1.Actor, caller auth.Princi
 		edge.CallOf(c).DryRun = true
 		return nil
 	}
-	if a.pace.Take(caller.Tenant(), 1) > 0 {
+	waited := a.pace.Take(caller.Tenant(), 1) > 0
+	if waited {
 		ctx, cancel := edge.Context(c)
 		defer cancel()
 		if a.pace.Wait(ctx, caller.Tenant()) != nil {
@@ -78,6 +79,9 @@ func (a auditor) begin(c *fiber.Ctx, r route, actor v1.Actor, caller auth.Princi
 	request := store.NewRequest(a.store, actor, a.describe(c, r))
 	request.Check = check
 	callOf(c).entry = request
+	if waited {
+		return a.store.View(check)
+	}
 	return nil
 }
 
