@@ -92,14 +92,14 @@ func (d *disk) compareFree(st unix.Statfs_t, need uint64) error {
 // fitsLog reports whether the current log has space for a batch, so that Badger
 // writes nothing else. Only the writer calls it.
 func (d *disk) fitsLog(s size) bool {
-	const limit = memTableSize / 32 * 31 // at memTableSize Badger begins another log
+	const limit = memTableSize / 64 * 63 // at memTableSize Badger begins another log
 	return d != nil && d.reserved.Load() && d.logged+logSize(s) < limit
 }
 
-// logSize is an upper bound, in bytes, of what a batch takes in a log, where a key takes 8 bytes
-// and a commit 48 that Badger's estimate leaves out, and in memory, where a key takes 28 such
-// bytes on average.
-func logSize(s size) int64 { return s.bytes + max(8*s.keys+48, 29*s.keys) }
+// logSize is an upper bound, in bytes, of what a batch takes in a log, where a key takes up to 12
+// bytes and a commit 48 that Badger's estimate leaves out, and in memory, where a key takes up to
+// 32 such bytes on average: the levels of its skip list are random, and a time to live takes 4.
+func logSize(s size) int64 { return s.bytes + max(12*s.keys+48, 33*s.keys) }
 
 // prepare makes sure that there is space for a commit. Only the writer calls it.
 func (d *disk) prepare(s size) error {

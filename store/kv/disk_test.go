@@ -116,7 +116,7 @@ func TestFullDiskAllowsSmallWritesAtAnyTime(t *testing.T) {
 				err = update(db, endOfRun(n), true)
 			}
 			require.ErrorIs(t, err, ErrDiskFull)
-			require.Greater(t, n, (memTableSize/32*31-used)/1000-100, "each takes less than 1,000 bytes")
+			require.Greater(t, n, (memTableSize/64*63-used)/1000-100, "each takes less than 1,000 bytes")
 			require.NoError(t, db.Err())
 			require.NoError(t, os.Remove(filepath.Join(disk, "filler")))
 			require.NoError(t, put(db, "after", "x"))
