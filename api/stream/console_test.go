@@ -93,20 +93,3 @@ func begin(t *testing.T, h *stream.Hub, container string) v1.Resume {
 	require.NoError(t, err)
 	return r
 }
-
-func TestLastLines(t *testing.T) {
-	h := stream.New(t.TempDir(), stream.Options{})
-	begin(t, h, "c1")
-	write(t, h, lines(0, 9))
-	write(t, h, []v1.Line{{Time: line(8).Time.Add(1), Data: []byte("of berth"), Message: true}})
-	write(t, h, lines(9, 10))
-	got, err := h.LastLines(t.Context(), "mc", server, 3, time.Time{})
-	require.NoError(t, err)
-	require.Equal(t, lines(7, 10), got)
-	got, err = h.LastLines(t.Context(), "mc", server, 3, line(9).Time)
-	require.NoError(t, err)
-	require.Equal(t, lines(9, 10), got)
-	got, err = h.LastLines(t.Context(), "none", server, 3, time.Time{})
-	require.NoError(t, err)
-	require.Empty(t, got)
-}

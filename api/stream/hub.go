@@ -1,7 +1,6 @@
 package stream
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -180,34 +179,6 @@ func (h *Hub) Since(ctx context.Context, id, role string, since time.Time, each 
 		return err
 	}
 	return c.journal.Since(ctx, role, since, each)
-}
-
-// LastLines returns the last n records of a role that are not older than since, the oldest first,
-// without berth's own messages.
-func (h *Hub) LastLines(ctx context.Context, id, role string, n int, since time.Time) (lines []v1.Line, err error) {
-	c, err := h.console(id)
-	if err != nil {
-		return nil, err
-	}
-	release, err := acquire(ctx, c.reading)
-	if err != nil {
-		return nil, err
-	}
-	defer release()
-	for r, err := range c.journal.Backward(role, c.journal.End().Offset) {
-		if err != nil {
-			return nil, err
-		}
-		if len(lines) == n || r.Line.Time.Before(since) {
-			break
-		}
-		if !r.Line.Message {
-			r.Line.Data = bytes.Clone(r.Line.Data)
-			lines = append(lines, r.Line)
-		}
-	}
-	slices.Reverse(lines)
-	return lines, nil
 }
 
 // Remove removes a container's console and ends its listeners with ErrGone. It is called after its

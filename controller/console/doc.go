@@ -12,10 +12,8 @@
 // The package is level-triggered: Follow may be called any number of times, and
 // Source only names containers to reconcile.
 //
-// manager.go has all consoles and starts their pumps, state.go has one console, target.go the
-// run that it reads and the interfaces. pump.go reads a console: resume.go finds where a stream
-// begins, buffer.go and writer.go pass lines on to the journal, match.go searches for the start
-// pattern. last_lines.go and wait_for_line.go read what was printed.
+// Two goroutines read a console: one receives the engine's stream; the other appends the
+// lines that wait to the journal, and searches them for the start pattern.
 //
 // The package does not know sockets, files or HTTP: a Sink stores the lines.
 package console

@@ -104,6 +104,7 @@ func (m *Manager) state(k key) *consoleState {
 	if s == nil {
 		s = &consoleState{
 			retry:   make(chan struct{}, 1),
+			rescan:  make(chan struct{}, 1),
 			changed: make(chan struct{}),
 		}
 		m.consoles[k] = s
@@ -263,7 +264,7 @@ func (m *Manager) Source(ctx context.Context, notify func(id string)) error {
 	}
 	m.mu.Unlock()
 	for {
-		for _, id := range takeChanged(m) {
+		for _, id := range m.takeChanged() {
 			notify(id)
 		}
 		select {
@@ -274,7 +275,7 @@ func (m *Manager) Source(ctx context.Context, notify func(id string)) error {
 	}
 }
 
-func takeChanged(m *Manager) []string {
+func (m *Manager) takeChanged() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	ids := make([]string, 0, len(m.changed))

@@ -2,8 +2,6 @@ package console_test
 
 import (
 	"context"
-	"fmt"
-	goruntime "runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -80,24 +78,6 @@ func TestPatternMatchIsNotifiedOnce(t *testing.T) {
 		go m.Source(ctx, late.notify)
 		require.Equal(t, []string{"mc"}, late.take(), "a new source names all")
 		e.end("c1")
-	})
-}
-
-// TestIdleConsoleHasOneGoroutine: the one that reads the engine's stream.
-func TestIdleConsoleHasOneGoroutine(t *testing.T) {
-	life(t, func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager) {
-		const consoles = 20
-		synctest.Wait()
-		before := goruntime.NumGoroutine()
-		for i := range consoles {
-			tgt := target(fmt.Sprint("c", i))
-			tgt.ID = tgt.ContainerID
-			e.print(tgt.ContainerID, "line")
-			m.Follow(tgt)
-		}
-		synctest.Wait()
-		require.Less(t, goruntime.NumGoroutine()-before, 2*consoles)
-		require.Len(t, texts(t, h, "c7"), 1)
 	})
 }
 

@@ -24,6 +24,7 @@ const (
 	lastTries  = 3                // attempts to read a container that another one has replaced
 	maxBacklog = 1 << 20          // bytes, plus lineCost for each line, that delay the exit of a run
 	lineCost   = 100
+	maxBatch   = 64 // lines that wait for the journal, and that are written together
 )
 
 // pump reads one console.
@@ -149,27 +150,21 @@ func (p *pump) pause(ctx context.Context, d time.Duration) {
 // stream reads one stream of the engine. It returns nil at the end of the container's
 // output.
 func (p *pump) stream(ctx context.Context, t Target) error {
-	var r *resume
-	var err error
-	var opening sync.WaitGroup
-	opening.Go(func() { r, err = p.resume(ctx, t) }) // on another stack: that of the pump stays as large as it once was
-	opening.Wait()
+	r, err := p.resume(ctx, t)
 	if err != nil {
 		return err
 	}
-	b := newBuffer()
-	w := &writer{work: func() { p.write(ctx, b) }}
-	b.filled = w.wake
-	defer w.wait()
-	defer p.onRescan(nil)
-	p.onRescan(w.wake)
-	w.wake() // the journal may have a line that matches
+	lines := make(chan item, maxBatch)
+	var writing sync.WaitGroup
+	defer writing.Wait()
+	defer close(lines)
+	writing.Go(func() { p.write(ctx, lines) })
 	return p.m.engine.Logs(ctx, t, r.since, func(l line) error {
 		if t.TTY && !l.Partial {
 			l.Data = bytes.TrimSuffix(l.Data, []byte{'\r'})
 		}
 		if r.goesBack(l, p.open) {
-			if err := p.rewind(ctx, b, r, l); err != nil {
+			if err := p.rewind(ctx, lines, r, l); err != nil {
 				return err
 			}
 		}
@@ -178,7 +173,8 @@ func (p *pump) stream(ctx context.Context, t Target) error {
 			if r.repeated(l) {
 				return nil
 			}
-			return b.put(ctx, l)
+			l.Data = bytes.Clone(l.Data)
+			return put(ctx, lines, item{line: l})
 		})
 	})
 }
@@ -205,25 +201,65 @@ func pieces(l line, each func(v1.Line) error) error {
 	return each(v1.Line{Time: l.Time, Data: l.Data, Partial: l.Partial})
 }
 
-// onRescan sets the function that is called when the pattern or the run changes.
-func (p *pump) onRescan(fn func()) {
-	p.m.mu.Lock()
-	defer p.m.mu.Unlock()
-	p.s.rescan = fn
+// item is what the goroutine that reads a stream passes to the one that writes: a line, or a channel to close
+// when all lines before it are written. If the reader is too fast, it waits, and the engine keeps the rest.
+type item struct {
+	line    v1.Line
+	written chan<- struct{}
 }
 
-// write appends the lines of a buffer to the sink until the buffer is empty. One goroutine
-// at a time calls it.
-func (p *pump) write(ctx context.Context, b *buffer) {
-	p.checkPattern(ctx, nil)
-	for lines := b.take(nil); len(lines) > 0; lines = b.take(lines[:0]) {
-		p.append(lines)
-		p.checkPattern(ctx, lines)
-		p.observe(lines)
-		if cap(lines) > keepBytes/64 {
-			lines = nil
+func put(ctx context.Context, to chan<- item, i item) error {
+	select {
+	case to <- i:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// write appends lines to the sink until the channel is closed: those that wait together.
+func (p *pump) write(ctx context.Context, lines <-chan item) {
+	p.checkPattern(ctx, nil) // the journal may have a line that matches
+	for {
+		select {
+		case <-p.s.rescan:
+			p.checkPattern(ctx, nil)
+		case i, ok := <-lines:
+			if !ok {
+				return
+			}
+			batch, written := drain(i, lines)
+			if len(batch) > 0 {
+				p.append(batch)
+				p.checkPattern(ctx, batch)
+				p.observe(batch)
+			}
+			if written != nil {
+				close(written)
+			}
 		}
 	}
+}
+
+// drain returns the line of an item with those that wait behind it, up to one that is to be reported as
+// written.
+func drain(i item, from <-chan item) (batch []v1.Line, written chan<- struct{}) {
+	for i.written == nil {
+		batch = append(batch, i.line)
+		if len(batch) == maxBatch {
+			return batch, nil
+		}
+		select {
+		case next, ok := <-from:
+			if !ok {
+				return batch, nil
+			}
+			i = next
+		default:
+			return batch, nil
+		}
+	}
+	return batch, i.written
 }
 
 // checkPattern searches lines for the start pattern. If the run or its pattern has changed,

@@ -85,13 +85,19 @@ func (r *resume) goesBack(l line, open time.Time) bool {
 	return back
 }
 
-// rewind flushes b to the journal and makes r know the journal's lines from l on, which
+// rewind waits until the journal has all lines and makes r know the journal's lines from l on, which
 // the stream may repeat. A line that the journal does not have is new, even if the
 // clock was set back. If l itself is new, stdout and stderr are out of order, and r
 // tolerates slack from then on.
-func (p *pump) rewind(ctx context.Context, b *buffer, r *resume, l line) error {
-	if err := b.flush(ctx); err != nil {
+func (p *pump) rewind(ctx context.Context, lines chan<- item, r *resume, l line) error {
+	written := make(chan struct{})
+	if err := put(ctx, lines, item{written: written}); err != nil {
 		return err
+	}
+	select {
+	case <-written:
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 	again, err := p.repeat(ctx, l.Time, r.newest)
 	if err != nil {

@@ -14,7 +14,7 @@ type consoleState struct {
 	backlog  int                // size of the output read while awaited; see pump.observe
 	leaving  bool               // Forget waits for the pump
 	retry    chan struct{}      // signalled to skip the backoff
-	rescan   func()             // called when the pattern or the run has changed; nil: no stream is read
+	rescan   chan struct{}      // signalled when the pattern or the run has changed
 	changed  chan struct{}      // closed and replaced when the pump has ended or read a run
 }
 
@@ -24,9 +24,7 @@ func (s *consoleState) setTarget(t Target) {
 	s.target = t
 	if runOf(was) != runOf(t) || was.Pattern != t.Pattern {
 		s.matched = t.Pattern == ""
-		if s.rescan != nil {
-			s.rescan()
-		}
+		signal(s.rescan)
 	}
 	if runOf(was) != runOf(t) {
 		s.awaited, s.backlog = false, 0
