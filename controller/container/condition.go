@@ -54,8 +54,8 @@ func derive(c v1.Container, o Observed, st *v1.ContainerStatus, now time.Time) {
 	if len(c.Spec.ConfigFiles) == 0 {
 		removeCondition(st, v1.ConfigFilesApplied)
 	}
-	if c.Spec.Power == v1.PowerOff {
-		st.NextRetryAt = nil
+	if c.Spec.Power == v1.PowerOff || st.InstallFailed {
+		st.NextRetryAt = nil // nothing is started
 	}
 	if st.Message == "" {
 		st.Message = messageOf(c.Spec, *st)

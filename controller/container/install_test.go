@@ -110,3 +110,17 @@ func TestUnknownServerDoesNotBlockInstall(t *testing.T) {
 		require.False(t, w.engine.Outside.State(server).Running)
 	})
 }
+
+// TestNoRetryAfterFailedInstall: somebody starts the server of an installation that failed. Its
+// exit has no next start, although a run is requested.
+func TestNoRetryAfterFailedInstall(t *testing.T) {
+	live(t, func(w *world) {
+		w.installed(nil)
+		w.change(func(s *v1.ContainerSpec) { s.InstallGeneration++; on(s) })
+		w.engine.Outside.Exit(installer, 7)
+		w.want(v1.Failed)
+		require.NoError(t, w.engine.Outside.StartOutside(server))
+		time.Sleep(time.Minute)
+		require.Nil(t, w.want(v1.Exit).Status.NextRetryAt)
+	})
+}
