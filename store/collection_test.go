@@ -245,7 +245,7 @@ func TestDamagedObjectDoesNotAffectOthers(t *testing.T) {
 	for _, id := range []string{"a", "b", "c"} {
 		require.NoError(t, create(s, id))
 		require.NoError(t, s.Update(func(tx *Tx) error {
-			Emit(tx, v1.Event{Container: id})
+			tx.Emit(v1.Event{Container: id})
 			return Containers.SetStatus(tx, id, func(st *v1.ContainerStatus) { st.Phase = v1.Ready })
 		}))
 	}

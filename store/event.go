@@ -29,9 +29,6 @@ func (tx *Tx) Emit(e v1.Event) v1.Event {
 	return e
 }
 
-// Emit is Tx.Emit.
-func Emit(tx *Tx, e v1.Event) v1.Event { return tx.Emit(e) }
-
 // usersOf returns the containers that use a volume now.
 func (tx *Tx) usersOf(volume string) (users []v1.ContainerRef) {
 	if volume == "" {

@@ -17,7 +17,7 @@ import (
 func emit(s *Store, n int) error {
 	return s.Update(func(tx *Tx) error {
 		for i := range n {
-			Emit(tx, v1.Event{Container: "mc", Event: v1.EventState, Data: fmt.Sprint(i)})
+			tx.Emit(v1.Event{Container: "mc", Event: v1.EventState, Data: fmt.Sprint(i)})
 		}
 		return nil
 	})
@@ -71,7 +71,7 @@ func TestTransitionsHaveNoGap(t *testing.T) {
 					continue // emitted before
 				}
 				err := s.Update(func(tx *Tx) error {
-					e := Emit(tx, v1.Event{Container: "mc"})
+					e := tx.Emit(v1.Event{Container: "mc"})
 					if e.Seq == 0 || !e.Time.Equal(tx.Now()) {
 						t.Errorf("emitted %+v", e)
 					}
@@ -119,7 +119,7 @@ func TestReadTransitions(t *testing.T) {
 	_, err = read(s, 11, 4)
 	require.ErrorIs(t, err, ErrCompacted, "from another store")
 	require.NoError(t, s.Update(func(tx *Tx) error {
-		Emit(tx, v1.Event{Data: "own"})
+		tx.Emit(v1.Event{Data: "own"})
 		_, newest := tx.EventBounds()
 		require.EqualValues(t, 11, newest, "an update sees its own transitions in the bounds")
 		_, err := ReadEvents(tx, 9, 10)
@@ -244,8 +244,33 @@ func TestEventsCarryTheUID(t *testing.T) {
 		}
 		o, err := Containers.Get(tx, "mc")
 		require.NotEmpty(t, o.Meta.UID)
-		require.Equal(t, o.Meta.UID, Emit(tx, v1.Event{Container: "mc"}).UID)
-		require.Empty(t, Emit(tx, v1.Event{Container: "none"}).UID)
+		require.Equal(t, o.Meta.UID, tx.Emit(v1.Event{Container: "mc"}).UID)
+		require.Empty(t, tx.Emit(v1.Event{Container: "none"}).UID)
+		return err
+	}))
+}
+
+// TestStatusEmitsItsTransition: one for each change of the state, in the commit that stores it.
+func TestStatusEmitsItsTransition(t *testing.T) {
+	s := openIn(t, "")
+	by := v1.Actor{Name: "alice", Via: v1.ViaHTTP}
+	require.NoError(t, s.Update(func(tx *Tx) error {
+		return Backups.Create(tx, "b", v1.BackupSpec{VolumeID: "v", RequestedBy: by})
+	}))
+	for _, state := range []v1.JobState{v1.JobPending, v1.JobRunning, v1.JobRunning, v1.JobCompleted} {
+		require.NoError(t, s.Update(func(tx *Tx) error {
+			return Backups.SetStatus(tx, "b", func(st *v1.BackupStatus) { st.State = state; st.Attempts++ })
+		}))
+	}
+	list, err := read(s, 0, 10)
+	require.NoError(t, err)
+	require.Len(t, list, 3)
+	for i, state := range []string{"pending", "running", "completed"} {
+		require.Equal(t, []any{v1.EventBackup, state, "b", "v", by}, []any{list[i].Event, list[i].Data, list[i].Backup, list[i].Volume, list[i].Actor})
+	}
+	require.NoError(t, s.View(func(tx *Tx) error {
+		b, err := Backups.Get(tx, "b")
+		require.EqualValues(t, 3, b.Status.Seq)
 		return err
 	}))
 }

@@ -92,7 +92,7 @@ func TestStoreRemembersItsIncarnations(t *testing.T) {
 func TestTransitionsCarryTheEpoch(t *testing.T) {
 	s := openIn(t, t.TempDir())
 	require.NoError(t, s.Update(func(tx *Tx) error {
-		require.Equal(t, s.Incarnations.Epoch(), Emit(tx, v1.Event{Container: "mc"}).Epoch)
+		require.Equal(t, s.Incarnations.Epoch(), tx.Emit(v1.Event{Container: "mc"}).Epoch)
 		return Containers.Create(tx, "mc", v1.ContainerSpec{})
 	}))
 	require.NoError(t, s.View(func(tx *Tx) error {

@@ -48,7 +48,7 @@ func writeUntilKilled(dir string) {
 			for i := 0; ; i++ {
 				id := fmt.Sprintf("%d-%d-%d", base, w, i)
 				err := s.Update(func(tx *Tx) error {
-					Emit(tx, v1.Event{Container: id, Event: v1.EventState, Data: "ready"})
+					tx.Emit(v1.Event{Container: id, Event: v1.EventState, Data: "ready"})
 					return Containers.Create(tx, id, v1.ContainerSpec{InstallScript: strings.Repeat("x", 500)})
 				})
 				if err != nil {

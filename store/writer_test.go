@@ -267,7 +267,7 @@ func TestFullDiskRefusesUpdates(t *testing.T) {
 // endRun writes what the container controller writes at the end of a run.
 func endRun(i int) func(*Tx) error {
 	return func(tx *Tx) error {
-		Emit(tx, v1.Event{Container: "mc", Event: v1.EventState, Data: string(v1.Exit)})
+		tx.Emit(v1.Event{Container: "mc", Event: v1.EventState, Data: string(v1.Exit)})
 		return Containers.SetStatus(tx, "mc", func(st *v1.ContainerStatus) { st.Message = strconv.Itoa(i) })
 	}
 }

@@ -82,7 +82,7 @@ func TestActorsOfOthersAreHidden(t *testing.T) {
 	admin := v1.Actor{TokenID: "administrator", Name: "administrator", Via: v1.ViaHTTP, Address: "192.0.2.1", OnBehalfOf: "alice"}
 	emit := func(actor v1.Actor, phase v1.Phase) {
 		require.NoError(t, h.store.Update(func(tx *store.Tx) error {
-			e := store.Emit(tx, v1.Event{Container: "mc", Event: v1.EventState, Data: string(phase), Actor: actor})
+			e := tx.Emit(v1.Event{Container: "mc", Event: v1.EventState, Data: string(phase), Actor: actor})
 			return store.Containers.SetStatus(tx, "mc", func(s *v1.ContainerStatus) {
 				s.Phase, s.Seq, s.Since, s.Actor = phase, e.Seq, e.Time, actor
 			})

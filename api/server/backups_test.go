@@ -289,16 +289,17 @@ func TestBackupsOfRestrictedTokens(t *testing.T) {
 	token = h.mint(object{"containers": []string{"mine"}})
 	require.Equal(t, "404 Container not found", create(`{"quiesce":{"container":"other"}}`))
 	require.Equal(t, 200, do("POST", "/volumes/"+mine+"/backups", `{"quiesce":{"container":"mine"}}`).status)
-	events := do("GET", "/events?type=backup", "").json["events"]
-	require.Empty(t, events)
+	events := do("GET", "/events?type=backup", "").json["events"].([]any)
+	require.Len(t, events, 1, "not that of the other one")
+	require.Equal(t, own, events[0].(object)["backup"])
 	require.NoError(t, h.store.Update(func(tx *store.Tx) error {
 		for _, b := range [][2]string{{own, mine}, {foreign, other}} {
-			store.Emit(tx, v1.Event{Event: v1.EventBackup, Data: "running", Backup: b[0], Volume: b[1]})
+			tx.Emit(v1.Event{Event: v1.EventBackup, Data: "running", Backup: b[0], Volume: b[1]})
 		}
 		return nil
 	}))
-	require.Len(t, do("GET", "/events?type=backup", "").json["events"], 1)
-	require.Len(t, h.must("GET", "/events?type=backup&volume="+other, nil).json["events"], 1)
+	require.Len(t, do("GET", "/events?type=backup", "").json["events"], 2)
+	require.Len(t, h.must("GET", "/events?type=backup&volume="+other, nil).json["events"], 2)
 }
 
 // statusAndError returns the status and the error of an answer.

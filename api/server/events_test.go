@@ -100,7 +100,7 @@ func TestEventsOfRestrictedTokenWithVolume(t *testing.T) {
 	require.NoError(t, h.store.Update(func(tx *store.Tx) error {
 		for _, id := range []string{volume, foreign} {
 			for range 4 {
-				store.Emit(tx, v1.Event{Event: v1.EventBackup, Backup: noID, Volume: id, Data: "pending"})
+				tx.Emit(v1.Event{Event: v1.EventBackup, Backup: noID, Volume: id, Data: "pending"})
 			}
 		}
 		return nil
@@ -153,7 +153,7 @@ func TestEventFilters(t *testing.T) {
 	h.container("b", h.volume())
 	h.phase("a", v1.Installing)
 	require.NoError(t, h.store.Update(func(tx *store.Tx) error {
-		store.Emit(tx, v1.Event{Container: "a", Event: v1.EventMessage, Data: "a sentence"})
+		tx.Emit(v1.Event{Container: "a", Event: v1.EventMessage, Data: "a sentence"})
 		return nil
 	}))
 	h.phase("b", v1.Installing)

@@ -294,7 +294,7 @@ func (h *harness) phase(id string, phase v1.Phase) {
 		if err != nil {
 			return err
 		}
-		e := store.Emit(tx, v1.Event{Container: id, Event: v1.EventState, Data: string(phase)})
+		e := tx.Emit(v1.Event{Container: id, Event: v1.EventState, Data: string(phase)})
 		return store.Containers.SetStatus(tx, id, func(s *v1.ContainerStatus) {
 			s.Phase, s.Seq, s.Since = phase, e.Seq, e.Time
 			s.ObservedInstall = o.Spec.InstallGeneration

@@ -19,7 +19,7 @@ import (
 func emit(t *testing.T, s *store.Store, state v1.Phase) {
 	t.Helper()
 	require.NoError(t, s.Update(func(tx *store.Tx) error {
-		store.Emit(tx, v1.Event{Container: "mc", Event: v1.EventState, Data: string(state)})
+		tx.Emit(v1.Event{Container: "mc", Event: v1.EventState, Data: string(state)})
 		return nil
 	}))
 }
@@ -80,7 +80,7 @@ func TestPumpCountsByState(t *testing.T) {
 		require.NoError(t, s.Update(func(tx *store.Tx) error {
 			for kind, states := range map[string][]string{v1.EventState: {"running", "running", "anything else"}, v1.EventMessage: {"running"}, v1.EventPull: {"completed"}} {
 				for _, state := range states {
-					store.Emit(tx, v1.Event{Container: "mc", Event: kind, Data: state})
+					tx.Emit(v1.Event{Container: "mc", Event: kind, Data: state})
 				}
 			}
 			return nil

@@ -206,3 +206,23 @@ func SmallestLimit(v VolumeSpec, containers []ContainerSpec) int64 {
 	}
 	return limit
 }
+
+// Transition emits the transition of a backup whose state has changed, see package store.
+func (s *BackupStatus) Transition(from Backup, emit func(Event) Event) {
+	if s.State == from.Status.State {
+		return
+	}
+	actor := from.Spec.RequestedBy
+	if s.State == JobDeleting {
+		actor = from.Spec.DeletedBy
+	}
+	s.Seq = emit(Event{Event: EventBackup, Data: string(s.State), Backup: from.Meta.ID, Volume: from.Spec.VolumeID, Actor: actor}).Seq
+}
+
+// Transition emits the transition of a restore whose state has changed, see package store.
+func (s *RestoreStatus) Transition(from Restore, emit func(Event) Event) {
+	if s.State != from.Status.State {
+		s.Seq = emit(Event{Event: EventRestore, Data: string(s.State), Backup: from.Spec.BackupID, Restore: from.Meta.ID,
+			Volume: from.Spec.VolumeID, Actor: from.Spec.RequestedBy}).Seq
+	}
+}

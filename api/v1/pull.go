@@ -70,3 +70,15 @@ type PullStatus struct {
 	Message    string     `json:"message,omitempty"`
 	FinishedAt *time.Time `json:"finished_at,omitempty"`
 }
+
+// Transition emits the transition of a download whose state has changed, see package store.
+func (s *PullStatus) Transition(from Pull, emit func(Event) Event) {
+	if s.State == from.Status.State {
+		return
+	}
+	actor := from.Spec.RequestedBy
+	if s.State == PullCancelled {
+		actor = from.Spec.CancelledBy
+	}
+	emit(Event{Event: EventPull, Data: string(s.State), Pull: from.Meta.ID, Volume: from.Spec.VolumeID, Actor: actor})
+}

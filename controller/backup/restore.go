@@ -184,20 +184,15 @@ func (r *restores) recordStep(o v1.Restore, a Action, j Job) error {
 	return nil
 }
 
-// recordRestore stores a changed status of a restore. A change of the state emits an
-// event. The end of a restore releases its volume, and removes the oldest restores of
-// the backup.
+// recordRestore stores a changed status of a restore. The end of a restore releases its volume,
+// and removes the oldest restores of the backup.
 func recordRestore(db *store.Store, o v1.Restore, fn func(*v1.RestoreStatus, time.Time)) error {
 	return db.MustUpdate(func(tx *store.Tx) error {
 		finished := false
 		err := store.Restores.SetStatus(tx, o.Meta.ID, func(s *v1.RestoreStatus) {
 			before := s.State
-			if fn(s, tx.Now()); s.State == before {
-				return
-			}
-			finished = s.State.Finished()
-			s.Seq = store.Emit(tx, v1.Event{Event: v1.EventRestore, Data: string(s.State), Backup: o.Spec.BackupID, Restore: o.Meta.ID,
-				Volume: o.Spec.VolumeID, Actor: o.Spec.RequestedBy}).Seq
+			fn(s, tx.Now())
+			finished = s.State != before && s.State.Finished()
 		})
 		if err != nil || !finished {
 			return err

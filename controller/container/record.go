@@ -73,11 +73,11 @@ func (t *task) write(tx *store.Tx, set change, messages ...message) error {
 		set(st, tx.Now())
 		derive(before, t.o, st, tx.Now())
 		for _, m := range messages {
-			store.Emit(tx, v1.Event{Container: t.c.Meta.ID, Event: v1.EventMessage, Data: m.text, Reason: m.reason, Actor: tx.Actor()})
+			tx.Emit(v1.Event{Container: t.c.Meta.ID, Event: v1.EventMessage, Data: m.text, Reason: m.reason, Actor: tx.Actor()})
 		}
 		if st.Phase != before.Status.Phase {
 			st.Actor = actorOf(t.c.Spec, before.Status, *st)
-			e := store.Emit(tx, transition(t.c.Meta.ID, before.Status.Phase, *st, tx.Now()))
+			e := tx.Emit(transition(t.c.Meta.ID, before.Status.Phase, *st, tx.Now()))
 			st.Seq, st.Since = e.Seq, e.Time
 		}
 	})

@@ -15,7 +15,7 @@ import (
 // record records the state and the progress of a download.
 func (r *Reconciler) record(p v1.Pull, state v1.PullState, attempts int, now Progress) error {
 	return r.Store.Update(func(tx *store.Tx) error {
-		return setStatus(tx, p, func(s *v1.PullStatus) {
+		return store.Pulls.SetStatus(tx, p.Meta.ID, func(s *v1.PullStatus) {
 			s.State, s.Attempts = state, attempts
 			now.store(s)
 		})
@@ -33,7 +33,7 @@ func (p Progress) store(s *v1.PullStatus) {
 // nil if it had not begun.
 func (r *Reconciler) end(p v1.Pull, state v1.PullState, message string, last *Progress) error {
 	err := r.Store.Update(func(tx *store.Tx) error {
-		err := setStatus(tx, p, func(s *v1.PullStatus) {
+		err := store.Pulls.SetStatus(tx, p.Meta.ID, func(s *v1.PullStatus) {
 			now := tx.Now()
 			s.State, s.Message, s.FinishedAt = state, message, &now
 			if last != nil {
@@ -48,25 +48,6 @@ func (r *Reconciler) end(p v1.Pull, state v1.PullState, message string, last *Pr
 	r.Jobs.Forget(p.Meta.ID)
 	r.Metrics.ended(state, last)
 	return nil
-}
-
-// setStatus changes the status of a download in an update. A change of the state emits an
-// event.
-func setStatus(tx *store.Tx, p v1.Pull, change func(s *v1.PullStatus)) error {
-	return store.Pulls.SetStatus(tx, p.Meta.ID, func(s *v1.PullStatus) {
-		before := s.State
-		if change(s); s.State != before {
-			store.Emit(tx, v1.Event{Event: v1.EventPull, Data: string(s.State), Pull: p.Meta.ID, Volume: p.Spec.VolumeID, Actor: actorOf(p.Spec, s.State)})
-		}
-	})
-}
-
-// actorOf returns who caused a state of a download.
-func actorOf(s v1.PullSpec, state v1.PullState) v1.Actor {
-	if state == v1.PullCancelled {
-		return s.CancelledBy
-	}
-	return s.RequestedBy
 }
 
 // prune removes the oldest downloads of a volume that have ended, except for the last

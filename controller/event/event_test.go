@@ -23,7 +23,7 @@ func emit(t *testing.T, s *store.Store, n int, kind, data string) {
 	t.Helper()
 	require.NoError(t, s.Update(func(tx *store.Tx) error {
 		for i := range n {
-			store.Emit(tx, v1.Event{Container: fmt.Sprint("c", i), Event: kind, Data: data})
+			tx.Emit(v1.Event{Container: fmt.Sprint("c", i), Event: kind, Data: data})
 		}
 		return nil
 	}))

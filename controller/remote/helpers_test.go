@@ -165,7 +165,7 @@ func (w *world) emit(n int) {
 	w.Helper()
 	require.NoError(w, w.store.Update(func(tx *store.Tx) error {
 		for i := range n {
-			store.Emit(tx, v1.Event{Container: fmt.Sprint("c", i), Event: v1.EventState, Data: "running"})
+			tx.Emit(v1.Event{Container: fmt.Sprint("c", i), Event: v1.EventState, Data: "running"})
 		}
 		return nil
 	}))

@@ -167,7 +167,7 @@ func TestRunEndsWithContextAndStore(t *testing.T) {
 	settings := func() v1.Config { return v1.Config{Remote: v1.RemoteConfig{Enabled: true, URL: "http://panel"}} }
 	sender, err := New(Options{Store: s, Settings: settings, Transport: silent{}, Log: discard()})
 	require.NoError(t, err)
-	require.NoError(t, s.Update(func(tx *store.Tx) error { store.Emit(tx, v1.Event{}); return nil }))
+	require.NoError(t, s.Update(func(tx *store.Tx) error { tx.Emit(v1.Event{}); return nil }))
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	require.NoError(t, sender.Run(ctx), "a running request is cancelled")

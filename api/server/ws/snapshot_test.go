@@ -21,7 +21,7 @@ func TestReplayOfEarlierContainer(t *testing.T) {
 	change := func(fn func(*store.Tx) error) { require.NoError(t, h.store.Update(fn)) }
 	emit := func(text string) {
 		change(func(tx *store.Tx) error {
-			store.Emit(tx, v1.Event{Container: "mc", Event: v1.EventMessage, Data: text, Actor: v1.Actor{Name: text, Via: v1.ViaHTTP}})
+			tx.Emit(v1.Event{Container: "mc", Event: v1.EventMessage, Data: text, Actor: v1.Actor{Name: text, Via: v1.ViaHTTP}})
 			return nil
 		})
 	}
