@@ -2,7 +2,7 @@
 // transitions, the audit log and the outcomes of requests on the disk, all of them durably in package kv.
 // It knows no HTTP, no engine and no meaning of a spec. One writer puts the updates that wait
 // into one commit, publishes it, notifies the watchers, and then answers: revisions and seqs have no
-// gaps, and whoever reads or watches sees what is on the disk. See ADR 0170.
+// gaps, and whoever reads or watches sees what is on the disk. See ADR 0034.
 //
 // The key space, version 1 (values are JSON, <seq> is 8 bytes big-endian, an id has no slash):
 //

@@ -11,7 +11,7 @@ import (
 )
 
 // permits bound the file descriptors, CPU and memory that file operations use. See
-// ADR 0055.
+// ADR 0013.
 type permits struct {
 	files      *limit.Slots // all file operations
 	walks      *limit.Slots // searches and copies

@@ -125,7 +125,7 @@ func (s *Server) Listen(ln net.Listener) error {
 			s.all.Go(func() { s.serve(conn, known) })
 		case errors.Is(err, net.ErrClosed):
 			return err
-		default: // no other error ends the process, see ADR 0050
+		default: // no other error ends the process, see ADR 0029
 			s.log.Warn("sftp: a connection was not accepted", slog.Any("err", err))
 			s.pause(time.Second)
 		}

@@ -14,7 +14,7 @@ import (
 // onlyOrphans requires that the remaining containers on the engine never ran and
 // are reported as orphans. A killed daemon had requested them, and the next daemon
 // deleted their records before the engine had created them. They are removed after
-// a grace period (ADR 0010).
+// a grace period (ADR 0009).
 func onlyOrphans(t *testing.T, b *berthtest.Berth, left []enginetest.Listed) {
 	t.Helper()
 	for _, c := range left {

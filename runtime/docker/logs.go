@@ -94,7 +94,7 @@ var errTail = errors.New("the tail begins too late")
 // readLog calls each with the lines after since, in one stream to its end. With the
 // parameter since the engine decodes its whole log, which costs a processor for a
 // second each time that a container with a long log starts or exits. So readLog
-// requests the last records, and more if they do not reach back to since. See ADR 0114.
+// requests the last records, and more if they do not reach back to since. See ADR 0005.
 func (e *core) readLog(ctx context.Context, t runtime.Target, since time.Time, each func(runtime.Line) error) error {
 	options := container.LogsOptions{ShowStdout: true, ShowStderr: true, Timestamps: true, Follow: !t.Ended}
 	if since.IsZero() {

@@ -17,7 +17,7 @@ import (
 // have caused, if authorization is off. Such a page uses another host name (DNS
 // rebinding), or its browser sends Origin, which checkOrigin checks, or
 // Sec-Fetch-Site. A request without these does not come from a web page. See
-// ADR 0052.
+// ADR 0021.
 func checkPage(c *fiber.Ctx, config v1.Config) error {
 	if config.Authorization.Enabled {
 		return nil

@@ -21,6 +21,6 @@
 // has a member, header.go and headerread.go its form in the archive, manifest.go its line in the
 // manifest.
 //
-// Bytes are bytes on disk, in units of 4 KiB (ADR 0096). The package must not know volumes,
+// Bytes are bytes on disk, in units of 4 KiB (ADR 0028). The package must not know volumes,
 // limits or where archives are stored.
 package snapshot
