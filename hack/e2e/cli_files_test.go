@@ -128,14 +128,14 @@ func TestCommandLineApply(t *testing.T) {
 		return "internal_id: " + id + "\nimage: " + image + "\nvolume_id: " + volume + "\nstartup_command: " + command + "\n---\n"
 	}
 	both := spec("a", "sleep 1") + spec("b", "sleep 2")
-	require.Contains(t, run(1, both, "diff", "-f", "-"), "+startup_command: sleep 2\n")
+	require.Contains(t, run(0, both, "apply", "-f", "-", "--dry-run"), "container/b created (dry run)\n")
 	require.Equal(t, "container/a created\ncontainer/b created\n", run(0, both, "apply", "-f", "-"))
-	require.Empty(t, run(0, both, "diff", "-f", "-"))
+	require.Equal(t, "container/a unchanged (dry run)\ncontainer/b unchanged (dry run)\n", run(0, both, "apply", "-f", "-", "--dry-run"))
 	changed := spec("a", "sleep 3") + spec("b", "sleep 2")
-	require.Contains(t, run(1, changed, "diff", "-f", "-"), "-startup_command: sleep 1\n+startup_command: sleep 3\n")
+	require.Contains(t, run(0, changed, "apply", "-f", "-", "--dry-run"), "container/a configured (dry run)\n  ")
 	require.Contains(t, run(1, spec("a", "sleep 4")+"internal_id: b\n", "apply", "-f", "-"), "-: document 2: container/b: ")
 	require.Equal(t, "sleep 1", b.Container(t, "a").StartupCommand, "nothing is changed if a document is invalid")
 	require.Equal(t, "container/a configured\ncontainer/b unchanged\n", run(0, changed, "apply", "-f", "-"))
-	run(2, "internal_id: c\n", "diff", "-f", "-")
+	run(1, "internal_id: c\n", "apply", "-f", "-", "--dry-run")
 	require.Contains(t, run(0, "", "__complete", "stop", ""), "a\t")
 }
