@@ -144,12 +144,7 @@ func TestPull(t *testing.T) {
 
 	requirePullEvents(t, b, volume, slow)
 
-	env := []string{"BERTH_CONFIG=" + b.Config}
-	out, errOut, code := commandLine(t, b, env, "", "files", "pull", mirror.URL+"/1", volume+":cli", "--wait")
-	require.Zero(t, code, errOut)
-	require.Contains(t, out, "downloaded")
-	out, _, _ = commandLine(t, b, env, "", "files", "pulls", volume+":", "-o", "json")
-	require.Contains(t, out, `"path": "cli"`)
+	pulled(t, b, volume, pull("/1", "second", ""), v1.PullCompleted)
 	require.Contains(t, string(b.Must(t, "GET", "/metrics", nil).Body), `berth_pulls_total{result="completed"} 2`)
 
 	again := pull("/8?", "kept", "")
@@ -163,7 +158,7 @@ func TestPull(t *testing.T) {
 	require.Contains(t, pulled(t, b, volume, stalled, v1.PullFailed).Message, "berth was restarted during 3 attempts")
 	require.Equal(t, "old", content("old"))
 	berthtest.Until(t, wait, "no part is left", func() bool {
-		return strings.Join(parts(t, b, volume), " ") == "cli kept mods old"
+		return strings.Join(parts(t, b, volume), " ") == "kept mods old second"
 	})
 }
 

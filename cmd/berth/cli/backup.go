@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/docker/go-units"
@@ -66,7 +68,7 @@ func newBackupCreate(c *connector) *cobra.Command {
 		Use:   "create <id>",
 		Short: "Back up a volume and print the id of the backup",
 		Long: "Back up a volume, or the volume of a container, and print the id of the backup. Containers may use the volume meanwhile. The command returns when\n" +
-			"the request is stored; with --wait when the backup has ended, with its progress on a terminal.",
+			"the request is stored; with --wait when the backup has ended.",
 		Example: "  berth backup create 3f2a91c0 --name 'before the update' --ignore '*.log' --wait\n" +
 			"  berth backup create 3f2a91c0 --quiesce mc --before $'save-off\\nsave-all flush' --wait-for 'Saved the game' --after save-on",
 		Args: cobra.ExactArgs(1),
@@ -191,4 +193,46 @@ func newBackupDelete(c *connector) *cobra.Command {
 			return printDone(cmd, d.raw, id, "%s: deletion started", id)
 		})
 	})
+}
+
+// waitBackup waits until a backup has ended, and prints it.
+func waitBackup(cmd *cobra.Command, d *daemon, w *waiting, id string) error {
+	return w.await(cmd, d, w.job(id, func(ctx context.Context) (string, bool, error) {
+		b, err := client.BackupsOf(d.Client).Get(ctx, id)
+		switch {
+		case err != nil || !b.State.Finished():
+			return string(b.State), false, err
+		case b.State != v1.JobCompleted:
+			return "", true, fmt.Errorf("%s: the backup failed: %s", id, b.Message)
+		}
+		return "", true, printDone(cmd, d.raw, id, "%s: completed, %s in %d files, %d skipped", id, units.BytesSize(float64(b.Size)), b.Files, b.SkippedTotal)
+	}))
+}
+
+// waitRestore waits until a restore has ended, and prints its backup.
+func waitRestore(cmd *cobra.Command, d *daemon, w *waiting, backup, id string) error {
+	return w.await(cmd, d, w.job(id, func(ctx context.Context) (string, bool, error) {
+		b, err := client.BackupsOf(d.Client).Get(ctx, backup)
+		i := slices.IndexFunc(b.Restores, func(r client.Restore) bool { return r.RestoreID == id })
+		switch {
+		case err != nil:
+			return "", false, err
+		case i < 0:
+			return "", true, fmt.Errorf("restore %s: its record was removed; list the restores of backup %s", id, backup)
+		}
+		switch r := b.Restores[i]; {
+		case !r.State.Finished():
+			return string(r.State), false, nil
+		case r.State != v1.JobCompleted:
+			return "", true, fmt.Errorf("%s: the restore failed, and the volume is as it was: %s", id, r.Message)
+		}
+		return "", true, printDone(cmd, d.raw, id, "%s: completed", id)
+	}))
+}
+
+// job returns the task of a backup or a restore, which goes on after the timeout.
+func (w *waiting) job(id string, ask func(context.Context) (string, bool, error)) *task {
+	return &task{id: id, ask: ask, late: func() error {
+		return withCode(exitTimeout, fmt.Errorf("%s has not ended within %s; it goes on", id, w.timeout))
+	}}
 }

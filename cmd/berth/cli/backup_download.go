@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"os"
 	"path/filepath"
@@ -57,9 +60,7 @@ func downloadBackup(cmd *cobra.Command, d *daemon, b client.Backup, name string)
 		return err
 	}
 	defer content.Close()
-	p := newProgress(cmd.ErrOrStderr(), b.Size)
-	defer p.close()
-	sum := newChecksum(p.file(filepath.Base(name), content))
+	sum := newChecksum(content)
 	if name == "-" {
 		if _, err := io.Copy(cmd.OutOrStdout(), sum); err != nil {
 			return err
@@ -79,4 +80,23 @@ func downloadBackup(cmd *cobra.Command, d *daemon, b client.Backup, name string)
 		return err
 	}
 	return os.Rename(f.Name(), name)
+}
+
+// checksum reads a stream and computes its SHA-256.
+type checksum struct {
+	io.Reader
+	hash hash.Hash
+}
+
+func newChecksum(r io.Reader) checksum {
+	h := sha256.New()
+	return checksum{io.TeeReader(r, h), h}
+}
+
+// check returns an error if what was read is not the archive of a backup.
+func (c checksum) check(b client.Backup) error {
+	if got := "sha256:" + hex.EncodeToString(c.hash.Sum(nil)); got != b.Checksum {
+		return fmt.Errorf("the archive has the checksum %s instead of %s: it was damaged in its target or on the way", got, b.Checksum)
+	}
+	return nil
 }

@@ -1,14 +1,18 @@
 package cli
 
 import (
+	"context"
 	"fmt"
-	"io"
+	"net/http"
 	"path"
+	"regexp"
+	"strings"
 	"time"
 
 	"github.com/docker/go-units"
 	"github.com/spf13/cobra"
 
+	"berth/api/client"
 	v1 "berth/api/v1"
 )
 
@@ -19,14 +23,14 @@ that looks like a volume. Paths are relative to the volume's root; <id>: is the 
 func newFilesCommand(c *connector) *cobra.Command {
 	cmd := withSubcommands(&cobra.Command{
 		Use:     "files",
-		Short:   "List, read, copy and change the files of volumes",
-		Long:    "List, read, copy and change the files of volumes.\n\n" + filesHelp,
+		Short:   "List, read, copy and delete the files of volumes",
+		Long:    "List, read, copy and delete the files of volumes.\n\n" + filesHelp,
 		Example: "  berth files ls survival:\n  berth files put plugins survival:\n  berth files get survival:world backup/",
-	}, newFilesList(c), newFilesCat(c), newFilesRemove(c), newFilesMkdir(c), newFilesMove(c), newFilesSearch(c), newFilesEdit(c), newFilesPulls(c))
+	}, newFilesList(c), newFilesCat(c), newFilesRemove(c))
 	for _, each := range cmd.Commands() {
 		each.ValidArgsFunction = c.completeFiles(-1)
 	}
-	cmd.AddCommand(newFilesPut(c), newFilesGet(c), newFilesPull(c))
+	cmd.AddCommand(newFilesPut(c), newFilesGet(c))
 	return cmd
 }
 
@@ -101,7 +105,8 @@ func newFilesCat(c *connector) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return fetch(cmd.Context(), d, volume, a, out, newProgress(io.Discard, -1))
+			_, err = fetch(cmd.Context(), d, volume, a, out)
+			return err
 		})
 	}))
 	cmd.Flags().BoolVar(&raw, "raw", false, "write control characters to a terminal unescaped")
@@ -144,80 +149,90 @@ func checkNoFolder(cmd *cobra.Command, d *daemon, volume string, a address) erro
 	return err
 }
 
-func newFilesMkdir(c *connector) *cobra.Command {
-	return c.command(&cobra.Command{
-		Use:     "mkdir <id>:<path>...",
-		Short:   "Create folders and their missing parents",
-		Long:    "Create folders and their missing parents. A folder that exists is no error.\n\n" + filesHelp,
-		Example: "  berth files mkdir survival:plugins/maps",
-		Args:    cobra.MinimumNArgs(1),
-	}, func(cmd *cobra.Command, d *daemon, args []string) error {
-		return each(cmd.Context(), d, args, func(text string) error {
-			a, volume, err := resolvePath(cmd, d, text)
-			if err != nil {
-				return err
-			}
-			if err := d.Files().Mkdir(cmd.Context(), volume, a.path); err != nil {
-				return fmt.Errorf("%s: %w", a, err)
-			}
-			return printDone(cmd, d.raw, a.String(), "%s: created", a)
-		})
-	})
+// containerPrefix begins the name of a container that looks like a volume's id.
+const containerPrefix = "container/"
+
+// volumeID matches the UUID of a volume and the first 8 characters of it.
+var volumeID = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$|^[0-9a-f]{8}$`)
+
+// address names a file or folder of a volume, such as survival:world/level.dat.
+type address struct {
+	id     string // as it was given: of a volume or of a container
+	path   string // relative to the volume's root; empty: the root
+	folder bool   // it ended with a slash or was empty
 }
 
-func newFilesMove(c *connector) *cobra.Command {
-	return c.command(&cobra.Command{
-		Use:   "mv <id>:<path> <id>:<path>",
-		Short: "Rename or move a file or folder within its volume",
-		Long: "Rename or move a file or folder within its volume. An existing file is never replaced. A destination\n" +
-			"that ends with a slash is the folder to move it into.\n\n" + filesHelp,
-		Example: "  berth files mv survival:world survival:world-old\n  berth files mv survival:map.jar survival:plugins/",
-		Args:    cobra.ExactArgs(2),
-	}, func(cmd *cobra.Command, d *daemon, args []string) error {
-		from, volume, err := resolvePath(cmd, d, args[0])
-		if err != nil {
-			return err
-		}
-		to, err := parseAddress(args[1])
-		if err != nil || to.id != from.id {
-			return withCode(exitUsage, fmt.Errorf("%q must be %s:<path>: a file is moved within its volume", args[1], from.id))
-		}
-		if to.folder {
-			to = to.join(path.Base(from.path))
-		}
-		if err := d.Files().Rename(cmd.Context(), volume, from.path, to.path); err != nil {
-			return fmt.Errorf("%s: %w", from, err)
-		}
-		return printDone(cmd, d.raw, to.String(), "%s: moved to %s", from, to)
-	})
+// parseAddress parses "<id>:<path>". The path may begin with a slash.
+func parseAddress(text string) (a address, err error) {
+	id, rest, found := strings.Cut(text, ":")
+	if !found || id == "" {
+		return a, fmt.Errorf("%q must be <id>:<path>, such as survival:server.properties", text)
+	}
+	rest = strings.TrimLeft(rest, "/")
+	a = address{id, "", rest == "" || strings.HasSuffix(rest, "/")}
+	if rest == "" {
+		return a, nil
+	}
+	if err := v1.CheckPath(rest); err != nil {
+		return a, fmt.Errorf("%s: %w", text, err)
+	}
+	a.path = a.join(rest).path
+	return a, nil
 }
 
-func newFilesSearch(c *connector) *cobra.Command {
-	return c.command(&cobra.Command{
-		Use:   "search <id>:[path] <text>",
-		Short: "Find files by name",
-		Long: "Find files and folders whose name contains a text, or matches it if it is a pattern with * or ?. Upper\n" +
-			"and lower case are equal. At most 1,000 are found.\n\n" + filesHelp,
-		Example: "  berth files search survival: '*.jar'\n  berth files search survival:world level",
-		Args:    cobra.ExactArgs(2),
-	}, func(cmd *cobra.Command, d *daemon, args []string) error {
-		a, volume, err := resolve(cmd, d, args[0])
-		if err != nil {
-			return err
+// parsePath is parseAddress for a path that must not be the root.
+func parsePath(text string) (address, error) {
+	a, err := parseAddress(text)
+	if err == nil && a.path == "" {
+		err = fmt.Errorf("%s names the whole volume: name a file or folder in it", text)
+	}
+	return a, err
+}
+
+// String returns the address as a user writes it.
+func (a address) String() string { return a.id + ":" + a.path }
+
+// join returns the address of a file below a folder.
+func (a address) join(name string) address {
+	joined := path.Join(a.path, name)
+	if joined == "." {
+		joined = ""
+	}
+	return address{id: a.id, path: joined}
+}
+
+// volumeOf returns the volume that an id names: a volume's UUID or its first 8
+// characters, else a container, whose volume it is.
+func volumeOf(ctx context.Context, d *daemon, id string) (string, error) {
+	name, named := strings.CutPrefix(id, containerPrefix)
+	if !named && volumeID.MatchString(id) {
+		return id, nil
+	}
+	c, err := d.Containers().Get(ctx, name)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", id, err)
+	}
+	return c.VolumeID, nil
+}
+
+// stat returns the entry of a file or folder, which it finds in the list of its parent.
+func stat(ctx context.Context, d *daemon, volume string, a address) (v1.FileEntry, error) {
+	if a.path == "" {
+		return v1.FileEntry{Type: v1.TypeDirectory}, nil
+	}
+	parent := path.Dir(a.path)
+	if parent == "." {
+		parent = ""
+	}
+	list, err := d.Files().List(ctx, volume, parent)
+	if err != nil {
+		return v1.FileEntry{}, fmt.Errorf("%s: %w", a, err)
+	}
+	for _, e := range list {
+		if e.Name == path.Base(a.path) {
+			return e, nil
 		}
-		found, err := d.Files().Search(cmd.Context(), volume, a.path, args[1])
-		if err != nil {
-			return fmt.Errorf("%s: %w", a, err)
-		}
-		if found.Truncated {
-			fmt.Fprintln(cmd.ErrOrStderr(), "berth: there are more files: name a folder or more of the name")
-		}
-		at := func(f v1.FoundFile) string { return address{id: a.id, path: f.Path}.String() }
-		return show(cmd, d.raw, names(found.Files, at), func(t *table) {
-			t.head(column{title: "SIZE"}, column{title: "FILE", min: 16})
-			for _, f := range found.Files {
-				t.row(units.BytesSize(float64(f.Size)), at(f)+suffix(v1.FileEntry{Type: f.Type}))
-			}
-		})
-	})
+	}
+	missing := &client.Error{Status: http.StatusNotFound, Code: v1.PathNotFound, Message: "Path not found: " + a.path}
+	return v1.FileEntry{}, fmt.Errorf("%s: %w", a, missing)
 }

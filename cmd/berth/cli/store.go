@@ -60,9 +60,7 @@ func saveStore(cmd *cobra.Command, d *daemon, name string) (size int64, err erro
 		return 0, err
 	}
 	defer os.Remove(f.Name())
-	p := newProgress(cmd.ErrOrStderr(), content.Size)
-	defer p.close()
-	size, err = io.Copy(f, p.file(filepath.Base(name), content))
+	size, err = io.Copy(f, content)
 	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return 0, err
 	}

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -25,7 +27,7 @@ type waiting struct {
 // addWaitFlags adds --wait and --timeout to cmd.
 func addWaitFlags(cmd *cobra.Command) *waiting {
 	w := new(waiting)
-	cmd.Flags().BoolVar(&w.enabled, "wait", false, "wait until the request is carried out, and show the progress on standard error")
+	cmd.Flags().BoolVar(&w.enabled, "wait", false, "wait until the request is carried out, and report changes on standard error")
 	addTimeoutFlag(cmd, w)
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -69,7 +71,7 @@ func newWaitCommand(c *connector) *cobra.Command {
 		Short: "Wait until containers are in a state",
 		Long: "Wait until containers are in one of the states ready, running, exit, failed and deleted, and all earlier\n" +
 			"requests are carried out: after `berth restart`, the command waits for the new run. A daemon or an engine that\n" +
-			"does not answer is waited for too. The progress is shown on standard error.",
+			"does not answer is waited for too. Changes are reported on standard error.",
 		Example: "  berth start survival && berth wait survival running --timeout 2m",
 		Args:    cobra.MinimumNArgs(2),
 	}, func(cmd *cobra.Command, d *daemon, args []string) error {
@@ -87,45 +89,203 @@ func newWaitCommand(c *connector) *cobra.Command {
 	return cmd
 }
 
-// wait waits until every container has reached the goal, and prints a line for each.
-// One that cannot reach it any more does not keep it from the others.
-func (w *waiting) wait(cmd *cobra.Command, d *daemon, ids []string, g goal) error {
+// deleted is the state for `berth wait` of a container that does not exist any more.
+const deleted = "deleted"
+
+// waitStates returns the states that a container stays in, for `berth wait`.
+func waitStates() []string {
+	return []string{string(v1.Ready), string(v1.Running), string(v1.Exit), string(v1.Failed), deleted}
+}
+
+// passing returns the reason why nobody can wait for a state; empty: there is no such state.
+func passing(state string) string {
+	switch v1.Phase(state) {
+	case v1.Installing, v1.Starting, v1.Stopping:
+		return "containers pass through it; "
+	}
+	return ""
+}
+
+// goal is what a command waits for.
+type goal struct {
+	name   string     // "running", or "stopped"
+	states []v1.Phase // any of them; none: the container is deleted
+}
+
+// goalOf returns the goal of an action.
+func goalOf(a client.Action) goal {
+	switch a {
+	case client.Stop, client.Kill:
+		return goal{"stopped", []v1.Phase{v1.Exit, v1.Ready, v1.Failed}}
+	case client.Reinstall:
+		return goal{"ready", []v1.Phase{v1.Ready}}
+	}
+	return goal{"running", []v1.Phase{v1.Running}}
+}
+
+// waitInterval is the time between two requests for the state of what a command waits for.
+const waitInterval = 200 * time.Millisecond
+
+// task is something that a command waits for.
+type task struct {
+	id string
+
+	// ask requests its state, in words. When it has ended, or cannot reach its goal any
+	// more, ended is true and err its result.
+	ask func(ctx context.Context) (state string, ended bool, err error)
+
+	late func() error // the error of a timeout
+
+	reported string
+	err      error // of the newest request, if another one may succeed
+}
+
+// await waits until all tasks have ended, over restarts of the daemon, and reports each
+// change of a state on standard error. It returns the errors of all of them.
+func (w *waiting) await(cmd *cobra.Command, d *daemon, tasks ...*task) error {
 	ctx, cancel := context.WithTimeout(cmd.Context(), w.timeout)
 	defer cancel()
-	r := &round{cmd: cmd, daemon: d, goal: g, progress: newWaitProgress(cmd, d)}
-	for i, id := range ids {
-		if !slices.Contains(ids[:i], id) {
-			r.pending = append(r.pending, &waited{id: id})
-		}
-	}
-	defer r.progress.clear()
 	tick := time.NewTicker(waitInterval)
 	defer tick.Stop()
+	var results []error
 	for {
-		r.pending = slices.DeleteFunc(r.pending, func(c *waited) bool { return r.finished(ctx, c) })
-		if r.printErr != nil || len(r.pending) == 0 {
-			return errors.Join(append(r.failed, r.printErr)...)
-		}
-		if ctx.Err() != nil {
-			return r.timedOut(ctx)
-		}
-		if err := r.progress.show(ctx, r.pending); err != nil {
-			return err
+		tasks = slices.DeleteFunc(tasks, func(t *task) bool {
+			ended, err := t.poll(ctx, cmd.ErrOrStderr(), d)
+			results = append(results, err)
+			return ended
+		})
+		if len(tasks) == 0 {
+			return errors.Join(results...)
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return r.timedOut(ctx)
+			if errors.Is(ctx.Err(), context.Canceled) {
+				return ctx.Err()
+			}
+			return errors.Join(append(results, timedOut(cmd.Context(), d, tasks))...)
 		}
 	}
 }
 
+// poll asks for the state of a task once.
+func (t *task) poll(ctx context.Context, out io.Writer, d *daemon) (ended bool, err error) {
+	state, ended, err := t.ask(ctx)
+	switch {
+	case ended:
+		return true, err
+	case err != nil && ctx.Err() != nil: // the timeout has ended this request
+		if t.err == nil {
+			t.err = d.explain(err)
+		}
+		return false, nil
+	case err != nil && !transient(err):
+		return true, d.explain(fmt.Errorf("%s: %w", t.id, err))
+	}
+	if t.err = nil; err != nil { // the daemon may be starting
+		t.err = d.explain(err)
+		state = t.err.Error()
+	}
+	if line := printable(t.id + ": " + state); line != t.reported {
+		t.reported = line
+		_, err := fmt.Fprintln(out, line)
+		return err != nil, err
+	}
+	return false, nil
+}
+
+// readyTimeout is how long a wait that has timed out asks whether the daemon is ready.
+const readyTimeout = 10 * time.Second
+
+// timedOut returns the errors of tasks that have not ended in time. They name why the
+// daemon is not ready: then no request is carried out.
+func timedOut(ctx context.Context, d *daemon, tasks []*task) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	notReady, _ := unready(ctx, d) // without an answer, the state alone is reported
+	failed := make([]error, len(tasks))
+	for i, t := range tasks {
+		err := t.late()
+		failed[i] = withCode(codeOf(err), fmt.Errorf("%w%s", err, because(notReady)))
+	}
+	return errors.Join(failed...)
+}
+
+// transient reports whether a request failed because the daemon does not answer now, as
+// while it starts. A wrong name or certificate is not that.
+func transient(err error) bool {
+	var op *net.OpError
+	var name *net.DNSError
+	switch {
+	case codeOf(err) == exitUnavailable, codeOf(err) == exitTimeout, errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return true
+	case errors.As(err, &name) || !errors.As(err, &op):
+		return false
+	}
+	return op.Op == "dial" || op.Op == "read" || op.Op == "write"
+}
+
 // waited is a container that a command waits for.
 type waited struct {
-	id   string
+	task
+	cmd    *cobra.Command
+	daemon *daemon
+	goal   goal
+
 	last client.Container // as last observed; its State is empty before
 	ran  bool             // a run was observed since the command began
-	err  error            // of the last request, if another one may succeed
+}
+
+// wait waits until every container has reached the goal, and prints a line for each.
+// One that cannot reach it any more does not keep it from the others.
+func (w *waiting) wait(cmd *cobra.Command, d *daemon, ids []string, g goal) error {
+	var tasks []*task
+	for i, id := range ids {
+		if slices.Contains(ids[:i], id) {
+			continue
+		}
+		c := &waited{task: task{id: id}, cmd: cmd, daemon: d, goal: g}
+		c.ask, c.late = c.askState, c.lateError
+		tasks = append(tasks, &c.task)
+	}
+	return w.await(cmd, d, tasks...)
+}
+
+// askState requests the state of the container, and prints the container when it has
+// reached its goal.
+func (w *waited) askState(ctx context.Context) (state string, ended bool, err error) {
+	c, err := w.daemon.Containers().Get(ctx, w.id)
+	if len(w.goal.states) == 0 && client.StatusOf(err) == http.StatusNotFound {
+		raw, err := json.Marshal(map[string]string{"internal_id": w.id, "state": deleted})
+		return "", true, errors.Join(err, w.done(raw))
+	}
+	if err != nil {
+		return "", false, err
+	}
+	w.observe(c)
+	switch {
+	case !c.Observed() || len(w.goal.states) == 0 || lastObserved(c):
+	case slices.Contains(w.goal.states, c.State):
+		return "", true, w.done(w.daemon.raw)
+	case c.State == v1.Failed, w.goal.name == "running" && w.gaveUp():
+		text := w.id + " is " + string(c.State)
+		if reason := why(c.ContainerState, time.Now()); reason != "" {
+			text += ": " + reason
+		}
+		return "", true, errors.New(text)
+	}
+	state = string(c.State)
+	if lastObserved(c) {
+		state += " when the engine last answered"
+	}
+	if c.Message != "" {
+		state += ", " + c.Message
+	}
+	return state, false, nil
+}
+
+func (w *waited) done(raw []byte) error {
+	return printDone(w.cmd, raw, w.id, "%s is %s", w.id, w.goal.name)
 }
 
 // observe records the state of the container.
@@ -133,7 +293,7 @@ func (w *waited) observe(c client.Container) {
 	before, known := w.last.StartedAt, w.last.State != ""
 	restarted := known && c.StartedAt != nil && (before == nil || !before.Equal(*c.StartedAt))
 	w.ran = w.ran || restarted || c.State.Active()
-	w.last, w.err = c, nil
+	w.last = c
 }
 
 // gaveUp reports whether the run has exited and the daemon does not start another one.
@@ -142,95 +302,26 @@ func (w *waited) gaveUp() bool {
 	return w.ran && w.last.State == v1.Exit && w.last.NextRetryAt == nil && w.last.Message == ""
 }
 
-// round polls the containers that have not reached a goal.
-type round struct {
-	cmd      *cobra.Command
-	daemon   *daemon
-	goal     goal
-	pending  []*waited
-	failed   []error
-	printErr error
-	progress *waitProgress
-}
-
-// finished polls a container, and reports whether it has reached the goal or cannot
-// reach it any more.
-func (r *round) finished(ctx context.Context, w *waited) bool {
-	c, err := r.daemon.Containers().Get(ctx, w.id)
-	switch {
-	case len(r.goal.states) == 0 && client.StatusOf(err) == http.StatusNotFound:
-		raw, err := json.Marshal(map[string]string{"internal_id": w.id, "state": deleted})
-		r.printErr = errors.Join(r.printErr, err)
-		return r.done(raw, w.id)
-	case err != nil && ctx.Err() != nil: // the timeout has ended this request
-		if w.err == nil {
-			w.err = r.daemon.explain(err)
-		}
-		return false
-	case err != nil && transient(err): // the daemon may be starting
-		w.err = r.daemon.explain(err)
-		return false
-	case err != nil:
-		r.failed = append(r.failed, r.daemon.explain(fmt.Errorf("%s: %w", w.id, err)))
-		return true
-	}
-	w.observe(c)
-	switch {
-	case !c.Observed() || len(r.goal.states) == 0 || lastObserved(c):
-		return false
-	case slices.Contains(r.goal.states, c.State):
-		return r.done(r.daemon.raw, w.id)
-	case c.State == v1.Failed, r.goal.name == "running" && w.gaveUp():
-		text := w.id + " is " + string(c.State)
-		if reason := why(c.ContainerState, time.Now()); reason != "" {
-			text += ": " + reason
-		}
-		r.failed = append(r.failed, errors.New(text))
-		return true
-	}
-	return false
-}
-
 // lastObserved reports whether a container ran when the engine last answered: it may have
 // exited since. Without a run the state cannot change while the engine is away.
 func lastObserved(c client.Container) bool {
 	return c.State == v1.Running && v1.FindCondition(c.Conditions, v1.EngineReachable).Status == v1.False
 }
 
-func (r *round) done(raw []byte, id string) bool {
-	r.progress.clear()
-	r.printErr = errors.Join(r.printErr, printDone(r.cmd, raw, id, "%s is %s", id, r.goal.name))
-	return true
-}
-
-// readyTimeout is how long a wait that has timed out asks whether the daemon is ready.
-const readyTimeout = 10 * time.Second
-
-// timedOut returns the error of a wait whose context has ended. It names why the daemon
-// is not ready: then no request is carried out.
-func (r *round) timedOut(ctx context.Context) error {
-	if errors.Is(ctx.Err(), context.Canceled) {
-		return ctx.Err()
+// lateError returns the error of a timeout.
+func (w *waited) lateError() error {
+	if w.last.State == "" || codeOf(w.err) == exitUnavailable {
+		return withCode(codeOf(w.err), fmt.Errorf("%s is not %s in time: %w", w.id, w.goal.name, w.err))
 	}
-	readiness, cancel := context.WithTimeout(r.cmd.Context(), readyTimeout)
-	defer cancel()
-	notReady, _ := unready(readiness, r.daemon) // without an answer, the state alone is reported
-	for _, w := range r.pending {
-		if w.last.State == "" || codeOf(w.err) == exitUnavailable {
-			r.failed = append(r.failed, withCode(codeOf(w.err), fmt.Errorf("%s is not %s in time: %w%s", w.id, r.goal.name, w.err, because(notReady))))
-			continue
-		}
-		text := string(w.last.State)
-		switch {
-		case lastObserved(w.last):
-			text += " as last observed"
-		case !w.last.Observed():
-			text += ", and its newest request is not carried out yet"
-		}
-		if reason := why(w.last.ContainerState, time.Now()); reason != "" {
-			text += ", " + reason
-		}
-		r.failed = append(r.failed, withCode(exitTimeout, fmt.Errorf("%s is not %s in time: it is %s%s", w.id, r.goal.name, text, because(notReady))))
+	text := string(w.last.State)
+	switch {
+	case lastObserved(w.last):
+		text += " as last observed"
+	case !w.last.Observed():
+		text += ", and its newest request is not carried out yet"
 	}
-	return errors.Join(r.failed...)
+	if reason := why(w.last.ContainerState, time.Now()); reason != "" {
+		text += ", " + reason
+	}
+	return withCode(exitTimeout, fmt.Errorf("%s is not %s in time: it is %s", w.id, w.goal.name, text))
 }

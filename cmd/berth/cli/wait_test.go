@@ -219,3 +219,12 @@ func TestDeleteWaits(t *testing.T) {
 	require.EqualError(t, err, "--timeout needs --wait")
 	require.Equal(t, exitUsage, ExitCode(err))
 }
+
+// TestProgressLines prints each change once where there is no terminal.
+func TestProgressLines(t *testing.T) {
+	t.Parallel()
+	f := newFakeAPI(t, map[string]string{"GET /containers/mc": state("mc", "installing", `,"message":"pulls\tthe image"`)})
+	_, errOut, err := command(t, f.env(), "wait", "mc", "running", "--timeout", "700ms")
+	require.EqualError(t, err, "mc is not running in time: it is installing, pulls\tthe image")
+	require.Equal(t, "mc: installing, pulls the image\n", errOut)
+}
