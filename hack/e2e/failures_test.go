@@ -110,11 +110,7 @@ func TestFailuresAreVisible(t *testing.T) {
 	require.False(t, strings.Contains(b.Log(), b.Token), "the log has no secrets")
 }
 
-// continued matches the end of a line that a wrapped cell continues.
-var continued = regexp.MustCompile(`\r\n +`)
-
-// psOnTerminal returns the table of berth ps on a terminal of 100 columns. It has a line
-// for each row; on the terminal, long messages take several lines.
+// psOnTerminal returns the table of berth ps on a terminal of 100 columns.
 func psOnTerminal(t *testing.T, b *berthtest.Berth) string {
 	t.Helper()
 	master, err := pty.StartWithSize(berthCommand(t, b, "ps"), &pty.Winsize{Cols: 100, Rows: 50})
@@ -122,7 +118,7 @@ func psOnTerminal(t *testing.T, b *berthtest.Berth) string {
 	defer master.Close()
 	text, err := io.ReadAll(master)
 	require.ErrorIs(t, err, unix.EIO, "a terminal ends with this error")
-	return continued.ReplaceAllString(string(text), " ")
+	return string(text)
 }
 
 // TestEngineFailureIsVisible: the table of an operator whose engine is away begins with

@@ -72,8 +72,8 @@ func auditEntries(cmd *cobra.Command, d *daemon, since uint64, last int, filter 
 }
 
 func tableOfAudit(t *table, entries []v1.AuditEntry) {
-	t.head(column{title: "SEQ"}, column{title: "TIME"}, column{title: "ACTOR", min: 8}, column{title: "TOKEN", wide: true}, column{title: "VIA", wide: true}, column{title: "ADDRESS", wide: true},
-		column{title: "ACTION"}, column{title: "OBJECT", min: 8}, column{title: "STATUS"}, column{title: "REQUEST", wide: true})
+	t.head(column{title: "SEQ"}, column{title: "TIME"}, column{title: "ACTOR"}, column{title: "TOKEN", wide: true}, column{title: "VIA", wide: true}, column{title: "ADDRESS", wide: true},
+		column{title: "ACTION"}, column{title: "OBJECT"}, column{title: "STATUS"}, column{title: "REQUEST", wide: true})
 	for _, e := range entries {
 		t.row(strconv.FormatUint(e.Seq, 10), e.Time.In(time.Local).Format(timeFormat), e.Actor.String(), e.Actor.TokenID, string(e.Actor.Via), e.Actor.Address,
 			e.Action, e.Object, strconv.Itoa(e.Status), e.RequestID)

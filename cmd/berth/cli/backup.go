@@ -115,7 +115,7 @@ func newBackupList(c *connector) *cobra.Command {
 		if err != nil {
 			return listing{}, err
 		}
-		l := newListing(d.raw, "backups", names(list, func(b client.Backup) string { return b.BackupID }))
+		l := listing{raw: d.raw, names: names(list, func(b client.Backup) string { return b.BackupID })}
 		l.fill = func(t *table) { tableOfBackups(t, list) }
 		return l, nil
 	})
@@ -123,7 +123,7 @@ func newBackupList(c *connector) *cobra.Command {
 
 func tableOfBackups(t *table, list []client.Backup) {
 	t.head(column{title: "BACKUP"}, column{title: "VOLUME"}, column{title: "NAME"}, column{title: "STATE"}, column{title: "SIZE"}, column{title: "CREATED"},
-		column{title: "TARGET"}, column{title: "POLICY", wide: true}, column{title: "SKIPPED", wide: true}, column{title: "CHECKSUM", wide: true}, column{title: "MESSAGE", min: 8})
+		column{title: "TARGET"}, column{title: "POLICY", wide: true}, column{title: "SKIPPED", wide: true}, column{title: "CHECKSUM", wide: true}, column{title: "MESSAGE"})
 	for _, b := range list {
 		state := string(b.State)
 		if b.State == v1.JobRunning && b.Progress.Total > 0 {

@@ -74,7 +74,7 @@ func newPolicyGet(c *connector) *cobra.Command {
 			return fmt.Errorf("%s: %w", args[0], err)
 		}
 		return show(cmd, d.raw, []string{p.VolumeID}, func(t *table) {
-			t.head(column{title: "VOLUME"}, column{title: "EVERY"}, column{title: "KEEP"}, column{title: "TARGET"}, column{title: "NEXT"}, column{title: "IGNORE"}, column{title: "MESSAGE", min: 8})
+			t.head(column{title: "VOLUME"}, column{title: "EVERY"}, column{title: "KEEP"}, column{title: "TARGET"}, column{title: "NEXT"}, column{title: "IGNORE"}, column{title: "MESSAGE"})
 			next := ""
 			if p.NextRunAt != nil {
 				next = date(*p.NextRunAt)

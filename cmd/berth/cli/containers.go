@@ -48,15 +48,15 @@ func listContainers(cmd *cobra.Command, d *daemon, labels []string) (listing, er
 	if err != nil {
 		return listing{}, err
 	}
-	l := newListing(d.raw, "containers", names(list, func(s client.Summary) string { return s.InternalID }))
+	l := listing{raw: d.raw, names: names(list, func(s client.Summary) string { return s.InternalID })}
 	l.fill = func(t *table) {
 		if len(list) == 0 {
 			t.line("There are no containers" + labelText(labels) + ".")
 			return
 		}
-		t.head(column{title: "CONTAINER", min: 16}, column{title: "STATE", style: stateStyle}, column{title: "SINCE"},
+		t.head(column{title: "CONTAINER"}, column{title: "STATE", style: stateStyle}, column{title: "SINCE"},
 			column{title: "POWER", wide: true}, column{title: "RESTARTS", wide: true}, column{title: "VOLUME", wide: true},
-			column{title: "IMAGE", min: 12}, column{title: "PORTS", min: 10}, column{title: "MESSAGE", min: 30, wrap: true})
+			column{title: "IMAGE"}, column{title: "PORTS"}, column{title: "MESSAGE"})
 		now := time.Now()
 		for _, s := range list {
 			t.row(s.InternalID, string(s.State), age(s.StateSince, now), string(s.Power), strconv.Itoa(s.RestartCount), s.VolumeID,

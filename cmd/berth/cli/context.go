@@ -85,7 +85,7 @@ func newContextList(c *connector) *cobra.Command {
 			return err
 		}
 		return show(cmd, raw, names(list, func(l listedContext) string { return l.Name }), func(t *table) {
-			t.head(column{title: "CURRENT"}, column{title: "CONTEXT", min: 12}, column{title: "URL", min: 20}, column{title: "TOKEN"}, column{title: "CA"})
+			t.head(column{title: "CURRENT"}, column{title: "CONTEXT"}, column{title: "URL"}, column{title: "TOKEN"}, column{title: "CA"})
 			for _, l := range list {
 				t.row(mark(l.Current, "*"), l.Name, l.URL, mark(l.Token, "yes"), mark(l.CA, "yes"))
 			}

@@ -83,12 +83,7 @@ func warnUnknown(cmd *cobra.Command, d *daemon, id string) error {
 	if !errors.Is(err, v1.ErrContainerNotFound) {
 		return nil // the request for the events reports what else is wrong
 	}
-	list, err := d.Containers().List(cmd.Context())
-	if err != nil {
-		return nil
-	}
-	meant := similar(id, names(list, func(s client.Summary) string { return s.InternalID }))
-	_, err = fmt.Fprintf(cmd.ErrOrStderr(), "berth: there is no container %s, but events of a deleted one would be shown%s\n", printable(id), didYouMean(meant))
+	_, err = fmt.Fprintf(cmd.ErrOrStderr(), "berth: there is no container %s, but events of a deleted one would be shown\n", printable(id))
 	return err
 }
 

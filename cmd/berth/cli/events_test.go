@@ -97,7 +97,7 @@ func TestEventsOfUnknownContainer(t *testing.T) {
 	out, errOut, err := command(t, f.env(), "events", "--container", "survvial")
 	require.NoError(t, err)
 	require.Regexp(t, `^ +SEQ  TIME +OBJECT +EVENT\n +8  .* survvial +deleting\n$`, out)
-	require.Equal(t, "berth: there is no container survvial, but events of a deleted one would be shown; did you mean survival?\n", errOut)
+	require.Equal(t, "berth: there is no container survvial, but events of a deleted one would be shown\n", errOut)
 
 	out, errOut, err = command(t, f.env(), "events", "--container", "survival", "-o", "json")
 	require.NoError(t, err)

@@ -134,3 +134,24 @@ func checkFlags(cmd *cobra.Command) (err error) {
 	})
 	return err
 }
+
+// noCommand refuses a command that does not exist, and names those that may have been meant.
+func noCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	text := fmt.Sprintf("unknown command %q for %q", args[0], cmd.CommandPath())
+	cmd.SuggestionsMinimumDistance = 2 // cobra sets it for the root alone
+	if meant := cmd.SuggestionsFor(args[0]); len(meant) > 0 {
+		text += "; did you mean " + strings.Join(meant, ", ") + "?"
+	}
+	return errors.New(text)
+}
+
+// noArguments refuses arguments of a command that takes none.
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s takes no arguments, but received %q", cmd.CommandPath(), args[0])
+}

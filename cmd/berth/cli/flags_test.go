@@ -18,7 +18,7 @@ func TestFlagErrors(t *testing.T) {
 		"backup policy set a --keep 1 --every x":  `--every: "x" is not a duration such as 90s, 1h30m or 7d`,
 		"volumes create --size-limit x":           `--size-limit: "x" is not a size such as 512KiB, 1MiB or 10GiB`,
 		"volumes create -l x":                     `--label: "x" must be name=value`,
-		"volumes --watch=maybe":                   `--watch: "maybe" must be true or false`,
+		"events --follow=maybe":                   `--follow: "maybe" must be true or false`,
 		"wait mc running --timeout 5":             `--timeout: "5" must be a duration such as 90s, 5m or 1h30m`,
 		"events --type foo":                       `--type: "foo" is not one of event, daemon_message, backup, restore, pull`,
 		"events -n many":                          `--last: "many" must be a whole number`,

@@ -25,10 +25,10 @@ func newPortsCommand(c *connector) *cobra.Command {
 		if err != nil {
 			return listing{}, err
 		}
-		l := newListing(d.raw, "ports", names(list, func(p client.PoolPort) string { return p.String() }))
+		l := listing{raw: d.raw, names: names(list, func(p client.PoolPort) string { return p.String() })}
 		l.fill = func(t *table) {
-			t.head(column{title: "ADDRESS"}, column{title: "PROTOCOL"}, column{title: "IN USE"}, column{title: "CONTAINER", min: 16},
-				column{title: "FIREWALL", min: 12})
+			t.head(column{title: "ADDRESS"}, column{title: "PROTOCOL"}, column{title: "IN USE"}, column{title: "CONTAINER"},
+				column{title: "FIREWALL"})
 			for _, p := range list {
 				rule := p.Firewall.State
 				if p.Firewall.Reason != "" {

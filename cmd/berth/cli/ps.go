@@ -22,7 +22,7 @@ func newPsCommand(c *connector) *cobra.Command {
 		Short:   "List the containers with their states, and report whether the daemon is ready",
 		Long: "List the containers with their states, and why those that should run do not. SINCE is the time in the state.\n" +
 			"A line above the table reports whether the daemon is ready; if it is not, the exit code is 7.",
-		Example: "  berth ps\n  berth ps -w --label game=chess\n" +
+		Example: "  berth ps\n  berth ps --label game=chess\n" +
 			"  berth ps -o json | jq -r '.containers[] | select(.state == \"failed\").internal_id'",
 	}, func(cmd *cobra.Command, d *daemon, _ []string) (listing, error) {
 		reason, err := unready(cmd.Context(), d)
@@ -42,7 +42,7 @@ func newPsCommand(c *connector) *cobra.Command {
 
 // add adds the readiness of the daemon to a list of its containers.
 func (o overview) add(l listing) (listing, error) {
-	o.Containers = l.items
+	o.Containers = itemsOf(l.raw, "containers")
 	var err error
 	if l.raw, err = json.Marshal(o); err != nil {
 		return l, err

@@ -18,7 +18,7 @@ func lines(t *testing.T, from *table) []string {
 func newExample() *table {
 	t := &table{}
 	t.line("above\tall\x1b[2J")
-	t.head(column{title: "ID", min: 4}, column{title: "STATE", style: stateStyle}, column{title: "UID", wide: true}, column{title: "WHY", min: 6})
+	t.head(column{title: "ID"}, column{title: "STATE", style: stateStyle}, column{title: "UID", wide: true}, column{title: "WHY"})
 	t.row("long-name", "running", "u1", "")
 	t.row("b", "exit", "u2", "日本\x1b]0;x\x07 a longer \u202e text")
 	return t
@@ -42,39 +42,6 @@ func TestTable(t *testing.T) {
 	require.Empty(t, strings.Join(lines(t, &table{}), ""))
 }
 
-// TestTableFitsTerminal truncates the columns that allow it, the leftmost first.
-func TestTableFitsTerminal(t *testing.T) {
-	for width, want := range map[int]string{
-		0:   "b          exit     日本 ]0;x  a longer   text",
-		100: "b          exit     日本 ]0;x  a longer   text",
-		45:  "b         exit     日本 ]0;x  a longer   text",
-		30:  "b     exit     日本 ]0;x  a l…",
-		10:  "b     exit     日本 …",
-	} {
-		narrow := newExample()
-		narrow.width = width
-		require.Equal(t, want, lines(t, narrow)[3], width)
-	}
-}
-
-// TestTableWraps shows a long cell on several lines, the last one truncated.
-func TestTableWraps(t *testing.T) {
-	narrow := &table{width: 24}
-	narrow.head(column{title: "ID"}, column{title: "WHY", min: 10, wrap: true}, column{title: "END"})
-	narrow.row("a", "one two three "+strings.Repeat("x", 16)+" five six seven eight", "z")
-	narrow.row("b", "short", "")
-	require.Equal(t, []string{
-		"ID  WHY              END",
-		"a   one two three    z",
-		"    xxxxxxxxxxxxxxx",
-		"    x five six",
-		"    seven eight",
-		"b   short            -",
-	}, lines(t, narrow))
-	require.Equal(t, []string{"aaaa", "aaaa", "aaaa", "aaa…"}, wrapped(strings.Repeat("a", 100), 4))
-	require.Equal(t, []string{"日", "本"}, wrapped("日本", 3))
-}
-
 func TestTableColours(t *testing.T) {
 	colours := newExample()
 	colours.colour = true
@@ -83,9 +50,46 @@ func TestTableColours(t *testing.T) {
 }
 
 func TestFieldsAlign(t *testing.T) {
-	fields := &table{width: 20}
+	fields := &table{}
 	fields.field("container", "mc")
 	fields.field("empty", "")
 	fields.field("up", "a text that is wider than the terminal")
 	require.Equal(t, []string{"container:  mc", "up:         a text that is wider than the terminal"}, lines(t, fields))
+}
+
+// TestColor shows a running container, whose state is green where there are colours.
+func TestColor(t *testing.T) {
+	f := newFakeAPI(t, map[string]string{"GET /containers": `200 {"containers":[{"internal_id":"mc","state":"running"}]}`})
+	const green = "\x1b[32mrunning\x1b[0m"
+	for _, x := range []struct {
+		env    []string
+		args   []string
+		colour bool
+	}{
+		{nil, nil, true},
+		{[]string{"NO_COLOR="}, nil, true}, // https://no-color.org: not empty
+		{[]string{"NO_COLOR=1"}, nil, false},
+		{[]string{"TERM=dumb"}, nil, false},
+		{[]string{"NO_COLOR=1"}, []string{"--color", "always"}, true},
+		{nil, []string{"--color", "never"}, false},
+		{nil, []string{"-o", "json"}, false},
+	} {
+		tty := openTerminal(t, 100, 20)
+		root := NewRoot(Options{Environ: append(f.env(), x.env...)})
+		root.SetArgs(append([]string{"containers"}, x.args...))
+		root.SetOut(Printable(tty.File))
+		require.NoError(t, root.ExecuteContext(t.Context()))
+		tty.until(t, "running")
+		if x.colour {
+			tty.until(t, green)
+		} else {
+			require.NotContains(t, tty.shown(), "\x1b", "%v", x)
+		}
+	}
+	out, _, err := command(t, f.env(), "containers")
+	require.NoError(t, err)
+	require.NotContains(t, out, "\x1b", "a file has no colours")
+	out, _, err = command(t, f.env(), "containers", "--color", "always")
+	require.NoError(t, err)
+	require.Contains(t, out, green)
 }

@@ -107,17 +107,3 @@ func terminalOf(w io.Writer) *os.File {
 	}
 	return f
 }
-
-// terminalWidth returns the number of cells in a line of the terminal that out writes
-// to; 0 if it is not a terminal or does not know its size.
-func terminalWidth(out io.Writer) int {
-	f := terminalOf(out)
-	if f == nil {
-		return 0
-	}
-	width, _, err := term.GetSize(int(f.Fd()))
-	if err != nil {
-		return 0
-	}
-	return width
-}

@@ -84,9 +84,9 @@ func newTokenList(c *connector) *cobra.Command {
 		if err != nil {
 			return listing{}, err
 		}
-		l := newListing(d.raw, "tokens", names(tokens, func(k client.Token) string { return k.ID }))
+		l := listing{raw: d.raw, names: names(tokens, func(k client.Token) string { return k.ID })}
 		l.fill = func(t *table) {
-			t.head(column{title: "TOKEN"}, column{title: "NAME", min: 12}, column{title: "SCOPES"}, column{title: "CONTAINERS", min: 16},
+			t.head(column{title: "TOKEN"}, column{title: "NAME"}, column{title: "SCOPES"}, column{title: "CONTAINERS"},
 				column{title: "EXPIRES"}, column{title: "PARENT", wide: true}, column{title: "SSH KEYS", wide: true})
 			for _, k := range tokens {
 				scopes := make([]string, len(k.Scopes))

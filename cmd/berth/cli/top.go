@@ -5,13 +5,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/docker/go-units"
+	"github.com/mattn/go-runewidth"
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"berth/api/client"
 	v1 "berth/api/v1"
@@ -40,12 +44,10 @@ func newTopCommand(c *connector) *cobra.Command {
 		if o.ids = ids; !slices.Contains(topOrders(), o.sort) {
 			return withCode(exitUsage, fmt.Errorf("--sort must be %s, not %q", strings.Join(topOrders(), ", "), o.sort))
 		}
-		fetch := func() (listing, error) { return o.list(cmd, d) }
-		if !o.once && isText(cmd) && terminalOf(cmd.OutOrStdout()) != nil {
-			w := &watch{cmd: cmd, daemon: d, fetch: fetch}
-			return w.run(cmd.Context())
+		if screen := terminalOf(cmd.OutOrStdout()); !o.once && isText(cmd) && screen != nil {
+			return o.live(cmd, d, screen)
 		}
-		l, err := fetch()
+		l, err := o.list(cmd, d)
 		if err != nil {
 			return err
 		}
@@ -59,6 +61,65 @@ func newTopCommand(c *connector) *cobra.Command {
 	return cmd
 }
 
+// live shows the usage on a terminal each second, until the command is interrupted. A
+// daemon that is away is waited for.
+func (o topOptions) live(cmd *cobra.Command, d *daemon, screen *os.File) error {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	clear := "\x1b[2J"
+	for {
+		t := newTable(cmd)
+		l, err := o.list(cmd, d)
+		if cmd.Context().Err() != nil {
+			return nil // an interrupt ends it
+		}
+		switch {
+		case err == nil:
+			l.compose(t)
+		case transient(err):
+			for line := range strings.Lines(d.explain(err).Error()) {
+				t.line("berth: " + strings.TrimSuffix(line, "\n"))
+			}
+		default:
+			return err
+		}
+		if err := draw(screen, clear, t); err != nil {
+			return err
+		}
+		clear = ""
+		select {
+		case <-tick.C:
+		case <-cmd.Context().Done():
+			return nil
+		}
+	}
+}
+
+// draw shows a table from the top of a terminal, as far as it fits.
+func draw(screen *os.File, clear string, t *table) error {
+	var text, b strings.Builder
+	if err := t.print(&text); err != nil {
+		return err
+	}
+	lines := strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
+	width, height, err := term.GetSize(int(screen.Fd()))
+	if err != nil {
+		width, height = 0, 0
+	}
+	if height > 2 && len(lines) > height-1 { // the cursor is on a line of its own
+		lines = append(lines[:height-2], "…")
+	}
+	b.WriteString(clear + "\x1b[H")
+	for _, line := range lines {
+		if width > 0 {
+			line = runewidth.Truncate(line, width, "…")
+		}
+		b.WriteString(line + "\x1b[K\n")
+	}
+	_, err = io.WriteString(screen, b.String()+"\x1b[J")
+	return err
+}
+
 // list returns the usage of the running containers. If one of the requested containers
 // does not exist, the listing has an error.
 func (o topOptions) list(cmd *cobra.Command, d *daemon) (listing, error) {
@@ -67,10 +128,10 @@ func (o topOptions) list(cmd *cobra.Command, d *daemon) (listing, error) {
 		return listing{}, err
 	}
 	id := func(m client.Measured) string { return m.InternalID }
-	l := newListing(d.raw, "containers", names(all, id))
+	var l listing
 	items := map[string]json.RawMessage{}
-	for i, name := range l.names[:min(len(l.names), len(l.items))] {
-		items[name] = l.items[i]
+	for i, item := range itemsOf(d.raw, "containers") {
+		items[all[i].InternalID] = item
 	}
 	running := slices.DeleteFunc(all, func(m client.Measured) bool {
 		return m.Stats == nil || len(o.ids) > 0 && !slices.Contains(o.ids, m.InternalID)
@@ -81,11 +142,12 @@ func (o topOptions) list(cmd *cobra.Command, d *daemon) (listing, error) {
 			l.err = errors.Join(l.err, withCode(exitNotFound, errors.New(requested+": Container not found")))
 		}
 	}
-	l.names, l.items = names(running, id), []json.RawMessage{}
-	for _, name := range l.names {
-		l.items = append(l.items, items[name])
+	l.names = names(running, id)
+	shown := make([]json.RawMessage, len(running))
+	for i, name := range l.names {
+		shown[i] = items[name]
 	}
-	l.raw, err = json.Marshal(map[string]any{"containers": l.items})
+	l.raw, err = json.Marshal(map[string]any{"containers": shown})
 	l.fill = func(t *table) { fillTop(t, running) }
 	return l, err
 }
@@ -109,7 +171,7 @@ func fillTop(t *table, running []client.Measured) {
 		t.line("No container runs.")
 		return
 	}
-	t.head(column{title: "CONTAINER", min: 16}, column{title: "CPU %"}, column{title: "MEMORY"}, column{title: "LIMIT"}, column{title: "MEM %"},
+	t.head(column{title: "CONTAINER"}, column{title: "CPU %"}, column{title: "MEMORY"}, column{title: "LIMIT"}, column{title: "MEM %"},
 		column{title: "NET RX"}, column{title: "NET TX"}, column{title: "BLOCK R", wide: true}, column{title: "BLOCK W", wide: true},
 		column{title: "DISK"}, column{title: "PIDS"}, column{title: "UP"})
 	for _, m := range running {

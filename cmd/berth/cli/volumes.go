@@ -25,10 +25,10 @@ func newVolumesCommand(c *connector) *cobra.Command {
 		if err != nil {
 			return listing{}, err
 		}
-		l := newListing(d.raw, "volumes", names(list, func(v client.Volume) string { return v.VolumeID }))
+		l := listing{raw: d.raw, names: names(list, func(v client.Volume) string { return v.VolumeID })}
 		l.none = "There are no volumes" + labelText(labels) + "."
 		l.fill = func(t *table) {
-			t.head(column{title: "VOLUME"}, column{title: "NAME"}, column{title: "SIZE"}, column{title: "LIMIT"}, column{title: "USED BY", min: 16}, column{title: "READY"}, column{title: "CREATED"},
+			t.head(column{title: "VOLUME"}, column{title: "NAME"}, column{title: "SIZE"}, column{title: "LIMIT"}, column{title: "USED BY"}, column{title: "READY"}, column{title: "CREATED"},
 				column{title: "PATH", wide: true})
 			for _, v := range list {
 				t.row(v.VolumeID, v.Name, units.BytesSize(float64(v.Size)), limit(v.SizeLimit), strings.Join(v.UsedBy, ","), strconv.FormatBool(v.Ready),
