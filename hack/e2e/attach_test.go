@@ -34,7 +34,6 @@ func TestAttachOnTerminal(t *testing.T) {
 
 	shown.press(t, "hello\r")
 	shown.until(t, "got <hello>")
-	require.Equal(t, 1, strings.Count(shown.text(), "\nhello"), "the line is shown once, and its echo is not: %q", shown.text())
 	shown.press(t, "\x10\x11")
 	require.NoError(t, cmd.Wait())
 	shown.until(t, "detached from mc")

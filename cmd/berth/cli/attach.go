@@ -1,19 +1,19 @@
 package cli
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/signal"
-	"slices"
-	"strings"
 	"sync"
 	"syscall"
-	"time"
 
-	mobyterm "github.com/moby/term"
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"berth/api/client"
 	v1 "berth/api/v1"
@@ -29,7 +29,6 @@ var errDetached = errors.New("detached")
 // attachOptions are the flags of attach.
 type attachOptions struct {
 	noStdin, raw bool
-	keys         string
 	tail         int
 }
 
@@ -38,18 +37,13 @@ func newAttachCommand(c *connector) *cobra.Command {
 	cmd := c.command(withoutNames(&cobra.Command{
 		Use:   "attach <id>",
 		Short: "Follow a container's console and write lines to it",
-		Long: "Follow a container's console, and write the lines that are typed to it. On a terminal, lines can be edited,\n" +
-			"the arrow keys recall earlier ones, and nothing is sent before Enter. The container runs on after the detach\n" +
-			"keys, Ctrl-C or Ctrl-D. Without a terminal, lines of standard input are sent; after its end the command\n" +
-			"continues to follow.",
+		Long: "Follow a container's console, and write the lines that are typed to it; nothing is sent before Enter. The\n" +
+			"container runs on after Ctrl-P Ctrl-Q, Ctrl-C or Ctrl-D. Without a terminal, lines of standard input are sent;\n" +
+			"after its end the command continues to follow.",
 		Example: "  berth attach survival\n  berth attach survival --no-stdin --tail 0",
 		Args:    cobra.ExactArgs(1),
 	}), func(cmd *cobra.Command, d *daemon, args []string) error {
-		keys, err := mobyterm.ToBytes(o.keys)
-		if err != nil {
-			return withCode(exitUsage, fmt.Errorf("--detach-keys: %w", err))
-		}
-		if err := attach(cmd, d, args[0], o, keys); err != nil {
+		if err := attach(cmd, d, args[0], o); err != nil {
 			return fmt.Errorf("%s: %w", args[0], err)
 		}
 		return nil
@@ -57,7 +51,6 @@ func newAttachCommand(c *connector) *cobra.Command {
 	flags := cmd.Flags()
 	flags.BoolVar(&o.noStdin, "no-stdin", false, "only follow the console")
 	flags.BoolVar(&o.raw, "raw", false, "write control characters to a terminal unescaped")
-	flags.StringVar(&o.keys, "detach-keys", "ctrl-p,ctrl-q", "keys that detach, such as ctrl-a or ctrl-p,ctrl-q")
 	flags.IntVarP(&o.tail, "tail", "n", 20, "number of past lines, 0 to 10000")
 	return cmd
 }
@@ -65,111 +58,71 @@ func newAttachCommand(c *connector) *cobra.Command {
 // attach follows a console and sends lines to it until the container is deleted, or the
 // person detaches. A detach and an interrupt are no errors. A broken stream is opened
 // again.
-func attach(cmd *cobra.Command, d *daemon, id string, o attachOptions, keys []byte) error {
+func attach(cmd *cobra.Command, d *daemon, id string, o attachOptions) error {
 	parent, stop := signal.NotifyContext(cmd.Context(), syscall.SIGHUP, syscall.SIGQUIT) // so that the terminal is restored
 	defer stop()
 	ctx, end := context.WithCancelCause(parent)
 	defer end(nil)
-	c, err := d.Containers().Get(ctx, id)
+	if _, err := d.Containers().Get(ctx, id); err != nil {
+		return err
+	}
+	a := &attachment{cmd: cmd, daemon: d, id: id, out: cmd.OutOrStdout()}
+	if o.raw {
+		a.out = unfiltered(a.out)
+	}
+	d.notices = notes{a}
+	in, err := openInput(cmd, o)
 	if err != nil {
 		return err
 	}
-	con, err := openConsole(cmd, o, keys)
-	if err != nil {
-		return err
-	}
-	defer con.close()
-	d.notices = con.notes
-	a := &attachment{cmd: cmd, daemon: d, id: id, console: con, echoes: c.TTY == nil || *c.TTY}
+	defer in.close()
 	var reading sync.WaitGroup
 	reading.Go(func() {
-		if err := a.input(ctx); err != nil {
+		if err := a.input(ctx, in); err != nil {
 			end(err) // and the stream
 		}
 	})
 	end(a.follow(ctx, o.tail))
-	con.stop()
+	in.stop()
 	reading.Wait()
-	con.close()
 	switch err := context.Cause(ctx); {
 	case parent.Err() != nil:
 		return nil
 	case errors.Is(err, errDetached):
-		_, err = fmt.Fprintf(cmd.ErrOrStderr(), "berth: detached from %s\n", id)
+		_, err = fmt.Fprintf(cmd.ErrOrStderr(), "\nberth: detached from %s\n", id)
 		return err
 	default:
 		return err
 	}
 }
 
-// attachment connects a container with a console.
+// attachment connects a container with standard input and output.
 type attachment struct {
-	cmd     *cobra.Command
-	daemon  *daemon
-	id      string
-	console *console
-	echoes  bool // the container has a terminal, which prints what is written to it
+	cmd    *cobra.Command
+	daemon *daemon
+	id     string
 
-	mu   sync.Mutex
-	sent []echo
+	mu  sync.Mutex // guards what is printed
+	out io.Writer
 }
-
-// echo is a line that a container's terminal will print, and the person has seen.
-type echo struct {
-	line  string
-	until time.Time // when it is not expected any more
-}
-
-// echoWait is how long after a line its echo is expected.
-const echoWait = 5 * time.Second
-
-// maxEchoes is how many lines are expected to be echoed.
-const maxEchoes = 32
 
 // input sends lines until there are no more. It returns errDetached if a person has
 // ended them, and nil at the end of a file.
-func (a *attachment) input(ctx context.Context) error {
-	for {
-		line, err := a.console.line()
-		switch {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
-			return err
-		case len(line) > maxInput:
+func (a *attachment) input(ctx context.Context, in *input) error {
+	for in.lines.Scan() {
+		line := in.lines.Text()
+		if len(line) > maxInput {
 			a.note("the line is longer than " + v1.Size(maxInput).String() + " and was not sent")
 			continue
 		}
-		a.expect(line)
 		if err := a.daemon.Containers().Send(ctx, a.id, line); err != nil && ctx.Err() == nil {
 			a.note("the line was not sent: " + err.Error())
 		}
 	}
-}
-
-// expect remembers a line whose echo is not shown.
-func (a *attachment) expect(line string) {
-	if !a.echoes || !a.console.edits || line == "" {
-		return
+	if err := in.lines.Err(); err != nil || !in.typed {
+		return err
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if len(a.sent) < maxEchoes {
-		a.sent = append(a.sent, echo{line, time.Now().Add(echoWait)})
-	}
-}
-
-// isEcho reports whether a line of the console is the echo of one that was sent.
-func (a *attachment) isEcho(line string) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	now := time.Now()
-	a.sent = slices.DeleteFunc(a.sent, func(e echo) bool { return now.After(e.until) })
-	if len(a.sent) == 0 || strings.TrimRight(line, "\r\n") != a.sent[0].line {
-		return false
-	}
-	a.sent = a.sent[1:]
-	return true
+	return errDetached // Ctrl-D
 }
 
 // follow prints messages until there are no more.
@@ -186,27 +139,128 @@ func (a *attachment) follow(ctx context.Context, tail int) error {
 	return nil
 }
 
-func (a *attachment) print(m client.Message) (err error) {
-	switch {
-	case !isText(a.cmd):
+func (a *attachment) print(m client.Message) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !isText(a.cmd) {
 		return printNext(a.cmd, m.JSON)
-	case m.Event == client.EventConsole:
-		for line := range strings.Lines(m.Data) {
-			if err == nil && !a.isEcho(line) {
-				_, err = io.WriteString(a.console.out, line)
-			}
-		}
-	case m.Event == client.EventLogs:
-		_, err = io.WriteString(a.console.out, m.Data)
-	case m.Event == v1.EventState:
-		a.note("state is " + m.Data)
-	case m.Event == v1.EventMessage:
-		a.note(m.Data)
 	}
-	return err
+	return printMessage(a.out, a.cmd.ErrOrStderr(), m)
 }
 
 // note prints a message of berth. The next line of the console fails if this does.
-func (a *attachment) note(text string) {
-	_, _ = fmt.Fprintf(a.console.notes, "berth: %s\n", text)
+func (a *attachment) note(text string) { _, _ = fmt.Fprintf(notes{a}, "berth: %s\n", text) }
+
+// notes is standard error, also while the console is printed.
+type notes struct{ *attachment }
+
+// Write writes p to standard error.
+func (n notes) Write(p []byte) (int, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.cmd.ErrOrStderr().Write(p)
+}
+
+// input is where attach reads lines. A terminal stays in its line mode: the person edits
+// a line with the keys of the terminal.
+type input struct {
+	lines *bufio.Scanner
+	typed bool // on a terminal
+
+	f            *os.File
+	wake, waking *os.File // a pipe: closing waking wakes a read that waits for a person
+	restore      func()
+}
+
+// openInput opens the standard input of a command. On a terminal, the keys that detach
+// end a read until close is called.
+func openInput(cmd *cobra.Command, o attachOptions) (*input, error) {
+	i := &input{restore: func() {}}
+	from, is := cmd.InOrStdin(), false
+	if o.noStdin {
+		from = bytes.NewReader(nil)
+	}
+	if i.f, is = from.(*os.File); is {
+		var err error
+		if i.wake, i.waking, err = os.Pipe(); err != nil {
+			return nil, err
+		}
+		from = i
+		if i.typed = IsTerminal(i.f); i.typed {
+			if err := i.delimit(); err != nil {
+				i.close()
+				return nil, err
+			}
+		}
+	}
+	i.lines = bufio.NewScanner(from)
+	i.lines.Buffer(nil, 2*maxInput)
+	if i.typed {
+		i.lines.Split(splitTyped)
+	}
+	return i, nil
+}
+
+// The keys that end an attachment.
+const (
+	ctrlC = '\x03'
+	ctrlP = '\x10'
+	ctrlQ = '\x11'
+)
+
+// delimit makes Ctrl-Q and Ctrl-C end a read as Enter does, until restore is called.
+func (i *input) delimit() error {
+	fd := int(i.f.Fd())
+	before, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+	if err != nil {
+		return err
+	}
+	mode := *before
+	mode.Iflag = mode.Iflag&^unix.IXON | unix.ICRNL
+	mode.Lflag |= unix.ICANON | unix.IEXTEN
+	mode.Cc[unix.VEOL], mode.Cc[unix.VEOL2], mode.Cc[unix.VINTR] = ctrlQ, ctrlC, 0          // no key interrupts
+	i.restore = sync.OnceFunc(func() { _ = unix.IoctlSetTermios(fd, unix.TCSETS, before) }) // the terminal may be gone
+	return unix.IoctlSetTermios(fd, unix.TCSETS, &mode)
+}
+
+// splitTyped splits what is typed into lines, until the keys that detach.
+func splitTyped(data []byte, atEOF bool) (advance int, line []byte, err error) {
+	if !bytes.ContainsRune(data, '\n') && (bytes.HasSuffix(data, []byte{ctrlP, ctrlQ}) || bytes.HasSuffix(data, []byte{ctrlC})) {
+		return 0, nil, errDetached
+	}
+	return bufio.ScanLines(data, atEOF)
+}
+
+// Read reads from the file. After stop it returns io.EOF.
+func (i *input) Read(p []byte) (int, error) {
+	const ready = unix.POLLIN | unix.POLLHUP | unix.POLLERR
+	for {
+		set := []unix.PollFd{{Fd: int32(i.f.Fd()), Events: unix.POLLIN}, {Fd: int32(i.wake.Fd()), Events: unix.POLLIN}}
+		_, err := unix.Poll(set, -1)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return 0, err
+		case set[1].Revents&ready != 0:
+			return 0, io.EOF
+		case set[0].Revents != 0:
+			return i.f.Read(p)
+		}
+	}
+}
+
+// stop ends the reads.
+func (i *input) stop() {
+	i.restore()
+	if i.f != nil {
+		_ = i.waking.Close()
+	}
+}
+
+// close releases what openInput has opened. No read may be in progress.
+func (i *input) close() {
+	i.stop()
+	if i.f != nil {
+		_ = i.wake.Close()
+	}
 }
