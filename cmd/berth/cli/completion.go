@@ -2,15 +2,12 @@ package cli
 
 import (
 	"context"
-	"path"
 	"slices"
 	"strings"
 	"time"
 	"unicode"
 
 	"github.com/spf13/cobra"
-
-	v1 "berth/api/v1"
 )
 
 // completionTimeout bounds how long a shell waits for the daemon.
@@ -151,55 +148,17 @@ func (c *connector) completeWait(cmd *cobra.Command, args []string, text string)
 	return offers, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeFiles completes an address: containers and volumes, then the files of the
-// volume, a folder at a time. The argument with index local is a file of this host; -1
-// is none.
+// completeFiles completes the id of an address. The argument with index local is a file of
+// this host; -1 is none.
 func (c *connector) completeFiles(local int) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, text string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) == local {
 			return nil, cobra.ShellCompDirectiveDefault
 		}
-		if !strings.Contains(text, ":") {
-			return c.ask(cmd, text, rootsOf(containerIDs), rootsOf(volumeIDs)), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+		offers := c.ask(cmd, text, containerIDs, volumeIDs)
+		for i := range offers {
+			offers[i] = strings.Replace(offers[i], "\t", ":\t", 1)
 		}
-		return c.ask(cmd, text, filesOf(text)), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
-	}
-}
-
-// rootsOf returns a source of the roots of the volumes that another one names.
-func rootsOf(ids source) source {
-	return func(ctx context.Context, d *daemon) ([]string, error) {
-		list, err := ids(ctx, d)
-		for i := range list {
-			list[i] = strings.Replace(list[i], "\t", ":\t", 1)
-		}
-		return list, err
-	}
-}
-
-// filesOf returns a source of the addresses of the files in the folder that text names
-// up to its last slash.
-func filesOf(text string) source {
-	return func(ctx context.Context, d *daemon) ([]string, error) {
-		folder, _ := path.Split(text[strings.IndexByte(text, ':')+1:])
-		a, err := parseAddress(text[:strings.IndexByte(text, ':')+1] + folder)
-		if err != nil {
-			return nil, err
-		}
-		volume, err := volumeOf(ctx, d, a.id)
-		if err != nil {
-			return nil, err
-		}
-		list, err := d.Files().List(ctx, volume, a.path)
-		var offers []string
-		for _, e := range list {
-			if e.Type == v1.TypeDirectory {
-				e.Name += "/"
-			}
-			if shellSafe(e.Name) { // a tab would begin a description
-				offers = append(offers, a.id+":"+folder+e.Name)
-			}
-		}
-		return offers, err
+		return offers, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 	}
 }

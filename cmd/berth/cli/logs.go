@@ -34,10 +34,9 @@ func newLogsCommand(c *connector) *cobra.Command {
 		Short: "Print a container's console",
 		Long: "Print the last lines of a container's console, its installations included. With -f continue with new\n" +
 			"output: the console on standard output, states and berth's own messages on standard error. With --install,\n" +
-			"print only the output of installations; -f then ends with the installation in progress. --since and\n" +
-			"--before take a time, such as 2026-11-22T03:00:00Z or 2026-11-22 03:00:00 in the local zone, or a duration\n" +
+			"print only the past output of installations. --since and --before take a time, such as 2026-11-22T03:00:00Z or 2026-11-22 03:00:00 in the local zone, or a duration\n" +
 			"before now, such as 15m or 2d. With --since, all lines from then on are printed unless --tail limits them.",
-		Example: "  berth logs survival -n 500\n  berth logs survival -f --since 10m\n  berth logs survival -f --install",
+		Example: "  berth logs survival -n 500\n  berth logs survival -f --since 10m\n  berth logs survival --install",
 		Args:    cobra.ExactArgs(1),
 	}), func(cmd *cobra.Command, d *daemon, args []string) error {
 		if o.raw {
@@ -60,6 +59,7 @@ func newLogsCommand(c *connector) *cobra.Command {
 	flags.StringVar(&o.since, "since", "", "only lines after this time, or of this duration before now")
 	flags.StringVar(&o.before, "before", "", "only lines before this time, or before this duration before now")
 	cmd.MarkFlagsMutuallyExclusive("follow", "before")
+	cmd.MarkFlagsMutuallyExclusive("follow", "install")
 	return cmd
 }
 
@@ -99,9 +99,6 @@ func parseTime(text string, now time.Time) (time.Time, error) {
 
 // print prints the past lines, and with -f what follows.
 func (o *logOptions) print(cmd *cobra.Command, d *daemon, id string) error {
-	if o.follow && o.Install {
-		return o.followInstall(cmd, d, id)
-	}
 	open := client.OpenOptions{Tail: o.Tail}
 	if o.follow && o.since == "" {
 		if _, err := d.Containers().Get(cmd.Context(), id); err != nil {
