@@ -2,9 +2,17 @@ package cli
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"hash"
+	"io"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/docker/go-units"
@@ -235,4 +243,181 @@ func (w *waiting) job(id string, ask func(context.Context) (string, bool, error)
 	return &task{id: id, ask: ask, late: func() error {
 		return withCode(exitTimeout, fmt.Errorf("%s has not ended within %s; it goes on", id, w.timeout))
 	}}
+}
+
+func newBackupPolicy(c *connector) *cobra.Command {
+	return withSubcommands(&cobra.Command{
+		Use:   "policy",
+		Short: "Back up a volume periodically",
+		Example: "  berth backup policy set 3f2a91c0 --every 6h --keep 8\n" +
+			"  berth backup policy get 3f2a91c0\n  berth backup policy delete 3f2a91c0",
+	}, newPolicySet(c), newPolicyGet(c), newPolicyDelete(c))
+}
+
+func newPolicySet(c *connector) *cobra.Command {
+	var every string
+	var keep int
+	var f *backupFlags
+	cmd := c.command(&cobra.Command{
+		Use:     "set <id>",
+		Short:   "Set the backup policy of a volume or a container's volume, in place of the one before",
+		Long:    "Replace the backup policy of a volume as a whole. The first backup comes after one period plus at most a tenth of it.",
+		Example: "  berth backup policy set 3f2a91c0 --every 6h --keep 8 --ignore 'cache/'",
+		Args:    cobra.ExactArgs(1),
+	}, func(cmd *cobra.Command, d *daemon, args []string) error {
+		period, err := v1.ParseDuration(every)
+		if err != nil {
+			return withCode(exitUsage, fmt.Errorf("--every: %w", err))
+		}
+		r, err := f.request()
+		if err != nil {
+			return err
+		}
+		volume, err := volumeOf(cmd.Context(), d, args[0])
+		if err != nil {
+			return err
+		}
+		p, err := client.BackupsOf(d.Client).SetPolicy(cmd.Context(), volume, client.BackupPolicy{Every: v1.Duration(period), Keep: keep,
+			Target: r.Target, Ignore: r.Ignore, Quiesce: r.Quiesce})
+		if err != nil {
+			return fmt.Errorf("%s: %w", args[0], err)
+		}
+		return printDone(cmd, d.raw, p.VolumeID, "%s: a backup every %s, %d kept", args[0], span(time.Duration(p.Every)), p.Keep)
+	})
+	checkedFlag(cmd, &every, "every", "time between two backups, such as 6h or 1d", checkDuration)
+	cmd.Flags().IntVar(&keep, "keep", 0, "how many completed backups are kept")
+	_ = cmd.MarkFlagRequired("every")
+	_ = cmd.MarkFlagRequired("keep")
+	f = addBackupFlags(cmd)
+	return cmd
+}
+
+func newPolicyGet(c *connector) *cobra.Command {
+	return c.command(&cobra.Command{
+		Use:     "get <id>",
+		Short:   "Print the backup policy of a volume or a container's volume",
+		Example: "  berth backup policy get 3f2a91c0 -o yaml",
+		Args:    cobra.ExactArgs(1),
+	}, func(cmd *cobra.Command, d *daemon, args []string) error {
+		volume, err := volumeOf(cmd.Context(), d, args[0])
+		if err != nil {
+			return err
+		}
+		p, err := client.BackupsOf(d.Client).Policy(cmd.Context(), volume)
+		if err != nil {
+			return fmt.Errorf("%s: %w", args[0], err)
+		}
+		return show(cmd, d.raw, []string{p.VolumeID}, func(t *table) {
+			t.head(column{title: "VOLUME"}, column{title: "EVERY"}, column{title: "KEEP"}, column{title: "TARGET"}, column{title: "NEXT"}, column{title: "IGNORE"}, column{title: "MESSAGE"})
+			next := ""
+			if p.NextRunAt != nil {
+				next = date(*p.NextRunAt)
+			}
+			t.row(p.VolumeID, span(time.Duration(p.Every)), fmt.Sprint(p.Keep), string(p.Target), next, strings.Join(p.Ignore, " "), p.Message)
+		})
+	})
+}
+
+func newPolicyDelete(c *connector) *cobra.Command {
+	return c.command(&cobra.Command{
+		Use:     "delete <id>...",
+		Aliases: []string{"rm"},
+		Short:   "Remove the backup policy of volumes; their backups stay",
+		Example: "  berth backup policy delete 3f2a91c0",
+		Args:    cobra.MinimumNArgs(1),
+	}, func(cmd *cobra.Command, d *daemon, ids []string) error {
+		return each(cmd.Context(), d, ids, func(id string) error {
+			volume, err := volumeOf(cmd.Context(), d, id)
+			if err != nil {
+				return err
+			}
+			if err := client.BackupsOf(d.Client).DeletePolicy(cmd.Context(), volume); err != nil {
+				return fmt.Errorf("%s: %w", id, err)
+			}
+			return printDone(cmd, d.raw, id, "%s: policy removed", id)
+		})
+	})
+}
+
+func newBackupDownload(c *connector) *cobra.Command {
+	var out string
+	cmd := c.command(&cobra.Command{
+		Use:   "download <backup>",
+		Short: "Download the archive of a backup, a tar.zst",
+		Long: "Download the archive of a backup: a tar.zst that GNU tar opens. The file appears under its name when it is complete\n" +
+			"and its checksum is correct.",
+		Example: "  berth backup download b1e9c2d4-5f6a-4b7c-8d9e-0a1b2c3d4e5f --file /mnt/usb/survival.tar.zst",
+		Args:    cobra.ExactArgs(1),
+	}, func(cmd *cobra.Command, d *daemon, args []string) error {
+		b, err := client.BackupsOf(d.Client).Get(cmd.Context(), args[0])
+		if err != nil {
+			return fmt.Errorf("%s: %w%s", args[0], err, backupRemedy(err))
+		}
+		name := out
+		if name == "" {
+			name = v1.ArchiveKey(filepath.Base(b.BackupID))
+		}
+		err = downloadBackup(cmd, d, b, name)
+		if err != nil {
+			return fmt.Errorf("%s: %w%s", args[0], err, backupRemedy(err))
+		}
+		if name == "-" {
+			return nil // standard output has the archive
+		}
+		raw, err := json.Marshal(map[string]any{"backup_id": b.BackupID, "file": name, "size": b.Size, "checksum": b.Checksum})
+		if err != nil {
+			return err
+		}
+		return printDone(cmd, raw, name, "%s: %s, checksum correct", name, units.BytesSize(float64(b.Size)))
+	})
+	cmd.Flags().StringVar(&out, "file", "", "file to write, - for standard output (default <backup>.tar.zst)")
+	return cmd
+}
+
+// downloadBackup writes the archive of a backup to a file, in one step.
+func downloadBackup(cmd *cobra.Command, d *daemon, b client.Backup, name string) error {
+	content, err := client.BackupsOf(d.Client).Download(cmd.Context(), b.BackupID, client.ContentOptions{})
+	if err != nil {
+		return err
+	}
+	defer content.Close()
+	sum := newChecksum(content)
+	if name == "-" {
+		if _, err := io.Copy(cmd.OutOrStdout(), sum); err != nil {
+			return err
+		}
+		return sum.check(b)
+	}
+	f, err := os.CreateTemp(filepath.Dir(name), ".berth-download-")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	_, err = io.Copy(f, sum)
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := sum.check(b); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), name)
+}
+
+// checksum reads a stream and computes its SHA-256.
+type checksum struct {
+	io.Reader
+	hash hash.Hash
+}
+
+func newChecksum(r io.Reader) checksum {
+	h := sha256.New()
+	return checksum{io.TeeReader(r, h), h}
+}
+
+// check returns an error if what was read is not the archive of a backup.
+func (c checksum) check(b client.Backup) error {
+	if got := "sha256:" + hex.EncodeToString(c.hash.Sum(nil)); got != b.Checksum {
+		return fmt.Errorf("the archive has the checksum %s instead of %s: it was damaged in its target or on the way", got, b.Checksum)
+	}
+	return nil
 }

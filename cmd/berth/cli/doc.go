@@ -4,6 +4,6 @@
 //
 // A command prints its data on standard output, in the format that -o names (print.go,
 // table.go), and everything else on standard error. Text of tenants is escaped on a
-// terminal. An error has an exit code (exit.go); one that arose before the command ran
-// is an error of usage. A command for several ids does all of them (each.go).
+// terminal. An error has an exit code (errors.go); one that arose before the command ran
+// is an error of usage. A command for several ids does all of them.
 package cli

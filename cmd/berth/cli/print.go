@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
@@ -130,4 +131,100 @@ func names[T any](list []T, name func(T) string) []string {
 		all[i] = name(element)
 	}
 	return all
+}
+
+// listing is what a command lists.
+type listing struct {
+	raw   []byte // the output of -o json
+	names []string
+	above string // a line above the table; empty: none
+	none  string // the sentence for an empty list; empty: an empty table
+	fill  func(*table)
+	err   error // the result of the command, after it has printed
+}
+
+// itemsOf returns the items of a field of a response, which the client has decoded before.
+func itemsOf(raw []byte, field string) []json.RawMessage {
+	var body map[string]json.RawMessage
+	items := []json.RawMessage{}
+	if json.Unmarshal(raw, &body) == nil {
+		_ = json.Unmarshal(body[field], &items)
+	}
+	return items
+}
+
+// print prints the listing as -o requests.
+func (l listing) print(cmd *cobra.Command) error {
+	if isText(cmd) && len(l.names) == 0 && l.none != "" {
+		return printNone(cmd, l.none)
+	}
+	return show(cmd, l.raw, l.names, l.compose)
+}
+
+// compose adds the listing to a table.
+func (l listing) compose(t *table) {
+	if l.above != "" {
+		t.line(l.above)
+	}
+	l.fill(t)
+}
+
+// printNone prints on standard error that a list is empty.
+func printNone(cmd *cobra.Command, text string) error {
+	_, err := fmt.Fprintln(cmd.ErrOrStderr(), text)
+	return err
+}
+
+// listCommand completes a command that prints what fetch returns.
+func (c *connector) listCommand(cmd *cobra.Command, fetch func(cmd *cobra.Command, d *daemon, args []string) (listing, error)) *cobra.Command {
+	return c.command(cmd, func(cmd *cobra.Command, d *daemon, args []string) error {
+		l, err := fetch(cmd, d, args)
+		if err != nil {
+			return err
+		}
+		if err := l.print(cmd); err != nil {
+			return err
+		}
+		return l.err
+	})
+}
+
+// The absolute times that people read are local ones with their zone. JSON and YAML are the
+// daemon's response, in UTC.
+const (
+	dateFormat = "2006-01-02 15:04:05 -0700"
+	timeFormat = "2006-01-02 15:04:05.000 -0700"
+)
+
+// date returns a time as people read it, to the second.
+func date(at time.Time) string { return at.In(time.Local).Format(dateFormat) }
+
+// dateOf returns a time of a response as people read it; another text as it is.
+func dateOf(text string) string {
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return text
+	}
+	return date(at)
+}
+
+// age returns the time since then in at most two units.
+func age(since time.Time, now time.Time) string {
+	if since.IsZero() {
+		return ""
+	}
+	return span(now.Sub(since))
+}
+
+// span returns a duration in at most two units, such as 3m20s.
+func span(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", max(0, int(d.Seconds())))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return fmt.Sprintf("%dd", int(d.Hours())/24)
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -9,6 +10,32 @@ import (
 	"berth/api/client"
 	v1 "berth/api/v1"
 )
+
+func TestPsOfUnreadyDaemon(t *testing.T) {
+	f := newFakeAPI(t, map[string]string{"GET /readyz": `503 {"error":"Not ready: engine: does not answer"}`, "GET /containers": `200 {"containers":[]}`})
+	for _, name := range []string{"ps", "status"} {
+		out, _, err := command(t, f.env(), name)
+		require.ErrorIs(t, err, ErrReported)
+		require.Equal(t, "berth at "+f.server.URL+" is not ready: engine: does not answer; berth doctor names what to do\nThere are no containers.\n", out)
+	}
+	out, _, err := command(t, f.env(), "ps", "-o", "json")
+	require.ErrorIs(t, err, ErrReported)
+	require.JSONEq(t, `{"url":"`+f.server.URL+`","ready":false,"reason":"engine: does not answer","containers":[]}`, out)
+}
+
+func TestContainersInDetail(t *testing.T) {
+	f := newFakeAPI(t, map[string]string{"GET /containers/a": `200 {"internal_id":"a"}`, "GET /containers/b": `200 {"internal_id":"b"}`})
+	out, _, err := command(t, f.env(), "containers", "a", "nope", "b")
+	require.EqualError(t, err, "nope: Route not found")
+	require.Equal(t, exitNotFound, ExitCode(err))
+	require.Regexp(t, `(?s)^container: +a\n.*\n\ncontainer: +b\n`, out)
+	out, _, err = command(t, f.env(), "containers", "a", "b", "-o", "yaml")
+	require.NoError(t, err)
+	require.Equal(t, "---\ninternal_id: a\n---\ninternal_id: b\n", out)
+	out, _, err = command(t, f.env(), "containers", "a", "-o", "json")
+	require.NoError(t, err)
+	require.True(t, json.Valid([]byte(out)))
+}
 
 func TestWhy(t *testing.T) {
 	now := time.Date(2026, 11, 22, 3, 0, 0, 0, time.UTC)
@@ -50,4 +77,12 @@ func TestPortList(t *testing.T) {
 	require.Equal(t, "127.0.0.1:1-2/tcp->7-8,127.0.0.1:3/tcp->8,127.0.0.1:4/tcp", portList(mapped))
 	require.Equal(t, 7, mapped[0].ContainerPort, "the caller's list stays in its order")
 	require.Empty(t, portList(nil))
+}
+
+func TestVerbGoesOnAfterUnknownContainer(t *testing.T) {
+	f := newFakeAPI(t, map[string]string{"POST /containers/mc/kill": `200 {"message":"done"}`, "POST /containers/sick/kill": `500 {"error":"Internal server error"}`})
+	out, _, err := command(t, f.env(), "kill", "nope", "mc", "neither", "sick", "mc")
+	require.EqualError(t, err, "kill nope: Route not found\nkill neither: Route not found\nkill sick: Internal server error")
+	require.Equal(t, "mc: done\nmc: done\n", out)
+	require.Equal(t, exitError, ExitCode(err), "not found is less grave than a failure of the daemon")
 }
