@@ -77,7 +77,7 @@ func (a *applier) each(do func(m manifest) error) error {
 	for _, m := range a.list {
 		byName[m.String()] = m
 	}
-	return each(a.ctx(), a.d, names(a.list, manifest.String), func(name string) error {
+	return a.d.each(a.ctx(), names(a.list, manifest.String), func(name string) error {
 		if err := do(byName[name]); err != nil {
 			return byName[name].fail(err)
 		}

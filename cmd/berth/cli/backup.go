@@ -86,7 +86,7 @@ func newBackupCreate(c *connector) *cobra.Command {
 			return err
 		}
 		r.Name = name
-		volume, err := volumeOf(cmd.Context(), d, args[0])
+		volume, err := d.volumeOf(cmd.Context(), args[0])
 		if err != nil {
 			return err
 		}
@@ -95,7 +95,7 @@ func newBackupCreate(c *connector) *cobra.Command {
 			return fmt.Errorf("%s: %w", args[0], err)
 		}
 		if w.enabled {
-			return waitBackup(cmd, d, w, id)
+			return w.backup(cmd, d, id)
 		}
 		return printDone(cmd, d.raw, id, "%s", id)
 	})
@@ -115,7 +115,7 @@ func newBackupList(c *connector) *cobra.Command {
 		volume := ""
 		if len(args) > 0 {
 			var err error
-			if volume, err = volumeOf(cmd.Context(), d, args[0]); err != nil {
+			if volume, err = d.volumeOf(cmd.Context(), args[0]); err != nil {
 				return listing{}, err
 			}
 		}
@@ -163,7 +163,7 @@ func newBackupRestore(c *connector) *cobra.Command {
 	}, func(cmd *cobra.Command, d *daemon, args []string) error {
 		if r.VolumeID != "" {
 			var err error
-			if r.VolumeID, err = volumeOf(cmd.Context(), d, r.VolumeID); err != nil {
+			if r.VolumeID, err = d.volumeOf(cmd.Context(), r.VolumeID); err != nil {
 				return err
 			}
 		}
@@ -172,7 +172,7 @@ func newBackupRestore(c *connector) *cobra.Command {
 			return fmt.Errorf("%s: %w%s", args[0], err, backupRemedy(err))
 		}
 		if w.enabled {
-			return waitRestore(cmd, d, w, args[0], id)
+			return w.restore(cmd, d, args[0], id)
 		}
 		return printDone(cmd, d.raw, id, "%s", id)
 	})
@@ -194,7 +194,7 @@ func newBackupDelete(c *connector) *cobra.Command {
 		Example: "  berth backup delete b1e9c2d4-5f6a-4b7c-8d9e-0a1b2c3d4e5f",
 		Args:    cobra.MinimumNArgs(1),
 	}, func(cmd *cobra.Command, d *daemon, ids []string) error {
-		return each(cmd.Context(), d, ids, func(id string) error {
+		return d.each(cmd.Context(), ids, func(id string) error {
 			if err := client.BackupsOf(d.Client).Delete(cmd.Context(), id); err != nil {
 				return fmt.Errorf("%s: %w%s", id, err, backupRemedy(err))
 			}
@@ -203,8 +203,8 @@ func newBackupDelete(c *connector) *cobra.Command {
 	})
 }
 
-// waitBackup waits until a backup has ended, and prints it.
-func waitBackup(cmd *cobra.Command, d *daemon, w *waiting, id string) error {
+// backup waits until a backup has ended, and prints it.
+func (w *waiting) backup(cmd *cobra.Command, d *daemon, id string) error {
 	return w.await(cmd, d, w.job(id, func(ctx context.Context) (string, bool, error) {
 		b, err := client.BackupsOf(d.Client).Get(ctx, id)
 		switch {
@@ -217,8 +217,8 @@ func waitBackup(cmd *cobra.Command, d *daemon, w *waiting, id string) error {
 	}))
 }
 
-// waitRestore waits until a restore has ended, and prints its backup.
-func waitRestore(cmd *cobra.Command, d *daemon, w *waiting, backup, id string) error {
+// restore waits until a restore has ended, and prints its backup.
+func (w *waiting) restore(cmd *cobra.Command, d *daemon, backup, id string) error {
 	return w.await(cmd, d, w.job(id, func(ctx context.Context) (string, bool, error) {
 		b, err := client.BackupsOf(d.Client).Get(ctx, backup)
 		i := slices.IndexFunc(b.Restores, func(r client.Restore) bool { return r.RestoreID == id })
@@ -273,7 +273,7 @@ func newPolicySet(c *connector) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		volume, err := volumeOf(cmd.Context(), d, args[0])
+		volume, err := d.volumeOf(cmd.Context(), args[0])
 		if err != nil {
 			return err
 		}
@@ -299,7 +299,7 @@ func newPolicyGet(c *connector) *cobra.Command {
 		Example: "  berth backup policy get 3f2a91c0 -o yaml",
 		Args:    cobra.ExactArgs(1),
 	}, func(cmd *cobra.Command, d *daemon, args []string) error {
-		volume, err := volumeOf(cmd.Context(), d, args[0])
+		volume, err := d.volumeOf(cmd.Context(), args[0])
 		if err != nil {
 			return err
 		}
@@ -326,8 +326,8 @@ func newPolicyDelete(c *connector) *cobra.Command {
 		Example: "  berth backup policy delete 3f2a91c0",
 		Args:    cobra.MinimumNArgs(1),
 	}, func(cmd *cobra.Command, d *daemon, ids []string) error {
-		return each(cmd.Context(), d, ids, func(id string) error {
-			volume, err := volumeOf(cmd.Context(), d, id)
+		return d.each(cmd.Context(), ids, func(id string) error {
+			volume, err := d.volumeOf(cmd.Context(), id)
 			if err != nil {
 				return err
 			}

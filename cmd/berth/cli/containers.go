@@ -32,7 +32,7 @@ func newContainersCommand(c *connector) *cobra.Command {
 		if len(ids) == 0 {
 			return list(cmd, ids)
 		}
-		return each(cmd.Context(), d, ids, func(id string) error { return describeContainer(cmd, d, id, len(ids) > 1) })
+		return d.each(cmd.Context(), ids, func(id string) error { return describeContainer(cmd, d, id, len(ids) > 1) })
 	})
 	return cmd
 }
@@ -91,7 +91,7 @@ func newPsCommand(c *connector) *cobra.Command {
 		Example: "  berth ps\n  berth ps --label game=chess\n" +
 			"  berth ps -o json | jq -r '.containers[] | select(.state == \"failed\").internal_id'",
 	}, func(cmd *cobra.Command, d *daemon, _ []string) (listing, error) {
-		reason, err := unready(cmd.Context(), d)
+		reason, err := d.unready(cmd.Context())
 		if err != nil {
 			return listing{}, err
 		}

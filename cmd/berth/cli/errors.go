@@ -153,7 +153,7 @@ func codeOfClose(e *client.CloseError) int {
 // each calls do for each of ids in turn. An error does not keep it from the others,
 // unless they would fail in the same way: the daemon does not answer, refuses the
 // token, or the command is interrupted. It returns all errors.
-func each(ctx context.Context, d *daemon, ids []string, do func(id string) error) error {
+func (d *daemon) each(ctx context.Context, ids []string, do func(id string) error) error {
 	var failed []error
 	for i, id := range ids {
 		err := do(id)
@@ -226,7 +226,7 @@ func remedy(address, from string, err error) string {
 }
 
 // unready returns the reason why a daemon that answers is not ready, or "".
-func unready(ctx context.Context, d *daemon) (reason string, err error) {
+func (d *daemon) unready(ctx context.Context) (reason string, err error) {
 	err = d.Ready(ctx)
 	if client.StatusOf(err) != http.StatusServiceUnavailable {
 		return "", err
@@ -236,8 +236,8 @@ func unready(ctx context.Context, d *daemon) (reason string, err error) {
 
 // warnUnready prints why no events are stored now: no container has an event of its own
 // while the engine does not answer or the store takes no changes.
-func warnUnready(cmd *cobra.Command, d *daemon) error {
-	reason, err := unready(cmd.Context(), d)
+func (d *daemon) warnUnready(cmd *cobra.Command) error {
+	reason, err := d.unready(cmd.Context())
 	if client.StatusOf(err) != 0 {
 		return nil // the request for the events reports what is wrong
 	}

@@ -41,16 +41,16 @@ func newEventsCommand(c *connector) *cobra.Command {
 		if epoch != "" && since < 0 {
 			return withCode(exitUsage, errors.New("--epoch needs --since: it is the epoch of that number"))
 		}
-		if err := warnUnready(cmd, d); err != nil {
+		if err := d.warnUnready(cmd); err != nil {
 			return err
 		}
-		if err := warnUnknown(cmd, d, filter.Container); err != nil {
+		if err := d.warnUnknown(cmd, filter.Container); err != nil {
 			return err
 		}
 		if filter != (client.EventFilter{}) && since < 0 && !follow {
 			return lastEvents(cmd, d, filter, last)
 		}
-		from, err := firstEvent(cmd.Context(), d, since, last)
+		from, err := d.firstEvent(cmd.Context(), since, last)
 		if err != nil {
 			return err
 		}
@@ -75,7 +75,7 @@ func newEventsCommand(c *connector) *cobra.Command {
 
 // warnUnknown prints that a container does not exist: a mistyped id has no events, while
 // those of a deleted container are stored.
-func warnUnknown(cmd *cobra.Command, d *daemon, id string) error {
+func (d *daemon) warnUnknown(cmd *cobra.Command, id string) error {
 	if id == "" {
 		return nil
 	}
@@ -88,7 +88,7 @@ func warnUnknown(cmd *cobra.Command, d *daemon, id string) error {
 }
 
 // firstEvent returns the cursor after which printing begins.
-func firstEvent(ctx context.Context, d *daemon, since int64, last int) (client.Cursor, error) {
+func (d *daemon) firstEvent(ctx context.Context, since int64, last int) (client.Cursor, error) {
 	if since >= 0 {
 		return client.Cursor{Seq: uint64(since)}, nil
 	}

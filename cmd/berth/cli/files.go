@@ -42,7 +42,7 @@ func newFilesList(c *connector) *cobra.Command {
 		Example: "  berth files ls survival:\n  berth files ls 3f2a91c0:world",
 		Args:    cobra.ExactArgs(1),
 	}, func(cmd *cobra.Command, d *daemon, args []string) error {
-		a, volume, err := resolve(cmd, d, args[0])
+		a, volume, err := d.resolve(cmd.Context(), args[0])
 		if err != nil {
 			return err
 		}
@@ -71,20 +71,20 @@ func suffix(e v1.FileEntry) string {
 }
 
 // resolve returns an address and its volume.
-func resolve(cmd *cobra.Command, d *daemon, text string) (a address, volume string, err error) {
+func (d *daemon) resolve(ctx context.Context, text string) (a address, volume string, err error) {
 	if a, err = parseAddress(text); err != nil {
 		return a, "", withCode(exitUsage, err)
 	}
-	volume, err = volumeOf(cmd.Context(), d, a.id)
+	volume, err = d.volumeOf(ctx, a.id)
 	return a, volume, err
 }
 
 // resolvePath is resolve for an address that must not be the root.
-func resolvePath(cmd *cobra.Command, d *daemon, text string) (a address, volume string, err error) {
+func (d *daemon) resolvePath(ctx context.Context, text string) (a address, volume string, err error) {
 	if a, err = parsePath(text); err != nil {
 		return a, "", withCode(exitUsage, err)
 	}
-	return resolve(cmd, d, text)
+	return d.resolve(ctx, text)
 }
 
 func newFilesCat(c *connector) *cobra.Command {
@@ -100,12 +100,12 @@ func newFilesCat(c *connector) *cobra.Command {
 		if raw {
 			out = unfiltered(out)
 		}
-		return each(cmd.Context(), d, args, func(text string) error {
-			a, volume, err := resolvePath(cmd, d, text)
+		return d.each(cmd.Context(), args, func(text string) error {
+			a, volume, err := d.resolvePath(cmd.Context(), text)
 			if err != nil {
 				return err
 			}
-			_, err = fetch(cmd.Context(), d, volume, a, out)
+			_, err = d.fetch(cmd.Context(), volume, a, out)
 			return err
 		})
 	}))
@@ -122,8 +122,8 @@ func newFilesRemove(c *connector) *cobra.Command {
 		Example: "  berth files rm survival:server.properties.old\n  berth files rm -r survival:world",
 		Args:    cobra.MinimumNArgs(1),
 	}, func(cmd *cobra.Command, d *daemon, args []string) error {
-		return each(cmd.Context(), d, args, func(text string) error {
-			a, volume, err := resolvePath(cmd, d, text)
+		return d.each(cmd.Context(), args, func(text string) error {
+			a, volume, err := d.resolvePath(cmd.Context(), text)
 			if err == nil && !recursive {
 				err = checkNoFolder(cmd, d, volume, a)
 			}
@@ -142,7 +142,7 @@ func newFilesRemove(c *connector) *cobra.Command {
 
 // checkNoFolder returns an error if an address names a folder.
 func checkNoFolder(cmd *cobra.Command, d *daemon, volume string, a address) error {
-	e, err := stat(cmd.Context(), d, volume, a)
+	e, err := d.stat(cmd.Context(), volume, a)
 	if err == nil && e.Type == v1.TypeDirectory {
 		return withCode(exitUsage, fmt.Errorf("%s is a folder: -r deletes it with everything in it", a))
 	}
@@ -203,7 +203,7 @@ func (a address) join(name string) address {
 
 // volumeOf returns the volume that an id names: a volume's UUID or its first 8
 // characters, else a container, whose volume it is.
-func volumeOf(ctx context.Context, d *daemon, id string) (string, error) {
+func (d *daemon) volumeOf(ctx context.Context, id string) (string, error) {
 	name, named := strings.CutPrefix(id, containerPrefix)
 	if !named && volumeID.MatchString(id) {
 		return id, nil
@@ -216,7 +216,7 @@ func volumeOf(ctx context.Context, d *daemon, id string) (string, error) {
 }
 
 // stat returns the entry of a file or folder, which it finds in the list of its parent.
-func stat(ctx context.Context, d *daemon, volume string, a address) (v1.FileEntry, error) {
+func (d *daemon) stat(ctx context.Context, volume string, a address) (v1.FileEntry, error) {
 	if a.path == "" {
 		return v1.FileEntry{Type: v1.TypeDirectory}, nil
 	}

@@ -40,7 +40,7 @@ func newFilesPut(c *connector) *cobra.Command {
 			"  tar -cz world | berth files put - survival:world.tar.gz",
 		Args: cobra.ExactArgs(2),
 	}, func(cmd *cobra.Command, d *daemon, args []string) error {
-		a, volume, err := resolve(cmd, d, args[1])
+		a, volume, err := d.resolve(cmd.Context(), args[1])
 		if err != nil {
 			return err
 		}
@@ -171,7 +171,7 @@ func newFilesGet(c *connector) *cobra.Command {
 			"  berth files get survival:backup.tar.gz - | tar -tz",
 		Args: cobra.RangeArgs(1, 2),
 	}, func(cmd *cobra.Command, d *daemon, args []string) error {
-		a, volume, err := resolve(cmd, d, args[0])
+		a, volume, err := d.resolve(cmd.Context(), args[0])
 		if err != nil {
 			return err
 		}
@@ -188,7 +188,7 @@ func newFilesGet(c *connector) *cobra.Command {
 
 // get copies a file or folder of a volume to a local path.
 func get(cmd *cobra.Command, d *daemon, volume string, a address, local string, raw bool) error {
-	entry, err := stat(cmd.Context(), d, volume, a)
+	entry, err := d.stat(cmd.Context(), volume, a)
 	if err != nil {
 		return err
 	}
@@ -201,7 +201,7 @@ func get(cmd *cobra.Command, d *daemon, volume string, a address, local string, 
 		if raw {
 			out = unfiltered(out)
 		}
-		_, err := fetch(cmd.Context(), d, volume, a, out)
+		_, err := d.fetch(cmd.Context(), volume, a, out)
 		return err
 	}
 	dir, name := localTarget(local, path.Base(a.path), a.path == "")
@@ -306,7 +306,7 @@ func (t *transfer) getFile(a address, root *os.Root, name string, e v1.FileEntry
 	if err != nil {
 		return err
 	}
-	n, err := fetch(t.ctx(), t.d, t.volume, a, file)
+	n, err := t.d.fetch(t.ctx(), t.volume, a, file)
 	t.bytes += n
 	err = cmp.Or(err, file.Close())
 	if err == nil {
@@ -320,7 +320,7 @@ func (t *transfer) getFile(a address, root *os.Root, name string, e v1.FileEntry
 }
 
 // fetch writes the content of a file to out, and returns how many bytes it wrote.
-func fetch(ctx context.Context, d *daemon, volume string, a address, out io.Writer) (n int64, err error) {
+func (d *daemon) fetch(ctx context.Context, volume string, a address, out io.Writer) (n int64, err error) {
 	content, err := d.Files().Download(ctx, volume, a.path, client.ContentOptions{})
 	if err == nil {
 		defer content.Close()

@@ -16,7 +16,7 @@ import (
 // The output formats of -o.
 const (
 	formatTable = "table"
-	formatWide  = "wide" // a table with more columns, never truncated
+	formatWide  = "wide" // a table with more columns
 	formatJSON  = "json" // the daemon's response
 	formatYAML  = "yaml" // the same
 	formatName  = "name" // the ids, one per line

@@ -107,7 +107,7 @@ func newTokenRevoke(c *connector) *cobra.Command {
 		Example: "  berth token revoke 0f1e2d3c4b5a69788796a5b4c3d2e1f0",
 		Args:    cobra.MinimumNArgs(1),
 	}, func(cmd *cobra.Command, d *daemon, ids []string) error {
-		return each(cmd.Context(), d, ids, func(id string) error {
+		return d.each(cmd.Context(), ids, func(id string) error {
 			if err := d.Tokens().Revoke(cmd.Context(), id); err != nil {
 				return fmt.Errorf("%s: %w", id, err)
 			}

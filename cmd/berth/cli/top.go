@@ -51,7 +51,7 @@ func newTopCommand(c *connector) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		reason, _ := unready(cmd.Context(), d) // without an answer, the list alone is printed
+		reason, _ := d.unready(cmd.Context()) // without an answer, the list alone is printed
 		l.err = errors.Join(l.err, warnMissing(cmd, "current usage", reason))
 		return errors.Join(l.print(cmd), l.err)
 	})

@@ -109,7 +109,7 @@ func newVolumesDelete(c *connector) *cobra.Command {
 		Example: "  berth volumes delete 3f2a91c0",
 		Args:    cobra.MinimumNArgs(1),
 	}, func(cmd *cobra.Command, d *daemon, ids []string) error {
-		return each(cmd.Context(), d, ids, func(id string) error {
+		return d.each(cmd.Context(), ids, func(id string) error {
 			if err := d.Volumes().Delete(cmd.Context(), id); err != nil {
 				return fmt.Errorf("%s: %w", id, err)
 			}

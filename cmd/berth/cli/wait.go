@@ -47,7 +47,7 @@ func addTimeoutFlag(cmd *cobra.Command, w *waiting) {
 // that succeeded, or prints their responses.
 func (w *waiting) request(cmd *cobra.Command, d *daemon, ids []string, g goal, do func(id string) (message string, err error)) error {
 	var accepted []string
-	err := each(cmd.Context(), d, ids, func(id string) error {
+	err := d.each(cmd.Context(), ids, func(id string) error {
 		message, err := do(id)
 		if err != nil {
 			return err
@@ -202,7 +202,7 @@ const readyTimeout = 10 * time.Second
 func timedOut(ctx context.Context, d *daemon, tasks []*task) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
-	notReady, _ := unready(ctx, d) // without an answer, the state alone is reported
+	notReady, _ := d.unready(ctx) // without an answer, the state alone is reported
 	failed := make([]error, len(tasks))
 	for i, t := range tasks {
 		err := t.late()
