@@ -217,7 +217,8 @@ func transient(err error) bool {
 	var op *net.OpError
 	var name *net.DNSError
 	switch {
-	case codeOf(err) == exitUnavailable, codeOf(err) == exitTimeout, errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+	case codeOf(err) == exitUnavailable, codeOf(err) == exitTimeout, errors.Is(err, context.DeadlineExceeded),
+		errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return true
 	case errors.As(err, &name) || !errors.As(err, &op):
 		return false

@@ -228,3 +228,14 @@ func TestProgressLines(t *testing.T) {
 	require.EqualError(t, err, "mc is not running in time: it is installing, pulls\tthe image")
 	require.Equal(t, "mc: installing, pulls the image\n", errOut)
 }
+
+// TestWaitForHangingDaemon: a request that the client has given up is made again.
+func TestWaitForHangingDaemon(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	defer server.Close()
+	c := http.Client{Timeout: 20 * time.Millisecond}
+	_, err := c.Get(server.URL)
+	require.Error(t, err)
+	require.True(t, transient(err))
+}
