@@ -49,7 +49,7 @@ func (d *daemon) containerLoop(m *controller.Metrics) *controller.Loop {
 		Name: "container", Reconciler: r, Failed: r.Failed,
 		DesiredState: []controller.Source{store.Containers.Changes(d.store, store.SpecChanged)},
 		Watch: []controller.Source{
-			controller.List(store.Containers.Lister(d.store)), // at the start; later requests overtake these
+			controller.List(store.Containers.Lister(d.store)), // at the start
 			r.Watch(func() { d.listed.Store(true) }),
 			d.consoles.Source, roots.Source(), container.Restores(d.store), container.Volumes(d.store),
 			controller.Every(d.resync(), store.Containers.Lister(d.store)),
