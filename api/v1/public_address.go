@@ -19,9 +19,20 @@ func prefixes(list ...string) (networks []netip.Prefix) {
 	return networks
 }
 
+// providerNetworks are the networks in which providers of clouds answer their hosts with
+// credentials, and nothing else is served: link-local addresses (AWS, Azure, GCP, Oracle and
+// others), 100.100.100.200 (Alibaba), 168.63.129.16 (Azure's WireServer), 192.0.0.192 (Oracle's
+// older one), fd00:ec2::254 (AWS), fd20:ce::254 (GCP).
+var providerNetworks = prefixes("169.254.0.0/16", "100.100.100.200/32", "168.63.129.16/32", "192.0.0.192/32",
+	"fe80::/10", "fd00:ec2::254/128", "fd20:ce::254/128")
+
+// ProviderNetworks returns the networks of the metadata services of clouds.
+func ProviderNetworks() []netip.Prefix { return slices.Clone(providerNetworks) }
+
 // IsPublic reports whether an address is one of the public Internet. An IPv4 address in
 // IPv6 notation is not.
 func IsPublic(a netip.Addr) bool {
 	a = a.WithZone("")
-	return a.IsValid() && !a.Is4In6() && !slices.ContainsFunc(nonPublic, func(p netip.Prefix) bool { return p.Contains(a) })
+	contains := func(p netip.Prefix) bool { return p.Contains(a) }
+	return a.IsValid() && !a.Is4In6() && !slices.ContainsFunc(nonPublic, contains) && !slices.ContainsFunc(providerNetworks, contains)
 }

@@ -54,7 +54,7 @@ func newEgressFilter(c v1.Config, storeID string, log *slog.Logger) *egressFilte
 		ports = append(ports, c.SFTP.Port)
 	}
 	return &egressFilter{
-		rules: firewall.NewEgress(storeID, ports, log), log: log,
+		rules: firewall.NewEgress(storeID, ports, v1.ProviderNetworks(), log), log: log,
 		on: c.Firewall.EgressFilter && c.Firewall.Backend != v1.BackendNone,
 	}
 }

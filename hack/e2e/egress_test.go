@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	v1 "berth/api/v1"
 	"berth/hack/test/enginetest"
 	"berth/runtime"
 	"berth/runtime/docker"
@@ -74,7 +75,7 @@ func TestEgressOnRealEngine(t *testing.T) {
 			gateway = b.Gateways[0]
 			if filtered {
 				within(t, engine, func() error {
-					_, err := firewall.NewEgress("egress00", []int{8070}, slog.New(slog.DiscardHandler)).Block(ctx, false, b)
+					_, err := firewall.NewEgress("egress00", []int{8070}, v1.ProviderNetworks(), slog.New(slog.DiscardHandler)).Block(ctx, false, b)
 					return err
 				})
 			}

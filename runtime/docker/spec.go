@@ -58,6 +58,8 @@ func build(c Config, s runtime.Spec) (*container.Config, *container.HostConfig) 
 		StopTimeout:  stopTimeout(s.StopTimeout),
 		ExposedPorts: exposed,
 		Labels:       labels(c.StoreID, s),
+		// An image's own check would run outside of the limits of the container's processes.
+		Healthcheck: &container.HealthConfig{Test: []string{"NONE"}},
 	}
 	init := true // reaps zombies, and gives servers the default action of signals
 	host := &container.HostConfig{

@@ -11,7 +11,7 @@ import (
 // Remove removes every rule of a store from the host. changed reports whether there were
 // any. Its daemon must not run: it would add them again.
 func Remove(ctx context.Context, storeID string, log *slog.Logger) (changed bool, err error) {
-	tables, egress := newIPTables(storeID, log), NewEgress(storeID, nil, log)
+	tables, egress := newIPTables(storeID, log), NewEgress(storeID, nil, nil, log)
 	for _, v6 := range []bool{false, true} {
 		ports, failed := tables.Sync(ctx, v6, nil)
 		blocked, alsoFailed := egress.Block(ctx, v6, runtime.Bridge{})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -12,28 +13,21 @@ import (
 
 const egressPrefix = "BERTH-EGRESS-"
 
-// Egress blocks traffic from the containers of a bridge to the cloud provider's
-// services (link-local addresses), to the bridge's gateway and to ports of the host.
-// Replies to the host pass, and so does DNS to link-local addresses, where some
-// providers serve it. Egress reads the host's rules at each call.
+// Egress blocks traffic from the containers of a bridge to the services of the cloud's
+// provider, to the bridge's gateway and to ports of the host. Replies to the host pass, and
+// so does DNS to the provider, which some serve at the same addresses. Egress reads the host's rules at each call.
 type Egress struct {
 	*iptables
-	ports []int // TCP ports of this host that containers must not reach
+	ports     []int          // TCP ports of this host that containers must not reach
+	providers []netip.Prefix // where providers serve the host's credentials
 }
 
-// NewEgress returns the Egress of a store. ports are the daemon's own TCP ports.
-func NewEgress(storeID string, ports []int, log *slog.Logger) *Egress {
+// NewEgress returns the Egress of a store. ports are the daemon's own TCP ports, and providers
+// the networks of the metadata services of clouds, IPv4 and IPv6.
+func NewEgress(storeID string, ports []int, providers []netip.Prefix, log *slog.Logger) *Egress {
 	t := newIPTables(storeID, log)
 	t.chain = egressPrefix + strings.TrimPrefix(t.chain, chainPrefix)
-	return &Egress{iptables: t, ports: ports}
-}
-
-// providers returns the addresses where a cloud provider serves the host's credentials.
-func providers(v6 bool) []string {
-	if v6 {
-		return []string{"fe80::/10", "fd00:ec2::254/128"}
-	}
-	return []string{"169.254.0.0/16"}
+	return &Egress{iptables: t, ports: ports, providers: providers}
 }
 
 // Block puts the rules for a bridge in force, or removes them if the bridge has no
@@ -66,7 +60,11 @@ func (e *Egress) rules(v6 bool, b runtime.Bridge) (lines []string) {
 	in := "-i " + b.Interface
 	add := func(match, verdict string) { lines = append(lines, match+e.tag()+verdict) }
 	add(in+" -m conntrack --ctstate RELATED,ESTABLISHED", " -j RETURN")
-	for _, to := range providers(v6) {
+	for _, network := range e.providers {
+		if network.Addr().Is6() != v6 {
+			continue
+		}
+		to := network.String()
 		add("-d "+to+" "+in+" -p udp -m udp --dport 53", " -j RETURN")
 		add("-d "+to+" "+in+" -p tcp -m tcp --dport 53", " -j RETURN")
 		add("-d "+to+" "+in, reject)

@@ -13,7 +13,11 @@ import (
 
 func newEgress(t *testing.T, ports ...int) *Egress {
 	t.Helper()
-	return NewEgress(storeID, ports, slog.New(slog.DiscardHandler))
+	var providers []netip.Prefix
+	for _, network := range []string{"169.254.0.0/16", "100.100.100.200/32", "fe80::/10", "fd00:ec2::254/128"} {
+		providers = append(providers, netip.MustParsePrefix(network))
+	}
+	return NewEgress(storeID, ports, providers, slog.New(slog.DiscardHandler))
 }
 
 // bridged is a host with a bridge, whose port v0 leads to a container, and a network v2
@@ -29,9 +33,11 @@ func bridged(t *testing.T) (host, container, beyond *space, b runtime.Bridge) {
 		ip link add v2 type veth peer name v3
 		ip link set v3 netns `+itoa(beyond.tid)+`
 		ip addr add 169.254.169.1/24 dev v2
-		ip link set v2 up`)
+		ip link set v2 up
+		ip route add 100.100.100.200/32 dev v2`)
 	beyond.sh(t, `
 		ip addr add 169.254.169.254/24 dev v3
+		ip addr add 100.100.100.200/32 dev v3
 		ip link set v3 up
 		ip route add default via 169.254.169.1`)
 	container.sh(t, "ip route add default via 10.99.0.1")
@@ -60,6 +66,7 @@ func TestEgressFilter(t *testing.T) {
 			}
 		}
 		require.True(t, open("169.254.169.254:80"))
+		require.True(t, open("100.100.100.200:80"))
 		e := newEgress(t, 8070)
 		for _, v6 := range []bool{false, true} {
 			changed, err := host.block(e, v6, b)
@@ -74,6 +81,7 @@ func TestEgressFilter(t *testing.T) {
 		require.False(t, open("[fd99::1]:7001"), "the gateway, IPv6")
 		require.False(t, open("10.98.0.1:8070"), "the API by another address of the host")
 		require.False(t, open("169.254.169.254:80"), "the provider")
+		require.False(t, open("100.100.100.200:80"), "a provider with another address")
 		require.True(t, open("10.98.0.1:7001"), "a published port, by the host's address")
 		require.True(t, open("169.254.169.254:53"), "the provider's DNS")
 		require.True(t, reach(t, container, "udp", "169.254.169.254:53"))
