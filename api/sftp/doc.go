@@ -15,12 +15,5 @@
 // faster than it is stored stays in the socket, a client that reads nothing stops its own
 // session only, and one that fills its window with tiny packets is disconnected.
 //
-// server.go accepts connections; unauthenticated.go, throttle.go and meter.go bound what a client
-// costs before its login, in failed logins and in unread packets. login.go logs in, session.go
-// serves the session behind guard.go and inflight.go, handlers.go answers the requests,
-// open_files.go has the open files; join.go sends the parts of a packet together. limits.go
-// counts sessions and handles, audit.go slows changes down and writes their entries, errors.go
-// has the statuses.
-//
 // The package must not know how files are stored, nor anything of HTTP.
 package sftp

@@ -2,8 +2,7 @@
 // current states and the console of one container or of the whole node, then
 // everything new, and executes the client's messages.
 //
-// A socket has three goroutines: one writes, one reads, and one fetches from the
-// hub. A client that does not read costs bounded memory; a client that is too slow
+// A socket has two goroutines: one reads, and one writes what it takes from the hub. A client that does not read costs bounded memory; a client that is too slow
 // for state events is disconnected with 1013 and resumes with since.
 //
 // It must not know routes and bodies. Package server authenticates the request,
