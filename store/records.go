@@ -128,7 +128,11 @@ func EndRestore(tx *Tx, id, volume string) error {
 // AbandonRestore ends the reservation of a volume by a restore whose record cannot be read,
 // if it has one.
 func AbandonRestore(tx *Tx, id string) error {
+	var keys []string // collected first: the loop below changes what it would iterate over
 	for key := range tx.from(restoringPrefix, "") {
+		keys = append(keys, key)
+	}
+	for _, key := range keys {
 		if err := EndRestore(tx, id, key[len(restoringPrefix):]); err != nil {
 			return err
 		}

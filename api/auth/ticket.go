@@ -45,10 +45,18 @@ func (t *Tickets) Issue(p Principal) (v1.Secret, time.Time, error) {
 	hash, now := secret.Hash(), time.Now()
 	one := ticket{of: p, expires: expiry(now, ticketTTL, p.ExpiresAt)}
 	t.expire(now)
-	one.leave = t.slots.Push(limit.Claim{Tenant: p.Tenant()}, func() { t.take(hash) })
+	t.mu.Lock()
+	t.by[hash] = one // before it has a slot, which others may take at once
+	t.mu.Unlock()
+	leave := t.slots.Push(limit.Claim{Tenant: p.Tenant()}, func() { t.take(hash) })
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.by[hash] = one
+	if one, valid := t.by[hash]; valid {
+		one.leave = leave
+		t.by[hash] = one
+	} else {
+		leave()
+	}
 	return secret, one.expires, nil
 }
 

@@ -85,8 +85,12 @@ func handles() int {
 // that is allowed.
 func Bodies(largest int64) Bounds {
 	all := max(bodies, 4*int(InMiB(largest)))
-	return Bounds{All: all, Tenant: all / 4, Wait: maxConnections}
+	return Bounds{All: all, Tenant: all / 4, Spare: int(InMiB(largest)), Wait: maxConnections}
 }
+
+// Answers bounds the memory of answers above 256 KiB until they are sent, in MiB. One answer counts
+// as the share of a tenant at most, so that each can be sent.
+func Answers() Bounds { return Bounds{All: 256, Tenant: 64} }
 
 const bodies = 32
 
@@ -117,6 +121,9 @@ func Lists() Bounds { return Bounds{All: 4, Tenant: 2, Object: 2, Wait: 64} }
 // LargeLists: see Lists.
 func LargeLists() Bounds { return Bounds{All: 8, Tenant: 2, Object: 2} }
 
+// Commands bounds the commands that a container has not read. The tenants are containers.
+func Commands() Bounds { return Bounds{All: 512, Tenant: 8, Wait: 64} }
+
 // Scans bounds the requests for events that read more of them than they return: each takes up
 // to a second of a core. The object is the caller.
 func Scans() Bounds { return Bounds{All: 2, Tenant: 1, Object: 2, Wait: 8} }
@@ -146,6 +153,7 @@ func Table() string {
 	row("connections", number(maxConnections), "", "a third of the file handles, at most "+number(allConnections), oldest)
 	row("connections without a valid token", number(AnonymousOfAddress)+" of an address", "", "a fourth of these", oldest)
 	row("JSON bodies above 8 KiB", fmt.Sprint(bodies/4, " MiB"), "", fmt.Sprint(bodies, " MiB"), "wait "+BodyWait.String()+", then `503`")
+	row("answers above 256 KiB until they are sent", fmt.Sprint(Answers().Tenant, " MiB"), "", fmt.Sprint(Answers().All, " MiB"), refused)
 	bounds("sockets and transfers; sockets of a container", Sessions(), refused+" or 1013")
 	bounds("tickets that are valid", Tickets(), "the oldest ends")
 	row("operations on files", "a half", "a fourth", "a thirtieth of the file handles, at least 16", waits(FileOperations()))
@@ -153,6 +161,7 @@ func Table() string {
 	bounds("archives made or extracted", Archives(), waits(Archives()))
 	bounds("lists of files while they are read", Lists(), waits(Lists()))
 	bounds("lists of more than 10,000 files while they are sent", LargeLists(), refused)
+	row("commands that a container has not read", "", number(Commands().Tenant), number(Commands().All), waits(Commands()))
 	row("requests for events by type or with a limited token", number(Scans().Tenant), "", number(Scans().All), waits(Scans()))
 	row("requests that may change something", pace(Changes()), "", "", fmt.Sprint("wait; a refused one counts ", RefusedChange))
 	row("starts and restarts with tokens limited to containers", "", pace(Starts()), "", "`429 too_many_starts`")

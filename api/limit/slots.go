@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// Bounds are limits on what runs at once. A tenth of All is kept for the administrator, unless
-// the tenants are Anonymous.
+// Bounds are limits on what runs at once. A tenth of All is kept for the administrator, or Spare
+// if that is more, unless the tenants are Anonymous.
 type Bounds struct {
 	All    int
 	Tenant int // of one tenant
@@ -17,6 +17,7 @@ type Bounds struct {
 	Kept   int // part of Object that is kept for the administrator
 	Wait   int // claims of one tenant, and on one object, that wait for others to leave
 
+	Spare     int  // part of All that is kept for the administrator at least
 	Anonymous bool // tenants are addresses
 }
 
@@ -25,7 +26,7 @@ func (b Bounds) ofTenants() int {
 	if b.Anonymous {
 		return b.All
 	}
-	return b.All - b.All/10
+	return b.All - max(b.All/10, b.Spare)
 }
 
 // Claim is what one request takes.

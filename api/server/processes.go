@@ -23,6 +23,8 @@ type processes struct {
 	console Console // nil: unavailable
 	sampler Stats   // nil: unavailable
 	starts  *limit.Rate
+
+	commands *limit.Slots // each is a connection to the engine until the container has read it
 }
 
 // Find returns v1.ErrContainerNotFound unless id is a container.
@@ -41,6 +43,11 @@ func (p processes) Command(ctx context.Context, id, command string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
+	leave, err := p.commands.Enter(ctx, limit.Claim{Tenant: id})
+	if err != nil {
+		return edge.ErrOperations
+	}
+	defer leave()
 	return p.console.Send(ctx, id, line(command))
 }
 

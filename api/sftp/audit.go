@@ -91,7 +91,7 @@ func statusOfWrite(err error) int {
 const (
 	recordDelay = 100 * time.Millisecond
 	maxWaiting  = 10_000 // entries
-	atOnce      = 256    // entries of one update
+	atOnce      = 128    // entries of one update: so many of the largest ones fit into a commit
 )
 
 // auditor stores the entries of changes in the audit log. They wait in memory for recordDelay, and
@@ -129,7 +129,17 @@ func (a *auditor) add(e *entry, status int, frees bool) error {
 		return err
 	}
 	a.mu.Lock()
-	defer a.mu.Unlock()
+	closed := a.closed
+	err := a.wait(e, status)
+	a.mu.Unlock()
+	if err == nil && closed { // a session that did not end in time
+		return a.flush()
+	}
+	return err
+}
+
+// wait appends an entry to those that wait. The caller holds mu.
+func (a *auditor) wait(e *entry, status int) error {
 	if len(a.waiting) >= maxWaiting {
 		return fmt.Errorf("%w: %d entries of the audit log wait", store.ErrFailed, maxWaiting)
 	}
@@ -205,7 +215,7 @@ func (a *auditor) storeFirst(n int) error {
 	return nil
 }
 
-// close stores what waits. The sessions have ended.
+// close stores what waits. What is added later is stored at once.
 func (a *auditor) close() error {
 	a.mu.Lock()
 	a.closed = true

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sys/unix"
 
 	v1 "berth/api/v1"
 	"berth/controller/backup"
@@ -169,5 +170,6 @@ func (d *daemon) mountedBy(running bool) func(ctx context.Context, volumeID stri
 
 // restoreStore replaces the store of a data directory by a backup.
 func restoreStore(dataPath string, f *os.File) (kept string, err error) {
+	unix.Umask(0o077) // as the daemon's: the store holds hashes of tokens
 	return store.Restore(filepath.Join(dataPath, "store"), f)
 }

@@ -146,11 +146,12 @@ func (d *daemon) run(ctx context.Context, ln, files net.Listener, hup <-chan os.
 		d.log.Info("stopping; containers run on")
 		stop, done := context.WithTimeout(context.Background(), shutdownLimit)
 		defer done()
-		err := d.server.Shutdown(stop)
+		var requests errgroup.Group // both have the whole time
+		requests.Go(func() error { return d.server.Shutdown(stop) })
 		if d.sftp != nil {
-			err = errors.Join(d.sftp.Shutdown(stop), err)
+			requests.Go(func() error { return d.sftp.Shutdown(stop) })
 		}
-		if err != nil {
+		if err := requests.Wait(); err != nil {
 			d.log.Warn("some requests were cut off", "err", err)
 		}
 	})

@@ -30,8 +30,11 @@ type Archives interface {
 	Sweep(ctx context.Context, volume string) error
 }
 
-// cleanTimeout bounds the removal of what a failed job left in its target.
-const cleanTimeout = 30 * time.Second
+// How long the removal may take of what a failed job left in its target, or a stopped one.
+const (
+	cleanTimeout        = 30 * time.Second
+	stoppedCleanTimeout = 2 * time.Second
+)
 
 // write returns the work of a backup.
 func (r *backups) write(b v1.Backup) work {
@@ -62,7 +65,11 @@ func (r *backups) write(b v1.Backup) work {
 			report(Report{Snapshot: done})
 			return nil
 		}
-		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTimeout)
+		limit := cleanTimeout
+		if ctx.Err() != nil { // berth ends, or the backup is deleted: the next attempt or the removal deletes the rest
+			limit = stoppedCleanTimeout
+		}
+		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 		defer cancel()
 		removeErr := t.Delete(clean, key)
 		if removeErr == nil {

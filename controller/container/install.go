@@ -142,10 +142,13 @@ func (t *task) createInstaller(ctx context.Context) (controller.Result, error) {
 // startInstaller records when the installer is started, which clients see as its deadline,
 // before it calls the engine.
 func (t *task) startInstaller(ctx context.Context) (controller.Result, error) {
-	if err := t.amend(func(st *v1.ContainerStatus, now time.Time) { st.InstallStartedAt = now }); err != nil {
+	err := t.Store.MustUpdate(func(tx *store.Tx) error { // an earlier failure stays until the step succeeds
+		return t.write(tx, func(st *v1.ContainerStatus, now time.Time) { st.InstallStartedAt = now })
+	})
+	if err != nil {
 		return controller.Result{}, err
 	}
-	err := t.startMounted(ctx, t.installerName())
+	err = t.startMounted(ctx, t.installerName())
 	switch {
 	case errors.Is(err, runtime.ErrMountRefused):
 		err = t.refuseMount(err)

@@ -214,7 +214,7 @@ func (p *Puller) begin(own *imagePulls, job jobs.Job[runtime.Progress], id, imag
 	if own.failures > 0 {
 		level = slog.LevelDebug // it is tried again
 	}
-	started, _ := p.jobs.Start(jobs.Request[runtime.Progress]{ID: image, Key: id, Work: func(ctx context.Context, report func(runtime.Progress)) error {
+	started, _ := p.jobs.Start(jobs.Request[runtime.Progress]{ID: image, Key: image, Work: func(ctx context.Context, report func(runtime.Progress)) error {
 		p.log.Log(ctx, level, "pulling image", "image", ref)
 		return p.engine.Pull(ctx, ref, auth, report)
 	}})

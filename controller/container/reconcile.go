@@ -77,15 +77,16 @@ const maxSteps = 30
 // recorded in the store before the next, which begins with what is stored and observed then.
 // One permit serves all of them: a container that was just created is started with it.
 func (r *Reconciler) Reconcile(ctx context.Context, id string) (res controller.Result, err error) {
-	permit := false
+	permit, queued := false, false
 	defer func() {
 		if permit {
 			r.Semaphore.release()
 		}
-		if !res.Waiting {
+		if !queued { // what waits for a pull or another container must not keep a permit from others
 			r.Semaphore.leave(id)
 		}
 	}()
+	var last *task
 	for range maxSteps {
 		t, err := r.observe(ctx, id)
 		if errors.Is(err, store.ErrNotFound) {
@@ -95,8 +96,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, id string) (res controller.R
 			return controller.Result{}, err
 		}
 		t.step = Plan(t.c, t.o)
+		last = t
 		if t.step.expensive && !permit {
 			if permit = r.Semaphore.acquire(id, t.step.starts); !permit {
+				queued = true
 				return controller.Result{Waiting: true}, nil // the semaphore names the id when a permit is free
 			}
 		}
@@ -109,7 +112,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, id string) (res controller.R
 			return res, err
 		}
 	}
-	return controller.Result{}, fmt.Errorf("container %s: no progress in %d steps", id, maxSteps)
+	return controller.Result{}, stepError{last, fmt.Errorf("container %s: no progress in %d steps", id, maxSteps)}
 }
 
 // stepError is the error of a step.

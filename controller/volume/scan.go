@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	v1 "berth/api/v1"
@@ -27,21 +28,28 @@ type Scanner struct {
 	Log         *slog.Logger
 }
 
-// Source returns a source that measures every volume in each period, and names it afterwards.
+// Source returns a source that measures every volume with a limit in each period, and as many
+// of the others, in turn, as it can meanwhile: these must not delay the detection of a volume
+// over its limit. It names each volume afterwards.
 func (s *Scanner) Source() controller.Source {
 	return func(ctx context.Context, notify func(string)) error {
+		last := "" // the last volume without a limit
 		for ctx.Err() == nil {
 			began := time.Now()
-			ids, err := s.ids()
+			limited, others, err := s.ids()
 			if err != nil {
 				return err
 			}
-			for _, id := range ids {
-				if ctx.Err() != nil {
-					return nil
+			for _, id := range limited {
+				s.scan(ctx, id, notify)
+			}
+			next, _ := slices.BinarySearch(others, last+"\x00")
+			for _, id := range slices.Concat(others[next:], others[:next]) {
+				s.scan(ctx, id, notify)
+				last = id
+				if time.Since(began) >= scanPeriod {
+					break
 				}
-				s.scan(ctx, id)
-				notify(id)
 			}
 			rest(ctx, scanPeriod-time.Since(began))
 		}
@@ -49,22 +57,34 @@ func (s *Scanner) Source() controller.Source {
 	}
 }
 
-// ids returns the ids of the volumes that have a directory.
-func (s *Scanner) ids() (ids []string, err error) {
+// ids returns the ids of the volumes that have a directory: with a limit, and without, both
+// sorted.
+func (s *Scanner) ids() (limited, others []string, err error) {
 	err = s.Store.View(func(tx *store.Tx) error {
 		list, err := store.Volumes.List(tx)
+		if err != nil {
+			return err
+		}
 		for _, v := range list {
-			if v.Status.Created && !v.Meta.Deleted {
-				ids = append(ids, v.Meta.ID)
+			if !v.Status.Created || v.Meta.Deleted {
+				continue
+			}
+			if limit, err := limitOf(tx, v); err == nil && limit == 0 {
+				others = append(others, v.Meta.ID)
+			} else {
+				limited = append(limited, v.Meta.ID)
 			}
 		}
-		return err
+		return nil
 	})
-	return ids, err
+	return limited, others, err
 }
 
-// scan walks a volume, and rests.
-func (s *Scanner) scan(ctx context.Context, id string) {
+// scan walks a volume, names it, and rests. It does nothing if ctx has ended.
+func (s *Scanner) scan(ctx context.Context, id string, notify func(string)) {
+	if ctx.Err() != nil {
+		return
+	}
 	began := time.Now()
 	limited, cancel := context.WithTimeout(ctx, scanTimeout)
 	defer cancel()
@@ -76,6 +96,7 @@ func (s *Scanner) scan(ctx context.Context, id string) {
 	if err != nil && ctx.Err() == nil && !reported {
 		s.Log.Warn("could not measure the disk usage of a volume", "volume", id, "err", err)
 	}
+	notify(id)
 	rest(ctx, restFactor*time.Since(began))
 }
 

@@ -12,6 +12,7 @@ import (
 const (
 	entrySize = 12 // bytes that Badger adds to a key and its value in its estimate
 	maxValue  = 1<<20 - 1
+	maxKey    = 65_000 // of Badger
 )
 
 // Batch is the writes of one commit.
@@ -72,6 +73,9 @@ func (b *Batch) fits(s size) bool {
 
 func measure(writes map[string][]byte) (s size, err error) {
 	for key, value := range writes {
+		if len(key) == 0 || len(key) > maxKey {
+			return size{}, fmt.Errorf("%w: a key has %d bytes", ErrTooBig, len(key))
+		}
 		if len(value) > maxValue {
 			return size{}, fmt.Errorf("%w: %q has %d bytes", ErrTooBig, key, len(value))
 		}

@@ -31,6 +31,7 @@ var (
 	ErrOperations  = &v1.Error{Code: "too_many_operations", Message: "Too many operations of this kind are running or queued for this volume or token; retry when one of them has ended"}
 	errRange       = &v1.Error{Code: "range_not_satisfiable", Message: "Range not satisfiable"}
 	errInternal    = &v1.Error{Code: "internal", Message: "Internal server error"}
+	errAnswers     = &v1.Error{Code: ErrOperations.Code, Message: "Too many large answers are being sent; retry when one of them was read, or request less at once"}
 	errBusy        = &v1.Error{Code: "busy", Message: "Too many request bodies are being received; send the request again"}
 	ErrUnavailable = &v1.Error{Code: v1.Unavailable, Message: "Service is not available"}
 )

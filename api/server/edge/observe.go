@@ -36,7 +36,7 @@ func (s *Server) observe(c *fiber.Ctx) error {
 	if id == "" || !requestName.MatchString(id) {
 		id = newRequestID()
 	}
-	call := &Call{ID: id}
+	call := &Call{ID: id, answers: s.answers}
 	c.Locals(callKey, call)
 	c.Set("X-Request-Id", id)
 	c.Set("X-Content-Type-Options", "nosniff")

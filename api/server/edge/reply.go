@@ -3,12 +3,15 @@ package edge
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"iter"
 
 	"github.com/gofiber/fiber/v2"
+
+	"berth/api/limit"
 )
 
 // Reply answers with v as JSON.
@@ -24,7 +27,31 @@ func Reply(c *fiber.Ctx, status int, v any) error {
 // SendJSON answers with a body that is JSON already. Nobody may change it afterwards.
 func SendJSON(c *fiber.Ctx, body []byte) error {
 	c.Set(fiber.HeaderContentType, fiber.MIMEApplicationJSON)
-	return c.Send(body)
+	if len(body) <= smallAnswer {
+		return c.Send(body)
+	}
+	return sendLarge(c, body, func() {})
+}
+
+// smallAnswer is the size in bytes of answers that are not counted.
+const smallAnswer = 256 << 10
+
+// sendLarge answers with a body whose memory is counted until it was sent or has failed: a client
+// may read slowly, after the handler has returned. Then it calls done.
+func sendLarge(c *fiber.Ctx, body []byte, done func()) error {
+	call := CallOf(c)
+	if call.answers != nil {
+		n := min(limit.InMiB(int64(len(body))), int64(limit.Answers().Tenant))
+		leave, err := call.answers.Enter(context.Background(), limit.Claim{Tenant: call.tenant, N: int(n)})
+		if err != nil {
+			done()
+			return errAnswers
+		}
+		before := done
+		done = func() { leave(); before() }
+	}
+	c.Context().SetBodyStream(heldBody{bytes.NewReader(body), done}, len(body))
+	return nil
 }
 
 // OK answers 200 with v as JSON.
@@ -81,8 +108,7 @@ func SendHeld(c *fiber.Ctx, v any, done func()) error {
 		return err
 	}
 	c.Set(fiber.HeaderContentType, fiber.MIMEApplicationJSON)
-	c.Context().SetBodyStream(heldBody{bytes.NewReader(body), done}, len(body))
-	return nil
+	return sendLarge(c, body, done)
 }
 
 // heldBody is an answer's body, which the HTTP library closes.

@@ -13,6 +13,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"golang.org/x/sys/unix"
 
+	"berth/api/limit"
 	v1 "berth/api/v1"
 )
 
@@ -28,6 +29,8 @@ type Call struct {
 	token  string // id of that token; empty: the configured one
 	tenant string // whose limits it uses
 	leave  func() // frees the memory of its body; nil: it has none
+
+	answers *limit.Slots // the memory of large answers; nil: without a bound
 }
 
 // callKey is the only local of a request: its *Call.

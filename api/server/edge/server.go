@@ -68,6 +68,7 @@ type Server struct {
 	duration  *prometheus.HistogramVec
 	failures  *failures
 	requests  *requestLog
+	answers   *limit.Slots // the memory of large answers, in MiB
 	perIP     int
 
 	mu       sync.Mutex
@@ -93,7 +94,7 @@ func New(o Options) *Server {
 		o.Answered = func(*fiber.Ctx) error { return nil }
 	}
 	s := &Server{settings: o.Settings, translate: o.Translate, answered: o.Answered, log: o.Log, perIP: o.ConnsPerIP,
-		duration: newDuration(o.Registerer), failures: newFailures(o), requests: newRequestLog(o.Log)}
+		duration: newDuration(o.Registerer), failures: newFailures(o), requests: newRequestLog(o.Log), answers: limit.NewSlots(limit.Fixed(limit.Answers()))}
 	s.app = fiber.New(fiber.Config{
 		Immutable:                    true, // otherwise later requests overwrite the memory of stored strings
 		CaseSensitive:                true,
