@@ -215,7 +215,7 @@ func (a *auditor) storeFirst(n int) error {
 	return nil
 }
 
-// close stores what waits. What is added later is stored at once.
+// close stores the entries that wait. Later ones are stored when they are added.
 func (a *auditor) close() error {
 	a.mu.Lock()
 	a.closed = true
