@@ -54,7 +54,7 @@ func Connections() Bounds {
 	return Bounds{All: max(1, connections()-connections()/unproved), Tenant: maxConnections}
 }
 
-// Anonymous: see Connections.
+// Anonymous bounds the connections without a valid token, by address: see Connections.
 func Anonymous(most int) Bounds {
 	return Bounds{All: max(1, connections()/unproved), Tenant: most, Anonymous: true}
 }
@@ -118,7 +118,7 @@ func Archives() Bounds { return Bounds{All: 8, Tenant: 4, Object: 2, Wait: 16} }
 // files while they are sent.
 func Lists() Bounds { return Bounds{All: 4, Tenant: 2, Object: 2, Wait: 64} }
 
-// LargeLists: see Lists.
+// LargeLists bounds lists of more than 10,000 files while they are sent: see Lists.
 func LargeLists() Bounds { return Bounds{All: 8, Tenant: 2, Object: 2} }
 
 // Commands bounds the commands that a container has not read. The tenants are containers.

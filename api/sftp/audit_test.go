@@ -139,7 +139,7 @@ func TestEntriesAreStoredTogether(t *testing.T) {
 		require.NoError(t, a.add(last, 200, false))
 		require.NoError(t, a.add(first, 413, true))
 		require.Empty(t, list())
-		time.Sleep(2)
+		time.Sleep(2 * time.Nanosecond)
 		synctest.Wait()
 		got := list()
 		require.Len(t, got, 2*atOnce+2)

@@ -56,7 +56,6 @@ func (l *listener) Accept() (net.Conn, error) {
 			delay = min(2*delay, acceptRetryMax)
 			continue
 		}
-		delay = acceptRetryMin
 		own := &conn{Conn: c, all: l.conns, closing: l.closed}
 		l.conns.add(own)
 		return own, nil

@@ -131,9 +131,6 @@ func (h *harness) mint(g auth.Grant) string {
 	return secret.Reveal()
 }
 
-// id returns the id of a token.
-func (h *harness) id(secret string) string { return v1.Secret(secret).Fingerprint() }
-
 // client is the client's side of a socket.
 type client struct {
 	t *testing.T

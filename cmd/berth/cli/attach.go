@@ -176,11 +176,12 @@ type input struct {
 // end a read until close is called.
 func openInput(cmd *cobra.Command, o attachOptions) (*input, error) {
 	i := &input{restore: func() {}}
-	from, is := cmd.InOrStdin(), false
+	from := cmd.InOrStdin()
 	if o.noStdin {
 		from = bytes.NewReader(nil)
 	}
-	if i.f, is = from.(*os.File); is {
+	if f, is := from.(*os.File); is {
+		i.f = f
 		var err error
 		if i.wake, i.waking, err = os.Pipe(); err != nil {
 			return nil, err
