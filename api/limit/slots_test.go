@@ -125,7 +125,21 @@ func TestSlotsOfTheAdministrator(t *testing.T) {
 	s.empty(t)
 }
 
-// TestPush: the tenant who has most loses the oldest one, and the administrator none.
+// TestSpare requires that tenants leave the largest claim to the administrator.
+func TestSpare(t *testing.T) {
+	s := NewSlots(Fixed(Bounds{All: 32, Tenant: 32, Spare: 8}))
+	_, err := s.Enter(t.Context(), Claim{Tenant: "t", N: 25})
+	require.ErrorIs(t, err, ErrAll)
+	leave, err := s.Enter(t.Context(), Claim{Tenant: "t", N: 24})
+	require.NoError(t, err)
+	leaveSpare, err := s.Enter(t.Context(), Claim{N: 8})
+	require.NoError(t, err)
+	leave()
+	leaveSpare()
+	s.empty(t)
+}
+
+// TestPush requires that the oldest claim of the largest tenant ends, and none of the administrator's.
 func TestPush(t *testing.T) {
 	bounds := Bounds{All: 20, Tenant: 8}
 	s := NewSlots(func() Bounds { return bounds })
