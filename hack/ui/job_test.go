@@ -164,8 +164,9 @@ func (p *tab) manifest(b *berthtest.Berth) {
 	})()`)
 	file := filepath.Join(t.TempDir(), "survival.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
-	out, err := exec.CommandContext(t.Context(), berthtest.Binary(t), "--config", b.Config, "diff", "-f", file).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), berthtest.Binary(t), "--config", b.Config, "apply", "--dry-run", "-f", file).CombinedOutput()
 	require.NoError(t, err, "%s\n%s", out, text)
+	require.Contains(t, string(out), "unchanged", "%s", text)
 }
 
 // lists reads every other list, and mints and revokes a token.
