@@ -2,6 +2,8 @@ package store
 
 import (
 	"encoding/json"
+	"iter"
+	"slices"
 	"time"
 
 	v1 "berth/api/v1"
@@ -38,8 +40,20 @@ func SetAuditStatus(tx *Tx, r AuditRecord, status int) (AuditRecord, error) {
 // ReadAudit returns up to limit entries of the audit log after seq since that f
 // selects, oldest first. Entries that retention has removed are left out. It is for views.
 func ReadAudit(tx *Tx, since uint64, limit int, f v1.AuditFilter) ([]v1.AuditEntry, error) {
+	return readAudit(tx, auditLog.after(tx, since), limit, f)
+}
+
+// ReadLastAudit returns the last entries of the audit log that f selects, at most limit, oldest
+// first. It is for views.
+func ReadLastAudit(tx *Tx, limit int, f v1.AuditFilter) ([]v1.AuditEntry, error) {
+	list, err := readAudit(tx, auditLog.backward(tx), limit, f)
+	slices.Reverse(list)
+	return list, err
+}
+
+func readAudit(tx *Tx, entries iter.Seq2[numbered, error], limit int, f v1.AuditFilter) ([]v1.AuditEntry, error) {
 	list := []v1.AuditEntry{}
-	for n, err := range auditLog.after(tx, since) {
+	for n, err := range entries {
 		if err != nil || len(list) >= limit {
 			return list, err
 		}

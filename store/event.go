@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"time"
@@ -70,7 +71,36 @@ func (tx *Tx) Events(since uint64) iter.Seq2[v1.Event, error] {
 				return
 			}
 		}
+		if since < newest { // the last ones too
+			yield(v1.Event{}, fmt.Errorf("transition %d: %w", since+1, ErrCompacted))
+		}
 	}
+}
+
+// EventsBackward yields the transitions that are kept, newest first. It is for views.
+func (tx *Tx) EventsBackward() iter.Seq2[v1.Event, error] {
+	return func(yield func(v1.Event, error) bool) {
+		for n, err := range eventLog.backward(tx) {
+			if err != nil {
+				yield(v1.Event{}, err)
+				return
+			}
+			if !yield(tx.decodeEvent(n), nil) {
+				return
+			}
+		}
+	}
+}
+
+// ViewEvents is View for functions that begin with the oldest transition of EventBounds. It calls
+// fn again, at most 10 times, if that one was removed before fn read it.
+func (s *Store) ViewEvents(fn func(*Tx) error) (err error) {
+	for range 10 {
+		if err = s.View(fn); !errors.Is(err, ErrCompacted) {
+			break
+		}
+	}
+	return err
 }
 
 // ReadEvents returns the first limit transitions of Tx.Events.

@@ -128,6 +128,59 @@ func TestReadTransitions(t *testing.T) {
 	}))
 }
 
+// TestTrimDuringView removes the transitions that a view is about to read: it begins anew.
+func TestTrimDuringView(t *testing.T) {
+	s := openIn(t, "")
+	require.NoError(t, emit(s, 10))
+	tries := 0
+	var list []v1.Event
+	trims := []func() (int, error){
+		func() (int, error) { return s.TrimEvents(time.Time{}, 4) },
+		func() (int, error) { return s.TrimEvents(time.Now().Add(time.Hour), 0) },
+		func() (int, error) { return 0, emit(s, 1) },
+	}
+	require.NoError(t, s.ViewEvents(func(tx *Tx) (err error) {
+		oldest, _ := tx.EventBounds()
+		_, err = trims[tries]()
+		require.NoError(t, err)
+		tries++
+		list, err = ReadEvents(tx, oldest-1, 100)
+		return err
+	}))
+	require.Equal(t, 3, tries)
+	require.Empty(t, list)
+	require.ErrorIs(t, s.ViewEvents(func(*Tx) error { return ErrCompacted }), ErrCompacted)
+}
+
+// TestEventsBackward reads the kept transitions of a view, newest first.
+func TestEventsBackward(t *testing.T) {
+	s := openIn(t, "")
+	backward := func(tx *Tx) (seqs []uint64) {
+		for e, err := range tx.EventsBackward() {
+			require.NoError(t, err)
+			seqs = append(seqs, e.Seq)
+		}
+		return seqs
+	}
+	view := func(fn func(*Tx)) {
+		require.NoError(t, s.View(func(tx *Tx) error {
+			fn(tx)
+			return nil
+		}))
+	}
+	view(func(tx *Tx) { require.Empty(t, backward(tx)) })
+	require.NoError(t, emit(s, 300))
+	_, err := s.TrimEvents(time.Time{}, 3)
+	require.NoError(t, err)
+	view(func(tx *Tx) {
+		require.NoError(t, emit(s, 2))
+		require.Equal(t, []uint64{300, 299, 298}, backward(tx), "those of the view")
+	})
+	_, err = s.TrimEvents(time.Now().Add(time.Hour), 0)
+	require.NoError(t, err)
+	view(func(tx *Tx) { require.Empty(t, backward(tx)) })
+}
+
 func TestEventsEndWithTheirContext(t *testing.T) {
 	s := openIn(t, "")
 	require.NoError(t, emit(s, 10))

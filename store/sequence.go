@@ -70,21 +70,44 @@ func (l sequence) after(tx *Tx, since uint64) iter.Seq2[numbered, error] {
 			return
 		}
 		err := tx.read(func(t *kv.Txn) error {
-			for item, err := range t.Scan(string(l+"/"), l.key(since+1)) {
-				if err != nil {
-					return err
-				}
-				n := numbered{binary.BigEndian.Uint64([]byte(item.Key()[len(l)+1:])), item}
-				if n.seq > b.Newest || !yield(n, nil) {
-					return nil
-				}
-			}
-			return nil
+			return l.each(t.Scan(string(l+"/"), l.key(since+1)), func(n numbered) bool { return n.seq <= b.Newest && yield(n, nil) })
 		})
 		if err != nil {
 			yield(numbered{}, err)
 		}
 	}
+}
+
+// backward yields the values of the state that tx reads, newest first. The oldest ones may be
+// missing if they are being removed.
+func (l sequence) backward(tx *Tx) iter.Seq2[numbered, error] {
+	return func(yield func(numbered, error) bool) {
+		b := l.bounds(tx)
+		if b.Newest < b.Oldest {
+			return
+		}
+		err := tx.read(func(t *kv.Txn) error {
+			return l.each(t.ScanBack(string(l+"/"), l.key(b.Newest)), func(n numbered) bool {
+				return n.seq >= b.Oldest && yield(n, nil) && n.seq > b.Oldest
+			})
+		})
+		if err != nil {
+			yield(numbered{}, err)
+		}
+	}
+}
+
+// each calls fn with the values of a scan, until it returns false.
+func (l sequence) each(items iter.Seq2[kv.Item, error], fn func(numbered) bool) error {
+	for item, err := range items {
+		if err != nil {
+			return err
+		}
+		if !fn(numbered{binary.BigEndian.Uint64([]byte(item.Key()[len(l)+1:])), item}) {
+			return nil
+		}
+	}
+	return nil
 }
 
 // numbered is a value with its number, valid until the next one.

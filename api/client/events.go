@@ -39,6 +39,12 @@ func (s Events) List(ctx context.Context, after Cursor, limit int, f EventFilter
 	return list, err
 }
 
+// Last returns the last transitions that f selects, at most limit, oldest first.
+func (s Events) Last(ctx context.Context, limit int, f EventFilter) (list EventList, err error) {
+	err = s.c.get(ctx, "/events"+query(append(f.query(), "last", strconv.Itoa(limit))...), &list)
+	return list, err
+}
+
 // Newest returns the cursor of the newest transition. Watching from it delivers only
 // what happens afterwards.
 func (s Events) Newest(ctx context.Context) (Cursor, error) {

@@ -25,6 +25,8 @@ func checkMounts(f *v1.FieldErrors, p Policy, spec *v1.ContainerSpec) {
 			f.Add(at+".source", "must be an absolute path")
 		} else if m.Source = path.Clean(m.Source); !p.mayMount(m.Source) {
 			f.Add(at+".source", "must be below a directory of docker.allowed_mounts")
+		} else if reason := p.refuses(m.Source); reason != "" {
+			f.Add(at+".source", "%s", reason)
 		}
 		if !absolute(m.Target) || path.Clean(m.Target) == "/" {
 			f.Add(at+".target", "must be an absolute path other than /")

@@ -218,6 +218,20 @@ func TestGoodSpecsPass(t *testing.T) {
 	require.Equal(t, "/mnt/server", spec.InstallMount)
 }
 
+// TestMountThatTheHostRefuses checks only the sources that are allowed.
+func TestMountThatTheHostRefuses(t *testing.T) {
+	var f v1.FieldErrors
+	var checked []string
+	policy := intent.Policy{AllowedMounts: []string{"/srv"}, CheckMount: func(source string) string {
+		checked = append(checked, source)
+		return "is 100% a link"
+	}}
+	spec := v1.ContainerSpec{Image: "busybox:1", VolumeID: "v", Mounts: []v1.Mount{{Source: "/srv/x/", Target: "/x"}, {Source: "/etc", Target: "/y"}}}
+	intent.CheckContainer(&f, policy, "mc", &spec)
+	require.Equal(t, "mounts[0].source: is 100% a link; mounts[1].source: must be below a directory of docker.allowed_mounts", f.Err().Error())
+	require.Equal(t, []string{"/srv/x"}, checked)
+}
+
 func TestAllErrorsAtOnce(t *testing.T) {
 	var f v1.FieldErrors
 	intent.CheckContainer(&f, intent.Policy{}, "-", &v1.ContainerSpec{Ports: []v1.Port{{}}})

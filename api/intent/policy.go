@@ -10,6 +10,16 @@ type Policy struct {
 	AllowedMounts []string // directories of the host that mounts may be taken from
 	Registries    []string // hosts that have credentials
 	ReadOnlyRoot  bool     // of containers whose request does not set it
+
+	// CheckMount returns why the host refuses the source of a mount, or ""; nil: it refuses none.
+	CheckMount func(source string) (reason string)
+}
+
+func (p Policy) refuses(source string) (reason string) {
+	if p.CheckMount == nil {
+		return ""
+	}
+	return p.CheckMount(source)
 }
 
 // mayMount reports whether source is one of the allowed directories or below one.

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 
 	v1 "berth/api/v1"
 	"berth/store"
@@ -24,6 +25,8 @@ var checksum = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 func CheckPull(f *v1.FieldErrors, spec v1.PullSpec, private bool) {
 	u, err := url.Parse(spec.URL)
 	switch {
+	case err == nil && u.Port() != "" && !isPort(u.Port()):
+		f.Add("url", "must have a port between 1 and 65535")
 	case err != nil || len(spec.URL) > maxURL || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
 		f.Add("url", "must be an http or https URL of at most %d bytes", maxURL)
 	case u.User != nil:
@@ -36,6 +39,11 @@ func CheckPull(f *v1.FieldErrors, spec v1.PullSpec, private bool) {
 	if spec.Checksum != "" && !checksum.MatchString(spec.Checksum) {
 		f.Add("checksum", "must be sha256: and 64 lowercase hexadecimal digits")
 	}
+}
+
+func isPort(text string) bool {
+	n, err := strconv.ParseUint(text, 10, 16)
+	return err == nil && n > 0
 }
 
 // CreatePull stores a download and returns its id. The code is TooManyPulls if too many

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"berth/api/auth"
+	"berth/api/intent"
 	"berth/api/limit"
 	"berth/api/server/edge"
 	v1 "berth/api/v1"
@@ -92,12 +93,28 @@ func (a auditor) describe(c *fiber.Ctx, r route) v1.Audit {
 		d.Action, d.Object = "request."+strings.ToLower(c.Method()), edge.MaskTokens(c.Path())
 		return d
 	}
-	d.Container, d.Volume = edge.Param(c, "id"), strings.ToLower(edge.Param(c, "volume"))
+	d.Container, d.Volume = edge.Param(c, "id"), fullVolume(a.store, strings.ToLower(edge.Param(c, "volume")))
 	d.Object = d.Container + d.Volume + edge.MaskTokens(edge.Param(c, "token")) + strings.ToLower(edge.Param(c, "backup"))
 	if ip := edge.Param(c, "ip"); ip != "" {
 		d.Object = portName(ip, edge.Param(c, "port"), c.Query("protocol"))
 	}
 	return d
+}
+
+// fullVolume returns the id of the volume that a text names, or the text if there is none: entries
+// are found by the whole id.
+func fullVolume(db *store.Store, text string) string {
+	if text == "" {
+		return ""
+	}
+	_ = db.View(func(tx *store.Tx) error {
+		v, err := intent.FindVolume(tx, text)
+		if err == nil {
+			text = v.Meta.ID
+		}
+		return err
+	})
+	return text
 }
 
 // portName returns a port, or several, as the object of an entry.

@@ -16,14 +16,10 @@ type auditBody struct {
 	Entries []v1.AuditEntry `json:"entries"`
 }
 
-// list answers with the entries after ?since= that match ?container=, ?volume= and
-// ?actor=.
+// list answers with the entries after ?since=, or with the last ones, that match ?container=,
+// ?volume= and ?actor=.
 func (s audit) list(c *fiber.Ctx) error {
-	limit, err := edge.QueryInt(c, "limit", defaultEvents, maxEvents)
-	if err != nil {
-		return err
-	}
-	since, _, err := seqQuery(c)
+	r, err := rangeOf(c)
 	if err != nil {
 		return err
 	}
@@ -33,7 +29,11 @@ func (s audit) list(c *fiber.Ctx) error {
 		if v, err := intent.FindVolume(tx, filter.Volume); err == nil { // of a deleted one only the whole id is known
 			filter.Volume = v.Meta.ID
 		}
-		body.Entries, err = store.ReadAudit(tx, since, limit, filter)
+		if r.backward {
+			body.Entries, err = store.ReadLastAudit(tx, r.limit, filter)
+		} else {
+			body.Entries, err = store.ReadAudit(tx, r.since, r.limit, filter)
+		}
 		return err
 	})
 	if err != nil {

@@ -3,6 +3,7 @@ package server
 import (
 	"maps"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -107,6 +108,11 @@ func TestListAudit(t *testing.T) {
 	require.Equal(t, []float64{2}, list("?since=1&limit=1"))
 	require.Empty(t, list("?since=3"))
 	require.Empty(t, list("?since=99"))
+	require.Equal(t, []float64{2, 3}, list("?last=2"))
+	require.Equal(t, []float64{2}, list("?last=1&volume="+id))
+	require.Empty(t, list("?last=0"))
+	h.refuse(400, "last: must be without since, epoch and limit", "GET", "/audit?last=1&since=1", nil)
+	h.refuse(400, "last: must be a number between 0 and 10000", "GET", "/audit?last=10001", nil)
 	require.Equal(t, []float64{2, 3}, list("?container=mc"))
 	require.Equal(t, []float64{1, 2}, list("?volume="+id[:8]))
 	require.Equal(t, []float64{3}, list("?actor=alice&container=mc"))
@@ -117,6 +123,25 @@ func TestListAudit(t *testing.T) {
 	for _, body := range []object{{"scopes": []string{"read", "power"}}, {"containers": []string{"mc"}}} {
 		require.Equal(t, 403, h.do(request{method: "GET", path: "/audit", token: h.mint(body)}).status)
 	}
+}
+
+// TestAuditOfVolume finds the requests that name a volume by its first characters, those included
+// that were refused.
+func TestAuditOfVolume(t *testing.T) {
+	h := newHarness(t)
+	id := h.volume()
+	short := id[:8]
+	seen := len(audited(h, 0))
+	h.must("POST", "/containers", object{"internal_id": "mc", "image": "busybox:1", "volume_id": short})
+	require.Equal(t, 201, h.call("PUT", "/containers/applied", object{"image": "busybox:1", "volume_id": short}).status)
+	require.Equal(t, 400, h.call("POST", "/volumes/"+strings.ToUpper(short)+"/copy", object{"source": 1}).status)
+	require.Equal(t, 400, h.call("POST", "/volumes/01234567/copy", object{"source": 1}).status)
+	for _, query := range []string{short, id} {
+		list := h.must("GET", "/audit?since="+strconv.Itoa(seen)+"&volume="+query, nil).json["entries"].([]any)
+		require.Len(t, list, 3, query)
+		require.Equal(t, id, list[2].(object)["object"])
+	}
+	require.Len(t, h.must("GET", "/audit?volume=01234567", nil).json["entries"], 1)
 }
 
 // TestAuditBeforeAnswer: a request whose entry cannot be stored is not acknowledged.

@@ -25,7 +25,9 @@ func (s containers) create(c *fiber.Ctx) error {
 	if err := s.decoder.decode(c, &body, &f); err != nil {
 		return err
 	}
-	describe(c, func(a *v1.Audit) { a.Object, a.Container, a.Volume = body.InternalID, body.InternalID, body.VolumeID })
+	describe(c, func(a *v1.Audit) {
+		a.Object, a.Container, a.Volume = body.InternalID, body.InternalID, fullVolume(s.store, body.VolumeID)
+	})
 	spec := body.request(s.policy()).Spec
 	if f.Any() {
 		intent.CheckContainer(&f, s.policy(), body.InternalID, &spec)
@@ -86,6 +88,7 @@ func (s containers) apply(c *fiber.Ctx) error {
 	if err := s.decoder.decode(c, &body, &f); err != nil {
 		return err
 	}
+	describe(c, func(a *v1.Audit) { a.Volume = fullVolume(s.store, body.VolumeID) })
 	id := edge.Param(c, "id")
 	if body.InternalID != "" && body.InternalID != id {
 		f.Add("internal_id", "must equal the id in the URL")
@@ -130,5 +133,6 @@ func changes(done intent.Applied) any {
 // policy returns the admission policy of the current configuration.
 func (s containers) policy() intent.Policy {
 	docker := s.settings.Current().Docker
-	return intent.Policy{AllowedMounts: docker.AllowedMounts, Registries: slices.Collect(maps.Keys(docker.Registries)), ReadOnlyRoot: docker.ReadOnlyRoot}
+	return intent.Policy{AllowedMounts: docker.AllowedMounts, Registries: slices.Collect(maps.Keys(docker.Registries)), ReadOnlyRoot: docker.ReadOnlyRoot,
+		CheckMount: s.mounts}
 }

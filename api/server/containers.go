@@ -21,6 +21,7 @@ type containers struct {
 	decoder  decoder
 	engine   func() EngineHealth
 	sampler  Stats
+	mounts   func(source string) string // see intent.Policy
 }
 
 type acceptedBody struct {

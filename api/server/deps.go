@@ -105,8 +105,9 @@ type Deps struct {
 	Console    Console
 	Stats      Stats
 	Engine     func() EngineHealth
-	Node       func() v1.Node  // what the daemon has observed of its host
-	Ready      func() []string // reasons why the daemon is not ready; empty if it is
+	CheckMount func(source string) string // see intent.Policy; may be nil
+	Node       func() v1.Node             // what the daemon has observed of its host
+	Ready      func() []string            // reasons why the daemon is not ready; empty if it is
 	Registerer prometheus.Registerer
 	Gatherer   prometheus.Gatherer
 	Page       func() (*ui.Page, error) // called once, by the first request for the page; nil: there is no page

@@ -40,39 +40,63 @@ type eventsBody struct {
 	Newest uint64     `json:"newest"`
 }
 
-// list answers with the stored transitions after ?since= that match ?container=,
-// ?volume= and ?type=. If some of them have been removed already, oldest is greater
+// logRange is the part of a log that a request asks for.
+type logRange struct {
+	since    uint64
+	limit    int
+	backward bool // the last ones
+}
+
+// rangeOf returns the part of the query parameters since and limit, or last.
+func rangeOf(c *fiber.Ctx) (r logRange, err error) {
+	if r.backward = c.Query("last") != ""; r.backward {
+		if c.Query("since")+c.Query("epoch")+c.Query("limit") != "" {
+			return r, v1.Errorf(v1.InvalidRequest, "last: must be without since, epoch and limit")
+		}
+		r.limit, err = edge.QueryInt(c, "last", 0, maxEvents)
+		return r, err
+	}
+	if r.limit, err = edge.QueryInt(c, "limit", defaultEvents, maxEvents); err != nil {
+		return r, err
+	}
+	r.since, _, err = seqQuery(c)
+	return r, err
+}
+
+// list answers with the stored transitions after ?since=, or with the last ones, that match
+// ?container=, ?volume= and ?type=. If some of them have been removed already, oldest is greater
 // than since+1. If ?epoch= is not the epoch of this store, since has no meaning here
 // and all stored transitions are returned.
 func (s events) list(c *fiber.Ctx) error {
-	limit, err := edge.QueryInt(c, "limit", defaultEvents, maxEvents)
-	if err != nil {
-		return err
-	}
-	since, _, err := seqQuery(c)
+	r, err := rangeOf(c)
 	if err != nil {
 		return err
 	}
 	body := eventsBody{Events: []v1.Event{}, Epoch: s.store.Incarnations.Epoch()}
 	if epoch := c.Query("epoch"); epoch != "" && epoch != body.Epoch {
-		since = 0
+		r.since = 0
 	}
 	if kind := c.Query("type"); kind != "" && !slices.Contains(eventKinds, kind) {
 		return v1.Errorf(v1.InvalidRequest, "type: must be one of %s", strings.Join(eventKinds, ", "))
 	}
-	leave, err := s.permit(c, since)
+	leave, err := s.permit(c, r.since)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	err = s.store.View(func(tx *store.Tx) error {
+	err = s.store.ViewEvents(func(tx *store.Tx) error {
 		matches, err := eventFilter(c, tx)
 		if err != nil {
 			return err
 		}
 		body.Oldest, body.Newest = tx.EventBounds()
-		if since = max(since, body.Oldest-1); since < body.Newest {
-			body.Events, err = matchingEvents(tx.Events(since), callerOf(c), matches, limit)
+		since := max(r.since, body.Oldest-1)
+		switch {
+		case r.backward:
+			body.Events, err = matchingEvents(tx.EventsBackward(), callerOf(c), matches, r.limit)
+			slices.Reverse(body.Events)
+		case since < body.Newest:
+			body.Events, err = matchingEvents(tx.Events(since), callerOf(c), matches, r.limit)
 		}
 		if body.Oldest > body.Newest {
 			body.Oldest = 0

@@ -51,8 +51,31 @@ func TestListEvents(t *testing.T) {
 	trimmed := h.must("GET", "/events?since=0", nil).json
 	require.Len(t, trimmed["events"], 1)
 	require.Equal(t, 3.0, trimmed["oldest"])
+	require.Len(t, h.must("GET", "/events?last=2", nil).json["events"], 1)
 	h.refuse(400, "since: must be the seq of an event", "GET", "/events?since=-1", nil)
+	h.refuse(400, "last: must be without since, epoch and limit", "GET", "/events?last=1&limit=1", nil)
 	h.refuse(400, "limit: must be a number between 0 and 10000", "GET", "/events?limit=x", nil)
+}
+
+// TestLastEvents returns the newest transitions that match, in the order of all lists.
+func TestLastEvents(t *testing.T) {
+	h := newHarness(t)
+	h.container("mc", h.volume())
+	h.container("other", h.volume())
+	for _, id := range []string{"mc", "other", "mc", "other", "other"} {
+		h.phase(id, v1.Starting)
+		h.phase(id, v1.Running)
+	}
+	last := func(query, token string) (seqs []any) {
+		for _, e := range h.do(request{method: "GET", path: "/events?" + query, token: token}).json["events"].([]any) {
+			seqs = append(seqs, e.(object)["seq"])
+		}
+		return seqs
+	}
+	require.Equal(t, []any{9.0, 10.0}, last("last=2", ""))
+	require.Equal(t, []any{2.0, 5.0, 6.0}, last("last=3&container=mc", ""))
+	require.Equal(t, []any{1.0, 2.0, 5.0, 6.0}, last("last=100", h.mint(object{"containers": []string{"mc"}})))
+	require.Empty(t, last("last=0", ""))
 }
 
 // TestNewestAfterFilter: a response with fewer transitions than its limit is complete up to

@@ -50,7 +50,7 @@ func newHandlers(d Deps, a access, all *auth.Sessions) handlers {
 		pulls:      pulls{store: d.Store, settings: d.Settings, decoder: decoder},
 		stored:     storeContent{store: d.Store, sessions: sessions, dir: d.SpoolDir, one: new(sync.Mutex)},
 		ports:      ports{store: d.Store, decoder: decoder},
-		containers: containers{store: d.Store, settings: d.Settings, decoder: decoder, engine: d.Engine, sampler: d.Stats},
+		containers: containers{store: d.Store, settings: d.Settings, decoder: decoder, engine: d.Engine, sampler: d.Stats, mounts: d.CheckMount},
 		consoles:   consoles{store: d.Store, hub: d.Hub, decoder: decoder, sessions: sessions, processes: processes},
 		events:     events{store: d.Store, scans: limit.NewSlots(limit.Scans)},
 		audit:      audit{store: d.Store},

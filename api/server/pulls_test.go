@@ -27,6 +27,7 @@ func TestPulls(t *testing.T) {
 		"ftp://example.com/": "url: must be an http or https URL of at most 4096 bytes", "file:///etc/passwd": "url: must be an http or https URL of at most 4096 bytes",
 		"example.com": "url: must be an http or https URL of at most 4096 bytes", "http:///x": "url: must be an http or https URL of at most 4096 bytes",
 		"http://a/" + strings.Repeat("x", 4096): "url: must be an http or https URL of at most 4096 bytes",
+		"https://example.com:99999/":            "url: must have a port between 1 and 65535",
 		"https://u:p@example.com/":              "url: must not have a user name or password: they would be stored and listed",
 	} {
 		h.refuse(400, text, "POST", at+"/pull", ask(url, "a"))

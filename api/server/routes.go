@@ -88,7 +88,7 @@ func nodeRoutes(h handlers) []route {
 		{remove, port, "protocol", v1.ScopeNetwork, nodeWide, h.ports.delete},
 		{put, port + "/use", "protocol", v1.ScopeNetwork, nodeWide, h.ports.use},
 
-		{get, "/audit", "since limit container volume actor", v1.ScopeAdmin, nodeWide, h.audit.list},
+		{get, "/audit", "since limit last container volume actor", v1.ScopeAdmin, nodeWide, h.audit.list},
 
 		{get, "/node", "", v1.ScopeRead, nodeWide, h.node.get},
 		{get, "/debug/pprof", "", v1.ScopeAdmin, nodeWide | link, h.profiles.get},
@@ -164,7 +164,7 @@ func containerRoutes(h handlers) []route {
 		{get, container + "/logs/content", "", v1.ScopeRead, link, h.consoles.content},
 		{get, container + "/install-logs", "tail since before since_line", v1.ScopeRead, 0, h.consoles.logs(v1.InstallConsole)},
 		{get, container + "/stats", "", v1.ScopeRead, 0, h.consoles.stats},
-		{get, "/events", "since epoch container volume type limit", v1.ScopeRead, 0, h.events.list},
+		{get, "/events", "since epoch container volume type limit last", v1.ScopeRead, 0, h.events.list},
 
 		{get, "/ws/:id", "since epoch tail since_line", v1.ScopeRead, upgrade | link, h.sockets.container},
 		{get, "/ws", "since epoch tail", v1.ScopeRead, upgrade | link | nodeWide, h.sockets.node},

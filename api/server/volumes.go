@@ -98,11 +98,6 @@ func findVolume(c *fiber.Ctx, tx *store.Tx) (v1.Volume, []string, error) {
 
 // volumeID returns the full id of the volume that the path of a request names.
 func volumeID(c *fiber.Ctx, db *store.Store) (id string, err error) {
-	defer func() {
-		if err == nil {
-			describe(c, func(a *v1.Audit) { a.Object, a.Volume = id, id })
-		}
-	}()
 	err = db.View(func(tx *store.Tx) error {
 		if !callerOf(c).Restricted() { // no need to find the containers that use it
 			volume, err := intent.FindVolume(tx, edge.Param(c, "volume"))

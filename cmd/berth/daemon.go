@@ -198,7 +198,7 @@ func (d *daemon) makeServers(c v1.Config) error {
 	d.server = server.New(server.Deps{Store: d.store, Settings: d.settings, Hub: d.hub, Files: d.volumes.Files(), Archives: d.targets,
 		Console: input{d.consoles}, Stats: statsAdapter{d.sampler}, Ready: d.unready, Engine: d.engineHealth,
 		Registerer: d.metrics, Gatherer: d.metrics, WrongTokens: d.wrong, Log: d.log, Version: release(),
-		SpoolDir: d.settings.Current().Storage.VolumesPath, Page: ui.New, Node: d.node.view})
+		SpoolDir: d.settings.Current().Storage.VolumesPath, Page: ui.New, Node: d.node.view, CheckMount: d.mounts.Check})
 	if !c.SFTP.Enabled {
 		return nil
 	}

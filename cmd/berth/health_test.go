@@ -16,6 +16,7 @@ import (
 
 	v1 "berth/api/v1"
 	"berth/cmd/berth/config"
+	engine "berth/runtime"
 	"berth/store"
 )
 
@@ -51,6 +52,19 @@ func TestUnreadyStore(t *testing.T) {
 	require.NoError(t, s.Close())
 	require.Contains(t, d.unready(), "store: not writable")
 	require.Empty(t, log.String())
+}
+
+// TestNodeBeforeEngineVersion: an engine that answered the first check, and not yet the question
+// for its version, is not reported with an empty one.
+func TestNodeBeforeEngineVersion(t *testing.T) {
+	d := &daemon{settings: config.NewSettings(config.Loaded{}, func() (config.Loaded, error) { return config.Loaded{}, nil }, nil)}
+	n := newNode(d)
+	d.health.Store(&health{at: time.Now()})
+	require.Equal(t, v1.NodeEngine{}, n.view().Engine)
+	n.engine.Store(&engine.EngineInfo{Version: "28.1"})
+	require.Equal(t, v1.NodeEngine{Version: "28.1", Reachable: true}, n.view().Engine)
+	d.health.Store(&health{at: time.Now(), err: errors.New("no answer")})
+	require.False(t, n.view().Engine.Reachable)
 }
 
 func TestStoreReason(t *testing.T) {

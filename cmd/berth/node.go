@@ -75,10 +75,10 @@ func (n *node) view() v1.Node {
 	if disks := n.disks.Load(); disks != nil {
 		v.Disk = *disks
 	}
-	if e := n.engine.Load(); e != nil {
-		v.Engine = v1.NodeEngine{Version: e.Version, API: e.API, StorageDriver: e.StorageDriver, CgroupVersion: e.CgroupVersion, LiveRestore: e.LiveRestore}
+	if e := n.engine.Load(); e != nil { // until then the engine is not reachable, so that a client sees no empty version
+		v.Engine = v1.NodeEngine{Version: e.Version, API: e.API, StorageDriver: e.StorageDriver, CgroupVersion: e.CgroupVersion, LiveRestore: e.LiveRestore,
+			Reachable: n.d.engineHealth().Reachable}
 	}
-	v.Engine.Reachable = n.d.engineHealth().Reachable
 	return v
 }
 

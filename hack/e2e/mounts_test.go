@@ -119,20 +119,26 @@ func TestMountSwappedForALink(t *testing.T) {
 	}
 }
 
-// TestMountOfALink mounts links that lead out of the allowed directory: as the
-// last element of the path, and as a parent.
+// TestMountOfALink requests mounts of links that lead out of the allowed directory: as the
+// last element of the path, and as a parent. One that becomes a link later is refused at the start.
 func TestMountOfALink(t *testing.T) {
 	t.Parallel()
 	w, secret := newMountTest(t), hostSecret(t)
 	require.NoError(t, os.Symlink(secret, filepath.Join(w.shared, "link")))
 	require.NoError(t, os.Symlink(filepath.Dir(secret), filepath.Join(w.shared, "parent")))
 	for id, name := range map[string]string{"link": "link", "parent": "parent/" + filepath.Base(secret)} {
-		w.Create(t, id, berthtest.Spec{"power": "running"}.With(w.spec(name)))
-		w.refused(t, id, w.shared+"/"+name, "link")
+		got := w.Do(t, "PUT", "/containers/"+id, berthtest.Spec{"image": "busybox:1", "volume_id": w.Volume(t)}.With(w.spec(name)))
+		require.Equal(t, 400, got.Status)
+		require.Contains(t, string(got.Body), "mounts[0].source: a part of the path is a link")
 	}
-	require.NoError(t, os.Remove(filepath.Join(w.shared, "link")))
-	w.write(t, "link/good", "ours")
-	require.Equal(t, []string{"good"}, sees(t, w.State(t, "link", "running")), "it is tried again")
+	w.Started(t, "mc", w.spec("maps"))
+	require.NoError(t, os.Rename(filepath.Join(w.shared, "maps"), filepath.Join(w.shared, "old")))
+	require.NoError(t, os.Symlink(secret, filepath.Join(w.shared, "maps")))
+	w.Verb(t, "mc", "restart")
+	w.refused(t, "mc", w.shared+"/maps", "link")
+	require.NoError(t, os.Remove(filepath.Join(w.shared, "maps")))
+	w.write(t, "maps/good", "ours")
+	require.Equal(t, []string{"good"}, sees(t, w.State(t, "mc", "running")), "it is tried again")
 }
 
 // TestMountNoLongerAllowed empties docker.allowed_mounts: containers that are

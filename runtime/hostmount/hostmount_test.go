@@ -96,6 +96,9 @@ func TestPinRefuses(t *testing.T) {
 	} {
 		_, _, err := h.Pin(t.Context(), name, append(one(h.shared+"/maps"), one(source)...))
 		require.ErrorIs(t, err, want, source)
+		if source != h.shared+"/fifo" { // which is found when it is pinned
+			require.Equal(t, want == runtime.ErrMountRefused, h.Check(source) != "", source)
+		}
 		require.ErrorContains(t, err, source+" at /maps")
 		require.Empty(t, filesOf(t, h.dir), "nothing of a refused pin is left")
 	}
@@ -119,6 +122,7 @@ func TestPinAllowedDirectory(t *testing.T) {
 	require.FileExists(t, pinned[0].Source+"/maps/file")
 	require.FileExists(t, pinned[1].Source)
 	require.True(t, pinned[1].ReadOnly)
+	require.Empty(t, h.Check(mounts[1].Source))
 	again, second, err := h.Pin(t.Context(), name, mounts)
 	require.NoError(t, err)
 	defer second()

@@ -33,6 +33,19 @@ func open(allowed []string, source string) (handle int, err error) {
 	return handle, explain(err)
 }
 
+// Check returns why a source would be refused now, such as a link in its path, or "". One that does
+// not exist may exist when it is mounted.
+func (p *Pinner) Check(source string) (reason string) {
+	handle, err := open(p.allowed(), source)
+	switch {
+	case err == nil:
+		_ = unix.Close(handle)
+	case errors.Is(err, runtime.ErrMountRefused):
+		return strings.TrimPrefix(err.Error(), runtime.ErrMountRefused.Error()+": ")
+	}
+	return ""
+}
+
 // within returns the outermost allowed directory that contains source, and the
 // path from there to it.
 func within(allowed []string, source string) (dir, rest string, ok bool) {

@@ -45,8 +45,18 @@ func recovered(err *error) {
 // Scan yields the items whose keys begin with prefix, from the key from on, in
 // the order of their keys. An error, which wraps ErrFailed, comes alone.
 func (t *Txn) Scan(prefix, from string) iter.Seq2[Item, error] {
+	return t.scan(prefix, from, false)
+}
+
+// ScanBack yields the items whose keys begin with prefix, from the key from on, in the
+// reverse order of their keys. An error, which wraps ErrFailed, comes alone.
+func (t *Txn) ScanBack(prefix, from string) iter.Seq2[Item, error] {
+	return t.scan(prefix, from, true)
+}
+
+func (t *Txn) scan(prefix, from string, back bool) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
-		it, err := iterate(t.txn, prefix)
+		it, err := iterate(t.txn, prefix, back)
 		if err != nil {
 			yield(Item{}, err)
 			return
@@ -60,8 +70,8 @@ func (t *Txn) Scan(prefix, from string) iter.Seq2[Item, error] {
 	}
 }
 
-func iterate(txn *badger.Txn, prefix string) (it *badger.Iterator, err error) {
+func iterate(txn *badger.Txn, prefix string, back bool) (it *badger.Iterator, err error) {
 	defer recovered(&err)
 	// Values lie beside their keys: prefetching them would only start goroutines.
-	return txn.NewIterator(badger.IteratorOptions{Prefix: []byte(prefix)}), nil
+	return txn.NewIterator(badger.IteratorOptions{Prefix: []byte(prefix), Reverse: back}), nil
 }

@@ -126,7 +126,7 @@ func (n snapshot) piece(ctx context.Context, since uint64) (list []v1.Event, upT
 		return nil, since, false, ctx.Err()
 	}
 	defer func() { <-n.socket.sockets.reads }()
-	err = n.socket.sockets.Store.View(func(tx *store.Tx) error {
+	err = n.socket.sockets.Store.ViewEvents(func(tx *store.Tx) error {
 		_, newest := tx.EventBounds()
 		list, upTo, err = n.read(tx, since, replayPiece)
 		more = upTo < newest
@@ -163,7 +163,8 @@ func (n snapshot) includes(e v1.Event) bool {
 // state of each container, and the seq of the newest transition that they include.
 // All of them come from one view of the store.
 func (n snapshot) current() (messages []stream.Message, newest uint64, err error) {
-	err = n.socket.sockets.Store.View(func(tx *store.Tx) error {
+	err = n.socket.sockets.Store.ViewEvents(func(tx *store.Tx) error {
+		messages = nil
 		_, newest = tx.EventBounds()
 		if n.socket.request.Replay {
 			list, _, err := n.read(tx, n.socket.since, int(newest-min(newest, n.socket.since)))

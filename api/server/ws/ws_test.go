@@ -88,6 +88,7 @@ func newHarness(t *testing.T) *harness {
 		h.sessions.Close()
 		require.NoError(t, h.sessions.Wait(context.Background()))
 		_ = app.Shutdown()
+		_ = ln.Close() // Shutdown does not if Listener has not begun
 		cancel()
 		running.Wait()
 	})

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -35,8 +34,8 @@ func newEventsCommand(c *connector) *cobra.Command {
 			"transitions. If the daemon is not ready, and so has no new ones, standard error names why.",
 		Example: "  berth events -n 20\n  berth events -f --since 1200\n  berth events --container mc",
 	}), func(cmd *cobra.Command, d *daemon, _ []string) error {
-		if last < 0 || since < 0 && cmd.Flags().Changed("since") {
-			return withCode(exitUsage, errors.New("--last and --since must not be negative"))
+		if err := checkRange(cmd, last, since); err != nil {
+			return err
 		}
 		if epoch != "" && since < 0 {
 			return withCode(exitUsage, errors.New("--epoch needs --since: it is the epoch of that number"))
@@ -47,7 +46,7 @@ func newEventsCommand(c *connector) *cobra.Command {
 		if err := d.warnUnknown(cmd, filter.Container); err != nil {
 			return err
 		}
-		if filter != (client.EventFilter{}) && since < 0 && !follow {
+		if since < 0 && !follow {
 			return lastEvents(cmd, d, filter, last)
 		}
 		from, err := d.firstEvent(cmd.Context(), since, last)
@@ -87,6 +86,20 @@ func (d *daemon) warnUnknown(cmd *cobra.Command, id string) error {
 	return err
 }
 
+// maxLast is how many entries of a log one request returns at most.
+const maxLast = 10_000
+
+// checkRange checks the flags that select the part of a log.
+func checkRange(cmd *cobra.Command, last int, since int64) error {
+	if last < 0 || last > maxLast {
+		return withCode(exitUsage, fmt.Errorf("--last must be 0 to %d", maxLast))
+	}
+	if since < 0 && cmd.Flags().Changed("since") {
+		return withCode(exitUsage, errors.New("--since must not be negative"))
+	}
+	return nil
+}
+
 // firstEvent returns the cursor after which printing begins.
 func (d *daemon) firstEvent(ctx context.Context, since int64, last int) (client.Cursor, error) {
 	if since >= 0 {
@@ -119,28 +132,14 @@ func listEvents(cmd *cobra.Command, d *daemon, after client.Cursor, filter clien
 
 // lastEvents prints the last n stored transitions that a filter selects.
 func lastEvents(cmd *cobra.Command, d *daemon, filter client.EventFilter, n int) error {
-	var all client.EventList
-	for after := (client.Cursor{}); ; {
-		list, err := d.Events().List(cmd.Context(), after, eventPage, filter)
-		if err != nil {
-			return err
-		}
-		kept := slices.Concat(all.Events, list.Events)
-		all = list
-		all.Events = append([]v1.Event{}, kept[max(0, len(kept)-n):]...) // not null in JSON
-		if len(list.Events) < eventPage {
-			break
-		}
-		after = client.Cursor{Seq: list.Events[len(list.Events)-1].Seq, Epoch: list.Epoch}
-	}
-	if isText(cmd) {
-		return (&eventTable{cmd: cmd}).printPage(all.Events)
-	}
-	text, err := json.Marshal(all)
+	list, err := d.Events().Last(cmd.Context(), n, filter)
 	if err != nil {
 		return err
 	}
-	return printRaw(cmd, text)
+	if isText(cmd) {
+		return (&eventTable{cmd: cmd}).printPage(list.Events)
+	}
+	return printRaw(cmd, d.raw)
 }
 
 // eventTable prints transitions. Its columns have fixed widths, because transitions come
@@ -262,9 +261,6 @@ func cursorFlags(c client.Cursor) string {
 	return text
 }
 
-// auditPage is how many entries one request returns.
-const auditPage = 10_000
-
 func newAuditCommand(c *connector) *cobra.Command {
 	var last int
 	var since int64
@@ -276,13 +272,16 @@ func newAuditCommand(c *connector) *cobra.Command {
 			"response. Refused requests are in it too.",
 		Example: "  berth audit -n 20\n  berth audit --actor alice --container mc",
 	}, func(cmd *cobra.Command, d *daemon, _ []string) error {
-		if last < 0 || since < 0 && cmd.Flags().Changed("since") {
-			return withCode(exitUsage, errors.New("--last and --since must not be negative"))
+		if err := checkRange(cmd, last, since); err != nil {
+			return err
 		}
-		if since >= 0 {
-			last = 0
+		var entries []v1.AuditEntry
+		var err error
+		if since < 0 {
+			entries, err = d.Audit().Last(cmd.Context(), last, filter)
+		} else {
+			entries, err = auditEntries(cmd, d, uint64(since), filter)
 		}
-		entries, err := auditEntries(cmd, d, uint64(max(since, 0)), last, filter)
 		if err != nil {
 			return err
 		}
@@ -301,20 +300,16 @@ func newAuditCommand(c *connector) *cobra.Command {
 	return cmd
 }
 
-// auditEntries returns the entries after since that a filter selects, or the last ones
-// of them. 0 means all.
-func auditEntries(cmd *cobra.Command, d *daemon, since uint64, last int, filter v1.AuditFilter) ([]v1.AuditEntry, error) {
+// auditEntries returns the entries after since that a filter selects.
+func auditEntries(cmd *cobra.Command, d *daemon, since uint64, filter v1.AuditFilter) ([]v1.AuditEntry, error) {
 	all := []v1.AuditEntry{}
 	for {
-		list, err := d.Audit().List(cmd.Context(), since, auditPage, filter)
+		list, err := d.Audit().List(cmd.Context(), since, maxLast, filter)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, list...)
-		if last > 0 && len(all) > last {
-			all = slices.Clone(all[len(all)-last:])
-		}
-		if len(list) < auditPage {
+		if len(list) < maxLast {
 			return all, nil
 		}
 		since = list[len(list)-1].Seq

@@ -122,7 +122,7 @@ func (o *logOptions) printPast(cmd *cobra.Command, d *daemon, id string) (line s
 		if err != nil {
 			return "", err
 		}
-		if pages = append(pages, page); !o.all || len(page.Lines) < maxLines {
+		if pages = append(pages, page); !o.all || len(page.Lines) == 0 { // a page has at most maxLines, and fewer long ones
 			break
 		}
 		options.Before = page.Lines[0].Time

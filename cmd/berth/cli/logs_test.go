@@ -47,6 +47,7 @@ func TestLogsSince(t *testing.T) {
 	f := newFakeAPI(t, map[string]string{
 		"GET /containers/mc/logs?tail=10000&" + since:                                      page(1000, maxLines),
 		"GET /containers/mc/logs?tail=10000&" + since + "&before=1970-01-01T00%3A16%3A40Z": page(990, 10),
+		"GET /containers/mc/logs?tail=10000&" + since + "&before=1970-01-01T00%3A16%3A30Z": `200 {"line":"7.7","lines":[]}`,
 		"GET /containers/mc/logs?tail=2&" + since:                                          page(5, 2),
 		"GET /containers/mc/install-logs?tail=100&before=1970-01-01T00%3A01%3A00Z":         page(1, 1),
 	})

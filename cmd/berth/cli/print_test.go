@@ -75,7 +75,7 @@ func run(t *testing.T, do func(ctx context.Context) error) (stop, wait func() er
 func TestEmptyLists(t *testing.T) {
 	f := newFakeAPI(t, map[string]string{"GET /volumes": `200 {"volumes":[]}`, "GET /volumes?label=a%3Db": `200 {"volumes":[]}`,
 		"GET /readyz": "200 {}", "GET /events?since=99999&limit=1000": `200 {"events":[],"newest":3}`,
-		"GET /events?since=0&type=pull&limit=1000": `200 {"events":[],"newest":3}`})
+		"GET /events?type=pull&last=50": `200 {"events":[],"newest":3}`})
 	for args, want := range map[string]string{
 		"volumes":              "There are no volumes.\n",
 		"volumes -l a=b":       "There are no volumes with the label a=b.\n",

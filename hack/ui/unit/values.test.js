@@ -3,7 +3,6 @@ import assert from 'node:assert/strict';
 import { all, APIError, createAPI, link, OfflineError, path, query } from '../../../api/ui/assets/core/api.js';
 import { crumbs, decode, fromEditor, isArchive, join, lineEnd, parent, toEditor } from '../../../api/ui/assets/core/files.js';
 import { age, bytes, clock, duration, percent, port, ports, until } from '../../../api/ui/assets/core/format.js';
-import { findNewest, tail } from '../../../api/ui/assets/core/history.js';
 import { addresses, parseCores, parseList, parsePorts, parseSize, reach } from '../../../api/ui/assets/core/input.js';
 import { command, manifest, omissions } from '../../../api/ui/assets/core/manifest.js';
 import { rightsOf } from '../../../api/ui/assets/core/rights.js';
@@ -152,23 +151,6 @@ test('paths and files', () => {
   assert.equal(decode(new Uint8Array([65, 0])), undefined);
   for (const text of ['a\r\nb\r\n', 'a\nb', '']) assert.equal(fromEditor(toEditor(text), lineEnd(text)), text);
   assert.equal(lineEnd('a\r\nb\n'), '\n');
-}); // prettier-ignore
-
-test('the newest entries of a log are found', async () => {
-  const log = (from, to) => Array.from({ length: to - from + 1 }, (_, i) => ({ seq: from + i }));
-  for (const entries of [[], log(1, 1), log(1, 1000), log(5_000, 123_456)]) {
-    let reads = 0;
-    const read = async (since, limit) => {
-      reads += 1;
-      return entries.filter((e) => e.seq > since).slice(0, limit);
-    };
-    const newest = await findNewest(async (since) => (await read(since, 1))[0]?.seq ?? 0);
-    assert.equal(newest, entries.at(-1)?.seq ?? 0);
-    assert.deepEqual(await tail(read, newest, 3), entries.slice(-3).reverse());
-    assert.ok(reads < 60);
-  }
-  const sparse = async (since, limit) => log(1, 100_000).filter((e) => e.seq > since && e.seq % 1000 === 0).slice(0, limit);
-  assert.deepEqual((await tail(sparse, 100_000, 2)).map((e) => e.seq), [100_000, 99_000]);
 }); // prettier-ignore
 
 test('a manifest has what differs from the defaults, and nothing that hides', () => {

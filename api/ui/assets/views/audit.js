@@ -1,17 +1,12 @@
 import { html, useState } from './html.js';
 import { clock } from '../core/format.js';
-import { findNewest, tail } from '../core/history.js';
 import { visible } from '../core/text.js';
 import { usePage, useNow, useRead } from './context.js';
 import { List } from './list.js';
 import { who } from './transitions.js';
 
-// newest reads the last entries of the audit log.
-async function newest(api, count) {
-  const read = async (since, limit) => (await api.get('audit', { since, limit })).entries;
-  const last = await findNewest(async (since) => (await read(since, 1))[0]?.seq ?? 0);
-  return tail(read, last, count);
-}
+// newest reads the last entries of the audit log, newest first.
+const newest = async (api, last) => (await api.get('audit', { last })).entries.reverse();
 
 // Audit shows the entries of the audit log.
 export function Audit() {

@@ -1,7 +1,6 @@
 import { html, useEffect, useRef, useState } from './html.js';
 import { path } from '../core/api.js';
 import { command, omissions } from '../core/manifest.js';
-import { transitions } from '../core/history.js';
 import { createSeries } from '../core/series.js';
 import { createScrollback } from '../core/scrollback.js';
 import { openSocket } from '../core/socket.js';
@@ -12,7 +11,7 @@ import { State } from './containers.js';
 import { Power } from './power.js';
 import { Brief, Overview } from './overview.js';
 import { Console } from './console.js';
-import { Transitions } from './transitions.js';
+import { Transitions, transitions } from './transitions.js';
 import { Plots } from './plots.js';
 import { Files } from './files.js';
 import { Backups } from './backups.js';

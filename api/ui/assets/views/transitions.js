@@ -1,8 +1,11 @@
 import { html } from './html.js';
 import { clock } from '../core/format.js';
-import { transitions } from '../core/history.js';
 import { visible, visibleLines } from '../core/text.js';
 import { usePage, useNow, useRead } from './context.js';
+
+// transitions reads the last transitions of a container, newest first.
+export const transitions = async (api, container, last) =>
+  (await api.get('events', { last, container })).events.reverse();
 
 // who names the actor of a transition.
 export function who(actor) {
