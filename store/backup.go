@@ -47,7 +47,10 @@ func Restore(dir string, backup *os.File) (kept string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if err := kv.CheckLock(dir); errors.Is(err, ErrLocked) {
+	switch unlock, err := kv.Lock(dir); {
+	case err == nil:
+		defer unlock()
+	case !errors.Is(err, os.ErrNotExist):
 		return "", err
 	}
 	next := dir + ".restoring"

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"slices"
+	"sync"
 	"sync/atomic"
 )
 
@@ -20,6 +21,7 @@ type Incarnations struct {
 	store  *Store
 	list   atomic.Pointer[[]incarnation] // the present one last; replaced, never changed
 	opened uint64                        // the revision at which the store was opened
+	begins sync.Mutex                    // held while one begins; only those that would begin one wait for it
 }
 
 func (h *Incarnations) all() []incarnation {
@@ -81,17 +83,16 @@ func (h *Incarnations) Witness(incarnation string, revision uint64) (known bool,
 // begin begins an incarnation that continues from a revision, if the present one is still
 // the given one; else another goroutine has begun it.
 func (h *Incarnations) begin(present string, from uint64) error {
+	h.begins.Lock()
+	defer h.begins.Unlock()
+	if h.Incarnation() != present {
+		return nil
+	}
 	id := make([]byte, 4)
 	rand.Read(id) // never fails
-	var list []incarnation
-	err := h.store.Update(func(tx *Tx) error {
-		if h.Incarnation() != present {
-			return nil
-		}
-		list = append(slices.Clone(h.all()), incarnation{ID: hex.EncodeToString(id), From: from})
-		return incarnationsKey.set(tx, list)
-	})
-	if err == nil && list != nil {
+	list := append(slices.Clone(h.all()), incarnation{ID: hex.EncodeToString(id), From: from})
+	err := h.store.Update(func(tx *Tx) error { return incarnationsKey.set(tx, list) })
+	if err == nil {
 		h.list.Store(&list)
 	}
 	return err

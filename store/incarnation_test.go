@@ -3,8 +3,10 @@ package store
 import (
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	v1 "berth/api/v1"
@@ -87,6 +89,26 @@ func TestStoreRemembersItsIncarnations(t *testing.T) {
 	require.False(t, known, "also after the store has reached that revision")
 	require.Equal(t, epoch, s.Incarnations.Epoch(), "it begins no other incarnation")
 	require.True(t, s.Incarnations.Remembers(s.Incarnations.Incarnation(), 5))
+}
+
+// TestWitnessesAtOnce: two resources that an older copy does not know begin one incarnation.
+func TestWitnessesAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	s := openIn(t, dir)
+	first, before := s.Incarnations.Incarnation(), len(s.Incarnations.all())
+	var calls sync.WaitGroup
+	for range 8 {
+		calls.Go(func() {
+			_, err := s.Incarnations.Witness(first, 5)
+			assert.NoError(t, err)
+		})
+	}
+	calls.Wait()
+	epoch := s.Incarnations.Epoch()
+	require.Len(t, s.Incarnations.all(), before+1)
+	require.NoError(t, s.Close())
+	_, after := idAndEpoch(t, dir)
+	require.Equal(t, epoch, after, "memory and disk have the same")
 }
 
 func TestTransitionsCarryTheEpoch(t *testing.T) {

@@ -48,23 +48,24 @@ func NewRequest(s *Store, actor v1.Actor, a v1.Audit) *Request {
 func (r *Request) View(fn func(*Tx) error) error { return r.store.View(fn) }
 
 // Update is Store.Update.
-func (r *Request) Update(fn func(*Tx) error) error { return r.update(fn, false) }
+func (r *Request) Update(fn func(*Tx) error) error { return r.submit(r.withRecord(fn), false) }
 
 // MustUpdate is Store.MustUpdate.
-func (r *Request) MustUpdate(fn func(*Tx) error) error { return r.update(fn, true) }
+func (r *Request) MustUpdate(fn func(*Tx) error) error { return r.submit(r.withRecord(fn), true) }
 
-func (r *Request) update(fn func(*Tx) error, onFullDisk bool) error {
-	return r.submit(onFullDisk, func(tx *Tx, next *recorded) error {
+// withRecord returns an update that checks the request, changes, and records the request.
+func (r *Request) withRecord(change func(*Tx) error) func(tx *Tx, next *recorded) error {
+	return func(tx *Tx, next *recorded) error {
 		if r.Check != nil {
 			if err := r.Check(tx); err != nil {
 				return err
 			}
 		}
-		if err := fn(tx); err != nil {
+		if err := change(tx); err != nil {
 			return err
 		}
 		return r.record(tx, next, r.Success, r.expected(tx))
-	})
+	}
 }
 
 // expected returns the outcome of an update that succeeded.
@@ -89,13 +90,11 @@ func (r *Request) Finish(status int, final *Outcome, onFullDisk bool) error {
 	if sameEntry && sameOutcome {
 		return nil
 	}
-	return r.submit(onFullDisk, func(tx *Tx, next *recorded) error {
-		return r.record(tx, next, status, final)
-	})
+	return r.submit(func(tx *Tx, next *recorded) error { return r.record(tx, next, status, final) }, onFullDisk)
 }
 
 // submit runs an update, which changes what the request has stored.
-func (r *Request) submit(onFullDisk bool, change func(tx *Tx, next *recorded) error) error {
+func (r *Request) submit(change func(tx *Tx, next *recorded) error, onFullDisk bool) error {
 	next := r.done
 	o := newOp(func(tx *Tx) error { return change(tx, &next) })
 	o.actor, o.onFullDisk = r.actor, onFullDisk

@@ -16,6 +16,7 @@ func TestBatchIsBounded(t *testing.T) {
 		return map[string][]byte{key: []byte(strings.Repeat("x", 700<<10))}
 	}
 	require.ErrorIs(t, b.Add(map[string][]byte{"a": make([]byte, maxValue+1)}, false), ErrTooBig)
+	require.ErrorIs(t, b.Add(map[string][]byte{strings.Repeat("a", maxKey+1): nil}, false), ErrTooBig)
 	twice := part("a")
 	twice["b"] = twice["a"]
 	require.ErrorIs(t, b.Add(twice, false), ErrTooBig)

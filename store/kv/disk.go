@@ -93,7 +93,7 @@ func (d *disk) compareFree(st unix.Statfs_t, need uint64) error {
 // writes nothing else. Only the writer calls it.
 func (d *disk) fitsLog(s size) bool {
 	const limit = memTableSize / 64 * 63 // at memTableSize Badger begins another log
-	return d != nil && d.reserved.Load() && d.logged+logSize(s) < limit
+	return d != nil && (d.reserved.Load() || d.restore() == nil) && d.logged+logSize(s) < limit
 }
 
 // logSize is an upper bound, in bytes, of what a batch takes in a log, where a key takes up to 12
@@ -114,7 +114,7 @@ func (d *disk) prepare(s size) error {
 	if d.reserved.Load() {
 		return nil
 	}
-	return d.reserve()
+	return d.reserve(reserveSize)
 }
 
 // allocate allocates the blocks of the logs that Badger has begun since the last call. It also
@@ -181,15 +181,29 @@ func fallocate(f *os.File, size int64) error {
 	return err
 }
 
+// restore allocates the logs and the reserve on a disk that was full when Badger was opened. What
+// Badger has written then may be missing for a whole reserve: the space of a table, for the present
+// log, and of a new log are enough.
+func (d *disk) restore() error {
+	if err := d.allocate(); err != nil {
+		return err
+	}
+	err := d.reserve(reserveSize)
+	if errors.Is(err, ErrDiskFull) {
+		err = d.reserve(2 * memTableSize)
+	}
+	return err
+}
+
 // reserve creates the reserve file.
-func (d *disk) reserve() error {
+func (d *disk) reserve(size int64) error {
 	f, err := os.OpenFile(filepath.Join(d.dir, reserveName), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	if err := fallocate(f, reserveSize); err != nil {
-		return err
+	if err := fallocate(f, size); err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
 	}
 	d.reserved.Store(true)
 	return nil

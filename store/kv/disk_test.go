@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -33,6 +34,15 @@ func fill(t *testing.T, dir string) {
 		_, err = f.Write(block)
 	}
 	require.ErrorIs(t, err, unix.ENOSPC)
+}
+
+// fillBut takes all the space but so many bytes.
+func fillBut(t *testing.T, dir string, rest int64) {
+	fill(t, dir)
+	filler := filepath.Join(dir, "filler")
+	st, err := os.Stat(filler)
+	require.NoError(t, err)
+	require.NoError(t, os.Truncate(filler, st.Size()-rest))
 }
 
 // requireQuiet waits until Badger has written the tables of the last updates, merges them, and
@@ -179,4 +189,30 @@ func TestLogIsNeverFullerThanAccounted(t *testing.T) {
 	}
 	require.NotZero(t, most)
 	t.Log(most-memTableSize, "bytes of", memTableSize, "were accounted for and not used")
+}
+
+// TestFullDiskAllowsMustUpdateAfterAKill: the reserve, which an open uses, is there again before the first
+// commit that needs it.
+func TestFullDiskAllowsMustUpdateAfterAKill(t *testing.T) {
+	disk := smallDisk(t, "128m")
+	dir, killed := filepath.Join(disk, "store"), filepath.Join(disk, "killed")
+	db, err := Open(dir, Options{MinFree: 16 << 20})
+	require.NoError(t, err)
+	require.NoError(t, put(db, "a", "x"))
+	require.NoError(t, os.Mkdir(killed, 0o700))
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	for _, e := range entries { // as a kill leaves them
+		require.NoError(t, exec.Command("cp", "--sparse=always", filepath.Join(dir, e.Name()), killed).Run())
+		if isLog(e.Name()) {
+			require.NoError(t, allocateFile(filepath.Join(killed, e.Name())))
+		}
+	}
+	require.NoError(t, db.Close())
+	require.NoError(t, os.RemoveAll(dir))
+	fillBut(t, disk, reserveSize)
+	after := openIn(t, killed, Options{MinFree: 16 << 20})
+	requireQuiet(t, after)
+	require.ErrorIs(t, put(after, "none", "x"), ErrDiskFull)
+	require.NoError(t, update(after, endOfRun(1), true))
 }

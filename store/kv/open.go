@@ -148,15 +148,29 @@ func (d *disk) waitForLock() error {
 
 // CheckLock returns ErrLocked if a process has the database in dir open, or why that is unknown.
 func CheckLock(dir string) error {
+	unlock, err := lock(dir, unix.LOCK_SH)
+	if err == nil {
+		unlock()
+	}
+	return err
+}
+
+// Lock takes the lock of the database in dir: until unlock, no process can open it. Its error is
+// ErrLocked if one has it open.
+func Lock(dir string) (unlock func(), err error) { return lock(dir, unix.LOCK_EX) }
+
+func lock(dir string, how int) (unlock func(), err error) {
 	f, err := os.Open(dir)
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrFailed, err)
+		return nil, fmt.Errorf("%w: %w", ErrFailed, err)
 	}
-	defer f.Close() // which unlocks it
-	if errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB), unix.EWOULDBLOCK) {
-		return locked(dir)
+	switch err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB); {
+	case errors.Is(err, unix.EWOULDBLOCK):
+		return nil, errors.Join(locked(dir), f.Close())
+	case err != nil:
+		return nil, fmt.Errorf("%w: lock %s: %w", ErrFailed, dir, errors.Join(err, f.Close()))
 	}
-	return nil
+	return func() { _ = f.Close() }, nil
 }
 
 func locked(dir string) error {

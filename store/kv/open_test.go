@@ -109,3 +109,22 @@ func TestVerify(t *testing.T) {
 	require.NoError(t, os.Remove(name))
 	require.ErrorIs(t, verify(o), ErrDamaged)
 }
+
+func TestLock(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	_, err := Lock(dir)
+	require.ErrorIs(t, err, os.ErrNotExist)
+	db, err := Open(dir, Options{})
+	require.NoError(t, err)
+	_, err = Lock(dir)
+	require.ErrorIs(t, err, ErrLocked)
+	require.NoError(t, db.Close())
+	unlock, err := Lock(dir)
+	require.NoError(t, err)
+	_, err = Open(dir, Options{})
+	require.ErrorIs(t, err, ErrLocked)
+	unlock()
+	db, err = Open(dir, Options{})
+	require.NoError(t, err)
+	require.NoError(t, db.Close())
+}
