@@ -68,6 +68,7 @@ type daemon struct {
 	health atomic.Pointer[health] // of the engine; nil: unknown yet
 	listed atomic.Bool            // the engine's containers were listed once
 	parts  []part
+	loops  []part // of the controllers, which use the parts
 }
 
 // part is what runs until the daemon stops.
@@ -152,10 +153,10 @@ func (d *daemon) part(name string, run func(context.Context) error) {
 }
 
 func (d *daemon) loop(l *controller.Loop) {
-	d.part("controller of "+l.Name, func(ctx context.Context) error {
+	d.loops = append(d.loops, part{"controller of " + l.Name, func(ctx context.Context) error {
 		l.Run(ctx)
 		return nil
-	})
+	}})
 }
 
 // newEngine returns the engine. It has the egress filter guard each bridge before its first container.

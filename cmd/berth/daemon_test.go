@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -35,20 +36,24 @@ func TestRunParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var order []string
-		healthy := part{"healthy", func(ctx context.Context) error {
-			<-ctx.Done()
-			order = append(order, "healthy")
-			return errors.New("interrupted")
-		}}
+		lasting := func(name string, slow time.Duration) part {
+			return part{name, func(ctx context.Context) error {
+				<-ctx.Done()
+				time.Sleep(slow)
+				order = append(order, name)
+				return errors.New("interrupted")
+			}}
+		}
+		healthy, loop := lasting("healthy", 0), lasting("loop", time.Second)
 		shutdown := func() { order = append(order, "shutdown") }
 		ended := make(chan error)
-		go func() { ended <- runParts(ctx, []part{healthy}, shutdown) }()
+		go func() { ended <- runParts(ctx, []part{healthy}, []part{loop}, shutdown) }()
 		synctest.Wait()
 		cancel()
 		require.NoError(t, <-ended, "what parts return when they are stopped is no fault")
-		require.Equal(t, []string{"shutdown", "healthy"}, order, "requests end before the parts")
+		require.Equal(t, []string{"shutdown", "loop", "healthy"}, order, "requests end first, and a step may use the parts until it ends")
 
 		early := part{"early", func(context.Context) error { return nil }}
-		require.EqualError(t, runParts(t.Context(), []part{healthy, early}, shutdown), "early ended: it has to run until berth stops")
+		require.EqualError(t, runParts(t.Context(), []part{healthy, early}, nil, shutdown), "early ended: it has to run until berth stops")
 	})
 }

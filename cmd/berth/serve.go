@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"strconv"
+	"sync"
 	"syscall"
 	"time"
 
@@ -141,7 +142,7 @@ func (d *daemon) run(ctx context.Context, ln, files net.Listener, hup <-chan os.
 	}
 	d.part("reload", func(ctx context.Context) error { return d.watchReload(ctx, hup) })
 	d.notify(systemd.SdNotifyReady)
-	err := runParts(ctx, d.parts, func() {
+	err := runParts(ctx, d.parts, d.loops, func() {
 		d.notify(systemd.SdNotifyStopping)
 		d.log.Info("stopping; containers run on")
 		stop, done := context.WithTimeout(context.Background(), shutdownLimit)
@@ -163,30 +164,40 @@ func (d *daemon) run(ctx context.Context, ln, files net.Listener, hup <-chan os.
 	return errors.Join(err, d.engine.Close(), d.mounts.Close(), d.store.Close())
 }
 
-// runParts runs parts until ctx ends, or one of them does, which is an error. Then it calls
-// shutdown, ends the others, and waits for them.
-func runParts(ctx context.Context, parts []part, shutdown func()) error {
-	work, stop := context.WithCancel(context.WithoutCancel(ctx))
-	defer stop()
-	group, working := errgroup.WithContext(work)
-	for _, p := range parts {
-		group.Go(func() error {
-			err := p.run(working)
-			if ctx.Err() != nil || working.Err() != nil {
-				return nil // it was stopped
-			}
-			if err == nil {
-				err = errors.New("it has to run until berth stops")
-			}
-			return fmt.Errorf("%s ended: %w", p.name, err)
-		})
+// runParts runs parts and loops until ctx ends, or one of them does, which is an error. Then it
+// calls shutdown, ends the loops and waits for them, and then the parts, which the loops use.
+func runParts(ctx context.Context, parts, loops []part, shutdown func()) error {
+	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	group, working := errgroup.WithContext(base)
+	start := func(list []part) (stop func()) {
+		work, end := context.WithCancel(base)
+		var running sync.WaitGroup
+		for _, p := range list {
+			running.Add(1)
+			group.Go(func() error {
+				defer running.Done()
+				err := p.run(work)
+				if ctx.Err() != nil || working.Err() != nil || work.Err() != nil {
+					return nil // it was stopped, or another part ended first
+				}
+				if err == nil {
+					err = errors.New("it has to run until berth stops")
+				}
+				return fmt.Errorf("%s ended: %w", p.name, err)
+			})
+		}
+		return func() { end(); running.Wait() }
 	}
+	stopParts := start(parts)
+	stopLoops := start(loops)
 	select {
 	case <-ctx.Done():
 	case <-working.Done():
 	}
 	shutdown()
-	stop()
+	stopLoops()
+	stopParts()
 	return group.Wait()
 }
 
