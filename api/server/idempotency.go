@@ -172,6 +172,8 @@ func final(c *fiber.Ctx, r *store.Request) *store.Outcome {
 	}
 	status, body := c.Response().StatusCode(), c.Response().Body()
 	switch {
+	case r.Audit.Action == "": // it has changed nothing that is stored: a ticket, which is a secret
+		return nil
 	case status >= 500, status == 401, status == 429: // others that a repetition may pass come before begin
 		return nil
 	case len(body) > maxOutcomeBody && status >= 400:

@@ -74,6 +74,16 @@ func TestReplayOfToken(t *testing.T) {
 	require.Len(t, h.must("GET", "/auth/tokens", nil).json["tokens"], 1)
 }
 
+// TestTicketIsNotStored: the secret of a ticket is in no file, so its key is not repeated.
+func TestTicketIsNotStored(t *testing.T) {
+	h := newHarness(t)
+	first, second := keyed(h, "", "k", "/auth/tickets", ""), keyed(h, "", "k", "/auth/tickets", "")
+	require.Equal(t, 200, first.status, first.raw)
+	require.Equal(t, 200, second.status, "%s %s", first.raw, second.raw)
+	require.Empty(t, second.header.Get("Idempotent-Replayed"))
+	require.NotEqual(t, first.raw, second.raw)
+}
+
 // TestOutcomesThatAreNotKept: a failure that may pass is carried out again.
 func TestOutcomesThatAreNotKept(t *testing.T) {
 	h := newHarness(t)
