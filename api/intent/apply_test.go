@@ -40,7 +40,7 @@ func TestApplyChanges(t *testing.T) {
 	running := func(w *world) {
 		w.create("mc", 1000)
 		w.installed("mc")
-		require.NoError(w.t, intent.StartContainer(w.store, "mc"))
+		require.NoError(w.t, intent.Power(w.store, "mc", intent.Start))
 		w.ran("mc", v1.Running)
 	}
 	for name, c := range map[string]struct {

@@ -244,7 +244,7 @@ func TestDeleteReleasesClaimsAndForcesPowerOff(t *testing.T) {
 	w := newWorld(t)
 	w.create("mc", 1000)
 	w.installed("mc")
-	require.NoError(t, intent.StartContainer(w.store, "mc"))
+	require.NoError(t, intent.Power(w.store, "mc", intent.Start))
 	require.NoError(t, intent.DeleteContainer(w.store, "mc", false))
 
 	o := w.get("mc")
@@ -279,7 +279,7 @@ func TestTakeBackSparesOthers(t *testing.T) {
 		require.NoError(t, err)
 		require.False(t, taken, "has another image now")
 	})
-	require.NoError(t, intent.StartContainer(w.store, "mc"))
+	require.NoError(t, intent.Power(w.store, "mc", intent.Start))
 	taken, err := intent.TakeBackContainer(w.store, judged)
 	require.NoError(t, err)
 	require.True(t, taken, "a requested start changes nothing about its image")
@@ -305,10 +305,10 @@ func TestVerbsOnADeletedContainer(t *testing.T) {
 
 func verbs(w *world) map[string]func(string) error {
 	return map[string]func(string) error{
-		"start":     func(id string) error { return intent.StartContainer(w.store, id) },
-		"stop":      func(id string) error { return intent.StopContainer(w.store, id) },
-		"kill":      func(id string) error { return intent.KillContainer(w.store, id) },
-		"restart":   func(id string) error { return intent.RestartContainer(w.store, id) },
+		"start":     func(id string) error { return intent.Power(w.store, id, intent.Start) },
+		"stop":      func(id string) error { return intent.Power(w.store, id, intent.Stop) },
+		"kill":      func(id string) error { return intent.Power(w.store, id, intent.Kill) },
+		"restart":   func(id string) error { return intent.Power(w.store, id, intent.Restart) },
 		"reinstall": func(id string) error { return intent.ReinstallContainer(w.store, id, intent.Reinstallation{}) },
 		"rebind":    func(id string) error { return intent.RebindNetwork(w.store, id, tcp(1001)) },
 	}

@@ -28,12 +28,12 @@ func TestRequestedBy(t *testing.T) {
 		do   func(*store.Request) error
 		sets bool
 	}{
-		{"start", func(r *store.Request) error { return intent.StartContainer(r, "mc") }, true},
-		{"second start", func(r *store.Request) error { return intent.StartContainer(r, "mc") }, false},
-		{"stop", func(r *store.Request) error { return intent.StopContainer(r, "mc") }, true},
-		{"second stop", func(r *store.Request) error { return intent.StopContainer(r, "mc") }, false},
-		{"kill", func(r *store.Request) error { return intent.KillContainer(r, "mc") }, true},
-		{"restart", func(r *store.Request) error { return intent.RestartContainer(r, "mc") }, true},
+		{"start", func(r *store.Request) error { return intent.Power(r, "mc", intent.Start) }, true},
+		{"second start", func(r *store.Request) error { return intent.Power(r, "mc", intent.Start) }, false},
+		{"stop", func(r *store.Request) error { return intent.Power(r, "mc", intent.Stop) }, true},
+		{"second stop", func(r *store.Request) error { return intent.Power(r, "mc", intent.Stop) }, false},
+		{"kill", func(r *store.Request) error { return intent.Power(r, "mc", intent.Kill) }, true},
+		{"restart", func(r *store.Request) error { return intent.Power(r, "mc", intent.Restart) }, true},
 		{"reinstall", func(r *store.Request) error { return intent.ReinstallContainer(r, "mc", intent.Reinstallation{}) },
 			true},
 		{"apply", func(r *store.Request) error {

@@ -5,66 +5,55 @@ import (
 	"berth/store"
 )
 
-// verb changes the spec of a container. Its refusals are v1.ErrContainerNotFound and
-// the code ContainerDeleting.
-func verb(s store.Writer, id string, change specChange) error { return s.Update(change.of(id)) }
+// Verb is a request of a client that starts or ends runs.
+type Verb string
 
-// mustVerb is verb for changes that end a run. They are allowed on a full disk.
-func mustVerb(s store.Writer, id string, change specChange) error { return s.MustUpdate(change.of(id)) }
+// The verbs.
+const (
+	Start   Verb = "start"   // request a run, unless one that has not exited is requested
+	Stop    Verb = "stop"    // stop the run gracefully
+	Kill    Verb = "kill"    // end the run without a grace period; it overrides every other request
+	Restart Verb = "restart" // request a run after a graceful stop of the current one, unless one that has not begun is requested
+)
 
-// specChange is the change of a spec by a verb.
-type specChange func(status v1.ContainerStatus, spec *v1.ContainerSpec)
-
-func (a specChange) of(id string) func(*store.Tx) error {
-	return func(tx *store.Tx) error {
+// Power changes the requested power of a container. Its refusals are
+// v1.ErrContainerNotFound, the code ContainerDeleting, and an error for an unknown verb.
+// Stop and Kill are allowed on a full disk.
+func Power(s store.Writer, id string, verb Verb) error {
+	update := s.Update
+	switch verb {
+	case Start, Restart:
+	case Stop, Kill:
+		update = s.MustUpdate
+	default:
+		return v1.Errorf(v1.InvalidRequest, "data: must be start, stop, kill or restart")
+	}
+	return update(func(tx *store.Tx) error {
 		o, err := findActive(tx, id)
 		if err != nil {
 			return err
 		}
 		return setSpec(tx, id, func(spec *v1.ContainerSpec) error {
-			a(o.Status, spec)
+			verb.apply(o.Status, spec)
 			return nil
 		})
-	}
-}
-
-// StartContainer requests a run. It changes nothing while a requested run has not
-// exited.
-func StartContainer(s store.Writer, id string) error {
-	return verb(s, id, func(status v1.ContainerStatus, spec *v1.ContainerSpec) {
-		if spec.Power == v1.PowerOn && !exited(status, *spec) {
-			return
-		}
-		spec.Power = v1.PowerOn
-		spec.RunGeneration++
 	})
 }
 
-// RestartContainer requests a new run after a graceful stop of the current one. It
-// changes nothing while a requested run has not begun.
-func RestartContainer(s store.Writer, id string) error {
-	return verb(s, id, func(status v1.ContainerStatus, spec *v1.ContainerSpec) {
-		if spec.Power == v1.PowerOn && status.ObservedRun != spec.RunGeneration {
-			return
-		}
-		spec.Power = v1.PowerOn
-		spec.RunGeneration++
-	})
-}
-
-// StopContainer requests a graceful stop of the run.
-func StopContainer(s store.Writer, id string) error {
-	return mustVerb(s, id, func(_ v1.ContainerStatus, spec *v1.ContainerSpec) {
+// apply changes the spec of a container with this status.
+func (v Verb) apply(status v1.ContainerStatus, spec *v1.ContainerSpec) {
+	pending := status.ObservedRun != spec.RunGeneration // the requested run has not begun
+	switch {
+	case v == Stop:
 		spec.Power = v1.PowerOff
-	})
-}
-
-// KillContainer requests the end of the run without a grace period. It overrides
-// every other request.
-func KillContainer(s store.Writer, id string) error {
-	return mustVerb(s, id, func(_ v1.ContainerStatus, spec *v1.ContainerSpec) {
+	case v == Kill:
 		kill(spec)
-	})
+	case v == Start && spec.Power == v1.PowerOn && !exited(status, *spec):
+	case v == Restart && spec.Power == v1.PowerOn && pending:
+	default:
+		spec.Power = v1.PowerOn
+		spec.RunGeneration++
+	}
 }
 
 // kill turns power off and ends the run without a grace period. Before the first run

@@ -79,7 +79,7 @@ func TestReinstall(t *testing.T) {
 	w := newWorld(t)
 	w.create("mc", 1000)
 	w.installed("mc")
-	require.NoError(t, intent.StartContainer(w.store, "mc"))
+	require.NoError(t, intent.Power(w.store, "mc", intent.Start))
 	w.ran("mc", v1.Running)
 	script := "echo hi"
 	require.NoError(t, intent.ReinstallContainer(w.store, "mc", intent.Reinstallation{Script: &script}))
@@ -132,7 +132,7 @@ func TestRebindRestartsRun(t *testing.T) {
 		w := newWorld(t)
 		w.create("mc", 1000)
 		w.installed("mc")
-		require.NoError(t, intent.StartContainer(w.store, "mc"))
+		require.NoError(t, intent.Power(w.store, "mc", intent.Start))
 		w.ran("mc", phase)
 		before := w.get("mc").Spec.RunGeneration
 		require.NoError(t, intent.RebindNetwork(w.store, "mc", tcp(1001)))

@@ -158,15 +158,15 @@ func hasLabels(labels map[string]string, want []string) bool {
 	return true
 }
 
-// verb returns the handler for a request without a body.
-func (s containers) verb(message string, request func(store.Writer, string) error) fiber.Handler {
+// power returns the handler of a request of power.
+func (s containers) power(verb intent.Verb) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		id, err := containerID(c)
 		if err != nil {
 			return err
 		}
-		answer := acceptedBody{message, id}
-		if err := request(promise(c, s.store, fiber.StatusOK, func(string) any { return answer }), id); err != nil {
+		answer := acceptedBody{"Container " + string(verb) + " initiated", id}
+		if err := intent.Power(promise(c, s.store, fiber.StatusOK, func(string) any { return answer }), id, verb); err != nil {
 			return err
 		}
 		return edge.OK(c, answer)

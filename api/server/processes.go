@@ -66,22 +66,13 @@ func (p processes) Stats(ctx context.Context, id string) (v1.Stats, error) {
 	return p.sampler.Stats(ctx, id)
 }
 
-// Power requests a power state of a container.
+// Power requests a run or the end of one.
 func (p processes) Power(w store.Writer, caller auth.Principal, id, verb string) error {
-	if verb == "start" || verb == "restart" {
+	v := intent.Verb(verb)
+	if v == intent.Start || v == intent.Restart {
 		if err := takeStart(p.starts, caller, id); err != nil {
 			return err
 		}
 	}
-	switch verb {
-	case "start":
-		return intent.StartContainer(w, id)
-	case "stop":
-		return intent.StopContainer(w, id)
-	case "kill":
-		return intent.KillContainer(w, id)
-	case "restart":
-		return intent.RestartContainer(w, id)
-	}
-	return v1.Errorf(v1.InvalidRequest, "data: must be start, stop, kill or restart")
+	return intent.Power(w, id, v)
 }

@@ -5,3 +5,8 @@ func (r *Reconciler) ForgetMemory() {
 	r.timers.began = nil
 	r.instances.instance = ""
 }
+
+// Take takes the permit of container id, and Release returns it.
+func (s *Semaphore) Take(id string) bool { return s.acquire(id, false) }
+
+func (s *Semaphore) Release() { s.release() }

@@ -131,6 +131,45 @@ func TestRepeatedPullFailuresAreLoggedSeldom(t *testing.T) {
 	})
 }
 
+// TestPullsTakeTurnsByImage: with one pull at once, an image that is requested again and again comes
+// after those that wait.
+func TestPullsTakeTurnsByImage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine := fake.New(time.Now)
+		p := container.NewPuller(engine, 1, slog.New(slog.DiscardHandler))
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); _ = p.Run(ctx) }()
+		synctest.Wait()
+		pulled := func() (images []string) {
+			for _, op := range engine.Outside.Ops() {
+				if op.Op == "pull" {
+					images = append(images, op.Name.ID)
+				}
+			}
+			return images
+		}
+		release := engine.Outside.HoldPull("a")
+		ask := func(id, image string) { p.Request(id, image, runtime.Auth{}) }
+		ask("one", "a")
+		synctest.Wait()
+		ask("two", "b")
+		for _, image := range []string{"c", "d", "a"} { // its pull of a was cancelled
+			ask("one", image)
+		}
+		release()
+		for range 3 {
+			synctest.Wait()
+			ask("two", "b")
+			ask("one", "a")
+		}
+		require.GreaterOrEqual(t, len(pulled()), 3, pulled())
+		require.Equal(t, []string{"a", "b", "a"}, pulled()[:3])
+		cancel()
+		<-done
+	})
+}
+
 // panicking is a puller of images that panics at the first pull.
 type panicking struct{ pulls int }
 

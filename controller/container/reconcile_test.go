@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	v1 "berth/api/v1"
+	"berth/controller/container"
 	"berth/runtime"
 	"berth/runtime/fake"
 	"berth/store"
@@ -210,5 +211,24 @@ func TestStepsWithoutProgressEnd(t *testing.T) {
 		time.Sleep(50 * time.Second)
 		require.Less(t, engine.kills.Load(), int64(30*12), "with backoff")
 		stop()
+	})
+}
+
+// TestWaitForAPullKeepsNoPermit: a container that waited for a permit and then waits for its image
+// leaves the permit to the next one.
+func TestWaitForAPullKeepsNoPermit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.rec.Semaphore = container.NewSemaphore(1)
+		require.True(t, w.rec.Semaphore.Take("another"))
+		w.create(nil)
+		res, err := w.rec.Reconcile(t.Context(), "mc")
+		require.NoError(t, err)
+		require.True(t, res.Waiting, "for the permit")
+		w.change(func(s *v1.ContainerSpec) { s.Image, s.InstallGeneration = "far", 2 })
+		_, err = w.rec.Reconcile(t.Context(), "mc")
+		require.NoError(t, err)
+		w.rec.Semaphore.Release()
+		require.True(t, w.rec.Semaphore.Take("third"))
 	})
 }

@@ -308,7 +308,7 @@ func TestStopOfTimedOutStart(t *testing.T) {
 		w.engine.Outside.Deafen(server)
 		time.Sleep(2*time.Minute + time.Second)
 		w.want(v1.Stopping)
-		require.NoError(t, intent.RestartContainer(w.store, "mc"))
+		require.NoError(t, intent.Power(w.store, "mc", intent.Restart))
 		time.Sleep(31 * time.Second)
 		c := w.want(v1.Starting)
 		require.Zero(t, c.Status.RestartCount)

@@ -166,10 +166,10 @@ func TestKillBeforeFirstRun(t *testing.T) {
 		w.engine.Outside.Deafen(server)
 		require.NoError(t, w.engine.Outside.StartOutside(server))
 		w.want(v1.Stopping)
-		require.NoError(t, intent.KillContainer(w.store, "mc"))
+		require.NoError(t, intent.Power(w.store, "mc", intent.Kill))
 		w.want(v1.Exit)
 		require.False(t, w.engine.Outside.State(server).Running)
-		require.NoError(t, intent.StartContainer(w.store, "mc"))
+		require.NoError(t, intent.Power(w.store, "mc", intent.Start))
 		require.EqualValues(t, 2, w.want(v1.Running).Status.ObservedRun)
 	})
 }

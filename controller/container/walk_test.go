@@ -92,10 +92,10 @@ func (w *walker) fault(text string) func(string, runtime.Name) error {
 func (w *walker) act(id string) {
 	server, installer := runtime.Name{ID: id, Role: runtime.Server}, runtime.Name{ID: id, Role: runtime.Install}
 	acts := []func(){
-		func() { _ = intent.StartContainer(w.store, id) },
-		func() { _ = intent.StopContainer(w.store, id) },
-		func() { _ = intent.KillContainer(w.store, id) },
-		func() { _ = intent.RestartContainer(w.store, id) },
+		func() { _ = intent.Power(w.store, id, intent.Start) },
+		func() { _ = intent.Power(w.store, id, intent.Stop) },
+		func() { _ = intent.Power(w.store, id, intent.Kill) },
+		func() { _ = intent.Power(w.store, id, intent.Restart) },
 		func() { _ = intent.ReinstallContainer(w.store, id, intent.Reinstallation{}) },
 		func() { _ = intent.DeleteContainer(w.store, id, w.IntN(8) == 0) },
 		func() { w.apply(id) }, func() { w.apply(id) }, func() { w.apply(id) },
