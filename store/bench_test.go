@@ -18,7 +18,7 @@ import (
 func populated(b *testing.B, dir string, n int) *Store {
 	s := openIn(b, dir)
 	spec := v1.ContainerSpec{
-		Image: "ghcr.io/games/java:21", StartupCommand: strings.Repeat("x", 200), InstallScript: strings.Repeat("y", 2000),
+		Image: "ghcr.io/games/java:21", StartupCommand: strings.Repeat("x", 200), InstallScript: new(strings.Repeat("y", 2000)),
 		Ports: []v1.Port{{IP: "0.0.0.0", Port: 25565, Protocol: "tcp"}}, Env: map[string]string{"EULA": "true"},
 	}
 	for i := range n {

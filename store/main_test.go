@@ -49,7 +49,7 @@ func writeUntilKilled(dir string) {
 				id := fmt.Sprintf("%d-%d-%d", base, w, i)
 				err := s.Update(func(tx *Tx) error {
 					tx.Emit(v1.Event{Container: id, Event: v1.EventState, Data: "ready"})
-					return Containers.Create(tx, id, v1.ContainerSpec{InstallScript: strings.Repeat("x", 500)})
+					return Containers.Create(tx, id, v1.ContainerSpec{InstallScript: new(strings.Repeat("x", 500))})
 				})
 				if err != nil {
 					fmt.Println("error", err)

@@ -57,7 +57,7 @@ func batched(t *testing.T, s *Store, fails bool, fns ...func(*Tx) error) []error
 
 func createOp(id string, size int) func(*Tx) error {
 	return func(tx *Tx) error {
-		return Containers.Create(tx, id, v1.ContainerSpec{InstallScript: strings.Repeat("x", size)})
+		return Containers.Create(tx, id, v1.ContainerSpec{InstallScript: new(strings.Repeat("x", size))})
 	}
 }
 
@@ -232,7 +232,7 @@ func noise() string {
 
 func createBig(s *Store, id, script string) error {
 	return s.Update(func(tx *Tx) error {
-		return Containers.Create(tx, id, v1.ContainerSpec{InstallScript: script})
+		return Containers.Create(tx, id, v1.ContainerSpec{InstallScript: new(script)})
 	})
 }
 

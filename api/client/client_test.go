@@ -174,11 +174,11 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// keys returns the keys of a struct's JSON, sorted.
+// keys returns the fields of a struct that clients know, sorted.
 func keys(t reflect.Type) (names []string) {
-	for _, f := range reflect.VisibleFields(t) {
-		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != "-" {
-			names = append(names, name)
+	for _, f := range v1.Fields(t) {
+		if f.Access != "-" {
+			names = append(names, f.Name)
 		}
 	}
 	slices.Sort(names)

@@ -12,6 +12,30 @@ import (
 	v1 "berth/api/v1"
 )
 
+// The types of containers are those of the API. In a request, InternalID, Image and VolumeID
+// are required, and a field that is empty has its default.
+type (
+	ContainerSpec = v1.ContainerSpec
+	Container     = v1.ContainerView
+	Summary       = v1.ContainerSummary
+	Measured      = v1.MeasuredContainer
+)
+
+// Changes are what applying a spec would do.
+type Changes struct {
+	Changed bool `json:"changed"`
+	Actions []struct {
+		Action string `json:"action"` // create, update, recreate, start or stop
+		Reason string `json:"reason"`
+	} `json:"actions"`
+}
+
+// Line is one line of a console.
+type Line struct {
+	Time time.Time `json:"time"`
+	Data string    `json:"data"`
+}
+
 // Containers are the calls for containers. All changes are stored before the call
 // returns and carried out afterwards.
 type Containers struct{ c *Client }

@@ -10,12 +10,6 @@ import (
 	"berth/store"
 )
 
-// ApplyRequest is a container as a client declares it.
-type ApplyRequest struct {
-	Spec       v1.ContainerSpec // its generations are ignored; an empty Power is the stored one
-	KeepScript bool             // keep the stored install_script
-}
-
 // ApplyOptions are the options of an apply.
 type ApplyOptions struct {
 	IfMatch string // empty: any; otherwise "*" or revisions, quoted or not
@@ -33,10 +27,15 @@ func (a Applied) Changed() bool { return len(a.Actions) > 0 }
 
 // ApplyContainer creates container id, or changes its spec to the requested one. A
 // repeated request changes nothing. Its refusals are those of CreateContainer except
-// ContainerExists, and the codes Precondition and ContainerDeleting.
-func ApplyContainer(s store.Writer, p Policy, id string, request ApplyRequest, o ApplyOptions) (Applied, error) {
+// ContainerExists, and the codes Precondition and ContainerDeleting. The generations of spec
+// are ignored. If it has no install script or no power, the stored one is kept.
+func ApplyContainer(s store.Writer, p Policy, id string, spec v1.ContainerSpec, o ApplyOptions) (Applied, error) {
 	var f v1.FieldErrors
-	CheckContainer(&f, p, id, &request.Spec)
+	keepScript := spec.InstallScript == nil
+	CheckContainer(&f, p, id, &spec)
+	if keepScript {
+		spec.InstallScript = nil
+	}
 	if err := f.Err(); err != nil {
 		return Applied{}, err
 	}
@@ -46,7 +45,7 @@ func ApplyContainer(s store.Writer, p Policy, id string, request ApplyRequest, o
 		run = s.View
 	}
 	err := run(func(tx *store.Tx) error {
-		next, old, err := admit(tx, id, request, o)
+		next, old, err := admit(tx, id, spec, o)
 		if err != nil {
 			return err
 		}
@@ -64,8 +63,7 @@ func ApplyContainer(s store.Writer, p Policy, id string, request ApplyRequest, o
 
 // admit checks a request against the stored objects. It returns the new spec and the
 // existing container, nil if there is none.
-func admit(tx *store.Tx, id string, request ApplyRequest, o ApplyOptions) (v1.ContainerSpec, *v1.Container, error) {
-	spec := request.Spec
+func admit(tx *store.Tx, id string, spec v1.ContainerSpec, o ApplyOptions) (v1.ContainerSpec, *v1.Container, error) {
 	volume, err := FindVolume(tx, spec.VolumeID)
 	if err != nil {
 		return spec, nil, err
@@ -88,7 +86,7 @@ func admit(tx *store.Tx, id string, request ApplyRequest, o ApplyOptions) (v1.Co
 	if !exists {
 		return initialSpec(spec), nil, nil
 	}
-	return merge(old, request, spec), &old, nil
+	return merge(old, spec), &old, nil
 }
 
 // ifMatches evaluates If-Match against the revision of the stored container.
@@ -105,10 +103,10 @@ func ifMatches(header string, exists bool, revision uint64) bool {
 	return false
 }
 
-// merge returns the spec of container old after the request.
-func merge(old v1.Container, request ApplyRequest, spec v1.ContainerSpec) v1.ContainerSpec {
+// merge returns the spec of container old after a request for spec.
+func merge(old v1.Container, spec v1.ContainerSpec) v1.ContainerSpec {
 	spec.InstallGeneration, spec.RunGeneration, spec.KillGeneration = old.Spec.InstallGeneration, old.Spec.RunGeneration, old.Spec.KillGeneration
-	if request.KeepScript {
+	if spec.InstallScript == nil {
 		spec.InstallScript = old.Spec.InstallScript
 	}
 	spec.Power = cmp.Or(spec.Power, old.Spec.Power)

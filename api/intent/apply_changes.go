@@ -46,7 +46,7 @@ func actions(old *v1.Container, next v1.ContainerSpec) []Action {
 // changedFields returns the names of the fields in which two specs differ, in order.
 // The power, the generations and who requested them are not among them.
 func changedFields(a, b v1.ContainerSpec) []string {
-	x, y := fields(a), fields(b)
+	x, y := fields(v1.WithDefaults(a)), fields(v1.WithDefaults(b))
 	all := maps.Clone(x)
 	maps.Copy(all, y)
 	for _, name := range []string{"install", "run", "kill_run", "power", "requested_by"} {

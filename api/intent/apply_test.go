@@ -10,14 +10,14 @@ import (
 	v1 "berth/api/v1"
 )
 
-func (w *world) apply(id string, request intent.ApplyRequest, o intent.ApplyOptions) (intent.Applied, error) {
+func (w *world) apply(id string, request v1.ContainerSpec, o intent.ApplyOptions) (intent.Applied, error) {
 	return intent.ApplyContainer(w.store, intent.Policy{}, id, request, o)
 }
 
 func TestApplyCreates(t *testing.T) {
 	w := newWorld(t)
-	request := intent.ApplyRequest{Spec: w.spec(1000)}
-	request.Spec.Power = v1.PowerOn
+	request := w.spec(1000)
+	request.Power = v1.PowerOn
 	w.unchanged(func() {
 		done, err := w.apply("mc", request, intent.ApplyOptions{DryRun: true})
 		require.NoError(t, err)
@@ -44,27 +44,27 @@ func TestApplyChanges(t *testing.T) {
 		w.ran("mc", v1.Running)
 	}
 	for name, c := range map[string]struct {
-		change  func(*intent.ApplyRequest)
+		change  func(*v1.ContainerSpec)
 		actions []intent.Action
 		run     uint64
 		power   v1.Power
 	}{
-		"nothing": {func(*intent.ApplyRequest) {}, nil, 1, v1.PowerOn},
-		"live": {func(w *intent.ApplyRequest) { w.Spec.StartPattern = "done" },
+		"nothing": {func(*v1.ContainerSpec) {}, nil, 1, v1.PowerOn},
+		"live": {func(s *v1.ContainerSpec) { s.StartPattern = "done" },
 			[]intent.Action{{Action: "update", Reason: "start_pattern changed"}}, 1, v1.PowerOn},
-		"re-create": {func(w *intent.ApplyRequest) { w.Spec.Image, w.Spec.Ports = "other:1", tcp(1001) },
+		"re-create": {func(s *v1.ContainerSpec) { s.Image, s.Ports = "other:1", tcp(1001) },
 			[]intent.Action{{Action: "recreate", Reason: "image, ports changed"}}, 2, v1.PowerOn},
-		"stop": {func(w *intent.ApplyRequest) { w.Spec.Power = v1.PowerOff },
+		"stop": {func(s *v1.ContainerSpec) { s.Power = v1.PowerOff },
 			[]intent.Action{{Action: "stop", Reason: "power is stopped"}}, 1, v1.PowerOff},
-		"stop and re-create": {func(w *intent.ApplyRequest) { w.Spec.Power, w.Spec.User = v1.PowerOff, "x" },
+		"stop and re-create": {func(s *v1.ContainerSpec) { s.Power, s.User = v1.PowerOff, "x" },
 			[]intent.Action{{Action: "recreate", Reason: "user changed"}, {Action: "stop", Reason: "power is stopped"}}, 1, v1.PowerOff},
-		"script": {func(w *intent.ApplyRequest) { w.KeepScript, w.Spec.InstallScript = false, "true" },
+		"script": {func(s *v1.ContainerSpec) { s.InstallScript = new("true") },
 			[]intent.Action{{Action: "update", Reason: "install_script changed"}}, 1, v1.PowerOn},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			running(w)
-			request := intent.ApplyRequest{Spec: w.spec(1000), KeepScript: true}
+			request := w.spec(1000)
 			c.change(&request)
 			w.unchanged(func() {
 				dry, err := w.apply("mc", request, intent.ApplyOptions{DryRun: true})
@@ -93,23 +93,24 @@ func TestApplyChanges(t *testing.T) {
 func TestApplyKeepsTheScript(t *testing.T) {
 	w := newWorld(t)
 	spec := w.spec()
-	spec.InstallScript = "secret"
+	spec.InstallScript = new("secret")
 	require.NoError(t, intent.CreateContainer(w.store, intent.Policy{}, "mc", spec))
 	w.unchanged(func() {
-		_, err := w.apply("mc", intent.ApplyRequest{Spec: w.spec(), KeepScript: true}, intent.ApplyOptions{})
+		_, err := w.apply("mc", w.spec(), intent.ApplyOptions{})
 		require.NoError(t, err)
 	})
-	_, err := w.apply("mc", intent.ApplyRequest{Spec: w.spec()}, intent.ApplyOptions{})
+	spec.InstallScript = new("")
+	_, err := w.apply("mc", spec, intent.ApplyOptions{})
 	require.NoError(t, err)
-	require.Empty(t, w.get("mc").Spec.InstallScript)
+	require.Empty(t, w.get("mc").Spec.Script())
 }
 
 func TestApplyStartsStopped(t *testing.T) {
 	w := newWorld(t)
 	w.create("mc")
 	w.installed("mc")
-	request := intent.ApplyRequest{Spec: w.spec()}
-	request.Spec.Power, request.Spec.Image = v1.PowerOn, "other:1"
+	request := w.spec()
+	request.Power, request.Image = v1.PowerOn, "other:1"
 	_, err := w.apply("mc", request, intent.ApplyOptions{})
 	require.NoError(t, err)
 	require.EqualValues(t, 1, w.get("mc").Spec.RunGeneration, "one run, not two")
@@ -123,7 +124,7 @@ func TestApplyStartsStopped(t *testing.T) {
 func TestApplyIfMatch(t *testing.T) {
 	w := newWorld(t)
 	refused := v1.Errorf(v1.Precondition, "If-Match does not name the container's resource_version")
-	_, err := w.apply("mc", intent.ApplyRequest{Spec: w.spec()}, intent.ApplyOptions{IfMatch: "*"})
+	_, err := w.apply("mc", w.spec(), intent.ApplyOptions{IfMatch: "*"})
 	require.Equal(t, refused, err, "there is none to match")
 	w.create("mc")
 	revision := w.get("mc").Meta.Revision
@@ -131,11 +132,11 @@ func TestApplyIfMatch(t *testing.T) {
 		"*": true, fmt.Sprint(revision): true, fmt.Sprintf(`"%d"`, revision): true, fmt.Sprintf(`"1", "%d"`, revision): true,
 		fmt.Sprint(revision - 1): false, `""`: false, "x": false,
 	} {
-		_, err := w.apply("mc", intent.ApplyRequest{Spec: w.spec()}, intent.ApplyOptions{IfMatch: header})
+		_, err := w.apply("mc", w.spec(), intent.ApplyOptions{IfMatch: header})
 		require.Equal(t, ok, err == nil, header)
 	}
 	w.installed("mc")
-	_, err = w.apply("mc", intent.ApplyRequest{Spec: w.spec()}, intent.ApplyOptions{IfMatch: fmt.Sprint(revision)})
+	_, err = w.apply("mc", w.spec(), intent.ApplyOptions{IfMatch: fmt.Sprint(revision)})
 	require.Equal(t, refused, err, "the status has changed since")
 }
 
@@ -143,14 +144,14 @@ func TestApplyRefusals(t *testing.T) {
 	w := newWorld(t)
 	w.create("other", 1005)
 	w.unchanged(func() {
-		_, err := w.apply("mc", intent.ApplyRequest{Spec: w.spec(1005)}, intent.ApplyOptions{})
+		_, err := w.apply("mc", w.spec(1005), intent.ApplyOptions{})
 		require.EqualError(t, err, "Port is already bound by container other")
-		_, err = w.apply("mc", intent.ApplyRequest{Spec: w.spec(5)}, intent.ApplyOptions{DryRun: true})
+		_, err = w.apply("mc", w.spec(5), intent.ApplyOptions{DryRun: true})
 		require.Equal(t, v1.ErrPortNotInPool, err)
-		_, err = w.apply("mc", intent.ApplyRequest{}, intent.ApplyOptions{})
+		_, err = w.apply("mc", v1.ContainerSpec{}, intent.ApplyOptions{})
 		require.EqualError(t, err, "image: is required; volume_id: is required")
 	})
 	require.NoError(t, intent.DeleteContainer(w.store, "other", false))
-	_, err := w.apply("other", intent.ApplyRequest{Spec: w.spec()}, intent.ApplyOptions{})
+	_, err := w.apply("other", w.spec(), intent.ApplyOptions{})
 	require.ErrorIs(t, err, &v1.Error{Code: v1.ContainerDeleting})
 }

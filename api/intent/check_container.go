@@ -59,9 +59,14 @@ func checkID(f *v1.FieldErrors, field, id string) {
 // spec to its canonical form: canonical addresses, defaults, and nil for empty lists
 // and maps.
 func CheckContainer(f *v1.FieldErrors, p Policy, id string, spec *v1.ContainerSpec) {
+	if spec.ReadOnlyRoot == nil {
+		spec.ReadOnlyRoot = &p.ReadOnlyRoot
+	}
+	*spec = v1.WithDefaults(*spec)
+	spec.InternalID = ""
 	checkID(f, "internal_id", id)
 	checkImage(f, "image", spec.Image, true)
-	checkPullPolicy(f, &spec.PullPolicy)
+	checkPullPolicy(f, spec.PullPolicy)
 	if spec.VolumeID == "" {
 		f.Add("volume_id", "is required")
 	}
@@ -76,7 +81,7 @@ func CheckContainer(f *v1.FieldErrors, p Policy, id string, spec *v1.ContainerSp
 	checkMounts(f, p, spec)
 	checkConfigFiles(f, spec)
 	checkStop(f, &spec.Stop)
-	checkRestart(f, &spec.RestartPolicy)
+	checkRestart(f, spec.RestartPolicy)
 	if spec.RegistryAuth != "" && !slices.Contains(p.Registries, spec.RegistryAuth) {
 		f.Add("registry_auth", "must be a host of docker.registries")
 	} else {
@@ -137,7 +142,7 @@ func checkStartTimeout(f *v1.FieldErrors, d time.Duration) {
 }
 
 func checkInstall(f *v1.FieldErrors, spec *v1.ContainerSpec) {
-	checkText(f, "install_script", spec.InstallScript)
+	checkText(f, "install_script", spec.Script())
 	checkImage(f, "install_image", spec.InstallImage, false)
 	if d := time.Duration(spec.InstallTimeout); d < 0 || d > maxInstall {
 		f.Add("install_timeout", "must be between 0s and 30d")
@@ -172,12 +177,9 @@ func checkInstallMount(f *v1.FieldErrors, spec *v1.ContainerSpec) {
 	}
 }
 
-// checkPullPolicy checks pull_policy, and makes it empty if it is the default.
-func checkPullPolicy(f *v1.FieldErrors, p *v1.PullPolicy) {
-	switch *p {
-	case v1.PullMissing:
-		*p = ""
-	case "", v1.PullAlways, v1.PullNever:
+func checkPullPolicy(f *v1.FieldErrors, p v1.PullPolicy) {
+	switch p {
+	case v1.PullMissing, v1.PullAlways, v1.PullNever:
 	default:
 		f.Add("pull_policy", "must be missing, always or never")
 	}
@@ -297,10 +299,8 @@ func checkStop(f *v1.FieldErrors, s *v1.Stop) {
 	}
 }
 
-func checkRestart(f *v1.FieldErrors, r *v1.RestartPolicy) {
+func checkRestart(f *v1.FieldErrors, r v1.RestartPolicy) {
 	switch r.Mode {
-	case "":
-		r.Mode = v1.RestartOnFailure
 	case v1.RestartNever, v1.RestartOnFailure, v1.RestartAlways:
 	default:
 		f.Add("restart_policy.mode", "must be never, on-failure or always")

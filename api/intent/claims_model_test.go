@@ -50,7 +50,7 @@ func (w *world) client(id string, r *rand.Rand) {
 		case 1:
 			_ = intent.RebindNetwork(w.store, id, ports)
 		case 2:
-			_, _ = intent.ApplyContainer(w.store, intent.Policy{}, id, intent.ApplyRequest{Spec: spec}, intent.ApplyOptions{})
+			_, _ = intent.ApplyContainer(w.store, intent.Policy{}, id, spec, intent.ApplyOptions{})
 		case 3:
 			_ = intent.DeleteContainer(w.store, id, false)
 		default: // its controller

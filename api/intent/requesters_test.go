@@ -39,7 +39,7 @@ func TestRequestedBy(t *testing.T) {
 		{"apply", func(r *store.Request) error {
 			spec := w.spec()
 			spec.Power = v1.PowerOn
-			_, err := intent.ApplyContainer(r, intent.Policy{}, "mc", intent.ApplyRequest{Spec: spec}, intent.ApplyOptions{})
+			_, err := intent.ApplyContainer(r, intent.Policy{}, "mc", spec, intent.ApplyOptions{})
 			return err
 		}, true},
 		{"delete", func(r *store.Request) error { return intent.DeleteContainer(r, "mc", false) },

@@ -107,7 +107,7 @@ func (r Reinstallation) apply(spec *v1.ContainerSpec) error {
 		spec.Image = *r.Image
 	}
 	if r.Script != nil {
-		spec.InstallScript = *r.Script
+		spec.InstallScript = r.Script
 	}
 	var f v1.FieldErrors
 	checkRegistry(&f, *spec)

@@ -87,14 +87,14 @@ func TestReinstall(t *testing.T) {
 	require.EqualValues(t, 2, spec.InstallGeneration)
 	require.Equal(t, v1.PowerOff, spec.Power)
 	require.Equal(t, "busybox:1", spec.Image, "an absent field stays")
-	require.Equal(t, script, spec.InstallScript)
+	require.Equal(t, script, spec.Script())
 
 	image := "other:2"
 	require.NoError(t, intent.ReinstallContainer(w.store, "mc", intent.Reinstallation{Image: &image}))
 	spec = w.get("mc").Spec
 	require.EqualValues(t, 3, spec.InstallGeneration, "a current installation begins anew")
 	require.Equal(t, image, spec.Image)
-	require.Equal(t, script, spec.InstallScript)
+	require.Equal(t, script, spec.Script())
 
 	bad := ""
 	require.EqualError(t, intent.ReinstallContainer(w.store, "mc", intent.Reinstallation{Image: &bad}), "image: is required")

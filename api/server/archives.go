@@ -27,7 +27,7 @@ type extractedBody struct {
 func (s files) compress(c *fiber.Ctx) error {
 	var body struct {
 		Format string   `json:"format"`
-		Output string   `json:"output_name" wire:"required"`
+		Output string   `json:"output_name" api:"required"`
 		Path   *string  `json:"path"`
 		Paths  []string `json:"paths"`
 	}
@@ -62,8 +62,8 @@ func (s files) compress(c *fiber.Ctx) error {
 
 func (s files) decompress(c *fiber.Ctx) error {
 	var body struct {
-		ArchivePath string `json:"archive_path" wire:"required"`
-		Destination string `json:"destination" wire:"required"`
+		ArchivePath string `json:"archive_path" api:"required"`
+		Destination string `json:"destination" api:"required"`
 	}
 	if err := s.decoder.decodeStrict(c, &body); err != nil {
 		return err

@@ -22,15 +22,15 @@ type policies struct {
 // put replaces the backup policy of a volume as a whole.
 func (s policies) put(c *fiber.Ctx) error {
 	var body struct {
-		Every   v1.Duration  `json:"every" wire:"required"`
-		Keep    int          `json:"keep" wire:"required"`
+		Every   v1.Duration  `json:"every" api:"required"`
+		Keep    int          `json:"keep" api:"required"`
 		Target  v1.Target    `json:"target"`
 		Ignore  []string     `json:"ignore"`
 		Quiesce *quiesceBody `json:"quiesce"`
 
-		VolumeID  edge.Ignored `json:"volume_id"`
-		NextRunAt edge.Ignored `json:"next_run_at"`
-		Message   edge.Ignored `json:"message"`
+		VolumeID  any `json:"volume_id" api:"readonly"`
+		NextRunAt any `json:"next_run_at" api:"readonly"`
+		Message   any `json:"message" api:"readonly"`
 	}
 	var f v1.FieldErrors
 	if err := s.decoder.decode(c, &body, &f); err != nil {

@@ -55,7 +55,7 @@ func viewOfRestore(r v1.Restore) v1.RestoreView {
 
 // quiesceBody is how a container is brought to rest.
 type quiesceBody struct {
-	Container string      `json:"container" wire:"required"`
+	Container string      `json:"container" api:"required"`
 	Before    string      `json:"before"`
 	WaitFor   string      `json:"wait_for"`
 	After     string      `json:"after"`

@@ -26,7 +26,7 @@ type consoles struct {
 
 func (s consoles) command(c *fiber.Ctx) error {
 	var body struct {
-		Command string `json:"command" wire:"required"`
+		Command string `json:"command" api:"required"`
 	}
 	if err := s.decoder.decodeStrict(c, &body); err != nil {
 		return err

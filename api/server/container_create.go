@@ -20,7 +20,7 @@ const purgeWait = 5 * time.Second
 // create stores the desired state, and waits for the result of the image
 // check for at most reconcile.create_wait.
 func (s containers) create(c *fiber.Ctx) error {
-	var body containerBody
+	var body v1.ContainerView
 	var f v1.FieldErrors
 	if err := s.decoder.decode(c, &body, &f); err != nil {
 		return err
@@ -28,9 +28,8 @@ func (s containers) create(c *fiber.Ctx) error {
 	describe(c, func(a *v1.Audit) {
 		a.Object, a.Container, a.Volume = body.InternalID, body.InternalID, fullVolume(s.store, body.VolumeID)
 	})
-	spec := body.request(s.policy()).Spec
 	if f.Any() {
-		intent.CheckContainer(&f, s.policy(), body.InternalID, &spec)
+		intent.CheckContainer(&f, s.policy(), body.InternalID, &body.ContainerSpec)
 		return f.Err()
 	}
 	answer := struct {
@@ -38,7 +37,7 @@ func (s containers) create(c *fiber.Ctx) error {
 		State v1.Phase `json:"state"`
 	}{acceptedBody{"Container creation started", body.InternalID}, v1.Installing}
 	request := promise(c, s.store, fiber.StatusOK, func(string) any { return answer })
-	if err := intent.CreateContainer(request, s.policy(), body.InternalID, spec); err != nil {
+	if err := intent.CreateContainer(request, s.policy(), body.InternalID, body.ContainerSpec); err != nil {
 		return err
 	}
 	if err := s.imageVerdict(request, body.InternalID); err != nil {
@@ -83,7 +82,7 @@ type actionBody struct {
 
 // apply creates or updates a container as the body describes it.
 func (s containers) apply(c *fiber.Ctx) error {
-	var body containerBody
+	var body v1.ContainerView
 	var f v1.FieldErrors
 	if err := s.decoder.decode(c, &body, &f); err != nil {
 		return err
@@ -95,12 +94,11 @@ func (s containers) apply(c *fiber.Ctx) error {
 	}
 	dryRun, err := edge.QueryBool(c, "dry_run")
 	if err != nil || f.Any() {
-		spec := body.request(s.policy()).Spec
-		intent.CheckContainer(&f, s.policy(), id, &spec)
+		intent.CheckContainer(&f, s.policy(), id, &body.ContainerSpec)
 		return refused(f, err)
 	}
 	o := intent.ApplyOptions{IfMatch: c.Get(fiber.HeaderIfMatch), DryRun: dryRun}
-	done, err := intent.ApplyContainer(requestOf(c, s.store), s.policy(), id, body.request(s.policy()), o)
+	done, err := intent.ApplyContainer(requestOf(c, s.store), s.policy(), id, body.ContainerSpec, o)
 	switch {
 	case err != nil:
 		return err

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"time"
 
@@ -52,28 +53,33 @@ func findContainer(c *fiber.Ctx, db *store.Store) (o v1.Container, err error) {
 	return o, err
 }
 
-func (s containers) view(o v1.Container) containerView {
-	return viewOf(o, volumePath(s.settings, o.Spec.VolumeID), conditionsOf(o, s.engine))
+func (s containers) view(o v1.Container) v1.ContainerView {
+	return v1.ViewOf(o, volumePath(s.settings, o.Spec.VolumeID), conditionsOf(o, s.engine))
 }
 
+// etag returns the ETag of a container: its quoted revision.
+func etag(o v1.Container) string { return strconv.Quote(strconv.FormatUint(o.Meta.Revision, 10)) }
+
+// get answers with a container, or with ?view=spec only with what a client may declare again.
 func (s containers) get(c *fiber.Ctx) error {
+	view := c.Query("view")
+	if view != "" && view != "spec" {
+		return v1.Errorf(v1.InvalidRequest, "view: must be spec")
+	}
 	o, err := findContainer(c, s.store)
 	if err != nil {
 		return err
 	}
 	c.Set(fiber.HeaderETag, etag(o))
+	if view == "spec" {
+		return edge.OK(c, v1.Declared(o))
+	}
 	return edge.OK(c, s.view(o))
 }
 
 type containersBody[V any] struct {
 	Containers []V    `json:"containers"`
 	Continue   string `json:"continue,omitempty"`
-}
-
-// measuredView is a container in a list with the resource usage.
-type measuredView struct {
-	summaryView
-	Stats *v1.Stats `json:"stats"` // null if it does not run
 }
 
 // list answers with the containers that match every ?label=, and with
@@ -92,13 +98,13 @@ func (s containers) list(c *fiber.Ctx) error {
 		return err
 	}
 	caller := callerOf(c)
-	var body containersBody[summaryView]
+	var body containersBody[v1.ContainerSummary]
 	err = s.store.View(func(tx *store.Tx) error {
-		body.Containers, body.Continue = listObjects(tx, store.Containers, page, func(o v1.Container) (summaryView, bool) {
+		body.Containers, body.Continue = listObjects(tx, store.Containers, page, func(o v1.Container) (v1.ContainerSummary, bool) {
 			if !caller.CanAccess(o.Meta.ID) || !hasLabels(o.Spec.Labels, want) {
-				return summaryView{}, false
+				return v1.ContainerSummary{}, false
 			}
-			return summaryOf(o), true
+			return v1.SummaryOf(o), true
 		})
 		return nil
 	})
@@ -115,7 +121,7 @@ func (s containers) list(c *fiber.Ctx) error {
 const samplesTimeout = 5 * time.Second
 
 // listMeasured answers with a list and the resource usage of each container.
-func (s containers) listMeasured(c *fiber.Ctx, list containersBody[summaryView]) error {
+func (s containers) listMeasured(c *fiber.Ctx, list containersBody[v1.ContainerSummary]) error {
 	if s.sampler == nil {
 		return edge.ErrUnavailable
 	}
@@ -126,9 +132,9 @@ func (s containers) listMeasured(c *fiber.Ctx, list containersBody[summaryView])
 	ctx, cancel := context.WithTimeout(context.Background(), samplesTimeout)
 	defer cancel()
 	samples := s.sampler.Samples(ctx, ids)
-	body := containersBody[measuredView]{[]measuredView{}, list.Continue}
+	body := containersBody[v1.MeasuredContainer]{[]v1.MeasuredContainer{}, list.Continue}
 	for _, o := range list.Containers {
-		view := measuredView{summaryView: o}
+		view := v1.MeasuredContainer{ContainerSummary: o}
 		if sample, runs := samples[o.InternalID]; runs {
 			view.Stats = &sample
 		}
@@ -197,20 +203,19 @@ func (s containers) reinstall(c *fiber.Ctx) error {
 
 func (s containers) rebindNetwork(c *fiber.Ctx) error {
 	var body struct {
-		Ports []bindingBody `json:"ports" wire:"required"`
+		Ports []v1.Port `json:"ports" api:"required"`
 	}
 	var f v1.FieldErrors
 	if err := s.decoder.decode(c, &body, &f); err != nil {
 		return err
 	}
-	ports := bindings(body.Ports)
 	id, err := containerID(c)
 	if err != nil || f.Any() {
-		intent.CheckBindings(&f, ports)
+		intent.CheckBindings(&f, body.Ports)
 		return refused(f, err)
 	}
 	answer := acceptedBody{"Container network rebinding initiated", id}
-	if err := intent.RebindNetwork(promise(c, s.store, fiber.StatusOK, func(string) any { return answer }), id, ports); err != nil {
+	if err := intent.RebindNetwork(promise(c, s.store, fiber.StatusOK, func(string) any { return answer }), id, body.Ports); err != nil {
 		return err
 	}
 	return edge.OK(c, answer)

@@ -16,13 +16,13 @@ import (
 func reference(h *harness) (list string, each map[string]string) {
 	h.t.Helper()
 	body := struct {
-		Containers []summaryView `json:"containers"`
-	}{[]summaryView{}}
+		Containers []v1.ContainerSummary `json:"containers"`
+	}{[]v1.ContainerSummary{}}
 	each = map[string]string{}
 	require.NoError(h.t, h.store.View(func(tx *store.Tx) error {
 		all, err := store.Containers.List(tx)
 		for _, o := range all {
-			body.Containers = append(body.Containers, summaryOf(o))
+			body.Containers = append(body.Containers, v1.SummaryOf(o))
 			each[o.Meta.ID] = encoded(h, h.server.handlers.containers.view(o))
 		}
 		return err

@@ -3,7 +3,9 @@ package server
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -77,8 +79,9 @@ const badStart = "must be 0s, or between 1s and 30d"
 
 func text(n int) string { return strconv.Quote(strings.Repeat("x", n)) }
 
-// specs returns the fields of a container, for creation and apply.
-var specs = append([]field{
+// specs are the fields of a container, for creation and apply, with what is refused. Fields
+// without a row are refused values of another type.
+var specs = withAllFields(append([]field{
 	{"image", "a string", true, map[string]string{`""`: required, `"-x"`: badImage, `"a b"`: badImage, `"Debian:12"`: badImage, `"a:b:c"`: badImage, `"a@sha256:0"`: badImage, `"http://a"`: badImage, text(513): badImage}},
 	{"pull_policy", "a string", false, map[string]string{`"Always"`: "must be missing, always or never"}},
 	{"volume_id", "a string", true, map[string]string{`""`: required}},
@@ -108,8 +111,6 @@ var specs = append([]field{
 	{"workdir", "a string", false, map[string]string{`"a"`: "must be an absolute path", `"/a/../b"`: "must be an absolute path"}},
 	{"hostname", "a string", false, map[string]string{`"a_b"`: badHostname, text(64): badHostname}},
 	{"timezone", "a string", false, map[string]string{`"Berlin"`: badTimezone, `"Local"`: badTimezone, `"../UTC"`: badTimezone, `"Europe/"`: badTimezone}},
-	{path: "read_only_root", kind: "true or false"},
-	{path: "tty", kind: "true or false"},
 	{"labels", "an object", false, map[string]string{`{"":"x"}`: "must have names that are not empty and hold no NUL"}},
 	{"labels.k", "a string", false, map[string]string{`"\u0000"`: badNUL}},
 	{path: "mounts", kind: "an array"},
@@ -130,7 +131,7 @@ var specs = append([]field{
 	{"restart_policy.mode", "a string", false, map[string]string{`"sometimes"`: "must be never, on-failure or always"}},
 	{"registry_auth", "a string", false, map[string]string{`"other.example"`: "must be a host of docker.registries"}},
 	{"power", "a string", false, map[string]string{`"on"`: "must be running or stopped"}},
-}, bindingFields()...)
+}, bindingFields()...))
 
 const (
 	badConfigPath = "must be the path of a file in the volume, without .., such as config/server.properties"
@@ -139,6 +140,21 @@ const (
 	goodSpec = `"image":"i","volume_id":"{volume}","ports":[{"ip":"127.0.0.1","port":1001,"protocol":"tcp"}],"mounts":[{"source":"/srv/x","target":"/x"}],` +
 		`"config_files":[{"path":"a.ini","format":"ini","set":{"a.b":"c"}}]`
 )
+
+// withAllFields returns rows, and one for each other field of a container's spec.
+func withAllFields(rows []field) []field {
+	kinds := map[reflect.Kind]string{reflect.String: "a string", reflect.Bool: "true or false", reflect.Slice: "an array", reflect.Map: "an object", reflect.Struct: "an object"}
+	for _, f := range v1.Fields(reflect.TypeFor[v1.ContainerSpec]()) {
+		kind := f.Type
+		if kind.Kind() == reflect.Pointer {
+			kind = kind.Elem()
+		}
+		if named := slices.ContainsFunc(rows, func(row field) bool { return row.path == f.Name }); !named && f.Access != "-" && f.Name != "internal_id" {
+			rows = append(rows, field{path: f.Name, kind: kinds[kind.Kind()]})
+		}
+	}
+	return rows
+}
 
 var inputs = []input{
 	{"POST /network/ports", goodPort, binds("")},

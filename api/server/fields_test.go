@@ -1,7 +1,6 @@
 package server
 
 import (
-	"encoding/json"
 	"maps"
 	"os"
 	"path/filepath"
@@ -13,14 +12,12 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/stretchr/testify/require"
 
-	goclient "berth/api/client"
 	v1 "berth/api/v1"
 	"berth/hack/test/fieldtest"
 	"berth/hack/test/openapitest"
-	"berth/store"
 )
 
-// fullContainer returns a request that sets every field of a container.
+// fullContainer returns a request that sets the fields of a container.
 func fullContainer(volume string) object {
 	return object{
 		"image": "games.example/survival:1", "volume_id": volume, "startup_command": "run", "start_pattern": "^Done",
@@ -30,25 +27,15 @@ func fullContainer(volume string) object {
 		"limits": map[string]any{"memory": 1e9, "cpu": 1.5, "swap": 1e8, "pids": 100.0, "disk": 1e10, "io_weight": 100.0, "oom_kill": false},
 		"env":    map[string]any{"EULA": "true"}, "cpuset": "0-1", "user": "1000:1000", "workdir": "/home/container/world", "hostname": "mc.example.com", "tty": true,
 		"labels": map[string]any{"panel": "x"}, "mounts": []any{map[string]any{"source": "/srv/maps", "target": "/maps", "read_only": true}},
-		"stop":           map[string]any{"command": "stop", "signal": "SIGINT", "timeout": "1m0s"},
+		"stop":           map[string]any{"signal": "SIGINT", "timeout": "1m0s"},
 		"restart_policy": map[string]any{"mode": "always"}, "registry_auth": "games.example", "power": "running",
 		"config_files": []any{map[string]any{"path": "server.properties", "format": "properties", "set": map[string]any{"port": "1"}}},
 	}
 }
 
-// Fields that no request sets, and a field that no answer returns.
-var (
-	internalFields = map[string]string{"install": "POST /reinstall raises it", "run": "POST /start raises it", "kill_run": "POST /kill sets it",
-		"requested_by": "the server knows it"}
-	unreturned = map[string]string{"install_script": "it may hold secrets"}
-)
-
-// TestContainerFieldsAreEverywhere requires of each field of a container's spec that a
-// request sets it, GET returns it, the document describes it, the Go client knows it,
-// an end-to-end test uses it and the page copies it. For each field it lists the places without it.
-// TestSpecFieldsAreApplied in controller/container and TestBuildUsesEveryField in
-// runtime/docker follow the field to the engine.
-func TestContainerFieldsAreEverywhere(t *testing.T) {
+// TestContainerFieldsComeBack creates a container with a value in each field: GET returns it as
+// it was sent, and ?view=spec returns a request that changes nothing.
+func TestContainerFieldsComeBack(t *testing.T) {
 	h := newHarness(t)
 	h.settings.change(func(c *v1.Config) {
 		c.Docker.AllowedMounts = []string{"/srv"}
@@ -56,49 +43,46 @@ func TestContainerFieldsAreEverywhere(t *testing.T) {
 	})
 	h.ports(1000)
 	sent := fullContainer(h.volume())
-	stored, returned := object{}, object{}
-	for _, without := range []string{"signal", "command"} { // stop has one or the other
-		request := maps.Clone(sent)
-		request["stop"] = maps.Clone(sent["stop"].(object))
-		delete(request["stop"].(object), without)
-		h.must("PUT", "/containers/mc", request)
-		merge(stored, plain(t, storedContainer(t, h, "mc").Spec))
-		merge(returned, h.must("GET", "/containers/mc", nil).json)
+	h.must("PUT", "/containers/mc", sent)
+	delete(sent, "install_script")
+	sent["internal_id"] = "mc"
+	got := h.must("GET", "/containers/mc", nil).json
+	for name, value := range sent {
+		require.Equal(t, value, got[name], name)
 	}
-	places := []place{
-		{"fullContainer of this test: PUT sends no value, so the next two places cannot have one", sent, nil},
-		{"api/server/decoder_inputs_test.go: specs has no row with what api/intent/check_container.go refuses", rowsOf(specs), nil},
-		{"api/server/container_body.go: PUT does not store it", stored, nil},
-		{"api/server/container_view.go: GET does not return it", returned, unreturned},
-		{"api/openapi.yaml: ContainerRequest with a description", described(t, "ContainerRequest"), nil},
-		{"api/openapi.yaml: Container with a description", described(t, "Container"), unreturned},
-		{"api/openapi.yaml: required of Container", requiredIn(t, "Container", reflect.TypeFor[v1.ContainerSpec]()), unreturned},
-		{"api/client/container_types.go: ContainerSpec", plain(t, fieldtest.Full[goclient.ContainerSpec]()), nil},
-		{"hack/e2e: no test sends it", namedIn(t, "../../hack/e2e/*_test.go", reflect.TypeFor[v1.ContainerSpec]()), nil},
-		{"api/ui/assets/core/manifest.js: fields", manifestFields(t, reflect.TypeFor[v1.ContainerSpec]()), unreturned},
+	require.NotContains(t, got, "install_script", "it may hold secrets")
+	declared := h.must("GET", "/containers/mc?view=spec", nil)
+	require.Equal(t, sent, declared.json)
+	require.Equal(t, h.must("GET", "/containers/mc", nil).header.Get("ETag"), declared.header.Get("ETag"))
+	for _, body := range []object{declared.json, got} {
+		require.Equal(t, object{"changed": false, "actions": []any{}}, h.must("PUT", "/containers/mc?dry_run=true", body).json)
 	}
-	requireFields(t, reflect.TypeFor[v1.ContainerSpec](), internalFields, places)
-	for _, path := range fieldtest.Paths(reflect.TypeFor[v1.ContainerSpec]()) {
-		first, _, _ := strings.Cut(path, ".")
-		if want := at(sent, path); want != nil && internalFields[first] == "" && first != "volume_id" {
-			require.Equal(t, want, at(stored, path), "%s: stored", path)
-			if unreturned[path] == "" {
-				require.Equal(t, want, at(returned, path), "%s: returned", path)
-			}
-		}
+	h.refuse(400, "view: must be spec", "GET", "/containers/mc?view=x", nil)
+	for _, name := range []string{"install", "run", "kill_run", "requested_by"} {
+		require.NotContains(t, got, name)
+		h.refuse(400, name+": unknown field", "PUT", "/containers/mc", object{"image": "i", "volume_id": sent["volume_id"], name: 1})
 	}
 }
 
-// merge adds the fields of from to those of to.
-func merge(to, from object) {
-	for name, v := range from {
-		inner, is := to[name].(object)
-		if add, nested := v.(object); is && nested {
-			merge(inner, add)
-		} else {
-			to[name] = v
+// TestContainerFieldsAreEverywhere requires of each field of a container's spec that the
+// document describes it and an end-to-end test uses it.
+// TestSpecFieldsAreApplied in controller/container and TestBuildUsesEveryField in
+// runtime/docker follow the field to the engine.
+func TestContainerFieldsAreEverywhere(t *testing.T) {
+	kind, except := reflect.TypeFor[v1.ContainerSpec](), map[string]string{"install_script": "it may hold secrets"}
+	for _, f := range v1.Fields(kind) {
+		if f.Access == "-" {
+			except[f.Name] = "clients do not know it"
 		}
 	}
+	withScript := maps.Clone(except)
+	delete(withScript, "install_script")
+	requireFields(t, kind, []place{
+		{"api/openapi.yaml: ContainerRequest with a description", described(t, "ContainerRequest"), withScript},
+		{"api/openapi.yaml: Container with a description", described(t, "Container"), except},
+		{"api/openapi.yaml: required of Container", requiredIn(t, "Container", kind), except},
+		{"hack/e2e: no test sends it", namedIn(t, "../../hack/e2e/*_test.go", kind), withScript},
+	})
 }
 
 // place is a place that must have each field: has holds a value at the field's path.
@@ -109,7 +93,7 @@ type place struct {
 }
 
 // requireFields requires that each place has each field of a type.
-func requireFields(t *testing.T, kind reflect.Type, internal map[string]string, places []place) {
+func requireFields(t *testing.T, kind reflect.Type, places []place) {
 	t.Helper()
 	for _, p := range places {
 		if file, _, _ := strings.Cut(p.name, ":"); filepath.Ext(file) != "" {
@@ -120,7 +104,7 @@ func requireFields(t *testing.T, kind reflect.Type, internal map[string]string, 
 		var missing []string
 		first, _, _ := strings.Cut(path, ".")
 		for _, p := range places {
-			if internal[first] == "" && p.except[path] == "" && at(p.has, path) == nil {
+			if p.except[first] == "" && at(p.has, path) == nil {
 				missing = append(missing, p.name)
 			}
 		}
@@ -158,24 +142,6 @@ func at(v any, path string) any {
 		return nil
 	}
 	return v
-}
-
-// plain returns a value as it is in JSON.
-func plain(t *testing.T, v any) (m object) {
-	t.Helper()
-	text, err := json.Marshal(v)
-	require.NoError(t, err)
-	require.NoError(t, json.Unmarshal(text, &m))
-	return m
-}
-
-func storedContainer(t *testing.T, h *harness, id string) (c v1.Container) {
-	t.Helper()
-	require.NoError(t, h.store.View(func(tx *store.Tx) (err error) {
-		c, err = store.Containers.Get(tx, id)
-		return err
-	}))
-	return c
 }
 
 // described returns the descriptions of the properties of a schema of the document.
@@ -237,29 +203,6 @@ func namedIn(t *testing.T, pattern string, kind reflect.Type) object {
 	return m
 }
 
-// manifestFields returns the fields of a type that the page copies into a manifest.
-func manifestFields(t *testing.T, kind reflect.Type) object {
-	t.Helper()
-	text, err := os.ReadFile("../ui/assets/core/manifest.js")
-	require.NoError(t, err)
-	m := object{}
-	for _, path := range fieldtest.Paths(kind) {
-		if parts := strings.Split(path, "."); strings.Contains(string(text), "'"+parts[0]+"'") {
-			insert(m, parts)
-		}
-	}
-	return m
-}
-
-// rowsOf returns the fields that have a row in a list of inputs.
-func rowsOf(list []field) object {
-	m := object{}
-	for _, f := range list {
-		insert(m, strings.Split(strings.ReplaceAll(f.path, "[0]", ""), "."))
-	}
-	return m
-}
-
 // insert adds a path to a tree of names. A name that has others below it keeps them.
 func insert(m map[string]any, parts []string) {
 	if len(parts) == 1 {
@@ -282,7 +225,7 @@ func TestVolumeFieldsAreEverywhere(t *testing.T) {
 	sent := object{"size_limit": 1e9, "name": "survival", "labels": object{"customer": "42"}}
 	id := h.must("POST", "/volumes", sent).json["volume_id"].(string)
 	kind := reflect.TypeFor[v1.VolumeSpec]()
-	requireFields(t, kind, nil, []place{
+	requireFields(t, kind, []place{
 		{"a value in the request of this test", sent, nil},
 		{"api/server/volumes.go: GET does not return it", h.must("GET", "/volumes/"+id, nil).json, nil},
 		{"api/openapi.yaml: Volume with a description", described(t, "Volume"), nil},

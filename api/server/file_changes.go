@@ -37,7 +37,7 @@ func (s files) onPath(c *fiber.Ctx, path, message string, do func(ctx context.Co
 
 func (s files) makeFolder(c *fiber.Ctx) error {
 	var body struct {
-		Path string `json:"path" wire:"required"`
+		Path string `json:"path" api:"required"`
 	}
 	if err := s.decoder.decodeStrict(c, &body); err != nil {
 		return err
@@ -60,8 +60,8 @@ func (s files) delete(c *fiber.Ctx) error {
 
 func (s files) chmod(c *fiber.Ctx) error {
 	var body struct {
-		Path string `json:"path" wire:"required"`
-		Mode string `json:"mode" wire:"required"`
+		Path string `json:"path" api:"required"`
+		Mode string `json:"mode" api:"required"`
 	}
 	var faults v1.FieldErrors
 	if err := s.decoder.decode(c, &body, &faults); err != nil {
@@ -82,8 +82,8 @@ func (s files) chmod(c *fiber.Ctx) error {
 // move runs an operation from one path to another and answers with message.
 func (s files) move(c *fiber.Ctx, l *limit.Slots, message string, do func(f Files) func(ctx context.Context, id, source, destination string) error) error {
 	var body struct {
-		Source      string `json:"source" wire:"required"`
-		Destination string `json:"destination" wire:"required"`
+		Source      string `json:"source" api:"required"`
+		Destination string `json:"destination" api:"required"`
 	}
 	if err := s.decoder.decodeStrict(c, &body); err != nil {
 		return err

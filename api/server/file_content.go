@@ -20,8 +20,8 @@ var errLargeFile = v1.Errorf(edge.ErrTooLarge.Code, "Request body is too large: 
 // write writes a file whose content comes in a JSON body.
 func (s files) write(c *fiber.Ctx) error {
 	var body struct {
-		Path    string `json:"path" wire:"required"`
-		Content string `json:"content" wire:"required"`
+		Path    string `json:"path" api:"required"`
+		Content string `json:"content" api:"required"`
 	}
 	config := s.settings.Current()
 	raw, err := s.decoder.bodies.Read(c, int64(config.Storage.MaxFileSize))

@@ -29,7 +29,7 @@ func (s node) get(c *fiber.Ctx) error {
 	}
 	err := s.store.View(func(tx *store.Tx) error {
 		for o := range store.Containers.After(tx, "") {
-			n.Containers[phase(o)]++
+			n.Containers[v1.ShownPhase(o)]++
 			if !o.Meta.Deleted {
 				n.Allocated = n.Allocated.Add(o.Spec.Limits)
 			}

@@ -53,14 +53,14 @@ func orNull(text string) *string {
 
 func (s ports) add(c *fiber.Ctx) error {
 	var body struct {
-		IP       string `json:"ip" wire:"required"`
-		Port     int    `json:"port" wire:"required"`
-		Protocol string `json:"protocol" wire:"required"`
+		IP       string `json:"ip" api:"required"`
+		Port     int    `json:"port" api:"required"`
+		Protocol string `json:"protocol" api:"required"`
 
 		// Read-only fields of a pool entry, accepted and ignored.
-		InUse     edge.Ignored `json:"in_use"`
-		Container edge.Ignored `json:"container"`
-		Firewall  edge.Ignored `json:"firewall"`
+		InUse     any `json:"in_use" api:"readonly"`
+		Container any `json:"container" api:"readonly"`
+		Firewall  any `json:"firewall" api:"readonly"`
 	}
 	var f v1.FieldErrors
 	if err := s.decoder.decode(c, &body, &f); err != nil {
@@ -143,7 +143,7 @@ func (s ports) answer(c *fiber.Ctx, find func(*store.Tx) (intent.PortEntry, erro
 
 func (s ports) use(c *fiber.Ctx) error {
 	var body struct {
-		InUse bool `json:"in_use" wire:"required"`
+		InUse bool `json:"in_use" api:"required"`
 	}
 	if err := s.decoder.decodeStrict(c, &body); err != nil {
 		return err

@@ -18,15 +18,15 @@ type skippedBody struct {
 func (s ports) deleteBulk(c *fiber.Ctx) error {
 	var body struct {
 		Ports []struct {
-			IP       string `json:"ip" wire:"required"`
-			Port     int    `json:"port" wire:"required"`
+			IP       string `json:"ip" api:"required"`
+			Port     int    `json:"port" api:"required"`
 			Protocol string `json:"protocol"`
 
 			// Read-only fields of a pool entry, accepted and ignored.
-			InUse     edge.Ignored `json:"in_use"`
-			Container edge.Ignored `json:"container"`
-			Firewall  edge.Ignored `json:"firewall"`
-		} `json:"ports" wire:"required"`
+			InUse     any `json:"in_use" api:"readonly"`
+			Container any `json:"container" api:"readonly"`
+			Firewall  any `json:"firewall" api:"readonly"`
+		} `json:"ports" api:"required"`
 	}
 	var f v1.FieldErrors
 	if err := s.decoder.decode(c, &body, &f); err != nil {
@@ -57,9 +57,9 @@ func (s ports) deleteBulk(c *fiber.Ctx) error {
 
 func (s ports) addBulk(c *fiber.Ctx) error {
 	var body struct {
-		IP       string `json:"ip" wire:"required"`
-		Ports    string `json:"ports" wire:"required"`
-		Protocol string `json:"protocol" wire:"required"`
+		IP       string `json:"ip" api:"required"`
+		Ports    string `json:"ports" api:"required"`
+		Protocol string `json:"protocol" api:"required"`
 	}
 	var f v1.FieldErrors
 	if err := s.decoder.decode(c, &body, &f); err != nil {

@@ -45,8 +45,8 @@ type pullProgress struct {
 
 func (s pulls) create(c *fiber.Ctx) error {
 	var body struct {
-		URL      string `json:"url" wire:"required"`
-		Path     string `json:"path" wire:"required"`
+		URL      string `json:"url" api:"required"`
+		Path     string `json:"path" api:"required"`
 		Checksum string `json:"checksum"`
 	}
 	config := s.settings.Current().Files

@@ -149,7 +149,7 @@ func containerRoutes(h handlers) []route {
 	return []route{
 		{post, "/containers", "", v1.ScopeAdmin, 0, h.containers.create},
 		{get, "/containers", "label stats limit continue", v1.ScopeRead, 0, h.containers.list},
-		{get, container, "", v1.ScopeRead, 0, h.containers.get},
+		{get, container, "view", v1.ScopeRead, 0, h.containers.get},
 		{put, container, "dry_run", v1.ScopeAdmin, dryRuns, h.containers.apply},
 		{remove, container, "volume", v1.ScopeAdmin, 0, h.containers.delete},
 		{post, container + "/start", "", v1.ScopePower, bodiless | limitsStarts, h.containers.power(intent.Start)},

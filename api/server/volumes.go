@@ -219,3 +219,10 @@ func (s volumes) delete(c *fiber.Ctx) error {
 	}
 	return edge.OK(c, messageBody{"Volume deleted successfully"})
 }
+
+func orEmpty(m map[string]string) map[string]string {
+	if m == nil {
+		return map[string]string{}
+	}
+	return m
+}

@@ -10,9 +10,9 @@ import (
 // ConfigFile is a configuration file in the volume, in which values are set before each
 // start.
 type ConfigFile struct {
-	Path   string            `json:"path"`   // in the volume
-	Format string            `json:"format"` // properties, ini, yaml, json, xml or text
-	Set    map[string]string `json:"set"`    // values by key; ${NAME} is an environment variable
+	Path   string            `json:"path" api:"required"`   // in the volume
+	Format string            `json:"format" api:"required"` // properties, ini, yaml, json, xml or text
+	Set    map[string]string `json:"set" api:"required"`    // values by key; ${NAME} is an environment variable
 }
 
 // ConfigFormats returns the values of ConfigFile.Format.

@@ -32,20 +32,24 @@ func (p Phase) Active() bool { return p == Starting || p == Running || p == Stop
 // Home is the mount point of the volume in a container.
 const Home = "/home/container"
 
-// ContainerSpec is the desired state of a container. A request for an action raises a
-// counter, a generation: "restart" raises RunGeneration, "reinstall" raises
-// InstallGeneration, "kill" sets KillGeneration to RunGeneration. The status records the
-// generation that was carried out. So a request survives a crash and is executed once.
+// ContainerSpec is the desired state of a container: what a client requests, what it is
+// answered, and what is stored. See Fields for the tags.
+//
+// A request for an action raises a counter, a generation: "restart" raises RunGeneration,
+// "reinstall" raises InstallGeneration, "kill" sets KillGeneration to RunGeneration. The
+// status records the generation that was carried out. So a request survives a crash and is
+// executed once.
 type ContainerSpec struct {
-	Image          string     `json:"image"`
-	PullPolicy     PullPolicy `json:"pull_policy,omitempty"` // empty: PullMissing
-	VolumeID       string     `json:"volume_id"`             // full UUID
-	StartupCommand string     `json:"startup_command"`
-	StartPattern   string     `json:"start_pattern"`           // RE2, matched per line
-	StartTimeout   Duration   `json:"start_timeout,omitempty"` // for StartPattern to match; 0: no limit
-	InstallScript  string     `json:"install_script"`
-	InstallImage   string     `json:"install_image,omitempty"`   // empty: Image
-	InstallTimeout Duration   `json:"install_timeout,omitempty"` // 0: an hour
+	InternalID     string     `json:"internal_id,omitempty"` // empty in the store: it is Meta.ID
+	Image          string     `json:"image,omitempty" recreate:"first"`
+	PullPolicy     PullPolicy `json:"pull_policy,omitempty" default:"missing"`
+	VolumeID       string     `json:"volume_id,omitempty" recreate:"first"` // in a request also the first 8 characters of the UUID
+	StartupCommand string     `json:"startup_command,omitempty" recreate:"first"`
+	StartPattern   string     `json:"start_pattern,omitempty"`                             // RE2, matched per line
+	StartTimeout   Duration   `json:"start_timeout,omitempty"`                             // for StartPattern to match; 0: no limit
+	InstallScript  *string    `json:"install_script,omitempty" api:"writeonly" default:""` // may hold secrets; nil in an apply: unchanged
+	InstallImage   string     `json:"install_image,omitempty"`                             // empty: Image
+	InstallTimeout Duration   `json:"install_timeout,omitempty"`                           // 0: an hour
 
 	// InstallMount is the mount point of the volume, and the working directory, in the
 	// installer; empty: Home. InstallEntrypoint is the shell that executes InstallScript:
@@ -53,29 +57,37 @@ type ContainerSpec struct {
 	InstallMount      string `json:"install_mount,omitempty"`
 	InstallEntrypoint string `json:"install_entrypoint,omitempty"`
 
-	Ports         []Port            `json:"ports"`
-	Limits        Limits            `json:"limits"`
-	Env           map[string]string `json:"env,omitempty"`
-	Cpuset        string            `json:"cpuset,omitempty"`   // such as 0-2,4; empty: all
-	User          string            `json:"user,omitempty"`     // name or number, with :group or not; empty: the image's
-	Workdir       string            `json:"workdir,omitempty"`  // absolute; empty: Home
-	Hostname      string            `json:"hostname,omitempty"` // RFC 1123 labels; empty: the engine's choice
-	Timezone      string            `json:"timezone,omitempty"` // IANA name for TZ, unless Env has one; empty: the image's
-	ReadOnlyRoot  bool              `json:"read_only_root,omitempty"`
-	TTY           bool              `json:"tty"`
-	Labels        map[string]string `json:"labels,omitempty"`
-	Mounts        []Mount           `json:"mounts,omitempty"`
-	Stop          Stop              `json:"stop"`
-	RestartPolicy RestartPolicy     `json:"restart_policy"`
+	Ports         []Port            `json:"ports,omitempty" recreate:"first"`
+	Limits        Limits            `json:"limits,omitzero" recreate:"first"`
+	Env           map[string]string `json:"env,omitempty" recreate:"first"`
+	Cpuset        string            `json:"cpuset,omitempty"`                                          // such as 0-2,4; empty: all
+	User          string            `json:"user,omitempty" recreate:"first"`                           // name or number, with :group or not; empty: the image's
+	Workdir       string            `json:"workdir,omitempty" recreate:"first"`                        // absolute; empty: Home
+	Hostname      string            `json:"hostname,omitempty" recreate:"named"`                       // RFC 1123 labels; empty: the engine's choice
+	Timezone      string            `json:"timezone,omitempty" recreate:"named"`                       // IANA name for TZ, unless Env has one; empty: the image's
+	ReadOnlyRoot  *bool             `json:"read_only_root,omitempty" default:"false" recreate:"named"` // nil in a request: docker.read_only_root
+	TTY           *bool             `json:"tty,omitempty" default:"true" recreate:"first"`
+	Labels        map[string]string `json:"labels,omitempty" recreate:"first"`
+	Mounts        []Mount           `json:"mounts,omitempty" recreate:"first"`
+	Stop          Stop              `json:"stop,omitzero" recreate:"first"`
+	RestartPolicy RestartPolicy     `json:"restart_policy,omitzero"`
 	RegistryAuth  string            `json:"registry_auth,omitempty"` // a host of docker.registries
-	Power         Power             `json:"power"`
-	ConfigFiles   []ConfigFile      `json:"config_files,omitempty"`
+	Power         Power             `json:"power,omitempty"`         // empty in a request: unchanged, and stopped at first
+	ConfigFiles   []ConfigFile      `json:"config_files,omitempty"`  // set before each start
 
-	InstallGeneration uint64 `json:"install"`            // the requested installation, from 1
-	RunGeneration     uint64 `json:"run"`                // the requested run; 0: none yet
-	KillGeneration    uint64 `json:"kill_run,omitempty"` // runs up to this one end without a grace period
+	InstallGeneration uint64 `json:"install,omitempty" api:"-" recreate:"first"` // the requested installation, from 1
+	RunGeneration     uint64 `json:"run,omitempty" api:"-"`                      // the requested run; 0: none yet
+	KillGeneration    uint64 `json:"kill_run,omitempty" api:"-"`                 // runs up to this one end without a grace period
 
-	RequestedBy Actor `json:"requested_by,omitzero"` // of the last change of a generation, of the power to off, or the deletion
+	RequestedBy Actor `json:"requested_by,omitzero" api:"-"` // of the last change of a generation, of the power to off, or the deletion
+}
+
+// Script returns the install script.
+func (s ContainerSpec) Script() string {
+	if s.InstallScript == nil {
+		return ""
+	}
+	return *s.InstallScript
 }
 
 // Power is the desired power state of a container.
@@ -89,11 +101,14 @@ const (
 
 // Port publishes a container's port on an address of the host.
 type Port struct {
-	IP            string `json:"ip"` // canonical literal
-	Port          int    `json:"port"`
-	Protocol      string `json:"protocol"`                 // tcp or udp
+	IP            string `json:"ip" api:"required"` // canonical literal
+	Port          int    `json:"port" api:"required"`
+	Protocol      string `json:"protocol" api:"required"`  // tcp or udp
 	ContainerPort int    `json:"container_port,omitempty"` // 0: the same as Port
 }
+
+// IgnoredFields returns the read-only fields of a pool entry, so that one can be sent as a port.
+func (Port) IgnoredFields() []string { return []string{"in_use", "container", "firewall"} }
 
 // Limits bound what a container may use. 0 means no limit, or the daemon's default.
 type Limits struct {
@@ -143,7 +158,7 @@ type Stop struct {
 
 // RestartPolicy determines whether a run that exited is started again.
 type RestartPolicy struct {
-	Mode string `json:"mode"` // never, on-failure or always
+	Mode string `json:"mode" default:"on-failure"` // never, on-failure or always
 }
 
 // The modes of RestartPolicy.

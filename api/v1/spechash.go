@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"reflect"
 )
 
 // SpecHash returns a hash that changes when the server container has to be created
@@ -14,23 +15,17 @@ import (
 // added or removed needs a new container (Docker takes 0 for unchanged). A
 // new installation needs a new container too.
 //
-// An upgrade of berth must not change the hash of a stored spec. So a field that a later
-// version adds is appended to the parts only if it is set, with its name: two such
-// fields with the same value must not have the same hash.
+// An upgrade of berth must not change the hash of a stored spec. So the fields of the first
+// version are a fixed list, with the tag recreate:"first". A later field with the tag
+// recreate:"named" is a part of the hash only if it differs from its default, with its name:
+// two such fields with the same value must not have the same hash.
 func (s ContainerSpec) SpecHash() string {
+	s = WithDefaults(s)
 	type limits struct{ Memory, CPU, Pids, Cpuset bool }
-	parts := []any{s.InstallGeneration, s.Image, s.VolumeID, s.StartupCommand, s.Ports, s.Env, s.User, s.Workdir, s.TTY,
+	parts := []any{s.InstallGeneration, s.Image, s.VolumeID, s.StartupCommand, s.Ports, s.Env, s.User, s.Workdir, *s.TTY,
 		s.Labels, pinned(s.Mounts), s.Stop.Signal, s.Limits.IOWeight,
 		limits{s.Limits.Memory > 0, s.Limits.CPU > 0, s.Limits.Pids > 0, s.Cpuset != ""}}
-	if s.Hostname != "" {
-		parts = append(parts, []string{"hostname", s.Hostname})
-	}
-	if s.Timezone != "" {
-		parts = append(parts, []string{"timezone", s.Timezone})
-	}
-	if s.ReadOnlyRoot {
-		parts = append(parts, []string{"read_only_root"})
-	}
+	parts = append(parts, named(s)...)
 	if s.Limits.Swap == UnlimitedSwap {
 		parts = append(parts, []string{"limits.swap", "unlimited"})
 	}
@@ -38,6 +33,24 @@ func (s ContainerSpec) SpecHash() string {
 		parts = append(parts, []string{"limits.oom_kill", "false"})
 	}
 	return hash(parts...)
+}
+
+// named returns the parts of the hash for the fields with the tag recreate:"named": the name
+// and the value. A switch has no value, as only one differs from its default.
+func named(s ContainerSpec) (parts []any) {
+	value, initial := reflect.ValueOf(s), reflect.ValueOf(WithDefaults(ContainerSpec{}))
+	for _, f := range Fields(value.Type()) {
+		v := reflect.Indirect(value.FieldByIndex(f.Index))
+		if f.Tag.Get("recreate") != "named" || reflect.DeepEqual(v.Interface(), reflect.Indirect(initial.FieldByIndex(f.Index)).Interface()) {
+			continue
+		}
+		if v.Kind() == reflect.Bool {
+			parts = append(parts, []any{f.Name})
+		} else {
+			parts = append(parts, []any{f.Name, v.Interface()})
+		}
+	}
+	return parts
 }
 
 // pinned returns the part of the mounts in the hash. Containers of older versions, whose

@@ -1,7 +1,7 @@
 package v1
 
 import (
-	"maps"
+	"encoding/json"
 	"reflect"
 	"testing"
 	"time"
@@ -10,11 +10,11 @@ import (
 )
 
 // hashedSpec has a value in every field that the hash of an older berth covers. Do not
-// change it: add a new field to fieldsOutsideHash or to a test of its own.
+// change it: a new field with the tag recreate:"named" is not a part of these hashes.
 func hashedSpec() ContainerSpec {
 	return ContainerSpec{
 		Image: "i:1", VolumeID: "v", StartupCommand: "run", Ports: []Port{{IP: "127.0.0.1", Port: 1, Protocol: "tcp"}},
-		Env: map[string]string{"A": "b"}, User: "1", Workdir: "/w", TTY: true, Labels: map[string]string{"l": "m"},
+		Env: map[string]string{"A": "b"}, User: "1", Workdir: "/w", TTY: new(true), Labels: map[string]string{"l": "m"},
 		Mounts: []Mount{{Source: "/s", Target: "/t"}}, Stop: Stop{Signal: "SIGINT"}, InstallGeneration: 2, Cpuset: "0",
 		Limits: Limits{Memory: 1 << 30, CPU: 1, Pids: 10, IOWeight: 100},
 	}
@@ -24,31 +24,10 @@ func hashedSpec() ContainerSpec {
 // With another hash every stopped container is created again, and every running one
 // with its next run. A new field that is empty must not change it either.
 func TestSpecHashIsPinned(t *testing.T) {
-	const remedy = "an upgrade would create every container again: do not change this value; append a new field to the parts of the hash only if it is set"
+	const remedy = "an upgrade would create every container again: do not change this value; a new field has the tag recreate:\"named\""
 	require.Equal(t, "4c2f67b715553b2e", hashedSpec().SpecHash(), remedy)
-	require.Equal(t, "4a29b5f2e5e86862", ContainerSpec{Image: "i"}.SpecHash(), remedy)
+	require.Equal(t, "4a29b5f2e5e86862", ContainerSpec{Image: "i", TTY: new(false)}.SpecHash(), remedy)
 	require.Equal(t, "ac05f2658df384fa", hashedSpec().InstallHash(), remedy)
-}
-
-// fieldsOutsideHash are the fields of the spec that take effect without another
-// container, with the place that applies them.
-var fieldsOutsideHash = map[string]string{
-	"InstallScript":     "the installation reads it",
-	"InstallImage":      "the installation reads it",
-	"InstallTimeout":    "the installation reads it",
-	"InstallMount":      "the installation reads it",
-	"InstallEntrypoint": "the installation reads it",
-	"PullPolicy":        "the plan reads it before the next start",
-	"StartPattern":      "the console reads it",
-	"StartTimeout":      "the plan reads it",
-	"RestartPolicy":     "the plan reads it at the next exit",
-	"RegistryAuth":      "the next pull reads it",
-	"RequestedBy":       "it says who asked, not for what",
-	"Power":             "the plan reads it",
-	"ConfigFiles":       "the next start reads it",
-	"RunGeneration":     "the plan reads it",
-	"KillGeneration":    "the plan reads it",
-	"Cpuset":            "the container is updated; to add or to remove it needs another one",
 }
 
 // TestSpecHashCoversLimits: no engine changes these limits in a container that exists.
@@ -62,26 +41,38 @@ func TestSpecHashCoversLimits(t *testing.T) {
 	require.Contains(t, hashes, ContainerSpec{Limits: Limits{Memory: 2, Swap: 1, OOMKill: &yes}}.SpecHash())
 }
 
-// TestSpecHashCoversFields changes one field after the other: it either changes the
-// hash or is listed, so that a new field is not forgotten.
-func TestSpecHashCoversFields(t *testing.T) {
-	unknown := maps.Clone(fieldsOutsideHash)
+// TestSpecHashFollowsTheTags changes one field after the other: it changes the hash if it has
+// the tag recreate.
+func TestSpecHashFollowsTheTags(t *testing.T) {
 	kind := reflect.TypeFor[ContainerSpec]()
 	for i := range kind.NumField() {
-		s, name := hashedSpec(), kind.Field(i).Name
-		change(t, reflect.ValueOf(&s).Elem().Field(i))
-		hashed := s.SpecHash() != hashedSpec().SpecHash()
-		if listed := fieldsOutsideHash[name] != ""; hashed == listed {
-			t.Errorf("the field %s of ContainerSpec must be either a part of SpecHash in api/v1/spechash.go, if it needs another container "+
-				"(appended only if it is set, as hostname is), or in fieldsOutsideHash of this test", name)
-		}
-		delete(unknown, name)
+		s, field := hashedSpec(), kind.Field(i)
+		change(t, reflect.ValueOf(&s).Elem().Field(i), field.Tag.Get("default"))
+		require.Equal(t, field.Tag.Get("recreate") != "", s.SpecHash() != hashedSpec().SpecHash(), field.Name)
 	}
-	require.Empty(t, unknown, "fieldsOutsideHash has names that are not fields")
+}
+
+// TestStoredSpecsKeepTheirHash decodes records of older versions.
+func TestStoredSpecsKeepTheirHash(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"image":"i","volume_id":"","startup_command":"","start_pattern":"","install_script":"","ports":null,"limits":{"memory":0,"cpu":0},"tty":false,"stop":{},"restart_policy":{"mode":""},"power":"","install":0,"run":0}`:                                                                                                                                                                                      "4a29b5f2e5e86862",
+		`{"image":"i:1","volume_id":"v","startup_command":"run","ports":[{"ip":"127.0.0.1","port":1,"protocol":"tcp"}],"limits":{"memory":1073741824,"cpu":1,"pids":10,"io_weight":100},"env":{"A":"b"},"cpuset":"0","user":"1","workdir":"/w","hostname":"h","timezone":"UTC","read_only_root":true,"tty":true,"labels":{"l":"m"},"mounts":[{"source":"/s","target":"/t"}],"stop":{"signal":"SIGINT"},"install":2}`: "2e7eb1ba84f0b043",
+	} {
+		var s ContainerSpec
+		require.NoError(t, json.Unmarshal([]byte(text), &s))
+		require.Equal(t, want, s.SpecHash(), text)
+	}
+}
+
+// TestDefaultsAreValid requires that a field without a value has that of its tag.
+func TestDefaultsAreValid(t *testing.T) {
+	s := WithDefaults(ContainerSpec{})
+	require.Equal(t, ContainerSpec{PullPolicy: PullMissing, InstallScript: new(""), ReadOnlyRoot: new(false), TTY: new(true), RestartPolicy: RestartPolicy{RestartOnFailure}}, s)
+	require.Equal(t, hashedSpec().TTY, WithDefaults(hashedSpec()).TTY)
 }
 
 // change gives a field another value. In a struct it empties every field.
-func change(t *testing.T, v reflect.Value) {
+func change(t *testing.T, v reflect.Value, initial string) {
 	t.Helper()
 	switch v.Kind() {
 	case reflect.String:
@@ -92,8 +83,11 @@ func change(t *testing.T, v reflect.Value) {
 		v.SetInt(v.Int() + int64(time.Second))
 	case reflect.Uint64:
 		v.SetUint(v.Uint() + 1)
-	case reflect.Pointer: // nil is the default, which is not the zero value
-		v.Set(reflect.New(v.Type().Elem()))
+	case reflect.Pointer:
+		if v.IsNil() {
+			setText(v, initial)
+		}
+		change(t, v.Elem(), "")
 	case reflect.Map, reflect.Slice, reflect.Struct:
 		v.SetZero()
 	default:

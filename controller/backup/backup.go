@@ -140,7 +140,7 @@ func (r *backups) recordEnd(b v1.Backup, o Observed, end change) error {
 	var recorded v1.BackupStatus
 	err := record(r.Store, b, func(tx *store.Tx, s *v1.BackupStatus, now time.Time) error {
 		err := end(tx, s, now)
-		recorded = s.Clone()
+		recorded = *s
 		return err
 	})
 	if err != nil {

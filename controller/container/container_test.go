@@ -112,7 +112,7 @@ func TestOneInstallPerVolume(t *testing.T) {
 		w.create(nil)
 		other := runtime.Name{ID: "other", Role: runtime.Install}
 		require.NoError(t, w.store.Update(func(tx *store.Tx) error {
-			return store.Containers.Create(tx, "other", v1.ContainerSpec{Image: "i", VolumeID: "v", InstallScript: "x", InstallGeneration: 1, Power: v1.PowerOff})
+			return store.Containers.Create(tx, "other", v1.ContainerSpec{Image: "i", VolumeID: "v", InstallScript: new("x"), InstallGeneration: 1, Power: v1.PowerOff})
 		}))
 		time.Sleep(time.Minute)
 		require.False(t, w.engine.Outside.State(other).Running)
@@ -132,7 +132,7 @@ func TestVolumeClaimedOncePulled(t *testing.T) {
 		create := func(id, image, installImage string) {
 			require.NoError(t, w.store.Update(func(tx *store.Tx) error {
 				return store.Containers.Create(tx, id, v1.ContainerSpec{Image: image, InstallImage: installImage, VolumeID: "v",
-					InstallScript: "x", InstallGeneration: 1, Power: v1.PowerOff})
+					InstallScript: new("x"), InstallGeneration: 1, Power: v1.PowerOff})
 			}))
 		}
 		create("pulls", "slow", "")

@@ -57,7 +57,10 @@ func TestEveryFailingStepIsReported(t *testing.T) {
 	}{
 		{"kill", "KillServerFailed", "", server, func(w *world) { w.change(kill) }},
 		{"signal", "SendStopFailed", "", server, func(w *world) { w.change(off) }},
-		{"remove", "RemoveServerFailed", "", server, func(w *world) { w.change(kill); w.change(func(s *v1.ContainerSpec) { s.TTY = !s.TTY }) }},
+		{"remove", "RemoveServerFailed", "", server, func(w *world) {
+			w.change(kill)
+			w.change(func(s *v1.ContainerSpec) { s.TTY = new(!*v1.WithDefaults(*s).TTY) })
+		}},
 		{"unpause", "UnpauseFailed", "paused", server, func(w *world) { w.engine.Outside.Pause(server) }},
 		{"create", "CreateServerFailed", "removed", server, func(w *world) { w.engine.Outside.Vanish(server) }},
 		{"kill", "KillServerFailed", "started", server, func(w *world) {
@@ -109,7 +112,7 @@ func TestNextRetryIsNotInThePast(t *testing.T) {
 		w.engine.Outside.Exit(server, 1)
 		w.want(v1.Exit)
 		agree := w.refuse("create", server, runtime.ErrMountMissing)
-		w.change(func(s *v1.ContainerSpec) { s.TTY = !s.TTY })
+		w.change(func(s *v1.ContainerSpec) { s.TTY = new(!*v1.WithDefaults(*s).TTY) })
 		for range 100 {
 			time.Sleep(7 * time.Second)
 			c := w.want(v1.Exit)

@@ -51,7 +51,7 @@ func TestSwappedVolumesDoNotDeadlock(t *testing.T) {
 		w.create(nil)
 		other := runtime.Name{ID: "other", Role: runtime.Install}
 		require.NoError(t, w.store.Update(func(tx *store.Tx) error {
-			return store.Containers.Create(tx, "other", v1.ContainerSpec{Image: "i", VolumeID: "v2", InstallScript: "x", InstallGeneration: 1, Power: v1.PowerOff})
+			return store.Containers.Create(tx, "other", v1.ContainerSpec{Image: "i", VolumeID: "v2", InstallScript: new("x"), InstallGeneration: 1, Power: v1.PowerOff})
 		}))
 		synctest.Wait()
 		require.True(t, w.engine.Outside.State(other).Running)

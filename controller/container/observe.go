@@ -86,7 +86,7 @@ func imageRecorded(c v1.Container) bool {
 // the host.
 func (r *Reconciler) missing(ctx context.Context, s v1.ContainerSpec) (string, error) {
 	images := []string{s.Image}
-	if s.InstallScript != "" && installImage(s) != s.Image {
+	if s.Script() != "" && installImage(s) != s.Image {
 		images = append(images, installImage(s))
 	}
 	for _, image := range images {

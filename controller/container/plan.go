@@ -95,7 +95,7 @@ func planInstall(c v1.Container, o Observed) Step {
 		return planInstaller(c, o)
 	case o.Missing != "":
 		return PullImage
-	case c.Spec.InstallScript == "":
+	case c.Spec.Script() == "":
 		return finishInstall(c, o)
 	}
 	return CreateInstaller

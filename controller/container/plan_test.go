@@ -28,7 +28,7 @@ type row struct {
 // wanted returns an installed container whose first run is requested and recorded
 // as running.
 func wanted() v1.Container {
-	spec := v1.ContainerSpec{Image: "i", VolumeID: "v", InstallScript: "true", InstallGeneration: 1, RunGeneration: 1, Power: v1.PowerOn}
+	spec := v1.ContainerSpec{Image: "i", VolumeID: "v", InstallScript: new("true"), InstallGeneration: 1, RunGeneration: 1, Power: v1.PowerOn}
 	return v1.Container{Meta: v1.Meta{ID: "mc"}, Spec: spec, Status: v1.ContainerStatus{
 		Phase: v1.Running, ObservedInstall: 1, StartedInstall: 1, ObservedRun: 1, ContainerID: "a", StartedBefore: t0}}
 }
@@ -293,8 +293,8 @@ func TestPlanInstall(t *testing.T) {
 		{"then the installation is recorded", again, is(v1.Exit), stopped, RecordInstalling},
 		{"no image", again, begun, func(o *Observed) { none(o); o.Missing = "i" }, PullImage},
 		{"image", again, begun, none, CreateInstaller},
-		{"image, and nothing to run", func(s *v1.ContainerSpec) { again(s); s.InstallScript = "" }, begun, none, FinishInstall},
-		{"nothing to run, and all is made", func(s *v1.ContainerSpec) { again(s); s.InstallScript = "" }, begun, stopped, FinishInstall},
+		{"image, and nothing to run", func(s *v1.ContainerSpec) { again(s); s.InstallScript = nil }, begun, none, FinishInstall},
+		{"nothing to run, and all is made", func(s *v1.ContainerSpec) { again(s); s.InstallScript = nil }, begun, stopped, FinishInstall},
 		{"made", again, begun, installing(func(s *runtime.State) { s.Running, s.StartedAt = false, time.Time{} }), StartInstaller},
 		{"runs", again, begun, installing(nil), AwaitInstall},
 		{"runs too long", again, begun, func(o *Observed) { installing(nil)(o); o.InstallFor = time.Hour }, KillInstaller},

@@ -43,7 +43,7 @@ func TestWaitingForPermitKeepsBackoff(t *testing.T) {
 		defer w.run()()
 		require.NoError(t, w.store.Update(func(tx *store.Tx) error {
 			for i := range containers {
-				spec := v1.ContainerSpec{Image: "i", VolumeID: fmt.Sprint("v", i), InstallScript: "true", InstallGeneration: 1, Power: v1.PowerOff}
+				spec := v1.ContainerSpec{Image: "i", VolumeID: fmt.Sprint("v", i), InstallScript: new("true"), InstallGeneration: 1, Power: v1.PowerOff}
 				if err := store.Containers.Create(tx, fmt.Sprint("c", i), spec); err != nil {
 					return err
 				}
@@ -177,7 +177,7 @@ func TestCreateAndStartShareOnePermit(t *testing.T) {
 			}
 			return nil
 		})
-		w.create(func(s *v1.ContainerSpec) { s.InstallScript, s.Power, s.RunGeneration = "", v1.PowerOn, 1 })
+		w.create(func(s *v1.ContainerSpec) { s.InstallScript, s.Power, s.RunGeneration = nil, v1.PowerOn, 1 })
 		others(w, v1.ContainerSpec{Image: "i", InstallGeneration: 1, Power: v1.PowerOff}, map[string]time.Duration{"create": time.Minute})
 		time.Sleep(31 * time.Second) // no other permit is free yet, and twenty wait for one
 		w.want(v1.Running)

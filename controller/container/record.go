@@ -1,6 +1,7 @@
 package container
 
 import (
+	"slices"
 	"time"
 
 	v1 "berth/api/v1"
@@ -69,7 +70,8 @@ func (t *task) recordFailure(reason, text string, retryAt time.Time) error {
 func (t *task) write(tx *store.Tx, set change, messages ...message) error {
 	return store.Containers.SetStatus(tx, t.c.Meta.ID, func(st *v1.ContainerStatus) {
 		before := t.c
-		before.Status = st.Clone()
+		before.Status = *st
+		before.Status.Conditions = slices.Clone(st.Conditions) // set changes them in place
 		set(st, tx.Now())
 		derive(before, t.o, st, tx.Now())
 		for _, m := range messages {

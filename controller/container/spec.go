@@ -57,14 +57,14 @@ func commonSpec(c v1.Container, volume string) runtime.Spec {
 }
 
 func serverSpec(c v1.Container, volume string) runtime.Spec {
-	spec, s := commonSpec(c, volume), c.Spec
+	spec, s := commonSpec(c, volume), v1.WithDefaults(c.Spec)
 	spec.Name, spec.SpecHash = serverName(c.Meta.ID), s.SpecHash()
 	spec.Image, spec.Command = s.Image, command(s.StartupCommand)
-	spec.TTY, spec.Labels, spec.StopSignal, spec.Hostname = s.TTY, s.Labels, s.Stop.Signal, s.Hostname
+	spec.TTY, spec.Labels, spec.StopSignal, spec.Hostname = *s.TTY, s.Labels, s.Stop.Signal, s.Hostname
 	if s.Workdir != "" {
 		spec.Workdir = s.Workdir
 	}
-	spec.StopTimeout, spec.ReadOnlyRoot = stopTimeout(s), s.ReadOnlyRoot
+	spec.StopTimeout, spec.ReadOnlyRoot = stopTimeout(s), *s.ReadOnlyRoot
 	for _, p := range s.Ports {
 		if p.ContainerPort == 0 {
 			p.ContainerPort = p.Port
@@ -78,7 +78,7 @@ func installerSpec(c v1.Container, volume string) runtime.Spec {
 	spec, s := commonSpec(c, volume), c.Spec
 	spec.Name, spec.SpecHash = installerName(c.Meta.ID), s.InstallHash()
 	shell := cmp.Or(s.InstallEntrypoint, "/bin/sh") // the script's own #! line is a comment to it
-	spec.Image, spec.Command = installImage(s), []string{shell, "-c", strings.ReplaceAll(s.InstallScript, "\r\n", "\n")}
+	spec.Image, spec.Command = installImage(s), []string{shell, "-c", strings.ReplaceAll(s.Script(), "\r\n", "\n")}
 	spec.Workdir = cmp.Or(s.InstallMount, v1.Home)
 	spec.Mounts[0].Target = spec.Workdir
 	return spec

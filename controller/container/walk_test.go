@@ -123,11 +123,11 @@ func (w *walker) act(id string) {
 }
 
 func (w *walker) apply(id string) {
-	_, _ = intent.ApplyContainer(w.store, intent.Policy{}, id, intent.ApplyRequest{Spec: v1.ContainerSpec{
+	_, _ = intent.ApplyContainer(w.store, intent.Policy{}, id, v1.ContainerSpec{
 		PullPolicy: v1.PullPolicy(w.pick("", "", "always")),
-		Image:      w.pick("i", "i", "j"), InstallImage: w.pick("", "", "j"), VolumeID: w.pick(w.volumes...), InstallScript: w.pick("", "true"),
+		Image:      w.pick("i", "i", "j"), InstallImage: w.pick("", "", "j"), VolumeID: w.pick(w.volumes...), InstallScript: new(w.pick("", "true")),
 		Workdir: w.pick("", "/a", "/b"), Limits: v1.Limits{Memory: int64(w.IntN(3)) << 26}, Power: v1.Power(w.pick("", "running", "stopped")),
-		RestartPolicy: v1.RestartPolicy{Mode: v1.RestartOnFailure}}}, intent.ApplyOptions{})
+		RestartPolicy: v1.RestartPolicy{Mode: v1.RestartOnFailure}}, intent.ApplyOptions{})
 }
 
 // fill sets the usage of a volume whose limit is 1000 bytes.

@@ -152,7 +152,7 @@ func (w *world) refuse(op string, n runtime.Name, err error) (agree func()) {
 
 func (w *world) create(change func(*v1.ContainerSpec)) {
 	w.t.Helper()
-	spec := v1.ContainerSpec{Image: "i", VolumeID: "v", InstallScript: "true", InstallGeneration: 1, Power: v1.PowerOff,
+	spec := v1.ContainerSpec{Image: "i", VolumeID: "v", InstallScript: new("true"), InstallGeneration: 1, Power: v1.PowerOff,
 		RestartPolicy: v1.RestartPolicy{Mode: v1.RestartOnFailure}}
 	if change != nil {
 		change(&spec)

@@ -37,7 +37,9 @@ func TestMissingImage(t *testing.T) {
 	body["image"] = registry.Push(t, b.Engine, enginetest.Busybox(t), "yes:1")
 	t.Cleanup(func() { b.Engine.RemoveImage(t, body["image"].(string)) })
 	b.Create(t, "mc", body)
-	b.Await(t, "mc", "its turn", func(c berthtest.Container) bool { return strings.Contains(c.Message, "installation of container busy") })
+	b.Await(t, "mc", "its turn", func(c berthtest.Container) bool {
+		return strings.Contains(string(c.Message), "installation of container busy")
+	})
 	b.Delete(t, "busy")
 	b.State(t, "mc", "ready") // the same id, pulled from the registry
 }

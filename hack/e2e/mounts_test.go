@@ -92,7 +92,7 @@ func hostSecret(t *testing.T) string {
 func (w *mountTest) refused(t *testing.T, id, source, reason string) {
 	t.Helper()
 	w.Await(t, id, "its mount is refused", func(c berthtest.Container) bool {
-		return strings.Contains(c.Message, source) && strings.Contains(c.Message, reason)
+		return strings.Contains(string(c.Message), source) && strings.Contains(string(c.Message), reason)
 	})
 	got := w.Must(t, "GET", "/containers/"+id, nil)
 	require.Contains(t, string(got.Body), `"reason":"MountRefused"`)

@@ -154,14 +154,12 @@ func (p *tab) files(b *berthtest.Berth) {
 func (p *tab) manifest(b *berthtest.Berth) {
 	t := p.t
 	t.Helper()
-	text := eval[string](p, `(async () => {
-		const { manifest } = await import(new URL('core/manifest.js', document.querySelector('script[src$="main.js"]').src));
-		const headers = { Accept: 'Application/vnd.berthv1+json', Authorization: 'Bearer ' + sessionStorage.getItem('berth.token') };
-		// Chromium may abort requests when an interface of the host changes, as those of containers do.
-		for (let left = 5; ; left--) {
-			try { return manifest(await (await fetch('../containers/survival', { headers })).json()) } catch (e) { if (!left) throw e }
-		}
-	})()`)
+	eval[any](p, "navigator.clipboard.writeText = async (text) => { window.copied = text }")
+	p.click("button", "Copy as berth apply")
+	p.shows(".message", "the install script")
+	p.click("button", "Dismiss")
+	text := eval[string](p, "window.copied")
+	text = strings.TrimSuffix(strings.TrimPrefix(text, "berth apply -f - <<'END'\n"), "END\n")
 	file := filepath.Join(t.TempDir(), "survival.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 	out, err := exec.CommandContext(t.Context(), berthtest.Binary(t), "--config", b.Config, "apply", "--dry-run", "-f", file).CombinedOutput()

@@ -22,11 +22,8 @@ const (
 	maxDepth  = 64      // of nested objects and arrays
 )
 
-// Ignored is the type of a field that is accepted and not decoded.
-type Ignored struct{}
-
 // unmarshal decodes a JSON object into the struct that out points to, and adds
-// every error to f. A field is optional unless its tag is wire:"required"; null
+// every error to f. The tags of its fields are those of v1.Field; null
 // counts as absent. A field that is set twice is an error. An empty body is an empty
 // object. It returns false if raw is not a JSON object.
 //
@@ -41,9 +38,10 @@ func unmarshal(raw []byte, out any, f *v1.FieldErrors) bool {
 		return false
 	}
 	v := reflect.ValueOf(out).Elem()
-	filler{tokens(raw), f}.fillStruct(v, "")
+	filler{tokens(raw), f, map[reflect.Type]shape{}}.fillStruct(v, "")
 	if len(*f) <= maxSorted {
-		slices.SortStableFunc(*f, func(a, b v1.FieldError) int { return position(v.Type(), a) - position(v.Type(), b) })
+		fields := v1.Fields(v.Type())
+		slices.SortStableFunc(*f, func(a, b v1.FieldError) int { return position(fields, a) - position(fields, b) })
 	}
 	return true
 }
@@ -53,17 +51,15 @@ const maxSorted = 100
 
 // position returns the index of the field of a struct that an error is about. That of an unknown
 // field is the last one.
-func position(of reflect.Type, fault v1.FieldError) int {
+func position(of []v1.Field, fault v1.FieldError) int {
 	name := fault.Key
 	if i := strings.IndexAny(name, ".["); i >= 0 {
 		name = name[:i]
 	}
-	for i := range of.NumField() {
-		if jsonName(of.Field(i)) == name {
-			return i
-		}
+	if i := slices.IndexFunc(of, func(f v1.Field) bool { return f.Name == name }); i >= 0 {
+		return i
 	}
-	return of.NumField()
+	return len(of)
 }
 
 // tokens returns a reader of JSON like that of encoding/json. The names of fields are
@@ -123,6 +119,13 @@ func checkSize(raw []byte) string {
 type filler struct {
 	in     *jsontext.Decoder
 	faults *v1.FieldErrors
+	shapes map[reflect.Type]shape // of the structs so far: a list may have many of one type
+}
+
+// shape is what a request may set in a struct.
+type shape struct {
+	fields []v1.Field
+	index  map[string]int // of fields, by name
 }
 
 // next returns the next value as it was sent.
@@ -161,16 +164,18 @@ func (x filler) fillStruct(v reflect.Value, path string) {
 	if !x.begin('{', path, "an object") {
 		return
 	}
-	index := make(map[string]int, v.NumField())
-	for i := range v.NumField() {
-		index[jsonName(v.Type().Field(i))] = i
+	known, cached := x.shapes[v.Type()]
+	if !cached {
+		known = shapeOf(v)
+		x.shapes[v.Type()] = known
 	}
-	seen, set := make([]bool, v.NumField()), make([]bool, v.NumField())
+	fields := known.fields
+	seen, set := make([]bool, len(fields)), make([]bool, len(fields))
 	var unknown []string
 	for !x.end('}') {
 		name := x.name()
-		i, known := index[name]
-		if !known {
+		i, found := known.index[name]
+		if !found {
 			if x.next(); len(unknown) < maxUnknown {
 				unknown = append(unknown, name)
 			}
@@ -180,15 +185,15 @@ func (x filler) fillStruct(v reflect.Value, path string) {
 			x.faults.Add(join(path, name), "is set twice")
 		}
 		seen[i] = true
-		if set[i] = x.in.PeekKind() != 'n'; set[i] {
-			x.fill(v.Field(i), join(path, name))
+		if set[i] = x.in.PeekKind() != 'n' && fields[i].Access != "readonly"; set[i] {
+			x.fill(v.FieldByIndex(fields[i].Index), join(path, name))
 		} else {
 			x.next()
 		}
 	}
 	for i, set := range set {
-		if field := v.Type().Field(i); !set && field.Tag.Get("wire") == "required" {
-			x.faults.Add(join(path, jsonName(field)), "is required")
+		if f := fields[i]; !set && f.Access == "required" {
+			x.faults.Add(join(path, f.Name), "is required")
 		}
 	}
 	slices.Sort(unknown)
@@ -200,10 +205,24 @@ func (x filler) fillStruct(v reflect.Value, path string) {
 // maxUnknown is how many unknown fields of an object are named.
 const maxUnknown = 100
 
-// jsonName returns the JSON name of a struct field.
-func jsonName(field reflect.StructField) string {
-	name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-	return name
+// shapeOf returns the fields of a struct that a request may set, and those that it may send back
+// as it received them.
+func shapeOf(v reflect.Value) shape {
+	s := shape{index: map[string]int{}}
+	for _, f := range v1.Fields(v.Type()) {
+		if f.Access != "-" {
+			s.fields = append(s.fields, f)
+		}
+	}
+	if more, has := v.Interface().(interface{ IgnoredFields() []string }); has {
+		for _, name := range more.IgnoredFields() {
+			s.fields = append(s.fields, v1.Field{Name: name, Access: "readonly"})
+		}
+	}
+	for i, f := range s.fields {
+		s.index[f.Name] = i
+	}
+	return s
 }
 
 func join(path, name string) string {
@@ -222,16 +241,10 @@ func clip(name string) string {
 	return name
 }
 
-var (
-	ignoredType  = reflect.TypeFor[Ignored]()
-	durationType = reflect.TypeFor[v1.Duration]()
-)
+var durationType = reflect.TypeFor[v1.Duration]()
 
 func (x filler) fill(v reflect.Value, path string) {
 	switch v.Type() {
-	case ignoredType:
-		x.next()
-		return
 	case durationType:
 		if v.Addr().Interface().(*v1.Duration).UnmarshalJSON(x.next()) != nil {
 			x.faults.Add(path, "must be a duration such as 90s, 1h30m or 7d")

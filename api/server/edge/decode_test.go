@@ -12,7 +12,7 @@ import (
 )
 
 type sample struct {
-	Text     string            `json:"text" wire:"required"`
+	Text     string            `json:"text" api:"required"`
 	Flag     *bool             `json:"flag"`
 	Number   int64             `json:"number"`
 	Float    float64           `json:"float"`
@@ -20,11 +20,11 @@ type sample struct {
 	Duration v1.Duration       `json:"duration"`
 	Map      map[string]string `json:"map"`
 	List     []sampleItem      `json:"list"`
-	Status   Ignored           `json:"status"`
+	Status   any               `json:"status" api:"readonly"`
 }
 
 type sampleItem struct {
-	Port int `json:"port" wire:"required"`
+	Port int `json:"port" api:"required"`
 }
 
 func TestUnmarshal(t *testing.T) {

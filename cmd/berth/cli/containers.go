@@ -177,21 +177,22 @@ func cores(n float64) string {
 
 // why returns why a container is in its state, and what happens next, as far as it
 // matters: nothing for one that runs and was not restarted.
-func why(c client.ContainerState, now time.Time) string {
+func why(c v1.ContainerState, now time.Time) string {
 	var parts []string
+	message := string(c.Message)
 	add := func(condition bool, text string) {
 		if condition {
 			parts = append(parts, text)
 		}
 	}
-	add(c.Message != "", c.Message)
-	add(c.OOMKilled && c.State != v1.Running && !strings.Contains(c.Message, "out of memory"), "out of memory")
-	add(c.State == v1.Starting && c.Message == "", "no line has matched start_pattern yet")
-	add(c.State == v1.Installing && c.Message == "" && c.Deadline != nil, "the install script is running")
+	add(message != "", message)
+	add(c.OOMKilled && c.State != v1.Running && !strings.Contains(message, "out of memory"), "out of memory")
+	add(c.State == v1.Starting && message == "", "no line has matched start_pattern yet")
+	add(c.State == v1.Installing && message == "" && c.Deadline != nil, "the install script is running")
 	if c.ExitCode != nil {
 		code := "exit code " + strconv.Itoa(*c.ExitCode)
 		ended := c.State == v1.Exit || c.State == v1.Failed
-		add(ended && !strings.Contains(c.Message, code), code)
+		add(ended && !strings.Contains(message, code), code)
 		add(c.State == v1.Starting && c.RestartCount > 0, "last "+code)
 	}
 	add(c.RestartCount > 0, restarts(c))
@@ -206,8 +207,8 @@ func why(c client.ContainerState, now time.Time) string {
 
 // restarts returns how often the restart policy has started a container. After a start
 // that failed there was no run, so it is no restart.
-func restarts(c client.ContainerState) string {
-	if c.State == v1.Exit && c.StartedAt == nil && (c.ExitCode == nil || strings.HasPrefix(c.Message, "cannot start: ")) {
+func restarts(c v1.ContainerState) string {
+	if c.State == v1.Exit && c.StartedAt == nil && (c.ExitCode == nil || strings.HasPrefix(string(c.Message), "cannot start: ")) {
 		return retryText(c.RestartCount)
 	}
 	return restartText(c.RestartCount)

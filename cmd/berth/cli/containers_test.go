@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"berth/api/client"
 	v1 "berth/api/v1"
 )
 
@@ -40,7 +39,7 @@ func TestContainersInDetail(t *testing.T) {
 func TestWhy(t *testing.T) {
 	now := time.Date(2026, 11, 22, 3, 0, 0, 0, time.UTC)
 	soon, code := now.Add(75*time.Second), 137
-	for want, c := range map[string]client.ContainerState{
+	for want, c := range map[string]v1.ContainerState{
 		"":                   {State: v1.Running, ExitCode: &code, OOMKilled: true},
 		"restarted once":     {State: v1.Running, ExitCode: &code, RestartCount: 1},
 		"unused image, soon": {State: v1.Ready, Message: "unused image, soon"},

@@ -280,7 +280,7 @@ func (w *waited) askState(ctx context.Context) (state string, ended bool, err er
 		state += " when the engine last answered"
 	}
 	if c.Message != "" {
-		state += ", " + c.Message
+		state += ", " + string(c.Message)
 	}
 	return state, false, nil
 }

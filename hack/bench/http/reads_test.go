@@ -71,7 +71,7 @@ func put(tx *store.Tx, i int) error {
 	}
 	id := fmt.Sprintf("server-%05d", i)
 	err := store.Containers.Create(tx, id, v1.ContainerSpec{Image: "ghcr.io/games/java:21", VolumeID: volume,
-		StartupCommand: "java -Xms128M -jar server.jar", StartPattern: "^Done", InstallScript: strings.Repeat("y", 2000),
+		StartupCommand: "java -Xms128M -jar server.jar", StartPattern: "^Done", InstallScript: new(strings.Repeat("y", 2000)),
 		Ports:  []v1.Port{{IP: "0.0.0.0", Port: 20000 + i, Protocol: "tcp"}},
 		Env:    map[string]string{"EULA": "true", "MEMORY": "2048"},
 		Labels: map[string]string{"owner": fmt.Sprint("customer-", i%50)},

@@ -44,8 +44,8 @@ func name(f reflect.StructField) string {
 }
 
 // Full returns a T in which no field is empty, and no two fields have the same number
-// or text. Its slices and maps have one element. Its pointers to a bool point to false:
-// the default of such a field is usually true.
+// or text. Its slices and maps have one element. A pointer to a bool points to the value that
+// is not the default of its tag; without a tag it points to false.
 func Full[T any]() T {
 	var v T
 	n := 0
@@ -59,6 +59,9 @@ func fill(v reflect.Value, n *int) {
 	case reflect.Struct:
 		for i := range v.NumField() {
 			fill(v.Field(i), n)
+			if f := v.Type().Field(i); f.Type == reflect.TypeFor[*bool]() {
+				v.Field(i).Elem().SetBool(f.Tag.Get("default") == "false")
+			}
 		}
 	case reflect.Slice:
 		v.Set(reflect.MakeSlice(v.Type(), 1, 1))

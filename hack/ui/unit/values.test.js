@@ -4,11 +4,11 @@ import { all, APIError, createAPI, link, OfflineError, path, query } from '../..
 import { crumbs, decode, fromEditor, isArchive, join, lineEnd, parent, toEditor } from '../../../api/ui/assets/core/files.js';
 import { age, bytes, clock, duration, percent, port, ports, until } from '../../../api/ui/assets/core/format.js';
 import { addresses, parseCores, parseList, parsePorts, parseSize, reach } from '../../../api/ui/assets/core/input.js';
-import { command, manifest, omissions } from '../../../api/ui/assets/core/manifest.js';
 import { rightsOf } from '../../../api/ui/assets/core/rights.js';
 import * as route from '../../../api/ui/assets/core/route.js';
 import { createSeries } from '../../../api/ui/assets/core/series.js';
 import { createSession, isToken } from '../../../api/ui/assets/core/session.js';
+import { command, omissions } from '../../../api/ui/assets/core/spec.js';
 import { shorten, visible, visibleLines } from '../../../api/ui/assets/core/text.js';
 import { createTyped } from '../../../api/ui/assets/core/typed.js';
 
@@ -153,49 +153,19 @@ test('paths and files', () => {
   assert.equal(lineEnd('a\r\nb\n'), '\n');
 }); // prettier-ignore
 
-test('a manifest has what differs from the defaults, and nothing that hides', () => {
-  const c = {
-    internal_id: 'survival', image: 'games/survival:1.20', volume_id: '6f1b2c3d-4e5f-4a6b-8c7d-9e0f1a2b3c4d', startup_command: 'echo "a: b" # c\nx',
-    start_pattern: '^Done', start_timeout: '0s', install_image: '', install_timeout: '1h0m0s', tty: false, power: 'running', state: 'exit',
-    ports: [{ ip: '::1', port: 25565, protocol: 'tcp', container_port: 0, in_use: true }], limits: { memory: 64, cpu: 0.5, swap: 0, disk: 0 },
-    env: { NO: 'yes', 'a b': '\u202e😀', EMPTY: '' }, labels: {}, mounts: [], stop: { command: '', timeout: '30s' }, restart_policy: { mode: 'on-failure' },
-  }; // prettier-ignore
-  const text = manifest(c);
-  assert.match(text, /^# install_script is not included: the API never returns it\..*\n/);
+test('a copied specification is JSON in ASCII, with comments', () => {
+  const spec = { internal_id: 'survival', startup_command: 'echo "a: b" # c\nEND', env: { 'a b': '\u202e😀' }, registry_auth: 'games.example' };
+  const text = command(spec);
   assert.deepEqual(
-    omissions({ ...c, registry_auth: 'games.example' }).map(({ what }) => what),
+    omissions(spec).map(({ what }) => what),
     ['the install script', "the registry's credentials", "the volume's files"],
   );
-  assert.match(manifest({ ...c, registry_auth: 'games.example' }), /^# The credentials of registry_auth are not included/m);
   assert.ok(text.split('\n').every((line) => !line.startsWith('#') || line.length <= 100));
-  assert.equal(
-    text.replace(/^#.*\n/gm, ''),
-    [
-      'internal_id: survival',
-      'image: "games/survival:1.20"',
-      'volume_id: "6f1b2c3d-4e5f-4a6b-8c7d-9e0f1a2b3c4d"',
-      'startup_command: "echo \\"a: b\\" # c\\nx"',
-      'start_pattern: "^Done"',
-      'ports:',
-      '  - {ip: "::1", port: 25565, protocol: tcp, in_use: true}',
-      'limits:',
-      '  memory: 64',
-      '  cpu: 0.5',
-      'env:',
-      '  "NO": "yes"',
-      '  "a b": "\\u202e\\U0001f600"',
-      '  EMPTY: ""',
-      'tty: false',
-      'stop:',
-      '  timeout: "30s"',
-      'restart_policy:',
-      '  mode: "on-failure"',
-      'power: running',
-      '',
-    ].join('\n'),
-  );
-  assert.match(command(c), /^berth apply -f - <<'END'\n[ -~\n]*\nEND\n$/);
-});
+  assert.match(text, /^berth apply -f - <<'END'\n(?:# [ -~]*\n)+\{[ -~\n]*\}\nEND\n$/);
+  assert.match(text, /"a b": "\\u202e\\U0001f600"/);
+  const json = text.slice(text.indexOf('{'), text.lastIndexOf('}') + 1).replace('\\U0001f600', '😀');
+  assert.deepEqual(JSON.parse(json), spec);
+}); // prettier-ignore
 
 const respond = (status, body, headers) =>
   new Response(typeof body === 'string' ? body : JSON.stringify(body), { status, headers });

@@ -1,6 +1,6 @@
 import { html, useEffect, useRef, useState } from './html.js';
 import { path } from '../core/api.js';
-import { command, omissions } from '../core/manifest.js';
+import { command, omissions } from '../core/spec.js';
 import { createSeries } from '../core/series.js';
 import { createScrollback } from '../core/scrollback.js';
 import { openSocket } from '../core/socket.js';
@@ -99,8 +99,16 @@ async function copy(text, message, { say, fail }) {
   }
 }
 
-// copied is the message after a specification was copied.
-const copied = (c) => `Copied. Not included: ${omissions(c).map(({ what }) => what).join('; ')}.`; // prettier-ignore
+// copySpec copies the command that applies a container.
+async function copySpec(id, { api, say, fail }) {
+  try {
+    const spec = await api.get(`containers/${path(id)}`, { view: 'spec' });
+    const without = omissions(spec).map(({ what }) => what);
+    await copy(command(spec), `Copied. Not included: ${without.join('; ')}.`, { say, fail });
+  } catch (error) {
+    fail(error);
+  }
+}
 
 function Tabs({ id, current }) {
   const onKey = (event) => {
@@ -152,7 +160,7 @@ export function Drawer({ id, tab }) {
       <h2>${visible(id)}</h2>
       ${container && !missing && html`<${State} container=${container} now=${now} />`}
       <span class="space"></span>
-      ${read.data && html`<button onClick=${() => copy(command(read.data), copied(read.data), { say, fail })}>Copy as <code>berth apply</code></button>`}
+      ${read.data && html`<button onClick=${() => copySpec(id, { api, say, fail })}>Copy as <code>berth apply</code></button>`}
       <button class="icon" aria-label="Close" onClick=${close}>✕</button>
       ${container && html`<p class="quiet image">${visible(container.image)}</p>`}
     </header>
