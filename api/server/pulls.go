@@ -68,7 +68,7 @@ func (s pulls) create(c *fiber.Ctx) error {
 	if err := checkPaths(body.Path); err != nil {
 		return err
 	}
-	if clean := path.Clean(body.Path); clean == "." || strings.HasPrefix(clean, ".berth-tmp-") { // the root, and the volumes' temporary names
+	if path.Clean(body.Path) == "." { // the root
 		return v1.ErrInvalidPath
 	}
 	id, err := volumeID(c, s.store)

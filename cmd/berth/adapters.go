@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -118,7 +117,7 @@ type rootMeter struct {
 // measure returns what a container occupies outside its volume. It stops walking a
 // tree that exceeds docker.root_limit by more than a quarter. The engine measures the writable layer; other
 // files that are not visible from here are not counted.
-func (m rootMeter) measure(ctx context.Context, n runtime.Name, volumeID string) (container.RootUsage, error) {
+func (m rootMeter) measure(ctx context.Context, n runtime.Name) (container.RootUsage, error) {
 	w, err := m.layers.Writable(ctx, n)
 	u := container.RootUsage{ContainerID: w.ContainerID, Usage: v1.Usage{Bytes: w.Size}}
 	if err != nil {
@@ -139,7 +138,7 @@ func (m rootMeter) measure(ctx context.Context, n runtime.Name, volumeID string)
 	for _, file := range w.Files {
 		u.Bytes += occupied(file)
 	}
-	open, err := m.processes.Unlinked(ctx, w.ContainerID, ownDevice(m.volumes.Path(volumeID)))
+	open, err := m.processes.Unlinked(ctx, w.ContainerID)
 	u.Bytes += open
 	return u, errors.Join(append(errs, err)...)
 }
@@ -151,14 +150,4 @@ func occupied(path string) int64 {
 		return 0
 	}
 	return st.Blocks * 512
-}
-
-// ownDevice returns the device of a volume with a file system of its own, which counts
-// its open unlinked files itself. It returns 0 for other volumes.
-func ownDevice(path string) uint64 {
-	var place, base syscall.Stat_t
-	if syscall.Lstat(path, &place) != nil || syscall.Lstat(filepath.Dir(path), &base) != nil || place.Dev == base.Dev {
-		return 0
-	}
-	return uint64(place.Dev)
 }

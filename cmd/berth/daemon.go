@@ -174,13 +174,12 @@ func (d *daemon) newEngine(egress *egressFilter) (*docker.Engine, error) {
 func (d *daemon) newVolumes() (*hostvolume.Manager, error) {
 	c := d.settings.Current()
 	archives := archiver.Archiver{Program: archiver.Self, Log: d.log}
-	volumes, err := hostvolume.New(c.Storage.VolumesPath, hostvolume.Options{UID: c.Storage.UID, GID: c.Storage.GID,
-		Limits:    hostvolume.Limits{ExtractBytes: int64(c.Storage.MaxExtractSize)},
-		HardLimit: c.Storage.HardLimit == v1.HardLimitAuto, StoreDir: c.Storage.DataPath, Archive: archives.Write})
-	if err == nil && c.Storage.HardLimit == v1.HardLimitAuto && volumes.HardLimit() != nil {
-		d.log.Warn("limits of volumes are only soft on this host", "reason", volumes.HardLimit())
+	if c.Storage.HardLimit == v1.HardLimitAuto {
+		d.log.Warn("limits of volumes are soft on this host")
 	}
-	return volumes, err
+	return hostvolume.New(c.Storage.VolumesPath, hostvolume.Options{UID: c.Storage.UID, GID: c.Storage.GID,
+		Limits:   hostvolume.Limits{ExtractBytes: int64(c.Storage.MaxExtractSize)},
+		StoreDir: c.Storage.DataPath, Archive: archives.Write})
 }
 
 // newSender returns the sender of transitions to the panel. It always runs, and sends while

@@ -99,7 +99,7 @@ func rootedBy(t *testing.T, by func(container.RootMeter) container.RootMeter, te
 		var mu sync.Mutex
 		wrote := map[string]v1.Usage{}
 		w.rec.Roots = &container.Roots{Store: w.store, Log: w.rec.Log, Limit: func() int64 { return 100 << 20 },
-			Measure: by(func(_ context.Context, n runtime.Name, _ string) (container.RootUsage, error) {
+			Measure: by(func(_ context.Context, n runtime.Name) (container.RootUsage, error) {
 				mu.Lock()
 				defer mu.Unlock()
 				s := w.engine.Outside.State(n)
@@ -238,8 +238,8 @@ func TestUnmeasurableRootIsOverLimit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var hostile atomic.Pointer[string]
 			slowly := func(measure container.RootMeter) container.RootMeter {
-				return func(ctx context.Context, n runtime.Name, volume string) (container.RootUsage, error) {
-					u, err := measure(ctx, n, volume)
+				return func(ctx context.Context, n runtime.Name) (container.RootUsage, error) {
+					u, err := measure(ctx, n)
 					if id := hostile.Load(); id == nil || *id != u.ContainerID {
 						return u, err
 					}

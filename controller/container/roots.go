@@ -24,7 +24,7 @@ const (
 // RootMeter measures the disk usage of a container outside its volume: its writable
 // layer and open files without a name. With an error the usage is partial if it has a
 // ContainerID.
-type RootMeter func(ctx context.Context, n runtime.Name, volumeID string) (RootUsage, error)
+type RootMeter func(ctx context.Context, n runtime.Name) (RootUsage, error)
 
 // RootUsage is the disk usage of one container of the engine outside its volume.
 type RootUsage struct {
@@ -87,7 +87,7 @@ func (r *Roots) Source() controller.Source {
 			}
 			for _, target := range running {
 				if ctx.Err() == nil && r.measure(ctx, target) {
-					notify(target.name.ID)
+					notify(target.ID)
 				}
 			}
 			select {
@@ -99,15 +99,9 @@ func (r *Roots) Source() controller.Source {
 	}
 }
 
-// rootTarget is a container to measure.
-type rootTarget struct {
-	name   runtime.Name
-	volume string
-}
-
 // running returns the running containers. It drops the measurements of containers that
 // have no record any more.
-func (r *Roots) running() (list []rootTarget, err error) {
+func (r *Roots) running() (list []runtime.Name, err error) {
 	known := map[string]bool{}
 	err = r.Store.View(func(tx *store.Tx) error {
 		all, err := store.Containers.List(tx)
@@ -115,9 +109,9 @@ func (r *Roots) running() (list []rootTarget, err error) {
 			known[c.Meta.ID] = true
 			switch {
 			case c.Status.Phase.Active():
-				list = append(list, rootTarget{serverName(c.Meta.ID), c.Spec.VolumeID})
+				list = append(list, serverName(c.Meta.ID))
 			case c.Status.Phase == v1.Installing && c.Status.InstallVolume != "":
-				list = append(list, rootTarget{installerName(c.Meta.ID), c.Spec.VolumeID})
+				list = append(list, installerName(c.Meta.ID))
 			}
 		}
 		return err
@@ -135,19 +129,19 @@ func (r *Roots) running() (list []rootTarget, err error) {
 // step. Without a consequence, a layer that nobody can measure in time would have no
 // limit: it counts as over it. A measurement that the engine does not answer at all has no
 // ContainerID, and says nothing.
-func (r *Roots) measure(ctx context.Context, target rootTarget) (changed bool) {
+func (r *Roots) measure(ctx context.Context, target runtime.Name) (changed bool) {
 	limited, cancel := context.WithTimeout(ctx, rootTimeout)
 	defer cancel()
-	u, err := r.Measure(limited, target.name, target.volume)
+	u, err := r.Measure(limited, target)
 	if errors.Is(err, runtime.ErrNotFound) || ctx.Err() != nil {
 		return false
 	}
-	id, limit := target.name.ID, r.Limit()
+	id, limit := target.ID, r.Limit()
 	if u.ContainerID != "" && limited.Err() != nil && limit > 0 {
 		u.Bytes, u.Unmeasured = max(u.Bytes, limit+1), true
 	}
 	if err != nil {
-		r.Log.Warn("cannot measure all that a container wrote outside its volume", "container", id, "role", target.name.Role,
+		r.Log.Warn("cannot measure all that a container wrote outside its volume", "container", id, "role", target.Role,
 			"over_limit", u.Unmeasured, "err", err)
 	}
 	r.mu.Lock()

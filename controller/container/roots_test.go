@@ -31,7 +31,7 @@ func TestRootsAreMeasuredEachMinute(t *testing.T) {
 			}))
 		}
 		takes, done := map[string]time.Duration{"never": time.Hour, "slow": 20 * time.Second}, map[string]int64{}
-		measure := func(ctx context.Context, n runtime.Name, _ string) (container.RootUsage, error) {
+		measure := func(ctx context.Context, n runtime.Name) (container.RootUsage, error) {
 			took := time.NewTimer(takes[n.ID])
 			defer took.Stop()
 			select {

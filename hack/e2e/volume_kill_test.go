@@ -175,7 +175,7 @@ func (h *fileOperation) dir(b *berthtest.Berth) string {
 func (h *fileOperation) check(t *testing.T, b *berthtest.Berth) {
 	t.Helper()
 	var body struct{ Files []struct{ Name, Path string } }
-	for _, request := range []string{"/files", "/files/search?query=berth-tmp", "/files/search?query=zeros"} {
+	for _, request := range []string{"/files", "/files/search?query=zeros"} {
 		body.Files = nil
 		b.Get(t, "/volumes/"+h.volume+request, &body)
 		for _, f := range body.Files {
@@ -190,17 +190,14 @@ func (h *fileOperation) check(t *testing.T, b *berthtest.Berth) {
 	}
 }
 
-// temps returns the number of temporary names in a volume.
-func temps(t *testing.T, dir string) (n int) {
+// temps returns the number of temporary entries of the volume whose directory is dir.
+func temps(t *testing.T, dir string) int {
 	t.Helper()
-	list, err := os.ReadDir(dir)
-	require.NoError(t, err)
-	for _, e := range list {
-		if strings.HasPrefix(e.Name(), ".berth-tmp-") {
-			n++
-		}
+	list, err := os.ReadDir(filepath.Join(filepath.Dir(dir), ".tmp", filepath.Base(dir)))
+	if !errors.Is(err, fs.ErrNotExist) {
+		require.NoError(t, err)
 	}
-	return n
+	return len(list)
 }
 
 // everything returns all entries below dir with their mode, time and content.

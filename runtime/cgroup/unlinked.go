@@ -30,7 +30,6 @@ type unlinkedScan struct {
 	ctx     context.Context
 	proc    string
 	buffers *sync.Pool // of *bufio.Reader, of all scans
-	except  uint64     // device whose files do not count
 	bytes   int64
 	budget  int // handles and mappings that may still be visited
 	seen    map[file]bool
@@ -41,17 +40,16 @@ type file struct{ dev, ino uint64 }
 
 // Unlinked returns the bytes on disk of deleted files that a container's processes
 // still have open or mapped, which no walk of a tree finds. Each file counts once.
-// Files in memory (tmpfs, memfd) and on the device except do not count, because other
-// limits bound them. The result is 0 if the container's processes are not visible.
+// Files in memory (tmpfs, memfd) do not count, because other limits bound them. The result is 0 if the container's processes are not visible.
 // With ErrTooManyHandles it is the sum so far.
 //
 // A descriptor that was sent over a socket and not yet received is not found.
-func (r *Reader) Unlinked(ctx context.Context, containerID string, except uint64) (int64, error) {
+func (r *Reader) Unlinked(ctx context.Context, containerID string) (int64, error) {
 	path, ok := r.find(containerID)
 	if !ok {
 		return 0, nil
 	}
-	u := &unlinkedScan{ctx: ctx, proc: r.proc, buffers: &r.buffers, except: except, budget: maxHandles, seen: map[file]bool{}, memory: map[uint64]bool{}}
+	u := &unlinkedScan{ctx: ctx, proc: r.proc, buffers: &r.buffers, budget: maxHandles, seen: map[file]bool{}, memory: map[uint64]bool{}}
 	err := u.eachLine(filepath.Join(r.group("memory", path), "cgroup.procs"), func(pid string) error {
 		if pid == "0" { // in another pid namespace
 			return nil
@@ -120,7 +118,7 @@ func (u *unlinkedScan) add(link string) {
 		return
 	}
 	f := file{uint64(st.Dev), st.Ino}
-	if f.dev == u.except || u.seen[f] || u.inMemory(f.dev, link) {
+	if u.seen[f] || u.inMemory(f.dev, link) {
 		return
 	}
 	u.seen[f] = true

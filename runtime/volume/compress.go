@@ -17,8 +17,7 @@ import (
 )
 
 // Compress creates an archive of the paths in c. The archive gets its name when it
-// is complete and durable. It does not contain itself, nor berth's temporary
-// entries. Links are stored as links; those that point outside the volume are
+// is complete and durable. Links are stored as links; those that point outside the volume are
 // skipped and counted. Sockets, FIFOs and devices are skipped and not counted.
 func (f Files) Compress(ctx context.Context, id string, c v1.Compression) (v1.Archive, error) {
 	job, err := newCompressor(c)
@@ -116,9 +115,12 @@ func (p *compressor) run(out *v1.Archive) error {
 		return refuse(p.folder, err)
 	}
 	defer dir.Close()
-	x := p.vol.newTemp()
+	x, err := p.vol.newTemp()
+	if err != nil {
+		return err
+	}
 	res := p.vol.newReservation(0)
-	defer func() { x.remove(); res.Release() }()
+	defer func() { x.close(); res.Release() }()
 	f, err := x.create(newFileMode)
 	if err != nil {
 		return err
@@ -192,7 +194,7 @@ func (p *compressor) addPath(dir *os.Root, name string) error {
 }
 
 func (p *compressor) addTree(dir *walk.Dir, up string, level int) error {
-	w := walk.Walker{CtxErr: p.vol.ctxErr, MaxDepth: p.vol.m.opt.Limits.Depth, Visit: p.visit, Skip: p.vol.hidden(p.folder),
+	w := walk.Walker{CtxErr: p.vol.ctxErr, MaxDepth: p.vol.m.opt.Limits.Depth, Visit: p.visit,
 		OnTooDeep: func(walk.Entry) error {
 			return v1.Errorf(v1.InvalidRequest, "Folders are nested more than %d deep", p.vol.m.opt.Limits.Depth)
 		}}

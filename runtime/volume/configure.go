@@ -71,14 +71,12 @@ func configure(vol *openVolume, p string, c v1.ConfigFile, left *int64) error {
 	if err := vol.ctxErr(); err != nil {
 		return err
 	}
-	top, err := vol.top()
+	x, err := vol.newTemp()
 	if err != nil {
 		return err
 	}
-	defer top.close()
-	x := vol.newTemp()
 	x.like = old
-	return replace(x, top, dst, base, old, bytes.NewReader(after))
+	return replace(x, dst, base, old, bytes.NewReader(after))
 }
 
 // readConfig reads the file base; old is nil if it is missing.

@@ -44,15 +44,13 @@ func (vol *openVolume) copy(src, dst string) error {
 	if _, err := vol.root.Lstat(dst); err == nil {
 		return exists(dst)
 	}
-	x := vol.newTemp()
-	res := vol.newReservation(0)
-	defer func() { x.remove(); res.Release() }()
-	top, err := walk.OpenDir(vol.root, root)
+	x, err := vol.newTemp()
 	if err != nil {
 		return err
 	}
-	defer top.Close()
-	out, err := walk.NewStack(top)
+	res := vol.newReservation(0)
+	defer func() { x.close(); res.Release() }()
+	out, err := walk.NewStack(x.in.dir)
 	if err != nil {
 		return err
 	}
@@ -115,7 +113,6 @@ func (c *copier) copyTree(in *walk.Dir) error {
 	}
 	limit := c.vol.m.opt.Limits.Depth
 	w := walk.Walker{CtxErr: c.vol.ctxErr, MaxDepth: limit,
-		Skip:    func(_ bool, name string) bool { return isTemp(name) && c.vol.m.inUse(name) },
 		Visit:   func(it walk.Entry) error { return ignoreChanged(c.visit(it, it.Name)) },
 		OnLeave: func(depth int) error { return c.leave(depth + 1) },
 		OnTooDeep: func(walk.Entry) error {

@@ -40,12 +40,15 @@ func (vol *openVolume) decompress(ctx context.Context, path, dest string) error 
 	if info, err := vol.root.Stat(dest); err == nil && !info.IsDir() {
 		return exists(dest)
 	}
-	x := vol.newTemp()
+	x, err := vol.newTemp()
+	if err != nil {
+		return err
+	}
 	res := vol.newReservation(0)
 	// After a merge the temporary folder has the files that were replaced.
 	moved := false
 	defer func() {
-		freed := x.remove()
+		freed := x.close()
 		res.Release()
 		if moved {
 			vol.quota.Add(-freed)

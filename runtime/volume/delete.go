@@ -25,20 +25,16 @@ func (vol *openVolume) delete(ctx context.Context, p string) error {
 		return err
 	}
 	defer dir.close()
-	top, err := vol.top()
+	in, err := vol.m.openTemps(vol.id)
 	if err != nil {
 		return err
 	}
-	defer top.close()
-	x := vol.newTemp()
-	defer x.forget()
-	if err := dir.dir.RenameNew(path.Base(p), top.dir, x.name); err != nil {
+	defer in.close()
+	gone := randomName(removedPrefix)
+	if err := dir.dir.RenameNew(path.Base(p), in.dir, gone); err != nil {
 		return err
 	}
-	freed, err := walk.Remove(ctx, top.dir, x.name, quota.OnDisk)
-	if err != nil {
-		vol.m.sweeps.request(vol.id)
-	}
+	freed, err := walk.Remove(ctx, in.dir, gone, quota.OnDisk)
 	vol.quota.Add(-freed)
 	return errors.Join(err, dir.sync())
 }

@@ -54,8 +54,8 @@ func TestRemovalWithSwappedParents(t *testing.T) {
 		top    string // where the tree is while it is removed; * is a temporary name
 		remove func(ctx context.Context, b box) error
 	}{
-		"volume": {".removing-" + id + "/tree", func(ctx context.Context, b box) error { return b.Remove(ctx, id) }},
-		"folder": {id + "/.berth-tmp-*", func(ctx context.Context, b box) error { return b.Delete(ctx, id, "tree") }},
+		"volume": {".tmp/" + id + "/*/tree", func(ctx context.Context, b box) error { return b.Remove(ctx, id) }},
+		"folder": {".tmp/" + id + "/*", func(ctx context.Context, b box) error { return b.Delete(ctx, id, "tree") }},
 	}
 	for name, r := range removals {
 		for _, level := range []int{10, 46, 47} {

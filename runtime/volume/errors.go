@@ -19,7 +19,7 @@ func refuse(path string, err error) error {
 	case err == nil, errors.As(err, &known),
 		errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
-	case escapes(err), is(err, syscall.ELOOP, syscall.ENAMETOOLONG, syscall.EINVAL, syscall.EXDEV):
+	case escapes(err), is(err, syscall.ELOOP, syscall.ENAMETOOLONG, syscall.EINVAL):
 		return v1.ErrInvalidPath
 	case is(err, fs.ErrNotExist, syscall.ENOTDIR):
 		return notFound(path)
@@ -27,6 +27,8 @@ func refuse(path string, err error) error {
 		return notAFile(path)
 	case errors.Is(err, walk.ErrMoved):
 		return v1.Errorf(v1.InvalidRequest, "Folders were moved during the operation: try again")
+	case errors.Is(err, syscall.EXDEV):
+		return v1.Errorf(v1.Unavailable, "Another file system is mounted in the volume, or at its directory: files cannot be moved there")
 	case is(err, syscall.ENOSPC, syscall.EDQUOT):
 		return v1.ErrDiskFull
 	case is(err, fs.ErrPermission, syscall.EROFS):

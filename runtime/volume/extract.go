@@ -29,9 +29,6 @@ type extractor struct {
 
 // Add creates one entry.
 func (u *extractor) Add(e archive.Entry) error {
-	if first, _, _ := strings.Cut(path.Join(u.dest, e.Name), "/"); isTemp(first) {
-		return v1.ErrInvalidPath
-	}
 	if e.Mode.IsDir() {
 		return u.folder(e)
 	}

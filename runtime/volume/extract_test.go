@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -82,18 +81,4 @@ func TestRepeatedExtractKeepsUsage(t *testing.T) {
 		require.NoError(t, b.Decompress(ctx, id, "a.tar", "."))
 	}
 	require.InDelta(t, measured.Bytes, b.Used(id).Bytes, 4<<10)
-}
-
-// TestTemporaryNamesInArchives checks that they are refused: such files could be
-// neither seen nor removed.
-func TestTemporaryNamesInArchives(t *testing.T) {
-	b := newBox(t, options())
-	hidden := ".berth-tmp-" + strings.Repeat("0", 32)
-	for _, p := range []part{file(hidden), file("./" + hidden + "/x"), folder(hidden + "/")} {
-		b.put(t, "a", string(pack(t, "tar", []part{file("ok"), p})))
-		require.ErrorIs(t, b.Decompress(t.Context(), id, "a", "."), v1.ErrInvalidPath)
-		require.Equal(t, []string{"a"}, b.names(t))
-		require.NoError(t, b.Decompress(t.Context(), id, "a", "elsewhere"), "it is refused in the root folder only")
-		require.NoError(t, b.Delete(t.Context(), id, "elsewhere"))
-	}
 }

@@ -62,7 +62,6 @@ func (n InPlace) Readlink(ctx context.Context, id, p string) (target string, err
 type openedFolder struct {
 	dir   *walk.Dir
 	names *walk.Names
-	top   bool // the volume's root, which has temporary entries
 }
 
 // OpenFolder opens the folder p to list it.
@@ -79,7 +78,7 @@ func (n InPlace) OpenFolder(ctx context.Context, id, p string) (v1.FolderHandle,
 	if err != nil {
 		return nil, err
 	}
-	return &openedFolder{dir: dir, names: walk.NewNames(dir), top: p == root}, nil
+	return &openedFolder{dir: dir, names: walk.NewNames(dir)}, nil
 }
 
 // Next skips entries that were removed since their name was read.
@@ -88,9 +87,6 @@ func (f *openedFolder) Next() (fs.FileInfo, error) {
 		name, err := f.names.Next()
 		if err != nil {
 			return nil, err
-		}
-		if f.top && isTemp(name) {
-			continue
 		}
 		info, err := f.dir.Lstat(name)
 		if !errors.Is(err, fs.ErrNotExist) {

@@ -32,7 +32,6 @@ type openedFile struct {
 	mode    v1.OpenMode
 	created bool // by this open
 	emptied bool // by this open
-	image   bool // the volume has its own file system
 	quota   *quota.Quota
 
 	gone atomic.Bool // the volume was restored or removed, and has not this file any more
@@ -49,7 +48,7 @@ type openedFile struct {
 }
 
 func newOpenedFile(vol *openVolume, f *os.File, p string, mode v1.OpenMode, info fs.FileInfo) *openedFile {
-	h := &openedFile{m: vol.m, id: vol.id, path: p, file: f, mode: mode, image: vol.m.images.Exists(vol.id),
+	h := &openedFile{m: vol.m, id: vol.id, path: p, file: f, mode: mode,
 		quota: vol.quota, res: vol.newReservation(0), inode: inodeOf(info)}
 	h.measured(info)
 	vol.m.opened.add(h)
@@ -139,13 +138,7 @@ func (h *openedFile) append(p []byte) (n int, err error) {
 }
 
 // refuse returns the error that a client receives.
-func (h *openedFile) refuse(err error) error {
-	err = refuse(h.path, err)
-	if h.image && errors.Is(err, v1.ErrDiskFull) {
-		return v1.ErrSizeLimit
-	}
-	return err
-}
+func (h *openedFile) refuse(err error) error { return refuse(h.path, err) }
 
 // reserve reserves what a write of n bytes at off may occupy. Over the limit it removes
 // a file that this open has created. The caller holds mu.

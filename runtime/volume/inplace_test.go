@@ -40,8 +40,7 @@ func setAttributes(t *testing.T, n volume.InPlace, p string, a v1.FileAttributes
 func TestInPlacePaths(t *testing.T) {
 	n, _, dir := newInPlace(t)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o644))
-	for _, p := range []string{"", "/x", `\x`, "c:x", "..", "../x", "a/../x", "a/..", "\x00", "a\nb", "\xff", strings.Repeat("n", 256),
-		".berth-tmp-" + strings.Repeat("0", 32), "./.berth-tmp-" + strings.Repeat("0", 32) + "/x"} {
+	for _, p := range []string{"", "/x", `\x`, "c:x", "..", "../x", "a/../x", "a/..", "\x00", "a\nb", "\xff", strings.Repeat("n", 256)} {
 		_, err := n.OpenFile(t.Context(), ownVolume, p, writing)
 		require.Equal(t, v1.ErrInvalidPath, err, p)
 		_, err = n.OpenFolder(t.Context(), ownVolume, p)

@@ -12,8 +12,7 @@ import (
 	"berth/runtime/volume/walk"
 )
 
-// List returns the entries of the folder p, folders first, sorted by name, without
-// berth's temporary entries.
+// List returns the entries of the folder p, folders first, sorted by name.
 func (f Files) List(ctx context.Context, id, p string) ([]v1.FileEntry, error) {
 	p, err := clean(p)
 	if err != nil {
@@ -38,9 +37,6 @@ func (vol *openVolume) list(p string) ([]v1.FileEntry, error) {
 	defer d.Close()
 	list, held := []v1.FileEntry{}, int64(0)
 	err = d.Each(func(name string) error {
-		if p == root && isTemp(name) {
-			return nil
-		}
 		if err := vol.ctxErr(); err != nil {
 			return err
 		}

@@ -33,7 +33,6 @@ func TestList(t *testing.T) {
 	b.put(t, "a/inner", "")
 	b.put(t, "Z/inner", "")
 	require.NoError(t, os.Symlink("a", filepath.Join(b.dir, "to-a")))
-	require.NoError(t, os.Mkdir(filepath.Join(b.dir, ".berth-tmp-"+strings.Repeat("0", 32)), 0o700))
 	list, err := b.List(t.Context(), id, ".")
 	require.NoError(t, err)
 	var seen []string

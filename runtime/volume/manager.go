@@ -14,16 +14,13 @@ import (
 	v1 "berth/api/v1"
 	"berth/runtime/volume/archive"
 	"berth/runtime/volume/quota"
+	"berth/runtime/volume/walk"
 )
 
 // Options apply to all volumes of a Manager.
 type Options struct {
 	UID, GID int // owner of new files and folders; -1 is the daemon's own
 	Limits   Limits
-
-	// HardLimit requests that a new volume with a limit gets its own file system.
-	// Manager.HardLimit returns whether the host supports it.
-	HardLimit bool
 
 	// StoreDir is the directory of the daemon's store. If it is on the same file
 	// system as the volumes, file operations keep a reserve of free space for the
@@ -46,7 +43,6 @@ type Limits struct {
 	ListBytes     int64 // bytes of memory for the list of a folder; 32 MiB
 	NameBytes     int64 // bytes of memory for names that an operation keeps; 128 MiB
 	ScanSteps     int64 // names that a scan reads; twice the files of the file system and 8 million
-	SweepSteps    int64 // names that a sweep reads, a removal counts as 64; as ScanSteps
 
 	ZipDirectoryBytes int64 // bytes of the directory of a zip, read or written; 48 MiB
 
@@ -60,18 +56,14 @@ type Manager struct {
 	opt  Options
 	bufs sync.Pool // of *[]byte
 
-	images       *quota.Images
-	space        *quota.Space
-	changes      *changes
-	gate         *gate
-	opened       *openedFiles
-	roots        *roots
-	sweeps       *sweeps
-	leftovers    *leftovers
-	hardLimitErr error // why limits are soft on this host; nil means that they are hard
+	run     string // begins the temporary names in use; an earlier run had another one
+	space   *quota.Space
+	changes *changes
+	gate    *gate
+	opened  *openedFiles
+	roots   *roots
 
 	mu     sync.Mutex
-	temps  map[string]bool         // temporary names in use
 	quotas map[string]*quota.Quota // by volume id
 }
 
@@ -104,26 +96,14 @@ func New(base string, opt Options) (*Manager, error) {
 	if opt.GID == os.Getegid() {
 		opt.GID = -1
 	}
-	m := &Manager{base: base, opt: opt, temps: map[string]bool{}, quotas: map[string]*quota.Quota{},
-		changes: newChanges(), opened: newOpenedFiles(), gate: newGate(), sweeps: newSweeps(), leftovers: newLeftovers()}
+	m := &Manager{base: base, opt: opt, run: randomName("") + "-", quotas: map[string]*quota.Quota{},
+		changes: newChanges(), opened: newOpenedFiles(), gate: newGate(), roots: newRoots(base)}
 	m.bufs.New = func() any { b := make([]byte, 256<<10); return &b }
-	if m.images, err = quota.OpenImages(base); err != nil {
-		return nil, err
-	}
-	m.roots = newRoots(base, m.images)
 	if m.space, err = quota.OpenSpace(base, opt.StoreDir); err != nil {
 		return nil, err
 	}
-	m.hardLimitErr = errors.New("hard limits are not enabled")
-	if opt.HardLimit {
-		m.hardLimitErr = m.images.Probe(context.Background())
-	}
 	return m, nil
 }
-
-// HardLimit returns why limits are soft on this host. It returns nil if volumes
-// that are created with a limit get a hard one.
-func (m *Manager) HardLimit() error { return m.hardLimitErr }
 
 func (l *Limits) fill() {
 	setDefault(&l.ExtractBytes, 10<<30)
@@ -166,12 +146,6 @@ func (m *Manager) Ensure(id string) error {
 	if errors.Is(err, fs.ErrExist) {
 		return m.Check(id)
 	}
-	if limit := m.quota(id).Limit(); err == nil && limit > 0 && m.hardLimitErr == nil {
-		if err = m.images.Make(context.Background(), id, limit); err != nil {
-			err = errors.Join(err, m.images.Remove(id), base.Remove(id))
-		}
-		m.roots.forget(id)
-	}
 	if err != nil {
 		return fmt.Errorf("volume %s: %w", id, err)
 	}
@@ -185,13 +159,8 @@ func (m *Manager) Ensure(id string) error {
 }
 
 // Check returns nil if the volume's directory can be used, and otherwise
-// v1.ErrDirectoryMissing, v1.ErrNotADirectory or the error of its image.
+// v1.ErrDirectoryMissing or v1.ErrNotADirectory.
 func (m *Manager) Check(id string) error {
-	if m.images.Exists(id) {
-		if err := m.images.EnsureSize(context.Background(), id, m.quota(id).Limit()); err != nil {
-			return fmt.Errorf("volume %s: %w", id, err)
-		}
-	}
 	vol, err := m.open(context.Background(), id, false)
 	if err != nil {
 		return err
@@ -214,20 +183,38 @@ func (m *Manager) Remove(ctx context.Context, id string) error {
 	}
 	defer done()
 	m.abandon(id)
-	if m.images.Exists(id) {
-		if err := m.images.Remove(id); err != nil {
-			return fmt.Errorf("volume %s: %w", id, err)
-		}
-	}
-	if err := errors.Join(m.leftovers.removeVolume(ctx, base, id), m.leftovers.remove(ctx, base, restoringPrefix+id)); err != nil {
+	if err := m.removeVolume(ctx, base, id); err != nil {
 		return fmt.Errorf("volume %s: %w", id, err)
 	}
 	m.abandon(id) // opened meanwhile
 	m.mu.Lock()
 	delete(m.quotas, id)
 	m.mu.Unlock()
-	m.sweeps.request(id)
 	return syncDir(base)
+}
+
+// removeVolume renames the volume's directory, and removes it and its temporary entries.
+func (m *Manager) removeVolume(ctx context.Context, base *os.Root, id string) error {
+	in, err := m.openTemps(id)
+	if err != nil {
+		return err
+	}
+	in.close()
+	if err := base.Rename(id, tempDir+"/"+id+"/"+randomName(removedPrefix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	temps, err := openFolder(base, tempDir)
+	if err != nil {
+		return err
+	}
+	defer temps.Close()
+	d, err := walk.OpenDir(temps, root)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	_, err = walk.Remove(ctx, d, id, quota.OnDisk)
+	return err
 }
 
 // checkID refuses an id that is not one component of a path.

@@ -2,10 +2,8 @@ package volume
 
 import (
 	"context"
-	"errors"
 	"os"
 
-	v1 "berth/api/v1"
 	"berth/runtime/volume/quota"
 )
 
@@ -36,7 +34,7 @@ func (m *Manager) open(ctx context.Context, id string, keep bool) (*openVolume, 
 		return nil, err
 	}
 	vol := &openVolume{root: shared.Root, shared: shared, m: m, id: id, quota: m.quota(id), ctxErr: ctx.Err, done: done}
-	if m.images.Exists(id) || m.space.Contains(shared.info) {
+	if m.space.Contains(shared.info) {
 		vol.space = m.space
 	}
 	return vol, nil
@@ -85,9 +83,5 @@ func (f Files) readVolume(ctx context.Context, id, p string, do func(*openVolume
 		return err
 	}
 	defer vol.close()
-	err = refuse(p, do(vol))
-	if errors.Is(err, v1.ErrDiskFull) && f.m.images.Exists(id) {
-		return v1.ErrSizeLimit // the volume's own file system is full, not the host's
-	}
-	return err
+	return refuse(p, do(vol))
 }

@@ -10,8 +10,7 @@ import (
 // root is the path of a volume's root folder.
 const root = "."
 
-// clean applies the path rules and removes "." components and double slashes. It
-// refuses temporary names.
+// clean applies the path rules and removes "." components and double slashes.
 func clean(p string) (string, error) {
 	if err := v1.CheckPath(p); err != nil {
 		return "", err
@@ -24,11 +23,7 @@ func cleanResolved(p string) (string, error) {
 	if err := v1.CheckResolved(p); err != nil {
 		return "", err
 	}
-	p = path.Clean(p)
-	if first, _, _ := strings.Cut(p, "/"); isTemp(first) {
-		return "", v1.ErrInvalidPath
-	}
-	return p, nil
+	return path.Clean(p), nil
 }
 
 // cleanEntry is clean for paths that must not be the root folder.

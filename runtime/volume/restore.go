@@ -5,15 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
 
 	v1 "berth/api/v1"
 	"berth/runtime/volume/snapshot"
 	"berth/runtime/volume/walk"
 )
-
-// restoringPrefix begins the names, beside the volumes, of trees that a restore
-// extracts, and of trees that it replaced. The volume's id follows.
-const restoringPrefix = ".restoring-"
 
 // Restore extracts an archive beside the volume's content and replaces the content in
 // one step, after it verified the archive as Verify does. After an error, and after a
@@ -31,88 +31,88 @@ func (s Snapshots) Restore(ctx context.Context, id string, r io.Reader, a v1.Sna
 	if err := s.Fits(id, a, opt.Mode); err != nil {
 		return err
 	}
+	if err := s.m.Sweep(ctx, id); err != nil { // what a killed restore left takes space
+		return err
+	}
 	vol, err := s.m.open(ctx, id, false)
 	if err != nil {
 		return err
 	}
 	defer vol.close()
-	beside, err := openBeside(s.m, id)
+	x, err := vol.newTemp()
 	if err != nil {
 		return err
 	}
-	defer beside.close()
-	x := restore{vol: vol, beside: beside, archive: a, opt: opt}
-	if s.m.images.Exists(id) {
-		x.place = &imagePlace{vol: vol}
-	} else {
-		x.place = &directoryPlace{vol: vol, beside: beside, name: restoringPrefix + id}
-	}
-	err = refuse(id, x.run(ctx, r))
-	if errors.Is(err, v1.ErrDiskFull) && s.m.images.Exists(id) && !errors.Is(s.m.space.Check(), v1.ErrDiskFull) {
-		return v1.ErrSizeLimit // the new image is full, not the host
-	}
-	return err
-}
-
-// openBeside opens the directory of the volumes, which contains the volume id.
-func openBeside(m *Manager, id string) (*folder, error) {
-	base, err := m.openBase(id)
-	if err != nil {
-		return nil, err
-	}
-	d, err := walk.OpenDir(base, root)
-	if err != nil {
-		base.Close()
-		return nil, err
-	}
-	return &folder{root: base, dir: d}, nil
+	return refuse(id, (&restore{vol: vol, temp: x, archive: a, opt: opt}).run(ctx, r))
 }
 
 // restore is one restore of a volume.
 type restore struct {
 	vol     *openVolume
-	beside  *folder // the directory of the volumes
-	place   place
+	temp    *temp // the new tree, and the old one after commit; run closes it
 	archive v1.SnapshotArchive
 	opt     v1.RestoreOptions
 }
 
-// place is where the new tree is created, beside the volume.
-type place interface {
-	// create creates an empty folder beside the volume and returns its name. It removes
-	// what a crash left.
-	create(ctx context.Context) (name string, err error)
-	// commit makes the new tree durable and puts it in place of the volume's, in one
-	// step. If it fails, the volume is as it was.
-	commit() error
-	// discard removes the new tree.
-	discard(ctx context.Context) error
-	// clean removes the old tree, which no reader uses any more.
-	clean(ctx context.Context) error
-}
-
 func (x *restore) run(ctx context.Context, r io.Reader) error {
-	name, err := x.place.create(ctx)
-	if err != nil {
-		return err
-	}
-	err = x.extract(ctx, name, r)
+	err := x.temp.in.dir.Mkdir(x.temp.name)
 	if err == nil {
-		err = x.place.commit()
+		err = x.extract(ctx, x.temp.name, r)
+	}
+	if err == nil {
+		err = x.commit()
 	}
 	if err != nil {
-		return errors.Join(err, x.place.discard(context.WithoutCancel(ctx)))
+		x.temp.close()
+		return err
 	}
 	m, id := x.vol.m, x.vol.id
 	m.abandon(id)
 	x.vol.close() // the last reader that may be in the old tree
-	if err := errors.Join(m.gate.drain(ctx, id), x.place.clean(ctx)); err != nil {
-		m.sweeps.request(id) // a scan removes it
-	}
+	_ = m.gate.drain(ctx, id)
+	x.temp.close()
 	if _, err := m.Scan(ctx, id); err == nil {
 		m.changes.add(id)
 	}
 	return nil
+}
+
+// commit makes the new tree durable and exchanges it with the volume's directory. If it
+// fails, the volume is as it was.
+func (x *restore) commit() error {
+	in := x.temp.in
+	base, err := openBaseDir(x.vol.m, x.vol.id)
+	if err != nil {
+		return err
+	}
+	defer base.Close()
+	if err := unix.Syncfs(int(in.dir.File().Fd())); err != nil {
+		return os.NewSyscallError("syncfs", err)
+	}
+	swap := func() error { return in.dir.Rename(x.temp.name, base, x.vol.id, unix.RENAME_EXCHANGE) }
+	sync := func() error { return errors.Join(base.File().Sync(), in.sync()) }
+	switch err := swap(); {
+	case is(err, syscall.EBUSY, syscall.EXDEV):
+		return v1.Errorf(v1.Unavailable, "Volume directory is a mount point, which cannot be replaced")
+	case is(err, syscall.EINVAL, syscall.ENOSYS):
+		return v1.Errorf(v1.Unavailable, "The file system of the volumes cannot exchange directories (renameat2)")
+	case err != nil:
+		return err
+	}
+	if err := sync(); err != nil {
+		return errors.Join(err, swap(), sync())
+	}
+	return nil
+}
+
+// openBaseDir opens the directory of the volumes, which contains the volume id.
+func openBaseDir(m *Manager, id string) (*walk.Dir, error) {
+	base, err := m.openBase(id)
+	if err != nil {
+		return nil, err
+	}
+	defer base.Close()
+	return walk.OpenDir(base, root)
 }
 
 // extract creates the new tree in the folder name.
@@ -124,7 +124,7 @@ func (x *restore) extract(ctx context.Context, name string, r io.Reader) error {
 	reservation := x.vol.newReservation(credit)
 	defer reservation.Release()
 	opt := snapshot.ExtractOptions{Reserve: reservation.Grow, Progress: progressOf(x.opt.Progress, x.archive.Bytes)}
-	if err := snapshot.Extract(ctx, r, x.archive, x.beside.dir, name, opt); err != nil {
+	if err := snapshot.Extract(ctx, r, x.archive, x.temp.in.dir, name, opt); err != nil {
 		return err
 	}
 	if x.opt.Mode == v1.RestoreMerge {
@@ -142,5 +142,5 @@ func (x *restore) merge(ctx context.Context, name string, opt snapshot.ExtractOp
 		return err
 	}
 	defer top.close()
-	return snapshot.Merge(ctx, top.dir, x.beside.dir, name, isTemp, opt)
+	return snapshot.Merge(ctx, top.dir, x.temp.in.dir, name, func(string) bool { return false }, opt)
 }

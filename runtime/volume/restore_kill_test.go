@@ -99,16 +99,7 @@ func kills() int {
 // TestRestoreKilled: after a kill at any moment the volume is one of two trees, and the
 // first scan removes what is beside it.
 func TestRestoreKilled(t *testing.T) {
-	for _, hard := range []bool{false, true} {
-		t.Run(fmt.Sprint("hard limit ", hard), func(t *testing.T) { killRestores(t, hard) })
-	}
-}
-
-func killRestores(t *testing.T, hard bool) {
 	b := newBox(t, options())
-	if hard {
-		b, _ = newHardBox(t)
-	}
 	plant(t, b.dir, 120)
 	states := map[string]int{fingerprint(t, b.dir): 0}
 	saveBackup(t, b, "one")

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	v1 "berth/api/v1"
-	"berth/runtime/volume/quota"
 	"berth/runtime/volume/walk"
 )
 
@@ -24,8 +23,7 @@ const (
 // roots opens the directories of volumes. It can keep them open for a moment: a client that copies a
 // tree makes thousands of operations on one volume, and opening it takes as long as one of them.
 type roots struct {
-	base   string
-	images *quota.Images
+	base string
 
 	mu      sync.Mutex
 	kept    map[string]*sharedRoot // by volume
@@ -44,9 +42,7 @@ type sharedRoot struct {
 	checked time.Time // when it was in its place
 }
 
-func newRoots(base string, images *quota.Images) *roots {
-	return &roots{base: base, images: images, kept: map[string]*sharedRoot{}}
-}
+func newRoots(base string) *roots { return &roots{base: base, kept: map[string]*sharedRoot{}} }
 
 // openTries is how often a volume is opened again that was replaced meanwhile.
 const openTries = 3
@@ -67,7 +63,6 @@ func (r *roots) open(id string, keep bool) (s *sharedRoot, err error) {
 // openOnce opens the directory, or returns errReplaced. OpenRoot would follow a link in place of
 // the directory, but what it opens is then another file than Lstat has described.
 func (r *roots) openOnce(id string, keep bool) (*sharedRoot, error) {
-	defer r.images.Hold()()
 	began := r.forgotten()
 	if s := r.take(id, nil); s != nil {
 		return s, nil
@@ -81,8 +76,6 @@ func (r *roots) openOnce(id string, keep bool) (*sharedRoot, error) {
 		return nil, err
 	case !info.IsDir():
 		return nil, v1.ErrNotADirectory
-	case r.images.Exists(id) && !r.images.Mounted(id):
-		return nil, v1.ErrDirectoryMissing
 	}
 	if s := r.take(id, info); s != nil {
 		return s, nil
@@ -102,7 +95,7 @@ func (r *roots) openOnce(id string, keep bool) (*sharedRoot, error) {
 			return nil, err
 		}
 	}
-	return r.add(id, s, keep && !r.images.Exists(id), began), nil
+	return r.add(id, s, keep, began), nil
 }
 
 // openFile is OpenFile, by one system call where the kernel has it.
@@ -160,7 +153,7 @@ func (r *roots) forgotten() uint64 {
 }
 
 // add records a directory that was opened. It is not kept if one was replaced since the opening
-// began, nor if it has a file system of its own, so that it can be unmounted.
+// began.
 func (r *roots) add(id string, s *sharedRoot, keep bool, began uint64) *sharedRoot {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -33,40 +33,27 @@ type scan struct {
 	maxBytes, maxFiles, maxSteps int64
 }
 
-// Scan measures the bytes on disk of the volume and stores them as its usage. If
-// the volume has its own file system, Scan reads the free space of that, which
-// includes deleted files that are still open. Otherwise it walks the tree: hard
-// links count once, each file and folder at least one block, and files without a name
-// that InPlace has open count too. It reads metadata
-// only and tolerates concurrent changes. A volume counts as over its limit if it cannot be
+// Scan measures the bytes on disk of the volume and stores them as its usage. It walks the
+// tree: hard links count once, each file and folder at least one block, and files without a
+// name that InPlace has open count too. It reads metadata only and tolerates concurrent changes. A volume counts as over its limit if it cannot be
 // measured whole: a walk of far more names than the file system has files ends, because the
 // tree grows ahead of it, and folders that are nested too deeply or that berth may not read
 // are not entered. Unmeasured returns the reason.
-// The first scan of a process, and a scan after an interrupted removal, calls Sweep before.
+// Before, it calls Sweep for a moment: what that leaves counts too.
 func (m *Manager) Scan(ctx context.Context, id string) (v1.Usage, error) {
 	vol, err := m.open(ctx, id, false)
 	if err != nil {
 		return v1.Usage{}, err
 	}
 	defer vol.close()
-	if m.sweeps.start(id) {
-		if err := m.Sweep(ctx, id); err != nil {
-			m.sweeps.request(id)
-			if !errors.Is(err, v1.ErrVolumeRestoring) {
-				return v1.Usage{}, err
-			}
-		}
-	}
+	sweep, cancel := context.WithTimeout(ctx, sweepTime)
+	_ = m.Sweep(sweep, id) // what it leaves counts
+	cancel()
 	s := scan{vol: vol, links: map[inode]bool{}}
-	if m.images.Exists(id) {
-		s.use, err = m.images.Used(id)
-	} else {
-		err = s.runBounded(vol.quota.Limit())
-		s.use.Bytes += m.opened.unlinked(id)
-	}
-	if err != nil {
+	if err := s.runBounded(vol.quota.Limit()); err != nil {
 		return v1.Usage{}, err
 	}
+	s.use.Bytes += m.opened.unlinked(id)
 	vol.quota.SetUsed(s.use, s.unmeasured)
 	return s.use, nil
 }
@@ -106,7 +93,10 @@ func (s *scan) runBounded(limit int64) error {
 	if most := s.vol.m.opt.Limits.ScanSteps; most > 0 {
 		s.maxSteps = most
 	}
-	if err = s.run(); errors.Is(err, errEnough) {
+	if err = s.run(); err == nil {
+		err = s.vol.m.eachRemoved(s.vol.id, s.addRemoved)
+	}
+	if errors.Is(err, errEnough) {
 		s.unmeasured, err = v1.ReasonTooManyNames, nil
 	}
 	if err == nil && limit > 0 && s.unmeasured != "" {
@@ -127,8 +117,30 @@ func (s *scan) run() error {
 		return err
 	}
 	s.use = v1.Usage{Bytes: quota.OnDisk(info), Files: 1}
+	return s.walk(d)
+}
+
+// walk counts the entries of a folder, and what is below them.
+func (s *scan) walk(d *walk.Dir) error {
 	w := walk.Walker{CtxErr: s.vol.ctxErr, MaxNameBytes: s.vol.m.opt.Limits.NameBytes, Visit: s.add, OnFailed: s.skip, OnTooDeep: s.skipDeep}
 	return w.Walk(d, "", 0)
+}
+
+// addRemoved counts a removed entry that Sweep has left.
+func (s *scan) addRemoved(in *walk.Dir, name string) error {
+	e, err := walk.Lookup(in, "", name)
+	if err == nil {
+		err = s.add(e)
+	}
+	if err != nil || !e.Info.IsDir() {
+		return walk.IgnoreMissing(err)
+	}
+	d, err := in.Open(name)
+	if err != nil {
+		return walk.IgnoreMissing(err)
+	}
+	defer d.Close()
+	return s.walk(d)
 }
 
 func (s *scan) skipDeep(walk.Entry) error {

@@ -172,27 +172,6 @@ func TestScanOfUnreadableFolder(t *testing.T) {
 	require.False(t, use.Exceeds(16<<20))
 }
 
-// TestUnlinkedFilesOnImageCount checks that deleted files count while they are open.
-func TestUnlinkedFilesOnImageCount(t *testing.T) {
-	b, _ := newHardBox(t)
-	before, err := b.Scan(t.Context(), id)
-	require.NoError(t, err)
-	f, err := os.Create(filepath.Join(b.dir, "held"))
-	require.NoError(t, err)
-	defer f.Close()
-	_, err = f.Write(make([]byte, 4<<20))
-	require.NoError(t, err)
-	require.NoError(t, f.Sync())
-	require.NoError(t, os.Remove(f.Name()))
-	use, err := b.Scan(t.Context(), id)
-	require.NoError(t, err)
-	require.GreaterOrEqual(t, use.Bytes, before.Bytes+4<<20)
-	require.NoError(t, f.Close())
-	use, err = b.Scan(t.Context(), id)
-	require.NoError(t, err)
-	require.Less(t, use.Bytes, before.Bytes+1<<20)
-}
-
 // deepening is a context that adds a folder below the deepest one at each step of a walk.
 type deepening struct {
 	context.Context

@@ -38,7 +38,7 @@ func (f Files) Search(ctx context.Context, id, p, query string) (v1.SearchResult
 		}
 		defer r.Close()
 		up := strings.TrimPrefix(p+"/", "./")
-		w := walk.Walker{CtxErr: vol.ctxErr, MaxDepth: limits.Depth, Skip: vol.hidden(p),
+		w := walk.Walker{CtxErr: vol.ctxErr, MaxDepth: limits.Depth,
 			OnTooDeep: func(walk.Entry) error { return nil },
 			Visit: func(it walk.Entry) error {
 				if seen++; seen > limits.SearchEntries || seen%clockInterval == 0 && time.Since(began) > limits.SearchTime {

@@ -65,7 +65,6 @@ func WriteArchive(ctx context.Context, root *os.File, w io.Writer, job ArchiveJo
 	out := newOutput(w, watch.Written)
 	got, err := snapshot.Write(ctx, walk.NewDir(root), out, snapshot.Options{
 		Ignore:    snapshot.NewIgnore(job.Ignore),
-		Hidden:    isTemp,
 		TempDir:   job.TempDir,
 		NameBytes: job.NameBytes,
 		Bounds:    job.Bounds,

@@ -4,39 +4,70 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"io/fs"
 	"os"
 	"strings"
+	"time"
 
 	"berth/runtime/volume/quota"
 	"berth/runtime/volume/walk"
 )
 
-// tempPrefix begins the names of incomplete entries in the root folder of a
-// volume. 128 random bits follow, so no name of a tenant collides by chance.
-const tempPrefix = ".berth-tmp-"
+// tempDir is the directory, beside the volumes, of incomplete and removed entries. Each volume
+// has a folder in it, of the volume's id. No container can reach it.
+const tempDir = ".tmp"
 
-func isTemp(name string) bool {
-	rest, ok := strings.CutPrefix(name, tempPrefix)
-	return ok && len(rest) >= 32 && strings.Trim(rest[:32], "0123456789abcdef") == ""
+// A name in a volume's folder of tempDir begins with the run that uses the entry. Anything else
+// is to be removed: what this run begins to remove, and what an earlier run left.
+const removedPrefix = "removed-"
+
+// sweepTime bounds the removal of entries by a scan, which has other volumes to measure: a
+// container that had a folder open when it was removed may still create files in it.
+const sweepTime = 10 * time.Second
+
+// randomName returns a name that nothing else has.
+func randomName(prefix string) string {
+	var b [16]byte
+	rand.Read(b[:])
+	return prefix + hex.EncodeToString(b[:])
 }
 
-// temp is a temporary entry in the root folder of a volume. remove removes
-// whatever has its name; an entry that was renamed away stays.
+// openTemps opens the folder of a volume's temporary entries, and creates it if it is missing.
+func (m *Manager) openTemps(id string) (*folder, error) {
+	base, err := m.openBase(id)
+	if err != nil {
+		return nil, err
+	}
+	defer base.Close()
+	in, err := newFolder(base, tempDir+"/"+id)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return in, err
+	}
+	for _, dir := range []string{tempDir, tempDir + "/" + id} {
+		if err := base.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, err
+		}
+	}
+	return newFolder(base, tempDir+"/"+id)
+}
+
+// temp is a temporary entry of a volume. close removes whatever has its name; an entry that
+// was renamed away stays.
 type temp struct {
 	vol  *openVolume
+	in   *folder // the volume's folder of temporary entries
 	name string
 	like fs.FileInfo // the file whose owner a new file gets; nil: the configured owner
 }
 
-func (vol *openVolume) newTemp() *temp {
-	var b [16]byte
-	rand.Read(b[:])
-	name := tempPrefix + hex.EncodeToString(b[:])
-	vol.m.mu.Lock()
-	vol.m.temps[name] = true
-	vol.m.mu.Unlock()
-	return &temp{vol: vol, name: name}
+// newTemp returns the name of a new temporary entry. The caller closes it.
+func (vol *openVolume) newTemp() (*temp, error) {
+	in, err := vol.m.openTemps(vol.id)
+	if err != nil {
+		return nil, err
+	}
+	return &temp{vol: vol, in: in, name: randomName(vol.m.run)}, nil
 }
 
 // newFileMode is the mode of a file that replaces no other.
@@ -44,7 +75,7 @@ const newFileMode fs.FileMode = 0o644
 
 // create creates the entry as a file.
 func (x *temp) create(mode fs.FileMode) (*os.File, error) {
-	f, err := x.vol.root.OpenFile(x.name, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	f, err := x.in.root.OpenFile(x.name, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -61,10 +92,10 @@ func (x *temp) create(mode fs.FileMode) (*os.File, error) {
 
 // mkdir creates the entry as a folder.
 func (x *temp) mkdir() (*folder, error) {
-	if err := x.vol.root.Mkdir(x.name, 0o700); err != nil {
+	if err := x.in.root.Mkdir(x.name, 0o700); err != nil {
 		return nil, err
 	}
-	f, err := newFolder(x.vol.root, x.name)
+	f, err := newFolder(x.in.root, x.name)
 	if err != nil {
 		return nil, err
 	}
@@ -83,12 +114,7 @@ func (x *temp) rename(dst string) error {
 		return err
 	}
 	defer to.close()
-	top, err := x.vol.top()
-	if err != nil {
-		return err
-	}
-	defer top.close()
-	if err := top.dir.RenameNew(x.name, to.dir, base); err != nil {
+	if err := x.in.dir.RenameNew(x.name, to.dir, base); err != nil {
 		return err
 	}
 	return to.sync()
@@ -103,41 +129,48 @@ func (x *temp) publish(dst string, res *quota.Reservation) error {
 	return err
 }
 
-// remove removes the rest of the entry and frees its name. It ignores the
-// operation's context; the next scan removes what it cannot remove.
-func (x *temp) remove() (freed int64) {
-	top, err := walk.OpenDir(x.vol.root, root)
-	if err == nil {
-		freed, err = walk.Remove(context.Background(), top, x.name, quota.OnDisk)
-		top.Close()
-	}
-	x.forget()
+// close removes the rest of the entry. It ignores the operation's context; the next scan
+// removes what it cannot remove.
+func (x *temp) close() (freed int64) {
+	freed, err := walk.Remove(context.Background(), x.in.dir, x.name, quota.OnDisk)
 	if err != nil {
-		x.vol.m.sweeps.request(x.vol.id)
+		_ = x.in.dir.RenameNew(x.name, x.in.dir, randomName(removedPrefix)) // or the next start removes it
 	}
+	x.in.close()
 	return freed
 }
 
-func (x *temp) forget() {
-	x.vol.m.mu.Lock()
-	delete(x.vol.m.temps, x.name)
-	x.vol.m.mu.Unlock()
+// Sweep removes the entries of a volume that an interrupted removal or an earlier run left.
+func (m *Manager) Sweep(ctx context.Context, id string) error {
+	return m.eachRemoved(id, func(in *walk.Dir, name string) error {
+		_, err := walk.Remove(ctx, in, name, quota.OnDisk)
+		return err
+	})
 }
 
-// inUse reports whether an operation in flight created the temporary name, or one
-// that begins with it.
-func (m *Manager) inUse(name string) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.temps[name[:len(tempPrefix)+32]]
-}
-
-// hidden returns which entries a walk from the folder start skips: in the volume's
-// root all temporary names; elsewhere only those of operations in flight, because
-// the walk may reach the root through a link. So a tenant cannot hide files under
-// such a name in another folder.
-func (vol *openVolume) hidden(start string) func(top bool, name string) bool {
-	return func(top bool, name string) bool {
-		return isTemp(name) && (start == root && top || vol.m.inUse(name))
+// eachRemoved calls do for each temporary entry of a volume that is to be removed.
+func (m *Manager) eachRemoved(id string, do func(in *walk.Dir, name string) error) error {
+	base, err := m.openBase(id)
+	if err != nil {
+		return err
 	}
+	defer base.Close()
+	in, err := walk.OpenDir(base, tempDir+"/"+id)
+	if err != nil {
+		return walk.IgnoreMissing(err)
+	}
+	defer in.Close()
+	var names []string // read before the first removal, which changes the folder
+	err = in.Each(func(name string) error {
+		if !strings.HasPrefix(name, m.run) {
+			names = append(names, name)
+		}
+		return nil
+	})
+	for _, name := range names {
+		if err == nil {
+			err = do(in, name)
+		}
+	}
+	return err
 }

@@ -8,7 +8,6 @@ import (
 	"os"
 
 	"berth/runtime/volume/quota"
-	"berth/runtime/volume/walk"
 )
 
 // Write writes content to the file at p. It writes a durable temporary file first
@@ -39,12 +38,11 @@ func (vol *openVolume) write(p string, content io.Reader) error {
 	if old != nil && old.IsDir() {
 		return exists(p)
 	}
-	top, err := vol.top()
+	x, err := vol.newTemp()
 	if err != nil {
 		return err
 	}
-	defer top.close()
-	return replace(vol.newTemp(), top, dst, base, old, content)
+	return replace(x, dst, base, old, content)
 }
 
 // locate opens the parent folder of p, which it creates if it is missing, and
@@ -63,11 +61,11 @@ func (vol *openVolume) locate(p string) (dst *folder, base string, old fs.FileIn
 	return dst, base, old, err
 }
 
-// replace replaces base in dst by a new file with content, which keeps the mode of an
-// old file: a script that is edited stays executable.
-func replace(x *temp, top, dst *folder, base string, old fs.FileInfo, content io.Reader) error {
+// replace replaces base in dst by a new file x with content, which keeps the mode of an
+// old file: a script that is edited stays executable. It closes x.
+func replace(x *temp, dst *folder, base string, old fs.FileInfo, content io.Reader) error {
 	vol := x.vol
-	defer x.forget()
+	defer x.close()
 	var credit int64
 	mode := newFileMode
 	if old != nil {
@@ -82,10 +80,10 @@ func replace(x *temp, top, dst *folder, base string, old fs.FileInfo, content io
 	var freed int64
 	if err == nil {
 		freed = occupied(dst, base)
-		err = top.dir.Rename(x.name, dst.dir, base, 0)
+		err = x.in.dir.Rename(x.name, dst.dir, base, 0)
 	}
 	if err != nil {
-		return errors.Join(err, walk.IgnoreMissing(vol.root.Remove(x.name)))
+		return err
 	}
 	vol.quota.Add(made - freed)
 	return dst.sync()
