@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -145,13 +146,17 @@ func TestViewIsConsistent(t *testing.T) {
 func TestKilledProcessLosesNoUpdate(t *testing.T) {
 	dir := t.TempDir()
 	acknowledged := map[string]bool{}
-	for round := range 4 {
+	rounds := 4
+	if os.Getenv("BERTH_LONG") != "" {
+		rounds = 200
+	}
+	for round := range rounds {
 		cmd := child(t, "write", dir)
 		out, err := cmd.StdoutPipe()
 		require.NoError(t, err)
 		require.NoError(t, cmd.Start())
 		lines := bufio.NewReader(out)
-		for range 50 + 170*round {
+		for range 50 + 170*(round%4) {
 			id, err := lines.ReadString('\n')
 			require.NoError(t, err)
 			acknowledged[strings.TrimSpace(id)] = true
@@ -165,6 +170,7 @@ func TestKilledProcessLosesNoUpdate(t *testing.T) {
 		_ = cmd.Wait() // "signal: killed"
 		requireComplete(t, dir, acknowledged)
 	}
+	t.Log(len(acknowledged), "acknowledged updates,", rounds, "kills")
 }
 
 // requireComplete opens the store and checks that everything acknowledged is there,
