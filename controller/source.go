@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Source calls notify with each key that may have changed, until ctx ends. Each time
-// it runs, it lists all keys first. After an error the Loop runs it again.
+// Source calls notify with each key that may have changed, until ctx ends. After an error the Loop
+// runs it again. Of the sources of a controller, List or Every names all keys at the start.
 type Source func(ctx context.Context, notify func(key string)) error
 
 // Once returns a source that names one key at the start. After that each Result

@@ -232,7 +232,7 @@ func (p *pump) write(ctx context.Context, lines <-chan item) {
 			if len(batch) > 0 {
 				p.append(batch)
 				p.checkPattern(ctx, batch)
-				p.observe(batch)
+				p.countBacklog(batch)
 			}
 			if written != nil {
 				close(written)
@@ -309,10 +309,10 @@ func (p *pump) append(lines []v1.Line) {
 	}
 }
 
-// observe counts the output that is read while the exit of the run waits for it. Above
+// countBacklog counts the output that is read while the exit of the run waits for it. Above
 // maxBacklog the exit is reported before the output is complete, so that a flood of
 // output cannot delay it for long.
-func (p *pump) observe(lines []v1.Line) {
+func (p *pump) countBacklog(lines []v1.Line) {
 	p.m.mu.Lock()
 	defer p.m.mu.Unlock()
 	if !p.s.awaited {
