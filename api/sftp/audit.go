@@ -99,26 +99,25 @@ const (
 // change is answered either, and an update for each would be most of the time of an upload. So
 // a kill of berth may lose them.
 type auditor struct {
-	store *store.Store
-	log   *slog.Logger
-
+	store   *store.Store
+	log     *slog.Logger
 	storing sync.Mutex // held by flush
 
 	mu      sync.Mutex
-	waiting []*entry
-	planned *time.Timer // calls flush, unless nothing waits
-	closed  bool        // nothing is planned any more
+	waiting []change // in their order; a timer calls flush unless there is none
 }
 
 // entry is an entry of the audit log.
 type entry struct {
-	actor v1.Actor
-	audit v1.Audit
+	actor  v1.Actor
+	audit  v1.Audit
+	stored store.AuditRecord // Seq 0: it was not stored yet; the auditor's
+}
 
-	// The auditor's, guarded by its mu:
-	status  int
-	waiting bool
-	stored  store.AuditRecord // Seq 0: it was not stored yet
+// change is an entry to store, or the new status of one that was added before.
+type change struct {
+	entry  *entry
+	status int
 }
 
 // add has an entry stored with a status, or the status of one changed that was added before. It
@@ -129,99 +128,72 @@ func (a *auditor) add(e *entry, status int, frees bool) error {
 		return err
 	}
 	a.mu.Lock()
-	closed := a.closed
-	err := a.wait(e, status)
-	a.mu.Unlock()
-	if err == nil && closed { // a session that did not end in time
-		return a.flush()
-	}
-	return err
-}
-
-// wait appends an entry to those that wait. The caller holds mu.
-func (a *auditor) wait(e *entry, status int) error {
+	defer a.mu.Unlock()
 	if len(a.waiting) >= maxWaiting {
 		return fmt.Errorf("%w: %d entries of the audit log wait", store.ErrFailed, maxWaiting)
 	}
-	e.status = status
-	if !e.waiting {
-		e.waiting, a.waiting = true, append(a.waiting, e)
+	if a.waiting = append(a.waiting, change{e, status}); len(a.waiting) == 1 {
+		time.AfterFunc(recordDelay, a.flushOrRetry)
 	}
-	a.plan()
 	return nil
 }
 
-// plan plans a flush. The caller holds mu.
-func (a *auditor) plan() {
-	if a.planned != nil || a.closed {
+func (a *auditor) flushOrRetry() {
+	err := a.flush()
+	if err == nil || errors.Is(err, store.ErrClosed) {
 		return
 	}
-	a.planned = time.AfterFunc(recordDelay, func() {
-		if err := a.flush(); err != nil {
-			a.log.Error("sftp: changes could not be recorded yet", slog.Any("err", err))
-		}
-	})
+	a.log.Error("sftp: changes could not be recorded yet", slog.Any("err", err))
+	time.AfterFunc(recordDelay, a.flushOrRetry)
 }
 
 // flush stores the entries that wait. If one cannot be stored, it and the rest wait on.
-func (a *auditor) flush() (err error) {
+func (a *auditor) flush() error {
 	a.storing.Lock()
 	defer a.storing.Unlock()
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for n := len(a.waiting); n > 0 && err == nil; n -= atOnce {
-		err = a.storeFirst(min(n, atOnce))
+	for {
+		a.mu.Lock()
+		first := slices.Clone(a.waiting[:min(len(a.waiting), atOnce)])
+		a.mu.Unlock()
+		if len(first) == 0 {
+			return nil
+		}
+		if err := a.put(first); err != nil {
+			return err
+		}
+		a.mu.Lock()
+		a.waiting = a.waiting[len(first):]
+		a.mu.Unlock()
 	}
-	a.planned = nil
-	if len(a.waiting) > 0 {
-		a.plan()
-	}
-	return err
 }
 
-// storeFirst stores the first n entries by one update, on a full disk too: their changes were
-// answered. It releases mu meanwhile.
-func (a *auditor) storeFirst(n int) error {
-	first := slices.Clone(a.waiting[:n])
-	next, statuses := make([]store.AuditRecord, n), make([]int, n)
-	for i, e := range first {
-		next[i], statuses[i] = e.stored, e.status
-	}
-	a.mu.Unlock()
+// put stores entries by one update, on a full disk too: their changes were answered.
+func (a *auditor) put(list []change) error {
+	var stored map[*entry]store.AuditRecord
 	err := a.store.MustUpdate(func(tx *store.Tx) (err error) {
-		for i, e := range first {
-			if next[i].Seq == 0 {
-				next[i], err = store.AppendAudit(tx, e.actor, e.audit, statuses[i])
+		stored = map[*entry]store.AuditRecord{}
+		for _, c := range list {
+			r, again := stored[c.entry]
+			if !again {
+				r = c.entry.stored
+			}
+			if r.Seq == 0 {
+				r, err = store.AppendAudit(tx, c.entry.actor, c.entry.audit, c.status)
 			} else {
-				next[i], err = store.SetAuditStatus(tx, next[i], statuses[i])
+				r, err = store.SetAuditStatus(tx, r, c.status)
 			}
 			if err != nil {
 				return err
 			}
+			stored[c.entry] = r
 		}
 		return nil
 	})
-	a.mu.Lock()
 	if err != nil {
 		return err
 	}
-	a.waiting = a.waiting[n:]
-	for i, e := range first {
-		e.stored, e.waiting = next[i], false
-		if e.status != statuses[i] { // changed meanwhile
-			e.waiting, a.waiting = true, append(a.waiting, e)
-		}
+	for e, r := range stored {
+		e.stored = r
 	}
 	return nil
-}
-
-// close stores the entries that wait. Later ones are stored when they are added.
-func (a *auditor) close() error {
-	a.mu.Lock()
-	a.closed = true
-	if a.planned != nil {
-		a.planned.Stop()
-	}
-	a.mu.Unlock()
-	return a.flush()
 }

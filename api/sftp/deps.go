@@ -13,32 +13,22 @@ import (
 	"berth/store"
 )
 
-// Reader reads volumes. Paths are relative to the volume's root, "."; their ".."
-// components are resolved. Errors meant for clients are v1.Errors.
-type Reader interface {
+// Files reads volumes, and changes single entries in place. Paths are relative to the volume's
+// root, "."; their ".." components are resolved. Errors meant for clients are v1.Errors.
+type Files interface {
 	Stat(ctx context.Context, volume, path string) (fs.FileInfo, error)
 	Lstat(ctx context.Context, volume, path string) (fs.FileInfo, error)
 	Readlink(ctx context.Context, volume, path string) (string, error)
 	OpenFolder(ctx context.Context, volume, path string) (v1.FolderHandle, error)
 	Space(ctx context.Context, volume string) (v1.VolumeSpace, error)
-}
-
-// Changer changes single entries of volumes in place.
-type Changer interface {
+	// OpenFile opens a regular file and nothing else.
+	OpenFile(ctx context.Context, volume, path string, mode v1.OpenMode) (v1.FileHandle, error)
 	Mkdir(ctx context.Context, volume, path string) error
 	Remove(ctx context.Context, volume, path string) error
 	RemoveFolder(ctx context.Context, volume, path string) error
 	Rename(ctx context.Context, volume, source, destination string, replace bool) error
 	Symlink(ctx context.Context, volume, target, path string) error
 	SetAttributes(ctx context.Context, volume, path string, a v1.FileAttributes) (changed bool, err error)
-}
-
-// Files reads and changes volumes.
-type Files interface {
-	Reader
-	Changer
-	// OpenFile opens a regular file and nothing else.
-	OpenFile(ctx context.Context, volume, path string, mode v1.OpenMode) (v1.FileHandle, error)
 }
 
 // Deps are the dependencies of a Server. All but Registerer, Log and WrongTokens are required.

@@ -6,14 +6,14 @@
 // volume is deleted, in the middle of a transfer too.
 //
 // Package ssh of x/crypto is the transport, and the RequestServer of pkg/sftp speaks the
-// protocol. In front of it a guard bounds what a client has in flight. The rules about paths,
+// protocol. In front of it a guard keeps the order of requests and bounds those in flight. The rules about paths,
 // links and limits are those of package volume, behind the interfaces in deps.go. Each change has
 // an entry in the audit log before it is acknowledged; the writes of one handle are one.
 //
 // A client costs bounded memory and file handles whatever it sends: connections without a login
-// are few and end after 30 s, handles are counted per session and in all, what a client sends
-// faster than it is stored stays in the socket, a client that reads nothing stops its own
-// session only, and one that fills its window with tiny packets is disconnected.
+// are few and end after 30 s, channels and handles are counted per session and in all, what a
+// client sends faster than it is stored fills its window of 2 MiB, a client that reads nothing
+// stops its own session only, and one that fills its window with tiny packets is disconnected.
 //
 // The package must not know how files are stored, nor anything of HTTP.
 package sftp

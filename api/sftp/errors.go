@@ -3,8 +3,10 @@ package sftp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/pkg/sftp"
@@ -17,6 +19,7 @@ import (
 var (
 	errQuota    = errors.New("quota exceeded")
 	errDiskFull = errors.New("no space left on the host")
+	errFlags    = errors.New("bad file flags")
 	errHandles  = errors.New("too many open files: close some")
 	errHost     = errors.New("the host has too many open files: try again later")
 	errStore    = errors.New("the change could not be recorded: the database failed")
@@ -59,4 +62,28 @@ func statusOfRefusal(refusal *v1.Error) error {
 		return errDiskFull
 	}
 	return errors.New(refusal.Message)
+}
+
+// The functions below are deferred where what a client sends is handled: a panic there
+// must not end the daemon. Package sftp calls the handlers from goroutines of its own.
+
+// logPanic logs a panic with its stack.
+func (s *Server) logPanic(p any, args ...any) {
+	s.log.Error("sftp: a handler panicked", append(args, slog.String("panic", fmt.Sprint(p)), slog.String("stack", string(debug.Stack())))...)
+}
+
+// recovered ends the connection, or the session, whose handling panics.
+func (s *Server) recovered(end func(), args ...any) {
+	if p := recover(); p != nil {
+		s.logPanic(p, args...)
+		end()
+	}
+}
+
+// failed makes errInternal the answer to a request whose handler panics.
+func (s *session) failed(err *error) {
+	if p := recover(); p != nil {
+		s.server.logPanic(p, slog.String("session", s.id), slog.String("volume", s.volume))
+		*err = errInternal
+	}
 }

@@ -80,16 +80,11 @@ func TestResume(t *testing.T) {
 	require.Equal(t, "", h.read("file"))
 }
 
-// TestDirectionOfHandles sends reads to files that are open for writing, and writes to
-// files that are open for reading.
+// TestDirectionOfHandles sends writes to files that are open for reading.
 func TestDirectionOfHandles(t *testing.T) {
 	h := newHarness(t)
 	h.write("file", "text")
 	c := h.open()
-	w, err := c.OpenFile("file", os.O_WRONLY)
-	require.NoError(t, err)
-	_, err = w.ReadAt(make([]byte, 2), 0)
-	require.Error(t, err)
 	r, err := c.Open("file")
 	require.NoError(t, err)
 	_, err = r.WriteAt([]byte("changed"), 0)
@@ -188,43 +183,6 @@ func TestAttributes(t *testing.T) {
 	require.NoError(t, c.Truncate("file", 2))
 	require.Equal(t, "te", h.read("file"))
 	require.ErrorIs(t, c.Chmod("none", 0o600), os.ErrNotExist)
-}
-
-// TestAttributesOfHandles: a request on a handle is about the open file, and one on its path about
-// what is there now.
-func TestAttributesOfHandles(t *testing.T) {
-	h := newHarness(t)
-	c := h.open()
-	h.write("old", "four")
-	stat := func(name string) os.FileInfo {
-		info, err := os.Stat(filepath.Join(h.dir, name))
-		require.NoError(t, err)
-		return info
-	}
-	for name, flags := range map[string]int{"for writing": os.O_RDWR, "for reading": os.O_RDONLY} {
-		t.Run(name, func(t *testing.T) {
-			f, err := c.OpenFile("old", flags)
-			require.NoError(t, err)
-			defer f.Close()
-			require.NoError(t, os.Rename(filepath.Join(h.dir, "old"), filepath.Join(h.dir, "moved")))
-			h.write("old", "new one")
-			info, err := f.Stat()
-			require.NoError(t, err)
-			require.EqualValues(t, 4, info.Size())
-			info, err = c.Stat("old")
-			require.NoError(t, err)
-			require.EqualValues(t, 7, info.Size())
-			if flags == os.O_RDWR {
-				require.NoError(t, f.Chmod(0o600))
-				require.Equal(t, os.FileMode(0o600), stat("moved").Mode())
-				require.Equal(t, os.FileMode(0o644), stat("old").Mode())
-				require.NoError(t, f.Truncate(2))
-				require.EqualValues(t, 2, stat("moved").Size())
-				require.NoError(t, f.Truncate(4))
-			}
-			require.NoError(t, os.Rename(filepath.Join(h.dir, "moved"), filepath.Join(h.dir, "old")))
-		})
-	}
 }
 
 func TestLinks(t *testing.T) {

@@ -8,14 +8,15 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/crypto/ssh"
 
 	"berth/api/auth"
+	v1 "berth/api/v1"
 )
 
 // packet returns a request with its length.
@@ -34,6 +35,18 @@ func packet(kind byte, body ...any) []byte {
 	binary.BigEndian.PutUint32(b, uint32(len(b)-4))
 	return b
 }
+
+// Types of requests, and flags of a request to open a file.
+const (
+	typeOpen    = 3
+	typeClose   = 4
+	typeReaddir = 12
+
+	flagRead   = 1 << 0
+	flagWrite  = 1 << 1
+	flagAppend = 1 << 2
+	flagCreate = 1 << 3
+)
 
 var initPacket = packet(1, uint32(3))
 
@@ -57,23 +70,6 @@ func (h *harness) rawWith(config *ssh.ClientConfig) (*ssh.Session, io.WriteClose
 	return session, in, out
 }
 
-func TestCompleteFlags(t *testing.T) {
-	for sent, want := range map[uint32]uint32{
-		flagRead:                             flagRead | flagWrite | addedWrite,
-		flagWrite:                            flagRead | flagWrite | addedRead,
-		flagRead | flagWrite:                 flagRead | flagWrite,
-		flagAppend | flagCreate:              flagAppend | flagCreate | flagRead | addedRead,
-		flagRead | addedRead:                 flagRead | flagWrite | addedWrite,
-		flagWrite | addedWrite | 0x12345600:  flagRead | flagWrite | addedRead,
-		flagCreate | flagTrunc:               0,
-		math.MaxUint32 &^ (flagRead):         flagsAll | addedRead,
-		flagWrite | flagCreate | flagExcl:    flagWrite | flagCreate | flagExcl | flagRead | addedRead,
-		flagRead | flagWrite | math.MaxInt32: flagsAll,
-	} {
-		require.Equal(t, want, completeFlags(sent), "%x", sent)
-	}
-}
-
 // TestMalformedPackets sends packets that are not of the protocol: the session ends, and
 // others go on.
 func TestMalformedPackets(t *testing.T) {
@@ -86,7 +82,6 @@ func TestMalformedPackets(t *testing.T) {
 		"unknown type":    packet(77, uint32(1)),
 		"cut open":        packet(typeOpen, uint32(1), uint32(1000)),
 		"short open":      packet(typeOpen),
-		"long open":       packet(typeOpen, uint32(1), string(make([]byte, maxOpen))),
 		"huge name":       packet(typeOpen, uint32(1), uint32(math.MaxUint32), uint32(1)),
 		"cut read":        packet(typeRead, uint32(1), "1"),
 	} {
@@ -100,38 +95,92 @@ func TestMalformedPackets(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestGuardBoundsWhatIsInFlight sends requests for far more than a session may hold, and
-// reads no answer. Then it reads all.
-func TestGuardBoundsWhatIsInFlight(t *testing.T) {
+// TestLongPaths sends paths that are longer than any path of a volume: each is refused, and the
+// session goes on.
+func TestLongPaths(t *testing.T) {
+	h := newHarness(t)
+	c := h.open()
+	for _, length := range []int{v1.MaxPath + 1, 16 << 10, 64 << 10} {
+		path := strings.Repeat("a/", length/2)
+		_, err := c.OpenFile(path, os.O_WRONLY|os.O_CREATE)
+		require.Error(t, err, length)
+		require.Error(t, c.Mkdir(path), length)
+		require.Error(t, c.Rename("x", path), length)
+		_, err = c.Stat(path)
+		require.Error(t, err, length)
+	}
+	require.NoError(t, c.Mkdir("goes on"))
+}
+
+// testGuard returns a guard of requests, and a channel with what it passes on.
+func testGuard(answers io.ReadWriteCloser) (g *guard, passed chan []byte) {
+	g, passed = newGuard(answers, &session{meter: &meter{}}), make(chan []byte, 100)
+	go func() {
+		defer close(passed)
+		for request := range packets(g) {
+			passed <- request
+		}
+	}()
+	return g, passed
+}
+
+// TestOrderOfRequests requires that a command waits for the content before it, and content for it;
+// that several of its kind do not wait; and that appended content is carried out alone.
+func TestOrderOfRequests(t *testing.T) {
+	write, read := packet(typeWrite, uint32(1), "1", uint64(0), "text"), packet(typeRead, uint32(1), "1", uint64(0), uint32(5))
+	set, closes := packet(10, uint32(1), "1", uint32(0)), packet(typeClose, uint32(1), "1")
+	for name, c := range map[string]struct {
+		requests [][]byte
+		appends  bool
+		passed   []int // after so many answers
+	}{
+		"content, another, content": {[][]byte{write, read, set, write}, false, []int{2, 2, 3, 4}},
+		"several commands":          {[][]byte{set, set, closes}, false, []int{3}},
+		"close after content":       {[][]byte{write, closes, set, read}, false, []int{1, 3, 3, 4}},
+		"appended content":          {[][]byte{write, write, closes}, true, []int{1, 2, 3}},
+		"too many":                  {slices.Repeat([][]byte{read}, maxInFlight+2), false, []int{maxInFlight, maxInFlight + 1, maxInFlight + 2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				in, requests := io.Pipe()
+				g, passed := testGuard(duplex{in, discard{}})
+				g.appends.Store(c.appends)
+				go func() { _, _ = requests.Write(slices.Concat(c.requests...)) }()
+				for answers, want := range c.passed {
+					synctest.Wait()
+					require.Len(t, passed, want, "after %d answers", answers)
+					answer := packet(101, uint32(1), uint32(0))
+					for _, part := range [][]byte{answer[:6], answer[6:]} {
+						synctest.Wait()
+						require.Len(t, passed, want, "the answer is not complete")
+						_, err := g.Write(part)
+						require.NoError(t, err)
+					}
+				}
+				require.NoError(t, g.Close())
+				require.NoError(t, requests.Close())
+			})
+		})
+	}
+}
+
+// discard is the sending end of a channel.
+type discard struct{}
+
+func (discard) Write(p []byte) (int, error) { return len(p), nil }
+func (discard) Close() error                { return nil }
+
+// TestGuardEnds: a Read that waits for an answer ends with the channel.
+func TestGuardEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const count = 1000
-		one := packet(typeRead, uint32(1), "1", uint64(0), uint32(readCost))
-		b := blocked{bytes.NewReader(bytes.Repeat(one, count)), make(chan struct{})}
-		g := newGuard(b, func() {})
-		passed := make(chan []byte, count)
-		go func() {
-			defer close(passed)
-			for request := range packets(g) {
-				passed <- request
-			}
-		}()
+		read := packet(typeRead, uint32(1), "1", uint64(0), uint32(5))
+		g, passed := testGuard(duplex{bytes.NewReader(bytes.Repeat(read, 100)), discard{}})
 		synctest.Wait()
-		require.Len(t, passed, maxInFlight/(len(one)-4+readCost), "what fits is passed on, and no more")
-		answered := 0
-		go func() {
-			for range passed {
-				_, err := g.Write(packet(103, uint32(1), string(make([]byte, readCost))))
-				assert.NoError(t, err)
-				answered++
-			}
-		}()
+		require.NoError(t, g.Close())
 		synctest.Wait()
-		require.LessOrEqual(t, answered*readCost, maxJoined, "nobody reads an answer")
-		require.LessOrEqual(t, g.requests.cost, maxInFlight)
-		close(b.release)
-		synctest.Wait()
-		require.Equal(t, count, answered)
-		require.Zero(t, g.requests.cost)
+		require.Len(t, passed, maxInFlight)
+		for range passed {
+		}
 	})
 }
 
@@ -175,72 +224,6 @@ func packets(r io.Reader) func(yield func([]byte) bool) {
 	}
 }
 
-// blocked is a channel whose answers nobody reads.
-type blocked struct {
-	io.Reader
-	release chan struct{}
-}
-
-func (b blocked) Write(p []byte) (int, error) { <-b.release; return len(p), nil }
-func (b blocked) Close() error                { return nil }
-
-func TestGuardWaits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		one := packet(6, uint32(1), "1", uint64(0), string(make([]byte, 100<<10)))
-		b := blocked{bytes.NewReader(bytes.Repeat(one, 100)), make(chan struct{})}
-		close(b.release)
-		g := newGuard(b, func() {})
-		passed := 0
-		ended := make(chan struct{})
-		go func() {
-			defer close(ended)
-			for range packets(g) {
-				passed++
-			}
-		}()
-		synctest.Wait()
-		fit := maxInFlight / len(one)
-		require.Equal(t, fit, passed)
-		answer := packet(101, uint32(1), uint32(0))
-		_, err := g.Write(answer[:6])
-		require.NoError(t, err)
-		synctest.Wait()
-		require.Equal(t, fit, passed, "the answer is not complete")
-		_, err = g.Write(answer[6:])
-		require.NoError(t, err)
-		synctest.Wait()
-		require.Equal(t, fit+1, passed)
-		require.NoError(t, g.Close())
-		<-ended // Close ends a Read that waits
-	})
-}
-
-// TestAnswersAreWrittenAtOnce: package sftp writes the content of an answer by itself.
-func TestAnswersAreWrittenAtOnce(t *testing.T) {
-	var written [][]byte
-	g := newGuard(recorder{nil, &written}, func() {})
-	var want [][]byte
-	for i := range uint32(3) {
-		data, status := packet(103, i, string(make([]byte, i*1000))), packet(101, i, uint32(0))
-		for _, part := range [][]byte{data[:13], data[13:], status} {
-			if len(part) > 0 {
-				n, err := g.Write(part)
-				require.NoError(t, err)
-				require.Len(t, part, n)
-			}
-		}
-		want = append(want, data, status)
-	}
-	require.Equal(t, want, written)
-	written = nil
-	large := packet(103, uint32(0), string(make([]byte, maxJoined+1)))
-	for _, part := range [][]byte{large[:13], large[13:]} {
-		_, err := g.Write(part)
-		require.NoError(t, err)
-	}
-	require.Equal(t, [][]byte{large[:13], large[13:]}, written, "the guard keeps no copy of a large answer")
-}
-
 // FuzzPackets sends bytes to a session: whatever they are, the daemon goes on.
 func FuzzPackets(f *testing.F) {
 	f.Add(packet(typeOpen, uint32(1), "file", uint32(flagWrite|flagCreate), uint32(0)))
@@ -258,6 +241,7 @@ func FuzzPackets(f *testing.F) {
 		s, err := newSession(h.server, p, access{volume: h.volume}, "127.0.0.1", func() {})
 		require.NoError(t, err)
 		defer s.end()
+		s.meter = &meter{}
 		here, there := pipe()
 		done := make(chan struct{})
 		go func() { defer close(done); s.serveFiles(there); there.Close() }()

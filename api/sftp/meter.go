@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net"
 	"sync"
-	"time"
 
 	"golang.org/x/crypto/ssh"
 )
@@ -15,178 +14,86 @@ import (
 // sends each request to read, 26 bytes, in a packet of its own, 80 bytes: a whole window of
 // them is 6.5 MiB.
 const (
-	maxAhead     = 128 << 10 // bytes on the wire that are received before the channel takes them
-	maxUnread    = 8 << 20   // bytes on the wire
-	wireForTaken = 4         // bytes on the wire for each byte taken from a channel, at most
+	maxUnread = 8 << 20 // bytes on the wire, for each channel
+	wireExtra = 128     // bytes on the wire besides a request: its packet, and that for the room of its answer
 )
-
-// After these times without a call that begins or ends, the connection receives everything.
-const (
-	stuck = 100 * time.Millisecond // while a call is in progress: it waits for the client
-	hung  = 5 * time.Second        // while none is: the storage does not answer, but keepalives are answered
-)
-
-// maxStatus is the length in bytes of what is written at once, above which it has content of files.
-const maxStatus = 4 << 10
 
 var errFlood = errors.New("the client has sent too many small packets that wait")
 
-// meter is a connection that waits with receiving while its channel has maxAhead to take:
-// a client that sends faster than the disk writes would fill the window. It goes on when the
-// channel may wait for the client, which may be for something behind the requests: room
-// for answers, or the rest of a request. Then it ends once more than maxUnread wait.
+// meter is a connection that ends when too much of what it has received waits in its channels. It
+// estimates what waits: of all that was received, the requests that were taken are subtracted with
+// wireExtra, and when all channels are empty nothing waits.
 type meter struct {
 	net.Conn
-	wake chan struct{} // has a buffer of one
 
 	mu       sync.Mutex
-	ahead    int // bytes on the wire that were not taken, and what the wire adds to those that were
-	unread   int // bytes on the wire, estimated: wireForTaken for each byte taken, and never below 0
-	serving  bool
-	calls    int       // of the channel, in progress
-	contents int       // of them, writes of content, for which a client that reads much must make room
-	last     time.Time // when a call has begun or ended
-	closed   bool
-	ended    bool
+	unread   int
+	channels int // open
+	reading  int // of them, in a call of Read
+	flooded  bool
 }
 
-func newMeter(conn net.Conn) *meter { return &meter{Conn: conn, wake: make(chan struct{}, 1)} }
-
-// Read waits until data is needed, and receives it.
+// Read receives data.
 func (m *meter) Read(p []byte) (int, error) {
-	for d := m.delay(); d > 0; d = m.delay() {
-		select {
-		case <-m.wake:
-		case <-time.After(d):
-		}
-	}
 	n, err := m.Conn.Read(p)
-	if m.add(n) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.unread += n; m.unread > maxUnread*max(1, m.channels) {
+		m.flooded = true
+	}
+	if m.flooded {
 		return n, errFlood
 	}
 	return n, err
 }
 
-// Close ends a Read that waits, too.
-func (m *meter) Close() error {
-	m.mu.Lock()
-	m.closed = true
-	m.mu.Unlock()
-	m.resume()
-	return m.Conn.Close()
-}
-
-// delay returns how long Read waits before it asks again, unless there is room.
-func (m *meter) delay() time.Duration {
+// taken counts a request that was taken from a channel, with its length in bytes.
+func (m *meter) taken(length int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	switch {
-	case m.ahead <= maxAhead, m.contents > 0, !m.serving, m.closed:
-		return 0
-	case m.calls > 0:
-		return stuck - time.Since(m.last)
-	}
-	return min(hung-time.Since(m.last), stuck) // a call may begin
+	m.unread = max(0, m.unread-length-wireExtra)
 }
 
-// resume lets Read ask again whether it waits.
-func (m *meter) resume() {
-	select {
-	case m.wake <- struct{}{}:
-	default:
-	}
-}
-
-// add counts bytes that were received, and reports whether they are too many.
-func (m *meter) add(n int) bool {
+// hasFlooded reports whether the connection has ended because of its limit.
+func (m *meter) hasFlooded() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.ahead += n
-	m.unread += n
-	m.ended = m.ended || m.unread > maxUnread
-	return m.ended
+	return m.flooded
 }
 
-// taken counts bytes that were taken from a channel by a call. all reports that none are left.
-// That is likely, too, after a call that took long: enough to receive more, but no end of unread.
-func (m *meter) taken(n int, all bool, took time.Duration) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	before := m.ahead
-	m.ahead, m.unread = max(0, m.ahead-n), max(0, m.unread-wireForTaken*n)
-	if all {
-		m.unread = 0
+// open counts a channel until closed is called.
+func (m *meter) open() (closed func()) {
+	count := func(n int) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.channels += n; m.channels == 0 {
+			m.unread = 0
+		}
 	}
-	if all || took >= stuck {
-		m.ahead = 0
-	}
-	if before > maxAhead/2 && m.ahead <= maxAhead/2 { // not for each call: a goroutine would wake up
-		m.resume()
-	}
+	count(1)
+	return func() { count(-1) }
 }
 
-// begin counts a call of the channel that begins, and whether it is a write of content.
-func (m *meter) begin(content bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.calls++
-	m.last = time.Now()
-	if content {
-		m.contents++
-		m.resume()
-	}
-}
-
-// finish counts the end of a call.
-func (m *meter) finish(content bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.calls--
-	m.last = time.Now()
-	if content {
-		m.contents--
-	}
-}
-
-// flooded reports whether the connection has ended because of its limit.
-func (m *meter) flooded() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.ended
-}
-
-// serve returns a channel of the connection whose calls count, until done is called.
-func (m *meter) serve(channel ssh.Channel) (counted metered, done func()) {
-	m.serves(true)
-	return metered{channel, m}, func() { m.serves(false) }
-}
-
-func (m *meter) serves(serving bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.serving, m.ahead = serving, 0
-	m.resume()
-}
-
-// metered is a channel whose calls count.
+// metered is a channel whose reads count.
 type metered struct {
 	ssh.Channel
 	meter *meter
 }
 
-// Read reads data of the channel. Package ssh fills p unless it has no more.
+// Read reads data of the channel. Package ssh fills p unless it has no more. A channel that is being
+// read is empty, or will be soon.
 func (c metered) Read(p []byte) (int, error) {
-	began := time.Now()
-	c.meter.begin(false)
-	defer c.meter.finish(false)
+	c.meter.read(1, false)
 	n, err := c.Channel.Read(p)
-	c.meter.taken(n, n < len(p), time.Since(began))
+	c.meter.read(-1, n < len(p))
 	return n, err
 }
 
-// Write writes data to the channel.
-func (c metered) Write(p []byte) (int, error) {
-	c.meter.begin(len(p) > maxStatus)
-	defer c.meter.finish(len(p) > maxStatus)
-	return c.Channel.Write(p)
+func (m *meter) read(n int, empty bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if empty && m.reading == m.channels {
+		m.unread = 0
+	}
+	m.reading += n
 }

@@ -3,6 +3,8 @@ package sftp
 import (
 	"context"
 	"io/fs"
+	"log/slog"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -76,21 +78,14 @@ func TestHandlersPanic(t *testing.T) {
 	}
 }
 
-// brokenSettings panic in one of their methods, or in none.
+// brokenSettings panic when they are read, if they are broken.
 type brokenSettings struct {
 	auth.Settings
-	method atomic.Value
-}
-
-func (b *brokenSettings) Changed() <-chan struct{} {
-	if b.method.Load() == "Changed" {
-		panic("broken")
-	}
-	return b.Settings.Changed()
+	broken atomic.Bool
 }
 
 func (b *brokenSettings) Current() v1.Config {
-	if b.method.Load() == "Current" {
+	if b.broken.Load() {
 		panic("broken")
 	}
 	return b.Settings.Current()
@@ -103,16 +98,26 @@ func TestConnectionPanics(t *testing.T) {
 		settings = &brokenSettings{Settings: s.deps.Settings}
 		s.deps.Settings = settings
 	})
-	token := h.mint(auth.Grant{})
-	settings.method.Store("Changed")
-	conn, err := h.dial(h.volume, ssh.Password(token))
-	require.NoError(t, err)
-	require.Error(t, conn.Wait(), "the goroutine that watches it has panicked")
-	settings.method.Store("Current")
-	_, err = h.dial(h.volume, ssh.Password(token))
+	settings.broken.Store(true)
+	_, err := h.dial(h.volume, ssh.Password("x"))
 	require.Error(t, err, "the login has panicked")
-	settings.method.Store("")
+	settings.broken.Store(false)
 	require.Contains(t, h.log.String(), "panic_test.go", "the stack")
 	_, err = h.open().ReadDir(".")
 	require.NoError(t, err)
+}
+
+// TestChannelPanics: a session whose channel panics ends alone.
+func TestChannelPanics(t *testing.T) {
+	var all sync.WaitGroup
+	ended := make(chan error, 1)
+	s := session{server: &Server{log: slog.New(slog.DiscardHandler)}, meter: &meter{}, ctx: t.Context(),
+		cancel: func(reason error) { ended <- reason }, close: func() {}}
+	channel := newOpened() // its Read panics
+	s.accept(channel, &all)
+	channel.requests <- &ssh.Request{Type: "subsystem", Payload: ssh.Marshal(struct{ Name string }{"sftp"})}
+	require.Equal(t, errInternal, <-ended)
+	close(channel.requests)
+	all.Wait()
+	require.Zero(t, s.channels.Load())
 }

@@ -157,25 +157,25 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
-	return errors.Join(err, s.audit.close())
+	return errors.Join(err, s.audit.flush())
 }
 
 // serve serves one connection, and calls known when it has logged in or ended. A panic ends that
 // connection only.
 func (s *Server) serve(conn net.Conn, known func()) {
-	counted := newMeter(joinParts(conn))
-	defer counted.Close()
+	defer conn.Close()
 	address := addressOf(conn)
-	defer s.recovered(address)
+	defer s.recovered(func() {}, slog.String("address", address))
 	ctx, cancel := context.WithCancel(s.stopping)
 	defer cancel()
-	defer context.AfterFunc(ctx, func() { counted.Close() })()
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	defer known()
 	_ = conn.SetDeadline(time.Now().Add(s.login))
 	l := &login{server: s, ctx: ctx, address: address}
 	defer l.end()
 	config := s.config
 	config.PasswordCallback, config.PublicKeyCallback, config.VerifiedPublicKeyCallback = l.password, l.publicKey, l.verified
+	counted := &meter{Conn: conn}
 	client, channels, requests, err := ssh.NewServerConn(counted, &config)
 	if err != nil || l.session == nil {
 		s.log.Debug("sftp: a connection ended without a login", slog.String("address", address), slog.Any("err", err))
@@ -183,9 +183,9 @@ func (s *Server) serve(conn net.Conn, known func()) {
 	}
 	known()
 	_ = conn.SetDeadline(time.Time{})
-	l.session.meter = counted
-	l.session.aside(&s.all, func() { ssh.DiscardRequests(requests) })
-	l.session.run(client, channels)
+	l.session.meter, l.session.close = counted, func() { client.Close() }
+	s.all.Go(func() { ssh.DiscardRequests(requests) })
+	l.session.run(channels)
 }
 
 // addressOf returns the client's address without the port.

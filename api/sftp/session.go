@@ -46,11 +46,12 @@ type session struct {
 	cancel context.CancelCauseFunc
 	done   func() // of auth.Sessions; nil before run
 
-	active atomic.Int64 // time of the last request or part of an answer, in Unix nanoseconds
-	busy   atomic.Bool  // a channel is open
+	active   atomic.Int64 // time of the last request or part of an answer, in Unix nanoseconds
+	channels atomic.Int32 // open
+	writing  sync.Map     // *file by path, those that are open for writing
 
 	meter *meter // of the connection
-	files openFiles
+	close func() // closes the connection
 }
 
 // newSession creates the session of a principal, with its entry in the audit log. leave
@@ -59,7 +60,7 @@ func newSession(srv *Server, p auth.Principal, a access, address string, leave f
 	var b [16]byte
 	rand.Read(b[:]) // never fails, as its documentation says
 	s := &session{server: srv, principal: p, access: a, actor: p.Actor(v1.ViaSFTP, address), tenant: tenantOf(p, a.volume), id: hex.EncodeToString(b[:]),
-		leave: leave, began: time.Now(), files: newOpenFiles()}
+		leave: leave, began: time.Now(), close: func() {}}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	s.entry = store.NewRequest(srv.deps.Store, s.actor, s.describe("session.open", ""))
 	if err := s.entry.Finish(statusOpen, nil, false); err != nil {
@@ -71,30 +72,36 @@ func newSession(srv *Server, p auth.Principal, a access, address string, leave f
 }
 
 // run serves the channels of the session until it ends.
-func (s *session) run(client *ssh.ServerConn, channels <-chan ssh.NewChannel) {
+func (s *session) run(channels <-chan ssh.NewChannel) {
 	log := s.server.log.With(slog.String("session", s.id), slog.String("address", s.actor.Address))
-	done, err := s.server.sessions.Begin(&auth.Session{Principal: s.principal,
-		Check: func(tx *store.Tx, p auth.Principal) error { return onVolume(tx, p, s.volume) },
-		End:   func(reason error) { s.cancel(reason); client.Close() }})
+	s.touch()
+	done, err := s.server.sessions.Begin(&auth.Session{Principal: s.principal, Check: s.check,
+		End: func(reason error) { s.cancel(reason); s.close() }})
 	if err != nil {
 		s.cancel(err)
 		return
 	}
 	s.done = done
 	log.Info("sftp session began", slog.String("volume", s.volume), slog.String("token", s.actor.TokenID), slog.Bool("read_only", s.readOnly))
-	s.touch()
-	idle := s.watchIdle(client)
-	defer idle()
 	var all sync.WaitGroup
 	for next := range channels {
 		s.accept(next, &all)
 	}
-	if s.meter.flooded() {
+	if s.meter.hasFlooded() {
 		s.cancel(errFlood)
 	}
 	s.cancel(errGone)
 	all.Wait()
 	log.Info("sftp session ended", slog.Any("reason", context.Cause(s.ctx)), slog.Duration("took", time.Since(s.began).Round(time.Millisecond)))
+}
+
+// check returns why the session must end although its token is valid.
+func (s *session) check(tx *store.Tx, p auth.Principal) error {
+	idle := time.Since(time.Unix(0, s.active.Load()))
+	if idle > time.Duration(s.server.deps.Settings.Current().SFTP.IdleTimeout) {
+		return errIdle
+	}
+	return onVolume(tx, p, s.volume)
 }
 
 // end completes the entry of the session and frees what it holds.
@@ -144,56 +151,54 @@ func (s *session) openHandle() (leave func(), err error) {
 
 func (s *session) touch() { s.active.Store(time.Now().UnixNano()) }
 
-// watchIdle ends the session after sftp.idle_timeout without a request. The returned
-// function stops the watch.
-func (s *session) watchIdle(client *ssh.ServerConn) (stop func()) {
-	var all sync.WaitGroup
-	ctx, cancel := context.WithCancel(s.ctx)
-	s.aside(&all, func() {
-		for {
-			changed := s.server.deps.Settings.Changed()
-			limit := time.Duration(s.server.deps.Settings.Current().SFTP.IdleTimeout)
-			left := limit - time.Since(time.Unix(0, s.active.Load()))
-			if left <= 0 {
-				s.cancel(errIdle)
-				client.Close()
-				return
-			}
-			timer := time.NewTimer(left)
-			select {
-			case <-ctx.Done():
-				timer.Stop()
-				return
-			case <-changed:
-			case <-timer.C:
-			}
-			timer.Stop()
-		}
-	})
-	return func() { cancel(); all.Wait() }
-}
+// maxChannels is how many channels of a connection may be open.
+const maxChannels = 8
 
-// accept serves a channel of type session, one at a time: each may hold the data of a
-// whole window.
+// accept serves a channel of type session.
 func (s *session) accept(next ssh.NewChannel, all *sync.WaitGroup) {
 	if next.ChannelType() != "session" {
 		_ = next.Reject(ssh.Prohibited, "only the subsystem sftp is available")
 		return
 	}
-	if !s.busy.CompareAndSwap(false, true) {
-		_ = next.Reject(ssh.ResourceShortage, "one session of a connection at a time")
+	leave, err := s.openChannel()
+	if err != nil {
+		_ = next.Reject(ssh.ResourceShortage, "too many SFTP sessions are open: close one")
 		return
 	}
 	channel, requests, err := next.Accept()
 	if err != nil {
-		s.busy.Store(false)
+		leave()
 		return
 	}
-	s.aside(all, func() {
-		defer s.busy.Store(false)
+	closed := s.meter.open()
+	all.Go(func() {
+		defer s.server.recovered(func() { s.cancel(errInternal); s.close() }, slog.String("session", s.id), slog.String("volume", s.volume))
+		defer leave()
+		defer closed()
 		s.serve(channel, requests, all)
 		ssh.DiscardRequests(requests) // until the client has closed the channel: before, it may fill its window
 	})
+}
+
+// openChannel counts a channel. Each may hold the data of a whole window, so that all but the first
+// one of a connection count as sessions.
+func (s *session) openChannel() (leave func(), err error) {
+	n := s.channels.Add(1)
+	free := func() {}
+	switch {
+	case n > maxChannels:
+		err = errSessions
+	case n > 1:
+		free, err = s.server.places.Enter(s.ctx, limit.Claim{Tenant: s.tenant})
+	}
+	leave = func() {
+		free()
+		s.channels.Add(-1)
+	}
+	if err != nil {
+		leave()
+	}
+	return leave, err
 }
 
 // serve waits for the request of the subsystem sftp, and serves it. Anything else, such
@@ -205,16 +210,13 @@ func (s *session) serve(channel ssh.Channel, requests <-chan *ssh.Request, all *
 		switch {
 		case r.Type == "subsystem" && ssh.Unmarshal(r.Payload, &subsystem) == nil && subsystem.Name == "sftp":
 			_ = r.Reply(true, nil)
-			s.aside(all, func() { ssh.DiscardRequests(requests) })
-			s.aside(all, func() { _, _ = io.Copy(io.Discard, channel.Stderr()) })
-			counted, done := s.meter.serve(channel)
-			s.serveFiles(counted)
-			done()
+			all.Go(func() { ssh.DiscardRequests(requests) })
+			all.Go(func() { _, _ = io.Copy(io.Discard, channel.Stderr()) })
+			s.serveFiles(metered{channel, s.meter})
 			_, _ = channel.SendRequest("exit-status", false, ssh.Marshal(struct{ Status uint32 }{}))
 			return
 		case r.Type == "subsystem", r.Type == "exec", r.Type == "shell":
 			_ = r.Reply(false, nil)
-			s.aside(all, func() { ssh.DiscardRequests(requests) })
 			return
 		default:
 			_ = r.Reply(false, nil)
@@ -223,11 +225,9 @@ func (s *session) serve(channel ssh.Channel, requests <-chan *ssh.Request, all *
 }
 
 func (s *session) serveFiles(channel io.ReadWriteCloser) {
-	h := &handlers{session: s}
-	g := newGuard(channel, s.touch)
-	server := sftp.NewRequestServer(g, sftp.Handlers{FileGet: h, FilePut: h, FileCmd: h, FileList: h})
-	err := server.Serve()
-	g.finish()
+	g := newGuard(channel, s)
+	h := &handlers{s, g}
+	err := sftp.NewRequestServer(g, sftp.Handlers{FileGet: h, FilePut: h, FileCmd: h, FileList: h}).Serve()
 	if err != nil && !errors.Is(err, io.EOF) && s.ctx.Err() == nil {
 		s.server.log.Debug("sftp: a channel ended", slog.String("session", s.id), slog.Any("err", err))
 	}

@@ -50,7 +50,7 @@ func TestSFTPSessionMemory(t *testing.T) {
 	}
 	each := (most - before) / sessions
 	t.Logf("%d KiB for each session", each>>10)
-	require.Less(t, each, int64(2<<20))
+	require.Less(t, each, int64(5<<20))
 }
 
 func download(c *client.Client) {

@@ -1,7 +1,6 @@
 package sftp
 
 import (
-	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -15,9 +14,12 @@ import (
 	v1 "berth/api/v1"
 )
 
-// handlers answer the requests of one session. Package sftp has resolved the ".."
+// handlers answer the requests of one channel. Package sftp has resolved the ".."
 // components of their paths.
-type handlers struct{ session *session }
+type handlers struct {
+	session *session
+	guard   *guard
+}
 
 // relative returns a path from the volume's root.
 func relative(path string) string {
@@ -27,28 +29,28 @@ func relative(path string) string {
 	return path
 }
 
-// errUnused is the error of calls that package sftp does not make: the guard makes every
-// open one for reading and writing.
-var errUnused = errors.New("bad file flags")
+// Fileread opens a file for reading.
+func (h *handlers) Fileread(r *sftp.Request) (io.ReaderAt, error) { return h.OpenFile(r) }
 
-// Fileread is part of sftp.FileReader.
-func (h *handlers) Fileread(*sftp.Request) (io.ReaderAt, error) { return nil, errUnused }
-
-// Filewrite is part of sftp.FileWriter.
-func (h *handlers) Filewrite(*sftp.Request) (io.WriterAt, error) { return nil, errUnused }
+// Filewrite opens a file for writing.
+func (h *handlers) Filewrite(r *sftp.Request) (io.WriterAt, error) { return h.OpenFile(r) }
 
 // OpenFile opens a file. The mode of a new file is 0644, whatever the client asks for.
 func (h *handlers) OpenFile(r *sftp.Request) (opened sftp.WriterAtReaderAt, err error) {
-	s, path := h.session, relative(r.Filepath)
+	s, path, flags := h.session, relative(r.Filepath), r.Pflags()
 	defer s.failed(&err)
-	mode := v1.OpenMode{
-		Read: r.Flags&addedRead == 0, Write: r.Flags&addedWrite == 0, Append: r.Flags&flagAppend != 0,
-		Create: r.Flags&flagCreate != 0, Exclusive: r.Flags&flagExcl != 0, Truncate: r.Flags&flagTrunc != 0,
+	mode := v1.OpenMode{Read: flags.Read, Write: flags.Write || flags.Append, Append: flags.Append}
+	switch {
+	case mode.Write:
+		mode.Create, mode.Exclusive, mode.Truncate = flags.Creat, flags.Excl, flags.Trunc
+		if err := s.mayChange(); err != nil {
+			return nil, err
+		}
+	case !mode.Read:
+		return nil, errFlags
 	}
-	if !mode.Write {
-		mode.Create, mode.Truncate, mode.Exclusive = false, false, false
-	} else if err := s.mayChange(); err != nil {
-		return nil, err
+	if mode.Append {
+		h.guard.appends.Store(true)
 	}
 	leave, err := s.openHandle()
 	if err != nil {
@@ -63,8 +65,10 @@ func (h *handlers) OpenFile(r *sftp.Request) (opened sftp.WriterAtReaderAt, err 
 	if err != nil {
 		return nil, s.statusOf(path, err)
 	}
-	f := &file{session: s, path: path, mode: mode, handle: handle, leave: leave}
-	s.files.add(f)
+	f := &file{session: s, path: path, handle: handle, leave: leave}
+	if mode.Write {
+		s.writing.Store(path, f)
+	}
 	if handle.Changed() {
 		if err := f.entry.begin(s, path); err != nil {
 			f.Close()
@@ -74,12 +78,66 @@ func (h *handlers) OpenFile(r *sftp.Request) (opened sftp.WriterAtReaderAt, err 
 	return f, nil
 }
 
-// Filelist opens a folder to list it, or describes a file.
+// file is an open file of a client. It counts bytes, and stores the entry of the file in
+// the audit log.
+type file struct {
+	session *session
+	path    string
+	handle  v1.FileHandle
+	leave   func()
+
+	entry fileEntry
+
+	mu      sync.Mutex
+	refused error // the last refusal of a write
+}
+
+// ReadAt reads from the file.
+func (f *file) ReadAt(p []byte, off int64) (n int, err error) {
+	defer f.session.failed(&err)
+	if off < 0 {
+		return 0, io.EOF
+	}
+	n, err = f.handle.ReadAt(p, off)
+	f.session.server.metrics.sent.Add(float64(n))
+	return n, f.session.statusOf(f.path, err)
+}
+
+// WriteAt writes to the file. The first write stores the entry.
+func (f *file) WriteAt(p []byte, off int64) (n int, err error) {
+	defer f.session.failed(&err)
+	n, err = f.handle.WriteAt(p, off)
+	f.session.server.metrics.received.Add(float64(n))
+	if err != nil {
+		f.mu.Lock()
+		f.refused = err
+		f.mu.Unlock()
+	}
+	if n > 0 { // also if the rest was refused
+		err = errors.Join(err, f.entry.begin(f.session, f.path))
+	}
+	return n, f.session.statusOf(f.path, err)
+}
+
+// Close closes the file, and completes its entry if a write was refused.
+func (f *file) Close() (err error) {
+	defer f.session.failed(&err)
+	defer f.leave()
+	f.session.writing.CompareAndDelete(f.path, f)
+	err = f.handle.Close()
+	f.mu.Lock()
+	refused := f.refused
+	f.mu.Unlock()
+	return f.session.statusOf(f.path, errors.Join(err, f.entry.complete(f.session, refused)))
+}
+
+// Filelist opens a folder to list it, or describes a file. That of a handle is the one at its path.
 func (h *handlers) Filelist(r *sftp.Request) (opened sftp.ListerAt, err error) {
 	s, path := h.session, relative(r.Filepath)
 	defer s.failed(&err)
 	if r.Method != "List" {
-		return h.describe(r, path)
+		info, err := s.server.deps.Files.Stat(s.ctx, s.volume, path)
+		return described{info}, s.statusOf(path, err)
 	}
 	leave, err := s.openHandle()
 	if err != nil {
@@ -95,17 +153,6 @@ func (h *handlers) Filelist(r *sftp.Request) (opened sftp.ListerAt, err error) {
 		return nil, s.statusOf(path, err)
 	}
 	return &folder{session: s, path: path, handle: handle, leave: leave}, nil
-}
-
-// describe describes the file at a path, or that of a handle.
-func (h *handlers) describe(r *sftp.Request, path string) (sftp.ListerAt, error) {
-	s := h.session
-	if open := s.files.any(path); open != nil && onHandle(r) {
-		info, err := open.handle.Stat()
-		return described{info}, s.statusOf(path, err)
-	}
-	info, err := s.server.deps.Files.Stat(s.ctx, s.volume, path)
-	return described{info}, s.statusOf(path, err)
 }
 
 // Lstat describes a file or a link.
@@ -225,28 +272,18 @@ func (h *handlers) setAttributes(r *sftp.Request, path string) error {
 	if err := s.mayChange(); err != nil {
 		return err
 	}
-	open := s.files.writer(path)
-	var changed bool
-	var err error
-	if open != nil && onHandle(r) {
-		changed, err = open.handle.SetAttributes(a)
+	changed, err := s.server.deps.Files.SetAttributes(s.ctx, s.volume, path, a)
+	if !changed {
+		return s.statusOf(path, err)
+	}
+	var failed error // the first of several changes has an entry, also if another one failed
+	if open, is := s.writing.Load(path); is {
+		failed = open.(*file).entry.begin(s, path)
 	} else {
-		changed, err = s.server.deps.Files.SetAttributes(s.ctx, s.volume, path, a)
+		_, failed = s.record(action, path, false)
 	}
-	switch { // the first of several changes has an entry, also if another one failed
-	case !changed:
-	case open != nil:
-		err = errors.Join(err, open.entry.begin(s, path))
-	default:
-		_, failed := s.record(action, path, false)
-		err = errors.Join(err, failed)
-	}
-	return s.statusOf(path, err)
+	return s.statusOf(path, errors.Join(err, failed))
 }
-
-// onHandle reports whether a request for attributes names its file by a handle and not by a path.
-// pkg/sftp gives both the path, but a context only to those that have sent it.
-func onHandle(r *sftp.Request) bool { return r.Context() == context.Background() }
 
 // attributesOf returns the attributes that a client sets, and the action of the change.
 func attributesOf(r *sftp.Request) (a v1.FileAttributes, action string) {
