@@ -62,25 +62,32 @@ func (r *Reader) Unlinked(ctx context.Context, containerID string) (int64, error
 	return u.bytes, nil
 }
 
-// process adds the files of one process. Threads may have separate handle tables.
+// process adds the files of one process. Threads may have separate handle tables. They
+// share their mappings, which the kernel shows for each thread that has not ended: the
+// first one may have.
 func (u *unlinkedScan) process(pid string) error {
-	err := u.each(filepath.Join(u.proc, pid, "task"), func(tid string) error {
-		if tid != pid && sameHandles(pid, tid) {
+	last, mapped := "", false
+	return u.each(filepath.Join(u.proc, pid, "task"), func(tid string) error {
+		if last == "" || !sameHandles(last, tid) {
+			last = tid
+			if err := u.handles(filepath.Join(u.proc, pid, "task", tid, "fd")); err != nil {
+				return err
+			}
+		}
+		if mapped {
 			return nil
 		}
-		return u.handles(filepath.Join(u.proc, pid, "task", tid, "fd"))
-	})
-	if err != nil {
+		n, err := u.mappings(filepath.Join(u.proc, tid))
+		mapped = n > 0
 		return err
-	}
-	return u.mappings(filepath.Join(u.proc, pid))
+	})
 }
 
-// sameHandles reports whether a thread shares the handles of its process.
-func sameHandles(pid, tid string) bool {
+// sameHandles reports whether two threads share their handles.
+func sameHandles(one, other string) bool {
 	const kcmpFiles = 2
-	a, errA := strconv.Atoi(pid)
-	b, errB := strconv.Atoi(tid)
+	a, errA := strconv.Atoi(one)
+	b, errB := strconv.Atoi(other)
 	if errA != nil || errB != nil {
 		return false
 	}
@@ -99,16 +106,20 @@ func (u *unlinkedScan) handles(dir string) error {
 	})
 }
 
-func (u *unlinkedScan) mappings(process string) error {
-	return u.eachLine(filepath.Join(process, "maps"), func(line string) error {
+// mappings adds the mapped files of a thread, and returns the number of its mappings. A
+// thread that has ended has none.
+func (u *unlinkedScan) mappings(thread string) (n int, err error) {
+	err = u.eachLine(filepath.Join(thread, "maps"), func(line string) error {
+		n++
 		if err := u.spend(); err != nil {
 			return err
 		}
 		if at, _, ok := strings.Cut(line, " "); ok && strings.HasSuffix(line, deleted) {
-			u.add(filepath.Join(process, "map_files", at))
+			u.add(filepath.Join(thread, "map_files", at))
 		}
 		return nil
 	})
+	return n, err
 }
 
 // add adds the file behind a kernel link if the file has no name.

@@ -1,12 +1,15 @@
 package cgroup
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -100,6 +103,62 @@ func TestThreadHandlesCount(t *testing.T) {
 	require.EqualValues(t, held, count(t, r)-before)
 	close(end)
 	<-ended
+}
+
+// TestMappingsOfAnEndedFirstThread requires that the mapped files of a process count although
+// its first thread, whose mappings /proc shows for the process, has ended.
+func TestMappingsOfAnEndedFirstThread(t *testing.T) {
+	if dir := os.Getenv("BERTH_TEST_MAPS_IN"); dir != "" {
+		mapAndEndFirstThread(dir)
+	}
+	child := exec.Command(os.Args[0], "-test.run=^TestMappingsOfAnEndedFirstThread$")
+	child.Env = append(os.Environ(), "BERTH_TEST_MAPS_IN="+t.TempDir())
+	out, err := child.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, child.Start())
+	t.Cleanup(func() {
+		require.NoError(t, child.Process.Kill())
+		_ = child.Wait()
+	})
+	_, err = bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err)
+	maps := fmt.Sprintf("/proc/%d/maps", child.Process.Pid)
+	require.Eventually(t, func() bool {
+		text, err := os.ReadFile(maps)
+		return err == nil && len(text) == 0
+	}, 10*time.Second, time.Millisecond, "the first thread has ended")
+	cgroups, _ := host(t, map[string]string{"cgroup/memory/docker/" + id + "/cgroup.procs": fmt.Sprintf("%d\n", child.Process.Pid)})
+	require.GreaterOrEqual(t, count(t, newReader(cgroups, "/proc", nil)), int64(held))
+}
+
+// mapAndEndFirstThread maps a deleted file, closes it, and ends the first thread of the process.
+func mapAndEndFirstThread(dir string) {
+	fd, err := unix.Open(filepath.Join(dir, "m"), unix.O_CREAT|unix.O_RDWR, 0o600)
+	if err == nil {
+		_, err = unix.Write(fd, make([]byte, held))
+	}
+	if err == nil {
+		err = unix.Fsync(fd)
+	}
+	if err == nil {
+		_, err = unix.Mmap(fd, 0, held, unix.PROT_READ, unix.MAP_SHARED)
+	}
+	if err != nil {
+		panic(err)
+	}
+	_ = unix.Unlink(filepath.Join(dir, "m"))
+	_ = unix.Close(fd)
+	fmt.Println("mapped")
+	for {
+		go func() {
+			runtime.LockOSThread()
+			if unix.Gettid() == unix.Getpid() {
+				_, _, _ = unix.Syscall(unix.SYS_EXIT, 0, 0, 0)
+			}
+			time.Sleep(time.Hour)
+		}()
+		time.Sleep(time.Millisecond)
+	}
 }
 
 func TestUnlinkedUnknownContainer(t *testing.T) {
