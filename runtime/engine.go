@@ -14,15 +14,19 @@ package runtime
 //	                                                  streams; ErrImageNotFound, ErrDenied, ErrStalled
 //	Create(ctx, Spec) (containerID string, err error) ErrImageNotFound; adopts the container of that name and spec hash;
 //	                                                  first removes one with another hash, unless it runs: ErrRunning
-//	Start(ctx, Name) error                            nil if it runs; ErrPortTaken, ErrBadCommand, ErrMountMissing, ErrNotFound
+//	Probe(ctx, Spec) error                            returns the error of a Create without creating the container
+//	Start(ctx, Name) error                            nil if it runs; ErrPortTaken, ErrNoAddress, ErrBadCommand, ErrMountMissing, ErrNotFound
 //	Signal(ctx, Name, signal string) error            nil if it does not run
 //	Kill(ctx, Name) error                             sends SIGKILL; returns after the exit; nil if it does not run
 //	Remove(ctx, Name) error                           ErrRunning if it runs; nil if it does not exist
 //	Update(ctx, Name, Live) error                     changes the limits
+//	Connect(ctx, Name) error                          connects it to the network of the containers
 //	Unpause(ctx, Name) error                          nil if it is not paused
 //	Logs(ctx, t Target, since time.Time, each func(Line) error) error
 //	                                                  streams; since is exclusive; nil after the container's exit
-//	Input(ctx, containerID string, data []byte) error ErrNotRunning
+//	Resize(ctx, containerID string, columns, rows uint) error
+//	                                                  of its terminal
+//	Input(ctx, containerID string, data []byte) error ErrNotRunning, ErrInputFull
 //	Stats(ctx, containerID string) (Stats, error)     ErrNotFound, ErrNotRunning
 //
 // Instance changes with each start of the engine that ended containers. It uses

@@ -10,18 +10,20 @@ import (
 // container: observe it again.
 var (
 	ErrNotFound      = errors.New("container not found")
-	ErrImageNotFound = errors.New("image not found")          // on the host; after a pull: in its registry
-	ErrDenied        = errors.New("registry denied access")   // wrong or missing credentials
-	ErrUnavailable   = errors.New("engine is unavailable")    // it did not answer
-	ErrPortTaken     = errors.New("port is taken")            // by another process or container
-	ErrBadCommand    = errors.New("command cannot be run")    // no such program, or it is not executable
-	ErrMountMissing  = errors.New("mount source is missing")  // the directory of a bind mount does not exist
-	ErrMountRefused  = errors.New("mount is refused")         // by the operator's policy, or berth cannot check it
-	ErrInvalid       = errors.New("engine refused the spec")  // it will never accept one of the values
-	ErrUnmanaged     = errors.New("name is taken by another") // by a container without this store's label
-	ErrNotRunning    = errors.New("container is not running") // so it takes no input and has no statistics
-	ErrRunning       = errors.New("container is running")     // and must exit before it is removed or replaced
-	ErrStalled       = errors.New("pull made no progress")    // for the stall limit
+	ErrImageNotFound = errors.New("image not found")            // on the host; after a pull: in its registry
+	ErrDenied        = errors.New("registry denied access")     // wrong or missing credentials
+	ErrUnavailable   = errors.New("engine is unavailable")      // it did not answer
+	ErrPortTaken     = errors.New("port is taken")              // by another process or container
+	ErrNoAddress     = errors.New("address is not on the host") // of a port
+	ErrBadCommand    = errors.New("command cannot be run")      // no such program, or it is not executable
+	ErrMountMissing  = errors.New("mount source is missing")    // the directory of a bind mount does not exist
+	ErrMountRefused  = errors.New("mount is refused")           // by the operator's policy, or berth cannot check it
+	ErrInvalid       = errors.New("engine refused the spec")    // it will never accept one of the values
+	ErrUnmanaged     = errors.New("name is taken by another")   // by a container without this store's label
+	ErrInputFull     = errors.New("container does not read")    // its standard input
+	ErrNotRunning    = errors.New("container is not running")   // so it takes no input and has no statistics
+	ErrRunning       = errors.New("container is running")       // and must exit before it is removed or replaced
+	ErrStalled       = errors.New("pull made no progress")      // for the stall limit
 )
 
 // CallError is the error of a call of the engine.
@@ -68,8 +70,11 @@ type State struct {
 	FinishedAt  time.Time // zero: never exited; slightly before StartedAt if it exited at once
 	ExitCode    int
 	OOMKilled   bool
-	Live        Live // the limits in force
+	OOMAt       time.Time // of the last process of this run that the kernel killed for its memory; zero: unknown
+	Live        Live      // the limits in force
 	TTY         bool
+	Detached    bool          // it is not connected to the network of the containers
+	StopSignal  string        // see Spec; of the image if the Spec has none; empty: the engine's default
 	StopTimeout time.Duration // see Spec; 0: the engine's default
 }
 
@@ -107,6 +112,7 @@ type Spec struct {
 	Incarnation string
 	Image       string
 	Command     []string // nil: the image's own
+	SignalGroup bool     // signals reach all processes of Command's group, as Ctrl-C of a terminal does
 	Env         []string // KEY=value, sorted
 	Mounts      []Mount
 	Ports       []Port
@@ -115,6 +121,7 @@ type Spec struct {
 	User        string // name or number, with :group or not; empty: the image's
 	Workdir     string // absolute
 	Hostname    string // RFC 1123 labels; empty: the engine's choice
+	MachineID   string // the content of /etc/machine-id, unless ReadOnlyRoot; empty: the image's
 	// ReadOnlyRoot makes the root file system read-only, with a writable file system of
 	// bounded size in memory at /tmp and /run.
 	ReadOnlyRoot bool

@@ -35,7 +35,7 @@ func (s consoles) command(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if err := s.processes.Command(context.Background(), o.Meta.ID, body.Command); err != nil {
+	if err := s.processes.Command(context.Background(), callerOf(c), o.Meta.ID, body.Command); err != nil {
 		return err
 	}
 	return edge.OK(c, acceptedBody{"Command sent", o.Meta.ID})

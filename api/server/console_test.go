@@ -142,3 +142,24 @@ func TestSocketResumesByLine(t *testing.T) {
 		require.Contains(t, string(body), text)
 	}
 }
+
+// TestCommandsOfATerminal requires that a command is refused that a terminal would cut, and
+// control characters that end or suspend the program without the scope power.
+func TestCommandsOfATerminal(t *testing.T) {
+	h := newHarness(t)
+	volume := h.volume()
+	h.container("mc", volume)
+	h.must("POST", "/containers", object{"internal_id": "pipe", "image": "i", "volume_id": volume, "tty": false})
+	long := strings.Repeat("x", 4096)
+	h.refuse(400, "command: must have at most 4095 bytes a line, because a terminal keeps no more: containers with tty: false take longer ones",
+		"POST", "/containers/mc/command", object{"command": "short\n" + long})
+	h.must("POST", "/containers/mc/command", object{"command": long[1:] + "\n" + long[1:]})
+	h.must("POST", "/containers/pipe/command", object{"command": long})
+	h.refuse(400, "command: must not hold NUL", "POST", "/containers/mc/command", object{"command": "a\x00"})
+	h.must("POST", "/containers/mc/command", object{"command": "\x03"})
+	for scopes, want := range map[string]int{"console": 403, "console power": 200} {
+		token := h.must("POST", "/auth/tokens", object{"scopes": strings.Fields(scopes), "containers": []string{"mc"}}).json["token"].(string)
+		got := h.do(request{method: "POST", path: "/containers/mc/command", body: `{"command": "\u0003"}`, token: token})
+		require.Equal(t, want, got.status, scopes)
+	}
+}

@@ -37,7 +37,7 @@ func newHandlers(d Deps, a access, all *auth.Sessions) handlers {
 	bodies := edge.NewBodies(d.Settings.Current)
 	decoder := decoder{bodies: bodies, settings: d.Settings, access: a}
 	sessions := sessions{all: all, access: a}
-	processes := processes{console: d.Console, sampler: d.Stats, starts: a.starts, commands: limit.NewSlots(limit.Fixed(limit.Commands()))}
+	processes := processes{store: d.Store, console: d.Console, sampler: d.Stats, starts: a.starts, commands: limit.NewSlots(limit.Fixed(limit.Commands()))}
 	return handlers{
 		health:     health{store: d.Store, ready: d.Ready, gatherer: d.Gatherer},
 		page:       newOperatorPage(d),

@@ -15,11 +15,12 @@ import (
 
 // commandTimeout bounds how long it may take to send a command to a container or
 // to read its resource usage.
-const commandTimeout = 10 * time.Second
+const commandTimeout = 15 * time.Second
 
 // processes reaches the processes of containers, for requests and for the messages
 // of sockets.
 type processes struct {
+	store   *store.Store
 	console Console // nil: unavailable
 	sampler Stats   // nil: unavailable
 	starts  *limit.Rate
@@ -37,9 +38,12 @@ func (p processes) Find(tx *store.Tx, id string) error {
 }
 
 // Command sends a command to a container's standard input.
-func (p processes) Command(ctx context.Context, id, command string) error {
+func (p processes) Command(ctx context.Context, caller auth.Principal, id, command string) error {
 	if p.console == nil {
 		return edge.ErrUnavailable
+	}
+	if err := p.checkCommand(caller, id, command); err != nil {
+		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
@@ -49,6 +53,39 @@ func (p processes) Command(ctx context.Context, id, command string) error {
 	}
 	defer leave()
 	return p.console.Send(ctx, id, line(command))
+}
+
+// maxTerminalLine is how many bytes of a line the kernel's terminal keeps.
+const maxTerminalLine = 4095
+
+// signalKeys are the keys that a terminal takes for signals to its processes, for the end
+// of their input, or for a pause of their output: Ctrl-C, D, S, Z and \.
+const signalKeys = "\x03\x04\x13\x1a\x1c"
+
+// checkCommand refuses a command that a terminal would cut, and one that acts on the
+// container's power if the caller may not.
+func (p processes) checkCommand(caller auth.Principal, id, command string) error {
+	if strings.ContainsRune(command, 0) {
+		return v1.Errorf(v1.InvalidRequest, "command: must not hold NUL")
+	}
+	if strings.ContainsAny(command, signalKeys) && !caller.HasScope(v1.ScopePower) {
+		return v1.Errorf(v1.ScopeDenied, "Token scope does not allow this operation: control characters such as Ctrl-C need the scope power")
+	}
+	if len(command) <= maxTerminalLine {
+		return nil
+	}
+	return p.store.View(func(tx *store.Tx) error {
+		o, err := intent.FindContainer(tx, id)
+		if err != nil || !*v1.WithDefaults(o.Spec).TTY {
+			return err
+		}
+		for part := range strings.Lines(command) {
+			if len(strings.TrimRight(part, "\r\n")) > maxTerminalLine {
+				return v1.Errorf(v1.InvalidRequest, "command: must have at most %d bytes a line, because a terminal keeps no more: containers with tty: false take longer ones", maxTerminalLine)
+			}
+		}
+		return nil
+	})
 }
 
 // line returns a command with exactly one line feed at its end.

@@ -197,6 +197,7 @@ type ContainerStatus struct {
 	StopSent        bool       `json:"stop_sent,omitempty"`      // whether its signal or command was sent
 	ExitCode        *int       `json:"exit_code,omitempty"`      // of the last run, or of a failed installation
 	OOMKilled       bool       `json:"oom_killed,omitempty"`     // the last run ran out of memory
+	OOMAt           time.Time  `json:"oom_at,omitzero"`          // the engine's time of the last kill of a process that a run survived
 	RestartCount    int        `json:"restart_count,omitempty"`  // starts without a request since the last one
 	Crashes         int        `json:"crashes,omitempty"`        // consecutive, for the backoff
 	Unrequested     bool       `json:"unrequested,omitempty"`    // the run that is being stopped was started from outside

@@ -68,6 +68,7 @@ const (
 	ContainerExists   Code = "container_exists"
 	ContainerDeleting Code = "container_deleting"
 	NotRunning        Code = "container_not_running"
+	InputFull         Code = "container_input_full"
 	PortBound         Code = "port_bound"
 	VolumeInUse       Code = "volume_in_use"
 	VolumeRestoring   Code = "volume_restoring"
@@ -111,6 +112,7 @@ var (
 	ErrVolumeRestoring   = &Error{VolumeRestoring, "Volume is being restored"}
 	ErrAmbiguousVolume   = &Error{AmbiguousVolume, "Ambiguous volume id"}
 	ErrNotRunning        = &Error{NotRunning, "Container is not running"}
+	ErrInputFull         = &Error{InputFull, "Container does not read its input"}
 	ErrSizeLimit         = &Error{SizeLimit, "Volume size limit exceeded"}
 	ErrEngineUnavailable = &Error{EngineUnavailable, "Docker does not answer; send the request again once it does"}
 	ErrBackupNotFound    = &Error{BackupNotFound, "Backup not found"}

@@ -48,6 +48,8 @@ func refusal(err error) error {
 	switch {
 	case errors.Is(err, runtime.ErrNotRunning), errors.Is(err, runtime.ErrNotFound):
 		return v1.ErrNotRunning
+	case errors.Is(err, runtime.ErrInputFull):
+		return v1.ErrInputFull
 	case errors.Is(err, runtime.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("%w: %w", v1.ErrEngineUnavailable, err)
 	}

@@ -32,6 +32,8 @@ func (d *daemon) containerLoop(m *controller.Metrics) *controller.Loop {
 	container.Register(d.metrics, m, d.store)
 	pulls := container.NewPuller(d.engine, pullWorkers, d.log)
 	d.part("image pulls", pulls.Run)
+	configs := container.NewConfigs(d.log)
+	d.part("config files", configs.Run)
 	heavyCalls := min(mostHeavyCalls, 2*goruntime.NumCPU())
 	slots := container.NewSemaphore(heavyCalls)
 	c := d.settings.Current().Reconcile
@@ -43,7 +45,7 @@ func (d *daemon) containerLoop(m *controller.Metrics) *controller.Loop {
 		Crash: container.CrashBackOff{Initial: firstCrashWait, Max: time.Duration(c.Backoff.Max),
 			ResetAfter: time.Duration(c.Backoff.ResetAfter)},
 		Warn:   container.Warnings{Start: time.Duration(c.StartWarning), Install: time.Duration(c.InstallWarning)},
-		BootID: bootID(), Volume: d.volumes.Path, Configure: d.volumes.Files().Configure, Auth: d.registryAuth, Mounts: d.mounts, Metrics: m, Log: d.log,
+		BootID: bootID(), Volume: d.volumes.Path, Configure: d.volumes.Files().Configure, Configs: configs, Auth: d.registryAuth, Mounts: d.mounts, Metrics: m, Log: d.log,
 	}
 	return &controller.Loop{
 		Name: "container", Reconciler: r, Failed: r.Failed,
@@ -54,7 +56,7 @@ func (d *daemon) containerLoop(m *controller.Metrics) *controller.Loop {
 			d.consoles.Source, roots.Source(), container.Restores(d.store), container.Volumes(d.store),
 			controller.Every(d.resync(), store.Containers.Lister(d.store)),
 		},
-		Awaited: []controller.Source{pulls.Source, slots.Source},
+		Awaited: []controller.Source{pulls.Source, configs.Source, slots.Source},
 		Workers: c.Workers + heavyCalls, // so that a kill finds a worker that no start occupies
 		BackOff: d.backOff(), Log: d.log, Metrics: m,
 	}

@@ -12,6 +12,8 @@ import (
 // Reasons of conditions that more than one place names.
 const (
 	reasonExited        = "Exited"     // the run exited by itself
+	reasonStopped       = "Stopped"    // it was requested to exit
+	reasonKilled        = "Killed"     // without a grace period
 	reasonRemoved       = "Removed"    // the container was removed from outside
 	reasonNotStarted    = "NotStarted" // the start was cancelled
 	reasonPresent       = "Present"    // something is on the host
@@ -34,6 +36,9 @@ func derive(c v1.Container, o Observed, st *v1.ContainerStatus, now time.Time) {
 		setStarted(c, o, st, now)
 	}
 	if current && st.ObservedInstall == c.Spec.InstallGeneration && (status(v1.ImageAvailable) == v1.Unknown || status(v1.ImageAvailable) == v1.False) {
+		if st.Message == v1.FindCondition(st.Conditions, v1.ImageAvailable).Message {
+			st.Message = ""
+		}
 		setImagePresent(st, now)
 	}
 	if current && status(v1.LimitsApplied) == v1.False && !changed(v1.LimitsApplied) && !limitsDiffer(c.Spec, o.Server.Live) {
@@ -117,14 +122,14 @@ func exitReason(c v1.Container, o Observed) (reason, text string) {
 	case timedOut(c.Status):
 		return v1.ReasonStartTimedOut, v1.FindCondition(c.Status.Conditions, v1.Started).Message
 	case c.Status.Phase == v1.Stopping:
-		return "Stopped", "the container was stopped"
+		return reasonStopped, "the container was stopped"
 	case c.Spec.Power != v1.PowerOn:
-		return "Killed", "the container was killed"
+		return reasonKilled, "the container was killed"
 	case c.Status.BootID != o.BootID:
 		return "HostRestarted", "the container exited with its host"
 	case lost(c, o):
 		return "EngineRestarted", "the container exited with the engine"
-	case ranOutOfMemory(o.Server):
+	case ranOutOfMemory(c, o.Server):
 		return v1.ReasonOutOfMemory, outOfMemoryText
 	}
 	return reasonExited, fmt.Sprintf("the container exited with code %d", o.Server.ExitCode)
@@ -134,7 +139,19 @@ const outOfMemoryText = "the container ran out of memory"
 
 // ranOutOfMemory reports whether memory ended a run. A run that survived the kill of
 // one of its processes and exited with code 0 did not.
-func ranOutOfMemory(server runtime.State) bool { return server.OOMKilled && server.ExitCode != 0 }
+func ranOutOfMemory(c v1.Container, server runtime.State) bool {
+	return endedWithoutMemory(c, server) && server.ExitCode != 0
+}
+
+// endedWithoutMemory reports whether the kernel killed a process of a run shortly before its
+// exit, which nobody had requested.
+func endedWithoutMemory(c v1.Container, server runtime.State) bool {
+	reason := v1.FindCondition(c.Status.Conditions, v1.Started).Reason
+	requested := c.Status.Phase == v1.Stopping || c.Status.Phase.Active() && c.Spec.Power != v1.PowerOn ||
+		c.Status.Phase == v1.Exit && (reason == reasonStopped || reason == reasonKilled)
+	survived := !server.OOMAt.IsZero() && !server.OOMAt.After(c.Status.OOMAt)
+	return server.OOMKilled && !requested && !survived
+}
 
 // timedOut reports whether the last run is being stopped, or was, because its start
 // pattern did not match in time.

@@ -123,6 +123,7 @@ func TestStoredBombDelaysNoStart(t *testing.T) {
 func TestConfigFilesAreBounded(t *testing.T) {
 	live(t, func(w *world) {
 		w.rec.Configure = func(ctx context.Context, _ string, files []v1.ConfigFile, _ map[string]string) (errs []error) {
+			require.Equal(t, 4, w.rec.Semaphore.Free(), "no start of another container waits for it")
 			<-ctx.Done()
 			for range files {
 				errs = append(errs, ctx.Err())

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	v1 "berth/api/v1"
+	"berth/controller/container"
 	"berth/runtime"
 	"berth/store"
 )
@@ -82,6 +83,73 @@ func TestOutOfMemory(t *testing.T) {
 		require.True(t, c.Status.OOMKilled)
 		require.Contains(t, c.Status.Message, "memory")
 	})
+}
+
+// TestProcessOutOfMemory requires that the kill of a process is reported when it happens, once,
+// and not as the cause of an exit that comes later.
+func TestProcessOutOfMemory(t *testing.T) {
+	for _, end := range []func(w *world){
+		func(w *world) { w.change(off) },
+		func(w *world) { w.change(kill) },
+		func(w *world) { w.engine.Outside.Exit(server, 1) },
+	} {
+		live(t, func(w *world) {
+			w.installed(nil)
+			w.change(on)
+			w.engine.Outside.OOMInside(server)
+			synctest.Wait()
+			require.Empty(t, w.events(v1.EventMessage), "it may be the end of the run")
+			time.Sleep(3 * time.Second)
+			w.want(v1.Running)
+			require.Equal(t, []string{"the container used up its memory, and the kernel killed one of its processes; the run goes on"}, w.events(v1.EventMessage))
+			time.Sleep(time.Hour)
+			end(w)
+			c := w.want(v1.Exit)
+			require.False(t, c.Status.OOMKilled)
+			require.NotContains(t, c.Status.Message, "memory")
+			require.NotEqual(t, v1.ReasonOutOfMemory, v1.FindCondition(c.Status.Conditions, v1.Started).Reason)
+			require.Len(t, w.events(v1.EventMessage), 1)
+		})
+	}
+	live(t, func(w *world) { // a kill that ends the run
+		w.installed(nil)
+		w.change(on)
+		w.engine.Outside.OOMInside(server)
+		w.engine.Outside.Exit(server, 137)
+		require.True(t, w.want(v1.Exit).Status.OOMKilled)
+		require.Equal(t, []string{"the container ran out of memory"}, w.events(v1.EventMessage))
+	})
+}
+
+// TestRefusedSpecKeepsTheContainer requires that a container is removed only when the engine
+// accepts the spec of the next one, and its image is on the host.
+func TestRefusedSpecKeepsTheContainer(t *testing.T) {
+	live(t, func(w *world) {
+		w.installed(nil)
+		before := w.engine.Outside.State(server).ContainerID
+		w.change(func(s *v1.ContainerSpec) { s.Limits.Memory = 1 << 20 })
+		c := w.get()
+		require.Equal(t, before, w.engine.Outside.State(server).ContainerID)
+		require.Contains(t, c.Status.Message, "memory is below 6 MiB")
+		require.Equal(t, "RemoveServerFailed", v1.FindCondition(c.Status.Conditions, v1.Reconciled).Reason)
+
+		w.engine.Outside.RefusePull("gone", runtime.ErrImageNotFound)
+		w.change(func(s *v1.ContainerSpec) { s.Limits.Memory, s.Image = 0, "gone" })
+		time.Sleep(time.Minute)
+		w.get()
+		require.Equal(t, before, w.engine.Outside.State(server).ContainerID)
+		w.change(func(s *v1.ContainerSpec) { s.Image, s.Workdir = "i", "/w" })
+		time.Sleep(time.Minute)
+		w.get()
+		require.NotEqual(t, before, w.engine.Outside.State(server).ContainerID)
+	})
+}
+
+// TestStopSignalOfTheImage requires that a spec without a stop signal has that of its image.
+func TestStopSignalOfTheImage(t *testing.T) {
+	require.Equal(t, "SIGINT", container.StopSignal(v1.ContainerSpec{}, runtime.State{StopSignal: "SIGINT"}))
+	require.Equal(t, "SIGQUIT", container.StopSignal(v1.ContainerSpec{Stop: v1.Stop{Signal: "SIGQUIT"}}, runtime.State{StopSignal: "SIGINT"}))
+	require.Equal(t, "SIGTERM", container.StopSignal(v1.ContainerSpec{}, runtime.State{}))
 }
 
 // TestOutOfMemoryReportedLate: the engine may report it after the exit. Then only
@@ -171,6 +239,7 @@ func TestDrift(t *testing.T) {
 			"stopped":             {v1.PowerOn, func(w *world) { w.engine.Outside.Exit(server, 0) }, v1.Exit, v1.Exit},
 			"killed and removed":  {v1.PowerOn, func(w *world) { w.engine.Outside.Exit(server, 137); synctest.Wait(); w.engine.Outside.Vanish(server) }, v1.Running, v1.Running},
 			"paused":              {v1.PowerOn, func(w *world) { w.engine.Outside.Pause(server) }, v1.Running, v1.Running},
+			"disconnected":        {v1.PowerOn, func(w *world) { w.engine.Outside.Detach(server) }, v1.Running, v1.Running},
 			"started, wanted off": {v1.PowerOff, func(w *world) { _ = w.engine.Outside.StartOutside(server) }, v1.Exit, v1.Exit},
 			"removed while off":   {v1.PowerOff, func(w *world) { w.engine.Outside.Vanish(server) }, v1.Exit, v1.Exit},
 		} {
@@ -192,7 +261,7 @@ func TestDrift(t *testing.T) {
 					}
 					w.want(tc.soon)
 					require.Equal(t, tc.soon == v1.Running, w.engine.Outside.State(server).Running)
-					require.False(t, w.engine.Outside.State(server).Paused)
+					require.False(t, w.engine.Outside.State(server).Paused || w.engine.Outside.State(server).Detached)
 					require.NotEmpty(t, w.engine.Outside.State(server).ContainerID, "a container exists")
 					time.Sleep(time.Minute)
 					w.want(tc.later)

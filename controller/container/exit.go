@@ -23,12 +23,16 @@ func (t *task) recordStopping() error {
 // with the first attempt that the engine answers, so that a refused signal does
 // not keep a run for ever.
 func (t *task) sendStop(ctx context.Context) error {
-	err := errors.New("no command")
-	if t.c.Spec.Stop.Command != "" {
+	err, signal := errors.New("no command"), stopSignal(t.c.Spec, t.o.Server)
+	switch t.c.Spec.Stop.Command {
+	case "":
+	case "^C": // the form of eggs
+		signal = "SIGINT"
+	default:
 		err = t.Console.Input(ctx, t.c.Meta.ID, []byte(t.c.Spec.Stop.Command))
 	}
 	if err != nil {
-		err = t.Engine.Signal(ctx, t.serverName(), stopSignal(t.c.Spec))
+		err = t.Engine.Signal(ctx, t.serverName(), signal)
 	}
 	if !errors.Is(err, runtime.ErrUnavailable) {
 		t.timers.since(t.c.Meta.ID, stopTimer, t.c.Status.StopRecordedAt, true)
@@ -91,21 +95,27 @@ func (t *task) recordOOM() error {
 	}, t.exitMessage()...)
 }
 
+// recordProcessKilled records that the kernel has killed a process of a run that goes on.
+func (t *task) recordProcessKilled() error {
+	return t.amend(func(st *v1.ContainerStatus, _ time.Time) { st.OOMAt = t.o.Server.OOMAt },
+		message{v1.ReasonOutOfMemory, "the container used up its memory, and the kernel killed one of its processes; the run goes on"})
+}
+
 // setExit copies the exit that the engine reports into the status.
 func (t *task) setExit(st *v1.ContainerStatus) {
 	o := t.o.Server
-	if ranOutOfMemory(o) && !st.OOMKilled {
+	if ranOutOfMemory(t.c, o) && !st.OOMKilled {
 		st.Totals.OOMKills++
 	}
 	st.StartedAt, st.FinishedAt = &o.StartedAt, &o.FinishedAt
-	st.ExitCode, st.OOMKilled = &o.ExitCode, o.OOMKilled
+	st.ExitCode, st.OOMKilled = &o.ExitCode, endedWithoutMemory(t.c, o)
 	for _, m := range t.exitMessage() {
 		st.Message = m.text
 	}
 }
 
 func (t *task) exitMessage() []message {
-	if ranOutOfMemory(t.o.Server) && !vanished(t.c, t.o.Server) {
+	if ranOutOfMemory(t.c, t.o.Server) && !vanished(t.c, t.o.Server) {
 		return []message{{text: outOfMemoryText}}
 	}
 	return nil

@@ -10,3 +10,13 @@ func (r *Reconciler) ForgetMemory() {
 func (s *Semaphore) Take(id string) bool { return s.acquire(id, false) }
 
 func (s *Semaphore) Release() { s.release() }
+
+// StopSignal is stopSignal.
+var StopSignal = stopSignal
+
+// Free returns the number of free permits.
+func (s *Semaphore) Free() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.free
+}

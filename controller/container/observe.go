@@ -40,6 +40,7 @@ func (r *Reconciler) observe(ctx context.Context, id string) (t *task, err error
 	}
 	t.observeEngine(ctx)
 	o.Now = r.Now() // after the calls of the engine: the timers are read at the same time
+	o.Configured = r.Configs.applied(id, startOf(c))
 	t.observeTimers()
 	t.followConsole()
 	t.observePressure(volume)

@@ -16,6 +16,7 @@ type Observed struct {
 	Server         runtime.State // zero: no container
 	Install        runtime.State // zero: no container, or not observed, as no installation or deletion needs it
 	Missing        string        // an image that is not on the host; observed only before an installation
+	Configured     bool          // the config files of the recorded start are applied
 	Matched        bool          // the console matched the start pattern in this run
 	OutputComplete bool          // the output of an exited run was read; observed only before its exit is recorded
 	OverLimit      string        // reason of the disk pressure; empty: none
@@ -216,13 +217,31 @@ func planRunning(c v1.Container, o Observed) Step {
 	case limitsDue(c, o.Server):
 		return UpdateLimits
 	case c.Status.Phase == v1.Running && sameRun(c, o.Server):
-		return Rest
+		return planUpkeep(c, o, Rest)
 	case c.Status.Phase != v1.Starting:
 		return RecordStarting // started from outside, and requested
 	case o.Matched:
 		return RecordRunning
 	}
-	return planStarting(c, o)
+	return planUpkeep(c, o, planStarting(c, o))
+}
+
+// oomWait is how long after the kernel killed a process a run must run to count as one that
+// goes on.
+const oomWait = 2 * time.Second
+
+// planUpkeep plans what has happened to a run that goes on, or next.
+func planUpkeep(c v1.Container, o Observed, next Step) Step {
+	left := o.Server.OOMAt.Add(oomWait).Sub(o.Now)
+	switch {
+	case o.Server.Detached:
+		return ConnectServer
+	case !o.Server.OOMAt.After(c.Status.OOMAt):
+		return next
+	case left > 0 && left <= 2*oomWait: // otherwise the clock was set back
+		return AwaitSurvival.until(o.Now.Add(left))
+	}
+	return RecordProcessKilled
 }
 
 // planStarting plans the next step of a run that has not matched its start pattern.
@@ -276,6 +295,10 @@ func prepare(c v1.Container, o Observed, next Step) Step {
 		return RemoveServer // and the files outside its volume
 	case limitsDue(c, o.Server):
 		return UpdateLimits
+	case next.is(StartServer) && len(c.Spec.ConfigFiles) > 0 && !startRecorded(c, o):
+		return RecordStart
+	case next.is(StartServer) && len(c.Spec.ConfigFiles) > 0 && !o.Configured:
+		return Configure
 	case next.is(Rest) && o.Server.ContainerID != c.Status.ContainerID, next.is(AwaitRetry) && c.Status.ContainerID == "":
 		return RecordCreated
 	}
@@ -301,7 +324,7 @@ func sameRun(c v1.Container, server runtime.State) bool {
 // exit that the run ran out of memory: on a busy host some 0.3 s later.
 func oomReportedLate(c v1.Container, server runtime.State) bool {
 	return c.Status.Phase == v1.Exit && !c.Status.OOMKilled && server.OOMKilled &&
-		server.ContainerID == c.Status.ContainerID && c.Status.StartedAt != nil && c.Status.StartedAt.Equal(server.StartedAt)
+		endedWithoutMemory(c, server) && server.ContainerID == c.Status.ContainerID && c.Status.StartedAt != nil && c.Status.StartedAt.Equal(server.StartedAt)
 }
 
 // vanished reports whether the container of the last run was removed from outside.

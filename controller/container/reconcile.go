@@ -55,8 +55,10 @@ type Reconciler struct {
 	Metrics     *controller.Metrics
 	Log         *slog.Logger
 
-	// Configure sets the values of configuration files in a volume.
+	// Configure sets the values of configuration files in a volume, as a job of Configs.
 	Configure func(ctx context.Context, volumeID string, files []v1.ConfigFile, env map[string]string) []error
+
+	Configs *Configs
 
 	instances instances
 	timers    timers

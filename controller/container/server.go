@@ -117,17 +117,54 @@ func (t *task) recordCreated() error {
 
 // removeServer removes the server container, and records that it was not removed
 // from outside.
-func (t *task) removeServer(ctx context.Context) error {
+func (t *task) removeServer(ctx context.Context) (controller.Result, error) {
+	if !t.c.Meta.Deleted && t.c.Status.ObservedInstall == t.c.Spec.InstallGeneration && t.o.Server.SpecHash != t.c.Spec.SpecHash() {
+		if accepted, res, err := t.probe(ctx); !accepted {
+			return res, err
+		}
+	}
 	t.drain(ctx, t.serverTarget())
 	if err := t.Engine.Remove(ctx, t.serverName()); err != nil || t.c.Meta.Deleted {
-		return err
+		return controller.Result{}, err
 	}
-	return t.amend(func(st *v1.ContainerStatus, _ time.Time) {
+	return controller.Result{}, t.amend(func(st *v1.ContainerStatus, _ time.Time) {
 		st.RemovedID, st.ServerVolume = t.o.Server.ContainerID, ""
 		if underDiskPressure(t.c) { // otherwise the container counts as removed from outside and runs again at once
 			st.ContainerID = ""
 		}
 	})
+}
+
+// probe reports whether the engine accepts the spec: a container is not removed for a spec
+// from which no other can be created.
+func (t *task) probe(ctx context.Context) (accepted bool, res controller.Result, err error) {
+	spec := serverSpec(t.c, t.Volume(t.c.Spec.VolumeID))
+	pinned, release, err := t.Mounts.Pin(ctx, spec.Name, mounts(t.c.Spec))
+	if err == nil {
+		defer release()
+		spec.Mounts = append(spec.Mounts, pinned...)
+		err = t.Engine.Probe(ctx, spec)
+	}
+	switch {
+	case err == nil:
+		return true, res, nil
+	case errors.Is(err, runtime.ErrImageNotFound):
+		res, err = t.pull(t.c.Spec.Image)
+	case errors.Is(err, runtime.ErrMountRefused):
+		err = t.refuseMount(err)
+	case errors.Is(err, runtime.ErrInvalid), errors.Is(err, runtime.ErrBadCommand):
+		err = controller.Terminal(err)
+	}
+	return false, res, err
+}
+
+// connectServer connects a container that was disconnected from outside.
+func (t *task) connectServer(ctx context.Context) error {
+	err := t.Engine.Connect(ctx, t.serverName())
+	if err == nil {
+		t.Metrics.Repaired("network")
+	}
+	return err
 }
 
 // drain saves the rest of a container's output before the container is removed.
@@ -179,21 +216,10 @@ func limitsAttempt(c v1.Container, server runtime.State) string {
 // startServer records a start before it calls the engine, so that a crash between
 // the two neither loses nor repeats the start.
 func (t *task) startServer(ctx context.Context) (controller.Result, error) {
-	if !t.startRecorded() {
-		instance, err := t.instances.query(ctx, t.Engine)
-		if err != nil {
+	if !startRecorded(t.c, t.o) {
+		if recorded, err := t.announceStart(ctx); err != nil || !recorded {
 			return controller.Result{}, err
 		}
-		t.o.Engine = instance
-		// A restore of the volume waits only for the starts that are recorded.
-		free := func(tx *store.Tx) bool { return store.Restoring(tx, t.c.Spec.VolumeID) == "" }
-		recorded, err := t.recordUnchanged(free, func(tx *store.Tx) error { return t.recordIn(tx, t.setStarting) })
-		if err != nil || !recorded {
-			return controller.Result{}, err
-		}
-	}
-	if err := t.applyConfigFiles(ctx); err != nil {
-		return controller.Result{}, err
 	}
 	err := t.startMounted(ctx, t.serverName())
 	if reason, known := startFailure(err); known {
@@ -202,10 +228,27 @@ func (t *task) startServer(ctx context.Context) (controller.Result, error) {
 	return controller.Result{}, err
 }
 
-func (t *task) startRecorded() bool {
-	st := t.c.Status
-	return st.Phase == v1.Starting && st.ObservedRun == t.c.Spec.RunGeneration &&
-		st.ContainerID == t.o.Server.ContainerID && st.StartedBefore.Equal(t.o.Server.StartedAt)
+// announceStart records a start. It returns false if the spec has changed since it was
+// loaded, or the volume is being restored.
+func (t *task) announceStart(ctx context.Context) (recorded bool, err error) {
+	if t.o.Engine, err = t.instances.query(ctx, t.Engine); err != nil {
+		return false, err
+	}
+	// A restore of the volume waits only for the starts that are recorded.
+	free := func(tx *store.Tx) bool { return store.Restoring(tx, t.c.Spec.VolumeID) == "" }
+	return t.recordUnchanged(free, func(tx *store.Tx) error { return t.recordIn(tx, t.setStarting) })
+}
+
+// recordStart records a start whose config files are applied next.
+func (t *task) recordStart(ctx context.Context) (controller.Result, error) {
+	_, err := t.announceStart(ctx)
+	return controller.Result{}, err
+}
+
+func startRecorded(c v1.Container, o Observed) bool {
+	st := c.Status
+	return st.Phase == v1.Starting && st.ObservedRun == c.Spec.RunGeneration &&
+		st.ContainerID == o.Server.ContainerID && st.StartedBefore.Equal(o.Server.StartedAt)
 }
 
 func (t *task) setStarting(st *v1.ContainerStatus, now time.Time) {
@@ -229,6 +272,8 @@ func startFailure(err error) (reason string, known bool) {
 	switch {
 	case errors.Is(err, runtime.ErrPortTaken):
 		return "PortTaken", true
+	case errors.Is(err, runtime.ErrNoAddress):
+		return "AddressMissing", true
 	case errors.Is(err, runtime.ErrBadCommand):
 		return "BadCommand", true
 	case errors.Is(err, runtime.ErrMountRefused):
@@ -353,6 +398,7 @@ func (t *task) recordDeleting() error {
 // learn that it is gone too.
 func (t *task) forget(ctx context.Context) error {
 	t.Pulls.Forget(t.c.Meta.ID)
+	t.Configs.forget(t.c.Meta.ID)
 	if err := t.forgetConsole(ctx); err != nil {
 		return err
 	}

@@ -2,6 +2,8 @@ package container
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"math"
 	"regexp"
 	"slices"
@@ -32,11 +34,9 @@ func stopTimeout(s v1.ContainerSpec) time.Duration {
 	return defaultStopTimeout
 }
 
-func stopSignal(s v1.ContainerSpec) string {
-	if s.Stop.Signal != "" {
-		return s.Stop.Signal
-	}
-	return defaultStopSignal
+// stopSignal returns the signal of the spec, of the image, or the default.
+func stopSignal(s v1.ContainerSpec, server runtime.State) string {
+	return cmp.Or(s.Stop.Signal, server.StopSignal, defaultStopSignal)
 }
 
 func serverName(id string) runtime.Name    { return runtime.Name{ID: id, Role: runtime.Server} }
@@ -46,20 +46,29 @@ func installerName(id string) runtime.Name { return runtime.Name{ID: id, Role: r
 func commonSpec(c v1.Container, volume string) runtime.Spec {
 	s := c.Spec
 	return runtime.Spec{
-		Revision: c.Meta.Revision,
-		Env:      environment(s),
-		Mounts:   []runtime.Mount{{Source: volume, Target: v1.Home}},
-		Live:     limits(s),
-		IOWeight: s.Limits.IOWeight,
-		User:     s.User,
-		Workdir:  v1.Home,
+		Revision:  c.Meta.Revision,
+		Env:       environment(s),
+		Mounts:    []runtime.Mount{{Source: volume, Target: v1.Home}},
+		Live:      limits(s),
+		IOWeight:  s.Limits.IOWeight,
+		User:      s.User,
+		Workdir:   v1.Home,
+		MachineID: machineID(c.Meta.UID),
 	}
+}
+
+// machineID returns an id for a container that other containers do not have, and that it
+// keeps whenever it is created again.
+func machineID(uid string) string {
+	sum := sha256.Sum256([]byte("machine-id " + uid))
+	return hex.EncodeToString(sum[:16])
 }
 
 func serverSpec(c v1.Container, volume string) runtime.Spec {
 	spec, s := commonSpec(c, volume), v1.WithDefaults(c.Spec)
 	spec.Name, spec.SpecHash = serverName(c.Meta.ID), s.SpecHash()
-	spec.Image, spec.Command = s.Image, command(s.StartupCommand)
+	spec.Image = s.Image
+	spec.Command, spec.SignalGroup = command(s.StartupCommand)
 	spec.TTY, spec.Labels, spec.StopSignal, spec.Hostname = *s.TTY, s.Labels, s.Stop.Signal, s.Hostname
 	if s.Workdir != "" {
 		spec.Workdir = s.Workdir
@@ -78,7 +87,8 @@ func installerSpec(c v1.Container, volume string) runtime.Spec {
 	spec, s := commonSpec(c, volume), c.Spec
 	spec.Name, spec.SpecHash = installerName(c.Meta.ID), s.InstallHash()
 	shell := cmp.Or(s.InstallEntrypoint, "/bin/sh") // the script's own #! line is a comment to it
-	spec.Image, spec.Command = installImage(s), []string{shell, "-c", strings.ReplaceAll(s.Script(), "\r\n", "\n")}
+	script := strings.ReplaceAll(strings.TrimPrefix(s.Script(), "\ufeff"), "\r\n", "\n")
+	spec.Image, spec.Command = installImage(s), []string{shell, "-c", script}
 	spec.Workdir = cmp.Or(s.InstallMount, v1.Home)
 	spec.Mounts[0].Target = spec.Workdir
 	return spec
@@ -94,16 +104,38 @@ func installImage(s v1.ContainerSpec) string {
 // command splits a command line as a shell does. A line that needs a shell, with
 // operators, variables, a builtin or an assignment, is passed to /bin/sh. An empty
 // line is the image's own command.
-func command(line string) []string {
+//
+// A shell that waits for a program would take its stop signal, end at once, and end the
+// container with it. So a single program replaces the shell. For any other line the signal
+// goes to the whole group, and the shell ends after the program that it waits for.
+func command(line string) (words []string, group bool) {
 	if strings.TrimSpace(line) == "" {
-		return nil
+		return nil, false
 	}
 	words, err := shellwords.Parse(line)
-	if err != nil || len(words) == 0 || strings.ContainsAny(line, "|&;<>()$`\n*?[") || words[0] == "exec" || assignment.MatchString(words[0]) {
-		return []string{"/bin/sh", "-c", line}
+	bad := err != nil || len(words) == 0
+	switch {
+	case bad || strings.ContainsAny(line, operators) || assignment.MatchString(words[0]) || slices.Contains(builtins, words[0]):
+		return []string{"/bin/sh", "-c", awaitProgram + line}, true
+	case words[0] == "exec":
+		return []string{"/bin/sh", "-c", line}, false
+	case strings.ContainsAny(line, "$*?["):
+		return []string{"/bin/sh", "-c", "exec " + line}, false
 	}
-	return words
+	return words, false
 }
+
+const (
+	operators = "|&;<>()`\n" // or of compound commands
+
+	// awaitProgram makes a shell end with the program that it waits for, with its exit code,
+	// once it has received a signal.
+	awaitProgram = "trap 'exit $?' HUP INT QUIT TERM USR1 USR2\n"
+)
+
+// builtins are words that exec does not take.
+var builtins = []string{"!", ".", ":", "[", "{", "alias", "cd", "command", "echo", "eval", "exit", "export", "false", "if", "printf", "read",
+	"return", "set", "shift", "source", "test", "time", "trap", "true", "ulimit", "umask", "unset", "until", "wait", "while"}
 
 // environment returns the variables of a container. The time zone is one of them,
 // unless the client sets TZ itself.

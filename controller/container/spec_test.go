@@ -17,25 +17,29 @@ import (
 
 func TestCommand(t *testing.T) {
 	shell := func(line string) []string { return []string{"/bin/sh", "-c", line} }
+	compound := func(line string) []string { return shell("trap 'exit $?' HUP INT QUIT TERM USR1 USR2\n" + line) }
 	for line, want := range map[string][]string{
 		"":                              nil,
 		" \t":                           nil,
 		"java -jar 'my server.jar' a=b": {"java", "-jar", "my server.jar", "a=b"},
 		`say "hello world"`:             {"say", "hello world"},
-		"echo $HOME":                    shell("echo $HOME"),
-		"a && b":                        shell("a && b"),
-		"ls *.jar":                      shell("ls *.jar"),
-		"echo 'no end":                  shell("echo 'no end"),
+		"echo $HOME":                    compound("echo $HOME"),
+		"a && b":                        compound("a && b"),
+		"ls *.jar":                      shell("exec ls *.jar"),
+		"echo 'no end":                  compound("echo 'no end"),
+		"java -Xmx$MEM -jar x.jar":      shell("exec java -Xmx$MEM -jar x.jar"),
 		"exec java -jar x.jar":          shell("exec java -jar x.jar"),
-		"LANG=C java -jar x.jar":        shell("LANG=C java -jar x.jar"),
-		"a\nb":                          shell("a\nb"),
+		"LANG=C java -jar x.jar":        compound("LANG=C java -jar x.jar"),
+		"a\nb":                          compound("a\nb"),
 	} {
-		require.Equal(t, want, command(line), line)
+		got, group := command(line)
+		require.Equal(t, want, got, line)
+		require.Equal(t, len(got) == 3 && strings.HasPrefix(got[2], "trap "), group, line)
 	}
 }
 
 func TestInstallScriptCarriageReturns(t *testing.T) {
-	spec := installerSpec(v1.Container{Spec: v1.ContainerSpec{Image: "i", InstallScript: new("set -e\r\necho hi\r\n")}}, "/v")
+	spec := installerSpec(v1.Container{Spec: v1.ContainerSpec{Image: "i", InstallScript: new("\ufeffset -e\r\necho hi\r\n")}}, "/v")
 	require.Equal(t, []string{"/bin/sh", "-c", "set -e\necho hi\n"}, spec.Command)
 }
 

@@ -58,19 +58,25 @@ var (
 	// The server container.
 	RefreshImage  = Step{Name: "refresh image", run: (*task).refreshImage} // pull the image of a server that is about to start
 	CreateServer  = Step{Name: "create server", run: (*task).createServer, expensive: true}
-	RecordCreated = Step{Name: "record created", run: recording((*task).recordCreated)}              // record the id of the new server container
-	RemoveServer  = Step{Name: "remove server", run: calling((*task).removeServer), expensive: true} // it was created from an older spec
-	UpdateLimits  = Step{Name: "update limits", run: calling((*task).updateLimits)}                  // of the existing container
+	RecordCreated = Step{Name: "record created", run: recording((*task).recordCreated)}     // record the id of the new server container
+	RemoveServer  = Step{Name: "remove server", run: (*task).removeServer, expensive: true} // it was created from an older spec
+	UpdateLimits  = Step{Name: "update limits", run: calling((*task).updateLimits)}         // of the existing container
+
+	ConnectServer = Step{Name: "connect server", run: calling((*task).connectServer)} // it was disconnected from outside
 
 	// A run.
-	StartServer        = Step{Name: "start server", run: (*task).startServer, expensive: true, starts: true} // record the start, then call the engine
-	RecordEngine       = Step{Name: "record engine", run: recording((*task).recordEngine)}                   // the run continues under another instance of the engine
-	RecordStarting     = Step{Name: "record starting", run: recording((*task).recordStarting)}               // a requested run was started from outside
-	AwaitMatch         = Step{Name: "await match", run: (*task).await, ends: true}                           // the run has not matched its start pattern
-	RecordStartSlow    = Step{Name: "record start slow", run: recording((*task).recordStartSlow)}            // it has not for long
-	RecordStartTimeout = Step{Name: "record start timeout", run: recording((*task).recordStartTimeout)}      // it has not within its time: it is stopped
-	RecordRunning      = Step{Name: "record running", run: recording((*task).recordRunning), ends: true}     // the start pattern matched
-	Unpause            = Step{Name: "unpause", run: calling((*task).unpause)}                                // the container was paused from outside
+	RecordStart         = Step{Name: "record start", run: (*task).recordStart}                                // before the config files are applied
+	Configure           = Step{Name: "configure", run: (*task).configure}                                     // apply the config files, which takes no permit
+	StartServer         = Step{Name: "start server", run: (*task).startServer, expensive: true, starts: true} // record the start, then call the engine
+	RecordEngine        = Step{Name: "record engine", run: recording((*task).recordEngine)}                   // the run continues under another instance of the engine
+	RecordStarting      = Step{Name: "record starting", run: recording((*task).recordStarting)}               // a requested run was started from outside
+	AwaitMatch          = Step{Name: "await match", run: (*task).await, ends: true}                           // the run has not matched its start pattern
+	RecordStartSlow     = Step{Name: "record start slow", run: recording((*task).recordStartSlow)}            // it has not for long
+	RecordStartTimeout  = Step{Name: "record start timeout", run: recording((*task).recordStartTimeout)}      // it has not within its time: it is stopped
+	AwaitSurvival       = Step{Name: "await survival", run: (*task).await, ends: true}                        // the kernel killed a process: does the run go on?
+	RecordProcessKilled = Step{Name: "record process killed", run: recording((*task).recordProcessKilled)}    // it does
+	RecordRunning       = Step{Name: "record running", run: recording((*task).recordRunning), ends: true}     // the start pattern matched
+	Unpause             = Step{Name: "unpause", run: calling((*task).unpause)}                                // the container was paused from outside
 
 	// The end of a run.
 	RecordStopping = Step{Name: "record stopping", run: recording((*task).recordStopping)}
@@ -95,8 +101,8 @@ var (
 func Steps() []Step {
 	return []Step{
 		Rest, RecordInstalling, PullImage, CreateInstaller, StartInstaller, AwaitInstall, RecordInstallSlow, KillInstaller, FinishInstall,
-		RemoveInstaller, RefreshImage, CreateServer, RecordCreated, RemoveServer, UpdateLimits, StartServer, RecordEngine, RecordStarting,
-		AwaitMatch, RecordStartSlow, RecordStartTimeout, RecordRunning, Unpause, RecordStopping, SendStop, AwaitStop, AwaitEngine,
+		RemoveInstaller, RefreshImage, CreateServer, RecordCreated, RemoveServer, UpdateLimits, ConnectServer, RecordStart, Configure, StartServer, RecordEngine, RecordStarting,
+		AwaitMatch, RecordStartSlow, RecordStartTimeout, AwaitSurvival, RecordProcessKilled, RecordRunning, Unpause, RecordStopping, SendStop, AwaitStop, AwaitEngine,
 		AwaitOutput, KillServer, RecordExit, RecordOOM, AwaitRetry, RecordPressure, AwaitSpace, RecordVolume, RecordDeleting, Forget,
 	}
 }

@@ -103,6 +103,7 @@ func newWorld(t *testing.T) *world {
 	w.rec = &container.Reconciler{
 		Store: s, Engine: e, Console: c, Log: log,
 		Pulls:       container.NewPuller(e, 2, log),
+		Configs:     container.NewConfigs(log),
 		OrphanGrace: time.Minute,
 		Semaphore:   container.NewSemaphore(4), Mounts: &pins{}, Now: w.now,
 		Crash:  container.CrashBackOff{Initial: 10 * time.Second, Max: 5 * time.Minute, ResetAfter: 10 * time.Minute},
@@ -129,14 +130,15 @@ func (w *world) run() (stop func()) {
 		BackOff:      controller.BackOff(500*time.Millisecond, 5*time.Minute),
 		DesiredState: []controller.Source{store.Containers.Source(w.store, store.SpecChanged)},
 		Watch:        []controller.Source{w.rec.Watch(func() {}), container.Volumes(w.store), controller.Every(time.Minute, store.Containers.Lister(w.store))},
-		Awaited:      []controller.Source{w.rec.Pulls.Source, w.rec.Semaphore.Source}}
+		Awaited:      []controller.Source{w.rec.Pulls.Source, w.rec.Configs.Source, w.rec.Semaphore.Source}}
 	if w.rec.Roots != nil {
 		loop.Watch = append(loop.Watch, w.rec.Roots.Source())
 	}
-	done := make(chan struct{}, 2)
+	done := make(chan struct{}, 3)
 	go func() { loop.Run(ctx); done <- struct{}{} }()
 	go func() { w.rec.Pulls.Run(ctx); done <- struct{}{} }()
-	return func() { cancel(); <-done; <-done }
+	go func() { w.rec.Configs.Run(ctx); done <- struct{}{} }()
+	return func() { cancel(); <-done; <-done; <-done }
 }
 
 // refuse makes each op on n fail with err until agree is called.

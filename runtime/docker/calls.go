@@ -20,6 +20,7 @@ var (
 	opList     = operation{"list", 20 * time.Second}
 	opImage    = operation{"image", 10 * time.Second}
 	opNetwork  = operation{"network", 30 * time.Second}
+	opInfo     = operation{"info", 10 * time.Second}
 	opCreate   = operation{"create", time.Minute}
 	opStart    = operation{"start", 2 * time.Minute}
 	opRemove   = operation{"remove", time.Minute}
@@ -28,6 +29,7 @@ var (
 	opUpdate   = operation{"update", 20 * time.Second}
 	opUnpause  = operation{"unpause", 20 * time.Second}
 	opStats    = operation{"stats", 20 * time.Second}
+	opResize   = operation{"resize", 10 * time.Second}
 	opInput    = operation{"input", 10 * time.Second}
 	opSize     = operation{"size", 3 * time.Minute} // the engine walks the layer; the caller ends it before
 	opPull     = operation{"pull", 0}               // streams: a stall limit instead of a deadline
@@ -35,8 +37,8 @@ var (
 
 // operations lists all operations, for the metrics.
 var operations = []operation{
-	opPing, opInstance, opInspect, opList, opImage, opNetwork, opCreate, opStart, opRemove,
-	opKill, opSignal, opUpdate, opUnpause, opStats, opInput, opSize, opPull,
+	opPing, opInstance, opInspect, opList, opImage, opNetwork, opInfo, opCreate, opStart, opRemove,
+	opKill, opSignal, opUpdate, opUnpause, opStats, opResize, opInput, opSize, opPull,
 }
 
 // calls adds a deadline, a metric and a classified error to every call.

@@ -1,9 +1,12 @@
 package docker
 
 import (
+	"archive/tar"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/docker/docker/api/types/container"
@@ -35,14 +38,17 @@ func (e *Engine) Create(ctx context.Context, s runtime.Spec) (string, error) {
 		switch {
 		case err == nil:
 			e.core.ids.put(s.Name, id)
-			return id, nil
+			return id, e.core.identify(ctx, s, id)
 		case errors.Is(err, errNoNetwork):
 			err = e.core.net.recreate(ctx)
 		case errors.Is(err, errConflict):
 			id, err = e.core.resolveConflict(ctx, s)
 		}
-		if err != nil || id != "" {
-			return id, err
+		switch {
+		case err != nil:
+			return "", err
+		case id != "":
+			return id, e.core.identify(ctx, s, id)
 		}
 	}
 	return "", fmt.Errorf("create %s: the engine reports that the name is in use, and finds no container of that name", describe(s.Name))
@@ -60,7 +66,11 @@ func wait(ctx context.Context, d time.Duration) error {
 }
 
 func (e *core) create(ctx context.Context, s runtime.Spec) (id string, err error) {
-	config, host := build(e.cfg, s)
+	cfg, err := e.config(ctx)
+	if err != nil {
+		return "", err
+	}
+	config, host := build(cfg, s)
 	err = e.calls.do(ctx, opCreate, describe(s.Name), func(ctx context.Context) error {
 		made, err := e.conn.client().ContainerCreate(ctx, config, host, nil, nil, engineName(e.cfg.StoreID, s.Name))
 		if err == nil && made.ID == "" {
@@ -99,4 +109,59 @@ func (e *core) resolveConflict(ctx context.Context, s runtime.Spec) (id string, 
 		return "", fmt.Errorf("create %s: a container of another spec has its name: %w", describe(s.Name), runtime.ErrRunning)
 	}
 	return "", e.remove(ctx, s.Name)
+}
+
+// Probe returns the error with which the engine would refuse to create a container, such as
+// runtime.ErrInvalid. It creates the container under another name, without the labels of
+// this store, and removes it.
+func (e *Engine) Probe(ctx context.Context, s runtime.Spec) error {
+	if err := e.core.net.ensure(ctx); err != nil {
+		return err
+	}
+	cfg, err := e.core.config(ctx)
+	if err != nil {
+		return err
+	}
+	config, host := build(cfg, s)
+	config.Labels = nil
+	name := engineName(e.core.cfg.StoreID, s.Name) + "-probe"
+	return e.core.calls.do(ctx, opCreate, describe(s.Name), func(ctx context.Context) error {
+		remove := func(ref string) error {
+			return e.core.conn.client().ContainerRemove(ctx, ref, container.RemoveOptions{RemoveVolumes: true, Force: true})
+		}
+		made, err := e.core.conn.client().ContainerCreate(ctx, config, host, nil, nil, name)
+		if errors.Is(classify(err), errConflict) { // of a daemon that was killed
+			err = errors.Join(remove(name), fmt.Errorf("%w: a probe was left over", runtime.ErrUnavailable))
+		}
+		if err != nil {
+			return err
+		}
+		return remove(made.ID)
+	})
+}
+
+// identify writes /etc/machine-id into a container that was created. An image without /etc
+// gets none.
+func (e *core) identify(ctx context.Context, s runtime.Spec, id string) error {
+	if s.MachineID == "" || s.ReadOnlyRoot {
+		return nil
+	}
+	var archive bytes.Buffer
+	w := tar.NewWriter(&archive)
+	text := s.MachineID + "\n"
+	err := w.WriteHeader(&tar.Header{Name: "machine-id", Mode: 0o444, Size: int64(len(text))})
+	if err == nil {
+		_, err = io.WriteString(w, text)
+	}
+	if err = errors.Join(err, w.Close()); err != nil {
+		return err
+	}
+	err = e.calls.do(ctx, opCreate, describe(s.Name), func(ctx context.Context) error {
+		return e.conn.client().CopyToContainer(ctx, id, "/etc", &archive, container.CopyToContainerOptions{})
+	})
+	if err != nil && !errors.Is(err, runtime.ErrUnavailable) {
+		e.log.Warn("a container has no machine-id of its own", "container", s.Name.ID, "err", err)
+		return nil
+	}
+	return err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/docker/docker/api/types/container"
@@ -25,6 +26,9 @@ type Config struct {
 	LogMaxSize  int64         // bytes of one of Docker's log files; 0: 20 MiB
 	LogMaxFiles int           // Docker's log files per container; 0: 2
 	StallLimit  time.Duration // longest time without progress in a pull; 0: 2 minutes
+
+	profile string // seccomp profile in place of the engine's default; empty: that one
+	cpus    int    // processors of the engine's host; 0: unknown
 
 	// Guard, if not nil, is called with the bridge of Network before the first
 	// container is attached to it, and again after the network was recreated.
@@ -66,6 +70,7 @@ type core struct {
 	places *places
 	ooms   *ooms
 	net    *network
+	host   atomic.Pointer[hostFacts]
 	log    *slog.Logger
 }
 
@@ -84,7 +89,7 @@ func New(c Config, r prometheus.Registerer, log *slog.Logger) (*Engine, error) {
 	}
 	c = c.withDefaults()
 	calls := newCalls(conn, newMetrics(r))
-	return &Engine{&core{
+	return &Engine{core: &core{
 		cfg: c, conn: conn, calls: calls, ids: newIDs(), places: newPlaces(), ooms: newOOMs(),
 		net: newNetwork(c, conn, calls, log), log: log,
 	}}, nil

@@ -55,7 +55,7 @@ var texts = []textRule{
 	{"no such container", runtime.ErrNotFound},
 	{"port is already allocated", runtime.ErrPortTaken},
 	{"address already in use", runtime.ErrPortTaken},
-	{"cannot assign requested address", runtime.ErrPortTaken}, // the host does not have the address
+	{"cannot assign requested address", runtime.ErrNoAddress},
 	{"cannot remove a running container", runtime.ErrRunning},
 	{"container is running: stop the container", runtime.ErrRunning},
 	{"is not paused", errNotPaused},

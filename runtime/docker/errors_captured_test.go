@@ -52,7 +52,7 @@ var captured = map[string]error{
 	"driver failed programming external connectivity on endpoint c (7666): Error starting userland proxy: listen tcp4 127.0.0.1:23999: bind: address already in use":                                                 runtime.ErrPortTaken,
 	"failed to set up container networking: driver failed programming external connectivity on endpoint c (7666): failed to bind host port for 127.0.0.1:23999:172.17.0.2:80/tcp: address already in use":            runtime.ErrPortTaken,
 	"failed to set up container networking: driver failed programming external connectivity on endpoint c (7666): Bind for 127.0.0.1:24001 failed: port is already allocated":                                        runtime.ErrPortTaken,
-	"failed to set up container networking: driver failed programming external connectivity on endpoint c (7666): failed to bind host port for 10.99.99.99:24002:172.17.0.2:80/tcp: cannot assign requested address": runtime.ErrPortTaken,
+	"failed to set up container networking: driver failed programming external connectivity on endpoint c (7666): failed to bind host port for 10.99.99.99:24002:172.17.0.2:80/tcp: cannot assign requested address": runtime.ErrNoAddress,
 
 	oci20 + `can't get final child's PID from pipe: EOF: unknown`:                                                                               nil,
 	oci26 + `error during container init: read init-p: connection reset by peer: unknown`:                                                       nil,

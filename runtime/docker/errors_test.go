@@ -40,7 +40,7 @@ func TestClassify(t *testing.T) {
 		{cerrdefs.ErrConflict, "network with name berth already exists", errNetworkTaken},
 		{cerrdefs.ErrInternal, endpoint + "Bind for 0.0.0.0:25565 failed: port is already allocated", runtime.ErrPortTaken},
 		{cerrdefs.ErrInternal, endpoint + "Error starting userland proxy: listen tcp4 127.0.0.1:18998: bind: address already in use", runtime.ErrPortTaken},
-		{cerrdefs.ErrInternal, endpoint + "Error starting userland proxy: listen tcp4 192.0.2.1:80: bind: cannot assign requested address", runtime.ErrPortTaken},
+		{cerrdefs.ErrInternal, endpoint + "Error starting userland proxy: listen tcp4 192.0.2.1:80: bind: cannot assign requested address", runtime.ErrNoAddress},
 		{cerrdefs.ErrInternal, "OCI runtime create failed: unable to start container process: cannot allocate memory", nil},
 		{cerrdefs.ErrInternal, "OCI runtime create failed: mkdir /run/runc/x: no space left on device", nil},
 		{cerrdefs.ErrInternal, "OCI runtime create failed: fork/exec /proc/self/exe: resource temporarily unavailable", nil},

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"time"
 
 	"berth/runtime"
@@ -42,22 +43,27 @@ func (e *core) write(ctx context.Context, id string, data []byte) error {
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
-	r, err := upgrade(conn, "/v"+e.conn.client().ClientVersion()+"/containers/"+id+"/attach?stream=1&stdin=1")
+	r, err := upgrade(conn, "/v"+e.conn.client().ClientVersion()+"/containers/"+id+"/attach?stream=1&stdin=1&detachKeys="+noDetachKeys)
 	if err != nil {
 		return err
 	}
-	if _, err := conn.Write(data); err != nil {
-		return asUnavailable(err)
-	}
-	if half, ok := conn.(interface{ CloseWrite() error }); ok {
+	_, err = conn.Write(data)
+	if half, ok := conn.(interface{ CloseWrite() error }); ok && err == nil {
 		if err := half.CloseWrite(); err != nil {
 			return asUnavailable(err)
 		}
 		// The engine closes its side when it has written everything to the container.
 		_, err = io.Copy(io.Discard, r)
 	}
+	if errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(ctx.Err(), context.Canceled) {
+		return runtime.ErrInputFull // the engine has answered, and cannot write to the container
+	}
 	return asUnavailable(err)
 }
+
+// noDetachKeys are keys that end an attach. The engine's own, Ctrl-P and Ctrl-Q, would end
+// it in the middle of an input; no key sequence cannot be asked for. No input has a NUL.
+const noDetachKeys = "ctrl-@,ctrl-@"
 
 func upgrade(conn net.Conn, path string) (io.Reader, error) {
 	request, err := http.NewRequest(http.MethodPost, "http://docker"+path, http.NoBody)

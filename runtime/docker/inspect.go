@@ -24,8 +24,19 @@ func (e *Engine) Inspect(ctx context.Context, n runtime.Name) (runtime.State, er
 		return runtime.State{}, err
 	}
 	s := state(c)
-	s.OOMKilled = s.OOMKilled || !s.Running && e.core.ooms.since(s.ContainerID, s.StartedAt)
+	s.Detached = e.core.detached(c)
+	s.OOMAt = e.core.ooms.since(s.ContainerID, s.StartedAt)
+	s.OOMKilled = s.OOMKilled || !s.Running && !s.OOMAt.IsZero()
 	return s, nil
+}
+
+// detached reports whether a container was disconnected from the network.
+func (e *core) detached(c container.InspectResponse) bool {
+	if c.HostConfig == nil || c.NetworkSettings == nil || string(c.HostConfig.NetworkMode) != e.cfg.Network {
+		return false
+	}
+	_, connected := c.NetworkSettings.Networks[e.cfg.Network]
+	return !connected
 }
 
 // find inspects n by its cached id, then by its name, then by its labels: a

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/versions"
 
 	"berth/runtime"
 )
@@ -17,12 +18,45 @@ func (e *Engine) Start(ctx context.Context, n runtime.Name) error {
 	}
 	err := e.core.callContainer(ctx, opStart, n, start)
 	if errors.Is(err, errNoNetwork) {
-		if err := e.core.net.recreate(ctx); err != nil {
+		if err := e.Connect(ctx, n); err != nil {
 			return err
 		}
 		err = e.core.callContainer(ctx, opStart, n, start)
 	}
+	if err == nil && versions.LessThan(e.core.conn.client().ClientVersion(), apiConsoleSize) {
+		_ = e.core.callContainer(ctx, opResize, n, func(ctx context.Context, id string) error { // without a terminal it fails
+			return e.core.conn.client().ContainerResize(ctx, id, container.ResizeOptions{Height: rows, Width: columns})
+		})
+	}
 	return err
+}
+
+// apiConsoleSize is the API version of Docker 23, which gives a terminal its size at the
+// creation of the container.
+const apiConsoleSize = "1.42"
+
+// Resize changes the size of a container's terminal.
+func (e *Engine) Resize(ctx context.Context, containerID string, columns, rows uint) error {
+	if _, err := e.core.inspectOwned(ctx, containerID); err != nil {
+		return err
+	}
+	return e.core.calls.do(ctx, opResize, "container "+containerID, func(ctx context.Context) error {
+		return e.core.conn.client().ContainerResize(ctx, containerID, container.ResizeOptions{Height: rows, Width: columns})
+	})
+}
+
+// Connect connects a container to the network of the containers, which it creates if it is
+// missing. A container that has run names the network by its id, so one that was removed
+// and created again is another: Connect ends that connection first.
+func (e *Engine) Connect(ctx context.Context, n runtime.Name) error {
+	if err := e.core.net.recreate(ctx); err != nil {
+		return err
+	}
+	return e.core.callContainer(ctx, opNetwork, n, func(ctx context.Context, id string) error {
+		cli := e.core.conn.client()
+		_ = cli.NetworkDisconnect(ctx, e.core.cfg.Network, id, true) // it may have no connection
+		return cli.NetworkConnect(ctx, e.core.cfg.Network, id, nil)
+	})
 }
 
 // Signal sends a signal. It does nothing if the container does not run.
@@ -63,8 +97,14 @@ func (e *core) remove(ctx context.Context, n runtime.Name) error {
 // Update changes the limits of a container, running or not. 0 leaves a limit
 // unchanged; memory and swap change together.
 func (e *Engine) Update(ctx context.Context, n runtime.Name, l runtime.Live) error {
+	cfg, err := e.core.config(ctx)
+	if err != nil {
+		return err
+	}
+	limits := resources(l)
+	limits.NanoCPUs = atMost(limits.NanoCPUs, cfg.cpus)
 	return e.core.callContainer(ctx, opUpdate, n, func(ctx context.Context, id string) error {
-		_, err := e.core.conn.client().ContainerUpdate(ctx, id, container.UpdateConfig{Resources: resources(l)})
+		_, err := e.core.conn.client().ContainerUpdate(ctx, id, container.UpdateConfig{Resources: limits})
 		return err
 	})
 }

@@ -27,10 +27,14 @@ func (o *ooms) forget(containerID string) {
 	delete(o.at, containerID)
 }
 
-// since reports whether a container ran out of memory in the run that began at started.
-func (o *ooms) since(containerID string, started time.Time) bool {
+// since returns when a container ran out of memory last in the run that began at started;
+// zero if it did not.
+func (o *ooms) since(containerID string, started time.Time) time.Time {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	at, found := o.at[containerID]
-	return found && !started.IsZero() && at.After(started)
+	at := o.at[containerID]
+	if started.IsZero() || !at.After(started) {
+		return time.Time{}
+	}
+	return at
 }

@@ -49,11 +49,11 @@ func build(c Config, s runtime.Spec) (*container.Config, *container.HostConfig) 
 		Domainname:   domain,
 		Image:        s.Image,
 		Entrypoint:   s.Command, // replaces the image's entrypoint and command; nil keeps both
-		Env:          s.Env,
+		Env:          variables(s),
 		User:         s.User,
 		WorkingDir:   s.Workdir,
 		Tty:          s.TTY,
-		OpenStdin:    true, // for the console; it stays open when a writer disconnects
+		OpenStdin:    s.Name.Role == runtime.Server, // for the console; it stays open when a writer disconnects
 		StopSignal:   s.StopSignal,
 		StopTimeout:  stopTimeout(s.StopTimeout),
 		ExposedPorts: exposed,
@@ -68,7 +68,7 @@ func build(c Config, s runtime.Spec) (*container.Config, *container.HostConfig) 
 		Mounts:        binds(s.Mounts),
 		CapDrop:       []string{"ALL"},
 		CapAdd:        capabilities,
-		SecurityOpt:   []string{"no-new-privileges"},
+		SecurityOpt:   securityOptions(c),
 		Privileged:    false,
 		IpcMode:       container.IPCModePrivate,
 		CgroupnsMode:  container.CgroupnsModePrivate,
@@ -80,6 +80,10 @@ func build(c Config, s runtime.Spec) (*container.Config, *container.HostConfig) 
 		}},
 		Resources: resources(s.Live),
 	}
+	if s.TTY {
+		host.ConsoleSize = [2]uint{rows, columns} // older engines than Docker 23 ignore it: see Start
+	}
+	host.NanoCPUs = atMost(host.NanoCPUs, c.cpus)
 	if host.PidsLimit == nil {
 		host.PidsLimit = &c.PidsLimit
 	}
@@ -88,6 +92,30 @@ func build(c Config, s runtime.Spec) (*container.Config, *container.HostConfig) 
 		host.ReadonlyRootfs, host.Tmpfs = true, tmpfs(c.TmpSize, s.Mounts)
 	}
 	return config, host
+}
+
+// variables returns the environment of a container. The engine's init reads the one that
+// is added here.
+func variables(s runtime.Spec) []string {
+	if s.SignalGroup {
+		return append(slices.Clone(s.Env), "TINI_KILL_PROCESS_GROUP=1")
+	}
+	return s.Env
+}
+
+// The size of a terminal until a client changes it.
+const (
+	columns = 120
+	rows    = 40
+)
+
+// securityOptions returns the options that confine the processes of a container.
+func securityOptions(c Config) []string {
+	options := []string{"no-new-privileges"}
+	if c.profile != "" {
+		options = append(options, "seccomp="+c.profile)
+	}
+	return options
 }
 
 // tmpfs returns the file systems in memory of a container with a read-only root. Programs
@@ -133,6 +161,16 @@ func resources(l runtime.Live) container.Resources {
 		r.PidsLimit = &l.Pids
 	}
 	return r
+}
+
+// atMost returns a limit in billionths of a processor, or that of all processors of the
+// host if it is above: the engine refuses such a limit, which a spec has that was stored
+// before the host lost processors. 0 processors are an unknown number.
+func atMost(nano int64, cpus int) int64 {
+	if cpus > 0 {
+		return min(nano, int64(cpus)*1e9)
+	}
+	return nano
 }
 
 // binds returns bind mounts. It does not use Docker's older Binds: for a missing

@@ -26,8 +26,8 @@ func fullSpec(role runtime.Role) runtime.Spec {
 		Name:     runtime.Name{ID: "mc", Role: role},
 		SpecHash: "5f2b", Revision: 7, Incarnation: "5eed0001",
 		Image:   "ghcr.io/example/java:21",
-		Command: []string{"java", "-jar", "server.jar"},
-		Env:     []string{"EULA=true", "TZ=UTC"},
+		Command: []string{"java", "-jar", "server.jar"}, SignalGroup: true, MachineID: "4f1c",
+		Env: []string{"EULA=true", "TZ=UTC"},
 		Mounts: []runtime.Mount{
 			{Source: "/var/lib/berth/volumes/v", Target: "/home/container"},
 			{Source: "/srv/maps", Target: "/maps", ReadOnly: true},
@@ -61,7 +61,7 @@ func TestBuildGoldenIsFull(t *testing.T) {
 }
 
 func TestBuildGolden(t *testing.T) {
-	c := Config{StoreID: "store-1", NofileLimit: 16384}.withDefaults()
+	c := Config{StoreID: "store-1", NofileLimit: 16384, profile: "{}", cpus: 1}.withDefaults()
 	for name, s := range map[string]runtime.Spec{
 		"server":  fullSpec(runtime.Server),
 		"install": fullSpec(runtime.Install),
@@ -125,7 +125,8 @@ func TestEngineNamesAreUnique(t *testing.T) {
 
 // unusedByBuild are the fields of runtime.Spec that build alone does not use.
 var unusedByBuild = []string{
-	"Name.ID", // Create passes the container's name beside its configuration
+	"Name.ID",   // Create passes the container's name beside its configuration
+	"MachineID", // Create writes it into the container
 }
 
 // TestBuildUsesEveryField empties one field of runtime.Spec after the other: what the

@@ -13,7 +13,7 @@ import (
 func state(c container.InspectResponse) runtime.State {
 	s := runtime.State{ContainerID: c.ID, ImageID: c.Image}
 	if c.Config != nil {
-		s.SpecHash, s.TTY = c.Config.Labels[labelSpec], c.Config.Tty
+		s.SpecHash, s.TTY, s.StopSignal = c.Config.Labels[labelSpec], c.Config.Tty, c.Config.StopSignal
 		if c.Config.StopTimeout != nil {
 			s.StopTimeout = time.Duration(*c.Config.StopTimeout) * time.Second
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"time"
 
 	"berth/runtime"
 )
@@ -31,12 +32,8 @@ func (c *core) create(s runtime.Spec) (string, error) {
 		return b.state.ContainerID, nil
 	case there && b.state.Running:
 		return "", runtime.ErrRunning
-	case c.images[s.Image] == "":
-		return "", runtime.ErrImageNotFound
-	case s.Live.Memory != 0 && s.Live.Memory < 6<<20:
-		return "", fmt.Errorf("%w: memory is below 6 MiB", runtime.ErrInvalid)
 	}
-	if err := c.mounts(s); err != nil {
+	if err := c.acceptable(s); err != nil {
 		return "", err
 	}
 	s.Live.NoOOMKill = s.Live.NoOOMKill && !c.oomKills
@@ -49,11 +46,27 @@ func (c *core) create(s runtime.Spec) (string, error) {
 	c.containers[s.Name] = &container{
 		spec: s,
 		state: runtime.State{ContainerID: id, ImageID: c.images[s.Image], SpecHash: s.SpecHash, Revision: s.Revision, Live: rounded(s.Live), TTY: s.TTY,
-			StopTimeout: s.StopTimeout, Incarnation: s.Incarnation},
+			StopSignal: s.StopSignal, StopTimeout: s.StopTimeout, Incarnation: s.Incarnation},
 		changed: make(chan struct{}),
 	}
 	c.change(s.Name)
 	return id, nil
+}
+
+// acceptable returns the error with which the engine refuses a spec.
+func (c *core) acceptable(s runtime.Spec) error {
+	switch {
+	case c.images[s.Image] == "":
+		return runtime.ErrImageNotFound
+	case s.Live.Memory != 0 && s.Live.Memory < 6<<20:
+		return fmt.Errorf("%w: memory is below 6 MiB", runtime.ErrInvalid)
+	}
+	return c.mounts(s)
+}
+
+// Probe returns the error with which Create would refuse a spec.
+func (e *Engine) Probe(ctx context.Context, s runtime.Spec) error {
+	return e.do(ctx, "probe", s.Name, func() error { return e.core.acceptable(s) })
 }
 
 func (c *core) mounts(s runtime.Spec) error {
@@ -102,7 +115,7 @@ func (c *core) run(n runtime.Name) (s runtime.Spec, begun bool, err error) {
 		return s, false, err
 	}
 	b.state.Running, b.state.StartedAt = true, c.tick()
-	b.state.ExitCode, b.state.OOMKilled = 0, false
+	b.state.ExitCode, b.state.OOMKilled, b.state.OOMAt = 0, false, time.Time{}
 	c.change(n)
 	return b.spec, true, nil
 }
@@ -148,7 +161,7 @@ func (c *core) end(n runtime.Name, code int) {
 		return
 	}
 	b.state.Running, b.state.Paused = false, false
-	b.state.ExitCode, b.state.OOMKilled, b.state.FinishedAt = code, false, c.tick()
+	b.state.ExitCode, b.state.FinishedAt = code, c.tick()
 	c.change(n)
 }
 
@@ -267,6 +280,19 @@ func (e *Engine) Unpause(ctx context.Context, n runtime.Name) error {
 			b.state.Paused = false
 			e.core.change(n)
 		}
+		return nil
+	})
+}
+
+// Connect connects a container that World.Detach has disconnected.
+func (e *Engine) Connect(ctx context.Context, n runtime.Name) error {
+	return e.do(ctx, "connect", n, func() error {
+		b, ok := e.core.containers[n]
+		if !ok {
+			return runtime.ErrNotFound
+		}
+		b.state.Detached = false
+		e.core.change(n)
 		return nil
 	})
 }

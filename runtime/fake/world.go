@@ -24,6 +24,16 @@ func (w *World) OOM(n runtime.Name) {
 	w.core.change(n)
 }
 
+// OOMInside kills a process of n for its memory, and the run of n goes on.
+func (w *World) OOMInside(n runtime.Name) {
+	w.core.mu.Lock()
+	defer w.core.mu.Unlock()
+	if b, ok := w.core.containers[n]; ok && b.state.Running {
+		b.state.OOMAt, b.state.OOMKilled = w.core.tick(), true
+		w.core.change(n)
+	}
+}
+
 // Vanish removes a container from outside, running or not.
 func (w *World) Vanish(n runtime.Name) {
 	w.core.mu.Lock()
@@ -47,6 +57,16 @@ func (w *World) Pause(n runtime.Name) {
 	defer w.core.mu.Unlock()
 	if b, ok := w.core.containers[n]; ok && b.state.Running {
 		b.state.Paused = true
+		w.core.change(n)
+	}
+}
+
+// Detach disconnects a container from the network of the containers.
+func (w *World) Detach(n runtime.Name) {
+	w.core.mu.Lock()
+	defer w.core.mu.Unlock()
+	if b, ok := w.core.containers[n]; ok {
+		b.state.Detached = true
 		w.core.change(n)
 	}
 }

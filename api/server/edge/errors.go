@@ -67,6 +67,7 @@ var statuses = map[v1.Code]int{
 	v1.ContainerExists:   409,
 	v1.ContainerDeleting: 409,
 	v1.NotRunning:        409,
+	v1.InputFull:         409,
 	v1.NotCompleted:      409,
 	v1.BackupInUse:       409,
 	v1.PortBound:         409,

@@ -222,7 +222,7 @@ func (r commandReader) command(ctx context.Context, caller auth.Principal, m cli
 	if err != nil {
 		return err
 	}
-	return r.socket.sockets.Containers.Command(ctx, m.Container, text)
+	return r.socket.sockets.Containers.Command(ctx, caller, m.Container, text)
 }
 
 func (r commandReader) power(caller auth.Principal, w store.Writer, m clientMessage) error {

@@ -22,7 +22,7 @@ type Containers interface {
 	Find(tx *store.Tx, id string) error
 	// Power executes start, stop, kill or restart for a caller that may do so.
 	Power(w store.Writer, caller auth.Principal, id, verb string) error
-	Command(ctx context.Context, id, command string) error
+	Command(ctx context.Context, caller auth.Principal, id, command string) error
 	Stats(ctx context.Context, id string) (v1.Stats, error)
 }
 

@@ -40,10 +40,10 @@ type containers struct {
 
 func (c *containers) Find(*store.Tx, string) error { return nil }
 func (c *containers) Power(_ store.Writer, _ auth.Principal, id, verb string) error {
-	return c.Command(context.Background(), id, verb)
+	return c.Command(context.Background(), auth.Principal{}, id, verb)
 }
 
-func (c *containers) Command(_ context.Context, id, command string) error {
+func (c *containers) Command(_ context.Context, _ auth.Principal, id, command string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.done = append(c.done, id+" "+command)

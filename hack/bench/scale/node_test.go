@@ -81,7 +81,7 @@ func newNodeOn(b *testing.B, dir string, engine engine, resync time.Duration) *n
 	pulls, permits := container.NewPuller(engine, 3, log), container.NewSemaphore(min(heavyCalls, 2*goruntime.NumCPU()))
 	r := &container.Reconciler{
 		Store: db, Engine: engine, Console: consoles, Pulls: pulls, Log: log,
-		OrphanGrace: time.Minute, Semaphore: permits,
+		OrphanGrace: time.Minute, Semaphore: permits, Configs: container.NewConfigs(log),
 		Now: time.Now, Mounts: unpinned{}, BootID: "boot",
 		Crash:  container.CrashBackOff{Initial: 10 * time.Second, Max: 5 * time.Minute, ResetAfter: 10 * time.Minute},
 		Volume: func(id string) string { return "/volumes/" + id },

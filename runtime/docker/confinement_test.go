@@ -1,0 +1,195 @@
+package docker
+
+import (
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"berth/hack/test/enginetest"
+	"berth/runtime"
+)
+
+// callsIOUring prints the error of io_uring_setup, which is 14 (EFAULT) if it is allowed.
+const callsIOUring = `package main
+import ("fmt"; "syscall")
+func main() {
+	_, _, err := syscall.Syscall(425, 1, 0, 0)
+	fmt.Println("errno", int(err))
+}`
+
+// TestNoIOUring requires that no engine lets a container use an io_uring, which can keep
+// deleted files where no measurement of disk usage finds them.
+func TestNoIOUring(t *testing.T) {
+	r, dir := newRig(t), t.TempDir()
+	require.NoError(t, os.WriteFile(dir+"/main.go", []byte(callsIOUring), 0o600))
+	build := exec.Command("go", "build", "-o", dir+"/program", dir+"/main.go")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
+	build.Stderr = t.Output()
+	require.NoError(t, build.Run())
+	s := r.spec("ring", "")
+	s.Command, s.Mounts = []string{"/ring/program"}, []runtime.Mount{{Source: dir, Target: "/ring", ReadOnly: true}}
+	require.Equal(t, []string{"errno 1"}, joinLines(r.read(t, r.run(t, s), time.Time{}, true)), "EPERM")
+}
+
+// TestStoredCPULimit requires that a limit above the processors of the host, as a spec has
+// that was stored on a larger one, does not keep a container from being created.
+func TestStoredCPULimit(t *testing.T) {
+	r := newRig(t)
+	s := r.spec("cpus", "sleep 1000")
+	s.Live.CPU = 4000
+	r.run(t, s)
+	got, err := r.Inspect(t.Context(), s.Name)
+	require.NoError(t, err)
+	require.Less(t, got.Live.CPU, 4000.0)
+	require.NoError(t, r.Update(t.Context(), s.Name, runtime.Live{CPU: 4000}))
+}
+
+// TestConnect requires that a container that has run starts again after its network was
+// removed, and that one that was disconnected while it runs is connected again, with its
+// ports.
+func TestConnect(t *testing.T) {
+	c := enginetest.Shared(t)
+	name := "berth-test-connect"
+	r := newRig(t, func(c *Config) { c.Network = name })
+	t.Cleanup(func() {
+		r.client.CleanStore(t, r.core.cfg.StoreID)
+		c.Must(t, http.MethodDelete, "/networks/"+name, nil)
+	})
+	s := r.spec("net", "nc -ll -p 7777 -e echo hello")
+	port, free := listen(t, 0)
+	free()
+	s.Ports = []runtime.Port{{IP: "127.0.0.1", Port: port, ContainerPort: 7777, Protocol: "tcp"}}
+	id := r.run(t, s)
+	published := func(want bool) {
+		t.Helper()
+		got, err := r.Inspect(t.Context(), s.Name)
+		require.NoError(t, err)
+		require.Equal(t, !want, got.Detached)
+		one, _ := c.Inspect(t, id)
+		ports, _ := one.Raw["NetworkSettings"].(map[string]any)["Ports"].(map[string]any)
+		require.Equal(t, want, ports["7777/tcp"] != nil, ports)
+	}
+	published(true)
+	require.NoError(t, r.Kill(t.Context(), s.Name))
+	c.Must(t, http.MethodDelete, "/networks/"+name, nil)
+	require.NoError(t, r.Start(t.Context(), s.Name), "its network was removed")
+	published(true)
+
+	c.Must(t, http.MethodPost, "/networks/"+name+"/disconnect", map[string]any{"Container": id})
+	published(false)
+	require.NoError(t, r.Connect(t.Context(), s.Name))
+	published(true)
+}
+
+// TestProbe requires that a probe returns what the engine refuses, and leaves nothing.
+func TestProbe(t *testing.T) {
+	r := newRig(t)
+	s := r.spec("probed", "sleep 1000")
+	id := r.run(t, s)
+	require.NoError(t, r.Probe(t.Context(), s))
+	for _, change := range []func(*runtime.Spec){
+		func(s *runtime.Spec) { s.Live.Memory = 1 << 20 },
+		func(s *runtime.Spec) { s.Live.Cpuset = "4000" },
+	} {
+		bad := s
+		change(&bad)
+		require.ErrorIs(t, r.Probe(t.Context(), bad), runtime.ErrInvalid)
+	}
+	left := r.client.CreateRaw(t, r.realName(s.Name)+"-probe", map[string]any{"Image": r.image})
+	require.ErrorIs(t, r.Probe(t.Context(), s), runtime.ErrUnavailable)
+	require.NoError(t, r.Probe(t.Context(), s))
+	_, found := r.client.Inspect(t, left)
+	require.False(t, found)
+	_, found = r.client.Inspect(t, r.realName(s.Name)+"-probe")
+	require.False(t, found)
+	one, _ := r.client.Inspect(t, id)
+	require.True(t, one.State.Running)
+}
+
+// TestMachineID requires that the id of a container is written at its creation.
+func TestMachineID(t *testing.T) {
+	r := newRig(t)
+	s := r.spec("machine", "cat /etc/machine-id; ls -l /etc/machine-id | cut -c1-10")
+	s.MachineID = strings.Repeat("ab", 16)
+	require.Equal(t, []string{s.MachineID, "-r--r--r--"}, joinLines(r.read(t, r.run(t, s), time.Time{}, true)))
+}
+
+// TestTerminalSize requires 120 columns and 40 rows at the start, and a size that a client sets.
+func TestTerminalSize(t *testing.T) {
+	r := newRig(t)
+	s := r.spec("terminal", "sleep 1; stty size; while ! stty size | grep -q '^50 '; do sleep 0.1; done; stty size")
+	s.TTY = true
+	id := r.run(t, s)
+	time.Sleep(2 * time.Second)
+	require.NoError(t, r.Resize(t.Context(), id, 100, 50))
+	require.Eventually(t, func() bool {
+		got, err := r.Inspect(t.Context(), s.Name)
+		return err == nil && !got.Running
+	}, time.Minute, 50*time.Millisecond)
+	var lines []string
+	require.NoError(t, r.Logs(t.Context(), runtime.Target{ContainerID: id, Ended: true, TTY: true}, time.Time{}, func(l runtime.Line) error {
+		lines = append(lines, strings.TrimSuffix(string(l.Data), "\r"))
+		return nil
+	}))
+	require.Equal(t, []string{"40 120", "50 100"}, lines)
+}
+
+// TestInputOfTerminal requires that no keys end an input, and TestInputIsNotRead that a
+// container that reads nothing is reported as such.
+func TestInputOfTerminal(t *testing.T) {
+	r := newRig(t)
+	s := r.spec("keys", "stty raw -echo; echo ready; head -c 6 | od -An -tx1; sleep 1000")
+	s.TTY = true
+	id := r.run(t, s)
+	lines := make(chan string, 10)
+	go func() {
+		_ = r.Logs(t.Context(), runtime.Target{ContainerID: id, TTY: true}, time.Time{}, func(l runtime.Line) error {
+			lines <- strings.TrimSpace(string(l.Data))
+			return nil
+		})
+	}()
+	require.Equal(t, "ready", <-lines)
+	require.NoError(t, r.Input(t.Context(), id, []byte("a\x10\x11bc\n")))
+	require.Equal(t, "61 10 11 62 63 0a", <-lines)
+}
+
+func TestInputIsNotRead(t *testing.T) {
+	r := newRig(t)
+	id := r.run(t, r.spec("deaf", "sleep 1000"))
+	began := time.Now()
+	require.ErrorIs(t, r.Input(t.Context(), id, make([]byte, 1<<20)), runtime.ErrInputFull)
+	require.Less(t, time.Since(began), 30*time.Second)
+}
+
+// TestInstallerReadsNothing requires that an installer that reads its input is not blocked.
+func TestInstallerReadsNothing(t *testing.T) {
+	r := newRig(t)
+	s := r.spec("asks", "read answer; echo end of file")
+	s.Name.Role = runtime.Install
+	require.Equal(t, []string{"end of file"}, joinLines(r.read(t, r.run(t, s), time.Time{}, true)))
+}
+
+// TestSignalGroup requires that a signal reaches the command and its children.
+func TestSignalGroup(t *testing.T) {
+	r := newRig(t)
+	s := r.spec("group", "trap 'wait; exit 3' TERM; (trap 'echo child; exit' TERM; echo up; while true; do sleep 0.1; done) & wait; wait; exit 4")
+	s.SignalGroup = true
+	id := r.run(t, s)
+	up := make(chan struct{})
+	go func() {
+		_ = r.Logs(t.Context(), runtime.Target{ContainerID: id}, time.Time{}, func(l runtime.Line) error {
+			if string(l.Data) == "up" {
+				close(up)
+			}
+			return nil
+		})
+	}()
+	<-up
+	require.NoError(t, r.Signal(t.Context(), s.Name, "TERM"))
+	require.Contains(t, joinLines(r.read(t, id, time.Time{}, true)), "child")
+}
