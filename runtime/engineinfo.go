@@ -9,6 +9,7 @@ type EngineInfo struct {
 	StorageDriver string
 	CgroupVersion string // 1 or 2
 	LiveRestore   bool
+	CPUs          int    // of its host
 	Root          string // directory of its images and containers
 	Limits        EngineLimits
 }

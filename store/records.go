@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"strconv"
 
 	v1 "berth/api/v1"
@@ -168,14 +169,28 @@ func BackupTotals(tx *Tx) map[v1.Target]BackupTotal {
 	return totals
 }
 
-// BackupUse returns what counts against the limits of backups before a new one.
-func BackupUse(tx *Tx, volume string, target v1.Target) (u v1.BackupUse) {
+// BackupUse returns what counts against the limits of backups before a new one. The archives
+// of a volume with a limit may have most bytes, or ten times the limit if that is more; if most
+// is 0, they have no limit.
+func BackupUse(tx *Tx, volume string, target v1.Target, most int64) (u v1.BackupUse) {
 	for t, total := range BackupTotals(tx) {
 		if u.Host += total.Backups; t == target {
 			u.Bytes = total.Bytes
 		}
 	}
-	u.Volume = len(Backups.IDsBy(tx, volume))
+	for _, b := range Backups.ListBy(tx, volume) {
+		u.Volume++
+		u.VolumeBytes += b.Status.Size
+	}
+	if v, err := Volumes.Get(tx, volume); err == nil {
+		var users []v1.ContainerSpec
+		for _, c := range Containers.ListBy(tx, volume) {
+			users = append(users, c.Spec)
+		}
+		if limit := v1.SmallestLimit(v.Spec, users); limit > 0 && most > 0 {
+			u.VolumeMost = max(most, 10*min(limit, math.MaxInt64/10))
+		}
+	}
 	return u
 }
 

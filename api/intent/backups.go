@@ -47,7 +47,7 @@ func CreateBackup(s store.Writer, id string, spec v1.BackupSpec, limits v1.Backu
 		if err := checkQuiesced(tx, spec.Quiesce, spec.VolumeID); err != nil {
 			return err
 		}
-		if err := limits.Admit(spec.Target, store.BackupUse(tx, spec.VolumeID, spec.Target)); err != nil {
+		if err := limits.Admit(spec.Target, store.BackupUse(tx, spec.VolumeID, spec.Target, int64(limits.MaxVolumeSize))); err != nil {
 			return err
 		}
 		spec.RequestedBy = tx.Actor()

@@ -75,7 +75,7 @@ func CheckContainer(f *v1.FieldErrors, p Policy, id string, spec *v1.ContainerSp
 	checkStartTimeout(f, time.Duration(spec.StartTimeout))
 	checkInstall(f, spec)
 	spec.Ports = CheckBindings(f, spec.Ports)
-	checkLimits(f, &spec.Limits)
+	checkLimits(f, p, &spec.Limits)
 	checkProcess(f, spec)
 	checkMaps(f, spec)
 	checkMounts(f, p, spec)
@@ -185,18 +185,23 @@ func checkPullPolicy(f *v1.FieldErrors, p v1.PullPolicy) {
 	}
 }
 
-func checkLimits(f *v1.FieldErrors, l *v1.Limits) {
+func checkLimits(f *v1.FieldErrors, p Policy, l *v1.Limits) {
 	if l.Memory != 0 && l.Memory < minMemory {
 		f.Add("limits.memory", "must be 0 or at least %d bytes (6 MiB)", minMemory)
 	}
 	if math.IsNaN(l.CPU) || math.IsInf(l.CPU, 0) || l.CPU != 0 && (l.CPU < minCPU || l.CPU > maxCPU) {
 		f.Add("limits.cpu", "must be 0 or between %v and %d cores", minCPU, maxCPU)
+	} else if p.CPUs > 0 && l.CPU > float64(p.CPUs) {
+		f.Add("limits.cpu", "must be at most %d, the number of the host's processors", p.CPUs)
 	}
 	if l.Swap < v1.UnlimitedSwap {
 		f.Add("limits.swap", "must be at least 0, or -1 for no limit")
 	}
 	if l.Swap > 0 && l.Memory == 0 {
 		f.Add("limits.swap", "needs limits.memory")
+	}
+	if l.Memory > 0 && l.Swap > math.MaxInt64-l.Memory {
+		f.Add("limits.swap", "must be at most %d together with limits.memory", int64(math.MaxInt64))
 	}
 	if l.Pids < 0 {
 		f.Add("limits.pids", "must not be negative")

@@ -1,6 +1,7 @@
 package intent_test
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -29,4 +30,22 @@ func TestStartPatterns(t *testing.T) {
 			require.EqualError(t, f.Err(), fault, pattern)
 		}
 	}
+}
+
+// TestLimitsOfTheHost requires that a request for more than the host has is refused, and a sum
+// of memory and swap that no number holds.
+func TestLimitsOfTheHost(t *testing.T) {
+	faults := func(cpus int, l v1.Limits) string {
+		var f v1.FieldErrors
+		spec := v1.ContainerSpec{Image: "i", VolumeID: "v", Limits: l}
+		intent.CheckContainer(&f, intent.Policy{CPUs: cpus}, "mc", &spec)
+		if err := f.Err(); err != nil {
+			return err.Error()
+		}
+		return ""
+	}
+	require.Equal(t, "limits.cpu: must be at most 2, the number of the host's processors", faults(2, v1.Limits{CPU: 2.5}))
+	require.Empty(t, faults(2, v1.Limits{CPU: 2}))
+	require.Empty(t, faults(0, v1.Limits{CPU: 400}))
+	require.Equal(t, "limits.swap: must be at most 9223372036854775807 together with limits.memory", faults(0, v1.Limits{Memory: 8 << 20, Swap: math.MaxInt64 - 1}))
 }

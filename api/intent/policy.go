@@ -11,6 +11,8 @@ type Policy struct {
 	Registries    []string // hosts that have credentials
 	ReadOnlyRoot  bool     // of containers whose request does not set it
 
+	CPUs int // processors of the engine's host; 0: unknown
+
 	// CheckMount returns why the host refuses the source of a mount, or ""; nil: it refuses none.
 	CheckMount func(source string) (reason string)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -82,7 +83,10 @@ func addPorts(tx *store.Tx, ip, protocol string, set v1.PortSet) error {
 	id := v1.PoolID(ip, protocol)
 	err := store.Pools.SetSpec(tx, id, func(p *v1.PoolSpec) error {
 		for port := range set.All() {
-			if p.Ports.Has(port) {
+			switch {
+			case p.Ports.Has(port) && set.Len() > 1:
+				return v1.Errorf(v1.PortExists, "%s: %s", v1.ErrPortExists, netip.AddrPortFrom(netip.MustParseAddr(ip), uint16(port)))
+			case p.Ports.Has(port):
 				return v1.ErrPortExists
 			}
 			p.Ports.Add(port)

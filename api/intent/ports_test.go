@@ -58,7 +58,8 @@ func TestAddPortsIsAllOrNothing(t *testing.T) {
 	}
 	w.unchanged(func() {
 		_, err := add("995-1000")
-		require.Equal(t, v1.ErrPortExists, err)
+		require.EqualError(t, err, "Port already exists in pool: 10.0.0.1:1000")
+		require.ErrorIs(t, err, &v1.Error{Code: v1.PortExists})
 		for _, bad := range []string{"", "1-", "-1", "5-4", "0-5", "1,,2", "65536", "a", "1-2-3", "1 2", "5,4-6"} {
 			_, err := add(bad)
 			require.ErrorIs(t, err, &v1.Error{Code: v1.InvalidRequest}, bad)

@@ -36,6 +36,11 @@ func FileChanges() Pace { return Pace{Every: 10 * time.Millisecond, Burst: 20_00
 // containers. The work is the engine's, so no limit of the container bounds it.
 func Starts() Pace { return Pace{Every: 30 * time.Second, Burst: 20, Keys: 4096} }
 
+// Jobs bounds the requests of a tenant that begin or remove backups and downloads, with tokens
+// that are limited to containers. Each has several transitions, and the log of those has a
+// maximum: a tenant must not be able to replace what others read.
+func Jobs() Pace { return Pace{Every: time.Minute, Burst: 20, Keys: 4096} }
+
 // RequestLines bounds the lines of the log about requests.
 func RequestLines() Pace { return Pace{Every: 20 * time.Millisecond, Burst: 500, Keys: 1} }
 
@@ -165,6 +170,7 @@ func Table() string {
 	row("requests for events by type or with a limited token", number(Scans().Tenant), "", number(Scans().All), waits(Scans()))
 	row("requests that may change something", pace(Changes()), "", "", fmt.Sprint("wait; a refused one counts ", RefusedChange))
 	row("starts and restarts with tokens limited to containers", "", pace(Starts()), "", "`429 too_many_starts`")
+	row("backups, restores and downloads begun or removed with such tokens", pace(Jobs()), "", "", "`429 too_many_jobs`")
 	row("wrong tokens", pace(WrongTokens())+", of an address", "", "", "the answer waits 1s")
 	row("lines of the log about requests", "", "", pace(RequestLines()), "the next one counts them")
 	row("lines of the log about wrong tokens", pace(FailureLines())+", of an address", "", "", "none")

@@ -10,7 +10,6 @@ import (
 
 	"berth/api/auth"
 	"berth/api/intent"
-	"berth/api/limit"
 	"berth/api/server/edge"
 	v1 "berth/api/v1"
 	"berth/store"
@@ -32,7 +31,7 @@ type access struct {
 	settings auth.Settings
 	front    *edge.Server
 	auditor  auditor
-	starts   *limit.Rate
+	paces    paces
 	tickets  *auth.Tickets
 	log      *slog.Logger
 }
@@ -89,7 +88,10 @@ func (a access) handle(c *fiber.Ctx, r route) (err error) {
 		err = a.auditor.keys.begin(c, nil)
 	}
 	if err == nil && r.is(limitsStarts) {
-		err = takeStart(a.starts, callerOf(c), edge.Param(c, "id"))
+		err = a.paces.start(callerOf(c), edge.Param(c, "id"))
+	}
+	if err == nil && r.is(limitsJobs) {
+		err = a.paces.job(callerOf(c))
 	}
 	if err == nil {
 		err = r.handle(c)

@@ -6,6 +6,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"berth/api/intent"
+	"berth/api/limit"
 	"berth/api/server/edge"
 	v1 "berth/api/v1"
 	"berth/store"
@@ -38,6 +39,9 @@ func (s policies) put(c *fiber.Ctx) error {
 	}
 	spec := v1.PolicySpec{Every: body.Every, Keep: body.Keep, Target: body.Target, Ignore: body.Ignore, Quiesce: body.Quiesce.spec()}
 	volume, err := admit(c, s.store, spec.Quiesce, func() error {
+		if least := limit.Jobs().Every; callerOf(c).Restricted() && time.Duration(spec.Every) < least {
+			f.Add("every", "must be at least %s with a token that is limited to containers", least)
+		}
 		intent.CheckPolicy(&f, &spec, s.settings.Current().Backups, hasS3(s.archives))
 		return f.Err()
 	})

@@ -176,6 +176,20 @@ func TestBackupLimits(t *testing.T) {
 	a := h.call("POST", path, object{"target": "s3"})
 	require.Equal(t, "backups_full", a.header.Get("X-Error-Code"))
 	h.must("POST", path, nil)
+
+	bounded := h.must("POST", "/volumes", object{"size_limit": 2 << 30}).json["volume_id"].(string)
+	path = "/volumes/" + bounded + "/backups"
+	limit(func(c *v1.BackupsConfig) { c.MaxPerVolume, c.MaxSize = 9, 0 })
+	stored := func(id string, size int64) {
+		require.NoError(t, h.store.Update(func(tx *store.Tx) error {
+			return store.Backups.SetStatus(tx, id, func(s *v1.BackupStatus) { s.Size = size })
+		}))
+	}
+	stored(backup(h, bounded, nil), 19<<30)
+	stored(backup(h, bounded, nil), 1<<30)
+	h.refuse(507, "The backups of the volume have 20480 MiB, which is the limit (backups.max_volume_size): delete some of them", "POST", path, nil)
+	limit(func(c *v1.BackupsConfig) { c.MaxVolumeSize = 21 << 30 })
+	h.must("POST", path, nil)
 }
 
 func TestRestoreRefusals(t *testing.T) {

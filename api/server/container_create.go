@@ -128,9 +128,17 @@ func changes(done intent.Applied) any {
 	}{done.Changed(), list}
 }
 
+// cpus returns the number of processors of the host; 0: unknown.
+func (s containers) cpus() int {
+	if s.node == nil {
+		return 0
+	}
+	return s.node().CPUs
+}
+
 // policy returns the admission policy of the current configuration.
 func (s containers) policy() intent.Policy {
 	docker := s.settings.Current().Docker
 	return intent.Policy{AllowedMounts: docker.AllowedMounts, Registries: slices.Collect(maps.Keys(docker.Registries)), ReadOnlyRoot: docker.ReadOnlyRoot,
-		CheckMount: s.mounts}
+		CheckMount: s.mounts, CPUs: s.cpus()}
 }

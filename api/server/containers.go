@@ -23,6 +23,7 @@ type containers struct {
 	engine   func() EngineHealth
 	sampler  Stats
 	mounts   func(source string) string // see intent.Policy
+	node     func() v1.Node             // nil: unknown
 }
 
 type acceptedBody struct {

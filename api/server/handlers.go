@@ -37,7 +37,7 @@ func newHandlers(d Deps, a access, all *auth.Sessions) handlers {
 	bodies := edge.NewBodies(d.Settings.Current)
 	decoder := decoder{bodies: bodies, settings: d.Settings, access: a}
 	sessions := sessions{all: all, access: a}
-	processes := processes{store: d.Store, console: d.Console, sampler: d.Stats, starts: a.starts, commands: limit.NewSlots(limit.Fixed(limit.Commands()))}
+	processes := processes{store: d.Store, console: d.Console, sampler: d.Stats, paces: a.paces, commands: limit.NewSlots(limit.Fixed(limit.Commands()))}
 	return handlers{
 		health:     health{store: d.Store, ready: d.Ready, gatherer: d.Gatherer},
 		page:       newOperatorPage(d),
@@ -50,7 +50,7 @@ func newHandlers(d Deps, a access, all *auth.Sessions) handlers {
 		pulls:      pulls{store: d.Store, settings: d.Settings, decoder: decoder},
 		stored:     storeContent{store: d.Store, sessions: sessions, dir: d.SpoolDir, one: new(sync.Mutex)},
 		ports:      ports{store: d.Store, decoder: decoder},
-		containers: containers{store: d.Store, settings: d.Settings, decoder: decoder, engine: d.Engine, sampler: d.Stats, mounts: d.CheckMount},
+		containers: containers{store: d.Store, settings: d.Settings, decoder: decoder, engine: d.Engine, sampler: d.Stats, mounts: d.CheckMount, node: d.Node},
 		consoles:   consoles{store: d.Store, hub: d.Hub, decoder: decoder, sessions: sessions, processes: processes},
 		events:     events{store: d.Store, scans: limit.NewSlots(limit.Scans)},
 		audit:      audit{store: d.Store},

@@ -57,19 +57,38 @@ func enter(ctx context.Context, caller auth.Principal, object string, all ...*li
 	return leave, nil
 }
 
-// takeStart counts a request that starts or creates a container, or returns a *v1.RetryError if
-// there were too many. It counts those of all tokens that are limited to containers together,
-// because a tenant may have many. Other tokens are never refused.
-func takeStart(starts *limit.Rate, p auth.Principal, container string) error {
-	if !p.Restricted() || !p.CanAccess(container) {
+// paces count the requests of tokens that are limited to containers. All tokens of a tenant
+// are counted together, because a tenant may have many. Other tokens are never refused.
+type paces struct {
+	starts *limit.Rate // see limit.Starts
+	jobs   *limit.Rate // see limit.Jobs
+}
+
+func newPaces() paces { return paces{limit.NewRate(limit.Starts()), limit.NewRate(limit.Jobs())} }
+
+// start counts a request that starts or creates a container, or returns a *v1.RetryError if
+// there were too many.
+func (p paces) start(caller auth.Principal, container string) error {
+	if !caller.Restricted() || !caller.CanAccess(container) {
 		return nil
 	}
-	left := starts.Take(container, 1)
+	return refusedFor(p.starts.Take(container, 1), limit.Starts(), v1.TooManyStarts, "Container was started too often with tokens like this one")
+}
+
+// job counts a request that begins or removes a backup, a restore or a download, or returns a
+// *v1.RetryError if there were too many.
+func (p paces) job(caller auth.Principal) error {
+	if !caller.Restricted() {
+		return nil
+	}
+	return refusedFor(p.jobs.Take(caller.Tenant(), 1), limit.Jobs(), v1.TooManyJobs, "Too many backups and downloads with tokens like this one")
+}
+
+// refusedFor returns the refusal of what would have to wait; nil for 0.
+func refusedFor(left time.Duration, pace limit.Pace, code v1.Code, text string) error {
 	if left == 0 {
 		return nil
 	}
-	pace := limit.Starts()
-	return &v1.RetryError{After: left, Refused: v1.Errorf(v1.TooManyStarts,
-		"Container was started too often with tokens like this one: at most %d times at once, then every %s; try again in %s",
-		pace.Burst, pace.Every, max(left, time.Second).Round(time.Second))}
+	return &v1.RetryError{After: left, Refused: v1.Errorf(code, "%s: at most %d times at once, then every %s; try again in %s",
+		text, pace.Burst, pace.Every, max(left, time.Second).Round(time.Second))}
 }

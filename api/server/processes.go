@@ -23,7 +23,7 @@ type processes struct {
 	store   *store.Store
 	console Console // nil: unavailable
 	sampler Stats   // nil: unavailable
-	starts  *limit.Rate
+	paces   paces
 
 	commands *limit.Slots // each is a connection to the engine until the container has read it
 }
@@ -107,7 +107,7 @@ func (p processes) Stats(ctx context.Context, id string) (v1.Stats, error) {
 func (p processes) Power(w store.Writer, caller auth.Principal, id, verb string) error {
 	v := intent.Verb(verb)
 	if v == intent.Start || v == intent.Restart {
-		if err := takeStart(p.starts, caller, id); err != nil {
+		if err := p.paces.start(caller, id); err != nil {
 			return err
 		}
 	}

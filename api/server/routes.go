@@ -32,6 +32,7 @@ const (
 	dryRuns                        // with ?dry_run=true it changes nothing
 	bodiless                       // it reads no body
 	limitsStarts                   // it may start or create the container of its path
+	limitsJobs                     // it begins or removes a backup, a restore or a download
 
 	link = anyAccept | queryToken // usable from a browser's link
 )
@@ -119,22 +120,22 @@ func volumeRoutes(h handlers) []route {
 		{post, volume + "/chmod", "", v1.ScopeFiles, 0, h.files.chmod},
 		{post, volume + "/compress", "", v1.ScopeFiles, 0, h.files.compress},
 		{post, volume + "/decompress", "", v1.ScopeFiles, 0, h.files.decompress},
-		{post, volume + "/pull", "", v1.ScopeFiles, 0, h.pulls.create},
+		{post, volume + "/pull", "", v1.ScopeFiles, limitsJobs, h.pulls.create},
 		{get, volume + "/pulls", "", v1.ScopeFiles, orRead, h.pulls.list},
-		{remove, volume + "/pulls/:pull", "", v1.ScopeFiles, 0, h.pulls.cancel},
+		{remove, volume + "/pulls/:pull", "", v1.ScopeFiles, limitsJobs, h.pulls.cancel},
 	}
 }
 
 func backupRoutes(h handlers) []route {
 	const backup, policy = "/backups/:backup", "/volumes/:volume/backup-policy"
 	return []route{
-		{post, "/volumes/:volume/backups", "", v1.ScopeFiles, 0, h.backups.create},
+		{post, "/volumes/:volume/backups", "", v1.ScopeFiles, limitsJobs, h.backups.create},
 		{get, "/volumes/:volume/backups", "limit continue", v1.ScopeRead, 0, h.backups.listOfVolume},
 		{get, "/backups", "volume limit continue", v1.ScopeRead, 0, h.backups.list},
 		{get, backup, "", v1.ScopeRead, 0, h.backups.get},
 		{get, backup + "/content", "", v1.ScopeRead, link, h.backups.download},
-		{post, backup + "/restore", "", v1.ScopeAdmin, 0, h.backups.restore},
-		{remove, backup, "", v1.ScopeFiles, 0, h.backups.delete},
+		{post, backup + "/restore", "", v1.ScopeAdmin, limitsJobs, h.backups.restore},
+		{remove, backup, "", v1.ScopeFiles, limitsJobs, h.backups.delete},
 
 		{get, "/store/content", "", v1.ScopeAdmin, nodeWide, h.stored.download},
 

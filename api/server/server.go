@@ -11,7 +11,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"berth/api/auth"
-	"berth/api/limit"
 	"berth/api/server/edge"
 )
 
@@ -40,7 +39,7 @@ func newServer(d Deps, more ...route) *Server {
 		Settings: d.Settings.Current, Translate: translate, Answered: auditor.end, Registerer: d.Registerer, Log: d.Log,
 		ConnsPerIP: d.ConnsPerIP, WrongTokens: d.WrongTokens, HeaderTimeout: d.HeaderTimeout, FailureDelay: d.FailureDelay,
 	})
-	a := access{store: d.Store, settings: d.Settings, front: s.front, auditor: auditor, starts: limit.NewRate(limit.Starts()), tickets: auth.NewTickets(), log: d.Log}
+	a := access{store: d.Store, settings: d.Settings, front: s.front, auditor: auditor, paces: newPaces(), tickets: auth.NewTickets(), log: d.Log}
 	s.handlers = newHandlers(d, a, s.sessions)
 	s.table = routes(s.handlers)
 	s.register(a, append(s.table, more...))

@@ -40,3 +40,31 @@ func TestStartsOfLimitedTokens(t *testing.T) {
 	require.Equal(t, 200, power(token, "stop").status)
 	require.Equal(t, 200, power("", "start").status, "the configured token")
 }
+
+// TestJobsOfLimitedTokens requires that backups and downloads are begun and removed at a pace,
+// with all tokens of a tenant together, and that a policy is no way around it.
+func TestJobsOfLimitedTokens(t *testing.T) {
+	h, _ := newShelved(t)
+	volume := h.volume()
+	h.container("mc", volume)
+	token := h.mint(object{"containers": []string{"mc"}})
+	other := h.mint(object{"containers": []string{"mc"}})
+	do := func(token, method, path, body string) answer {
+		return h.do(request{method: method, path: path, token: token, body: body})
+	}
+	backups := "/volumes/" + volume + "/backups"
+	for range 10 {
+		id := do(token, "POST", backups, "").json["backup_id"].(string)
+		require.Equal(t, 200, do(other, "DELETE", "/backups/"+id, "").status)
+	}
+	for _, path := range []string{backups, "/volumes/" + volume + "/pull"} {
+		a := do(token, "POST", path, "{}")
+		require.Equal(t, []any{http.StatusTooManyRequests, "too_many_jobs", "60"},
+			[]any{a.status, a.header.Get("X-Error-Code"), a.header.Get("Retry-After")}, path)
+	}
+	require.Equal(t, 200, do("", "POST", backups, "").status, "the configured token")
+	policy := "/volumes/" + volume + "/backup-policy"
+	require.Contains(t, do(token, "PUT", policy, `{"every":"59s","keep":1}`).raw, "every: must be at least 1m0s")
+	require.Equal(t, 200, do(token, "PUT", policy, `{"every":"1m","keep":1}`).status)
+	require.Equal(t, 200, do("", "PUT", policy, `{"every":"10s","keep":1}`).status)
+}

@@ -17,6 +17,10 @@ type BackupsConfig struct {
 
 	MaxSize      Size `json:"max_size"`       // of all archives of the target local; 0: no limit
 	MaxPerVolume int  `json:"max_per_volume"` // backups of a volume
+
+	// MaxVolumeSize is the limit of all archives of a volume that has a limit, or ten times
+	// that limit if it is more; 0: no limit.
+	MaxVolumeSize Size `json:"max_volume_size"`
 }
 
 // MaxSizeOf returns the limit of all archives of a target in bytes; 0: none.
@@ -32,6 +36,9 @@ type BackupUse struct {
 	Volume int   // backups of its volume
 	Host   int64 // backups of all volumes
 	Bytes  int64 // of the archives of its target
+
+	VolumeBytes int64 // of the archives of its volume
+	VolumeMost  int64 // how many bytes those may have; 0: no limit
 }
 
 // Admit returns why one more backup is refused: an Error of the code TooManyBackups or
@@ -39,6 +46,8 @@ type BackupUse struct {
 func (b BackupsConfig) Admit(t Target, u BackupUse) error {
 	limit := b.MaxSizeOf(t)
 	switch {
+	case u.VolumeMost > 0 && u.VolumeBytes >= u.VolumeMost:
+		return Errorf(BackupsFull, "The backups of the volume have %d MiB, which is the limit (backups.max_volume_size): delete some of them", u.VolumeBytes>>20)
 	case u.Volume >= b.MaxPerVolume:
 		return Errorf(TooManyBackups, "The volume has %d backups (backups.max_per_volume): delete some of them", u.Volume)
 	case u.Host >= MaxBackups:
@@ -87,6 +96,7 @@ func (b BackupsConfig) validate(f *FieldErrors, s StorageConfig) {
 	f.check(b.Concurrency > 0 && b.Concurrency <= 64, "backups.concurrency", "must be between 1 and 64")
 	f.check(b.Bandwidth >= 0, "backups.bandwidth", "must not be negative")
 	f.check(b.MaxSize >= 0, "backups.max_size", "must not be negative")
+	f.check(b.MaxVolumeSize >= 0, "backups.max_volume_size", "must not be negative")
 	f.check(b.MaxPerVolume >= 2 && b.MaxPerVolume <= MaxBackups, "backups.max_per_volume", "must be between 2 and %d", MaxBackups)
 	b.S3.validate(f)
 }

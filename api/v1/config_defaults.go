@@ -32,7 +32,7 @@ func Defaults() Config {
 		},
 		Events:  RetentionConfig{Retention: 7 * day, Max: 100_000},
 		Audit:   RetentionConfig{Retention: 90 * day, Max: 1_000_000},
-		Backups: BackupsConfig{Concurrency: 1, MaxPerVolume: 2000, S3: S3Config{Region: "us-east-1"}},
+		Backups: BackupsConfig{Concurrency: 1, MaxPerVolume: 2000, MaxVolumeSize: 10 * GiB, S3: S3Config{Region: "us-east-1"}},
 		UI:      UIConfig{Enabled: true},
 		Log:     LogConfig{Level: "info", Format: "auto"},
 	}

@@ -86,6 +86,7 @@ const (
 	TooManyTokens     Code = "too_many_tokens"
 	TooManySessions   Code = "too_many_sessions"
 	TooManyStarts     Code = "too_many_starts"
+	TooManyJobs       Code = "too_many_jobs"
 	TooManyKeys       Code = "too_many_idempotency_keys"
 	KeyReused         Code = "idempotency_key_reused"
 	KeyInUse          Code = "idempotency_key_in_use"

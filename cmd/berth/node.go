@@ -76,6 +76,7 @@ func (n *node) view() v1.Node {
 		v.Disk = *disks
 	}
 	if e := n.engine.Load(); e != nil { // until then the engine is not reachable, so that a client sees no empty version
+		v.CPUs = e.CPUs
 		v.Engine = v1.NodeEngine{Version: e.Version, API: e.API, StorageDriver: e.StorageDriver, CgroupVersion: e.CgroupVersion, LiveRestore: e.LiveRestore,
 			Reachable: n.d.engineHealth().Reachable}
 	}

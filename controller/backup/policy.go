@@ -126,7 +126,7 @@ func (r *policies) carryOut(x policyPlan) error {
 // create requests a backup, which gets an entry in the audit log. If the limits refuse it,
 // it returns the reason instead.
 func create(tx *store.Tx, request *store.Request, p v1.BackupPolicy, limits v1.BackupsConfig) (refusal string, err error) {
-	if err := limits.Admit(p.Spec.Target, store.BackupUse(tx, p.Meta.ID, p.Spec.Target)); err != nil {
+	if err := limits.Admit(p.Spec.Target, store.BackupUse(tx, p.Meta.ID, p.Spec.Target, int64(limits.MaxVolumeSize))); err != nil {
 		return "The last run made no backup: " + err.Error(), nil
 	}
 	id := uuid.NewString()

@@ -112,8 +112,8 @@ func (m *Manager) state(k key) *consoleState {
 	return s
 }
 
-// OutputComplete reports whether the journal has the whole output of an exited run, or
-// has read maxBacklog of it since the first call. If it returns false, the output is
+// OutputComplete reports whether the journal has the whole output of an exited run, or, of a
+// server, has read maxBacklog of it since the first call. If it returns false, the output is
 // being read, and Source names the container once it returns true. It does not wait.
 func (m *Manager) OutputComplete(t Target) bool {
 	t.Ended = true
@@ -122,7 +122,7 @@ func (m *Manager) OutputComplete(t Target) bool {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		s := m.state(keyOf(t))
-		done = s.read == runOf(t) && s.complete || s.backlog > maxBacklog
+		done = s.read == runOf(t) && s.complete || t.Role == runtime.Server && s.backlog > maxBacklog
 		s.awaited = !done
 	}
 	return done

@@ -219,6 +219,25 @@ func TestFloodDoesNotDelayExit(t *testing.T) {
 	})
 }
 
+// TestInstallationWaitsForItsOutput requires that no flood lets the end of an installation be
+// recorded before its output was read: the installer is removed with the rest.
+func TestInstallationWaitsForItsOutput(t *testing.T) {
+	life(t, func(t *testing.T, e *engine, _ *stream.Hub, m *console.Manager) {
+		tgt := target("c1")
+		tgt.Role = runtime.Install
+		m.Follow(tgt)
+		e.print("c1", "a")
+		synctest.Wait()
+		require.False(t, m.OutputComplete(tgt))
+		e.print("c1", slices.Repeat([]string{"y"}, 40_000)...)
+		synctest.Wait()
+		require.False(t, m.OutputComplete(tgt))
+		e.end("c1")
+		synctest.Wait()
+		require.True(t, m.OutputComplete(tgt))
+	})
+}
+
 // TestDrainTrustsReportedEnd requires that Drain reads no second stream after the engine
 // has reported the end of the output.
 func TestDrainTrustsReportedEnd(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	v1 "berth/api/v1"
 )
 
-// maxMatch is the number of bytes at the start of a line that are matched.
+// maxMatch is how many bytes of a long line are matched together at least.
 const maxMatch = 64 << 10
 
 // matcher searches the output of one run for its start pattern.
@@ -18,7 +18,7 @@ type matcher struct {
 	re      *regexp.Regexp // nil after a match, and for an invalid or empty pattern
 	from    time.Time      // no line of the run is older, unless the clock was set back
 	begun   bool           // a line of the run was read: all lines after it belong to the run
-	line    []byte         // the pieces read so far of a line in several pieces
+	line    []byte         // the last pieces read so far of a line in several pieces
 }
 
 // newMatcher returns the matcher of a target. An invalid pattern never matches.
@@ -40,17 +40,24 @@ func (m *matcher) add(l v1.Line) bool {
 	if m.re == nil || l.Message || !m.ofRun(l) {
 		return false
 	}
+	matched := false
 	if l.Partial || len(m.line) > 0 {
-		m.line = append(m.line, l.Data[:min(len(l.Data), maxMatch-len(m.line))]...)
-		if l.Partial {
-			return false
+		m.line = append(m.line, l.Data...)
+		switch cr := bytes.LastIndexByte(m.line, '\r'); {
+		case !l.Partial:
+			matched, m.line = matches(m.re, m.line), nil
+		case cr >= 0: // a terminal begins the line again
+			matched = matches(m.re, m.line[:cr])
+			m.line = append(m.line[:0], m.line[cr+1:]...)
+		case len(m.line) > 2*maxMatch:
+			matched = matches(m.re, m.line)
+			m.line = append(m.line[:0], m.line[len(m.line)-maxMatch:]...)
 		}
-		l.Data = m.line
+	} else {
+		matched = matches(m.re, l.Data)
 	}
-	matched := matches(m.re, l.Data[:min(len(l.Data), maxMatch)])
-	m.line = nil
 	if matched {
-		m.re = nil
+		m.re, m.line = nil, nil
 	}
 	return matched
 }

@@ -79,12 +79,30 @@ func TestMatcherJoinsPieces(t *testing.T) {
 	for range 1000 {
 		require.False(t, m.add(at(101, strings.Repeat("b", 1000), true)))
 	}
-	require.LessOrEqual(t, len(m.line), maxMatch)
+	require.LessOrEqual(t, len(m.line), 2*maxMatch)
 	require.False(t, m.add(at(101, "c", false)))
 	require.True(t, m.add(at(101, "abc", false)))
 
 	tgt.Pattern = "("
 	require.False(t, newMatcher(tgt).add(at(101, "(", false)))
+}
+
+// TestLongLines requires that the end of a line of any length is matched, and each part that
+// a carriage return ends, without the line's end.
+func TestLongLines(t *testing.T) {
+	for _, end := range []bool{true, false} {
+		m := newMatcher(Target{Pattern: "^Done|up!$"})
+		for range 100 {
+			require.False(t, m.add(v1.Line{Data: bytes.Repeat([]byte{'x'}, 16<<10), Partial: true}))
+		}
+		if end {
+			require.False(t, m.add(v1.Line{Data: []byte("xx u"), Partial: true}))
+			require.True(t, m.add(v1.Line{Data: []byte("p!")}))
+		} else {
+			require.False(t, m.add(v1.Line{Data: []byte("99%\rDo"), Partial: true}))
+			require.True(t, m.add(v1.Line{Data: []byte("ne\r100"), Partial: true}))
+		}
+	}
 }
 
 func TestFromFallsBackToStart(t *testing.T) {

@@ -311,11 +311,12 @@ func (p *pump) append(lines []v1.Line) {
 
 // countBacklog counts the output that is read while the exit of the run waits for it. Above
 // maxBacklog the exit is reported before the output is complete, so that a flood of
-// output cannot delay it for long.
+// output cannot delay it for long. The end of an installation waits for all of its output,
+// because the installer is removed with what was not read.
 func (p *pump) countBacklog(lines []v1.Line) {
 	p.m.mu.Lock()
 	defer p.m.mu.Unlock()
-	if !p.s.awaited {
+	if !p.s.awaited || p.k.role != runtime.Server {
 		return
 	}
 	for _, l := range lines {

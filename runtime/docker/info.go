@@ -29,7 +29,7 @@ func Info(ctx context.Context, host string) (info runtime.EngineInfo, err error)
 	}
 	return runtime.EngineInfo{
 		Version: version.Version, API: version.APIVersion, Kernel: i.KernelVersion, OS: i.OperatingSystem,
-		StorageDriver: i.Driver, CgroupVersion: i.CgroupVersion, LiveRestore: i.LiveRestoreEnabled,
+		StorageDriver: i.Driver, CgroupVersion: i.CgroupVersion, LiveRestore: i.LiveRestoreEnabled, CPUs: i.NCPU,
 		Root:   i.DockerRootDir,
 		Limits: runtime.EngineLimits{Memory: i.MemoryLimit, Swap: i.SwapLimit, CPU: i.CPUCfsQuota, Pids: i.PidsLimit},
 	}, nil

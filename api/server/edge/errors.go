@@ -86,6 +86,7 @@ var statuses = map[v1.Code]int{
 	ErrOperations.Code:   429,
 	v1.TooManySessions:   429,
 	v1.TooManyStarts:     429,
+	v1.TooManyJobs:       429,
 	v1.TooManyKeys:       429,
 	v1.KeyReused:         422,
 	v1.KeyInUse:          409,

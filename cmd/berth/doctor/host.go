@@ -160,7 +160,8 @@ func judgeVersion(info runtime.EngineInfo) Result {
 		return warning(found+": newer than "+newestEngine+", the newest that berth is tested with", "report what does not work, with the output of berth doctor -o json")
 	case compare(info.Version, soundEngine) < 0:
 		return warning(found+": repeats a rotated log file to the console's reader (berth drops the repeated lines), and leaves out the rest of a log "+
-			"file that a burst of more than docker.log_max_size outruns", "install Docker "+soundEngine+" or newer")
+			"file that a burst of more than docker.log_max_size outruns. A UDP client that keeps sending while its container restarts may reach it only after "+
+			"it was silent for half a minute", "install Docker "+soundEngine+" or newer")
 	}
 	return ok(found)
 }

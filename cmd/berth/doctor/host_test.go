@@ -83,6 +83,7 @@ func TestJudgeVersion(t *testing.T) {
 	}
 	old := judgeVersion(runtime.EngineInfo{Version: "20.10.24+dfsg1"})
 	require.Contains(t, old.Message, "repeats a rotated log file")
+	require.Contains(t, old.Message, "A UDP client that keeps sending")
 	require.Equal(t, "install Docker 23.0 or newer", old.Remedy)
 }
 
