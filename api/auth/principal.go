@@ -55,15 +55,15 @@ func (p Principal) Root() string {
 	return p.root
 }
 
-// Tenant returns whose limits the principal uses, see package limit: those of its container if
-// it may access only some, else those of Root. The administrator's is empty.
+// Tenant returns whose limits the principal uses, see package limit: those of its container, by its
+// uid, if it may access only some, else those of Root. The administrator's is empty.
 func (p Principal) Tenant() string {
 	switch {
 	case p.TokenID == "":
 		return ""
 	case p.Restricted():
 		first := slices.MinFunc(p.Bound, func(a, b v1.ContainerRef) int { return strings.Compare(a.ID, b.ID) })
-		return "container " + first.ID
+		return "container " + first.UID
 	}
 	return "token " + p.root
 }

@@ -5,7 +5,7 @@
 // to containers, else to the first minted token in the line of parents. So a tenant gains
 // nothing by more tokens, tickets or connections. The empty tenant is the administrator, who
 // has the configured token: no limit of a tenant holds for him, and a tenth of each limit on
-// all is kept for him.
+// all, at least 1, is kept for him.
 //
 // It must not know requests, tokens or stored objects.
 package limit

@@ -131,7 +131,7 @@ func Commands() Bounds { return Bounds{All: 512, Tenant: 8, Wait: 64} }
 
 // Scans bounds the requests for events that read more of them than they return: each takes up
 // to a second of a core. The object is the caller.
-func Scans() Bounds { return Bounds{All: 2, Tenant: 1, Object: 2, Wait: 8} }
+func Scans() Bounds { return Bounds{All: 3, Tenant: 1, Object: 2, Wait: 8} }
 
 // SFTPAnonymous bounds the connections of SFTP that have not logged in, by address.
 func SFTPAnonymous() Bounds { return Bounds{All: 128, Tenant: 32, Anonymous: true} }

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// Bounds are limits on what runs at once. A tenth of All is kept for the administrator, or Spare
-// if that is more, unless the tenants are Anonymous.
+// Bounds are limits on what runs at once. A tenth of All is kept for the administrator, at least 1, or
+// Spare if that is more, unless the tenants are Anonymous or All is 1.
 type Bounds struct {
 	All    int
 	Tenant int // of one tenant
@@ -26,7 +26,7 @@ func (b Bounds) ofTenants() int {
 	if b.Anonymous {
 		return b.All
 	}
-	return b.All - max(b.All/10, b.Spare)
+	return max(1, b.All-max(1, b.All/10, b.Spare))
 }
 
 // Claim is what one request takes.

@@ -125,6 +125,18 @@ func TestSlotsOfTheAdministrator(t *testing.T) {
 	s.empty(t)
 }
 
+// TestSmallBounds: of fewer than ten, one is kept for the administrator, and one is left for tenants.
+func TestSmallBounds(t *testing.T) {
+	for all, tenants := range map[int]int{1: 1, 2: 1, 3: 2, 8: 7, 10: 9, 40: 36} {
+		require.Equal(t, tenants, Bounds{All: all}.ofTenants(), all)
+	}
+	require.Equal(t, 2, Bounds{All: 2, Anonymous: true}.ofTenants())
+	for _, b := range []Bounds{Walks(), Archives(), Lists(), LargeLists(), Scans()} {
+		require.Greater(t, b.ofTenants(), 1, "two tenants at once")
+		require.Less(t, b.ofTenants(), b.All)
+	}
+}
+
 // TestSpare requires that tenants leave the largest claim to the administrator.
 func TestSpare(t *testing.T) {
 	s := NewSlots(Fixed(Bounds{All: 32, Tenant: 32, Spare: 8}))

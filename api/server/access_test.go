@@ -14,6 +14,7 @@ import (
 	"berth/api/limit"
 	"berth/api/server/edge"
 	v1 "berth/api/v1"
+	"berth/store"
 )
 
 // TestRoutesNeedToken requests every route without a valid token: each answers 401,
@@ -269,6 +270,18 @@ func TestTenantsAreNoAdministrators(t *testing.T) {
 	require.Equal(t, "403 X-Berth-Actor needs a token with the scope admin", statusAndError(a))
 }
 
+// tenantOf returns the tenant of tokens that are limited to a container: a later one of the same id
+// has another.
+func (h *harness) tenantOf(id string) string {
+	h.t.Helper()
+	var o v1.Container
+	require.NoError(h.t, h.store.View(func(tx *store.Tx) (err error) {
+		o, err = store.Containers.Get(tx, id)
+		return err
+	}))
+	return "container " + o.Meta.UID
+}
+
 // TestWaitingRequests: a request that waited for its turn does nothing if its token was revoked
 // meanwhile, or if another container has the id.
 func TestWaitingRequests(t *testing.T) {
@@ -294,7 +307,7 @@ func TestWaitingRequests(t *testing.T) {
 	start := request{method: "POST", path: "/containers/mc/start"}
 	minted := h.must("POST", "/auth/tokens", object{"containers": []string{"mc"}, "scopes": []string{"read", "power"}}).json
 	start.token = minted["token"].(string)
-	wait("container mc")
+	wait(h.tenantOf("mc"))
 	answered := send(start)
 	h.must("DELETE", "/auth/tokens/"+minted["id"].(string), nil)
 	require.Equal(t, 401, (<-answered).status)

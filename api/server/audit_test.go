@@ -164,6 +164,6 @@ func TestPace(t *testing.T) {
 		require.Equal(t, 200, h.do(request{method: "POST", path: "/containers/mc/stop"}).status)
 	}
 	changes := limit.Changes()
-	require.Greater(t, pace.Left("container mc", changes.Burst), 15*changes.Every)
+	require.Greater(t, pace.Left(h.tenantOf("mc"), changes.Burst), 15*changes.Every)
 	require.Zero(t, pace.Left("", changes.Burst))
 }

@@ -149,7 +149,7 @@ func TestScansAreLimited(t *testing.T) {
 	require.NoError(t, err)
 	var waiting sync.WaitGroup
 	for range limit.Scans().Wait {
-		for _, c := range []limit.Claim{{Tenant: "container mc", Object: v1.Secret(token).Fingerprint()}, {Object: "administrator"}} {
+		for _, c := range []limit.Claim{{Tenant: h.tenantOf("mc"), Object: v1.Secret(token).Fingerprint()}, {Object: "administrator"}} {
 			waiting.Go(func() {
 				if leave, err := scans.Enter(t.Context(), c); assert.NoError(t, err) {
 					leave()

@@ -60,6 +60,7 @@ type console struct {
 	id        string
 	journal   *journal.Journal
 	reading   chan struct{} // a permit to read lines: together, the readers of a container use one processor
+	nodeWide  chan struct{} // the same for node-wide listeners, which wait for no reader of the container
 	downloads chan struct{} // permits of downloads of all lines
 }
 
@@ -117,7 +118,7 @@ func (h *Hub) console(id string) (*console, error) {
 	if other := h.consoles[id]; other != nil { // another goroutine was faster
 		return other, nil
 	}
-	c := &console{id: id, journal: j, reading: make(chan struct{}, 1), downloads: make(chan struct{}, downloads)}
+	c := &console{id: id, journal: j, reading: make(chan struct{}, 1), nodeWide: make(chan struct{}, 1), downloads: make(chan struct{}, downloads)}
 	h.consoles[id] = c
 	return c, nil
 }

@@ -261,7 +261,11 @@ type run struct {
 
 // read returns the next lines of a console as messages: output together, each message of berth alone.
 func (l *Listener) read(ctx context.Context, r *reader) (b batch, err error) {
-	release, err := acquire(ctx, r.console.reading)
+	turn := r.console.reading
+	if l.id == "" {
+		turn = r.console.nodeWide
+	}
+	release, err := acquire(ctx, turn)
 	if err != nil {
 		return b, ctx.Err()
 	}

@@ -12,7 +12,8 @@ import (
 // Deadlines for a client that sends a body.
 const (
 	bodyTimeout  = 30 * time.Second // for a whole JSON body
-	chunkTimeout = 30 * time.Second // for the next bytes of a streamed body
+	chunkTimeout = 30 * time.Second // for the next chunk of a streamed body
+	chunk        = 60 << 10         // bytes: an upload that is slower than 2 KiB/s would hold its permit for days
 )
 
 // Upload returns the body of a request as a stream. Read returns the errors of
@@ -49,18 +50,30 @@ func inChunks(c *fiber.Ctx, body io.Reader) io.Reader {
 	})
 }
 
-// stream returns the body of a request. Read returns errTimeout if
-// the client pauses for longer than chunkTimeout, and errMalformed if the connection or the chunked encoding breaks.
+// stream returns the body of a request. Read returns errTimeout if the client takes longer than
+// chunkTimeout for a chunk, and errMalformed if the connection or the chunked encoding breaks.
 func stream(c *fiber.Ctx) io.Reader {
 	body := c.Context().RequestBodyStream()
 	if body == nil {
 		return bytes.NewReader(nil)
 	}
+	return inTime(body, func(d time.Duration) error { return setReadDeadline(c, d) })
+}
+
+// inTime returns body, and sets the deadline of each read: what the client takes for a chunk is
+// bounded, and what the reader takes does not count.
+func inTime(body io.Reader, setDeadline func(time.Duration) error) io.Reader {
+	wait, left := chunkTimeout, chunk // of the present chunk
 	return readerFunc(func(p []byte) (int, error) {
-		if err := setReadDeadline(c, chunkTimeout); err != nil {
+		if err := setDeadline(wait); err != nil {
 			return 0, err
 		}
+		began := time.Now()
 		n, err := body.Read(p)
+		wait -= time.Since(began)
+		if left -= n; left <= 0 {
+			wait, left = chunkTimeout, chunk
+		}
 		switch {
 		case isTimeout(err):
 			err = errTimeout

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -77,75 +78,58 @@ func (n snapshot) missed(ctx context.Context) error {
 	if !n.socket.request.Replay {
 		return nil
 	}
-	since, gap, err := n.replayFrom()
-	if err != nil {
-		return fmt.Errorf("%w: %w", errSnapshot, err)
-	}
-	if gap != nil {
-		if err := n.socket.send(*gap); err != nil {
-			return err
-		}
+	if epoch := n.socket.request.Epoch; epoch != "" && epoch != n.socket.sockets.Store.Incarnations.Epoch() {
+		n.socket.since = math.MaxUint64 // which no transition has
 	}
 	for more := true; more; {
-		var list []v1.Event
-		if list, since, more, err = n.piece(ctx, since); err != nil {
+		var list []stream.Message
+		var err error
+		if list, more, err = n.piece(ctx); err != nil {
 			return fmt.Errorf("%w: %w", errSnapshot, err)
 		}
-		for _, e := range list {
-			if err := n.socket.send(n.socket.messageFor(e)); err != nil {
+		for _, message := range list {
+			if err := n.socket.send(message); err != nil {
 				return err
 			}
 		}
 	}
-	n.socket.since = since
 	return nil
 }
 
-// replayFrom returns the seq after which the replay starts, and a gap message if
-// transitions before it are no longer stored.
-func (n snapshot) replayFrom() (since uint64, gap *stream.Message, err error) {
-	var oldest, newest uint64
-	err = n.socket.sockets.Store.View(func(tx *store.Tx) error {
-		oldest, newest = tx.EventBounds()
-		return nil
-	})
-	epoch := n.socket.sockets.Store.Incarnations.Epoch()
-	if n.socket.since+1 >= oldest && n.socket.since <= newest && (n.socket.request.Epoch == "" || n.socket.request.Epoch == epoch) {
-		return n.socket.since, nil, err
-	}
-	return oldest - 1, new(stream.GapMessage(oldest, epoch, time.Now())), err
-}
-
-// piece returns the transitions for this socket among the next ones after since, the seq up to
-// which it has read, and whether there are more. One socket at a time reads a piece, so that no
-// number of sockets takes the processors from everybody else.
-func (n snapshot) piece(ctx context.Context, since uint64) (list []v1.Event, upTo uint64, more bool, err error) {
+// piece returns what read returns for some of the next transitions, and whether there are more. One
+// socket at a time reads a piece, so that no number of sockets takes the processors from everybody
+// else.
+func (n snapshot) piece(ctx context.Context) (list []stream.Message, more bool, err error) {
 	select {
 	case n.socket.sockets.reads <- struct{}{}:
 	case <-ctx.Done():
-		return nil, since, false, ctx.Err()
+		return nil, false, ctx.Err()
 	}
 	defer func() { <-n.socket.sockets.reads }()
+	since := n.socket.since
 	err = n.socket.sockets.Store.ViewEvents(func(tx *store.Tx) error {
 		_, newest := tx.EventBounds()
-		list, upTo, err = n.read(tx, since, replayPiece)
-		more = upTo < newest
+		list, n.socket.since, err = n.read(tx, since, replayPiece)
+		more = n.socket.since < newest
 		return err
 	})
-	return list, upTo, more, err
+	return list, more, err
 }
 
-// read returns the transitions for this socket among the limit ones after since that are stored
-// still, and the seq of the last one of them.
-func (n snapshot) read(tx *store.Tx, since uint64, limit int) (list []v1.Event, upTo uint64, err error) {
-	oldest, _ := tx.EventBounds()
-	since = max(since, oldest-1)
+// read returns the messages of the transitions for this socket among the limit ones after since, and
+// the seq of the last one of them. If some after since are no longer stored, the first message is a
+// gap.
+func (n snapshot) read(tx *store.Tx, since uint64, limit int) (list []stream.Message, upTo uint64, err error) {
+	if oldest, newest := tx.EventBounds(); since > newest || since+1 < oldest {
+		since = oldest - 1
+		list = append(list, stream.GapMessage(oldest, n.socket.sockets.Store.Incarnations.Epoch(), time.Now()))
+	}
 	for e, err := range tx.Events(since) {
 		if err != nil || limit == 0 {
 			return list, since, err
 		}
 		if n.includes(e) {
-			list = append(list, e)
+			list = append(list, n.socket.messageFor(e))
 		}
 		since, limit = e.Seq, limit-1
 	}
@@ -167,12 +151,9 @@ func (n snapshot) current() (messages []stream.Message, newest uint64, err error
 		messages = nil
 		_, newest = tx.EventBounds()
 		if n.socket.request.Replay {
-			list, _, err := n.read(tx, n.socket.since, int(newest-min(newest, n.socket.since)))
+			messages, _, err = n.read(tx, n.socket.since, int(newest-min(newest, n.socket.since)))
 			if err != nil {
 				return err
-			}
-			for _, e := range list {
-				messages = append(messages, n.socket.messageFor(e))
 			}
 		}
 		states, err := n.states(tx)

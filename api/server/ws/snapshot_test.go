@@ -2,7 +2,9 @@ package ws
 
 import (
 	"log/slog"
+	"strconv"
 	"testing"
+	"time"
 
 	"github.com/fasthttp/websocket"
 	"github.com/stretchr/testify/require"
@@ -41,6 +43,30 @@ func TestReplayOfEarlierContainer(t *testing.T) {
 	}
 	require.Equal(t, []string{"present"}, replayed(h.mint(auth.Grant{Containers: []string{"mc"}})))
 	require.Equal(t, []string{"earlier", "present"}, replayed(h.mint(auth.Grant{})))
+}
+
+// TestTrimDuringReplay removes transitions between two pieces of a replay: the next one begins with a gap.
+func TestTrimDuringReplay(t *testing.T) {
+	h := newHarness(t)
+	require.NoError(t, h.store.Update(func(tx *store.Tx) error {
+		for range replayPiece + 100 {
+			tx.Emit(v1.Event{Container: "mc", Event: v1.EventMessage})
+		}
+		return nil
+	}))
+	k := &socket{sockets: &Sockets{Deps: Deps{Store: h.store}, reads: make(chan struct{}, 1)}, container: "mc"}
+	list, more, err := snapshot{k}.piece(t.Context())
+	require.NoError(t, err)
+	require.True(t, more)
+	require.Len(t, list, replayPiece)
+	_, err = h.store.TrimEvents(time.Time{}, 40)
+	require.NoError(t, err)
+	list, more, err = snapshot{k}.piece(t.Context())
+	require.NoError(t, err)
+	require.False(t, more)
+	require.Len(t, list, 41)
+	require.Equal(t, stream.EventGap, list[0].Event)
+	require.Equal(t, strconv.Itoa(replayPiece+61), *list[0].Data)
 }
 
 // TestContainerRemovedDuringConnect removes a container after its socket was upgraded: it ends as
