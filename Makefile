@@ -23,7 +23,7 @@ export CGO_ENABLED ?= 0
 export DOCKER_HOST
 export ENGINES
 
-.PHONY: help run build install deb release test cover engines race stress soak fuzz lint lint-api ui bench demo check verify clean
+.PHONY: help run build install deb release test cover engines quota race stress soak fuzz lint lint-api ui bench demo check verify clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +63,9 @@ cover: ## run the tests and show the coverage of each package; .cache/cover.html
 
 engines: ## run the engine's suites on Docker 20.10, 26.1 and 28.5 (ENGINES="bookworm trixie sid")
 	@hack/engines.sh
+
+quota: ## test hard limits on ext4 and XFS with project quotas
+	@hack/quota.sh
 
 race: ## run the tests with the race detector
 	@hack/docker.sh tools gcc:gcc gcc:libc6-dev

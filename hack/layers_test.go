@@ -61,7 +61,7 @@ var allowed = map[string]string{
 	"api/client":         "api/v1",
 	"cmd/berth/config":   "api/v1 api/auth",
 	"cmd/berth/contexts": "api/v1 cmd/berth/config",
-	"cmd/berth/doctor":   "api/client api/v1 cmd/berth/config runtime runtime/blob runtime/docker runtime/firewall store",
+	"cmd/berth/doctor":   "api/client api/v1 cmd/berth/config runtime runtime/blob runtime/docker runtime/firewall runtime/volume store",
 	"cmd/berth/cli":      "api/client api/intent api/v1 cmd/berth/config cmd/berth/contexts cmd/berth/doctor",
 }
 

@@ -10,8 +10,8 @@ import (
 )
 
 // TestServiceStaysInTheHostsMounts: these options of systemd give a service
-// mounts of its own. Docker would not see the volumes that berth mounts there
-// (storage.hard_limit), and give containers the empty folders beneath.
+// mounts of its own. Docker would not see what berth mounts there for containers, and give them
+// the empty folders beneath.
 func TestServiceStaysInTheHostsMounts(t *testing.T) {
 	text, err := os.ReadFile("berth.service")
 	require.NoError(t, err)

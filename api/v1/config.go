@@ -74,7 +74,7 @@ type StorageConfig struct {
 	VolumesPath    string `json:"volumes_path"` // Complete fills it in
 	MaxFileSize    Size   `json:"max_file_size"`
 	MaxExtractSize Size   `json:"max_extract_size"`
-	HardLimit      string `json:"hard_limit"` // auto or none
+	HardLimit      string `json:"hard_limit"` // auto or off
 	UID            int    `json:"uid"`        // owner of files made through the API; -1: the daemon's own
 	GID            int    `json:"gid"`
 }

@@ -16,7 +16,7 @@ func Defaults() Config {
 		Authorization: AuthorizationConfig{Enabled: true, MaxTTL: 30 * day},
 		Storage: StorageConfig{
 			DataPath:    "/var/lib/berth",
-			MaxFileSize: 8 * MiB, MaxExtractSize: 10 * GiB, HardLimit: HardLimitNone,
+			MaxFileSize: 8 * MiB, MaxExtractSize: 10 * GiB, HardLimit: HardLimitAuto,
 			UID: -1, GID: -1,
 		},
 		Docker:   DockerConfig{PidsLimit: 512, NofileLimit: 16384, RootLimit: 10 * GiB, TmpSize: 128 * MiB, LogMaxSize: 20 * MiB, LogMaxFiles: 2},

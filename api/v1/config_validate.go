@@ -98,7 +98,7 @@ func (s StorageConfig) validate(f *FieldErrors) {
 	f.directory("storage.volumes_path", s.VolumesPath)
 	f.check(s.MaxFileSize > 0 && s.MaxFileSize <= 32*MiB, "storage.max_file_size", "must be above 0 and at most 32MiB")
 	f.check(s.MaxExtractSize > 0, "storage.max_extract_size", "must be above 0")
-	f.oneOf("storage.hard_limit", s.HardLimit, HardLimitAuto, HardLimitNone)
+	f.oneOf("storage.hard_limit", s.HardLimit, HardLimitAuto, HardLimitOff)
 	f.check(s.UID >= -1 && s.UID < 1<<32-1, "storage.uid", "must be a user id, or -1 for the daemon's own")
 	f.check(s.GID >= -1 && s.GID < 1<<32-1, "storage.gid", "must be a group id, or -1 for the daemon's own")
 }

@@ -67,11 +67,11 @@ func (u Usage) Exceeds(limit int64) bool {
 	return limit > 0 && (u.Bytes > limit || u.Files > FilesLimit(limit))
 }
 
-// The values of storage.hard_limit: whether a new volume with a limit gets a file
-// system of its own where the host supports it.
+// The values of storage.hard_limit: whether new volumes get project quotas where their file
+// system has them.
 const (
 	HardLimitAuto = "auto"
-	HardLimitNone = "none"
+	HardLimitOff  = "off"
 )
 
 // DirectoryReady is a volume's condition: its directory is there and usable.

@@ -174,12 +174,13 @@ func (d *daemon) newEngine(egress *egressFilter) (*docker.Engine, error) {
 func (d *daemon) newVolumes() (*hostvolume.Manager, error) {
 	c := d.settings.Current()
 	archives := archiver.Archiver{Program: archiver.Self, Log: d.log}
-	if c.Storage.HardLimit == v1.HardLimitAuto {
-		d.log.Warn("limits of volumes are soft on this host")
-	}
-	return hostvolume.New(c.Storage.VolumesPath, hostvolume.Options{UID: c.Storage.UID, GID: c.Storage.GID,
+	volumes, err := hostvolume.New(c.Storage.VolumesPath, hostvolume.Options{UID: c.Storage.UID, GID: c.Storage.GID,
 		Limits:   hostvolume.Limits{ExtractBytes: int64(c.Storage.MaxExtractSize)},
-		StoreDir: c.Storage.DataPath, Archive: archives.Write})
+		StoreDir: c.Storage.DataPath, HardLimit: c.Storage.HardLimit == v1.HardLimitAuto, Archive: archives.Write})
+	if err == nil && volumes.HardLimit() != nil {
+		d.log.Info("limits of volumes are soft", "reason", volumes.HardLimit())
+	}
+	return volumes, err
 }
 
 // newSender returns the sender of transitions to the panel. It always runs, and sends while

@@ -22,6 +22,10 @@ type Options struct {
 	UID, GID int // owner of new files and folders; -1 is the daemon's own
 	Limits   Limits
 
+	// HardLimit requests that new and restored volumes get hard limits.
+	// Manager.HardLimit returns whether the host supports them.
+	HardLimit bool
+
 	// StoreDir is the directory of the daemon's store. If it is on the same file
 	// system as the volumes, file operations keep a reserve of free space for the
 	// store and return v1.ErrDiskFull beyond that. Empty means no reserve.
@@ -55,6 +59,9 @@ type Manager struct {
 	base string
 	opt  Options
 	bufs sync.Pool // of *[]byte
+
+	projects *projects // nil: limits are soft, because of softErr
+	softErr  error
 
 	run     string // begins the temporary names in use; an earlier run had another one
 	space   *quota.Space
@@ -98,12 +105,19 @@ func New(base string, opt Options) (*Manager, error) {
 	}
 	m := &Manager{base: base, opt: opt, run: randomName("") + "-", quotas: map[string]*quota.Quota{},
 		changes: newChanges(), opened: newOpenedFiles(), gate: newGate(), roots: newRoots(base)}
+	m.softErr = errors.New("storage.hard_limit is off")
+	if opt.HardLimit {
+		m.projects, m.softErr = openProjects(base)
+	}
 	m.bufs.New = func() any { b := make([]byte, 256<<10); return &b }
 	if m.space, err = quota.OpenSpace(base, opt.StoreDir); err != nil {
 		return nil, err
 	}
 	return m, nil
 }
+
+// HardLimit returns why limits are soft on this host. It returns nil if new volumes have hard ones.
+func (m *Manager) HardLimit() error { return m.softErr }
 
 func (l *Limits) fill() {
 	setDefault(&l.ExtractBytes, 10<<30)
@@ -144,7 +158,14 @@ func (m *Manager) Ensure(id string) error {
 	defer base.Close()
 	err = base.Mkdir(id, 0o700)
 	if errors.Is(err, fs.ErrExist) {
-		return m.Check(id)
+		if err := m.Check(id); err != nil {
+			return err
+		}
+		err = nil // a crash may have kept an earlier call from the rest
+	}
+	if err == nil {
+		err = m.projects.add(m.Path(id), id)
+		m.projects.read(id)
 	}
 	if err != nil {
 		return fmt.Errorf("volume %s: %w", id, err)
@@ -159,8 +180,11 @@ func (m *Manager) Ensure(id string) error {
 }
 
 // Check returns nil if the volume's directory can be used, and otherwise
-// v1.ErrDirectoryMissing or v1.ErrNotADirectory.
+// v1.ErrDirectoryMissing, v1.ErrNotADirectory, or why its hard limit cannot be set.
 func (m *Manager) Check(id string) error {
+	if err := m.projects.limit(id, m.quota(id).Limit()); err != nil {
+		return fmt.Errorf("volume %s: hard limit: %w", id, err)
+	}
 	vol, err := m.open(context.Background(), id, false)
 	if err != nil {
 		return err
@@ -190,7 +214,7 @@ func (m *Manager) Remove(ctx context.Context, id string) error {
 	m.mu.Lock()
 	delete(m.quotas, id)
 	m.mu.Unlock()
-	return syncDir(base)
+	return errors.Join(m.projects.remove(id), syncDir(base))
 }
 
 // removeVolume renames the volume's directory, and removes it and its temporary entries.

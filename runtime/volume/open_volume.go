@@ -2,8 +2,10 @@ package volume
 
 import (
 	"context"
+	"errors"
 	"os"
 
+	v1 "berth/api/v1"
 	"berth/runtime/volume/quota"
 )
 
@@ -83,5 +85,9 @@ func (f Files) readVolume(ctx context.Context, id, p string, do func(*openVolume
 		return err
 	}
 	defer vol.close()
-	return refuse(p, do(vol))
+	err = refuse(p, do(vol))
+	if errors.Is(err, v1.ErrDiskFull) && f.m.projects.full(id) {
+		return v1.ErrSizeLimit
+	}
+	return err
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -55,7 +56,15 @@ type restore struct {
 }
 
 func (x *restore) run(ctx context.Context, r io.Reader) error {
+	m, id := x.vol.m, x.vol.id
+	if err := m.projects.limit(id, 0); err != nil { // two trees are in the project for a while
+		return err
+	}
+	defer m.limitAgain(id)
 	err := x.temp.in.dir.Mkdir(x.temp.name)
+	if err == nil {
+		err = m.projects.add(filepath.Join(m.base, tempDir, id, x.temp.name), id)
+	}
 	if err == nil {
 		err = x.extract(ctx, x.temp.name, r)
 	}
@@ -66,7 +75,6 @@ func (x *restore) run(ctx context.Context, r io.Reader) error {
 		x.temp.close()
 		return err
 	}
-	m, id := x.vol.m, x.vol.id
 	m.abandon(id)
 	x.vol.close() // the last reader that may be in the old tree
 	_ = m.gate.drain(ctx, id)
@@ -75,6 +83,12 @@ func (x *restore) run(ctx context.Context, r io.Reader) error {
 		m.changes.add(id)
 	}
 	return nil
+}
+
+// limitAgain sets the hard limit of a volume after a restore. If that fails, Check returns the error.
+func (m *Manager) limitAgain(id string) {
+	m.projects.read(id)
+	_ = m.projects.limit(id, m.quota(id).Limit())
 }
 
 // commit makes the new tree durable and exchanges it with the volume's directory. If it

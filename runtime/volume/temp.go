@@ -41,15 +41,22 @@ func (m *Manager) openTemps(id string) (*folder, error) {
 	}
 	defer base.Close()
 	in, err := newFolder(base, tempDir+"/"+id)
-	if !errors.Is(err, fs.ErrNotExist) {
-		return in, err
-	}
-	for _, dir := range []string{tempDir, tempDir + "/" + id} {
-		if err := base.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-			return nil, err
+	if errors.Is(err, fs.ErrNotExist) {
+		for _, dir := range []string{tempDir, tempDir + "/" + id} {
+			if err := base.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+				return nil, err
+			}
 		}
+		in, err = newFolder(base, tempDir+"/"+id)
 	}
-	return newFolder(base, tempDir+"/"+id)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.projects.join(in.dir.File(), id); err != nil {
+		in.close()
+		return nil, err
+	}
+	return in, nil
 }
 
 // temp is a temporary entry of a volume. close removes whatever has its name; an entry that

@@ -15,6 +15,7 @@ import (
 	v1 "berth/api/v1"
 	"berth/runtime"
 	"berth/runtime/firewall"
+	"berth/runtime/volume"
 )
 
 // path returns a path of the examined host.
@@ -51,11 +52,23 @@ func checkDisk(_ context.Context, e *examination) Result {
 			worst = status
 		}
 	}
+	found = append(found, hardLimits(c, e.path(c.VolumesPath)))
 	r := Result{Status: worst, Message: strings.Join(found, "; ")}
 	if worst != OK {
 		r.Remedy = "remove files, containers with their volumes, or unused images (docker image prune -a), or enlarge the disk"
 	}
 	return r
+}
+
+// hardLimits describes how the limits of volumes are enforced.
+func hardLimits(c v1.StorageConfig, volumes string) string {
+	if c.HardLimit != v1.HardLimitAuto {
+		return "limits of volumes are soft: storage.hard_limit is off"
+	}
+	if err := volume.HardLimits(existing(volumes)); err != nil {
+		return "limits of volumes are soft: " + err.Error()
+	}
+	return "limits of new volumes are hard"
 }
 
 // diskOf returns the device and the space of the file system at path.

@@ -54,7 +54,9 @@ func TestDisksAreNamedOnce(t *testing.T) {
 	e := hostWith(t, map[string]string{"/data/volumes/a": ""})
 	e.Config.Config.Storage = v1.StorageConfig{DataPath: "/data", VolumesPath: "/data/volumes"}
 	r := checkDisk(t.Context(), e)
-	require.Regexp(t, `^the disk of /data has [^;]* free[^;]*$`, r.Message)
+	require.Regexp(t, `^the disk of /data has [^;]* free[^;]*; limits of volumes are soft: storage.hard_limit is off$`, r.Message)
+	e.Config.Config.Storage.HardLimit = v1.HardLimitAuto
+	require.Contains(t, checkDisk(t.Context(), e).Message, "; limits of volumes are soft: the file system of the volumes has no project quotas")
 	e.Config.Config.Storage.DataPath = "/not/there/yet"
 	require.Contains(t, checkDisk(t.Context(), e).Message, "the disk of /not/there/yet has")
 }
