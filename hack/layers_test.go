@@ -36,6 +36,7 @@ var allowed = map[string]string{
 	"controller/volume":         "api/v1 controller store",
 	"controller/port":           "api/v1 controller runtime store",
 	"controller/token":          "api/v1 controller store",
+	"controller/image":          "api/v1 controller runtime store",
 	"controller/event":          "api/v1 controller store",
 	"controller/download":       "api/v1 controller controller/jobs store",
 	"controller/remote":         "api/v1 controller store",

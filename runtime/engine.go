@@ -12,6 +12,7 @@ package runtime
 //	ImageID(ctx, ref string) (string, error)          of the image on the host; empty if it is not there
 //	Pull(ctx, ref string, Auth, progress func(Progress)) error
 //	                                                  streams; ErrImageNotFound, ErrDenied, ErrStalled
+//	RemoveImage(ctx, id, ref string) error            removes an image that has no other name than ref; ErrImageInUse
 //	Create(ctx, Spec) (containerID string, err error) ErrImageNotFound; adopts the container of that name and spec hash;
 //	                                                  first removes one with another hash, unless it runs: ErrRunning
 //	Probe(ctx, Spec) error                            returns the error of a Create without creating the container

@@ -11,6 +11,8 @@ import (
 var (
 	ErrNotFound      = errors.New("container not found")
 	ErrImageNotFound = errors.New("image not found")            // on the host; after a pull: in its registry
+	ErrImageInUse    = errors.New("image is in use")            // a container was created from it
+	ErrNoSpace       = errors.New("not enough free space")      // for an image, on the engine's disk
 	ErrDenied        = errors.New("registry denied access")     // wrong or missing credentials
 	ErrUnavailable   = errors.New("engine is unavailable")      // it did not answer
 	ErrPortTaken     = errors.New("port is taken")              // by another process or container

@@ -17,5 +17,5 @@
 //	outcome/<quota>/<token>/<hash>  outcome of an idempotency key, for 24 hours; only on the disk
 //	skipped/<backup>       skipped entries, if its status has not all of them; only on the disk
 //
-// A kind is container, volume, pool, token, backup, policy, restore or pull.
+// A kind is container, volume, pool, token, backup, policy, restore, pull or image.
 package store

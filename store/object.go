@@ -24,6 +24,7 @@ const (
 	Policies   Collection[v1.PolicySpec, v1.PolicyStatus]       = "policy" // of backups; the id is the volume's
 	Restores   Collection[v1.RestoreSpec, v1.RestoreStatus]     = "restore"
 	Pulls      Collection[v1.PullSpec, v1.PullStatus]           = "pull"
+	Images     Collection[v1.ImageSpec, v1.ImageStatus]         = "image"
 )
 
 // Collection reads and writes the objects of one kind, which is its value. What it returns

@@ -127,6 +127,7 @@ func loaders() map[string]loader {
 		Policies.prefix():            Policies.load,
 		Restores.prefix():            Restores.load,
 		Pulls.prefix():               Pulls.load,
+		Images.prefix():              Images.load,
 	}
 }
 

@@ -92,6 +92,8 @@ type DockerConfig struct {
 	TmpSize       Size                `json:"tmp_size"`       // of each tmpfs of a container with a read-only root
 	LogMaxSize    Size                `json:"log_max_size"`   // of one file of Docker's log
 	LogMaxFiles   int                 `json:"log_max_files"`
+	PullReserve   Size                `json:"pull_reserve"`    // free space of the engine's disk for a pull, or a tenth of the disk if that is more; 0: none
+	ImagesKept    Duration            `json:"image_retention"` // of images that berth has pulled and no container names; 0: for ever
 }
 
 // Registry is the credentials for one registry.

@@ -19,7 +19,8 @@ func Defaults() Config {
 			MaxFileSize: 8 * MiB, MaxExtractSize: 10 * GiB, HardLimit: HardLimitAuto,
 			UID: -1, GID: -1,
 		},
-		Docker:   DockerConfig{PidsLimit: 512, NofileLimit: 16384, RootLimit: 10 * GiB, TmpSize: 128 * MiB, LogMaxSize: 20 * MiB, LogMaxFiles: 2},
+		Docker: DockerConfig{PidsLimit: 512, NofileLimit: 16384, RootLimit: 10 * GiB, TmpSize: 128 * MiB, LogMaxSize: 20 * MiB, LogMaxFiles: 2,
+			PullReserve: 5 * GiB, ImagesKept: Duration(24 * time.Hour)},
 		Firewall: FirewallConfig{Backend: BackendAuto, EgressFilter: true},
 		Reconcile: ReconcileConfig{
 			Workers: 8, Resync: Duration(time.Minute), CreateWait: Duration(2 * time.Second),

@@ -137,6 +137,8 @@ func (d DockerConfig) validate(f *FieldErrors) {
 	f.check(d.RootLimit == 0 || d.RootLimit >= MiB, "docker.root_limit", "must be at least 1MiB, or 0 for no limit")
 	f.check(d.TmpSize >= MiB && d.TmpSize <= 64*GiB, "docker.tmp_size", "must be between 1MiB and 64GiB")
 	f.check(d.LogMaxSize >= 64*KiB, "docker.log_max_size", "must be at least 64KiB")
+	f.check(d.PullReserve >= 0, "docker.pull_reserve", "must not be negative")
+	f.check(d.ImagesKept == 0 || d.ImagesKept >= Duration(time.Second), "docker.image_retention", "must be at least 1s, or 0s for no end")
 	f.check(d.LogMaxFiles > 0 && d.LogMaxFiles <= 1000, "docker.log_max_files", "must be between 1 and 1000")
 }
 

@@ -13,6 +13,7 @@ import (
 	"berth/controller/backup"
 	"berth/controller/container"
 	"berth/controller/download"
+	"berth/controller/image"
 	"berth/controller/volume"
 	"berth/runtime/fetch"
 	"berth/store"
@@ -30,7 +31,7 @@ const (
 
 func (d *daemon) containerLoop(m *controller.Metrics) *controller.Loop {
 	container.Register(d.metrics, m, d.store)
-	pulls := container.NewPuller(d.engine, pullWorkers, d.log)
+	pulls := container.NewPuller(&image.Puller{Engine: d.engine, Store: d.store, Space: d.node.pullSpace}, pullWorkers, d.log)
 	d.part("image pulls", pulls.Run)
 	configs := container.NewConfigs(d.log)
 	d.part("config files", configs.Run)

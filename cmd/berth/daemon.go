@@ -25,6 +25,7 @@ import (
 	"berth/controller"
 	"berth/controller/console"
 	"berth/controller/event"
+	"berth/controller/image"
 	"berth/controller/port"
 	"berth/controller/remote"
 	"berth/controller/stats"
@@ -132,6 +133,7 @@ func newDaemon(s *config.Settings, log *slog.Logger) (_ *daemon, err error) {
 	d.loop(d.downloadLoop(shared))
 	d.loop(port.New(port.Options{Store: d.store, Firewall: rules, Resync: d.resync(), BackOff: d.backOff(), Log: log, Metrics: shared}))
 	d.loop(token.New(d.store, s, log, shared))
+	d.loop(image.New(d.store, d.engine, func() time.Duration { return time.Duration(s.Current().Docker.ImagesKept) }, log, shared))
 	d.loop(event.New(d.store, s.Current, log, shared))
 	if d.targets, err = newTargets(c.Backups, d.metrics, log); err != nil {
 		return nil, err

@@ -143,3 +143,24 @@ func TestWatchdog(t *testing.T) {
 	d.health.Store(&health{at: time.Now(), err: errors.New("away")})
 	require.True(t, d.works(), "an absent engine is not a reason to restart")
 }
+
+// TestPullSpace requires that no image is pulled while the engine's disk has less free space than
+// the reserve.
+func TestPullSpace(t *testing.T) {
+	c := v1.Defaults()
+	n := &node{d: &daemon{settings: config.NewSettings(config.Loaded{Config: c}, nil, nil)}}
+	require.NoError(t, n.pullSpace(), "its disk is unknown yet")
+	n.engine.Store(&engine.EngineInfo{Root: t.TempDir()})
+	c.Docker.PullReserve = 1 << 60
+	n.d.settings = config.NewSettings(config.Loaded{Config: c}, nil, nil)
+	err := n.pullSpace()
+	require.ErrorIs(t, err, engine.ErrNoSpace)
+	require.ErrorContains(t, err, "docker.pull_reserve")
+	c.Docker.PullReserve = 0
+	n.d.settings = config.NewSettings(config.Loaded{Config: c}, nil, nil)
+	require.NoError(t, n.pullSpace())
+
+	c.Docker.PullReserve, c.Docker.ImagesKept = -1, v1.Duration(time.Millisecond)
+	faults := c.Validate()
+	require.ErrorContains(t, faults.Err(), "docker.image_retention: must be at least 1s")
+}

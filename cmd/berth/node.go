@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"fmt"
 	"os"
 	"runtime"
 	"strconv"
@@ -128,6 +129,20 @@ func (n *node) askEngine(ctx context.Context) bool {
 	}
 	n.engine.Store(&info)
 	return true
+}
+
+// pullSpace returns runtime.ErrNoSpace if the engine's disk has less than docker.pull_reserve,
+// or a tenth, free. A disk that is not visible from here has enough.
+func (n *node) pullSpace() error {
+	reserve, e := int64(n.d.settings.Current().Docker.PullReserve), n.engine.Load()
+	if reserve == 0 || e == nil || e.Root == "" {
+		return nil
+	}
+	space := diskSpace(e.Root)
+	if reserve = max(reserve, space.Total/10); space.Total == 0 || space.Free >= reserve {
+		return nil
+	}
+	return fmt.Errorf("%w: the disk of Docker has %d MiB free, and a pull needs %d (docker.pull_reserve)", engine.ErrNoSpace, space.Free>>20, reserve>>20)
 }
 
 // pause waits for d, or until ctx ends.

@@ -46,7 +46,11 @@ func pullReason(err error) string {
 
 // recordPullFailure records why the image is missing and when the pull is retried.
 func (t *task) recordPullFailure(p Pull) error {
-	text := fmt.Sprintf("%s; berth tries again until the registry answers", p.Err)
+	until := "the registry answers"
+	if errors.Is(p.Err, runtime.ErrNoSpace) {
+		until = "there is space"
+	}
+	text := fmt.Sprintf("%s; berth tries again until %s", p.Err, until)
 	if t.reported(text) {
 		return nil
 	}

@@ -193,3 +193,28 @@ func TestSignalGroup(t *testing.T) {
 	require.NoError(t, r.Signal(t.Context(), s.Name, "TERM"))
 	require.Contains(t, joinLines(r.read(t, id, time.Time{}, true)), "child")
 }
+
+// TestRemoveImage requires that an image stays from which a container exists, or that has
+// another name, and that no other error is returned for one that is not there.
+func TestRemoveImage(t *testing.T) {
+	r := newRig(t)
+	ref := "berth-test/removed-" + r.core.cfg.StoreID + ":1"
+	id := func(ref string) string {
+		id, err := r.ImageID(t.Context(), ref)
+		require.NoError(t, err)
+		return id
+	}
+	r.client.Import(t, ref, enginetest.BusyboxTar(t, map[string][]byte{"unique": []byte(ref)}))
+	s := r.spec("image", "true")
+	s.Image = ref
+	r.run(t, s)
+	own := id(ref)
+	require.ErrorIs(t, r.RemoveImage(t.Context(), own, ref), runtime.ErrImageInUse)
+	require.NoError(t, r.Kill(t.Context(), s.Name))
+	require.NoError(t, r.Remove(t.Context(), s.Name))
+	require.NoError(t, r.RemoveImage(t.Context(), own, "berth-test/another:1"))
+	require.Equal(t, own, id(ref), "it has another name")
+	require.NoError(t, r.RemoveImage(t.Context(), own, ref))
+	require.Empty(t, id(ref))
+	require.NoError(t, r.RemoveImage(t.Context(), own, ref))
+}
