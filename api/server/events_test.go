@@ -147,6 +147,8 @@ func TestScansAreLimited(t *testing.T) {
 	require.NoError(t, err)
 	second, err := scans.Enter(t.Context(), limit.Claim{Tenant: "b"})
 	require.NoError(t, err)
+	kept, err := scans.Enter(t.Context(), limit.Claim{})
+	require.NoError(t, err)
 	var waiting sync.WaitGroup
 	for range limit.Scans().Wait {
 		for _, c := range []limit.Claim{{Tenant: h.tenantOf("mc"), Object: v1.Secret(token).Fingerprint()}, {Object: "administrator"}} {
@@ -166,6 +168,7 @@ func TestScansAreLimited(t *testing.T) {
 	}
 	first()
 	second()
+	kept()
 	waiting.Wait()
 }
 
