@@ -127,6 +127,7 @@ type Spec struct {
 	// ReadOnlyRoot makes the root file system read-only, with a writable file system of
 	// bounded size in memory at /tmp and /run.
 	ReadOnlyRoot bool
+	ShmSize      int64 // bytes of /dev/shm; 0: the engine's default
 	TTY          bool
 	StopSignal   string // such as SIGINT; empty: the image's
 	// StopTimeout is the time between StopSignal and SIGKILL when the engine

@@ -18,8 +18,9 @@ import (
 
 // The limits of a container's fields.
 const (
-	minMemory   = 6 << 20 // bytes; the engine's own minimum
-	minCPU      = 0.01    // cores; the engine's own minimum
+	minMemory   = 6 << 20  // bytes; the engine's own minimum
+	minShm      = 64 << 10 // bytes
+	minCPU      = 0.01     // cores; the engine's own minimum
 	maxCPU      = 4096
 	maxUserName = 32      // characters; the limit of useradd
 	maxHostname = 63      // characters; the kernel accepts 64
@@ -225,6 +226,7 @@ func checkProcess(f *v1.FieldErrors, spec *v1.ContainerSpec) {
 		f.Add("cpuset", "must be a list of cpus such as 0-2,4")
 	}
 	checkUser(f, spec.User)
+	checkShm(f, spec)
 	if spec.Hostname != "" && (len(spec.Hostname) > maxHostname || !hostName.MatchString(spec.Hostname)) {
 		f.Add("hostname", "must be at most %d letters, digits, - or ., where each label begins and ends with a letter or digit, such as mc.example.com", maxHostname)
 	}
@@ -237,6 +239,16 @@ func checkProcess(f *v1.FieldErrors, spec *v1.ContainerSpec) {
 		f.Add("workdir", "must be an absolute path")
 	case inKernelPath(spec.Workdir):
 		f.Add("workdir", "must not be in /proc, /sys or /dev: name a directory of the image or of "+v1.Home)
+	}
+}
+
+// checkShm checks the size of /dev/shm, whose content counts as memory of the container.
+func checkShm(f *v1.FieldErrors, spec *v1.ContainerSpec) {
+	switch {
+	case spec.ShmSize != 0 && spec.ShmSize < minShm:
+		f.Add("shm_size", "must be 0 or at least %d bytes (64 KiB)", minShm)
+	case spec.Limits.Memory > 0 && spec.ShmSize > spec.Limits.Memory:
+		f.Add("shm_size", "must be at most limits.memory")
 	}
 }
 

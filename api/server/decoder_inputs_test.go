@@ -110,6 +110,7 @@ var specs = withAllFields(append([]field{
 	{"user", "a string", false, map[string]string{`"a b"`: "must be a name or number, or user:group"}},
 	{"workdir", "a string", false, map[string]string{`"a"`: "must be an absolute path", `"/a/../b"`: "must be an absolute path"}},
 	{"hostname", "a string", false, map[string]string{`"a_b"`: badHostname, text(64): badHostname}},
+	{"shm_size", "an integer", false, map[string]string{`1`: "must be 0 or at least 65536 bytes (64 KiB)", `-1`: "must be 0 or at least 65536 bytes (64 KiB)"}},
 	{"timezone", "a string", false, map[string]string{`"Berlin"`: badTimezone, `"Local"`: badTimezone, `"../UTC"`: badTimezone, `"Europe/"`: badTimezone}},
 	{"labels", "an object", false, map[string]string{`{"":"x"}`: "must have names that are not empty and hold no NUL"}},
 	{"labels.k", "a string", false, map[string]string{`"\u0000"`: badNUL}},
@@ -341,7 +342,7 @@ func TestDuplicateFields(t *testing.T) {
 	h.refuse(400, twice, "PUT", "/containers/new", object{"image": "i", "volume_id": volume, "ports": []object{binding(1001), mapped}})
 	h.refuse(400, twice, "POST", "/containers/mc/rebind-network", object{"ports": []object{binding(1001), mapped}})
 	h.refuse(400, "Port already exists in pool", "POST", "/network/ports", mapped)
-	h.refuse(400, "Port already exists in pool", "POST", "/network/ports/bulk", object{"ip": "127.0.0.1", "ports": "1000-1001", "protocol": "tcp"})
+	h.refuse(400, "Port already exists in pool: 127.0.0.1:1001", "POST", "/network/ports/bulk", object{"ip": "127.0.0.1", "ports": "1000-1001", "protocol": "tcp"})
 	a := h.do(request{method: "POST", path: "/network/ports", body: `{"ip":"x","port":1002,"protocol":"tcp","ip":"127.0.0.1"}`})
 	require.Equal(t, []any{400, "ip: is set twice"}, []any{a.status, a.json["error"]})
 	a = h.do(request{method: "POST", path: "/containers", body: `{"internal_id":"new","image":"i","volume_id":"` + volume + `","env":{"A":"1","A":"2"}}`})

@@ -25,7 +25,7 @@ func fullContainer(volume string) object {
 		"install_script": "true", "install_image": "games.example/installer:1", "install_timeout": "10m0s", "start_timeout": "5m0s",
 		"ports":  []any{map[string]any{"ip": "127.0.0.1", "port": 1000.0, "protocol": "tcp", "container_port": 25565.0}},
 		"limits": map[string]any{"memory": 1e9, "cpu": 1.5, "swap": 1e8, "pids": 100.0, "disk": 1e10, "io_weight": 100.0, "oom_kill": false},
-		"env":    map[string]any{"EULA": "true"}, "cpuset": "0-1", "user": "1000:1000", "workdir": "/home/container/world", "hostname": "mc.example.com", "tty": true,
+		"env":    map[string]any{"EULA": "true"}, "cpuset": "0-1", "user": "1000:1000", "workdir": "/home/container/world", "hostname": "mc.example.com", "shm_size": 1048576.0, "tty": true,
 		"labels": map[string]any{"panel": "x"}, "mounts": []any{map[string]any{"source": "/srv/maps", "target": "/maps", "read_only": true}},
 		"stop":           map[string]any{"signal": "SIGINT", "timeout": "1m0s"},
 		"restart_policy": map[string]any{"mode": "always"}, "registry_auth": "games.example", "power": "running",

@@ -92,7 +92,7 @@ func TestBulkPorts(t *testing.T) {
 	h := newHarness(t)
 	a := h.must("POST", "/network/ports/bulk", object{"ip": "127.0.0.1", "ports": "25565-25600,30000", "protocol": "tcp"})
 	require.Equal(t, map[string]any{"message": "Ports added to pool", "added_count": 37.0}, a.json)
-	h.refuse(400, "Port already exists in pool", "POST", "/network/ports/bulk", object{"ip": "127.0.0.1", "ports": "1-25565", "protocol": "tcp"})
+	h.refuse(400, "Port already exists in pool: 127.0.0.1:25565", "POST", "/network/ports/bulk", object{"ip": "127.0.0.1", "ports": "1-25565", "protocol": "tcp"})
 	h.refuse(404, "Port not found in pool", "GET", "/network/ports/127.0.0.1/1", nil)
 	h.refuse(400, "ports: must be ports and ranges between 1 and 65535, such as 25565-25600,30000", "POST", "/network/ports/bulk",
 		object{"ip": "127.0.0.1", "ports": "5-", "protocol": "tcp"})

@@ -66,6 +66,7 @@ type ContainerSpec struct {
 	Hostname      string            `json:"hostname,omitempty" recreate:"named"`                       // RFC 1123 labels; empty: the engine's choice
 	Timezone      string            `json:"timezone,omitempty" recreate:"named"`                       // IANA name for TZ, unless Env has one; empty: the image's
 	ReadOnlyRoot  *bool             `json:"read_only_root,omitempty" default:"false" recreate:"named"` // nil in a request: docker.read_only_root
+	ShmSize       int64             `json:"shm_size,omitempty" recreate:"named"`                       // bytes of /dev/shm; 0: the engine's default
 	TTY           *bool             `json:"tty,omitempty" default:"true" recreate:"first"`
 	Labels        map[string]string `json:"labels,omitempty" recreate:"first"`
 	Mounts        []Mount           `json:"mounts,omitempty" recreate:"first"`

@@ -51,6 +51,7 @@ func commonSpec(c v1.Container, volume string) runtime.Spec {
 		Mounts:    []runtime.Mount{{Source: volume, Target: v1.Home}},
 		Live:      limits(s),
 		IOWeight:  s.Limits.IOWeight,
+		ShmSize:   s.ShmSize,
 		User:      s.User,
 		Workdir:   v1.Home,
 		MachineID: machineID(c.Meta.UID),

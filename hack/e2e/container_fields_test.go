@@ -23,7 +23,7 @@ func TestContainerFieldsReachTheEngine(t *testing.T) {
 	w.Create(t, "mc", berthtest.Spec{
 		"startup_command": "id -u; id -g; pwd; grep -o mc.example.invalid.mc /etc/hosts; " + names + " touch /maps/new || echo read-only; trap 'echo stopped; exit 0' INT; echo up; while :; do sleep 0.1; done",
 		"start_pattern":   "^up", "power": "running", "tty": false,
-		"user": "1234:4321", "workdir": "/tmp/work", "hostname": "mc.example.invalid", "cpuset": "0",
+		"user": "1234:4321", "workdir": "/tmp/work", "hostname": "mc.example.invalid", "cpuset": "0", "shm_size": 32 << 20,
 		"limits": berthtest.Spec{"memory": 64 << 20, "cpu": 0.5, "swap": 32 << 20, "pids": 77, "disk": 1 << 30, "io_weight": 300},
 		"ports":  []berthtest.Spec{{"ip": p.IP, "port": p.Port, "protocol": "tcp", "container_port": 25565}},
 		"mounts": []berthtest.Spec{{"source": filepath.Join(w.shared, "maps"), "target": "/maps", "read_only": true}},
@@ -36,7 +36,7 @@ func TestContainerFieldsReachTheEngine(t *testing.T) {
 	for name, want := range map[string]any{"User": "1234:4321", "WorkingDir": "/tmp/work", "Hostname": "mc", "Domainname": "example.invalid", "StopSignal": "SIGINT", "StopTimeout": 20.0, "Tty": false} {
 		require.Equal(t, want, config[name], name)
 	}
-	for name, want := range map[string]any{"Memory": 64 << 20, "MemorySwap": 96 << 20, "NanoCpus": 5e8, "PidsLimit": 77, "CpusetCpus": "0"} {
+	for name, want := range map[string]any{"Memory": 64 << 20, "MemorySwap": 96 << 20, "NanoCpus": 5e8, "PidsLimit": 77, "CpusetCpus": "0", "ShmSize": 32 << 20} {
 		require.EqualValues(t, want, host[name], name)
 	}
 	require.Equal(t, fmt.Sprint(p.Port), one.NetworkSettings.Ports["25565/tcp"][0].HostPort)

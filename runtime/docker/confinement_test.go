@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"errors"
 	"net/http"
 	"os"
 	"os/exec"
@@ -217,4 +218,32 @@ func TestRemoveImage(t *testing.T) {
 	require.NoError(t, r.RemoveImage(t.Context(), own, ref))
 	require.Empty(t, id(ref))
 	require.NoError(t, r.RemoveImage(t.Context(), own, ref))
+}
+
+// TestWorkdirIsALink requires that no container is created whose working directory is a link of
+// the image to a handle of the process that starts it.
+func TestWorkdirIsALink(t *testing.T) {
+	r := newRig(t)
+	base := "berth-test/links-" + r.core.cfg.StoreID + ":1"
+	made := r.client.CreateRaw(t, "berth-test-links", map[string]any{"Image": r.image, "Cmd": []string{"sh", "-c",
+		"ln -s /proc/self/fd/8 /direct; mkdir /deep; ln -s ../direct /deep/link; ln -s /tmp /harmless"}})
+	defer r.client.Remove(t, made)
+	require.Equal(t, 204, r.client.Act(t, made, "start"))
+	require.Equal(t, 200, r.client.Act(t, made, "wait"))
+	r.client.Must(t, http.MethodPost, "/commit?container="+made+"&repo="+strings.TrimSuffix(base, ":1")+"&tag=1", map[string]any{})
+	t.Cleanup(func() { r.client.RemoveImage(t, base) })
+	for dir, refused := range map[string]bool{"/direct": true, "/deep/link": true, "/direct/.": true, "/harmless": false, "/deep": false} {
+		s := r.spec("link"+strings.NewReplacer("/", "-", ".", "x").Replace(dir), "pwd")
+		s.Image, s.Workdir = base, dir
+		probed := r.Probe(t.Context(), s)
+		_, err := r.Create(t.Context(), s)
+		if !refused {
+			require.NoError(t, errors.Join(probed, err), dir)
+			continue
+		}
+		require.ErrorIs(t, probed, runtime.ErrInvalid, dir)
+		require.ErrorIs(t, err, runtime.ErrInvalid, dir)
+		_, err = r.Inspect(t.Context(), s.Name)
+		require.ErrorIs(t, err, runtime.ErrNotFound, dir)
+	}
 }

@@ -7,8 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
+	cerrdefs "github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
 
 	"berth/runtime"
@@ -38,7 +43,7 @@ func (e *Engine) Create(ctx context.Context, s runtime.Spec) (string, error) {
 		switch {
 		case err == nil:
 			e.core.ids.put(s.Name, id)
-			return id, e.core.identify(ctx, s, id)
+			return id, e.core.complete(ctx, s, id)
 		case errors.Is(err, errNoNetwork):
 			err = e.core.net.recreate(ctx)
 		case errors.Is(err, errConflict):
@@ -48,7 +53,7 @@ func (e *Engine) Create(ctx context.Context, s runtime.Spec) (string, error) {
 		case err != nil:
 			return "", err
 		case id != "":
-			return id, e.core.identify(ctx, s, id)
+			return id, e.core.complete(ctx, s, id)
 		}
 	}
 	return "", fmt.Errorf("create %s: the engine reports that the name is in use, and finds no container of that name", describe(s.Name))
@@ -136,9 +141,49 @@ func (e *Engine) Probe(ctx context.Context, s runtime.Spec) error {
 		if err != nil {
 			return err
 		}
-		return remove(made.ID)
+		return errors.Join(e.core.checkWorkdir(ctx, s, made.ID), remove(made.ID))
 	})
 }
+
+// complete does what remains to be done after a container was created. A container whose
+// working directory is refused is removed.
+func (e *core) complete(ctx context.Context, s runtime.Spec, id string) error {
+	err := e.calls.do(ctx, opCreate, describe(s.Name), func(ctx context.Context) error { return e.checkWorkdir(ctx, s, id) })
+	if errors.Is(err, runtime.ErrInvalid) {
+		return errors.Join(err, e.remove(ctx, s.Name))
+	}
+	if err != nil {
+		return err
+	}
+	return e.identify(ctx, s, id)
+}
+
+// checkWorkdir returns runtime.ErrInvalid if the working directory of a container is a link
+// into a file system of the kernel, whose entries may lead to the host (CVE-2024-21626). Its
+// volume is not part of the image.
+func (e *core) checkWorkdir(ctx context.Context, s runtime.Spec, id string) error {
+	if slices.ContainsFunc(s.Mounts, func(m runtime.Mount) bool { return within(s.Workdir, m.Target) }) {
+		return nil
+	}
+	for path := s.Workdir; len(path) > 1; path = filepath.Dir(path) {
+		found, err := e.conn.client().ContainerStatPath(ctx, id, path)
+		switch {
+		case cerrdefs.IsNotFound(err):
+			continue
+		case err != nil:
+			return err
+		}
+		for _, kernel := range []string{"/proc", "/sys", "/dev"} {
+			if found.Mode&fs.ModeSymlink != 0 && within(found.LinkTarget, kernel) {
+				return fmt.Errorf("%w: the workdir %s is a link to %s", runtime.ErrInvalid, s.Workdir, found.LinkTarget)
+			}
+		}
+	}
+	return nil
+}
+
+// within reports whether a path is dir or below it.
+func within(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
 
 // identify writes /etc/machine-id into a container that was created. An image without /etc
 // gets none.

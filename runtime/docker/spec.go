@@ -87,7 +87,7 @@ func build(c Config, s runtime.Spec) (*container.Config, *container.HostConfig) 
 	if host.PidsLimit == nil {
 		host.PidsLimit = &c.PidsLimit
 	}
-	host.BlkioWeight, host.Ulimits = s.IOWeight, ulimits(c)
+	host.BlkioWeight, host.Ulimits, host.ShmSize = s.IOWeight, ulimits(c), s.ShmSize
 	if s.ReadOnlyRoot {
 		host.ReadonlyRootfs, host.Tmpfs = true, tmpfs(c.TmpSize, s.Mounts)
 	}

@@ -43,6 +43,7 @@ func fullSpec(role runtime.Role) runtime.Spec {
 		Workdir:      "/home/container",
 		Hostname:     "mc.example.com",
 		ReadOnlyRoot: true,
+		ShmSize:      1 << 28,
 		TTY:          true,
 		StopSignal:   "SIGINT", StopTimeout: 89500 * time.Millisecond,
 		Labels: map[string]string{"panel": "x", "io.berth.store": "forged", "io.berth.more": "forged"},
