@@ -96,12 +96,22 @@ type OpenOptions struct {
 	// SinceLine, if not empty, is the Line of a Message or of Logs: the stream begins
 	// with the lines behind it, instead of the last ones.
 	SinceLine string
+
+	// Size, if not nil, returns the size of the terminal that the container's terminal gets.
+	Size func() (columns, rows int)
 }
 
 // Open opens a stream of one container: its state, console lines as o selects, then
 // everything that happens. It is closed when ctx ends.
 func (s Containers) Open(ctx context.Context, id string, o OpenOptions) (*Stream, error) {
-	return s.c.open(ctx, "/ws/"+url.PathEscape(id)+query("tail", strconv.Itoa(o.Tail), "since_line", o.SinceLine))
+	stream, err := s.c.open(ctx, "/ws/"+url.PathEscape(id)+query("tail", strconv.Itoa(o.Tail), "since_line", o.SinceLine))
+	if err != nil || o.Size == nil {
+		return stream, err
+	}
+	if columns, rows := o.Size(); columns > 0 && rows > 0 {
+		err = stream.Send(Command{Event: "resize", Data: fmt.Sprintf("%dx%d", columns, rows)})
+	}
+	return stream, err
 }
 
 func (c *Client) open(ctx context.Context, path string) (*Stream, error) {
@@ -151,7 +161,7 @@ func (s *Stream) Next() (m Message, err error) {
 
 // Command is a message to the daemon.
 type Command struct {
-	Event     string `json:"event"` // send_command, power, request_logs, request_stats or auth
+	Event     string `json:"event"` // send_command, power, request_logs, request_stats or resize
 	Container string `json:"container,omitempty"`
 	Data      string `json:"data,omitempty"`
 }

@@ -32,6 +32,9 @@ type Console interface {
 	// Send writes data to the container's standard input. It returns
 	// v1.ErrNotRunning if the container does not run.
 	Send(ctx context.Context, internalID string, data []byte) error
+	// Resize changes the size of the container's terminal. It returns
+	// v1.ErrNotRunning if the container does not run.
+	Resize(ctx context.Context, internalID string, columns, rows uint) error
 }
 
 // Stats returns the resource usage of containers.

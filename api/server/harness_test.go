@@ -94,6 +94,10 @@ func (c *console) Send(_ context.Context, id string, data []byte) error {
 	return nil
 }
 
+func (c *console) Resize(ctx context.Context, id string, columns, rows uint) error {
+	return c.Send(ctx, id, fmt.Appendf(nil, "%dx%d", columns, rows))
+}
+
 func (c *console) all() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

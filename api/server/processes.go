@@ -74,18 +74,38 @@ func (p processes) checkCommand(caller auth.Principal, id, command string) error
 	if len(command) <= maxTerminalLine {
 		return nil
 	}
-	return p.store.View(func(tx *store.Tx) error {
+	if tty, err := p.hasTerminal(id); err != nil || !tty {
+		return err
+	}
+	for part := range strings.Lines(command) {
+		if len(strings.TrimRight(part, "\r\n")) > maxTerminalLine {
+			return v1.Errorf(v1.InvalidRequest, "command: must have at most %d bytes a line, because a terminal keeps no more: containers with tty: false take longer ones", maxTerminalLine)
+		}
+	}
+	return nil
+}
+
+// hasTerminal reports whether the spec of a container has a terminal.
+func (p processes) hasTerminal(id string) (tty bool, err error) {
+	err = p.store.View(func(tx *store.Tx) error {
 		o, err := intent.FindContainer(tx, id)
-		if err != nil || !*v1.WithDefaults(o.Spec).TTY {
-			return err
-		}
-		for part := range strings.Lines(command) {
-			if len(strings.TrimRight(part, "\r\n")) > maxTerminalLine {
-				return v1.Errorf(v1.InvalidRequest, "command: must have at most %d bytes a line, because a terminal keeps no more: containers with tty: false take longer ones", maxTerminalLine)
-			}
-		}
-		return nil
+		tty = err == nil && *v1.WithDefaults(o.Spec).TTY
+		return err
 	})
+	return tty, err
+}
+
+// Resize changes the size of a container's terminal. It does nothing if it has none.
+func (p processes) Resize(ctx context.Context, id string, columns, rows uint) error {
+	if p.console == nil {
+		return edge.ErrUnavailable
+	}
+	if tty, err := p.hasTerminal(id); err != nil || !tty {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	defer cancel()
+	return p.console.Resize(ctx, id, columns, rows)
 }
 
 // line returns a command with exactly one line feed at its end.

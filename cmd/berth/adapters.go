@@ -43,6 +43,11 @@ func (i input) Send(ctx context.Context, id string, data []byte) error {
 	return refusal(i.consoles.Input(ctx, id, data))
 }
 
+// Resize changes the size of a running container's terminal.
+func (i input) Resize(ctx context.Context, id string, columns, rows uint) error {
+	return refusal(i.consoles.Resize(ctx, id, columns, rows))
+}
+
 // refusal returns the client's error for an error of the engine.
 func refusal(err error) error {
 	switch {

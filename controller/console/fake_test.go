@@ -143,6 +143,8 @@ func (e *engine) Input(_ context.Context, id string, data []byte) error {
 	return nil
 }
 
+func (e *engine) Resize(context.Context, string, uint, uint) error { return nil }
+
 // life runs a test in a synctest bubble with a running manager.
 func life(t *testing.T, test func(t *testing.T, e *engine, h *stream.Hub, m *console.Manager)) {
 	t.Helper()

@@ -213,6 +213,16 @@ func (m *Manager) Input(ctx context.Context, id string, data []byte) error {
 	return m.engine.Input(ctx, containerID, data)
 }
 
+// Resize changes the size of the terminal of a container's running server. It returns
+// runtime.ErrNotRunning or the error of the engine.
+func (m *Manager) Resize(ctx context.Context, id string, columns, rows uint) error {
+	containerID, _, ok := m.Running(id)
+	if !ok {
+		return runtime.ErrNotRunning
+	}
+	return m.engine.Resize(ctx, containerID, columns, rows)
+}
+
 // Forget stops the pumps of a container and removes its journal. The controller calls it
 // before it purges the container's record.
 func (m *Manager) Forget(ctx context.Context, id string) error {

@@ -40,6 +40,7 @@ func fromOf(t Target) time.Time {
 type Engine interface {
 	Logs(ctx context.Context, t runtime.Target, since time.Time, each func(runtime.Line) error) error
 	Input(ctx context.Context, containerID string, data []byte) error
+	Resize(ctx context.Context, containerID string, columns, rows uint) error
 }
 
 // Sink stores lines in a journal and passes them to listeners. At most one goroutine

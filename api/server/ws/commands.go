@@ -7,6 +7,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/fasthttp/websocket"
@@ -132,8 +133,10 @@ func (r commandReader) execute(ctx context.Context, m clientMessage) (outgoing, 
 		return r.logs(ctx, m)
 	case "request_stats":
 		return r.stats(ctx, m)
+	case "resize":
+		return nil, r.resize(ctx, m)
 	}
-	return nil, v1.Errorf(v1.InvalidRequest, "Unknown event: must be send_command, power, request_logs or request_stats")
+	return nil, v1.Errorf(v1.InvalidRequest, "Unknown event: must be send_command, power, request_logs, request_stats or resize")
 }
 
 // change executes a message that may change something: it counts as a request, and
@@ -259,4 +262,29 @@ func (r commandReader) logs(ctx context.Context, m clientMessage) (outgoing, err
 func (r commandReader) stats(ctx context.Context, m clientMessage) (outgoing, error) {
 	stats, err := r.socket.sockets.Containers.Stats(ctx, m.Container)
 	return r.sending(stream.StatsMessage(r.named(m.Container), stats, time.Now())), err
+}
+
+// maxTerminal is the largest number of columns and of rows of a terminal.
+const maxTerminal = 1000
+
+// resize changes the size of the container's terminal, such as 120x40.
+func (r commandReader) resize(ctx context.Context, m clientMessage) error {
+	caller, err := r.admit(m.Container)
+	if err != nil {
+		return err
+	}
+	if !caller.HasScope(v1.ScopeConsole) {
+		return auth.ErrScope
+	}
+	size, err := m.data()
+	if err != nil {
+		return err
+	}
+	left, right, _ := strings.Cut(size, "x")
+	columns, errColumns := strconv.ParseUint(left, 10, 16)
+	rows, errRows := strconv.ParseUint(right, 10, 16)
+	if errors.Join(errColumns, errRows) != nil || min(columns, rows) < 1 || max(columns, rows) > maxTerminal {
+		return v1.Errorf(v1.InvalidRequest, "data: must be columns and rows such as 120x40, each at most %d", maxTerminal)
+	}
+	return r.socket.sockets.Containers.Resize(ctx, m.Container, uint(columns), uint(rows))
 }

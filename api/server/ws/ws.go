@@ -24,6 +24,8 @@ type Containers interface {
 	Power(w store.Writer, caller auth.Principal, id, verb string) error
 	Command(ctx context.Context, caller auth.Principal, id, command string) error
 	Stats(ctx context.Context, id string) (v1.Stats, error)
+	// Resize changes the size of a container's terminal.
+	Resize(ctx context.Context, id string, columns, rows uint) error
 }
 
 // Deps are the dependencies of Sockets. All are required.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"sync"
@@ -49,6 +50,10 @@ func (c *containers) Command(_ context.Context, _ auth.Principal, id, command st
 	c.done = append(c.done, id+" "+command)
 	return nil
 }
+func (c *containers) Resize(_ context.Context, id string, columns, rows uint) error {
+	return c.Command(context.Background(), auth.Principal{}, id, fmt.Sprint(columns, " ", rows))
+}
+
 func (c *containers) Stats(context.Context, string) (v1.Stats, error) { return v1.Stats{}, nil }
 
 // harness serves the sockets of a store with two containers, mc and other.

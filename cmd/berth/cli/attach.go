@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
+	"golang.org/x/term"
 
 	"berth/api/client"
 	v1 "berth/api/v1"
@@ -82,7 +83,7 @@ func attach(cmd *cobra.Command, d *daemon, id string, o attachOptions) error {
 			end(err) // and the stream
 		}
 	})
-	end(a.follow(ctx, o.tail))
+	end(a.follow(ctx, client.OpenOptions{Tail: o.tail, Size: in.size()}))
 	in.stop()
 	reading.Wait()
 	switch err := context.Cause(ctx); {
@@ -126,8 +127,8 @@ func (a *attachment) input(ctx context.Context, in *input) error {
 }
 
 // follow prints messages until there are no more.
-func (a *attachment) follow(ctx context.Context, tail int) error {
-	for m, err := range a.daemon.Containers().Follow(ctx, a.id, client.OpenOptions{Tail: tail}) {
+func (a *attachment) follow(ctx context.Context, options client.OpenOptions) error {
+	for m, err := range a.daemon.Containers().Follow(ctx, a.id, options) {
 		if err != nil {
 			return err
 		}
@@ -200,6 +201,17 @@ func openInput(cmd *cobra.Command, o attachOptions) (*input, error) {
 		i.lines.Split(splitTyped)
 	}
 	return i, nil
+}
+
+// size returns a function that returns the size of the terminal; nil if there is none.
+func (i *input) size() func() (columns, rows int) {
+	if !i.typed {
+		return nil
+	}
+	return func() (columns, rows int) {
+		columns, rows, _ = term.GetSize(int(i.f.Fd())) // 0 if it fails
+		return columns, rows
+	}
 }
 
 // The keys that end an attachment.
