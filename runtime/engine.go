@@ -15,6 +15,7 @@ package runtime
 //	RemoveImage(ctx, id, ref string) error            removes an image that has no other name than ref; ErrImageInUse
 //	Create(ctx, Spec) (containerID string, err error) ErrImageNotFound; adopts the container of that name and spec hash;
 //	                                                  first removes one with another hash, unless it runs: ErrRunning
+//	Account(ctx, Name) (Account, error)               the user of its processes, as its image knows names
 //	Probe(ctx, Spec) error                            returns the error of a Create without creating the container
 //	Start(ctx, Name) error                            nil if it runs; ErrPortTaken, ErrNoAddress, ErrBadCommand, ErrMountMissing, ErrNotFound
 //	Signal(ctx, Name, signal string) error            nil if it does not run

@@ -80,6 +80,9 @@ type State struct {
 	StopTimeout time.Duration // see Spec; 0: the engine's default
 }
 
+// Account is the user of a container's processes.
+type Account struct{ UID, GID int }
+
 // Writable lists the places on the host that hold what a container writes
 // outside its mounts.
 type Writable struct {

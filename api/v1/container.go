@@ -288,6 +288,10 @@ const (
 	// absent until the directory is.
 	VolumeReady = "VolumeReady"
 
+	// VolumeWritable is False if the user of the container cannot write its volume. It is absent
+	// until that was so.
+	VolumeWritable = "VolumeWritable"
+
 	// ConfigFilesApplied reports whether the values of config_files are set. It is absent
 	// before the first start, and without config_files.
 	ConfigFilesApplied = "ConfigFilesApplied"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -157,4 +158,28 @@ func occupied(path string) int64 {
 		return 0
 	}
 	return st.Blocks * 512
+}
+
+// ownVolume gives the root of an empty volume to a user. It returns why the user cannot write
+// the volume, with a remedy; empty if it can.
+func (d *daemon) ownVolume(id string, user runtime.Account) (reason string, err error) {
+	root, err := os.OpenFile(d.volumes.Path(id), os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	info, err := root.Stat()
+	if err != nil {
+		return "", err
+	}
+	owner, is := info.Sys().(*syscall.Stat_t)
+	mode := info.Mode().Perm()
+	if !is || user.UID == 0 || int(owner.Uid) == user.UID && mode&0o200 != 0 || int(owner.Gid) == user.GID && mode&0o020 != 0 || mode&0o002 != 0 {
+		return "", nil
+	}
+	if _, err := root.Readdirnames(1); errors.Is(err, io.EOF) {
+		return "", root.Chown(user.UID, user.GID)
+	}
+	return fmt.Sprintf("the user %d:%d of the container cannot write its volume, which belongs to %d:%d: change the owner of the files, "+
+		"or the user of the container", user.UID, user.GID, owner.Uid, owner.Gid), nil
 }

@@ -46,7 +46,7 @@ func (d *daemon) containerLoop(m *controller.Metrics) *controller.Loop {
 		Crash: container.CrashBackOff{Initial: firstCrashWait, Max: time.Duration(c.Backoff.Max),
 			ResetAfter: time.Duration(c.Backoff.ResetAfter)},
 		Warn:   container.Warnings{Start: time.Duration(c.StartWarning), Install: time.Duration(c.InstallWarning)},
-		BootID: bootID(), Volume: d.volumes.Path, Configure: d.volumes.Files().Configure, Configs: configs, Auth: d.registryAuth, Mounts: d.mounts, Metrics: m, Log: d.log,
+		BootID: bootID(), Volume: d.volumes.Path, Configure: d.volumes.Files().Configure, Configs: configs, Own: d.ownVolume, Auth: d.registryAuth, Mounts: d.mounts, Metrics: m, Log: d.log,
 	}
 	return &controller.Loop{
 		Name: "container", Reconciler: r, Failed: r.Failed,

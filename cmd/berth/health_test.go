@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -163,4 +164,27 @@ func TestPullSpace(t *testing.T) {
 	c.Docker.PullReserve, c.Docker.ImagesKept = -1, v1.Duration(time.Millisecond)
 	faults := c.Validate()
 	require.ErrorContains(t, faults.Err(), "docker.image_retention: must be at least 1s")
+}
+
+// TestOwnVolume requires that an empty volume is given to the user of its first container, and
+// that of another user's files the owner is named.
+func TestOwnVolume(t *testing.T) {
+	c := v1.Defaults()
+	c.Storage.DataPath = t.TempDir()
+	c.Complete()
+	d, err := newDaemon(config.NewSettings(config.Loaded{Config: c}, nil, nil), slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	defer d.store.Close()
+	path := d.volumes.Path("v")
+	require.NoError(t, os.MkdirAll(path, 0o755))
+	own := func(uid, gid int) string {
+		reason, err := d.ownVolume("v", engine.Account{UID: uid, GID: gid})
+		require.NoError(t, err)
+		return reason
+	}
+	require.Empty(t, own(1000, 1001))
+	require.NoError(t, os.WriteFile(path+"/f", nil, 0o600))
+	require.Empty(t, own(1000, 1001))
+	require.Empty(t, own(0, 0))
+	require.Equal(t, "the user 7:8 of the container cannot write its volume, which belongs to 1000:1001: change the owner of the files, or the user of the container", own(7, 8))
 }

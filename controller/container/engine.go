@@ -19,6 +19,7 @@ type Engine interface {
 	ImageID(ctx context.Context, ref string) (string, error)
 	Watch(ctx context.Context, listed func([]runtime.Found), notify func(runtime.Name)) error
 
+	Account(ctx context.Context, n runtime.Name) (runtime.Account, error)
 	Probe(ctx context.Context, s runtime.Spec) error
 	Connect(ctx context.Context, n runtime.Name) error
 	Create(ctx context.Context, s runtime.Spec) (containerID string, err error)

@@ -60,6 +60,10 @@ type Reconciler struct {
 
 	Configs *Configs
 
+	// Own gives the root of an empty volume to a user. It returns why the user cannot write the
+	// volume; empty if it can.
+	Own func(volumeID string, user runtime.Account) (reason string, err error)
+
 	instances instances
 	timers    timers
 }

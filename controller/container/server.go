@@ -78,7 +78,36 @@ func (t *task) createMounted(ctx context.Context, spec runtime.Spec) (id string,
 	defer release()
 	spec.Mounts = append(spec.Mounts, pinned...)
 	spec.Incarnation = t.Store.Incarnations.Incarnation() // the revision is counted within it
-	return t.Engine.Create(ctx, spec)
+	id, err = t.Engine.Create(ctx, spec)
+	if err == nil {
+		err = t.ownVolume(ctx, spec.Name)
+	}
+	return id, err
+}
+
+// ownVolume lets the user of a new container write its volume, or records why it cannot.
+func (t *task) ownVolume(ctx context.Context, n runtime.Name) error {
+	user, err := t.Engine.Account(ctx, n)
+	if err != nil {
+		return err
+	}
+	reason, err := t.Own(t.c.Spec.VolumeID, user)
+	if err != nil {
+		t.Log.Warn("the owner of a volume is unknown", "container", t.c.Meta.ID, "volume", t.c.Spec.VolumeID, "err", err)
+		return nil
+	}
+	before := v1.FindCondition(t.c.Status.Conditions, v1.VolumeWritable)
+	switch {
+	case reason == before.Message, reason == "" && before.Status != v1.False:
+		return nil
+	case reason == "":
+		return t.amend(func(st *v1.ContainerStatus, now time.Time) {
+			setCondition(st, now, v1.VolumeWritable, v1.True, "Writable", "the user of the container can write the volume")
+		})
+	}
+	return t.amend(func(st *v1.ContainerStatus, now time.Time) {
+		setCondition(st, now, v1.VolumeWritable, v1.False, "NotWritable", reason)
+	}, message{"NotWritable", reason})
 }
 
 // startMounted starts a container. An engine resolves the sources of mounts at

@@ -205,3 +205,23 @@ func TestVolumeOfStoppedContainerIsLost(t *testing.T) {
 		require.Len(t, reported(w), 4)
 	})
 }
+
+// TestVolumeIsNotWritable requires that a user who cannot write the volume is reported once, and
+// no more when it can.
+func TestVolumeIsNotWritable(t *testing.T) {
+	live(t, func(w *world) {
+		reason := "it belongs to 0:0"
+		w.rec.Own = func(volume string, user runtime.Account) (string, error) {
+			require.Equal(t, "v", volume)
+			require.Equal(t, runtime.Account{UID: 7, GID: 8}, user)
+			return reason, nil
+		}
+		w.installed(func(s *v1.ContainerSpec) { s.User = "7:8" })
+		condition := v1.FindCondition(w.get().Status.Conditions, v1.VolumeWritable)
+		require.Equal(t, []string{v1.False, reason}, []string{condition.Status, condition.Message})
+		require.Equal(t, []string{reason}, w.events(v1.EventMessage))
+		reason = ""
+		w.change(func(s *v1.ContainerSpec) { s.Hostname = "x" })
+		require.Equal(t, v1.True, v1.FindCondition(w.get().Status.Conditions, v1.VolumeWritable).Status)
+	})
+}

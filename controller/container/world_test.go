@@ -109,6 +109,7 @@ func newWorld(t *testing.T) *world {
 		Crash:  container.CrashBackOff{Initial: 10 * time.Second, Max: 5 * time.Minute, ResetAfter: 10 * time.Minute},
 		BootID: "boot", Volume: func(id string) string { return "/volumes/" + id },
 		Auth: func(string) runtime.Auth { return runtime.Auth{} },
+		Own:  func(string, runtime.Account) (string, error) { return "", nil },
 	}
 	return w
 }

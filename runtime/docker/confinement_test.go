@@ -247,3 +247,19 @@ func TestWorkdirIsALink(t *testing.T) {
 		require.ErrorIs(t, err, runtime.ErrNotFound, dir)
 	}
 }
+
+// TestAccount requires that the user of a container is known by number and by name.
+func TestAccount(t *testing.T) {
+	r := newRig(t)
+	for user, want := range map[string]runtime.Account{
+		"": {}, "root": {}, "player": {UID: 1000, GID: 1000}, "1000": {UID: 1000, GID: 1000}, "77": {UID: 77}, "77:88": {UID: 77, GID: 88}, "player:5": {UID: 1000, GID: 5},
+	} {
+		s := r.spec("account-"+strings.ReplaceAll(user, ":", "-")+"-", "true")
+		s.User = user
+		_, err := r.Create(t.Context(), s)
+		require.NoError(t, err, user)
+		got, err := r.Account(t.Context(), s.Name)
+		require.NoError(t, err, user)
+		require.Equal(t, want, got, user)
+	}
+}

@@ -117,7 +117,7 @@ func describe(n runtime.Name) string {
 }
 
 // reads lists the operations that change nothing; Ops leaves them out.
-const reads = " instance inspect list hasimage logs stats watch probe "
+const reads = " instance inspect list hasimage logs stats watch probe account "
 
 func (c *core) record(op string, n runtime.Name) {
 	if strings.Contains(reads, " "+op+" ") {

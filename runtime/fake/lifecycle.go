@@ -296,3 +296,16 @@ func (e *Engine) Connect(ctx context.Context, n runtime.Name) error {
 		return nil
 	})
 }
+
+// Account returns the numbers of the spec's user; 0 for names.
+func (e *Engine) Account(ctx context.Context, n runtime.Name) (a runtime.Account, err error) {
+	err = e.do(ctx, "account", n, func() error {
+		b, ok := e.core.containers[n]
+		if !ok {
+			return runtime.ErrNotFound
+		}
+		_, _ = fmt.Sscanf(b.spec.User, "%d:%d", &a.UID, &a.GID)
+		return nil
+	})
+	return a, err
+}

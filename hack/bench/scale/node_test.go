@@ -86,6 +86,7 @@ func newNodeOn(b *testing.B, dir string, engine engine, resync time.Duration) *n
 		Crash:  container.CrashBackOff{Initial: 10 * time.Second, Max: 5 * time.Minute, ResetAfter: 10 * time.Minute},
 		Volume: func(id string) string { return "/volumes/" + id },
 		Auth:   func(string) runtime.Auth { return runtime.Auth{} },
+		Own:    func(string, runtime.Account) (string, error) { return "", nil },
 	}
 	loop := &controller.Loop{Name: "container", Reconciler: r, Failed: r.Failed, Log: log, Workers: workers + heavyCalls,
 		BackOff:      controller.BackOff(500*time.Millisecond, 5*time.Minute),
