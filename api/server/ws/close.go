@@ -2,6 +2,7 @@ package ws
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"time"
@@ -25,23 +26,31 @@ func (k *socket) stop(code int, reason string) {
 // stopFor stops the socket with the close code and reason for an error. A nil
 // error and a broken connection have no reason.
 func (k *socket) stopFor(err error) {
+	var refusal *v1.Error
 	switch {
+	case errors.Is(err, auth.ErrExpired):
+		k.stop(websocket.ClosePolicyViolation, "token has expired")
+	case errors.Is(err, auth.ErrUnauthorized):
+		k.stop(websocket.ClosePolicyViolation, "token is revoked")
+	case errors.Is(err, auth.ErrGone), errors.Is(err, stream.ErrGone):
+		k.stop(websocket.CloseNormalClosure, "container is deleted")
+	case errors.Is(err, auth.ErrShutdown), errors.Is(err, stream.ErrClosed):
+		k.stop(websocket.CloseGoingAway, "shutting down")
 	case errors.Is(err, stream.ErrSlow):
 		k.stop(websocket.CloseTryAgainLater, "too slow for state events; resume with since")
-	case errors.Is(err, stream.ErrGone):
-		k.stop(websocket.CloseNormalClosure, "container is deleted")
 	case errors.Is(err, stream.ErrFull):
 		k.stop(websocket.CloseTryAgainLater, "container or node has too many open sockets: close some")
-	case errors.Is(err, stream.ErrBusy):
-		k.stop(websocket.CloseTryAgainLater, stream.ErrBusy.Message)
-	case errors.Is(err, stream.ErrClosed):
-		k.stop(websocket.CloseGoingAway, "shutting down")
-	case err != nil && errors.Is(err, errSnapshot):
+	case errors.As(err, &refusal):
+		k.stop(websocket.CloseTryAgainLater, refusal.Message)
+	case errors.Is(err, errInternal):
 		k.log.Error("WebSocket failed", slog.Any("err", err))
 		k.stop(websocket.CloseInternalServerErr, "internal error")
 	}
 	k.stop(websocket.CloseNormalClosure, "")
 }
+
+// errInternal is an error that is not the client's.
+var errInternal = errors.New("could not serve a WebSocket")
 
 // sendClose sends the close frame, on a best-effort basis.
 func (k *socket) sendClose() {
@@ -76,20 +85,5 @@ func (k *socket) keepLittle() {
 	}
 }
 
-// end stops the socket with the close code and text for the end of its session.
-func (k *socket) end(reason error) {
-	var refusal *v1.Error
-	switch {
-	case errors.Is(reason, auth.ErrExpired):
-		k.stop(websocket.ClosePolicyViolation, "token has expired")
-	case errors.Is(reason, auth.ErrUnauthorized):
-		k.stop(websocket.ClosePolicyViolation, "token is revoked")
-	case errors.Is(reason, auth.ErrGone):
-		k.stop(websocket.CloseNormalClosure, "container is deleted")
-	case errors.Is(reason, auth.ErrShutdown):
-		k.stop(websocket.CloseGoingAway, "shutting down")
-	case errors.As(reason, &refusal):
-		k.stop(websocket.CloseTryAgainLater, refusal.Message)
-	}
-	k.stop(websocket.CloseInternalServerErr, "internal error")
-}
+// end stops the socket for the end of its session.
+func (k *socket) end(reason error) { k.stopFor(fmt.Errorf("%w: %w", errInternal, reason)) }

@@ -55,13 +55,13 @@ func TestTrimDuringReplay(t *testing.T) {
 		return nil
 	}))
 	k := &socket{sockets: &Sockets{Deps: Deps{Store: h.store}, reads: make(chan struct{}, 1)}, container: "mc"}
-	list, more, err := snapshot{k}.piece(t.Context())
+	list, more, err := k.nextTransitions(t.Context())
 	require.NoError(t, err)
 	require.True(t, more)
 	require.Len(t, list, replayPiece)
 	_, err = h.store.TrimEvents(time.Time{}, 40)
 	require.NoError(t, err)
-	list, more, err = snapshot{k}.piece(t.Context())
+	list, more, err = k.nextTransitions(t.Context())
 	require.NoError(t, err)
 	require.False(t, more)
 	require.Len(t, list, 41)
@@ -80,7 +80,7 @@ func TestContainerRemovedDuringConnect(t *testing.T) {
 	k := &socket{sockets: &Sockets{Deps: Deps{Store: db, Hub: hub}}, container: "gone", log: slog.New(slog.DiscardHandler), ended: make(chan struct{})}
 	require.NoError(t, k.listen())
 	defer k.listener.Close()
-	k.stopFor(snapshot{k}.deliver(t.Context()))
+	k.stopFor(k.sendSnapshot(t.Context()))
 	k.abort.Stop()
 	require.Equal(t, websocket.CloseNormalClosure, k.code)
 	require.Equal(t, "container is deleted", k.reason)

@@ -100,8 +100,8 @@ func (k *socket) live() {
 	defer others.Wait()
 	defer k.hangUp(true) // ends the reader
 	defer cancel()
-	others.Go(func() { commandReader{k}.read(ctx) })
-	if err := (snapshot{k}).deliver(ctx); err != nil {
+	others.Go(func() { k.readMessages(ctx) })
+	if err := k.sendSnapshot(ctx); err != nil {
 		k.stopFor(err)
 		k.sendClose()
 		return
