@@ -14,7 +14,7 @@ import (
 func newBackup(t *testing.T, s *Store, id string, target v1.Target, bytes int64) {
 	t.Helper()
 	require.NoError(t, s.Update(func(tx *Tx) error {
-		if err := Backups.Create(tx, id, v1.BackupSpec{VolumeID: "v", Target: target}); err != nil {
+		if err := Backups.Create(tx, id, v1.BackupSpec{VolumeID: "v", BackupRequest: v1.BackupRequest{Target: target}}); err != nil {
 			return err
 		}
 		return Backups.SetStatus(tx, id, func(st *v1.BackupStatus) { st.State, st.Size = v1.JobCompleted, bytes })

@@ -4,61 +4,18 @@ import (
 	"context"
 	"net/http"
 	"net/url"
-	"time"
 
 	v1 "berth/api/v1"
 )
 
-// Backup is a backup of a volume.
-type Backup struct {
-	BackupID     string       `json:"backup_id"`
-	VolumeID     string       `json:"volume_id"`
-	Name         string       `json:"name"`
-	Target       v1.Target    `json:"target"`
-	Policy       bool         `json:"policy"` // the policy of the volume made it
-	State        v1.JobState  `json:"state"`
-	Size         int64        `json:"size"`    // bytes of the archive; 0 until it is completed
-	Files        int64        `json:"files"`   // entries that are not folders
-	Skipped      []v1.Skipped `json:"skipped"` // in a list at most 10, and 2 KiB of paths
-	SkippedTotal int64        `json:"skipped_total"`
-	Checksum     string       `json:"checksum"`
-	Progress     v1.Progress  `json:"progress"`
-	CreatedAt    int64        `json:"created_at"` // Unix seconds
-	StartedAt    *time.Time   `json:"started_at"`
-	FinishedAt   *time.Time   `json:"finished_at"`
-	Message      string       `json:"message"`
-	Restores     []Restore    `json:"restores"` // the newest first
-}
-
-// Restore is a restore of a backup.
-type Restore = v1.RestoreView
-
-// BackupRequest is the body of a request for a backup.
-type BackupRequest struct {
-	Name    string      `json:"name,omitempty"`
-	Target  v1.Target   `json:"target,omitempty"`
-	Ignore  []string    `json:"ignore,omitempty"`
-	Quiesce *v1.Quiesce `json:"quiesce,omitempty"`
-}
-
-// RestoreRequest is the body of a request for a restore.
-type RestoreRequest struct {
-	VolumeID string `json:"volume_id,omitempty"` // empty: that of the backup
-	Mode     string `json:"mode,omitempty"`
-	Stop     bool   `json:"stop,omitempty"`
-}
-
-// BackupPolicy is the backup policy of a volume.
-type BackupPolicy struct {
-	VolumeID  string      `json:"volume_id,omitempty"`
-	Every     v1.Duration `json:"every"`
-	Keep      int         `json:"keep"`
-	Target    v1.Target   `json:"target,omitempty"`
-	Ignore    []string    `json:"ignore,omitempty"`
-	Quiesce   *v1.Quiesce `json:"quiesce,omitempty"`
-	NextRunAt *time.Time  `json:"next_run_at,omitempty"`
-	Message   string      `json:"message,omitempty"`
-}
+// The types of backups are those of the API.
+type (
+	Backup         = v1.BackupView
+	Restore        = v1.RestoreView
+	BackupRequest  = v1.BackupRequest
+	RestoreRequest = v1.RestoreRequest
+	BackupPolicy   = v1.PolicyView
+)
 
 // Backups are the calls for backups of volumes.
 type Backups struct{ c *Client }
@@ -122,7 +79,7 @@ func (s Backups) Policy(ctx context.Context, volume string) (p BackupPolicy, err
 
 // SetPolicy replaces the backup policy of a volume, and returns it.
 func (s Backups) SetPolicy(ctx context.Context, volume string, p BackupPolicy) (set BackupPolicy, err error) {
-	err = s.c.Call(ctx, http.MethodPut, policyPath(volume), p, &set)
+	err = s.c.Call(ctx, http.MethodPut, policyPath(volume), p.PolicySpec, &set)
 	return set, err
 }
 

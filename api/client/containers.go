@@ -19,16 +19,8 @@ type (
 	Container     = v1.ContainerView
 	Summary       = v1.ContainerSummary
 	Measured      = v1.MeasuredContainer
+	Changes       = v1.Changes
 )
-
-// Changes are what applying a spec would do.
-type Changes struct {
-	Changed bool `json:"changed"`
-	Actions []struct {
-		Action string `json:"action"` // create, update, recreate, start or stop
-		Reason string `json:"reason"`
-	} `json:"actions"`
-}
 
 // Line is one line of a console.
 type Line struct {
@@ -143,12 +135,9 @@ func (s Containers) Do(ctx context.Context, id string, a Action) (message string
 	return s.accepted(ctx, http.MethodPost, containerPath(id)+"/"+string(a), nil)
 }
 
-// ReinstallOptions replace parts of the spec before an installation. Empty fields
-// keep the current value.
-type ReinstallOptions struct {
-	Image         string  `json:"image,omitempty"`
-	InstallScript *string `json:"install_script,omitempty"`
-}
+// ReinstallOptions replace parts of the spec before an installation. A nil field keeps the
+// current value.
+type ReinstallOptions = v1.ReinstallRequest
 
 // Reinstall stops a container and installs it again in its volume.
 func (s Containers) Reinstall(ctx context.Context, id string, o ReinstallOptions) error {

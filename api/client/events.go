@@ -13,12 +13,7 @@ import (
 type Events struct{ c *Client }
 
 // EventList is a part of the stored transitions.
-type EventList struct {
-	Events []v1.Event `json:"events"`
-	Epoch  string     `json:"epoch"`  // of every seq
-	Oldest uint64     `json:"oldest"` // seq of the oldest stored transition; 0: there is none
-	Newest uint64     `json:"newest"`
-}
+type EventList = v1.EventList
 
 // EventFilter selects transitions. Empty fields select all.
 type EventFilter struct {

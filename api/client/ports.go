@@ -3,45 +3,29 @@ package client
 import (
 	"context"
 	"iter"
-	"net"
 	"net/http"
 	"net/url"
 	"strconv"
+
+	v1 "berth/api/v1"
 )
 
-// PortRef names a port of the pool.
-type PortRef struct {
-	IP       string `json:"ip"`
-	Port     int    `json:"port"`
-	Protocol string `json:"protocol,omitempty"` // tcp or udp; empty: both
-}
-
-// PoolPort is a port of the pool.
-type PoolPort struct {
-	PortRef
-	InUse     bool   `json:"in_use"`
-	Container string `json:"container"` // internal_id of the container that has claimed it; empty: none
-	Firewall  struct {
-		State  string `json:"state"` // applied, pending, unavailable or disabled
-		Reason string `json:"reason"`
-	} `json:"firewall"`
-}
+// The types of ports are those of the API.
+type (
+	PortRef  = v1.PortRef
+	PoolPort = v1.PoolPort
+)
 
 // DeletedPorts is the result of DeleteAll.
 type DeletedPorts struct {
-	Count   int        `json:"deleted_count"`
-	Skipped []PoolPort `json:"skipped"` // claimed by containers
+	Count   int              `json:"deleted_count"`
+	Skipped []v1.ClaimedPort `json:"skipped"` // claimed by containers
 }
 
 // Ports are the calls for the port pool.
 type Ports struct{ c *Client }
 
-// String returns "ip:port/protocol".
-func (p PortRef) String() string {
-	return net.JoinHostPort(p.IP, strconv.Itoa(p.Port)) + "/" + p.Protocol
-}
-
-func (p PortRef) path() string {
+func portPath(p PortRef) string {
 	return "/network/ports/" + url.PathEscape(p.IP) + "/" + strconv.Itoa(p.Port)
 }
 
@@ -62,7 +46,7 @@ func (s Ports) All(ctx context.Context) iter.Seq2[PoolPort, error] {
 
 // Get returns a port of the pool.
 func (s Ports) Get(ctx context.Context, p PortRef) (port PoolPort, err error) {
-	err = s.c.get(ctx, p.path()+query("protocol", p.Protocol), &port)
+	err = s.c.get(ctx, portPath(p)+query("protocol", p.Protocol), &port)
 	return port, err
 }
 
@@ -92,12 +76,12 @@ func (s Ports) AddRanges(ctx context.Context, ip, ranges, protocol string) (adde
 // SetInUse sets the in_use flag of a port.
 func (s Ports) SetInUse(ctx context.Context, p PortRef, inUse bool) error {
 	body := map[string]bool{"in_use": inUse}
-	return s.c.Call(ctx, http.MethodPut, p.path()+"/use"+query("protocol", p.Protocol), body, nil)
+	return s.c.Call(ctx, http.MethodPut, portPath(p)+"/use"+query("protocol", p.Protocol), body, nil)
 }
 
 // Delete deletes a port from the pool. It fails if a container has claimed it.
 func (s Ports) Delete(ctx context.Context, p PortRef) error {
-	return s.c.Call(ctx, http.MethodDelete, p.path()+query("protocol", p.Protocol), nil, nil)
+	return s.c.Call(ctx, http.MethodDelete, portPath(p)+query("protocol", p.Protocol), nil, nil)
 }
 
 // DeleteAll deletes ports from the pool, except for those that containers have

@@ -8,25 +8,11 @@ import (
 	v1 "berth/api/v1"
 )
 
-// PullRequest describes a download of a URL into a volume.
-type PullRequest struct {
-	URL      string `json:"url"`                // http or https
-	Path     string `json:"path"`               // of the file in the volume
-	Checksum string `json:"checksum,omitempty"` // sha256:<hex>; empty: none
-}
-
-// Pull is a download of a URL into a volume.
-type Pull struct {
-	PullID   string       `json:"pull_id"`
-	URL      string       `json:"url"`
-	Path     string       `json:"path"`
-	State    v1.PullState `json:"state"`
-	Progress struct {
-		Bytes int64  `json:"bytes"`
-		Total *int64 `json:"total"` // nil: unknown
-	} `json:"progress"`
-	Message string `json:"message"` // why it failed
-}
+// The types of downloads are those of the API.
+type (
+	PullRequest = v1.PullRequest
+	Pull        = v1.PullView
+)
 
 // Pull begins a download in the background and returns its id.
 func (s Files) Pull(ctx context.Context, volume string, r PullRequest) (id string, err error) {

@@ -5,33 +5,16 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
+
+	v1 "berth/api/v1"
 )
 
-// Volume is a volume.
-type Volume struct {
-	VolumeID  string            `json:"volume_id"`
-	Path      string            `json:"path"` // its directory on the daemon's host
-	Name      string            `json:"name"`
-	Labels    map[string]string `json:"labels"`
-	Size      int64             `json:"size"`       // bytes, as last measured
-	SizeLimit int64             `json:"size_limit"` // bytes; 0: none
-	CreatedAt int64             `json:"created_at"` // Unix seconds
-	UsedBy    []string          `json:"used_by"`    // the containers that use it
-	Ready     bool              `json:"ready"`      // its directory was there when it was last checked
-}
-
-// VolumeRequest describes a volume to create.
-type VolumeRequest struct {
-	Name      string            `json:"name,omitempty"` // for people; need not be unique
-	Labels    map[string]string `json:"labels,omitempty"`
-	SizeLimit int64             `json:"size_limit,omitempty"` // bytes; 0: none
-}
-
-// VolumeChange is a change of a volume. A nil field stays as it is.
-type VolumeChange struct {
-	Name   *string            `json:"name,omitempty"`
-	Labels *map[string]string `json:"labels,omitempty"` // all of them
-}
+// The types of volumes are those of the API.
+type (
+	Volume        = v1.VolumeView
+	VolumeRequest = v1.VolumeSpec
+	VolumeChange  = v1.VolumeChange
+)
 
 // Volumes are the calls for volumes.
 type Volumes struct{ c *Client }

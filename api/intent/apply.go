@@ -19,7 +19,7 @@ type ApplyOptions struct {
 // Applied is the result of an apply or of its dry run.
 type Applied struct {
 	Created bool
-	Actions []Action
+	Actions []v1.Action
 }
 
 // Changed reports whether the apply changes anything.

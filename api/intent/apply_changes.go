@@ -9,36 +9,30 @@ import (
 	v1 "berth/api/v1"
 )
 
-// Action is one consequence of an apply.
-type Action struct {
-	Action string // create, update, recreate, start or stop
-	Reason string // one sentence
-}
-
 // actions returns the actions that lead from container old to the spec next. old is
 // nil if there is no container.
-func actions(old *v1.Container, next v1.ContainerSpec) []Action {
+func actions(old *v1.Container, next v1.ContainerSpec) []v1.Action {
 	if old == nil {
-		list := []Action{{"create", "there is no such container"}}
+		list := []v1.Action{{Action: "create", Reason: "there is no such container"}}
 		if next.Power == v1.PowerOn {
-			list = append(list, Action{"start", "power is running"})
+			list = append(list, v1.Action{Action: "start", Reason: "power is running"})
 		}
 		return list
 	}
-	var list []Action
+	var list []v1.Action
 	if changed := changedFields(old.Spec, next); len(changed) > 0 {
 		kind := "update"
 		if old.Spec.SpecHash() != next.SpecHash() {
 			kind = "recreate"
 		}
-		list = append(list, Action{kind, strings.Join(changed, ", ") + " changed"})
+		list = append(list, v1.Action{Action: kind, Reason: strings.Join(changed, ", ") + " changed"})
 	}
 	switch {
 	case old.Spec.Power == next.Power:
 	case next.Power == v1.PowerOn:
-		list = append(list, Action{"start", "power is running"})
+		list = append(list, v1.Action{Action: "start", Reason: "power is running"})
 	default:
-		list = append(list, Action{"stop", "power is stopped"})
+		list = append(list, v1.Action{Action: "stop", Reason: "power is stopped"})
 	}
 	return list
 }

@@ -21,14 +21,14 @@ func TestApplyCreates(t *testing.T) {
 	w.unchanged(func() {
 		done, err := w.apply("mc", request, intent.ApplyOptions{DryRun: true})
 		require.NoError(t, err)
-		require.Equal(t, []intent.Action{{Action: "create", Reason: "there is no such container"}, {Action: "start", Reason: "power is running"}}, done.Actions)
+		require.Equal(t, []v1.Action{{Action: "create", Reason: "there is no such container"}, {Action: "start", Reason: "power is running"}}, done.Actions)
 	})
 	done, err := w.apply("mc", request, intent.ApplyOptions{})
 	require.NoError(t, err)
 	require.True(t, done.Created)
 	require.EqualValues(t, 1, w.get("mc").Spec.InstallGeneration)
 	require.EqualValues(t, 1, w.get("mc").Spec.RunGeneration)
-	require.Equal(t, "mc", w.port(1000, "tcp").Container)
+	require.Equal(t, "mc", string(w.port(1000, "tcp").Container))
 	w.unchanged(func() {
 		done, err := w.apply("mc", request, intent.ApplyOptions{})
 		require.NoError(t, err)
@@ -45,21 +45,21 @@ func TestApplyChanges(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		change  func(*v1.ContainerSpec)
-		actions []intent.Action
+		actions []v1.Action
 		run     uint64
 		power   v1.Power
 	}{
 		"nothing": {func(*v1.ContainerSpec) {}, nil, 1, v1.PowerOn},
 		"live": {func(s *v1.ContainerSpec) { s.StartPattern = "done" },
-			[]intent.Action{{Action: "update", Reason: "start_pattern changed"}}, 1, v1.PowerOn},
+			[]v1.Action{{Action: "update", Reason: "start_pattern changed"}}, 1, v1.PowerOn},
 		"re-create": {func(s *v1.ContainerSpec) { s.Image, s.Ports = "other:1", tcp(1001) },
-			[]intent.Action{{Action: "recreate", Reason: "image, ports changed"}}, 2, v1.PowerOn},
+			[]v1.Action{{Action: "recreate", Reason: "image, ports changed"}}, 2, v1.PowerOn},
 		"stop": {func(s *v1.ContainerSpec) { s.Power = v1.PowerOff },
-			[]intent.Action{{Action: "stop", Reason: "power is stopped"}}, 1, v1.PowerOff},
+			[]v1.Action{{Action: "stop", Reason: "power is stopped"}}, 1, v1.PowerOff},
 		"stop and re-create": {func(s *v1.ContainerSpec) { s.Power, s.User = v1.PowerOff, "x" },
-			[]intent.Action{{Action: "recreate", Reason: "user changed"}, {Action: "stop", Reason: "power is stopped"}}, 1, v1.PowerOff},
+			[]v1.Action{{Action: "recreate", Reason: "user changed"}, {Action: "stop", Reason: "power is stopped"}}, 1, v1.PowerOff},
 		"script": {func(s *v1.ContainerSpec) { s.InstallScript = new("true") },
-			[]intent.Action{{Action: "update", Reason: "install_script changed"}}, 1, v1.PowerOn},
+			[]v1.Action{{Action: "update", Reason: "install_script changed"}}, 1, v1.PowerOn},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

@@ -24,9 +24,9 @@ const (
 	maxKeep           = 1000
 )
 
-// CheckBackup adds every error of a backup's spec to f, and sets defaults. s3 is whether
+// CheckBackup adds every error of a request for a backup to f, and sets defaults. s3 is whether
 // the operator has configured S3.
-func CheckBackup(f *v1.FieldErrors, spec *v1.BackupSpec, s3 bool) {
+func CheckBackup(f *v1.FieldErrors, spec *v1.BackupRequest, s3 bool) {
 	if !v1.IsName(spec.Name) {
 		f.Add("name", "must be at most 128 printable characters")
 	}

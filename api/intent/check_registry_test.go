@@ -53,9 +53,9 @@ func TestReinstallKeepsToTheRegistry(t *testing.T) {
 	}))
 	evil, good := "evil.example/a", "r.example/b"
 	before := w.get("mc").Spec
-	require.EqualError(t, intent.ReinstallContainer(w.store, "mc", intent.Reinstallation{Image: &evil}),
+	require.EqualError(t, intent.ReinstallContainer(w.store, "mc", v1.ReinstallRequest{Image: &evil}),
 		"image: must be from r.example, the registry that registry_auth names; it is from evil.example")
 	require.Equal(t, before, w.get("mc").Spec)
-	require.NoError(t, intent.ReinstallContainer(w.store, "mc", intent.Reinstallation{Image: &good}))
+	require.NoError(t, intent.ReinstallContainer(w.store, "mc", v1.ReinstallRequest{Image: &good}))
 	require.Equal(t, good, w.get("mc").Spec.Image)
 }

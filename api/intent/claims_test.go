@@ -55,8 +55,8 @@ func TestEveryPortOfAnAddressCanBeClaimed(t *testing.T) {
 
 func TestFlagEndsWithClaim(t *testing.T) {
 	w := newWorld(t)
-	ref := intent.PortRef{IP: "10.0.0.1", Port: 1001, Protocol: "tcp"}
-	look := func() (inUse bool, by string) { e := w.port(1001, "tcp"); return e.InUse, e.Container }
+	ref := v1.PortRef{IP: "10.0.0.1", Port: 1001, Protocol: "tcp"}
+	look := func() (inUse bool, by string) { e := w.port(1001, "tcp"); return e.InUse, string(e.Container) }
 	require.NoError(t, intent.UsePort(w.store, ref, true))
 	w.create("mc", 1001)
 	inUse, by := look()

@@ -29,7 +29,7 @@ func TestCreateStoresTheSpecAndClaimsItsPorts(t *testing.T) {
 	require.Zero(t, o.Spec.KillGeneration)
 	require.Equal(t, v1.RestartOnFailure, o.Spec.RestartPolicy.Mode)
 	for _, port := range []int{1000, 1001} {
-		require.Equal(t, "mc", w.port(port, "tcp").Container)
+		require.Equal(t, "mc", string(w.port(port, "tcp").Container))
 		require.True(t, w.port(port, "tcp").InUse)
 	}
 	require.Empty(t, w.port(1000, "udp").Container)
@@ -257,7 +257,7 @@ func TestDeleteReleasesClaimsAndForcesPowerOff(t *testing.T) {
 	require.ErrorContains(t, intent.CreateContainer(w.store, intent.Policy{}, "mc", w.spec()), "Container is being deleted: create it again once")
 	w.create("next", 1000)
 	require.NoError(t, intent.DeleteContainer(w.store, "mc", false))
-	require.Equal(t, "next", w.port(1000, "tcp").Container, "a repeated delete takes nothing from others")
+	require.Equal(t, "next", string(w.port(1000, "tcp").Container), "a repeated delete takes nothing from others")
 	require.Equal(t, v1.ErrContainerNotFound, intent.DeleteContainer(w.store, "none", false))
 }
 
@@ -309,7 +309,7 @@ func verbs(w *world) map[string]func(string) error {
 		"stop":      func(id string) error { return intent.Power(w.store, id, intent.Stop) },
 		"kill":      func(id string) error { return intent.Power(w.store, id, intent.Kill) },
 		"restart":   func(id string) error { return intent.Power(w.store, id, intent.Restart) },
-		"reinstall": func(id string) error { return intent.ReinstallContainer(w.store, id, intent.Reinstallation{}) },
+		"reinstall": func(id string) error { return intent.ReinstallContainer(w.store, id, v1.ReinstallRequest{}) },
 		"rebind":    func(id string) error { return intent.RebindNetwork(w.store, id, tcp(1001)) },
 	}
 }

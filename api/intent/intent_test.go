@@ -82,11 +82,11 @@ func (w *world) ran(id string, phase v1.Phase) {
 	w.observe(id, func(s *v1.ContainerStatus) { s.Phase, s.ObservedRun = phase, run })
 }
 
-func (w *world) port(port int, protocol string) intent.PortEntry {
+func (w *world) port(port int, protocol string) v1.PoolPort {
 	w.t.Helper()
-	var e intent.PortEntry
+	var e v1.PoolPort
 	require.NoError(w.t, w.store.View(func(tx *store.Tx) (err error) {
-		e, err = intent.GetPort(tx, intent.PortRef{IP: "10.0.0.1", Port: port, Protocol: protocol})
+		e, err = intent.GetPort(tx, v1.PortRef{IP: "10.0.0.1", Port: port, Protocol: protocol})
 		return err
 	}))
 	return e

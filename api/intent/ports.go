@@ -12,29 +12,22 @@ import (
 	"berth/store"
 )
 
-// PortRef refers to ports of the pool. An empty protocol means both.
-type PortRef struct {
-	IP       string
-	Port     int
-	Protocol string
-}
+// PortKey returns "ip/port/protocol", which ParsePortKey parses.
+func PortKey(r v1.PortRef) string { return fmt.Sprintf("%s/%d/%s", r.IP, r.Port, r.Protocol) }
 
-// String returns "ip/port/protocol", which ParsePortRef parses.
-func (r PortRef) String() string { return fmt.Sprintf("%s/%d/%s", r.IP, r.Port, r.Protocol) }
-
-// ParsePortRef parses the result of String.
-func ParsePortRef(text string) (r PortRef, ok bool) {
+// ParsePortKey parses the result of PortKey.
+func ParsePortKey(text string) (r v1.PortRef, ok bool) {
 	parts := strings.Split(text, "/")
 	if len(parts) != 3 {
 		return r, false
 	}
 	ip, isIP := CanonicalIP(parts[0])
 	port, isPort := ParsePort(parts[1])
-	return PortRef{ip, port, parts[2]}, isIP && isPort && (parts[2] == "tcp" || parts[2] == "udp")
+	return v1.PortRef{IP: ip, Port: port, Protocol: parts[2]}, isIP && isPort && (parts[2] == "tcp" || parts[2] == "udp")
 }
 
-// ids returns the ids of the pools that a reference may mean.
-func (r PortRef) ids() []string {
+// poolsOf returns the ids of the pools that a reference may mean.
+func poolsOf(r v1.PortRef) []string {
 	if r.Protocol != "" {
 		return []string{v1.PoolID(r.IP, r.Protocol)}
 	}
@@ -43,7 +36,7 @@ func (r PortRef) ids() []string {
 
 // CheckPort adds the errors of a complete reference to f, and makes its address
 // canonical.
-func CheckPort(f *v1.FieldErrors, r *PortRef) {
+func CheckPort(f *v1.FieldErrors, r *v1.PortRef) {
 	ip := checkIP(f, "ip", r.IP)
 	checkPort(f, "port", r.Port)
 	checkProtocol(f, "protocol", r.Protocol)
@@ -51,7 +44,7 @@ func CheckPort(f *v1.FieldErrors, r *PortRef) {
 }
 
 // AddPort adds one port to the pool, or returns v1.ErrPortExists.
-func AddPort(s store.Writer, r PortRef) error {
+func AddPort(s store.Writer, r v1.PortRef) error {
 	var f v1.FieldErrors
 	CheckPort(&f, &r)
 	if err := f.Err(); err != nil {
@@ -101,7 +94,7 @@ func addPorts(tx *store.Tx, ip, protocol string, set v1.PortSet) error {
 
 // UsePort sets the in_use flag of every port that r means, or returns
 // v1.ErrPortNotFound.
-func UsePort(s store.Writer, r PortRef, inUse bool) error {
+func UsePort(s store.Writer, r v1.PortRef, inUse bool) error {
 	return eachPool(s, r, func(tx *store.Tx, pool v1.Pool, held v1.Claim) error {
 		if held.Container != "" {
 			held.InUse = inUse
@@ -120,7 +113,7 @@ func UsePort(s store.Writer, r PortRef, inUse bool) error {
 
 // DeletePort removes every port that r means from the pool, or none if a container
 // has claimed one. Its refusals are v1.ErrPortNotFound and the code PortBound.
-func DeletePort(s store.Writer, r PortRef) error {
+func DeletePort(s store.Writer, r v1.PortRef) error {
 	return eachPool(s, r, func(tx *store.Tx, pool v1.Pool, held v1.Claim) error {
 		if held.Container != "" {
 			return errPortBound(held.Container)
@@ -135,10 +128,10 @@ func DeletePort(s store.Writer, r PortRef) error {
 
 // eachPool calls change, in one transaction, with each pool that has the port
 // of r, and with the claim of that port.
-func eachPool(s store.Writer, r PortRef, change func(*store.Tx, v1.Pool, v1.Claim) error) error {
+func eachPool(s store.Writer, r v1.PortRef, change func(*store.Tx, v1.Pool, v1.Claim) error) error {
 	return s.Update(func(tx *store.Tx) error {
 		found := false
-		for _, id := range r.ids() {
+		for _, id := range poolsOf(r) {
 			pool, err := store.Pools.Get(tx, id)
 			if errors.Is(err, store.ErrNotFound) || err == nil && !pool.Spec.Ports.Has(r.Port) {
 				continue
@@ -162,15 +155,9 @@ func eachPool(s store.Writer, r PortRef, change func(*store.Tx, v1.Pool, v1.Clai
 	})
 }
 
-// Skipped is a port that was not deleted because a container has claimed it.
-type Skipped struct {
-	PortRef
-	Container string
-}
-
 // CheckRefs adds the errors of references to f, and makes their addresses canonical.
 // A protocol may be empty.
-func CheckRefs(f *v1.FieldErrors, refs []PortRef) {
+func CheckRefs(f *v1.FieldErrors, refs []v1.PortRef) {
 	for i := range refs {
 		r := &refs[i]
 		at := fmt.Sprintf("ports[%d].", i)
@@ -184,10 +171,10 @@ func CheckRefs(f *v1.FieldErrors, refs []PortRef) {
 
 // DeletePorts removes ports, which passed CheckRefs, from the pool. It ignores ports
 // that are not in the pool, and skips those that a container has claimed.
-func DeletePorts(s store.Writer, refs []PortRef) (deleted int, skipped []Skipped, err error) {
+func DeletePorts(s store.Writer, refs []v1.PortRef) (deleted int, skipped []v1.ClaimedPort, err error) {
 	byPool := map[string]v1.PortSet{}
 	for _, r := range refs {
-		for _, id := range r.ids() {
+		for _, id := range poolsOf(r) {
 			set := byPool[id]
 			set.Add(r.Port)
 			byPool[id] = set
@@ -212,7 +199,7 @@ func DeletePorts(s store.Writer, refs []PortRef) (deleted int, skipped []Skipped
 }
 
 // removePorts removes ports from one pool, if it exists.
-func removePorts(tx *store.Tx, pool string, ports v1.PortSet) (deleted int, held []Skipped, err error) {
+func removePorts(tx *store.Tx, pool string, ports v1.PortSet) (deleted int, held []v1.ClaimedPort, err error) {
 	err = store.Pools.SetSpec(tx, pool, func(p *v1.PoolSpec) error {
 		for port := range ports.All() {
 			c, err := store.GetClaim(tx, pool, port)
@@ -220,7 +207,7 @@ func removePorts(tx *store.Tx, pool string, ports v1.PortSet) (deleted int, held
 			case err != nil:
 				return err
 			case c.Container != "":
-				held = append(held, Skipped{PortRef{p.IP, port, p.Protocol}, c.Container})
+				held = append(held, v1.ClaimedPort{PortRef: v1.PortRef{IP: p.IP, Port: port, Protocol: p.Protocol}, Container: c.Container})
 			case p.Ports.Has(port):
 				p.Ports.Remove(port)
 				p.Flagged.Remove(port)
@@ -235,8 +222,8 @@ func removePorts(tx *store.Tx, pool string, ports v1.PortSet) (deleted int, held
 	return deleted, held, err
 }
 
-func sortSkipped(list []Skipped) {
-	slices.SortFunc(list, func(a, b Skipped) int {
+func sortSkipped(list []v1.ClaimedPort) {
+	slices.SortFunc(list, func(a, b v1.ClaimedPort) int {
 		return cmp.Or(compareIP(a.IP, b.IP), cmp.Compare(a.Port, b.Port), cmp.Compare(a.Protocol, b.Protocol))
 	})
 }

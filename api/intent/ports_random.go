@@ -14,10 +14,10 @@ const randomTries = 64
 
 // RandomPort returns one of the ports that are neither flagged nor claimed, all with
 // the same probability, or v1.ErrNoPorts. An empty ip or protocol means any.
-func RandomPort(tx *store.Tx, ip, protocol string) (PortEntry, error) {
+func RandomPort(tx *store.Tx, ip, protocol string) (v1.PoolPort, error) {
 	pools, err := store.Pools.List(tx)
 	if err != nil {
-		return PortEntry{}, err
+		return v1.PoolPort{}, err
 	}
 	pools = slices.DeleteFunc(pools, func(o v1.Pool) bool {
 		return ip != "" && o.Spec.IP != ip || protocol != "" && o.Spec.Protocol != protocol
@@ -40,7 +40,7 @@ func RandomPort(tx *store.Tx, ip, protocol string) (PortEntry, error) {
 	}
 	i, port := draw(sets)
 	if port < 0 {
-		return PortEntry{}, v1.ErrNoPorts
+		return v1.PoolPort{}, v1.ErrNoPorts
 	}
 	return entry(pools[i], port, v1.Claim{}), nil
 }

@@ -12,56 +12,40 @@ import (
 	"berth/store"
 )
 
-// PortEntry is one port of the pool as a client sees it.
-type PortEntry struct {
-	IP        string
-	Port      int
-	Protocol  string
-	InUse     bool   // the flag
-	Container string // that has claimed it; empty: none
-	Firewall  Rule
-}
-
-// Ref returns the reference to the port.
-func (e PortEntry) Ref() PortRef { return PortRef{e.IP, e.Port, e.Protocol} }
-
-// Rule is the state of the firewall's allow rule of a port.
-type Rule struct{ State, Reason string }
-
 // entry returns a port of pool o with its claim c, which is zero if there is none.
-func entry(o v1.Pool, port int, c v1.Claim) PortEntry {
-	e := PortEntry{IP: o.Spec.IP, Port: port, Protocol: o.Spec.Protocol,
-		InUse: c.InUse || c.Container == "" && o.Spec.Flagged.Has(port), Container: c.Container}
+func entry(o v1.Pool, port int, c v1.Claim) v1.PoolPort {
+	e := v1.PoolPort{PortRef: v1.PortRef{IP: o.Spec.IP, Port: port, Protocol: o.Spec.Protocol},
+		InUse: c.InUse || c.Container == "" && o.Spec.Flagged.Has(port), Container: v1.NullString(c.Container)}
 	switch {
 	case o.Status.Allowed.Has(port):
 		e.Firewall.State = v1.FirewallApplied
 	case o.Status.State == "", o.Status.State == v1.FirewallApplied:
 		e.Firewall.State = v1.FirewallPending
 	default:
-		e.Firewall = Rule{o.Status.State, o.Status.Reason}
+		e.Firewall = v1.Rule{State: o.Status.State, Reason: v1.NullString(o.Status.Reason)}
 	}
 	return e
 }
 
 // claimedEntry reads the claim of a port, and returns its entry.
-func claimedEntry(tx *store.Tx, o v1.Pool, port int) (PortEntry, error) {
+func claimedEntry(tx *store.Tx, o v1.Pool, port int) (v1.PoolPort, error) {
 	c, err := store.GetClaim(tx, o.Meta.ID, port)
 	return entry(o, port, c), err
 }
 
 // GetPort returns a port of the pool, or v1.ErrPortNotFound. For both protocols it
 // returns the port of tcp.
-func GetPort(tx *store.Tx, r PortRef) (PortEntry, error) {
-	for _, id := range r.ids() {
+func GetPort(tx *store.Tx, r v1.PortRef) (v1.PoolPort, error) {
+	for _, id := range poolsOf(r) {
 		o, err := store.Pools.Get(tx, id)
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
-			return PortEntry{}, err
+			return v1.PoolPort{}, err
 		}
 		if err == nil && o.Spec.Ports.Has(r.Port) {
 			return claimedEntry(tx, o, r.Port)
 		}
 	}
-	return PortEntry{}, v1.ErrPortNotFound
+	return v1.PoolPort{}, v1.ErrPortNotFound
 }
 
 // Pool is a part of the pool with the claims of its ports.
@@ -94,7 +78,7 @@ func comparePool(a v1.PoolSpec, ip, protocol string) int {
 }
 
 // Entries yields the ports of pools, in order, until yield returns false.
-func Entries(pools []Pool, yield func(PortEntry) bool) {
+func Entries(pools []Pool, yield func(v1.PoolPort) bool) {
 	for _, o := range pools {
 		for port := range o.Spec.Ports.All() {
 			if !yield(entry(o.Pool, port, o.claims[port])) {
@@ -105,16 +89,16 @@ func Entries(pools []Pool, yield func(PortEntry) bool) {
 }
 
 // EntriesAfter yields the ports of all pools behind one that was in the pool, in the order of
-// Entries, until yield returns false. After the zero PortRef it yields all. It reads the
+// Entries, until yield returns false. After the zero v1.PortRef it yields all. It reads the
 // claims of the ports that it yields.
-func EntriesAfter(tx *store.Tx, after PortRef, yield func(PortEntry) bool) error {
+func EntriesAfter(tx *store.Tx, after v1.PortRef, yield func(v1.PoolPort) bool) error {
 	pools, err := sortedPools(tx)
 	if err != nil {
 		return err
 	}
 	i, found := 0, false
-	if after != (PortRef{}) {
-		i, found = slices.BinarySearchFunc(pools, after, func(o v1.Pool, r PortRef) int { return comparePool(o.Spec, r.IP, r.Protocol) })
+	if after != (v1.PortRef{}) {
+		i, found = slices.BinarySearchFunc(pools, after, func(o v1.Pool, r v1.PortRef) int { return comparePool(o.Spec, r.IP, r.Protocol) })
 	}
 	for _, o := range pools[i:] {
 		from := 0
@@ -129,7 +113,7 @@ func EntriesAfter(tx *store.Tx, after PortRef, yield func(PortEntry) bool) error
 }
 
 // entriesFrom yields the ports of a pool from a port on. It returns false if yield did.
-func entriesFrom(tx *store.Tx, o v1.Pool, from int, yield func(PortEntry) bool) bool {
+func entriesFrom(tx *store.Tx, o v1.Pool, from int, yield func(v1.PoolPort) bool) bool {
 	next, stop := iter.Pull2(store.Claims(tx, o.Meta.ID, from))
 	defer stop()
 	claimed, claim, more := next()

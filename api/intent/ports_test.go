@@ -33,17 +33,17 @@ func TestParsePort(t *testing.T) {
 
 func TestAddPort(t *testing.T) {
 	w := newWorld(t)
-	require.NoError(t, intent.AddPort(w.store, intent.PortRef{IP: "::ffff:10.0.0.1", Port: 2000, Protocol: "tcp"}))
+	require.NoError(t, intent.AddPort(w.store, v1.PortRef{IP: "::ffff:10.0.0.1", Port: 2000, Protocol: "tcp"}))
 	e := w.port(2000, "tcp")
 	require.Equal(t, "10.0.0.1", e.IP)
 	require.False(t, e.InUse)
 	require.Equal(t, v1.FirewallPending, e.Firewall.State)
 	w.unchanged(func() {
-		require.Equal(t, v1.ErrPortExists, intent.AddPort(w.store, intent.PortRef{IP: "10.0.0.1", Port: 2000, Protocol: "tcp"}))
-		require.EqualError(t, intent.AddPort(w.store, intent.PortRef{IP: "x", Port: 0, Protocol: "sctp"}),
+		require.Equal(t, v1.ErrPortExists, intent.AddPort(w.store, v1.PortRef{IP: "10.0.0.1", Port: 2000, Protocol: "tcp"}))
+		require.EqualError(t, intent.AddPort(w.store, v1.PortRef{IP: "x", Port: 0, Protocol: "sctp"}),
 			"ip: must be an IPv4 or IPv6 address; port: must be between 1 and 65535; protocol: must be tcp or udp")
 	})
-	require.NoError(t, intent.AddPort(w.store, intent.PortRef{IP: "10.0.0.1", Port: 2000, Protocol: "udp"}), "another identity")
+	require.NoError(t, intent.AddPort(w.store, v1.PortRef{IP: "10.0.0.1", Port: 2000, Protocol: "udp"}), "another identity")
 }
 
 func TestAddPortsIsAllOrNothing(t *testing.T) {
@@ -76,8 +76,8 @@ func TestAddPortsIsAllOrNothing(t *testing.T) {
 func TestUseAndDeletePort(t *testing.T) {
 	w := newWorld(t)
 	w.create("mc", 1001)
-	ref := func(port int, protocol string) intent.PortRef {
-		return intent.PortRef{IP: "10.0.0.1", Port: port, Protocol: protocol}
+	ref := func(port int, protocol string) v1.PortRef {
+		return v1.PortRef{IP: "10.0.0.1", Port: port, Protocol: protocol}
 	}
 	require.NoError(t, intent.UsePort(w.store, ref(1000, ""), true))
 	require.True(t, w.port(1000, "tcp").InUse)
@@ -86,7 +86,7 @@ func TestUseAndDeletePort(t *testing.T) {
 	require.True(t, w.port(1000, "tcp").InUse)
 	require.False(t, w.port(1000, "udp").InUse)
 	require.NoError(t, intent.UsePort(w.store, ref(1001, "tcp"), false))
-	require.Equal(t, "mc", w.port(1001, "tcp").Container, "the claim is beside the flag")
+	require.Equal(t, "mc", string(w.port(1001, "tcp").Container), "the claim is beside the flag")
 	require.Equal(t, v1.ErrPortNotFound, intent.UsePort(w.store, ref(5, ""), true))
 
 	w.unchanged(func() {
@@ -103,20 +103,20 @@ func TestUseAndDeletePort(t *testing.T) {
 func TestDeletePorts(t *testing.T) {
 	w := newWorld(t)
 	w.create("mc", 1001)
-	refs := []intent.PortRef{
+	refs := []v1.PortRef{
 		{IP: "10.0.0.1", Port: 1000}, {IP: "10.0.0.1", Port: 1001}, {IP: "10.0.0.1", Port: 1002, Protocol: "udp"},
 		{IP: "10.0.0.1", Port: 1002, Protocol: "udp"}, {IP: "10.0.0.1", Port: 9}, {IP: "10.9.9.9", Port: 1000},
 	}
 	deleted, skipped, err := intent.DeletePorts(w.store, refs)
 	require.NoError(t, err)
 	require.Equal(t, 4, deleted, "1000 of both, 1001 and 1002 of udp")
-	require.Equal(t, []intent.Skipped{{PortRef: intent.PortRef{IP: "10.0.0.1", Port: 1001, Protocol: "tcp"}, Container: "mc"}}, skipped)
+	require.Equal(t, []v1.ClaimedPort{{PortRef: v1.PortRef{IP: "10.0.0.1", Port: 1001, Protocol: "tcp"}, Container: "mc"}}, skipped)
 	var f v1.FieldErrors
-	intent.CheckRefs(&f, []intent.PortRef{{IP: "10.0.0.1", Port: 1}, {IP: "x", Port: -1, Protocol: "y"}})
+	intent.CheckRefs(&f, []v1.PortRef{{IP: "10.0.0.1", Port: 1}, {IP: "x", Port: -1, Protocol: "y"}})
 	require.EqualError(t, f.Err(), "ports[1].ip: must be an IPv4 or IPv6 address; ports[1].port: must be between 1 and 65535; ports[1].protocol: must be tcp or udp")
 }
 
-func (w *world) random(ip, protocol string) (e intent.PortEntry, err error) {
+func (w *world) random(ip, protocol string) (e v1.PoolPort, err error) {
 	err = w.store.View(func(tx *store.Tx) (err error) {
 		e, err = intent.RandomPort(tx, ip, protocol)
 		return err
@@ -127,9 +127,9 @@ func (w *world) random(ip, protocol string) (e intent.PortEntry, err error) {
 func TestRandomPortIsUniform(t *testing.T) {
 	w := newWorld(t)
 	w.create("mc", 1000)
-	require.NoError(t, intent.UsePort(w.store, intent.PortRef{IP: "10.0.0.1", Port: 1001}, true))
-	require.NoError(t, intent.UsePort(w.store, intent.PortRef{IP: "10.0.0.1", Port: 1000, Protocol: "tcp"}, false))
-	counts := map[intent.PortEntry]int{}
+	require.NoError(t, intent.UsePort(w.store, v1.PortRef{IP: "10.0.0.1", Port: 1001}, true))
+	require.NoError(t, intent.UsePort(w.store, v1.PortRef{IP: "10.0.0.1", Port: 1000, Protocol: "tcp"}, false))
+	counts := map[v1.PoolPort]int{}
 	const draws = 17_000
 	for range draws {
 		e, err := w.random("", "")
@@ -152,12 +152,12 @@ func TestRandomPortIsUniform(t *testing.T) {
 func TestEntriesAreInOrder(t *testing.T) {
 	w := newWorld(t)
 	for _, ip := range []string{"::1", "9.0.0.1", "10.0.0.0"} {
-		require.NoError(t, intent.AddPort(w.store, intent.PortRef{IP: ip, Port: 7, Protocol: "udp"}))
+		require.NoError(t, intent.AddPort(w.store, v1.PortRef{IP: ip, Port: 7, Protocol: "udp"}))
 	}
 	var ips []string
 	require.NoError(t, w.store.View(func(tx *store.Tx) error {
 		pools, err := intent.Pools(tx)
-		intent.Entries(pools, func(e intent.PortEntry) bool {
+		intent.Entries(pools, func(e v1.PoolPort) bool {
 			if len(ips) == 0 || ips[len(ips)-1] != e.IP {
 				ips = append(ips, e.IP)
 			}
@@ -176,7 +176,7 @@ func TestFirewallStateOfAnEntry(t *testing.T) {
 			s.State, s.Reason = v1.FirewallUnavailable, "no privileges"
 		})
 	}))
-	require.Equal(t, intent.Rule{State: v1.FirewallApplied}, w.port(1000, "tcp").Firewall)
-	require.Equal(t, intent.Rule{State: v1.FirewallUnavailable, Reason: "no privileges"}, w.port(1001, "tcp").Firewall)
+	require.Equal(t, v1.Rule{State: v1.FirewallApplied}, w.port(1000, "tcp").Firewall)
+	require.Equal(t, v1.Rule{State: v1.FirewallUnavailable, Reason: "no privileges"}, w.port(1001, "tcp").Firewall)
 	require.Equal(t, v1.FirewallPending, w.port(1000, "udp").Firewall.State)
 }

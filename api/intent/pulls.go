@@ -22,7 +22,7 @@ var checksum = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
 // CheckPull adds the errors of a download to f. Unless private is true, a literal
 // address in the URL must be public; a name is resolved when the download connects.
-func CheckPull(f *v1.FieldErrors, spec v1.PullSpec, private bool) {
+func CheckPull(f *v1.FieldErrors, spec v1.PullRequest, private bool) {
 	u, err := url.Parse(spec.URL)
 	switch {
 	case err == nil && u.Port() != "" && !isPort(u.Port()):

@@ -34,7 +34,7 @@ func TestRequestedBy(t *testing.T) {
 		{"second stop", func(r *store.Request) error { return intent.Power(r, "mc", intent.Stop) }, false},
 		{"kill", func(r *store.Request) error { return intent.Power(r, "mc", intent.Kill) }, true},
 		{"restart", func(r *store.Request) error { return intent.Power(r, "mc", intent.Restart) }, true},
-		{"reinstall", func(r *store.Request) error { return intent.ReinstallContainer(r, "mc", intent.Reinstallation{}) },
+		{"reinstall", func(r *store.Request) error { return intent.ReinstallContainer(r, "mc", v1.ReinstallRequest{}) },
 			true},
 		{"apply", func(r *store.Request) error {
 			spec := w.spec()

@@ -8,20 +8,11 @@ import (
 	v1 "berth/api/v1"
 )
 
-// TokenRequest is the request of a client to mint a token.
-type TokenRequest struct {
-	Name       string
-	TTL        *string // nil: an hour
-	Scopes     []v1.Scope
-	Containers []string
-	MaxTTL     time.Duration // that the operator permits
-}
-
 const defaultTTL = time.Hour
 
 // CheckToken adds the errors of a request to f, and returns the lifetime of the
-// token.
-func CheckToken(f *v1.FieldErrors, r TokenRequest) time.Duration {
+// token, which is at most longest.
+func CheckToken(f *v1.FieldErrors, r v1.TokenRequest, longest time.Duration) time.Duration {
 	if !v1.IsName(r.Name) {
 		f.Add("name", "must be at most 128 printable characters")
 	}
@@ -30,7 +21,7 @@ func CheckToken(f *v1.FieldErrors, r TokenRequest) time.Duration {
 	}
 	checkScopes(f, r.Scopes, r.Containers != nil)
 	checkContainers(f, r.Containers)
-	return checkTTL(f, r.TTL, r.MaxTTL)
+	return checkTTL(f, r.TTL, longest)
 }
 
 func checkTTL(f *v1.FieldErrors, text *string, longest time.Duration) time.Duration {

@@ -16,19 +16,19 @@ func TestTTL(t *testing.T) {
 		"": 0, "0": 0, "0s": 0, "-1h": 0, "1": 0, "h": 0, "31d": 0, "1y": 0, "999999999999999999w": 0, "1ns": 0,
 	} {
 		var f v1.FieldErrors
-		got := intent.CheckToken(&f, intent.TokenRequest{TTL: &ttl, MaxTTL: 720 * time.Hour})
+		got := intent.CheckToken(&f, v1.TokenRequest{TTL: &ttl}, 720*time.Hour)
 		require.Equal(t, want == 0, f.Any(), ttl)
 		if want != 0 {
 			require.Equal(t, want, got, ttl)
 		}
 	}
 	var f v1.FieldErrors
-	require.Equal(t, time.Hour, intent.CheckToken(&f, intent.TokenRequest{MaxTTL: 720 * time.Hour}), "an hour when absent")
+	require.Equal(t, time.Hour, intent.CheckToken(&f, v1.TokenRequest{}, 720*time.Hour), "an hour when absent")
 }
 
 func TestScopesAndContainersOfAToken(t *testing.T) {
 	var f v1.FieldErrors
-	intent.CheckToken(&f, intent.TokenRequest{Scopes: []v1.Scope{}, Containers: []string{"", "-"}, MaxTTL: time.Hour})
+	intent.CheckToken(&f, v1.TokenRequest{Scopes: []v1.Scope{}, Containers: []string{"", "-"}}, time.Hour)
 	require.EqualError(t, f.Err(), "scopes: must name at least one scope; containers[0]: is required; "+
 		"containers[1]: must be 1 to 63 letters, digits, _, . or -, and begin with a letter or digit")
 }
@@ -37,7 +37,7 @@ func TestScopesAndContainersOfAToken(t *testing.T) {
 func TestReservedNames(t *testing.T) {
 	for name, free := range map[string]bool{"administrator": false, "Administrator": false, "controller": false, "administrators": true, "": true} {
 		var f v1.FieldErrors
-		intent.CheckToken(&f, intent.TokenRequest{Name: name, MaxTTL: time.Hour})
+		intent.CheckToken(&f, v1.TokenRequest{Name: name}, time.Hour)
 		require.Equal(t, free, !f.Any(), name)
 	}
 }

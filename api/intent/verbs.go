@@ -69,22 +69,19 @@ func exited(status v1.ContainerStatus, spec v1.ContainerSpec) bool {
 	return status.Phase == v1.Exit && status.ObservedRun == spec.RunGeneration
 }
 
-// Reinstallation is the changes of a new installation. A nil field stays unchanged.
-type Reinstallation struct{ Image, Script *string }
-
 // CheckReinstallation adds the errors of r to f.
-func CheckReinstallation(f *v1.FieldErrors, r Reinstallation) {
+func CheckReinstallation(f *v1.FieldErrors, r v1.ReinstallRequest) {
 	if r.Image != nil {
 		checkImage(f, "image", *r.Image, true)
 	}
-	if r.Script != nil {
-		checkText(f, "install_script", *r.Script)
+	if r.InstallScript != nil {
+		checkText(f, "install_script", *r.InstallScript)
 	}
 }
 
 // ReinstallContainer requests a new installation and turns power off. A current
 // installation is aborted.
-func ReinstallContainer(s store.Writer, id string, r Reinstallation) error {
+func ReinstallContainer(s store.Writer, id string, r v1.ReinstallRequest) error {
 	var f v1.FieldErrors
 	CheckReinstallation(&f, r)
 	if err := f.Err(); err != nil {
@@ -94,20 +91,20 @@ func ReinstallContainer(s store.Writer, id string, r Reinstallation) error {
 		if _, err := findActive(tx, id); err != nil {
 			return err
 		}
-		return setSpec(tx, id, r.apply)
+		return setSpec(tx, id, func(spec *v1.ContainerSpec) error { return reinstall(spec, r) })
 	})
 }
 
-// apply changes a spec. It refuses an image that is not from the registry whose
+// reinstall changes a spec. It refuses an image that is not from the registry whose
 // credentials the spec names.
-func (r Reinstallation) apply(spec *v1.ContainerSpec) error {
+func reinstall(spec *v1.ContainerSpec, r v1.ReinstallRequest) error {
 	spec.InstallGeneration++
 	spec.Power = v1.PowerOff
 	if r.Image != nil {
 		spec.Image = *r.Image
 	}
-	if r.Script != nil {
-		spec.InstallScript = r.Script
+	if r.InstallScript != nil {
+		spec.InstallScript = r.InstallScript
 	}
 	var f v1.FieldErrors
 	checkRegistry(&f, *spec)

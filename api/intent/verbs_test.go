@@ -82,7 +82,7 @@ func TestReinstall(t *testing.T) {
 	require.NoError(t, intent.Power(w.store, "mc", intent.Start))
 	w.ran("mc", v1.Running)
 	script := "echo hi"
-	require.NoError(t, intent.ReinstallContainer(w.store, "mc", intent.Reinstallation{Script: &script}))
+	require.NoError(t, intent.ReinstallContainer(w.store, "mc", v1.ReinstallRequest{InstallScript: &script}))
 	spec := w.get("mc").Spec
 	require.EqualValues(t, 2, spec.InstallGeneration)
 	require.Equal(t, v1.PowerOff, spec.Power)
@@ -90,14 +90,14 @@ func TestReinstall(t *testing.T) {
 	require.Equal(t, script, spec.Script())
 
 	image := "other:2"
-	require.NoError(t, intent.ReinstallContainer(w.store, "mc", intent.Reinstallation{Image: &image}))
+	require.NoError(t, intent.ReinstallContainer(w.store, "mc", v1.ReinstallRequest{Image: &image}))
 	spec = w.get("mc").Spec
 	require.EqualValues(t, 3, spec.InstallGeneration, "a current installation begins anew")
 	require.Equal(t, image, spec.Image)
 	require.Equal(t, script, spec.Script())
 
 	bad := ""
-	require.EqualError(t, intent.ReinstallContainer(w.store, "mc", intent.Reinstallation{Image: &bad}), "image: is required")
+	require.EqualError(t, intent.ReinstallContainer(w.store, "mc", v1.ReinstallRequest{Image: &bad}), "image: is required")
 }
 
 func TestRebind(t *testing.T) {
@@ -106,10 +106,10 @@ func TestRebind(t *testing.T) {
 	w.create("other", 1005)
 	require.Equal(t, v1.ErrStillInstalling, intent.RebindNetwork(w.store, "mc", tcp(1002)))
 	w.installed("mc")
-	require.NoError(t, intent.UsePort(w.store, intent.PortRef{IP: "10.0.0.1", Port: 1003}, true))
+	require.NoError(t, intent.UsePort(w.store, v1.PortRef{IP: "10.0.0.1", Port: 1003}, true))
 	require.NoError(t, intent.RebindNetwork(w.store, "mc", tcp(1001, 1002, 1003)))
 	for port, container := range map[int]string{1000: "", 1001: "mc", 1002: "mc", 1003: "mc", 1004: "", 1005: "other"} {
-		require.Equal(t, container, w.port(port, "tcp").Container, port)
+		require.Equal(t, container, string(w.port(port, "tcp").Container), port)
 		require.Equal(t, container != "", w.port(port, "tcp").InUse, port)
 	}
 	require.Equal(t, tcp(1001, 1002, 1003), w.get("mc").Spec.Ports)
@@ -123,7 +123,7 @@ func TestRebind(t *testing.T) {
 	require.NoError(t, intent.RebindNetwork(w.store, "mc", nil))
 	require.Empty(t, w.port(1001, "tcp").Container)
 
-	require.NoError(t, intent.ReinstallContainer(w.store, "mc", intent.Reinstallation{}))
+	require.NoError(t, intent.ReinstallContainer(w.store, "mc", v1.ReinstallRequest{}))
 	require.Equal(t, v1.ErrStillInstalling, intent.RebindNetwork(w.store, "mc", tcp(1002)), "also before its controller has seen it")
 }
 

@@ -27,17 +27,11 @@ func CheckVolume(f *v1.FieldErrors, spec *v1.VolumeSpec) {
 		f.Add("size_limit", "must not be negative")
 	}
 	spec.Labels = nilIfEmpty(spec.Labels)
-	CheckVolumeChange(f, VolumeChange{&spec.Name, &spec.Labels})
-}
-
-// VolumeChange is a change of a volume. A nil field stays as it is.
-type VolumeChange struct {
-	Name   *string
-	Labels *map[string]string // all of them
+	CheckVolumeChange(f, v1.VolumeChange{Name: &spec.Name, Labels: &spec.Labels})
 }
 
 // CheckVolumeChange adds every error of a change to f.
-func CheckVolumeChange(f *v1.FieldErrors, c VolumeChange) {
+func CheckVolumeChange(f *v1.FieldErrors, c v1.VolumeChange) {
 	if c.Name != nil && (utf8.RuneCountInString(*c.Name) > maxName || strings.ContainsFunc(*c.Name, isNotPrint)) {
 		f.Add("name", "must be at most %d printable characters", maxName)
 	}
@@ -57,7 +51,7 @@ func CreateVolume(s store.Writer, spec v1.VolumeSpec) (string, error) {
 
 // ChangeVolume changes a volume. CheckVolumeChange has accepted the change. Its refusal
 // is v1.ErrVolumeNotFound.
-func ChangeVolume(s store.Writer, id string, c VolumeChange) error {
+func ChangeVolume(s store.Writer, id string, c v1.VolumeChange) error {
 	return s.Update(func(tx *store.Tx) error {
 		if _, err := getVolume(tx, id); err != nil {
 			return err

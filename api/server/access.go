@@ -18,13 +18,6 @@ import (
 // vendorType is the media type that a request must accept, in any case.
 const vendorType = "Application/vnd.berthv1+json"
 
-// call is the state of a request that package edge does not know. See edge.Call.
-type call struct {
-	caller  auth.Principal
-	entry   *store.Request // in the audit log; nil: it has none
-	session bool           // it has a session, which ends later than the handler
-}
-
 // access checks who may use a route.
 type access struct {
 	store    *store.Store
@@ -84,8 +77,8 @@ func (a access) spend(caller auth.Principal) error {
 // handle calls the handler of a route, or sends the stored response of an earlier
 // request with the same idempotency key.
 func (a access) handle(c *fiber.Ctx, r route) (err error) {
-	if r.is(bodiless) {
-		err = a.auditor.keys.begin(c, nil)
+	if r.in == nil && r.out != nil { // otherwise decode does it
+		err = a.auditor.keys.begin(callOf(c), nil)
 	}
 	if err == nil && r.is(limitsStarts) {
 		err = a.paces.start(callerOf(c), edge.Param(c, "id"))
@@ -148,7 +141,7 @@ func (a access) admit(c *fiber.Ctx, r route) error {
 	}
 	actor, refused := a.identify(c, caller)
 	state := edge.CallOf(c)
-	state.Actor, state.Owner = actor, &call{caller: caller}
+	state.Actor, state.Owner = actor, &call{Ctx: c, caller: caller}
 	if err := a.auditor.begin(c, r, actor, caller, a.recheck(c, r, caller)); err != nil {
 		return err
 	}
@@ -247,16 +240,15 @@ func (a access) forget(p auth.Principal) {
 
 // verify checks the token of a request again: its body may have taken longer
 // than the token was valid, or than its container existed.
-func (a access) verify(c *fiber.Ctx) error {
+func (a access) verify(c *call) error {
 	return a.store.View(func(tx *store.Tx) error {
-		p, err := callerOf(c).Verify(tx, a.settings.Current().Authorization)
+		p, err := c.caller.Verify(tx, a.settings.Current().Authorization)
 		if err != nil {
 			return err
 		}
-		own := callOf(c)
-		own.caller = p
-		if own.entry != nil {
-			return own.entry.Check(tx)
+		c.caller = p
+		if c.entry != nil {
+			return c.entry.Check(tx)
 		}
 		return nil
 	})
@@ -265,11 +257,3 @@ func (a access) verify(c *fiber.Ctx) error {
 // callerOf returns the principal of a request. The zero Principal, which is that of
 // a request without any, has no scope.
 func callerOf(c *fiber.Ctx) auth.Principal { return callOf(c).caller }
-
-// callOf returns the state of a request. It is empty until admit.
-func callOf(c *fiber.Ctx) *call {
-	if own, admitted := edge.CallOf(c).Owner.(*call); admitted {
-		return own
-	}
-	return &call{}
-}

@@ -289,7 +289,7 @@ func TestWaitingRequests(t *testing.T) {
 	volume := h.volume()
 	h.container("mc", volume)
 	h.phase("mc", v1.Ready)
-	pace := h.server.handlers.files.decoder.access.auditor.pace
+	pace := h.server.handlers.files.sessions.access.auditor.pace
 	wait := func(tenant string) {
 		pace.Count(tenant, limit.Changes().Burst)
 		pace.Count(tenant, 100)

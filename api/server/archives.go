@@ -6,9 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gofiber/fiber/v2"
-
-	"berth/api/server/edge"
 	v1 "berth/api/v1"
 )
 
@@ -24,59 +21,48 @@ type extractedBody struct {
 	Destination string `json:"destination"`
 }
 
-func (s files) compress(c *fiber.Ctx) error {
-	var body struct {
-		Format string   `json:"format"`
-		Output string   `json:"output_name" api:"required"`
-		Path   *string  `json:"path"`
-		Paths  []string `json:"paths"`
+type compressRequest struct {
+	Format string   `json:"format"`
+	Output string   `json:"output_name" api:"required"`
+	Path   *string  `json:"path"`
+	Paths  []string `json:"paths"`
+}
+
+func (s files) checkCompress(c *call, r *compressRequest) error {
+	if r.Format != "" && !slices.Contains(v1.Formats(), r.Format) {
+		c.faults.Add("format", "must be one of %s", strings.Join(v1.Formats(), ", "))
 	}
-	var faults v1.FieldErrors
-	if err := s.decoder.decode(c, &body, &faults); err != nil {
-		return err
-	}
-	if body.Format != "" && !slices.Contains(v1.Formats(), body.Format) {
-		faults.Add("format", "must be one of %s", strings.Join(v1.Formats(), ", "))
-	}
-	if err := faults.Err(); err != nil {
-		return err
-	}
+	return nil
+}
+
+func (s files) compress(c *call, r compressRequest) (archiveBody, error) {
 	folder := "."
-	if body.Path != nil {
-		folder = *body.Path
+	if r.Path != nil {
+		folder = *r.Path
 	}
-	nameFile(c, path.Join(folder, body.Output))
-	if err := checkPaths(append([]string{folder, body.Output}, body.Paths...)...); err != nil {
-		return err
+	c.nameFile(path.Join(folder, r.Output))
+	if err := checkPaths(append([]string{folder, r.Output}, r.Paths...)...); err != nil {
+		return archiveBody{}, err
 	}
 	var archive v1.Archive
 	err := s.onVolume(c, s.permits.archives, func(ctx context.Context, f Files, id string) (err error) {
-		archive, err = f.Compress(ctx, id, v1.Compression{Format: body.Format, Output: body.Output, Folder: folder, Paths: body.Paths})
+		archive, err = f.Compress(ctx, id, v1.Compression{Format: r.Format, Output: r.Output, Folder: folder, Paths: r.Paths})
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	return edge.OK(c, archiveBody{"Compressed successfully", archive.Path, archive.Size, archive.Skipped})
+	return archiveBody{"Compressed successfully", archive.Path, archive.Size, archive.Skipped}, err
 }
 
-func (s files) decompress(c *fiber.Ctx) error {
-	var body struct {
-		ArchivePath string `json:"archive_path" api:"required"`
-		Destination string `json:"destination" api:"required"`
+type decompressRequest struct {
+	ArchivePath string `json:"archive_path" api:"required"`
+	Destination string `json:"destination" api:"required"`
+}
+
+func (s files) decompress(c *call, r decompressRequest) (extractedBody, error) {
+	c.nameFile(r.ArchivePath, r.Destination)
+	if err := checkPaths(r.ArchivePath, r.Destination); err != nil {
+		return extractedBody{}, err
 	}
-	if err := s.decoder.decodeStrict(c, &body); err != nil {
-		return err
-	}
-	nameFile(c, body.ArchivePath, body.Destination)
-	if err := checkPaths(body.ArchivePath, body.Destination); err != nil {
-		return err
-	}
-	err := s.onVolume(c, s.permits.archives, func(ctx context.Context, f Files, id string) error {
-		return f.Decompress(ctx, id, body.ArchivePath, body.Destination)
+	return extractedBody{"Decompressed successfully", r.Destination}, s.onVolume(c, s.permits.archives, func(ctx context.Context, f Files, id string) error {
+		return f.Decompress(ctx, id, r.ArchivePath, r.Destination)
 	})
-	if err != nil {
-		return err
-	}
-	return edge.OK(c, extractedBody{"Decompressed successfully", body.Destination})
 }

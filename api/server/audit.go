@@ -2,7 +2,6 @@ package server
 
 import (
 	"cmp"
-	"maps"
 	"net/http"
 	"strings"
 
@@ -20,18 +19,16 @@ import (
 // auditor writes the entries of mutating requests to the audit log.
 type auditor struct {
 	store   *store.Store
-	actions map[string]string // by method and path of the route
 	pace    *limit.Rate
 	keys    *idempotency
 	entries *prometheus.CounterVec
 }
 
 func newAuditor(db *store.Store, r prometheus.Registerer) auditor {
-	a := auditor{store: db, actions: actions(), pace: limit.NewRate(limit.Changes()), keys: newIdempotency(db, r), entries: prometheus.NewCounterVec(prometheus.CounterOpts{
+	a := auditor{store: db, pace: limit.NewRate(limit.Changes()), keys: newIdempotency(db, r), entries: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "berth_audit_entries_total",
 		Help: "Requests recorded in the audit log, by result: accepted, refused (4xx), failed (5xx), or unrecorded if the store could not be written.",
 	}, []string{"result"})}
-	maps.Copy(a.actions, backupActions())
 	for _, result := range []string{accepted, refusedResult, failed, unrecorded} {
 		a.entries.WithLabelValues(result)
 	}
@@ -88,7 +85,7 @@ func (a auditor) begin(c *fiber.Ctx, r route, actor v1.Actor, caller auth.Princi
 
 // describe returns what the URL of a request says about it.
 func (a auditor) describe(c *fiber.Ctx, r route) v1.Audit {
-	d := v1.Audit{RequestID: edge.RequestID(c), Action: a.actions[r.method+" "+r.path]}
+	d := v1.Audit{RequestID: edge.RequestID(c), Action: r.action}
 	if r.path == "" { // no route has its path and method
 		d.Action, d.Object = "request."+strings.ToLower(c.Method()), edge.MaskTokens(c.Path())
 		return d
@@ -166,73 +163,23 @@ func (a auditor) finishMessage(r *store.Request, caller auth.Principal, err erro
 	return cmp.Or(a.finish(r, caller, status, nil, false), err)
 }
 
-// requestOf returns the store as a request changes it.
-func requestOf(c *fiber.Ctx, db *store.Store) *store.Request {
-	if r := callOf(c).entry; r != nil {
-		return r
+// writer returns the store as a request changes it.
+func (c *call) writer(db *store.Store) *store.Request {
+	if c.entry != nil {
+		return c.entry
 	}
-	return store.NewRequest(db, edge.Actor(c), v1.Audit{})
+	return store.NewRequest(db, c.actor(), v1.Audit{})
 }
 
 // describe completes the description of a request, if it has an entry.
-func describe(c *fiber.Ctx, change func(*v1.Audit)) {
-	if r := callOf(c).entry; r != nil {
-		change(&r.Audit)
+func (c *call) describe(change func(*v1.Audit)) {
+	if c.entry != nil {
+		change(&c.entry.Audit)
 	}
 }
 
 // nameFile records the path of the file that a request changes. Several are
 // separated by arrows.
-func nameFile(c *fiber.Ctx, paths ...string) {
-	describe(c, func(a *v1.Audit) { a.Path = edge.MaskTokens(strings.Join(paths, " -> ")) })
-}
-
-// actions returns the action of each route that is no GET, by its method and path.
-func actions() map[string]string {
-	return map[string]string{
-		"POST /auth/tokens":                   "token.create",
-		"DELETE /auth/tokens/:token":          "token.delete",
-		"POST /auth/tickets":                  "ticket.create",
-		"POST /network/ports":                 "port.create",
-		"POST /network/ports/bulk":            "port.create",
-		"POST /network/ports/bulk-delete":     "port.delete",
-		"DELETE /network/ports/:ip/:port":     "port.delete",
-		"PUT /network/ports/:ip/:port/use":    "port.use",
-		"POST /remote/config/reload":          "config.reload",
-		"POST /volumes":                       "volume.create",
-		"PATCH /volumes/:volume":              "volume.update",
-		"DELETE /volumes/:volume":             "volume.delete",
-		"POST /volumes/:volume/files":         "file.write",
-		"DELETE /volumes/:volume/files":       "file.delete",
-		"PUT /volumes/:volume/files/content":  "file.write",
-		"POST /volumes/:volume/folders":       "folder.create",
-		"POST /volumes/:volume/copy":          "file.copy",
-		"POST /volumes/:volume/rename":        "file.rename",
-		"POST /volumes/:volume/chmod":         "file.chmod",
-		"POST /volumes/:volume/compress":      "archive.create",
-		"POST /volumes/:volume/decompress":    "archive.extract",
-		"POST /volumes/:volume/pull":          "pull.create",
-		"DELETE /volumes/:volume/pulls/:pull": "pull.cancel",
-		"POST /containers":                    "container.create",
-		"PUT /containers/:id":                 "container.apply",
-		"DELETE /containers/:id":              "container.delete",
-		"POST /containers/:id/start":          "container.start",
-		"POST /containers/:id/stop":           "container.stop",
-		"POST /containers/:id/kill":           "container.kill",
-		"POST /containers/:id/restart":        "container.restart",
-		"POST /containers/:id/reinstall":      "container.reinstall",
-		"POST /containers/:id/rebind-network": "container.rebind",
-		"POST /containers/:id/command":        "container.command",
-	}
-}
-
-// backupActions is actions for backups.
-func backupActions() map[string]string {
-	return map[string]string{
-		"POST /volumes/:volume/backups":         "backup.create",
-		"DELETE /backups/:backup":               "backup.delete",
-		"POST /backups/:backup/restore":         "backup.restore",
-		"PUT /volumes/:volume/backup-policy":    "policy.update",
-		"DELETE /volumes/:volume/backup-policy": "policy.delete",
-	}
+func (c *call) nameFile(paths ...string) {
+	c.describe(func(a *v1.Audit) { a.Path = edge.MaskTokens(strings.Join(paths, " -> ")) })
 }

@@ -1,10 +1,7 @@
 package server
 
 import (
-	"github.com/gofiber/fiber/v2"
-
 	"berth/api/intent"
-	"berth/api/server/edge"
 	v1 "berth/api/v1"
 	"berth/store"
 )
@@ -18,10 +15,10 @@ type auditBody struct {
 
 // list answers with the entries after ?since=, or with the last ones, that match ?container=,
 // ?volume= and ?actor=.
-func (s audit) list(c *fiber.Ctx) error {
+func (s audit) list(c *call) (auditBody, error) {
 	r, err := rangeOf(c)
 	if err != nil {
-		return err
+		return auditBody{}, err
 	}
 	filter := v1.AuditFilter{Container: c.Query("container"), Volume: c.Query("volume"), Actor: c.Query("actor")}
 	var body auditBody
@@ -37,7 +34,7 @@ func (s audit) list(c *fiber.Ctx) error {
 		return err
 	})
 	if err != nil {
-		return err
+		return auditBody{}, err
 	}
-	return edge.OK(c, body)
+	return body, nil
 }

@@ -20,10 +20,10 @@ const archiveType = "application/zstd"
 
 // download answers with the archive of a backup, with the part of it that Range
 // selects, or with the URL of an object in S3.
-func (s backups) download(c *fiber.Ctx) error {
+func (s backups) download(c *call) error {
 	var b v1.Backup
 	err := s.store.View(func(tx *store.Tx) (err error) {
-		b, err = findBackup(c, tx)
+		b, err = c.findBackup(tx)
 		return err
 	})
 	switch {
@@ -51,5 +51,5 @@ func (s backups) download(c *fiber.Ctx) error {
 		return err
 	}
 	tag := strings.TrimPrefix(b.Status.Checksum, "sha256:")
-	return edge.SendFile(c, file, edge.Download{Name: key, Type: archiveType, Tag: tag}, done)
+	return edge.SendFile(c.Ctx, file, edge.Download{Name: key, Type: archiveType, Tag: tag}, done)
 }

@@ -8,18 +8,15 @@ import (
 	"math"
 	"slices"
 
-	"github.com/gofiber/fiber/v2"
-
 	"berth/api/auth"
 	"berth/api/intent"
-	"berth/api/server/edge"
 	v1 "berth/api/v1"
 	"berth/store"
 )
 
 type backupsBody struct {
-	Backups  []backupView `json:"backups"`
-	Continue string       `json:"continue,omitempty"`
+	Backups  []v1.BackupView `json:"backups"`
+	Continue string          `json:"continue,omitempty"`
 }
 
 // placeOf returns a text that sorts an object before the older ones.
@@ -47,19 +44,19 @@ func newestBackups(tx *store.Tx, place string, sees func(volume string) bool) it
 
 // list answers with the backups of ?volume=, or of all volumes. That volume may be
 // deleted: then only its whole id is known.
-func (s backups) list(c *fiber.Ctx) error {
-	return s.answer(c, func(tx *store.Tx) (string, error) {
+func (s backups) list(c *call) (backupsBody, error) {
+	return s.page(c, func(tx *store.Tx) (string, error) {
 		volume := c.Query("volume")
 		if volume == "" {
 			return "", nil
 		}
 		v, err := intent.FindVolume(tx, volume)
-		switch sees := callerOf(c).CanAccessAny(intent.UsersOf(tx, v.Meta.ID)); {
+		switch sees := c.caller.CanAccessAny(intent.UsersOf(tx, v.Meta.ID)); {
 		case err == nil && sees:
 			return v.Meta.ID, nil
 		case err == nil:
 			return "", v1.ErrVolumeNotFound
-		case errors.Is(err, v1.ErrVolumeNotFound) && !callerOf(c).Restricted() && len(store.Backups.IDsBy(tx, volume)) > 0:
+		case errors.Is(err, v1.ErrVolumeNotFound) && !c.caller.Restricted() && len(store.Backups.IDsBy(tx, volume)) > 0:
 			return volume, nil
 		}
 		return "", err
@@ -67,27 +64,27 @@ func (s backups) list(c *fiber.Ctx) error {
 }
 
 // listOfVolume answers with the backups of the volume that the path names.
-func (s backups) listOfVolume(c *fiber.Ctx) error {
-	return s.answer(c, func(tx *store.Tx) (string, error) {
-		v, _, err := findVolume(c, tx)
+func (s backups) listOfVolume(c *call) (backupsBody, error) {
+	return s.page(c, func(tx *store.Tx) (string, error) {
+		v, _, err := c.findVolume(tx)
 		return v.Meta.ID, err
 	})
 }
 
-// answer answers with a page of the backups of a volume, or of all volumes if it is
+// page returns a page of the backups of a volume, or of all volumes if it is
 // empty, the newest first.
-func (s backups) answer(c *fiber.Ctx, volumeOf func(*store.Tx) (string, error)) error {
+func (s backups) page(c *call, volumeOf func(*store.Tx) (string, error)) (backupsBody, error) {
+	body := backupsBody{Backups: []v1.BackupView{}}
 	page, err := pageOf(c)
 	if err != nil {
-		return err
+		return body, err
 	}
-	body := backupsBody{Backups: []backupView{}}
 	err = s.store.View(func(tx *store.Tx) error {
 		volume, err := volumeOf(tx)
 		if err != nil {
 			return err
 		}
-		sees, err := seesBackups(tx, callerOf(c), volume)
+		sees, err := seesBackups(tx, c.caller, volume)
 		if err != nil {
 			return err
 		}
@@ -98,14 +95,11 @@ func (s backups) answer(c *fiber.Ctx, volumeOf func(*store.Tx) (string, error)) 
 			if err != nil {
 				return err
 			}
-			body.Backups = append(body.Backups, viewOfBackup(b, restores))
+			body.Backups = append(body.Backups, v1.ViewOfBackup(b, restores))
 		}
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	return edge.OK(c, body)
+	return body, err
 }
 
 // seesBackups returns whether caller may see the backups of a volume. It is false for all

@@ -375,7 +375,7 @@ func TestDamagedRestoreKeepsNoBackup(t *testing.T) {
 	volume := h.volume()
 	id := backup(h, volume, nil)
 	require.NoError(t, h.store.Update(func(tx *store.Tx) error {
-		return errors.Join(store.Restores.Create(tx, "damaged", v1.RestoreSpec{BackupID: id, VolumeID: volume}), storetest.Damage(tx, "restore", "damaged"))
+		return errors.Join(store.Restores.Create(tx, "damaged", v1.RestoreSpec{BackupID: id, RestoreRequest: v1.RestoreRequest{VolumeID: volume}}), storetest.Damage(tx, "restore", "damaged"))
 	}))
 	require.Empty(t, h.must("GET", "/backups/"+id, nil).json["restores"])
 	h.must("DELETE", "/backups/"+id, nil)

@@ -3,9 +3,6 @@ package server
 import (
 	"log/slog"
 
-	"github.com/gofiber/fiber/v2"
-
-	"berth/api/server/edge"
 	v1 "berth/api/v1"
 )
 
@@ -18,18 +15,20 @@ type configuration struct {
 
 // get answers with the configuration. The configured token sees secrets in
 // clear; minted tokens see them masked, whatever their scopes.
-func (s configuration) get(c *fiber.Ctx) error {
-	return edge.OK(c, s.settings.Current().Show(s.version, callerOf(c).Configured))
+func (s configuration) get(c *call) (any, error) {
+	return s.settings.Current().Show(s.version, c.caller.Configured), nil
 }
 
-func (s configuration) reload(c *fiber.Ctx) error {
+type reloadedBody struct {
+	messageBody
+	RestartRequired []string `json:"restart_required"`
+}
+
+func (s configuration) reload(c *call) (reloadedBody, error) {
 	restart, err := s.settings.Reload()
 	if err != nil {
-		return v1.Errorf(v1.InvalidRequest, "%s", err)
+		return reloadedBody{}, v1.Errorf(v1.InvalidRequest, "%s", err)
 	}
-	s.log.Info("the configuration was reloaded", slog.Any("restart_required", restart), slog.String("actor", edge.Actor(c).String()))
-	return edge.OK(c, struct {
-		messageBody
-		RestartRequired []string `json:"restart_required"`
-	}{messageBody{"Configuration reloaded"}, append([]string{}, restart...)})
+	s.log.Info("the configuration was reloaded", slog.Any("restart_required", restart), slog.String("actor", c.actor().String()))
+	return reloadedBody{messageBody{"Configuration reloaded"}, append([]string{}, restart...)}, nil
 }

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gofiber/fiber/v2"
-
 	"berth/api/server/edge"
 	"berth/api/server/ws"
 	"berth/api/stream"
@@ -19,37 +17,31 @@ import (
 type consoles struct {
 	store     *store.Store
 	hub       *stream.Hub
-	decoder   decoder
 	sessions  sessions
 	processes processes
 }
 
-func (s consoles) command(c *fiber.Ctx) error {
-	var body struct {
-		Command string `json:"command" api:"required"`
-	}
-	if err := s.decoder.decodeStrict(c, &body); err != nil {
-		return err
-	}
-	o, err := findContainer(c, s.store)
+type commandRequest struct {
+	Command string `json:"command" api:"required"`
+}
+
+func (s consoles) command(c *call, r commandRequest) (acceptedBody, error) {
+	o, err := c.findContainer(s.store)
 	if err != nil {
-		return err
+		return acceptedBody{}, err
 	}
-	if err := s.processes.Command(context.Background(), callerOf(c), o.Meta.ID, body.Command); err != nil {
-		return err
-	}
-	return edge.OK(c, acceptedBody{"Command sent", o.Meta.ID})
+	return acceptedBody{"Command sent", o.Meta.ID}, s.processes.Command(context.Background(), c.caller, o.Meta.ID, r.Command)
 }
 
 // logs returns the handler for the history of one console; role is empty for the
 // install and the server console together.
-func (s consoles) logs(role string) fiber.Handler {
-	return func(c *fiber.Ctx) error {
+func (s consoles) logs(role string) func(*call) error {
+	return func(c *call) error {
 		q, err := logsQueryOf(c, role)
 		if err != nil {
 			return err
 		}
-		o, err := findContainer(c, s.store)
+		o, err := c.findContainer(s.store)
 		if err != nil {
 			return err
 		}
@@ -65,7 +57,7 @@ type logsQuery struct {
 }
 
 // logsQueryOf returns the query of a request, or an error with all its faults.
-func logsQueryOf(c *fiber.Ctx, role string) (q logsQuery, err error) {
+func logsQueryOf(c *call, role string) (q logsQuery, err error) {
 	q.Role = role
 	if q.since, q.behind, err = lineQuery(c); err != nil {
 		return q, err
@@ -74,7 +66,7 @@ func logsQueryOf(c *fiber.Ctx, role string) (q logsQuery, err error) {
 	if q.behind {
 		tail = ws.MaxTail
 	}
-	if q.Tail, err = edge.QueryInt(c, "tail", tail, ws.MaxTail); err != nil {
+	if q.Tail, err = edge.QueryInt(c.Ctx, "tail", tail, ws.MaxTail); err != nil {
 		return q, err
 	}
 	if q.Since, err = q.time(c, "since"); err != nil {
@@ -85,7 +77,7 @@ func logsQueryOf(c *fiber.Ctx, role string) (q logsQuery, err error) {
 }
 
 // time returns the query parameter name, a time that selects lines.
-func (q logsQuery) time(c *fiber.Ctx, name string) (time.Time, error) {
+func (q logsQuery) time(c *call, name string) (time.Time, error) {
 	at, ok := parseTime(c.Query(name))
 	switch {
 	case !ok:
@@ -98,7 +90,7 @@ func (q logsQuery) time(c *fiber.Ctx, name string) (time.Time, error) {
 
 // lineQuery returns the query parameter since_line, a cursor in a console. given
 // reports whether it is present.
-func lineQuery(c *fiber.Ctx) (line stream.Cursor, given bool, err error) {
+func lineQuery(c *call) (line stream.Cursor, given bool, err error) {
 	text := c.Query("since_line")
 	if text == "" {
 		return line, false, nil
@@ -124,14 +116,14 @@ func parseTime(text string) (time.Time, bool) {
 	return time.Unix(seconds, 0), err == nil && seconds >= 0
 }
 
-func (s consoles) stats(c *fiber.Ctx) error {
-	o, err := findContainer(c, s.store)
+func (s consoles) stats(c *call) (v1.Stats, error) {
+	o, err := c.findContainer(s.store)
 	if err != nil {
-		return err
+		return v1.Stats{}, err
 	}
 	stats, err := s.processes.Stats(context.Background(), o.Meta.ID)
 	if err != nil {
-		return err
+		return v1.Stats{}, err
 	}
-	return edge.OK(c, stats)
+	return stats, nil
 }

@@ -17,33 +17,30 @@ import (
 // purgeWait bounds how long a failed creation waits for its record to be removed.
 const purgeWait = 5 * time.Second
 
+type createdBody struct {
+	acceptedBody
+	State v1.Phase `json:"state"`
+}
+
+func (s containers) checkCreate(c *call, r *v1.ContainerView) error {
+	c.describe(func(a *v1.Audit) {
+		a.Object, a.Container, a.Volume = r.InternalID, r.InternalID, fullVolume(s.store, r.VolumeID)
+	})
+	if c.faults.Any() { // otherwise CreateContainer checks it
+		intent.CheckContainer(&c.faults, s.policy(), r.InternalID, &r.ContainerSpec)
+	}
+	return nil
+}
+
 // create stores the desired state, and waits for the result of the image
 // check for at most reconcile.create_wait.
-func (s containers) create(c *fiber.Ctx) error {
-	var body v1.ContainerView
-	var f v1.FieldErrors
-	if err := s.decoder.decode(c, &body, &f); err != nil {
-		return err
+func (s containers) create(c *call, r v1.ContainerView) (createdBody, error) {
+	answer := createdBody{acceptedBody{"Container creation started", r.InternalID}, v1.Installing}
+	request := c.promise(s.store, func(string) any { return answer })
+	if err := intent.CreateContainer(request, s.policy(), r.InternalID, r.ContainerSpec); err != nil {
+		return answer, err
 	}
-	describe(c, func(a *v1.Audit) {
-		a.Object, a.Container, a.Volume = body.InternalID, body.InternalID, fullVolume(s.store, body.VolumeID)
-	})
-	if f.Any() {
-		intent.CheckContainer(&f, s.policy(), body.InternalID, &body.ContainerSpec)
-		return f.Err()
-	}
-	answer := struct {
-		acceptedBody
-		State v1.Phase `json:"state"`
-	}{acceptedBody{"Container creation started", body.InternalID}, v1.Installing}
-	request := promise(c, s.store, fiber.StatusOK, func(string) any { return answer })
-	if err := intent.CreateContainer(request, s.policy(), body.InternalID, body.ContainerSpec); err != nil {
-		return err
-	}
-	if err := s.imageVerdict(request, body.InternalID); err != nil {
-		return err
-	}
-	return edge.OK(c, answer)
+	return answer, s.imageVerdict(request, r.InternalID)
 }
 
 // imageVerdict waits until the image of a new container was found or not, for at
@@ -75,57 +72,46 @@ func judged(o v1.Container) bool {
 	return status == v1.True || status == v1.False
 }
 
-type actionBody struct {
-	Action string `json:"action"`
-	Reason string `json:"reason"`
+func (s containers) checkApply(c *call, r *v1.ContainerView) error {
+	c.describe(func(a *v1.Audit) { a.Volume = fullVolume(s.store, r.VolumeID) })
+	id := c.param("id")
+	if r.InternalID != "" && r.InternalID != id {
+		c.faults.Add("internal_id", "must equal the id in the URL")
+	}
+	_, err := edge.QueryBool(c.Ctx, "dry_run")
+	if err == nil && !c.faults.Any() { // ApplyContainer checks it
+		return nil
+	}
+	intent.CheckContainer(&c.faults, s.policy(), id, &r.ContainerSpec)
+	return refused(c.faults, err)
+}
+
+// refused returns the errors of a body, or err if it has none.
+func refused(f v1.FieldErrors, err error) error {
+	if f.Any() {
+		return f
+	}
+	return err
 }
 
 // apply creates or updates a container as the body describes it.
-func (s containers) apply(c *fiber.Ctx) error {
-	var body v1.ContainerView
-	var f v1.FieldErrors
-	if err := s.decoder.decode(c, &body, &f); err != nil {
-		return err
-	}
-	describe(c, func(a *v1.Audit) { a.Volume = fullVolume(s.store, body.VolumeID) })
-	id := edge.Param(c, "id")
-	if body.InternalID != "" && body.InternalID != id {
-		f.Add("internal_id", "must equal the id in the URL")
-	}
-	dryRun, err := edge.QueryBool(c, "dry_run")
-	if err != nil || f.Any() {
-		intent.CheckContainer(&f, s.policy(), id, &body.ContainerSpec)
-		return refused(f, err)
-	}
+func (s containers) apply(c *call, r v1.ContainerView) (any, error) {
+	dryRun, _ := edge.QueryBool(c.Ctx, "dry_run") // checkApply found no error
 	o := intent.ApplyOptions{IfMatch: c.Get(fiber.HeaderIfMatch), DryRun: dryRun}
-	done, err := intent.ApplyContainer(requestOf(c, s.store), s.policy(), id, body.ContainerSpec, o)
+	done, err := intent.ApplyContainer(c.writer(s.store), s.policy(), c.param("id"), r.ContainerSpec, o)
 	switch {
 	case err != nil:
-		return err
+		return nil, err
 	case dryRun:
-		return edge.OK(c, changes(done))
+		return v1.Changes{Changed: done.Changed(), Actions: append([]v1.Action{}, done.Actions...)}, nil
 	}
-	after, err := findContainer(c, s.store)
+	after, err := c.findContainer(s.store)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	status := fiber.StatusOK
-	if done.Created {
-		status = fiber.StatusCreated
-	}
+	c.created = done.Created
 	c.Set(fiber.HeaderETag, etag(after))
-	return edge.Reply(c, status, s.view(after))
-}
-
-func changes(done intent.Applied) any {
-	list := make([]actionBody, len(done.Actions))
-	for i, a := range done.Actions {
-		list[i] = actionBody(a)
-	}
-	return struct {
-		Changed bool         `json:"changed"`
-		Actions []actionBody `json:"actions"`
-	}{done.Changed(), list}
+	return s.view(after), nil
 }
 
 // cpus returns the number of processors of the host; 0: unknown.

@@ -19,7 +19,6 @@ import (
 type containers struct {
 	store    *store.Store
 	settings auth.Settings
-	decoder  decoder
 	engine   func() EngineHealth
 	sampler  Stats
 	mounts   func(source string) string // see intent.Policy
@@ -33,17 +32,17 @@ type acceptedBody struct {
 
 // containerID returns the container id in the path of a request. An invalid id,
 // and one that the caller may not access, is v1.ErrContainerNotFound.
-func containerID(c *fiber.Ctx) (string, error) {
-	id := edge.Param(c, "id")
-	if !intent.IsContainerID(id) || !callerOf(c).CanAccess(id) {
+func (c *call) containerID() (string, error) {
+	id := c.param("id")
+	if !intent.IsContainerID(id) || !c.caller.CanAccess(id) {
 		return "", v1.ErrContainerNotFound
 	}
 	return id, nil
 }
 
 // findContainer returns the container that the path of a request names.
-func findContainer(c *fiber.Ctx, db *store.Store) (o v1.Container, err error) {
-	id, err := containerID(c)
+func (c *call) findContainer(db *store.Store) (o v1.Container, err error) {
+	id, err := c.containerID()
 	if err != nil {
 		return o, err
 	}
@@ -62,20 +61,20 @@ func (s containers) view(o v1.Container) v1.ContainerView {
 func etag(o v1.Container) string { return strconv.Quote(strconv.FormatUint(o.Meta.Revision, 10)) }
 
 // get answers with a container, or with ?view=spec only with what a client may declare again.
-func (s containers) get(c *fiber.Ctx) error {
+func (s containers) get(c *call) (any, error) {
 	view := c.Query("view")
 	if view != "" && view != "spec" {
-		return v1.Errorf(v1.InvalidRequest, "view: must be spec")
+		return nil, v1.Errorf(v1.InvalidRequest, "view: must be spec")
 	}
-	o, err := findContainer(c, s.store)
+	o, err := c.findContainer(s.store)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	c.Set(fiber.HeaderETag, etag(o))
 	if view == "spec" {
-		return edge.OK(c, v1.Declared(o))
+		return v1.Declared(o), nil
 	}
-	return edge.OK(c, s.view(o))
+	return s.view(o), nil
 }
 
 type containersBody[V any] struct {
@@ -85,46 +84,42 @@ type containersBody[V any] struct {
 
 // list answers with the containers that match every ?label=, and with
 // their resource usage if ?stats=true.
-func (s containers) list(c *fiber.Ctx) error {
+func (s containers) list(c *call) (any, error) {
 	want, err := labelQuery(c)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	measured, err := edge.QueryBool(c, "stats")
+	measured, err := edge.QueryBool(c.Ctx, "stats")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	page, err := pageOf(c)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	caller := callerOf(c)
 	var body containersBody[v1.ContainerSummary]
 	err = s.store.View(func(tx *store.Tx) error {
 		body.Containers, body.Continue = listObjects(tx, store.Containers, page, func(o v1.Container) (v1.ContainerSummary, bool) {
-			if !caller.CanAccess(o.Meta.ID) || !hasLabels(o.Spec.Labels, want) {
+			if !c.caller.CanAccess(o.Meta.ID) || !hasLabels(o.Spec.Labels, want) {
 				return v1.ContainerSummary{}, false
 			}
 			return v1.SummaryOf(o), true
 		})
 		return nil
 	})
-	if err != nil {
-		return err
+	if err != nil || !measured {
+		return body, err
 	}
-	if measured {
-		return s.listMeasured(c, body)
-	}
-	return edge.OK(c, body)
+	return s.measure(body)
 }
 
 // samplesTimeout bounds how long a list waits for resource usage.
 const samplesTimeout = 5 * time.Second
 
-// listMeasured answers with a list and the resource usage of each container.
-func (s containers) listMeasured(c *fiber.Ctx, list containersBody[v1.ContainerSummary]) error {
+// measure returns a list with the resource usage of each container.
+func (s containers) measure(list containersBody[v1.ContainerSummary]) (body containersBody[v1.MeasuredContainer], err error) {
 	if s.sampler == nil {
-		return edge.ErrUnavailable
+		return body, edge.ErrUnavailable
 	}
 	ids := make([]string, len(list.Containers))
 	for i, o := range list.Containers {
@@ -133,7 +128,7 @@ func (s containers) listMeasured(c *fiber.Ctx, list containersBody[v1.ContainerS
 	ctx, cancel := context.WithTimeout(context.Background(), samplesTimeout)
 	defer cancel()
 	samples := s.sampler.Samples(ctx, ids)
-	body := containersBody[v1.MeasuredContainer]{[]v1.MeasuredContainer{}, list.Continue}
+	body.Containers, body.Continue = []v1.MeasuredContainer{}, list.Continue
 	for _, o := range list.Containers {
 		view := v1.MeasuredContainer{ContainerSummary: o}
 		if sample, runs := samples[o.InternalID]; runs {
@@ -141,12 +136,12 @@ func (s containers) listMeasured(c *fiber.Ctx, list containersBody[v1.ContainerS
 		}
 		body.Containers = append(body.Containers, view)
 	}
-	return edge.OK(c, body)
+	return body, nil
 }
 
 // labelQuery returns the query parameters label, each "name=value" or "name".
-func labelQuery(c *fiber.Ctx) ([]string, error) {
-	want := edge.QueryValues(c, "label")
+func labelQuery(c *call) ([]string, error) {
+	want := edge.QueryValues(c.Ctx, "label")
 	for _, text := range want {
 		if name, _, _ := strings.Cut(text, "="); name == "" {
 			return nil, v1.Errorf(v1.InvalidRequest, "label: must be name=value or a name")
@@ -166,75 +161,59 @@ func hasLabels(labels map[string]string, want []string) bool {
 }
 
 // power returns the handler of a request of power.
-func (s containers) power(verb intent.Verb) fiber.Handler {
-	return func(c *fiber.Ctx) error {
-		id, err := containerID(c)
+func (s containers) power(verb intent.Verb) func(*call) (acceptedBody, error) {
+	return func(c *call) (acceptedBody, error) {
+		id, err := c.containerID()
 		if err != nil {
-			return err
+			return acceptedBody{}, err
 		}
 		answer := acceptedBody{"Container " + string(verb) + " initiated", id}
-		if err := intent.Power(promise(c, s.store, fiber.StatusOK, func(string) any { return answer }), id, verb); err != nil {
-			return err
-		}
-		return edge.OK(c, answer)
+		return answer, intent.Power(c.promise(s.store, func(string) any { return answer }), id, verb)
 	}
 }
 
-func (s containers) reinstall(c *fiber.Ctx) error {
-	var body struct {
-		Image         *string `json:"image"`
-		InstallScript *string `json:"install_script"`
-	}
-	var f v1.FieldErrors
-	if err := s.decoder.decode(c, &body, &f); err != nil {
-		return err
-	}
-	r := intent.Reinstallation{Image: body.Image, Script: body.InstallScript}
-	id, err := containerID(c)
-	if err != nil || f.Any() {
-		intent.CheckReinstallation(&f, r)
-		return refused(f, err)
+func (s containers) checkReinstall(c *call, r *v1.ReinstallRequest) error {
+	intent.CheckReinstallation(&c.faults, *r)
+	return nil
+}
+
+func (s containers) reinstall(c *call, r v1.ReinstallRequest) (acceptedBody, error) {
+	id, err := c.containerID()
+	if err != nil {
+		return acceptedBody{}, err
 	}
 	answer := acceptedBody{"Container reinstallation initiated", id}
-	if err := intent.ReinstallContainer(promise(c, s.store, fiber.StatusOK, func(string) any { return answer }), id, r); err != nil {
-		return err
-	}
-	return edge.OK(c, answer)
+	return answer, intent.ReinstallContainer(c.promise(s.store, func(string) any { return answer }), id, r)
 }
 
-func (s containers) rebindNetwork(c *fiber.Ctx) error {
-	var body struct {
-		Ports []v1.Port `json:"ports" api:"required"`
-	}
-	var f v1.FieldErrors
-	if err := s.decoder.decode(c, &body, &f); err != nil {
-		return err
-	}
-	id, err := containerID(c)
-	if err != nil || f.Any() {
-		intent.CheckBindings(&f, body.Ports)
-		return refused(f, err)
+type rebindRequest struct {
+	Ports []v1.Port `json:"ports" api:"required"`
+}
+
+func (s containers) checkRebind(c *call, r *rebindRequest) error {
+	intent.CheckBindings(&c.faults, r.Ports)
+	return nil
+}
+
+func (s containers) rebindNetwork(c *call, r rebindRequest) (acceptedBody, error) {
+	id, err := c.containerID()
+	if err != nil {
+		return acceptedBody{}, err
 	}
 	answer := acceptedBody{"Container network rebinding initiated", id}
-	if err := intent.RebindNetwork(promise(c, s.store, fiber.StatusOK, func(string) any { return answer }), id, body.Ports); err != nil {
-		return err
-	}
-	return edge.OK(c, answer)
+	return answer, intent.RebindNetwork(c.promise(s.store, func(string) any { return answer }), id, r.Ports)
 }
 
 // delete requests the deletion of a container, and with ?volume=true of
 // its volume too.
-func (s containers) delete(c *fiber.Ctx) error {
-	volume, err := edge.QueryBool(c, "volume")
+func (s containers) delete(c *call) (messageBody, error) {
+	volume, err := edge.QueryBool(c.Ctx, "volume")
 	if err != nil {
-		return err
+		return messageBody{}, err
 	}
-	id, err := containerID(c)
+	id, err := c.containerID()
 	if err != nil {
-		return err
+		return messageBody{}, err
 	}
-	if err := intent.DeleteContainer(requestOf(c, s.store), id, volume); err != nil {
-		return err
-	}
-	return edge.OK(c, messageBody{"Container deletion initiated"})
+	return messageBody{"Container deletion initiated"}, intent.DeleteContainer(c.writer(s.store), id, volume)
 }

@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/gofiber/fiber/v2"
-
 	"berth/api/auth"
 	"berth/api/intent"
 	"berth/api/limit"
@@ -33,13 +31,6 @@ type events struct {
 	scans *limit.Slots // reads of more transitions than they return
 }
 
-type eventsBody struct {
-	Events []v1.Event `json:"events"`
-	Epoch  string     `json:"epoch"`  // of every seq in this answer
-	Oldest uint64     `json:"oldest"` // seq of the oldest stored event; 0: none
-	Newest uint64     `json:"newest"`
-}
-
 // logRange is the part of a log that a request asks for.
 type logRange struct {
 	since    uint64
@@ -48,15 +39,15 @@ type logRange struct {
 }
 
 // rangeOf returns the part of the query parameters since and limit, or last.
-func rangeOf(c *fiber.Ctx) (r logRange, err error) {
+func rangeOf(c *call) (r logRange, err error) {
 	if r.backward = c.Query("last") != ""; r.backward {
 		if c.Query("since")+c.Query("epoch")+c.Query("limit") != "" {
 			return r, v1.Errorf(v1.InvalidRequest, "last: must be without since, epoch and limit")
 		}
-		r.limit, err = edge.QueryInt(c, "last", 0, maxEvents)
+		r.limit, err = edge.QueryInt(c.Ctx, "last", 0, maxEvents)
 		return r, err
 	}
-	if r.limit, err = edge.QueryInt(c, "limit", defaultEvents, maxEvents); err != nil {
+	if r.limit, err = edge.QueryInt(c.Ctx, "limit", defaultEvents, maxEvents); err != nil {
 		return r, err
 	}
 	r.since, _, err = seqQuery(c)
@@ -67,21 +58,21 @@ func rangeOf(c *fiber.Ctx) (r logRange, err error) {
 // ?container=, ?volume= and ?type=. If some of them have been removed already, oldest is greater
 // than since+1. If ?epoch= is not the epoch of this store, since has no meaning here
 // and all stored transitions are returned.
-func (s events) list(c *fiber.Ctx) error {
+func (s events) list(c *call) (v1.EventList, error) {
 	r, err := rangeOf(c)
 	if err != nil {
-		return err
+		return v1.EventList{}, err
 	}
-	body := eventsBody{Events: []v1.Event{}, Epoch: s.store.Incarnations.Epoch()}
+	body := v1.EventList{Events: []v1.Event{}, Epoch: s.store.Incarnations.Epoch()}
 	if epoch := c.Query("epoch"); epoch != "" && epoch != body.Epoch {
 		r.since = 0
 	}
 	if kind := c.Query("type"); kind != "" && !slices.Contains(eventKinds, kind) {
-		return v1.Errorf(v1.InvalidRequest, "type: must be one of %s", strings.Join(eventKinds, ", "))
+		return v1.EventList{}, v1.Errorf(v1.InvalidRequest, "type: must be one of %s", strings.Join(eventKinds, ", "))
 	}
 	leave, err := s.permit(c, r.since)
 	if err != nil {
-		return err
+		return v1.EventList{}, err
 	}
 	defer leave()
 	err = s.store.ViewEvents(func(tx *store.Tx) error {
@@ -93,10 +84,10 @@ func (s events) list(c *fiber.Ctx) error {
 		since := max(r.since, body.Oldest-1)
 		switch {
 		case r.backward:
-			body.Events, err = matchingEvents(tx.EventsBackward(), callerOf(c), matches, r.limit)
+			body.Events, err = matchingEvents(tx.EventsBackward(), c.caller, matches, r.limit)
 			slices.Reverse(body.Events)
 		case since < body.Newest:
-			body.Events, err = matchingEvents(tx.Events(since), callerOf(c), matches, r.limit)
+			body.Events, err = matchingEvents(tx.Events(since), c.caller, matches, r.limit)
 		}
 		if body.Oldest > body.Newest {
 			body.Oldest = 0
@@ -104,15 +95,15 @@ func (s events) list(c *fiber.Ctx) error {
 		return err
 	})
 	if err != nil {
-		return err
+		return v1.EventList{}, err
 	}
-	return edge.OK(c, body)
+	return body, nil
 }
 
 // permit waits for the permit that a request needs that may read more transitions than an
 // answer has. The queue is one for each token.
-func (s events) permit(c *fiber.Ctx, since uint64) (leave func(), err error) {
-	caller := callerOf(c)
+func (s events) permit(c *call, since uint64) (leave func(), err error) {
+	caller := c.caller
 	filtered := c.Query("type") != "" || caller.Restricted()
 	if !filtered && c.Query("container")+c.Query("volume") != "" {
 		filtered, err = s.far(since)
@@ -120,7 +111,7 @@ func (s events) permit(c *fiber.Ctx, since uint64) (leave func(), err error) {
 	if !filtered || err != nil {
 		return func() {}, err
 	}
-	ctx, cancel := edge.Context(c)
+	ctx, cancel := edge.Context(c.Ctx)
 	defer cancel()
 	leave, err = enter(ctx, caller, caller.Root(), s.scans)
 	if errors.Is(err, context.Canceled) {
@@ -142,8 +133,8 @@ func (s events) far(since uint64) (far bool, err error) {
 // eventFilter returns whether a transition matches a request: its caller may see it, and
 // it has the requested container, type, and one of the containers that use the
 // requested volume now.
-func eventFilter(c *fiber.Ctx, tx *store.Tx) (matches func(v1.Event) bool, err error) {
-	caller, container, kind, volume := callerOf(c), c.Query("container"), c.Query("type"), c.Query("volume")
+func eventFilter(c *call, tx *store.Tx) (matches func(v1.Event) bool, err error) {
+	caller, container, kind, volume := c.caller, c.Query("container"), c.Query("type"), c.Query("volume")
 	var users []string
 	if volume != "" {
 		v, err := intent.FindVolume(tx, volume)
@@ -185,7 +176,7 @@ func matchingEvents(all iter.Seq2[v1.Event, error], caller auth.Principal, match
 
 // seqQuery returns the query parameter since, the seq of an event. given reports
 // whether it is present.
-func seqQuery(c *fiber.Ctx) (seq uint64, given bool, err error) {
+func seqQuery(c *call) (seq uint64, given bool, err error) {
 	text := c.Query("since")
 	if text == "" {
 		return 0, false, nil

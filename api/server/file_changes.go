@@ -5,11 +5,7 @@ import (
 	"io/fs"
 	"strconv"
 
-	"github.com/gofiber/fiber/v2"
-
 	"berth/api/limit"
-	"berth/api/server/edge"
-	v1 "berth/api/v1"
 )
 
 type pathBody struct {
@@ -24,87 +20,79 @@ type movedBody struct {
 }
 
 // onPath runs an operation on one path and answers with message.
-func (s files) onPath(c *fiber.Ctx, path, message string, do func(ctx context.Context, f Files, id string) error) error {
-	nameFile(c, path)
+func (s files) onPath(c *call, path, message string, do func(ctx context.Context, f Files, id string) error) (pathBody, error) {
+	c.nameFile(path)
 	if err := checkPaths(path); err != nil {
-		return err
+		return pathBody{}, err
 	}
-	if err := s.onVolume(c, nil, do); err != nil {
-		return err
-	}
-	return edge.OK(c, pathBody{message, path})
+	return pathBody{message, path}, s.onVolume(c, nil, do)
 }
 
-func (s files) makeFolder(c *fiber.Ctx) error {
-	var body struct {
-		Path string `json:"path" api:"required"`
-	}
-	if err := s.decoder.decodeStrict(c, &body); err != nil {
-		return err
-	}
-	return s.onPath(c, body.Path, "Folder created successfully", func(ctx context.Context, f Files, id string) error {
-		return f.Mkdir(ctx, id, body.Path)
+type pathRequest struct {
+	Path string `json:"path" api:"required"`
+}
+
+func (s files) makeFolder(c *call, r pathRequest) (pathBody, error) {
+	return s.onPath(c, r.Path, "Folder created successfully", func(ctx context.Context, f Files, id string) error {
+		return f.Mkdir(ctx, id, r.Path)
 	})
 }
 
-func (s files) delete(c *fiber.Ctx) error {
+func (s files) delete(c *call) (pathBody, error) {
 	path, err := pathQuery(c)
 	if err != nil {
-		nameFile(c, path)
-		return err
+		c.nameFile(path)
+		return pathBody{}, err
 	}
 	return s.onPath(c, path, "Deleted successfully", func(ctx context.Context, f Files, id string) error {
 		return f.Delete(ctx, id, path)
 	})
 }
 
-func (s files) chmod(c *fiber.Ctx) error {
-	var body struct {
-		Path string `json:"path" api:"required"`
-		Mode string `json:"mode" api:"required"`
+type chmodRequest struct {
+	Path string `json:"path" api:"required"`
+	Mode string `json:"mode" api:"required"`
+}
+
+func (r chmodRequest) mode() (fs.FileMode, bool) {
+	mode, err := strconv.ParseUint(r.Mode, 8, 32)
+	return fs.FileMode(mode), err == nil && mode <= 0o777
+}
+
+func (s files) checkMode(c *call, r *chmodRequest) error {
+	if _, valid := r.mode(); !valid && !c.faults.Any() {
+		c.faults.Add("mode", "must be an octal number up to 0777, as a string")
 	}
-	var faults v1.FieldErrors
-	if err := s.decoder.decode(c, &body, &faults); err != nil {
-		return err
-	}
-	mode, err := strconv.ParseUint(body.Mode, 8, 32)
-	if (err != nil || mode > 0o777) && !faults.Any() {
-		faults.Add("mode", "must be an octal number up to 0777, as a string")
-	}
-	if err := faults.Err(); err != nil {
-		return err
-	}
-	return s.onPath(c, body.Path, "Mode changed successfully", func(ctx context.Context, f Files, id string) error {
-		return f.Chmod(ctx, id, body.Path, fs.FileMode(mode))
+	return nil
+}
+
+func (s files) chmod(c *call, r chmodRequest) (pathBody, error) {
+	mode, _ := r.mode() // checkMode found no error
+	return s.onPath(c, r.Path, "Mode changed successfully", func(ctx context.Context, f Files, id string) error {
+		return f.Chmod(ctx, id, r.Path, mode)
 	})
+}
+
+type moveRequest struct {
+	Source      string `json:"source" api:"required"`
+	Destination string `json:"destination" api:"required"`
 }
 
 // move runs an operation from one path to another and answers with message.
-func (s files) move(c *fiber.Ctx, l *limit.Slots, message string, do func(f Files) func(ctx context.Context, id, source, destination string) error) error {
-	var body struct {
-		Source      string `json:"source" api:"required"`
-		Destination string `json:"destination" api:"required"`
+func (s files) move(c *call, r moveRequest, l *limit.Slots, message string, do func(f Files) func(ctx context.Context, id, source, destination string) error) (movedBody, error) {
+	c.nameFile(r.Source, r.Destination)
+	if err := checkPaths(r.Source, r.Destination); err != nil {
+		return movedBody{}, err
 	}
-	if err := s.decoder.decodeStrict(c, &body); err != nil {
-		return err
-	}
-	nameFile(c, body.Source, body.Destination)
-	if err := checkPaths(body.Source, body.Destination); err != nil {
-		return err
-	}
-	err := s.onVolume(c, l, func(ctx context.Context, f Files, id string) error {
-		return do(f)(ctx, id, body.Source, body.Destination)
+	return movedBody{message, r.Source, r.Destination}, s.onVolume(c, l, func(ctx context.Context, f Files, id string) error {
+		return do(f)(ctx, id, r.Source, r.Destination)
 	})
-	if err != nil {
-		return err
-	}
-	return edge.OK(c, movedBody{message, body.Source, body.Destination})
 }
 
-func (s files) copy(c *fiber.Ctx) error {
-	return s.move(c, s.permits.walks, "Copied successfully", func(f Files) func(context.Context, string, string, string) error { return f.Copy })
+func (s files) copy(c *call, r moveRequest) (movedBody, error) {
+	return s.move(c, r, s.permits.walks, "Copied successfully", func(f Files) func(context.Context, string, string, string) error { return f.Copy })
 }
 
-func (s files) rename(c *fiber.Ctx) error {
-	return s.move(c, nil, "Renamed successfully", func(f Files) func(context.Context, string, string, string) error { return f.Rename })
+func (s files) rename(c *call, r moveRequest) (movedBody, error) {
+	return s.move(c, r, nil, "Renamed successfully", func(f Files) func(context.Context, string, string, string) error { return f.Rename })
 }

@@ -18,13 +18,13 @@ import (
 var errLargeFile = v1.Errorf(edge.ErrTooLarge.Code, "Request body is too large: send a large file with PUT /volumes/<volume_id>/files/content?path=")
 
 // write writes a file whose content comes in a JSON body.
-func (s files) write(c *fiber.Ctx) error {
+func (s files) write(c *call) error {
 	var body struct {
 		Path    string `json:"path" api:"required"`
 		Content string `json:"content" api:"required"`
 	}
 	config := s.settings.Current()
-	raw, err := s.decoder.bodies.Read(c, int64(config.Storage.MaxFileSize))
+	raw, err := s.bodies.Read(c.Ctx, int64(config.Storage.MaxFileSize))
 	if errors.Is(err, edge.ErrTooLarge) {
 		return errLargeFile
 	}
@@ -32,7 +32,7 @@ func (s files) write(c *fiber.Ctx) error {
 		return err
 	}
 	var f v1.FieldErrors
-	s.decoder.bodies.Unmarshal(raw, &body, &f)
+	s.bodies.Unmarshal(raw, &body, &f)
 	if err := f.Err(); err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func (s files) write(c *fiber.Ctx) error {
 }
 
 // upload writes the body of a request, of any size, to a file in constant memory.
-func (s files) upload(c *fiber.Ctx) error {
+func (s files) upload(c *call) error {
 	if c.Get(fiber.HeaderContentEncoding) != "" {
 		return edge.ErrMediaType
 	}
@@ -54,23 +54,20 @@ func (s files) upload(c *fiber.Ctx) error {
 	if c.Get(fiber.HeaderContentRange) != "" { // RFC 9110: a server that ignored it would truncate the file
 		return v1.Errorf(v1.InvalidRequest, "Content-Range: must be absent: a file is uploaded whole")
 	}
-	return s.put(c, name, edge.Upload(c))
+	return s.put(c, name, edge.Upload(c.Ctx))
 }
 
 // put replaces a file by content.
-func (s files) put(c *fiber.Ctx, path string, content io.Reader) error {
-	nameFile(c, path)
+func (s files) put(c *call, path string, content io.Reader) error {
+	c.nameFile(path)
 	err := s.onVolume(c, nil, func(ctx context.Context, f Files, id string) error {
 		return f.Write(ctx, id, path, content)
 	})
-	if err != nil {
-		return err
-	}
-	return edge.OK(c, pathBody{"File written successfully", path})
+	return c.answer(pathBody{"File written successfully", path}, err)
 }
 
 // download answers with a file, or with the part that Range selects.
-func (s files) download(c *fiber.Ctx) error {
+func (s files) download(c *call) error {
 	name, err := pathQuery(c)
 	if err != nil {
 		return err
@@ -90,5 +87,5 @@ func (s files) download(c *fiber.Ctx) error {
 		file.Close()
 		return err
 	}
-	return edge.SendFile(c, file, edge.Download{Name: path.Base(name)}, done)
+	return edge.SendFile(c.Ctx, file, edge.Download{Name: path.Base(name)}, done)
 }

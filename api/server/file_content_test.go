@@ -128,7 +128,7 @@ func TestWriteLimits(t *testing.T) {
 		require.Contains(t, a.json["error"], "PUT /volumes/<volume_id>/files/content")
 	}
 	require.Len(t, h.get("f"), 1<<20)
-	require.Zero(t, h.server.handlers.files.decoder.bodies.Reserved())
+	require.Zero(t, h.server.handlers.files.bodies.Reserved())
 	h.refuse(400, "content: is required", "POST", h.at("files"), object{"path": "f"})
 	h.refuse(400, "content: must be a string; mode: unknown field", "POST", h.at("files"), object{"path": "f", "content": 1, "mode": 2})
 }

@@ -3,8 +3,6 @@ package server
 import (
 	"context"
 
-	"github.com/gofiber/fiber/v2"
-
 	"berth/api/server/edge"
 	v1 "berth/api/v1"
 )
@@ -17,7 +15,7 @@ type filesBody struct {
 // may be slow.
 const largeList = 10_000
 
-func (s files) list(c *fiber.Ctx) error {
+func (s files) list(c *call) error {
 	path, err := folderQuery(c)
 	if err != nil {
 		return err
@@ -28,14 +26,14 @@ func (s files) list(c *fiber.Ctx) error {
 			return err
 		}
 		if len(list) <= largeList {
-			return edge.OK(c, filesBody{list})
+			return edge.OK(c.Ctx, filesBody{list})
 		}
 		return s.sendLarge(ctx, c, id, list)
 	})
 }
 
-func (s files) sendLarge(ctx context.Context, c *fiber.Ctx, id string, list []v1.FileEntry) error {
-	leave, err := enter(ctx, callerOf(c), id, s.permits.largeLists)
+func (s files) sendLarge(ctx context.Context, c *call, id string, list []v1.FileEntry) error {
+	leave, err := enter(ctx, c.caller, id, s.permits.largeLists)
 	if err != nil {
 		return err
 	}
@@ -44,25 +42,21 @@ func (s files) sendLarge(ctx context.Context, c *fiber.Ctx, id string, list []v1
 		leave()
 		return err
 	}
-	return edge.SendHeld(c, filesBody{list}, func() { end(); leave() })
+	return edge.SendHeld(c.Ctx, filesBody{list}, func() { end(); leave() })
 }
 
-func (s files) search(c *fiber.Ctx) error {
+func (s files) search(c *call) (found v1.SearchResult, err error) {
 	path, err := folderQuery(c)
 	if err != nil {
-		return err
+		return found, err
 	}
 	query := c.Query("query")
 	if query == "" {
-		return v1.Errorf(v1.InvalidRequest, "query: is required")
+		return found, v1.Errorf(v1.InvalidRequest, "query: is required")
 	}
-	var body v1.SearchResult
 	err = s.onVolume(c, s.permits.walks, func(ctx context.Context, f Files, id string) (err error) {
-		body, err = f.Search(ctx, id, path, query)
+		found, err = f.Search(ctx, id, path, query)
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	return edge.OK(c, body)
+	return found, err
 }

@@ -6,8 +6,6 @@ import (
 	"io"
 	"time"
 
-	"github.com/gofiber/fiber/v2"
-
 	"berth/api/auth"
 	"berth/api/limit"
 	"berth/api/server/edge"
@@ -19,7 +17,7 @@ import (
 type files struct {
 	store    *store.Store
 	settings auth.Settings
-	decoder  decoder
+	bodies   *edge.Bodies
 	files    Files // nil: unavailable
 	sessions sessions
 	permits  permits
@@ -31,22 +29,22 @@ const createWait = 5 * time.Second
 // onVolume calls do for the volume that the path of a request names, after it got
 // a permit for file operations, and one of l unless l is nil. The context ends when
 // the client disconnects, the session ends or the server shuts down.
-func (s files) onVolume(c *fiber.Ctx, l *limit.Slots, do func(ctx context.Context, f Files, id string) error) error {
-	id, err := volumeID(c, s.store)
+func (s files) onVolume(c *call, l *limit.Slots, do func(ctx context.Context, f Files, id string) error) error {
+	id, err := c.volumeID(s.store)
 	if err != nil {
 		return err
 	}
 	if s.files == nil {
 		return edge.ErrUnavailable
 	}
-	ctx, cancel := edge.Context(c)
+	ctx, cancel := edge.Context(c.Ctx)
 	defer cancel()
 	ctx, done, err := s.sessions.beginOperation(ctx, c, id)
 	if err != nil {
 		return err
 	}
 	defer done()
-	leave, err := enter(ctx, callerOf(c), id, s.permits.files, l)
+	leave, err := enter(ctx, c.caller, id, s.permits.files, l)
 	defer leave()
 	if err == nil {
 		err = do(ctx, s.files, id)
@@ -80,7 +78,7 @@ func (s files) awaitCreated(ctx context.Context, id string) bool {
 }
 
 // pathQuery returns the required query parameter path.
-func pathQuery(c *fiber.Ctx) (string, error) {
+func pathQuery(c *call) (string, error) {
 	if !c.Context().QueryArgs().Has("path") {
 		return "", v1.Errorf(v1.InvalidRequest, "path: is required")
 	}
@@ -89,7 +87,7 @@ func pathQuery(c *fiber.Ctx) (string, error) {
 }
 
 // folderQuery returns the query parameter path of a folder; the default is the root.
-func folderQuery(c *fiber.Ctx) (string, error) {
+func folderQuery(c *call) (string, error) {
 	path := c.Query("path")
 	if path == "" {
 		return ".", nil

@@ -19,7 +19,6 @@ type handlers struct {
 	volumes    volumes
 	files      files
 	backups    backups
-	policies   policies
 	pulls      pulls
 	stored     storeContent
 	ports      ports
@@ -33,25 +32,22 @@ type handlers struct {
 	profiles   profiles
 }
 
-func newHandlers(d Deps, a access, all *auth.Sessions) handlers {
-	bodies := edge.NewBodies(d.Settings.Current)
-	decoder := decoder{bodies: bodies, settings: d.Settings, access: a}
+func newHandlers(d Deps, a access, all *auth.Sessions, bodies *edge.Bodies) handlers {
 	sessions := sessions{all: all, access: a}
 	processes := processes{store: d.Store, console: d.Console, sampler: d.Stats, paces: a.paces, commands: limit.NewSlots(limit.Fixed(limit.Commands()))}
 	return handlers{
 		health:     health{store: d.Store, ready: d.Ready, gatherer: d.Gatherer},
 		page:       newOperatorPage(d),
-		self:       self{store: d.Store, tickets: a.tickets},
-		tokens:     tokens{store: d.Store, settings: d.Settings, decoder: decoder},
-		volumes:    volumes{store: d.Store, settings: d.Settings, decoder: decoder},
-		files:      files{store: d.Store, settings: d.Settings, decoder: decoder, files: d.Files, sessions: sessions, permits: newPermits()},
-		backups:    backups{store: d.Store, settings: d.Settings, decoder: decoder, archives: d.Archives, sessions: sessions},
-		policies:   policies{store: d.Store, settings: d.Settings, decoder: decoder, archives: d.Archives},
-		pulls:      pulls{store: d.Store, settings: d.Settings, decoder: decoder},
+		self:       self{tickets: a.tickets},
+		tokens:     tokens{store: d.Store, settings: d.Settings},
+		volumes:    volumes{store: d.Store, settings: d.Settings},
+		files:      files{store: d.Store, settings: d.Settings, bodies: bodies, files: d.Files, sessions: sessions, permits: newPermits()},
+		backups:    backups{store: d.Store, settings: d.Settings, archives: d.Archives, sessions: sessions},
+		pulls:      pulls{store: d.Store, settings: d.Settings},
 		stored:     storeContent{store: d.Store, sessions: sessions, dir: d.SpoolDir, one: new(sync.Mutex)},
-		ports:      ports{store: d.Store, decoder: decoder},
-		containers: containers{store: d.Store, settings: d.Settings, decoder: decoder, engine: d.Engine, sampler: d.Stats, mounts: d.CheckMount, node: d.Node},
-		consoles:   consoles{store: d.Store, hub: d.Hub, decoder: decoder, sessions: sessions, processes: processes},
+		ports:      ports{store: d.Store},
+		containers: containers{store: d.Store, settings: d.Settings, engine: d.Engine, sampler: d.Stats, mounts: d.CheckMount, node: d.Node},
+		consoles:   consoles{store: d.Store, hub: d.Hub, sessions: sessions, processes: processes},
 		events:     events{store: d.Store, scans: limit.NewSlots(limit.Scans)},
 		audit:      audit{store: d.Store},
 		sockets: sockets{store: d.Store, access: a, ws: ws.New(ws.Deps{

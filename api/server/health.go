@@ -25,14 +25,14 @@ type statusBody struct {
 	Message string `json:"message,omitempty"`
 }
 
-func (s health) ping(c *fiber.Ctx) error {
-	return edge.OK(c, statusBody{"ok", "berth is running"})
+func (s health) ping(*call) (statusBody, error) {
+	return statusBody{"ok", "berth is running"}, nil
 }
 
-func (s health) healthz(c *fiber.Ctx) error { return edge.OK(c, statusBody{Status: "ok"}) }
+func (s health) healthz(*call) (statusBody, error) { return statusBody{Status: "ok"}, nil }
 
 // readyz reports whether the daemon can carry out requests.
-func (s health) readyz(c *fiber.Ctx) error {
+func (s health) readyz(*call) (statusBody, error) {
 	var reasons []string
 	if s.ready != nil {
 		reasons = s.ready()
@@ -40,18 +40,18 @@ func (s health) readyz(c *fiber.Ctx) error {
 		reasons = []string{"store: not writable"}
 	}
 	if len(reasons) > 0 {
-		return v1.Errorf(v1.Unavailable, "Not ready: %s", strings.Join(reasons, "; "))
+		return statusBody{}, v1.Errorf(v1.Unavailable, "Not ready: %s", strings.Join(reasons, "; "))
 	}
-	return edge.OK(c, statusBody{Status: "ok"})
+	return statusBody{Status: "ok"}, nil
 }
 
-func (s health) document(c *fiber.Ctx) error {
+func (s health) document(c *call) error {
 	c.Set(fiber.HeaderContentType, "application/yaml")
 	return c.Send(api.Document)
 }
 
 // metrics answers with all metrics in the Prometheus text format.
-func (s health) metrics(c *fiber.Ctx) error {
+func (s health) metrics(c *call) error {
 	if s.gatherer == nil {
 		return edge.ErrUnavailable
 	}

@@ -79,9 +79,9 @@ func (o replay) send(c *fiber.Ctx) error {
 
 // begin reserves the key of a POST, if it has one. body is the body of the request.
 // Its error is a replay if the outcome is stored.
-func (s *idempotency) begin(c *fiber.Ctx, body []byte) error {
+func (s *idempotency) begin(c *call, body []byte) error {
 	values := c.Request().Header.PeekAll(keyHeader)
-	r := callOf(c).entry
+	r := c.entry
 	if len(values) == 0 || c.Method() != http.MethodPost || r == nil || r.Outcome != nil {
 		return nil
 	}
@@ -89,8 +89,8 @@ func (s *idempotency) begin(c *fiber.Ctx, body []byte) error {
 	if len(values) > 1 || key == "" || len(key) > maxKey || strings.ContainsFunc(key, func(c rune) bool { return c < ' ' || c > '~' }) {
 		return errKey
 	}
-	actor := edge.Actor(c)
-	o := &store.Outcome{Owner: actor.TokenID, Quota: callerOf(c).Root(), Key: digest(key, actor.OnBehalfOf),
+	actor := c.actor()
+	o := &store.Outcome{Owner: actor.TokenID, Quota: c.caller.Root(), Key: digest(key, actor.OnBehalfOf),
 		Fingerprint: digest(c.Method(), string(c.Request().RequestURI()), string(body)),
 		Status:      edge.Status(errKeyLost), Code: string(errKeyLost.Code), Body: errorText(errKeyLost)}
 	if !s.reserve(o) {
@@ -187,10 +187,13 @@ func final(c *fiber.Ctx, r *store.Request) *store.Outcome {
 }
 
 // promise returns the store as a request changes it, whose response after the change is
-// known before: of 200 or 201, with body. So the response is stored with the change.
-func promise(c *fiber.Ctx, db *store.Store, status int, body func(object string) any) *store.Request {
-	r := requestOf(c, db)
-	r.Success = status
+// known before. So the response is stored with the change.
+func (c *call) promise(db *store.Store, body func(object string) any) *store.Request {
+	r := c.writer(db)
+	r.Success = fiber.StatusOK
+	if c.created {
+		r.Success = fiber.StatusCreated
+	}
 	r.Body = func(object string) []byte {
 		text, _ := json.Marshal(body(object)) // plain data: it cannot fail
 		return text

@@ -127,7 +127,7 @@ func TestOutcomeInTheCommit(t *testing.T) {
 
 func TestKeyInUse(t *testing.T) {
 	h := newHarness(t)
-	keys := h.server.handlers.tokens.decoder.access.auditor.keys
+	keys := h.server.handlers.files.sessions.access.auditor.keys
 	o := &store.Outcome{Owner: "administrator", Key: digest("k", "")}
 	require.True(t, keys.reserve(o))
 	a := keyed(h, "", "k", "/volumes", "")

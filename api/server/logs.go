@@ -6,8 +6,6 @@ import (
 	"io"
 	"time"
 
-	"github.com/gofiber/fiber/v2"
-
 	"berth/api/server/edge"
 	"berth/api/server/ws"
 	"berth/api/stream"
@@ -86,7 +84,7 @@ func (b *logsBody) Close() error {
 }
 
 // sendLogs answers with lines of a container's console.
-func (s consoles) sendLogs(c *fiber.Ctx, o v1.Container, q logsQuery) error {
+func (s consoles) sendLogs(c *call, o v1.Container, q logsQuery) error {
 	body, err := s.openLogs(c, o, ws.HistoryTime, func(ctx context.Context) (*stream.History, error) {
 		if q.behind {
 			return s.hub.ReadOn(ctx, o.Meta.ID, q.Role, q.since, q.Tail)
@@ -97,7 +95,7 @@ func (s consoles) sendLogs(c *fiber.Ctx, o v1.Container, q logsQuery) error {
 		return err
 	}
 	body.fill = fillLines
-	edge.SendStream(c, body)
+	edge.SendStream(c.Ctx, body)
 	return nil
 }
 
@@ -105,8 +103,8 @@ func (s consoles) sendLogs(c *fiber.Ctx, o v1.Container, q logsQuery) error {
 const contentTime = time.Hour
 
 // content answers with all lines of a container that are kept.
-func (s consoles) content(c *fiber.Ctx) error {
-	o, err := findContainer(c, s.store)
+func (s consoles) content(c *call) error {
+	o, err := c.findContainer(s.store)
 	if err != nil {
 		return err
 	}
@@ -117,17 +115,17 @@ func (s consoles) content(c *fiber.Ctx) error {
 		return err
 	}
 	body.fill = fillPlain
-	edge.SendText(c, body, o.Meta.ID+".log")
+	edge.SendText(c.Ctx, body, o.Meta.ID+".log")
 	return nil
 }
 
 // openLogs begins the session of an answer with console lines, and opens them.
-func (s consoles) openLogs(c *fiber.Ctx, o v1.Container, limit time.Duration, open func(context.Context) (*stream.History, error)) (*logsBody, error) {
+func (s consoles) openLogs(c *call, o v1.Container, limit time.Duration, open func(context.Context) (*stream.History, error)) (*logsBody, error) {
 	done, err := s.sessions.beginDownload(c, onContainer(o.Meta))
 	if err != nil {
 		return nil, err
 	}
-	waiting, stop := edge.Context(c)
+	waiting, stop := edge.Context(c.Ctx)
 	defer stop()
 	waiting, stopWaiting := context.WithTimeout(waiting, ws.HistoryWait)
 	defer stopWaiting()

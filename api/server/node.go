@@ -1,8 +1,6 @@
 package server
 
 import (
-	"github.com/gofiber/fiber/v2"
-
 	"berth/api/auth"
 	"berth/api/server/edge"
 	v1 "berth/api/v1"
@@ -18,9 +16,9 @@ type node struct {
 
 // get answers with what the daemon has observed of the host, and with the sums of the
 // stored containers. It asks neither the host nor the engine.
-func (s node) get(c *fiber.Ctx) error {
+func (s node) get(c *call) (v1.Node, error) {
 	if s.observed == nil {
-		return edge.ErrUnavailable
+		return v1.Node{}, edge.ErrUnavailable
 	}
 	n := s.observed()
 	n.Features, n.Containers = s.settings.Current().Features(), map[v1.Phase]int{}
@@ -37,7 +35,7 @@ func (s node) get(c *fiber.Ctx) error {
 		return nil
 	})
 	if err != nil {
-		return err
+		return v1.Node{}, err
 	}
-	return edge.OK(c, n)
+	return n, nil
 }

@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/gofiber/fiber/v2"
-
 	v1 "berth/api/v1"
 	"berth/store"
 )
@@ -28,7 +26,7 @@ type listPage struct {
 }
 
 // pageOf returns the page of the query parameters limit and continue.
-func pageOf(c *fiber.Ctx) (p listPage, err error) {
+func pageOf(c *call) (p listPage, err error) {
 	if text := c.Query("limit"); text != "" {
 		n, err := strconv.ParseUint(text, 10, 31)
 		if err != nil || n < 1 || n > maxPage {

@@ -3,8 +3,6 @@ package server
 import (
 	"strconv"
 
-	"github.com/gofiber/fiber/v2"
-
 	"berth/api/auth"
 	"berth/api/intent"
 	"berth/api/server/edge"
@@ -13,91 +11,51 @@ import (
 )
 
 // ports holds the handlers for the port pool.
-type ports struct {
-	store   *store.Store
-	decoder decoder
-}
+type ports struct{ store *store.Store }
 
-// portBody is an entry of the port pool.
-type portBody struct {
-	IP        string       `json:"ip"`
-	Port      int          `json:"port"`
-	Protocol  string       `json:"protocol"`
-	InUse     bool         `json:"in_use"`
-	Container *string      `json:"container"`
-	Firewall  firewallBody `json:"firewall"`
-}
-
-type firewallBody struct {
-	State  string  `json:"state"`
-	Reason *string `json:"reason"`
-}
-
-// bodyOfPort returns a pool entry as caller sees it: container is null unless the
+// shownPort returns a pool entry as caller sees it: container is null unless the
 // caller may access it.
-func bodyOfPort(e intent.PortEntry, caller auth.Principal) portBody {
-	b := portBody{e.IP, e.Port, e.Protocol, e.InUse, nil, firewallBody{e.Firewall.State, orNull(e.Firewall.Reason)}}
-	if caller.CanAccess(e.Container) {
-		b.Container = orNull(e.Container)
+func shownPort(p v1.PoolPort, caller auth.Principal) v1.PoolPort {
+	if !caller.CanAccess(string(p.Container)) {
+		p.Container = ""
 	}
-	return b
+	return p
 }
 
-// orNull returns nil for an empty text.
-func orNull(text string) *string {
-	if text == "" {
-		return nil
-	}
-	return &text
+func (s ports) check(c *call, r *v1.PortRequest) error {
+	c.describe(func(a *v1.Audit) { a.Object = portName(r.IP, strconv.Itoa(r.Port), r.Protocol) })
+	ref := v1.PortRef(*r)
+	intent.CheckPort(&c.faults, &ref)
+	return nil
 }
 
-func (s ports) add(c *fiber.Ctx) error {
-	var body struct {
-		IP       string `json:"ip" api:"required"`
-		Port     int    `json:"port" api:"required"`
-		Protocol string `json:"protocol" api:"required"`
+type addedPortBody struct {
+	messageBody
+	v1.PortRef
+}
 
-		// Read-only fields of a pool entry, accepted and ignored.
-		InUse     any `json:"in_use" api:"readonly"`
-		Container any `json:"container" api:"readonly"`
-		Firewall  any `json:"firewall" api:"readonly"`
+func (s ports) add(c *call, r v1.PortRequest) (addedPortBody, error) {
+	if err := intent.AddPort(c.writer(s.store), v1.PortRef(r)); err != nil {
+		return addedPortBody{}, err
 	}
-	var f v1.FieldErrors
-	if err := s.decoder.decode(c, &body, &f); err != nil {
-		return err
-	}
-	ref := intent.PortRef{IP: body.IP, Port: body.Port, Protocol: body.Protocol}
-	describe(c, func(a *v1.Audit) { a.Object = portName(body.IP, strconv.Itoa(body.Port), body.Protocol) })
-	if f.Any() {
-		intent.CheckPort(&f, &ref)
-		return f.Err()
-	}
-	if err := intent.AddPort(requestOf(c, s.store), ref); err != nil {
-		return err
-	}
-	ref.IP, _ = intent.CanonicalIP(ref.IP) // AddPort has accepted it
-	return edge.OK(c, struct {
-		messageBody
-		IP       string `json:"ip"`
-		Port     int    `json:"port"`
-		Protocol string `json:"protocol"`
-	}{messageBody{"Port added to pool"}, ref.IP, ref.Port, ref.Protocol})
+	r.IP, _ = intent.CanonicalIP(r.IP) // AddPort has accepted it
+	return addedPortBody{messageBody{"Port added to pool"}, v1.PortRef(r)}, nil
 }
 
 // portRef returns the port that the path of a request names. If the path has no
 // valid address and port the error is v1.ErrPortNotFound.
-func portRef(c *fiber.Ctx) (intent.PortRef, error) {
-	ip, isIP := intent.CanonicalIP(edge.Param(c, "ip"))
-	port, isPort := intent.ParsePort(edge.Param(c, "port"))
+func (c *call) portRef() (v1.PortRef, error) {
+	ip, isIP := intent.CanonicalIP(c.param("ip"))
+	port, isPort := intent.ParsePort(c.param("port"))
 	if !isIP || !isPort {
-		return intent.PortRef{}, v1.ErrPortNotFound
+		return v1.PortRef{}, v1.ErrPortNotFound
 	}
-	protocol, err := protocolQuery(c)
-	return intent.PortRef{IP: ip, Port: port, Protocol: protocol}, err
+	protocol, err := c.protocolQuery()
+	return v1.PortRef{IP: ip, Port: port, Protocol: protocol}, err
 }
 
 // protocolQuery returns the query parameter protocol; empty means any.
-func protocolQuery(c *fiber.Ctx) (string, error) {
+func (c *call) protocolQuery() (string, error) {
 	protocol := c.Query("protocol")
 	if protocol != "" && protocol != "tcp" && protocol != "udp" {
 		return "", v1.Errorf(v1.InvalidRequest, "protocol: must be tcp or udp")
@@ -105,84 +63,80 @@ func protocolQuery(c *fiber.Ctx) (string, error) {
 	return protocol, nil
 }
 
-func (s ports) get(c *fiber.Ctx) error {
-	ref, err := portRef(c)
+func (s ports) get(c *call) (v1.PoolPort, error) {
+	ref, err := c.portRef()
 	if err != nil {
-		return err
+		return v1.PoolPort{}, err
 	}
-	return s.answer(c, func(tx *store.Tx) (intent.PortEntry, error) { return intent.GetPort(tx, ref) })
+	return s.find(c, func(tx *store.Tx) (v1.PoolPort, error) { return intent.GetPort(tx, ref) })
 }
 
-func (s ports) random(c *fiber.Ctx) error {
-	protocol, err := protocolQuery(c)
+func (s ports) random(c *call) (v1.PoolPort, error) {
+	protocol, err := c.protocolQuery()
 	if err != nil {
-		return err
+		return v1.PoolPort{}, err
 	}
 	ip := c.Query("ip")
 	if ip != "" {
 		canonical, isIP := intent.CanonicalIP(ip)
 		if !isIP {
-			return v1.Errorf(v1.InvalidRequest, "ip: must be an IPv4 or IPv6 address")
+			return v1.PoolPort{}, v1.Errorf(v1.InvalidRequest, "ip: must be an IPv4 or IPv6 address")
 		}
 		ip = canonical
 	}
-	return s.answer(c, func(tx *store.Tx) (intent.PortEntry, error) { return intent.RandomPort(tx, ip, protocol) })
+	return s.find(c, func(tx *store.Tx) (v1.PoolPort, error) { return intent.RandomPort(tx, ip, protocol) })
 }
 
-func (s ports) answer(c *fiber.Ctx, find func(*store.Tx) (intent.PortEntry, error)) error {
-	var e intent.PortEntry
-	err := s.store.View(func(tx *store.Tx) (err error) {
-		e, err = find(tx)
+func (s ports) find(c *call, find func(*store.Tx) (v1.PoolPort, error)) (p v1.PoolPort, err error) {
+	err = s.store.View(func(tx *store.Tx) (err error) {
+		p, err = find(tx)
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	return edge.OK(c, bodyOfPort(e, callerOf(c)))
+	return shownPort(p, c.caller), err
 }
 
-func (s ports) use(c *fiber.Ctx) error {
-	var body struct {
-		InUse bool `json:"in_use" api:"required"`
-	}
-	if err := s.decoder.decodeStrict(c, &body); err != nil {
-		return err
-	}
-	ref, err := portRef(c)
-	if err != nil {
-		return err
-	}
-	if err := intent.UsePort(requestOf(c, s.store), ref, body.InUse); err != nil {
-		return err
-	}
-	return edge.OK(c, struct {
-		messageBody
-		IP    string `json:"ip"`
-		Port  int    `json:"port"`
-		InUse bool   `json:"in_use"`
-	}{messageBody{"Port usage updated"}, ref.IP, ref.Port, body.InUse})
+type portUseRequest struct {
+	InUse bool `json:"in_use" api:"required"`
 }
 
-func (s ports) delete(c *fiber.Ctx) error {
-	ref, err := portRef(c)
+type portUseBody struct {
+	messageBody
+	IP    string `json:"ip"`
+	Port  int    `json:"port"`
+	InUse bool   `json:"in_use"`
+}
+
+func (s ports) use(c *call, r portUseRequest) (portUseBody, error) {
+	ref, err := c.portRef()
 	if err != nil {
-		return err
+		return portUseBody{}, err
 	}
-	if err := intent.DeletePort(requestOf(c, s.store), ref); err != nil {
-		return err
+	return portUseBody{messageBody{"Port usage updated"}, ref.IP, ref.Port, r.InUse}, intent.UsePort(c.writer(s.store), ref, r.InUse)
+}
+
+func (s ports) delete(c *call) (messageBody, error) {
+	ref, err := c.portRef()
+	if err != nil {
+		return messageBody{}, err
 	}
-	return edge.OK(c, messageBody{"Port removed from pool"})
+	return messageBody{"Port removed from pool"}, intent.DeletePort(c.writer(s.store), ref)
+}
+
+type portsBody struct {
+	Ports    []v1.PoolPort `json:"ports"`
+	Continue string        `json:"continue,omitempty"`
 }
 
 // list streams the pool, which may have hundreds of thousands of ports, or answers with a
 // page of it.
-func (s ports) list(c *fiber.Ctx) error {
+func (s ports) list(c *call) error {
 	page, err := pageOf(c)
 	if err != nil {
 		return err
 	}
 	if page != (listPage{}) {
-		return s.sendPage(c, page)
+		body, err := s.page(c, page)
+		return c.answer(body, err)
 	}
 	var pools []intent.Pool
 	err = s.store.View(func(tx *store.Tx) (err error) {
@@ -192,32 +146,62 @@ func (s ports) list(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	caller := callerOf(c)
-	edge.SendList(c, "ports", func(yield func(portBody) bool) {
-		intent.Entries(pools, func(e intent.PortEntry) bool { return yield(bodyOfPort(e, caller)) })
+	caller := c.caller
+	edge.SendList(c.Ctx, "ports", func(yield func(v1.PoolPort) bool) {
+		intent.Entries(pools, func(p v1.PoolPort) bool { return yield(shownPort(p, caller)) })
 	})
 	return nil
 }
 
-// sendPage answers with a page of the pool.
-func (s ports) sendPage(c *fiber.Ctx, p listPage) error {
-	var body struct {
-		Ports    []portBody `json:"ports"`
-		Continue string     `json:"continue,omitempty"`
-	}
-	after, ok := intent.ParsePortRef(p.after)
+// page returns a page of the pool.
+func (s ports) page(c *call, p listPage) (body portsBody, err error) {
+	after, ok := intent.ParsePortKey(p.after)
 	if p.after != "" && !ok {
-		return errContinue
+		return body, errContinue
 	}
-	caller := callerOf(c)
-	err := s.store.View(func(tx *store.Tx) (err error) {
-		body.Ports, body.Continue = take(p, func(yield func(string, portBody) bool) {
-			err = intent.EntriesAfter(tx, after, func(e intent.PortEntry) bool { return yield(e.Ref().String(), bodyOfPort(e, caller)) })
+	err = s.store.View(func(tx *store.Tx) (err error) {
+		body.Ports, body.Continue = take(p, func(yield func(string, v1.PoolPort) bool) {
+			err = intent.EntriesAfter(tx, after, func(e v1.PoolPort) bool { return yield(intent.PortKey(e.PortRef), shownPort(e, c.caller)) })
 		})
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	return edge.OK(c, body)
+	return body, err
+}
+
+type deletePortsRequest struct {
+	Ports []v1.PortRef `json:"ports" api:"required"`
+}
+
+type deletedPortsBody struct {
+	messageBody
+	DeletedCount int              `json:"deleted_count"`
+	Skipped      []v1.ClaimedPort `json:"skipped"`
+}
+
+// checkRefs makes the addresses of the request canonical too.
+func (s ports) checkRefs(c *call, r *deletePortsRequest) error {
+	intent.CheckRefs(&c.faults, r.Ports)
+	return nil
+}
+
+func (s ports) deleteBulk(c *call, r deletePortsRequest) (deletedPortsBody, error) {
+	deleted, skipped, err := intent.DeletePorts(c.writer(s.store), r.Ports)
+	return deletedPortsBody{messageBody{"Ports removed from pool"}, deleted, append([]v1.ClaimedPort{}, skipped...)}, err
+}
+
+type addedPortsBody struct {
+	messageBody
+	AddedCount int `json:"added_count"`
+}
+
+func (s ports) checkRanges(c *call, r *v1.PortRangesRequest) error {
+	c.describe(func(a *v1.Audit) { a.Object = portName(r.IP, r.Ports, r.Protocol) })
+	intent.CheckPorts(&c.faults, r.IP, r.Ports, r.Protocol)
+	return nil
+}
+
+func (s ports) addBulk(c *call, r v1.PortRangesRequest) (addedPortsBody, error) {
+	var f v1.FieldErrors // checkRanges found none
+	wanted := intent.CheckPorts(&f, r.IP, r.Ports, r.Protocol)
+	return addedPortsBody{messageBody{"Ports added to pool"}, wanted.Ports.Len()}, intent.AddPorts(c.writer(s.store), wanted)
 }

@@ -27,7 +27,7 @@ type profiles struct {
 
 // get answers with a profile, or with the list of profiles. A profile is recorded for at
 // most maxProfile seconds, and one at a time.
-func (s profiles) get(c *fiber.Ctx) error {
+func (s profiles) get(c *call) error {
 	if !s.settings.Current().Debug.Pprof {
 		return edge.ErrRoute
 	}
@@ -41,7 +41,7 @@ func (s profiles) get(c *fiber.Ctx) error {
 		return v1.Errorf(edge.ErrOperations.Code, "A profile is being recorded; retry when it has ended")
 	}
 	defer s.busy.Unlock()
-	handler := profileHandler(edge.Param(c, "profile"))
+	handler := profileHandler(c.param("profile"))
 	if handler == nil {
 		return edge.ErrRoute
 	}
@@ -49,8 +49,8 @@ func (s profiles) get(c *fiber.Ctx) error {
 }
 
 // serve answers with the response of a handler of net/http. Its failure is an internal error.
-func serve(c *fiber.Ctx, handler http.Handler) error {
-	if err := adaptor.HTTPHandler(handler)(c); err != nil {
+func serve(c *call, handler http.Handler) error {
+	if err := adaptor.HTTPHandler(handler)(c.Ctx); err != nil {
 		return err
 	}
 	if status := c.Response().StatusCode(); status >= http.StatusBadRequest {

@@ -10,7 +10,6 @@ import (
 
 	"berth/api/auth"
 	"berth/api/intent"
-	"berth/api/server/edge"
 	v1 "berth/api/v1"
 	"berth/store"
 )
@@ -21,7 +20,6 @@ var errPullsDisabled = v1.Errorf(v1.PullsDisabled, "Downloads are switched off: 
 type pulls struct {
 	store    *store.Store
 	settings auth.Settings
-	decoder  decoder
 }
 
 type newPullBody struct {
@@ -29,93 +27,72 @@ type newPullBody struct {
 	PullID  string `json:"pull_id"`
 }
 
-type pullBody struct {
-	PullID   string       `json:"pull_id"`
-	URL      string       `json:"url"`
-	Path     string       `json:"path"`
-	State    v1.PullState `json:"state"`
-	Progress pullProgress `json:"progress"`
-	Message  *string      `json:"message"`
+type pullsBody struct {
+	Pulls []v1.PullView `json:"pulls"`
 }
 
-type pullProgress struct {
-	Bytes int64  `json:"bytes"`
-	Total *int64 `json:"total"` // null: unknown
+// enabled refuses a request before its body is read while downloads are switched off.
+func (s pulls) enabled(e endpoint) endpoint {
+	handle := e.handle
+	e.handle = func(c *fiber.Ctx) error {
+		if !s.settings.Current().Files.Pull {
+			return errPullsDisabled
+		}
+		return handle(c)
+	}
+	return e
 }
 
-func (s pulls) create(c *fiber.Ctx) error {
-	var body struct {
-		URL      string `json:"url" api:"required"`
-		Path     string `json:"path" api:"required"`
-		Checksum string `json:"checksum"`
+func (s pulls) check(c *call, r *v1.PullRequest) error {
+	c.nameFile(r.Path)
+	if !c.faults.Any() {
+		intent.CheckPull(&c.faults, *r, s.settings.Current().Files.PullPrivate)
 	}
-	config := s.settings.Current().Files
-	if !config.Pull {
-		return errPullsDisabled
+	return nil
+}
+
+func (s pulls) create(c *call, r v1.PullRequest) (newPullBody, error) {
+	if err := checkPaths(r.Path); err != nil {
+		return newPullBody{}, err
 	}
-	var f v1.FieldErrors
-	if err := s.decoder.decode(c, &body, &f); err != nil {
-		return err
+	if path.Clean(r.Path) == "." { // the root
+		return newPullBody{}, v1.ErrInvalidPath
 	}
-	nameFile(c, body.Path)
-	spec := v1.PullSpec{URL: body.URL, Path: body.Path, Checksum: body.Checksum}
-	if !f.Any() {
-		intent.CheckPull(&f, spec, config.PullPrivate)
-	}
-	if err := f.Err(); err != nil {
-		return err
-	}
-	if err := checkPaths(body.Path); err != nil {
-		return err
-	}
-	if path.Clean(body.Path) == "." { // the root
-		return v1.ErrInvalidPath
-	}
-	id, err := volumeID(c, s.store)
+	id, err := c.volumeID(s.store)
 	if err != nil {
-		return err
+		return newPullBody{}, err
 	}
-	spec.VolumeID = id
-	answer := func(pull string) any { return newPullBody{"Download started", pull} }
-	pull, err := intent.CreatePull(promise(c, s.store, fiber.StatusOK, answer), spec)
-	if err != nil {
-		return err
-	}
-	return edge.OK(c, answer(pull))
+	answer := func(pull string) newPullBody { return newPullBody{"Download started", pull} }
+	request := c.promise(s.store, func(pull string) any { return answer(pull) })
+	pull, err := intent.CreatePull(request, v1.PullSpec{VolumeID: id, PullRequest: r})
+	return answer(pull), err
 }
 
 // list answers with the downloads of a volume, the newest first.
-func (s pulls) list(c *fiber.Ctx) error {
-	id, err := volumeID(c, s.store)
+func (s pulls) list(c *call) (pullsBody, error) {
+	id, err := c.volumeID(s.store)
 	if err != nil {
-		return err
+		return pullsBody{}, err
 	}
 	var list []v1.Pull
 	err = s.store.View(func(tx *store.Tx) error {
 		list = store.Pulls.ListBy(tx, id)
 		return nil
 	})
-	if err != nil {
-		return err
-	}
 	slices.SortFunc(list, func(a, b v1.Pull) int {
 		return cmp.Or(b.Meta.CreatedAt.Compare(a.Meta.CreatedAt), strings.Compare(a.Meta.ID, b.Meta.ID))
 	})
-	bodies := make([]pullBody, len(list))
+	body := pullsBody{make([]v1.PullView, len(list))}
 	for i, p := range list {
-		bodies[i] = pullBody{PullID: p.Meta.ID, URL: p.Spec.RedactedURL(), Path: p.Spec.Path, State: cmp.Or(p.Status.State, v1.PullPending),
-			Progress: pullProgress{p.Status.Bytes, p.Status.Total}, Message: orNull(p.Status.Message)}
+		body.Pulls[i] = v1.ViewOfPull(p)
 	}
-	return edge.OK(c, map[string]any{"pulls": bodies})
+	return body, err
 }
 
-func (s pulls) cancel(c *fiber.Ctx) error {
-	id, err := volumeID(c, s.store)
+func (s pulls) cancel(c *call) (messageBody, error) {
+	id, err := c.volumeID(s.store)
 	if err != nil {
-		return err
+		return messageBody{}, err
 	}
-	if err := intent.CancelPull(requestOf(c, s.store), id, edge.Param(c, "pull")); err != nil {
-		return err
-	}
-	return edge.OK(c, messageBody{"Download cancelled"})
+	return messageBody{"Download cancelled"}, intent.CancelPull(c.writer(s.store), id, c.param("pull"))
 }

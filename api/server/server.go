@@ -40,8 +40,9 @@ func newServer(d Deps, more ...route) *Server {
 		ConnsPerIP: d.ConnsPerIP, WrongTokens: d.WrongTokens, HeaderTimeout: d.HeaderTimeout, FailureDelay: d.FailureDelay,
 	})
 	a := access{store: d.Store, settings: d.Settings, front: s.front, auditor: auditor, paces: newPaces(), tickets: auth.NewTickets(), log: d.Log}
-	s.handlers = newHandlers(d, a, s.sessions)
-	s.table = routes(s.handlers)
+	bodies := edge.NewBodies(d.Settings.Current)
+	s.handlers = newHandlers(d, a, s.sessions, bodies)
+	s.table = routes(s.handlers, decoder{bodies: bodies, settings: d.Settings, access: a})
 	s.register(a, append(s.table, more...))
 	return s
 }

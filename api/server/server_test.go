@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gofiber/fiber/v2"
 	"github.com/stretchr/testify/require"
 
 	"berth/api/server/edge"
@@ -21,30 +20,30 @@ import (
 	"berth/store"
 )
 
-// raw is a connection on which a test writes any bytes.
-type raw struct {
+// rawConn is a connection on which a test writes any bytes.
+type rawConn struct {
 	t *testing.T
 	net.Conn
 	r *bufio.Reader
 }
 
-func (h *harness) dial() *raw {
+func (h *harness) dial() *rawConn {
 	h.t.Helper()
 	c, err := net.Dial("tcp", strings.TrimPrefix(h.base, "http://"))
 	require.NoError(h.t, err)
 	require.NoError(h.t, c.SetDeadline(time.Now().Add(20*time.Second)))
 	h.t.Cleanup(func() { _ = c.Close() })
-	return &raw{h.t, c, bufio.NewReader(c)}
+	return &rawConn{h.t, c, bufio.NewReader(c)}
 }
 
-func (r *raw) send(text string) {
+func (r *rawConn) send(text string) {
 	r.t.Helper()
 	_, err := io.WriteString(r.Conn, strings.ReplaceAll(text, "\n", "\r\n"))
 	require.NoError(r.t, err)
 }
 
 // answer reads one response.
-func (r *raw) answer() (int, string) {
+func (r *rawConn) answer() (int, string) {
 	r.t.Helper()
 	resp, err := http.ReadResponse(r.r, nil)
 	require.NoError(r.t, err)
@@ -168,13 +167,13 @@ func TestStuckClients(t *testing.T) {
 // without a token.
 func TestConnectionsPerAddress(t *testing.T) {
 	h := newHarnessWith(t, func(d *Deps) { d.ConnsPerIP = 3 })
-	ask := func(c *raw, head string) {
+	ask := func(c *rawConn, head string) {
 		c.send("GET /network/ports HTTP/1.1\n" + head + "\n")
 		c.answer()
 	}
 	good := h.dial()
 	ask(good, headers)
-	var open []*raw
+	var open []*rawConn
 	for range 5 {
 		c := h.dial()
 		ask(c, "Host: x\n")
@@ -211,7 +210,7 @@ func (l *lines) String() string {
 func TestPanic(t *testing.T) {
 	log := &lines{}
 	h := newHarnessWith(t, func(d *Deps) { d.Log = slog.New(slog.NewTextHandler(log, nil)) },
-		route{get, "/panic", "", v1.ScopeRead, 0, func(*fiber.Ctx) error { panic("at /secret/path") }})
+		route{get, "/panic", "", v1.ScopeRead, 0, "", raw(func(*call) error { panic("at /secret/path") })})
 	a := h.do(request{method: "GET", path: "/panic"})
 	require.Equal(t, 500, a.status)
 	require.Equal(t, `{"error":"Internal server error"}`, a.raw)
@@ -230,7 +229,7 @@ func TestFailedStore(t *testing.T) {
 func TestCauseIsInCodeAndLog(t *testing.T) {
 	log := &lines{}
 	h := newHarnessWith(t, func(d *Deps) { d.Log = slog.New(slog.NewTextHandler(log, nil)) },
-		route{post, "/full", "", v1.ScopeRead, 0, func(*fiber.Ctx) error { return fmt.Errorf("%w: %w", store.ErrFailed, store.ErrDiskFull) }})
+		route{post, "/full", "", v1.ScopeRead, 0, "", raw(func(*call) error { return fmt.Errorf("%w: %w", store.ErrFailed, store.ErrDiskFull) })})
 	h.container("away", h.volume())
 	a := h.call("POST", "/containers/away/command", object{"command": "x"})
 	require.Equal(t, 503, a.status)
@@ -292,14 +291,14 @@ func TestShutdown(t *testing.T) {
 func TestContextEndsWithClient(t *testing.T) {
 	ended := make(chan error, 1)
 	began := make(chan struct{})
-	h := newHarnessWith(t, func(*Deps) {}, route{post, "/work", "", v1.ScopeRead, 0, func(c *fiber.Ctx) error {
-		ctx, cancel := edge.Context(c)
+	h := newHarnessWith(t, func(*Deps) {}, route{post, "/work", "", v1.ScopeRead, 0, "", raw(func(c *call) error {
+		ctx, cancel := edge.Context(c.Ctx)
 		defer cancel()
 		close(began)
 		<-ctx.Done()
 		ended <- ctx.Err()
 		return nil
-	}})
+	})})
 	c := h.dial()
 	c.send("POST /work HTTP/1.1\n" + headers + "\n")
 	<-began

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/gofiber/fiber/v2"
-
 	"berth/api/auth"
 	"berth/api/server/edge"
 	v1 "berth/api/v1"
@@ -63,15 +61,15 @@ func onContainer(m v1.Meta) check {
 // beginOperation begins the session of a file operation. The returned context
 // ends with the session, and its cause is the reason. The connection of an upload
 // is closed then too, except at shutdown, when it may finish within the timeout.
-func (s sessions) beginOperation(ctx context.Context, c *fiber.Ctx, volume string) (context.Context, func(), error) {
+func (s sessions) beginOperation(ctx context.Context, c *call, volume string) (context.Context, func(), error) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	abort, upload := edge.Abort(c), edge.HasBody(c)
+	abort, upload := edge.Abort(c.Ctx), edge.HasBody(c.Ctx)
 	check := onChangeOf(volume)
 	if c.Method() == http.MethodGet || c.Method() == http.MethodHead {
 		check = onVolumeOf(volume)
 	}
 	done, err := s.all.Begin(&auth.Session{
-		Principal: callerOf(c),
+		Principal: c.caller,
 		Check:     check,
 		End: func(reason error) {
 			cancel(reason)
@@ -89,8 +87,8 @@ func (s sessions) beginOperation(ctx context.Context, c *fiber.Ctx, volume strin
 
 // beginDownload begins the session of an answer that is sent after its handler
 // has returned. The caller must call done when the answer was sent or has failed.
-func (s sessions) beginDownload(c *fiber.Ctx, check check) (done func(), err error) {
-	abort, p := edge.Abort(c), callerOf(c)
+func (s sessions) beginDownload(c *call, check check) (done func(), err error) {
+	abort, p := edge.Abort(c.Ctx), c.caller
 	end, err := s.all.Begin(&auth.Session{Principal: p, Check: check, End: func(reason error) {
 		if !errors.Is(reason, auth.ErrShutdown) {
 			abort()
@@ -99,7 +97,7 @@ func (s sessions) beginDownload(c *fiber.Ctx, check check) (done func(), err err
 	if err != nil {
 		return nil, refusalOf(err)
 	}
-	callOf(c).session = true
+	c.session = true
 	return func() {
 		end()
 		s.access.forget(p)

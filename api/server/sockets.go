@@ -1,8 +1,6 @@
 package server
 
 import (
-	"github.com/gofiber/fiber/v2"
-
 	"berth/api/server/edge"
 	"berth/api/server/ws"
 	v1 "berth/api/v1"
@@ -17,8 +15,8 @@ type sockets struct {
 }
 
 // container opens the socket of a container.
-func (s sockets) container(c *fiber.Ctx) error {
-	o, err := findContainer(c, s.store)
+func (s sockets) container(c *call) error {
+	o, err := c.findContainer(s.store)
 	if err != nil {
 		return err
 	}
@@ -26,13 +24,13 @@ func (s sockets) container(c *fiber.Ctx) error {
 }
 
 // node opens a socket of all containers of the node.
-func (s sockets) node(c *fiber.Ctx) error { return s.open(c, v1.Meta{}) }
+func (s sockets) node(c *call) error { return s.open(c, v1.Meta{}) }
 
-func (s sockets) open(c *fiber.Ctx, container v1.Meta) error {
-	if !ws.IsUpgrade(c) {
+func (s sockets) open(c *call, container v1.Meta) error {
+	if !ws.IsUpgrade(c.Ctx) {
 		return edge.ErrUpgrade
 	}
-	tail, err := edge.QueryInt(c, "tail", ws.DefaultTail, ws.MaxTail)
+	tail, err := edge.QueryInt(c.Ctx, "tail", ws.DefaultTail, ws.MaxTail)
 	if err != nil {
 		return err
 	}
@@ -44,16 +42,16 @@ func (s sockets) open(c *fiber.Ctx, container v1.Meta) error {
 	if err != nil {
 		return err
 	}
-	caller, actor := callerOf(c), edge.Actor(c)
+	caller, actor := c.caller, c.actor()
 	actor.Via = v1.ViaWebSocket
-	err = s.ws.Open(c, ws.Request{
+	err = s.ws.Open(c.Ctx, ws.Request{
 		Principal: caller, Actor: actor, Container: container, Tail: tail, Replay: replay, Since: since, Epoch: c.Query("epoch"),
 		Resume: resume, Line: line,
-		ID: edge.RequestID(c),
+		ID: edge.RequestID(c.Ctx),
 	})
 	if err != nil {
 		return edge.ErrMalformed
 	}
-	callOf(c).session = true
+	c.session = true
 	return nil
 }

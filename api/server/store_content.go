@@ -6,8 +6,6 @@ import (
 	"os"
 	"sync"
 
-	"github.com/gofiber/fiber/v2"
-
 	"berth/api/auth"
 	"berth/api/server/edge"
 	"berth/store"
@@ -23,7 +21,7 @@ type storeContent struct {
 
 // download answers with one consistent state of the store. It is written to a file
 // without a name first, so that a slow client does not hold a view of the store.
-func (s storeContent) download(c *fiber.Ctx) error {
+func (s storeContent) download(c *call) error {
 	if !s.one.TryLock() {
 		return edge.ErrOperations
 	}
@@ -41,7 +39,7 @@ func (s storeContent) download(c *fiber.Ctx) error {
 		f.Close()
 		return err
 	}
-	return edge.SendFile(c, f, edge.Download{Name: "berth-store.backup"}, done)
+	return edge.SendFile(c.Ctx, f, edge.Download{Name: "berth-store.backup"}, done)
 }
 
 func (s storeContent) write(f *os.File) error {

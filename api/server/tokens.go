@@ -3,11 +3,8 @@ package server
 import (
 	"time"
 
-	"github.com/gofiber/fiber/v2"
-
 	"berth/api/auth"
 	"berth/api/intent"
-	"berth/api/server/edge"
 	v1 "berth/api/v1"
 	"berth/store"
 )
@@ -16,95 +13,89 @@ import (
 type tokens struct {
 	store    *store.Store
 	settings auth.Settings
-	decoder  decoder
 }
 
-func (s tokens) mint(c *fiber.Ctx) error {
-	var body struct {
-		Name        string     `json:"name"`
-		TTL         *string    `json:"ttl"`
-		RemoveOnUse bool       `json:"remove_on_use"`
-		Scopes      []v1.Scope `json:"scopes"`
-		Containers  []string   `json:"containers"`
-		SSHKeys     []string   `json:"ssh_keys"`
-	}
-	var f v1.FieldErrors
-	if err := s.decoder.decode(c, &body, &f); err != nil {
-		return err
-	}
+func (s tokens) check(c *call, r *v1.TokenRequest) error {
+	intent.CheckToken(&c.faults, *r, time.Duration(s.settings.Current().Authorization.MaxTTL))
+	auth.CheckKeys(&c.faults, r.SSHKeys)
+	return nil
+}
+
+func (s tokens) mint(c *call, r v1.TokenRequest) (v1.NewToken, error) {
+	var f v1.FieldErrors // check found none
 	settings := s.settings.Current().Authorization
-	ttl := intent.CheckToken(&f, intent.TokenRequest{Name: body.Name, TTL: body.TTL, Scopes: body.Scopes, Containers: body.Containers,
-		MaxTTL: time.Duration(settings.MaxTTL)})
-	keys := auth.CheckKeys(&f, body.SSHKeys)
-	if err := f.Err(); err != nil {
-		return err
-	}
-	grant := auth.Grant{Name: body.Name, TTL: ttl, SingleUse: body.RemoveOnUse, Scopes: body.Scopes, Containers: body.Containers, SSHKeys: keys}
-	secret, expires, err := auth.Mint(requestOf(c, s.store), settings, callerOf(c), grant)
-	if err != nil {
-		return err
-	}
-	return edge.OK(c, createdToken{secret.Reveal(), secret.Fingerprint(), expires.UTC().Format(time.RFC3339)})
+	grant := auth.Grant{Name: r.Name, TTL: intent.CheckToken(&f, r, time.Duration(settings.MaxTTL)), SingleUse: r.RemoveOnUse,
+		Scopes: r.Scopes, Containers: r.Containers, SSHKeys: auth.CheckKeys(&f, r.SSHKeys)}
+	secret, expires, err := auth.Mint(c.writer(s.store), settings, c.caller, grant)
+	return newToken(secret, expires), err
 }
 
-// createdToken is a token with its secret.
-type createdToken struct {
-	Token     string `json:"token"`
-	ID        string `json:"id"`
-	ExpiresAt string `json:"expires_at"`
+func newToken(secret v1.Secret, expires time.Time) v1.NewToken {
+	return v1.NewToken{Token: secret.Reveal(), ID: secret.Fingerprint(), ExpiresAt: expires.UTC().Format(time.RFC3339)}
 }
 
-type tokenBody struct {
-	ID          string     `json:"id"`
-	Name        string     `json:"name"`
-	Scopes      []v1.Scope `json:"scopes"`
-	Containers  []string   `json:"containers"`
-	SSHKeys     []string   `json:"ssh_keys"` // fingerprints
-	ExpiresAt   string     `json:"expires_at"`
-	RemoveOnUse bool       `json:"remove_on_use"`
-	Spent       bool       `json:"spent"`  // the single use has begun
-	Parent      *string    `json:"parent"` // id of the token that minted this one; null: the configured token
-}
-
-func bodyOfToken(o v1.Token) tokenBody {
-	containers := []string{}
+func viewOfToken(o v1.Token) v1.TokenView {
+	view := v1.TokenView{ID: o.Meta.ID, Name: o.Spec.Name, Scopes: o.Spec.Scopes, Containers: []string{}, SSHKeys: []string{},
+		ExpiresAt: o.Spec.ExpiresAt.UTC().Format(time.RFC3339), RemoveOnUse: o.Spec.RemoveOnUse, Spent: o.Spec.Spent, Parent: v1.NullString(o.Spec.Parent)}
 	for _, ref := range o.Spec.Containers {
-		containers = append(containers, ref.ID)
+		view.Containers = append(view.Containers, ref.ID)
 	}
-	keys := []string{}
 	for _, key := range o.Spec.SSHKeys {
-		keys = append(keys, auth.KeyFingerprint(key))
+		view.SSHKeys = append(view.SSHKeys, auth.KeyFingerprint(key))
 	}
-	return tokenBody{o.Meta.ID, o.Spec.Name, o.Spec.Scopes, containers, keys, o.Spec.ExpiresAt.UTC().Format(time.RFC3339), o.Spec.RemoveOnUse, o.Spec.Spent, orNull(o.Spec.Parent)}
+	return view
 }
 
 type tokensBody struct {
-	Tokens   []tokenBody `json:"tokens"`
-	Continue string      `json:"continue,omitempty"`
+	Tokens   []v1.TokenView `json:"tokens"`
+	Continue string         `json:"continue,omitempty"`
 }
 
-func (s tokens) list(c *fiber.Ctx) error {
+func (s tokens) list(c *call) (body tokensBody, err error) {
 	page, err := pageOf(c)
 	if err != nil {
-		return err
+		return body, err
 	}
-	var body tokensBody
 	err = s.store.View(func(tx *store.Tx) error {
 		listed := auth.Listed(tx, s.settings.Current().Authorization)
-		body.Tokens, body.Continue = listObjects(tx, store.Tokens, page, func(o v1.Token) (tokenBody, bool) {
-			return bodyOfToken(o), listed(o)
+		body.Tokens, body.Continue = listObjects(tx, store.Tokens, page, func(o v1.Token) (v1.TokenView, bool) {
+			return viewOfToken(o), listed(o)
 		})
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	return edge.OK(c, body)
+	return body, err
 }
 
-func (s tokens) revoke(c *fiber.Ctx) error {
-	if err := auth.Revoke(requestOf(c, s.store), edge.Param(c, "token")); err != nil {
-		return err
+func (s tokens) revoke(c *call) (messageBody, error) {
+	return messageBody{"Token revoked"}, auth.Revoke(c.writer(s.store), c.param("token"))
+}
+
+// self holds the handlers about the token of the request.
+type self struct {
+	tickets *auth.Tickets
+}
+
+// get answers with what the token allows, so that a page offers nothing else.
+func (s self) get(c *call) (v1.Self, error) {
+	p := c.caller
+	body := v1.Self{ID: p.TokenID, Name: p.Name, Scopes: p.Scopes, RemoveOnUse: p.SingleUse}
+	if p.TokenID == "" {
+		body.ID, body.Name = v1.Administrator, v1.Administrator
 	}
-	return edge.OK(c, messageBody{"Token revoked"})
+	for _, ref := range p.Bound {
+		body.Containers = append(body.Containers, ref.ID)
+	}
+	if !p.ExpiresAt.IsZero() {
+		body.ExpiresAt = v1.NullString(p.ExpiresAt.UTC().Format(time.RFC3339))
+	}
+	return body, nil
+}
+
+// ticket answers with a token for one request with the rights of this one.
+func (s self) ticket(c *call) (v1.NewToken, error) {
+	secret, expires, err := s.tickets.Issue(c.caller)
+	if err == nil {
+		c.describe(func(a *v1.Audit) { a.Action = "" }) // no entry: nothing is stored, and a page asks often
+	}
+	return newToken(secret, expires), err
 }

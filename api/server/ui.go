@@ -33,7 +33,7 @@ func newOperatorPage(d Deps) operatorPage {
 }
 
 // index answers with the HTML document. Its ETag is the version of the page.
-func (s operatorPage) index(c *fiber.Ctx) error {
+func (s operatorPage) index(c *call) error {
 	page, err := s.page()
 	if err != nil {
 		return err
@@ -55,16 +55,16 @@ func (s operatorPage) index(c *fiber.Ctx) error {
 }
 
 // file answers with a file of a version, which never changes.
-func (s operatorPage) file(c *fiber.Ctx) error {
+func (s operatorPage) file(c *call) error {
 	page, err := s.page()
 	if err != nil {
 		return err
 	}
-	name := edge.Param(c, "file")
-	if folder := edge.Param(c, "folder"); folder != "" {
+	name := c.param("file")
+	if folder := c.param("folder"); folder != "" {
 		name = folder + "/" + name
 	}
-	file, found := page.File(edge.Param(c, "version"), name)
+	file, found := page.File(c.param("version"), name)
 	if !found {
 		return edge.ErrRoute
 	}
@@ -81,7 +81,7 @@ func (s operatorPage) page() (*ui.Page, error) {
 }
 
 // send answers with a file, compressed if the client accepts it.
-func send(c *fiber.Ctx, file ui.File) error {
+func send(c *call, file ui.File) error {
 	c.Set(fiber.HeaderContentType, file.Type)
 	c.Vary(fiber.HeaderAcceptEncoding)
 	if c.Get(fiber.HeaderAcceptEncoding) == "" || c.AcceptsEncodings("gzip", "identity") != "gzip" {

@@ -11,15 +11,71 @@ type Backup = Object[BackupSpec, BackupStatus]
 // BackupSpec is the desired state of a backup. It does not change, except for its
 // requesters.
 type BackupSpec struct {
-	VolumeID string   `json:"volume_id"`
-	Name     string   `json:"name,omitempty"` // for people; need not be unique
-	Target   Target   `json:"target"`
-	Ignore   []string `json:"ignore,omitempty"` // patterns of paths that are left out, as in .gitignore
-	Quiesce  *Quiesce `json:"quiesce,omitempty"`
-	Policy   bool     `json:"policy,omitempty"` // the policy of the volume made it, and removes it
+	VolumeID string `json:"volume_id"`
+	BackupRequest
+	Policy bool `json:"policy,omitempty"` // the policy of the volume made it, and removes it
 
 	RequestedBy Actor `json:"requested_by,omitzero"`
 	DeletedBy   Actor `json:"deleted_by,omitzero"`
+}
+
+// BackupRequest is the body of a request for a backup.
+type BackupRequest struct {
+	Name    string   `json:"name,omitempty"`   // for people; need not be unique
+	Target  Target   `json:"target,omitempty"` // empty in a request: TargetLocal
+	Ignore  []string `json:"ignore,omitempty"` // patterns of paths that are left out, as in .gitignore
+	Quiesce *Quiesce `json:"quiesce,omitempty"`
+}
+
+// BackupView is a backup as clients receive it.
+type BackupView struct {
+	BackupID     string        `json:"backup_id"`
+	VolumeID     string        `json:"volume_id"`
+	Name         string        `json:"name"`
+	Target       Target        `json:"target"`
+	Policy       bool          `json:"policy"` // the policy of the volume made it
+	State        JobState      `json:"state"`
+	Size         *int64        `json:"size"`    // bytes of the archive; nil until it is completed, as the next one
+	Files        *int64        `json:"files"`   // entries that are not folders
+	Skipped      []Skipped     `json:"skipped"` // in a list at most 10, and 2 KiB of paths
+	SkippedTotal int64         `json:"skipped_total"`
+	Checksum     NullString    `json:"checksum"`
+	Progress     Progress      `json:"progress"`
+	CreatedAt    int64         `json:"created_at"` // Unix seconds
+	StartedAt    *time.Time    `json:"started_at"`
+	FinishedAt   *time.Time    `json:"finished_at"`
+	Message      string        `json:"message"`
+	Restores     []RestoreView `json:"restores"` // the newest first
+}
+
+// MarshalJSON writes empty lists for those that are nil.
+func (b BackupView) MarshalJSON() ([]byte, error) { return marshalWhole(b) }
+
+// ViewOfBackup returns a backup and its restores as clients receive them.
+func ViewOfBackup(b Backup, restores []Restore) BackupView {
+	st := b.Status
+	v := BackupView{
+		BackupID: b.Meta.ID, VolumeID: b.Spec.VolumeID, Name: b.Spec.Name, Target: b.Spec.Target, Policy: b.Spec.Policy,
+		State: BackupStateOf(b), Skipped: st.Skipped, SkippedTotal: st.SkippedTotal, Checksum: NullString(st.Checksum), Progress: st.Progress,
+		CreatedAt: b.Meta.CreatedAt.Unix(), StartedAt: st.StartedAt, FinishedAt: st.FinishedAt, Message: st.Message,
+	}
+	if st.Checksum != "" {
+		v.Size, v.Files = &st.Size, &st.Files
+	}
+	for _, r := range restores {
+		v.Restores = append(v.Restores, RestoreView{
+			RestoreID: r.Meta.ID, VolumeID: r.Spec.VolumeID, Mode: r.Spec.Mode, State: RestoreStateOf(r),
+			StartedAt: r.Status.StartedAt, FinishedAt: r.Status.FinishedAt, Message: r.Status.Message,
+		})
+	}
+	return v
+}
+
+// RestoreRequest is the body of a request for a restore.
+type RestoreRequest struct {
+	VolumeID string `json:"volume_id,omitempty"` // empty: that of the backup
+	Mode     string `json:"mode,omitempty"`      // RestoreReplace or RestoreMerge
+	Stop     bool   `json:"stop,omitempty"`      // containers that use the volume are stopped meanwhile
 }
 
 // Target is where an archive is stored.
@@ -36,11 +92,11 @@ func Targets() []Target { return []Target{TargetLocal, TargetS3} }
 
 // Quiesce is how a container is brought to rest while its volume is read.
 type Quiesce struct {
-	Container string   `json:"container"`          // internal_id
-	Before    string   `json:"before,omitempty"`   // console command before the volume is read; empty: none
-	WaitFor   string   `json:"wait_for,omitempty"` // RE2, of a line after Before; empty: none
-	After     string   `json:"after,omitempty"`    // console command afterwards, sent at least once; empty: none
-	Timeout   Duration `json:"timeout"`            // for the line
+	Container string   `json:"container" api:"required"` // internal_id
+	Before    string   `json:"before"`                   // console command before the volume is read; empty: none
+	WaitFor   string   `json:"wait_for"`                 // RE2, of a line after Before; empty: none
+	After     string   `json:"after"`                    // console command afterwards, sent at least once; empty: none
+	Timeout   Duration `json:"timeout"`                  // for the line
 }
 
 // JobState is the state of a backup or a restore. Each change of it is an event.
@@ -93,14 +149,25 @@ type BackupPolicy = Object[PolicySpec, PolicyStatus]
 
 // PolicySpec is the desired state of a backup policy.
 type PolicySpec struct {
-	Every   Duration `json:"every"`
-	Keep    int      `json:"keep"` // completed backups, and as many failed ones
-	Target  Target   `json:"target"`
+	Every   Duration `json:"every" api:"required"`
+	Keep    int      `json:"keep" api:"required"` // completed backups, and as many failed ones
+	Target  Target   `json:"target,omitempty"`
 	Ignore  []string `json:"ignore,omitempty"`
 	Quiesce *Quiesce `json:"quiesce,omitempty"`
 
-	RequestedBy Actor `json:"requested_by,omitzero"`
+	RequestedBy Actor `json:"requested_by,omitzero" api:"-"`
 }
+
+// PolicyView is a backup policy as clients receive it, and the body that sets one.
+type PolicyView struct {
+	VolumeID string `json:"volume_id" api:"readonly"`
+	PolicySpec
+	NextRunAt *time.Time `json:"next_run_at" api:"readonly"`
+	Message   string     `json:"message" api:"readonly"` // why the last run made no backup; empty: it did
+}
+
+// MarshalJSON writes every field.
+func (p PolicyView) MarshalJSON() ([]byte, error) { return marshalWhole(p) }
 
 // PolicyStatus is the observed state of a backup policy.
 type PolicyStatus struct {
@@ -114,11 +181,9 @@ type Restore = Object[RestoreSpec, RestoreStatus]
 
 // RestoreSpec is the desired state of a restore.
 type RestoreSpec struct {
-	BackupID    string `json:"backup_id"`
-	VolumeID    string `json:"volume_id"`
-	Mode        string `json:"mode"`           // RestoreReplace or RestoreMerge
-	Stop        bool   `json:"stop,omitempty"` // containers that use the volume are stopped meanwhile
-	RequestedBy Actor  `json:"requested_by,omitzero"`
+	BackupID string `json:"backup_id"`
+	RestoreRequest
+	RequestedBy Actor `json:"requested_by,omitzero"`
 }
 
 // RestoreStatus is the observed state of a restore.

@@ -69,6 +69,25 @@ type MeasuredContainer struct {
 	Stats *Stats `json:"stats"` // nil: the container does not run, or is not measured yet
 }
 
+// Changes are what applying a spec would do.
+type Changes struct {
+	Changed bool     `json:"changed"`
+	Actions []Action `json:"actions"`
+}
+
+// Action is one consequence of an apply.
+type Action struct {
+	Action string `json:"action"` // create, update, recreate, start or stop
+	Reason string `json:"reason"` // one sentence
+}
+
+// ReinstallRequest replaces parts of the spec before an installation. A nil field keeps the
+// current value.
+type ReinstallRequest struct {
+	Image         *string `json:"image,omitempty"`
+	InstallScript *string `json:"install_script,omitempty"`
+}
+
 // ShownPhase returns the state that clients see. A requested installation or deletion
 // shows at once, before the controller has begun it.
 func ShownPhase(o Container) Phase {

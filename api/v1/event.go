@@ -49,6 +49,14 @@ type Event struct {
 	Users   []ContainerRef `json:"users,omitempty"`
 }
 
+// EventList is a part of the stored transitions.
+type EventList struct {
+	Events []Event `json:"events"`
+	Epoch  string  `json:"epoch"`  // of every seq
+	Oldest uint64  `json:"oldest"` // seq of the oldest stored transition; 0: there is none
+	Newest uint64  `json:"newest"`
+}
+
 // Job returns the id of the backup, restore or download that e is about, or "".
 func (e Event) Job() string { return cmp.Or(e.Restore, e.Backup, e.Pull) }
 

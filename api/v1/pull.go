@@ -1,6 +1,7 @@
 package v1
 
 import (
+	"cmp"
 	"net/url"
 	"time"
 )
@@ -11,14 +12,41 @@ type Pull = Object[PullSpec, PullStatus]
 // PullSpec is the desired state of a download. Its id is a UUID.
 type PullSpec struct {
 	VolumeID string `json:"volume_id"`
-	URL      string `json:"url"`
-	Path     string `json:"path"`               // in the volume
-	Checksum string `json:"checksum,omitempty"` // sha256:<hex>; empty: none
-	Cancel   bool   `json:"cancel,omitempty"`
+	PullRequest
+	Cancel bool `json:"cancel,omitempty"`
 
 	// Who requested the download, and who its end.
 	RequestedBy Actor `json:"requested_by,omitzero"`
 	CancelledBy Actor `json:"cancelled_by,omitzero"`
+}
+
+// PullRequest is the body of a request for a download.
+type PullRequest struct {
+	URL      string `json:"url" api:"required"`  // http or https
+	Path     string `json:"path" api:"required"` // of the file in the volume
+	Checksum string `json:"checksum,omitempty"`  // sha256:<hex>; empty: none
+}
+
+// PullView is a download as clients receive it.
+type PullView struct {
+	PullID   string       `json:"pull_id"`
+	URL      string       `json:"url"`
+	Path     string       `json:"path"`
+	State    PullState    `json:"state"`
+	Progress PullProgress `json:"progress"`
+	Message  NullString   `json:"message"` // why it failed
+}
+
+// PullProgress is how much of a download was received.
+type PullProgress struct {
+	Bytes int64  `json:"bytes"`
+	Total *int64 `json:"total"` // nil: unknown
+}
+
+// ViewOfPull returns a download as clients receive it.
+func ViewOfPull(p Pull) PullView {
+	return PullView{PullID: p.Meta.ID, URL: p.Spec.RedactedURL(), Path: p.Spec.Path, State: cmp.Or(p.Status.State, PullPending),
+		Progress: PullProgress{p.Status.Bytes, p.Status.Total}, Message: NullString(p.Status.Message)}
 }
 
 // RedactedURL returns the URL with *** in place of its query, which is often a signature,

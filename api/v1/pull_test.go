@@ -15,6 +15,6 @@ func TestRedactedURL(t *testing.T) {
 		"https://u:p@ss@mods.example/@a?b#c":     "https://***@mods.example/@a?***#***",
 		"https://mods.example/%zz?secret":        "***",
 	} {
-		require.Equal(t, want, PullSpec{URL: url}.RedactedURL())
+		require.Equal(t, want, PullSpec{PullRequest: PullRequest{URL: url}}.RedactedURL())
 	}
 }

@@ -27,6 +27,47 @@ type ContainerRef struct {
 	UID string `json:"uid"` // Meta.UID
 }
 
+// TokenRequest describes a token to mint. It never allows more, or is valid for longer, than
+// the token that mints it.
+type TokenRequest struct {
+	Name        string   `json:"name,omitempty"`
+	TTL         *string  `json:"ttl,omitempty"` // such as 90s, 8h or 7d; nil: 1h
+	RemoveOnUse bool     `json:"remove_on_use,omitempty"`
+	Scopes      []Scope  `json:"scopes,omitempty"`     // nil: those of the minting token
+	Containers  []string `json:"containers,omitempty"` // nil: all
+	SSHKeys     []string `json:"ssh_keys,omitempty"`   // lines of an authorized_keys file that may log in with SFTP
+}
+
+// NewToken is a token that was minted, or a ticket. The secret is not returned again.
+type NewToken struct {
+	Token     string `json:"token"`
+	ID        string `json:"id"`
+	ExpiresAt string `json:"expires_at"` // RFC 3339
+}
+
+// TokenView is a token without its secret, as clients receive it.
+type TokenView struct {
+	ID          string     `json:"id"`
+	Name        string     `json:"name"`
+	Scopes      []Scope    `json:"scopes"`
+	Containers  []string   `json:"containers"` // empty: all
+	SSHKeys     []string   `json:"ssh_keys"`   // fingerprints
+	ExpiresAt   string     `json:"expires_at"` // RFC 3339
+	RemoveOnUse bool       `json:"remove_on_use"`
+	Spent       bool       `json:"spent"`  // the single use has begun
+	Parent      NullString `json:"parent"` // id of the token that minted it; empty: the configured one
+}
+
+// Self is what the token of a request allows.
+type Self struct {
+	ID          string     `json:"id"`
+	Name        string     `json:"name"`
+	Scopes      []Scope    `json:"scopes"`
+	Containers  []string   `json:"containers"` // nil: all
+	ExpiresAt   NullString `json:"expires_at"` // RFC 3339; empty: never
+	RemoveOnUse bool       `json:"remove_on_use"`
+}
+
 // TokenStatus is empty: nothing is observed about a token.
 type TokenStatus struct{}
 

@@ -10,6 +10,26 @@ type VolumeSpec struct {
 	Labels    map[string]string `json:"labels,omitempty"`
 }
 
+// VolumeChange is a change of a volume. A nil field stays as it is.
+type VolumeChange struct {
+	Name   *string            `json:"name,omitempty"`
+	Labels *map[string]string `json:"labels,omitempty"` // all of them
+}
+
+// VolumeView is a volume as clients receive it.
+type VolumeView struct {
+	VolumeID string `json:"volume_id"`
+	Path     string `json:"path"` // its directory on the daemon's host
+	VolumeSpec
+	Size      int64    `json:"size"`       // bytes, as last measured
+	CreatedAt int64    `json:"created_at"` // Unix seconds
+	UsedBy    []string `json:"used_by"`    // the containers that use it
+	Ready     bool     `json:"ready"`      // its directory was there when it was last checked
+}
+
+// MarshalJSON writes every field.
+func (v VolumeView) MarshalJSON() ([]byte, error) { return marshalWhole(v) }
+
 // VolumeStatus is the observed state of a volume.
 type VolumeStatus struct {
 	Created    bool        `json:"created"`         // the directory was created; it is never created again

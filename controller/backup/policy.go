@@ -131,8 +131,8 @@ func create(tx *store.Tx, request *store.Request, p v1.BackupPolicy, limits v1.B
 	}
 	id := uuid.NewString()
 	request.Audit.Action, request.Audit.Object = "backup.create", id
-	return "", store.Backups.Create(tx, id, v1.BackupSpec{VolumeID: p.Meta.ID, Target: p.Spec.Target, Ignore: p.Spec.Ignore,
-		Quiesce: p.Spec.Quiesce, Policy: true, RequestedBy: v1.Controller()})
+	return "", store.Backups.Create(tx, id, v1.BackupSpec{VolumeID: p.Meta.ID, Policy: true, RequestedBy: v1.Controller(),
+		BackupRequest: v1.BackupRequest{Target: p.Spec.Target, Ignore: p.Spec.Ignore, Quiesce: p.Spec.Quiesce}})
 }
 
 func unfinished(b v1.Backup) bool { return !b.Status.State.Finished() }

@@ -143,7 +143,7 @@ func TestDamagedRestore(t *testing.T) {
 		w.backup("b", nil)
 		w.want("b", v1.JobCompleted)
 		w.update(func(tx *store.Tx) error {
-			return errors.Join(store.BeginRestore(tx, "damaged", v1.RestoreSpec{BackupID: "b", VolumeID: "w"}), storetest.Damage(tx, "restore", "damaged"))
+			return errors.Join(store.BeginRestore(tx, "damaged", v1.RestoreSpec{BackupID: "b", RestoreRequest: v1.RestoreRequest{VolumeID: "w"}}), storetest.Damage(tx, "restore", "damaged"))
 		})
 		w.restore("r", "b", "v")
 		w.restored("r", v1.JobCompleted)

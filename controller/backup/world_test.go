@@ -299,7 +299,7 @@ func (w *world) volume(id, content string) {
 
 func (w *world) backup(id string, change func(*v1.BackupSpec)) {
 	w.t.Helper()
-	spec := v1.BackupSpec{VolumeID: "v", Target: v1.TargetLocal}
+	spec := v1.BackupSpec{VolumeID: "v", BackupRequest: v1.BackupRequest{Target: v1.TargetLocal}}
 	if change != nil {
 		change(&spec)
 	}
@@ -324,7 +324,7 @@ func (w *world) want(id string, state v1.JobState) v1.Backup {
 func (w *world) restore(id, backup, volume string) {
 	w.t.Helper()
 	w.update(func(tx *store.Tx) error {
-		return store.BeginRestore(tx, id, v1.RestoreSpec{BackupID: backup, VolumeID: volume, Mode: v1.RestoreReplace})
+		return store.BeginRestore(tx, id, v1.RestoreSpec{BackupID: backup, RestoreRequest: v1.RestoreRequest{VolumeID: volume, Mode: v1.RestoreReplace}})
 	})
 }
 

@@ -14,7 +14,9 @@ import (
 // restoring begins a restore of the volume v; end ends it.
 func restoring(w *world) (end func()) {
 	w.t.Helper()
-	update(w, func(tx *store.Tx) error { return store.BeginRestore(tx, "r", v1.RestoreSpec{VolumeID: "v"}) })
+	update(w, func(tx *store.Tx) error {
+		return store.BeginRestore(tx, "r", v1.RestoreSpec{RestoreRequest: v1.RestoreRequest{VolumeID: "v"}})
+	})
 	return func() {
 		update(w, func(tx *store.Tx) error { return store.EndRestore(tx, "r", "v") })
 		time.Sleep(61 * time.Second) // the next resync

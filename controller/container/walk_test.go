@@ -96,7 +96,7 @@ func (w *walker) act(id string) {
 		func() { _ = intent.Power(w.store, id, intent.Stop) },
 		func() { _ = intent.Power(w.store, id, intent.Kill) },
 		func() { _ = intent.Power(w.store, id, intent.Restart) },
-		func() { _ = intent.ReinstallContainer(w.store, id, intent.Reinstallation{}) },
+		func() { _ = intent.ReinstallContainer(w.store, id, v1.ReinstallRequest{}) },
 		func() { _ = intent.DeleteContainer(w.store, id, w.IntN(8) == 0) },
 		func() { w.apply(id) }, func() { w.apply(id) }, func() { w.apply(id) },
 		func() { w.engine.Outside.Exit(server, w.IntN(2)) },

@@ -113,7 +113,7 @@ func (w *world) volume(id string) {
 // pull requests a download, whose id is its URL.
 func (w *world) pull(volume, id string) {
 	w.update(func(tx *store.Tx) error {
-		return store.Pulls.Create(tx, id, v1.PullSpec{VolumeID: volume, URL: id, Path: "f"})
+		return store.Pulls.Create(tx, id, v1.PullSpec{VolumeID: volume, PullRequest: v1.PullRequest{URL: id, Path: "f"}})
 	})
 }
 
@@ -224,7 +224,9 @@ func TestRestoreOfVolume(t *testing.T) {
 		w.volume("v")
 		w.pull("v", "runs")
 		w.want("runs", v1.PullRunning)
-		w.update(func(tx *store.Tx) error { return store.BeginRestore(tx, "r", v1.RestoreSpec{VolumeID: "v"}) })
+		w.update(func(tx *store.Tx) error {
+			return store.BeginRestore(tx, "r", v1.RestoreSpec{RestoreRequest: v1.RestoreRequest{VolumeID: "v"}})
+		})
 		w.web.result("runs") <- fmt.Errorf("write: %w", v1.ErrVolumeRestoring)
 		w.pull("v", "waits")
 		time.Sleep(time.Hour)
@@ -253,7 +255,9 @@ func TestRestoreAfterRestart(t *testing.T) {
 		w.pull("v", "a")
 		w.want("a", v1.PullRunning)
 		w.stop()
-		w.update(func(tx *store.Tx) error { return store.BeginRestore(tx, "r", v1.RestoreSpec{VolumeID: "v"}) })
+		w.update(func(tx *store.Tx) error {
+			return store.BeginRestore(tx, "r", v1.RestoreSpec{RestoreRequest: v1.RestoreRequest{VolumeID: "v"}})
+		})
 		w.run()
 		w.want("a", v1.PullPending)
 		w.update(func(tx *store.Tx) error { return store.EndRestore(tx, "r", "v") })

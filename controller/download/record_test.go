@@ -18,7 +18,7 @@ func TestTransitions(t *testing.T) {
 		w.volume("v")
 		for _, id := range []string{"good", "bad", "cancelled"} {
 			w.update(func(tx *store.Tx) error {
-				return store.Pulls.Create(tx, id, v1.PullSpec{VolumeID: "v", URL: id, Path: "f", RequestedBy: alice})
+				return store.Pulls.Create(tx, id, v1.PullSpec{VolumeID: "v", PullRequest: v1.PullRequest{URL: id, Path: "f"}, RequestedBy: alice})
 			})
 			w.want(id, v1.PullRunning)
 			w.stop()

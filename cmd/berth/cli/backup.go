@@ -137,8 +137,8 @@ func tableOfBackups(t *table, list []client.Backup) {
 		if b.State == v1.JobRunning && b.Progress.Total > 0 {
 			state = fmt.Sprintf("running %d%%", 100*b.Progress.Bytes/max(b.Progress.Total, b.Progress.Bytes))
 		}
-		t.row(b.BackupID, b.VolumeID[:min(8, len(b.VolumeID))], b.Name, state, units.BytesSize(float64(b.Size)),
-			date(time.Unix(b.CreatedAt, 0)), string(b.Target), fmt.Sprint(b.Policy), fmt.Sprint(b.SkippedTotal), b.Checksum, b.Message)
+		t.row(b.BackupID, b.VolumeID[:min(8, len(b.VolumeID))], b.Name, state, units.BytesSize(float64(orZero(b.Size))),
+			date(time.Unix(b.CreatedAt, 0)), string(b.Target), fmt.Sprint(b.Policy), fmt.Sprint(b.SkippedTotal), string(b.Checksum), b.Message)
 	}
 }
 
@@ -213,7 +213,7 @@ func (w *waiting) backup(cmd *cobra.Command, d *daemon, id string) error {
 		case b.State != v1.JobCompleted:
 			return "", true, fmt.Errorf("%s: the backup failed: %s", id, b.Message)
 		}
-		return "", true, printDone(cmd, d.raw, id, "%s: completed, %s in %d files, %d skipped", id, units.BytesSize(float64(b.Size)), b.Files, b.SkippedTotal)
+		return "", true, printDone(cmd, d.raw, id, "%s: completed, %s in %d files, %d skipped", id, units.BytesSize(float64(orZero(b.Size))), orZero(b.Files), b.SkippedTotal)
 	}))
 }
 
@@ -277,8 +277,8 @@ func newPolicySet(c *connector) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		p, err := client.BackupsOf(d.Client).SetPolicy(cmd.Context(), volume, client.BackupPolicy{Every: v1.Duration(period), Keep: keep,
-			Target: r.Target, Ignore: r.Ignore, Quiesce: r.Quiesce})
+		p, err := client.BackupsOf(d.Client).SetPolicy(cmd.Context(), volume, client.BackupPolicy{PolicySpec: v1.PolicySpec{Every: v1.Duration(period), Keep: keep,
+			Target: r.Target, Ignore: r.Ignore, Quiesce: r.Quiesce}})
 		if err != nil {
 			return fmt.Errorf("%s: %w", args[0], err)
 		}
@@ -368,7 +368,7 @@ func newBackupDownload(c *connector) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return printDone(cmd, raw, name, "%s: %s, checksum correct", name, units.BytesSize(float64(b.Size)))
+		return printDone(cmd, raw, name, "%s: %s, checksum correct", name, units.BytesSize(float64(orZero(b.Size))))
 	})
 	cmd.Flags().StringVar(&out, "file", "", "file to write, - for standard output (default <backup>.tar.zst)")
 	return cmd
@@ -416,8 +416,16 @@ func newChecksum(r io.Reader) checksum {
 
 // check returns an error if what was read is not the archive of a backup.
 func (c checksum) check(b client.Backup) error {
-	if got := "sha256:" + hex.EncodeToString(c.hash.Sum(nil)); got != b.Checksum {
+	if got := "sha256:" + hex.EncodeToString(c.hash.Sum(nil)); got != string(b.Checksum) {
 		return fmt.Errorf("the archive has the checksum %s instead of %s: it was damaged in its target or on the way", got, b.Checksum)
 	}
 	return nil
+}
+
+// orZero returns what p points to, or 0.
+func orZero(p *int64) int64 {
+	if p == nil {
+		return 0
+	}
+	return *p
 }

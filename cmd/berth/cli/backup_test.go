@@ -42,7 +42,7 @@ func TestBackupCreate(t *testing.T) {
 	out, _, err := command(t, f.env(), "backup", "create", "3f2a91c0", "--name", "n", "--ignore", "*.log", "--quiesce", "mc", "--before", "save-off", "--after", "save-on")
 	require.NoError(t, err)
 	require.Equal(t, backupID+"\n", out)
-	require.JSONEq(t, `{"name":"n","ignore":["*.log"],"quiesce":{"container":"mc","before":"save-off","after":"save-on","timeout":"0s"}}`, bodyOf(f, "POST /volumes/3f2a91c0/backups"))
+	require.JSONEq(t, `{"name":"n","ignore":["*.log"],"quiesce":{"container":"mc","before":"save-off","after":"save-on","timeout":"0s","wait_for":""}}`, bodyOf(f, "POST /volumes/3f2a91c0/backups"))
 	out, _, err = command(t, f.env(), "backup", "create", "3f2a91c0", "--wait")
 	require.NoError(t, err)
 	require.Contains(t, out, "completed, 7B in 3 files, 1 skipped")

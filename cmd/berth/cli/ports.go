@@ -32,10 +32,10 @@ func newPortsCommand(c *connector) *cobra.Command {
 			for _, p := range list {
 				rule := p.Firewall.State
 				if p.Firewall.Reason != "" {
-					rule += ": " + p.Firewall.Reason
+					rule += ": " + string(p.Firewall.Reason)
 				}
 				t.row(net.JoinHostPort(p.IP, strconv.Itoa(p.Port)), p.Protocol, map[bool]string{true: "yes", false: "no"}[p.InUse],
-					p.Container, rule)
+					string(p.Container), rule)
 			}
 		}
 		return l, nil
@@ -101,7 +101,7 @@ func deletePorts(cmd *cobra.Command, d *daemon, ip, ranges, protocol string) err
 	for port := range set.All() {
 		ports = append(ports, client.PortRef{IP: ip, Port: port, Protocol: protocol})
 	}
-	var claimed []client.PoolPort
+	var claimed []v1.ClaimedPort
 	for batch := range slices.Chunk(ports, deleteBatch) {
 		result, err := d.Ports().DeleteAll(cmd.Context(), batch)
 		if err == nil {

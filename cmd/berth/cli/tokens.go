@@ -19,6 +19,7 @@ func newTokenCommand(c *connector) *cobra.Command {
 
 func newTokenCreate(c *connector) *cobra.Command {
 	var request client.TokenRequest
+	var ttl string
 	var scopes, keyFiles []string
 	cmd := c.command(withoutNames(&cobra.Command{
 		Use:   "create",
@@ -30,6 +31,9 @@ func newTokenCreate(c *connector) *cobra.Command {
 	}), func(cmd *cobra.Command, d *daemon, _ []string) error {
 		for _, s := range scopes {
 			request.Scopes = append(request.Scopes, v1.Scope(s))
+		}
+		if ttl != "" {
+			request.TTL = &ttl
 		}
 		var err error
 		if request.SSHKeys, err = readKeys(keyFiles); err != nil {
@@ -46,10 +50,10 @@ func newTokenCreate(c *connector) *cobra.Command {
 	})
 	flags := cmd.Flags()
 	flags.StringVar(&request.Name, "name", "", "a name that events and the audit log show")
-	checkedFlag(cmd, &request.TTL, "ttl", "how long the token is valid, such as 90s, 8h or 7d (default 1h)", checkDuration)
+	checkedFlag(cmd, &ttl, "ttl", "how long the token is valid, such as 90s, 8h or 7d (default 1h)", checkDuration)
 	flags.StringSliceVar(&scopes, "scope", nil, "an operation that it allows; can be repeated (default all)")
 	flags.StringSliceVar(&request.Containers, "container", nil, "a container that it is limited to; can be repeated (default all)")
-	flags.BoolVar(&request.SingleUse, "single-use", false, "make it valid for exactly one request")
+	flags.BoolVar(&request.RemoveOnUse, "single-use", false, "make it valid for exactly one request")
 	flags.StringArrayVar(&keyFiles, "ssh-key", nil, "a file of public keys that may log in with SFTP; can be repeated")
 	complete(cmd, "scope", func(*cobra.Command) []cobra.Completion {
 		return names(v1.Scopes(), func(s v1.Scope) string { return string(s) })
@@ -93,7 +97,7 @@ func newTokenList(c *connector) *cobra.Command {
 				for i, s := range k.Scopes {
 					scopes[i] = string(s)
 				}
-				t.row(k.ID, k.Name, strings.Join(scopes, ","), strings.Join(k.Containers, ","), dateOf(k.ExpiresAt), k.Parent, strings.Join(k.SSHKeys, ","))
+				t.row(k.ID, k.Name, strings.Join(scopes, ","), strings.Join(k.Containers, ","), dateOf(k.ExpiresAt), string(k.Parent), strings.Join(k.SSHKeys, ","))
 			}
 		}
 		return l, nil

@@ -139,7 +139,7 @@ func (b *Client) Pool(t testing.TB) map[string]Entry {
 	check(t, err)
 	pool := map[string]Entry{}
 	for _, p := range list {
-		pool[p.String()] = Entry{p.PortRef, p.InUse, p.Container}
+		pool[p.String()] = Entry{p.PortRef, p.InUse, string(p.Container)}
 	}
 	return pool
 }

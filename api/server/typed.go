@@ -1,0 +1,116 @@
+package server
+
+import (
+	"reflect"
+
+	"github.com/gofiber/fiber/v2"
+
+	"berth/api/auth"
+	"berth/api/server/edge"
+	v1 "berth/api/v1"
+	"berth/store"
+)
+
+// call is a request, from admit until its answer is complete. See edge.Call.
+type call struct {
+	*fiber.Ctx
+	caller  auth.Principal
+	entry   *store.Request // in the audit log; nil: it has none
+	session bool           // it has a session, which ends later than the handler
+	faults  v1.FieldErrors // of its body
+	created bool           // it is answered with 201
+}
+
+// callOf returns a request. It has no principal until admit.
+func callOf(c *fiber.Ctx) *call {
+	if own, admitted := edge.CallOf(c).Owner.(*call); admitted {
+		return own
+	}
+	return &call{Ctx: c}
+}
+
+// endpoint is the handler of a route, with the types of the JSON that it takes and answers.
+type endpoint struct {
+	handle  fiber.Handler
+	in, out reflect.Type // nil: none, or no JSON
+}
+
+// raw returns an endpoint that reads and answers by itself.
+func raw(handle func(*call) error) endpoint {
+	return endpoint{handle: func(c *fiber.Ctx) error { return handle(callOf(c)) }}
+}
+
+// answers returns an endpoint without a body, which answers with what get returns.
+func answers[Out any](get func(*call) (Out, error)) endpoint {
+	return endpoint{out: reflect.TypeFor[Out](), handle: func(c *fiber.Ctx) error {
+		own := callOf(c)
+		out, err := get(own)
+		return own.answer(out, err)
+	}}
+}
+
+// takes returns an endpoint that decodes a body, and answers with what do returns. A client
+// receives every error of a body at once: those of its JSON, and those that check adds to
+// call.faults. An error that check returns precedes them. check may set defaults, or be nil.
+func takes[In, Out any](d decoder, check func(*call, *In) error, do func(*call, In) (Out, error)) endpoint {
+	return endpoint{in: reflect.TypeFor[In](), out: reflect.TypeFor[Out](), handle: func(c *fiber.Ctx) error {
+		own := callOf(c)
+		var in In
+		if err := d.decode(own, &in); err != nil {
+			return err
+		}
+		if check != nil {
+			if err := check(own, &in); err != nil {
+				return err
+			}
+		}
+		if err := own.faults.Err(); err != nil {
+			return err
+		}
+		out, err := do(own, in)
+		return own.answer(out, err)
+	}}
+}
+
+// answer sends the answer of a handler as JSON, or returns its error.
+func (c *call) answer(out any, err error) error {
+	switch {
+	case err != nil:
+		return err
+	case c.created:
+		return edge.Reply(c.Ctx, fiber.StatusCreated, out)
+	}
+	return edge.OK(c.Ctx, out)
+}
+
+// param returns a segment of the path.
+func (c *call) param(name string) string { return edge.Param(c.Ctx, name) }
+
+// actor returns who sent the request.
+func (c *call) actor() v1.Actor { return edge.Actor(c.Ctx) }
+
+// decoder reads and decodes JSON bodies.
+type decoder struct {
+	bodies   *edge.Bodies
+	settings auth.Settings
+	access   access
+}
+
+// decode reads the JSON body of a request into out and adds every field error to c.faults. If the
+// body is not a JSON object, decode returns that single error.
+func (d decoder) decode(c *call, out any) error {
+	body, err := d.bodies.Read(c.Ctx, int64(d.settings.Current().Server.BodyLimit))
+	if err != nil {
+		return err
+	}
+	if err := d.access.verify(c); err != nil {
+		return err
+	}
+	if err := d.access.auditor.keys.begin(c, body); err != nil {
+		return err
+	}
+	if !d.bodies.Unmarshal(body, out, &c.faults) {
+		return c.faults.Err()
+	}
+	return nil
+}
