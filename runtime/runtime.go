@@ -125,6 +125,7 @@ type Spec struct {
 	IOWeight    uint16 // 10 to 1000; 0 is the engine's default
 	User        string // name or number, with :group or not; empty: the image's
 	Workdir     string // absolute
+	Home        string // the variable HOME of a user without one and without an account in the image; empty: /
 	Hostname    string // RFC 1123 labels; empty: the engine's choice
 	MachineID   string // the content of /etc/machine-id, unless ReadOnlyRoot; empty: the image's
 	// ReadOnlyRoot makes the root file system read-only, with a writable file system of

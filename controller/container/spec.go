@@ -54,6 +54,7 @@ func commonSpec(c v1.Container, volume string) runtime.Spec {
 		ShmSize:   s.ShmSize,
 		User:      s.User,
 		Workdir:   v1.Home,
+		Home:      v1.Home,
 		MachineID: machineID(c.Meta.UID),
 	}
 }

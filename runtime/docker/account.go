@@ -6,8 +6,11 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
+
+	cerrdefs "github.com/containerd/errdefs"
 
 	"berth/runtime"
 )
@@ -60,6 +63,9 @@ func number(text string) (id int, is bool) {
 func (e *core) entry(ctx context.Context, id, path, key string, byID bool) (fields []string, err error) {
 	err = e.calls.do(ctx, opInspect, "container "+id, func(ctx context.Context) error {
 		content, _, err := e.conn.client().CopyFromContainer(ctx, id, path)
+		if cerrdefs.IsNotFound(err) {
+			return nil // an image may have no accounts
+		}
 		if err != nil {
 			return err
 		}
@@ -79,4 +85,20 @@ func (e *core) entry(ctx context.Context, id, path, key string, byID bool) (fiel
 		return nil // a line that is too long ends the search
 	})
 	return fields, err
+}
+
+// isHomeless reports whether a container that was created has a user for whom neither a
+// variable nor the image names a home: then a runtime takes the root directory.
+func (e *core) isHomeless(ctx context.Context, id string) (bool, error) {
+	c, err := e.inspectOwned(ctx, id)
+	if err != nil {
+		return false, err
+	}
+	user, _, _ := strings.Cut(c.Config.User, ":")
+	uid, known := number(user)
+	if !known || uid == 0 || slices.ContainsFunc(c.Config.Env, func(v string) bool { return strings.HasPrefix(v, "HOME=") }) {
+		return false, nil
+	}
+	fields, err := e.entry(ctx, id, "/etc/passwd", user, true)
+	return fields == nil, err
 }

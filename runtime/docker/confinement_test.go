@@ -263,3 +263,22 @@ func TestAccount(t *testing.T) {
 		require.Equal(t, want, got, user)
 	}
 }
+
+// TestHome requires that a user without an account in the image has a home, and no other loses
+// the one that it has.
+func TestHome(t *testing.T) {
+	r := newRig(t)
+	for user, want := range map[string]string{"": "/root", "player": "/home/container", "77": "/volume", "77:88 ": "/set"} {
+		s := r.spec("home-"+strings.ReplaceAll(strings.TrimSpace(user), ":", "-")+"-", "echo $HOME")
+		s.User, s.Home = strings.TrimSpace(user), "/volume"
+		if want == "/set" {
+			s.Env = []string{"HOME=/set"}
+		}
+		require.Equal(t, []string{want}, joinLines(r.read(t, r.run(t, s), time.Time{}, true)), user)
+		id, err := r.Create(t.Context(), s)
+		require.NoError(t, err)
+		again, err := r.Create(t.Context(), s)
+		require.NoError(t, err)
+		require.Equal(t, id, again, "it is adopted")
+	}
+}

@@ -3,6 +3,7 @@ package docker
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,19 +42,24 @@ func (e *Engine) Create(ctx context.Context, s runtime.Spec) (string, error) {
 			e.core.ids.invalidateList() // the engine may still create it, now or later
 		}
 		switch {
-		case err == nil:
-			e.core.ids.put(s.Name, id)
-			return id, e.core.complete(ctx, s, id)
 		case errors.Is(err, errNoNetwork):
 			err = e.core.net.recreate(ctx)
 		case errors.Is(err, errConflict):
 			id, err = e.core.resolveConflict(ctx, s)
 		}
+		if err == nil && id != "" {
+			e.core.ids.put(s.Name, id)
+			err = e.core.complete(ctx, s, id)
+		}
 		switch {
-		case err != nil:
+		case errors.Is(err, errHomeless):
+			s.Env = append(slices.Clone(s.Env), "HOME="+s.Home)
+			err = e.core.remove(ctx, s.Name)
+		case err == nil && id != "":
+			return id, nil
+		}
+		if err != nil {
 			return "", err
-		case id != "":
-			return id, e.core.complete(ctx, s, id)
 		}
 	}
 	return "", fmt.Errorf("create %s: the engine reports that the name is in use, and finds no container of that name", describe(s.Name))
@@ -155,8 +161,16 @@ func (e *core) complete(ctx context.Context, s runtime.Spec, id string) error {
 	if err != nil {
 		return err
 	}
+	if s.Home != "" {
+		if homeless, err := e.isHomeless(ctx, id); err != nil || homeless {
+			return cmp.Or(err, errHomeless)
+		}
+	}
 	return e.identify(ctx, s, id)
 }
+
+// errHomeless reports that a container has to be created again with the variable HOME.
+var errHomeless = errors.New("the user has no home")
 
 // checkWorkdir returns runtime.ErrInvalid if the working directory of a container is a link
 // into a file system of the kernel, whose entries may lead to the host (CVE-2024-21626). Its

@@ -41,6 +41,7 @@ func fullSpec(role runtime.Role) runtime.Spec {
 		IOWeight:     500,
 		User:         "1000:1000",
 		Workdir:      "/home/container",
+		Home:         "/home/container",
 		Hostname:     "mc.example.com",
 		ReadOnlyRoot: true,
 		ShmSize:      1 << 28,
@@ -128,6 +129,7 @@ func TestEngineNamesAreUnique(t *testing.T) {
 var unusedByBuild = []string{
 	"Name.ID",   // Create passes the container's name beside its configuration
 	"MachineID", // Create writes it into the container
+	"Home",      // Create sets it where it is needed
 }
 
 // TestBuildUsesEveryField empties one field of runtime.Spec after the other: what the
