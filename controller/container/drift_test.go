@@ -272,6 +272,29 @@ func TestDrift(t *testing.T) {
 	}
 }
 
+// TestTakenPortNamesTheOtherAddress requires that a start that fails because the same port of
+// another address is bound names that claim.
+func TestTakenPortNamesTheOtherAddress(t *testing.T) {
+	live(t, func(w *world) {
+		require.NoError(t, w.store.Update(func(tx *store.Tx) error {
+			for _, ip := range []string{"0.0.0.0", "10.0.0.1", "10.0.0.2"} {
+				id := v1.PoolID(ip, "tcp")
+				if err := store.Pools.Create(tx, id, v1.PoolSpec{IP: ip, Protocol: "tcp"}); err != nil {
+					return err
+				}
+				if err := store.SetClaim(tx, id, 80, v1.Claim{Container: "of-" + ip}); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+		w.engine.Outside.Host().TakePort("10.0.0.1", 80, "tcp")
+		w.installed(func(s *v1.ContainerSpec) { s.Ports = []v1.Port{{IP: "10.0.0.1", Port: 80, Protocol: "tcp"}} })
+		w.change(on)
+		require.Regexp(t, `port is taken: .*; the same port is bound as 0\.0\.0\.0:80 by container of-0\.0\.0\.0$`, w.want(v1.Exit).Status.Message)
+	})
+}
+
 func TestDaemonRestartRestartsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -322,6 +324,9 @@ func (t *task) recordStartFailure(reason string, err error) error {
 		err = call.Err // the container's message names neither the call nor the container
 	}
 	text := fmt.Sprintf("cannot start: %s", err)
+	if holders := t.overlapping(); reason == "PortTaken" && len(holders) > 0 {
+		text += "; the same port is bound as " + strings.Join(holders, ", ")
+	}
 	return t.report("", text, func(st *v1.ContainerStatus, now time.Time) {
 		st.Phase = v1.Exit
 		if reason == "BadCommand" {
@@ -331,6 +336,33 @@ func (t *task) recordStartFailure(reason string, err error) error {
 		setCondition(st, now, v1.Started, v1.False, reason, text)
 		t.nextCrash(st, now)
 	})
+}
+
+// overlapping returns the claims of ports that a host cannot bind beside those of the
+// container: one of the two addresses is the unspecified one, which means every address.
+func (t *task) overlapping() (list []string) {
+	_ = t.Store.View(func(tx *store.Tx) error { // an error hides names only
+		pools, err := store.Pools.List(tx)
+		for _, p := range t.c.Spec.Ports {
+			for _, pool := range pools {
+				if pool.Spec.Protocol != p.Protocol || !overlap(pool.Spec.IP, p.IP) {
+					continue
+				}
+				if held, err := store.GetClaim(tx, pool.Meta.ID, p.Port); err == nil && held.Container != "" {
+					list = append(list, fmt.Sprintf("%s by container %s", net.JoinHostPort(pool.Spec.IP, strconv.Itoa(p.Port)), held.Container))
+				}
+			}
+		}
+		return err
+	})
+	return list
+}
+
+// overlap reports whether one of two addresses of a family includes the other.
+func overlap(one, other string) bool {
+	a, errA := netip.ParseAddr(one)
+	b, errB := netip.ParseAddr(other)
+	return errA == nil && errB == nil && a != b && a.Is4() == b.Is4() && (a.IsUnspecified() || b.IsUnspecified())
 }
 
 // recordEngine records the instance of the engine under which a run continues.
