@@ -49,6 +49,7 @@ var allowed = map[string]string{
 	"runtime/volume/archiver":   "api/v1 runtime/volume",
 	"runtime/volume/configfile": "",
 	"runtime/volume/archive":    "api/v1 runtime",
+	"runtime/volume/backup":     "api/v1",
 	"runtime/volume/quota":      "api/v1 runtime",
 	"runtime/volume/snapshot":   "api/v1 runtime/volume/walk",
 	"runtime/volume/walk":       "",
@@ -76,8 +77,8 @@ var only = map[string]string{
 	"github.com/gofiber/contrib":  "api/server/ws",
 	"github.com/valyala/fasthttp": "api/server/edge",
 	"k8s.io/client-go":            "controller",
-	"github.com/klauspost":        "runtime/volume/archive runtime/volume/snapshot",
-	"github.com/bmatcuk":          "runtime/volume/snapshot",
+	"github.com/klauspost":        "runtime/volume/archive runtime/volume/backup runtime/volume/snapshot",
+	"github.com/bmatcuk":          "runtime/volume/backup runtime/volume/snapshot",
 	"github.com/dsnet/compress":   "runtime/volume/archive",
 	"github.com/minio/minio-go":   "runtime/blob",
 

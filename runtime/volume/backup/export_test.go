@@ -1,0 +1,6 @@
+package backup
+
+// Matches reports whether patterns leave out the entry at path.
+func Matches(patterns []string, path string, isFolder bool) bool {
+	return NewIgnore(patterns).match(path, isFolder)
+}

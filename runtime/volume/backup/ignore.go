@@ -1,0 +1,120 @@
+package backup
+
+import (
+	"path"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+// Ignore selects the entries that an archive leaves out, by patterns in .gitignore
+// syntax. The last pattern that matches decides. A nil Ignore selects none. A question mark
+// matches one character, with git one byte.
+type Ignore struct{ rules []rule }
+
+// rule is one pattern.
+type rule struct {
+	glob   string
+	keep   bool // the pattern began with an exclamation mark
+	folder bool // it ended with a slash: it matches folders only
+	base   bool // it has no other slash: it matches names in every folder
+}
+
+// NewIgnore returns an Ignore of patterns, one line of a .gitignore file each. As with
+// git, a pattern that is not valid selects nothing.
+func NewIgnore(patterns []string) *Ignore {
+	ig := &Ignore{}
+	for _, p := range patterns {
+		if r, ok := parseRule(p); ok {
+			ig.rules = append(ig.rules, r)
+		}
+	}
+	return ig
+}
+
+// parseRule parses a line. ok is false for a comment, an empty line and a pattern that
+// is not valid.
+func parseRule(line string) (r rule, ok bool) {
+	if strings.HasPrefix(line, "#") {
+		return r, false
+	}
+	p := trimSpaces(strings.TrimSuffix(line, "\r"))
+	p, r.keep = strings.CutPrefix(p, "!")
+	p, r.folder = strings.CutSuffix(p, "/")
+	if p == "" {
+		return r, false
+	}
+	r.base = !strings.Contains(p, "/")
+	r.glob = glob(strings.TrimPrefix(p, "/"))
+	return r, doublestar.ValidatePattern(r.glob)
+}
+
+// glob converts a pattern of git to one of the library.
+func glob(p string) string {
+	parts := strings.Split(p, "/")
+	for i, part := range parts {
+		if len(part) > 1 && strings.Trim(part, "*") == "" {
+			parts[i] = "**"
+		} else {
+			parts[i] = component(part)
+		}
+	}
+	if last := len(parts) - 1; last > 0 && parts[last] == "**" {
+		parts = append(parts, "*") // everything in the folder, but not the folder
+	}
+	return strings.Join(parts, "/")
+}
+
+// component converts a part without slashes: several asterisks are one, and braces have
+// no meaning.
+func component(part string) string {
+	var b strings.Builder
+	for i := 0; i < len(part); i++ {
+		switch c := part[i]; c {
+		case '\\':
+			b.WriteByte(c)
+			if i++; i < len(part) {
+				b.WriteByte(part[i])
+			}
+		case '{', '}':
+			b.WriteString("\\" + string(c))
+		case '*':
+			if i+1 == len(part) || part[i+1] != '*' {
+				b.WriteByte(c)
+			}
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
+
+// trimSpaces removes the spaces at the end, except one after a backslash.
+func trimSpaces(p string) string {
+	trimmed := strings.TrimRight(p, " ")
+	if escapes := len(trimmed) - len(strings.TrimRight(trimmed, `\`)); escapes%2 == 1 && len(trimmed) < len(p) {
+		return trimmed + " "
+	}
+	return trimmed
+}
+
+// match reports whether the entry at p is left out, and everything in it if it is a
+// folder.
+func (ig *Ignore) match(p string, folder bool) bool {
+	if ig == nil {
+		return false
+	}
+	for i := len(ig.rules) - 1; i >= 0; i-- {
+		r, name := ig.rules[i], p
+		if r.folder && !folder {
+			continue
+		}
+		if r.base {
+			name = path.Base(p)
+		}
+		if doublestar.MatchUnvalidated(r.glob, name) {
+			return !r.keep
+		}
+	}
+	return false
+}
