@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sys/unix"
 
 	v1 "berth/api/v1"
@@ -30,29 +28,13 @@ type targets struct {
 }
 
 // newTargets returns the configured targets.
-func newTargets(c v1.BackupsConfig, reg prometheus.Registerer, log *slog.Logger) (t targets, err error) {
+func newTargets(c v1.BackupsConfig) (t targets, err error) {
 	t.local = blob.NewDirectory(c.Path)
 	if s := c.S3; s.Enabled() {
-		retries := newRetries()
-		reg.MustRegister(retries)
 		t.s3, err = blob.NewS3(blob.S3Options{Endpoint: s.Endpoint, Region: s.Region, Bucket: s.Bucket, Prefix: s.Prefix,
-			AccessKey: s.AccessKey, SecretKey: s.SecretKey.Reveal(), PathStyle: s.PathStyle,
-			Retried: func(request string, err error) {
-				retries.WithLabelValues(request).Inc()
-				log.Warn("a request to S3 is repeated", "request", request, "err", err)
-			}})
+			AccessKey: s.AccessKey, SecretKey: s.SecretKey.Reveal(), PathStyle: s.PathStyle})
 	}
 	return t, err
-}
-
-// newRetries returns the counter of requests to S3 that were repeated.
-func newRetries() *prometheus.CounterVec {
-	retries := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "berth_backup_s3_retries_total",
-		Help: "Requests to S3 that failed and were repeated, by request."}, []string{"request"})
-	for _, request := range blob.Requests() {
-		retries.WithLabelValues(request)
-	}
-	return retries
 }
 
 // Has reports whether a target is configured.

@@ -135,7 +135,7 @@ func newDaemon(s *config.Settings, log *slog.Logger) (_ *daemon, err error) {
 	d.loop(token.New(d.store, s, log, shared))
 	d.loop(image.New(d.store, d.engine, func() time.Duration { return time.Duration(s.Current().Docker.ImagesKept) }, log, shared))
 	d.loop(event.New(d.store, s.Current, log, shared))
-	if d.targets, err = newTargets(c.Backups, d.metrics, log); err != nil {
+	if d.targets, err = newTargets(c.Backups); err != nil {
 		return nil, err
 	}
 	for _, l := range d.backupLoops(shared) {

@@ -6,12 +6,8 @@
 // Delete remove it, after a crash too.
 //
 // Memory is bounded whatever the size of an archive: a Directory copies, an S3 keeps
-// two parts. A Target verifies what it sends, part by part; the caller verifies the
-// checksum of what it reads.
-//
-// blob.go has the Target. directory.go is the directory. The bucket is in s3.go: upload.go
-// sends an archive in the parts of part.go, download.go reads it; retry.go repeats requests,
-// transport.go ends those without progress.
+// one part. The server compares each part with its MD5, and Put compares the size and the
+// ETag of the object; the caller verifies the checksum of what it reads.
 //
 // The package must not know what an archive contains, nor what a backup is.
 package blob

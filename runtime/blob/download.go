@@ -5,20 +5,23 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/minio/minio-go/v7"
 )
 
 var errChanged = errors.New("the archive was changed while it was read")
 
+// reopenWait is the time before a response that broke off is continued.
+const reopenWait = 200 * time.Millisecond
+
 // Open implements Target. A read that fails goes on where it was.
 func (s *S3) Open(ctx context.Context, key string, offset int64) (io.ReadCloser, int64, error) {
 	if err := checkKey(key); err != nil {
 		return nil, 0, err
 	}
-	d := &download{s3: s, object: s.object(key), at: offset, size: -1}
-	d.retry = func(try func(context.Context) error) error { return s.retry(ctx, requestGet, try) }
-	if err := d.retry(d.open); err != nil {
+	d := &download{s3: s, ctx: func() context.Context { return ctx }, object: s.object(key), at: offset, size: -1}
+	if err := d.open(); err != nil {
 		return nil, 0, err
 	}
 	return d, d.size, nil
@@ -27,29 +30,32 @@ func (s *S3) Open(ctx context.Context, key string, offset int64) (io.ReadCloser,
 // download reads an object from at on.
 type download struct {
 	s3     *S3
-	retry  func(try func(context.Context) error) error // with the context of Open
+	ctx    func() context.Context // that of Open
 	object string
 	etag   string
 	at     int64
-	size   int64 // -1: not known yet
-	body   io.ReadCloser
+	size   int64         // -1: not known yet
+	body   io.ReadCloser // nil: none is open
 }
 
-// open requests the rest of the object once.
-func (d *download) open(ctx context.Context) error {
-	err := d.request(ctx)
+// open requests the rest of the object.
+func (d *download) open() error {
+	err := d.request()
 	switch codeOf(err) {
 	case minio.NoSuchKey:
 		return ErrNotFound
 	case minio.PreconditionFailed:
 		return errChanged
-	case minio.InvalidRange:
-		return d.end(ctx)
+	case minio.InvalidRange: // the end of the object is none
+		var info minio.ObjectInfo
+		if info, err = d.s3.core.StatObject(d.ctx(), d.s3.options.Bucket, d.object, minio.StatObjectOptions{}); err == nil {
+			d.size, d.at = info.Size, max(d.at, info.Size)
+		}
 	}
-	return err
+	return plain(d.ctx(), "download", err)
 }
 
-func (d *download) request(ctx context.Context) error {
+func (d *download) request() error {
 	var options minio.GetObjectOptions
 	if d.etag != "" {
 		if err := options.SetMatchETag(d.etag); err != nil {
@@ -61,7 +67,7 @@ func (d *download) request(ctx context.Context) error {
 			return err
 		}
 	}
-	body, info, _, err := d.s3.core.GetObject(ctx, d.s3.options.Bucket, d.object, options)
+	body, info, _, err := d.s3.core.GetObject(d.ctx(), d.s3.options.Bucket, d.object, options)
 	if err != nil {
 		return err
 	}
@@ -73,58 +79,40 @@ func (d *download) request(ctx context.Context) error {
 	return nil
 }
 
-// end opens an object at its end, which is no valid range.
-func (d *download) end(ctx context.Context) error {
-	info, err := d.s3.core.StatObject(ctx, d.s3.options.Bucket, d.object, minio.StatObjectOptions{})
-	if err != nil {
-		return err
-	}
-	d.size, d.etag, d.at = info.Size, info.ETag, max(d.at, info.Size)
-	return nil
-}
-
 // Read implements io.Reader.
-func (d *download) Read(b []byte) (int, error) {
+func (d *download) Read(b []byte) (n int, err error) {
 	if len(b) == 0 {
 		return 0, nil
 	}
 	if d.at >= d.size {
 		return 0, io.EOF
 	}
-	if d.body != nil {
-		if n, err := d.read(b); err == nil {
+	for range d.s3.limits.attempts {
+		if d.body == nil {
+			if err := d.open(); err != nil {
+				return 0, err
+			}
+		}
+		n, err = io.ReadAtLeast(d.body, b[:min(int64(len(b)), d.size-d.at)], 1)
+		d.at += int64(n)
+		if err == nil {
 			return n, nil
 		}
-	}
-	n := 0
-	err := d.retry(func(ctx context.Context) (err error) {
-		if err = d.open(ctx); err == nil {
-			n, err = d.read(b)
+		_ = d.Close()
+		select {
+		case <-d.ctx().Done():
+		case <-time.After(reopenWait):
 		}
-		return err
-	})
-	return n, err
-}
-
-// read reads from the response at least one byte, or returns an error and closes it.
-func (d *download) read(b []byte) (int, error) {
-	n, err := io.ReadAtLeast(d.body, b[:min(int64(len(b)), d.size-d.at)], 1)
-	d.at += int64(n)
-	if err != nil {
-		d.closeBody()
 	}
-	return n, err
-}
-
-func (d *download) closeBody() {
-	if d.body != nil {
-		d.body.Close()
-		d.body = nil
-	}
+	return n, plain(d.ctx(), "download", err)
 }
 
 // Close implements io.Closer.
 func (d *download) Close() error {
-	d.closeBody()
-	return nil
+	if d.body == nil {
+		return nil
+	}
+	err := d.body.Close()
+	d.body = nil
+	return err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"mime"
+	"net"
 	"net/url"
 	"strings"
 	"time"
@@ -22,10 +23,6 @@ type S3Options struct {
 	AccessKey string
 	SecretKey string
 	PathStyle bool // the bucket stands in the path; otherwise as the host is known to have it
-
-	// Retried is called before a request is repeated, if it is not nil. request is one
-	// of Requests.
-	Retried func(request string, err error)
 }
 
 // S3 is a Target in a bucket.
@@ -33,6 +30,19 @@ type S3 struct {
 	core    *minio.Core
 	options S3Options
 	limits  limits
+}
+
+// limits bound how long S3 tries.
+type limits struct {
+	stall    time.Duration // a request without progress for this time is given up
+	attempts int           // of each request; the client waits up to 1 s between two of them
+	partSize int
+	settle   time.Duration // until a server has finished a request that was given up
+}
+
+// defaultLimits survive an outage of about 10 s. S3 permits 10,000 parts, which hold 625 GiB.
+func defaultLimits() limits {
+	return limits{stall: 30 * time.Second, attempts: 20, partSize: 64 << 20, settle: time.Second}
 }
 
 var _ interface {
@@ -54,16 +64,13 @@ func newS3(o S3Options, l limits) (*S3, error) {
 	if o.Region == "" {
 		o.Region = "us-east-1" // the client would ask the server in a request of its own
 	}
-	if o.Retried == nil {
-		o.Retried = func(string, error) {}
-	}
 	lookup := minio.BucketLookupAuto
 	if o.PathStyle {
 		lookup = minio.BucketLookupPath
 	}
 	core, err := minio.NewCore(u.Host, &minio.Options{
 		Creds: credentials.NewStaticV4(o.AccessKey, o.SecretKey, ""), Secure: u.Scheme == "https",
-		Region: o.Region, BucketLookup: lookup, Transport: newTransport(l.stall), MaxRetries: 1,
+		Region: o.Region, BucketLookup: lookup, Transport: newTransport(l.stall), MaxRetries: l.attempts,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("s3: %w", err)
@@ -76,8 +83,12 @@ func (s *S3) object(key string) string { return s.options.Prefix + key }
 // Reach returns why the bucket cannot be used, as far as one request that changes
 // nothing can find out. It does not repeat the request.
 func (s *S3) Reach(ctx context.Context) error {
-	_, err := s.core.ListMultipartUploads(ctx, s.options.Bucket, s.options.Prefix, "", "", "", 1)
-	return plain("list uploads", err)
+	once, err := newS3(s.options, limits{stall: s.limits.stall, attempts: 1})
+	if err != nil {
+		return err
+	}
+	_, err = once.core.ListMultipartUploads(ctx, s.options.Bucket, s.options.Prefix, "", "", "", 1)
+	return plain(ctx, "list uploads", err)
 }
 
 // Presign implements Presigner.
@@ -88,7 +99,7 @@ func (s *S3) Presign(ctx context.Context, key, filename string, ttl time.Duratio
 	parameters := url.Values{"response-content-disposition": {mime.FormatMediaType("attachment", map[string]string{"filename": filename})}}
 	u, err := s.core.PresignedGetObject(ctx, s.options.Bucket, s.object(key), ttl, parameters)
 	if err != nil {
-		return "", plain("presign", err)
+		return "", plain(ctx, "presign", err)
 	}
 	return u.String(), nil
 }
@@ -98,9 +109,8 @@ func (s *S3) Delete(ctx context.Context, key string) error {
 	if err := s.Abort(ctx, key); err != nil {
 		return err
 	}
-	return s.retry(ctx, requestDelete, func(ctx context.Context) error {
-		return s.core.RemoveObject(ctx, s.options.Bucket, s.object(key), minio.RemoveObjectOptions{})
-	})
+	err := s.core.RemoveObject(ctx, s.options.Bucket, s.object(key), minio.RemoveObjectOptions{})
+	return plain(ctx, "delete", err)
 }
 
 // Abort implements Target.
@@ -108,60 +118,44 @@ func (s *S3) Abort(ctx context.Context, key string) error {
 	if err := checkKey(key); err != nil {
 		return err
 	}
-	return s.abortOthers(ctx, key, "")
-}
-
-// abortRounds bounds how often the uploads of a key are listed until none is left.
-// One round is enough unless a request of a killed daemon is still in flight.
-const abortRounds = 10
-
-// abortOthers aborts the unfinished uploads of a key, except the one with the id keep.
-func (s *S3) abortOthers(ctx context.Context, key, keep string) error {
-	for range abortRounds {
-		ids, err := s.uploads(ctx, key, keep)
-		if err != nil || len(ids) == 0 {
-			return err
-		}
-		for _, id := range ids {
-			if err := s.abortUpload(ctx, key, id); err != nil {
-				return err
-			}
-		}
+	err := s.core.RemoveIncompleteUpload(ctx, s.options.Bucket, s.object(key))
+	if codeOf(err) == minio.NoSuchUpload { // a request that is repeated has succeeded before
+		return nil
 	}
-	return errors.New("s3: unfinished uploads of " + key + " appear again after they were aborted")
+	return plain(ctx, "abort uploads", err)
 }
 
-func (s *S3) abortUpload(ctx context.Context, key, id string) error {
-	return s.retry(ctx, requestAbort, func(ctx context.Context) error {
-		err := s.core.AbortMultipartUpload(ctx, s.options.Bucket, s.object(key), id)
-		if codeOf(err) == minio.NoSuchUpload {
-			return nil
-		}
-		return err
-	})
+// codeOf returns the code of an error of the server, or an empty string.
+func codeOf(err error) string {
+	var response minio.ErrorResponse
+	errors.As(err, &response)
+	return response.Code
 }
 
-// uploads returns the ids of the unfinished uploads of a key, except keep.
-func (s *S3) uploads(ctx context.Context, key, keep string) (ids []string, err error) {
-	object, keyMarker, idMarker := s.object(key), "", ""
-	for {
-		var page minio.ListMultipartUploadsResult
-		err := s.retry(ctx, requestList, func(ctx context.Context) (err error) {
-			page, err = s.core.ListMultipartUploads(ctx, s.options.Bucket, object, keyMarker, idMarker, "", 1000)
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-		for _, u := range page.Uploads { // also those of keys that begin with this one
-			if u.Key == object && u.UploadID != keep {
-				ids = append(ids, u.UploadID)
-			}
-		}
-		next := page.NextKeyMarker != keyMarker || page.NextUploadIDMarker != idMarker
-		if !page.IsTruncated || !next {
-			return ids, nil
-		}
-		keyMarker, idMarker = page.NextKeyMarker, page.NextUploadIDMarker
+// plain names the request in an error, without the URL, whose query may be a signature,
+// and without addresses: the owner of a backup reads the error too. The end of ctx is its
+// cause.
+func plain(ctx context.Context, request string, err error) error {
+	if err == nil {
+		return nil
 	}
+	if cause := context.Cause(ctx); cause != nil {
+		return fmt.Errorf("s3: %s: %w", request, cause)
+	}
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		err = wrapped.Err
+	}
+	var network *net.OpError
+	if errors.As(err, &network) {
+		err = fmt.Errorf("%s: %w", network.Op, network.Err)
+	}
+	var name *net.DNSError
+	if errors.As(err, &name) {
+		err = errors.New("lookup: " + name.Err)
+	}
+	if code := codeOf(err); code != "" {
+		return fmt.Errorf("s3: %s: %s: %w", request, code, err)
+	}
+	return fmt.Errorf("s3: %s: %w", request, err)
 }

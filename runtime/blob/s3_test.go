@@ -19,9 +19,16 @@ import (
 
 // quick are limits with which a fault costs little time.
 func quick() limits {
-	return limits{stall: 500 * time.Millisecond, first: 5 * time.Millisecond, longest: 20 * time.Millisecond,
-		total: 3 * time.Second, clean: 5 * time.Second, leave: 2 * time.Second, settle: 20 * time.Millisecond}
+	return limits{stall: 500 * time.Millisecond, attempts: 6, partSize: testPart, settle: 200 * time.Millisecond}
 }
+
+// hopeless are limits with which a fault that does not end is given up soon.
+func hopeless() limits {
+	return limits{stall: 300 * time.Millisecond, attempts: 2, partSize: testPart, settle: 200 * time.Millisecond}
+}
+
+// testPart is the size of the smallest part that S3 permits.
+const testPart = 5 << 20
 
 func newTestS3(t *testing.T, server *s3test.Server, l limits) *S3 {
 	t.Helper()
@@ -38,7 +45,7 @@ func random(n int) []byte {
 	return b
 }
 
-const threeParts = 2*firstSize + 12345
+const threeParts = 2*testPart + 12345
 
 func TestS3KeepsArchives(t *testing.T) {
 	server := s3test.Start(t)
@@ -48,9 +55,9 @@ func TestS3KeepsArchives(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, len(want), size)
 	require.Equal(t, []string{"node1/a.tar.zst"}, server.Objects(t))
-	require.Equal(t, []string{"list", "create", "part 1", "part 2", "part 3", "list", "complete", "stat"}, server.Served())
+	require.Equal(t, []string{"list", "create", "part 1", "part 2", "part 3", "complete", "stat", "list"}, server.Served())
 
-	for _, offset := range []int64{0, 7, firstSize, size - 1, size} {
+	for _, offset := range []int64{0, 7, testPart, size - 1, size} {
 		got, total := read(t, s, "a.tar.zst", offset)
 		require.True(t, bytes.Equal(want[offset:], got), offset)
 		require.Equal(t, size, total)
@@ -67,7 +74,7 @@ func TestS3KeepsArchives(t *testing.T) {
 func TestS3EmptyAndWholeParts(t *testing.T) {
 	server := s3test.Start(t)
 	s := newTestS3(t, server, quick())
-	for _, n := range []int{0, 1, firstSize, 2 * firstSize} {
+	for _, n := range []int{0, 1, testPart, 2 * testPart} {
 		want := random(n)
 		size, err := s.Put(t.Context(), "a", from(bytes.NewReader(want)))
 		require.NoError(t, err, n)
@@ -81,46 +88,51 @@ func TestS3EmptyAndWholeParts(t *testing.T) {
 // in an error that leaves nothing.
 func TestS3Faults(t *testing.T) {
 	server := s3test.Start(t)
-	want := random(firstSize + 12345)
-	faults := map[string]s3test.Fault{
+	want := random(testPart + 12345)
+	passing := map[string]s3test.Fault{ // the client repeats a request
 		"reset": s3test.Reset, "lose": s3test.Lose, "hang": s3test.Hang, "lose and hang": s3test.LoseAndHang,
-		"500": s3test.Refuse(500, "InternalError"), "503": s3test.Refuse(503, "SlowDown"), "error in 200": s3test.ErrorIn200,
-		"wrong ETag": s3test.WrongETag, "altered": s3test.Alter, "altered and signed": s3test.AlterAndSign,
+		"500": s3test.Refuse(500, "InternalError"), "503": s3test.Refuse(503, "SlowDown"),
+	}
+	final := map[string]s3test.Fault{
+		"error in 200": s3test.ErrorIn200, "wrong ETag": s3test.WrongETag, "altered": s3test.Alter, "altered and signed": s3test.AlterAndSign,
 		"cut": s3test.Cut(20), "stop": s3test.Stop(20), "403": s3test.Refuse(403, "AccessDenied"),
 	}
-	for name, fault := range faults {
-		for _, request := range []string{"list", "create", "part 1", "part 2", "complete", "stat"} {
-			for times, l := range map[int]limits{1: quick(), 0: hopeless()} {
-				t.Run(name+"/"+request+"/"+map[int]string{1: "once", 0: "always"}[times], func(t *testing.T) {
-					s := newTestS3(t, server, l)
-					t.Cleanup(func() { require.NoError(t, newTestS3(t, server, quick()).Delete(context.Background(), "a")) })
-					server.Inject(fault, s3test.Is(request), times)
-					size, err := s.Put(t.Context(), "a", from(bytes.NewReader(want)))
-					server.Clear()
-					if err == nil {
-						require.EqualValues(t, len(want), size)
-						require.True(t, bytes.Equal(want, server.Content(t, "node1/a")))
-						require.Empty(t, server.Uploads(t))
-						require.NoError(t, s.Delete(t.Context(), "a"))
-					} else if strings.Contains(err.Error(), "the rest could not be removed") {
-						require.Equal(t, []any{0, "list"}, []any{times, request}, err)
-						require.NoError(t, s.Abort(t.Context(), "a"))
-					}
-					retried := name != "403"
-					require.False(t, times == 1 && retried && err != nil, "a fault that ends is survived: %v", err)
-					require.Empty(t, server.Objects(t), err)
-					require.Empty(t, server.Uploads(t), err)
-				})
-			}
+	for _, request := range []string{"list", "create", "part 1", "part 2", "complete", "stat"} {
+		for name, fault := range passing {
+			t.Run(request+"/"+name, func(t *testing.T) {
+				try(t, server, quick(), fault, request, 1, want, true)
+				try(t, server, hopeless(), fault, request, 0, want, false)
+			})
+		}
+		for name, fault := range final {
+			t.Run(request+"/"+name, func(t *testing.T) {
+				try(t, server, hopeless(), fault, request, 1, want, false)
+			})
 		}
 	}
 }
 
-// hopeless are limits with which a fault that does not end is given up soon.
-func hopeless() limits {
-	l := quick()
-	l.stall, l.total = 400*time.Millisecond, 500*time.Millisecond
-	return l
+// try puts an archive while a fault occurs some times, and deletes it.
+func try(t *testing.T, server *s3test.Server, l limits, fault s3test.Fault, request string, times int, want []byte, survives bool) {
+	t.Helper()
+	s := newTestS3(t, server, l)
+	server.Inject(fault, s3test.Is(request), times)
+	size, err := s.Put(t.Context(), "a", from(bytes.NewReader(want)))
+	server.Clear()
+	if survives {
+		require.NoError(t, err)
+	}
+	if err == nil {
+		require.EqualValues(t, len(want), size)
+		require.True(t, bytes.Equal(want, server.Content(t, "node1/a")))
+		require.Empty(t, server.Uploads(t))
+		require.NoError(t, s.Delete(t.Context(), "a"))
+	} else if strings.Contains(err.Error(), "the rest could not be removed") {
+		require.Equal(t, []any{0, "list"}, []any{times, request}, err)
+		require.NoError(t, s.Abort(t.Context(), "a"))
+	}
+	require.Empty(t, server.Objects(t), err)
+	require.Empty(t, server.Uploads(t), err)
 }
 
 // TestS3AfterCrash: what a killed process left is no archive, and the next attempt
@@ -148,7 +160,7 @@ func TestS3ReaderFails(t *testing.T) {
 	server := s3test.Start(t)
 	s := newTestS3(t, server, quick())
 	for _, broken := range []error{errors.New("broken"), io.ErrUnexpectedEOF} {
-		_, err := s.Put(t.Context(), "a", from(io.MultiReader(bytes.NewReader(random(firstSize+1)), iotest.ErrReader(broken))))
+		_, err := s.Put(t.Context(), "a", from(io.MultiReader(bytes.NewReader(random(testPart+1)), iotest.ErrReader(broken))))
 		require.ErrorIs(t, err, broken)
 		require.Empty(t, server.Objects(t))
 		require.Empty(t, server.Uploads(t))
@@ -205,7 +217,7 @@ func TestS3Reach(t *testing.T) {
 	}{
 		{func(o *S3Options) { o.Bucket = "another" }, "NoSuchBucket"},
 		{func(o *S3Options) { o.SecretKey = "wrong" }, "SignatureDoesNotMatch"},
-		{func(o *S3Options) { o.AccessKey = "wrong" }, "list uploads: "},
+		{func(o *S3Options) { o.AccessKey = "wrong" }, "No user exists"},
 		{func(o *S3Options) { o.Endpoint = "http://127.0.0.1:1" }, "dial: connect: connection refused"},
 		{func(o *S3Options) { o.Endpoint = "http://s3.invalid" }, "lookup: "},
 	} {

@@ -15,6 +15,10 @@ var errStalled = errors.New("no progress")
 // maxAnswer bounds the response to any request but a download, in bytes.
 const maxAnswer = 8 << 20
 
+// partLine is how many bytes of the completion of an upload name one part, at least. Some servers
+// copy all parts before they answer, so that it may make no progress for a second more for each.
+const partLine = 64
+
 // transport gives up requests that make no progress: neither a byte of the body is
 // sent, nor the header or a byte of the response received.
 type transport struct {
@@ -31,19 +35,16 @@ func newTransport(stall time.Duration) *transport {
 	}}
 }
 
-// headerKey is the key of a *http.Header in a context, which receives the header of
-// the response.
-type headerKey struct{}
-
-// patienceKey is the key of a time.Duration in a context: how much longer than usual
-// a request may make no progress.
-type patienceKey struct{}
-
 // RoundTrip implements http.RoundTripper.
 func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(request.Context())
-	patience, _ := ctx.Value(patienceKey{}).(time.Duration)
-	stall := t.stall + patience
+	stall, left := t.stall, int64(maxAnswer)
+	switch query := request.URL.Query(); {
+	case request.Method == http.MethodPost && query.Has("uploadId"):
+		stall += time.Duration(request.ContentLength/partLine) * time.Second
+	case request.Method == http.MethodGet && len(query) == 0:
+		left = -1
+	}
 	timer := time.AfterFunc(stall, func() { cancel(errStalled) })
 	request = request.WithContext(ctx)
 	if request.Body != nil && request.Body != http.NoBody {
@@ -59,13 +60,6 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	timer.Reset(stall)
-	if h, ok := ctx.Value(headerKey{}).(*http.Header); ok {
-		*h = response.Header
-	}
-	left := int64(maxAnswer)
-	if request.Method == http.MethodGet && request.URL.RawQuery == "" {
-		left = -1
-	}
 	response.Body = &progress{ReadCloser: response.Body, timer: timer, stall: stall, left: left,
 		cause: func() error { return context.Cause(ctx) }, close: func() { cancel(nil) }}
 	return response, nil
@@ -81,6 +75,7 @@ type progress struct {
 	close func()       // ends the request, for a response
 }
 
+// Read implements io.Reader.
 func (p *progress) Read(b []byte) (int, error) {
 	if p.left >= 0 && int64(len(b)) > p.left {
 		b = b[:p.left]
@@ -101,6 +96,7 @@ func (p *progress) Read(b []byte) (int, error) {
 	return n, err
 }
 
+// Close implements io.Closer.
 func (p *progress) Close() error {
 	err := p.ReadCloser.Close()
 	if p.close != nil {
