@@ -8,8 +8,7 @@ type SnapshotOptions struct {
 	// an estimate of all of them. It must not block. It may be nil.
 	Progress func(bytes, total int64)
 	// Written is called after n more bytes of the archive were written, for about each
-	// 1 MiB, and at the end. The archive goes on a few MiB while it blocks, and ends with its
-	// error. It may be called while Progress is. It may be nil.
+	// 1 MiB, and at the end. The archive ends with its error. It may be nil.
 	Written func(n int64) error
 }
 
@@ -37,8 +36,7 @@ const (
 	SkippedChanged    = "changed"    // a file changed while it was read; the archive holds what was read
 	SkippedRemoved    = "removed"    // removed, or replaced by another type, before it was read
 	SkippedSpecial    = "special"    // a FIFO, a socket or a device
-	SkippedUnreadable = "unreadable" // the host refuses to read it
-	SkippedReserved   = "reserved"   // the name belongs to the archive's manifest, or is too long for the archive
+	SkippedUnreadable = "unreadable" // the host refuses to read it, or it is nested too deeply
 )
 
 // SnapshotArchive identifies the archive of a volume.

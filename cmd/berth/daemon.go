@@ -36,7 +36,6 @@ import (
 	"berth/runtime/firewall"
 	"berth/runtime/hostmount"
 	hostvolume "berth/runtime/volume"
-	"berth/runtime/volume/archiver"
 	"berth/store"
 )
 
@@ -175,10 +174,9 @@ func (d *daemon) newEngine(egress *egressFilter) (*docker.Engine, error) {
 
 func (d *daemon) newVolumes() (*hostvolume.Manager, error) {
 	c := d.settings.Current()
-	archives := archiver.Archiver{Program: archiver.Self, Log: d.log}
 	volumes, err := hostvolume.New(c.Storage.VolumesPath, hostvolume.Options{UID: c.Storage.UID, GID: c.Storage.GID,
 		Limits:   hostvolume.Limits{ExtractBytes: int64(c.Storage.MaxExtractSize)},
-		StoreDir: c.Storage.DataPath, HardLimit: c.Storage.HardLimit == v1.HardLimitAuto, Archive: archives.Write})
+		StoreDir: c.Storage.DataPath, HardLimit: c.Storage.HardLimit == v1.HardLimitAuto})
 	if err == nil && volumes.HardLimit() != nil {
 		d.log.Info("limits of volumes are soft", "reason", volumes.HardLimit())
 	}

@@ -14,7 +14,6 @@ import (
 
 	v1 "berth/api/v1"
 	"berth/cmd/berth/cli"
-	"berth/runtime/volume/archiver"
 )
 
 // version is set by the build. Between two releases it has a suffix: 0.1.0-5-g1a2b3c4.
@@ -30,9 +29,6 @@ func release() string {
 }
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == archiver.Command { // it needs nothing of the command line
-		os.Exit(archiver.Main())
-	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	root := cli.NewRoot(cli.Options{Version: version, Environ: os.Environ(), Serve: serve, RestoreStore: restoreStore, RemoveRules: removeRules})

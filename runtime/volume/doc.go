@@ -13,8 +13,8 @@
 // are processed as streams. Limits.NameBytes bounds the names that an operation has to keep: beyond it, hard links
 // are archived as files.
 //
-// Each operation has a file of its name; decompress.go uses extract.go and merge.go, restore*.go
-// and snapshot*.go are about backups, inplace*.go about SFTP: inplace_file.go is an open file,
+// Each operation has a file of its name; decompress.go uses extract.go and merge.go, restore.go
+// and snapshots.go are about backups, inplace*.go about SFTP: inplace_file.go is an open file,
 // inplace_handles.go knows all. manager.go has all volumes, open_volume.go and roots.go open one,
 // gate.go keeps operations apart from a restore. path.go has the rules of paths, links.go follows
 // links, folder.go opens folders, temp.go makes temporary entries, owner.go sets owners, extents.go finds

@@ -30,9 +30,6 @@ type Options struct {
 	// system as the volumes, file operations keep a reserve of free space for the
 	// store and return v1.ErrDiskFull beyond that. Empty means no reserve.
 	StoreDir string
-
-	// Archive writes the archives of backups. Nil selects WriteArchive.
-	Archive ArchiveFunc
 }
 
 // Limits bound one operation. 0 selects the default, which each comment names last.
@@ -94,9 +91,6 @@ func New(base string, opt Options) (*Manager, error) {
 		return nil, fmt.Errorf("volumes: %w", err)
 	}
 	opt.Limits.fill()
-	if opt.Archive == nil {
-		opt.Archive = WriteArchive
-	}
 	if opt.UID == os.Geteuid() {
 		opt.UID = -1
 	}

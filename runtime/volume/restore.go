@@ -12,12 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	v1 "berth/api/v1"
-	"berth/runtime/volume/snapshot"
+	"berth/runtime/volume/backup"
 	"berth/runtime/volume/walk"
 )
 
 // Restore extracts an archive beside the volume's content and replaces the content in
-// one step, after it verified the archive as Verify does. After an error, and after a
+// one step, after it verified the archive. After an error, and after a
 // crash, the volume is as it was, or completely restored. Changes through Files are
 // refused meanwhile. No container may use the volume.
 func (s Snapshots) Restore(ctx context.Context, id string, r io.Reader, a v1.SnapshotArchive, opt v1.RestoreOptions) error {
@@ -61,13 +61,7 @@ func (x *restore) run(ctx context.Context, r io.Reader) error {
 		return err
 	}
 	defer m.limitAgain(id)
-	err := x.temp.in.dir.Mkdir(x.temp.name)
-	if err == nil {
-		err = m.projects.add(filepath.Join(m.base, tempDir, id, x.temp.name), id)
-	}
-	if err == nil {
-		err = x.extract(ctx, x.temp.name, r)
-	}
+	err := x.extract(ctx, r)
 	if err == nil {
 		err = x.commit()
 	}
@@ -129,32 +123,31 @@ func openBaseDir(m *Manager, id string) (*walk.Dir, error) {
 	return walk.OpenDir(base, root)
 }
 
-// extract creates the new tree in the folder name.
-func (x *restore) extract(ctx context.Context, name string, r io.Reader) error {
+// extract creates the new tree.
+func (x *restore) extract(ctx context.Context, r io.Reader) error {
+	to, err := x.temp.mkdir()
+	if err != nil {
+		return err
+	}
+	defer to.close()
+	m, id := x.vol.m, x.vol.id
+	if err := m.projects.add(filepath.Join(m.base, tempDir, id, x.temp.name), id); err != nil {
+		return err
+	}
 	var credit int64
 	if x.opt.Mode == v1.RestoreReplace {
 		credit = x.vol.quota.Used().Bytes
 	}
 	reservation := x.vol.newReservation(credit)
 	defer reservation.Release()
-	opt := snapshot.ExtractOptions{Reserve: reservation.Grow, Progress: progressOf(x.opt.Progress, x.archive.Bytes)}
-	if err := snapshot.Extract(ctx, r, x.archive, x.temp.in.dir, name, opt); err != nil {
+	opt := backup.ExtractOptions{Reserve: reservation.Grow, Progress: progressOf(x.opt.Progress, x.archive.Bytes)}
+	if err := backup.Extract(ctx, r, x.archive, to.root, opt); err != nil {
 		return err
 	}
-	if x.opt.Mode == v1.RestoreMerge {
-		if err := x.merge(ctx, name, opt); err != nil {
+	if x.opt.Mode == v1.RestoreMerge { // the entries of the old tree that the archive lacks
+		if err := backup.Merge(ctx, x.vol.root, to.root, opt); err != nil {
 			return err
 		}
 	}
 	return ctx.Err()
-}
-
-// merge adds the entries of the old tree that the archive lacks.
-func (x *restore) merge(ctx context.Context, name string, opt snapshot.ExtractOptions) error {
-	top, err := x.vol.top()
-	if err != nil {
-		return err
-	}
-	defer top.close()
-	return snapshot.Merge(ctx, top.dir, x.temp.in.dir, name, func(string) bool { return false }, opt)
 }

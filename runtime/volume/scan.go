@@ -7,6 +7,8 @@ import (
 	"os"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	v1 "berth/api/v1"
 	"berth/runtime/volume/quota"
 	"berth/runtime/volume/walk"
@@ -77,19 +79,18 @@ func (m *Manager) Measure(ctx context.Context, dir string, most int64) (v1.Usage
 	return s.use, nil
 }
 
-// runBounded walks a volume with a limit of bytes, or none, for as many steps as the backup
-// of a volume without a limit.
+// runBounded walks a volume with a limit of bytes, or none, for as many steps as the file
+// system of the volumes permits.
 func (s *scan) runBounded(limit int64) error {
 	top, err := s.vol.top()
 	if err != nil {
 		return err
 	}
-	b, err := boundsOf(top.dir, 0)
+	s.maxSteps, err = stepsOf(top.dir)
 	top.close()
 	if err != nil {
 		return err
 	}
-	s.maxSteps = b.Steps
 	if most := s.vol.m.opt.Limits.ScanSteps; most > 0 {
 		s.maxSteps = most
 	}
@@ -103,6 +104,20 @@ func (s *scan) runBounded(limit int64) error {
 		s.use.Bytes = max(s.use.Bytes, limit+1)
 	}
 	return err
+}
+
+// stepsOf returns how many names a scan reads at most: twice the inodes of the file system that
+// are in use now, and some for those that are made meanwhile.
+func stepsOf(top *walk.Dir) (int64, error) {
+	const slack = 8 << 20
+	var st unix.Statfs_t
+	if err := unix.Fstatfs(int(top.File().Fd()), &st); err != nil {
+		return 0, os.NewSyscallError("statfs", err)
+	}
+	if st.Files > st.Ffree {
+		return 2*int64(st.Files-st.Ffree) + slack, nil
+	}
+	return v1.FilesLimit(int64(st.Blocks)*int64(st.Bsize)) + slack, nil // it does not count them
 }
 
 // run walks the volume.

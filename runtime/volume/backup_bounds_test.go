@@ -1,6 +1,7 @@
 package volume_test
 
 import (
+	"bytes"
 	"io"
 	"os"
 	"path/filepath"
@@ -15,7 +16,7 @@ import (
 // that are replaced meanwhile.
 func TestBackupOfGrownVolume(t *testing.T) {
 	b := newBox(t, options())
-	require.NoError(t, os.WriteFile(filepath.Join(b.dir, "large"), make([]byte, 70<<20), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(b.dir, "large"), bytes.Repeat([]byte("x"), 70<<20), 0o600))
 	takeBackup(t, b)
 	b.SetLimit(id, 8<<20, v1.Usage{})
 	takeBackup(t, b)
