@@ -255,7 +255,7 @@ func TestClientMessages(t *testing.T) {
 	c.next()
 	require.Equal(t, []string{"mc say hi\n", "mc \n"}, h.console.all(), "an empty line is one that was sent")
 	c.send("dance", "")
-	require.Equal(t, said("Unknown event: must be send_command, power, request_logs or request_stats"), c.next())
+	require.Equal(t, said("Unknown event: must be send_command, power, request_logs, request_stats or resize"), c.next())
 }
 
 func TestSocketScopes(t *testing.T) {
