@@ -17,8 +17,10 @@ type archiveBody struct {
 }
 
 type extractedBody struct {
-	Message     string `json:"message"`
-	Destination string `json:"destination"`
+	Message      string       `json:"message"`
+	Destination  string       `json:"destination"`
+	Skipped      []v1.Skipped `json:"skipped,omitempty"`
+	SkippedTotal int          `json:"skipped_total,omitempty"`
 }
 
 type compressRequest struct {
@@ -55,6 +57,7 @@ func (s files) compress(c *call, r compressRequest) (archiveBody, error) {
 type decompressRequest struct {
 	ArchivePath string `json:"archive_path" api:"required"`
 	Destination string `json:"destination" api:"required"`
+	Encoding    string `json:"encoding"`
 }
 
 func (s files) decompress(c *call, r decompressRequest) (extractedBody, error) {
@@ -62,7 +65,10 @@ func (s files) decompress(c *call, r decompressRequest) (extractedBody, error) {
 	if err := checkPaths(r.ArchivePath, r.Destination); err != nil {
 		return extractedBody{}, err
 	}
-	return extractedBody{"Decompressed successfully", r.Destination}, s.onVolume(c, s.permits.archives, func(ctx context.Context, f Files, id string) error {
-		return f.Decompress(ctx, id, r.ArchivePath, r.Destination)
+	var got v1.Extraction
+	err := s.onVolume(c, s.permits.archives, func(ctx context.Context, f Files, id string) (err error) {
+		got, err = f.Decompress(ctx, id, v1.Decompression{Archive: r.ArchivePath, Destination: r.Destination, Encoding: r.Encoding})
+		return err
 	})
+	return extractedBody{"Decompressed successfully", r.Destination, got.Skipped, got.SkippedTotal}, err
 }

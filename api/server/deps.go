@@ -77,7 +77,7 @@ type FileWriter interface {
 // ends, and remove their partial results.
 type Archiver interface {
 	Compress(ctx context.Context, volume string, c v1.Compression) (v1.Archive, error)
-	Decompress(ctx context.Context, volume, archive, destination string) error
+	Decompress(ctx context.Context, volume string, d v1.Decompression) (v1.Extraction, error)
 }
 
 // Files reads and changes the content of volumes.

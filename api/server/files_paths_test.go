@@ -140,7 +140,7 @@ func TestPathFieldsAreComplete(t *testing.T) {
 	}
 	isPath := map[string]bool{"path": true, "paths": true, "source": true, "destination": true, "archive_path": true, "output_name": true}
 	const ofVolume = "/volumes/{volume}/"
-	known := map[string]bool{"content": true, "mode": true, "format": true, "query": true, "token": true, "url": true, "checksum": true}
+	known := map[string]bool{"content": true, "mode": true, "format": true, "encoding": true, "query": true, "token": true, "url": true, "checksum": true}
 	files := openapitest.Document(t).Paths.Map()
 	maps.DeleteFunc(files, func(path string, _ *openapi3.PathItem) bool {
 		return !strings.HasPrefix(path, ofVolume) || strings.HasPrefix(path, ofVolume+"backup") // whose fields are no paths

@@ -35,8 +35,8 @@ func (f *heldFiles) Compress(ctx context.Context, _ string, _ v1.Compression) (v
 	return v1.Archive{}, f.hold(ctx, "compress")
 }
 
-func (f *heldFiles) Decompress(ctx context.Context, _, _, _ string) error {
-	return f.hold(ctx, "decompress")
+func (f *heldFiles) Decompress(ctx context.Context, _ string, _ v1.Decompression) (v1.Extraction, error) {
+	return v1.Extraction{}, f.hold(ctx, "decompress")
 }
 
 func (f *heldFiles) Copy(ctx context.Context, _, _, _ string) error { return f.hold(ctx, "copy") }

@@ -49,6 +49,23 @@ type Archive struct {
 	Skipped int    // links that point outside the volume
 }
 
+// Decompression is a request to extract an archive.
+type Decompression struct {
+	Archive     string // path of the archive
+	Destination string // folder of its entries
+	Encoding    string // of names in a zip that are not marked as UTF-8, as IANA names it; empty: IBM437
+}
+
+// Extraction is the result of a Decompression. The reasons of Skipped are SkippedSpecial and
+// SkippedLink.
+type Extraction struct {
+	Skipped      []Skipped // entries of the archive that were left out, at most MaxSkippedEntries
+	SkippedTotal int       // all of them
+}
+
+// MaxSkippedEntries is how many entries an Extraction lists.
+const MaxSkippedEntries = 100
+
 // Formats returns the archive formats, which are also their file extensions.
 func Formats() []string { return []string{"zip", "tar", "tar.gz", "tar.bz2"} }
 

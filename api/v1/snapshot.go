@@ -36,6 +36,7 @@ const (
 	SkippedChanged    = "changed"    // a file changed while it was read; the archive holds what was read
 	SkippedRemoved    = "removed"    // removed, or replaced by another type, before it was read
 	SkippedSpecial    = "special"    // a FIFO, a socket or a device
+	SkippedLink       = "link"       // of an Extraction only: an absolute link, or a hard link to a link
 	SkippedUnreadable = "unreadable" // the host refuses to read it, or it is nested too deeply
 )
 

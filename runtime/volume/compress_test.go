@@ -146,7 +146,7 @@ func TestNameMemoryIsBounded(t *testing.T) {
 	less := opt
 	less.Limits.ZipDirectoryBytes = 16 << 10
 	before := tree(t, b.dir, true)
-	require.Equal(t, "size_limit_exceeded", code(reopen(t, b, less).Files().Decompress(ctx, id, a.Path, "out")))
+	require.Equal(t, "size_limit_exceeded", code(box{Files: reopen(t, b, less).Files()}.Decompress(ctx, id, a.Path, "out")))
 	require.Equal(t, before, tree(t, b.dir, true), "it extracts nothing")
 	require.NoError(t, b.Decompress(ctx, id, a.Path, "out"), "the bound is the same both ways")
 	require.NoError(t, b.Delete(ctx, id, "out"))

@@ -3,6 +3,7 @@ package volume
 import (
 	"context"
 
+	v1 "berth/api/v1"
 	"berth/runtime/volume/archive"
 	"berth/runtime/volume/quota"
 	"berth/runtime/volume/walk"
@@ -14,32 +15,39 @@ import (
 // entries to dest: files replace files and folders are merged. If a file conflicts
 // with a folder, nothing is moved. On return the names are durable, but the
 // contents only once the kernel has written them: an fsync of each file would take
-// longer than everything else, and the archive still exists.
-func (f Files) Decompress(ctx context.Context, id, path, dest string) error {
-	path, err := cleanEntry(path)
-	if err != nil {
-		return err
+// longer than everything else, and the archive still exists. Unusual entries are left out and
+// listed.
+func (f Files) Decompress(ctx context.Context, id string, d v1.Decompression) (got v1.Extraction, err error) {
+	if d.Archive, err = cleanEntry(d.Archive); err != nil {
+		return got, err
 	}
-	dest, err = clean(dest)
-	if err != nil {
-		return err
+	if d.Destination, err = clean(d.Destination); err != nil {
+		return got, err
 	}
-	return f.withVolume(ctx, id, dest, func(vol *openVolume) error { return vol.decompress(ctx, path, dest) })
+	err = f.withVolume(ctx, id, d.Destination, func(vol *openVolume) error {
+		f, err := openRegular(vol.root, d.Archive)
+		if err != nil {
+			return refuseRead(d.Archive, err)
+		}
+		defer f.Close()
+		if info, err := vol.root.Stat(d.Destination); err == nil && !info.IsDir() {
+			return exists(d.Destination)
+		}
+		return vol.extractInto(d.Destination, func(u *extractor) error {
+			info, err := f.Stat()
+			if err != nil {
+				return err
+			}
+			got, err = archive.Extract(ctx, f, info.Size(), archive.Options{Limits: archiveLimits(vol.m), Name: d.Archive, Encoding: d.Encoding}, u)
+			return err
+		})
+	})
+	return got, err
 }
 
-func (vol *openVolume) decompress(ctx context.Context, path, dest string) error {
-	f, err := openRegular(vol.root, path)
-	if err != nil {
-		return refuseRead(path, err)
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	if info, err := vol.root.Stat(dest); err == nil && !info.IsDir() {
-		return exists(dest)
-	}
+// extractInto calls extract with an extractor into a temporary folder, and moves what it created
+// to dest.
+func (vol *openVolume) extractInto(dest string, extract func(*extractor) error) error {
 	x, err := vol.newTemp()
 	if err != nil {
 		return err
@@ -68,7 +76,7 @@ func (vol *openVolume) decompress(ctx context.Context, path, dest string) error 
 	}
 	defer at.Close()
 	u := &extractor{vol: vol, reservation: res, dest: dest, stage: stage.root, at: at}
-	if err := archive.Extract(ctx, f, info.Size(), archiveLimits(vol.m), u); err != nil {
+	if err := extract(u); err != nil {
 		return err
 	}
 	if err := u.leave(0); err != nil {

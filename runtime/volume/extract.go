@@ -141,8 +141,12 @@ func (u *extractor) leave(n int) (err error) {
 	return err
 }
 
-// link creates a symbolic link if it stays in the volume at its final place.
+// link creates a symbolic link if it stays in the volume at its final place. It skips an absolute
+// one, which leads out of the container's home.
 func (u *extractor) link(in *walk.Dir, base string, e archive.Entry) error {
+	if strings.HasPrefix(e.Target, "/") {
+		return &archive.Skip{Reason: v1.SkippedLink}
+	}
 	if !inside(path.Join(u.dest, e.Name), e.Target) || strings.ContainsRune(e.Target, 0) || len(e.Target) > v1.MaxPath {
 		return v1.ErrInvalidPath
 	}
@@ -155,7 +159,8 @@ func (u *extractor) link(in *walk.Dir, base string, e archive.Entry) error {
 	return u.vol.own(in, base)
 }
 
-// hardLink links to a file that was extracted before, and to nothing else.
+// hardLink links to a file that was extracted before, and to nothing else. It skips a link to a
+// symbolic link.
 func (u *extractor) hardLink(in *walk.Dir, base string, e archive.Entry) error {
 	dir, first := split(e.Target)
 	from, err := walk.OpenDir(u.stage, dir)
@@ -164,6 +169,9 @@ func (u *extractor) hardLink(in *walk.Dir, base string, e archive.Entry) error {
 		var info fs.FileInfo
 		if info, err = from.Lstat(first); err == nil && info.Mode().IsRegular() {
 			return walk.Link(from, first, in, base)
+		}
+		if err == nil && info.Mode()&fs.ModeSymlink != 0 {
+			return &archive.Skip{Reason: v1.SkippedLink}
 		}
 	}
 	if err == nil || escapes(err) || is(err, fs.ErrNotExist, syscall.ENOTDIR, syscall.EINVAL) {

@@ -58,6 +58,7 @@ type restore struct {
 func (x *restore) run(ctx context.Context, r io.Reader) error {
 	m, id := x.vol.m, x.vol.id
 	if err := m.projects.limit(id, 0); err != nil { // two trees are in the project for a while
+		x.temp.close()
 		return err
 	}
 	defer m.limitAgain(id)

@@ -2,6 +2,7 @@ package volume_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -159,6 +160,12 @@ type box struct {
 	*volume.Manager
 	volume.Files
 	dir, outside string
+}
+
+// Decompress extracts an archive.
+func (b box) Decompress(ctx context.Context, id, archive, dest string) error {
+	_, err := b.Files.Decompress(ctx, id, v1.Decompression{Archive: archive, Destination: dest})
+	return err
 }
 
 func newBox(t testing.TB, opt volume.Options) box {

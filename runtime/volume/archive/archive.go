@@ -25,7 +25,7 @@ type Entry struct {
 // Destination receives the entries of an archive.
 type Destination interface {
 	// Add adds one entry and reads its content to the end. After an error no
-	// entry follows.
+	// entry follows, unless it is a Skip.
 	Add(Entry) error
 }
 
@@ -43,7 +43,3 @@ type Limits struct {
 func HardLinks(format string) bool { return format != "zip" }
 
 func invalid(format string, args ...any) error { return v1.Errorf(v1.InvalidArchive, format, args...) }
-
-func notAnEntry(name string) error {
-	return invalid("Archive has an entry that is no file, folder or link: %q", name)
-}

@@ -10,8 +10,10 @@ import (
 	"io"
 	"path"
 	"strings"
+	"time"
 
-	"github.com/klauspost/pgzip"
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
 
 	v1 "berth/api/v1"
 )
@@ -19,61 +21,131 @@ import (
 // ratioFrom is how many bytes any archive may extract to, whatever its size.
 const ratioFrom = 64 << 20
 
-// Extract adds the entries of the archive in the first size bytes of src to dst.
-// The names that dst receives are clean; "." is the root folder.
-func Extract(ctx context.Context, src io.ReaderAt, size int64, limits Limits, dst Destination) error {
-	x := &extraction{ctxErr: ctx.Err, limits: limits, dst: dst}
-	x.src = &source{r: src, size: size, ctxErr: ctx.Err}
-	stream := bufio.NewReaderSize(x.src, bufferBytes)
-	head := make([]byte, 512)
-	n, err := src.ReadAt(head[:min(size, 512)], 0)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
-	switch head = head[:n]; {
-	case bytes.HasPrefix(head, []byte("PK\x03\x04")), bytes.HasPrefix(head, []byte("PK\x05\x06")):
-		return x.zip()
-	case bytes.HasPrefix(head, []byte("\x1f\x8b")):
-		return x.gzip(stream)
-	case bytes.HasPrefix(head, []byte("BZh")):
-		return x.tar(bzip2.NewReader(stream))
-	case len(head) == 512 && (bytes.HasPrefix(head[257:], []byte("ustar")) || isOldTar(head)):
-		return x.tar(stream)
-	}
-	return invalid("Not an archive: the format must be zip, tar, tar.gz or tar.bz2")
+// zstdWindow bounds the memory to decompress zstd, in bytes. Levels up to 19 need it.
+const zstdWindow = 8 << 20
+
+// Options of Extract.
+type Options struct {
+	Limits
+	Name     string // of the archive; a compressed file that is no tar gets it without its extension
+	Encoding string // of names in a zip that are not marked as UTF-8, as IANA names it; empty: IBM437
 }
 
-// isOldTar reports whether a block without a magic number is a tar header.
-func isOldTar(head []byte) bool {
-	_, err := tar.NewReader(bytes.NewReader(append(head[:512:512], make([]byte, 1024)...))).Next()
-	return err == nil || errors.Is(err, io.EOF)
+// Extract adds the entries of the archive in the first size bytes of src to dst.
+// The names that dst receives are clean; "." is the root folder. The result lists the
+// entries that were left out.
+func Extract(ctx context.Context, src io.ReaderAt, size int64, opt Options, dst Destination) (v1.Extraction, error) {
+	names, err := newDecoder(opt.Encoding)
+	if err != nil {
+		return v1.Extraction{}, err
+	}
+	x := &extraction{ctxErr: ctx.Err, opt: opt, limits: opt.Limits, names: names, dst: dst}
+	x.src = &source{r: src, size: size, ctxErr: ctx.Err}
+	err = x.run()
+	return x.result, err
 }
 
 // extraction is one call of Extract.
 type extraction struct {
 	ctxErr  func() error
 	src     *source
+	opt     Options
 	limits  Limits
+	names   *decoder
 	dst     Destination
+	result  v1.Extraction
 	entries int
 	bytes   int64 // bytes of contents so far
 }
 
-func (x *extraction) gzip(r io.Reader) error {
-	z, err := pgzip.NewReader(r)
-	if err != nil {
+// run detects the format by the first bytes, and extracts the archive.
+func (x *extraction) run() error {
+	head := make([]byte, tarBlock)
+	n, err := x.src.ReadAt(head, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
 		return x.src.cause(err)
 	}
-	defer z.Close()
-	return x.tar(z)
+	head = head[:n]
+	begins := func(magic string) bool { return bytes.HasPrefix(head, []byte(magic)) }
+	stream := bufio.NewReaderSize(x.src, bufferBytes)
+	switch {
+	case begins("PK\x03\x04"), begins("PK\x05\x06"):
+		return x.zip()
+	case begins("\x1f\x8b"):
+		z, err := gzip.NewReader(stream)
+		if err != nil {
+			return x.src.cause(err)
+		}
+		return x.compressed(z, z.ModTime)
+	case begins("BZh"):
+		return x.compressed(bzip2.NewReader(stream), time.Time{})
+	case begins("\x28\xb5\x2f\xfd"):
+		z, err := zstd.NewReader(stream, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(zstdWindow))
+		if err != nil {
+			return x.src.cause(err)
+		}
+		defer z.Close()
+		return x.compressed(z, time.Time{})
+	case isTar(head):
+		return x.tar(x.bounded(stream))
+	}
+	const use = "use zip, tar, tar.gz, tar.bz2 or tar.zst"
+	for magic, name := range map[string]string{"\xfd7zXZ\x00": "xz", "7z\xbc\xaf\x27\x1c": "7z", "Rar!\x1a\x07": "rar", "\x04\x22\x4d\x18": "lz4"} {
+		if begins(magic) {
+			return invalid("Archive is in the format %s, which is not supported: %s", name, use)
+		}
+	}
+	return invalid("Not an archive: %s, or a file that is compressed with gzip, bzip2 or zstd", use)
+}
+
+// tarBlock is the size of a header of tar, in bytes.
+const tarBlock = 512
+
+// isTar reports whether a tar begins with head.
+func isTar(head []byte) bool {
+	if len(head) < tarBlock {
+		return false
+	}
+	_, err := tar.NewReader(bytes.NewReader(append(head[:tarBlock:tarBlock], make([]byte, 2*tarBlock)...))).Next()
+	return err == nil || errors.Is(err, io.EOF) || bytes.HasPrefix(head[257:], []byte("ustar"))
+}
+
+// compressed extracts what r decompresses: a tar, or else one file.
+func (x *extraction) compressed(r io.Reader, changed time.Time) error {
+	all := bufio.NewReaderSize(x.bounded(r), bufferBytes)
+	head, err := all.Peek(tarBlock)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return x.src.cause(err)
+	}
+	name := plainName(path.Base(x.opt.Name))
+	empty := len(bytes.Trim(head, "\x00")) == 0 // an empty tar, or a file that begins with zeros
+	if isTar(head) && (!empty || strings.HasSuffix(name, ".tar")) {
+		return x.tar(all)
+	}
+	return x.add(Entry{Name: name, Mode: 0o644, Time: changed}, all)
+}
+
+// plainName returns the name of a file without the extension of its compression.
+func plainName(name string) string {
+	for ext, plain := range map[string]string{".gz": "", ".bz2": "", ".zst": "", ".tgz": ".tar", ".tbz": ".tar", ".tbz2": ".tar", ".tzst": ".tar"} {
+		if at := len(name) - len(ext); at > 0 && strings.EqualFold(name[at:], ext) {
+			return name[:at] + plain
+		}
+	}
+	return name + ".out"
+}
+
+// count counts an entry.
+func (x *extraction) count() error {
+	if x.entries++; x.entries > x.limits.Entries {
+		return x.tooManyEntries()
+	}
+	return x.ctxErr()
 }
 
 // add checks an entry and adds it to the destination. r is the content of a file.
 func (x *extraction) add(e Entry, r io.Reader) error {
-	if x.entries++; x.entries > x.limits.Entries {
-		return x.tooManyEntries()
-	}
-	if err := x.ctxErr(); err != nil {
+	if err := x.count(); err != nil {
 		return err
 	}
 	if err := checkName(e.Name, x.limits.Depth); err != nil {
@@ -84,12 +156,21 @@ func (x *extraction) add(e Entry, r io.Reader) error {
 		if err := checkName(e.Target, x.limits.Depth); err != nil {
 			return err
 		}
-		e.Target = path.Clean(e.Target)
+		if e.Target = path.Clean(e.Target); x.wasSkipped(e.Target) {
+			x.list(e.Name, v1.SkippedLink)
+			return nil
+		}
 	}
 	if e.Mode.IsRegular() && !e.HardLink {
 		e.Content = &contentReader{x: x, r: r, size: e.Size}
 	}
-	return x.dst.Add(e)
+	err := x.dst.Add(e)
+	var skip *Skip
+	if errors.As(err, &skip) {
+		x.list(e.Name, skip.Reason)
+		return nil
+	}
+	return err
 }
 
 func (x *extraction) tooManyEntries() error {

@@ -3,22 +3,20 @@ package archive
 import (
 	"errors"
 	"io"
-	"sync"
+
+	"github.com/klauspost/compress/zstd"
 
 	v1 "berth/api/v1"
 )
 
 // source reads the archive until the context ends. It keeps the first error, so
-// that a failed read is not reported as a damaged archive. Decompressors read from
-// goroutines of their own.
+// that a failed read is not reported as a damaged archive.
 type source struct {
 	r      io.ReaderAt
 	ctxErr func() error
 	size   int64
 	at     int64 // position of Read
-
-	mu  sync.Mutex
-	err error
+	err    error
 }
 
 func (s *source) Read(p []byte) (int, error) {
@@ -45,8 +43,6 @@ func (s *source) ReadAt(p []byte, off int64) (int, error) {
 
 // fail records err, which is not a fault of the archive, and returns it.
 func (s *source) fail(err error) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.err == nil {
 		s.err = err
 	}
@@ -56,14 +52,15 @@ func (s *source) fail(err error) error {
 // cause returns the error of the source that led to err, which a format's reader
 // returned. Without one, the archive is damaged.
 func (s *source) cause(err error) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.err != nil {
 		return s.err
 	}
 	var known *v1.Error
-	if err == nil || errors.As(err, &known) {
+	switch {
+	case err == nil, errors.As(err, &known):
 		return err
+	case errors.Is(err, zstd.ErrWindowSizeExceeded):
+		return invalid("Archive needs more than %d MiB of memory to extract: compress it with zstd -19 or less, without --long", zstdWindow>>20)
 	}
 	return invalid("Archive is damaged: %v", err)
 }

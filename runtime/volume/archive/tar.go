@@ -26,8 +26,8 @@ func newTarWriter(out *output, under io.WriteCloser) *tarWriter {
 }
 
 func (w *tarWriter) Add(e Entry) error {
-	if err := w.out.failed(); err != nil {
-		return err
+	if w.out.err != nil {
+		return w.out.err
 	}
 	h := &tar.Header{Name: e.Name, Mode: int64(e.Mode.Perm()), ModTime: e.Time.Truncate(time.Second),
 		Uid: e.UID, Gid: e.GID, Linkname: e.Target}
@@ -49,11 +49,15 @@ func (w *tarWriter) Add(e Entry) error {
 
 func (w *tarWriter) Close() error { return w.out.close(w.tw, w.under) }
 
-// tar extracts a tar. It reads r to its end, so that a compressor's checksum is
-// verified too.
+// bounded returns a reader of an uncompressed archive.
+func (x *extraction) bounded(r io.Reader) *tarReader {
+	return &tarReader{x: x, r: r, left: x.limits.Bytes + tarOverhead*int64(x.limits.Entries)}
+}
+
+// tar extracts a tar. It reads r, which is bounded, to its end, so that a compressor's
+// checksum is verified too.
 func (x *extraction) tar(r io.Reader) error {
-	all := &tarReader{x: x, r: r, left: x.limits.Bytes + tarOverhead*int64(x.limits.Entries)}
-	tr := tar.NewReader(all)
+	tr := tar.NewReader(r)
 	for {
 		h, err := tr.Next()
 		if errors.Is(err, io.EOF) {
@@ -65,19 +69,22 @@ func (x *extraction) tar(r io.Reader) error {
 		if h.Typeflag == tar.TypeXGlobalHeader {
 			continue
 		}
-		e, err := tarEntry(h)
-		if err == nil {
+		if e, known := tarEntry(h); known {
 			err = x.add(e, tr)
+		} else {
+			err = x.skip(h.Name, v1.SkippedSpecial)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	return x.src.cause(copyContent(io.Discard, all, make([]byte, bufferBytes)))
+	return x.src.cause(copyContent(io.Discard, r, make([]byte, bufferBytes)))
 }
 
-func tarEntry(h *tar.Header) (Entry, error) {
-	e := Entry{Name: h.Name, Mode: fs.FileMode(h.Mode).Perm(), Time: h.ModTime, Size: h.Size, Target: h.Linkname}
+// tarEntry returns the entry of a header. known is false for devices, FIFOs, labels of a
+// volume and other types that are no file, folder or link.
+func tarEntry(h *tar.Header) (e Entry, known bool) {
+	e = Entry{Name: h.Name, Mode: fs.FileMode(h.Mode).Perm(), Time: h.ModTime, Size: h.Size, Target: h.Linkname}
 	switch h.Typeflag {
 	case tar.TypeReg, tar.TypeRegA, tar.TypeCont, tar.TypeGNUSparse: //nolint:staticcheck // old archives have it
 	case tar.TypeDir:
@@ -87,9 +94,9 @@ func tarEntry(h *tar.Header) (Entry, error) {
 	case tar.TypeLink:
 		e.HardLink = true
 	default:
-		return e, notAnEntry(h.Name)
+		return e, false
 	}
-	return e, nil
+	return e, true
 }
 
 // tarReader reads a tar until a number of bytes or a ratio to the archive's size is

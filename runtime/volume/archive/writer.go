@@ -5,19 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime"
-	"sync"
 
-	"github.com/klauspost/pgzip"
+	"github.com/dsnet/compress/bzip2"
+	"github.com/klauspost/compress/gzip"
 )
 
 // gzipLevel trades size for speed, because a user waits for the archive.
 const gzipLevel = 2
-
-// gzipBlock is how many bytes one goroutine compresses at a time. Two more blocks
-// than cores are in flight, so that no core waits while a file is opened or the
-// disk is slow.
-const gzipBlock = 1 << 20
 
 // bufferBytes is the size of the buffer through which contents are copied.
 const bufferBytes = 256 << 10
@@ -36,59 +30,33 @@ func NewWriter(format string, w io.Writer, limits Limits) (Writer, error) {
 	out := &output{w: w}
 	switch format {
 	case "zip":
-		return newZipWriter(out, limits.ZipDirectoryBytes), nil
+		return newZipWriter(out, limits.ZipDirectoryBytes)
 	case "tar":
 		return newTarWriter(out, newBuffered(out)), nil
-	case "tar.bz2":
-		return newTarWriter(out, newBzip2(out)), nil
 	case "tar.gz":
-	default:
-		return nil, fmt.Errorf("archive format %q is not supported", format)
+		z, err := gzip.NewWriterLevel(out, gzipLevel)
+		return newTarWriter(out, z), err
+	case "tar.bz2":
+		z, err := bzip2.NewWriter(out, &bzip2.WriterConfig{Level: bzip2.BestCompression})
+		return newTarWriter(out, z), err
 	}
-	z, err := pgzip.NewWriterLevel(out, gzipLevel)
-	if err == nil {
-		err = z.SetConcurrency(gzipBlock, runtime.GOMAXPROCS(0)+2)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return newTarWriter(out, z), nil
+	return nil, fmt.Errorf("archive format %q is not supported", format)
 }
 
-// output writes the archive. After its first error it discards what is written,
-// because a compressor that receives an error leaks its goroutines. Compressors
-// write from goroutines of their own.
+// output writes the archive, and keeps its first error.
 type output struct {
-	w io.Writer
-
-	mu  sync.Mutex
-	n   int64 // bytes
+	w   io.Writer
+	n   int64 // bytes that were written
 	err error
 }
 
-func (o *output) Write(p []byte) (int, error) {
-	err := o.failed()
-	if err == nil {
-		_, err = o.w.Write(p)
+// Write implements io.Writer.
+func (o *output) Write(p []byte) (n int, err error) {
+	if o.err == nil {
+		n, o.err = o.w.Write(p)
+		o.n += int64(n)
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.n, o.err = o.n+int64(len(p)), err
-	return len(p), nil
-}
-
-// failed returns the first error.
-func (o *output) failed() error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.err
-}
-
-// written returns how many bytes were written.
-func (o *output) written() int64 {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.n
+	return n, o.err
 }
 
 // close closes the writers above the output, the topmost first. It returns the
@@ -97,8 +65,8 @@ func (o *output) close(above ...io.Closer) (err error) {
 	for _, c := range above {
 		err = errors.Join(err, c.Close())
 	}
-	if failed := o.failed(); failed != nil {
-		return failed
+	if o.err != nil {
+		return o.err
 	}
 	return err
 }

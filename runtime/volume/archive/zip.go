@@ -25,17 +25,22 @@ type zipWriter struct {
 	limit     int64 // bytes of the directory
 }
 
-func newZipWriter(out *output, limit int64) *zipWriter {
+func newZipWriter(out *output, limit int64) (*zipWriter, error) {
+	deflate, err := kflate.NewWriter(nil, flate.DefaultCompression) // one for all files: its tables are large
+	if err != nil {
+		return nil, err
+	}
 	zw := zip.NewWriter(out)
 	zw.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) {
-		return kflate.NewWriter(w, flate.DefaultCompression)
+		deflate.Reset(w)
+		return deflate, nil
 	})
-	return &zipWriter{out: out, zw: zw, buf: make([]byte, bufferBytes), limit: limit}
+	return &zipWriter{out: out, zw: zw, buf: make([]byte, bufferBytes), limit: limit}, nil
 }
 
 func (w *zipWriter) Add(e Entry) error {
-	if err := w.out.failed(); err != nil {
-		return err
+	if w.out.err != nil {
+		return w.out.err
 	}
 	if e.HardLink {
 		return errors.ErrUnsupported
@@ -48,7 +53,7 @@ func (w *zipWriter) Add(e Entry) error {
 	case e.Mode.IsRegular() && e.Size > 0:
 		h.Method = zip.Deflate
 	}
-	if w.directory += zipRecordBytes(h.Name, w.out.written()+e.Size); w.directory > w.limit {
+	if w.directory += zipRecordBytes(h.Name, w.out.n+e.Size); w.directory > w.limit {
 		return zipTooLarge()
 	}
 	f, err := w.zw.CreateHeader(h)
@@ -98,10 +103,11 @@ func (i *inflater) Read(p []byte) (int, error) {
 }
 
 func (x *extraction) addZipFile(f *zip.File) error {
-	e := Entry{Name: f.Name, Mode: zipMode(&f.FileHeader), Time: zipTime(&f.FileHeader), Size: int64(f.UncompressedSize64)}
+	e := Entry{Name: x.zipName(&f.FileHeader), Time: zipTime(&f.FileHeader), Size: int64(f.UncompressedSize64)}
+	e.Mode = zipMode(&f.FileHeader, e.Name)
 	switch {
 	case e.Mode&fs.ModeIrregular != 0:
-		return notAnEntry(f.Name)
+		return x.skip(e.Name, v1.SkippedSpecial)
 	case e.Mode.IsDir():
 		return x.add(e, nil)
 	case f.UncompressedSize64 > math.MaxInt64:
@@ -109,7 +115,7 @@ func (x *extraction) addZipFile(f *zip.File) error {
 	case f.Flags&1 != 0:
 		return invalid("Archive is encrypted: %q", f.Name)
 	case f.Method != zip.Store && f.Method != zip.Deflate:
-		return invalid("Archive is compressed in a way that is not known: method %d", f.Method)
+		return unknownMethod(f.Method)
 	}
 	r, err := f.Open()
 	if err != nil {
@@ -131,12 +137,12 @@ func (x *extraction) addZipFile(f *zip.File) error {
 }
 
 // zipMode returns the mode that a unix wrote, or else the mode for the attributes
-// of DOS. It returns fs.ModeIrregular for a type that archives do not have.
-func zipMode(h *zip.FileHeader) fs.FileMode {
-	folder := strings.HasSuffix(h.Name, "/")
-	const unix, darwin = 3, 19
+// of DOS. It returns fs.ModeIrregular for a type that archives do not have. name is the decoded
+// one.
+func zipMode(h *zip.FileHeader, name string) fs.FileMode {
+	folder := strings.HasSuffix(name, "/")
 	system, mode := h.CreatorVersion>>8, h.ExternalAttrs>>16
-	if (system == unix || system == darwin) && mode != 0 {
+	if (system == createdByUnix || system == createdByDarwin) && mode != 0 {
 		kind := unixType(mode)
 		if folder && kind == 0 {
 			kind = fs.ModeDir
