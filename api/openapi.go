@@ -1,5 +1,7 @@
 package api
 
+//go:generate go run berth/hack/openapi ..
+
 import _ "embed"
 
 // Document is the OpenAPI document, in YAML.

@@ -21,15 +21,17 @@ type health struct {
 }
 
 type statusBody struct {
+	Status string `json:"status"`
+}
+
+type pingBody struct {
 	Status  string `json:"status"`
-	Message string `json:"message,omitempty"`
+	Message string `json:"message"`
 }
 
-func (s health) ping(*call) (statusBody, error) {
-	return statusBody{"ok", "berth is running"}, nil
-}
+func (s health) ping(*call) (pingBody, error) { return pingBody{"ok", "berth is running"}, nil }
 
-func (s health) healthz(*call) (statusBody, error) { return statusBody{Status: "ok"}, nil }
+func (s health) healthz(*call) (statusBody, error) { return statusBody{"ok"}, nil }
 
 // readyz reports whether the daemon can carry out requests.
 func (s health) readyz(*call) (statusBody, error) {
@@ -42,7 +44,7 @@ func (s health) readyz(*call) (statusBody, error) {
 	if len(reasons) > 0 {
 		return statusBody{}, v1.Errorf(v1.Unavailable, "Not ready: %s", strings.Join(reasons, "; "))
 	}
-	return statusBody{Status: "ok"}, nil
+	return statusBody{"ok"}, nil
 }
 
 func (s health) document(c *call) error {

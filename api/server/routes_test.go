@@ -37,17 +37,6 @@ func TestRoutesMatchOpenAPI(t *testing.T) {
 	}
 }
 
-// braces converts :id to {id}.
-func braces(path string) string {
-	parts := strings.Split(path, "/")
-	for i, part := range parts {
-		if name, is := strings.CutPrefix(part, ":"); is {
-			parts[i] = "{" + name + "}"
-		}
-	}
-	return strings.Join(parts, "/")
-}
-
 // TestParametersMatchOpenAPI compares the query parameters of every route with the document.
 func TestParametersMatchOpenAPI(t *testing.T) {
 	h, doc := newHarness(t), openapitest.Document(t)

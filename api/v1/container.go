@@ -40,22 +40,19 @@ const Home = "/home/container"
 // status records the generation that was carried out. So a request survives a crash and is
 // executed once.
 type ContainerSpec struct {
-	InternalID     string     `json:"internal_id,omitempty"` // empty in the store: it is Meta.ID
-	Image          string     `json:"image,omitempty" recreate:"first"`
-	PullPolicy     PullPolicy `json:"pull_policy,omitempty" default:"missing"`
-	VolumeID       string     `json:"volume_id,omitempty" recreate:"first"` // in a request also the first 8 characters of the UUID
-	StartupCommand string     `json:"startup_command,omitempty" recreate:"first"`
+	InternalID     string     `json:"internal_id,omitempty"`                               // empty in the store: it is Meta.ID
+	Image          string     `json:"image,omitempty" recreate:"first"`                    // a reference
+	PullPolicy     PullPolicy `json:"pull_policy,omitempty" default:"missing"`             // when the image is pulled
+	VolumeID       string     `json:"volume_id,omitempty" recreate:"first"`                // in a request also the first 8 characters of the UUID
+	StartupCommand string     `json:"startup_command,omitempty" recreate:"first"`          // empty: the command of the image
 	StartPattern   string     `json:"start_pattern,omitempty"`                             // RE2, matched per line
 	StartTimeout   Duration   `json:"start_timeout,omitempty"`                             // for StartPattern to match; 0: no limit
 	InstallScript  *string    `json:"install_script,omitempty" api:"writeonly" default:""` // may hold secrets; nil in an apply: unchanged
 	InstallImage   string     `json:"install_image,omitempty"`                             // empty: Image
 	InstallTimeout Duration   `json:"install_timeout,omitempty"`                           // 0: an hour
 
-	// InstallMount is the mount point of the volume, and the working directory, in the
-	// installer; empty: Home. InstallEntrypoint is the shell that executes InstallScript:
-	// sh, bash or ash; empty: /bin/sh.
-	InstallMount      string `json:"install_mount,omitempty"`
-	InstallEntrypoint string `json:"install_entrypoint,omitempty"`
+	InstallMount      string `json:"install_mount,omitempty"`      // where the installer has the volume, and its working directory; empty: Home
+	InstallEntrypoint string `json:"install_entrypoint,omitempty"` // the shell of InstallScript: sh, bash or ash; empty: /bin/sh
 
 	Ports         []Port            `json:"ports,omitempty" recreate:"first"`
 	Limits        Limits            `json:"limits,omitzero" recreate:"first"`
@@ -67,7 +64,7 @@ type ContainerSpec struct {
 	Timezone      string            `json:"timezone,omitempty" recreate:"named"`                       // IANA name for TZ, unless Env has one; empty: the image's
 	ReadOnlyRoot  *bool             `json:"read_only_root,omitempty" default:"false" recreate:"named"` // nil in a request: docker.read_only_root
 	ShmSize       int64             `json:"shm_size,omitempty" recreate:"named"`                       // bytes of /dev/shm; 0: the engine's default
-	TTY           *bool             `json:"tty,omitempty" default:"true" recreate:"first"`
+	TTY           *bool             `json:"tty,omitempty" default:"true" recreate:"first"`             // whether the console is a terminal
 	Labels        map[string]string `json:"labels,omitempty" recreate:"first"`
 	Mounts        []Mount           `json:"mounts,omitempty" recreate:"first"`
 	Stop          Stop              `json:"stop,omitzero" recreate:"first"`
