@@ -1,4 +1,4 @@
-// Command openapi writes api/openapi.yaml: "go generate ./api". What is in openapi.yaml beside it
+// Command openapi writes api/openapi.yaml: "go generate ./api". The file openapi.yaml beside it
 // is written by hand: descriptions, examples, limits of values. The rest follows from the code:
 // the fields of each schema and which are required (the structs, whose comments describe them),
 // and for each operation its scope, its parameters that follow from the route, and the refusals
