@@ -9,6 +9,7 @@ import (
 )
 
 // The types of backups are those of the API.
+
 type (
 	Backup         = v1.BackupView
 	Restore        = v1.RestoreView

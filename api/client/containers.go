@@ -14,6 +14,7 @@ import (
 
 // The types of containers are those of the API. In a request, InternalID, Image and VolumeID
 // are required, and a field that is empty has its default.
+
 type (
 	ContainerSpec = v1.ContainerSpec
 	Container     = v1.ContainerView

@@ -11,6 +11,7 @@ import (
 )
 
 // The types of ports are those of the API.
+
 type (
 	PortRef  = v1.PortRef
 	PoolPort = v1.PoolPort

@@ -9,6 +9,7 @@ import (
 )
 
 // The types of downloads are those of the API.
+
 type (
 	PullRequest = v1.PullRequest
 	Pull        = v1.PullView

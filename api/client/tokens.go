@@ -10,6 +10,7 @@ import (
 )
 
 // The types of tokens are those of the API.
+
 type (
 	TokenRequest = v1.TokenRequest
 	NewToken     = v1.NewToken

@@ -10,6 +10,7 @@ import (
 )
 
 // The types of volumes are those of the API.
+
 type (
 	Volume        = v1.VolumeView
 	VolumeRequest = v1.VolumeSpec
