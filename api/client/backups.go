@@ -11,11 +11,16 @@ import (
 // The types of backups are those of the API.
 
 type (
-	Backup         = v1.BackupView
-	Restore        = v1.RestoreView
-	BackupRequest  = v1.BackupRequest
+	// Backup is v1.BackupView.
+	Backup = v1.BackupView
+	// Restore is v1.RestoreView.
+	Restore = v1.RestoreView
+	// BackupRequest is v1.BackupRequest.
+	BackupRequest = v1.BackupRequest
+	// RestoreRequest is v1.RestoreRequest.
 	RestoreRequest = v1.RestoreRequest
-	BackupPolicy   = v1.PolicyView
+	// BackupPolicy is v1.PolicyView.
+	BackupPolicy = v1.PolicyView
 )
 
 // Backups are the calls for backups of volumes.

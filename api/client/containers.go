@@ -16,11 +16,16 @@ import (
 // are required, and a field that is empty has its default.
 
 type (
+	// ContainerSpec is v1.ContainerSpec.
 	ContainerSpec = v1.ContainerSpec
-	Container     = v1.ContainerView
-	Summary       = v1.ContainerSummary
-	Measured      = v1.MeasuredContainer
-	Changes       = v1.Changes
+	// Container is v1.ContainerView.
+	Container = v1.ContainerView
+	// Summary is v1.ContainerSummary.
+	Summary = v1.ContainerSummary
+	// Measured is v1.MeasuredContainer.
+	Measured = v1.MeasuredContainer
+	// Changes is v1.Changes.
+	Changes = v1.Changes
 )
 
 // Line is one line of a console.

@@ -13,7 +13,9 @@ import (
 // The types of ports are those of the API.
 
 type (
-	PortRef  = v1.PortRef
+	// PortRef is v1.PortRef.
+	PortRef = v1.PortRef
+	// PoolPort is v1.PoolPort.
 	PoolPort = v1.PoolPort
 )
 

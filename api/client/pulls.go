@@ -11,8 +11,10 @@ import (
 // The types of downloads are those of the API.
 
 type (
+	// PullRequest is v1.PullRequest.
 	PullRequest = v1.PullRequest
-	Pull        = v1.PullView
+	// Pull is v1.PullView.
+	Pull = v1.PullView
 )
 
 // Pull begins a download in the background and returns its id.

@@ -12,9 +12,12 @@ import (
 // The types of tokens are those of the API.
 
 type (
+	// TokenRequest is v1.TokenRequest.
 	TokenRequest = v1.TokenRequest
-	NewToken     = v1.NewToken
-	Token        = v1.TokenView
+	// NewToken is v1.NewToken.
+	NewToken = v1.NewToken
+	// Token is v1.TokenView.
+	Token = v1.TokenView
 )
 
 // Tokens are the calls for access tokens.

@@ -12,9 +12,12 @@ import (
 // The types of volumes are those of the API.
 
 type (
-	Volume        = v1.VolumeView
+	// Volume is v1.VolumeView.
+	Volume = v1.VolumeView
+	// VolumeRequest is v1.VolumeSpec.
 	VolumeRequest = v1.VolumeSpec
-	VolumeChange  = v1.VolumeChange
+	// VolumeChange is v1.VolumeChange.
+	VolumeChange = v1.VolumeChange
 )
 
 // Volumes are the calls for volumes.
