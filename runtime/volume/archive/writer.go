@@ -38,7 +38,7 @@ func NewWriter(format string, w io.Writer, limits Limits) (Writer, error) {
 		return newTarWriter(out, z), err
 	case "tar.bz2":
 		z, err := bzip2.NewWriter(out, &bzip2.WriterConfig{Level: bzip2.BestCompression})
-		return newTarWriter(out, z), err
+		return newTarWriter(out, &bzip2Writer{Writer: z, out: out}), err
 	}
 	return nil, fmt.Errorf("archive format %q is not supported", format)
 }
@@ -69,6 +69,36 @@ func (o *output) close(above ...io.Closer) (err error) {
 		return o.err
 	}
 	return err
+}
+
+// bzip2Writer begins a new stream after each block. Zeros in one long stream would be compressed
+// more than Limits.Ratio permits to extract.
+type bzip2Writer struct {
+	*bzip2.Writer
+	out *output
+	n   int // bytes of the current stream
+}
+
+// Write implements io.Writer.
+func (b *bzip2Writer) Write(p []byte) (int, error) {
+	const block = 900_000
+	for done := 0; done < len(p); {
+		if b.n == block {
+			if err := b.Close(); err != nil {
+				return done, err
+			}
+			if err := b.Reset(b.out); err != nil {
+				return done, err
+			}
+			b.n = 0
+		}
+		n, err := b.Writer.Write(p[done:min(len(p), done+block-b.n)])
+		done, b.n = done+n, b.n+n
+		if err != nil {
+			return done, err
+		}
+	}
+	return len(p), nil
 }
 
 // buffered is a bufio.Writer that is flushed by Close.
