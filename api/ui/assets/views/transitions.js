@@ -4,8 +4,7 @@ import { visible, visibleLines } from '../core/text.js';
 import { usePage, useNow, useRead } from './context.js';
 
 // transitions reads the last transitions of a container, newest first.
-export const transitions = async (api, container, last) =>
-  (await api.get('events', { last, container })).events.reverse();
+export const transitions = async (api, container, last) => (await api.get('events', { last, container })).events.reverse();
 
 // who names the actor of a transition.
 export function who(actor) {
