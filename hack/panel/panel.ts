@@ -210,6 +210,7 @@ async function main(): Promise<void> {
   await berth.call('post', '/containers/{id}/stop', { path: { id } });
   await follower.reaches('running', 'stopping', 'exit');
   const state = await berth.call('get', '/containers/{id}', { path: { id } });
+  if (!('conditions' in state)) throw new Error('a specification, which is for view=spec');
   const installed = state.conditions.find((c) => c.type === 'Installed');
   if (state.power !== 'stopped' || installed?.reason !== 'Done') throw new Error(JSON.stringify(state));
 
