@@ -20,12 +20,12 @@ func (f Files) Chmod(ctx context.Context, id, p string, mode fs.FileMode) error 
 		return v1.Errorf(v1.InvalidRequest, "mode: must be between 0 and 0777")
 	}
 	return f.withVolume(ctx, id, p, func(vol *openVolume) error {
-		dir, err := newFolder(vol.root, path.Dir(p))
+		dir, err := openFolder(vol.root, path.Dir(p))
 		if err != nil {
 			return err
 		}
 		defer dir.close()
-		return chmod(dir.root, path.Base(p), mode)
+		return chmod(dir.Root, path.Base(p), mode)
 	})
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"maps"
-	"os"
 	"path"
 	"slices"
 	"strings"
@@ -13,7 +12,6 @@ import (
 
 	v1 "berth/api/v1"
 	"berth/runtime/volume/archive"
-	"berth/runtime/volume/walk"
 )
 
 // Compress creates an archive of the paths in c. The archive gets its name when it
@@ -114,7 +112,7 @@ func (p *compressor) run(out *v1.Archive) error {
 	if err != nil {
 		return refuse(p.folder, err)
 	}
-	defer dir.Close()
+	defer dir.close()
 	x, err := p.vol.newTemp()
 	if err != nil {
 		return err
@@ -145,7 +143,7 @@ func (p *compressor) run(out *v1.Archive) error {
 }
 
 // addAll archives every requested path.
-func (p *compressor) addAll(dir *os.Root) error {
+func (p *compressor) addAll(dir *folder) error {
 	if len(p.paths) == 0 {
 		return p.addPath(dir, root)
 	}
@@ -158,57 +156,50 @@ func (p *compressor) addAll(dir *os.Root) error {
 }
 
 // addPath archives one path. It follows links in the path's parents.
-func (p *compressor) addPath(dir *os.Root, name string) error {
+func (p *compressor) addPath(dir *folder, name string) error {
 	if name == root {
-		all, err := walk.OpenDir(dir, root)
-		if err != nil {
-			return err
-		}
-		defer all.Close()
-		return p.addTree(all, "", 0)
+		return p.tree().walk(dir, "", 0)
 	}
-	in, err := walk.OpenDir(dir, path.Dir(name))
+	in, err := openFolder(dir.Root, path.Dir(name))
 	if err != nil {
 		return err
 	}
-	defer in.Close()
+	defer in.close()
 	base := path.Base(name)
-	e, err := walk.Lookup(in, strings.TrimSuffix(name, base), base)
+	e, err := lookup(in, strings.TrimSuffix(name, base), base)
 	if err != nil {
 		return err
 	}
-	if e.Info.Mode()&fs.ModeSymlink != 0 {
+	if e.info.Mode()&fs.ModeSymlink != 0 {
 		if _, err := dir.Stat(name); escapes(err) || errors.Is(err, syscall.ELOOP) {
 			return err
 		}
 	}
-	if err := p.visit(e); err != nil || !e.Info.IsDir() {
+	if err := p.visit(e); err != nil || !e.info.IsDir() {
 		return err
 	}
-	sub, err := in.Open(base)
-	if err != nil {
-		return err
-	}
-	defer sub.Close()
-	return p.addTree(sub, name+"/", strings.Count(name, "/")+1)
+	return p.tree().enter(e, strings.Count(name, "/")+1)
 }
 
-func (p *compressor) addTree(dir *walk.Dir, up string, level int) error {
-	w := walk.Walker{CtxErr: p.vol.ctxErr, MaxDepth: p.vol.m.opt.Limits.Depth, Visit: p.visit,
-		OnTooDeep: func(walk.Entry) error {
-			return v1.Errorf(v1.InvalidRequest, "Folders are nested more than %d deep", p.vol.m.opt.Limits.Depth)
-		}}
-	return w.Walk(dir, up, level)
+// tree returns a walker that archives.
+func (p *compressor) tree() *walker {
+	return &walker{ctxErr: p.vol.ctxErr, depth: p.vol.m.opt.Limits.Depth, visit: p.visit,
+		tooDeep: func() error { return tooDeep(p.vol.m.opt.Limits.Depth) }}
+}
+
+// tooDeep is the error of an archive or a copy of a tree with more levels of folders.
+func tooDeep(limit int) error {
+	return v1.Errorf(v1.InvalidRequest, "Folders are nested more than %d deep", limit)
 }
 
 // visit archives one entry.
-func (p *compressor) visit(it walk.Entry) error {
+func (p *compressor) visit(it entry) error {
 	if p.entries++; p.entries > p.vol.m.opt.Limits.Entries {
 		return v1.Errorf(v1.SizeLimit, "Too many files: an archive may have at most %d", p.vol.m.opt.Limits.Entries)
 	}
-	switch it.Info.Mode().Type() {
+	switch it.info.Mode().Type() {
 	case fs.ModeDir:
-		return p.archive.Add(archiveEntry(it.Path(), it.Info))
+		return p.archive.Add(archiveEntry(it.path(), it.info))
 	case fs.ModeSymlink:
 		return p.link(it)
 	case 0:
@@ -218,22 +209,22 @@ func (p *compressor) visit(it walk.Entry) error {
 	return nil
 }
 
-func (p *compressor) link(it walk.Entry) error {
-	target, err := it.Dir.Readlink(it.Name)
+func (p *compressor) link(it entry) error {
+	target, err := it.in.Readlink(it.name)
 	if err != nil {
 		return ignoreChanged(changed(err))
 	}
-	if !inside(path.Join(p.folder, it.Path()), target) {
+	if !inside(path.Join(p.folder, it.path()), target) {
 		p.skipped++
 		return nil
 	}
-	e := archiveEntry(it.Path(), it.Info)
+	e := archiveEntry(it.path(), it.info)
 	e.Target = target
 	return p.archive.Add(e)
 }
 
-func (p *compressor) file(it walk.Entry) error {
-	f, err := it.Dir.OpenRegular(it.Name)
+func (p *compressor) file(it entry) error {
+	f, err := it.in.openRegular(it.name)
 	if err != nil {
 		return changed(err)
 	}
@@ -242,8 +233,8 @@ func (p *compressor) file(it walk.Entry) error {
 	if err != nil {
 		return err
 	}
-	e := archiveEntry(it.Path(), info)
-	if first := p.seen(it.Path(), info); first != "" {
+	e := archiveEntry(it.path(), info)
+	if first := p.seen(it.path(), info); first != "" {
 		e.HardLink, e.Target = true, first
 		return p.archive.Add(e)
 	}

@@ -177,14 +177,4 @@ func TestNameMemoryIsBounded(t *testing.T) {
 	}
 	require.Less(t, again, 60, "some are links again")
 	require.Positive(t, again, "some were archived twice")
-
-	deep(t, b.dir, long, 10, 1)
-	_, err = b.Scan(ctx, id)
-	require.NoError(t, err)
-	require.NoError(t, os.Mkdir(filepath.Join(b.dir, "deeper"), 0o755))
-	deep(t, filepath.Join(b.dir, "deeper"), long, 60, 1)
-	require.Empty(t, b.Unmeasured(id))
-	_, err = b.Scan(ctx, id)
-	require.NoError(t, err)
-	require.Equal(t, v1.ReasonTooDeep, b.Unmeasured(id))
 }

@@ -91,7 +91,7 @@ func readConfig(dst *folder, base string, old fs.FileInfo) ([]byte, error) {
 	case old.Size() > configfile.MaxSize:
 		return nil, errConfigSize
 	}
-	file, err := dst.dir.OpenRegular(base)
+	file, err := dst.openRegular(base)
 	if err != nil {
 		return nil, err
 	}

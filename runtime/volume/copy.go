@@ -7,10 +7,10 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"time"
 
 	v1 "berth/api/v1"
 	"berth/runtime/volume/quota"
-	"berth/runtime/volume/walk"
 )
 
 // Copy copies a file or a folder to dst, which must not exist. It creates dst's
@@ -50,162 +50,145 @@ func (vol *openVolume) copy(src, dst string) error {
 	}
 	res := vol.newReservation(0)
 	defer func() { x.close(); res.Release() }()
-	out, err := walk.NewStack(x.in.dir)
-	if err != nil {
-		return err
-	}
-	defer out.Close()
-	c := copier{vol: vol, reservation: res, out: out, as: x.name}
-	if err := c.run(src, info.IsDir()); err != nil {
+	c := copier{vol: vol, reservation: res}
+	if err := c.run(src, info, x); err != nil {
 		return refuse(src, err)
 	}
 	return x.publish(dst, res)
 }
 
-// copier copies a tree. Its stack of folders in the copy follows the walk through the
-// source.
+// copier copies a tree.
 type copier struct {
 	vol         *openVolume
 	reservation *quota.Reservation
-	out         *walk.Stack
-	as          string // temporary name of the copy
-	src         string // start of the walk, from the volume's root
-	single      bool   // the source is one file
+	single      bool // the source is one file
 	entries     int
 }
 
-// run copies src, a path from the volume's root.
-func (c *copier) run(src string, folder bool) error {
-	if folder {
-		in, err := walk.OpenDir(c.vol.root, src)
+// run copies src, a path from the volume's root, to x.
+func (c *copier) run(src string, info fs.FileInfo, x *temp) error {
+	if info.IsDir() {
+		from, err := openFolder(c.vol.root, src)
 		if err != nil {
 			return err
 		}
-		defer in.Close()
-		c.src = src
-		return c.copyTree(in)
+		defer from.close()
+		if info, err = from.file.Stat(); err != nil {
+			return err
+		}
+		return c.tree(from, src, info, x.in, x.name, 0)
 	}
 	dir, base := split(src)
-	in, err := walk.OpenDir(c.vol.root, dir)
+	in, err := openFolder(c.vol.root, dir)
 	if err != nil {
 		return err
 	}
-	defer in.Close()
-	e, err := walk.Lookup(in, "", base)
+	defer in.close()
+	e, err := lookup(in, dir+"/", base)
 	if err != nil {
 		return err
 	}
-	if !e.Info.Mode().IsRegular() && e.Info.Mode()&fs.ModeSymlink == 0 {
+	if !e.info.Mode().IsRegular() && e.info.Mode()&fs.ModeSymlink == 0 {
 		return notAFile(src)
 	}
-	c.src, c.single = dir, true
-	return c.visit(e, c.as)
+	c.single = true
+	return c.add(e, x.in, x.name, 0)
 }
 
-// copyTree copies the folder in and everything in it.
-func (c *copier) copyTree(in *walk.Dir) error {
-	info, err := in.File().Stat()
-	if err == nil {
-		err = c.folder(c.as, info)
-	}
-	if err != nil {
-		return err
-	}
-	limit := c.vol.m.opt.Limits.Depth
-	w := walk.Walker{CtxErr: c.vol.ctxErr, MaxDepth: limit,
-		Visit:   func(it walk.Entry) error { return ignoreChanged(c.visit(it, it.Name)) },
-		OnLeave: func(depth int) error { return c.leave(depth + 1) },
-		OnTooDeep: func(walk.Entry) error {
-			return v1.Errorf(v1.InvalidRequest, "Folders are nested more than %d deep", limit)
-		}}
-	if err := w.Walk(in, "", 0); err != nil {
-		return err
-	}
-	return c.leave(0)
-}
-
-// visit copies one entry under the name as.
-func (c *copier) visit(it walk.Entry, as string) error {
-	if c.entries++; c.entries > c.vol.m.opt.Limits.Entries {
-		return v1.Errorf(v1.SizeLimit, "Too many files: a copy may have at most %d", c.vol.m.opt.Limits.Entries)
-	}
-	switch it.Info.Mode().Type() {
-	case fs.ModeDir:
-		return c.folder(as, it.Info)
-	case fs.ModeSymlink:
-		return c.link(it, as)
-	case 0:
-		return c.file(it, as)
-	}
-	return nil
-}
-
-// folder creates a folder in the copy and enters it.
-func (c *copier) folder(as string, info fs.FileInfo) error {
+// tree copies the folder from, whose path is up and which info describes, to the entry as of to.
+func (c *copier) tree(from *folder, up string, info fs.FileInfo, to *folder, as string, level int) error {
 	if err := c.reservation.Grow(quota.Block); err != nil {
 		return err
 	}
-	if err := c.out.Dir().Mkdir(as); err != nil {
+	made, err := newFolder(to, as)
+	if err != nil {
 		return err
 	}
-	if err := c.out.Enter(as); err != nil {
+	defer made.close()
+	err = from.each(func(name string, info fs.FileInfo, err error) error {
+		if err := errors.Join(c.vol.ctxErr(), err); err != nil {
+			return err
+		}
+		return ignoreChanged(c.add(entry{from, up + "/", name, info}, made, name, level+1))
+	})
+	if err != nil {
 		return err
 	}
-	c.out.Last().Mode, c.out.Last().Time = info.Mode(), info.ModTime()
+	return c.vol.finishFolder(made, to, as, info.Mode(), info.ModTime())
+}
+
+// newFolder creates the folder name, and opens it.
+func newFolder(in *folder, name string) (*folder, error) {
+	if err := in.Mkdir(name, 0o700); err != nil {
+		return nil, err
+	}
+	return openFolder(in.Root, name)
+}
+
+// finishFolder sets the owner, the mode and the time of the folder f, the entry name of in. It comes
+// last because new entries change a folder's time.
+func (vol *openVolume) finishFolder(f, in *folder, name string, mode fs.FileMode, changed time.Time) error {
+	if err := vol.finish(f.file, mode.Perm()); err != nil || changed.IsZero() {
+		return err
+	}
+	return in.setTime(name, changed)
+}
+
+// add copies one entry, and what is below it, to the entry as of a folder.
+func (c *copier) add(it entry, to *folder, as string, level int) error {
+	limits := c.vol.m.opt.Limits
+	if c.entries++; c.entries > limits.Entries {
+		return v1.Errorf(v1.SizeLimit, "Too many files: a copy may have at most %d", limits.Entries)
+	}
+	switch it.info.Mode().Type() {
+	case fs.ModeDir:
+		if level >= limits.Depth {
+			return tooDeep(limits.Depth)
+		}
+		from, err := it.in.enter(it.name, it.info)
+		if err != nil {
+			return changed(err)
+		}
+		defer from.close()
+		return c.tree(from, it.path(), it.info, to, as, level)
+	case fs.ModeSymlink:
+		return c.link(it, to, as)
+	case 0:
+		return c.file(it, to, as)
+	}
 	return nil
 }
 
-// leave leaves folders of the copy until the depth is depth.
-func (c *copier) leave(depth int) (err error) {
-	for c.out.Depth() > depth && err == nil {
-		err = c.vol.leave(c.out)
-	}
-	return err
-}
-
-// leave sets the owner, the mode and the time of the last folder of s, and goes to
-// its parent. It comes last because new entries change a folder's time.
-func (vol *openVolume) leave(s *walk.Stack) error {
-	name, mode, changed := s.Name(s.Depth()), s.Last().Mode, s.Last().Time
-	if err := vol.finish(s.Dir().File(), mode.Perm()); err != nil {
-		return err
-	}
-	if err := s.Leave(); err != nil || changed.IsZero() {
-		return err
-	}
-	return s.Dir().Chtimes(name, changed)
-}
-
 // link copies a link unchanged. It skips one that leads out of the volume.
-func (c *copier) link(it walk.Entry, as string) error {
-	target, err := it.Dir.Readlink(it.Name)
+func (c *copier) link(it entry, to *folder, as string) error {
+	target, err := it.in.Readlink(it.name)
 	if err != nil {
 		return changed(err)
 	}
-	if !inside(path.Join(c.src, it.Path()), target) {
+	if !inside(path.Clean(it.path()), target) {
 		return nil
 	}
 	if err := c.reservation.Grow(quota.Block); err != nil {
 		return err
 	}
-	if err := c.out.Dir().Symlink(target, as); err != nil {
+	if err := to.Symlink(target, as); err != nil {
 		return err
 	}
-	return c.vol.own(c.out.Dir(), as)
+	return c.vol.own(to, as)
 }
 
-func (c *copier) file(it walk.Entry, as string) error {
-	src, err := it.Dir.OpenRegular(it.Name)
+func (c *copier) file(it entry, to *folder, as string) error {
+	src, err := it.in.openRegular(it.name)
 	if err != nil {
 		return changed(err)
 	}
 	defer src.Close()
-	dst, err := c.out.Dir().Create(as)
+	dst, err := to.create(as)
 	if err != nil {
 		return err
 	}
 	defer dst.Close()
-	size, before := it.Info.Size(), c.reservation.Bytes()
+	size, before := it.info.Size(), c.reservation.Bytes()
 	err = eachExtent(src, size, func(off, n int64) error { return c.part(src, dst, off, n) })
 	if err == nil && c.reservation.Bytes() == before { // no data, but an inode
 		err = c.reservation.Grow(quota.Block)
@@ -213,7 +196,7 @@ func (c *copier) file(it walk.Entry, as string) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(dst.Truncate(size), c.vol.finish(dst, it.Info.Mode().Perm())); err != nil {
+	if err := errors.Join(dst.Truncate(size), c.vol.finish(dst, it.info.Mode().Perm())); err != nil {
 		return err
 	}
 	if c.single {
@@ -222,7 +205,7 @@ func (c *copier) file(it walk.Entry, as string) error {
 	if err != nil {
 		return err
 	}
-	return c.out.Dir().Chtimes(as, it.Info.ModTime())
+	return to.setTime(as, it.info.ModTime())
 }
 
 // part copies n bytes at off, in the kernel if possible.

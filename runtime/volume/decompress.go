@@ -2,21 +2,21 @@ package volume
 
 import (
 	"context"
+	"errors"
 
 	v1 "berth/api/v1"
 	"berth/runtime/volume/archive"
 	"berth/runtime/volume/quota"
-	"berth/runtime/volume/walk"
 )
 
 // Decompress extracts the archive at path into the folder dest, which it creates if it is
 // missing. It detects the format by content. It extracts into a temporary folder
 // first, so an archive with one invalid entry leaves nothing, and then moves the
 // entries to dest: files replace files and folders are merged. If a file conflicts
-// with a folder, nothing is moved. On return the names are durable, but the
-// contents only once the kernel has written them: an fsync of each file would take
-// longer than everything else, and the archive still exists. Unusual entries are left out and
-// listed.
+// with a folder, nothing is moved. If a move fails, what was moved before stays. On return the
+// names are durable, but the contents only once the kernel has written them: an fsync of each file
+// would take longer than everything else, and the archive still exists. Unusual entries are left
+// out and listed.
 func (f Files) Decompress(ctx context.Context, id string, d v1.Decompression) (got v1.Extraction, err error) {
 	if d.Archive, err = cleanEntry(d.Archive); err != nil {
 		return got, err
@@ -53,10 +53,9 @@ func (vol *openVolume) extractInto(dest string, extract func(*extractor) error) 
 		return err
 	}
 	res := vol.newReservation(0)
-	// After a merge the temporary folder has the files that were replaced.
 	moved := false
 	defer func() {
-		freed := x.close()
+		freed := x.close() // folders that dest has as well
 		res.Release()
 		if moved {
 			vol.quota.Add(-freed)
@@ -70,22 +69,15 @@ func (vol *openVolume) extractInto(dest string, extract func(*extractor) error) 
 		return err
 	}
 	defer stage.close()
-	at, err := walk.NewStack(stage.dir)
-	if err != nil {
+	u := &extractor{vol: vol, reservation: res, dest: dest, stage: stage}
+	err = extract(u)
+	if err := errors.Join(err, u.leave(0)); err != nil {
 		return err
 	}
-	defer at.Close()
-	u := &extractor{vol: vol, reservation: res, dest: dest, stage: stage.root, at: at}
-	if err := extract(u); err != nil {
-		return err
+	freed, err := commitInto(vol, x, stage, dest)
+	if err == nil {
+		moved = true
+		vol.quota.Add(res.Bytes() - freed)
 	}
-	if err := u.leave(0); err != nil {
-		return err
-	}
-	if err := commitInto(vol, x, stage, dest); err != nil {
-		return err
-	}
-	moved = true
-	vol.quota.Add(res.Bytes())
-	return nil
+	return err
 }

@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"path"
-
-	"berth/runtime/volume/quota"
-	"berth/runtime/volume/walk"
 )
 
 // Delete removes p and everything in it. p disappears at once; if ctx ends before
@@ -20,7 +17,7 @@ func (f Files) Delete(ctx context.Context, id, p string) error {
 }
 
 func (vol *openVolume) delete(ctx context.Context, p string) error {
-	dir, err := newFolder(vol.root, path.Dir(p))
+	dir, err := openFolder(vol.root, path.Dir(p))
 	if err != nil {
 		return err
 	}
@@ -31,10 +28,10 @@ func (vol *openVolume) delete(ctx context.Context, p string) error {
 	}
 	defer in.close()
 	gone := randomName(removedPrefix)
-	if err := dir.dir.RenameNew(path.Base(p), in.dir, gone); err != nil {
+	if err := dir.renameNew(path.Base(p), in, gone); err != nil {
 		return err
 	}
-	freed, err := walk.Remove(ctx, in.dir, gone, quota.OnDisk)
+	freed, err := removeTree(ctx, in, gone)
 	vol.quota.Add(-freed)
 	return errors.Join(err, dir.sync())
 }

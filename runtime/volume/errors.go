@@ -8,7 +8,6 @@ import (
 	"syscall"
 
 	v1 "berth/api/v1"
-	"berth/runtime/volume/walk"
 )
 
 // refuse converts a file system error about path to the error that a client
@@ -23,10 +22,8 @@ func refuse(path string, err error) error {
 		return v1.ErrInvalidPath
 	case is(err, fs.ErrNotExist, syscall.ENOTDIR):
 		return notFound(path)
-	case errors.Is(err, walk.ErrNotRegular):
+	case errors.Is(err, errNotRegular):
 		return notAFile(path)
-	case errors.Is(err, walk.ErrMoved):
-		return v1.Errorf(v1.InvalidRequest, "Folders were moved during the operation: try again")
 	case errors.Is(err, syscall.EXDEV):
 		return v1.Errorf(v1.Unavailable, "Another file system is mounted in the volume, or at its directory: files cannot be moved there")
 	case is(err, syscall.ENOSPC, syscall.EDQUOT):
@@ -49,7 +46,7 @@ func (e errChanged) Unwrap() error { return e.error }
 // changed wraps err in errChanged if it means that an entry was removed, or
 // replaced by an entry of another type, after its folder was read.
 func changed(err error) error {
-	if is(err, walk.ErrNotRegular, fs.ErrNotExist, syscall.ELOOP, syscall.EINVAL, syscall.ENXIO) {
+	if is(err, errNotRegular, fs.ErrNotExist, syscall.ELOOP, syscall.EINVAL, syscall.ENXIO) {
 		return errChanged{err}
 	}
 	return err

@@ -14,7 +14,6 @@ import (
 	v1 "berth/api/v1"
 	"berth/runtime/volume/archive"
 	"berth/runtime/volume/quota"
-	"berth/runtime/volume/walk"
 )
 
 // extractor creates the entries of an archive in a temporary folder. It is an
@@ -23,8 +22,24 @@ type extractor struct {
 	vol         *openVolume
 	reservation *quota.Reservation
 	dest        string // final folder, from the volume's root
-	stage       *os.Root
-	at          *walk.Stack // from the temporary folder to the current entry's folder
+	stage       *folder
+	at          []extracted // the folders from the temporary one to that of the current entry
+}
+
+// extracted is a folder that was created, and is still open.
+type extracted struct {
+	*folder
+	name string
+	mode fs.FileMode
+	time time.Time
+}
+
+// in returns the folder of the current entry.
+func (u *extractor) in() *folder {
+	if len(u.at) == 0 {
+		return u.stage
+	}
+	return u.at[len(u.at)-1].folder
 }
 
 // Add creates one entry.
@@ -35,11 +50,10 @@ func (u *extractor) Add(e archive.Entry) error {
 	if e.Name == root {
 		return v1.ErrInvalidPath
 	}
-	in, err := u.enter(path.Dir(e.Name))
-	if err != nil {
+	if err := u.enter(path.Dir(e.Name)); err != nil {
 		return err
 	}
-	base := path.Base(e.Name)
+	in, base := u.in(), path.Base(e.Name)
 	if err := removeEarlier(in, base, e.Name); err != nil {
 		return err
 	}
@@ -53,7 +67,7 @@ func (u *extractor) Add(e archive.Entry) error {
 }
 
 // removeEarlier removes an earlier entry of the same name: the last one wins.
-func removeEarlier(in *walk.Dir, base, name string) error {
+func removeEarlier(in *folder, base, name string) error {
 	info, err := in.Lstat(base)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -62,88 +76,91 @@ func removeEarlier(in *walk.Dir, base, name string) error {
 		return err
 	}
 	if info.IsDir() {
-		return invalidArchive("Archive has a folder and a file with the same name: %q", name)
+		return folderAndFile(name)
 	}
-	return in.Unlink(base)
+	return in.Remove(base)
+}
+
+func folderAndFile(name string) error {
+	return invalidArchive("Archive has a folder and a file with the same name: %q", name)
 }
 
 func (u *extractor) folder(e archive.Entry) error {
 	if e.Name == root {
 		return nil
 	}
-	if _, err := u.enter(e.Name); err != nil {
+	if err := u.enter(e.Name); err != nil {
 		return err
 	}
-	last := u.at.Last()
-	last.Mode, last.Time = e.Mode, e.Time
+	last := &u.at[len(u.at)-1]
+	last.mode, last.time = e.Mode, e.Time
 	return nil
 }
 
 // enter goes to the folder dir from the previous one, because most archives list
 // a tree in order. It creates missing folders and never follows links, so that
 // nothing is written through a link of the archive.
-func (u *extractor) enter(dir string) (*walk.Dir, error) {
+func (u *extractor) enter(dir string) error {
 	var parts []string
 	if dir != root {
 		parts = strings.Split(dir, "/")
 	}
 	same := 0
-	for same < len(parts) && same < u.at.Depth() && u.at.Name(same+1) == parts[same] {
+	for same < len(parts) && same < len(u.at) && u.at[same].name == parts[same] {
 		same++
 	}
 	if err := u.leave(same); err != nil {
-		return nil, err
+		return err
 	}
 	for i := same; i < len(parts); i++ {
-		if err := u.down(parts[i], parts[:i+1]); err != nil {
-			return nil, err
+		if err := u.down(parts[i], strings.Join(parts[:i+1], "/")); err != nil {
+			return err
 		}
 	}
-	return u.at.Dir(), nil
+	return nil
 }
 
 // down enters the folder name and creates it if it is missing.
-func (u *extractor) down(name string, full []string) error {
+func (u *extractor) down(name, full string) error {
 	mode, changed := fs.FileMode(0o755), time.Time{} // independent of the daemon's umask
-	err := u.at.Dir().Mkdir(name)
+	info, err := u.in().Lstat(name)
 	switch {
-	case errors.Is(err, fs.ErrExist):
-		info, err := u.at.Dir().Lstat(name)
-		if err != nil {
+	case errors.Is(err, fs.ErrNotExist):
+		if err := errors.Join(u.reservation.Grow(quota.Block), u.in().Mkdir(name, 0o700)); err != nil {
 			return err
 		}
-		if info.Mode()&fs.ModeSymlink != 0 {
-			return v1.ErrInvalidPath
-		}
-		if !info.IsDir() {
-			return invalidArchive("Archive has a folder and a file with the same name: %q", strings.Join(full, "/"))
-		}
-		mode, changed = info.Mode(), info.ModTime()
 	case err != nil:
 		return err
+	case info.Mode()&fs.ModeSymlink != 0:
+		return v1.ErrInvalidPath
+	case !info.IsDir():
+		return folderAndFile(full)
 	default:
-		if err := u.reservation.Grow(quota.Block); err != nil {
-			return err
-		}
+		mode, changed = info.Mode(), info.ModTime()
 	}
-	if err := u.at.Enter(name); err != nil {
-		return err
+	f, err := openFolder(u.in().Root, name)
+	if err == nil {
+		u.at = append(u.at, extracted{f, name, mode, changed})
 	}
-	u.at.Last().Mode, u.at.Last().Time = mode, changed
-	return nil
+	return err
 }
 
 // leave leaves folders until the depth is n.
 func (u *extractor) leave(n int) (err error) {
-	for u.at.Depth() > n && err == nil {
-		err = u.vol.leave(u.at)
+	for len(u.at) > n {
+		last := u.at[len(u.at)-1]
+		u.at = u.at[:len(u.at)-1]
+		if err == nil {
+			err = u.vol.finishFolder(last.folder, u.in(), last.name, last.mode, last.time)
+		}
+		last.close()
 	}
 	return err
 }
 
 // link creates a symbolic link if it stays in the volume at its final place. It skips an absolute
 // one, which leads out of the container's home.
-func (u *extractor) link(in *walk.Dir, base string, e archive.Entry) error {
+func (u *extractor) link(in *folder, base string, e archive.Entry) error {
 	if strings.HasPrefix(e.Target, "/") {
 		return &archive.Skip{Reason: v1.SkippedLink}
 	}
@@ -161,14 +178,14 @@ func (u *extractor) link(in *walk.Dir, base string, e archive.Entry) error {
 
 // hardLink links to a file that was extracted before, and to nothing else. It skips a link to a
 // symbolic link.
-func (u *extractor) hardLink(in *walk.Dir, base string, e archive.Entry) error {
+func (u *extractor) hardLink(in *folder, base string, e archive.Entry) error {
 	dir, first := split(e.Target)
-	from, err := walk.OpenDir(u.stage, dir)
+	from, err := openFolder(u.stage.Root, dir)
 	if err == nil {
-		defer from.Close()
+		defer from.close()
 		var info fs.FileInfo
 		if info, err = from.Lstat(first); err == nil && info.Mode().IsRegular() {
-			return walk.Link(from, first, in, base)
+			return from.link(first, in, base)
 		}
 		if err == nil && info.Mode()&fs.ModeSymlink != 0 {
 			return &archive.Skip{Reason: v1.SkippedLink}
@@ -182,8 +199,8 @@ func (u *extractor) hardLink(in *walk.Dir, base string, e archive.Entry) error {
 
 // file extracts a regular file. It keeps the permission bits only, without set-uid,
 // set-gid and sticky.
-func (u *extractor) file(in *walk.Dir, base string, e archive.Entry) error {
-	f, err := in.Create(base)
+func (u *extractor) file(in *folder, base string, e archive.Entry) error {
+	f, err := in.create(base)
 	if err != nil {
 		return err
 	}
@@ -201,7 +218,7 @@ func (u *extractor) file(in *walk.Dir, base string, e archive.Entry) error {
 	if e.Time.IsZero() {
 		return nil
 	}
-	return in.Chtimes(base, e.Time)
+	return in.setTime(base, e.Time)
 }
 
 // copyContent writes content to f, reserves each piece before it is written, and

@@ -13,8 +13,9 @@ import (
 	v1 "berth/api/v1"
 )
 
-// mostHandles is how many handles one operation may hold.
-const mostHandles = 24
+// mostHandles is how many handles one operation may hold: two for each of 256 levels, in both trees
+// of a copy, and a few.
+const mostHandles = 2*2*256 + 24
 
 // counting is a context that counts the open handles of the process at the steps
 // of an operation.

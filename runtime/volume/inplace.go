@@ -3,13 +3,13 @@ package volume
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	v1 "berth/api/v1"
-	"berth/runtime/volume/walk"
 )
 
 // InPlace operates on single entries of volumes as POSIX does: it changes files where
@@ -18,11 +18,11 @@ import (
 type InPlace struct{ files Files }
 
 // InPlace returns the operations in place on the same volumes.
-func (f Files) InPlace() InPlace { return InPlace{Files{m: f.m, keepsRoots: true}} }
+func (f Files) InPlace() InPlace { return InPlace{f} }
 
 // Stat describes the entry that p leads to, through links that stay in the volume.
 func (n InPlace) Stat(ctx context.Context, id, p string) (info fs.FileInfo, err error) {
-	return n.describe(ctx, id, p, func(vol *openVolume, p string) (fs.FileInfo, error) { return vol.shared.stat(p) })
+	return n.describe(ctx, id, p, func(vol *openVolume, p string) (fs.FileInfo, error) { return vol.root.Stat(p) })
 }
 
 // Lstat describes the entry at p, which may be a link.
@@ -60,8 +60,8 @@ func (n InPlace) Readlink(ctx context.Context, id, p string) (target string, err
 
 // openedFolder is a v1.FolderHandle.
 type openedFolder struct {
-	dir   *walk.Dir
-	names *walk.Names
+	*folder
+	names []string // that were read already
 }
 
 // OpenFolder opens the folder p to list it.
@@ -70,25 +70,33 @@ func (n InPlace) OpenFolder(ctx context.Context, id, p string) (v1.FolderHandle,
 	if err != nil {
 		return nil, err
 	}
-	var dir *walk.Dir
+	var f *folder
 	err = n.files.readVolume(ctx, id, p, func(vol *openVolume) (err error) {
-		dir, err = walk.OpenDir(vol.root, p)
+		f, err = openFolder(vol.root, p)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &openedFolder{dir: dir, names: walk.NewNames(dir)}, nil
+	return &openedFolder{folder: f}, nil
 }
 
 // Next skips entries that were removed since their name was read.
 func (f *openedFolder) Next() (fs.FileInfo, error) {
 	for {
-		name, err := f.names.Next()
-		if err != nil {
-			return nil, err
+		if len(f.names) == 0 {
+			var err error
+			f.names, err = f.file.Readdirnames(namesAtOnce)
+			switch {
+			case errors.Is(err, fs.ErrNotExist): // the folder itself was removed
+				return nil, io.EOF
+			case err != nil:
+				return nil, err
+			}
 		}
-		info, err := f.dir.Lstat(name)
+		name := f.names[0]
+		f.names = f.names[1:]
+		info, err := f.Lstat(name)
 		if !errors.Is(err, fs.ErrNotExist) {
 			return info, err
 		}
@@ -97,7 +105,7 @@ func (f *openedFolder) Next() (fs.FileInfo, error) {
 
 // Close closes the folder.
 func (f *openedFolder) Close() error {
-	f.dir.Close()
+	f.close()
 	return nil
 }
 
@@ -111,13 +119,13 @@ func (n InPlace) Space(ctx context.Context, id string) (space v1.VolumeSpace, er
 }
 
 func spaceLeft(vol *openVolume) (v1.VolumeSpace, error) {
-	dir, err := walk.OpenDir(vol.root, root)
+	top, err := vol.top()
 	if err != nil {
 		return v1.VolumeSpace{}, err
 	}
-	defer dir.Close()
+	defer top.close()
 	var st unix.Statfs_t
-	if err := unix.Fstatfs(int(dir.File().Fd()), &st); err != nil {
+	if err := unix.Fstatfs(int(top.file.Fd()), &st); err != nil {
 		return v1.VolumeSpace{}, err
 	}
 	used := vol.quota.Used()

@@ -19,7 +19,7 @@ func (n InPlace) SetAttributes(ctx context.Context, id, p string, a v1.FileAttri
 		return false, err
 	}
 	err = n.files.withVolume(ctx, id, p, func(vol *openVolume) error {
-		info, err := vol.shared.stat(p)
+		info, err := vol.root.Stat(p)
 		if err != nil {
 			return err
 		}

@@ -17,16 +17,16 @@ func (n InPlace) Mkdir(ctx context.Context, id, p string) error {
 		if err := errors.Join(vol.quota.Fits(quota.Block), vol.space.Check()); err != nil {
 			return err
 		}
-		if err := dir.root.Mkdir(base, 0o700); err != nil {
+		if err := dir.Mkdir(base, 0o700); err != nil {
 			return err
 		}
 		vol.quota.Add(quota.Block)
-		made, err := newFolder(dir.root, base)
+		made, err := openFolder(dir.Root, base)
 		if err != nil {
 			return err
 		}
 		defer made.close()
-		return vol.finish(made.dir.File(), 0o755)
+		return vol.finish(made.file, 0o755)
 	})
 }
 
@@ -37,7 +37,7 @@ func (n InPlace) change(ctx context.Context, id, p string, do func(vol *openVolu
 		return err
 	}
 	return n.files.withVolume(ctx, id, p, func(vol *openVolume) error {
-		dir, err := newFolder(vol.root, path.Dir(p))
+		dir, err := openFolder(vol.root, path.Dir(p))
 		if err != nil {
 			return err
 		}
@@ -49,12 +49,12 @@ func (n InPlace) change(ctx context.Context, id, p string, do func(vol *openVolu
 // Remove removes the entry at p, which must not be a folder.
 func (n InPlace) Remove(ctx context.Context, id, p string) error {
 	return n.change(ctx, id, p, func(vol *openVolume, dir *folder, base string) error {
-		info, err := dir.root.Lstat(base)
+		info, err := dir.Lstat(base)
 		if err == nil && info.IsDir() {
 			err = notAFile(p)
 		}
 		if err == nil {
-			err = dir.dir.Unlink(base)
+			err = dir.Remove(base)
 		}
 		if err == nil {
 			countRemoved(vol, info)
@@ -66,14 +66,18 @@ func (n InPlace) Remove(ctx context.Context, id, p string) error {
 // RemoveFolder removes the folder p, which must be empty.
 func (n InPlace) RemoveFolder(ctx context.Context, id, p string) error {
 	return n.change(ctx, id, p, func(vol *openVolume, dir *folder, base string) error {
-		err := dir.dir.Rmdir(base)
-		switch {
-		case err == nil:
-			vol.quota.Add(-quota.Block)
-		case errors.Is(err, syscall.ENOTEMPTY):
-			return v1.Errorf(v1.FileExists, "Folder is not empty: %s", p)
-		case errors.Is(err, syscall.ENOTDIR):
+		info, err := dir.Lstat(base)
+		if err == nil && !info.IsDir() {
 			return v1.Errorf(v1.InvalidRequest, "Not a folder: %s", p)
+		}
+		if err == nil {
+			err = dir.Remove(base)
+		}
+		if is(err, syscall.ENOTEMPTY, syscall.EEXIST) {
+			return v1.Errorf(v1.FileExists, "Folder is not empty: %s", p)
+		}
+		if err == nil {
+			vol.quota.Add(-quota.Block)
 		}
 		return err
 	})
@@ -94,16 +98,16 @@ func (n InPlace) Rename(ctx context.Context, id, src, dst string, replace bool) 
 		return err
 	}
 	return n.change(ctx, id, dst, func(vol *openVolume, to *folder, base string) error {
-		from, err := newFolder(vol.root, path.Dir(src))
+		from, err := openFolder(vol.root, path.Dir(src))
 		if err != nil {
 			return refuse(src, err)
 		}
 		defer from.close()
-		if _, err := from.dir.Lstat(path.Base(src)); err != nil {
+		if _, err := from.Lstat(path.Base(src)); err != nil {
 			return refuse(src, err)
 		}
 		if !replace {
-			err = from.dir.RenameNew(path.Base(src), to.dir, base)
+			err = from.renameNew(path.Base(src), to, base)
 		} else {
 			err = renameOver(vol, from, path.Base(src), to, base)
 		}
@@ -118,12 +122,12 @@ func (n InPlace) Rename(ctx context.Context, id, src, dst string, replace bool) 
 }
 
 func renameOver(vol *openVolume, from *folder, old string, to *folder, base string) error {
-	replaced, missing := to.dir.Lstat(base)
-	moved, err := from.dir.Lstat(old)
+	replaced, missing := to.Lstat(base)
+	moved, err := from.Lstat(old)
 	if err != nil {
 		return err
 	}
-	err = from.dir.Rename(old, to.dir, base, 0)
+	err = from.rename(old, to, base, 0)
 	if err == nil && missing == nil && inodeOf(replaced) != inodeOf(moved) {
 		countRemoved(vol, replaced)
 	}
@@ -143,10 +147,10 @@ func (n InPlace) Symlink(ctx context.Context, id, target, p string) error {
 		if err := errors.Join(vol.quota.Fits(quota.Block), vol.space.Check()); err != nil {
 			return err
 		}
-		if err := dir.dir.Symlink(target, base); err != nil {
+		if err := dir.Symlink(target, base); err != nil {
 			return err
 		}
 		vol.quota.Add(quota.Block)
-		return vol.own(dir.dir, base)
+		return vol.own(dir, base)
 	})
 }

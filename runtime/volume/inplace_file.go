@@ -191,7 +191,7 @@ func (h *openedFile) fail(err error) error {
 // remove removes the file, if its name is still that of this file, and frees what it
 // held.
 func (h *openedFile) remove() {
-	vol, err := h.m.open(context.Background(), h.id, false)
+	vol, err := h.m.open(context.Background(), h.id)
 	if err != nil {
 		return // the volume is gone
 	}

@@ -80,7 +80,7 @@ func openFlags(mode v1.OpenMode) int {
 
 // createInPlace creates a file at p, where nothing may be.
 func createInPlace(vol *openVolume, p string, mode v1.OpenMode) (*openedFile, error) {
-	f, err := vol.shared.openFile(p, openFlags(mode)|os.O_CREATE|os.O_EXCL, 0o644)
+	f, err := vol.root.OpenFile(p, openFlags(mode)|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func createInPlace(vol *openVolume, p string, mode v1.OpenMode) (*openedFile, er
 // openExisting opens the regular file that p leads to. It opens nothing else, which might
 // have effects.
 func openExisting(vol *openVolume, p string, mode v1.OpenMode) (*openedFile, error) {
-	info, err := vol.shared.stat(p)
+	info, err := vol.root.Stat(p)
 	switch {
 	case err != nil:
 		return nil, err
@@ -107,7 +107,7 @@ func openExisting(vol *openVolume, p string, mode v1.OpenMode) (*openedFile, err
 	case mode.Create && mode.Exclusive:
 		return nil, exists(p)
 	}
-	f, err := vol.shared.openFile(p, openFlags(mode)|syscall.O_NONBLOCK, 0) // a FIFO in its place must not block open(2)
+	f, err := vol.root.OpenFile(p, openFlags(mode)|syscall.O_NONBLOCK, 0) // a FIFO in its place must not block open(2)
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	v1 "berth/api/v1"
-	"berth/runtime/volume/walk"
 )
 
 // List returns the entries of the folder p, folders first, sorted by name.
@@ -30,24 +29,23 @@ func (f Files) List(ctx context.Context, id, p string) ([]v1.FileEntry, error) {
 const entryOverhead = 96
 
 func (vol *openVolume) list(p string) ([]v1.FileEntry, error) {
-	d, err := walk.OpenDir(vol.root, p)
+	d, err := openFolder(vol.root, p)
 	if err != nil {
 		return nil, err
 	}
-	defer d.Close()
+	defer d.close()
 	list, held := []v1.FileEntry{}, int64(0)
-	err = d.Each(func(name string) error {
+	err = d.each(func(name string, info fs.FileInfo, err error) error {
 		if err := vol.ctxErr(); err != nil {
 			return err
 		}
 		if held += entryOverhead + int64(len(name)); held > vol.m.opt.Limits.ListBytes {
 			return v1.Errorf(v1.SizeLimit, "Folder has too many files to list: use search")
 		}
-		info, err := d.Lstat(name)
 		if err == nil {
-			list = append(list, entry(name, info))
+			list = append(list, describe(name, info))
 		}
-		return walk.IgnoreMissing(err)
+		return err
 	})
 	slices.SortFunc(list, func(a, b v1.FileEntry) int {
 		return cmp.Or(cmp.Compare(a.Type, b.Type), strings.Compare(a.Name, b.Name))
@@ -55,8 +53,8 @@ func (vol *openVolume) list(p string) ([]v1.FileEntry, error) {
 	return list, err
 }
 
-// entry describes a file without following links.
-func entry(name string, info fs.FileInfo) v1.FileEntry {
+// describe describes a file without following links.
+func describe(name string, info fs.FileInfo) v1.FileEntry {
 	e := v1.FileEntry{
 		Name: name, Type: kind(info), Size: info.Size(),
 		Mode:       fmt.Sprintf("%04o", info.Mode().Perm()),

@@ -9,12 +9,12 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	v1 "berth/api/v1"
 	"berth/runtime/volume/archive"
 	"berth/runtime/volume/quota"
-	"berth/runtime/volume/walk"
 )
 
 // Options apply to all volumes of a Manager.
@@ -65,17 +65,13 @@ type Manager struct {
 	changes *changes
 	gate    *gate
 	opened  *openedFiles
-	roots   *roots
 
 	mu     sync.Mutex
 	quotas map[string]*quota.Quota // by volume id
 }
 
 // Files operates on the files in the volumes of a Manager.
-type Files struct {
-	m          *Manager
-	keepsRoots bool
-}
+type Files struct{ m *Manager }
 
 // Files returns the operations on the files of m's volumes.
 func (m *Manager) Files() Files { return Files{m: m} }
@@ -98,7 +94,7 @@ func New(base string, opt Options) (*Manager, error) {
 		opt.GID = -1
 	}
 	m := &Manager{base: base, opt: opt, run: randomName("") + "-", quotas: map[string]*quota.Quota{},
-		changes: newChanges(), opened: newOpenedFiles(), gate: newGate(), roots: newRoots(base)}
+		changes: newChanges(), opened: newOpenedFiles(), gate: newGate()}
 	m.softErr = errors.New("storage.hard_limit is off")
 	if opt.HardLimit {
 		m.projects, m.softErr = openProjects(base)
@@ -179,7 +175,7 @@ func (m *Manager) Check(id string) error {
 	if err := m.projects.limit(id, m.quota(id).Limit()); err != nil {
 		return fmt.Errorf("volume %s: hard limit: %w", id, err)
 	}
-	vol, err := m.open(context.Background(), id, false)
+	vol, err := m.open(context.Background(), id)
 	if err != nil {
 		return err
 	}
@@ -200,11 +196,11 @@ func (m *Manager) Remove(ctx context.Context, id string) error {
 		return err
 	}
 	defer done()
-	m.abandon(id)
+	m.opened.abandon(id)
 	if err := m.removeVolume(ctx, base, id); err != nil {
 		return fmt.Errorf("volume %s: %w", id, err)
 	}
-	m.abandon(id) // opened meanwhile
+	m.opened.abandon(id) // opened meanwhile
 	m.mu.Lock()
 	delete(m.quotas, id)
 	m.mu.Unlock()
@@ -217,22 +213,24 @@ func (m *Manager) removeVolume(ctx context.Context, base *os.Root, id string) er
 	if err != nil {
 		return err
 	}
-	in.close()
-	if err := base.Rename(id, tempDir+"/"+id+"/"+randomName(removedPrefix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	defer in.close()
+	temps := tempDir + "/" + id
+	if err := base.Rename(id, temps+"/"+randomName(removedPrefix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	temps, err := openFolder(base, tempDir)
-	if err != nil {
-		return err
+	for range maxEmptyTries { // what is too deep in a tree is moved up
+		err = in.each(func(name string, _ fs.FileInfo, _ error) error {
+			_, err := removeTree(ctx, in, name)
+			return err
+		})
+		if err == nil {
+			err = base.Remove(temps)
+		}
+		if !is(err, syscall.ENOTEMPTY, syscall.EEXIST) {
+			break
+		}
 	}
-	defer temps.Close()
-	d, err := walk.OpenDir(temps, root)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	_, err = walk.Remove(ctx, d, id, quota.OnDisk)
-	return err
+	return ignoreMissing(err)
 }
 
 // checkID refuses an id that is not one component of a path.

@@ -1,10 +1,8 @@
 package volume_test
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -45,29 +43,4 @@ func TestConflictNamesPath(t *testing.T) {
 			require.Len(t, b.names(t), 5, "nothing was moved")
 		}
 	}
-}
-
-// TestMergeMemoryIsBounded merges more files than the memory for their names allows,
-// and checks that nothing changed.
-func TestMergeMemoryIsBounded(t *testing.T) {
-	opt := options()
-	opt.Limits.NameBytes = 32 << 10
-	b := newBox(t, opt)
-	deep := strings.Repeat(strings.Repeat("d", 200)+"/", 12)
-	files := func(n int) (parts []part) {
-		for i := range n {
-			parts = append(parts, file(fmt.Sprint(deep, i)))
-		}
-		return parts
-	}
-	b.put(t, "dest/"+deep+"10", "mine")
-	b.put(t, "few", string(pack(t, "tar", files(50))))
-	b.put(t, "many", string(pack(t, "tar", files(400))))
-	before := b.names(t)
-	require.Equal(t, "size_limit_exceeded", code(b.Decompress(t.Context(), id, "many", "dest")))
-	require.Equal(t, before, b.names(t), "it leaves nothing")
-	require.Equal(t, "mine", b.get(t, "dest/"+deep+"10"))
-	require.NoError(t, b.Decompress(t.Context(), id, "few", "dest"))
-	require.Equal(t, "hostile", b.get(t, "dest/"+deep+"10"))
-	require.NoError(t, b.Decompress(t.Context(), id, "many", "new"), "a whole folder is one move")
 }

@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"os"
-	"sort"
-	"strings"
 	"syscall"
 
 	v1 "berth/api/v1"
@@ -44,59 +41,42 @@ func (vol *openVolume) parent(name string) (*folder, string, error) {
 
 // mkdirs opens the folder dir and creates its missing components.
 func (vol *openVolume) mkdirs(dir string) (*folder, error) {
-	f, err := newFolder(vol.root, dir)
-	if !is(err, fs.ErrNotExist, syscall.ENOTDIR) {
+	f, err := openFolder(vol.root, dir)
+	if dir == root || !is(err, fs.ErrNotExist, syscall.ENOTDIR) {
 		return f, err
 	}
-	parts := strings.FieldsFunc(dir, func(c rune) bool { return c == '/' })
-	there := folders(vol.root, parts)
-	if there < len(parts) {
-		next := strings.Join(parts[:there+1], "/")
-		if info, err := vol.root.Stat(next); err == nil && !info.IsDir() {
-			return nil, exists(next)
-		}
+	up, name := split(dir)
+	parent, err := vol.mkdirs(up)
+	if err != nil {
+		return nil, err
 	}
-	f, err = newFolder(vol.root, "./"+strings.Join(parts[:there], "/")) // not cleaned: a folder may be a link
-	for _, name := range parts[there:] {
-		if err != nil {
-			return nil, err
-		}
-		up := f
-		f, err = vol.mkdir(up, name)
-		up.close()
+	defer parent.close()
+	if err := errors.Join(vol.ctxErr(), vol.quota.Fits(quota.Block), vol.space.Check()); err != nil {
+		return nil, err
+	}
+	if f, err = vol.mkdir(parent, name); errors.Is(err, syscall.ENOTDIR) {
+		return nil, exists(dir)
 	}
 	return f, err
-}
-
-// folders returns how many of the leading parts of a path are folders. It uses a
-// binary search because each stat starts at the root.
-func folders(r *os.Root, parts []string) int {
-	return sort.Search(len(parts), func(n int) bool {
-		info, err := r.Stat(strings.Join(parts[:n+1], "/"))
-		return err != nil || !info.IsDir()
-	})
 }
 
 // mkdir opens the folder name in up. If it is missing, mkdir creates it with the
 // default mode and the configured owner, and makes its name durable.
 func (vol *openVolume) mkdir(up *folder, name string) (*folder, error) {
-	if err := errors.Join(vol.ctxErr(), vol.quota.Fits(quota.Block), vol.space.Check()); err != nil {
-		return nil, err
-	}
-	err := up.root.Mkdir(name, 0o755)
+	err := up.Mkdir(name, 0o755)
 	if errors.Is(err, fs.ErrExist) {
-		return newFolder(up.root, name)
+		return openFolder(up.Root, name)
 	}
 	if err != nil {
 		return nil, err
 	}
 	vol.quota.Add(quota.Block)
-	f, err := newFolder(up.root, name)
+	f, err := openFolder(up.Root, name)
 	if err != nil {
 		return nil, err
 	}
 	// Mkdir applied the daemon's umask to the mode: set it again.
-	if err := errors.Join(vol.finish(f.dir.File(), 0o755), up.sync()); err != nil {
+	if err := errors.Join(vol.finish(f.file, 0o755), up.sync()); err != nil {
 		f.close()
 		return nil, err
 	}

@@ -3,6 +3,8 @@ package volume
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 
 	v1 "berth/api/v1"
@@ -12,7 +14,6 @@ import (
 // openVolume is a volume that is open for one operation.
 type openVolume struct {
 	root   *os.Root
-	shared *sharedRoot // that root belongs to
 	m      *Manager
 	id     string       // of the volume
 	ctxErr func() error // returns the error of the operation's context
@@ -23,35 +24,55 @@ type openVolume struct {
 }
 
 // open opens a volume. It returns v1.ErrNotADirectory if a link or a file is in
-// place of its directory, even if it was swapped in during the call. If keep is true, the
-// directory stays open for the next operation.
-func (m *Manager) open(ctx context.Context, id string, keep bool) (*openVolume, error) {
+// place of its directory, even if it was swapped in during the call.
+func (m *Manager) open(ctx context.Context, id string) (*openVolume, error) {
 	if err := checkID(id); err != nil {
 		return nil, err
 	}
 	done := m.gate.read(id) // before the directory is opened, which a restore replaces
-	shared, err := m.roots.open(id, keep)
+	r, info, err := openRoot(m.Path(id))
 	if err != nil {
 		done()
 		return nil, err
 	}
-	vol := &openVolume{root: shared.Root, shared: shared, m: m, id: id, quota: m.quota(id), ctxErr: ctx.Err, done: done}
-	if m.space.Contains(shared.info) {
+	vol := &openVolume{root: r, m: m, id: id, quota: m.quota(id), ctxErr: ctx.Err, done: done}
+	if m.space.Contains(info) {
 		vol.space = m.space
 	}
 	return vol, nil
 }
 
-// abandon ends what is open of a volume whose directory was replaced or removed.
-func (m *Manager) abandon(id string) {
-	m.opened.abandon(id)
-	m.roots.forget(id)
+// openTries is how often a volume is opened again that was replaced meanwhile.
+const openTries = 3
+
+// openRoot opens the directory of a volume, and describes it. OpenRoot would follow a link in place
+// of the directory, but what it opens is then another file than Lstat has described.
+func openRoot(dir string) (r *os.Root, info fs.FileInfo, err error) {
+	for range 1 + openTries {
+		info, err = os.Lstat(dir)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil, nil, v1.ErrDirectoryMissing
+		case err != nil:
+			return nil, nil, err
+		case !info.IsDir():
+			return nil, nil, v1.ErrNotADirectory
+		}
+		if r, err = os.OpenRoot(dir); err != nil { // only an operator can swap it: tenants cannot write beside it
+			return nil, nil, err
+		}
+		if found, err := r.Lstat("."); err == nil && os.SameFile(info, found) {
+			return r, info, nil
+		}
+		r.Close()
+	}
+	return nil, nil, fmt.Errorf("%w: it was replaced", v1.ErrNotADirectory)
 }
 
 // close ends the operation. Closing it again does nothing.
 func (vol *openVolume) close() {
 	if vol.done != nil {
-		vol.m.roots.release(vol.shared)
+		vol.root.Close()
 		vol.done()
 		vol.done = nil
 	}
@@ -80,7 +101,7 @@ func (f Files) withVolume(ctx context.Context, id, p string, do func(*openVolume
 // readVolume is withVolume for operations that change nothing. A restore does not
 // refuse them.
 func (f Files) readVolume(ctx context.Context, id, p string, do func(*openVolume) error) error {
-	vol, err := f.m.open(ctx, id, f.keepsRoots)
+	vol, err := f.m.open(ctx, id)
 	if err != nil {
 		return err
 	}

@@ -4,20 +4,18 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
-
-	"berth/runtime/volume/walk"
 )
 
 // owner returns the arguments of chown for new files; -1 changes nothing.
 func (m *Manager) owner() (uid, gid int) { return m.opt.UID, m.opt.GID }
 
 // own sets the configured owner on the entry name of d.
-func (vol *openVolume) own(d *walk.Dir, name string) error {
+func (vol *openVolume) own(d *folder, name string) error {
 	uid, gid := vol.m.owner()
 	if uid < 0 && gid < 0 {
 		return nil
 	}
-	return d.Chown(name, uid, gid)
+	return d.Lchown(name, uid, gid)
 }
 
 // chownLike gives f the owner of another file.

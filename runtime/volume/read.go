@@ -16,7 +16,7 @@ func (f Files) Open(ctx context.Context, id, p string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	vol, err := f.m.open(ctx, id, false)
+	vol, err := f.m.open(ctx, id)
 	if err != nil {
 		return nil, err
 	}

@@ -31,7 +31,7 @@ func (vol *openVolume) rename(src, dst string) error {
 	if err := notIntoItself(info, src, dst, "move"); err != nil {
 		return err
 	}
-	from, err := newFolder(vol.root, path.Dir(src))
+	from, err := openFolder(vol.root, path.Dir(src))
 	if err != nil {
 		return refuse(src, err)
 	}
@@ -41,7 +41,7 @@ func (vol *openVolume) rename(src, dst string) error {
 		return err
 	}
 	defer to.close()
-	err = from.dir.RenameNew(path.Base(src), to.dir, base)
+	err = from.renameNew(path.Base(src), to, base)
 	if errors.Is(err, fs.ErrNotExist) {
 		return notFound(src)
 	}

@@ -13,7 +13,6 @@ import (
 
 	v1 "berth/api/v1"
 	"berth/runtime/volume/backup"
-	"berth/runtime/volume/walk"
 )
 
 // Restore extracts an archive beside the volume's content and replaces the content in
@@ -35,7 +34,7 @@ func (s Snapshots) Restore(ctx context.Context, id string, r io.Reader, a v1.Sna
 	if err := s.m.Sweep(ctx, id); err != nil { // what a killed restore left takes space
 		return err
 	}
-	vol, err := s.m.open(ctx, id, false)
+	vol, err := s.m.open(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -70,7 +69,7 @@ func (x *restore) run(ctx context.Context, r io.Reader) error {
 		x.temp.close()
 		return err
 	}
-	m.abandon(id)
+	m.opened.abandon(id)
 	x.vol.close() // the last reader that may be in the old tree
 	_ = m.gate.drain(ctx, id)
 	x.temp.close()
@@ -90,16 +89,21 @@ func (m *Manager) limitAgain(id string) {
 // fails, the volume is as it was.
 func (x *restore) commit() error {
 	in := x.temp.in
-	base, err := openBaseDir(x.vol.m, x.vol.id)
+	top, err := x.vol.m.openBase(x.vol.id)
 	if err != nil {
 		return err
 	}
-	defer base.Close()
-	if err := unix.Syncfs(int(in.dir.File().Fd())); err != nil {
+	defer top.Close()
+	base, err := openFolder(top, root)
+	if err != nil {
+		return err
+	}
+	defer base.close()
+	if err := unix.Syncfs(int(in.file.Fd())); err != nil {
 		return os.NewSyscallError("syncfs", err)
 	}
-	swap := func() error { return in.dir.Rename(x.temp.name, base, x.vol.id, unix.RENAME_EXCHANGE) }
-	sync := func() error { return errors.Join(base.File().Sync(), in.sync()) }
+	swap := func() error { return in.rename(x.temp.name, base, x.vol.id, unix.RENAME_EXCHANGE) }
+	sync := func() error { return errors.Join(base.sync(), in.sync()) }
 	switch err := swap(); {
 	case is(err, syscall.EBUSY, syscall.EXDEV):
 		return v1.Errorf(v1.Unavailable, "Volume directory is a mount point, which cannot be replaced")
@@ -112,16 +116,6 @@ func (x *restore) commit() error {
 		return errors.Join(err, swap(), sync())
 	}
 	return nil
-}
-
-// openBaseDir opens the directory of the volumes, which contains the volume id.
-func openBaseDir(m *Manager, id string) (*walk.Dir, error) {
-	base, err := m.openBase(id)
-	if err != nil {
-		return nil, err
-	}
-	defer base.Close()
-	return walk.OpenDir(base, root)
 }
 
 // extract creates the new tree.
@@ -142,11 +136,11 @@ func (x *restore) extract(ctx context.Context, r io.Reader) error {
 	reservation := x.vol.newReservation(credit)
 	defer reservation.Release()
 	opt := backup.ExtractOptions{Reserve: reservation.Grow, Progress: progressOf(x.opt.Progress, x.archive.Bytes)}
-	if err := backup.Extract(ctx, r, x.archive, to.root, opt); err != nil {
+	if err := backup.Extract(ctx, r, x.archive, to.Root, opt); err != nil {
 		return err
 	}
 	if x.opt.Mode == v1.RestoreMerge { // the entries of the old tree that the archive lacks
-		if err := backup.Merge(ctx, x.vol.root, to.root, opt); err != nil {
+		if err := backup.Merge(ctx, x.vol.root, to.Root, opt); err != nil {
 			return err
 		}
 	}

@@ -15,7 +15,6 @@ import (
 )
 
 // scanLinks is how many inodes with several hard links a scan remembers.
-// Limits.NameBytes bounds the names of nested folders.
 const scanLinks = 1 << 20
 
 // inode identifies a file or a folder.
@@ -43,7 +42,7 @@ type scan struct {
 // are not entered. Unmeasured returns the reason.
 // Before, it calls Sweep for a moment: what that leaves counts too.
 func (m *Manager) Scan(ctx context.Context, id string) (v1.Usage, error) {
-	vol, err := m.open(ctx, id, false)
+	vol, err := m.open(ctx, id)
 	if err != nil {
 		return v1.Usage{}, err
 	}
@@ -86,7 +85,7 @@ func (s *scan) runBounded(limit int64) error {
 	if err != nil {
 		return err
 	}
-	s.maxSteps, err = stepsOf(top.dir)
+	s.maxSteps, err = stepsOf(top.file)
 	top.close()
 	if err != nil {
 		return err
@@ -108,10 +107,10 @@ func (s *scan) runBounded(limit int64) error {
 
 // stepsOf returns how many names a scan reads at most: twice the inodes of the file system that
 // are in use now, and some for those that are made meanwhile.
-func stepsOf(top *walk.Dir) (int64, error) {
+func stepsOf(top *os.File) (int64, error) {
 	const slack = 8 << 20
 	var st unix.Statfs_t
-	if err := unix.Fstatfs(int(top.File().Fd()), &st); err != nil {
+	if err := unix.Fstatfs(int(top.Fd()), &st); err != nil {
 		return 0, os.NewSyscallError("statfs", err)
 	}
 	if st.Files > st.Ffree {
@@ -122,49 +121,45 @@ func stepsOf(top *walk.Dir) (int64, error) {
 
 // run walks the volume.
 func (s *scan) run() error {
-	d, err := walk.OpenDir(s.vol.root, root)
+	d, err := s.vol.top()
 	if err != nil {
 		return err
 	}
-	defer d.Close()
-	info, err := d.File().Stat()
+	defer d.close()
+	info, err := d.file.Stat()
 	if err != nil {
 		return err
 	}
 	s.use = v1.Usage{Bytes: quota.OnDisk(info), Files: 1}
-	return s.walk(d)
+	w := s.walker()
+	return w.walk(d, "", 0)
 }
 
-// walk counts the entries of a folder, and what is below them.
-func (s *scan) walk(d *walk.Dir) error {
-	w := walk.Walker{CtxErr: s.vol.ctxErr, MaxNameBytes: s.vol.m.opt.Limits.NameBytes, Visit: s.add, OnFailed: s.skip, OnTooDeep: s.skipDeep}
-	return w.Walk(d, "", 0)
+// walker returns a walker that counts.
+func (s *scan) walker() walker {
+	return walker{ctxErr: s.vol.ctxErr, depth: maxDepth, visit: s.add, failed: s.skip, tooDeep: s.skipDeep}
 }
 
 // addRemoved counts a removed entry that Sweep has left.
-func (s *scan) addRemoved(in *walk.Dir, name string) error {
-	e, err := walk.Lookup(in, "", name)
+func (s *scan) addRemoved(in *folder, name string) error {
+	e, err := lookup(in, "", name)
 	if err == nil {
 		err = s.add(e)
 	}
-	if err != nil || !e.Info.IsDir() {
-		return walk.IgnoreMissing(err)
+	if err != nil || !e.info.IsDir() {
+		return ignoreMissing(err)
 	}
-	d, err := in.Open(name)
-	if err != nil {
-		return walk.IgnoreMissing(err)
-	}
-	defer d.Close()
-	return s.walk(d)
+	w := s.walker()
+	return w.enter(e, 0)
 }
 
-func (s *scan) skipDeep(walk.Entry) error {
+func (s *scan) skipDeep() error {
 	s.unmeasured = v1.ReasonTooDeep
 	return nil
 }
 
 // skip skips an entry that cannot be read, which a container has created.
-func (s *scan) skip(_ walk.Entry, err error) error {
+func (s *scan) skip(err error) error {
 	if !errors.Is(err, fs.ErrPermission) {
 		return err
 	}
@@ -172,13 +167,13 @@ func (s *scan) skip(_ walk.Entry, err error) error {
 	return nil
 }
 
-func (s *scan) add(it walk.Entry) error {
+func (s *scan) add(it entry) error {
 	if s.steps++; s.maxSteps > 0 && s.steps > s.maxSteps {
 		return errEnough
 	}
-	st, ok := it.Info.Sys().(*syscall.Stat_t)
-	if !ok || it.Info.IsDir() || st.Nlink < 2 {
-		return s.count(quota.OnDisk(it.Info))
+	st, ok := it.info.Sys().(*syscall.Stat_t)
+	if !ok || it.info.IsDir() || st.Nlink < 2 {
+		return s.count(quota.OnDisk(it.info))
 	}
 	id := inode{uint64(st.Dev), st.Ino}
 	if s.links[id] {

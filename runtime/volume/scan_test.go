@@ -47,10 +47,10 @@ func TestScan(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, f.Truncate(1<<40))
 	require.NoError(t, f.Close())
-	deep(t, b.dir, long, 300, 100_000)
+	deep(t, b.dir, long, 250, 100_000)
 	size, err := b.Scan(t.Context(), id)
 	require.NoError(t, err)
-	require.InDelta(t, 200_000+300*4096, size.Bytes, 40_000)
+	require.InDelta(t, 200_000+250*4096, size.Bytes, 40_000)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = b.Scan(ctx, id)
@@ -118,23 +118,21 @@ func TestMeasureEndsEarly(t *testing.T) {
 // TestScanOfDeepTree: a volume whose folders are nested too deeply counts as over its limit,
 // and again as measured without them.
 func TestScanOfDeepTree(t *testing.T) {
-	opt := options()
-	opt.Limits.NameBytes = 1 << 10
-	b := newBox(t, opt)
-	b.SetLimit(id, 1<<20, v1.Usage{})
-	require.NoError(t, os.MkdirAll(filepath.Join(b.dir, strings.Repeat("d/", 30)), 0o755))
+	b := newBox(t, options())
+	b.SetLimit(id, 4<<20, v1.Usage{})
+	require.NoError(t, os.MkdirAll(filepath.Join(b.dir, strings.Repeat("d/", 300)), 0o755))
 	use, err := b.Scan(t.Context(), id)
 	require.NoError(t, err)
-	require.True(t, use.Exceeds(1<<20))
+	require.True(t, use.Exceeds(4<<20))
 	require.Equal(t, use, b.Used(id))
 	require.Equal(t, v1.ReasonTooDeep, b.Unmeasured(id))
-	use, err = b.Measure(t.Context(), b.dir, 1<<20)
+	use, err = b.Measure(t.Context(), b.dir, 4<<20)
 	require.NoError(t, err)
-	require.True(t, use.Exceeds(1<<20))
+	require.True(t, use.Exceeds(4<<20))
 	require.NoError(t, os.RemoveAll(filepath.Join(b.dir, "d")))
 	use, err = b.Scan(t.Context(), id)
 	require.NoError(t, err)
-	require.False(t, use.Exceeds(1<<20))
+	require.False(t, use.Exceeds(4<<20))
 	require.Empty(t, b.Unmeasured(id))
 }
 
@@ -195,7 +193,8 @@ func TestScanOfGrowingTreeEnds(t *testing.T) {
 	opt.Limits.ScanSteps = 100
 	b := newBox(t, opt)
 	b.SetLimit(id, 1<<30, v1.Usage{})
-	grows := &deepening{t.Context(), t, b.dir, 0}
+	grows := &deepening{t.Context(), t, filepath.Join(b.dir, "d"), 0}
+	require.NoError(t, os.Mkdir(grows.path, 0o700))
 	use, err := b.Scan(grows, id)
 	require.NoError(t, err)
 	require.Less(t, grows.made, 130, "it goes on")

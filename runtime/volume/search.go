@@ -9,7 +9,6 @@ import (
 	"time"
 
 	v1 "berth/api/v1"
-	"berth/runtime/volume/walk"
 )
 
 // clockInterval is how many entries a search visits between two checks of its
@@ -32,29 +31,29 @@ func (f Files) Search(ctx context.Context, id, p, query string) (v1.SearchResult
 	}
 	limits, began, seen := f.m.opt.Limits, time.Now(), 0
 	err = f.readVolume(ctx, id, p, func(vol *openVolume) error {
-		r, err := walk.OpenDir(vol.root, p)
+		r, err := openFolder(vol.root, p)
 		if err != nil {
 			return err
 		}
-		defer r.Close()
+		defer r.close()
 		up := strings.TrimPrefix(p+"/", "./")
-		w := walk.Walker{CtxErr: vol.ctxErr, MaxDepth: limits.Depth,
-			OnTooDeep: func(walk.Entry) error { return nil },
-			Visit: func(it walk.Entry) error {
+		w := walker{ctxErr: vol.ctxErr, depth: limits.Depth,
+			tooDeep: func() error { return nil },
+			visit: func(it entry) error {
 				if seen++; seen > limits.SearchEntries || seen%clockInterval == 0 && time.Since(began) > limits.SearchTime {
 					return errEnough
 				}
-				if !match(it.Name) {
+				if !match(it.name) {
 					return nil
 				}
 				if len(found.Files) == limits.SearchResults {
 					return errEnough
 				}
-				e := entry(it.Name, it.Info)
-				found.Files = append(found.Files, v1.FoundFile{Path: up + it.Path(), Type: e.Type, Size: e.Size})
+				e := describe(it.name, it.info)
+				found.Files = append(found.Files, v1.FoundFile{Path: it.path(), Type: e.Type, Size: e.Size})
 				return nil
 			}}
-		return w.Walk(r, "", 0)
+		return w.walk(r, up, 0)
 	})
 	found.Truncated = errors.Is(err, errEnough)
 	if err != nil && !found.Truncated {

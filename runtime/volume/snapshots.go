@@ -21,7 +21,7 @@ func (m *Manager) Snapshots() Snapshots { return Snapshots{m} }
 // Write writes the volume to w as a tar.zst, while others may change it. A file that
 // changes meanwhile never fails the archive. An error of w or of ctx ends it.
 func (s Snapshots) Write(ctx context.Context, id string, w io.Writer, opt v1.SnapshotOptions) (v1.Snapshot, error) {
-	vol, err := s.m.open(ctx, id, false)
+	vol, err := s.m.open(ctx, id)
 	if err != nil {
 		return v1.Snapshot{}, err
 	}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"berth/runtime/volume/quota"
-	"berth/runtime/volume/walk"
 )
 
 // tempDir is the directory, beside the volumes, of incomplete and removed entries. Each volume
@@ -40,19 +39,19 @@ func (m *Manager) openTemps(id string) (*folder, error) {
 		return nil, err
 	}
 	defer base.Close()
-	in, err := newFolder(base, tempDir+"/"+id)
+	in, err := openFolder(base, tempDir+"/"+id)
 	if errors.Is(err, fs.ErrNotExist) {
 		for _, dir := range []string{tempDir, tempDir + "/" + id} {
 			if err := base.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 				return nil, err
 			}
 		}
-		in, err = newFolder(base, tempDir+"/"+id)
+		in, err = openFolder(base, tempDir+"/"+id)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := m.projects.join(in.dir.File(), id); err != nil {
+	if err := m.projects.join(in.file, id); err != nil {
 		in.close()
 		return nil, err
 	}
@@ -82,7 +81,7 @@ const newFileMode fs.FileMode = 0o644
 
 // create creates the entry as a file.
 func (x *temp) create(mode fs.FileMode) (*os.File, error) {
-	f, err := x.in.root.OpenFile(x.name, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	f, err := x.in.create(x.name)
 	if err != nil {
 		return nil, err
 	}
@@ -99,14 +98,14 @@ func (x *temp) create(mode fs.FileMode) (*os.File, error) {
 
 // mkdir creates the entry as a folder.
 func (x *temp) mkdir() (*folder, error) {
-	if err := x.in.root.Mkdir(x.name, 0o700); err != nil {
+	if err := x.in.Mkdir(x.name, 0o700); err != nil {
 		return nil, err
 	}
-	f, err := newFolder(x.in.root, x.name)
+	f, err := openFolder(x.in.Root, x.name)
 	if err != nil {
 		return nil, err
 	}
-	if err := x.vol.finish(f.dir.File(), 0o700); err != nil {
+	if err := x.vol.finish(f.file, 0o700); err != nil {
 		f.close()
 		return nil, err
 	}
@@ -121,7 +120,7 @@ func (x *temp) rename(dst string) error {
 		return err
 	}
 	defer to.close()
-	if err := x.in.dir.RenameNew(x.name, to.dir, base); err != nil {
+	if err := x.in.renameNew(x.name, to, base); err != nil {
 		return err
 	}
 	return to.sync()
@@ -139,9 +138,9 @@ func (x *temp) publish(dst string, res *quota.Reservation) error {
 // close removes the rest of the entry. It ignores the operation's context; the next scan
 // removes what it cannot remove.
 func (x *temp) close() (freed int64) {
-	freed, err := walk.Remove(context.Background(), x.in.dir, x.name, quota.OnDisk)
+	freed, err := removeTree(context.Background(), x.in, x.name)
 	if err != nil {
-		_ = x.in.dir.RenameNew(x.name, x.in.dir, randomName(removedPrefix)) // or the next start removes it
+		_ = x.in.renameNew(x.name, x.in, randomName(removedPrefix)) // or the next start removes it
 	}
 	x.in.close()
 	return freed
@@ -149,26 +148,26 @@ func (x *temp) close() (freed int64) {
 
 // Sweep removes the entries of a volume that an interrupted removal or an earlier run left.
 func (m *Manager) Sweep(ctx context.Context, id string) error {
-	return m.eachRemoved(id, func(in *walk.Dir, name string) error {
-		_, err := walk.Remove(ctx, in, name, quota.OnDisk)
+	return m.eachRemoved(id, func(in *folder, name string) error {
+		_, err := removeTree(ctx, in, name)
 		return err
 	})
 }
 
 // eachRemoved calls do for each temporary entry of a volume that is to be removed.
-func (m *Manager) eachRemoved(id string, do func(in *walk.Dir, name string) error) error {
+func (m *Manager) eachRemoved(id string, do func(in *folder, name string) error) error {
 	base, err := m.openBase(id)
 	if err != nil {
 		return err
 	}
 	defer base.Close()
-	in, err := walk.OpenDir(base, tempDir+"/"+id)
+	in, err := openFolder(base, tempDir+"/"+id)
 	if err != nil {
-		return walk.IgnoreMissing(err)
+		return ignoreMissing(err)
 	}
-	defer in.Close()
+	defer in.close()
 	var names []string // read before the first removal, which changes the folder
-	err = in.Each(func(name string) error {
+	err = in.each(func(name string, _ fs.FileInfo, _ error) error {
 		if !strings.HasPrefix(name, m.run) {
 			names = append(names, name)
 		}

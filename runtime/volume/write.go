@@ -51,7 +51,7 @@ func (vol *openVolume) locate(p string) (dst *folder, base string, old fs.FileIn
 	if dst, base, err = vol.parent(p); err != nil {
 		return nil, "", nil, err
 	}
-	old, err = dst.root.Lstat(base)
+	old, err = dst.Lstat(base)
 	if errors.Is(err, fs.ErrNotExist) {
 		return dst, base, nil, nil
 	}
@@ -80,7 +80,7 @@ func replace(x *temp, dst *folder, base string, old fs.FileInfo, content io.Read
 	var freed int64
 	if err == nil {
 		freed = occupied(dst, base)
-		err = x.in.dir.Rename(x.name, dst.dir, base, 0)
+		err = x.in.rename(x.name, dst, base, 0)
 	}
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ func replace(x *temp, dst *folder, base string, old fs.FileInfo, content io.Read
 // occupied returns the bytes on disk of base now. Others may have replaced or
 // removed it, and counted that, since the write began.
 func occupied(dst *folder, base string) int64 {
-	info, err := dst.root.Lstat(base)
+	info, err := dst.Lstat(base)
 	if err != nil {
 		return 0
 	}
