@@ -17,7 +17,6 @@ import (
 	"berth/runtime"
 	"berth/runtime/blob"
 	"berth/runtime/volume"
-	"berth/runtime/volume/quota"
 	"berth/store"
 )
 
@@ -60,7 +59,7 @@ func (d *daemon) freeSpace(target v1.Target) error {
 		return nil
 	}
 	c := d.settings.Current()
-	space, err := quota.OpenSpace(c.Backups.Path, c.Storage.DataPath)
+	space, err := volume.OpenSpace(c.Backups.Path, c.Storage.DataPath)
 	if err != nil {
 		return err
 	}

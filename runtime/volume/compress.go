@@ -124,7 +124,7 @@ func (p *compressor) run(out *v1.Archive) error {
 		return err
 	}
 	defer f.Close()
-	w := &archiveFile{f: f, disk: flusher{f: f}, reservation: res, ctxErr: p.vol.ctxErr}
+	w := &archiveFile{f: f, reservation: res, ctxErr: p.vol.ctxErr}
 	if p.archive, err = archive.NewWriter(p.format, w, archiveLimits(p.vol.m)); err != nil {
 		return err
 	}

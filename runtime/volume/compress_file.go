@@ -2,18 +2,15 @@ package volume
 
 import (
 	"os"
-
-	"berth/runtime/volume/quota"
 )
 
 // archiveFile is the file of a new archive. It counts the bytes and takes them from
 // the operation's reservation. It keeps its first error.
 type archiveFile struct {
 	f           *os.File
-	reservation *quota.Reservation
+	reservation *reservation
 	ctxErr      func() error
 	n           int64
-	disk        flusher
 	err         error
 }
 
@@ -24,7 +21,7 @@ func (s *archiveFile) Write(p []byte) (int, error) {
 	if s.err != nil {
 		return 0, s.err
 	}
-	if grown := quota.RoundUp(s.n+int64(len(p))) - quota.RoundUp(s.n); grown > 0 {
+	if grown := roundUp(s.n+int64(len(p))) - roundUp(s.n); grown > 0 {
 		s.err = s.reservation.Grow(grown)
 	}
 	if s.err == nil {
@@ -34,6 +31,5 @@ func (s *archiveFile) Write(p []byte) (int, error) {
 		return 0, s.err
 	}
 	s.n += int64(len(p))
-	s.disk.wrote(len(p))
 	return len(p), nil
 }

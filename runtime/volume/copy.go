@@ -10,7 +10,6 @@ import (
 	"time"
 
 	v1 "berth/api/v1"
-	"berth/runtime/volume/quota"
 )
 
 // Copy copies a file or a folder to dst, which must not exist. It creates dst's
@@ -60,7 +59,7 @@ func (vol *openVolume) copy(src, dst string) error {
 // copier copies a tree.
 type copier struct {
 	vol         *openVolume
-	reservation *quota.Reservation
+	reservation *reservation
 	single      bool // the source is one file
 	entries     int
 }
@@ -97,7 +96,7 @@ func (c *copier) run(src string, info fs.FileInfo, x *temp) error {
 
 // tree copies the folder from, whose path is up and which info describes, to the entry as of to.
 func (c *copier) tree(from *folder, up string, info fs.FileInfo, to *folder, as string, level int) error {
-	if err := c.reservation.Grow(quota.Block); err != nil {
+	if err := c.reservation.Grow(blockBytes); err != nil {
 		return err
 	}
 	made, err := newFolder(to, as)
@@ -168,7 +167,7 @@ func (c *copier) link(it entry, to *folder, as string) error {
 	if !inside(path.Clean(it.path()), target) {
 		return nil
 	}
-	if err := c.reservation.Grow(quota.Block); err != nil {
+	if err := c.reservation.Grow(blockBytes); err != nil {
 		return err
 	}
 	if err := to.Symlink(target, as); err != nil {
@@ -191,7 +190,7 @@ func (c *copier) file(it entry, to *folder, as string) error {
 	size, before := it.info.Size(), c.reservation.Bytes()
 	err = eachExtent(src, size, func(off, n int64) error { return c.part(src, dst, off, n) })
 	if err == nil && c.reservation.Bytes() == before { // no data, but an inode
-		err = c.reservation.Grow(quota.Block)
+		err = c.reservation.Grow(blockBytes)
 	}
 	if err != nil {
 		return err
@@ -210,7 +209,7 @@ func (c *copier) file(it entry, to *folder, as string) error {
 
 // part copies n bytes at off, in the kernel if possible.
 func (c *copier) part(src, dst *os.File, off, n int64) error {
-	if err := errors.Join(c.vol.ctxErr(), c.reservation.Grow(quota.RoundUp(n))); err != nil {
+	if err := errors.Join(c.vol.ctxErr(), c.reservation.Grow(roundUp(n))); err != nil {
 		return err
 	}
 	if _, err := src.Seek(off, io.SeekStart); err != nil {

@@ -6,7 +6,6 @@ import (
 
 	v1 "berth/api/v1"
 	"berth/runtime/volume/archive"
-	"berth/runtime/volume/quota"
 )
 
 // Decompress extracts the archive at path into the folder dest, which it creates if it is
@@ -61,7 +60,7 @@ func (vol *openVolume) extractInto(dest string, extract func(*extractor) error) 
 			vol.quota.Add(-freed)
 		}
 	}()
-	if err := res.Grow(quota.Block); err != nil {
+	if err := res.Grow(blockBytes); err != nil {
 		return err
 	}
 	stage, err := x.mkdir()

@@ -13,14 +13,13 @@ import (
 
 	v1 "berth/api/v1"
 	"berth/runtime/volume/archive"
-	"berth/runtime/volume/quota"
 )
 
 // extractor creates the entries of an archive in a temporary folder. It is an
 // archive.Destination.
 type extractor struct {
 	vol         *openVolume
-	reservation *quota.Reservation
+	reservation *reservation
 	dest        string // final folder, from the volume's root
 	stage       *folder
 	at          []extracted // the folders from the temporary one to that of the current entry
@@ -126,7 +125,7 @@ func (u *extractor) down(name, full string) error {
 	info, err := u.in().Lstat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		if err := errors.Join(u.reservation.Grow(quota.Block), u.in().Mkdir(name, 0o700)); err != nil {
+		if err := errors.Join(u.reservation.Grow(blockBytes), u.in().Mkdir(name, 0o700)); err != nil {
 			return err
 		}
 	case err != nil:
@@ -167,7 +166,7 @@ func (u *extractor) link(in *folder, base string, e archive.Entry) error {
 	if !inside(path.Join(u.dest, e.Name), e.Target) || strings.ContainsRune(e.Target, 0) || len(e.Target) > v1.MaxPath {
 		return v1.ErrInvalidPath
 	}
-	if err := u.reservation.Grow(quota.Block); err != nil {
+	if err := u.reservation.Grow(blockBytes); err != nil {
 		return err
 	}
 	if err := in.Symlink(e.Target, base); err != nil {
@@ -207,7 +206,7 @@ func (u *extractor) file(in *folder, base string, e archive.Entry) error {
 	defer f.Close()
 	size, err := u.copyContent(f, e.Content)
 	if err == nil && size == 0 {
-		err = u.reservation.Grow(quota.Block)
+		err = u.reservation.Grow(blockBytes)
 	}
 	if err != nil {
 		return err
@@ -232,7 +231,7 @@ func (u *extractor) copyContent(f *os.File, content io.Reader) (size int64, err 
 		if end != nil && !errors.Is(end, io.EOF) {
 			return size, end
 		}
-		if err := errors.Join(u.vol.ctxErr(), u.reservation.Grow(quota.RoundUp(int64(n)))); err != nil {
+		if err := errors.Join(u.vol.ctxErr(), u.reservation.Grow(roundUp(int64(n)))); err != nil {
 			return size, err
 		}
 		if n > 0 { // readers may return io.EOF after their last piece, which may have been a hole
@@ -254,17 +253,17 @@ func (u *extractor) copyContent(f *os.File, content io.Reader) (size int64, err 
 // writeSparse writes p at off without whole blocks of zeros. hole reports whether p
 // ended with such a block.
 func writeSparse(f *os.File, p []byte, off int64) (hole bool, err error) {
-	var zeros [quota.Block]byte
+	var zeros [blockBytes]byte
 	begin := 0
-	for at := 0; at+quota.Block <= len(p); at += quota.Block {
-		if p[at] != 0 || !bytes.Equal(p[at:at+quota.Block], zeros[:]) {
+	for at := 0; at+blockBytes <= len(p); at += blockBytes {
+		if p[at] != 0 || !bytes.Equal(p[at:at+blockBytes], zeros[:]) {
 			hole = false
 			continue
 		}
 		if err := writeAt(f, p[begin:at], off+int64(begin)); err != nil {
 			return false, err
 		}
-		begin, hole = at+quota.Block, true
+		begin, hole = at+blockBytes, true
 	}
 	if begin < len(p) {
 		hole = false

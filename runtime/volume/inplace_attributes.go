@@ -128,9 +128,7 @@ func (h *openedFile) resize(size int64) error {
 	if err := h.quota.Fits(max(0, size-h.base)); err != nil {
 		return err
 	}
-	err := h.file.Truncate(size)
-	h.settle()
-	return err
+	return h.truncate(size)
 }
 
 // resize sets the size of a regular file.

@@ -3,24 +3,22 @@ package volume
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"path"
 	"syscall"
 
 	v1 "berth/api/v1"
-	"berth/runtime/volume/quota"
 )
 
 // Mkdir creates the folder p with mode 0755. Its parent must exist.
 func (n InPlace) Mkdir(ctx context.Context, id, p string) error {
 	return n.change(ctx, id, p, func(vol *openVolume, dir *folder, base string) error {
-		if err := errors.Join(vol.quota.Fits(quota.Block), vol.space.Check()); err != nil {
+		if err := errors.Join(vol.quota.Fits(blockBytes), vol.space.Check()); err != nil {
 			return err
 		}
 		if err := dir.Mkdir(base, 0o700); err != nil {
 			return err
 		}
-		vol.quota.Add(quota.Block)
+		vol.quota.Add(blockBytes)
 		made, err := openFolder(dir.Root, base)
 		if err != nil {
 			return err
@@ -57,7 +55,7 @@ func (n InPlace) Remove(ctx context.Context, id, p string) error {
 			err = dir.Remove(base)
 		}
 		if err == nil {
-			countRemoved(vol, info)
+			vol.quota.Add(-onDisk(info))
 		}
 		return err
 	})
@@ -77,17 +75,10 @@ func (n InPlace) RemoveFolder(ctx context.Context, id, p string) error {
 			return v1.Errorf(v1.FileExists, "Folder is not empty: %s", p)
 		}
 		if err == nil {
-			vol.quota.Add(-quota.Block)
+			vol.quota.Add(-blockBytes)
 		}
 		return err
 	})
-}
-
-// countRemoved takes a removed entry from the usage, unless an open handle keeps it.
-func countRemoved(vol *openVolume, info fs.FileInfo) {
-	if !vol.m.opened.has(inodeOf(info)) {
-		vol.quota.Add(-quota.OnDisk(info))
-	}
 }
 
 // Rename moves src to dst. If replace is true, it replaces what is at dst as rename(2)
@@ -129,7 +120,7 @@ func renameOver(vol *openVolume, from *folder, old string, to *folder, base stri
 	}
 	err = from.rename(old, to, base, 0)
 	if err == nil && missing == nil && inodeOf(replaced) != inodeOf(moved) {
-		countRemoved(vol, replaced)
+		vol.quota.Add(-onDisk(replaced))
 	}
 	return err
 }
@@ -144,13 +135,13 @@ func (n InPlace) Symlink(ctx context.Context, id, target, p string) error {
 		return err
 	}
 	return n.change(ctx, id, p, func(vol *openVolume, dir *folder, base string) error {
-		if err := errors.Join(vol.quota.Fits(quota.Block), vol.space.Check()); err != nil {
+		if err := errors.Join(vol.quota.Fits(blockBytes), vol.space.Check()); err != nil {
 			return err
 		}
 		if err := dir.Symlink(target, base); err != nil {
 			return err
 		}
-		vol.quota.Add(quota.Block)
+		vol.quota.Add(blockBytes)
 		return vol.own(dir, base)
 	})
 }

@@ -11,54 +11,89 @@ import (
 	"syscall"
 
 	v1 "berth/api/v1"
-	"berth/runtime/volume/quota"
 )
 
-// settleBytes is how many bytes an open file reserves before they are counted as they
-// are on the disk.
+// settleBytes is after how many bytes that were written to an open file its growth is counted as it
+// is on the disk.
 const settleBytes = 1 << 20
 
 // openedFile is a v1.FileHandle.
 //
 // A write reserves what the file may grow by before it is written: the growth of its
 // size, or of what it occupies if it fills holes. Now and then, and at Close, the file
-// is measured and counted instead.
+// is measured, and its growth counted instead. What several handles of a file do to each
+// other's counts is corrected by the next scan.
 type openedFile struct {
 	m       *Manager
 	id      string // of the volume
 	path    string // in it
 	file    *os.File
-	inode   inode
 	mode    v1.OpenMode
 	created bool // by this open
 	emptied bool // by this open
-	quota   *quota.Quota
+	quota   *quota
 
 	gone atomic.Bool // the volume was restored or removed, and has not this file any more
 
 	mu      sync.Mutex
-	res     *quota.Reservation
-	counted *countedFile
-	shrinks uint64 // of counted when the file was measured last
-	onDisk  int64  // bytes on disk when the file was measured last
-	base    int64  // size up to which the file occupies nothing new, unless it has holes
-	size    int64  // largest end of a write, and at least base
-	written int64  // bytes since the file was counted last
-	failed  error  // the file was removed because of it
+	res     *reservation
+	onDisk  int64 // bytes on disk when the file was measured last
+	base    int64 // size up to which the file occupies nothing new, unless it has holes
+	size    int64 // largest end of a write, and at least base
+	written int64 // bytes since the file was measured last
+	failed  error // the file was removed because of it
 }
 
 func newOpenedFile(vol *openVolume, f *os.File, p string, mode v1.OpenMode, info fs.FileInfo) *openedFile {
 	h := &openedFile{m: vol.m, id: vol.id, path: p, file: f, mode: mode,
-		quota: vol.quota, res: vol.newReservation(0), inode: inodeOf(info)}
+		quota: vol.quota, res: vol.newReservation(0)}
 	h.measured(info)
-	vol.m.opened.add(h)
+	vol.m.mu.Lock()
+	defer vol.m.mu.Unlock()
+	vol.m.opened[h] = true
 	return h
+}
+
+// handles returns the open files of a volume.
+func (m *Manager) handles(id string) (list []*openedFile) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for h := range m.opened {
+		if h.id == id {
+			list = append(list, h)
+		}
+	}
+	return list
+}
+
+// abandon ends the writes to the files of a volume whose tree was replaced or removed.
+func (m *Manager) abandon(id string) {
+	for _, h := range m.handles(id) {
+		h.gone.Store(true)
+	}
+}
+
+// unlinked returns the bytes on disk of the files of a volume that are open and have no name: no
+// walk finds them.
+func (m *Manager) unlinked(id string) (bytes int64) {
+	seen := map[inode]bool{}
+	for _, h := range m.handles(id) {
+		info, err := h.file.Stat()
+		if err != nil || seen[inodeOf(info)] {
+			continue
+		}
+		seen[inodeOf(info)] = true
+		if st, ok := info.Sys().(*syscall.Stat_t); ok && st.Nlink == 0 && !h.gone.Load() {
+			bytes += inodeBytes(st)
+		}
+	}
+	return bytes
 }
 
 // measured records what is on the disk. The caller holds mu, or is the only user.
 func (h *openedFile) measured(info fs.FileInfo) {
 	h.onDisk, h.written = diskBytes(info), 0
-	h.base = max(info.Size(), min(h.onDisk, max(quota.Block, quota.RoundUp(info.Size()))))
+	h.base = max(info.Size(), min(h.onDisk, max(blockBytes, roundUp(info.Size()))))
 	h.size = h.base
 }
 
@@ -152,7 +187,7 @@ func (h *openedFile) reserve(off, n int64) error {
 	if off > math.MaxInt64-n {
 		return h.fail(v1.ErrSizeLimit)
 	}
-	if h.res.Bytes() >= settleBytes || h.shrinks != h.counted.shrinks.Load() {
+	if h.written >= settleBytes {
 		h.settle()
 	}
 	h.size, h.written = max(h.size, off+n), h.written+n
@@ -168,12 +203,30 @@ func (h *openedFile) reserve(off, n int64) error {
 // settle counts what is on the disk instead of what was reserved. The caller holds mu.
 func (h *openedFile) settle() {
 	if info, err := h.file.Stat(); err == nil {
+		before := h.onDisk
 		h.measured(info)
-		more, _ := h.m.opened.count(h.inode, h.onDisk)
-		h.quota.Add(more)
+		if grown := h.onDisk - before; grown > 0 && !h.gone.Load() {
+			h.quota.Add(grown)
+		}
 		h.res.Release()
-		h.shrinks = h.counted.shrinks.Load()
 	}
+}
+
+// truncate sets the size of the file, and counts what that frees. The caller holds mu.
+func (h *openedFile) truncate(size int64) error {
+	before, err := h.file.Stat()
+	if err == nil {
+		err = h.file.Truncate(size)
+	}
+	if err != nil {
+		return err
+	}
+	if after, err := h.file.Stat(); err == nil {
+		h.measured(after)
+		h.quota.Add(h.onDisk - diskBytes(before))
+		h.res.Release()
+	}
+	return nil
 }
 
 // fail returns err. A new file that is over the limit is removed first. The caller
@@ -201,40 +254,20 @@ func (h *openedFile) remove() {
 	if err != nil || err2 != nil || !os.SameFile(own, named) || vol.root.Remove(h.path) != nil {
 		return
 	}
-	_ = h.file.Truncate(0)
-	more, _ := h.m.opened.count(h.inode, 0)
-	h.quota.Add(more)
-	h.res.Release()
-	h.onDisk = 0
+	_ = h.truncate(0)
+	h.quota.Add(-h.onDisk)
 }
 
-// Close counts what is on the disk, and closes the file. It frees a file without a name
-// that no other handle has open.
+// Close counts what is on the disk, and closes the file.
 func (h *openedFile) Close() error {
+	h.m.mu.Lock()
+	delete(h.m.opened, h)
+	h.m.mu.Unlock()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if more := h.m.opened.remove(h); h.failed == nil && !h.gone.Load() {
-		h.quota.Add(more)
+	if h.mode.Write && h.failed == nil {
+		h.settle()
 	}
 	h.res.Release()
 	return h.file.Close()
-}
-
-// unlinked returns the bytes on disk of a file without a name; 0 if it has one.
-func (h *openedFile) unlinked() int64 {
-	onDisk, named, err := h.onDiskNow()
-	if err != nil || named {
-		return 0
-	}
-	return onDisk
-}
-
-// onDiskNow returns the bytes on disk, and whether the file has a name.
-func (h *openedFile) onDiskNow() (bytes int64, named bool, err error) {
-	info, err := h.file.Stat()
-	if err != nil {
-		return 0, false, err
-	}
-	st, ok := info.Sys().(*syscall.Stat_t)
-	return diskBytes(info), !ok || st.Nlink > 0, nil
 }

@@ -8,7 +8,6 @@ import (
 	"syscall"
 
 	v1 "berth/api/v1"
-	"berth/runtime/volume/quota"
 )
 
 // OpenFile opens the regular file at p in place, and nothing else. It follows links
@@ -43,7 +42,7 @@ func openInPlace(vol *openVolume, p string, mode v1.OpenMode) (h *openedFile, er
 	if !mode.Create {
 		return openExisting(vol, p, mode)
 	}
-	full := errors.Join(vol.quota.Fits(quota.Block), vol.space.Check())
+	full := errors.Join(vol.quota.Fits(blockBytes), vol.space.Check())
 	place := p // of the new file
 	for range createTries {
 		if full == nil {
@@ -89,7 +88,7 @@ func createInPlace(vol *openVolume, p string, mode v1.OpenMode) (*openedFile, er
 		f.Close()
 		return nil, errors.Join(err, vol.root.Remove(p))
 	}
-	vol.quota.Add(quota.Block)
+	vol.quota.Add(blockBytes)
 	h := newOpenedFile(vol, f, p, mode, info)
 	h.created = true
 	return h, nil
@@ -115,30 +114,18 @@ func openExisting(vol *openVolume, p string, mode v1.OpenMode) (*openedFile, err
 	if err == nil && !info.Mode().IsRegular() {
 		err = notAFile(p)
 	}
-	emptied := err == nil && mode.Truncate && mode.Write && info.Size() > 0
-	if emptied {
-		info, err = empty(vol, f, info)
-	}
 	if err != nil {
 		f.Close()
 		return nil, err
 	}
 	h := newOpenedFile(vol, f, p, mode, info)
-	h.emptied = emptied
+	if mode.Truncate && mode.Write && info.Size() > 0 {
+		h.emptied = true
+		if err := h.truncate(0); err != nil {
+			return nil, errors.Join(err, h.Close())
+		}
+	}
 	return h, nil
-}
-
-// empty empties a file that before describes, and describes it as it is then.
-func empty(vol *openVolume, f *os.File, before fs.FileInfo) (fs.FileInfo, error) {
-	if err := f.Truncate(0); err != nil {
-		return nil, err
-	}
-	more, known := vol.m.opened.count(inodeOf(before), quota.Block)
-	if !known {
-		more = quota.Block - max(diskBytes(before), quota.Block)
-	}
-	vol.quota.Add(more)
-	return f.Stat()
 }
 
 // inodeOf returns the identity of a file as long as it is open.
@@ -156,5 +143,5 @@ func diskBytes(info fs.FileInfo) int64 {
 	if !ok {
 		return info.Size()
 	}
-	return quota.InodeBytes(st)
+	return inodeBytes(st)
 }

@@ -14,7 +14,6 @@ import (
 
 	v1 "berth/api/v1"
 	"berth/runtime/volume/archive"
-	"berth/runtime/volume/quota"
 )
 
 // Options apply to all volumes of a Manager.
@@ -61,13 +60,13 @@ type Manager struct {
 	softErr  error
 
 	run     string // begins the temporary names in use; an earlier run had another one
-	space   *quota.Space
+	space   *Space
 	changes *changes
 	gate    *gate
-	opened  *openedFiles
 
 	mu     sync.Mutex
-	quotas map[string]*quota.Quota // by volume id
+	opened map[*openedFile]bool // by InPlace
+	quotas map[string]*quota    // by volume id
 }
 
 // Files operates on the files in the volumes of a Manager.
@@ -93,14 +92,14 @@ func New(base string, opt Options) (*Manager, error) {
 	if opt.GID == os.Getegid() {
 		opt.GID = -1
 	}
-	m := &Manager{base: base, opt: opt, run: randomName("") + "-", quotas: map[string]*quota.Quota{},
-		changes: newChanges(), opened: newOpenedFiles(), gate: newGate()}
+	m := &Manager{base: base, opt: opt, run: randomName("") + "-", quotas: map[string]*quota{},
+		changes: newChanges(), opened: map[*openedFile]bool{}, gate: newGate()}
 	m.softErr = errors.New("storage.hard_limit is off")
 	if opt.HardLimit {
 		m.projects, m.softErr = openProjects(base)
 	}
 	m.bufs.New = func() any { b := make([]byte, 256<<10); return &b }
-	if m.space, err = quota.OpenSpace(base, opt.StoreDir); err != nil {
+	if m.space, err = OpenSpace(base, opt.StoreDir); err != nil {
 		return nil, err
 	}
 	return m, nil
@@ -196,11 +195,11 @@ func (m *Manager) Remove(ctx context.Context, id string) error {
 		return err
 	}
 	defer done()
-	m.opened.abandon(id)
+	m.abandon(id)
 	if err := m.removeVolume(ctx, base, id); err != nil {
 		return fmt.Errorf("volume %s: %w", id, err)
 	}
-	m.opened.abandon(id) // opened meanwhile
+	m.abandon(id) // opened meanwhile
 	m.mu.Lock()
 	delete(m.quotas, id)
 	m.mu.Unlock()
@@ -218,7 +217,7 @@ func (m *Manager) removeVolume(ctx context.Context, base *os.Root, id string) er
 	if err := base.Rename(id, temps+"/"+randomName(removedPrefix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	for range maxEmptyTries { // what is too deep in a tree is moved up
+	for range maxEmptyTries { // folders that are too deep in a tree are moved up
 		err = in.each(func(name string, _ fs.FileInfo, _ error) error {
 			_, err := removeTree(ctx, in, name)
 			return err

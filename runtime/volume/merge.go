@@ -5,8 +5,6 @@ import (
 	"io/fs"
 	"path"
 	"syscall"
-
-	"berth/runtime/volume/quota"
 )
 
 // commitInto moves the extracted files from the temporary folder stage, the entry x, to dest. It
@@ -100,7 +98,7 @@ func (g *merge) move(from, to *folder) error {
 		if err := from.rename(name, to, name, 0); err != nil {
 			return err
 		}
-		g.freed += quota.OnDisk(there)
+		g.freed += onDisk(there)
 		return nil
 	})
 	return errors.Join(err, to.sync())

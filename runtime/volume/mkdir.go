@@ -7,7 +7,6 @@ import (
 	"syscall"
 
 	v1 "berth/api/v1"
-	"berth/runtime/volume/quota"
 )
 
 // Mkdir creates the folder p and its parents. A folder that exists is left unchanged.
@@ -51,7 +50,7 @@ func (vol *openVolume) mkdirs(dir string) (*folder, error) {
 		return nil, err
 	}
 	defer parent.close()
-	if err := errors.Join(vol.ctxErr(), vol.quota.Fits(quota.Block), vol.space.Check()); err != nil {
+	if err := errors.Join(vol.ctxErr(), vol.quota.Fits(blockBytes), vol.space.Check()); err != nil {
 		return nil, err
 	}
 	if f, err = vol.mkdir(parent, name); errors.Is(err, syscall.ENOTDIR) {
@@ -70,7 +69,7 @@ func (vol *openVolume) mkdir(up *folder, name string) (*folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	vol.quota.Add(quota.Block)
+	vol.quota.Add(blockBytes)
 	f, err := openFolder(up.Root, name)
 	if err != nil {
 		return nil, err

@@ -8,7 +8,6 @@ import (
 	"os"
 
 	v1 "berth/api/v1"
-	"berth/runtime/volume/quota"
 )
 
 // openVolume is a volume that is open for one operation.
@@ -17,10 +16,10 @@ type openVolume struct {
 	m      *Manager
 	id     string       // of the volume
 	ctxErr func() error // returns the error of the operation's context
-	quota  *quota.Quota
+	quota  *quota
 	done   func() // ends the read in the Manager's gate; nil after close
 
-	space *quota.Space // of the host; nil if the volume is on another file system than the store
+	space *Space // of the host; nil if the volume is on another file system than the store
 }
 
 // open opens a volume. It returns v1.ErrNotADirectory if a link or a file is in

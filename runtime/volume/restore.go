@@ -69,7 +69,7 @@ func (x *restore) run(ctx context.Context, r io.Reader) error {
 		x.temp.close()
 		return err
 	}
-	m.opened.abandon(id)
+	m.abandon(id)
 	x.vol.close() // the last reader that may be in the old tree
 	_ = m.gate.drain(ctx, id)
 	x.temp.close()

@@ -10,8 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	v1 "berth/api/v1"
-	"berth/runtime/volume/quota"
-	"berth/runtime/volume/walk"
 )
 
 // scanLinks is how many inodes with several hard links a scan remembers.
@@ -54,7 +52,7 @@ func (m *Manager) Scan(ctx context.Context, id string) (v1.Usage, error) {
 	if err := s.runBounded(vol.quota.Limit()); err != nil {
 		return v1.Usage{}, err
 	}
-	s.use.Bytes += m.opened.unlinked(id)
+	s.use.Bytes += m.unlinked(id)
 	vol.quota.SetUsed(s.use, s.unmeasured)
 	return s.use, nil
 }
@@ -130,7 +128,7 @@ func (s *scan) run() error {
 	if err != nil {
 		return err
 	}
-	s.use = v1.Usage{Bytes: quota.OnDisk(info), Files: 1}
+	s.use = v1.Usage{Bytes: onDisk(info), Files: 1}
 	w := s.walker()
 	return w.walk(d, "", 0)
 }
@@ -173,7 +171,7 @@ func (s *scan) add(it entry) error {
 	}
 	st, ok := it.info.Sys().(*syscall.Stat_t)
 	if !ok || it.info.IsDir() || st.Nlink < 2 {
-		return s.count(quota.OnDisk(it.info))
+		return s.count(onDisk(it.info))
 	}
 	id := inode{uint64(st.Dev), st.Ino}
 	if s.links[id] {
@@ -182,7 +180,7 @@ func (s *scan) add(it entry) error {
 	if len(s.links) < scanLinks {
 		s.links[id] = true
 	}
-	return s.count(quota.InodeBytes(st))
+	return s.count(inodeBytes(st))
 }
 
 // count adds one file or folder of n bytes.

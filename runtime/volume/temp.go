@@ -9,8 +9,6 @@ import (
 	"os"
 	"strings"
 	"time"
-
-	"berth/runtime/volume/quota"
 )
 
 // tempDir is the directory, beside the volumes, of incomplete and removed entries. Each volume
@@ -127,7 +125,7 @@ func (x *temp) rename(dst string) error {
 }
 
 // publish is rename, and adds the bytes reserved in res to the volume's usage.
-func (x *temp) publish(dst string, res *quota.Reservation) error {
+func (x *temp) publish(dst string, res *reservation) error {
 	err := x.rename(dst)
 	if err == nil {
 		x.vol.quota.Add(res.Bytes())

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"syscall"
-
-	"berth/runtime/volume/quota"
 )
 
 // maxDepth is how many levels of folders an operation enters: it has two handles for each. A volume
@@ -136,7 +134,7 @@ func (r *remover) remove(in *folder, name string, level int) error {
 		err = in.Remove(name)
 	}
 	if err == nil {
-		r.freed += quota.OnDisk(info)
+		r.freed += onDisk(info)
 	}
 	return ignoreMissing(err)
 }

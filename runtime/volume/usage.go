@@ -6,16 +6,15 @@ import (
 	"time"
 
 	v1 "berth/api/v1"
-	"berth/runtime/volume/quota"
 )
 
 // quota returns the quota of a volume.
-func (m *Manager) quota(id string) *quota.Quota {
+func (m *Manager) quota(id string) *quota {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	q := m.quotas[id]
 	if q == nil {
-		q = quota.New(func() { m.changes.add(id) })
+		q = newQuota(func() { m.changes.add(id) })
 		m.quotas[id] = q
 	}
 	return q
@@ -34,8 +33,8 @@ func (m *Manager) Unmeasured(id string) string { return m.quota(id).Unmeasured()
 
 // newReservation returns an empty reservation in the volume's quota and the host's
 // free space. credit is how many bytes the operation frees when it completes.
-func (vol *openVolume) newReservation(credit int64) *quota.Reservation {
-	return quota.NewReservation(vol.quota, vol.space, credit)
+func (vol *openVolume) newReservation(credit int64) *reservation {
+	return newReservation(vol.quota, vol.space, credit)
 }
 
 // gatherTime is how long Changed collects changes before it reports them.

@@ -6,8 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-
-	"berth/runtime/volume/quota"
 )
 
 // Write writes content to the file at p. It writes a durable temporary file first
@@ -69,7 +67,7 @@ func replace(x *temp, dst *folder, base string, old fs.FileInfo, content io.Read
 	var credit int64
 	mode := newFileMode
 	if old != nil {
-		credit = quota.OnDisk(old)
+		credit = onDisk(old)
 	}
 	if old != nil && old.Mode().IsRegular() {
 		mode = old.Mode().Perm()
@@ -96,12 +94,12 @@ func occupied(dst *folder, base string) int64 {
 	if err != nil {
 		return 0
 	}
-	return quota.OnDisk(info)
+	return onDisk(info)
 }
 
 // writeTemp writes content to the durable temporary file x and returns its bytes on
 // disk.
-func (vol *openVolume) writeTemp(x *temp, mode fs.FileMode, content io.Reader, res *quota.Reservation) (int64, error) {
+func (vol *openVolume) writeTemp(x *temp, mode fs.FileMode, content io.Reader, res *reservation) (int64, error) {
 	f, err := x.create(mode)
 	if err != nil {
 		return 0, err
@@ -117,33 +115,31 @@ func (vol *openVolume) writeTemp(x *temp, mode fs.FileMode, content io.Reader, r
 	if err != nil {
 		return 0, err
 	}
-	return quota.OnDisk(info), f.Close()
+	return onDisk(info), f.Close()
 }
 
 // copyBytes copies src to f until src or the operation ends. It reserves each piece
 // before it writes it.
-func copyBytes(vol *openVolume, f *os.File, src io.Reader, res *quota.Reservation) error {
+func copyBytes(vol *openVolume, f *os.File, src io.Reader, res *reservation) error {
 	buf := vol.m.bufs.Get().(*[]byte)
 	defer vol.m.bufs.Put(buf)
-	disk := flusher{f: f}
 	for empty := true; ; empty = false {
 		if err := vol.ctxErr(); err != nil {
 			return err
 		}
 		n, end := fillBuffer(vol, src, *buf)
 		if n == 0 && empty {
-			if err := res.Grow(quota.Block); err != nil {
+			if err := res.Grow(blockBytes); err != nil {
 				return err
 			}
 		}
 		if n > 0 {
-			if err := res.Grow(quota.RoundUp(int64(n))); err != nil {
+			if err := res.Grow(roundUp(int64(n))); err != nil {
 				return err
 			}
 			if _, err := f.Write((*buf)[:n]); err != nil {
 				return err
 			}
-			disk.wrote(n)
 		}
 		if errors.Is(end, io.EOF) {
 			return nil

@@ -1,4 +1,4 @@
-package quota_test
+package volume
 
 import (
 	"math"
@@ -10,12 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	v1 "berth/api/v1"
-	"berth/runtime/volume/quota"
 )
 
 func TestQuota(t *testing.T) {
 	changes := 0
-	q := quota.New(func() { changes++ })
+	q := newQuota(func() { changes++ })
 	require.NoError(t, q.Fits(1<<40), "without a limit everything fits")
 
 	q.SetLimit(100, v1.Usage{Bytes: 60, Files: 3})
@@ -38,9 +37,9 @@ func TestQuota(t *testing.T) {
 }
 
 func TestReservation(t *testing.T) {
-	q := quota.New(func() {})
+	q := newQuota(func() {})
 	q.SetLimit(100, v1.Usage{Bytes: 50})
-	first, second := quota.NewReservation(q, nil, 0), quota.NewReservation(q, nil, 30)
+	first, second := newReservation(q, nil, 0), newReservation(q, nil, 30)
 	require.NoError(t, first.Grow(30))
 	require.NoError(t, first.Grow(20))
 	require.ErrorIs(t, first.Grow(1), v1.ErrSizeLimit)
@@ -59,9 +58,9 @@ func TestReservation(t *testing.T) {
 // A client names offsets and sizes up to 2^63-1.
 func TestSumsDoNotOverflow(t *testing.T) {
 	for _, limit := range []int64{0, 100, math.MaxInt64} {
-		q := quota.New(func() {})
+		q := newQuota(func() {})
 		q.SetLimit(limit, v1.Usage{Bytes: 50})
-		first, second := quota.NewReservation(q, nil, 0), quota.NewReservation(q, nil, 0)
+		first, second := newReservation(q, nil, 0), newReservation(q, nil, 0)
 		require.ErrorIs(t, first.Grow(math.MaxInt64), v1.ErrSizeLimit)
 		require.Zero(t, first.Bytes())
 		require.ErrorIs(t, q.Fits(math.MaxInt64), v1.ErrSizeLimit)
@@ -85,14 +84,14 @@ func TestOnDisk(t *testing.T) {
 	size := func() int64 {
 		info, err := os.Lstat(path)
 		require.NoError(t, err)
-		return quota.OnDisk(info)
+		return onDisk(info)
 	}
 	require.NoError(t, os.WriteFile(path, nil, 0o600))
-	require.Equal(t, int64(quota.Block), size(), "an empty file takes an inode")
-	require.NoError(t, os.WriteFile(path, make([]byte, 3*quota.Block), 0o600))
-	require.GreaterOrEqual(t, size(), int64(3*quota.Block))
+	require.Equal(t, int64(blockBytes), size(), "an empty file takes an inode")
+	require.NoError(t, os.WriteFile(path, make([]byte, 3*blockBytes), 0o600))
+	require.GreaterOrEqual(t, size(), int64(3*blockBytes))
 	require.NoError(t, os.Link(path, filepath.Join(dir, "other")))
 	require.Zero(t, size(), "removing one of two links frees nothing")
-	require.Equal(t, int64(quota.Block), quota.InodeBytes(&syscall.Stat_t{Blocks: 1}))
-	require.Equal(t, int64(2*quota.Block), quota.RoundUp(quota.Block+1))
+	require.Equal(t, int64(blockBytes), inodeBytes(&syscall.Stat_t{Blocks: 1}))
+	require.Equal(t, int64(2*blockBytes), roundUp(blockBytes+1))
 }

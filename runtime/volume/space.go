@@ -1,4 +1,4 @@
-package quota
+package volume
 
 import (
 	"fmt"
@@ -6,7 +6,6 @@ import (
 	"os"
 	"sync"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -23,17 +22,8 @@ type Space struct {
 	dev uint64
 
 	mu        sync.Mutex
-	unwritten int64     // reserved bytes that may not be on disk yet
-	ample     time.Time // when ampleBytes were free beyond the reserve
+	unwritten int64 // reserved bytes that may not be on disk yet
 }
-
-// While far more is free than anybody writes in ampleTime, small pieces need not be compared with
-// the free space one by one.
-const (
-	ampleBytes = 1 << 30
-	ampleTime  = 10 * time.Millisecond
-	smallBytes = 64 << 10
-)
 
 // OpenSpace returns the space of base if the store's directory is on the same file
 // system. Otherwise it returns nil, because the store needs no reserve.
@@ -69,9 +59,6 @@ func (s *Space) reserve(n, written int64) error {
 	if s == nil {
 		return nil
 	}
-	if s.isAmple(n, written) {
-		return nil
-	}
 	var st unix.Statfs_t
 	err := unix.Statfs(s.dir, &st)
 	s.mu.Lock()
@@ -85,21 +72,8 @@ func (s *Space) reserve(n, written int64) error {
 	if n > free || st.Files > 0 && st.Ffree < inodesReserve {
 		return v1.ErrDiskFull
 	}
-	if s.unwritten += n; free > ampleBytes && (st.Files == 0 || st.Ffree > ampleBytes/smallBytes) {
-		s.ample = time.Now()
-	}
+	s.unwritten += n
 	return nil
-}
-
-// isAmple reserves a small piece if there was ample space a moment ago.
-func (s *Space) isAmple(n, written int64) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if n > smallBytes || time.Since(s.ample) > ampleTime {
-		return false
-	}
-	s.unwritten += n - written
-	return true
 }
 
 // release releases n reserved bytes.

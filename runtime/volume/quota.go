@@ -1,4 +1,4 @@
-package quota
+package volume
 
 import (
 	"io/fs"
@@ -12,13 +12,13 @@ import (
 // write at any offset.
 const maxCounted = 1 << 62
 
-// Block is the unit in which disk space is counted, in bytes.
-const Block = 4096
+// blockBytes is the unit in which disk space is counted, in bytes.
+const blockBytes = 4096
 
-// Quota tracks the usage of a volume between scans: a scan sets it, and each
+// quota tracks the usage of a volume between scans: a scan sets it, and each
 // operation adds what it created. So the next scan finds what a container writes,
 // while writes of the API count at once. It is safe for concurrent use.
-type Quota struct {
+type quota struct {
 	mu       sync.Mutex
 	known    bool  // used was set by a scan, of this process or an earlier one
 	used     int64 // bytes on disk
@@ -31,13 +31,13 @@ type Quota struct {
 	changed func() // called without mu held
 }
 
-// New returns a Quota without a limit and without usage. It calls changed after
+// newQuota returns a quota without a limit and without usage. It calls changed after
 // each Add.
-func New(changed func()) *Quota { return &Quota{changed: changed} }
+func newQuota(changed func()) *quota { return &quota{changed: changed} }
 
 // SetLimit sets the limit in bytes; 0 means none. last is the usage that was stored
 // before a restart; it counts until the first scan.
-func (q *Quota) SetLimit(limit int64, last v1.Usage) {
+func (q *quota) SetLimit(limit int64, last v1.Usage) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.limit = max(0, limit)
@@ -47,14 +47,14 @@ func (q *Quota) SetLimit(limit int64, last v1.Usage) {
 }
 
 // Limit returns the limit in bytes; 0 means none.
-func (q *Quota) Limit() int64 {
+func (q *quota) Limit() int64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.limit
 }
 
 // Used returns the usage as far as it is known without a scan.
-func (q *Quota) Used() v1.Usage {
+func (q *quota) Used() v1.Usage {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return v1.Usage{Bytes: max(0, q.used), Files: q.files}
@@ -62,21 +62,21 @@ func (q *Quota) Used() v1.Usage {
 
 // SetUsed sets the usage that a scan measured. unmeasured is a reason of v1.UsageMeasured
 // if it did not measure the whole tree.
-func (q *Quota) SetUsed(u v1.Usage, unmeasured string) {
+func (q *quota) SetUsed(u v1.Usage, unmeasured string) {
 	q.mu.Lock()
 	q.known, q.used, q.files, q.unmeasured = true, u.Bytes, u.Files, unmeasured
 	q.mu.Unlock()
 }
 
 // Unmeasured returns why the last scan did not measure the whole tree; empty if it did.
-func (q *Quota) Unmeasured() string {
+func (q *quota) Unmeasured() string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.unmeasured
 }
 
 // Add adds n bytes that an operation created, or removes them if n is negative.
-func (q *Quota) Add(n int64) {
+func (q *quota) Add(n int64) {
 	q.mu.Lock()
 	q.used += n
 	q.mu.Unlock()
@@ -84,10 +84,10 @@ func (q *Quota) Add(n int64) {
 }
 
 // Fits returns v1.ErrSizeLimit if n more bytes exceed the limit.
-func (q *Quota) Fits(n int64) error { return q.reserve(n, 0) }
+func (q *quota) Fits(n int64) error { return q.reserve(n, 0) }
 
 // reserve is Fits, and reserves keep bytes if n bytes fit.
-func (q *Quota) reserve(n, keep int64) error {
+func (q *quota) reserve(n, keep int64) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	limit := int64(maxCounted)
@@ -102,28 +102,28 @@ func (q *Quota) reserve(n, keep int64) error {
 }
 
 // release returns n reserved bytes.
-func (q *Quota) release(n int64) {
+func (q *quota) release(n int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.reserved -= n
 }
 
-// OnDisk returns the bytes on disk that removing a file would free. One of several
+// onDisk returns the bytes on disk that removing a file would free. One of several
 // hard links frees nothing. Anything else counts at least one block because it
 // takes an inode, so that nobody can create more files than blocks.
-func OnDisk(info fs.FileInfo) int64 {
+func onDisk(info fs.FileInfo) int64 {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
-		return max(info.Size(), Block)
+		return max(info.Size(), blockBytes)
 	}
 	if st.Nlink > 1 && !info.IsDir() {
 		return 0
 	}
-	return InodeBytes(st)
+	return inodeBytes(st)
 }
 
-// InodeBytes returns the bytes on disk of an inode, whatever its number of links.
-func InodeBytes(st *syscall.Stat_t) int64 { return max(st.Blocks*512, Block) }
+// inodeBytes returns the bytes on disk of an inode, whatever its number of links.
+func inodeBytes(st *syscall.Stat_t) int64 { return max(st.Blocks*512, blockBytes) }
 
-// RoundUp rounds n bytes up to whole blocks.
-func RoundUp(n int64) int64 { return (n + Block - 1) / Block * Block }
+// roundUp rounds n bytes up to whole blocks.
+func roundUp(n int64) int64 { return (n + blockBytes - 1) / blockBytes * blockBytes }
