@@ -3,6 +3,7 @@ package volume
 import (
 	"context"
 	"errors"
+	"os"
 
 	v1 "berth/api/v1"
 	"berth/runtime/volume/archive"
@@ -24,7 +25,7 @@ func (f Files) Decompress(ctx context.Context, id string, d v1.Decompression) (g
 		return got, err
 	}
 	err = f.withVolume(ctx, id, d.Destination, func(vol *openVolume) error {
-		f, err := openRegular(vol.root, d.Archive)
+		f, err := vol.openFile(d.Archive, os.O_RDONLY)
 		if err != nil {
 			return refuseRead(d.Archive, err)
 		}

@@ -94,15 +94,30 @@ func (f *folder) each(do func(name string, info fs.FileInfo, err error) error) e
 // errNotRegular reports that an entry is not a regular file.
 var errNotRegular = errors.New("not a regular file")
 
-// openRegular opens the regular file name for reading, or returns errNotRegular. It examines the
-// entry before it opens it, and opens the one that it examined: opening a device could act on the
-// host, and opening a FIFO could wait.
-func (f *folder) openRegular(name string) (*os.File, error) {
+// find returns a handle of the entry name, whatever it is, without opening it.
+func (f *folder) find(name string) (*os.File, error) {
 	fd, err := unix.Openat(int(f.file.Fd()), name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: name, Err: err}
 	}
-	found := os.NewFile(uintptr(fd), name)
+	return os.NewFile(uintptr(fd), name), nil
+}
+
+// self returns a path that leads to the file of a handle, whatever has its name now.
+func self(f *os.File) string { return "/proc/self/fd/" + strconv.Itoa(int(f.Fd())) }
+
+// openRegular opens the regular file name for reading, or returns errNotRegular.
+func (f *folder) openRegular(name string) (*os.File, error) {
+	return f.openFile(name, os.O_RDONLY)
+}
+
+// openFile is openRegular with flags of open(2). It examines the entry before it opens it, and opens
+// the one that it examined: opening a device could act on the host, and opening a FIFO could wait.
+func (f *folder) openFile(name string, flags int) (*os.File, error) {
+	found, err := f.find(name)
+	if err != nil {
+		return nil, err
+	}
 	defer found.Close()
 	info, err := found.Stat()
 	if err != nil {
@@ -111,7 +126,7 @@ func (f *folder) openRegular(name string) (*os.File, error) {
 	if !info.Mode().IsRegular() {
 		return nil, &os.PathError{Op: "open", Path: name, Err: errNotRegular}
 	}
-	return os.OpenFile("/proc/self/fd/"+strconv.Itoa(fd), os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
+	return os.OpenFile(self(found), flags|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
 }
 
 // rename renames the entry old to the entry name of dst. flags are those of renameat2; a file

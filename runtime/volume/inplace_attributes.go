@@ -2,7 +2,6 @@ package volume
 
 import (
 	"context"
-	"fmt"
 	"io/fs"
 	"os"
 	"syscall"
@@ -19,21 +18,72 @@ func (n InPlace) SetAttributes(ctx context.Context, id, p string, a v1.FileAttri
 		return false, err
 	}
 	err = n.files.withVolume(ctx, id, p, func(vol *openVolume) error {
-		info, err := vol.root.Stat(p)
+		dir, base, err := vol.resolve(p)
 		if err != nil {
 			return err
 		}
-		if err := checkAttributes(p, info, a); err != nil {
+		defer dir.close()
+		found, err := dir.find(base)
+		if err != nil {
 			return err
 		}
-		c := changeOf(info, a)
-		changed, err = c.apply(
-			func(size int64) error { return resize(vol, p, size) },
-			func(mode fs.FileMode) error { return vol.root.Chmod(p, mode) },
-			func(accessed, edited time.Time) error { return vol.root.Chtimes(p, accessed, edited) })
+		defer found.Close()
+		changed, err = setAttributes(vol, found, p, a)
 		return err
 	})
 	return changed, err
+}
+
+// SetAttributes changes the attributes of the open file. It checks all of them before it
+// changes one.
+func (h *openedFile) SetAttributes(a v1.FileAttributes) (changed bool, err error) {
+	done, err := h.change()
+	if err != nil {
+		return false, err
+	}
+	defer done()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	changed, err = setAttributes(h.vol, h.file, h.path, a)
+	return changed, refuse(h.path, err)
+}
+
+// setAttributes changes the attributes of the file or folder of a handle, whose path is p.
+func setAttributes(vol *openVolume, f *os.File, p string, a v1.FileAttributes) (changed bool, err error) {
+	info, err := f.Stat()
+	if err == nil {
+		err = checkAttributes(p, info, a)
+	}
+	if err != nil {
+		return false, err
+	}
+	if a.Size != nil && *a.Size != info.Size() {
+		if err := resize(vol, f, info, *a.Size); err != nil {
+			return false, err
+		}
+		changed = true
+	}
+	if a.Mode != nil && *a.Mode == a.Mode.Perm() && *a.Mode != info.Mode().Perm() {
+		if err := os.Chmod(self(f), *a.Mode); err != nil {
+			return changed, err
+		}
+		changed = true
+	}
+	if a.Accessed != nil || a.Edited != nil {
+		if err := os.Chtimes(self(f), timeOf(a.Accessed), timeOf(a.Edited)); err != nil {
+			return changed, err
+		}
+		changed = true
+	}
+	return changed, nil
+}
+
+// timeOf returns the zero time for nil, which changes nothing.
+func timeOf(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return *t
 }
 
 // checkAttributes refuses what no client may set. A mode or an owner that the file has
@@ -54,89 +104,17 @@ func checkAttributes(p string, info fs.FileInfo, a v1.FileAttributes) error {
 	return nil
 }
 
-// attributeChange is what a change of attributes changes. A zero field stays as it is.
-type attributeChange struct {
-	size             *int64
-	mode             *fs.FileMode
-	accessed, edited time.Time
-}
-
-// changeOf returns what a changes of a file.
-func changeOf(info fs.FileInfo, a v1.FileAttributes) (c attributeChange) {
-	if a.Size != nil && *a.Size != info.Size() {
-		c.size = a.Size
-	}
-	if a.Mode != nil && *a.Mode == a.Mode.Perm() && *a.Mode != info.Mode().Perm() {
-		c.mode = a.Mode
-	}
-	if a.Accessed != nil {
-		c.accessed = *a.Accessed
-	}
-	if a.Edited != nil {
-		c.edited = *a.Edited
-	}
-	return c
-}
-
-func (c attributeChange) hasTimes() bool { return !c.accessed.IsZero() || !c.edited.IsZero() }
-
-// apply changes a file by the functions that set its attributes. It reports whether it has changed
-// any.
-func (c attributeChange) apply(resize func(int64) error, chmod func(fs.FileMode) error, chtimes func(accessed, edited time.Time) error) (changed bool, err error) {
-	if c.size != nil {
-		err = resize(*c.size)
-		changed = err == nil
-	}
-	if c.mode != nil && err == nil {
-		err = chmod(*c.mode)
-		changed = changed || err == nil
-	}
-	if c.hasTimes() && err == nil {
-		err = chtimes(c.accessed, c.edited)
-		changed = changed || err == nil
-	}
-	return changed, err
-}
-
-// SetAttributes changes the attributes of the open file. It checks all of them before it
-// changes one.
-func (h *openedFile) SetAttributes(a v1.FileAttributes) (changed bool, err error) {
-	done, err := h.change()
-	if err != nil {
-		return false, err
-	}
-	defer done()
-	info, err := h.file.Stat()
-	if err == nil {
-		err = checkAttributes(h.path, info, a)
-	}
-	if err != nil {
-		return false, h.refuse(err)
-	}
-	c := changeOf(info, a)
-	changed, err = c.apply(h.resize, h.file.Chmod, func(accessed, edited time.Time) error {
-		return os.Chtimes(fmt.Sprint("/proc/self/fd/", h.file.Fd()), accessed, edited)
-	})
-	return changed, h.refuse(err)
-}
-
-// resize sets the size of the file. Growth counts against the limit, although it occupies
-// nothing until it is written.
-func (h *openedFile) resize(size int64) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if err := h.quota.Fits(max(0, size-h.base)); err != nil {
+// resize sets the size of a regular file, which info describes. Growth must fit in the limit,
+// although it occupies nothing until it is written.
+func resize(vol *openVolume, f *os.File, info fs.FileInfo, size int64) error {
+	if err := vol.quota.Fits(max(0, size-max(info.Size(), diskBytes(info)))); err != nil {
 		return err
 	}
-	return h.truncate(size)
-}
-
-// resize sets the size of a regular file.
-func resize(vol *openVolume, p string, size int64) error {
-	h, err := openExisting(vol, p, v1.OpenMode{Write: true})
-	if err != nil {
+	if err := os.Truncate(self(f), size); err != nil {
 		return err
 	}
-	defer h.Close()
-	return h.resize(size)
+	if after, err := f.Stat(); err == nil {
+		vol.quota.Add(diskBytes(after) - diskBytes(info))
+	}
+	return nil
 }

@@ -70,11 +70,11 @@ func openInPlace(vol *openVolume, p string, mode v1.OpenMode) (h *openedFile, er
 func openFlags(mode v1.OpenMode) int {
 	switch {
 	case mode.Write && mode.Read:
-		return os.O_RDWR | syscall.O_NOCTTY
+		return os.O_RDWR
 	case mode.Write:
-		return os.O_WRONLY | syscall.O_NOCTTY
+		return os.O_WRONLY
 	}
-	return os.O_RDONLY | syscall.O_NOCTTY
+	return os.O_RDONLY
 }
 
 // createInPlace creates a file at p, where nothing may be.
@@ -83,48 +83,36 @@ func createInPlace(vol *openVolume, p string, mode v1.OpenMode) (*openedFile, er
 	if err != nil {
 		return nil, err
 	}
-	info, err := finishNew(vol.m, f, 0o644)
-	if err != nil {
+	if err := vol.finish(f, 0o644); err != nil {
 		f.Close()
 		return nil, errors.Join(err, vol.root.Remove(p))
 	}
 	vol.quota.Add(blockBytes)
-	h := newOpenedFile(vol, f, p, mode, info)
+	h := newOpenedFile(vol, f, p, mode)
 	h.created = true
 	return h, nil
 }
 
-// openExisting opens the regular file that p leads to. It opens nothing else, which might
-// have effects.
+// openExisting opens the regular file that p leads to.
 func openExisting(vol *openVolume, p string, mode v1.OpenMode) (*openedFile, error) {
-	info, err := vol.root.Stat(p)
-	switch {
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, notAFile(p)
-	case mode.Create && mode.Exclusive:
-		return nil, exists(p)
-	}
-	f, err := vol.root.OpenFile(p, openFlags(mode)|syscall.O_NONBLOCK, 0) // a FIFO in its place must not block open(2)
+	f, err := vol.openFile(p, openFlags(mode))
 	if err != nil {
 		return nil, err
 	}
-	info, err = f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = notAFile(p)
+	if mode.Create && mode.Exclusive {
+		f.Close()
+		return nil, exists(p)
+	}
+	info, err := f.Stat()
+	if err == nil && mode.Truncate && mode.Write && info.Size() > 0 {
+		err = resize(vol, f, info, 0)
 	}
 	if err != nil {
 		f.Close()
 		return nil, err
 	}
-	h := newOpenedFile(vol, f, p, mode, info)
-	if mode.Truncate && mode.Write && info.Size() > 0 {
-		h.emptied = true
-		if err := h.truncate(0); err != nil {
-			return nil, errors.Join(err, h.Close())
-		}
-	}
+	h := newOpenedFile(vol, f, p, mode)
+	h.emptied = mode.Truncate && mode.Write && info.Size() > 0
 	return h, nil
 }
 

@@ -35,6 +35,16 @@ func (vol *openVolume) follow(p string) (string, error) {
 	return "", syscall.ELOOP
 }
 
+// resolve opens the folder of what p leads to, and returns the name in it.
+func (vol *openVolume) resolve(p string) (dir *folder, base string, err error) {
+	if p, err = vol.follow(p); err != nil {
+		return nil, "", err
+	}
+	up, base := split(p)
+	dir, err = openFolder(vol.root, up)
+	return dir, base, err
+}
+
 // inside reports whether a link at name, a path from the volume's root, stays in
 // the volume if it points to target. It compares text and resolves no links.
 func inside(name, target string) bool {

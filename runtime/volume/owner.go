@@ -29,20 +29,14 @@ func chownLike(f *os.File, other fs.FileInfo) error {
 
 // finish sets the mode and the owner of a new file or folder.
 func (vol *openVolume) finish(f *os.File, mode fs.FileMode) error {
-	_, err := finishNew(vol.m, f, mode)
-	return err
-}
-
-// finishNew is finish, and describes f as it was before its mode was set.
-func finishNew(m *Manager, f *os.File, mode fs.FileMode) (fs.FileInfo, error) {
-	if uid, gid := m.owner(); uid >= 0 || gid >= 0 {
+	if uid, gid := vol.m.owner(); uid >= 0 || gid >= 0 {
 		if err := f.Chown(uid, gid); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	info, err := f.Stat()
 	if err == nil && info.Mode()&^fs.ModeType != mode { // the umask has changed it, or the folder's setgid
 		err = f.Chmod(mode)
 	}
-	return info, err
+	return err
 }

@@ -198,8 +198,8 @@ func (p *projects) remove(id string) error {
 
 // The kernel's structures and numbers, of linux/fs.h and linux/quota.h.
 const (
-	getAttributes  = 0x801c581f // FS_IOC_FSGETXATTR
-	setAttributes  = 0x401c5820 // FS_IOC_FSSETXATTR
+	fsGetXattr     = 0x801c581f // FS_IOC_FSGETXATTR
+	fsSetXattr     = 0x401c5820 // FS_IOC_FSSETXATTR
 	inheritProject = 0x200      // FS_XFLAG_PROJINHERIT
 	projectQuota   = 2          // PRJQUOTA
 	getQuota       = 0x800007   // Q_GETQUOTA
@@ -220,7 +220,7 @@ type dqblk struct {
 }
 
 func attributesOf(d *os.File) (a fsxattr, err error) {
-	return a, ioctl(d, getAttributes, &a)
+	return a, ioctl(d, fsGetXattr, &a)
 }
 
 // setProject sets the project of a folder, which new entries inherit.
@@ -233,7 +233,7 @@ func setProject(d *os.File, project uint32) error {
 	if project == 0 {
 		a.flags &^= inheritProject
 	}
-	return ioctl(d, setAttributes, &a)
+	return ioctl(d, fsSetXattr, &a)
 }
 
 func ioctl(d *os.File, request uintptr, a *fsxattr) error {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"syscall"
 
 	v1 "berth/api/v1"
 )
@@ -21,32 +20,18 @@ func (f Files) Open(ctx context.Context, id, p string) (*os.File, error) {
 		return nil, err
 	}
 	defer vol.close()
-	file, err := openRegular(vol.root, p)
+	file, err := vol.openFile(p, os.O_RDONLY)
 	return file, refuseRead(p, err)
 }
 
-// openRegular checks the type before and after it opens p. O_NONBLOCK keeps open(2)
-// from waiting if p was replaced by a FIFO in between.
-func openRegular(r *os.Root, p string) (*os.File, error) {
-	info, err := r.Stat(p)
+// openFile opens the regular file that p leads to, with flags of open(2).
+func (vol *openVolume) openFile(p string, flags int) (*os.File, error) {
+	dir, base, err := vol.resolve(p)
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() {
-		return nil, notAFile(p)
-	}
-	f, err := r.OpenFile(p, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
-	if err != nil {
-		return nil, err
-	}
-	if info, err = f.Stat(); err == nil && !info.Mode().IsRegular() {
-		err = notAFile(p)
-	}
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	return f, nil
+	defer dir.close()
+	return dir.openFile(base, flags)
 }
 
 func notAFile(p string) error { return v1.Errorf(v1.InvalidRequest, "Not a file: %s", p) }
