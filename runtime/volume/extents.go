@@ -11,29 +11,32 @@ import (
 	v1 "berth/api/v1"
 )
 
+// extent returns the part of a file, up to size, that is the first with data at or after pos; it is
+// empty if there is none. A file system without holes has one extent.
+func extent(file *os.File, pos, size int64) (begin, end int64) {
+	begin, err := file.Seek(pos, unix.SEEK_DATA)
+	switch {
+	case errors.Is(err, syscall.ENXIO): // holes up to the end
+		return size, size
+	case err != nil:
+		return pos, size
+	}
+	if end, err = file.Seek(begin, unix.SEEK_HOLE); err != nil {
+		end = size
+	}
+	return min(begin, size), min(end, size)
+}
+
 // eachExtent calls f for the parts of file, up to size, that have data; between them
-// are holes. A part has at most 64 MiB, so that f can check its context often. A
-// file system without holes has one extent.
+// are holes. A part has at most 64 MiB, so that f can check its context often.
 func eachExtent(file *os.File, size int64, f func(off, n int64) error) error {
 	const most = 64 << 20
 	for off := int64(0); off < size; {
-		begin, err := file.Seek(off, unix.SEEK_DATA)
-		if errors.Is(err, syscall.ENXIO) {
-			return nil // holes up to the end
-		}
-		end := size
-		if err != nil {
-			begin = off
-		} else if end, err = file.Seek(begin, unix.SEEK_HOLE); err != nil {
-			end = size
-		}
-		end = min(end, size)
-		for begin < end {
-			n := min(end-begin, most)
-			if err := f(begin, n); err != nil {
+		begin, end := extent(file, off, size)
+		for ; begin < end; begin += most {
+			if err := f(begin, min(end-begin, most)); err != nil {
 				return err
 			}
-			begin += n
 		}
 		off = max(end, off+1)
 	}
@@ -62,7 +65,7 @@ func (h *holeReader) Read(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 	if h.pos >= h.stop {
-		h.next()
+		h.data, h.stop = extent(h.file, h.pos, h.size)
 		if h.holes += h.data - h.pos; h.holes > h.maxHoles {
 			return 0, errHoles
 		}
@@ -86,20 +89,3 @@ func (h *holeReader) Read(p []byte) (int, error) {
 
 // errHoles refuses files whose holes would take long to write as zeros.
 var errHoles = v1.Errorf(v1.SizeLimit, "Files have too many bytes of holes for an archive: leave out sparse files")
-
-// next finds the extent at or after pos.
-func (h *holeReader) next() {
-	h.data, h.stop = h.size, h.size
-	begin, err := h.file.Seek(h.pos, unix.SEEK_DATA)
-	if errors.Is(err, syscall.ENXIO) {
-		return
-	}
-	if err != nil {
-		h.data = h.pos
-		return
-	}
-	h.data = min(begin, h.size)
-	if end, err := h.file.Seek(begin, unix.SEEK_HOLE); err == nil {
-		h.stop = min(end, h.size)
-	}
-}

@@ -56,7 +56,7 @@ func (f *folder) enter(name string, info fs.FileInfo) (*folder, error) {
 
 func (f *folder) close() {
 	f.file.Close()
-	f.Root.Close() // not that of file
+	f.Close() // the os.Root
 }
 
 // sync makes the names in the folder durable.
