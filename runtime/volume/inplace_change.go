@@ -3,6 +3,8 @@ package volume
 import (
 	"context"
 	"errors"
+	"io/fs"
+	"os"
 	"path"
 	"syscall"
 
@@ -55,7 +57,7 @@ func (n InPlace) Remove(ctx context.Context, id, p string) error {
 			err = dir.Remove(base)
 		}
 		if err == nil {
-			vol.quota.Add(-onDisk(info))
+			countRemoved(vol, info)
 		}
 		return err
 	})
@@ -79,6 +81,17 @@ func (n InPlace) RemoveFolder(ctx context.Context, id, p string) error {
 		}
 		return err
 	})
+}
+
+// countRemoved takes a removed entry from the usage. What an open handle keeps is counted until a
+// scan finds that it is closed.
+func countRemoved(vol *openVolume, removed fs.FileInfo) {
+	for _, h := range vol.m.handles(vol.id) {
+		if info, err := h.file.Stat(); err == nil && os.SameFile(info, removed) {
+			return
+		}
+	}
+	vol.quota.Add(-onDisk(removed))
 }
 
 // Rename moves src to dst. If replace is true, it replaces what is at dst as rename(2)
@@ -120,7 +133,7 @@ func renameOver(vol *openVolume, from *folder, old string, to *folder, base stri
 	}
 	err = from.rename(old, to, base, 0)
 	if err == nil && missing == nil && inodeOf(replaced) != inodeOf(moved) {
-		vol.quota.Add(-onDisk(replaced))
+		countRemoved(vol, replaced)
 	}
 	return err
 }
