@@ -1,10 +1,8 @@
 package life
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/url"
 	"reflect"
 	"slices"
 	"sync"
@@ -200,7 +198,7 @@ func bareFifty(b *testing.B, e *enginetest.Client, spec map[string]any, workers 
 func BenchmarkComeBack(b *testing.B) {
 	d := berthtest.Start(b, berthtest.Options{})
 	fifty(b, d)
-	var ping, ready, all, bare []float64
+	var ping, ready, all []float64
 	for range comeBacks {
 		d.Kill9(b)
 		began := time.Now()
@@ -211,38 +209,12 @@ func BenchmarkComeBack(b *testing.B) {
 		ready = append(ready, milliseconds(time.Since(began)))
 		berthtest.Until(b, time.Minute, "all run", func() bool { return running(b, d) == many })
 		all = append(all, milliseconds(time.Since(began)))
-		bare = append(bare, bareComeBack(b, d))
 	}
 	table.Add(b, table.Row{Measure: "kill -9 with 50 running until all are running", Unit: "ms", Berth: all, Goal: table.AtMost(250)})
 	b.ReportMetric(median(ping), "ping-ms")
 	b.ReportMetric(median(ready), "ready-ms")
 	b.ReportMetric(median(all), "all-running-ms")
 	b.ReportMetric(0, "ns/op")
-}
-
-// bareComeBack lists the containers of a daemon, inspects each and reads the end of its
-// log, with eight workers.
-func bareComeBack(b *testing.B, d *berthtest.Berth) float64 {
-	b.Helper()
-	began := time.Now()
-	var list []struct{ ID string }
-	require.NoError(b, json.Unmarshal(d.Engine.Must(b, http.MethodGet, "/containers/json?all=1&filters="+url.QueryEscape(`{"label":["io.berth.store=`+d.Store()+`"]}`), nil), &list))
-	ids := make(chan string, len(list))
-	for _, c := range list {
-		ids <- c.ID
-	}
-	close(ids)
-	var wg sync.WaitGroup
-	for range 8 {
-		wg.Go(func() {
-			for id := range ids {
-				d.Engine.Must(b, http.MethodGet, "/containers/"+id+"/json", nil)
-				d.Engine.Must(b, http.MethodGet, "/containers/"+id+"/logs?stdout=1&stderr=1&timestamps=1&tail=100", nil)
-			}
-		})
-	}
-	wg.Wait()
-	return milliseconds(time.Since(began))
 }
 
 func running(b *testing.B, d *berthtest.Berth) (n int) {
