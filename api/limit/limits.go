@@ -145,7 +145,7 @@ func SFTPFiles() Bounds {
 	return Bounds{All: all, Tenant: max(1, all/4), Object: 100}
 }
 
-// Table returns the table of all limits in hack/docs/operation.md.
+// Table returns the table of all limits in hack/docs/operator.md.
 func Table() string {
 	var b strings.Builder
 	b.WriteString("| what | of one tenant | of one container or volume | in all | beyond it |\n|---|---|---|---|---|\n")

@@ -201,9 +201,9 @@ func TestNetwork(t *testing.T) {
 	require.NotEqual(t, Network("10.0.0.1"), Network("10.0.0.2"))
 }
 
-// TestTable: the table of hack/docs/operation.md is that of this package.
+// TestTable: the table of hack/docs/operator.md is that of this package.
 func TestTable(t *testing.T) {
-	raw, err := os.ReadFile("../../hack/docs/operation.md")
+	raw, err := os.ReadFile("../../hack/docs/operator.md")
 	require.NoError(t, err)
 	_, text, found := strings.Cut(string(raw), "### At once, and how often\n")
 	require.True(t, found)

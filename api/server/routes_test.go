@@ -58,7 +58,7 @@ func TestParametersMatchOpenAPI(t *testing.T) {
 }
 
 // TestScopesInDocument compares the table of scopes, and the list of links, in
-// hack/docs/api.md with the table of routes.
+// hack/docs/panel.md with the table of routes.
 func TestScopesInDocument(t *testing.T) {
 	h, doc := newHarness(t), openapitest.Document(t)
 	named := map[string]string{} // the scope of each operation that the table names
@@ -72,7 +72,7 @@ func TestScopesInDocument(t *testing.T) {
 	links := quoted(regexp.MustCompile(`(?s)vendor header:(.*?)\n\n`).FindString(section(t, "Links and tickets")))
 	for _, r := range h.server.table {
 		id := doc.Paths.Value(braces(r.path)).GetOperation(r.method).OperationID
-		require.Equal(t, r.is(queryToken), slices.Contains(links, id), "links of hack/docs/api.md: %s", id)
+		require.Equal(t, r.is(queryToken), slices.Contains(links, id), "links of hack/docs/panel.md: %s", id)
 		if r.is(public) || r.scope == v1.ScopeRead {
 			require.NotContains(t, named, id, "only the row of read leaves its operations out")
 			continue
@@ -81,23 +81,23 @@ func TestScopesInDocument(t *testing.T) {
 		if want == "" {
 			want = "none"
 		}
-		require.Equal(t, want, named[id], "scopes of hack/docs/api.md: %s", id)
+		require.Equal(t, want, named[id], "scopes of hack/docs/panel.md: %s", id)
 		delete(named, id)
 	}
-	require.Empty(t, named, "hack/docs/api.md names operations that are not there")
+	require.Empty(t, named, "hack/docs/panel.md names operations that are not there")
 	for _, scope := range v1.Scopes() {
-		require.True(t, slices.ContainsFunc(rows, func(row []string) bool { return row[1] == string(scope) }), "hack/docs/api.md lacks the scope %s", scope)
+		require.True(t, slices.ContainsFunc(rows, func(row []string) bool { return row[1] == string(scope) }), "hack/docs/panel.md lacks the scope %s", scope)
 	}
 }
 
-// section returns a section of hack/docs/api.md.
+// section returns a section of hack/docs/panel.md.
 func section(t *testing.T, title string) string {
 	t.Helper()
-	text, err := os.ReadFile("../../hack/docs/api.md")
+	text, err := os.ReadFile("../../hack/docs/panel.md")
 	require.NoError(t, err)
-	_, rest, found := strings.Cut(string(text), "\n## "+title+"\n")
+	_, rest, found := strings.Cut(string(text), "\n### "+title+"\n")
 	require.True(t, found, title)
-	rest, _, _ = strings.Cut(rest, "\n## ")
+	rest, _, _ = strings.Cut(rest, "\n### ")
 	return rest
 }
 

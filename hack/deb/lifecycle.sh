@@ -59,7 +59,7 @@ equal "$(debian dpkg --verify berth)" ''
 [ -L etc/systemd/system/multi-user.target.wants/berth.service ] || die 'the unit is not enabled'
 grep -q '^ExecStart=/usr/bin/berth serve$' usr/lib/systemd/system/berth.service
 debian bash -n /usr/share/bash-completion/completions/berth
-for page in man1/berth.1 man1/berth-serve.1 man5/berth.yaml.5; do gzip -t "usr/share/man/$page.gz"; done
+for page in man1/berth.1 man1/berth-serve.1; do gzip -t "usr/share/man/$page.gz"; done
 first=$(token)
 
 begin 'a container is stored'

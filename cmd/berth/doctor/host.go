@@ -22,7 +22,7 @@ import (
 func (e *examination) path(p string) string { return filepath.Join("/", e.Root, p) }
 
 // What the store refuses changes at is at most 256 MiB, and files stop at 512 MiB or a
-// tenth of the disk: see hack/docs/operation.md.
+// tenth of the disk: see hack/docs/operator.md.
 const (
 	diskFail = 256 << 20 // bytes
 	diskWarn = 1 << 30

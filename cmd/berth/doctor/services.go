@@ -147,7 +147,7 @@ func checkBucket(ctx context.Context, c v1.S3Config) Result {
 	}
 	if err != nil {
 		return failed(fmt.Sprintf("the bucket %s at %s cannot be used: %v", c.Bucket, c.Endpoint, err),
-			"check backups.s3, the bucket, what its key may do (hack/docs/backups.md), and the host's firewall")
+			"check backups.s3, the bucket, what its key may do (hack/docs/operator.md), and the host's firewall")
 	}
 	return ok(fmt.Sprintf("the bucket %s at %s answers", c.Bucket, c.Endpoint))
 }

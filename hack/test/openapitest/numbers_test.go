@@ -12,7 +12,7 @@ import (
 	"berth/api"
 )
 
-// numbers are the constants whose values the document or api.md state.
+// numbers are the constants whose values the document or panel.md state.
 var numbers = []struct {
 	file, name, value string
 	texts             []string
@@ -43,13 +43,13 @@ var numbers = []struct {
 
 // TestNumbers fails if a number of the code changes and its texts stay.
 func TestNumbers(t *testing.T) {
-	prose, err := os.ReadFile("../../docs/api.md")
+	prose, err := os.ReadFile("../../docs/panel.md")
 	require.NoError(t, err)
 	all := strings.Join(strings.Fields(string(api.Document)+string(prose)), " ")
 	for _, n := range numbers {
 		require.Equal(t, n.value, source(t, "../../../"+n.file, n.name), "%s of %s: change its texts %q too", n.name, n.file, n.texts)
 		for _, text := range n.texts {
-			require.True(t, strings.Contains(all, text), "%s of %s is %s: %q is neither in api/openapi.yaml nor in hack/docs/api.md", n.name, n.file, n.value, text)
+			require.True(t, strings.Contains(all, text), "%s of %s is %s: %q is neither in api/openapi.yaml nor in hack/docs/panel.md", n.name, n.file, n.value, text)
 		}
 	}
 }

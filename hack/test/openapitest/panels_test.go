@@ -14,10 +14,10 @@ var (
 	placeholder = regexp.MustCompile(`<[a-z_]+>|\{[a-z_]+\}`)
 )
 
-// berths returns the text of hack/docs/panels.md without the columns about wings.
+// berths returns the text of hack/docs/panel.md without the columns about wings.
 func berths(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/panels.md")
+	text, err := os.ReadFile("../../docs/panel.md")
 	require.NoError(t, err)
 	var b strings.Builder
 	wings := false
@@ -52,6 +52,6 @@ func TestPanelsPage(t *testing.T) {
 	require.Greater(t, len(requests), 40)
 	for _, r := range requests {
 		name := r[1] + " " + placeholder.ReplaceAllString(r[2], "<>")
-		require.True(t, known[name], "hack/docs/panels.md names %s, which is not in the document", r[0])
+		require.True(t, known[name], "hack/docs/panel.md names %s, which is not in the document", r[0])
 	}
 }
