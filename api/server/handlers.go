@@ -56,7 +56,7 @@ func newHandlers(d Deps, a access, all *auth.Sessions, bodies *edge.Bodies) hand
 			Forget: a.forget, Pace: func(ctx context.Context, p auth.Principal) error { return a.auditor.pace.Wait(ctx, p.Tenant()) }, Finish: a.auditor.finishMessage,
 		})},
 		config:   configuration{settings: d.Settings, version: d.Version, log: a.log},
-		node:     node{d.Settings, d.Node, d.Store},
+		node:     node{d.Node, d.Store},
 		profiles: profiles{settings: d.Settings, busy: &sync.Mutex{}},
 	}
 }

@@ -140,7 +140,9 @@ func newHarnessWith(t *testing.T, change func(*Deps), more ...route) *harness {
 	h.hub = stream.New(t.TempDir(), stream.Options{})
 	deps := Deps{Page: ui.New, Store: db, Settings: h.settings, Hub: h.hub, Console: h.console, Stats: h.console,
 		Registerer: h.registry, Gatherer: h.registry, Version: "1.2.3",
-		Node: func() v1.Node { return v1.Node{Node: "host-1", Version: "1.2.3", CPUs: 2} }}
+		Node: func() v1.Node {
+			return v1.Node{Node: "host-1", Version: "1.2.3", CPUs: 2, Features: v1.Defaults().Features()}
+		}}
 	change(&deps)
 	h.hub = deps.Hub
 	h.server = newServer(deps, more...)

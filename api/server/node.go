@@ -1,7 +1,6 @@
 package server
 
 import (
-	"berth/api/auth"
 	"berth/api/server/edge"
 	v1 "berth/api/v1"
 	"berth/store"
@@ -9,7 +8,6 @@ import (
 
 // node holds the handler that describes the host.
 type node struct {
-	settings auth.Settings
 	observed func() v1.Node
 	store    *store.Store
 }
@@ -21,7 +19,7 @@ func (s node) get(c *call) (v1.Node, error) {
 		return v1.Node{}, edge.ErrUnavailable
 	}
 	n := s.observed()
-	n.Features, n.Containers = s.settings.Current().Features(), map[v1.Phase]int{}
+	n.Containers = map[v1.Phase]int{}
 	for _, p := range v1.Phases() {
 		n.Containers[p] = 0
 	}

@@ -18,6 +18,7 @@ import (
 	v1 "berth/api/v1"
 	"berth/cmd/berth/config"
 	engine "berth/runtime"
+	hostvolume "berth/runtime/volume"
 	"berth/store"
 )
 
@@ -58,8 +59,12 @@ func TestUnreadyStore(t *testing.T) {
 // TestNodeBeforeEngineVersion: an engine that answered the first check, and not yet the question
 // for its version, is not reported with an empty one.
 func TestNodeBeforeEngineVersion(t *testing.T) {
-	d := &daemon{settings: config.NewSettings(config.Loaded{}, func() (config.Loaded, error) { return config.Loaded{}, nil }, nil)}
+	volumes, err := hostvolume.New(t.TempDir(), hostvolume.Options{})
+	require.NoError(t, err)
+	c := v1.Config{Storage: v1.StorageConfig{HardLimit: v1.HardLimitAuto}}
+	d := &daemon{volumes: volumes, settings: config.NewSettings(config.Loaded{Config: c}, nil, nil)}
 	n := newNode(d)
+	require.False(t, n.view().Features["hard_limits"], "they are configured, and not in force")
 	d.health.Store(&health{at: time.Now()})
 	require.Equal(t, v1.NodeEngine{}, n.view().Engine)
 	n.engine.Store(&engine.EngineInfo{Version: "28.1"})
