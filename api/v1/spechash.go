@@ -21,6 +21,8 @@ import (
 // two such fields with the same value must not have the same hash.
 func (s ContainerSpec) SpecHash() string {
 	s = WithDefaults(s)
+	// A request may have an empty list where the stored spec has none.
+	s.Ports, s.Env, s.Labels, s.Mounts = orNil(s.Ports), orNilMap(s.Env), orNilMap(s.Labels), orNil(s.Mounts)
 	type limits struct{ Memory, CPU, Pids, Cpuset bool }
 	parts := []any{s.InstallGeneration, s.Image, s.VolumeID, s.StartupCommand, s.Ports, s.Env, s.User, s.Workdir, *s.TTY,
 		s.Labels, pinned(s.Mounts), s.Stop.Signal, s.Limits.IOWeight,
@@ -60,6 +62,20 @@ func pinned(mounts []Mount) any {
 		return mounts
 	}
 	return []any{"pinned", mounts}
+}
+
+func orNil[T any](list []T) []T {
+	if len(list) == 0 {
+		return nil
+	}
+	return list
+}
+
+func orNilMap[T any](m map[string]T) map[string]T {
+	if len(m) == 0 {
+		return nil
+	}
+	return m
 }
 
 // InstallHash returns a hash that changes when the installation has to run again.

@@ -94,3 +94,15 @@ func change(t *testing.T, v reflect.Value, initial string) {
 		t.Fatalf("no other value for a %s", v.Kind())
 	}
 }
+
+// TestSpecHashOfEmptyLists: a container is not created again because its request has an empty list,
+// which the store leaves out.
+func TestSpecHashOfEmptyLists(t *testing.T) {
+	empty := ContainerSpec{Image: "i", Ports: []Port{}, Env: map[string]string{}, Labels: map[string]string{}, Mounts: []Mount{}}
+	require.Equal(t, ContainerSpec{Image: "i"}.SpecHash(), empty.SpecHash())
+	text, err := json.Marshal(empty)
+	require.NoError(t, err)
+	var stored ContainerSpec
+	require.NoError(t, json.Unmarshal(text, &stored))
+	require.Equal(t, stored.SpecHash(), empty.SpecHash())
+}

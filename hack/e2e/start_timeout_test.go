@@ -38,7 +38,7 @@ func TestStartTimeoutOverKills(t *testing.T) {
 	why := "did not become running within 3s: no line matched start_pattern `never printed`"
 	for id, retried := range map[string]bool{"waits": false, "retries": true} {
 		c := b.State(t, id, "exit")
-		require.Equal(t, why, c.Message)
+		require.EqualValues(t, why, c.Message)
 		require.Equal(t, 0, *c.ExitCode)
 		require.Equal(t, retried, c.NextRetryAt != nil)
 		require.Equal(t, v1.False, unmatched(c).Status)

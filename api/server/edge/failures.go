@@ -92,7 +92,7 @@ func (s *Server) WrongVendor(c *fiber.Ctx, expected string) {
 	c.Set("X-Expected-Accept", expected)
 	address := s.ClientIP(c)
 	if s.failures.mayLog(address) {
-		accept := c.Get(fiber.HeaderAccept)
+		accept := MaskTokens(c.Get(fiber.HeaderAccept))
 		s.log.Warn("invalid vendor header: send the expected Accept header", slog.String("request", RequestID(c)),
 			slog.String("address", address), slog.String("expected", expected),
 			slog.String("accept", accept[:min(len(accept), shownAccept)]))
