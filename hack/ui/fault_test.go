@@ -18,7 +18,7 @@ import (
 func TestReconnect(t *testing.T) {
 	t.Parallel()
 	b := berthtest.Start(t, berthtest.Options{})
-	b.Made(t, "count", berthtest.Spec{"startup_command": "n=0; while [ ! -e enough ]; do n=$((n+1)); echo line $n; sleep 0.1; done; echo the end; sleep 1000"})
+	b.Made(t, "count", berthtest.Spec{"startup_command": "n=0; while [ ! -e enough ]; do n=$((n+1)); echo line $n; sleep 0.3; done; echo the end; sleep 1000"})
 	p := openTab(t)
 	p.login(b, b.Token)
 	p.goTo("#/containers/count/console")
