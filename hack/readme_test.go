@@ -226,7 +226,7 @@ func (r *reader) get(path string) string {
 }
 
 // metricsExist requires that every metric of the documents is exported. Those of
-// containers, volumes and backups exist only with one, and a limit only where it is
+// containers, volumes and backups exist only with one, those of SFTP and a limit only where it is
 // configured: hack/deploy queries them.
 func (r *reader) metricsExist() {
 	r.t.Helper()
@@ -236,7 +236,7 @@ func (r *reader) metricsExist() {
 	names := regexp.MustCompile("`((?:berth|workqueue)_[a-z_]+)[`{]").FindAllStringSubmatch(string(text), -1)
 	require.Greater(r.t, len(names), 5)
 	for _, name := range names {
-		if !slices.ContainsFunc([]string{"berth_container_", "berth_volume_", "berth_backup_last_", "berth_backup_limit_", "berth_backup_policy_"},
+		if !slices.ContainsFunc([]string{"berth_container_", "berth_volume_", "berth_backup_last_", "berth_backup_limit_", "berth_backup_policy_", "berth_sftp_"},
 			func(prefix string) bool { return strings.HasPrefix(name[1], prefix) }) {
 			require.True(r.t, strings.Contains(metrics, "# TYPE "+name[1]+" "), "docs/operator.md names the metric %s, which berth does not export", name[1])
 		}

@@ -16,7 +16,7 @@ type Node struct {
 	Engine     NodeEngine      `json:"engine"`
 	Allocated  Allocated       `json:"allocated"`
 	Containers map[Phase]int   `json:"containers"` // number of those in each state
-	Features   map[string]bool `json:"features"`   // what is switched on and in force
+	Features   map[string]bool `json:"features"`   // features that are in force
 }
 
 // NodeDisks are the file systems of the daemon's directories.
