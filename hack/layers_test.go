@@ -56,11 +56,10 @@ var allowed = map[string]string{
 
 	"controller/backup": "api/v1 controller controller/jobs store",
 
-	"api/client":         "api/v1",
-	"cmd/berth/config":   "api/v1 api/auth",
-	"cmd/berth/contexts": "api/v1 cmd/berth/config",
-	"cmd/berth/doctor":   "api/client api/v1 cmd/berth/config runtime runtime/blob runtime/docker runtime/firewall runtime/volume store",
-	"cmd/berth/cli":      "api/client api/intent api/v1 cmd/berth/config cmd/berth/contexts cmd/berth/doctor",
+	"api/client":       "api/v1",
+	"cmd/berth/config": "api/v1 api/auth",
+	"cmd/berth/doctor": "api/client api/v1 cmd/berth/config runtime runtime/blob runtime/docker runtime/firewall runtime/volume store",
+	"cmd/berth/cli":    "api/client api/intent api/v1 cmd/berth/config cmd/berth/doctor",
 }
 
 // only names the packages that may import a library.

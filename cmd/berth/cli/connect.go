@@ -20,7 +20,6 @@ import (
 	"berth/api/client"
 	v1 "berth/api/v1"
 	"berth/cmd/berth/config"
-	"berth/cmd/berth/contexts"
 )
 
 // The environment variables of the client. The token has no flag, because every user
@@ -88,7 +87,7 @@ func (c *connector) connect() (*daemon, error) {
 	if name == "" && (explicit || c.loader.Env(envConfig) != "") {
 		return c.connectHost()
 	}
-	set, err := contexts.Load(c.contextPath())
+	set, err := loadContexts(c.contextPath())
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +108,7 @@ const urlFlag = "--url"
 const contextFrom = "context "
 
 // connectContext returns the daemon of a context.
-func (c *connector) connectContext(name string, x contexts.Context) (*daemon, error) {
+func (c *connector) connectContext(name string, x savedContext) (*daemon, error) {
 	from := contextFrom + name
 	token, tokenFrom := x.Token, from
 	if given := v1.Secret(c.loader.Env(envToken)); given != "" && c.context == "" {

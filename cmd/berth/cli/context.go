@@ -16,7 +16,6 @@ import (
 
 	"berth/api/client"
 	v1 "berth/api/v1"
-	"berth/cmd/berth/contexts"
 )
 
 // maxSecretFile bounds the files that --token-file and --ca-file name, in bytes.
@@ -43,11 +42,11 @@ func newContextCommand(c *connector) *cobra.Command {
 }
 
 // contextPath returns the path of the contexts.
-func (c *connector) contextPath() string { return contexts.Path(c.loader.Env) }
+func (c *connector) contextPath() string { return contextsPath(c.loader.Env) }
 
 // contextNames returns the names of the contexts, sorted.
 func (c *connector) contextNames() []string {
-	set, err := contexts.Load(c.contextPath())
+	set, err := loadContexts(c.contextPath())
 	if err != nil {
 		return nil
 	}
@@ -71,7 +70,7 @@ func newContextList(c *connector) *cobra.Command {
 		Example: "  berth context list",
 		Args:    cobra.NoArgs,
 	}, func(cmd *cobra.Command, _ []string) error {
-		set, err := contexts.Load(c.contextPath())
+		set, err := loadContexts(c.contextPath())
 		if err != nil {
 			return err
 		}
@@ -117,7 +116,7 @@ func newContextUse(c *connector) *cobra.Command {
 		if !none {
 			name = args[0]
 		}
-		err := contexts.Update(c.contextPath(), func(set *contexts.Set) error {
+		err := updateContexts(c.contextPath(), func(set *contextSet) error {
 			if _, known := set.Contexts[name]; !known && !none {
 				return unknownContext(*set, name)
 			}
@@ -138,7 +137,7 @@ func newContextUse(c *connector) *cobra.Command {
 }
 
 // unknownContext returns the error for a name that is not in set.
-func unknownContext(set contexts.Set, name string) error {
+func unknownContext(set contextSet, name string) error {
 	known := "there are none; `berth context set` creates one"
 	if len(set.Contexts) > 0 {
 		known = "the contexts are " + strings.Join(slices.Sorted(maps.Keys(set.Contexts)), ", ")
@@ -158,14 +157,14 @@ func newContextSet(c *connector) *cobra.Command {
 			"  berth context set paris --ca-file paris.pem",
 		Args: cobra.ExactArgs(1),
 	}, func(cmd *cobra.Command, args []string) error {
-		if err := contexts.CheckName(args[0]); err != nil {
+		if err := checkContextName(args[0]); err != nil {
 			return withCode(exitUsage, err)
 		}
 		change, err := c.contextChange(cmd.InOrStdin(), url, tokenFile, caFile)
 		if err != nil {
 			return err
 		}
-		err = contexts.Update(c.contextPath(), func(set *contexts.Set) error {
+		err = updateContexts(c.contextPath(), func(set *contextSet) error {
 			return change.apply(set, args[0], v1.Secret(c.loader.Env(envToken)))
 		})
 		if err != nil {
@@ -184,7 +183,7 @@ func newContextSet(c *connector) *cobra.Command {
 }
 
 // contextChange are the new values of a context; empty: unchanged.
-type contextChange contexts.Context
+type contextChange savedContext
 
 // contextChange checks and reads the new values of a context.
 func (c *connector) contextChange(stdin io.Reader, url, tokenFile, caFile string) (change contextChange, err error) {
@@ -216,7 +215,7 @@ func (c *connector) contextChange(stdin io.Reader, url, tokenFile, caFile string
 }
 
 // apply changes a context, or creates one, whose default token is token.
-func (n contextChange) apply(set *contexts.Set, name string, token v1.Secret) error {
+func (n contextChange) apply(set *contextSet, name string, token v1.Secret) error {
 	x, exists := set.Contexts[name]
 	if !exists {
 		x.Token = token
@@ -266,14 +265,14 @@ func newContextRemove(c *connector) *cobra.Command {
 		Example: "  berth context rm paris",
 		Args:    cobra.MinimumNArgs(1),
 	}, func(cmd *cobra.Command, args []string) error {
-		set, err := contexts.Load(c.contextPath())
+		set, err := loadContexts(c.contextPath())
 		if err != nil {
 			return err
 		}
 		if len(set.Contexts) == 0 { // Update would create the directory
 			return unknownContext(set, args[0])
 		}
-		err = contexts.Update(c.contextPath(), func(set *contexts.Set) error {
+		err = updateContexts(c.contextPath(), func(set *contextSet) error {
 			for _, name := range args {
 				if _, known := set.Contexts[name]; !known {
 					return unknownContext(*set, name)
