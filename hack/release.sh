@@ -2,13 +2,13 @@
 # Builds what a release consists of, in OUT: static binaries, Debian packages, an SBOM
 # (CycloneDX) of each binary, and SHA256SUMS.
 #
-#   hack/release.sh release OUT      for amd64 and arm64
+#   hack/release.sh release OUT      for ARCHS
 #   hack/release.sh deb OUT          only the Debian package, for this machine
 #
 # It needs no root, and dpkg-deb for the packages. Equal commits give equal files: paths,
 # times, owners and the machine leave no trace.
 # Environment: VERSION (that of the program), DEB_VERSION (of the packages; default: made from
-# VERSION and the time of the commit), GO (the go command).
+# VERSION and the time of the commit), ARCHS (default: amd64 arm64), GO (the go command).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -17,7 +17,7 @@ die() { echo "release.sh: $*" >&2; exit 1; }
 what=${1:-} out=${2:-}
 [ -n "$out" ] || die "usage: hack/release.sh release|deb OUT"
 : "${VERSION:?name the version in VERSION: make release does}"
-go=${GO:-$(hack/go.sh)}
+go=${GO:-$(hack/go.sh)} archs=${ARCHS:-amd64 arm64}
 
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2>/dev/null || echo 0)
 export SOURCE_DATE_EPOCH TZ=UTC LC_ALL=C CGO_ENABLED=0 GOOS=linux GOAMD64=v1 GOARM64=v8.0 GOFLAGS=
@@ -97,7 +97,7 @@ deb)
 	;;
 release)
 	rm -f "$out"/berth_* "$out/SHA256SUMS"
-	for arch in amd64 arm64; do
+	for arch in $archs; do
 		package "$arch"
 		name=berth_${VERSION}_linux_$arch
 		install -m 755 "$(binary "$arch")" "$out/$name"

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 
 // rounds returns how often a test repeats: short times, or long times in the long form.
 func rounds(short, long int) int {
-	if os.Getenv("BERTH_E2E_LONG") != "" {
+	if os.Getenv("BERTH_LONG") != "" {
 		return long
 	}
 	return short
