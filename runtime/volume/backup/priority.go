@@ -3,7 +3,7 @@ package backup
 import (
 	"fmt"
 	"runtime"
-	"runtime/debug"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -17,25 +17,33 @@ const (
 
 // withLowPriority calls do on a thread of its own that has the lowest priority for
 // processors and disks, as far as the host allows it. The thread ends with the call,
-// because only a privileged process could raise its priority again. A panic of do becomes one
-// of the caller.
-func withLowPriority(do func()) {
-	var failed any
-	done := make(chan struct{})
+// because only a privileged process could raise its priority again. A panic of do becomes an
+// error that names its place: the recovery of a job does not reach this goroutine.
+func withLowPriority(do func() error) error {
+	done := make(chan error, 1)
 	go func() {
-		defer close(done)
 		defer func() {
 			if p := recover(); p != nil {
-				failed = fmt.Sprintf("%v\n%s", p, debug.Stack())
+				done <- fmt.Errorf("panic: %v at %s", p, placeOfPanic())
 			}
 		}()
 		runtime.LockOSThread() // and not unlocked: the thread ends with the goroutine
 		_ = unix.Setpriority(unix.PRIO_PROCESS, 0, nice)
 		_, _, _ = unix.Syscall(unix.SYS_IOPRIO_SET, ioprioProcess, 0, ioprioIdle)
-		do()
+		done <- do()
 	}()
-	<-done
-	if failed != nil {
-		panic(failed)
+	return <-done
+}
+
+// placeOfPanic returns the function and the line of this module that panicked. A deferred function
+// calls it.
+func placeOfPanic() string {
+	pcs := make([]uintptr, 64)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs)]) // without Callers, this and the deferred function
+	for {
+		f, more := frames.Next()
+		if strings.HasPrefix(f.Function, "berth/") || !more {
+			return fmt.Sprintf("%s:%d", f.Function, f.Line)
+		}
 	}
 }
