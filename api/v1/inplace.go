@@ -24,11 +24,6 @@ type FileHandle interface {
 	io.Closer
 	// Changed reports whether the open has created or emptied the file.
 	Changed() bool
-	// Stat describes the file.
-	Stat() (fs.FileInfo, error)
-	// SetAttributes changes the attributes of the file, whatever has its path now, and
-	// reports whether they were others before.
-	SetAttributes(a FileAttributes) (changed bool, err error)
 }
 
 // FolderHandle reads the entries of a folder of a volume, one after the other, in

@@ -100,9 +100,6 @@ type archives struct {
 	manager *volume.Manager
 }
 
-// Sweep removes what interrupted restores left.
-func (a archives) Sweep(ctx context.Context, id string) error { return a.manager.Sweep(ctx, id) }
-
 // consoles reaches the consoles of servers for package backup.
 type consoles struct{ d *daemon }
 

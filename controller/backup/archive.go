@@ -26,8 +26,6 @@ type Archives interface {
 	// Restore leaves the volume as it was after an error. It returns v1.ErrInvalidArchive
 	// if the archive differs from a.
 	Restore(ctx context.Context, volume string, r io.Reader, a v1.SnapshotArchive, opt v1.RestoreOptions) error
-	// Sweep removes what interrupted restores of a volume left.
-	Sweep(ctx context.Context, volume string) error
 }
 
 // How long the removal may take of what a failed job left in its target, or a stopped one.

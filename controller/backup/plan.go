@@ -27,7 +27,6 @@ const (
 	Cancel  // the job
 	Collect // the result of a removal
 	Remove  // begin to remove the archive
-	Sweep   // begin to remove what interrupted attempts left in the volume
 )
 
 // Observed is what Plan knows of a backup or a restore beside the records.
@@ -104,13 +103,11 @@ func PlanRestore(r v1.Restore, o Observed) Action {
 	case o.Job.State == jobs.Ended:
 		return recordOf(o.Job, false)
 	}
-	switch {
-	case begin(r.Status.State, r.Status.Attempts) == RecordFailed:
-		return Sweep
-	case o.VolumeBusy:
+	next := begin(r.Status.State, r.Status.Attempts)
+	if next == Begin && o.VolumeBusy {
 		return Await
 	}
-	return Begin
+	return next
 }
 
 // begin plans another attempt, unless a crash interrupted too many.

@@ -89,7 +89,7 @@ func TestPlanRestore(t *testing.T) {
 		{"it failed", v1.RestoreStatus{State: v1.JobRunning}, Observed{Job: Job{State: jobs.Ended, Err: errBroken}}, RecordFailed},
 		{"berth was killed", v1.RestoreStatus{State: v1.JobRunning, Attempts: 2}, Observed{}, Begin},
 		{"berth was killed, and a container runs", v1.RestoreStatus{State: v1.JobRunning, Attempts: 2}, Observed{VolumeBusy: true}, Await},
-		{"berth was killed too often", v1.RestoreStatus{State: v1.JobRunning, Attempts: 3}, Observed{VolumeBusy: true}, Sweep},
+		{"berth was killed too often", v1.RestoreStatus{State: v1.JobRunning, Attempts: 3}, Observed{VolumeBusy: true}, RecordFailed},
 		{"completed", v1.RestoreStatus{State: v1.JobCompleted}, Observed{VolumeBusy: true}, Rest},
 		{"failed", v1.RestoreStatus{State: v1.JobFailed}, Observed{}, Rest},
 	} {

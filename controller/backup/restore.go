@@ -49,8 +49,6 @@ func (r *restores) take(o v1.Restore, job Job, a Action) (controller.Result, err
 	switch a {
 	case Begin:
 		return r.begin(o)
-	case Sweep:
-		return r.sweep(o)
 	case RecordPending, RecordCompleted, RecordFailed:
 		return controller.Result{}, r.recordStep(o, a, job)
 	case Await:
@@ -122,18 +120,6 @@ func (r *restores) giveUp(id string) error {
 	return r.Store.MustUpdate(func(tx *store.Tx) error { return store.AbandonRestore(tx, id) })
 }
 
-// sweep begins the job that ends a restore which was interrupted too often.
-func (r *restores) sweep(o v1.Restore) (controller.Result, error) {
-	started, err := r.Jobs.archives.Start(jobs.Request[Report]{
-		ID: restoreJob + o.Meta.ID, Key: o.Spec.VolumeID, Urgent: true,
-		Work: func(ctx context.Context, _ func(Report)) error {
-			err := r.Archives.Sweep(ctx, o.Spec.VolumeID)
-			return errors.Join(v1.Errorf(v1.Unavailable, "The restore was interrupted %d times", o.Status.Attempts), err)
-		},
-	})
-	return awaited(started), err
-}
-
 // restore is the work of a restore.
 func (r *restores) restore(ctx context.Context, o v1.Restore) error {
 	var b v1.Backup
@@ -168,18 +154,22 @@ func (r *restores) recordStep(o v1.Restore, a Action, j Job) error {
 	if a == RecordPending {
 		return recordRestore(r.Store, o, func(s *v1.RestoreStatus, _ time.Time) { s.State = v1.JobPending })
 	}
+	failed := j.Err
+	if a == RecordFailed && j.State == jobs.None { // the next scan of the volume removes what its attempts left
+		failed = v1.Errorf(v1.Unavailable, "The restore was interrupted %d times", o.Status.Attempts)
+	}
 	err := recordRestore(r.Store, o, func(s *v1.RestoreStatus, now time.Time) {
 		s.State, s.FinishedAt, s.Message = v1.JobCompleted, &now, ""
 		if a != RecordCompleted {
-			s.State, s.Message = v1.JobFailed, failureText(j.Err)
+			s.State, s.Message = v1.JobFailed, failureText(failed)
 		}
 	})
 	if err != nil {
 		return err
 	}
 	r.Jobs.archives.Forget(restoreJob + o.Meta.ID)
-	if err := j.Err; err != nil {
-		r.Log.Error("a restore failed", "restore", o.Meta.ID, "backup", o.Spec.BackupID, "volume", o.Spec.VolumeID, "err", err)
+	if failed != nil {
+		r.Log.Error("a restore failed", "restore", o.Meta.ID, "backup", o.Spec.BackupID, "volume", o.Spec.VolumeID, "err", failed)
 	}
 	return nil
 }

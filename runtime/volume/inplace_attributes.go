@@ -34,20 +34,6 @@ func (n InPlace) SetAttributes(ctx context.Context, id, p string, a v1.FileAttri
 	return changed, err
 }
 
-// SetAttributes changes the attributes of the open file. It checks all of them before it
-// changes one.
-func (h *openedFile) SetAttributes(a v1.FileAttributes) (changed bool, err error) {
-	done, err := h.change()
-	if err != nil {
-		return false, err
-	}
-	defer done()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	changed, err = setAttributes(h.vol, h.file, h.path, a)
-	return changed, refuse(h.path, err)
-}
-
 // setAttributes changes the attributes of the file or folder of a handle, whose path is p.
 func setAttributes(vol *openVolume, f *os.File, p string, a v1.FileAttributes) (changed bool, err error) {
 	info, err := f.Stat()

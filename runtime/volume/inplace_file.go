@@ -76,9 +76,6 @@ func (m *Manager) unlinked(id string) (bytes int64) {
 // Changed reports whether the open has created or emptied the file.
 func (h *openedFile) Changed() bool { return h.created || h.emptied }
 
-// Stat describes the file.
-func (h *openedFile) Stat() (fs.FileInfo, error) { return h.file.Stat() }
-
 // ReadAt reads from the file.
 func (h *openedFile) ReadAt(p []byte, off int64) (int, error) {
 	if !h.mode.Read {

@@ -2,7 +2,6 @@ package backup
 
 import (
 	"errors"
-	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -24,15 +23,4 @@ func TestLowPriority(t *testing.T) {
 		return failed
 	}), failed)
 	require.Equal(t, before, priority(), "the caller keeps its own")
-}
-
-// TestPanicOfAWriter: a panic is an error with its place, and ends neither berth nor another job.
-func TestPanicOfAWriter(t *testing.T) {
-	err := withLowPriority(func() error {
-		var none *os.File
-		_ = none.Name()
-		panic("not reached")
-	})
-	require.ErrorContains(t, err, "nil pointer dereference at berth/runtime/volume/backup.TestPanicOfAWriter")
-	require.NotContains(t, err.Error(), "\n")
 }
