@@ -255,7 +255,6 @@ func TestPriority(t *testing.T) {
 	}, 10*time.Second, time.Millisecond)
 }
 
-// TestPanic: a panic reaches the caller, who may recover.
 // TestPanic: a panic is an error with its place, and ends neither berth nor another job.
 func TestPanic(t *testing.T) {
 	_, err := backup.Write(t.Context(), nil, io.Discard, backup.Options{})
