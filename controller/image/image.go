@@ -92,17 +92,18 @@ func (r *reconciler) Reconcile(ctx context.Context, _ string) (controller.Result
 	if err != nil {
 		return controller.Result{}, err
 	}
+	due := slices.DeleteFunc(images, func(o v1.Image) bool {
+		return o.Status.UnusedSince == nil || now.Sub(*o.Status.UnusedSince) < keep
+	})
+	slices.SortFunc(due, func(a, b v1.Image) int { return a.Status.UnusedSince.Compare(*b.Status.UnusedSince) })
 	var errs []error
-	for _, o := range images {
-		if o.Status.UnusedSince != nil && now.Sub(*o.Status.UnusedSince) >= keep {
-			errs = append(errs, r.remove(ctx, o))
-		}
+	for _, o := range due {
+		errs = append(errs, r.remove(ctx, o))
 	}
 	return again, errors.Join(errs...)
 }
 
-// observe records since when images are not named, and returns all of them, the one that
-// is not named for the longest time first.
+// observe records since when images are not named, and returns all of them.
 func (r *reconciler) observe(ctx context.Context) (images []v1.Image, now time.Time, err error) {
 	named := map[string]bool{}
 	err = r.store.View(func(tx *store.Tx) (err error) {
@@ -143,12 +144,6 @@ func (r *reconciler) observe(ctx context.Context) (images []v1.Image, now time.T
 			return nil, now, err
 		}
 	}
-	slices.SortFunc(images, func(a, b v1.Image) int {
-		if a.Status.UnusedSince == nil || b.Status.UnusedSince == nil {
-			return 0
-		}
-		return a.Status.UnusedSince.Compare(*b.Status.UnusedSince)
-	})
 	return images, now, nil
 }
 

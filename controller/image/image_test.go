@@ -86,6 +86,13 @@ func TestImages(t *testing.T) {
 		name("other", v1.ContainerSpec{Image: "game", VolumeID: "v"})
 		time.Sleep(time.Hour)
 		reconcile("2")
+		pull("first", "9")
+		reconcile()
+		time.Sleep(time.Hour)
+		pull("second", "8")
+		reconcile()
+		time.Sleep(48 * time.Hour)
+		reconcile("9", "8")
 		keep = 0
 		time.Sleep(48 * time.Hour)
 		reconcile()
