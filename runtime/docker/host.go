@@ -22,7 +22,7 @@ type hostFacts struct {
 const apiWithoutIOUring = "1.44"
 
 // config returns the configuration of the engine together with the facts about its host,
-// which it asks for once.
+// which it asks for once after each connect of Watch.
 func (e *core) config(ctx context.Context) (Config, error) {
 	facts := e.host.Load()
 	if facts == nil {

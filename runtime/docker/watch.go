@@ -29,6 +29,7 @@ func (e *Engine) Watch(outer context.Context, listed func([]runtime.Found), noti
 		cancel()
 		return err
 	}
+	e.core.host.Store(nil) // it may be another engine, or have other processors
 	// The engine answers slightly before it subscribes to its events; Since closes the gap.
 	late := time.AfterFunc(opPing.limit, cancel)
 	messages, errs := e.core.conn.client().Events(ctx, events.ListOptions{Since: unixTime(time.Now()), Filters: e.core.eventFilter()})
