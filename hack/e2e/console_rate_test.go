@@ -24,9 +24,10 @@ var number = regexp.MustCompile(`(?m)(\d+)\r?$`)
 // lines a second.
 var rates = [][2]int{{1, 1_000_000}, {1, 50_000}, {10, 50_000}, {50, 50_000}, {100, 20_000}}
 
-// numbers returns a script that prints 1, 2, 3 and so on.
+// numbers returns a script that prints 1, 2, 3 and so on. It ignores the hangup that a kill of its terminal's
+// leader sends, because the shell would print "Hangup" for the program that it runs.
 func numbers(rate [2]int) string {
-	return fmt.Sprintf(`i=0; while :; do seq $((i+1)) $((i+%d)); i=$((i+%d)); usleep %d; done`, rate[0], rate[0], rate[1])
+	return fmt.Sprintf(`trap "" HUP; i=0; while :; do seq $((i+1)) $((i+%d)); i=$((i+%d)); usleep %d; done`, rate[0], rate[0], rate[1])
 }
 
 // TestConsoleAtAnyRate kills the daemon while containers print 1 to 5,000
