@@ -75,7 +75,7 @@ type StorageConfig struct {
 	MaxFileSize    Size   `json:"max_file_size"`
 	MaxExtractSize Size   `json:"max_extract_size"`
 	HardLimit      string `json:"hard_limit"` // auto or off
-	UID            int    `json:"uid"`        // owner of files made through the API; -1: the daemon's own
+	UID            int    `json:"uid"`        // owner of the root folder of a new volume; -1: the daemon's own
 	GID            int    `json:"gid"`
 }
 

@@ -113,7 +113,11 @@ func (p *compressor) run(out *v1.Archive) error {
 		return refuse(p.folder, err)
 	}
 	defer dir.close()
-	x, err := p.vol.newTemp()
+	o, err := p.vol.ownerIn(path.Dir(p.out))
+	if err != nil {
+		return err
+	}
+	x, err := p.vol.newTemp(o)
 	if err != nil {
 		return err
 	}

@@ -71,12 +71,7 @@ func configure(vol *openVolume, p string, c v1.ConfigFile, left *int64) error {
 	if err := vol.ctxErr(); err != nil {
 		return err
 	}
-	x, err := vol.newTemp()
-	if err != nil {
-		return err
-	}
-	x.like = old
-	return replace(x, dst, base, old, bytes.NewReader(after))
+	return vol.replace(dst, base, old, bytes.NewReader(after))
 }
 
 // readConfig reads the file base; old is nil if it is missing.

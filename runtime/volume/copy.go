@@ -43,13 +43,17 @@ func (vol *openVolume) copy(src, dst string) error {
 	if _, err := vol.root.Lstat(dst); err == nil {
 		return exists(dst)
 	}
-	x, err := vol.newTemp()
+	o, err := vol.ownerIn(path.Dir(dst))
+	if err != nil {
+		return err
+	}
+	x, err := vol.newTemp(o)
 	if err != nil {
 		return err
 	}
 	res := vol.newReservation(0)
 	defer func() { x.close(); res.Release() }()
-	c := copier{vol: vol, reservation: res}
+	c := copier{vol: vol, reservation: res, owner: o}
 	if err := c.run(src, info, x); err != nil {
 		return refuse(src, err)
 	}
@@ -60,7 +64,8 @@ func (vol *openVolume) copy(src, dst string) error {
 type copier struct {
 	vol         *openVolume
 	reservation *reservation
-	single      bool // the source is one file
+	owner       owner // of the copies
+	single      bool  // the source is one file
 	entries     int
 }
 
@@ -113,7 +118,7 @@ func (c *copier) tree(from *folder, up string, info fs.FileInfo, to *folder, as 
 	if err != nil {
 		return err
 	}
-	return c.vol.finishFolder(made, to, as, info.Mode(), info.ModTime())
+	return c.owner.finishFolder(made, to, as, info.Mode(), info.ModTime())
 }
 
 // newFolder creates the folder name, and opens it.
@@ -126,8 +131,8 @@ func newFolder(in *folder, name string) (*folder, error) {
 
 // finishFolder sets the owner, the mode and the time of the folder f, the entry name of in. It comes
 // last because new entries change a folder's time.
-func (vol *openVolume) finishFolder(f, in *folder, name string, mode fs.FileMode, changed time.Time) error {
-	if err := vol.finish(f.file, mode.Perm()); err != nil || changed.IsZero() {
+func (o owner) finishFolder(f, in *folder, name string, mode fs.FileMode, changed time.Time) error {
+	if err := o.finish(f.file, mode.Perm()); err != nil || changed.IsZero() {
 		return err
 	}
 	return in.setTime(name, changed)
@@ -173,7 +178,7 @@ func (c *copier) link(it entry, to *folder, as string) error {
 	if err := to.Symlink(target, as); err != nil {
 		return err
 	}
-	return c.vol.own(to, as)
+	return c.owner.finishLink(to, as)
 }
 
 func (c *copier) file(it entry, to *folder, as string) error {
@@ -195,7 +200,7 @@ func (c *copier) file(it entry, to *folder, as string) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(dst.Truncate(size), c.vol.finish(dst, it.info.Mode().Perm())); err != nil {
+	if err := errors.Join(dst.Truncate(size), c.owner.finish(dst, it.info.Mode().Perm())); err != nil {
 		return err
 	}
 	if c.single {

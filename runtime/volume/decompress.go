@@ -48,7 +48,11 @@ func (f Files) Decompress(ctx context.Context, id string, d v1.Decompression) (g
 // extractInto calls extract with an extractor into a temporary folder, and moves what it created
 // to dest.
 func (vol *openVolume) extractInto(dest string, extract func(*extractor) error) error {
-	x, err := vol.newTemp()
+	o, err := vol.ownerIn(dest)
+	if err != nil {
+		return err
+	}
+	x, err := vol.newTemp(o)
 	if err != nil {
 		return err
 	}
@@ -69,7 +73,7 @@ func (vol *openVolume) extractInto(dest string, extract func(*extractor) error) 
 		return err
 	}
 	defer stage.close()
-	u := &extractor{vol: vol, reservation: res, dest: dest, stage: stage}
+	u := &extractor{vol: vol, reservation: res, dest: dest, stage: stage, owner: o}
 	err = extract(u)
 	if err := errors.Join(err, u.leave(0)); err != nil {
 		return err

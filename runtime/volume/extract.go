@@ -22,15 +22,17 @@ type extractor struct {
 	reservation *reservation
 	dest        string // final folder, from the volume's root
 	stage       *folder
+	owner       owner       // of the entries of stage
 	at          []extracted // the folders from the temporary one to that of the current entry
 }
 
 // extracted is a folder that was created, and is still open.
 type extracted struct {
 	*folder
-	name string
-	mode fs.FileMode
-	time time.Time
+	name  string
+	mode  fs.FileMode
+	time  time.Time
+	owner owner
 }
 
 // in returns the folder of the current entry.
@@ -39,6 +41,14 @@ func (u *extractor) in() *folder {
 		return u.stage
 	}
 	return u.at[len(u.at)-1].folder
+}
+
+// own returns the owner of new entries of the current folder.
+func (u *extractor) own() owner {
+	if len(u.at) == 0 {
+		return u.owner
+	}
+	return u.at[len(u.at)-1].owner
 }
 
 // Add creates one entry.
@@ -137,9 +147,13 @@ func (u *extractor) down(name, full string) error {
 	default:
 		mode, changed = info.Mode(), info.ModTime()
 	}
+	o := u.own()
+	if there, err := u.vol.root.Lstat(path.Join(u.dest, full)); err == nil && there.IsDir() {
+		o = ownerOf(there) // the entries are moved to this folder
+	}
 	f, err := openFolder(u.in().Root, name)
 	if err == nil {
-		u.at = append(u.at, extracted{f, name, mode, changed})
+		u.at = append(u.at, extracted{f, name, mode, changed, o})
 	}
 	return err
 }
@@ -150,7 +164,7 @@ func (u *extractor) leave(n int) (err error) {
 		last := u.at[len(u.at)-1]
 		u.at = u.at[:len(u.at)-1]
 		if err == nil {
-			err = u.vol.finishFolder(last.folder, u.in(), last.name, last.mode, last.time)
+			err = last.owner.finishFolder(last.folder, u.in(), last.name, last.mode, last.time)
 		}
 		last.close()
 	}
@@ -172,7 +186,7 @@ func (u *extractor) link(in *folder, base string, e archive.Entry) error {
 	if err := in.Symlink(e.Target, base); err != nil {
 		return err
 	}
-	return u.vol.own(in, base)
+	return u.own().finishLink(in, base)
 }
 
 // hardLink links to a file that was extracted before, and to nothing else. It skips a link to a
@@ -211,7 +225,7 @@ func (u *extractor) file(in *folder, base string, e archive.Entry) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(u.vol.finish(f, e.Mode.Perm()), f.Close()); err != nil {
+	if err := errors.Join(u.own().finish(f, e.Mode.Perm()), f.Close()); err != nil {
 		return err
 	}
 	if e.Time.IsZero() {

@@ -26,7 +26,11 @@ func (n InPlace) Mkdir(ctx context.Context, id, p string) error {
 			return err
 		}
 		defer made.close()
-		return vol.finish(made.file, 0o755)
+		o, err := dir.owner()
+		if err != nil {
+			return err
+		}
+		return o.finish(made.file, 0o755)
 	})
 }
 
@@ -155,6 +159,10 @@ func (n InPlace) Symlink(ctx context.Context, id, target, p string) error {
 			return err
 		}
 		vol.quota.Add(blockBytes)
-		return vol.own(dir, base)
+		o, err := dir.owner()
+		if err != nil {
+			return err
+		}
+		return o.finishLink(dir, base)
 	})
 }

@@ -83,7 +83,12 @@ func createInPlace(vol *openVolume, p string, mode v1.OpenMode) (*openedFile, er
 	if err != nil {
 		return nil, err
 	}
-	if err := vol.finish(f, 0o644); err != nil {
+	dir, _ := split(p)
+	o, err := vol.ownerIn(dir)
+	if err == nil {
+		err = o.finish(f, newFileMode)
+	}
+	if err != nil {
 		f.Close()
 		return nil, errors.Join(err, vol.root.Remove(p))
 	}

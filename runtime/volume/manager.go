@@ -18,7 +18,7 @@ import (
 
 // Options apply to all volumes of a Manager.
 type Options struct {
-	UID, GID int // owner of new files and folders; -1 is the daemon's own
+	UID, GID int // owner of the root folder of a new volume; -1 is the daemon's own
 	Limits   Limits
 
 	// HardLimit requests that new and restored volumes get hard limits.
@@ -86,12 +86,6 @@ func New(base string, opt Options) (*Manager, error) {
 		return nil, fmt.Errorf("volumes: %w", err)
 	}
 	opt.Limits.fill()
-	if opt.UID == os.Geteuid() {
-		opt.UID = -1
-	}
-	if opt.GID == os.Getegid() {
-		opt.GID = -1
-	}
 	m := &Manager{base: base, opt: opt, run: randomName("") + "-", quotas: map[string]*quota{},
 		changes: newChanges(), opened: map[*openedFile]bool{}, gate: newGate()}
 	m.softErr = errors.New("storage.hard_limit is off")
@@ -159,8 +153,8 @@ func (m *Manager) Ensure(id string) error {
 	if err != nil {
 		return fmt.Errorf("volume %s: %w", id, err)
 	}
-	if uid, gid := m.owner(); uid >= 0 || gid >= 0 {
-		err = base.Lchown(id, uid, gid)
+	if m.opt.UID >= 0 || m.opt.GID >= 0 {
+		err = base.Lchown(id, m.opt.UID, m.opt.GID)
 	}
 	if err := errors.Join(err, syncDir(base)); err != nil {
 		return fmt.Errorf("volume %s: %w", id, err)

@@ -60,7 +60,7 @@ func (vol *openVolume) mkdirs(dir string) (*folder, error) {
 }
 
 // mkdir opens the folder name in up. If it is missing, mkdir creates it with the
-// default mode and the configured owner, and makes its name durable.
+// default mode and the owner of up, and makes its name durable.
 func (vol *openVolume) mkdir(up *folder, name string) (*folder, error) {
 	err := up.Mkdir(name, 0o755)
 	if errors.Is(err, fs.ErrExist) {
@@ -75,7 +75,11 @@ func (vol *openVolume) mkdir(up *folder, name string) (*folder, error) {
 		return nil, err
 	}
 	// Mkdir applied the daemon's umask to the mode: set it again.
-	if err := errors.Join(vol.finish(f.file, 0o755), up.sync()); err != nil {
+	o, err := up.owner()
+	if err == nil {
+		err = errors.Join(o.finish(f.file, 0o755), up.sync())
+	}
+	if err != nil {
 		f.close()
 		return nil, err
 	}

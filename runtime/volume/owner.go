@@ -1,42 +1,73 @@
 package volume
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"syscall"
 )
 
-// owner returns the arguments of chown for new files; -1 changes nothing.
-func (m *Manager) owner() (uid, gid int) { return m.opt.UID, m.opt.GID }
+// owner is the user and the group of an entry. A new entry gets that of its folder, and a file that
+// replaces another one that of the other.
+type owner struct{ uid, gid int }
 
-// own sets the configured owner on the entry name of d.
-func (vol *openVolume) own(d *folder, name string) error {
-	uid, gid := vol.m.owner()
-	if uid < 0 && gid < 0 {
-		return nil
+func ownerOf(info fs.FileInfo) owner {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return owner{-1, -1}
 	}
-	return d.Lchown(name, uid, gid)
+	return owner{int(st.Uid), int(st.Gid)}
 }
 
-// chownLike gives f the owner of another file.
-func chownLike(f *os.File, other fs.FileInfo) error {
-	st, known := other.Sys().(*syscall.Stat_t)
-	if !known {
-		return nil
+// owner returns the owner of new entries of the folder.
+func (f *folder) owner() (owner, error) {
+	info, err := f.file.Stat()
+	if err != nil {
+		return owner{}, err
 	}
-	return f.Chown(int(st.Uid), int(st.Gid))
+	return ownerOf(info), nil
+}
+
+// ownerIn returns the owner of new entries of the folder dir, which may be missing.
+func (vol *openVolume) ownerIn(dir string) (owner, error) {
+	for {
+		info, err := vol.root.Stat(dir)
+		switch {
+		case err == nil && info.IsDir():
+			return ownerOf(info), nil
+		case dir == root, err != nil && !is(err, fs.ErrNotExist, syscall.ENOTDIR):
+			return owner{}, err
+		}
+		dir, _ = split(dir)
+	}
 }
 
 // finish sets the mode and the owner of a new file or folder.
-func (vol *openVolume) finish(f *os.File, mode fs.FileMode) error {
-	if uid, gid := vol.m.owner(); uid >= 0 || gid >= 0 {
-		if err := f.Chown(uid, gid); err != nil {
+func (o owner) finish(f *os.File, mode fs.FileMode) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if ownerOf(info) != o {
+		if err := ignoreDenied(f.Chown(o.uid, o.gid)); err != nil {
 			return err
 		}
 	}
-	info, err := f.Stat()
-	if err == nil && info.Mode()&^fs.ModeType != mode { // the umask has changed it, or the folder's setgid
+	if info.Mode()&^fs.ModeType != mode { // the umask has changed it, or the folder's setgid
 		err = f.Chmod(mode)
+	}
+	return err
+}
+
+// finishLink sets the owner of the new link name.
+func (o owner) finishLink(in *folder, name string) error {
+	return ignoreDenied(in.Lchown(name, o.uid, o.gid))
+}
+
+// ignoreDenied ignores that only root may give a file to another user.
+func ignoreDenied(err error) error {
+	if errors.Is(err, fs.ErrPermission) {
+		return nil
 	}
 	return err
 }

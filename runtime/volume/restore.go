@@ -39,7 +39,11 @@ func (s Snapshots) Restore(ctx context.Context, id string, r io.Reader, a v1.Sna
 		return err
 	}
 	defer vol.close()
-	x, err := vol.newTemp()
+	o, err := vol.ownerIn(root)
+	if err != nil {
+		return err
+	}
+	x, err := vol.newTemp(o)
 	if err != nil {
 		return err
 	}

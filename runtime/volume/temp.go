@@ -59,19 +59,19 @@ func (m *Manager) openTemps(id string) (*folder, error) {
 // temp is a temporary entry of a volume. close removes whatever has its name; an entry that
 // was renamed away stays.
 type temp struct {
-	vol  *openVolume
-	in   *folder // the volume's folder of temporary entries
-	name string
-	like fs.FileInfo // the file whose owner a new file gets; nil: the configured owner
+	vol   *openVolume
+	in    *folder // the volume's folder of temporary entries
+	name  string
+	owner owner
 }
 
-// newTemp returns the name of a new temporary entry. The caller closes it.
-func (vol *openVolume) newTemp() (*temp, error) {
+// newTemp returns the name of a new temporary entry, and its owner. The caller closes it.
+func (vol *openVolume) newTemp(o owner) (*temp, error) {
 	in, err := vol.m.openTemps(vol.id)
 	if err != nil {
 		return nil, err
 	}
-	return &temp{vol: vol, in: in, name: randomName(vol.m.run)}, nil
+	return &temp{vol: vol, in: in, name: randomName(vol.m.run), owner: o}, nil
 }
 
 // newFileMode is the mode of a file that replaces no other.
@@ -83,11 +83,7 @@ func (x *temp) create(mode fs.FileMode) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = x.vol.finish(f, mode)
-	if err == nil && x.like != nil {
-		err = chownLike(f, x.like)
-	}
-	if err != nil {
+	if err := x.owner.finish(f, mode); err != nil {
 		f.Close()
 		return nil, err
 	}
@@ -103,7 +99,7 @@ func (x *temp) mkdir() (*folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := x.vol.finish(f.file, 0o700); err != nil {
+	if err := x.owner.finish(f.file, 0o700); err != nil {
 		f.close()
 		return nil, err
 	}

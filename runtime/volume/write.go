@@ -36,11 +36,7 @@ func (vol *openVolume) write(p string, content io.Reader) error {
 	if old != nil && old.IsDir() {
 		return exists(p)
 	}
-	x, err := vol.newTemp()
-	if err != nil {
-		return err
-	}
-	return replace(x, dst, base, old, content)
+	return vol.replace(dst, base, old, content)
 }
 
 // locate opens the parent folder of p, which it creates if it is missing, and
@@ -59,19 +55,26 @@ func (vol *openVolume) locate(p string) (dst *folder, base string, old fs.FileIn
 	return dst, base, old, err
 }
 
-// replace replaces base in dst by a new file x with content, which keeps the mode of an
-// old file: a script that is edited stays executable. It closes x.
-func replace(x *temp, dst *folder, base string, old fs.FileInfo, content io.Reader) error {
-	vol := x.vol
-	defer x.close()
+// replace replaces base in dst by a new file with content, which keeps the mode and the owner of an
+// old file: a script that is edited stays executable, and its server can still read it.
+func (vol *openVolume) replace(dst *folder, base string, old fs.FileInfo, content io.Reader) error {
 	var credit int64
 	mode := newFileMode
+	o, err := dst.owner()
+	if err != nil {
+		return err
+	}
 	if old != nil {
 		credit = onDisk(old)
 	}
 	if old != nil && old.Mode().IsRegular() {
-		mode = old.Mode().Perm()
+		mode, o = old.Mode().Perm(), ownerOf(old)
 	}
+	x, err := vol.newTemp(o)
+	if err != nil {
+		return err
+	}
+	defer x.close()
 	res := vol.newReservation(credit)
 	defer res.Release()
 	made, err := vol.writeTemp(x, mode, content, res)
