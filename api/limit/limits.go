@@ -1,8 +1,6 @@
 package limit
 
 import (
-	"fmt"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -90,7 +88,7 @@ func handles() int {
 // that is allowed.
 func Bodies(largest int64) Bounds {
 	all := max(bodies, 4*int(InMiB(largest)))
-	return Bounds{All: all, Tenant: all / 4, Spare: int(InMiB(largest)), Wait: maxConnections}
+	return Bounds{All: all, Tenant: all / 4, Kept: int(InMiB(largest)), Wait: maxConnections}
 }
 
 // Answers bounds the memory of answers above 256 KiB until they are sent, in MiB. One answer counts
@@ -143,54 +141,4 @@ func SFTPSessions(all, tenant int) Bounds { return Bounds{All: all, Tenant: tena
 func SFTPFiles() Bounds {
 	all := min(1024, handles()/8)
 	return Bounds{All: all, Tenant: max(1, all/4), Object: 100}
-}
-
-// Table returns the table of all limits in hack/docs/operator.md.
-func Table() string {
-	var b strings.Builder
-	b.WriteString("| what | of one tenant | of one container or volume | in all | beyond it |\n|---|---|---|---|---|\n")
-	row := func(cells ...string) { b.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
-	bounds := func(what string, l Bounds, beyond string) {
-		row(what, number(l.Tenant), number(l.Object), number(l.All), beyond)
-	}
-	pace := func(p Pace) string { return number(p.Burst) + " at once, then one in " + p.Every.String() }
-	const oldest, refused = "the oldest of those who have most is closed", "`429`"
-	row("connections", number(maxConnections), "", "a third of the file handles, at most "+number(allConnections), oldest)
-	row("connections without a valid token", number(AnonymousOfAddress)+" of an address", "", "a fourth of these", oldest)
-	row("JSON bodies above 8 KiB", fmt.Sprint(bodies/4, " MiB"), "", fmt.Sprint(bodies, " MiB"), "wait "+BodyWait.String()+", then `503`")
-	row("answers above 256 KiB until they are sent", fmt.Sprint(Answers().Tenant, " MiB"), "", fmt.Sprint(Answers().All, " MiB"), refused)
-	bounds("sockets and transfers; sockets of a container", Sessions(), refused+" or 1013")
-	bounds("tickets that are valid", Tickets(), "the oldest ends")
-	row("operations on files", "a half", "a fourth", "a thirtieth of the file handles, at least 16", waits(FileOperations()))
-	bounds("searches and copies", Walks(), waits(Walks()))
-	bounds("archives made or extracted", Archives(), waits(Archives()))
-	bounds("lists of files while they are read", Lists(), waits(Lists()))
-	bounds("lists of more than 10,000 files while they are sent", LargeLists(), refused)
-	row("commands that a container has not read", "", number(Commands().Tenant), number(Commands().All), waits(Commands()))
-	row("requests for events by type or with a limited token", number(Scans().Tenant), "", number(Scans().All), waits(Scans()))
-	row("requests that may change something", pace(Changes()), "", "", fmt.Sprint("wait; a refused one counts ", RefusedChange))
-	row("starts and restarts with tokens limited to containers", "", pace(Starts()), "", "`429 too_many_starts`")
-	row("backups, restores and downloads begun or removed with such tokens", pace(Jobs()), "", "", "`429 too_many_jobs`")
-	row("wrong tokens", pace(WrongTokens())+", of an address", "", "", "the answer waits 1s")
-	row("lines of the log about requests", "", "", pace(RequestLines()), "the next one counts them")
-	row("lines of the log about wrong tokens", pace(FailureLines())+", of an address", "", "", "none")
-	row("SFTP: connections without a login", number(SFTPAnonymous().Tenant)+" of an address", "", number(SFTPAnonymous().All), oldest)
-	row("SFTP: sessions", "`sftp.max_sessions_per_token`", "", "`sftp.max_sessions`", "the login is refused")
-	row("SFTP: open files and folders", "a fourth", number(SFTPFiles().Object)+" of a session", "1,024, or an eighth of the file handles", "an error")
-	row("SFTP: changes", pace(FileChanges()), "", "", "wait")
-	row("SFTP: failed logins", fmt.Sprint(WrongTokens().Burst/WrongLogin, " as wrong tokens, of an address"), "", "", "the answer waits 1s")
-	return b.String()
-}
-
-func waits(b Bounds) string { return fmt.Sprint(b.Wait, " wait, then `429`") }
-
-// number returns n as text with a comma for thousands; 0 is none.
-func number(n int) string {
-	switch {
-	case n == 0:
-		return ""
-	case n < 1000:
-		return fmt.Sprint(n)
-	}
-	return fmt.Sprintf("%d,%03d", n/1000, n%1000)
 }

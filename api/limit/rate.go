@@ -2,6 +2,7 @@ package limit
 
 import (
 	"context"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -31,9 +32,6 @@ func NewRate(p Pace) *Rate { return &Rate{pace: p, by: map[string]*rate.Limiter{
 // Take counts n for a key if that may happen now, and returns 0. Else it counts nothing,
 // and returns how long that would have to wait.
 func (r *Rate) Take(key string, n int) (wait time.Duration) {
-	if key == "" {
-		return 0
-	}
 	now := time.Now()
 	claim := r.of(key, now).ReserveN(now, min(n, r.pace.Burst))
 	if wait = claim.DelayFrom(now); wait > 0 {
@@ -45,10 +43,8 @@ func (r *Rate) Take(key string, n int) (wait time.Duration) {
 // Count counts n for a key although that may be too much: then whatever follows waits for
 // longer.
 func (r *Rate) Count(key string, n int) {
-	if key != "" {
-		now := time.Now()
-		r.of(key, now).ReserveN(now, min(n, r.pace.Burst))
-	}
+	now := time.Now()
+	r.of(key, now).ReserveN(now, min(n, r.pace.Burst))
 }
 
 // Left returns how long n more would have to wait, without counting them.
@@ -63,30 +59,14 @@ func (r *Rate) Left(key string, n int) time.Duration {
 
 // Wait counts one for a key, and waits until that may happen. If ctx ends before, it
 // counts nothing and returns the error of ctx.
-func (r *Rate) Wait(ctx context.Context, key string) error {
-	if key == "" {
-		return nil
-	}
-	now := time.Now()
-	claim := r.of(key, now).ReserveN(now, 1)
-	wait := claim.DelayFrom(now)
-	if wait == 0 {
-		return nil
-	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		claim.Cancel()
-		return ctx.Err()
-	}
-}
+func (r *Rate) Wait(ctx context.Context, key string) error { return r.of(key, time.Now()).Wait(ctx) }
 
 // of returns the count of a key. If there are too many, it forgets those that are full
 // again.
 func (r *Rate) of(key string, now time.Time) *rate.Limiter {
+	if key == "" {
+		return rate.NewLimiter(rate.Inf, 0)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.by[key] == nil && len(r.by) >= r.pace.Keys {
@@ -103,4 +83,15 @@ func (r *Rate) of(key string, now time.Time) *rate.Limiter {
 		r.by[key] = rate.NewLimiter(rate.Every(r.pace.Every), r.pace.Burst)
 	}
 	return r.by[key]
+}
+
+// Network returns what an address is counted by: an IPv4 address itself, or the /64 of an
+// IPv6 address, which providers assign to one customer.
+func Network(address string) string {
+	ip, err := netip.ParseAddr(address)
+	if err != nil || ip.Unmap().Is4() {
+		return address
+	}
+	prefix, _ := ip.WithZone("").Prefix(64) // 64 bits are in every IPv6 address
+	return prefix.String()
 }

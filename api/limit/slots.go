@@ -4,21 +4,21 @@ import (
 	"container/list"
 	"context"
 	"errors"
-	"slices"
+	"strings"
 	"sync"
 )
 
-// Bounds are limits on what runs at once. A tenth of All is kept for the administrator, at least 1, or
-// Spare if that is more, unless the tenants are Anonymous or All is 1.
+// Bounds are limits on what runs at once.
 type Bounds struct {
 	All    int
 	Tenant int // of one tenant
 	Object int // on one object; 0: without a bound
-	Kept   int // part of Object that is kept for the administrator
 	Wait   int // claims of one tenant, and on one object, that wait for others to leave
 
-	Spare     int  // part of All that is kept for the administrator at least
-	Anonymous bool // tenants are addresses
+	// Kept is the part of All, and of Object, that tenants leave to the administrator. Of All it is
+	// a tenth at least, and 1 at least unless All is 1.
+	Kept      int
+	Anonymous bool // tenants are addresses, and nothing is kept
 }
 
 // ofTenants returns the part of All that is not kept.
@@ -26,7 +26,7 @@ func (b Bounds) ofTenants() int {
 	if b.Anonymous {
 		return b.All
 	}
-	return max(1, b.All-max(1, b.All/10, b.Spare))
+	return max(1, b.All-max(1, b.All/10, b.Kept))
 }
 
 // Claim is what one request takes.
@@ -50,31 +50,55 @@ var (
 type Slots struct {
 	bounds func() Bounds
 
-	mu      sync.Mutex
-	used    int
-	tenants int              // part of used
-	by      map[string]*load // by tenant and by object; those of nothing are removed
-	queue   []*place
+	mu            sync.Mutex
+	held, waiting line
 }
 
-// load is what one tenant has, or what runs on one object.
-type load struct {
-	used, waiting int
-	oldest        list.List // of *place, those of Push
+// line is claims in the order in which they came. sum has their sums for all, for all tenants, for
+// each tenant and for each object.
+type line struct {
+	list.List // of *slot
+	sum       map[string]int
 }
 
-// place is a claim that has a slot or waits for one.
-type place struct {
+// The keys of sums; those of a tenant and of an object have its name after them.
+const (
+	ofAll     = "all"
+	ofTenants = "tenants"
+	ofTenant  = "tenant "
+	onObject  = "object "
+)
+
+// slot is a claim that has a slot or waits for one.
+type slot struct {
 	Claim
-	keys    []string
 	granted chan struct{} // closed when it has a slot
 	end     func()        // of Push
-	at      *list.Element // in the load of its tenant; nil: it has left
+	in      *line         // nil: it has left
+	at      *list.Element // of in
+}
+
+// count adds n to the sums of a claim.
+func (l *line) count(c Claim, n int) {
+	keys := []string{ofAll, ofTenant + c.Tenant}
+	if c.Tenant != "" {
+		keys = append(keys, ofTenants)
+	}
+	if c.Object != "" {
+		keys = append(keys, onObject+c.Object)
+	}
+	for _, key := range keys {
+		if l.sum[key] += n; l.sum[key] == 0 {
+			delete(l.sum, key)
+		}
+	}
 }
 
 // NewSlots returns Slots without claims. bounds is called for each claim: the bounds may
 // change.
-func NewSlots(bounds func() Bounds) *Slots { return &Slots{bounds: bounds, by: map[string]*load{}} }
+func NewSlots(bounds func() Bounds) *Slots {
+	return &Slots{bounds: bounds, held: line{sum: map[string]int{}}, waiting: line{sum: map[string]int{}}}
+}
 
 // Fixed returns a function that returns b.
 func Fixed(b Bounds) func() Bounds { return func() Bounds { return b } }
@@ -83,23 +107,21 @@ func Fixed(b Bounds) func() Bounds { return func() Bounds { return b } }
 // be called again. It returns ErrAll, ErrTenant or ErrObject if too many wait already, and
 // the error of ctx.
 func (s *Slots) Enter(ctx context.Context, c Claim) (leave func(), err error) {
-	p := s.place(c)
-	if err := s.ask(p); err != nil {
+	one := newSlot(c, nil)
+	if err := s.ask(one); err != nil {
 		return func() {}, err
 	}
-	leave = sync.OnceFunc(func() { s.leave(p) })
+	leave = func() { s.leave(one) }
 	select {
-	case <-p.granted: // also if ctx has ended
+	case <-one.granted: // also if ctx has ended
 		return leave, nil
 	default:
 	}
 	select {
-	case <-p.granted:
+	case <-one.granted:
 		return leave, nil
 	case <-ctx.Done():
-		if !s.forget(p) {
-			leave()
-		}
+		leave()
 		return func() {}, ctx.Err()
 	}
 }
@@ -107,227 +129,150 @@ func (s *Slots) Enter(ctx context.Context, c Claim) (leave func(), err error) {
 // Push takes a slot at once, and calls the end of others where a bound is exceeded, which
 // may be its own. The caller calls leave when what it began has ended.
 func (s *Slots) Push(c Claim, end func()) (leave func()) {
-	p := s.place(c)
-	p.end = end
+	one := newSlot(c, end)
 	s.mu.Lock()
-	s.add(p)
-	ended := s.tooMany(p)
+	s.grant(one)
 	s.mu.Unlock()
-	for _, one := range ended {
-		one.end()
-	}
-	return func() { s.remove(p) }
+	s.trim(one)
+	return func() { s.leave(one) }
 }
 
 // Trim ends claims of Push that exceed the bounds, which may have changed.
-func (s *Slots) Trim() {
-	s.mu.Lock()
-	ended := s.tooMany(nil)
-	s.mu.Unlock()
-	for _, one := range ended {
-		one.end()
-	}
-}
+func (s *Slots) Trim() { s.trim(nil) }
 
 // Used returns what all claims have.
 func (s *Slots) Used() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.used
+	return s.held.sum[ofAll]
 }
 
 // UsedBy returns what one tenant has.
 func (s *Slots) UsedBy(tenant string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if l := s.by[tenantKey(tenant)]; l != nil {
-		return l.used
-	}
-	return 0
+	return s.held.sum[ofTenant+tenant]
 }
 
 // Waiting returns how many claims wait.
 func (s *Slots) Waiting() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.queue)
+	return s.waiting.Len()
 }
 
-func tenantKey(name string) string { return "tenant " + name }
-
-func (s *Slots) place(c Claim) *place {
+func newSlot(c Claim, end func()) *slot {
 	c.N = max(c.N, 1)
-	p := &place{Claim: c, keys: []string{tenantKey(c.Tenant)}, granted: make(chan struct{})}
-	if c.Object != "" {
-		p.keys = append(p.keys, "object "+c.Object)
-	}
-	return p
+	return &slot{Claim: c, end: end, granted: make(chan struct{})}
 }
 
-// ask grants p a slot, or queues it, or returns the bound that refuses it.
-func (s *Slots) ask(p *place) error {
+// ask grants a slot, or queues the claim, or returns the bound that refuses it.
+func (s *Slots) ask(one *slot) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := s.bounds()
-	refused := s.exceeds(p, b)
+	refused := s.exceeds(one.Claim, b)
 	if refused == nil {
-		s.add(p)
+		s.grant(one)
 		return nil
 	}
-	defer s.clean(p)
-	if b.Wait == 0 {
+	// The administrator serves many.
+	ofOwn, ofSame := one.Tenant != "" && s.waiting.sum[ofTenant+one.Tenant] >= b.Wait, one.Object != "" && s.waiting.sum[onObject+one.Object] >= b.Wait
+	if b.Wait == 0 || ofOwn || ofSame {
 		return refused
 	}
-	for i, l := range s.loads(p) {
-		if i == 0 && p.Tenant == "" { // the administrator serves many
-			continue
-		}
-		if l.waiting >= b.Wait {
-			return refused
-		}
-	}
-	for _, l := range s.loads(p) {
-		l.waiting++
-	}
-	s.queue = append(s.queue, p)
+	s.waiting.count(one.Claim, 1)
+	one.in, one.at = &s.waiting, s.waiting.PushBack(one)
 	return nil
 }
 
-// exceeds returns the bound that p would exceed, or nil.
-func (s *Slots) exceeds(p *place, b Bounds) error {
-	loads, object := s.loads(p), b.Object
-	if p.Tenant != "" {
+// exceeds returns the bound that a claim would exceed, or nil.
+func (s *Slots) exceeds(c Claim, b Bounds) error {
+	sum, object := s.held.sum, b.Object
+	if c.Tenant != "" {
 		object -= b.Kept
 	}
 	switch {
-	case p.Tenant != "" && !p.Shared && loads[0].used+p.N > b.Tenant:
+	case c.Tenant != "" && !c.Shared && sum[ofTenant+c.Tenant]+c.N > b.Tenant:
 		return ErrTenant
-	case b.Object > 0 && len(loads) > 1 && loads[1].used+p.N > object:
+	case b.Object > 0 && c.Object != "" && sum[onObject+c.Object]+c.N > object:
 		return ErrObject
-	case s.used+p.N > b.All, p.Tenant != "" && s.tenants+p.N > b.ofTenants():
+	case sum[ofAll]+c.N > b.All, c.Tenant != "" && sum[ofTenants]+c.N > b.ofTenants():
 		return ErrAll
 	}
 	return nil
 }
 
-// loads returns the loads that p counts for: its tenant's, then its object's.
-func (s *Slots) loads(p *place) (loads []*load) {
-	for _, key := range p.keys {
-		if s.by[key] == nil {
-			s.by[key] = &load{}
-		}
-		loads = append(loads, s.by[key])
-	}
-	return loads
+func (s *Slots) grant(one *slot) {
+	s.held.count(one.Claim, one.N)
+	one.in, one.at = &s.held, s.held.PushBack(one)
+	close(one.granted)
 }
 
-func (s *Slots) add(p *place) {
-	s.count(p, p.N)
-	if p.end != nil {
-		p.at = s.loads(p)[0].oldest.PushBack(p)
-	}
-	close(p.granted)
-}
-
-func (s *Slots) count(p *place, n int) {
-	s.used += n
-	if p.Tenant != "" {
-		s.tenants += n
-	}
-	for _, l := range s.loads(p) {
-		l.used += n
-	}
-}
-
-// leave frees the slot of p, and grants slots to the queued claims that fit now.
-func (s *Slots) leave(p *place) {
+// leave frees a slot and grants it to the queued claims that fit now, or removes a claim from the
+// queue.
+func (s *Slots) leave(one *slot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.count(p, -p.N)
-	s.clean(p)
+	s.drop(one)
 	b := s.bounds()
-	s.queue = slices.DeleteFunc(s.queue, func(next *place) bool {
-		if s.exceeds(next, b) != nil {
-			return false
-		}
-		for _, l := range s.loads(next) {
-			l.waiting--
-		}
-		s.add(next)
-		return true
-	})
-}
-
-// forget removes p from the queue, and reports whether it was still queued.
-func (s *Slots) forget(p *place) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	i := slices.Index(s.queue, p)
-	if i < 0 {
-		return false
-	}
-	s.queue = slices.Delete(s.queue, i, i+1)
-	for _, l := range s.loads(p) {
-		l.waiting--
-	}
-	s.clean(p)
-	return true
-}
-
-// clean removes the loads of p that have nothing.
-func (s *Slots) clean(p *place) {
-	for _, key := range p.keys {
-		if l := s.by[key]; l != nil && l.used == 0 && l.waiting == 0 {
-			delete(s.by, key)
+	for e := s.waiting.Front(); e != nil; {
+		next := e.Value.(*slot)
+		e = e.Next()
+		if s.exceeds(next.Claim, b) == nil {
+			s.drop(next)
+			s.grant(next)
 		}
 	}
 }
 
-// remove frees the slot of a claim of Push, unless it was ended for another.
-func (s *Slots) remove(p *place) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.drop(p)
-}
-
-func (s *Slots) drop(p *place) {
-	if p.at == nil {
+// drop removes a claim from its line, if it is in one.
+func (s *Slots) drop(one *slot) {
+	switch one.in {
+	case nil:
 		return
+	case &s.held:
+		s.held.count(one.Claim, -one.N)
+	default:
+		s.waiting.count(one.Claim, -1)
 	}
-	s.by[p.keys[0]].oldest.Remove(p.at)
-	p.at = nil
-	s.count(p, -p.N)
-	s.clean(p)
+	one.in.Remove(one.at)
+	one.in = nil
 }
 
-// tooMany removes and returns the claims of Push that exceed a bound: of the tenant of
-// added, if it is not nil, then in all.
-func (s *Slots) tooMany(added *place) (ended []*place) {
-	b := s.bounds()
-	take := func(key string) {
-		p := s.by[key].oldest.Front().Value.(*place)
-		s.drop(p)
-		ended = append(ended, p)
+// trim ends claims that exceed a bound: of the tenant of added, if it is not nil, then in all.
+func (s *Slots) trim(added *slot) {
+	var ended []*slot
+	s.mu.Lock()
+	b, sum := s.bounds(), s.held.sum
+	for added != nil && added.Tenant != "" && !added.Shared && sum[ofTenant+added.Tenant] > b.Tenant {
+		ended = append(ended, s.dropOldest(added.Tenant))
 	}
-	if added != nil && added.Tenant != "" && !added.Shared {
-		for s.by[added.keys[0]].used > b.Tenant {
-			take(added.keys[0])
+	for sum[ofTenants] > b.ofTenants() || sum[ofAll] > b.All {
+		ended = append(ended, s.dropOldest(s.largest()))
+	}
+	s.mu.Unlock()
+	for _, one := range ended {
+		one.end()
+	}
+}
+
+// dropOldest removes and returns the oldest claim of a tenant that has some.
+func (s *Slots) dropOldest(tenant string) *slot {
+	for e := s.held.Front(); ; e = e.Next() {
+		if one := e.Value.(*slot); one.Tenant == tenant {
+			s.drop(one)
+			return one
 		}
 	}
-	for s.tenants > b.ofTenants() || s.used > b.All {
-		take(s.largest())
-	}
-	return ended
 }
 
-// largest returns the key of the tenant that has most, or of the administrator if nobody
-// else has any.
+// largest returns the tenant that has most, or the administrator if nobody else has any.
 func (s *Slots) largest() (most string) {
-	most = tenantKey("")
 	n := 0
-	for key, l := range s.by {
-		if key != tenantKey("") && l.oldest.Len() > n {
-			most, n = key, l.oldest.Len()
+	for key, has := range s.held.sum {
+		if tenant, is := strings.CutPrefix(key, ofTenant); is && tenant != "" && has > n {
+			most, n = tenant, has
 		}
 	}
 	return most

@@ -3,8 +3,6 @@ package limit
 import (
 	"context"
 	"fmt"
-	"os"
-	"strings"
 	"testing"
 	"time"
 
@@ -21,9 +19,7 @@ func (s *Slots) must(t *testing.T, tenant, object string) func() {
 // queued claims a slot, and returns once the claim is queued.
 func (s *Slots) queued(t *testing.T, ctx context.Context, tenant, object string) <-chan func() {
 	t.Helper()
-	s.mu.Lock()
-	before := len(s.queue)
-	s.mu.Unlock()
+	before := s.Waiting()
 	got := make(chan func(), 1)
 	go func() {
 		defer close(got)
@@ -31,20 +27,16 @@ func (s *Slots) queued(t *testing.T, ctx context.Context, tenant, object string)
 			got <- leave
 		}
 	}()
-	require.Eventually(t, func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return len(s.queue) == before+1
-	}, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return s.Waiting() == before+1 }, 10*time.Second, time.Millisecond)
 	return got
 }
 
 func (s *Slots) empty(t *testing.T) {
 	t.Helper()
-	require.Empty(t, s.by)
-	require.Empty(t, s.queue)
-	require.Zero(t, s.used)
-	require.Zero(t, s.tenants)
+	for _, l := range []*line{&s.held, &s.waiting} {
+		require.Empty(t, l.sum)
+		require.Zero(t, l.Len())
+	}
 }
 
 // TestSlotsInTurn: a freed slot goes to the first one that fits.
@@ -96,7 +88,7 @@ func TestSlotsForget(t *testing.T) {
 // TestSlotsOfTheAdministrator: tenants leave a tenth of all to the administrator, whom no
 // bound of a tenant holds.
 func TestSlotsOfTheAdministrator(t *testing.T) {
-	s := NewSlots(Fixed(Bounds{All: 40, Tenant: 10, Object: 20, Kept: 5}))
+	s := NewSlots(Fixed(Bounds{All: 40, Tenant: 10, Object: 20, Kept: 4}))
 	var leaves []func()
 	for i := range 36 {
 		leaves = append(leaves, s.must(t, fmt.Sprint("t", i/10), ""))
@@ -114,12 +106,12 @@ func TestSlotsOfTheAdministrator(t *testing.T) {
 	for _, leave := range leaves {
 		leave()
 	}
-	for i := range 15 {
+	for i := range 16 {
 		leaves[i] = s.must(t, fmt.Sprint("t", i/10), "mc")
 	}
 	require.ErrorIs(t, refused(Claim{Tenant: "t2", Object: "mc"}), ErrObject)
 	s.must(t, "", "mc")()
-	for _, leave := range leaves[:15] {
+	for _, leave := range leaves[:16] {
 		leave()
 	}
 	s.empty(t)
@@ -139,7 +131,7 @@ func TestSmallBounds(t *testing.T) {
 
 // TestSpare requires that tenants leave the largest claim to the administrator.
 func TestSpare(t *testing.T) {
-	s := NewSlots(Fixed(Bounds{All: 32, Tenant: 32, Spare: 8}))
+	s := NewSlots(Fixed(Bounds{All: 32, Tenant: 32, Kept: 8}))
 	_, err := s.Enter(t.Context(), Claim{Tenant: "t", N: 25})
 	require.ErrorIs(t, err, ErrAll)
 	leave, err := s.Enter(t.Context(), Claim{Tenant: "t", N: 24})
@@ -199,15 +191,4 @@ func TestPush(t *testing.T) {
 func TestNetwork(t *testing.T) {
 	require.Equal(t, Network("2001:db8::1"), Network("2001:db8::ffff"))
 	require.NotEqual(t, Network("10.0.0.1"), Network("10.0.0.2"))
-}
-
-// TestTable: the table of hack/docs/operator.md is that of this package.
-func TestTable(t *testing.T) {
-	raw, err := os.ReadFile("../../hack/docs/operator.md")
-	require.NoError(t, err)
-	_, text, found := strings.Cut(string(raw), "### At once, and how often\n")
-	require.True(t, found)
-	text = text[strings.Index(text, "|"):]
-	text = text[:strings.LastIndex(text[:strings.Index(text, "\n## ")], "|")+2]
-	require.Equal(t, Table(), text)
 }
