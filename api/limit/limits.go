@@ -117,12 +117,8 @@ func Walks() Bounds { return Bounds{All: 8, Tenant: 4, Object: 2, Wait: 16} }
 // Archives bounds those that are created or extracted: each takes tens of MiB of memory.
 func Archives() Bounds { return Bounds{All: 8, Tenant: 4, Object: 2, Wait: 16} }
 
-// Lists bounds lists of files while they are read, and LargeLists those of more than 10,000
-// files while they are sent.
+// Lists bounds lists of files while they are read. Answers bounds those that are sent.
 func Lists() Bounds { return Bounds{All: 4, Tenant: 2, Object: 2, Wait: 64} }
-
-// LargeLists bounds lists of more than 10,000 files while they are sent: see Lists.
-func LargeLists() Bounds { return Bounds{All: 8, Tenant: 2, Object: 2} }
 
 // Commands bounds the commands that a container has not read. The tenants are containers.
 func Commands() Bounds { return Bounds{All: 512, Tenant: 8, Wait: 64} }

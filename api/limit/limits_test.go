@@ -40,7 +40,6 @@ func table() string {
 	bounds("searches and copies", Walks(), waits(Walks()))
 	bounds("archives made or extracted", Archives(), waits(Archives()))
 	bounds("lists of files while they are read", Lists(), waits(Lists()))
-	bounds("lists of more than 10,000 files while they are sent", LargeLists(), refused)
 	row("commands that a container has not read", "", number(Commands().Tenant), number(Commands().All), waits(Commands()))
 	row("requests for events by type or with a limited token", number(Scans().Tenant), "", number(Scans().All), waits(Scans()))
 	row("requests that may change something", pace(Changes()), "", "", fmt.Sprint("wait; a refused one counts ", RefusedChange))

@@ -123,7 +123,7 @@ func TestSmallBounds(t *testing.T) {
 		require.Equal(t, tenants, Bounds{All: all}.ofTenants(), all)
 	}
 	require.Equal(t, 2, Bounds{All: 2, Anonymous: true}.ofTenants())
-	for _, b := range []Bounds{Walks(), Archives(), Lists(), LargeLists(), Scans()} {
+	for _, b := range []Bounds{Walks(), Archives(), Lists(), Scans()} {
 		require.Greater(t, b.ofTenants(), 1, "two tenants at once")
 		require.Less(t, b.ofTenants(), b.All)
 	}

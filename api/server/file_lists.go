@@ -11,10 +11,6 @@ type filesBody struct {
 	Files []v1.FileEntry `json:"files"`
 }
 
-// largeList is the number of entries above which a list is counted until it was sent: its client
-// may be slow.
-const largeList = 10_000
-
 func (s files) list(c *call) error {
 	path, err := folderQuery(c)
 	if err != nil {
@@ -25,24 +21,8 @@ func (s files) list(c *call) error {
 		if err != nil {
 			return err
 		}
-		if len(list) <= largeList {
-			return edge.OK(c.Ctx, filesBody{list})
-		}
-		return s.sendLarge(ctx, c, id, list)
+		return edge.OK(c.Ctx, filesBody{list}) // in the permit: the list and its JSON are large
 	})
-}
-
-func (s files) sendLarge(ctx context.Context, c *call, id string, list []v1.FileEntry) error {
-	leave, err := enter(ctx, c.caller, id, s.permits.largeLists)
-	if err != nil {
-		return err
-	}
-	end, err := s.sessions.beginDownload(c, onVolumeOf(id))
-	if err != nil {
-		leave()
-		return err
-	}
-	return edge.SendHeld(c.Ctx, filesBody{list}, func() { end(); leave() })
 }
 
 func (s files) search(c *call) (found v1.SearchResult, err error) {

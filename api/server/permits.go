@@ -13,21 +13,15 @@ import (
 // permits bound the file descriptors, CPU and memory that file operations use. See
 // ADR 0013.
 type permits struct {
-	files      *limit.Slots // all file operations
-	walks      *limit.Slots // searches and copies
-	archives   *limit.Slots // compressions and extractions: each uses tens of MB of memory
-	lists      *limit.Slots // lists while they are read
-	largeLists *limit.Slots // large ones until they are sent
+	files    *limit.Slots // all file operations
+	walks    *limit.Slots // searches and copies
+	archives *limit.Slots // compressions and extractions: each uses tens of MB of memory
+	lists    *limit.Slots // lists while they are read
 }
 
 func newPermits() permits {
-	return permits{
-		files:      limit.NewSlots(limit.FileOperations),
-		walks:      limit.NewSlots(limit.Walks),
-		archives:   limit.NewSlots(limit.Archives),
-		lists:      limit.NewSlots(limit.Lists),
-		largeLists: limit.NewSlots(limit.LargeLists),
-	}
+	return permits{files: limit.NewSlots(limit.FileOperations), walks: limit.NewSlots(limit.Walks),
+		archives: limit.NewSlots(limit.Archives), lists: limit.NewSlots(limit.Lists)}
 }
 
 // enter waits for a permit of each of all, except for those that are nil, for the caller's operation

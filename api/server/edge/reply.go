@@ -30,29 +30,22 @@ func SendJSON(c *fiber.Ctx, body []byte) error {
 	if len(body) <= smallAnswer {
 		return c.Send(body)
 	}
-	return sendLarge(c, body, func() {})
+	// The memory is counted until the answer was sent or has failed: a client may read slowly, after
+	// the handler has returned.
+	call, leave := CallOf(c), func() {}
+	if call.answers != nil {
+		n := min(limit.InMiB(int64(len(body))), int64(limit.Answers().Tenant))
+		var err error
+		if leave, err = call.answers.Enter(context.Background(), limit.Claim{Tenant: call.tenant, N: int(n)}); err != nil {
+			return errAnswers
+		}
+	}
+	c.Context().SetBodyStream(heldBody{bytes.NewReader(body), leave}, len(body))
+	return nil
 }
 
 // smallAnswer is the size in bytes of answers that are not counted.
 const smallAnswer = 256 << 10
-
-// sendLarge answers with a body whose memory is counted until it was sent or has failed: a client
-// may read slowly, after the handler has returned. Then it calls done.
-func sendLarge(c *fiber.Ctx, body []byte, done func()) error {
-	call := CallOf(c)
-	if call.answers != nil {
-		n := min(limit.InMiB(int64(len(body))), int64(limit.Answers().Tenant))
-		leave, err := call.answers.Enter(context.Background(), limit.Claim{Tenant: call.tenant, N: int(n)})
-		if err != nil {
-			done()
-			return errAnswers
-		}
-		before := done
-		done = func() { leave(); before() }
-	}
-	c.Context().SetBodyStream(heldBody{bytes.NewReader(body), done}, len(body))
-	return nil
-}
 
 // OK answers 200 with v as JSON.
 func OK(c *fiber.Ctx, v any) error { return Reply(c, fiber.StatusOK, v) }
@@ -98,17 +91,6 @@ func SendText(c *fiber.Ctx, body io.Reader, name string) {
 	c.Set(fiber.HeaderCacheControl, "private, no-cache")
 	c.Set(fiber.HeaderContentDisposition, disposition(name))
 	c.Context().SetBodyStream(body, -1)
-}
-
-// SendHeld answers 200 with v as JSON, and calls done when the answer was sent or has failed.
-func SendHeld(c *fiber.Ctx, v any, done func()) error {
-	body, err := json.Marshal(v)
-	if err != nil {
-		done()
-		return err
-	}
-	c.Set(fiber.HeaderContentType, fiber.MIMEApplicationJSON)
-	return sendLarge(c, body, done)
 }
 
 // heldBody is an answer's body, which the HTTP library closes.
