@@ -3,7 +3,8 @@
 # those of Debian 12 (20.10), 13 (26.1) and sid (28.5).
 #
 #   hack/engines.sh                  run the suites on every engine of ENGINES
-#   hack/engines.sh root SUITE       create the directory of an engine; print its path
+#   hack/engines.sh root SUITE       create the directory of an engine; print its path. The suite
+#                                    servers is Debian 12 with the game servers of ./hack/e2e
 #   hack/engines.sh with SUITE CMD…  run CMD beside an engine of that suite
 #
 # debootstrap installs each engine into a directory below BERTH_ENGINE_CACHE
@@ -25,6 +26,7 @@ self=$PWD/hack/engines.sh
 cache=${BERTH_ENGINE_CACHE:-/var/cache/berth-engines}
 mirror=${BERTH_ENGINE_MIRROR:-} # empty: debootstrap uses its default
 packages=docker.io,containerd,runc,iptables,iproute2,ca-certificates
+servers=minetest-server,openttd,openttd-opengfx,redis-server,openjdk-17-jdk-headless,libjline2-java
 # The test suites that run on each engine.
 suites='./hack/test/enginetest ./runtime/docker ./controller/console ./hack/e2e'
 
@@ -43,6 +45,7 @@ need_debootstrap() {
 # root SUITE creates the directory of an engine. It has its name only when complete.
 root() {
 	local suite=$1 dir=$cache/$1 log=$cache/$1.log
+	[ "$suite" != servers ] || { suite=bookworm packages=$servers; }
 	[ "$(id -u)" = 0 ] || die "isolated engines need root"
 	mkdir -p "$cache"
 	(
@@ -52,14 +55,14 @@ root() {
 		need_debootstrap
 		flock -u 9
 		rm -rf --one-file-system "$dir.part"
-		say "installing $suite into $dir${mirror:+ from $mirror}; this takes two minutes"
+		say "installing Debian $suite into $dir${mirror:+ from $mirror}; this takes two minutes"
 		if ! debootstrap --variant=minbase --include=$packages "$suite" "$dir.part" ${mirror:+"$mirror"} >"$log" 2>&1; then
 			tail -n 20 "$log" >&2
 			die "debootstrap could not install $suite; the end of its log ($log) is above; set BERTH_ENGINE_MIRROR to use another mirror"
 		fi
 		rm -rf "$dir.part/var/cache/apt" "$dir.part/var/lib/apt/lists"
 		mv "$dir.part" "$dir"
-	) 8>>"$cache/$suite.lock" 9>>"$cache/lock" || exit 1
+	) 8>>"$dir.lock" 9>>"$cache/lock" || exit 1
 	echo "$dir"
 }
 
