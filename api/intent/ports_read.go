@@ -3,8 +3,8 @@ package intent
 import (
 	"cmp"
 	"errors"
-	"iter"
 	"maps"
+	"math/rand/v2"
 	"net/netip"
 	"slices"
 
@@ -27,12 +27,6 @@ func entry(o v1.Pool, port int, c v1.Claim) v1.PoolPort {
 	return e
 }
 
-// claimedEntry reads the claim of a port, and returns its entry.
-func claimedEntry(tx *store.Tx, o v1.Pool, port int) (v1.PoolPort, error) {
-	c, err := store.GetClaim(tx, o.Meta.ID, port)
-	return entry(o, port, c), err
-}
-
 // GetPort returns a port of the pool, or v1.ErrPortNotFound. For both protocols it
 // returns the port of tcp.
 func GetPort(tx *store.Tx, r v1.PortRef) (v1.PoolPort, error) {
@@ -42,7 +36,8 @@ func GetPort(tx *store.Tx, r v1.PortRef) (v1.PoolPort, error) {
 			return v1.PoolPort{}, err
 		}
 		if err == nil && o.Spec.Ports.Has(r.Port) {
-			return claimedEntry(tx, o, r.Port)
+			c, err := store.GetClaim(tx, o.Meta.ID, r.Port)
+			return entry(o, r.Port, c), err
 		}
 	}
 	return v1.PoolPort{}, v1.ErrPortNotFound
@@ -56,10 +51,11 @@ type Pool struct {
 
 // Pools returns every part of the pool, by address and protocol, with all claims.
 func Pools(tx *store.Tx) ([]Pool, error) {
-	list, err := sortedPools(tx)
+	list, err := store.Pools.List(tx)
 	if err != nil {
 		return nil, err
 	}
+	slices.SortFunc(list, func(a, b v1.Pool) int { return comparePool(a.Spec, b.Spec.IP, b.Spec.Protocol) })
 	pools := make([]Pool, 0, len(list))
 	for _, o := range list {
 		pools = append(pools, Pool{o, maps.Collect(store.Claims(tx, o.Meta.ID, 0))})
@@ -67,20 +63,22 @@ func Pools(tx *store.Tx) ([]Pool, error) {
 	return pools, nil
 }
 
-func sortedPools(tx *store.Tx) ([]v1.Pool, error) {
-	list, err := store.Pools.List(tx)
-	slices.SortFunc(list, func(a, b v1.Pool) int { return comparePool(a.Spec, b.Spec.IP, b.Spec.Protocol) })
-	return list, err
-}
-
 func comparePool(a v1.PoolSpec, ip, protocol string) int {
 	return cmp.Or(compareIP(a.IP, ip), cmp.Compare(a.Protocol, protocol))
 }
 
-// Entries yields the ports of pools, in order, until yield returns false.
-func Entries(pools []Pool, yield func(v1.PoolPort) bool) {
+// Entries yields the ports of pools, in order, behind one that was in the pool, until yield
+// returns false. After the zero v1.PortRef it yields all.
+func Entries(pools []Pool, after v1.PortRef, yield func(v1.PoolPort) bool) {
 	for _, o := range pools {
+		order := comparePool(o.Spec, after.IP, after.Protocol)
+		if order < 0 && after != (v1.PortRef{}) {
+			continue
+		}
 		for port := range o.Spec.Ports.All() {
+			if order == 0 && port <= after.Port {
+				continue
+			}
 			if !yield(entry(o.Pool, port, o.claims[port])) {
 				return
 			}
@@ -88,51 +86,32 @@ func Entries(pools []Pool, yield func(v1.PoolPort) bool) {
 	}
 }
 
-// EntriesAfter yields the ports of all pools behind one that was in the pool, in the order of
-// Entries, until yield returns false. After the zero v1.PortRef it yields all. It reads the
-// claims of the ports that it yields.
-func EntriesAfter(tx *store.Tx, after v1.PortRef, yield func(v1.PoolPort) bool) error {
-	pools, err := sortedPools(tx)
+// RandomPort returns one of the ports that are neither flagged nor claimed, all with
+// the same probability, or v1.ErrNoPorts. An empty ip or protocol means any.
+func RandomPort(tx *store.Tx, ip, protocol string) (v1.PoolPort, error) {
+	pools, err := store.Pools.List(tx)
 	if err != nil {
-		return err
+		return v1.PoolPort{}, err
 	}
-	i, found := 0, false
-	if after != (v1.PortRef{}) {
-		i, found = slices.BinarySearchFunc(pools, after, func(o v1.Pool, r v1.PortRef) int { return comparePool(o.Spec, r.IP, r.Protocol) })
-	}
-	for _, o := range pools[i:] {
-		from := 0
-		if found {
-			from, found = after.Port+1, false
-		}
-		if !entriesFrom(tx, o, from, yield) {
-			break
+	total := 0
+	free := make([]v1.PortSet, len(pools))
+	for i, o := range pools {
+		if (ip == "" || o.Spec.IP == ip) && (protocol == "" || o.Spec.Protocol == protocol) {
+			free[i] = o.Spec.Ports.Without(o.Spec.Flagged).Without(store.Claimed(tx, o.Meta.ID))
+			total += free[i].Len()
 		}
 	}
-	return nil
-}
-
-// entriesFrom yields the ports of a pool from a port on. It returns false if yield did.
-func entriesFrom(tx *store.Tx, o v1.Pool, from int, yield func(v1.PoolPort) bool) bool {
-	next, stop := iter.Pull2(store.Claims(tx, o.Meta.ID, from))
-	defer stop()
-	claimed, claim, more := next()
-	for port := range o.Spec.Ports.All() {
-		if port < from {
-			continue
-		}
-		for more && claimed < port {
-			claimed, claim, more = next()
-		}
-		var c v1.Claim
-		if more && claimed == port {
-			c = claim
-		}
-		if !yield(entry(o, port, c)) {
-			return false
-		}
+	if total == 0 {
+		return v1.PoolPort{}, v1.ErrNoPorts
 	}
-	return true
+	n := rand.IntN(total)
+	for i, set := range free {
+		if n < set.Len() {
+			return entry(pools[i], set.At(n), v1.Claim{}), nil
+		}
+		n -= set.Len()
+	}
+	return v1.PoolPort{}, v1.ErrNoPorts // it is not reached
 }
 
 // compareIP orders canonical addresses: IPv4 before IPv6, then by value.

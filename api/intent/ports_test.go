@@ -157,7 +157,7 @@ func TestEntriesAreInOrder(t *testing.T) {
 	var ips []string
 	require.NoError(t, w.store.View(func(tx *store.Tx) error {
 		pools, err := intent.Pools(tx)
-		intent.Entries(pools, func(e v1.PoolPort) bool {
+		intent.Entries(pools, v1.PortRef{}, func(e v1.PoolPort) bool {
 			if len(ips) == 0 || ips[len(ips)-1] != e.IP {
 				ips = append(ips, e.IP)
 			}

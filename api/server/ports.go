@@ -134,9 +134,9 @@ func (s ports) list(c *call) error {
 	if err != nil {
 		return err
 	}
-	if page != (listPage{}) {
-		body, err := s.page(c, page)
-		return c.answer(body, err)
+	after, ok := intent.ParsePortKey(page.after)
+	if page.after != "" && !ok {
+		return errContinue
 	}
 	var pools []intent.Pool
 	err = s.store.View(func(tx *store.Tx) (err error) {
@@ -147,25 +147,17 @@ func (s ports) list(c *call) error {
 		return err
 	}
 	caller := c.caller
-	edge.SendList(c.Ctx, "ports", func(yield func(v1.PoolPort) bool) {
-		intent.Entries(pools, func(p v1.PoolPort) bool { return yield(shownPort(p, caller)) })
-	})
-	return nil
-}
-
-// page returns a page of the pool.
-func (s ports) page(c *call, p listPage) (body portsBody, err error) {
-	after, ok := intent.ParsePortKey(p.after)
-	if p.after != "" && !ok {
-		return body, errContinue
-	}
-	err = s.store.View(func(tx *store.Tx) (err error) {
-		body.Ports, body.Continue = take(p, func(yield func(string, v1.PoolPort) bool) {
-			err = intent.EntriesAfter(tx, after, func(e v1.PoolPort) bool { return yield(intent.PortKey(e.PortRef), shownPort(e, c.caller)) })
+	if page == (listPage{}) {
+		edge.SendList(c.Ctx, "ports", func(yield func(v1.PoolPort) bool) {
+			intent.Entries(pools, after, func(p v1.PoolPort) bool { return yield(shownPort(p, caller)) })
 		})
-		return err
+		return nil
+	}
+	var body portsBody
+	body.Ports, body.Continue = take(page, func(yield func(string, v1.PoolPort) bool) {
+		intent.Entries(pools, after, func(p v1.PoolPort) bool { return yield(intent.PortKey(p.PortRef), shownPort(p, caller)) })
 	})
-	return body, err
+	return c.answer(body, nil)
 }
 
 type deletePortsRequest struct {
