@@ -1,7 +1,6 @@
 package edge
 
 import (
-	"context"
 	"log/slog"
 	"time"
 
@@ -11,22 +10,18 @@ import (
 	"berth/api/limit"
 )
 
-// Limits on requests with a missing or wrong token.
-const (
-	failureDelay    = time.Second // of each answer to an address with too many wrong tokens
-	failuresWaiting = 64          // delayed answers at once; beyond it the answer is immediate and the connection is closed
-)
+// failureDelay is the delay of each answer to an address with too many wrong tokens.
+const failureDelay = time.Second
 
 // failures counts failed authorizations, and logs them at most once a second per
-// address. Answers to an address that sends many wrong tokens are delayed. Valid
-// tokens are never delayed, so no client is locked out.
+// address. Answers to an address that sends many wrong tokens are delayed, each on its
+// connection, whose number is limited. Valid tokens are never delayed, so no client is locked out.
 type failures struct {
-	log     *slog.Logger
-	count   prometheus.Counter
-	wrong   *limit.Rate // wrong tokens, by address
-	lines   *limit.Rate // of the log, by address
-	delay   time.Duration
-	waiting chan struct{}
+	log   *slog.Logger
+	count prometheus.Counter
+	wrong *limit.Rate // wrong tokens, by address
+	lines *limit.Rate // of the log, by address
+	delay time.Duration
 }
 
 func newFailures(o Options) *failures {
@@ -36,7 +31,7 @@ func newFailures(o Options) *failures {
 	})
 	o.Registerer.MustRegister(count)
 	return &failures{log: o.Log, count: count, delay: o.FailureDelay, wrong: o.WrongTokens,
-		lines: limit.NewRate(limit.FailureLines()), waiting: make(chan struct{}, failuresWaiting)}
+		lines: limit.NewRate(limit.FailureLines())}
 }
 
 // record counts a failed authorization. wrong is false for a missing token. It
@@ -52,34 +47,11 @@ func (f *failures) record(address string, wrong bool) (slow bool) {
 // mayLog reports whether there may be a line about an address, and counts it.
 func (f *failures) mayLog(address string) bool { return f.lines.Take(limit.Network(address), 1) == 0 }
 
-// wait delays one answer, or returns when ctx ends. It returns false at once if
-// failuresWaiting answers are delayed already.
-func (f *failures) wait(ctx context.Context) bool {
-	select {
-	case f.waiting <- struct{}{}:
-	default:
-		return false
-	}
-	defer func() { <-f.waiting }()
-	timer := time.NewTimer(f.delay)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
-	return true
-}
-
 // Unauthorized records a request without a valid token, and delays it if its
 // address has sent many wrong ones. wrong is false for a missing token.
 func (s *Server) Unauthorized(c *fiber.Ctx, wrong bool) {
-	if !s.failures.record(s.ClientIP(c), wrong) {
-		return
-	}
-	ctx, cancel := Context(c)
-	defer cancel()
-	if !s.failures.wait(ctx) {
-		c.Context().SetConnectionClose()
+	if s.failures.record(s.ClientIP(c), wrong) {
+		time.Sleep(s.failures.delay) // also if the client leaves or the server shuts down: it is short
 	}
 }
 

@@ -22,7 +22,7 @@ import (
 // tokens. Other requests are not.
 func TestWrongTokensAreDelayed(t *testing.T) {
 	refused := v1.Error{Code: v1.Unauthorized, Message: "no"}
-	h := newHarness(t, Options{FailureDelay: time.Hour}, func(s *Server) {
+	h := newHarness(t, Options{FailureDelay: 500 * time.Millisecond}, func(s *Server) {
 		s.Add("GET", "/", func(c *fiber.Ctx) error {
 			token := c.Get("Authorization")
 			if token == "good" {
@@ -52,30 +52,13 @@ func TestWrongTokensAreDelayed(t *testing.T) {
 	for range limit.WrongTokens().Burst {
 		require.Equal(t, 401, status(send(wrong)))
 	}
-	waiting := func(n int) {
-		require.Eventually(t, func() bool { return len(h.server.failures.waiting) == n }, 20*time.Second, time.Millisecond)
-	}
-	var slow []net.Conn
-	for range failuresWaiting {
-		c, err := net.Dial("tcp", h.addr)
-		require.NoError(t, err)
-		defer c.Close()
-		_, err = fmt.Fprintf(c, "GET / HTTP/1.1\r\nHost: localhost\r\n%s\r\n", wrong)
-		require.NoError(t, err)
-		slow = append(slow, c)
-	}
-	waiting(failuresWaiting)
-	over := send(wrong)
-	require.Equal(t, 401, status(over), "not all wait")
-	_, err := over.ReadByte()
-	require.Error(t, err, "but each costs a connection")
-
+	began := time.Now()
+	require.Equal(t, 401, status(send(wrong)))
+	require.GreaterOrEqual(t, time.Since(began), 500*time.Millisecond)
+	began = time.Now()
 	require.Equal(t, 200, status(send("Authorization: good\r\n")))
 	require.Equal(t, 401, status(send("")), "a missing token is no guess")
-	for _, c := range slow[1:] {
-		require.NoError(t, c.Close())
-	}
-	waiting(1) // the harness shuts the server down meanwhile
+	require.Less(t, time.Since(began), 500*time.Millisecond)
 }
 
 // TestFailuresPerAddress: failures are counted per address, and a missing token is none.
