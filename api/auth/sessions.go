@@ -51,7 +51,6 @@ type Sessions struct {
 	store    *store.Store
 	settings Settings
 	slots    *limit.Slots
-	opened   chan struct{} // a session was added
 
 	mu     sync.Mutex // held during End, and never during a call of the store
 	set    map[*Session]struct{}
@@ -62,7 +61,7 @@ type Sessions struct {
 // NewSessions returns an empty Sessions. It ends no session until Run.
 func NewSessions(s *store.Store, settings Settings) *Sessions {
 	return &Sessions{store: s, settings: settings, slots: limit.NewSlots(limit.Fixed(limit.Sessions())),
-		opened: make(chan struct{}, 1), set: map[*Session]struct{}{}}
+		set: map[*Session]struct{}{}}
 }
 
 // Begin adds a session. The caller must call done when the session has ended. Begin
@@ -119,10 +118,6 @@ func (r *Sessions) add(k *Session) error {
 	}
 	r.set[k] = struct{}{}
 	r.all.Add(1)
-	select {
-	case r.opened <- struct{}{}:
-	default: // it was not received yet
-	}
 	return nil
 }
 
@@ -187,24 +182,15 @@ func (r *Sessions) end(k *Session, reason error) {
 	}
 }
 
-// Run ends invalid sessions until ctx ends. While no session is open, nothing wakes it.
+// Run ends invalid sessions until ctx ends.
 func (r *Sessions) Run(ctx context.Context) {
 	tick := time.NewTicker(verifyEvery)
 	defer tick.Stop()
 	for {
-		wake := tick.C
-		if r.Len() == 0 {
-			tick.Stop()
-			wake = nil
-		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-r.opened:
-			if wake == nil {
-				tick.Reset(verifyEvery)
-			}
-		case <-wake:
+		case <-tick.C:
 			r.verify()
 		}
 	}
