@@ -26,9 +26,6 @@ type (
 // Backups are the calls for backups of volumes.
 type Backups struct{ c *Client }
 
-// BackupsOf returns the calls for backups of a daemon.
-func BackupsOf(c *Client) Backups { return Backups{c} }
-
 func backupPath(id string) string     { return "/backups/" + url.PathEscape(id) }
 func policyPath(volume string) string { return volumePath(volume) + "/backup-policy" }
 

@@ -12,7 +12,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	v1 "berth/api/v1"
@@ -50,9 +49,6 @@ type Client struct {
 	base    *url.URL
 	options Options
 	http    *http.Client
-
-	mu    sync.Mutex
-	token v1.Secret // options.Token, or the one that replaced it
 }
 
 // New returns a client of the daemon at o.URL. It does not connect.
@@ -68,7 +64,7 @@ func New(o Options) (*Client, error) {
 	}
 	o.Timeout, o.Retry = cmp.Or(o.Timeout, DefaultTimeout), cmp.Or(o.Retry, time.Second)
 	transport := &http.Transport{TLSClientConfig: o.TLS, Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 16}
-	return &Client{base: base, options: o, token: o.Token, http: &http.Client{Transport: transport, Timeout: o.Timeout}}, nil
+	return &Client{base: base, options: o, http: &http.Client{Transport: transport, Timeout: o.Timeout}}, nil
 }
 
 // Close closes the idle connections.
@@ -80,10 +76,8 @@ func (c *Client) URL() string { return c.base.String() }
 // Header returns the headers of every request: the token and the vendor media type.
 func (c *Client) Header() http.Header {
 	h := http.Header{"Accept": {Vendor}}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.token != "" {
-		h.Set("Authorization", "Bearer "+c.token.Reveal())
+	if c.options.Token != "" {
+		h.Set("Authorization", "Bearer "+c.options.Token.Reveal())
 	}
 	return h
 }
@@ -108,6 +102,15 @@ func (c *Client) Events() Events { return Events{c} }
 
 // Audit returns the calls for the audit log.
 func (c *Client) Audit() Audit { return Audit{c} }
+
+// Backups returns the calls for backups of volumes.
+func (c *Client) Backups() Backups { return Backups{c} }
+
+// Node returns the host of a daemon, its engine, and the resources that are allocated there.
+func (c *Client) Node(ctx context.Context) (n v1.Node, err error) {
+	err = c.get(ctx, "/node", &n)
+	return n, err
+}
 
 // Ready returns nil if the daemon is ready. The message of an *Error with status 503
 // names the reasons why it is not.

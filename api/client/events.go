@@ -61,34 +61,28 @@ func (s Events) Newest(ctx context.Context) (Cursor, error) {
 // ctx ended.
 func (s Events) Watch(ctx context.Context, after Cursor) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
-		w := &watch{after: after, yield: yield}
-		s.c.resume(ctx, w, func() (*Stream, error) { return s.Open(ctx, w.after) })
+		at := after
+		s.c.resume(ctx, func() (*Stream, error) { return s.Open(ctx, at) }, func(m Message, err error) bool {
+			return err == nil && !at.pass(m) || yield(m, err)
+		})
 	}
 }
 
-// watch delivers transitions after a cursor.
-type watch struct {
-	after Cursor
-	yield func(Message, error) bool
-}
-
-func (w *watch) fail(err error) { w.yield(Message{}, err) }
-
-// deliver leaves out what is not stored, and the current state of the containers,
-// with which each stream begins.
-func (w *watch) deliver(m Message) (more bool) {
-	if m.Epoch != "" && m.Epoch != w.after.Epoch {
-		if w.after.Epoch != "" {
-			w.after.Seq = 0
+// pass moves the cursor to a message, and reports whether Watch delivers it: not what is not stored,
+// and not the current state of the containers, with which each stream begins.
+func (c *Cursor) pass(m Message) bool {
+	if m.Epoch != "" && m.Epoch != c.Epoch {
+		if c.Epoch != "" {
+			c.Seq = 0
 		}
-		w.after.Epoch = m.Epoch
+		c.Epoch = m.Epoch
 	}
 	if m.Event == EventGap {
-		return w.yield(m, nil)
-	}
-	if m.Seq <= w.after.Seq {
 		return true
 	}
-	w.after.Seq = m.Seq
-	return w.yield(m, nil)
+	if m.Seq <= c.Seq {
+		return false
+	}
+	c.Seq = m.Seq
+	return true
 }

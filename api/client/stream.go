@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
+	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -195,3 +197,84 @@ func (e *CloseError) Deleted() bool { return e.Code == websocket.CloseNormalClos
 // Permanent reports whether a new stream would be refused, because the container is
 // deleted or the token is not valid any more.
 func (e *CloseError) Permanent() bool { return e.Deleted() || e.Code == websocket.ClosePolicyViolation }
+
+// Follow delivers earlier lines of a container's console, as options select them, and
+// then its output, states, statistics and messages, until ctx ends or the container is
+// deleted. It reconnects when the connection breaks, and continues behind the last
+// line that it has delivered, so that each is delivered once. A message with SinceLine
+// means that lines are missing.
+//
+// The last element is an error, unless the caller ends the loop. It is ctx.Err() if
+// ctx ended, and a *CloseError if the container is deleted.
+func (s Containers) Follow(ctx context.Context, id string, options OpenOptions) iter.Seq2[Message, error] {
+	return func(yield func(Message, error) bool) {
+		from := options // of the next stream
+		s.c.resume(ctx, func() (*Stream, error) { return s.Open(ctx, id, from) }, func(m Message, err error) bool {
+			if m.Line != "" {
+				from.SinceLine = m.Line
+			}
+			return yield(m, err)
+		})
+	}
+}
+
+// resume opens streams and delivers their messages until ctx ends, an error is permanent, or deliver
+// returns false. The error is delivered last.
+func (c *Client) resume(ctx context.Context, open func() (*Stream, error), deliver func(Message, error) (more bool)) {
+	for {
+		more, err := once(open, deliver)
+		if !more {
+			return
+		}
+		if ctx.Err() != nil {
+			deliver(Message{}, ctx.Err())
+			return
+		}
+		if c.options.Retry < 0 || isPermanent(err) {
+			deliver(Message{}, err)
+			return
+		}
+		if c.options.OnRetry != nil {
+			c.options.OnRetry(err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(c.options.Retry/2 + rand.N(c.options.Retry)): // so that clients do not all return at once
+		}
+	}
+}
+
+// once delivers the messages of one stream. more reports whether another one is wanted.
+func once(open func() (*Stream, error), deliver func(Message, error) (more bool)) (more bool, err error) {
+	stream, err := open()
+	if err != nil {
+		return true, err
+	}
+	defer func() { _ = stream.Close() }()
+	for {
+		m, err := stream.Next()
+		if err != nil {
+			return true, err
+		}
+		if !deliver(m, nil) {
+			return false, nil
+		}
+	}
+}
+
+// isPermanent reports whether another attempt would fail in the same way.
+func isPermanent(err error) bool {
+	var closed *CloseError
+	if errors.As(err, &closed) {
+		return closed.Permanent()
+	}
+	if errors.Is(err, ErrNotBerth) {
+		return true
+	}
+	switch status := StatusOf(err); status {
+	case http.StatusRequestTimeout, http.StatusTooManyRequests:
+		return false
+	default:
+		return status/100 == 4
+	}
+}

@@ -90,7 +90,7 @@ func newBackupCreate(c *connector) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		id, err := client.BackupsOf(d.Client).Create(cmd.Context(), volume, r)
+		id, err := d.Client.Backups().Create(cmd.Context(), volume, r)
 		if err != nil {
 			return fmt.Errorf("%s: %w", args[0], err)
 		}
@@ -119,7 +119,7 @@ func newBackupList(c *connector) *cobra.Command {
 				return listing{}, err
 			}
 		}
-		list, err := client.BackupsOf(d.Client).List(cmd.Context(), volume)
+		list, err := d.Client.Backups().List(cmd.Context(), volume)
 		if err != nil {
 			return listing{}, err
 		}
@@ -167,7 +167,7 @@ func newBackupRestore(c *connector) *cobra.Command {
 				return err
 			}
 		}
-		id, err := client.BackupsOf(d.Client).Restore(cmd.Context(), args[0], r)
+		id, err := d.Client.Backups().Restore(cmd.Context(), args[0], r)
 		if err != nil {
 			return fmt.Errorf("%s: %w%s", args[0], err, backupRemedy(err))
 		}
@@ -195,7 +195,7 @@ func newBackupDelete(c *connector) *cobra.Command {
 		Args:    cobra.MinimumNArgs(1),
 	}, func(cmd *cobra.Command, d *daemon, ids []string) error {
 		return d.each(cmd.Context(), ids, func(id string) error {
-			if err := client.BackupsOf(d.Client).Delete(cmd.Context(), id); err != nil {
+			if err := d.Client.Backups().Delete(cmd.Context(), id); err != nil {
 				return fmt.Errorf("%s: %w%s", id, err, backupRemedy(err))
 			}
 			return printDone(cmd, d.raw, id, "%s: deletion started", id)
@@ -206,7 +206,7 @@ func newBackupDelete(c *connector) *cobra.Command {
 // backup waits until a backup has ended, and prints it.
 func (w *waiting) backup(cmd *cobra.Command, d *daemon, id string) error {
 	return w.await(cmd, d, w.job(id, func(ctx context.Context) (string, bool, error) {
-		b, err := client.BackupsOf(d.Client).Get(ctx, id)
+		b, err := d.Client.Backups().Get(ctx, id)
 		switch {
 		case err != nil || !b.State.Finished():
 			return string(b.State), false, err
@@ -220,7 +220,7 @@ func (w *waiting) backup(cmd *cobra.Command, d *daemon, id string) error {
 // restore waits until a restore has ended, and prints its backup.
 func (w *waiting) restore(cmd *cobra.Command, d *daemon, backup, id string) error {
 	return w.await(cmd, d, w.job(id, func(ctx context.Context) (string, bool, error) {
-		b, err := client.BackupsOf(d.Client).Get(ctx, backup)
+		b, err := d.Client.Backups().Get(ctx, backup)
 		i := slices.IndexFunc(b.Restores, func(r client.Restore) bool { return r.RestoreID == id })
 		switch {
 		case err != nil:
@@ -277,7 +277,7 @@ func newPolicySet(c *connector) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		p, err := client.BackupsOf(d.Client).SetPolicy(cmd.Context(), volume, client.BackupPolicy{PolicySpec: v1.PolicySpec{Every: v1.Duration(period), Keep: keep,
+		p, err := d.Client.Backups().SetPolicy(cmd.Context(), volume, client.BackupPolicy{PolicySpec: v1.PolicySpec{Every: v1.Duration(period), Keep: keep,
 			Target: r.Target, Ignore: r.Ignore, Quiesce: r.Quiesce}})
 		if err != nil {
 			return fmt.Errorf("%s: %w", args[0], err)
@@ -303,7 +303,7 @@ func newPolicyGet(c *connector) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		p, err := client.BackupsOf(d.Client).Policy(cmd.Context(), volume)
+		p, err := d.Client.Backups().Policy(cmd.Context(), volume)
 		if err != nil {
 			return fmt.Errorf("%s: %w", args[0], err)
 		}
@@ -331,7 +331,7 @@ func newPolicyDelete(c *connector) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := client.BackupsOf(d.Client).DeletePolicy(cmd.Context(), volume); err != nil {
+			if err := d.Client.Backups().DeletePolicy(cmd.Context(), volume); err != nil {
 				return fmt.Errorf("%s: %w", id, err)
 			}
 			return printDone(cmd, d.raw, id, "%s: policy removed", id)
@@ -349,7 +349,7 @@ func newBackupDownload(c *connector) *cobra.Command {
 		Example: "  berth backup download b1e9c2d4-5f6a-4b7c-8d9e-0a1b2c3d4e5f --file /mnt/usb/survival.tar.zst",
 		Args:    cobra.ExactArgs(1),
 	}, func(cmd *cobra.Command, d *daemon, args []string) error {
-		b, err := client.BackupsOf(d.Client).Get(cmd.Context(), args[0])
+		b, err := d.Client.Backups().Get(cmd.Context(), args[0])
 		if err != nil {
 			return fmt.Errorf("%s: %w%s", args[0], err, backupRemedy(err))
 		}
@@ -376,7 +376,7 @@ func newBackupDownload(c *connector) *cobra.Command {
 
 // downloadBackup writes the archive of a backup to a file, in one step.
 func downloadBackup(cmd *cobra.Command, d *daemon, b client.Backup, name string) error {
-	content, err := client.BackupsOf(d.Client).Download(cmd.Context(), b.BackupID, client.ContentOptions{})
+	content, err := d.Client.Backups().Download(cmd.Context(), b.BackupID, client.ContentOptions{})
 	if err != nil {
 		return err
 	}

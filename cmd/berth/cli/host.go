@@ -14,7 +14,6 @@ import (
 	"github.com/docker/go-units"
 	"github.com/spf13/cobra"
 
-	"berth/api/client"
 	v1 "berth/api/v1"
 	"berth/cmd/berth/config"
 	"berth/cmd/berth/doctor"
@@ -112,7 +111,7 @@ func newStoreBackup(c *connector) *cobra.Command {
 
 // saveStore writes a backup of the daemon's store to a file, in one step.
 func saveStore(cmd *cobra.Command, d *daemon, name string) (size int64, err error) {
-	content, err := client.BackupsOf(d.Client).Store(cmd.Context())
+	content, err := d.Client.Backups().Store(cmd.Context())
 	if err != nil {
 		return 0, err
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/docker/go-units"
 	"github.com/spf13/cobra"
 
-	"berth/api/client"
 	v1 "berth/api/v1"
 )
 
@@ -27,7 +26,7 @@ func newNodeCommand(c *connector) *cobra.Command {
 			"number of containers in each state, and what the configuration switches on.",
 		Example: "  berth node\n  berth node -o json",
 	}, func(cmd *cobra.Command, d *daemon, _ []string) error {
-		n, err := client.GetNode(cmd.Context(), d.Client)
+		n, err := d.Client.Node(cmd.Context())
 		if err != nil {
 			return err
 		}
