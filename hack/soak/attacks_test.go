@@ -33,6 +33,8 @@ func allAttacks() []attack {
 		{"logs", 2 * time.Second, (*hostileClient).readLogs},
 		{"archive", 2 * time.Second, (*hostileClient).archiveSparseFile},
 		{"specs", 2 * time.Second, (*hostileClient).applySpecs},
+		{"tickets", 2 * time.Second, (*hostileClient).spendTickets},
+		{"restores", 5 * time.Second, (*hostileClient).restoreByTurns},
 		{"sockets", 5 * time.Second, (*hostileClient).openSilentSockets},
 		{"uploads", 5 * time.Second, (*hostileClient).dripUploads},
 		{"connections", 5 * time.Second, (*hostileClient).holdConnections},
@@ -87,7 +89,7 @@ func requireAttacks(t *testing.T) []attack {
 }
 
 func TestChosenAttacks(t *testing.T) {
-	for text, want := range map[string]int{"": 11, "none": 0, "search": 1, "search,sockets": 2, "-search,sockets": 9} {
+	for text, want := range map[string]int{"": 13, "none": 0, "search": 1, "search,sockets": 2, "-search,sockets": 11} {
 		got, err := chosenAttacks(text)
 		require.NoError(t, err)
 		require.Len(t, got, want, text)

@@ -38,15 +38,27 @@ func holdUntilClosed(ctx context.Context, conn net.Conn) {
 	_, _ = io.Copy(io.Discard, conn)
 }
 
+// socket opens a socket of the container with a query, and with a token if there is one. It is nil if that was refused.
+func (h *hostileClient) socket(ctx context.Context, query, token string) *websocket.Conn {
+	header := http.Header{}
+	if token != "" {
+		header.Set("Authorization", "Bearer "+token)
+	}
+	h.requests.Add(1)
+	conn, _, err := websocket.DefaultDialer.DialContext(ctx, "ws://"+h.Addr+"/ws/evil"+query, header)
+	if err != nil {
+		h.refused.Add(1)
+		return nil
+	}
+	return conn
+}
+
 // openSilentSockets opens sockets with a long history, and never reads from them.
 func (h *hostileClient) openSilentSockets(ctx context.Context) {
-	header := http.Header{"Authorization": {"Bearer " + h.Token}}
 	var open []*websocket.Conn
 	for range 256 {
-		conn, _, err := websocket.DefaultDialer.DialContext(ctx, "ws://"+h.Addr+"/ws/evil?tail=10000", header)
-		h.requests.Add(1)
-		if err != nil {
-			h.refused.Add(1)
+		conn := h.socket(ctx, "?tail=10000", h.Token)
+		if conn == nil {
 			break
 		}
 		open = append(open, conn)

@@ -1,5 +1,5 @@
 // Package soak holds one test: a real berth under every attack and every outage
-// at once. A hostile tenant uses a token with every scope of its own container,
+// at once. A hostile tenant uses a token of its container with every scope that one may have,
 // clients hold and drip connections, the panel is slow, and the engine is
 // terminated and killed by turns. Meanwhile a good tenant starts and kills its
 // container. The daemon must not exit, and its memory and its handles stay bounded.

@@ -3,6 +3,7 @@ package soak_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"berth/api/client"
+	v1 "berth/api/v1"
 	"berth/hack/test/berthtest"
 	"berth/hack/test/enginetest"
 )
@@ -23,6 +25,7 @@ import (
 const hostileScript = `
 d=deep; i=0; while [ $i -lt 250 ]; do d=$d/d; i=$((i+1)); done; mkdir -p $d
 truncate -s 8T sparse
+yes k= | head -c 250000 > many.txt; yes '- &a [1]' | head -c 500000 > many.yml; yes '<a>' | head -c 500000 > deep.xml
 while :; do
   ln -sfn / swap; ln -sfn /etc swap; mkdir -p real; rm -f swap; mv real swap 2>/dev/null; rm -rf swap
   i=0; while [ $i -lt 500 ]; do : > small.$i; i=$((i+1)); done; rm -f small.*
@@ -31,8 +34,8 @@ while :; do
   usleep 300000
 done`
 
-// hostileClient attacks with a token that has every scope and is limited to one
-// container.
+// hostileClient attacks with a token that is limited to one container and has every scope that
+// such a token may have.
 type hostileClient struct {
 	target
 	http              *http.Client
@@ -48,7 +51,12 @@ func newHostileClient(to target) *hostileClient {
 func startHostileTenant(t *testing.T, b *berthtest.Berth, engine *enginetest.Isolated) target {
 	t.Helper()
 	c := b.Started(t, "evil", berthtest.Spec{"image": engine.Busybox(t), "startup_command": hostileScript, "tty": false,
-		"limits": map[string]any{"memory": 96 << 20, "cpu": 0.3}, "restart_policy": map[string]any{"mode": "always"}})
+		"limits": map[string]any{"memory": 96 << 20, "cpu": 0.3}, "restart_policy": map[string]any{"mode": "always"},
+		"env": map[string]string{"LONG": strings.Repeat("x", 60_000)}, "config_files": []v1.ConfigFile{ // the tenant writes the files
+			{Path: "many.txt", Format: "text", Set: map[string]string{"k": "${LONG}"}},
+			{Path: "many.yml", Format: "yaml", Set: map[string]string{"a.b": "${LONG}"}},
+			{Path: "deep.xml", Format: "xml", Set: map[string]string{"/a/b": "${LONG}"}},
+		}})
 	var token struct{ Token string }
 	b.Post(t, "/auth/tokens", map[string]any{"ttl": "24h", "containers": []string{"evil"},
 		"scopes": []string{"read", "power", "console", "files"}}).Decode(t, &token)
@@ -62,25 +70,29 @@ func rest(t *testing.T, b *berthtest.Berth) {
 	b.Await(t, "evil", "exit", func(c berthtest.Container) bool { return c.State == "exit" })
 }
 
-// send sends a request and reads its answer to the end.
-func (h *hostileClient) send(ctx context.Context, method, path string, body io.Reader, token string) {
+// send sends a request, and returns the body of its answer, of which it keeps 1 MiB.
+func (h *hostileClient) send(ctx context.Context, method, path string, body io.Reader, token string) (answer []byte) {
 	request, err := http.NewRequestWithContext(ctx, method, "http://"+h.Addr+path, body)
 	if err != nil {
-		return
+		return nil
 	}
-	request.Header.Set("Authorization", "Bearer "+token)
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
 	request.Header.Set("Accept", client.Vendor)
 	h.requests.Add(1)
 	response, err := h.http.Do(request)
 	if err != nil {
 		h.refused.Add(1)
-		return
+		return nil
 	}
 	defer response.Body.Close()
+	answer, _ = io.ReadAll(io.LimitReader(response.Body, 1<<20))
 	_, _ = io.Copy(io.Discard, response.Body)
 	if response.StatusCode >= 400 {
 		h.refused.Add(1)
 	}
+	return answer
 }
 
 // parallel runs one request n times at once.
@@ -121,6 +133,7 @@ func (h *hostileClient) archiveSparseFile(ctx context.Context) {
 func (h *hostileClient) applySpecs(ctx context.Context) {
 	spec := `{"image":"berth-test/busybox:1","volume_id":%q,"mounts":[{"source":"/","target":"/host"}]}`
 	h.send(ctx, "PUT", "/containers/evil", strings.NewReader(fmt.Sprintf(spec, h.Volume)), h.Token)
+	h.send(ctx, "POST", "/containers/evil/reinstall", strings.NewReader(`{"image":"127.0.0.1:1/none:1"}`), h.Token)
 	h.send(ctx, "POST", "/containers/good/kill", nil, h.Token)
 	h.send(ctx, "DELETE", "/containers/good?volume=true", nil, h.Token)
 	h.send(ctx, "GET", "/remote/config", nil, h.Token)
@@ -132,6 +145,39 @@ func (h *hostileClient) changePower(ctx context.Context) {
 	}
 	h.send(ctx, "POST", "/containers/evil/command", strings.NewReader(`{"command":"x"}`), h.Token)
 	sleep(ctx, 5*time.Second) // so that it also runs
+}
+
+// spendTickets opens links and sockets with tickets, each of which has the rights of the token once.
+func (h *hostileClient) spendTickets(ctx context.Context) {
+	parallel(50, func() {
+		ticket := func() string {
+			var minted struct{ Token string }
+			_ = json.Unmarshal(h.send(ctx, "POST", "/auth/tickets", nil, h.Token), &minted)
+			return minted.Token
+		}
+		h.send(ctx, "GET", "/containers/evil/logs/content?token="+ticket(), nil, "")
+		if conn := h.socket(ctx, "?tail=10000&token="+ticket(), ""); conn != nil {
+			sleep(ctx, 2*time.Second)
+			_ = conn.Close()
+		}
+	})
+}
+
+// restoreByTurns makes backups, restores them over the running container, and deletes them.
+func (h *hostileClient) restoreByTurns(ctx context.Context) {
+	var backups struct {
+		Backups []struct {
+			BackupID string `json:"backup_id"`
+		}
+	}
+	h.send(ctx, "POST", h.files("/backups"), nil, h.Token)
+	_ = json.Unmarshal(h.send(ctx, "GET", h.files("/backups"), nil, h.Token), &backups)
+	for i, b := range backups.Backups {
+		h.send(ctx, "POST", "/backups/"+b.BackupID+"/restore", strings.NewReader(`{"stop":true}`), h.Token)
+		if i > 3 {
+			h.send(ctx, "DELETE", "/backups/"+b.BackupID, nil, h.Token)
+		}
+	}
 }
 
 func (h *hostileClient) mintTokens(ctx context.Context) {
