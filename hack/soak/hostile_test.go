@@ -70,7 +70,7 @@ func rest(t *testing.T, b *berthtest.Berth) {
 	b.Await(t, "evil", "exit", func(c berthtest.Container) bool { return c.State == "exit" })
 }
 
-// send sends a request, and returns the body of its answer, of which it keeps 1 MiB.
+// send sends a request, and returns at most 1 MiB of the body of its answer.
 func (h *hostileClient) send(ctx context.Context, method, path string, body io.Reader, token string) (answer []byte) {
 	request, err := http.NewRequestWithContext(ctx, method, "http://"+h.Addr+path, body)
 	if err != nil {
@@ -147,7 +147,7 @@ func (h *hostileClient) changePower(ctx context.Context) {
 	sleep(ctx, 5*time.Second) // so that it also runs
 }
 
-// spendTickets opens links and sockets with tickets, each of which has the rights of the token once.
+// spendTickets opens links and sockets with tickets: each has the rights of the token once.
 func (h *hostileClient) spendTickets(ctx context.Context) {
 	parallel(50, func() {
 		ticket := func() string {
