@@ -2,12 +2,9 @@ package cli
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/spf13/cobra"
 )
@@ -39,17 +36,12 @@ func (c *connector) ask(cmd *cobra.Command, text string, sources ...source) []co
 			return offers
 		}
 		for _, offer := range found {
-			if strings.HasPrefix(offer, text) && shellSafe(strings.Replace(offer, "\t", "", 1)) {
+			if strings.HasPrefix(offer, text) {
 				offers = append(offers, offer)
 			}
 		}
 	}
 	return offers
-}
-
-// shellSafe reports whether a shell can show a text: a tenant's file may have any name.
-func shellSafe(text string) bool {
-	return !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar })
 }
 
 // offer returns a completion of the arguments of a command: at most most of them, 0 for
@@ -163,46 +155,4 @@ func (c *connector) completeFiles(local int) cobra.CompletionFunc {
 		}
 		return offers, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 	}
-}
-
-// addCompletionCommand adds cobra's command that prints the completion script of a
-// shell. An unknown shell is an error of usage, where cobra prints the help.
-func addCompletionCommand(root *cobra.Command) {
-	root.InitDefaultCompletionCmd()
-	for _, cmd := range root.Commands() {
-		if cmd.Name() != "completion" {
-			continue
-		}
-		shells := names(cmd.Commands(), func(shell *cobra.Command) string { return shell.Name() })
-		cmd.RunE, cmd.Args = help, func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return nil
-			}
-			return fmt.Errorf("there is no completion for %q: the shells are %s", args[0], strings.Join(shells, ", "))
-		}
-		for _, shell := range cmd.Commands() {
-			shell.Example = "  berth completion " + shell.Name()
-			shell.RunE = printScript
-		}
-	}
-}
-
-// printScript prints the completion script of the shell that cmd is named after. Cobra's
-// own function writes to the output at the time of its creation.
-func printScript(cmd *cobra.Command, _ []string) error {
-	bare, err := cmd.Flags().GetBool("no-descriptions")
-	if err != nil {
-		return err
-	}
-	root := cmd.Root()
-	write := map[string]func(io.Writer) error{
-		"bash":       func(out io.Writer) error { return root.GenBashCompletionV2(out, !bare) },
-		"zsh":        root.GenZshCompletion,
-		"fish":       func(out io.Writer) error { return root.GenFishCompletion(out, !bare) },
-		"powershell": root.GenPowerShellCompletionWithDesc,
-	}
-	if bare {
-		write["zsh"], write["powershell"] = root.GenZshCompletionNoDesc, root.GenPowerShellCompletion
-	}
-	return write[cmd.Name()](cmd.OutOrStdout())
 }

@@ -43,7 +43,7 @@ func (c *connector) command(cmd *cobra.Command, do func(cmd *cobra.Command, d *d
 	checkedFlag(cmd, &c.url, "url", "`URL` of the daemon (default $"+envURL+", else from the context or the configuration)", checkURL)
 	cmd.Flags().StringVar(&c.context, "context", "", "`name` of the daemon, as berth context lists them (default $"+envContext+", else the current one)")
 	complete(cmd, "context", func(*cobra.Command) []cobra.Completion { return c.contextNames() })
-	cmd.Args = withRemedy(cmd.Args)
+	cmd.Args = withUsage(cmd.Args)
 	cmd.ValidArgsFunction = cobra.NoFileCompletions // no argument is a file; flags may be
 	cmd.RunE = c.run(do)
 	return cmd
@@ -60,13 +60,14 @@ func (c *connector) run(do func(cmd *cobra.Command, d *daemon, args []string) er
 	}
 }
 
-// withRemedy adds the usage to the error of an argument check.
-func withRemedy(check cobra.PositionalArgs) cobra.PositionalArgs {
+// withUsage adds the usage to the error of an argument check; nil allows none.
+func withUsage(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if check == nil {
-			check = noArguments
+		err := cobra.NoArgs(cmd, args)
+		if check != nil {
+			err = check(cmd, args)
 		}
-		if err := check(cmd, args); err != nil {
+		if err != nil {
 			return fmt.Errorf("%w; usage: %s", err, cmd.UseLine())
 		}
 		return nil

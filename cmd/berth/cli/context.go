@@ -295,7 +295,7 @@ func newContextRemove(c *connector) *cobra.Command {
 
 // localCommand completes a command that calls no daemon.
 func localCommand(cmd *cobra.Command, do func(cmd *cobra.Command, args []string) error) *cobra.Command {
-	cmd.Args = withRemedy(cmd.Args)
+	cmd.Args = withUsage(cmd.Args)
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	cmd.RunE = do
 	return cmd

@@ -37,7 +37,6 @@ func TestExitCodes(t *testing.T) {
 		"missing flag":          {f.env(), "apply", exitUsage},
 		"exclusive flags":       {f.env(), "events -n 1 --since 1", exitUsage},
 		"missing argument":      {f.env(), "start", exitUsage},
-		"unknown shell":         {nil, "completion foo", exitUsage},
 		"not a URL":             {nil, "volumes --url foo", exitUsage},
 		"invalid port":          {nil, "volumes --url http://127.0.0.1:22222222", exitUsage},
 		"bad lifetime":          {nil, "token create --ttl 5x", exitUsage},

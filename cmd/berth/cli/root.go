@@ -43,15 +43,15 @@ func NewRoot(o Options) *cobra.Command {
 
 	const daemon, client = "daemon", "client"
 	root.AddGroup(&cobra.Group{ID: daemon, Title: "Daemon:"}, &cobra.Group{ID: client, Title: "Commands for a running daemon:"})
+	root.DisableSuggestions = true
 	c := &connector{loader: l}
 	addTo(root, daemon, newServeCommand(l, o.Serve), newConfigCommand(l), newDoctorCommand(c, o.Version), newStoreCommand(c, o.RestoreStore), newFirewallCommand(c, o.RemoveRules))
 	addTo(root, client, newVersionCommand(c, o.Version), newNodeCommand(c), newPsCommand(c), newTopCommand(c), newContainersCommand(c), newApplyCommand(c))
 	addTo(root, client, newVerbCommands(c)...)
 	addTo(root, client, newWaitCommand(c), newLogsCommand(c), newAttachCommand(c), newSendCommand(c), newEventsCommand(c), newAuditCommand(c),
 		newDeleteCommand(c), newVolumesCommand(c), newBackupCommand(c), newFilesCommand(c), newPortsCommand(c), newTokenCommand(c), newContextCommand(c))
-	root.Args, root.RunE = noCommand, help
+	root.RunE = help
 	addCompletions(root, c)
-	addCompletionCommand(root)
 	classified(root)
 	return root
 }
@@ -64,12 +64,8 @@ func addGlobalFlags(root *cobra.Command, l *config.Loader) {
 	flags.StringVar(&l.File, "config", "", "configuration file (default $"+config.EnvPrefix+"CONFIG, else "+config.DefaultPath+")")
 	complete(root, "output", func(cmd *cobra.Command) []cobra.Completion { return formats(cmd) })
 	complete(root, "color", func(*cobra.Command) []cobra.Completion { return []cobra.Completion{colorAuto, colorAlways, colorNever} })
-	root.SetFlagErrorFunc(flagError)
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		if err := checkOutput(cmd); err != nil {
-			return err
-		}
-		if err := checkFlags(cmd); err != nil {
 			return err
 		}
 		return resolveColor(cmd, l.Env)
@@ -94,7 +90,7 @@ func addTo(root *cobra.Command, group string, commands ...*cobra.Command) {
 // and fails if it is called with an unknown subcommand.
 func withSubcommands(cmd *cobra.Command, subcommands ...*cobra.Command) *cobra.Command {
 	cmd.AddCommand(subcommands...)
-	cmd.Args, cmd.RunE = noCommand, help
+	cmd.Args, cmd.RunE = cobra.NoArgs, help
 	return cmd
 }
 
