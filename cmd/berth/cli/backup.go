@@ -90,7 +90,7 @@ func newBackupCreate(c *connector) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		id, err := d.Client.Backups().Create(cmd.Context(), volume, r)
+		id, err := d.Backups().Create(cmd.Context(), volume, r)
 		if err != nil {
 			return fmt.Errorf("%s: %w", args[0], err)
 		}
@@ -119,7 +119,7 @@ func newBackupList(c *connector) *cobra.Command {
 				return listing{}, err
 			}
 		}
-		list, err := d.Client.Backups().List(cmd.Context(), volume)
+		list, err := d.Backups().List(cmd.Context(), volume)
 		if err != nil {
 			return listing{}, err
 		}
@@ -130,8 +130,8 @@ func newBackupList(c *connector) *cobra.Command {
 }
 
 func tableOfBackups(t *table, list []client.Backup) {
-	t.head(column{title: "BACKUP"}, column{title: "VOLUME"}, column{title: "NAME"}, column{title: "STATE"}, column{title: "SIZE"}, column{title: "CREATED"},
-		column{title: "TARGET"}, column{title: "POLICY", wide: true}, column{title: "SKIPPED", wide: true}, column{title: "CHECKSUM", wide: true}, column{title: "MESSAGE"})
+	t.head("BACKUP", "VOLUME", "NAME", "STATE", "SIZE", "CREATED",
+		"TARGET", "POLICY*", "SKIPPED*", "CHECKSUM*", "MESSAGE")
 	for _, b := range list {
 		state := string(b.State)
 		if b.State == v1.JobRunning && b.Progress.Total > 0 {
@@ -140,14 +140,6 @@ func tableOfBackups(t *table, list []client.Backup) {
 		t.row(b.BackupID, b.VolumeID[:min(8, len(b.VolumeID))], b.Name, state, units.BytesSize(float64(orZero(b.Size))),
 			date(time.Unix(b.CreatedAt, 0)), string(b.Target), fmt.Sprint(b.Policy), fmt.Sprint(b.SkippedTotal), string(b.Checksum), b.Message)
 	}
-}
-
-// backupRemedy returns what to do about the error of a request for a backup, or "".
-func backupRemedy(err error) string {
-	if errors.Is(err, v1.ErrBackupNotFound) {
-		return "; berth backup list shows the ids of backups"
-	}
-	return ""
 }
 
 func newBackupRestore(c *connector) *cobra.Command {
@@ -167,9 +159,9 @@ func newBackupRestore(c *connector) *cobra.Command {
 				return err
 			}
 		}
-		id, err := d.Client.Backups().Restore(cmd.Context(), args[0], r)
+		id, err := d.Backups().Restore(cmd.Context(), args[0], r)
 		if err != nil {
-			return fmt.Errorf("%s: %w%s", args[0], err, backupRemedy(err))
+			return fmt.Errorf("%s: %w", args[0], err)
 		}
 		if w.enabled {
 			return w.restore(cmd, d, args[0], id)
@@ -187,26 +179,20 @@ func newBackupRestore(c *connector) *cobra.Command {
 }
 
 func newBackupDelete(c *connector) *cobra.Command {
-	return c.command(&cobra.Command{
+	return c.deleteCommand(&cobra.Command{
 		Use:     "delete <backup>...",
 		Aliases: []string{"rm"},
 		Short:   "Delete backups; one that runs is cancelled",
 		Example: "  berth backup delete b1e9c2d4-5f6a-4b7c-8d9e-0a1b2c3d4e5f",
-		Args:    cobra.MinimumNArgs(1),
-	}, func(cmd *cobra.Command, d *daemon, ids []string) error {
-		return d.each(cmd.Context(), ids, func(id string) error {
-			if err := d.Client.Backups().Delete(cmd.Context(), id); err != nil {
-				return fmt.Errorf("%s: %w%s", id, err, backupRemedy(err))
-			}
-			return printDone(cmd, d.raw, id, "%s: deletion started", id)
-		})
+	}, "deletion started", func(ctx context.Context, d *daemon, id string) error {
+		return d.Backups().Delete(ctx, id)
 	})
 }
 
 // backup waits until a backup has ended, and prints it.
 func (w *waiting) backup(cmd *cobra.Command, d *daemon, id string) error {
 	return w.await(cmd, d, w.job(id, func(ctx context.Context) (string, bool, error) {
-		b, err := d.Client.Backups().Get(ctx, id)
+		b, err := d.Backups().Get(ctx, id)
 		switch {
 		case err != nil || !b.State.Finished():
 			return string(b.State), false, err
@@ -220,7 +206,7 @@ func (w *waiting) backup(cmd *cobra.Command, d *daemon, id string) error {
 // restore waits until a restore has ended, and prints its backup.
 func (w *waiting) restore(cmd *cobra.Command, d *daemon, backup, id string) error {
 	return w.await(cmd, d, w.job(id, func(ctx context.Context) (string, bool, error) {
-		b, err := d.Client.Backups().Get(ctx, backup)
+		b, err := d.Backups().Get(ctx, backup)
 		i := slices.IndexFunc(b.Restores, func(r client.Restore) bool { return r.RestoreID == id })
 		switch {
 		case err != nil:
@@ -277,7 +263,7 @@ func newPolicySet(c *connector) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		p, err := d.Client.Backups().SetPolicy(cmd.Context(), volume, client.BackupPolicy{PolicySpec: v1.PolicySpec{Every: v1.Duration(period), Keep: keep,
+		p, err := d.Backups().SetPolicy(cmd.Context(), volume, client.BackupPolicy{PolicySpec: v1.PolicySpec{Every: v1.Duration(period), Keep: keep,
 			Target: r.Target, Ignore: r.Ignore, Quiesce: r.Quiesce}})
 		if err != nil {
 			return fmt.Errorf("%s: %w", args[0], err)
@@ -303,12 +289,12 @@ func newPolicyGet(c *connector) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		p, err := d.Client.Backups().Policy(cmd.Context(), volume)
+		p, err := d.Backups().Policy(cmd.Context(), volume)
 		if err != nil {
 			return fmt.Errorf("%s: %w", args[0], err)
 		}
 		return show(cmd, d.raw, []string{p.VolumeID}, func(t *table) {
-			t.head(column{title: "VOLUME"}, column{title: "EVERY"}, column{title: "KEEP"}, column{title: "TARGET"}, column{title: "NEXT"}, column{title: "IGNORE"}, column{title: "MESSAGE"})
+			t.head("VOLUME", "EVERY", "KEEP", "TARGET", "NEXT", "IGNORE", "MESSAGE")
 			next := ""
 			if p.NextRunAt != nil {
 				next = date(*p.NextRunAt)
@@ -319,23 +305,17 @@ func newPolicyGet(c *connector) *cobra.Command {
 }
 
 func newPolicyDelete(c *connector) *cobra.Command {
-	return c.command(&cobra.Command{
+	return c.deleteCommand(&cobra.Command{
 		Use:     "delete <id>...",
 		Aliases: []string{"rm"},
 		Short:   "Remove the backup policy of volumes; their backups stay",
 		Example: "  berth backup policy delete 3f2a91c0",
-		Args:    cobra.MinimumNArgs(1),
-	}, func(cmd *cobra.Command, d *daemon, ids []string) error {
-		return d.each(cmd.Context(), ids, func(id string) error {
-			volume, err := d.volumeOf(cmd.Context(), id)
-			if err != nil {
-				return err
-			}
-			if err := d.Client.Backups().DeletePolicy(cmd.Context(), volume); err != nil {
-				return fmt.Errorf("%s: %w", id, err)
-			}
-			return printDone(cmd, d.raw, id, "%s: policy removed", id)
-		})
+	}, "policy removed", func(ctx context.Context, d *daemon, id string) error {
+		volume, err := d.volumeOf(ctx, id)
+		if err != nil {
+			return err
+		}
+		return d.Backups().DeletePolicy(ctx, volume)
 	})
 }
 
@@ -349,17 +329,16 @@ func newBackupDownload(c *connector) *cobra.Command {
 		Example: "  berth backup download b1e9c2d4-5f6a-4b7c-8d9e-0a1b2c3d4e5f --file /mnt/usb/survival.tar.zst",
 		Args:    cobra.ExactArgs(1),
 	}, func(cmd *cobra.Command, d *daemon, args []string) error {
-		b, err := d.Client.Backups().Get(cmd.Context(), args[0])
+		b, err := d.Backups().Get(cmd.Context(), args[0])
 		if err != nil {
-			return fmt.Errorf("%s: %w%s", args[0], err, backupRemedy(err))
+			return fmt.Errorf("%s: %w", args[0], err)
 		}
 		name := out
 		if name == "" {
 			name = v1.ArchiveKey(filepath.Base(b.BackupID))
 		}
-		err = downloadBackup(cmd, d, b, name)
-		if err != nil {
-			return fmt.Errorf("%s: %w%s", args[0], err, backupRemedy(err))
+		if err := downloadBackup(cmd, d, b, name); err != nil {
+			return fmt.Errorf("%s: %w", args[0], err)
 		}
 		if name == "-" {
 			return nil // standard output has the archive
@@ -376,7 +355,7 @@ func newBackupDownload(c *connector) *cobra.Command {
 
 // downloadBackup writes the archive of a backup to a file, in one step.
 func downloadBackup(cmd *cobra.Command, d *daemon, b client.Backup, name string) error {
-	content, err := d.Client.Backups().Download(cmd.Context(), b.BackupID, client.ContentOptions{})
+	content, err := d.Backups().Download(cmd.Context(), b.BackupID, client.ContentOptions{})
 	if err != nil {
 		return err
 	}

@@ -60,9 +60,9 @@ func listContainers(cmd *cobra.Command, d *daemon, labels []string) (listing, er
 			t.line("There are no containers" + labelText(labels) + ".")
 			return
 		}
-		t.head(column{title: "CONTAINER"}, column{title: "STATE", style: stateStyle}, column{title: "SINCE"},
-			column{title: "POWER", wide: true}, column{title: "RESTARTS", wide: true}, column{title: "VOLUME", wide: true},
-			column{title: "IMAGE"}, column{title: "PORTS"}, column{title: "MESSAGE"})
+		t.head("CONTAINER", "STATE", "SINCE",
+			"POWER*", "RESTARTS*", "VOLUME*",
+			"IMAGE", "PORTS", "MESSAGE")
 		now := time.Now()
 		for _, s := range list {
 			t.row(s.InternalID, string(s.State), age(s.StateSince, now), string(s.Power), strconv.Itoa(s.RestartCount), s.VolumeID,

@@ -14,12 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"berth/api/client"
 	v1 "berth/api/v1"
 )
-
-// maxSecretFile bounds the files that --token-file and --ca-file name, in bytes.
-const maxSecretFile = 256 << 10
 
 const contextHelp = `The daemon of a command is that of the first of these:
   --context, --url or --config
@@ -84,7 +80,7 @@ func newContextList(c *connector) *cobra.Command {
 			return err
 		}
 		return show(cmd, raw, names(list, func(l listedContext) string { return l.Name }), func(t *table) {
-			t.head(column{title: "CURRENT"}, column{title: "CONTEXT"}, column{title: "URL"}, column{title: "TOKEN"}, column{title: "CA"})
+			t.head("CURRENT", "CONTEXT", "URL", "TOKEN", "CA")
 			for _, l := range list {
 				t.row(mark(l.Current, "*"), l.Name, l.URL, mark(l.Token, "yes"), mark(l.CA, "yes"))
 			}
@@ -188,13 +184,8 @@ type contextChange savedContext
 // contextChange checks and reads the new values of a context.
 func (c *connector) contextChange(stdin io.Reader, url, tokenFile, caFile string) (change contextChange, err error) {
 	change = contextChange{URL: strings.TrimRight(url, "/")}
-	if url != "" {
-		if _, err := client.New(client.Options{URL: url}); err != nil {
-			return change, withCode(exitUsage, err)
-		}
-	}
 	if tokenFile != "" {
-		text, err := readBounded(tokenFile, stdin)
+		text, err := readInput(tokenFile, stdin)
 		if err != nil {
 			return change, err
 		}
@@ -204,7 +195,7 @@ func (c *connector) contextChange(stdin io.Reader, url, tokenFile, caFile string
 		}
 	}
 	if caFile != "" {
-		if change.CA, err = readBounded(caFile, stdin); err != nil {
+		if change.CA, err = readInput(caFile, stdin); err != nil {
 			return change, err
 		}
 		if !x509.NewCertPool().AppendCertsFromPEM([]byte(change.CA)) {
@@ -239,20 +230,13 @@ func (n contextChange) apply(set *contextSet, name string, token v1.Secret) erro
 	return nil
 }
 
-// readBounded reads a small file; - is standard input.
-func readBounded(path string, stdin io.Reader) (string, error) {
-	if path != "-" {
-		file, err := os.Open(path)
-		if err != nil {
-			return "", err
-		}
-		defer file.Close()
-		stdin = file
+// readInput reads a file; - is standard input.
+func readInput(path string, stdin io.Reader) (string, error) {
+	if path == "-" {
+		text, err := io.ReadAll(stdin)
+		return string(text), err
 	}
-	text, err := io.ReadAll(io.LimitReader(stdin, maxSecretFile+1))
-	if err == nil && len(text) > maxSecretFile {
-		err = fmt.Errorf("%s: is larger than %s", path, v1.Size(maxSecretFile))
-	}
+	text, err := os.ReadFile(path)
 	return string(text), err
 }
 
@@ -265,14 +249,7 @@ func newContextRemove(c *connector) *cobra.Command {
 		Example: "  berth context rm paris",
 		Args:    cobra.MinimumNArgs(1),
 	}, func(cmd *cobra.Command, args []string) error {
-		set, err := loadContexts(c.contextPath())
-		if err != nil {
-			return err
-		}
-		if len(set.Contexts) == 0 { // Update would create the directory
-			return unknownContext(set, args[0])
-		}
-		err = updateContexts(c.contextPath(), func(set *contextSet) error {
+		err := updateContexts(c.contextPath(), func(set *contextSet) error {
 			for _, name := range args {
 				if _, known := set.Contexts[name]; !known {
 					return unknownContext(*set, name)

@@ -60,7 +60,6 @@ func TestContextErrors(t *testing.T) {
 	env := []string{"XDG_CONFIG_HOME=" + t.TempDir(), "BERTH_CONFIG=/does/not/exist"}
 	require.NoError(t, setContext(t, env, clientToken, "paris", "--url", "http://127.0.0.1:1"))
 	require.ErrorContains(t, setContext(t, env, "two\nlines", "x", "--url", "http://a"), "must contain one token")
-	require.ErrorContains(t, setContext(t, env, strings.Repeat("x", maxSecretFile+1), "x", "--url", "http://a"), "is larger than 256KiB")
 	for line, want := range map[string]string{
 		"context use nowhere":                     `there is no context "nowhere"`,
 		"context rm paris nowhere":                `there is no context "nowhere"`,

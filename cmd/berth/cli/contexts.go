@@ -1,17 +1,13 @@
 package cli
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
-
-	"golang.org/x/sys/unix"
 
 	v1 "berth/api/v1"
 	"berth/cmd/berth/config"
@@ -68,72 +64,45 @@ func contextsPath(env func(name string) string) string {
 // loadContexts reads a file of contexts. One that does not exist has no contexts.
 func loadContexts(path string) (contextSet, error) {
 	set := contextSet{Contexts: map[string]savedContext{}}
-	file, err := os.Open(path)
+	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) || path == "" {
 		return set, nil
 	}
 	if err != nil {
 		return set, err
 	}
-	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return set, err
-	}
 	if info.Mode().Perm()&0o077 != 0 {
 		return set, fmt.Errorf("%s contains tokens, and other users can read it (mode %04o): run chmod 600 on it", path, info.Mode().Perm())
 	}
-	text, err := io.ReadAll(file)
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return set, err
 	}
-	if err := set.decode(text); err != nil {
-		return set, fmt.Errorf("%s: %w", path, err)
+	var all storedContexts
+	if json.Unmarshal(text, &all) != nil { // the error may repeat a token
+		return set, fmt.Errorf("%s: is not a file of contexts: correct or remove it", path)
 	}
+	for name, c := range all.Contexts {
+		set.Contexts[name] = savedContext{URL: c.URL, Token: v1.Secret(c.Token), CA: c.CA}
+	}
+	set.Current = all.Current
 	return set, nil
 }
 
-// decode reads the content of a file. Its errors do not repeat the content.
-func (s *contextSet) decode(text []byte) error {
-	var all storedContexts
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&all); err != nil {
-		return fmt.Errorf("is not a file of contexts (at byte %d): correct or remove it", decoder.InputOffset())
-	}
-	for name, c := range all.Contexts {
-		if err := checkContextName(name); err != nil {
-			return err
-		}
-		s.Contexts[name] = savedContext{URL: c.URL, Token: v1.Secret(c.Token), CA: c.CA}
-	}
-	s.Current = all.Current
-	return nil
-}
-
-// updateContexts changes the file of contexts at path, and creates it with its directory if there is
-// none.
+// updateContexts changes the file of contexts at path, and creates it with its directory if
+// there is none.
 func updateContexts(path string, change func(*contextSet) error) error {
 	if path == "" {
 		return errors.New("there is no place for contexts: set HOME or XDG_CONFIG_HOME")
-	}
-	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	lock, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer lock.Close() // releases the lock
-	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
-		return fmt.Errorf("lock %s: %w", dir, err)
 	}
 	set, err := loadContexts(path)
 	if err != nil {
 		return err
 	}
 	if err := change(&set); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
 	all := storedContexts{Current: set.Current, Contexts: map[string]storedContext{}}

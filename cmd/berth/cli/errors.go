@@ -189,6 +189,8 @@ func (d *daemon) explain(err error) error {
 		return withCode(codeOf(err), fmt.Errorf("%w: the disk of the daemon's storage.data_path is full; free space on it, then try again", err))
 	case errors.Is(err, v1.ErrStoreFailed):
 		return withCode(codeOf(err), fmt.Errorf("%w: the daemon cannot write its store; berth doctor names the cause", err))
+	case errors.Is(err, v1.ErrBackupNotFound):
+		return withCode(codeOf(err), fmt.Errorf("%w; berth backup list shows the ids of backups", err))
 	case status != 0, errors.Is(err, context.Canceled):
 		return err
 	case errors.Is(err, client.ErrNotBerth):

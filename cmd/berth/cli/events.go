@@ -43,9 +43,6 @@ func newEventsCommand(c *connector) *cobra.Command {
 		if err := d.warnUnready(cmd); err != nil {
 			return err
 		}
-		if err := d.warnUnknown(cmd, filter.Container); err != nil {
-			return err
-		}
 		if since < 0 && !follow {
 			return lastEvents(cmd, d, filter, last)
 		}
@@ -70,20 +67,6 @@ func newEventsCommand(c *connector) *cobra.Command {
 	cmd.MarkFlagsMutuallyExclusive("last", "since")
 	cmd.MarkFlagsMutuallyExclusive("follow", "volume")
 	return cmd
-}
-
-// warnUnknown prints that a container does not exist: a mistyped id has no events, while
-// those of a deleted container are stored.
-func (d *daemon) warnUnknown(cmd *cobra.Command, id string) error {
-	if id == "" {
-		return nil
-	}
-	_, err := d.Containers().Get(cmd.Context(), id)
-	if !errors.Is(err, v1.ErrContainerNotFound) {
-		return nil // the request for the events reports what else is wrong
-	}
-	_, err = fmt.Fprintf(cmd.ErrOrStderr(), "berth: there is no container %s, but events of a deleted one would be shown\n", printable(id))
-	return err
 }
 
 // maxLast is how many entries of a log one request returns at most.
@@ -317,8 +300,8 @@ func auditEntries(cmd *cobra.Command, d *daemon, since uint64, filter v1.AuditFi
 }
 
 func tableOfAudit(t *table, entries []v1.AuditEntry) {
-	t.head(column{title: "SEQ"}, column{title: "TIME"}, column{title: "ACTOR"}, column{title: "TOKEN", wide: true}, column{title: "VIA", wide: true}, column{title: "ADDRESS", wide: true},
-		column{title: "ACTION"}, column{title: "OBJECT"}, column{title: "STATUS"}, column{title: "REQUEST", wide: true})
+	t.head("SEQ", "TIME", "ACTOR", "TOKEN*", "VIA*", "ADDRESS*",
+		"ACTION", "OBJECT", "STATUS", "REQUEST*")
 	for _, e := range entries {
 		t.row(strconv.FormatUint(e.Seq, 10), e.Time.In(time.Local).Format(timeFormat), e.Actor.String(), e.Actor.TokenID, string(e.Actor.Via), e.Actor.Address,
 			e.Action, e.Object, strconv.Itoa(e.Status), e.RequestID)

@@ -85,26 +85,6 @@ func TestEventIsOneLine(t *testing.T) {
 	require.Regexp(t, `^ +SEQ .*\n +8  .*  mc +exec: "x      9  other  failed  2K"\n$`, out)
 }
 
-// TestEventsOfUnknownContainer: a mistyped id has no events, and a deleted container has.
-func TestEventsOfUnknownContainer(t *testing.T) {
-	f := newFakeAPI(t, map[string]string{
-		"GET /containers/survvial":               `404:container_not_found {"error":"Container not found"}`,
-		"GET /containers":                        `200 {"containers":[{"internal_id":"lobby"},{"internal_id":"survival"}]}`,
-		"GET /containers/survival":               `200 {"internal_id":"survival"}`,
-		"GET /events?container=survvial&last=50": `200 {"events":[{"seq":8,"container":"survvial","event":"event","data":"deleting"}]}`,
-		"GET /events?container=survival&last=50": `200 {"events":[]}`,
-	})
-	out, errOut, err := command(t, f.env(), "events", "--container", "survvial")
-	require.NoError(t, err)
-	require.Regexp(t, `^ +SEQ  TIME +OBJECT +EVENT\n +8  .* survvial +deleting\n$`, out)
-	require.Equal(t, "berth: there is no container survvial, but events of a deleted one would be shown\n", errOut)
-
-	out, errOut, err = command(t, f.env(), "events", "--container", "survival", "-o", "json")
-	require.NoError(t, err)
-	require.Contains(t, out, `"events": []`)
-	require.Empty(t, errOut)
-}
-
 // TestCauseOfStart: a start that failed again is no restart.
 func TestCauseOfStart(t *testing.T) {
 	code := 3

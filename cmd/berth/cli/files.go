@@ -51,7 +51,7 @@ func newFilesList(c *connector) *cobra.Command {
 			return fmt.Errorf("%s: %w", a, err)
 		}
 		return show(cmd, d.raw, names(list, func(e v1.FileEntry) string { return a.join(e.Name).String() }), func(t *table) {
-			t.head(column{title: "MODE"}, column{title: "SIZE"}, column{title: "MODIFIED"}, column{title: "NAME"})
+			t.head("MODE", "SIZE", "MODIFIED", "NAME")
 			for _, e := range list {
 				t.row(e.Mode, units.BytesSize(float64(e.Size)), date(time.Unix(e.ModifiedAt, 0)), e.Name+suffix(e))
 			}

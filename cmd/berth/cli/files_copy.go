@@ -238,8 +238,7 @@ func localTarget(local, name string, whole bool) (dir, as string) {
 	return filepath.Dir(local), filepath.Base(local)
 }
 
-// getFolder copies everything below a folder to a directory of root. It holds the list
-// of one folder in memory, and the paths of those that wait.
+// getFolder copies everything below a folder to a directory of root.
 func (t *transfer) getFolder(a address, root *os.Root, name string) error {
 	if err := root.MkdirAll(name, 0o777); err != nil {
 		return err
@@ -249,50 +248,40 @@ func (t *transfer) getFolder(a address, root *os.Root, name string) error {
 		return err
 	}
 	defer base.Close()
-	for waiting := []string{"."}; len(waiting) > 0; {
-		folder := waiting[len(waiting)-1]
-		waiting = waiting[:len(waiting)-1]
-		var list []v1.FileEntry
-		err := t.retry(func() (err error) {
-			list, err = t.d.Files().List(t.ctx(), t.volume, a.join(folder).path)
-			return err
-		})
-		if err != nil {
-			err = fmt.Errorf("%s: %w", a.join(folder), err)
+	return t.getBelow(a, base, ".")
+}
+
+// getBelow copies what is in a folder below a.
+func (t *transfer) getBelow(a address, base *os.Root, folder string) error {
+	var list []v1.FileEntry
+	err := t.retry(func() (err error) {
+		list, err = t.d.Files().List(t.ctx(), t.volume, a.join(folder).path)
+		return err
+	})
+	if err != nil {
+		return t.skip(fmt.Errorf("%s: %w", a.join(folder), err))
+	}
+	for _, e := range list {
+		name, err := path.Join(folder, e.Name), error(nil)
+		switch {
+		case e.Name == "" || e.Name == "." || e.Name == ".." || strings.ContainsAny(e.Name, "/\\\x00"):
+			err = fmt.Errorf("%w %q in %s: the name is not that of a file", errLocal, e.Name, a.join(folder))
+		case e.Symlink:
+			t.links++
+		case e.Type != v1.TypeDirectory:
+			err = t.retry(func() error { return t.getFile(a.join(name), base, name, e) })
+		default:
+			if err = base.Mkdir(name, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
+				err = fmt.Errorf("%w %s: %w", errLocal, a.join(name), err)
+			} else {
+				err = t.getBelow(a, base, name)
+			}
 		}
 		if err := t.skip(err); err != nil {
 			return err
 		}
-		for _, e := range list {
-			below, err := t.getEntry(a, base, folder, e)
-			if err := t.skip(err); err != nil {
-				return err
-			}
-			if below != "" {
-				waiting = append(waiting, below)
-			}
-		}
 	}
 	return nil
-}
-
-// getEntry copies one entry of a folder below a. It returns the path of a folder, whose
-// content has to be copied.
-func (t *transfer) getEntry(a address, base *os.Root, folder string, e v1.FileEntry) (below string, err error) {
-	name := path.Join(folder, e.Name)
-	switch {
-	case e.Name == "" || e.Name == "." || e.Name == ".." || strings.ContainsAny(e.Name, "/\\\x00"):
-		return "", fmt.Errorf("%w %q in %s: the name is not that of a file", errLocal, e.Name, a.join(folder))
-	case e.Symlink:
-		t.links++
-		return "", nil
-	case e.Type == v1.TypeDirectory:
-		if err := base.Mkdir(name, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
-			return "", fmt.Errorf("%w %s: %w", errLocal, a.join(name), err)
-		}
-		return name, nil
-	}
-	return "", t.retry(func() error { return t.getFile(a.join(name), base, name, e) })
 }
 
 // getFile copies a file to a name below root, which it gets when it is complete.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -26,7 +25,7 @@ func newNodeCommand(c *connector) *cobra.Command {
 			"number of containers in each state, and what the configuration switches on.",
 		Example: "  berth node\n  berth node -o json",
 	}, func(cmd *cobra.Command, d *daemon, _ []string) error {
-		n, err := d.Client.Node(cmd.Context())
+		n, err := d.Node(cmd.Context())
 		if err != nil {
 			return err
 		}
@@ -116,7 +115,6 @@ func newVersionCommand(c *connector, version string) *cobra.Command {
 	cmd := c.command(withoutNames(&cobra.Command{
 		Use:     "version",
 		Short:   "Print the versions of this program and of the daemon",
-		Long:    "Print the versions of this program and of the daemon. The daemon's needs a token with the scope admin.",
 		Example: "  berth version\n  berth version --client -o json",
 	}), nil)
 	cmd.Flags().BoolVar(&only, "client", false, "only the version of this program; no daemon is needed")
@@ -171,12 +169,9 @@ func (c *connector) serverVersion(cmd *cobra.Command) (*serverVersion, error) {
 	if err != nil {
 		return nil, err
 	}
-	var body struct {
-		Version string `json:"version"`
-	}
-	err = d.Call(cmd.Context(), http.MethodGet, "/remote/config", nil, &body)
+	n, err := d.Node(cmd.Context())
 	if err != nil {
 		return nil, d.explain(err)
 	}
-	return &serverVersion{body.Version, d.URL()}, nil
+	return &serverVersion{n.Version, d.URL()}, nil
 }

@@ -8,7 +8,7 @@ import (
 )
 
 func TestVersion(t *testing.T) {
-	f := newFakeAPI(t, map[string]string{"GET /remote/config": `200 {"version":"1.2.3","authorization":{"token":"berth_secret"}}`})
+	f := newFakeAPI(t, map[string]string{"GET /node": `200 {"version":"1.2.3"}`})
 	own := "client:  0.0.0 (" + runtime.Version() + ", " + runtime.GOOS + "/" + runtime.GOARCH + ")\n"
 	out, _, err := command(t, f.env(), "version")
 	require.NoError(t, err)
@@ -16,7 +16,7 @@ func TestVersion(t *testing.T) {
 	out, _, err = command(t, f.env(), "version", "-o", "json")
 	require.NoError(t, err)
 	require.JSONEq(t, `{"client":{"version":"0.0.0","commit":"","go":"`+runtime.Version()+`","platform":"`+runtime.GOOS+"/"+runtime.GOARCH+`"},
-		"server":{"version":"1.2.3","url":"`+f.server.URL+`"}}`, out, "and no secret of the configuration")
+		"server":{"version":"1.2.3","url":"`+f.server.URL+`"}}`, out)
 
 	away := []string{"BERTH_URL=http://127.0.0.1:1", "BERTH_TOKEN=x", "BERTH_CONFIG=/none"}
 	out, _, err = command(t, away, "version")

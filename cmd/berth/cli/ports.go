@@ -27,8 +27,8 @@ func newPortsCommand(c *connector) *cobra.Command {
 		}
 		l := listing{raw: d.raw, names: names(list, func(p client.PoolPort) string { return p.String() })}
 		l.fill = func(t *table) {
-			t.head(column{title: "ADDRESS"}, column{title: "PROTOCOL"}, column{title: "IN USE"}, column{title: "CONTAINER"},
-				column{title: "FIREWALL"})
+			t.head("ADDRESS", "PROTOCOL", "IN USE", "CONTAINER",
+				"FIREWALL")
 			for _, p := range list {
 				rule := p.Firewall.State
 				if p.Firewall.Reason != "" {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -186,6 +187,20 @@ func (c *connector) listCommand(cmd *cobra.Command, fetch func(cmd *cobra.Comman
 			return err
 		}
 		return l.err
+	})
+}
+
+// deleteCommand completes a command that removes each object that its arguments name; done
+// is the word for that.
+func (c *connector) deleteCommand(cmd *cobra.Command, done string, remove func(ctx context.Context, d *daemon, id string) error) *cobra.Command {
+	cmd.Args = cobra.MinimumNArgs(1)
+	return c.command(cmd, func(cmd *cobra.Command, d *daemon, ids []string) error {
+		return d.each(cmd.Context(), ids, func(id string) error {
+			if err := remove(cmd.Context(), d, id); err != nil {
+				return fmt.Errorf("%s: %w", id, err)
+			}
+			return printDone(cmd, d.raw, id, "%s: %s", id, done)
+		})
 	})
 }
 

@@ -14,36 +14,30 @@ import (
 // gap separates two columns.
 const gap = "  "
 
-// column describes a column of a table.
-type column struct {
-	title string
-	wide  bool                     // only shown with -o wide
-	style func(cell string) string // the SGR parameters of a cell, "" for none; nil: none
-}
-
 // table is text in aligned columns, or lines of fields. text/tabwriter would count the
 // bytes of a colour, and a wide character as one cell.
 type table struct {
 	wide   bool
 	colour bool
 
-	above   []string // lines above the table
-	columns []column
-	rows    [][]string // the first one has the titles, if there are columns
+	above []string // lines above the table
+	heads []string // see head; none: lines of fields
+	rows  [][]string
 }
 
 func newTable(cmd *cobra.Command) *table {
 	return &table{wide: format(cmd) == formatWide, colour: colored(cmd)}
 }
 
-// head declares the columns. It is called before the first row.
-func (t *table) head(columns ...column) {
-	t.columns = columns
-	titles := make([]string, len(columns))
-	for i, c := range columns {
-		titles[i] = c.title
+// head adds the titles of the columns. One that ends with * is only shown with -o wide,
+// and the column STATE has colours.
+func (t *table) head(titles ...string) {
+	t.heads = titles
+	row := make([]string, len(titles))
+	for i, title := range titles {
+		row[i] = strings.TrimSuffix(title, "*")
 	}
-	t.rows = append(t.rows, titles)
+	t.rows = append(t.rows, row)
 }
 
 // line adds a line above the table.
@@ -96,7 +90,7 @@ func (t *table) print(out io.Writer) error {
 	for n, row := range t.rows {
 		padding := ""
 		for i, cell := range row {
-			if i < len(t.columns) && t.columns[i].wide && !t.wide {
+			if i < len(t.heads) && strings.HasSuffix(t.heads[i], "*") && !t.wide {
 				continue
 			}
 			b.WriteString(padding + t.styled(n, i, cell))
@@ -108,12 +102,12 @@ func (t *table) print(out io.Writer) error {
 	return err
 }
 
-// styled returns a line of a cell in its colour.
+// styled returns a cell in its colour.
 func (t *table) styled(row, index int, text string) string {
-	if !t.colour || row == 0 || index >= len(t.columns) || t.columns[index].style == nil {
+	if !t.colour || row == 0 || index >= len(t.heads) || t.heads[index] != "STATE" {
 		return text
 	}
-	if style := t.columns[index].style(text); style != "" {
+	if style := stateStyle(text); style != "" {
 		return "\x1b[" + style + "m" + text + "\x1b[0m"
 	}
 	return text
@@ -151,7 +145,7 @@ func colored(cmd *cobra.Command) bool {
 	return f != nil && f.Value.String() == colorAlways
 }
 
-// stateStyle returns the colour of a container's state.
+// stateStyle returns the SGR parameters of a state, "" for none.
 func stateStyle(state string) string {
 	const red, green, yellow = "31", "32", "33"
 	switch {

@@ -18,7 +18,7 @@ func lines(t *testing.T, from *table) []string {
 func newExample() *table {
 	t := &table{}
 	t.line("above\tall\x1b[2J")
-	t.head(column{title: "ID"}, column{title: "STATE", style: stateStyle}, column{title: "UID", wide: true}, column{title: "WHY"})
+	t.head("ID", "STATE", "UID*", "WHY")
 	t.row("long-name", "running", "u1", "")
 	t.row("b", "exit", "u2", "日本\x1b]0;x\x07 a longer \u202e text")
 	return t

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"strings"
@@ -90,8 +91,8 @@ func newTokenList(c *connector) *cobra.Command {
 		}
 		l := listing{raw: d.raw, names: names(tokens, func(k client.Token) string { return k.ID })}
 		l.fill = func(t *table) {
-			t.head(column{title: "TOKEN"}, column{title: "NAME"}, column{title: "SCOPES"}, column{title: "CONTAINERS"},
-				column{title: "EXPIRES"}, column{title: "PARENT", wide: true}, column{title: "SSH KEYS", wide: true})
+			t.head("TOKEN", "NAME", "SCOPES", "CONTAINERS",
+				"EXPIRES", "PARENT*", "SSH KEYS*")
 			for _, k := range tokens {
 				scopes := make([]string, len(k.Scopes))
 				for i, s := range k.Scopes {
@@ -105,17 +106,9 @@ func newTokenList(c *connector) *cobra.Command {
 }
 
 func newTokenRevoke(c *connector) *cobra.Command {
-	return c.command(&cobra.Command{
+	return c.deleteCommand(&cobra.Command{
 		Use:     "revoke <id>...",
 		Short:   "Revoke tokens by their ids, as shown by list",
 		Example: "  berth token revoke 0f1e2d3c4b5a69788796a5b4c3d2e1f0",
-		Args:    cobra.MinimumNArgs(1),
-	}, func(cmd *cobra.Command, d *daemon, ids []string) error {
-		return d.each(cmd.Context(), ids, func(id string) error {
-			if err := d.Tokens().Revoke(cmd.Context(), id); err != nil {
-				return fmt.Errorf("%s: %w", id, err)
-			}
-			return printDone(cmd, d.raw, id, "%s: revoked", id)
-		})
-	})
+	}, "revoked", func(ctx context.Context, d *daemon, id string) error { return d.Tokens().Revoke(ctx, id) })
 }

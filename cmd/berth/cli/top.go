@@ -171,9 +171,9 @@ func fillTop(t *table, running []client.Measured) {
 		t.line("No container runs.")
 		return
 	}
-	t.head(column{title: "CONTAINER"}, column{title: "CPU %"}, column{title: "MEMORY"}, column{title: "LIMIT"}, column{title: "MEM %"},
-		column{title: "NET RX"}, column{title: "NET TX"}, column{title: "BLOCK R", wide: true}, column{title: "BLOCK W", wide: true},
-		column{title: "DISK"}, column{title: "PIDS"}, column{title: "UP"})
+	t.head("CONTAINER", "CPU %", "MEMORY", "LIMIT", "MEM %",
+		"NET RX", "NET TX", "BLOCK R*", "BLOCK W*",
+		"DISK", "PIDS", "UP")
 	for _, m := range running {
 		s := m.Stats
 		t.row(m.InternalID, fmt.Sprintf("%.1f", s.CPUUsage), bytesText(s.MemoryUsage), bytesText(s.MemoryLimit), share(s), bytesText(s.NetworkRx),

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -28,8 +29,8 @@ func newVolumesCommand(c *connector) *cobra.Command {
 		l := listing{raw: d.raw, names: names(list, func(v client.Volume) string { return v.VolumeID })}
 		l.none = "There are no volumes" + labelText(labels) + "."
 		l.fill = func(t *table) {
-			t.head(column{title: "VOLUME"}, column{title: "NAME"}, column{title: "SIZE"}, column{title: "LIMIT"}, column{title: "USED BY"}, column{title: "READY"}, column{title: "CREATED"},
-				column{title: "PATH", wide: true})
+			t.head("VOLUME", "NAME", "SIZE", "LIMIT", "USED BY", "READY", "CREATED",
+				"PATH*")
 			for _, v := range list {
 				t.row(v.VolumeID, v.Name, units.BytesSize(float64(v.Size)), limit(v.SizeLimit), strings.Join(v.UsedBy, ","), strconv.FormatBool(v.Ready),
 					date(time.Unix(v.CreatedAt, 0)), v.Path)
@@ -102,18 +103,10 @@ func newVolumesChange(c *connector) *cobra.Command {
 }
 
 func newVolumesDelete(c *connector) *cobra.Command {
-	return c.command(&cobra.Command{
+	return c.deleteCommand(&cobra.Command{
 		Use:     "delete <id>...",
 		Aliases: []string{"rm"},
 		Short:   "Delete volumes that no container uses, with all files",
 		Example: "  berth volumes delete 3f2a91c0",
-		Args:    cobra.MinimumNArgs(1),
-	}, func(cmd *cobra.Command, d *daemon, ids []string) error {
-		return d.each(cmd.Context(), ids, func(id string) error {
-			if err := d.Volumes().Delete(cmd.Context(), id); err != nil {
-				return fmt.Errorf("%s: %w", id, err)
-			}
-			return printDone(cmd, d.raw, id, "%s: deleted", id)
-		})
-	})
+	}, "deleted", func(ctx context.Context, d *daemon, id string) error { return d.Volumes().Delete(ctx, id) })
 }
