@@ -9,10 +9,5 @@
 // the host's network. Ports that Docker publishes do not pass INPUT (they are
 // redirected and forwarded), so these rules neither open nor close them.
 //
-// firewall.go has the Backend; iptables.go and none.go are the two. rule.go writes rules,
-// saved.go reads those of the host, command.go runs the tools. egress.go keeps containers from
-// hosts that they may not reach. clean.go removes the rules of a store, probe.go asks for the
-// version.
-//
 // The package must not know port pools, or which container needs a rule.
 package firewall

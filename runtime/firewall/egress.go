@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
-	"slices"
 	"strings"
 
 	"berth/runtime"
@@ -34,21 +33,11 @@ func NewEgress(storeID string, ports []int, providers []netip.Prefix, log *slog.
 // interface. changed reports whether the host's rules changed. Without privileges or
 // tools the error is an *Unavailable.
 func (e *Egress) Block(ctx context.Context, v6 bool, b runtime.Bridge) (changed bool, err error) {
-	saved, err := e.save(ctx, v6)
-	if err != nil {
-		return false, err
-	}
-	have := e.parseEgress(saved)
-	var want []string
+	var rules []string
 	if b.Interface != "" {
-		want = e.rules(v6, b)
+		rules = e.rules(v6, b)
 	}
-	script := e.egressScript(have, want)
-	if script == "" {
-		return false, nil
-	}
-	err = e.restore(ctx, v6, script)
-	return err == nil, err
+	return e.apply(ctx, v6, rules, "INPUT", "FORWARD")
 }
 
 // rules returns the rules of the chain as iptables-save prints them.
@@ -78,63 +67,4 @@ func (e *Egress) rules(v6 bool, b runtime.Bridge) (lines []string) {
 		add(fmt.Sprintf("%s -p tcp -m tcp --dport %d -m addrtype --dst-type LOCAL", in, port), reject)
 	}
 	return lines
-}
-
-// egressTable is the part of iptables-save's output that Egress needs.
-type egressTable struct {
-	hasChain, hasDockerUser bool // the store's chain exists; Docker's DOCKER-USER exists
-	rules                   []string
-	jumps                   []string // rules that jump to the chain, each beginning with the name of its chain
-}
-
-func (e *Egress) parseEgress(saved string) (have egressTable) {
-	for line := range strings.Lines(saved) {
-		line = strings.TrimSpace(line)
-		rule, isRule := strings.CutPrefix(line, "-A ")
-		switch {
-		case strings.HasPrefix(line, ":"+e.chain+" "):
-			have.hasChain = true
-		case strings.HasPrefix(line, ":DOCKER-USER "):
-			have.hasDockerUser = true
-		case isRule && strings.HasPrefix(rule, e.chain+" "):
-			have.rules = append(have.rules, strings.TrimPrefix(rule, e.chain+" "))
-		case isRule && strings.HasSuffix(rule, "-j "+e.chain):
-			have.jumps = append(have.jumps, rule)
-		}
-	}
-	return have
-}
-
-// egressScript returns the iptables-restore input that applies want in one step, or
-// an empty string if nothing has to change. DOCKER-USER comes before the rules by
-// which Docker accepts packets to other hosts.
-func (e *Egress) egressScript(have egressTable, want []string) string {
-	var b strings.Builder
-	var jumps []string
-	if len(want) > 0 {
-		jumps = []string{"INPUT" + e.tag() + " -j " + e.chain, "FORWARD" + e.tag() + " -j " + e.chain}
-		if have.hasDockerUser {
-			jumps[1] = "DOCKER-USER" + e.tag() + " -j " + e.chain
-		}
-	}
-	rewrite := !slices.Equal(have.rules, want) || !have.hasChain && len(want) > 0
-	if rewrite {
-		b.WriteString(e.emptied())
-		for _, line := range want {
-			b.WriteString("-A " + e.chain + " " + line + "\n")
-		}
-	}
-	if !slices.Equal(slices.Sorted(slices.Values(have.jumps)), slices.Sorted(slices.Values(jumps))) {
-		for _, jump := range have.jumps {
-			b.WriteString("-D " + jump + "\n")
-		}
-		for _, jump := range jumps {
-			from, match, _ := strings.Cut(jump, " ")
-			b.WriteString("-I " + from + " 1 " + match + "\n")
-		}
-	}
-	if len(want) == 0 && have.hasChain {
-		b.WriteString("-X " + e.chain + "\n")
-	}
-	return transaction(b.String())
 }

@@ -2,8 +2,10 @@ package firewall
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 
 	"berth/runtime"
 )
@@ -42,7 +44,8 @@ func (u *Unavailable) State() string {
 func (u *Unavailable) Retry() bool { return u.asked }
 
 // New returns the backend called name: iptables, none, or auto, which is iptables
-// without errors where it cannot work. storeID separates this daemon's rules from
+// without errors where it cannot work. none keeps no rules, and removes those of this
+// store, if it can. storeID separates this daemon's rules from
 // those of other daemons on the host.
 func New(name, storeID string, log *slog.Logger) (Backend, error) {
 	tables := newIPTables(storeID, log)
@@ -53,7 +56,44 @@ func New(name, storeID string, log *slog.Logger) (Backend, error) {
 	case "auto":
 		return tables, nil
 	case "none":
-		return &none{leftover: tables}, nil
+		tables.off = true
+		return tables, nil
 	}
 	return nil, fmt.Errorf("firewall: unknown backend %q: use auto, iptables or none", name)
+}
+
+// Remove removes every rule of a store from the host. changed reports whether there were
+// any. Its daemon must not run: it would add them again.
+func Remove(ctx context.Context, storeID string, log *slog.Logger) (changed bool, err error) {
+	tables, egress := newIPTables(storeID, log), NewEgress(storeID, nil, nil, log)
+	for _, v6 := range []bool{false, true} {
+		ports, failed := tables.Sync(ctx, v6, nil)
+		blocked, alsoFailed := egress.Block(ctx, v6, runtime.Bridge{})
+		changed = changed || ports || blocked
+		failed = errors.Join(failed, alsoFailed)
+		var unavailable *Unavailable
+		if v6 && errors.As(failed, &unavailable) { // a host without IPv6 has no rules of it
+			continue
+		}
+		err = errors.Join(err, failed)
+	}
+	return changed, err
+}
+
+// Probe returns the version of iptables with its backend, such as
+// "iptables v1.8.9 (nf_tables)", if it can read the host's rules. It changes none.
+func Probe(ctx context.Context) (string, error) {
+	version, err := run(ctx, "iptables", "", "--version")
+	if err != nil {
+		return "", err
+	}
+	for _, name := range []string{"iptables-save", "iptables-restore"} {
+		if _, err := find(name); err != nil {
+			return "", err
+		}
+	}
+	if _, err := run(ctx, "iptables-save", "", "-t", "filter"); err != nil {
+		return "", err
+	}
+	return strings.TrimSpace(version), nil
 }

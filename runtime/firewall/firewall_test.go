@@ -282,18 +282,15 @@ func TestRulesArePacked(t *testing.T) {
 	for port := 10; port <= 80; port += 10 {
 		want = append(want, allow("udp", "::2", port, port+1))
 	}
-	var got []string
-	for _, r := range rulesOf(want) {
-		got = append(got, r.spec())
-	}
+	const tag = ` -m comment --comment "berth ABCD1234" -j ACCEPT`
 	require.Equal(t, []string{
-		" -p tcp -m multiport --dports 1,3,5,7,9,11,13,15,17,19,21,23,25,27,29",
-		" -p tcp -m tcp --dport 31",
-		" -p udp -m multiport --dports 40:50,60",
-		" -d ::1 -p udp -m udp --dport 60",
-		" -d ::2 -p udp -m multiport --dports 10:11,20:21,30:31,40:41,50:51,60:61,70:71",
-		" -d ::2 -p udp -m udp --dport 80:81",
-	}, got)
+		"-p tcp -m multiport --dports 1,3,5,7,9,11,13,15,17,19,21,23,25,27,29" + tag,
+		"-p tcp -m tcp --dport 31" + tag,
+		"-p udp -m multiport --dports 40:50,60" + tag,
+		"-d ::1/128 -p udp -m udp --dport 60" + tag,
+		"-d ::2/128 -p udp -m multiport --dports 10:11,20:21,30:31,40:41,50:51,60:61,70:71" + tag,
+		"-d ::2/128 -p udp -m udp --dport 80:81" + tag,
+	}, newIPTables(storeID, slog.New(slog.DiscardHandler)).accepting(want))
 }
 
 func TestNamespacesAreIsolated(t *testing.T) {

@@ -1,11 +1,19 @@
 package firewall
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
+	"os/exec"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"time"
 	"unicode"
 
 	"berth/runtime"
@@ -18,7 +26,8 @@ const chainPrefix = "BERTH-INPUT-"
 type iptables struct {
 	chain   string
 	comment string
-	asked   bool
+	asked   bool // the configuration names this backend
+	off     bool // the configuration disables rules
 	command func(ctx context.Context, name, input string, args ...string) (string, error)
 	log     *slog.Logger
 
@@ -42,18 +51,33 @@ func newIPTables(storeID string, log *slog.Logger) *iptables {
 
 // Sync reads the filter table and changes it in one step if it differs from want.
 func (t *iptables) Sync(ctx context.Context, v6 bool, want []runtime.PortRule) (bool, error) {
+	if t.off { // rules of an earlier configuration are removed
+		if _, err := t.apply(ctx, v6, nil, "INPUT"); err != nil {
+			t.log.Debug("could not check for firewall rules of an earlier configuration", "err", err)
+		}
+		return false, &Unavailable{Reason: "firewall.backend is none", off: true}
+	}
+	return t.apply(ctx, v6, t.accepting(want), "INPUT")
+}
+
+// apply makes rules the rules of the chain, and lets the chains from jump to it; without
+// rules it removes the chain. It does so in one step, and not if nothing has to change.
+func (t *iptables) apply(ctx context.Context, v6 bool, rules []string, from ...string) (changed bool, err error) {
 	saved, err := t.save(ctx, v6)
 	if err != nil {
 		return false, err
 	}
 	have := t.parse(saved)
 	t.report(tool(v6), have.others)
-	script := t.script(have, rulesOf(want))
+	script := t.script(have, rules, from)
 	if script == "" {
 		return false, nil
 	}
-	err = t.restore(ctx, v6, script)
-	return err == nil, err
+	_, err = t.command(ctx, tool(v6)+"-restore", script, "--noflush", "--wait", "5")
+	if err != nil {
+		return false, t.classify(err)
+	}
+	return true, nil
 }
 
 func tool(v6 bool) string {
@@ -75,15 +99,6 @@ func (t *iptables) save(ctx context.Context, v6 bool) (string, error) {
 	return saved, nil
 }
 
-// restore applies script in one step.
-func (t *iptables) restore(ctx context.Context, v6 bool, script string) error {
-	_, err := t.command(ctx, tool(v6)+"-restore", script, "--noflush", "--wait", "5")
-	if err != nil {
-		return t.classify(err)
-	}
-	return nil
-}
-
 // report logs each chain of another store once.
 func (t *iptables) report(tool string, others []string) {
 	t.mu.Lock()
@@ -96,49 +111,165 @@ func (t *iptables) report(tool string, others []string) {
 	}
 }
 
-// script returns the iptables-restore input that applies want in one step, or an empty
-// string if nothing has to change.
-func (t *iptables) script(have table, want []rule) string {
-	if len(want) == 0 {
-		return t.removal(have)
-	}
-	var b strings.Builder
-	if !have.hasChain || !slices.Equal(have.rules, want) {
-		b.WriteString(t.emptied())
-		for _, r := range want {
-			b.WriteString("-A " + t.chain + r.spec() + t.tag() + " -j ACCEPT\n")
+// table is the part of iptables-save's output that a chain needs.
+type table struct {
+	hasChain, hasDockerUser bool     // the chain exists; Docker's DOCKER-USER exists
+	rules                   []string // of the chain
+	jumps                   []string // rules that jump to the chain, each beginning with the name of its chain
+	others                  []string // chains of other stores
+}
+
+func (t *iptables) parse(saved string) (have table) {
+	for line := range strings.Lines(saved) {
+		line = strings.TrimSpace(line)
+		if name, declared := strings.CutPrefix(line, ":"); declared {
+			name, _, _ = strings.Cut(name, " ")
+			have.hasChain = have.hasChain || name == t.chain
+			have.hasDockerUser = have.hasDockerUser || name == "DOCKER-USER"
+			if strings.HasPrefix(name, chainPrefix) && strings.HasPrefix(t.chain, chainPrefix) && name != t.chain {
+				have.others = append(have.others, name)
+			}
+			continue
+		}
+		rule, isRule := strings.CutPrefix(line, "-A ")
+		own, isOwn := strings.CutPrefix(rule, t.chain+" ")
+		switch {
+		case isRule && isOwn:
+			have.rules = append(have.rules, own)
+		case isRule && strings.HasSuffix(rule, "-j "+t.chain):
+			have.jumps = append(have.jumps, rule)
 		}
 	}
-	if jump := "INPUT" + t.tag() + " -j " + t.chain; !slices.Equal(have.jumps, []string{jump}) {
-		b.WriteString(t.withoutJumps(have) + "-I INPUT 1" + strings.TrimPrefix(jump, "INPUT") + "\n")
-	}
-	return transaction(b.String())
+	return have
 }
 
-// removal returns the script that removes the chain and the jumps to it.
-func (t *iptables) removal(have table) string {
-	if !have.hasChain {
+// script returns the iptables-restore input that applies want in one step, or an empty
+// string if nothing has to change. FORWARD stands for DOCKER-USER where that exists: it
+// comes before the rules by which Docker accepts packets to other hosts.
+func (t *iptables) script(have table, want, from []string) string {
+	var b strings.Builder
+	var jumps []string
+	for _, chain := range from {
+		if chain == "FORWARD" && have.hasDockerUser {
+			chain = "DOCKER-USER"
+		}
+		if len(want) > 0 {
+			jumps = append(jumps, chain+t.tag()+" -j "+t.chain)
+		}
+	}
+	if !slices.Equal(have.rules, want) || !have.hasChain && len(want) > 0 {
+		b.WriteString(":" + t.chain + " - [0:0]\n") // creates the chain, or empties it
+		for _, rule := range want {
+			b.WriteString("-A " + t.chain + " " + rule + "\n")
+		}
+	}
+	if !slices.Equal(slices.Sorted(slices.Values(have.jumps)), slices.Sorted(slices.Values(jumps))) {
+		for _, jump := range have.jumps {
+			b.WriteString("-D " + jump + "\n")
+		}
+		for _, jump := range jumps {
+			from, match, _ := strings.Cut(jump, " ")
+			b.WriteString("-I " + from + " 1 " + match + "\n")
+		}
+	}
+	if len(want) == 0 && have.hasChain {
+		b.WriteString("-X " + t.chain + "\n")
+	}
+	if b.Len() == 0 {
 		return ""
 	}
-	return transaction(t.emptied() + t.withoutJumps(have) + "-X " + t.chain + "\n")
-}
-
-// emptied returns the line that creates the chain, or empties it.
-func (t *iptables) emptied() string { return ":" + t.chain + " - [0:0]\n" }
-
-func (t *iptables) withoutJumps(have table) string {
-	var b strings.Builder
-	for _, jump := range have.jumps {
-		b.WriteString("-D " + jump + "\n")
-	}
-	return b.String()
+	return "*filter\n" + b.String() + "COMMIT\n"
 }
 
 func (t *iptables) tag() string { return ` -m comment --comment "` + t.comment + `"` }
 
-func transaction(changes string) string {
-	if changes == "" {
-		return ""
+// multiportSlots is how many ports one multiport match holds; a range counts as two.
+const multiportSlots = 15
+
+// accepting returns the rules that accept packets to ports, as iptables-save prints them. It
+// joins ranges that differ only in their ports to rules of up to fifteen ports: 131,070
+// scattered ports become 4,370 rules.
+func (t *iptables) accepting(want []runtime.PortRule) (rules []string) {
+	for len(want) > 0 {
+		first, ports, free := want[0], "", multiportSlots
+		for len(want) > 0 && want[0].IP == first.IP && want[0].Protocol == first.Protocol {
+			text, slots := strconv.Itoa(int(want[0].First)), 1
+			if want[0].Last > want[0].First {
+				text, slots = text+":"+strconv.Itoa(int(want[0].Last)), 2
+			}
+			if slots > free {
+				break
+			}
+			ports, free, want = ports+","+text, free-slots, want[1:]
+		}
+		match := ""
+		if !first.IP.IsUnspecified() {
+			match = fmt.Sprintf("-d %s/%d ", first.IP, first.IP.BitLen())
+		}
+		match += "-p " + first.Protocol
+		if ports = ports[1:]; strings.Contains(ports, ",") {
+			match += " -m multiport --dports " + ports
+		} else {
+			match += " -m " + first.Protocol + " --dport " + ports
+		}
+		rules = append(rules, match+t.tag()+" -j ACCEPT")
 	}
-	return "*filter\n" + changes + "COMMIT\n"
+	return rules
+}
+
+const (
+	commandTime = 15 * time.Second
+	maxStderr   = 2048 // bytes
+)
+
+// systemPath lists the directories of the tools, independent of the daemon's PATH.
+const systemPath = "/usr/sbin:/sbin:/usr/local/sbin:/usr/bin:/bin"
+
+// run runs a tool with a deadline and returns its standard output. The tool does not
+// inherit the daemon's environment, which may contain tokens.
+func run(ctx context.Context, name, input string, args ...string) (string, error) {
+	path, err := find(name)
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, commandTime)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Env = []string{"PATH=" + systemPath, "LC_ALL=C"}
+	cmd.Stdin = strings.NewReader(input)
+	cmd.WaitDelay = time.Second
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		text := string(stderr.Bytes()[:min(stderr.Len(), maxStderr)])
+		return "", fmt.Errorf("%s: %s: %w", name, strings.Join(strings.Fields(text), " "), cmp.Or(ctx.Err(), err))
+	}
+	return stdout.String(), nil
+}
+
+func find(name string) (string, error) {
+	for _, dir := range filepath.SplitList(systemPath) {
+		if path, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("%s: %w", name, exec.ErrNotFound)
+}
+
+// classify returns an *Unavailable for an error that a retry does not fix, which the
+// tools' messages show, and any other error unchanged.
+func (t *iptables) classify(err error) error {
+	if errors.Is(err, exec.ErrNotFound) {
+		tool, _, _ := strings.Cut(err.Error(), ":")
+		return &Unavailable{Reason: tool + " is not installed", asked: t.asked}
+	}
+	for _, text := range []string{
+		"Permission denied", "Operation not permitted", "must be root",
+		"is incompatible", "able does not exist", "Protocol not supported", "not supported by protocol",
+	} {
+		if strings.Contains(err.Error(), text) {
+			return &Unavailable{Reason: err.Error(), asked: t.asked}
+		}
+	}
+	return err
 }
