@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
+	"os"
 	"path/filepath"
 	"strconv"
 )
 
 // number reads a file that contains one number. It returns 0 for "max".
 func number(path string) (int64, error) {
-	text, err := readFile(path)
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return 0, err
 	}
@@ -33,16 +34,15 @@ func integer(text []byte) (int64, error) {
 	return int64(min(n, math.MaxInt64)), err
 }
 
-// field reads the number after key in a file of "key number" lines.
+// field reads the number after key in a file of "key number" lines, which may have a unit.
 func field(path, key string) (int64, error) {
-	text, err := readFile(path)
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return 0, err
 	}
 	for line := range bytes.Lines(text) {
-		rest, ok := bytes.CutPrefix(line, []byte(key+" "))
-		if ok {
-			return integer(bytes.TrimSpace(rest))
+		if f := bytes.Fields(line); len(f) >= 2 && string(f[0]) == key {
+			return integer(f[1])
 		}
 	}
 	return 0, fmt.Errorf("%s: no %s", path, key)
@@ -51,7 +51,7 @@ func field(path, key string) (int64, error) {
 // blkio sums "8:0 Read 4096" lines over all devices.
 func blkio(group string) (read, write int64, err error) {
 	for _, name := range []string{"blkio.throttle.io_service_bytes_recursive", "blkio.throttle.io_service_bytes"} {
-		text, err := readFile(filepath.Join(group, name))
+		text, err := os.ReadFile(filepath.Join(group, name))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -78,7 +78,7 @@ func blkio(group string) (read, write int64, err error) {
 
 // iostat sums "8:0 rbytes=4096 wbytes=0 ..." lines over all devices.
 func iostat(path string) (read, write int64, err error) {
-	text, err := readFile(path)
+	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, 0, nil
 	}
@@ -101,7 +101,7 @@ func iostat(path string) (read, write int64, err error) {
 // network sums the bytes that all interfaces except the loopback received and sent,
 // in the network namespace of a process.
 func network(path string) (rx, tx int64, err error) {
-	text, err := readFile(path)
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -120,16 +120,9 @@ func network(path string) (rx, tx int64, err error) {
 
 // hostMemory returns the memory of the host in bytes, or 0 if it is unknown.
 func hostMemory(proc string) int64 {
-	text, err := readFile(filepath.Join(proc, "meminfo"))
+	n, err := field(filepath.Join(proc, "meminfo"), "MemTotal:")
 	if err != nil {
 		return 0
 	}
-	for line := range bytes.Lines(text) {
-		f := bytes.Fields(line)
-		if len(f) >= 2 && string(f[0]) == "MemTotal:" {
-			n, _ := integer(f[1])
-			return n << 10
-		}
-	}
-	return 0
+	return n << 10
 }

@@ -28,8 +28,6 @@ type Reader struct {
 	unified  bool  // cgroup v2
 	memory   int64 // of the host, bytes
 
-	buffers sync.Pool // see unlinkedScan
-
 	mu    sync.Mutex
 	paths map[string]string // path below a hierarchy, by the engine's id
 }
@@ -111,7 +109,7 @@ func (r *Reader) group(controller, path string) string {
 // process returns the pid of one of the container's processes. It is not cached,
 // because pids are reused. The error is fs.ErrNotExist if none is running.
 func (r *Reader) process(path string) (string, error) {
-	text, err := readFile(filepath.Join(r.group("memory", path), "cgroup.procs"))
+	text, err := os.ReadFile(filepath.Join(r.group("memory", path), "cgroup.procs"))
 	if err != nil {
 		return "", err
 	}

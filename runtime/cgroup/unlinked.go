@@ -5,12 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -27,13 +25,12 @@ var ErrTooManyHandles = errors.New("too many handles")
 
 // unlinkedScan adds up the bytes of unlinked files.
 type unlinkedScan struct {
-	ctx     context.Context
-	proc    string
-	buffers *sync.Pool // of *bufio.Reader, of all scans
-	bytes   int64
-	budget  int // handles and mappings that may still be visited
-	seen    map[file]bool
-	memory  map[uint64]bool // reports whether a device is a file system in memory
+	ctx    context.Context
+	proc   string
+	bytes  int64
+	budget int // handles and mappings that may still be visited
+	seen   map[file]bool
+	memory map[uint64]bool // reports whether a device is a file system in memory
 }
 
 type file struct{ dev, ino uint64 }
@@ -49,7 +46,7 @@ func (r *Reader) Unlinked(ctx context.Context, containerID string) (int64, error
 	if !ok {
 		return 0, nil
 	}
-	u := &unlinkedScan{ctx: ctx, proc: r.proc, buffers: &r.buffers, budget: maxHandles, seen: map[file]bool{}, memory: map[uint64]bool{}}
+	u := &unlinkedScan{ctx: ctx, proc: r.proc, budget: maxHandles, seen: map[file]bool{}, memory: map[uint64]bool{}}
 	err := u.eachLine(filepath.Join(r.group("memory", path), "cgroup.procs"), func(pid string) error {
 		if pid == "0" { // in another pid namespace
 			return nil
@@ -186,22 +183,12 @@ func (u *unlinkedScan) eachLine(path string, f func(line string) error) error {
 		return nil
 	}
 	defer file.Close()
-	r, ok := u.buffers.Get().(*bufio.Reader)
-	if !ok {
-		r = bufio.NewReaderSize(nil, 64<<10)
-	}
-	r.Reset(file)
-	defer func() {
-		r.Reset(nil) // keeps no file
-		u.buffers.Put(r)
-	}()
-	for {
-		line, err := r.ReadString('\n')
-		if err != nil && (!errors.Is(err, io.EOF) || line == "") {
-			return nil
-		}
-		if err := f(strings.TrimSuffix(line, "\n")); err != nil {
+	lines := bufio.NewScanner(file)
+	lines.Buffer(make([]byte, 4<<10), 64<<10) // a path has 4 KiB, and some characters are escaped
+	for lines.Scan() {
+		if err := f(lines.Text()); err != nil {
 			return err
 		}
 	}
+	return nil // a process that has ended has no more lines
 }
