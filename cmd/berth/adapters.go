@@ -109,14 +109,14 @@ func isOwn(to netip.Addr) bool {
 
 // newRoots returns the part that measures what containers write outside their volumes.
 func (d *daemon) newRoots() *container.Roots {
-	m := rootMeter{layers: docker.NewLayers(d.engine), volumes: d.volumes, processes: d.meter,
+	m := rootMeter{engine: d.engine, volumes: d.volumes, processes: d.meter,
 		limit: func() int64 { return int64(d.settings.Current().Docker.RootLimit) }}
 	return &container.Roots{Store: d.store, Measure: m.measure, Limit: m.limit, Log: d.log}
 }
 
 // rootMeter measures what one container occupies outside its volume.
 type rootMeter struct {
-	layers    docker.Layers
+	engine    *docker.Engine
 	volumes   *volume.Manager
 	processes *cgroup.Reader
 	limit     func() int64 // docker.root_limit, bytes
@@ -126,7 +126,7 @@ type rootMeter struct {
 // tree that exceeds docker.root_limit by more than a quarter. The engine measures the writable layer; other
 // files that are not visible from here are not counted.
 func (m rootMeter) measure(ctx context.Context, n runtime.Name) (container.RootUsage, error) {
-	w, err := m.layers.Writable(ctx, n)
+	w, err := m.engine.Writable(ctx, n)
 	u := container.RootUsage{ContainerID: w.ContainerID, Usage: v1.Usage{Bytes: w.Size}}
 	if err != nil {
 		return u, err

@@ -21,7 +21,7 @@ const maxAccounts = 1 << 20
 // Account returns the user and the group of a container's processes: those of its spec, or
 // of its image. Names are those of the image's /etc/passwd and /etc/group.
 func (e *Engine) Account(ctx context.Context, n runtime.Name) (a runtime.Account, err error) {
-	c, err := e.core.find(ctx, n)
+	c, err := e.find(ctx, n)
 	if err != nil {
 		return a, err
 	}
@@ -31,7 +31,7 @@ func (e *Engine) Account(ctx context.Context, n runtime.Name) (a runtime.Account
 	}
 	var known bool
 	if a.UID, known = number(user); !known || !grouped && a.UID != 0 {
-		fields, err := e.core.entry(ctx, c.ID, "/etc/passwd", user, known)
+		fields, err := e.entry(ctx, c.ID, "/etc/passwd", user, known)
 		if err != nil {
 			return a, err
 		}
@@ -46,7 +46,7 @@ func (e *Engine) Account(ctx context.Context, n runtime.Name) (a runtime.Account
 	if a.GID, known = number(group); known {
 		return a, nil
 	}
-	fields, err := e.core.entry(ctx, c.ID, "/etc/group", group, false)
+	fields, err := e.entry(ctx, c.ID, "/etc/group", group, false)
 	if fields != nil {
 		a.GID, _ = number(fields[2])
 	}
@@ -60,7 +60,7 @@ func number(text string) (id int, is bool) {
 
 // entry returns the fields of the first line of a file of accounts with a name, or with an id;
 // nil if there is none.
-func (e *core) entry(ctx context.Context, id, path, key string, byID bool) (fields []string, err error) {
+func (e *Engine) entry(ctx context.Context, id, path, key string, byID bool) (fields []string, err error) {
 	err = e.calls.do(ctx, opInspect, "container "+id, func(ctx context.Context) error {
 		content, _, err := e.conn.client().CopyFromContainer(ctx, id, path)
 		if cerrdefs.IsNotFound(err) {
@@ -89,7 +89,7 @@ func (e *core) entry(ctx context.Context, id, path, key string, byID bool) (fiel
 
 // isHomeless reports whether a container that was created has a user for whom neither a
 // variable nor the image names a home: then a runtime takes the root directory.
-func (e *core) isHomeless(ctx context.Context, id string) (bool, error) {
+func (e *Engine) isHomeless(ctx context.Context, id string) (bool, error) {
 	c, err := e.inspectOwned(ctx, id)
 	if err != nil {
 		return false, err

@@ -58,7 +58,7 @@ func TestConnect(t *testing.T) {
 	name := "berth-test-connect"
 	r := newRig(t, func(c *Config) { c.Network = name })
 	t.Cleanup(func() {
-		r.client.CleanStore(t, r.core.cfg.StoreID)
+		r.client.CleanStore(t, r.cfg.StoreID)
 		c.Must(t, http.MethodDelete, "/networks/"+name, nil)
 	})
 	s := r.spec("net", "nc -ll -p 7777 -e echo hello")
@@ -199,7 +199,7 @@ func TestSignalGroup(t *testing.T) {
 // another name, and that no other error is returned for one that is not there.
 func TestRemoveImage(t *testing.T) {
 	r := newRig(t)
-	ref := "berth-test/removed-" + r.core.cfg.StoreID + ":1"
+	ref := "berth-test/removed-" + r.cfg.StoreID + ":1"
 	id := func(ref string) string {
 		id, err := r.ImageID(t.Context(), ref)
 		require.NoError(t, err)
@@ -224,7 +224,7 @@ func TestRemoveImage(t *testing.T) {
 // the image to a handle of the process that starts it.
 func TestWorkdirIsALink(t *testing.T) {
 	r := newRig(t)
-	base := "berth-test/links-" + r.core.cfg.StoreID + ":1"
+	base := "berth-test/links-" + r.cfg.StoreID + ":1"
 	made := r.client.CreateRaw(t, "berth-test-links", map[string]any{"Image": r.image, "Cmd": []string{"sh", "-c",
 		"ln -s /proc/self/fd/8 /direct; mkdir /deep; ln -s ../direct /deep/link; ln -s /tmp /harmless"}})
 	defer r.client.Remove(t, made)

@@ -2,28 +2,27 @@ package docker
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
-	"os"
-	"sync"
+	"net/http"
+	"slices"
 	"sync/atomic"
 
-	"github.com/docker/docker/api"
+	cerrdefs "github.com/containerd/errdefs"
+	dockernetwork "github.com/docker/docker/api/types/network"
 	"github.com/docker/docker/api/types/versions"
 	"github.com/docker/docker/client"
+	"github.com/moby/profiles/seccomp"
 
 	"berth/runtime"
 )
 
-// errVersion means that the engine refuses the negotiated API version, because
-// an engine of another version replaced it. The request itself is valid.
-var errVersion = fmt.Errorf("%w: it does not support the API version that was negotiated before", runtime.ErrUnavailable)
-
-// connection holds Docker's client. An engine of another version may replace the
-// engine. Docker's client negotiates the API version once and can only lower it,
-// so connection then replaces the client.
+// connection holds Docker's client, which negotiates the API version once. An engine of
+// another version that replaces the engine ends the stream of events, so Watch renews the
+// client each time that it connects.
 type connection struct {
 	options []client.Opt
-	mu      sync.Mutex // creating renewal at a time
 	current atomic.Pointer[client.Client]
 }
 
@@ -32,52 +31,22 @@ func newConnection(host string) (*connection, error) {
 	if host != "" {
 		c.options = append(c.options, client.WithHost(host))
 	}
-	cli, err := client.NewClientWithOpts(c.options...)
-	if err != nil {
-		return nil, fmt.Errorf("docker: %w", err)
-	}
-	c.current.Store(cli)
-	return c, nil
+	return c, c.renew()
 }
 
-func (c *connection) client() *client.Client { return c.current.Load() }
-
-// ping checks that the engine answers, and renews the client if the engine
-// supports another API version than the negotiated one.
-func (c *connection) ping(ctx context.Context) error {
-	cli := c.client()
-	pong, err := cli.Ping(ctx)
-	if err != nil || pong.APIVersion == "" || os.Getenv(client.EnvOverrideAPIVersion) != "" {
-		return err
-	}
-	best := pong.APIVersion
-	if versions.LessThan(api.DefaultVersion, best) {
-		best = api.DefaultVersion
-	}
-	if cli.ClientVersion() == best {
-		return nil
-	}
-	if err := c.renew(cli); err != nil {
-		return err
-	}
-	return agree(ctx, c.client())
-}
-
-// renew replaces a client, unless another call has done so. Open streams of the
-// old client continue.
-func (c *connection) renew(old *client.Client) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.client() != old {
-		return nil
-	}
+// renew replaces the client. Open streams of the old client continue.
+func (c *connection) renew() error {
 	cli, err := client.NewClientWithOpts(c.options...)
 	if err != nil {
 		return fmt.Errorf("docker: %w", err)
 	}
-	c.current.Store(cli)
-	return old.Close()
+	if old := c.current.Swap(cli); old != nil {
+		return old.Close()
+	}
+	return nil
 }
+
+func (c *connection) client() *client.Client { return c.current.Load() }
 
 // agree negotiates the API version, unless the client has done so. Otherwise the
 // client would ignore a failed negotiation, and an older engine would refuse
@@ -86,4 +55,115 @@ func agree(ctx context.Context, cli *client.Client) error {
 	return cli.NewVersionError(ctx, "1.25", "berth")
 }
 
-func (c *connection) close() error { return c.client().Close() }
+// defaultNetwork is a network that dockerd recreates, with another id, at each
+// start unless a container kept running.
+const defaultNetwork = "bridge"
+
+// Instance returns the id of the engine's default network, which identifies the
+// engine's process. It is empty if the engine has no such network or hides it.
+//
+// Instance opens a new connection. dockerd closes its listeners before it stops
+// the first container, but Docker 20.10 answers over open connections until all
+// containers have stopped.
+func (e *Engine) Instance(ctx context.Context) (id string, err error) {
+	err = e.calls.do(ctx, opInstance, "engine", func(ctx context.Context) error {
+		id, err = e.instance(ctx)
+		return err
+	})
+	return id, err
+}
+
+func (e *Engine) instance(ctx context.Context) (string, error) {
+	once := &http.Client{CheckRedirect: client.CheckRedirect, Transport: &http.Transport{DisableKeepAlives: true}}
+	// Without a host of its own, an HTTP client of ours would not dial the usual socket.
+	own := []client.Opt{client.WithHTTPClient(once), client.WithHost(client.DefaultDockerHost)}
+	cli, err := client.NewClientWithOpts(append(own, e.conn.options...)...)
+	if err != nil {
+		return "", err
+	}
+	defer cli.Close()
+	n, err := cli.NetworkInspect(ctx, defaultNetwork, dockernetwork.InspectOptions{})
+	switch {
+	case errors.Is(classify(err), errNoNetwork), cerrdefs.IsPermissionDenied(err):
+		return "", nil
+	case err == nil && n.ID == "":
+		return "", fmt.Errorf("%w: its answer has no network id", runtime.ErrUnavailable)
+	}
+	return n.ID, err
+}
+
+// Info asks the engine at host, which is that of Config, about itself. It needs no
+// Engine, whose store may be closed.
+func Info(ctx context.Context, host string) (info runtime.EngineInfo, err error) {
+	conn, err := newConnection(host)
+	if err != nil {
+		return info, err
+	}
+	defer func() { err = errors.Join(err, conn.client().Close()) }()
+	if err := agree(ctx, conn.client()); err != nil {
+		return info, fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)
+	}
+	version, err := conn.client().ServerVersion(ctx)
+	if err != nil {
+		return info, fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)
+	}
+	i, err := conn.client().Info(ctx)
+	if err != nil {
+		return info, fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)
+	}
+	return runtime.EngineInfo{
+		Version: version.Version, API: version.APIVersion, Kernel: i.KernelVersion, OS: i.OperatingSystem,
+		StorageDriver: i.Driver, CgroupVersion: i.CgroupVersion, LiveRestore: i.LiveRestoreEnabled, CPUs: i.NCPU,
+		Root:   i.DockerRootDir,
+		Limits: runtime.EngineLimits{Memory: i.MemoryLimit, Swap: i.SwapLimit, CPU: i.CPUCfsQuota, Pids: i.PidsLimit},
+	}, nil
+}
+
+// hostFacts are what the configuration of a container depends on beside its spec.
+type hostFacts struct {
+	profile string
+	cpus    int
+}
+
+// apiWithoutIOUring is the API version of Docker 25, whose default seccomp profile forbids
+// io_uring. A program can keep deleted files in an io_uring, where no measurement of disk
+// usage finds them.
+const apiWithoutIOUring = "1.44"
+
+// config returns the configuration of the engine together with the facts about its host,
+// which it asks for once after each connect of Watch.
+func (e *Engine) config(ctx context.Context) (Config, error) {
+	facts := e.host.Load()
+	if facts == nil {
+		seen, err := e.askHost(ctx)
+		if err != nil {
+			return Config{}, err
+		}
+		facts = &seen
+		e.host.Store(facts)
+	}
+	c := e.cfg
+	c.profile, c.cpus = facts.profile, facts.cpus
+	return c, nil
+}
+
+// askHost asks the engine for the facts. An engine that is older than Docker 25 gets the
+// current default profile, unless the operator gave it another one, or none.
+func (e *Engine) askHost(ctx context.Context) (facts hostFacts, err error) {
+	var options []string
+	err = e.calls.do(ctx, opInfo, "engine", func(ctx context.Context) error {
+		i, err := e.conn.client().Info(ctx)
+		facts.cpus, options = i.NCPU, i.SecurityOptions
+		return err
+	})
+	isDefault := slices.Contains(options, "name=seccomp,profile=default") || slices.Contains(options, "name=seccomp,profile=builtin")
+	if err != nil || !isDefault || !versions.LessThan(e.conn.client().ClientVersion(), apiWithoutIOUring) {
+		return facts, err
+	}
+	profile, err := json.Marshal(seccomp.DefaultProfile())
+	if err != nil {
+		return facts, fmt.Errorf("seccomp profile: %w", err)
+	}
+	facts.profile = string(profile)
+	return facts, nil
+}

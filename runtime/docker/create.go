@@ -30,31 +30,28 @@ var createPauses = []time.Duration{0, 20 * time.Millisecond, 100 * time.Millisec
 // It first removes a container with another hash, or returns ErrRunning if that
 // runs.
 func (e *Engine) Create(ctx context.Context, s runtime.Spec) (string, error) {
-	if err := e.core.net.ensure(ctx); err != nil {
+	if err := e.net.ensure(ctx); err != nil {
 		return "", err
 	}
 	for _, pause := range createPauses {
 		if err := wait(ctx, pause); err != nil {
 			return "", err
 		}
-		id, err := e.core.create(ctx, s)
-		if err != nil {
-			e.core.ids.invalidateList() // the engine may still create it, now or later
-		}
+		id, err := e.create(ctx, s)
 		switch {
 		case errors.Is(err, errNoNetwork):
-			err = e.core.net.recreate(ctx)
+			err = e.net.recreate(ctx)
 		case errors.Is(err, errConflict):
-			id, err = e.core.resolveConflict(ctx, s)
+			id, err = e.resolveConflict(ctx, s)
 		}
 		if err == nil && id != "" {
-			e.core.ids.put(s.Name, id)
-			err = e.core.complete(ctx, s, id)
+			e.ids.put(s.Name, id)
+			err = e.complete(ctx, s, id)
 		}
 		switch {
 		case errors.Is(err, errHomeless):
 			s.Env = append(slices.Clone(s.Env), "HOME="+s.Home)
-			err = e.core.remove(ctx, s.Name)
+			err = e.Remove(ctx, s.Name)
 		case err == nil && id != "":
 			return id, nil
 		}
@@ -76,7 +73,7 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-func (e *core) create(ctx context.Context, s runtime.Spec) (id string, err error) {
+func (e *Engine) create(ctx context.Context, s runtime.Spec) (id string, err error) {
 	cfg, err := e.config(ctx)
 	if err != nil {
 		return "", err
@@ -94,7 +91,7 @@ func (e *core) create(ctx context.Context, s runtime.Spec) (id string, err error
 	return id, err
 }
 
-func (e *core) warn(n runtime.Name, made container.CreateResponse) {
+func (e *Engine) warn(n runtime.Name, made container.CreateResponse) {
 	for _, w := range made.Warnings {
 		e.log.Warn("the engine created a container with a warning", "container", n.ID, "role", n.Role, "warning", w)
 	}
@@ -104,7 +101,7 @@ func (e *core) warn(n runtime.Name, made container.CreateResponse) {
 // container to adopt. It returns no id after it has removed a container of
 // another spec hash, so that the name is free. It fails if the container is of
 // another store.
-func (e *core) resolveConflict(ctx context.Context, s runtime.Spec) (id string, err error) {
+func (e *Engine) resolveConflict(ctx context.Context, s runtime.Spec) (id string, err error) {
 	name := engineName(e.cfg.StoreID, s.Name)
 	c, err := e.inspect(ctx, s.Name, name)
 	switch {
@@ -119,44 +116,44 @@ func (e *core) resolveConflict(ctx context.Context, s runtime.Spec) (id string, 
 	case c.State.Running:
 		return "", fmt.Errorf("create %s: a container of another spec has its name: %w", describe(s.Name), runtime.ErrRunning)
 	}
-	return "", e.remove(ctx, s.Name)
+	return "", e.Remove(ctx, s.Name)
 }
 
 // Probe returns the error with which the engine would refuse to create a container, such as
 // runtime.ErrInvalid. It creates the container under another name, without the labels of
 // this store, and removes it.
 func (e *Engine) Probe(ctx context.Context, s runtime.Spec) error {
-	if err := e.core.net.ensure(ctx); err != nil {
+	if err := e.net.ensure(ctx); err != nil {
 		return err
 	}
-	cfg, err := e.core.config(ctx)
+	cfg, err := e.config(ctx)
 	if err != nil {
 		return err
 	}
 	config, host := build(cfg, s)
 	config.Labels = nil
-	name := engineName(e.core.cfg.StoreID, s.Name) + "-probe"
-	return e.core.calls.do(ctx, opCreate, describe(s.Name), func(ctx context.Context) error {
+	name := engineName(e.cfg.StoreID, s.Name) + "-probe"
+	return e.calls.do(ctx, opCreate, describe(s.Name), func(ctx context.Context) error {
 		remove := func(ref string) error {
-			return e.core.conn.client().ContainerRemove(ctx, ref, container.RemoveOptions{RemoveVolumes: true, Force: true})
+			return e.conn.client().ContainerRemove(ctx, ref, container.RemoveOptions{RemoveVolumes: true, Force: true})
 		}
-		made, err := e.core.conn.client().ContainerCreate(ctx, config, host, nil, nil, name)
+		made, err := e.conn.client().ContainerCreate(ctx, config, host, nil, nil, name)
 		if errors.Is(classify(err), errConflict) { // of a daemon that was killed
 			err = errors.Join(remove(name), fmt.Errorf("%w: a probe was left over", runtime.ErrUnavailable))
 		}
 		if err != nil {
 			return err
 		}
-		return errors.Join(e.core.checkWorkdir(ctx, s, made.ID), remove(made.ID))
+		return errors.Join(e.checkWorkdir(ctx, s, made.ID), remove(made.ID))
 	})
 }
 
 // complete does what remains to be done after a container was created. A container whose
 // working directory is refused is removed.
-func (e *core) complete(ctx context.Context, s runtime.Spec, id string) error {
+func (e *Engine) complete(ctx context.Context, s runtime.Spec, id string) error {
 	err := e.calls.do(ctx, opCreate, describe(s.Name), func(ctx context.Context) error { return e.checkWorkdir(ctx, s, id) })
 	if errors.Is(err, runtime.ErrInvalid) {
-		return errors.Join(err, e.remove(ctx, s.Name))
+		return errors.Join(err, e.Remove(ctx, s.Name))
 	}
 	if err != nil {
 		return err
@@ -175,7 +172,7 @@ var errHomeless = errors.New("the user has no home")
 // checkWorkdir returns runtime.ErrInvalid if the working directory of a container is a link
 // into a file system of the kernel, whose entries may lead to the host (CVE-2024-21626). Its
 // volume is not part of the image.
-func (e *core) checkWorkdir(ctx context.Context, s runtime.Spec, id string) error {
+func (e *Engine) checkWorkdir(ctx context.Context, s runtime.Spec, id string) error {
 	if slices.ContainsFunc(s.Mounts, func(m runtime.Mount) bool { return within(s.Workdir, m.Target) }) {
 		return nil
 	}
@@ -201,7 +198,7 @@ func within(path, dir string) bool { return path == dir || strings.HasPrefix(pat
 
 // identify writes /etc/machine-id into a container that was created. An image without /etc
 // gets none.
-func (e *core) identify(ctx context.Context, s runtime.Spec, id string) error {
+func (e *Engine) identify(ctx context.Context, s runtime.Spec, id string) error {
 	if s.MachineID == "" || s.ReadOnlyRoot {
 		return nil
 	}

@@ -58,16 +58,12 @@ func (c Config) withDefaults() Config {
 }
 
 // Engine drives the containers of one store. It is safe for concurrent use.
-type Engine struct{ core *core }
-
-// core holds the state of an Engine.
-type core struct {
+type Engine struct {
 	cfg    Config
 	conn   *connection
 	calls  *calls
 	images singleflight.Group // image inspects in flight, by reference
 	ids    *ids
-	places *places
 	ooms   *ooms
 	net    *network
 	host   atomic.Pointer[hostFacts]
@@ -89,15 +85,16 @@ func New(c Config, r prometheus.Registerer, log *slog.Logger) (*Engine, error) {
 	}
 	c = c.withDefaults()
 	calls := newCalls(conn, newMetrics(r))
-	return &Engine{core: &core{
-		cfg: c, conn: conn, calls: calls, ids: newIDs(), places: newPlaces(), ooms: newOOMs(),
-		net: newNetwork(c, conn, calls, log), log: log,
-	}}, nil
+	return &Engine{cfg: c, conn: conn, calls: calls, ids: &ids{of: map[runtime.Name]string{}}, ooms: newOOMs(),
+		net: newNetwork(c, conn, calls, log), log: log}, nil
 }
 
 // Ping returns nil if the engine answers. Any other error wraps ErrUnavailable.
 func (e *Engine) Ping(ctx context.Context) error {
-	err := e.core.calls.do(ctx, opPing, "engine", e.core.conn.ping)
+	err := e.calls.do(ctx, opPing, "engine", func(ctx context.Context) error {
+		_, err := e.conn.client().Ping(ctx)
+		return err
+	})
 	if err != nil && !errors.Is(err, runtime.ErrUnavailable) {
 		return fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)
 	}
@@ -111,14 +108,14 @@ func (e *Engine) Ready(ctx context.Context) error {
 	if err := e.Ping(ctx); err != nil {
 		return err
 	}
-	if since, ok := e.core.calls.unanswered(); ok {
+	if since, ok := e.calls.unanswered(); ok {
 		return fmt.Errorf("%w: it last answered an inspect %s ago", runtime.ErrUnavailable, since.Round(time.Second))
 	}
 	return nil
 }
 
 // Bridge asks the engine for the bridge of the containers' network.
-func (e *Engine) Bridge(ctx context.Context) (runtime.Bridge, error) { return e.core.net.bridge(ctx) }
+func (e *Engine) Bridge(ctx context.Context) (runtime.Bridge, error) { return e.net.bridge(ctx) }
 
 // Close closes the idle connections to the engine.
-func (e *Engine) Close() error { return e.core.conn.close() }
+func (e *Engine) Close() error { return e.conn.client().Close() }

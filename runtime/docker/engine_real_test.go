@@ -2,6 +2,7 @@ package docker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -21,7 +22,7 @@ func TestInspectFindsRenamedContainer(t *testing.T) {
 	r := newRig(t)
 	s := r.spec("renamed", "sleep 1000")
 	id := r.run(t, s)
-	require.Equal(t, 204, r.client.Act(t, id, "rename?name="+r.core.cfg.StoreID+"-elsewhere"))
+	require.Equal(t, 204, r.client.Act(t, id, "rename?name="+r.cfg.StoreID+"-elsewhere"))
 	fresh := r.twin(t)
 	for _, e := range []*Engine{r.Engine, fresh.Engine} {
 		got, err := e.Inspect(t.Context(), s.Name)
@@ -54,7 +55,7 @@ func TestNetworkIsRecreated(t *testing.T) {
 	name := fmt.Sprintf("berth-test-%d", time.Now().UnixNano())
 	r := newRig(t, func(c *Config) { c.Network = name })
 	t.Cleanup(func() {
-		r.client.CleanStore(t, r.core.cfg.StoreID)
+		r.client.CleanStore(t, r.cfg.StoreID)
 		c.Must(t, http.MethodDelete, "/networks/"+name, nil)
 	})
 	var made [4]error
@@ -104,7 +105,14 @@ func TestDaemonsCreateOneNetwork(t *testing.T) {
 	var group errgroup.Group
 	for range 16 {
 		daemon := first.twin(t)
-		group.Go(func() error { return daemon.core.net.ensure(t.Context()) })
+		group.Go(func() error {
+			for {
+				err := daemon.net.ensure(t.Context())
+				if !errors.Is(err, errNetworkTaken) { // it is worth another attempt
+					return err
+				}
+			}
+		})
 	}
 	require.NoError(t, group.Wait())
 }
@@ -143,8 +151,8 @@ func TestContainerPrivileges(t *testing.T) {
 func TestPull(t *testing.T) {
 	r := newRig(t)
 	registry := enginetest.StartRegistry(t)
-	unique := r.core.cfg.StoreID + "/own:1"
-	r.client.Import(t, unique, enginetest.BusyboxTar(t), "LABEL only="+r.core.cfg.StoreID)
+	unique := r.cfg.StoreID + "/own:1"
+	r.client.Import(t, unique, enginetest.BusyboxTar(t), "LABEL only="+r.cfg.StoreID)
 	ref := registry.Push(t, r.client, unique, "own:1")
 	r.client.RemoveImage(t, unique)
 	t.Cleanup(func() { r.client.RemoveImage(t, ref) })
@@ -220,7 +228,7 @@ func descriptors(t *testing.T) int {
 // Otherwise each container would leave a volume that nothing can use.
 func TestRemoveDeletesAnonymousVolumes(t *testing.T) {
 	r := newRig(t)
-	image := "berth-test/" + strings.ToLower(r.core.cfg.StoreID) + ":1"
+	image := "berth-test/" + strings.ToLower(r.cfg.StoreID) + ":1"
 	r.client.Import(t, image, enginetest.BusyboxTar(t), "VOLUME /data")
 	t.Cleanup(func() { r.client.RemoveImage(t, image) })
 	host := t.TempDir()

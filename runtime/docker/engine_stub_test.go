@@ -162,8 +162,8 @@ func TestCallDeadline(t *testing.T) {
 	})
 	short := opInspect
 	short.limit = time.Millisecond
-	err := e.core.calls.do(t.Context(), short, "mc", func(ctx context.Context) error {
-		_, err := e.core.conn.client().ContainerTop(ctx, "mc", nil)
+	err := e.calls.do(t.Context(), short, "mc", func(ctx context.Context) error {
+		_, err := e.conn.client().ContainerTop(ctx, "mc", nil)
 		return err
 	})
 	require.ErrorIs(t, err, runtime.ErrUnavailable)
@@ -209,7 +209,7 @@ func TestPullStalls(t *testing.T) {
 			w.(http.Flusher).Flush()
 		}
 	})
-	e.core.cfg.StallLimit = 50 * time.Millisecond
+	e.cfg.StallLimit = 50 * time.Millisecond
 	var last runtime.Progress
 	err := e.Pull(t.Context(), "x:1", runtime.Auth{}, func(p runtime.Progress) { last = p })
 	require.ErrorIs(t, err, runtime.ErrStalled)

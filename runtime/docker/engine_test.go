@@ -39,7 +39,7 @@ func newRig(t testing.TB, change ...func(*Config)) rig {
 // twin returns another Engine of the same store, with empty caches.
 func (r rig) twin(t *testing.T) rig {
 	t.Helper()
-	return open(t, r.client, r.core.cfg)
+	return open(t, r.client, r.cfg)
 }
 
 func open(t testing.TB, client *enginetest.Client, c Config) rig {
@@ -64,7 +64,7 @@ func (r rig) run(t *testing.T, s runtime.Spec) (id string) {
 	return id
 }
 
-func (r rig) realName(n runtime.Name) string { return engineName(r.core.cfg.StoreID, n) }
+func (r rig) realName(n runtime.Name) string { return engineName(r.cfg.StoreID, n) }
 
 func TestConform(t *testing.T) {
 	r := newRig(t)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 
 	cerrdefs "github.com/containerd/errdefs"
@@ -17,7 +18,7 @@ import (
 var (
 	errConflict     = errors.New("name is in use")
 	errNoNetwork    = errors.New("network not found")
-	errNetworkTaken = errors.New("another daemon creates the network")
+	errNetworkTaken = fmt.Errorf("%w: another daemon creates the network", runtime.ErrUnavailable)
 	errNotRunning   = errors.New("container is not running already")
 	errNotPaused    = errors.New("container is not paused")
 )
@@ -25,6 +26,9 @@ var (
 // texts classifies the engine's messages where the status does not suffice. The
 // first rule that matches wins. Messages that quote a client's command come
 // first, so that no command can imitate another error.
+//
+// A version that the engine refuses is that of another engine, which it has replaced: Watch
+// negotiates again.
 //
 // Many failures of an OCI runtime are temporary: a busy cgroup, a timeout, a runc
 // that was killed. Only permanent failures have a class here.
@@ -68,8 +72,8 @@ var texts = []textRule{
 	{"minimum memory limit", runtime.ErrInvalid},
 	{"range of cpus is", runtime.ErrInvalid},
 	{"requested cpus are not available", runtime.ErrInvalid},
-	{"is too new. maximum supported api version", errVersion},
-	{"is too old. minimum supported api version", errVersion},
+	{"is too new. maximum supported api version", runtime.ErrUnavailable},
+	{"is too old. minimum supported api version", runtime.ErrUnavailable},
 }
 
 // classify returns the class of an error of Docker's client, or nil if it is
@@ -136,3 +140,95 @@ func detail(err error) string {
 	}
 	return text
 }
+
+// pullTexts classifies the messages of a failed pull, after withoutReference has removed
+// the client's text. The first rule that matches wins. Any other message says
+// nothing about the image, for example if the registry cannot be reached or its
+// name does not resolve (hack/adr/0067).
+//
+// Docker's own registry answers "repository does not exist or may require
+// 'docker login'" also for private repositories; for this caller the image does
+// not exist. It reports bad credentials as "incorrect username or password".
+var pullTexts = []textRule{
+	{"dial tcp", nil},
+	{"dial udp", nil},
+	{"no basic auth credentials", runtime.ErrDenied}, // the containerd store says "does not exist" too
+	{"repository does not exist", runtime.ErrImageNotFound},
+	{"manifest unknown", runtime.ErrImageNotFound},
+	{"name unknown", runtime.ErrImageNotFound},
+	{"repository name not known", runtime.ErrImageNotFound},
+	{"no matching manifest", runtime.ErrImageNotFound},                    // no image for this machine's platform
+	{"failed to resolve reference*: not found", runtime.ErrImageNotFound}, // the text of the containerd store
+	{"invalid reference format", runtime.ErrInvalid},
+	{"toomanyrequests", nil}, // a quota; a later pull may succeed
+	{"unauthorized", runtime.ErrDenied},
+	{"incorrect username or password", runtime.ErrDenied},
+	{"authentication required", runtime.ErrDenied},
+	{"permission denied", nil}, // for a file of the engine
+	{"denied", runtime.ErrDenied},
+}
+
+// textRule gives a class to messages that contain a pattern. The pattern is in
+// lower case, and "*" matches any text. A nil class means an unknown error.
+type textRule struct {
+	pattern string
+	means   error
+}
+
+func (r textRule) matches(text string) bool {
+	for part := range strings.SplitSeq(r.pattern, "*") {
+		_, rest, found := strings.Cut(text, part)
+		if !found {
+			return false
+		}
+		text = rest
+	}
+	return true
+}
+
+func (r textRule) wrap(err error) error {
+	if r.means == nil {
+		return err
+	}
+	return classifiedError{r.means, err}
+}
+
+// quoted matches the quoted parts of a message, such as the URL of the request.
+var quoted = regexp.MustCompile(`"[^"]*"`)
+
+// withoutReference returns a message in lower case without the image's reference, which
+// may contain any word.
+func withoutReference(text, ref string) string {
+	text = quoted.ReplaceAllString(text, "")
+	repository, _, _ := strings.Cut(ref, "@")
+	if colon := strings.LastIndex(repository, ":"); colon > strings.LastIndex(repository, "/") {
+		repository = repository[:colon]
+	}
+	if repository == "" {
+		return strings.ToLower(text)
+	}
+	return strings.ToLower(strings.ReplaceAll(text, repository, ""))
+}
+
+// pullError wraps an error of a pull of ref with its class, if the class is known.
+func pullError(ref string, err error) error {
+	if err == nil {
+		return nil
+	}
+	text := withoutReference(err.Error(), ref)
+	if strings.HasPrefix(detail(err), "manifest for ") && strings.Contains(text, "not found") {
+		return classifiedError{runtime.ErrImageNotFound, err}
+	}
+	for _, r := range pullTexts {
+		if r.matches(text) {
+			return r.wrap(err)
+		}
+	}
+	return err
+}
+
+// classifiedError is an error with a known class.
+type classifiedError struct{ means, err error }
+
+func (m classifiedError) Error() string   { return fmt.Sprintf("%s: %s", m.means, detail(m.err)) }
+func (m classifiedError) Unwrap() []error { return []error{m.means, m.err} }

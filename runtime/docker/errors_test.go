@@ -50,7 +50,7 @@ func TestClassify(t *testing.T) {
 		{cerrdefs.ErrInvalidArgument, `invalid mount config for type "bind": bind source path does not exist: /x`, runtime.ErrMountMissing},
 		{cerrdefs.ErrInvalidArgument, "Minimum memory limit allowed is 6MB", runtime.ErrInvalid},
 		{cerrdefs.ErrInvalidArgument, "Range of CPUs is from 0.01 to 2.00, as there are only 2 CPUs available", runtime.ErrInvalid},
-		{cerrdefs.ErrInvalidArgument, "client version 1.51 is too new. Maximum supported API version is 1.41", errVersion},
+		{cerrdefs.ErrInvalidArgument, "client version 1.51 is too new. Maximum supported API version is 1.41", runtime.ErrUnavailable},
 		{cerrdefs.ErrInternal, "unable to find user nouser: no matching entries in passwd file", runtime.ErrInvalid},
 		{cerrdefs.ErrConflict, `Conflict. The container name "/x" is already in use by container "abc". You have to remove (or rename) that container to be able to reuse that name.`, errConflict},
 		{cerrdefs.ErrConflict, "Cannot kill container: bp3: Container 415d is not running", errNotRunning},

@@ -18,21 +18,21 @@ import (
 // has accepted all of it. It attaches only the input: an attach to the output
 // could block the container. The container's input stays open afterwards.
 func (e *Engine) Input(ctx context.Context, containerID string, data []byte) error {
-	c, err := e.core.inspectOwned(ctx, containerID)
+	c, err := e.inspectOwned(ctx, containerID)
 	if err != nil {
 		return err
 	}
 	if !c.State.Running || c.State.Paused {
 		return fmt.Errorf("input of container %s: %w", containerID, runtime.ErrNotRunning)
 	}
-	return e.core.calls.do(ctx, opInput, "container "+containerID, func(ctx context.Context) error {
-		return e.core.write(ctx, containerID, data)
+	return e.calls.do(ctx, opInput, "container "+containerID, func(ctx context.Context) error {
+		return e.write(ctx, containerID, data)
 	})
 }
 
 // write replaces the attach of Docker's client, which waits for the engine's
 // answer without a deadline.
-func (e *core) write(ctx context.Context, id string, data []byte) error {
+func (e *Engine) write(ctx context.Context, id string, data []byte) error {
 	conn, err := e.conn.client().Dialer()(ctx)
 	if err != nil {
 		return fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"sync"
 	"time"
 
 	"github.com/docker/docker/api/types/container"
@@ -19,19 +21,19 @@ var errNotOurs = fmt.Errorf("%w: another has its name", runtime.ErrNotFound)
 // Inspect returns the state of n. A container of the same name without this
 // store's labels is not n.
 func (e *Engine) Inspect(ctx context.Context, n runtime.Name) (runtime.State, error) {
-	c, err := e.core.find(ctx, n)
+	c, err := e.find(ctx, n)
 	if err != nil {
 		return runtime.State{}, err
 	}
 	s := state(c)
-	s.Detached = e.core.detached(c)
-	s.OOMAt = e.core.ooms.since(s.ContainerID, s.StartedAt)
+	s.Detached = e.detached(c)
+	s.OOMAt = e.ooms.since(s.ContainerID, s.StartedAt)
 	s.OOMKilled = s.OOMKilled || !s.Running && !s.OOMAt.IsZero()
 	return s, nil
 }
 
 // detached reports whether a container was disconnected from the network.
-func (e *core) detached(c container.InspectResponse) bool {
+func (e *Engine) detached(c container.InspectResponse) bool {
 	if c.HostConfig == nil || c.NetworkSettings == nil || string(c.HostConfig.NetworkMode) != e.cfg.Network {
 		return false
 	}
@@ -39,10 +41,10 @@ func (e *core) detached(c container.InspectResponse) bool {
 	return !connected
 }
 
-// find inspects n by its cached id, then by its name, then by its labels: a
-// container that somebody renamed must be found, so that Create makes no second
-// one. The search by labels lists all containers, at most once a second.
-func (e *core) find(ctx context.Context, n runtime.Name) (c container.InspectResponse, err error) {
+// find inspects n by its cached id, then by its name. Before the first list it lists all
+// containers, as Watch does at each connect: a container that somebody renamed must be
+// found by its labels, so that Create makes no second one.
+func (e *Engine) find(ctx context.Context, n runtime.Name) (c container.InspectResponse, err error) {
 	if id, known := e.ids.get(n); known {
 		if c, err = e.inspect(ctx, n, id); !errors.Is(err, runtime.ErrNotFound) {
 			return c, err
@@ -52,21 +54,20 @@ func (e *core) find(ctx context.Context, n runtime.Name) (c container.InspectRes
 	if c, err = e.inspect(ctx, n, engineName(e.cfg.StoreID, n)); !errors.Is(err, runtime.ErrNotFound) {
 		return c, err
 	}
-	if !e.ids.absent(n) {
-		if _, err := e.list(ctx); err != nil {
-			return c, err
-		}
+	if e.ids.isListed() {
+		return c, err
 	}
-	id, known := e.ids.get(n)
-	if !known {
-		return c, fmt.Errorf("inspect %s: %w", describe(n), runtime.ErrNotFound)
+	if _, listErr := e.List(ctx); listErr != nil {
+		return c, listErr
 	}
-	return e.inspect(ctx, n, id)
+	if id, known := e.ids.get(n); known {
+		return e.inspect(ctx, n, id)
+	}
+	return c, err
 }
 
 // inspect inspects a container by name or id, and caches its id if it is n.
-func (e *core) inspect(ctx context.Context, n runtime.Name, ref string) (c container.InspectResponse, err error) {
-	changes := e.places.begin()
+func (e *Engine) inspect(ctx context.Context, n runtime.Name, ref string) (c container.InspectResponse, err error) {
 	err = e.calls.do(ctx, opInspect, describe(n), func(ctx context.Context) error {
 		c, err = e.conn.client().ContainerInspect(ctx, ref)
 		return err
@@ -81,17 +82,12 @@ func (e *core) inspect(ctx context.Context, n runtime.Name, ref string) (c conta
 		return c, fmt.Errorf("inspect %s: %w", describe(n), errNotOurs)
 	}
 	e.ids.put(n, c.ID)
-	e.places.put(n, placeOf(c), changes)
 	return c, nil
 }
 
 // List returns the containers of this store, of both roles.
-func (e *Engine) List(ctx context.Context) ([]runtime.Found, error) { return e.core.list(ctx) }
-
-// list lists the containers of this store and caches their ids.
-func (e *core) list(ctx context.Context) ([]runtime.Found, error) {
+func (e *Engine) List(ctx context.Context) ([]runtime.Found, error) {
 	args := filters.NewArgs(filters.Arg("label", labelStore+"="+e.cfg.StoreID))
-	asked := time.Now()
 	var all []container.Summary
 	err := e.calls.do(ctx, opList, "containers", func(ctx context.Context) (err error) {
 		all, err = e.conn.client().ContainerList(ctx, container.ListOptions{All: true, Filters: args})
@@ -112,6 +108,100 @@ func (e *core) list(ctx context.Context) ([]runtime.Found, error) {
 		}
 		found = append(found, one)
 	}
-	e.ids.setList(found, asked)
+	e.ids.putList(found)
 	return found, nil
+}
+
+// ids caches the engine's ids of this store's containers. Labels never change, so
+// a cached id belongs to this store as long as the container exists.
+type ids struct {
+	mu     sync.Mutex
+	of     map[runtime.Name]string
+	listed bool // all containers were listed: one that others renamed is in the cache
+}
+
+func (i *ids) putList(found []runtime.Found) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, f := range found {
+		i.of[f.Name] = f.ContainerID
+	}
+	i.listed = true
+}
+
+func (i *ids) isListed() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.listed
+}
+
+func (i *ids) get(n runtime.Name) (id string, ok bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	id, ok = i.of[n]
+	return id, ok
+}
+
+func (i *ids) put(n runtime.Name, id string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.of[n] = id
+}
+
+// drop removes id from the cache, unless n has another id by now.
+func (i *ids) drop(n runtime.Name, id string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.of[n] == id {
+		delete(i.of, n)
+	}
+}
+
+// state converts the answer to an inspect.
+func state(c container.InspectResponse) runtime.State {
+	s := runtime.State{ContainerID: c.ID, ImageID: c.Image}
+	if c.Config != nil {
+		s.SpecHash, s.TTY, s.StopSignal = c.Config.Labels[labelSpec], c.Config.Tty, c.Config.StopSignal
+		if c.Config.StopTimeout != nil {
+			s.StopTimeout = time.Duration(*c.Config.StopTimeout) * time.Second
+		}
+		s.Incarnation = c.Config.Labels[labelLife]
+		s.Revision, _ = strconv.ParseUint(c.Config.Labels[labelRevision], 10, 64) // none is 0: older than any store
+	}
+	if c.HostConfig != nil {
+		s.Live = live(c.HostConfig.Resources)
+	}
+	if c.State == nil {
+		return s
+	}
+	s.Running, s.Paused = c.State.Running, c.State.Paused
+	s.StartedAt, s.FinishedAt = parseTime(c.State.StartedAt), parseTime(c.State.FinishedAt)
+	s.ExitCode, s.OOMKilled = c.State.ExitCode, c.State.OOMKilled
+	return s
+}
+
+func live(r container.Resources) runtime.Live {
+	l := runtime.Live{Memory: r.Memory, CPU: float64(r.NanoCPUs) / 1e9, Cpuset: r.CpusetCpus}
+	if r.Memory > 0 && r.MemorySwap > r.Memory {
+		l.Swap = r.MemorySwap - r.Memory
+	}
+	if r.Memory > 0 && r.MemorySwap < 0 {
+		l.Swap = -1
+	}
+	if r.OomKillDisable != nil {
+		l.NoOOMKill = *r.OomKillDisable
+	}
+	if r.PidsLimit != nil && *r.PidsLimit > 0 {
+		l.Pids = *r.PidsLimit
+	}
+	return l
+}
+
+// parseTime parses a time. Docker's year 1 means never, and becomes the zero time.
+func parseTime(text string) time.Time {
+	t, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil || t.Year() <= 1 {
+		return time.Time{}
+	}
+	return t
 }

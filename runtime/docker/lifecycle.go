@@ -14,18 +14,18 @@ import (
 // Start starts a container. It does nothing if the container runs.
 func (e *Engine) Start(ctx context.Context, n runtime.Name) error {
 	start := func(ctx context.Context, id string) error {
-		return e.core.conn.client().ContainerStart(ctx, id, container.StartOptions{})
+		return e.conn.client().ContainerStart(ctx, id, container.StartOptions{})
 	}
-	err := e.core.callContainer(ctx, opStart, n, start)
+	err := e.callContainer(ctx, opStart, n, start)
 	if errors.Is(err, errNoNetwork) {
 		if err := e.Connect(ctx, n); err != nil {
 			return err
 		}
-		err = e.core.callContainer(ctx, opStart, n, start)
+		err = e.callContainer(ctx, opStart, n, start)
 	}
-	if err == nil && versions.LessThan(e.core.conn.client().ClientVersion(), apiConsoleSize) {
-		_ = e.core.callContainer(ctx, opResize, n, func(ctx context.Context, id string) error { // without a terminal it fails
-			return e.core.conn.client().ContainerResize(ctx, id, container.ResizeOptions{Height: rows, Width: columns})
+	if err == nil && versions.LessThan(e.conn.client().ClientVersion(), apiConsoleSize) {
+		_ = e.callContainer(ctx, opResize, n, func(ctx context.Context, id string) error { // without a terminal it fails
+			return e.conn.client().ContainerResize(ctx, id, container.ResizeOptions{Height: rows, Width: columns})
 		})
 	}
 	return err
@@ -37,11 +37,11 @@ const apiConsoleSize = "1.42"
 
 // Resize changes the size of a container's terminal.
 func (e *Engine) Resize(ctx context.Context, containerID string, columns, rows uint) error {
-	if _, err := e.core.inspectOwned(ctx, containerID); err != nil {
+	if _, err := e.inspectOwned(ctx, containerID); err != nil {
 		return err
 	}
-	return e.core.calls.do(ctx, opResize, "container "+containerID, func(ctx context.Context) error {
-		return e.core.conn.client().ContainerResize(ctx, containerID, container.ResizeOptions{Height: rows, Width: columns})
+	return e.calls.do(ctx, opResize, "container "+containerID, func(ctx context.Context) error {
+		return e.conn.client().ContainerResize(ctx, containerID, container.ResizeOptions{Height: rows, Width: columns})
 	})
 }
 
@@ -49,20 +49,20 @@ func (e *Engine) Resize(ctx context.Context, containerID string, columns, rows u
 // missing. A container that has run names the network by its id, so one that was removed
 // and created again is another: Connect ends that connection first.
 func (e *Engine) Connect(ctx context.Context, n runtime.Name) error {
-	if err := e.core.net.recreate(ctx); err != nil {
+	if err := e.net.recreate(ctx); err != nil {
 		return err
 	}
-	return e.core.callContainer(ctx, opNetwork, n, func(ctx context.Context, id string) error {
-		cli := e.core.conn.client()
-		_ = cli.NetworkDisconnect(ctx, e.core.cfg.Network, id, true) // it may have no connection
-		return cli.NetworkConnect(ctx, e.core.cfg.Network, id, nil)
+	return e.callContainer(ctx, opNetwork, n, func(ctx context.Context, id string) error {
+		cli := e.conn.client()
+		_ = cli.NetworkDisconnect(ctx, e.cfg.Network, id, true) // it may have no connection
+		return cli.NetworkConnect(ctx, e.cfg.Network, id, nil)
 	})
 }
 
 // Signal sends a signal. It does nothing if the container does not run.
 func (e *Engine) Signal(ctx context.Context, n runtime.Name, signal string) error {
-	err := e.core.callContainer(ctx, opSignal, n, func(ctx context.Context, id string) error {
-		return e.core.conn.client().ContainerKill(ctx, id, signal)
+	err := e.callContainer(ctx, opSignal, n, func(ctx context.Context, id string) error {
+		return e.conn.client().ContainerKill(ctx, id, signal)
 	})
 	return ignore(err, errNotRunning)
 }
@@ -71,8 +71,8 @@ func (e *Engine) Signal(ctx context.Context, n runtime.Name, signal string) erro
 // the container does not run or does not exist. The engine answers after the
 // exit, so Kill needs no further call.
 func (e *Engine) Kill(ctx context.Context, n runtime.Name) error {
-	err := e.core.callContainer(ctx, opKill, n, func(ctx context.Context, id string) error {
-		return e.core.conn.client().ContainerKill(ctx, id, "KILL")
+	err := e.callContainer(ctx, opKill, n, func(ctx context.Context, id string) error {
+		return e.conn.client().ContainerKill(ctx, id, "KILL")
 	})
 	return ignore(err, errNotRunning, runtime.ErrNotFound)
 }
@@ -80,9 +80,7 @@ func (e *Engine) Kill(ctx context.Context, n runtime.Name) error {
 // Remove removes a container that does not run, together with the anonymous
 // volumes of its image: no other container can use them. Host directories that it
 // mounts stay. Remove does nothing if the container does not exist.
-func (e *Engine) Remove(ctx context.Context, n runtime.Name) error { return e.core.remove(ctx, n) }
-
-func (e *core) remove(ctx context.Context, n runtime.Name) error {
+func (e *Engine) Remove(ctx context.Context, n runtime.Name) error {
 	err := e.callContainer(ctx, opRemove, n, func(ctx context.Context, id string) error {
 		err := e.conn.client().ContainerRemove(ctx, id, container.RemoveOptions{RemoveVolumes: true})
 		if err == nil {
@@ -97,29 +95,29 @@ func (e *core) remove(ctx context.Context, n runtime.Name) error {
 // Update changes the limits of a container, running or not. 0 leaves a limit
 // unchanged; memory and swap change together.
 func (e *Engine) Update(ctx context.Context, n runtime.Name, l runtime.Live) error {
-	cfg, err := e.core.config(ctx)
+	cfg, err := e.config(ctx)
 	if err != nil {
 		return err
 	}
 	limits := resources(l)
 	limits.NanoCPUs = atMost(limits.NanoCPUs, cfg.cpus)
-	return e.core.callContainer(ctx, opUpdate, n, func(ctx context.Context, id string) error {
-		_, err := e.core.conn.client().ContainerUpdate(ctx, id, container.UpdateConfig{Resources: limits})
+	return e.callContainer(ctx, opUpdate, n, func(ctx context.Context, id string) error {
+		_, err := e.conn.client().ContainerUpdate(ctx, id, container.UpdateConfig{Resources: limits})
 		return err
 	})
 }
 
 // Unpause resumes a paused container. It does nothing if it is not paused.
 func (e *Engine) Unpause(ctx context.Context, n runtime.Name) error {
-	err := e.core.callContainer(ctx, opUnpause, n, func(ctx context.Context, id string) error {
-		return e.core.conn.client().ContainerUnpause(ctx, id)
+	err := e.callContainer(ctx, opUnpause, n, func(ctx context.Context, id string) error {
+		return e.conn.client().ContainerUnpause(ctx, id)
 	})
 	return ignore(err, errNotPaused, errNotRunning)
 }
 
 // callContainer makes a call on the container n by its id, which belongs to this store. If
 // the cached id is out of date, act finds the container once more.
-func (e *core) callContainer(ctx context.Context, op operation, n runtime.Name, call func(ctx context.Context, id string) error) error {
+func (e *Engine) callContainer(ctx context.Context, op operation, n runtime.Name, call func(ctx context.Context, id string) error) error {
 	for range 2 {
 		id, known := e.ids.get(n)
 		if !known {

@@ -21,17 +21,17 @@ import (
 // the stream ends before the run, Logs returns runtime.ErrUnavailable.
 func (e *Engine) Logs(ctx context.Context, t runtime.Target, since time.Time, each func(runtime.Line) error) error {
 	if t.Ended {
-		return e.core.readLog(ctx, t, since, each)
+		return e.readLog(ctx, t, since, each)
 	}
 	h := deliveredLines{each: each, since: since}
-	if err := e.core.readLog(ctx, t, since, h.deliver); err != nil {
+	if err := e.readLog(ctx, t, since, h.deliver); err != nil {
 		return err
 	}
-	if err := e.core.requireEnded(ctx, t); err != nil {
+	if err := e.requireEnded(ctx, t); err != nil {
 		return ignore(err, runtime.ErrNotFound)
 	}
 	t.Ended = true
-	return ignore(e.core.readLog(ctx, t, h.since, h.skipDelivered), runtime.ErrNotFound)
+	return ignore(e.readLog(ctx, t, h.since, h.skipDelivered), runtime.ErrNotFound)
 }
 
 // deliveredLines records which lines were delivered, as far as a second stream from since
@@ -76,7 +76,7 @@ func (h *deliveredLines) skipDelivered(line runtime.Line) error {
 }
 
 // requireEnded returns an error while the run of t continues.
-func (e *core) requireEnded(ctx context.Context, t runtime.Target) error {
+func (e *Engine) requireEnded(ctx context.Context, t runtime.Target) error {
 	c, err := e.inspectOwned(ctx, t.ContainerID)
 	if err == nil && c.State.Running && parseTime(c.State.StartedAt).Equal(t.StartedAt) {
 		return fmt.Errorf("logs of %s: %w: the stream ended before the container did", t.ContainerID, runtime.ErrUnavailable)
@@ -95,7 +95,7 @@ var errTail = errors.New("the tail begins too late")
 // parameter since the engine decodes its whole log, which costs a processor for a
 // second each time that a container with a long log starts or exits. So readLog
 // requests the last records, and more if they do not reach back to since. See ADR 0005.
-func (e *core) readLog(ctx context.Context, t runtime.Target, since time.Time, each func(runtime.Line) error) error {
+func (e *Engine) readLog(ctx context.Context, t runtime.Target, since time.Time, each func(runtime.Line) error) error {
 	options := container.LogsOptions{ShowStdout: true, ShowStderr: true, Timestamps: true, Follow: !t.Ended}
 	if since.IsZero() {
 		return e.readStream(ctx, t, options, each)
@@ -127,7 +127,7 @@ func after(since time.Time, each func(runtime.Line) error) func(runtime.Line) er
 }
 
 // readStream reads one stream to its end.
-func (e *core) readStream(ctx context.Context, t runtime.Target, options container.LogsOptions, each func(runtime.Line) error) error {
+func (e *Engine) readStream(ctx context.Context, t runtime.Target, options container.LogsOptions, each func(runtime.Line) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	body, err := e.openLogs(ctx, cancel, t, options)
@@ -150,7 +150,7 @@ func (e *core) readStream(ctx context.Context, t runtime.Target, options contain
 }
 
 // openLogs opens the stream. Only the beginning of the answer has a deadline.
-func (e *core) openLogs(ctx context.Context, cancel func(), t runtime.Target, options container.LogsOptions) (io.ReadCloser, error) {
+func (e *Engine) openLogs(ctx context.Context, cancel func(), t runtime.Target, options container.LogsOptions) (io.ReadCloser, error) {
 	late := time.AfterFunc(opInspect.limit, cancel)
 	var body io.ReadCloser
 	err := e.calls.negotiated(ctx, func(ctx context.Context) (err error) {
@@ -175,7 +175,7 @@ func sinceParameter(t time.Time) string {
 
 // inspectOwned inspects a container by the engine's id. It returns ErrNotFound for a
 // container of another store.
-func (e *core) inspectOwned(ctx context.Context, containerID string) (c container.InspectResponse, err error) {
+func (e *Engine) inspectOwned(ctx context.Context, containerID string) (c container.InspectResponse, err error) {
 	err = e.calls.do(ctx, opInspect, "container "+containerID, func(ctx context.Context) error {
 		c, err = e.conn.client().ContainerInspect(ctx, containerID)
 		return err

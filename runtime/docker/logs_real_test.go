@@ -18,7 +18,7 @@ import (
 // target is the run of a container that goes on, or that was the last.
 func (r rig) target(t *testing.T, id string, follow bool) runtime.Target {
 	t.Helper()
-	c, err := r.core.inspectOwned(t.Context(), id)
+	c, err := r.inspectOwned(t.Context(), id)
 	require.NoError(t, err)
 	return runtime.Target{ContainerID: id, StartedAt: parseTime(c.State.StartedAt), TTY: c.Config.Tty, Ended: !follow}
 }

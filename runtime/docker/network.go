@@ -10,7 +10,6 @@ import (
 	"net/netip"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	dockernetwork "github.com/docker/docker/api/types/network"
 
@@ -23,13 +22,6 @@ const optionICC = "com.docker.network.bridge.enable_icc"
 // optionName is the option with the name of the bridge's interface. Without it, the
 // name is br-<id>.
 const optionName = "com.docker.network.bridge.name"
-
-// networkPoll is how often create asks for a network that another daemon creates, and
-// networkTries how many times.
-const (
-	networkPoll  = 50 * time.Millisecond
-	networkTries = 100
-)
 
 // network is the bridge network of the containers, created when it is first
 // needed. Containers reach each other only through published ports. IPv6 is off:
@@ -92,25 +84,14 @@ func (n *network) recreate(ctx context.Context) error {
 }
 
 // create creates the network unless it exists. If another daemon of the host creates
-// it at the same time, create waits until the engine shows it.
+// it at the same time, the error is errNetworkTaken until the engine shows it.
 func (n *network) create(ctx context.Context) error {
 	err := n.check(ctx)
-	if errors.Is(err, errNoNetwork) {
-		n.log.Info("creating the network of the containers", "network", n.name)
+	if !errors.Is(err, errNoNetwork) {
+		return err
 	}
-	for tries := 0; errors.Is(err, errNoNetwork); tries++ {
-		err = n.request(ctx)
-		if !errors.Is(err, errNetworkTaken) || tries == networkTries {
-			return err
-		}
-		select {
-		case <-time.After(networkPoll):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		err = n.check(ctx)
-	}
-	return err
+	n.log.Info("creating the network of the containers", "network", n.name)
+	return n.request(ctx)
 }
 
 // request asks the engine for the network. Docker creates two networks of one name

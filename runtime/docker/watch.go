@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/docker/docker/api/types/events"
@@ -24,17 +25,19 @@ var watched = []events.Action{
 // says nothing about any container: call Watch again. notify must return quickly.
 func (e *Engine) Watch(outer context.Context, listed func([]runtime.Found), notify func(runtime.Name)) error {
 	ctx, cancel := context.WithCancel(outer)
-	// The ping negotiates the API version that the stream uses.
-	if err := e.Ping(ctx); err != nil {
+	err := e.conn.renew()
+	if err == nil {
+		err = e.Ping(ctx)
+	}
+	if err != nil {
 		cancel()
 		return err
 	}
-	e.core.host.Store(nil) // it may be another engine, or have other processors
+	e.host.Store(nil) // it may be another engine, or have other processors
 	// The engine answers slightly before it subscribes to its events; Since closes the gap.
 	late := time.AfterFunc(opPing.limit, cancel)
-	messages, errs := e.core.conn.client().Events(ctx, events.ListOptions{Since: unixTime(time.Now()), Filters: e.core.eventFilter()})
+	messages, errs := e.conn.client().Events(ctx, events.ListOptions{Since: unixTime(time.Now()), Filters: e.eventFilter()})
 	late.Stop()
-	defer e.core.places.watched()()
 	defer func() {
 		cancel()
 		for range errs { // the client's goroutine has ended when this is closed
@@ -48,7 +51,7 @@ func (e *Engine) Watch(outer context.Context, listed func([]runtime.Found), noti
 	for {
 		select {
 		case m := <-messages:
-			e.core.publish(m, notify)
+			e.publish(m, notify)
 		case err := <-errs:
 			return watchError(outer, err)
 		}
@@ -56,12 +59,11 @@ func (e *Engine) Watch(outer context.Context, listed func([]runtime.Found), noti
 }
 
 // publish records what an event reports and calls notify.
-func (e *core) publish(m events.Message, notify func(runtime.Name)) {
+func (e *Engine) publish(m events.Message, notify func(runtime.Name)) {
 	n, ours := nameOf(e.cfg.StoreID, m.Actor.Attributes)
 	if !ours {
 		return
 	}
-	e.places.drop(n)
 	switch m.Action {
 	case events.ActionOOM:
 		e.ooms.record(m.Actor.ID, time.Unix(0, m.TimeNano))
@@ -71,7 +73,7 @@ func (e *core) publish(m events.Message, notify func(runtime.Name)) {
 	notify(n)
 }
 
-func (e *core) eventFilter() filters.Args {
+func (e *Engine) eventFilter() filters.Args {
 	args := filters.NewArgs(filters.Arg("type", string(events.ContainerEventType)), filters.Arg("label", labelStore+"="+e.cfg.StoreID))
 	for _, action := range watched {
 		args.Add("event", string(action))
@@ -91,4 +93,38 @@ func watchError(ctx context.Context, err error) error {
 
 func unixTime(t time.Time) string {
 	return strconv.FormatInt(t.Unix(), 10) + "." + fmt.Sprintf("%09d", t.Nanosecond())
+}
+
+// ooms records from the events which containers ran out of memory. On a busy host
+// the engine may receive that report after the exit. It then sends the event, but
+// never corrects its answer to an inspect (1 of 40 runs under load).
+type ooms struct {
+	mu sync.Mutex
+	at map[string]time.Time // of the last event, by the engine's id
+}
+
+func newOOMs() *ooms { return &ooms{at: map[string]time.Time{}} }
+
+func (o *ooms) record(containerID string, at time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.at[containerID] = at
+}
+
+func (o *ooms) forget(containerID string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.at, containerID)
+}
+
+// since returns when a container ran out of memory last in the run that began at started;
+// zero if it did not.
+func (o *ooms) since(containerID string, started time.Time) time.Time {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	at := o.at[containerID]
+	if started.IsZero() || !at.After(started) {
+		return time.Time{}
+	}
+	return at
 }

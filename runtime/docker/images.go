@@ -6,15 +6,68 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
+	cerrdefs "github.com/containerd/errdefs"
 	"github.com/distribution/reference"
 	"github.com/docker/docker/api/types/image"
 	"github.com/docker/docker/api/types/registry"
 
 	"berth/runtime"
 )
+
+// ImageID returns the id of the image that ref names on the host; empty if there is none.
+// Concurrent calls for the same image share one request.
+func (e *Engine) ImageID(ctx context.Context, ref string) (string, error) {
+	id, err, _ := e.images.Do(ref, func() (any, error) {
+		var found image.InspectResponse
+		err := e.calls.do(ctx, opImage, ref, func(ctx context.Context) (err error) {
+			found, err = e.conn.client().ImageInspect(ctx, ref)
+			if err == nil && found.ID == "" {
+				err = fmt.Errorf("%w: its answer has no image id", runtime.ErrUnavailable)
+			}
+			return err
+		})
+		return found.ID, err
+	})
+	if errors.Is(err, runtime.ErrImageNotFound) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return id.(string), nil
+}
+
+// RemoveImage removes the name ref of an image, and the image with it if it has no other.
+// It does nothing if the image is not there, or has another name. It returns
+// runtime.ErrImageInUse if a container was created from it.
+func (e *Engine) RemoveImage(ctx context.Context, id, ref string) error {
+	named, err := reference.ParseNormalizedNamed(ref)
+	if err != nil {
+		return err
+	}
+	own := reference.FamiliarString(reference.TagNameOnly(named))
+	err = e.calls.do(ctx, opImage, ref, func(ctx context.Context) error {
+		cli := e.conn.client()
+		found, err := cli.ImageInspect(ctx, id)
+		switch {
+		case err != nil:
+			return err
+		case slices.Contains(found.RepoTags, own):
+			_, err = cli.ImageRemove(ctx, own, image.RemoveOptions{PruneChildren: true})
+		case len(found.RepoTags) == 0:
+			_, err = cli.ImageRemove(ctx, id, image.RemoveOptions{PruneChildren: true})
+		}
+		if cerrdefs.IsConflict(err) {
+			return classifiedError{runtime.ErrImageInUse, err}
+		}
+		return err
+	})
+	return ignore(err, runtime.ErrImageNotFound)
+}
 
 // Pull pulls an image and calls progress with its progress. It has no deadline as
 // long as it makes progress. ctx must outlive the request that caused the pull:
@@ -30,18 +83,18 @@ func (e *Engine) Pull(ctx context.Context, ref string, auth runtime.Auth, progre
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	stall := time.AfterFunc(e.core.cfg.StallLimit, func() { cancel(runtime.ErrStalled) })
+	stall := time.AfterFunc(e.cfg.StallLimit, func() { cancel(runtime.ErrStalled) })
 	defer stall.Stop()
-	err := e.core.calls.do(ctx, opPull, ref, func(ctx context.Context) error {
-		return e.core.pull(ctx, ref, options, func(p runtime.Progress) {
-			stall.Reset(e.core.cfg.StallLimit)
+	err := e.calls.do(ctx, opPull, ref, func(ctx context.Context) error {
+		return e.pull(ctx, ref, options, func(p runtime.Progress) {
+			stall.Reset(e.cfg.StallLimit)
 			if progress != nil {
 				progress(p)
 			}
 		})
 	})
 	if err != nil && errors.Is(context.Cause(ctx), runtime.ErrStalled) {
-		return fmt.Errorf("pull %s: %w for %s", ref, runtime.ErrStalled, e.core.cfg.StallLimit)
+		return fmt.Errorf("pull %s: %w for %s", ref, runtime.ErrStalled, e.cfg.StallLimit)
 	}
 	return err
 }
@@ -59,7 +112,7 @@ func credentials(ref string, auth runtime.Auth) (string, error) {
 	return registry.EncodeAuthConfig(registry.AuthConfig{Username: auth.Username, Password: auth.Password, ServerAddress: auth.Host})
 }
 
-func (e *core) pull(ctx context.Context, ref string, options image.PullOptions, moved func(runtime.Progress)) error {
+func (e *Engine) pull(ctx context.Context, ref string, options image.PullOptions, moved func(runtime.Progress)) error {
 	body, err := e.conn.client().ImagePull(ctx, ref, options)
 	if err != nil {
 		return pullError(ref, err)
