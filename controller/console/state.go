@@ -11,7 +11,7 @@ type consoleState struct {
 	complete bool               // the output of read is complete: the engine reported its end, or the read began after the exit
 	matched  bool               // the pattern of target matched
 	awaited  bool               // OutputComplete returned false: Source names the container when it returns true
-	backlog  int                // size of the output read while awaited; see pump.observe
+	backlog  int                // size of the output read while awaited; see pump.countBacklog
 	leaving  bool               // Forget waits for the pump
 	retry    chan struct{}      // signalled to skip the backoff
 	rescan   chan struct{}      // signalled when the pattern or the run has changed

@@ -49,8 +49,8 @@ type Sink interface {
 	// Begin returns the position where the journal ends, and records which container
 	// is read from now on.
 	Begin(id, role, containerID string) (v1.Resume, error)
-	// Append adds lines. It retains none of their bytes. If it returns an error,
-	// listeners received the lines, but the journal does not have them.
+	// Append adds lines. It retains none of their bytes. After an error
+	// the lines are lost, and no listener receives them.
 	Append(id, role string, lines []v1.Line) error
 	// End releases the console. complete reports that the journal has all of the
 	// output of the container.

@@ -28,7 +28,7 @@ type Observed struct {
 
 	Warn        Warnings
 	StartFor    time.Duration // since the starting run was first observed
-	StopFor     time.Duration // since the run was asked to exit; see Timers
+	StopFor     time.Duration // since the run was asked to exit; see timers
 	InstallFor  time.Duration // since the installer was first observed running
 	PressureFor time.Duration // since the volume was first observed over its limit
 }
